@@ -1,0 +1,187 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+)
+
+// ControllerConfiguration is the controller's configuration file. Its keys are
+// those of FrameworkController's frameworkcontroller.yaml, which is accepted as
+// it is, and Lockstep's own below them. apiVersion and kind may be left out.
+//
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+type ControllerConfiguration struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// kubeApiServerAddress is the API server, http[s]://host:port. It overrides
+	// the server of the kubeconfig. Default: environment variable
+	// KUBE_APISERVER_ADDRESS, else empty.
+	KubeAPIServerAddress *string `json:"kubeApiServerAddress,omitempty"`
+
+	// kubeConfigFilePath is the kubeconfig. Default: environment variable
+	// KUBECONFIG if that file exists, else $HOME/.kube/config if it exists, else
+	// the service account of the Pod that the controller runs in.
+	KubeConfigFilePath *string `json:"kubeConfigFilePath,omitempty"`
+
+	// kubeClientQps is how many requests a second the controller may send, more
+	// than 0 and at most 10000. Default 1000: the API server's priority and
+	// fairness protects it better than a client can.
+	KubeClientQPS *float32 `json:"kubeClientQps,omitempty"`
+
+	// kubeClientBurst is how many requests may be sent at once, 0 to 10000.
+	// Default 2000.
+	KubeClientBurst *int32 `json:"kubeClientBurst,omitempty"`
+
+	// workerNumber is how many Frameworks are synced at the same time, more
+	// than 0. Default 200.
+	WorkerNumber *int32 `json:"workerNumber,omitempty"`
+
+	// largeFrameworkCompression stores task statuses of 700 KiB and more
+	// compressed. Default true.
+	LargeFrameworkCompression *bool `json:"largeFrameworkCompression,omitempty"`
+
+	// crdEstablishedCheckIntervalSec is how often, in seconds, at least 1, the
+	// controller looks at start whether the CRDs are there. Default 1.
+	CRDEstablishedCheckIntervalSec *int64 `json:"crdEstablishedCheckIntervalSec,omitempty"`
+
+	// crdEstablishedCheckTimeoutSec is how many seconds, at least 10, it looks
+	// before it gives up. Default 60.
+	CRDEstablishedCheckTimeoutSec *int64 `json:"crdEstablishedCheckTimeoutSec,omitempty"`
+
+	// objectLocalCacheCreationTimeoutSec is how many seconds, at least 60, a
+	// created ConfigMap or Pod may take to be seen before it is given up with
+	// code -110 or -111. Default 300.
+	ObjectLocalCacheCreationTimeoutSec *int64 `json:"objectLocalCacheCreationTimeoutSec,omitempty"`
+
+	// frameworkCompletedRetainSec is how many seconds a Completed Framework is
+	// kept; 0 or less deletes it at once. Default 2592000, 30 days.
+	FrameworkCompletedRetainSec *int64 `json:"frameworkCompletedRetainSec,omitempty"`
+
+	// frameworkMinRetryDelaySecForTransientConflictFailed is the least delay, in
+	// seconds, at least 0, before an attempt that failed with Transient and
+	// Conflict is retried. Default 60.
+	FrameworkMinRetryDelaySecForTransientConflictFailed *int64 `json:"frameworkMinRetryDelaySecForTransientConflictFailed,omitempty"`
+
+	// frameworkMaxRetryDelaySecForTransientConflictFailed is the largest such
+	// delay, at least the least one. Default 900.
+	FrameworkMaxRetryDelaySecForTransientConflictFailed *int64 `json:"frameworkMaxRetryDelaySecForTransientConflictFailed,omitempty"`
+
+	// logObjectSnapshot says which object snapshots are logged.
+	LogObjectSnapshot LogObjectSnapshot `json:"logObjectSnapshot,omitzero"`
+
+	// podFailureSpec classifies failed Pods, in order, after the predefined
+	// container codes 200, 201 and 210. Default: see DefaultPodFailureSpec. Even
+	// an empty list replaces the default.
+	PodFailureSpec []CompletionCodeInfo `json:"podFailureSpec,omitempty"`
+
+	// gangSchedulerName is the scheduler that places PodGroups. A Framework with
+	// a role whose template names it is a gang. Default "lockstep-scheduler".
+	GangSchedulerName *string `json:"gangSchedulerName,omitempty"`
+
+	// statusCoalesceWindow is how long a change of status that gates nothing
+	// may wait for others, 0s to 1m. It grows with the size of the status, up to
+	// ten times. Default 100ms.
+	StatusCoalesceWindow *metav1.Duration `json:"statusCoalesceWindow,omitempty"`
+
+	// podBatchSize is how many Pods of one Framework may be created or deleted at
+	// the same time, 1 to 1000. Default 64.
+	PodBatchSize *int32 `json:"podBatchSize,omitempty"`
+
+	// leaderElection lets several replicas run, of which one is active.
+	LeaderElection LeaderElection `json:"leaderElection,omitzero"`
+}
+
+// LogObjectSnapshot says which object snapshots are logged. All default to
+// true.
+type LogObjectSnapshot struct {
+	// framework snapshots.
+	Framework LogFrameworkSnapshot `json:"framework,omitzero"`
+	// task snapshots.
+	Task LogTaskSnapshot `json:"task,omitzero"`
+	// pod snapshots.
+	Pod LogPodSnapshot `json:"pod,omitzero"`
+}
+
+// LogFrameworkSnapshot says when a Framework is logged.
+type LogFrameworkSnapshot struct {
+	// onFrameworkRetry logs it before it is retried.
+	OnFrameworkRetry *bool `json:"onFrameworkRetry,omitempty"`
+	// onFrameworkDeletion logs it when it was, or is about to be, deleted.
+	OnFrameworkDeletion *bool `json:"onFrameworkDeletion,omitempty"`
+}
+
+// LogTaskSnapshot says when a task is logged.
+type LogTaskSnapshot struct {
+	// onTaskRetry logs it before it is retried.
+	OnTaskRetry *bool `json:"onTaskRetry,omitempty"`
+	// onTaskDeletion logs it when a rescale deletes it.
+	OnTaskDeletion *bool `json:"onTaskDeletion,omitempty"`
+}
+
+// LogPodSnapshot says when a Pod is logged.
+type LogPodSnapshot struct {
+	// onPodDeletion logs it when it was deleted.
+	OnPodDeletion *bool `json:"onPodDeletion,omitempty"`
+}
+
+// LeaderElection lets several replicas run, of which one is active.
+type LeaderElection struct {
+	// enabled turns it on. Default false.
+	Enabled *bool `json:"enabled,omitempty"`
+	// namespace of the Lease. Default "lockstep-system".
+	Namespace *string `json:"namespace,omitempty"`
+	// name of the Lease. Default "lockstep-controller".
+	Name *string `json:"name,omitempty"`
+}
+
+// CompletionCodeInfo names a kind of Pod failure and the Pods that it fits.
+type CompletionCodeInfo struct {
+	// code of the failure: at most -1000, 1 to 199, or at least 220. Unique.
+	Code *frameworkv1.CompletionCode `json:"code"`
+	// phrase is its name.
+	Phrase string `json:"phrase,omitempty"`
+	// type is what it is known to be. Its name is Failed, also if left out.
+	Type frameworkv1.CompletionType `json:"type,omitzero"`
+	// podPatterns fit the failure if any of them does. At least one.
+	PodPatterns []*PodPattern `json:"podPatterns,omitempty"`
+}
+
+// PodPattern fits a failed Pod if all that it holds does. An empty one fits
+// every failed Pod. Regular expressions are RE2 and search anywhere.
+type PodPattern struct {
+	// nameRegex fits the Pod's name.
+	NameRegex string `json:"nameRegex,omitempty"`
+	// reasonRegex fits status.reason.
+	ReasonRegex string `json:"reasonRegex,omitempty"`
+	// messageRegex fits status.message.
+	MessageRegex string `json:"messageRegex,omitempty"`
+	// containers each fit some container, init containers too.
+	Containers []*ContainerPattern `json:"containers,omitempty"`
+}
+
+// ContainerPattern fits a terminated container if all that it holds does.
+type ContainerPattern struct {
+	// nameRegex fits the container's name.
+	NameRegex string `json:"nameRegex,omitempty"`
+	// reasonRegex fits the reason of its end.
+	ReasonRegex string `json:"reasonRegex,omitempty"`
+	// messageRegex fits the message of its end.
+	MessageRegex string `json:"messageRegex,omitempty"`
+	// signalRange holds the signal that ended it.
+	SignalRange Int32Range `json:"signalRange,omitzero"`
+	// codeRange holds its exit code.
+	CodeRange Int32Range `json:"codeRange,omitzero"`
+}
+
+// Int32Range is a range of numbers, both ends inclusive. An end that is left
+// out does not bound it; without both it is unset.
+type Int32Range struct {
+	// min is the least number.
+	Min *int32 `json:"min,omitempty"`
+	// max is the largest number, at least min.
+	Max *int32 `json:"max,omitempty"`
+}

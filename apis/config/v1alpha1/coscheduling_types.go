@@ -1,0 +1,36 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// CoschedulingArgs are the arguments of the scheduler plugin Coscheduling, as
+// pluginConfig of a KubeSchedulerConfiguration gives them.
+//
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+type CoschedulingArgs struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// initialBackoff is how long a group that could not be placed waits at
+	// least before it is planned again, 0s to 1h. It doubles with each further
+	// failure. Default 1s.
+	InitialBackoff *metav1.Duration `json:"initialBackoff,omitempty"`
+
+	// maxBackoff bounds that wait, from initialBackoff to 1h. Default 10s.
+	MaxBackoff *metav1.Duration `json:"maxBackoff,omitempty"`
+
+	// starvationAfter is how long the group that has waited longest waits before
+	// capacity is held back for it, at least 1s; 0 never does. Default 5m.
+	StarvationAfter *metav1.Duration `json:"starvationAfter,omitempty"`
+
+	// bindParallelism is how many members of groups are bound at the same time,
+	// 1 to 1000. Default 64.
+	BindParallelism *int32 `json:"bindParallelism,omitempty"`
+
+	// bindRetries is how often a failed bind of a member is tried again on the
+	// same node, 0 to 10. Default 3.
+	BindRetries *int32 `json:"bindRetries,omitempty"`
+}

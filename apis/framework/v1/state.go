@@ -1,0 +1,74 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1
+
+// FrameworkState is where a Framework is in its life. The truth behind it is
+// the attempt's ConfigMap: associated states have one.
+type FrameworkState string
+
+// TaskState is where a Task is in its life. The truth behind it is the
+// attempt's Pod: associated states have one.
+type TaskState string
+
+// States of a Framework, in the order in which an attempt goes through them.
+const (
+	// FrameworkAttemptCreationPending: the ConfigMap is to be created. The
+	// start of every attempt. Exits: CreationRequested; AttemptCompleted when
+	// stopped.
+	FrameworkAttemptCreationPending FrameworkState = "AttemptCreationPending"
+	// FrameworkAttemptCreationRequested: the ConfigMap was created and is not
+	// yet seen. Exits: Preparing; Deleting; AttemptCompleted when stopped, or
+	// not seen in time.
+	FrameworkAttemptCreationRequested FrameworkState = "AttemptCreationRequested"
+	// FrameworkAttemptPreparing: the ConfigMap is there, no task has run yet in
+	// this attempt. Exits: Running; DeletionPending; Deleting.
+	FrameworkAttemptPreparing FrameworkState = "AttemptPreparing"
+	// FrameworkAttemptRunning: some task has run in this attempt. Exits:
+	// DeletionPending; Deleting.
+	FrameworkAttemptRunning FrameworkState = "AttemptRunning"
+	// FrameworkAttemptDeletionPending: the attempt's end is decided and
+	// persisted, its ConfigMap is to be deleted. Exits: DeletionRequested;
+	// Deleting.
+	FrameworkAttemptDeletionPending FrameworkState = "AttemptDeletionPending"
+	// FrameworkAttemptDeletionRequested: the ConfigMap's deletion was requested
+	// and is not yet seen. Exit: Deleting.
+	FrameworkAttemptDeletionRequested FrameworkState = "AttemptDeletionRequested"
+	// FrameworkAttemptDeleting: the ConfigMap waits for its Pods to be gone.
+	// Exit: AttemptCompleted.
+	FrameworkAttemptDeleting FrameworkState = "AttemptDeleting"
+	// FrameworkAttemptCompleted: the ConfigMap is gone for good; a retry is to
+	// be decided or waited for. Exits: CreationPending; Completed.
+	FrameworkAttemptCompleted FrameworkState = "AttemptCompleted"
+	// FrameworkCompleted: there is no further attempt. Final.
+	FrameworkCompleted FrameworkState = "Completed"
+)
+
+// States of a Task, in the order in which an attempt goes through them.
+const (
+	// TaskAttemptCreationPending: the Pod is to be created. Exits:
+	// CreationRequested; AttemptCompleted when scaled down or refused.
+	TaskAttemptCreationPending TaskState = "AttemptCreationPending"
+	// TaskAttemptCreationRequested: the Pod was created and is not yet seen.
+	// Exits: Preparing; Deleting; AttemptCompleted when not seen in time.
+	TaskAttemptCreationRequested TaskState = "AttemptCreationRequested"
+	// TaskAttemptPreparing: the Pod is there and waits to run. Exits: Running;
+	// DeletionPending; Deleting; AttemptCompleted.
+	TaskAttemptPreparing TaskState = "AttemptPreparing"
+	// TaskAttemptRunning: the Pod runs. Exits: Preparing; DeletionPending;
+	// Deleting; AttemptCompleted.
+	TaskAttemptRunning TaskState = "AttemptRunning"
+	// TaskAttemptDeletionPending: the end is decided and persisted, the Pod is
+	// to be deleted. Exits: DeletionRequested; Deleting; AttemptCompleted.
+	TaskAttemptDeletionPending TaskState = "AttemptDeletionPending"
+	// TaskAttemptDeletionRequested: the Pod's deletion was requested and is not
+	// yet seen. Exits: Deleting; AttemptCompleted.
+	TaskAttemptDeletionRequested TaskState = "AttemptDeletionRequested"
+	// TaskAttemptDeleting: the Pod is ending. Exit: AttemptCompleted.
+	TaskAttemptDeleting TaskState = "AttemptDeleting"
+	// TaskAttemptCompleted: the Pod is gone for good; a retry is to be decided
+	// or waited for. Exits: CreationPending; Completed.
+	TaskAttemptCompleted TaskState = "AttemptCompleted"
+	// TaskCompleted: there is no further attempt. Final.
+	TaskCompleted TaskState = "Completed"
+)

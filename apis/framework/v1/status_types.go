@@ -1,0 +1,367 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+)
+
+// FrameworkStatus is what the controller has observed and decided. Null
+// pointers are written as null, as FrameworkController does. Times have the
+// precision of one second.
+type FrameworkStatus struct {
+	// observedGeneration is the metadata.generation of the spec that the last
+	// decision saw.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// startTime is when the controller first saw the Framework.
+	// +optional
+	// +nullable
+	StartTime metav1.Time `json:"startTime"`
+
+	// runTime is when any attempt first ran. It stays over retries.
+	// +optional
+	// +nullable
+	RunTime *metav1.Time `json:"runTime"`
+
+	// completionTime is when the Framework became Completed.
+	// +optional
+	// +nullable
+	CompletionTime *metav1.Time `json:"completionTime"`
+
+	// state is where the Framework is in its life.
+	// +optional
+	State FrameworkState `json:"state"`
+
+	// transitionTime is when state last changed. All timers of the Framework
+	// run from it.
+	// +optional
+	// +nullable
+	TransitionTime metav1.Time `json:"transitionTime"`
+
+	// retryPolicyStatus counts the retries of the Framework.
+	// +optional
+	RetryPolicyStatus RetryPolicyStatus `json:"retryPolicyStatus"`
+
+	// attemptStatus is the current or the last attempt.
+	// +optional
+	AttemptStatus FrameworkAttemptStatus `json:"attemptStatus"`
+
+	// tasks counts the tasks of the current attempt. It holds also when the
+	// task statuses are compressed.
+	// +optional
+	Tasks *TaskCounts `json:"tasks,omitempty"`
+
+	// conditions summarise the status for people and generic tools.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +patchStrategy=merge
+	// +patchMergeKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty" patchStrategy:"merge" patchMergeKey:"type"`
+}
+
+// Types of FrameworkStatus.Conditions.
+const (
+	// ConditionGangScheduled mirrors the PodGroup's condition Scheduled. Only
+	// Frameworks that are gangs have it.
+	ConditionGangScheduled = "GangScheduled"
+	// ConditionStatusTooLarge is True while the status is too large to be
+	// stored, so that what the API server shows is behind the truth.
+	ConditionStatusTooLarge = "StatusTooLarge"
+)
+
+// TaskCounts counts tasks. Each task is counted in total and in exactly one of
+// the others; those that are being deleted by a rescale are left out.
+type TaskCounts struct {
+	// total is the number of tasks.
+	// +optional
+	Total int32 `json:"total"`
+	// pending tasks have no running Pod and have not completed, among them
+	// those that wait for a retry.
+	// +optional
+	Pending int32 `json:"pending"`
+	// running tasks have a running Pod.
+	// +optional
+	Running int32 `json:"running"`
+	// succeeded tasks ended and the end was a success.
+	// +optional
+	Succeeded int32 `json:"succeeded"`
+	// failed tasks ended in a failure that is not retried.
+	// +optional
+	Failed int32 `json:"failed"`
+}
+
+// RetryPolicyStatus counts the retries of a Framework or a Task.
+type RetryPolicyStatus struct {
+	// totalRetriedCount is how many retries there were. It equals the id of the
+	// current attempt.
+	// +optional
+	TotalRetriedCount int32 `json:"totalRetriedCount"`
+
+	// accountableRetriedCount is how many of them count against maxRetryCount:
+	// all but the Transient failures of a fancy retry policy.
+	// +optional
+	AccountableRetriedCount int32 `json:"accountableRetriedCount"`
+
+	// retryDelaySec is how many seconds after transitionTime the scheduled
+	// retry starts. Null unless a retry is scheduled.
+	// +optional
+	// +nullable
+	RetryDelaySec *int64 `json:"retryDelaySec"`
+
+	// backoffSec is the delay, in seconds, that the last quick Transient failure
+	// in a row was given; the next one doubles it. 0 after an attempt that ran
+	// for ten minutes, or failed otherwise.
+	// +optional
+	BackoffSec int64 `json:"backoffSec,omitempty"`
+}
+
+// FrameworkAttemptStatus is one attempt of a Framework.
+type FrameworkAttemptStatus struct {
+	// id numbers the attempts of a Framework from 0.
+	// +optional
+	ID int32 `json:"id"`
+
+	// startTime is when the attempt was begun.
+	// +optional
+	// +nullable
+	StartTime metav1.Time `json:"startTime"`
+
+	// runTime is when one of its tasks first ran.
+	// +optional
+	// +nullable
+	RunTime *metav1.Time `json:"runTime"`
+
+	// completionTime is when the attempt became AttemptCompleted.
+	// +optional
+	// +nullable
+	CompletionTime *metav1.Time `json:"completionTime"`
+
+	// instanceUID is {id}_{configMapUID}, unique over all attempts of all
+	// Frameworks.
+	// +optional
+	// +nullable
+	InstanceUID *types.UID `json:"instanceUID"`
+
+	// configMapName is {framework}-attempt.
+	// +optional
+	ConfigMapName string `json:"configMapName"`
+
+	// configMapUID is the ConfigMap that is this attempt: while it exists, the
+	// attempt does.
+	// +optional
+	// +nullable
+	ConfigMapUID *types.UID `json:"configMapUID"`
+
+	// completionStatus is how the attempt ended. Once set it does not change
+	// within the attempt.
+	// +optional
+	// +nullable
+	CompletionStatus *FrameworkAttemptCompletionStatus `json:"completionStatus"`
+
+	// podGroup is the attempt's PodGroup as last seen. It stays after the
+	// attempt completed until the next one starts. Only gangs have it.
+	// +optional
+	PodGroup *AttemptPodGroupStatus `json:"podGroup,omitempty"`
+
+	// taskRoleStatuses are the roles of the attempt, in no particular order.
+	// Null when compressed.
+	// +optional
+	// +nullable
+	// +listType=atomic
+	TaskRoleStatuses []*TaskRoleStatus `json:"taskRoleStatuses"`
+
+	// taskRoleStatusesCompressed is taskRoleStatuses as gzipped JSON, used
+	// instead of it from a size of 700 KiB.
+	// +optional
+	// +nullable
+	TaskRoleStatusesCompressed []byte `json:"taskRoleStatusesCompressed,omitempty"`
+}
+
+// AttemptPodGroupStatus is a copy of what matters of an attempt's PodGroup.
+type AttemptPodGroupStatus struct {
+	// name of the PodGroup: the attempt's ConfigMap name.
+	// +optional
+	Name string `json:"name"`
+	// uid of the PodGroup. It changes when the PodGroup was deleted by someone
+	// and made again.
+	// +optional
+	UID types.UID `json:"uid"`
+	// creationTime is when the attempt's first PodGroup was created;
+	// scheduleTimeoutSeconds runs from it.
+	// +optional
+	// +nullable
+	CreationTime *metav1.Time `json:"creationTime,omitempty"`
+	// phase of the PodGroup.
+	// +optional
+	Phase schedulingv1alpha1.PodGroupPhase `json:"phase,omitempty"`
+	// unknownSince is when phase became Unknown; recoveryTimeoutSeconds runs
+	// from it. Null in any other phase.
+	// +optional
+	// +nullable
+	UnknownSince *metav1.Time `json:"unknownSince,omitempty"`
+	// minMember in force.
+	// +optional
+	MinMember int32 `json:"minMember"`
+	// scheduled is how many members are placed on nodes.
+	// +optional
+	Scheduled int32 `json:"scheduled"`
+	// running is how many members run.
+	// +optional
+	Running int32 `json:"running"`
+	// everScheduled is true once the gang was scheduled in this attempt.
+	// +optional
+	EverScheduled bool `json:"everScheduled,omitempty"`
+	// unschedulable says why the gang waits. Null when it does not.
+	// +optional
+	// +nullable
+	Unschedulable *AttemptUnschedulable `json:"unschedulable,omitempty"`
+}
+
+// AttemptUnschedulable says why a gang waits.
+type AttemptUnschedulable struct {
+	// reason is a word for programs.
+	// +optional
+	Reason string `json:"reason"`
+	// message is a sentence for people.
+	// +optional
+	Message string `json:"message"`
+	// since is when the gang began to wait.
+	// +optional
+	// +nullable
+	Since metav1.Time `json:"since"`
+}
+
+// TaskRoleStatus is one role of an attempt.
+type TaskRoleStatus struct {
+	// name of the role.
+	// +optional
+	Name string `json:"name"`
+
+	// instanceUID is unique to this role in this attempt.
+	// +optional
+	InstanceUID types.UID `json:"instanceUID"`
+
+	// podGracefulDeletionTimeoutSec is the value of the spec in force. It is
+	// kept here so that it survives the role's removal from the spec.
+	// +optional
+	// +nullable
+	PodGracefulDeletionTimeoutSec *int64 `json:"podGracefulDeletionTimeoutSec"`
+
+	// taskStatuses are the tasks of the role, each at the place of its index.
+	// +optional
+	// +nullable
+	// +listType=atomic
+	TaskStatuses []*TaskStatus `json:"taskStatuses"`
+}
+
+// TaskStatus is one task.
+type TaskStatus struct {
+	// index of the task in its role, from 0.
+	// +optional
+	Index int32 `json:"index"`
+
+	// instanceUID is unique to this task in this Framework attempt. It stays
+	// over retries of the task and changes when a rescale replaces it.
+	// +optional
+	InstanceUID types.UID `json:"instanceUID"`
+
+	// startTime is when the task was first planned.
+	// +optional
+	// +nullable
+	StartTime metav1.Time `json:"startTime"`
+
+	// runTime is when the task first ran.
+	// +optional
+	// +nullable
+	RunTime *metav1.Time `json:"runTime"`
+
+	// completionTime is when the task became Completed.
+	// +optional
+	// +nullable
+	CompletionTime *metav1.Time `json:"completionTime"`
+
+	// state is where the task is in its life.
+	// +optional
+	State TaskState `json:"state"`
+
+	// transitionTime is when state last changed.
+	// +optional
+	// +nullable
+	TransitionTime metav1.Time `json:"transitionTime"`
+
+	// deletionPending marks a task that a rescale deletes. Never unmarked.
+	// +optional
+	DeletionPending bool `json:"deletionPending"`
+
+	// retryPolicyStatus counts the retries of the task.
+	// +optional
+	RetryPolicyStatus RetryPolicyStatus `json:"retryPolicyStatus"`
+
+	// attemptStatus is the current or the last attempt of the task.
+	// +optional
+	AttemptStatus TaskAttemptStatus `json:"attemptStatus"`
+}
+
+// TaskAttemptStatus is one attempt of a task: one Pod.
+type TaskAttemptStatus struct {
+	// id numbers the attempts of a task from 0.
+	// +optional
+	ID int32 `json:"id"`
+
+	// startTime is when the attempt was begun.
+	// +optional
+	// +nullable
+	StartTime metav1.Time `json:"startTime"`
+
+	// runTime is when its Pod was first seen running.
+	// +optional
+	// +nullable
+	RunTime *metav1.Time `json:"runTime"`
+
+	// completionTime is when the attempt became AttemptCompleted.
+	// +optional
+	// +nullable
+	CompletionTime *metav1.Time `json:"completionTime"`
+
+	// instanceUID is {id}_{podUID}.
+	// +optional
+	// +nullable
+	InstanceUID *types.UID `json:"instanceUID"`
+
+	// podName is {framework}-{role}-{index}.
+	// +optional
+	PodName string `json:"podName"`
+
+	// podUID is the Pod that is this attempt.
+	// +optional
+	// +nullable
+	PodUID *types.UID `json:"podUID"`
+
+	// podNodeName is the node of the Pod, empty before it is scheduled.
+	// +optional
+	// +nullable
+	PodNodeName *string `json:"podNodeName"`
+
+	// podIP is the address of the Pod, empty before it has one. It stays after
+	// completion.
+	// +optional
+	// +nullable
+	PodIP *string `json:"podIP"`
+
+	// podHostIP is the address of the Pod's node.
+	// +optional
+	// +nullable
+	PodHostIP *string `json:"podHostIP"`
+
+	// completionStatus is how the attempt ended.
+	// +optional
+	// +nullable
+	CompletionStatus *TaskAttemptCompletionStatus `json:"completionStatus"`
+}

@@ -1,0 +1,285 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+)
+
+// Framework is a distributed job: roles of tasks that start, complete and are
+// retried together.
+//
+// +genclient
+// +kubebuilder:object:root=true
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+// +kubebuilder:resource:path=frameworks,singular=framework,categories={all,lockstep}
+// +kubebuilder:subresource:status
+// +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.status.state`
+// +kubebuilder:printcolumn:name="Attempt",type=integer,JSONPath=`.status.attemptStatus.id`
+// +kubebuilder:printcolumn:name="Running",type=integer,JSONPath=`.status.tasks.running`
+// +kubebuilder:printcolumn:name="Succeeded",type=integer,JSONPath=`.status.tasks.succeeded`
+// +kubebuilder:printcolumn:name="Failed",type=integer,JSONPath=`.status.tasks.failed`
+// +kubebuilder:printcolumn:name="Total",type=integer,JSONPath=`.status.tasks.total`
+// +kubebuilder:printcolumn:name="PodGroup",type=string,JSONPath=`.status.attemptStatus.podGroup.phase`
+// +kubebuilder:printcolumn:name="Code",type=integer,priority=1,JSONPath=`.status.attemptStatus.completionStatus.code`
+// +kubebuilder:printcolumn:name="Phrase",type=string,priority=1,JSONPath=`.status.attemptStatus.completionStatus.phrase`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 63 && self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="metadata.name must be a DNS label: at most 63 lower-case letters, digits and hyphens, starting and ending with a letter or digit, because it is a label value and the prefix of every Pod name"
+type Framework struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec is what the user wants. The controller never writes it.
+	// +required
+	Spec FrameworkSpec `json:"spec"`
+
+	// status is what the controller has observed and decided. It is null until
+	// the first sync. Only the controller writes it, through the status
+	// subresource.
+	// +optional
+	// +nullable
+	Status *FrameworkStatus `json:"status,omitempty"`
+}
+
+// FrameworkList is a list of Frameworks.
+//
+// +kubebuilder:object:root=true
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+type FrameworkList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata"`
+
+	Items []Framework `json:"items"`
+}
+
+// FrameworkSpec is what the user wants of a Framework. Everything but
+// taskRoles has a default. All of it may be changed while the Framework lives;
+// each field says from when a change counts.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.gang) || !has(self.gang.minMember) || !has(self.taskRoles) || self.taskRoles.map(r, r.taskNumber).sum() == 0 || self.gang.minMember <= self.taskRoles.map(r, r.taskNumber).sum()",messageExpression="'gang.minMember is ' + string(self.gang.minMember) + ', more than the ' + string(self.taskRoles.map(r, r.taskNumber).sum()) + ' tasks in taskRoles: such a gang can never start; use a value from 1 to the total of taskNumber'"
+type FrameworkSpec struct {
+	// description is free text for people. Default empty. Mutable, without effect.
+	// +optional
+	// +nullable
+	// +kubebuilder:validation:MaxLength=32768
+	Description string `json:"description,omitempty"`
+
+	// executionType says whether to create, start or stop the Framework.
+	// Default Start. May change from Create to Start or Stop and from Start to
+	// Stop; a change counts at once.
+	// +optional
+	// +default="Start"
+	// +kubebuilder:default=Start
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf || oldSelf == 'Create' || (oldSelf == 'Start' && self == 'Stop')",messageExpression="'executionType cannot change from ' + oldSelf + ' to ' + self + ': only Create to Start, Create to Stop and Start to Stop are possible'"
+	ExecutionType ExecutionType `json:"executionType,omitempty"`
+
+	// retryPolicy decides whether a completed attempt of the whole Framework is
+	// followed by another. Mutable; counts at the next decision.
+	// +optional
+	// +kubebuilder:default={}
+	RetryPolicy RetryPolicySpec `json:"retryPolicy,omitzero"`
+
+	// gang asks for the tasks of an attempt to be placed together. Unset, the
+	// Framework is a gang only if the template of one of its roles names the
+	// gang scheduler. Mutable; minMember counts at once, all else from the next
+	// attempt.
+	// +optional
+	Gang *GangSpec `json:"gang,omitempty"`
+
+	// taskRoles are the kinds of tasks of the job. Adding, removing and
+	// resizing roles rescales a running Framework. A Framework without tasks
+	// never completes: it is paused.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=256
+	TaskRoles []TaskRoleSpec `json:"taskRoles,omitempty"`
+}
+
+// ExecutionType is the user's wish for the life of a Framework.
+//
+// +enum
+// +kubebuilder:validation:Enum=Create;Start;Stop
+type ExecutionType string
+
+const (
+	// ExecutionCreate records the Framework and its tasks, but starts nothing.
+	// It gives time to create what the tasks need, owned by the Framework.
+	ExecutionCreate ExecutionType = "Create"
+	// ExecutionStart runs the Framework. It is the default.
+	ExecutionStart ExecutionType = "Start"
+	// ExecutionStop completes the Framework with code -210 and never retries
+	// it; the object stays until its retention ends.
+	ExecutionStop ExecutionType = "Stop"
+)
+
+// RetryPolicySpec decides whether a completed attempt is followed by another.
+// The same rules serve a Framework and a Task.
+type RetryPolicySpec struct {
+	// fancyRetryPolicy retries a Transient failure without counting it, does
+	// not retry a Permanent one, and leaves only the rest to maxRetryCount.
+	// Default false.
+	// +optional
+	// +default=false
+	// +kubebuilder:default=false
+	FancyRetryPolicy bool `json:"fancyRetryPolicy,omitempty"`
+
+	// maxRetryCount bounds the retries that are counted: n >= 0 retries a
+	// failure at most n times, -1 retries every failure, -2 retries always,
+	// even a success. Default 0.
+	// +optional
+	// +default=0
+	// +kubebuilder:default=0
+	// +kubebuilder:validation:Minimum=-2
+	MaxRetryCount int32 `json:"maxRetryCount,omitempty"`
+}
+
+const (
+	// UnlimitedRetry as maxRetryCount retries every failed attempt.
+	UnlimitedRetry int32 = -1
+	// AlwaysRetry as maxRetryCount retries every attempt, even a succeeded one.
+	AlwaysRetry int32 = -2
+)
+
+// GangSpec asks for the tasks of an attempt to be placed together or not at
+// all. It becomes the spec of the attempt's PodGroup.
+type GangSpec struct {
+	// minMember is how many tasks must be placed together, from 1 to the
+	// number of tasks. Default: all tasks. Mutable; a change reaches the
+	// running attempt's PodGroup.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	MinMember *int32 `json:"minMember,omitempty"`
+
+	// scheduleTimeoutSeconds completes an attempt with code -130 when its
+	// PodGroup was not scheduled so many seconds after its creation. Default:
+	// it waits for ever.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	ScheduleTimeoutSeconds *int32 `json:"scheduleTimeoutSeconds,omitempty"`
+
+	// recoveryTimeoutSeconds completes an attempt with code -131 when its
+	// PodGroup stayed in phase Unknown for more seconds. Default: it waits for
+	// ever.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	RecoveryTimeoutSeconds *int32 `json:"recoveryTimeoutSeconds,omitempty"`
+
+	// priorityClassName ranks the gang among others. Default: the highest
+	// priority among its Pods. A change counts from the next attempt.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	PriorityClassName string `json:"priorityClassName,omitempty"`
+
+	// queue is recorded on the PodGroup. Default "default". A change counts
+	// from the next attempt.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	Queue string `json:"queue,omitempty"`
+
+	// topology says how close together the tasks must or should be, widest
+	// domain first. A change counts from the next attempt.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=4
+	Topology []schedulingv1alpha1.TopologyConstraint `json:"topology,omitempty"`
+
+	// disruptionMode says what preemption may take of a running gang. Default
+	// Gang. A change counts from the next attempt.
+	// +optional
+	DisruptionMode schedulingv1alpha1.DisruptionMode `json:"disruptionMode,omitempty"`
+}
+
+// TaskRoleSpec is a kind of task: how many of them there are, what each runs,
+// and how their ends decide the attempt.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.minMember) || self.minMember <= self.taskNumber",messageExpression="'minMember is ' + string(self.minMember) + ', more than taskNumber, which is ' + string(self.taskNumber)"
+type TaskRoleSpec struct {
+	// name identifies the role in the Framework: 1 to 63 lower-case letters
+	// and digits, no hyphen, so that the Pod name
+	// {framework}-{role}-{index} reads in one way only. Unique.
+	// +required
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]{1,63}$')",message="a task role's name must be 1 to 63 lower-case letters and digits, without hyphens"
+	Name string `json:"name"`
+
+	// taskNumber is how many tasks the role has, 0 to 10000, with indexes from
+	// 0. Default 0. Mutable: it rescales the role.
+	// +optional
+	// +default=0
+	// +kubebuilder:default=0
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=10000
+	TaskNumber int32 `json:"taskNumber"`
+
+	// minMember is how many tasks of this role must be placed together with
+	// the gang, from 1 to taskNumber. Default: no minimum of its own. Mutable.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	MinMember *int32 `json:"minMember,omitempty"`
+
+	// frameworkAttemptCompletionPolicy says how the ends of this role's tasks
+	// complete the attempt. Mutable; counts at the next decision.
+	// +optional
+	// +kubebuilder:default={}
+	FrameworkAttemptCompletionPolicy CompletionPolicySpec `json:"frameworkAttemptCompletionPolicy,omitzero"`
+
+	// task describes each task of the role.
+	// +optional
+	// +kubebuilder:default={}
+	Task TaskSpec `json:"task,omitzero"`
+}
+
+// CompletionPolicySpec says how the ends of one role's tasks complete the
+// attempt. The first threshold that is reached, over all roles, completes it
+// with the result of the task that reached it. If none is, the attempt
+// succeeds once every task has completed.
+type CompletionPolicySpec struct {
+	// minFailedTaskCount completes the attempt once so many tasks of the role
+	// have failed. 0 and -1 disable it. Default 1.
+	// +optional
+	// +default=1
+	// +kubebuilder:default=1
+	// +kubebuilder:validation:Minimum=-1
+	MinFailedTaskCount *int32 `json:"minFailedTaskCount,omitempty"`
+
+	// minSucceededTaskCount completes the attempt once so many tasks of the
+	// role have succeeded. 0 and -1 disable it. Default -1.
+	// +optional
+	// +default=-1
+	// +kubebuilder:default=-1
+	// +kubebuilder:validation:Minimum=-1
+	MinSucceededTaskCount *int32 `json:"minSucceededTaskCount,omitempty"`
+}
+
+// TaskSpec describes each task of a role.
+type TaskSpec struct {
+	// retryPolicy decides whether a completed attempt of one task is followed
+	// by another, while the rest of the Framework goes on.
+	// +optional
+	// +kubebuilder:default={}
+	RetryPolicy RetryPolicySpec `json:"retryPolicy,omitzero"`
+
+	// podGracefulDeletionTimeoutSec is how many seconds a Pod may take to end
+	// after it was asked to, before it is deleted by force. Null, the default,
+	// never forces: two instances of a task then never run at once, even if a
+	// node is lost. Mutable; counts at once.
+	// +optional
+	// +nullable
+	PodGracefulDeletionTimeoutSec *int64 `json:"podGracefulDeletionTimeoutSec,omitempty"`
+
+	// pod is the template of the task's Pod, a v1 PodTemplateSpec of which
+	// metadata and spec count. It is kept as it was written, so that fields of
+	// any version of Kubernetes survive; the placeholders
+	// {{FC_FRAMEWORK_NAMESPACE}}, {{FC_FRAMEWORK_NAME}}, {{FC_TASKROLE_NAME}},
+	// {{FC_TASK_INDEX}}, {{FC_CONFIGMAP_NAME}} and {{FC_POD_NAME}} are replaced
+	// anywhere in it. A change counts for Pods created later.
+	// +optional
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +kubebuilder:validation:Type=object
+	Pod runtime.RawExtension `json:"pod,omitzero"`
+}

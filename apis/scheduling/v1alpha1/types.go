@@ -1,0 +1,270 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Labels of the Pods of a group.
+const (
+	// LabelPodGroup names the group of a Pod, in the Pod's own namespace.
+	LabelPodGroup = "scheduling.lockstep.dev/pod-group"
+	// LabelRole names the role of a Pod in its group, for minRoleMember.
+	LabelRole = "scheduling.lockstep.dev/role"
+)
+
+// DefaultQueue is the queue of a group that names none.
+const DefaultQueue = "default"
+
+// PodGroup is a set of Pods that are placed together or not at all.
+//
+// +genclient
+// +kubebuilder:object:root=true
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+// +kubebuilder:resource:path=podgroups,singular=podgroup,shortName=lpg,categories={lockstep}
+// +kubebuilder:subresource:status
+// +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`
+// +kubebuilder:printcolumn:name="Min",type=integer,JSONPath=`.spec.minMember`
+// +kubebuilder:printcolumn:name="Scheduled",type=integer,JSONPath=`.status.scheduled`
+// +kubebuilder:printcolumn:name="Running",type=integer,JSONPath=`.status.running`
+// +kubebuilder:printcolumn:name="Succeeded",type=integer,JSONPath=`.status.succeeded`
+// +kubebuilder:printcolumn:name="Failed",type=integer,JSONPath=`.status.failed`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Unschedulable")].reason`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 63",message="metadata.name must be at most 63 characters, because Pods name their group in a label"
+type PodGroup struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec says when the group may start and how its members relate.
+	// +required
+	Spec PodGroupSpec `json:"spec"`
+
+	// status is what the scheduler and the controller have seen.
+	// +optional
+	Status PodGroupStatus `json:"status,omitzero"`
+}
+
+// PodGroupList is a list of PodGroups.
+//
+// +kubebuilder:object:root=true
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+type PodGroupList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata"`
+
+	Items []PodGroup `json:"items"`
+}
+
+// PodGroupSpec says when a group may start and how its members relate.
+//
+// +kubebuilder:validation:XValidation:rule="(has(self.priorityClassName) ? self.priorityClassName : ”) == (has(oldSelf.priorityClassName) ? oldSelf.priorityClassName : ”)",message="priorityClassName is immutable: delete the PodGroup and create it anew"
+// +kubebuilder:validation:XValidation:rule="self.queue == oldSelf.queue",message="queue is immutable: delete the PodGroup and create it anew"
+// +kubebuilder:validation:XValidation:rule="(has(self.topology) ? self.topology : []) == (has(oldSelf.topology) ? oldSelf.topology : [])",message="topology is immutable: delete the PodGroup and create it anew"
+// +kubebuilder:validation:XValidation:rule="self.disruptionMode == oldSelf.disruptionMode",message="disruptionMode is immutable: delete the PodGroup and create it anew"
+type PodGroupSpec struct {
+	// minMember is how many members must be placed together, at least 1.
+	// Mutable.
+	// +required
+	// +kubebuilder:validation:Minimum=1
+	MinMember int32 `json:"minMember"`
+
+	// minRoleMember is how many members of a role must be among them, at least
+	// 1 each. A member's role is its label scheduling.lockstep.dev/role. It
+	// holds beside minMember. Default empty. Mutable.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=256
+	// +kubebuilder:validation:XValidation:rule="self.all(role, self[role] >= 1)",message="every value of minRoleMember must be at least 1"
+	MinRoleMember map[string]int32 `json:"minRoleMember,omitempty"`
+
+	// priorityClassName ranks the group among others and chooses victims.
+	// Default: the highest priority among its members. Immutable.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	PriorityClassName string `json:"priorityClassName,omitempty"`
+
+	// queue is recorded. Default "default". Immutable.
+	// +optional
+	// +default="default"
+	// +kubebuilder:default=default
+	// +kubebuilder:validation:MaxLength=253
+	Queue string `json:"queue,omitempty"`
+
+	// topology says how close together the members must or should be, widest
+	// domain first. Default empty. Immutable.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=4
+	Topology []TopologyConstraint `json:"topology,omitempty"`
+
+	// disruptionMode says what preemption may take of a placed group. Default
+	// Gang. Immutable.
+	// +optional
+	// +default="Gang"
+	// +kubebuilder:default=Gang
+	DisruptionMode DisruptionMode `json:"disruptionMode,omitempty"`
+}
+
+// TopologyConstraint asks for members to be in one domain: the nodes that have
+// the same value of a label.
+type TopologyConstraint struct {
+	// key is the node label whose values are the domains.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=316
+	Key string `json:"key"`
+
+	// mode is Required, all members in one domain or none placed, or
+	// Preferred, as few domains as possible.
+	// +required
+	Mode TopologyMode `json:"mode"`
+}
+
+// TopologyMode says how strict a TopologyConstraint is.
+//
+// +enum
+// +kubebuilder:validation:Enum=Required;Preferred
+type TopologyMode string
+
+const (
+	// TopologyRequired places all members in one domain or none at all.
+	TopologyRequired TopologyMode = "Required"
+	// TopologyPreferred places members in as few domains as possible.
+	TopologyPreferred TopologyMode = "Preferred"
+)
+
+// DisruptionMode says what preemption may take of a placed group.
+//
+// +enum
+// +kubebuilder:validation:Enum=Gang;Pod
+type DisruptionMode string
+
+const (
+	// DisruptGang takes the whole group, or only what is above minMember.
+	DisruptGang DisruptionMode = "Gang"
+	// DisruptPod takes members one by one.
+	DisruptPod DisruptionMode = "Pod"
+)
+
+// PodGroupStatus is what the scheduler and the controller have seen.
+type PodGroupStatus struct {
+	// phase sums up the counters. Written by the controller.
+	// +optional
+	Phase PodGroupPhase `json:"phase,omitempty"`
+
+	// conditions say whether the group is scheduled, and if not, why. Written
+	// by the scheduler.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +patchStrategy=merge
+	// +patchMergeKey=type
+	Conditions []PodGroupCondition `json:"conditions,omitempty" patchStrategy:"merge" patchMergeKey:"type"`
+
+	// members is how many Pods belong to the group.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Members int32 `json:"members"`
+
+	// scheduled is how many members are placed on nodes and have not ended.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Scheduled int32 `json:"scheduled"`
+
+	// running is how many members run.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Running int32 `json:"running"`
+
+	// succeeded is how many members succeeded.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Succeeded int32 `json:"succeeded"`
+
+	// failed is how many members failed.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Failed int32 `json:"failed"`
+}
+
+// PodGroupPhase sums up where the members of a group are.
+type PodGroupPhase string
+
+const (
+	// PodGroupPending: accepted, fewer than minMember members are active. The
+	// start. Exits: Running; Completed.
+	PodGroupPending PodGroupPhase = "Pending"
+	// PodGroupRunning: minMember and every minRoleMember are active, that is,
+	// running or succeeded. Exits: Unknown; Completed.
+	PodGroupRunning PodGroupPhase = "Running"
+	// PodGroupUnknown: a group that ran has lost so many members from their
+	// nodes that it can't reach minMember without being scheduled again. Exits:
+	// Running; Pending; Completed.
+	PodGroupUnknown PodGroupPhase = "Unknown"
+	// PodGroupCompleted: every member has succeeded or failed. Exit: Pending,
+	// when a member is replaced.
+	PodGroupCompleted PodGroupPhase = "Completed"
+)
+
+// PodGroupCondition is one aspect of a group's scheduling.
+type PodGroupCondition struct {
+	// type is Unschedulable or Scheduled.
+	// +required
+	// +kubebuilder:validation:MaxLength=316
+	Type string `json:"type"`
+
+	// status is True or False.
+	// +required
+	// +kubebuilder:validation:Enum=True;False;Unknown
+	Status metav1.ConditionStatus `json:"status"`
+
+	// transitionID is new with each change of status.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	TransitionID string `json:"transitionID,omitempty"`
+
+	// observedGeneration is the metadata.generation of the group that the
+	// scheduler saw.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// lastTransitionTime is when status last changed.
+	// +optional
+	LastTransitionTime metav1.Time `json:"lastTransitionTime,omitzero"`
+
+	// reason is a word for programs.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Reason string `json:"reason,omitempty"`
+
+	// message is a sentence for people.
+	// +optional
+	// +kubebuilder:validation:MaxLength=32768
+	Message string `json:"message,omitempty"`
+}
+
+// Types of PodGroupCondition. They mirror each other: never are both True.
+const (
+	// ConditionUnschedulable is True while the group can't be placed.
+	ConditionUnschedulable = "Unschedulable"
+	// ConditionScheduled is True once minMember members are bound.
+	ConditionScheduled = "Scheduled"
+)
+
+// Reasons of PodGroupCondition.
+const (
+	// ReasonScheduled: minMember members are bound.
+	ReasonScheduled = "Scheduled"
+	// ReasonNotEnoughTasks: fewer members exist than minMember.
+	ReasonNotEnoughTasks = "NotEnoughTasks"
+	// ReasonNotEnoughResources: there is no place for minMember members.
+	ReasonNotEnoughResources = "NotEnoughResources"
+	// ReasonPodFailed: a running group lost a member that failed, and its
+	// replacement can't be placed.
+	ReasonPodFailed = "PodFailed"
+	// ReasonPodDeleted: a running group lost a member that was deleted, and its
+	// replacement can't be placed.
+	ReasonPodDeleted = "PodDeleted"
+)

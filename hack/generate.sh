@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# Writes everything that is generated: deep copies, CRDs, and the client/ folder.
+# All tools are pinned in hack/tools/go.mod.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+module=github.com/lockstep-k8s/lockstep
+header=hack/boilerplate.go.txt
+tool() { go tool -modfile=hack/tools/go.mod "$@"; }
+
+tool controller-gen object:headerFile="$header" paths=./apis/...
+tool controller-gen crd \
+  paths=./apis/framework/... paths=./apis/scheduling/... \
+  output:crd:dir=manifests/crds
+
+# The generators write below the folder that they are told, by package path.
+# They write into a new folder which then takes the place of client/, so that
+# what is no longer generated goes.
+out=$(mktemp -d .generate-XXXXXX)
+trap 'rm -rf "$out"' EXIT
+apis=("$module/apis/framework/v1" "$module/apis/scheduling/v1alpha1")
+
+tool applyconfiguration-gen --go-header-file "$header" \
+  --output-dir "$out/applyconfiguration" --output-pkg "$module/client/applyconfiguration" \
+  "${apis[@]}"
+tool client-gen --go-header-file "$header" \
+  --output-dir "$out/clientset" --output-pkg "$module/client/clientset" \
+  --clientset-name versioned --input-base "" \
+  --apply-configuration-package "$module/client/applyconfiguration" \
+  --input "$module/apis/framework/v1" --input "$module/apis/scheduling/v1alpha1"
+tool lister-gen --go-header-file "$header" \
+  --output-dir "$out/listers" --output-pkg "$module/client/listers" "${apis[@]}"
+tool informer-gen --go-header-file "$header" \
+  --output-dir "$out/informers" --output-pkg "$module/client/informers" \
+  --versioned-clientset-package "$module/client/clientset/versioned" \
+  --listers-package "$module/client/listers" "${apis[@]}"
+
+rm -rf client
+mv "$out" client
+trap - EXIT
+chmod 755 client

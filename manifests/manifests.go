@@ -1,0 +1,15 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package manifests holds the objects that a cluster needs before Lockstep can
+// run in it: the CRDs, which are generated from apis/, and the namespace, the
+// service accounts and their roles.
+package manifests
+
+import "embed"
+
+// FS holds crds/*.yaml and rbac/*.yaml, each file one or more YAML documents.
+// Files are to be applied in the order of their names, crds first.
+//
+//go:embed crds/*.yaml rbac/*.yaml
+var FS embed.FS

@@ -60,7 +60,7 @@ type PodGroupList struct {
 
 // PodGroupSpec says when a group may start and how its members relate.
 //
-// +kubebuilder:validation:XValidation:rule="(has(self.priorityClassName) ? self.priorityClassName : ”) == (has(oldSelf.priorityClassName) ? oldSelf.priorityClassName : ”)",message="priorityClassName is immutable: delete the PodGroup and create it anew"
+// +kubebuilder:validation:XValidation:rule=`(has(self.priorityClassName) ? self.priorityClassName : "") == (has(oldSelf.priorityClassName) ? oldSelf.priorityClassName : "")`,message="priorityClassName is immutable: delete the PodGroup and create it anew"
 // +kubebuilder:validation:XValidation:rule="self.queue == oldSelf.queue",message="queue is immutable: delete the PodGroup and create it anew"
 // +kubebuilder:validation:XValidation:rule="(has(self.topology) ? self.topology : []) == (has(oldSelf.topology) ? oldSelf.topology : [])",message="topology is immutable: delete the PodGroup and create it anew"
 // +kubebuilder:validation:XValidation:rule="self.disruptionMode == oldSelf.disruptionMode",message="disruptionMode is immutable: delete the PodGroup and create it anew"

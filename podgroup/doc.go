@@ -1,0 +1,21 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package podgroup says what a PodGroup is to be and what state it is in. It is
+// pure, values in and values out, and shared by the Framework controller, the
+// PodGroup controller and the scheduler's plugin, so that all three mean the
+// same by a gang, a member and a quorum:
+//
+//   - IsGang and DesiredSpec: whether a Framework's attempt has a PodGroup, and
+//     its spec for the tasks that are left.
+//   - Count: where the members of a group are.
+//   - Holds: whether so many members are a quorum.
+//   - NextPhase: the phase that follows from the present one and the counts.
+//
+// A Pod is a member of the group that its label
+// scheduling.lockstep.dev/pod-group names in its own namespace. A member that
+// is being deleted gives its place up: it stays a member until it is gone, but
+// it is neither scheduled nor running, because its replacement has to be
+// scheduled again. So a preempted group, or one that lost a node, shows it when
+// the deletion begins, not when a kubelet that may be dead confirms its end.
+package podgroup

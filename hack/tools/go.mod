@@ -6,11 +6,8 @@ tool (
 	honnef.co/go/tools/cmd/staticcheck
 	k8s.io/code-generator/cmd/applyconfiguration-gen
 	k8s.io/code-generator/cmd/client-gen
-	k8s.io/code-generator/cmd/deepcopy-gen
-	k8s.io/code-generator/cmd/defaulter-gen
 	k8s.io/code-generator/cmd/informer-gen
 	k8s.io/code-generator/cmd/lister-gen
-	k8s.io/code-generator/cmd/register-gen
 	sigs.k8s.io/controller-tools/cmd/controller-gen
 )
 

@@ -1,0 +1,94 @@
+# Lockstep. `make help` lists what can be made.
+
+SHELL := /usr/bin/env bash -o pipefail
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+# One set of build settings for build, vet and test, so that they share the
+# build cache: compiling Kubernetes once is slow enough. The binaries are static
+# because they are put into images as they are.
+export CGO_ENABLED := 0
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+LDFLAGS := -X k8s.io/component-base/version.gitVersion=v1.37.1-lockstep.$(VERSION)
+GO_BUILD := go build -ldflags '$(LDFLAGS)'
+
+# Where lockstep-local finds the programs that it starts, and where tests find
+# lockstep-local.
+BIN := $(CURDIR)/bin
+export PATH := $(BIN):$(PATH)
+
+# Root on Linux can run containers on a real node; anyone can simulate nodes.
+REAL_NODE := $(shell [ "$$(uname -s)" = Linux ] && [ "$$(id -u)" = 0 ] && echo yes)
+
+##@ Build
+
+.PHONY: help
+help: ## List the targets.
+	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z0-9-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## Build Lockstep's programs into bin/.
+	@mkdir -p bin
+	$(GO_BUILD) -o bin/lockstep-controller ./cmd/controller
+	$(GO_BUILD) -o bin/lockstep-scheduler ./cmd/scheduler
+	cd localcluster && $(GO_BUILD) -o ../bin/lockstep-local ./cmd/lockstep-local
+
+.PHONY: components
+components: build ## Build the local Kubernetes (etcd, kube-apiserver, …): minutes once, then cached.
+	bin/lockstep-local build $(if $(REAL_NODE),--real-node)
+
+.PHONY: images
+images: build ## Pack the programs and the example into image tars in bin/images/.
+	hack/images.sh
+
+.PHONY: manifests
+manifests: ## Write dist/lockstep.yaml: CRDs, roles and deployments in one file.
+	hack/manifests.sh
+
+.PHONY: generate
+generate: ## Write all generated files: CRDs, deep copies, clients.
+	hack/generate.sh
+
+.PHONY: clean
+clean: ## Remove what was built here. The cache of Kubernetes binaries stays.
+	rm -rf bin dist
+
+##@ Check
+
+.PHONY: verify
+verify: ## Regenerate, vet, staticcheck, gofmt; fail if the tree is not clean.
+	hack/verify.sh
+
+.PHONY: test
+test: components images test-unit e2e ## Run all tests: unit, integration and end to end.
+
+.PHONY: test-unit
+test-unit: ## Run the tests that need no cluster.
+	cd localcluster && go test ./...
+	go test $$(go list ./... | grep -v /e2e)
+
+.PHONY: e2e
+e2e: components images ## Run the tests on real API servers: simulated nodes, and a real one as root on Linux.
+	hack/e2e.sh $(if $(REAL_NODE),--real-node)
+
+.PHONY: bench
+bench: components ## Measure, as ratios against an alternative in the same run.
+	hack/bench.sh
+
+.PHONY: compat
+compat: components images ## Replay a folder of FrameworkController manifests: make compat EXAMPLES=DIR
+	hack/compat.sh '$(EXAMPLES)'
+
+##@ Run
+
+.PHONY: demo
+demo: components images ## Run the main job on a local Kubernetes, with progress on screen.
+	bin/lockstep-demo $(if $(REAL_NODE),--real-node)
+
+.PHONY: cluster-up
+cluster-up: components ## Start a local Kubernetes with Lockstep and ten simulated nodes.
+	bin/lockstep-local up --simulated-nodes 10
+
+.PHONY: cluster-down
+cluster-down: ## Stop it and remove its state.
+	bin/lockstep-local down

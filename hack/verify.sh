@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# Regenerates everything, checks the code, and fails if the tree is not clean.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+step() { echo "verify: $*"; }
+
+step generate
+hack/generate.sh
+
+step gofmt
+unformatted=$(git ls-files -co --exclude-standard '*.go' | xargs gofmt -l)
+if [[ -n $unformatted ]]; then
+  printf 'verify: not formatted, run gofmt -w on:\n%s\n' "$unformatted" >&2
+  exit 1
+fi
+
+for dir in . localcluster; do
+  step "go.mod, vet and staticcheck in $dir"
+  (
+    cd "$dir"
+    go mod tidy -diff
+    go vet -tags e2e ./...
+    go tool -modfile="$OLDPWD/hack/tools/go.mod" staticcheck -tags e2e ./...
+  )
+done
+
+step clean tree
+if [[ -n $(git status --porcelain) ]]; then
+  echo "verify: the tree is not clean; commit what differs, or run make generate:" >&2
+  git status --short >&2
+  git --no-pager diff | head -100 >&2
+  exit 1
+fi
+echo "verify: all good"

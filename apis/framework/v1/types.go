@@ -60,7 +60,7 @@ type FrameworkList struct {
 // taskRoles has a default. All of it may be changed while the Framework lives;
 // each field says from when a change counts.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.gang) || !has(self.gang.minMember) || !has(self.taskRoles) || self.taskRoles.map(r, r.taskNumber).sum() == 0 || self.gang.minMember <= self.taskRoles.map(r, r.taskNumber).sum()",messageExpression="'gang.minMember is ' + string(self.gang.minMember) + ', more than the ' + string(self.taskRoles.map(r, r.taskNumber).sum()) + ' tasks in taskRoles: such a gang can never start; use a value from 1 to the total of taskNumber'"
+// +kubebuilder:validation:XValidation:rule="!has(self.gang) || !has(self.gang.minMember) || !has(self.taskRoles) || self.taskRoles.map(r, r.taskNumber).sum() == 0 || self.gang.minMember <= self.taskRoles.map(r, r.taskNumber).sum()",fieldPath=".gang.minMember",message="must be at most the number of tasks, which is the sum of taskNumber over spec.taskRoles: a larger gang could never start"
 type FrameworkSpec struct {
 	// description is free text for people. Default empty. Mutable, without effect.
 	// +optional
@@ -197,7 +197,7 @@ type GangSpec struct {
 // TaskRoleSpec is a kind of task: how many of them there are, what each runs,
 // and how their ends decide the attempt.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.minMember) || self.minMember <= self.taskNumber",messageExpression="'minMember is ' + string(self.minMember) + ', more than taskNumber, which is ' + string(self.taskNumber)"
+// +kubebuilder:validation:XValidation:rule="!has(self.minMember) || self.minMember <= self.taskNumber",fieldPath=".minMember",message="must be at most the taskNumber of its role: a larger minimum could never be met"
 type TaskRoleSpec struct {
 	// name identifies the role in the Framework: 1 to 63 lower-case letters
 	// and digits, no hyphen, so that the Pod name

@@ -17,7 +17,7 @@ import (
 //	Completed -> Pending
 //
 // A change that needs two, such as Running to Pending when all members are
-// deleted at once, needs two calls. NextPhase settles after at most three.
+// deleted at once, needs two calls; no change needs more.
 func NextPhase(current schedulingv1alpha1.PodGroupPhase, spec *schedulingv1alpha1.PodGroupSpec, counts Counts) schedulingv1alpha1.PodGroupPhase {
 	if counts.Ended() {
 		return schedulingv1alpha1.PodGroupCompleted

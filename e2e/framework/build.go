@@ -1,0 +1,170 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package framework
+
+import (
+	"encoding/json"
+	"strconv"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+)
+
+// Annotations by which a test says how a Pod on a simulated node ends; see
+// localcluster/README.md.
+const (
+	simulateRunSeconds   = "simulate.lockstep.dev/run-seconds"
+	simulateExitCode     = "simulate.lockstep.dev/exit-code"
+	simulateFailAttempts = "simulate.lockstep.dev/fail-attempts"
+)
+
+// FrameworkBuilder builds a Framework for a test.
+type FrameworkBuilder struct {
+	fw frameworkv1.Framework
+}
+
+// MakeFramework starts a Framework without roles that is not a gang.
+func MakeFramework(name string) *FrameworkBuilder {
+	return &FrameworkBuilder{fw: frameworkv1.Framework{ObjectMeta: metav1.ObjectMeta{Name: name}}}
+}
+
+// Retry sets the Framework's retry policy.
+func (b *FrameworkBuilder) Retry(fancy bool, maxRetryCount int32) *FrameworkBuilder {
+	b.fw.Spec.RetryPolicy = frameworkv1.RetryPolicySpec{FancyRetryPolicy: fancy, MaxRetryCount: maxRetryCount}
+	return b
+}
+
+// Execution sets the Framework's execution type.
+func (b *FrameworkBuilder) Execution(executionType frameworkv1.ExecutionType) *FrameworkBuilder {
+	b.fw.Spec.ExecutionType = executionType
+	return b
+}
+
+// Gang makes the Framework a gang of all its tasks.
+func (b *FrameworkBuilder) Gang() *FrameworkBuilder {
+	b.fw.Spec.Gang = &frameworkv1.GangSpec{}
+	return b
+}
+
+// Role adds a role of tasks that run what task describes.
+func (b *FrameworkBuilder) Role(name string, taskNumber int32, task *TaskBuilder) *FrameworkBuilder {
+	b.fw.Spec.TaskRoles = append(b.fw.Spec.TaskRoles, frameworkv1.TaskRoleSpec{
+		Name: name, TaskNumber: taskNumber,
+		FrameworkAttemptCompletionPolicy: task.completion,
+		Task:                             task.spec(),
+	})
+	return b
+}
+
+// Obj returns the Framework.
+func (b *FrameworkBuilder) Obj() *frameworkv1.Framework {
+	return b.fw.DeepCopy()
+}
+
+// TaskBuilder builds the tasks of a role for a test.
+type TaskBuilder struct {
+	scheduler   string
+	cpu         string
+	annotations map[string]string
+	env         map[string]string
+	retry       frameworkv1.RetryPolicySpec
+	completion  frameworkv1.CompletionPolicySpec
+	grace       *int64
+}
+
+// RunForever describes a task that never ends by itself.
+func RunForever() *TaskBuilder {
+	return &TaskBuilder{annotations: map[string]string{}, env: map[string]string{}}
+}
+
+// RunFor describes a task that ends with an exit code after it has run for d,
+// in whole seconds.
+func RunFor(d time.Duration, exitCode int) *TaskBuilder {
+	b := RunForever()
+	b.annotations[simulateRunSeconds] = strconv.Itoa(int(d.Seconds()))
+	b.annotations[simulateExitCode] = strconv.Itoa(exitCode)
+	return b
+}
+
+// InFirstAttempts lets only the first n attempts of the Framework end with the
+// exit code of RunFor; later ones succeed.
+func (b *TaskBuilder) InFirstAttempts(n int) *TaskBuilder {
+	b.annotations[simulateFailAttempts] = strconv.Itoa(n)
+	return b
+}
+
+// Retry sets the retry policy of the tasks.
+func (b *TaskBuilder) Retry(fancy bool, maxRetryCount int32) *TaskBuilder {
+	b.retry = frameworkv1.RetryPolicySpec{FancyRetryPolicy: fancy, MaxRetryCount: maxRetryCount}
+	return b
+}
+
+// Completes sets the completion policy of the role.
+func (b *TaskBuilder) Completes(minFailed, minSucceeded int32) *TaskBuilder {
+	b.completion = frameworkv1.CompletionPolicySpec{MinFailedTaskCount: &minFailed, MinSucceededTaskCount: &minSucceeded}
+	return b
+}
+
+// CPU sets what each task requests.
+func (b *TaskBuilder) CPU(quantity string) *TaskBuilder {
+	b.cpu = quantity
+	return b
+}
+
+// Scheduler names the scheduler of the tasks.
+func (b *TaskBuilder) Scheduler(name string) *TaskBuilder {
+	b.scheduler = name
+	return b
+}
+
+// Env adds an environment variable to the container.
+func (b *TaskBuilder) Env(name, value string) *TaskBuilder {
+	b.env[name] = value
+	return b
+}
+
+// Annotation adds an annotation to the Pods.
+func (b *TaskBuilder) Annotation(key, value string) *TaskBuilder {
+	b.annotations[key] = value
+	return b
+}
+
+// GracefulDeletionTimeout sets podGracefulDeletionTimeoutSec.
+func (b *TaskBuilder) GracefulDeletionTimeout(seconds int64) *TaskBuilder {
+	b.grace = &seconds
+	return b
+}
+
+func (b *TaskBuilder) spec() frameworkv1.TaskSpec {
+	container := map[string]any{"name": "main", "image": "lockstep.dev/simulated:any", "imagePullPolicy": "Never"}
+	if b.cpu != "" {
+		container["resources"] = map[string]any{"requests": map[string]string{"cpu": b.cpu}}
+	}
+	var env []map[string]string
+	for name, value := range b.env {
+		env = append(env, map[string]string{"name": name, "value": value})
+	}
+	if env != nil {
+		container["env"] = env
+	}
+	podSpec := map[string]any{"restartPolicy": "Never", "containers": []any{container}}
+	if b.scheduler != "" {
+		podSpec["schedulerName"] = b.scheduler
+	}
+	template, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"annotations": b.annotations},
+		"spec":     podSpec,
+	})
+	if err != nil {
+		panic(err) // maps of strings always marshal
+	}
+	return frameworkv1.TaskSpec{
+		RetryPolicy:                   b.retry,
+		PodGracefulDeletionTimeoutSec: b.grace,
+		Pod:                           runtime.RawExtension{Raw: template},
+	}
+}

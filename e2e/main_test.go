@@ -1,0 +1,53 @@
+//go:build e2e
+
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package e2e tests Lockstep as its users meet it: on a real API server, with
+// the programs as they are shipped, on simulated nodes. Each file is one
+// behaviour. Tests share a cluster and run one after the other; each has its own
+// namespace and leaves the nodes free.
+package e2e
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/lockstep-k8s/lockstep/e2e/framework"
+)
+
+// The shared cluster has room for ten gangs of a hundred Pods of one core.
+const (
+	nodes       = 10
+	coresOfNode = 100
+)
+
+// cluster is what the tests share. TestMain sets it once, before any test.
+var cluster *framework.Cluster
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) (code int) {
+	ctx := context.Background()
+	var err error
+	cluster, err = framework.Up(ctx, framework.Options{
+		SimulatedNodes: nodes, NodeCPU: fmt.Sprint(coresOfNode), NodePods: 400, With: "controller,scheduler",
+	})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer func() {
+		if err := cluster.Down(ctx); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+	}()
+	return m.Run()
+}

@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# Packs Lockstep's programs and the images of the example and the tests into
+# bin/images/, from static binaries alone: no base image, no registry. What is
+# newer than its binary is left as it is.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+registry=lockstep.dev
+tag=${IMAGE_TAG:-dev}
+export CGO_ENABLED=0
+mkdir -p bin/images
+
+go build -o bin/training ./examples/training
+go build -o bin/toolbox ./e2e/toolbox
+(cd localcluster && go build -o ../bin/pack-image ./cmd/pack-image)
+
+# pack NAME BINARY [PACK-IMAGE-FLAGS…]
+pack() {
+  local name=$1 binary=$2 tar=bin/images/$1.tar
+  shift 2
+  [[ $tar -nt $binary ]] && return
+  echo "packing $tar"
+  bin/pack-image --name "$registry/$name:$tag" --out "$tar" --binary "/bin/$(basename "$binary")=$binary" "$@"
+}
+
+pack controller bin/lockstep-controller --entrypoint /bin/lockstep-controller
+pack scheduler bin/lockstep-scheduler --entrypoint /bin/lockstep-scheduler
+pack training bin/training --entrypoint /bin/training
+links=()
+for tool in sh bash printenv env sleep hostname getent cat ls true false nginx; do
+  links+=(--link "/bin/$tool=/bin/toolbox")
+done
+pack toolbox bin/toolbox --entrypoint /bin/toolbox "${links[@]}"

@@ -1,0 +1,99 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	sigsyaml "sigs.k8s.io/yaml"
+)
+
+// role is how the training job appears in the demo.
+type role struct {
+	name      string
+	fails     bool // its last worker, once, in attempt 0
+	simulated bool // no container runs; annotations say how Pods end
+}
+
+// How long simulated Pods run before they end.
+const simulatedSeconds = "4"
+
+// cast turns the manifest of the training job into that of one of its
+// appearances.
+func cast(manifest []byte, r role) ([]byte, error) {
+	var out bytes.Buffer
+	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(manifest), 4096)
+	for {
+		object := &unstructured.Unstructured{}
+		if err := decoder.Decode(object); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			return nil, err
+		}
+		if object.Object == nil {
+			continue
+		}
+		object.SetName(r.name)
+		var err error
+		switch object.GetKind() {
+		case "Framework":
+			err = castFramework(object, r)
+		case "Service":
+			err = unstructured.SetNestedField(object.Object, r.name, "spec", "selector", "FC_FRAMEWORK_NAME")
+		}
+		if err != nil {
+			return nil, err
+		}
+		document, err := sigsyaml.Marshal(object.Object)
+		if err != nil {
+			return nil, err
+		}
+		out.WriteString("---\n")
+		out.Write(document)
+	}
+	if out.Len() == 0 {
+		return nil, errors.New("holds no objects")
+	}
+	return out.Bytes(), nil
+}
+
+func castFramework(fw *unstructured.Unstructured, r role) error {
+	roles, _, err := unstructured.NestedSlice(fw.Object, "spec", "taskRoles")
+	if err != nil || len(roles) == 0 {
+		return fmt.Errorf("spec.taskRoles: want a list of roles (%v)", err)
+	}
+	taskRole := roles[0].(map[string]any)
+	if r.simulated {
+		annotations := map[string]string{"simulate.lockstep.dev/run-seconds": simulatedSeconds, "simulate.lockstep.dev/exit-code": "0"}
+		if r.fails {
+			annotations["simulate.lockstep.dev/exit-code"] = "200"
+			annotations["simulate.lockstep.dev/fail-attempts"] = "1"
+		}
+		if err := unstructured.SetNestedStringMap(taskRole, annotations, "task", "pod", "metadata", "annotations"); err != nil {
+			return err
+		}
+	} else if r.fails {
+		containers, _, err := unstructured.NestedSlice(taskRole, "task", "pod", "spec", "containers")
+		if err != nil || len(containers) == 0 {
+			return fmt.Errorf("the pod template has no containers (%v)", err)
+		}
+		container := containers[0].(map[string]any)
+		arguments, _, err := unstructured.NestedStringSlice(container, "args")
+		if err != nil {
+			return err
+		}
+		if err := unstructured.SetNestedStringSlice(container, append(arguments, "-fail-at-step=300"), "args"); err != nil {
+			return err
+		}
+		if err := unstructured.SetNestedSlice(taskRole, containers, "task", "pod", "spec", "containers"); err != nil {
+			return err
+		}
+	}
+	return unstructured.SetNestedSlice(fw.Object, roles, "spec", "taskRoles")
+}

@@ -1,0 +1,195 @@
+//go:build e2e
+
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package compat replays a folder of FrameworkController's example manifests, with
+// their images replaced, on a real node, and checks that each comes to the end
+// that its comments and the user manual document. The folder is an argument:
+//
+//	make compat EXAMPLES=DIR
+package compat
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	sigsyaml "sigs.k8s.io/yaml"
+
+	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	"github.com/lockstep-k8s/lockstep/e2e/framework"
+)
+
+var (
+	examples = flag.String("examples", "", "folder of Framework manifests, *.yaml")
+	images   = flag.String("images", "../../bin/images", "folder of the image tars")
+)
+
+// replacement is the image that stands in for all of the manifests'.
+const replacement = "lockstep.dev/toolbox:dev"
+
+// cluster is what the tests share. TestMain sets it once, before any test.
+var cluster *framework.Cluster
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) (code int) {
+	ctx := context.Background()
+	if *examples == "" {
+		fmt.Fprintln(os.Stderr, "compat: name a folder of manifests with -examples")
+		return 1
+	}
+	var err error
+	cluster, err = framework.Up(ctx, framework.Options{RealNode: true, With: "controller,scheduler"})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer func() {
+		if err := cluster.Down(ctx); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+	}()
+	if err := cluster.LoadImage(ctx, filepath.Join(*images, "toolbox.tar")); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return m.Run()
+}
+
+// documented is what a manifest's comments promise, as a question to the
+// Framework. A manifest that is not listed is expected to succeed.
+var documented = map[string]struct {
+	what string
+	seen func(fw *frameworkv1.Framework) bool
+}{
+	"batchsucceeded":            {"succeed in its first attempt", completed(0, 0)},
+	"batchwithservicesucceeded": {"succeed when all workers have, its servers running", completed(0, 0)},
+	"batchfailedpermanent":      {"fail for good, without a retry", completed(210, 0)},
+	"batchfailedunknown":        {"fail after one retry of the task and one of the Framework", completed(1, 1)},
+	"batchstatefulfailed":       {"fail after one retry of the task and one of the Framework", completed(1, 1)},
+	"batchfailedtransient":      {"retry its task again and again", retriedTask(2)},
+	"batchfailedtransientconflict": {"wait a random time before it retries", func(fw *frameworkv1.Framework) bool {
+		delay := fw.Status.RetryPolicyStatus.RetryDelaySec
+		return fw.Status.State == frameworkv1.FrameworkAttemptCompleted && delay != nil && *delay >= 60 && *delay <= 900
+	}},
+	"service": {"serve for ever", func(fw *frameworkv1.Framework) bool {
+		return fw.Status.Tasks != nil && fw.Status.Tasks.Running == fw.Status.Tasks.Total
+	}},
+	"servicestateful": {"serve once its tasks have found each other by name", func(fw *frameworkv1.Framework) bool {
+		return fw.Status.Tasks != nil && fw.Status.Tasks.Running == fw.Status.Tasks.Total
+	}},
+}
+
+func completed(code frameworkv1.CompletionCode, retries int32) func(*frameworkv1.Framework) bool {
+	return func(fw *frameworkv1.Framework) bool {
+		done := fw.Status.AttemptStatus.CompletionStatus
+		return fw.Status.State == frameworkv1.FrameworkCompleted && done != nil && done.Code == code &&
+			fw.Status.RetryPolicyStatus.TotalRetriedCount == retries
+	}
+}
+
+func retriedTask(times int32) func(*frameworkv1.Framework) bool {
+	return func(fw *frameworkv1.Framework) bool {
+		roles := fw.Status.AttemptStatus.TaskRoleStatuses
+		if len(roles) == 0 || len(roles[0].TaskStatuses) == 0 {
+			return false
+		}
+		retries := roles[0].TaskStatuses[0].RetryPolicyStatus
+		return retries.TotalRetriedCount >= times && retries.AccountableRetriedCount == 0
+	}
+}
+
+func TestManifests(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(*examples, "*.yaml"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no *.yaml in %q (%v)", *examples, err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".yaml"), func(t *testing.T) {
+			manifest, name, err := replaceImages(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			namespace := cluster.Namespace(t)
+			if out, err := cluster.KubectlApply(t.Context(), namespace, manifest); err != nil {
+				t.Fatalf("%v: %s", err, out)
+			}
+			want, ok := documented[name]
+			if !ok {
+				want.what, want.seen = "succeed", completed(0, 0)
+			}
+			cluster.WaitFramework(t, namespace, name, want.what, func(fw *frameworkv1.Framework) bool {
+				return fw.Status != nil && want.seen(fw)
+			})
+		})
+	}
+}
+
+// replaceImages reads a manifest, replaces every image in it, and returns it
+// with the name of its Framework.
+func replaceImages(file string) (manifest, name string, err error) {
+	content, err := os.ReadFile(file)
+	if err != nil {
+		return "", "", err
+	}
+	var out strings.Builder
+	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(content), 4096)
+	for {
+		object := &unstructured.Unstructured{}
+		if err := decoder.Decode(object); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			return "", "", fmt.Errorf("%s: %w", file, err)
+		}
+		if object.Object == nil {
+			continue
+		}
+		if object.GetKind() == frameworkv1.FrameworkKind {
+			name = object.GetName()
+			replaceImage(object.Object)
+		}
+		document, err := sigsyaml.Marshal(object.Object)
+		if err != nil {
+			return "", "", fmt.Errorf("%s: %w", file, err)
+		}
+		out.WriteString("---\n")
+		out.Write(document)
+	}
+	if name == "" {
+		return "", "", fmt.Errorf("%s: holds no Framework", file)
+	}
+	return out.String(), name, nil
+}
+
+// replaceImage replaces the images of all containers anywhere below value.
+func replaceImage(value any) {
+	switch value := value.(type) {
+	case map[string]any:
+		if _, ok := value["image"].(string); ok {
+			value["image"] = replacement
+			value["imagePullPolicy"] = "Never"
+		}
+		for _, child := range value {
+			replaceImage(child)
+		}
+	case []any:
+		for _, child := range value {
+			replaceImage(child)
+		}
+	}
+}

@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# Runs the tests that need a cluster; with --real-node also those that need a
+# node that runs containers.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+packages=(./e2e)
+if [[ ${1:-} == --real-node ]]; then
+  packages+=(./e2e/realnode)
+else
+  echo "e2e: no root on Linux: the tests on a real node are left out"
+fi
+(cd localcluster && go test -tags e2e -count=1 -timeout 15m ./e2e/...)
+# One package after the other: each has a cluster of its own.
+go test -tags e2e -count=1 -timeout 30m -p 1 "${packages[@]}"

@@ -1,0 +1,324 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/tools/cache"
+
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/client/informers/externalversions"
+)
+
+type groups = []*schedulingv1alpha1.PodGroup
+
+// TestLifeOfAGroup follows a group that a user made.
+func TestLifeOfAGroup(t *testing.T) {
+	inWorld(t, groups{newGroup("g", 2)}, func(w *world) {
+		pods := members("g", 3)
+		steps := []struct {
+			name string
+			do   func()
+			want schedulingv1alpha1.PodGroupStatus
+		}{
+			{"no Pods yet", func() {}, schedulingv1alpha1.PodGroupStatus{Phase: "Pending"}},
+			{"three wait", func() { w.create(pods...) },
+				schedulingv1alpha1.PodGroupStatus{Phase: "Pending", Members: 3}},
+			{"two are placed", func() { w.update(in(corev1.PodPending, pods[:2]...)...) },
+				schedulingv1alpha1.PodGroupStatus{Phase: "Pending", Members: 3, Scheduled: 2}},
+			{"two run", func() { w.update(in(corev1.PodRunning, pods[:2]...)...) },
+				schedulingv1alpha1.PodGroupStatus{Phase: "Running", Members: 3, Scheduled: 2, Running: 2}},
+			{"one is lost", func() { w.remove(pods[0]) },
+				schedulingv1alpha1.PodGroupStatus{Phase: "Unknown", Members: 2, Scheduled: 1, Running: 1}},
+			{"another replaces it", func() { w.update(in(corev1.PodRunning, pods[2])...) },
+				schedulingv1alpha1.PodGroupStatus{Phase: "Running", Members: 2, Scheduled: 2, Running: 2}},
+			{"one succeeds", func() { w.update(in(corev1.PodSucceeded, pods[1])...) },
+				schedulingv1alpha1.PodGroupStatus{Phase: "Running", Members: 2, Scheduled: 1, Running: 1, Succeeded: 1}},
+			{"the other fails", func() { w.update(in(corev1.PodFailed, pods[2])...) },
+				schedulingv1alpha1.PodGroupStatus{Phase: "Completed", Members: 2, Succeeded: 1, Failed: 1}},
+			{"both are cleaned up", func() { w.remove(pods[1:]...) },
+				schedulingv1alpha1.PodGroupStatus{Phase: "Completed"}},
+			{"one starts again", func() { w.create(pods[0]) },
+				schedulingv1alpha1.PodGroupStatus{Phase: "Pending", Members: 1}},
+		}
+		for _, step := range steps {
+			step.do()
+			w.settle()
+			if diff := cmp.Diff(step.want, w.group("g").Status); diff != "" {
+				t.Fatalf("%s: status (-want,+got):\n%s", step.name, diff)
+			}
+		}
+	})
+}
+
+func TestPhasesAreWrittenOneLegalStepAtATime(t *testing.T) {
+	inWorld(t, groups{newGroup("g", 2)}, func(w *world) {
+		pods := in(corev1.PodRunning, members("g", 2)...)
+		w.create(pods...)
+		w.settle()
+		w.remove(pods...)
+		w.settle()
+		if diff := cmp.Diff([]string{"Pending", "Running", "Unknown", "Pending"}, w.phases()); diff != "" {
+			t.Errorf("phases written (-want,+got):\n%s", diff)
+		}
+	})
+}
+
+func TestConditionsAreLeftToTheScheduler(t *testing.T) {
+	group := newGroup("g", 1)
+	group.Status.Conditions = []schedulingv1alpha1.PodGroupCondition{{
+		Type: schedulingv1alpha1.ConditionScheduled, Status: metav1.ConditionTrue, Reason: schedulingv1alpha1.ReasonScheduled,
+	}}
+	inWorld(t, groups{group}, func(w *world) {
+		w.create(in(corev1.PodRunning, members("g", 1)...)...)
+		w.settle()
+		if diff := cmp.Diff(group.Status.Conditions, w.group("g").Status.Conditions); diff != "" {
+			t.Errorf("conditions (-want,+got):\n%s", diff)
+		}
+		for _, write := range w.writes() {
+			if _, ok := write["conditions"]; ok {
+				t.Errorf("wrote conditions: %v", write)
+			}
+		}
+	})
+}
+
+// TestManyEventsAreFewWrites sends 1000 Pod events a second for three seconds.
+func TestManyEventsAreFewWrites(t *testing.T) {
+	inWorld(t, groups{newGroup("g", 1000)}, func(w *world) {
+		pods := members("g", 1000)
+		start := time.Now()
+		for _, change := range []func(*corev1.Pod){
+			func(pod *corev1.Pod) { w.create(pod) },
+			func(pod *corev1.Pod) { w.update(in(corev1.PodPending, pod)...) },
+			func(pod *corev1.Pod) { w.update(in(corev1.PodRunning, pod)...) },
+		} {
+			for _, pod := range pods {
+				change(pod)
+				time.Sleep(time.Millisecond)
+			}
+		}
+		elapsed := time.Since(start)
+
+		time.Sleep(defaultWindow)
+		synctest.Wait()
+		want := schedulingv1alpha1.PodGroupStatus{Phase: "Running", Members: 1000, Scheduled: 1000, Running: 1000}
+		if diff := cmp.Diff(want, w.group("g").Status); diff != "" {
+			t.Errorf("status one window after the last event (-want,+got):\n%s", diff)
+		}
+		if n, most := len(w.writes()), int(elapsed/defaultWindow)+2; n > most {
+			t.Errorf("writes: got %d, want at most %d, one a window", n, most)
+		}
+	})
+}
+
+func TestNothingNewIsNotWritten(t *testing.T) {
+	inWorld(t, groups{newGroup("g", 1)}, func(w *world) {
+		pods := in(corev1.PodRunning, members("g", 1)...)
+		w.create(pods...)
+		w.settle()
+		before := len(w.writes())
+
+		pods[0].Annotations = map[string]string{"note": "new"}
+		pods[0].Status.PodIP = "10.0.0.1"
+		w.update(pods...)
+		group := w.group("g")
+		group.Generation++
+		group.Labels = map[string]string{"team": "a"}
+		if _, err := w.lockstep.SchedulingV1alpha1().PodGroups(testNamespace).Update(t.Context(), group, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		w.settle()
+		if got := w.writes()[before:]; len(got) != 0 {
+			t.Errorf("wrote what was there already: %v", got)
+		}
+	})
+}
+
+func TestANewMinMemberChangesThePhase(t *testing.T) {
+	inWorld(t, groups{newGroup("g", 1)}, func(w *world) {
+		w.create(in(corev1.PodRunning, members("g", 1)...)...)
+		w.settle()
+		group := w.group("g")
+		group.Generation++
+		group.Spec.MinMember = 2
+		if _, err := w.lockstep.SchedulingV1alpha1().PodGroups(testNamespace).Update(t.Context(), group, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		w.settle()
+		if got := w.group("g").Status.Phase; got != schedulingv1alpha1.PodGroupUnknown {
+			t.Errorf("phase: got %s, want Unknown: one of two runs", got)
+		}
+	})
+}
+
+func TestAPodThatChangesGroupCountsInTheNewOne(t *testing.T) {
+	inWorld(t, groups{newGroup("a", 1), newGroup("b", 1)}, func(w *world) {
+		pods := in(corev1.PodRunning, members("a", 1)...)
+		w.create(pods...)
+		w.settle()
+		pods[0].Labels = map[string]string{schedulingv1alpha1.LabelPodGroup: "b"}
+		w.update(pods...)
+		w.settle()
+		got := map[string]int32{"a": w.group("a").Status.Running, "b": w.group("b").Status.Running}
+		if diff := cmp.Diff(map[string]int32{"a": 0, "b": 1}, got); diff != "" {
+			t.Errorf("running (-want,+got):\n%s", diff)
+		}
+	})
+}
+
+func TestPodsOfOtherNamespacesAreNoMembers(t *testing.T) {
+	inWorld(t, groups{newGroup("g", 1)}, func(w *world) {
+		pods := in(corev1.PodRunning, members("g", 1)...)
+		pods[0].Namespace = "other"
+		w.create(pods...)
+		w.settle()
+		if got := w.group("g").Status.Members; got != 0 {
+			t.Errorf("members: got %d, want 0: the Pod is in another namespace", got)
+		}
+	})
+}
+
+func TestARecreatedGroupStartsAnew(t *testing.T) {
+	inWorld(t, groups{newGroup("g", 2)}, func(w *world) {
+		pods := in(corev1.PodRunning, members("g", 2)...)
+		w.create(pods...)
+		w.settle()
+		client := w.lockstep.SchedulingV1alpha1().PodGroups(testNamespace)
+		if err := client.Delete(t.Context(), "g", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		w.remove(pods[0])
+		w.settle()
+		again := newGroup("g", 2)
+		again.UID = "another-uid"
+		if _, err := client.Create(t.Context(), again, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		w.settle()
+		want := schedulingv1alpha1.PodGroupStatus{Phase: "Pending", Members: 1, Scheduled: 1, Running: 1}
+		if diff := cmp.Diff(want, w.group("g").Status); diff != "" {
+			t.Errorf("status of the new group: it never ran (-want,+got):\n%s", diff)
+		}
+	})
+}
+
+func TestAGroupThatIsBeingDeletedIsLeftAlone(t *testing.T) {
+	group := newGroup("g", 1)
+	group.DeletionTimestamp = &metav1.Time{Time: time.Now()}
+	group.Finalizers = []string{"foregroundDeletion"}
+	inWorld(t, groups{group}, func(w *world) {
+		w.create(in(corev1.PodRunning, members("g", 1)...)...)
+		w.settle()
+		if got := w.writes(); len(got) != 0 {
+			t.Errorf("wrote %v", got)
+		}
+	})
+}
+
+func TestAFailedWriteIsTriedAgain(t *testing.T) {
+	tests := map[string]error{
+		"the API server is away":        apierrors.NewServiceUnavailable("away"),
+		"the connection broke":          errors.New("connection reset"),
+		"the informer is behind by one": apierrors.NewConflict(schedulingv1alpha1.Resource("podgroups"), "g", errors.New("another uid")),
+	}
+	for name, err := range tests {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, groups{newGroup("g", 1)}, func(w *world) {
+				w.failWrites(3, err)
+				w.create(in(corev1.PodRunning, members("g", 1)...)...)
+				time.Sleep(8 * minRetryDelay) // After 1, 2 and 4 of them.
+				w.settle()
+				if got := w.group("g").Status.Phase; got != schedulingv1alpha1.PodGroupRunning {
+					t.Errorf("phase after the third retry: got %q, want Running", got)
+				}
+			})
+		})
+	}
+}
+
+// TestOwnWritesCountBeforeTheInformerShowsThem holds the informer's view of the
+// group still: the phase goes on from what was written, not from what is seen.
+func TestOwnWritesCountBeforeTheInformerShowsThem(t *testing.T) {
+	group := newGroup("g", 1)
+	group.ResourceVersion = "1"
+	client := newLockstepClient(t, group)
+	numberWrites(client)
+	still := externalversions.NewSharedInformerFactory(client, 0).Scheduling().V1alpha1().PodGroups()
+	c, err := New(client, fake.NewClientset(), WithPodGroupInformer(still))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := still.Informer().GetStore().Add(group); err != nil {
+		t.Fatal(err)
+	}
+
+	pods := in(corev1.PodRunning, members("g", 1)...)
+	key := cache.MetaObjectToName(group)
+	for _, view := range [][]*corev1.Pod{nil, pods, nil, nil} {
+		if err := c.pods.GetIndexer().Replace(asAny(view), ""); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.sync(t.Context(), key); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := []string{"Pending", "Running", "Unknown", "Pending"}
+	if diff := cmp.Diff(want, phasesOf(statusWrites(t, client))); diff != "" {
+		t.Errorf("phases written (-want,+got):\n%s", diff)
+	}
+}
+
+func asAny(pods []*corev1.Pod) []any {
+	objs := make([]any, len(pods))
+	for i, pod := range pods {
+		objs[i] = pod
+	}
+	return objs
+}
+
+func TestStripKeepsWhatIsCounted(t *testing.T) {
+	now := metav1.Now()
+	pod := in(corev1.PodRunning, members("g", 1)...)[0]
+	pod.Labels[schedulingv1alpha1.LabelRole] = "worker"
+	pod.DeletionTimestamp = &now
+	want := pod.DeepCopy()
+
+	pod.Labels["app"] = "training"
+	pod.Annotations = map[string]string{"large": strings.Repeat("x", 1000)}
+	pod.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubelet"}}
+	pod.Spec.Containers = []corev1.Container{{Name: "main"}}
+	pod.Status.PodIP = "10.0.0.1"
+	got, err := strip(pod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("strip (-want,+got):\n%s", diff)
+	}
+}
+
+func TestWrongSettingsAreRefused(t *testing.T) {
+	if _, err := New(newLockstepClient(t), fake.NewClientset(), WithWindow(-time.Second)); err == nil || !strings.Contains(err.Error(), "window is -1s, it must be 0s or more") {
+		t.Errorf("a negative window: got error %v", err)
+	}
+	c, err := New(newLockstepClient(t), fake.NewClientset())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Run(t.Context(), 0); err == nil || !strings.Contains(err.Error(), "needs at least 1") {
+		t.Errorf("no workers: got error %v", err)
+	}
+}

@@ -1,0 +1,324 @@
+// Package build turns components into binaries in a cache that all clusters of a user share.
+//
+// A binary lies in CACHE/bin/<component>-<key>/<component>, where the key is a digest of all
+// that decides its content (components.CacheKey). It gets there by a rename, so a file in the
+// cache is always whole. One build runs at a time per cache: whoever comes second waits for
+// the lock and then finds the work done. Components of one pin are built by one `go build`,
+// which compiles what they share once.
+package build
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/lockstep-k8s/lockstep/localcluster/components"
+)
+
+// minFree is the free space that a build asks for, in bytes. A cold build of everything
+// leaves about 3 GiB in Go's module cache, 3 GiB in its build cache and 0.6 GiB here.
+const minFree = 7 << 30
+
+// Builder builds components into a cache.
+type Builder struct {
+	// CacheDir holds the binaries; it is made if missing.
+	CacheDir string
+	// Progress receives one line per event, for a person to read.
+	Progress func(format string, args ...any)
+	// Tick is the time between two signs of life of a running build; zero means 15 seconds.
+	Tick time.Duration
+}
+
+// Binaries maps the name of a component to the path of its binary.
+type Binaries map[string]string
+
+// Ensure returns the binaries of the components, building those that the cache lacks.
+func (b *Builder) Ensure(ctx context.Context, wanted []components.Component) (Binaries, error) {
+	toolchain, err := findToolchain(ctx)
+	if err != nil {
+		return nil, err
+	}
+	binaries, missing, err := b.lookup(wanted, toolchain)
+	if err != nil || len(missing) == 0 {
+		return binaries, err
+	}
+	if err := os.MkdirAll(b.CacheDir, 0o755); err != nil {
+		return nil, fmt.Errorf("making the cache directory: %w", err)
+	}
+	unlock, err := b.lock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+
+	// Another process may have built them while this one waited.
+	if binaries, missing, err = b.lookup(wanted, toolchain); err != nil || len(missing) == 0 {
+		return binaries, err
+	}
+	if err := checkPrerequisites(b.CacheDir, missing); err != nil {
+		return nil, err
+	}
+	groups := byPin(missing)
+	b.Progress("building %d components from source, once (a cold build takes minutes)", len(missing))
+	for i, group := range groups {
+		title := fmt.Sprintf("[%d/%d] %s", i+1, len(groups), strings.Join(names(group), ", "))
+		if err := b.buildGroup(ctx, title, group, toolchain); err != nil {
+			return nil, err
+		}
+	}
+	binaries, missing, err = b.lookup(wanted, toolchain)
+	if err == nil && len(missing) > 0 {
+		err = fmt.Errorf("building %s: go build reported success but left no binary", missing[0].Name)
+	}
+	return binaries, err
+}
+
+// lookup splits the wanted components into those in the cache and those missing.
+func (b *Builder) lookup(wanted []components.Component, tc components.Toolchain) (Binaries, []components.Component, error) {
+	found := Binaries{}
+	var missing []components.Component
+	for _, c := range wanted {
+		key, err := c.CacheKey(tc)
+		if err != nil {
+			return nil, nil, err
+		}
+		file := b.path(c, key)
+		if _, err := os.Stat(file); err == nil {
+			found[c.Name] = file
+		} else {
+			missing = append(missing, c)
+		}
+	}
+	return found, missing, nil
+}
+
+func (b *Builder) path(c components.Component, key string) string {
+	return filepath.Join(b.CacheDir, "bin", c.Name+"-"+key, c.Name)
+}
+
+// lock waits until no other process builds into this cache.
+func (b *Builder) lock(ctx context.Context) (unlock func(), err error) {
+	f, err := os.OpenFile(filepath.Join(b.CacheDir, "build.lock"), os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("opening the build lock: %w", err)
+	}
+	told := false
+	for {
+		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil {
+			return func() { f.Close() }, nil
+		}
+		if !errors.Is(err, unix.EWOULDBLOCK) {
+			f.Close()
+			return nil, fmt.Errorf("locking %s: %w", f.Name(), err)
+		}
+		if !told {
+			b.Progress("waiting for another lockstep-local that is building the same components")
+			told = true
+		}
+		select {
+		case <-ctx.Done():
+			f.Close()
+			return nil, context.Cause(ctx)
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}
+
+// buildGroup builds components of one pin and moves them into the cache.
+func (b *Builder) buildGroup(ctx context.Context, title string, group []components.Component, tc components.Toolchain) error {
+	work, err := os.MkdirTemp(b.CacheDir, "build-")
+	if err != nil {
+		return fmt.Errorf("making a build directory: %w", err)
+	}
+	defer os.RemoveAll(work)
+
+	files, err := group[0].Files()
+	if err != nil {
+		return err
+	}
+	for name, content := range files {
+		if err := os.WriteFile(filepath.Join(work, name), content, 0o644); err != nil {
+			return fmt.Errorf("writing the pin: %w", err)
+		}
+	}
+	out := filepath.Join(work, "out") + string(filepath.Separator)
+	args := append([]string{"build", "-o", out}, group[0].BuildFlags(tc)...)
+	for _, c := range group {
+		args = append(args, c.Package)
+	}
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir = work
+	cmd.Env = append(os.Environ(), "GOFLAGS=", "GOWORK=off", "CGO_ENABLED="+cgo(group[0]), "GOOS=", "GOARCH=")
+	if err := b.runWithProgress(cmd, title); err != nil {
+		return fmt.Errorf("building %s: %w", strings.Join(names(group), ", "), err)
+	}
+	for _, c := range group {
+		if err := b.store(filepath.Join(out, binaryName(c)), c, tc); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// store moves a built binary to its place. The directory is renamed as a whole, so that two
+// caches on one path never see half a file.
+func (b *Builder) store(built string, c components.Component, tc components.Toolchain) error {
+	key, err := c.CacheKey(tc)
+	if err != nil {
+		return err
+	}
+	target := b.path(c, key)
+	if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
+		return fmt.Errorf("storing %s: %w", c.Name, err)
+	}
+	if err := os.Rename(built, target); err != nil {
+		return fmt.Errorf("storing %s: %w", c.Name, err)
+	}
+	return nil
+}
+
+// runWithProgress runs cmd, tells every Tick how long it has been running, and on failure
+// returns the last lines that it wrote.
+func (b *Builder) runWithProgress(cmd *exec.Cmd, title string) error {
+	output := &tail{limit: 2000}
+	cmd.Stdout, cmd.Stderr = output, output
+	start := time.Now()
+	b.Progress("%s: building", title)
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	done := make(chan error, 1)
+	go func() { done <- cmd.Wait() }()
+
+	tick := b.Tick
+	if tick == 0 {
+		tick = 15 * time.Second
+	}
+	ticker := time.NewTicker(tick)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			b.Progress("%s: still building after %s", title, time.Since(start).Round(time.Second))
+		case err := <-done:
+			if err != nil {
+				return fmt.Errorf("%w\n%s", err, output)
+			}
+			b.Progress("%s: built in %s", title, time.Since(start).Round(time.Second))
+			return nil
+		}
+	}
+}
+
+// findToolchain asks the go command what it is, and pkg-config whether libseccomp is there.
+func findToolchain(ctx context.Context) (components.Toolchain, error) {
+	out, err := exec.CommandContext(ctx, "go", "env", "GOVERSION").Output()
+	if errors.Is(err, exec.ErrNotFound) {
+		return components.Toolchain{}, errors.New("no go command in PATH: Go 1.26 or later is needed to build the components")
+	}
+	if err != nil {
+		return components.Toolchain{}, fmt.Errorf("asking go for its version: %w", err)
+	}
+	seccomp := exec.CommandContext(ctx, "pkg-config", "--exists", "libseccomp").Run() == nil
+	return components.Toolchain{
+		GoVersion:  strings.TrimSpace(string(out)),
+		OS:         runtime.GOOS,
+		Arch:       runtime.GOARCH,
+		Libseccomp: seccomp,
+	}, nil
+}
+
+func checkPrerequisites(cacheDir string, missing []components.Component) error {
+	for _, c := range missing {
+		if !c.Cgo {
+			continue
+		}
+		if _, err := exec.LookPath("gcc"); err != nil {
+			return fmt.Errorf("no gcc in PATH: %s needs a C compiler to be built", c.Name)
+		}
+	}
+	var fs unix.Statfs_t
+	if err := unix.Statfs(cacheDir, &fs); err != nil {
+		return fmt.Errorf("asking for the free space of %s: %w", cacheDir, err)
+	}
+	if free := fs.Bavail * uint64(fs.Bsize); free < minFree {
+		return fmt.Errorf("%s has %.1f GiB free, and building the components takes up to %d GiB",
+			cacheDir, float64(free)/(1<<30), minFree>>30)
+	}
+	return nil
+}
+
+// byPin groups components that one `go build` can make: those of one pin come as neighbours.
+func byPin(list []components.Component) [][]components.Component {
+	var groups [][]components.Component
+	index := map[string]int{}
+	for _, c := range list {
+		i, ok := index[c.Pin]
+		if !ok {
+			i = len(groups)
+			index[c.Pin] = i
+			groups = append(groups, nil)
+		}
+		groups[i] = append(groups[i], c)
+	}
+	return groups
+}
+
+// binaryName is the file that `go build -o dir/` makes of a component: the last element of its
+// path that is not a major version.
+func binaryName(c components.Component) string {
+	if c.Source != "" {
+		return c.Pin
+	}
+	base := path.Base(c.Package)
+	if len(base) > 1 && base[0] == 'v' && strings.Trim(base[1:], "0123456789") == "" {
+		return path.Base(path.Dir(c.Package))
+	}
+	return base
+}
+
+func names(list []components.Component) []string {
+	var out []string
+	for _, c := range list {
+		out = append(out, c.Name)
+	}
+	return out
+}
+
+func cgo(c components.Component) string {
+	if c.Cgo {
+		return "1"
+	}
+	return "0"
+}
+
+// tail is a writer that keeps the end of what was written.
+type tail struct {
+	limit int
+	kept  []byte
+}
+
+var _ io.Writer = (*tail)(nil)
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.kept = append(t.kept, p...)
+	if extra := len(t.kept) - t.limit; extra > 0 {
+		t.kept = t.kept[extra:]
+	}
+	return len(p), nil
+}
+
+func (t *tail) String() string {
+	return strings.TrimSpace(string(t.kept))
+}

@@ -1,0 +1,38 @@
+package cli
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockstep-k8s/lockstep/localcluster/components"
+)
+
+func newBuild() *cobra.Command {
+	var cacheDir string
+	var realNode bool
+	cmd := &cobra.Command{
+		Use:   "build",
+		Short: "Build the components into the cache, without starting anything",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			wanted := components.ControlPlane()
+			if realNode {
+				wanted = append(wanted, components.RealNode()...)
+			}
+			binaries, err := ensure(cmd, cacheDir, wanted)
+			if err != nil {
+				return err
+			}
+			for _, name := range slices.Sorted(maps.Keys(binaries)) {
+				fmt.Fprintln(cmd.OutOrStdout(), binaries[name])
+			}
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&realNode, "real-node", false, "also build what a node that runs containers needs")
+	cacheDirFlag(cmd, &cacheDir)
+	return cmd
+}

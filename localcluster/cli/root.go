@@ -1,0 +1,91 @@
+// Package cli is the command line of lockstep-local.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockstep-k8s/lockstep/localcluster/cluster"
+	"github.com/lockstep-k8s/lockstep/localcluster/supervisor"
+)
+
+// Main runs lockstep-local and returns its exit code: 0, or 1 after one line on stderr.
+func Main(args []string, stdout, stderr io.Writer) int {
+	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer cancel()
+	root := newRoot()
+	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return 0
+	}
+	if errors.Is(err, context.Canceled) {
+		err = errors.New("interrupted; nothing was left behind")
+	}
+	fmt.Fprintf(stderr, "lockstep-local: %v\n", err)
+	return 1
+}
+
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "lockstep-local",
+		Short: "A real Kubernetes on one machine, with Lockstep in it",
+		Long: `lockstep-local runs a real Kubernetes on this machine: etcd, kube-apiserver and
+kube-controller-manager, with simulated nodes, a node that runs containers, or both. All of it is
+built from Go modules on first use; no container engine and no image registry is needed.`,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	root.CompletionOptions.DisableDefaultCmd = true
+	root.AddCommand(newUp(), newDown(), newStatus(), newLogs(), newLoadImage(), newBuild())
+	root.AddCommand(newSupervise(), newNode(), newReap())
+	return root
+}
+
+// dirFlag adds --dir to a command.
+func dirFlag(cmd *cobra.Command, dir *string) {
+	cmd.Flags().StringVar(dir, "dir", "", "directory of the cluster (default $XDG_STATE_HOME/lockstep-local/default or ~/.local/state/lockstep-local/default)")
+}
+
+// layoutOf makes the value of --dir absolute, or finds the default.
+func layoutOf(dir string) (cluster.Layout, error) {
+	if dir == "" {
+		state := os.Getenv("XDG_STATE_HOME")
+		if state == "" {
+			home, err := os.UserHomeDir()
+			if err != nil {
+				return cluster.Layout{}, errors.New("cannot tell where to keep the cluster: set --dir, XDG_STATE_HOME or HOME")
+			}
+			state = filepath.Join(home, ".local", "state")
+		}
+		dir = filepath.Join(state, "lockstep-local", "default")
+	}
+	absolute, err := filepath.Abs(dir)
+	if err != nil {
+		return cluster.Layout{}, fmt.Errorf("--dir: %w", err)
+	}
+	return cluster.Layout{Dir: absolute}, nil
+}
+
+func newSupervise() *cobra.Command {
+	return &cobra.Command{
+		Use:    supervisor.SuperviseCommand,
+		Hidden: true,
+		Args:   cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			// `up` reads what is written to stdout, and may be gone: that must not kill.
+			signal.Ignore(syscall.SIGPIPE)
+			return supervisor.Run(cmd.Context(), os.Stdin, os.Stdout)
+		},
+	}
+}

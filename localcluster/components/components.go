@@ -1,0 +1,184 @@
+// Package components says which programs a local Kubernetes is made of and at which
+// versions, so that they can be built from Go modules alone, without an image registry.
+//
+// Each upstream project has a pin: a go.mod and a go.sum under pins/, named *.mod and *.sum
+// because a folder with a go.mod cannot be embedded. One pin per project keeps the
+// dependencies of one project from choosing versions for another. A component is one program
+// of a pin.
+//
+// To move a component to another version, run
+//
+//	hack/pin.sh <pin> <package@version>...
+//
+// and commit the two files that it rewrites.
+package components
+
+import (
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+)
+
+//go:embed pins/*.mod pins/*.sum
+var pins embed.FS
+
+// pauseSource is the program of the sandbox image: see its package comment.
+//
+//go:embed pause/main.go
+var pauseSource string
+
+// Names of the components. They name the binary, the log file and the argument of
+// `lockstep-local logs`.
+const (
+	Etcd              = "etcd"
+	APIServer         = "kube-apiserver"
+	ControllerManager = "kube-controller-manager"
+	Kubectl           = "kubectl"
+	Kwok              = "kwok"
+	Kubelet           = "kubelet"
+	Containerd        = "containerd"
+	ContainerdShim    = "containerd-shim-runc-v2"
+	Ctr               = "ctr"
+	Runc              = "runc"
+	CNIBridge         = "bridge"
+	CNILoopback       = "loopback"
+	CNIHostLocal      = "host-local"
+	CoreDNS           = "coredns"
+	Pause             = "pause"
+)
+
+// KubernetesVersion is the version that the Kubernetes programs report. It is the version of
+// k8s.io/kubernetes in pins/kubernetes.mod; a test holds the two together.
+const KubernetesVersion = "v1.37.1"
+
+// Component is one program built from a pin.
+type Component struct {
+	// Name is the name of the binary.
+	Name string
+	// Pin names the files pins/<Pin>.mod and pins/<Pin>.sum that fix its versions.
+	Pin string
+	// Package is the import path of its main package.
+	Package string
+	// Source is the main package itself, for a component that needs nothing but the standard
+	// library. It has no pin in files, and its Package is ".".
+	Source string
+	// LinkerFlags are given to the linker in addition to -s -w.
+	LinkerFlags string
+	// Cgo says that the program cannot be built without a C compiler.
+	Cgo bool
+	// SeccompTag says that the build tag "seccomp" adds seccomp support where libseccomp is
+	// installed for development.
+	SeccompTag bool
+}
+
+// ControlPlane lists what every cluster needs.
+func ControlPlane() []Component {
+	return []Component{
+		{Name: Etcd, Pin: "etcd", Package: "go.etcd.io/etcd/server/v3"},
+		kubernetes(APIServer),
+		kubernetes(ControllerManager),
+		kubernetes(Kubectl),
+		{Name: Kwok, Pin: "kwok", Package: "sigs.k8s.io/kwok/cmd/kwok"},
+	}
+}
+
+// RealNode lists what a node that runs containers needs in addition.
+func RealNode() []Component {
+	const containerd = "github.com/containerd/containerd/v2/cmd/"
+	const cni = "github.com/containernetworking/plugins/plugins/"
+	return []Component{
+		kubernetes(Kubelet),
+		{Name: Containerd, Pin: "containerd", Package: containerd + "containerd"},
+		{Name: ContainerdShim, Pin: "containerd", Package: containerd + "containerd-shim-runc-v2"},
+		{Name: Ctr, Pin: "containerd", Package: containerd + "ctr"},
+		{Name: Runc, Pin: "runc", Package: "github.com/opencontainers/runc", Cgo: true, SeccompTag: true},
+		{Name: CNIBridge, Pin: "cni", Package: cni + "main/bridge"},
+		{Name: CNILoopback, Pin: "cni", Package: cni + "main/loopback"},
+		{Name: CNIHostLocal, Pin: "cni", Package: cni + "ipam/host-local"},
+		{Name: CoreDNS, Pin: "coredns", Package: "github.com/coredns/coredns"},
+		{Name: Pause, Pin: Pause, Package: ".", Source: pauseSource},
+	}
+}
+
+// kubernetes is a program of k8s.io/kubernetes. Without the version variables, which the
+// upstream build scripts set, it would report v0.0.0-master and refuse or misreport skews.
+func kubernetes(name string) Component {
+	parts := strings.SplitN(strings.TrimPrefix(KubernetesVersion, "v"), ".", 3)
+	var flags []string
+	for _, pkg := range []string{"k8s.io/component-base/version", "k8s.io/client-go/pkg/version"} {
+		flags = append(flags,
+			"-X "+pkg+".gitVersion="+KubernetesVersion,
+			"-X "+pkg+".gitMajor="+parts[0],
+			"-X "+pkg+".gitMinor="+parts[1])
+	}
+	return Component{
+		Name:        name,
+		Pin:         "kubernetes",
+		Package:     "k8s.io/kubernetes/cmd/" + name,
+		LinkerFlags: strings.Join(flags, " "),
+	}
+}
+
+// Files returns what the folder in which `go build` makes the component has to hold.
+func (c Component) Files() (map[string][]byte, error) {
+	if c.Source != "" {
+		mod := "module pin.lockstep.dev/" + c.Pin + "\n\ngo 1.26.0\n"
+		return map[string][]byte{"go.mod": []byte(mod), "main.go": []byte(c.Source)}, nil
+	}
+	files := map[string][]byte{}
+	for name, file := range map[string]string{"go.mod": c.Pin + ".mod", "go.sum": c.Pin + ".sum"} {
+		content, err := pins.ReadFile("pins/" + file)
+		if err != nil {
+			return nil, fmt.Errorf("reading the pin of %s: %w", c.Name, err)
+		}
+		files[name] = content
+	}
+	return files, nil
+}
+
+// Toolchain is what besides the component itself decides what a build makes.
+type Toolchain struct {
+	// GoVersion is the output of `go env GOVERSION`.
+	GoVersion string
+	// OS and Arch are the target, as GOOS and GOARCH.
+	OS, Arch string
+	// Libseccomp says that libseccomp can be linked.
+	Libseccomp bool
+}
+
+// BuildFlags returns the flags of `go build` for the component, without output and package.
+func (c Component) BuildFlags(tc Toolchain) []string {
+	flags := []string{"-trimpath", "-ldflags", strings.TrimSpace("-s -w " + c.LinkerFlags)}
+	if c.SeccompTag && tc.Libseccomp {
+		flags = append(flags, "-tags", "seccomp")
+	}
+	return flags
+}
+
+// CacheKey names a build of the component: it changes when the pinned versions, the flags or
+// the toolchain do, and with nothing else.
+func (c Component) CacheKey(tc Toolchain) (string, error) {
+	files, err := c.Files()
+	if err != nil {
+		return "", err
+	}
+	parts := []string{
+		c.Package, strings.Join(c.BuildFlags(tc), " "), fmt.Sprint(c.Cgo),
+		tc.GoVersion, tc.OS, tc.Arch,
+	}
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		parts = append(parts, name, string(files[name]))
+	}
+	h := sha256.New()
+	for _, part := range parts {
+		// The length keeps two neighbours from trading bytes.
+		fmt.Fprintf(h, "%d:", len(part))
+		io.WriteString(h, part)
+	}
+	return hex.EncodeToString(h.Sum(nil))[:16], nil
+}

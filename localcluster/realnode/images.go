@@ -1,0 +1,25 @@
+package realnode
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/lockstep-k8s/lockstep/localcluster/cluster"
+	"github.com/lockstep-k8s/lockstep/localcluster/components"
+)
+
+// LoadImages brings the images of a docker or OCI tar to the node of a running cluster, and
+// tells their names on out.
+func LoadImages(ctx context.Context, l cluster.Layout, tar string, out io.Writer) error {
+	ctr := filepath.Join(l.Bin(), components.Ctr)
+	output, err := exec.CommandContext(ctx, ctr, importArgs(l, tar)...).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("importing %s: %w: %s", tar, err, strings.TrimSpace(string(output)))
+	}
+	_, err = out.Write(output)
+	return err
+}

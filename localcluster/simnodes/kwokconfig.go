@@ -1,0 +1,35 @@
+package simnodes
+
+import (
+	_ "embed"
+	"fmt"
+)
+
+//go:embed stages.yaml
+var stages string
+
+// playParallelism is how many Pods KWOK patches at a time. Its default of 4 makes a thousand
+// Pods take half a minute; beyond 64 the API server is the limit.
+const playParallelism = 64
+
+// KwokConfig returns KWOK's configuration file: its options and the stages.
+//
+// Debugging handlers are off, as they need a serving certificate and do nothing for Pods that
+// have no processes.
+func KwokConfig() string {
+	return fmt.Sprintf(`apiVersion: config.kwok.x-k8s.io/v1alpha1
+kind: KwokConfiguration
+metadata:
+  name: lockstep-local
+options:
+  cidr: %s
+  manageNodesWithLabelSelector: %s=%s
+  nodeLeaseDurationSeconds: 40
+  nodeLeaseParallelism: 16
+  nodePlayStageParallelism: 16
+  podPlayStageParallelism: %d
+  podsOnNodeSyncParallelism: 4
+  enableDebuggingHandlers: false
+---
+%s`, PodCIDR, TypeLabel, TypeKwok, playParallelism, stages)
+}

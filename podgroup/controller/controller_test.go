@@ -15,7 +15,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/cache"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
@@ -257,7 +256,7 @@ func TestOwnWritesCountBeforeTheInformerShowsThem(t *testing.T) {
 	client := newLockstepClient(t, group)
 	numberWrites(client)
 	still := externalversions.NewSharedInformerFactory(client, 0).Scheduling().V1alpha1().PodGroups()
-	c, err := New(client, fake.NewClientset(), WithPodGroupInformer(still))
+	c, err := New(client, newKubeClient(), WithPodGroupInformer(still))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -311,10 +310,10 @@ func TestStripKeepsWhatIsCounted(t *testing.T) {
 }
 
 func TestWrongSettingsAreRefused(t *testing.T) {
-	if _, err := New(newLockstepClient(t), fake.NewClientset(), WithWindow(-time.Second)); err == nil || !strings.Contains(err.Error(), "window is -1s, it must be 0s or more") {
+	if _, err := New(newLockstepClient(t), newKubeClient(), WithWindow(-time.Second)); err == nil || !strings.Contains(err.Error(), "window is -1s, it must be 0s or more") {
 		t.Errorf("a negative window: got error %v", err)
 	}
-	c, err := New(newLockstepClient(t), fake.NewClientset())
+	c, err := New(newLockstepClient(t), newKubeClient())
 	if err != nil {
 		t.Fatal(err)
 	}

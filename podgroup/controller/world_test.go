@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/fake"
+	kubescheme "k8s.io/client-go/kubernetes/scheme"
 	clienttesting "k8s.io/client-go/testing"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
@@ -40,7 +41,7 @@ type world struct {
 func inWorld(t *testing.T, groups []*schedulingv1alpha1.PodGroup, test func(w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{t: t, lockstep: newLockstepClient(t, groups...), kube: fake.NewClientset()}
+		w := &world{t: t, lockstep: newLockstepClient(t, groups...), kube: newKubeClient()}
 		c, err := New(w.lockstep, w.kube)
 		if err != nil {
 			t.Fatal(err)
@@ -70,6 +71,19 @@ func newLockstepClient(t *testing.T, groups ...*schedulingv1alpha1.PodGroup) *lo
 		}
 	}
 	client := &lockstepfake.Clientset{}
+	serve(&client.Fake, tracker)
+	return client
+}
+
+// newKubeClient is a fake client without the field management that makes the
+// generated package's slow with a thousand Pods.
+func newKubeClient() *fake.Clientset {
+	client := &fake.Clientset{}
+	serve(&client.Fake, clienttesting.NewObjectTracker(kubescheme.Scheme, kubescheme.Codecs.UniversalDecoder()))
+	return client
+}
+
+func serve(client *clienttesting.Fake, tracker clienttesting.ObjectTracker) {
 	client.AddReactor("*", "*", clienttesting.ObjectReaction(tracker))
 	client.AddWatchReactor("*", func(action clienttesting.Action) (bool, watch.Interface, error) {
 		opts := metav1.ListOptions{}
@@ -79,7 +93,6 @@ func newLockstepClient(t *testing.T, groups ...*schedulingv1alpha1.PodGroup) *lo
 		watcher, err := tracker.Watch(action.GetResource(), action.GetNamespace(), opts)
 		return true, watcher, err
 	})
-	return client
 }
 
 // numberWrites gives what an apply returns a resource version, as an API server

@@ -130,6 +130,8 @@ func (p *Plan) apiServer() Program {
 			"--kubelet-client-certificate=" + l.Cert("kubelet-client"),
 			"--kubelet-client-key=" + l.Key("kubelet-client"),
 			"--kubelet-certificate-authority=" + l.Cert("ca"),
+			// No name server of the machine knows the names of our nodes.
+			"--kubelet-preferred-address-types=InternalIP",
 			"--authorization-mode=Node,RBAC",
 			"--enable-admission-plugins=NodeRestriction",
 			"--allow-privileged=true",
@@ -162,6 +164,8 @@ func (p *Plan) controllerManager() Program {
 			"--cluster-signing-cert-file=" + l.Cert("ca"),
 			"--cluster-signing-key-file=" + l.Key("ca"),
 			"--leader-elect=false",
+			// It would make the default, which lies under /usr.
+			"--flex-volume-plugin-dir=" + l.Config("volume-plugins"),
 			// The garbage collector does the clean-up of attempts: the default rate of 20 a
 			// second would make a gang of a thousand Pods linger for a minute.
 			"--kube-api-qps=2000",

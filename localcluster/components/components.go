@@ -27,10 +27,13 @@ import (
 //go:embed pins/*.mod pins/*.sum
 var pins embed.FS
 
-// pauseSource is the program of the sandbox image: see its package comment.
-//
-//go:embed pause/main.go
-var pauseSource string
+// Sources of programs of our own; see their package comments.
+var (
+	//go:embed pause/main.go
+	pauseSource string
+	//go:embed unconfined/main.go
+	unconfinedSource string
+)
 
 // Names of the components. They name the binary, the log file and the argument of
 // `lockstep-local logs`.
@@ -50,6 +53,7 @@ const (
 	CNIHostLocal      = "host-local"
 	CoreDNS           = "coredns"
 	Pause             = "pause"
+	RuncUnconfined    = "runc-unconfined"
 )
 
 // KubernetesVersion is the version that the Kubernetes programs report. It is the version of
@@ -102,6 +106,7 @@ func RealNode() []Component {
 		{Name: CNIHostLocal, Pin: "cni", Package: cni + "ipam/host-local"},
 		{Name: CoreDNS, Pin: "coredns", Package: "github.com/coredns/coredns"},
 		{Name: Pause, Pin: Pause, Package: ".", Source: pauseSource},
+		{Name: RuncUnconfined, Pin: RuncUnconfined, Package: ".", Source: unconfinedSource},
 	}
 }
 

@@ -15,7 +15,7 @@ const maxPods = 110
 
 // containerdConfig is containerd's configuration file. Its state lies in the node's own /run,
 // which vanishes with the node.
-func containerdConfig(plan *cluster.Plan, snapshotter string) string {
+func containerdConfig(plan *cluster.Plan, snapshotter, runc string) string {
 	l := plan.Layout
 	return fmt.Sprintf(`version = 3
 root = %q
@@ -47,8 +47,8 @@ BinaryName = %q
 SystemdCgroup = false
 `,
 		l.NodePath("containerd"), l.ContainerdSocket(), snapshotter, pauseImage,
-		l.NodePath("cni", "bin"), l.NodePath("cni", "conf"),
-		plan.Binaries[components.ContainerdShim], plan.Binaries[components.Runc])
+		l.NodePath("bin"), l.NodePath("cni", "conf"),
+		plan.Binaries[components.ContainerdShim], runc)
 }
 
 // cniConfig hangs every Pod on the bridge, with the bridge as its gateway. Pods have no way

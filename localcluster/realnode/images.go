@@ -6,6 +6,7 @@ import (
 	"io"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 
 	"github.com/lockstep-k8s/lockstep/localcluster/cluster"
@@ -17,6 +18,9 @@ import (
 func LoadImages(ctx context.Context, l cluster.Layout, tar string, out io.Writer) error {
 	ctr := filepath.Join(l.Bin(), components.Ctr)
 	output, err := exec.CommandContext(ctx, ctr, importArgs(l, tar)...).CombinedOutput()
+	if err != nil && strings.Contains(string(output), "filtered out") {
+		return fmt.Errorf("importing %s: it has no image for linux/%s (does its configuration name a platform?)", tar, runtime.GOARCH)
+	}
 	if err != nil {
 		return fmt.Errorf("importing %s: %w: %s", tar, err, strings.TrimSpace(string(output)))
 	}

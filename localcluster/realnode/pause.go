@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/name"
@@ -46,7 +47,15 @@ func writePauseImage(binary, target string) error {
 	if err != nil {
 		return fmt.Errorf("packing the pause image: %w", err)
 	}
-	image, err = mutate.Config(image, v1.Config{Entrypoint: []string{"/pause"}})
+	config, err := image.ConfigFile()
+	if err != nil {
+		return fmt.Errorf("packing the pause image: %w", err)
+	}
+	config = config.DeepCopy()
+	// Without a platform containerd takes the image for one of another machine.
+	config.OS, config.Architecture = "linux", runtime.GOARCH
+	config.Config = v1.Config{Entrypoint: []string{"/pause"}}
+	image, err = mutate.ConfigFile(image, config)
 	if err != nil {
 		return fmt.Errorf("packing the pause image: %w", err)
 	}

@@ -9,11 +9,13 @@
 package realnode
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 
@@ -68,14 +70,15 @@ var privateDirs = [...]string{
 // with.
 func Prepare(plan *cluster.Plan) (planFile string, err error) {
 	l := plan.Layout
-	for _, dir := range []string{l.NodePath("containerd"), l.NodePath("kubelet"), l.NodePath("cni", "bin"), l.NodePath("cni", "conf"), l.NodePath("pod-logs")} {
+	for _, dir := range []string{l.NodePath("containerd"), l.NodePath("kubelet"), l.NodePath("bin"), l.NodePath("cni", "conf"), l.NodePath("pod-logs")} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return "", fmt.Errorf("making a directory of the node: %w", err)
 		}
 	}
-	for _, name := range []string{components.CNIBridge, components.CNILoopback, components.CNIHostLocal} {
-		if err := os.Symlink(plan.Binaries[name], l.NodePath("cni", "bin", name)); err != nil {
-			return "", fmt.Errorf("linking CNI plugin %s: %w", name, err)
+	// runc-unconfined looks for runc beside it, and containerd for plugins in one directory.
+	for _, name := range []string{components.CNIBridge, components.CNILoopback, components.CNIHostLocal, components.Runc, components.RuncUnconfined} {
+		if err := os.Symlink(plan.Binaries[name], l.NodePath("bin", name)); err != nil {
+			return "", fmt.Errorf("linking %s: %w", name, err)
 		}
 	}
 	if err := writePauseImage(plan.Binaries[components.Pause], l.NodePath("pause.tar")); err != nil {
@@ -105,6 +108,10 @@ func writeConfigs(plan *cluster.Plan, cgroup string) error {
 	if err != nil {
 		return err
 	}
+	runc, err := chooseRunc(plan)
+	if err != nil {
+		return err
+	}
 	cni, err := cniConfig(plan)
 	if err != nil {
 		return err
@@ -114,7 +121,7 @@ func writeConfigs(plan *cluster.Plan, cgroup string) error {
 		return err
 	}
 	for path, content := range map[string]string{
-		l.NodePath("containerd.toml"):                     containerdConfig(plan, snapshotter),
+		l.NodePath("containerd.toml"):                     containerdConfig(plan, snapshotter, runc),
 		l.NodePath("cni", "conf", "10-lockstep.conflist"): cni,
 		l.NodePath("kubelet.json"):                        kubelet,
 		// Empty: without a search domain of the machine, and CoreDNS is named by clusterDNS.
@@ -173,6 +180,19 @@ func chooseSnapshotter(dir string) (string, error) {
 		return "native", nil
 	}
 	return "overlayfs", nil
+}
+
+// chooseRunc returns the runc that containerd is to call: one that was built without libseccomp
+// needs a helper. `runc --version` names the library if it has it.
+func chooseRunc(plan *cluster.Plan) (string, error) {
+	out, err := exec.Command(plan.Binaries[components.Runc], "--version").Output()
+	if err != nil {
+		return "", fmt.Errorf("asking runc for its version: %w", err)
+	}
+	if bytes.Contains(out, []byte("libseccomp")) {
+		return plan.Layout.NodePath("bin", components.Runc), nil
+	}
+	return plan.Layout.NodePath("bin", components.RuncUnconfined), nil
 }
 
 // madeDirs is the file that lists the private directories which the machine did not have, so

@@ -7,13 +7,14 @@
 package simnodes
 
 import (
-	_ "embed"
 	"fmt"
 	"net/netip"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/lockstep-k8s/lockstep/localcluster/components"
 )
 
 // Annotations of a Pod that say how its simulation ends. The stages in stages.yaml read them.
@@ -113,7 +114,8 @@ func Node(i int, capacity Capacity) *corev1.Node {
 				Architecture:            "amd64",
 				OSImage:                 "simulated",
 				ContainerRuntimeVersion: "simulated://",
-				KubeletVersion:          "simulated",
+				// A real version: clients parse it.
+				KubeletVersion: components.KubernetesVersion,
 			},
 		},
 	}

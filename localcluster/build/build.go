@@ -1,3 +1,6 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
 // Package build turns components into binaries in a cache that all clusters of a user share.
 //
 // A binary lies in CACHE/bin/<component>-<key>/<component>, where the key is a digest of all

@@ -1,3 +1,6 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
 // Package cluster decides what a local cluster consists of: from options, a directory, ports
 // and a network it derives every process with its arguments, and every file's place. It starts
 // nothing; package supervisor does.
@@ -99,10 +102,6 @@ func (o *Options) validateRealNode(cpus int) error {
 	}
 	if len(o.Dir) > maxDirLength {
 		return fmt.Errorf("--dir is %d bytes long, and with --real-node it may have at most %d (the limit for Unix sockets)", len(o.Dir), maxDirLength)
-	}
-	// The node sees a /run of its own, so state there would be out of its sight.
-	if strings.HasPrefix(o.Dir+"/", "/run/") || strings.HasPrefix(o.Dir+"/", "/var/run/") {
-		return fmt.Errorf("--dir %s: with --real-node it may not lie under /run", o.Dir)
 	}
 	if q := o.RealNodeCPU; q != nil && (q.Sign() <= 0 || q.MilliValue() > int64(cpus)*1000) {
 		return fmt.Errorf("--real-node-cpu %s is not above 0 and at most %d, the processors of this machine", q.String(), cpus)

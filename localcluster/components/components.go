@@ -1,3 +1,6 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
 // Package components says which programs a local Kubernetes is made of and at which
 // versions, so that they can be built from Go modules alone, without an image registry.
 //

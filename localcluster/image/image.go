@@ -12,6 +12,7 @@ import (
 	"io"
 	"os"
 	"path"
+	"runtime"
 	"strings"
 	"time"
 
@@ -61,10 +62,18 @@ func (i Image) Write(target string) error {
 	if err != nil {
 		return fmt.Errorf("packing image %s: %w", i.Reference, err)
 	}
-	image, err = mutate.Config(image, v1.Config{
+	config, err := image.ConfigFile()
+	if err != nil {
+		return fmt.Errorf("packing image %s: %w", i.Reference, err)
+	}
+	config = config.DeepCopy()
+	// Without a platform containerd takes the image for one of another machine.
+	config.OS, config.Architecture = "linux", runtime.GOARCH
+	config.Config = v1.Config{
 		Entrypoint: i.Entrypoint,
 		Env:        []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
-	})
+	}
+	image, err = mutate.ConfigFile(image, config)
 	if err != nil {
 		return fmt.Errorf("packing image %s: %w", i.Reference, err)
 	}

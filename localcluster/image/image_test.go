@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -44,6 +45,9 @@ func TestWrite(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"/bin/program"}, config.Config.Entrypoint); diff != "" {
 		t.Errorf("entrypoint (-want,+got):\n%s", diff)
+	}
+	if config.OS != "linux" || config.Architecture != runtime.GOARCH {
+		t.Errorf("platform %s/%s, want linux/%s", config.OS, config.Architecture, runtime.GOARCH)
 	}
 	layers, err := image.Layers()
 	if err != nil {

@@ -1,3 +1,6 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
 // Package install puts Lockstep's CRDs and RBAC objects into a cluster.
 package install
 

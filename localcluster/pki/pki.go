@@ -1,3 +1,6 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
 // Package pki makes the certificates and keys of one throw-away cluster: a CA, the serving
 // certificates of its servers, client certificates that say who a component is, and the key
 // that signs service account tokens.

@@ -1,3 +1,6 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
 // Package process runs programs as children that cannot outlive their parent, writes their
 // output to logs, restarts those that die, and stops them all.
 package process

@@ -1,3 +1,6 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
 package realnode
 
 import (
@@ -13,12 +16,10 @@ import (
 	"sync"
 	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
-// Init is process 1 of the node's namespaces. It gives the node its own view of /proc, /run
-// and a few more directories, starts the runtime and the kubelet, and collects the processes
+// Init is process 1 of the node's namespaces. It gives the node its own view of the file
+// system (isolateMounts), starts the runtime and the kubelet, and collects the processes
 // that lose their parents. It returns when the runtime or the kubelet ends, or on SIGTERM;
 // with it goes everything that it started.
 func Init(planFile string) error {
@@ -33,7 +34,7 @@ func Init(planFile string) error {
 	if err := json.Unmarshal(content, &plan); err != nil {
 		return fmt.Errorf("reading the plan of the node: %w", err)
 	}
-	if err := isolate(&plan); err != nil {
+	if err := isolateMounts(); err != nil {
 		return err
 	}
 	ended := make(chan error, 1)
@@ -97,61 +98,6 @@ func waitSocket(ctx context.Context, socket string, containerd <-chan syscall.Wa
 		case <-ticker.C:
 		}
 	}
-}
-
-// isolate sets up the mounts of the node.
-func isolate(plan *initPlan) error {
-	// First nothing may get out; then, within the namespace, mounts are shared, because runc
-	// wants that of mounts which Pods are to see.
-	for _, flags := range []uintptr{unix.MS_REC | unix.MS_PRIVATE, unix.MS_REC | unix.MS_SHARED} {
-		if err := unix.Mount("none", "/", "", flags, ""); err != nil {
-			return fmt.Errorf("isolating mounts: %w", err)
-		}
-	}
-	if err := unix.Mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
-		return fmt.Errorf("mounting /proc: %w", err)
-	}
-	for _, dir := range plan.PrivateDirs {
-		if err := unix.Mount("tmpfs", dir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=755"); err != nil {
-			return fmt.Errorf("mounting a private %s: %w", dir, err)
-		}
-	}
-	return shieldSysctls()
-}
-
-// shieldedSysctls are settings of the kernel that the kubelet and the CNI plugins insist on.
-// They concern the whole machine, and a local cluster can do without.
-var shieldedSysctls = map[string]string{
-	"vm/overcommit_memory":      "1",
-	"vm/panic_on_oom":           "0",
-	"kernel/panic":              "10",
-	"kernel/panic_on_oops":      "1",
-	"kernel/keys/root_maxkeys":  "1000000",
-	"kernel/keys/root_maxbytes": "25000000",
-	"net/ipv4/ip_forward":       "1",
-}
-
-// shieldSysctls puts ordinary files over settings that the programs of the node would change,
-// holding what they want to see.
-func shieldSysctls() error {
-	const dir = "/run/sysctls"
-	for name, value := range shieldedSysctls {
-		setting := filepath.Join("/proc/sys", name)
-		if _, err := os.Stat(setting); err != nil {
-			continue // this kernel does not have it, and nobody will set it
-		}
-		file := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-			return fmt.Errorf("shielding %s: %w", name, err)
-		}
-		if err := os.WriteFile(file, []byte(value+"\n"), 0o644); err != nil {
-			return fmt.Errorf("shielding %s: %w", name, err)
-		}
-		if err := unix.Mount(file, setting, "", unix.MS_BIND, ""); err != nil {
-			return fmt.Errorf("shielding %s: %w", name, err)
-		}
-	}
-	return nil
 }
 
 // reaper starts processes and collects all that end: its own, and those that the kernel gives

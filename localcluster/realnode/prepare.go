@@ -1,3 +1,6 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
 // Package realnode makes a node that runs containers on the machine at hand: kubelet,
 // containerd, runc and a bridge, without anything installed.
 //
@@ -13,7 +16,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -41,9 +43,7 @@ func CheckPrerequisites() error {
 
 // initPlan is what Init needs to know. It lies in a file of the node's directory.
 type initPlan struct {
-	// PrivateDirs are directories of the machine over which the node sees one of its own.
-	PrivateDirs []string `json:"privateDirs"`
-	Runtime     command  `json:"runtime"`
+	Runtime command `json:"runtime"`
 	// Socket is where the runtime listens.
 	Socket string `json:"socket"`
 	// Import brings the sandbox image into the runtime.
@@ -55,15 +55,6 @@ type command struct {
 	Path string   `json:"path"`
 	Args []string `json:"args"`
 	Log  string   `json:"log"`
-}
-
-// privateDirs are paths that the programs of the node have built in. A node must not share
-// them with another one, nor leave anything there.
-var privateDirs = [...]string{
-	"/run",
-	"/var/lib/cni",        // results of CNI calls
-	"/var/lib/kubelet",    // sockets of device plugins
-	"/var/log/containers", // links to logs of Pods
 }
 
 // Prepare writes all files of the node, makes its cgroup, and returns the file to start Init
@@ -86,9 +77,6 @@ func Prepare(plan *cluster.Plan) (planFile string, err error) {
 	}
 	cgroup := cgroupName(l.Dir)
 	if err := createCgroup(cgroup); err != nil {
-		return "", err
-	}
-	if err := makePrivateDirs(l); err != nil {
 		return "", err
 	}
 	if err := writeConfigs(plan, cgroup); err != nil {
@@ -137,8 +125,7 @@ func writeConfigs(plan *cluster.Plan, cgroup string) error {
 func newInitPlan(plan *cluster.Plan) initPlan {
 	l := plan.Layout
 	return initPlan{
-		PrivateDirs: privateDirs[:],
-		Socket:      l.ContainerdSocket(),
+		Socket: l.ContainerdSocket(),
 		Runtime: command{
 			Path: plan.Binaries[components.Containerd],
 			Args: []string{"--config", l.NodePath("containerd.toml"), "--log-level", "warn"},
@@ -195,52 +182,13 @@ func chooseRunc(plan *cluster.Plan) (string, error) {
 	return plan.Layout.NodePath("bin", components.RuncUnconfined), nil
 }
 
-// madeDirs is the file that lists the private directories which the machine did not have, so
-// that Cleanup removes those and no others.
-func madeDirs(l cluster.Layout) string { return l.NodePath("made-dirs.json") }
-
-func makePrivateDirs(l cluster.Layout) error {
-	var made []string
-	for _, dir := range privateDirs {
-		if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
-			made = append(made, dir)
-		}
-	}
-	content, err := json.Marshal(made)
-	if err != nil {
-		return fmt.Errorf("encoding a list of directories: %w", err)
-	}
-	if err := write(madeDirs(l), string(content)); err != nil {
-		return err
-	}
-	for _, dir := range made {
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			return fmt.Errorf("making a mount point: %w", err)
-		}
-	}
-	return nil
-}
-
 // Cleanup removes what a node of the cluster may have left outside its directory. The
 // processes of the node must be gone. It may be called for a cluster that had no node.
 func Cleanup(l cluster.Layout) error {
 	if os.Geteuid() != 0 {
 		return nil // whoever started the cluster could not make a node either
 	}
-	failed := errors.Join(RemoveBridges(l.Dir), removeCgroup(cgroupName(l.Dir)))
-	content, err := os.ReadFile(madeDirs(l))
-	if err != nil {
-		return failed // no node, or one that did not come that far
-	}
-	var made []string
-	if err := json.Unmarshal(content, &made); err != nil {
-		return errors.Join(failed, fmt.Errorf("reading %s: %w", madeDirs(l), err))
-	}
-	for _, dir := range made {
-		// Only if empty: another cluster or a real kubelet may have begun to use it.
-		os.Remove(dir)
-	}
-	return failed
+	return errors.Join(RemoveBridges(l.Dir), removeCgroup(cgroupName(l.Dir)))
 }
 
 func write(path, content string) error {

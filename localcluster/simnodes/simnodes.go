@@ -1,3 +1,6 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
 // Package simnodes makes Nodes that exist in the API server alone, and tells KWOK how to play
 // their kubelets: Pods bound to them become Running within milliseconds, with an address of
 // their own, and end as their annotations say.

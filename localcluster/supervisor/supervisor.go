@@ -1,3 +1,6 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
 // Package supervisor runs a cluster: it brings up the programs of a cluster.Plan in order,
 // keeps them running, and takes everything down again.
 //

@@ -1,3 +1,6 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
 // Command lockstep-local runs a real Kubernetes on one machine, with Lockstep in it.
 package main
 

@@ -1,3 +1,6 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
 // Command pause is the process that holds the namespaces of a Pod: it waits to be ended, and
 // collects what the other containers leave to it if they share their PID namespace.
 package main

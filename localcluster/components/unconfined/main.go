@@ -1,3 +1,6 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
 // Command runc-unconfined is a runc that leaves out system call filters: it removes them from
 // the specification of a container and becomes the runc that lies beside it.
 //

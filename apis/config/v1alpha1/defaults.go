@@ -1,0 +1,60 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+)
+
+// SetDefaults fills what a configuration leaves out. Times, counts and log
+// switches default to FrameworkController's values; client rate and compression
+// deliberately do not, see the fields. The two keys that say how to reach the API
+// server depend on the machine and are left to SetConnectionDefaults.
+func SetDefaults(c *ControllerConfiguration) {
+	setDefault(&c.KubeClientQPS, 1000)
+	setDefault(&c.KubeClientBurst, 2000)
+	setDefault(&c.WorkerNumber, 200)
+	setDefault(&c.LargeFrameworkCompression, true)
+
+	setDefault(&c.CRDEstablishedCheckIntervalSec, 1)
+	setDefault(&c.CRDEstablishedCheckTimeoutSec, 60)
+	setDefault(&c.ObjectLocalCacheCreationTimeoutSec, 300)
+	setDefault(&c.FrameworkCompletedRetainSec, 30*24*3600)
+	setDefault(&c.FrameworkMinRetryDelaySecForTransientConflictFailed, 60)
+	setDefault(&c.FrameworkMaxRetryDelaySecForTransientConflictFailed, 900)
+
+	setDefault(&c.LogObjectSnapshot.Framework.OnFrameworkRetry, true)
+	setDefault(&c.LogObjectSnapshot.Framework.OnFrameworkDeletion, true)
+	setDefault(&c.LogObjectSnapshot.Task.OnTaskRetry, true)
+	setDefault(&c.LogObjectSnapshot.Task.OnTaskDeletion, true)
+	setDefault(&c.LogObjectSnapshot.Pod.OnPodDeletion, true)
+
+	if c.PodFailureSpec == nil {
+		c.PodFailureSpec = DefaultPodFailureSpec()
+	}
+	for i := range c.PodFailureSpec {
+		if c.PodFailureSpec[i].Type.Name == "" {
+			c.PodFailureSpec[i].Type.Name = frameworkv1.CompletionTypeFailed
+		}
+	}
+
+	setDefault(&c.GangSchedulerName, "lockstep-scheduler")
+	setDefault(&c.StatusCoalesceWindow, metav1.Duration{Duration: 100 * time.Millisecond})
+	setDefault(&c.PodBatchSize, 64)
+
+	setDefault(&c.LeaderElection.Enabled, false)
+	setDefault(&c.LeaderElection.Namespace, "lockstep-system")
+	setDefault(&c.LeaderElection.Name, "lockstep-controller")
+}
+
+func setDefault[T any](field **T, value T) {
+	if *field == nil {
+		*field = ptr.To(value)
+	}
+}

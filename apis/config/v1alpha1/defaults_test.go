@@ -1,0 +1,116 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+)
+
+func TestSetDefaults(t *testing.T) {
+	want := &ControllerConfiguration{
+		KubeClientQPS:                                       ptr.To[float32](1000),
+		KubeClientBurst:                                     ptr.To[int32](2000),
+		WorkerNumber:                                        ptr.To[int32](200),
+		LargeFrameworkCompression:                           ptr.To(true),
+		CRDEstablishedCheckIntervalSec:                      ptr.To[int64](1),
+		CRDEstablishedCheckTimeoutSec:                       ptr.To[int64](60),
+		ObjectLocalCacheCreationTimeoutSec:                  ptr.To[int64](300),
+		FrameworkCompletedRetainSec:                         ptr.To[int64](2592000),
+		FrameworkMinRetryDelaySecForTransientConflictFailed: ptr.To[int64](60),
+		FrameworkMaxRetryDelaySecForTransientConflictFailed: ptr.To[int64](900),
+		LogObjectSnapshot: LogObjectSnapshot{
+			Framework: LogFrameworkSnapshot{OnFrameworkRetry: ptr.To(true), OnFrameworkDeletion: ptr.To(true)},
+			Task:      LogTaskSnapshot{OnTaskRetry: ptr.To(true), OnTaskDeletion: ptr.To(true)},
+			Pod:       LogPodSnapshot{OnPodDeletion: ptr.To(true)},
+		},
+		PodFailureSpec:       DefaultPodFailureSpec(),
+		GangSchedulerName:    ptr.To("lockstep-scheduler"),
+		StatusCoalesceWindow: &metav1.Duration{Duration: 100 * time.Millisecond},
+		PodBatchSize:         ptr.To[int32](64),
+		LeaderElection:       LeaderElection{Enabled: ptr.To(false), Namespace: ptr.To("lockstep-system"), Name: ptr.To("lockstep-controller")},
+	}
+	got := &ControllerConfiguration{}
+	SetDefaults(got)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("SetDefaults (-want,+got):\n%s", diff)
+	}
+	if errs := Validate(got); len(errs) > 0 {
+		t.Errorf("the defaults are not valid: %v", errs)
+	}
+}
+
+func TestSetDefaultsKeepsAnEmptyPodFailureSpec(t *testing.T) {
+	config := &ControllerConfiguration{PodFailureSpec: []CompletionCodeInfo{}}
+	SetDefaults(config)
+	if len(config.PodFailureSpec) != 0 {
+		t.Errorf("podFailureSpec: got %d codes, want the empty list that was set", len(config.PodFailureSpec))
+	}
+}
+
+func TestSetDefaultsNamesTypesFailed(t *testing.T) {
+	config := &ControllerConfiguration{PodFailureSpec: []CompletionCodeInfo{{
+		Code: ptr.To[frameworkv1.CompletionCode](221), PodPatterns: []*PodPattern{{}},
+	}}}
+	SetDefaults(config)
+	if got := config.PodFailureSpec[0].Type.Name; got != frameworkv1.CompletionTypeFailed {
+		t.Errorf("type.name: got %q, want Failed", got)
+	}
+}
+
+func TestSetConnectionDefaults(t *testing.T) {
+	tests := map[string]struct {
+		config      ControllerConfiguration
+		env         map[string]string
+		files       []string
+		wantAddress string
+		wantFile    string
+	}{
+		"in a Pod nothing is set": {},
+		"KUBECONFIG goes before the home directory": {
+			env:      map[string]string{"KUBECONFIG": "/k", "HOME": "/home/me"},
+			files:    []string{"/k", "/home/me/.kube/config"},
+			wantFile: "/k",
+		},
+		"a KUBECONFIG that is no file does not count": {
+			env:      map[string]string{"KUBECONFIG": "/k", "HOME": "/home/me"},
+			files:    []string{"/home/me/.kube/config"},
+			wantFile: "/home/me/.kube/config",
+		},
+		"no kubeconfig at all": {
+			env: map[string]string{"HOME": "/home/me"},
+		},
+		"an address beside a kubeconfig": {
+			env:         map[string]string{"KUBE_APISERVER_ADDRESS": "http://api:8080", "KUBECONFIG": "/k"},
+			files:       []string{"/k"},
+			wantAddress: "http://api:8080",
+			wantFile:    "/k",
+		},
+		"the configuration goes before the environment, even where it is empty": {
+			config:      ControllerConfiguration{KubeAPIServerAddress: ptr.To("http://mine:1"), KubeConfigFilePath: ptr.To("")},
+			env:         map[string]string{"KUBE_APISERVER_ADDRESS": "http://api:8080", "KUBECONFIG": "/k"},
+			files:       []string{"/k"},
+			wantAddress: "http://mine:1",
+			wantFile:    "",
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			SetConnectionDefaults(&tc.config,
+				func(name string) string { return tc.env[name] },
+				func(path string) bool { return slices.Contains(tc.files, path) })
+			got := []string{*tc.config.KubeAPIServerAddress, *tc.config.KubeConfigFilePath}
+			if diff := cmp.Diff([]string{tc.wantAddress, tc.wantFile}, got); diff != "" {
+				t.Errorf("address and file (-want,+got):\n%s", diff)
+			}
+		})
+	}
+}

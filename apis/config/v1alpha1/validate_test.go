@@ -1,0 +1,235 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestValidate gives, for each rule, the values at both ends of the legal range
+// and the nearest that are not legal, and the message for those.
+func TestValidate(t *testing.T) {
+	const (
+		legalCode    = "must be at most -1000, from 1 to 199, or at least 220: the others are predefined"
+		legalAddress = "must be http://host:port or https://host:port"
+	)
+	tests := map[string]struct {
+		file string
+		want []string
+	}{
+		"nothing is set": {file: ""},
+
+		"addresses":          {file: "kubeApiServerAddress: http://10.10.10.10:8080"},
+		"an address by name": {file: "kubeApiServerAddress: https://api.example.com:443"},
+		"an IPv6 address":    {file: "kubeApiServerAddress: https://[fd00::1]:6443"},
+		"an empty address":   {file: "kubeApiServerAddress: ''"},
+		"an address without a port": {
+			file: "kubeApiServerAddress: http://10.10.10.10",
+			want: []string{`kubeApiServerAddress: Invalid value: "http://10.10.10.10": ` + legalAddress},
+		},
+		"an address without a scheme": {
+			file: "kubeApiServerAddress: 10.10.10.10:8080",
+			want: []string{`kubeApiServerAddress: Invalid value: "10.10.10.10:8080": ` + legalAddress},
+		},
+		"an address of another scheme": {
+			file: "kubeApiServerAddress: ftp://10.10.10.10:8080",
+			want: []string{`kubeApiServerAddress: Invalid value: "ftp://10.10.10.10:8080": ` + legalAddress},
+		},
+		"an address with a path": {
+			file: "kubeApiServerAddress: http://10.10.10.10:8080/api",
+			want: []string{`kubeApiServerAddress: Invalid value: "http://10.10.10.10:8080/api": ` + legalAddress},
+		},
+		"an address without a host": {
+			file: "kubeApiServerAddress: http://:8080",
+			want: []string{`kubeApiServerAddress: Invalid value: "http://:8080": ` + legalAddress},
+		},
+		"an address with port 0": {
+			file: "kubeApiServerAddress: http://a:0",
+			want: []string{`kubeApiServerAddress: Invalid value: "http://a:0": ` + legalAddress},
+		},
+
+		"least client rate":   {file: "{kubeClientQps: 0.1, kubeClientBurst: 0}"},
+		"highest client rate": {file: "{kubeClientQps: 10000, kubeClientBurst: 10000}"},
+		"client rate too low": {
+			file: "{kubeClientQps: 0, kubeClientBurst: -1}",
+			want: []string{
+				"kubeClientQps: Invalid value: 0: must be more than 0 and at most 10000",
+				"kubeClientBurst: Invalid value: -1: must be from 0 to 10000",
+			},
+		},
+		"client rate too high": {
+			file: "{kubeClientQps: 10000.5, kubeClientBurst: 10001}",
+			want: []string{
+				"kubeClientQps: Invalid value: 10000.5: must be more than 0 and at most 10000",
+				"kubeClientBurst: Invalid value: 10001: must be from 0 to 10000",
+			},
+		},
+		"one worker": {file: "workerNumber: 1"},
+		"no worker": {
+			file: "workerNumber: 0",
+			want: []string{"workerNumber: Invalid value: 0: must be at least 1"},
+		},
+
+		"shortest times": {
+			file: "{crdEstablishedCheckIntervalSec: 1, crdEstablishedCheckTimeoutSec: 10, objectLocalCacheCreationTimeoutSec: 60}",
+		},
+		"times too short, all at once": {
+			file: "{crdEstablishedCheckIntervalSec: 0, crdEstablishedCheckTimeoutSec: 9, objectLocalCacheCreationTimeoutSec: 59}",
+			want: []string{
+				"crdEstablishedCheckIntervalSec: Invalid value: 0: must be at least 1",
+				"crdEstablishedCheckTimeoutSec: Invalid value: 9: must be at least 10",
+				"objectLocalCacheCreationTimeoutSec: Invalid value: 59: must be at least 60",
+			},
+		},
+		"retention of any length": {file: "frameworkCompletedRetainSec: -9223372036854775808"},
+		"retry delays of 0": {
+			file: "{frameworkMinRetryDelaySecForTransientConflictFailed: 0, frameworkMaxRetryDelaySecForTransientConflictFailed: 0}",
+		},
+		"negative retry delays": {
+			file: "{frameworkMinRetryDelaySecForTransientConflictFailed: -1, frameworkMaxRetryDelaySecForTransientConflictFailed: -1}",
+			want: []string{
+				"frameworkMinRetryDelaySecForTransientConflictFailed: Invalid value: -1: must be at least 0",
+				"frameworkMaxRetryDelaySecForTransientConflictFailed: Invalid value: -1: must be at least 0",
+			},
+		},
+		"largest retry delay below the least": {
+			file: "{frameworkMinRetryDelaySecForTransientConflictFailed: 61, frameworkMaxRetryDelaySecForTransientConflictFailed: 60}",
+			want: []string{
+				"frameworkMaxRetryDelaySecForTransientConflictFailed: Invalid value: 60: must be at least frameworkMinRetryDelaySecForTransientConflictFailed, which is 61",
+			},
+		},
+		"largest retry delay below the default of the least": {
+			file: "frameworkMaxRetryDelaySecForTransientConflictFailed: 59",
+			want: []string{
+				"frameworkMaxRetryDelaySecForTransientConflictFailed: Invalid value: 59: must be at least frameworkMinRetryDelaySecForTransientConflictFailed, which is 60",
+			},
+		},
+		"least retry delay above the default of the largest": {
+			file: "frameworkMinRetryDelaySecForTransientConflictFailed: 901",
+			want: []string{
+				"frameworkMaxRetryDelaySecForTransientConflictFailed: Invalid value: 900: must be at least frameworkMinRetryDelaySecForTransientConflictFailed, which is 901",
+			},
+		},
+		"shortest window": {file: "statusCoalesceWindow: 0s"},
+		"longest window":  {file: "statusCoalesceWindow: 1m"},
+		"a negative window": {
+			file: "statusCoalesceWindow: -1ms",
+			want: []string{`statusCoalesceWindow: Invalid value: "-1ms": must be from 0s to 1m`},
+		},
+		"a window that is too long": {
+			file: "statusCoalesceWindow: 61s",
+			want: []string{`statusCoalesceWindow: Invalid value: "1m1s": must be from 0s to 1m`},
+		},
+
+		"smallest batch": {file: "podBatchSize: 1"},
+		"largest batch":  {file: "podBatchSize: 1000"},
+		"no batch": {
+			file: "podBatchSize: 0",
+			want: []string{"podBatchSize: Invalid value: 0: must be from 1 to 1000"},
+		},
+		"a batch that is too large": {
+			file: "podBatchSize: 1001",
+			want: []string{"podBatchSize: Invalid value: 1001: must be from 1 to 1000"},
+		},
+		"names that no object can have": {
+			file: "{gangSchedulerName: My_Scheduler, leaderElection: {namespace: a.b, name: A}}",
+			want: []string{
+				`gangSchedulerName: Invalid value: "My_Scheduler": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')`,
+				`leaderElection.namespace: Invalid value: "a.b": must not contain dots`,
+				`leaderElection.name: Invalid value: "A": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')`,
+			},
+		},
+
+		"codes next to the predefined ones": {
+			file: "podFailureSpec: [{code: -1000, podPatterns: [{}]}, {code: 1, podPatterns: [{}]}, {code: 199, podPatterns: [{}]}, {code: 220, podPatterns: [{}]}]",
+		},
+		"predefined codes": {
+			file: "podFailureSpec: [{code: -999, podPatterns: [{}]}, {code: 0, podPatterns: [{}]}, {code: 200, podPatterns: [{}]}, {code: 219, podPatterns: [{}]}]",
+			want: []string{
+				"podFailureSpec[0].code: Invalid value: -999: " + legalCode,
+				"podFailureSpec[1].code: Invalid value: 0: " + legalCode,
+				"podFailureSpec[2].code: Invalid value: 200: " + legalCode,
+				"podFailureSpec[3].code: Invalid value: 219: " + legalCode,
+			},
+		},
+		"a code left out": {
+			file: "podFailureSpec: [{phrase: Odd, podPatterns: [{}]}]",
+			want: []string{"podFailureSpec[0].code: Required value: " + legalCode},
+		},
+		"a code twice": {
+			file: "podFailureSpec: [{code: 221, podPatterns: [{}]}, {code: 222, podPatterns: [{}]}, {code: 221, podPatterns: [{}]}]",
+			want: []string{"podFailureSpec[2].code: Invalid value: 221: must be unique, and is that of podFailureSpec[0] too"},
+		},
+		"a type without a name": {
+			file: "podFailureSpec: [{code: 221, type: {attributes: [Permanent]}, podPatterns: [{}]}]",
+		},
+		"a type that is no failure": {
+			file: "podFailureSpec: [{code: 221, type: {name: Succeeded}, podPatterns: [{}]}]",
+			want: []string{`podFailureSpec[0].type.name: Unsupported value: "Succeeded": supported values: "Failed"`},
+		},
+		"an attribute that nothing knows": {
+			file: "podFailureSpec: [{code: 221, type: {attributes: [Transient, Transcient]}, podPatterns: [{}]}]",
+			want: []string{`podFailureSpec[0].type.attributes[1]: Unsupported value: "Transcient": supported values: "Transient", "Permanent", "Conflict"`},
+		},
+		"no patterns": {
+			file: "podFailureSpec: [{code: 221}, {code: 222, podPatterns: []}]",
+			want: []string{
+				"podFailureSpec[0].podPatterns: Required value: must have at least one pattern; {} fits every failed Pod",
+				"podFailureSpec[1].podPatterns: Required value: must have at least one pattern; {} fits every failed Pod",
+			},
+		},
+		"patterns that are null": {
+			file: "podFailureSpec: [{code: 221, podPatterns: [{}, null]}, {code: 222, podPatterns: [{containers: [null]}]}]",
+			want: []string{
+				"podFailureSpec[0].podPatterns[1]: Required value: must not be null; {} fits every failed Pod",
+				"podFailureSpec[1].podPatterns[0].containers[0]: Required value: must not be null; {} fits every container",
+			},
+		},
+		"expressions that can't be compiled, each": {
+			file: `podFailureSpec: [{code: 221, podPatterns: [{nameRegex: '(', reasonRegex: '[', messageRegex: '(?<!a)', containers: [{nameRegex: '*', reasonRegex: 'a{2,1}', messageRegex: '\8'}]}]}]`,
+			want: []string{
+				`podFailureSpec[0].podPatterns[0].nameRegex: Invalid value: "(": must be a regular expression of Go (RE2): error parsing regexp: missing closing ): ` + "`(`",
+				`podFailureSpec[0].podPatterns[0].reasonRegex: Invalid value: "[": must be a regular expression of Go (RE2): error parsing regexp: missing closing ]: ` + "`[`",
+				`podFailureSpec[0].podPatterns[0].messageRegex: Invalid value: "(?<!a)": must be a regular expression of Go (RE2): error parsing regexp: invalid named capture: ` + "`(?<!a)`",
+				`podFailureSpec[0].podPatterns[0].containers[0].nameRegex: Invalid value: "*": must be a regular expression of Go (RE2): error parsing regexp: missing argument to repetition operator: ` + "`*`",
+				`podFailureSpec[0].podPatterns[0].containers[0].reasonRegex: Invalid value: "a{2,1}": must be a regular expression of Go (RE2): error parsing regexp: invalid repeat count: ` + "`{2,1}`",
+				`podFailureSpec[0].podPatterns[0].containers[0].messageRegex: Invalid value: "\\8": must be a regular expression of Go (RE2): error parsing regexp: invalid escape sequence: ` + "`\\8`",
+			},
+		},
+		"ranges of one number and with one end": {
+			file: "podFailureSpec: [{code: 221, podPatterns: [{containers: [{signalRange: {min: 9, max: 9}, codeRange: {max: 3}}]}]}]",
+		},
+		"ranges the wrong way round": {
+			file: "podFailureSpec: [{code: 221, podPatterns: [{containers: [{signalRange: {min: 9, max: 8}, codeRange: {min: 1, max: 0}}]}]}]",
+			want: []string{
+				"podFailureSpec[0].podPatterns[0].containers[0].signalRange.max: Invalid value: 8: must be at least min, which is 9",
+				"podFailureSpec[0].podPatterns[0].containers[0].codeRange.max: Invalid value: 0: must be at least min, which is 1",
+			},
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			config, err := Decode([]byte(tc.file))
+			if err != nil {
+				t.Fatal(err)
+			}
+			SetDefaults(config)
+			var got []string
+			for _, err := range Validate(config) {
+				got = append(got, err.Error())
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("Validate (-want,+got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestValidateIgnoresWhatIsNotSet(t *testing.T) {
+	if errs := Validate(&ControllerConfiguration{}); len(errs) > 0 {
+		t.Errorf("Validate without defaults: %v", errs)
+	}
+}

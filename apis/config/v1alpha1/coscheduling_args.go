@@ -1,0 +1,100 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/yaml"
+)
+
+// CoschedulingArgsKind is the kind of CoschedulingArgs.
+const CoschedulingArgsKind = "CoschedulingArgs"
+
+// maxCoschedulingBackoff bounds the back-offs of CoschedulingArgs.
+const maxCoschedulingBackoff = time.Hour
+
+// SetDefaultsCoschedulingArgs fills in what is not set.
+func SetDefaultsCoschedulingArgs(args *CoschedulingArgs) {
+	setDuration := func(d **metav1.Duration, value time.Duration) {
+		if *d == nil {
+			*d = &metav1.Duration{Duration: value}
+		}
+	}
+	setDuration(&args.InitialBackoff, time.Second)
+	// An initial back-off above the default maximum raises the maximum.
+	setDuration(&args.MaxBackoff, max(10*time.Second, args.InitialBackoff.Duration))
+	setDuration(&args.StarvationAfter, 5*time.Minute)
+	if args.BindParallelism == nil {
+		args.BindParallelism = ptr.To[int32](64)
+	}
+	if args.BindRetries == nil {
+		args.BindRetries = ptr.To[int32](3)
+	}
+}
+
+// ValidateCoschedulingArgs says what is out of range in arguments whose defaults
+// are set.
+func ValidateCoschedulingArgs(args *CoschedulingArgs) field.ErrorList {
+	var errs field.ErrorList
+	durationIn := func(name string, d, least, most time.Duration) {
+		if d < least || d > most {
+			errs = append(errs, field.Invalid(field.NewPath(name), d.String(), fmt.Sprintf("must be from %s to %s", least, most)))
+		}
+	}
+	numberIn := func(name string, n, least, most int32) {
+		if n < least || n > most {
+			errs = append(errs, field.Invalid(field.NewPath(name), n, fmt.Sprintf("must be from %d to %d", least, most)))
+		}
+	}
+	durationIn("initialBackoff", args.InitialBackoff.Duration, 0, maxCoschedulingBackoff)
+	durationIn("maxBackoff", args.MaxBackoff.Duration, max(0, args.InitialBackoff.Duration), maxCoschedulingBackoff)
+	if d := args.StarvationAfter.Duration; d != 0 && d < time.Second {
+		errs = append(errs, field.Invalid(field.NewPath("starvationAfter"), d.String(), "must be 0 (never) or at least 1s"))
+	}
+	numberIn("bindParallelism", *args.BindParallelism, 1, 1000)
+	numberIn("bindRetries", *args.BindRetries, 0, 10)
+	return errs
+}
+
+// DecodeCoschedulingArgs reads the arguments that a scheduler hands to its
+// plugin: nil for none, the typed arguments, or their JSON. It returns a copy
+// with defaults set. An unknown field, a value of the wrong type and one that is
+// out of range are errors that name the field.
+func DecodeCoschedulingArgs(obj runtime.Object) (*CoschedulingArgs, error) {
+	args := &CoschedulingArgs{}
+	switch given := obj.(type) {
+	case nil:
+	case *CoschedulingArgs:
+		args = given.DeepCopy()
+	case *runtime.Unknown:
+		if err := yaml.UnmarshalStrict(given.Raw, args); err != nil {
+			return nil, fmt.Errorf("reading %s: %w", CoschedulingArgsKind, err)
+		}
+	default:
+		return nil, fmt.Errorf("want arguments of kind %s, got %T", CoschedulingArgsKind, obj)
+	}
+	if args.Kind != "" && args.Kind != CoschedulingArgsKind {
+		return nil, fmt.Errorf("want arguments of kind %s, got %q", CoschedulingArgsKind, args.Kind)
+	}
+	if args.APIVersion != "" && args.APIVersion != SchemeGroupVersion.String() &&
+		args.APIVersion != kubeSchedulerConfigurationV1 {
+		return nil, fmt.Errorf("want arguments of apiVersion %s, got %q", SchemeGroupVersion, args.APIVersion)
+	}
+	SetDefaultsCoschedulingArgs(args)
+	if errs := ValidateCoschedulingArgs(args); len(errs) > 0 {
+		return nil, errs.ToAggregate()
+	}
+	return args, nil
+}
+
+// kubeSchedulerConfigurationV1 is the apiVersion of the file around the
+// arguments, which people write in them too, and which the scheduler itself
+// fills in when it is missing.
+const kubeSchedulerConfigurationV1 = "kubescheduler.config.k8s.io/v1"

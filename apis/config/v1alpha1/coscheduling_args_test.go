@@ -1,0 +1,90 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
+)
+
+func TestDecodeCoschedulingArgs(t *testing.T) {
+	defaults := func(change func(*CoschedulingArgs)) *CoschedulingArgs {
+		args := &CoschedulingArgs{
+			InitialBackoff:  &metav1.Duration{Duration: time.Second},
+			MaxBackoff:      &metav1.Duration{Duration: 10 * time.Second},
+			StarvationAfter: &metav1.Duration{Duration: 5 * time.Minute},
+			BindParallelism: ptr.To[int32](64),
+			BindRetries:     ptr.To[int32](3),
+		}
+		change(args)
+		return args
+	}
+	tests := map[string]struct {
+		obj     runtime.Object
+		want    *CoschedulingArgs
+		wantErr string
+	}{
+		"no arguments are the defaults": {
+			obj:  nil,
+			want: defaults(func(*CoschedulingArgs) {}),
+		},
+		"JSON is read and the rest filled in": {
+			obj: &runtime.Unknown{Raw: []byte(`{"bindRetries":0,"initialBackoff":"250ms"}`)},
+			want: defaults(func(a *CoschedulingArgs) {
+				a.BindRetries = ptr.To[int32](0)
+				a.InitialBackoff.Duration = 250 * time.Millisecond
+			}),
+		},
+		"a long initial back-off raises the default of the longest": {
+			obj: &runtime.Unknown{Raw: []byte(`{"initialBackoff":"1m"}`)},
+			want: defaults(func(a *CoschedulingArgs) {
+				a.InitialBackoff.Duration = time.Minute
+				a.MaxBackoff.Duration = time.Minute
+			}),
+		},
+		"an unknown field is named": {
+			obj:     &runtime.Unknown{Raw: []byte(`{"permitWaitingTime":"1m"}`)},
+			wantErr: `unknown field "permitWaitingTime"`,
+		},
+		"too many binds at once": {
+			obj:     &runtime.Unknown{Raw: []byte(`{"bindParallelism":1001}`)},
+			wantErr: "bindParallelism: Invalid value: 1001: must be from 1 to 1000",
+		},
+		"a longest back-off below the initial one": {
+			obj:     &runtime.Unknown{Raw: []byte(`{"initialBackoff":"5s","maxBackoff":"2s"}`)},
+			wantErr: `maxBackoff: Invalid value: "2s": must be from 5s to 1h0m0s`,
+		},
+		"a starvation time below a second": {
+			obj:     &runtime.Unknown{Raw: []byte(`{"starvationAfter":"10ms"}`)},
+			wantErr: "starvationAfter: Invalid value: \"10ms\": must be 0 (never) or at least 1s",
+		},
+		"arguments of another plugin": {
+			obj:     &runtime.Unknown{Raw: []byte(`{"kind":"NodeAffinityArgs"}`)},
+			wantErr: `want arguments of kind CoschedulingArgs, got "NodeAffinityArgs"`,
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			got, err := DecodeCoschedulingArgs(tc.obj)
+			if tc.wantErr != "" {
+				if err == nil || !strings.Contains(err.Error(), tc.wantErr) {
+					t.Fatalf("error %v, want one with %q", err, tc.wantErr)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("arguments (-want, +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,139 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apiserver/pkg/server"
+	"k8s.io/client-go/tools/cache"
+	cliflag "k8s.io/component-base/cli/flag"
+	"k8s.io/component-base/cli/globalflag"
+	basecompatibility "k8s.io/component-base/compatibility"
+	"k8s.io/component-base/featuregate"
+	"k8s.io/component-base/logs"
+	logsapi "k8s.io/component-base/logs/api/v1"
+	"k8s.io/component-base/term"
+	"k8s.io/component-base/version/verflag"
+	"k8s.io/kubernetes/cmd/kube-scheduler/app"
+	"k8s.io/kubernetes/cmd/kube-scheduler/app/options"
+
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling"
+)
+
+// programName is also the schedulerName that is served without --config.
+const programName = "lockstep-scheduler"
+
+// newCommand makes the command with kube-scheduler's flags. kube-scheduler's own
+// command can't be used: it runs the scheduler without a chance to attach the
+// plugin to it.
+func newCommand() *cobra.Command {
+	opts := options.NewOptions()
+	setFlagDefaults(opts)
+	cmd := &cobra.Command{
+		Use:   programName,
+		Short: "kube-scheduler that places PodGroups whole or not at all",
+		Long: `lockstep-scheduler is a kube-scheduler with the plugin Coscheduling: the Pods of
+a PodGroup (scheduling.lockstep.dev) get their nodes together or not at all. All
+other Pods are scheduled as by kube-scheduler.
+
+Without --config it serves the schedulerName lockstep-scheduler. It then takes
+the cluster from --kubeconfig, without leader election unless --leader-elect is
+given; or, inside a Pod, from the Pod's service account, with leader election.
+With --config it takes a KubeSchedulerConfiguration, of which at least one
+profile enables Coscheduling under plugins.multiPoint.`,
+		Args: noArgs,
+		PersistentPreRunE: func(*cobra.Command, []string) error {
+			// Feature gates are set before anything reads them.
+			return opts.ComponentGlobalsRegistry.Set()
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if cmd.Flags().Lookup("version").Value.String() == "true" {
+				fmt.Fprintln(cmd.OutOrStdout(), programName, version())
+				return nil
+			}
+			verflag.PrintAndExitIfRequested()
+			return run(cmd, opts)
+		},
+	}
+	flags := opts.Flags
+	verflag.AddFlags(flags.FlagSet("global"))
+	globalflag.AddGlobalFlags(flags.FlagSet("global"), cmd.Name(), logs.SkipLoggingConfigurationFlags())
+	for _, set := range flags.FlagSets {
+		cmd.Flags().AddFlagSet(set)
+	}
+	columns, _, _ := term.TerminalSize(cmd.OutOrStdout())
+	cliflag.SetUsageAndHelpFunc(cmd, *flags, columns)
+	// It fails only for a flag that does not exist.
+	_ = cmd.MarkFlagFilename("config", "yaml", "yml", "json")
+	return cmd
+}
+
+func noArgs(cmd *cobra.Command, args []string) error {
+	for _, arg := range args {
+		if arg != "" {
+			return fmt.Errorf("%s takes flags only, got %q", cmd.CommandPath(), arg)
+		}
+	}
+	return nil
+}
+
+// run runs the scheduler until the process is asked to end.
+func run(cmd *cobra.Command, opts *options.Options) error {
+	gates := opts.ComponentGlobalsRegistry.FeatureGateFor(basecompatibility.DefaultKubeComponent)
+	if err := logsapi.ValidateAndApply(opts.Logs, gates); err != nil {
+		return fmt.Errorf("setting up logs: %w", err)
+	}
+	cliflag.PrintFlags(cmd.Flags())
+	if opts.InformerName == nil {
+		name, err := cache.NewInformerName(programName)
+		if err != nil {
+			return fmt.Errorf("naming informers: %w", err)
+		}
+		opts.InformerName = name
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	stop := server.SetupSignalHandler()
+	go func() {
+		<-stop
+		cancel()
+	}()
+
+	config, sched, err := setUp(ctx, opts)
+	if err != nil {
+		return err
+	}
+	if err := coscheduling.Attach(ctx, sched); err != nil {
+		return err
+	}
+	if mutable, ok := gates.(featuregate.MutableFeatureGate); ok {
+		mutable.AddMetrics()
+	}
+	opts.ComponentGlobalsRegistry.AddMetrics()
+	err = app.Run(ctx, config, sched)
+	if ctx.Err() != nil {
+		// Run ends with an error however it ends. Being asked to is none.
+		return nil
+	}
+	return err
+}
+
+// version is the program's own version and that of the scheduler in it.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	own, kubernetes := info.Main.Version, "unknown"
+	for _, module := range info.Deps {
+		if module.Path == "k8s.io/kubernetes" {
+			kubernetes = module.Version
+		}
+	}
+	return fmt.Sprintf("%s (kube-scheduler %s)", own, kubernetes)
+}

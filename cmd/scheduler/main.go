@@ -1,0 +1,24 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Command lockstep-scheduler is a kube-scheduler that places the members of a
+// PodGroup in one step or not at all: kube-scheduler with the plugin
+// Coscheduling.
+//
+// It takes kube-scheduler's flags. Without --config it serves the schedulerName
+// lockstep-scheduler with all default plugins and Coscheduling. With --config it
+// takes any KubeSchedulerConfiguration of which a profile enables Coscheduling.
+package main
+
+import (
+	"os"
+
+	"k8s.io/component-base/cli"
+	_ "k8s.io/component-base/logs/json/register"
+	_ "k8s.io/component-base/metrics/prometheus/clientgo"
+	_ "k8s.io/component-base/metrics/prometheus/version"
+)
+
+func main() {
+	os.Exit(cli.Run(newCommand()))
+}

@@ -1,0 +1,92 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package coscheduling
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+)
+
+// bindRetryDelay is how long a failed bind waits before it is tried again; it
+// doubles with each further try.
+const bindRetryDelay = 100 * time.Millisecond
+
+// bind binds one member, off the scheduling goroutine. A member that can't be
+// bound is given back to the queue, where it leads what is left of its gang; the
+// members that are bound count towards the minimum then.
+func (e *engine) bind(ctx context.Context, p *placement, view gangView, leader *framework.QueuedPodInfo) {
+	logger := klog.LoggerWithValues(klog.FromContext(ctx), "pod", klog.KObj(p.pod), "node", p.node)
+	ctx = klog.NewContext(ctx, logger)
+	plugin := e.plugins[p.pod.Spec.SchedulerName]
+	start := time.Now()
+	info := &framework.QueuedPodInfo{PodInfo: p.assumed, QueueingParams: leader.QueueingParams}
+	info.Attempts = view.failures + 1
+	info.InitialAttemptTimestamp = &view.firstAttempt
+
+	status := e.bindMember(ctx, p, *plugin.args.BindRetries)
+	if status.IsSuccess() {
+		logger.V(2).Info("Bound member of a pod group")
+		observeBound(p, info, time.Since(start).Seconds())
+		return
+	}
+	if ctx.Err() != nil {
+		return // the scheduler ends; the next one sees what is bound
+	}
+	e.unbind(ctx, p)
+	e.tracker.unassume(p.pod)
+	e.metrics.bindFailures.Inc()
+	e.sched.FailureHandler(ctx, p.handle, info, status, &fwk.NominatingInfo{NominatingMode: fwk.ModeOverride}, start)
+}
+
+// bindWithRetries writes the binding and repeats that on the same node if the
+// API server could not be reached or had no time. At most bindParallelism run at
+// once for a profile.
+func (e *engine) bindWithRetries(ctx context.Context, p *placement, retries int32) *fwk.Status {
+	plugin := e.plugins[p.pod.Spec.SchedulerName]
+	select {
+	case plugin.binds <- struct{}{}:
+	case <-ctx.Done():
+		return fwk.AsStatus(ctx.Err())
+	}
+	defer func() { <-plugin.binds }()
+
+	var status *fwk.Status
+	backoff := wait.Backoff{Duration: bindRetryDelay, Factor: 2, Jitter: 0.1, Steps: int(retries) + 1}
+	for {
+		status = e.bindOnce(ctx, p)
+		if status.IsSuccess() || backoff.Steps <= 1 || !retriable(status.AsError()) {
+			break
+		}
+		klog.FromContext(ctx).V(2).Info("Binding failed, trying again", "reason", status.Message())
+		select {
+		case <-time.After(backoff.Step()):
+		case <-ctx.Done():
+			return fwk.AsStatus(ctx.Err())
+		}
+	}
+	if e.boundAfterAll(ctx, p, status) {
+		return nil
+	}
+	return status
+}
+
+// boundAfterAll says whether a bind that was refused because the Pod has a node
+// is one of ours that had come through: its reply was lost, and the repetition
+// conflicted with it.
+func (e *engine) boundAfterAll(ctx context.Context, p *placement, status *fwk.Status) bool {
+	if status.IsSuccess() || !apierrors.IsConflict(status.AsError()) {
+		return false
+	}
+	var live *corev1.Pod
+	live, err := p.handle.ClientSet().CoreV1().Pods(p.pod.Namespace).Get(ctx, p.pod.Name, metav1.GetOptions{})
+	return err == nil && live.UID == p.pod.UID && live.Spec.NodeName == p.node
+}

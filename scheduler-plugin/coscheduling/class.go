@@ -1,0 +1,188 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package coscheduling
+
+import (
+	"encoding/json"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+)
+
+// class is a set of members that need the same of a node. Members of a class
+// still have their own labels, so a plugin can treat them differently; that is
+// for verification to find.
+type class struct {
+	role    string
+	members []*corev1.Pod
+	handle  framework.Framework
+	info    *framework.PodInfo // of the first member
+
+	// fits says for each node of the world whether it may hold a member,
+	// resources aside, reasons how many nodes may not and why.
+	fits    []bool
+	reasons map[string]int
+
+	// monotone says that a node which has rejected a member rejects all others
+	// too, however many more are placed. refused are these nodes.
+	monotone bool
+	refused  map[string]bool
+}
+
+// classify groups members, the largest class first. Order within a class is that
+// of the members.
+func classify(pods []*corev1.Pod, handle func(schedulerName string) framework.Framework) ([]*class, error) {
+	var classes []*class
+	index := make(map[string]*class)
+	for _, pod := range pods {
+		key, err := classKey(pod)
+		if err != nil {
+			return nil, err
+		}
+		c, ok := index[key]
+		if !ok {
+			info, err := framework.NewPodInfo(pod)
+			if err != nil {
+				return nil, fmt.Errorf("reading affinity of %s: %w", pod.Name, err)
+			}
+			c = &class{
+				role:     roleOf(pod),
+				handle:   handle(pod.Spec.SchedulerName),
+				info:     info,
+				monotone: isMonotone(pod),
+				refused:  make(map[string]bool),
+			}
+			index[key] = c
+			classes = append(classes, c)
+		}
+		c.members = append(c.members, pod)
+	}
+	return classes, nil
+}
+
+func roleOf(pod *corev1.Pod) string {
+	return pod.Labels[schedulingv1alpha1.LabelRole]
+}
+
+// classKey is equal for members that need the same. It holds what the default
+// plugins read of a Pod's spec, but neither environment nor commands, which
+// differ in each task of a job. Labels are left out for the same reason.
+func classKey(pod *corev1.Pod) (string, error) {
+	type container struct {
+		Resources     corev1.ResourceRequirements
+		RestartPolicy *corev1.ContainerRestartPolicy
+		HostPorts     []corev1.ContainerPort
+		Image         string
+	}
+	spec := &pod.Spec
+	key := struct {
+		Role, Scheduler    string
+		Init, Containers   []container
+		Resources          *corev1.ResourceRequirements
+		Overhead, Selector any
+		Affinity           *corev1.Affinity
+		Tolerations        []corev1.Toleration
+		Spread             []corev1.TopologySpreadConstraint
+		Volumes            []corev1.Volume
+		Claims             []corev1.PodResourceClaim
+		Priority           *int32
+		RuntimeClass       *string
+		OS                 *corev1.PodOS
+		HostNetwork        bool
+		Nominated          string
+	}{
+		Role: roleOf(pod), Scheduler: spec.SchedulerName, Resources: spec.Resources, Overhead: spec.Overhead,
+		Selector: spec.NodeSelector, Affinity: spec.Affinity, Tolerations: spec.Tolerations,
+		Spread: spec.TopologySpreadConstraints, Claims: spec.ResourceClaims, Priority: spec.Priority,
+		RuntimeClass: spec.RuntimeClassName, OS: spec.OS, HostNetwork: spec.HostNetwork,
+		Nominated: pod.Status.NominatedNodeName,
+	}
+	reduce := func(containers []corev1.Container) []container {
+		reduced := make([]container, len(containers))
+		for i := range containers {
+			c := &containers[i]
+			reduced[i] = container{Resources: c.Resources, RestartPolicy: c.RestartPolicy, Image: c.Image}
+			for _, port := range c.Ports {
+				if port.HostPort != 0 {
+					reduced[i].HostPorts = append(reduced[i].HostPorts, port)
+				}
+			}
+		}
+		return reduced
+	}
+	key.Init, key.Containers = reduce(spec.InitContainers), reduce(spec.Containers)
+	for _, v := range spec.Volumes {
+		if v.ConfigMap == nil && v.Secret == nil && v.EmptyDir == nil && v.Projected == nil && v.DownwardAPI == nil {
+			key.Volumes = append(key.Volumes, v)
+		}
+	}
+	data, err := json.Marshal(key)
+	if err != nil {
+		return "", fmt.Errorf("classing %s: %w", pod.Name, err)
+	}
+	return string(data), nil
+}
+
+// isMonotone says whether more Pods on the nodes can only make a node that
+// rejects the Pod reject it still. Affinity to other Pods and spreading over
+// domains are the exceptions: a member that is placed can attract the next, or
+// make the other domains the emptier ones.
+func isMonotone(pod *corev1.Pod) bool {
+	if a := pod.Spec.Affinity; a != nil && a.PodAffinity != nil && len(a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0 {
+		return false
+	}
+	for _, constraint := range pod.Spec.TopologySpreadConstraints {
+		if constraint.WhenUnsatisfiable == corev1.DoNotSchedule {
+			return false
+		}
+	}
+	return true
+}
+
+// perNode is how many members of the class can share a node at most, 0 for any
+// number: one, if they want the same host port or repel each other from a node.
+func (c *class) perNode() int {
+	first := c.members[0]
+	for _, containers := range [][]corev1.Container{first.Spec.InitContainers, first.Spec.Containers} {
+		for i := range containers {
+			for _, port := range containers[i].Ports {
+				if port.HostPort != 0 {
+					return 1
+				}
+			}
+		}
+	}
+	for i := range c.info.RequiredAntiAffinityTerms {
+		term := &c.info.RequiredAntiAffinityTerms[i]
+		if term.TopologyKey == corev1.LabelHostname && term.Selector.Matches(labels.Set(first.Labels)) &&
+			term.Namespaces.Has(first.Namespace) {
+			return 1
+		}
+	}
+	return 0
+}
+
+// attraction are the topology keys for which every member must be near one that
+// carries labels like those of all members: they all end up in one domain.
+func attraction(classes []*class) []string {
+	var keys []string
+	for _, c := range classes {
+		for i := range c.info.RequiredAffinityTerms {
+			term := &c.info.RequiredAffinityTerms[i]
+			all := true
+			for _, other := range classes {
+				pod := other.members[0]
+				all = all && term.Namespaces.Has(pod.Namespace) && term.Selector.Matches(labels.Set(pod.Labels))
+			}
+			if all {
+				keys = append(keys, term.TopologyKey)
+			}
+		}
+	}
+	return keys
+}

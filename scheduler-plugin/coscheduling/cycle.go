@@ -1,0 +1,184 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package coscheduling
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+
+	"github.com/lockstep-k8s/lockstep/podgroup"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/planner"
+)
+
+// maxPlans bounds how many plans of a gang are verified in one cycle. Plans
+// differ in their topology domain; one that fails verification has members that
+// constrain each other by affinity or spread, and each costs about as much as
+// scheduling the members one by one.
+const maxPlans = 32
+
+// cycle is one gang cycle.
+type cycle struct {
+	*engine
+	view    gangView
+	classes []*class
+	// placements are the members placed so far, in order. They are assumed in
+	// the snapshot and reserved.
+	placements []*placement
+	// rejections are what plugins said of members that had no place, with how
+	// often they said it.
+	rejections map[string]int
+}
+
+// runCycle plans a gang, places all of it that fits if that keeps its minimum,
+// and otherwise records why not.
+func (e *engine) runCycle(ctx context.Context, view gangView, leader *framework.QueuedPodInfo) {
+	logger := klog.FromContext(ctx)
+	start := time.Now()
+	c := &cycle{engine: e, view: view, rejections: make(map[string]int)}
+	message, err := c.place(ctx)
+	if err == nil && message == "" {
+		message, err = c.commit(ctx)
+	}
+	e.metrics.observeCycle(start, message, err, len(c.placements))
+
+	if err != nil || message != "" {
+		if err != nil {
+			logger.Error(err, "Planning a pod group failed")
+			message = fmt.Sprintf("planning failed: %v", err)
+		}
+		logger.V(2).Info("Pod group found no place", "waiting", len(view.waiting), "reason", message, "took", time.Since(start))
+		e.fail(view, leader.Pod.Spec.SchedulerName, message)
+		e.putBack(leader)
+		return
+	}
+
+	nodes := make(map[types.UID]string, len(c.placements))
+	for _, p := range c.placements {
+		nodes[p.pod.UID] = p.node
+	}
+	e.tracker.assume(view.key, nodes)
+	logger.V(2).Info("Pod group has its place", "members", len(c.placements), "of", len(view.waiting), "took", time.Since(start))
+	if rest := len(view.waiting) - len(c.placements); rest > 0 {
+		e.fail(view, leader.Pod.Spec.SchedulerName, fmt.Sprintf("no room for %d more members above the minimum", rest))
+	}
+	e.leaveQueue(logger, c.placements, leader)
+	for _, p := range c.placements {
+		go e.bind(ctx, p, view, leader)
+	}
+}
+
+// fail records that a gang, or the rest of it, found no place.
+func (e *engine) fail(view gangView, schedulerName, message string) {
+	args := e.plugins[schedulerName].args
+	e.tracker.fail(view.key, view.group.UID, message, args.InitialBackoff.Duration, args.MaxBackoff.Duration)
+}
+
+// leaveQueue gets members that have their place out of the scheduling queue.
+// They could stay there, gated, until their binding is seen. But each binding is
+// an event for which the queue looks at all that it gates, under its lock: the
+// square of the gang's size.
+func (e *engine) leaveQueue(logger klog.Logger, placements []*placement, leader *framework.QueuedPodInfo) {
+	siblings := make([]*corev1.Pod, 0, len(placements))
+	leaderPlaced := false
+	for _, p := range placements {
+		if p.pod.UID == leader.Pod.UID {
+			leaderPlaced = true
+			continue
+		}
+		siblings = append(siblings, p.pod)
+	}
+	if leaderPlaced {
+		e.sched.SchedulingQueue.Done(leader.Pod.UID)
+	} else {
+		e.putBack(leader)
+	}
+	e.activate(logger, siblings)
+}
+
+// place finds a place for the gang, and leaves it assumed in the snapshot and
+// reserved. The message says why there is none; then nothing is left behind.
+func (c *cycle) place(ctx context.Context) (message string, err error) {
+	if err := c.sched.Cache.UpdateSnapshot(klog.FromContext(ctx), c.snapshot); err != nil {
+		return "", fmt.Errorf("taking a snapshot of the cluster: %w", err)
+	}
+	world, gang, err := c.world(ctx)
+	if err != nil {
+		return "", err
+	}
+	tried := 0
+	for plan := range planner.Plans(world, gang) {
+		if tried++; tried > maxPlans {
+			break
+		}
+		ok, err := c.realize(ctx, world, plan)
+		if err != nil {
+			c.undo(ctx)
+			return "", err
+		}
+		if ok {
+			return "", nil
+		}
+		c.undo(ctx)
+	}
+	return c.explain(world, gang, tried > 0), nil
+}
+
+// holds says whether the gang's minimum holds with the placements, and
+// something was placed at all.
+func (c *cycle) holds() bool {
+	if len(c.placements) == 0 {
+		return false
+	}
+	placed := c.view.placed.Plus(podgroup.Tally{})
+	for _, p := range c.placements {
+		placed.Add(roleOf(p.pod), 1)
+	}
+	return podgroup.Holds(&c.view.group.Spec, placed)
+}
+
+// commit turns the placements from assumptions of the snapshot into ones of the
+// scheduler's cache, which all later cycles see. The message says why that did
+// not work; then nothing is left behind.
+func (c *cycle) commit(ctx context.Context) (message string, err error) {
+	c.leaveSnapshot(ctx)
+	for i, p := range c.placements {
+		if err := c.assumeInCache(ctx, p); err != nil {
+			c.release(ctx, i)
+			return "", fmt.Errorf("assuming %s on %s: %w", klog.KObj(p.pod), p.node, err)
+		}
+		if status := c.permit(ctx, p); !status.IsSuccess() {
+			c.release(ctx, i+1)
+			if status.IsRejected() {
+				return fmt.Sprintf("%s was not permitted on %s: %s", p.pod.Name, p.node, status.Message()), nil
+			}
+			return "", fmt.Errorf("permitting %s on %s: %w", klog.KObj(p.pod), p.node, status.AsError())
+		}
+	}
+	return "", nil
+}
+
+// release gives up all placements, of which the first n are assumed in the
+// cache.
+func (c *cycle) release(ctx context.Context, n int) {
+	logger := klog.FromContext(ctx)
+	for i := len(c.placements) - 1; i >= 0; i-- {
+		p := c.placements[i]
+		// A Permit plugin may hold it.
+		p.handle.RejectWaitingPod(p.pod.UID)
+		p.handle.RunReservePluginsUnreserve(ctx, p.state, p.assumed.Pod, p.node)
+		if i >= n {
+			continue
+		}
+		if err := c.sched.Cache.ForgetPod(logger, p.assumed.Pod); err != nil {
+			logger.Error(err, "Forgetting a member that was assumed failed", "pod", klog.KObj(p.pod))
+		}
+	}
+	c.placements = nil
+}

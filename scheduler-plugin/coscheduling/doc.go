@@ -1,0 +1,37 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package coscheduling is the scheduler plugin Coscheduling: it places the
+// members of a PodGroup in one step or not at all.
+//
+// # Contract
+//
+// No member of a group is bound unless, at that moment, the group's minimum can
+// be bound with it, counting members that are placed already. A group that
+// waits holds nothing. Pods without the label scheduling.lockstep.dev/pod-group
+// are scheduled as by kube-scheduler, of which the plugin is a part.
+//
+// # Algorithm
+//
+// The tracker (tracker.go) watches PodGroups and their Pods and knows of each
+// group who waits and who is placed. PreEnqueue (plugin.go) keeps all members
+// out of the scheduling queue but one, the leader of a group that is complete.
+// When the queue hands the leader out, the engine (engine.go) takes it from the
+// scheduler and runs a gang cycle (cycle.go) instead of a Pod's scheduling cycle,
+// on the scheduler's only scheduling goroutine:
+//
+//  1. gather: a snapshot of the cluster, members that wait, members placed.
+//  2. plan (world.go and package planner): for each class of equal members one
+//     pass of the Filter plugins over all nodes, then a placement of all.
+//  3. verify (verify.go): member by member, PreFilter, Filter and Reserve on the
+//     planned node, with the members before it assumed there. This is what
+//     honours affinity, topology spread, ports, volumes and claims. A member
+//     that is rejected is tried on the other nodes of its domain.
+//  4. commit: all are assumed in the scheduler's cache; or all is undone.
+//  5. bind (bind.go), in parallel and off the scheduling goroutine.
+//
+// Nothing is held between cycles, so two groups can't block each other.
+//
+// A group that found no place waits until an event may help it (events.go), but
+// at least for its back-off. Its PodGroup's conditions say why (status.go).
+package coscheduling

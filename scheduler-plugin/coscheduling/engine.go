@@ -1,0 +1,234 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package coscheduling
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler"
+	internalcache "k8s.io/kubernetes/pkg/scheduler/backend/cache"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+
+	schedulingclient "github.com/lockstep-k8s/lockstep/client/clientset/versioned"
+)
+
+const (
+	// resyncPeriod is how often the backstop looks for idle gangs, and idleAfter
+	// how long after its last cycle a gang that could be planned counts as one.
+	resyncPeriod = 30 * time.Second
+	idleAfter    = time.Minute
+)
+
+// engine runs the gang cycles of one scheduler, for all profiles that enable the
+// plugin.
+type engine struct {
+	// ctx ends with the scheduler. NextEntity has no context of its own.
+	ctx      context.Context
+	sched    *scheduler.Scheduler
+	plugins  map[string]*Coscheduling // by scheduler name
+	snapshot *internalcache.Snapshot
+	pop      func(klog.Logger) (framework.QueuedEntityInfo, error)
+
+	tracker  *tracker
+	wakeups  workqueue.TypedDelayingInterface[types.NamespacedName]
+	reporter *reporter
+	metrics  *gangMetrics
+}
+
+// Attach lets the plugin take gangs out of a scheduler's hands: it wraps
+// sched.NextEntity and starts what the plugin needs beside it. Call it after the
+// scheduler is made and before it runs. It fails if no profile enables the
+// plugin. All that it starts ends with ctx.
+func Attach(ctx context.Context, sched *scheduler.Scheduler) error {
+	plugins, snapshot, err := attachable(sched)
+	if err != nil {
+		return err
+	}
+	if len(plugins) == 0 {
+		return fmt.Errorf("no profile of the scheduler enables the plugin %s", Name)
+	}
+	groups, err := groupClient(plugins)
+	if err != nil {
+		return err
+	}
+	return attach(ctx, sched, plugins, snapshot, groups, servedRegistry{})
+}
+
+// attachable finds the plugin's instances, by scheduler name, and the snapshot
+// that the profiles share.
+func attachable(sched *scheduler.Scheduler) (map[string]*Coscheduling, *internalcache.Snapshot, error) {
+	plugins := make(map[string]*Coscheduling)
+	var snapshot *internalcache.Snapshot
+	for name, profile := range sched.Profiles {
+		for _, plugin := range profile.PreEnqueuePlugins() {
+			c, ok := plugin.(*Coscheduling)
+			if !ok {
+				continue
+			}
+			if snapshot, ok = c.handle.SnapshotSharedLister().(*internalcache.Snapshot); !ok {
+				return nil, nil, fmt.Errorf("plugin %s needs the scheduler's own snapshot, got %T", Name, c.handle.SnapshotSharedLister())
+			}
+			plugins[name] = c
+		}
+	}
+	return plugins, snapshot, nil
+}
+
+func attach(ctx context.Context, sched *scheduler.Scheduler, plugins map[string]*Coscheduling,
+	snapshot *internalcache.Snapshot, groups schedulingclient.Interface, registry registry) error {
+	e := &engine{
+		ctx:      ctx,
+		sched:    sched,
+		plugins:  plugins,
+		snapshot: snapshot,
+		pop:      sched.NextEntity,
+		wakeups: workqueue.NewTypedDelayingQueueWithConfig(
+			workqueue.TypedDelayingQueueConfig[types.NamespacedName]{Name: "lockstep_gang_wakeups"}),
+	}
+	e.reporter = newReporter(groups, e.clientSet(), e.recorder())
+	e.tracker = newTracker(e.serves, time.Now, e.wakeups.AddAfter, e.reporter.groups.AddAfter)
+	e.reporter.tracker = e.tracker
+	var err error
+	if e.metrics, err = newGangMetrics(registry, e.tracker.waitingGangs); err != nil {
+		return err
+	}
+	for _, c := range plugins {
+		c.engine = e
+	}
+	sched.NextEntity = e.nextEntity
+	if err := e.startWatching(groups); err != nil {
+		return err
+	}
+	go e.runWakeups()
+	go e.reporter.run(ctx)
+	return nil
+}
+
+// serves says whether Pods with this scheduler name are placed by the engine.
+func (e *engine) serves(schedulerName string) bool {
+	_, ok := e.plugins[schedulerName]
+	return ok
+}
+
+// nextEntity stands in for the scheduling queue's Pop. It hands ordinary Pods to
+// the scheduler, and keeps the members of gangs: the leader's turn is its gang's
+// cycle, on the scheduling goroutine like any scheduling cycle, and members that
+// have their place only leave the queue. nil, at shutdown, goes through.
+func (e *engine) nextEntity(logger klog.Logger) (framework.QueuedEntityInfo, error) {
+	for {
+		entity, err := e.pop(logger)
+		if err != nil {
+			return nil, err
+		}
+		podInfo, ok := entity.(*framework.QueuedPodInfo)
+		if !ok || podInfo.Pod == nil || !e.serves(podInfo.Pod.Spec.SchedulerName) {
+			return entity, nil
+		}
+		// A bound Pod is here for a resize, which is kube-scheduler's business.
+		if _, member := gangKey(podInfo.Pod); !member || podInfo.Pod.Spec.NodeName != "" {
+			return entity, nil
+		}
+		e.turn(podInfo)
+	}
+}
+
+// turn is the turn of one member of a gang.
+func (e *engine) turn(leader *framework.QueuedPodInfo) {
+	view, what := e.tracker.view(leader.Pod)
+	switch what {
+	case turnDone:
+		e.sched.SchedulingQueue.Done(leader.Pod.UID)
+	case turnBack:
+		e.putBack(leader)
+	case turnPlan:
+		logger := klog.LoggerWithValues(klog.FromContext(e.ctx), "podGroup", klog.KRef(view.key.Namespace, view.key.Name))
+		e.runCycle(klog.NewContext(e.ctx, logger), view, leader)
+	}
+}
+
+// putBack returns a leader whose gang was not placed to the queue, where it
+// waits for the engine to activate it. It takes the latest version of the Pod:
+// the queue ignores updates of a Pod that it has handed out.
+func (e *engine) putBack(leader *framework.QueuedPodInfo) {
+	pod := leader.Pod
+	queue := e.sched.SchedulingQueue
+	latest, err := e.plugins[pod.Spec.SchedulerName].handle.SharedInformerFactory().
+		Core().V1().Pods().Lister().Pods(pod.Namespace).Get(pod.Name)
+	if err != nil || latest.UID != pod.UID || latest.Spec.NodeName != "" {
+		queue.Done(pod.UID)
+		return
+	}
+	leader = leader.DeepCopy()
+	// An error concerns affinity terms that don't parse; PreFilter reports it.
+	leader.PodInfo, _ = framework.NewPodInfo(latest.DeepCopy())
+	leader.ClearRejectorPlugins()
+	leader.UnschedulablePlugins = sets.New(Name)
+	logger := klog.FromContext(e.ctx)
+	if err := queue.AddUnschedulablePodIfNotPresent(logger, leader, queue.SchedulingCycle()); err != nil {
+		// It is in the queue already, which is where it belongs.
+		logger.V(5).Info("Leader is in the scheduling queue", "pod", klog.KObj(pod), "reason", err.Error())
+	}
+}
+
+// runWakeups offers leaders to the scheduling queue when they are due. It is the
+// only place that does: Activate takes the queue's lock, which PreEnqueue and
+// the queueing hints already hold when they ask for a wake-up. A gang's count is
+// changed before the wake-up is asked for, and PreEnqueue looks at the count
+// under the queue's lock, so that no wake-up is lost whichever comes first.
+func (e *engine) runWakeups() {
+	logger := klog.FromContext(e.ctx)
+	go func() {
+		<-e.ctx.Done()
+		e.wakeups.ShutDown()
+	}()
+	for {
+		key, shutdown := e.wakeups.Get()
+		if shutdown {
+			return
+		}
+		if leader := e.tracker.due(key); leader != nil {
+			e.activate(logger, []*corev1.Pod{leader})
+		}
+		e.wakeups.Done(key)
+	}
+}
+
+// activate moves members to the active queue, as far as PreEnqueue lets them.
+func (e *engine) activate(logger klog.Logger, pods []*corev1.Pod) {
+	byName := make(map[string]*corev1.Pod, len(pods))
+	for _, pod := range pods {
+		byName[pod.Namespace+"/"+pod.Name] = pod
+	}
+	e.sched.SchedulingQueue.Activate(logger, byName)
+}
+
+// retriable says whether a failed API call may succeed when it is repeated.
+func retriable(err error) bool {
+	switch {
+	case err == nil, errors.Is(err, context.Canceled):
+		return false
+	case apierrors.IsNotFound(err), apierrors.IsConflict(err), apierrors.IsInvalid(err),
+		apierrors.IsForbidden(err), apierrors.IsUnauthorized(err), apierrors.IsBadRequest(err):
+		return false
+	}
+	return true
+}
+
+// rejected makes the message of a status.
+func rejected(plugin string, status *fwk.Status) string {
+	if plugin == "" {
+		return status.Message()
+	}
+	return fmt.Sprintf("%s (%s)", status.Message(), plugin)
+}

@@ -1,0 +1,173 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package coscheduling
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
+
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/podgroup"
+)
+
+// memberState is what a member means to its gang.
+type memberState int
+
+const (
+	// memberOut neither waits nor is placed: it failed, is being deleted, has
+	// scheduling gates or another scheduler. Exits: it is replaced, its gates go.
+	memberOut memberState = iota
+	// memberWaiting is to be placed by this scheduler. Exits: assumed in a gang
+	// cycle, bound by someone else, deleted.
+	memberWaiting
+	// memberPlaced is assumed on a node, bound to one, or has succeeded. It counts
+	// towards the minimum. Exits: its binding fails, it fails, it is deleted.
+	memberPlaced
+)
+
+// member is a Pod of a gang.
+type member struct {
+	pod *corev1.Pod
+	// assumed is the node of a member whose binding is not seen yet, else empty.
+	assumed string
+}
+
+// node is where the member is or is about to be, or empty.
+func (m *member) node() string {
+	return cmp.Or(m.pod.Spec.NodeName, m.assumed)
+}
+
+// bound says whether the API server knows a place of the member, or it has
+// succeeded.
+func (m *member) bound() bool {
+	return m.pod.Status.Phase == corev1.PodSucceeded ||
+		m.pod.Spec.NodeName != "" && m.pod.Status.Phase != corev1.PodFailed && m.pod.DeletionTimestamp == nil
+}
+
+func (m *member) role() string {
+	return m.pod.Labels[schedulingv1alpha1.LabelRole]
+}
+
+// gang is a PodGroup with its members. It is not safe for concurrent use: the
+// tracker's lock guards it.
+//
+// Invariant: waiting, placed and bound count the members by their state, and
+// leader is nil or waits.
+type gang struct {
+	key types.NamespacedName
+	// group is nil while the PodGroup is not seen.
+	group   *schedulingv1alpha1.PodGroup
+	members map[types.UID]*member
+
+	waiting, placed, bound podgroup.Tally
+	// failedMembers and deletedMembers were placed once; they tell a group that
+	// lost members from one that never had them.
+	failedMembers, deletedMembers int
+	leader                        *corev1.Pod
+
+	attempt attempt
+	status  conditionState
+}
+
+// attempt is the outcome of the gang cycles since the gang last made progress.
+type attempt struct {
+	// failures in a row, and the last one's reason and message.
+	failures int
+	message  string
+	// first is when the gang was first planned.
+	first time.Time
+	// notBefore is the end of the back-off.
+	notBefore time.Time
+	// woken says that something changed that may help, since the last cycle.
+	woken bool
+}
+
+func newGang(key types.NamespacedName) *gang {
+	return &gang{key: key, members: make(map[types.UID]*member)}
+}
+
+// complete says whether the gang's minimum could hold if all that waits were
+// placed, and something waits.
+func (g *gang) complete() bool {
+	return g.group != nil && g.waiting.Total > 0 &&
+		podgroup.Holds(&g.group.Spec, g.placed.Plus(g.waiting))
+}
+
+// scheduled says whether the minimum is bound.
+func (g *gang) scheduled() bool {
+	return g.group != nil && podgroup.Holds(&g.group.Spec, g.bound)
+}
+
+// state is what a member counts as. ours says which scheduler names are served
+// by this plugin.
+func state(m *member, ours func(schedulerName string) bool) memberState {
+	pod := m.pod
+	switch {
+	case pod.Status.Phase == corev1.PodSucceeded:
+		return memberPlaced
+	case pod.Status.Phase == corev1.PodFailed, pod.DeletionTimestamp != nil:
+		return memberOut
+	case m.node() != "":
+		return memberPlaced
+	case len(pod.Spec.SchedulingGates) > 0, !ours(pod.Spec.SchedulerName):
+		return memberOut
+	default:
+		return memberWaiting
+	}
+}
+
+// count adds or, with sign -1, takes away a member.
+func (g *gang) count(m *member, s memberState, sign int32) {
+	switch s {
+	case memberWaiting:
+		g.waiting.Add(m.role(), sign)
+	case memberPlaced:
+		g.placed.Add(m.role(), sign)
+	}
+	if m.bound() {
+		g.bound.Add(m.role(), sign)
+	}
+}
+
+// lead makes pod the leader if it comes before the present one.
+func (g *gang) lead(pod *corev1.Pod) {
+	if g.leader == nil || g.leader.UID == pod.UID || compareMembers(pod, g.leader) < 0 {
+		g.leader = pod
+	}
+}
+
+// electLeader finds the leader among all members.
+func (g *gang) electLeader(ours func(string) bool) {
+	g.leader = nil
+	for _, m := range g.members {
+		if state(m, ours) == memberWaiting {
+			g.lead(m.pod)
+		}
+	}
+}
+
+// compareMembers orders members: by priority, then by name. The order is total
+// and does not change in the life of a Pod.
+func compareMembers(a, b *corev1.Pod) int {
+	return cmp.Or(
+		-cmp.Compare(corev1helpers.PodPriority(a), corev1helpers.PodPriority(b)),
+		compareNames(a.Name, b.Name),
+		cmp.Compare(a.UID, b.UID),
+	)
+}
+
+// compareNames puts worker-9 before worker-10: shorter first.
+func compareNames(a, b string) int {
+	return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b))
+}
+
+// sortMembers orders members in place.
+func sortMembers(pods []*corev1.Pod) {
+	slices.SortFunc(pods, compareMembers)
+}

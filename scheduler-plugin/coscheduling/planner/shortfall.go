@@ -1,0 +1,110 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package planner
+
+import (
+	"fmt"
+	"math"
+	"strings"
+)
+
+// Shortfall says why a Gang has no Plan.
+type Shortfall struct {
+	// Needed is how many members have to be placed, Placed how many of them
+	// could be, in the best candidate.
+	Needed, Placed int
+	// Role is the role of the members that found no place, empty for none.
+	Role string
+	// Eligible is how many nodes of the best candidate may hold a member that
+	// found no place, resources aside.
+	Eligible int
+	// Resource is the scarcest resource for them and Missing how much more of it
+	// is needed at least, in its unit. Empty and 0 if no single resource is the
+	// reason.
+	Resource string
+	Missing  int64
+	// Key and Domain name the best candidate where a level is Required.
+	Key, Domain string
+	// NoDomain says that a level is Required and no node has the label.
+	NoDomain bool
+}
+
+// Explain says what is missing for the gang. It is meaningful only if Plans
+// yields nothing.
+func Explain(world *World, gang *Gang) Shortfall {
+	need := needed(gang)
+	total := 0
+	for _, n := range need {
+		total += n
+	}
+	short := Shortfall{Needed: total}
+	var best *packing
+	var where candidate
+	all := candidates(world, gang)
+	for _, c := range all {
+		p := newPacking(world, gang, order(world, gang, c.nodes, nil, 0))
+		p.placeAll(classOrders(world, gang, c.nodes)[0], need)
+		if best == nil || p.total() > best.total() {
+			best, where = p, c
+		}
+	}
+	for i := len(gang.Levels) - 1; i >= 0; i-- {
+		if gang.Levels[i].Required {
+			short.Key, short.Domain = gang.Levels[i].Key, where.domain
+			short.NoDomain = len(all) == 0
+			break
+		}
+	}
+	if best == nil {
+		return short
+	}
+	short.Placed = best.total()
+	for class, n := range need {
+		if left := n - best.placed[class]; left > 0 {
+			short.blame(world, best, class, left)
+			break
+		}
+	}
+	return short
+}
+
+// blame finds the resource that allows the fewest more members of a class.
+func (s *Shortfall) blame(world *World, p *packing, class, left int) {
+	c := &p.gang.Classes[class]
+	s.Role = c.Role
+	room := make([]int, len(c.Request))
+	for _, node := range p.nodes {
+		if !c.eligible(node) {
+			continue
+		}
+		s.Eligible++
+		free := p.freeOn(node)
+		for r, request := range c.Request {
+			if request > 0 {
+				room[r] += int(max(free[r], 0) / request)
+			}
+		}
+	}
+	fewest := math.MaxInt
+	for r, request := range c.Request {
+		if request > 0 && room[r] < min(fewest, left) {
+			fewest = room[r]
+			s.Resource = world.Resources[r]
+			s.Missing = int64(left-room[r]) * request
+		}
+	}
+}
+
+// String is the shortfall as one sentence, without units.
+func (s Shortfall) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d of %d members could be placed", s.Placed, s.Needed)
+	if s.Domain != "" {
+		fmt.Fprintf(&b, " in the best domain, %s=%s", s.Key, s.Domain)
+	}
+	if s.Resource != "" {
+		fmt.Fprintf(&b, "; %d more %s needed", s.Missing, s.Resource)
+	}
+	return b.String()
+}

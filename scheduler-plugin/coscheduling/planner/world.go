@@ -1,0 +1,113 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package planner
+
+import "math"
+
+// World is the cluster as a plan sees it.
+type World struct {
+	// Resources names the resources that requests and free quantities count, in
+	// their order.
+	Resources []string
+	// Nodes may hold members. Their order breaks ties.
+	Nodes []Node
+}
+
+// Node is a node with what is free on it.
+type Node struct {
+	// Name is for explanations only.
+	Name string
+	// Free is what is left of each resource of the World, in its unit. A
+	// negative quantity is the same as none.
+	Free []int64
+	// Score ranks nodes that are equal otherwise; higher is filled first.
+	Score int64
+	// Domains is the node's domain for each level of the Gang, empty where the
+	// node has none.
+	Domains []string
+}
+
+// Gang is a set of members to place together.
+type Gang struct {
+	// Min is how many members must be placed at least.
+	Min int
+	// MinRole is how many members of a role must be among them.
+	MinRole map[string]int
+	// Classes are the members, grouped.
+	Classes []Class
+	// Levels are the topology constraints, widest first.
+	Levels []Level
+}
+
+// Class is a number of members that need the same.
+type Class struct {
+	// Role is the role of these members, empty for none.
+	Role string
+	// Count is how many they are.
+	Count int
+	// Request is what one of them takes of each resource of the World.
+	Request []int64
+	// Eligible says for each node of the World whether it may hold a member of
+	// the class, resources aside. Nil: every node may.
+	Eligible []bool
+	// PerNode is how many members may share a node. 0: any number.
+	PerNode int
+}
+
+// Level is one topology constraint.
+type Level struct {
+	// Key is the node label whose values are the domains, for explanations.
+	Key string
+	// Required keeps all members in one domain. Otherwise few domains are
+	// preferred.
+	Required bool
+	// Fixed is the domain where members of the gang are placed already, empty
+	// for none. A Required level allows no other, a Preferred one tries it first.
+	Fixed string
+}
+
+// Plan is a placement that keeps the minima of a Gang.
+type Plan struct {
+	// Assignments are ordered by class and then by node. Those of a class are
+	// interchangeable.
+	Assignments []Assignment
+	// Nodes are the indexes of the nodes of the candidate that the plan uses,
+	// in the order in which they were filled: where to look for another place
+	// if an assignment turns out not to hold.
+	Nodes []int
+}
+
+// Assignment puts members of a class on a node.
+type Assignment struct {
+	Class, Node, Count int
+}
+
+// size is how many members the gang has.
+func (g *Gang) size() int {
+	n := 0
+	for i := range g.Classes {
+		n += g.Classes[i].Count
+	}
+	return n
+}
+
+// eligible says whether the class may use the node, resources aside.
+func (c *Class) eligible(node int) bool {
+	return c.Eligible == nil || c.Eligible[node]
+}
+
+// slots is how many members of the class fit into the free quantities, not
+// counting members of its own that are there already.
+func (c *Class) slots(free []int64) int {
+	n := math.MaxInt
+	if c.PerNode > 0 {
+		n = c.PerNode
+	}
+	for r, request := range c.Request {
+		if request > 0 {
+			n = min(n, int(max(free[r], 0)/request))
+		}
+	}
+	return n
+}

@@ -1,0 +1,87 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package coscheduling
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+
+	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
+)
+
+// Name is the name of the plugin in a KubeSchedulerConfiguration.
+const Name = "Coscheduling"
+
+// Coscheduling is the plugin. One instance serves one profile; Attach gives it
+// the engine that all profiles of a scheduler share.
+type Coscheduling struct {
+	handle framework.Framework
+	args   *configv1alpha1.CoschedulingArgs
+	binds  chan struct{} // one element for each bind that runs
+	engine *engine       // nil before Attach
+}
+
+var (
+	_ fwk.PreEnqueuePlugin  = &Coscheduling{}
+	_ fwk.EnqueueExtensions = &Coscheduling{}
+	_ fwk.SignPlugin        = &Coscheduling{}
+)
+
+// New makes the plugin for a profile. It fails if the arguments are not those
+// of CoschedulingArgs or out of range.
+func New(_ context.Context, obj runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
+	args, err := configv1alpha1.DecodeCoschedulingArgs(obj)
+	if err != nil {
+		return nil, fmt.Errorf("arguments of plugin %s: %w", Name, err)
+	}
+	// The framework gives plugins itself as their handle. The gang cycle needs
+	// what it has beyond a Handle: RunPreFilterPlugins and the bind phases.
+	full, ok := handle.(framework.Framework)
+	if !ok {
+		return nil, fmt.Errorf("plugin %s needs the scheduler's own framework as its handle, got %T", Name, handle)
+	}
+	return &Coscheduling{
+		handle: full,
+		args:   args,
+		binds:  make(chan struct{}, *args.BindParallelism),
+	}, nil
+}
+
+// Name returns the name of the plugin.
+func (c *Coscheduling) Name() string {
+	return Name
+}
+
+// PreEnqueue lets ordinary Pods pass and holds back the members of a gang, but
+// for the leader of one that is complete, and for members that have their place
+// and only have to drain from the queue. It is called with the queue's lock
+// held, so it must not call the queue.
+func (c *Coscheduling) PreEnqueue(_ context.Context, pod *corev1.Pod) *fwk.Status {
+	if _, member := gangKey(pod); !member {
+		return nil
+	}
+	if c.engine == nil {
+		return fwk.NewStatus(fwk.Error, fmt.Sprintf("plugin %s is not attached to its scheduler: the program must call coscheduling.Attach", Name))
+	}
+	if reason, ok := c.engine.tracker.gate(pod); !ok {
+		return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, reason)
+	}
+	return nil
+}
+
+// SignPod says that members of a gang can't share scheduling results and adds
+// nothing to the signature of others. The framework gives up signatures, and so
+// the batching of ordinary Pods, for a whole profile if a plugin in the
+// scheduling cycle lacks this method.
+func (c *Coscheduling) SignPod(_ context.Context, pod *corev1.Pod) ([]fwk.SignFragment, *fwk.Status) {
+	if _, member := gangKey(pod); member {
+		return nil, fwk.NewStatus(fwk.Unschedulable, "members of a pod group are placed together")
+	}
+	return nil, nil
+}

@@ -1,0 +1,232 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package coscheduling
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
+	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
+	schedutil "k8s.io/kubernetes/pkg/scheduler/util"
+
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	applyv1alpha1 "github.com/lockstep-k8s/lockstep/client/applyconfiguration/scheduling/v1alpha1"
+	schedulingclient "github.com/lockstep-k8s/lockstep/client/clientset/versioned"
+)
+
+// FieldManager is the name under which the plugin applies conditions.
+const FieldManager = "lockstep-scheduler"
+
+const (
+	groupWriters = 4
+	// markWriters is small: marking members is never urgent, and bindings share
+	// the client's rate.
+	markWriters = 2
+)
+
+// reporter writes what is known of gangs to the API server: conditions of
+// PodGroups and, once for each member that waits for room, PodScheduled=False,
+// which is what cluster autoscalers look for. It is off the scheduling
+// goroutine, and a key that is queued twice is one write.
+type reporter struct {
+	tracker  *tracker // set before run
+	client   schedulingclient.Interface
+	pods     kubernetes.Interface
+	recorder events.EventRecorderLogger
+	groups   workqueue.TypedRateLimitingInterface[types.NamespacedName]
+	marks    workqueue.TypedRateLimitingInterface[memberKey]
+}
+
+// memberKey is a member to mark.
+type memberKey struct {
+	gang types.NamespacedName
+	uid  types.UID
+}
+
+func newReporter(client schedulingclient.Interface, pods kubernetes.Interface, recorder events.EventRecorderLogger) *reporter {
+	return &reporter{
+		client:   client,
+		pods:     pods,
+		recorder: recorder,
+		groups: workqueue.NewTypedRateLimitingQueueWithConfig(
+			workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](50*time.Millisecond, 30*time.Second),
+			workqueue.TypedRateLimitingQueueConfig[types.NamespacedName]{Name: "lockstep_pod_group_conditions"}),
+		marks: workqueue.NewTypedRateLimitingQueueWithConfig(
+			workqueue.NewTypedItemExponentialFailureRateLimiter[memberKey](time.Second, time.Minute),
+			workqueue.TypedRateLimitingQueueConfig[memberKey]{Name: "lockstep_unschedulable_members"}),
+	}
+}
+
+// run writes until ctx ends.
+func (r *reporter) run(ctx context.Context) {
+	for range groupWriters {
+		go work(ctx, r.groups, r.writeConditions)
+	}
+	for range markWriters {
+		go work(ctx, r.marks, r.markMember)
+	}
+	<-ctx.Done()
+	r.groups.ShutDown()
+	r.marks.ShutDown()
+}
+
+// work handles the keys of a queue, and those that fail again later.
+func work[K comparable](ctx context.Context, queue workqueue.TypedRateLimitingInterface[K], handle func(context.Context, K) error) {
+	logger := klog.FromContext(ctx)
+	for {
+		key, shutdown := queue.Get()
+		if shutdown {
+			return
+		}
+		if err := handle(ctx, key); err != nil && ctx.Err() == nil {
+			logger.Error(err, "Reporting on a pod group failed, trying again")
+			queue.AddRateLimited(key)
+		} else {
+			queue.Forget(key)
+		}
+		queue.Done(key)
+	}
+}
+
+// writeConditions brings a PodGroup's conditions up to date.
+func (r *reporter) writeConditions(ctx context.Context, key types.NamespacedName) error {
+	group, conditions, wait := r.tracker.news(key)
+	if wait > 0 {
+		r.groups.AddAfter(key, wait)
+	}
+	if group == nil {
+		return nil
+	}
+	apply := applyv1alpha1.PodGroup(group.Name, group.Namespace).WithUID(group.UID)
+	status := applyv1alpha1.PodGroupStatus()
+	for _, c := range conditions {
+		status.WithConditions(applyv1alpha1.PodGroupCondition().
+			WithType(c.Type).WithStatus(c.Status).WithReason(c.Reason).WithMessage(c.Message).
+			WithTransitionID(c.TransitionID).WithLastTransitionTime(c.LastTransitionTime).
+			WithObservedGeneration(c.ObservedGeneration))
+	}
+	_, err := r.client.SchedulingV1alpha1().PodGroups(group.Namespace).
+		ApplyStatus(ctx, apply.WithStatus(status), metav1.ApplyOptions{FieldManager: FieldManager, Force: true})
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		// It is gone, or another one has its name.
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("writing conditions of PodGroup %s: %w", key, err)
+	}
+	r.recordEvent(ctx, group, conditions)
+	unschedulable := r.tracker.wrote(key, group.UID, conditions)
+	for _, uid := range unschedulable {
+		r.marks.Add(memberKey{gang: key, uid: uid})
+	}
+	return nil
+}
+
+// recordEvent tells of a change on the PodGroup itself, for kubectl describe.
+func (r *reporter) recordEvent(ctx context.Context, group *schedulingv1alpha1.PodGroup, conditions []schedulingv1alpha1.PodGroupCondition) {
+	c := findCondition(conditions, schedulingv1alpha1.ConditionScheduled)
+	kind := corev1.EventTypeWarning
+	if c.Status == metav1.ConditionTrue {
+		kind = corev1.EventTypeNormal
+	}
+	// The recorder's scheme has no PodGroup, so the object must name its kind.
+	group = group.DeepCopy()
+	group.SetGroupVersionKind(schedulingv1alpha1.PodGroupGroupVersionKind)
+	r.recorder.WithLogger(klog.FromContext(ctx)).Eventf(group, nil, kind, c.Reason, "Scheduling", "%s", c.Message)
+}
+
+// markMember sets PodScheduled=False on a member that waits, unless it has it.
+func (r *reporter) markMember(ctx context.Context, key memberKey) error {
+	pod := r.tracker.waitingMember(key)
+	if pod == nil || isMarked(pod) {
+		return nil
+	}
+	status := pod.Status.DeepCopy()
+	podutil.UpdatePodCondition(status, &corev1.PodCondition{
+		Type:               corev1.PodScheduled,
+		ObservedGeneration: podutil.CalculatePodConditionObservedGeneration(&pod.Status, pod.Generation, corev1.PodScheduled),
+		Status:             corev1.ConditionFalse,
+		Reason:             corev1.PodReasonUnschedulable,
+		Message:            fmt.Sprintf("there is no room for all of PodGroup %s; its conditions say what is missing", key.gang.Name),
+	})
+	err := schedutil.PatchPodStatus(ctx, r.pods, pod.Name, pod.Namespace, &pod.Status, status)
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		return fmt.Errorf("marking %s as unschedulable: %w", klog.KObj(pod), err)
+	}
+	return nil
+}
+
+func isMarked(pod *corev1.Pod) bool {
+	_, c := podutil.GetPodCondition(&pod.Status, corev1.PodScheduled)
+	return c != nil && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable
+}
+
+// news are the conditions to write now, with the group that they are for; nil
+// for nothing. wait is when to ask again, 0 for not before something changes.
+func (t *tracker) news(key types.NamespacedName) (*schedulingv1alpha1.PodGroup, []schedulingv1alpha1.PodGroupCondition, time.Duration) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	g := t.gangs[key]
+	if g == nil || !t.synced {
+		return nil, nil, 0
+	}
+	v, ok := g.verdict()
+	if !ok {
+		return nil, nil, 0
+	}
+	switch v.compare(g.conditions()) {
+	case changeNone:
+		return nil, nil, 0
+	case changeMessage:
+		if left := messageInterval - t.now().Sub(g.status.at); left > 0 {
+			return nil, nil, left
+		}
+	}
+	conditions := v.conditions(g.conditions(), string(uuid.NewUUID()), metav1.NewTime(t.now()), g.group.Generation)
+	return g.group, conditions, 0
+}
+
+// wrote remembers what was written. It returns the members that wait for room
+// and have no mark of it.
+func (t *tracker) wrote(key types.NamespacedName, uid types.UID, conditions []schedulingv1alpha1.PodGroupCondition) []types.UID {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	g := t.gangs[key]
+	if g == nil || g.group == nil || g.group.UID != uid {
+		return nil
+	}
+	g.status = conditionState{written: conditions, at: t.now()}
+	if g.attempt.failures == 0 || !g.complete() {
+		return nil
+	}
+	var unmarked []types.UID
+	for uid, m := range g.members {
+		if state(m, t.ours) == memberWaiting && !isMarked(m.pod) {
+			unmarked = append(unmarked, uid)
+		}
+	}
+	return unmarked
+}
+
+// waitingMember is a member that still waits for room, or nil.
+func (t *tracker) waitingMember(key memberKey) *corev1.Pod {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	g := t.gangs[key.gang]
+	if g == nil || g.attempt.failures == 0 || g.members[key.uid] == nil ||
+		state(g.members[key.uid], t.ours) != memberWaiting {
+		return nil
+	}
+	return g.members[key.uid].pod
+}

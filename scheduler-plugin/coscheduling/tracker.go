@@ -1,0 +1,287 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package coscheduling
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/podgroup"
+)
+
+// gangKey is the key of the group that a Pod names. The bool is false if it
+// names none.
+func gangKey(pod *corev1.Pod) (types.NamespacedName, bool) {
+	name := pod.Labels[schedulingv1alpha1.LabelPodGroup]
+	return types.NamespacedName{Namespace: pod.Namespace, Name: name}, name != ""
+}
+
+// tracker knows the gangs: their PodGroups, their members and what became of
+// the last attempt to place them. It is safe for concurrent use.
+//
+// Lock order: PreEnqueue and queueing hints call the tracker with the scheduling
+// queue's lock held. So the tracker never calls the queue; it tells wake and
+// report, which only put a key on a queue of their own.
+type tracker struct {
+	ours func(schedulerName string) bool
+	now  func() time.Time
+	// wake asks for the leader to be offered to the scheduling queue after d,
+	// report for the conditions to be written.
+	wake, report func(key types.NamespacedName, d time.Duration)
+
+	mu    sync.RWMutex
+	gangs map[types.NamespacedName]*gang
+	// synced says that all that existed at the start has been seen. Before that,
+	// members that are placed may still be unknown, and nothing is planned.
+	synced bool
+}
+
+func newTracker(ours func(string) bool, now func() time.Time, wake, report func(types.NamespacedName, time.Duration)) *tracker {
+	return &tracker{ours: ours, now: now, wake: wake, report: report, gangs: make(map[types.NamespacedName]*gang)}
+}
+
+// incompleteReportDelay is how long a gang is left alone while its Pods are
+// being created before its condition says that some are missing.
+const incompleteReportDelay = time.Second
+
+// gangOf finds or makes the gang of a key. The caller holds the lock.
+func (t *tracker) gangOf(key types.NamespacedName) *gang {
+	g, ok := t.gangs[key]
+	if !ok {
+		g = newGang(key)
+		t.gangs[key] = g
+	}
+	return g
+}
+
+// forgetIfEmpty drops a gang that nothing is known of any more.
+func (t *tracker) forgetIfEmpty(g *gang) {
+	if g.group == nil && len(g.members) == 0 {
+		delete(t.gangs, g.key)
+	}
+}
+
+// changed makes the gang's news known. The caller holds the lock.
+func (t *tracker) changed(g *gang) {
+	if !t.synced {
+		return
+	}
+	if g.complete() {
+		g.attempt.woken = true
+		t.wake(g.key, 0)
+		t.report(g.key, 0)
+		return
+	}
+	t.report(g.key, incompleteReportDelay)
+}
+
+// setSynced says that the initial lists are in, and wakes all gangs.
+func (t *tracker) setSynced() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.synced = true
+	for _, g := range t.gangs {
+		t.changed(g)
+	}
+}
+
+// setGroup learns of a PodGroup.
+func (t *tracker) setGroup(group *schedulingv1alpha1.PodGroup) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	g := t.gangOf(types.NamespacedName{Namespace: group.Namespace, Name: group.Name})
+	old := g.group
+	g.group = group
+	if old == nil || old.UID != group.UID {
+		// A group of the same name is another group: it inherits nothing.
+		g.attempt, g.status = attempt{}, conditionState{}
+		g.failedMembers, g.deletedMembers = 0, 0
+	} else if old.Generation == group.Generation {
+		return
+	}
+	t.changed(g)
+}
+
+// deleteGroup learns that a PodGroup is gone.
+func (t *tracker) deleteGroup(group *schedulingv1alpha1.PodGroup) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	g, ok := t.gangs[types.NamespacedName{Namespace: group.Namespace, Name: group.Name}]
+	if !ok || g.group == nil || g.group.UID != group.UID {
+		return
+	}
+	g.group = nil
+	g.attempt, g.status = attempt{}, conditionState{}
+	t.forgetIfEmpty(g)
+}
+
+// setPod learns of a member, new or changed.
+func (t *tracker) setPod(pod *corev1.Pod) {
+	key, ok := gangKey(pod)
+	if !ok {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	g := t.gangOf(key)
+	m := g.members[pod.UID]
+	if m == nil {
+		m = &member{pod: pod}
+		g.members[pod.UID] = m
+		t.enter(g, m)
+		t.changed(g)
+		return
+	}
+	before, wasBound, generation := state(m, t.ours), m.bound(), m.pod.Generation
+	g.count(m, before, -1)
+	m.pod = pod
+	if pod.Spec.NodeName != "" {
+		m.assumed = ""
+	}
+	if wasBound && pod.Status.Phase == corev1.PodFailed {
+		g.failedMembers++
+	}
+	t.enter(g, m)
+	if after := state(m, t.ours); after != before || m.bound() != wasBound || pod.Generation != generation {
+		t.changed(g)
+	}
+}
+
+// enter counts a member whose Pod is new or changed. The caller holds the lock.
+func (t *tracker) enter(g *gang, m *member) {
+	s := state(m, t.ours)
+	g.count(m, s, 1)
+	if s == memberWaiting {
+		g.lead(m.pod)
+	} else if g.leader != nil && g.leader.UID == m.pod.UID {
+		g.electLeader(t.ours)
+	}
+}
+
+// deletePod learns that a member is gone.
+func (t *tracker) deletePod(pod *corev1.Pod) {
+	key, ok := gangKey(pod)
+	if !ok {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	g := t.gangs[key]
+	if g == nil || g.members[pod.UID] == nil {
+		return
+	}
+	m := g.members[pod.UID]
+	g.count(m, state(m, t.ours), -1)
+	if m.pod.Spec.NodeName != "" && m.pod.Status.Phase != corev1.PodFailed {
+		g.deletedMembers++
+	}
+	delete(g.members, pod.UID)
+	if g.leader != nil && g.leader.UID == pod.UID {
+		g.electLeader(t.ours)
+	}
+	t.changed(g)
+	t.forgetIfEmpty(g)
+}
+
+// gate says whether a member may enter the scheduling queue, and if not, why.
+func (t *tracker) gate(pod *corev1.Pod) (reason string, ok bool) {
+	key, isMember := gangKey(pod)
+	if !isMember || pod.Spec.NodeName != "" {
+		return "", true
+	}
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	g := t.gangs[key]
+	switch {
+	case g == nil || g.group == nil:
+		return fmt.Sprintf("waiting for PodGroup %s", key), false
+	case g.members[pod.UID] == nil || !t.synced:
+		return "waiting to be seen as a member of its PodGroup", false
+	case state(g.members[pod.UID], t.ours) != memberWaiting:
+		// It has its place, and only has to leave the queue.
+		return "", true
+	case !g.complete():
+		return fmt.Sprintf("waiting for members of PodGroup %s: %s", key, missing(&g.group.Spec, g.placed.Plus(g.waiting))), false
+	case g.leader.UID != pod.UID:
+		return fmt.Sprintf("represented by %s in PodGroup %s", g.leader.Name, key), false
+	}
+	if left := g.attempt.notBefore.Sub(t.now()); left > 0 {
+		t.wake(key, left)
+		return fmt.Sprintf("PodGroup %s is backing off", key), false
+	}
+	return "", true
+}
+
+// missing says which members a gang lacks.
+func missing(spec *schedulingv1alpha1.PodGroupSpec, have podgroup.Tally) string {
+	text := fmt.Sprintf("%d of at least %d members exist", have.Total, spec.MinMember)
+	for _, role := range sortedKeys(spec.MinRoleMember) {
+		if least := spec.MinRoleMember[role]; have.Roles[role] < least {
+			text += fmt.Sprintf(", %d of at least %d in role %s", have.Roles[role], least, role)
+		}
+	}
+	return text
+}
+
+// hint hears of an event that may help the gang of a Pod that was rejected. Only
+// the leader speaks for its gang, so that an event costs little for the others.
+func (t *tracker) hint(pod *corev1.Pod) {
+	key, ok := gangKey(pod)
+	if !ok {
+		return
+	}
+	t.mu.RLock()
+	g := t.gangs[key]
+	leads := g != nil && g.leader != nil && g.leader.UID == pod.UID
+	woken := leads && g.attempt.woken
+	t.mu.RUnlock()
+	if leads && !woken {
+		t.awaken(key)
+	}
+}
+
+// awaken has the gang planned again as soon as its back-off allows.
+func (t *tracker) awaken(key types.NamespacedName) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if g := t.gangs[key]; g != nil {
+		g.attempt.woken = true
+		t.wake(key, max(0, g.attempt.notBefore.Sub(t.now())))
+	}
+}
+
+// due is the leader to offer to the scheduling queue, nil if there is none or
+// nothing has changed. A gang in its back-off is put off.
+func (t *tracker) due(key types.NamespacedName) *corev1.Pod {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	g := t.gangs[key]
+	if g == nil || !t.synced || !g.complete() || !g.attempt.woken {
+		return nil
+	}
+	if left := g.attempt.notBefore.Sub(t.now()); left > 0 {
+		t.wake(key, left)
+		return nil
+	}
+	g.attempt.woken = false
+	return g.leader
+}
+
+// idle wakes the gangs that are complete and have not been planned for a while:
+// the backstop for a wake-up that was lost.
+func (t *tracker) idle(after time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, g := range t.gangs {
+		if g.complete() && t.now().Sub(g.attempt.notBefore) > after {
+			g.attempt.woken = true
+			t.wake(g.key, 0)
+		}
+	}
+}

@@ -1,0 +1,190 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package coscheduling
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/podgroup"
+)
+
+// gangView is a gang as a gang cycle sees it.
+type gangView struct {
+	key   types.NamespacedName
+	group *schedulingv1alpha1.PodGroup
+	// waiting are the members to place, in their order.
+	waiting []*corev1.Pod
+	// placed counts the members that are placed, and nodes is where those are
+	// that have not ended.
+	placed podgroup.Tally
+	nodes  []string
+	// firstAttempt is when the gang was first planned; zero before.
+	firstAttempt time.Time
+	failures     int
+}
+
+// turn is what to do with a member that the queue has handed out.
+type turn int
+
+const (
+	// turnDone: it has a place or needs none.
+	turnDone turn = iota
+	// turnBack: its gang is not ready, put it back.
+	turnBack
+	// turnPlan: plan its gang.
+	turnPlan
+)
+
+// view is the gang of a member that the queue has handed out, and what to do.
+func (t *tracker) view(pod *corev1.Pod) (gangView, turn) {
+	key, _ := gangKey(pod)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	g := t.gangs[key]
+	if g == nil || g.group == nil || !t.synced {
+		return gangView{}, turnBack
+	}
+	m := g.members[pod.UID]
+	if m == nil || state(m, t.ours) != memberWaiting {
+		return gangView{}, turnDone
+	}
+	if !g.complete() {
+		return gangView{}, turnBack
+	}
+	if left := g.attempt.notBefore.Sub(t.now()); left > 0 {
+		g.attempt.woken = true
+		t.wake(key, left)
+		return gangView{}, turnBack
+	}
+	v := gangView{key: key, group: g.group, placed: g.placed.Plus(podgroup.Tally{}),
+		firstAttempt: g.attempt.first, failures: g.attempt.failures}
+	for _, m := range g.members {
+		switch state(m, t.ours) {
+		case memberWaiting:
+			v.waiting = append(v.waiting, m.pod)
+		case memberPlaced:
+			if m.pod.Status.Phase != corev1.PodSucceeded {
+				v.nodes = append(v.nodes, m.node())
+			}
+		}
+	}
+	sortMembers(v.waiting)
+	slices.Sort(v.nodes)
+	g.attempt.woken = false
+	if g.attempt.first.IsZero() {
+		g.attempt.first = t.now()
+		v.firstAttempt = g.attempt.first
+	}
+	return v, turnPlan
+}
+
+// assume records where a gang cycle has put members, by UID.
+func (t *tracker) assume(key types.NamespacedName, nodes map[types.UID]string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	g := t.gangs[key]
+	if g == nil {
+		return
+	}
+	for uid, node := range nodes {
+		m := g.members[uid]
+		if m == nil || m.pod.Spec.NodeName != "" {
+			continue
+		}
+		g.count(m, state(m, t.ours), -1)
+		m.assumed = node
+		g.count(m, state(m, t.ours), 1)
+	}
+	g.attempt = attempt{first: g.attempt.first}
+	g.electLeader(t.ours)
+}
+
+// unassume records that a member could not be bound, and has its gang planned
+// again.
+func (t *tracker) unassume(pod *corev1.Pod) {
+	key, _ := gangKey(pod)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	g := t.gangs[key]
+	if g == nil || g.members[pod.UID] == nil {
+		return
+	}
+	m := g.members[pod.UID]
+	if m.assumed == "" {
+		return
+	}
+	g.count(m, state(m, t.ours), -1)
+	m.assumed = ""
+	t.enter(g, m)
+	t.changed(g)
+}
+
+// fail records that a gang found no place. uid is that of the group that was
+// planned: one that took its name since has nothing to do with it.
+func (t *tracker) fail(key types.NamespacedName, uid types.UID, message string, initial, longest time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	g := t.gangs[key]
+	if g == nil || g.group == nil || g.group.UID != uid {
+		return
+	}
+	g.attempt.failures++
+	g.attempt.message = message
+	g.attempt.notBefore = t.now().Add(backoff(g.attempt.failures, initial, longest))
+	t.report(key, 0)
+}
+
+// backoff is how long a gang waits after so many failures in a row: initial,
+// doubled with each further one, at most longest.
+func backoff(failures int, initial, longest time.Duration) time.Duration {
+	d := initial
+	for i := 1; i < failures && d < longest; i++ {
+		d *= 2
+	}
+	return min(d, longest)
+}
+
+// waitingMembers are the members of a gang that wait.
+func (t *tracker) waitingMembers(key types.NamespacedName) []*corev1.Pod {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	var pods []*corev1.Pod
+	if g := t.gangs[key]; g != nil {
+		for _, m := range g.members {
+			if state(m, t.ours) == memberWaiting {
+				pods = append(pods, m.pod)
+			}
+		}
+	}
+	return pods
+}
+
+// waitingGangs counts the gangs that wait, by the reason of their condition.
+func (t *tracker) waitingGangs() map[string]int {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	counts := make(map[string]int)
+	for _, g := range t.gangs {
+		if g.group == nil || g.waiting.Total == 0 {
+			continue
+		}
+		switch {
+		case !g.complete():
+			counts[schedulingv1alpha1.ReasonNotEnoughTasks]++
+		case g.attempt.failures > 0:
+			counts[schedulingv1alpha1.ReasonNotEnoughResources]++
+		}
+	}
+	return counts
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	return slices.Sorted(maps.Keys(m))
+}

@@ -1,0 +1,172 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package coscheduling
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	coreinformers "k8s.io/client-go/informers/core/v1"
+	"k8s.io/client-go/kubernetes"
+	restclient "k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/klog/v2"
+
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	schedulingclient "github.com/lockstep-k8s/lockstep/client/clientset/versioned"
+	schedulinginformers "github.com/lockstep-k8s/lockstep/client/informers/externalversions"
+)
+
+// discoveryPeriod is how often the engine looks whether the API server serves
+// PodGroups, while it does not.
+const discoveryPeriod = 10 * time.Second
+
+// anyPlugin is one of the instances; what belongs to the scheduler as a whole is
+// the same in all of them.
+func anyPlugin(plugins map[string]*Coscheduling) *Coscheduling {
+	for _, c := range plugins {
+		return c
+	}
+	return nil
+}
+
+func (e *engine) clientSet() kubernetes.Interface {
+	return anyPlugin(e.plugins).handle.ClientSet()
+}
+
+func (e *engine) recorder() events.EventRecorderLogger {
+	return anyPlugin(e.plugins).handle.EventRecorder()
+}
+
+// groupClient makes a client for PodGroups from the scheduler's configuration.
+func groupClient(plugins map[string]*Coscheduling) (schedulingclient.Interface, error) {
+	config := restclient.CopyConfig(anyPlugin(plugins).handle.KubeConfig())
+	// The scheduler speaks protobuf, which the API server has for its own kinds
+	// only.
+	config.ContentType, config.AcceptContentTypes = "application/json", "application/json"
+	client, err := schedulingclient.NewForConfig(restclient.AddUserAgent(config, "coscheduling"))
+	if err != nil {
+		return nil, fmt.Errorf("making a client for PodGroups: %w", err)
+	}
+	return client, nil
+}
+
+// startWatching feeds the tracker from informers of its own: the scheduler's Pod
+// informer leaves out Pods that have ended, but members that succeeded count
+// towards a minimum. It returns at once; nothing is planned before the first
+// lists are in.
+func (e *engine) startWatching(groups schedulingclient.Interface) error {
+	pods := coreinformers.NewFilteredPodInformer(e.clientSet(), metav1.NamespaceAll, 0, cache.Indexers{},
+		func(options *metav1.ListOptions) { options.LabelSelector = schedulingv1alpha1.LabelPodGroup })
+	if err := pods.SetTransform(dropManagedFields); err != nil {
+		return fmt.Errorf("watching Pods: %w", err)
+	}
+	podsSeen, err := pods.AddEventHandler(handlers(e.tracker.setPod, e.tracker.deletePod))
+	if err != nil {
+		return fmt.Errorf("watching Pods: %w", err)
+	}
+	factory := schedulinginformers.NewSharedInformerFactory(groups, 0)
+	podGroups := factory.Scheduling().V1alpha1().PodGroups().Informer()
+	if err := podGroups.SetTransform(dropManagedFields); err != nil {
+		return fmt.Errorf("watching PodGroups: %w", err)
+	}
+	groupsSeen, err := podGroups.AddEventHandler(handlers(e.tracker.setGroup, e.tracker.deleteGroup))
+	if err != nil {
+		return fmt.Errorf("watching PodGroups: %w", err)
+	}
+	go func() {
+		if !e.awaitCRD(groups) {
+			return
+		}
+		go pods.RunWithContext(e.ctx)
+		go podGroups.RunWithContext(e.ctx)
+		if !cache.WaitForCacheSync(e.ctx.Done(), podsSeen.HasSynced, groupsSeen.HasSynced) {
+			return
+		}
+		e.tracker.setSynced()
+		wait.UntilWithContext(e.ctx, func(context.Context) { e.tracker.idle(idleAfter) }, resyncPeriod)
+	}()
+	return nil
+}
+
+// awaitCRD waits until the API server serves PodGroups, and says so once if it
+// has to. Ordinary Pods are scheduled meanwhile. It returns false when the
+// scheduler ends.
+func (e *engine) awaitCRD(groups schedulingclient.Interface) bool {
+	logger := klog.FromContext(e.ctx)
+	told := false
+	err := wait.PollUntilContextCancel(e.ctx, discoveryPeriod, true, func(context.Context) (bool, error) {
+		served, err := servesPodGroups(groups)
+		if served {
+			if told {
+				logger.Info("PodGroups are served now")
+			}
+			return true, nil
+		}
+		if !told {
+			told = true
+			logger.Error(err, "The API server does not serve PodGroups: install the CustomResourceDefinition podgroups.scheduling.lockstep.dev. "+
+				"Until then Pods with the label "+schedulingv1alpha1.LabelPodGroup+" wait; all others are scheduled")
+		}
+		return false, nil
+	})
+	return err == nil
+}
+
+func servesPodGroups(groups schedulingclient.Interface) (bool, error) {
+	list, err := groups.Discovery().ServerResourcesForGroupVersion(schedulingv1alpha1.SchemeGroupVersion.String())
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("asking for the resources of %s: %w", schedulingv1alpha1.SchemeGroupVersion, err)
+	}
+	for i := range list.APIResources {
+		if list.APIResources[i].Name == schedulingv1alpha1.PodGroupPlural {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// handlers call set for what is new or changed and remove for what is gone.
+func handlers[T any](set, remove func(T)) cache.ResourceEventHandler {
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc: func(obj any) {
+			if t, ok := obj.(T); ok {
+				set(t)
+			}
+		},
+		UpdateFunc: func(_, obj any) {
+			if t, ok := obj.(T); ok {
+				set(t)
+			}
+		},
+		DeleteFunc: func(obj any) {
+			if unknown, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+				obj = unknown.Obj
+			}
+			if t, ok := obj.(T); ok {
+				remove(t)
+			}
+		},
+	}
+}
+
+// dropManagedFields saves the memory of a field that nothing here reads.
+func dropManagedFields(obj any) (any, error) {
+	switch o := obj.(type) {
+	case *corev1.Pod:
+		o.ManagedFields = nil
+	case *schedulingv1alpha1.PodGroup:
+		o.ManagedFields = nil
+	}
+	return obj, nil
+}

@@ -33,7 +33,7 @@ func TestControllerCrashes(t *testing.T) {
 		defer close(killed)
 		_ = wait.PollUntilContextCancel(ctx, 2*time.Second, true, func(ctx context.Context) (bool, error) {
 			// Between two starts there is nothing to kill.
-			_ = cluster.Kill(ctx, "lockstep-controller")
+			_ = cluster.Kill(ctx, "controller")
 			return false, nil
 		})
 	}()
@@ -103,7 +103,7 @@ func TestSchedulerCrashLeavesNoGangInPart(t *testing.T) {
 		})
 	}
 	for range 3 {
-		if err := cluster.Kill(t.Context(), "lockstep-scheduler"); err != nil {
+		if err := cluster.Kill(t.Context(), "scheduler"); err != nil {
 			t.Log(err) // it was just being started
 		}
 	}

@@ -88,10 +88,9 @@ func (c *Cluster) dump(ctx context.Context, namespace string) string {
 			fmt.Fprintln(&b, err)
 		}
 	}
-	logs, _ := filepath.Glob(filepath.Join(c.Dir, "logs", "lockstep-*.log"))
-	for _, log := range logs {
-		text, err := os.ReadFile(log)
-		fmt.Fprintf(&b, "%s:\n%s\n", filepath.Base(log), tail(string(text), 8000))
+	for _, component := range []string{"controller", "scheduler"} {
+		text, err := os.ReadFile(filepath.Join(c.Dir, "logs", component+".log"))
+		fmt.Fprintf(&b, "log of %s:\n%s\n", component, tail(string(text), 8000))
 		if err != nil {
 			fmt.Fprintln(&b, err)
 		}

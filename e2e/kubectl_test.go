@@ -1,0 +1,62 @@
+//go:build e2e
+
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	"github.com/lockstep-k8s/lockstep/e2e/framework"
+)
+
+// TestKubectlGet checks what a user sees of a running gang at first glance.
+func TestKubectlGet(t *testing.T) {
+	fw := framework.MakeFramework("seen").Gang().Role("worker", 3, framework.RunForever()).Obj()
+	namespace := submit(t, fw)
+	cluster.WaitFramework(t, namespace, fw.Name, "run whole and show it", func(fw *frameworkv1.Framework) bool {
+		s := fw.Status
+		return s != nil && s.Tasks != nil && s.Tasks.Running == 3 && s.AttemptStatus.PodGroup != nil &&
+			s.AttemptStatus.PodGroup.Phase == "Running" && s.State == frameworkv1.FrameworkAttemptRunning
+	})
+	for _, tc := range []struct {
+		resource             string
+		wantHeader, wantCell []string
+	}{
+		{
+			resource:   "frameworks",
+			wantHeader: []string{"NAME", "STATE", "ATTEMPT", "RUNNING", "SUCCEEDED", "FAILED", "TOTAL", "PODGROUP", "AGE"},
+			wantCell:   []string{"seen", "AttemptRunning", "0", "3", "0", "0", "3", "Running"},
+		},
+		{
+			resource:   "podgroups",
+			wantHeader: []string{"NAME", "PHASE", "MIN", "SCHEDULED", "RUNNING", "SUCCEEDED", "FAILED", "REASON", "AGE"},
+			wantCell:   []string{"seen-attempt", "Running", "3", "3", "3", "0", "0", "Scheduled"},
+		},
+	} {
+		out, err := cluster.Kubectl(t.Context(), "get", tc.resource, "-n", namespace)
+		if err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		lines := strings.Split(strings.TrimSpace(out), "\n")
+		if len(lines) != 2 {
+			t.Fatalf("kubectl get %s printed %d lines, want 2:\n%s", tc.resource, len(lines), out)
+		}
+		if diff := cmp.Diff(tc.wantHeader, strings.Fields(lines[0])); diff != "" {
+			t.Errorf("columns of %s (-want,+got):\n%s", tc.resource, diff)
+		}
+		cells := strings.Fields(lines[1])
+		if diff := cmp.Diff(tc.wantCell, cells[:len(cells)-1]); diff != "" { // all but the age
+			t.Errorf("row of %s (-want,+got):\n%s", tc.resource, diff)
+		}
+	}
+	out, err := cluster.Kubectl(t.Context(), "get", "lockstep", "-n", namespace, "-o", "name")
+	if err != nil || !strings.Contains(out, "framework.frameworkcontroller.microsoft.com/seen") || !strings.Contains(out, "podgroup.scheduling.lockstep.dev/seen-attempt") {
+		t.Errorf("the category lockstep lists %q (%v), want the Framework and its PodGroup", out, err)
+	}
+}

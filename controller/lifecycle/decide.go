@@ -1,0 +1,230 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lifecycle
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+)
+
+// Decide plans one round for one Framework. now is the caller's clock; times in
+// the status are cut to whole seconds, as they are on the wire, so that a
+// decision made from memory equals one made after a restart.
+func Decide(snapshot Snapshot, now time.Time, entropy Entropy) Plan {
+	d := newDecision(snapshot, now, entropy)
+	d.run()
+	return d.finish()
+}
+
+// run goes through the stages. Each may end the round: what it decided has to be
+// persisted before a later stage may look at it.
+func (d *decision) run() {
+	if d.Status == nil {
+		d.initialize()
+		return
+	}
+	d.foldOutcomes()
+	if d.next.State == frameworkv1.FrameworkCompleted {
+		return
+	}
+	if scaled, backedUp := d.rescale(), d.backUpDeletionTimeouts(); scaled || backedUp {
+		d.persist(PersistNow)
+		d.pause = true
+		return
+	}
+	if d.compactTasks() {
+		d.persist(PersistNow)
+		d.pause = true
+		return
+	}
+	d.observePodGroup()
+	d.followConfigMap()
+	d.retryAttempt()
+	if !d.hasInstance() {
+		return
+	}
+	if d.stopRequested() && !d.completing() {
+		d.becomeDeletionPending(attemptCompletion(frameworkv1.CodeStopFrameworkRequested,
+			"User has requested to stop the Framework"))
+	}
+	d.eachTask(cursor.follow)
+	if !d.completing() {
+		d.applyCompletionPolicy()
+	}
+	if !d.completing() {
+		d.applyGangTimeouts()
+	}
+	if d.next.State == frameworkv1.FrameworkAttemptPreparing && d.anyTaskRunning() {
+		d.becomeRunning()
+	}
+}
+
+// decision is one round in the making.
+type decision struct {
+	Snapshot
+	Entropy
+	// clock is the caller's time; now is the same cut to seconds.
+	clock time.Time
+	now   metav1.Time
+	// next is the status in the making. It shares with Snapshot.Status the tasks
+	// that are equal in both.
+	next *frameworkv1.FrameworkStatus
+	// specRoles and persistedRoles are roles by name.
+	specRoles      map[string]*frameworkv1.TaskRoleSpec
+	persistedRoles map[string]*frameworkv1.TaskRoleStatus
+	// configMapCleaned and podsCleaned are what is known to be gone by a live
+	// look in the round before.
+	configMapCleaned bool
+	podsCleaned      map[string]bool
+	gang             bool
+	// pause is set by a stage after which nothing may be done before the write.
+	pause bool
+	// broken is set by fail.
+	broken       bool
+	taskFailures taskFailures
+	plan         Plan
+}
+
+func newDecision(snapshot Snapshot, now time.Time, entropy Entropy) *decision {
+	d := &decision{
+		Snapshot:       snapshot,
+		Entropy:        entropy,
+		clock:          now,
+		now:            metav1.NewTime(now.Truncate(time.Second)),
+		specRoles:      make(map[string]*frameworkv1.TaskRoleSpec, len(snapshot.Framework.Spec.TaskRoles)),
+		persistedRoles: map[string]*frameworkv1.TaskRoleStatus{},
+		gang:           isGang(snapshot),
+	}
+	for i := range snapshot.Framework.Spec.TaskRoles {
+		role := &snapshot.Framework.Spec.TaskRoles[i]
+		d.specRoles[role.Name] = role
+	}
+	if snapshot.Persisted != nil {
+		for _, role := range snapshot.Persisted.AttemptStatus.TaskRoleStatuses {
+			d.persistedRoles[role.Name] = role
+		}
+	}
+	if snapshot.Status != nil {
+		d.next = shareTasks(snapshot.Status)
+	}
+	return d
+}
+
+// shareTasks copies a status but for its tasks.
+func shareTasks(status *frameworkv1.FrameworkStatus) *frameworkv1.FrameworkStatus {
+	next := *status
+	roles := make([]*frameworkv1.TaskRoleStatus, len(status.AttemptStatus.TaskRoleStatuses))
+	for i, role := range status.AttemptStatus.TaskRoleStatuses {
+		shared := *role
+		shared.TaskStatuses = slices.Clone(role.TaskStatuses)
+		roles[i] = &shared
+	}
+	next.AttemptStatus.TaskRoleStatuses = roles
+	next.Conditions = slices.Clone(status.Conditions)
+	return &next
+}
+
+// finish turns the decision into a plan.
+func (d *decision) finish() Plan {
+	if d.broken {
+		return Plan{Status: d.Status, Err: d.plan.Err}
+	}
+	d.next.ObservedGeneration = d.Framework.Generation
+	d.next.Tasks = countTasks(d.next.AttemptStatus.TaskRoleStatuses)
+	d.setGangCondition()
+	d.plan.Status = d.next
+	if d.Status != nil && sameStatus(d.Status, d.next) {
+		d.plan.Status = d.Status
+	}
+	if !d.pause {
+		d.planActions()
+	}
+	d.noteTaskFailures()
+	switch {
+	case d.plan.Status == d.Persisted:
+		d.plan.Persist = PersistNone
+	case d.plan.Persist == PersistNone:
+		d.plan.Persist = PersistLater
+	}
+	return d.plan
+}
+
+// sameStatus says whether two statuses of one Framework say the same. Shared
+// tasks are not looked into.
+func sameStatus(a, b *frameworkv1.FrameworkStatus) bool {
+	rolesA, rolesB := a.AttemptStatus.TaskRoleStatuses, b.AttemptStatus.TaskRoleStatuses
+	sameRole := func(a, b *frameworkv1.TaskRoleStatus) bool {
+		return a.Name == b.Name && a.InstanceUID == b.InstanceUID &&
+			apiequality.Semantic.DeepEqual(a.PodGracefulDeletionTimeoutSec, b.PodGracefulDeletionTimeoutSec) &&
+			slices.EqualFunc(a.TaskStatuses, b.TaskStatuses, func(a, b *frameworkv1.TaskStatus) bool {
+				return a == b || apiequality.Semantic.DeepEqual(a, b)
+			})
+	}
+	if !slices.EqualFunc(rolesA, rolesB, sameRole) {
+		return false
+	}
+	withoutTasksA, withoutTasksB := *a, *b
+	withoutTasksA.AttemptStatus.TaskRoleStatuses = nil
+	withoutTasksB.AttemptStatus.TaskRoleStatuses = nil
+	return apiequality.Semantic.DeepEqual(withoutTasksA, withoutTasksB)
+}
+
+// persist asks for the status to be written with at least this urgency.
+func (d *decision) persist(urgency Persist) {
+	d.plan.Persist = max(d.plan.Persist, urgency)
+}
+
+// wakeAt asks for another round at a time.
+func (d *decision) wakeAt(at time.Time) {
+	if d.plan.WakeAt.IsZero() || at.Before(d.plan.WakeAt) {
+		d.plan.WakeAt = at
+	}
+}
+
+// due says whether a span since a persisted time is over, and asks to be woken
+// when it will be.
+func (d *decision) due(since metav1.Time, span time.Duration) bool {
+	at := since.Add(span)
+	if d.clock.Before(at) {
+		d.wakeAt(at)
+		return false
+	}
+	return true
+}
+
+// fail gives the decision up: the status, or this package, makes no sense.
+func (d *decision) fail(err error) {
+	d.broken = true
+	d.report(err)
+}
+
+// report tells of something that makes no sense, while all else goes on.
+func (d *decision) report(err error) {
+	d.plan.Err = errors.Join(d.plan.Err, err)
+}
+
+func (d *decision) event(reason, format string, args ...any) {
+	d.tell(false, reason, format, args...)
+}
+
+func (d *decision) tell(warning bool, reason, format string, args ...any) {
+	d.plan.Events = append(d.plan.Events, Event{Warning: warning, Reason: reason, Message: fmt.Sprintf(format, args...)})
+}
+
+// describe is a completion status in a few words.
+func describe(status frameworkv1.CompletionStatus) string {
+	const most = 512
+	diagnostics := status.Diagnostics
+	if len(diagnostics) > most {
+		diagnostics = diagnostics[:most] + "…"
+	}
+	return fmt.Sprintf("code %d, %s: %s", status.Code, status.Phrase, diagnostics)
+}

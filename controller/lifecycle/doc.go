@@ -1,0 +1,44 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package lifecycle decides how a Framework lives: from the first status over
+// attempts, retries and rescales to its end. It is pure. It knows no client, no
+// clock and no randomness: what it may see is in a Snapshot, what it may not
+// invent comes from an Entropy, and all that it wants is in a Plan.
+//
+// # Persist before act
+//
+// A Snapshot holds two statuses: Persisted, which the API server is known to
+// have, and Status, which is Persisted plus changes that wait to be written. A
+// Plan holds the next Status and Actions. Every action rests on Persisted alone,
+// never on the Plan's own Status: an action that rests on something new is not
+// in the Plan, but makes Plan.Persist urgent, and appears in the Plan that is
+// made after the write. So a controller that dies between any two writes leaves
+// a status from which the next one does the right thing.
+//
+// # One round
+//
+// Decide folds the outcomes of earlier actions into the status, then goes
+// through the stages of decide.go in order: first status, rescale, deadlines of
+// graceful deletion, retention, the ConfigMap, the retry of the attempt, its
+// tasks, the completion policy. At last it derives the actions that the status
+// calls for (actions.go). The caller writes the status when Plan.Persist says
+// so, runs the actions, and calls again with what came of them, until a Plan
+// asks for nothing.
+//
+// # Values
+//
+// A TaskStatus is never changed once it is part of a status: a change makes a
+// copy. Statuses share the tasks that are equal in both, so that a round costs
+// little more than a look at each task, and "was this written?" is mostly a
+// comparison of pointers.
+//
+// # Where to look
+//
+//	completion.go  when and how an attempt completes
+//	retry.go       whether it is followed by another, and when
+//	rescale.go     tasks and roles that come and go
+//	podfailure.go  what a failed Pod is called
+//	pod.go         what a Pod looks like
+//	transition.go  which state may follow which
+package lifecycle

@@ -1,0 +1,195 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lifecycle
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+)
+
+// initialize makes the first status: all roles and tasks of the spec, waiting to
+// be created. It is written before anything else is done.
+func (d *decision) initialize() {
+	d.next = &frameworkv1.FrameworkStatus{
+		StartTime:      d.now,
+		State:          frameworkv1.FrameworkAttemptCreationPending,
+		TransitionTime: d.now,
+		AttemptStatus:  d.newAttempt(0),
+	}
+	d.persist(PersistNow)
+	d.pause = true
+}
+
+// newAttempt is an attempt that has not begun, made from the present spec.
+func (d *decision) newAttempt(id int32) frameworkv1.FrameworkAttemptStatus {
+	attempt := frameworkv1.FrameworkAttemptStatus{
+		ID:               id,
+		StartTime:        d.now,
+		ConfigMapName:    frameworkv1.AttemptName(d.Framework.Name),
+		TaskRoleStatuses: []*frameworkv1.TaskRoleStatus{},
+	}
+	for i := range d.Framework.Spec.TaskRoles {
+		attempt.TaskRoleStatuses = append(attempt.TaskRoleStatuses, d.newTaskRole(&d.Framework.Spec.TaskRoles[i]))
+	}
+	return attempt
+}
+
+// instanceUID names one instance of an attempt.
+func instanceUID(attemptID int32, object types.UID) *types.UID {
+	uid := types.UID(fmt.Sprintf("%d_%s", attemptID, object))
+	return &uid
+}
+
+func (d *decision) stopRequested() bool {
+	return d.Framework.Spec.ExecutionType == frameworkv1.ExecutionStop
+}
+
+// completing says whether the attempt's end is decided while its ConfigMap is
+// still there.
+func (d *decision) completing() bool {
+	switch d.next.State {
+	case frameworkv1.FrameworkAttemptDeletionPending,
+		frameworkv1.FrameworkAttemptDeletionRequested,
+		frameworkv1.FrameworkAttemptDeleting:
+		return true
+	default:
+		return false
+	}
+}
+
+// hasInstance says whether the attempt's ConfigMap has been seen and is not yet
+// gone: only then do tasks have Pods.
+func (d *decision) hasInstance() bool {
+	switch d.next.State {
+	case frameworkv1.FrameworkAttemptPreparing, frameworkv1.FrameworkAttemptRunning:
+		return true
+	default:
+		return d.completing()
+	}
+}
+
+// ownConfigMap says whether the cached ConfigMap is the one of this attempt.
+func (d *decision) ownConfigMap() bool {
+	uid := d.next.AttemptStatus.ConfigMapUID
+	return d.ConfigMap != nil && uid != nil && d.ConfigMap.UID == *uid
+}
+
+// creationTimedOut says whether the created ConfigMap should have been seen by
+// now.
+func (d *decision) creationTimedOut() bool {
+	return d.due(d.next.TransitionTime, d.Options.CreationTimeout)
+}
+
+// followConfigMap brings the Framework's state in line with its ConfigMap.
+func (d *decision) followConfigMap() {
+	switch d.next.State {
+	case frameworkv1.FrameworkAttemptCreationPending:
+		if d.stopRequested() && d.configMapCleaned {
+			d.becomeAttemptCompleted(attemptCompletion(frameworkv1.CodeStopFrameworkRequested,
+				"User has requested to stop the Framework"))
+		}
+	case frameworkv1.FrameworkAttemptCreationRequested:
+		d.awaitConfigMap()
+	case frameworkv1.FrameworkAttemptPreparing,
+		frameworkv1.FrameworkAttemptRunning,
+		frameworkv1.FrameworkAttemptDeletionPending,
+		frameworkv1.FrameworkAttemptDeletionRequested,
+		frameworkv1.FrameworkAttemptDeleting:
+		switch {
+		case !d.ownConfigMap():
+			d.becomeAttemptCompleted(attemptCompletion(frameworkv1.CodeConfigMapExternalDeleted,
+				"The ConfigMap of the attempt was deleted from outside"))
+		case d.ConfigMap.DeletionTimestamp != nil && d.next.State != frameworkv1.FrameworkAttemptDeleting:
+			d.becomeDeleting()
+		}
+	case frameworkv1.FrameworkAttemptCompleted, frameworkv1.FrameworkCompleted:
+	default:
+		d.fail(fmt.Errorf("status.state %q is unknown", d.next.State))
+	}
+}
+
+// awaitConfigMap handles a ConfigMap that was created: it is seen, or not wanted
+// any more, or has not come in time.
+func (d *decision) awaitConfigMap() {
+	switch {
+	case d.ownConfigMap() && d.ConfigMap.DeletionTimestamp != nil:
+		d.becomeDeleting()
+	case d.ownConfigMap():
+		d.becomePreparing()
+	case !d.configMapCleaned:
+		// planActions sees to it.
+	case d.stopRequested():
+		d.becomeAttemptCompleted(attemptCompletion(frameworkv1.CodeStopFrameworkRequested,
+			"User has requested to stop the Framework"))
+	case d.creationTimedOut():
+		d.becomeAttemptCompleted(attemptCompletion(frameworkv1.CodeConfigMapCreationTimeout,
+			fmt.Sprintf("The created ConfigMap was not seen within %v", d.Options.CreationTimeout)))
+	}
+}
+
+// retryAttempt decides, once AttemptCompleted is persisted, whether there is
+// another attempt, and begins it when its delay is over. A stop does not wait
+// for the delay, but does not cancel the retry either: the new attempt is the
+// one that is stopped.
+func (d *decision) retryAttempt() {
+	if d.next.State != frameworkv1.FrameworkAttemptCompleted {
+		return
+	}
+	if d.Persisted == nil || d.Persisted.State != frameworkv1.FrameworkAttemptCompleted ||
+		d.Persisted.AttemptStatus.ID != d.next.AttemptStatus.ID {
+		d.persist(PersistNow)
+		return
+	}
+	retries := &d.next.RetryPolicyStatus
+	decision := d.decideAttemptRetry()
+	if retries.RetryDelaySec == nil {
+		if !decision.retry {
+			d.becomeCompleted()
+			return
+		}
+		delay := decision.delaySec
+		retries.RetryDelaySec = &delay
+		retries.BackoffSec = decision.backoffSec
+		if delay > 0 {
+			d.event(ReasonRetryScheduled, "Attempt %d will be retried in %d s", d.next.AttemptStatus.ID, delay)
+		}
+	}
+	delay := time.Duration(*retries.RetryDelaySec) * time.Second
+	if !d.stopRequested() && !d.due(d.next.TransitionTime, delay) {
+		d.persist(PersistNow)
+		return
+	}
+	d.plan.History = append(d.plan.History, History{Trigger: OnFrameworkRetry, Framework: d.withPersistedStatus()})
+	d.becomeCreationPending(decision.accountable)
+}
+
+// withPersistedStatus is the Framework as the API server has it.
+func (d *decision) withPersistedStatus() *frameworkv1.Framework {
+	framework := *d.Framework
+	framework.Status = d.Persisted
+	return &framework
+}
+
+// backUpDeletionTimeouts copies podGracefulDeletionTimeoutSec of each role from
+// the spec: the copy outlives the role in the spec. Deletions rest on it, so it
+// is persisted first.
+func (d *decision) backUpDeletionTimeouts() bool {
+	changed := false
+	for _, role := range d.next.AttemptStatus.TaskRoleStatuses {
+		spec := d.specRoles[role.Name]
+		if spec == nil {
+			continue
+		}
+		want, have := spec.Task.PodGracefulDeletionTimeoutSec, role.PodGracefulDeletionTimeoutSec
+		if (want == nil) != (have == nil) || want != nil && *want != *have {
+			role.PodGracefulDeletionTimeoutSec = want
+			changed = true
+		}
+	}
+	return changed
+}

@@ -1,0 +1,172 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lifecycle
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/podgroup"
+)
+
+func isGang(s Snapshot) bool {
+	return podgroup.IsGang(&s.Framework.Spec, s.Options.GangSchedulerName)
+}
+
+// observePodGroup copies what matters of the attempt's PodGroup, until the
+// attempt's end is decided: what is left says why the attempt waited. The times
+// on which timeouts rest are kept in the status, so that neither a restart of
+// the controller nor a PodGroup made anew prolongs them.
+func (d *decision) observePodGroup() {
+	attempt := &d.next.AttemptStatus
+	group := d.PodGroup
+	if !d.gang || group == nil || !d.hasInstance() || attempt.CompletionStatus != nil {
+		return
+	}
+	seen := &frameworkv1.AttemptPodGroupStatus{
+		Name:      group.Name,
+		UID:       group.UID,
+		Phase:     group.Status.Phase,
+		MinMember: group.Spec.MinMember,
+		Scheduled: group.Status.Scheduled,
+		Running:   group.Status.Running,
+	}
+	before := attempt.PodGroup
+	if before == nil {
+		before = &frameworkv1.AttemptPodGroupStatus{}
+	}
+	seen.CreationTime = before.CreationTime
+	if seen.CreationTime == nil {
+		created := group.CreationTimestamp
+		if created.IsZero() {
+			created = d.now
+		}
+		seen.CreationTime = &created
+	}
+	if seen.Phase == schedulingv1alpha1.PodGroupUnknown {
+		seen.UnknownSince = before.UnknownSince
+		if seen.UnknownSince == nil {
+			seen.UnknownSince = d.timeNow()
+		}
+	}
+	scheduled := groupCondition(group, schedulingv1alpha1.ConditionScheduled)
+	seen.EverScheduled = before.EverScheduled ||
+		scheduled != nil && scheduled.Status == metav1.ConditionTrue ||
+		seen.Phase == schedulingv1alpha1.PodGroupRunning || seen.Phase == schedulingv1alpha1.PodGroupCompleted
+	waits := groupCondition(group, schedulingv1alpha1.ConditionUnschedulable)
+	if waits != nil && waits.Status == metav1.ConditionTrue {
+		seen.Unschedulable = &frameworkv1.AttemptUnschedulable{
+			Reason: waits.Reason, Message: waits.Message, Since: waits.LastTransitionTime,
+		}
+	}
+	attempt.PodGroup = seen
+}
+
+func groupCondition(group *schedulingv1alpha1.PodGroup, conditionType string) *schedulingv1alpha1.PodGroupCondition {
+	i := slices.IndexFunc(group.Status.Conditions, func(c schedulingv1alpha1.PodGroupCondition) bool {
+		return c.Type == conditionType
+	})
+	if i < 0 {
+		return nil
+	}
+	return &group.Status.Conditions[i]
+}
+
+// applyGangTimeouts completes an attempt whose gang waits for too long, so that
+// it frees what it holds.
+func (d *decision) applyGangTimeouts() {
+	gang, group := d.Framework.Spec.Gang, d.next.AttemptStatus.PodGroup
+	if gang == nil || group == nil {
+		return
+	}
+	if timeout := seconds(gang.ScheduleTimeoutSeconds); timeout > 0 && !group.EverScheduled &&
+		group.CreationTime != nil && d.due(*group.CreationTime, timeout) {
+		d.becomeDeletionPending(attemptCompletion(frameworkv1.CodePodGroupScheduleTimeout,
+			fmt.Sprintf("PodGroup %s was not scheduled within %v%s", group.Name, timeout, because(group))))
+		return
+	}
+	if timeout := seconds(gang.RecoveryTimeoutSeconds); timeout > 0 &&
+		group.UnknownSince != nil && d.due(*group.UnknownSince, timeout) {
+		d.becomeDeletionPending(attemptCompletion(frameworkv1.CodePodGroupRecoveryTimeout,
+			fmt.Sprintf("PodGroup %s has not recovered within %v%s", group.Name, timeout, because(group))))
+	}
+}
+
+func seconds(s *int32) time.Duration {
+	if s == nil {
+		return 0
+	}
+	return time.Duration(*s) * time.Second
+}
+
+func because(group *frameworkv1.AttemptPodGroupStatus) string {
+	if group.Unschedulable == nil {
+		return ""
+	}
+	return fmt.Sprintf(": %s: %s", group.Unschedulable.Reason, group.Unschedulable.Message)
+}
+
+// desiredPodGroup is the PodGroup that the attempt needs now. Nil if it needs
+// none.
+func (d *decision) desiredPodGroup() *schedulingv1alpha1.PodGroup {
+	if !d.gang {
+		return nil
+	}
+	active := map[string]int32{}
+	d.eachTask(func(t cursor) {
+		if t.wanted() && t.status().State != frameworkv1.TaskCompleted {
+			active[t.role.Name]++
+		}
+	})
+	spec, needed := podgroup.DesiredSpec(&d.Framework.Spec, active)
+	if !needed {
+		return nil
+	}
+	return newPodGroup(d.Framework, &d.next.AttemptStatus, spec)
+}
+
+// setGangCondition mirrors the PodGroup in the Framework's conditions.
+func (d *decision) setGangCondition() {
+	if !d.gang {
+		return
+	}
+	condition := metav1.Condition{
+		Type:               frameworkv1.ConditionGangScheduled,
+		Status:             metav1.ConditionFalse,
+		ObservedGeneration: d.Framework.Generation,
+		Reason:             "NotYetScheduled",
+		Message:            "The scheduler has not yet placed the attempt's PodGroup",
+	}
+	group := d.next.AttemptStatus.PodGroup
+	switch {
+	case group == nil:
+		condition.Reason, condition.Message = "NoPodGroup", "The attempt has no PodGroup yet"
+	case group.Unschedulable != nil:
+		condition.Reason, condition.Message = group.Unschedulable.Reason, group.Unschedulable.Message
+	case group.EverScheduled:
+		condition.Status, condition.Reason = metav1.ConditionTrue, schedulingv1alpha1.ReasonScheduled
+		condition.Message = "The attempt's PodGroup is placed"
+	}
+	d.setCondition(condition)
+}
+
+// setCondition adds or replaces a condition. Its time is that of its last change
+// of status.
+func (d *decision) setCondition(condition metav1.Condition) {
+	condition.LastTransitionTime = d.now
+	i := slices.IndexFunc(d.next.Conditions, func(c metav1.Condition) bool { return c.Type == condition.Type })
+	if i < 0 {
+		d.next.Conditions = append(d.next.Conditions, condition)
+		return
+	}
+	if d.next.Conditions[i].Status == condition.Status {
+		condition.LastTransitionTime = d.next.Conditions[i].LastTransitionTime
+	}
+	d.next.Conditions[i] = condition
+}

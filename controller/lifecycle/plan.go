@@ -1,0 +1,180 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lifecycle
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+)
+
+// Plan is a decision, as data.
+type Plan struct {
+	// Status is the next Snapshot.Status. It is the very value of the Snapshot
+	// if nothing changed.
+	Status *frameworkv1.FrameworkStatus
+	// Persist says whether and how soon Status has to be written.
+	Persist Persist
+	// Actions are what the persisted status allows now, in no particular order.
+	Actions []Action
+	// History are objects to be logged before Status is written: they are about
+	// to be overwritten.
+	History []History
+	// Events are to be told to the user after Status was written.
+	Events []Event
+	// WakeAt is when time alone may change the decision. Zero if it never does.
+	WakeAt time.Time
+	// Err is what makes no sense. If it is the persisted status, nothing is
+	// decided: Status is the Snapshot's, and there are no actions. If it is a
+	// Pod, all else is.
+	Err error
+}
+
+// Persist is how soon a status has to be written.
+type Persist int
+
+const (
+	// PersistNone: nothing changed.
+	PersistNone Persist = iota
+	// PersistLater: the change gates nothing and may wait for others.
+	PersistLater
+	// PersistSoon: actions on tasks wait for it; so may other tasks, so that a
+	// wave of them in a large Framework is worth a short wait.
+	PersistSoon
+	// PersistNow: the Framework waits for it.
+	PersistNow
+)
+
+// String names the urgency.
+func (p Persist) String() string {
+	return [...]string{"no write", "write later", "write soon", "write now"}[p]
+}
+
+// ActionKind is what an Action does.
+type ActionKind string
+
+// Kinds of actions. Deletions are by UID, so that they never hit a successor.
+const (
+	// CreateConfigMap creates the attempt's ConfigMap; see NewConfigMap. Its
+	// outcome has the UID.
+	CreateConfigMap ActionKind = "CreateConfigMap"
+	// DeleteConfigMap deletes a ConfigMap in the foreground.
+	DeleteConfigMap ActionKind = "DeleteConfigMap"
+	// CleanConfigMap makes certain, by a live look, that the attempt has no
+	// ConfigMap: one that the Framework controls is deleted first. It has an
+	// outcome only when there is none.
+	CleanConfigMap ActionKind = "CleanConfigMap"
+	// CreatePodGroup creates Action.PodGroup.
+	CreatePodGroup ActionKind = "CreatePodGroup"
+	// UpdatePodGroup writes the spec of Action.PodGroup.
+	UpdatePodGroup ActionKind = "UpdatePodGroup"
+	// CreatePod creates the Pod of a task; see PodBuilder. Its outcome has the
+	// UID, or says why the Pod is refused for good. Refusal of a Pod that may
+	// exist all the same has an outcome only after that was cleaned.
+	CreatePod ActionKind = "CreatePod"
+	// DeletePod deletes a Pod with its own grace period.
+	DeletePod ActionKind = "DeletePod"
+	// ForceDeletePod deletes a Pod at once, whether or not its node agrees. It
+	// has an outcome only when the Pod is gone, by a live look.
+	ForceDeletePod ActionKind = "ForceDeletePod"
+	// CleanPod makes certain, by a live look, that a task has no Pod: one that
+	// the ConfigMap controls is deleted first. It has an outcome only when there
+	// is none.
+	CleanPod ActionKind = "CleanPod"
+	// DeleteFramework deletes the Framework in the foreground.
+	DeleteFramework ActionKind = "DeleteFramework"
+)
+
+// Action is one thing to do at the API server, in the Framework's namespace.
+type Action struct {
+	Kind ActionKind
+	// Name of the object.
+	Name string
+	// UID of the object, a precondition if set.
+	UID types.UID
+	// Role and Index are the task of CreatePod, CleanPod, and of the DeletePod
+	// that ends a task's attempt.
+	Role  string
+	Index int32
+	// PodGroup is the object of CreatePodGroup and UpdatePodGroup.
+	PodGroup *schedulingv1alpha1.PodGroup
+}
+
+// String shows the action in a trace: what, of which object.
+func (a Action) String() string {
+	if a.Kind == UpdatePodGroup {
+		return fmt.Sprintf("%s %s minMember=%d", a.Kind, a.Name, a.PodGroup.Spec.MinMember)
+	}
+	return string(a.Kind) + " " + a.Name
+}
+
+// Outcome is what became of an action that went through. One that failed for
+// now has none: it is planned again.
+type Outcome struct {
+	Action Action
+	// UID of the created object.
+	UID types.UID
+	// Refused says why the API server will never take a Pod. Nil if it did.
+	Refused *frameworkv1.CompletionStatus
+}
+
+// History is an object about to be overwritten or deleted, and why.
+type History struct {
+	Trigger HistoryTrigger
+	// Framework with the status to log.
+	Framework *frameworkv1.Framework
+	// TaskRole and Task are set if a task is the object.
+	TaskRole *frameworkv1.TaskRoleStatus
+	Task     *frameworkv1.TaskStatus
+}
+
+// HistoryTrigger is why an object is logged.
+type HistoryTrigger string
+
+// Triggers, as they appear in the log.
+const (
+	OnFrameworkRetry    HistoryTrigger = "OnFrameworkRetry"
+	OnFrameworkDeletion HistoryTrigger = "OnFrameworkDeletion"
+	OnTaskRetry         HistoryTrigger = "OnTaskRetry"
+	OnTaskDeletion      HistoryTrigger = "OnTaskDeletion"
+)
+
+// Event tells the user of a change.
+type Event struct {
+	Warning bool
+	Reason  string
+	Message string
+}
+
+// Reasons of events.
+const (
+	ReasonAttemptStarted   = "AttemptStarted"
+	ReasonAttemptRunning   = "AttemptRunning"
+	ReasonAttemptCompleted = "AttemptCompleted"
+	ReasonRetryScheduled   = "RetryScheduled"
+	ReasonCompleted        = "Completed"
+	ReasonTaskFailed       = "TaskFailed"
+	ReasonRescaled         = "Rescaled"
+)
+
+// String shows the plan in a few lines.
+func (p Plan) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s", p.Persist)
+	for _, action := range p.Actions {
+		fmt.Fprintf(&b, "\n%s", action)
+	}
+	if !p.WakeAt.IsZero() {
+		fmt.Fprintf(&b, "\nwake at %s", p.WakeAt.UTC().Format(time.RFC3339))
+	}
+	if p.Err != nil {
+		fmt.Fprintf(&b, "\nerror: %v", p.Err)
+	}
+	return b.String()
+}

@@ -1,0 +1,188 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lifecycle
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/json"
+
+	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/podgroup"
+)
+
+// PodBuilder builds the Pods of one role of an attempt from the template in the
+// spec. It may be used by several goroutines.
+type PodBuilder struct {
+	framework *frameworkv1.Framework
+	attempt   *frameworkv1.FrameworkAttemptStatus
+	role      *frameworkv1.TaskRoleStatus
+	template  string
+	// decoded is the template, if it is the same for all tasks.
+	decoded *corev1.PodTemplateSpec
+	gang    bool
+	options Options
+}
+
+// NewPodBuilder prepares to build the Pods of a role. The error says what is
+// wrong with the template; no Pod can be made from it.
+func NewPodBuilder(framework *frameworkv1.Framework, status *frameworkv1.FrameworkStatus, roleName string, options Options) (*PodBuilder, error) {
+	b := &PodBuilder{
+		framework: framework,
+		attempt:   &status.AttemptStatus,
+		gang:      podgroup.IsGang(&framework.Spec, options.GangSchedulerName),
+		options:   options,
+	}
+	for _, role := range status.AttemptStatus.TaskRoleStatuses {
+		if role.Name == roleName {
+			b.role = role
+		}
+	}
+	found := false
+	for i := range framework.Spec.TaskRoles {
+		if framework.Spec.TaskRoles[i].Name == roleName {
+			b.template, found = string(framework.Spec.TaskRoles[i].Task.Pod.Raw), true
+		}
+	}
+	if !found || b.role == nil {
+		return nil, fmt.Errorf("task role %q is not in both spec and status", roleName)
+	}
+	if strings.Contains(b.template, "{{FC_") {
+		return b, nil
+	}
+	decoded, err := b.decode(b.template)
+	if err != nil {
+		return nil, err
+	}
+	b.decoded = decoded
+	return b, nil
+}
+
+// Build makes the Pod of a task's present attempt. The error says what is wrong
+// with the template.
+func (b *PodBuilder) Build(index int32) (*corev1.Pod, error) {
+	task := b.role.TaskStatuses[index]
+	var template *corev1.PodTemplateSpec
+	if b.decoded != nil {
+		template = b.decoded.DeepCopy()
+	} else {
+		var err error
+		if template, err = b.decode(b.replacePlaceholders(task)); err != nil {
+			return nil, err
+		}
+	}
+	pod := &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}
+	b.identify(pod, task)
+	b.inject(pod, task)
+	b.joinGang(pod)
+	return pod, nil
+}
+
+func (b *PodBuilder) decode(template string) (*corev1.PodTemplateSpec, error) {
+	decoded := &corev1.PodTemplateSpec{}
+	if template == "" {
+		return decoded, nil
+	}
+	if err := json.Unmarshal([]byte(template), decoded); err != nil {
+		return nil, fmt.Errorf("spec.taskRoles[%s].task.pod is no Pod template: %w", b.role.Name, err)
+	}
+	return decoded, nil
+}
+
+// replacePlaceholders replaces {{FC_…}} anywhere in the template's JSON. No value
+// has a character that JSON would escape. Unknown placeholders stay.
+func (b *PodBuilder) replacePlaceholders(task *frameworkv1.TaskStatus) string {
+	return strings.NewReplacer(
+		"{{"+frameworkv1.KeyFrameworkNamespace+"}}", b.framework.Namespace,
+		"{{"+frameworkv1.KeyFrameworkName+"}}", b.framework.Name,
+		"{{"+frameworkv1.KeyTaskRoleName+"}}", b.role.Name,
+		"{{"+frameworkv1.KeyTaskIndex+"}}", strconv.Itoa(int(task.Index)),
+		"{{"+frameworkv1.KeyConfigMapName+"}}", b.attempt.ConfigMapName,
+		"{{"+frameworkv1.KeyPodName+"}}", task.AttemptStatus.PodName,
+	).Replace(b.template)
+}
+
+// identify gives the Pod its name, owner, labels and annotations. What the user
+// has set of the same name is overwritten, everything else stays.
+func (b *PodBuilder) identify(pod *corev1.Pod, task *frameworkv1.TaskStatus) {
+	index := strconv.Itoa(int(task.Index))
+	pod.Name = task.AttemptStatus.PodName
+	pod.GenerateName = ""
+	pod.Namespace = b.framework.Namespace
+	pod.OwnerReferences = append(pod.OwnerReferences, configMapOwner(b.attempt))
+	pod.Labels = merge(pod.Labels, attemptLabels(b.framework))
+	pod.Labels = merge(pod.Labels, map[string]string{
+		frameworkv1.KeyTaskRoleName: b.role.Name,
+		frameworkv1.KeyTaskIndex:    index,
+	})
+	pod.Annotations = merge(pod.Annotations, attemptAnnotations(b.framework, b.attempt))
+	pod.Annotations = merge(pod.Annotations, map[string]string{
+		frameworkv1.KeyTaskRoleName:                b.role.Name,
+		frameworkv1.KeyTaskIndex:                   index,
+		frameworkv1.KeyPodName:                     task.AttemptStatus.PodName,
+		frameworkv1.KeyFrameworkAttemptInstanceUID: string(*b.attempt.InstanceUID),
+		frameworkv1.KeyConfigMapUID:                string(*b.attempt.ConfigMapUID),
+		frameworkv1.KeyTaskRoleUID:                 string(b.role.InstanceUID),
+		frameworkv1.KeyTaskUID:                     string(task.InstanceUID),
+		frameworkv1.KeyTaskAttemptID:               strconv.Itoa(int(task.AttemptStatus.ID)),
+	})
+}
+
+// inject gives every container, init containers too, its identity as environment
+// variables, before the user's so that theirs may refer to them; and lets the end
+// of the log stand for a missing termination message, so that diagnostics say
+// more.
+func (b *PodBuilder) inject(pod *corev1.Pod, task *frameworkv1.TaskStatus) {
+	env := b.environment(task)
+	for _, containers := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+		for i := range containers {
+			containers[i].Env = append(append(make([]corev1.EnvVar, 0, len(env)+len(containers[i].Env)), env...), containers[i].Env...)
+			if containers[i].TerminationMessagePolicy == "" {
+				containers[i].TerminationMessagePolicy = corev1.TerminationMessageFallbackToLogsOnError
+			}
+		}
+	}
+}
+
+// environment is the task's identity as variables. FC_POD_UID comes before
+// FC_TASK_ATTEMPT_INSTANCE_UID, which the kubelet resolves from it.
+func (b *PodBuilder) environment(task *frameworkv1.TaskStatus) []corev1.EnvVar {
+	attemptID := strconv.Itoa(int(task.AttemptStatus.ID))
+	value := func(name, value string) corev1.EnvVar { return corev1.EnvVar{Name: name, Value: value} }
+	return []corev1.EnvVar{
+		value(frameworkv1.KeyFrameworkNamespace, b.framework.Namespace),
+		value(frameworkv1.KeyFrameworkName, b.framework.Name),
+		value(frameworkv1.KeyTaskRoleName, b.role.Name),
+		value(frameworkv1.KeyTaskIndex, strconv.Itoa(int(task.Index))),
+		value(frameworkv1.KeyConfigMapName, b.attempt.ConfigMapName),
+		value(frameworkv1.KeyPodName, task.AttemptStatus.PodName),
+		value(frameworkv1.KeyFrameworkUID, string(b.framework.UID)),
+		value(frameworkv1.KeyFrameworkAttemptID, strconv.Itoa(int(b.attempt.ID))),
+		value(frameworkv1.KeyFrameworkAttemptInstanceUID, string(*b.attempt.InstanceUID)),
+		value(frameworkv1.KeyConfigMapUID, string(*b.attempt.ConfigMapUID)),
+		value(frameworkv1.KeyTaskRoleUID, string(b.role.InstanceUID)),
+		value(frameworkv1.KeyTaskUID, string(task.InstanceUID)),
+		value(frameworkv1.KeyTaskAttemptID, attemptID),
+		{Name: frameworkv1.KeyPodUID, ValueFrom: &corev1.EnvVarSource{
+			FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.uid"},
+		}},
+		value(frameworkv1.KeyTaskAttemptInstanceUID, attemptID+"_$("+frameworkv1.KeyPodUID+")"),
+	}
+}
+
+// joinGang makes the Pod a member of the attempt's PodGroup.
+func (b *PodBuilder) joinGang(pod *corev1.Pod) {
+	if !b.gang {
+		return
+	}
+	pod.Labels[schedulingv1alpha1.LabelPodGroup] = b.attempt.ConfigMapName
+	pod.Labels[schedulingv1alpha1.LabelRole] = b.role.Name
+	if pod.Spec.SchedulerName == "" && b.framework.Spec.Gang != nil {
+		pod.Spec.SchedulerName = b.options.GangSchedulerName
+	}
+}

@@ -1,0 +1,28 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lifecycle
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// TestPurePackagesHaveNoClient holds that what decides can't act.
+func TestPurePackagesHaveNoClient(t *testing.T) {
+	const module = "github.com/lockstep-k8s/lockstep/"
+	for _, pkg := range []string{"controller/lifecycle", "podgroup", "scheduler-plugin/coscheduling/planner"} {
+		t.Run(pkg, func(t *testing.T) {
+			deps, err := exec.CommandContext(t.Context(), "go", "list", "-deps", module+pkg).CombinedOutput()
+			if err != nil {
+				t.Fatalf("listing the dependencies: %v\n%s", err, deps)
+			}
+			for dep := range strings.Lines(string(deps)) {
+				if strings.HasPrefix(dep, "k8s.io/client-go") {
+					t.Errorf("%s depends on %s", pkg, strings.TrimSpace(dep))
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,146 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lifecycle
+
+import (
+	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+)
+
+// A rescale goes through the status in two steps, each of which is persisted
+// before anything rests on it. rescale adds the tasks that the spec has gained
+// and marks those that it has lost; a mark is never taken back. Marked tasks then
+// end like others, and once that is persisted compactTasks removes them from the
+// tail of their role, or replaces them by new ones where the spec wants them
+// again. A user who has seen a mark or a new task can rely on it.
+
+// rescalable says whether the attempt still follows the spec's task numbers.
+func (d *decision) rescalable() bool {
+	return !d.completing() && d.next.State != frameworkv1.FrameworkAttemptCompleted
+}
+
+// rescale adds and marks tasks. It says whether there was anything to do.
+func (d *decision) rescale() bool {
+	if !d.rescalable() {
+		return false
+	}
+	added, marked := 0, 0
+	byName := make(map[string]*frameworkv1.TaskRoleStatus, len(d.next.AttemptStatus.TaskRoleStatuses))
+	for _, role := range d.next.AttemptStatus.TaskRoleStatuses {
+		byName[role.Name] = role
+		want := int32(0)
+		if spec := d.specRoles[role.Name]; spec != nil {
+			want = spec.TaskNumber
+		}
+		marked += d.markTail(role, want)
+	}
+	for i := range d.Framework.Spec.TaskRoles {
+		spec := &d.Framework.Spec.TaskRoles[i]
+		role := byName[spec.Name]
+		if role == nil {
+			d.next.AttemptStatus.TaskRoleStatuses = append(d.next.AttemptStatus.TaskRoleStatuses, d.newTaskRole(spec))
+			added += max(1, int(spec.TaskNumber))
+			continue
+		}
+		for index := int32(len(role.TaskStatuses)); index < spec.TaskNumber; index++ {
+			role.TaskStatuses = append(role.TaskStatuses, d.newTask(spec.Name, index))
+			added++
+		}
+	}
+	if added+marked == 0 {
+		return false
+	}
+	d.event(ReasonRescaled, "Rescaled attempt %d: %d tasks added, %d tasks to be deleted", d.next.AttemptStatus.ID, added, marked)
+	return true
+}
+
+// markTail marks the tasks of a role from index want on, the last one first.
+func (d *decision) markTail(role *frameworkv1.TaskRoleStatus, want int32) int {
+	marked := 0
+	for index := len(role.TaskStatuses) - 1; index >= int(want); index-- {
+		if role.TaskStatuses[index].DeletionPending {
+			continue
+		}
+		task := cursor{decision: d, role: role, index: index}.edit()
+		task.DeletionPending = true
+		if task.AttemptStatus.CompletionStatus == nil {
+			task.AttemptStatus.CompletionStatus = deleteTaskRequested()
+		}
+		marked++
+	}
+	return marked
+}
+
+// compactTasks removes marked tasks that have completed, and replaces those that
+// the spec wants again. It says whether it replaced any.
+func (d *decision) compactTasks() bool {
+	if !d.rescalable() {
+		return false
+	}
+	roles := d.next.AttemptStatus.TaskRoleStatuses
+	for i := len(roles) - 1; i >= 0; i-- {
+		role := roles[i]
+		d.stripTail(role)
+		if len(role.TaskStatuses) == 0 && d.specRoles[role.Name] == nil {
+			roles[i] = roles[len(roles)-1]
+			roles = roles[:len(roles)-1]
+		}
+	}
+	d.next.AttemptStatus.TaskRoleStatuses = roles
+
+	replaced := false
+	for _, role := range roles {
+		spec := d.specRoles[role.Name]
+		if spec == nil {
+			continue
+		}
+		for index := range min(len(role.TaskStatuses), int(spec.TaskNumber)) {
+			t := cursor{decision: d, role: role, spec: spec, index: index}
+			if t.deleted() {
+				t.recordDeletion()
+				role.TaskStatuses[index] = d.newTask(role.Name, int32(index))
+				replaced = true
+			}
+		}
+	}
+	return replaced
+}
+
+// stripTail removes deleted tasks from the tail of a role, down to what the spec
+// wants, until one that is not yet deleted.
+func (d *decision) stripTail(role *frameworkv1.TaskRoleStatus) {
+	want := 0
+	spec := d.specRoles[role.Name]
+	if spec != nil {
+		want = int(spec.TaskNumber)
+	}
+	for last := len(role.TaskStatuses) - 1; last >= want; last-- {
+		t := cursor{decision: d, role: role, spec: spec, index: last}
+		if !t.deleted() {
+			return
+		}
+		t.recordDeletion()
+		role.TaskStatuses = role.TaskStatuses[:last]
+	}
+}
+
+// deleted says whether the task is marked and its end is persisted. It asks for
+// that to be written if it is not.
+func (t cursor) deleted() bool {
+	task := t.status()
+	if !task.DeletionPending || task.State != frameworkv1.TaskCompleted {
+		return false
+	}
+	persisted := t.persisted()
+	if persisted == nil || persisted.State != frameworkv1.TaskCompleted {
+		t.persist(PersistSoon)
+		return false
+	}
+	return true
+}
+
+func (t cursor) recordDeletion() {
+	t.plan.History = append(t.plan.History, History{
+		Trigger: OnTaskDeletion, Framework: t.withPersistedStatus(), TaskRole: t.role, Task: t.status(),
+	})
+}

@@ -1,0 +1,73 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lifecycle
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+)
+
+// Snapshot is all that a decision about one Framework sees. Decide changes
+// nothing in it.
+type Snapshot struct {
+	// Framework gives metadata and spec. Its status is not looked at.
+	Framework *frameworkv1.Framework
+	// Persisted is the status that the API server is known to hold, decompressed.
+	// Nil before the first write.
+	Persisted *frameworkv1.FrameworkStatus
+	// Status is the last Plan's: Persisted and what is not yet written. Nil
+	// before the first Plan.
+	Status *frameworkv1.FrameworkStatus
+
+	// ConfigMap is the cached one with the attempt's name, if the Framework
+	// controls it.
+	ConfigMap *metav1.ObjectMeta
+	// PodGroup is the cached one with the attempt's name, if ConfigMap controls
+	// it. A caller that knows of a newer one from its own write puts it here.
+	PodGroup *schedulingv1alpha1.PodGroup
+	// Pods are the cached ones that ConfigMap controls, by name.
+	Pods map[string]*corev1.Pod
+
+	// Deleted holds the UIDs of objects whose deletion the API server accepted,
+	// so that it is not asked for again while the cache is behind. It may be
+	// forgotten: deletion is idempotent.
+	Deleted map[types.UID]bool
+	// Forced holds the UIDs of Pods that were deleted by force and are gone,
+	// while the cache may still show them. It may be forgotten too.
+	Forced map[types.UID]bool
+	// Outcomes are what became of the last Plan's actions. Each is given once.
+	Outcomes []Outcome
+
+	Options Options
+}
+
+// Options are the controller's settings that decisions depend on.
+type Options struct {
+	// GangSchedulerName is the scheduler that places PodGroups.
+	GangSchedulerName string
+	// CreationTimeout is how long a created ConfigMap or Pod may take to be seen.
+	CreationTimeout time.Duration
+	// CompletedRetention is how long a Completed Framework is kept.
+	CompletedRetention time.Duration
+	// MinConflictDelaySeconds and MaxConflictDelaySeconds bound, both inclusive,
+	// the delay of a retry after a Transient failure by Conflict.
+	MinConflictDelaySeconds int64
+	MaxConflictDelaySeconds int64
+	// PodFailures classifies failed Pods.
+	PodFailures *PodFailureRules
+}
+
+// Entropy supplies what a decision may not invent.
+type Entropy interface {
+	// NewUID returns an identifier that was never returned before.
+	NewUID() types.UID
+	// Between returns a number drawn evenly from least to most, both inclusive.
+	Between(least, most int64) int64
+}

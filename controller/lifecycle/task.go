@@ -1,0 +1,317 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lifecycle
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+)
+
+// cursor points at one task of the status in the making.
+type cursor struct {
+	*decision
+	role *frameworkv1.TaskRoleStatus
+	// spec of the role. Nil once the role has left the Framework's spec.
+	spec  *frameworkv1.TaskRoleSpec
+	index int
+}
+
+// eachTask visits all tasks: roles in the order of the status, then by index.
+func (d *decision) eachTask(visit func(cursor)) {
+	for _, role := range d.next.AttemptStatus.TaskRoleStatuses {
+		spec := d.specRoles[role.Name]
+		for index := range role.TaskStatuses {
+			visit(cursor{decision: d, role: role, spec: spec, index: index})
+		}
+	}
+}
+
+func (t cursor) status() *frameworkv1.TaskStatus {
+	return t.role.TaskStatuses[t.index]
+}
+
+// edit returns a copy of the task that has taken its place, to be changed.
+func (t cursor) edit() *frameworkv1.TaskStatus {
+	task := *t.role.TaskStatuses[t.index]
+	t.role.TaskStatuses[t.index] = &task
+	return &task
+}
+
+// persisted is the same attempt of the same task as the API server has it, and
+// nil if it has none.
+func (t cursor) persisted() *frameworkv1.TaskStatus {
+	task := t.status()
+	role := t.persistedRoles[t.role.Name]
+	if role == nil || t.index >= len(role.TaskStatuses) {
+		return nil
+	}
+	persisted := role.TaskStatuses[t.index]
+	if persisted.InstanceUID != task.InstanceUID || persisted.AttemptStatus.ID != task.AttemptStatus.ID {
+		return nil
+	}
+	return persisted
+}
+
+// wanted says whether the task is in the spec and is not being scaled down.
+func (t cursor) wanted() bool {
+	return t.spec != nil && !t.status().DeletionPending
+}
+
+// newTaskRole is a role that has not begun.
+func (d *decision) newTaskRole(spec *frameworkv1.TaskRoleSpec) *frameworkv1.TaskRoleStatus {
+	role := &frameworkv1.TaskRoleStatus{
+		Name:                          spec.Name,
+		InstanceUID:                   d.NewUID(),
+		PodGracefulDeletionTimeoutSec: spec.Task.PodGracefulDeletionTimeoutSec,
+		TaskStatuses:                  make([]*frameworkv1.TaskStatus, 0, spec.TaskNumber),
+	}
+	for index := range spec.TaskNumber {
+		role.TaskStatuses = append(role.TaskStatuses, d.newTask(spec.Name, index))
+	}
+	return role
+}
+
+// newTask is a task that has not begun.
+func (d *decision) newTask(role string, index int32) *frameworkv1.TaskStatus {
+	return &frameworkv1.TaskStatus{
+		Index:          index,
+		InstanceUID:    d.NewUID(),
+		StartTime:      d.now,
+		State:          frameworkv1.TaskAttemptCreationPending,
+		TransitionTime: d.now,
+		AttemptStatus:  d.newTaskAttempt(role, index, 0),
+	}
+}
+
+func (d *decision) newTaskAttempt(role string, index, id int32) frameworkv1.TaskAttemptStatus {
+	return frameworkv1.TaskAttemptStatus{
+		ID:        id,
+		StartTime: d.now,
+		PodName:   frameworkv1.PodName(d.Framework.Name, role, index),
+	}
+}
+
+// pod is the cached Pod of the task's attempt.
+func (t cursor) pod() *corev1.Pod {
+	attempt := &t.status().AttemptStatus
+	pod := t.Pods[attempt.PodName]
+	if pod == nil || attempt.PodUID == nil || pod.UID != *attempt.PodUID {
+		return nil
+	}
+	return pod
+}
+
+// associated says whether a task in this state has a Pod.
+func associated(state frameworkv1.TaskState) bool {
+	switch state {
+	case frameworkv1.TaskAttemptCreationPending, frameworkv1.TaskAttemptCompleted, frameworkv1.TaskCompleted:
+		return false
+	default:
+		return true
+	}
+}
+
+// follow brings the task's state in line with its Pod, and then decides a retry.
+func (t cursor) follow() {
+	switch t.status().State {
+	case frameworkv1.TaskCompleted:
+		return
+	case frameworkv1.TaskAttemptCreationPending:
+		if !t.wanted() && t.podsCleaned[t.status().AttemptStatus.PodName] {
+			t.becomeAttemptCompleted(deleteTaskRequested())
+		}
+	case frameworkv1.TaskAttemptCreationRequested:
+		if t.pod() == nil {
+			t.awaitPod()
+		} else {
+			t.followPod()
+		}
+	default:
+		if associated(t.status().State) {
+			t.followPod()
+		}
+	}
+	if t.status().State == frameworkv1.TaskAttemptCompleted {
+		t.retry()
+	}
+}
+
+func deleteTaskRequested() *frameworkv1.TaskAttemptCompletionStatus {
+	return taskCompletion(frameworkv1.CodeDeleteTaskRequested, "User has requested to delete the task by rescaling")
+}
+
+// awaitPod gives up a created Pod that is not wanted any more, or has not come
+// in time. planActions has made certain before that there is none.
+func (t cursor) awaitPod() {
+	if !t.podsCleaned[t.status().AttemptStatus.PodName] {
+		return
+	}
+	if t.status().DeletionPending {
+		t.becomeAttemptCompleted(deleteTaskRequested())
+	} else if t.creationTimedOut() {
+		t.becomeAttemptCompleted(taskCompletion(frameworkv1.CodePodCreationTimeout,
+			fmt.Sprintf("The created Pod was not seen within %v", t.Options.CreationTimeout)))
+	}
+}
+
+// creationTimedOut says whether the created Pod should have been seen by now.
+func (t cursor) creationTimedOut() bool {
+	return t.due(t.status().TransitionTime, t.Options.CreationTimeout)
+}
+
+// followPod follows a Pod that has been seen.
+func (t cursor) followPod() {
+	pod := t.pod()
+	if pod == nil {
+		t.becomeAttemptCompleted(taskCompletion(frameworkv1.CodePodExternalDeleted, "The Pod was deleted from outside"))
+		return
+	}
+	t.copyAddresses(pod)
+	switch t.status().State {
+	case frameworkv1.TaskAttemptDeleting:
+		return
+	case frameworkv1.TaskAttemptCreationRequested:
+		if pod.DeletionTimestamp == nil {
+			t.becomePreparing()
+		}
+	}
+	if pod.DeletionTimestamp != nil {
+		t.becomeDeleting(podExternalDeleted(pod))
+		return
+	}
+	switch t.status().State {
+	case frameworkv1.TaskAttemptPreparing, frameworkv1.TaskAttemptRunning:
+		t.followPhase(pod)
+	}
+}
+
+// followPhase follows the phase of a Pod that is not being deleted.
+func (t cursor) followPhase(pod *corev1.Pod) {
+	switch pod.Status.Phase {
+	case corev1.PodSucceeded:
+		completion := taskCompletion(frameworkv1.CodeSucceeded, "Pod succeeded")
+		completion.Pod = podCompletion(pod)
+		t.becomeDeletionPending(completion)
+		return
+	case corev1.PodFailed:
+		t.becomeDeletionPending(t.Options.PodFailures.Classify(pod))
+		return
+	case corev1.PodPending:
+		if t.status().State == frameworkv1.TaskAttemptRunning {
+			t.becomePreparing()
+		}
+	case corev1.PodRunning:
+		if t.status().State == frameworkv1.TaskAttemptPreparing {
+			t.becomeRunning()
+		}
+	case corev1.PodUnknown:
+		// The node does not answer: the state stays what it was.
+	case "":
+		// Just created; the API server sets Pending.
+	default:
+		t.report(fmt.Errorf("pod %s has the unknown phase %q", pod.Name, pod.Status.Phase))
+	}
+	if t.status().DeletionPending {
+		t.becomeDeletionPending(deleteTaskRequested())
+	}
+}
+
+// copyAddresses copies from the Pod where it is.
+func (t cursor) copyAddresses(pod *corev1.Pod) {
+	same := func(have *string, want string) bool { return have != nil && *have == want }
+	have := &t.status().AttemptStatus
+	node, ip, host := pod.Spec.NodeName, pod.Status.PodIP, pod.Status.HostIP
+	if same(have.PodNodeName, node) && same(have.PodIP, ip) && same(have.PodHostIP, host) {
+		return
+	}
+	attempt := &t.edit().AttemptStatus
+	attempt.PodNodeName, attempt.PodIP, attempt.PodHostIP = &node, &ip, &host
+}
+
+// podExternalDeleted is the end of a Pod that somebody else deletes. The
+// condition DisruptionTarget says who, if Kubernetes itself did.
+func podExternalDeleted(pod *corev1.Pod) *frameworkv1.TaskAttemptCompletionStatus {
+	diagnostics := "The Pod is being deleted from outside"
+	for _, condition := range pod.Status.Conditions {
+		if condition.Type == corev1.DisruptionTarget && condition.Status == corev1.ConditionTrue {
+			diagnostics += fmt.Sprintf(": %s: %s", condition.Reason, condition.Message)
+		}
+	}
+	return taskCompletion(frameworkv1.CodePodExternalDeleted, diagnostics)
+}
+
+// retry decides, once AttemptCompleted is persisted, whether the task has
+// another attempt, and begins it when its delay is over.
+func (t cursor) retry() {
+	persisted := t.persisted()
+	if persisted == nil || persisted.State != frameworkv1.TaskAttemptCompleted {
+		if !t.completing() {
+			t.persist(PersistSoon)
+		}
+		return
+	}
+	task := t.status()
+	decision := t.decideRetry()
+	if task.RetryPolicyStatus.RetryDelaySec == nil {
+		if !decision.retry {
+			t.becomeCompleted()
+			return
+		}
+		delay := decision.delaySec
+		task = t.edit()
+		task.RetryPolicyStatus.RetryDelaySec = &delay
+		task.RetryPolicyStatus.BackoffSec = decision.backoffSec
+	}
+	delay := time.Duration(*task.RetryPolicyStatus.RetryDelaySec) * time.Second
+	if !task.DeletionPending && !t.due(task.TransitionTime, delay) {
+		return
+	}
+	t.plan.History = append(t.plan.History, History{
+		Trigger: OnTaskRetry, Framework: t.withPersistedStatus(), TaskRole: t.role, Task: persisted,
+	})
+	t.becomeCreationPending(decision.accountable)
+}
+
+// anyTaskRunning says whether a task that stays is running.
+func (d *decision) anyTaskRunning() bool {
+	running := false
+	d.eachTask(func(t cursor) {
+		running = running || t.status().State == frameworkv1.TaskAttemptRunning && !t.status().DeletionPending
+	})
+	return running
+}
+
+// taskFailures gathers the failures of a round into one event.
+type taskFailures struct {
+	count int
+	first string
+}
+
+func (t cursor) noteTaskFailure(task *frameworkv1.TaskStatus, completion frameworkv1.CompletionStatus) {
+	switch completion.Code {
+	case frameworkv1.CodeFrameworkAttemptCompletion, frameworkv1.CodeDeleteTaskRequested:
+		return
+	}
+	if t.taskFailures.count++; t.taskFailures.count == 1 {
+		t.taskFailures.first = fmt.Sprintf("Task %s[%d] attempt %d failed with %s",
+			t.role.Name, task.Index, task.AttemptStatus.ID, describe(completion))
+	}
+}
+
+func (d *decision) noteTaskFailures() {
+	if d.taskFailures.count == 0 {
+		return
+	}
+	var b strings.Builder
+	b.WriteString(d.taskFailures.first)
+	if more := d.taskFailures.count - 1; more > 0 {
+		fmt.Fprintf(&b, " (and %d more failed)", more)
+	}
+	d.tell(true, ReasonTaskFailed, "%s", b.String())
+}

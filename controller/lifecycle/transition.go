@@ -1,0 +1,311 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lifecycle
+
+import (
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+)
+
+// frameworkExits are the states that may follow a state of a Framework. What
+// each means, and why it is left, is told beside its constant.
+func frameworkExits(from frameworkv1.FrameworkState) []frameworkv1.FrameworkState {
+	const (
+		creationPending   = frameworkv1.FrameworkAttemptCreationPending
+		creationRequested = frameworkv1.FrameworkAttemptCreationRequested
+		preparing         = frameworkv1.FrameworkAttemptPreparing
+		running           = frameworkv1.FrameworkAttemptRunning
+		deletionPending   = frameworkv1.FrameworkAttemptDeletionPending
+		deletionRequested = frameworkv1.FrameworkAttemptDeletionRequested
+		deleting          = frameworkv1.FrameworkAttemptDeleting
+		attemptCompleted  = frameworkv1.FrameworkAttemptCompleted
+		completed         = frameworkv1.FrameworkCompleted
+	)
+	switch from {
+	case creationPending:
+		return []frameworkv1.FrameworkState{creationRequested, attemptCompleted}
+	case creationRequested:
+		return []frameworkv1.FrameworkState{preparing, deleting, attemptCompleted}
+	case preparing:
+		return []frameworkv1.FrameworkState{running, deletionPending, deleting, attemptCompleted}
+	case running:
+		return []frameworkv1.FrameworkState{deletionPending, deleting, attemptCompleted}
+	case deletionPending:
+		return []frameworkv1.FrameworkState{deletionRequested, deleting, attemptCompleted}
+	case deletionRequested:
+		return []frameworkv1.FrameworkState{deleting, attemptCompleted}
+	case deleting:
+		return []frameworkv1.FrameworkState{attemptCompleted}
+	case attemptCompleted:
+		return []frameworkv1.FrameworkState{creationPending, completed}
+	default:
+		return nil
+	}
+}
+
+// taskExits are the states that may follow a state of a task. Besides these,
+// every task completes when its Framework's attempt has.
+func taskExits(from frameworkv1.TaskState) []frameworkv1.TaskState {
+	const (
+		creationPending   = frameworkv1.TaskAttemptCreationPending
+		creationRequested = frameworkv1.TaskAttemptCreationRequested
+		preparing         = frameworkv1.TaskAttemptPreparing
+		running           = frameworkv1.TaskAttemptRunning
+		deletionPending   = frameworkv1.TaskAttemptDeletionPending
+		deletionRequested = frameworkv1.TaskAttemptDeletionRequested
+		deleting          = frameworkv1.TaskAttemptDeleting
+		attemptCompleted  = frameworkv1.TaskAttemptCompleted
+		completed         = frameworkv1.TaskCompleted
+	)
+	switch from {
+	case creationPending:
+		return []frameworkv1.TaskState{creationRequested, attemptCompleted}
+	case creationRequested:
+		return []frameworkv1.TaskState{preparing, deleting, attemptCompleted}
+	case preparing:
+		return []frameworkv1.TaskState{running, deletionPending, deleting, attemptCompleted}
+	case running:
+		return []frameworkv1.TaskState{preparing, deletionPending, deleting, attemptCompleted}
+	case deletionPending:
+		return []frameworkv1.TaskState{deletionRequested, deleting, attemptCompleted}
+	case deletionRequested:
+		return []frameworkv1.TaskState{deleting, attemptCompleted}
+	case deleting:
+		return []frameworkv1.TaskState{attemptCompleted}
+	case attemptCompleted:
+		return []frameworkv1.TaskState{creationPending, completed}
+	default:
+		return nil
+	}
+}
+
+func (d *decision) enter(to frameworkv1.FrameworkState) {
+	from := d.next.State
+	if !slices.Contains(frameworkExits(from), to) {
+		d.fail(fmt.Errorf("framework state %q can't become %q", from, to))
+		return
+	}
+	d.next.State = to
+	d.next.TransitionTime = d.now
+}
+
+// becomeCreationRequested: the ConfigMap was created.
+func (d *decision) becomeCreationRequested(outcome Outcome) {
+	d.enter(frameworkv1.FrameworkAttemptCreationRequested)
+	attempt := &d.next.AttemptStatus
+	attempt.ConfigMapUID = &outcome.UID
+	attempt.InstanceUID = instanceUID(attempt.ID, outcome.UID)
+}
+
+// becomePreparing: the ConfigMap is seen. Tasks may get Pods.
+func (d *decision) becomePreparing() {
+	d.enter(frameworkv1.FrameworkAttemptPreparing)
+	d.event(ReasonAttemptStarted, "Attempt %d has started", d.next.AttemptStatus.ID)
+}
+
+// becomeRunning: a task runs.
+func (d *decision) becomeRunning() {
+	d.enter(frameworkv1.FrameworkAttemptRunning)
+	if d.next.RunTime == nil {
+		d.next.RunTime = d.timeNow()
+	}
+	if d.next.AttemptStatus.RunTime == nil {
+		d.next.AttemptStatus.RunTime = d.timeNow()
+	}
+	d.event(ReasonAttemptRunning, "Attempt %d is running", d.next.AttemptStatus.ID)
+}
+
+// becomeDeletionPending: the attempt's end is decided. Tasks without a result of
+// their own get the attempt's end as theirs, whatever their Pods do from now on.
+func (d *decision) becomeDeletionPending(completion *frameworkv1.FrameworkAttemptCompletionStatus) {
+	d.enter(frameworkv1.FrameworkAttemptDeletionPending)
+	d.complete(completion)
+	d.eachTask(func(t cursor) {
+		if t.status().AttemptStatus.CompletionStatus == nil {
+			t.edit().AttemptStatus.CompletionStatus = taskCompletion(frameworkv1.CodeFrameworkAttemptCompletion,
+				"The attempt of the Framework completed before this task did")
+		}
+	})
+	d.persist(PersistNow)
+}
+
+// becomeDeletionRequested: the ConfigMap's deletion was accepted.
+func (d *decision) becomeDeletionRequested() {
+	d.enter(frameworkv1.FrameworkAttemptDeletionRequested)
+}
+
+// becomeDeleting: the ConfigMap is going. If nobody had decided that, somebody
+// else deleted it, or the whole Framework.
+func (d *decision) becomeDeleting() {
+	d.enter(frameworkv1.FrameworkAttemptDeleting)
+	if d.next.AttemptStatus.CompletionStatus == nil {
+		d.complete(attemptCompletion(frameworkv1.CodeConfigMapExternalDeleted,
+			"The ConfigMap of the attempt, or the Framework, is being deleted from outside"))
+		d.persist(PersistNow)
+	}
+}
+
+// becomeAttemptCompleted: the ConfigMap is gone for good, and all Pods with it.
+// The completion counts only if none was decided before.
+func (d *decision) becomeAttemptCompleted(completion *frameworkv1.FrameworkAttemptCompletionStatus) {
+	d.enter(frameworkv1.FrameworkAttemptCompleted)
+	if d.next.AttemptStatus.CompletionStatus == nil {
+		d.complete(completion)
+	}
+	d.next.AttemptStatus.CompletionTime = d.timeNow()
+	d.eachTask(func(t cursor) {
+		if t.status().State != frameworkv1.TaskCompleted {
+			t.becomeCompletedWithAttempt()
+		}
+	})
+	d.persist(PersistNow)
+}
+
+// becomeCreationPending: the next attempt begins, with new tasks made from the
+// present spec.
+func (d *decision) becomeCreationPending(accountable bool) {
+	d.enter(frameworkv1.FrameworkAttemptCreationPending)
+	retries := &d.next.RetryPolicyStatus
+	retries.TotalRetriedCount++
+	if accountable {
+		retries.AccountableRetriedCount++
+	}
+	retries.RetryDelaySec = nil
+	d.next.AttemptStatus = d.newAttempt(retries.TotalRetriedCount)
+	d.persist(PersistNow)
+}
+
+// becomeCompleted: there is no further attempt.
+func (d *decision) becomeCompleted() {
+	d.enter(frameworkv1.FrameworkCompleted)
+	d.next.CompletionTime = d.timeNow()
+	completion := d.next.AttemptStatus.CompletionStatus.CompletionStatus
+	d.tell(!succeeded(completion), ReasonCompleted, "Completed with %s", describe(completion))
+	d.persist(PersistNow)
+}
+
+// complete records how the attempt ended. It is set once.
+func (d *decision) complete(completion *frameworkv1.FrameworkAttemptCompletionStatus) {
+	if d.next.AttemptStatus.CompletionStatus != nil {
+		d.fail(fmt.Errorf("attempt %d has already completed with %d", d.next.AttemptStatus.ID,
+			d.next.AttemptStatus.CompletionStatus.Code))
+		return
+	}
+	d.next.AttemptStatus.CompletionStatus = completion
+	status := completion.CompletionStatus
+	d.tell(!succeeded(status), ReasonAttemptCompleted, "Attempt %d completed with %s", d.next.AttemptStatus.ID, describe(status))
+}
+
+func (t cursor) enter(to frameworkv1.TaskState) *frameworkv1.TaskStatus {
+	from := t.status().State
+	if !slices.Contains(taskExits(from), to) {
+		t.fail(fmt.Errorf("task %s[%d] state %q can't become %q", t.role.Name, t.status().Index, from, to))
+		return t.edit()
+	}
+	task := t.edit()
+	task.State = to
+	task.TransitionTime = t.now
+	return task
+}
+
+// becomeCreationRequested: the Pod was created.
+func (t cursor) becomeCreationRequested(outcome Outcome) {
+	attempt := &t.enter(frameworkv1.TaskAttemptCreationRequested).AttemptStatus
+	attempt.PodUID = &outcome.UID
+	attempt.InstanceUID = instanceUID(attempt.ID, outcome.UID)
+}
+
+// becomePreparing: the Pod is seen and waits to run.
+func (t cursor) becomePreparing() {
+	t.enter(frameworkv1.TaskAttemptPreparing)
+}
+
+// becomeRunning: the Pod runs.
+func (t cursor) becomeRunning() {
+	task := t.enter(frameworkv1.TaskAttemptRunning)
+	if task.RunTime == nil {
+		task.RunTime = t.timeNow()
+	}
+	if task.AttemptStatus.RunTime == nil {
+		task.AttemptStatus.RunTime = t.timeNow()
+	}
+}
+
+// becomeDeletionPending: the end is decided, the Pod is to go. The completion
+// counts only if none was decided before.
+func (t cursor) becomeDeletionPending(completion *frameworkv1.TaskAttemptCompletionStatus) {
+	task := t.enter(frameworkv1.TaskAttemptDeletionPending)
+	t.settle(task, completion)
+}
+
+// becomeDeletionRequested: the Pod's deletion was accepted.
+func (t cursor) becomeDeletionRequested() {
+	t.enter(frameworkv1.TaskAttemptDeletionRequested)
+}
+
+// becomeDeleting: the Pod is going. If nobody had decided that, somebody else
+// deleted it.
+func (t cursor) becomeDeleting(completion *frameworkv1.TaskAttemptCompletionStatus) {
+	task := t.enter(frameworkv1.TaskAttemptDeleting)
+	t.settle(task, completion)
+}
+
+// becomeAttemptCompleted: the Pod is gone for good. The completion counts only
+// if none was decided before.
+func (t cursor) becomeAttemptCompleted(completion *frameworkv1.TaskAttemptCompletionStatus) {
+	task := t.enter(frameworkv1.TaskAttemptCompleted)
+	t.settle(task, completion)
+	task.AttemptStatus.CompletionTime = t.timeNow()
+}
+
+// becomeCreationPending: the next attempt of the task begins.
+func (t cursor) becomeCreationPending(accountable bool) {
+	task := t.enter(frameworkv1.TaskAttemptCreationPending)
+	task.RetryPolicyStatus.TotalRetriedCount++
+	if accountable {
+		task.RetryPolicyStatus.AccountableRetriedCount++
+	}
+	task.RetryPolicyStatus.RetryDelaySec = nil
+	task.AttemptStatus = t.newTaskAttempt(t.role.Name, task.Index, task.RetryPolicyStatus.TotalRetriedCount)
+}
+
+// becomeCompleted: there is no further attempt of the task.
+func (t cursor) becomeCompleted() {
+	t.enter(frameworkv1.TaskCompleted).CompletionTime = t.timeNow()
+}
+
+// becomeCompletedWithAttempt completes the task from whatever state, because the
+// Framework's attempt is gone and all its Pods with it.
+func (t cursor) becomeCompletedWithAttempt() {
+	task := t.edit()
+	t.settle(task, taskCompletion(frameworkv1.CodeFrameworkAttemptCompletion,
+		"The attempt of the Framework completed before this task did"))
+	if task.AttemptStatus.CompletionTime == nil {
+		task.AttemptStatus.CompletionTime = t.timeNow()
+	}
+	task.RetryPolicyStatus.RetryDelaySec = nil
+	task.State = frameworkv1.TaskCompleted
+	task.TransitionTime = t.now
+	task.CompletionTime = t.timeNow()
+}
+
+// settle records how the task's attempt ended, unless that is known already.
+func (t cursor) settle(task *frameworkv1.TaskStatus, completion *frameworkv1.TaskAttemptCompletionStatus) {
+	if task.AttemptStatus.CompletionStatus != nil {
+		return
+	}
+	task.AttemptStatus.CompletionStatus = completion
+	if !succeeded(completion.CompletionStatus) {
+		t.noteTaskFailure(task, completion.CompletionStatus)
+	}
+}
+
+func (d *decision) timeNow() *metav1.Time {
+	now := d.now
+	return &now
+}

@@ -1,0 +1,472 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lifecycle
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
+	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+)
+
+// world is a model of an API server, its caches, a garbage collector, kubelets
+// and one controller, for one Framework. Time moves only when a test says so.
+type world struct {
+	t    *testing.T
+	now  time.Time
+	rand *rand.Rand
+	uids int
+
+	framework *frameworkv1.Framework
+	// stored is the status at the API server, as JSON, and written the same as a
+	// value.
+	stored    []byte
+	written   *frameworkv1.FrameworkStatus
+	configMap *metav1.ObjectMeta
+	podGroup  *schedulingv1alpha1.PodGroup
+	pods      map[string]*corev1.Pod
+	deleted   bool
+
+	// cache is what the controller sees; behind is what it has not yet been told.
+	cache  cache
+	behind []func(*cache)
+	// prompt delivers every event at once.
+	prompt bool
+
+	controller *memory
+	// refuse, if set, is asked before a Pod is created.
+	refuse func(*corev1.Pod) error
+	// crashAfter counts writes down to a crash of the controller; negative never.
+	crashAfter int
+	// lose says whether the reply to this write is lost.
+	lose func() bool
+	// onWrite sees each status that is written, onAction each action that is
+	// taken.
+	onWrite  func(before, after *frameworkv1.FrameworkStatus)
+	onAction func(Action)
+	// writeFrom is the urgency from which a status is written in a round.
+	writeFrom Persist
+	options   Options
+}
+
+type cache struct {
+	configMap *metav1.ObjectMeta
+	podGroup  *schedulingv1alpha1.PodGroup
+	pods      map[string]*corev1.Pod
+}
+
+// memory is what a controller forgets in a crash.
+type memory struct {
+	persisted, status *frameworkv1.FrameworkStatus
+	deleted, forced   map[types.UID]bool
+}
+
+func newWorld(t *testing.T, framework *frameworkv1.Framework) *world {
+	t.Helper()
+	rules, err := NewPodFailureRules([]configv1alpha1.CompletionCodeInfo{})
+	if err != nil {
+		t.Fatalf("compiling no rules: %v", err)
+	}
+	w := &world{
+		t:          t,
+		now:        time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
+		rand:       rand.New(rand.NewPCG(1, 2)),
+		framework:  framework,
+		pods:       map[string]*corev1.Pod{},
+		cache:      cache{pods: map[string]*corev1.Pod{}},
+		prompt:     true,
+		crashAfter: -1,
+		lose:       func() bool { return false },
+		writeFrom:  PersistLater,
+		onWrite:    func(_, _ *frameworkv1.FrameworkStatus) {},
+		onAction:   func(Action) {},
+		options: Options{
+			GangSchedulerName:       "lockstep-scheduler",
+			CreationTimeout:         5 * time.Minute,
+			CompletedRetention:      30 * 24 * time.Hour,
+			MinConflictDelaySeconds: 60,
+			MaxConflictDelaySeconds: 900,
+			PodFailures:             rules,
+		},
+	}
+	framework.UID = w.NewUID()
+	return w
+}
+
+// NewUID and Between make the world an Entropy.
+func (w *world) NewUID() types.UID {
+	w.uids++
+	return types.UID(fmt.Sprintf("uid-%d", w.uids))
+}
+
+func (w *world) Between(least, most int64) int64 {
+	return least + w.rand.Int64N(most-least+1)
+}
+
+// serverStatus is the status at the API server.
+func (w *world) serverStatus() *frameworkv1.FrameworkStatus {
+	w.t.Helper()
+	if w.stored == nil {
+		return nil
+	}
+	status, err := DecodeStatus(w.stored)
+	if err != nil {
+		w.t.Fatalf("reading back the status: %v", err)
+	}
+	return status
+}
+
+// changed tells the cache of an object, sooner or later.
+func (w *world) changed(apply func(*cache)) {
+	if w.prompt {
+		apply(&w.cache)
+		return
+	}
+	w.behind = append(w.behind, apply)
+}
+
+// deliver tells the controller up to n changes.
+func (w *world) deliver(n int) {
+	for range min(n, len(w.behind)) {
+		w.behind[0](&w.cache)
+		w.behind = w.behind[1:]
+	}
+}
+
+func (w *world) podChanged(pod *corev1.Pod) {
+	seen := pod.DeepCopy()
+	w.changed(func(c *cache) { c.pods[seen.Name] = seen })
+}
+
+func (w *world) podRemoved(name string) {
+	delete(w.pods, name)
+	w.changed(func(c *cache) { delete(c.pods, name) })
+}
+
+func (w *world) configMapChanged() {
+	var seen *metav1.ObjectMeta
+	if w.configMap != nil {
+		seen = w.configMap.DeepCopy()
+	}
+	w.changed(func(c *cache) { c.configMap = seen })
+}
+
+func (w *world) podGroupChanged() {
+	var seen *schedulingv1alpha1.PodGroup
+	if w.podGroup != nil {
+		seen = w.podGroup.DeepCopy()
+	}
+	w.changed(func(c *cache) { c.podGroup = seen })
+}
+
+// crash makes the controller forget. The next one starts with a full cache.
+func (w *world) crash() {
+	w.controller = nil
+	w.deliver(len(w.behind))
+	w.crashAfter = -1
+}
+
+// run lets the controller work until it has nothing to do without an event. It
+// returns the last plan.
+func (w *world) run() Plan {
+	w.t.Helper()
+	var outcomes []Outcome
+	for range 200 {
+		if w.deleted {
+			return Plan{}
+		}
+		if w.controller == nil {
+			status := w.serverStatus()
+			w.controller = &memory{persisted: status, status: status, deleted: map[types.UID]bool{}, forced: map[types.UID]bool{}}
+		}
+		plan, crashed, progressed := w.round(&outcomes)
+		if crashed {
+			w.crash()
+			outcomes = nil
+			continue
+		}
+		if !progressed {
+			return plan
+		}
+	}
+	w.t.Fatalf("the controller does not come to rest; its last plan: %v", w.plan(nil))
+	return Plan{}
+}
+
+func (w *world) plan(outcomes []Outcome) Plan {
+	snapshot := Snapshot{
+		Framework: w.framework,
+		Persisted: w.controller.persisted,
+		Status:    w.controller.status,
+		ConfigMap: w.cache.configMap,
+		PodGroup:  w.cache.podGroup,
+		Pods:      map[string]*corev1.Pod{},
+		Deleted:   w.controller.deleted,
+		Forced:    w.controller.forced,
+		Outcomes:  outcomes,
+		Options:   w.options,
+	}
+	for name, pod := range w.cache.pods {
+		if owner := metav1.GetControllerOf(pod); w.cache.configMap != nil && owner.UID == w.cache.configMap.UID {
+			snapshot.Pods[name] = pod
+		}
+	}
+	return Decide(snapshot, w.now, w)
+}
+
+// round is one gather, decide and apply, as the controller does it.
+func (w *world) round(outcomes *[]Outcome) (plan Plan, crashed, progressed bool) {
+	w.t.Helper()
+	plan = w.plan(*outcomes)
+	*outcomes = nil
+	if plan.Err != nil {
+		w.t.Fatalf("deciding: %v", plan.Err)
+	}
+	w.controller.status = plan.Status
+	if plan.Persist >= w.writeFrom && plan.Persist != PersistNone {
+		if w.writeFails() {
+			return plan, true, false
+		}
+		before := w.written
+		data, err := EncodeStatus(plan.Status, true)
+		if err != nil {
+			w.t.Fatalf("encoding: %v", err)
+		}
+		w.stored, w.written = data, plan.Status
+		w.onWrite(before, plan.Status)
+		if w.lose() {
+			return plan, true, false
+		}
+		w.controller.persisted = plan.Status
+		progressed = true
+	}
+	for _, action := range plan.Actions {
+		if w.writeFails() {
+			return plan, true, false
+		}
+		outcome, ok := w.act(action, w.controller.status)
+		w.onAction(action)
+		if w.lose() {
+			continue
+		}
+		if ok {
+			*outcomes = append(*outcomes, outcome)
+			progressed = true
+		}
+	}
+	return plan, false, progressed
+}
+
+// writeFails counts down to the crash.
+func (w *world) writeFails() bool {
+	if w.crashAfter < 0 {
+		return false
+	}
+	w.crashAfter--
+	return w.crashAfter < 0
+}
+
+// act is the API server's side of an action.
+func (w *world) act(action Action, status *frameworkv1.FrameworkStatus) (Outcome, bool) {
+	outcome := Outcome{Action: action}
+	switch action.Kind {
+	case CreateConfigMap:
+		if w.configMap != nil {
+			return outcome, false
+		}
+		created := NewConfigMap(w.framework, status)
+		created.UID = w.NewUID()
+		w.configMap = &created.ObjectMeta
+		w.configMapChanged()
+		outcome.UID = created.UID
+	case DeleteConfigMap:
+		if w.configMap != nil && w.configMap.UID == action.UID {
+			w.deleteConfigMap()
+		}
+		w.controller.deleted[action.UID] = true
+	case CleanConfigMap:
+		if w.configMap != nil {
+			w.deleteConfigMap()
+			return outcome, false
+		}
+	case CreatePodGroup:
+		if w.podGroup != nil {
+			return outcome, false
+		}
+		w.podGroup = action.PodGroup.DeepCopy()
+		w.podGroup.UID = w.NewUID()
+		w.podGroup.CreationTimestamp = metav1.NewTime(w.now)
+		w.podGroupChanged()
+	case UpdatePodGroup:
+		if w.podGroup == nil || w.podGroup.UID != action.UID {
+			return outcome, false
+		}
+		w.podGroup.Spec = action.PodGroup.Spec
+		w.podGroupChanged()
+	case CreatePod:
+		return w.createPod(outcome, status)
+	case DeletePod, CleanPod:
+		pod := w.pods[action.Name]
+		if pod != nil && (action.UID == "" || pod.UID == action.UID) {
+			w.deletePod(pod.Name, 30)
+		}
+		w.controller.deleted[action.UID] = true
+		if action.Kind == CleanPod && w.pods[action.Name] != nil {
+			return outcome, false
+		}
+	case ForceDeletePod:
+		if pod := w.pods[action.Name]; pod != nil && pod.UID == action.UID {
+			w.podRemoved(action.Name)
+		}
+		w.controller.forced[action.UID] = true
+	case DeleteFramework:
+		w.deleted = true
+	}
+	return outcome, true
+}
+
+func (w *world) createPod(outcome Outcome, status *frameworkv1.FrameworkStatus) (Outcome, bool) {
+	action := outcome.Action
+	builder, err := NewPodBuilder(w.framework, status, action.Role, w.options)
+	if err != nil {
+		outcome.Refused = PodTemplateRefusal(err)
+		return outcome, true
+	}
+	pod, err := builder.Build(action.Index)
+	if err != nil {
+		outcome.Refused = PodTemplateRefusal(err)
+		return outcome, true
+	}
+	if w.refuse != nil {
+		if err := w.refuse(pod); err != nil {
+			outcome.Refused = PodCreationRefusal(err)
+			return outcome, outcome.Refused != nil
+		}
+	}
+	if w.pods[pod.Name] != nil || w.configMap == nil {
+		return outcome, false
+	}
+	pod.UID = w.NewUID()
+	pod.Status.Phase = corev1.PodPending
+	w.pods[pod.Name] = pod
+	w.podChanged(pod)
+	outcome.UID = pod.UID
+	return outcome, true
+}
+
+// deletePod begins the deletion of a Pod.
+func (w *world) deletePod(name string, graceSeconds int64) {
+	pod := w.pods[name]
+	if pod == nil || pod.DeletionTimestamp != nil {
+		return
+	}
+	at := metav1.NewTime(w.now.Add(time.Duration(graceSeconds) * time.Second))
+	pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = &at, &graceSeconds
+	w.podChanged(pod)
+}
+
+// endPod is the kubelet that confirms the end of a deleted Pod.
+func (w *world) endPod(name string) {
+	if pod := w.pods[name]; pod != nil && pod.DeletionTimestamp != nil {
+		w.podRemoved(name)
+	}
+}
+
+// deleteConfigMap begins the deletion of the ConfigMap in the foreground.
+func (w *world) deleteConfigMap() {
+	if w.configMap == nil || w.configMap.DeletionTimestamp != nil {
+		return
+	}
+	at := metav1.NewTime(w.now)
+	w.configMap.DeletionTimestamp = &at
+	w.configMapChanged()
+}
+
+// collectGarbage deletes what a deleted ConfigMap owns, and then the ConfigMap.
+func (w *world) collectGarbage() {
+	if w.configMap == nil || w.configMap.DeletionTimestamp == nil {
+		return
+	}
+	if w.podGroup != nil {
+		w.podGroup = nil
+		w.podGroupChanged()
+	}
+	for _, name := range w.podNames() {
+		w.deletePod(name, 30)
+	}
+	if len(w.pods) == 0 {
+		w.configMap = nil
+		w.configMapChanged()
+	}
+}
+
+func (w *world) podNames() []string {
+	names := make([]string, 0, len(w.pods))
+	for name := range w.pods {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// setPhase is the kubelet that runs a Pod.
+func (w *world) setPhase(name string, phase corev1.PodPhase, exitCode int32) {
+	pod := w.pods[name]
+	if pod == nil {
+		w.t.Fatalf("there is no Pod %s", name)
+	}
+	pod.Status.Phase = phase
+	if phase == corev1.PodSucceeded || phase == corev1.PodFailed {
+		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", State: corev1.ContainerState{
+			Terminated: &corev1.ContainerStateTerminated{ExitCode: exitCode, FinishedAt: metav1.NewTime(w.now)},
+		}}}
+	}
+	w.podChanged(pod)
+}
+
+// transcript is a status in one line: states, attempts and codes.
+func transcript(status *frameworkv1.FrameworkStatus) string {
+	var b strings.Builder
+	code := func(completion *frameworkv1.CompletionStatus) string {
+		if completion == nil {
+			return ""
+		}
+		return fmt.Sprintf("(%d)", completion.Code)
+	}
+	var end *frameworkv1.CompletionStatus
+	if completion := status.AttemptStatus.CompletionStatus; completion != nil {
+		end = &completion.CompletionStatus
+	}
+	fmt.Fprintf(&b, "F#%d %s%s", status.AttemptStatus.ID, status.State, code(end))
+	if delay := status.RetryPolicyStatus.RetryDelaySec; delay != nil {
+		fmt.Fprintf(&b, " delay=%ds", *delay)
+	}
+	for _, role := range status.AttemptStatus.TaskRoleStatuses {
+		for _, task := range role.TaskStatuses {
+			var end *frameworkv1.CompletionStatus
+			if completion := task.AttemptStatus.CompletionStatus; completion != nil {
+				end = &completion.CompletionStatus
+			}
+			fmt.Fprintf(&b, ", %s-%d#%d %s%s", role.Name, task.Index, task.AttemptStatus.ID,
+				task.State, code(end))
+			if task.DeletionPending {
+				b.WriteString(" marked")
+			}
+			if delay := task.RetryPolicyStatus.RetryDelaySec; delay != nil {
+				fmt.Fprintf(&b, " delay=%ds", *delay)
+			}
+		}
+	}
+	return b.String()
+}

@@ -31,7 +31,7 @@ const DefaultQueue = "default"
 // +kubebuilder:printcolumn:name="Running",type=integer,JSONPath=`.status.running`
 // +kubebuilder:printcolumn:name="Succeeded",type=integer,JSONPath=`.status.succeeded`
 // +kubebuilder:printcolumn:name="Failed",type=integer,JSONPath=`.status.failed`
-// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Unschedulable")].reason`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.reason!="Scheduled")].reason`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 63",message="metadata.name must be at most 63 characters, because Pods name their group in a label"
 type PodGroup struct {
@@ -60,10 +60,10 @@ type PodGroupList struct {
 
 // PodGroupSpec says when a group may start and how its members relate.
 //
-// +kubebuilder:validation:XValidation:rule=`(has(self.priorityClassName) ? self.priorityClassName : "") == (has(oldSelf.priorityClassName) ? oldSelf.priorityClassName : "")`,message="priorityClassName is immutable: delete the PodGroup and create it anew"
-// +kubebuilder:validation:XValidation:rule="self.queue == oldSelf.queue",message="queue is immutable: delete the PodGroup and create it anew"
-// +kubebuilder:validation:XValidation:rule="(has(self.topology) ? self.topology : []) == (has(oldSelf.topology) ? oldSelf.topology : [])",message="topology is immutable: delete the PodGroup and create it anew"
-// +kubebuilder:validation:XValidation:rule="self.disruptionMode == oldSelf.disruptionMode",message="disruptionMode is immutable: delete the PodGroup and create it anew"
+// +kubebuilder:validation:XValidation:rule=`(has(self.priorityClassName) ? self.priorityClassName : "") == (has(oldSelf.priorityClassName) ? oldSelf.priorityClassName : "")`,fieldPath=".priorityClassName",message="is immutable: delete the PodGroup and create it anew"
+// +kubebuilder:validation:XValidation:rule="self.queue == oldSelf.queue",fieldPath=".queue",message="is immutable: delete the PodGroup and create it anew"
+// +kubebuilder:validation:XValidation:rule="(has(self.topology) ? self.topology : []) == (has(oldSelf.topology) ? oldSelf.topology : [])",fieldPath=".topology",message="is immutable: delete the PodGroup and create it anew"
+// +kubebuilder:validation:XValidation:rule="self.disruptionMode == oldSelf.disruptionMode",fieldPath=".disruptionMode",message="is immutable: delete the PodGroup and create it anew"
 type PodGroupSpec struct {
 	// minMember is how many members must be placed together, at least 1.
 	// Mutable.
@@ -255,7 +255,9 @@ const (
 
 // Reasons of PodGroupCondition.
 const (
-	// ReasonScheduled: minMember members are bound.
+	// ReasonScheduled: minMember members are bound. The printer column Reason
+	// leaves it out: a JSONPath can't ask for Unschedulable and True, but of the
+	// two conditions, which mirror each other, it can ask for another reason.
 	ReasonScheduled = "Scheduled"
 	// ReasonNotEnoughTasks: fewer members exist than minMember.
 	ReasonNotEnoughTasks = "NotEnoughTasks"

@@ -42,19 +42,19 @@ func (e *engine) runCycle(ctx context.Context, view gangView, leader *framework.
 	logger := klog.FromContext(ctx)
 	start := time.Now()
 	c := &cycle{engine: e, view: view, rejections: make(map[string]int)}
-	message, err := c.place(ctx)
-	if err == nil && message == "" {
-		message, err = c.commit(ctx)
+	why, err := c.place(ctx)
+	if err == nil && why == nil {
+		why, err = c.commit(ctx)
 	}
-	e.metrics.observeCycle(start, message, err, len(c.placements))
+	e.metrics.observeCycle(start, why, err, len(c.placements))
 
-	if err != nil || message != "" {
-		if err != nil {
-			logger.Error(err, "Planning a pod group failed")
-			message = fmt.Sprintf("planning failed: %v", err)
-		}
-		logger.V(2).Info("Pod group found no place", "waiting", len(view.waiting), "reason", message, "took", time.Since(start))
-		e.fail(view, leader.Pod.Spec.SchedulerName, message)
+	if err != nil {
+		logger.Error(err, "Planning a pod group failed")
+		why = &shortfall{message: fmt.Sprintf("planning failed: %v", err)}
+	}
+	if why != nil {
+		logger.V(2).Info("Pod group found no place", "waiting", len(view.waiting), "reason", why.message, "took", time.Since(start))
+		e.fail(view, leader.Pod.Spec.SchedulerName, *why)
 		e.putBack(leader)
 		return
 	}
@@ -66,7 +66,7 @@ func (e *engine) runCycle(ctx context.Context, view gangView, leader *framework.
 	e.tracker.assume(view.key, nodes)
 	logger.V(2).Info("Pod group has its place", "members", len(c.placements), "of", len(view.waiting), "took", time.Since(start))
 	if rest := len(view.waiting) - len(c.placements); rest > 0 {
-		e.fail(view, leader.Pod.Spec.SchedulerName, fmt.Sprintf("no room for %d more members above the minimum", rest))
+		e.fail(view, leader.Pod.Spec.SchedulerName, shortfall{message: fmt.Sprintf("no room for %d more members above the minimum", rest)})
 	}
 	e.leaveQueue(logger, c.placements, leader)
 	for _, p := range c.placements {
@@ -75,9 +75,9 @@ func (e *engine) runCycle(ctx context.Context, view gangView, leader *framework.
 }
 
 // fail records that a gang, or the rest of it, found no place.
-func (e *engine) fail(view gangView, schedulerName, message string) {
+func (e *engine) fail(view gangView, schedulerName string, why shortfall) {
 	args := e.plugins[schedulerName].args
-	e.tracker.fail(view.key, view.group.UID, message, args.InitialBackoff.Duration, args.MaxBackoff.Duration)
+	e.tracker.fail(view.key, view.group.UID, why, args.InitialBackoff.Duration, args.MaxBackoff.Duration)
 }
 
 // leaveQueue gets members that have their place out of the scheduling queue.
@@ -103,14 +103,14 @@ func (e *engine) leaveQueue(logger klog.Logger, placements []*placement, leader 
 }
 
 // place finds a place for the gang, and leaves it assumed in the snapshot and
-// reserved. The message says why there is none; then nothing is left behind.
-func (c *cycle) place(ctx context.Context) (message string, err error) {
+// reserved. The shortfall says why there is none; then nothing is left behind.
+func (c *cycle) place(ctx context.Context) (*shortfall, error) {
 	if err := c.sched.Cache.UpdateSnapshot(klog.FromContext(ctx), c.snapshot); err != nil {
-		return "", fmt.Errorf("taking a snapshot of the cluster: %w", err)
+		return nil, fmt.Errorf("taking a snapshot of the cluster: %w", err)
 	}
 	world, gang, err := c.world(ctx)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	tried := 0
 	for plan := range planner.Plans(world, gang) {
@@ -120,14 +120,15 @@ func (c *cycle) place(ctx context.Context) (message string, err error) {
 		ok, err := c.realize(ctx, world, plan)
 		if err != nil {
 			c.undo(ctx)
-			return "", err
+			return nil, err
 		}
 		if ok {
-			return "", nil
+			return nil, nil
 		}
 		c.undo(ctx)
 	}
-	return c.explain(world, gang, tried > 0), nil
+	why := c.explain(world, gang, tried > 0)
+	return &why, nil
 }
 
 // holds says whether the gang's minimum holds with the placements, and
@@ -144,24 +145,24 @@ func (c *cycle) holds() bool {
 }
 
 // commit turns the placements from assumptions of the snapshot into ones of the
-// scheduler's cache, which all later cycles see. The message says why that did
+// scheduler's cache, which all later cycles see. The shortfall says why that did
 // not work; then nothing is left behind.
-func (c *cycle) commit(ctx context.Context) (message string, err error) {
+func (c *cycle) commit(ctx context.Context) (*shortfall, error) {
 	c.leaveSnapshot(ctx)
 	for i, p := range c.placements {
 		if err := c.assumeInCache(ctx, p); err != nil {
 			c.release(ctx, i)
-			return "", fmt.Errorf("assuming %s on %s: %w", klog.KObj(p.pod), p.node, err)
+			return nil, fmt.Errorf("assuming %s on %s: %w", klog.KObj(p.pod), p.node, err)
 		}
 		if status := c.permit(ctx, p); !status.IsSuccess() {
 			c.release(ctx, i+1)
 			if status.IsRejected() {
-				return fmt.Sprintf("%s was not permitted on %s: %s", p.pod.Name, p.node, status.Message()), nil
+				return &shortfall{message: fmt.Sprintf("%s was not permitted on %s: %s", p.pod.Name, p.node, status.Message())}, nil
 			}
-			return "", fmt.Errorf("permitting %s on %s: %w", klog.KObj(p.pod), p.node, status.AsError())
+			return nil, fmt.Errorf("permitting %s on %s: %w", klog.KObj(p.pod), p.node, status.AsError())
 		}
 	}
-	return "", nil
+	return nil, nil
 }
 
 // release gives up all placements, of which the first n are assumed in the

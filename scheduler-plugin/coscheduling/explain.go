@@ -20,16 +20,23 @@ const maxReasons = 3
 
 // explain says in a sentence why the gang found no place. verified says that
 // there were plans, and plugins rejected all of them.
-func (c *cycle) explain(world *planner.World, gang *planner.Gang, verified bool) string {
+func (c *cycle) explain(world *planner.World, gang *planner.Gang, verified bool) shortfall {
 	short := planner.Explain(world, gang)
-	if short.Needed == 0 {
-		return "no room for members above the minimum"
+	switch {
+	case short.Needed == 0:
+		return shortfall{message: "no room for members above the minimum"}
+	case verified:
+		return shortfall{message: fmt.Sprintf("not all of the %d members that are needed find a place together: %s",
+			short.Needed, topReasons(c.rejections))}
+	default:
+		return shortfall{message: c.describe(world, short), room: short.Placed}
 	}
-	if verified {
-		return fmt.Sprintf("%s, but not together: %s", roomFor(short.Needed, short.Needed), topReasons(c.rejections))
-	}
+}
+
+// describe says how many members have room and what the others lack.
+func (c *cycle) describe(world *planner.World, short planner.Shortfall) string {
 	var b strings.Builder
-	b.WriteString(roomFor(short.Placed, short.Needed))
+	fmt.Fprintf(&b, "there is room for %d of the %d members that are needed", short.Placed, short.Needed)
 	if short.NoDomain {
 		fmt.Fprintf(&b, "; no node that may be used has the label %s", short.Key)
 		return b.String()
@@ -38,7 +45,7 @@ func (c *cycle) explain(world *planner.World, gang *planner.Gang, verified bool)
 		fmt.Fprintf(&b, " in the best domain, %s=%s", short.Key, short.Domain)
 	}
 	if short.Resource != "" && short.Eligible > 0 {
-		fmt.Fprintf(&b, "; the others lack %s of %s", quantity(short.Resource, short.Missing), short.Resource)
+		fmt.Fprintf(&b, "; the others are short of %s %s", quantity(short.Resource, short.Missing), short.Resource)
 	}
 	for _, class := range c.classes {
 		if class.role == short.Role && len(class.reasons) > 0 {
@@ -47,10 +54,6 @@ func (c *cycle) explain(world *planner.World, gang *planner.Gang, verified bool)
 		}
 	}
 	return b.String()
-}
-
-func roomFor(placed, needed int) string {
-	return fmt.Sprintf("there is room for %d of %d members that are needed", placed, needed)
 }
 
 // quantity writes an amount as people write it in a Pod.

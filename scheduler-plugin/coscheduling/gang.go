@@ -77,9 +77,11 @@ type gang struct {
 
 // attempt is the outcome of the gang cycles since the gang last made progress.
 type attempt struct {
-	// failures in a row, and the last one's reason and message.
+	// failures in a row without progress, the last one's message, and how many
+	// of the needed members had a place in it.
 	failures int
 	message  string
+	room     int
 	// first is when the gang was first planned.
 	first time.Time
 	// notBefore is the end of the back-off.

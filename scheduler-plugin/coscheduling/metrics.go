@@ -78,12 +78,12 @@ func newGangMetrics(registry registry, waiting func() map[string]int) (*gangMetr
 }
 
 // observeCycle counts one gang cycle.
-func (m *gangMetrics) observeCycle(start time.Time, message string, err error, members int) {
+func (m *gangMetrics) observeCycle(start time.Time, why *shortfall, err error, members int) {
 	result := resultPlaced
 	switch {
 	case err != nil:
 		result = resultError
-	case message != "":
+	case why != nil:
 		result = resultUnschedulable
 	default:
 		m.members.Add(float64(members))

@@ -78,6 +78,10 @@ func (t *tracker) changed(g *gang) {
 		t.report(g.key, 0)
 		return
 	}
+	if g.scheduled() {
+		t.report(g.key, 0)
+		return
+	}
 	t.report(g.key, incompleteReportDelay)
 }
 

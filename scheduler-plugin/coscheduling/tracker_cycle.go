@@ -128,17 +128,30 @@ func (t *tracker) unassume(pod *corev1.Pod) {
 
 // fail records that a gang found no place. uid is that of the group that was
 // planned: one that took its name since has nothing to do with it.
-func (t *tracker) fail(key types.NamespacedName, uid types.UID, message string, initial, longest time.Duration) {
+//
+// Room that grows is progress: the cluster is freeing what the gang needs, and
+// the back-off starts over, so that the gang is there when it is enough.
+func (t *tracker) fail(key types.NamespacedName, uid types.UID, why shortfall, initial, longest time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	g := t.gangs[key]
 	if g == nil || g.group == nil || g.group.UID != uid {
 		return
 	}
+	if why.room > g.attempt.room {
+		g.attempt.failures = 0
+	}
 	g.attempt.failures++
-	g.attempt.message = message
+	g.attempt.message, g.attempt.room = why.message, why.room
 	g.attempt.notBefore = t.now().Add(backoff(g.attempt.failures, initial, longest))
 	t.report(key, 0)
+}
+
+// shortfall is why a gang found no place.
+type shortfall struct {
+	message string
+	// room is how many of the needed members had a place.
+	room int
 }
 
 // backoff is how long a gang waits after so many failures in a row: initial,

@@ -76,18 +76,6 @@ func (p *packing) place(class, n int) int {
 	return done
 }
 
-// placeAll packs want[class] members of each class, in the order of classes
-// given, and says whether all found a place.
-func (p *packing) placeAll(order, want []int) bool {
-	all := true
-	for _, class := range order {
-		if want[class] > 0 && p.place(class, want[class]) < want[class] {
-			all = false
-		}
-	}
-	return all
-}
-
 // total is how many members are placed.
 func (p *packing) total() int {
 	n := 0
@@ -111,27 +99,22 @@ func (p *packing) plan() Plan {
 }
 
 // pack places the whole gang on nodes, or the needed members and then as many
-// others as fit. The bool says whether the needed ones fit; if not, the packing
-// is the one that placed the most of them.
+// others as fit. The bool says whether the minima hold; if not, the packing is
+// the one that placed the most needed members.
 func pack(world *World, gang *Gang, nodes []int) (*packing, bool) {
-	all := make([]int, len(gang.Classes))
-	for i := range gang.Classes {
-		all[i] = gang.Classes[i].Count
-	}
-	need := needed(gang)
 	orders := classOrders(world, gang, nodes)
 	for _, order := range orders {
-		if p := newPacking(world, gang, nodes); p.placeAll(order, all) {
-			return p, true
+		p := newPacking(world, gang, nodes)
+		if p.placeRest(order, gang.size()); p.total() == gang.size() {
+			return p, p.holds()
 		}
 	}
 	var best *packing
 	for _, order := range orders {
 		p := newPacking(world, gang, nodes)
-		if p.placeAll(order, need) {
-			for _, class := range order {
-				p.place(class, gang.Classes[class].Count-p.placed[class])
-			}
+		p.placeNeeded(order)
+		if p.holds() {
+			p.placeRest(order, gang.size())
 			return p, true
 		}
 		if best == nil || p.total() > best.total() {
@@ -141,55 +124,69 @@ func pack(world *World, gang *Gang, nodes []int) (*packing, bool) {
 	return best, false
 }
 
-// needed is how many members of each class are packed before all others: the
-// minimum of each role, then others up to Min, the smallest requests first,
-// because they fit most easily.
-func needed(gang *Gang) []int {
-	bySize := make([]int, len(gang.Classes))
-	for i := range bySize {
-		bySize[i] = i
+// placeNeeded packs what the minima ask for and no more: those of the roles
+// first, then any members up to Min, the smallest first, because they fit most
+// easily.
+func (p *packing) placeNeeded(order []int) {
+	for _, class := range order {
+		c := &p.gang.Classes[class]
+		if left := p.gang.MinRole[c.Role] - p.inRole(c.Role); left > 0 {
+			p.place(class, min(left, c.Count))
+		}
 	}
-	slices.SortStableFunc(bySize, func(a, b int) int {
+	p.placeRest(bySize(p.gang), p.gang.Min)
+}
+
+// placeRest packs members that are left, class after class, until there are n in
+// all.
+func (p *packing) placeRest(order []int, n int) {
+	for _, class := range order {
+		if left := min(n-p.total(), p.gang.Classes[class].Count-p.placed[class]); left > 0 {
+			p.place(class, left)
+		}
+	}
+}
+
+// inRole is how many members of a role are placed.
+func (p *packing) inRole(role string) int {
+	n := 0
+	for class, placed := range p.placed {
+		if p.gang.Classes[class].Role == role {
+			n += placed
+		}
+	}
+	return n
+}
+
+// holds says whether the minima hold.
+func (p *packing) holds() bool {
+	for role, least := range p.gang.MinRole {
+		if p.inRole(role) < least {
+			return false
+		}
+	}
+	return p.total() >= p.gang.Min
+}
+
+// bySize are the classes, the smallest request first.
+func bySize(gang *Gang) []int {
+	order := make([]int, len(gang.Classes))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
 		return compareRequests(gang.Classes[a].Request, gang.Classes[b].Request)
 	})
-
-	need := make([]int, len(gang.Classes))
-	left := gang.Min
-	role := make(map[string]int, len(gang.MinRole))
-	for name, n := range gang.MinRole {
-		role[name] = n
-	}
-	for _, class := range bySize {
-		c := &gang.Classes[class]
-		take := min(role[c.Role], c.Count)
-		if take <= 0 {
-			continue
-		}
-		need[class] = take
-		role[c.Role] -= take
-		left -= take
-	}
-	for _, class := range bySize {
-		take := min(left, gang.Classes[class].Count-need[class])
-		if take <= 0 {
-			continue
-		}
-		need[class] += take
-		left -= take
-	}
-	return need
+	return order
 }
 
 // classOrders are the orders in which packing tries the classes: the one with
-// the fewest places first, because others have more choice, and the largest
-// first, because small ones fill gaps.
+// the fewest places first, because others have more choice; the largest first,
+// because small ones fill gaps; and the smallest first, because more of them fit.
 func classOrders(world *World, gang *Gang, nodes []int) [][]int {
-	first := make([]int, len(gang.Classes))
-	for i := range first {
-		first[i] = i
-	}
-	if len(first) == 1 {
-		return [][]int{first}
+	smallest := bySize(gang)
+	if len(smallest) == 1 {
+		return [][]int{smallest}
 	}
 	// Enough places for a class's members are as good as any more.
 	spare := make([]int, len(gang.Classes))
@@ -202,15 +199,11 @@ func classOrders(world *World, gang *Gang, nodes []int) [][]int {
 		}
 		spare[i] = min(spare[i], 2*c.Count) - c.Count
 	}
-	larger := func(a, b int) int {
-		return compareRequests(gang.Classes[b].Request, gang.Classes[a].Request)
-	}
-	second := slices.Clone(first)
-	slices.SortStableFunc(first, func(a, b int) int {
-		return cmp.Or(cmp.Compare(spare[a], spare[b]), larger(a, b))
-	})
-	slices.SortStableFunc(second, larger)
-	return [][]int{first, second}
+	largest := slices.Clone(smallest)
+	slices.Reverse(largest)
+	scarcest := slices.Clone(largest)
+	slices.SortStableFunc(scarcest, func(a, b int) int { return cmp.Compare(spare[a], spare[b]) })
+	return [][]int{scarcest, largest, smallest}
 }
 
 // compareRequests orders requests by size: more of more resources is larger.

@@ -125,11 +125,14 @@ func spare(world *World, gang *Gang, nodes []int) int {
 	room := 0
 	for _, n := range nodes {
 		if c.eligible(n) {
-			room += min(c.slots(world.Nodes[n].Free), gang.size())
+			room += min(c.slots(world.Nodes[n].Free), boundless)
 		}
 	}
 	return room
 }
+
+// boundless stands for the room on a node for members that request nothing.
+const boundless = 1 << 20
 
 // order is the order in which nodes are filled: by score, and domains of the
 // Preferred levels kept together. The domain of placed members comes first,

@@ -33,18 +33,13 @@ type Shortfall struct {
 // Explain says what is missing for the gang. It is meaningful only if Plans
 // yields nothing.
 func Explain(world *World, gang *Gang) Shortfall {
-	need := needed(gang)
-	total := 0
-	for _, n := range need {
-		total += n
-	}
-	short := Shortfall{Needed: total}
+	short := Shortfall{Needed: needed(gang)}
 	var best *packing
 	var where candidate
 	all := candidates(world, gang)
 	for _, c := range all {
 		p := newPacking(world, gang, order(world, gang, c.nodes, nil, 0))
-		p.placeAll(classOrders(world, gang, c.nodes)[0], need)
+		p.placeNeeded(classOrders(world, gang, c.nodes)[0])
 		if best == nil || p.total() > best.total() {
 			best, where = p, c
 		}
@@ -60,13 +55,31 @@ func Explain(world *World, gang *Gang) Shortfall {
 		return short
 	}
 	short.Placed = best.total()
-	for class, n := range need {
-		if left := n - best.placed[class]; left > 0 {
+	for class := range gang.Classes {
+		if left := best.lacks(class); left > 0 {
 			short.blame(world, best, class, left)
 			break
 		}
 	}
 	return short
+}
+
+// needed is how many members the minima ask for: those of the roles may add up
+// to more than Min.
+func needed(gang *Gang) int {
+	roles := 0
+	for _, n := range gang.MinRole {
+		roles += n
+	}
+	return max(gang.Min, roles)
+}
+
+// lacks is how many more members of a class the minima could use.
+func (p *packing) lacks(class int) int {
+	c := &p.gang.Classes[class]
+	left := max(p.gang.MinRole[c.Role]-p.inRole(c.Role), 0)
+	left = max(left, p.gang.Min-p.total())
+	return min(left, c.Count-p.placed[class])
 }
 
 // blame finds the resource that allows the fewest more members of a class.

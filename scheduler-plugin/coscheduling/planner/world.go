@@ -69,8 +69,7 @@ type Level struct {
 
 // Plan is a placement that keeps the minima of a Gang.
 type Plan struct {
-	// Assignments are ordered by class and then by node. Those of a class are
-	// interchangeable.
+	// Assignments are ordered by class, and then as the nodes were filled.
 	Assignments []Assignment
 	// Nodes are the indexes of the nodes of the candidate that the plan uses,
 	// in the order in which they were filled: where to look for another place

@@ -59,6 +59,11 @@ clean: ## Remove what was built here. The cache of Kubernetes binaries stays.
 verify: ## Regenerate, vet, staticcheck, gofmt; fail if the tree is not clean.
 	hack/verify.sh
 
+.PHONY: lint
+lint: ## Run golangci-lint, which finds more and takes longer to build than verify.
+	go tool -modfile=hack/tools/lint/go.mod golangci-lint run ./...
+	cd localcluster && go tool -modfile=$(CURDIR)/hack/tools/lint/go.mod golangci-lint run --config $(CURDIR)/.golangci.yml ./...
+
 .PHONY: test
 test: components images test-unit e2e ## Run all tests: unit, integration and end to end.
 

@@ -17,8 +17,8 @@ import (
 	"time"
 )
 
-// cgroupName is the cgroup under which the kubelet of the cluster in dir keeps its Pods.
-func cgroupName(dir string) string {
+// CgroupName is the cgroup under which the kubelet of the cluster in dir keeps its Pods.
+func CgroupName(dir string) string {
 	sum := sha256.Sum256([]byte(dir))
 	return "lockstep-local-" + hex.EncodeToString(sum[:4])
 }

@@ -75,7 +75,7 @@ func Prepare(plan *cluster.Plan) (planFile string, err error) {
 	if err := writePauseImage(plan.Binaries[components.Pause], l.NodePath("pause.tar")); err != nil {
 		return "", err
 	}
-	cgroup := cgroupName(l.Dir)
+	cgroup := CgroupName(l.Dir)
 	if err := createCgroup(cgroup); err != nil {
 		return "", err
 	}
@@ -188,7 +188,7 @@ func Cleanup(l cluster.Layout) error {
 	if os.Geteuid() != 0 {
 		return nil // whoever started the cluster could not make a node either
 	}
-	return errors.Join(RemoveBridges(l.Dir), removeCgroup(cgroupName(l.Dir)))
+	return errors.Join(RemoveBridges(l.Dir), removeCgroup(CgroupName(l.Dir)))
 }
 
 func write(path, content string) error {

@@ -34,7 +34,7 @@ type class struct {
 	refused  map[string]bool
 }
 
-// classify groups members, the largest class first. Order within a class is that
+// classify groups members. The order of classes and within a class is that
 // of the members.
 func classify(pods []*corev1.Pod, handle func(schedulerName string) framework.Framework) ([]*class, error) {
 	var classes []*class

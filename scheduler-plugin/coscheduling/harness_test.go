@@ -1,0 +1,307 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package coscheduling
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/component-base/metrics"
+	"k8s.io/klog/v2/ktesting"
+	"k8s.io/kubernetes/pkg/scheduler"
+	kubeschedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
+	"k8s.io/kubernetes/pkg/scheduler/apis/config/latest"
+	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
+	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
+
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	lockstepfake "github.com/lockstep-k8s/lockstep/client/clientset/versioned/fake"
+)
+
+const (
+	testScheduler = "lockstep-scheduler"
+	testNamespace = "ns"
+	// patience is how long a test waits for what must happen.
+	patience = 20 * time.Second
+)
+
+// world is a scheduler with the plugin on a fake API server, for a test.
+type world struct {
+	t     *testing.T
+	kube  *fake.Clientset
+	lock  *lockstepfake.Clientset
+	sched *scheduler.Scheduler
+
+	mu sync.Mutex
+	// bindError, if set, may refuse a binding.
+	bindError func(pod string) error
+	// bindings are the names of the Pods that were bound, in order.
+	bindings []string
+}
+
+// newWorld makes a world with objects in it. The scheduler is not started.
+func newWorld(t *testing.T, objects ...apiruntime.Object) *world {
+	t.Helper()
+	w := &world{t: t, kube: fake.NewClientset(), lock: lockstepfake.NewSimpleClientset()}
+	w.lock.Resources = []*metav1.APIResourceList{{
+		GroupVersion: schedulingv1alpha1.SchemeGroupVersion.String(),
+		APIResources: []metav1.APIResource{{Name: schedulingv1alpha1.PodGroupPlural}},
+	}}
+	w.kube.PrependReactor("create", "pods", w.bind)
+	w.lock.PrependReactor("patch", "podgroups", w.applyConditions)
+	for _, object := range objects {
+		w.create(object)
+	}
+	return w
+}
+
+// bind stands in for the API server's binding.
+func (w *world) bind(action clienttesting.Action) (bool, apiruntime.Object, error) {
+	if action.GetSubresource() != "binding" {
+		return false, nil, nil
+	}
+	binding := action.(clienttesting.CreateAction).GetObject().(*corev1.Binding)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.bindError != nil {
+		if err := w.bindError(binding.Name); err != nil {
+			return true, nil, err
+		}
+	}
+	resource := corev1.SchemeGroupVersion.WithResource("pods")
+	object, err := w.kube.Tracker().Get(resource, action.GetNamespace(), binding.Name)
+	if err != nil {
+		return true, nil, err
+	}
+	pod := object.(*corev1.Pod).DeepCopy()
+	pod.Spec.NodeName = binding.Target.Name
+	w.bindings = append(w.bindings, pod.Name)
+	return true, binding, w.kube.Tracker().Update(resource, pod, pod.Namespace)
+}
+
+// applyConditions stands in for server-side apply, which the fake API server has
+// no schema for: it sets the conditions and leaves the rest of the object alone.
+func (w *world) applyConditions(action clienttesting.Action) (bool, apiruntime.Object, error) {
+	patch := action.(clienttesting.PatchAction)
+	var applied schedulingv1alpha1.PodGroup
+	if err := json.Unmarshal(patch.GetPatch(), &applied); err != nil {
+		return true, nil, err
+	}
+	resource := schedulingv1alpha1.SchemeGroupVersion.WithResource(schedulingv1alpha1.PodGroupPlural)
+	object, err := w.lock.Tracker().Get(resource, action.GetNamespace(), patch.GetName())
+	if err != nil {
+		return true, nil, err
+	}
+	group := object.(*schedulingv1alpha1.PodGroup).DeepCopy()
+	group.Status.Conditions = applied.Status.Conditions
+	return true, group, w.lock.Tracker().Update(resource, group, group.Namespace)
+}
+
+func (w *world) create(object apiruntime.Object) {
+	w.t.Helper()
+	var err error
+	switch o := object.(type) {
+	case *schedulingv1alpha1.PodGroup:
+		_, err = w.lock.SchedulingV1alpha1().PodGroups(o.Namespace).Create(w.t.Context(), o, metav1.CreateOptions{})
+	case *corev1.Pod:
+		_, err = w.kube.CoreV1().Pods(o.Namespace).Create(w.t.Context(), o, metav1.CreateOptions{})
+	case *corev1.Node:
+		_, err = w.kube.CoreV1().Nodes().Create(w.t.Context(), o, metav1.CreateOptions{})
+	default:
+		err = fmt.Errorf("can't create %T", object)
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) deletePod(name string) {
+	w.t.Helper()
+	if err := w.kube.CoreV1().Pods(testNamespace).Delete(w.t.Context(), name, metav1.DeleteOptions{}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// start runs a scheduler until the test ends or stop is called.
+func (w *world) start() (stop func()) {
+	w.t.Helper()
+	_, ctx := ktesting.NewTestContext(w.t)
+	ctx, cancel := context.WithCancel(ctx)
+
+	cfg, err := latest.Default()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	profile := &cfg.Profiles[0]
+	profile.SchedulerName = testScheduler
+	profile.Plugins.MultiPoint.Enabled = append(profile.Plugins.MultiPoint.Enabled, kubeschedulerconfig.Plugin{Name: Name})
+	profile.PluginConfig = append(profile.PluginConfig, kubeschedulerconfig.PluginConfig{
+		Name: Name, Args: &apiruntime.Unknown{Raw: []byte(`{"initialBackoff":"50ms","maxBackoff":"200ms","bindRetries":2}`)},
+	})
+	informers := scheduler.NewInformerFactory(w.kube, 0, nil)
+	sched, err := scheduler.New(ctx, w.kube, informers, nil,
+		func(string) events.EventRecorderLogger { return events.NewFakeRecorder(10000) },
+		scheduler.WithProfiles(cfg.Profiles...),
+		scheduler.WithFrameworkOutOfTreeRegistry(frameworkruntime.Registry{Name: New}),
+	)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.sched = sched
+	plugins, snapshot, err := attachable(sched)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if err := attach(ctx, sched, plugins, snapshot, w.lock, metrics.NewKubeRegistry()); err != nil {
+		w.t.Fatal(err)
+	}
+	informers.Start(ctx.Done())
+	informers.WaitForCacheSync(ctx.Done())
+	if err := sched.WaitForHandlersSync(ctx); err != nil {
+		w.t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		sched.Run(ctx)
+		close(done)
+	}()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		<-done
+	})
+	w.t.Cleanup(stop)
+	return stop
+}
+
+// nodeOf is where each Pod is, empty for nowhere.
+func (w *world) nodeOf() map[string]string {
+	w.t.Helper()
+	pods, err := w.kube.CoreV1().Pods(testNamespace).List(w.t.Context(), metav1.ListOptions{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	nodes := make(map[string]string)
+	for i := range pods.Items {
+		nodes[pods.Items[i].Name] = pods.Items[i].Spec.NodeName
+	}
+	return nodes
+}
+
+// placed is how many Pods whose name starts with prefix have a node.
+func (w *world) placed(prefix string) int {
+	n := 0
+	for name, node := range w.nodeOf() {
+		if strings.HasPrefix(name, prefix) && node != "" {
+			n++
+		}
+	}
+	return n
+}
+
+// eventually waits until what is true.
+func (w *world) eventually(what string, is func() bool) {
+	w.t.Helper()
+	err := wait.PollUntilContextTimeout(w.t.Context(), 10*time.Millisecond, patience, true,
+		func(context.Context) (bool, error) { return is(), nil })
+	if err != nil {
+		nodes := w.nodeOf()
+		var where []string
+		for _, name := range slices.Sorted(maps.Keys(nodes)) {
+			where = append(where, name+"@"+nodes[name])
+		}
+		w.t.Fatalf("it never came true that %s\nPods: %s", what, strings.Join(where, " "))
+	}
+}
+
+// condition waits until a group's condition Unschedulable has a status and
+// reason, and returns it.
+func (w *world) condition(group string, status metav1.ConditionStatus, reason string) schedulingv1alpha1.PodGroupCondition {
+	w.t.Helper()
+	var found schedulingv1alpha1.PodGroupCondition
+	w.eventually(fmt.Sprintf("group %s has Unschedulable=%s for %s", group, status, reason), func() bool {
+		pg, err := w.lock.SchedulingV1alpha1().PodGroups(testNamespace).Get(w.t.Context(), group, metav1.GetOptions{})
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		if c := findCondition(pg.Status.Conditions, schedulingv1alpha1.ConditionUnschedulable); c != nil {
+			found = *c
+		}
+		return found.Status == status && found.Reason == reason
+	})
+	return found
+}
+
+// makeGroup makes a PodGroup; change may set more of its spec.
+func makeGroup(name string, minMember int32, change ...func(*schedulingv1alpha1.PodGroupSpec)) *schedulingv1alpha1.PodGroup {
+	pg := &schedulingv1alpha1.PodGroup{
+		ObjectMeta: metav1.ObjectMeta{Namespace: testNamespace, Name: name, UID: types.UID("uid-of-group-" + name), Generation: 1},
+		Spec:       schedulingv1alpha1.PodGroupSpec{MinMember: minMember},
+	}
+	for _, c := range change {
+		c(&pg.Spec)
+	}
+	return pg
+}
+
+// podOption changes a Pod that is being made.
+type podOption func(*schedulertesting.PodWrapper)
+
+// makePod makes a Pod of the plugin's scheduler that requests one core.
+func makePod(name string, options ...podOption) *corev1.Pod {
+	w := schedulertesting.MakePod().Namespace(testNamespace).Name(name).UID("uid-" + name).SchedulerName(testScheduler).
+		Req(map[corev1.ResourceName]string{corev1.ResourceCPU: "1"})
+	for _, o := range options {
+		o(w)
+	}
+	return w.Obj()
+}
+
+// makeMembers makes n members of a group, named after it.
+func makeMembers(group string, n int, options ...podOption) []apiruntime.Object {
+	var pods []apiruntime.Object
+	for i := range n {
+		pods = append(pods, makePod(fmt.Sprintf("%s-%d", group, i), append([]podOption{inGroup(group)}, options...)...))
+	}
+	return pods
+}
+
+func inGroup(group string) podOption {
+	return func(w *schedulertesting.PodWrapper) { w.Label(schedulingv1alpha1.LabelPodGroup, group) }
+}
+
+func inRole(role string) podOption {
+	return func(w *schedulertesting.PodWrapper) { w.Label(schedulingv1alpha1.LabelRole, role) }
+}
+
+// makeNodes makes n nodes prefix-0, prefix-1, … of so many cores; labels are
+// key=value pairs.
+func makeNodes(prefix string, n int, cores int, labels ...string) []apiruntime.Object {
+	var all []apiruntime.Object
+	for i := range n {
+		name := fmt.Sprintf("%s-%d", prefix, i)
+		w := schedulertesting.MakeNode().Name(name).UID(name).Label(corev1.LabelHostname, name).
+			Capacity(map[corev1.ResourceName]string{corev1.ResourceCPU: fmt.Sprint(cores), corev1.ResourcePods: "110"})
+		for _, label := range labels {
+			key, value, _ := strings.Cut(label, "=")
+			w.Label(key, value)
+		}
+		all = append(all, w.Obj())
+	}
+	return all
+}

@@ -6,6 +6,7 @@
 package e2e
 
 import (
+	"context"
 	"strings"
 	"testing"
 
@@ -36,7 +37,7 @@ func TestKubectlGet(t *testing.T) {
 		{
 			resource:   "podgroups",
 			wantHeader: []string{"NAME", "PHASE", "MIN", "SCHEDULED", "RUNNING", "SUCCEEDED", "FAILED", "REASON", "AGE"},
-			wantCell:   []string{"seen-attempt", "Running", "3", "3", "3", "0", "0", "Scheduled"},
+			wantCell:   []string{"seen-attempt", "Running", "3", "3", "3", "0", "0"}, // no REASON: nothing is wrong
 		},
 	} {
 		out, err := cluster.Kubectl(t.Context(), "get", tc.resource, "-n", namespace)
@@ -59,4 +60,29 @@ func TestKubectlGet(t *testing.T) {
 	if err != nil || !strings.Contains(out, "framework.frameworkcontroller.microsoft.com/seen") || !strings.Contains(out, "podgroup.scheduling.lockstep.dev/seen-attempt") {
 		t.Errorf("the category lockstep lists %q (%v), want the Framework and its PodGroup", out, err)
 	}
+}
+
+// TestKubectlGetSaysWhyAGroupWaits looks at a group that a user made, of which
+// one member is missing.
+func TestKubectlGetSaysWhyAGroupWaits(t *testing.T) {
+	namespace := cluster.Namespace(t)
+	out, err := cluster.KubectlApply(t.Context(), namespace, manifestOf("PodGroup", "waits", "{minMember: 2}")+`
+---
+apiVersion: v1
+kind: Pod
+metadata:
+  name: alone
+  labels: {scheduling.lockstep.dev/pod-group: waits}
+spec:
+  schedulerName: lockstep-scheduler
+  containers: [{name: main, image: none}]
+`)
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	want := "waits Pending 2 0 0 0 0 NotEnoughTasks"
+	framework.Eventually(t, "kubectl get podgroups to say "+want, func(ctx context.Context) (bool, string, error) {
+		out, err := cluster.Kubectl(ctx, "get", "lpg", "waits", "-n", namespace, "--no-headers")
+		return strings.HasPrefix(strings.Join(strings.Fields(out), " "), want), out, err
+	})
 }

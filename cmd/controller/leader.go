@@ -1,0 +1,67 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/google/uuid"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/klog/v2"
+
+	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
+)
+
+// Times of the election, those of Kubernetes' own controllers.
+const (
+	leaseDuration = 15 * time.Second
+	renewDeadline = 10 * time.Second
+	retryPeriod   = 2 * time.Second
+)
+
+// leadWhenElected runs lead while this process holds the lease. Losing it is an
+// error: the process has to end, so that nothing of it goes on.
+func leadWhenElected(ctx context.Context, client kubernetes.Interface, config configv1alpha1.LeaderElection, lead func(context.Context) error) error {
+	host, err := os.Hostname()
+	if err != nil {
+		return fmt.Errorf("finding a name for the election: %w", err)
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	var leadError error
+	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+		Lock: &resourcelock.LeaseLock{
+			LeaseMeta:  metav1.ObjectMeta{Namespace: *config.Namespace, Name: *config.Name},
+			Client:     client.CoordinationV1(),
+			LockConfig: resourcelock.ResourceLockConfig{Identity: host + "_" + uuid.NewString()},
+		},
+		LeaseDuration:   leaseDuration,
+		RenewDeadline:   renewDeadline,
+		RetryPeriod:     retryPeriod,
+		ReleaseOnCancel: true,
+		Name:            programName,
+		Callbacks: leaderelection.LeaderCallbacks{
+			OnStartedLeading: func(ctx context.Context) {
+				leadError = lead(ctx)
+				stop()
+			},
+			OnStoppedLeading: func() { klog.FromContext(ctx).Info("Not the leader any more") },
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("setting up the election: %w", err)
+	}
+	elector.Run(ctx)
+	if leadError == nil && ctx.Err() == nil {
+		return errors.New("the lease was lost to another replica")
+	}
+	return leadError
+}

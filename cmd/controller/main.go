@@ -1,0 +1,16 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Command lockstep-controller runs Frameworks: it turns each into attempts of
+// Pods, and keeps the phase and the counters of every PodGroup.
+package main
+
+import (
+	"os"
+
+	"k8s.io/component-base/cli"
+)
+
+func main() {
+	os.Exit(cli.Run(newCommand()))
+}

@@ -1,0 +1,242 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
+
+	"github.com/lockstep-k8s/lockstep/controller/lifecycle"
+)
+
+// batchesPerRound bounds how many batches of Pods one round creates or deletes, so
+// that a change of the Framework is noticed soon also while thousands of them
+// are under way.
+const batchesPerRound = 4
+
+// apply runs the actions of a plan: creations of Pods from slow to fast, so that
+// an API server that refuses them is not asked in vain a thousand times; all
+// else at once, within bounds. What is left over is planned again.
+func (c *Controller) apply(ctx context.Context, entry *frameworkEntry, rec *record, actions []lifecycle.Action) ([]lifecycle.Outcome, error) {
+	var creations, others []lifecycle.Action
+	for _, action := range actions {
+		if action.Kind == lifecycle.CreatePod {
+			creations = append(creations, action)
+		} else {
+			others = append(others, action)
+		}
+	}
+	most := c.batchSize * batchesPerRound
+	e := &executor{Controller: c, entry: entry, rec: rec}
+	results := runBatch(ctx, others[:min(len(others), most)], c.batchSize, e.do)
+	if len(creations) > 0 {
+		creations = creations[:min(len(creations), most)]
+		e.prepareBuilders(creations)
+		created, batch := runSlowly(ctx, creations, rec.createBatch, c.batchSize, e.do)
+		rec.createBatch = batch
+		results = append(results, created...)
+	}
+	var outcomes []lifecycle.Outcome
+	var errs []error
+	for _, result := range results {
+		c.metrics.action(result.outcome.Action.Kind, result.err)
+		if result.err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", result.outcome.Action, result.err))
+			continue
+		}
+		e.remember(result)
+		outcomes = append(outcomes, result.outcome)
+	}
+	return outcomes, summarize(errs)
+}
+
+// summarize keeps an error that a thousand Pods have in common short.
+func summarize(errs []error) error {
+	if len(errs) <= 3 {
+		return errors.Join(errs...)
+	}
+	return fmt.Errorf("%w (and %d more errors)", errors.Join(errs[:3]...), len(errs)-3)
+}
+
+// executor runs actions of one Framework.
+type executor struct {
+	*Controller
+	entry *frameworkEntry
+	rec   *record
+	// builders and templateErrors are by role.
+	builders       map[string]*lifecycle.PodBuilder
+	templateErrors map[string]error
+}
+
+// remember keeps in the record what the next rounds have to know before the
+// caches do. It is not called concurrently.
+func (e *executor) remember(result actionResult) {
+	action := result.outcome.Action
+	switch action.Kind {
+	case lifecycle.DeleteConfigMap, lifecycle.DeletePod, lifecycle.DeleteFramework:
+		e.rec.deleted[action.UID] = true
+	case lifecycle.ForceDeletePod:
+		e.rec.forced[action.UID] = true
+	case lifecycle.CreatePodGroup, lifecycle.UpdatePodGroup:
+		e.rec.podGroup = result.podGroup
+	}
+}
+
+func (e *executor) prepareBuilders(creations []lifecycle.Action) {
+	e.builders = map[string]*lifecycle.PodBuilder{}
+	e.templateErrors = map[string]error{}
+	for _, action := range creations {
+		if e.builders[action.Role] != nil || e.templateErrors[action.Role] != nil {
+			continue
+		}
+		builder, err := lifecycle.NewPodBuilder(&e.entry.Framework, e.rec.status, action.Role, e.options)
+		if err != nil {
+			e.templateErrors[action.Role] = err
+			continue
+		}
+		e.builders[action.Role] = builder
+	}
+}
+
+// do runs one action. Without an error, its outcome counts.
+func (e *executor) do(ctx context.Context, action lifecycle.Action) actionResult {
+	result := actionResult{outcome: lifecycle.Outcome{Action: action}}
+	pods := e.kube.CoreV1().Pods(e.entry.Namespace)
+	configMaps := e.kube.CoreV1().ConfigMaps(e.entry.Namespace)
+	switch action.Kind {
+	case lifecycle.CreateConfigMap:
+		created, err := configMaps.Create(ctx, lifecycle.NewConfigMap(&e.entry.Framework, e.rec.status), metav1.CreateOptions{})
+		if result.err = err; err == nil {
+			result.outcome.UID = created.UID
+		}
+	case lifecycle.DeleteConfigMap:
+		result.err = ignoreGone(configMaps.Delete(ctx, action.Name, deleteOptions(action.UID, metav1.DeletePropagationForeground)))
+	case lifecycle.CleanConfigMap:
+		result.err = clean(ctx, configMaps, action.Name, e.entry.UID, metav1.DeletePropagationForeground)
+	case lifecycle.CreatePodGroup:
+		result.podGroup, result.err = e.lockstep.SchedulingV1alpha1().PodGroups(e.entry.Namespace).
+			Create(ctx, action.PodGroup, metav1.CreateOptions{})
+	case lifecycle.UpdatePodGroup:
+		result.podGroup, result.err = e.lockstep.SchedulingV1alpha1().PodGroups(e.entry.Namespace).
+			Update(ctx, action.PodGroup, metav1.UpdateOptions{})
+	case lifecycle.CreatePod:
+		result.err = e.createPod(ctx, &result.outcome)
+	case lifecycle.DeletePod:
+		result.err = ignoreGone(pods.Delete(ctx, action.Name, deleteOptions(action.UID, metav1.DeletePropagationBackground)))
+	case lifecycle.ForceDeletePod:
+		result.err = forceDelete(ctx, pods, action)
+	case lifecycle.CleanPod:
+		result.err = clean(ctx, pods, action.Name, *e.rec.status.AttemptStatus.ConfigMapUID, metav1.DeletePropagationBackground)
+	case lifecycle.DeleteFramework:
+		result.err = ignoreGone(e.writer.Delete(ctx, cache.MetaObjectToName(e.entry),
+			deleteOptions(action.UID, metav1.DeletePropagationForeground)))
+	default:
+		result.err = fmt.Errorf("unknown action %q", action.Kind)
+	}
+	return result
+}
+
+// createPod creates the Pod of a task. A refusal is an outcome, once it is
+// certain that there is no Pod all the same.
+func (e *executor) createPod(ctx context.Context, outcome *lifecycle.Outcome) error {
+	action := outcome.Action
+	pod, err := e.buildPod(action)
+	if err != nil {
+		outcome.Refused = lifecycle.PodTemplateRefusal(err)
+		return nil
+	}
+	pods := e.kube.CoreV1().Pods(e.entry.Namespace)
+	created, err := pods.Create(ctx, pod, metav1.CreateOptions{})
+	if err == nil {
+		outcome.UID = created.UID
+		return nil
+	}
+	outcome.Refused = lifecycle.PodCreationRefusal(err)
+	if outcome.Refused == nil {
+		return err
+	}
+	return clean(ctx, pods, action.Name, *e.rec.status.AttemptStatus.ConfigMapUID, metav1.DeletePropagationBackground)
+}
+
+func (e *executor) buildPod(action lifecycle.Action) (*corev1.Pod, error) {
+	if err := e.templateErrors[action.Role]; err != nil {
+		return nil, err
+	}
+	return e.builders[action.Role].Build(action.Index)
+}
+
+// getDeleter is what of a client it takes to make certain that an object is
+// gone.
+type getDeleter[T metav1.Object] interface {
+	Get(ctx context.Context, name string, options metav1.GetOptions) (T, error)
+	Delete(ctx context.Context, name string, options metav1.DeleteOptions) error
+}
+
+// clean makes certain, by a live look, that there is no object of a name that
+// the owner controls. It returns an error while there is one.
+func clean[T metav1.Object](ctx context.Context, client getDeleter[T], name string, owner types.UID, propagation metav1.DeletionPropagation) error {
+	live, err := client.Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("looking for it: %w", err)
+	}
+	if !controlledBy(live, owner) {
+		return nil
+	}
+	if err := ignoreGone(client.Delete(ctx, name, deleteOptions(live.GetUID(), propagation))); err != nil {
+		return fmt.Errorf("deleting it: %w", err)
+	}
+	return confirmGone(ctx, client, name, live.GetUID())
+}
+
+// forceDelete deletes a Pod without waiting for its node. It returns an error
+// while something else, a finalizer, holds it.
+func forceDelete[T metav1.Object](ctx context.Context, client getDeleter[T], action lifecycle.Action) error {
+	options := deleteOptions(action.UID, metav1.DeletePropagationBackground)
+	options.GracePeriodSeconds = ptr.To[int64](0)
+	if err := ignoreGone(client.Delete(ctx, action.Name, options)); err != nil {
+		return err
+	}
+	return confirmGone(ctx, client, action.Name, action.UID)
+}
+
+func confirmGone[T metav1.Object](ctx context.Context, client getDeleter[T], name string, uid types.UID) error {
+	live, err := client.Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("looking whether it is gone: %w", err)
+	case live.GetUID() != uid:
+		return nil
+	default:
+		return fmt.Errorf("it is still there after its deletion was accepted")
+	}
+}
+
+func deleteOptions(uid types.UID, propagation metav1.DeletionPropagation) metav1.DeleteOptions {
+	return metav1.DeleteOptions{
+		Preconditions:     metav1.NewUIDPreconditions(string(uid)),
+		PropagationPolicy: &propagation,
+	}
+}
+
+// ignoreGone takes the deletion of an object that is not there, or that another
+// one of the same name has replaced, for done.
+func ignoreGone(err error) error {
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	return err
+}

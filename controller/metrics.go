@@ -1,0 +1,102 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/lockstep-k8s/lockstep/controller/lifecycle"
+)
+
+// metrics are what the controller counts about itself.
+type metrics struct {
+	syncSeconds        prometheus.Histogram
+	syncErrors         prometheus.Counter
+	statusWrites       prometheus.Counter
+	statusWriteBytes   prometheus.Counter
+	statusWriteSeconds prometheus.Histogram
+	statusConflicts    prometheus.Counter
+	statusTooLarge     prometheus.Counter
+	actions            *prometheus.CounterVec
+	undecodable        *keySet
+}
+
+// newMetrics makes and registers the metrics. queueLength is asked for at each
+// scrape.
+func newMetrics(registerer prometheus.Registerer, queueLength func() int) (*metrics, error) {
+	const namespace, subsystem = "lockstep", "controller"
+	counter := func(name, help string) prometheus.Counter {
+		return prometheus.NewCounter(prometheus.CounterOpts{Namespace: namespace, Subsystem: subsystem, Name: name, Help: help})
+	}
+	histogram := func(name, help string) prometheus.Histogram {
+		return prometheus.NewHistogram(prometheus.HistogramOpts{
+			Namespace: namespace, Subsystem: subsystem, Name: name, Help: help,
+			Buckets: prometheus.ExponentialBuckets(0.001, 2, 15),
+		})
+	}
+	gauge := func(name, help string, value func() int) prometheus.Collector {
+		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: namespace, Subsystem: subsystem, Name: name, Help: help},
+			func() float64 { return float64(value()) })
+	}
+	m := &metrics{
+		syncSeconds:        histogram("sync_duration_seconds", "Time that syncs of a Framework take, with their writes."),
+		syncErrors:         counter("sync_errors_total", "Syncs that failed and are tried again."),
+		statusWrites:       counter("status_writes_total", "Writes of a Framework's status."),
+		statusWriteBytes:   counter("status_write_bytes_total", "Bytes sent in writes of a Framework's status."),
+		statusWriteSeconds: histogram("status_write_duration_seconds", "Time that writes of a Framework's status take."),
+		statusConflicts:    counter("status_write_conflicts_total", "Writes of a Framework's status that found it changed by others."),
+		statusTooLarge:     counter("status_too_large_total", "Writes of a Framework's status that were refused for their size."),
+		actions: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Namespace: namespace, Subsystem: subsystem, Name: "actions_total",
+			Help: "Actions on objects of Frameworks, by kind and result.",
+		}, []string{"kind", "result"}),
+		undecodable: &keySet{keys: map[cache.ObjectName]bool{}},
+	}
+	for _, collector := range []prometheus.Collector{
+		m.syncSeconds, m.syncErrors, m.statusWrites, m.statusWriteBytes, m.statusWriteSeconds, m.statusConflicts,
+		m.statusTooLarge, m.actions,
+		gauge("undecodable_frameworks", "Frameworks that can't be worked with because they do not decode.", m.undecodable.len),
+		gauge("queue_length", "Frameworks that wait for a sync.", queueLength),
+	} {
+		if err := registerer.Register(collector); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
+}
+
+func (m *metrics) action(kind lifecycle.ActionKind, err error) {
+	result := "ok"
+	if err != nil {
+		result = "error"
+	}
+	m.actions.WithLabelValues(string(kind), result).Inc()
+}
+
+// keySet is a set of Frameworks that is counted from another goroutine.
+type keySet struct {
+	mu   sync.Mutex
+	keys map[cache.ObjectName]bool
+}
+
+func (s *keySet) add(key cache.ObjectName) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.keys[key] = true
+}
+
+func (s *keySet) remove(key cache.ObjectName) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.keys, key)
+}
+
+func (s *keySet) len() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.keys)
+}

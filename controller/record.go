@@ -1,0 +1,114 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+
+	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/controller/lifecycle"
+)
+
+// record is what the controller remembers of one Framework between syncs. Only
+// the worker that syncs the Framework touches it. All of it may be lost.
+type record struct {
+	uid types.UID
+	// resourceVersion of the Framework after the last write of its status.
+	resourceVersion string
+	// persisted is the status that the API server has, status is that and what
+	// is not yet written.
+	persisted, status *frameworkv1.FrameworkStatus
+	// outcomes, deleted and forced are the Snapshot's.
+	outcomes        []lifecycle.Outcome
+	deleted, forced map[types.UID]bool
+	// podGroup is the last one written, until the cache is as new.
+	podGroup *schedulingv1alpha1.PodGroup
+	// events wait for the status that they tell of to be written.
+	events []lifecycle.Event
+
+	// dirtySince is when status began to differ from persisted.
+	dirtySince time.Time
+	lastWrite  time.Time
+	lastSync   time.Time
+	// createBatch is how many Pods are created at once, from slow to fast.
+	createBatch int
+	// complaint is what was last reported, so that it is reported once.
+	complaint string
+}
+
+// tasks is the number of tasks, the measure of what a look at the status and a
+// write of it cost.
+func (r *record) tasks() int {
+	if r.status == nil || r.status.Tasks == nil {
+		return 0
+	}
+	return int(r.status.Tasks.Total)
+}
+
+// prune forgets deletions of Pods that are gone from the cache.
+func (r *record) prune(pods map[string]*corev1.Pod) {
+	const slack = 64
+	if len(r.deleted)+len(r.forced) <= 2*len(pods)+slack {
+		return
+	}
+	deleted, forced := map[types.UID]bool{}, map[types.UID]bool{}
+	for _, pod := range pods {
+		if r.deleted[pod.UID] {
+			deleted[pod.UID] = true
+		}
+		if r.forced[pod.UID] {
+			forced[pod.UID] = true
+		}
+	}
+	r.deleted, r.forced = deleted, forced
+}
+
+// records are the records of all Frameworks.
+type records struct {
+	mu    sync.Mutex
+	byKey map[cache.ObjectName]*record
+}
+
+// get returns the Framework's record. At first sight it begins with the status
+// that the API server has; a Framework that was created anew under the same name
+// is seen for the first time again.
+func (r *records) get(key cache.ObjectName, entry *frameworkEntry) (*record, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if rec := r.byKey[key]; rec != nil && rec.uid == entry.UID {
+		return rec, nil
+	}
+	rec := &record{
+		uid:             entry.UID,
+		resourceVersion: entry.ResourceVersion,
+		deleted:         map[types.UID]bool{},
+		forced:          map[types.UID]bool{},
+		createBatch:     1,
+	}
+	if len(entry.storedStatus) > 0 {
+		status, err := lifecycle.DecodeStatus(entry.storedStatus)
+		if err != nil {
+			return nil, fmt.Errorf("reading the stored status: %w", err)
+		}
+		rec.persisted, rec.status = status, status
+	}
+	if r.byKey == nil {
+		r.byKey = map[cache.ObjectName]*record{}
+	}
+	r.byKey[key] = rec
+	return rec, nil
+}
+
+func (r *records) forget(key cache.ObjectName) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.byKey, key)
+}

@@ -1,0 +1,178 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+
+	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	"github.com/lockstep-k8s/lockstep/controller/lifecycle"
+)
+
+// maxConflicts is how often a write of the status is tried again because
+// somebody has changed the Framework meanwhile.
+const maxConflicts = 5
+
+// persist writes the record's status, and then tells the events that waited for
+// it.
+func (c *Controller) persist(ctx context.Context, entry *frameworkEntry, rec *record) error {
+	begun := c.clock.Now()
+	data, err := lifecycle.EncodeStatus(rec.status, c.compress)
+	if err != nil {
+		return err
+	}
+	err = c.writeStatus(ctx, entry, rec, data)
+	if isTooLarge(err) {
+		err = c.writeShortened(ctx, entry, rec, err)
+	}
+	if err != nil {
+		return fmt.Errorf("writing the status: %w", err)
+	}
+	rec.persisted = rec.status
+	rec.dirtySince = time.Time{}
+	rec.lastWrite = c.clock.Now()
+	c.metrics.statusWriteSeconds.Observe(rec.lastWrite.Sub(begun).Seconds())
+	c.tell(entry, rec)
+	return nil
+}
+
+// writeStatus replaces the stored status if the Framework is still the same. It
+// does not overwrite blindly: on a conflict the Framework's metadata are read
+// again. The status itself is the controller's alone.
+func (c *Controller) writeStatus(ctx context.Context, entry *frameworkEntry, rec *record, data []byte) error {
+	key := cache.MetaObjectToName(entry)
+	version := rec.resourceVersion
+	if atLeast(entry.ResourceVersion, version) {
+		version = entry.ResourceVersion
+	}
+	for range maxConflicts {
+		patch, err := statusPatch(entry, version, data)
+		if err != nil {
+			return err
+		}
+		version, err = c.writer.PatchStatus(ctx, key, patch)
+		if err == nil {
+			rec.resourceVersion = version
+			c.metrics.statusWrites.Inc()
+			c.metrics.statusWriteBytes.Add(float64(len(patch)))
+			return nil
+		}
+		if !apierrors.IsConflict(err) {
+			return err
+		}
+		c.metrics.statusConflicts.Inc()
+		live, err := c.writer.Metadata(ctx, key)
+		if err != nil {
+			return err
+		}
+		if live.GetUID() != entry.UID {
+			return fmt.Errorf("the Framework was replaced by one with UID %s", live.GetUID())
+		}
+		version = live.GetResourceVersion()
+	}
+	return fmt.Errorf("the Framework was changed by others %d times in a row", maxConflicts)
+}
+
+// statusPatch is a JSON patch that replaces the status. UID and resource version
+// make the API server refuse it with a conflict if they are not the current ones.
+// Unlike a merge patch it keeps null values, and unlike an update it does not
+// send the spec.
+func statusPatch(entry *frameworkEntry, version string, status []byte) ([]byte, error) {
+	type operation struct {
+		Op    string          `json:"op"`
+		Path  string          `json:"path"`
+		Value json.RawMessage `json:"value"`
+	}
+	uid, err := json.Marshal(entry.UID)
+	if err != nil {
+		return nil, err
+	}
+	quotedVersion, err := json.Marshal(version)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal([]operation{
+		{Op: "replace", Path: "/metadata/uid", Value: uid},
+		{Op: "add", Path: "/metadata/resourceVersion", Value: quotedVersion},
+		{Op: "add", Path: "/status", Value: status},
+	})
+}
+
+// isTooLarge says whether the API server or its storage can't take an object
+// because of its size.
+func isTooLarge(err error) bool {
+	if err == nil {
+		return false
+	}
+	message := err.Error()
+	return apierrors.IsRequestEntityTooLargeError(err) ||
+		strings.Contains(message, "request is too large") ||
+		strings.Contains(message, "trying to send message larger than max")
+}
+
+// writeShortened writes a status that is too large with its tasks' diagnostics
+// cut, and says so. The full one stays in memory.
+func (c *Controller) writeShortened(ctx context.Context, entry *frameworkEntry, rec *record, cause error) error {
+	c.metrics.statusTooLarge.Inc()
+	if rec.complaint != reasonStatusTooLarge {
+		rec.complaint = reasonStatusTooLarge
+		c.recorder.Eventf(reference(entry), corev1.EventTypeWarning, reasonStatusTooLarge,
+			"The status is too large to be stored, its tasks' diagnostics are cut: %v", cause)
+	}
+	short := lifecycle.Shorten(rec.status)
+	meta.SetStatusCondition(&short.Conditions, metav1.Condition{
+		Type:               frameworkv1.ConditionStatusTooLarge,
+		Status:             metav1.ConditionTrue,
+		ObservedGeneration: entry.Generation,
+		LastTransitionTime: metav1.NewTime(c.clock.Now()),
+		Reason:             reasonStatusTooLarge,
+		Message:            "The status is too large to be stored, its tasks' diagnostics are cut",
+	})
+	data, err := lifecycle.EncodeStatus(short, true)
+	if err != nil {
+		return err
+	}
+	return c.writeStatus(ctx, entry, rec, data)
+}
+
+// tell emits the events that waited for the write.
+func (c *Controller) tell(entry *frameworkEntry, rec *record) {
+	for _, event := range rec.events {
+		eventType := corev1.EventTypeNormal
+		if event.Warning {
+			eventType = corev1.EventTypeWarning
+		}
+		c.recorder.Event(reference(entry), eventType, event.Reason, event.Message)
+	}
+	rec.events = nil
+}
+
+// Reasons of events that are not decisions.
+const (
+	reasonUndecodable    = "Undecodable"
+	reasonStatusTooLarge = "StatusTooLarge"
+	reasonActionFailed   = "ActionFailed"
+)
+
+// reference names the Framework in events.
+func reference(entry *frameworkEntry) *corev1.ObjectReference {
+	return &corev1.ObjectReference{
+		APIVersion:      frameworkv1.SchemeGroupVersion.String(),
+		Kind:            frameworkv1.FrameworkKind,
+		Namespace:       entry.Namespace,
+		Name:            entry.Name,
+		UID:             entry.UID,
+		ResourceVersion: entry.ResourceVersion,
+	}
+}

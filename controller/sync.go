@@ -1,0 +1,191 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+
+	"github.com/lockstep-k8s/lockstep/controller/lifecycle"
+)
+
+// maxRounds bounds a sync. A Framework of any size needs fewer; one that does
+// not is put back into the queue, behind the others.
+const maxRounds = 1000
+
+// syncCostPerTask is how much time of a worker a sync may take per task: a
+// Framework is synced at most every so often times its tasks, so that Pod events
+// of a large one cost no more per Pod than those of a small one.
+const syncCostPerTask = 20 * time.Microsecond
+
+// sync brings one Framework as far as it gets without waiting.
+func (c *Controller) sync(ctx context.Context, key cache.ObjectName) error {
+	entry, err := c.framework(key)
+	if err != nil {
+		return fmt.Errorf("reading the cache: %w", err)
+	}
+	if entry == nil {
+		c.forget(key)
+		return nil
+	}
+	rec, err := c.record(key, entry)
+	if rec == nil {
+		return err
+	}
+	if wait := rec.lastSync.Add(time.Duration(rec.tasks()) * syncCostPerTask).Sub(c.clock.Now()); wait > 0 {
+		c.queue.AddAfter(key, wait)
+		return nil
+	}
+	defer func() { rec.lastSync = c.clock.Now() }()
+	for range maxRounds {
+		// The spec may have changed meanwhile.
+		entry, err := c.framework(key)
+		if err != nil {
+			return fmt.Errorf("reading the cache: %w", err)
+		}
+		if entry == nil || entry.UID != rec.uid || entry.decodeError != nil {
+			break
+		}
+		progressed, err := c.round(ctx, key, entry, rec)
+		if err != nil || !progressed {
+			return err
+		}
+	}
+	c.queue.Add(key)
+	return nil
+}
+
+// record returns the Framework's record, or nil if it can't be worked with: that
+// is told to the user, and there is nothing to try again until it changes.
+func (c *Controller) record(key cache.ObjectName, entry *frameworkEntry) (*record, error) {
+	if entry.decodeError != nil {
+		c.complain(key, entry, reasonUndecodable, entry.decodeError)
+		return nil, nil
+	}
+	rec, err := c.records.get(key, entry)
+	if err != nil {
+		c.complain(key, entry, reasonUndecodable, err)
+		return nil, nil
+	}
+	c.metrics.undecodable.remove(key)
+	return rec, nil
+}
+
+// complain tells the user of a Framework that can't be worked with.
+func (c *Controller) complain(key cache.ObjectName, entry *frameworkEntry, reason string, err error) {
+	c.metrics.undecodable.add(key)
+	c.recorder.Event(reference(entry), corev1.EventTypeWarning, reason, err.Error())
+}
+
+func (c *Controller) forget(key cache.ObjectName) {
+	c.records.forget(key)
+	c.metrics.undecodable.remove(key)
+}
+
+// round is gather, decide, persist, act. It says whether another round may find
+// more to do at once.
+func (c *Controller) round(ctx context.Context, key cache.ObjectName, entry *frameworkEntry, rec *record) (bool, error) {
+	logger := klog.FromContext(ctx)
+	snapshot, err := c.gather(entry, rec)
+	if err != nil {
+		return false, fmt.Errorf("reading the cache: %w", err)
+	}
+	plan := lifecycle.Decide(snapshot, c.clock.Now(), c.entropy)
+	if logger.V(5).Enabled() {
+		logger.V(5).Info("Decided", "plan", plan.String())
+	}
+	c.logHistory(plan.History)
+	rec.prune(snapshot.Pods)
+	rec.outcomes = nil
+	rec.status = plan.Status
+	rec.events = append(rec.events, plan.Events...)
+
+	wait := c.writeIn(rec, plan)
+	written := wait == 0
+	if written {
+		if err := c.persist(ctx, entry, rec); err != nil {
+			return false, err
+		}
+	}
+	outcomes, err := c.apply(ctx, entry, rec, plan.Actions)
+	rec.outcomes = outcomes
+	if err != nil && rec.complaint != err.Error() {
+		rec.complaint = err.Error()
+		c.recorder.Event(reference(entry), corev1.EventTypeWarning, reasonActionFailed, err.Error())
+	}
+	if err := errors.Join(plan.Err, err); err != nil {
+		return false, err
+	}
+	if written || len(outcomes) > 0 {
+		return true, nil
+	}
+	if wait > 0 {
+		c.queue.AddAfter(key, wait)
+	}
+	if !plan.WakeAt.IsZero() {
+		c.queue.AddAfter(key, max(0, plan.WakeAt.Sub(c.clock.Now())))
+	}
+	return false, nil
+}
+
+// never is the wait for a write that is not needed.
+const never time.Duration = -1
+
+// writeIn is how long the write of the status may wait: not at all, never, or a
+// while in which other changes may join it.
+func (c *Controller) writeIn(rec *record, plan lifecycle.Plan) time.Duration {
+	now := c.clock.Now()
+	if plan.Persist == lifecycle.PersistNone {
+		rec.dirtySince = time.Time{}
+		return never
+	}
+	if rec.dirtySince.IsZero() {
+		rec.dirtySince = now
+	}
+	window := c.coalesceWindow(rec.tasks())
+	var at time.Time
+	switch plan.Persist {
+	case lifecycle.PersistNow:
+		return 0
+	case lifecycle.PersistSoon:
+		if rec.tasks() < fewTasks {
+			return 0
+		}
+		at = rec.lastWrite.Add(window)
+	default:
+		at = rec.dirtySince.Add(window)
+		if len(plan.Actions) > 0 {
+			// Every action will change the status again.
+			at = rec.dirtySince.Add(busyWindows * window)
+		}
+		if next := rec.lastWrite.Add(window); at.Before(next) {
+			at = next
+		}
+	}
+	return max(0, at.Sub(now))
+}
+
+const (
+	// fewTasks is how many tasks make a wave of changes worth waiting for, even
+	// if something waits for them to be written.
+	fewTasks = 50
+	// tasksPerWindow is how many tasks one coalescing window is for; a larger
+	// Framework has proportionally longer ones. So the number of writes in which
+	// a wave over all tasks is recorded does not grow with the tasks.
+	tasksPerWindow = 200
+	// busyWindows is how many windows a status may wait while actions that will
+	// change it are under way.
+	busyWindows = 10
+)
+
+// coalesceWindow is how long a change of status that gates nothing may wait.
+func (c *Controller) coalesceWindow(tasks int) time.Duration {
+	return c.window * time.Duration(max(tasksPerWindow, tasks)) / tasksPerWindow
+}

@@ -11,7 +11,6 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
-	"k8s.io/component-base/featuregate"
 	logsapi "k8s.io/component-base/logs/api/v1"
 	"k8s.io/component-base/version"
 	"k8s.io/klog/v2"
@@ -33,7 +32,6 @@ type flags struct {
 func newCommand() *cobra.Command {
 	f := &flags{logging: logsapi.NewLoggingConfiguration()}
 	f.logging.Verbosity = 2 // FrameworkController's default.
-	gates := featuregate.NewFeatureGate()
 	cmd := &cobra.Command{
 		Use:   programName,
 		Short: "Run Frameworks: distributed jobs whose attempts start whole or not at all",
@@ -45,7 +43,7 @@ A configuration file of FrameworkController is accepted as it is.`,
 		Args:    cobra.NoArgs,
 		Version: version.Get().String(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := logsapi.ValidateAndApply(f.logging, gates); err != nil {
+			if err := logsapi.ValidateAndApply(f.logging, nil); err != nil {
 				return err
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)

@@ -20,6 +20,7 @@ import (
 	"path"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -250,6 +251,9 @@ func checkPrerequisites(cacheDir string, missing []components.Component) error {
 		if _, err := exec.LookPath("gcc"); err != nil {
 			return fmt.Errorf("no gcc in PATH: %s needs a C compiler to be built", c.Name)
 		}
+	}
+	if !slices.ContainsFunc(missing, func(c components.Component) bool { return c.Source == "" }) {
+		return nil // nothing to download, and little to compile
 	}
 	var fs unix.Statfs_t
 	if err := unix.Statfs(cacheDir, &fs); err != nil {

@@ -128,6 +128,11 @@ func (p *Plan) apiServer() Program {
 			"--service-account-key-file=" + l.Cert("service-accounts"),
 			"--service-account-signing-key-file=" + l.Key("service-accounts"),
 			"--client-ca-file=" + l.Cert("ca"),
+			// No aggregated API server exists, but schedulers complain without this.
+			"--requestheader-client-ca-file=" + l.Cert("front-proxy-ca"),
+			"--requestheader-username-headers=X-Remote-User",
+			"--requestheader-group-headers=X-Remote-Group",
+			"--requestheader-extra-headers-prefix=X-Remote-Extra-",
 			"--tls-cert-file=" + l.Cert(components.APIServer),
 			"--tls-private-key-file=" + l.Key(components.APIServer),
 			"--kubelet-client-certificate=" + l.Cert("kubelet-client"),

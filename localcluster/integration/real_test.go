@@ -6,27 +6,19 @@
 package integration
 
 import (
-	"archive/tar"
-	"bytes"
 	"context"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 
-	"github.com/google/go-containerregistry/pkg/name"
-	v1 "github.com/google/go-containerregistry/pkg/v1"
-	"github.com/google/go-containerregistry/pkg/v1/empty"
-	"github.com/google/go-containerregistry/pkg/v1/mutate"
-	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/lockstep-k8s/lockstep/localcluster/cluster"
+	"github.com/lockstep-k8s/lockstep/localcluster/image"
 	"github.com/lockstep-k8s/lockstep/localcluster/realnode"
 )
 
@@ -42,36 +34,13 @@ func loadTool(t *testing.T, c *local) {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("building the tool: %v\n%s", err, out)
 	}
-	content, err := os.ReadFile(binary)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var layer bytes.Buffer
-	w := tar.NewWriter(&layer)
-	if err := w.WriteHeader(&tar.Header{Name: "tool", Mode: 0o755, Size: int64(len(content))}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := w.Write(content); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	l, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(layer.Bytes())), nil })
-	if err != nil {
-		t.Fatal(err)
-	}
-	image, err := mutate.ConfigFile(empty.Image, &v1.ConfigFile{
-		OS: "linux", Architecture: runtime.GOARCH, Config: v1.Config{Entrypoint: []string{"/tool"}},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if image, err = mutate.AppendLayers(image, l); err != nil {
-		t.Fatal(err)
-	}
 	target := filepath.Join(dir, "tool.tar")
-	if err := tarball.WriteToFile(target, name.MustParseReference(toolImage), image); err != nil {
+	tool := image.Image{
+		Reference:  toolImage,
+		Binaries:   []image.File{{Path: "/tool", Source: binary}},
+		Entrypoint: []string{"/tool"},
+	}
+	if err := tool.Write(target); err != nil {
 		t.Fatal(err)
 	}
 	c.mustRun("load-image", "--dir", c.layout.Dir, target)

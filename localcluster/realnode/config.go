@@ -49,7 +49,7 @@ runtime_path = %q
 BinaryName = %q
 SystemdCgroup = false
 `,
-		l.NodePath("containerd"), l.ContainerdSocket(), snapshotter, pauseImage,
+		l.NodePath("containerd"), l.ContainerdSocket(), snapshotter, pauseReference,
 		l.NodePath("bin"), l.NodePath("cni", "conf"),
 		plan.Binaries[components.ContainerdShim], runc)
 }

@@ -5,13 +5,14 @@ package realnode
 
 import "github.com/lockstep-k8s/lockstep/localcluster/image"
 
-// pauseImage is the reference of the sandbox image. Nothing ever pulls it.
-const pauseImage = "lockstep.local/pause:1"
+// pauseReference names the sandbox image. Nothing ever pulls it: it is packed on the machine
+// that uses it.
+const pauseReference = "lockstep.local/pause:1"
 
-// writePauseImage packs the binary as an image that containerd can import.
+// writePauseImage packs the binary of the sandbox as an image that containerd can import.
 func writePauseImage(binary, target string) error {
 	return image.Image{
-		Reference:  pauseImage,
+		Reference:  pauseReference,
 		Binaries:   []image.File{{Path: "/pause", Source: binary}},
 		Entrypoint: []string{"/pause"},
 	}.Write(target)

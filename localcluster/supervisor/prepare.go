@@ -56,6 +56,13 @@ func preparePKI(plan *cluster.Plan, now time.Time) error {
 	if err := writePair(layout, "ca", ca.Pair); err != nil {
 		return err
 	}
+	frontProxy, err := pki.NewAuthority("lockstep-local-front-proxy-ca", now)
+	if err != nil {
+		return err
+	}
+	if err := writePair(layout, "front-proxy-ca", frontProxy.Pair); err != nil {
+		return err
+	}
 	signing, err := pki.SigningKey()
 	if err != nil {
 		return err

@@ -1,0 +1,191 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package build
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lockstep-k8s/lockstep/localcluster/components"
+)
+
+// small is a component that builds within a second.
+func small(source string) components.Component {
+	return components.Component{Name: "small", Pin: "small", Package: ".", Source: source}
+}
+
+const hello = "package main\n\nfunc main() { print(\"hello\") }\n"
+
+// newBuilder returns a builder and what it has told.
+func newBuilder(t *testing.T, dir string) (*Builder, func() string) {
+	t.Helper()
+	var mu sync.Mutex
+	var lines []string
+	progress := func(format string, args ...any) {
+		mu.Lock()
+		defer mu.Unlock()
+		lines = append(lines, fmt.Sprintf(format, args...))
+	}
+	return &Builder{CacheDir: dir, Progress: progress}, func() string {
+		mu.Lock()
+		defer mu.Unlock()
+		return strings.Join(lines, "\n")
+	}
+}
+
+func TestEnsureBuildsOnce(t *testing.T) {
+	builder, told := newBuilder(t, t.TempDir())
+	wanted := []components.Component{small(hello)}
+	first, err := builder.Ensure(t.Context(), wanted)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command(first["small"]).CombinedOutput(); err != nil || string(out) != "hello" {
+		t.Errorf("the binary says %q (%v)", out, err)
+	}
+	if !strings.Contains(told(), "small: built in") {
+		t.Errorf("no progress was told:\n%s", told())
+	}
+	again, toldAgain := newBuilder(t, builder.CacheDir)
+	second, err := again.Ensure(t.Context(), wanted)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(first, second); diff != "" {
+		t.Errorf("binaries (-first,+second):\n%s", diff)
+	}
+	if toldAgain() != "" {
+		t.Errorf("a second call builds again:\n%s", toldAgain())
+	}
+	leftovers, err := filepath.Glob(filepath.Join(builder.CacheDir, "build-*"))
+	if err != nil || len(leftovers) > 0 {
+		t.Errorf("left in the cache: %v (%v)", leftovers, err)
+	}
+}
+
+func TestConcurrentBuildersShareTheWork(t *testing.T) {
+	dir := t.TempDir()
+	var builds sync.Map
+	var wg sync.WaitGroup
+	for i := range 3 {
+		builder, told := newBuilder(t, dir)
+		wg.Go(func() {
+			if _, err := builder.Ensure(t.Context(), []components.Component{small(hello)}); err != nil {
+				t.Error(err)
+			}
+			if strings.Contains(told(), "built in") {
+				builds.Store(i, true)
+			}
+		})
+	}
+	wg.Wait()
+	n := 0
+	builds.Range(func(any, any) bool { n++; return true })
+	if n != 1 {
+		t.Errorf("%d of 3 builders built, want 1", n)
+	}
+}
+
+func TestAFailedBuildSaysWhy(t *testing.T) {
+	builder, _ := newBuilder(t, t.TempDir())
+	_, err := builder.Ensure(t.Context(), []components.Component{small("package main\n\nfunc main() { nonsense() }\n")})
+	if err == nil || !strings.Contains(err.Error(), "building small") || !strings.Contains(err.Error(), "undefined: nonsense") {
+		t.Errorf("error %v, want one that names the component and the cause", err)
+	}
+}
+
+func TestALongBuildGivesSignsOfLife(t *testing.T) {
+	builder, told := newBuilder(t, t.TempDir())
+	builder.Tick = 10 * time.Millisecond
+	if err := builder.runWithProgress(exec.Command("sleep", "0.2"), "[1/1] it"); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(told(), "[1/1] it: still building after") {
+		t.Errorf("told:\n%s", told())
+	}
+}
+
+func TestWithoutGoTheErrorSaysSo(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	builder, _ := newBuilder(t, t.TempDir())
+	_, err := builder.Ensure(t.Context(), []components.Component{small(hello)})
+	if err == nil || !strings.Contains(err.Error(), "no go command in PATH") {
+		t.Errorf("error %v, want one about the missing go command", err)
+	}
+}
+
+func TestBinaryName(t *testing.T) {
+	tests := map[string]struct {
+		component components.Component
+		want      string
+	}{
+		"the last element":               {components.Component{Package: "k8s.io/kubernetes/cmd/kubelet"}, "kubelet"},
+		"not a major version":            {components.Component{Package: "go.etcd.io/etcd/server/v3"}, "server"},
+		"a name that starts with v":      {components.Component{Package: "example.com/v"}, "v"},
+		"the module of a source at hand": {components.Component{Package: ".", Pin: "pause", Source: "x"}, "pause"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := binaryName(tc.component); got != tc.want {
+				t.Errorf("binaryName = %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestByPinBuildsTogetherWhatSharesAPin(t *testing.T) {
+	var got [][]string
+	for _, group := range byPin(append(components.ControlPlane(), components.RealNode()...)) {
+		got = append(got, names(group))
+	}
+	want := [][]string{
+		{"etcd"},
+		{"kube-apiserver", "kube-controller-manager", "kubectl", "kubelet"},
+		{"kwok"},
+		{"containerd", "containerd-shim-runc-v2", "ctr"},
+		{"runc"},
+		{"bridge", "loopback", "host-local"},
+		{"coredns"},
+		{"pause"},
+		{"runc-unconfined"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("groups (-want,+got):\n%s", diff)
+	}
+}
+
+func TestDefaultCacheDir(t *testing.T) {
+	tests := map[string]struct {
+		env     map[string]string
+		want    string
+		wantErr bool
+	}{
+		"the variable of lockstep-local wins": {map[string]string{"LOCKSTEP_CACHE_DIR": "/l", "XDG_CACHE_HOME": "/x", "HOME": "/h"}, "/l", false},
+		"then that of the desktop":            {map[string]string{"XDG_CACHE_HOME": "/x", "HOME": "/h"}, "/x/lockstep-local", false},
+		"then the home":                       {map[string]string{"HOME": "/h"}, "/h/.cache/lockstep-local", false},
+		"without any there is none":           {nil, "", true},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			for _, variable := range []string{"LOCKSTEP_CACHE_DIR", "XDG_CACHE_HOME", "HOME"} {
+				t.Setenv(variable, tc.env[variable])
+				if tc.env[variable] == "" {
+					os.Unsetenv(variable)
+				}
+			}
+			got, err := DefaultCacheDir()
+			if got != tc.want || (err != nil) != tc.wantErr {
+				t.Errorf("DefaultCacheDir = %q, %v; want %q, error: %v", got, err, tc.want, tc.wantErr)
+			}
+		})
+	}
+}

@@ -1,0 +1,77 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestMistakesAreOneLine runs command lines that fail before anything is built or started.
+func TestMistakesAreOneLine(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "c")
+	tests := map[string]struct {
+		args []string
+		want string
+	}{
+		"an unknown command":          {[]string{"launch"}, `unknown command "launch"`},
+		"an unknown flag":             {[]string{"up", "--nodes=3"}, "unknown flag: --nodes"},
+		"an unknown program":          {[]string{"up", "--dir", dir, "--with=webhook"}, `--with "webhook": want a list of controller and scheduler, or none`},
+		"a quantity that is none":     {[]string{"up", "--dir", dir, "--node-cpu=many"}, `--node-cpu "many" is not a quantity`},
+		"a program that is not there": {[]string{"up", "--dir", dir, "--with=scheduler", "--bin-dir", dir}, "no lockstep-scheduler in " + dir},
+		"a directory below a file":    {[]string{"up", "--dir", "/dev/null/c", "--with=none"}, "--dir: mkdir /dev/null: not a directory"},
+		"status of no cluster":        {[]string{"status", "--dir", dir + "/none"}, "no cluster in " + dir + "/none"},
+		"logs of no cluster":          {[]string{"logs", "etcd", "--dir", dir + "/none"}, "no cluster in " + dir + "/none"},
+		"images for no cluster":       {[]string{"load-image", "x.tar", "--dir", dir + "/none"}, "no cluster in"},
+		"logs of which component?":    {[]string{"logs", "--dir", dir}, "accepts 1 arg(s), received 0"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			var stdout, stderr strings.Builder
+			if code := Main(tc.args, &stdout, &stderr); code != 1 {
+				t.Errorf("exit code %d, want 1", code)
+			}
+			message := stderr.String()
+			if !strings.HasPrefix(message, "lockstep-local: ") || !strings.Contains(message, tc.want) || strings.Count(message, "\n") != 1 {
+				t.Errorf("stderr %q, want one line with %q", message, tc.want)
+			}
+		})
+	}
+}
+
+func TestHelpNamesTheCommands(t *testing.T) {
+	var stdout, stderr strings.Builder
+	if code := Main([]string{"--help"}, &stdout, &stderr); code != 0 {
+		t.Fatalf("exit code %d: %s", code, stderr.String())
+	}
+	for _, name := range []string{"up", "down", "status", "logs", "load-image", "build"} {
+		if !strings.Contains(stdout.String(), "\n  "+name+" ") {
+			t.Errorf("help does not name %s:\n%s", name, stdout.String())
+		}
+	}
+	for _, hidden := range []string{"supervise", "reap"} {
+		if strings.Contains(stdout.String(), hidden) {
+			t.Errorf("help names %s, which is for lockstep-local itself", hidden)
+		}
+	}
+}
+
+func TestDefaultDir(t *testing.T) {
+	t.Setenv("HOME", "/home/u")
+	t.Setenv("XDG_STATE_HOME", "")
+	layout, err := layoutOf("")
+	if err != nil || layout.Dir != "/home/u/.local/state/lockstep-local/default" {
+		t.Errorf("default directory %q, %v", layout.Dir, err)
+	}
+	t.Setenv("XDG_STATE_HOME", "/state")
+	if layout, err = layoutOf(""); err != nil || layout.Dir != "/state/lockstep-local/default" {
+		t.Errorf("with XDG_STATE_HOME %q, %v", layout.Dir, err)
+	}
+	t.Setenv("XDG_STATE_HOME", "")
+	t.Setenv("HOME", "")
+	if _, err := layoutOf(""); err == nil || !strings.Contains(err.Error(), "set --dir") {
+		t.Errorf("without a home: %v", err)
+	}
+}

@@ -11,6 +11,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 
 	"k8s.io/component-base/cli"
@@ -20,5 +21,8 @@ import (
 )
 
 func main() {
-	os.Exit(cli.Run(newCommand()))
+	if err := cli.RunNoErrOutput(newCommand()); err != nil {
+		fmt.Fprintln(os.Stderr, "Error:", err)
+		os.Exit(1)
+	}
 }

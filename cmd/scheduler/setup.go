@@ -134,5 +134,5 @@ func checkPlugin(cfg *kubeschedulerconfig.KubeSchedulerConfiguration) error {
 		}
 	}
 	return errors.New("no profile enables the plugin " + coscheduling.Name +
-		`: add {"name": "` + coscheduling.Name + `"} to profiles[].plugins.multiPoint.enabled`)
+		": add it to plugins.multiPoint.enabled of one in profiles")
 }

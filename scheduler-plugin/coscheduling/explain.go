@@ -47,11 +47,16 @@ func (c *cycle) describe(world *planner.World, short planner.Shortfall) string {
 	if short.Resource != "" && short.Eligible > 0 {
 		fmt.Fprintf(&b, "; the others are short of %s %s", quantity(short.Resource, short.Missing), short.Resource)
 	}
-	for _, class := range c.classes {
-		if class.role == short.Role && len(class.reasons) > 0 {
-			fmt.Fprintf(&b, "; %d of %d nodes admit them: %s", count(class.fits), len(world.Nodes), topReasons(class.reasons))
-			break
-		}
+	i := slices.IndexFunc(c.classes, func(class *class) bool { return class.role == short.Role })
+	if i < 0 {
+		return b.String()
+	}
+	class := c.classes[i]
+	if short.Resource == "" && class.perNode() == 1 {
+		b.WriteString("; no two of them can share a node")
+	}
+	if len(class.reasons) > 0 {
+		fmt.Fprintf(&b, "; %d of %d nodes admit them: %s", count(class.fits), len(world.Nodes), topReasons(class.reasons))
 	}
 	return b.String()
 }

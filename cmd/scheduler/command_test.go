@@ -1,0 +1,196 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	kubeschedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
+
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling"
+
+	"k8s.io/kubernetes/cmd/kube-scheduler/app/options"
+)
+
+// kubeconfig is a file for a cluster that is not there: what is tested fails
+// before it is asked, or does not ask it.
+func kubeconfig(t *testing.T) string {
+	t.Helper()
+	return write(t, "kubeconfig", `{apiVersion: v1, kind: Config, current-context: c,
+clusters: [{name: c, cluster: {server: "https://127.0.0.1:1"}}],
+users: [{name: u, user: {token: t}}],
+contexts: [{name: c, context: {cluster: c, user: u}}]}`)
+}
+
+func write(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// runMain, in the environment, makes the test binary the program itself: its
+// logging and feature gates can be set up only once in a process.
+const runMain = "LOCKSTEP_TEST_RUN_MAIN"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(runMain) != "" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// execute runs the program with arguments and returns what it printed, and
+// whether it ended well.
+func execute(t *testing.T, args ...string) (string, bool) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0], args...)
+	cmd.Env = append(os.Environ(), runMain+"=1")
+	out, err := cmd.CombinedOutput()
+	return string(out), err == nil
+}
+
+func TestDefaultConfiguration(t *testing.T) {
+	type seen struct {
+		Scheduler  string
+		Enabled    bool
+		QPS        float32
+		Burst      int32
+		Elects     bool
+		Lease      string
+		Profiles   int
+		LastPlugin string
+	}
+	tests := map[string]struct {
+		kubeconfig string
+		wantElects bool
+	}{
+		"in a Pod there may be others to elect a leader from": {wantElects: true},
+		"with a kubeconfig it runs alone":                     {kubeconfig: "some.kubeconfig"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			opts := options.NewOptions()
+			opts.Deprecated.Kubeconfig = tc.kubeconfig
+			cfg, err := defaultConfiguration(opts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			enabled := cfg.Profiles[0].Plugins.MultiPoint.Enabled
+			want := seen{
+				Scheduler: "lockstep-scheduler", QPS: 1000, Burst: 2000, Elects: tc.wantElects,
+				Lease: "lockstep-system/lockstep-scheduler", Profiles: 1, LastPlugin: coscheduling.Name,
+			}
+			got := seen{
+				Scheduler: cfg.Profiles[0].SchedulerName, QPS: cfg.ClientConnection.QPS, Burst: cfg.ClientConnection.Burst,
+				Elects:   cfg.LeaderElection.LeaderElect,
+				Lease:    cfg.LeaderElection.ResourceNamespace + "/" + cfg.LeaderElection.ResourceName,
+				Profiles: len(cfg.Profiles), LastPlugin: enabled[len(enabled)-1].Name,
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("configuration (-want, +got):\n%s", diff)
+			}
+			if err := checkPlugin(cfg); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestCheckPlugin(t *testing.T) {
+	plain := &kubeschedulerconfig.KubeSchedulerConfiguration{Profiles: []kubeschedulerconfig.KubeSchedulerProfile{
+		{SchedulerName: "a"}, {SchedulerName: "b", Plugins: &kubeschedulerconfig.Plugins{}},
+	}}
+	if err := checkPlugin(plain); err == nil {
+		t.Error("a configuration without the plugin is accepted")
+	}
+	plain.Profiles[1].Plugins.PreEnqueue.Enabled = []kubeschedulerconfig.Plugin{{Name: coscheduling.Name}}
+	if err := checkPlugin(plain); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestWrongUse: each mistake is one line that says what is wrong and what would
+// be right.
+func TestWrongUse(t *testing.T) {
+	config := func(profiles string) string {
+		return write(t, "config.yaml", "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"+
+			"leaderElection: {leaderElect: false}\nclientConnection: {kubeconfig: "+kubeconfig(t)+"}\n"+profiles)
+	}
+	tests := map[string]struct {
+		args []string
+		want string
+	}{
+		"an argument that is no flag": {
+			args: []string{"now"},
+			want: `lockstep-scheduler takes flags only, got "now"`,
+		},
+		"a flag that does not exist": {
+			args: []string{"--kubekonfig=x"},
+			want: "unknown flag: --kubekonfig",
+		},
+		"a file that does not exist": {
+			args: []string{"--config=/does/not/exist.yaml", "--secure-port=0"},
+			want: "open /does/not/exist.yaml: no such file or directory",
+		},
+		"a configuration without the plugin": {
+			args: []string{"--secure-port=0", "--config=" + config("profiles: [{schedulerName: s}]")},
+			want: "no profile enables the plugin Coscheduling: add it to plugins.multiPoint.enabled",
+		},
+		"an argument of the plugin out of range": {
+			args: []string{"--secure-port=0", "--config=" + config(
+				`profiles: [{schedulerName: s, plugins: {multiPoint: {enabled: [{name: Coscheduling}]}}, pluginConfig: [{name: Coscheduling, args: {bindRetries: 11}}]}]`)},
+			want: "bindRetries: Invalid value: 11: must be from 0 to 10",
+		},
+		"an argument that the plugin does not have": {
+			args: []string{"--secure-port=0", "--config=" + config(
+				`profiles: [{schedulerName: s, plugins: {multiPoint: {enabled: [{name: Coscheduling}]}}, pluginConfig: [{name: Coscheduling, args: {bindRetrys: 1}}]}]`)},
+			want: `unknown field "bindRetrys"`,
+		},
+		"the plugin enabled twice": {
+			args: []string{"--secure-port=0", "--config=" + config(
+				`profiles: [{schedulerName: s, plugins: {multiPoint: {enabled: [{name: Coscheduling}, {name: Coscheduling}]}}}]`)},
+			want: `plugin "Coscheduling" already registered`,
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			out, ok := execute(t, tc.args...)
+			if ok {
+				t.Fatalf("it ended well and said\n%s", out)
+			}
+			lines := strings.Split(strings.TrimSpace(out), "\n")
+			last := lines[len(lines)-1]
+			if !strings.HasPrefix(last, "Error: ") || !strings.Contains(last, tc.want) {
+				t.Errorf("it said\n%s\nwant an error with %s", out, tc.want)
+			}
+		})
+	}
+}
+
+func TestVersionAndHelp(t *testing.T) {
+	out, ok := execute(t, "--version")
+	if !ok {
+		t.Fatal(out)
+	}
+	if !strings.HasPrefix(out, "lockstep-scheduler ") || !strings.Contains(out, "kube-scheduler v1.37") {
+		t.Errorf("version %q, want its own and that of kube-scheduler", out)
+	}
+	if out, ok = execute(t, "--help"); !ok {
+		t.Fatal(out)
+	}
+	for _, want := range []string{"a PodGroup (scheduling.lockstep.dev)", "--kubeconfig", "--config", `"lockstep-system"`, "(default 1000)"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("the help lacks %q", want)
+		}
+	}
+}

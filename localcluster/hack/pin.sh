@@ -25,7 +25,7 @@ if [ "$pin" = kubernetes ]; then
   staging=v0.${version#v1.}
   upstream=$(go mod download -json "k8s.io/kubernetes@$version" | sed -n 's/.*"GoMod": "\(.*\)",/\1/p')
   go mod edit -require="k8s.io/kubernetes@$version"
-  for module in $(sed -n 's/^\t\(k8s.io\/[a-z-]*\) v0\.0\.0.*/\1/p' "$upstream" | sort -u); do
+  for module in $(sed -n 's/^\t\(k8s.io\/[a-z-]*\) v0\.0\.0\( \/\/.*\)\{0,1\}$/\1/p' "$upstream" | sort -u); do
     go mod edit -require="$module@$staging"
   done
 fi

@@ -16,6 +16,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -183,10 +184,11 @@ func chooseRunc(plan *cluster.Plan) (string, error) {
 }
 
 // Cleanup removes what a node of the cluster may have left outside its directory. The
-// processes of the node must be gone. It may be called for a cluster that had no node.
+// processes of the node must be gone. A cluster whose Layout.Node does not exist had no node;
+// whoever makes one creates that directory first, and removes it last.
 func Cleanup(l cluster.Layout) error {
-	if os.Geteuid() != 0 {
-		return nil // whoever started the cluster could not make a node either
+	if _, err := os.Stat(l.Node()); errors.Is(err, fs.ErrNotExist) {
+		return nil
 	}
 	return errors.Join(RemoveBridges(l.Dir), removeCgroup(CgroupName(l.Dir)))
 }

@@ -128,6 +128,9 @@ func (s *supervisor) reserve(order Order, layout cluster.Layout, lockFile *os.Fi
 		return nil, err
 	}
 	if order.Options.RealNode {
+		if err := os.MkdirAll(layout.Node(), 0o755); err != nil {
+			return nil, fmt.Errorf("making the directory of the node: %w", err)
+		}
 		if s.reaper, err = startReaper(layout, lockFile); err != nil {
 			return nil, err
 		}
@@ -183,7 +186,10 @@ func (s *supervisor) tearDown() error {
 
 // wipe removes what a cluster whose processes are gone has left, apart from its logs.
 func wipe(layout cluster.Layout) error {
-	failed := realnode.Cleanup(layout)
+	if err := realnode.Cleanup(layout); err != nil {
+		return err // with its directory in place, the next wipe tries again
+	}
+	var failed error
 	for _, path := range layout.Owned() {
 		failed = errors.Join(failed, os.RemoveAll(path))
 	}

@@ -160,8 +160,8 @@ func lifecycleOptions(config *configv1alpha1.ControllerConfiguration) (lifecycle
 	}
 	return lifecycle.Options{
 		GangSchedulerName:       *config.GangSchedulerName,
-		CreationTimeout:         time.Duration(*config.ObjectLocalCacheCreationTimeoutSec) * time.Second,
-		CompletedRetention:      time.Duration(max(0, *config.FrameworkCompletedRetainSec)) * time.Second,
+		CreationTimeout:         configv1alpha1.Seconds(*config.ObjectLocalCacheCreationTimeoutSec),
+		CompletedRetention:      configv1alpha1.Seconds(max(0, *config.FrameworkCompletedRetainSec)),
 		MinConflictDelaySeconds: *config.FrameworkMinRetryDelaySecForTransientConflictFailed,
 		MaxConflictDelaySeconds: *config.FrameworkMaxRetryDelaySecForTransientConflictFailed,
 		PodFailures:             rules,

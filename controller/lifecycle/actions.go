@@ -12,6 +12,7 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 
+	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 )
 
@@ -285,7 +286,7 @@ func (d *decision) planForce(role *frameworkv1.TaskRoleStatus, pod *corev1.Pod) 
 	if grace := pod.DeletionGracePeriodSeconds; grace != nil {
 		begun.Time = begun.Add(-time.Duration(*grace) * time.Second)
 	}
-	timeout := max(0, time.Duration(*role.PodGracefulDeletionTimeoutSec)) * time.Second
+	timeout := configv1alpha1.Seconds(max(0, *role.PodGracefulDeletionTimeoutSec))
 	if !d.Forced[pod.UID] && d.due(begun, timeout) {
 		d.act(Action{Kind: ForceDeletePod, Name: pod.Name, UID: pod.UID})
 	}

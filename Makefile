@@ -31,6 +31,7 @@ build: ## Build Lockstep's programs into bin/.
 	@mkdir -p bin
 	$(GO_BUILD) -o bin/lockstep-controller ./cmd/controller
 	$(GO_BUILD) -o bin/lockstep-scheduler ./cmd/scheduler
+	$(GO_BUILD) -o bin/frameworkbarrier ./cmd/frameworkbarrier
 	cd localcluster && $(GO_BUILD) -o ../bin/lockstep-local ./cmd/lockstep-local
 
 .PHONY: components

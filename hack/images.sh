@@ -25,6 +25,7 @@ pack() {
 
 pack controller bin/lockstep-controller --entrypoint /bin/lockstep-controller
 pack scheduler bin/lockstep-scheduler --entrypoint /bin/lockstep-scheduler
+pack frameworkbarrier bin/frameworkbarrier --entrypoint /bin/frameworkbarrier
 pack training bin/training --entrypoint /bin/training
 links=()
 for tool in sh bash printenv env sleep hostname getent cat ls true false nginx; do

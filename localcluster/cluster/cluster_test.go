@@ -205,7 +205,7 @@ func TestOwnProgramsComeAsTheirServiceAccounts(t *testing.T) {
 	if len(got) != 1 || got[0].Name != Scheduler {
 		t.Fatalf("programs %v, want the scheduler alone", got)
 	}
-	if !slices.Contains(got[0].Args, "--kubeconfig=/state/c/kubeconfigs/scheduler") || got[0].Args[len(got[0].Args)-1] != "-v=4" {
+	if !slices.Contains(got[0].Args, "--config=/state/c/config/scheduler.yaml") || got[0].Args[len(got[0].Args)-1] != "-v=4" {
 		t.Errorf("arguments %v", got[0].Args)
 	}
 	var users []string
@@ -220,5 +220,15 @@ func TestOwnProgramsComeAsTheirServiceAccounts(t *testing.T) {
 	want := []string{"system:serviceaccount:lockstep-system:lockstep-controller", "system:serviceaccount:lockstep-system:lockstep-scheduler"}
 	if diff := cmp.Diff(want, users); diff != "" {
 		t.Errorf("service accounts (-want,+got):\n%s", diff)
+	}
+}
+
+func TestSchedulerServesPodsThatNameNoScheduler(t *testing.T) {
+	p := &Plan{Layout: Layout{Dir: "/state/c"}}
+	config := p.SchedulerConfig()
+	for _, want := range []string{"schedulerName: default-scheduler", "schedulerName: lockstep-scheduler", `kubeconfig: "/state/c/kubeconfigs/scheduler"`} {
+		if !strings.Contains(config, want) {
+			t.Errorf("the configuration lacks %q:\n%s", want, config)
+		}
 	}
 }

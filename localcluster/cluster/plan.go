@@ -61,12 +61,11 @@ func (p *Plan) Lockstep() []Program {
 			Name: Scheduler,
 			Path: p.Binaries[Scheduler],
 			Args: append([]string{
-				"--kubeconfig=" + p.Layout.ComponentKubeconfig(Scheduler),
+				"--config=" + p.Layout.Config("scheduler.yaml"),
 				"--authentication-kubeconfig=" + p.Layout.ComponentKubeconfig(Scheduler),
 				"--authorization-kubeconfig=" + p.Layout.ComponentKubeconfig(Scheduler),
 				"--bind-address=127.0.0.1",
 				"--secure-port=" + itoa(p.Ports.Scheduler),
-				"--leader-elect=false",
 			}, p.Options.SchedulerArgs...),
 			HealthURL: "https://" + address + "/readyz",
 			Address:   address,

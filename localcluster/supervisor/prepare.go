@@ -41,6 +41,9 @@ func prepare(plan *cluster.Plan, now time.Time) error {
 	if err := writeFile(layout.Config("kwok.yaml"), []byte(simnodes.KwokConfig())); err != nil {
 		return err
 	}
+	if err := writeFile(layout.Config("scheduler.yaml"), []byte(plan.SchedulerConfig())); err != nil {
+		return err
+	}
 	if err := writeFile(layout.Config("Corefile"), []byte(plan.Corefile())); err != nil {
 		return err
 	}

@@ -5,7 +5,6 @@ package barrier
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -227,14 +226,17 @@ func (b *Barrier) denied(err error) error {
 
 // decompress unfolds a large Framework's task statuses.
 func decompress(framework *frameworkv1.Framework) error {
-	status := framework.Status
-	if status == nil || status.AttemptStatus.TaskRoleStatuses != nil || status.AttemptStatus.TaskRoleStatusesCompressed == nil {
+	if framework.Status == nil {
 		return nil
 	}
-	data, err := json.Marshal(status)
-	if err != nil {
-		return fmt.Errorf("encoding the status: %w", err)
+	attempt := &framework.Status.AttemptStatus
+	if attempt.TaskRoleStatuses == nil && attempt.TaskRoleStatusesCompressed != nil {
+		roles, err := lifecycle.DecompressTaskRoles(attempt.TaskRoleStatusesCompressed)
+		if err != nil {
+			return err
+		}
+		attempt.TaskRoleStatuses = roles
 	}
-	framework.Status, err = lifecycle.DecodeStatus(data)
-	return err
+	attempt.TaskRoleStatusesCompressed = nil
+	return nil
 }

@@ -66,20 +66,31 @@ func DecodeStatus(data []byte) (*frameworkv1.FrameworkStatus, error) {
 	}
 	attempt := &status.AttemptStatus
 	if attempt.TaskRoleStatuses == nil && attempt.TaskRoleStatusesCompressed != nil {
-		reader, err := gzip.NewReader(bytes.NewReader(attempt.TaskRoleStatusesCompressed))
+		roles, err := DecompressTaskRoles(attempt.TaskRoleStatusesCompressed)
 		if err != nil {
-			return nil, fmt.Errorf("decompressing status.attemptStatus.taskRoleStatusesCompressed: %w", err)
+			return nil, err
 		}
-		roles, err := io.ReadAll(io.LimitReader(reader, maxDecompressed))
-		if err != nil {
-			return nil, fmt.Errorf("decompressing status.attemptStatus.taskRoleStatusesCompressed: %w", err)
-		}
-		if err := utiljson.Unmarshal(roles, &attempt.TaskRoleStatuses); err != nil {
-			return nil, fmt.Errorf("decoding status.attemptStatus.taskRoleStatusesCompressed: %w", err)
-		}
+		attempt.TaskRoleStatuses = roles
 	}
 	attempt.TaskRoleStatusesCompressed = nil
 	return status, checkStatus(status)
+}
+
+// DecompressTaskRoles unfolds status.attemptStatus.taskRoleStatusesCompressed.
+func DecompressTaskRoles(compressed []byte) ([]*frameworkv1.TaskRoleStatus, error) {
+	reader, err := gzip.NewReader(bytes.NewReader(compressed))
+	if err != nil {
+		return nil, fmt.Errorf("decompressing status.attemptStatus.taskRoleStatusesCompressed: %w", err)
+	}
+	data, err := io.ReadAll(io.LimitReader(reader, maxDecompressed))
+	if err != nil {
+		return nil, fmt.Errorf("decompressing status.attemptStatus.taskRoleStatusesCompressed: %w", err)
+	}
+	var roles []*frameworkv1.TaskRoleStatus
+	if err := utiljson.Unmarshal(data, &roles); err != nil {
+		return nil, fmt.Errorf("decoding status.attemptStatus.taskRoleStatusesCompressed: %w", err)
+	}
+	return roles, nil
 }
 
 // checkStatus refuses a status that no controller has written, so that decisions

@@ -32,19 +32,18 @@ type class struct {
 	// too, however many more are placed. refused are these nodes.
 	monotone bool
 	refused  map[string]bool
+
+	// labelBlind says that only label-blind plugins rejected the first member.
+	labelBlind bool
 }
 
-// classify groups members. The order of classes and within a class is that
+// classify groups members by their class keys. The order of classes and within a class is that
 // of the members.
-func classify(pods []*corev1.Pod, handle func(schedulerName string) framework.Framework) ([]*class, error) {
+func classify(pods []*corev1.Pod, keys []string, handle func(schedulerName string) framework.Framework) ([]*class, error) {
 	var classes []*class
 	index := make(map[string]*class)
-	for _, pod := range pods {
-		key, err := classKey(pod)
-		if err != nil {
-			return nil, err
-		}
-		c, ok := index[key]
+	for i, pod := range pods {
+		c, ok := index[keys[i]]
 		if !ok {
 			info, err := framework.NewPodInfo(pod)
 			if err != nil {
@@ -57,7 +56,7 @@ func classify(pods []*corev1.Pod, handle func(schedulerName string) framework.Fr
 				monotone: isMonotone(pod),
 				refused:  make(map[string]bool),
 			}
-			index[key] = c
+			index[keys[i]] = c
 			classes = append(classes, c)
 		}
 		c.members = append(c.members, pod)
@@ -72,7 +71,7 @@ func roleOf(pod *corev1.Pod) string {
 // classKey is equal for members that need the same. It holds what the default
 // plugins read of a Pod's spec, but neither environment nor commands, which
 // differ in each task of a job. Labels are left out for the same reason.
-func classKey(pod *corev1.Pod) (string, error) {
+func classKey(pod *corev1.Pod) string {
 	type container struct {
 		Resources     corev1.ResourceRequirements
 		RestartPolicy *corev1.ContainerRestartPolicy
@@ -123,9 +122,11 @@ func classKey(pod *corev1.Pod) (string, error) {
 	}
 	data, err := json.Marshal(key)
 	if err != nil {
-		return "", fmt.Errorf("classing %s: %w", pod.Name, err)
+		// No part of a Pod that came as JSON fails to be written so. If one does,
+		// the Pod is a class of its own.
+		return string(pod.UID)
 	}
-	return string(data), nil
+	return string(data)
 }
 
 // isMonotone says whether more Pods on the nodes can only make a node that

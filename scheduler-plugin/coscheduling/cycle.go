@@ -42,9 +42,16 @@ func (e *engine) runCycle(ctx context.Context, view gangView, leader *framework.
 	logger := klog.FromContext(ctx)
 	start := time.Now()
 	c := &cycle{engine: e, view: view, rejections: make(map[string]int)}
-	why, err := c.place(ctx)
-	if err == nil && why == nil {
-		why, err = c.commit(ctx)
+	fingerprint := view.fingerprint()
+	why, err := e.witnesses.recall(e.tracker, view.key, fingerprint), error(nil)
+	if why == nil {
+		why, err = c.place(ctx)
+		if err == nil && why == nil {
+			why, err = c.commit(ctx)
+		}
+		if why != nil {
+			e.witnesses.remember(fingerprint, c, why)
+		}
 	}
 	e.metrics.observeCycle(start, why, err, len(c.placements))
 

@@ -40,6 +40,9 @@ type engine struct {
 	snapshot *internalcache.Snapshot
 	pop      func(klog.Logger) (framework.QueuedEntityInfo, error)
 
+	// witnesses are used on the scheduling goroutine only.
+	witnesses witnesses
+
 	tracker  *tracker
 	wakeups  workqueue.TypedDelayingInterface[types.NamespacedName]
 	reporter *reporter
@@ -88,11 +91,12 @@ func attachable(sched *scheduler.Scheduler) (map[string]*Coscheduling, *internal
 func attach(ctx context.Context, sched *scheduler.Scheduler, plugins map[string]*Coscheduling,
 	snapshot *internalcache.Snapshot, groups schedulingclient.Interface, registry registry) error {
 	e := &engine{
-		ctx:      ctx,
-		sched:    sched,
-		plugins:  plugins,
-		snapshot: snapshot,
-		pop:      sched.NextEntity,
+		ctx:       ctx,
+		sched:     sched,
+		plugins:   plugins,
+		snapshot:  snapshot,
+		pop:       sched.NextEntity,
+		witnesses: make(witnesses),
 		wakeups: workqueue.NewTypedDelayingQueueWithConfig(
 			workqueue.TypedDelayingQueueConfig[types.NamespacedName]{Name: "lockstep_gang_wakeups"}),
 	}

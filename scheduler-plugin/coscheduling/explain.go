@@ -29,7 +29,7 @@ func (c *cycle) explain(world *planner.World, gang *planner.Gang, verified bool)
 		return shortfall{message: fmt.Sprintf("not all of the %d members that are needed find a place together: %s",
 			short.Needed, topReasons(c.rejections))}
 	default:
-		return shortfall{message: c.describe(world, short), room: short.Placed}
+		return shortfall{message: c.describe(world, short), room: short.Placed, certain: true}
 	}
 }
 

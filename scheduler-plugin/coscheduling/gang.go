@@ -36,6 +36,16 @@ type member struct {
 	pod *corev1.Pod
 	// assumed is the node of a member whose binding is not seen yet, else empty.
 	assumed string
+	// class is the Pod's class key, empty while nobody has asked for it.
+	class string
+}
+
+// classKey is the key of the member's class.
+func (m *member) classKey() string {
+	if m.class == "" {
+		m.class = classKey(m.pod)
+	}
+	return m.class
 }
 
 // node is where the member is or is about to be, or empty.
@@ -86,7 +96,8 @@ type attempt struct {
 	first time.Time
 	// notBefore is the end of the back-off.
 	notBefore time.Time
-	// woken says that something changed that may help, since the last cycle.
+	// woken says that something changed that may help, since the last cycle
+	// began.
 	woken bool
 }
 

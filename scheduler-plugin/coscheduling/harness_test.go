@@ -43,7 +43,7 @@ const (
 
 // world is a scheduler with the plugin on a fake API server, for a test.
 type world struct {
-	t     *testing.T
+	t     testing.TB
 	kube  *fake.Clientset
 	lock  *lockstepfake.Clientset
 	sched *scheduler.Scheduler
@@ -56,7 +56,7 @@ type world struct {
 }
 
 // newWorld makes a world with objects in it. The scheduler is not started.
-func newWorld(t *testing.T, objects ...apiruntime.Object) *world {
+func newWorld(t testing.TB, objects ...apiruntime.Object) *world {
 	t.Helper()
 	w := &world{t: t, kube: fake.NewClientset(), lock: lockstepfake.NewSimpleClientset()}
 	w.lock.Resources = []*metav1.APIResourceList{{

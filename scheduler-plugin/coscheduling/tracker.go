@@ -144,6 +144,9 @@ func (t *tracker) setPod(pod *corev1.Pod) {
 	}
 	before, wasBound, generation := state(m, t.ours), m.bound(), m.pod.Generation
 	g.count(m, before, -1)
+	if generation != pod.Generation || m.pod.Status.NominatedNodeName != pod.Status.NominatedNodeName {
+		m.class = ""
+	}
 	m.pod = pod
 	if pod.Spec.NodeName != "" {
 		m.assumed = ""
@@ -273,7 +276,6 @@ func (t *tracker) due(key types.NamespacedName) *corev1.Pod {
 		t.wake(key, left)
 		return nil
 	}
-	g.attempt.woken = false
 	return g.leader
 }
 

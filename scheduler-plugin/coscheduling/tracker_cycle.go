@@ -19,8 +19,9 @@ import (
 type gangView struct {
 	key   types.NamespacedName
 	group *schedulingv1alpha1.PodGroup
-	// waiting are the members to place, in their order.
-	waiting []*corev1.Pod
+	// waiting are the members to place, in their order, and classKeys are theirs.
+	waiting   []*corev1.Pod
+	classKeys []string
 	// placed counts the members that are placed, and nodes is where those are
 	// that have not ended.
 	placed podgroup.Tally
@@ -65,10 +66,12 @@ func (t *tracker) view(pod *corev1.Pod) (gangView, turn) {
 	}
 	v := gangView{key: key, group: g.group, placed: g.placed.Plus(podgroup.Tally{}),
 		firstAttempt: g.attempt.first, failures: g.attempt.failures}
+	keys := make(map[types.UID]string, g.waiting.Total)
 	for _, m := range g.members {
 		switch state(m, t.ours) {
 		case memberWaiting:
 			v.waiting = append(v.waiting, m.pod)
+			keys[m.pod.UID] = m.classKey()
 		case memberPlaced:
 			if m.pod.Status.Phase != corev1.PodSucceeded {
 				v.nodes = append(v.nodes, m.node())
@@ -76,6 +79,9 @@ func (t *tracker) view(pod *corev1.Pod) (gangView, turn) {
 		}
 	}
 	sortMembers(v.waiting)
+	for _, pod := range v.waiting {
+		v.classKeys = append(v.classKeys, keys[pod.UID])
+	}
 	slices.Sort(v.nodes)
 	g.attempt.woken = false
 	if g.attempt.first.IsZero() {
@@ -152,6 +158,9 @@ type shortfall struct {
 	message string
 	// room is how many of the needed members had a place.
 	room int
+	// certain says that there was no plan at all, rather than plans that plugins
+	// rejected.
+	certain bool
 }
 
 // backoff is how long a gang waits after so many failures in a row: initial,

@@ -204,6 +204,55 @@ func TestRecreatedGroupInheritsNothing(t *testing.T) {
 	}
 }
 
+// TestWitness: a gang like one that found no place is not planned, until an
+// event may have helped.
+func TestWitness(t *testing.T) {
+	b := newBench()
+	leaders := map[string]*corev1.Pod{}
+	for _, name := range []string{"first", "second"} {
+		b.setGroup(makeGroup(name, 2))
+		leaders[name] = makePod(name+"-0", inGroup(name))
+		b.add(leaders[name], makePod(name+"-1", inGroup(name)))
+	}
+	w := witnesses{}
+	why := shortfall{message: "no room", certain: true}
+	failed := func(name string) {
+		t.Helper()
+		view, what := b.view(leaders[name])
+		if what != turnPlan {
+			t.Fatalf("%s is not planned", name)
+		}
+		w.remember(view.fingerprint(), &cycle{view: view, classes: []*class{{monotone: true, labelBlind: true}}}, &why)
+		b.fail(view.key, view.group.UID, why, 0, 0)
+	}
+	recalls := func(name string) bool {
+		t.Helper()
+		view, _ := b.view(leaders[name])
+		return w.recall(b.tracker, view.key, view.fingerprint()) != nil
+	}
+
+	if recalls("second") {
+		t.Error("there is a witness before anything failed")
+	}
+	failed("first")
+	if recalls("first") {
+		t.Error("a gang believes itself and is never planned again")
+	}
+	if !recalls("second") {
+		t.Error("the second gang is planned, though the first, which is like it, has just failed")
+	}
+	b.hint(leaders["first"])
+	if recalls("second") {
+		t.Error("the second gang is not planned after an event that may help")
+	}
+	failed("first")
+	b.setGroup(makeGroup("first", 1))
+	b.deletePod(leaders["first"])
+	if recalls("second") {
+		t.Error("a gang that has changed is still believed")
+	}
+}
+
 func TestConditions(t *testing.T) {
 	now := metav1.NewTime(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	earlier := metav1.NewTime(now.Add(-time.Hour))
@@ -290,7 +339,12 @@ func TestClassify(t *testing.T) {
 	sameAsSmall.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "INDEX", Value: "7"}}
 	large := makePod("large", func(w *schedulertesting.PodWrapper) { w.Req(map[corev1.ResourceName]string{"cpu": "1"}) })
 	port := makePod("port", func(w *schedulertesting.PodWrapper) { w.HostPort(80) })
-	classes, err := classify([]*corev1.Pod{small, sameAsSmall, role, large, port}, func(string) framework.Framework { return nil })
+	pods := []*corev1.Pod{small, sameAsSmall, role, large, port}
+	var keys []string
+	for _, pod := range pods {
+		keys = append(keys, classKey(pod))
+	}
+	classes, err := classify(pods, keys, func(string) framework.Framework { return nil })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,7 +27,7 @@ func (c *cycle) world(ctx context.Context) (*planner.World, *planner.Gang, error
 	if err != nil {
 		return nil, nil, fmt.Errorf("listing nodes: %w", err)
 	}
-	c.classes, err = classify(c.view.waiting, func(name string) framework.Framework { return c.plugins[name].handle })
+	c.classes, err = classify(c.view.waiting, c.view.classKeys, func(name string) framework.Framework { return c.plugins[name].handle })
 	if err != nil {
 		return nil, nil, err
 	}
@@ -146,6 +146,7 @@ func (c *cycle) filter(ctx context.Context, class *class, nodes []fwk.NodeInfo) 
 	if err != nil {
 		return nil, err
 	}
+	class.labelBlind = state != nil
 	if state == nil {
 		for reason := range c.rejections {
 			class.reasons[reason] = len(nodes)
@@ -161,6 +162,9 @@ func (c *cycle) filter(ctx context.Context, class *class, nodes []fwk.NodeInfo) 
 		}
 	}, Name)
 	for n, status := range statuses {
+		if !status.IsSuccess() && !labelBlind.Has(status.Plugin()) {
+			class.labelBlind = false
+		}
 		switch {
 		case status.IsSuccess():
 			class.fits[n], feasible[n] = true, true

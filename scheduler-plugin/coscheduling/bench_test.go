@@ -1,0 +1,62 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package coscheduling
+
+import (
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
+
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+)
+
+// BenchmarkPlace plans and verifies a gang on empty nodes in racks of a hundred,
+// and undoes that: the part of a gang cycle that keeps others from being
+// scheduled, but for the commit.
+func BenchmarkPlace(b *testing.B) {
+	required := func(s *schedulingv1alpha1.PodGroupSpec) {
+		s.Topology = []schedulingv1alpha1.TopologyConstraint{{Key: "rack", Mode: schedulingv1alpha1.TopologyRequired}}
+	}
+	for name, bc := range map[string]struct {
+		nodes, members int
+		change         []func(*schedulingv1alpha1.PodGroupSpec)
+	}{
+		"1000 on 5000 nodes":          {nodes: 5000, members: 1000},
+		"4000 on 5000 nodes":          {nodes: 5000, members: 4000},
+		"256 on 5000 nodes":           {nodes: 5000, members: 256},
+		"256 in a rack of 5000 nodes": {nodes: 5000, members: 256, change: []func(*schedulingv1alpha1.PodGroupSpec){required}},
+		"8 on 1000 nodes":             {nodes: 1000, members: 8},
+	} {
+		b.Run(name, func(b *testing.B) {
+			w := newWorld(b)
+			stop := w.start()
+			stop()
+			for i, object := range makeNodes("node", bc.nodes, 8) {
+				node := object.(*corev1.Node)
+				node.Labels["rack"] = fmt.Sprint(i / 100)
+				w.sched.Cache.AddNode(klog.Background(), node)
+			}
+			view := gangView{key: gangName, group: makeGroup("gang", int32(bc.members), bc.change...)}
+			for _, object := range makeMembers("gang", bc.members) {
+				view.waiting = append(view.waiting, object.(*corev1.Pod))
+				view.classKeys = append(view.classKeys, classKey(object.(*corev1.Pod)))
+			}
+			plugins, _, err := attachable(w.sched)
+			if err != nil {
+				b.Fatal(err)
+			}
+			engine := anyPlugin(plugins).engine
+			ctx := klog.NewContext(b.Context(), klog.Background())
+			for b.Loop() {
+				c := &cycle{engine: engine, view: view, rejections: map[string]int{}}
+				if why, err := c.place(ctx); why != nil || err != nil {
+					b.Fatal(why, err)
+				}
+				c.undo(ctx)
+			}
+		})
+	}
+}

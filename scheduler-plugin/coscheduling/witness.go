@@ -1,0 +1,85 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package coscheduling
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
+)
+
+// labelBlind are the Filter plugins whose verdict does not depend on the labels
+// of the Pod, nor on which Pods are on the nodes but for what they take.
+var labelBlind = sets.New(names.NodeResourcesFit, names.NodeAffinity, names.TaintToleration,
+	names.NodeUnschedulable, names.NodeName, names.NodePorts)
+
+// witnesses spare gangs a plan that can't succeed: if a gang just like it has
+// found no place, and nothing has happened since that may help, neither will
+// this one. On a full cluster many equal gangs wait, and each event wakes them
+// all; so the first is planned, and the others learn from it.
+//
+// Invariant: the witness has failed. It is believed only as long as it still
+// waits and no event has woken it: every event that may help wakes all gangs
+// that wait. It is used on the scheduling goroutine only.
+type witnesses map[string]witness
+
+// witness is a gang that found no place.
+type witness struct {
+	gang types.NamespacedName
+	uid  types.UID
+	why  shortfall
+}
+
+// fingerprint is equal for gangs that find a place or don't together, empty for
+// a gang that is not like any other: with members placed, or of several kinds.
+func (v *gangView) fingerprint() string {
+	if v.placed.Total > 0 || len(v.waiting) == 0 {
+		return ""
+	}
+	for _, key := range v.classKeys[1:] {
+		if key != v.classKeys[0] {
+			return ""
+		}
+	}
+	spec := &v.group.Spec
+	return fmt.Sprintf("%d %d %v %s", len(v.waiting), spec.MinMember, spec.Topology, v.classKeys[0])
+}
+
+// recall is what a witness says of a gang, nil if there is none to believe.
+func (w witnesses) recall(t *tracker, gang types.NamespacedName, fingerprint string) *shortfall {
+	seen, ok := w[fingerprint]
+	if fingerprint == "" || !ok || seen.gang == gang {
+		return nil
+	}
+	if !t.stillWaits(seen.gang, seen.uid) {
+		delete(w, fingerprint)
+		return nil
+	}
+	return &seen.why
+}
+
+// remember makes a gang that found no place a witness, if what kept it out would
+// keep out others like it.
+func (w witnesses) remember(fingerprint string, c *cycle, why *shortfall) {
+	if fingerprint == "" || !why.certain {
+		return
+	}
+	for _, class := range c.classes {
+		if !class.labelBlind || !class.monotone {
+			return
+		}
+	}
+	w[fingerprint] = witness{gang: c.view.key, uid: c.view.group.UID, why: *why}
+}
+
+// stillWaits says whether a gang that found no place waits as it did, and no
+// event has woken it since.
+func (t *tracker) stillWaits(key types.NamespacedName, uid types.UID) bool {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	g := t.gangs[key]
+	return g != nil && g.group != nil && g.group.UID == uid && g.complete() && g.attempt.failures > 0 && !g.attempt.woken
+}

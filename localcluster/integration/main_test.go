@@ -26,6 +26,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/lockstep-k8s/lockstep/localcluster/cluster"
+	"github.com/lockstep-k8s/lockstep/localcluster/realnode"
 	"github.com/lockstep-k8s/lockstep/localcluster/supervisor"
 )
 
@@ -170,6 +171,13 @@ func leftovers(t *testing.T, dir string) string {
 	for _, path := range aliases {
 		if alias, err := os.ReadFile(path); err == nil && strings.HasSuffix(strings.TrimSpace(string(alias)), dir) {
 			return "network interface " + path
+		}
+	}
+	// A cgroup cannot be removed while a container is in it, so this covers containers too.
+	cgroup := realnode.CgroupName(dir)
+	for _, pattern := range []string{"/sys/fs/cgroup/" + cgroup, "/sys/fs/cgroup/*/" + cgroup} {
+		if found, _ := filepath.Glob(pattern); len(found) > 0 {
+			return "cgroup " + found[0]
 		}
 	}
 	mounts, err := os.ReadFile("/proc/self/mounts")

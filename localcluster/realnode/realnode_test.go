@@ -64,8 +64,8 @@ func TestKubeletReservesWhatPodsMayNotHave(t *testing.T) {
 }
 
 func TestEachDirHasACgroupOfItsOwn(t *testing.T) {
-	if CgroupName("/a") == CgroupName("/b") || CgroupName("/a") != CgroupName("/a") {
-		t.Error("the name of the cgroup does not stand for the directory")
+	if a, b := CgroupName("/a"), CgroupName("/b"); a == b {
+		t.Errorf("two directories share cgroup %s", a)
 	}
 }
 

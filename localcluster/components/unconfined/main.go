@@ -18,13 +18,12 @@ import (
 )
 
 func main() {
-	if err := run(); err != nil {
-		fmt.Fprintf(os.Stderr, "runc-unconfined: %v\n", err)
-		os.Exit(1)
-	}
+	fmt.Fprintf(os.Stderr, "runc-unconfined: %v\n", become())
+	os.Exit(1)
 }
 
-func run() error {
+// become turns this process into runc; it returns only if that fails.
+func become() error {
 	if bundle, ok := bundleOf(os.Args[1:]); ok {
 		if err := removeFilter(filepath.Join(bundle, "config.json")); err != nil {
 			return err

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/podgroup"
 )
 
 // messageInterval is how long a condition keeps its message at least when
@@ -37,6 +38,9 @@ func (g *gang) verdict() (verdict, bool) {
 	}
 	if g.scheduled() {
 		return verdict{scheduled: true, reason: schedulingv1alpha1.ReasonScheduled, message: "at least minMember members are bound"}, true
+	}
+	if podgroup.Holds(&g.group.Spec, g.placed) {
+		return verdict{}, false // it is being bound
 	}
 	ran := g.wasScheduled()
 	if ran && g.waiting.Total == 0 {

@@ -115,6 +115,12 @@ func (c *cycle) place(ctx context.Context) (*shortfall, error) {
 	if err := c.sched.Cache.UpdateSnapshot(klog.FromContext(ctx), c.snapshot); err != nil {
 		return nil, fmt.Errorf("taking a snapshot of the cluster: %w", err)
 	}
+	for _, pod := range c.view.waiting {
+		// A member with a nomination takes room from its siblings there.
+		if pod.Status.NominatedNodeName != "" {
+			c.sched.SchedulingQueue.DeleteNominatedPodIfExists(pod)
+		}
+	}
 	world, gang, err := c.world(ctx)
 	if err != nil {
 		return nil, err

@@ -184,19 +184,7 @@ func TestTwoGangsThatFitAloneDoNotBlockEachOther(t *testing.T) {
 	if n := w.placed(waiting); n != 0 {
 		t.Errorf("%d members of the gang that waits are placed", n)
 	}
-	w.eventually("the waiting members are marked for autoscalers", func() bool {
-		pods, err := w.kube.CoreV1().Pods(testNamespace).List(t.Context(), metav1.ListOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		marked := 0
-		for i := range pods.Items {
-			if strings.HasPrefix(pods.Items[i].Name, waiting) && isMarked(&pods.Items[i]) {
-				marked++
-			}
-		}
-		return marked == 4
-	})
+	w.eventually("the waiting members are marked for autoscalers", func() bool { return w.marked(waiting) == 4 })
 	for _, i := range []string{"-0", "-1", "-2", "-3"} {
 		w.deletePod(placed + i)
 	}
@@ -208,6 +196,8 @@ func TestSurplusIsPlacedAsRoomAppears(t *testing.T) {
 	w := newWorld(t, all(makeNodes("node", 1, 3), makeGroup("gang", 2), makeMembers("gang", 5))...)
 	w.start()
 	w.eventually("the members that fit are placed", func() bool { return w.placed("gang") == 3 })
+	w.condition("gang", metav1.ConditionFalse, schedulingv1alpha1.ReasonScheduled)
+	w.eventually("the surplus is marked for autoscalers", func() bool { return w.marked("gang") == 2 })
 	for _, node := range makeNodes("new", 1, 2) {
 		w.create(node)
 	}

@@ -214,6 +214,23 @@ func (w *world) placed(prefix string) int {
 	return n
 }
 
+// marked is how many Pods whose name starts with prefix say that they are
+// unschedulable.
+func (w *world) marked(prefix string) int {
+	w.t.Helper()
+	pods, err := w.kube.CoreV1().Pods(testNamespace).List(w.t.Context(), metav1.ListOptions{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	n := 0
+	for i := range pods.Items {
+		if strings.HasPrefix(pods.Items[i].Name, prefix) && isMarked(&pods.Items[i]) {
+			n++
+		}
+	}
+	return n
+}
+
 // eventually waits until what is true.
 func (w *world) eventually(what string, is func() bool) {
 	w.t.Helper()

@@ -71,7 +71,7 @@ func newReporter(client schedulingclient.Interface, pods kubernetes.Interface, r
 // run writes until ctx ends.
 func (r *reporter) run(ctx context.Context) {
 	for range groupWriters {
-		go work(ctx, r.groups, r.writeConditions)
+		go work(ctx, r.groups, r.reportOn)
 	}
 	for range markWriters {
 		go work(ctx, r.marks, r.markMember)
@@ -99,7 +99,17 @@ func work[K comparable](ctx context.Context, queue workqueue.TypedRateLimitingIn
 	}
 }
 
-// writeConditions brings a PodGroup's conditions up to date.
+// reportOn brings a PodGroup's conditions up to date and has members marked.
+func (r *reporter) reportOn(ctx context.Context, key types.NamespacedName) error {
+	if err := r.writeConditions(ctx, key); err != nil {
+		return err
+	}
+	for _, uid := range r.tracker.unmarked(key) {
+		r.marks.Add(memberKey{gang: key, uid: uid})
+	}
+	return nil
+}
+
 func (r *reporter) writeConditions(ctx context.Context, key types.NamespacedName) error {
 	group, conditions, wait := r.tracker.news(key)
 	if wait > 0 {
@@ -126,10 +136,7 @@ func (r *reporter) writeConditions(ctx context.Context, key types.NamespacedName
 		return fmt.Errorf("writing conditions of PodGroup %s: %w", key, err)
 	}
 	r.recordEvent(ctx, group, conditions)
-	unschedulable := r.tracker.wrote(key, group.UID, conditions)
-	for _, uid := range unschedulable {
-		r.marks.Add(memberKey{gang: key, uid: uid})
-	}
+	r.tracker.wrote(key, group.UID, conditions)
 	return nil
 }
 
@@ -197,17 +204,21 @@ func (t *tracker) news(key types.NamespacedName) (*schedulingv1alpha1.PodGroup, 
 	return g.group, conditions, 0
 }
 
-// wrote remembers what was written. It returns the members that wait for room
-// and have no mark of it.
-func (t *tracker) wrote(key types.NamespacedName, uid types.UID, conditions []schedulingv1alpha1.PodGroupCondition) []types.UID {
+// wrote remembers what was written.
+func (t *tracker) wrote(key types.NamespacedName, uid types.UID, conditions []schedulingv1alpha1.PodGroupCondition) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	g := t.gangs[key]
-	if g == nil || g.group == nil || g.group.UID != uid {
-		return nil
+	if g := t.gangs[key]; g != nil && g.group != nil && g.group.UID == uid {
+		g.status = conditionState{written: conditions, at: t.now()}
 	}
-	g.status = conditionState{written: conditions, at: t.now()}
-	if g.attempt.failures == 0 || !g.complete() {
+}
+
+// unmarked are the members that wait for room and have no mark of it.
+func (t *tracker) unmarked(key types.NamespacedName) []types.UID {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	g := t.gangs[key]
+	if g == nil || g.attempt.failures == 0 || !g.complete() {
 		return nil
 	}
 	var unmarked []types.UID

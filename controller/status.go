@@ -121,14 +121,14 @@ func isTooLarge(err error) bool {
 		strings.Contains(message, "trying to send message larger than max")
 }
 
-// writeShortened writes a status that is too large with its tasks' diagnostics
+// writeShortened writes a status that is too large with its diagnostics
 // cut, and says so. The full one stays in memory.
 func (c *Controller) writeShortened(ctx context.Context, entry *frameworkEntry, rec *record, cause error) error {
 	c.metrics.statusTooLarge.Inc()
 	if rec.complaint != reasonStatusTooLarge {
 		rec.complaint = reasonStatusTooLarge
 		c.recorder.Eventf(reference(entry), corev1.EventTypeWarning, reasonStatusTooLarge,
-			"The status is too large to be stored, its tasks' diagnostics are cut: %v", cause)
+			"The status is too large to be stored, its diagnostics are cut: %v", cause)
 	}
 	short := lifecycle.Shorten(rec.status)
 	meta.SetStatusCondition(&short.Conditions, metav1.Condition{
@@ -137,7 +137,7 @@ func (c *Controller) writeShortened(ctx context.Context, entry *frameworkEntry, 
 		ObservedGeneration: entry.Generation,
 		LastTransitionTime: metav1.NewTime(c.clock.Now()),
 		Reason:             reasonStatusTooLarge,
-		Message:            "The status is too large to be stored, its tasks' diagnostics are cut",
+		Message:            "The status is too large to be stored, its diagnostics are cut",
 	})
 	data, err := lifecycle.EncodeStatus(short, true)
 	if err != nil {

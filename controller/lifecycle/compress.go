@@ -128,10 +128,15 @@ const (
 	shortMessage     = 128
 )
 
-// Shorten is a status with the diagnostics of its tasks cut, for one that is too
+// Shorten is a status with all diagnostics cut, for one that is too
 // large to be stored even compressed. Nothing is decided on diagnostics.
 func Shorten(status *frameworkv1.FrameworkStatus) *frameworkv1.FrameworkStatus {
 	short := shareTasks(status)
+	if end := status.AttemptStatus.CompletionStatus; end != nil {
+		shortEnd := *end
+		shortEnd.Diagnostics = cut(end.Diagnostics, shortDiagnostics)
+		short.AttemptStatus.CompletionStatus = &shortEnd
+	}
 	for _, role := range short.AttemptStatus.TaskRoleStatuses {
 		for i, task := range role.TaskStatuses {
 			completion := task.AttemptStatus.CompletionStatus

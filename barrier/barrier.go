@@ -201,8 +201,7 @@ func (b *Barrier) judge(ctx context.Context, framework *frameworkv1.Framework) *
 	before, first := b.seen, errors.Is(b.lastErr, errSilent)
 	b.seen, b.lastErr = Check(framework), nil
 	if first || before.Ready != b.seen.Ready || before.Total != b.seen.Total {
-		klog.FromContext(ctx).Info("Looked at the tasks", "ready", b.seen.Ready, "total", b.seen.Total,
-			"missing", b.seen.Missing)
+		klog.FromContext(ctx).Info("Looked at the tasks", "readiness", b.seen)
 	}
 	return framework
 }

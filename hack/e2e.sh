@@ -10,6 +10,6 @@ if [[ ${1:-} == --real-node ]]; then
 else
   echo "e2e: no root on Linux: the tests on a real node are left out"
 fi
-(cd localcluster && go test -tags e2e -count=1 -timeout 15m ./e2e/...)
+(cd localcluster && go test -tags integration -count=1 -timeout 15m ./integration)
 # One package after the other: each has a cluster of its own.
 go test -tags e2e -count=1 -timeout 30m -p 1 "${packages[@]}"

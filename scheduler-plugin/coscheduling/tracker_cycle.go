@@ -173,21 +173,6 @@ func backoff(failures int, initial, longest time.Duration) time.Duration {
 	return min(d, longest)
 }
 
-// waitingMembers are the members of a gang that wait.
-func (t *tracker) waitingMembers(key types.NamespacedName) []*corev1.Pod {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	var pods []*corev1.Pod
-	if g := t.gangs[key]; g != nil {
-		for _, m := range g.members {
-			if state(m, t.ours) == memberWaiting {
-				pods = append(pods, m.pod)
-			}
-		}
-	}
-	return pods
-}
-
 // waitingGangs counts the gangs that wait, by the reason of their condition.
 func (t *tracker) waitingGangs() map[string]int {
 	t.mu.RLock()

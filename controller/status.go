@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	"github.com/lockstep-k8s/lockstep/controller/lifecycle"
@@ -43,7 +44,7 @@ func (c *Controller) persist(ctx context.Context, entry *frameworkEntry, rec *re
 	rec.dirtySince = time.Time{}
 	rec.lastWrite = c.clock.Now()
 	c.metrics.statusWriteSeconds.Observe(rec.lastWrite.Sub(begun).Seconds())
-	c.tell(entry, rec)
+	c.tell(ctx, entry, rec)
 	return nil
 }
 
@@ -147,8 +148,10 @@ func (c *Controller) writeShortened(ctx context.Context, entry *frameworkEntry, 
 }
 
 // tell emits the events that waited for the write.
-func (c *Controller) tell(entry *frameworkEntry, rec *record) {
+func (c *Controller) tell(ctx context.Context, entry *frameworkEntry, rec *record) {
+	logger := klog.FromContext(ctx)
 	for _, event := range rec.events {
+		logger.V(2).Info("Framework changed", "reason", event.Reason, "message", event.Message)
 		eventType := corev1.EventTypeNormal
 		if event.Warning {
 			eventType = corev1.EventTypeWarning

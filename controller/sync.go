@@ -16,9 +16,10 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/lifecycle"
 )
 
-// maxRounds bounds a sync. A Framework of any size needs fewer; one that does
-// not is put back into the queue, behind the others.
-const maxRounds = 1000
+// maxRounds bounds a sync. The largest Framework needs fewer. One that does not
+// come to rest, because somebody undoes at once what the controller does, is
+// backed off like any other error.
+const maxRounds = 500
 
 // syncCostPerTask is how much time of a worker a sync may take per task: a
 // Framework is synced at most every so often times its tasks, so that Pod events
@@ -51,15 +52,15 @@ func (c *Controller) sync(ctx context.Context, key cache.ObjectName) error {
 			return fmt.Errorf("reading the cache: %w", err)
 		}
 		if entry == nil || entry.UID != rec.uid || entry.decodeError != nil {
-			break
+			c.queue.Add(key)
+			return nil
 		}
 		progressed, err := c.round(ctx, key, entry, rec)
 		if err != nil || !progressed {
 			return err
 		}
 	}
-	c.queue.Add(key)
-	return nil
+	return fmt.Errorf("not at rest after %d rounds", maxRounds)
 }
 
 // record returns the Framework's record, or nil if it can't be worked with: that

@@ -57,7 +57,9 @@ type world struct {
 
 	framework *frameworkv1.Framework
 	status    json.RawMessage
-	pods      map[string]*corev1.Pod
+	// decoded is the same status, if it was asked for.
+	decoded *frameworkv1.FrameworkStatus
+	pods    map[string]*corev1.Pod
 	// show, if set, shows the controller a Pod as soon as it changes.
 	show func(pod *corev1.Pod, gone bool)
 
@@ -91,6 +93,7 @@ func newWorld(t *testing.T, framework *frameworkv1.Framework) *world {
 		fake.PrependReactor("delete", "configmaps", w.reactDeleteConfigMap)
 		fake.PrependReactor("get", "pods", w.reactGetPod)
 		fake.PrependReactor("create", "*", w.reactCreate)
+		fake.PrependReactor("update", "*", w.reactUpdate)
 		fake.PrependReactor("*", "*", w.reactWrite)
 	}
 	w.restart()
@@ -109,6 +112,8 @@ func (w *world) Between(least, _ int64) int64 { return least }
 func (w *world) restart() {
 	w.t.Helper()
 	config := &configv1alpha1.ControllerConfiguration{PodFailureSpec: []configv1alpha1.CompletionCodeInfo{}}
+	config.LogObjectSnapshot.Framework.OnFrameworkRetry = ptr.To(false)
+	config.LogObjectSnapshot.Task.OnTaskRetry = ptr.To(false)
 	configv1alpha1.SetDefaults(config)
 	clients := Clients{Kube: w.kube, Lockstep: w.lockstep}
 	controller, err := newController(clients, config, prometheus.NewRegistry(), &cache.ListWatch{}, w, w.clock, w)
@@ -162,6 +167,11 @@ func (w *world) reactCreate(action k8stesting.Action) (bool, runtime.Object, err
 		w.put(pod)
 		return true, pod, nil
 	}
+	return false, nil, nil
+}
+
+func (w *world) reactUpdate(action k8stesting.Action) (bool, runtime.Object, error) {
+	action.(k8stesting.UpdateAction).GetObject().(metav1.Object).SetResourceVersion(w.nextVersion())
 	return false, nil, nil
 }
 
@@ -240,7 +250,7 @@ func (w *world) PatchStatus(_ context.Context, _ cache.ObjectName, patch []byte)
 	if !w.spend("patch frameworks/status " + w.framework.Name) {
 		return "", errCrashed
 	}
-	w.status = operations[2].Value
+	w.status, w.decoded = operations[2].Value, nil
 	w.framework.ResourceVersion = w.nextVersion()
 	return w.framework.ResourceVersion, nil
 }
@@ -379,11 +389,14 @@ func (w *world) stored() *frameworkv1.FrameworkStatus {
 	if w.status == nil {
 		return nil
 	}
-	status, err := lifecycle.DecodeStatus(w.status)
-	if err != nil {
-		w.t.Fatal(err)
+	if w.decoded == nil {
+		status, err := lifecycle.DecodeStatus(w.status)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		w.decoded = status
 	}
-	return status
+	return w.decoded
 }
 
 // framework makes a Framework with one role w.

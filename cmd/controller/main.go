@@ -6,11 +6,15 @@
 package main
 
 import (
+	"fmt"
 	"os"
 
 	"k8s.io/component-base/cli"
 )
 
 func main() {
-	os.Exit(cli.Run(newCommand()))
+	if err := cli.RunNoErrOutput(newCommand()); err != nil {
+		fmt.Fprintf(os.Stderr, "%s: %v\n", programName, err)
+		os.Exit(1)
+	}
 }

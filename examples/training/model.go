@@ -22,7 +22,7 @@ func spiral(n int, seed int64) []sample {
 	for i := range samples {
 		arm := float64(i % 2)
 		t := random.Float64()
-		angle := 1.25*math.Pi*t + math.Pi*arm
+		angle := 2.5*math.Pi*t + math.Pi*arm
 		radius := 0.2 + 0.8*t
 		samples[i] = sample{
 			x:   radius*math.Cos(angle) + 0.03*random.NormFloat64(),
@@ -88,7 +88,7 @@ func (m *model) gradient(samples []sample) (gradient []float64, loss, correct fl
 // step moves the parameters against the gradient, which is a sum over n
 // samples.
 func (m *model) step(gradient []float64, n float64) {
-	const rate, momentum = 0.3, 0.9
+	const rate, momentum = 0.1, 0.9
 	for i := range m.parameters {
 		m.velocity[i] = momentum*m.velocity[i] - rate*gradient[i]/n
 		m.parameters[i] += m.velocity[i]

@@ -87,7 +87,7 @@ func TestAllReduceFailsWhenAPeerIsLost(t *testing.T) {
 }
 
 func TestWorkersLearnTheSameModel(t *testing.T) {
-	const size, samples, steps = 3, 300, 400
+	const size, samples, steps = 3, 300, 1000
 	losses := make([]float64, size)
 	accuracy := make([]float64, size)
 	errs := startRing(t, size, func(r *ring) error {

@@ -5,6 +5,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"io"
 	"regexp"
@@ -12,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 )
 
 // screen tells what happens, a line for each change.
@@ -61,11 +64,9 @@ func describe(v view) string {
 		return "submitted"
 	}
 	line := fmt.Sprintf("attempt %d  %-25s", status.AttemptStatus.ID, status.State)
-	if tasks := status.Tasks; tasks != nil {
-		line += fmt.Sprintf("  tasks %d pending %d running %d succeeded %d failed", tasks.Pending, tasks.Running, tasks.Succeeded, tasks.Failed)
-	}
+	line += fmt.Sprintf("  %-26s", tasksOf(status.Tasks))
 	if group := v.group; group != nil {
-		line += fmt.Sprintf("  PodGroup %s %d/%d", or(string(group.Status.Phase), "new"), group.Status.Scheduled, group.Spec.MinMember)
+		line += fmt.Sprintf("  PodGroup %s, %d of %d placed", cmp.Or(group.Status.Phase, "new"), group.Status.Scheduled, max(group.Spec.MinMember, group.Status.Members))
 		if why := v.unschedulable(); why != nil {
 			line += fmt.Sprintf("\n%22s%s: %s", "", why.Reason, why.Message)
 		}
@@ -73,14 +74,24 @@ func describe(v view) string {
 	if done := status.AttemptStatus.CompletionStatus; done != nil {
 		line += fmt.Sprintf("  code %d %s", done.Code, done.Phrase)
 	}
-	return line
+	return strings.TrimRight(line, " ")
 }
 
-func or(s, otherwise string) string {
-	if s == "" {
-		return otherwise
+// tasksOf says how many tasks are in which state, leaving out what is none.
+func tasksOf(tasks *frameworkv1.TaskCounts) string {
+	if tasks == nil {
+		return ""
 	}
-	return s
+	var parts []string
+	for _, part := range []struct {
+		count int32
+		name  string
+	}{{tasks.Pending, "pending"}, {tasks.Running, "running"}, {tasks.Succeeded, "succeeded"}, {tasks.Failed, "failed"}} {
+		if part.count > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", part.count, part.name))
+		}
+	}
+	return strings.Join(parts, ", ")
 }
 
 // follow says whether the log of a Pod is to be shown now: once each.

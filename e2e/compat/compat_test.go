@@ -21,6 +21,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
@@ -34,6 +35,10 @@ var (
 	examples = flag.String("examples", "", "folder of Framework manifests, *.yaml")
 	images   = flag.String("images", "../../bin/images", "folder of the image tars")
 )
+
+// patience is how long a manifest may take: the longest sleeps for a minute in
+// each of four attempts.
+const patience = 8 * time.Minute
 
 // replacement is the image that stands in for all of the manifests'.
 const replacement = "lockstep.dev/toolbox:dev"
@@ -133,7 +138,7 @@ func TestManifests(t *testing.T) {
 			if !ok {
 				want.what, want.seen = "succeed", completed(0, 0)
 			}
-			cluster.WaitFramework(t, namespace, name, want.what, func(fw *frameworkv1.Framework) bool {
+			cluster.WaitFrameworkWithin(t, patience, namespace, name, want.what, func(fw *frameworkv1.Framework) bool {
 				return fw.Status != nil && want.seen(fw)
 			})
 		})

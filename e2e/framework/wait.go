@@ -29,6 +29,12 @@ const poll = 100 * time.Millisecond
 // "timed out waiting for …"; condition returns what it saw, for the message.
 func Eventually(t testing.TB, what string, condition func(ctx context.Context) (done bool, seen string, err error)) {
 	t.Helper()
+	EventuallyWithin(t, patience, what, condition)
+}
+
+// EventuallyWithin is Eventually for what takes longer by its nature.
+func EventuallyWithin(t testing.TB, patience time.Duration, what string, condition func(ctx context.Context) (done bool, seen string, err error)) {
+	t.Helper()
 	var seen string
 	var last error
 	err := wait.PollUntilContextTimeout(t.Context(), poll, patience, true, func(ctx context.Context) (bool, error) {
@@ -59,8 +65,14 @@ func Consistently(t testing.TB, what string, d time.Duration, condition func(ctx
 // WaitFramework waits until a Framework fulfils condition and returns it.
 func (c *Cluster) WaitFramework(t testing.TB, namespace, name, what string, condition func(*frameworkv1.Framework) bool) *frameworkv1.Framework {
 	t.Helper()
+	return c.WaitFrameworkWithin(t, patience, namespace, name, what, condition)
+}
+
+// WaitFrameworkWithin is WaitFramework for what takes longer by its nature.
+func (c *Cluster) WaitFrameworkWithin(t testing.TB, patience time.Duration, namespace, name, what string, condition func(*frameworkv1.Framework) bool) *frameworkv1.Framework {
+	t.Helper()
 	var fw *frameworkv1.Framework
-	Eventually(t, fmt.Sprintf("Framework %s to %s", name, what), func(ctx context.Context) (bool, string, error) {
+	EventuallyWithin(t, patience, fmt.Sprintf("Framework %s to %s", name, what), func(ctx context.Context) (bool, string, error) {
 		var err error
 		fw, err = c.Lockstep.FrameworkcontrollerV1().Frameworks(namespace).Get(ctx, name, metav1.GetOptions{})
 		if err != nil {

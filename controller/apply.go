@@ -5,6 +5,7 @@ package controller
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -15,6 +16,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/controller/lifecycle"
 )
 
@@ -126,8 +128,7 @@ func (e *executor) do(ctx context.Context, action lifecycle.Action) actionResult
 		result.podGroup, result.err = e.lockstep.SchedulingV1alpha1().PodGroups(e.entry.Namespace).
 			Create(ctx, action.PodGroup, metav1.CreateOptions{})
 	case lifecycle.UpdatePodGroup:
-		result.podGroup, result.err = e.lockstep.SchedulingV1alpha1().PodGroups(e.entry.Namespace).
-			Update(ctx, action.PodGroup, metav1.UpdateOptions{})
+		result.podGroup, result.err = e.updatePodGroup(ctx, action.PodGroup)
 	case lifecycle.CreatePod:
 		result.err = e.createPod(ctx, &result.outcome)
 	case lifecycle.DeletePod:
@@ -143,6 +144,26 @@ func (e *executor) do(ctx context.Context, action lifecycle.Action) actionResult
 		result.err = fmt.Errorf("unknown action %q", action.Kind)
 	}
 	return result
+}
+
+// updatePodGroup writes the minimums of a PodGroup. It is a patch because
+// others write the status of a PodGroup at any time, which must not stand in the
+// way.
+func (e *executor) updatePodGroup(ctx context.Context, group *schedulingv1alpha1.PodGroup) (*schedulingv1alpha1.PodGroup, error) {
+	minRoleMember := group.Spec.MinRoleMember
+	if minRoleMember == nil {
+		minRoleMember = map[string]int32{}
+	}
+	patch, err := json.Marshal([]patchOperation{
+		{Op: "replace", Path: "/metadata/uid", Value: group.UID},
+		{Op: "add", Path: "/spec/minMember", Value: group.Spec.MinMember},
+		{Op: "add", Path: "/spec/minRoleMember", Value: minRoleMember},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return e.lockstep.SchedulingV1alpha1().PodGroups(group.Namespace).
+		Patch(ctx, group.Name, types.JSONPatchType, patch, metav1.PatchOptions{})
 }
 
 // createPod creates the Pod of a task. A refusal is an outcome, once it is

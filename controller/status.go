@@ -90,24 +90,18 @@ func (c *Controller) writeStatus(ctx context.Context, entry *frameworkEntry, rec
 // Unlike a merge patch it keeps null values, and unlike an update it does not
 // send the spec.
 func statusPatch(entry *frameworkEntry, version string, status []byte) ([]byte, error) {
-	type operation struct {
-		Op    string          `json:"op"`
-		Path  string          `json:"path"`
-		Value json.RawMessage `json:"value"`
-	}
-	uid, err := json.Marshal(entry.UID)
-	if err != nil {
-		return nil, err
-	}
-	quotedVersion, err := json.Marshal(version)
-	if err != nil {
-		return nil, err
-	}
-	return json.Marshal([]operation{
-		{Op: "replace", Path: "/metadata/uid", Value: uid},
-		{Op: "add", Path: "/metadata/resourceVersion", Value: quotedVersion},
-		{Op: "add", Path: "/status", Value: status},
+	return json.Marshal([]patchOperation{
+		{Op: "replace", Path: "/metadata/uid", Value: entry.UID},
+		{Op: "add", Path: "/metadata/resourceVersion", Value: version},
+		{Op: "add", Path: "/status", Value: json.RawMessage(status)},
 	})
+}
+
+// patchOperation is one step of a JSON patch.
+type patchOperation struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value"`
 }
 
 // isTooLarge says whether the API server or its storage can't take an object

@@ -30,6 +30,7 @@ import (
 
 	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	lockstepfake "github.com/lockstep-k8s/lockstep/client/clientset/versioned/fake"
 	"github.com/lockstep-k8s/lockstep/controller/lifecycle"
 )
@@ -93,7 +94,7 @@ func newWorld(t *testing.T, framework *frameworkv1.Framework) *world {
 		fake.PrependReactor("delete", "configmaps", w.reactDeleteConfigMap)
 		fake.PrependReactor("get", "pods", w.reactGetPod)
 		fake.PrependReactor("create", "*", w.reactCreate)
-		fake.PrependReactor("update", "*", w.reactUpdate)
+		fake.PrependReactor("patch", "podgroups", w.reactPatchPodGroup)
 		fake.PrependReactor("*", "*", w.reactWrite)
 	}
 	w.restart()
@@ -170,9 +171,32 @@ func (w *world) reactCreate(action k8stesting.Action) (bool, runtime.Object, err
 	return false, nil, nil
 }
 
-func (w *world) reactUpdate(action k8stesting.Action) (bool, runtime.Object, error) {
-	action.(k8stesting.UpdateAction).GetObject().(metav1.Object).SetResourceVersion(w.nextVersion())
-	return false, nil, nil
+func (w *world) reactPatchPodGroup(action k8stesting.Action) (bool, runtime.Object, error) {
+	a := action.(k8stesting.PatchAction)
+	object, err := w.lockstep.Tracker().Get(podGroupResource, namespace, a.GetName())
+	if err != nil {
+		return true, nil, err
+	}
+	group := object.(*schedulingv1alpha1.PodGroup).DeepCopy()
+	var operations []struct {
+		Path  string          `json:"path"`
+		Value json.RawMessage `json:"value"`
+	}
+	if err := json.Unmarshal(a.GetPatch(), &operations); err != nil {
+		w.t.Fatalf("the patch is no JSON patch: %v", err)
+	}
+	into := map[string]any{
+		"/metadata/uid":       new(types.UID),
+		"/spec/minMember":     &group.Spec.MinMember,
+		"/spec/minRoleMember": &group.Spec.MinRoleMember,
+	}
+	for _, operation := range operations {
+		if err := json.Unmarshal(operation.Value, into[operation.Path]); err != nil {
+			w.t.Fatalf("the value of %s: %v", operation.Path, err)
+		}
+	}
+	group.ResourceVersion = w.nextVersion()
+	return true, group, w.lockstep.Tracker().Update(podGroupResource, group, namespace)
 }
 
 func (w *world) reactGetPod(action k8stesting.Action) (bool, runtime.Object, error) {

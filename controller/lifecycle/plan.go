@@ -72,7 +72,7 @@ const (
 	CleanConfigMap ActionKind = "CleanConfigMap"
 	// CreatePodGroup creates Action.PodGroup.
 	CreatePodGroup ActionKind = "CreatePodGroup"
-	// UpdatePodGroup writes the spec of Action.PodGroup.
+	// UpdatePodGroup writes the minimums in the spec of Action.PodGroup.
 	UpdatePodGroup ActionKind = "UpdatePodGroup"
 	// CreatePod creates the Pod of a task; see PodBuilder. Its outcome has the
 	// UID, or says why the Pod is refused for good. Refusal of a Pod that may

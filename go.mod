@@ -7,11 +7,11 @@ require (
 	github.com/google/uuid v1.6.0
 	github.com/prometheus/client_golang v1.24.0
 	github.com/spf13/cobra v1.10.2
-	github.com/spf13/pflag v1.0.10
 	golang.org/x/sync v0.22.0
 	k8s.io/api v0.37.1
 	k8s.io/apiextensions-apiserver v0.37.1
 	k8s.io/apimachinery v0.37.1
+	k8s.io/apiserver v0.37.1
 	k8s.io/client-go v0.37.1
 	k8s.io/component-base v0.37.1
 	k8s.io/component-helpers v0.37.1
@@ -19,58 +19,15 @@ require (
 	k8s.io/kube-scheduler v0.37.1
 	k8s.io/kubernetes v1.37.1
 	k8s.io/utils v0.0.0-20260626114624-be93311217bd
+	mvdan.cc/sh/v3 v3.14.1
+	sigs.k8s.io/json v0.0.0-20250730193827-2d320260d730
 	sigs.k8s.io/structured-merge-diff/v6 v6.4.2
 	sigs.k8s.io/yaml v1.6.0
 )
 
-require k8s.io/apiserver v0.37.1 // indirect
-
-require k8s.io/cli-runtime v0.37.1 // indirect
-
-require k8s.io/cloud-provider v0.37.1 // indirect
-
-require k8s.io/cluster-bootstrap v0.37.1 // indirect
-
-require k8s.io/code-generator v0.37.1 // indirect
-
-require k8s.io/controller-manager v0.37.1 // indirect
-
-require k8s.io/cri-api v0.37.1 // indirect
-
-require k8s.io/cri-client v0.37.1 // indirect
-
-require k8s.io/cri-streaming v0.37.1 // indirect
-
-require k8s.io/csi-translation-lib v0.37.1 // indirect
-
-require k8s.io/dynamic-resource-allocation v0.37.1 // indirect
-
-require k8s.io/endpointslice v0.37.1 // indirect
-
-require k8s.io/externaljwt v0.37.1 // indirect
-
-require k8s.io/kms v0.37.1 // indirect
-
-require k8s.io/kube-aggregator v0.37.1 // indirect
-
-require k8s.io/kube-controller-manager v0.37.1 // indirect
-
-require k8s.io/kube-proxy v0.37.1 // indirect
-
-require k8s.io/kubectl v0.37.1 // indirect
-
-require k8s.io/kubelet v0.37.1 // indirect
-
-require k8s.io/metrics v0.37.1 // indirect
-
-require k8s.io/mount-utils v0.37.1 // indirect
-
-require k8s.io/pod-security-admission v0.37.1 // indirect
-
-require k8s.io/sample-apiserver v0.37.1 // indirect
-
 require (
 	cel.dev/expr v0.25.1 // indirect
+	github.com/Azure/go-ansiterm v0.0.0-20250102033503-faa5f7b0171c // indirect
 	github.com/NYTimes/gziphandler v1.1.1 // indirect
 	github.com/antlr4-go/antlr/v4 v4.13.1 // indirect
 	github.com/beorn7/perks v1.0.1 // indirect
@@ -108,6 +65,7 @@ require (
 	github.com/grpc-ecosystem/go-grpc-middleware/providers/prometheus v1.1.0 // indirect
 	github.com/grpc-ecosystem/go-grpc-middleware/v2 v2.3.3 // indirect
 	github.com/grpc-ecosystem/grpc-gateway/v2 v2.29.0 // indirect
+	github.com/inconshreveable/mousetrap v1.1.0 // indirect
 	github.com/json-iterator/go v1.1.12 // indirect
 	github.com/kylelemons/godebug v1.1.0 // indirect
 	github.com/moby/term v0.5.2 // indirect
@@ -120,6 +78,7 @@ require (
 	github.com/prometheus/common v0.70.0 // indirect
 	github.com/prometheus/procfs v0.21.1 // indirect
 	github.com/robfig/cron/v3 v3.0.1 // indirect
+	github.com/spf13/pflag v1.0.10 // indirect
 	github.com/x448/float16 v0.8.4 // indirect
 	go.etcd.io/etcd/api/v3 v3.7.0 // indirect
 	go.etcd.io/etcd/client/pkg/v3 v3.7.0 // indirect
@@ -153,10 +112,14 @@ require (
 	gopkg.in/evanphx/json-patch.v4 v4.13.0 // indirect
 	gopkg.in/inf.v0 v0.9.1 // indirect
 	gopkg.in/natefinch/lumberjack.v2 v2.2.1 // indirect
+	k8s.io/cloud-provider v0.37.1 // indirect
+	k8s.io/controller-manager v0.37.1 // indirect
+	k8s.io/csi-translation-lib v0.37.1 // indirect
+	k8s.io/dynamic-resource-allocation v0.37.1 // indirect
+	k8s.io/kms v0.37.1 // indirect
 	k8s.io/kube-openapi v0.0.0-20260721132016-d427ff9ee9ad // indirect
+	k8s.io/kubelet v0.37.1 // indirect
 	k8s.io/streaming v0.37.1 // indirect
-	mvdan.cc/sh/v3 v3.14.1 // indirect
 	sigs.k8s.io/apiserver-network-proxy/konnectivity-client v0.36.0 // indirect
-	sigs.k8s.io/json v0.0.0-20250730193827-2d320260d730 // indirect
 	sigs.k8s.io/randfill v1.0.0 // indirect
 )

@@ -8,6 +8,8 @@ package image
 import (
 	"archive/tar"
 	"bytes"
+	"debug/elf"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -92,6 +94,9 @@ func (i Image) layer() ([]byte, error) {
 		return nil, err
 	}
 	for _, file := range i.Binaries {
+		if err := static(file.Source); err != nil {
+			return nil, err
+		}
 		content, err := os.ReadFile(file.Source)
 		if err != nil {
 			return nil, err
@@ -114,6 +119,26 @@ func (i Image) layer() ([]byte, error) {
 		return nil, err
 	}
 	return buffer.Bytes(), nil
+}
+
+// static returns an error for a program that needs a dynamic linker, which no
+// image made here has: its container would fail with "no such file".
+func static(program string) error {
+	file, err := elf.Open(program)
+	var format *elf.FormatError
+	if errors.As(err, &format) || errors.Is(err, io.EOF) {
+		return nil // a script, say
+	}
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	for _, segment := range file.Progs {
+		if segment.Type == elf.PT_INTERP {
+			return fmt.Errorf("%s is linked dynamically: build it with CGO_ENABLED=0", program)
+		}
+	}
+	return nil
 }
 
 // inLayer is a path as layers hold it, without the leading slash.

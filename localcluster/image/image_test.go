@@ -84,11 +84,14 @@ func TestWrite(t *testing.T) {
 }
 
 func TestWriteNamesWhatIsWrong(t *testing.T) {
-	for name, image := range map[string]Image{
-		"a reference that is none":              {Reference: "Not A Reference"},
-		"a program that needs a dynamic linker": {Reference: "example.com/x:v1", Binaries: []File{{Path: "/x", Source: "/bin/sh"}}},
-		"a binary that is missing":              {Reference: "example.com/x:v1", Binaries: []File{{Path: "/x", Source: "/does/not/exist"}}},
-	} {
+	images := map[string]Image{
+		"a reference that is none": {Reference: "Not A Reference"},
+		"a binary that is missing": {Reference: "example.com/x:v1", Binaries: []File{{Path: "/x", Source: "/does/not/exist"}}},
+	}
+	if runtime.GOOS == "linux" {
+		images["a program that needs a dynamic linker"] = Image{Reference: "example.com/x:v1", Binaries: []File{{Path: "/x", Source: "/bin/sh"}}}
+	}
+	for name, image := range images {
 		if err := image.Write(filepath.Join(t.TempDir(), "x.tar")); err == nil {
 			t.Errorf("%s: no error", name)
 		}

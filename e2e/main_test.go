@@ -11,7 +11,6 @@ package e2e
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"os"
 	"testing"
@@ -29,25 +28,10 @@ const (
 var cluster *framework.Cluster
 
 func TestMain(m *testing.M) {
-	flag.Parse()
-	os.Exit(run(m))
-}
-
-func run(m *testing.M) (code int) {
-	ctx := context.Background()
-	var err error
-	cluster, err = framework.Up(ctx, framework.Options{
+	os.Exit(framework.Main(m, framework.Options{
 		SimulatedNodes: nodes, NodeCPU: fmt.Sprint(coresOfNode), NodePods: 400, With: "controller,scheduler",
-	})
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer func() {
-		if err := cluster.Down(ctx); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			code = 1
-		}
-	}()
-	return m.Run()
+	}, func(_ context.Context, c *framework.Cluster) error {
+		cluster = c
+		return nil
+	}))
 }

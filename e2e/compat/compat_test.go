@@ -47,33 +47,13 @@ const replacement = "lockstep.dev/toolbox:dev"
 var cluster *framework.Cluster
 
 func TestMain(m *testing.M) {
-	flag.Parse()
-	os.Exit(run(m))
-}
-
-func run(m *testing.M) (code int) {
-	ctx := context.Background()
-	if *examples == "" {
-		fmt.Fprintln(os.Stderr, "compat: name a folder of manifests with -examples")
-		return 1
-	}
-	var err error
-	cluster, err = framework.Up(ctx, framework.Options{RealNode: true, With: "controller,scheduler"})
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer func() {
-		if err := cluster.Down(ctx); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			code = 1
+	os.Exit(framework.Main(m, framework.Options{RealNode: true, With: "controller,scheduler"}, func(ctx context.Context, c *framework.Cluster) error {
+		if *examples == "" {
+			return errors.New("compat: name a folder of manifests with -examples")
 		}
-	}()
-	if err := cluster.LoadImage(ctx, filepath.Join(*images, "toolbox.tar")); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return m.Run()
+		cluster = c
+		return c.LoadImages(ctx, *images, "toolbox")
+	}))
 }
 
 // documented is what a manifest's comments promise, as a question to the

@@ -114,11 +114,6 @@ func (c *Cluster) Down(ctx context.Context) error {
 	return os.RemoveAll(c.Dir)
 }
 
-// LoadImage makes the image in an OCI tar known to the real node.
-func (c *Cluster) LoadImage(ctx context.Context, tar string) error {
-	return c.run(ctx, "load-image", tar)
-}
-
 // Kubectl runs the cluster's own kubectl and returns what it printed, both
 // streams. An error is that of its exit.
 func (c *Cluster) Kubectl(ctx context.Context, args ...string) (string, error) {

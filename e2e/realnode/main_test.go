@@ -10,9 +10,7 @@ package realnode
 import (
 	"context"
 	"flag"
-	"fmt"
 	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/lockstep-k8s/lockstep/e2e/framework"
@@ -25,29 +23,8 @@ var images = flag.String("images", "../../bin/images", "folder of the image tars
 var cluster *framework.Cluster
 
 func TestMain(m *testing.M) {
-	flag.Parse()
-	os.Exit(run(m))
-}
-
-func run(m *testing.M) (code int) {
-	ctx := context.Background()
-	var err error
-	cluster, err = framework.Up(ctx, framework.Options{RealNode: true, RealNodeCPU: "1", With: "controller,scheduler"})
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer func() {
-		if err := cluster.Down(ctx); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			code = 1
-		}
-	}()
-	for _, image := range []string{"toolbox.tar", "training.tar"} {
-		if err := cluster.LoadImage(ctx, filepath.Join(*images, image)); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-	}
-	return m.Run()
+	os.Exit(framework.Main(m, framework.Options{RealNode: true, RealNodeCPU: "1", With: "controller,scheduler"}, func(ctx context.Context, c *framework.Cluster) error {
+		cluster = c
+		return c.LoadImages(ctx, *images, "toolbox", "training")
+	}))
 }

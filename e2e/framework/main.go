@@ -1,0 +1,62 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package framework
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"testing"
+)
+
+// Main runs the tests of a package on a cluster of their own and returns the
+// code to exit with. use is given the cluster before any test runs. However the
+// tests end, also by Ctrl-C, the cluster does not outlive them.
+func Main(m *testing.M, o Options, use func(ctx context.Context, c *Cluster) error) int {
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	cluster, err := Up(ctx, o)
+	if err != nil {
+		return failed(err)
+	}
+	down := sync.OnceValue(func() error { return cluster.Down(context.Background()) })
+	context.AfterFunc(ctx, func() {
+		fmt.Fprintln(os.Stderr, "interrupted: stopping the cluster")
+		if err := down(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+		os.Exit(1)
+	})
+	code := 0
+	if err := use(ctx, cluster); err != nil {
+		code = failed(err)
+	} else {
+		code = m.Run()
+	}
+	if err := down(); err != nil {
+		return failed(err)
+	}
+	return code
+}
+
+func failed(err error) int {
+	fmt.Fprintln(os.Stderr, err)
+	return 1
+}
+
+// LoadImages makes images that `make images` has packed known to the real node.
+func (c *Cluster) LoadImages(ctx context.Context, dir string, names ...string) error {
+	for _, name := range names {
+		if err := c.run(ctx, "load-image", filepath.Join(dir, name+".tar")); err != nil {
+			return err
+		}
+	}
+	return nil
+}

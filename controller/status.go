@@ -6,6 +6,7 @@ package controller
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -48,9 +49,15 @@ func (c *Controller) persist(ctx context.Context, entry *frameworkEntry, rec *re
 	return nil
 }
 
+// errCacheBehind says that the record was made from a Framework that is no longer
+// the current one, and perhaps from a status that another controller, which led
+// before, has written over since.
+var errCacheBehind = errors.New("the cache is behind the stored Framework")
+
 // writeStatus replaces the stored status if the Framework is still the same. It
 // does not overwrite blindly: on a conflict the Framework's metadata are read
-// again. The status itself is the controller's alone.
+// again. The status itself is the controller's alone, once it has written it; a
+// first write that meets a conflict fails with errCacheBehind.
 func (c *Controller) writeStatus(ctx context.Context, entry *frameworkEntry, rec *record, data []byte) error {
 	key := cache.MetaObjectToName(entry)
 	version := rec.resourceVersion
@@ -73,6 +80,9 @@ func (c *Controller) writeStatus(ctx context.Context, entry *frameworkEntry, rec
 			return err
 		}
 		c.metrics.statusConflicts.Inc()
+		if rec.lastWrite.IsZero() {
+			return errCacheBehind
+		}
 		live, err := c.writer.Metadata(ctx, key)
 		if err != nil {
 			return err

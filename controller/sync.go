@@ -56,6 +56,10 @@ func (c *Controller) sync(ctx context.Context, key cache.ObjectName) error {
 			return nil
 		}
 		progressed, err := c.round(ctx, key, entry, rec)
+		if errors.Is(err, errCacheBehind) {
+			// Nothing was written by this record, so nothing is lost with it.
+			c.records.forget(key)
+		}
 		if err != nil || !progressed {
 			return err
 		}

@@ -119,13 +119,52 @@ func TestCrashBetweenAnyTwoWrites(t *testing.T) {
 
 func TestUserChangesTheSpecDuringAWrite(t *testing.T) {
 	w := newWorld(t, framework(1))
+	if err := w.sync(); err != nil {
+		t.Fatal(err)
+	}
+	w.live(succeed)
 	w.fill()
 	w.framework.ResourceVersion = w.nextVersion()
+	before := w.stored()
 	if err := w.controller.sync(t.Context(), key); err != nil {
 		t.Fatal(err)
 	}
-	if w.stored() == nil {
+	if cmp.Equal(before, w.stored()) {
 		t.Error("the status was not written")
+	}
+}
+
+// TestNewLeaderWithAnOldCache starts a controller whose cache shows a Framework as
+// it was before its predecessor's last writes.
+func TestNewLeaderWithAnOldCache(t *testing.T) {
+	w := newWorld(t, framework(1))
+	w.fill()
+	cached := w.controller.frameworks.GetIndexer().List()
+	if err := w.sync(); err != nil {
+		t.Fatal(err)
+	}
+	before := w.stored()
+	if before == nil {
+		t.Fatal("the predecessor has written nothing")
+	}
+
+	w.restart()
+	w.fill()
+	w.replace(w.controller.frameworks, cached...)
+	if err := w.controller.sync(t.Context(), key); err == nil {
+		t.Error("the new leader has not noticed that its cache is behind")
+	}
+	if diff := cmp.Diff(before, w.stored()); diff != "" {
+		t.Errorf("the predecessor's status was overwritten (-before +after):\n%s", diff)
+	}
+	for range 12 {
+		if err := w.sync(); err != nil {
+			t.Fatal(err)
+		}
+		w.live(succeed)
+	}
+	if got := w.stored().State; got != frameworkv1.FrameworkCompleted {
+		t.Errorf("the Framework is %s, want Completed", got)
 	}
 }
 

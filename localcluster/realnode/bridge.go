@@ -45,6 +45,7 @@ func CreateBridge(dir string) (cluster.Network, error) {
 func createBridge(network cluster.Network, dir string) error {
 	attributes := netlink.NewLinkAttrs()
 	attributes.Name = network.BridgeName()
+	attributes.HardwareAddr = hardwareAddr(network)
 	bridge := &netlink.Bridge{LinkAttrs: attributes}
 	if err := netlink.LinkAdd(bridge); err != nil {
 		return fmt.Errorf("making bridge %s: %w", attributes.Name, err)
@@ -53,6 +54,14 @@ func createBridge(network cluster.Network, dir string) error {
 		return errors.Join(err, netlink.LinkDel(bridge))
 	}
 	return nil
+}
+
+// hardwareAddr is a locally administered address for the bridge. A bridge without one of its own
+// takes the lowest of its ports' and so changes it as Pods come and go; the others then send to
+// the old one for up to 45 seconds.
+func hardwareAddr(network cluster.Network) net.HardwareAddr {
+	ip := network.Bridge().As4()
+	return net.HardwareAddr{0x02, 0, ip[0], ip[1], ip[2], ip[3]}
 }
 
 func configureBridge(bridge *netlink.Bridge, network cluster.Network, dir string) error {

@@ -330,6 +330,43 @@ func TestTraces(t *testing.T) {
 				tr.gc()
 			},
 		},
+		"a crash before the created ConfigMap is recorded": {
+			framework: framework(role("w", 1)),
+			story: func(tr *trace) {
+				tr.crashAfter = 2 // The status and the ConfigMap are written.
+				tr.start()
+				tr.gc()
+			},
+		},
+		"a crash before the created Pod is recorded": {
+			framework: framework(role("w", 1)),
+			story: func(tr *trace) {
+				tr.crashAfter = 4 // Twice the status, the ConfigMap and the Pod are written.
+				tr.start()
+				tr.gone("w-0")
+			},
+		},
+		"a created ConfigMap is not seen in time": {
+			framework: framework(role("w", 1)),
+			story: func(tr *trace) {
+				tr.prompt = false
+				tr.start()
+				tr.later(5 * time.Minute)
+				tr.gc()
+				tr.later(time.Minute)
+			},
+		},
+		"a created Pod is not seen in time": {
+			framework: framework(role("w", 1)),
+			story: func(tr *trace) {
+				tr.prompt = false
+				tr.start()
+				tr.step("The ConfigMap is seen.", func() { tr.deliver(1) })
+				tr.later(5 * time.Minute)
+				tr.step("The Pod is gone, which nobody has seen either.", func() { tr.endPod("fw-w-0") })
+				tr.gc()
+			},
+		},
 		"a gang waits too long": {
 			framework: func() *frameworkv1.Framework {
 				f := framework(role("w", 2))

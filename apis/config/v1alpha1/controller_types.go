@@ -83,8 +83,9 @@ type ControllerConfiguration struct {
 	GangSchedulerName *string `json:"gangSchedulerName,omitempty"`
 
 	// statusCoalesceWindow is how long a change of status that gates nothing
-	// may wait for others, 0s to 1m. It grows with the size of the status, up to
-	// ten times. Default 100ms.
+	// may wait for others, 0s to 1m, in a Framework of up to 200 tasks. A larger
+	// one has a proportionally longer window, so that the number of writes does
+	// not grow with the tasks. Default 100ms.
 	StatusCoalesceWindow *metav1.Duration `json:"statusCoalesceWindow,omitempty"`
 
 	// podBatchSize is how many Pods of one Framework may be created or deleted at

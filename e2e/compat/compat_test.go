@@ -17,6 +17,8 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
+	"iter"
 	"os"
 	"path/filepath"
 	"strings"
@@ -40,8 +42,12 @@ var (
 // each of four attempts.
 const patience = 8 * time.Minute
 
-// replacement is the image that stands in for all of the manifests'.
-const replacement = "lockstep.dev/toolbox:dev"
+// Images that stand in for the manifests': FrameworkBarrier's for its own, and
+// one with a shell, some tools and a web server for all others.
+const (
+	toolbox = "lockstep.dev/toolbox:dev"
+	barrier = "lockstep.dev/frameworkbarrier:dev"
+)
 
 // cluster is what the tests share. TestMain sets it once, before any test.
 var cluster *framework.Cluster
@@ -52,7 +58,7 @@ func TestMain(m *testing.M) {
 			return errors.New("compat: name a folder of manifests with -examples")
 		}
 		cluster = c
-		return c.LoadImages(ctx, *images, "toolbox")
+		return c.LoadImages(ctx, *images, "toolbox", "frameworkbarrier")
 	}))
 }
 
@@ -100,17 +106,19 @@ func retriedTask(times int32) func(*frameworkv1.Framework) bool {
 }
 
 func TestManifests(t *testing.T) {
-	files, err := filepath.Glob(filepath.Join(*examples, "*.yaml"))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no *.yaml in %q (%v)", *examples, err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".yaml"), func(t *testing.T) {
-			manifest, name, err := replaceImages(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+	for file := range manifestsBelow(t, *examples) {
+		manifest, name, err := replaceImages(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if name == "" {
+			t.Logf("%s holds no Framework", file)
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
 			namespace := cluster.Namespace(t)
+			// What the manifests' comments ask the user to do beforehand.
+			cluster.GrantBarrier(t, namespace)
 			if out, err := cluster.KubectlApply(t.Context(), namespace, manifest); err != nil {
 				t.Fatalf("%v: %s", err, out)
 			}
@@ -125,8 +133,27 @@ func TestManifests(t *testing.T) {
 	}
 }
 
+// manifestsBelow yields the YAML files of a folder and of those in it.
+func manifestsBelow(t *testing.T, dir string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		found := 0
+		err := filepath.WalkDir(dir, func(file string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() || filepath.Ext(file) != ".yaml" {
+				return err
+			}
+			if found++; !yield(file) {
+				return fs.SkipAll
+			}
+			return nil
+		})
+		if err != nil || found == 0 {
+			t.Errorf("%d *.yaml below %q (%v)", found, dir, err)
+		}
+	}
+}
+
 // replaceImages reads a manifest, replaces every image in it, and returns it
-// with the name of its Framework.
+// with the name of its Framework, empty if it has none.
 func replaceImages(file string) (manifest, name string, err error) {
 	content, err := os.ReadFile(file)
 	if err != nil {
@@ -155,9 +182,6 @@ func replaceImages(file string) (manifest, name string, err error) {
 		out.WriteString("---\n")
 		out.Write(document)
 	}
-	if name == "" {
-		return "", "", fmt.Errorf("%s: holds no Framework", file)
-	}
 	return out.String(), name, nil
 }
 
@@ -165,8 +189,11 @@ func replaceImages(file string) (manifest, name string, err error) {
 func replaceImage(value any) {
 	switch value := value.(type) {
 	case map[string]any:
-		if _, ok := value["image"].(string); ok {
-			value["image"] = replacement
+		if image, ok := value["image"].(string); ok {
+			value["image"] = toolbox
+			if strings.Contains(image, "frameworkbarrier") {
+				value["image"] = barrier
+			}
 			value["imagePullPolicy"] = "Never"
 		}
 		for _, child := range value {

@@ -25,6 +25,6 @@ var cluster *framework.Cluster
 func TestMain(m *testing.M) {
 	os.Exit(framework.Main(m, framework.Options{RealNode: true, RealNodeCPU: "1", With: "controller,scheduler"}, func(ctx context.Context, c *framework.Cluster) error {
 		cluster = c
-		return c.LoadImages(ctx, *images, "toolbox", "training")
+		return c.LoadImages(ctx, *images, "toolbox", "training", "frameworkbarrier")
 	}))
 }

@@ -4,10 +4,12 @@ SHELL := /usr/bin/env bash -o pipefail
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 
-# One set of build settings for build, vet and test, so that they share the
-# build cache: compiling Kubernetes once is slow enough. The binaries are static
-# because they are put into images as they are.
+# One set of build settings for build, vet and test, and for the parts of the
+# local Kubernetes, so that they share the build cache: compiling Kubernetes once
+# is slow enough. The binaries are static because they are put into images as
+# they are.
 export CGO_ENABLED := 0
+export GOFLAGS := $(strip $(shell go env GOFLAGS) -trimpath)
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 LDFLAGS := -X k8s.io/component-base/version.gitVersion=v1.37.1-lockstep.$(VERSION)
 GO_BUILD := go build -ldflags '$(LDFLAGS)'

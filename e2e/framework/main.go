@@ -27,13 +27,14 @@ func Main(m *testing.M, o Options, use func(ctx context.Context, c *Cluster) err
 		return failed(err)
 	}
 	down := sync.OnceValue(func() error { return cluster.Down(context.Background()) })
-	context.AfterFunc(ctx, func() {
+	ended := context.AfterFunc(ctx, func() {
 		fmt.Fprintln(os.Stderr, "interrupted: stopping the cluster")
 		if err := down(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 		}
 		os.Exit(1)
 	})
+	defer ended() // before stop, which cancels ctx too
 	code := 0
 	if err := use(ctx, cluster); err != nil {
 		code = failed(err)

@@ -21,7 +21,9 @@ for dir in . localcluster; do
     cd "$dir"
     go mod tidy -diff
     go vet -tags e2e,integration ./...
-    go tool -modfile="$OLDPWD/hack/tools/go.mod" staticcheck -tags e2e,integration ./...
+    # What generators write is theirs to mend.
+    go list ./... | grep -v /client/ |
+      xargs go tool -modfile="$OLDPWD/hack/tools/go.mod" staticcheck -tags e2e,integration
   )
 done
 

@@ -23,12 +23,12 @@ const bindRetryDelay = 100 * time.Millisecond
 // bind binds one member, off the scheduling goroutine. A member that can't be
 // bound is given back to the queue, where it leads what is left of its gang; the
 // members that are bound count towards the minimum then.
-func (e *engine) bind(ctx context.Context, p *placement, view gangView, leader *framework.QueuedPodInfo) {
+func (e *engine) bind(ctx context.Context, p *placement, view gangView, popped *framework.QueuedPodInfo) {
 	logger := klog.LoggerWithValues(klog.FromContext(ctx), "pod", klog.KObj(p.pod), "node", p.node)
 	ctx = klog.NewContext(ctx, logger)
 	plugin := e.plugins[p.pod.Spec.SchedulerName]
 	start := time.Now()
-	info := &framework.QueuedPodInfo{PodInfo: p.assumed, QueueingParams: leader.QueueingParams}
+	info := &framework.QueuedPodInfo{PodInfo: p.assumed, QueueingParams: popped.QueueingParams}
 	info.Attempts = view.failures + 1
 	info.InitialAttemptTimestamp = &view.firstAttempt
 

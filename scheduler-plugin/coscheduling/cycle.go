@@ -37,8 +37,9 @@ type cycle struct {
 }
 
 // runCycle plans a gang, places all of it that fits if that keeps its minimum,
-// and otherwise records why not.
-func (e *engine) runCycle(ctx context.Context, view gangView, leader *framework.QueuedPodInfo) {
+// and otherwise records why not. popped is the member whose turn it is, of this
+// gang or of one behind it.
+func (e *engine) runCycle(ctx context.Context, view gangView, popped *framework.QueuedPodInfo) {
 	logger := klog.FromContext(ctx)
 	start := time.Now()
 	c := &cycle{engine: e, view: view, rejections: make(map[string]int)}
@@ -61,8 +62,8 @@ func (e *engine) runCycle(ctx context.Context, view gangView, leader *framework.
 	}
 	if why != nil {
 		logger.V(2).Info("Pod group found no place", "waiting", len(view.waiting), "reason", why.message, "took", time.Since(start))
-		e.fail(view, leader.Pod.Spec.SchedulerName, *why)
-		e.putBack(leader)
+		e.fail(view, *why)
+		e.putBack(popped)
 		return
 	}
 
@@ -73,17 +74,17 @@ func (e *engine) runCycle(ctx context.Context, view gangView, leader *framework.
 	e.tracker.assume(view.key, nodes)
 	logger.V(2).Info("Pod group has its place", "members", len(c.placements), "of", len(view.waiting), "took", time.Since(start))
 	if rest := len(view.waiting) - len(c.placements); rest > 0 {
-		e.fail(view, leader.Pod.Spec.SchedulerName, shortfall{message: fmt.Sprintf("no room for %d more members above the minimum", rest)})
+		e.fail(view, shortfall{message: fmt.Sprintf("no room for %d more members above the minimum", rest)})
 	}
-	e.leaveQueue(logger, c.placements, leader)
+	e.leaveQueue(logger, c.placements, popped)
 	for _, p := range c.placements {
-		go e.bind(ctx, p, view, leader)
+		go e.bind(ctx, p, view, popped)
 	}
 }
 
 // fail records that a gang, or the rest of it, found no place.
-func (e *engine) fail(view gangView, schedulerName string, why shortfall) {
-	args := e.plugins[schedulerName].args
+func (e *engine) fail(view gangView, why shortfall) {
+	args := e.plugins[view.schedulerName()].args
 	e.tracker.fail(view.key, view.group.UID, why, args.InitialBackoff.Duration, args.MaxBackoff.Duration)
 }
 
@@ -91,20 +92,20 @@ func (e *engine) fail(view gangView, schedulerName string, why shortfall) {
 // They could stay there, gated, until their binding is seen. But each binding is
 // an event for which the queue looks at all that it gates, under its lock: the
 // square of the gang's size.
-func (e *engine) leaveQueue(logger klog.Logger, placements []*placement, leader *framework.QueuedPodInfo) {
+func (e *engine) leaveQueue(logger klog.Logger, placements []*placement, popped *framework.QueuedPodInfo) {
 	siblings := make([]*corev1.Pod, 0, len(placements))
-	leaderPlaced := false
+	poppedPlaced := false
 	for _, p := range placements {
-		if p.pod.UID == leader.Pod.UID {
-			leaderPlaced = true
+		if p.pod.UID == popped.Pod.UID {
+			poppedPlaced = true
 			continue
 		}
 		siblings = append(siblings, p.pod)
 	}
-	if leaderPlaced {
-		e.sched.SchedulingQueue.Done(leader.Pod.UID)
+	if poppedPlaced {
+		e.sched.SchedulingQueue.Done(popped.Pod.UID)
 	} else {
-		e.putBack(leader)
+		e.putBack(popped)
 	}
 	e.activate(logger, siblings)
 }

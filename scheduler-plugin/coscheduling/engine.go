@@ -102,6 +102,7 @@ func attach(ctx context.Context, sched *scheduler.Scheduler, plugins map[string]
 	}
 	e.reporter = newReporter(groups, e.clientSet(), e.recorder())
 	e.tracker = newTracker(e.serves, time.Now, e.wakeups.AddAfter, e.reporter.groups.AddAfter)
+	e.tracker.classPriority = e.classPriority()
 	e.reporter.tracker = e.tracker
 	var err error
 	if e.metrics, err = newGangMetrics(registry, e.tracker.waitingGangs); err != nil {
@@ -148,16 +149,19 @@ func (e *engine) nextEntity(logger klog.Logger) (framework.QueuedEntityInfo, err
 }
 
 // turn is the turn of one member of a gang.
-func (e *engine) turn(leader *framework.QueuedPodInfo) {
-	view, what := e.tracker.view(leader.Pod)
+func (e *engine) turn(popped *framework.QueuedPodInfo) {
+	view, what := e.tracker.next(popped.Pod)
 	switch what {
 	case turnDone:
-		e.sched.SchedulingQueue.Done(leader.Pod.UID)
+		e.sched.SchedulingQueue.Done(popped.Pod.UID)
 	case turnBack:
-		e.putBack(leader)
-	case turnPlan:
+		e.putBack(popped)
+	case turnPlan, turnYield:
 		logger := klog.LoggerWithValues(klog.FromContext(e.ctx), "podGroup", klog.KRef(view.key.Namespace, view.key.Name))
-		e.runCycle(klog.NewContext(e.ctx, logger), view, leader)
+		e.runCycle(klog.NewContext(e.ctx, logger), view, popped)
+		if key, _ := gangKey(popped.Pod); what == turnYield {
+			e.wakeups.Add(key) // it is still to have its turn
+		}
 	}
 }
 

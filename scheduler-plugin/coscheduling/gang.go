@@ -76,6 +76,8 @@ type gang struct {
 	members map[types.UID]*member
 
 	waiting, placed, bound podgroup.Tally
+	// priorities counts the members of each priority.
+	priorities map[int32]int
 	// failedMembers and deletedMembers were placed once; they tell a group that
 	// lost members from one that never had them.
 	failedMembers, deletedMembers int
@@ -96,13 +98,10 @@ type attempt struct {
 	first time.Time
 	// notBefore is the end of the back-off.
 	notBefore time.Time
-	// woken says that something changed that may help, since the last cycle
-	// began.
-	woken bool
 }
 
 func newGang(key types.NamespacedName) *gang {
-	return &gang{key: key, members: make(map[types.UID]*member)}
+	return &gang{key: key, members: make(map[types.UID]*member), priorities: make(map[int32]int)}
 }
 
 // complete says whether the gang's minimum could hold if all that waits were

@@ -35,15 +35,27 @@ type tracker struct {
 	// report for the conditions to be written.
 	wake, report func(key types.NamespacedName, d time.Duration)
 
+	// classPriority is the value of a PriorityClass, false if there is none of
+	// the name.
+	classPriority func(name string) (int32, bool)
+
 	mu    sync.RWMutex
 	gangs map[types.NamespacedName]*gang
+	// awake are the gangs for which something happened that may help since their
+	// last cycle began.
+	awake map[types.NamespacedName]*gang
 	// synced says that all that existed at the start has been seen. Before that,
 	// members that are placed may still be unknown, and nothing is planned.
 	synced bool
 }
 
 func newTracker(ours func(string) bool, now func() time.Time, wake, report func(types.NamespacedName, time.Duration)) *tracker {
-	return &tracker{ours: ours, now: now, wake: wake, report: report, gangs: make(map[types.NamespacedName]*gang)}
+	return &tracker{
+		ours: ours, now: now, wake: wake, report: report,
+		classPriority: func(string) (int32, bool) { return 0, false },
+		gangs:         make(map[types.NamespacedName]*gang),
+		awake:         make(map[types.NamespacedName]*gang),
+	}
 }
 
 // incompleteReportDelay is how long a gang is left alone while its Pods are
@@ -64,6 +76,7 @@ func (t *tracker) gangOf(key types.NamespacedName) *gang {
 func (t *tracker) forgetIfEmpty(g *gang) {
 	if g.group == nil && len(g.members) == 0 {
 		delete(t.gangs, g.key)
+		delete(t.awake, g.key)
 	}
 }
 
@@ -73,7 +86,7 @@ func (t *tracker) changed(g *gang) {
 		return
 	}
 	if g.complete() {
-		g.attempt.woken = true
+		t.markAwake(g)
 		t.wake(g.key, 0)
 		t.report(g.key, 0)
 		return
@@ -121,6 +134,7 @@ func (t *tracker) deleteGroup(group *schedulingv1alpha1.PodGroup) {
 		return
 	}
 	g.group = nil
+	delete(t.awake, g.key)
 	g.attempt, g.status = attempt{}, conditionState{}
 	t.forgetIfEmpty(g)
 }
@@ -138,6 +152,7 @@ func (t *tracker) setPod(pod *corev1.Pod) {
 	if m == nil {
 		m = &member{pod: pod}
 		g.members[pod.UID] = m
+		g.countPriority(pod, 1)
 		t.enter(g, m)
 		t.changed(g)
 		return
@@ -189,6 +204,7 @@ func (t *tracker) deletePod(pod *corev1.Pod) {
 		g.deletedMembers++
 	}
 	delete(g.members, pod.UID)
+	g.countPriority(m.pod, -1)
 	if g.leader != nil && g.leader.UID == pod.UID {
 		g.electLeader(t.ours)
 	}
@@ -246,7 +262,7 @@ func (t *tracker) hint(pod *corev1.Pod) {
 	t.mu.RLock()
 	g := t.gangs[key]
 	leads := g != nil && g.leader != nil && g.leader.UID == pod.UID
-	woken := leads && g.attempt.woken
+	woken := leads && t.isAwake(g)
 	t.mu.RUnlock()
 	if leads && !woken {
 		t.awaken(key)
@@ -258,7 +274,7 @@ func (t *tracker) awaken(key types.NamespacedName) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if g := t.gangs[key]; g != nil {
-		g.attempt.woken = true
+		t.markAwake(g)
 		t.wake(key, max(0, g.attempt.notBefore.Sub(t.now())))
 	}
 }
@@ -269,7 +285,7 @@ func (t *tracker) due(key types.NamespacedName) *corev1.Pod {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	g := t.gangs[key]
-	if g == nil || !t.synced || !g.complete() || !g.attempt.woken {
+	if g == nil || !t.synced || !g.complete() || !t.isAwake(g) {
 		return nil
 	}
 	if left := g.attempt.notBefore.Sub(t.now()); left > 0 {
@@ -286,7 +302,7 @@ func (t *tracker) idle(after time.Duration) {
 	defer t.mu.Unlock()
 	for _, g := range t.gangs {
 		if g.complete() && t.now().Sub(g.attempt.notBefore) > after {
-			g.attempt.woken = true
+			t.markAwake(g)
 			t.wake(g.key, 0)
 		}
 	}

@@ -18,6 +18,7 @@ import (
 // gangView is a gang as a gang cycle sees it.
 type gangView struct {
 	key   types.NamespacedName
+	rank  rank
 	group *schedulingv1alpha1.PodGroup
 	// waiting are the members to place, in their order, and classKeys are theirs.
 	waiting   []*corev1.Pod
@@ -31,6 +32,12 @@ type gangView struct {
 	failures     int
 }
 
+// schedulerName is the scheduler of the gang's first member, which speaks for
+// all of them.
+func (v *gangView) schedulerName() string {
+	return v.waiting[0].Spec.SchedulerName
+}
+
 // turn is what to do with a member that the queue has handed out.
 type turn int
 
@@ -41,10 +48,13 @@ const (
 	turnBack
 	// turnPlan: plan its gang.
 	turnPlan
+	// turnYield: plan another gang, which is ahead of its own.
+	turnYield
 )
 
-// view is the gang of a member that the queue has handed out, and what to do.
-func (t *tracker) view(pod *corev1.Pod) (gangView, turn) {
+// next is the gang to plan in the turn of a member that the queue has handed
+// out, and what to do with that member.
+func (t *tracker) next(pod *corev1.Pod) (gangView, turn) {
 	key, _ := gangKey(pod)
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -59,12 +69,22 @@ func (t *tracker) view(pod *corev1.Pod) (gangView, turn) {
 	if !g.complete() {
 		return gangView{}, turnBack
 	}
+	if !t.isAwake(g) {
+		return gangView{}, turnBack
+	}
 	if left := g.attempt.notBefore.Sub(t.now()); left > 0 {
-		g.attempt.woken = true
 		t.wake(key, left)
 		return gangView{}, turnBack
 	}
-	v := gangView{key: key, group: g.group, placed: g.placed.Plus(podgroup.Tally{}),
+	if first := t.firstInLine(g); first != g {
+		return t.view(first), turnYield
+	}
+	return t.view(g), turnPlan
+}
+
+// view is a gang as a cycle sees it that begins now. The caller holds the lock.
+func (t *tracker) view(g *gang) gangView {
+	v := gangView{key: g.key, rank: t.rank(g), group: g.group, placed: g.placed.Plus(podgroup.Tally{}),
 		firstAttempt: g.attempt.first, failures: g.attempt.failures}
 	keys := make(map[types.UID]string, g.waiting.Total)
 	for _, m := range g.members {
@@ -83,12 +103,12 @@ func (t *tracker) view(pod *corev1.Pod) (gangView, turn) {
 		v.classKeys = append(v.classKeys, keys[pod.UID])
 	}
 	slices.Sort(v.nodes)
-	g.attempt.woken = false
+	delete(t.awake, g.key)
 	if g.attempt.first.IsZero() {
 		g.attempt.first = t.now()
 		v.firstAttempt = g.attempt.first
 	}
-	return v, turnPlan
+	return v
 }
 
 // assume records where a gang cycle has put members, by UID.
@@ -109,6 +129,7 @@ func (t *tracker) assume(key types.NamespacedName, nodes map[types.UID]string) {
 		g.count(m, state(m, t.ours), 1)
 	}
 	g.attempt = attempt{first: g.attempt.first}
+	delete(t.awake, g.key)
 	g.electLeader(t.ours)
 }
 

@@ -160,7 +160,7 @@ func TestBackoff(t *testing.T) {
 		{0, time.Second}, {0, 2 * time.Second}, {0, 4 * time.Second}, {0, 5 * time.Second}, {0, 5 * time.Second},
 		{1, time.Second}, {1, 2 * time.Second},
 	} {
-		if _, what := b.view(leader); what != turnPlan {
+		if _, what := b.next(leader); what != turnPlan {
 			t.Fatalf("step %d: the gang is not planned", i)
 		}
 		b.fail(gangName, group.UID, shortfall{message: "no room", room: step.room}, time.Second, 5*time.Second)
@@ -218,7 +218,8 @@ func TestWitness(t *testing.T) {
 	why := shortfall{message: "no room", certain: true}
 	failed := func(name string) {
 		t.Helper()
-		view, what := b.view(leaders[name])
+		b.awaken(types.NamespacedName{Namespace: testNamespace, Name: name})
+		view, what := b.next(leaders[name])
 		if what != turnPlan {
 			t.Fatalf("%s is not planned", name)
 		}
@@ -227,7 +228,8 @@ func TestWitness(t *testing.T) {
 	}
 	recalls := func(name string) bool {
 		t.Helper()
-		view, _ := b.view(leaders[name])
+		b.awaken(types.NamespacedName{Namespace: testNamespace, Name: name})
+		view, _ := b.next(leaders[name])
 		return w.recall(b.tracker, view.key, view.fingerprint()) != nil
 	}
 

@@ -45,6 +45,19 @@ func (e *engine) recorder() events.EventRecorderLogger {
 	return anyPlugin(e.plugins).handle.EventRecorder()
 }
 
+// classPriority finds the value of a PriorityClass. It asks for the informer
+// before the scheduler starts its informers.
+func (e *engine) classPriority() func(name string) (int32, bool) {
+	classes := anyPlugin(e.plugins).handle.SharedInformerFactory().Scheduling().V1().PriorityClasses().Lister()
+	return func(name string) (int32, bool) {
+		class, err := classes.Get(name)
+		if err != nil {
+			return 0, false // the only error of a lister is that there is none
+		}
+		return class.Value, true
+	}
+}
+
 // groupClient makes a client for PodGroups from the scheduler's configuration.
 func groupClient(plugins map[string]*Coscheduling) (schedulingclient.Interface, error) {
 	config := restclient.CopyConfig(anyPlugin(plugins).handle.KubeConfig())

@@ -45,7 +45,7 @@ func (v *gangView) fingerprint() string {
 		}
 	}
 	spec := &v.group.Spec
-	return fmt.Sprintf("%d %d %v %s", len(v.waiting), spec.MinMember, spec.Topology, v.classKeys[0])
+	return fmt.Sprintf("%d %d %d %v %s", v.rank.priority, len(v.waiting), spec.MinMember, spec.Topology, v.classKeys[0])
 }
 
 // recall is what a witness says of a gang, nil if there is none to believe.
@@ -81,5 +81,5 @@ func (t *tracker) stillWaits(key types.NamespacedName, uid types.UID) bool {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	g := t.gangs[key]
-	return g != nil && g.group != nil && g.group.UID == uid && g.complete() && g.attempt.failures > 0 && !g.attempt.woken
+	return g != nil && g.group != nil && g.group.UID == uid && g.complete() && g.attempt.failures > 0 && !t.isAwake(g)
 }

@@ -1,0 +1,100 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package coscheduling
+
+import (
+	"cmp"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
+)
+
+// rank is a gang's place in line: higher priority first, then the older
+// PodGroup, then the name. It is total, and it does not change while the gang
+// waits, unless members of another priority come or go.
+//
+// The scheduling queue orders leaders by their Pods' priority and by their last
+// attempt, which is neither. So a leader that the queue hands out is taken for
+// a turn only, and the turn goes to the gang that is first in line. Replacing
+// the queue's order instead would concern all Pods of all profiles, and a key
+// that changes while it is in a heap breaks the heap.
+type rank struct {
+	priority int32
+	created  time.Time
+	key      types.NamespacedName
+}
+
+// compare is negative if r is ahead of other.
+func (r rank) compare(other rank) int {
+	return cmp.Or(
+		-cmp.Compare(r.priority, other.priority),
+		r.created.Compare(other.created),
+		cmp.Compare(r.key.Name, other.key.Name),
+		cmp.Compare(r.key.Namespace, other.key.Namespace),
+	)
+}
+
+// rank is the gang's place in line. The caller holds the lock.
+func (t *tracker) rank(g *gang) rank {
+	r := rank{key: g.key, priority: g.highestPriority()}
+	if g.group == nil {
+		return r
+	}
+	r.created = g.group.CreationTimestamp.Time
+	if class := g.group.Spec.PriorityClassName; class != "" {
+		if priority, ok := t.classPriority(class); ok {
+			r.priority = priority
+		}
+	}
+	return r
+}
+
+// highestPriority is the highest priority among the members.
+func (g *gang) highestPriority() int32 {
+	first, highest := true, int32(0)
+	for priority := range g.priorities {
+		if first || priority > highest {
+			first, highest = false, priority
+		}
+	}
+	return highest
+}
+
+// countPriority adds or, with sign -1, takes away a member's priority.
+func (g *gang) countPriority(pod *corev1.Pod, sign int) {
+	priority := corev1helpers.PodPriority(pod)
+	if g.priorities[priority] += sign; g.priorities[priority] <= 0 {
+		delete(g.priorities, priority)
+	}
+}
+
+// markAwake marks a gang as one that something may help. The caller holds the lock.
+func (t *tracker) markAwake(g *gang) {
+	t.awake[g.key] = g
+}
+
+// isAwake says whether something happened that may help the gang since its last
+// cycle began.
+func (t *tracker) isAwake(g *gang) bool {
+	return t.awake[g.key] == g
+}
+
+// firstInLine is the gang to plan in a turn of g: one that was woken too and is
+// ahead of it, or g itself. The back-off of a gang ahead does not count: it
+// bounds how often the gang is tried, but if there is room for g now, the gang
+// ahead is to have its chance of it. The caller holds the lock.
+func (t *tracker) firstInLine(g *gang) *gang {
+	first, firstRank := g, t.rank(g)
+	for _, other := range t.awake {
+		if other == g || !other.complete() {
+			continue
+		}
+		if r := t.rank(other); r.compare(firstRank) < 0 {
+			first, firstRank = other, r
+		}
+	}
+	return first
+}

@@ -1,0 +1,107 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package victims
+
+import (
+	"cmp"
+	"slices"
+	"sort"
+	"time"
+)
+
+// Unit is work that is taken or left as a whole.
+type Unit struct {
+	// Name breaks ties.
+	Name string
+	// Violations is how many of its Pods a PodDisruptionBudget protects.
+	Violations int
+	Priority   int32
+	// Lost is how long its Pods have run, added up.
+	Lost time.Duration
+	// Pods are its Pods, as indexes that mean something to the caller.
+	Pods []int
+}
+
+// compare is negative if a is to be taken rather than b.
+func compare(a, b *Unit) int {
+	return cmp.Or(
+		cmp.Compare(a.Violations, b.Violations),
+		cmp.Compare(a.Priority, b.Priority),
+		cmp.Compare(a.Lost, b.Lost),
+		cmp.Compare(len(a.Pods), len(b.Pods)),
+		cmp.Compare(a.Name, b.Name),
+	)
+}
+
+// Choose says which units to take, as indexes in ascending order; none if the
+// gang fits as things are. The bool is false if it does not fit whatever is
+// taken. fits says whether the gang fits when those units are gone of which
+// taken is true; it must not keep the slice.
+func Choose(units []Unit, fits func(taken []bool) bool) ([]int, bool) {
+	order := make([]int, len(units))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return compare(&units[a], &units[b]) })
+
+	s := &search{order: order, taken: make([]bool, len(units)), fits: fits}
+	if s.set(0, len(order), true); !fits(s.taken) {
+		return nil, false
+	}
+	prefix := sort.Search(len(order), func(n int) bool {
+		s.set(0, n, true)
+		s.set(n, len(order), false)
+		return fits(s.taken)
+	})
+	s.set(0, prefix, true)
+	s.set(prefix, len(order), false)
+	// Without the prefix's last unit the gang does not fit: sort.Search asked.
+	s.spareHalves(0, prefix)
+
+	chosen := []int{}
+	for i, taken := range s.taken {
+		if taken {
+			chosen = append(chosen, i)
+		}
+	}
+	return chosen, true
+}
+
+// search is a choice in the making.
+//
+// Invariant: the gang fits with what is taken.
+type search struct {
+	order []int // units, the cheapest first
+	taken []bool
+	fits  func(taken []bool) bool
+}
+
+// set takes or leaves the units from..to of the order.
+func (s *search) set(from, to int, taken bool) {
+	for _, i := range s.order[from:to] {
+		s.taken[i] = taken
+	}
+}
+
+// spare leaves as many of the units from..to as can be left, the dearest first.
+func (s *search) spare(from, to int) {
+	if from == to {
+		return
+	}
+	if s.set(from, to, false); s.fits(s.taken) {
+		return
+	}
+	s.set(from, to, true)
+	s.spareHalves(from, to)
+}
+
+// spareHalves is spare for units of which not all can be left.
+func (s *search) spareHalves(from, to int) {
+	if to-from < 2 {
+		return
+	}
+	middle := (from + to) / 2
+	s.spare(middle, to)
+	s.spare(from, middle)
+}

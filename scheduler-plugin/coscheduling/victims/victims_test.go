@@ -1,0 +1,211 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package victims
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/planner"
+)
+
+// one is a unit of one Pod.
+func one(name string, pod int, priority int32, lost time.Duration) Unit {
+	return Unit{Name: name, Priority: priority, Lost: lost, Pods: []int{pod}}
+}
+
+// onNodes are Pods of one core on the given nodes.
+func onNodes(nodes ...int) []Pod {
+	pods := make([]Pod, len(nodes))
+	for i, n := range nodes {
+		pods[i] = Pod{Node: n, Request: []int64{1}}
+	}
+	return pods
+}
+
+// emptied is a cluster of nodes with so many cores each, before Pods take any.
+func emptied(cores ...int64) *planner.World {
+	world := &planner.World{Resources: []string{"cpu"}}
+	for i, n := range cores {
+		world.Nodes = append(world.Nodes, planner.Node{Name: fmt.Sprint(i), Free: []int64{n}})
+	}
+	return world
+}
+
+// gangOf is a gang of n members of so many cores.
+func gangOf(n int, cores int64) *planner.Gang {
+	return &planner.Gang{Min: n, Classes: []planner.Class{{Count: n, Request: []int64{cores}}}}
+}
+
+func TestSearch(t *testing.T) {
+	tests := map[string]struct {
+		world *planner.World
+		gang  *planner.Gang
+		pods  []Pod
+		units []Unit
+		want  []string
+		never bool
+	}{
+		"nothing is taken from anybody if the gang fits": {
+			world: emptied(3), gang: gangOf(1, 1), pods: onNodes(0, 0),
+			units: []Unit{one("a", 0, 0, 0), one("b", 1, 0, 0)},
+		},
+		"nothing is taken in vain": {
+			world: emptied(2), gang: gangOf(3, 1), pods: onNodes(0, 0),
+			units: []Unit{one("a", 0, 0, 0), one("b", 1, 0, 0)},
+			never: true,
+		},
+		"the lowest priority goes first": {
+			world: emptied(3), gang: gangOf(1, 1), pods: onNodes(0, 0, 0),
+			units: []Unit{one("mid", 0, 5, 0), one("low", 1, 1, time.Hour), one("high", 2, 9, 0)},
+			want:  []string{"low"},
+		},
+		"of equal priority the one that has run the shortest": {
+			world: emptied(3), gang: gangOf(1, 1), pods: onNodes(0, 0, 0),
+			units: []Unit{one("old", 0, 0, 2*time.Hour), one("new", 1, 0, time.Minute), one("older", 2, 0, 3*time.Hour)},
+			want:  []string{"new"},
+		},
+		"one that a budget protects goes last": {
+			world: emptied(2), gang: gangOf(1, 1), pods: onNodes(0, 0),
+			units: []Unit{{Name: "protected", Violations: 1, Pods: []int{0}}, one("dearer", 1, 5, time.Hour)},
+			want:  []string{"dearer"},
+		},
+		"a protected one goes if nothing else helps": {
+			world: emptied(2, 1), gang: gangOf(1, 2), pods: onNodes(0, 1),
+			units: []Unit{{Name: "protected", Violations: 1, Pods: []int{0}}, one("useless", 1, 0, 0)},
+			want:  []string{"protected"},
+		},
+		"cheap units that don't help are spared": {
+			world: emptied(2, 4), gang: gangOf(1, 3), pods: append(onNodes(0, 0), Pod{Node: 1, Request: []int64{3}}),
+			units: []Unit{one("cheap-0", 0, 0, 0), one("cheap-1", 1, 0, 0), one("dear", 2, 5, 0)},
+			want:  []string{"dear"},
+		},
+		"the surplus of a gang before the gang": {
+			world: emptied(4), gang: gangOf(1, 1), pods: onNodes(0, 0, 0, 0),
+			units: []Unit{{Name: "gang", Pods: []int{0, 1, 2, 3}}, one("surplus", 3, 0, 0)},
+			want:  []string{"surplus"},
+		},
+		"the gang if its surplus does not do": {
+			world: emptied(4), gang: gangOf(2, 1), pods: onNodes(0, 0, 0, 0),
+			units: []Unit{{Name: "gang", Pods: []int{0, 1, 2, 3}}, one("surplus", 3, 0, 0)},
+			want:  []string{"gang"},
+		},
+		"a small gang rather than a large one": {
+			world: emptied(6), gang: gangOf(2, 1), pods: onNodes(0, 0, 0, 0, 0, 0),
+			units: []Unit{
+				{Name: "large", Lost: 4 * time.Hour, Pods: []int{0, 1, 2, 3}},
+				{Name: "small", Lost: 2 * time.Hour, Pods: []int{4, 5}},
+			},
+			want: []string{"small"},
+		},
+		"whole nodes, where members need them": {
+			world: emptied(2, 2, 2), gang: gangOf(1, 2), pods: onNodes(0, 0, 1, 1, 2, 2),
+			units: []Unit{
+				one("a0", 0, 0, 6), one("a1", 1, 0, 1), one("b0", 2, 0, 5), one("b1", 3, 0, 2), one("c0", 4, 0, 4), one("c1", 5, 0, 3),
+			},
+			want: []string{"c0", "c1"},
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			chosen, ok := Search(tc.world, tc.gang, tc.pods, tc.units)
+			if ok == tc.never {
+				t.Fatalf("ok is %v", ok)
+			}
+			var got []string
+			for _, i := range chosen {
+				got = append(got, tc.units[i].Name)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("taken (-want, +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestChooseHoldsItsPromises checks random worlds against all subsets of units.
+func TestChooseHoldsItsPromises(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	least, more := 0, 0
+	for range 3000 {
+		world := emptied(1+r.Int64N(4), 1+r.Int64N(4), 1+r.Int64N(4))
+		var pods []Pod
+		var units []Unit
+		for p := range r.IntN(9) {
+			pods = append(pods, Pod{Node: r.IntN(3), Request: []int64{1 + r.Int64N(2)}})
+			units = append(units, one(fmt.Sprint(p), p, r.Int32N(3), time.Duration(r.IntN(4))))
+		}
+		gang := gangOf(1+r.IntN(4), 1+r.Int64N(2))
+		fits := func(subset int) bool {
+			left := emptied(world.Nodes[0].Free[0], world.Nodes[1].Free[0], world.Nodes[2].Free[0])
+			for p := range pods {
+				if subset&(1<<p) == 0 {
+					left.Nodes[pods[p].Node].Free[0] -= pods[p].Request[0]
+				}
+			}
+			return planner.Fits(left, gang)
+		}
+		highest, fewest := int32(99), 99
+		for subset := range 1 << len(units) {
+			if fits(subset) {
+				top, n := int32(-1), 0
+				for u := range units {
+					if subset&(1<<u) != 0 {
+						top, n = max(top, units[u].Priority), n+1
+					}
+				}
+				highest, fewest = min(highest, top), min(fewest, n)
+			}
+		}
+		chosen, ok := Search(world, gang, pods, units)
+		if ok != (fewest < 99) {
+			t.Fatalf("found %v, want %v: %v %v %v", ok, fewest < 99, world, gang, units)
+		}
+		if !ok {
+			continue
+		}
+		subset, top := 0, int32(-1)
+		for _, u := range chosen {
+			subset |= 1 << u
+			top = max(top, units[u].Priority)
+		}
+		if !fits(subset) {
+			t.Fatalf("taken %v in vain", chosen)
+		}
+		if top > highest {
+			t.Fatalf("taken %v of priority %d, but %d is enough", chosen, top, highest)
+		}
+		for _, u := range chosen {
+			if fits(subset &^ (1 << u)) {
+				t.Fatalf("unit %d of %v is taken in vain", u, chosen)
+			}
+		}
+		least, more = least+fewest, more+len(chosen)-fewest
+	}
+	t.Logf("%d units taken beyond the %d that the smallest choices of any priority take", more, least)
+}
+
+// TestSearchScales: a gang of 500 over 500 single victims on 1000 nodes.
+func TestSearchScales(t *testing.T) {
+	cores := make([]int64, 1000)
+	var pods []Pod
+	var units []Unit
+	for n := range cores {
+		cores[n] = 1
+		pods = append(pods, Pod{Node: n, Request: []int64{1}})
+		if n < 500 {
+			units = append(units, one(fmt.Sprint(n), n, 0, time.Duration(n)))
+		}
+	}
+	start := time.Now()
+	chosen, ok := Search(emptied(cores...), gangOf(500, 1), pods, units)
+	if !ok || len(chosen) != 500 {
+		t.Fatalf("%d victims, want 500", len(chosen))
+	}
+	t.Logf("took %v", time.Since(start))
+}

@@ -31,6 +31,10 @@ type cycle struct {
 	// placements are the members placed so far, in order. They are assumed in
 	// the snapshot and reserved.
 	placements []*placement
+	// heldPods are members of others, assumed in the snapshot because room is held
+	// for them, and ahead are the holds.
+	heldPods []*corev1.Pod
+	ahead    []*hold
 	// rejections are what plugins said of members that had no place, with how
 	// often they said it.
 	rejections map[string]int
@@ -42,17 +46,23 @@ type cycle struct {
 func (e *engine) runCycle(ctx context.Context, view gangView, popped *framework.QueuedPodInfo) {
 	logger := klog.FromContext(ctx)
 	start := time.Now()
+	e.prepare(&view)
 	c := &cycle{engine: e, view: view, rejections: make(map[string]int)}
 	fingerprint := view.fingerprint()
-	why, err := e.witnesses.recall(e.tracker, view.key, fingerprint), error(nil)
+	why, err := c.recall(fingerprint), error(nil)
 	if why == nil {
 		why, err = c.place(ctx)
 		if err == nil && why == nil {
 			why, err = c.commit(ctx)
 		}
-		if why != nil {
-			e.witnesses.remember(fingerprint, c, why)
+		if why != nil && why.needed > 0 {
+			err = c.seekRoom(ctx, why)
+			why.message += c.aheadMessage()
+			if e.holds[view.key] == nil {
+				e.witnesses.remember(fingerprint, c, why)
+			}
 		}
+		c.leaveHolds(ctx)
 	}
 	e.metrics.observeCycle(start, why, err, len(c.placements))
 
@@ -61,6 +71,9 @@ func (e *engine) runCycle(ctx context.Context, view gangView, popped *framework.
 		why = &shortfall{message: fmt.Sprintf("planning failed: %v", err)}
 	}
 	if why != nil {
+		if why.again.IsZero() {
+			why.again = view.starvesAt
+		}
 		logger.V(2).Info("Pod group found no place", "waiting", len(view.waiting), "reason", why.message, "took", time.Since(start))
 		e.fail(view, *why)
 		e.putBack(popped)
@@ -72,6 +85,7 @@ func (e *engine) runCycle(ctx context.Context, view gangView, popped *framework.
 		nodes[p.pod.UID] = p.node
 	}
 	e.tracker.assume(view.key, nodes)
+	e.drop(view.key)
 	logger.V(2).Info("Pod group has its place", "members", len(c.placements), "of", len(view.waiting), "took", time.Since(start))
 	if rest := len(view.waiting) - len(c.placements); rest > 0 {
 		e.fail(view, shortfall{message: fmt.Sprintf("no room for %d more members above the minimum", rest)})
@@ -80,6 +94,15 @@ func (e *engine) runCycle(ctx context.Context, view gangView, popped *framework.
 	for _, p := range c.placements {
 		go e.bind(ctx, p, view, popped)
 	}
+}
+
+// recall is what a gang just like this one has learned of the cluster. One that
+// starves has to look for itself.
+func (c *cycle) recall(fingerprint string) *shortfall {
+	if c.view.starving || c.holds[c.view.key] != nil {
+		return nil
+	}
+	return c.witnesses.recall(c.tracker, c.view.key, fingerprint)
 }
 
 // fail records that a gang, or the rest of it, found no place.
@@ -122,6 +145,14 @@ func (c *cycle) place(ctx context.Context) (*shortfall, error) {
 			c.sched.SchedulingQueue.DeleteNominatedPodIfExists(pod)
 		}
 	}
+	if err := c.respect(); err != nil {
+		return nil, err
+	}
+	return c.plan(ctx)
+}
+
+// plan is place on the snapshot as it is.
+func (c *cycle) plan(ctx context.Context) (*shortfall, error) {
 	world, gang, err := c.world(ctx)
 	if err != nil {
 		return nil, err
@@ -145,9 +176,9 @@ func (c *cycle) place(ctx context.Context) (*shortfall, error) {
 	return &why, nil
 }
 
-// holds says whether the gang's minimum holds with the placements, and
+// suffices says whether the gang's minimum holds with the placements, and
 // something was placed at all.
-func (c *cycle) holds() bool {
+func (c *cycle) suffices() bool {
 	if len(c.placements) == 0 {
 		return false
 	}

@@ -19,7 +19,10 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler"
 	internalcache "k8s.io/kubernetes/pkg/scheduler/backend/cache"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/feature"
+	"k8s.io/kubernetes/pkg/scheduler/framework/preemption"
 
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	schedulingclient "github.com/lockstep-k8s/lockstep/client/clientset/versioned"
 )
 
@@ -42,6 +45,10 @@ type engine struct {
 
 	// witnesses are used on the scheduling goroutine only.
 	witnesses witnesses
+	holds     holds
+
+	executor  *preemption.Executor
+	evictions evictions
 
 	tracker  *tracker
 	wakeups  workqueue.TypedDelayingInterface[types.NamespacedName]
@@ -97,13 +104,18 @@ func attach(ctx context.Context, sched *scheduler.Scheduler, plugins map[string]
 		snapshot:  snapshot,
 		pop:       sched.NextEntity,
 		witnesses: make(witnesses),
+		holds:     make(holds),
+		executor:  preemption.NewExecutor(anyPlugin(plugins).handle, feature.Features{}),
+		evictions: evictions{until: make(map[types.UID]time.Time)},
 		wakeups: workqueue.NewTypedDelayingQueueWithConfig(
 			workqueue.TypedDelayingQueueConfig[types.NamespacedName]{Name: "lockstep_gang_wakeups"}),
 	}
 	e.reporter = newReporter(groups, e.clientSet(), e.recorder())
 	e.tracker = newTracker(e.serves, time.Now, e.wakeups.AddAfter, e.reporter.groups.AddAfter)
 	e.tracker.classPriority = e.classPriority()
+	e.tracker.dissolve = func(group *schedulingv1alpha1.PodGroup, rest []*corev1.Pod) { go e.dissolve(group, rest) }
 	e.reporter.tracker = e.tracker
+	e.protectGangs()
 	var err error
 	if e.metrics, err = newGangMetrics(registry, e.tracker.waitingGangs); err != nil {
 		return err

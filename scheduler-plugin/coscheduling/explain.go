@@ -26,10 +26,10 @@ func (c *cycle) explain(world *planner.World, gang *planner.Gang, verified bool)
 	case short.Needed == 0:
 		return shortfall{message: "no room for members above the minimum"}
 	case verified:
-		return shortfall{message: fmt.Sprintf("not all of the %d members that are needed find a place together: %s",
+		return shortfall{needed: short.Needed, message: fmt.Sprintf("not all of the %d members that are needed find a place together: %s",
 			short.Needed, topReasons(c.rejections))}
 	default:
-		return shortfall{message: c.describe(world, short), room: short.Placed, certain: true}
+		return shortfall{needed: short.Needed, message: c.describe(world, short), room: short.Placed, certain: true}
 	}
 }
 

@@ -84,6 +84,7 @@ type gang struct {
 	leader                        *corev1.Pod
 
 	attempt attempt
+	held    held
 	status  conditionState
 }
 
@@ -98,6 +99,9 @@ type attempt struct {
 	first time.Time
 	// notBefore is the end of the back-off.
 	notBefore time.Time
+	// again is when the gang is to be planned again even if nothing happens: when
+	// it starves, or its victims should have ended. Zero for never.
+	again time.Time
 }
 
 func newGang(key types.NamespacedName) *gang {
@@ -109,6 +113,11 @@ func newGang(key types.NamespacedName) *gang {
 func (g *gang) complete() bool {
 	return g.group != nil && g.waiting.Total > 0 &&
 		podgroup.Holds(&g.group.Spec, g.placed.Plus(g.waiting))
+}
+
+// lacksMinimum says whether fewer are placed than the minimum.
+func (g *gang) lacksMinimum() bool {
+	return g.group != nil && !podgroup.Holds(&g.group.Spec, g.placed)
 }
 
 // scheduled says whether the minimum is bound.

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -48,22 +50,32 @@ type world struct {
 	lock  *lockstepfake.Clientset
 	sched *scheduler.Scheduler
 
+	// args are the plugin's arguments.
+	args string
+
 	mu sync.Mutex
 	// bindError, if set, may refuse a binding.
 	bindError func(pod string) error
 	// bindings are the names of the Pods that were bound, in order.
 	bindings []string
+	// deleted are the names of the Pods that somebody asked to delete, in order.
+	deleted []string
+	// lingers has Pods that are deleted stay, as terminating, until the test ends
+	// them with finish.
+	lingers bool
 }
 
 // newWorld makes a world with objects in it. The scheduler is not started.
 func newWorld(t testing.TB, objects ...apiruntime.Object) *world {
 	t.Helper()
-	w := &world{t: t, kube: fake.NewClientset(), lock: lockstepfake.NewSimpleClientset()}
+	w := &world{t: t, kube: fake.NewClientset(), lock: lockstepfake.NewSimpleClientset(),
+		args: `{"initialBackoff":"50ms","maxBackoff":"200ms","bindRetries":2}`}
 	w.lock.Resources = []*metav1.APIResourceList{{
 		GroupVersion: schedulingv1alpha1.SchemeGroupVersion.String(),
 		APIResources: []metav1.APIResource{{Name: schedulingv1alpha1.PodGroupPlural}},
 	}}
 	w.kube.PrependReactor("create", "pods", w.bind)
+	w.kube.PrependReactor("delete", "pods", w.delete)
 	w.lock.PrependReactor("patch", "podgroups", w.applyConditions)
 	for _, object := range objects {
 		w.create(object)
@@ -123,12 +135,54 @@ func (w *world) create(object apiruntime.Object) {
 		_, err = w.kube.CoreV1().Pods(o.Namespace).Create(w.t.Context(), o, metav1.CreateOptions{})
 	case *corev1.Node:
 		_, err = w.kube.CoreV1().Nodes().Create(w.t.Context(), o, metav1.CreateOptions{})
+	case *policyv1.PodDisruptionBudget:
+		_, err = w.kube.PolicyV1().PodDisruptionBudgets(o.Namespace).Create(w.t.Context(), o, metav1.CreateOptions{})
+	case *schedulingv1.PriorityClass:
+		_, err = w.kube.SchedulingV1().PriorityClasses().Create(w.t.Context(), o, metav1.CreateOptions{})
 	default:
 		err = fmt.Errorf("can't create %T", object)
 	}
 	if err != nil {
 		w.t.Fatal(err)
 	}
+}
+
+// delete stands in for the API server's graceful deletion.
+func (w *world) delete(action clienttesting.Action) (bool, apiruntime.Object, error) {
+	name := action.(clienttesting.DeleteAction).GetName()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.deleted = append(w.deleted, name)
+	if !w.lingers {
+		return false, nil, nil
+	}
+	resource := corev1.SchemeGroupVersion.WithResource("pods")
+	object, err := w.kube.Tracker().Get(resource, action.GetNamespace(), name)
+	if err != nil {
+		return true, nil, err
+	}
+	pod := object.(*corev1.Pod).DeepCopy()
+	pod.DeletionTimestamp = &metav1.Time{Time: time.Now().Add(30 * time.Second)}
+	return true, nil, w.kube.Tracker().Update(resource, pod, pod.Namespace)
+}
+
+// finish ends Pods that linger.
+func (w *world) finish(names ...string) {
+	w.t.Helper()
+	for _, name := range names {
+		if err := w.kube.Tracker().Delete(corev1.SchemeGroupVersion.WithResource("pods"), testNamespace, name); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
+
+// victims are the Pods that were deleted, sorted.
+func (w *world) victims() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	victims := slices.Clone(w.deleted)
+	slices.Sort(victims)
+	return slices.Compact(victims)
 }
 
 func (w *world) deletePod(name string) {
@@ -152,7 +206,7 @@ func (w *world) start() (stop func()) {
 	profile.SchedulerName = testScheduler
 	profile.Plugins.MultiPoint.Enabled = append(profile.Plugins.MultiPoint.Enabled, kubeschedulerconfig.Plugin{Name: Name})
 	profile.PluginConfig = append(profile.PluginConfig, kubeschedulerconfig.PluginConfig{
-		Name: Name, Args: &apiruntime.Unknown{Raw: []byte(`{"initialBackoff":"50ms","maxBackoff":"200ms","bindRetries":2}`)},
+		Name: Name, Args: &apiruntime.Unknown{Raw: []byte(w.args)},
 	})
 	informers := scheduler.NewInformerFactory(w.kube, 0, nil)
 	sched, err := scheduler.New(ctx, w.kube, informers, nil,

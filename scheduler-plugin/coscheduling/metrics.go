@@ -17,6 +17,8 @@ type gangMetrics struct {
 	duration     *metrics.HistogramVec
 	members      *metrics.Counter
 	bindFailures *metrics.Counter
+	preemptions  *metrics.Counter
+	victims      *metrics.Counter
 }
 
 // Results of a gang cycle.
@@ -64,7 +66,15 @@ func newGangMetrics(registry registry, waiting func() map[string]int) (*gangMetr
 			Help: "Members of gangs whose binding failed for good and that were planned anew.",
 		}),
 	}
-	for _, r := range []metrics.Registerable{m.cycles, m.duration, m.members, m.bindFailures} {
+	m.preemptions = metrics.NewCounter(&metrics.CounterOpts{
+		Subsystem: subsystem, Name: "gang_preemptions_total", StabilityLevel: metrics.ALPHA,
+		Help: "How often Pods of lower priority were evicted for a gang.",
+	})
+	m.victims = metrics.NewCounter(&metrics.CounterOpts{
+		Subsystem: subsystem, Name: "gang_preemption_victims_total", StabilityLevel: metrics.ALPHA,
+		Help: "Pods evicted for gangs, and the rest of gangs that lost members to preemption.",
+	})
+	for _, r := range []metrics.Registerable{m.cycles, m.duration, m.members, m.bindFailures, m.preemptions, m.victims} {
 		if err := registry.Register(r); err != nil {
 			return nil, fmt.Errorf("registering metrics: %w", err)
 		}

@@ -30,6 +30,8 @@ type Coscheduling struct {
 var (
 	_ fwk.PreEnqueuePlugin  = &Coscheduling{}
 	_ fwk.EnqueueExtensions = &Coscheduling{}
+	_ fwk.PreFilterPlugin   = &Coscheduling{}
+	_ fwk.FilterPlugin      = &Coscheduling{}
 	_ fwk.SignPlugin        = &Coscheduling{}
 )
 

@@ -35,6 +35,8 @@ type tracker struct {
 	// report for the conditions to be written.
 	wake, report func(key types.NamespacedName, d time.Duration)
 
+	// dissolve asks for the rest of a gang to be deleted. It must not block.
+	dissolve func(group *schedulingv1alpha1.PodGroup, rest []*corev1.Pod)
 	// classPriority is the value of a PriorityClass, false if there is none of
 	// the name.
 	classPriority func(name string) (int32, bool)
@@ -47,11 +49,14 @@ type tracker struct {
 	// synced says that all that existed at the start has been seen. Before that,
 	// members that are placed may still be unknown, and nothing is planned.
 	synced bool
+	// noGroups says that the API server does not serve PodGroups, so far.
+	noGroups bool
 }
 
 func newTracker(ours func(string) bool, now func() time.Time, wake, report func(types.NamespacedName, time.Duration)) *tracker {
 	return &tracker{
 		ours: ours, now: now, wake: wake, report: report,
+		dissolve:      func(*schedulingv1alpha1.PodGroup, []*corev1.Pod) {},
 		classPriority: func(string) (int32, bool) { return 0, false },
 		gangs:         make(map[types.NamespacedName]*gang),
 		awake:         make(map[types.NamespacedName]*gang),
@@ -105,7 +110,19 @@ func (t *tracker) setSynced() {
 	t.synced = true
 	for _, g := range t.gangs {
 		t.changed(g)
+		for _, m := range g.members {
+			if m.pod.DeletionTimestamp != nil {
+				t.noticeBroken(g, m.pod)
+			}
+		}
 	}
+}
+
+// setNoGroups says whether the API server lacks PodGroups.
+func (t *tracker) setNoGroups(missing bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.noGroups = missing
 }
 
 // setGroup learns of a PodGroup.
@@ -172,6 +189,7 @@ func (t *tracker) setPod(pod *corev1.Pod) {
 	t.enter(g, m)
 	if after := state(m, t.ours); after != before || m.bound() != wasBound || pod.Generation != generation {
 		t.changed(g)
+		t.noticeBroken(g, pod)
 	}
 }
 
@@ -209,6 +227,7 @@ func (t *tracker) deletePod(pod *corev1.Pod) {
 		g.electLeader(t.ours)
 	}
 	t.changed(g)
+	t.noticeBroken(g, pod)
 	t.forgetIfEmpty(g)
 }
 
@@ -285,7 +304,18 @@ func (t *tracker) due(key types.NamespacedName) *corev1.Pod {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	g := t.gangs[key]
-	if g == nil || !t.synced || !g.complete() || !t.isAwake(g) {
+	if g == nil || !t.synced || !g.complete() {
+		return nil
+	}
+	if again := g.attempt.again; !t.isAwake(g) && !again.IsZero() {
+		if left := again.Sub(t.now()); left > 0 {
+			t.wake(key, left)
+			return nil
+		}
+		g.attempt.again = time.Time{}
+		t.markAwake(g)
+	}
+	if !t.isAwake(g) {
 		return nil
 	}
 	if left := g.attempt.notBefore.Sub(t.now()); left > 0 {

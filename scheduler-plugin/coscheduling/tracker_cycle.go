@@ -27,6 +27,14 @@ type gangView struct {
 	// that have not ended.
 	placed podgroup.Tally
 	nodes  []string
+	// mayPreempt says that no member, nor the group's PriorityClass, forbids it to
+	// preempt.
+	mayPreempt bool
+	// starving says that the gang has waited for longer than starvationAfter, and
+	// is the first to have a right to be helped; starvesAt when it will have.
+	starving        bool
+	starvesAt       time.Time
+	starvationAfter time.Duration
 	// firstAttempt is when the gang was first planned; zero before.
 	firstAttempt time.Time
 	failures     int
@@ -169,7 +177,10 @@ func (t *tracker) fail(key types.NamespacedName, uid types.UID, why shortfall, i
 		g.attempt.failures = 0
 	}
 	g.attempt.failures++
-	g.attempt.message, g.attempt.room = why.message, why.room
+	g.attempt.message, g.attempt.room, g.attempt.again = why.message, why.room, why.again
+	if !why.again.IsZero() {
+		t.wake(key, why.again.Sub(t.now()))
+	}
 	g.attempt.notBefore = t.now().Add(backoff(g.attempt.failures, initial, longest))
 	t.report(key, 0)
 }
@@ -179,6 +190,10 @@ type shortfall struct {
 	message string
 	// room is how many of the needed members had a place.
 	room int
+	// needed is how many members the minimum lacks.
+	needed int
+	// again is when to plan again even if nothing happens; zero for never.
+	again time.Time
 	// certain says that there was no plan at all, rather than plans that plugins
 	// rejected.
 	certain bool
@@ -194,6 +209,13 @@ func backoff(failures int, initial, longest time.Duration) time.Duration {
 	return min(d, longest)
 }
 
+// Reasons for which gangs wait that are no reasons of a condition: their victims
+// end, and they starve and room is held back for them.
+const (
+	waitingForVictims = "Preempting"
+	waitingStarved    = "Starving"
+)
+
 // waitingGangs counts the gangs that wait, by the reason of their condition.
 func (t *tracker) waitingGangs() map[string]int {
 	t.mu.RLock()
@@ -206,6 +228,10 @@ func (t *tracker) waitingGangs() map[string]int {
 		switch {
 		case !g.complete():
 			counts[schedulingv1alpha1.ReasonNotEnoughTasks]++
+		case g.held == heldForPreemption:
+			counts[waitingForVictims]++
+		case g.held == heldForStarving:
+			counts[waitingStarved]++
 		case g.attempt.failures > 0:
 			counts[schedulingv1alpha1.ReasonNotEnoughResources]++
 		}

@@ -50,7 +50,7 @@ func (c *cycle) realize(ctx context.Context, world *planner.World, plan planner.
 			return false, err
 		}
 	}
-	return c.holds(), nil
+	return c.suffices(), nil
 }
 
 // try places a member on a node if all plugins accept it.

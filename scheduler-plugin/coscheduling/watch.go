@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	schedulingclient "github.com/lockstep-k8s/lockstep/client/clientset/versioned"
@@ -56,6 +57,12 @@ func (e *engine) classPriority() func(name string) (int32, bool) {
 		}
 		return class.Value, true
 	}
+}
+
+// classMayPreempt says whether gangs of a PriorityClass may preempt others.
+func (e *engine) classMayPreempt(name string) bool {
+	class, err := anyPlugin(e.plugins).handle.SharedInformerFactory().Scheduling().V1().PriorityClasses().Lister().Get(name)
+	return err != nil || class.PreemptionPolicy == nil || *class.PreemptionPolicy != corev1.PreemptNever
 }
 
 // groupClient makes a client for PodGroups from the scheduler's configuration.
@@ -104,6 +111,8 @@ func (e *engine) startWatching(groups schedulingclient.Interface) error {
 			return
 		}
 		e.tracker.setSynced()
+		// An ordinary Pod may have been denied victims that nobody knew.
+		e.sched.SchedulingQueue.MoveAllToActiveOrBackoffQueue(klog.FromContext(e.ctx), framework.EventUnschedulableTimeout, nil, nil, nil)
 		wait.UntilWithContext(e.ctx, func(context.Context) { e.tracker.idle(idleAfter) }, resyncPeriod)
 	}()
 	return nil
@@ -119,12 +128,14 @@ func (e *engine) awaitCRD(groups schedulingclient.Interface) bool {
 		served, err := servesPodGroups(groups)
 		if served {
 			if told {
+				e.tracker.setNoGroups(false)
 				logger.Info("PodGroups are served now")
 			}
 			return true, nil
 		}
 		if !told {
 			told = true
+			e.tracker.setNoGroups(true)
 			logger.Error(err, "The API server does not serve PodGroups: install the CustomResourceDefinition podgroups.scheduling.lockstep.dev. "+
 				"Until then Pods with the label "+schedulingv1alpha1.LabelPodGroup+" wait; all others are scheduled")
 		}

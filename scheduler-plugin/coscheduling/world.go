@@ -115,7 +115,7 @@ func (c *cycle) domainOfPlaced(key string) string {
 // preFilter runs the PreFilter plugins for a member. The state is nil if they
 // reject it on all nodes. Nodes are those that they allow, nil for all.
 //
-// The plugin has no PreFilter of its own, so that this does not recurse.
+// The plugin's own PreFilter skips members, so that this does not recurse.
 func (c *cycle) preFilter(ctx context.Context, class *class, pod *corev1.Pod) (fwk.CycleState, sets.Set[string], error) {
 	state := framework.NewCycleState()
 	state.Write(framework.PodsToActivateKey, framework.NewPodsToActivate())

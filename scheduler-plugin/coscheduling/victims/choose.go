@@ -23,8 +23,8 @@ type Unit struct {
 	Pods []int
 }
 
-// compare is negative if a is to be taken rather than b.
-func compare(a, b *Unit) int {
+// Compare is negative if a is to be taken rather than b.
+func Compare(a, b *Unit) int {
 	return cmp.Or(
 		cmp.Compare(a.Violations, b.Violations),
 		cmp.Compare(a.Priority, b.Priority),
@@ -43,7 +43,7 @@ func Choose(units []Unit, fits func(taken []bool) bool) ([]int, bool) {
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return compare(&units[a], &units[b]) })
+	slices.SortStableFunc(order, func(a, b int) int { return Compare(&units[a], &units[b]) })
 
 	s := &search{order: order, taken: make([]bool, len(units)), fits: fits}
 	if s.set(0, len(order), true); !fits(s.taken) {

@@ -1,0 +1,250 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package coscheduling
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
+	"k8s.io/klog/v2"
+	extenderv1 "k8s.io/kube-scheduler/extender/v1"
+	fwk "k8s.io/kube-scheduler/framework"
+	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/defaultpreemption"
+	"k8s.io/kubernetes/pkg/scheduler/framework/preemption"
+	schedulermetrics "k8s.io/kubernetes/pkg/scheduler/metrics"
+
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/podgroup"
+)
+
+// evictionPatience is how long a Pod that is being deleted may outlast its grace
+// period before nobody counts on its end any more: its node may be gone.
+const evictionPatience = 30 * time.Second
+
+// evictions are the Pods that are being evicted, but may not show it yet. It is
+// safe for concurrent use.
+type evictions struct {
+	mu    sync.Mutex
+	until map[types.UID]time.Time
+}
+
+func (e *evictions) add(pods []*corev1.Pod, now, until time.Time) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for uid, end := range e.until {
+		if now.After(end) {
+			delete(e.until, uid)
+		}
+	}
+	for _, pod := range pods {
+		e.until[pod.UID] = until
+	}
+}
+
+func (e *evictions) remove(pod *corev1.Pod) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.until, pod.UID)
+}
+
+// isLeaving says whether a Pod ends soon, without anybody doing more.
+func (e *evictions) isLeaving(pod *corev1.Pod, now time.Time) bool {
+	if pod.DeletionTimestamp != nil {
+		// That is the time of the request plus the grace period.
+		return now.Before(pod.DeletionTimestamp.Add(evictionPatience))
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	until, ok := e.until[pod.UID]
+	return ok && now.Before(until)
+}
+
+// evict deletes the victims of a gang, off the scheduling goroutine. If one can't
+// be, the gang looks for others.
+func (c *cycle) evict(ctx context.Context, view gangView, pods []*corev1.Pod, until time.Time) {
+	e := c.engine
+	e.evictions.add(pods, e.tracker.now(), until)
+	e.metrics.preemptions.Inc()
+	e.metrics.victims.Add(float64(len(pods)))
+	schedulermetrics.PreemptionAttempts.Inc()
+	schedulermetrics.PreemptionVictims.Observe(float64(len(pods)))
+	klog.FromContext(ctx).V(2).Info("Preempting Pods for a pod group", "victims", len(pods))
+	by := &preemptor{group: view.group, scheduler: view.schedulerName(), priority: view.rank.priority, kind: "PodGroup"}
+	go func() {
+		if e.deletePods(ctx, by, pods) {
+			return
+		}
+		e.tracker.awaken(view.key)
+	}()
+}
+
+// dissolve deletes what is left of a gang that was preempted in part and can't
+// go on: whoever outranks a gang may take it, but then as a whole.
+func (e *engine) dissolve(group *schedulingv1alpha1.PodGroup, pods []*corev1.Pod) {
+	var rest []*corev1.Pod
+	now := e.tracker.now()
+	for _, pod := range pods {
+		if !e.evictions.isLeaving(pod, now) {
+			rest = append(rest, pod)
+		}
+	}
+	if len(rest) == 0 {
+		return
+	}
+	e.evictions.add(rest, now, now.Add(evictionPatience))
+	e.metrics.victims.Add(float64(len(rest)))
+	logger := klog.LoggerWithValues(klog.FromContext(e.ctx), "podGroup", klog.KObj(group))
+	logger.V(2).Info("Preempting the rest of a pod group that lost members to preemption", "victims", len(rest))
+	by := &preemptor{group: group, scheduler: rest[0].Spec.SchedulerName, kind: "Pod, which took other members of the PodGroup"}
+	e.deletePods(klog.NewContext(e.ctx, logger), by, rest)
+}
+
+// deletePods marks Pods as disrupted and deletes them. It returns false if one
+// is still there.
+func (e *engine) deletePods(ctx context.Context, by *preemptor, pods []*corev1.Pod) bool {
+	failed := make([]bool, len(pods))
+	anyPlugin(e.plugins).handle.Parallelizer().Until(ctx, len(pods), func(i int) {
+		err := e.deletePod(ctx, by, pods[i])
+		if err != nil && ctx.Err() == nil {
+			klog.FromContext(ctx).Error(err, "Preempting a Pod failed", "pod", klog.KObj(pods[i]))
+			e.evictions.remove(pods[i])
+			failed[i] = true
+		}
+	}, Name)
+	return count(failed) == 0
+}
+
+// deletePod deletes one Pod, and tries again if the API server had no time.
+func (e *engine) deletePod(ctx context.Context, by *preemptor, pod *corev1.Pod) error {
+	var last error
+	backoff := wait.Backoff{Duration: bindRetryDelay, Factor: 2, Jitter: 0.1, Steps: 5}
+	err := wait.ExponentialBackoffWithContext(ctx, backoff, func(ctx context.Context) (bool, error) {
+		_, last = e.executor.PreemptPod(ctx, victimOn(pod.Spec.NodeName), by, pod, Name)
+		if last != nil && !retriable(last) {
+			return false, last
+		}
+		return last == nil, nil
+	})
+	if err != nil && last != nil {
+		return fmt.Errorf("deleting %s: %w", klog.KObj(pod), last)
+	}
+	return err
+}
+
+// preemptor is who preempts, for messages.
+type preemptor struct {
+	group     *schedulingv1alpha1.PodGroup
+	scheduler string
+	priority  int32
+	kind      string
+}
+
+var _ preemption.ExecutorPreemptor = &preemptor{}
+
+func (p *preemptor) GetName() string              { return p.group.Name }
+func (p *preemptor) GetNamespace() string         { return p.group.Namespace }
+func (p *preemptor) UID() types.UID               { return p.group.UID }
+func (p *preemptor) SchedulerName() string        { return p.scheduler }
+func (p *preemptor) Pods() map[string]*corev1.Pod { return nil }
+func (p *preemptor) Priority() int32              { return p.priority }
+func (p *preemptor) Type() string                 { return p.kind }
+
+// Obj names its kind, because the event recorder's scheme does not know it.
+func (p *preemptor) Obj() runtime.Object {
+	group := p.group.DeepCopy()
+	group.SetGroupVersionKind(schedulingv1alpha1.PodGroupGroupVersionKind)
+	return group
+}
+
+// victimOn is a candidate of the executor, of which it asks only the node.
+type victimOn string
+
+func (v victimOn) Name() string                 { return string(v) }
+func (v victimOn) Victims() *extenderv1.Victims { return &extenderv1.Victims{} }
+func (v victimOn) NumPodGroupDisruptions() int  { return 0 }
+
+// protectGangs has the default preemption of ordinary Pods leave alone the
+// members of a gang that a Pod does not outrank. If it takes one of a gang that
+// it does outrank, the tracker notices what is left (see dissolved).
+func (e *engine) protectGangs() {
+	for _, profile := range e.sched.Profiles {
+		for _, plugin := range profile.PreEnqueuePlugins() {
+			if d, ok := plugin.(*defaultpreemption.DefaultPreemption); ok {
+				before := d.IsEligiblePod
+				d.IsEligiblePod = func(info fwk.NodeInfo, victim preemption.Victim, pod *corev1.Pod) bool {
+					return before(info, victim, pod) && e.mayBeTaken(victim, pod)
+				}
+			}
+		}
+	}
+}
+
+func (e *engine) mayBeTaken(victim preemption.Victim, by *corev1.Pod) bool {
+	for _, info := range victim.Pods() {
+		if _, member := gangKey(info.GetPod()); member && e.tracker.isBlind() {
+			return false // it may be any gang's, and is to be judged when that is known
+		}
+		if priority, ok := e.tracker.priorityOfGang(info.GetPod()); ok && priority >= corev1helpers.PodPriority(by) {
+			return false
+		}
+	}
+	return true
+}
+
+// isBlind says whether there may be gangs that the tracker has not seen yet.
+func (t *tracker) isBlind() bool {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return !t.synced && !t.noGroups
+}
+
+// priorityOfGang is the priority of a member's gang, false if the Pod is none.
+func (t *tracker) priorityOfGang(pod *corev1.Pod) (int32, bool) {
+	key, ok := gangKey(pod)
+	if !ok {
+		return 0, false
+	}
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	g := t.gangs[key]
+	if g == nil || g.group == nil || g.members[pod.UID] == nil {
+		return 0, false
+	}
+	return t.rank(g).priority, true
+}
+
+// isPreempted says whether a Pod was marked as preempted. The mark comes before
+// the deletion, which may be all at once.
+func isPreempted(pod *corev1.Pod) bool {
+	_, c := podutil.GetPodCondition(&pod.Status, corev1.DisruptionTarget)
+	return c != nil && c.Status == corev1.ConditionTrue && c.Reason == corev1.PodReasonPreemptionByScheduler
+}
+
+// noticeBroken asks for the rest of a gang to be dissolved when preemption has
+// taken a member and too few are left. The caller holds the lock.
+func (t *tracker) noticeBroken(g *gang, lost *corev1.Pod) {
+	switch {
+	case !isPreempted(lost), g.group == nil, !t.synced,
+		g.group.Spec.DisruptionMode == schedulingv1alpha1.DisruptPod,
+		podgroup.Holds(&g.group.Spec, g.placed):
+		return
+	}
+	var rest []*corev1.Pod
+	for _, m := range g.members {
+		if state(m, t.ours) == memberPlaced && m.pod.Status.Phase != corev1.PodSucceeded && m.pod.Spec.NodeName != "" {
+			rest = append(rest, m.pod)
+		}
+	}
+	if len(rest) > 0 {
+		t.dissolve(g.group, rest)
+	}
+}

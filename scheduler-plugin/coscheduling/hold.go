@@ -1,0 +1,233 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package coscheduling
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+
+	"github.com/lockstep-k8s/lockstep/podgroup"
+)
+
+// hold is room that is kept for a gang that waits: its members on the nodes
+// where they are to go. There are two kinds. One keeps the room that preemption
+// makes, while the victims end. The other keeps room for a gang that starves;
+// its members overbook nodes whose Pods still run, so that what these Pods leave
+// behind is kept as well.
+//
+// Holds are not in the scheduler's cache. They exist in the cycle of a gang that
+// is behind the holder in line, which finds the members assumed in its snapshot,
+// and, if they are those of preemption, in the Filter plugin for ordinary Pods
+// that don't outrank the holder.
+type hold struct {
+	rank     rank
+	uid      types.UID
+	preempts bool
+	// until is the end of a hold for preemption: victims that won't go must not
+	// block others.
+	until   time.Time
+	members []*framework.PodInfo
+}
+
+// holds are the holds of a scheduler, by gang. They are used on the scheduling
+// goroutine, and by Filter plugins while it waits for them.
+type holds map[types.NamespacedName]*hold
+
+// inOrder are the holds, that of the gang first in line first.
+func (h holds) inOrder() []*hold {
+	return slices.SortedFunc(maps.Values(h), func(a, b *hold) int { return a.rank.compare(b.rank) })
+}
+
+// prune drops the holds of gangs that don't wait any more, and those that have
+// lasted too long.
+func (e *engine) prune() {
+	now := e.tracker.now()
+	for key, h := range e.holds {
+		if h.preempts && now.After(h.until) || !e.tracker.waits(key, h.uid) {
+			e.drop(key)
+		}
+	}
+}
+
+// drop ends a gang's hold and lets others try for the room.
+func (e *engine) drop(key types.NamespacedName) {
+	h := e.holds[key]
+	if h == nil {
+		return
+	}
+	delete(e.holds, key)
+	e.tracker.setHeld(key, heldNot)
+	e.tracker.awakenWaiting()
+	if h.preempts {
+		e.sched.SchedulingQueue.MoveAllToActiveOrBackoffQueue(klog.FromContext(e.ctx),
+			framework.EventAssignedPodDelete, h.members[0].Pod, nil, nil)
+	}
+}
+
+// keep holds room for the cycle's gang where its members have their places.
+func (c *cycle) keep(places []*framework.PodInfo, preempts bool, until time.Time) {
+	c.holds[c.view.key] = &hold{
+		rank: c.view.rank, uid: c.view.group.UID, preempts: preempts, until: until, members: places,
+	}
+	kind := heldForStarving
+	if preempts {
+		kind = heldForPreemption
+	}
+	c.tracker.setHeld(c.view.key, kind)
+}
+
+// respect puts the members of the holds that concern the cycle's gang into the
+// snapshot.
+//
+// A gang that is broken, with members placed but too few, does not respect what
+// is held for one that starves: that one may be waiting for this one's members
+// to end, and they for the ones that are missing.
+func (c *cycle) respect() error {
+	c.prune()
+	broken := c.view.placed.Total > 0 && !c.view.whole()
+	for _, h := range c.holds.inOrder() {
+		if h.rank.key == c.view.key || h.rank.compare(c.view.rank) > 0 || broken && !h.preempts {
+			continue
+		}
+		for _, m := range h.members {
+			if _, err := c.snapshot.Get(m.Pod.Spec.NodeName); err != nil {
+				continue // the node is gone
+			}
+			if err := c.snapshot.AssumePod(m); err != nil {
+				return fmt.Errorf("holding room for %s: %w", klog.KObj(m.Pod), err)
+			}
+			c.heldPods = append(c.heldPods, m.Pod)
+		}
+		c.ahead = append(c.ahead, h)
+	}
+	return nil
+}
+
+// leaveHolds takes the holds out of the snapshot, in reverse order.
+func (c *cycle) leaveHolds(ctx context.Context) {
+	logger := klog.FromContext(ctx)
+	for _, pod := range slices.Backward(c.heldPods) {
+		if err := c.snapshot.ForgetPod(logger, pod); err != nil {
+			// The next UpdateSnapshot forgets it.
+			logger.Error(err, "Forgetting held room in the snapshot failed", "pod", klog.KObj(pod))
+		}
+	}
+	c.heldPods = nil
+}
+
+// aheadMessage names the gangs for which room is held back, or is empty.
+func (c *cycle) aheadMessage() string {
+	if len(c.ahead) == 0 {
+		return ""
+	}
+	text := "; room is held back for PodGroup " + c.ahead[0].rank.key.String() + ", which is ahead"
+	if n := len(c.ahead) - 1; n > 0 {
+		text += fmt.Sprintf(", and %d more", n)
+	}
+	return text
+}
+
+// heldOn are the members that are to go to a node and that an ordinary Pod of
+// this priority must leave room for.
+func (e *engine) heldOn(node string, priority int32) []*framework.PodInfo {
+	var members []*framework.PodInfo
+	for _, h := range e.holds {
+		if !h.preempts || h.rank.priority < priority {
+			continue
+		}
+		for _, m := range h.members {
+			if m.Pod.Spec.NodeName == node {
+				members = append(members, m)
+			}
+		}
+	}
+	return members
+}
+
+// concerns says whether an ordinary Pod has to leave room for a gang.
+func (e *engine) concerns(priority int32) bool {
+	if len(e.holds) == 0 {
+		return false
+	}
+	e.prune()
+	for _, h := range e.holds {
+		if h.preempts && h.rank.priority >= priority {
+			return true
+		}
+	}
+	return false
+}
+
+// held says whether and why room is held for a gang.
+type held int
+
+const (
+	heldNot held = iota
+	heldForPreemption
+	heldForStarving
+)
+
+// setHeld records whether room is held for a gang.
+func (t *tracker) setHeld(key types.NamespacedName, h held) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if g := t.gangs[key]; g != nil {
+		g.held = h
+	}
+}
+
+// waits says whether a gang still waits after it found no place.
+func (t *tracker) waits(key types.NamespacedName, uid types.UID) bool {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	g := t.gangs[key]
+	return g != nil && g.group != nil && g.group.UID == uid && g.complete() && g.attempt.failures > 0
+}
+
+// awakenWaiting has all gangs that found no place planned again.
+func (t *tracker) awakenWaiting() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, g := range t.gangs {
+		if g.attempt.failures > 0 && g.complete() {
+			t.markAwake(g)
+			t.wake(g.key, max(0, g.attempt.notBefore.Sub(t.now())))
+		}
+	}
+}
+
+// places are copies of members that name their nodes.
+func places(placements []*placement) []*framework.PodInfo {
+	infos := make([]*framework.PodInfo, len(placements))
+	for i, p := range placements {
+		infos[i] = p.assumed
+	}
+	return infos
+}
+
+// gracePeriod is how long a Pod may take to end when it is deleted.
+func gracePeriod(pod *corev1.Pod) time.Duration {
+	if seconds := pod.Spec.TerminationGracePeriodSeconds; seconds != nil {
+		return time.Duration(*seconds) * time.Second
+	}
+	return corev1.DefaultTerminationGracePeriodSeconds * time.Second
+}
+
+// whole says whether the members that are placed are the minimum.
+func (v *gangView) whole() bool {
+	return podgroup.Holds(&v.group.Spec, v.placed)
+}
+
+func compareKeys(a, b types.NamespacedName) int {
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+}

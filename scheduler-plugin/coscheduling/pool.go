@@ -1,0 +1,138 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package coscheduling
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework/preemption"
+
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/victims"
+)
+
+type podGroup = schedulingv1alpha1.PodGroup
+
+// pool is the work that a gang might take the place of.
+type pool struct {
+	pods  []fwk.PodInfo  // of units
+	units []victims.Unit // whose Pods are indexes into pods
+	// leaving are Pods that end anyway, and soon.
+	leaving []fwk.PodInfo
+}
+
+// gather makes the pool of the work whose priority may be taken. The priority of
+// a gang is that of all its members. Of a gang that is disrupted as a whole,
+// each member that it can spare is a unit, and all members together are one.
+func (c *cycle) gather(may func(priority int32) bool) (*pool, error) {
+	nodes, err := c.snapshot.List()
+	if err != nil {
+		return nil, fmt.Errorf("listing nodes: %w", err)
+	}
+	held := sets.New[types.UID]()
+	for _, pod := range c.heldPods {
+		held.Insert(pod.UID)
+	}
+	now, standings := c.tracker.now(), c.tracker.standings()
+	p := &pool{}
+	members := make(map[types.NamespacedName][]int)
+	for _, node := range nodes {
+		for _, info := range node.GetPods() {
+			pod := info.GetPod()
+			key, isMember := gangKey(pod)
+			if key == c.view.key && isMember || held.Has(pod.UID) {
+				continue
+			}
+			if c.evictions.isLeaving(pod, now) {
+				p.leaving = append(p.leaving, info)
+				continue
+			}
+			priority := corev1helpers.PodPriority(pod)
+			standing, grouped := standings[key]
+			if grouped = grouped && isMember; grouped {
+				priority = standing.priority
+			}
+			if !may(priority) {
+				continue
+			}
+			p.pods = append(p.pods, info)
+			if grouped && standing.group.Spec.DisruptionMode != schedulingv1alpha1.DisruptPod {
+				members[key] = append(members[key], len(p.pods)-1)
+				continue
+			}
+			p.add(priority, now, len(p.pods)-1)
+		}
+	}
+	for _, key := range slices.SortedFunc(maps.Keys(members), compareKeys) {
+		standing, whole := standings[key], members[key]
+		byYouth(p.pods, whole, now)
+		for _, spare := range standing.surplus(p.pods, whole) {
+			p.add(standing.priority, now, spare)
+		}
+		p.add(standing.priority, now, whole...)
+	}
+	if err := c.countViolations(p); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// add makes a unit of Pods, given by index.
+func (p *pool) add(priority int32, now time.Time, pods ...int) {
+	first := p.pods[pods[0]].GetPod()
+	unit := victims.Unit{Name: first.Namespace + "/" + first.Name, Priority: priority, Pods: pods}
+	for _, i := range pods {
+		unit.Lost += ran(p.pods[i].GetPod(), now)
+	}
+	p.units = append(p.units, unit)
+}
+
+// countViolations says of each unit how many of its Pods a PodDisruptionBudget
+// protects, as the default preemption counts it: the budget is spent on the
+// units in the order in which they would be taken.
+func (c *cycle) countViolations(p *pool) error {
+	if len(p.units) == 0 {
+		return nil
+	}
+	lister := anyPlugin(c.plugins).handle.SharedInformerFactory().Policy().V1().PodDisruptionBudgets().Lister()
+	budgets, err := lister.List(labels.Everything())
+	if err != nil {
+		return fmt.Errorf("listing PodDisruptionBudgets: %w", err)
+	}
+	if len(budgets) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(p.units, func(a, b victims.Unit) int { return victims.Compare(&a, &b) })
+	return p.violate(budgets)
+}
+
+func (p *pool) violate(budgets []*policyv1.PodDisruptionBudget) error {
+	index := make(map[preemption.Victim]int, len(p.units))
+	inOrder := make([]preemption.Victim, len(p.units))
+	for u, unit := range p.units {
+		infos := make([]fwk.PodInfo, len(unit.Pods))
+		for i, pod := range unit.Pods {
+			infos[i] = p.pods[pod]
+		}
+		victim, err := preemption.NewVictim(infos, unit.Priority, fwk.PodKeyType)
+		if err != nil {
+			return fmt.Errorf("counting protected Pods: %w", err)
+		}
+		inOrder[u], index[victim] = victim, u
+	}
+	violating, _ := preemption.FilterVictimsWithPDBViolation(inOrder, budgets)
+	for _, v := range violating {
+		p.units[index[v.Victim]].Violations = v.ViolateCount
+	}
+	return nil
+}

@@ -1,0 +1,309 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package coscheduling
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+
+	"github.com/lockstep-k8s/lockstep/podgroup"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/planner"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/victims"
+)
+
+// maxTrials bounds how often the plugins are asked in a search for victims whose
+// room is not a matter of resources alone. Each trial costs about as much as a
+// plan.
+const maxTrials = 48
+
+// space is room for a gang that is not there yet.
+type space struct {
+	// victims have to go for it. Without any, it is there when Pods that are
+	// ending already have gone.
+	victims []*corev1.Pod
+	// places are the members on the nodes where they have their place then.
+	places []*framework.PodInfo
+}
+
+// seekRoom is for a gang that found no place: it preempts others if that helps,
+// or keeps room free if the gang starves. It adds to why what it has done.
+func (c *cycle) seekRoom(ctx context.Context, why *shortfall) error {
+	before := c.holds[c.view.key]
+	if c.view.mayPreempt {
+		outranked := func(priority int32) bool { return priority < c.view.rank.priority }
+		found, err := c.findSpace(ctx, outranked, before != nil && before.preempts)
+		if err != nil {
+			return err
+		}
+		if found != nil && c.claim(ctx, found, before, why) {
+			return nil
+		}
+	}
+	if c.view.starving {
+		anybody := func(int32) bool { return true }
+		found, err := c.findSpace(ctx, anybody, true)
+		if err != nil {
+			return err
+		}
+		if found != nil {
+			c.keep(found.places, false, time.Time{})
+			why.message += fmt.Sprintf("; it has waited for more than %s, and room is held back for it", c.view.starvationAfter)
+			return nil
+		}
+	}
+	c.drop(c.view.key)
+	return nil
+}
+
+// claim has the victims of a space evicted and keeps the space for the gang. It
+// returns false if nobody has been evicted for the gang: room that others leave
+// by themselves is not kept for it.
+func (c *cycle) claim(ctx context.Context, found *space, before *hold, why *shortfall) bool {
+	switch {
+	case len(found.victims) > 0:
+		until := c.tracker.now().Add(evictionPatience)
+		for _, pod := range found.victims {
+			until = later(until, c.tracker.now().Add(gracePeriod(pod)+evictionPatience))
+		}
+		if before != nil && before.preempts {
+			until = later(until, before.until)
+		}
+		c.keep(found.places, true, until)
+		c.evict(ctx, c.view, found.victims, until)
+		why.message += fmt.Sprintf("; %d Pods of lower priority are preempted for it", len(found.victims))
+	case before != nil && before.preempts:
+		c.keep(found.places, true, before.until)
+		why.message += "; the Pods that were preempted for it are ending"
+	default:
+		why.message += "; there is when Pods that are ending have gone"
+		return false
+	}
+	why.again = c.holds[c.view.key].until
+	return true
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// findSpace searches the work that may be taken, by its priority, for the least
+// that has to go so that the gang's minimum has room. It returns nil if there is
+// none, or nothing to search; Pods that are ending count as gone, and are worth
+// a search of their own only if evenWithout.
+//
+// The search is by packing, on the cluster as it would be without all that may
+// be taken. What it chooses is verified by the plugins. If they reject it, they
+// are asked in the search themselves.
+func (c *cycle) findSpace(ctx context.Context, may func(priority int32) bool, evenWithout bool) (found *space, err error) {
+	pool, err := c.gather(may)
+	if err != nil || len(pool.units) == 0 && (!evenWithout || len(pool.leaving) == 0) {
+		return nil, err
+	}
+	if err := c.snapshot.StartMutations(); err != nil {
+		return nil, fmt.Errorf("trying the cluster without some Pods: %w", err)
+	}
+	defer func() {
+		if endErr := c.snapshot.EndMutations(); err == nil && endErr != nil {
+			err = fmt.Errorf("restoring the snapshot: %w", endErr)
+		}
+	}()
+	trial := &trial{cycle: &cycle{engine: c.engine, view: c.view, rejections: make(map[string]int)}, pool: pool, left: maxTrials}
+	return trial.run(ctx)
+}
+
+// trial is a search for victims on a snapshot that is changed for it.
+type trial struct {
+	*cycle
+	pool *pool
+	gone []bool // which of the pool's Pods are out of the snapshot
+	left int    // how often the plugins may still be asked
+	err  error
+	// places are those of the last time that the gang fitted.
+	places []*framework.PodInfo
+}
+
+func (t *trial) run(ctx context.Context) (*space, error) {
+	logger := klog.FromContext(ctx)
+	t.gone = make([]bool, len(t.pool.pods))
+	for _, leaving := range t.pool.leaving {
+		if err := t.snapshot.RemovePod(logger, leaving.GetPod(), leaving.GetPod().Spec.NodeName); err != nil {
+			return nil, fmt.Errorf("trying the cluster without %s: %w", klog.KObj(leaving.GetPod()), err)
+		}
+	}
+	everything := make([]bool, len(t.pool.units))
+	for i := range everything {
+		everything[i] = true
+	}
+	if err := t.take(ctx, everything); err != nil {
+		return nil, err
+	}
+	world, gang, err := t.world(ctx)
+	if err != nil {
+		return nil, err
+	}
+	chosen, ok := victims.Search(world, gang, t.pool.requests(t.classes, world), t.pool.units)
+	if !ok {
+		return nil, nil
+	}
+	taken := make([]bool, len(t.pool.units))
+	for _, u := range chosen {
+		taken[u] = true
+	}
+	if !t.fits(ctx, taken) && t.err == nil {
+		if chosen, ok = victims.Choose(t.pool.units, func(taken []bool) bool { return t.fits(ctx, taken) }); !ok {
+			return nil, t.err
+		}
+		clear(taken)
+		for _, u := range chosen {
+			taken[u] = true
+		}
+		t.left = 1 // what was chosen may not be what was tried last
+		if !t.fits(ctx, taken) {
+			return nil, t.err
+		}
+	}
+	if t.err != nil {
+		return nil, t.err
+	}
+	found := &space{places: t.places}
+	for p, gone := range t.gone {
+		if gone {
+			found.victims = append(found.victims, t.pool.pods[p].GetPod())
+		}
+	}
+	return found, nil
+}
+
+// fits asks the plugins whether the gang fits without the units that are taken.
+// When it has asked too often it says no, which is on the safe side: more is
+// taken than must be, never too little.
+func (t *trial) fits(ctx context.Context, taken []bool) bool {
+	if t.left--; t.left < 0 || t.err != nil {
+		return false
+	}
+	if t.err = t.take(ctx, taken); t.err != nil {
+		return false
+	}
+	why, err := t.plan(ctx)
+	if t.err = err; err != nil || why != nil {
+		return false
+	}
+	t.places = places(t.placements)
+	t.undo(ctx)
+	return true
+}
+
+// take brings the snapshot to where just the units that are taken are gone.
+func (t *trial) take(ctx context.Context, taken []bool) error {
+	logger := klog.FromContext(ctx)
+	want := make([]bool, len(t.gone))
+	for u, taken := range taken {
+		if taken {
+			for _, p := range t.pool.units[u].Pods {
+				want[p] = true
+			}
+		}
+	}
+	for p, gone := range want {
+		if gone == t.gone[p] {
+			continue
+		}
+		info := t.pool.pods[p]
+		var err error
+		if gone {
+			err = t.snapshot.RemovePod(logger, info.GetPod(), info.GetPod().Spec.NodeName)
+		} else {
+			err = t.snapshot.AddPod(info, info.GetPod().Spec.NodeName)
+		}
+		if err != nil {
+			return fmt.Errorf("trying the cluster without %s: %w", klog.KObj(info.GetPod()), err)
+		}
+		t.gone[p] = gone
+	}
+	return nil
+}
+
+// standing is what a gang that has members placed can spare.
+type standing struct {
+	group    *podGroup
+	priority int32
+	placed   podgroup.Tally
+}
+
+// standings are those of all gangs with members placed.
+func (t *tracker) standings() map[types.NamespacedName]standing {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	all := make(map[types.NamespacedName]standing)
+	for key, g := range t.gangs {
+		if g.group != nil && g.placed.Total > 0 {
+			all[key] = standing{group: g.group, priority: t.rank(g).priority, placed: g.placed.Plus(podgroup.Tally{})}
+		}
+	}
+	return all
+}
+
+// surplus are those of a gang's Pods, by index, that it can spare one by one:
+// the youngest first, as far as its minima allow.
+func (s *standing) surplus(pods []fwk.PodInfo, youngest []int) []int {
+	var spare []int
+	left := s.placed.Plus(podgroup.Tally{})
+	for _, p := range youngest {
+		role := roleOf(pods[p].GetPod())
+		left.Add(role, -1)
+		if podgroup.Holds(&s.group.Spec, left) {
+			spare = append(spare, p)
+		} else {
+			left.Add(role, 1)
+		}
+	}
+	return spare
+}
+
+// byYouth orders Pods, by index, the one that has run the shortest first.
+func byYouth(pods []fwk.PodInfo, indexes []int, now time.Time) {
+	slices.SortFunc(indexes, func(a, b int) int {
+		return cmp.Or(
+			cmp.Compare(ran(pods[a].GetPod(), now), ran(pods[b].GetPod(), now)),
+			-compareNames(pods[a].GetPod().Name, pods[b].GetPod().Name),
+		)
+	})
+}
+
+// ran is how long a Pod has run.
+func ran(pod *corev1.Pod, now time.Time) time.Duration {
+	if pod.Status.StartTime == nil {
+		return 0
+	}
+	return max(0, now.Sub(pod.Status.StartTime.Time))
+}
+
+// requests are the pool's Pods as the planner counts them.
+func (p *pool) requests(classes []*class, world *planner.World) []victims.Pod {
+	index := make(map[string]int, len(world.Nodes))
+	for n := range world.Nodes {
+		index[world.Nodes[n].Name] = n
+	}
+	resources := newResources(classes)
+	pods := make([]victims.Pod, len(p.pods))
+	for i, info := range p.pods {
+		pods[i] = victims.Pod{
+			Node:    index[info.GetPod().Spec.NodeName],
+			Request: resources.quantities(info.CalculateResource().Resource, 1),
+		}
+	}
+	return pods
+}

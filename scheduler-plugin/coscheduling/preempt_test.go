@@ -1,0 +1,282 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package coscheduling
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
+
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+)
+
+func byPods(s *schedulingv1alpha1.PodGroupSpec) { s.DisruptionMode = schedulingv1alpha1.DisruptPod }
+
+func startedAgo(d time.Duration) podOption {
+	return func(w *schedulertesting.PodWrapper) { w.StartTime(metav1.NewTime(time.Now().Add(-d))) }
+}
+
+func wholeNode(w *schedulertesting.PodWrapper) {
+	w.Req(map[corev1.ResourceName]string{corev1.ResourceCPU: "1"}) // a second container
+}
+
+func priorityClass(name string, value int32, policy corev1.PreemptionPolicy) *schedulingv1.PriorityClass {
+	return &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Value: value, PreemptionPolicy: &policy}
+}
+
+// TestGangPreempts: the gang "high" of priority 10 arrives on a full cluster.
+func TestGangPreempts(t *testing.T) {
+	high := func(n int, options ...podOption) []apiruntime.Object {
+		return makeMembers("high", n, append([]podOption{ofPriority(10)}, options...)...)
+	}
+	tests := map[string]struct {
+		objects     []apiruntime.Object // with those that run
+		high        []apiruntime.Object // group and members; default: a group of all members
+		wantVictims []string
+	}{
+		"only as many single Pods as it needs": {
+			objects: all(makeNodes("node", 1, 4), makePod("a", onNode("node-0"), startedAgo(time.Hour)),
+				makePod("b", onNode("node-0"), startedAgo(time.Minute)), makePod("c", onNode("node-0"), startedAgo(time.Second))),
+			high:        high(3),
+			wantVictims: []string{"b", "c"},
+		},
+		"a lower gang as a whole": {
+			objects: all(makeNodes("node", 2, 2), makeGroup("low", 3), makeMembers("low", 3, onNode("node-0")),
+				makePod("other", onNode("node-1"), ofPriority(10))),
+			high:        high(2),
+			wantVictims: []string{"low-0", "low-1", "low-2"},
+		},
+		"only the surplus of a lower gang": {
+			objects: all(makeNodes("node", 1, 4), makeGroup("low", 2), makeMembers("low", 4, onNode("node-0"))),
+			high:    high(2),
+			// The last ones: they are as young as the others.
+			wantVictims: []string{"low-2", "low-3"},
+		},
+		"members one by one of a gang that says so": {
+			objects:     all(makeNodes("node", 1, 3), makeGroup("low", 3, byPods), makeMembers("low", 3, onNode("node-0"))),
+			high:        high(1),
+			wantVictims: []string{"low-0"},
+		},
+		"the work that is the shortest underway": {
+			objects: all(makeNodes("node", 1, 4), makeGroup("old", 2), makeMembers("old", 2, onNode("node-0"), startedAgo(2*time.Hour)),
+				makeGroup("new", 2), makeMembers("new", 2, onNode("node-0"), startedAgo(time.Hour))),
+			high:        high(2),
+			wantVictims: []string{"new-0", "new-1"},
+		},
+		"whole nodes where its members need them": {
+			objects: all(makeNodes("node", 2, 2), makePod("a0", onNode("node-0")), makePod("a1", onNode("node-0"), startedAgo(time.Hour)),
+				makePod("b0", onNode("node-1")), makePod("b1", onNode("node-1"), startedAgo(time.Minute))),
+			high:        high(1, wholeNode),
+			wantVictims: []string{"b0", "b1"},
+		},
+		"those whom no PodDisruptionBudget protects": {
+			objects: all(makeNodes("node", 1, 2), makePod("protected", onNode("node-0"), func(w *schedulertesting.PodWrapper) { w.Label("app", "db") }),
+				makePod("other", onNode("node-0"), ofPriority(5)),
+				&policyv1.PodDisruptionBudget{
+					ObjectMeta: metav1.ObjectMeta{Namespace: testNamespace, Name: "db"},
+					Spec:       policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "db"}}},
+				}),
+			high:        high(1),
+			wantVictims: []string{"other"},
+		},
+		"those that repel it, though there is room beside them": {
+			objects: all(makeNodes("node", 1, 9), makePod("repels", onNode("node-0"), func(w *schedulertesting.PodWrapper) {
+				w.PodAntiAffinity(corev1.LabelHostname, &metav1.LabelSelector{MatchLabels: map[string]string{schedulingv1alpha1.LabelPodGroup: "high"}},
+					schedulertesting.PodAntiAffinityWithRequiredReq)
+			}), makePod("harmless", onNode("node-0"), startedAgo(time.Hour))),
+			high:        high(2),
+			wantVictims: []string{"repels"},
+		},
+		"by its PriorityClass, whatever its members say": {
+			objects: all(makeNodes("node", 1, 2), makePod("a", onNode("node-0"), ofPriority(50)), makePod("b", onNode("node-0"), ofPriority(200)),
+				priorityClass("urgent", 100, corev1.PreemptLowerPriority)),
+			high:        all(makeGroup("high", 1, ofClass("urgent")), makeMembers("high", 1)),
+			wantVictims: []string{"a"},
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			if _, ok := tc.high[0].(*schedulingv1alpha1.PodGroup); !ok {
+				tc.high = all(makeGroup("high", int32(len(tc.high))), tc.high)
+			}
+			w := newWorld(t, all(tc.objects, tc.high)...)
+			w.start()
+			w.eventually("the gang is placed", func() bool { return w.placed("high") == len(tc.high)-1 })
+			if diff := cmp.Diff(tc.wantVictims, w.victims()); diff != "" {
+				t.Errorf("victims (-want, +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestGangDoesNotPreempt: nothing is evicted in vain, or against the rules.
+func TestGangDoesNotPreempt(t *testing.T) {
+	tests := map[string]struct {
+		objects []apiruntime.Object
+	}{
+		"if it would not fit all the same": {
+			all(makeNodes("node", 1, 2), makePod("a", onNode("node-0")), makeGroup("high", 3), makeMembers("high", 3, ofPriority(10))),
+		},
+		"those of its own priority": {
+			all(makeNodes("node", 1, 2), makePod("a", onNode("node-0"), ofPriority(10)), makeGroup("high", 2), makeMembers("high", 2, ofPriority(10))),
+		},
+		"if a member's preemptionPolicy is Never": {
+			all(makeNodes("node", 1, 2), makePod("a", onNode("node-0")), makeGroup("high", 2),
+				makeMembers("high", 2, ofPriority(10), func(w *schedulertesting.PodWrapper) { w.PreemptionPolicy(corev1.PreemptNever) })),
+		},
+		"if its PriorityClass says Never": {
+			all(makeNodes("node", 1, 2), makePod("a", onNode("node-0")), priorityClass("polite", 10, corev1.PreemptNever),
+				makeGroup("high", 2, ofClass("polite")), makeMembers("high", 2)),
+		},
+		"if room in one rack would have to be made in two": {
+			all(makeNodes("r", 1, 1, "rack=r"), makeNodes("s", 1, 1, "rack=s"), makePod("a", onNode("r-0")), makePod("b", onNode("s-0")),
+				makeGroup("high", 2, func(s *schedulingv1alpha1.PodGroupSpec) {
+					s.Topology = []schedulingv1alpha1.TopologyConstraint{{Key: "rack", Mode: schedulingv1alpha1.TopologyRequired}}
+				}), makeMembers("high", 2, ofPriority(10))),
+		},
+		"for members above its minimum": {
+			all(makeNodes("node", 1, 2), makePod("a", onNode("node-0")), makeGroup("high", 1), makeMembers("high", 3, ofPriority(10))),
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, tc.objects...)
+			w.start()
+			w.eventually("the gang has been planned in vain", func() bool { return w.marked("high") > 0 })
+			if victims := w.victims(); len(victims) > 0 {
+				t.Errorf("victims %v", victims)
+			}
+		})
+	}
+}
+
+// TestRoomIsHeldWhileVictimsEnd: neither a gang behind nor an ordinary Pod of
+// lower priority takes the room that one victim has left while another ends.
+func TestRoomIsHeldWhileVictimsEnd(t *testing.T) {
+	w := newWorld(t, all(makeNodes("node", 1, 2), makePod("a", onNode("node-0")), makePod("b", onNode("node-0")),
+		makeGroup("high", 2), makeMembers("high", 2, ofPriority(10)))...)
+	w.lingers = true
+	w.start()
+	w.eventually("the victims are ending", func() bool { return len(w.victims()) == 2 })
+	got := w.condition("high", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
+	if want := "2 Pods of lower priority are preempted for it"; !strings.Contains(got.Message, want) {
+		t.Errorf("message %q, want one with %q", got.Message, want)
+	}
+	w.finish("a")
+	w.create(makePod("ordinary", ofPriority(9)))
+	w.create(makeGroup("low", 1))
+	w.create(makePod("low-0", inGroup("low"), ofPriority(9)))
+	w.eventually("the others have found no room", func() bool { return w.marked("ordinary") == 1 && w.marked("low") == 1 })
+	got = w.condition("low", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
+	if want := "room is held back for PodGroup ns/high, which is ahead"; !strings.Contains(got.Message, want) {
+		t.Errorf("message %q, want one with %q", got.Message, want)
+	}
+	w.finish("b")
+	w.eventually("the gang is placed", func() bool { return w.placed("high") == 2 })
+	if n := w.placed("ordinary") + w.placed("low"); n != 0 {
+		t.Errorf("%d others took room that was made for the gang", n)
+	}
+	if diff := cmp.Diff([]string{"a", "b"}, w.victims()); diff != "" {
+		t.Errorf("victims (-want, +got):\n%s", diff)
+	}
+}
+
+// TestHeldRoomIsGivenBack: if the gang goes away, others use the room.
+func TestHeldRoomIsGivenBack(t *testing.T) {
+	w := newWorld(t, all(makeNodes("node", 1, 2), makePod("a", onNode("node-0")), makePod("b", onNode("node-0")),
+		makeGroup("high", 2), makeMembers("high", 2, ofPriority(10)))...)
+	w.lingers = true
+	w.start()
+	w.eventually("the victims are ending", func() bool { return len(w.victims()) == 2 })
+	w.finish("a", "b")
+	w.lingers = false
+	w.create(makeGroup("low", 2))
+	for _, pod := range makeMembers("low", 2) {
+		w.create(pod)
+	}
+	w.eventually("the gang is placed", func() bool { return w.placed("high") == 2 })
+	w.deletePod("high-0")
+	w.deletePod("high-1")
+	w.eventually("the other is placed then", func() bool { return w.placed("low") == 2 })
+}
+
+// TestOrdinaryPodAndGangMembers: an ordinary Pod that outranks a gang takes the
+// whole of it, and one that does not takes none.
+func TestOrdinaryPodAndGangMembers(t *testing.T) {
+	tests := map[string]struct {
+		group       *schedulingv1alpha1.PodGroup
+		wantVictims []string
+	}{
+		"it outranks the gang and takes the whole": {
+			group:       makeGroup("low", 3),
+			wantVictims: []string{"low-0", "low-1", "low-2"},
+		},
+		"it outranks the members, but not the gang": {
+			group: makeGroup("low", 3, ofClass("urgent")),
+		},
+		"it takes one of a gang that says so": {
+			group:       makeGroup("low", 3, byPods),
+			wantVictims: []string{"one"},
+		},
+		"it takes one that the gang can spare": {
+			group:       makeGroup("low", 2),
+			wantVictims: []string{"one"},
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, all(makeNodes("node", 1, 3), tc.group, makeMembers("low", 3, onNode("node-0")),
+				priorityClass("urgent", 100, corev1.PreemptLowerPriority), makePod("ordinary", ofPriority(50)))...)
+			w.start()
+			if len(tc.wantVictims) == 0 {
+				w.eventually("the Pod has found no room", func() bool { return w.marked("ordinary") == 1 })
+			} else {
+				w.eventually("the Pod is placed", func() bool { return w.placed("ordinary") == 1 })
+				w.eventually("all victims are gone", func() bool { return len(w.victims()) == len(tc.wantVictims) })
+			}
+			got := w.victims()
+			if len(tc.wantVictims) == 1 && len(got) == 1 {
+				return // any of them
+			}
+			if diff := cmp.Diff(tc.wantVictims, got); diff != "" && len(tc.wantVictims)+len(got) > 0 {
+				t.Errorf("victims (-want, +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestMembersOfDifferentPriorities: a gang ranks as its highest member, also for
+// preemption.
+func TestMembersOfDifferentPriorities(t *testing.T) {
+	w := newWorld(t, all(makeNodes("node", 1, 2), makePod("a", onNode("node-0"), ofPriority(5)), makePod("b", onNode("node-0"), ofPriority(5)),
+		makeGroup("mixed", 2), makePod("mixed-0", inGroup("mixed"), ofPriority(1)), makePod("mixed-1", inGroup("mixed"), ofPriority(10)))...)
+	w.start()
+	w.eventually("the gang is placed, by the highest of its priorities", func() bool { return w.placed("mixed") == 2 })
+	if diff := cmp.Diff([]string{"a", "b"}, w.victims()); diff != "" {
+		t.Errorf("victims (-want, +got):\n%s", diff)
+	}
+}
+
+// TestLowGangThatIsWokenFirstDoesNotStarveTheHigh: the room that the preempted
+// gang leaves is not given back to it, over and over.
+func TestLowGangThatIsWokenFirstDoesNotStarveTheHigh(t *testing.T) {
+	w := newWorld(t, all(makeNodes("node", 1, 4), makeGroup("low", 4), makeMembers("low", 4, onNode("node-0")))...)
+	w.start()
+	w.create(makeGroup("high", 3))
+	for i := range 3 {
+		w.create(makePod(fmt.Sprintf("high-%d", i), inGroup("high"), ofPriority(10)))
+		// Its controller replaces each victim at once.
+		w.create(makePod(fmt.Sprintf("low-again-%d", i), inGroup("low")))
+	}
+	w.eventually("the higher gang is placed", func() bool { return w.placed("high") == 3 })
+}

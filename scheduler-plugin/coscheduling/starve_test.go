@@ -1,0 +1,112 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package coscheduling
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+)
+
+// TestManySmallGangsDoNotStarveABigOne: small gangs keep coming for the room that
+// others leave, and the big one gets its turn all the same. What does not fit
+// where room is held back still runs elsewhere.
+func TestManySmallGangsDoNotStarveABigOne(t *testing.T) {
+	w := newWorld(t, all(makeNodes("node", 2, 2), bornAt(0, makeGroup("big", 2)),
+		bornAt(1, makeGroup("small0", 1)), bornAt(1, makeGroup("small1", 1)),
+		makePod("small0-0", inGroup("small0"), onNode("node-0")), makePod("small1-0", inGroup("small1"), onNode("node-1")),
+		makeMembers("big", 2, wholeNode))...)
+	w.args = `{"initialBackoff":"50ms","maxBackoff":"200ms","starvationAfter":"1s"}`
+	w.start()
+	got := w.condition("big", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
+	if strings.Contains(got.Message, "held back") {
+		t.Errorf("room is held back at once: %q", got.Message)
+	}
+	w.eventually("room is held back for the big gang", func() bool {
+		return w.sched != nil && w.waiting()[waitingStarved] == 1
+	})
+	// The small gangs come and go, faster than the big one finds the nodes free.
+	w.create(bornAt(2, makeGroup("small2", 1)))
+	w.create(makePod("small2-0", inGroup("small2")))
+	w.deletePod("small0-0")
+	w.eventually("the small gang has found no room", func() bool { return w.marked("small2") == 1 })
+	got = w.condition("small2", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
+	if want := "room is held back for PodGroup ns/big, which is ahead"; !strings.Contains(got.Message, want) {
+		t.Errorf("message %q, want one with %q", got.Message, want)
+	}
+	for _, node := range makeNodes("elsewhere", 1, 1) {
+		w.create(node)
+	}
+	w.eventually("the small gang runs elsewhere", func() bool { return w.nodeOf()["small2-0"] == "elsewhere-0" })
+	w.deletePod("small1-0")
+	w.eventually("the big gang is placed", func() bool { return w.placed("big") == 2 })
+}
+
+// waiting counts the gangs that wait by reason, as the metric does.
+func (w *world) waiting() map[string]int {
+	plugins, _, err := attachable(w.sched)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return anyPlugin(plugins).engine.tracker.waitingGangs()
+}
+
+func TestWhoStarves(t *testing.T) {
+	// Gangs are planned in vain one second after the other, in this order, and
+	// are asked a minute after the first.
+	type waiting struct {
+		name     string
+		priority int32
+		created  int
+	}
+	tests := map[string]struct {
+		gangs []waiting
+		after time.Duration
+		want  []string
+	}{
+		"nobody before the time":     {gangs: []waiting{{"a", 0, 1}}, after: 2 * time.Minute},
+		"nobody if it is turned off": {gangs: []waiting{{"a", 0, 1}}, after: 0},
+		"the older of two":           {gangs: []waiting{{"a", 0, 1}, {"b", 0, 2}}, after: 30 * time.Second, want: []string{"a"}},
+		"only at the highest priority that waits": {
+			gangs: []waiting{{"a", 0, 1}, {"b", 5, 2}}, after: 30 * time.Second, want: []string{"b"},
+		},
+		"the younger one, if the older has not waited for long": {
+			gangs: []waiting{{"young", 0, 2}, {"old", 0, 1}}, after: 59500 * time.Millisecond, want: []string{"young"},
+		},
+		"nobody below one of higher priority that has not waited for long": {
+			gangs: []waiting{{"low", 0, 2}, {"high", 5, 1}}, after: 59500 * time.Millisecond,
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			b := newBench()
+			start := b.time
+			for i, gang := range tc.gangs {
+				b.time = start.Add(time.Duration(i) * time.Second)
+				group := bornAt(gang.created, makeGroup(gang.name, 1))
+				leader := makePod(gang.name+"-0", inGroup(gang.name), ofPriority(gang.priority))
+				b.setGroup(group)
+				b.add(leader)
+				view, _ := b.next(leader)
+				b.fail(view.key, group.UID, shortfall{message: "no room"}, 0, 0)
+			}
+			b.time = start.Add(time.Minute)
+			var got []string
+			for _, gang := range tc.gangs {
+				if starves, _ := b.starves(types.NamespacedName{Namespace: testNamespace, Name: gang.name}, tc.after); starves {
+					got = append(got, gang.name)
+				}
+			}
+			if fmt.Sprint(got) != fmt.Sprint(tc.want) {
+				t.Errorf("starving are %v, want %v", got, tc.want)
+			}
+		})
+	}
+}

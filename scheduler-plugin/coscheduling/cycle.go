@@ -35,6 +35,9 @@ type cycle struct {
 	// for them, and ahead are the holds.
 	heldPods []*corev1.Pod
 	ahead    []*hold
+	// mightPreempt says that there is work which the gang may take, though not
+	// enough.
+	mightPreempt bool
 	// rejections are what plugins said of members that had no place, with how
 	// often they said it.
 	rejections map[string]int
@@ -58,6 +61,7 @@ func (e *engine) runCycle(ctx context.Context, view gangView, popped *framework.
 		if why != nil && why.needed > 0 {
 			err = c.seekRoom(ctx, why)
 			why.message += c.aheadMessage()
+			why.need = c.need(why)
 			if e.holds[view.key] == nil {
 				e.witnesses.remember(fingerprint, c, why)
 			}

@@ -99,6 +99,10 @@ type attempt struct {
 	first time.Time
 	// notBefore is the end of the back-off.
 	notBefore time.Time
+	// need is what must happen before the gang can be placed, and gained how much
+	// of it has, in members.
+	need   need
+	gained int
 	// again is when the gang is to be planned again even if nothing happens: when
 	// it starves, or its victims should have ended. Zero for never.
 	again time.Time

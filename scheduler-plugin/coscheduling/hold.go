@@ -39,6 +39,16 @@ type hold struct {
 	members []*framework.PodInfo
 }
 
+// nodes are where room is held, in order, once for each member.
+func (h *hold) nodes() []string {
+	names := make([]string, len(h.members))
+	for i, m := range h.members {
+		names[i] = m.Pod.Spec.NodeName
+	}
+	slices.Sort(names)
+	return names
+}
+
 // holds are the holds of a scheduler, by gang. They are used on the scheduling
 // goroutine, and by Filter plugins while it waits for them.
 type holds map[types.NamespacedName]*hold
@@ -76,8 +86,12 @@ func (e *engine) drop(key types.NamespacedName) {
 
 // keep holds room for the cycle's gang where its members have their places.
 func (c *cycle) keep(places []*framework.PodInfo, preempts bool, until time.Time) {
+	before := c.holds[c.view.key]
 	c.holds[c.view.key] = &hold{
 		rank: c.view.rank, uid: c.view.group.UID, preempts: preempts, until: until, members: places,
+	}
+	if before != nil && !slices.Equal(before.nodes(), c.holds[c.view.key].nodes()) {
+		c.tracker.awakenWaiting() // for the room where it was held before
 	}
 	kind := heldForStarving
 	if preempts {

@@ -109,6 +109,7 @@ func later(a, b time.Time) time.Time {
 // are asked in the search themselves.
 func (c *cycle) findSpace(ctx context.Context, may func(priority int32) bool, evenWithout bool) (found *space, err error) {
 	pool, err := c.gather(may)
+	c.mightPreempt = c.mightPreempt || err == nil && len(pool.units) > 0
 	if err != nil || len(pool.units) == 0 && (!evenWithout || len(pool.leaving) == 0) {
 		return nil, err
 	}

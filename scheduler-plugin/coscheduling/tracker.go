@@ -271,23 +271,6 @@ func missing(spec *schedulingv1alpha1.PodGroupSpec, have podgroup.Tally) string 
 	return text
 }
 
-// hint hears of an event that may help the gang of a Pod that was rejected. Only
-// the leader speaks for its gang, so that an event costs little for the others.
-func (t *tracker) hint(pod *corev1.Pod) {
-	key, ok := gangKey(pod)
-	if !ok {
-		return
-	}
-	t.mu.RLock()
-	g := t.gangs[key]
-	leads := g != nil && g.leader != nil && g.leader.UID == pod.UID
-	woken := leads && t.isAwake(g)
-	t.mu.RUnlock()
-	if leads && !woken {
-		t.awaken(key)
-	}
-}
-
 // awaken has the gang planned again as soon as its back-off allows.
 func (t *tracker) awaken(key types.NamespacedName) {
 	t.mu.Lock()

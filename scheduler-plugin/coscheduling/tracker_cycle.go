@@ -112,6 +112,7 @@ func (t *tracker) view(g *gang) gangView {
 	}
 	slices.Sort(v.nodes)
 	delete(t.awake, g.key)
+	g.attempt.gained = 0
 	if g.attempt.first.IsZero() {
 		g.attempt.first = t.now()
 		v.firstAttempt = g.attempt.first
@@ -178,6 +179,11 @@ func (t *tracker) fail(key types.NamespacedName, uid types.UID, why shortfall, i
 	}
 	g.attempt.failures++
 	g.attempt.message, g.attempt.room, g.attempt.again = why.message, why.room, why.again
+	g.attempt.need = why.need
+	if why.need.members > 0 && g.attempt.gained >= why.need.members {
+		t.markAwake(g)
+		t.wake(key, max(0, g.attempt.notBefore.Sub(t.now())))
+	}
 	if !why.again.IsZero() {
 		t.wake(key, why.again.Sub(t.now()))
 	}
@@ -192,6 +198,8 @@ type shortfall struct {
 	room int
 	// needed is how many members the minimum lacks.
 	needed int
+	// need is what must happen before the gang can be placed.
+	need need
 	// again is when to plan again even if nothing happens; zero for never.
 	again time.Time
 	// certain says that there was no plan at all, rather than plans that plugins

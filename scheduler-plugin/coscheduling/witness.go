@@ -22,8 +22,8 @@ var labelBlind = sets.New(names.NodeResourcesFit, names.NodeAffinity, names.Tain
 // all; so the first is planned, and the others learn from it.
 //
 // Invariant: the witness has failed. It is believed only as long as it still
-// waits and no event has woken it: every event that may help wakes all gangs
-// that wait. It is used on the scheduling goroutine only.
+// waits and no event has woken it: an event that may help wakes the witness no
+// later than the others. It is used on the scheduling goroutine only.
 type witnesses map[string]witness
 
 // witness is a gang that found no place.
@@ -54,11 +54,17 @@ func (w witnesses) recall(t *tracker, gang types.NamespacedName, fingerprint str
 	if fingerprint == "" || !ok || seen.gang == gang {
 		return nil
 	}
-	if !t.stillWaits(seen.gang, seen.uid) {
+	gained, ok := t.stillWaits(seen.gang, seen.uid)
+	if !ok {
 		delete(w, fingerprint)
 		return nil
 	}
-	return &seen.why
+	why := seen.why
+	if why.need.members > 0 {
+		// What has become free since the witness was planned counts for this one too.
+		why.need.members = max(1, why.need.members-gained)
+	}
+	return &why
 }
 
 // remember makes a gang that found no place a witness, if what kept it out would
@@ -76,10 +82,13 @@ func (w witnesses) remember(fingerprint string, c *cycle, why *shortfall) {
 }
 
 // stillWaits says whether a gang that found no place waits as it did, and no
-// event has woken it since.
-func (t *tracker) stillWaits(key types.NamespacedName, uid types.UID) bool {
+// event has woken it since; and how many members have gained room meanwhile.
+func (t *tracker) stillWaits(key types.NamespacedName, uid types.UID) (gained int, ok bool) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	g := t.gangs[key]
-	return g != nil && g.group != nil && g.group.UID == uid && g.complete() && g.attempt.failures > 0 && !t.isAwake(g)
+	if g == nil || g.group == nil || g.group.UID != uid || !g.complete() || g.attempt.failures == 0 || t.isAwake(g) {
+		return 0, false
+	}
+	return g.attempt.gained, true
 }

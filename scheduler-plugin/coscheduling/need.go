@@ -1,0 +1,123 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package coscheduling
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+)
+
+// need is what a gang that found no place must see happen before it can have
+// one: a lower bound, so that an event is never ignored that would have helped.
+// The zero need is that anything may help.
+type need struct {
+	// members is how many more members must get room, in the best domain. 0: it
+	// is not only room that they lack.
+	members int
+	// smallest is the smallest request among the classes that is not zero, and
+	// least the smallest of all, for each of resources.
+	resources       resources
+	smallest, least []int64
+}
+
+// need is what the gang of the cycle lacks. It is known if all its classes were
+// short of room alone, and nobody's work could be taken: otherwise a Pod that
+// ends may help by being one victim less.
+func (c *cycle) need(why *shortfall) need {
+	if !why.certain && why.needed > 0 || c.mightPreempt && c.engine.holds[c.view.key] == nil {
+		return need{}
+	}
+	n := need{members: max(1, why.needed-why.room), resources: newResources(c.classes)}
+	for _, class := range c.classes {
+		if !class.labelBlind || !class.monotone {
+			return need{}
+		}
+		request := n.resources.request(class.info)
+		if n.least == nil {
+			n.smallest, n.least = append([]int64(nil), request...), append([]int64(nil), request...)
+			continue
+		}
+		for r, q := range request {
+			n.least[r] = min(n.least[r], q)
+			if n.smallest[r] == 0 || q > 0 && q < n.smallest[r] {
+				n.smallest[r] = q
+			}
+		}
+	}
+	return n
+}
+
+// gain is how many members at most find room where a Pod has ended. What it
+// leaves adds up with what was free beside it to one more than fits in it alone.
+func (n *need) gain(pod *corev1.Pod) int {
+	for i := range pod.Spec.Containers {
+		for _, port := range pod.Spec.Containers[i].Ports {
+			if port.HostPort != 0 {
+				return n.members // with the port, all of the node may be free
+			}
+		}
+	}
+	info, err := framework.NewPodInfo(pod)
+	if err != nil {
+		return n.members
+	}
+	most := 1 // for its place among the Pods of the node
+	for r, freed := range n.resources.quantities(info.CalculateResource().Resource, 0) {
+		if freed > 0 && n.smallest[r] > 0 {
+			most = max(most, int(freed/n.smallest[r])+1)
+		}
+	}
+	return most
+}
+
+// admits says whether a node is large enough for a member, if it were empty.
+func (n *need) admits(node *corev1.Node) bool {
+	allocatable := framework.NewResource(node.Status.Allocatable)
+	for r, q := range n.resources.quantities(allocatable, int64(allocatable.GetAllowedPodNumber())) {
+		if n.least[r] > q {
+			return false
+		}
+	}
+	return !node.Spec.Unschedulable
+}
+
+// hintPod is hint for a Pod that has ended.
+func (t *tracker) hintPod(leader, ended *corev1.Pod) {
+	t.hintIf(leader, func(g *gang) bool {
+		if g.attempt.need.members == 0 {
+			return true
+		}
+		g.attempt.gained += g.attempt.need.gain(ended)
+		return g.attempt.gained >= g.attempt.need.members
+	})
+}
+
+// hintNode is hint for a node that is new or has changed.
+func (t *tracker) hintNode(leader *corev1.Pod, node *corev1.Node) {
+	t.hintIf(leader, func(g *gang) bool {
+		return g.attempt.need.members == 0 || g.attempt.need.admits(node)
+	})
+}
+
+// hint hears of an event that may help the gang of a Pod that was rejected.
+func (t *tracker) hint(leader *corev1.Pod) {
+	t.hintIf(leader, func(*gang) bool { return true })
+}
+
+// hintIf has the gang of a Pod planned again if an event helps it. Only the
+// leader speaks for its gang, so that an event costs little for the others.
+func (t *tracker) hintIf(pod *corev1.Pod, helps func(*gang) bool) {
+	key, ok := gangKey(pod)
+	if !ok {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	g := t.gangs[key]
+	if g == nil || g.leader == nil || g.leader.UID != pod.UID || t.isAwake(g) || !helps(g) {
+		return
+	}
+	t.markAwake(g)
+	t.wake(key, max(0, g.attempt.notBefore.Sub(t.now())))
+}

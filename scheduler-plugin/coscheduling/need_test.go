@@ -1,0 +1,101 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package coscheduling
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
+
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+)
+
+// TestOnlyHelpfulEventsWakeAGang: the gang lacks room for four members of one
+// core and one GPU each.
+func TestOnlyHelpfulEventsWakeAGang(t *testing.T) {
+	const gpu = "nvidia.com/gpu"
+	ended := func(cores, gpus string, options ...podOption) *corev1.Pod {
+		w := schedulertesting.MakePod().Name("ended").Req(map[corev1.ResourceName]string{corev1.ResourceCPU: cores, gpu: gpus})
+		for _, o := range options {
+			o(w)
+		}
+		return w.Obj()
+	}
+	node := func(cores, gpus string) *corev1.Node {
+		return schedulertesting.MakeNode().Name("node").
+			Capacity(map[corev1.ResourceName]string{corev1.ResourceCPU: cores, gpu: gpus, corev1.ResourcePods: "10"}).Obj()
+	}
+	tests := map[string]struct {
+		pods  []*corev1.Pod
+		nodes []*corev1.Node
+		other bool // the gang lacks something else too
+		want  bool
+	}{
+		"one Pod of many that would have to end": {
+			pods: []*corev1.Pod{ended("1", "1")},
+		},
+		"as many as might do": {
+			pods: []*corev1.Pod{ended("1", "1"), ended("1", "1")}, want: true,
+		},
+		"one large Pod": {
+			pods: []*corev1.Pod{ended("3", "3")}, want: true,
+		},
+		"one that leaves a host port": {
+			pods: []*corev1.Pod{ended("1", "1", func(w *schedulertesting.PodWrapper) { w.HostPort(80) })}, want: true,
+		},
+		"any, if it is not only room that is missing": {
+			pods: []*corev1.Pod{ended("1", "1")}, other: true, want: true,
+		},
+		"a node without what all members need": {
+			nodes: []*corev1.Node{node("64", "0")},
+		},
+		"a node for a member": {
+			nodes: []*corev1.Node{node("8", "1")}, want: true,
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			b := newBench()
+			group, leader := makeGroup("gang", 1), ended("1", "1", inGroup("gang"))
+			leader.Namespace, leader.Spec.SchedulerName = testNamespace, testScheduler
+			b.setGroup(group)
+			b.add(leader)
+			view, _ := b.next(leader)
+			info, err := framework.NewPodInfo(leader)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c := &cycle{engine: &engine{}, view: view, classes: []*class{{info: info, monotone: true, labelBlind: !tc.other}}}
+			why := shortfall{message: "no room", certain: true, needed: 6, room: 2}
+			why.need = c.need(&why)
+			b.fail(gangName, group.UID, why, 0, 0)
+			clear(b.woken)
+			for _, pod := range tc.pods {
+				b.hintPod(leader, pod)
+			}
+			for _, n := range tc.nodes {
+				b.hintNode(leader, n)
+			}
+			if _, got := b.woken[gangName]; got != tc.want {
+				t.Errorf("woken is %v, want %v", got, tc.want)
+			}
+		})
+	}
+}
+
+// TestWaitingGangsCostLittle: gangs that lack much are not planned for each Pod
+// that ends.
+func TestWaitingGangsCostLittle(t *testing.T) {
+	w := newWorld(t, all(makeNodes("node", 1, 20), makeGroup("runs", 20), makeMembers("runs", 20, onNode("node-0")),
+		makeGroup("gang", 20), makeMembers("gang", 20))...)
+	w.start()
+	w.condition("gang", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
+	for i := range 20 {
+		w.deletePod(makeMembers("runs", 20)[i].(*corev1.Pod).Name)
+	}
+	w.eventually("the gang is placed when all have ended", func() bool { return w.placed("gang") == 20 })
+}

@@ -77,7 +77,7 @@ func (e *engine) drop(key types.NamespacedName) {
 	}
 	delete(e.holds, key)
 	e.tracker.setHeld(key, heldNot)
-	e.tracker.awakenWaiting()
+	e.tracker.awakenWaiting(key)
 	if h.preempts {
 		e.sched.SchedulingQueue.MoveAllToActiveOrBackoffQueue(klog.FromContext(e.ctx),
 			framework.EventAssignedPodDelete, h.members[0].Pod, nil, nil)
@@ -91,7 +91,7 @@ func (c *cycle) keep(places []*framework.PodInfo, preempts bool, until time.Time
 		rank: c.view.rank, uid: c.view.group.UID, preempts: preempts, until: until, members: places,
 	}
 	if before != nil && !slices.Equal(before.nodes(), c.holds[c.view.key].nodes()) {
-		c.tracker.awakenWaiting() // for the room where it was held before
+		c.tracker.awakenWaiting(c.view.key) // for the room where it was held before
 	}
 	kind := heldForStarving
 	if preempts {
@@ -208,12 +208,13 @@ func (t *tracker) waits(key types.NamespacedName, uid types.UID) bool {
 	return g != nil && g.group != nil && g.group.UID == uid && g.complete() && g.attempt.failures > 0
 }
 
-// awakenWaiting has all gangs that found no place planned again.
-func (t *tracker) awakenWaiting() {
+// awakenWaiting has all gangs that found no place planned again, but for the one
+// that gives up room.
+func (t *tracker) awakenWaiting(but types.NamespacedName) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, g := range t.gangs {
-		if g.attempt.failures > 0 && g.complete() {
+	for key, g := range t.gangs {
+		if key != but && g.attempt.failures > 0 && g.complete() {
 			t.markAwake(g)
 			t.wake(g.key, max(0, g.attempt.notBefore.Sub(t.now())))
 		}

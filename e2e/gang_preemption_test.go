@@ -1,0 +1,184 @@
+//go:build e2e
+
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/e2e/framework"
+)
+
+// createClass creates a PriorityClass for the time of a test.
+func createClass(t *testing.T, name string, value int32) {
+	t.Helper()
+	classes := cluster.Kube.SchedulingV1().PriorityClasses()
+	class := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Value: value}
+	if _, err := classes.Create(t.Context(), class, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := classes.Delete(context.WithoutCancel(t.Context()), name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+			t.Error(err)
+		}
+	})
+}
+
+func ofClass(name string) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) { pod.Spec.PriorityClassName = name }
+}
+
+func withCores(n int) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) {
+		pod.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = *resource.NewQuantity(int64(n), resource.DecimalSI)
+	}
+}
+
+// left are the members of a group that are neither gone nor being deleted.
+func left(ctx context.Context, namespace, group string) ([]*corev1.Pod, error) {
+	_, all, err := gangsIn(ctx, namespace)
+	return slices.DeleteFunc(all[group], func(pod *corev1.Pod) bool { return pod.DeletionTimestamp != nil }), err
+}
+
+// TestGangPreemptsAGang: on nodes full of gangs of low priority, a gang takes the
+// place of one of them, whole, and leaves the others alone.
+func TestGangPreemptsAGang(t *testing.T) {
+	namespace := cluster.Namespace(t)
+	createClass(t, "e2e-high", 1000)
+	for g := range 10 {
+		createGroup(t, namespace, fmt.Sprintf("low%d", g), 5)
+		createPods(t, namespace, members(fmt.Sprintf("low%d", g), 5, withCores(coresOfNode/5)))
+	}
+	waitPlaced(t, namespace, 50)
+
+	createGroup(t, namespace, "high", 5)
+	createPods(t, namespace, members("high", 5, withCores(coresOfNode/5), ofClass("e2e-high")))
+	framework.Eventually(t, "the high gang to be placed", func(ctx context.Context) (bool, string, error) {
+		placed, _, err := gangsIn(ctx, namespace)
+		return len(placed["high"]) == 5, placed.String(), err
+	})
+	framework.Consistently(t, "that one gang has gone, and none in part", 2*time.Second, func(ctx context.Context) (bool, string, error) {
+		placed, _, err := gangsIn(ctx, namespace)
+		return len(placed) == 10 && len(placed.whole(5)) == 10, placed.String(), err
+	})
+}
+
+// TestGangPreemptsOnlySurplus: a gang that has more than its minimum gives up
+// just that.
+func TestGangPreemptsOnlySurplus(t *testing.T) {
+	namespace := cluster.Namespace(t)
+	createClass(t, "e2e-high", 1000)
+	createGroup(t, namespace, "elastic", 6)
+	createPods(t, namespace, members("elastic", 10, withCores(coresOfNode)))
+	waitPlaced(t, namespace, 10)
+
+	createGroup(t, namespace, "high", 3)
+	createPods(t, namespace, members("high", 3, withCores(coresOfNode), ofClass("e2e-high")))
+	framework.Eventually(t, "the high gang to be placed", func(ctx context.Context) (bool, string, error) {
+		placed, _, err := gangsIn(ctx, namespace)
+		return len(placed["high"]) == 3, placed.String(), err
+	})
+	pods, err := left(t.Context(), namespace, "elastic")
+	if err != nil || len(pods) != 7 {
+		t.Errorf("%d of 10 members of the elastic gang are left, want 7 (%v)", len(pods), err)
+	}
+}
+
+// TestGangPreemptsNobodyInVain: it would not fit without all of them either.
+func TestGangPreemptsNobodyInVain(t *testing.T) {
+	namespace := cluster.Namespace(t)
+	createClass(t, "e2e-high", 1000)
+	createGroup(t, namespace, "low", 4)
+	createPods(t, namespace, members("low", 4, withCores(coresOfNode)))
+	waitPlaced(t, namespace, 4)
+
+	createGroup(t, namespace, "high", nodes+1)
+	createPods(t, namespace, members("high", nodes+1, withCores(coresOfNode), ofClass("e2e-high")))
+	waitUnschedulable(t, namespace, "high", schedulingv1alpha1.ReasonNotEnoughResources, "there is room for 6 of the 11")
+	framework.Consistently(t, "that the low gang stays", 2*time.Second, func(ctx context.Context) (bool, string, error) {
+		pods, err := left(ctx, namespace, "low")
+		return len(pods) == 4, fmt.Sprint(len(pods)), err
+	})
+}
+
+// TestGangSparesPodsThatABudgetProtects, as long as others do.
+func TestGangSparesPodsThatABudgetProtects(t *testing.T) {
+	namespace := cluster.Namespace(t)
+	createClass(t, "e2e-high", 1000)
+	minAvailable := intstr.FromInt32(5)
+	budget := &policyv1.PodDisruptionBudget{
+		ObjectMeta: metav1.ObjectMeta{Name: "protected"},
+		Spec: policyv1.PodDisruptionBudgetSpec{
+			MinAvailable: &minAvailable,
+			Selector:     &metav1.LabelSelector{MatchLabels: map[string]string{schedulingv1alpha1.LabelPodGroup: "protected"}},
+		},
+	}
+	if _, err := cluster.Kube.PolicyV1().PodDisruptionBudgets(namespace).Create(t.Context(), budget, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, group := range []string{"protected", "other"} {
+		createGroup(t, namespace, group, 5)
+		createPods(t, namespace, members(group, 5, withCores(coresOfNode)))
+	}
+	waitPlaced(t, namespace, 10)
+	createGroup(t, namespace, "high", 2)
+	createPods(t, namespace, members("high", 2, withCores(coresOfNode), ofClass("e2e-high")))
+	framework.Eventually(t, "the high gang to be placed", func(ctx context.Context) (bool, string, error) {
+		placed, _, err := gangsIn(ctx, namespace)
+		return len(placed["high"]) == 2, placed.String(), err
+	})
+	if pods, err := left(t.Context(), namespace, "protected"); err != nil || len(pods) != 5 {
+		t.Errorf("%d of 5 protected Pods are left (%v)", len(pods), err)
+	}
+}
+
+// TestOrdinaryPodTakesAGangWholeOrNotAtAll.
+func TestOrdinaryPodTakesAGangWholeOrNotAtAll(t *testing.T) {
+	namespace := cluster.Namespace(t)
+	createClass(t, "e2e-high", 1000)
+	createClass(t, "e2e-higher", 2000)
+	ordinary := func(name, class string) *corev1.Pod {
+		return member(name, 0, withCores(coresOfNode), ofClass(class), func(pod *corev1.Pod) { pod.Labels = nil })
+	}
+	// The group outranks its own members.
+	createGroup(t, namespace, "gang", nodes, func(s *schedulingv1alpha1.PodGroupSpec) { s.PriorityClassName = "e2e-high" })
+	createPods(t, namespace, members("gang", nodes, withCores(coresOfNode)))
+	waitPlaced(t, namespace, nodes)
+
+	createPods(t, namespace, []*corev1.Pod{ordinary("equal", "e2e-high")})
+	framework.Consistently(t, "that the gang stays for a Pod of equal priority", 3*time.Second, func(ctx context.Context) (bool, string, error) {
+		pods, err := left(ctx, namespace, "gang")
+		return len(pods) == nodes, fmt.Sprint(len(pods)), err
+	})
+	createPods(t, namespace, []*corev1.Pod{ordinary("above", "e2e-higher")})
+	framework.Eventually(t, "the whole gang to go for a Pod of higher priority", func(ctx context.Context) (bool, string, error) {
+		pods, err := left(ctx, namespace, "gang")
+		return len(pods) == 0, fmt.Sprint(len(pods)), err
+	})
+}
+
+// TestTwoGroupsOfOneNameInTwoNamespaces share nothing.
+func TestTwoGroupsOfOneNameInTwoNamespaces(t *testing.T) {
+	one, two := cluster.Namespace(t), cluster.Namespace(t)
+	createGroup(t, one, "gang", 3)
+	createGroup(t, two, "gang", 2)
+	createPods(t, one, members("gang", 2))
+	createPods(t, two, members("gang", 2))
+	waitPlaced(t, two, 2)
+	waitUnschedulable(t, one, "gang", schedulingv1alpha1.ReasonNotEnoughTasks, "2 of at least 3 members exist")
+}

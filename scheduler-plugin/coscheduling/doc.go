@@ -8,8 +8,9 @@
 //
 // No member of a group is bound unless, at that moment, the group's minimum can
 // be bound with it, counting members that are placed already. A group that
-// waits holds nothing. Pods without the label scheduling.lockstep.dev/pod-group
-// are scheduled as by kube-scheduler, of which the plugin is a part.
+// waits holds nothing, but for room that was made for it. Pods without the label
+// scheduling.lockstep.dev/pod-group are scheduled as by kube-scheduler, of which
+// the plugin is a part.
 //
 // # Algorithm
 //
@@ -18,7 +19,8 @@
 // out of the scheduling queue but one, the leader of a group that is complete.
 // When the queue hands the leader out, the engine (engine.go) takes it from the
 // scheduler and runs a gang cycle (cycle.go) instead of a Pod's scheduling cycle,
-// on the scheduler's only scheduling goroutine:
+// on the scheduler's only scheduling goroutine, for the group that is first in
+// line (rank.go):
 //
 //  1. gather: a snapshot of the cluster, members that wait, members placed.
 //  2. plan (world.go and package planner): for each class of equal members one
@@ -30,8 +32,18 @@
 //  4. commit: all are assumed in the scheduler's cache; or all is undone.
 //  5. bind (bind.go), in parallel and off the scheduling goroutine.
 //
-// Nothing is held between cycles, so two groups can't block each other.
+// A group that found no place may preempt work of lower priority (preempt.go,
+// package victims): on a snapshot without all that it outranks, the least is
+// chosen that has to go, and the plan is verified without just that. The victims
+// are evicted (evict.go) and the room is held meanwhile (hold.go, and filter.go
+// for ordinary Pods). A group that starves (starve.go) holds room in the same way,
+// where the least work has to end, and evicts nobody.
 //
-// A group that found no place waits until an event may help it (events.go), but
-// at least for its back-off. Its PodGroup's conditions say why (status.go).
+// Holds are the only thing that lasts from one cycle to another. They concern only
+// groups that are behind in line (rank.go), which is a total order, so no two
+// groups can block each other.
+//
+// A group that found no place waits until an event may help it (events.go,
+// need.go), but at least for its back-off. Its PodGroup's conditions say why
+// (conditions.go).
 package coscheduling

@@ -60,3 +60,40 @@ func BenchmarkPlace(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkFindVictims is the search of a gang of 500 for room on 1000 full nodes,
+// of which 500 hold one Pod each that the gang outranks.
+func BenchmarkFindVictims(b *testing.B) {
+	const size = 500
+	w := newWorld(b)
+	stop := w.start()
+	stop()
+	for i, object := range makeNodes("node", 2*size, 1) {
+		w.sched.Cache.AddNode(klog.Background(), object.(*corev1.Node))
+		pod := makePod(fmt.Sprintf("pod-%d", i), onNode(fmt.Sprintf("node-%d", i)), ofPriority(int32(i/size*100)))
+		if err := w.sched.Cache.AddPod(klog.Background(), pod); err != nil {
+			b.Fatal(err)
+		}
+	}
+	view := gangView{key: gangName, group: makeGroup("gang", size), rank: rank{priority: 10}, mayPreempt: true}
+	for _, object := range makeMembers("gang", size, ofPriority(10)) {
+		view.waiting = append(view.waiting, object.(*corev1.Pod))
+		view.classKeys = append(view.classKeys, classKey(object.(*corev1.Pod)))
+	}
+	plugins, _, err := attachable(w.sched)
+	if err != nil {
+		b.Fatal(err)
+	}
+	engine := anyPlugin(plugins).engine
+	ctx := klog.NewContext(b.Context(), klog.Background())
+	for b.Loop() {
+		c := &cycle{engine: engine, view: view, rejections: map[string]int{}}
+		if why, err := c.place(ctx); why == nil || err != nil {
+			b.Fatal("placed on full nodes", err)
+		}
+		found, err := c.findSpace(ctx, func(priority int32) bool { return priority < 10 }, false)
+		if err != nil || found == nil || len(found.victims) != size {
+			b.Fatal(found, err)
+		}
+	}
+}

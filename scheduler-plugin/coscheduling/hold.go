@@ -37,6 +37,16 @@ type hold struct {
 	// block others.
 	until   time.Time
 	members []*framework.PodInfo
+	byNode  map[string][]*framework.PodInfo // members
+}
+
+func newHold(view *gangView, members []*framework.PodInfo, preempts bool, until time.Time) *hold {
+	h := &hold{rank: view.rank, uid: view.group.UID, preempts: preempts, until: until, members: members,
+		byNode: make(map[string][]*framework.PodInfo)}
+	for _, m := range members {
+		h.byNode[m.Pod.Spec.NodeName] = append(h.byNode[m.Pod.Spec.NodeName], m)
+	}
+	return h
 }
 
 // nodes are where room is held, in order, once for each member.
@@ -87,9 +97,7 @@ func (e *engine) drop(key types.NamespacedName) {
 // keep holds room for the cycle's gang where its members have their places.
 func (c *cycle) keep(places []*framework.PodInfo, preempts bool, until time.Time) {
 	before := c.holds[c.view.key]
-	c.holds[c.view.key] = &hold{
-		rank: c.view.rank, uid: c.view.group.UID, preempts: preempts, until: until, members: places,
-	}
+	c.holds[c.view.key] = newHold(&c.view, places, preempts, until)
 	if before != nil && !slices.Equal(before.nodes(), c.holds[c.view.key].nodes()) {
 		c.tracker.awakenWaiting(c.view.key) // for the room where it was held before
 	}
@@ -159,11 +167,7 @@ func (e *engine) heldOn(node string, priority int32) []*framework.PodInfo {
 		if !h.preempts || h.rank.priority < priority {
 			continue
 		}
-		for _, m := range h.members {
-			if m.Pod.Spec.NodeName == node {
-				members = append(members, m)
-			}
-		}
+		members = append(members, h.byNode[node]...)
 	}
 	return members
 }

@@ -62,7 +62,7 @@ func (e *engine) runCycle(ctx context.Context, view gangView, popped *framework.
 			err = c.seekRoom(ctx, why)
 			why.message += c.aheadMessage()
 			why.need = c.need(why)
-			if e.holds[view.key] == nil {
+			if e.holds.of(view.key) == nil {
 				e.witnesses.remember(fingerprint, c, why)
 			}
 		}
@@ -103,7 +103,7 @@ func (e *engine) runCycle(ctx context.Context, view gangView, popped *framework.
 // recall is what a gang just like this one has learned of the cluster. One that
 // starves has to look for itself.
 func (c *cycle) recall(fingerprint string) *shortfall {
-	if c.view.starving || c.holds[c.view.key] != nil {
+	if c.view.starving || c.holds.of(c.view.key) != nil {
 		return nil
 	}
 	return c.witnesses.recall(c.tracker, c.view.key, fingerprint)

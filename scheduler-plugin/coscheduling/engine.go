@@ -104,7 +104,6 @@ func attach(ctx context.Context, sched *scheduler.Scheduler, plugins map[string]
 		snapshot:  snapshot,
 		pop:       sched.NextEntity,
 		witnesses: make(witnesses),
-		holds:     make(holds),
 		executor:  preemption.NewExecutor(anyPlugin(plugins).handle, feature.Features{}),
 		evictions: evictions{until: make(map[types.UID]time.Time)},
 		wakeups: workqueue.NewTypedDelayingQueueWithConfig(
@@ -219,6 +218,8 @@ func (e *engine) runWakeups() {
 		}
 		if leader := e.tracker.due(key); leader != nil {
 			e.activate(logger, []*corev1.Pod{leader})
+		} else {
+			e.prune() // it may not wait any more
 		}
 		e.wakeups.Done(key)
 	}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -59,21 +60,50 @@ func (h *hold) nodes() []string {
 	return names
 }
 
-// holds are the holds of a scheduler, by gang. They are used on the scheduling
-// goroutine, and by Filter plugins while it waits for them.
-type holds map[types.NamespacedName]*hold
+// holds are the holds of a scheduler, by gang. They are set on the scheduling
+// goroutine, read by Filter plugins, and pruned by whoever notices. It is safe
+// for concurrent use, and the zero holds are none.
+type holds struct {
+	mu     sync.RWMutex
+	byGang map[types.NamespacedName]*hold
+}
+
+// of is the hold of a gang, or nil.
+func (h *holds) of(key types.NamespacedName) *hold {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	return h.byGang[key]
+}
+
+// set makes new the hold of a gang, nil for none, and returns the one before.
+func (h *holds) set(key types.NamespacedName, new *hold) (before *hold) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	before = h.byGang[key]
+	switch {
+	case new == nil:
+		delete(h.byGang, key)
+	case h.byGang == nil:
+		h.byGang = map[types.NamespacedName]*hold{key: new}
+	default:
+		h.byGang[key] = new
+	}
+	return before
+}
 
 // inOrder are the holds, that of the gang first in line first.
-func (h holds) inOrder() []*hold {
-	return slices.SortedFunc(maps.Values(h), func(a, b *hold) int { return a.rank.compare(b.rank) })
+func (h *holds) inOrder() []*hold {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	return slices.SortedFunc(maps.Values(h.byGang), func(a, b *hold) int { return a.rank.compare(b.rank) })
 }
 
 // prune drops the holds of gangs that don't wait any more, and those that have
 // lasted too long.
 func (e *engine) prune() {
 	now := e.tracker.now()
-	for key, h := range e.holds {
-		if h.preempts && now.After(h.until) || !e.tracker.waits(key, h.uid) {
+	for _, h := range e.holds.inOrder() {
+		if key := h.rank.key; h.preempts && now.After(h.until) || !e.tracker.waits(key, h.uid) {
 			e.drop(key)
 		}
 	}
@@ -81,11 +111,10 @@ func (e *engine) prune() {
 
 // drop ends a gang's hold and lets others try for the room.
 func (e *engine) drop(key types.NamespacedName) {
-	h := e.holds[key]
+	h := e.holds.set(key, nil)
 	if h == nil {
 		return
 	}
-	delete(e.holds, key)
 	e.tracker.setHeld(key, heldNot)
 	e.tracker.awakenWaiting(key)
 	if h.preempts {
@@ -96,9 +125,9 @@ func (e *engine) drop(key types.NamespacedName) {
 
 // keep holds room for the cycle's gang where its members have their places.
 func (c *cycle) keep(places []*framework.PodInfo, preempts bool, until time.Time) {
-	before := c.holds[c.view.key]
-	c.holds[c.view.key] = newHold(&c.view, places, preempts, until)
-	if before != nil && !slices.Equal(before.nodes(), c.holds[c.view.key].nodes()) {
+	h := newHold(&c.view, places, preempts, until)
+	before := c.holds.set(c.view.key, h)
+	if before != nil && !slices.Equal(before.nodes(), h.nodes()) {
 		c.tracker.awakenWaiting(c.view.key) // for the room where it was held before
 	}
 	kind := heldForStarving
@@ -162,23 +191,22 @@ func (c *cycle) aheadMessage() string {
 // heldOn are the members that are to go to a node and that an ordinary Pod of
 // this priority must leave room for.
 func (e *engine) heldOn(node string, priority int32) []*framework.PodInfo {
+	e.holds.mu.RLock()
+	defer e.holds.mu.RUnlock()
 	var members []*framework.PodInfo
-	for _, h := range e.holds {
-		if !h.preempts || h.rank.priority < priority {
-			continue
+	for _, h := range e.holds.byGang {
+		if h.preempts && h.rank.priority >= priority {
+			members = append(members, h.byNode[node]...)
 		}
-		members = append(members, h.byNode[node]...)
 	}
 	return members
 }
 
 // concerns says whether an ordinary Pod has to leave room for a gang.
 func (e *engine) concerns(priority int32) bool {
-	if len(e.holds) == 0 {
-		return false
-	}
-	e.prune()
-	for _, h := range e.holds {
+	e.holds.mu.RLock()
+	defer e.holds.mu.RUnlock()
+	for _, h := range e.holds.byGang {
 		if h.preempts && h.rank.priority >= priority {
 			return true
 		}

@@ -25,7 +25,7 @@ type need struct {
 // short of room alone, and nobody's work could be taken: otherwise a Pod that
 // ends may help by being one victim less.
 func (c *cycle) need(why *shortfall) need {
-	if !why.certain && why.needed > 0 || c.mightPreempt && c.engine.holds[c.view.key] == nil {
+	if !why.certain && why.needed > 0 || c.mightPreempt && c.engine.holds.of(c.view.key) == nil {
 		return need{}
 	}
 	n := need{members: max(1, why.needed-why.room), resources: newResources(c.classes)}

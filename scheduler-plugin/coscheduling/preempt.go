@@ -38,7 +38,7 @@ type space struct {
 // seekRoom is for a gang that found no place: it preempts others if that helps,
 // or keeps room free if the gang starves. It adds to why what it has done.
 func (c *cycle) seekRoom(ctx context.Context, why *shortfall) error {
-	before := c.holds[c.view.key]
+	before := c.holds.of(c.view.key)
 	if c.view.mayPreempt {
 		outranked := func(priority int32) bool { return priority < c.view.rank.priority }
 		found, err := c.findSpace(ctx, outranked, before != nil && before.preempts)
@@ -85,10 +85,10 @@ func (c *cycle) claim(ctx context.Context, found *space, before *hold, why *shor
 		c.keep(found.places, true, before.until)
 		why.message += "; the Pods that were preempted for it are ending"
 	default:
-		why.message += "; there is when Pods that are ending have gone"
+		why.message += "; there will be room for all when Pods that are ending have gone"
 		return false
 	}
-	why.again = c.holds[c.view.key].until
+	why.again = c.holds.of(c.view.key).until
 	return true
 }
 

@@ -191,23 +191,21 @@ func TestRoomIsHeldWhileVictimsEnd(t *testing.T) {
 	}
 }
 
-// TestHeldRoomIsGivenBack: if the gang goes away, others use the room.
+// TestHeldRoomIsGivenBack: if the gang is deleted while its victims end, an
+// ordinary Pod uses the room.
 func TestHeldRoomIsGivenBack(t *testing.T) {
 	w := newWorld(t, all(makeNodes("node", 1, 2), makePod("a", onNode("node-0")), makePod("b", onNode("node-0")),
 		makeGroup("high", 2), makeMembers("high", 2, ofPriority(10)))...)
 	w.lingers = true
 	w.start()
 	w.eventually("the victims are ending", func() bool { return len(w.victims()) == 2 })
-	w.finish("a", "b")
-	w.lingers = false
-	w.create(makeGroup("low", 2))
-	for _, pod := range makeMembers("low", 2) {
-		w.create(pod)
+	w.finish("a")
+	w.create(makePod("ordinary"))
+	w.eventually("the Pod finds no room", func() bool { return w.marked("ordinary") == 1 })
+	if err := w.lock.SchedulingV1alpha1().PodGroups(testNamespace).Delete(t.Context(), "high", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
 	}
-	w.eventually("the gang is placed", func() bool { return w.placed("high") == 2 })
-	w.deletePod("high-0")
-	w.deletePod("high-1")
-	w.eventually("the other is placed then", func() bool { return w.placed("low") == 2 })
+	w.eventually("it is placed when the gang is gone", func() bool { return w.placed("ordinary") == 1 })
 }
 
 // TestOrdinaryPodAndGangMembers: an ordinary Pod that outranks a gang takes the

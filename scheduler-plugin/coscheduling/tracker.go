@@ -96,6 +96,9 @@ func (t *tracker) changed(g *gang) {
 		t.report(g.key, 0)
 		return
 	}
+	if g.held != heldNot {
+		t.wake(g.key, 0) // to give up the room
+	}
 	if g.scheduled() {
 		t.report(g.key, 0)
 		return
@@ -152,6 +155,9 @@ func (t *tracker) deleteGroup(group *schedulingv1alpha1.PodGroup) {
 	}
 	g.group = nil
 	delete(t.awake, g.key)
+	if g.held != heldNot {
+		t.wake(g.key, 0) // to give up the room
+	}
 	g.attempt, g.status = attempt{}, conditionState{}
 	t.forgetIfEmpty(g)
 }

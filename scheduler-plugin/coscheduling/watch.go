@@ -113,7 +113,10 @@ func (e *engine) startWatching(groups schedulingclient.Interface) error {
 		e.tracker.setSynced()
 		// An ordinary Pod may have been denied victims that nobody knew.
 		e.sched.SchedulingQueue.MoveAllToActiveOrBackoffQueue(klog.FromContext(e.ctx), framework.EventUnschedulableTimeout, nil, nil, nil)
-		wait.UntilWithContext(e.ctx, func(context.Context) { e.tracker.idle(idleAfter) }, resyncPeriod)
+		wait.UntilWithContext(e.ctx, func(context.Context) {
+			e.prune()
+			e.tracker.idle(idleAfter)
+		}, resyncPeriod)
 	}()
 	return nil
 }

@@ -35,7 +35,9 @@ func (d *decision) run() {
 	if d.next.State == frameworkv1.FrameworkCompleted {
 		return
 	}
-	if scaled, backedUp := d.rescale(), d.backUpDeletionTimeouts(); scaled || backedUp {
+	d.rescale()
+	d.backUpDeletionTimeouts()
+	if !d.scalePersisted() {
 		d.persist(PersistNow)
 		d.pause = true
 		return

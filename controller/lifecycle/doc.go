@@ -14,7 +14,21 @@
 // never on the Plan's own Status: an action that rests on something new is not
 // in the Plan, but makes Plan.Persist urgent, and appears in the Plan that is
 // made after the write. So a controller that dies between any two writes leaves
-// a status from which the next one does the right thing.
+// a status from which the next one does the right thing. What has to be persisted,
+// and what waits for it:
+//
+//	P1   attempt CreationPending                 creating its ConfigMap
+//	P2   task CreationPending                    creating its Pod
+//	P3   mark of a rescale                       ending, removing or replacing the task
+//	P4   changed podGracefulDeletionTimeoutSec   deleting Pods
+//	P5   end of the attempt                      deleting its ConfigMap
+//	P6   end of the task's attempt               deleting its Pod
+//	P7   task AttemptCompleted                   deciding on its retry, and its history
+//	P8   attempt AttemptCompleted                deciding on its retry, and its history
+//	P9   end of a marked task                    removing or replacing it, and its history
+//	P10  Framework Completed                     deleting it, and its history
+//	P11  first status                            everything
+//	P12  new scale                               applying the completion policy
 //
 // # One round
 //

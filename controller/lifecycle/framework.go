@@ -177,19 +177,15 @@ func (d *decision) withPersistedStatus() *frameworkv1.Framework {
 
 // backUpDeletionTimeouts copies podGracefulDeletionTimeoutSec of each role from
 // the spec: the copy outlives the role in the spec. Deletions rest on it, so it
-// is persisted first.
-func (d *decision) backUpDeletionTimeouts() bool {
-	changed := false
+// is persisted first; see scalePersisted.
+func (d *decision) backUpDeletionTimeouts() {
 	for _, role := range d.next.AttemptStatus.TaskRoleStatuses {
 		spec := d.specRoles[role.Name]
 		if spec == nil {
 			continue
 		}
-		want, have := spec.Task.PodGracefulDeletionTimeoutSec, role.PodGracefulDeletionTimeoutSec
-		if (want == nil) != (have == nil) || want != nil && *want != *have {
+		if want := spec.Task.PodGracefulDeletionTimeoutSec; !samePointee(want, role.PodGracefulDeletionTimeoutSec) {
 			role.PodGracefulDeletionTimeoutSec = want
-			changed = true
 		}
 	}
-	return changed
 }

@@ -19,10 +19,34 @@ func (d *decision) rescalable() bool {
 	return !d.completing() && d.next.State != frameworkv1.FrameworkAttemptCompleted
 }
 
-// rescale adds and marks tasks. It says whether there was anything to do.
-func (d *decision) rescale() bool {
-	if !d.rescalable() {
+// scalePersisted says whether the API server knows the roles and tasks of this
+// attempt, which of them are marked, and how long the deletion of their Pods may
+// take. Nothing may rest on them before, not even a verdict of the completion
+// policy; and a write that failed is no reason to go on without it.
+func (d *decision) scalePersisted() bool {
+	if d.Persisted == nil || d.Persisted.AttemptStatus.ID != d.next.AttemptStatus.ID {
 		return false
+	}
+	for _, role := range d.next.AttemptStatus.TaskRoleStatuses {
+		persisted := d.persistedRoles[role.Name]
+		if persisted == nil || len(persisted.TaskStatuses) < len(role.TaskStatuses) ||
+			!samePointee(persisted.PodGracefulDeletionTimeoutSec, role.PodGracefulDeletionTimeoutSec) {
+			return false
+		}
+		for i, task := range role.TaskStatuses {
+			written := persisted.TaskStatuses[i]
+			if written.InstanceUID != task.InstanceUID || written.DeletionPending != task.DeletionPending {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// rescale adds and marks tasks.
+func (d *decision) rescale() {
+	if !d.rescalable() {
+		return
 	}
 	added, marked := 0, 0
 	byName := make(map[string]*frameworkv1.TaskRoleStatus, len(d.next.AttemptStatus.TaskRoleStatuses))
@@ -47,11 +71,9 @@ func (d *decision) rescale() bool {
 			added++
 		}
 	}
-	if added+marked == 0 {
-		return false
+	if added+marked > 0 {
+		d.event(ReasonRescaled, "Rescaled attempt %d: %d tasks added, %d tasks to be deleted", d.next.AttemptStatus.ID, added, marked)
 	}
-	d.event(ReasonRescaled, "Rescaled attempt %d: %d tasks added, %d tasks to be deleted", d.next.AttemptStatus.ID, added, marked)
-	return true
 }
 
 // markTail marks the tasks of a role from index want on, the last one first.

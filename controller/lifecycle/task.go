@@ -261,6 +261,9 @@ func (t cursor) retry() {
 	if task.RetryPolicyStatus.RetryDelaySec == nil {
 		if !decision.retry {
 			t.becomeCompleted()
+			if task.DeletionPending {
+				t.persist(PersistSoon) // Its removal waits for that.
+			}
 			return
 		}
 		delay := decision.delaySec

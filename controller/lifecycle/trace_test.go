@@ -97,7 +97,7 @@ func (tr *trace) later(span time.Duration) {
 }
 
 func (tr *trace) stop() {
-	tr.step("The user stops the Framework.", func() { tr.framework.Spec.ExecutionType = frameworkv1.ExecutionStop })
+	tr.step("The user stops the Framework.", tr.world.stop)
 }
 
 func (tr *trace) scale(role int, number int32) {

@@ -72,6 +72,10 @@ type memory struct {
 	deleted, forced   map[types.UID]bool
 }
 
+func newMemory(status *frameworkv1.FrameworkStatus) *memory {
+	return &memory{persisted: status, status: status, deleted: map[types.UID]bool{}, forced: map[types.UID]bool{}}
+}
+
 func newWorld(t *testing.T, framework *frameworkv1.Framework) *world {
 	t.Helper()
 	rules, err := NewPodFailureRules([]configv1alpha1.CompletionCodeInfo{})
@@ -187,8 +191,7 @@ func (w *world) run() Plan {
 			return Plan{}
 		}
 		if w.controller == nil {
-			status := w.serverStatus()
-			w.controller = &memory{persisted: status, status: status, deleted: map[types.UID]bool{}, forced: map[types.UID]bool{}}
+			w.controller = newMemory(w.serverStatus())
 		}
 		plan, crashed, progressed := w.round(&outcomes)
 		if crashed {

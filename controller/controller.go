@@ -115,7 +115,7 @@ func newController(clients Clients, config *configv1alpha1.ControllerConfigurati
 		return nil, err
 	}
 	history := newHistoryLog(config.LogObjectSnapshot)
-	coreFactory, configMaps, pods, err := newCoreInformers(clients.Kube, history.pods)
+	coreFactory, configMaps, pods, err := newCoreInformers(clients.Kube, history[onPodDeletion])
 	if err != nil {
 		return nil, fmt.Errorf("making the informers: %w", err)
 	}

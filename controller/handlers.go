@@ -23,11 +23,17 @@ func (c *Controller) addHandlers() error {
 	if _, err := c.frameworks.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: func(object any) { c.enqueue(object, 0) },
 		UpdateFunc: func(old, new any) {
+			if replaced(old, new) {
+				c.logFrameworkDeletion(old)
+			}
 			if frameworkChanged(old.(*frameworkEntry), new.(*frameworkEntry)) {
 				c.enqueue(new, 0)
 			}
 		},
-		DeleteFunc: func(object any) { c.enqueue(object, 0) },
+		DeleteFunc: func(object any) {
+			c.logFrameworkDeletion(object)
+			c.enqueue(object, 0)
+		},
 	}); err != nil {
 		return fmt.Errorf("watching Frameworks: %w", err)
 	}
@@ -40,7 +46,23 @@ func (c *Controller) addHandlers() error {
 	if err := c.addOwnedHandler(c.pods, podEventDelay); err != nil {
 		return fmt.Errorf("watching Pods: %w", err)
 	}
+	if _, err := c.pods.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		UpdateFunc: func(old, new any) {
+			if replaced(old, new) {
+				c.logPodDeletion(old)
+			}
+		},
+		DeleteFunc: c.logPodDeletion,
+	}); err != nil {
+		return fmt.Errorf("watching Pods for the history: %w", err)
+	}
 	return nil
+}
+
+// replaced says whether an update hides that one object was deleted and another
+// of its name created.
+func replaced(old, new any) bool {
+	return objectMeta(old).GetUID() != objectMeta(new).GetUID()
 }
 
 // frameworkChanged says whether an update is more than the controller's own
@@ -95,12 +117,18 @@ func (c *Controller) enqueueOwner(object any, delay time.Duration) {
 // objectMeta is the metadata of an object of an event, also of one whose deletion
 // was missed.
 func objectMeta(object any) metav1.Object {
-	if missed, ok := object.(cache.DeletedFinalStateUnknown); ok {
-		object = missed.Obj
-	}
-	accessor, err := meta.Accessor(object)
+	accessor, err := meta.Accessor(lastState(object))
 	if err != nil {
 		return nil
 	}
 	return accessor
+}
+
+// lastState is the object of an event, or the last that was seen of one whose
+// deletion was missed.
+func lastState(object any) any {
+	if missed, ok := object.(cache.DeletedFinalStateUnknown); ok {
+		return missed.Obj
+	}
+	return object
 }

@@ -8,7 +8,9 @@ import (
 	"strconv"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
 
@@ -17,45 +19,90 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/lifecycle"
 )
 
-// historyLog says which objects are logged before they are overwritten or
-// deleted. Log collectors of FrameworkController parse the lines:
+// historyLog says on which triggers objects are logged before they are
+// overwritten or deleted. Log collectors of FrameworkController parse the lines;
+// docs/history.md is the contract:
 //
-//	{message}: {trigger}: ObjectSnapshot: {one line of JSON}
-type historyLog struct {
-	triggers map[lifecycle.HistoryTrigger]bool
-	pods     bool
-}
+//	{klog header}{message}: {trigger}: ObjectSnapshot: {one line of JSON}
+type historyLog map[lifecycle.HistoryTrigger]bool
+
+// onPodDeletion is the trigger that no decision knows of: only an event tells
+// that a Pod is gone.
+const onPodDeletion lifecycle.HistoryTrigger = "OnPodDeletion"
 
 func newHistoryLog(config configv1alpha1.LogObjectSnapshot) historyLog {
 	wanted := func(setting *bool) bool { return ptr.Deref(setting, true) }
 	return historyLog{
-		triggers: map[lifecycle.HistoryTrigger]bool{
-			lifecycle.OnFrameworkRetry:    wanted(config.Framework.OnFrameworkRetry),
-			lifecycle.OnFrameworkDeletion: wanted(config.Framework.OnFrameworkDeletion),
-			lifecycle.OnTaskRetry:         wanted(config.Task.OnTaskRetry),
-			lifecycle.OnTaskDeletion:      wanted(config.Task.OnTaskDeletion),
-		},
-		pods: wanted(config.Pod.OnPodDeletion),
+		lifecycle.OnFrameworkRetry:    wanted(config.Framework.OnFrameworkRetry),
+		lifecycle.OnFrameworkDeletion: wanted(config.Framework.OnFrameworkDeletion),
+		lifecycle.OnTaskRetry:         wanted(config.Task.OnTaskRetry),
+		lifecycle.OnTaskDeletion:      wanted(config.Task.OnTaskDeletion),
+		onPodDeletion:                 wanted(config.Pod.OnPodDeletion),
 	}
 }
 
 // logHistory logs the objects of a plan, each on a line.
 func (c *Controller) logHistory(history []lifecycle.History) {
 	for _, entry := range history {
-		if !c.history.triggers[entry.Trigger] {
+		if !c.history[entry.Trigger] {
 			continue
 		}
-		message, object := "syncFrameworkState: Framework will be retried", any(frameworkSnapshot(entry.Framework))
 		switch entry.Trigger {
+		case lifecycle.OnFrameworkRetry:
+			logSnapshot("syncFrameworkState: Framework will be retried", entry.Trigger, newFrameworkSnapshot(entry.Framework, entry.Framework.Status))
 		case lifecycle.OnFrameworkDeletion:
-			message = "syncFrameworkState: Framework will be deleted"
+			logSnapshot("syncFrameworkState: Framework will be deleted", entry.Trigger, newFrameworkSnapshot(entry.Framework, entry.Framework.Status))
 		case lifecycle.OnTaskRetry:
-			message, object = "syncTaskState: Task will be retried", newTaskSnapshot(c.clock.Now(), entry)
+			logSnapshot("syncTaskState: Task will be retried", entry.Trigger, newTaskSnapshot(c.clock.Now(), entry))
 		case lifecycle.OnTaskDeletion:
-			message, object = "syncTaskState: Task will be deleted", newTaskSnapshot(c.clock.Now(), entry)
+			logSnapshot("syncTaskState: Task will be deleted", entry.Trigger, newTaskSnapshot(c.clock.Now(), entry))
 		}
-		logSnapshot(message, entry.Trigger, object)
 	}
+}
+
+// logFrameworkDeletion logs a Framework that is gone, as it was stored last: its
+// status may be compressed. One that does not decode has never run.
+func (c *Controller) logFrameworkDeletion(object any) {
+	entry, ok := lastState(object).(*frameworkEntry)
+	if !ok || entry.decodeError != nil || !c.history[lifecycle.OnFrameworkDeletion] {
+		return
+	}
+	logSnapshot("enqueueFrameworkObj: Framework Deleted", lifecycle.OnFrameworkDeletion,
+		newFrameworkSnapshot(&entry.Framework, entry.storedStatus))
+}
+
+// logPodDeletion logs a Pod that is gone, if it is still known that it belonged
+// to a Framework.
+func (c *Controller) logPodDeletion(object any) {
+	pod, ok := lastState(object).(*corev1.Pod)
+	if !ok || !c.history[onPodDeletion] || !c.ownedByFramework(pod) {
+		return
+	}
+	snapshot := *pod
+	snapshot.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Pod"))
+	logSnapshot("enqueueFrameworkObj: Framework Pod Deleted", onPodDeletion, &snapshot)
+}
+
+// ownedByFramework says whether the cache holds the ConfigMap that controls a
+// Pod, and the Framework that controls the ConfigMap.
+func (c *Controller) ownedByFramework(pod *corev1.Pod) bool {
+	configMap, ok := c.controllerOf(pod, c.configMaps, "ConfigMap").(*corev1.ConfigMap)
+	return ok && c.controllerOf(configMap, c.frameworks, frameworkv1.FrameworkKind) != nil
+}
+
+// controllerOf is the cached controller of an object, nil if there is none.
+func (c *Controller) controllerOf(object metav1.Object, owners cache.SharedIndexInformer, kind string) metav1.Object {
+	reference := metav1.GetControllerOfNoCopy(object)
+	if reference == nil || reference.Kind != kind {
+		return nil
+	}
+	key := cache.NewObjectName(object.GetNamespace(), reference.Name).String()
+	cached, _, err := owners.GetIndexer().GetByKey(key)
+	owner, ok := cached.(metav1.Object)
+	if err != nil || !ok || owner.GetUID() != reference.UID {
+		return nil
+	}
+	return owner
 }
 
 // logSnapshot writes one line. The text is data, never a format.
@@ -68,11 +115,22 @@ func logSnapshot(message string, trigger lifecycle.HistoryTrigger, object any) {
 	klog.Info(message, ": ", string(trigger), ": ObjectSnapshot: ", string(data))
 }
 
-func frameworkSnapshot(framework *frameworkv1.Framework) *frameworkv1.Framework {
-	snapshot := *framework
-	snapshot.APIVersion = frameworkv1.SchemeGroupVersion.String()
-	snapshot.Kind = frameworkv1.FrameworkKind
-	return &snapshot
+// frameworkSnapshot is a Framework as the API server shows it. The status is a
+// *frameworkv1.FrameworkStatus, or JSON as it is stored.
+type frameworkSnapshot struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              *frameworkv1.FrameworkSpec `json:"spec"`
+	Status            any                        `json:"status"`
+}
+
+func newFrameworkSnapshot(framework *frameworkv1.Framework, status any) *frameworkSnapshot {
+	return &frameworkSnapshot{
+		TypeMeta:   metav1.TypeMeta{APIVersion: frameworkv1.SchemeGroupVersion.String(), Kind: frameworkv1.FrameworkKind},
+		ObjectMeta: framework.ObjectMeta,
+		Spec:       &framework.Spec,
+		Status:     status,
+	}
 }
 
 // taskSnapshot is a task in the shape of an object of its own.

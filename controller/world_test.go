@@ -64,6 +64,8 @@ type world struct {
 	// show, if set, shows the controller a Pod as soon as it changes.
 	show func(pod *corev1.Pod, gone bool)
 
+	// frameworks, if set before restart, is what the controller would watch.
+	frameworks cache.ListerWatcher
 	controller *Controller
 	recorder   *eventrecord.FakeRecorder
 	// log has every write that reached the API server.
@@ -77,14 +79,15 @@ type world struct {
 func newWorld(t *testing.T, framework *frameworkv1.Framework) *world {
 	t.Helper()
 	w := &world{
-		t:         t,
-		kube:      kubefake.NewClientset(),
-		lockstep:  lockstepfake.NewSimpleClientset(),
-		clock:     clocktesting.NewFakePassiveClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)),
-		framework: framework,
-		pods:      map[string]*corev1.Pod{},
-		show:      func(*corev1.Pod, bool) {},
-		budget:    -1,
+		t:          t,
+		kube:       kubefake.NewClientset(),
+		lockstep:   lockstepfake.NewSimpleClientset(),
+		clock:      clocktesting.NewFakePassiveClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)),
+		framework:  framework,
+		pods:       map[string]*corev1.Pod{},
+		show:       func(*corev1.Pod, bool) {},
+		budget:     -1,
+		frameworks: &cache.ListWatch{},
 	}
 	framework.UID = w.NewUID()
 	framework.ResourceVersion = "1"
@@ -117,7 +120,7 @@ func (w *world) restart() {
 	config.LogObjectSnapshot.Task.OnTaskRetry = ptr.To(false)
 	configv1alpha1.SetDefaults(config)
 	clients := Clients{Kube: w.kube, Lockstep: w.lockstep}
-	controller, err := newController(clients, config, prometheus.NewRegistry(), &cache.ListWatch{}, w, w.clock, w)
+	controller, err := newController(clients, config, prometheus.NewRegistry(), w.frameworks, w, w.clock, w)
 	if err != nil {
 		w.t.Fatal(err)
 	}

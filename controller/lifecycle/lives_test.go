@@ -4,31 +4,61 @@
 package lifecycle
 
 import (
-	"fmt"
+	"flag"
 	"math/rand/v2"
+	"runtime"
+	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/utils/ptr"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 )
 
-// TestRandomLives leads Frameworks through random worlds: caches that are
-// behind, replies that are lost, crashes between any two writes, deletions from
-// outside, rescales and stops at any moment. A failing seed is printed; run it
-// alone with -run TestRandomLives/seed=N.
+var (
+	livesFlag = flag.Uint64("lives", 8000, "how many random lives TestRandomLives leads")
+	seedFlag  = flag.Int64("seed", -1, "lead only the random life of this seed, and print it")
+)
+
+// TestRandomLives leads Frameworks through random worlds: caches that are behind,
+// each kind by itself, events that are missed or come twice, requests that are
+// refused or whose replies are lost, crashes between any two writes, deletions
+// from outside, nodes that are lost, and users who rescale, stop, delete and
+// change policies at any moment. What must always hold is in invariants_test.go.
+// A failing life prints its seed; -seed leads it alone.
 func TestRandomLives(t *testing.T) {
-	lives := uint64(4000)
-	if testing.Short() {
-		lives = 500
+	if *seedFlag >= 0 {
+		l := newLife(t, uint64(*seedFlag))
+		l.verbose = true
+		l.live()
+		return
 	}
-	for seed := range lives {
-		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) { newLife(t, seed).live() })
+	lives := *livesFlag
+	if testing.Short() {
+		lives = min(lives, 500)
+	}
+	var next atomic.Uint64
+	for range runtime.GOMAXPROCS(0) {
+		t.Run("", func(t *testing.T) {
+			t.Parallel()
+			for seed := next.Add(1) - 1; seed < lives && !t.Failed(); seed = next.Add(1) - 1 {
+				newLife(t, seed).live()
+				if t.Failed() {
+					t.Logf("to see the life alone: go test ./controller/lifecycle -run TestRandomLives -seed %d -v", seed)
+				}
+			}
+		})
+	}
+}
+
+// TestLivesThatOnceFailed leads lives again that have found an error.
+func TestLivesThatOnceFailed(t *testing.T) {
+	for _, seed := range []uint64{39263, 39264} {
+		newLife(t, seed).live()
 	}
 }
 
@@ -36,133 +66,253 @@ func TestRandomLives(t *testing.T) {
 type life struct {
 	*world
 	random *rand.Rand
+	// lostNodes don't answer: their Pods don't end.
+	lostNodes map[string]bool
+	// gentle lives come to their end by themselves, others are stopped.
+	gentle  bool
+	verbose bool
 }
 
 func newLife(t *testing.T, seed uint64) *life {
 	random := rand.New(rand.NewPCG(seed, 7))
-	var roles []frameworkv1.TaskRoleSpec
-	for i := range 1 + random.IntN(3) {
-		r := role(string(rune('a'+i)), int32(random.IntN(4)))
-		r.Task.RetryPolicy = randomPolicy(random)
-		r.FrameworkAttemptCompletionPolicy.MinFailedTaskCount = ptr.To(int32(random.IntN(4) - 1))
-		r.FrameworkAttemptCompletionPolicy.MinSucceededTaskCount = ptr.To(int32(random.IntN(4) - 1))
-		if random.IntN(2) == 0 {
-			r.Task.PodGracefulDeletionTimeoutSec = nil
-		}
-		roles = append(roles, r)
-	}
-	f := framework(roles...)
-	f.Spec.RetryPolicy = randomPolicy(random)
-	if random.IntN(3) == 0 {
-		f.Spec.Gang = &frameworkv1.GangSpec{}
-		if random.IntN(2) == 0 {
-			f.Spec.Gang.ScheduleTimeoutSeconds = ptr.To[int32](30)
-			f.Spec.Gang.RecoveryTimeoutSeconds = ptr.To[int32](30)
-		}
-	}
-	if random.IntN(8) == 0 {
-		f.Spec.ExecutionType = frameworkv1.ExecutionCreate
-	}
-	l := &life{world: newWorld(t, f), random: random}
+	l := &life{random: random, lostNodes: map[string]bool{}, gentle: random.IntN(2) == 0}
+	l.world = newWorld(t, l.newFramework())
+	l.rand = random
 	l.prompt = false
+	l.pendingGoAtOnce = random.IntN(2) == 0
 	l.onWrite = l.checkWrite
 	l.onAction = l.checkAction
 	return l
 }
 
-func randomPolicy(random *rand.Rand) frameworkv1.RetryPolicySpec {
-	return frameworkv1.RetryPolicySpec{FancyRetryPolicy: random.IntN(2) == 0, MaxRetryCount: int32(random.IntN(4) - 1)}
+func (l *life) newFramework() *frameworkv1.Framework {
+	var roles []frameworkv1.TaskRoleSpec
+	for i := range 1 + l.random.IntN(3) {
+		roles = append(roles, l.newRole(string(rune('a'+i))))
+	}
+	f := framework(roles...)
+	f.Spec.RetryPolicy = l.newPolicy()
+	if l.random.IntN(3) == 0 {
+		f.Spec.Gang = &frameworkv1.GangSpec{}
+		if l.random.IntN(2) == 0 {
+			f.Spec.Gang.ScheduleTimeoutSeconds = ptr.To[int32](30)
+			f.Spec.Gang.RecoveryTimeoutSeconds = ptr.To[int32](30)
+		}
+	}
+	if l.random.IntN(8) == 0 {
+		f.Spec.ExecutionType = frameworkv1.ExecutionCreate
+	}
+	return f
+}
+
+func (l *life) newRole(name string) frameworkv1.TaskRoleSpec {
+	r := role(name, int32(l.random.IntN(4)))
+	r.Task.Pod.Raw = nil
+	r.Task.RetryPolicy = l.newPolicy()
+	r.FrameworkAttemptCompletionPolicy = l.newThresholds()
+	r.Task.PodGracefulDeletionTimeoutSec = l.newTimeout()
+	return r
+}
+
+func (l *life) newPolicy() frameworkv1.RetryPolicySpec {
+	return frameworkv1.RetryPolicySpec{FancyRetryPolicy: l.random.IntN(2) == 0, MaxRetryCount: int32(l.random.IntN(4) - 1)}
+}
+
+func (l *life) newThresholds() frameworkv1.CompletionPolicySpec {
+	return frameworkv1.CompletionPolicySpec{
+		MinFailedTaskCount:    ptr.To(int32(l.random.IntN(4) - 1)),
+		MinSucceededTaskCount: ptr.To(int32(l.random.IntN(4) - 1)),
+	}
+}
+
+func (l *life) newTimeout() *int64 {
+	if l.random.IntN(2) == 0 {
+		return nil
+	}
+	return ptr.To(int64(l.random.IntN(2)) * 600)
 }
 
 // live is a while of chaos, and then peace in which the Framework comes to its
 // end.
 func (l *life) live() {
+	l.fate = l.randomFate
 	for range 40 {
 		l.disturb()
-		l.lose = func() bool { return l.random.IntN(20) == 0 }
 		l.writeFrom = []Persist{PersistLater, PersistSoon}[l.random.IntN(2)]
 		if l.random.IntN(6) == 0 {
 			l.crashAfter = l.random.IntN(6)
 		}
-		l.run()
-		l.deliver(l.random.IntN(len(l.behind) + 1))
+		for range l.random.IntN(3) { // Events are missed, or come twice.
+			l.run()
+		}
+		for kind := range kinds {
+			l.deliver(kind, l.random.IntN(len(l.behind[kind])+1))
+		}
 	}
-	l.lose, l.crashAfter, l.writeFrom, l.prompt = func() bool { return false }, -1, PersistLater, true
-	l.framework.Spec.ExecutionType = frameworkv1.ExecutionStop
-	for range 50 {
-		l.deliver(len(l.behind))
+	l.fate, l.crashAfter, l.writeFrom, l.prompt = func() fate { return done }, -1, PersistLater, true
+	l.deliverAll()
+	l.peace()
+	l.checkEnd()
+}
+
+func (l *life) randomFate() fate {
+	switch l.random.IntN(24) {
+	case 0:
+		return refused
+	case 1:
+		return replyLost
+	default:
+		return done
+	}
+}
+
+// peace ends everything: by itself if there is a task that can end, and by a stop
+// otherwise.
+func (l *life) peace() {
+	clear(l.lostNodes)
+	tasks := int32(0)
+	for _, r := range l.framework.Spec.TaskRoles {
+		tasks += r.TaskNumber
+	}
+	l.gentle = l.gentle && tasks > 0
+	l.edit(func(f *frameworkv1.Framework) {
+		switch {
+		case !l.gentle:
+			f.Spec.ExecutionType = frameworkv1.ExecutionStop
+		case f.Spec.ExecutionType == frameworkv1.ExecutionCreate:
+			f.Spec.ExecutionType = frameworkv1.ExecutionStart
+		}
+	})
+	for range 60 {
+		if l.deleted || l.written != nil && l.written.State == frameworkv1.FrameworkCompleted {
+			break
+		}
+		l.run()
 		l.collectGarbage()
+		l.run()
+		if l.podGroup != nil && l.podGroup.Status.Phase != schedulingv1alpha1.PodGroupRunning {
+			l.podGroup.Status.Phase = schedulingv1alpha1.PodGroupRunning
+			l.podGroupChanged()
+		}
 		for _, name := range l.podNames() {
 			l.endPod(name)
+			if pod := l.pods[name]; pod != nil && pod.DeletionTimestamp == nil {
+				l.setPhase(name, corev1.PodSucceeded, 0)
+			}
 		}
 		l.collectGarbage()
-		l.now = l.now.Add(10 * time.Minute)
+		l.now = l.now.Add(4 * time.Minute)
 		l.run()
 	}
-	if status := l.serverStatus(); status.State != frameworkv1.FrameworkCompleted {
-		l.t.Errorf("after peace the Framework is %s, want Completed", transcript(status))
-	}
-	if len(l.pods) > 0 || l.configMap != nil {
-		l.t.Errorf("Pods %v and ConfigMap %v are left behind", l.podNames(), l.configMap)
-	}
+	l.now = l.now.Add(31 * 24 * time.Hour)
+	l.run()
+	l.collectGarbage()
+	l.run()
 }
 
 // disturb does one random thing to the world.
 func (l *life) disturb() {
-	pods := l.podNames()
 	pod := ""
-	if len(pods) > 0 {
+	if pods := l.podNames(); len(pods) > 0 {
 		pod = pods[l.random.IntN(len(pods))]
 	}
-	switch l.random.IntN(16) {
+	switch l.random.IntN(18) {
 	case 0, 1, 2:
 		l.now = l.now.Add(time.Duration(l.random.IntN(40)) * time.Second)
 	case 3, 4, 5, 6:
 		l.advancePod(pod)
-	case 7, 8:
-		if pod != "" {
+	case 7, 8, 9:
+		if p := l.pods[pod]; p != nil && !l.lostNodes[p.Spec.NodeName] {
 			l.endPod(pod)
 		}
-	case 9, 10:
+	case 10, 11:
 		l.collectGarbage()
-	case 11:
-		l.framework.Generation++
-		roles := l.framework.Spec.TaskRoles
-		if len(roles) > 0 {
-			roles[l.random.IntN(len(roles))].TaskNumber = int32(l.random.IntN(4))
-		}
-	case 12:
-		l.changeRoles()
-	case 13:
-		switch l.random.IntN(8) {
-		case 0:
-			l.deletePod(pod, 30)
-		case 1:
-			l.deleteConfigMap()
-		case 2:
-			l.now = l.now.Add(6 * time.Minute)
-		case 3:
-			l.framework.Spec.ExecutionType = frameworkv1.ExecutionStop
-		default:
-			if l.framework.Spec.ExecutionType == frameworkv1.ExecutionCreate {
-				l.framework.Spec.ExecutionType = frameworkv1.ExecutionStart
-			}
-		}
+	case 12, 13:
+		l.editSpec()
 	case 14:
-		l.changePodGroup()
+		l.meddle(pod)
 	case 15:
-		l.deliver(len(l.behind))
+		l.changePodGroup()
+	case 16:
+		l.changeNode()
+	case 17:
+		l.deliverAll()
 	}
 }
 
-func (l *life) advancePod(name string) {
-	pod := l.pods[name]
-	if pod == nil {
+// meddle is somebody who does what is seldom done.
+func (l *life) meddle(pod string) {
+	switch l.random.IntN(8) {
+	case 0, 1:
+		l.deletePod(pod, 30)
+	case 2:
+		l.deleteConfigMap()
+	case 3:
+		l.now = l.now.Add(6 * time.Minute)
+	case 4:
+		if l.random.IntN(2) == 0 {
+			l.edit(func(f *frameworkv1.Framework) { f.Spec.ExecutionType = frameworkv1.ExecutionStop })
+		}
+	case 5:
+		if l.random.IntN(4) == 0 {
+			l.deleteFramework()
+		}
+	default:
+		l.edit(func(f *frameworkv1.Framework) {
+			if f.Spec.ExecutionType == frameworkv1.ExecutionCreate {
+				f.Spec.ExecutionType = frameworkv1.ExecutionStart
+			}
+		})
+	}
+}
+
+// editSpec is the user who rescales or changes a policy, perhaps both at once.
+func (l *life) editSpec() {
+	l.edit(func(f *frameworkv1.Framework) {
+		for range 1 + l.random.IntN(2) {
+			l.editRoles(&f.Spec)
+		}
+	})
+}
+
+func (l *life) editRoles(spec *frameworkv1.FrameworkSpec) {
+	if len(spec.TaskRoles) == 0 {
+		spec.TaskRoles = append(spec.TaskRoles, l.newRole("z"))
 		return
 	}
+	chosen := l.random.IntN(len(spec.TaskRoles))
+	r := &spec.TaskRoles[chosen]
+	switch l.random.IntN(8) {
+	case 0, 1, 2:
+		r.TaskNumber = int32(l.random.IntN(4))
+	case 3:
+		r.FrameworkAttemptCompletionPolicy = l.newThresholds()
+	case 4:
+		r.Task.RetryPolicy = l.newPolicy()
+		spec.RetryPolicy = l.newPolicy()
+	case 5:
+		r.Task.PodGracefulDeletionTimeoutSec = l.newTimeout()
+	case 6:
+		spec.TaskRoles = slices.Delete(spec.TaskRoles, chosen, chosen+1)
+	case 7:
+		if !slices.ContainsFunc(spec.TaskRoles, func(r frameworkv1.TaskRoleSpec) bool { return r.Name == "z" }) {
+			spec.TaskRoles = append(spec.TaskRoles, l.newRole("z"))
+		}
+	}
+}
+
+// advancePod is what a kubelet may report of a Pod.
+func (l *life) advancePod(name string) {
+	pod := l.pods[name]
+	if pod == nil || l.lostNodes[pod.Spec.NodeName] {
+		return
+	}
+	if pod.Spec.NodeName == "" {
+		pod.Spec.NodeName = []string{"node-1", "node-2"}[l.random.IntN(2)]
+	}
 	switch pod.Status.Phase {
-	case corev1.PodPending:
-		l.setPhase(name, []corev1.PodPhase{corev1.PodRunning, corev1.PodFailed}[l.random.IntN(2)], 1)
+	case corev1.PodPending, corev1.PodUnknown:
+		l.setPhase(name, []corev1.PodPhase{corev1.PodPending, corev1.PodRunning, corev1.PodRunning, corev1.PodFailed}[l.random.IntN(4)], 1)
 	case corev1.PodRunning:
 		switch l.random.IntN(4) {
 		case 0, 1:
@@ -170,24 +320,30 @@ func (l *life) advancePod(name string) {
 		case 2:
 			l.setPhase(name, corev1.PodFailed, []int32{1, 200, 201, 210}[l.random.IntN(4)])
 		case 3:
-			l.setPhase(name, corev1.PodUnknown, 0)
+			l.setPhase(name, []corev1.PodPhase{corev1.PodUnknown, corev1.PodPending}[l.random.IntN(2)], 0)
 		}
 	}
 }
 
-func (l *life) changeRoles() {
-	spec := &l.framework.Spec
-	l.framework.Generation++
-	if len(spec.TaskRoles) > 1 && l.random.IntN(2) == 0 {
-		spec.TaskRoles = append([]frameworkv1.TaskRoleSpec{}, spec.TaskRoles[1:]...)
+// changeNode loses a node, whose Pods are then unknown and evicted but don't end;
+// or it comes back.
+func (l *life) changeNode() {
+	node := []string{"node-1", "node-2"}[l.random.IntN(2)]
+	if l.lostNodes[node] {
+		delete(l.lostNodes, node)
 		return
 	}
-	for _, r := range spec.TaskRoles {
-		if r.Name == "z" {
-			return
+	l.lostNodes[node] = true
+	for _, name := range l.podNames() {
+		pod := l.pods[name]
+		if pod.Spec.NodeName != node {
+			continue
 		}
+		if pod.Status.Phase == corev1.PodRunning {
+			l.setPhase(name, corev1.PodUnknown, 0)
+		}
+		l.deletePod(name, 30)
 	}
-	spec.TaskRoles = append(append([]frameworkv1.TaskRoleSpec{}, spec.TaskRoles...), role("z", int32(l.random.IntN(3))))
 }
 
 func (l *life) changePodGroup() {
@@ -205,127 +361,4 @@ func (l *life) changePodGroup() {
 		l.podGroup.Status.Phase = schedulingv1alpha1.PodGroupPending
 	}
 	l.podGroupChanged()
-}
-
-// checkWrite holds what must be true of every status that anyone can see.
-func (l *life) checkWrite(before, after *frameworkv1.FrameworkStatus) {
-	l.t.Helper()
-	if after.AttemptStatus.ID != after.RetryPolicyStatus.TotalRetriedCount {
-		l.t.Errorf("attempt %d after %d retries", after.AttemptStatus.ID, after.RetryPolicyStatus.TotalRetriedCount)
-	}
-	gone := after.State == frameworkv1.FrameworkAttemptCompleted || after.State == frameworkv1.FrameworkCompleted
-	if gone && (l.configMap != nil || len(l.pods) > 0) {
-		l.t.Errorf("%s while ConfigMap %v and Pods %v are there", transcript(after), l.configMap != nil, l.podNames())
-	}
-	for _, role := range after.AttemptStatus.TaskRoleStatuses {
-		for i, task := range role.TaskStatuses {
-			if int(task.Index) != i {
-				l.t.Errorf("task %s[%d] has the index %d", role.Name, i, task.Index)
-			}
-			if task.AttemptStatus.ID != task.RetryPolicyStatus.TotalRetriedCount {
-				l.t.Errorf("task %s[%d]: attempt %d after %d retries", role.Name, i, task.AttemptStatus.ID, task.RetryPolicyStatus.TotalRetriedCount)
-			}
-			ended := task.State == frameworkv1.TaskAttemptCompleted || task.State == frameworkv1.TaskCompleted
-			if ended && l.pods[task.AttemptStatus.PodName] != nil {
-				l.t.Errorf("task %s[%d] is %s while its Pod is there", role.Name, i, task.State)
-			}
-		}
-	}
-	if before != nil {
-		l.checkProgress(before, after)
-	}
-}
-
-// checkProgress holds that no write goes back in time.
-func (l *life) checkProgress(before, after *frameworkv1.FrameworkStatus) {
-	l.t.Helper()
-	if before.State == frameworkv1.FrameworkCompleted && after.State != frameworkv1.FrameworkCompleted {
-		l.t.Errorf("Completed became %s", after.State)
-	}
-	if after.AttemptStatus.ID < before.AttemptStatus.ID {
-		l.t.Errorf("attempt %d was followed by %d", before.AttemptStatus.ID, after.AttemptStatus.ID)
-	}
-	if after.AttemptStatus.ID != before.AttemptStatus.ID {
-		return
-	}
-	if end := before.AttemptStatus.CompletionStatus; end != nil {
-		if now := after.AttemptStatus.CompletionStatus; !apiequality.Semantic.DeepEqual(end, now) {
-			l.t.Errorf("the attempt's completion status changed (-before +after):\n%s", cmp.Diff(end, now))
-		}
-	}
-	tasks := tasksByUID(after)
-	for uid, old := range tasksByUID(before) {
-		task := tasks[uid]
-		if task == nil {
-			if !old.DeletionPending || old.State != frameworkv1.TaskCompleted {
-				l.t.Errorf("task %s was removed when it was %s", old.AttemptStatus.PodName, old.State)
-			}
-			continue
-		}
-		if old.DeletionPending && !task.DeletionPending {
-			l.t.Errorf("task %s was unmarked", old.AttemptStatus.PodName)
-		}
-		if task.AttemptStatus.ID < old.AttemptStatus.ID {
-			l.t.Errorf("task %s went back to attempt %d", old.AttemptStatus.PodName, task.AttemptStatus.ID)
-		}
-		if end := old.AttemptStatus.CompletionStatus; end != nil && task.AttemptStatus.ID == old.AttemptStatus.ID {
-			if now := task.AttemptStatus.CompletionStatus; !apiequality.Semantic.DeepEqual(end, now) {
-				l.t.Errorf("completion status of task %s changed (-before +after):\n%s", old.AttemptStatus.PodName, cmp.Diff(end, now))
-			}
-		}
-	}
-}
-
-func tasksByUID(status *frameworkv1.FrameworkStatus) map[string]*frameworkv1.TaskStatus {
-	tasks := map[string]*frameworkv1.TaskStatus{}
-	for _, role := range status.AttemptStatus.TaskRoleStatuses {
-		for _, task := range role.TaskStatuses {
-			tasks[string(task.InstanceUID)] = task
-		}
-	}
-	return tasks
-}
-
-// checkAction holds that an action rests on what the API server has. The world
-// has already done it.
-func (l *life) checkAction(action Action) {
-	l.t.Helper()
-	status := l.written
-	task := taskNamed(status, action.Name)
-	switch action.Kind {
-	case CreateConfigMap:
-		if status.State != frameworkv1.FrameworkAttemptCreationPending {
-			l.t.Errorf("%s while the persisted state is %s", action, status.State)
-		}
-	case DeleteConfigMap:
-		recorded := status.AttemptStatus.ConfigMapUID != nil && *status.AttemptStatus.ConfigMapUID == action.UID
-		if recorded && status.AttemptStatus.CompletionStatus == nil {
-			l.t.Errorf("%s while no end of the attempt is persisted", action)
-		}
-	case CreatePod:
-		if task == nil || task.State != frameworkv1.TaskAttemptCreationPending || task.DeletionPending ||
-			status.AttemptStatus.ConfigMapUID == nil || status.AttemptStatus.CompletionStatus != nil {
-			l.t.Errorf("%s while %s is persisted", action, transcript(status))
-		}
-	case DeletePod:
-		recorded := task != nil && task.AttemptStatus.PodUID != nil && *task.AttemptStatus.PodUID == action.UID
-		if recorded && task.AttemptStatus.CompletionStatus == nil && status.AttemptStatus.CompletionStatus == nil {
-			l.t.Errorf("%s while %s is persisted", action, transcript(status))
-		}
-	case DeleteFramework:
-		if status.State != frameworkv1.FrameworkCompleted {
-			l.t.Errorf("%s while the persisted state is %s", action, status.State)
-		}
-	}
-}
-
-func taskNamed(status *frameworkv1.FrameworkStatus, podName string) *frameworkv1.TaskStatus {
-	for _, role := range status.AttemptStatus.TaskRoleStatuses {
-		for _, task := range role.TaskStatuses {
-			if task.AttemptStatus.PodName == podName {
-				return task
-			}
-		}
-	}
-	return nil
 }

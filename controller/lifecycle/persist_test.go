@@ -49,15 +49,14 @@ func (r persistRule) check(t *testing.T) {
 	if r.event != nil {
 		r.event(w)
 	}
-	var outcomes []Outcome
 	for range 20 {
 		if w.controller == nil {
 			w.controller = newMemory(w.serverStatus())
 		}
-		plan := w.plan(outcomes)
+		plan := w.plan(w.controller.outcomes)
 		persisted := w.controller.persisted
 		if !r.fact(plan.Status) || persisted != nil && r.fact(persisted) {
-			w.round(&outcomes)
+			w.round()
 			continue
 		}
 		if r.gated(plan) {
@@ -276,7 +275,7 @@ func rescalePersistRules() map[string]persistRule {
 		},
 		"P3 a Pod that was not yet seen is deleted after its task is known to be marked": {
 			framework: framework(role("w", 2)),
-			before:    func(w *world) { w.prompt = false; w.run(); w.deliver(1); w.run() },
+			before:    func(w *world) { w.prompt = false; w.run(); w.deliver(configMapKind, 1); w.run() },
 			event:     scaleTo(1),
 			fact:      marked(1),
 			gated:     plans(CleanPod, "fw-w-1"),

@@ -361,7 +361,7 @@ func TestTraces(t *testing.T) {
 			story: func(tr *trace) {
 				tr.prompt = false
 				tr.start()
-				tr.step("The ConfigMap is seen.", func() { tr.deliver(1) })
+				tr.step("The ConfigMap is seen.", func() { tr.deliver(configMapKind, 1) })
 				tr.later(5 * time.Minute)
 				tr.step("The Pod is gone, which nobody has seen either.", func() { tr.endPod("fw-w-0") })
 				tr.gc()

@@ -29,18 +29,18 @@ type world struct {
 	uids int
 
 	framework *frameworkv1.Framework
-	// stored is the status at the API server, as JSON, and written the same as a
-	// value.
-	stored    []byte
+	// written is the status at the API server.
 	written   *frameworkv1.FrameworkStatus
 	configMap *metav1.ObjectMeta
 	podGroup  *schedulingv1alpha1.PodGroup
 	pods      map[string]*corev1.Pod
-	deleted   bool
+	// deleted says that the Framework is gone.
+	deleted bool
 
-	// cache is what the controller sees; behind is what it has not yet been told.
+	// cache is what the controller sees; behind is what it has not yet been told,
+	// by kind, because each kind has a watch of its own.
 	cache  cache
-	behind []func(*cache)
+	behind [kinds][]func(*cache)
 	// prompt delivers every event at once.
 	prompt bool
 
@@ -49,8 +49,11 @@ type world struct {
 	refuse func(*corev1.Pod) error
 	// crashAfter counts writes down to a crash of the controller; negative never.
 	crashAfter int
-	// lose says whether the reply to this write is lost.
-	lose func() bool
+	// fate is what becomes of a request.
+	fate func() fate
+	// pendingGoAtOnce lets a Pod that has no node go when it is deleted, as the
+	// API server does.
+	pendingGoAtOnce bool
 	// onWrite sees each status that is written, onAction each action that is
 	// taken.
 	onWrite  func(before, after *frameworkv1.FrameworkStatus)
@@ -60,7 +63,32 @@ type world struct {
 	options   Options
 }
 
+// kind is a kind of objects that is watched by itself.
+type kind int
+
+const (
+	frameworkKind kind = iota
+	configMapKind
+	podGroupKind
+	podKind
+	kinds
+)
+
+// fate is what becomes of a request to the API server.
+type fate int
+
+const (
+	done fate = iota
+	// refused: nothing has happened, and the controller gets an error.
+	refused
+	// replyLost: it has happened, but the controller gets an error.
+	replyLost
+)
+
 type cache struct {
+	// framework is nil as long as the controller sees what the user does at once.
+	framework *frameworkv1.Framework
+	gone      bool
 	configMap *metav1.ObjectMeta
 	podGroup  *schedulingv1alpha1.PodGroup
 	pods      map[string]*corev1.Pod
@@ -70,6 +98,9 @@ type cache struct {
 type memory struct {
 	persisted, status *frameworkv1.FrameworkStatus
 	deleted, forced   map[types.UID]bool
+	outcomes          []Outcome
+	// verdictOn is the Framework for which the end of the attempt was decided.
+	verdictOn *frameworkv1.Framework
 }
 
 func newMemory(status *frameworkv1.FrameworkStatus) *memory {
@@ -91,7 +122,7 @@ func newWorld(t *testing.T, framework *frameworkv1.Framework) *world {
 		cache:      cache{pods: map[string]*corev1.Pod{}},
 		prompt:     true,
 		crashAfter: -1,
-		lose:       func() bool { return false },
+		fate:       func() fate { return done },
 		writeFrom:  PersistLater,
 		onWrite:    func(_, _ *frameworkv1.FrameworkStatus) {},
 		onAction:   func(Action) {},
@@ -118,13 +149,17 @@ func (w *world) Between(least, most int64) int64 {
 	return least + w.rand.Int64N(most-least+1)
 }
 
-// serverStatus is the status at the API server.
+// serverStatus is the status at the API server, read back from JSON.
 func (w *world) serverStatus() *frameworkv1.FrameworkStatus {
 	w.t.Helper()
-	if w.stored == nil {
+	if w.written == nil {
 		return nil
 	}
-	status, err := DecodeStatus(w.stored)
+	data, err := EncodeStatus(w.written, true)
+	if err != nil {
+		w.t.Fatalf("encoding: %v", err)
+	}
+	status, err := DecodeStatus(data)
 	if err != nil {
 		w.t.Fatalf("reading back the status: %v", err)
 	}
@@ -132,30 +167,45 @@ func (w *world) serverStatus() *frameworkv1.FrameworkStatus {
 }
 
 // changed tells the cache of an object, sooner or later.
-func (w *world) changed(apply func(*cache)) {
+func (w *world) changed(kind kind, apply func(*cache)) {
 	if w.prompt {
 		apply(&w.cache)
 		return
 	}
-	w.behind = append(w.behind, apply)
+	w.behind[kind] = append(w.behind[kind], apply)
 }
 
-// deliver tells the controller up to n changes.
-func (w *world) deliver(n int) {
-	for range min(n, len(w.behind)) {
-		w.behind[0](&w.cache)
-		w.behind = w.behind[1:]
+// deliver tells the controller up to n changes of a kind.
+func (w *world) deliver(kind kind, n int) {
+	for range min(n, len(w.behind[kind])) {
+		w.behind[kind][0](&w.cache)
+		w.behind[kind] = w.behind[kind][1:]
 	}
+}
+
+// deliverAll tells the controller all that has changed.
+func (w *world) deliverAll() {
+	for kind := range kinds {
+		w.deliver(kind, len(w.behind[kind]))
+	}
+}
+
+// seen is the Framework as the controller sees it.
+func (w *world) seen() *frameworkv1.Framework {
+	if w.cache.framework != nil {
+		return w.cache.framework
+	}
+	return w.framework
 }
 
 func (w *world) podChanged(pod *corev1.Pod) {
 	seen := pod.DeepCopy()
-	w.changed(func(c *cache) { c.pods[seen.Name] = seen })
+	w.changed(podKind, func(c *cache) { c.pods[seen.Name] = seen })
 }
 
 func (w *world) podRemoved(name string) {
 	delete(w.pods, name)
-	w.changed(func(c *cache) { delete(c.pods, name) })
+	w.changed(podKind, func(c *cache) { delete(c.pods, name) })
 }
 
 func (w *world) configMapChanged() {
@@ -163,7 +213,7 @@ func (w *world) configMapChanged() {
 	if w.configMap != nil {
 		seen = w.configMap.DeepCopy()
 	}
-	w.changed(func(c *cache) { c.configMap = seen })
+	w.changed(configMapKind, func(c *cache) { c.configMap = seen })
 }
 
 func (w *world) podGroupChanged() {
@@ -171,35 +221,33 @@ func (w *world) podGroupChanged() {
 	if w.podGroup != nil {
 		seen = w.podGroup.DeepCopy()
 	}
-	w.changed(func(c *cache) { c.podGroup = seen })
+	w.changed(podGroupKind, func(c *cache) { c.podGroup = seen })
 }
 
 // crash makes the controller forget. The next one starts with a full cache.
 func (w *world) crash() {
 	w.controller = nil
-	w.deliver(len(w.behind))
+	w.deliverAll()
 	w.crashAfter = -1
 }
 
-// run lets the controller work until it has nothing to do without an event. It
-// returns the last plan.
+// run lets the controller work until it has nothing to do without an event, or a
+// request fails. It returns the last plan.
 func (w *world) run() Plan {
 	w.t.Helper()
-	var outcomes []Outcome
 	for range 200 {
-		if w.deleted {
+		if w.cache.gone {
+			w.controller = nil
 			return Plan{}
 		}
 		if w.controller == nil {
 			w.controller = newMemory(w.serverStatus())
 		}
-		plan, crashed, progressed := w.round(&outcomes)
-		if crashed {
+		plan, end := w.round()
+		switch end {
+		case crashed:
 			w.crash()
-			outcomes = nil
-			continue
-		}
-		if !progressed {
+		case atRest, failed:
 			return plan
 		}
 	}
@@ -209,12 +257,12 @@ func (w *world) run() Plan {
 
 func (w *world) plan(outcomes []Outcome) Plan {
 	snapshot := Snapshot{
-		Framework: w.framework,
+		Framework: w.seen(),
 		Persisted: w.controller.persisted,
 		Status:    w.controller.status,
 		ConfigMap: w.cache.configMap,
 		PodGroup:  w.cache.podGroup,
-		Pods:      map[string]*corev1.Pod{},
+		Pods:      make(map[string]*corev1.Pod, len(w.cache.pods)),
 		Deleted:   w.controller.deleted,
 		Forced:    w.controller.forced,
 		Outcomes:  outcomes,
@@ -228,47 +276,86 @@ func (w *world) plan(outcomes []Outcome) Plan {
 	return Decide(snapshot, w.now, w)
 }
 
-// round is one gather, decide and apply, as the controller does it.
-func (w *world) round(outcomes *[]Outcome) (plan Plan, crashed, progressed bool) {
+// roundEnd is how a round of the controller ended.
+type roundEnd int
+
+const (
+	atRest roundEnd = iota
+	progressed
+	failed
+	crashed
+)
+
+// round is one gather, decide, persist and act, as the controller does it.
+func (w *world) round() (Plan, roundEnd) {
 	w.t.Helper()
-	plan = w.plan(*outcomes)
-	*outcomes = nil
+	plan := w.plan(w.controller.outcomes)
+	w.controller.outcomes = nil
 	if plan.Err != nil {
 		w.t.Fatalf("deciding: %v", plan.Err)
 	}
+	if before := w.controller.status; before != nil && before.AttemptStatus.CompletionStatus == nil {
+		w.controller.verdictOn = w.seen()
+	}
 	w.controller.status = plan.Status
+	end := atRest
 	if plan.Persist >= w.writeFrom && plan.Persist != PersistNone {
-		if w.writeFails() {
-			return plan, true, false
+		if end = w.persist(plan.Status); end != progressed {
+			return plan, end
 		}
-		before := w.written
-		data, err := EncodeStatus(plan.Status, true)
-		if err != nil {
-			w.t.Fatalf("encoding: %v", err)
-		}
-		w.stored, w.written = data, plan.Status
-		w.onWrite(before, plan.Status)
-		if w.lose() {
-			return plan, true, false
-		}
-		w.controller.persisted = plan.Status
-		progressed = true
 	}
 	for _, action := range plan.Actions {
 		if w.writeFails() {
-			return plan, true, false
+			return plan, crashed
+		}
+		fate := w.fate()
+		if fate == refused {
+			end = failed
+			continue
 		}
 		outcome, ok := w.act(action, w.controller.status)
 		w.onAction(action)
-		if w.lose() {
-			continue
-		}
-		if ok {
-			*outcomes = append(*outcomes, outcome)
-			progressed = true
+		switch {
+		case fate == replyLost:
+			end = failed
+		case ok:
+			w.remember(action)
+			w.controller.outcomes = append(w.controller.outcomes, outcome)
+			if end == atRest {
+				end = progressed
+			}
 		}
 	}
-	return plan, false, progressed
+	return plan, end
+}
+
+// persist writes a status.
+func (w *world) persist(status *frameworkv1.FrameworkStatus) roundEnd {
+	fate := w.fate()
+	switch {
+	case w.writeFails():
+		return crashed
+	case fate == refused || w.deleted:
+		return failed
+	}
+	before := w.written
+	w.written = status
+	w.onWrite(before, status)
+	if fate == replyLost {
+		return failed
+	}
+	w.controller.persisted = status
+	return progressed
+}
+
+// remember notes deletions that were accepted.
+func (w *world) remember(action Action) {
+	switch action.Kind {
+	case DeleteConfigMap, DeletePod, DeleteFramework:
+		w.controller.deleted[action.UID] = true
+	case ForceDeletePod:
+		w.controller.forced[action.UID] = true
+	}
 }
 
 // writeFails counts down to the crash.
@@ -288,7 +375,7 @@ func (w *world) act(action Action, status *frameworkv1.FrameworkStatus) (Outcome
 		if w.configMap != nil {
 			return outcome, false
 		}
-		created := NewConfigMap(w.framework, status)
+		created := NewConfigMap(w.seen(), status)
 		created.UID = w.NewUID()
 		w.configMap = &created.ObjectMeta
 		w.configMapChanged()
@@ -297,7 +384,6 @@ func (w *world) act(action Action, status *frameworkv1.FrameworkStatus) (Outcome
 		if w.configMap != nil && w.configMap.UID == action.UID {
 			w.deleteConfigMap()
 		}
-		w.controller.deleted[action.UID] = true
 	case CleanConfigMap:
 		if w.configMap != nil {
 			w.deleteConfigMap()
@@ -324,7 +410,6 @@ func (w *world) act(action Action, status *frameworkv1.FrameworkStatus) (Outcome
 		if pod != nil && (action.UID == "" || pod.UID == action.UID) {
 			w.deletePod(pod.Name, 30)
 		}
-		w.controller.deleted[action.UID] = true
 		if action.Kind == CleanPod && w.pods[action.Name] != nil {
 			return outcome, false
 		}
@@ -332,16 +417,15 @@ func (w *world) act(action Action, status *frameworkv1.FrameworkStatus) (Outcome
 		if pod := w.pods[action.Name]; pod != nil && pod.UID == action.UID {
 			w.podRemoved(action.Name)
 		}
-		w.controller.forced[action.UID] = true
 	case DeleteFramework:
-		w.deleted = true
+		w.deleteFramework()
 	}
 	return outcome, true
 }
 
 func (w *world) createPod(outcome Outcome, status *frameworkv1.FrameworkStatus) (Outcome, bool) {
 	action := outcome.Action
-	builder, err := NewPodBuilder(w.framework, status, action.Role, w.options)
+	builder, err := NewPodBuilder(w.seen(), status, action.Role, w.options)
 	if err != nil {
 		outcome.Refused = PodTemplateRefusal(err)
 		return outcome, true
@@ -374,6 +458,10 @@ func (w *world) deletePod(name string, graceSeconds int64) {
 	if pod == nil || pod.DeletionTimestamp != nil {
 		return
 	}
+	if w.pendingGoAtOnce && pod.Spec.NodeName == "" {
+		w.podRemoved(name)
+		return
+	}
 	at := metav1.NewTime(w.now.Add(time.Duration(graceSeconds) * time.Second))
 	pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = &at, &graceSeconds
 	w.podChanged(pod)
@@ -396,8 +484,43 @@ func (w *world) deleteConfigMap() {
 	w.configMapChanged()
 }
 
-// collectGarbage deletes what a deleted ConfigMap owns, and then the ConfigMap.
+// edit is a user who changes the Framework.
+func (w *world) edit(change func(*frameworkv1.Framework)) {
+	if w.deleted {
+		return
+	}
+	edited := w.framework.DeepCopy()
+	change(edited)
+	edited.Generation++
+	if w.cache.framework == nil {
+		w.cache.framework = w.framework
+	}
+	w.framework = edited
+	w.changed(frameworkKind, func(c *cache) { c.framework = edited })
+}
+
+// deleteFramework begins the deletion of the Framework in the foreground.
+func (w *world) deleteFramework() {
+	if w.framework.DeletionTimestamp == nil {
+		at := metav1.NewTime(w.now)
+		w.edit(func(f *frameworkv1.Framework) { f.DeletionTimestamp = &at })
+	}
+}
+
+// collectGarbage deletes what a deleted object owns, and then the object: a
+// Framework waits for its ConfigMap, and that for its Pods.
 func (w *world) collectGarbage() {
+	if w.framework.DeletionTimestamp != nil {
+		w.deleteConfigMap()
+	}
+	w.collectConfigMap()
+	if w.framework.DeletionTimestamp != nil && w.configMap == nil && !w.deleted {
+		w.deleted = true
+		w.changed(frameworkKind, func(c *cache) { c.gone = true })
+	}
+}
+
+func (w *world) collectConfigMap() {
 	if w.configMap == nil || w.configMap.DeletionTimestamp == nil {
 		return
 	}

@@ -1,0 +1,345 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lifecycle
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+
+	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+)
+
+// checkWrite holds what must be true of every status that anyone can see.
+func (l *life) checkWrite(before, after *frameworkv1.FrameworkStatus) {
+	l.t.Helper()
+	if l.verbose {
+		l.t.Logf("write %s", transcript(after))
+	}
+	l.checkCounts("the Framework", after.AttemptStatus.ID, after.RetryPolicyStatus)
+	l.checkNoneRuns(after)
+	for _, role := range after.AttemptStatus.TaskRoleStatuses {
+		for i, task := range role.TaskStatuses {
+			if int(task.Index) != i {
+				l.t.Errorf("task %s[%d] has the index %d", role.Name, i, task.Index)
+			}
+			l.checkCounts(task.AttemptStatus.PodName, task.AttemptStatus.ID, task.RetryPolicyStatus)
+		}
+	}
+	if before == nil {
+		if after.State != frameworkv1.FrameworkAttemptCreationPending || after.AttemptStatus.ID != 0 {
+			l.t.Errorf("the first status is %s", transcript(after))
+		}
+		return
+	}
+	l.checkProgress(before, after)
+	l.checkVerdict(before, after)
+}
+
+func (l *life) checkCounts(who string, attempt int32, retries frameworkv1.RetryPolicyStatus) {
+	l.t.Helper()
+	if attempt != retries.TotalRetriedCount || retries.AccountableRetriedCount > retries.TotalRetriedCount {
+		l.t.Errorf("%s: attempt %d after %d retries, of which %d count", who, attempt,
+			retries.TotalRetriedCount, retries.AccountableRetriedCount)
+	}
+}
+
+// checkNoneRuns holds the consistency guarantees 2 and 4: nothing is there of a
+// task or an attempt that is over or does not exist. Guarantees 1 and 3, that at
+// most one is there, follow from it with the checks of every creation.
+func (l *life) checkNoneRuns(after *frameworkv1.FrameworkStatus) {
+	l.t.Helper()
+	gone := after.State == frameworkv1.FrameworkAttemptCompleted || after.State == frameworkv1.FrameworkCompleted
+	if gone && (l.configMap != nil || len(l.pods) > 0) {
+		l.t.Errorf("%s while ConfigMap %v and Pods %v are there", transcript(after), l.configMap != nil, l.podNames())
+	}
+	for name := range l.pods {
+		task := taskNamed(after, name)
+		if task == nil || task.State == frameworkv1.TaskAttemptCompleted || task.State == frameworkv1.TaskCompleted {
+			l.t.Errorf("%s while Pod %s is there", transcript(after), name)
+		}
+	}
+}
+
+// checkProgress holds that no write goes back in time, that an end is never
+// changed, and that marked tasks stay marked.
+func (l *life) checkProgress(before, after *frameworkv1.FrameworkStatus) {
+	l.t.Helper()
+	fail := func(what string) {
+		l.t.Helper()
+		l.t.Errorf("%s:\nbefore %s\nafter  %s", what, transcript(before), transcript(after))
+	}
+	attempt, next := &before.AttemptStatus, &after.AttemptStatus
+	if !after.StartTime.Equal(&before.StartTime) || after.TransitionTime.Before(&before.TransitionTime) {
+		fail("time goes back")
+	}
+	switch {
+	case next.ID < attempt.ID || next.ID > attempt.ID+1:
+		fail("attempts are out of order")
+	case next.ID == attempt.ID+1:
+		if before.State != frameworkv1.FrameworkAttemptCompleted {
+			fail("an attempt is followed by another before it is over")
+		}
+		return
+	}
+	if frameworkRank(after.State) < frameworkRank(before.State) {
+		fail("the Framework's state goes back")
+	}
+	if attempt.ConfigMapUID != nil && !samePointee(attempt.ConfigMapUID, next.ConfigMapUID) {
+		fail("the attempt has another ConfigMap")
+	}
+	if end := attempt.CompletionStatus; end != nil && !apiequality.Semantic.DeepEqual(end, next.CompletionStatus) {
+		fail("the attempt's end changes: " + cmp.Diff(end, next.CompletionStatus))
+	}
+	tasks := tasksByUID(after)
+	for uid, task := range tasksByUID(before) {
+		if tasks[uid] == nil {
+			if !task.DeletionPending || task.State != frameworkv1.TaskCompleted {
+				fail("task " + task.AttemptStatus.PodName + " is removed before it is deleted")
+			}
+			continue
+		}
+		if broken := taskRegress(task, tasks[uid]); broken != "" {
+			fail("task " + task.AttemptStatus.PodName + ": " + broken)
+		}
+	}
+}
+
+// taskRegress says in what a task has gone back, if it has.
+func taskRegress(before, after *frameworkv1.TaskStatus) string {
+	attempt, next := &before.AttemptStatus, &after.AttemptStatus
+	backFromRunning := before.State == frameworkv1.TaskAttemptRunning && after.State == frameworkv1.TaskAttemptPreparing
+	switch {
+	case before.DeletionPending && !after.DeletionPending:
+		return "its mark is gone"
+	case after.TransitionTime.Before(&before.TransitionTime):
+		return "time goes back"
+	case next.ID < attempt.ID:
+		return "attempts are out of order"
+	case next.ID > attempt.ID:
+		if before.State != frameworkv1.TaskAttemptCompleted {
+			return "an attempt is followed by another before it is over"
+		}
+		return ""
+	case taskRank(after.State) < taskRank(before.State) && !backFromRunning:
+		return "its state goes back"
+	case attempt.PodUID != nil && !samePointee(attempt.PodUID, next.PodUID):
+		return "the attempt has another Pod"
+	case attempt.CompletionStatus != nil && !apiequality.Semantic.DeepEqual(attempt.CompletionStatus, next.CompletionStatus):
+		return "the attempt's end changes"
+	default:
+		return ""
+	}
+}
+
+func frameworkRank(state frameworkv1.FrameworkState) int {
+	return slices.Index([]frameworkv1.FrameworkState{
+		frameworkv1.FrameworkAttemptCreationPending, frameworkv1.FrameworkAttemptCreationRequested,
+		frameworkv1.FrameworkAttemptPreparing, frameworkv1.FrameworkAttemptRunning,
+		frameworkv1.FrameworkAttemptDeletionPending, frameworkv1.FrameworkAttemptDeletionRequested,
+		frameworkv1.FrameworkAttemptDeleting, frameworkv1.FrameworkAttemptCompleted, frameworkv1.FrameworkCompleted,
+	}, state)
+}
+
+func taskRank(state frameworkv1.TaskState) int {
+	return slices.Index([]frameworkv1.TaskState{
+		frameworkv1.TaskAttemptCreationPending, frameworkv1.TaskAttemptCreationRequested,
+		frameworkv1.TaskAttemptPreparing, frameworkv1.TaskAttemptRunning,
+		frameworkv1.TaskAttemptDeletionPending, frameworkv1.TaskAttemptDeletionRequested,
+		frameworkv1.TaskAttemptDeleting, frameworkv1.TaskAttemptCompleted, frameworkv1.TaskCompleted,
+	}, state)
+}
+
+// checkVerdict holds the first rescale guarantee: a verdict of the completion
+// policy counts the tasks that the spec with that policy wants, and the new scale
+// was seen before it.
+func (l *life) checkVerdict(before, after *frameworkv1.FrameworkStatus) {
+	l.t.Helper()
+	end := after.AttemptStatus.CompletionStatus
+	if before.AttemptStatus.CompletionStatus != nil || end == nil || end.Trigger == nil {
+		return
+	}
+	// The write of a verdict may have failed, and the user changed the spec since.
+	spec := l.controller.verdictOn
+	if !followsScale(spec, before) || !followsScale(spec, after) {
+		l.t.Errorf("%s is decided before the scale is written: %s", end.Trigger.Message, transcript(before))
+	}
+	trigger := taskNamed(after, frameworkv1.PodName(l.framework.Name, end.Trigger.TaskRoleName, end.Trigger.TaskIndex))
+	if trigger == nil || trigger.DeletionPending || trigger.State != frameworkv1.TaskCompleted {
+		l.t.Errorf("%s is decided by a task that does not count: %s", end.Trigger.Message, transcript(after))
+	}
+	if !verdictIsDue(spec, after) {
+		l.t.Errorf("%s is decided too early: %s", end.Trigger.Message, transcript(after))
+	}
+}
+
+// verdictIsDue counts anew whether some threshold is reached, or all is over.
+func verdictIsDue(f *frameworkv1.Framework, status *frameworkv1.FrameworkStatus) bool {
+	all := true
+	for _, spec := range f.Spec.TaskRoles {
+		var failed, succeeded int32
+		for _, role := range status.AttemptStatus.TaskRoleStatuses {
+			for _, task := range role.TaskStatuses {
+				switch {
+				case role.Name != spec.Name || task.DeletionPending:
+				case task.State != frameworkv1.TaskCompleted:
+					all = false
+				case task.AttemptStatus.CompletionStatus.Code == frameworkv1.CodeSucceeded:
+					succeeded++
+				default:
+					failed++
+				}
+			}
+		}
+		policy := spec.FrameworkAttemptCompletionPolicy
+		if least := *policy.MinFailedTaskCount; least > 0 && failed >= least {
+			return true
+		}
+		if least := *policy.MinSucceededTaskCount; least > 0 && succeeded >= least {
+			return true
+		}
+	}
+	return all
+}
+
+// followsScale says whether a status has the tasks of the spec, and others only
+// if they are marked. A marked one may still hold the place of a wanted one.
+func followsScale(f *frameworkv1.Framework, status *frameworkv1.FrameworkStatus) bool {
+	missing := map[string]bool{}
+	for _, spec := range f.Spec.TaskRoles {
+		for index := range spec.TaskNumber {
+			missing[frameworkv1.PodName(f.Name, spec.Name, index)] = true
+		}
+	}
+	for _, task := range tasksByUID(status) {
+		if name := task.AttemptStatus.PodName; missing[name] {
+			delete(missing, name)
+		} else if !task.DeletionPending {
+			return false
+		}
+	}
+	return len(missing) == 0
+}
+
+// checkAction holds that an action rests on what the API server has. The world
+// has already done it.
+func (l *life) checkAction(action Action) {
+	l.t.Helper()
+	if l.verbose {
+		l.t.Logf("do    %s", action)
+	}
+	status := l.written
+	fail := func() {
+		l.t.Helper()
+		l.t.Errorf("%s while %s is persisted", action, transcript(status))
+	}
+	task := taskNamed(status, action.Name)
+	switch action.Kind {
+	case CreateConfigMap:
+		if status.State != frameworkv1.FrameworkAttemptCreationPending || len(l.pods) > 0 {
+			fail()
+		}
+	case DeleteConfigMap:
+		recorded := status.AttemptStatus.ConfigMapUID != nil && *status.AttemptStatus.ConfigMapUID == action.UID
+		if recorded && status.AttemptStatus.CompletionStatus == nil {
+			fail()
+		}
+	case CreatePod:
+		if pod := l.pods[action.Name]; pod != nil && !l.mayCreate(pod, task) {
+			fail()
+		}
+	case DeletePod:
+		recorded := task != nil && samePointee(task.AttemptStatus.PodUID, &action.UID)
+		if recorded && task.AttemptStatus.CompletionStatus == nil && status.AttemptStatus.CompletionStatus == nil {
+			fail()
+		}
+	case CleanPod:
+		if task == nil || !task.DeletionPending && !l.overdue(action.Name) {
+			fail()
+		}
+	case ForceDeletePod:
+		if !l.mayForce(action) {
+			fail()
+		}
+	case DeleteFramework:
+		if status.State != frameworkv1.FrameworkCompleted {
+			fail()
+		}
+	}
+}
+
+// mayCreate says whether a Pod that is there was rightly created for this attempt
+// of this task of this attempt of the Framework: the rescale guarantees rest on
+// that, too. A Pod that was there before has other annotations or is recorded.
+func (l *life) mayCreate(pod *corev1.Pod, task *frameworkv1.TaskStatus) bool {
+	attempt := &l.written.AttemptStatus
+	if task == nil || attempt.ConfigMapUID == nil || attempt.CompletionStatus != nil || task.DeletionPending {
+		return false
+	}
+	return pod.Annotations[frameworkv1.KeyTaskUID] == string(task.InstanceUID) &&
+		pod.Annotations[frameworkv1.KeyTaskAttemptID] == strconv.Itoa(int(task.AttemptStatus.ID)) &&
+		pod.Annotations[frameworkv1.KeyConfigMapUID] == string(*attempt.ConfigMapUID) &&
+		pod.Annotations[frameworkv1.KeyFrameworkAttemptID] == strconv.Itoa(int(attempt.ID)) &&
+		(task.AttemptStatus.PodUID == nil || *task.AttemptStatus.PodUID == pod.UID)
+}
+
+// overdue says whether a Pod was created long ago and is not yet seen.
+func (l *life) overdue(name string) bool {
+	task := taskNamed(l.controller.status, name)
+	return task != nil && !l.now.Before(task.TransitionTime.Add(l.options.CreationTimeout))
+}
+
+// mayForce says whether the persisted timeout of a Pod's deletion is over.
+func (l *life) mayForce(action Action) bool {
+	pod := l.cache.pods[action.Name]
+	if pod == nil || pod.UID != action.UID {
+		return true // The world has just told that it is gone.
+	}
+	for _, role := range l.written.AttemptStatus.TaskRoleStatuses {
+		if role.Name == pod.Labels[frameworkv1.KeyTaskRoleName] && role.PodGracefulDeletionTimeoutSec != nil {
+			begun := pod.DeletionTimestamp.Add(-time.Duration(*pod.DeletionGracePeriodSeconds) * time.Second)
+			return !l.now.Before(begun.Add(time.Duration(*role.PodGracefulDeletionTimeoutSec) * time.Second))
+		}
+	}
+	return false
+}
+
+// checkEnd holds that a Framework that is left alone comes to its end, and that
+// nothing of it is left behind.
+func (l *life) checkEnd() {
+	l.t.Helper()
+	if l.written != nil && l.framework.DeletionTimestamp == nil {
+		l.t.Errorf("after peace the Framework is %s, want Completed and deleted", transcript(l.written))
+	}
+	if len(l.pods) > 0 || l.configMap != nil {
+		l.t.Errorf("Pods [%s] and ConfigMap %v are left behind", strings.Join(l.podNames(), " "), l.configMap)
+	}
+}
+
+func tasksByUID(status *frameworkv1.FrameworkStatus) map[types.UID]*frameworkv1.TaskStatus {
+	tasks := map[types.UID]*frameworkv1.TaskStatus{}
+	for _, role := range status.AttemptStatus.TaskRoleStatuses {
+		for _, task := range role.TaskStatuses {
+			tasks[task.InstanceUID] = task
+		}
+	}
+	return tasks
+}
+
+func taskNamed(status *frameworkv1.FrameworkStatus, podName string) *frameworkv1.TaskStatus {
+	for _, role := range status.AttemptStatus.TaskRoleStatuses {
+		for _, task := range role.TaskStatuses {
+			if task.AttemptStatus.PodName == podName {
+				return task
+			}
+		}
+	}
+	return nil
+}

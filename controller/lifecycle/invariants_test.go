@@ -25,6 +25,8 @@ func (l *life) checkWrite(before, after *frameworkv1.FrameworkStatus) {
 	}
 	l.checkCounts("the Framework", after.AttemptStatus.ID, after.RetryPolicyStatus)
 	l.checkNoneRuns(after)
+	l.checkEnds(after)
+	l.checkNotAdopted(before, after)
 	for _, role := range after.AttemptStatus.TaskRoleStatuses {
 		for i, task := range role.TaskStatuses {
 			if int(task.Index) != i {
@@ -66,6 +68,51 @@ func (l *life) checkNoneRuns(after *frameworkv1.FrameworkStatus) {
 			l.t.Errorf("%s while Pod %s is there", transcript(after), name)
 		}
 	}
+}
+
+// checkEnds holds that the end of an attempt is that of all its tasks.
+func (l *life) checkEnds(after *frameworkv1.FrameworkStatus) {
+	l.t.Helper()
+	rank := frameworkRank(after.State)
+	for uid, task := range tasksByUID(after) {
+		if rank >= frameworkRank(frameworkv1.FrameworkAttemptCompleted) && task.State != frameworkv1.TaskCompleted {
+			l.t.Errorf("task %s (%s) goes on: %s", task.AttemptStatus.PodName, uid, transcript(after))
+		}
+		decided := after.State == frameworkv1.FrameworkAttemptDeletionPending || after.State == frameworkv1.FrameworkAttemptDeletionRequested
+		// A retry that was due all the same has begun, but gets no Pod any more.
+		waits := task.State == frameworkv1.TaskAttemptCreationPending
+		if decided && !waits && task.AttemptStatus.CompletionStatus == nil {
+			l.t.Errorf("task %s (%s) has no end: %s", task.AttemptStatus.PodName, uid, transcript(after))
+		}
+	}
+}
+
+// checkNotAdopted holds that only objects are recorded of whose creation the API
+// server has told this controller, not those that it happens to find.
+func (l *life) checkNotAdopted(before, after *frameworkv1.FrameworkStatus) {
+	l.t.Helper()
+	recorded := objectUIDs(before)
+	for uid := range objectUIDs(after) {
+		if !recorded[uid] && !l.controller.answered[uid] {
+			l.t.Errorf("the object %s is adopted: %s", uid, transcript(after))
+		}
+	}
+}
+
+func objectUIDs(status *frameworkv1.FrameworkStatus) map[types.UID]bool {
+	uids := map[types.UID]bool{}
+	if status == nil {
+		return uids
+	}
+	if uid := status.AttemptStatus.ConfigMapUID; uid != nil {
+		uids[*uid] = true
+	}
+	for _, task := range tasksByUID(status) {
+		if uid := task.AttemptStatus.PodUID; uid != nil {
+			uids[*uid] = true
+		}
+	}
+	return uids
 }
 
 // checkProgress holds that no write goes back in time, that an end is never
@@ -243,7 +290,8 @@ func (l *life) checkAction(action Action) {
 	task := taskNamed(status, action.Name)
 	switch action.Kind {
 	case CreateConfigMap:
-		if status.State != frameworkv1.FrameworkAttemptCreationPending || len(l.pods) > 0 {
+		if status.State != frameworkv1.FrameworkAttemptCreationPending || len(l.pods) > 0 ||
+			l.seen().DeletionTimestamp != nil {
 			fail()
 		}
 	case DeleteConfigMap:
@@ -252,7 +300,7 @@ func (l *life) checkAction(action Action) {
 			fail()
 		}
 	case CreatePod:
-		if pod := l.pods[action.Name]; pod != nil && !l.mayCreate(pod, task) {
+		if pod := l.pods[action.Name]; pod != nil && !(l.mayCreate(pod, task) && l.groupIsReady()) {
 			fail()
 		}
 	case DeletePod:
@@ -269,10 +317,25 @@ func (l *life) checkAction(action Action) {
 			fail()
 		}
 	case DeleteFramework:
-		if status.State != frameworkv1.FrameworkCompleted {
+		if status.State != frameworkv1.FrameworkCompleted || l.now.Before(status.TransitionTime.Add(l.options.CompletedRetention)) {
 			fail()
 		}
 	}
+}
+
+// groupIsReady says whether the attempt has a PodGroup that does not wait for
+// more members than there are tasks, if it needs one.
+func (l *life) groupIsReady() bool {
+	if l.seen().Spec.Gang == nil {
+		return true
+	}
+	tasks := int32(0)
+	for _, task := range tasksByUID(l.written) {
+		if !task.DeletionPending {
+			tasks++
+		}
+	}
+	return l.cache.podGroup != nil && l.cache.podGroup.Spec.MinMember <= tasks
 }
 
 // mayCreate says whether a Pod that is there was rightly created for this attempt

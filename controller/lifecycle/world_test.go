@@ -99,12 +99,17 @@ type memory struct {
 	persisted, status *frameworkv1.FrameworkStatus
 	deleted, forced   map[types.UID]bool
 	outcomes          []Outcome
+	// answered are the UIDs of objects of whose creation the API server has told.
+	answered map[types.UID]bool
 	// verdictOn is the Framework for which the end of the attempt was decided.
 	verdictOn *frameworkv1.Framework
 }
 
 func newMemory(status *frameworkv1.FrameworkStatus) *memory {
-	return &memory{persisted: status, status: status, deleted: map[types.UID]bool{}, forced: map[types.UID]bool{}}
+	return &memory{
+		persisted: status, status: status,
+		deleted: map[types.UID]bool{}, forced: map[types.UID]bool{}, answered: map[types.UID]bool{},
+	}
 }
 
 func newWorld(t *testing.T, framework *frameworkv1.Framework) *world {
@@ -319,7 +324,7 @@ func (w *world) round() (Plan, roundEnd) {
 		case fate == replyLost:
 			end = failed
 		case ok:
-			w.remember(action)
+			w.remember(outcome)
 			w.controller.outcomes = append(w.controller.outcomes, outcome)
 			if end == atRest {
 				end = progressed
@@ -348,13 +353,15 @@ func (w *world) persist(status *frameworkv1.FrameworkStatus) roundEnd {
 	return progressed
 }
 
-// remember notes deletions that were accepted.
-func (w *world) remember(action Action) {
-	switch action.Kind {
+// remember notes what the API server has told.
+func (w *world) remember(outcome Outcome) {
+	switch outcome.Action.Kind {
+	case CreateConfigMap, CreatePod:
+		w.controller.answered[outcome.UID] = true
 	case DeleteConfigMap, DeletePod, DeleteFramework:
-		w.controller.deleted[action.UID] = true
+		w.controller.deleted[outcome.Action.UID] = true
 	case ForceDeletePod:
-		w.controller.forced[action.UID] = true
+		w.controller.forced[outcome.Action.UID] = true
 	}
 }
 
@@ -474,9 +481,15 @@ func (w *world) endPod(name string) {
 	}
 }
 
-// deleteConfigMap begins the deletion of the ConfigMap in the foreground.
+// deleteConfigMap begins the deletion of the ConfigMap, which waits for its Pods
+// only if its finalizer says so.
 func (w *world) deleteConfigMap() {
 	if w.configMap == nil || w.configMap.DeletionTimestamp != nil {
+		return
+	}
+	if !slices.Contains(w.configMap.Finalizers, metav1.FinalizerDeleteDependents) {
+		w.configMap = nil
+		w.configMapChanged()
 		return
 	}
 	at := metav1.NewTime(w.now)
@@ -521,6 +534,11 @@ func (w *world) collectGarbage() {
 }
 
 func (w *world) collectConfigMap() {
+	for _, name := range w.podNames() {
+		if owner := metav1.GetControllerOf(w.pods[name]); w.configMap == nil || w.configMap.UID != owner.UID {
+			w.deletePod(name, 30)
+		}
+	}
 	if w.configMap == nil || w.configMap.DeletionTimestamp == nil {
 		return
 	}

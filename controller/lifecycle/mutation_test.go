@@ -1,0 +1,192 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build mutation
+
+package lifecycle
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// mutation is a change of one source file that makes it wrong.
+type mutation struct {
+	file string
+	// old occurs once in the file.
+	old, new string
+	// tests, as a pattern, have to notice. Empty means the random lives.
+	tests string
+}
+
+// TestMutations shows that the tests bite: each mutation, compiled in the place of
+// the file it changes, must make the random lives fail, or the tests that it
+// names. It takes minutes:
+//
+//	go test -tags mutation -run TestMutations -timeout 60m ./controller/lifecycle
+func TestMutations(t *testing.T) {
+	for name, m := range mutations() {
+		t.Run(name, func(t *testing.T) { m.check(t) })
+	}
+}
+
+func (m mutation) check(t *testing.T) {
+	dir := t.TempDir()
+	binary := filepath.Join(dir, "lifecycle.test")
+	build := exec.CommandContext(t.Context(), "go", "test", "-c", "-vet=off", "-overlay", m.overlay(t, dir), "-o", binary, ".")
+	if output, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("the mutation does not compile: %v\n%s", err, output)
+	}
+	tests := m.tests
+	if tests == "" {
+		tests = "TestRandomLives"
+	}
+	output, err := exec.CommandContext(t.Context(), binary, "-test.run", tests, "-test.failfast", "-lives", "20000").CombinedOutput()
+	if err == nil {
+		t.Fatalf("%s has not noticed", tests)
+	}
+	t.Logf("noticed: %.400s", output)
+}
+
+// overlay writes the mutated file, and says for the compiler what it replaces.
+func (m mutation) overlay(t *testing.T, dir string) string {
+	t.Helper()
+	source, err := os.ReadFile(m.file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(string(source), m.old); n != 1 {
+		t.Fatalf("%s has %d times, want once:\n%s", m.file, n, m.old)
+	}
+	original, err := filepath.Abs(m.file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mutated := filepath.Join(dir, m.file)
+	if err := os.WriteFile(mutated, []byte(strings.Replace(string(source), m.old, m.new, 1)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	data, err := json.Marshal(map[string]map[string]string{"Replace": {original: mutated}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	overlay := filepath.Join(dir, "overlay.json")
+	if err := os.WriteFile(overlay, data, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return overlay
+}
+
+func mutations() map[string]mutation {
+	const (
+		persist = "TestPersistBeforeAct"
+		traces  = "TestTraces"
+	)
+	return map[string]mutation{
+		"P1 dropped: the ConfigMap is created at once": {file: "actions.go",
+			old: "case !d.instancePersisted() || d.Persisted.State != frameworkv1.FrameworkAttemptCreationPending:",
+			new: "case false:"},
+		"P2 dropped: Pods are created at once": {file: "actions.go",
+			old: "case persisted == nil || persisted.State != task.State || persisted.DeletionPending != task.DeletionPending:",
+			new: "case false:"},
+		"P3 dropped: a mark that is not written counts": {file: "rescale.go",
+			old: " || written.DeletionPending != task.DeletionPending", new: ""},
+		"P4 dropped: a timeout that is not written counts": {file: "rescale.go",
+			old: "!samePointee(persisted.PodGracefulDeletionTimeoutSec, role.PodGracefulDeletionTimeoutSec)", new: "false"},
+		"P5 dropped: the ConfigMap is deleted at once": {file: "actions.go",
+			old: "if !d.instancePersisted() || d.Persisted.AttemptStatus.CompletionStatus == nil {", new: "if false {"},
+		"P6 dropped: Pods are deleted at once": {file: "actions.go",
+			old: "case persisted == nil || persisted.AttemptStatus.CompletionStatus == nil ||\n\t\t\tpersisted.State != frameworkv1.TaskAttemptDeletionPending:",
+			new: "case false:"},
+		"P7 dropped: a task is retried at once": {file: "task.go",
+			old: "if persisted == nil || persisted.State != frameworkv1.TaskAttemptCompleted {",
+			new: "if persisted == nil && false {"},
+		"P8 dropped: an attempt is retried at once": {file: "framework.go",
+			old: "if d.Persisted == nil || d.Persisted.State != frameworkv1.FrameworkAttemptCompleted ||\n\t\td.Persisted.AttemptStatus.ID != d.next.AttemptStatus.ID {",
+			new: "if false {"},
+		"P9 dropped: a marked task is removed at once": {file: "rescale.go",
+			old: "if persisted == nil || persisted.State != frameworkv1.TaskCompleted {",
+			new: "if persisted == nil && false {"},
+		"P10 dropped: the Framework is deleted at once": {file: "actions.go", tests: persist,
+			old: "if d.Persisted == nil || d.Persisted.State != frameworkv1.FrameworkCompleted {", new: "if false {"},
+		"P11 and P12 dropped: a scale that is not written counts": {file: "decide.go",
+			old: "if !d.scalePersisted() {", new: "if d.Persisted == nil {"},
+		"the memory is taken for what is persisted": {file: "decide.go",
+			old: "d := newDecision(snapshot, now, entropy)",
+			new: "snapshot.Persisted = snapshot.Status\n\td := newDecision(snapshot, now, entropy)"},
+		"a leftover Pod is adopted": {file: "task.go",
+			old: "case frameworkv1.TaskAttemptCreationPending:\n\t\tif !t.wanted()",
+			new: "case frameworkv1.TaskAttemptCreationPending:\n\t\tif pod := t.Pods[t.status().AttemptStatus.PodName]; pod != nil && t.wanted() {\n\t\t\tt.becomeCreationRequested(Outcome{UID: pod.UID})\n\t\t} else if !t.wanted()"},
+		"a leftover ConfigMap is adopted": {file: "framework.go",
+			old: "case frameworkv1.FrameworkAttemptCreationPending:\n\t\tif d.stopRequested()",
+			new: "case frameworkv1.FrameworkAttemptCreationPending:\n\t\tif d.ConfigMap != nil {\n\t\t\td.becomeCreationRequested(Outcome{UID: d.ConfigMap.UID})\n\t\t} else if d.stopRequested()"},
+		"leftover Pods stay": {file: "actions.go",
+			old: "if len(taken) == len(d.Pods) {", new: "if true {"},
+		"a leftover ConfigMap stays": {file: "actions.go",
+			old: "case d.ConfigMap != nil && !d.stopRequested():\n\t\td.deleteConfigMap()",
+			new: "case d.ConfigMap != nil && !d.stopRequested():"},
+		"a mark is taken back": {file: "rescale.go",
+			old: "for index := int32(len(role.TaskStatuses)); index < spec.TaskNumber; index++ {",
+			new: "for index := range min(len(role.TaskStatuses), int(spec.TaskNumber)) {\n\t\t\tcursor{decision: d, role: role, index: index}.edit().DeletionPending = false\n\t\t}\n\t\tfor index := int32(len(role.TaskStatuses)); index < spec.TaskNumber; index++ {"},
+		"another Pod of the same name counts": {file: "task.go",
+			old: " || pod.UID != *attempt.PodUID", new: ""},
+		"another ConfigMap of the same name counts": {file: "framework.go",
+			old: "return d.ConfigMap != nil && uid != nil && d.ConfigMap.UID == *uid", new: "return d.ConfigMap != nil && uid != nil"},
+		"another attempt of the task counts as persisted": {file: "task.go",
+			old: "persisted.InstanceUID != task.InstanceUID || persisted.AttemptStatus.ID != task.AttemptStatus.ID", new: "false"},
+		"another attempt of the Framework counts as persisted": {file: "actions.go",
+			old: "d.Persisted.AttemptStatus.ID == d.next.AttemptStatus.ID &&\n\t\tsamePointee(d.Persisted.AttemptStatus.ConfigMapUID, d.next.AttemptStatus.ConfigMapUID)", new: "true"},
+		"the end of a task is overwritten": {file: "transition.go",
+			old: "if task.AttemptStatus.CompletionStatus != nil {\n\t\treturn\n\t}", new: ""},
+		"tasks outlive the decision on their attempt": {file: "transition.go",
+			old: "if t.status().AttemptStatus.CompletionStatus == nil {\n\t\t\tt.edit()", new: "if false {\n\t\t\tt.edit()"},
+		"marked tasks count for the completion policy": {file: "completion.go",
+			old: "task.DeletionPending || ", new: ""},
+		"the completion policy counts one too few": {file: "completion.go",
+			old: "len(tasks) < int(threshold)", new: "len(tasks) < max(1, int(threshold)-1)"},
+		"Pods are created for marked tasks": {file: "actions.go",
+			old: "case !t.wanted():", new: "case false:"},
+		"a stop does not look for the ConfigMap": {file: "framework.go",
+			old: "d.stopRequested() && d.configMapCleaned", new: "d.stopRequested()"},
+		"a ConfigMap that is not seen is given up without a look": {file: "framework.go",
+			old: "case !d.configMapCleaned:\n\t\t// planActions sees to it.", new: ""},
+		"a Pod that is not seen is given up without a look": {file: "task.go",
+			old: "if !t.podsCleaned[t.status().AttemptStatus.PodName] {", new: "if false {"},
+		"a marked task is given up without a look for its Pod": {file: "task.go",
+			old: "!t.wanted() && t.podsCleaned[t.status().AttemptStatus.PodName]", new: "!t.wanted()"},
+		"a retry of the Framework is not counted": {file: "transition.go",
+			old: "retries.TotalRetriedCount++\n\tif accountable {\n\t\tretries.", new: "if accountable {\n\t\tretries."},
+		"the ConfigMap does not wait for its Pods": {file: "configmap.go",
+			old: "Finalizers:  []string{metav1.FinalizerDeleteDependents},", new: ""},
+		"a Pod is deleted by force at once": {file: "actions.go",
+			old: "!d.Forced[pod.UID] && d.due(begun, timeout)", new: "!d.Forced[pod.UID] && (true || d.due(begun, timeout))"},
+		"a marked task is removed before it is completed": {file: "rescale.go",
+			old: "!task.DeletionPending || task.State != frameworkv1.TaskCompleted {\n\t\treturn false\n\t}\n\tpersisted := t.persisted()\n\tif persisted == nil || persisted.State != frameworkv1.TaskCompleted {",
+			new: "!task.DeletionPending {\n\t\treturn false\n\t}\n\tpersisted := t.persisted()\n\tif persisted == nil {"},
+		"an attempt that is over is rescaled": {file: "rescale.go",
+			old: "return !d.completing() && d.next.State != frameworkv1.FrameworkAttemptCompleted", new: "return true"},
+		"the loss of the ConfigMap goes unnoticed": {file: "framework.go",
+			old: "case !d.ownConfigMap():", new: "case false:"},
+		"the loss of a Pod goes unnoticed": {file: "task.go",
+			old: "if pod == nil {\n\t\tt.becomeAttemptCompleted(taskCompletion(frameworkv1.CodePodExternalDeleted, \"The Pod was deleted from outside\"))\n\t\treturn",
+			new: "if pod == nil {\n\t\treturn"},
+		"a completed Framework is deleted at once": {file: "actions.go",
+			old: "!d.due(d.next.TransitionTime, d.Options.CompletedRetention)", new: "d.Options.CompletedRetention < 0"},
+		"Pods of a gang don't wait for the PodGroup": {file: "actions.go",
+			old: "case groupReady:\n\t\t\tact(CreatePod", new: "default:\n\t\t\tact(CreatePod"},
+		"a stop is retried": {file: "retry.go",
+			old: "case frameworkv1.CodeStopFrameworkRequested,\n\t\tframeworkv1.CodeFrameworkAttemptCompletion,", new: "case frameworkv1.CodeFrameworkAttemptCompletion,"},
+		"a deleted Framework begins another attempt": {file: "actions.go",
+			old: " || d.Framework.DeletionTimestamp != nil:\n\tcase !d", new: ":\n\tcase !d"},
+		"a Pod is deleted by name": {file: "actions.go",
+			old: "act(DeletePod, *task.AttemptStatus.PodUID)", new: "act(DeletePod, \"\")"},
+		"a conflict is retried without a delay": {file: "retry.go", tests: traces,
+			old: "return retryDecision{retry: true, delaySec: a.conflictDelay()}", new: "return retryDecision{retry: true}"},
+		"a stop waits for the delay of a retry": {file: "framework.go", tests: traces,
+			old: "if !d.stopRequested() && !d.due(", new: "if !d.due("},
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -162,6 +163,50 @@ func TestHistoryOfDecisions(t *testing.T) {
 	if status.State != frameworkv1.FrameworkAttemptCompleted || status.AttemptStatus.ID != 0 ||
 		status.AttemptStatus.CompletionStatus.Code != 1 || len(status.AttemptStatus.TaskRoleStatuses) != 1 {
 		t.Errorf("the retried attempt is logged as %+v", status)
+	}
+}
+
+// TestHistoryOverACrash lets the controller die after any write: whatever is
+// overwritten was logged, by it or by its successor.
+func TestHistoryOverACrash(t *testing.T) {
+	for crashAfter, crashed := 0, true; crashed; crashAfter++ {
+		crashed = false
+		t.Run(fmt.Sprintf("after %d writes", crashAfter), func(t *testing.T) {
+			f := framework(2)
+			f.Spec.RetryPolicy.MaxRetryCount = 1
+			f.Spec.TaskRoles[0].Task.RetryPolicy.MaxRetryCount = 1
+			w := newWorld(t, f)
+			w.logEverything()
+			w.budget = crashAfter
+			log := captureLog(t)
+			for round := range 40 {
+				if round == 2 {
+					w.framework.Spec.TaskRoles[0].TaskNumber = 1
+				}
+				if err := w.sync(); err != nil {
+					if !errors.Is(err, errCrashed) {
+						t.Fatal(err)
+					}
+					crashed = true
+					w.restart()
+					w.logEverything()
+				}
+				w.live(func(pod *corev1.Pod) int32 {
+					if pod.Annotations[frameworkv1.KeyFrameworkAttemptID] == "0" {
+						return 1
+					}
+					return 0
+				})
+			}
+			logged := map[string]bool{}
+			for _, line := range log.history(t) {
+				logged[line.trigger] = true
+			}
+			want := map[string]bool{"OnTaskDeletion": true, "OnTaskRetry": true, "OnFrameworkRetry": true}
+			if diff := cmp.Diff(want, logged); diff != "" {
+				t.Errorf("unexpected triggers (-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 

@@ -1,0 +1,47 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lifecycle
+
+import (
+	"fmt"
+	"strings"
+
+	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+)
+
+// transcript is a status in one line: states, attempts and codes.
+func transcript(status *frameworkv1.FrameworkStatus) string {
+	var b strings.Builder
+	code := func(completion *frameworkv1.CompletionStatus) string {
+		if completion == nil {
+			return ""
+		}
+		return fmt.Sprintf("(%d)", completion.Code)
+	}
+	var end *frameworkv1.CompletionStatus
+	if completion := status.AttemptStatus.CompletionStatus; completion != nil {
+		end = &completion.CompletionStatus
+	}
+	fmt.Fprintf(&b, "F#%d %s%s", status.AttemptStatus.ID, status.State, code(end))
+	if delay := status.RetryPolicyStatus.RetryDelaySec; delay != nil {
+		fmt.Fprintf(&b, " delay=%ds", *delay)
+	}
+	for _, role := range status.AttemptStatus.TaskRoleStatuses {
+		for _, task := range role.TaskStatuses {
+			var end *frameworkv1.CompletionStatus
+			if completion := task.AttemptStatus.CompletionStatus; completion != nil {
+				end = &completion.CompletionStatus
+			}
+			fmt.Fprintf(&b, ", %s-%d#%d %s%s", role.Name, task.Index, task.AttemptStatus.ID,
+				task.State, code(end))
+			if task.DeletionPending {
+				b.WriteString(" marked")
+			}
+			if delay := task.RetryPolicyStatus.RetryDelaySec; delay != nil {
+				fmt.Fprintf(&b, " delay=%ds", *delay)
+			}
+		}
+	}
+	return b.String()
+}

@@ -79,6 +79,14 @@ test-unit: ## Run the tests that need no cluster.
 e2e: components images ## Run the tests on real API servers: simulated nodes, and a real one as root on Linux.
 	hack/e2e.sh $(if $(REAL_NODE),--real-node)
 
+.PHONY: lives
+lives: ## Lead a hundred thousand random lives of Frameworks through crashes and worse.
+	go test -count=1 -run TestRandomLives -timeout 30m ./controller/lifecycle -lives 100000
+
+.PHONY: mutations
+mutations: ## Show with mutations of the lifecycle that its tests bite; takes long.
+	go test -count=1 -tags mutation -run TestMutations -timeout 60m -v ./controller/lifecycle
+
 .PHONY: bench
 bench: components ## Measure, as ratios against an alternative in the same run.
 	hack/bench.sh

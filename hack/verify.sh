@@ -20,10 +20,10 @@ for dir in . localcluster; do
   (
     cd "$dir"
     go mod tidy -diff
-    go vet -tags e2e,integration ./...
+    go vet -tags e2e,integration,mutation ./...
     # What generators write is theirs to mend.
     go list ./... | grep -v /client/ |
-      xargs go tool -modfile="$OLDPWD/hack/tools/go.mod" staticcheck -tags e2e,integration
+      xargs go tool -modfile="$OLDPWD/hack/tools/go.mod" staticcheck -tags e2e,integration,mutation
   )
 done
 

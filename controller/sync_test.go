@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -115,6 +116,43 @@ func TestCrashBetweenAnyTwoWrites(t *testing.T) {
 			return
 		}
 	}
+}
+
+// TestNothingHappensUntilTheStatusIsWritten refuses the first write of a life, and
+// then the first after the Pod has ended.
+func TestNothingHappensUntilTheStatusIsWritten(t *testing.T) {
+	w := newWorld(t, framework(1))
+	refuse := func() {
+		t.Helper()
+		w.patchError = func([]byte) error { return errors.New("the API server is tired") }
+		before := len(w.log)
+		for range 3 {
+			w.clock.SetTime(w.clock.Now().Add(time.Second))
+			if err := w.sync(); err == nil {
+				t.Error("a write was refused, and nobody has noticed")
+			}
+		}
+		if diff := cmp.Diff([]string{}, w.log[before:], cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("something was done all the same (-want +got):\n%s", diff)
+		}
+		w.patchError = nil
+		w.clock.SetTime(w.clock.Now().Add(time.Second))
+		if err := w.sync(); err != nil {
+			t.Fatal(err)
+		}
+		if got := w.log[before]; got != "patch frameworks/status fw" {
+			t.Errorf("the first write is %q", got)
+		}
+	}
+	refuse()
+	for w.stored().AttemptStatus.TaskRoleStatuses[0].TaskStatuses[0].State != frameworkv1.TaskAttemptRunning {
+		w.live(succeed)
+		if err := w.sync(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.live(func(*corev1.Pod) int32 { return 1 })
+	refuse()
 }
 
 func TestUserChangesTheSpecDuringAWrite(t *testing.T) {

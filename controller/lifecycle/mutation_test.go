@@ -6,6 +6,7 @@
 package lifecycle
 
 import (
+	"cmp"
 	"encoding/json"
 	"os"
 	"os/exec"
@@ -19,7 +20,8 @@ type mutation struct {
 	file string
 	// old occurs once in the file.
 	old, new string
-	// tests, as a pattern, have to notice. Empty means the random lives.
+	// tests, as a pattern, have to notice. Empty means the random lives, or for a
+	// file of the parent package all of its tests.
 	tests string
 }
 
@@ -37,15 +39,17 @@ func TestMutations(t *testing.T) {
 func (m mutation) check(t *testing.T) {
 	dir := t.TempDir()
 	binary := filepath.Join(dir, "lifecycle.test")
-	build := exec.CommandContext(t.Context(), "go", "test", "-c", "-vet=off", "-overlay", m.overlay(t, dir), "-o", binary, ".")
+	build := exec.CommandContext(t.Context(), "go", "test", "-c", "-vet=off", "-overlay", m.overlay(t, dir), "-o", binary, "./"+filepath.Dir(m.file))
 	if output, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("the mutation does not compile: %v\n%s", err, output)
 	}
-	tests := m.tests
-	if tests == "" {
-		tests = "TestRandomLives"
+	tests, arguments := cmp.Or(m.tests, "TestRandomLives"), []string{"-lives", "20000"}
+	if filepath.Dir(m.file) != "." {
+		tests, arguments = ".", nil
 	}
-	output, err := exec.CommandContext(t.Context(), binary, "-test.run", tests, "-test.failfast", "-lives", "20000").CombinedOutput()
+	run := exec.CommandContext(t.Context(), binary, append([]string{"-test.failfast", "-test.run", tests}, arguments...)...)
+	run.Dir = filepath.Dir(m.file)
+	output, err := run.CombinedOutput()
 	if err == nil {
 		t.Fatalf("%s has not noticed", tests)
 	}
@@ -66,7 +70,7 @@ func (m mutation) overlay(t *testing.T, dir string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mutated := filepath.Join(dir, m.file)
+	mutated := filepath.Join(dir, filepath.Base(m.file))
 	if err := os.WriteFile(mutated, []byte(strings.Replace(string(source), m.old, m.new, 1)), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +141,9 @@ func mutations() map[string]mutation {
 		"another ConfigMap of the same name counts": {file: "framework.go",
 			old: "return d.ConfigMap != nil && uid != nil && d.ConfigMap.UID == *uid", new: "return d.ConfigMap != nil && uid != nil"},
 		"another attempt of the task counts as persisted": {file: "task.go",
-			old: "persisted.InstanceUID != task.InstanceUID || persisted.AttemptStatus.ID != task.AttemptStatus.ID", new: "false"},
+			old: "persisted.InstanceUID != task.InstanceUID || persisted.AttemptStatus.ID != task.AttemptStatus.ID", new: "persisted.InstanceUID != task.InstanceUID"},
+		"another task of the same index counts as persisted": {file: "task.go",
+			old: "persisted.InstanceUID != task.InstanceUID || persisted.AttemptStatus.ID != task.AttemptStatus.ID", new: "persisted.AttemptStatus.ID != task.AttemptStatus.ID"},
 		"another attempt of the Framework counts as persisted": {file: "actions.go",
 			old: "d.Persisted.AttemptStatus.ID == d.next.AttemptStatus.ID &&\n\t\tsamePointee(d.Persisted.AttemptStatus.ConfigMapUID, d.next.AttemptStatus.ConfigMapUID)", new: "true"},
 		"the end of a task is overwritten": {file: "transition.go",
@@ -184,6 +190,22 @@ func mutations() map[string]mutation {
 			old: " || d.Framework.DeletionTimestamp != nil:\n\tcase !d", new: ":\n\tcase !d"},
 		"a Pod is deleted by name": {file: "actions.go",
 			old: "act(DeletePod, *task.AttemptStatus.PodUID)", new: "act(DeletePod, \"\")"},
+		"the cached status is taken for the last one written": {file: "../record.go",
+			old: "rec != nil && rec.uid == entry.UID", new: "rec != nil && rec.uid == \"\""},
+		"a Framework inherits the memory of one of its name": {file: "../record.go",
+			old: "rec != nil && rec.uid == entry.UID", new: "rec != nil"},
+		"a new leader overwrites what its cache has not seen": {file: "../status.go",
+			old: "if rec.lastWrite.IsZero() {", new: "if false {"},
+		"a status counts as persisted although its write failed": {file: "../status.go",
+			old: "\tif err != nil {\n\t\treturn fmt.Errorf(\"writing the status: %w\", err)", new: "\trec.persisted = rec.status\n\tif err != nil {\n\t\treturn fmt.Errorf(\"writing the status: %w\", err)"},
+		"deletions don't name a UID": {file: "../apply.go",
+			old: "Preconditions:     metav1.NewUIDPreconditions(string(uid)),", new: ""},
+		"a deletion is not confirmed": {file: "../apply.go",
+			old: "return fmt.Errorf(\"it is still there after its deletion was accepted\")", new: "return nil"},
+		"the history is written after the status": {file: "../sync.go",
+			old: "\tc.logHistory(plan.History)\n", new: "\tdefer func() {\n\t\tif rec.persisted == plan.Status {\n\t\t\tc.logHistory(plan.History)\n\t\t}\n\t}()\n"},
+		"the history is a format": {file: "../history.go",
+			old: "klog.Info(message, \": \", string(trigger), \": ObjectSnapshot: \", string(data))", new: "klog.Infof(message + \": \" + string(trigger) + \": ObjectSnapshot: \" + string(data))"},
 		"a conflict is retried without a delay": {file: "retry.go", tests: traces,
 			old: "return retryDecision{retry: true, delaySec: a.conflictDelay()}", new: "return retryDecision{retry: true}"},
 		"a stop waits for the delay of a retry": {file: "framework.go", tests: traces,

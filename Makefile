@@ -88,8 +88,8 @@ mutations: ## Show with mutations of the lifecycle that its tests bite; takes lo
 	go test -count=1 -tags mutation -run TestMutations -timeout 60m -v ./controller/lifecycle
 
 .PHONY: bench
-bench: components ## Measure, as ratios against an alternative in the same run.
-	hack/bench.sh
+bench: components ## Measure, as ratios against an alternative in the same run: make bench [CASES=regexp] [ROUNDS=3]
+	hack/bench.sh $(if $(CASES),-cases '$(CASES)') $(if $(ROUNDS),-rounds $(ROUNDS))
 
 .PHONY: compat
 compat: components images ## Replay a folder of FrameworkController manifests: make compat EXAMPLES=DIR

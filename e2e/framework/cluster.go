@@ -17,8 +17,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"strings"
-	"syscall"
 
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -134,26 +132,4 @@ func (c *Cluster) run(ctx context.Context, args ...string) error {
 		return fmt.Errorf("lockstep-local %s: %w", args[0], err)
 	}
 	return nil
-}
-
-// Kill ends a program of the cluster with SIGKILL, as a crash would. The cluster
-// starts it again.
-func (c *Cluster) Kill(ctx context.Context, component string) error {
-	out, err := exec.CommandContext(ctx, "lockstep-local", "status", "--dir", c.Dir).Output()
-	if err != nil {
-		return fmt.Errorf("lockstep-local status: %w", err)
-	}
-	for line := range strings.Lines(string(out)) {
-		// COMPONENT STATE FOR PID …
-		fields := strings.Fields(line)
-		if len(fields) < 4 || fields[0] != component {
-			continue
-		}
-		pid, err := strconv.Atoi(fields[3])
-		if err != nil || pid <= 1 {
-			return fmt.Errorf("%s does not run: %s", component, line)
-		}
-		return syscall.Kill(pid, syscall.SIGKILL)
-	}
-	return fmt.Errorf("no component %s in:\n%s", component, out)
 }

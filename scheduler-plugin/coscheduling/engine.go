@@ -123,6 +123,7 @@ func attach(ctx context.Context, sched *scheduler.Scheduler, plugins map[string]
 		c.engine = e
 	}
 	sched.NextEntity = e.nextEntity
+	sched.SchedulingQueue = &eventQueue{SchedulingQueue: sched.SchedulingQueue, tracker: e.tracker}
 	if err := e.startWatching(groups); err != nil {
 		return err
 	}
@@ -201,10 +202,10 @@ func (e *engine) putBack(leader *framework.QueuedPodInfo) {
 }
 
 // runWakeups offers leaders to the scheduling queue when they are due. It is the
-// only place that does: Activate takes the queue's lock, which PreEnqueue and
-// the queueing hints already hold when they ask for a wake-up. A gang's count is
-// changed before the wake-up is asked for, and PreEnqueue looks at the count
-// under the queue's lock, so that no wake-up is lost whichever comes first.
+// only place that does: Activate takes the queue's lock, which PreEnqueue already
+// holds when it asks for a wake-up. A gang's count is changed before the wake-up
+// is asked for, and PreEnqueue looks at the count under the queue's lock, so that
+// no wake-up is lost whichever comes first.
 func (e *engine) runWakeups() {
 	logger := klog.FromContext(e.ctx)
 	go func() {

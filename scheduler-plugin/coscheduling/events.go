@@ -9,20 +9,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
+	internalqueue "k8s.io/kubernetes/pkg/scheduler/backend/queue"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
 )
 
-// EventsToRegister names the events that may help a gang that found no place:
-// anything that frees or adds room or changes what a node admits, and the
-// objects that volumes and claims wait for. What the gang is short of may be any
-// plugin's concern, so these are the events of all default Filter plugins.
-//
-// For a gang the hint never answers Queue. The gang's own back-off decides when it is tried
-// again, and the engine then activates the leader; the queue's back-off on top
-// of it would make gangs wait twice. So a PodGroup needs no event here either,
-// and the plugin starts where its CRD is missing: a kind of a CRD would go
-// through the dynamic informers, for which the scheduler waits before it starts.
-func (c *Coscheduling) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint, error) {
-	events := []fwk.ClusterEvent{
+// helpful are the events that may help a gang that found no place: anything that
+// frees or adds room or changes what a node admits, and the objects that volumes
+// and claims wait for. What the gang is short of may be any plugin's concern, so
+// these are the events of all default Filter plugins.
+func helpful() []fwk.ClusterEvent {
+	return []fwk.ClusterEvent{
 		// Room: a Pod ends, is deleted or shrinks; a node comes, grows, is
 		// uncordoned or gets the label that was missing.
 		{Resource: fwk.AssignedPod, ActionType: fwk.Delete | fwk.UpdatePodScaleDown},
@@ -42,66 +38,100 @@ func (c *Coscheduling) EventsToRegister(context.Context) ([]fwk.ClusterEventWith
 		{Resource: fwk.DeviceClass, ActionType: fwk.Add | fwk.Update},
 		{Resource: fwk.ResourceSlice, ActionType: fwk.Add | fwk.Update},
 	}
+}
+
+// EventsToRegister names the events that the plugin wants to be told of. A
+// PodGroup is not among them, so that the plugin starts where its CRD is missing:
+// a kind of a CRD would go through the dynamic informers, for which the scheduler
+// waits before it starts.
+func (c *Coscheduling) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint, error) {
+	events := helpful()
 	hints := make([]fwk.ClusterEventWithHint, len(events))
 	for i, event := range events {
-		hint := c.awakenGang
-		switch {
-		case event.Resource == fwk.AssignedPod && event.ActionType&fwk.Add != 0:
-			hint = c.awakenGangWithAffinity
-		case event.Resource == fwk.AssignedPod:
-			hint = c.awakenGangForRoom
-		case event.Resource == fwk.Node:
-			hint = c.awakenGangForNode
+		hints[i] = fwk.ClusterEventWithHint{Event: event, QueueingHintFn: retryOrdinary}
+		if isPlacing(event) {
+			hints[i].QueueingHintFn = retryNobody
 		}
-		hints[i] = fwk.ClusterEventWithHint{Event: event, QueueingHintFn: hint}
 	}
 	return hints, nil
 }
 
-// awakenGang is a queueing hint; see EventsToRegister for what it answers. An
-// ordinary Pod is here because it had to leave room for a gang. It is tried again
-// at each of these events, for the few seconds that the room is held.
-func (c *Coscheduling) awakenGang(_ klog.Logger, pod *corev1.Pod, _, _ any) (fwk.QueueingHint, error) {
-	if _, member := gangKey(pod); !member {
-		return fwk.Queue, nil
-	}
-	if c.engine != nil {
-		c.engine.tracker.hint(pod)
-	}
-	return fwk.QueueSkip, nil
-}
-
-// awakenGangForRoom is awakenGang for a Pod that has ended or shrunk: how much it
-// leaves is compared with what the gang lacks.
-func (c *Coscheduling) awakenGangForRoom(logger klog.Logger, pod *corev1.Pod, oldObj, newObj any) (fwk.QueueingHint, error) {
-	ended, ok := oldObj.(*corev1.Pod)
-	if _, member := gangKey(pod); !member || !ok || newObj != nil || c.engine == nil {
-		return c.awakenGang(logger, pod, oldObj, newObj)
-	}
-	c.engine.tracker.hintPod(pod, ended)
-	return fwk.QueueSkip, nil
-}
-
-// awakenGangForNode is awakenGang for a node, which may be too small for any
-// member.
-func (c *Coscheduling) awakenGangForNode(logger klog.Logger, pod *corev1.Pod, oldObj, newObj any) (fwk.QueueingHint, error) {
-	node, ok := newObj.(*corev1.Node)
-	if _, member := gangKey(pod); !member || !ok || c.engine == nil {
-		return c.awakenGang(logger, pod, oldObj, newObj)
-	}
-	c.engine.tracker.hintNode(pod, node)
-	return fwk.QueueSkip, nil
-}
-
-// awakenGangWithAffinity is awakenGang for a Pod that was placed, which takes
-// room and can help only members that want to be near others. Each binding in
-// the cluster is such an event.
-func (c *Coscheduling) awakenGangWithAffinity(logger klog.Logger, pod *corev1.Pod, oldObj, newObj any) (fwk.QueueingHint, error) {
-	if _, member := gangKey(pod); !member {
-		return fwk.QueueSkip, nil // it takes room
-	}
-	if affinity := pod.Spec.Affinity; affinity == nil || affinity.PodAffinity == nil {
+// retryOrdinary is the queueing hint for an ordinary Pod, which is here because
+// it had to leave room for a gang. It is tried again at each event, for the few
+// seconds that the room is held. Gangs hear of events from the eventQueue: the
+// queue asks for hints neither while a leader is active nor, once the leader was
+// activated in flight, when it comes back.
+func retryOrdinary(_ klog.Logger, pod *corev1.Pod, _, _ any) (fwk.QueueingHint, error) {
+	if _, member := gangKey(pod); member {
 		return fwk.QueueSkip, nil
 	}
-	return c.awakenGang(logger, pod, oldObj, newObj)
+	return fwk.Queue, nil
+}
+
+// retryNobody is the queueing hint for a Pod that was placed: it takes room.
+func retryNobody(klog.Logger, *corev1.Pod, any, any) (fwk.QueueingHint, error) {
+	return fwk.QueueSkip, nil
+}
+
+func isPlacing(event fwk.ClusterEvent) bool {
+	return event.Resource == fwk.AssignedPod && event.ActionType&fwk.Add != 0
+}
+
+// eventQueue is the scheduling queue, overheard: it is told of each event after
+// the scheduler's cache was changed, and tells the gangs, wherever their leaders
+// are. So a cycle that ends without a place can't miss what happens during it.
+type eventQueue struct {
+	internalqueue.SchedulingQueue
+	tracker *tracker
+}
+
+// MoveAllToActiveOrBackoffQueue is how the queue is told of an event.
+func (q *eventQueue) MoveAllToActiveOrBackoffQueue(logger klog.Logger, event fwk.ClusterEvent, oldObj, newObj any,
+	preCheck internalqueue.PreEnqueueCheck) {
+	q.SchedulingQueue.MoveAllToActiveOrBackoffQueue(logger, event, oldObj, newObj, preCheck)
+	if framework.MatchAnyClusterEvent(event, q.tracker.helpful) {
+		q.tracker.happened(event, oldObj, newObj)
+	}
+}
+
+// happened has the gangs planned again that an event may help.
+func (t *tracker) happened(event fwk.ClusterEvent, oldObj, newObj any) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.planned) == 0 {
+		return
+	}
+	helps := helps(event, oldObj, newObj)
+	for _, g := range t.planned {
+		if !t.isAwake(g) && g.complete() && helps(&g.attempt) {
+			t.markAwake(g)
+			t.wake(g.key, max(0, g.attempt.notBefore.Sub(t.now())))
+		}
+	}
+}
+
+// helps judges an event by what the last attempt to place a gang was short of.
+func helps(event fwk.ClusterEvent, oldObj, newObj any) func(*attempt) bool {
+	switch {
+	case event.Resource == fwk.AssignedPod && event.ActionType == fwk.Add:
+		// It takes room, and can help only members that want to be near others, or
+		// far from many. Each binding in the cluster is such an event.
+		return func(a *attempt) bool { return a.regardsOthers }
+	case event.Resource == fwk.AssignedPod && event.ActionType == fwk.Delete:
+		if pod, ok := oldObj.(*corev1.Pod); ok {
+			ended := newRoom(pod)
+			return func(a *attempt) bool {
+				if a.need.members == 0 {
+					return true
+				}
+				a.gained += a.need.gain(ended)
+				return a.gained >= a.need.members
+			}
+		}
+	case event.Resource == fwk.Node:
+		if node, ok := newObj.(*corev1.Node); ok {
+			return func(a *attempt) bool { return a.need.members == 0 || a.need.admits(node) }
+		}
+	}
+	return func(*attempt) bool { return true }
 }

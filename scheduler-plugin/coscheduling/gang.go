@@ -103,6 +103,8 @@ type attempt struct {
 	// of it has, in members.
 	need   need
 	gained int
+	// regardsOthers says that a Pod which is placed may help, too.
+	regardsOthers bool
 	// again is when the gang is to be planned again even if nothing happens: when
 	// it starves, or its victims should have ended. Zero for never.
 	again time.Time

@@ -29,6 +29,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler"
 	kubeschedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config/latest"
+	internalqueue "k8s.io/kubernetes/pkg/scheduler/backend/queue"
 	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
 
@@ -40,7 +41,7 @@ const (
 	testScheduler = "lockstep-scheduler"
 	testNamespace = "ns"
 	// patience is how long a test waits for what must happen.
-	patience = 20 * time.Second
+	patience = time.Minute
 )
 
 // world is a scheduler with the plugin on a fake API server, for a test.
@@ -52,6 +53,8 @@ type world struct {
 
 	// args are the plugin's arguments.
 	args string
+	// queue, if set, stands between the scheduler and its queue.
+	queue func(internalqueue.SchedulingQueue) internalqueue.SchedulingQueue
 
 	mu sync.Mutex
 	// bindError, if set, may refuse a binding.
@@ -224,6 +227,9 @@ func (w *world) start() (stop func()) {
 	}
 	if err := attach(ctx, sched, plugins, snapshot, w.lock, metrics.NewKubeRegistry()); err != nil {
 		w.t.Fatal(err)
+	}
+	if w.queue != nil {
+		sched.SchedulingQueue = w.queue(sched.SchedulingQueue)
 	}
 	informers.Start(ctx.Done())
 	informers.WaitForCacheSync(ctx.Done())

@@ -5,6 +5,7 @@ package coscheduling
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 )
 
@@ -48,22 +49,37 @@ func (c *cycle) need(why *shortfall) need {
 	return n
 }
 
-// gain is how many members at most find room where a Pod has ended. What it
-// leaves adds up with what was free beside it to one more than fits in it alone.
-func (n *need) gain(pod *corev1.Pod) int {
-	for i := range pod.Spec.Containers {
-		for _, port := range pod.Spec.Containers[i].Ports {
+// room is what a Pod leaves where it has ended.
+type room struct {
+	resources fwk.Resource
+	// unknown says that it may be more than its requests: a host port, for which
+	// the rest of the node may be free already.
+	unknown bool
+}
+
+func newRoom(ended *corev1.Pod) room {
+	for i := range ended.Spec.Containers {
+		for _, port := range ended.Spec.Containers[i].Ports {
 			if port.HostPort != 0 {
-				return n.members // with the port, all of the node may be free
+				return room{unknown: true}
 			}
 		}
 	}
-	info, err := framework.NewPodInfo(pod)
+	info, err := framework.NewPodInfo(ended)
 	if err != nil {
+		return room{unknown: true}
+	}
+	return room{resources: info.CalculateResource().Resource}
+}
+
+// gain is how many members at most find room where a Pod has ended. What it
+// leaves adds up with what was free beside it to one more than fits in it alone.
+func (n *need) gain(left room) int {
+	if left.unknown {
 		return n.members
 	}
 	most := 1 // for its place among the Pods of the node
-	for r, freed := range n.resources.quantities(info.CalculateResource().Resource, 0) {
+	for r, freed := range n.resources.quantities(left.resources, 0) {
 		if freed > 0 && n.smallest[r] > 0 {
 			most = max(most, int(freed/n.smallest[r])+1)
 		}
@@ -80,44 +96,4 @@ func (n *need) admits(node *corev1.Node) bool {
 		}
 	}
 	return !node.Spec.Unschedulable
-}
-
-// hintPod is hint for a Pod that has ended.
-func (t *tracker) hintPod(leader, ended *corev1.Pod) {
-	t.hintIf(leader, func(g *gang) bool {
-		if g.attempt.need.members == 0 {
-			return true
-		}
-		g.attempt.gained += g.attempt.need.gain(ended)
-		return g.attempt.gained >= g.attempt.need.members
-	})
-}
-
-// hintNode is hint for a node that is new or has changed.
-func (t *tracker) hintNode(leader *corev1.Pod, node *corev1.Node) {
-	t.hintIf(leader, func(g *gang) bool {
-		return g.attempt.need.members == 0 || g.attempt.need.admits(node)
-	})
-}
-
-// hint hears of an event that may help the gang of a Pod that was rejected.
-func (t *tracker) hint(leader *corev1.Pod) {
-	t.hintIf(leader, func(*gang) bool { return true })
-}
-
-// hintIf has the gang of a Pod planned again if an event helps it. Only the
-// leader speaks for its gang, so that an event costs little for the others.
-func (t *tracker) hintIf(pod *corev1.Pod, helps func(*gang) bool) {
-	key, ok := gangKey(pod)
-	if !ok {
-		return
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	g := t.gangs[key]
-	if g == nil || g.leader == nil || g.leader.UID != pod.UID || t.isAwake(g) || !helps(g) {
-		return
-	}
-	t.markAwake(g)
-	t.wake(key, max(0, g.attempt.notBefore.Sub(t.now())))
 }

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
 
@@ -75,10 +76,10 @@ func TestOnlyHelpfulEventsWakeAGang(t *testing.T) {
 			b.fail(gangName, group.UID, why, 0, 0)
 			clear(b.woken)
 			for _, pod := range tc.pods {
-				b.hintPod(leader, pod)
+				b.happened(framework.EventAssignedPodDelete, pod, nil)
 			}
 			for _, n := range tc.nodes {
-				b.hintNode(leader, n)
+				b.happened(fwk.ClusterEvent{Resource: fwk.Node, ActionType: fwk.Add}, nil, n)
 			}
 			if _, got := b.woken[gangName]; got != tc.want {
 				t.Errorf("woken is %v, want %v", got, tc.want)

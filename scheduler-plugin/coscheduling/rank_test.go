@@ -106,8 +106,7 @@ func TestHigherGangInBackOffIsNotOvertaken(t *testing.T) {
 		t.Fatalf("turn %v goes to %s, want low: nothing has happened that may help high", what, view.key.Name)
 	}
 	b.fail(types.NamespacedName{Namespace: testNamespace, Name: "low"}, low.UID, shortfall{message: "no room"}, 0, 0)
-	b.hint(highLeader)
-	b.hint(lowLeader)
+	b.somethingHappens()
 	if view, what := b.next(lowLeader); view.key.Name != "high" || what != turnYield {
 		t.Errorf("turn %v goes to %s, want it to yield to high", what, view.key.Name)
 	}

@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	fwk "k8s.io/kube-scheduler/framework"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/podgroup"
@@ -25,9 +26,9 @@ func gangKey(pod *corev1.Pod) (types.NamespacedName, bool) {
 // tracker knows the gangs: their PodGroups, their members and what became of
 // the last attempt to place them. It is safe for concurrent use.
 //
-// Lock order: PreEnqueue and queueing hints call the tracker with the scheduling
-// queue's lock held. So the tracker never calls the queue; it tells wake and
-// report, which only put a key on a queue of their own.
+// Lock order: PreEnqueue calls the tracker with the scheduling queue's lock held.
+// So the tracker never calls the queue; it tells wake and report, which only put
+// a key on a queue of their own.
 type tracker struct {
 	ours func(schedulerName string) bool
 	now  func() time.Time
@@ -46,6 +47,10 @@ type tracker struct {
 	// awake are the gangs for which something happened that may help since their
 	// last cycle began.
 	awake map[types.NamespacedName]*gang
+	// planned are the gangs that have had a cycle since all their members were
+	// last placed. These hear of the events that are helpful.
+	planned map[types.NamespacedName]*gang
+	helpful []fwk.ClusterEvent
 	// synced says that all that existed at the start has been seen. Before that,
 	// members that are placed may still be unknown, and nothing is planned.
 	synced bool
@@ -60,6 +65,8 @@ func newTracker(ours func(string) bool, now func() time.Time, wake, report func(
 		classPriority: func(string) (int32, bool) { return 0, false },
 		gangs:         make(map[types.NamespacedName]*gang),
 		awake:         make(map[types.NamespacedName]*gang),
+		planned:       make(map[types.NamespacedName]*gang),
+		helpful:       helpful(),
 	}
 }
 
@@ -82,6 +89,7 @@ func (t *tracker) forgetIfEmpty(g *gang) {
 	if g.group == nil && len(g.members) == 0 {
 		delete(t.gangs, g.key)
 		delete(t.awake, g.key)
+		delete(t.planned, g.key)
 	}
 }
 

@@ -112,12 +112,20 @@ func (t *tracker) view(g *gang) gangView {
 	}
 	slices.Sort(v.nodes)
 	delete(t.awake, g.key)
+	t.planned[g.key] = g
 	g.attempt.gained = 0
+	g.attempt.regardsOthers = slices.ContainsFunc(v.waiting, regardsOthers)
 	if g.attempt.first.IsZero() {
 		g.attempt.first = t.now()
 		v.firstAttempt = g.attempt.first
 	}
 	return v
+}
+
+// regardsOthers says whether a Pod that is placed may make room for this one.
+func regardsOthers(pod *corev1.Pod) bool {
+	return len(pod.Spec.TopologySpreadConstraints) > 0 ||
+		pod.Spec.Affinity != nil && pod.Spec.Affinity.PodAffinity != nil
 }
 
 // assume records where a gang cycle has put members, by UID.
@@ -137,9 +145,12 @@ func (t *tracker) assume(key types.NamespacedName, nodes map[types.UID]string) {
 		m.assumed = node
 		g.count(m, state(m, t.ours), 1)
 	}
-	g.attempt = attempt{first: g.attempt.first}
-	delete(t.awake, g.key)
+	g.attempt = attempt{first: g.attempt.first, gained: g.attempt.gained, regardsOthers: g.attempt.regardsOthers}
 	g.electLeader(t.ours)
+	if g.waiting.Total == 0 {
+		delete(t.awake, g.key)
+		delete(t.planned, g.key)
+	}
 }
 
 // unassume records that a member could not be bound, and has its gang planned
@@ -180,7 +191,7 @@ func (t *tracker) fail(key types.NamespacedName, uid types.UID, why shortfall, i
 	g.attempt.failures++
 	g.attempt.message, g.attempt.room, g.attempt.again = why.message, why.room, why.again
 	g.attempt.need = why.need
-	if why.need.members > 0 && g.attempt.gained >= why.need.members {
+	if g.attempt.gained > 0 && g.attempt.gained >= why.need.members {
 		t.markAwake(g)
 		t.wake(key, max(0, g.attempt.notBefore.Sub(t.now())))
 	}

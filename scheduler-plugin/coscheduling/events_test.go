@@ -1,0 +1,109 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package coscheduling
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
+	internalqueue "k8s.io/kubernetes/pkg/scheduler/backend/queue"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+)
+
+// delayedReturn is a scheduling queue to which a leader returns late.
+type delayedReturn struct {
+	internalqueue.SchedulingQueue
+	before func(pod *corev1.Pod)
+}
+
+func (q *delayedReturn) AddUnschedulablePodIfNotPresent(logger klog.Logger, info *framework.QueuedPodInfo, cycle int64) error {
+	q.before(info.Pod)
+	return q.SchedulingQueue.AddUnschedulablePodIfNotPresent(logger, info, cycle)
+}
+
+// TestNoEventIsLostInFlight: the victims of a gang are gone before its leader is
+// back in the queue, and the leader was activated meanwhile, after which the
+// queue asks for no more hints. Nothing else ever happens.
+func TestNoEventIsLostInFlight(t *testing.T) {
+	w := newWorld(t, all(makeNodes("node", 2, 2), makePod("a", onNode("node-0")), makePod("b", onNode("node-1")),
+		makeGroup("high", 2), makeMembers("high", 2, wholeNode, ofPriority(10)))...)
+	var once sync.Once
+	w.queue = func(queue internalqueue.SchedulingQueue) internalqueue.SchedulingQueue {
+		return &delayedReturn{queue, func(leader *corev1.Pod) {
+			once.Do(func() {
+				queue.Activate(klog.Background(), map[string]*corev1.Pod{leader.Namespace + "/" + leader.Name: leader})
+				w.eventually("both victims are gone", func() bool {
+					return podsIn(w.sched.Cache.Dump().Nodes) == 0
+				})
+			})
+		}}
+	}
+	w.start()
+	w.eventually("the gang is placed", func() bool { return w.placed("high") == 2 })
+}
+
+func podsIn(nodes map[string]*framework.NodeInfo) int {
+	n := 0
+	for _, node := range nodes {
+		n += len(node.Pods)
+	}
+	return n
+}
+
+// lacking is what a gang needs that has room for all but so many members of two
+// cores.
+func lacking(members int) need {
+	n := need{members: members, resources: newResources(nil)}
+	n.smallest = n.resources.quantities(newRoom(makePod("member", wholeNode)).resources, 1)
+	return n
+}
+
+// TestEventsDuringACycle: what happens while a gang is planned, by the turn of
+// any gang, is not lost to it, and what can't help costs nothing.
+func TestEventsDuringACycle(t *testing.T) {
+	tests := map[string]struct {
+		need   need // of the cycle that ends
+		before need // of the one before
+		ended  int  // Pods that end during the cycle
+		want   bool
+	}{
+		"nothing":                               {},
+		"a Pod ends in the first cycle":         {ended: 1, want: true},
+		"too few Pods end":                      {before: lacking(3), need: lacking(3), ended: 2},
+		"enough Pods end":                       {before: lacking(3), need: lacking(3), ended: 3, want: true},
+		"enough Pods end, as is known only now": {before: lacking(3), need: lacking(2), ended: 2, want: true},
+		"a Pod ends, and it is not known any more what is missing": {before: lacking(3), ended: 1, want: true},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			b := newBench()
+			group, leader := makeGroup("gang", 1), makePod("gang-0", inGroup("gang"))
+			b.setGroup(group)
+			b.add(leader)
+			fail := func(need need) {
+				b.fail(gangName, group.UID, shortfall{message: "no room", needed: 1, need: need}, time.Second, time.Second)
+			}
+			if tc.before.members > 0 {
+				b.next(leader)
+				fail(tc.before)
+				b.time = b.time.Add(time.Minute)
+				b.awaken(gangName)
+			}
+			if _, what := b.next(leader); what != turnPlan {
+				t.Fatalf("turn %v, want the gang to be planned", what)
+			}
+			for range tc.ended {
+				b.happened(framework.EventAssignedPodDelete, makePod("ended"), nil)
+			}
+			fail(tc.need)
+			b.time = b.time.Add(time.Minute)
+			if got := b.due(gangName) != nil; got != tc.want {
+				t.Errorf("the gang is planned again: %v, want %v", got, tc.want)
+			}
+		})
+	}
+}

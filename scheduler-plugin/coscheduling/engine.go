@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -42,6 +43,11 @@ type engine struct {
 	plugins  map[string]*Coscheduling // by scheduler name
 	snapshot *internalcache.Snapshot
 	pop      func(klog.Logger) (framework.QueuedEntityInfo, error)
+	// begin notes that the scheduler has begun to schedule: it leads, if leaders
+	// are elected. Before that, begun is open, and the engine watches but does
+	// nothing.
+	begin func()
+	begun <-chan struct{}
 
 	// witnesses are used on the scheduling goroutine only.
 	witnesses witnesses
@@ -59,7 +65,8 @@ type engine struct {
 // Attach lets the plugin take gangs out of a scheduler's hands: it wraps
 // sched.NextEntity and starts what the plugin needs beside it. Call it after the
 // scheduler is made and before it runs. It fails if no profile enables the
-// plugin. All that it starts ends with ctx.
+// plugin. All that it starts ends with ctx. Of several schedulers of which one is
+// elected, those that don't lead only watch.
 func Attach(ctx context.Context, sched *scheduler.Scheduler) error {
 	plugins, snapshot, err := attachable(sched)
 	if err != nil {
@@ -97,8 +104,11 @@ func attachable(sched *scheduler.Scheduler) (map[string]*Coscheduling, *internal
 
 func attach(ctx context.Context, sched *scheduler.Scheduler, plugins map[string]*Coscheduling,
 	snapshot *internalcache.Snapshot, groups schedulingclient.Interface, registry registry) error {
+	begun := make(chan struct{})
 	e := &engine{
 		ctx:       ctx,
+		begin:     sync.OnceFunc(func() { close(begun) }),
+		begun:     begun,
 		sched:     sched,
 		plugins:   plugins,
 		snapshot:  snapshot,
@@ -143,6 +153,7 @@ func (e *engine) serves(schedulerName string) bool {
 // cycle, on the scheduling goroutine like any scheduling cycle, and members that
 // have their place only leave the queue. nil, at shutdown, goes through.
 func (e *engine) nextEntity(logger klog.Logger) (framework.QueuedEntityInfo, error) {
+	e.begin()
 	for {
 		entity, err := e.pop(logger)
 		if err != nil {

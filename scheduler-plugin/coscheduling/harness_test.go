@@ -198,6 +198,12 @@ func (w *world) deletePod(name string) {
 // start runs a scheduler until the test ends or stop is called.
 func (w *world) start() (stop func()) {
 	w.t.Helper()
+	return w.standBy()()
+}
+
+// standBy makes a scheduler that watches, and does not schedule before it leads.
+func (w *world) standBy() (lead func() (stop func())) {
+	w.t.Helper()
 	_, ctx := ktesting.NewTestContext(w.t)
 	ctx, cancel := context.WithCancel(ctx)
 
@@ -236,17 +242,45 @@ func (w *world) start() (stop func()) {
 	if err := sched.WaitForHandlersSync(ctx); err != nil {
 		w.t.Fatal(err)
 	}
-	done := make(chan struct{})
-	go func() {
-		sched.Run(ctx)
-		close(done)
-	}()
-	stop = sync.OnceFunc(func() {
-		cancel()
-		<-done
-	})
-	w.t.Cleanup(stop)
-	return stop
+	w.t.Cleanup(cancel)
+	return func() (stop func()) {
+		done := make(chan struct{})
+		go func() {
+			sched.Run(ctx)
+			close(done)
+		}()
+		stop = sync.OnceFunc(func() {
+			cancel()
+			<-done
+		})
+		w.t.Cleanup(stop)
+		return stop
+	}
+}
+
+// tracker is that of the scheduler.
+func (w *world) tracker() *tracker {
+	w.t.Helper()
+	plugins, _, err := attachable(w.sched)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return anyPlugin(plugins).engine.tracker
+}
+
+// patches is how often somebody patched objects of a resource.
+func (w *world) patches(resource string) int {
+	n := 0
+	for _, action := range slices.Concat(w.kube.Actions(), w.lock.Actions()) {
+		if action.GetVerb() == "patch" && action.GetResource().Resource == resource {
+			n++
+		}
+	}
+	return n
+}
+
+func gangNamed(name string) types.NamespacedName {
+	return types.NamespacedName{Namespace: testNamespace, Name: name}
 }
 
 // nodeOf is where each Pod is, empty for nowhere.

@@ -51,11 +51,8 @@ func TestManySmallGangsDoNotStarveABigOne(t *testing.T) {
 
 // waiting counts the gangs that wait by reason, as the metric does.
 func (w *world) waiting() map[string]int {
-	plugins, _, err := attachable(w.sched)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return anyPlugin(plugins).engine.tracker.waitingGangs()
+	w.t.Helper()
+	return w.tracker().waitingGangs()
 }
 
 func TestWhoStarves(t *testing.T) {

@@ -51,8 +51,9 @@ type tracker struct {
 	// last placed. These hear of the events that are helpful.
 	planned map[types.NamespacedName]*gang
 	helpful []fwk.ClusterEvent
-	// synced says that all that existed at the start has been seen. Before that,
-	// members that are placed may still be unknown, and nothing is planned.
+	// synced says that all that existed at the start has been seen, and that the
+	// scheduler leads. Before that, members that are placed may still be unknown:
+	// nothing is planned, written or evicted.
 	synced bool
 	// noGroups says that the API server does not serve PodGroups, so far.
 	noGroups bool
@@ -114,7 +115,8 @@ func (t *tracker) changed(g *gang) {
 	t.report(g.key, incompleteReportDelay)
 }
 
-// setSynced says that the initial lists are in, and wakes all gangs.
+// setSynced says that the initial lists are in and the scheduler leads, and wakes
+// all gangs.
 func (t *tracker) setSynced() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

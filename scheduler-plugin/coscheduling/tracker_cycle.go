@@ -235,13 +235,14 @@ const (
 	waitingStarved    = "Starving"
 )
 
-// waitingGangs counts the gangs that wait, by the reason of their condition.
+// waitingGangs counts the gangs that wait, by the reason of their condition. A
+// scheduler that does not lead counts none, so that replicas can be added up.
 func (t *tracker) waitingGangs() map[string]int {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	counts := make(map[string]int)
 	for _, g := range t.gangs {
-		if g.group == nil || g.waiting.Total == 0 {
+		if !t.synced || g.group == nil || g.waiting.Total == 0 {
 			continue
 		}
 		switch {

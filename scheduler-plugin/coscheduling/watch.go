@@ -110,6 +110,12 @@ func (e *engine) startWatching(groups schedulingclient.Interface) error {
 		if !cache.WaitForCacheSync(e.ctx.Done(), podsSeen.HasSynced, groupsSeen.HasSynced) {
 			return
 		}
+		// Whoever does not lead must not write conditions, nor evict.
+		select {
+		case <-e.begun:
+		case <-e.ctx.Done():
+			return
+		}
 		e.tracker.setSynced()
 		// An ordinary Pod may have been denied victims that nobody knew.
 		e.sched.SchedulingQueue.MoveAllToActiveOrBackoffQueue(klog.FromContext(e.ctx), framework.EventUnschedulableTimeout, nil, nil, nil)

@@ -1,0 +1,41 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package coscheduling
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+)
+
+// TestSchedulerThatDoesNotLeadOnlyWatches: of two replicas one is elected. The
+// other sees a gang that waits for members and one that is placed, of which both
+// would have something to say, and is silent until it leads.
+func TestSchedulerThatDoesNotLeadOnlyWatches(t *testing.T) {
+	w := newWorld(t, all(makeNodes("node", 1, 4), makeGroup("waits", 2), makeMembers("waits", 1),
+		makeGroup("runs", 1), makeMembers("runs", 1, onNode("node-0")))...)
+	lead := w.standBy()
+	tracker := w.tracker()
+	w.eventually("the standby has seen both gangs", func() bool {
+		tracker.mu.RLock()
+		defer tracker.mu.RUnlock()
+		waits, runs := tracker.gangs[gangNamed("waits")], tracker.gangs[gangNamed("runs")]
+		return waits != nil && waits.group != nil && len(waits.members) == 1 && runs != nil && runs.scheduled()
+	})
+	if n := w.patches("podgroups"); n != 0 {
+		t.Errorf("the standby wrote conditions %d times", n)
+	}
+	if got := tracker.waitingGangs(); len(got) != 0 {
+		t.Errorf("the standby counts waiting gangs: %v", got)
+	}
+
+	lead()
+	w.condition("waits", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughTasks)
+	w.condition("runs", metav1.ConditionFalse, schedulingv1alpha1.ReasonScheduled)
+	if n := w.patches("podgroups"); n != 2 {
+		t.Errorf("the leader wrote conditions %d times, want once for each gang", n)
+	}
+}

@@ -23,14 +23,14 @@ const bindRetryDelay = 100 * time.Millisecond
 // bind binds one member, off the scheduling goroutine. A member that can't be
 // bound is given back to the queue, where it leads what is left of its gang; the
 // members that are bound count towards the minimum then.
-func (e *engine) bind(ctx context.Context, p *placement, view gangView, popped *framework.QueuedPodInfo) {
+func (e *engine) bind(ctx context.Context, p *placement, view gangView) {
 	logger := klog.LoggerWithValues(klog.FromContext(ctx), "pod", klog.KObj(p.pod), "node", p.node)
 	ctx = klog.NewContext(ctx, logger)
 	plugin := e.plugins[p.pod.Spec.SchedulerName]
 	start := time.Now()
-	info := &framework.QueuedPodInfo{PodInfo: p.assumed, QueueingParams: popped.QueueingParams}
-	info.Attempts = view.failures + 1
-	info.InitialAttemptTimestamp = &view.firstAttempt
+	info := &framework.QueuedPodInfo{PodInfo: p.assumed, QueueingParams: framework.QueueingParams{
+		Timestamp: start, Attempts: view.failures + 1, InitialAttemptTimestamp: &view.firstAttempt,
+	}}
 
 	status := e.bindMember(ctx, p, *plugin.args.BindRetries)
 	if status.IsSuccess() {

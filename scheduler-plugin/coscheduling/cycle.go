@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
-	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"github.com/lockstep-k8s/lockstep/podgroup"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/planner"
@@ -44,10 +43,11 @@ type cycle struct {
 }
 
 // runCycle plans a gang, places all of it that fits if that keeps its minimum,
-// and otherwise records why not. popped is the member whose turn it is, of this
-// gang or of one behind it.
-func (e *engine) runCycle(ctx context.Context, view gangView, popped *framework.QueuedPodInfo) {
-	logger := klog.FromContext(ctx)
+// and otherwise records why not. popped is the member whose turn it is, if any;
+// runCycle says whether it was placed.
+func (e *engine) runCycle(view gangView, popped types.UID) bool {
+	logger := klog.LoggerWithValues(klog.FromContext(e.ctx), "podGroup", klog.KRef(view.key.Namespace, view.key.Name))
+	ctx := klog.NewContext(e.ctx, logger)
 	start := time.Now()
 	e.prepare(&view)
 	c := &cycle{engine: e, view: view, rejections: make(map[string]int)}
@@ -80,8 +80,7 @@ func (e *engine) runCycle(ctx context.Context, view gangView, popped *framework.
 		}
 		logger.V(2).Info("Pod group found no place", "waiting", len(view.waiting), "reason", why.message, "took", time.Since(start))
 		e.fail(view, *why)
-		e.putBack(popped)
-		return
+		return false
 	}
 
 	nodes := make(map[types.UID]string, len(c.placements))
@@ -96,8 +95,10 @@ func (e *engine) runCycle(ctx context.Context, view gangView, popped *framework.
 	}
 	e.leaveQueue(logger, c.placements, popped)
 	for _, p := range c.placements {
-		go e.bind(ctx, p, view, popped)
+		go e.bind(ctx, p, view)
 	}
+	_, placed := nodes[popped]
+	return placed
 }
 
 // recall is what a gang just like this one has learned of the cluster. One that
@@ -119,22 +120,14 @@ func (e *engine) fail(view gangView, why shortfall) {
 // They could stay there, gated, until their binding is seen. But each binding is
 // an event for which the queue looks at all that it gates, under its lock: the
 // square of the gang's size.
-func (e *engine) leaveQueue(logger klog.Logger, placements []*placement, popped *framework.QueuedPodInfo) {
-	siblings := make([]*corev1.Pod, 0, len(placements))
-	poppedPlaced := false
+func (e *engine) leaveQueue(logger klog.Logger, placements []*placement, popped types.UID) {
+	placed := make([]*corev1.Pod, 0, len(placements))
 	for _, p := range placements {
-		if p.pod.UID == popped.Pod.UID {
-			poppedPlaced = true
-			continue
+		if p.pod.UID != popped { // it has left
+			placed = append(placed, p.pod)
 		}
-		siblings = append(siblings, p.pod)
 	}
-	if poppedPlaced {
-		e.sched.SchedulingQueue.Done(popped.Pod.UID)
-	} else {
-		e.putBack(popped)
-	}
-	e.activate(logger, siblings)
+	e.activate(logger, placed)
 }
 
 // place finds a place for the gang, and leaves it assumed in the snapshot and

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/util/workqueue"
+	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler"
@@ -32,6 +34,8 @@ const (
 	// how long after its last cycle a gang that could be planned counts as one.
 	resyncPeriod = 30 * time.Second
 	idleAfter    = time.Minute
+	// giveWayDelay is how soon a leader that gave way to ordinary Pods is back.
+	giveWayDelay = 50 * time.Millisecond
 )
 
 // engine runs the gang cycles of one scheduler, for all profiles that enable the
@@ -160,19 +164,45 @@ func (e *engine) nextEntity(logger klog.Logger) (framework.QueuedEntityInfo, err
 			return nil, err
 		}
 		podInfo, ok := entity.(*framework.QueuedPodInfo)
-		if !ok || podInfo.Pod == nil || !e.serves(podInfo.Pod.Spec.SchedulerName) {
+		if !ok || podInfo.Pod == nil {
 			return entity, nil
 		}
-		// A bound Pod is here for a resize, which is kube-scheduler's business.
-		if _, member := gangKey(podInfo.Pod); !member || podInfo.Pod.Spec.NodeName != "" {
+		if !e.places(podInfo.Pod) {
+			e.planAbove(podInfo.GetPriority())
 			return entity, nil
 		}
 		e.turn(podInfo)
 	}
 }
 
+// places says whether the engine places a Pod that the queue hands out. A bound
+// Pod is there for a resize, which is kube-scheduler's business.
+func (e *engine) places(pod *corev1.Pod) bool {
+	_, member := gangKey(pod)
+	return member && pod.Spec.NodeName == "" && e.serves(pod.Spec.SchedulerName)
+}
+
+// planAbove plans the gangs that have something to hope for and outrank an
+// ordinary Pod whose turn it is. The queue knows the priority of their leaders
+// only, which may be lower than that of their PriorityClass.
+func (e *engine) planAbove(priority int32) {
+	for {
+		view, ok := e.tracker.nextAbove(priority)
+		if !ok {
+			return
+		}
+		e.runCycle(view, "")
+	}
+}
+
 // turn is the turn of one member of a gang.
 func (e *engine) turn(popped *framework.QueuedPodInfo) {
+	if e.isOutranked(popped) {
+		e.putBack(popped)
+		key, _ := gangKey(popped.Pod)
+		e.wakeups.AddAfter(key, giveWayDelay)
+		return
+	}
 	view, what := e.tracker.next(popped.Pod)
 	switch what {
 	case turnDone:
@@ -180,12 +210,28 @@ func (e *engine) turn(popped *framework.QueuedPodInfo) {
 	case turnBack:
 		e.putBack(popped)
 	case turnPlan, turnYield:
-		logger := klog.LoggerWithValues(klog.FromContext(e.ctx), "podGroup", klog.KRef(view.key.Namespace, view.key.Name))
-		e.runCycle(klog.NewContext(e.ctx, logger), view, popped)
+		if e.runCycle(view, popped.Pod.UID) {
+			e.sched.SchedulingQueue.Done(popped.Pod.UID)
+		} else {
+			e.putBack(popped)
+		}
 		if key, _ := gangKey(popped.Pod); what == turnYield {
 			e.wakeups.Add(key) // it is still to have its turn
 		}
 	}
+}
+
+// isOutranked says whether an ordinary Pod is waiting whose priority is between
+// that of a leader, by which the queue knows it, and that of its gang, whose
+// PriorityClass may be a lower one.
+func (e *engine) isOutranked(leader *framework.QueuedPodInfo) bool {
+	priority, ok := e.tracker.priorityOfGang(leader.Pod)
+	if !ok || priority >= leader.GetPriority() {
+		return false
+	}
+	return slices.ContainsFunc(e.sched.SchedulingQueue.PodsInActiveQ(), func(pod *corev1.Pod) bool {
+		return !e.places(pod) && corev1helpers.PodPriority(pod) > priority
+	})
 }
 
 // putBack returns a leader whose gang was not placed to the queue, where it

@@ -18,9 +18,11 @@ import (
 //
 // The scheduling queue orders leaders by their Pods' priority and by their last
 // attempt, which is neither. So a leader that the queue hands out is taken for
-// a turn only, and the turn goes to the gang that is first in line. Replacing
-// the queue's order instead would concern all Pods of all profiles, and a key
-// that changes while it is in a heap breaks the heap.
+// a turn only, and the turn goes to the gang that is first in line; gangs that
+// outrank an ordinary Pod are planned before it has its turn, and a leader whose
+// gang does not gives way. Replacing the queue's order instead would concern all
+// Pods of all profiles, and a key that changes while it is in a heap breaks the
+// heap.
 type rank struct {
 	priority int32
 	created  time.Time
@@ -97,4 +99,31 @@ func (t *tracker) firstInLine(g *gang) *gang {
 		}
 	}
 	return first
+}
+
+// nextAbove is the gang to plan before an ordinary Pod of this priority: the
+// first in line of those that were woken and outrank it. Unlike one gang behind
+// another, ordinary Pods don't wait for a back-off, as they don't for that of one
+// another.
+func (t *tracker) nextAbove(priority int32) (gangView, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.synced || len(t.awake) == 0 {
+		return gangView{}, false
+	}
+	var first *gang
+	var firstRank rank
+	now := t.now()
+	for _, g := range t.awake {
+		if !g.complete() || g.attempt.notBefore.After(now) {
+			continue
+		}
+		if r := t.rank(g); r.priority > priority && (first == nil || r.compare(firstRank) < 0) {
+			first, firstRank = g, r
+		}
+	}
+	if first == nil {
+		return gangView{}, false
+	}
+	return t.view(first), true
 }

@@ -1,0 +1,63 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package coscheduling
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+)
+
+// TestGangAndOrdinaryPodTakeTheirTurnsByPriority: a gang and an ordinary Pod of
+// priority 10 are in the queue, which knows the priority of Pods only. The turn is
+// by that of the gang.
+func TestGangAndOrdinaryPodTakeTheirTurnsByPriority(t *testing.T) {
+	tests := map[string]struct {
+		members   podOption
+		class     string
+		wantFirst bool
+	}{
+		"a gang whose members outrank the Pod":                       {members: ofPriority(11), wantFirst: true},
+		"a gang whose class outranks the Pod, though not its leader": {members: ofPriority(0), class: "high", wantFirst: true},
+		"a gang whose leader outranks the Pod, though not its class": {members: ofPriority(11), class: "low"},
+		"a gang that does not outrank the Pod":                       {members: ofPriority(9)},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, all(makeNodes("node", 1, 4), makePod("ordinary", ofPriority(10)),
+				priorityClass("high", 100, corev1.PreemptLowerPriority), priorityClass("low", 1, corev1.PreemptLowerPriority),
+				makeGroup("gang", 2, func(s *schedulingv1alpha1.PodGroupSpec) { s.PriorityClassName = tc.class }),
+				makeMembers("gang", 2, tc.members))...)
+			w.standBy()
+			tracker := w.tracker()
+			w.eventually("the gang is seen", func() bool {
+				tracker.mu.RLock()
+				defer tracker.mu.RUnlock()
+				g := tracker.gangs[gangNamed("gang")]
+				return g != nil && g.complete()
+			})
+			tracker.setSynced()
+			w.eventually("the leader and the ordinary Pod are queued", func() bool {
+				return len(w.sched.SchedulingQueue.PodsInActiveQ()) == 2
+			})
+
+			next, err := w.sched.NextEntity(klog.Background())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := next.(*framework.QueuedPodInfo).Pod.Name; got != "ordinary" {
+				t.Fatalf("the scheduler is given %s, want the ordinary Pod", got)
+			}
+			tracker.mu.RLock()
+			defer tracker.mu.RUnlock()
+			if first := tracker.gangs[gangNamed("gang")].placed.Total == 2; first != tc.wantFirst {
+				t.Errorf("the gang is placed before the ordinary Pod has its turn: %v, want %v", first, tc.wantFirst)
+			}
+		})
+	}
+}

@@ -21,6 +21,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler"
 	internalcache "k8s.io/kubernetes/pkg/scheduler/backend/cache"
+	internalqueue "k8s.io/kubernetes/pkg/scheduler/backend/queue"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/feature"
 	"k8s.io/kubernetes/pkg/scheduler/framework/preemption"
@@ -47,6 +48,7 @@ type engine struct {
 	plugins  map[string]*Coscheduling // by scheduler name
 	snapshot *internalcache.Snapshot
 	pop      func(klog.Logger) (framework.QueuedEntityInfo, error)
+	queue    internalqueue.SchedulingQueue // not overheard
 	// begin notes that the scheduler has begun to schedule: it leads, if leaders
 	// are elected. Before that, begun is open, and the engine watches but does
 	// nothing.
@@ -117,6 +119,7 @@ func attach(ctx context.Context, sched *scheduler.Scheduler, plugins map[string]
 		plugins:   plugins,
 		snapshot:  snapshot,
 		pop:       sched.NextEntity,
+		queue:     sched.SchedulingQueue,
 		witnesses: make(witnesses),
 		executor:  preemption.NewExecutor(anyPlugin(plugins).handle, feature.Features{}),
 		evictions: evictions{until: make(map[types.UID]time.Time)},
@@ -137,7 +140,7 @@ func attach(ctx context.Context, sched *scheduler.Scheduler, plugins map[string]
 		c.engine = e
 	}
 	sched.NextEntity = e.nextEntity
-	sched.SchedulingQueue = &eventQueue{SchedulingQueue: sched.SchedulingQueue, tracker: e.tracker}
+	sched.SchedulingQueue = &eventQueue{SchedulingQueue: e.queue, tracker: e.tracker}
 	if err := e.startWatching(groups); err != nil {
 		return err
 	}

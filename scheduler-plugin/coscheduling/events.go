@@ -57,8 +57,8 @@ func (c *Coscheduling) EventsToRegister(context.Context) ([]fwk.ClusterEventWith
 }
 
 // retryOrdinary is the queueing hint for an ordinary Pod, which is here because
-// it had to leave room for a gang. It is tried again at each event, for the few
-// seconds that the room is held. Gangs hear of events from the eventQueue: the
+// it had to leave room for a gang. It is tried again at each event, as long as the
+// room is held. Gangs hear of events from the eventQueue: the
 // queue asks for hints neither while a leader is active nor, once the leader was
 // activated in flight, when it comes back.
 func retryOrdinary(_ klog.Logger, pod *corev1.Pod, _, _ any) (fwk.QueueingHint, error) {

@@ -14,6 +14,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
@@ -28,8 +29,7 @@ import (
 //
 // Holds are not in the scheduler's cache. They exist in the cycle of a gang that
 // is behind the holder in line, which finds the members assumed in its snapshot,
-// and, if they are those of preemption, in the Filter plugin for ordinary Pods
-// that don't outrank the holder.
+// and in the Filter plugin for ordinary Pods that are.
 type hold struct {
 	rank     rank
 	uid      types.UID
@@ -38,16 +38,33 @@ type hold struct {
 	// block others.
 	until   time.Time
 	members []*framework.PodInfo
-	byNode  map[string][]*framework.PodInfo // members
+	// byNode is what the members take of each node. It does not change.
+	byNode map[string]*usage
 }
 
 func newHold(view *gangView, members []*framework.PodInfo, preempts bool, until time.Time) *hold {
 	h := &hold{rank: view.rank, uid: view.group.UID, preempts: preempts, until: until, members: members,
-		byNode: make(map[string][]*framework.PodInfo)}
+		byNode: make(map[string]*usage)}
 	for _, m := range members {
-		h.byNode[m.Pod.Spec.NodeName] = append(h.byNode[m.Pod.Spec.NodeName], m)
+		node := m.Pod.Spec.NodeName
+		if h.byNode[node] == nil {
+			h.byNode[node] = &usage{}
+		}
+		h.byNode[node].addMember(m)
 	}
 	return h
+}
+
+// isAhead says whether an ordinary Pod has to leave the room alone. What others
+// were evicted for is kept from all that don't outrank the gang. What a gang that
+// starves waits for is kept from those of its priority that came after it: the
+// ones before it are few, and have waited longer.
+func (h *hold) isAhead(pod *corev1.Pod) bool {
+	priority := corev1helpers.PodPriority(pod)
+	if h.rank.priority != priority {
+		return h.rank.priority > priority
+	}
+	return h.preempts || h.rank.created.Before(pod.CreationTimestamp.Time)
 }
 
 // nodes are where room is held, in order, once for each member.
@@ -91,6 +108,19 @@ func (h *holds) set(key types.NamespacedName, new *hold) (before *hold) {
 	return before
 }
 
+// ahead are the holds that an ordinary Pod has to leave alone.
+func (h *holds) ahead(pod *corev1.Pod) []*hold {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	var ahead []*hold
+	for _, one := range h.byGang {
+		if one.isAhead(pod) {
+			ahead = append(ahead, one)
+		}
+	}
+	return ahead
+}
+
 // inOrder are the holds, that of the gang first in line first.
 func (h *holds) inOrder() []*hold {
 	h.mu.RLock()
@@ -116,11 +146,15 @@ func (e *engine) drop(key types.NamespacedName) {
 		return
 	}
 	e.tracker.setHeld(key, heldNot)
-	e.tracker.awakenWaiting(key)
-	if h.preempts {
-		e.sched.SchedulingQueue.MoveAllToActiveOrBackoffQueue(klog.FromContext(e.ctx),
-			framework.EventAssignedPodDelete, h.members[0].Pod, nil, nil)
-	}
+	e.offer(h)
+}
+
+// offer lets others try for the room of a hold. Ordinary Pods are told that a Pod
+// has ended there, of which gangs need not hear.
+func (e *engine) offer(h *hold) {
+	e.tracker.awakenWaiting(h.rank.key)
+	e.queue.MoveAllToActiveOrBackoffQueue(klog.FromContext(e.ctx),
+		framework.EventAssignedPodDelete, h.members[0].Pod, nil, nil)
 }
 
 // keep holds room for the cycle's gang where its members have their places.
@@ -128,7 +162,7 @@ func (c *cycle) keep(places []*framework.PodInfo, preempts bool, until time.Time
 	h := newHold(&c.view, places, preempts, until)
 	before := c.holds.set(c.view.key, h)
 	if before != nil && !slices.Equal(before.nodes(), h.nodes()) {
-		c.tracker.awakenWaiting(c.view.key) // for the room where it was held before
+		c.offer(before)
 	}
 	kind := heldForStarving
 	if preempts {
@@ -186,32 +220,6 @@ func (c *cycle) aheadMessage() string {
 		text += fmt.Sprintf(", and %d more", n)
 	}
 	return text
-}
-
-// heldOn are the members that are to go to a node and that an ordinary Pod of
-// this priority must leave room for.
-func (e *engine) heldOn(node string, priority int32) []*framework.PodInfo {
-	e.holds.mu.RLock()
-	defer e.holds.mu.RUnlock()
-	var members []*framework.PodInfo
-	for _, h := range e.holds.byGang {
-		if h.preempts && h.rank.priority >= priority {
-			members = append(members, h.byNode[node]...)
-		}
-	}
-	return members
-}
-
-// concerns says whether an ordinary Pod has to leave room for a gang.
-func (e *engine) concerns(priority int32) bool {
-	e.holds.mu.RLock()
-	defer e.holds.mu.RUnlock()
-	for _, h := range e.holds.byGang {
-		if h.preempts && h.rank.priority >= priority {
-			return true
-		}
-	}
-	return false
 }
 
 // held says whether and why room is held for a gang.

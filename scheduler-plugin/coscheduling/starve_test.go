@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -46,6 +47,40 @@ func TestManySmallGangsDoNotStarveABigOne(t *testing.T) {
 	}
 	w.eventually("the small gang runs elsewhere", func() bool { return w.nodeOf()["small2-0"] == "elsewhere-0" })
 	w.deletePod("small1-0")
+	w.eventually("the big gang is placed", func() bool { return w.placed("big") == 2 })
+}
+
+// TestOrdinaryPodsDoNotStarveAGang: ordinary Pods keep coming too. Those that the
+// gang is ahead of leave its room alone, and run where there is other room.
+func TestOrdinaryPodsDoNotStarveAGang(t *testing.T) {
+	w := newWorld(t, all(makeNodes("node", 2, 2), bornAt(5, makeGroup("big", 2)), makeMembers("big", 2, wholeNode),
+		makePod("runs-0", onNode("node-0")), makePod("runs-1", onNode("node-1")))...)
+	w.args = `{"initialBackoff":"50ms","maxBackoff":"200ms","starvationAfter":"1s"}`
+	w.start()
+	w.eventually("room is held back for the big gang", func() bool { return w.waiting()[waitingStarved] == 1 })
+
+	ordinary := func(name string, created int, options ...podOption) *corev1.Pod {
+		pod := makePod(name, options...)
+		pod.CreationTimestamp = bornAt(created, makeGroup("", 1)).CreationTimestamp
+		return pod
+	}
+	w.create(ordinary("younger", 6))
+	w.eventually("the younger Pod has found no room", func() bool { return w.marked("younger") == 1 })
+	w.create(ordinary("older", 4))
+	w.create(ordinary("higher", 6, ofPriority(1)))
+	w.eventually("the older Pod and the one of higher priority are placed", func() bool {
+		return w.placed("older") == 1 && w.placed("higher") == 1
+	})
+	if w.placed("younger") != 0 {
+		t.Error("the younger Pod took room that is held for the gang")
+	}
+	for _, node := range makeNodes("elsewhere", 1, 1) {
+		w.create(node)
+	}
+	w.eventually("the younger Pod runs elsewhere", func() bool { return w.nodeOf()["younger"] == "elsewhere-0" })
+	for _, name := range []string{"runs-0", "older", "runs-1", "higher"} {
+		w.deletePod(name)
+	}
 	w.eventually("the big gang is placed", func() bool { return w.placed("big") == 2 })
 }
 

@@ -1,0 +1,66 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package coscheduling
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
+)
+
+// TestRoomBesideAHold: on a node of 8 cores, 2 GPUs and 10 Pods run one Pod of 2
+// cores, and a member of 3 cores and a GPU is to come.
+func TestRoomBesideAHold(t *testing.T) {
+	const gpu = "nvidia.com/gpu"
+	requesting := func(name, cores, gpus string) *framework.PodInfo {
+		request := map[corev1.ResourceName]string{}
+		if cores != "" {
+			request[corev1.ResourceCPU] = cores
+		}
+		if gpus != "" {
+			request[gpu] = gpus
+		}
+		info, err := framework.NewPodInfo(schedulertesting.MakePod().Name(name).Req(request).Obj())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info
+	}
+	tests := map[string]struct {
+		request     *framework.PodInfo
+		pods        string // that the node allows
+		heldMembers int
+		want        bool
+	}{
+		"a Pod that fits beside the member":          {request: requesting("pod", "3", "1"), want: true},
+		"one core too many":                          {request: requesting("pod", "4", "")},
+		"a GPU too many":                             {request: requesting("pod", "", "2")},
+		"a Pod that requests nothing":                {request: requesting("pod", "", ""), want: true},
+		"its place among the node's Pods":            {request: requesting("pod", "", ""), pods: "2"},
+		"more held than is free, of what it needs":   {request: requesting("pod", "1", ""), heldMembers: 3},
+		"more held than is free, of what it doesn't": {request: requesting("pod", "", ""), heldMembers: 3, want: true},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			if tc.pods == "" {
+				tc.pods = "10"
+			}
+			node := framework.NewNodeInfo(requesting("runs", "2", "").Pod)
+			node.SetNode(schedulertesting.MakeNode().Name("node").Capacity(map[corev1.ResourceName]string{
+				corev1.ResourceCPU: "8", gpu: "2", corev1.ResourcePods: tc.pods,
+			}).Obj())
+			held := usage{}
+			for range max(1, tc.heldMembers) {
+				member := usage{}
+				member.addMember(requesting("member", "3", "1"))
+				held.add(&member)
+			}
+			if got := held.leaves(tc.request.CalculateResource().Resource, node); got != tc.want {
+				t.Errorf("there is room: %v, want %v", got, tc.want)
+			}
+		})
+	}
+}

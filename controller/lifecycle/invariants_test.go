@@ -5,12 +5,9 @@ package lifecycle
 
 import (
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -273,105 +270,6 @@ func followsScale(f *frameworkv1.Framework, status *frameworkv1.FrameworkStatus)
 		}
 	}
 	return len(missing) == 0
-}
-
-// checkAction holds that an action rests on what the API server has. The world
-// has already done it.
-func (l *life) checkAction(action Action) {
-	l.t.Helper()
-	if l.verbose {
-		l.t.Logf("do    %s", action)
-	}
-	status := l.written
-	fail := func() {
-		l.t.Helper()
-		l.t.Errorf("%s while %s is persisted", action, transcript(status))
-	}
-	task := taskNamed(status, action.Name)
-	switch action.Kind {
-	case CreateConfigMap:
-		if status.State != frameworkv1.FrameworkAttemptCreationPending || len(l.pods) > 0 ||
-			l.seen().DeletionTimestamp != nil {
-			fail()
-		}
-	case DeleteConfigMap:
-		recorded := status.AttemptStatus.ConfigMapUID != nil && *status.AttemptStatus.ConfigMapUID == action.UID
-		if recorded && status.AttemptStatus.CompletionStatus == nil {
-			fail()
-		}
-	case CreatePod:
-		if pod := l.pods[action.Name]; pod != nil && !(l.mayCreate(pod, task) && l.groupIsReady()) {
-			fail()
-		}
-	case DeletePod:
-		recorded := task != nil && samePointee(task.AttemptStatus.PodUID, &action.UID)
-		if recorded && task.AttemptStatus.CompletionStatus == nil && status.AttemptStatus.CompletionStatus == nil {
-			fail()
-		}
-	case CleanPod:
-		if task == nil || !task.DeletionPending && !l.overdue(action.Name) {
-			fail()
-		}
-	case ForceDeletePod:
-		if !l.mayForce(action) {
-			fail()
-		}
-	case DeleteFramework:
-		if status.State != frameworkv1.FrameworkCompleted || l.now.Before(status.TransitionTime.Add(l.options.CompletedRetention)) {
-			fail()
-		}
-	}
-}
-
-// groupIsReady says whether the attempt has a PodGroup that does not wait for
-// more members than there are tasks, if it needs one.
-func (l *life) groupIsReady() bool {
-	if l.seen().Spec.Gang == nil {
-		return true
-	}
-	tasks := int32(0)
-	for _, task := range tasksByUID(l.written) {
-		if !task.DeletionPending {
-			tasks++
-		}
-	}
-	return l.cache.podGroup != nil && l.cache.podGroup.Spec.MinMember <= tasks
-}
-
-// mayCreate says whether a Pod that is there was rightly created for this attempt
-// of this task of this attempt of the Framework: the rescale guarantees rest on
-// that, too. A Pod that was there before has other annotations or is recorded.
-func (l *life) mayCreate(pod *corev1.Pod, task *frameworkv1.TaskStatus) bool {
-	attempt := &l.written.AttemptStatus
-	if task == nil || attempt.ConfigMapUID == nil || attempt.CompletionStatus != nil || task.DeletionPending {
-		return false
-	}
-	return pod.Annotations[frameworkv1.KeyTaskUID] == string(task.InstanceUID) &&
-		pod.Annotations[frameworkv1.KeyTaskAttemptID] == strconv.Itoa(int(task.AttemptStatus.ID)) &&
-		pod.Annotations[frameworkv1.KeyConfigMapUID] == string(*attempt.ConfigMapUID) &&
-		pod.Annotations[frameworkv1.KeyFrameworkAttemptID] == strconv.Itoa(int(attempt.ID)) &&
-		(task.AttemptStatus.PodUID == nil || *task.AttemptStatus.PodUID == pod.UID)
-}
-
-// overdue says whether a Pod was created long ago and is not yet seen.
-func (l *life) overdue(name string) bool {
-	task := taskNamed(l.controller.status, name)
-	return task != nil && !l.now.Before(task.TransitionTime.Add(l.options.CreationTimeout))
-}
-
-// mayForce says whether the persisted timeout of a Pod's deletion is over.
-func (l *life) mayForce(action Action) bool {
-	pod := l.cache.pods[action.Name]
-	if pod == nil || pod.UID != action.UID {
-		return true // The world has just told that it is gone.
-	}
-	for _, role := range l.written.AttemptStatus.TaskRoleStatuses {
-		if role.Name == pod.Labels[frameworkv1.KeyTaskRoleName] && role.PodGracefulDeletionTimeoutSec != nil {
-			begun := pod.DeletionTimestamp.Add(-time.Duration(*pod.DeletionGracePeriodSeconds) * time.Second)
-			return !l.now.Before(begun.Add(time.Duration(*role.PodGracefulDeletionTimeoutSec) * time.Second))
-		}
-	}
-	return false
 }
 
 // checkEnd holds that a Framework that is left alone comes to its end, and that

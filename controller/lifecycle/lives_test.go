@@ -28,7 +28,8 @@ var (
 // each kind by itself, events that are missed or come twice, requests that are
 // refused or whose replies are lost, crashes between any two writes, deletions
 // from outside, nodes that are lost, and users who rescale, stop, delete and
-// change policies at any moment. What must always hold is in invariants_test.go.
+// change policies at any moment. What must always hold is in invariants_test.go and
+// action_invariants_test.go.
 // A failing life prints its seed; -seed leads it alone.
 func TestRandomLives(t *testing.T) {
 	if *seedFlag >= 0 {

@@ -91,7 +91,7 @@ func mutations() map[string]mutation {
 		traces  = "TestTraces"
 	)
 	return map[string]mutation{
-		"P1 dropped: the ConfigMap is created at once": {file: "actions.go",
+		"P1 dropped: the ConfigMap is created at once": {file: "actions.go", tests: persist,
 			old: "case !d.instancePersisted() || d.Persisted.State != frameworkv1.FrameworkAttemptCreationPending:",
 			new: "case false:"},
 		"P2 dropped: Pods are created at once": {file: "actions.go",

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/ptr"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
@@ -215,6 +216,69 @@ func TestFrameworkReplacedDuringAWrite(t *testing.T) {
 	}
 	if w.stored() != nil || w.configMap() != nil {
 		t.Error("something was written")
+	}
+}
+
+// TestFrameworkReplacedBetweenSyncs deletes a Framework that is under way and
+// creates another one of its name, of which the controller sees only the result.
+func TestFrameworkReplacedBetweenSyncs(t *testing.T) {
+	w := newWorld(t, framework(1))
+	if err := w.sync(); err != nil {
+		t.Fatal(err)
+	}
+	old := w.configMap().UID
+	if err := w.kube.Tracker().Delete(corev1.SchemeGroupVersion.WithResource("configmaps"), namespace, "fw-attempt"); err != nil {
+		t.Fatal(err)
+	}
+	w.framework.UID, w.framework.ResourceVersion = w.NewUID(), w.nextVersion()
+	w.status, w.decoded = nil, nil
+	for range 12 {
+		if err := w.sync(); err != nil {
+			t.Fatal(err)
+		}
+		if status := w.stored(); status != nil && ptr.Equal(status.AttemptStatus.ConfigMapUID, &old) {
+			t.Fatal("the new Framework has the ConfigMap of the old one")
+		}
+		w.live(succeed)
+	}
+	if status := w.stored(); status == nil || status.State != frameworkv1.FrameworkCompleted {
+		t.Errorf("the new Framework has the status %v, want Completed", status)
+	}
+}
+
+// TestUnseenPodIsGoneBeforeItsTaskIsOver never shows the controller the Pod that
+// it has created, and lets the Pod take its time to end.
+func TestUnseenPodIsGoneBeforeItsTaskIsOver(t *testing.T) {
+	w := newWorld(t, framework(1))
+	state := func() frameworkv1.TaskState {
+		w.clock.SetTime(w.clock.Now().Add(time.Second))
+		w.fillWithoutPods()
+		if err := w.controller.sync(t.Context(), key); err != nil {
+			t.Log(err) // What it says is for the log only; it is what it leads to that counts.
+		}
+		return w.stored().AttemptStatus.TaskRoleStatuses[0].TaskStatuses[0].State
+	}
+	for range 3 {
+		state()
+	}
+	if len(w.pods) != 1 {
+		t.Fatalf("there are %d Pods, want the one that was created", len(w.pods))
+	}
+	w.clock.SetTime(w.clock.Now().Add(time.Hour))
+	for range 3 {
+		if got := state(); got != frameworkv1.TaskAttemptCreationRequested {
+			t.Fatalf("the task is %s while its Pod is ending", got)
+		}
+	}
+	if pod := w.pods["fw-w-0"]; pod == nil || pod.DeletionTimestamp == nil {
+		t.Fatalf("the Pod is not being deleted: %v", pod)
+	}
+	w.remove("fw-w-0")
+	for range 3 {
+		state()
+	}
+	if got := state(); got != frameworkv1.TaskCompleted {
+		t.Errorf("the task is %s, want Completed once its Pod is gone", got)
 	}
 }
 

@@ -68,7 +68,7 @@ lint: ## Run golangci-lint, which finds more and takes longer to build than veri
 	cd localcluster && go tool -modfile=$(CURDIR)/hack/tools/lint/go.mod golangci-lint run --config $(CURDIR)/.golangci.yml ./...
 
 .PHONY: test
-test: components images test-unit e2e ## Run all tests: unit, integration and end to end.
+test: components images test-unit lives mutations e2e ## Run all tests: unit, random lives, mutations, integration, end to end.
 
 .PHONY: test-unit
 test-unit: ## Run the tests that need no cluster.
@@ -80,12 +80,12 @@ e2e: components images ## Run the tests on real API servers: simulated nodes, an
 	hack/e2e.sh $(if $(REAL_NODE),--real-node)
 
 .PHONY: lives
-lives: ## Lead a hundred thousand random lives of Frameworks through crashes and worse.
-	go test -count=1 -run TestRandomLives -timeout 30m ./controller/lifecycle -lives 100000
+lives: ## Lead 100,000 random lives of Frameworks through crashes and worse: make lives [FIRST_SEED=0]
+	go test -v -count=1 -run TestRandomLives -timeout 30m ./controller/lifecycle -lives 100000 $(if $(FIRST_SEED),-first-seed $(FIRST_SEED))
 
 .PHONY: mutations
-mutations: ## Show with mutations of the lifecycle that its tests bite; takes long.
-	go test -count=1 -tags mutation -run TestMutations -timeout 60m -v ./controller/lifecycle
+mutations: ## Show with mutations of the code that its tests bite: make mutations [MUTATION=regexp]
+	go test -v -count=1 -tags mutation -run 'TestMutations/($(MUTATION))' -timeout 60m ./controller/lifecycle
 
 .PHONY: bench
 bench: components ## Measure, as ratios against an alternative in the same run: make bench [CASES=regexp] [ROUNDS=3]

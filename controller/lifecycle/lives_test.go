@@ -21,6 +21,7 @@ import (
 
 var (
 	livesFlag = flag.Uint64("lives", 8000, "how many random lives TestRandomLives leads")
+	firstFlag = flag.Uint64("first-seed", 0, "the seed of the first of them; the others count up")
 	seedFlag  = flag.Int64("seed", -1, "lead only the random life of this seed, and print it")
 )
 
@@ -42,11 +43,13 @@ func TestRandomLives(t *testing.T) {
 	if testing.Short() {
 		lives = min(lives, 500)
 	}
+	t.Logf("leading %d lives, with the seeds %d to %d", lives, *firstFlag, *firstFlag+lives-1)
 	var next atomic.Uint64
 	for range runtime.GOMAXPROCS(0) {
 		t.Run("", func(t *testing.T) {
 			t.Parallel()
-			for seed := next.Add(1) - 1; seed < lives && !t.Failed(); seed = next.Add(1) - 1 {
+			for i := next.Add(1) - 1; i < lives && !t.Failed(); i = next.Add(1) - 1 {
+				seed := *firstFlag + i
 				newLife(t, seed).live()
 				if t.Failed() {
 					t.Logf("to see the life alone: go test ./controller/lifecycle -run TestRandomLives -seed %d -v", seed)

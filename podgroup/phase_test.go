@@ -4,6 +4,7 @@
 package podgroup
 
 import (
+	"iter"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -157,6 +158,84 @@ func TestNextPhase(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestPairsOfPhases says of each pair of phases what leads from one to the other,
+// or that nothing does. The group has minMember 3.
+func TestPairsOfPhases(t *testing.T) {
+	const new = schedulingv1alpha1.PodGroupPhase("")
+	var (
+		nobody      = counts(0, 0, 0, 0, 0)
+		waiting     = counts(3, 0, 0, 0, 0)
+		allRun      = counts(3, 3, 3, 0, 0)
+		oneLost     = counts(2, 2, 2, 0, 0)
+		restarting  = counts(3, 3, 1, 0, 0)
+		allEnded    = counts(3, 0, 0, 2, 1)
+		oneReplaced = counts(3, 0, 0, 2, 0)
+		oneOfThree  = counts(3, 1, 1, 0, 0)
+	)
+	tests := map[string]struct {
+		from, to schedulingv1alpha1.PodGroupPhase
+		by       Counts // nothing leads there if it is never
+		never    bool
+	}{
+		"new to Pending: it is accepted":                                  {from: new, to: pending, by: nobody},
+		"new to Running: its members ran before it was there":             {from: new, to: running, by: allRun},
+		"new to Completed: its members ended before it was there":         {from: new, to: completed, by: allEnded},
+		"new to Unknown: never, it has not run":                           {from: new, to: unknown, never: true},
+		"Pending to Pending: members wait":                                {from: pending, to: pending, by: waiting},
+		"Pending to Running: minMember members run":                       {from: pending, to: running, by: allRun},
+		"Pending to Unknown: never, it has not run":                       {from: pending, to: unknown, never: true},
+		"Pending to Completed: all members failed before enough ran":      {from: pending, to: completed, by: counts(3, 0, 0, 0, 3)},
+		"Running to Pending: never in one step, Unknown is in between":    {from: running, to: pending, never: true},
+		"Running to Running: placed members start again":                  {from: running, to: running, by: restarting},
+		"Running to Unknown: a member is lost":                            {from: running, to: unknown, by: oneLost},
+		"Running to Completed: all members end":                           {from: running, to: completed, by: allEnded},
+		"Unknown to Pending: no member is left":                           {from: unknown, to: pending, by: nobody},
+		"Unknown to Running: the lost members are replaced and run":       {from: unknown, to: running, by: allRun},
+		"Unknown to Unknown: some members run, others are to come":        {from: unknown, to: unknown, by: oneOfThree},
+		"Unknown to Completed: the members that are left end":             {from: unknown, to: completed, by: allEnded},
+		"Completed to Pending: a member is replaced":                      {from: completed, to: pending, by: oneReplaced},
+		"Completed to Running: never in one step, Pending is in between":  {from: completed, to: running, never: true},
+		"Completed to Unknown: never, nothing of it runs":                 {from: completed, to: unknown, never: true},
+		"Completed to Completed: the members that have ended are removed": {from: completed, to: completed, by: nobody},
+	}
+	spec := &schedulingv1alpha1.PodGroupSpec{MinMember: 3}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			if !tc.never {
+				if got := NextPhase(tc.from, spec, tc.by); got != tc.to {
+					t.Errorf("from %q: got %s, want %s", tc.from, got, tc.to)
+				}
+				return
+			}
+			// Whatever up to four members do.
+			for c := range countsUpTo(4) {
+				if NextPhase(tc.from, spec, c) == tc.to {
+					t.Errorf("from %q to %s with %+v", tc.from, tc.to, c)
+				}
+			}
+		})
+	}
+}
+
+// countsUpTo are all counts of a group of up to n members.
+func countsUpTo(n int32) iter.Seq[Counts] {
+	return func(yield func(Counts) bool) {
+		for members := range n + 1 {
+			for scheduled := range members + 1 {
+				for running := range scheduled + 1 {
+					for succeeded := range members - scheduled + 1 {
+						for failed := range members - scheduled - succeeded + 1 {
+							if !yield(counts(members, scheduled, running, succeeded, failed)) {
+								return
+							}
+						}
+					}
+				}
+			}
+		}
 	}
 }
 

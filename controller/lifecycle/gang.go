@@ -49,7 +49,7 @@ func (d *decision) observePodGroup() {
 		}
 		seen.CreationTime = &created
 	}
-	if seen.Phase == schedulingv1alpha1.PodGroupUnknown {
+	if isRecovering(before, seen.Phase) {
 		seen.UnknownSince = before.UnknownSince
 		if seen.UnknownSince == nil {
 			seen.UnknownSince = d.timeNow()
@@ -66,6 +66,21 @@ func (d *decision) observePodGroup() {
 		}
 	}
 	attempt.PodGroup = seen
+}
+
+// isRecovering says whether a gang that ran does not run now. That is so while its
+// PodGroup is Unknown, and also when the phase goes on to Pending because no member
+// is left, or starts over because the PodGroup was made anew: else nothing would
+// ever end the wait of a gang that lost all its members.
+func isRecovering(before *frameworkv1.AttemptPodGroupStatus, phase schedulingv1alpha1.PodGroupPhase) bool {
+	switch phase {
+	case schedulingv1alpha1.PodGroupUnknown:
+		return true
+	case schedulingv1alpha1.PodGroupPending, "":
+		return before.UnknownSince != nil || before.Phase == schedulingv1alpha1.PodGroupRunning
+	default:
+		return false
+	}
 }
 
 func groupCondition(group *schedulingv1alpha1.PodGroup, conditionType string) *schedulingv1alpha1.PodGroupCondition {

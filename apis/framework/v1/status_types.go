@@ -201,8 +201,9 @@ type AttemptPodGroupStatus struct {
 	// phase of the PodGroup.
 	// +optional
 	Phase schedulingv1alpha1.PodGroupPhase `json:"phase,omitempty"`
-	// unknownSince is when phase became Unknown; recoveryTimeoutSeconds runs
-	// from it. Null in any other phase.
+	// unknownSince is since when a gang that ran does not: since phase became
+	// Unknown, until it is Running again. recoveryTimeoutSeconds runs from it.
+	// Null otherwise.
 	// +optional
 	// +nullable
 	UnknownSince *metav1.Time `json:"unknownSince,omitempty"`

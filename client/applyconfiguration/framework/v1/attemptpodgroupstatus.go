@@ -26,8 +26,9 @@ type AttemptPodGroupStatusApplyConfiguration struct {
 	CreationTime *metav1.Time `json:"creationTime,omitempty"`
 	// phase of the PodGroup.
 	Phase *v1alpha1.PodGroupPhase `json:"phase,omitempty"`
-	// unknownSince is when phase became Unknown; recoveryTimeoutSeconds runs
-	// from it. Null in any other phase.
+	// unknownSince is since when a gang that ran does not: since phase became
+	// Unknown, until it is Running again. recoveryTimeoutSeconds runs from it.
+	// Null otherwise.
 	UnknownSince *metav1.Time `json:"unknownSince,omitempty"`
 	// minMember in force.
 	MinMember *int32 `json:"minMember,omitempty"`

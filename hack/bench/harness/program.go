@@ -81,7 +81,7 @@ func (m Metrics) MiB() float64 {
 // last bucket does not hold enough, and 0 if nothing was observed.
 func (m Metrics) Quantile(before Metrics, name string, part float64) float64 {
 	is, was := m.buckets(name), before.buckets(name)
-	total := m.observed(name) - before.observed(name)
+	total := m.Observed(name) - before.Observed(name)
 	if total == 0 {
 		return 0
 	}
@@ -96,7 +96,7 @@ func (m Metrics) Quantile(before Metrics, name string, part float64) float64 {
 // Share is which part, 0 to 1, of what a histogram observed between before and m
 // was at most a bound that its buckets have.
 func (m Metrics) Share(before Metrics, name string, bound float64) float64 {
-	total := m.observed(name) - before.observed(name)
+	total := m.Observed(name) - before.Observed(name)
 	if total == 0 {
 		return 1
 	}
@@ -114,8 +114,8 @@ func (m Metrics) buckets(name string) map[float64]float64 {
 	return counts
 }
 
-// observed is how often a histogram has observed.
-func (m Metrics) observed(name string) float64 {
+// Observed is how often a histogram has observed.
+func (m Metrics) Observed(name string) float64 {
 	var count float64
 	for _, metric := range m[name].GetMetric() {
 		count += float64(metric.GetHistogram().GetSampleCount())

@@ -1,12 +1,51 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package lifecycle measures what it costs that Pods are tasks of Frameworks.
+// Package lifecycle measures what it costs that Pods are tasks of Frameworks: in
+// time against a bare client that creates the same Pods, and in writes, bytes,
+// processor time and memory of the controller.
+//
+// Every Framework is a gang. Bare Pods are placed one by one by the same
+// scheduler. A Framework counts as running when its status says so of all its
+// tasks, a bare Pod when its own status does.
 package lifecycle
 
-import "github.com/lockstep-k8s/lockstep/hack/bench/harness"
+import (
+	"context"
+	"time"
+
+	"github.com/lockstep-k8s/lockstep/e2e/framework"
+	"github.com/lockstep-k8s/lockstep/hack/bench/harness"
+)
 
 // Cases are the measurements of the controller.
 func Cases() []harness.Case {
-	return nil
+	return []harness.Case{
+		{
+			Name: "lifecycle/one", Title: "1 Framework of 1000 tasks",
+			Run: func(ctx context.Context, b *harness.Bench) error { return compare(ctx, b, 1, 1000, 1.3) },
+		},
+		{
+			Name: "lifecycle/many", Title: "200 Frameworks of 4 tasks",
+			Run: func(ctx context.Context, b *harness.Bench) error { return compare(ctx, b, 200, 4, 1.5) },
+		},
+		{Name: "lifecycle/writes", Title: "Writes of the status from creation to Completed", Run: statusWrites},
+		{Name: "lifecycle/large", Title: "1 Framework of 10,000 tasks", Limit: 20 * time.Minute, Run: large},
+		{Name: "lifecycle/idle", Title: "2000 running Frameworks of 4 tasks", Limit: 20 * time.Minute, Run: idle},
+		{Name: "lifecycle/growth", Title: "Growth with the number of tasks", Limit: 20 * time.Minute, Run: growth},
+	}
+}
+
+// up brings up the cluster that all cases measure on: 1000 simulated nodes.
+func up(ctx context.Context, b *harness.Bench) (*cluster, error) {
+	c, err := b.Up(ctx, framework.Options{SimulatedNodes: 1000, NodeCPU: "32", With: "controller,scheduler"})
+	if err != nil {
+		return nil, err
+	}
+	return &cluster{Cluster: c}, nil
+}
+
+// cluster is where Frameworks and bare Pods are measured.
+type cluster struct {
+	*harness.Cluster
 }

@@ -1,0 +1,86 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lifecycle
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/lockstep-k8s/lockstep/hack/bench/harness"
+)
+
+// compare measures n Frameworks of so many tasks against bare Pods, from the
+// first creation until all run, and holds the ratio to a bar.
+func compare(ctx context.Context, b *harness.Bench, n, tasks int, bar float64) error {
+	c, err := up(ctx, b)
+	if err != nil {
+		return err
+	}
+	// The first of all finds cold caches everywhere: it does not count.
+	if _, err := c.runBare(ctx, n, tasks); err != nil {
+		return err
+	}
+	if _, err := c.runFrameworks(ctx, n, tasks); err != nil {
+		return err
+	}
+	var bare, frameworks []float64
+	// In turn, so that what drifts on the machine drifts for both.
+	for range b.Rounds {
+		was, err := c.runBare(ctx, n, tasks)
+		if err != nil {
+			return fmt.Errorf("bare Pods: %w", err)
+		}
+		is, err := c.runFrameworks(ctx, n, tasks)
+		if err != nil {
+			return fmt.Errorf("Frameworks: %w", err)
+		}
+		b.Logf("bare Pods %.2f s, Frameworks %.2f s", was.Seconds(), is.Seconds())
+		bare, frameworks = append(bare, was.Seconds()), append(frameworks, is.Seconds())
+	}
+	was, is := harness.Median(bare), harness.Median(frameworks)
+	b.Report(harness.Figure{
+		What: "creation to all running, against bare Pods", Value: is / was, Unit: "×", Bar: harness.AtMost(bar),
+		Note: fmt.Sprintf("%.2f s against %.2f s, medians of %d", is, was, b.Rounds),
+	})
+	return nil
+}
+
+// runBare is how long the Pods of n Frameworks take without Frameworks.
+func (c *cluster) runBare(ctx context.Context, n, tasks int) (took time.Duration, err error) {
+	err = c.InNamespace(ctx, func(ctx context.Context, namespace string) error {
+		took, err = timed(ctx,
+			func(ctx context.Context) error { return c.createBare(ctx, namespace, n, tasks) },
+			func(ctx context.Context) error { return c.WaitPodsRunning(ctx, namespace, n*tasks) })
+		return err
+	})
+	return took, err
+}
+
+// runFrameworks is how long n Frameworks take.
+func (c *cluster) runFrameworks(ctx context.Context, n, tasks int) (took time.Duration, err error) {
+	err = c.InNamespace(ctx, func(ctx context.Context, namespace string) error {
+		took, err = timed(ctx,
+			func(ctx context.Context) error { return c.createFrameworks(ctx, namespace, n, tasks) },
+			func(ctx context.Context) error { return c.waitRunning(ctx, namespace, n, tasks) })
+		return err
+	})
+	return took, err
+}
+
+// timed is the time from the beginning of create until wait has seen its end.
+func timed(ctx context.Context, create, wait func(context.Context) error) (time.Duration, error) {
+	group, ctx := errgroup.WithContext(ctx)
+	began := time.Now()
+	var took time.Duration
+	group.Go(func() error { return create(ctx) })
+	group.Go(func() error {
+		err := wait(ctx)
+		took = time.Since(began)
+		return err
+	})
+	return took, group.Wait()
+}

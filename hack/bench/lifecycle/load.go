@@ -1,0 +1,152 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lifecycle
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	watchtools "k8s.io/client-go/tools/watch"
+	"k8s.io/utils/ptr"
+
+	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/controller/lifecycle"
+	"github.com/lockstep-k8s/lockstep/e2e/framework"
+	"github.com/lockstep-k8s/lockstep/hack/bench/harness"
+)
+
+// roleName is the role that all tasks of a Framework have.
+const roleName = "worker"
+
+// gang is a Framework of so many tasks, each of one core, that run for so long,
+// or for ever.
+func gang(name string, tasks int, runFor time.Duration) *frameworkv1.Framework {
+	task := framework.RunForever()
+	if runFor > 0 {
+		task = framework.RunFor(runFor, 0)
+	}
+	return framework.MakeFramework(name).Gang().Role(roleName, int32(tasks), task.CPU("1")).Obj()
+}
+
+// createFrameworks creates n Frameworks of so many tasks that run for ever.
+func (c *cluster) createFrameworks(ctx context.Context, namespace string, n, tasks int) error {
+	return parallel(ctx, n, func(ctx context.Context, i int) error {
+		return c.create(ctx, namespace, gang(fmt.Sprintf("f%d", i), tasks, 0))
+	})
+}
+
+func (c *cluster) create(ctx context.Context, namespace string, fw *frameworkv1.Framework) error {
+	_, err := c.Lockstep.FrameworkcontrollerV1().Frameworks(namespace).Create(ctx, fw, metav1.CreateOptions{})
+	return err
+}
+
+// createBare creates the Pods that n Frameworks of so many tasks have.
+func (c *cluster) createBare(ctx context.Context, namespace string, n, tasks int) error {
+	builders := make([]*lifecycle.PodBuilder, n)
+	for i := range builders {
+		var err error
+		if builders[i], err = bareBuilder(namespace, gang(fmt.Sprintf("f%d", i), tasks, 0)); err != nil {
+			return err
+		}
+	}
+	return parallel(ctx, n*tasks, func(ctx context.Context, i int) error {
+		pod, err := builders[i/tasks].Build(int32(i % tasks))
+		if err != nil {
+			return err
+		}
+		_, err = c.Kube.CoreV1().Pods(namespace).Create(ctx, bare(pod), metav1.CreateOptions{})
+		return err
+	})
+}
+
+// bareBuilder builds the Pods of a Framework that nobody has created.
+func bareBuilder(namespace string, fw *frameworkv1.Framework) (*lifecycle.PodBuilder, error) {
+	uid := func() types.UID { return types.UID("00000000-0000-0000-0000-000000000000") }
+	fw.Namespace, fw.UID = namespace, uid()
+	role := &frameworkv1.TaskRoleStatus{Name: roleName, InstanceUID: uid()}
+	for index := range fw.Spec.TaskRoles[0].TaskNumber {
+		role.TaskStatuses = append(role.TaskStatuses, &frameworkv1.TaskStatus{
+			Index: index, InstanceUID: uid(),
+			AttemptStatus: frameworkv1.TaskAttemptStatus{PodName: frameworkv1.PodName(fw.Name, roleName, index)},
+		})
+	}
+	status := &frameworkv1.FrameworkStatus{AttemptStatus: frameworkv1.FrameworkAttemptStatus{
+		ConfigMapName:    frameworkv1.AttemptName(fw.Name),
+		ConfigMapUID:     ptr.To(uid()),
+		InstanceUID:      ptr.To("0_" + uid()),
+		TaskRoleStatuses: []*frameworkv1.TaskRoleStatus{role},
+	}}
+	return lifecycle.NewPodBuilder(fw, status, roleName, lifecycle.Options{GangSchedulerName: "lockstep-scheduler"})
+}
+
+// bare takes from a Pod what makes Lockstep care for it.
+func bare(pod *corev1.Pod) *corev1.Pod {
+	pod.OwnerReferences = nil
+	for _, label := range []string{frameworkv1.KeyFrameworkName, schedulingv1alpha1.LabelPodGroup, schedulingv1alpha1.LabelRole} {
+		delete(pod.Labels, label)
+	}
+	return pod
+}
+
+// parallel calls do with 0 to n-1, some at the same time.
+func parallel(ctx context.Context, n int, do func(ctx context.Context, i int) error) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(harness.Parallelism)
+	for i := range n {
+		group.Go(func() error { return do(ctx, i) })
+	}
+	return group.Wait()
+}
+
+// waitFrameworks watches until n Frameworks of a namespace fulfil a condition.
+func (c *cluster) waitFrameworks(ctx context.Context, namespace string, n int, what string, condition func(*frameworkv1.FrameworkStatus) bool) error {
+	fulfilled := map[string]bool{}
+	source := cache.NewListWatchFromClient(c.Lockstep.FrameworkcontrollerV1().RESTClient(), frameworkv1.FrameworkPlural, namespace, fields.Everything())
+	_, err := watchtools.UntilWithSync(ctx, source, &frameworkv1.Framework{}, nil, func(event watch.Event) (bool, error) {
+		if fw, ok := event.Object.(*frameworkv1.Framework); ok && fw.Status != nil && condition(fw.Status) {
+			fulfilled[fw.Name] = true
+		}
+		return len(fulfilled) >= n, nil
+	})
+	if err != nil {
+		return fmt.Errorf("%d of %d Frameworks %s: %w", len(fulfilled), n, what, err)
+	}
+	return nil
+}
+
+// waitRunning waits until all tasks of n Frameworks run.
+func (c *cluster) waitRunning(ctx context.Context, namespace string, n, tasks int) error {
+	return c.waitFrameworks(ctx, namespace, n, "run all their tasks", func(s *frameworkv1.FrameworkStatus) bool {
+		return s.Tasks != nil && int(s.Tasks.Running) == tasks
+	})
+}
+
+// waitSucceeded waits until a Framework has completed, with all tasks succeeded.
+func (c *cluster) waitSucceeded(ctx context.Context, namespace string, tasks int) error {
+	err := c.waitFrameworks(ctx, namespace, 1, "are Completed", func(s *frameworkv1.FrameworkStatus) bool {
+		return s.State == frameworkv1.FrameworkCompleted
+	})
+	if err != nil {
+		return err
+	}
+	list, err := c.Lockstep.FrameworkcontrollerV1().Frameworks(namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("listing Frameworks: %w", err)
+	}
+	for i := range list.Items {
+		if fw := &list.Items[i]; int(fw.Status.Tasks.Succeeded) != tasks {
+			return fmt.Errorf("not all tasks succeeded: %s", framework.DescribeFramework(fw))
+		}
+	}
+	return nil
+}

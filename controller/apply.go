@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -20,10 +21,9 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/lifecycle"
 )
 
-// batchesPerRound bounds how many batches of Pods one round creates or deletes, so
-// that a change of the Framework is noticed soon also while thousands of them
-// are under way.
-const batchesPerRound = 4
+// actionTime is how long a round begins new actions, so that a change of the
+// Framework is noticed soon also while there are thousands to do.
+const actionTime = 100 * time.Millisecond
 
 // apply runs the actions of a plan: creations of Pods from slow to fast, so that
 // an API server that refuses them is not asked in vain a thousand times; all
@@ -37,13 +37,16 @@ func (c *Controller) apply(ctx context.Context, entry *frameworkEntry, rec *reco
 			others = append(others, action)
 		}
 	}
-	most := c.batchSize * batchesPerRound
+	begun := c.clock.Now()
+	enough := func() bool { return c.clock.Since(begun) >= actionTime }
 	e := &executor{Controller: c, entry: entry, rec: rec}
-	results := runBatch(ctx, others[:min(len(others), most)], c.batchSize, e.do)
+	var results []actionResult
+	if len(others) > 0 {
+		results = runBatch(ctx, others, c.batchSize, enough, e.do)
+	}
 	if len(creations) > 0 {
-		creations = creations[:min(len(creations), most)]
 		e.prepareBuilders(creations)
-		created, batch := runSlowly(ctx, creations, rec.createBatch, c.batchSize, e.do)
+		created, batch := runSlowly(ctx, creations, rec.createBatch, c.batchSize, enough, e.do)
 		rec.createBatch = batch
 		results = append(results, created...)
 	}

@@ -6,6 +6,7 @@ package controller
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/controller/lifecycle"
@@ -18,14 +19,16 @@ type actionResult struct {
 	err      error
 }
 
-// runBatch runs actions, some of them at the same time, and returns a result for
-// each.
-func runBatch(ctx context.Context, actions []lifecycle.Action, parallel int, do func(context.Context, lifecycle.Action) actionResult) []actionResult {
-	results := make([]actionResult, len(actions))
+// doer runs one action.
+type doer func(context.Context, lifecycle.Action) actionResult
+
+// runBatch runs actions, so many of them at the same time, and returns the
+// results. It begins no more actions once enough says so; those are left out.
+func runBatch(ctx context.Context, actions []lifecycle.Action, parallel int, enough func() bool, do doer) []actionResult {
 	if len(actions) == 1 {
-		results[0] = do(ctx, actions[0])
-		return results
+		return []actionResult{do(ctx, actions[0])}
 	}
+	results := make([]actionResult, len(actions))
 	next := make(chan int)
 	var workers sync.WaitGroup
 	for range min(parallel, len(actions)) {
@@ -35,30 +38,42 @@ func runBatch(ctx context.Context, actions []lifecycle.Action, parallel int, do 
 			}
 		})
 	}
-	for i := range actions {
-		next <- i
+	begun := 0
+	for ; begun < len(actions) && (begun == 0 || !enough()); begun++ {
+		next <- begun
 	}
 	close(next)
 	workers.Wait()
-	return results
+	return results[:begun]
 }
 
-// runSlowly runs actions in batches, each twice as large as the one before, up to
-// most, and stops after the first batch with an error. It returns the results of
+// runSlowly runs actions in batches, each twice as large as the one before, until
+// one has most of them: from then on so many are under way all the time. It stops
+// soon after the first error, and when enough says so. It returns the results of
 // what it ran and the size of the batch to begin with next time.
-func runSlowly(ctx context.Context, actions []lifecycle.Action, batch, most int, do func(context.Context, lifecycle.Action) actionResult) ([]actionResult, int) {
-	var results []actionResult
-	for len(actions) > 0 {
-		size := min(batch, len(actions))
-		ran := runBatch(ctx, actions[:size], size, do)
-		results = append(results, ran...)
-		for _, result := range ran {
-			if result.err != nil {
-				return results, 1
-			}
+func runSlowly(ctx context.Context, actions []lifecycle.Action, batch, most int, enough func() bool, do doer) ([]actionResult, int) {
+	var failed atomic.Bool
+	watched := func(ctx context.Context, action lifecycle.Action) actionResult {
+		result := do(ctx, action)
+		if result.err != nil {
+			failed.Store(true)
 		}
-		actions = actions[size:]
+		return result
+	}
+	stop := func() bool { return failed.Load() || enough() }
+	var results []actionResult
+	for len(actions) > 0 && (len(results) == 0 || !stop()) {
+		size := min(batch, len(actions))
+		if batch >= most {
+			size = len(actions)
+		}
+		ran := runBatch(ctx, actions[:size], min(batch, most), stop, watched)
+		results = append(results, ran...)
+		actions = actions[len(ran):]
 		batch = min(2*batch, most)
+	}
+	if failed.Load() {
+		return results, 1
 	}
 	return results, batch
 }

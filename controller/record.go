@@ -34,10 +34,15 @@ type record struct {
 	// events wait for the status that they tell of to be written.
 	events []lifecycle.Event
 
-	// dirtySince is when status began to differ from persisted.
-	dirtySince time.Time
-	lastWrite  time.Time
-	lastSync   time.Time
+	// dirtySince is when status began to differ from persisted, waveSince when
+	// the present wave of such changes began.
+	dirtySince, waveSince time.Time
+	lastWrite             time.Time
+	lastSync              time.Time
+	// rounds is how many there were since the Framework was last at rest, and
+	// unfinished says that the last sync left some to do at once.
+	rounds     int
+	unfinished bool
 	// createBatch is how many Pods are created at once, from slow to fast.
 	createBatch int
 	// complaint is what was last reported, so that it is reported once.

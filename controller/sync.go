@@ -16,10 +16,15 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/lifecycle"
 )
 
-// maxRounds bounds a sync. The largest Framework needs fewer. One that does not
-// come to rest, because somebody undoes at once what the controller does, is
-// backed off like any other error.
+// maxRounds is how many rounds in a row a Framework may take, besides one for
+// each of its tasks. It needs fewer. One that does not come to rest, because
+// somebody undoes at once what the controller does, is backed off like any other
+// error.
 const maxRounds = 500
+
+// syncTime is how long a sync begins new rounds. A Framework that is not at rest
+// by then goes to the end of the queue.
+const syncTime = 100 * time.Millisecond
 
 // syncCostPerTask is how much time of a worker a sync may take per task: a
 // Framework is synced at most every so often times its tasks, so that Pod events
@@ -40,12 +45,17 @@ func (c *Controller) sync(ctx context.Context, key cache.ObjectName) error {
 	if rec == nil {
 		return err
 	}
-	if wait := rec.lastSync.Add(time.Duration(rec.tasks()) * syncCostPerTask).Sub(c.clock.Now()); wait > 0 {
+	if wait := rec.lastSync.Add(time.Duration(rec.tasks()) * syncCostPerTask).Sub(c.clock.Now()); wait > 0 && !rec.unfinished {
 		c.queue.AddAfter(key, wait)
 		return nil
 	}
+	rec.unfinished = false
 	defer func() { rec.lastSync = c.clock.Now() }()
-	for range maxRounds {
+	for begun := c.clock.Now(); c.clock.Since(begun) < syncTime; rec.rounds++ {
+		if rec.rounds >= maxRounds+rec.tasks() {
+			rec.rounds = 0
+			return fmt.Errorf("not at rest after %d rounds", maxRounds+rec.tasks())
+		}
 		// The spec may have changed meanwhile.
 		entry, err := c.framework(key)
 		if err != nil {
@@ -61,10 +71,13 @@ func (c *Controller) sync(ctx context.Context, key cache.ObjectName) error {
 			c.records.forget(key)
 		}
 		if err != nil || !progressed {
+			rec.rounds = 0
 			return err
 		}
 	}
-	return fmt.Errorf("not at rest after %d rounds", maxRounds)
+	rec.unfinished = true
+	c.queue.Add(key)
+	return nil
 }
 
 // record returns the Framework's record, or nil if it can't be worked with: that
@@ -138,59 +151,4 @@ func (c *Controller) round(ctx context.Context, key cache.ObjectName, entry *fra
 		c.queue.AddAfter(key, max(0, plan.WakeAt.Sub(c.clock.Now())))
 	}
 	return false, nil
-}
-
-// never is the wait for a write that is not needed.
-const never time.Duration = -1
-
-// writeIn is how long the write of the status may wait: not at all, never, or a
-// while in which other changes may join it.
-func (c *Controller) writeIn(rec *record, plan lifecycle.Plan) time.Duration {
-	now := c.clock.Now()
-	if plan.Persist == lifecycle.PersistNone {
-		rec.dirtySince = time.Time{}
-		return never
-	}
-	if rec.dirtySince.IsZero() {
-		rec.dirtySince = now
-	}
-	window := c.coalesceWindow(rec.tasks())
-	var at time.Time
-	switch plan.Persist {
-	case lifecycle.PersistNow:
-		return 0
-	case lifecycle.PersistSoon:
-		if rec.tasks() < fewTasks {
-			return 0
-		}
-		at = rec.lastWrite.Add(window)
-	default:
-		at = rec.dirtySince.Add(window)
-		if len(plan.Actions) > 0 {
-			// Every action will change the status again.
-			at = rec.dirtySince.Add(busyWindows * window)
-		}
-		if next := rec.lastWrite.Add(window); at.Before(next) {
-			at = next
-		}
-	}
-	return max(0, at.Sub(now))
-}
-
-const (
-	// fewTasks is how many tasks make a wave of changes worth waiting for, even
-	// if something waits for them to be written.
-	fewTasks = 50
-	// tasksPerWindow is how many tasks one coalescing window is for; a larger
-	// Framework has proportionally longer ones. So the number of writes in which
-	// a wave over all tasks is recorded does not grow with the tasks.
-	tasksPerWindow = 200
-	// busyWindows is how many windows a status may wait while actions that will
-	// change it are under way.
-	busyWindows = 10
-)
-
-// coalesceWindow is how long a change of status that gates nothing may wait.
-func (c *Controller) coalesceWindow(tasks int) time.Duration {
-	return c.window * time.Duration(max(tasksPerWindow, tasks)) / tasksPerWindow
 }

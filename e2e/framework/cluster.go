@@ -96,6 +96,7 @@ func (c *Cluster) connect() error {
 		return err
 	}
 	config.QPS = -1 // tests wait for the server, not for a client's limiter
+	config.DisableCompression = true
 	c.Config = config
 	if c.Kube, err = kubernetes.NewForConfig(config); err != nil {
 		return err

@@ -49,12 +49,16 @@ func scrape(ctx context.Context, url string) (Metrics, error) {
 	if response.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("reading %s: %s", url, response.Status)
 	}
-	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(bytes.NewReader(body))
+	metrics, err := parseMetrics(body)
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", url, err)
 	}
-	return families, nil
+	return metrics, nil
+}
+
+func parseMetrics(text []byte) (Metrics, error) {
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	return parser.TextToMetricFamilies(bytes.NewReader(text))
 }
 
 // Sum adds up all values of a counter or gauge, 0 if there is none.

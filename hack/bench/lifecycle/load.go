@@ -131,6 +131,13 @@ func (c *cluster) waitRunning(ctx context.Context, namespace string, n, tasks in
 	})
 }
 
+// waitStarted waits until all tasks of a Framework run, or have run.
+func (c *cluster) waitStarted(ctx context.Context, namespace string, tasks int) error {
+	return c.waitFrameworks(ctx, namespace, 1, "have started all their tasks", func(s *frameworkv1.FrameworkStatus) bool {
+		return s.Tasks != nil && int(s.Tasks.Running+s.Tasks.Succeeded) == tasks
+	})
+}
+
 // waitSucceeded waits until a Framework has completed, with all tasks succeeded.
 func (c *cluster) waitSucceeded(ctx context.Context, namespace string, tasks int) error {
 	err := c.waitFrameworks(ctx, namespace, 1, "are Completed", func(s *frameworkv1.FrameworkStatus) bool {

@@ -87,6 +87,7 @@ func TestALargeFrameworkDoesNotKeepAWorker(t *testing.T) {
 	if created != tasks {
 		t.Errorf("%d Pods were created in %d syncs, want %d", created, syncs, tasks)
 	}
+	w.clock.SetTime(w.clock.Now().Add(time.Second))
 	if err := w.sync(); err != nil {
 		t.Fatal(err)
 	}

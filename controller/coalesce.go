@@ -10,17 +10,16 @@ import (
 )
 
 // A change of the status that gates nothing waits for others. How long, is what
-// bounds the number of writes, so it depends on two things only:
+// bounds the number of writes, so it depends on two things:
 //
 //   - The window: it is as many times longer as there are more tasks, as is the
 //     time that an API server takes to start or end all of them.
 //   - The wave: changes that follow each other without a pause. Each write of a
-//     wave waits as long again as the wave has lasted, within bounds. So writes
-//     grow with the logarithm of the wave's length, and what the status says was
-//     true in the later half of the wave.
+//     wave waits twice as long as the wave has lasted, within bounds. So writes
+//     grow with the logarithm of the wave's length only.
 //
-// Once nothing more is to be expected of a wave, because no task is pending any
-// more, its end is written without waiting.
+// While tasks are about to start, nothing is worth a quick write: soon none is
+// pending any more, and that is written without waiting.
 const (
 	// fewTasks is how many tasks make a wave of changes worth waiting for, even
 	// if something waits for them to be written.
@@ -30,12 +29,20 @@ const (
 	tasksPerWindow = 200
 	// pauseWindows is how many windows without a change end a wave.
 	pauseWindows = 4
-	// maxWindows is how many windows a change may wait, and maxGatingWindows how
-	// many if actions wait for it to be written.
-	maxWindows, maxGatingWindows = 16, 4
+	// growth is how many times longer than the wave has lasted its next write
+	// waits.
+	growth = 2
+	// maxGatingWindows is how many windows a change may wait at most if actions
+	// wait for it to be written.
+	maxGatingWindows = 4
 	// busyWindows is how many windows a status may wait while actions that will
 	// change it are under way.
 	busyWindows = 10
+	// startingWindows and maxWindows are windows of a small Framework, however
+	// large it is: 1 s and 10 s by default. So long wait the first change while
+	// tasks are about to start, and any change at most, unless one window is
+	// longer.
+	startingWindows, maxWindows = 10, 100
 )
 
 // never is the wait for a write that is not needed.
@@ -56,7 +63,8 @@ func (c *Controller) writeIn(rec *record, plan lifecycle.Plan) time.Duration {
 			rec.waveSince = now
 		}
 	}
-	grown := max(window, rec.lastWrite.Sub(rec.waveSince))
+	grown := max(window, growth*rec.lastWrite.Sub(rec.waveSince))
+	next := rec.lastWrite.Add(min(grown, max(window, maxWindows*c.window)))
 	var at time.Time
 	switch {
 	case plan.Persist == lifecycle.PersistNow:
@@ -70,8 +78,10 @@ func (c *Controller) writeIn(rec *record, plan lifecycle.Plan) time.Duration {
 		at = rec.dirtySince.Add(busyWindows * window)
 	case rec.settled():
 		at = rec.lastWrite.Add(c.window)
+	case rec.status.Tasks.Pending > 0:
+		at = later(rec.dirtySince.Add(max(window, startingWindows*c.window)), next)
 	default:
-		at = later(rec.dirtySince.Add(window), rec.lastWrite.Add(min(grown, maxWindows*window)))
+		at = later(rec.dirtySince.Add(window), next)
 	}
 	return max(0, at.Sub(now))
 }

@@ -58,17 +58,17 @@ func (c *Controller) onPod(obj any) {
 	}
 }
 
-// onGroup syncs a new group and a new spec at once. A new status is mostly the
-// echo of an own write, and must not shorten the window.
+// onGroup syncs a new spec at once. A new status is mostly the echo of an own
+// write, and must not shorten the window; a new group is about to get members.
 func (c *Controller) onGroup(before, after any) {
 	is, ok := after.(*schedulingv1alpha1.PodGroup)
 	if !ok {
 		return
 	}
 	key := cache.MetaObjectToName(is)
-	if was, ok := before.(*schedulingv1alpha1.PodGroup); ok && was.UID == is.UID && was.Generation == is.Generation {
-		c.queue.AddAfter(key, c.window)
+	if was, ok := before.(*schedulingv1alpha1.PodGroup); ok && was.UID == is.UID && was.Generation != is.Generation {
+		c.queue.Add(key)
 		return
 	}
-	c.queue.Add(key)
+	c.queue.AddAfter(key, c.window)
 }

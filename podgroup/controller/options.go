@@ -9,9 +9,10 @@ import (
 	schedulinginformers "github.com/lockstep-k8s/lockstep/client/informers/externalversions/scheduling/v1alpha1"
 )
 
-// defaultWindow lets a wave of Pod events become ten writes a second, and shows
-// its last one to a watching person at once.
-const defaultWindow = 100 * time.Millisecond
+// defaultWindow makes of a wave of Pod events two writes a second. A group that
+// starts without trouble is written once or twice, and no phase or counter is ever
+// a second old.
+const defaultWindow = 500 * time.Millisecond
 
 type options struct {
 	window    time.Duration
@@ -22,7 +23,7 @@ type options struct {
 type Option func(*options)
 
 // WithWindow sets how long Pod events of a group are collected before the group
-// is synced, 0s or more. Default 100ms.
+// is synced, 0s or more. Default 500ms.
 func WithWindow(window time.Duration) Option {
 	return func(o *options) { o.window = window }
 }

@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-packages=(./e2e)
+packages=(./e2e ./e2e/controller)
 if [[ ${1:-} == --real-node ]]; then
   packages+=(./e2e/realnode)
 else

@@ -20,6 +20,8 @@ const (
 	simulateRunSeconds   = "simulate.lockstep.dev/run-seconds"
 	simulateExitCode     = "simulate.lockstep.dev/exit-code"
 	simulateFailAttempts = "simulate.lockstep.dev/fail-attempts"
+
+	simulateFailTaskAttempts = "simulate.lockstep.dev/fail-task-attempts"
 )
 
 // FrameworkBuilder builds a Framework for a test.
@@ -94,6 +96,13 @@ func RunFor(d time.Duration, exitCode int) *TaskBuilder {
 // exit code of RunFor; later ones succeed.
 func (b *TaskBuilder) InFirstAttempts(n int) *TaskBuilder {
 	b.annotations[simulateFailAttempts] = strconv.Itoa(n)
+	return b
+}
+
+// InFirstTaskAttempts lets only the first n attempts of each task end with the
+// exit code of RunFor; later ones succeed.
+func (b *TaskBuilder) InFirstTaskAttempts(n int) *TaskBuilder {
+	b.annotations[simulateFailTaskAttempts] = strconv.Itoa(n)
 	return b
 }
 

@@ -5,6 +5,7 @@ package framework
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -24,6 +25,21 @@ const patience = 3 * time.Minute
 
 // poll is how often a condition is looked at.
 const poll = 100 * time.Millisecond
+
+// Await waits until condition returns true, for goroutines other than the test's,
+// which may not end it. Errors are tried again; the last one is told in the end.
+func Await(ctx context.Context, condition func(ctx context.Context) (done bool, err error)) error {
+	var last error
+	err := wait.PollUntilContextTimeout(ctx, poll, patience, true, func(ctx context.Context) (bool, error) {
+		var done bool
+		done, last = condition(ctx)
+		return done && last == nil, nil
+	})
+	if err == nil {
+		return nil
+	}
+	return errors.Join(err, last)
+}
 
 // Eventually waits until condition returns true. what completes the sentence
 // "timed out waiting for …"; condition returns what it saw, for the message.

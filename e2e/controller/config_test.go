@@ -1,0 +1,83 @@
+//go:build e2e
+
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	"github.com/lockstep-k8s/lockstep/e2e/framework"
+)
+
+// trigger finds the triggers of the history in a log.
+var trigger = regexp.MustCompile(`: (On\w+): ObjectSnapshot: \{.*"name":"short`)
+
+// TestCompletedFrameworkIsDeleted when it has been kept as long as configured,
+// and leaves its history in the log.
+func TestCompletedFrameworkIsDeleted(t *testing.T) {
+	controller := cluster.StartController(t, framework.ControllerOptions{Config: "frameworkCompletedRetainSec: 4\n"})
+	namespace := cluster.Namespace(t)
+	recording := cluster.Record(t, namespace)
+	fw := framework.MakeFramework("short").Retry(false, 1).
+		Role("worker", 1, framework.RunFor(time.Second, 7).InFirstAttempts(1).GracefulDeletionTimeout(600)).Obj()
+	create(t, namespace, fw)
+	done := cluster.WaitFrameworkState(t, namespace, fw.Name, frameworkv1.FrameworkCompleted)
+	cluster.WaitFrameworkGone(t, namespace, fw.Name)
+	if kept := time.Since(done.Status.CompletionTime.Time); kept < 4*time.Second {
+		t.Errorf("it was deleted %v after it had completed, want at least 4s", kept)
+	}
+	recording.Check(t)
+
+	want := []string{"OnPodDeletion", "OnFrameworkRetry", "OnPodDeletion", "OnFrameworkDeletion", "OnFrameworkDeletion"}
+	framework.Eventually(t, "the whole history in the log", func(context.Context) (bool, string, error) {
+		var got []string
+		for _, found := range trigger.FindAllStringSubmatch(controller.Log(t), -1) {
+			got = append(got, found[1])
+		}
+		diff := cmp.Diff(want, got)
+		return diff == "", diff, nil
+	})
+}
+
+// TestStatusThatIsTooLarge is one that the API server refuses, because compression
+// is off. It is reported, and stored compressed all the same; neither this
+// Framework nor any other is held up.
+func TestStatusThatIsTooLarge(t *testing.T) {
+	const tasks = 10000
+	cluster.StartController(t, framework.ControllerOptions{Config: "largeFrameworkCompression: false\n"})
+	namespace := cluster.Namespace(t)
+	// One that is not started has a status of all its tasks, without their Pods.
+	large := framework.MakeFramework("large").Execution(frameworkv1.ExecutionCreate).
+		Role("worker", tasks, framework.RunForever()).Obj()
+	create(t, namespace, large)
+	small := framework.MakeFramework("small").Role("worker", 2, framework.RunFor(time.Second, 0)).Obj()
+	create(t, namespace, small)
+
+	wantEnd(t, namespace, small.Name, end{TasksSucceeded: 2, TasksTotal: 2})
+	stored := cluster.WaitFramework(t, namespace, large.Name, "have a status", func(fw *frameworkv1.Framework) bool { return fw.Status != nil })
+	if !meta.IsStatusConditionTrue(stored.Status.Conditions, frameworkv1.ConditionStatusTooLarge) {
+		t.Errorf("the conditions don't tell: %+v", stored.Status.Conditions)
+	}
+	if len(stored.Status.AttemptStatus.TaskRoleStatusesCompressed) == 0 {
+		t.Error("the tasks are not stored compressed")
+	}
+	framework.Eventually(t, "an event that tells", func(ctx context.Context) (bool, string, error) {
+		out, err := cluster.Kubectl(ctx, "get", "events", "-n", namespace, "--field-selector=involvedObject.name="+large.Name, "-o", "jsonpath={.items[*].reason}")
+		return strings.Contains(out, "StatusTooLarge"), out, err
+	})
+	if out, err := cluster.Kubectl(t.Context(), "patch", "framework", large.Name, "-n", namespace, "--type=json",
+		"-p", `[{"op": "replace", "path": "/spec/executionType", "value": "Stop"}]`); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	wantEnd(t, namespace, large.Name, end{Code: frameworkv1.CodeStopFrameworkRequested, TasksTotal: tasks})
+}

@@ -1,0 +1,29 @@
+//go:build e2e
+
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package controller tests lockstep-controller as a process: killed, replaced by
+// another replica, configured, started where its CRDs are missing. Its cluster
+// runs no controller; each test starts its own, as its service account.
+package controller
+
+import (
+	"context"
+	"os"
+	"testing"
+
+	"github.com/lockstep-k8s/lockstep/e2e/framework"
+)
+
+// cluster is what the tests share. TestMain sets it once, before any test.
+var cluster *framework.Cluster
+
+func TestMain(m *testing.M) {
+	os.Exit(framework.Main(m, framework.Options{
+		SimulatedNodes: 5, NodeCPU: "100", NodePods: 400, With: "scheduler",
+	}, func(_ context.Context, c *framework.Cluster) error {
+		cluster = c
+		return nil
+	}))
+}

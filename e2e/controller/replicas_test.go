@@ -1,0 +1,86 @@
+//go:build e2e
+
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	"github.com/lockstep-k8s/lockstep/e2e/framework"
+)
+
+// elected is the configuration of manifests/controller.
+var elected = framework.ControllerOptions{Config: "leaderElection: {enabled: true}\n"}
+
+// What a replica logs when it becomes the leader, and when its work begins.
+const becameLeader = "Successfully acquired lease"
+
+// TestReplicasTakeOver lets three replicas lead one after the other: the first is
+// killed, the second is asked to end. Frameworks that run meanwhile must not
+// notice, and a replica that does not lead must not do anything.
+func TestReplicasTakeOver(t *testing.T) {
+	namespace := cluster.Namespace(t)
+	recording := cluster.Record(t, namespace)
+
+	first := cluster.StartController(t, elected)
+	first.WaitLog(t, becameLeader)
+	second := cluster.StartController(t, elected)
+	second.WaitReady(t) // a standby is ready too: a rollout must not wait for it to lead
+
+	long := framework.MakeFramework("long").Role("worker", 3, framework.RunForever()).Obj()
+	create(t, namespace, long)
+	created := cluster.WaitFrameworkState(t, namespace, long.Name, frameworkv1.FrameworkAttemptRunning)
+	// Its first attempt is under way when the leader dies, and over before the
+	// next one has found out.
+	orphan := framework.MakeFramework("orphan").Retry(true, 0).
+		Role("worker", 3, framework.RunFor(2*time.Second, 200).InFirstAttempts(1)).Obj()
+	create(t, namespace, orphan)
+	cluster.WaitFrameworkState(t, namespace, orphan.Name, frameworkv1.FrameworkAttemptRunning)
+	if strings.Contains(second.Log(t), becameLeader) {
+		t.Fatal("two replicas lead")
+	}
+	first.Kill()
+	second.WaitLog(t, becameLeader)
+	wantEnd(t, namespace, orphan.Name, end{Attempt: 1, Total: 1, TasksSucceeded: 3, TasksTotal: 3})
+
+	third := cluster.StartController(t, elected)
+	third.WaitReady(t)
+	if err := second.Terminate(t); err != nil {
+		t.Errorf("a leader that is asked to end: %v", err)
+	}
+	third.WaitLog(t, becameLeader)
+	after := framework.MakeFramework("after").Role("worker", 3, framework.RunFor(time.Second, 0)).Obj()
+	create(t, namespace, after)
+	wantEnd(t, namespace, after.Name, end{TasksSucceeded: 3, TasksTotal: 3})
+
+	kept := cluster.WaitFrameworkState(t, namespace, long.Name, frameworkv1.FrameworkAttemptRunning)
+	if got, want := *kept.Status.AttemptStatus.InstanceUID, *created.Status.AttemptStatus.InstanceUID; got != want {
+		t.Errorf("the attempt that ran all the time is %s, and was %s", got, want)
+	}
+	recording.Check(t)
+	// 3 of long, 2 attempts of 3 of orphan, 3 of after: nothing was made twice.
+	if got := recording.Pods(); got != 12 {
+		t.Errorf("%d Pods were made, want 12", got)
+	}
+}
+
+func create(t *testing.T, namespace string, fw *frameworkv1.Framework) {
+	t.Helper()
+	if _, err := cluster.Lockstep.FrameworkcontrollerV1().Frameworks(namespace).Create(t.Context(), fw, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func wantEnd(t *testing.T, namespace, name string, want end) {
+	t.Helper()
+	if got := endOf(cluster.WaitFrameworkState(t, namespace, name, frameworkv1.FrameworkCompleted)); got != want {
+		t.Errorf("%s ended as %+v, want %+v", name, got, want)
+	}
+}

@@ -8,7 +8,6 @@ package e2e
 import (
 	"context"
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -59,6 +58,7 @@ func endOf(fw *frameworkv1.Framework) end {
 }
 
 func TestFrameworkCompletes(t *testing.T) {
+	t.Parallel()
 	for name, tc := range map[string]struct {
 		fw   *frameworkv1.Framework
 		want end
@@ -101,6 +101,7 @@ func TestFrameworkCompletes(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			namespace := submit(t, tc.fw)
 			done := cluster.WaitFrameworkState(t, namespace, tc.fw.Name, frameworkv1.FrameworkCompleted)
 			if diff := cmp.Diff(tc.want, endOf(done)); diff != "" {
@@ -118,6 +119,7 @@ func TestFrameworkCompletes(t *testing.T) {
 }
 
 func TestTaskIsRetriedWhileTheOthersRunOn(t *testing.T) {
+	t.Parallel()
 	fw := framework.MakeFramework("taskretry").
 		Role("flaky", 1, framework.RunFor(time.Second, 5).Retry(false, 1)).
 		Role("steady", 1, framework.RunForever()).Obj()
@@ -148,56 +150,8 @@ func TestTaskIsRetriedWhileTheOthersRunOn(t *testing.T) {
 	}
 }
 
-func TestExecutionType(t *testing.T) {
-	fw := framework.MakeFramework("steps").Execution(frameworkv1.ExecutionCreate).
-		Role("worker", 2, framework.RunForever()).Obj()
-	namespace := submit(t, fw)
-
-	cluster.WaitFramework(t, namespace, fw.Name, "have its tasks planned", func(fw *frameworkv1.Framework) bool {
-		return fw.Status != nil && fw.Status.Tasks != nil && fw.Status.Tasks.Total == 2
-	})
-	framework.Consistently(t, "a Framework that is only created has no Pods", 2*time.Second, func(ctx context.Context) (bool, string, error) {
-		pods, err := cluster.PodsOf(ctx, namespace, fw.Name)
-		return len(pods) == 0, fmt.Sprintf("%d Pods", len(pods)), err
-	})
-
-	setExecutionType(t, namespace, fw.Name, frameworkv1.ExecutionStart)
-	cluster.WaitFramework(t, namespace, fw.Name, "run both tasks", func(fw *frameworkv1.Framework) bool {
-		return fw.Status.Tasks != nil && fw.Status.Tasks.Running == 2
-	})
-
-	setExecutionType(t, namespace, fw.Name, frameworkv1.ExecutionStop)
-	done := cluster.WaitFrameworkState(t, namespace, fw.Name, frameworkv1.FrameworkCompleted)
-	if code := done.Status.AttemptStatus.CompletionStatus.Code; code != frameworkv1.CodeStopFrameworkRequested {
-		t.Errorf("the completion code is %d, want %d", code, frameworkv1.CodeStopFrameworkRequested)
-	}
-}
-
-func setExecutionType(t *testing.T, namespace, name string, executionType frameworkv1.ExecutionType) {
-	t.Helper()
-	// The patch that FrameworkController's user manual documents.
-	patch := fmt.Sprintf(`[{"op": "replace", "path": "/spec/executionType", "value": %q}]`, executionType)
-	if _, err := cluster.Lockstep.FrameworkcontrollerV1().Frameworks(namespace).Patch(t.Context(), name, types.JSONPatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func TestForegroundDeletionLeavesNothing(t *testing.T) {
-	fw := framework.MakeFramework("deleted").Gang().Role("worker", 4, framework.RunForever()).Obj()
-	namespace := submit(t, fw)
-	cluster.WaitFrameworkState(t, namespace, fw.Name, frameworkv1.FrameworkAttemptRunning)
-	out, err := cluster.Kubectl(t.Context(), "delete", "framework", fw.Name, "-n", namespace, "--cascade=foreground", "--timeout=2m")
-	if err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	cluster.WaitFrameworkGone(t, namespace, fw.Name)
-	out, err = cluster.Kubectl(t.Context(), "get", "configmaps,podgroups", "-n", namespace, "-l", frameworkv1.KeyFrameworkName+"="+fw.Name, "-o", "name")
-	if err != nil || strings.TrimSpace(out) != "" {
-		t.Errorf("left after the Framework: %q (%v)", out, err)
-	}
-}
-
 func TestRescaleOfARunningFramework(t *testing.T) {
+	t.Parallel()
 	fw := framework.MakeFramework("rescale").Role("worker", 3, framework.RunForever()).Obj()
 	namespace := submit(t, fw)
 	running := func(n int32) {

@@ -5,8 +5,9 @@
 
 // Package e2e tests Lockstep as its users meet it: on a real API server, with
 // the programs as they are shipped, on simulated nodes. Each file is one
-// behaviour. Tests share a cluster and run one after the other; each has its own
-// namespace and leaves the nodes free.
+// behaviour. Tests share a cluster; each has its own namespace and leaves the nodes
+// free. Those that need the nodes for themselves run first, one after the other,
+// and then, with t.Parallel, those that wait more than they do.
 package e2e
 
 import (

@@ -11,5 +11,6 @@ else
   echo "e2e: no root on Linux: the tests on a real node are left out"
 fi
 (cd localcluster && go test -tags integration -count=1 -timeout 15m ./integration)
-# One package after the other: each has a cluster of its own.
-go test -tags e2e -count=1 -timeout 30m -p 1 "${packages[@]}"
+# One package after the other: each has a cluster of its own. Tests that may run
+# beside others wait most of the time, so there may be more than there are cores.
+go test -tags e2e -count=1 -timeout 30m -p 1 -parallel 16 "${packages[@]}"

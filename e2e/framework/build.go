@@ -24,6 +24,9 @@ const (
 	simulateFailTaskAttempts = "simulate.lockstep.dev/fail-task-attempts"
 )
 
+// holdFinalizer is what Held puts on Pods.
+const holdFinalizer = "e2e.lockstep.dev/hold"
+
 // FrameworkBuilder builds a Framework for a test.
 type FrameworkBuilder struct {
 	fw frameworkv1.Framework
@@ -70,6 +73,8 @@ func (b *FrameworkBuilder) Obj() *frameworkv1.Framework {
 // TaskBuilder builds the tasks of a role for a test.
 type TaskBuilder struct {
 	scheduler   string
+	node        string
+	held        bool
 	cpu         string
 	annotations map[string]string
 	env         map[string]string
@@ -130,6 +135,19 @@ func (b *TaskBuilder) Scheduler(name string) *TaskBuilder {
 	return b
 }
 
+// Node binds the tasks to a node, past any scheduler.
+func (b *TaskBuilder) Node(name string) *TaskBuilder {
+	b.node = name
+	return b
+}
+
+// Held keeps each Pod of the tasks, once it is deleted, until Release: as if its
+// containers took that long to end.
+func (b *TaskBuilder) Held() *TaskBuilder {
+	b.held = true
+	return b
+}
+
 // Env adds an environment variable to the container.
 func (b *TaskBuilder) Env(name, value string) *TaskBuilder {
 	b.env[name] = value
@@ -164,12 +182,16 @@ func (b *TaskBuilder) spec() frameworkv1.TaskSpec {
 	if b.scheduler != "" {
 		podSpec["schedulerName"] = b.scheduler
 	}
-	template, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"annotations": b.annotations},
-		"spec":     podSpec,
-	})
+	if b.node != "" {
+		podSpec["nodeName"] = b.node
+	}
+	metadata := map[string]any{"annotations": b.annotations}
+	if b.held {
+		metadata["finalizers"] = []string{holdFinalizer}
+	}
+	template, err := json.Marshal(map[string]any{"metadata": metadata, "spec": podSpec})
 	if err != nil {
-		panic(err) // maps of strings always marshal
+		panic(err) // it holds nothing that JSON does not know
 	}
 	return frameworkv1.TaskSpec{
 		RetryPolicy:                   b.retry,

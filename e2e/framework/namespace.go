@@ -66,6 +66,9 @@ func (c *Cluster) deleteNamespace(ctx context.Context, t testing.TB, namespace s
 		t.Errorf("deleting namespace: %v", err)
 	}
 	err = wait.PollUntilContextTimeout(ctx, poll, patience, true, func(ctx context.Context) (bool, error) {
+		if err := c.release(ctx, namespace); err != nil {
+			return false, nil // tried again
+		}
 		_, err := c.Kube.CoreV1().Namespaces().Get(ctx, namespace, metav1.GetOptions{})
 		return apierrors.IsNotFound(err), nil
 	})

@@ -7,12 +7,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
@@ -145,6 +147,40 @@ func (c *Cluster) PodsOf(ctx context.Context, namespace, framework string) ([]co
 		return nil, err
 	}
 	return pods.Items, nil
+}
+
+// DeletePod deletes a Pod as a user would, and does not wait until it is gone.
+func (c *Cluster) DeletePod(t testing.TB, namespace, name string) {
+	t.Helper()
+	if err := c.Kube.CoreV1().Pods(namespace).Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Release lets the Pods of a namespace go that Held holds and that are deleted.
+func (c *Cluster) Release(t testing.TB, namespace string) {
+	t.Helper()
+	if err := c.release(t.Context(), namespace); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (c *Cluster) release(ctx context.Context, namespace string) error {
+	pods, err := c.Kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	for _, pod := range pods.Items {
+		if pod.DeletionTimestamp == nil || !slices.Contains(pod.Finalizers, holdFinalizer) {
+			continue
+		}
+		_, err := c.Kube.CoreV1().Pods(namespace).Patch(ctx, pod.Name, types.MergePatchType,
+			[]byte(`{"metadata": {"finalizers": null}}`), metav1.PatchOptions{})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return err
+		}
+	}
+	return nil
 }
 
 // DescribeFramework says in a line where a Framework is.

@@ -1,0 +1,126 @@
+//go:build e2e
+
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	"github.com/lockstep-k8s/lockstep/e2e/framework"
+)
+
+// held is how long a test looks whether nothing happens while Pods are held.
+const held = 2 * time.Second
+
+// TestConsistencyGuarantees ends tasks, attempts and Frameworks in all ways while
+// their Pods take their time. What follows must not begin before they are gone.
+func TestConsistencyGuarantees(t *testing.T) {
+	running := func(attempt, taskAttempt int32) func(*frameworkv1.Framework) bool {
+		return func(fw *frameworkv1.Framework) bool {
+			s := fw.Status
+			if s == nil || s.Tasks == nil {
+				return false
+			}
+			first := task(fw, "worker", 0)
+			return s.AttemptStatus.ID == attempt && s.Tasks.Running == s.Tasks.Total && first != nil && first.AttemptStatus.ID == taskAttempt
+		}
+	}
+	completed := func(fw *frameworkv1.Framework) bool {
+		return fw.Status != nil && fw.Status.State == frameworkv1.FrameworkCompleted
+	}
+	for name, tc := range map[string]struct {
+		worker *framework.TaskBuilder
+		// end ends what runs; after it, Pods are being deleted.
+		end  func(t *testing.T, namespace, name string)
+		then string
+		seen func(*frameworkv1.Framework) bool
+	}{
+		"a Pod is deleted": {
+			worker: framework.RunForever().Retry(true, 0),
+			end:    func(t *testing.T, namespace, name string) { cluster.DeletePod(t, namespace, name+"-worker-0") },
+			then:   "retry the task", seen: running(0, 1),
+		},
+		"a task fails": {
+			worker: framework.RunFor(time.Second, 9).InFirstTaskAttempts(1).Retry(false, 1),
+			end:    func(*testing.T, string, string) {},
+			then:   "retry the task", seen: running(0, 1),
+		},
+		"the ConfigMap is deleted": {
+			worker: framework.RunForever(),
+			end: func(t *testing.T, namespace, name string) {
+				if err := cluster.Kube.CoreV1().ConfigMaps(namespace).Delete(t.Context(), name+"-attempt", metav1.DeleteOptions{}); err != nil {
+					t.Fatal(err)
+				}
+			},
+			then: "begin the next attempt", seen: running(1, 0),
+		},
+		"an attempt fails": {
+			worker: framework.RunFor(time.Second, 200).InFirstAttempts(1),
+			end:    func(*testing.T, string, string) {},
+			then:   "begin the next attempt", seen: running(1, 0),
+		},
+		"the Framework is stopped": {
+			worker: framework.RunForever(),
+			end: func(t *testing.T, namespace, name string) {
+				setExecutionType(t, namespace, name, frameworkv1.ExecutionStop)
+			},
+			then: "be Completed", seen: completed,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			namespace := cluster.Namespace(t)
+			recording := cluster.Record(t, namespace)
+			fw := framework.MakeFramework("guarded").Retry(true, 0).
+				Role("worker", 1, tc.worker.Held()).Role("other", 2, framework.RunForever().Held()).Obj()
+			create(t, namespace, fw)
+			cluster.WaitFramework(t, namespace, fw.Name, "run", running(0, 0))
+			before := podUIDs(t, namespace, fw.Name)
+
+			tc.end(t, namespace, fw.Name)
+			framework.Eventually(t, "the worker's Pod to be deleted", func(ctx context.Context) (bool, string, error) {
+				pod, err := cluster.Kube.CoreV1().Pods(namespace).Get(ctx, fw.Name+"-worker-0", metav1.GetOptions{})
+				return err == nil && pod.DeletionTimestamp != nil, fmt.Sprint(pod.DeletionTimestamp), err
+			})
+			framework.Consistently(t, "nothing follows while the Pods are there", held, func(context.Context) (bool, string, error) {
+				got, err := cluster.Lockstep.FrameworkcontrollerV1().Frameworks(namespace).Get(t.Context(), fw.Name, metav1.GetOptions{})
+				if err != nil {
+					return false, "", err
+				}
+				return !tc.seen(got), framework.DescribeFramework(got), nil
+			})
+			for pod, uid := range podUIDs(t, namespace, fw.Name) {
+				if before[pod] != uid {
+					t.Errorf("Pod %s was replaced while it was there", pod)
+				}
+			}
+			cluster.WaitFramework(t, namespace, fw.Name, tc.then, func(got *frameworkv1.Framework) bool {
+				cluster.Release(t, namespace)
+				return tc.seen(got)
+			})
+			recording.Check(t)
+		})
+	}
+}
+
+func podUIDs(t *testing.T, namespace, name string) map[string]types.UID {
+	t.Helper()
+	pods, err := cluster.PodsOf(t.Context(), namespace, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	uids := map[string]types.UID{}
+	for _, pod := range pods {
+		uids[pod.Name] = pod.UID
+	}
+	return uids
+}

@@ -8,6 +8,9 @@ import "github.com/lockstep-k8s/lockstep/localcluster/components"
 // Namespace is where Lockstep lives.
 const Namespace = "lockstep-system"
 
+// KwokUser is who KWOK is to the API server.
+const KwokUser = "kwok"
+
 // Identity is who a component is to the API server.
 type Identity struct {
 	// Name names the kubeconfig (Layout.ComponentKubeconfig) and the key pair.
@@ -32,7 +35,7 @@ func KubeletClient() Identity {
 func Identities() []Identity {
 	return []Identity{
 		{Name: components.ControllerManager, User: "system:kube-controller-manager"},
-		{Name: components.Kwok, User: "kwok", Groups: []string{"system:masters"}},
+		{Name: components.Kwok, User: KwokUser, Groups: []string{"system:masters"}},
 		{Name: components.CoreDNS, User: "coredns", Groups: []string{"system:masters"}},
 		{Name: components.Kubelet, User: "system:node:" + RealNodeName, Groups: []string{"system:nodes"}},
 		serviceAccount(Controller),

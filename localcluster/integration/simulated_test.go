@@ -14,8 +14,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/lockstep-k8s/lockstep/localcluster/components"
 	"github.com/lockstep-k8s/lockstep/localcluster/simnodes"
 )
 
@@ -134,6 +138,36 @@ func TestPodsEndAsAnnotated(t *testing.T) {
 			t.Errorf("node %s offers %d processors and %d Pods, want 7 and 500", n.Name, cpu, pods)
 		}
 	}
+}
+
+// TestKwokDeletesOnlyWhatIsDeleted: a Pod that takes the name of a deleted one must not fall
+// to a deletion that was meant for that.
+func TestKwokDeletesOnlyWhatIsDeleted(t *testing.T) {
+	c := up(t, "--simulated-nodes=1")
+	c.create(simulatedPod("stays", nil))
+	c.waitPod("stays", "runs", func(p *corev1.Pod) bool { return p.Status.Phase == corev1.PodRunning })
+	config, err := clientcmd.BuildConfigFromFlags("", c.layout.ComponentKubeconfig(components.Kwok))
+	if err != nil {
+		t.Fatal(err)
+	}
+	kwok, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A dry run asks the same questions, and may come before the policy works.
+	options := *metav1.NewDeleteOptions(0)
+	options.DryRun = []string{metav1.DryRunAll}
+	eventually(t, "KWOK is refused", func(ctx context.Context) (bool, error) {
+		err := kwok.CoreV1().Pods(metav1.NamespaceDefault).Delete(ctx, "stays", options)
+		return apierrors.IsInvalid(err) || apierrors.IsForbidden(err), nil
+	})
+	if err := c.client.CoreV1().Pods(metav1.NamespaceDefault).Delete(t.Context(), "stays", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "a deleted Pod goes", func(ctx context.Context) (bool, error) {
+		_, err := c.client.CoreV1().Pods(metav1.NamespaceDefault).Get(ctx, "stays", metav1.GetOptions{})
+		return apierrors.IsNotFound(err), nil
+	})
 }
 
 func TestPodsGetAddressesOfTheirOwn(t *testing.T) {

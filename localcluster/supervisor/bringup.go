@@ -141,6 +141,9 @@ func (s *supervisor) simulateNodes(ctx context.Context, client kubernetes.Interf
 		return nil
 	}
 	began := time.Now()
+	if err := simnodes.Guard(ctx, client, cluster.KwokUser); err != nil {
+		return err
+	}
 	if err := s.start(ctx, s.plan.Kwok()); err != nil {
 		return err
 	}

@@ -11,23 +11,15 @@
 package compat
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"flag"
-	"fmt"
-	"io"
 	"io/fs"
 	"iter"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
-
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/yaml"
-	sigsyaml "sigs.k8s.io/yaml"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	"github.com/lockstep-k8s/lockstep/e2e/framework"
@@ -41,13 +33,6 @@ var (
 // patience is how long a manifest may take: the longest sleeps for a minute in
 // each of four attempts.
 const patience = 8 * time.Minute
-
-// Images that stand in for the manifests': FrameworkBarrier's for its own, and
-// one with a shell, some tools and a web server for all others.
-const (
-	toolbox = "lockstep.dev/toolbox:dev"
-	barrier = "lockstep.dev/frameworkbarrier:dev"
-)
 
 // cluster is what the tests share. TestMain sets it once, before any test.
 var cluster *framework.Cluster
@@ -107,9 +92,13 @@ func retriedTask(times int32) func(*frameworkv1.Framework) bool {
 
 func TestManifests(t *testing.T) {
 	for file := range manifestsBelow(t, *examples) {
-		manifest, name, err := replaceImages(file)
+		content, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
+		}
+		manifest, name, err := framework.ReplaceImages(content)
+		if err != nil {
+			t.Fatalf("%s: %v", file, err)
 		}
 		if name == "" {
 			t.Logf("%s holds no Framework", file)
@@ -148,60 +137,6 @@ func manifestsBelow(t *testing.T, dir string) iter.Seq[string] {
 		})
 		if err != nil || found == 0 {
 			t.Errorf("%d *.yaml below %q (%v)", found, dir, err)
-		}
-	}
-}
-
-// replaceImages reads a manifest, replaces every image in it, and returns it
-// with the name of its Framework, empty if it has none.
-func replaceImages(file string) (manifest, name string, err error) {
-	content, err := os.ReadFile(file)
-	if err != nil {
-		return "", "", err
-	}
-	var out strings.Builder
-	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(content), 4096)
-	for {
-		object := &unstructured.Unstructured{}
-		if err := decoder.Decode(object); errors.Is(err, io.EOF) {
-			break
-		} else if err != nil {
-			return "", "", fmt.Errorf("%s: %w", file, err)
-		}
-		if object.Object == nil {
-			continue
-		}
-		if object.GetKind() == frameworkv1.FrameworkKind {
-			name = object.GetName()
-			replaceImage(object.Object)
-		}
-		document, err := sigsyaml.Marshal(object.Object)
-		if err != nil {
-			return "", "", fmt.Errorf("%s: %w", file, err)
-		}
-		out.WriteString("---\n")
-		out.Write(document)
-	}
-	return out.String(), name, nil
-}
-
-// replaceImage replaces the images of all containers anywhere below value.
-func replaceImage(value any) {
-	switch value := value.(type) {
-	case map[string]any:
-		if image, ok := value["image"].(string); ok {
-			value["image"] = toolbox
-			if strings.Contains(image, "frameworkbarrier") {
-				value["image"] = barrier
-			}
-			value["imagePullPolicy"] = "Never"
-		}
-		for _, child := range value {
-			replaceImage(child)
-		}
-	case []any:
-		for _, child := range value {
-			replaceImage(child)
 		}
 	}
 }

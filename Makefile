@@ -73,7 +73,7 @@ test: components images test-unit lives mutations e2e ## Run all tests: unit, ra
 .PHONY: test-unit
 test-unit: ## Run the tests that need no cluster.
 	cd localcluster && go test ./...
-	go test $$(go list ./... | grep -v /e2e)
+	go test ./...
 
 .PHONY: e2e
 e2e: components images ## Run the tests on real API servers: simulated nodes, and a real one as root on Linux.

@@ -1,0 +1,146 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package docs checks what the documents say of the code.
+package docs
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
+)
+
+// chapters are those of FrameworkController's manual that say something, by their
+// anchors.
+var chapters = strings.Fields(`
+	SupportedClient SupportedInteroperation
+	CREATE_Framework PATCH_Framework Start_Framework Stop_Framework
+	Add_TaskRole Delete_TaskRole Add_Delete_Task
+	DELETE_Framework GET_Framework LIST_Frameworks WATCH_Framework WATCH_LIST_Frameworks
+	FrameworkExecutionType FrameworkExecutionTypePreStartExample FrameworkExecutionTypePostStopExample
+	ContainerEnvironmentVariable PodFailureClassification PredefinedCompletionCode CompletionStatus
+	RetryPolicy_Spec RetryPolicy_Usage RetryPolicy_Example
+	FrameworkAttemptCompletionPolicy_Spec FrameworkAttemptCompletionPolicy_Usage FrameworkAttemptCompletionPolicy_Example
+	FrameworkRescaleApplicationAssumption FrameworkRescaleAPI FrameworkRescaleBasicExample FrameworkRescalePETExample
+	FrameworkRescalePipeline FrameworkRescaleGuarantee
+	LargeScaleFramework FrameworkPodHistory FrameworkStateMachine TaskStateMachine
+	ConsistencyGuarantees ConsistencyGuaranteesHowTo FrameworkAvailability
+	FrameworkBarrier HiveDScheduler BestPractice`)
+
+// proof finds the tests in a cell of the map.
+var proof = regexp.MustCompile("`([^`]+_test\\.go)` (Test\\w+)")
+
+// TestEveryChapterOfTheManualIsProven holds the map in manual.md to the tests.
+func TestEveryChapterOfTheManualIsProven(t *testing.T) {
+	var mapped []string
+	for line := range strings.Lines(read(t, "manual.md")) {
+		cells := strings.Split(line, "|")
+		if len(cells) != 6 || !strings.HasPrefix(strings.TrimSpace(cells[1]), "#") {
+			continue
+		}
+		chapter := strings.TrimPrefix(strings.TrimSpace(cells[1]), "#")
+		mapped = append(mapped, chapter)
+		if !link.MatchString(cells[2]) {
+			t.Errorf("%s: no document is named", chapter)
+		}
+		tests := proof.FindAllStringSubmatch(cells[3], -1)
+		if len(tests) == 0 || len(tests) != strings.Count(cells[3], "`")/2 {
+			t.Errorf("%s: want `file_test.go` TestName, one or more, and not %q", chapter, cells[3])
+		}
+		for _, test := range tests {
+			code, err := os.ReadFile(filepath.Join("..", test[1]))
+			if err != nil {
+				t.Errorf("%s: %v", chapter, err)
+			} else if !strings.Contains(string(code), "\nfunc "+test[2]+"(t *testing.T)") {
+				t.Errorf("%s: no %s in %s", chapter, test[2], test[1])
+			}
+		}
+	}
+	for _, chapter := range chapters {
+		if !slices.Contains(mapped, chapter) {
+			t.Errorf("manual.md does not map chapter %s", chapter)
+		}
+	}
+}
+
+// link finds the links of a document.
+var link = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+
+// TestLinksLeadSomewhere follows the links of all documents to files, and to
+// headings in them.
+func TestLinksLeadSomewhere(t *testing.T) {
+	var documents []string
+	for _, pattern := range []string{"*.md", "adr/*.md", "../*.md", "../examples/*.md", "../localcluster/*.md"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		documents = append(documents, found...)
+	}
+	for _, document := range documents {
+		for _, found := range link.FindAllStringSubmatch(read(t, document), -1) {
+			target, heading, _ := strings.Cut(found[1], "#")
+			if strings.Contains(target, "://") {
+				continue
+			}
+			file := filepath.Join(filepath.Dir(document), target)
+			if target == "" {
+				file = document
+			}
+			if _, err := os.Stat(file); err != nil {
+				t.Errorf("%s: %s leads nowhere: %v", document, found[1], err)
+			} else if heading != "" && !slices.Contains(headings(read(t, file)), heading) {
+				t.Errorf("%s: %s has no such heading", document, found[1])
+			}
+		}
+	}
+}
+
+// notInAnchors are the characters that GitHub leaves out of an anchor.
+var notInAnchors = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
+
+// headings are the anchors of a document, as GitHub makes them.
+func headings(document string) []string {
+	var anchors []string
+	for line := range strings.Lines(document) {
+		if text := strings.TrimLeft(line, "#"); text != line && strings.HasPrefix(text, " ") {
+			text = notInAnchors.ReplaceAllString(strings.ToLower(strings.TrimSpace(text)), "")
+			anchors = append(anchors, strings.ReplaceAll(text, " ", "-"))
+		}
+	}
+	return anchors
+}
+
+// TestConfigurationExample reads the example as lockstep-controller does.
+func TestConfigurationExample(t *testing.T) {
+	config, err := configv1alpha1.Decode([]byte(read(t, "../examples/controller-config.yaml")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	configv1alpha1.SetDefaults(config)
+	configv1alpha1.SetConnectionDefaults(config, func(string) string { return "" }, func(string) bool { return false })
+	if err := configv1alpha1.Validate(config).ToAggregate(); err != nil {
+		t.Error(err)
+	}
+	var codes []int32
+	for _, info := range config.PodFailureSpec {
+		codes = append(codes, int32(*info.Code))
+	}
+	if want := []int32{-1000, 220}; !slices.Equal(codes, want) {
+		t.Errorf("the completion codes are %v, want %v", codes, want)
+	}
+}
+
+func read(t *testing.T, file string) string {
+	t.Helper()
+	content, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(content)
+}

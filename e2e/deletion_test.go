@@ -130,7 +130,8 @@ func TestForceDeletion(t *testing.T) {
 		if err != nil {
 			return false, "", err
 		}
-		return got.Status.State == frameworkv1.FrameworkAttemptDeleting, framework.DescribeFramework(got), nil
+		state := got.Status.State
+		return state != frameworkv1.FrameworkAttemptCompleted && state != frameworkv1.FrameworkCompleted, framework.DescribeFramework(got), nil
 	})
 	// What an administrator does who knows that the node is down for good.
 	if err := cluster.Kube.CoreV1().Pods(namespace).Delete(t.Context(), "lost-patient-0", metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}); err != nil {

@@ -24,14 +24,11 @@ const held = 2 * time.Second
 // TestConsistencyGuarantees ends tasks, attempts and Frameworks in all ways while
 // their Pods take their time. What follows must not begin before they are gone.
 func TestConsistencyGuarantees(t *testing.T) {
-	running := func(attempt, taskAttempt int32) func(*frameworkv1.Framework) bool {
+	// began says whether an attempt of the Framework and of its worker has begun.
+	began := func(attempt, taskAttempt int32) func(*frameworkv1.Framework) bool {
 		return func(fw *frameworkv1.Framework) bool {
-			s := fw.Status
-			if s == nil || s.Tasks == nil {
-				return false
-			}
-			first := task(fw, "worker", 0)
-			return s.AttemptStatus.ID == attempt && s.Tasks.Running == s.Tasks.Total && first != nil && first.AttemptStatus.ID == taskAttempt
+			worker := task(fw, "worker", 0)
+			return worker != nil && fw.Status.AttemptStatus.ID == attempt && worker.AttemptStatus.ID == taskAttempt
 		}
 	}
 	completed := func(fw *frameworkv1.Framework) bool {
@@ -40,19 +37,20 @@ func TestConsistencyGuarantees(t *testing.T) {
 	for name, tc := range map[string]struct {
 		worker *framework.TaskBuilder
 		// end ends what runs; after it, Pods are being deleted.
-		end  func(t *testing.T, namespace, name string)
+		end func(t *testing.T, namespace, name string)
+		// what must follow, and not too early
 		then string
 		seen func(*frameworkv1.Framework) bool
 	}{
 		"a Pod is deleted": {
 			worker: framework.RunForever().Retry(true, 0),
 			end:    func(t *testing.T, namespace, name string) { cluster.DeletePod(t, namespace, name+"-worker-0") },
-			then:   "retry the task", seen: running(0, 1),
+			then:   "retry the task", seen: began(0, 1),
 		},
 		"a task fails": {
 			worker: framework.RunFor(time.Second, 9).InFirstTaskAttempts(1).Retry(false, 1),
 			end:    func(*testing.T, string, string) {},
-			then:   "retry the task", seen: running(0, 1),
+			then:   "retry the task", seen: began(0, 1),
 		},
 		"the ConfigMap is deleted": {
 			worker: framework.RunForever(),
@@ -61,12 +59,12 @@ func TestConsistencyGuarantees(t *testing.T) {
 					t.Fatal(err)
 				}
 			},
-			then: "begin the next attempt", seen: running(1, 0),
+			then: "begin the next attempt", seen: began(1, 0),
 		},
 		"an attempt fails": {
 			worker: framework.RunFor(time.Second, 200).InFirstAttempts(1),
 			end:    func(*testing.T, string, string) {},
-			then:   "begin the next attempt", seen: running(1, 0),
+			then:   "begin the next attempt", seen: began(1, 0),
 		},
 		"the Framework is stopped": {
 			worker: framework.RunForever(),
@@ -83,7 +81,14 @@ func TestConsistencyGuarantees(t *testing.T) {
 			fw := framework.MakeFramework("guarded").Retry(true, 0).
 				Role("worker", 1, tc.worker.Held()).Role("other", 2, framework.RunForever().Held()).Obj()
 			create(t, namespace, fw)
-			cluster.WaitFramework(t, namespace, fw.Name, "run", running(0, 0))
+			cluster.WaitFramework(t, namespace, fw.Name, "have all its Pods on record", func(fw *frameworkv1.Framework) bool {
+				for _, first := range []*frameworkv1.TaskStatus{task(fw, "worker", 0), task(fw, "other", 0), task(fw, "other", 1)} {
+					if first == nil || first.AttemptStatus.PodUID == nil {
+						return false
+					}
+				}
+				return true
+			})
 			before := podUIDs(t, namespace, fw.Name)
 
 			tc.end(t, namespace, fw.Name)
@@ -103,9 +108,9 @@ func TestConsistencyGuarantees(t *testing.T) {
 					t.Errorf("Pod %s was replaced while it was there", pod)
 				}
 			}
-			cluster.WaitFramework(t, namespace, fw.Name, tc.then, func(got *frameworkv1.Framework) bool {
+			cluster.WaitFramework(t, namespace, fw.Name, tc.then+", and run or be at its end", func(got *frameworkv1.Framework) bool {
 				cluster.Release(t, namespace)
-				return tc.seen(got)
+				return tc.seen(got) && (completed(got) || got.Status.Tasks.Running == got.Status.Tasks.Total)
 			})
 			recording.Check(t)
 		})

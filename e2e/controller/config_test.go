@@ -7,6 +7,7 @@ package controller
 
 import (
 	"context"
+	"fmt"
 	"regexp"
 	"strings"
 	"testing"
@@ -25,7 +26,8 @@ var trigger = regexp.MustCompile(`: (On\w+): ObjectSnapshot: \{.*"name":"short`)
 // TestCompletedFrameworkIsDeleted when it has been kept as long as configured,
 // and leaves its history in the log.
 func TestCompletedFrameworkIsDeleted(t *testing.T) {
-	controller := cluster.StartController(t, framework.ControllerOptions{Config: "frameworkCompletedRetainSec: 4\n"})
+	const retained = 8
+	controller := cluster.StartController(t, framework.ControllerOptions{Config: fmt.Sprintf("frameworkCompletedRetainSec: %d\n", retained)})
 	namespace := cluster.Namespace(t)
 	recording := cluster.Record(t, namespace)
 	fw := framework.MakeFramework("short").Retry(false, 1).
@@ -33,8 +35,8 @@ func TestCompletedFrameworkIsDeleted(t *testing.T) {
 	create(t, namespace, fw)
 	done := cluster.WaitFrameworkState(t, namespace, fw.Name, frameworkv1.FrameworkCompleted)
 	cluster.WaitFrameworkGone(t, namespace, fw.Name)
-	if kept := time.Since(done.Status.CompletionTime.Time); kept < 4*time.Second {
-		t.Errorf("it was deleted %v after it had completed, want at least 4s", kept)
+	if kept := time.Since(done.Status.CompletionTime.Time); kept < retained*time.Second {
+		t.Errorf("it was deleted %v after it had completed, want at least %ds", kept, retained)
 	}
 	recording.Check(t)
 

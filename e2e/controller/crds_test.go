@@ -32,8 +32,8 @@ func TestInstallCRDs(t *testing.T) {
 		t.Errorf("it does not say that it may not install CRDs:\n%s", log)
 	}
 	// Without the flag it waits for them.
-	waits := cluster.StartController(t, framework.ControllerOptions{})
-	waits.WaitLog(t, "CRD")
+	waits := cluster.StartController(t, framework.ControllerOptions{Config: "crdEstablishedCheckTimeoutSec: 300\n"})
+	waits.WaitLog(t, "are the CRDs installed")
 	if waits.Ended() {
 		t.Error("the controller does not wait for the CRDs")
 	}

@@ -19,7 +19,7 @@ import (
 // elected is the configuration of manifests/controller.
 var elected = framework.ControllerOptions{Config: "leaderElection: {enabled: true}\n"}
 
-// What a replica logs when it becomes the leader, and when its work begins.
+// becameLeader is what a replica logs when it becomes the leader.
 const becameLeader = "Successfully acquired lease"
 
 // TestReplicasTakeOver lets three replicas lead one after the other: the first is
@@ -40,9 +40,19 @@ func TestReplicasTakeOver(t *testing.T) {
 	// Its first attempt is under way when the leader dies, and over before the
 	// next one has found out.
 	orphan := framework.MakeFramework("orphan").Retry(true, 0).
-		Role("worker", 3, framework.RunFor(2*time.Second, 200).InFirstAttempts(1)).Obj()
+		Role("worker", 3, framework.RunFor(4*time.Second, 200).InFirstAttempts(1)).Obj()
 	create(t, namespace, orphan)
-	cluster.WaitFrameworkState(t, namespace, orphan.Name, frameworkv1.FrameworkAttemptRunning)
+	cluster.WaitFramework(t, namespace, orphan.Name, "run, with all its Pods on record", func(fw *frameworkv1.Framework) bool {
+		if fw.Status == nil || fw.Status.State != frameworkv1.FrameworkAttemptRunning {
+			return false
+		}
+		for _, task := range fw.Status.AttemptStatus.TaskRoleStatuses[0].TaskStatuses {
+			if task.AttemptStatus.PodUID == nil {
+				return false
+			}
+		}
+		return true
+	})
 	if strings.Contains(second.Log(t), becameLeader) {
 		t.Fatal("two replicas lead")
 	}

@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"net/http"
 	"os"
@@ -105,7 +106,8 @@ func sleep(args []string) error {
 		return errors.New("want a number of seconds")
 	}
 	if args[0] == "infinity" {
-		select {}
+		// Nothing else may run in this process, which Go would call a deadlock.
+		time.Sleep(math.MaxInt64)
 	}
 	seconds, err := strconv.ParseFloat(args[0], 64)
 	if err != nil {

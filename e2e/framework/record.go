@@ -4,8 +4,10 @@
 package framework
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"sync"
@@ -14,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	watchtools "k8s.io/client-go/tools/watch"
@@ -24,8 +27,10 @@ import (
 // Recording is all that happened to the Frameworks and Pods of a namespace,
 // whoever did it, in the order in which it was stored.
 type Recording struct {
-	stop   context.CancelFunc
-	done   sync.WaitGroup
+	cluster   *Cluster
+	namespace string
+	done      sync.WaitGroup
+
 	mu     sync.Mutex
 	events []event
 	// troubles are why the recording may have gaps.
@@ -42,11 +47,11 @@ type event struct {
 	pod       *corev1.Pod
 }
 
-// Record begins to record a namespace.
+// Record begins to record a namespace in which there is nothing yet.
 func (c *Cluster) Record(t testing.TB, namespace string) *Recording {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
-	r := &Recording{stop: stop}
+	r := &Recording{cluster: c, namespace: namespace}
 	t.Cleanup(func() { stop(); r.done.Wait() })
 
 	frameworks, pods := c.Lockstep.FrameworkcontrollerV1().Frameworks(namespace), c.Kube.CoreV1().Pods(namespace)
@@ -114,30 +119,88 @@ func newEvent(object runtime.Object) (event, error) {
 // consistency guarantees rule out. It does not end the recording.
 func (r *Recording) Check(t testing.TB) {
 	t.Helper()
+	upTo := r.catchUp(t)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, trouble := range r.troubles {
 		t.Errorf("the recording may have gaps: %s", trouble)
 	}
-	slices.SortStableFunc(r.events, func(a, b event) int {
-		switch {
-		case a.version < b.version:
-			return -1
-		case a.version > b.version:
-			return 1
-		}
-		return 0
-	})
-	for i, broken := range brokenGuarantees(r.events) {
+	r.sort()
+	events := slices.DeleteFunc(slices.Clone(r.events), func(e event) bool { return e.version > upTo })
+	for i, broken := range brokenGuarantees(events) {
 		if i == 10 {
 			t.Error("… and more")
 			break
 		}
 		t.Error(broken)
 	}
-	if len(r.events) == 0 {
+	if len(events) == 0 {
 		t.Error("nothing was recorded")
 	}
+}
+
+// catchUp waits until all that is stored now is recorded, and returns the resource
+// version up to which that is so for both kinds: one watch may be ahead of the
+// other.
+func (r *Recording) catchUp(t testing.TB) uint64 {
+	t.Helper()
+	pods, err := r.cluster.Kube.CoreV1().Pods(r.namespace).List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	frameworks, err := r.cluster.Lockstep.FrameworkcontrollerV1().Frameworks(r.namespace).List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	podsAt, err := strconv.ParseUint(pods.ResourceVersion, 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	frameworksAt, err := strconv.ParseUint(frameworks.ResourceVersion, 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stored := map[types.UID]string{}
+	for i := range pods.Items {
+		stored[pods.Items[i].UID] = pods.Items[i].ResourceVersion
+	}
+	for i := range frameworks.Items {
+		stored[frameworks.Items[i].UID] = frameworks.Items[i].ResourceVersion
+	}
+	Eventually(t, "the recording to catch up", func(context.Context) (bool, string, error) {
+		recorded := r.objectsAt(podsAt, frameworksAt)
+		return maps.Equal(recorded, stored), fmt.Sprintf("%d objects of %d", len(recorded), len(stored)), nil
+	})
+	return min(podsAt, frameworksAt)
+}
+
+// objectsAt are the resource versions of the objects that existed, Pods at one
+// resource version and Frameworks at another.
+func (r *Recording) objectsAt(pods, frameworks uint64) map[types.UID]string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.sort()
+	objects := map[types.UID]string{}
+	for _, e := range r.events {
+		var object metav1.Object = e.framework
+		at := frameworks
+		if e.pod != nil {
+			object, at = e.pod, pods
+		}
+		switch {
+		case e.version > at:
+		case e.gone:
+			delete(objects, object.GetUID())
+		default:
+			objects[object.GetUID()] = object.GetResourceVersion()
+		}
+	}
+	return objects
+}
+
+// sort brings the events of both watches into one order. The caller holds mu.
+func (r *Recording) sort() {
+	slices.SortStableFunc(r.events, func(a, b event) int { return cmp.Compare(a.version, b.version) })
 }
 
 // Pods is how many Pods have been made.

@@ -69,9 +69,10 @@ func (c *cycle) seekRoom(ctx context.Context, why *shortfall) error {
 // returns false if nobody has been evicted for the gang: room that others leave
 // by themselves is not kept for it.
 func (c *cycle) claim(ctx context.Context, found *space, before *hold, why *shortfall) bool {
+	var until time.Time
 	switch {
 	case len(found.victims) > 0:
-		until := c.tracker.now().Add(evictionPatience)
+		until = c.tracker.now().Add(evictionPatience)
 		for _, pod := range found.victims {
 			until = later(until, c.tracker.now().Add(gracePeriod(pod)+evictionPatience))
 		}
@@ -82,13 +83,15 @@ func (c *cycle) claim(ctx context.Context, found *space, before *hold, why *shor
 		c.evict(ctx, c.view, found.victims, until)
 		why.message += fmt.Sprintf("; %d Pods of lower priority are preempted for it", len(found.victims))
 	case before != nil && before.preempts:
-		c.keep(found.places, true, before.until)
+		until = before.until
+		c.keep(found.places, true, until)
 		why.message += "; the Pods that were preempted for it are ending"
 	default:
 		why.message += "; there will be room for all when Pods that are ending have gone"
 		return false
 	}
-	why.again = c.holds.of(c.view.key).until
+	// Not from the hold: if the gang goes at this moment, that is pruned already.
+	why.again = until
 	return true
 }
 

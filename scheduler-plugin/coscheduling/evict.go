@@ -6,6 +6,7 @@ package coscheduling
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -73,6 +74,7 @@ func (e *evictions) isLeaving(pod *corev1.Pod, now time.Time) bool {
 func (c *cycle) evict(ctx context.Context, view gangView, pods []*corev1.Pod, until time.Time) {
 	e := c.engine
 	e.evictions.add(pods, e.tracker.now(), until)
+	e.tracker.setLeaving(pods, true)
 	e.metrics.preemptions.Inc()
 	e.metrics.victims.Add(float64(len(pods)))
 	schedulermetrics.PreemptionAttempts.Inc()
@@ -105,7 +107,23 @@ func (e *engine) dissolve(group *schedulingv1alpha1.PodGroup, pods []*corev1.Pod
 	logger := klog.LoggerWithValues(klog.FromContext(e.ctx), "podGroup", klog.KObj(group))
 	logger.V(2).Info("Preempting the rest of a pod group that lost members to preemption", "victims", len(rest))
 	by := &preemptor{group: group, scheduler: rest[0].Spec.SchedulerName, kind: "Pod, which took other members of the PodGroup"}
+	e.awaitDefaultPreemption()
 	e.deletePods(klog.NewContext(e.ctx, logger), by, rest)
+}
+
+// awaitDefaultPreemption waits until the default preemption has deleted all that
+// it is about to delete. It takes the end of the last victim for the sign that
+// the preemptor may be tried again; if somebody else deletes that victim before,
+// the preemptor is not told and waits on beside its room.
+func (e *engine) awaitDefaultPreemption() {
+	isPreempting := func(pod *corev1.Pod) bool {
+		return slices.ContainsFunc(e.defaultPreemptions, func(x *preemption.Executor) bool { return x.IsPodRunningPreemption(pod.UID) })
+	}
+	// If that takes too long, the rest goes all the same.
+	_ = wait.PollUntilContextTimeout(e.ctx, 10*time.Millisecond, evictionPatience, true, func(context.Context) (bool, error) {
+		pending, _ := e.sched.SchedulingQueue.PendingPods()
+		return !slices.ContainsFunc(pending, isPreempting), nil
+	})
 }
 
 // deletePods marks Pods as disrupted and deletes them. It returns false if one
@@ -117,6 +135,7 @@ func (e *engine) deletePods(ctx context.Context, by *preemptor, pods []*corev1.P
 		if err != nil && ctx.Err() == nil {
 			klog.FromContext(ctx).Error(err, "Preempting a Pod failed", "pod", klog.KObj(pods[i]))
 			e.evictions.remove(pods[i])
+			e.tracker.setLeaving(pods[i:i+1], false)
 			failed[i] = true
 		}
 	}, Name)
@@ -179,6 +198,7 @@ func (e *engine) protectGangs() {
 	for _, profile := range e.sched.Profiles {
 		for _, plugin := range profile.PreEnqueuePlugins() {
 			if d, ok := plugin.(*defaultpreemption.DefaultPreemption); ok {
+				e.defaultPreemptions = append(e.defaultPreemptions, d.Executor)
 				before := d.IsEligiblePod
 				d.IsEligiblePod = func(info fwk.NodeInfo, victim preemption.Victim, pod *corev1.Pod) bool {
 					return before(info, victim, pod) && e.mayBeTaken(victim, pod)
@@ -240,11 +260,36 @@ func (t *tracker) noticeBroken(g *gang, lost *corev1.Pod) {
 	}
 	var rest []*corev1.Pod
 	for _, m := range g.members {
-		if state(m, t.ours) == memberPlaced && m.pod.Status.Phase != corev1.PodSucceeded && m.pod.Spec.NodeName != "" {
+		// One that is about to be bound would be left over too.
+		if state(m, t.ours) == memberPlaced && m.pod.Status.Phase != corev1.PodSucceeded {
 			rest = append(rest, m.pod)
+			t.leave(g, m, true)
 		}
 	}
 	if len(rest) > 0 {
 		t.dissolve(g.group, rest)
 	}
+}
+
+// setLeaving records that members of gangs are being preempted, or that it came
+// to nothing. Other Pods are none of its business.
+func (t *tracker) setLeaving(pods []*corev1.Pod, leaving bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, pod := range pods {
+		key, _ := gangKey(pod)
+		g := t.gangs[key]
+		if g == nil || g.members[pod.UID] == nil {
+			continue
+		}
+		t.leave(g, g.members[pod.UID], leaving)
+		t.changed(g)
+	}
+}
+
+// leave is setLeaving for one member. The caller holds the lock.
+func (t *tracker) leave(g *gang, m *member, leaving bool) {
+	g.count(m, state(m, t.ours), -1)
+	m.leaving = leaving
+	t.enter(g, m)
 }

@@ -20,8 +20,9 @@ import (
 type memberState int
 
 const (
-	// memberOut neither waits nor is placed: it failed, is being deleted, has
-	// scheduling gates or another scheduler. Exits: it is replaced, its gates go.
+	// memberOut neither waits nor is placed: it failed, is being deleted or
+	// preempted, has scheduling gates or another scheduler. Exits: it is replaced,
+	// its gates go, its preemption fails.
 	memberOut memberState = iota
 	// memberWaiting is to be placed by this scheduler. Exits: assumed in a gang
 	// cycle, bound by someone else, deleted.
@@ -36,6 +37,10 @@ type member struct {
 	pod *corev1.Pod
 	// assumed is the node of a member whose binding is not seen yet, else empty.
 	assumed string
+	// leaving says that the member is being preempted. It does not count from the
+	// moment that this is decided: a sibling placed while the victims go one by one
+	// would be all that is left of the gang.
+	leaving bool
 	// class is the Pod's class key, empty while nobody has asked for it.
 	class string
 }
@@ -57,7 +62,7 @@ func (m *member) node() string {
 // succeeded.
 func (m *member) bound() bool {
 	return m.pod.Status.Phase == corev1.PodSucceeded ||
-		m.pod.Spec.NodeName != "" && m.pod.Status.Phase != corev1.PodFailed && m.pod.DeletionTimestamp == nil
+		m.pod.Spec.NodeName != "" && m.pod.Status.Phase != corev1.PodFailed && m.pod.DeletionTimestamp == nil && !m.leaving
 }
 
 func (m *member) role() string {
@@ -138,7 +143,7 @@ func state(m *member, ours func(schedulerName string) bool) memberState {
 	switch {
 	case pod.Status.Phase == corev1.PodSucceeded:
 		return memberPlaced
-	case pod.Status.Phase == corev1.PodFailed, pod.DeletionTimestamp != nil:
+	case pod.Status.Phase == corev1.PodFailed, pod.DeletionTimestamp != nil, m.leaving:
 		return memberOut
 	case m.node() != "":
 		return memberPlaced

@@ -168,7 +168,9 @@ func (t *tracker) unassume(pod *corev1.Pod) {
 		return
 	}
 	g.count(m, state(m, t.ours), -1)
-	m.assumed = ""
+	// If it was being preempted, that was all: a Pod that is not bound yet is not
+	// deleted for it.
+	m.assumed, m.leaving = "", false
 	t.enter(g, m)
 	t.changed(g)
 }

@@ -143,7 +143,7 @@ func (w *world) create(object apiruntime.Object) {
 	case *schedulingv1.PriorityClass:
 		_, err = w.kube.SchedulingV1().PriorityClasses().Create(w.t.Context(), o, metav1.CreateOptions{})
 	default:
-		err = fmt.Errorf("can't create %T", object)
+		err = w.kube.Tracker().Add(object)
 	}
 	if err != nil {
 		w.t.Fatal(err)

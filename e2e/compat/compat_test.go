@@ -5,7 +5,8 @@
 
 // Package compat replays a folder of FrameworkController's example manifests, with
 // their images replaced, on a real node, and checks that each comes to the end
-// that its comments and the user manual document. The folder is an argument:
+// that its comments and the user manual document. Configuration files among them
+// must be accepted. The folder is an argument:
 //
 //	make compat EXAMPLES=DIR
 package compat
@@ -21,6 +22,7 @@ import (
 	"testing"
 	"time"
 
+	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	"github.com/lockstep-k8s/lockstep/e2e/framework"
 )
@@ -99,6 +101,12 @@ func TestManifests(t *testing.T) {
 		manifest, name, err := framework.ReplaceImages(content)
 		if err != nil {
 			t.Fatalf("%s: %v", file, err)
+		}
+		if manifest == "" { // no objects: a configuration, then
+			if _, err := configv1alpha1.Decode(content); err != nil {
+				t.Errorf("%s: neither a manifest nor a configuration: %v", file, err)
+			}
+			continue
 		}
 		if name == "" {
 			t.Logf("%s holds no Framework", file)

@@ -27,18 +27,18 @@ const (
 
 // ReplaceImages replaces every image of the Frameworks in a manifest, so that it
 // runs where no registry is. It returns the name of the last of them, empty if
-// there is none.
+// there is none. What has no kind is left out.
 func ReplaceImages(manifest []byte) (replaced, name string, err error) {
 	var out strings.Builder
 	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(manifest), 4096)
 	for {
 		object := &unstructured.Unstructured{}
-		if err := decoder.Decode(object); errors.Is(err, io.EOF) {
+		if err := decoder.Decode(&object.Object); errors.Is(err, io.EOF) {
 			return out.String(), name, nil
 		} else if err != nil {
 			return "", "", fmt.Errorf("reading a manifest: %w", err)
 		}
-		if object.Object == nil {
+		if object.GetKind() == "" {
 			continue
 		}
 		if object.GetKind() == frameworkv1.FrameworkKind {

@@ -21,10 +21,12 @@ import (
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/component-base/metrics"
+	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/ktesting"
 	"k8s.io/kubernetes/pkg/scheduler"
 	kubeschedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
@@ -55,6 +57,12 @@ type world struct {
 	args string
 	// queue, if set, stands between the scheduler and its queue.
 	queue func(internalqueue.SchedulingQueue) internalqueue.SchedulingQueue
+	// client is what the scheduler talks to; kube unless something stands between.
+	client kubernetes.Interface
+	// verbosity is that of the scheduler's log.
+	verbosity int
+	// noBackoff has ordinary Pods be tried again at once.
+	noBackoff bool
 
 	mu sync.Mutex
 	// bindError, if set, may refuse a binding.
@@ -72,7 +80,8 @@ type world struct {
 func newWorld(t testing.TB, objects ...apiruntime.Object) *world {
 	t.Helper()
 	w := &world{t: t, kube: fake.NewClientset(), lock: lockstepfake.NewSimpleClientset(),
-		args: `{"initialBackoff":"50ms","maxBackoff":"200ms","bindRetries":2}`}
+		args: `{"initialBackoff":"50ms","maxBackoff":"200ms","bindRetries":2}`, verbosity: 5}
+	w.client = w.kube
 	w.lock.Resources = []*metav1.APIResourceList{{
 		GroupVersion: schedulingv1alpha1.SchemeGroupVersion.String(),
 		APIResources: []metav1.APIResource{{Name: schedulingv1alpha1.PodGroupPlural}},
@@ -204,8 +213,8 @@ func (w *world) start() (stop func()) {
 // standBy makes a scheduler that watches, and does not schedule before it leads.
 func (w *world) standBy() (lead func() (stop func())) {
 	w.t.Helper()
-	_, ctx := ktesting.NewTestContext(w.t)
-	ctx, cancel := context.WithCancel(ctx)
+	logger := ktesting.NewLogger(w.t, ktesting.NewConfig(ktesting.Verbosity(w.verbosity)))
+	ctx, cancel := context.WithCancel(klog.NewContext(w.t.Context(), logger))
 
 	cfg, err := latest.Default()
 	if err != nil {
@@ -217,12 +226,16 @@ func (w *world) standBy() (lead func() (stop func())) {
 	profile.PluginConfig = append(profile.PluginConfig, kubeschedulerconfig.PluginConfig{
 		Name: Name, Args: &apiruntime.Unknown{Raw: []byte(w.args)},
 	})
-	informers := scheduler.NewInformerFactory(w.kube, 0, nil)
-	sched, err := scheduler.New(ctx, w.kube, informers, nil,
-		func(string) events.EventRecorderLogger { return events.NewFakeRecorder(10000) },
+	options := []scheduler.Option{
 		scheduler.WithProfiles(cfg.Profiles...),
 		scheduler.WithFrameworkOutOfTreeRegistry(frameworkruntime.Registry{Name: New}),
-	)
+	}
+	if w.noBackoff {
+		options = append(options, scheduler.WithPodInitialBackoffSeconds(0), scheduler.WithPodMaxBackoffSeconds(0))
+	}
+	informers := scheduler.NewInformerFactory(w.client, 0, nil)
+	sched, err := scheduler.New(ctx, w.client, informers, nil,
+		func(string) events.EventRecorderLogger { return events.NewFakeRecorder(10000) }, options...)
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -1,0 +1,427 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package coscheduling
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+)
+
+// stormPatience is how long a storm may take to calm down. The scheduler's
+// backstop against lost wake-ups needs a minute, and so does not hide them.
+const stormPatience = 50 * time.Second
+
+// await waits until the scheduler has nothing to do any more and all promises
+// hold.
+func (s *storm) await() {
+	s.t.Helper()
+	var last string
+	deadline := time.Now().Add(stormPatience)
+	for {
+		s.kube.Lock()
+		if len(s.violations) > 0 {
+			defer s.kube.Unlock()
+			s.fail(s.violations[0])
+		}
+		if last = s.unrest(); last == "" {
+			last = s.broken()
+		}
+		if last == "" {
+			s.logf("calm")
+			s.calm()
+			s.kube.Unlock()
+			s.kube.ClearActions()
+			s.lock.ClearActions()
+			return
+		}
+		if time.Now().After(deadline) {
+			defer s.kube.Unlock()
+			s.fail(last)
+		}
+		s.kube.Unlock()
+		select {
+		case <-time.After(2 * time.Millisecond):
+		case <-s.t.Context().Done():
+			return
+		}
+	}
+}
+
+func (s *storm) fail(why string) {
+	s.t.Helper()
+	for name, p := range s.pods {
+		if info, ok := s.sched.SchedulingQueue.GetPod(name, testNamespace, nil); ok && p.waits() && p.group == "" {
+			s.logf("%s was rejected by %v, pending on %v, gated by %q", name, info.UnschedulablePlugins, info.PendingPlugins, info.GatingPlugin)
+		}
+	}
+	s.t.Fatalf("%s\nto have the storm alone: go test ./scheduler-plugin/coscheduling -run TestStorms -storm-seed %d\n%v", why, s.seed, s.history)
+}
+
+// unrest says what the scheduler still has to see or to do, empty for nothing.
+func (s *storm) unrest() string {
+	if s.leaving > 0 {
+		return fmt.Sprintf("%d Pods are terminating", s.leaving)
+	}
+	plugins, _, err := attachable(s.sched)
+	if err != nil {
+		return err.Error()
+	}
+	engine := anyPlugin(plugins).engine
+	if what := s.unseen(engine.tracker); what != "" {
+		return what
+	}
+	queue := s.sched.SchedulingQueue
+	if a, b, c := queue.PodsInActiveQ(), queue.PodsInBackoffQ(), queue.InFlightPods(); len(a)+len(b)+len(c) > 0 {
+		return fmt.Sprintf("Pods in the queue: %d active, %d in back-off, %d in flight", len(a), len(b), len(c))
+	}
+	for name, p := range s.pods {
+		for _, preemption := range engine.defaultPreemptions {
+			if p.waits() && preemption.IsPodRunningPreemption(types.UID("uid-"+name)) {
+				return name + " is preempting"
+			}
+		}
+	}
+	for _, h := range engine.holds.inOrder() {
+		if h.preempts {
+			return fmt.Sprintf("room is held for %s, which preempts", h.rank.key)
+		}
+	}
+	return s.unseenByCache()
+}
+
+// unseen says what the tracker has not seen, or what it is about to do.
+func (s *storm) unseen(t *tracker) string {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	members := 0
+	for _, p := range s.pods {
+		if p.group == "" {
+			continue
+		}
+		members++
+		g := t.gangs[types.NamespacedName{Namespace: testNamespace, Name: p.group}]
+		if g == nil {
+			return "a group is not seen"
+		}
+		m := g.members[types.UID("uid-"+p.name)]
+		if m != nil && m.leaving {
+			return p.name + " is being preempted"
+		}
+		if m == nil || m.pod.Spec.NodeName != p.node || (m.pod.Status.Phase == corev1.PodSucceeded) != p.succeeded || m.assumed != "" {
+			return p.name + " is not seen as it is"
+		}
+	}
+	for key, g := range t.gangs {
+		members -= len(g.members)
+		want := s.groups[key.Name]
+		if (g.group != nil) != (want != nil && want.exists) || g.group != nil && (g.group.UID != want.UID || g.group.Generation != want.Generation) {
+			return fmt.Sprintf("PodGroup %s is not seen as it is", key.Name)
+		}
+		if t.isAwake(g) && g.complete() {
+			return fmt.Sprintf("%s is to be planned", key.Name)
+		}
+	}
+	if members != 0 {
+		return "members that are gone are still known"
+	}
+	return ""
+}
+
+// unseenByCache says what the scheduler's own cache has not seen.
+func (s *storm) unseenByCache() string {
+	dump := s.sched.Cache.Dump()
+	if len(dump.AssumedPods) > 0 {
+		return fmt.Sprintf("Pods are assumed: %v", dump.AssumedPods)
+	}
+	pods := make(map[string]int)
+	for _, p := range s.pods {
+		if p.runs() {
+			pods[p.node]++
+		}
+	}
+	for name, info := range dump.Nodes {
+		node := s.nodes[name]
+		if node == nil || info.Node() == nil {
+			return fmt.Sprintf("node %s is still known", name)
+		}
+		if info.Node().Spec.Unschedulable != node.cordoned || len(info.GetPods()) != pods[name] {
+			return fmt.Sprintf("node %s is not seen as it is", name)
+		}
+	}
+	if len(dump.Nodes) != len(s.nodes) {
+		return "a node is not seen"
+	}
+	return ""
+}
+
+// broken says which promise does not hold now that all is calm, empty for none.
+func (s *storm) broken() string {
+	for _, check := range []func() string{s.partial, s.left, s.scattered, s.leftBehind, s.shouldPreempt, s.inVain} {
+		if what := check(); what != "" {
+			return what
+		}
+	}
+	return ""
+}
+
+func (s *storm) sortedGroups() []*stormGroup {
+	var groups []*stormGroup
+	for _, name := range slices.Sorted(maps.Keys(s.groups)) {
+		if g := s.groups[name]; g.exists {
+			groups = append(groups, g)
+		}
+	}
+	return groups
+}
+
+// lacks is how many members a group's minimum lacks, 0 if it holds or can't: the
+// members do not exist.
+func (s *storm) lacks(g *stormGroup) int {
+	placed, placedPs, _ := s.tally(g.Name)
+	waiting, waitingPs := 0, 0
+	for _, p := range s.pods {
+		if p.group == g.Name && p.waits() {
+			waiting++
+			if p.role == "ps" {
+				waitingPs++
+			}
+		}
+	}
+	least := int(g.Spec.MinMember)
+	if placed+waiting < least || placedPs+waitingPs < g.minPs() {
+		return 0
+	}
+	return max(0, least-placed, g.minPs()-placedPs)
+}
+
+// partial: all or nothing. A group with some of its minimum placed had it whole
+// once, or something cut it short.
+func (s *storm) partial() string {
+	for _, g := range s.sortedGroups() {
+		placed, placedPs, _ := s.tally(g.Name)
+		if placed == 0 || placed >= int(g.Spec.MinMember) && placedPs >= g.minPs() || g.excused {
+			continue
+		}
+		if !g.whole {
+			return fmt.Sprintf("%d of %d members of %s are placed, and it never had its minimum", placed, g.Spec.MinMember, g.Name)
+		}
+		running := 0
+		for _, p := range s.pods {
+			if p.group == g.Name && p.runs() {
+				running++
+			}
+		}
+		if g.preempted && running > 0 && g.Spec.DisruptionMode != schedulingv1alpha1.DisruptPod {
+			return fmt.Sprintf("%d of %d members of %s are left by preemption", placed, g.Spec.MinMember, g.Name)
+		}
+	}
+	return ""
+}
+
+// free is what a node has left, without Pods that are worth less than above.
+func (s *storm) free(n *stormNode, above int32) int {
+	if n.cordoned {
+		return 0
+	}
+	free := n.cpu
+	for _, p := range s.pods {
+		if p.node != n.name || !p.runs() {
+			continue
+		}
+		priority := p.priority
+		if g := s.groups[p.group]; g != nil && g.exists {
+			priority = max(priority, g.priority)
+		}
+		if priority >= above {
+			free -= p.cpu
+		}
+	}
+	// A Pod that preempted others here is waited for by those below it.
+	for _, nominated := range s.sched.SchedulingQueue.NominatedPodsForNode(n.name) {
+		if p := s.pods[nominated.GetPod().Name]; p != nil && p.waits() && p.group == "" {
+			free -= p.cpu
+		}
+	}
+	return max(0, free)
+}
+
+// lowest is below all priorities.
+const lowest = -1 << 31
+
+// rackOf is where the members of a group with required topology have to be,
+// empty for anywhere.
+func (s *storm) rackOf(g *stormGroup) string {
+	if !g.required() {
+		return ""
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.pods)) {
+		if p := s.pods[name]; p.group == g.Name && p.runs() && s.nodes[p.node] != nil {
+			return s.nodes[p.node].rack
+		}
+	}
+	return ""
+}
+
+// room is how many members of a group have room together, on nodes without work
+// below above. It is exact for members that are all alike, and never too much:
+// a member that is smaller than the largest takes no more than its place.
+func (s *storm) room(g *stormGroup, above int32) int {
+	cpu := 0
+	for _, p := range s.pods {
+		if p.group == g.Name && p.waits() {
+			cpu = max(cpu, p.cpu)
+		}
+	}
+	if cpu == 0 {
+		return 0
+	}
+	racks := make(map[string]int)
+	rack := s.rackOf(g)
+	for _, n := range s.nodes {
+		key := ""
+		if g.required() {
+			key = n.rack
+		}
+		if rack == "" || rack == n.rack {
+			racks[key] += s.free(n, above) / cpu
+		}
+	}
+	best := 0
+	for _, n := range racks {
+		best = max(best, n)
+	}
+	return best
+}
+
+// isBehind says whether room is held for somebody ahead of a group.
+func (s *storm) isBehind(g *stormGroup) bool {
+	if !s.starvation {
+		return false
+	}
+	plugins, _, _ := attachable(s.sched)
+	for _, h := range anyPlugin(plugins).engine.holds.inOrder() {
+		if h.rank.compare(g.rank()) < 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// left: no group that fits is left waiting. When ordinary Pods are tried again is
+// kube-scheduler's business.
+func (s *storm) left() string {
+	for _, g := range s.sortedGroups() {
+		if need := s.lacks(g); need > 0 && s.room(g, lowest) >= need && !s.isBehind(g) {
+			return fmt.Sprintf("%s waits, though there is room for the %d members that it lacks", g.Name, need)
+		}
+	}
+	return ""
+}
+
+// leftBehind: members above the minimum are placed as far as they fit.
+func (s *storm) leftBehind() string {
+	for _, g := range s.sortedGroups() {
+		placed, placedPs, _ := s.tally(g.Name)
+		if placed < int(g.Spec.MinMember) || placedPs < g.minPs() || s.isBehind(g) {
+			continue
+		}
+		rack := s.rackOf(g)
+		for _, p := range s.pods {
+			if p.group != g.Name || !p.waits() {
+				continue
+			}
+			for _, n := range s.nodes {
+				if s.free(n, lowest) >= p.cpu && (rack == "" || n.rack == rack) {
+					return fmt.Sprintf("%s waits, though its gang is placed and there is room on %s", p.name, n.name)
+				}
+			}
+		}
+	}
+	return ""
+}
+
+// scattered: members are in one rack if they have to be.
+func (s *storm) scattered() string {
+	for _, g := range s.sortedGroups() {
+		rack := s.rackOf(g)
+		for _, p := range s.pods {
+			if rack != "" && p.group == g.Name && p.runs() && s.nodes[p.node] != nil && s.nodes[p.node].rack != rack {
+				return fmt.Sprintf("%s is in two racks", g.Name)
+			}
+		}
+	}
+	return ""
+}
+
+// shouldPreempt: a gang that could have its minimum if all that it outranks went
+// has preempted what it needs.
+func (s *storm) shouldPreempt() string {
+	for _, g := range s.sortedGroups() {
+		if need := s.lacks(g); need > 0 && !g.never && !s.isBehind(g) && s.room(g, g.priority) >= need {
+			return fmt.Sprintf("%s waits, though it could preempt work for the %d members that it lacks", g.Name, need)
+		}
+	}
+	return ""
+}
+
+// inVain: whoever was evicted made room for somebody, and could not have stayed.
+// It is judged when nothing but one thing has happened, which freed nothing and so
+// can't have undone the reason, and for gangs whose members are all alike: of others the search for
+// victims does not find the least in every case.
+func (s *storm) inVain() string {
+	if !s.single || !s.adds || len(s.evictions) == 0 || len(s.gone) > 0 || slices.ContainsFunc(s.bound, func(p stormPod) bool {
+		g := s.groups[p.group]
+		return g != nil && g.mixed
+	}) {
+		return ""
+	}
+	units := make(map[string][]evicted)
+	for _, e := range s.evictions {
+		if !s.outbid(e.rank) && !s.outranked(e.rank) {
+			return fmt.Sprintf("%s of rank %d was evicted, but nothing above it was bound or waits", e.pod.name, e.rank)
+		}
+		unit := e.pod.name
+		if g := s.groups[e.pod.group]; g != nil && g.Spec.DisruptionMode != schedulingv1alpha1.DisruptPod {
+			if placed, placedPs, _ := s.tally(g.Name); placed < int(g.Spec.MinMember) || placedPs < g.minPs() {
+				unit = e.pod.group // all or nothing of it went
+			}
+		}
+		units[unit] = append(units[unit], e)
+	}
+	for _, name := range slices.Sorted(maps.Keys(units)) {
+		taken := make(map[string]int)
+		fits := true
+		for _, e := range units[name] {
+			n := s.nodes[e.pod.node]
+			if n == nil {
+				fits = false
+				break
+			}
+			used, _ := s.used(n.name)
+			taken[n.name] += e.pod.cpu
+			fits = fits && used+taken[n.name] <= n.cpu
+		}
+		if fits {
+			return fmt.Sprintf("%s was evicted, but there is room for it where it was", name)
+		}
+	}
+	return ""
+}
+
+// outbid says whether a Pod of higher rank was bound since the last calm.
+func (s *storm) outbid(rank int32) bool {
+	return slices.ContainsFunc(s.bound, func(p stormPod) bool {
+		if g := s.groups[p.group]; g != nil {
+			return g.priority > rank
+		}
+		return p.group == "" && p.priority > rank
+	})
+}

@@ -1,0 +1,561 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package coscheduling
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
+
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+)
+
+var (
+	stormsFlag    = flag.Int64("storms", 8, "how many storms TestStorms has")
+	stormSeedFlag = flag.Int64("storm-seed", -1, "have only the storm of this seed, and print it")
+)
+
+// stormRounds is how often a storm calms down.
+const stormRounds = 40
+
+// TestStorms lets users, controllers and nodes do anything at any moment while
+// the scheduler works: gangs and Pods come, change and go, nodes are added,
+// cordoned and lost, bindings fail, the scheduler dies. Every binding and every
+// eviction is judged as it happens, and whenever things have calmed down the
+// promises of docs/scheduling.md are held against what has become of each group;
+// see storm_check_test.go.
+//
+// What happens is random by the seed; how it interleaves with the scheduler is
+// up to the machine.
+func TestStorms(t *testing.T) {
+	if *stormSeedFlag >= 0 {
+		s := newStorm(t, *stormSeedFlag)
+		s.verbosity = 4
+		s.rage()
+		t.Logf("%d bindings, %d evictions\n%v", s.binds, s.evicts, s.history)
+		return
+	}
+	var binds, evicts, actions atomic.Int64
+	t.Run("seed", func(t *testing.T) {
+		for seed := range *stormsFlag {
+			t.Run(fmt.Sprint(seed), func(t *testing.T) {
+				t.Parallel()
+				s := newStorm(t, seed)
+				s.rage()
+				binds.Add(int64(s.binds))
+				evicts.Add(int64(s.evicts))
+				actions.Add(int64(s.actions))
+			})
+		}
+	})
+	t.Logf("%d storms: %d actions, %d bindings, %d evictions", *stormsFlag, actions.Load(), binds.Load(), evicts.Load())
+}
+
+// storm is one random course of events.
+type storm struct {
+	*history
+	seed    int64
+	random  *rand.Rand
+	made    int // objects, for their names and ages
+	actions int
+	// single says that one action was all that happened since the last calm, and
+	// adds that it only asked for more: it freed nothing, at once or bit by bit.
+	single, adds bool
+	// starvation says that gangs that starve hold room.
+	starvation bool
+
+	process *process // of the scheduler that runs
+	stop    func()
+}
+
+func newStorm(t *testing.T, seed int64) *storm {
+	s := &storm{history: newHistory(t), seed: seed, random: rand.New(rand.NewPCG(uint64(seed), 11))}
+	s.verbosity, s.noBackoff = 2, true
+	s.starvation = seed%4 == 3
+	starvationAfter := "0s"
+	if s.starvation {
+		starvationAfter = "1s"
+	}
+	s.args = fmt.Sprintf(`{"initialBackoff":"1ms","maxBackoff":"20ms","bindRetries":2,"starvationAfter":%q}`, starvationAfter)
+	return s
+}
+
+// rage is the whole storm.
+func (s *storm) rage() {
+	s.kube.Lock()
+	for range 3 {
+		s.addNode()
+	}
+	s.kube.Unlock()
+	s.launch()
+	for range stormRounds {
+		n := 1
+		if s.random.IntN(2) == 0 {
+			n += s.random.IntN(12)
+		}
+		s.single = n == 1
+		for range n {
+			s.act()
+		}
+		s.await()
+	}
+}
+
+// launch starts a scheduler and waits until it has read what there is: the fake
+// API server has no word for what is deleted between a list and the watch.
+func (s *storm) launch() {
+	s.t.Helper()
+	s.eventually("no Pod is terminating", func() bool {
+		s.kube.Lock()
+		defer s.kube.Unlock()
+		return s.leaving == 0
+	})
+	s.process = &process{}
+	s.client = mortal{s.kube, s.process}
+	s.stop = s.start()
+	plugins, _, err := attachable(s.sched)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	tracker := anyPlugin(plugins).engine.tracker
+	s.eventually("the scheduler has read all groups and Pods", func() bool {
+		tracker.mu.RLock()
+		defer tracker.mu.RUnlock()
+		return tracker.synced
+	})
+}
+
+// kill has the scheduler die and another one take over.
+func (s *storm) kill() {
+	s.process.die()
+	s.kube.Lock()
+	s.logf("the scheduler dies")
+	for name := range s.groups {
+		s.excuse(name)
+	}
+	s.faults = nil
+	s.kube.Unlock()
+	s.stop()
+	s.launch()
+}
+
+// deeds are what may happen, and how often relative to each other. They say
+// whether there was something to do it to.
+var deeds = []struct {
+	weight int
+	do     func(*storm) bool
+}{
+	{12, (*storm).addGang}, // the first four free nothing
+	{6, (*storm).addOrdinary},
+	{10, (*storm).replaceMembers},
+	{3, (*storm).grow},
+	{5, (*storm).deleteSomePod},
+	{5, (*storm).deleteGang},
+	{2, (*storm).deleteGroup},
+	{2, (*storm).recreateGroup},
+	{6, (*storm).changeMinimum},
+	{7, (*storm).finish},
+	{4, (*storm).addNode},
+	{2, (*storm).removeNode},
+	{3, (*storm).cordon},
+	{4, (*storm).uncordon},
+	{5, (*storm).failBindings},
+	{2, (*storm).bindForeign},
+}
+
+// act does one thing.
+func (s *storm) act() {
+	s.actions++
+	total := 2 // the weight of death
+	for _, d := range deeds {
+		total += d.weight
+	}
+	for {
+		n := s.random.IntN(total)
+		if n < 2 {
+			s.adds = false
+			s.kill()
+			return
+		}
+		n -= 2
+		i := slices.IndexFunc(deeds, func(d struct {
+			weight int
+			do     func(*storm) bool
+		}) bool {
+			n -= d.weight
+			return n < 0
+		})
+		s.kube.Lock()
+		done := deeds[i].do(s)
+		s.kube.Unlock()
+		if done {
+			s.adds = i < 4
+			return
+		}
+	}
+}
+
+// pick is any of those that a condition holds for, nil for none.
+func pick[T any](s *storm, from map[string]*T, is func(*T) bool) *T {
+	var names []string
+	for _, name := range slices.Sorted(maps.Keys(from)) {
+		if is(from[name]) {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return from[names[s.random.IntN(len(names))]]
+}
+
+func any1[T any](*T) bool { return true }
+
+// name makes a name that was never used.
+func (s *storm) name(kind string) string {
+	s.made++
+	return fmt.Sprintf("%s%d", kind, s.made)
+}
+
+func (s *storm) addGang() bool {
+	if len(s.groups) >= 9 {
+		return false
+	}
+	name := s.name("gang")
+	g := &stormGroup{exists: true, cpu: 1 + s.random.IntN(3), priority: []int32{0, 0, 0, 10, 20}[s.random.IntN(5)]}
+	least := int32(1 + s.random.IntN(6))
+	g.size = int(least) + max(0, s.random.IntN(5)-2)
+	g.mixed, g.never = s.random.IntN(6) == 0, s.random.IntN(8) == 0
+	g.PodGroup = bornAt(s.made, makeGroup(name, least, func(spec *schedulingv1alpha1.PodGroupSpec) {
+		spec.DisruptionMode = schedulingv1alpha1.DisruptGang
+		if s.random.IntN(5) == 0 {
+			spec.DisruptionMode = schedulingv1alpha1.DisruptPod
+		}
+		if s.random.IntN(6) == 0 {
+			spec.Topology = []schedulingv1alpha1.TopologyConstraint{{Key: "rack", Mode: schedulingv1alpha1.TopologyRequired}}
+		}
+		if s.random.IntN(5) == 0 {
+			spec.MinRoleMember = map[string]int32{"ps": 1}
+		}
+	}))
+	s.groups[name] = g
+	s.logf("add %s: %d of %d, %d cores each (mixed %t), priority %d, never %t, %s, Required %t, ps %d", name, least, g.size, g.cpu,
+		g.mixed, g.priority, g.never, g.Spec.DisruptionMode, g.required(), g.minPs())
+	// The group comes before, among or after its members, of which some may be
+	// late.
+	late, before := 0, s.random.IntN(g.size+1)
+	if s.random.IntN(4) == 0 {
+		late = s.random.IntN(g.size)
+	}
+	for i := range g.size + 1 {
+		if i == before {
+			s.createGroup(g)
+		}
+		if i < g.size-late {
+			s.addMember(g)
+		}
+	}
+	s.touch(name)
+	return true
+}
+
+func (s *storm) createGroup(g *stormGroup) {
+	s.made++
+	g.PodGroup = g.DeepCopy()
+	g.UID = types.UID(fmt.Sprintf("%s-%d", g.Name, s.made))
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	if err := s.lock.Tracker().Create(groupResource, g.DeepCopy(), testNamespace); err != nil {
+		panic(err)
+	}
+}
+
+func (s *storm) addMember(g *stormGroup) {
+	role, cpu := "worker", g.cpu
+	if g.next%3 == 0 {
+		role = "ps"
+		if g.mixed {
+			cpu++
+		}
+	}
+	s.addPod(&stormPod{name: fmt.Sprintf("%s-%d", g.Name, g.next), group: g.Name, role: role, cpu: cpu, priority: g.priority}, g.never)
+	g.next++
+}
+
+func (s *storm) addPod(p *stormPod, never bool) {
+	s.pods[p.name] = p
+	options := []podOption{ofPriority(p.priority)}
+	if p.cpu > 1 {
+		options = append(options, func(w *schedulertesting.PodWrapper) {
+			w.Req(map[corev1.ResourceName]string{corev1.ResourceCPU: fmt.Sprint(p.cpu - 1)}) // a second container
+		})
+	}
+	if p.group != "" {
+		options = append(options, inGroup(p.group), inRole(p.role))
+	}
+	if never {
+		options = append(options, func(w *schedulertesting.PodWrapper) { w.PreemptionPolicy(corev1.PreemptNever) })
+	}
+	if err := s.kube.Tracker().Create(podResource, makePod(p.name, options...), testNamespace); err != nil {
+		panic(err)
+	}
+	s.touch(p.group)
+}
+
+func (s *storm) addOrdinary() bool {
+	p := &stormPod{name: s.name("pod"), cpu: 1 + s.random.IntN(3), priority: []int32{0, 0, 10, 20}[s.random.IntN(4)]}
+	s.logf("add %s: %d cores, priority %d", p.name, p.cpu, p.priority)
+	s.addPod(p, false)
+	return true
+}
+
+// replaceMembers has a gang's controller make the members that are missing.
+func (s *storm) replaceMembers() bool {
+	g := pick(s, s.groups, func(g *stormGroup) bool {
+		_, _, members := s.tally(g.Name)
+		return members < g.size
+	})
+	if g == nil {
+		return false
+	}
+	_, _, members := s.tally(g.Name)
+	s.logf("add %d members to %s", g.size-members, g.Name)
+	for range g.size - members {
+		s.addMember(g)
+	}
+	return true
+}
+
+func (s *storm) deleteSomePod() bool {
+	p := pick(s, s.pods, func(p *stormPod) bool { return !p.deleting })
+	if p == nil {
+		return false
+	}
+	s.logf("delete %s", p.name)
+	s.deletePod(p)
+	return true
+}
+
+func (s *storm) deletePod(p *stormPod) {
+	s.excuse(p.group)
+	s.deletePodGracefully(p, time.Duration(s.random.IntN(3))*time.Millisecond)
+}
+
+func (s *storm) deleteGang() bool {
+	g := pick(s, s.groups, any1)
+	if g == nil {
+		return false
+	}
+	s.logf("delete all of %s", g.Name)
+	for _, name := range slices.Sorted(maps.Keys(s.pods)) {
+		if s.pods[name].group == g.Name {
+			s.deletePod(s.pods[name])
+		}
+	}
+	if g.exists {
+		s.removeGroup(g)
+	}
+	g.size = 0
+	return true
+}
+
+func (s *storm) removeGroup(g *stormGroup) {
+	g.exists = false
+	s.excuse(g.Name)
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	if err := s.lock.Tracker().Delete(groupResource, testNamespace, g.Name); err != nil {
+		panic(err)
+	}
+}
+
+func (s *storm) deleteGroup() bool {
+	g := pick(s, s.groups, func(g *stormGroup) bool { return g.exists })
+	if g == nil {
+		return false
+	}
+	s.logf("delete PodGroup %s", g.Name)
+	s.removeGroup(g)
+	return true
+}
+
+func (s *storm) recreateGroup() bool {
+	g := pick(s, s.groups, func(g *stormGroup) bool { return !g.exists && g.size > 0 })
+	if g == nil {
+		return false
+	}
+	s.logf("create PodGroup %s again", g.Name)
+	g.exists = true
+	s.createGroup(g)
+	s.touch(g.Name)
+	return true
+}
+
+func (s *storm) changeMinimum() bool {
+	g := pick(s, s.groups, func(g *stormGroup) bool { return g.exists })
+	if g == nil {
+		return false
+	}
+	s.setMinimum(g, int32(1+s.random.IntN(g.size+1)))
+	return true
+}
+
+func (s *storm) setMinimum(g *stormGroup, least int32) {
+	s.logf("minimum of %s from %d to %d", g.Name, g.Spec.MinMember, least)
+	s.excuse(g.Name)
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	object, err := s.lock.Tracker().Get(groupResource, testNamespace, g.Name)
+	if err != nil {
+		panic(err)
+	}
+	g.PodGroup = object.(*schedulingv1alpha1.PodGroup).DeepCopy()
+	g.Spec.MinMember, g.Generation = least, g.Generation+1
+	if err := s.lock.Tracker().Update(groupResource, g.DeepCopy(), testNamespace); err != nil {
+		panic(err)
+	}
+	s.touch(g.Name)
+}
+
+// grow has a gang want more members, and a higher minimum first.
+func (s *storm) grow() bool {
+	g := pick(s, s.groups, func(g *stormGroup) bool { return g.exists && g.size < 8 })
+	if g == nil {
+		return false
+	}
+	g.size++
+	s.setMinimum(g, g.Spec.MinMember+1)
+	s.addMember(g)
+	return true
+}
+
+// finish has a Pod that runs succeed, or all members of its gang.
+func (s *storm) finish() bool {
+	p := pick(s, s.pods, func(p *stormPod) bool { return p.runs() && !p.deleting })
+	if p == nil {
+		return false
+	}
+	all := s.random.IntN(2) == 0
+	for _, other := range s.pods {
+		if other == p || all && p.group != "" && other.group == p.group && other.runs() && !other.deleting {
+			s.logf("%s succeeds", other.name)
+			other.succeeded = true
+			s.updatePod(other.name, func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodSucceeded })
+			s.touch(other.group)
+		}
+	}
+	return true
+}
+
+func (s *storm) addNode() bool {
+	if len(s.nodes) >= 8 {
+		return false
+	}
+	n := &stormNode{cpu: 2 + s.random.IntN(6), rack: string(rune('a' + s.random.IntN(3)))}
+	object := makeNodes(s.name("node"), 1, n.cpu, "rack="+n.rack)[0].(*corev1.Node)
+	n.name = object.Name
+	s.nodes[n.name] = n
+	s.logf("add %s: %d cores, rack %s", n.name, n.cpu, n.rack)
+	if err := s.kube.Tracker().Create(nodeResource, object, ""); err != nil {
+		panic(err)
+	}
+	return true
+}
+
+// removeNode loses a node; the Pods on it are deleted.
+func (s *storm) removeNode() bool {
+	n := pick(s, s.nodes, any1)
+	if n == nil || len(s.nodes) < 3 {
+		return false
+	}
+	s.logf("remove %s", n.name)
+	delete(s.nodes, n.name)
+	s.gone[n.name] = true
+	if err := s.kube.Tracker().Delete(nodeResource, "", n.name); err != nil {
+		panic(err)
+	}
+	for name := range s.groups {
+		s.excuse(name) // it may be about to be bound there
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.pods)) {
+		if p := s.pods[name]; p.node == n.name {
+			s.deletePod(p)
+		}
+	}
+	return true
+}
+
+func (s *storm) setCordoned(n *stormNode, cordoned bool) {
+	s.logf("cordon %s: %t", n.name, cordoned)
+	n.cordoned = cordoned
+	object, err := s.kube.Tracker().Get(nodeResource, "", n.name)
+	if err != nil {
+		panic(err)
+	}
+	node := object.(*corev1.Node).DeepCopy()
+	node.Spec.Unschedulable = cordoned
+	if err := s.kube.Tracker().Update(nodeResource, node, ""); err != nil {
+		panic(err)
+	}
+}
+
+func (s *storm) cordon() bool {
+	n := pick(s, s.nodes, func(n *stormNode) bool { return !n.cordoned })
+	if n == nil {
+		return false
+	}
+	s.setCordoned(n, true)
+	return true
+}
+
+func (s *storm) uncordon() bool {
+	n := pick(s, s.nodes, func(n *stormNode) bool { return n.cordoned })
+	if n == nil {
+		return false
+	}
+	s.setCordoned(n, false)
+	return true
+}
+
+// failBindings has some of the next bindings fail.
+func (s *storm) failBindings() bool {
+	for range 1 + s.random.IntN(4) {
+		s.faults = append(s.faults, bindFault(s.random.IntN(int(bindFaults)+1)))
+	}
+	s.logf("the next bindings: %v", s.faults)
+	return true
+}
+
+// bindForeign binds a member as another scheduler would.
+func (s *storm) bindForeign() bool {
+	p := pick(s, s.pods, func(p *stormPod) bool {
+		g := s.groups[p.group]
+		return p.waits() && (g == nil || !g.required())
+	})
+	if p == nil {
+		return false
+	}
+	n := pick(s, s.nodes, func(n *stormNode) bool {
+		used, _ := s.used(n.name)
+		return n.cpu-used >= p.cpu
+	})
+	if n == nil {
+		return false
+	}
+	s.logf("somebody binds %s to %s", p.name, n.name)
+	p.foreign = true
+	s.excuse(p.group)
+	s.setNode(p, n.name)
+	s.touch(p.group)
+	return true
+}

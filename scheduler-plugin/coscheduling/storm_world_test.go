@@ -1,0 +1,537 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package coscheduling
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	clienttesting "k8s.io/client-go/testing"
+
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+)
+
+// TestMain gives the fake API server's watches room for a storm: they panic when
+// a reader is behind by more.
+func TestMain(m *testing.M) {
+	watch.DefaultChanSize = 10000
+	os.Exit(m.Run())
+}
+
+var (
+	podResource   = corev1.SchemeGroupVersion.WithResource("pods")
+	nodeResource  = corev1.SchemeGroupVersion.WithResource("nodes")
+	groupResource = schedulingv1alpha1.SchemeGroupVersion.WithResource(schedulingv1alpha1.PodGroupPlural)
+)
+
+// stormPod is a Pod as the API server has it.
+type stormPod struct {
+	name, group string
+	role        string
+	cpu         int
+	priority    int32
+	node        string
+	deleting    bool
+	succeeded   bool
+	// foreign says that somebody else than the scheduler bound it.
+	foreign bool
+}
+
+// placed says whether the Pod counts towards its group's minimum.
+func (p *stormPod) placed() bool {
+	return p.succeeded || p.node != "" && !p.deleting
+}
+
+func (p *stormPod) waits() bool {
+	return p.node == "" && !p.deleting && !p.succeeded
+}
+
+// runs says whether the Pod takes room on its node.
+func (p *stormPod) runs() bool {
+	return p.node != "" && !p.succeeded
+}
+
+// stormGroup is a PodGroup as the API server has it, and what has become of it.
+type stormGroup struct {
+	*schedulingv1alpha1.PodGroup
+	exists bool
+	size   int // how many members its controller wants
+	next   int // the number of the next member
+	cpu    int // of a member; one more in role ps if mixed
+	mixed  bool
+	never  bool // preempts nobody
+	// priority is that of all its members.
+	priority int32
+
+	// whole says that its minimum was placed since it last had no member placed.
+	whole bool
+	// excused says that something happened since which may have cut a placement
+	// short: a bind failed, a member or node went, the scheduler died.
+	excused bool
+	// preempted says that the scheduler has evicted members since the last calm.
+	preempted bool
+	// Since the last calm: whether it existed, the most members it had, and its
+	// lowest minimum.
+	existed  bool
+	most     int
+	leastMin int32
+}
+
+func (g *stormGroup) minPs() int {
+	return int(g.Spec.MinRoleMember["ps"])
+}
+
+func (g *stormGroup) required() bool {
+	return len(g.Spec.Topology) > 0
+}
+
+func (g *stormGroup) rank() rank {
+	return rank{priority: g.priority, created: g.CreationTimestamp.Time, key: types.NamespacedName{Namespace: g.Namespace, Name: g.Name}}
+}
+
+type stormNode struct {
+	name, rack string
+	cpu        int
+	cordoned   bool
+}
+
+// evicted is a Pod that the scheduler deleted, as it was.
+type evicted struct {
+	pod  stormPod
+	rank int32 // of its gang, or its own priority
+}
+
+// bindFault is what happens to a binding instead of success.
+type bindFault int
+
+const (
+	bindRefused   bindFault = iota // for good
+	bindFailed                     // and may be repeated
+	bindReplyLost                  // though it succeeded
+	bindFaults
+)
+
+// history is what the API server of a storm knows, and everything that happened
+// to it in order. The lock of the fake API server guards it: whoever changes an
+// object does so in one step with the record of it.
+type history struct {
+	*world
+	pods    map[string]*stormPod
+	groups  map[string]*stormGroup
+	nodes   map[string]*stormNode
+	gone    map[string]bool // nodes that went since the last calm
+	faults  []bindFault     // of the next bindings
+	leaving int             // Pods that are terminating
+
+	bound      []stormPod // since the last calm
+	departed   []stormPod // that waited and were deleted since the last calm
+	evictions  []evicted  // since the last calm
+	log        []string
+	violations []string
+	binds      int
+	evicts     int
+}
+
+func newHistory(t *testing.T) *history {
+	h := &history{world: newWorld(t), pods: map[string]*stormPod{}, groups: map[string]*stormGroup{},
+		nodes: map[string]*stormNode{}, gone: map[string]bool{}}
+	h.kube.PrependReactor("create", "pods", h.onBind)
+	h.kube.PrependReactor("delete", "pods", h.onEvict)
+	// The real API server selects by field: the scheduler does not see Pods that
+	// have ended.
+	h.kube.PrependReactor("list", "pods", h.listRunning)
+	h.kube.PrependWatchReactor("pods", h.watchRunning)
+	return h
+}
+
+func (h *history) logf(format string, args ...any) {
+	h.log = append(h.log, fmt.Sprintf(format, args...))
+}
+
+func (h *history) violated(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	h.logf("VIOLATION %s", text)
+	h.violations = append(h.violations, text)
+}
+
+// onBind binds a Pod for the scheduler, or does not, and judges it.
+func (h *history) onBind(action clienttesting.Action) (bool, apiruntime.Object, error) {
+	if action.GetSubresource() != "binding" {
+		return false, nil, nil
+	}
+	binding := action.(clienttesting.CreateAction).GetObject().(*corev1.Binding)
+	pod := h.pods[binding.Name]
+	switch {
+	case pod == nil:
+		return true, nil, apierrors.NewNotFound(podResource.GroupResource(), binding.Name)
+	case pod.deleting || pod.node != "":
+		return true, nil, apierrors.NewConflict(podResource.GroupResource(), binding.Name, errors.New("the Pod has a node or is being deleted"))
+	}
+	fault := bindFaults
+	if len(h.faults) > 0 && pod.group != "" {
+		// Of an ordinary Pod, kube-scheduler takes a lost reply for a failure and
+		// gives its room away.
+		fault, h.faults = h.faults[0], h.faults[1:]
+	}
+	switch fault {
+	case bindRefused:
+		h.logf("bind %s to %s: refused", pod.name, binding.Target.Name)
+		h.excuse(pod.group)
+		return true, nil, apierrors.NewForbidden(podResource.GroupResource(), binding.Name, errors.New("not this time"))
+	case bindFailed:
+		h.logf("bind %s to %s: failed", pod.name, binding.Target.Name)
+		return true, nil, apierrors.NewInternalError(errors.New("etcd has no leader"))
+	}
+	h.setNode(pod, binding.Target.Name)
+	h.binds++
+	h.logf("bind %s to %s", pod.name, pod.node)
+	h.judgeBind(pod)
+	h.bound = append(h.bound, *pod)
+	h.touch(pod.group)
+	if h.nodes[pod.node] == nil {
+		h.excuse(pod.group)
+		h.deletePodGracefully(pod, time.Millisecond) // the garbage collector of Pods
+	}
+	if fault == bindReplyLost {
+		return true, nil, apierrors.NewTimeoutError("the reply was lost", 1)
+	}
+	return true, binding, nil
+}
+
+// judgeBind holds a binding against what must hold at any moment.
+func (h *history) judgeBind(pod *stormPod) {
+	node := h.nodes[pod.node]
+	if node == nil {
+		if !h.gone[pod.node] {
+			h.violated("%s was bound to %s, which does not exist", pod.name, pod.node)
+		}
+	} else if used, foreign := h.used(node.name); used > node.cpu && !foreign {
+		h.violated("%s was bound to %s, which has %d of %d cores in use now", pod.name, node.name, used, node.cpu)
+	}
+	g := h.groups[pod.group]
+	switch {
+	case g == nil:
+	case !g.existed:
+		h.violated("%s was bound, whose PodGroup does not exist", pod.name)
+	case g.most < int(g.leastMin):
+		h.violated("%s was bound, but %s had at most %d members of %d", pod.name, g.Name, g.most, g.leastMin)
+	}
+}
+
+// onEvict deletes a Pod for the scheduler, gracefully, and judges it.
+func (h *history) onEvict(action clienttesting.Action) (bool, apiruntime.Object, error) {
+	pod := h.pods[action.(clienttesting.DeleteAction).GetName()]
+	if pod == nil {
+		return true, nil, apierrors.NewNotFound(podResource.GroupResource(), action.(clienttesting.DeleteAction).GetName())
+	}
+	if pod.deleting {
+		return true, nil, nil
+	}
+	rank, g := pod.priority, h.groups[pod.group]
+	if g != nil && g.exists {
+		rank = g.priority
+	}
+	h.evicts++
+	h.logf("evict %s from %s", pod.name, pod.node)
+	if !h.outranked(rank) && !(g != nil && g.preempted) {
+		h.violated("%s of rank %d was evicted, but nothing above it waits", pod.name, rank)
+	}
+	if g != nil {
+		g.preempted = true
+	}
+	h.evictions = append(h.evictions, evicted{pod: *pod, rank: rank})
+	h.deletePodGracefully(pod, time.Duration(len(pod.name)%4)*time.Millisecond)
+	return true, nil, nil
+}
+
+// outranked says whether a Pod waits whose own or whose gang's priority is above
+// rank, or waited since the last calm.
+func (h *history) outranked(rank int32) bool {
+	above := func(p *stormPod) bool {
+		if g := h.groups[p.group]; g != nil && g.existed {
+			return g.priority > rank
+		}
+		return p.group == "" && p.priority > rank
+	}
+	for _, p := range h.pods {
+		if p.waits() && above(p) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(slices.Concat(h.bound, h.departed), func(p stormPod) bool { return above(&p) })
+}
+
+// used is how many cores of a node are in use, and whether somebody else than
+// the scheduler had a part in it.
+func (h *history) used(node string) (cores int, foreign bool) {
+	for _, p := range h.pods {
+		if p.node == node && p.runs() {
+			cores += p.cpu
+			foreign = foreign || p.foreign
+		}
+	}
+	return cores, foreign
+}
+
+// excuse notes that a placement of a group may have been cut short.
+func (h *history) excuse(group string) {
+	if g := h.groups[group]; g != nil {
+		g.excused = true
+	}
+}
+
+// tally counts a group's members that are placed, and those that exist.
+func (h *history) tally(group string) (placed, placedPs, members int) {
+	for _, p := range h.pods {
+		if p.group != group || p.deleting {
+			continue
+		}
+		members++
+		if p.placed() {
+			placed++
+			if p.role == "ps" {
+				placedPs++
+			}
+		}
+	}
+	return placed, placedPs, members
+}
+
+// touch brings what is known of a group up to date.
+func (h *history) touch(group string) {
+	g := h.groups[group]
+	if g == nil {
+		return
+	}
+	placed, placedPs, members := h.tally(group)
+	if placed == 0 {
+		g.whole = false
+	}
+	if g.exists && placed >= int(g.Spec.MinMember) && placedPs >= g.minPs() {
+		g.whole = true
+	}
+	g.existed = g.existed || g.exists
+	g.most = max(g.most, members)
+	g.leastMin = min(g.leastMin, g.Spec.MinMember)
+}
+
+// calm forgets what is known of the time before.
+func (h *history) calm() {
+	clear(h.gone)
+	h.bound, h.departed, h.evictions, h.faults = nil, nil, nil, nil
+	for name, g := range h.groups {
+		placed, _, members := h.tally(name)
+		g.existed, g.most, g.leastMin, g.preempted = g.exists, members, g.Spec.MinMember, false
+		if placed == 0 || g.whole {
+			g.excused = false
+		}
+		if !g.exists && members == 0 {
+			delete(h.groups, name)
+		}
+	}
+}
+
+// The functions below change objects. The caller holds the lock.
+
+func (h *history) updatePod(name string, change func(*corev1.Pod)) {
+	object, err := h.kube.Tracker().Get(podResource, testNamespace, name)
+	if err != nil {
+		panic(err)
+	}
+	pod := object.(*corev1.Pod).DeepCopy()
+	change(pod)
+	if err := h.kube.Tracker().Update(podResource, pod, testNamespace); err != nil {
+		panic(err)
+	}
+}
+
+func (h *history) setNode(pod *stormPod, node string) {
+	pod.node = node
+	h.updatePod(pod.name, func(p *corev1.Pod) { p.Spec.NodeName = node })
+}
+
+// deletePodGracefully has a Pod terminate after a while, or at once.
+func (h *history) deletePodGracefully(pod *stormPod, grace time.Duration) {
+	if pod.deleting {
+		return
+	}
+	if pod.waits() {
+		h.departed = append(h.departed, *pod)
+	}
+	pod.deleting = true
+	h.touch(pod.group)
+	remove := func() {
+		delete(h.pods, pod.name)
+		if err := h.kube.Tracker().Delete(podResource, testNamespace, pod.name); err != nil {
+			panic(err)
+		}
+	}
+	if grace == 0 {
+		remove()
+		return
+	}
+	h.leaving++
+	h.updatePod(pod.name, func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: time.Now().Add(time.Minute)} })
+	time.AfterFunc(grace, func() {
+		h.kube.Lock()
+		defer h.kube.Unlock()
+		h.leaving--
+		remove()
+	})
+}
+
+// listRunning and watchRunning leave out Pods that have ended, if asked to.
+func (h *history) listRunning(action clienttesting.Action) (bool, apiruntime.Object, error) {
+	list := action.(clienttesting.ListAction)
+	if !strings.Contains(list.GetListRestrictions().Fields.String(), "status.phase!=") {
+		return false, nil, nil
+	}
+	object, err := h.kube.Tracker().List(podResource, corev1.SchemeGroupVersion.WithKind("Pod"), list.GetNamespace())
+	if err != nil {
+		return true, nil, err
+	}
+	pods := object.(*corev1.PodList)
+	pods.Items = slices.DeleteFunc(pods.Items, func(pod corev1.Pod) bool { return pod.Status.Phase == corev1.PodSucceeded })
+	return true, pods, nil
+}
+
+func (h *history) watchRunning(action clienttesting.Action) (bool, watch.Interface, error) {
+	options := action.(clienttesting.WatchActionImpl).ListOptions
+	if !strings.Contains(options.FieldSelector, "status.phase!=") {
+		return false, nil, nil
+	}
+	all, err := h.kube.Tracker().Watch(podResource, action.GetNamespace(), options)
+	if err != nil {
+		return true, nil, err
+	}
+	return true, watch.Filter(all, func(event watch.Event) (watch.Event, bool) {
+		if pod, ok := event.Object.(*corev1.Pod); ok && pod.Status.Phase == corev1.PodSucceeded {
+			if event.Type == watch.Added {
+				return event, false
+			}
+			event.Type = watch.Deleted
+		}
+		return event, true
+	}), nil
+}
+
+// String tells the state, and the end of what led to it.
+func (h *history) String() string {
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(h.nodes)) {
+		node := h.nodes[name]
+		used, _ := h.used(name)
+		fmt.Fprintf(&b, "node %s in rack %s: %d of %d cores used, cordoned %t\n", name, node.rack, used, node.cpu, node.cordoned)
+	}
+	for _, name := range slices.Sorted(maps.Keys(h.groups)) {
+		g := h.groups[name]
+		placed, ps, members := h.tally(name)
+		fmt.Fprintf(&b, "group %s: exists %t, priority %d, min %d (ps %d), %d placed (ps %d) of %d, Required %t, %s, whole %t, excused %t\n",
+			name, g.exists, g.priority, g.Spec.MinMember, g.minPs(), placed, ps, members, g.required(), g.Spec.DisruptionMode, g.whole, g.excused)
+	}
+	for _, name := range slices.Sorted(maps.Keys(h.pods)) {
+		fmt.Fprintf(&b, "pod %+v\n", *h.pods[name])
+	}
+	const most = 150
+	fmt.Fprintf(&b, "the last of %d events:\n%s\n", len(h.log), strings.Join(h.log[max(0, len(h.log)-most):], "\n"))
+	return b.String()
+}
+
+// process is one life of a scheduler.
+type process struct {
+	mu   sync.RWMutex // held by calls that are underway
+	dead bool
+}
+
+// begin begins a call. It returns false if the process is dead.
+func (p *process) begin() bool {
+	p.mu.RLock()
+	if p.dead {
+		p.mu.RUnlock()
+		return false
+	}
+	return true
+}
+
+func (p *process) end() { p.mu.RUnlock() }
+
+// die waits for the calls that the API server has, and ends all others.
+func (p *process) die() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.dead = true
+}
+
+// mortal is the API server as a scheduler sees it whose process may die: from
+// then on nothing that it asks for is done.
+type mortal struct {
+	kubernetes.Interface
+	process *process
+}
+
+// IsWatchListSemanticsUnSupported has informers list and then watch: the fake API
+// server can't do both in one request.
+func (m mortal) IsWatchListSemanticsUnSupported() bool {
+	return true
+}
+
+func (m mortal) CoreV1() corev1client.CoreV1Interface {
+	return mortalCore{m.Interface.CoreV1(), m.process}
+}
+
+type mortalCore struct {
+	corev1client.CoreV1Interface
+	process *process
+}
+
+func (m mortalCore) Pods(namespace string) corev1client.PodInterface {
+	return mortalPods{m.CoreV1Interface.Pods(namespace), m.process}
+}
+
+type mortalPods struct {
+	corev1client.PodInterface
+	process *process
+}
+
+var errDead = errors.New("the process is dead")
+
+func (m mortalPods) Bind(ctx context.Context, binding *corev1.Binding, opts metav1.CreateOptions) error {
+	if !m.process.begin() {
+		return errDead
+	}
+	defer m.process.end()
+	return m.PodInterface.Bind(ctx, binding, opts)
+}
+
+func (m mortalPods) Delete(ctx context.Context, name string, opts metav1.DeleteOptions) error {
+	if !m.process.begin() {
+		return errDead
+	}
+	defer m.process.end()
+	return m.PodInterface.Delete(ctx, name, opts)
+}
+
+func (m mortalPods) Patch(ctx context.Context, name string, pt types.PatchType, data []byte, opts metav1.PatchOptions, subresources ...string) (*corev1.Pod, error) {
+	if !m.process.begin() {
+		return nil, errDead
+	}
+	defer m.process.end()
+	return m.PodInterface.Patch(ctx, name, pt, data, opts, subresources...)
+}

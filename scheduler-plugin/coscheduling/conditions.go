@@ -18,6 +18,9 @@ import (
 // Pod that ends, and a write for each is no news.
 const messageInterval = 10 * time.Second
 
+// membersGrace is how old a group is at least when it is said to lack members.
+const membersGrace = 2 * time.Second
+
 // conditionState is what was last written to a PodGroup's conditions.
 type conditionState struct {
 	written []schedulingv1alpha1.PodGroupCondition

@@ -87,7 +87,8 @@ func (c *cycle) passExtenders(ctx context.Context, pod *corev1.Pod, info fwk.Nod
 
 // bindMember runs what follows a scheduling cycle, up to the binding. Mirrors
 // bindingCycle, without the nominatedNodeName that announces a node for which a
-// Pod waits long: that is a write for each member.
+// Pod waits long, and without the event of each Pod's binding: those are two
+// writes for each member. The gang's own event tells that it was placed.
 func (e *engine) bindMember(ctx context.Context, p *placement, retries int32) *fwk.Status {
 	if status := p.handle.WaitOnPermit(ctx, p.assumed.Pod); !status.IsSuccess() {
 		return status
@@ -112,8 +113,6 @@ func (e *engine) bindMember(ctx context.Context, p *placement, retries int32) *f
 	}
 	status := e.bindWithRetries(ctx, p, retries)
 	if status.IsSuccess() {
-		p.handle.EventRecorder().WithLogger(klog.FromContext(ctx)).Eventf(p.assumed.Pod, nil, corev1.EventTypeNormal,
-			"Scheduled", "Binding", "Successfully assigned %v/%v to %v", p.pod.Namespace, p.pod.Name, p.node)
 		p.handle.RunPostBindPlugins(ctx, p.state, p.assumed.Pod, p.node)
 	}
 	return status

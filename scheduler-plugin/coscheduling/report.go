@@ -192,6 +192,12 @@ func (t *tracker) news(key types.NamespacedName) (*schedulingv1alpha1.PodGroup, 
 	if !ok {
 		return nil, nil, 0
 	}
+	if v.reason == schedulingv1alpha1.ReasonNotEnoughTasks {
+		// Whoever makes a group makes its members next: that is no news.
+		if left := membersGrace - t.now().Sub(g.group.CreationTimestamp.Time); left > 0 {
+			return nil, nil, left
+		}
+	}
 	switch v.compare(g.conditions()) {
 	case changeNone:
 		return nil, nil, 0

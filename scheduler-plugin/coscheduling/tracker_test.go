@@ -341,6 +341,23 @@ func TestMessageIsWrittenAtLeisure(t *testing.T) {
 	}
 }
 
+// TestNewGroupLacksNoMembersYet: that a group without members lacks them is told
+// only once they should have come.
+func TestNewGroupLacksNoMembersYet(t *testing.T) {
+	b := newBench()
+	group := makeGroup("gang", 2)
+	group.CreationTimestamp = metav1.NewTime(b.time)
+	b.setGroup(group)
+	b.add(makePod("a", inGroup("gang")))
+	if _, conditions, later := b.news(gangName); conditions != nil || later != membersGrace {
+		t.Errorf("write %v now or again in %v, want nothing before %v", conditions, later, membersGrace)
+	}
+	b.time = b.time.Add(membersGrace)
+	if _, conditions, _ := b.news(gangName); len(conditions) == 0 || conditions[0].Reason != schedulingv1alpha1.ReasonNotEnoughTasks {
+		t.Errorf("conditions %v, want the reason %s", conditions, schedulingv1alpha1.ReasonNotEnoughTasks)
+	}
+}
+
 func TestClassify(t *testing.T) {
 	small, role := makePod("small"), makePod("role", inRole("ps"))
 	sameAsSmall := makePod("same", func(w *schedulertesting.PodWrapper) { w.Label("task", "7") })

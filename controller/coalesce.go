@@ -39,10 +39,10 @@ const (
 	// change it are under way.
 	busyWindows = 10
 	// startingWindows and maxWindows are windows of a small Framework, however
-	// large it is: 1 s and 10 s by default. So long wait the first change while
+	// large it is: 3 s and 10 s by default. So long wait the first change while
 	// tasks are about to start, and any change at most, unless one window is
 	// longer.
-	startingWindows, maxWindows = 10, 100
+	startingWindows, maxWindows = 30, 100
 )
 
 // never is the wait for a write that is not needed.

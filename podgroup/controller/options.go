@@ -9,10 +9,10 @@ import (
 	schedulinginformers "github.com/lockstep-k8s/lockstep/client/informers/externalversions/scheduling/v1alpha1"
 )
 
-// defaultWindow makes of a wave of Pod events two writes a second. A group that
-// starts without trouble is written once or twice, and no phase or counter is ever
-// a second old.
-const defaultWindow = 500 * time.Millisecond
+// defaultWindow makes of a wave of Pod events little more than one write a second.
+// A group that starts without trouble is written once or twice, and no phase or
+// counter is a second old.
+const defaultWindow = 750 * time.Millisecond
 
 type options struct {
 	window    time.Duration
@@ -23,7 +23,7 @@ type options struct {
 type Option func(*options)
 
 // WithWindow sets how long Pod events of a group are collected before the group
-// is synced, 0s or more. Default 500ms.
+// is synced, 0s or more. Default 750ms.
 func WithWindow(window time.Duration) Option {
 	return func(o *options) { o.window = window }
 }

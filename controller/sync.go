@@ -29,7 +29,7 @@ const syncTime = 100 * time.Millisecond
 // syncCostPerTask is how much time of a worker a sync may take per task: a
 // Framework is synced at most every so often times its tasks, so that Pod events
 // of a large one cost no more per Pod than those of a small one.
-const syncCostPerTask = 20 * time.Microsecond
+const syncCostPerTask = 50 * time.Microsecond
 
 // sync brings one Framework as far as it gets without waiting.
 func (c *Controller) sync(ctx context.Context, key cache.ObjectName) error {

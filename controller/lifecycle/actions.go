@@ -248,7 +248,16 @@ func (d *decision) planAttemptEnd() {
 // planLeftovers deletes Pods that no task has recorded. They are never adopted:
 // it is not known what they were made from.
 func (d *decision) planLeftovers() {
-	taken := make(map[string]bool, len(d.Pods))
+	recorded := 0
+	d.eachTask(func(t cursor) {
+		if associated(t.status().State) && t.pod() != nil {
+			recorded++
+		}
+	})
+	if recorded == len(d.Pods) {
+		return
+	}
+	taken := make(map[string]bool, recorded)
 	roles := make(map[string]*frameworkv1.TaskRoleStatus, len(d.next.AttemptStatus.TaskRoleStatuses))
 	d.eachTask(func(t cursor) {
 		roles[t.role.Name] = t.role
@@ -256,9 +265,6 @@ func (d *decision) planLeftovers() {
 			taken[t.status().AttemptStatus.PodName] = true
 		}
 	})
-	if len(taken) == len(d.Pods) {
-		return
-	}
 	for _, pod := range d.sortedPods() {
 		if !taken[pod.Name] {
 			d.planDeletion(roles[pod.Labels[frameworkv1.KeyTaskRoleName]], pod)

@@ -75,7 +75,7 @@ func (c *Controller) writeIn(rec *record, plan lifecycle.Plan) time.Duration {
 		at = rec.lastWrite.Add(min(grown, maxGatingWindows*window))
 	case len(plan.Actions) > 0:
 		// Every action will change the status again.
-		at = rec.dirtySince.Add(busyWindows * window)
+		at = rec.dirtySince.Add(max(busyWindows*window, startingWindows*c.window))
 	case rec.settled():
 		at = rec.lastWrite.Add(c.window)
 	case rec.status.Tasks.Pending > 0:

@@ -37,7 +37,8 @@ type ControllerConfiguration struct {
 	KubeClientBurst *int32 `json:"kubeClientBurst,omitempty"`
 
 	// workerNumber is how many Frameworks are synced at the same time, more
-	// than 0. Default 200.
+	// than 0. Default 16: with more, many Frameworks that start together all
+	// start late.
 	WorkerNumber *int32 `json:"workerNumber,omitempty"`
 
 	// largeFrameworkCompression stores task statuses of 700 KiB and more

@@ -13,13 +13,14 @@ import (
 )
 
 // SetDefaults fills what a configuration leaves out. Times, counts and log
-// switches default to FrameworkController's values; client rate and compression
-// deliberately do not, see the fields. The two keys that say how to reach the API
-// server depend on the machine and are left to SetConnectionDefaults.
+// switches default to FrameworkController's values; client rate, workers and
+// compression deliberately do not, see the fields. The two keys that say how to
+// reach the API server depend on the machine and are left to
+// SetConnectionDefaults.
 func SetDefaults(c *ControllerConfiguration) {
 	setDefault(&c.KubeClientQPS, 1000)
 	setDefault(&c.KubeClientBurst, 2000)
-	setDefault(&c.WorkerNumber, 200)
+	setDefault(&c.WorkerNumber, 16)
 	setDefault(&c.LargeFrameworkCompression, true)
 
 	setDefault(&c.CRDEstablishedCheckIntervalSec, 1)

@@ -19,7 +19,7 @@ func TestSetDefaults(t *testing.T) {
 	want := &ControllerConfiguration{
 		KubeClientQPS:                                       ptr.To[float32](1000),
 		KubeClientBurst:                                     ptr.To[int32](2000),
-		WorkerNumber:                                        ptr.To[int32](200),
+		WorkerNumber:                                        ptr.To[int32](16),
 		LargeFrameworkCompression:                           ptr.To(true),
 		CRDEstablishedCheckIntervalSec:                      ptr.To[int64](1),
 		CRDEstablishedCheckTimeoutSec:                       ptr.To[int64](60),

@@ -146,7 +146,7 @@ func growth(ctx context.Context, b *harness.Bench) error {
 	bare, running := harness.Series{Name: "bare Pods"}, harness.Series{Name: "1 Framework"}
 	perTask := harness.Series{Name: "ms of CPU a task"}
 	writes := harness.Series{Name: "status writes"}
-	for _, tasks := range []int{125, 250, 500, 1000, 2000, 4000} {
+	for _, tasks := range []int{100, 300, 1000, 3000} {
 		was, err := c.runBare(ctx, 1, tasks)
 		if err != nil {
 			return fmt.Errorf("%d bare Pods: %w", tasks, err)

@@ -31,20 +31,28 @@ type Cluster struct {
 	*framework.Cluster
 }
 
-// InNamespace runs measure in a new namespace, and empties it after: the next
-// measurement finds the cluster as this one did.
-func (c *Cluster) InNamespace(ctx context.Context, measure func(ctx context.Context, namespace string) error) error {
+// Namespace makes a namespace in which Pods can be created.
+func (c *Cluster) Namespace(ctx context.Context) (string, error) {
 	created, err := c.Kube.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "bench-"}}, metav1.CreateOptions{})
 	if err != nil {
-		return fmt.Errorf("creating a namespace: %w", err)
+		return "", fmt.Errorf("creating a namespace: %w", err)
 	}
-	namespace := created.Name
 	err = wait.PollUntilContextCancel(ctx, poll, true, func(ctx context.Context) (bool, error) {
-		_, err := c.Kube.CoreV1().ServiceAccounts(namespace).Get(ctx, "default", metav1.GetOptions{})
+		_, err := c.Kube.CoreV1().ServiceAccounts(created.Name).Get(ctx, "default", metav1.GetOptions{})
 		return err == nil, nil
 	})
 	if err != nil {
-		return fmt.Errorf("waiting for the service account of namespace %s: %w", namespace, err)
+		return "", fmt.Errorf("waiting for the service account of namespace %s: %w", created.Name, err)
+	}
+	return created.Name, nil
+}
+
+// InNamespace runs measure in a new namespace, and empties it after: the next
+// measurement finds the cluster as this one did.
+func (c *Cluster) InNamespace(ctx context.Context, measure func(ctx context.Context, namespace string) error) error {
+	namespace, err := c.Namespace(ctx)
+	if err != nil {
+		return err
 	}
 	if err := measure(ctx, namespace); err != nil {
 		return err

@@ -26,19 +26,21 @@ func idle(ctx context.Context, b *harness.Bench) error {
 	if err != nil {
 		return err
 	}
-	return c.InNamespace(ctx, func(ctx context.Context, namespace string) error {
-		took, err := timed(ctx,
-			func(ctx context.Context) error { return c.createFrameworks(ctx, namespace, n, tasks) },
-			func(ctx context.Context) error { return c.waitRunning(ctx, namespace, n, tasks) })
-		if err != nil {
-			return err
-		}
-		b.Logf("all run after %.1f s", took.Seconds())
-		if err := c.measureIdle(ctx, b); err != nil {
-			return err
-		}
-		return c.measureRestart(ctx, b, namespace, n)
-	})
+	namespace, err := c.Namespace(ctx)
+	if err != nil {
+		return err
+	}
+	took, err := timed(ctx,
+		func(ctx context.Context) error { return c.createFrameworks(ctx, namespace, n, tasks) },
+		func(ctx context.Context) error { return c.waitRunning(ctx, namespace, n, tasks) })
+	if err != nil {
+		return err
+	}
+	b.Logf("all run after %.1f s", took.Seconds())
+	if err := c.measureIdle(ctx, b); err != nil {
+		return err
+	}
+	return c.measureRestart(ctx, b, namespace, n)
 }
 
 // measureIdle measures processor time and memory over a minute of nothing.

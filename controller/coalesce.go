@@ -6,6 +6,7 @@ package controller
 import (
 	"time"
 
+	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	"github.com/lockstep-k8s/lockstep/controller/lifecycle"
 )
 
@@ -18,8 +19,8 @@ import (
 //     wave waits twice as long as the wave has lasted, within bounds. So writes
 //     grow with the logarithm of the wave's length only.
 //
-// While tasks are about to start, nothing is worth a quick write: soon none is
-// pending any more, and that is written without waiting.
+// While tasks are about to start, nothing is worth a quick write: soon all run, or
+// have their addresses, and that is written without waiting.
 const (
 	// fewTasks is how many tasks make a wave of changes worth waiting for, even
 	// if something waits for them to be written.
@@ -92,10 +93,28 @@ func (c *Controller) coalesceWindow(tasks int) time.Duration {
 	return c.window * time.Duration(max(tasksPerWindow, tasks)) / tasksPerWindow
 }
 
-// settled says whether the status that waits to be written is the first in which
-// no task is pending.
+// settled says whether the status that waits to be written is the first that
+// shows all tasks running, or all Pods with their addresses: FrameworkBarrier
+// waits for these, and lets no task run before.
 func (r *record) settled() bool {
-	return r.persisted != nil && r.persisted.Tasks != nil && r.persisted.Tasks.Pending > 0 && r.status.Tasks.Pending == 0
+	if r.persisted == nil || r.persisted.Tasks == nil {
+		return false
+	}
+	return r.status.Tasks.Pending == 0 && r.persisted.Tasks.Pending > 0 ||
+		located(r.status) && !located(r.persisted)
+}
+
+// located says whether the address of each task is known, unless it has ended.
+func located(status *frameworkv1.FrameworkStatus) bool {
+	for _, role := range status.AttemptStatus.TaskRoleStatuses {
+		for _, task := range role.TaskStatuses {
+			ip := task.AttemptStatus.PodIP
+			if task.AttemptStatus.CompletionStatus == nil && (ip == nil || *ip == "") {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 func later(a, b time.Time) time.Time {

@@ -1,0 +1,99 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+)
+
+// TestStartIsWrittenAtOnce starts the Pods of a Framework one after another and
+// measures how old the last news is when the status shows it.
+func TestStartIsWrittenAtOnce(t *testing.T) {
+	const tick, most, mostWrites = 50 * time.Millisecond, time.Second, 9
+	running := func(pod *corev1.Pod) {
+		pod.Status.Phase, pod.Status.PodIP = corev1.PodRunning, "10.0.0.1"
+	}
+	// As FrameworkBarrier has it: a Pod is Pending until all have addresses.
+	located := func(pod *corev1.Pod) { pod.Status.PodIP = "10.0.0.1" }
+	tests := map[string]struct {
+		tasks int32
+		every time.Duration
+		start func(pod *corev1.Pod)
+		shown func(task *frameworkv1.TaskStatus) bool
+	}{
+		"a few tasks that run":                 {4, 300 * time.Millisecond, running, isRunning},
+		"many tasks that run":                  {300, 50 * time.Millisecond, running, isRunning},
+		"slow starts":                          {10, 3 * time.Second, running, isRunning},
+		"a few tasks that wait for each other": {4, 300 * time.Millisecond, located, isLocated},
+		"slow starts that wait for each other": {10, 3 * time.Second, located, isLocated},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, framework(tc.tasks))
+			begun := w.clock.Now()
+			var last time.Time
+			for started := 0; ; {
+				if err := w.sync(); err != nil {
+					t.Fatal(err)
+				}
+				if last.IsZero() && len(w.pods) == int(tc.tasks) && w.clock.Since(begun) >= time.Duration(started+1)*tc.every {
+					changed := w.podList()[started].DeepCopy()
+					tc.start(changed)
+					w.put(changed)
+					if started++; started == int(tc.tasks) {
+						last = w.clock.Now()
+					}
+				}
+				if !last.IsZero() && all(w.stored(), tc.shown) {
+					break
+				}
+				w.clock.SetTime(w.clock.Now().Add(tick))
+				if w.clock.Since(begun) > time.Hour {
+					t.Fatalf("it is never shown; %d have started", started)
+				}
+			}
+			if age := w.clock.Since(last); age > most {
+				t.Errorf("the last start is shown after %v, want at most %v", age, most)
+			}
+			if writes := statusWrites(w); writes > mostWrites {
+				t.Errorf("%d writes of the status, want at most %d", writes, mostWrites)
+			}
+		})
+	}
+}
+
+func isRunning(task *frameworkv1.TaskStatus) bool {
+	return task.State == frameworkv1.TaskAttemptRunning
+}
+
+func isLocated(task *frameworkv1.TaskStatus) bool {
+	return task.AttemptStatus.PodIP != nil && *task.AttemptStatus.PodIP != ""
+}
+
+func all(status *frameworkv1.FrameworkStatus, is func(*frameworkv1.TaskStatus) bool) bool {
+	for _, role := range status.AttemptStatus.TaskRoleStatuses {
+		for _, task := range role.TaskStatuses {
+			if !is(task) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func statusWrites(w *world) int {
+	writes := 0
+	for _, write := range w.log {
+		if write == fmt.Sprintf("patch frameworks/status %s", w.framework.Name) {
+			writes++
+		}
+	}
+	return writes
+}

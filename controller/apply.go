@@ -4,6 +4,7 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -21,9 +22,14 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/lifecycle"
 )
 
-// actionTime is how long a round begins new actions, so that a change of the
-// Framework is noticed soon also while there are thousands to do.
+// actionTime is how long a round of more than a few actions begins new ones, so
+// that a change of the Framework is noticed soon also while there are thousands
+// to do.
 const actionTime = 100 * time.Millisecond
+
+// flightTime is how long creations may be under way when a round begins no more:
+// it is added to the time of a round.
+const flightTime = 50 * time.Millisecond
 
 // apply runs the actions of a plan: creations of Pods from slow to fast, so that
 // an API server that refuses them is not asked in vain a thousand times; all
@@ -38,17 +44,24 @@ func (c *Controller) apply(ctx context.Context, entry *frameworkEntry, rec *reco
 		}
 	}
 	begun := c.clock.Now()
-	enough := func() bool { return c.clock.Since(begun) >= actionTime }
+	enough := func() bool { return len(actions) > fewTasks && c.clock.Since(begun) >= actionTime }
 	e := &executor{Controller: c, entry: entry, rec: rec}
 	var results []actionResult
 	if len(others) > 0 {
-		results = runBatch(ctx, others, c.batchSize, enough, e.do)
+		results = runBatch(ctx, others, cmp.Or(rec.pace, c.batchSize), enough, e.do)
 	}
+	well := true
 	if len(creations) > 0 {
 		e.prepareBuilders(creations)
-		created, batch := runSlowly(ctx, creations, rec.createBatch, c.batchSize, enough, e.do)
-		rec.createBatch = batch
+		var created []actionResult
+		created, well = runSlowly(ctx, creations, rec.pace, c.batchSize, enough, e.do)
 		results = append(results, created...)
+	}
+	switch {
+	case !well:
+		rec.pace = 0
+	case len(results) > 1:
+		rec.pace = paceOf(len(results), c.clock.Since(begun), c.batchSize)
 	}
 	var outcomes []lifecycle.Outcome
 	var errs []error

@@ -7,6 +7,7 @@ import (
 	"context"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/controller/lifecycle"
@@ -47,11 +48,11 @@ func runBatch(ctx context.Context, actions []lifecycle.Action, parallel int, eno
 	return results[:begun]
 }
 
-// runSlowly runs actions in batches, each twice as large as the one before, until
-// one has most of them: from then on so many are under way all the time. It stops
-// soon after the first error, and when enough says so. It returns the results of
-// what it ran and the size of the batch to begin with next time.
-func runSlowly(ctx context.Context, actions []lifecycle.Action, batch, most int, enough func() bool, do doer) ([]actionResult, int) {
+// runSlowly runs actions, pace of them at the same time. A pace of 0 is not yet
+// known: then it begins with one and doubles up to most. It stops soon after the
+// first error, and when enough says so. It returns the results of what it ran, and
+// whether all went well.
+func runSlowly(ctx context.Context, actions []lifecycle.Action, pace, most int, enough func() bool, do doer) ([]actionResult, bool) {
 	var failed atomic.Bool
 	watched := func(ctx context.Context, action lifecycle.Action) actionResult {
 		result := do(ctx, action)
@@ -61,19 +62,28 @@ func runSlowly(ctx context.Context, actions []lifecycle.Action, batch, most int,
 		return result
 	}
 	stop := func() bool { return failed.Load() || enough() }
+	if pace > 0 {
+		return runBatch(ctx, actions, pace, stop, watched), !failed.Load()
+	}
 	var results []actionResult
-	for len(actions) > 0 && (len(results) == 0 || !stop()) {
+	for batch := 1; len(actions) > 0 && (len(results) == 0 || !stop()); batch = min(2*batch, most) {
 		size := min(batch, len(actions))
-		if batch >= most {
+		if batch == most {
 			size = len(actions)
 		}
-		ran := runBatch(ctx, actions[:size], min(batch, most), stop, watched)
+		ran := runBatch(ctx, actions[:size], batch, stop, watched)
 		results = append(results, ran...)
 		actions = actions[len(ran):]
-		batch = min(2*batch, most)
 	}
-	if failed.Load() {
-		return results, 1
+	return results, !failed.Load()
+}
+
+// paceOf is how many requests to have under way at an API server that has taken
+// so many in so long: as many as it takes in flightTime, from 4 to most. More only
+// wait for each other (Little's law).
+func paceOf(taken int, in time.Duration, most int) int {
+	if in <= 0 {
+		return most
 	}
-	return results, batch
+	return min(most, max(4, int(float64(taken)*float64(flightTime)/float64(in))))
 }

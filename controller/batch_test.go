@@ -19,19 +19,22 @@ import (
 )
 
 func TestActionsBeginSlowlyAndStopAtTheFirstError(t *testing.T) {
+	const most = 8
 	tests := map[string]struct {
-		actions, batch int
-		failAt         int64
-		enoughAfter    int64
-		wantRan        int
-		wantNextBatch  int
+		actions, pace int
+		failAt        int64
+		enoughAfter   int64
+		wantRan       int
 	}{
-		"all go well":                         {actions: 100, batch: 1, wantRan: 100, wantNextBatch: 8},
-		"the first fails":                     {actions: 100, batch: 1, failAt: 1, wantRan: 1, wantNextBatch: 1},
-		"the fourth fails, in a batch of two": {actions: 100, batch: 1, failAt: 3, wantRan: 3, wantNextBatch: 1},
-		"it was enough before it began":       {actions: 100, batch: 1, enoughAfter: -1, wantRan: 1, wantNextBatch: 2},
-		"it was enough after the third":       {actions: 100, batch: 1, enoughAfter: 3, wantRan: 3, wantNextBatch: 4},
-		"nothing to do":                       {batch: 4, wantNextBatch: 4},
+		"all go well":                         {actions: 100, wantRan: 100},
+		"all go well at a known pace":         {actions: 100, pace: 4, wantRan: 100},
+		"the first fails":                     {actions: 100, failAt: 1, wantRan: 1},
+		"the third fails, in a batch of two":  {actions: 100, failAt: 3, wantRan: 3},
+		"the first fails at a pace of one":    {actions: 100, pace: 1, failAt: 1, wantRan: 1},
+		"it was enough before it began":       {actions: 100, enoughAfter: -1, wantRan: 1},
+		"it was enough after the third":       {actions: 100, enoughAfter: 3, wantRan: 3},
+		"it was enough at once, at some pace": {actions: 100, pace: 1, enoughAfter: -1, wantRan: 1},
+		"nothing to do":                       {wantRan: 0},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -39,7 +42,7 @@ func TestActionsBeginSlowlyAndStopAtTheFirstError(t *testing.T) {
 			enough := func() bool {
 				return tc.enoughAfter < 0 || tc.enoughAfter > 0 && ran.Load() >= tc.enoughAfter
 			}
-			results, next := runSlowly(t.Context(), make([]lifecycle.Action, tc.actions), tc.batch, 8, enough,
+			results, well := runSlowly(t.Context(), make([]lifecycle.Action, tc.actions), tc.pace, most, enough,
 				func(context.Context, lifecycle.Action) actionResult {
 					if ran.Add(1) == tc.failAt {
 						return actionResult{err: errors.New("refused")}
@@ -49,12 +52,37 @@ func TestActionsBeginSlowlyAndStopAtTheFirstError(t *testing.T) {
 			if int64(len(results)) != ran.Load() {
 				t.Errorf("%d results of %d actions", len(results), ran.Load())
 			}
-			if len(results) != tc.wantRan || next != tc.wantNextBatch {
-				t.Errorf("%d actions ran and the next batch is %d, want %d and %d", len(results), next, tc.wantRan, tc.wantNextBatch)
+			// One more may be handed out before an error is known.
+			if got := len(results); got != tc.wantRan && (tc.failAt == 0 || got > tc.wantRan+1) {
+				t.Errorf("%d actions ran, want %d", got, tc.wantRan)
+			}
+			if want := tc.failAt == 0; well != want {
+				t.Errorf("all went well: %t, want %t", well, want)
 			}
 			failed := slices.ContainsFunc(results, func(r actionResult) bool { return r.err != nil })
 			if failed != (tc.failAt > 0) {
 				t.Errorf("an error is among the results: %t", failed)
+			}
+		})
+	}
+}
+
+func TestPaceFollowsWhatTheAPIServerTakes(t *testing.T) {
+	tests := map[string]struct {
+		taken int
+		in    time.Duration
+		want  int
+	}{
+		"in no time":      {10, 0, 64},
+		"a fast server":   {100, 50 * time.Millisecond, 64},
+		"a busy server":   {40, 100 * time.Millisecond, 20},
+		"a slow server":   {10, time.Second, 4},
+		"hardly anything": {1, time.Minute, 4},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := paceOf(tc.taken, tc.in, 64); got != tc.want {
+				t.Errorf("%d taken in %v make a pace of %d, want %d", tc.taken, tc.in, got, tc.want)
 			}
 		})
 	}
@@ -105,5 +133,26 @@ func TestALargeFrameworkDoesNotKeepAWorker(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("unexpected states of tasks (-want +got):\n%s", diff)
+	}
+}
+
+// TestASmallFrameworkStartsInOneTurn: it would wait behind all others before each
+// next Pod.
+func TestASmallFrameworkStartsInOneTurn(t *testing.T) {
+	const tasks, each = 4, time.Second
+	w := newWorld(t, framework(tasks))
+	created := 0
+	w.show = func(*corev1.Pod, bool) {
+		created++
+		w.clock.SetTime(w.clock.Now().Add(each))
+	}
+	if err := w.sync(); err != nil { // It ends with the ConfigMap, which is not yet seen.
+		t.Fatal(err)
+	}
+	if err := w.sync(); err != nil {
+		t.Fatal(err)
+	}
+	if created != tasks {
+		t.Errorf("%d Pods were created, want %d", created, tasks)
 	}
 }

@@ -43,8 +43,8 @@ type record struct {
 	// unfinished says that the last sync left some to do at once.
 	rounds     int
 	unfinished bool
-	// createBatch is how many Pods are created at once, from slow to fast.
-	createBatch int
+	// pace is how many Pods are created at the same time, 0 if not yet known.
+	pace int
 	// complaint is what was last reported, so that it is reported once.
 	complaint string
 }
@@ -96,7 +96,6 @@ func (r *records) get(key cache.ObjectName, entry *frameworkEntry) (*record, err
 		resourceVersion: entry.ResourceVersion,
 		deleted:         map[types.UID]bool{},
 		forced:          map[types.UID]bool{},
-		createBatch:     1,
 	}
 	if len(entry.storedStatus) > 0 {
 		status, err := lifecycle.DecodeStatus(entry.storedStatus)

@@ -22,8 +22,9 @@ import (
 // error.
 const maxRounds = 500
 
-// syncTime is how long a sync begins new rounds. A Framework that is not at rest
-// by then goes to the end of the queue.
+// syncTime is how long a sync of more than a few tasks begins new rounds. A
+// Framework that is not at rest by then goes to the end of the queue. One of few
+// tasks has few rounds anyway, and would wait behind all others before each.
 const syncTime = 100 * time.Millisecond
 
 // syncCostPerTask is how much time of a worker a sync may take per task: a
@@ -51,7 +52,7 @@ func (c *Controller) sync(ctx context.Context, key cache.ObjectName) error {
 	}
 	rec.unfinished = false
 	defer func() { rec.lastSync = c.clock.Now() }()
-	for begun := c.clock.Now(); c.clock.Since(begun) < syncTime; rec.rounds++ {
+	for begun := c.clock.Now(); rec.tasks() < fewTasks || c.clock.Since(begun) < syncTime; rec.rounds++ {
 		if rec.rounds >= maxRounds+rec.tasks() {
 			rec.rounds = 0
 			return fmt.Errorf("not at rest after %d rounds", maxRounds+rec.tasks())

@@ -248,16 +248,10 @@ func (d *decision) planAttemptEnd() {
 // planLeftovers deletes Pods that no task has recorded. They are never adopted:
 // it is not known what they were made from.
 func (d *decision) planLeftovers() {
-	recorded := 0
-	d.eachTask(func(t cursor) {
-		if associated(t.status().State) && t.pod() != nil {
-			recorded++
-		}
-	})
-	if recorded == len(d.Pods) {
+	if d.recorded == len(d.Pods) {
 		return
 	}
-	taken := make(map[string]bool, recorded)
+	taken := make(map[string]bool, d.recorded)
 	roles := make(map[string]*frameworkv1.TaskRoleStatus, len(d.next.AttemptStatus.TaskRoleStatuses))
 	d.eachTask(func(t cursor) {
 		roles[t.role.Name] = t.role

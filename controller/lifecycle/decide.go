@@ -86,6 +86,8 @@ type decision struct {
 	// look in the round before.
 	configMapCleaned bool
 	podsCleaned      map[string]bool
+	// recorded is how many of the cached Pods are those of tasks.
+	recorded int
 	gang             bool
 	// pause is set by a stage after which nothing may be done before the write.
 	pause bool

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 )
@@ -172,6 +173,7 @@ func (t cursor) followPod() {
 		t.becomeAttemptCompleted(taskCompletion(frameworkv1.CodePodExternalDeleted, "The Pod was deleted from outside"))
 		return
 	}
+	t.recorded++
 	t.copyAddresses(pod)
 	switch t.status().State {
 	case frameworkv1.TaskAttemptDeleting:
@@ -231,7 +233,7 @@ func (t cursor) copyAddresses(pod *corev1.Pod) {
 		return
 	}
 	attempt := &t.edit().AttemptStatus
-	attempt.PodNodeName, attempt.PodIP, attempt.PodHostIP = &node, &ip, &host
+	attempt.PodNodeName, attempt.PodIP, attempt.PodHostIP = ptr.To(node), ptr.To(ip), ptr.To(host)
 }
 
 // podExternalDeleted is the end of a Pod that somebody else deletes. The

@@ -149,6 +149,7 @@ func TestASmallFrameworkStartsInOneTurn(t *testing.T) {
 	if err := w.sync(); err != nil { // It ends with the ConfigMap, which is not yet seen.
 		t.Fatal(err)
 	}
+	w.clock.SetTime(w.clock.Now().Add(each))
 	if err := w.sync(); err != nil {
 		t.Fatal(err)
 	}

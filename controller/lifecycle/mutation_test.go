@@ -132,7 +132,7 @@ func mutations() map[string]mutation {
 			old: "case frameworkv1.FrameworkAttemptCreationPending:\n\t\tif d.stopRequested()",
 			new: "case frameworkv1.FrameworkAttemptCreationPending:\n\t\tif d.ConfigMap != nil {\n\t\t\td.becomeCreationRequested(Outcome{UID: d.ConfigMap.UID})\n\t\t} else if d.stopRequested()"},
 		"leftover Pods stay": {file: "actions.go",
-			old: "if len(taken) == len(d.Pods) {", new: "if true {"},
+			old: "if d.recorded == len(d.Pods) {", new: "if true {"},
 		"a leftover ConfigMap stays": {file: "actions.go",
 			old: "case d.ConfigMap != nil && !d.stopRequested():\n\t\td.deleteConfigMap()",
 			new: "case d.ConfigMap != nil && !d.stopRequested():"},

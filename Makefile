@@ -87,6 +87,10 @@ lives: ## Lead 100,000 random lives of Frameworks through crashes and worse: mak
 mutations: ## Show with mutations of the code that its tests bite: make mutations [MUTATION=regexp]
 	go test -v -count=1 -tags mutation -run 'TestMutations/($(MUTATION))' -timeout 60m ./controller/lifecycle
 
+.PHONY: fuzz
+fuzz: ## Run each fuzz test for a while: make fuzz [FUZZTIME=30s]
+	hack/fuzz.sh $(FUZZTIME)
+
 .PHONY: bench
 bench: components ## Measure, as ratios against an alternative in the same run: make bench [CASES=regexp] [ROUNDS=3]
 	hack/bench.sh $(if $(CASES),-cases '$(CASES)') $(if $(ROUNDS),-rounds $(ROUNDS))

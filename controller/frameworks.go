@@ -20,6 +20,7 @@ import (
 	"k8s.io/klog/v2"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	"github.com/lockstep-k8s/lockstep/controller/lifecycle"
 )
 
 // frameworkEntry is a Framework as the cache holds it. One that does not decode
@@ -32,7 +33,8 @@ type frameworkEntry struct {
 	// when the controller sees the Framework for the first time: from then on it
 	// knows the status better.
 	storedStatus json.RawMessage
-	// decodeError is why the spec is not there.
+	// decodeError is why the spec is not there: it does not decode, or makes no
+	// sense.
 	decodeError error
 }
 
@@ -126,8 +128,12 @@ func decodeFramework(data []byte) (*frameworkEntry, error) {
 	entry.TypeMeta, entry.ObjectMeta = raw.TypeMeta, raw.ObjectMeta
 	if len(raw.Spec) > 0 {
 		if err := utiljson.Unmarshal(raw.Spec, &entry.Spec); err != nil {
-			entry.Spec = frameworkv1.FrameworkSpec{}
 			entry.decodeError = fmt.Errorf("spec does not decode: %w", err)
+		} else {
+			entry.decodeError = lifecycle.CheckSpec(&entry.Spec)
+		}
+		if entry.decodeError != nil {
+			entry.Spec = frameworkv1.FrameworkSpec{}
 		}
 	}
 	return entry, nil

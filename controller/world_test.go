@@ -49,7 +49,7 @@ var errCrashed = errors.New("the controller has crashed")
 // fake clients, with UIDs, graceful deletion of Pods and foreground deletion of
 // ConfigMaps. Nothing reaches the controller's caches but by fill.
 type world struct {
-	t        *testing.T
+	t        testing.TB
 	kube     *kubefake.Clientset
 	lockstep *lockstepfake.Clientset
 	clock    *clocktesting.FakePassiveClock
@@ -76,7 +76,7 @@ type world struct {
 	patchError func(patch []byte) error
 }
 
-func newWorld(t *testing.T, framework *frameworkv1.Framework) *world {
+func newWorld(t testing.TB, framework *frameworkv1.Framework) *world {
 	t.Helper()
 	w := &world{
 		t:          t,

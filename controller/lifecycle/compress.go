@@ -19,9 +19,15 @@ import (
 // from which they are stored compressed. FrameworkController uses the same.
 const CompressionThreshold = 700 * 1024
 
-// maxDecompressed bounds what a compressed status may unfold to, in bytes: 40
-// times what 10000 tasks with long diagnostics need.
-const maxDecompressed = 1 << 30
+// Bounds of what a compressed status may unfold to, so that nobody who may write
+// one can exhaust the controller's memory. 10000 tasks with long diagnostics need
+// a tenth: 25 MiB, in which a task is four JSON objects and a few more in its
+// diagnostics. Objects are bounded too because the smallest in JSON, two bytes,
+// is a TaskStatus of four hundred.
+const (
+	maxDecompressed        = 256 << 20
+	maxDecompressedObjects = 1 << 20
+)
 
 // leastTaskBytes is less than the JSON of any task status takes, in bytes: its
 // keys alone are longer.
@@ -114,50 +120,30 @@ func DecodeStatus(data []byte) (*frameworkv1.FrameworkStatus, error) {
 	return status, checkStatus(status)
 }
 
-// DecompressTaskRoles unfolds status.attemptStatus.taskRoleStatusesCompressed.
+// DecompressTaskRoles unfolds status.attemptStatus.taskRoleStatusesCompressed. An
+// error says what is wrong with it, and so does one for what would unfold to more
+// than the controller can hold.
 func DecompressTaskRoles(compressed []byte) ([]*frameworkv1.TaskRoleStatus, error) {
 	reader, err := gzip.NewReader(bytes.NewReader(compressed))
 	if err != nil {
 		return nil, fmt.Errorf("decompressing status.attemptStatus.taskRoleStatusesCompressed: %w", err)
 	}
-	data, err := io.ReadAll(io.LimitReader(reader, maxDecompressed))
+	data, err := io.ReadAll(io.LimitReader(reader, maxDecompressed+1))
 	if err != nil {
 		return nil, fmt.Errorf("decompressing status.attemptStatus.taskRoleStatusesCompressed: %w", err)
+	}
+	if len(data) > maxDecompressed {
+		return nil, fmt.Errorf("status.attemptStatus.taskRoleStatusesCompressed must unfold to at most %d bytes", maxDecompressed)
+	}
+	if objects := bytes.Count(data, []byte("{")); objects > maxDecompressedObjects {
+		return nil, fmt.Errorf("status.attemptStatus.taskRoleStatusesCompressed must hold at most %d JSON objects, has %d",
+			maxDecompressedObjects, objects)
 	}
 	var roles []*frameworkv1.TaskRoleStatus
 	if err := utiljson.Unmarshal(data, &roles); err != nil {
 		return nil, fmt.Errorf("decoding status.attemptStatus.taskRoleStatusesCompressed: %w", err)
 	}
 	return roles, nil
-}
-
-// checkStatus refuses a status that no controller has written, so that decisions
-// may rely on its shape.
-func checkStatus(status *frameworkv1.FrameworkStatus) error {
-	for i, role := range status.AttemptStatus.TaskRoleStatuses {
-		if role == nil {
-			return fmt.Errorf("status.attemptStatus.taskRoleStatuses[%d] is null", i)
-		}
-		for j, task := range role.TaskStatuses {
-			switch {
-			case task == nil:
-				return fmt.Errorf("status of task %s[%d] is null", role.Name, j)
-			case int(task.Index) != j:
-				return fmt.Errorf("status of task %s[%d] has the index %d", role.Name, j, task.Index)
-			case task.State == frameworkv1.TaskCompleted &&
-				(task.AttemptStatus.CompletionStatus == nil || task.CompletionTime == nil),
-				task.State == frameworkv1.TaskAttemptCompleted && task.AttemptStatus.CompletionStatus == nil:
-				return fmt.Errorf("status of task %s[%d] is %s without a completionStatus", role.Name, j, task.State)
-			}
-		}
-	}
-	switch status.State {
-	case frameworkv1.FrameworkAttemptCompleted, frameworkv1.FrameworkCompleted:
-		if status.AttemptStatus.CompletionStatus == nil {
-			return fmt.Errorf("status.state is %s without a completionStatus", status.State)
-		}
-	}
-	return nil
 }
 
 // Bounds of what Shorten leaves, in bytes.

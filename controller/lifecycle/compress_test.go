@@ -4,6 +4,8 @@
 package lifecycle
 
 import (
+	"bytes"
+	"compress/gzip"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -71,19 +73,105 @@ func TestFirstStatusHasExplicitNulls(t *testing.T) {
 }
 
 func TestStatusThatMakesNoSenseIsRefused(t *testing.T) {
-	tests := map[string]string{
-		"no JSON":                        `{"state":`,
-		"a null role":                    `{"state":"AttemptRunning","attemptStatus":{"taskRoleStatuses":[null]}}`,
-		"a null task":                    `{"state":"AttemptRunning","attemptStatus":{"taskRoleStatuses":[{"taskStatuses":[null]}]}}`,
-		"a wrong index":                  `{"state":"AttemptRunning","attemptStatus":{"taskRoleStatuses":[{"taskStatuses":[{"index":4}]}]}}`,
-		"no gzip":                        `{"state":"AttemptRunning","attemptStatus":{"taskRoleStatusesCompressed":"AAAA"}}`,
-		"completed, nobody knows how":    `{"state":"Completed"}`,
-		"a completed task without a why": `{"state":"AttemptRunning","attemptStatus":{"taskRoleStatuses":[{"taskStatuses":[{"index":0,"state":"Completed"}]}]}}`,
+	tests := map[string]struct {
+		status string
+		want   string
+	}{
+		"no JSON":     {`{"state":`, "decoding the status"},
+		"a null role": {`{"state":"AttemptCreationPending","attemptStatus":{"taskRoleStatuses":[null]}}`, "taskRoleStatuses[0] is null"},
+		"a role twice": {
+			`{"state":"AttemptCreationPending","attemptStatus":{"taskRoleStatuses":[{"name":"w"},{"name":"w"}]}}`,
+			`taskRoleStatuses[1] is the second of the name "w"`,
+		},
+		"no gzip": {
+			`{"state":"AttemptCreationPending","attemptStatus":{"taskRoleStatusesCompressed":"AAAA"}}`,
+			"decompressing status.attemptStatus.taskRoleStatusesCompressed",
+		},
+		"a state that nobody knows":      {`{"state":"Paused"}`, `state "Paused" is unknown`},
+		"running without a ConfigMap":    {`{"state":"AttemptRunning"}`, "AttemptRunning without a configMapUID"},
+		"completed, nobody knows how":    {`{"state":"Completed"}`, "Completed without a completionStatus"},
+		"a null task":                    {oneTask(`null`), `task "w"[0] is null`},
+		"a wrong index":                  {oneTask(`{"index":4}`), `task "w"[0] has the index 4`},
+		"a task in an unknown state":     {oneTask(`{"state":"Paused"}`), `task "w"[0] is in the unknown state "Paused"`},
+		"a running task without a Pod":   {oneTask(`{"state":"AttemptRunning"}`), `task "w"[0] is AttemptRunning without a podUID`},
+		"a task that ended without why":  {oneTask(`{"state":"AttemptCompleted"}`), `AttemptCompleted without a completionStatus`},
+		"a completed task without when":  {oneTask(`{"state":"Completed"}`), `Completed without a completionTime`},
+		"a deleted task without its Pod": {oneTask(`{"state":"AttemptDeletionPending","attemptStatus":{"completionStatus":{}}}`), `without a podUID`},
 	}
-	for name, data := range tests {
+	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			if _, err := DecodeStatus([]byte(data)); err == nil {
-				t.Error("it was accepted")
+			_, err := DecodeStatus([]byte(tc.status))
+			if err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("got %v, want an error with %q", err, tc.want)
+			}
+		})
+	}
+}
+
+// oneTask is a status with one task.
+func oneTask(task string) string {
+	return `{"state":"AttemptCreationPending","attemptStatus":{"taskRoleStatuses":[{"name":"w","taskStatuses":[` + task + `]}]}}`
+}
+
+// TestDecompressionBombs unfolds what is a kilobyte for each megabyte that it would
+// become, in bytes and in objects.
+func TestDecompressionBombs(t *testing.T) {
+	tests := map[string]struct {
+		unit  string
+		times int
+		want  string
+	}{
+		"spaces":        {unit: strings.Repeat(" ", 1<<20), times: maxDecompressed>>20 + 1, want: "must unfold to at most"},
+		"empty tasks":   {unit: strings.Repeat("{},", 1<<16), times: maxDecompressedObjects>>16 + 1, want: "JSON objects"},
+		"within bounds": {unit: strings.Repeat(" ", 1<<20), times: 1, want: "unexpected end of JSON input"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			var compressed bytes.Buffer
+			writer := gzip.NewWriter(&compressed)
+			for range tc.times {
+				if _, err := writer.Write([]byte(tc.unit)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := writer.Close(); err != nil {
+				t.Fatal(err)
+			}
+			_, err := DecompressTaskRoles(compressed.Bytes())
+			if err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("got %v, want an error with %q", err, tc.want)
+			}
+		})
+	}
+}
+
+func TestSpecThatMakesNoSenseIsRefused(t *testing.T) {
+	tests := map[string]struct {
+		roles []frameworkv1.TaskRoleSpec
+		want  string
+	}{
+		"a negative number of tasks": {
+			roles: []frameworkv1.TaskRoleSpec{role("a", 1), role("b", -1)},
+			want:  "spec.taskRoles[1].taskNumber must be from 0 to 10000, is -1",
+		},
+		"more tasks than there may be": {
+			roles: []frameworkv1.TaskRoleSpec{role("a", 10001)},
+			want:  "spec.taskRoles[0].taskNumber must be from 0 to 10000, is 10001",
+		},
+		"two roles of one name": {
+			roles: []frameworkv1.TaskRoleSpec{role("a", 1), role("a", 2)},
+			want:  `spec.taskRoles[1].name "a" must be unique, and is that of spec.taskRoles[0] too`,
+		},
+		"what is legal": {roles: []frameworkv1.TaskRoleSpec{role("a", 0), role("b", 10000)}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			got := ""
+			if err := CheckSpec(&framework(tc.roles...).Spec); err != nil {
+				got = err.Error()
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("unexpected error (-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -5,10 +5,10 @@ package lifecycle
 
 import (
 	"fmt"
-	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
+	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 )
 
@@ -159,7 +159,7 @@ func (d *decision) retryAttempt() {
 			d.event(ReasonRetryScheduled, "Attempt %d will be retried in %d s", d.next.AttemptStatus.ID, delay)
 		}
 	}
-	delay := time.Duration(*retries.RetryDelaySec) * time.Second
+	delay := configv1alpha1.Seconds(*retries.RetryDelaySec)
 	if !d.stopRequested() && !d.due(d.next.TransitionTime, delay) {
 		d.persist(PersistNow)
 		return

@@ -9,6 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 )
 
@@ -87,8 +88,8 @@ func (a endedAttempt) backoff() int64 {
 	if a.retries.TotalRetriedCount == 0 || a.ran >= backoffReset {
 		return 0
 	}
-	delay := max(backoffFirst, 2*time.Duration(a.retries.BackoffSec)*time.Second)
-	return int64(min(delay, backoffMost) / time.Second)
+	last := min(configv1alpha1.Seconds(a.retries.BackoffSec), backoffMost)
+	return int64(min(max(backoffFirst, 2*last), backoffMost) / time.Second)
 }
 
 // ranFor is the time between two times of a status, of which both may be unset.

@@ -6,11 +6,11 @@ package lifecycle
 import (
 	"fmt"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
+	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 )
 
@@ -273,7 +273,7 @@ func (t cursor) retry() {
 		task.RetryPolicyStatus.RetryDelaySec = &delay
 		task.RetryPolicyStatus.BackoffSec = decision.backoffSec
 	}
-	delay := time.Duration(*task.RetryPolicyStatus.RetryDelaySec) * time.Second
+	delay := configv1alpha1.Seconds(*task.RetryPolicyStatus.RetryDelaySec)
 	if !task.DeletionPending && !t.due(task.TransitionTime, delay) {
 		return
 	}

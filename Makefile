@@ -81,7 +81,7 @@ e2e: components images ## Run the tests on real API servers: simulated nodes, an
 
 .PHONY: lives
 lives: ## Lead 100,000 random lives of Frameworks through crashes and worse: make lives [FIRST_SEED=0]
-	go test -v -count=1 -run TestRandomLives -timeout 30m ./controller/lifecycle -lives 100000 $(if $(FIRST_SEED),-first-seed $(FIRST_SEED))
+	GOGC=400 go test -v -count=1 -run TestRandomLives -timeout 30m ./controller/lifecycle -lives 100000 $(if $(FIRST_SEED),-first-seed $(FIRST_SEED))
 
 .PHONY: mutations
 mutations: ## Show with mutations of the code that its tests bite: make mutations [MUTATION=regexp]

@@ -84,7 +84,9 @@ func (w *world) createPod(outcome Outcome, status *frameworkv1.FrameworkStatus) 
 	if w.refuse != nil {
 		if err := w.refuse(pod); err != nil {
 			outcome.Refused = PodCreationRefusal(err)
-			return outcome, outcome.Refused != nil
+			// A refusal counts once it is certain that there is no Pod all the same.
+			w.deletePod(pod.Name, 30)
+			return outcome, outcome.Refused != nil && w.pods[pod.Name] == nil
 		}
 	}
 	if w.pods[pod.Name] != nil || w.configMap == nil {

@@ -4,6 +4,7 @@
 package lifecycle
 
 import (
+	"errors"
 	"flag"
 	"math/rand/v2"
 	"runtime"
@@ -13,6 +14,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
@@ -27,9 +30,10 @@ var (
 
 // TestRandomLives leads Frameworks through random worlds: caches that are behind,
 // each kind by itself, events that are missed or come twice, requests that are
-// refused or whose replies are lost, crashes between any two writes, deletions
-// from outside, nodes that are lost, and users who rescale, stop, delete and
-// change policies at any moment. What must always hold is in invariants_test.go and
+// refused or whose replies are lost, Pods that the API server does not want,
+// crashes between any two writes, deletions from outside, by force too, nodes that
+// are lost, and users who rescale, stop, delete and change policies and gangs at
+// any moment. What must always hold is in invariants_test.go and
 // action_invariants_test.go.
 // A failing life prints its seed; -seed leads it alone.
 func TestRandomLives(t *testing.T) {
@@ -59,7 +63,9 @@ func TestRandomLives(t *testing.T) {
 	}
 }
 
-// TestLivesThatOnceFailed leads lives again that have found an error.
+// TestLivesThatOnceFailed leads lives again that have found an error. Their seeds
+// are other lives once anything is added to what may happen: what they found then
+// needs a trace of its own.
 func TestLivesThatOnceFailed(t *testing.T) {
 	for _, seed := range []uint64{39263, 39264} {
 		newLife(t, seed).live()
@@ -84,6 +90,9 @@ func newLife(t *testing.T, seed uint64) *life {
 	l.rand = random
 	l.prompt = false
 	l.pendingGoAtOnce = random.IntN(2) == 0
+	if random.IntN(3) == 0 {
+		l.refuse = l.randomRefusal
+	}
 	l.onWrite = l.checkWrite
 	l.onAction = l.checkAction
 	return l
@@ -154,6 +163,7 @@ func (l *life) live() {
 		}
 	}
 	l.fate, l.crashAfter, l.writeFrom, l.prompt = func() fate { return done }, -1, PersistLater, true
+	l.refuse = nil
 	l.deliverAll()
 	l.peace()
 	l.checkEnd()
@@ -167,6 +177,19 @@ func (l *life) randomFate() fate {
 		return replyLost
 	default:
 		return done
+	}
+}
+
+// randomRefusal is an API server to which a Pod makes no sense, or that has no
+// room for it at the moment.
+func (l *life) randomRefusal(pod *corev1.Pod) error {
+	switch l.random.IntN(16) {
+	case 0:
+		return apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, pod.Name, nil)
+	case 1:
+		return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, pod.Name, errors.New("exceeded quota: q"))
+	default:
+		return nil
 	}
 }
 
@@ -246,9 +269,13 @@ func (l *life) disturb() {
 
 // meddle is somebody who does what is seldom done.
 func (l *life) meddle(pod string) {
-	switch l.random.IntN(8) {
+	switch l.random.IntN(9) {
 	case 0, 1:
 		l.deletePod(pod, 30)
+	case 8:
+		if l.pods[pod] != nil {
+			l.podRemoved(pod) // By force.
+		}
 	case 2:
 		l.deleteConfigMap()
 	case 3:
@@ -286,7 +313,7 @@ func (l *life) editRoles(spec *frameworkv1.FrameworkSpec) {
 	}
 	chosen := l.random.IntN(len(spec.TaskRoles))
 	r := &spec.TaskRoles[chosen]
-	switch l.random.IntN(8) {
+	switch l.random.IntN(9) {
 	case 0, 1, 2:
 		r.TaskNumber = int32(l.random.IntN(4))
 	case 3:
@@ -302,6 +329,21 @@ func (l *life) editRoles(spec *frameworkv1.FrameworkSpec) {
 		if !slices.ContainsFunc(spec.TaskRoles, func(r frameworkv1.TaskRoleSpec) bool { return r.Name == "z" }) {
 			spec.TaskRoles = append(spec.TaskRoles, l.newRole("z"))
 		}
+	case 8:
+		l.editGang(spec)
+	}
+}
+
+// editGang makes a gang of a Framework, or none, or changes what it needs.
+func (l *life) editGang(spec *frameworkv1.FrameworkSpec) {
+	switch {
+	case spec.Gang == nil:
+		spec.Gang = &frameworkv1.GangSpec{}
+	case l.random.IntN(3) == 0:
+		spec.Gang = nil
+	default:
+		spec.Gang.MinMember = ptr.To(int32(1 + l.random.IntN(3)))
+		spec.Gang.ScheduleTimeoutSeconds = ptr.To(int32(30 * l.random.IntN(3)))
 	}
 }
 

@@ -355,7 +355,9 @@ func (w *world) persist(status *frameworkv1.FrameworkStatus) roundEnd {
 func (w *world) remember(outcome Outcome) {
 	switch outcome.Action.Kind {
 	case CreateConfigMap, CreatePod:
-		w.controller.answered[outcome.UID] = true
+		if outcome.Refused == nil {
+			w.controller.answered[outcome.UID] = true
+		}
 	case DeleteConfigMap, DeletePod, DeleteFramework:
 		w.controller.deleted[outcome.Action.UID] = true
 	case ForceDeletePod:

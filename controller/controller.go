@@ -119,7 +119,8 @@ func newController(clients Clients, config *configv1alpha1.ControllerConfigurati
 	if err != nil {
 		return nil, fmt.Errorf("making the informers: %w", err)
 	}
-	podGroupFactory := externalversions.NewSharedInformerFactory(clients.Lockstep, 0)
+	podGroupFactory := externalversions.NewSharedInformerFactoryWithOptions(clients.Lockstep, 0,
+		externalversions.WithTweakListOptions(wantCurrent))
 	c := &Controller{
 		kube:     clients.Kube,
 		lockstep: clients.Lockstep,

@@ -72,6 +72,7 @@ func newFrameworkListWatch(client rest.Interface) cache.ListerWatcher {
 	}
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			wantCurrent(&options)
 			data, err := request(options).Do(ctx).Raw()
 			if err != nil {
 				return nil, err

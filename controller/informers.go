@@ -23,6 +23,7 @@ func newCoreInformers(client kubernetes.Interface, wholePods bool) (informers.Sh
 	factory := informers.NewSharedInformerFactoryWithOptions(client, 0,
 		informers.WithTweakListOptions(func(options *metav1.ListOptions) {
 			options.LabelSelector = frameworkv1.KeyFrameworkName
+			wantCurrent(options)
 		}))
 	configMaps := factory.Core().V1().ConfigMaps().Informer()
 	if err := configMaps.SetTransform(dropManagedFields); err != nil {
@@ -40,6 +41,16 @@ func newCoreInformers(client kubernetes.Interface, wholePods bool) (informers.Sh
 		return nil, nil, nil, err
 	}
 	return factory, configMaps, pods, nil
+}
+
+// wantCurrent makes a first list as new as everything that was written before it.
+// Informers that can't get it as a stream content themselves with any state that
+// the API server has at hand. A controller that begins, knowing nothing, with a
+// state from before its predecessor's last writes would do again what was done.
+func wantCurrent(options *metav1.ListOptions) {
+	if options.ResourceVersion == "0" {
+		options.ResourceVersion = ""
+	}
 }
 
 func indexByController(object any) ([]string, error) {

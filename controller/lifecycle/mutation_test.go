@@ -203,6 +203,8 @@ func mutations() map[string]mutation {
 			old: "rec != nil && rec.uid == entry.UID", new: "rec != nil"},
 		"a new leader overwrites what its cache has not seen": {file: "../status.go",
 			old: "if rec.lastWrite.IsZero() {", new: "if false {"},
+		"a controller begins with any old state": {file: "../informers.go",
+			old: "options.ResourceVersion == \"0\"", new: "false"},
 		"a status counts as persisted although its write failed": {file: "../status.go",
 			old: "\tif err != nil {\n\t\treturn fmt.Errorf(\"writing the status: %w\", err)", new: "\trec.persisted = rec.status\n\tif err != nil {\n\t\treturn fmt.Errorf(\"writing the status: %w\", err)"},
 		"deletions don't name a UID": {file: "../apply.go",

@@ -146,6 +146,12 @@ func withDeviceClaim(w *schedulertesting.PodWrapper) {
 	w.PodResourceClaims(corev1.PodResourceClaim{Name: "device", ResourceClaimName: ptr.To(w.Obj().Name)})
 }
 
+// withSharedClaim has a member use the device of the claim that all of its gang
+// use.
+func withSharedClaim(w *schedulertesting.PodWrapper) {
+	w.PodResourceClaims(corev1.PodResourceClaim{Name: "device", ResourceClaimName: ptr.To("shared")})
+}
+
 // allocated are the claims that have a device.
 func (w *world) allocated() []string {
 	w.t.Helper()
@@ -228,6 +234,11 @@ func TestGangWithMoreThanCores(t *testing.T) {
 			objects:    all(makeNodes("node", 2, 8), deviceClass(), devices("node-0", 2), devices("node-1", 2), deviceClaims(memberNames("gang", 4)...)),
 			members:    makeMembers("gang", 4, withDeviceClaim),
 			wantPlaced: 4, wantPerNode: 2,
+		},
+		"a device that all of them share": {
+			objects:    all(makeNodes("node", 2, 8), deviceClass(), devices("node-1", 1), deviceClaims("shared")),
+			members:    makeMembers("gang", 3, withSharedClaim),
+			wantPlaced: 3, wantPerNode: 3,
 		},
 		"more devices than there are": {
 			objects:     all(makeNodes("node", 2, 8), deviceClass(), devices("node-0", 2), devices("node-1", 2), deviceClaims(memberNames("gang", 5)...)),

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"github.com/lockstep-k8s/lockstep/podgroup"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/planner"
@@ -30,6 +31,9 @@ type cycle struct {
 	// placements are the members placed so far, in order. They are assumed in
 	// the snapshot and reserved.
 	placements []*placement
+	// groupState is what plugins share between the members, nil before the first
+	// asks: a ResourceClaim that one is to have allocated, others may use.
+	groupState *framework.CycleState
 	// heldPods are members of others, assumed in the snapshot because room is held
 	// for them, and ahead are the holds.
 	heldPods []*corev1.Pod
@@ -192,6 +196,9 @@ func (c *cycle) suffices() bool {
 func (c *cycle) commit(ctx context.Context) (*shortfall, error) {
 	c.leaveSnapshot(ctx)
 	for i, p := range c.placements {
+		if state, ok := p.state.(*framework.CycleState); ok {
+			state.SetPodGroupSchedulingCycle(nil) // from here on each is on its own
+		}
 		if err := c.assumeInCache(ctx, p); err != nil {
 			c.release(ctx, i)
 			return nil, fmt.Errorf("assuming %s on %s: %w", klog.KObj(p.pod), p.node, err)

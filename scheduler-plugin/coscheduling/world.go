@@ -117,7 +117,11 @@ func (c *cycle) domainOfPlaced(key string) string {
 //
 // The plugin's own PreFilter skips members, so that this does not recurse.
 func (c *cycle) preFilter(ctx context.Context, class *class, pod *corev1.Pod) (fwk.CycleState, sets.Set[string], error) {
+	if c.groupState == nil {
+		c.groupState = framework.NewCycleState()
+	}
 	state := framework.NewCycleState()
+	state.SetPodGroupSchedulingCycle(c.groupState)
 	state.Write(framework.PodsToActivateKey, framework.NewPodsToActivate())
 	result, status, _ := class.handle.RunPreFilterPlugins(ctx, state, pod)
 	switch {

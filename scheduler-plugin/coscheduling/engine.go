@@ -61,8 +61,6 @@ type engine struct {
 
 	executor  *preemption.Executor
 	evictions evictions
-	// defaultPreemptions carry out what ordinary Pods preempt.
-	defaultPreemptions []*preemption.Executor
 
 	tracker  *tracker
 	wakeups  workqueue.TypedDelayingInterface[types.NamespacedName]

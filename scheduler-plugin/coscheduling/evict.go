@@ -6,7 +6,6 @@ package coscheduling
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -107,23 +106,7 @@ func (e *engine) dissolve(group *schedulingv1alpha1.PodGroup, pods []*corev1.Pod
 	logger := klog.LoggerWithValues(klog.FromContext(e.ctx), "podGroup", klog.KObj(group))
 	logger.V(2).Info("Preempting the rest of a pod group that lost members to preemption", "victims", len(rest))
 	by := &preemptor{group: group, scheduler: rest[0].Spec.SchedulerName, kind: "Pod, which took other members of the PodGroup"}
-	e.awaitDefaultPreemption()
 	e.deletePods(klog.NewContext(e.ctx, logger), by, rest)
-}
-
-// awaitDefaultPreemption waits until the default preemption has deleted all that
-// it is about to delete. It takes the end of the last victim for the sign that
-// the preemptor may be tried again; if somebody else deletes that victim before,
-// the preemptor is not told and waits on beside its room.
-func (e *engine) awaitDefaultPreemption() {
-	isPreempting := func(pod *corev1.Pod) bool {
-		return slices.ContainsFunc(e.defaultPreemptions, func(x *preemption.Executor) bool { return x.IsPodRunningPreemption(pod.UID) })
-	}
-	// If that takes too long, the rest goes all the same.
-	_ = wait.PollUntilContextTimeout(e.ctx, 10*time.Millisecond, evictionPatience, true, func(context.Context) (bool, error) {
-		pending, _ := e.sched.SchedulingQueue.PendingPods()
-		return !slices.ContainsFunc(pending, isPreempting), nil
-	})
 }
 
 // deletePods marks Pods as disrupted and deletes them. It returns false if one
@@ -198,7 +181,7 @@ func (e *engine) protectGangs() {
 	for _, profile := range e.sched.Profiles {
 		for _, plugin := range profile.PreEnqueuePlugins() {
 			if d, ok := plugin.(*defaultpreemption.DefaultPreemption); ok {
-				e.defaultPreemptions = append(e.defaultPreemptions, d.Executor)
+				e.tellPreemptors(d.Executor)
 				before := d.IsEligiblePod
 				d.IsEligiblePod = func(info fwk.NodeInfo, victim preemption.Victim, pod *corev1.Pod) bool {
 					return before(info, victim, pod) && e.mayBeTaken(victim, pod)
@@ -206,6 +189,39 @@ func (e *engine) protectGangs() {
 			}
 		}
 	}
+}
+
+// tellPreemptors has ordinary Pods that preempt tried again if a victim is gone
+// before they could delete it, because a gang was preempted or dissolved or by
+// chance. kube-scheduler keeps a preemptor out of its queue until it turns to the
+// last victim, and takes that one's end for the sign to try again: if it ended
+// before, the preemptor would wait beside its room for minutes.
+func (e *engine) tellPreemptors(executor *preemption.Executor) {
+	preempt := executor.PreemptPod
+	executor.PreemptPod = func(ctx context.Context, candidate preemption.Candidate, by preemption.ExecutorPreemptor,
+		victim *corev1.Pod, plugin string) (bool, error) {
+		inMemory, err := preempt(ctx, candidate, by, victim, plugin)
+		if err == nil && !inMemory && e.isGone(victim) {
+			go e.retryPreemptor(executor, by)
+		}
+		return inMemory, err
+	}
+}
+
+// retryPreemptor offers a preemptor to the queue as soon as that lets it in.
+func (e *engine) retryPreemptor(executor *preemption.Executor, by preemption.ExecutorPreemptor) {
+	err := wait.PollUntilContextCancel(e.ctx, 10*time.Millisecond, true, func(context.Context) (bool, error) {
+		return !executor.IsPodRunningPreemption(by.UID()), nil
+	})
+	if err == nil { // else the scheduler ends
+		e.sched.SchedulingQueue.Activate(klog.FromContext(e.ctx), by.Pods())
+	}
+}
+
+// isGone says whether the scheduler has seen a Pod's end.
+func (e *engine) isGone(pod *corev1.Pod) bool {
+	live, err := anyPlugin(e.plugins).handle.SharedInformerFactory().Core().V1().Pods().Lister().Pods(pod.Namespace).Get(pod.Name)
+	return err != nil || live.UID != pod.UID
 }
 
 func (e *engine) mayBeTaken(victim preemption.Victim, by *corev1.Pod) bool {

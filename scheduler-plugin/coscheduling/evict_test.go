@@ -4,9 +4,13 @@
 package coscheduling
 
 import (
+	"sync"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
 )
 
 // TestMembersThatArePreemptedDoNotCount: from the moment that a gang is preempted
@@ -31,4 +35,34 @@ func TestMembersThatArePreemptedDoNotCount(t *testing.T) {
 	if reason, ok := b.gate(sibling); !ok {
 		t.Errorf("a member is held back after the preemption has failed: %s", reason)
 	}
+}
+
+// TestPreemptorIsToldOfVictimsThatOthersTook: an ordinary Pod preempts two. While
+// it has the first one deleted somebody else deletes the other, and the queue
+// looks at the Pod before it turns to that. Nothing else ever happens.
+func TestPreemptorIsToldOfVictimsThatOthersTook(t *testing.T) {
+	w := newWorld(t, all(makeNodes("node", 1, 2), makePod("a", onNode("node-0")), makePod("b", onNode("node-0")),
+		makePod("ordinary", wholeNode, ofPriority(10)))...)
+	var once sync.Once
+	w.kube.PrependReactor("patch", "pods", func(action clienttesting.Action) (bool, apiruntime.Object, error) {
+		patch := action.(clienttesting.PatchAction)
+		name := patch.GetName()
+		if name != "a" && name != "b" {
+			return false, nil, nil
+		}
+		gone := false
+		once.Do(func() {
+			gone = true
+			w.finish("a", "b")
+			w.eventually("the Pod is back in the queue, which has heard of both", func() bool {
+				return podsIn(w.sched.Cache.Dump().Nodes) == 0 && len(w.sched.SchedulingQueue.UnschedulablePods()) == 1
+			})
+		})
+		if gone {
+			return true, nil, apierrors.NewNotFound(corev1.Resource("pods"), name)
+		}
+		return false, nil, nil
+	})
+	w.start()
+	w.eventually("the Pod is placed", func() bool { return w.placed("ordinary") == 1 })
 }

@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/defaultpreemption"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 )
@@ -83,8 +84,9 @@ func (s *storm) unrest() string {
 		return fmt.Sprintf("Pods in the queue: %d active, %d in back-off, %d in flight", len(a), len(b), len(c))
 	}
 	for name, p := range s.pods {
-		for _, preemption := range engine.defaultPreemptions {
-			if p.waits() && preemption.IsPodRunningPreemption(types.UID("uid-"+name)) {
+		for _, plugin := range s.sched.Profiles[testScheduler].PreEnqueuePlugins() {
+			d, ok := plugin.(*defaultpreemption.DefaultPreemption)
+			if ok && p.waits() && d.Executor.IsPodRunningPreemption(types.UID("uid-"+name)) {
 				return name + " is preempting"
 			}
 		}

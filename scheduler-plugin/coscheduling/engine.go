@@ -131,7 +131,7 @@ func attach(ctx context.Context, sched *scheduler.Scheduler, plugins map[string]
 	e.tracker.classPriority = e.classPriority()
 	e.tracker.dissolve = func(group *schedulingv1alpha1.PodGroup, rest []*corev1.Pod) { go e.dissolve(group, rest) }
 	e.reporter.tracker = e.tracker
-	e.protectGangs()
+	e.protectGangs(klog.FromContext(ctx))
 	var err error
 	if e.metrics, err = newGangMetrics(registry, e.tracker.waitingGangs); err != nil {
 		return err

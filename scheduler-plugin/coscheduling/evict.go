@@ -16,9 +16,7 @@ import (
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/klog/v2"
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
-	fwk "k8s.io/kube-scheduler/framework"
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
-	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/defaultpreemption"
 	"k8s.io/kubernetes/pkg/scheduler/framework/preemption"
 	schedulermetrics "k8s.io/kubernetes/pkg/scheduler/metrics"
 
@@ -174,23 +172,6 @@ func (v victimOn) Name() string                 { return string(v) }
 func (v victimOn) Victims() *extenderv1.Victims { return &extenderv1.Victims{} }
 func (v victimOn) NumPodGroupDisruptions() int  { return 0 }
 
-// protectGangs has the default preemption of ordinary Pods leave alone the
-// members of a gang that a Pod does not outrank. If it takes one of a gang that
-// it does outrank, the tracker notices what is left (see dissolved).
-func (e *engine) protectGangs() {
-	for _, profile := range e.sched.Profiles {
-		for _, plugin := range profile.PreEnqueuePlugins() {
-			if d, ok := plugin.(*defaultpreemption.DefaultPreemption); ok {
-				e.tellPreemptors(d.Executor)
-				before := d.IsEligiblePod
-				d.IsEligiblePod = func(info fwk.NodeInfo, victim preemption.Victim, pod *corev1.Pod) bool {
-					return before(info, victim, pod) && e.mayBeTaken(victim, pod)
-				}
-			}
-		}
-	}
-}
-
 // tellPreemptors has ordinary Pods that preempt tried again if a victim is gone
 // before they could delete it, because a gang was preempted or dissolved or by
 // chance. kube-scheduler keeps a preemptor out of its queue until it turns to the
@@ -224,6 +205,7 @@ func (e *engine) isGone(pod *corev1.Pod) bool {
 	return err != nil || live.UID != pod.UID
 }
 
+// mayBeTaken says whether an ordinary Pod outranks the gangs of a victim.
 func (e *engine) mayBeTaken(victim preemption.Victim, by *corev1.Pod) bool {
 	for _, info := range victim.Pods() {
 		if _, member := gangKey(info.GetPod()); member && e.tracker.isBlind() {

@@ -53,7 +53,12 @@ func (c *Coscheduling) EventsToRegister(context.Context) ([]fwk.ClusterEventWith
 			hints[i].QueueingHintFn = retryNobody
 		}
 	}
-	return hints, nil
+	// A member that is taken out of its group is an ordinary Pod from then on, and
+	// one that is moved to another may lead it.
+	return append(hints, fwk.ClusterEventWithHint{
+		Event:          fwk.ClusterEvent{Resource: fwk.TargetPod, ActionType: fwk.UpdatePodLabel},
+		QueueingHintFn: retryMoved,
+	}), nil
 }
 
 // retryOrdinary is the queueing hint for an ordinary Pod, which is here because
@@ -64,6 +69,20 @@ func (c *Coscheduling) EventsToRegister(context.Context) ([]fwk.ClusterEventWith
 func retryOrdinary(_ klog.Logger, pod *corev1.Pod, _, _ any) (fwk.QueueingHint, error) {
 	if _, member := gangKey(pod); member {
 		return fwk.QueueSkip, nil
+	}
+	return fwk.Queue, nil
+}
+
+// retryMoved is the queueing hint for a Pod whose labels have changed: it may be
+// another gang's leader now, or nobody's member.
+func retryMoved(_ klog.Logger, _ *corev1.Pod, oldObj, newObj any) (fwk.QueueingHint, error) {
+	before, ok1 := oldObj.(*corev1.Pod)
+	after, ok2 := newObj.(*corev1.Pod)
+	if ok1 && ok2 {
+		was, _ := gangKey(before)
+		if is, _ := gangKey(after); was == is {
+			return fwk.QueueSkip, nil
+		}
 	}
 	return fwk.Queue, nil
 }

@@ -155,6 +155,11 @@ func (t *tracker) setGroup(group *schedulingv1alpha1.PodGroup) {
 	t.changed(g)
 }
 
+// updateGroup learns of a PodGroup that has changed.
+func (t *tracker) updateGroup(_, after *schedulingv1alpha1.PodGroup) {
+	t.setGroup(after)
+}
+
 // deleteGroup learns that a PodGroup is gone.
 func (t *tracker) deleteGroup(group *schedulingv1alpha1.PodGroup) {
 	t.mu.Lock()
@@ -207,6 +212,15 @@ func (t *tracker) setPod(pod *corev1.Pod) {
 		t.changed(g)
 		t.noticeBroken(g, pod)
 	}
+}
+
+// updatePod learns of a member that has changed, maybe from one gang to another.
+func (t *tracker) updatePod(before, after *corev1.Pod) {
+	was, _ := gangKey(before)
+	if is, _ := gangKey(after); was != is {
+		t.deletePod(before)
+	}
+	t.setPod(after)
 }
 
 // enter counts a member whose Pod is new or changed. The caller holds the lock.

@@ -88,7 +88,7 @@ func (e *engine) startWatching(groups schedulingclient.Interface) error {
 	if err := pods.SetTransform(dropManagedFields); err != nil {
 		return fmt.Errorf("watching Pods: %w", err)
 	}
-	podsSeen, err := pods.AddEventHandler(handlers(e.tracker.setPod, e.tracker.deletePod))
+	podsSeen, err := pods.AddEventHandler(handlers(e.tracker.setPod, e.tracker.updatePod, e.tracker.deletePod))
 	if err != nil {
 		return fmt.Errorf("watching Pods: %w", err)
 	}
@@ -97,7 +97,7 @@ func (e *engine) startWatching(groups schedulingclient.Interface) error {
 	if err := podGroups.SetTransform(dropManagedFields); err != nil {
 		return fmt.Errorf("watching PodGroups: %w", err)
 	}
-	groupsSeen, err := podGroups.AddEventHandler(handlers(e.tracker.setGroup, e.tracker.deleteGroup))
+	groupsSeen, err := podGroups.AddEventHandler(handlers(e.tracker.setGroup, e.tracker.updateGroup, e.tracker.deleteGroup))
 	if err != nil {
 		return fmt.Errorf("watching PodGroups: %w", err)
 	}
@@ -169,17 +169,20 @@ func servesPodGroups(groups schedulingclient.Interface) (bool, error) {
 	return false, nil
 }
 
-// handlers call set for what is new or changed and remove for what is gone.
-func handlers[T any](set, remove func(T)) cache.ResourceEventHandler {
+// handlers call add for what is new, update for what has changed, with what it was
+// before, and remove for what is gone.
+func handlers[T any](add func(T), update func(before, after T), remove func(T)) cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{
 		AddFunc: func(obj any) {
 			if t, ok := obj.(T); ok {
-				set(t)
+				add(t)
 			}
 		},
-		UpdateFunc: func(_, obj any) {
-			if t, ok := obj.(T); ok {
-				set(t)
+		UpdateFunc: func(before, after any) {
+			was, ok1 := before.(T)
+			is, ok2 := after.(T)
+			if ok1 && ok2 {
+				update(was, is)
 			}
 		},
 		DeleteFunc: func(obj any) {

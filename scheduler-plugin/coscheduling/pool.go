@@ -80,6 +80,7 @@ func (c *cycle) gather(may func(priority int32) bool) (*pool, error) {
 			p.add(standing.priority, now, spare)
 		}
 		p.add(standing.priority, now, whole...)
+		p.units[len(p.units)-1].Spares = func(pods []int) bool { return standing.spares(p.pods, pods) }
 	}
 	if err := c.countViolations(p); err != nil {
 		return nil, err

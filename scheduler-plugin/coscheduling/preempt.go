@@ -26,6 +26,10 @@ import (
 // plan.
 const maxTrials = 48
 
+// maxChoices bounds in how many domains the plugins are asked whether the least
+// choice there holds, before they are asked in the search.
+const maxChoices = 8
+
 // space is room for a gang that is not there yet.
 type space struct {
 	// victims have to go for it. Without any, it is there when Pods that are
@@ -108,8 +112,9 @@ func later(a, b time.Time) time.Time {
 // a search of their own only if evenWithout.
 //
 // The search is by packing, on the cluster as it would be without all that may
-// be taken. What it chooses is verified by the plugins. If they reject it, they
-// are asked in the search themselves.
+// be taken, in each domain that a Required topology allows. What it chooses is
+// verified by the plugins, the least choice first. If they reject it, they are
+// asked in the search themselves.
 func (c *cycle) findSpace(ctx context.Context, may func(priority int32) bool, evenWithout bool) (found *space, err error) {
 	pool, err := c.gather(may)
 	c.mightPreempt = c.mightPreempt || err == nil && len(pool.units) > 0
@@ -151,26 +156,23 @@ func (t *trial) run(ctx context.Context) (*space, error) {
 	for i := range everything {
 		everything[i] = true
 	}
-	if err := t.take(ctx, everything); err != nil {
+	if err := t.take(ctx, t.podsOf(everything)); err != nil {
 		return nil, err
 	}
 	world, gang, err := t.world(ctx)
 	if err != nil {
 		return nil, err
 	}
-	chosen, ok := victims.Search(world, gang, t.pool.requests(t.classes, world), t.pool.units)
-	if !ok {
+	choices := victims.Search(world, gang, t.pool.requests(t.classes, world, t.tracker.now()), t.pool.units)
+	if len(choices) == 0 {
 		return nil, nil
 	}
-	taken := make([]bool, len(t.pool.units))
-	for _, u := range chosen {
-		taken[u] = true
-	}
-	if !t.fits(ctx, taken) && t.err == nil {
-		if chosen, ok = victims.Choose(t.pool.units, func(taken []bool) bool { return t.fits(ctx, taken) }); !ok {
+	if !t.verifyOne(ctx, choices) && t.err == nil {
+		chosen, ok := victims.Choose(t.pool.units, func(taken []bool) bool { return t.fits(ctx, taken) })
+		if !ok {
 			return nil, t.err
 		}
-		clear(taken)
+		taken := make([]bool, len(t.pool.units))
 		for _, u := range chosen {
 			taken[u] = true
 		}
@@ -191,14 +193,34 @@ func (t *trial) run(ctx context.Context) (*space, error) {
 	return found, nil
 }
 
+// verifyOne asks the plugins of the choices, one for each domain, the best ones
+// only. It says whether one holds, and leaves that in the snapshot.
+func (t *trial) verifyOne(ctx context.Context, choices []victims.Choice) bool {
+	for _, choice := range choices[:min(len(choices), maxChoices)] {
+		gone := make([]bool, len(t.pool.pods))
+		for _, p := range choice.Pods {
+			gone[p] = true
+		}
+		if t.fitsWithout(ctx, gone) {
+			return true
+		}
+	}
+	return false
+}
+
 // fits asks the plugins whether the gang fits without the units that are taken.
-// When it has asked too often it says no, which is on the safe side: more is
-// taken than must be, never too little.
 func (t *trial) fits(ctx context.Context, taken []bool) bool {
+	return t.fitsWithout(ctx, t.podsOf(taken))
+}
+
+// fitsWithout asks the plugins whether the gang fits without some Pods. When it has
+// asked too often it says no, which is on the safe side: more is taken than must
+// be, never too little.
+func (t *trial) fitsWithout(ctx context.Context, gone []bool) bool {
 	if t.left--; t.left < 0 || t.err != nil {
 		return false
 	}
-	if t.err = t.take(ctx, taken); t.err != nil {
+	if t.err = t.take(ctx, gone); t.err != nil {
 		return false
 	}
 	why, err := t.plan(ctx)
@@ -210,17 +232,22 @@ func (t *trial) fits(ctx context.Context, taken []bool) bool {
 	return true
 }
 
-// take brings the snapshot to where just the units that are taken are gone.
-func (t *trial) take(ctx context.Context, taken []bool) error {
-	logger := klog.FromContext(ctx)
-	want := make([]bool, len(t.gone))
+// podsOf says which of the pool's Pods are in the units that are taken.
+func (t *trial) podsOf(taken []bool) []bool {
+	pods := make([]bool, len(t.pool.pods))
 	for u, taken := range taken {
 		if taken {
 			for _, p := range t.pool.units[u].Pods {
-				want[p] = true
+				pods[p] = true
 			}
 		}
 	}
+	return pods
+}
+
+// take brings the snapshot to where just these of the pool's Pods are gone.
+func (t *trial) take(ctx context.Context, want []bool) error {
+	logger := klog.FromContext(ctx)
 	for p, gone := range want {
 		if gone == t.gone[p] {
 			continue
@@ -277,6 +304,15 @@ func (s *standing) surplus(pods []fwk.PodInfo, youngest []int) []int {
 	return spare
 }
 
+// spares says whether the gang's minima hold without some of its Pods.
+func (s *standing) spares(pods []fwk.PodInfo, some []int) bool {
+	left := s.placed.Plus(podgroup.Tally{})
+	for _, p := range some {
+		left.Add(roleOf(pods[p].GetPod()), -1)
+	}
+	return podgroup.Holds(&s.group.Spec, left)
+}
+
 // byYouth orders Pods, by index, the one that has run the shortest first.
 func byYouth(pods []fwk.PodInfo, indexes []int, now time.Time) {
 	slices.SortFunc(indexes, func(a, b int) int {
@@ -296,7 +332,7 @@ func ran(pod *corev1.Pod, now time.Time) time.Duration {
 }
 
 // requests are the pool's Pods as the planner counts them.
-func (p *pool) requests(classes []*class, world *planner.World) []victims.Pod {
+func (p *pool) requests(classes []*class, world *planner.World, now time.Time) []victims.Pod {
 	index := make(map[string]int, len(world.Nodes))
 	for n := range world.Nodes {
 		index[world.Nodes[n].Name] = n
@@ -307,6 +343,7 @@ func (p *pool) requests(classes []*class, world *planner.World) []victims.Pod {
 		pods[i] = victims.Pod{
 			Node:    index[info.GetPod().Spec.NodeName],
 			Request: resources.quantities(info.CalculateResource().Resource, 1),
+			Lost:    ran(info.GetPod(), now),
 		}
 	}
 	return pods

@@ -62,6 +62,13 @@ func TestGangPreempts(t *testing.T) {
 			// The last ones: they are as young as the others.
 			wantVictims: []string{"low-2", "low-3"},
 		},
+		"the surplus member that is in the way, though it has run the longest": {
+			objects: all(makeNodes("node", 1, 2), makeNodes("gpu", 1, 2, "gpu=yes"), makeGroup("low", 3),
+				makePod("low-0", inGroup("low"), onNode("gpu-0"), startedAgo(3*time.Hour)), makePod("low-1", inGroup("low"), onNode("gpu-0"), startedAgo(2*time.Hour)),
+				makePod("low-2", inGroup("low"), onNode("node-0"), startedAgo(time.Hour)), makePod("low-3", inGroup("low"), onNode("node-0"), startedAgo(time.Minute))),
+			high:        high(1, func(w *schedulertesting.PodWrapper) { w.NodeSelector(map[string]string{"gpu": "yes"}) }),
+			wantVictims: []string{"low-1"},
+		},
 		"members one by one of a gang that says so": {
 			objects:     all(makeNodes("node", 1, 3), makeGroup("low", 3, byPods), makeMembers("low", 3, onNode("node-0"))),
 			high:        high(1),
@@ -72,6 +79,15 @@ func TestGangPreempts(t *testing.T) {
 				makeGroup("new", 2), makeMembers("new", 2, onNode("node-0"), startedAgo(time.Hour))),
 			high:        high(2),
 			wantVictims: []string{"new-0", "new-1"},
+		},
+		"in the rack where the least work is lost": {
+			objects: all(makeNodes("a", 2, 1, "rack=a"), makeNodes("b", 1, 2, "rack=b"),
+				makePod("a0", onNode("a-0"), startedAgo(40*time.Minute)), makePod("a1", onNode("a-1"), startedAgo(40*time.Minute)),
+				makePod("b0", onNode("b-0"), startedAgo(time.Hour))),
+			high: all(makeGroup("high", 2, func(s *schedulingv1alpha1.PodGroupSpec) {
+				s.Topology = []schedulingv1alpha1.TopologyConstraint{{Key: "rack", Mode: schedulingv1alpha1.TopologyRequired}}
+			}), high(2)),
+			wantVictims: []string{"b0"},
 		},
 		"whole nodes where its members need them": {
 			objects: all(makeNodes("node", 2, 2), makePod("a0", onNode("node-0")), makePod("a1", onNode("node-0"), startedAgo(time.Hour)),

@@ -6,21 +6,34 @@ package planner
 // Fits says whether Plans would yield a plan. It looks for no good one, so it is
 // cheap enough to be asked a thousand times in the search for victims.
 func Fits(world *World, gang *Gang) bool {
-	if !attainable(gang) {
-		return false
-	}
-	for _, c := range candidates(world, gang) {
-		if len(gang.Classes) == 1 {
-			if room(world, gang, c.nodes) >= needed(gang) {
-				return true
-			}
-			continue
-		}
-		if _, ok := pack(world, gang, c.nodes); ok {
+	for _, nodes := range Candidates(world, gang) {
+		if FitsOn(world, gang, nodes) {
 			return true
 		}
 	}
 	return false
+}
+
+// Candidates are the sets of nodes, by index, of which the Required levels allow
+// one to hold all of the gang: all nodes if there is no such level.
+func Candidates(world *World, gang *Gang) [][]int {
+	var sets [][]int
+	for _, c := range candidates(world, gang) {
+		sets = append(sets, c.nodes)
+	}
+	return sets
+}
+
+// FitsOn is Fits for some of the nodes.
+func FitsOn(world *World, gang *Gang, nodes []int) bool {
+	if !attainable(gang) {
+		return false
+	}
+	if len(gang.Classes) == 1 {
+		return room(world, gang, nodes) >= needed(gang)
+	}
+	_, ok := pack(world, gang, nodes)
+	return ok
 }
 
 // room is how many members of a gang of one class the nodes hold, as far as it

@@ -21,6 +21,9 @@ type Unit struct {
 	Lost time.Duration
 	// Pods are its Pods, as indexes that mean something to the caller.
 	Pods []int
+	// Spares says whether the work goes on without some of its Pods, so that just
+	// these can be taken. Nil: it goes as a whole only.
+	Spares func(pods []int) bool
 }
 
 // Compare is negative if a is to be taken rather than b.

@@ -19,6 +19,10 @@
 //     dearest to the cheapest, each is spared if the gang still fits: half of
 //     them at once where that works, so that sparing most of many costs little.
 //
+// Search does so in each domain that the gang may be in, and tells what has to go
+// in each, the least loss first. Of a unit that can spare Pods, but was taken as a
+// whole because others of its Pods are in the way, it then takes only those.
+//
 // None of the units that remain can be spared. That is minimal, not the minimum:
 // a smaller choice that is not part of the prefix's can be missed.
 //

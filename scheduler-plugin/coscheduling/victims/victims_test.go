@@ -6,6 +6,7 @@ package victims
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -40,6 +41,141 @@ func emptied(cores ...int64) *planner.World {
 // gangOf is a gang of n members of so many cores.
 func gangOf(n int, cores int64) *planner.Gang {
 	return &planner.Gang{Min: n, Classes: []planner.Class{{Count: n, Request: []int64{cores}}}}
+}
+
+// best are the units that the first choice takes as a whole, if there is one.
+func best(units []Unit, choices []Choice) ([]int, bool) {
+	if len(choices) == 0 {
+		return nil, false
+	}
+	return unitsOf(units, choices[0]), true
+}
+
+// unitsOf are the units of which a choice takes all Pods, and that are not part of
+// another such unit.
+func unitsOf(units []Unit, choice Choice) []int {
+	var all []int
+	for u := range units {
+		within := func(pods []int) bool {
+			return !slices.ContainsFunc(units[u].Pods, func(p int) bool { return !slices.Contains(pods, p) })
+		}
+		part := slices.ContainsFunc(units, func(other Unit) bool {
+			return len(other.Pods) > len(units[u].Pods) && within(other.Pods) &&
+				!slices.ContainsFunc(other.Pods, func(p int) bool { return !slices.Contains(choice.Pods, p) })
+		})
+		if within(choice.Pods) && !part {
+			all = append(all, u)
+		}
+	}
+	return all
+}
+
+// racked gives each node its rack, which the gang must not leave.
+func racked(world *planner.World, gang *planner.Gang, racks ...string) (*planner.World, *planner.Gang) {
+	for n, rack := range racks {
+		world.Nodes[n].Domains = []string{rack}
+	}
+	gang.Levels = []planner.Level{{Key: "rack", Required: true}}
+	return world, gang
+}
+
+// TestSearchInDomains: a gang of two cores is to have them in one rack.
+func TestSearchInDomains(t *testing.T) {
+	tests := map[string]struct {
+		pods  []Pod
+		units []Unit
+		want  [][]string // the choices
+	}{
+		"the rack where the least work is lost, though the work is older": {
+			// Rack a would lose two Pods of 40 minutes, rack b one of an hour.
+			pods:  append(onNodes(0, 1), Pod{Node: 2, Request: []int64{1}}),
+			units: []Unit{one("a0", 0, 0, 40*time.Minute), one("a1", 1, 0, 40*time.Minute), one("b0", 2, 0, time.Hour)},
+			want:  [][]string{{"b0"}, {"a0", "a1"}},
+		},
+		"the rack whose work has the lower priority, however much it is": {
+			pods:  onNodes(0, 1, 2),
+			units: []Unit{one("a0", 0, 0, time.Hour), one("a1", 1, 0, time.Hour), one("b0", 2, 1, time.Minute)},
+			want:  [][]string{{"a0", "a1"}, {"b0"}},
+		},
+		"a gang in both racks counts with all its work": {
+			pods:  onNodes(0, 1, 2),
+			units: []Unit{{Name: "both", Lost: 3 * time.Hour, Pods: []int{1, 2}}, one("a0", 0, 0, time.Hour)},
+			want:  [][]string{{"both"}, {"both", "a0"}},
+		},
+		"a rack that can't be made to fit is no choice": {
+			pods:  onNodes(0, 1, 2),
+			units: []Unit{one("a0", 0, 0, 0), one("b0", 2, 0, time.Hour)},
+			want:  [][]string{{"b0"}},
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			// Two nodes of one core in rack a, one of two cores in rack b.
+			world, gang := racked(emptied(1, 1, 2), gangOf(2, 1), "a", "a", "b")
+			taken := make([]bool, len(tc.pods))
+			for _, u := range tc.units {
+				for _, p := range u.Pods {
+					taken[p] = true
+				}
+			}
+			for _, u := range tc.units {
+				for _, p := range u.Pods {
+					tc.pods[p].Lost = u.Lost / time.Duration(len(u.Pods))
+				}
+			}
+			for p := range tc.pods { // what no unit has stays
+				if !taken[p] {
+					world.Nodes[tc.pods[p].Node].Free[0]--
+					tc.pods[p].Request = []int64{0}
+				}
+			}
+			var got [][]string
+			for _, choice := range Search(world, gang, tc.pods, tc.units) {
+				var names []string
+				for _, u := range unitsOf(tc.units, choice) {
+					names = append(names, tc.units[u].Name)
+				}
+				got = append(got, names)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("choices (-want, +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestSearchSparesMembers: of a gang of four, two on each of two nodes, the one
+// member that can be spared is the one that is in the way, though it has run the
+// longest.
+func TestSearchSparesMembers(t *testing.T) {
+	pods := onNodes(0, 0, 1, 1)
+	pods[0].Lost = time.Hour
+	gang := gangOf(1, 1)
+	gang.Classes[0].Eligible = []bool{true, false}
+	tests := map[string]struct {
+		spare int
+		want  []int
+	}{
+		"one member can be spared":  {spare: 1, want: []int{1}},
+		"no member can be spared":   {spare: 0, want: []int{0, 1, 2, 3}},
+		"all members can be spared": {spare: 4, want: []int{1}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			whole := Unit{Name: "gang", Lost: time.Hour, Pods: []int{3, 2, 1, 0}, Spares: func(pods []int) bool { return len(pods) <= tc.spare }}
+			units := []Unit{whole}
+			if tc.spare == 1 {
+				units = append(units, one("the youngest", 3, 0, 0))
+			}
+			choices := Search(emptied(2, 2), gang, pods, units)
+			if len(choices) != 1 {
+				t.Fatalf("%d choices, want one", len(choices))
+			}
+			if diff := cmp.Diff(tc.want, choices[0].Pods); diff != "" {
+				t.Errorf("taken (-want, +got):\n%s", diff)
+			}
+		})
+	}
 }
 
 func TestSearch(t *testing.T) {
@@ -113,7 +249,7 @@ func TestSearch(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			chosen, ok := Search(tc.world, tc.gang, tc.pods, tc.units)
+			chosen, ok := best(tc.units, Search(tc.world, tc.gang, tc.pods, tc.units))
 			if ok == tc.never {
 				t.Fatalf("ok is %v", ok)
 			}
@@ -162,7 +298,7 @@ func TestChooseHoldsItsPromises(t *testing.T) {
 				highest, fewest = min(highest, top), min(fewest, n)
 			}
 		}
-		chosen, ok := Search(world, gang, pods, units)
+		chosen, ok := best(units, Search(world, gang, pods, units))
 		if ok != (fewest < 99) {
 			t.Fatalf("found %v, want %v: %v %v %v", ok, fewest < 99, world, gang, units)
 		}
@@ -203,7 +339,7 @@ func TestSearchScales(t *testing.T) {
 		}
 	}
 	start := time.Now()
-	chosen, ok := Search(emptied(cores...), gangOf(500, 1), pods, units)
+	chosen, ok := best(units, Search(emptied(cores...), gangOf(500, 1), pods, units))
 	if !ok || len(chosen) != 500 {
 		t.Fatalf("%d victims, want 500", len(chosen))
 	}

@@ -74,6 +74,9 @@ func (e *engine) runCycle(view gangView, popped types.UID) bool {
 	}
 	e.metrics.observeCycle(start, why, err, len(c.placements))
 
+	if why != nil || err != nil {
+		observeFailed(e.plugins[view.schedulerName()].handle, err != nil, time.Since(start).Seconds())
+	}
 	if err != nil {
 		logger.Error(err, "Planning a pod group failed")
 		why = &shortfall{message: fmt.Sprintf("planning failed: %v", err)}

@@ -271,14 +271,19 @@ func (w *world) standBy() (lead func() (stop func())) {
 	}
 }
 
-// tracker is that of the scheduler.
-func (w *world) tracker() *tracker {
+// engine is that of the scheduler, tracker its tracker.
+func (w *world) engine() *engine {
 	w.t.Helper()
 	plugins, _, err := attachable(w.sched)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return anyPlugin(plugins).engine.tracker
+	return anyPlugin(plugins).engine
+}
+
+func (w *world) tracker() *tracker {
+	w.t.Helper()
+	return w.engine().tracker
 }
 
 // patches is how often somebody patched objects of a resource.

@@ -150,6 +150,17 @@ func (e *engine) unbind(ctx context.Context, p *placement) {
 	e.sched.SchedulingQueue.MoveAllToActiveOrBackoffQueue(logger, framework.EventAssignedPodDelete, p.assumed.Pod, nil, nil)
 }
 
+// observeFailed keeps kube-scheduler's own metrics right for a gang that found no
+// place: one attempt, that of its leader, because the others are gated. Mirrors
+// the beginning of handleSchedulingFailure.
+func observeFailed(profile framework.Framework, failed bool, seconds float64) {
+	if failed {
+		metrics.PodScheduleError(profile.ProfileName(), seconds)
+		return
+	}
+	metrics.PodUnschedulable(profile.ProfileName(), seconds)
+}
+
 // observeBound keeps kube-scheduler's own metrics right. Mirrors the end of
 // bindingCycle and getAttemptsLabel.
 func observeBound(p *placement, info *framework.QueuedPodInfo, seconds float64) {

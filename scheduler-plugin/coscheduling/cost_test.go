@@ -1,0 +1,187 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package coscheduling
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/component-base/metrics/legacyregistry"
+	"k8s.io/component-base/metrics/testutil"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+	schedulermetrics "k8s.io/kubernetes/pkg/scheduler/metrics"
+	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
+
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+)
+
+// cycles is how many gang cycles there have been.
+func (w *world) cycles() int {
+	w.t.Helper()
+	n := 0
+	for _, result := range []string{resultPlaced, resultUnschedulable, resultError} {
+		value, err := testutil.GetCounterMetricValue(w.engine().metrics.cycles.WithLabelValues(result))
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		n += int(value)
+	}
+	return n
+}
+
+// quiet says whether no gang is about to be planned.
+func (w *world) quiet() bool {
+	tracker := w.tracker()
+	tracker.mu.RLock()
+	defer tracker.mu.RUnlock()
+	return len(tracker.awake) == 0
+}
+
+// TestFiveHundredWaitingGangsCostLittle: on a full cluster, each of 500 gangs of
+// eight members is planned once. Ten thousand events that can't help have none of
+// them planned again; one that may help, each once.
+func TestFiveHundredWaitingGangsCostLittle(t *testing.T) {
+	const gangs, events = 500, 10_000
+	b := newBench()
+	var leaders []*corev1.Pod
+	for g := range gangs {
+		group := makeGroup(fmt.Sprintf("gang%d", g), 8)
+		b.setGroup(group)
+		for _, member := range makeMembers(group.Name, 8) {
+			b.add(member.(*corev1.Pod))
+		}
+		leaders = append(leaders, makePod(group.Name+"-0", inGroup(group.Name)))
+	}
+	plan := func() (cycles int) {
+		for _, leader := range leaders {
+			for {
+				view, what := b.next(leader)
+				if what != turnPlan && what != turnYield {
+					break
+				}
+				cycles++
+				b.fail(view.key, view.group.UID, shortfall{message: "no room", needed: 8, need: lacking(8)}, time.Second, 10*time.Second)
+			}
+		}
+		return cycles
+	}
+	if n := plan(); n != gangs {
+		t.Fatalf("%d cycles for %d new gangs", n, gangs)
+	}
+	b.time = b.time.Add(20 * time.Second)
+
+	small := makeNodes("small", 1, 1)[0].(*corev1.Node)
+	start := time.Now()
+	for range events {
+		b.happened(fwk.ClusterEvent{Resource: fwk.Node, ActionType: fwk.UpdateNodeLabel}, small, small)
+		b.happened(framework.EventAssignedPodAdd, nil, leaders[0])
+	}
+	t.Logf("an event that can't help costs %v", time.Since(start)/(2*events))
+	if n := plan(); n != 0 {
+		t.Errorf("%d cycles for events that can't help", n)
+	}
+	large := makeNodes("large", 1, 8)[0].(*corev1.Node)
+	b.happened(fwk.ClusterEvent{Resource: fwk.Node, ActionType: fwk.Add}, nil, large)
+	if n := plan(); n != gangs {
+		t.Errorf("%d cycles for an event that may help each of %d gangs", n, gangs)
+	}
+}
+
+// TestWaitingGangsAreNotPlannedInVain is the same on a scheduler. Each member is
+// marked for autoscalers once, however often its gang is planned.
+func TestWaitingGangsAreNotPlannedInVain(t *testing.T) {
+	const gangs, beats = 40, 20
+	objects := all(makeNodes("node", 1, 1, "disk=ssd"), makePod("full", onNode("node-0")))
+	for g := range gangs {
+		name := fmt.Sprintf("gang%d", g)
+		objects = all(objects, makeGroup(name, 1), makeMembers(name, 1, func(p *schedulertesting.PodWrapper) {
+			p.NodeSelector(map[string]string{"disk": "ssd"})
+		}))
+	}
+	w := newWorld(t, objects...)
+	w.start()
+	w.eventually("all members are marked", func() bool { return w.marked("gang") == gangs })
+	w.eventually("nothing is left to be planned", w.quiet)
+
+	before := w.cycles()
+	for i := range beats {
+		node, err := w.kube.CoreV1().Nodes().Get(t.Context(), "node-0", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		beat := fmt.Sprint(i)
+		node.Annotations = map[string]string{"beat": beat}
+		node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Message: beat}}
+		if _, err := w.kube.CoreV1().Nodes().Update(t.Context(), node, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		w.create(makePod("new"+beat, onNode("node-0")))
+		w.eventually("the scheduler has seen the heartbeat and the Pod", func() bool {
+			node := w.sched.Cache.Dump().Nodes["node-0"]
+			return node.Node().Annotations["beat"] == beat && len(node.Pods) == i+2
+		})
+	}
+	if n := w.cycles() - before; n != 0 {
+		t.Errorf("%d cycles for events that can't help", n)
+	}
+
+	w.create(makeNodes("other", 1, 1)[0]) // which is large enough, but lacks the label
+	w.eventually("all gangs have been planned again", func() bool { return w.cycles()-before >= gangs && w.quiet() })
+	if n := w.cycles() - before; n > gangs {
+		t.Errorf("%d cycles for an event that may help each of %d gangs", n, gangs)
+	}
+	if n := w.patches("pods"); n != gangs {
+		t.Errorf("members were marked %d times, want %d: once each", n, gangs)
+	}
+}
+
+// TestKubeSchedulersOwnMetricsStayRight: an attempt that fails is one attempt, of
+// the leader; each member that is bound is one that succeeds.
+func TestKubeSchedulersOwnMetricsStayRight(t *testing.T) {
+	schedulermetrics.Register()
+	attempts := func(result string) float64 {
+		t.Helper()
+		return gathered(t, "scheduler_schedule_attempts_total", map[string]string{"profile": testScheduler, "result": result})
+	}
+	pending := func(queue string) float64 {
+		t.Helper()
+		return gathered(t, "scheduler_pending_pods", map[string]string{"queue": queue})
+	}
+	w := newWorld(t, all(makeNodes("node", 1, 1), makeGroup("gang", 3), makeMembers("gang", 3))...)
+	scheduled, unschedulable := attempts("scheduled"), attempts("unschedulable")
+	w.start()
+	w.condition("gang", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
+	w.eventually("the attempt is counted, the leader waits and the others are gated", func() bool {
+		return attempts("unschedulable") == unschedulable+1 && pending("unschedulable") == 1 && pending("gated") == 2
+	})
+	w.create(makeNodes("new", 1, 2)[0])
+	w.eventually("all are bound, and nobody waits", func() bool {
+		return w.placed("gang") == 3 && attempts("scheduled") == scheduled+3 && pending("unschedulable")+pending("gated")+pending("active") == 0
+	})
+}
+
+// gathered is the value of a metric that the scheduler serves, 0 if it has none
+// with these labels.
+func gathered(t *testing.T, name string, labels map[string]string) float64 {
+	t.Helper()
+	families, err := legacyregistry.DefaultGatherer.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		if family.GetName() != name {
+			continue
+		}
+		for _, metric := range family.GetMetric() {
+			if testutil.LabelsMatch(metric, labels) {
+				return metric.GetCounter().GetValue() + metric.GetGauge().GetValue()
+			}
+		}
+	}
+	return 0
+}

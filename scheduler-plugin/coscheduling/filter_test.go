@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
 )
@@ -60,6 +61,39 @@ func TestRoomBesideAHold(t *testing.T) {
 			}
 			if got := held.leaves(tc.request.CalculateResource().Resource, node); got != tc.want {
 				t.Errorf("there is room: %v, want %v", got, tc.want)
+			}
+		})
+	}
+}
+
+// TestWhoLeavesHeldRoomAlone: room is held for a gang of priority 5 that is as old
+// as second 10.
+func TestWhoLeavesHeldRoomAlone(t *testing.T) {
+	tests := map[string]struct {
+		priority                      int32
+		created                       int
+		daemon                        bool
+		wantIfStarves, wantIfPreempts bool
+	}{
+		"a Pod of lower priority":                      {priority: 4, created: 1, wantIfStarves: true, wantIfPreempts: true},
+		"a younger Pod of its priority":                {priority: 5, created: 11, wantIfStarves: true, wantIfPreempts: true},
+		"not an older one, but for what it preempted":  {priority: 5, created: 9, wantIfPreempts: true},
+		"not a Pod of higher priority":                 {priority: 6, created: 11},
+		"not a DaemonSet's, but for what it preempted": {priority: 4, created: 11, daemon: true, wantIfPreempts: true},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			pod := makePod("ordinary", ofPriority(tc.priority))
+			pod.CreationTimestamp = bornAt(tc.created, makeGroup("", 1)).CreationTimestamp
+			if tc.daemon {
+				owner := true
+				pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "agent", Controller: &owner}}
+			}
+			for preempts, want := range map[bool]bool{false: tc.wantIfStarves, true: tc.wantIfPreempts} {
+				h := &hold{preempts: preempts, rank: rank{priority: 5, created: bornAt(10, makeGroup("", 1)).CreationTimestamp.Time}}
+				if got := h.isAhead(pod); got != want {
+					t.Errorf("it leaves room alone that is held (for preemption: %v): %v, want %v", preempts, got, want)
+				}
 			}
 		})
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/klog/v2"
@@ -58,8 +59,12 @@ func newHold(view *gangView, members []*framework.PodInfo, preempts bool, until 
 // isAhead says whether an ordinary Pod has to leave the room alone. What others
 // were evicted for is kept from all that don't outrank the gang. What a gang that
 // starves waits for is kept from those of its priority that came after it: the
-// ones before it are few, and have waited longer.
+// ones before it are few, and have waited longer. It is not kept from a Pod of a
+// DaemonSet, which can run nowhere else, nor wait for as long as gangs do.
 func (h *hold) isAhead(pod *corev1.Pod) bool {
+	if owner := metav1.GetControllerOf(pod); !h.preempts && owner != nil && owner.Kind == "DaemonSet" {
+		return false
+	}
 	priority := corev1helpers.PodPriority(pod)
 	if h.rank.priority != priority {
 		return h.rank.priority > priority

@@ -1,12 +1,45 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package scheduling measures how fast gangs are placed.
+// Package scheduling measures how fast Pods and gangs are placed, against
+// kube-scheduler built from the same modules.
+//
+// # Method
+//
+// The control plane is a real API server with etcd. Nodes are objects that nobody
+// plays: all that happens while a scheduler is measured is scheduling. Pods,
+// PodGroups and nodes exist before the scheduler's process is started; what is
+// measured is the time from there to the last binding, as a client sees that
+// watches. Then the process is killed, the Pods are deleted, and it is the next
+// one's turn, with the same flags and no limit to its request rate that it could
+// notice.
 package scheduling
 
-import "github.com/lockstep-k8s/lockstep/hack/bench/harness"
+import (
+	"context"
+
+	"github.com/lockstep-k8s/lockstep/hack/bench/harness"
+)
+
+// Nodes of the two clusters that are measured on, and what they offer.
+const (
+	manyNodes, nodesPerRack = 5000, 100
+	fewNodes                = 1000
+	nodeCPU                 = "32"
+)
 
 // Cases are the measurements of the scheduler.
 func Cases() []harness.Case {
-	return nil
+	on := func(nodes int, measure func(context.Context, *stage) error) func(context.Context, *harness.Bench) error {
+		return func(ctx context.Context, b *harness.Bench) error { return onStage(ctx, b, nodes, measure) }
+	}
+	return []harness.Case{
+		{Name: "scheduling/gang-of-1000", Title: "one gang of 1000 on 5000 nodes", Run: on(manyNodes, gangOf1000)},
+		{Name: "scheduling/alone", Title: "scheduling alone, bindings stubbed, on 5000 nodes", Run: on(manyNodes, alone)},
+		{Name: "scheduling/500-gangs", Title: "500 gangs of 8 on 1000 nodes", Run: on(fewNodes, manyGangs)},
+		{Name: "scheduling/contention", Title: "20 gangs of 100 where 10 have room", Run: on(fewNodes, contention)},
+		{Name: "scheduling/rack", Title: "a gang of 256 on 5000 nodes in 50 racks", Run: on(manyNodes, rack)},
+		{Name: "scheduling/preemption", Title: "a gang of 500 over 500 victims on 1000 nodes", Run: on(fewNodes, preemption)},
+		{Name: "scheduling/ordinary", Title: "1000 ordinary Pods on 5000 nodes", Run: on(manyNodes, ordinary)},
+	}
 }

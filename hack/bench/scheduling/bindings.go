@@ -1,0 +1,137 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package scheduling
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+)
+
+// bindParallelism is how many bindings Lockstep writes at once by default.
+const bindParallelism = 64
+
+// bindings are the bindings of Pods in the order in which they were seen.
+type bindings struct {
+	at []time.Time
+	// byGang is how many members of each gang are bound.
+	byGang map[string]int
+}
+
+// last is when the last of them was seen.
+func (b *bindings) last() time.Time { return b.at[len(b.at)-1] }
+
+// span is the time from the first to the last.
+func (b *bindings) span() time.Duration { return b.last().Sub(b.at[0]) }
+
+// watchBindings watches from now on until n Pods are bound. The API server sends
+// each of them once: when it gets its node it is new to this watch.
+func (s *stage) watchBindings(ctx context.Context) (watch.Interface, error) {
+	const bound = "spec.nodeName!="
+	list, err := s.kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{FieldSelector: bound})
+	if err != nil {
+		return nil, fmt.Errorf("listing bound Pods: %w", err)
+	}
+	w, err := s.kube.CoreV1().Pods(namespace).Watch(ctx, metav1.ListOptions{FieldSelector: bound, ResourceVersion: list.ResourceVersion})
+	if err != nil {
+		return nil, fmt.Errorf("watching Pods: %w", err)
+	}
+	return w, nil
+}
+
+// collect reads n bindings from a watch. It gives up when ended is closed.
+func collect(ctx context.Context, w watch.Interface, n int, ended <-chan struct{}) (*bindings, error) {
+	b := &bindings{byGang: map[string]int{}}
+	for len(b.at) < n {
+		select {
+		case event, ok := <-w.ResultChan():
+			if !ok {
+				return nil, fmt.Errorf("watching Pods: the watch ended after %d of %d bindings", len(b.at), n)
+			}
+			pod, isPod := event.Object.(*corev1.Pod)
+			if event.Type != watch.Added || !isPod {
+				continue
+			}
+			b.at = append(b.at, time.Now())
+			if group := pod.Labels[schedulingv1alpha1.LabelPodGroup]; group != "" {
+				b.byGang[group]++
+			}
+		case <-ended:
+			return nil, fmt.Errorf("the scheduler ended after %d of %d bindings", len(b.at), n)
+		case <-ctx.Done():
+			return nil, fmt.Errorf("%d of %d Pods were bound: %w", len(b.at), n, ctx.Err())
+		}
+	}
+	return b, nil
+}
+
+// schedule has a scheduler schedule w, of which so many Pods have room, and
+// clears the stage again. took is from the start of the process to the last
+// binding.
+func (s *stage) schedule(ctx context.Context, of scheduler, w work, room int) (took time.Duration, b *bindings, err error) {
+	if err := s.createGroups(ctx, w); err != nil {
+		return 0, nil, err
+	}
+	if err := s.createPods(ctx, w); err != nil {
+		return 0, nil, err
+	}
+	watcher, err := s.watchBindings(ctx)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer watcher.Stop()
+	p, err := s.start(ctx, of)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer p.kill()
+	if b, err = collect(ctx, watcher, room, p.exited); err != nil {
+		return 0, nil, fmt.Errorf("%s: %w; its log ends with\n%s", of.program, err, p.logTail())
+	}
+	p.kill()
+	took = b.last().Sub(p.started)
+	s.Logf("%s: %d Pods in %.2f s, from first to last in %.2f s", of.program, room, took.Seconds(), b.span().Seconds())
+	return took, b, s.clear(ctx)
+}
+
+// write binds w's Pods to the nodes in turn, and does nothing else: what no
+// scheduler can be faster than. It has as many requests under way as Lockstep.
+func (s *stage) write(ctx context.Context, w work, nodes int) (*bindings, error) {
+	if err := s.createPods(ctx, w); err != nil {
+		return nil, err
+	}
+	watcher, err := s.watchBindings(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer watcher.Stop()
+	group, groupCtx := errgroup.WithContext(ctx)
+	group.SetLimit(bindParallelism + 1) // one of them reads
+	var b *bindings
+	group.Go(func() (err error) {
+		b, err = collect(groupCtx, watcher, w.total(), nil)
+		return err
+	})
+	for i := range w.total() {
+		group.Go(func() error {
+			binding := &corev1.Binding{
+				ObjectMeta: metav1.ObjectMeta{Name: w.pod(i).Name, Namespace: namespace},
+				Target:     corev1.ObjectReference{Kind: "Node", Name: nodeName(i % nodes)},
+			}
+			return s.kube.CoreV1().Pods(namespace).Bind(groupCtx, binding, metav1.CreateOptions{})
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, fmt.Errorf("writing bindings: %w", err)
+	}
+	s.Logf("writing %d bindings alone: %.2f s from first to last", w.total(), b.span().Seconds())
+	return b, s.clear(ctx)
+}

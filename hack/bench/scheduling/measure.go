@@ -1,0 +1,218 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package scheduling
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"strconv"
+	"strings"
+
+	"github.com/lockstep-k8s/lockstep/hack/bench/harness"
+)
+
+// times are measurements of one thing, in seconds.
+type times []float64
+
+func (t times) median() float64 { return harness.Median(t) }
+
+// ratio is a figure for how the medians of two things compare.
+func ratio(what string, subject, baseline times, than string, bar *harness.Bar) harness.Figure {
+	return harness.Figure{
+		What: what, Value: subject.median() / baseline.median(), Unit: "×", Bar: bar,
+		Note: fmt.Sprintf("%.3f s against %.3f s of %s, medians of %d", subject.median(), baseline.median(), than, len(subject)),
+	}
+}
+
+// seconds is a figure that is only told.
+func seconds(what string, t times) harness.Figure {
+	return harness.Figure{What: what, Value: t.median(), Unit: "s"}
+}
+
+// gangOf1000 holds one large gang against the same Pods in kube-scheduler, and
+// the time in which its bindings are written against writing them alone.
+func gangOf1000(ctx context.Context, s *stage) error {
+	const size = 1000
+	var plainTook, gangTook, gangSpan, alone times
+	// In turn, so that what drifts on the machine drifts for all.
+	for range s.Rounds {
+		took, _, err := s.schedule(ctx, plain, pods(size, plain), size)
+		if err != nil {
+			return err
+		}
+		plainTook = append(plainTook, took.Seconds())
+		took, gangBindings, err := s.schedule(ctx, lockstep, gang(size), size)
+		if err != nil {
+			return err
+		}
+		gangTook, gangSpan = append(gangTook, took.Seconds()), append(gangSpan, gangBindings.span().Seconds())
+		written, err := s.write(ctx, pods(size, plain), manyNodes)
+		if err != nil {
+			return err
+		}
+		alone = append(alone, written.span().Seconds())
+	}
+	s.Report(ratio("start to last binding", gangTook, plainTook, "kube-scheduler", harness.AtMost(0.5)))
+	s.Report(ratio("first to last binding", gangSpan, alone, "writing the bindings alone", harness.AtMost(1.2)))
+	return nil
+}
+
+// manyGangs holds many small gangs against the same Pods in kube-scheduler.
+func manyGangs(ctx context.Context, s *stage) error {
+	const gangs, size = 500, 8
+	work := work{scheduler: lockstep.schedulerName, gangs: gangs, size: size, cpu: "1"}
+	var plainTook, gangTook, written times
+	for range s.Rounds {
+		took, _, err := s.schedule(ctx, plain, pods(gangs*size, plain), gangs*size)
+		if err != nil {
+			return err
+		}
+		plainTook = append(plainTook, took.Seconds())
+		if took, _, err = s.schedule(ctx, lockstep, work, gangs*size); err != nil {
+			return err
+		}
+		gangTook = append(gangTook, took.Seconds())
+		b, err := s.write(ctx, pods(gangs*size, plain), fewNodes)
+		if err != nil {
+			return err
+		}
+		written = append(written, b.span().Seconds())
+	}
+	s.Report(ratio("start to last binding", gangTook, plainTook, "kube-scheduler", harness.AtMost(0.6)))
+	s.Report(seconds("writing the bindings alone", written))
+	return nil
+}
+
+// contention has twice as many gangs as have room, and looks that half of them
+// get it whole.
+func contention(ctx context.Context, s *stage) error {
+	const gangs, size, room = 20, 100, fewNodes
+	contended := work{scheduler: lockstep.schedulerName, gangs: gangs, size: size, cpu: nodeCPU}
+	fitting := work{scheduler: plain.schedulerName, size: room, cpu: nodeCPU}
+	var plainTook, gangTook times
+	whole, partial := room/size, 0
+	for range s.Rounds {
+		took, _, err := s.schedule(ctx, plain, fitting, room)
+		if err != nil {
+			return err
+		}
+		plainTook = append(plainTook, took.Seconds())
+		took, b, err := s.schedule(ctx, lockstep, contended, room)
+		if err != nil {
+			return err
+		}
+		gangTook = append(gangTook, took.Seconds())
+		roundWhole := 0
+		for _, members := range b.byGang {
+			if members == size {
+				roundWhole++
+			} else {
+				partial++
+			}
+		}
+		whole = min(whole, roundWhole)
+	}
+	s.Report(harness.Figure{What: "gangs that are whole", Value: float64(whole), Bar: harness.Exactly(room / size), Note: "the fewest of all rounds"})
+	s.Report(harness.Figure{What: "gangs that are partial", Value: float64(partial), Bar: harness.Exactly(0), Note: "in all rounds together"})
+	s.Report(ratio("start to last binding", gangTook, plainTook, "kube-scheduler for 1000 Pods that fit", harness.AtMost(1)))
+	return nil
+}
+
+// rack holds a gang that must stay in a rack against one that may go anywhere,
+// both in all and in what deciding takes of that.
+func rack(ctx context.Context, s *stage) error {
+	const size = 256
+	free := gang(size)
+	bound := free
+	bound.rack = true
+	var freeTook, boundTook, freeAlone, boundAlone times
+	for range s.Rounds {
+		for _, contender := range []struct {
+			work        work
+			took, alone *times
+		}{{free, &freeTook, &freeAlone}, {bound, &boundTook, &boundAlone}} {
+			took, _, err := s.schedule(ctx, lockstep, contender.work, size)
+			if err != nil {
+				return err
+			}
+			*contender.took = append(*contender.took, took.Seconds())
+			decided, err := s.decide(ctx, contender.work)
+			if err != nil {
+				return err
+			}
+			*contender.alone = append(*contender.alone, decided)
+		}
+	}
+	s.Report(ratio("start to last binding", boundTook, freeTook, "the same gang without topology", harness.AtMost(1.3)))
+	s.Report(ratio("scheduling alone", boundAlone, freeAlone, "the same gang without topology", harness.AtMost(1.3)))
+	return nil
+}
+
+// ordinary holds Pods without a PodGroup against the same in kube-scheduler: what
+// the plugin costs those who don't use it.
+func ordinary(ctx context.Context, s *stage) error {
+	const n = 1000
+	var plainTook, ourTook times
+	for range s.Rounds {
+		for _, contender := range []struct {
+			scheduler scheduler
+			took      *times
+		}{{plain, &plainTook}, {lockstep, &ourTook}} {
+			took, _, err := s.schedule(ctx, contender.scheduler, pods(n, contender.scheduler), n)
+			if err != nil {
+				return err
+			}
+			*contender.took = append(*contender.took, took.Seconds())
+		}
+	}
+	s.Report(ratio("start to last binding", ourTook, plainTook, "kube-scheduler", harness.AtMost(1.05)))
+	return nil
+}
+
+// alone measures deciding without writing.
+func alone(ctx context.Context, s *stage) error {
+	const size, large = 1000, 4000
+	var plainTook, gangTook, largeTook times
+	for range s.Rounds {
+		for _, contender := range []struct {
+			work work
+			took *times
+		}{{pods(size, plain), &plainTook}, {gang(size), &gangTook}, {gang(large), &largeTook}} {
+			took, err := s.decide(ctx, contender.work)
+			if err != nil {
+				return err
+			}
+			*contender.took = append(*contender.took, took)
+		}
+	}
+	s.Report(ratio("a gang of 1000", gangTook, plainTook, "kube-scheduler", harness.AtMost(0.15)))
+	s.Report(ratio("a gang of 4000", largeTook, gangTook, "the gang of 1000", harness.AtMost(4.5)))
+	return nil
+}
+
+// decide measures, in seconds, how long it takes to decide where w goes, in a
+// process of its own, and clears the stage again.
+func (s *stage) decide(ctx context.Context, w work) (float64, error) {
+	if err := s.createGroups(ctx, w); err != nil {
+		return 0, err
+	}
+	if err := s.createPods(ctx, w); err != nil {
+		return 0, err
+	}
+	cmd := exec.CommandContext(ctx, "scheduling-alone", "-kubeconfig", s.cluster.Kubeconfig, "-scheduler-name", w.scheduler,
+		"-pods", strconv.Itoa(w.total()), "-gangs="+strconv.FormatBool(w.gangs > 0))
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return 0, fmt.Errorf("scheduling-alone: %w: %s", err, stderr.String())
+	}
+	took, err := strconv.ParseFloat(strings.TrimSpace(string(out)), 64)
+	if err != nil {
+		return 0, fmt.Errorf("scheduling-alone: %w", err)
+	}
+	s.Logf("%d Pods of %s decided on in %.3f s", w.total(), w.scheduler, took)
+	return took, s.clear(ctx)
+}

@@ -1,0 +1,136 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package scheduling
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"syscall"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/lockstep-k8s/lockstep/e2e/framework"
+	"github.com/lockstep-k8s/lockstep/hack/bench/harness"
+)
+
+const (
+	namespace = "bench"
+	// rackLabel is what lockstep-local gives simulated nodes too.
+	rackLabel = "topology.lockstep.dev/rack"
+	// controllerManager is its name in lockstep-local's list of components.
+	controllerManager = "kube-controller-manager"
+	poll              = 50 * time.Millisecond
+)
+
+// stage is a cluster with nodes on which nothing happens but what is measured.
+type stage struct {
+	*harness.Bench
+	cluster *harness.Cluster
+	// kube speaks protobuf, as schedulers do.
+	kube kubernetes.Interface
+}
+
+// onStage measures on a stage of so many nodes.
+func onStage(ctx context.Context, b *harness.Bench, nodes int, measure func(context.Context, *stage) error) (err error) {
+	cluster, err := b.Up(ctx, framework.Options{With: "none"})
+	if err != nil {
+		return err
+	}
+	config := rest.CopyConfig(cluster.Config)
+	config.ContentType = "application/vnd.kubernetes.protobuf"
+	kube, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	s := &stage{Bench: b, cluster: cluster, kube: kube}
+	if err := s.makeNamespace(ctx); err != nil {
+		return err
+	}
+	// Nothing of what is measured needs the controller manager. Left alone, it
+	// would find that nobody plays the nodes.
+	program, err := cluster.Program(ctx, controllerManager)
+	if err != nil {
+		return err
+	}
+	if err := syscall.Kill(program.PID, syscall.SIGSTOP); err != nil {
+		return fmt.Errorf("pausing %s: %w", controllerManager, err)
+	}
+	defer func() { err = errors.Join(err, syscall.Kill(program.PID, syscall.SIGCONT)) }()
+	if err := s.makeNodes(ctx, nodes); err != nil {
+		return err
+	}
+	return measure(ctx, s)
+}
+
+func (s *stage) makeNamespace(ctx context.Context) error {
+	_, err := s.kube.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})
+	if err != nil {
+		return fmt.Errorf("creating namespace %s: %w", namespace, err)
+	}
+	err = wait.PollUntilContextCancel(ctx, poll, true, func(ctx context.Context) (bool, error) {
+		_, err := s.kube.CoreV1().ServiceAccounts(namespace).Get(ctx, "default", metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return false, nil
+		}
+		return err == nil, err
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for the service account of namespace %s: %w", namespace, err)
+	}
+	return nil
+}
+
+func (s *stage) makeNodes(ctx context.Context, n int) error {
+	nodes := s.kube.CoreV1().Nodes()
+	return parallel(ctx, n, func(ctx context.Context, i int) error {
+		node, err := nodes.Create(ctx, makeNode(i), metav1.CreateOptions{})
+		if err != nil {
+			return fmt.Errorf("creating node %d: %w", i, err)
+		}
+		// The API server taints new nodes as not ready.
+		node.Spec.Taints = nil
+		if _, err := nodes.Update(ctx, node, metav1.UpdateOptions{}); err != nil {
+			return fmt.Errorf("removing the taint of %s: %w", node.Name, err)
+		}
+		return nil
+	})
+}
+
+func nodeName(i int) string { return fmt.Sprintf("node-%d", i) }
+
+func makeNode(i int) *corev1.Node {
+	offers := corev1.ResourceList{
+		corev1.ResourceCPU:    resource.MustParse(nodeCPU),
+		corev1.ResourceMemory: resource.MustParse("256Gi"),
+		corev1.ResourcePods:   resource.MustParse("110"),
+	}
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: nodeName(i), Labels: map[string]string{
+			corev1.LabelHostname: nodeName(i), rackLabel: fmt.Sprintf("rack-%d", i/nodesPerRack),
+		}},
+		Status: corev1.NodeStatus{
+			Capacity: offers, Allocatable: offers,
+			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "Simulated"}},
+		},
+	}
+}
+
+// parallel calls do for 0 to n-1, harness.Parallelism at a time.
+func parallel(ctx context.Context, n int, do func(ctx context.Context, i int) error) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(harness.Parallelism)
+	for i := range n {
+		group.Go(func() error { return do(ctx, i) })
+	}
+	return group.Wait()
+}

@@ -113,7 +113,6 @@ func attach(ctx context.Context, sched *scheduler.Scheduler, plugins map[string]
 	begun := make(chan struct{})
 	e := &engine{
 		ctx:       ctx,
-		begin:     sync.OnceFunc(func() { close(begun) }),
 		begun:     begun,
 		sched:     sched,
 		plugins:   plugins,
@@ -140,7 +139,12 @@ func attach(ctx context.Context, sched *scheduler.Scheduler, plugins map[string]
 		c.engine = e
 	}
 	sched.NextEntity = e.nextEntity
-	sched.SchedulingQueue = &eventQueue{SchedulingQueue: e.queue, tracker: e.tracker}
+	overheard := &eventQueue{SchedulingQueue: e.queue, tracker: e.tracker, begun: begun}
+	sched.SchedulingQueue = overheard
+	e.begin = sync.OnceFunc(func() {
+		close(begun)
+		overheard.begin(klog.FromContext(ctx))
+	})
 	if err := e.startWatching(groups); err != nil {
 		return err
 	}

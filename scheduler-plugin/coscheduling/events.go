@@ -102,15 +102,52 @@ func isPlacing(event fwk.ClusterEvent) bool {
 type eventQueue struct {
 	internalqueue.SchedulingQueue
 	tracker *tracker
+	begun   <-chan struct{}
 }
 
 // MoveAllToActiveOrBackoffQueue is how the queue is told of an event.
+//
+// The queue asks of each event whether it helps each Pod that waits, under its
+// lock. With many members that wait, this is most of what a scheduler would do,
+// and in vain: it is for the leader to bring its gang into the queue. So only
+// those are asked about whom no cycle has answered for. Before scheduling
+// begins, when each of thousands of nodes is an event, nobody is; then all are,
+// once (begin).
 func (q *eventQueue) MoveAllToActiveOrBackoffQueue(logger klog.Logger, event fwk.ClusterEvent, oldObj, newObj any,
 	preCheck internalqueue.PreEnqueueCheck) {
-	q.SchedulingQueue.MoveAllToActiveOrBackoffQueue(logger, event, oldObj, newObj, preCheck)
+	select {
+	case <-q.begun:
+	default:
+		return
+	}
+	q.SchedulingQueue.MoveAllToActiveOrBackoffQueue(logger, event, oldObj, newObj, func(pod *corev1.Pod) bool {
+		return q.tracker.hearsEvents(pod) && (preCheck == nil || preCheck(pod))
+	})
 	if framework.MatchAnyClusterEvent(event, q.tracker.helpful) {
 		q.tracker.happened(event, oldObj, newObj)
 	}
+}
+
+// begin tells the queue, once, of all that has happened before.
+func (q *eventQueue) begin(logger klog.Logger) {
+	q.MoveAllToActiveOrBackoffQueue(logger, framework.EventUnschedulableTimeout, nil, nil, nil)
+}
+
+// hearsEvents says whether the scheduling queue is to look at a Pod when
+// something has happened: an ordinary one, or the leader of a gang that has had no
+// cycle, which another plugin's PreEnqueue may hold back.
+func (t *tracker) hearsEvents(pod *corev1.Pod) bool {
+	key, member := gangKey(pod)
+	if !member {
+		return true
+	}
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	g := t.gangs[key]
+	if g == nil || g.leader == nil {
+		return true
+	}
+	return g.leader.UID == pod.UID && t.planned[key] == nil
 }
 
 // happened has the gangs planned again that an event may help.

@@ -8,8 +8,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
 	internalqueue "k8s.io/kubernetes/pkg/scheduler/backend/queue"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 )
@@ -105,5 +108,59 @@ func TestEventsDuringACycle(t *testing.T) {
 				t.Errorf("the gang is planned again: %v, want %v", got, tc.want)
 			}
 		})
+	}
+}
+
+// movedQueue is a scheduling queue that notes for whom it would ask for hints.
+type movedQueue struct {
+	internalqueue.SchedulingQueue
+	pods  []*corev1.Pod
+	asked [][]string
+}
+
+func (q *movedQueue) MoveAllToActiveOrBackoffQueue(_ klog.Logger, _ fwk.ClusterEvent, _, _ any, preCheck internalqueue.PreEnqueueCheck) {
+	names := []string{}
+	for _, pod := range q.pods {
+		if preCheck(pod) {
+			names = append(names, pod.Name)
+		}
+	}
+	q.asked = append(q.asked, names)
+}
+
+// TestWhoHearsOfEvents: events cost nothing for those who wait for others to act,
+// and none is lost to those for whom nobody acts.
+func TestWhoHearsOfEvents(t *testing.T) {
+	forget := func(types.NamespacedName, time.Duration) {}
+	tracker := newTracker(func(string) bool { return true }, time.Now, forget, forget)
+	queue := &movedQueue{pods: []*corev1.Pod{makePod("ordinary"), makePod("unseen-0", inGroup("unseen"))}}
+	for _, group := range []string{"ahead", "behind"} {
+		tracker.setGroup(makeGroup(group, 2))
+		for _, object := range makeMembers(group, 2) {
+			pod := object.(*corev1.Pod)
+			tracker.setPod(pod)
+			queue.pods = append(queue.pods, pod)
+		}
+	}
+	tracker.setSynced()
+	tracker.next(queue.pods[2]) // a cycle of the gang that is ahead
+
+	begun := make(chan struct{})
+	overheard := &eventQueue{SchedulingQueue: queue, tracker: tracker, begun: begun}
+	event := func(check internalqueue.PreEnqueueCheck) {
+		overheard.MoveAllToActiveOrBackoffQueue(klog.Background(), framework.EventAssignedPodDelete, makePod("gone"), nil, check)
+	}
+	event(nil)
+	if queue.asked != nil {
+		t.Errorf("the queue hears of an event before scheduling begins: %v", queue.asked)
+	}
+	close(begun)
+	overheard.begin(klog.Background())
+	event(nil)
+	event(func(pod *corev1.Pod) bool { return pod.Name != "ordinary" })
+	hear := []string{"ordinary", "unseen-0", "behind-0"}
+	want := [][]string{hear, hear, hear[1:]}
+	if diff := cmp.Diff(want, queue.asked); diff != "" {
+		t.Errorf("who is asked about at the begin and at two events (-want, +got):\n%s", diff)
 	}
 }

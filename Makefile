@@ -92,7 +92,7 @@ fuzz: ## Run each fuzz test for a while: make fuzz [FUZZTIME=30s]
 	hack/fuzz.sh $(FUZZTIME)
 
 .PHONY: bench
-bench: components ## Measure, as ratios against an alternative in the same run: make bench [CASES=regexp] [ROUNDS=3]
+bench: components ## Measure, as ratios against an alternative in the same run: make bench [CASES=regexp] [ROUNDS=5]
 	hack/bench.sh $(if $(CASES),-cases '$(CASES)') $(if $(ROUNDS),-rounds $(ROUNDS))
 
 .PHONY: compat

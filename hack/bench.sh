@@ -6,6 +6,9 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 mkdir -p bin
 go build -o bin/lockstep-bench ./hack/bench
+# What the scheduler is measured against, and with.
+go build -o bin/plain-scheduler ./hack/bench/scheduling/plain-scheduler
+go build -o bin/scheduling-alone ./hack/bench/scheduling/alone
 bin/lockstep-bench "$@"
 if [[ $# == 0 ]]; then
   go test -run '^$' -bench . -benchmem ./controller/lifecycle ./podgroup ./scheduler-plugin/coscheduling/planner

@@ -25,7 +25,7 @@ import (
 func main() {
 	var options harness.Options
 	flag.StringVar(&options.Cases, "cases", ".", "regular expression of the cases to measure")
-	flag.IntVar(&options.Rounds, "rounds", 3, "how often to measure what is compared, at least 1; medians count")
+	flag.IntVar(&options.Rounds, "rounds", 5, "how often to measure what is compared, at least 1; medians count")
 	flag.StringVar(&options.Out, "out", "dist/bench", "folder of results.json, report.md and pictures; results of other cases are kept there")
 	list := flag.Bool("list", false, "list the cases and exit")
 	flag.Parse()

@@ -14,16 +14,18 @@ import (
 
 // Chart is a picture of how something grows. Both axes are logarithmic, so that
 // what grows in proportion is a straight line, and twice as much is the same
-// distance everywhere.
+// distance everywhere; or, if Linear, both start at 0.
 type Chart struct {
 	// File is the picture's name in the folder of results, *.svg.
 	File string
 	// Title, X and Y say what is shown, with units.
 	Title, X, Y string
+	Linear      bool
 	Series      []Series
 }
 
-// Series is one line of a chart, its points in order of X, all above 0.
+// Series is one line of a chart, its points in order of X, all above 0 unless the
+// chart is linear.
 type Series struct {
 	Name   string
 	Points []Point
@@ -98,13 +100,27 @@ func (c Chart) axes() (x, y axis) {
 			xs, ys = append(xs, p.X), append(ys, p.Y)
 		}
 	}
+	if c.Linear {
+		return linearAxis(xs, chartLeft, chartWidth-chartRight), linearAxis(ys, chartHeight-chartBottom, chartTop)
+	}
 	return newAxis(xs, chartLeft, chartWidth-chartRight), newAxis(ys, chartHeight-chartBottom, chartTop)
 }
 
-// axis maps values to pixels by their logarithm.
+// axis maps values to pixels, by their logarithm unless it is linear.
 type axis struct {
 	low, high float64 // values
 	from, to  float64 // pixels
+	linear    bool
+}
+
+// linearAxis spans 0 to the largest value, with a little room.
+func linearAxis(values []float64, from, to float64) axis {
+	const room = 1.05
+	high := 1.0
+	if len(values) > 0 {
+		high = max(slices.Max(values), math.SmallestNonzeroFloat32) * room
+	}
+	return axis{high: high, from: from, to: to, linear: true}
 }
 
 // newAxis spans values, with a little room on both sides.
@@ -117,11 +133,18 @@ func newAxis(values []float64, from, to float64) axis {
 }
 
 func (a axis) at(value float64) float64 {
+	if a.linear {
+		return a.from + (a.to-a.from)*value/a.high
+	}
 	return a.from + (a.to-a.from)*math.Log(value/a.low)/math.Log(a.high/a.low)
 }
 
-// ticks are the 1s, 2s and 5s of each power of ten.
+// ticks are the 1s, 2s and 5s of each power of ten, or 0 and multiples of one of
+// them, at least four.
 func (a axis) ticks() []float64 {
+	if a.linear {
+		return a.evenTicks()
+	}
 	var ticks []float64
 	for power := math.Pow(10, math.Floor(math.Log10(a.low))); power <= a.high; power *= 10 {
 		for _, digit := range []float64{1, 2, 5} {
@@ -129,6 +152,21 @@ func (a axis) ticks() []float64 {
 				ticks = append(ticks, tick)
 			}
 		}
+	}
+	return ticks
+}
+
+func (a axis) evenTicks() []float64 {
+	step := math.Pow(10, math.Floor(math.Log10(a.high)))
+	for _, part := range []float64{1, 2, 5, 10} {
+		if a.high >= 4*step/part {
+			step /= part
+			break
+		}
+	}
+	var ticks []float64
+	for i := 0.0; i*step <= a.high; i++ {
+		ticks = append(ticks, i*step)
 	}
 	return ticks
 }

@@ -117,6 +117,9 @@ func TestAChartIsAPictureWithAllPointsInside(t *testing.T) {
 			{Name: "bare", Points: []Point{{100, 0.5}, {1000, 6}}}, {Name: "<ours>", Points: []Point{{100, 0.7}, {1000, 7}}}}},
 		"one point":  {Series: []Series{{Name: "a", Points: []Point{{5, 5}}}}},
 		"no point":   {},
+		"from zero":  {Linear: true, Series: []Series{{Name: "a", Points: []Point{{0, 0}, {0.4, 1}, {3.1, 1000}}}}},
+		"only zero":  {Linear: true, Series: []Series{{Name: "a", Points: []Point{{0, 0}}}}},
+		"no line":    {Linear: true},
 		"wide range": {Series: []Series{{Name: "a", Points: []Point{{1, 0.001}, {1e6, 1e6}}}}},
 	}
 	for name, chart := range charts {

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/lockstep-k8s/lockstep/hack/bench/harness"
 )
@@ -37,12 +38,14 @@ func gangOf1000(ctx context.Context, s *stage) error {
 	const size = 1000
 	var plainTook, gangTook, gangSpan, alone times
 	// In turn, so that what drifts on the machine drifts for all.
+	var curves []harness.Series // of the last round
 	for range s.Rounds {
-		took, _, err := s.schedule(ctx, plain, pods(size, plain), size)
+		took, plainBindings, err := s.schedule(ctx, plain, pods(size, plain), size)
 		if err != nil {
 			return err
 		}
 		plainTook = append(plainTook, took.Seconds())
+		plainStart := plainBindings.last().Add(-took)
 		took, gangBindings, err := s.schedule(ctx, lockstep, gang(size), size)
 		if err != nil {
 			return err
@@ -53,10 +56,29 @@ func gangOf1000(ctx context.Context, s *stage) error {
 			return err
 		}
 		alone = append(alone, written.span().Seconds())
+		curves = []harness.Series{
+			curve("kube-scheduler", plainBindings, plainStart),
+			curve("Lockstep", gangBindings, gangBindings.last().Add(-took)),
+			curve("bindings alone", written, written.at[0]),
+		}
 	}
+	s.Draw(harness.Chart{File: "scheduling-gang-of-1000.svg", Title: "One gang of 1000 on 5000 nodes, from the start of the scheduler",
+		X: "seconds", Y: "bound", Linear: true, Series: curves})
 	s.Report(ratio("start to last binding", gangTook, plainTook, "kube-scheduler", harness.AtMost(0.5)))
 	s.Report(ratio("first to last binding", gangSpan, alone, "writing the bindings alone", harness.AtMost(1.2)))
 	return nil
+}
+
+// curve is how many Pods were bound when, in seconds since start: a point for each
+// hundredth of them.
+func curve(name string, b *bindings, start time.Time) harness.Series {
+	series := harness.Series{Name: name}
+	for i, at := range b.at {
+		if i%max(1, len(b.at)/100) == 0 || i == len(b.at)-1 {
+			series.Points = append(series.Points, harness.Point{X: at.Sub(start).Seconds(), Y: float64(i + 1)})
+		}
+	}
+	return series
 }
 
 // manyGangs holds many small gangs against the same Pods in kube-scheduler.

@@ -117,12 +117,13 @@ func newScheduler(ctx context.Context, config *rest.Config, name string, gangs b
 	return sched, sched.WaitForHandlersSync(ctx)
 }
 
-// filled waits until all Pods are in the queue, and those are active that may be:
-// all of them, or the leader of a gang.
+// filled waits until all Pods are in the queue, and active unless they are
+// members: a gang's leader is activated only when scheduling begins, which is
+// then part of what is measured.
 func filled(ctx context.Context, sched *scheduler.Scheduler, pods int, gangs bool) error {
 	active := pods
 	if gangs {
-		active = 1
+		active = 0
 	}
 	err := wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, func(context.Context) (bool, error) {
 		pending, _ := sched.SchedulingQueue.PendingPods()

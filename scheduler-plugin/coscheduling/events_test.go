@@ -62,6 +62,7 @@ func podsIn(nodes map[string]*framework.NodeInfo) int {
 func lacking(members int) need {
 	n := need{members: members, resources: newResources(nil)}
 	n.smallest = n.resources.quantities(newRoom(makePod("member", wholeNode)).resources, 1)
+	n.least = n.smallest
 	return n
 }
 

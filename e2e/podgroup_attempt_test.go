@@ -122,6 +122,9 @@ func TestDeletedPodGroupIsMadeAgain(t *testing.T) {
 	namespace := submit(t, fw)
 	runsWithGroup := func(but types.UID) *frameworkv1.Framework {
 		return cluster.WaitFramework(t, namespace, fw.Name, "run, with a PodGroup", func(fw *frameworkv1.Framework) bool {
+			if fw.Status == nil {
+				return false
+			}
 			group := fw.Status.AttemptStatus.PodGroup
 			return fw.Status.State == frameworkv1.FrameworkAttemptRunning && group != nil && group.UID != but &&
 				group.Phase == schedulingv1alpha1.PodGroupRunning && group.Running == 3

@@ -88,7 +88,7 @@ type decision struct {
 	podsCleaned      map[string]bool
 	// recorded is how many of the cached Pods are those of tasks.
 	recorded int
-	gang             bool
+	gang     bool
 	// pause is set by a stage after which nothing may be done before the write.
 	pause bool
 	// broken is set by fail.

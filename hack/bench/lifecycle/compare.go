@@ -32,11 +32,11 @@ func compare(ctx context.Context, b *harness.Bench, n, tasks int, bar float64) e
 	for range b.Rounds {
 		was, err := c.runBare(ctx, n, tasks)
 		if err != nil {
-			return fmt.Errorf("bare Pods: %w", err)
+			return fmt.Errorf("running bare Pods: %w", err)
 		}
 		is, err := c.runFrameworks(ctx, n, tasks)
 		if err != nil {
-			return fmt.Errorf("Frameworks: %w", err)
+			return fmt.Errorf("running as Frameworks: %w", err)
 		}
 		b.Logf("bare Pods %.2f s, Frameworks %.2f s", was.Seconds(), is.Seconds())
 		bare, frameworks = append(bare, was.Seconds()), append(frameworks, is.Seconds())

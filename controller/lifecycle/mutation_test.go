@@ -141,7 +141,7 @@ func mutations() map[string]mutation {
 			new: "for index := range min(len(role.TaskStatuses), int(spec.TaskNumber)) {\n\t\t\tcursor{decision: d, role: role, index: index}.edit().DeletionPending = false\n\t\t}\n\t\tfor index := int32(len(role.TaskStatuses)); index < spec.TaskNumber; index++ {"},
 		"another Pod of the same name counts": {file: "task.go",
 			old: " || pod.UID != *attempt.PodUID", new: ""},
-		"another ConfigMap of the same name counts": {file: "framework.go",
+		"another ConfigMap of the same name counts": {file: "framework.go", tests: traces,
 			old: "return d.ConfigMap != nil && uid != nil && d.ConfigMap.UID == *uid", new: "return d.ConfigMap != nil && uid != nil"},
 		"another attempt of the Framework counts as persisted": {file: "actions.go",
 			old: "d.Persisted.AttemptStatus.ID == d.next.AttemptStatus.ID &&\n\t\tsamePointee(d.Persisted.AttemptStatus.ConfigMapUID, d.next.AttemptStatus.ConfigMapUID)", new: "true"},

@@ -356,6 +356,18 @@ func TestTraces(t *testing.T) {
 				tr.later(time.Minute)
 			},
 		},
+		"an older ConfigMap of the same name is seen first": {
+			framework: framework(role("w", 1)),
+			story: func(tr *trace) {
+				tr.prompt = false
+				tr.start()
+				tr.step("The cache shows a ConfigMap that is gone already.", func() {
+					tr.cache.configMap = tr.configMap.DeepCopy()
+					tr.cache.configMap.UID = tr.NewUID()
+				})
+				tr.step("The cache shows the one of the attempt.", func() { tr.deliver(configMapKind, 1) })
+			},
+		},
 		"a created Pod is not seen in time": {
 			framework: framework(role("w", 1)),
 			story: func(tr *trace) {

@@ -14,6 +14,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/defaultpreemption"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/podgroup"
 )
 
 // stormPatience is how long a storm may take to calm down. The scheduler's
@@ -130,9 +131,28 @@ func (s *storm) unseen(t *tracker) string {
 		if t.isAwake(g) && g.complete() {
 			return fmt.Sprintf("%s is to be planned", key.Name)
 		}
+		if what := miscounted(t, g); what != "" {
+			return what
+		}
 	}
 	if members != 0 {
 		return "members that are gone are still known"
+	}
+	return ""
+}
+
+// miscounted says whether a gang's tallies are not what its members add up to.
+func miscounted(t *tracker, g *gang) string {
+	recount := newGang(g.key)
+	for _, m := range g.members {
+		recount.count(m, state(m, t.ours), 1)
+	}
+	for _, tally := range []struct{ got, want podgroup.Tally }{
+		{g.waiting, recount.waiting}, {g.placed, recount.placed}, {g.bound, recount.bound},
+	} {
+		if tally.got.Total != tally.want.Total {
+			return fmt.Sprintf("%s counts %+v, its members are %+v", g.key.Name, tally.got, tally.want)
+		}
 	}
 	return ""
 }

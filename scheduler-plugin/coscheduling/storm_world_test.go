@@ -328,6 +328,11 @@ func (h *history) touch(group string) {
 		g.whole = true
 	}
 	g.existed = g.existed || g.exists
+	for _, p := range h.pods {
+		if p.group == group && p.deleting && p.succeeded {
+			members++ // it counts until it is gone
+		}
+	}
 	g.most = max(g.most, members)
 	g.leastMin = min(g.leastMin, g.Spec.MinMember)
 }

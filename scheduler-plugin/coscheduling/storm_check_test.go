@@ -396,8 +396,8 @@ func (s *storm) shouldPreempt() string {
 
 // inVain: whoever was evicted made room for somebody, and could not have stayed.
 // It is judged when nothing but one thing has happened, which freed nothing and so
-// can't have undone the reason, and for gangs whose members are all alike: of others the search for
-// victims does not find the least in every case.
+// can't have undone the reason, and for gangs whose members are all alike: of
+// others the search for victims does not find the least in every case.
 func (s *storm) inVain() string {
 	if !s.single || !s.adds || len(s.evictions) == 0 || len(s.gone) > 0 || slices.ContainsFunc(s.bound, func(p stormPod) bool {
 		g := s.groups[p.group]
@@ -405,6 +405,10 @@ func (s *storm) inVain() string {
 	}) {
 		return ""
 	}
+	// The default preemption of an ordinary Pod does not know that of a gang all
+	// goes, which may spare what it takes besides.
+	ordinary := slices.ContainsFunc(slices.Concat(s.bound, s.departed), func(p stormPod) bool { return p.group == "" }) ||
+		slices.ContainsFunc(slices.Collect(maps.Values(s.pods)), func(p *stormPod) bool { return p.group == "" && p.waits() })
 	units := make(map[string][]evicted)
 	for _, e := range s.evictions {
 		if !s.outbid(e.rank) && !s.outranked(e.rank) {
@@ -417,6 +421,9 @@ func (s *storm) inVain() string {
 			}
 		}
 		units[unit] = append(units[unit], e)
+	}
+	if ordinary {
+		return ""
 	}
 	for _, name := range slices.Sorted(maps.Keys(units)) {
 		taken := make(map[string]int)

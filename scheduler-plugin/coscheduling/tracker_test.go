@@ -210,6 +210,25 @@ func TestRecreatedGroupInheritsNothing(t *testing.T) {
 	}
 }
 
+// TestNoRoomIsHeldAboveTheMinimum: a gang with one of two members placed loses its
+// right to room when one is enough.
+func TestNoRoomIsHeldAboveTheMinimum(t *testing.T) {
+	b := newBench()
+	group := makeGroup("gang", 2)
+	b.setGroup(group)
+	b.add(makePod("a", inGroup("gang"), onNode("node-0")), makePod("b", inGroup("gang")))
+	b.fail(gangName, group.UID, shortfall{message: "no room", needed: 1}, time.Second, time.Second)
+	if !b.waits(gangName, group.UID) {
+		t.Error("no room is held for a gang that lacks its minimum")
+	}
+	lowered := makeGroup("gang", 1)
+	lowered.Generation = 2
+	b.setGroup(lowered)
+	if b.waits(gangName, group.UID) {
+		t.Error("room is held for a gang that has its minimum")
+	}
+}
+
 // TestWitness: a gang like one that found no place is not planned, until an
 // event may have helped.
 func TestWitness(t *testing.T) {

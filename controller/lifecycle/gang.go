@@ -49,12 +49,6 @@ func (d *decision) observePodGroup() {
 		}
 		seen.CreationTime = &created
 	}
-	if isRecovering(before, seen.Phase) {
-		seen.UnknownSince = before.UnknownSince
-		if seen.UnknownSince == nil {
-			seen.UnknownSince = d.timeNow()
-		}
-	}
 	scheduled := groupCondition(group, schedulingv1alpha1.ConditionScheduled)
 	seen.EverScheduled = before.EverScheduled ||
 		scheduled != nil && scheduled.Status == metav1.ConditionTrue ||
@@ -65,19 +59,27 @@ func (d *decision) observePodGroup() {
 			Reason: waits.Reason, Message: waits.Message, Since: waits.LastTransitionTime,
 		}
 	}
+	if isRecovering(before, seen) {
+		seen.UnknownSince = before.UnknownSince
+		if seen.UnknownSince == nil {
+			seen.UnknownSince = d.timeNow()
+		}
+	}
 	attempt.PodGroup = seen
 }
 
-// isRecovering says whether a gang that ran does not run now. That is so while its
-// PodGroup is Unknown, and also when the phase goes on to Pending because no member
-// is left, or starts over because the PodGroup was made anew: else nothing would
-// ever end the wait of a gang that lost all its members.
-func isRecovering(before *frameworkv1.AttemptPodGroupStatus, phase schedulingv1alpha1.PodGroupPhase) bool {
-	switch phase {
+// isRecovering says whether a gang that was scheduled does not run now. That is so
+// while its PodGroup is Unknown, and also when the phase goes on to Pending because
+// no member is left, starts over because the PodGroup was made anew, or has never
+// got beyond Pending because members were lost as soon as they ran: else nothing
+// would ever end the wait.
+func isRecovering(before, seen *frameworkv1.AttemptPodGroupStatus) bool {
+	switch seen.Phase {
 	case schedulingv1alpha1.PodGroupUnknown:
 		return true
 	case schedulingv1alpha1.PodGroupPending, "":
-		return before.UnknownSince != nil || before.Phase == schedulingv1alpha1.PodGroupRunning
+		return before.UnknownSince != nil || before.Phase == schedulingv1alpha1.PodGroupRunning ||
+			seen.EverScheduled && seen.Unschedulable != nil
 	default:
 		return false
 	}

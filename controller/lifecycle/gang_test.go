@@ -58,6 +58,16 @@ func (g *gangWorld) becomes(phase schedulingv1alpha1.PodGroupPhase) {
 	g.run()
 }
 
+// setConditions sets the conditions that the scheduler writes.
+func (g *gangWorld) setConditions(scheduled, unschedulable metav1.ConditionStatus) {
+	g.podGroup.Status.Conditions = []schedulingv1alpha1.PodGroupCondition{
+		{Type: schedulingv1alpha1.ConditionScheduled, Status: scheduled, Reason: schedulingv1alpha1.ReasonScheduled},
+		{Type: schedulingv1alpha1.ConditionUnschedulable, Status: unschedulable, Reason: schedulingv1alpha1.ReasonPodDeleted},
+	}
+	g.podGroupChanged()
+	g.run()
+}
+
 // remake has somebody delete the PodGroup. The controller makes another.
 func (g *gangWorld) remake(t *testing.T) {
 	t.Helper()
@@ -123,6 +133,14 @@ func TestGangTimeouts(t *testing.T) {
 		},
 		"a gang that lost members": {
 			story:   func(_ *testing.T, g *gangWorld) { g.becomes(running); g.until(20 * s); g.becomes(unknown) },
+			wantEnd: 80 * s, want: recoveryTimeout,
+		},
+		"a gang that lost members before its PodGroup was seen to run": {
+			story: func(_ *testing.T, g *gangWorld) {
+				g.setConditions(metav1.ConditionTrue, metav1.ConditionFalse)
+				g.until(20 * s)
+				g.setConditions(metav1.ConditionFalse, metav1.ConditionTrue)
+			},
 			wantEnd: 80 * s, want: recoveryTimeout,
 		},
 		"a gang that lost members waits for ever if nothing is set": {

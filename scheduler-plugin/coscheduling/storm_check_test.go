@@ -17,9 +17,11 @@ import (
 	"github.com/lockstep-k8s/lockstep/podgroup"
 )
 
-// stormPatience is how long a storm may take to calm down. The scheduler's
-// backstop against lost wake-ups needs a minute, and so does not hide them.
-const stormPatience = 50 * time.Second
+// stormPatience is how long a storm may take to calm down. It leaves the scheduler
+// its backstop of a minute and a half: the nomination of an ordinary Pod may still
+// be known when that has been assumed, and hide room, and no event tells when it
+// goes.
+const stormPatience = 3 * time.Minute
 
 // await waits until the scheduler has nothing to do any more and all promises
 // hold.

@@ -139,6 +139,9 @@ type history struct {
 	gone    map[string]bool // nodes that went since the last calm
 	faults  []bindFault     // of the next bindings
 	leaving int             // Pods that are terminating
+	// died says that a scheduler has died. It may have marked victims that it did
+	// not come to delete; of such a gang all goes when another of it is lost.
+	died bool
 
 	bound      []stormPod // since the last calm
 	departed   []stormPod // that waited and were deleted since the last calm
@@ -250,7 +253,7 @@ func (h *history) onEvict(action clienttesting.Action) (bool, apiruntime.Object,
 	}
 	h.evicts++
 	h.logf("evict %s from %s", pod.name, pod.node)
-	if !h.outranked(rank) && !(g != nil && g.preempted) {
+	if !h.outranked(rank) && !(g != nil && (g.preempted || h.died)) {
 		h.violated("%s of rank %d was evicted, but nothing above it waits", pod.name, rank)
 	}
 	if g != nil {

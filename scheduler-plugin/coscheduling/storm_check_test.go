@@ -396,6 +396,15 @@ func (s *storm) shouldPreempt() string {
 	return ""
 }
 
+// allPods are the Pods that exist.
+func (s *storm) allPods() []stormPod {
+	var pods []stormPod
+	for _, p := range s.pods {
+		pods = append(pods, *p)
+	}
+	return pods
+}
+
 // inVain: whoever was evicted made room for somebody, and could not have stayed.
 // It is judged when nothing but one thing has happened, which freed nothing and so
 // can't have undone the reason, and for gangs whose members are all alike: of
@@ -408,9 +417,12 @@ func (s *storm) inVain() string {
 		return ""
 	}
 	// The default preemption of an ordinary Pod does not know that of a gang all
-	// goes, which may spare what it takes besides.
-	ordinary := slices.ContainsFunc(slices.Concat(s.bound, s.departed), func(p stormPod) bool { return p.group == "" }) ||
-		slices.ContainsFunc(slices.Collect(maps.Values(s.pods)), func(p *stormPod) bool { return p.group == "" && p.waits() })
+	// goes, nor whether the Pod is bound by somebody else meanwhile.
+	for _, p := range slices.Concat(s.bound, s.departed, s.allPods()) {
+		if p.group == "" && slices.ContainsFunc(s.evictions, func(e evicted) bool { return p.priority > e.rank }) {
+			return ""
+		}
+	}
 	units := make(map[string][]evicted)
 	for _, e := range s.evictions {
 		if !s.outbid(e.rank) && !s.outranked(e.rank) {
@@ -423,9 +435,6 @@ func (s *storm) inVain() string {
 			}
 		}
 		units[unit] = append(units[unit], e)
-	}
-	if ordinary {
-		return ""
 	}
 	for _, name := range slices.Sorted(maps.Keys(units)) {
 		taken := make(map[string]int)

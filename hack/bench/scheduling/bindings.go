@@ -4,14 +4,19 @@
 package scheduling
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	watchtools "k8s.io/client-go/tools/watch"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 )
@@ -32,19 +37,47 @@ func (b *bindings) last() time.Time { return b.at[len(b.at)-1] }
 // span is the time from the first to the last.
 func (b *bindings) span() time.Duration { return b.last().Sub(b.at[0]) }
 
-// watchBindings watches from now on until n Pods are bound. The API server sends
+// watchBindings watches from now on for Pods that are bound. The API server sends
 // each of them once: when it gets its node it is new to this watch.
 func (s *stage) watchBindings(ctx context.Context) (watch.Interface, error) {
-	const bound = "spec.nodeName!="
-	list, err := s.kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{FieldSelector: bound})
+	return s.watchPods(ctx, "spec.nodeName!=")
+}
+
+// watchPods watches the Pods of a field selector from now on. The API server ends
+// a watch to which it can't send fast enough, which happens on a busy machine:
+// this one goes on after the last event that came.
+func (s *stage) watchPods(ctx context.Context, selector string) (watch.Interface, error) {
+	pods := s.kube.CoreV1().Pods(namespace)
+	list, err := pods.List(ctx, metav1.ListOptions{FieldSelector: selector})
 	if err != nil {
-		return nil, fmt.Errorf("listing bound Pods: %w", err)
+		return nil, fmt.Errorf("listing Pods: %w", err)
 	}
-	w, err := s.kube.CoreV1().Pods(namespace).Watch(ctx, metav1.ListOptions{FieldSelector: bound, ResourceVersion: list.ResourceVersion})
+	begun := false
+	source := &cache.ListWatch{WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+		if begun {
+			s.Logf("the API server ended the watch of Pods: what is measured now may be seen late")
+		}
+		begun = true
+		options.FieldSelector = selector
+		return pods.Watch(ctx, options)
+	}}
+	w, err := watchtools.NewRetryWatcherWithContext(ctx, list.ResourceVersion, source)
 	if err != nil {
 		return nil, fmt.Errorf("watching Pods: %w", err)
 	}
 	return w, nil
+}
+
+// podOf is the Pod of an event of watchPods; ok says whether there was an event.
+func podOf(ctx context.Context, event watch.Event, ok bool) (*corev1.Pod, error) {
+	if !ok {
+		return nil, fmt.Errorf("watching Pods: %w", cmp.Or(ctx.Err(), errors.New("it ended")))
+	}
+	pod, isPod := event.Object.(*corev1.Pod)
+	if !isPod {
+		return nil, fmt.Errorf("watching Pods: %w", apierrors.FromObject(event.Object))
+	}
+	return pod, nil
 }
 
 // collect reads n bindings from a watch. It gives up when ended is closed.
@@ -53,11 +86,11 @@ func collect(ctx context.Context, w watch.Interface, n int, ended <-chan struct{
 	for len(b.at) < n {
 		select {
 		case event, ok := <-w.ResultChan():
-			if !ok {
-				return nil, fmt.Errorf("watching Pods: the watch ended after %d of %d bindings", len(b.at), n)
+			pod, err := podOf(ctx, event, ok)
+			if err != nil {
+				return nil, fmt.Errorf("after %d of %d bindings: %w", len(b.at), n, err)
 			}
-			pod, isPod := event.Object.(*corev1.Pod)
-			if event.Type != watch.Added || !isPod {
+			if event.Type != watch.Added {
 				continue
 			}
 			b.at = append(b.at, time.Now())

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -75,13 +74,9 @@ func (s *stage) preempt(ctx context.Context, w work) (first, last time.Duration,
 	if err := s.createPods(ctx, w); err != nil {
 		return 0, 0, err
 	}
-	list, err := s.kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
+	watcher, err := s.watchPods(ctx, "")
 	if err != nil {
-		return 0, 0, fmt.Errorf("listing Pods: %w", err)
-	}
-	watcher, err := s.kube.CoreV1().Pods(namespace).Watch(ctx, metav1.ListOptions{ResourceVersion: list.ResourceVersion})
-	if err != nil {
-		return 0, 0, fmt.Errorf("watching Pods: %w", err)
+		return 0, 0, err
 	}
 	defer watcher.Stop()
 	p, err := s.start(ctx, lockstep)
@@ -103,10 +98,11 @@ func (s *stage) preempt(ctx context.Context, w work) (first, last time.Duration,
 	for len(ending) < w.total() {
 		select {
 		case event, ok := <-watcher.ResultChan():
-			if !ok {
-				return 0, 0, fmt.Errorf("watching Pods: the watch ended after %d of %d evictions", len(ending), w.total())
+			pod, err := podOf(ctx, event, ok)
+			if err != nil {
+				return 0, 0, fmt.Errorf("after %d of %d evictions: %w", len(ending), w.total(), err)
 			}
-			if pod, isPod := event.Object.(*corev1.Pod); isPod && pod.DeletionTimestamp != nil {
+			if pod.DeletionTimestamp != nil {
 				ending[pod.Name] = true
 			}
 			if len(ending) == 1 && first == 0 {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,6 +23,22 @@ import (
 
 // Parallelism is how many requests a client that creates things has under way.
 const Parallelism = 32
+
+// Parallel calls do with 0 to n-1, Parallelism at a time, and returns the first
+// error, after which it starts no more and cancels those under way.
+func Parallel(ctx context.Context, n int, do func(ctx context.Context, i int) error) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(Parallelism)
+	for i := range n {
+		group.Go(func() error {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			return do(ctx, i)
+		})
+	}
+	return group.Wait()
+}
 
 // poll is how often a condition is looked at that does not end a measured span.
 const poll = 100 * time.Millisecond

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -40,7 +39,7 @@ func gang(name string, tasks int, runFor time.Duration) *frameworkv1.Framework {
 
 // createFrameworks creates n Frameworks of so many tasks that run for ever.
 func (c *cluster) createFrameworks(ctx context.Context, namespace string, n, tasks int) error {
-	return parallel(ctx, n, func(ctx context.Context, i int) error {
+	return harness.Parallel(ctx, n, func(ctx context.Context, i int) error {
 		return c.create(ctx, namespace, gang(fmt.Sprintf("f%d", i), tasks, 0))
 	})
 }
@@ -59,7 +58,7 @@ func (c *cluster) createBare(ctx context.Context, namespace string, n, tasks int
 			return err
 		}
 	}
-	return parallel(ctx, n*tasks, func(ctx context.Context, i int) error {
+	return harness.Parallel(ctx, n*tasks, func(ctx context.Context, i int) error {
 		pod, err := builders[i/tasks].Build(int32(i % tasks))
 		if err != nil {
 			return err
@@ -96,16 +95,6 @@ func bare(pod *corev1.Pod) *corev1.Pod {
 		delete(pod.Labels, label)
 	}
 	return pod
-}
-
-// parallel calls do with 0 to n-1, some at the same time.
-func parallel(ctx context.Context, n int, do func(ctx context.Context, i int) error) error {
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(harness.Parallelism)
-	for i := range n {
-		group.Go(func() error { return do(ctx, i) })
-	}
-	return group.Wait()
 }
 
 // waitFrameworks watches until n Frameworks of a namespace fulfil a condition.

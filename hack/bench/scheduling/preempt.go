@@ -53,7 +53,7 @@ func preemption(ctx context.Context, s *stage) error {
 
 // occupy fills all nodes with a Pod each, the first ones with victims.
 func (s *stage) occupy(ctx context.Context, victims int) error {
-	return parallel(ctx, fewNodes, func(ctx context.Context, i int) error {
+	return harness.Parallel(ctx, fewNodes, func(ctx context.Context, i int) error {
 		filler := work{scheduler: plain.schedulerName, size: 1, cpu: nodeCPU, priorityClass: safeClass}
 		if i < victims {
 			filler.priorityClass = victimClass

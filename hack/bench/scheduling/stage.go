@@ -10,7 +10,6 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -107,7 +106,7 @@ func (s *stage) makeNamespace(ctx context.Context) error {
 
 func (s *stage) makeNodes(ctx context.Context, n int) error {
 	nodes := s.kube.CoreV1().Nodes()
-	return parallel(ctx, n, func(ctx context.Context, i int) error {
+	return harness.Parallel(ctx, n, func(ctx context.Context, i int) error {
 		node, err := nodes.Create(ctx, makeNode(i), metav1.CreateOptions{})
 		if err != nil {
 			return fmt.Errorf("creating node %d: %w", i, err)
@@ -138,14 +137,4 @@ func makeNode(i int) *corev1.Node {
 			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "Simulated"}},
 		},
 	}
-}
-
-// parallel calls do for 0 to n-1, harness.Parallelism at a time.
-func parallel(ctx context.Context, n int, do func(ctx context.Context, i int) error) error {
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(harness.Parallelism)
-	for i := range n {
-		group.Go(func() error { return do(ctx, i) })
-	}
-	return group.Wait()
 }

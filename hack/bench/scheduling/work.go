@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/hack/bench/harness"
 )
 
 // work is what a scheduler is given: so many Pods, in gangs of one size or on
@@ -76,7 +77,7 @@ func (w work) pod(i int) *corev1.Pod {
 
 // createGroups and createPods create all that w is.
 func (s *stage) createGroups(ctx context.Context, w work) error {
-	return parallel(ctx, w.gangs, func(ctx context.Context, i int) error {
+	return harness.Parallel(ctx, w.gangs, func(ctx context.Context, i int) error {
 		_, err := s.cluster.Lockstep.SchedulingV1alpha1().PodGroups(namespace).Create(ctx, w.group(i), metav1.CreateOptions{})
 		if err != nil {
 			return fmt.Errorf("creating PodGroup %d: %w", i, err)
@@ -86,7 +87,7 @@ func (s *stage) createGroups(ctx context.Context, w work) error {
 }
 
 func (s *stage) createPods(ctx context.Context, w work) error {
-	return parallel(ctx, w.total(), func(ctx context.Context, i int) error {
+	return harness.Parallel(ctx, w.total(), func(ctx context.Context, i int) error {
 		if _, err := s.kube.CoreV1().Pods(namespace).Create(ctx, w.pod(i), metav1.CreateOptions{}); err != nil {
 			return fmt.Errorf("creating Pod %d: %w", i, err)
 		}
@@ -101,7 +102,7 @@ func (s *stage) clear(ctx context.Context) error {
 		return fmt.Errorf("listing Pods: %w", err)
 	}
 	now := metav1.DeleteOptions{GracePeriodSeconds: ptr.To(int64(0))}
-	err = parallel(ctx, len(list.Items), func(ctx context.Context, i int) error {
+	err = harness.Parallel(ctx, len(list.Items), func(ctx context.Context, i int) error {
 		err := s.kube.CoreV1().Pods(namespace).Delete(ctx, list.Items[i].Name, now)
 		if err != nil && !apierrors.IsNotFound(err) {
 			return fmt.Errorf("deleting Pod %s: %w", list.Items[i].Name, err)

@@ -47,9 +47,8 @@ type cycle struct {
 }
 
 // runCycle plans a gang, places all of it that fits if that keeps its minimum,
-// and otherwise records why not. popped is the member whose turn it is, if any;
-// runCycle says whether it was placed.
-func (e *engine) runCycle(view gangView, popped types.UID) bool {
+// and otherwise records why not.
+func (e *engine) runCycle(view gangView) {
 	logger := klog.LoggerWithValues(klog.FromContext(e.ctx), "podGroup", klog.KRef(view.key.Namespace, view.key.Name))
 	ctx := klog.NewContext(e.ctx, logger)
 	start := time.Now()
@@ -87,7 +86,7 @@ func (e *engine) runCycle(view gangView, popped types.UID) bool {
 		}
 		logger.V(2).Info("Pod group found no place", "waiting", len(view.waiting), "reason", why.message, "took", time.Since(start))
 		e.fail(view, *why)
-		return false
+		return
 	}
 
 	nodes := make(map[types.UID]string, len(c.placements))
@@ -100,12 +99,10 @@ func (e *engine) runCycle(view gangView, popped types.UID) bool {
 	if rest := len(view.waiting) - len(c.placements); rest > 0 {
 		e.fail(view, shortfall{message: fmt.Sprintf("no room for %d more members above the minimum", rest)})
 	}
-	e.leaveQueue(logger, c.placements, popped)
 	for _, p := range c.placements {
+		e.queue.forget(p.pod)
 		go e.bind(ctx, p, view)
 	}
-	_, placed := nodes[popped]
-	return placed
 }
 
 // recall is what a gang just like this one has learned of the cluster. One that
@@ -121,20 +118,6 @@ func (c *cycle) recall(fingerprint string) *shortfall {
 func (e *engine) fail(view gangView, why shortfall) {
 	args := e.plugins[view.schedulerName()].args
 	e.tracker.fail(view.key, view.group.UID, why, args.InitialBackoff.Duration, args.MaxBackoff.Duration)
-}
-
-// leaveQueue gets members that have their place out of the scheduling queue.
-// They could stay there, gated, until their binding is seen. But each binding is
-// an event for which the queue looks at all that it gates, under its lock: the
-// square of the gang's size.
-func (e *engine) leaveQueue(logger klog.Logger, placements []*placement, popped types.UID) {
-	placed := make([]*corev1.Pod, 0, len(placements))
-	for _, p := range placements {
-		if p.pod.UID != popped { // it has left
-			placed = append(placed, p.pod)
-		}
-	}
-	e.activate(logger, placed)
 }
 
 // place finds a place for the gang, and leaves it assumed in the snapshot and

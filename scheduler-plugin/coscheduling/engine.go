@@ -14,14 +14,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/util/workqueue"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler"
 	internalcache "k8s.io/kubernetes/pkg/scheduler/backend/cache"
-	internalqueue "k8s.io/kubernetes/pkg/scheduler/backend/queue"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/feature"
 	"k8s.io/kubernetes/pkg/scheduler/framework/preemption"
@@ -48,7 +46,7 @@ type engine struct {
 	plugins  map[string]*Coscheduling // by scheduler name
 	snapshot *internalcache.Snapshot
 	pop      func(klog.Logger) (framework.QueuedEntityInfo, error)
-	queue    internalqueue.SchedulingQueue // not overheard
+	queue    *gangQueue
 	// begin notes that the scheduler has begun to schedule: it leads, if leaders
 	// are elected. Before that, begun is open, and the engine watches but does
 	// nothing.
@@ -118,7 +116,6 @@ func attach(ctx context.Context, sched *scheduler.Scheduler, plugins map[string]
 		plugins:   plugins,
 		snapshot:  snapshot,
 		pop:       sched.NextEntity,
-		queue:     sched.SchedulingQueue,
 		witnesses: make(witnesses),
 		executor:  preemption.NewExecutor(anyPlugin(plugins).handle, feature.Features{}),
 		evictions: evictions{until: make(map[types.UID]time.Time)},
@@ -139,12 +136,10 @@ func attach(ctx context.Context, sched *scheduler.Scheduler, plugins map[string]
 		c.engine = e
 	}
 	sched.NextEntity = e.nextEntity
-	overheard := &eventQueue{SchedulingQueue: e.queue, tracker: e.tracker, begun: begun}
-	sched.SchedulingQueue = overheard
-	e.begin = sync.OnceFunc(func() {
-		close(begun)
-		overheard.begin(klog.FromContext(ctx))
-	})
+	e.queue = &gangQueue{SchedulingQueue: sched.SchedulingQueue, tracker: e.tracker, keepsOut: e.places,
+		seen: e.wakeups.Add, members: make(map[types.UID]struct{})}
+	sched.SchedulingQueue = e.queue
+	e.begin = sync.OnceFunc(func() { close(begun) })
 	if err := e.startWatching(groups); err != nil {
 		return err
 	}
@@ -198,33 +193,26 @@ func (e *engine) planAbove(priority int32) {
 		if !ok {
 			return
 		}
-		e.runCycle(view, "")
+		e.runCycle(view)
 	}
 }
 
-// turn is the turn of one member of a gang.
+// turn is the turn of one member of a gang. With it the member leaves the queue:
+// if its gang was not placed, whatever may help the gang puts its leader in line.
 func (e *engine) turn(popped *framework.QueuedPodInfo) {
+	defer e.sched.SchedulingQueue.Done(popped.Pod.UID)
+	key, _ := gangKey(popped.Pod)
 	if e.isOutranked(popped) {
-		e.putBack(popped)
-		key, _ := gangKey(popped.Pod)
 		e.wakeups.AddAfter(key, giveWayDelay)
 		return
 	}
 	view, what := e.tracker.next(popped.Pod)
-	switch what {
-	case turnDone:
-		e.sched.SchedulingQueue.Done(popped.Pod.UID)
-	case turnBack:
-		e.putBack(popped)
-	case turnPlan, turnYield:
-		if e.runCycle(view, popped.Pod.UID) {
-			e.sched.SchedulingQueue.Done(popped.Pod.UID)
-		} else {
-			e.putBack(popped)
-		}
-		if key, _ := gangKey(popped.Pod); what == turnYield {
-			e.wakeups.Add(key) // it is still to have its turn
-		}
+	if what == turnOver {
+		return
+	}
+	e.runCycle(view)
+	if what == turnYield {
+		e.wakeups.Add(key) // it is still to have its turn
 	}
 }
 
@@ -241,37 +229,12 @@ func (e *engine) isOutranked(leader *framework.QueuedPodInfo) bool {
 	})
 }
 
-// putBack returns a leader whose gang was not placed to the queue, where it
-// waits for the engine to activate it. It takes the latest version of the Pod:
-// the queue ignores updates of a Pod that it has handed out.
-func (e *engine) putBack(leader *framework.QueuedPodInfo) {
-	pod := leader.Pod
-	queue := e.sched.SchedulingQueue
-	latest, err := e.plugins[pod.Spec.SchedulerName].handle.SharedInformerFactory().
-		Core().V1().Pods().Lister().Pods(pod.Namespace).Get(pod.Name)
-	if err != nil || latest.UID != pod.UID || latest.Spec.NodeName != "" {
-		queue.Done(pod.UID)
-		return
-	}
-	leader = leader.DeepCopy()
-	// An error concerns affinity terms that don't parse; PreFilter reports it.
-	leader.PodInfo, _ = framework.NewPodInfo(latest.DeepCopy())
-	leader.ClearRejectorPlugins()
-	leader.UnschedulablePlugins = sets.New(Name)
-	logger := klog.FromContext(e.ctx)
-	if err := queue.AddUnschedulablePodIfNotPresent(logger, leader, queue.SchedulingCycle()); err != nil {
-		// It is in the queue already, which is where it belongs.
-		logger.V(5).Info("Leader is in the scheduling queue", "pod", klog.KObj(pod), "reason", err.Error())
-	}
-}
-
-// runWakeups offers leaders to the scheduling queue when they are due. It is the
-// only place that does: Activate takes the queue's lock, which PreEnqueue already
-// holds when it asks for a wake-up. A gang's count is changed before the wake-up
-// is asked for, and PreEnqueue looks at the count under the queue's lock, so that
-// no wake-up is lost whichever comes first.
+// runWakeups puts leaders in line when they are due. It is the only place that
+// does: that takes the queue's lock, which PreEnqueue already holds when it asks
+// for a wake-up. A gang's count is changed before the wake-up is asked for, and
+// PreEnqueue looks at the count under the queue's lock, so that no wake-up is lost
+// whichever comes first.
 func (e *engine) runWakeups() {
-	logger := klog.FromContext(e.ctx)
 	go func() {
 		<-e.ctx.Done()
 		e.wakeups.ShutDown()
@@ -282,21 +245,12 @@ func (e *engine) runWakeups() {
 			return
 		}
 		if leader := e.tracker.due(key); leader != nil {
-			e.activate(logger, []*corev1.Pod{leader})
+			e.queue.lineUp(e.ctx, leader)
 		} else {
 			e.prune() // it may not wait any more
 		}
 		e.wakeups.Done(key)
 	}
-}
-
-// activate moves members to the active queue, as far as PreEnqueue lets them.
-func (e *engine) activate(logger klog.Logger, pods []*corev1.Pod) {
-	byName := make(map[string]*corev1.Pod, len(pods))
-	for _, pod := range pods {
-		byName[pod.Namespace+"/"+pod.Name] = pod
-	}
-	e.sched.SchedulingQueue.Activate(logger, byName)
 }
 
 // retriable says whether a failed API call may succeed when it is repeated.

@@ -83,7 +83,7 @@ func TestGangsTakeTheirTurnsInOrder(t *testing.T) {
 			if view, what := b.next(secondLeader); view.key.Name != tc.second.Name || what != turnPlan {
 				t.Errorf("turn %v goes to %s, want %s planned", what, view.key.Name, tc.second.Name)
 			}
-			if _, what := b.next(firstLeader); what != turnBack {
+			if _, what := b.next(firstLeader); what != turnOver {
 				t.Errorf("a gang is planned again (%v) though nothing happened", what)
 			}
 		})

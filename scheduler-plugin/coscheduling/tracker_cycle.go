@@ -50,10 +50,8 @@ func (v *gangView) schedulerName() string {
 type turn int
 
 const (
-	// turnDone: it has a place or needs none.
-	turnDone turn = iota
-	// turnBack: its gang is not ready, put it back.
-	turnBack
+	// turnOver: it has a place, or its gang is not ready.
+	turnOver turn = iota
 	// turnPlan: plan its gang.
 	turnPlan
 	// turnYield: plan another gang, which is ahead of its own.
@@ -67,22 +65,15 @@ func (t *tracker) next(pod *corev1.Pod) (gangView, turn) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	g := t.gangs[key]
-	if g == nil || g.group == nil || !t.synced {
-		return gangView{}, turnBack
+	if g == nil || !t.synced || !g.complete() || !t.isAwake(g) {
+		return gangView{}, turnOver
 	}
-	m := g.members[pod.UID]
-	if m == nil || state(m, t.ours) != memberWaiting {
-		return gangView{}, turnDone
-	}
-	if !g.complete() {
-		return gangView{}, turnBack
-	}
-	if !t.isAwake(g) {
-		return gangView{}, turnBack
+	if m := g.members[pod.UID]; m == nil || state(m, t.ours) != memberWaiting {
+		return gangView{}, turnOver
 	}
 	if left := g.attempt.notBefore.Sub(t.now()); left > 0 {
 		t.wake(key, left)
-		return gangView{}, turnBack
+		return gangView{}, turnOver
 	}
 	if first := t.firstInLine(g); first != g {
 		return t.view(first), turnYield

@@ -15,8 +15,8 @@
 // # Algorithm
 //
 // The tracker (tracker.go) watches PodGroups and their Pods and knows of each
-// group who waits and who is placed. PreEnqueue (plugin.go) keeps all members
-// out of the scheduling queue but one, the leader of a group that is complete.
+// group who waits and who is placed. Members stay out of the scheduling queue
+// (queue.go), but for the leader of a group that is complete and is to be planned.
 // When the queue hands the leader out, the engine (engine.go) takes it from the
 // scheduler and runs a gang cycle (cycle.go) instead of a Pod's scheduling cycle,
 // on the scheduler's only scheduling goroutine, for the group that is first in

@@ -60,10 +60,10 @@ func (c *Coscheduling) Name() string {
 	return Name
 }
 
-// PreEnqueue lets ordinary Pods pass and holds back the members of a gang, but
-// for the leader of one that is complete, and for members that have their place
-// and only have to drain from the queue. It is called with the queue's lock
-// held, so it must not call the queue.
+// PreEnqueue lets ordinary Pods pass, and leaders of gangs that are complete and
+// not in their back-off: no others are offered to the queue, but what is known of
+// a gang may change meanwhile. It is called with the queue's lock held, so it must
+// not call the queue.
 func (c *Coscheduling) PreEnqueue(_ context.Context, pod *corev1.Pod) *fwk.Status {
 	if _, member := gangKey(pod); !member {
 		return nil

@@ -55,6 +55,9 @@ func (c *Coscheduling) PreFilterExtensions() fwk.PreFilterExtensions {
 // Filter keeps ordinary Pods from room that is held for a gang ahead of them. It
 // looks at resources only: what else members need of a node is rarely scarce, and
 // a gang that misses it looks for another place.
+//
+// It is a Filter, and no PreFilterResult, because kube-scheduler tries a nominated
+// node, and the node of an equal Pod before, without a look at that result.
 func (c *Coscheduling) Filter(_ context.Context, state fwk.CycleState, _ *corev1.Pod, info fwk.NodeInfo) *fwk.Status {
 	data, err := state.Read(holdsKey)
 	if err != nil {

@@ -32,7 +32,8 @@ type gangQueue struct {
 	// keepsOut says whether a Pod is a member that the engine places. It never
 	// changes in the life of a Pod, but with its labels and when it is bound.
 	keepsOut func(pod *corev1.Pod) bool
-	// seen tells of a member that is new to the queue.
+	// seen tells of a member that is new to the queue. No queueing hint would: the
+	// scheduler makes no event of Pods that are added, unless GenericWorkload is on.
 	seen func(gang types.NamespacedName)
 
 	mu sync.Mutex

@@ -94,10 +94,20 @@ func TestConditionsAreLeftToTheScheduler(t *testing.T) {
 	})
 }
 
-// TestManyEventsAreFewWrites sends 1000 Pod events a second for three seconds.
+// TestManyEventsAreFewWrites sends 1000 Pod events a second for three seconds. All
+// the while the status is at most a second behind what the Pods show.
 func TestManyEventsAreFewWrites(t *testing.T) {
-	inWorld(t, groups{newGroup("g", 1000)}, func(w *world) {
-		pods := members("g", 1000)
+	const size, perSecond = 1000, 1000
+	// shown is the status after so many events: all Pods are created one by one,
+	// then placed, then running.
+	shown := func(events int) schedulingv1alpha1.PodGroupStatus {
+		count := func(before int) int32 { return int32(min(size, max(0, events-before))) }
+		return schedulingv1alpha1.PodGroupStatus{Members: count(0), Scheduled: count(size), Running: count(2 * size)}
+	}
+	between := func(low, is, high int32) bool { return low <= is && is <= high }
+	inWorld(t, groups{newGroup("g", size)}, func(w *world) {
+		pods := members("g", size)
+		events := 0
 		start := time.Now()
 		for _, change := range []func(*corev1.Pod){
 			func(pod *corev1.Pod) { w.create(pod) },
@@ -106,14 +116,21 @@ func TestManyEventsAreFewWrites(t *testing.T) {
 		} {
 			for _, pod := range pods {
 				change(pod)
-				time.Sleep(time.Millisecond)
+				time.Sleep(time.Second / perSecond)
+				events++
+				is, late, now := w.group("g").Status, shown(events-perSecond), shown(events)
+				if !between(late.Members, is.Members, now.Members) || !between(late.Scheduled, is.Scheduled, now.Scheduled) ||
+					!between(late.Running, is.Running, now.Running) {
+					t.Errorf("after %v the status is %+v, want between %+v, as it was a second ago, and %+v", time.Since(start), is, late, now)
+					return
+				}
 			}
 		}
 		elapsed := time.Since(start)
 
 		time.Sleep(defaultWindow)
 		synctest.Wait()
-		want := schedulingv1alpha1.PodGroupStatus{Phase: "Running", Members: 1000, Scheduled: 1000, Running: 1000}
+		want := schedulingv1alpha1.PodGroupStatus{Phase: "Running", Members: size, Scheduled: size, Running: size}
 		if diff := cmp.Diff(want, w.group("g").Status); diff != "" {
 			t.Errorf("status one window after the last event (-want,+got):\n%s", diff)
 		}

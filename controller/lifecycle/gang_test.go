@@ -58,6 +58,13 @@ func (g *gangWorld) becomes(phase schedulingv1alpha1.PodGroupPhase) {
 	g.run()
 }
 
+// losesMembers lets the gang run until a time after the start, and lose members then.
+func (g *gangWorld) losesMembers(at time.Duration) {
+	g.becomes(schedulingv1alpha1.PodGroupRunning)
+	g.until(at)
+	g.becomes(schedulingv1alpha1.PodGroupUnknown)
+}
+
 // setConditions sets the conditions that the scheduler writes.
 func (g *gangWorld) setConditions(scheduled, unschedulable metav1.ConditionStatus) {
 	g.podGroup.Status.Conditions = []schedulingv1alpha1.PodGroupCondition{
@@ -87,7 +94,6 @@ func TestGangTimeouts(t *testing.T) {
 	const (
 		pending   = schedulingv1alpha1.PodGroupPending
 		running   = schedulingv1alpha1.PodGroupRunning
-		unknown   = schedulingv1alpha1.PodGroupUnknown
 		completed = schedulingv1alpha1.PodGroupCompleted
 
 		scheduleTimeout = frameworkv1.CodePodGroupScheduleTimeout
@@ -132,7 +138,7 @@ func TestGangTimeouts(t *testing.T) {
 			},
 		},
 		"a gang that lost members": {
-			story:   func(_ *testing.T, g *gangWorld) { g.becomes(running); g.until(20 * s); g.becomes(unknown) },
+			story:   func(_ *testing.T, g *gangWorld) { g.losesMembers(20 * s) },
 			wantEnd: 80 * s, want: recoveryTimeout,
 		},
 		"a gang that lost members before its PodGroup was seen to run": {
@@ -144,14 +150,12 @@ func TestGangTimeouts(t *testing.T) {
 			wantEnd: 80 * s, want: recoveryTimeout,
 		},
 		"a gang that lost members waits for ever if nothing is set": {
-			story:   func(_ *testing.T, g *gangWorld) { g.becomes(running); g.until(20 * s); g.becomes(unknown) },
+			story:   func(_ *testing.T, g *gangWorld) { g.losesMembers(20 * s) },
 			forever: true,
 		},
 		"a restart of the controller does not prolong the recovery": {
 			story: func(_ *testing.T, g *gangWorld) {
-				g.becomes(running)
-				g.until(20 * s)
-				g.becomes(unknown)
+				g.losesMembers(20 * s)
 				g.until(50 * s)
 				g.crash()
 			},
@@ -159,30 +163,22 @@ func TestGangTimeouts(t *testing.T) {
 		},
 		"a gang that recovers in time": {
 			story: func(_ *testing.T, g *gangWorld) {
-				g.becomes(running)
-				g.until(20 * s)
-				g.becomes(unknown)
+				g.losesMembers(20 * s)
 				g.until(79 * s)
 				g.becomes(running)
 			},
 		},
 		"a gang that recovers and is lost again has all the time again": {
 			story: func(_ *testing.T, g *gangWorld) {
-				g.becomes(running)
-				g.until(20 * s)
-				g.becomes(unknown)
+				g.losesMembers(20 * s)
 				g.until(70 * s)
-				g.becomes(running)
-				g.until(75 * s)
-				g.becomes(unknown)
+				g.losesMembers(75 * s)
 			},
 			wantEnd: 135 * s, want: recoveryTimeout,
 		},
 		"a gang that has lost all members, and is Pending for it": {
 			story: func(_ *testing.T, g *gangWorld) {
-				g.becomes(running)
-				g.until(20 * s)
-				g.becomes(unknown)
+				g.losesMembers(20 * s)
 				g.until(30 * s)
 				g.becomes(pending)
 			},
@@ -194,9 +190,7 @@ func TestGangTimeouts(t *testing.T) {
 		},
 		"a gang that lost members, and then its PodGroup": {
 			story: func(t *testing.T, g *gangWorld) {
-				g.becomes(running)
-				g.until(20 * s)
-				g.becomes(unknown)
+				g.losesMembers(20 * s)
 				g.until(40 * s)
 				g.remake(t)
 				g.becomes(pending)

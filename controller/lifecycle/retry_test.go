@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 )
@@ -71,6 +72,33 @@ func TestRetryDecision(t *testing.T) {
 			}.decide()
 			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(retryDecision{})); diff != "" {
 				t.Errorf("unexpected decision (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestTaskOfARoleThatLeftTheSpecIsNotRetried, though its policy was to retry
+// always: the role goes while the Pod of the failed attempt is being deleted.
+func TestTaskOfARoleThatLeftTheSpecIsNotRetried(t *testing.T) {
+	for name, removed := range map[string]bool{"it stays: retried": false, "it goes: not retried": true} {
+		t.Run(name, func(t *testing.T) {
+			f := framework(role("stays", 1), role("goes", 1))
+			f.Spec.TaskRoles[1].Task.RetryPolicy.MaxRetryCount = frameworkv1.AlwaysRetry
+			w := newWorld(t, f)
+			w.run()
+			w.runPods()
+			w.setPhase("fw-goes-0", corev1.PodFailed, 7)
+			w.run()
+			if removed {
+				w.edit(func(f *frameworkv1.Framework) { f.Spec.TaskRoles = f.Spec.TaskRoles[:1] })
+			}
+			w.settle()
+			want := "F#0 AttemptRunning, stays-0#0 AttemptRunning"
+			if !removed {
+				want += ", goes-0#1 AttemptPreparing"
+			}
+			if diff := cmp.Diff(want, transcript(w.serverStatus())); diff != "" {
+				t.Errorf("unexpected status at the end (-want +got):\n%s", diff)
 			}
 		})
 	}

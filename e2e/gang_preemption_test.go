@@ -55,6 +55,15 @@ func left(ctx context.Context, namespace, group string) ([]*corev1.Pod, error) {
 	return slices.DeleteFunc(all[group], func(pod *corev1.Pod) bool { return pod.DeletionTimestamp != nil }), err
 }
 
+// waitGangPlaced waits until so many members of a group have a node.
+func waitGangPlaced(t *testing.T, namespace, group string, n int) {
+	t.Helper()
+	framework.Eventually(t, fmt.Sprintf("%d members of gang %s to be placed", n, group), func(ctx context.Context) (bool, string, error) {
+		placed, _, err := gangsIn(ctx, namespace)
+		return len(placed[group]) == n, placed.String(), err
+	})
+}
+
 // TestGangPreemptsAGang: on nodes full of gangs of low priority, a gang takes the
 // place of one of them, whole, and leaves the others alone.
 func TestGangPreemptsAGang(t *testing.T) {
@@ -68,10 +77,7 @@ func TestGangPreemptsAGang(t *testing.T) {
 
 	createGroup(t, namespace, "high", 5)
 	createPods(t, namespace, members("high", 5, withCores(coresOfNode/5), ofClass("e2e-high")))
-	framework.Eventually(t, "the high gang to be placed", func(ctx context.Context) (bool, string, error) {
-		placed, _, err := gangsIn(ctx, namespace)
-		return len(placed["high"]) == 5, placed.String(), err
-	})
+	waitGangPlaced(t, namespace, "high", 5)
 	framework.Consistently(t, "that one gang has gone, and none in part", 2*time.Second, func(ctx context.Context) (bool, string, error) {
 		placed, _, err := gangsIn(ctx, namespace)
 		return len(placed) == 10 && len(placed.whole(5)) == 10, placed.String(), err
@@ -89,10 +95,7 @@ func TestGangPreemptsOnlySurplus(t *testing.T) {
 
 	createGroup(t, namespace, "high", 3)
 	createPods(t, namespace, members("high", 3, withCores(coresOfNode), ofClass("e2e-high")))
-	framework.Eventually(t, "the high gang to be placed", func(ctx context.Context) (bool, string, error) {
-		placed, _, err := gangsIn(ctx, namespace)
-		return len(placed["high"]) == 3, placed.String(), err
-	})
+	waitGangPlaced(t, namespace, "high", 3)
 	pods, err := left(t.Context(), namespace, "elastic")
 	if err != nil || len(pods) != 7 {
 		t.Errorf("%d of 10 members of the elastic gang are left, want 7 (%v)", len(pods), err)
@@ -138,10 +141,7 @@ func TestGangSparesPodsThatABudgetProtects(t *testing.T) {
 	waitPlaced(t, namespace, 10)
 	createGroup(t, namespace, "high", 2)
 	createPods(t, namespace, members("high", 2, withCores(coresOfNode), ofClass("e2e-high")))
-	framework.Eventually(t, "the high gang to be placed", func(ctx context.Context) (bool, string, error) {
-		placed, _, err := gangsIn(ctx, namespace)
-		return len(placed["high"]) == 2, placed.String(), err
-	})
+	waitGangPlaced(t, namespace, "high", 2)
 	if pods, err := left(t.Context(), namespace, "protected"); err != nil || len(pods) != 5 {
 		t.Errorf("%d of 5 protected Pods are left (%v)", len(pods), err)
 	}

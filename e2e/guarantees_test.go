@@ -117,6 +117,7 @@ func TestConsistencyGuarantees(t *testing.T) {
 	}
 }
 
+// podUIDs are the UIDs of a Framework's Pods by name.
 func podUIDs(t *testing.T, namespace, name string) map[string]types.UID {
 	t.Helper()
 	pods, err := cluster.PodsOf(t.Context(), namespace, name)

@@ -102,20 +102,6 @@ func cordonUnder(t *testing.T, namespace, podName string) {
 	deletePods(t, namespace, []*corev1.Pod{pod})
 }
 
-// uidsOf are the UIDs of a Framework's Pods by name.
-func uidsOf(t *testing.T, namespace, name string) map[string]types.UID {
-	t.Helper()
-	pods, err := cluster.PodsOf(t.Context(), namespace, name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	uids := map[string]types.UID{}
-	for i := range pods {
-		uids[pods[i].Name] = pods[i].UID
-	}
-	return uids
-}
-
 // TestDeletedPodGroupIsMadeAgain: the attempt goes on with the Pods that it has.
 func TestDeletedPodGroupIsMadeAgain(t *testing.T) {
 	fw := framework.MakeFramework("loses").Gang().Role("worker", 3, framework.RunForever()).Obj()
@@ -131,7 +117,7 @@ func TestDeletedPodGroupIsMadeAgain(t *testing.T) {
 		})
 	}
 	before := runsWithGroup("")
-	group, pods := before.Status.AttemptStatus.PodGroup, uidsOf(t, namespace, fw.Name)
+	group, pods := before.Status.AttemptStatus.PodGroup, podUIDs(t, namespace, fw.Name)
 	if out, err := cluster.Kubectl(t.Context(), "delete", "podgroup", group.Name, "-n", namespace); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
@@ -139,7 +125,7 @@ func TestDeletedPodGroupIsMadeAgain(t *testing.T) {
 	if after.Status.AttemptStatus.ID != 0 || after.Status.AttemptStatus.PodGroup.Name != group.Name {
 		t.Errorf("attempt %d with PodGroup %s, want the same attempt with %s", after.Status.AttemptStatus.ID, after.Status.AttemptStatus.PodGroup.Name, group.Name)
 	}
-	for name, uid := range uidsOf(t, namespace, fw.Name) {
+	for name, uid := range podUIDs(t, namespace, fw.Name) {
 		if pods[name] != uid {
 			t.Errorf("Pod %s was replaced", name)
 		}
@@ -189,21 +175,12 @@ func TestOneTaskOfARunningGangIsRetried(t *testing.T) {
 // so the next attempt has room only if nothing of the last one is left.
 func TestFailedGangReleasesEverythingBeforeItsNextAttempt(t *testing.T) {
 	namespace := cluster.Namespace(t)
-	from, err := cluster.Kube.CoreV1().Pods(namespace).List(t.Context(), metav1.ListOptions{})
+	begin, err := cluster.Kube.CoreV1().Pods(namespace).List(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	options := metav1.ListOptions{ResourceVersion: from.ResourceVersion}
-	pods, err := cluster.Kube.CoreV1().Pods(namespace).Watch(t.Context(), options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer pods.Stop()
-	groups, err := cluster.Lockstep.SchedulingV1alpha1().PodGroups(namespace).Watch(t.Context(), options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer groups.Stop()
+	pods := framework.Watch(t, begin, cluster.Kube.CoreV1().Pods(namespace).Watch)
+	groups := framework.Watch(t, begin, cluster.Lockstep.SchedulingV1alpha1().PodGroups(namespace).Watch)
 
 	fw := framework.MakeFramework("again").Gang().Retry(true, 0).
 		Role("worker", nodes, framework.RunFor(2*time.Second, 200).CPU(strconv.Itoa(coresOfNode)).InFirstAttempts(1)).Obj()
@@ -213,31 +190,25 @@ func TestFailedGangReleasesEverythingBeforeItsNextAttempt(t *testing.T) {
 	deadline := time.After(3 * time.Minute)
 	for podsLeft, groupLeft := nodes, 1; begun.of == "" || podsLeft > 0 || groupLeft > 0; {
 		var event watch.Event
+		var left *int
 		select {
 		case event = <-pods.ResultChan():
+			left = &podsLeft
 		case event = <-groups.ResultChan():
+			left = &groupLeft
 		case <-deadline:
 			t.Fatalf("%d Pods and %d PodGroups of the first attempt are left; the next one has begun with: %q", podsLeft, groupLeft, begun.of)
 		}
-		switch object := event.Object.(type) {
-		case *corev1.Pod:
-			first := object.Annotations[frameworkv1.KeyFrameworkAttemptID] == "0"
-			if event.Type == watch.Deleted && first {
-				podsLeft--
-				released = released.later(versionOf(t, object))
-			} else if event.Type == watch.Added && !first {
-				begun = begun.earlier(versionOf(t, object))
-			}
-		case *schedulingv1alpha1.PodGroup:
-			first := object.Annotations[frameworkv1.KeyFrameworkAttemptID] == "0"
-			if event.Type == watch.Deleted && first {
-				groupLeft--
-				released = released.later(versionOf(t, object))
-			} else if event.Type == watch.Added && !first {
-				begun = begun.earlier(versionOf(t, object))
-			}
-		default:
+		object, ok := event.Object.(metav1.Object)
+		if !ok {
 			t.Fatalf("the watch ended: %v", apierrors.FromObject(event.Object))
+		}
+		first := object.GetAnnotations()[frameworkv1.KeyFrameworkAttemptID] == "0"
+		if event.Type == watch.Deleted && first {
+			*left--
+			released = released.later(versionOf(t, object))
+		} else if event.Type == watch.Added && !first {
+			begun = begun.earlier(versionOf(t, object))
 		}
 	}
 	if begun.at < released.at {

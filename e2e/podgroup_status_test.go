@@ -84,16 +84,12 @@ type waveWatcher struct {
 func newWaveWatcher(t *testing.T, namespace string) *waveWatcher {
 	t.Helper()
 	w := &waveWatcher{pods: map[types.UID]corev1.PodPhase{}, podsAt: map[counts]time.Time{}, groupAt: map[counts]time.Time{}}
-	pods, err := cluster.Kube.CoreV1().Pods(namespace).Watch(t.Context(), metav1.ListOptions{})
+	begin, err := cluster.Kube.CoreV1().Pods(namespace).List(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(pods.Stop)
-	groups, err := cluster.Lockstep.SchedulingV1alpha1().PodGroups(namespace).Watch(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(groups.Stop)
+	pods := framework.Watch(t, begin, cluster.Kube.CoreV1().Pods(namespace).Watch)
+	groups := framework.Watch(t, begin, cluster.Lockstep.SchedulingV1alpha1().PodGroups(namespace).Watch)
 	go func() {
 		for event := range pods.ResultChan() {
 			if pod, ok := event.Object.(*corev1.Pod); ok {

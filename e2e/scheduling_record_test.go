@@ -6,7 +6,6 @@
 package e2e
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"sync"
@@ -15,11 +14,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
-	toolswatch "k8s.io/client-go/tools/watch"
-
-	"k8s.io/client-go/tools/cache"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/e2e/framework"
 )
 
 // record is what became of the Pods of a namespace, in order, judged as it
@@ -44,30 +41,21 @@ type record struct {
 func recordPods(t *testing.T, namespace string) *record {
 	t.Helper()
 	r := &record{pods: map[string]*corev1.Pod{}, minimum: map[string]int{}, whole: map[string]bool{}, most: map[string]int{}, bound: map[int32]bool{}}
-	list, err := cluster.Kube.CoreV1().Pods(namespace).List(t.Context(), metav1.ListOptions{})
+	pods := cluster.Kube.CoreV1().Pods(namespace)
+	list, err := pods.List(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	watcher, err := toolswatch.NewRetryWatcherWithContext(ctx, list.ResourceVersion, &cache.ListWatch{
-		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			return cluster.Kube.CoreV1().Pods(namespace).Watch(ctx, options)
-		},
-	})
-	if err != nil {
-		cancel()
-		t.Fatal(err)
-	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
+	watcher := framework.Watch(t, list, pods.Watch)
+	var done sync.WaitGroup
+	done.Go(func() {
 		for event := range watcher.ResultChan() {
 			if pod, ok := event.Object.(*corev1.Pod); ok {
 				r.see(event.Type, pod)
 			}
 		}
-	}()
-	t.Cleanup(func() { cancel(); watcher.Stop(); <-done })
+	})
+	t.Cleanup(done.Wait)
 	return r
 }
 

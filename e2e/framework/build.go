@@ -191,7 +191,7 @@ func (b *TaskBuilder) spec() frameworkv1.TaskSpec {
 	}
 	template, err := json.Marshal(map[string]any{"metadata": metadata, "spec": podSpec})
 	if err != nil {
-		panic(err) // it holds nothing that JSON does not know
+		panic(err) // never: maps, slices and strings can be marshalled
 	}
 	return frameworkv1.TaskSpec{
 		RetryPolicy:                   b.retry,

@@ -19,7 +19,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
-	watchtools "k8s.io/client-go/tools/watch"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 )
@@ -50,26 +49,17 @@ type event struct {
 // Record begins to record a namespace in which there is nothing yet.
 func (c *Cluster) Record(t testing.TB, namespace string) *Recording {
 	t.Helper()
-	ctx, stop := context.WithCancel(t.Context())
 	r := &Recording{cluster: c, namespace: namespace}
-	t.Cleanup(func() { stop(); r.done.Wait() })
+	t.Cleanup(r.done.Wait)
 
 	frameworks, pods := c.Lockstep.FrameworkcontrollerV1().Frameworks(namespace), c.Kube.CoreV1().Pods(namespace)
-	list, err := frameworks.List(ctx, metav1.ListOptions{})
+	list, err := frameworks.List(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, watched := range []cache.WatchFuncWithContext{
-		func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			return frameworks.Watch(ctx, o)
-		},
-		func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) { return pods.Watch(ctx, o) },
-	} {
-		watcher, err := watchtools.NewRetryWatcherWithContext(ctx, list.ResourceVersion, &cache.ListWatch{WatchFuncWithContext: watched})
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.done.Go(func() { r.collect(ctx, watcher) })
+	for _, watched := range []cache.WatchFuncWithContext{frameworks.Watch, pods.Watch} {
+		watcher := Watch(t, list, watched)
+		r.done.Go(func() { r.collect(t.Context(), watcher) })
 	}
 	return r
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/klog/v2"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
@@ -39,16 +40,8 @@ func BenchmarkPlace(b *testing.B) {
 				node.Labels["rack"] = fmt.Sprint(i / 100)
 				w.sched.Cache.AddNode(klog.Background(), node)
 			}
-			view := gangView{key: gangName, group: makeGroup("gang", int32(bc.members), bc.change...)}
-			for _, object := range makeMembers("gang", bc.members) {
-				view.waiting = append(view.waiting, object.(*corev1.Pod))
-				view.classKeys = append(view.classKeys, classKey(object.(*corev1.Pod)))
-			}
-			plugins, _, err := attachable(w.sched)
-			if err != nil {
-				b.Fatal(err)
-			}
-			engine := anyPlugin(plugins).engine
+			view := viewOf(makeGroup("gang", int32(bc.members), bc.change...), makeMembers("gang", bc.members))
+			engine := w.engine()
 			ctx := klog.NewContext(b.Context(), klog.Background())
 			for b.Loop() {
 				c := &cycle{engine: engine, view: view, rejections: map[string]int{}}
@@ -59,6 +52,17 @@ func BenchmarkPlace(b *testing.B) {
 			}
 		})
 	}
+}
+
+// viewOf is a gang of which no member is placed.
+func viewOf(group *schedulingv1alpha1.PodGroup, members []runtime.Object) gangView {
+	view := gangView{key: gangName, group: group}
+	for _, object := range members {
+		pod := object.(*corev1.Pod)
+		view.waiting = append(view.waiting, pod)
+		view.classKeys = append(view.classKeys, classKey(pod))
+	}
+	return view
 }
 
 // BenchmarkFindVictims is the search of a gang of 500 for room on 1000 full nodes,
@@ -75,16 +79,9 @@ func BenchmarkFindVictims(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-	view := gangView{key: gangName, group: makeGroup("gang", size), rank: rank{priority: 10}, mayPreempt: true}
-	for _, object := range makeMembers("gang", size, ofPriority(10)) {
-		view.waiting = append(view.waiting, object.(*corev1.Pod))
-		view.classKeys = append(view.classKeys, classKey(object.(*corev1.Pod)))
-	}
-	plugins, _, err := attachable(w.sched)
-	if err != nil {
-		b.Fatal(err)
-	}
-	engine := anyPlugin(plugins).engine
+	view := viewOf(makeGroup("gang", size), makeMembers("gang", size, ofPriority(10)))
+	view.rank, view.mayPreempt = rank{priority: 10}, true
+	engine := w.engine()
 	ctx := klog.NewContext(b.Context(), klog.Background())
 	for b.Loop() {
 		c := &cycle{engine: engine, view: view, rejections: map[string]int{}}

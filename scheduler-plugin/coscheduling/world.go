@@ -43,12 +43,17 @@ func (c *cycle) world(ctx context.Context) (*planner.World, *planner.Gang, error
 
 	resources := newResources(c.classes)
 	world := &planner.World{Resources: resources.names, Nodes: make([]planner.Node, len(nodes))}
+	// One piece of memory for all nodes: there may be thousands, and a cycle every
+	// millisecond.
+	free := make([]int64, 0, len(nodes)*len(resources.names))
+	domains := make([]string, 0, len(nodes)*len(gang.Levels))
 	for i, info := range nodes {
 		node := info.Node()
-		world.Nodes[i] = planner.Node{Name: node.Name, Free: resources.free(info), Domains: make([]string, len(gang.Levels))}
+		free = resources.appendFree(free, info)
 		for l := range gang.Levels {
-			world.Nodes[i].Domains[l] = node.Labels[gang.Levels[l].Key]
+			domains = append(domains, node.Labels[gang.Levels[l].Key])
 		}
+		world.Nodes[i] = planner.Node{Name: node.Name, Free: last(free, len(resources.names)), Domains: last(domains, len(gang.Levels))}
 	}
 	for i, class := range c.classes {
 		feasible, err := c.filter(ctx, class, nodes)
@@ -243,7 +248,8 @@ func newResources(classes []*class) resources {
 }
 
 func (r resources) quantities(resource fwk.Resource, pods int64) []int64 {
-	q := []int64{resource.GetMilliCPU(), resource.GetMemory(), resource.GetEphemeralStorage(), pods}
+	q := make([]int64, 0, len(r.names))
+	q = append(q, resource.GetMilliCPU(), resource.GetMemory(), resource.GetEphemeralStorage(), pods)
 	for _, name := range r.scalars {
 		q = append(q, resource.GetScalarResources()[name])
 	}
@@ -255,13 +261,20 @@ func (r resources) request(info *framework.PodInfo) []int64 {
 	return r.quantities(info.CalculateResource().Resource, 1)
 }
 
-// free is what a node has left.
-func (r resources) free(info fwk.NodeInfo) []int64 {
-	free := r.quantities(info.GetAllocatable(), int64(info.GetAllocatable().GetAllowedPodNumber()))
-	for i, used := range r.quantities(info.GetRequested(), int64(len(info.GetPods()))) {
-		free[i] -= used
+// appendFree appends what a node has left.
+func (r resources) appendFree(q []int64, info fwk.NodeInfo) []int64 {
+	has, used := info.GetAllocatable(), info.GetRequested()
+	q = append(q, has.GetMilliCPU()-used.GetMilliCPU(), has.GetMemory()-used.GetMemory(),
+		has.GetEphemeralStorage()-used.GetEphemeralStorage(), int64(has.GetAllowedPodNumber()-len(info.GetPods())))
+	for _, name := range r.scalars {
+		q = append(q, has.GetScalarResources()[name]-used.GetScalarResources()[name])
 	}
-	return free
+	return q
+}
+
+// last are the last n elements, which nothing can be appended to in place.
+func last[T any](of []T, n int) []T {
+	return slices.Clip(of[len(of)-n:])
 }
 
 // relax drops resources of a request of which a node has too little although

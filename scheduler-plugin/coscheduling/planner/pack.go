@@ -25,7 +25,7 @@ func newPacking(world *World, gang *Gang, nodes []int) *packing {
 	return &packing{
 		gang:   gang,
 		nodes:  nodes,
-		free:   make(map[int][]int64, len(nodes)),
+		free:   make(map[int][]int64),
 		placed: make([]int, len(gang.Classes)),
 		counts: make(map[[2]int]int),
 		world:  world,

@@ -47,6 +47,16 @@ func (e *engine) bind(ctx context.Context, p *placement, view gangView) {
 	e.sched.FailureHandler(ctx, p.handle, info, status, &fwk.NominatingInfo{NominatingMode: fwk.ModeOverride}, start)
 }
 
+// isBinding says whether members of any profile are being bound.
+func (e *engine) isBinding() bool {
+	for _, plugin := range e.plugins {
+		if len(plugin.binds) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // bindWithRetries writes the binding and repeats that on the same node if the
 // API server could not be reached or had no time. At most bindParallelism run at
 // once for a profile.

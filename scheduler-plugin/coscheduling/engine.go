@@ -126,7 +126,7 @@ func attach(ctx context.Context, sched *scheduler.Scheduler, plugins map[string]
 	e.tracker = newTracker(e.serves, time.Now, e.wakeups.AddAfter, e.reporter.groups.AddAfter)
 	e.tracker.classPriority = e.classPriority()
 	e.tracker.dissolve = func(group *schedulingv1alpha1.PodGroup, rest []*corev1.Pod) { go e.dissolve(group, rest) }
-	e.reporter.tracker = e.tracker
+	e.reporter.tracker, e.reporter.binding = e.tracker, e.isBinding
 	e.protectGangs(klog.FromContext(ctx))
 	var err error
 	if e.metrics, err = newGangMetrics(registry, e.tracker.waitingGangs); err != nil {

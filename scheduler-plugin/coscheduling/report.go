@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
@@ -28,11 +29,13 @@ import (
 // FieldManager is the name under which the plugin applies conditions.
 const FieldManager = "lockstep-scheduler"
 
+// Bindings come first: they share the API server with the writers. So markWriters
+// is small, as marking members is never urgent, and while members are being bound
+// all groupWriters but one rest.
 const (
 	groupWriters = 4
-	// markWriters is small: marking members is never urgent, and bindings share
-	// the client's rate.
-	markWriters = 2
+	markWriters  = 2
+	restPeriod   = 20 * time.Millisecond
 )
 
 // reporter writes what is known of gangs to the API server: conditions of
@@ -40,7 +43,9 @@ const (
 // which is what cluster autoscalers look for. It is off the scheduling
 // goroutine, and a key that is queued twice is one write.
 type reporter struct {
-	tracker  *tracker // set before run
+	tracker *tracker // set before run
+	// binding says whether members are being bound. It is set before run.
+	binding  func() bool
 	client   schedulingclient.Interface
 	pods     kubernetes.Interface
 	recorder events.EventRecorderLogger
@@ -70,21 +75,29 @@ func newReporter(client schedulingclient.Interface, pods kubernetes.Interface, r
 
 // run writes until ctx ends.
 func (r *reporter) run(ctx context.Context) {
-	for range groupWriters {
-		go work(ctx, r.groups, r.reportOn)
+	never := func() bool { return false }
+	go work(ctx, r.groups, never, r.reportOn)
+	for range groupWriters - 1 {
+		go work(ctx, r.groups, r.binding, r.reportOn)
 	}
 	for range markWriters {
-		go work(ctx, r.marks, r.markMember)
+		go work(ctx, r.marks, never, r.markMember)
 	}
 	<-ctx.Done()
 	r.groups.ShutDown()
 	r.marks.ShutDown()
 }
 
-// work handles the keys of a queue, and those that fail again later.
-func work[K comparable](ctx context.Context, queue workqueue.TypedRateLimitingInterface[K], handle func(context.Context, K) error) {
+// work handles the keys of a queue, and those that fail again later. It begins no
+// other key while rest says so.
+func work[K comparable](ctx context.Context, queue workqueue.TypedRateLimitingInterface[K], rest func() bool,
+	handle func(context.Context, K) error) {
 	logger := klog.FromContext(ctx)
 	for {
+		err := wait.PollUntilContextCancel(ctx, restPeriod, true, func(context.Context) (bool, error) { return !rest(), nil })
+		if err != nil {
+			return // the scheduler ends
+		}
 		key, shutdown := queue.Get()
 		if shutdown {
 			return

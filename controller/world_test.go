@@ -12,6 +12,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
@@ -53,6 +54,8 @@ type world struct {
 	kube     *kubefake.Clientset
 	lockstep *lockstepfake.Clientset
 	clock    *clocktesting.FakePassiveClock
+	// requests guards what actions, which run side by side, change.
+	requests sync.Mutex
 	uids     int
 	version  int
 
@@ -93,15 +96,25 @@ func newWorld(t testing.TB, framework *frameworkv1.Framework) *world {
 	framework.ResourceVersion = "1"
 	w.version = 1
 	for _, fake := range []*k8stesting.Fake{&w.kube.Fake, &w.lockstep.Fake} {
-		fake.PrependReactor("delete", "pods", w.reactDeletePod)
-		fake.PrependReactor("delete", "configmaps", w.reactDeleteConfigMap)
-		fake.PrependReactor("get", "pods", w.reactGetPod)
-		fake.PrependReactor("create", "*", w.reactCreate)
-		fake.PrependReactor("patch", "podgroups", w.reactPatchPodGroup)
-		fake.PrependReactor("*", "*", w.reactWrite)
+		fake.PrependReactor("delete", "pods", w.alone(w.reactDeletePod))
+		fake.PrependReactor("delete", "configmaps", w.alone(w.reactDeleteConfigMap))
+		fake.PrependReactor("get", "pods", w.alone(w.reactGetPod))
+		fake.PrependReactor("create", "*", w.alone(w.reactCreate))
+		fake.PrependReactor("patch", "podgroups", w.alone(w.reactPatchPodGroup))
+		fake.PrependReactor("*", "*", w.alone(w.reactWrite))
 	}
 	w.restart()
 	return w
+}
+
+// alone has one request at a time react. A fake client does so by itself, but
+// there are two of them.
+func (w *world) alone(react k8stesting.ReactionFunc) k8stesting.ReactionFunc {
+	return func(action k8stesting.Action) (bool, runtime.Object, error) {
+		w.requests.Lock()
+		defer w.requests.Unlock()
+		return react(action)
+	}
 }
 
 // NewUID and Between make the world an Entropy.
@@ -290,6 +303,8 @@ func (w *world) Delete(_ context.Context, _ cache.ObjectName, options metav1.Del
 	if *options.PropagationPolicy != metav1.DeletePropagationForeground {
 		w.t.Errorf("the Framework is deleted with propagation %s", *options.PropagationPolicy)
 	}
+	w.requests.Lock()
+	defer w.requests.Unlock()
 	if !w.spend("delete frameworks " + w.framework.Name) {
 		return errCrashed
 	}

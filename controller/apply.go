@@ -22,19 +22,14 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/lifecycle"
 )
 
-// actionTime is how long a round of more than a few actions begins new ones, so
-// that a change of the Framework is noticed soon also while there are thousands
-// to do.
-const actionTime = 100 * time.Millisecond
-
 // flightTime is how long creations may be under way when a round begins no more:
-// it is added to the time of a round.
+// it is added to the time of a sync.
 const flightTime = 50 * time.Millisecond
 
 // apply runs the actions of a plan: creations of Pods from slow to fast, so that
 // an API server that refuses them is not asked in vain a thousand times; all
-// else at once, within bounds. What is left over is planned again.
-func (c *Controller) apply(ctx context.Context, entry *frameworkEntry, rec *record, actions []lifecycle.Action) ([]lifecycle.Outcome, error) {
+// else at once, within bounds. It begins no more once enough says so.
+func (c *Controller) apply(ctx context.Context, entry *frameworkEntry, rec *record, actions []lifecycle.Action, enough func() bool) ([]lifecycle.Outcome, error) {
 	var creations, others []lifecycle.Action
 	for _, action := range actions {
 		if action.Kind == lifecycle.CreatePod {
@@ -44,7 +39,6 @@ func (c *Controller) apply(ctx context.Context, entry *frameworkEntry, rec *reco
 		}
 	}
 	begun := c.clock.Now()
-	enough := func() bool { return len(actions) > fewTasks && c.clock.Since(begun) >= actionTime }
 	e := &executor{Controller: c, entry: entry, rec: rec}
 	var results []actionResult
 	if len(others) > 0 {
@@ -180,6 +174,13 @@ func (e *executor) updatePodGroup(ctx context.Context, group *schedulingv1alpha1
 	}
 	return e.lockstep.SchedulingV1alpha1().PodGroups(group.Namespace).
 		Patch(ctx, group.Name, types.JSONPatchType, patch, metav1.PatchOptions{})
+}
+
+// patchOperation is one step of a JSON patch.
+type patchOperation struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value"`
 }
 
 // createPod creates the Pod of a task. A refusal is an outcome, once it is

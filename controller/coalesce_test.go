@@ -91,7 +91,7 @@ func all(status *frameworkv1.FrameworkStatus, is func(*frameworkv1.TaskStatus) b
 func statusWrites(w *world) int {
 	writes := 0
 	for _, write := range w.log {
-		if write == fmt.Sprintf("patch frameworks/status %s", w.framework.Name) {
+		if write == fmt.Sprintf("update frameworks/status %s", w.framework.Name) {
 			writes++
 		}
 	}

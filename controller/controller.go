@@ -44,9 +44,10 @@ const componentName = "lockstep-controller"
 type Clients struct {
 	// Kube reads and writes ConfigMaps, Pods and events.
 	Kube kubernetes.Interface
-	// Lockstep reads Frameworks and reads and writes PodGroups.
+	// Lockstep reads Frameworks, writes their status, and reads and writes
+	// PodGroups.
 	Lockstep versioned.Interface
-	// Metadata writes Frameworks.
+	// Metadata reads metadata of Frameworks and deletes them.
 	Metadata metadata.Interface
 }
 
@@ -103,9 +104,9 @@ type Controller struct {
 // New makes a Controller from a configuration with defaults, that was found
 // valid. Its metrics are registered with registerer.
 func New(clients Clients, config *configv1alpha1.ControllerConfiguration, registerer prometheus.Registerer) (*Controller, error) {
-	return newController(clients, config, registerer,
-		newFrameworkListWatch(clients.Lockstep.FrameworkcontrollerV1().RESTClient()),
-		metadataWriter{client: clients.Metadata}, clock.RealClock{}, systemEntropy{})
+	frameworks := clients.Lockstep.FrameworkcontrollerV1().RESTClient()
+	return newController(clients, config, registerer, newFrameworkListWatch(frameworks),
+		metadataWriter{client: clients.Metadata, updates: frameworks}, clock.RealClock{}, systemEntropy{})
 }
 
 func newController(clients Clients, config *configv1alpha1.ControllerConfiguration, registerer prometheus.Registerer,

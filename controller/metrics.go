@@ -35,7 +35,7 @@ func newMetrics(registerer prometheus.Registerer, queueLength func() int) (*metr
 	histogram := func(name, help string) prometheus.Histogram {
 		return prometheus.NewHistogram(prometheus.HistogramOpts{
 			Namespace: namespace, Subsystem: subsystem, Name: name, Help: help,
-			Buckets: prometheus.ExponentialBuckets(0.001, 2, 15),
+			Buckets: append([]float64{0.001, 0.0025}, prometheus.DefBuckets...),
 		})
 	}
 	gauge := func(name, help string, value func() int) prometheus.Collector {

@@ -4,6 +4,7 @@
 package controller
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,6 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
@@ -65,15 +67,15 @@ func (c *Controller) writeStatus(ctx context.Context, entry *frameworkEntry, rec
 		version = entry.ResourceVersion
 	}
 	for range maxConflicts {
-		patch, err := statusPatch(entry, version, data)
+		object, err := withStatus(entry, version, data)
 		if err != nil {
 			return err
 		}
-		version, err = c.writer.PatchStatus(ctx, key, patch)
+		version, err = c.writer.UpdateStatus(ctx, key, object)
 		if err == nil {
 			rec.resourceVersion = version
 			c.metrics.statusWrites.Inc()
-			c.metrics.statusWriteBytes.Add(float64(len(patch)))
+			c.metrics.statusWriteBytes.Add(float64(len(object)))
 			return nil
 		}
 		if !apierrors.IsConflict(err) {
@@ -95,23 +97,35 @@ func (c *Controller) writeStatus(ctx context.Context, entry *frameworkEntry, rec
 	return fmt.Errorf("the Framework was changed by others %d times in a row", maxConflicts)
 }
 
-// statusPatch is a JSON patch that replaces the status. UID and resource version
-// make the API server refuse it with a conflict if they are not the current ones.
-// Unlike a merge patch it keeps null values, and unlike an update it does not
-// send the spec.
-func statusPatch(entry *frameworkEntry, version string, status []byte) ([]byte, error) {
-	return json.Marshal([]patchOperation{
-		{Op: "replace", Path: "/metadata/uid", Value: entry.UID},
-		{Op: "add", Path: "/metadata/resourceVersion", Value: version},
-		{Op: "add", Path: "/status", Value: json.RawMessage(status)},
+// withStatus is a Framework in JSON with nothing but its identity and a status:
+// all that an update of the status has to have. UID and resource version make the
+// API server refuse it with a conflict if they are not the current ones. It takes
+// the API server less time than a JSON patch, for which the stored status would be
+// encoded first.
+func withStatus(entry *frameworkEntry, version string, status []byte) ([]byte, error) {
+	type identity struct {
+		Name            string    `json:"name"`
+		Namespace       string    `json:"namespace"`
+		UID             types.UID `json:"uid"`
+		ResourceVersion string    `json:"resourceVersion"`
+	}
+	head, err := json.Marshal(struct {
+		metav1.TypeMeta `json:",inline"`
+		Metadata        identity `json:"metadata"`
+	}{
+		TypeMeta: metav1.TypeMeta{APIVersion: frameworkv1.SchemeGroupVersion.String(), Kind: frameworkv1.FrameworkKind},
+		Metadata: identity{Name: entry.Name, Namespace: entry.Namespace, UID: entry.UID, ResourceVersion: version},
 	})
-}
-
-// patchOperation is one step of a JSON patch.
-type patchOperation struct {
-	Op    string `json:"op"`
-	Path  string `json:"path"`
-	Value any    `json:"value"`
+	if err != nil {
+		return nil, err
+	}
+	// The status is JSON already. To embed it by Marshal would scan all of it again.
+	object := bytes.NewBuffer(make([]byte, 0, len(head)+len(status)+len(`,"status":`)))
+	object.Write(bytes.TrimSuffix(head, []byte("}")))
+	object.WriteString(`,"status":`)
+	object.Write(status)
+	object.WriteString("}")
+	return object.Bytes(), nil
 }
 
 // isTooLarge says whether the API server or its storage can't take an object

@@ -22,9 +22,11 @@ import (
 // error.
 const maxRounds = 500
 
-// syncTime is how long a sync of more than a few tasks begins new rounds. A
-// Framework that is not at rest by then goes to the end of the queue. One of few
-// tasks has few rounds anyway, and would wait behind all others before each.
+// syncTime is how long a sync of more than a few tasks begins anything new: rounds,
+// and actions within them, of which there may be thousands. A Framework that is not
+// at rest by then goes to the end of the queue, and what has changed meanwhile is
+// noticed. One of few tasks has few rounds anyway, and would wait behind all others
+// before each.
 const syncTime = 100 * time.Millisecond
 
 // syncCostPerTask is how much time of a worker a sync may take per task: a
@@ -52,7 +54,9 @@ func (c *Controller) sync(ctx context.Context, key cache.ObjectName) error {
 	}
 	rec.unfinished = false
 	defer func() { rec.lastSync = c.clock.Now() }()
-	for begun := c.clock.Now(); rec.tasks() < fewTasks || c.clock.Since(begun) < syncTime; rec.rounds++ {
+	begun := c.clock.Now()
+	enough := func() bool { return rec.tasks() >= fewTasks && c.clock.Since(begun) >= syncTime }
+	for ; !enough(); rec.rounds++ {
 		if rec.rounds >= maxRounds+rec.tasks() {
 			rec.rounds = 0
 			return fmt.Errorf("not at rest after %d rounds", maxRounds+rec.tasks())
@@ -66,7 +70,7 @@ func (c *Controller) sync(ctx context.Context, key cache.ObjectName) error {
 			c.queue.Add(key)
 			return nil
 		}
-		progressed, err := c.round(ctx, key, entry, rec)
+		progressed, err := c.round(ctx, key, entry, rec, enough)
 		if errors.Is(err, errCacheBehind) {
 			// Nothing was written by this record, so nothing is lost with it.
 			c.records.forget(key)
@@ -109,8 +113,9 @@ func (c *Controller) forget(key cache.ObjectName) {
 }
 
 // round is gather, decide, persist, act. It says whether another round may find
-// more to do at once.
-func (c *Controller) round(ctx context.Context, key cache.ObjectName, entry *frameworkEntry, rec *record) (bool, error) {
+// more to do at once. Once enough says so, it begins no more actions: what is left
+// out is planned again.
+func (c *Controller) round(ctx context.Context, key cache.ObjectName, entry *frameworkEntry, rec *record, enough func() bool) (bool, error) {
 	logger := klog.FromContext(ctx)
 	snapshot, err := c.gather(entry, rec)
 	if err != nil {
@@ -132,8 +137,11 @@ func (c *Controller) round(ctx context.Context, key cache.ObjectName, entry *fra
 		if err := c.persist(ctx, entry, rec); err != nil {
 			return false, err
 		}
+		if enough() {
+			return true, plan.Err
+		}
 	}
-	outcomes, err := c.apply(ctx, entry, rec, plan.Actions)
+	outcomes, err := c.apply(ctx, entry, rec, plan.Actions, enough)
 	rec.outcomes = outcomes
 	if err != nil && rec.complaint != err.Error() {
 		rec.complaint = err.Error()

@@ -46,8 +46,8 @@ func TestWritesOfAnAttemptComeInOrder(t *testing.T) {
 		return kept
 	}
 	want := []string{
-		"patch frameworks/status fw", "create configmaps fw-attempt",
-		"patch frameworks/status fw", "create podgroups fw-attempt", "create pods fw-w-0", "create pods fw-w-1",
+		"update frameworks/status fw", "create configmaps fw-attempt",
+		"update frameworks/status fw", "create podgroups fw-attempt", "create pods fw-w-0", "create pods fw-w-1",
 	}
 	if diff := cmp.Diff(want, dedupe(w.log)[:len(want)]); diff != "" {
 		t.Errorf("unexpected first writes (-want +got):\n%s", diff)
@@ -125,7 +125,7 @@ func TestNothingHappensUntilTheStatusIsWritten(t *testing.T) {
 	w := newWorld(t, framework(1))
 	refuse := func() {
 		t.Helper()
-		w.patchError = func([]byte) error { return errors.New("the API server is tired") }
+		w.updateError = func([]byte) error { return errors.New("the API server is tired") }
 		before := len(w.log)
 		for range 3 {
 			w.clock.SetTime(w.clock.Now().Add(time.Second))
@@ -136,12 +136,12 @@ func TestNothingHappensUntilTheStatusIsWritten(t *testing.T) {
 		if diff := cmp.Diff([]string{}, w.log[before:], cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("something was done all the same (-want +got):\n%s", diff)
 		}
-		w.patchError = nil
+		w.updateError = nil
 		w.clock.SetTime(w.clock.Now().Add(time.Second))
 		if err := w.sync(); err != nil {
 			t.Fatal(err)
 		}
-		if got := w.log[before]; got != "patch frameworks/status fw" {
+		if got := w.log[before]; got != "update frameworks/status fw" {
 			t.Errorf("the first write is %q", got)
 		}
 	}
@@ -284,7 +284,7 @@ func TestUnseenPodIsGoneBeforeItsTaskIsOver(t *testing.T) {
 
 func TestStatusThatIsTooLargeIsWrittenShortened(t *testing.T) {
 	w := newWorld(t, framework(1))
-	w.patchError = func(patch []byte) error {
+	w.updateError = func(patch []byte) error {
 		if len(patch) > 4096 {
 			return apierrors.NewRequestEntityTooLargeError("etcdserver: request is too large")
 		}
@@ -398,7 +398,7 @@ func leadLargeFramework(t *testing.T, tasks int) int {
 	}
 	writes := 0
 	for _, write := range w.log {
-		if strings.HasPrefix(write, "patch frameworks/status") {
+		if strings.HasPrefix(write, "update frameworks/status") {
 			writes++
 		}
 	}

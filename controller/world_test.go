@@ -75,8 +75,8 @@ type world struct {
 	log []string
 	// budget is how many more writes do; negative means all.
 	budget int
-	// patchError, if set, may refuse a write of the status.
-	patchError func(patch []byte) error
+	// updateError, if set, may refuse a write of the status.
+	updateError func(framework []byte) error
 }
 
 func newWorld(t testing.TB, framework *frameworkv1.Framework) *world {
@@ -263,34 +263,33 @@ func (w *world) reactDeleteConfigMap(action k8stesting.Action) (bool, runtime.Ob
 	return true, nil, nil
 }
 
-// PatchStatus, Metadata and Delete make the world a frameworkWriter.
-func (w *world) PatchStatus(_ context.Context, _ cache.ObjectName, patch []byte) (string, error) {
-	var operations []struct {
-		Path  string          `json:"path"`
-		Value json.RawMessage `json:"value"`
+// UpdateStatus, Metadata and Delete make the world a frameworkWriter.
+func (w *world) UpdateStatus(_ context.Context, _ cache.ObjectName, framework []byte) (string, error) {
+	var update struct {
+		metav1.TypeMeta   `json:",inline"`
+		metav1.ObjectMeta `json:"metadata"`
+		Status            json.RawMessage `json:"status"`
 	}
-	if err := json.Unmarshal(patch, &operations); err != nil {
-		w.t.Fatalf("the patch is no JSON patch: %v", err)
+	if err := json.Unmarshal(framework, &update); err != nil {
+		w.t.Fatalf("the update is no Framework: %v", err)
 	}
-	if w.patchError != nil {
-		if err := w.patchError(patch); err != nil {
+	if update.APIVersion != "frameworkcontroller.microsoft.com/v1" || update.Kind != "Framework" ||
+		update.Namespace != w.framework.Namespace || update.Name != w.framework.Name {
+		w.t.Fatalf("the update is of another object: %s", framework)
+	}
+	if w.updateError != nil {
+		if err := w.updateError(framework); err != nil {
 			return "", err
 		}
 	}
-	for _, operation := range operations {
-		have := map[string]string{
-			"/metadata/uid":             string(w.framework.UID),
-			"/metadata/resourceVersion": w.framework.ResourceVersion,
-		}[operation.Path]
-		if operation.Path != "/status" && string(operation.Value) != strconv.Quote(have) {
-			return "", apierrors.NewConflict(frameworkv1.Resource("frameworks"), w.framework.Name,
-				fmt.Errorf("%s is %s", operation.Path, have))
-		}
+	if update.UID != w.framework.UID || update.ResourceVersion != w.framework.ResourceVersion {
+		return "", apierrors.NewConflict(frameworkv1.Resource("frameworks"), w.framework.Name,
+			fmt.Errorf("it has UID %s and version %s", w.framework.UID, w.framework.ResourceVersion))
 	}
-	if !w.spend("patch frameworks/status " + w.framework.Name) {
+	if !w.spend("update frameworks/status " + w.framework.Name) {
 		return "", errCrashed
 	}
-	w.status, w.decoded = operations[2].Value, nil
+	w.status, w.decoded = update.Status, nil
 	w.framework.ResourceVersion = w.nextVersion()
 	return w.framework.ResourceVersion, nil
 }

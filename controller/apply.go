@@ -26,10 +26,11 @@ import (
 // it is added to the time of a sync.
 const flightTime = 50 * time.Millisecond
 
-// apply runs the actions of a plan: creations of Pods from slow to fast, so that
-// an API server that refuses them is not asked in vain a thousand times; all
-// else at once, within bounds. It begins no more once enough says so.
-func (c *Controller) apply(ctx context.Context, entry *frameworkEntry, rec *record, actions []lifecycle.Action, enough func() bool) ([]lifecycle.Outcome, error) {
+// apply runs actions of a plan: creations of Pods from slow to fast, so that an API
+// server that refuses them is not asked in vain a thousand times; all else at once,
+// within bounds. It begins no more once the turn is spent. It returns what came of
+// them, and which are left.
+func (c *Controller) apply(ctx context.Context, entry *frameworkEntry, rec *record, actions []lifecycle.Action, turn *turn) (outcomes []lifecycle.Outcome, left []lifecycle.Action, err error) {
 	var creations, others []lifecycle.Action
 	for _, action := range actions {
 		if action.Kind == lifecycle.CreatePod {
@@ -39,25 +40,27 @@ func (c *Controller) apply(ctx context.Context, entry *frameworkEntry, rec *reco
 		}
 	}
 	begun := c.clock.Now()
+	enough := func() bool { return turn.spent(rec) }
 	e := &executor{Controller: c, entry: entry, rec: rec}
-	var results []actionResult
-	if len(others) > 0 {
-		results = runBatch(ctx, others, cmp.Or(rec.pace, c.batchSize), enough, e.do)
-	}
+	var results, created []actionResult
 	well := true
-	if len(creations) > 0 {
-		e.prepareBuilders(creations)
-		var created []actionResult
-		created, well = runSlowly(ctx, creations, rec.pace, c.batchSize, enough, e.do)
-		results = append(results, created...)
-	}
+	turn.await(rec, func() {
+		if len(others) > 0 {
+			results = runBatch(ctx, others, cmp.Or(rec.pace, c.batchSize), enough, e.do)
+		}
+		if len(creations) > 0 {
+			e.prepareBuilders(creations)
+			created, well = runSlowly(ctx, creations, rec.pace, c.batchSize, enough, e.do)
+		}
+	})
+	left = append(others[len(results):], creations[len(created):]...)
+	results = append(results, created...)
 	switch {
 	case !well:
 		rec.pace = 0
 	case len(results) > 1:
 		rec.pace = paceOf(len(results), c.clock.Since(begun), c.batchSize)
 	}
-	var outcomes []lifecycle.Outcome
 	var errs []error
 	for _, result := range results {
 		c.metrics.action(result.outcome.Action.Kind, result.err)
@@ -68,7 +71,7 @@ func (c *Controller) apply(ctx context.Context, entry *frameworkEntry, rec *reco
 		e.remember(result)
 		outcomes = append(outcomes, result.outcome)
 	}
-	return outcomes, summarize(errs)
+	return outcomes, left, summarize(errs)
 }
 
 // summarize keeps an error that a thousand Pods have in common short.

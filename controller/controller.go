@@ -204,32 +204,38 @@ func (c *Controller) Run(ctx context.Context) error {
 	logger.Info("Running Frameworks", "workers", c.workers)
 	c.ready.Store(true)
 	for range c.workers {
-		running.Go(func() { c.work(ctx) })
+		running.Go(func() { c.work(ctx, &running) })
 	}
 	<-ctx.Done()
 	return nil
 }
 
-// work syncs Frameworks until the queue shuts down.
-func (c *Controller) work(ctx context.Context) {
+// work syncs Frameworks until the queue shuts down. A sync that outlasts its turn is
+// among those that are still running.
+func (c *Controller) work(ctx context.Context, running *sync.WaitGroup) {
 	for {
 		key, shutdown := c.queue.Get()
 		if shutdown {
 			return
 		}
-		c.process(ctx, key)
+		turn := newTurn(c.clock)
+		running.Go(func() {
+			defer turn.end()
+			c.process(ctx, key, turn)
+		})
+		<-turn.over
+		c.metrics.syncSeconds.Observe(c.clock.Since(turn.begun).Seconds())
 	}
 }
 
-func (c *Controller) process(ctx context.Context, key cache.ObjectName) {
+func (c *Controller) process(ctx context.Context, key cache.ObjectName, turn *turn) {
+	// Until then the queue lets nobody else have the Framework.
 	defer c.queue.Done(key)
 	if ctx.Err() != nil {
 		return
 	}
 	logger := klog.LoggerWithValues(klog.FromContext(ctx), "framework", klog.KRef(key.Namespace, key.Name))
-	begun := c.clock.Now()
-	err := c.sync(klog.NewContext(ctx, logger), key)
-	c.metrics.syncSeconds.Observe(c.clock.Since(begun).Seconds())
+	err := c.sync(klog.NewContext(ctx, logger), key, turn)
 	if err == nil {
 		c.queue.Forget(key)
 		return

@@ -43,7 +43,7 @@ func newMetrics(registerer prometheus.Registerer, queueLength func() int) (*metr
 			func() float64 { return float64(value()) })
 	}
 	m := &metrics{
-		syncSeconds:        histogram("sync_duration_seconds", "Time that syncs of a Framework take, with their writes."),
+		syncSeconds:        histogram("sync_duration_seconds", "Time that syncs of a Framework take of a worker. One of many tasks that waits for the API server for long gives its worker back."),
 		syncErrors:         counter("sync_errors_total", "Syncs that failed and are tried again."),
 		statusWrites:       counter("status_writes_total", "Writes of a Framework's status."),
 		statusWriteBytes:   counter("status_write_bytes_total", "Bytes sent in writes of a Framework's status."),

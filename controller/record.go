@@ -29,6 +29,11 @@ type record struct {
 	// outcomes, deleted and forced are the Snapshot's.
 	outcomes        []lifecycle.Outcome
 	deleted, forced map[types.UID]bool
+	// left are the actions of the last plan that were not yet begun, and decided
+	// and generation are when, and of which spec, it was made.
+	left       []lifecycle.Action
+	decided    time.Time
+	generation int64
 	// podGroup is the last one written, until the cache is as new.
 	podGroup *schedulingv1alpha1.PodGroup
 	// events wait for the status that they tell of to be written.
@@ -56,6 +61,19 @@ func (r *record) tasks() int {
 		return 0
 	}
 	return int(r.status.Tasks.Total)
+}
+
+// carriesOn says whether what is left of the last plan is worth carrying on with
+// before there is another: for as long as all events would be let wait, and only if
+// the user has not changed the Framework meanwhile.
+func (r *record) carriesOn(entry *frameworkEntry, now time.Time) bool {
+	return len(r.left) > 0 && r.generation == entry.Generation && entry.DeletionTimestamp == nil &&
+		now.Before(r.decided.Add(r.syncCost()))
+}
+
+// syncCost is how much time of a worker a look at all tasks may cost.
+func (r *record) syncCost() time.Duration {
+	return time.Duration(r.tasks()) * syncCostPerTask
 }
 
 // prune forgets deletions of Pods that are gone from the cache.

@@ -30,16 +30,18 @@ const maxConflicts = 5
 
 // persist writes the record's status, and then tells the events that waited for
 // it.
-func (c *Controller) persist(ctx context.Context, entry *frameworkEntry, rec *record) error {
+func (c *Controller) persist(ctx context.Context, entry *frameworkEntry, rec *record, turn *turn) error {
 	begun := c.clock.Now()
 	data, err := lifecycle.EncodeStatus(rec.status, c.compress)
 	if err != nil {
 		return err
 	}
-	err = c.writeStatus(ctx, entry, rec, data)
-	if isTooLarge(err) {
-		err = c.writeShortened(ctx, entry, rec, err)
-	}
+	turn.await(rec, func() {
+		err = c.writeStatus(ctx, entry, rec, data)
+		if isTooLarge(err) {
+			err = c.writeShortened(ctx, entry, rec, err)
+		}
+	})
 	if err != nil {
 		return fmt.Errorf("writing the status: %w", err)
 	}

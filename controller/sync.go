@@ -22,20 +22,14 @@ import (
 // error.
 const maxRounds = 500
 
-// syncTime is how long a sync of more than a few tasks begins anything new: rounds,
-// and actions within them, of which there may be thousands. A Framework that is not
-// at rest by then goes to the end of the queue, and what has changed meanwhile is
-// noticed. One of few tasks has few rounds anyway, and would wait behind all others
-// before each.
-const syncTime = 100 * time.Millisecond
-
-// syncCostPerTask is how much time of a worker a sync may take per task: a
-// Framework is synced at most every so often times its tasks, so that Pod events
-// of a large one cost no more per Pod than those of a small one.
+// syncCostPerTask is how much time of a worker a look at all tasks may take per
+// task: there is one at most every so often times the tasks, so that neither Pod
+// events nor the creation of Pods cost more per Pod of a large Framework than of a
+// small one.
 const syncCostPerTask = 50 * time.Microsecond
 
 // sync brings one Framework as far as it gets without waiting.
-func (c *Controller) sync(ctx context.Context, key cache.ObjectName) error {
+func (c *Controller) sync(ctx context.Context, key cache.ObjectName, turn *turn) error {
 	entry, err := c.framework(key)
 	if err != nil {
 		return fmt.Errorf("reading the cache: %w", err)
@@ -48,15 +42,13 @@ func (c *Controller) sync(ctx context.Context, key cache.ObjectName) error {
 	if rec == nil {
 		return err
 	}
-	if wait := rec.lastSync.Add(time.Duration(rec.tasks()) * syncCostPerTask).Sub(c.clock.Now()); wait > 0 && !rec.unfinished {
+	if wait := rec.lastSync.Add(rec.syncCost()).Sub(c.clock.Now()); wait > 0 && !rec.unfinished {
 		c.queue.AddAfter(key, wait)
 		return nil
 	}
 	rec.unfinished = false
 	defer func() { rec.lastSync = c.clock.Now() }()
-	begun := c.clock.Now()
-	enough := func() bool { return rec.tasks() >= fewTasks && c.clock.Since(begun) >= syncTime }
-	for ; !enough(); rec.rounds++ {
+	for ; !turn.spent(rec); rec.rounds++ {
 		if rec.rounds >= maxRounds+rec.tasks() {
 			rec.rounds = 0
 			return fmt.Errorf("not at rest after %d rounds", maxRounds+rec.tasks())
@@ -70,7 +62,7 @@ func (c *Controller) sync(ctx context.Context, key cache.ObjectName) error {
 			c.queue.Add(key)
 			return nil
 		}
-		progressed, err := c.round(ctx, key, entry, rec, enough)
+		progressed, err := c.round(ctx, key, entry, rec, turn)
 		if errors.Is(err, errCacheBehind) {
 			// Nothing was written by this record, so nothing is lost with it.
 			c.records.forget(key)
@@ -112,45 +104,34 @@ func (c *Controller) forget(key cache.ObjectName) {
 	c.metrics.undecodable.remove(key)
 }
 
-// round is gather, decide, persist, act. It says whether another round may find
-// more to do at once. Once enough says so, it begins no more actions: what is left
-// out is planned again.
-func (c *Controller) round(ctx context.Context, key cache.ObjectName, entry *frameworkEntry, rec *record, enough func() bool) (bool, error) {
-	logger := klog.FromContext(ctx)
-	snapshot, err := c.gather(entry, rec)
+// round is gather, decide, persist, act, or goes on to act as the last one has
+// decided. It says whether another round may find more to do at once. Once the turn
+// is spent, it begins no more actions.
+func (c *Controller) round(ctx context.Context, key cache.ObjectName, entry *frameworkEntry, rec *record, turn *turn) (bool, error) {
+	if rec.carriesOn(entry, c.clock.Now()) {
+		_, err := c.act(ctx, entry, rec, rec.left, turn)
+		return true, err
+	}
+	plan, err := c.decide(ctx, entry, rec)
 	if err != nil {
-		return false, fmt.Errorf("reading the cache: %w", err)
+		return false, err
 	}
-	plan := lifecycle.Decide(snapshot, c.clock.Now(), c.entropy)
-	if logger.V(5).Enabled() {
-		logger.V(5).Info("Decided", "plan", plan.String())
-	}
-	c.logHistory(plan.History)
-	rec.prune(snapshot.Pods)
-	rec.outcomes = nil
-	rec.status = plan.Status
-	rec.events = append(rec.events, plan.Events...)
-
 	wait := c.writeIn(rec, plan)
 	written := wait == 0
 	if written {
-		if err := c.persist(ctx, entry, rec); err != nil {
+		if err := c.persist(ctx, entry, rec, turn); err != nil {
 			return false, err
 		}
-		if enough() {
+		if turn.spent(rec) {
+			rec.left = plan.Actions
 			return true, plan.Err
 		}
 	}
-	outcomes, err := c.apply(ctx, entry, rec, plan.Actions, enough)
-	rec.outcomes = outcomes
-	if err != nil && rec.complaint != err.Error() {
-		rec.complaint = err.Error()
-		c.recorder.Event(reference(entry), corev1.EventTypeWarning, reasonActionFailed, err.Error())
-	}
+	acted, err := c.act(ctx, entry, rec, plan.Actions, turn)
 	if err := errors.Join(plan.Err, err); err != nil {
 		return false, err
 	}
-	if written || len(outcomes) > 0 {
+	if written || acted {
 		return true, nil
 	}
 	if wait > 0 {
@@ -160,4 +141,43 @@ func (c *Controller) round(ctx context.Context, key cache.ObjectName, entry *fra
 		c.queue.AddAfter(key, max(0, plan.WakeAt.Sub(c.clock.Now())))
 	}
 	return false, nil
+}
+
+// decide makes the next plan, and its status the record's.
+func (c *Controller) decide(ctx context.Context, entry *frameworkEntry, rec *record) (lifecycle.Plan, error) {
+	logger := klog.FromContext(ctx)
+	rec.left = nil // All that is still to be done is planned again.
+	snapshot, err := c.gather(entry, rec)
+	if err != nil {
+		return lifecycle.Plan{}, fmt.Errorf("reading the cache: %w", err)
+	}
+	plan := lifecycle.Decide(snapshot, c.clock.Now(), c.entropy)
+	if logger.V(5).Enabled() {
+		logger.V(5).Info("Decided", "plan", plan.String())
+	}
+	c.logHistory(plan.History)
+	rec.prune(snapshot.Pods)
+	rec.outcomes = nil
+	rec.status = plan.Status
+	rec.decided, rec.generation = c.clock.Now(), entry.Generation
+	rec.events = append(rec.events, plan.Events...)
+	return plan, nil
+}
+
+// act runs actions of the last plan and keeps for the next one what came of them.
+// It says whether anything did. What is left can be carried on with, unless there
+// was an error.
+func (c *Controller) act(ctx context.Context, entry *frameworkEntry, rec *record, actions []lifecycle.Action, turn *turn) (bool, error) {
+	outcomes, left, err := c.apply(ctx, entry, rec, actions, turn)
+	rec.outcomes = append(rec.outcomes, outcomes...)
+	rec.left = left
+	if err == nil {
+		return len(outcomes) > 0, nil
+	}
+	rec.left = nil
+	if rec.complaint != err.Error() {
+		rec.complaint = err.Error()
+		c.recorder.Event(reference(entry), corev1.EventTypeWarning, reasonActionFailed, err.Error())
+	}
+	return false, err
 }

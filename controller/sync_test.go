@@ -165,7 +165,7 @@ func TestUserChangesTheSpecDuringAWrite(t *testing.T) {
 	w.fill()
 	w.framework.ResourceVersion = w.nextVersion()
 	before := w.stored()
-	if err := w.controller.sync(t.Context(), key); err != nil {
+	if err := w.controller.sync(t.Context(), key, newTurn(w.clock)); err != nil {
 		t.Fatal(err)
 	}
 	if cmp.Equal(before, w.stored()) {
@@ -190,7 +190,7 @@ func TestNewLeaderWithAnOldCache(t *testing.T) {
 	w.restart()
 	w.fill()
 	w.replace(w.controller.frameworks, cached...)
-	if err := w.controller.sync(t.Context(), key); err == nil {
+	if err := w.controller.sync(t.Context(), key, newTurn(w.clock)); err == nil {
 		t.Error("the new leader has not noticed that its cache is behind")
 	}
 	if diff := cmp.Diff(before, w.stored()); diff != "" {
@@ -211,7 +211,7 @@ func TestFrameworkReplacedDuringAWrite(t *testing.T) {
 	w := newWorld(t, framework(1))
 	w.fill()
 	w.framework.UID = w.NewUID()
-	if err := w.controller.sync(t.Context(), key); err == nil {
+	if err := w.controller.sync(t.Context(), key, newTurn(w.clock)); err == nil {
 		t.Error("the status of another Framework was written")
 	}
 	if w.stored() != nil || w.configMap() != nil {
@@ -253,7 +253,7 @@ func TestUnseenPodIsGoneBeforeItsTaskIsOver(t *testing.T) {
 	state := func() frameworkv1.TaskState {
 		w.clock.SetTime(w.clock.Now().Add(time.Second))
 		w.fillWithoutPods()
-		if err := w.controller.sync(t.Context(), key); err != nil {
+		if err := w.controller.sync(t.Context(), key, newTurn(w.clock)); err != nil {
 			t.Log(err) // What it says is for the log only; it is what it leads to that counts.
 		}
 		return w.stored().AttemptStatus.TaskRoleStatuses[0].TaskStatuses[0].State
@@ -338,7 +338,7 @@ func TestFrameworkThatDoesNotDecodeIsToldAndLeftAlone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, framework(1))
 			w.replace(w.controller.frameworks, entry)
-			if err := w.controller.sync(t.Context(), key); err != nil {
+			if err := w.controller.sync(t.Context(), key, newTurn(w.clock)); err != nil {
 				t.Errorf("got %v, want no error: trying again does not help", err)
 			}
 			if got := events(w); !strings.Contains(got, "Warning "+reasonUndecodable) {
@@ -382,7 +382,7 @@ func leadLargeFramework(t *testing.T, tasks int) int {
 	w.show = func(pod *corev1.Pod, gone bool) { changes.see(t, w, pod, gone) }
 	w.fill()
 	for range 20_000 {
-		if err := w.controller.sync(t.Context(), key); err != nil {
+		if err := w.controller.sync(t.Context(), key, newTurn(w.clock)); err != nil {
 			t.Fatal(err)
 		}
 		if status := w.stored(); status.State == frameworkv1.FrameworkCompleted {

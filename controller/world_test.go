@@ -422,7 +422,7 @@ func (w *world) collectGarbage() {
 func (w *world) sync() error {
 	w.t.Helper()
 	w.fill()
-	return w.controller.sync(w.t.Context(), key)
+	return w.controller.sync(w.t.Context(), key, newTurn(w.clock))
 }
 
 func (w *world) stored() *frameworkv1.FrameworkStatus {

@@ -14,46 +14,56 @@ import (
 )
 
 // compare measures n Frameworks of so many tasks against bare Pods, from the
-// first creation until all run, and holds the ratio to a bar.
+// first creation until all run, and holds the ratio to a bar: Frameworks as
+// FrameworkController knows them, and then gangs.
 func compare(ctx context.Context, b *harness.Bench, n, tasks int, bar float64) error {
 	c, err := up(ctx, b)
 	if err != nil {
 		return err
 	}
-	// The first of all finds cold caches everywhere: it does not count.
-	if _, err := c.runBare(ctx, n, tasks); err != nil {
+	if err := c.compare(ctx, b, "plain Frameworks", plain, n, tasks, bar); err != nil {
 		return err
 	}
-	if _, err := c.runFrameworks(ctx, n, tasks); err != nil {
+	return c.compare(ctx, b, "gangs", gang, n, tasks, bar)
+}
+
+// compare measures Frameworks of one shape. Bare Pods are those that the
+// Frameworks have, and are placed one by one by the same scheduler.
+func (c *cluster) compare(ctx context.Context, b *harness.Bench, what string, of shape, n, tasks int, bar float64) error {
+	// The first of all finds cold caches everywhere: it does not count.
+	if _, err := c.runBare(ctx, of, n, tasks); err != nil {
+		return err
+	}
+	if _, err := c.runFrameworks(ctx, of, n, tasks); err != nil {
 		return err
 	}
 	var bare, frameworks []float64
 	// In turn, so that what drifts on the machine drifts for both.
 	for range b.Rounds {
-		was, err := c.runBare(ctx, n, tasks)
+		was, err := c.runBare(ctx, of, n, tasks)
 		if err != nil {
 			return fmt.Errorf("running bare Pods: %w", err)
 		}
-		is, err := c.runFrameworks(ctx, n, tasks)
+		is, err := c.runFrameworks(ctx, of, n, tasks)
 		if err != nil {
-			return fmt.Errorf("running as Frameworks: %w", err)
+			return fmt.Errorf("running %s: %w", what, err)
 		}
-		b.Logf("bare Pods %.2f s, Frameworks %.2f s", was.Seconds(), is.Seconds())
+		b.Logf("bare Pods %.2f s, %s %.2f s", was.Seconds(), what, is.Seconds())
 		bare, frameworks = append(bare, was.Seconds()), append(frameworks, is.Seconds())
 	}
 	was, is := harness.Median(bare), harness.Median(frameworks)
 	b.Report(harness.Figure{
-		What: "creation to all running, against bare Pods", Value: is / was, Unit: "×", Bar: harness.AtMost(bar),
+		What: what + ", creation to all running, against bare Pods", Value: is / was, Unit: "×", Bar: harness.AtMost(bar),
 		Note: fmt.Sprintf("%.2f s against %.2f s, medians of %d", is, was, b.Rounds),
 	})
 	return nil
 }
 
 // runBare is how long the Pods of n Frameworks take without Frameworks.
-func (c *cluster) runBare(ctx context.Context, n, tasks int) (took time.Duration, err error) {
+func (c *cluster) runBare(ctx context.Context, of shape, n, tasks int) (took time.Duration, err error) {
 	err = c.InNamespace(ctx, func(ctx context.Context, namespace string) error {
 		took, err = timed(ctx,
-			func(ctx context.Context) error { return c.createBare(ctx, namespace, n, tasks) },
+			func(ctx context.Context) error { return c.createBare(ctx, namespace, of, n, tasks) },
 			func(ctx context.Context) error { return c.WaitPodsRunning(ctx, namespace, n*tasks) })
 		return err
 	})
@@ -61,10 +71,10 @@ func (c *cluster) runBare(ctx context.Context, n, tasks int) (took time.Duration
 }
 
 // runFrameworks is how long n Frameworks take.
-func (c *cluster) runFrameworks(ctx context.Context, n, tasks int) (took time.Duration, err error) {
+func (c *cluster) runFrameworks(ctx context.Context, of shape, n, tasks int) (took time.Duration, err error) {
 	err = c.InNamespace(ctx, func(ctx context.Context, namespace string) error {
 		took, err = timed(ctx,
-			func(ctx context.Context) error { return c.createFrameworks(ctx, namespace, n, tasks) },
+			func(ctx context.Context) error { return c.createFrameworks(ctx, namespace, of, n, tasks) },
 			func(ctx context.Context) error { return c.waitRunning(ctx, namespace, n, tasks) })
 		return err
 	})

@@ -31,7 +31,7 @@ func idle(ctx context.Context, b *harness.Bench) error {
 		return err
 	}
 	took, err := timed(ctx,
-		func(ctx context.Context) error { return c.createFrameworks(ctx, namespace, n, tasks) },
+		func(ctx context.Context) error { return c.createFrameworks(ctx, namespace, gang, n, tasks) },
 		func(ctx context.Context) error { return c.waitRunning(ctx, namespace, n, tasks) })
 	if err != nil {
 		return err

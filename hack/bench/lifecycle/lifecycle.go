@@ -5,9 +5,11 @@
 // time against a bare client that creates the same Pods, and in writes, bytes,
 // processor time and memory of the controller.
 //
-// Every Framework is a gang. Bare Pods are placed one by one by the same
-// scheduler. A Framework counts as running when its status says so of all its
-// tasks, a bare Pod when its own status does.
+// What is compared with bare Pods is measured twice: of plain Frameworks, which is
+// what FrameworkController knows, and of gangs. Everything else is of gangs. Bare
+// Pods are placed one by one by the scheduler of the Frameworks beside them. A
+// Framework counts as running when its status says so of all its tasks, a bare Pod
+// when its own status does.
 package lifecycle
 
 import (

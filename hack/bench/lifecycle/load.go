@@ -27,20 +27,31 @@ import (
 // roleName is the role that all tasks of a Framework have.
 const roleName = "worker"
 
-// gang is a Framework of so many tasks, each of one core, that run for so long,
+// shape makes a Framework of so many tasks, each of one core, that run for so long,
 // or for ever.
+type shape func(name string, tasks int, runFor time.Duration) *frameworkv1.Framework
+
+// plain is what FrameworkController knows: no gang, and the default scheduler.
+func plain(name string, tasks int, runFor time.Duration) *frameworkv1.Framework {
+	return framework.MakeFramework(name).Role(roleName, int32(tasks), task(runFor)).Obj()
+}
+
+// gang is placed all at once, by Lockstep's scheduler.
 func gang(name string, tasks int, runFor time.Duration) *frameworkv1.Framework {
-	task := framework.RunForever()
+	return framework.MakeFramework(name).Gang().Role(roleName, int32(tasks), task(runFor)).Obj()
+}
+
+func task(runFor time.Duration) *framework.TaskBuilder {
 	if runFor > 0 {
-		task = framework.RunFor(runFor, 0)
+		return framework.RunFor(runFor, 0).CPU("1")
 	}
-	return framework.MakeFramework(name).Gang().Role(roleName, int32(tasks), task.CPU("1")).Obj()
+	return framework.RunForever().CPU("1")
 }
 
 // createFrameworks creates n Frameworks of so many tasks that run for ever.
-func (c *cluster) createFrameworks(ctx context.Context, namespace string, n, tasks int) error {
+func (c *cluster) createFrameworks(ctx context.Context, namespace string, of shape, n, tasks int) error {
 	return harness.Parallel(ctx, n, func(ctx context.Context, i int) error {
-		return c.create(ctx, namespace, gang(fmt.Sprintf("f%d", i), tasks, 0))
+		return c.create(ctx, namespace, of(fmt.Sprintf("f%d", i), tasks, 0))
 	})
 }
 
@@ -50,11 +61,11 @@ func (c *cluster) create(ctx context.Context, namespace string, fw *frameworkv1.
 }
 
 // createBare creates the Pods that n Frameworks of so many tasks have.
-func (c *cluster) createBare(ctx context.Context, namespace string, n, tasks int) error {
+func (c *cluster) createBare(ctx context.Context, namespace string, of shape, n, tasks int) error {
 	builders := make([]*lifecycle.PodBuilder, n)
 	for i := range builders {
 		var err error
-		if builders[i], err = bareBuilder(namespace, gang(fmt.Sprintf("f%d", i), tasks, 0)); err != nil {
+		if builders[i], err = bareBuilder(namespace, of(fmt.Sprintf("f%d", i), tasks, 0)); err != nil {
 			return err
 		}
 	}

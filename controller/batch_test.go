@@ -136,6 +136,48 @@ func TestALargeFrameworkDoesNotKeepAWorker(t *testing.T) {
 	}
 }
 
+// TestAChangeIsNoticedWhileMuchIsLeftToDo: while thousands of Pods are to be created,
+// not every sync looks at all tasks anew, but each looks at the Framework.
+func TestAChangeIsNoticedWhileMuchIsLeftToDo(t *testing.T) {
+	const tasks, each = 10_000, 10 * time.Millisecond
+	w := newWorld(t, framework(tasks))
+	created := 0
+	w.show = func(pod *corev1.Pod, gone bool) {
+		if !gone && pod.DeletionTimestamp == nil {
+			created++
+		}
+		w.clock.SetTime(w.clock.Now().Add(each))
+	}
+	sync := func() time.Time {
+		t.Helper()
+		if err := w.sync(); err != nil {
+			t.Fatal(err)
+		}
+		return w.controller.records.byKey[key].decided
+	}
+	for range 2 { // The first ends with the ConfigMap, which is not yet seen.
+		w.clock.SetTime(w.clock.Now().Add(time.Second))
+		sync()
+	}
+	before, decided := created, sync()
+	if again := sync(); created <= before || !again.Equal(decided) {
+		t.Errorf("a sync created %d Pods, and decided anew: %v, want some, as decided before", created-before, !again.Equal(decided))
+	}
+	w.clock.SetTime(decided.Add(tasks * syncCostPerTask))
+	if again := sync(); again.Equal(decided) {
+		t.Errorf("nothing was decided anew for %v", tasks*syncCostPerTask)
+	}
+	before = created
+	w.framework.Spec.ExecutionType = frameworkv1.ExecutionStop
+	w.framework.Generation++
+	for range 3 {
+		sync()
+	}
+	if created > before {
+		t.Errorf("%d Pods were created after the user had stopped the Framework", created-before)
+	}
+}
+
 // TestASmallFrameworkStartsInOneTurn: it would wait behind all others before each
 // next Pod.
 func TestASmallFrameworkStartsInOneTurn(t *testing.T) {

@@ -26,6 +26,7 @@ type record struct {
 	// persisted is the status that the API server has, status is that and what
 	// is not yet written.
 	persisted, status *frameworkv1.FrameworkStatus
+	encoder           lifecycle.Encoder
 	// outcomes, deleted and forced are the Snapshot's.
 	outcomes        []lifecycle.Outcome
 	deleted, forced map[types.UID]bool

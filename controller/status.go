@@ -32,7 +32,7 @@ const maxConflicts = 5
 // it.
 func (c *Controller) persist(ctx context.Context, entry *frameworkEntry, rec *record, turn *turn) error {
 	begun := c.clock.Now()
-	data, err := lifecycle.EncodeStatus(rec.status, c.compress)
+	data, err := rec.encoder.Encode(rec.status, c.compress)
 	if err != nil {
 		return err
 	}

@@ -6,7 +6,6 @@ package lifecycle
 import (
 	"bytes"
 	"compress/gzip"
-	"encoding/json"
 	"fmt"
 	"io"
 
@@ -36,44 +35,6 @@ const leastTaskBytes = 300
 // speedyBytes is the size up to which what was compressed in a hurry is good
 // enough, in bytes. In base64 it is 1.2 MiB, and etcd takes 1.5 MiB.
 const speedyBytes = 900 * 1024
-
-// EncodeStatus is the JSON of a status as it is stored. With compress, large
-// task role statuses are gzipped.
-func EncodeStatus(status *frameworkv1.FrameworkStatus, compress bool) ([]byte, error) {
-	roles := status.AttemptStatus.TaskRoleStatuses
-	if !compress || countAll(roles)*leastTaskBytes < CompressionThreshold {
-		data, err := json.Marshal(status)
-		if err != nil {
-			return nil, fmt.Errorf("encoding the status: %w", err)
-		}
-		if !compress || len(data) < CompressionThreshold {
-			return data, nil
-		}
-	}
-	data, err := json.Marshal(roles)
-	if err != nil {
-		return nil, fmt.Errorf("encoding the task role statuses: %w", err)
-	}
-	small := *status
-	if len(data) >= CompressionThreshold {
-		small.AttemptStatus.TaskRoleStatuses = nil
-		if small.AttemptStatus.TaskRoleStatusesCompressed, err = compressed(data); err != nil {
-			return nil, fmt.Errorf("compressing the task role statuses: %w", err)
-		}
-	}
-	if data, err = json.Marshal(&small); err != nil {
-		return nil, fmt.Errorf("encoding the status: %w", err)
-	}
-	return data, nil
-}
-
-func countAll(roles []*frameworkv1.TaskRoleStatus) int {
-	count := 0
-	for _, role := range roles {
-		count += len(role.TaskStatuses)
-	}
-	return count
-}
 
 // compressed is the data gzipped, in a hurry: the status of 10000 tasks then takes
 // a third of the time and a fifth more room. The hurry ends where room does.
@@ -124,11 +85,7 @@ func DecodeStatus(data []byte) (*frameworkv1.FrameworkStatus, error) {
 // error says what is wrong with it, and so does one for what would unfold to more
 // than the controller can hold.
 func DecompressTaskRoles(compressed []byte) ([]*frameworkv1.TaskRoleStatus, error) {
-	reader, err := gzip.NewReader(bytes.NewReader(compressed))
-	if err != nil {
-		return nil, fmt.Errorf("decompressing status.attemptStatus.taskRoleStatusesCompressed: %w", err)
-	}
-	data, err := io.ReadAll(io.LimitReader(reader, maxDecompressed+1))
+	data, err := decompressed(compressed)
 	if err != nil {
 		return nil, fmt.Errorf("decompressing status.attemptStatus.taskRoleStatusesCompressed: %w", err)
 	}
@@ -144,6 +101,15 @@ func DecompressTaskRoles(compressed []byte) ([]*frameworkv1.TaskRoleStatus, erro
 		return nil, fmt.Errorf("decoding status.attemptStatus.taskRoleStatusesCompressed: %w", err)
 	}
 	return roles, nil
+}
+
+// decompressed is gzipped data, up to one byte more than it may be.
+func decompressed(data []byte) ([]byte, error) {
+	reader, err := gzip.NewReader(bytes.NewReader(data))
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(io.LimitReader(reader, maxDecompressed+1))
 }
 
 // Bounds of what Shorten leaves, in bytes.

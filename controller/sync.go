@@ -26,7 +26,7 @@ const maxRounds = 500
 // task: there is one at most every so often times the tasks, so that neither Pod
 // events nor the creation of Pods cost more per Pod of a large Framework than of a
 // small one.
-const syncCostPerTask = 50 * time.Microsecond
+const syncCostPerTask = 100 * time.Microsecond
 
 // sync brings one Framework as far as it gets without waiting.
 func (c *Controller) sync(ctx context.Context, key cache.ObjectName, turn *turn) error {

@@ -116,6 +116,7 @@ func (c *Controller) round(ctx context.Context, key cache.ObjectName, entry *fra
 	if err != nil {
 		return false, err
 	}
+	c.logHistory(plan.History)
 	wait := c.writeIn(rec, plan)
 	written := wait == 0
 	if written {
@@ -155,7 +156,6 @@ func (c *Controller) decide(ctx context.Context, entry *frameworkEntry, rec *rec
 	if logger.V(5).Enabled() {
 		logger.V(5).Info("Decided", "plan", plan.String())
 	}
-	c.logHistory(plan.History)
 	rec.prune(snapshot.Pods)
 	rec.outcomes = nil
 	rec.status = plan.Status

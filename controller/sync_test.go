@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -56,7 +57,11 @@ func TestWritesOfAnAttemptComeInOrder(t *testing.T) {
 		"create configmaps fw-attempt", "create podgroups fw-attempt", "create pods fw-w-0", "create pods fw-w-1",
 		"delete pods fw-w-0", "delete pods fw-w-1", "delete configmaps fw-attempt",
 	}
-	if diff := cmp.Diff(wantAll, creations(w.log)); diff != "" {
+	got := creations(w.log)
+	if len(got) == len(wantAll) {
+		slices.Sort(got[4:6]) // Pods are deleted side by side.
+	}
+	if diff := cmp.Diff(wantAll, got); diff != "" {
 		t.Errorf("unexpected creations and deletions (-want +got):\n%s", diff)
 	}
 }

@@ -311,9 +311,10 @@ func TestHistoryOfEvents(t *testing.T) {
 	if err := tracker.Add(owned); err != nil {
 		t.Fatal(err)
 	}
-	go w.controller.frameworks.RunWithContext(t.Context())
-	for _, start := range w.controller.startShared {
-		start(t.Context())
+	var running sync.WaitGroup
+	t.Cleanup(running.Wait) // before the log is given back: informers use it too
+	for _, informer := range []cache.SharedIndexInformer{w.controller.frameworks, w.controller.pods, w.controller.configMaps} {
+		running.Go(func() { informer.RunWithContext(t.Context()) })
 	}
 	if !cache.WaitForCacheSync(t.Context().Done(), w.controller.frameworks.HasSynced, w.controller.pods.HasSynced, w.controller.configMaps.HasSynced) {
 		t.Fatal("the caches are not filled")

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"sync"
 	"testing"
 	"time"
 
@@ -51,9 +52,11 @@ func TestPoisonKeepsNobodyFromBeingSeen(t *testing.T) {
 	}
 	informer := cache.NewSharedIndexInformerWithOptions(
 		newFrameworkListWatch(client.FrameworkcontrollerV1().RESTClient()), &frameworkEntry{}, cache.SharedIndexInformerOptions{})
+	var running sync.WaitGroup
+	defer running.Wait() // it logs, and the next test may capture the log
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	go informer.RunWithContext(ctx)
+	running.Go(func() { informer.RunWithContext(ctx) })
 
 	wantDecodes := map[string]bool{"good": true, "poison": false, "late": false, "last": true}
 	err = wait.PollUntilContextTimeout(ctx, 10*time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) {

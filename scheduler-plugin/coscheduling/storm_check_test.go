@@ -234,7 +234,9 @@ func (s *storm) partial() string {
 		if placed == 0 || placed >= int(g.Spec.MinMember) && placedPs >= g.minPs() || g.excused {
 			continue
 		}
-		if !g.whole {
+		// A sibling may be taken before the last binding is written, alone in this mode.
+		cutShort := g.preempted && g.Spec.DisruptionMode == schedulingv1alpha1.DisruptPod
+		if !g.whole && !cutShort {
 			return fmt.Sprintf("%d of %d members of %s are placed, and it never had its minimum", placed, g.Spec.MinMember, g.Name)
 		}
 		running := 0
@@ -243,7 +245,7 @@ func (s *storm) partial() string {
 				running++
 			}
 		}
-		if g.preempted && running > 0 && g.Spec.DisruptionMode != schedulingv1alpha1.DisruptPod {
+		if g.preempted && running > 0 && !cutShort {
 			return fmt.Sprintf("%d of %d members of %s are left by preemption", placed, g.Spec.MinMember, g.Name)
 		}
 	}

@@ -137,7 +137,7 @@ func attach(ctx context.Context, sched *scheduler.Scheduler, plugins map[string]
 	}
 	sched.NextEntity = e.nextEntity
 	e.queue = &gangQueue{SchedulingQueue: sched.SchedulingQueue, tracker: e.tracker, keepsOut: e.places,
-		seen: e.wakeups.Add, members: make(map[types.UID]struct{})}
+		seen: e.wakeups.Add, members: make(map[types.UID]*corev1.Pod)}
 	sched.SchedulingQueue = e.queue
 	e.begin = sync.OnceFunc(func() { close(begun) })
 	if err := e.startWatching(groups); err != nil {

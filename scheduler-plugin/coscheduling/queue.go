@@ -5,6 +5,7 @@ package coscheduling
 
 import (
 	"context"
+	"fmt"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -39,7 +40,7 @@ type gangQueue struct {
 	mu sync.Mutex
 	// members are the members that wait, by UID: those of which the scheduler has
 	// heard, and not yet that they are bound or gone.
-	members map[types.UID]struct{}
+	members map[types.UID]*corev1.Pod
 }
 
 // Add implements SchedulingQueue.
@@ -98,6 +99,23 @@ func (q *gangQueue) MoveAllToActiveOrBackoffQueue(logger klog.Logger, event fwk.
 	}
 }
 
+// PendingPods implements SchedulingQueue: members wait, too.
+func (q *gangQueue) PendingPods() ([]*corev1.Pod, string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	pods, summary := q.SchedulingQueue.PendingPods()
+	inLine := make(map[types.UID]bool, len(pods))
+	for _, pod := range pods {
+		inLine[pod.UID] = true
+	}
+	for uid, pod := range q.members {
+		if !inLine[uid] {
+			pods = append(pods, pod)
+		}
+	}
+	return pods, fmt.Sprintf("%s; members of gangs:%d", summary, len(q.members))
+}
+
 // lineUp puts the leader of a gang in line for its turn, unless it stands there.
 // A member that the scheduler has not heard of, or whose end it has seen, stays
 // out; of the former, seen tells when it is time.
@@ -125,7 +143,7 @@ func (q *gangQueue) contains(pod *corev1.Pod) bool {
 func (q *gangQueue) keep(pod *corev1.Pod) {
 	q.mu.Lock()
 	_, known := q.members[pod.UID]
-	q.members[pod.UID] = struct{}{}
+	q.members[pod.UID] = pod
 	q.mu.Unlock()
 	if known {
 		return

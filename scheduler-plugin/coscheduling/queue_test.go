@@ -116,7 +116,7 @@ func TestMembersStayOutOfTheQueue(t *testing.T) {
 			before := gated(t)
 			inner := &realQueue{pods: map[types.UID]*corev1.Pod{}}
 			var seen []string
-			q := &gangQueue{SchedulingQueue: inner, members: map[types.UID]struct{}{},
+			q := &gangQueue{SchedulingQueue: inner, members: map[types.UID]*corev1.Pod{},
 				keepsOut: func(pod *corev1.Pod) bool { return pod.Labels[schedulingv1alpha1.LabelPodGroup] != "" },
 				seen:     func(gang types.NamespacedName) { seen = append(seen, gang.Name) }}
 			tc.do(q)
@@ -141,7 +141,7 @@ func TestMembersStayOutOfTheQueue(t *testing.T) {
 // its gang is to be planned anew.
 func TestLeaderThatIsHeldBack(t *testing.T) {
 	inner := &realQueue{pods: map[types.UID]*corev1.Pod{}}
-	q := &gangQueue{SchedulingQueue: inner, members: map[types.UID]struct{}{}, seen: func(types.NamespacedName) {},
+	q := &gangQueue{SchedulingQueue: inner, members: map[types.UID]*corev1.Pod{}, seen: func(types.NamespacedName) {},
 		keepsOut: func(*corev1.Pod) bool { return true }}
 	leader := makePod("leader", inGroup("gang"))
 	q.Add(t.Context(), leader)
@@ -153,6 +153,22 @@ func TestLeaderThatIsHeldBack(t *testing.T) {
 	if inner.activated != 1 {
 		t.Errorf("a leader that stands in line is activated %d times, want once", inner.activated)
 	}
+}
+
+// TestPendingPods: members are told of among the Pods that wait, each once.
+func TestPendingPods(t *testing.T) {
+	w := newWorld(t, all(makeNodes("node", 1, 2), makePod("running", onNode("node-0"), wholeNode), makePod("ordinary"),
+		makeGroup("gang", 2), makeMembers("gang", 2))...)
+	w.standBy()
+	w.eventually("all that wait are told of", func() bool {
+		pods, _ := w.sched.SchedulingQueue.PendingPods()
+		return len(pods) == 3
+	})
+	w.tracker().setSynced()
+	w.eventually("the leader stands in line, and is told of once", func() bool {
+		pods, _ := w.sched.SchedulingQueue.PendingPods()
+		return len(w.sched.SchedulingQueue.PodsInActiveQ()) == 2 && len(pods) == 3
+	})
 }
 
 func gated(t *testing.T) float64 {

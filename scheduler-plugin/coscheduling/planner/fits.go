@@ -4,7 +4,9 @@
 package planner
 
 // Fits says whether Plans would yield a plan. It looks for no good one, so it is
-// cheap enough to be asked a thousand times in the search for victims.
+// cheap enough to be asked a thousand times in the search for victims. For members
+// that are all alike it is exact. For others both are heuristics, which look at nodes
+// in a different order, so that one may find room that the other misses.
 func Fits(world *World, gang *Gang) bool {
 	for _, nodes := range Candidates(world, gang) {
 		if FitsOn(world, gang, nodes) {

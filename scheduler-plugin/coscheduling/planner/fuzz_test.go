@@ -70,8 +70,9 @@ func (b *bytesOf) anyCase() (*World, *Gang) {
 	return world, gang
 }
 
-// FuzzPlans: whatever the numbers, plans are valid, there is one if Fits says so,
-// and if there is none something can be said of why.
+// FuzzPlans: whatever the numbers, plans are valid; for members that are all alike
+// there is one if and only if Fits says so; and if there is none something can be said
+// of why.
 func FuzzPlans(f *testing.F) {
 	f.Add([]byte{})
 	f.Add([]byte("a gang of some size in a world of some nodes, by chance"))
@@ -84,7 +85,7 @@ func FuzzPlans(f *testing.F) {
 			found = true
 			check(t, world, gang, plan)
 		}
-		if fits := Fits(world, gang); fits != found {
+		if fits := Fits(world, gang); fits != found && len(gang.Classes) == 1 {
 			t.Errorf("it fits: %v, but there is a plan: %v", fits, found)
 		}
 		if !found && Explain(world, gang).String() == "" {

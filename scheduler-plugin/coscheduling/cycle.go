@@ -54,6 +54,7 @@ func (e *engine) runCycle(view gangView) {
 	start := time.Now()
 	e.prepare(&view)
 	c := &cycle{engine: e, view: view, rejections: make(map[string]int)}
+	e.witnesses.withdraw(view.key)
 	fingerprint := view.fingerprint()
 	why, err := c.recall(fingerprint), error(nil)
 	if why == nil {

@@ -5,6 +5,7 @@ package coscheduling
 
 import (
 	"fmt"
+	"maps"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -79,6 +80,12 @@ func (w witnesses) remember(fingerprint string, c *cycle, why *shortfall) {
 		}
 	}
 	w[fingerprint] = witness{gang: c.view.key, uid: c.view.group.UID, why: *why}
+}
+
+// withdraw forgets what a gang has witnessed, because it is planned anew: its members
+// or its minimum may have changed, and if it fails, it is as what it is now.
+func (w witnesses) withdraw(gang types.NamespacedName) {
+	maps.DeleteFunc(w, func(_ string, seen witness) bool { return seen.gang == gang })
 }
 
 // stillWaits says whether a gang that found no place waits as it did, and no

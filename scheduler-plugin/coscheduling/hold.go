@@ -158,7 +158,7 @@ func (e *engine) drop(key types.NamespacedName) {
 // has ended there, of which gangs need not hear.
 func (e *engine) offer(h *hold) {
 	e.tracker.awakenWaiting(h.rank.key)
-	e.queue.MoveAllToActiveOrBackoffQueue(klog.FromContext(e.ctx),
+	e.queue.SchedulingQueue.MoveAllToActiveOrBackoffQueue(klog.FromContext(e.ctx),
 		framework.EventAssignedPodDelete, h.members[0].Pod, nil, nil)
 }
 

@@ -216,8 +216,7 @@ func (t *tracker) setPod(pod *corev1.Pod) {
 
 // updatePod learns of a member that has changed, maybe from one gang to another.
 func (t *tracker) updatePod(before, after *corev1.Pod) {
-	was, _ := gangKey(before)
-	if is, _ := gangKey(after); was != is {
+	if !isSameGang(before, after) {
 		t.deletePod(before)
 	}
 	t.setPod(after)

@@ -178,9 +178,10 @@ func (p *Plan) controllerManager() Program {
 			"--kube-api-qps=2000",
 			"--kube-api-burst=4000",
 			"--concurrent-gc-syncs=50",
-			// A busy small machine is late with heartbeats; that is no reason to evict Pods.
+			// Simulated nodes renew their leases every 15 minutes, and a busy small machine is late
+			// with it; that is no reason to evict Pods.
 			"--node-monitor-period=5s",
-			"--node-monitor-grace-period=2m",
+			"--node-monitor-grace-period=20m",
 		},
 		HealthURL: "https://" + loopback(p.Ports.ControllerManager) + "/healthz",
 		Address:   loopback(p.Ports.ControllerManager),

@@ -86,12 +86,17 @@ func (l *life) groupIsReady() bool {
 // that, too. A Pod that was there before has other annotations or is recorded.
 func (l *life) mayCreate(pod *corev1.Pod, task *frameworkv1.TaskStatus) bool {
 	attempt := &l.written.AttemptStatus
-	if task == nil || attempt.ConfigMapUID == nil || attempt.CompletionStatus != nil || task.DeletionPending {
+	if task == nil || attempt.CompletionStatus != nil || task.DeletionPending {
+		return false
+	}
+	// The ConfigMap of an attempt may be known to nobody else yet.
+	configMap := l.controller.status.AttemptStatus.ConfigMapUID
+	if configMap == nil || attempt.ConfigMapUID != nil && *attempt.ConfigMapUID != *configMap {
 		return false
 	}
 	return pod.Annotations[frameworkv1.KeyTaskUID] == string(task.InstanceUID) &&
 		pod.Annotations[frameworkv1.KeyTaskAttemptID] == strconv.Itoa(int(task.AttemptStatus.ID)) &&
-		pod.Annotations[frameworkv1.KeyConfigMapUID] == string(*attempt.ConfigMapUID) &&
+		pod.Annotations[frameworkv1.KeyConfigMapUID] == string(*configMap) &&
 		pod.Annotations[frameworkv1.KeyFrameworkAttemptID] == strconv.Itoa(int(attempt.ID)) &&
 		(task.AttemptStatus.PodUID == nil || *task.AttemptStatus.PodUID == pod.UID)
 }

@@ -107,23 +107,18 @@ func (d *decision) act(action Action) {
 	d.plan.Actions = append(d.plan.Actions, action)
 }
 
-// instancePersisted says whether the attempt and its ConfigMap are persisted.
-func (d *decision) instancePersisted() bool {
-	return d.Persisted != nil &&
-		d.Persisted.AttemptStatus.ID == d.next.AttemptStatus.ID &&
-		samePointee(d.Persisted.AttemptStatus.ConfigMapUID, d.next.AttemptStatus.ConfigMapUID)
-}
-
 // planCreation creates the attempt's ConfigMap. One that is there already was
-// not recorded, so it is not known what was done with it: it goes first.
+// not recorded, so it is not known what was done with it: it goes first, and its
+// Pods with it.
 func (d *decision) planCreation() {
+	d.planLeftovers()
 	switch {
 	case d.ConfigMap != nil && !d.stopRequested():
 		d.deleteConfigMap()
 	case d.stopRequested():
 		d.act(Action{Kind: CleanConfigMap, Name: d.next.AttemptStatus.ConfigMapName})
 	case d.Framework.Spec.ExecutionType == frameworkv1.ExecutionCreate || d.Framework.DeletionTimestamp != nil:
-	case !d.instancePersisted() || d.Persisted.State != frameworkv1.FrameworkAttemptCreationPending:
+	case d.Persisted == nil || d.Persisted.State != frameworkv1.FrameworkAttemptCreationPending:
 		d.persist(PersistNow)
 	default:
 		d.act(Action{Kind: CreateConfigMap, Name: d.next.AttemptStatus.ConfigMapName})
@@ -136,25 +131,16 @@ func (d *decision) deleteConfigMap() {
 	}
 }
 
-// planAttempt creates and deletes what the tasks of a live attempt need.
+// planAttempt creates and deletes what the tasks of a live attempt need. The UID of
+// its ConfigMap need not be persisted for that: a controller that begins without
+// knowing it deletes the ConfigMap, and with it all that was made for it, as it
+// would delete Pods that no task has recorded.
 func (d *decision) planAttempt() {
-	if !d.instancePersisted() {
-		if d.anyTask() {
-			d.persist(PersistNow)
-		}
-		return
-	}
 	// The PodGroup is right before Pods come or go, so that the scheduler never
 	// counts with a minimum of yesterday.
 	groupReady := d.planPodGroup()
 	d.eachTask(func(t cursor) { t.planTask(groupReady) })
 	d.planLeftovers()
-}
-
-func (d *decision) anyTask() bool {
-	return slices.ContainsFunc(d.next.AttemptStatus.TaskRoleStatuses, func(role *frameworkv1.TaskRoleStatus) bool {
-		return len(role.TaskStatuses) > 0
-	})
 }
 
 // planPodGroup makes the attempt's PodGroup what it has to be. It says whether
@@ -220,7 +206,7 @@ func (t cursor) planTask(groupReady bool) {
 // planAttemptEnd deletes the ConfigMap of an attempt whose end is decided, and
 // its Pods beside it: the garbage collector would do that too, one by one.
 func (d *decision) planAttemptEnd() {
-	if !d.instancePersisted() || d.Persisted.AttemptStatus.CompletionStatus == nil {
+	if d.Persisted == nil || d.Persisted.AttemptStatus.CompletionStatus == nil {
 		d.persist(PersistNow)
 		return
 	}

@@ -338,6 +338,16 @@ func TestTraces(t *testing.T) {
 				tr.gc()
 			},
 		},
+		"a crash before the attempt is recorded": {
+			framework: framework(role("w", 1)),
+			story: func(tr *trace) {
+				tr.writeFrom = PersistSoon // What gates nothing waits.
+				tr.start()
+				tr.step("The controller crashes.", tr.crash)
+				tr.later(10 * time.Minute)
+				tr.gc()
+			},
+		},
 		"a crash before the created Pod is recorded": {
 			framework: framework(role("w", 1)),
 			story: func(tr *trace) {

@@ -44,6 +44,10 @@ const (
 	// tasks are about to start, and any change at most, unless one window is
 	// longer.
 	startingWindows, maxWindows = 30, 100
+	// startingWrites is how many times longer than the last write took the first
+	// change waits while tasks are about to start, if that is longer and not beyond
+	// maxWindows: an API server that is slow to write is busy starting them.
+	startingWrites = 100
 )
 
 // never is the wait for a write that is not needed.
@@ -76,11 +80,11 @@ func (c *Controller) writeIn(rec *record, plan lifecycle.Plan) time.Duration {
 		at = rec.lastWrite.Add(min(grown, maxGatingWindows*window))
 	case len(plan.Actions) > 0:
 		// Every action will change the status again.
-		at = rec.dirtySince.Add(max(busyWindows*window, startingWindows*c.window))
+		at = rec.dirtySince.Add(max(busyWindows*window, c.startingWait(rec)))
 	case rec.settled():
 		at = rec.lastWrite.Add(c.window)
 	case rec.status.Tasks.Pending > 0:
-		at = later(rec.dirtySince.Add(max(window, startingWindows*c.window)), next)
+		at = later(rec.dirtySince.Add(max(window, c.startingWait(rec))), next)
 	default:
 		at = later(rec.dirtySince.Add(window), next)
 	}
@@ -91,6 +95,11 @@ func (c *Controller) writeIn(rec *record, plan lifecycle.Plan) time.Duration {
 // the beginning of a wave.
 func (c *Controller) coalesceWindow(tasks int) time.Duration {
 	return c.window * time.Duration(max(tasksPerWindow, tasks)) / tasksPerWindow
+}
+
+// startingWait is how long the first change waits while tasks are about to start.
+func (c *Controller) startingWait(rec *record) time.Duration {
+	return min(max(startingWindows*c.window, startingWrites*rec.writeTook), maxWindows*c.window)
 }
 
 // settled says whether the status that waits to be written is the first that

@@ -191,6 +191,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	c.broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: c.kube.CoreV1().Events("")})
 	defer c.broadcaster.Shutdown()
 
+	defer c.flush(ctx)
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer c.queue.ShutDown()

@@ -5,6 +5,7 @@ package controller
 
 import (
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -44,7 +45,9 @@ type record struct {
 	// the present wave of such changes began.
 	dirtySince, waveSince time.Time
 	lastWrite             time.Time
-	lastSync              time.Time
+	// writeTook is how long the last write of the status took.
+	writeTook time.Duration
+	lastSync  time.Time
 	// rounds is how many there were since the Framework was last at rest, and
 	// unfinished says that the last sync left some to do at once.
 	rounds     int
@@ -128,6 +131,13 @@ func (r *records) get(key cache.ObjectName, entry *frameworkEntry) (*record, err
 	}
 	r.byKey[key] = rec
 	return rec, nil
+}
+
+// all are the records by Framework.
+func (r *records) all() map[cache.ObjectName]*record {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return maps.Clone(r.byKey)
 }
 
 func (r *records) forget(key cache.ObjectName) {

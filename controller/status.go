@@ -48,7 +48,8 @@ func (c *Controller) persist(ctx context.Context, entry *frameworkEntry, rec *re
 	rec.persisted = rec.status
 	rec.dirtySince = time.Time{}
 	rec.lastWrite = c.clock.Now()
-	c.metrics.statusWriteSeconds.Observe(rec.lastWrite.Sub(begun).Seconds())
+	rec.writeTook = rec.lastWrite.Sub(begun)
+	c.metrics.statusWriteSeconds.Observe(rec.writeTook.Seconds())
 	c.tell(ctx, entry, rec)
 	return nil
 }
@@ -63,40 +64,46 @@ var errCacheBehind = errors.New("the cache is behind the stored Framework")
 // again. The status itself is the controller's alone, once it has written it; a
 // first write that meets a conflict fails with errCacheBehind.
 func (c *Controller) writeStatus(ctx context.Context, entry *frameworkEntry, rec *record, data []byte) error {
-	key := cache.MetaObjectToName(entry)
-	version := rec.resourceVersion
-	if atLeast(entry.ResourceVersion, version) {
-		version = entry.ResourceVersion
-	}
 	for range maxConflicts {
-		object, err := withStatus(entry, version, data)
-		if err != nil {
-			return err
-		}
-		version, err = c.writer.UpdateStatus(ctx, key, object)
-		if err == nil {
-			rec.resourceVersion = version
-			c.metrics.statusWrites.Inc()
-			c.metrics.statusWriteBytes.Add(float64(len(object)))
-			return nil
-		}
-		if !apierrors.IsConflict(err) {
+		err := c.writeOnce(ctx, entry, rec, data)
+		if err == nil || !apierrors.IsConflict(err) {
 			return err
 		}
 		c.metrics.statusConflicts.Inc()
 		if rec.lastWrite.IsZero() {
 			return errCacheBehind
 		}
-		live, err := c.writer.Metadata(ctx, key)
+		live, err := c.writer.Metadata(ctx, cache.MetaObjectToName(entry))
 		if err != nil {
 			return err
 		}
 		if live.GetUID() != entry.UID {
 			return fmt.Errorf("the Framework was replaced by one with UID %s", live.GetUID())
 		}
-		version = live.GetResourceVersion()
+		rec.resourceVersion = live.GetResourceVersion()
 	}
 	return fmt.Errorf("the Framework was changed by others %d times in a row", maxConflicts)
+}
+
+// writeOnce replaces the stored status if nobody has changed the Framework since it
+// was last seen or written. It is a conflict otherwise.
+func (c *Controller) writeOnce(ctx context.Context, entry *frameworkEntry, rec *record, data []byte) error {
+	version := rec.resourceVersion
+	if atLeast(entry.ResourceVersion, version) {
+		version = entry.ResourceVersion
+	}
+	object, err := withStatus(entry, version, data)
+	if err != nil {
+		return err
+	}
+	version, err = c.writer.UpdateStatus(ctx, cache.MetaObjectToName(entry), object)
+	if err != nil {
+		return err
+	}
+	rec.resourceVersion = version
+	c.metrics.statusWrites.Inc()
+	c.metrics.statusWriteBytes.Add(float64(len(object)))
+	return nil
 }
 
 // withStatus is a Framework in JSON with nothing but its identity and a status:

@@ -6,6 +6,8 @@
 package controller
 
 import (
+	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -62,6 +64,14 @@ func TestReplicasTakeOver(t *testing.T) {
 
 	third := cluster.StartController(t, elected)
 	third.WaitReady(t)
+	// Its Pods are just created, and will wait for a node for ever, when the leader
+	// is asked to end.
+	waits := framework.MakeFramework("waits").Role("worker", 3, framework.RunForever().CPU("100k")).Obj()
+	create(t, namespace, waits)
+	framework.Eventually(t, "the Pods of "+waits.Name, func(ctx context.Context) (bool, string, error) {
+		pods, err := cluster.PodsOf(ctx, namespace, waits.Name)
+		return len(pods) == 3, fmt.Sprintf("%d of 3 Pods", len(pods)), err
+	})
 	if err := second.Terminate(t); err != nil {
 		t.Errorf("a leader that is asked to end: %v", err)
 	}
@@ -75,9 +85,10 @@ func TestReplicasTakeOver(t *testing.T) {
 		t.Errorf("the attempt that ran all the time is %s, and was %s", got, want)
 	}
 	recording.Check(t)
-	// 3 of long, 2 attempts of 3 of orphan, 3 of after: nothing was made twice.
-	if got := recording.Pods(); got != 12 {
-		t.Errorf("%d Pods were made, want 12", got)
+	// 3 of long, 2 attempts of 3 of orphan, 3 of waits, 3 of after: nothing was made
+	// twice.
+	if got := recording.Pods(); got != 15 {
+		t.Errorf("%d Pods were made, want 15", got)
 	}
 }
 

@@ -24,11 +24,11 @@ import (
 func Cases() []harness.Case {
 	return []harness.Case{
 		{
-			Name: "lifecycle/one", Title: "1 Framework of 1000 tasks",
+			Name: "lifecycle/one", Title: "1 Framework of 1000 tasks", Limit: 30 * time.Minute,
 			Run: func(ctx context.Context, b *harness.Bench) error { return compare(ctx, b, 1, 1000, 1.3) },
 		},
 		{
-			Name: "lifecycle/many", Title: "200 Frameworks of 4 tasks",
+			Name: "lifecycle/many", Title: "200 Frameworks of 4 tasks", Limit: 30 * time.Minute,
 			Run: func(ctx context.Context, b *harness.Bench) error { return compare(ctx, b, 200, 4, 1.5) },
 		},
 		{Name: "lifecycle/writes", Title: "Writes of the status from creation to Completed", Run: statusWrites},

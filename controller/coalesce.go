@@ -38,7 +38,7 @@ const (
 	maxGatingWindows = 4
 	// busyWindows is how many windows a status may wait while actions that will
 	// change it are under way.
-	busyWindows = 10
+	busyWindows = 12
 	// startingWindows and maxWindows are windows of a small Framework, however
 	// large it is: 3 s and 10 s by default. So long wait the first change while
 	// tasks are about to start, and any change at most, unless one window is

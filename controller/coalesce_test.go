@@ -69,6 +69,50 @@ func TestStartIsWrittenAtOnce(t *testing.T) {
 	}
 }
 
+// TestSlowServerIsAskedLess starts a few tasks within eight seconds on API servers
+// that take more or less time to write, and counts the writes until all run.
+func TestSlowServerIsAskedLess(t *testing.T) {
+	const tick, start = 50 * time.Millisecond, 8 * time.Second
+	tests := map[string]struct {
+		takes  time.Duration
+		writes int
+	}{
+		// Before the ConfigMap, after three seconds and the same after that, and when
+		// all run.
+		"an idle one": {5 * time.Millisecond, 4},
+		// Before the ConfigMap and when all run.
+		"a busy one": {100 * time.Millisecond, 2},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, framework(4))
+			w.updateError = func([]byte) error {
+				w.clock.SetTime(w.clock.Now().Add(tc.takes))
+				return nil
+			}
+			begun := w.clock.Now()
+			for started := 0; w.stored() == nil || !all(w.stored(), isRunning); {
+				if err := w.sync(); err != nil {
+					t.Fatal(err)
+				}
+				if len(w.pods) == 4 && started < 4 && w.clock.Since(begun) >= time.Duration(started+1)*start/4 {
+					changed := w.podList()[started].DeepCopy()
+					changed.Status.Phase = corev1.PodRunning
+					w.put(changed)
+					started++
+				}
+				w.clock.SetTime(w.clock.Now().Add(tick))
+				if w.clock.Since(begun) > time.Minute {
+					t.Fatalf("that all run is never shown; %d have started", started)
+				}
+			}
+			if writes := statusWrites(w); writes != tc.writes {
+				t.Errorf("%d writes of the status, want %d", writes, tc.writes)
+			}
+		})
+	}
+}
+
 func isRunning(task *frameworkv1.TaskStatus) bool {
 	return task.State == frameworkv1.TaskAttemptRunning
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -34,8 +35,15 @@ func leadWhenElected(ctx context.Context, client kubernetes.Interface, config co
 	if err != nil {
 		return fmt.Errorf("finding a name for the election: %w", err)
 	}
-	ctx, stop := context.WithCancel(ctx)
+	// Who is asked to end keeps the lease until the work has ended.
+	election, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
+	var leads atomic.Bool
+	defer context.AfterFunc(ctx, func() {
+		if !leads.Load() {
+			stop()
+		}
+	})()
 	var leadError error
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Lock: &resourcelock.LeaseLock{
@@ -49,8 +57,12 @@ func leadWhenElected(ctx context.Context, client kubernetes.Interface, config co
 		ReleaseOnCancel: true,
 		Name:            programName,
 		Callbacks: leaderelection.LeaderCallbacks{
-			OnStartedLeading: func(ctx context.Context) {
-				leadError = lead(ctx)
+			OnStartedLeading: func(leased context.Context) {
+				leads.Store(true)
+				leased, end := context.WithCancel(leased)
+				defer end()
+				defer context.AfterFunc(ctx, end)()
+				leadError = lead(leased)
 				stop()
 			},
 			OnStoppedLeading: func() { klog.FromContext(ctx).Info("Not the leader any more") },
@@ -59,8 +71,8 @@ func leadWhenElected(ctx context.Context, client kubernetes.Interface, config co
 	if err != nil {
 		return fmt.Errorf("setting up the election: %w", err)
 	}
-	elector.Run(ctx)
-	if leadError == nil && ctx.Err() == nil {
+	elector.Run(election)
+	if election.Err() == nil {
 		return errors.New("the lease was lost to another replica")
 	}
 	return leadError

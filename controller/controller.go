@@ -236,7 +236,12 @@ func (c *Controller) process(ctx context.Context, key cache.ObjectName, turn *tu
 		return
 	}
 	logger := klog.LoggerWithValues(klog.FromContext(ctx), "framework", klog.KRef(key.Namespace, key.Name))
-	err := c.sync(klog.NewContext(ctx, logger), key, turn)
+	// What has begun is brought to its end when the controller is asked to stop: a Pod
+	// whose creation is not answered would be a leftover.
+	requests, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(flushTime, cancel) })()
+	err := c.sync(klog.NewContext(requests, logger), key, turn)
 	if err == nil {
 		c.queue.Forget(key)
 		return

@@ -20,7 +20,8 @@ import (
 //     grow with the logarithm of the wave's length only.
 //
 // While tasks are about to start, nothing is worth a quick write: soon all run, or
-// have their addresses, and that is written without waiting.
+// have their addresses, and that is written without waiting. The same goes for the
+// end, when all have succeeded and only their Pods are left.
 const (
 	// fewTasks is how many tasks make a wave of changes worth waiting for, even
 	// if something waits for them to be written.
@@ -41,9 +42,12 @@ const (
 	busyWindows = 12
 	// startingWindows and maxWindows are windows of a small Framework, however
 	// large it is: 3 s and 10 s by default. So long wait the first change while
-	// tasks are about to start, and any change at most, unless one window is
-	// longer.
+	// tasks are about to start, and any change at most.
 	startingWindows, maxWindows = 30, 100
+	// maxOwnWindows is how many of its own windows a change may wait at most where
+	// that is longer: for 5 ms a task by default, which is less than an API server
+	// takes to start one. So larger Frameworks need no more writes.
+	maxOwnWindows = 10
 	// startingWrites is how many times longer than the last write took the first
 	// change waits while tasks are about to start, if that is longer and not beyond
 	// maxWindows: an API server that is slow to write is busy starting them.
@@ -69,13 +73,18 @@ func (c *Controller) writeIn(rec *record, plan lifecycle.Plan) time.Duration {
 		}
 	}
 	grown := max(window, growth*rec.lastWrite.Sub(rec.waveSince))
-	next := rec.lastWrite.Add(min(grown, max(window, maxWindows*c.window)))
+	next := rec.lastWrite.Add(min(grown, max(maxWindows*c.window, maxOwnWindows*window)))
 	var at time.Time
 	switch {
 	case plan.Persist == lifecycle.PersistNow:
 		return 0
 	case plan.Persist == lifecycle.PersistSoon && rec.tasks() < fewTasks:
 		return 0
+	case plan.Persist == lifecycle.PersistSoon && rec.succeeded():
+		if rec.cleared() {
+			return 0
+		}
+		at = later(rec.dirtySince.Add(window), next)
 	case plan.Persist == lifecycle.PersistSoon:
 		at = rec.lastWrite.Add(min(grown, maxGatingWindows*window))
 	case len(plan.Actions) > 0:
@@ -111,6 +120,24 @@ func (r *record) settled() bool {
 	}
 	return r.status.Tasks.Pending == 0 && r.persisted.Tasks.Pending > 0 ||
 		located(r.status) && !located(r.persisted)
+}
+
+// succeeded says whether it is on record that all tasks have succeeded. Then only
+// the removal of their Pods is left, and there is no news until it is done.
+func (r *record) succeeded() bool {
+	return r.persisted != nil && r.persisted.Tasks != nil && r.persisted.Tasks.Succeeded == r.status.Tasks.Total
+}
+
+// cleared says whether no task has a Pod any more.
+func (r *record) cleared() bool {
+	for _, role := range r.status.AttemptStatus.TaskRoleStatuses {
+		for _, task := range role.TaskStatuses {
+			if task.State != frameworkv1.TaskAttemptCompleted && task.State != frameworkv1.TaskCompleted {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // located says whether the address of each task is known, unless it has ended.

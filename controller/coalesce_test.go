@@ -113,6 +113,46 @@ func TestSlowServerIsAskedLess(t *testing.T) {
 	}
 }
 
+// TestRemovalIsWrittenAtOnce removes the Pods of tasks that have succeeded one after
+// another, and measures how old the last removal is when the Framework is Completed.
+func TestRemovalIsWrittenAtOnce(t *testing.T) {
+	const tasks, tick, most, mostWrites = 300, 50 * time.Millisecond, time.Second, 9
+	w := newWorld(t, framework(tasks))
+	sync := func() {
+		t.Helper()
+		if err := w.sync(); err != nil {
+			t.Fatal(err)
+		}
+		w.clock.SetTime(w.clock.Now().Add(tick))
+	}
+	for begun := w.clock.Now(); w.stored() == nil || w.stored().Tasks.Succeeded < tasks; sync() {
+		if len(w.pods) == tasks && w.podList()[0].Status.Phase != corev1.PodSucceeded {
+			w.live(succeed)
+		}
+		if w.clock.Since(begun) > time.Minute {
+			t.Fatal("that all have succeeded is never shown")
+		}
+	}
+	before := statusWrites(w)
+	var last time.Time
+	for begun := w.clock.Now(); w.stored().State != frameworkv1.FrameworkCompleted; sync() {
+		if pods := w.podList(); len(pods) > 0 && pods[0].DeletionTimestamp != nil {
+			w.remove(pods[0].Name)
+			last = w.clock.Now()
+		}
+		w.collectGarbage()
+		if w.clock.Since(begun) > time.Minute {
+			t.Fatalf("it is never Completed; %d Pods are left", len(w.pods))
+		}
+	}
+	if age := w.clock.Since(last); age > most {
+		t.Errorf("Completed %v after the last Pod was gone, want at most %v", age, most)
+	}
+	if writes := statusWrites(w) - before; writes > mostWrites {
+		t.Errorf("%d writes of the status, want at most %d", writes, mostWrites)
+	}
+}
+
 func isRunning(task *frameworkv1.TaskStatus) bool {
 	return task.State == frameworkv1.TaskAttemptRunning
 }

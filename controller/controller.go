@@ -238,9 +238,8 @@ func (c *Controller) process(ctx context.Context, key cache.ObjectName, turn *tu
 	logger := klog.LoggerWithValues(klog.FromContext(ctx), "framework", klog.KRef(key.Namespace, key.Name))
 	// What has begun is brought to its end when the controller is asked to stop: a Pod
 	// whose creation is not answered would be a leftover.
-	requests, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	requests, cancel := outlast(ctx)
 	defer cancel()
-	defer context.AfterFunc(ctx, func() { time.AfterFunc(flushTime, cancel) })()
 	err := c.sync(klog.NewContext(requests, logger), key, turn)
 	if err == nil {
 		c.queue.Forget(key)

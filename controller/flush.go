@@ -12,14 +12,24 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// flushTime is how long a controller that stops goes on to write: less than a
+// flushTime is how long requests may go on when a controller stops: less than a
 // kubelet waits before it kills.
 const flushTime = 10 * time.Second
+
+// outlast is a context that ends flushTime after ctx has, unless it is cancelled.
+func outlast(ctx context.Context) (context.Context, context.CancelFunc) {
+	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(flushTime, cancel) })
+	return longer, func() {
+		stop()
+		cancel()
+	}
+}
 
 // flush writes all that waits to be written, when nobody syncs any more. A successor
 // takes Pods that no status tells of for leftovers, and deletes them.
 func (c *Controller) flush(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTime)
+	ctx, cancel := outlast(ctx)
 	defer cancel()
 	var group errgroup.Group
 	group.SetLimit(c.workers)

@@ -49,9 +49,12 @@ const (
 	// takes to start one. So larger Frameworks need no more writes.
 	maxOwnWindows = 10
 	// startingWrites is how many times longer than the last write took the first
-	// change waits while tasks are about to start, if that is longer and not beyond
-	// maxWindows: an API server that is slow to write is busy starting them.
+	// change waits while tasks are about to start, if that is longer, up to the
+	// longest wait of all: an API server that is slow to write is busy starting them.
 	startingWrites = 100
+	// removalWaits is how many times longer than any other change the removal of
+	// Pods waits when all tasks have succeeded, unless it is done before.
+	removalWaits = 2
 )
 
 // never is the wait for a write that is not needed.
@@ -73,7 +76,8 @@ func (c *Controller) writeIn(rec *record, plan lifecycle.Plan) time.Duration {
 		}
 	}
 	grown := max(window, growth*rec.lastWrite.Sub(rec.waveSince))
-	next := rec.lastWrite.Add(min(grown, max(maxWindows*c.window, maxOwnWindows*window)))
+	longest := max(maxWindows*c.window, maxOwnWindows*window)
+	next := rec.lastWrite.Add(min(grown, longest))
 	var at time.Time
 	switch {
 	case plan.Persist == lifecycle.PersistNow:
@@ -84,16 +88,16 @@ func (c *Controller) writeIn(rec *record, plan lifecycle.Plan) time.Duration {
 		if rec.cleared() {
 			return 0
 		}
-		at = later(rec.dirtySince.Add(window), next)
+		at = rec.lastWrite.Add(removalWaits * longest)
 	case plan.Persist == lifecycle.PersistSoon:
 		at = rec.lastWrite.Add(min(grown, maxGatingWindows*window))
 	case len(plan.Actions) > 0:
 		// Every action will change the status again.
-		at = rec.dirtySince.Add(max(busyWindows*window, c.startingWait(rec)))
+		at = rec.dirtySince.Add(max(busyWindows*window, c.startingWait(rec, longest)))
 	case rec.settled():
 		at = rec.lastWrite.Add(c.window)
 	case rec.status.Tasks.Pending > 0:
-		at = later(rec.dirtySince.Add(max(window, c.startingWait(rec))), next)
+		at = later(rec.dirtySince.Add(max(window, c.startingWait(rec, longest))), next)
 	default:
 		at = later(rec.dirtySince.Add(window), next)
 	}
@@ -106,9 +110,10 @@ func (c *Controller) coalesceWindow(tasks int) time.Duration {
 	return c.window * time.Duration(max(tasksPerWindow, tasks)) / tasksPerWindow
 }
 
-// startingWait is how long the first change waits while tasks are about to start.
-func (c *Controller) startingWait(rec *record) time.Duration {
-	return min(max(startingWindows*c.window, startingWrites*rec.writeTook), maxWindows*c.window)
+// startingWait is how long the first change waits while tasks are about to start, if
+// longest is how long any may.
+func (c *Controller) startingWait(rec *record, longest time.Duration) time.Duration {
+	return min(max(startingWindows*c.window, startingWrites*rec.writeTook), longest)
 }
 
 // settled says whether the status that waits to be written is the first that

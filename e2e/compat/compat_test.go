@@ -113,6 +113,7 @@ func TestManifests(t *testing.T) {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
+			t.Parallel() // They sleep most of their time.
 			namespace := cluster.Namespace(t)
 			// What the manifests' comments ask the user to do beforehand.
 			cluster.GrantBarrier(t, namespace)

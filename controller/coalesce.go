@@ -45,12 +45,13 @@ const (
 	// tasks are about to start, and any change at most.
 	startingWindows, maxWindows = 30, 100
 	// maxOwnWindows is how many of its own windows a change may wait at most where
-	// that is longer: for 5 ms a task by default, which is less than an API server
-	// takes to start one. So larger Frameworks need no more writes.
-	maxOwnWindows = 10
+	// that is longer: for 10 ms a task by default, about as long as an API server
+	// takes to start one. So larger Frameworks need no more writes. The first change
+	// of a start, which a crash would lose, waits half as long.
+	maxOwnWindows = 20
 	// startingWrites is how many times longer than the last write took the first
-	// change waits while tasks are about to start, if that is longer, up to the
-	// longest wait of all: an API server that is slow to write is busy starting them.
+	// change waits while tasks are about to start, if that is longer: an API server
+	// that is slow to write is busy starting them.
 	startingWrites = 100
 	// removalWaits is how many times longer than any other change the removal of
 	// Pods waits when all tasks have succeeded, unless it is done before.
@@ -93,11 +94,11 @@ func (c *Controller) writeIn(rec *record, plan lifecycle.Plan) time.Duration {
 		at = rec.lastWrite.Add(min(grown, maxGatingWindows*window))
 	case len(plan.Actions) > 0:
 		// Every action will change the status again.
-		at = rec.dirtySince.Add(max(busyWindows*window, c.startingWait(rec, longest)))
+		at = rec.dirtySince.Add(max(busyWindows*window, c.startingWait(rec, window)))
 	case rec.settled():
 		at = rec.lastWrite.Add(c.window)
 	case rec.status.Tasks.Pending > 0:
-		at = later(rec.dirtySince.Add(max(window, c.startingWait(rec, longest))), next)
+		at = later(rec.dirtySince.Add(max(window, c.startingWait(rec, window))), next)
 	default:
 		at = later(rec.dirtySince.Add(window), next)
 	}
@@ -110,10 +111,10 @@ func (c *Controller) coalesceWindow(tasks int) time.Duration {
 	return c.window * time.Duration(max(tasksPerWindow, tasks)) / tasksPerWindow
 }
 
-// startingWait is how long the first change waits while tasks are about to start, if
-// longest is how long any may.
-func (c *Controller) startingWait(rec *record, longest time.Duration) time.Duration {
-	return min(max(startingWindows*c.window, startingWrites*rec.writeTook), longest)
+// startingWait is how long the first change waits while tasks are about to start.
+func (c *Controller) startingWait(rec *record, window time.Duration) time.Duration {
+	most := max(maxWindows*c.window, maxOwnWindows*window/2)
+	return min(max(startingWindows*c.window, startingWrites*rec.writeTook), most)
 }
 
 // settled says whether the status that waits to be written is the first that

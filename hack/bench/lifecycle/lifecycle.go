@@ -25,17 +25,11 @@ func Cases() []harness.Case {
 	return []harness.Case{
 		{
 			Name: "lifecycle/one", Title: "1 Framework of 1000 tasks", Limit: 30 * time.Minute,
-			Run: func(ctx context.Context, b *harness.Bench) error {
-				return compare(ctx, b, 1, 1000, harness.AtMost(1.3), harness.AtMost(1.3))
-			},
+			Run: func(ctx context.Context, b *harness.Bench) error { return compare(ctx, b, 1, 1000, 1.3) },
 		},
 		{
 			Name: "lifecycle/many", Title: "200 Frameworks of 4 tasks", Limit: 30 * time.Minute,
-			// Gangs have no bar here: each has an object more, whose status two
-			// programs keep up to the second.
-			Run: func(ctx context.Context, b *harness.Bench) error {
-				return compare(ctx, b, 200, 4, harness.AtMost(1.5), nil)
-			},
+			Run: func(ctx context.Context, b *harness.Bench) error { return compare(ctx, b, 200, 4, 1.5) },
 		},
 		{Name: "lifecycle/writes", Title: "Writes of the status from creation to Completed", Run: statusWrites},
 		{Name: "lifecycle/large", Title: "1 Framework of 10,000 tasks", Limit: 20 * time.Minute, Run: large},

@@ -128,10 +128,13 @@ func (r *record) settled() bool {
 		located(r.status) && !located(r.persisted)
 }
 
-// succeeded says whether it is on record that all tasks have succeeded. Then only
-// the removal of their Pods is left, and there is no news until it is done.
+// succeeded says whether it is on record that all tasks have succeeded, and none is
+// retried since. Then only the removal of their Pods is left, and there is no news
+// until it is done.
 func (r *record) succeeded() bool {
-	return r.persisted != nil && r.persisted.Tasks != nil && r.persisted.Tasks.Succeeded == r.status.Tasks.Total
+	total := r.status.Tasks.Total
+	return r.status.Tasks.Succeeded == total &&
+		r.persisted != nil && r.persisted.Tasks != nil && r.persisted.Tasks.Succeeded == total
 }
 
 // cleared says whether no task has a Pod any more.

@@ -153,6 +153,47 @@ func TestRemovalIsWrittenAtOnce(t *testing.T) {
 	}
 }
 
+// TestRetryAfterSuccessIsNotKeptWaiting has all tasks of a service end well, which are
+// retried however they end, and measures how long it takes until all have new Pods.
+func TestRetryAfterSuccessIsNotKeptWaiting(t *testing.T) {
+	const tasks, tick, most = 100, 50 * time.Millisecond, 5 * time.Second
+	fw := framework(tasks)
+	fw.Spec.TaskRoles[0].Task.RetryPolicy.MaxRetryCount = -2
+	w := newWorld(t, fw)
+	retried := func(task *frameworkv1.TaskStatus) bool {
+		return task.RetryPolicyStatus.TotalRetriedCount > 0 && task.State == frameworkv1.TaskAttemptRunning
+	}
+	var ended time.Time
+	for begun := w.clock.Now(); w.stored() == nil || !all(w.stored(), retried); {
+		if err := w.sync(); err != nil {
+			t.Fatal(err)
+		}
+		w.clock.SetTime(w.clock.Now().Add(tick))
+		for _, pod := range w.podList() {
+			changed := pod.DeepCopy()
+			switch {
+			case pod.DeletionTimestamp != nil:
+				w.remove(pod.Name)
+			case pod.Status.Phase == corev1.PodPending:
+				changed.Status.Phase = corev1.PodRunning
+				w.put(changed)
+			case ended.IsZero() && all(w.stored(), isRunning):
+				changed.Status.Phase = corev1.PodSucceeded
+				w.put(changed)
+			}
+		}
+		if ended.IsZero() && w.stored() != nil && all(w.stored(), isRunning) && w.podList()[0].Status.Phase == corev1.PodSucceeded {
+			ended = w.clock.Now()
+		}
+		if w.clock.Since(begun) > 5*time.Minute {
+			t.Fatal("they never run again")
+		}
+	}
+	if took := w.clock.Since(ended); took > most {
+		t.Errorf("all run again after %v, want at most %v", took, most)
+	}
+}
+
 func isRunning(task *frameworkv1.TaskStatus) bool {
 	return task.State == frameworkv1.TaskAttemptRunning
 }

@@ -20,8 +20,7 @@ import (
 //     grow with the logarithm of the wave's length only.
 //
 // While tasks are about to start, nothing is worth a quick write: soon all run, or
-// have their addresses, and that is written without waiting. The same goes for the
-// end, when all have succeeded and only their Pods are left.
+// have their addresses, and that is written without waiting.
 const (
 	// fewTasks is how many tasks make a wave of changes worth waiting for, even
 	// if something waits for them to be written.
@@ -53,9 +52,6 @@ const (
 	// change waits while tasks are about to start, if that is longer: an API server
 	// that is slow to write is busy starting them.
 	startingWrites = 100
-	// removalWaits is how many times longer than any other change the removal of
-	// Pods waits when all tasks have succeeded, unless it is done before.
-	removalWaits = 2
 )
 
 // never is the wait for a write that is not needed.
@@ -85,11 +81,6 @@ func (c *Controller) writeIn(rec *record, plan lifecycle.Plan) time.Duration {
 		return 0
 	case plan.Persist == lifecycle.PersistSoon && rec.tasks() < fewTasks:
 		return 0
-	case plan.Persist == lifecycle.PersistSoon && rec.succeeded():
-		if rec.cleared() {
-			return 0
-		}
-		at = rec.lastWrite.Add(removalWaits * longest)
 	case plan.Persist == lifecycle.PersistSoon:
 		at = rec.lastWrite.Add(min(grown, maxGatingWindows*window))
 	case len(plan.Actions) > 0:
@@ -126,27 +117,6 @@ func (r *record) settled() bool {
 	}
 	return r.status.Tasks.Pending == 0 && r.persisted.Tasks.Pending > 0 ||
 		located(r.status) && !located(r.persisted)
-}
-
-// succeeded says whether it is on record that all tasks have succeeded, and none is
-// retried since. Then only the removal of their Pods is left, and there is no news
-// until it is done.
-func (r *record) succeeded() bool {
-	total := r.status.Tasks.Total
-	return r.status.Tasks.Succeeded == total &&
-		r.persisted != nil && r.persisted.Tasks != nil && r.persisted.Tasks.Succeeded == total
-}
-
-// cleared says whether no task has a Pod any more.
-func (r *record) cleared() bool {
-	for _, role := range r.status.AttemptStatus.TaskRoleStatuses {
-		for _, task := range role.TaskStatuses {
-			if task.State != frameworkv1.TaskAttemptCompleted && task.State != frameworkv1.TaskCompleted {
-				return false
-			}
-		}
-	}
-	return true
 }
 
 // located says whether the address of each task is known, unless it has ended.

@@ -5,10 +5,12 @@ package controller
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 )
@@ -113,89 +115,126 @@ func TestSlowServerIsAskedLess(t *testing.T) {
 	}
 }
 
-// TestRemovalIsWrittenAtOnce removes the Pods of tasks that have succeeded one after
+// TestRemovalIsWrittenAtOnce removes the Pods of tasks that have ended one after
 // another, and measures how old the last removal is when the Framework is Completed.
 func TestRemovalIsWrittenAtOnce(t *testing.T) {
 	const tasks, tick, most, mostWrites = 300, 50 * time.Millisecond, time.Second, 9
-	w := newWorld(t, framework(tasks))
-	sync := func() {
-		t.Helper()
-		if err := w.sync(); err != nil {
-			t.Fatal(err)
-		}
-		w.clock.SetTime(w.clock.Now().Add(tick))
+	tests := map[string]func(pod *corev1.Pod) int32{
+		"all have succeeded": succeed,
+		"some have failed": func(pod *corev1.Pod) int32 {
+			if strings.HasSuffix(pod.Name, "0") {
+				return 1
+			}
+			return 0
+		},
 	}
-	for begun := w.clock.Now(); w.stored() == nil || w.stored().Tasks.Succeeded < tasks; sync() {
-		if len(w.pods) == tasks && w.podList()[0].Status.Phase != corev1.PodSucceeded {
-			w.live(succeed)
-		}
-		if w.clock.Since(begun) > time.Minute {
-			t.Fatal("that all have succeeded is never shown")
-		}
-	}
-	before := statusWrites(w)
-	var last time.Time
-	for begun := w.clock.Now(); w.stored().State != frameworkv1.FrameworkCompleted; sync() {
-		if pods := w.podList(); len(pods) > 0 && pods[0].DeletionTimestamp != nil {
-			w.remove(pods[0].Name)
-			last = w.clock.Now()
-		}
-		w.collectGarbage()
-		if w.clock.Since(begun) > time.Minute {
-			t.Fatalf("it is never Completed; %d Pods are left", len(w.pods))
-		}
-	}
-	if age := w.clock.Since(last); age > most {
-		t.Errorf("Completed %v after the last Pod was gone, want at most %v", age, most)
-	}
-	if writes := statusWrites(w) - before; writes > mostWrites {
-		t.Errorf("%d writes of the status, want at most %d", writes, mostWrites)
+	for name, exit := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, framework(tasks))
+			w.framework.Spec.TaskRoles[0].FrameworkAttemptCompletionPolicy.MinFailedTaskCount = ptr.To[int32](-1)
+			sync := func() {
+				t.Helper()
+				if err := w.sync(); err != nil {
+					t.Fatal(err)
+				}
+				w.clock.SetTime(w.clock.Now().Add(tick))
+			}
+			for begun := w.clock.Now(); w.stored() == nil || !all(w.stored(), hasEnded); sync() {
+				if len(w.pods) == tasks && w.podList()[0].Status.ContainerStatuses == nil {
+					w.live(exit)
+				}
+				if w.clock.Since(begun) > time.Minute {
+					t.Fatal("that all have ended is never shown")
+				}
+			}
+			before := statusWrites(w)
+			var last time.Time
+			for begun := w.clock.Now(); w.stored().State != frameworkv1.FrameworkCompleted; sync() {
+				if pods := w.podList(); len(pods) > 0 && pods[0].DeletionTimestamp != nil {
+					w.remove(pods[0].Name)
+					last = w.clock.Now()
+				}
+				w.collectGarbage()
+				if w.clock.Since(begun) > time.Minute {
+					t.Fatalf("it is never Completed; %d Pods are left", len(w.pods))
+				}
+			}
+			if age := w.clock.Since(last); age > most {
+				t.Errorf("Completed %v after the last Pod was gone, want at most %v", age, most)
+			}
+			if writes := statusWrites(w) - before; writes > mostWrites {
+				t.Errorf("%d writes of the status, want at most %d", writes, mostWrites)
+			}
+		})
 	}
 }
 
 // TestRetryAfterSuccessIsNotKeptWaiting has all tasks of a service end well, which are
-// retried however they end, and measures how long it takes until all have new Pods.
+// retried however they end, and measures how long it takes until they run again.
 func TestRetryAfterSuccessIsNotKeptWaiting(t *testing.T) {
 	const tasks, tick, most = 100, 50 * time.Millisecond, 5 * time.Second
-	fw := framework(tasks)
-	fw.Spec.TaskRoles[0].Task.RetryPolicy.MaxRetryCount = -2
-	w := newWorld(t, fw)
-	retried := func(task *frameworkv1.TaskStatus) bool {
-		return task.RetryPolicyStatus.TotalRetriedCount > 0 && task.State == frameworkv1.TaskAttemptRunning
+	tests := map[string]struct{ stuck int }{
+		"all Pods go":                     {0},
+		"a Pod does not go from its node": {1},
 	}
-	var ended time.Time
-	for begun := w.clock.Now(); w.stored() == nil || !all(w.stored(), retried); {
-		if err := w.sync(); err != nil {
-			t.Fatal(err)
-		}
-		w.clock.SetTime(w.clock.Now().Add(tick))
-		for _, pod := range w.podList() {
-			changed := pod.DeepCopy()
-			switch {
-			case pod.DeletionTimestamp != nil:
-				w.remove(pod.Name)
-			case pod.Status.Phase == corev1.PodPending:
-				changed.Status.Phase = corev1.PodRunning
-				w.put(changed)
-			case ended.IsZero() && all(w.stored(), isRunning):
-				changed.Status.Phase = corev1.PodSucceeded
-				w.put(changed)
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			fw := framework(tasks)
+			fw.Spec.TaskRoles[0].Task.RetryPolicy.MaxRetryCount = -2
+			w := newWorld(t, fw)
+			runAgain := func() bool {
+				n := 0
+				return w.stored() != nil && !all(w.stored(), func(task *frameworkv1.TaskStatus) bool {
+					if isRunning(task) && task.RetryPolicyStatus.TotalRetriedCount > 0 {
+						n++
+					}
+					return n < tasks-tc.stuck
+				})
 			}
-		}
-		if ended.IsZero() && w.stored() != nil && all(w.stored(), isRunning) && w.podList()[0].Status.Phase == corev1.PodSucceeded {
-			ended = w.clock.Now()
-		}
-		if w.clock.Since(begun) > 5*time.Minute {
-			t.Fatal("they never run again")
-		}
-	}
-	if took := w.clock.Since(ended); took > most {
-		t.Errorf("all run again after %v, want at most %v", took, most)
+			stuck := map[string]bool{}
+			var ended time.Time
+			for begun := w.clock.Now(); !runAgain(); {
+				if err := w.sync(); err != nil {
+					t.Fatal(err)
+				}
+				w.clock.SetTime(w.clock.Now().Add(tick))
+				end := ended.IsZero() && w.stored() != nil && all(w.stored(), isRunning)
+				if end {
+					ended = w.clock.Now()
+				}
+				for i, pod := range w.podList() {
+					changed := pod.DeepCopy()
+					switch {
+					case pod.DeletionTimestamp != nil:
+						if !stuck[pod.Name] {
+							w.remove(pod.Name)
+						}
+					case pod.Status.Phase == corev1.PodPending:
+						changed.Status.Phase = corev1.PodRunning
+						w.put(changed)
+					case end:
+						stuck[pod.Name] = i < tc.stuck
+						changed.Status.Phase = corev1.PodSucceeded
+						w.put(changed)
+					}
+				}
+				if w.clock.Since(begun) > 5*time.Minute {
+					t.Fatal("they never run again")
+				}
+			}
+			if took := w.clock.Since(ended); took > most {
+				t.Errorf("they run again after %v, want at most %v", took, most)
+			}
+		})
 	}
 }
 
 func isRunning(task *frameworkv1.TaskStatus) bool {
 	return task.State == frameworkv1.TaskAttemptRunning
+}
+
+func hasEnded(task *frameworkv1.TaskStatus) bool {
+	return task.AttemptStatus.CompletionStatus != nil
 }
 
 func isLocated(task *frameworkv1.TaskStatus) bool {

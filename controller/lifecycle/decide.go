@@ -64,6 +64,9 @@ func (d *decision) run() {
 	if !d.completing() {
 		d.applyGangTimeouts()
 	}
+	if !d.completing() {
+		d.persistEnds()
+	}
 	if d.next.State == frameworkv1.FrameworkAttemptPreparing && d.anyTaskRunning() {
 		d.becomeRunning()
 	}

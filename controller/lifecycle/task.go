@@ -253,10 +253,7 @@ func podExternalDeleted(pod *corev1.Pod) *frameworkv1.TaskAttemptCompletionStatu
 func (t cursor) retry() {
 	persisted := t.persisted()
 	if persisted == nil || persisted.State != frameworkv1.TaskAttemptCompleted {
-		if !t.completing() {
-			t.persist(PersistSoon)
-		}
-		return
+		return // persistEnds sees to it.
 	}
 	task := t.status()
 	decision := t.decideRetry()
@@ -281,6 +278,36 @@ func (t cursor) retry() {
 		Trigger: OnTaskRetry, Framework: t.withPersistedStatus(), TaskRole: t.role, Task: persisted,
 	})
 	t.becomeCreationPending(decision.accountable)
+}
+
+// persistEnds asks for the ends of task attempts to be written: retries wait for
+// that, the completion policy, and the minimums of the PodGroup. Only when no task
+// will have another Pod does nothing wait but the end of the Framework's attempt,
+// and that for the removal of the last Pod.
+func (d *decision) persistEnds() {
+	unwritten, last, removed := false, true, true
+	d.eachTask(func(t cursor) {
+		state := t.status().State
+		if state == frameworkv1.TaskAttemptCompleted {
+			persisted := t.persisted()
+			unwritten = unwritten || persisted == nil || persisted.State != state
+		}
+		last = last && t.lastAttemptEnds()
+		removed = removed && !associated(state)
+	})
+	switch {
+	case !unwritten:
+	case !last:
+		d.persist(PersistSoon)
+	case removed:
+		d.persist(PersistNow)
+	}
+}
+
+// lastAttemptEnds says whether it is decided that the attempt ends, and the task
+// neither has another nor is removed.
+func (t cursor) lastAttemptEnds() bool {
+	return t.wanted() && t.status().AttemptStatus.CompletionStatus != nil && !t.decideRetry().retry
 }
 
 // anyTaskRunning says whether a task that stays is running.

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	watchtools "k8s.io/client-go/tools/watch"
+	"k8s.io/client-go/util/retry"
 
 	"github.com/lockstep-k8s/lockstep/e2e/framework"
 )
@@ -81,11 +82,15 @@ func (c *Cluster) InNamespace(ctx context.Context, measure func(ctx context.Cont
 func (c *Cluster) empty(ctx context.Context, namespace string) error {
 	// In the foreground: no controller makes new Pods while the namespace empties.
 	foreground, zero := metav1.DeletePropagationForeground, int64(0)
-	err := c.Lockstep.FrameworkcontrollerV1().Frameworks(namespace).DeleteCollection(ctx, metav1.DeleteOptions{PropagationPolicy: &foreground}, metav1.ListOptions{})
+	err := tryAgain(func() error {
+		return c.Lockstep.FrameworkcontrollerV1().Frameworks(namespace).DeleteCollection(ctx, metav1.DeleteOptions{PropagationPolicy: &foreground}, metav1.ListOptions{})
+	})
 	if err != nil {
 		return fmt.Errorf("deleting Frameworks: %w", err)
 	}
-	err = c.Kube.CoreV1().Pods(namespace).DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: &zero}, metav1.ListOptions{})
+	err = tryAgain(func() error {
+		return c.Kube.CoreV1().Pods(namespace).DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: &zero}, metav1.ListOptions{})
+	})
 	if err != nil {
 		return fmt.Errorf("deleting Pods: %w", err)
 	}
@@ -100,6 +105,13 @@ func (c *Cluster) empty(ctx context.Context, namespace string) error {
 		return fmt.Errorf("waiting until namespace %s is gone: %w", namespace, err)
 	}
 	return nil
+}
+
+// tryAgain deletes a collection, a few times if need be. The API server deletes its
+// objects one by one, and ends a request after a minute: a slow one may not be done
+// by then, and goes on with what is left.
+func tryAgain(deletion func() error) error {
+	return retry.OnError(retry.DefaultBackoff, func(error) bool { return true }, deletion)
 }
 
 // WaitPodsRunning watches until so many Pods of a namespace run. The API server

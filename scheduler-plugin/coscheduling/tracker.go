@@ -338,12 +338,17 @@ func (t *tracker) due(key types.NamespacedName) *corev1.Pod {
 }
 
 // idle wakes the gangs that are complete and have not been planned for a while:
-// the backstop for a wake-up that was lost.
+// the backstop for a wake-up that was lost. One that is being planned for the first
+// time has no back-off yet.
 func (t *tracker) idle(after time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, g := range t.gangs {
-		if g.complete() && t.now().Sub(g.attempt.notBefore) > after {
+		last := g.attempt.notBefore
+		if last.IsZero() {
+			last = g.attempt.first
+		}
+		if g.complete() && t.now().Sub(last) > after {
 			t.markAwake(g)
 			t.wake(g.key, 0)
 		}

@@ -56,6 +56,38 @@ func (b *bench) somethingHappens() {
 	b.happened(fwk.ClusterEvent{Resource: fwk.StorageClass, ActionType: fwk.Add}, nil, nil)
 }
 
+// TestBackstopWakesOnlyTheIdle has the backstop come by at all moments of a gang's
+// life, which begins with a cycle that finds no place.
+func TestBackstopWakesOnlyTheIdle(t *testing.T) {
+	b := newBench()
+	b.setGroup(makeGroup("gang", 1))
+	pod := makePod("gang-0", inGroup("gang"))
+	b.add(pod)
+	wakes := func() bool {
+		clear(b.woken)
+		b.idle(idleAfter)
+		return len(b.woken) > 0
+	}
+	if view, turn := b.next(pod); turn != turnPlan {
+		t.Fatalf("turn of %s: got %v, want to plan", view.key, turn)
+	}
+	if wakes() {
+		t.Error("wakes a gang that is being planned for the first time")
+	}
+	b.fail(gangName, makeGroup("gang", 1).UID, shortfall{message: "no room"}, time.Second, time.Minute)
+	if wakes() {
+		t.Error("wakes a gang that was just planned")
+	}
+	b.time = b.time.Add(idleAfter)
+	if wakes() {
+		t.Error("wakes a gang before it has been idle for so long after its back-off")
+	}
+	b.time = b.time.Add(2 * time.Second)
+	if !wakes() {
+		t.Error("does not wake a gang that was not planned for long")
+	}
+}
+
 func onNode(node string) podOption {
 	return func(w *schedulertesting.PodWrapper) { w.Node(node) }
 }

@@ -182,18 +182,12 @@ func TestRetryAfterSuccessIsNotKeptWaiting(t *testing.T) {
 			fw := framework(tasks)
 			fw.Spec.TaskRoles[0].Task.RetryPolicy.MaxRetryCount = -2
 			w := newWorld(t, fw)
-			runAgain := func() bool {
-				n := 0
-				return w.stored() != nil && !all(w.stored(), func(task *frameworkv1.TaskStatus) bool {
-					if isRunning(task) && task.RetryPolicyStatus.TotalRetriedCount > 0 {
-						n++
-					}
-					return n < tasks-tc.stuck
-				})
+			runsAgain := func(task *frameworkv1.TaskStatus) bool {
+				return isRunning(task) && task.RetryPolicyStatus.TotalRetriedCount > 0
 			}
 			stuck := map[string]bool{}
 			var ended time.Time
-			for begun := w.clock.Now(); !runAgain(); {
+			for begun := w.clock.Now(); w.stored() == nil || countTasks(w.stored(), runsAgain) < tasks-tc.stuck; {
 				if err := w.sync(); err != nil {
 					t.Fatal(err)
 				}
@@ -242,14 +236,20 @@ func isLocated(task *frameworkv1.TaskStatus) bool {
 }
 
 func all(status *frameworkv1.FrameworkStatus, is func(*frameworkv1.TaskStatus) bool) bool {
+	return countTasks(status, func(task *frameworkv1.TaskStatus) bool { return !is(task) }) == 0
+}
+
+// countTasks is how many tasks are so.
+func countTasks(status *frameworkv1.FrameworkStatus, is func(*frameworkv1.TaskStatus) bool) int {
+	n := 0
 	for _, role := range status.AttemptStatus.TaskRoleStatuses {
 		for _, task := range role.TaskStatuses {
-			if !is(task) {
-				return false
+			if is(task) {
+				n++
 			}
 		}
 	}
-	return true
+	return n
 }
 
 func statusWrites(w *world) int {

@@ -56,6 +56,14 @@ func (b *bench) somethingHappens() {
 	b.happened(fwk.ClusterEvent{Resource: fwk.StorageClass, ActionType: fwk.Add}, nil, nil)
 }
 
+func onNode(node string) podOption {
+	return func(w *schedulertesting.PodWrapper) { w.Node(node) }
+}
+
+func inPhase(phase corev1.PodPhase) podOption {
+	return func(w *schedulertesting.PodWrapper) { w.Phase(phase) }
+}
+
 // TestBackstopWakesOnlyTheIdle has the backstop come by at all moments of a gang's
 // life, which begins with a cycle that finds no place.
 func TestBackstopWakesOnlyTheIdle(t *testing.T) {
@@ -86,14 +94,6 @@ func TestBackstopWakesOnlyTheIdle(t *testing.T) {
 	if !wakes() {
 		t.Error("does not wake a gang that was not planned for long")
 	}
-}
-
-func onNode(node string) podOption {
-	return func(w *schedulertesting.PodWrapper) { w.Node(node) }
-}
-
-func inPhase(phase corev1.PodPhase) podOption {
-	return func(w *schedulertesting.PodWrapper) { w.Phase(phase) }
 }
 
 func TestGate(t *testing.T) {

@@ -255,10 +255,18 @@ type TaskRoleStatus struct {
 	// +nullable
 	PodGracefulDeletionTimeoutSec *int64 `json:"podGracefulDeletionTimeoutSec"`
 
-	// taskStatuses are the tasks of the role, each at the place of its index.
+	// taskStatuses are the tasks of the role, each at the place of its index. A task
+	// has index, instanceUID, startTime, runTime, completionTime, state,
+	// transitionTime, deletionPending, retryPolicyStatus and attemptStatus; an
+	// attemptStatus has id, startTime, runTime, completionTime, instanceUID, podName,
+	// podUID, podNodeName, podIP, podHostIP and completionStatus.
+	// ---
+	// Tasks have no schema: to check those of a thousand takes the API server several
+	// times as long as all else that a write of the status costs. See
+	// docs/adr/0011-tasks-in-the-status-have-no-schema.md.
 	// +optional
-	// +nullable
-	// +listType=atomic
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:pruning:PreserveUnknownFields
 	TaskStatuses []*TaskStatus `json:"taskStatuses"`
 }
 

@@ -22,7 +22,15 @@ type TaskRoleStatusApplyConfiguration struct {
 	// podGracefulDeletionTimeoutSec is the value of the spec in force. It is
 	// kept here so that it survives the role's removal from the spec.
 	PodGracefulDeletionTimeoutSec *int64 `json:"podGracefulDeletionTimeoutSec,omitempty"`
-	// taskStatuses are the tasks of the role, each at the place of its index.
+	// taskStatuses are the tasks of the role, each at the place of its index. A task
+	// has index, instanceUID, startTime, runTime, completionTime, state,
+	// transitionTime, deletionPending, retryPolicyStatus and attemptStatus; an
+	// attemptStatus has id, startTime, runTime, completionTime, instanceUID, podName,
+	// podUID, podNodeName, podIP, podHostIP and completionStatus.
+	// ---
+	// Tasks have no schema: to check those of a thousand takes the API server several
+	// times as long as all else that a write of the status costs. See
+	// docs/adr/0011-tasks-in-the-status-have-no-schema.md.
 	TaskStatuses []*frameworkv1.TaskStatus `json:"taskStatuses,omitempty"`
 }
 

@@ -265,6 +265,7 @@ type TaskRoleStatus struct {
 	// times as long as all else that a write of the status costs. See
 	// docs/adr/0011-tasks-in-the-status-have-no-schema.md.
 	// +optional
+	// +nullable
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:pruning:PreserveUnknownFields
 	TaskStatuses []*TaskStatus `json:"taskStatuses"`

@@ -26,7 +26,7 @@ type FrameworkApplyConfiguration struct {
 	// subresource.
 	// ---
 	// It is atomic: it has one writer, so nobody needs a record of who owns each of
-	// its fields. To keep one costs the API server a fifth of each write.
+	// its fields. To keep one costs the API server a fifth of the write of a small one.
 	Status *FrameworkStatusApplyConfiguration `json:"status,omitempty"`
 }
 

@@ -340,6 +340,8 @@ func TestFrameworkThatDoesNotDecodeIsToldAndLeftAlone(t *testing.T) {
 	tests := map[string]*frameworkEntry{
 		"spec":   {Framework: *framework(1), decodeError: errors.New("spec does not decode: because")},
 		"status": {Framework: *framework(1), storedStatus: []byte(`{"state":"Completed"}`)},
+		"tasks, which have no schema": {Framework: *framework(1), storedStatus: []byte(
+			`{"state":"AttemptRunning","attemptStatus":{"taskRoleStatuses":[{"name":"worker","taskStatuses":"none"}]}}`)},
 	}
 	for name, entry := range tests {
 		t.Run(name, func(t *testing.T) {

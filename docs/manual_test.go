@@ -7,12 +7,14 @@ package docs
 import (
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
+	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 )
 
 // chapters are those of FrameworkController's manual that say something, by their
@@ -133,6 +135,25 @@ func TestConfigurationExample(t *testing.T) {
 	}
 	if want := []int32{-1000, 220}; !slices.Equal(codes, want) {
 		t.Errorf("the completion codes are %v, want %v", codes, want)
+	}
+}
+
+// TestFieldsOfTasksAreTold holds to the types what tells of the fields of a task in
+// the status: no schema does.
+func TestFieldsOfTasksAreTold(t *testing.T) {
+	for file, text := range map[string]*regexp.Regexp{
+		"framework.md": regexp.MustCompile(`(?s)\nA task is an element of .*?\n## `),
+		"../manifests/crds/frameworkcontroller.microsoft.com_frameworks.yaml": regexp.MustCompile(`(?s)taskStatuses are the tasks.*?nullable:`),
+	} {
+		told := text.FindString(read(t, file))
+		for _, of := range []reflect.Type{reflect.TypeFor[frameworkv1.TaskStatus](), reflect.TypeFor[frameworkv1.TaskAttemptStatus]()} {
+			for _, field := range reflect.VisibleFields(of) {
+				name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+				if !regexp.MustCompile(`\b` + name + `\b`).MatchString(told) {
+					t.Errorf("%s does not tell of %s of a %s", file, name, of.Name())
+				}
+			}
+		}
 	}
 }
 

@@ -88,10 +88,6 @@ func TestWrongFrameworksAreRefused(t *testing.T) {
 			name: strings.Repeat("x", 64), spec: "{" + four + "}",
 			want: []string{wrongName},
 		},
-		"a gang's name of 56 characters": {
-			name: strings.Repeat("x", 56), spec: "{gang: {}, " + four + "}",
-			want: []string{"<nil>: Invalid value: metadata.name must be at most 55 characters if spec.gang is set, because the PodGroup is named {name}-attempt, and Pods name it in a label of at most 63"},
-		},
 		"no spec": {
 			spec: "null",
 			want: []string{"spec: Required value"},

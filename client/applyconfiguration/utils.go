@@ -21,6 +21,8 @@ import (
 func ForKind(kind schema.GroupVersionKind) interface{} {
 	switch kind {
 	// Group=frameworkcontroller.microsoft.com, Version=v1
+	case v1.SchemeGroupVersion.WithKind("AttemptGangStatus"):
+		return &frameworkv1.AttemptGangStatusApplyConfiguration{}
 	case v1.SchemeGroupVersion.WithKind("AttemptPodGroupStatus"):
 		return &frameworkv1.AttemptPodGroupStatusApplyConfiguration{}
 	case v1.SchemeGroupVersion.WithKind("AttemptUnschedulable"):

@@ -226,7 +226,7 @@ func (p *play) look(ctx context.Context, name string) (view, error) {
 		return view{}, err
 	}
 	v := view{framework: fw}
-	v.group, err = p.lockstep.SchedulingV1alpha1().PodGroups(namespace).Get(ctx, frameworkv1.AttemptName(name), metav1.GetOptions{})
+	v.group, err = p.lockstep.SchedulingV1alpha1().PodGroups(namespace).Get(ctx, frameworkv1.PodGroupName(name), metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		v.group = nil
 	} else if err != nil {

@@ -3,7 +3,13 @@
 
 package v1
 
-import "strconv"
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+)
 
 // Labels and annotations of ConfigMaps, PodGroups and Pods, names of the
 // environment variables in containers, and, without FC_POD_UID and those of
@@ -27,10 +33,32 @@ const (
 	KeyTaskAttemptInstanceUID      = "FC_TASK_ATTEMPT_INSTANCE_UID"
 )
 
-// AttemptName is the name of the ConfigMap and the PodGroup of every attempt of
-// a Framework.
+// attemptSuffix ends the names of what an attempt is made of.
+const attemptSuffix = "-attempt"
+
+// AttemptName is the name of the ConfigMap of every attempt of a Framework.
 func AttemptName(framework string) string {
-	return framework + "-attempt"
+	return framework + attemptSuffix
+}
+
+// podGroupHashLength is how many hexadecimal digits tell the PodGroups of
+// Frameworks with long names from each other.
+const podGroupHashLength = 10
+
+// PodGroupName is the name of the PodGroup of every attempt of a Framework that
+// is a gang: {framework}-attempt. Pods name their group in a label, so where
+// that is longer than the 63 characters of a label's value, the name is the
+// first 44 characters of the Framework's, "-attempt-", and a hash of the whole
+// of it. The two forms never meet: one ends in "attempt", the other in
+// hexadecimal digits.
+func PodGroupName(framework string) string {
+	name := AttemptName(framework)
+	if len(name) <= validation.LabelValueMaxLength {
+		return name
+	}
+	sum := sha256.Sum256([]byte(framework))
+	suffix := attemptSuffix + "-" + hex.EncodeToString(sum[:])[:podGroupHashLength]
+	return framework[:validation.LabelValueMaxLength-len(suffix)] + suffix
 }
 
 // PodName is the name of the Pod of every attempt of a task. Nothing parses it:

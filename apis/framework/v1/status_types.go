@@ -66,14 +66,46 @@ type FrameworkStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty" patchStrategy:"merge" patchMergeKey:"type"`
 }
 
-// Types of FrameworkStatus.Conditions.
+// Types of FrameworkStatus.Conditions. Every Framework has Running and
+// Completed; the others are there only where they have something to say.
 const (
+	// ConditionRunning is True while a task of the attempt runs.
+	ConditionRunning = "Running"
+	// ConditionCompleted is True once the state is Completed, with the reason
+	// Succeeded or Failed.
+	ConditionCompleted = "Completed"
+	// ConditionTasksBlocked is True while Pods of tasks can't be created and
+	// their creation is tried again.
+	ConditionTasksBlocked = "TasksBlocked"
 	// ConditionGangScheduled mirrors the PodGroup's condition Scheduled. Only
 	// Frameworks that are gangs have it.
 	ConditionGangScheduled = "GangScheduled"
 	// ConditionStatusTooLarge is True while the status is too large to be
 	// stored, so that what the API server shows is behind the truth.
 	ConditionStatusTooLarge = "StatusTooLarge"
+)
+
+// Reasons of ConditionCompleted, when it is True.
+const (
+	// ReasonSucceeded: the last attempt succeeded.
+	ReasonSucceeded = "Succeeded"
+	// ReasonFailed: the last attempt failed and is not retried.
+	ReasonFailed = "Failed"
+)
+
+// Reasons of ConditionTasksBlocked, when it is True.
+const (
+	// ReasonNameTaken: an object that is not the Framework's has the name of a
+	// Pod. The message names the object.
+	ReasonNameTaken = "NameTaken"
+	// ReasonQuotaExceeded: a ResourceQuota of the namespace has no room.
+	ReasonQuotaExceeded = "QuotaExceeded"
+	// ReasonPriorityClassNotFound: the PriorityClass of a Pod or of the gang
+	// does not exist.
+	ReasonPriorityClassNotFound = "PriorityClassNotFound"
+	// ReasonCreationRefused: the API server, or an admission webhook, refuses
+	// Pods for another reason.
+	ReasonCreationRefused = "CreationRefused"
 )
 
 // TaskCounts counts tasks. Each task is counted in total and in exactly one of
@@ -165,6 +197,13 @@ type FrameworkAttemptStatus struct {
 	// +nullable
 	CompletionStatus *FrameworkAttemptCompletionStatus `json:"completionStatus"`
 
+	// gang is what was decided about gang scheduling when the attempt began.
+	// Memory of the controller: it holds until the attempt ends, whatever becomes
+	// of spec.gang. Absent until it is decided, that is, while executionType is
+	// Create, and in attempts that an older version began.
+	// +optional
+	Gang *AttemptGangStatus `json:"gang,omitempty"`
+
 	// podGroup is the attempt's PodGroup as last seen. It stays after the
 	// attempt completed until the next one starts. Only gangs have it.
 	// +optional
@@ -184,9 +223,22 @@ type FrameworkAttemptStatus struct {
 	TaskRoleStatusesCompressed []byte `json:"taskRoleStatusesCompressed,omitempty"`
 }
 
+// AttemptGangStatus is what was decided about gang scheduling when an attempt
+// began.
+type AttemptGangStatus struct {
+	// enabled is true if the attempt is a gang: it has a PodGroup, and its Pods
+	// are the members.
+	// +optional
+	Enabled bool `json:"enabled"`
+	// priorityClassName is the PriorityClass of the PodGroup, and of those Pods
+	// whose template names none. Empty if the gang names none.
+	// +optional
+	PriorityClassName string `json:"priorityClassName,omitempty"`
+}
+
 // AttemptPodGroupStatus is a copy of what matters of an attempt's PodGroup.
 type AttemptPodGroupStatus struct {
-	// name of the PodGroup: the attempt's ConfigMap name.
+	// name of the PodGroup; see PodGroupName.
 	// +optional
 	Name string `json:"name"`
 	// uid of the PodGroup. It changes when the PodGroup was deleted by someone

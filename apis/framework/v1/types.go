@@ -29,7 +29,6 @@ import (
 // +kubebuilder:printcolumn:name="Phrase",type=string,priority=1,JSONPath=`.status.attemptStatus.completionStatus.phrase`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 63 && self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="metadata.name must be at most 63 lower-case letters, digits and hyphens, starting and ending with a letter or digit, because it is a label value and the prefix of every Pod name"
-// +kubebuilder:validation:XValidation:rule="!has(self.spec.gang) || self.metadata.name.size() <= 55",message="metadata.name must be at most 55 characters if spec.gang is set, because the PodGroup is named {name}-attempt, and Pods name it in a label of at most 63"
 type Framework struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

@@ -16,7 +16,7 @@ import (
 //
 // AttemptPodGroupStatus is a copy of what matters of an attempt's PodGroup.
 type AttemptPodGroupStatusApplyConfiguration struct {
-	// name of the PodGroup: the attempt's ConfigMap name.
+	// name of the PodGroup; see PodGroupName.
 	Name *string `json:"name,omitempty"`
 	// uid of the PodGroup. It changes when the PodGroup was deleted by someone
 	// and made again.

@@ -35,6 +35,11 @@ type FrameworkAttemptStatusApplyConfiguration struct {
 	// completionStatus is how the attempt ended. Once set it does not change
 	// within the attempt.
 	CompletionStatus *FrameworkAttemptCompletionStatusApplyConfiguration `json:"completionStatus,omitempty"`
+	// gang is what was decided about gang scheduling when the attempt began.
+	// Memory of the controller: it holds until the attempt ends, whatever becomes
+	// of spec.gang. Absent until it is decided, that is, while executionType is
+	// Create, and in attempts that an older version began.
+	Gang *AttemptGangStatusApplyConfiguration `json:"gang,omitempty"`
 	// podGroup is the attempt's PodGroup as last seen. It stays after the
 	// attempt completed until the next one starts. Only gangs have it.
 	PodGroup *AttemptPodGroupStatusApplyConfiguration `json:"podGroup,omitempty"`
@@ -113,6 +118,14 @@ func (b *FrameworkAttemptStatusApplyConfiguration) WithConfigMapUID(value types.
 // If called multiple times, the CompletionStatus field is set to the value of the last call.
 func (b *FrameworkAttemptStatusApplyConfiguration) WithCompletionStatus(value *FrameworkAttemptCompletionStatusApplyConfiguration) *FrameworkAttemptStatusApplyConfiguration {
 	b.CompletionStatus = value
+	return b
+}
+
+// WithGang sets the Gang field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Gang field is set to the value of the last call.
+func (b *FrameworkAttemptStatusApplyConfiguration) WithGang(value *AttemptGangStatusApplyConfiguration) *FrameworkAttemptStatusApplyConfiguration {
+	b.Gang = value
 	return b
 }
 

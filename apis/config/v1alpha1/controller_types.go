@@ -97,8 +97,8 @@ type ControllerConfiguration struct {
 	LeaderElection LeaderElection `json:"leaderElection,omitzero"`
 }
 
-// LogObjectSnapshot says which object snapshots are logged. All default to
-// true.
+// LogObjectSnapshot says which object snapshots are logged, all by default, and
+// what is masked in them.
 type LogObjectSnapshot struct {
 	// framework snapshots.
 	Framework LogFrameworkSnapshot `json:"framework,omitzero"`
@@ -106,7 +106,33 @@ type LogObjectSnapshot struct {
 	Task LogTaskSnapshot `json:"task,omitzero"`
 	// pod snapshots.
 	Pod LogPodSnapshot `json:"pod,omitzero"`
+	// maskEnv says which values of environment variables are masked in all of
+	// them.
+	MaskEnv MaskEnv `json:"maskEnv,omitzero"`
 }
+
+// MaskEnv says which values of environment variables are masked.
+type MaskEnv struct {
+	// policy is ByName, All or None. Default ByName.
+	Policy *MaskEnvPolicy `json:"policy,omitempty"`
+	// nameFragments choose the variables of policy ByName: those whose names
+	// hold one of these, in upper or lower case. At least one, none of them
+	// empty, and only with that policy. Default: see
+	// DefaultMaskedNameFragments.
+	NameFragments []string `json:"nameFragments,omitempty"`
+}
+
+// MaskEnvPolicy is a way to choose the environment variables that are masked.
+type MaskEnvPolicy string
+
+const (
+	// MaskEnvByName masks the variables whose names look like those of secrets.
+	MaskEnvByName MaskEnvPolicy = "ByName"
+	// MaskEnvAll masks every variable.
+	MaskEnvAll MaskEnvPolicy = "All"
+	// MaskEnvNone masks no variable.
+	MaskEnvNone MaskEnvPolicy = "None"
+)
 
 // LogFrameworkSnapshot says when a Framework is logged.
 type LogFrameworkSnapshot struct {

@@ -36,6 +36,7 @@ func everyKey() *ControllerConfiguration {
 			Framework: LogFrameworkSnapshot{OnFrameworkRetry: ptr.To(false), OnFrameworkDeletion: ptr.To(false)},
 			Task:      LogTaskSnapshot{OnTaskRetry: ptr.To(false), OnTaskDeletion: ptr.To(false)},
 			Pod:       LogPodSnapshot{OnPodDeletion: ptr.To(false)},
+			MaskEnv:   MaskEnv{Policy: ptr.To(MaskEnvByName), NameFragments: []string{"dsn"}},
 		},
 		PodFailureSpec: []CompletionCodeInfo{{
 			Code:   ptr.To[frameworkv1.CompletionCode](221),

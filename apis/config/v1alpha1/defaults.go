@@ -35,6 +35,7 @@ func SetDefaults(c *ControllerConfiguration) {
 	setDefault(&c.LogObjectSnapshot.Task.OnTaskRetry, true)
 	setDefault(&c.LogObjectSnapshot.Task.OnTaskDeletion, true)
 	setDefault(&c.LogObjectSnapshot.Pod.OnPodDeletion, true)
+	setMaskEnvDefaults(&c.LogObjectSnapshot.MaskEnv)
 
 	if c.PodFailureSpec == nil {
 		c.PodFailureSpec = DefaultPodFailureSpec()

@@ -31,6 +31,10 @@ func TestSetDefaults(t *testing.T) {
 			Framework: LogFrameworkSnapshot{OnFrameworkRetry: ptr.To(true), OnFrameworkDeletion: ptr.To(true)},
 			Task:      LogTaskSnapshot{OnTaskRetry: ptr.To(true), OnTaskDeletion: ptr.To(true)},
 			Pod:       LogPodSnapshot{OnPodDeletion: ptr.To(true)},
+			MaskEnv: MaskEnv{
+				Policy:        ptr.To(MaskEnvByName),
+				NameFragments: []string{"password", "secret", "token", "key", "credential"},
+			},
 		},
 		PodFailureSpec:       DefaultPodFailureSpec(),
 		GangSchedulerName:    ptr.To("lockstep-scheduler"),

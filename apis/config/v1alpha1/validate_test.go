@@ -143,6 +143,26 @@ func TestValidate(t *testing.T) {
 			},
 		},
 
+		"every variable masked":                {file: "logObjectSnapshot: {maskEnv: {policy: All}}"},
+		"no variable masked":                   {file: "logObjectSnapshot: {maskEnv: {policy: None}}"},
+		"variables masked by configured names": {file: "logObjectSnapshot: {maskEnv: {nameFragments: [dsn]}}"},
+		"a policy of masking that is none": {
+			file: "logObjectSnapshot: {maskEnv: {policy: all}}",
+			want: []string{`logObjectSnapshot.maskEnv.policy: Unsupported value: "all": supported values: "ByName", "All", "None"`},
+		},
+		"names to mask with a policy that has no use for them": {
+			file: "logObjectSnapshot: {maskEnv: {policy: All, nameFragments: [dsn]}}",
+			want: []string{"logObjectSnapshot.maskEnv.nameFragments: Forbidden: must be left out unless policy is ByName"},
+		},
+		"no names to mask": {
+			file: "logObjectSnapshot: {maskEnv: {nameFragments: []}}",
+			want: []string{"logObjectSnapshot.maskEnv.nameFragments: Required value: must have at least one fragment; policy None masks no variable"},
+		},
+		"an empty name to mask": {
+			file: "logObjectSnapshot: {maskEnv: {nameFragments: [dsn, '']}}",
+			want: []string{`logObjectSnapshot.maskEnv.nameFragments[1]: Invalid value: "": must not be empty; policy All masks every variable`},
+		},
+
 		"codes next to the predefined ones": {
 			file: "podFailureSpec: [{code: -1000, podPatterns: [{}]}, {code: 1, podPatterns: [{}]}, {code: 199, podPatterns: [{}]}, {code: 220, podPatterns: [{}]}]",
 		},

@@ -20,6 +20,7 @@ import (
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	"github.com/lockstep-k8s/lockstep/e2e/testbed"
+	"github.com/lockstep-k8s/lockstep/internal/localenv/jobs"
 )
 
 // deleteFramework deletes a Framework and does not wait until it is gone.
@@ -46,8 +47,8 @@ func TestForegroundDeletion(t *testing.T) {
 	t.Parallel()
 	namespace := cluster.Namespace(t)
 	recording := cluster.Record(t, namespace)
-	fw := testbed.MakeFramework("deleted").Gang().Retry(true, -2).
-		Role("worker", 4, testbed.RunForever().Retry(true, -2).Held()).Obj()
+	fw := jobs.MakeFramework("deleted").Gang().Retry(true, -2).
+		Role("worker", 4, jobs.RunForever().Retry(true, -2).Held()).Obj()
 	create(t, namespace, fw)
 	cluster.WaitFrameworkState(t, namespace, fw.Name, frameworkv1.FrameworkAttemptRunning)
 
@@ -73,7 +74,7 @@ func TestForegroundDeletion(t *testing.T) {
 func TestBackgroundDeletion(t *testing.T) {
 	t.Parallel()
 	namespace := cluster.Namespace(t)
-	fw := testbed.MakeFramework("deleted").Role("worker", 2, testbed.RunForever().Held()).Obj()
+	fw := jobs.MakeFramework("deleted").Role("worker", 2, jobs.RunForever().Held()).Obj()
 	create(t, namespace, fw)
 	cluster.WaitFrameworkState(t, namespace, fw.Name, frameworkv1.FrameworkAttemptRunning)
 	before := podUIDs(t, namespace, fw.Name)
@@ -106,9 +107,9 @@ func TestForceDeletion(t *testing.T) {
 	const timeout = 3
 	namespace := cluster.Namespace(t)
 	node := lostNode(t, namespace)
-	fw := testbed.MakeFramework("lost").
-		Role("hasty", 1, testbed.RunForever().Node(node).GracefulDeletionTimeout(timeout)).
-		Role("patient", 1, testbed.RunForever().Node(node)).Obj()
+	fw := jobs.MakeFramework("lost").
+		Role("hasty", 1, jobs.RunForever().Node(node).GracefulDeletionTimeout(timeout)).
+		Role("patient", 1, jobs.RunForever().Node(node)).Obj()
 	create(t, namespace, fw)
 	cluster.WaitFramework(t, namespace, fw.Name, "have both Pods", func(fw *frameworkv1.Framework) bool {
 		hasty, patient := task(fw, "hasty", 0), task(fw, "patient", 0)

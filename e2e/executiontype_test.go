@@ -21,12 +21,13 @@ import (
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	"github.com/lockstep-k8s/lockstep/e2e/testbed"
+	"github.com/lockstep-k8s/lockstep/internal/localenv/jobs"
 )
 
 func TestExecutionType(t *testing.T) {
 	t.Parallel()
-	fw := testbed.MakeFramework("steps").Execution(frameworkv1.ExecutionCreate).
-		Role("worker", 2, testbed.RunForever()).Obj()
+	fw := jobs.MakeFramework("steps").Execution(frameworkv1.ExecutionCreate).
+		Role("worker", 2, jobs.RunForever()).Obj()
 	namespace := submit(t, fw)
 
 	cluster.WaitFramework(t, namespace, fw.Name, "have its tasks planned", func(fw *frameworkv1.Framework) bool {
@@ -60,8 +61,8 @@ func setExecutionType(t *testing.T, namespace, name string, executionType framew
 // before anything of it runs.
 func TestStopDuringARetryDelay(t *testing.T) {
 	t.Parallel()
-	fw := testbed.MakeFramework("waits").Retry(true, 0).
-		Role("worker", 2, testbed.RunFor(time.Second, 201)).Obj()
+	fw := jobs.MakeFramework("waits").Retry(true, 0).
+		Role("worker", 2, jobs.RunFor(time.Second, 201)).Obj()
 	namespace := submit(t, fw)
 	waiting := cluster.WaitFramework(t, namespace, fw.Name, "wait for its retry", func(fw *frameworkv1.Framework) bool {
 		return fw.Status != nil && fw.Status.RetryPolicyStatus.RetryDelaySec != nil

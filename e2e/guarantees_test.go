@@ -16,6 +16,7 @@ import (
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	"github.com/lockstep-k8s/lockstep/e2e/testbed"
+	"github.com/lockstep-k8s/lockstep/internal/localenv/jobs"
 )
 
 // held is how long a test looks whether nothing happens while Pods are held.
@@ -35,7 +36,7 @@ func TestConsistencyGuarantees(t *testing.T) {
 		return fw.Status != nil && fw.Status.State == frameworkv1.FrameworkCompleted
 	}
 	for name, tc := range map[string]struct {
-		worker *testbed.TaskBuilder
+		worker *jobs.TaskBuilder
 		// end ends what runs; after it, Pods are being deleted.
 		end func(t *testing.T, namespace, name string)
 		// what must follow, and not too early
@@ -43,17 +44,17 @@ func TestConsistencyGuarantees(t *testing.T) {
 		seen func(*frameworkv1.Framework) bool
 	}{
 		"a Pod is deleted": {
-			worker: testbed.RunForever().Retry(true, 0),
+			worker: jobs.RunForever().Retry(true, 0),
 			end:    func(t *testing.T, namespace, name string) { cluster.DeletePod(t, namespace, name+"-worker-0") },
 			then:   "retry the task", seen: began(0, 1),
 		},
 		"a task fails": {
-			worker: testbed.RunFor(time.Second, 9).InFirstTaskAttempts(1).Retry(false, 1),
+			worker: jobs.RunFor(time.Second, 9).InFirstTaskAttempts(1).Retry(false, 1),
 			end:    func(*testing.T, string, string) {},
 			then:   "retry the task", seen: began(0, 1),
 		},
 		"the ConfigMap is deleted": {
-			worker: testbed.RunForever(),
+			worker: jobs.RunForever(),
 			end: func(t *testing.T, namespace, name string) {
 				if err := cluster.Kube.CoreV1().ConfigMaps(namespace).Delete(t.Context(), name+"-attempt", metav1.DeleteOptions{}); err != nil {
 					t.Fatal(err)
@@ -62,12 +63,12 @@ func TestConsistencyGuarantees(t *testing.T) {
 			then: "begin the next attempt", seen: began(1, 0),
 		},
 		"an attempt fails": {
-			worker: testbed.RunFor(time.Second, 200).InFirstAttempts(1),
+			worker: jobs.RunFor(time.Second, 200).InFirstAttempts(1),
 			end:    func(*testing.T, string, string) {},
 			then:   "begin the next attempt", seen: began(1, 0),
 		},
 		"the Framework is stopped": {
-			worker: testbed.RunForever(),
+			worker: jobs.RunForever(),
 			end: func(t *testing.T, namespace, name string) {
 				setExecutionType(t, namespace, name, frameworkv1.ExecutionStop)
 			},
@@ -78,8 +79,8 @@ func TestConsistencyGuarantees(t *testing.T) {
 			t.Parallel()
 			namespace := cluster.Namespace(t)
 			recording := cluster.Record(t, namespace)
-			fw := testbed.MakeFramework("guarded").Retry(true, 0).
-				Role("worker", 1, tc.worker.Held()).Role("other", 2, testbed.RunForever().Held()).Obj()
+			fw := jobs.MakeFramework("guarded").Retry(true, 0).
+				Role("worker", 1, tc.worker.Held()).Role("other", 2, jobs.RunForever().Held()).Obj()
 			create(t, namespace, fw)
 			cluster.WaitFramework(t, namespace, fw.Name, "have all its Pods on record", func(fw *frameworkv1.Framework) bool {
 				for _, first := range []*frameworkv1.TaskStatus{task(fw, "worker", 0), task(fw, "other", 0), task(fw, "other", 1)} {

@@ -14,11 +14,12 @@ import (
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	"github.com/lockstep-k8s/lockstep/e2e/testbed"
+	"github.com/lockstep-k8s/lockstep/internal/localenv/jobs"
 )
 
 // TestKubectlGet checks what a user sees of a running gang at first glance.
 func TestKubectlGet(t *testing.T) {
-	fw := testbed.MakeFramework("seen").Gang().Role("worker", 3, testbed.RunForever()).Obj()
+	fw := jobs.MakeFramework("seen").Gang().Role("worker", 3, jobs.RunForever()).Obj()
 	namespace := submit(t, fw)
 	cluster.WaitFramework(t, namespace, fw.Name, "run whole and show it", func(fw *frameworkv1.Framework) bool {
 		s := fw.Status

@@ -15,6 +15,7 @@ import (
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	"github.com/lockstep-k8s/lockstep/e2e/testbed"
+	"github.com/lockstep-k8s/lockstep/internal/localenv/jobs"
 )
 
 // patchSpec applies a JSON patch, as a client of FrameworkController does.
@@ -81,8 +82,8 @@ func TestRescaleWalkThrough(t *testing.T) {
 	t.Parallel()
 	namespace := cluster.Namespace(t)
 	recording := cluster.Record(t, namespace)
-	fw := testbed.MakeFramework("rescalebasic").
-		Role("a", 4, testbed.RunForever().Completes(4, 1).GracefulDeletionTimeout(600).Held()).Obj()
+	fw := jobs.MakeFramework("rescalebasic").
+		Role("a", 4, jobs.RunForever().Completes(4, 1).GracefulDeletionTimeout(600).Held()).Obj()
 	create(t, namespace, fw)
 	w := walk{t: t, namespace: namespace, name: fw.Name}
 	uid := func(fw *frameworkv1.Framework, index int) types.UID { return task(fw, "a", index).InstanceUID }
@@ -133,8 +134,8 @@ func TestTaskRolesComeAndGo(t *testing.T) {
 	t.Parallel()
 	namespace := cluster.Namespace(t)
 	recording := cluster.Record(t, namespace)
-	fw := testbed.MakeFramework("roles").
-		Role("a", 2, testbed.RunForever()).Role("b", 2, testbed.RunForever().GracefulDeletionTimeout(600)).Obj()
+	fw := jobs.MakeFramework("roles").
+		Role("a", 2, jobs.RunForever()).Role("b", 2, jobs.RunForever().GracefulDeletionTimeout(600)).Obj()
 	create(t, namespace, fw)
 	roles := func(what string, want map[string]string) {
 		t.Helper()

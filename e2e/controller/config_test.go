@@ -18,6 +18,7 @@ import (
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	"github.com/lockstep-k8s/lockstep/e2e/testbed"
+	"github.com/lockstep-k8s/lockstep/internal/localenv/jobs"
 )
 
 // trigger finds the triggers of the history in a log.
@@ -30,8 +31,8 @@ func TestCompletedFrameworkIsDeleted(t *testing.T) {
 	controller := cluster.StartController(t, testbed.ControllerOptions{Config: fmt.Sprintf("frameworkCompletedRetainSec: %d\n", retained)})
 	namespace := cluster.Namespace(t)
 	recording := cluster.Record(t, namespace)
-	fw := testbed.MakeFramework("short").Retry(false, 1).
-		Role("worker", 1, testbed.RunFor(time.Second, 7).InFirstAttempts(1).GracefulDeletionTimeout(600)).Obj()
+	fw := jobs.MakeFramework("short").Retry(false, 1).
+		Role("worker", 1, jobs.RunFor(time.Second, 7).InFirstAttempts(1).GracefulDeletionTimeout(600)).Obj()
 	create(t, namespace, fw)
 	done := cluster.WaitFrameworkState(t, namespace, fw.Name, frameworkv1.FrameworkCompleted)
 	cluster.WaitFrameworkGone(t, namespace, fw.Name)
@@ -59,10 +60,10 @@ func TestStatusThatIsTooLarge(t *testing.T) {
 	cluster.StartController(t, testbed.ControllerOptions{Config: "largeFrameworkCompression: false\n"})
 	namespace := cluster.Namespace(t)
 	// One that is not started has a status of all its tasks, without their Pods.
-	large := testbed.MakeFramework("large").Execution(frameworkv1.ExecutionCreate).
-		Role("worker", tasks, testbed.RunForever()).Obj()
+	large := jobs.MakeFramework("large").Execution(frameworkv1.ExecutionCreate).
+		Role("worker", tasks, jobs.RunForever()).Obj()
 	create(t, namespace, large)
-	small := testbed.MakeFramework("small").Role("worker", 2, testbed.RunFor(time.Second, 0)).Obj()
+	small := jobs.MakeFramework("small").Role("worker", 2, jobs.RunFor(time.Second, 0)).Obj()
 	create(t, namespace, small)
 
 	wantEnd(t, namespace, small.Name, end{TasksSucceeded: 2, TasksTotal: 2})

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/lockstep-k8s/lockstep/e2e/testbed"
+	"github.com/lockstep-k8s/lockstep/internal/localenv/jobs"
 )
 
 // crds are the names of Lockstep's CRDs.
@@ -42,7 +43,7 @@ func TestInstallCRDs(t *testing.T) {
 	waits.Kill() // two without an election would be one too many
 
 	namespace := cluster.Namespace(t)
-	fw := testbed.MakeFramework("first").Gang().Role("worker", 2, testbed.RunFor(time.Second, 0)).Obj()
+	fw := jobs.MakeFramework("first").Gang().Role("worker", 2, jobs.RunFor(time.Second, 0)).Obj()
 	create(t, namespace, fw)
 	wantEnd(t, namespace, fw.Name, end{TasksSucceeded: 2, TasksTotal: 2})
 }

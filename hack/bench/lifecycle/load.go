@@ -22,6 +22,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/lifecycle"
 	"github.com/lockstep-k8s/lockstep/e2e/testbed"
 	"github.com/lockstep-k8s/lockstep/hack/bench/harness"
+	"github.com/lockstep-k8s/lockstep/internal/localenv/jobs"
 )
 
 // roleName is the role that all tasks of a Framework have.
@@ -33,19 +34,19 @@ type shape func(name string, tasks int, runFor time.Duration) *frameworkv1.Frame
 
 // plain is what FrameworkController knows: no gang, and the default scheduler.
 func plain(name string, tasks int, runFor time.Duration) *frameworkv1.Framework {
-	return testbed.MakeFramework(name).Role(roleName, int32(tasks), task(runFor)).Obj()
+	return jobs.MakeFramework(name).Role(roleName, int32(tasks), task(runFor)).Obj()
 }
 
 // gang is placed all at once, by Lockstep's scheduler.
 func gang(name string, tasks int, runFor time.Duration) *frameworkv1.Framework {
-	return testbed.MakeFramework(name).Gang().Role(roleName, int32(tasks), task(runFor)).Obj()
+	return jobs.MakeFramework(name).Gang().Role(roleName, int32(tasks), task(runFor)).Obj()
 }
 
-func task(runFor time.Duration) *testbed.TaskBuilder {
+func task(runFor time.Duration) *jobs.TaskBuilder {
 	if runFor > 0 {
-		return testbed.RunFor(runFor, 0).CPU("1")
+		return jobs.RunFor(runFor, 0).CPU("1")
 	}
-	return testbed.RunForever().CPU("1")
+	return jobs.RunForever().CPU("1")
 }
 
 // createFrameworks creates n Frameworks of so many tasks that run for ever.

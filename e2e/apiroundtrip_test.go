@@ -20,7 +20,7 @@ import (
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
-	"github.com/lockstep-k8s/lockstep/e2e/framework"
+	"github.com/lockstep-k8s/lockstep/internal/localenv/jobs"
 )
 
 var (
@@ -241,7 +241,7 @@ attemptStatus:
 // controller is not disturbed: clients of FrameworkController rely on nulls that
 // are there.
 func TestNullsInTheStatusStay(t *testing.T) {
-	namespace := submit(t, framework.MakeFramework("nulls").Execution(frameworkv1.ExecutionCreate).Obj())
+	namespace := submit(t, jobs.MakeFramework("nulls").Execution(frameworkv1.ExecutionCreate).Obj())
 	client := asWritten(t, frameworks, namespace)
 	for name, status := range map[string]any{"the whole status is null": nil, "every field is null": fromYAML(t, everyNull)} {
 		t.Run(name, func(t *testing.T) {
@@ -324,7 +324,7 @@ func TestUnknownFieldsSurviveOtherWrites(t *testing.T) {
 func TestSpecAndStatusAreApart(t *testing.T) {
 	namespace := cluster.Namespace(t)
 	typed := cluster.Lockstep.FrameworkcontrollerV1().Frameworks(namespace)
-	fw := framework.MakeFramework("apart").Execution(frameworkv1.ExecutionCreate).Obj()
+	fw := jobs.MakeFramework("apart").Execution(frameworkv1.ExecutionCreate).Obj()
 	fw.Status = &frameworkv1.FrameworkStatus{State: "Forged"}
 
 	created, err := typed.Create(t.Context(), fw, metav1.CreateOptions{})

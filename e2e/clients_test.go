@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
-	"github.com/lockstep-k8s/lockstep/e2e/framework"
+	"github.com/lockstep-k8s/lockstep/internal/localenv/jobs"
 )
 
 // TestPlainHTTPClient does with the paths and bodies of FrameworkController's
@@ -32,7 +32,7 @@ func TestPlainHTTPClient(t *testing.T) {
 	object, err := json.Marshal(&frameworkv1.Framework{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "frameworkcontroller.microsoft.com/v1", Kind: "Framework"},
 		ObjectMeta: metav1.ObjectMeta{Name: "plain"},
-		Spec:       framework.MakeFramework("plain").Role("a", 1, framework.RunForever()).Obj().Spec,
+		Spec:       jobs.MakeFramework("plain").Role("a", 1, jobs.RunForever()).Obj().Spec,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -74,7 +74,7 @@ func TestPlainHTTPClient(t *testing.T) {
 func TestWatch(t *testing.T) {
 	t.Parallel()
 	namespace := cluster.Namespace(t)
-	create(t, namespace, framework.MakeFramework("watched").Execution(frameworkv1.ExecutionCreate).Role("a", 1, framework.RunForever()).Obj())
+	create(t, namespace, jobs.MakeFramework("watched").Execution(frameworkv1.ExecutionCreate).Role("a", 1, jobs.RunForever()).Obj())
 	const api = "/apis/frameworkcontroller.microsoft.com/v1"
 	for _, path := range []string{
 		api + "/watch/namespaces/" + namespace + "/frameworks/watched",

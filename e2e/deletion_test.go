@@ -19,7 +19,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
-	"github.com/lockstep-k8s/lockstep/e2e/framework"
+	"github.com/lockstep-k8s/lockstep/e2e/testbed"
+	"github.com/lockstep-k8s/lockstep/internal/localenv/jobs"
 )
 
 // deleteFramework deletes a Framework and does not wait until it is gone.
@@ -34,7 +35,7 @@ func deleteFramework(t *testing.T, namespace, name string, propagation metav1.De
 // wantNothingLeft checks that all that a Framework has made is gone.
 func wantNothingLeft(t *testing.T, namespace, name string) {
 	t.Helper()
-	framework.Eventually(t, "nothing to be left of "+name, func(ctx context.Context) (bool, string, error) {
+	testbed.Eventually(t, "nothing to be left of "+name, func(ctx context.Context) (bool, string, error) {
 		out, err := cluster.Kubectl(ctx, "get", "configmaps,podgroups,pods", "-n", namespace, "-l", frameworkv1.KeyFrameworkName+"="+name, "-o", "name")
 		return strings.TrimSpace(out) == "", out, err
 	})
@@ -46,20 +47,20 @@ func TestForegroundDeletion(t *testing.T) {
 	t.Parallel()
 	namespace := cluster.Namespace(t)
 	recording := cluster.Record(t, namespace)
-	fw := framework.MakeFramework("deleted").Gang().Retry(true, -2).
-		Role("worker", 4, framework.RunForever().Retry(true, -2).Held()).Obj()
+	fw := jobs.MakeFramework("deleted").Gang().Retry(true, -2).
+		Role("worker", 4, jobs.RunForever().Retry(true, -2).Held()).Obj()
 	create(t, namespace, fw)
 	cluster.WaitFrameworkState(t, namespace, fw.Name, frameworkv1.FrameworkAttemptRunning)
 
 	deleteFramework(t, namespace, fw.Name, metav1.DeletePropagationForeground)
-	framework.Consistently(t, "the Framework stays while its Pods do", held, func(ctx context.Context) (bool, string, error) {
+	testbed.Consistently(t, "the Framework stays while its Pods do", held, func(ctx context.Context) (bool, string, error) {
 		got, err := cluster.Lockstep.FrameworkcontrollerV1().Frameworks(namespace).Get(ctx, fw.Name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			return false, "it is gone", nil
 		}
 		return err == nil && got.DeletionTimestamp != nil, fmt.Sprint(got.DeletionTimestamp), err
 	})
-	framework.Eventually(t, "the Framework to be gone", func(ctx context.Context) (bool, string, error) {
+	testbed.Eventually(t, "the Framework to be gone", func(ctx context.Context) (bool, string, error) {
 		cluster.Release(t, namespace)
 		_, err := cluster.Lockstep.FrameworkcontrollerV1().Frameworks(namespace).Get(ctx, fw.Name, metav1.GetOptions{})
 		return apierrors.IsNotFound(err), "it is there", nil
@@ -73,14 +74,14 @@ func TestForegroundDeletion(t *testing.T) {
 func TestBackgroundDeletion(t *testing.T) {
 	t.Parallel()
 	namespace := cluster.Namespace(t)
-	fw := framework.MakeFramework("deleted").Role("worker", 2, framework.RunForever().Held()).Obj()
+	fw := jobs.MakeFramework("deleted").Role("worker", 2, jobs.RunForever().Held()).Obj()
 	create(t, namespace, fw)
 	cluster.WaitFrameworkState(t, namespace, fw.Name, frameworkv1.FrameworkAttemptRunning)
 	before := podUIDs(t, namespace, fw.Name)
 
 	deleteFramework(t, namespace, fw.Name, metav1.DeletePropagationBackground)
 	create(t, namespace, fw)
-	framework.Consistently(t, "the old Pods stay", held, func(context.Context) (bool, string, error) {
+	testbed.Consistently(t, "the old Pods stay", held, func(context.Context) (bool, string, error) {
 		after := podUIDs(t, namespace, fw.Name)
 		for pod, uid := range before {
 			if after[pod] != uid {
@@ -89,13 +90,13 @@ func TestBackgroundDeletion(t *testing.T) {
 		}
 		return true, "", nil
 	})
-	framework.Eventually(t, "the new Framework to run", func(ctx context.Context) (bool, string, error) {
+	testbed.Eventually(t, "the new Framework to run", func(ctx context.Context) (bool, string, error) {
 		cluster.Release(t, namespace)
 		got, err := cluster.Lockstep.FrameworkcontrollerV1().Frameworks(namespace).Get(ctx, fw.Name, metav1.GetOptions{})
 		if err != nil {
 			return false, "", err
 		}
-		return got.Status != nil && got.Status.Tasks != nil && got.Status.Tasks.Running == 2, framework.DescribeFramework(got), nil
+		return got.Status != nil && got.Status.Tasks != nil && got.Status.Tasks.Running == 2, testbed.DescribeFramework(got), nil
 	})
 }
 
@@ -106,9 +107,9 @@ func TestForceDeletion(t *testing.T) {
 	const timeout = 3
 	namespace := cluster.Namespace(t)
 	node := lostNode(t, namespace)
-	fw := framework.MakeFramework("lost").
-		Role("hasty", 1, framework.RunForever().Node(node).GracefulDeletionTimeout(timeout)).
-		Role("patient", 1, framework.RunForever().Node(node)).Obj()
+	fw := jobs.MakeFramework("lost").
+		Role("hasty", 1, jobs.RunForever().Node(node).GracefulDeletionTimeout(timeout)).
+		Role("patient", 1, jobs.RunForever().Node(node)).Obj()
 	create(t, namespace, fw)
 	cluster.WaitFramework(t, namespace, fw.Name, "have both Pods", func(fw *frameworkv1.Framework) bool {
 		hasty, patient := task(fw, "hasty", 0), task(fw, "patient", 0)
@@ -117,7 +118,7 @@ func TestForceDeletion(t *testing.T) {
 
 	stopped := time.Now()
 	setExecutionType(t, namespace, fw.Name, frameworkv1.ExecutionStop)
-	framework.Eventually(t, "the hasty Pod to be gone", func(ctx context.Context) (bool, string, error) {
+	testbed.Eventually(t, "the hasty Pod to be gone", func(ctx context.Context) (bool, string, error) {
 		_, err := cluster.Kube.CoreV1().Pods(namespace).Get(ctx, "lost-hasty-0", metav1.GetOptions{})
 		return apierrors.IsNotFound(err), "it is there", nil
 	})
@@ -125,13 +126,13 @@ func TestForceDeletion(t *testing.T) {
 	if took := time.Since(stopped); took < (timeout-1)*time.Second {
 		t.Errorf("the Pod was deleted by force after %v, want %ds", took, timeout)
 	}
-	framework.Consistently(t, "the patient Pod keeps the Framework", held, func(ctx context.Context) (bool, string, error) {
+	testbed.Consistently(t, "the patient Pod keeps the Framework", held, func(ctx context.Context) (bool, string, error) {
 		got, err := cluster.Lockstep.FrameworkcontrollerV1().Frameworks(namespace).Get(ctx, fw.Name, metav1.GetOptions{})
 		if err != nil {
 			return false, "", err
 		}
 		state := got.Status.State
-		return state != frameworkv1.FrameworkAttemptCompleted && state != frameworkv1.FrameworkCompleted, framework.DescribeFramework(got), nil
+		return state != frameworkv1.FrameworkAttemptCompleted && state != frameworkv1.FrameworkCompleted, testbed.DescribeFramework(got), nil
 	})
 	// What an administrator does who knows that the node is down for good.
 	if err := cluster.Kube.CoreV1().Pods(namespace).Delete(t.Context(), "lost-patient-0", metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}); err != nil {

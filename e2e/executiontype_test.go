@@ -20,19 +20,20 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
-	"github.com/lockstep-k8s/lockstep/e2e/framework"
+	"github.com/lockstep-k8s/lockstep/e2e/testbed"
+	"github.com/lockstep-k8s/lockstep/internal/localenv/jobs"
 )
 
 func TestExecutionType(t *testing.T) {
 	t.Parallel()
-	fw := framework.MakeFramework("steps").Execution(frameworkv1.ExecutionCreate).
-		Role("worker", 2, framework.RunForever()).Obj()
+	fw := jobs.MakeFramework("steps").Execution(frameworkv1.ExecutionCreate).
+		Role("worker", 2, jobs.RunForever()).Obj()
 	namespace := submit(t, fw)
 
 	cluster.WaitFramework(t, namespace, fw.Name, "have its tasks planned", func(fw *frameworkv1.Framework) bool {
 		return fw.Status != nil && fw.Status.Tasks != nil && fw.Status.Tasks.Total == 2
 	})
-	framework.Consistently(t, "a Framework that is only created has no Pods", 2*time.Second, func(ctx context.Context) (bool, string, error) {
+	testbed.Consistently(t, "a Framework that is only created has no Pods", 2*time.Second, func(ctx context.Context) (bool, string, error) {
 		pods, err := cluster.PodsOf(ctx, namespace, fw.Name)
 		return len(pods) == 0, fmt.Sprintf("%d Pods", len(pods)), err
 	})
@@ -60,8 +61,8 @@ func setExecutionType(t *testing.T, namespace, name string, executionType framew
 // before anything of it runs.
 func TestStopDuringARetryDelay(t *testing.T) {
 	t.Parallel()
-	fw := framework.MakeFramework("waits").Retry(true, 0).
-		Role("worker", 2, framework.RunFor(time.Second, 201)).Obj()
+	fw := jobs.MakeFramework("waits").Retry(true, 0).
+		Role("worker", 2, jobs.RunFor(time.Second, 201)).Obj()
 	namespace := submit(t, fw)
 	waiting := cluster.WaitFramework(t, namespace, fw.Name, "wait for its retry", func(fw *frameworkv1.Framework) bool {
 		return fw.Status != nil && fw.Status.RetryPolicyStatus.RetryDelaySec != nil
@@ -129,7 +130,7 @@ func TestPreStartExample(t *testing.T) {
 		}
 	}
 	deleteFramework(t, namespace, "prestart", metav1.DeletePropagationForeground)
-	framework.Eventually(t, "the ServiceAccount to go with the Framework", func(ctx context.Context) (bool, string, error) {
+	testbed.Eventually(t, "the ServiceAccount to go with the Framework", func(ctx context.Context) (bool, string, error) {
 		_, err := cluster.Kube.CoreV1().ServiceAccounts(namespace).Get(ctx, "prestart", metav1.GetOptions{})
 		return apierrors.IsNotFound(err), "it is there", nil
 	})

@@ -15,7 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
-	"github.com/lockstep-k8s/lockstep/e2e/framework"
+	"github.com/lockstep-k8s/lockstep/e2e/testbed"
 )
 
 // TestTwentyGangsContendForTheRoomOfTen: 20 gangs of 100 Pods arrive interleaved
@@ -40,7 +40,7 @@ func TestTwentyGangsContendForTheRoomOfTen(t *testing.T) {
 		placed, _, err := gangsIn(ctx, namespace)
 		return len(placed) == fit && len(placed.whole(size)) == fit, placed.String(), err
 	}
-	framework.Consistently(t, "that ten gangs are placed, and none in part", 3*time.Second, tenWhole)
+	testbed.Consistently(t, "that ten gangs are placed, and none in part", 3*time.Second, tenWhole)
 	for name := range first {
 		if len(first[name]) != size {
 			t.Errorf("%d of %d members of %s are placed", len(first[name]), size, name)
@@ -87,7 +87,7 @@ func TestGangThatIsReplacedInPart(t *testing.T) {
 	lost := placed["gang"][0]
 	deletePods(t, namespace, []*corev1.Pod{lost})
 	createPods(t, namespace, []*corev1.Pod{member("gang", 4)})
-	framework.Eventually(t, "the replacement to be placed", func(ctx context.Context) (bool, string, error) {
+	testbed.Eventually(t, "the replacement to be placed", func(ctx context.Context) (bool, string, error) {
 		placed, _, err := gangsIn(ctx, namespace)
 		stayed := slices.ContainsFunc(placed["gang"], func(pod *corev1.Pod) bool { return pod.UID == lost.UID })
 		return len(placed["gang"]) == 4 && !stayed, placed.String(), err

@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
-	"github.com/lockstep-k8s/lockstep/e2e/framework"
+	"github.com/lockstep-k8s/lockstep/e2e/testbed"
 )
 
 // gangScheduler is the scheduler of all members.
@@ -167,7 +167,7 @@ func (g gangs) String() string {
 func waitPlaced(t *testing.T, namespace string, n int) gangs {
 	t.Helper()
 	var placed gangs
-	framework.Eventually(t, fmt.Sprintf("%d members to be placed", n), func(ctx context.Context) (bool, string, error) {
+	testbed.Eventually(t, fmt.Sprintf("%d members to be placed", n), func(ctx context.Context) (bool, string, error) {
 		var err error
 		placed, _, err = gangsIn(ctx, namespace)
 		return placed.count() == n, placed.String(), err

@@ -21,7 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
-	"github.com/lockstep-k8s/lockstep/e2e/framework"
+	"github.com/lockstep-k8s/lockstep/e2e/testbed"
 )
 
 // createClass creates a PriorityClass for the time of a test.
@@ -58,7 +58,7 @@ func left(ctx context.Context, namespace, group string) ([]*corev1.Pod, error) {
 // waitGangPlaced waits until so many members of a group have a node.
 func waitGangPlaced(t *testing.T, namespace, group string, n int) {
 	t.Helper()
-	framework.Eventually(t, fmt.Sprintf("%d members of gang %s to be placed", n, group), func(ctx context.Context) (bool, string, error) {
+	testbed.Eventually(t, fmt.Sprintf("%d members of gang %s to be placed", n, group), func(ctx context.Context) (bool, string, error) {
 		placed, _, err := gangsIn(ctx, namespace)
 		return len(placed[group]) == n, placed.String(), err
 	})
@@ -78,7 +78,7 @@ func TestGangPreemptsAGang(t *testing.T) {
 	createGroup(t, namespace, "high", 5)
 	createPods(t, namespace, members("high", 5, withCores(coresOfNode/5), ofClass("e2e-high")))
 	waitGangPlaced(t, namespace, "high", 5)
-	framework.Consistently(t, "that one gang has gone, and none in part", 2*time.Second, func(ctx context.Context) (bool, string, error) {
+	testbed.Consistently(t, "that one gang has gone, and none in part", 2*time.Second, func(ctx context.Context) (bool, string, error) {
 		placed, _, err := gangsIn(ctx, namespace)
 		return len(placed) == 10 && len(placed.whole(5)) == 10, placed.String(), err
 	})
@@ -113,7 +113,7 @@ func TestGangPreemptsNobodyInVain(t *testing.T) {
 	createGroup(t, namespace, "high", nodes+1)
 	createPods(t, namespace, members("high", nodes+1, withCores(coresOfNode), ofClass("e2e-high")))
 	waitUnschedulable(t, namespace, "high", schedulingv1alpha1.ReasonNotEnoughResources, "there is room for 6 of the 11")
-	framework.Consistently(t, "that the low gang stays", 2*time.Second, func(ctx context.Context) (bool, string, error) {
+	testbed.Consistently(t, "that the low gang stays", 2*time.Second, func(ctx context.Context) (bool, string, error) {
 		pods, err := left(ctx, namespace, "low")
 		return len(pods) == 4, fmt.Sprint(len(pods)), err
 	})
@@ -161,12 +161,12 @@ func TestOrdinaryPodTakesAGangWholeOrNotAtAll(t *testing.T) {
 	waitPlaced(t, namespace, nodes)
 
 	createPods(t, namespace, []*corev1.Pod{ordinary("equal", "e2e-high")})
-	framework.Consistently(t, "that the gang stays for a Pod of equal priority", 3*time.Second, func(ctx context.Context) (bool, string, error) {
+	testbed.Consistently(t, "that the gang stays for a Pod of equal priority", 3*time.Second, func(ctx context.Context) (bool, string, error) {
 		pods, err := left(ctx, namespace, "gang")
 		return len(pods) == nodes, fmt.Sprint(len(pods)), err
 	})
 	createPods(t, namespace, []*corev1.Pod{ordinary("above", "e2e-higher")})
-	framework.Eventually(t, "the whole gang to go for a Pod of higher priority", func(ctx context.Context) (bool, string, error) {
+	testbed.Eventually(t, "the whole gang to go for a Pod of higher priority", func(ctx context.Context) (bool, string, error) {
 		pods, err := left(ctx, namespace, "gang")
 		return len(pods) == 0, fmt.Sprint(len(pods)), err
 	})

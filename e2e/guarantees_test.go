@@ -15,7 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
-	"github.com/lockstep-k8s/lockstep/e2e/framework"
+	"github.com/lockstep-k8s/lockstep/e2e/testbed"
+	"github.com/lockstep-k8s/lockstep/internal/localenv/jobs"
 )
 
 // held is how long a test looks whether nothing happens while Pods are held.
@@ -35,7 +36,7 @@ func TestConsistencyGuarantees(t *testing.T) {
 		return fw.Status != nil && fw.Status.State == frameworkv1.FrameworkCompleted
 	}
 	for name, tc := range map[string]struct {
-		worker *framework.TaskBuilder
+		worker *jobs.TaskBuilder
 		// end ends what runs; after it, Pods are being deleted.
 		end func(t *testing.T, namespace, name string)
 		// what must follow, and not too early
@@ -43,17 +44,17 @@ func TestConsistencyGuarantees(t *testing.T) {
 		seen func(*frameworkv1.Framework) bool
 	}{
 		"a Pod is deleted": {
-			worker: framework.RunForever().Retry(true, 0),
+			worker: jobs.RunForever().Retry(true, 0),
 			end:    func(t *testing.T, namespace, name string) { cluster.DeletePod(t, namespace, name+"-worker-0") },
 			then:   "retry the task", seen: began(0, 1),
 		},
 		"a task fails": {
-			worker: framework.RunFor(time.Second, 9).InFirstTaskAttempts(1).Retry(false, 1),
+			worker: jobs.RunFor(time.Second, 9).InFirstTaskAttempts(1).Retry(false, 1),
 			end:    func(*testing.T, string, string) {},
 			then:   "retry the task", seen: began(0, 1),
 		},
 		"the ConfigMap is deleted": {
-			worker: framework.RunForever(),
+			worker: jobs.RunForever(),
 			end: func(t *testing.T, namespace, name string) {
 				if err := cluster.Kube.CoreV1().ConfigMaps(namespace).Delete(t.Context(), name+"-attempt", metav1.DeleteOptions{}); err != nil {
 					t.Fatal(err)
@@ -62,12 +63,12 @@ func TestConsistencyGuarantees(t *testing.T) {
 			then: "begin the next attempt", seen: began(1, 0),
 		},
 		"an attempt fails": {
-			worker: framework.RunFor(time.Second, 200).InFirstAttempts(1),
+			worker: jobs.RunFor(time.Second, 200).InFirstAttempts(1),
 			end:    func(*testing.T, string, string) {},
 			then:   "begin the next attempt", seen: began(1, 0),
 		},
 		"the Framework is stopped": {
-			worker: framework.RunForever(),
+			worker: jobs.RunForever(),
 			end: func(t *testing.T, namespace, name string) {
 				setExecutionType(t, namespace, name, frameworkv1.ExecutionStop)
 			},
@@ -78,8 +79,8 @@ func TestConsistencyGuarantees(t *testing.T) {
 			t.Parallel()
 			namespace := cluster.Namespace(t)
 			recording := cluster.Record(t, namespace)
-			fw := framework.MakeFramework("guarded").Retry(true, 0).
-				Role("worker", 1, tc.worker.Held()).Role("other", 2, framework.RunForever().Held()).Obj()
+			fw := jobs.MakeFramework("guarded").Retry(true, 0).
+				Role("worker", 1, tc.worker.Held()).Role("other", 2, jobs.RunForever().Held()).Obj()
 			create(t, namespace, fw)
 			cluster.WaitFramework(t, namespace, fw.Name, "have all its Pods on record", func(fw *frameworkv1.Framework) bool {
 				for _, first := range []*frameworkv1.TaskStatus{task(fw, "worker", 0), task(fw, "other", 0), task(fw, "other", 1)} {
@@ -92,16 +93,16 @@ func TestConsistencyGuarantees(t *testing.T) {
 			before := podUIDs(t, namespace, fw.Name)
 
 			tc.end(t, namespace, fw.Name)
-			framework.Eventually(t, "the worker's Pod to be deleted", func(ctx context.Context) (bool, string, error) {
+			testbed.Eventually(t, "the worker's Pod to be deleted", func(ctx context.Context) (bool, string, error) {
 				pod, err := cluster.Kube.CoreV1().Pods(namespace).Get(ctx, fw.Name+"-worker-0", metav1.GetOptions{})
 				return err == nil && pod.DeletionTimestamp != nil, fmt.Sprint(pod.DeletionTimestamp), err
 			})
-			framework.Consistently(t, "nothing follows while the Pods are there", held, func(context.Context) (bool, string, error) {
+			testbed.Consistently(t, "nothing follows while the Pods are there", held, func(context.Context) (bool, string, error) {
 				got, err := cluster.Lockstep.FrameworkcontrollerV1().Frameworks(namespace).Get(t.Context(), fw.Name, metav1.GetOptions{})
 				if err != nil {
 					return false, "", err
 				}
-				return !tc.seen(got), framework.DescribeFramework(got), nil
+				return !tc.seen(got), testbed.DescribeFramework(got), nil
 			})
 			for pod, uid := range podUIDs(t, namespace, fw.Name) {
 				if before[pod] != uid {

@@ -13,12 +13,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
-	"github.com/lockstep-k8s/lockstep/e2e/framework"
+	"github.com/lockstep-k8s/lockstep/e2e/testbed"
+	"github.com/lockstep-k8s/lockstep/internal/localenv/jobs"
 )
 
 // TestKubectlGet checks what a user sees of a running gang at first glance.
 func TestKubectlGet(t *testing.T) {
-	fw := framework.MakeFramework("seen").Gang().Role("worker", 3, framework.RunForever()).Obj()
+	fw := jobs.MakeFramework("seen").Gang().Role("worker", 3, jobs.RunForever()).Obj()
 	namespace := submit(t, fw)
 	cluster.WaitFramework(t, namespace, fw.Name, "run whole and show it", func(fw *frameworkv1.Framework) bool {
 		s := fw.Status
@@ -81,7 +82,7 @@ spec:
 		t.Fatalf("%v: %s", err, out)
 	}
 	want := "waits Pending 2 0 0 0 0 NotEnoughTasks"
-	framework.Eventually(t, "kubectl get podgroups to say "+want, func(ctx context.Context) (bool, string, error) {
+	testbed.Eventually(t, "kubectl get podgroups to say "+want, func(ctx context.Context) (bool, string, error) {
 		out, err := cluster.Kubectl(ctx, "get", "lpg", "waits", "-n", namespace, "--no-headers")
 		return strings.HasPrefix(strings.Join(strings.Fields(out), " "), want), out, err
 	})

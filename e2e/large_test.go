@@ -10,14 +10,14 @@ import (
 	"time"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
-	"github.com/lockstep-k8s/lockstep/e2e/framework"
+	"github.com/lockstep-k8s/lockstep/internal/localenv/jobs"
 )
 
 // TestLargeFramework runs a Framework whose task statuses are too large to be
 // stored as they are.
 func TestLargeFramework(t *testing.T) {
 	const tasks = 1500
-	fw := framework.MakeFramework("large").Gang().Role("worker", tasks, framework.RunFor(60*time.Second, 0)).Obj()
+	fw := jobs.MakeFramework("large").Gang().Role("worker", tasks, jobs.RunFor(60*time.Second, 0)).Obj()
 	namespace := submit(t, fw)
 
 	running := cluster.WaitFramework(t, namespace, fw.Name, "run all its tasks", func(fw *frameworkv1.Framework) bool {

@@ -16,7 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
-	"github.com/lockstep-k8s/lockstep/e2e/framework"
+	"github.com/lockstep-k8s/lockstep/e2e/testbed"
+	"github.com/lockstep-k8s/lockstep/internal/localenv/jobs"
 )
 
 // submit creates a Framework in a new namespace and returns the namespace.
@@ -64,39 +65,39 @@ func TestFrameworkCompletes(t *testing.T) {
 		want end
 	}{
 		"when all its tasks succeed": {
-			fw:   framework.MakeFramework("succeeds").Role("worker", 3, framework.RunFor(time.Second, 0)).Obj(),
+			fw:   jobs.MakeFramework("succeeds").Role("worker", 3, jobs.RunFor(time.Second, 0)).Obj(),
 			want: end{Code: 0, TasksSucceeded: 3, TasksTotal: 3},
 		},
 		"when one task fails": {
-			fw: framework.MakeFramework("fails").
-				Role("bad", 1, framework.RunFor(time.Second, 3)).
-				Role("good", 2, framework.RunForever()).Obj(),
+			fw: jobs.MakeFramework("fails").
+				Role("bad", 1, jobs.RunFor(time.Second, 3)).
+				Role("good", 2, jobs.RunForever()).Obj(),
 			want: end{Code: 3, TasksTotal: 3},
 		},
 		"when enough tasks of a role succeed": {
-			fw: framework.MakeFramework("master").
-				Role("master", 1, framework.RunFor(time.Second, 0).Completes(1, 1)).
-				Role("worker", 2, framework.RunForever()).Obj(),
+			fw: jobs.MakeFramework("master").
+				Role("master", 1, jobs.RunFor(time.Second, 0).Completes(1, 1)).
+				Role("worker", 2, jobs.RunForever()).Obj(),
 			want: end{Code: 0, TasksSucceeded: 1, TasksTotal: 3},
 		},
 		"in its second attempt after a transient failure, which is not counted": {
-			fw: framework.MakeFramework("transient").Retry(true, 0).
-				Role("worker", 2, framework.RunFor(time.Second, 200).InFirstAttempts(1)).Obj(),
+			fw: jobs.MakeFramework("transient").Retry(true, 0).
+				Role("worker", 2, jobs.RunFor(time.Second, 200).InFirstAttempts(1)).Obj(),
 			want: end{Code: 0, Attempt: 1, Total: 1, TasksSucceeded: 2, TasksTotal: 2},
 		},
 		"without a retry after a permanent failure": {
-			fw: framework.MakeFramework("permanent").Retry(true, 5).
-				Role("worker", 1, framework.RunFor(time.Second, 210)).Obj(),
+			fw: jobs.MakeFramework("permanent").Retry(true, 5).
+				Role("worker", 1, jobs.RunFor(time.Second, 210)).Obj(),
 			want: end{Code: 210, TasksTotal: 1},
 		},
 		"after as many counted retries as its policy has": {
-			fw: framework.MakeFramework("counted").Retry(true, 2).
-				Role("worker", 1, framework.RunFor(time.Second, 7)).Obj(),
+			fw: jobs.MakeFramework("counted").Retry(true, 2).
+				Role("worker", 1, jobs.RunFor(time.Second, 7)).Obj(),
 			want: end{Code: 7, Attempt: 2, Total: 2, Accounted: 2, TasksTotal: 1},
 		},
 		"as a gang": {
-			fw: framework.MakeFramework("gang").Gang().
-				Role("worker", 5, framework.RunFor(time.Second, 0)).Obj(),
+			fw: jobs.MakeFramework("gang").Gang().
+				Role("worker", 5, jobs.RunFor(time.Second, 0)).Obj(),
 			want: end{Code: 0, TasksSucceeded: 5, TasksTotal: 5},
 		},
 	} {
@@ -120,9 +121,9 @@ func TestFrameworkCompletes(t *testing.T) {
 
 func TestTaskIsRetriedWhileTheOthersRunOn(t *testing.T) {
 	t.Parallel()
-	fw := framework.MakeFramework("taskretry").
-		Role("flaky", 1, framework.RunFor(time.Second, 5).Retry(false, 1)).
-		Role("steady", 1, framework.RunForever()).Obj()
+	fw := jobs.MakeFramework("taskretry").
+		Role("flaky", 1, jobs.RunFor(time.Second, 5).Retry(false, 1)).
+		Role("steady", 1, jobs.RunForever()).Obj()
 	namespace := submit(t, fw)
 
 	var steady types.UID
@@ -152,7 +153,7 @@ func TestTaskIsRetriedWhileTheOthersRunOn(t *testing.T) {
 
 func TestRescaleOfARunningFramework(t *testing.T) {
 	t.Parallel()
-	fw := framework.MakeFramework("rescale").Role("worker", 3, framework.RunForever()).Obj()
+	fw := jobs.MakeFramework("rescale").Role("worker", 3, jobs.RunForever()).Obj()
 	namespace := submit(t, fw)
 	running := func(n int32) {
 		t.Helper()
@@ -160,7 +161,7 @@ func TestRescaleOfARunningFramework(t *testing.T) {
 			s := fw.Status
 			return s != nil && s.Tasks != nil && s.Tasks.Total == n && s.Tasks.Running == n && len(s.AttemptStatus.TaskRoleStatuses[0].TaskStatuses) == int(n)
 		})
-		framework.Eventually(t, fmt.Sprintf("%d Pods", n), func(ctx context.Context) (bool, string, error) {
+		testbed.Eventually(t, fmt.Sprintf("%d Pods", n), func(ctx context.Context) (bool, string, error) {
 			pods, err := cluster.PodsOf(ctx, namespace, fw.Name)
 			return len(pods) == int(n), fmt.Sprintf("%d Pods", len(pods)), err
 		})

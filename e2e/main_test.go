@@ -16,7 +16,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/lockstep-k8s/lockstep/e2e/framework"
+	"github.com/lockstep-k8s/lockstep/e2e/testbed"
 )
 
 // The shared cluster has room for ten gangs of a hundred Pods of one core.
@@ -26,12 +26,12 @@ const (
 )
 
 // cluster is what the tests share. TestMain sets it once, before any test.
-var cluster *framework.Cluster
+var cluster *testbed.Cluster
 
 func TestMain(m *testing.M) {
-	os.Exit(framework.Main(m, framework.Options{
+	os.Exit(testbed.Main(m, testbed.Options{
 		SimulatedNodes: nodes, NodeCPU: fmt.Sprint(coresOfNode), NodePods: 400, With: "controller,scheduler",
-	}, func(_ context.Context, c *framework.Cluster) error {
+	}, func(_ context.Context, c *testbed.Cluster) error {
 		cluster = c
 		return nil
 	}))

@@ -22,12 +22,13 @@ import (
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
-	"github.com/lockstep-k8s/lockstep/e2e/framework"
+	"github.com/lockstep-k8s/lockstep/e2e/testbed"
+	"github.com/lockstep-k8s/lockstep/internal/localenv/jobs"
 )
 
 // wholeNodes describes a task that needs a node for itself and never ends.
-func wholeNodes() *framework.TaskBuilder {
-	return framework.RunForever().CPU(strconv.Itoa(coresOfNode))
+func wholeNodes() *jobs.TaskBuilder {
+	return jobs.RunForever().CPU(strconv.Itoa(coresOfNode))
 }
 
 // TestGangTimeoutsOutliveTheController: of two gangs one is never scheduled, the
@@ -37,7 +38,7 @@ func wholeNodes() *framework.TaskBuilder {
 func TestGangTimeoutsOutliveTheController(t *testing.T) {
 	const timeout, age = 25 * time.Second, 15 * time.Second
 	gang := func(name string, tasks int32) *frameworkv1.Framework {
-		fw := framework.MakeFramework(name).Gang().Role("worker", tasks, wholeNodes().Retry(false, -2)).Obj()
+		fw := jobs.MakeFramework(name).Gang().Role("worker", tasks, wholeNodes().Retry(false, -2)).Obj()
 		fw.Spec.Gang.ScheduleTimeoutSeconds = ptr.To(int32(timeout.Seconds()))
 		fw.Spec.Gang.RecoveryTimeoutSeconds = ptr.To(int32(timeout.Seconds()))
 		return fw
@@ -104,7 +105,7 @@ func cordonUnder(t *testing.T, namespace, podName string) {
 
 // TestDeletedPodGroupIsMadeAgain: the attempt goes on with the Pods that it has.
 func TestDeletedPodGroupIsMadeAgain(t *testing.T) {
-	fw := framework.MakeFramework("loses").Gang().Role("worker", 3, framework.RunForever()).Obj()
+	fw := jobs.MakeFramework("loses").Gang().Role("worker", 3, jobs.RunForever()).Obj()
 	namespace := submit(t, fw)
 	runsWithGroup := func(but types.UID) *frameworkv1.Framework {
 		return cluster.WaitFramework(t, namespace, fw.Name, "run, with a PodGroup", func(fw *frameworkv1.Framework) bool {
@@ -144,10 +145,10 @@ func TestDeletedPodGroupIsMadeAgain(t *testing.T) {
 // fails. The minimum follows the tasks that are left, so that the retried one
 // waits for nobody.
 func TestOneTaskOfARunningGangIsRetried(t *testing.T) {
-	fw := framework.MakeFramework("gangretry").Gang().
-		Role("short", 1, framework.RunFor(time.Second, 0)).
-		Role("flaky", 1, framework.RunFor(4*time.Second, 5).Retry(false, 1)).
-		Role("steady", 1, framework.RunForever()).Obj()
+	fw := jobs.MakeFramework("gangretry").Gang().
+		Role("short", 1, jobs.RunFor(time.Second, 0)).
+		Role("flaky", 1, jobs.RunFor(4*time.Second, 5).Retry(false, 1)).
+		Role("steady", 1, jobs.RunForever()).Obj()
 	namespace := submit(t, fw)
 
 	var steady types.UID
@@ -179,11 +180,11 @@ func TestFailedGangReleasesEverythingBeforeItsNextAttempt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pods := framework.Watch(t, begin, cluster.Kube.CoreV1().Pods(namespace).Watch)
-	groups := framework.Watch(t, begin, cluster.Lockstep.SchedulingV1alpha1().PodGroups(namespace).Watch)
+	pods := testbed.Watch(t, begin, cluster.Kube.CoreV1().Pods(namespace).Watch)
+	groups := testbed.Watch(t, begin, cluster.Lockstep.SchedulingV1alpha1().PodGroups(namespace).Watch)
 
-	fw := framework.MakeFramework("again").Gang().Retry(true, 0).
-		Role("worker", nodes, framework.RunFor(2*time.Second, 200).CPU(strconv.Itoa(coresOfNode)).InFirstAttempts(1)).Obj()
+	fw := jobs.MakeFramework("again").Gang().Retry(true, 0).
+		Role("worker", nodes, jobs.RunFor(2*time.Second, 200).CPU(strconv.Itoa(coresOfNode)).InFirstAttempts(1)).Obj()
 	create(t, namespace, fw)
 
 	released, begun := version{}, version{}

@@ -21,7 +21,7 @@ import (
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	applyschedulingv1alpha1 "github.com/lockstep-k8s/lockstep/client/applyconfiguration/scheduling/v1alpha1"
-	"github.com/lockstep-k8s/lockstep/e2e/framework"
+	"github.com/lockstep-k8s/lockstep/e2e/testbed"
 )
 
 // TestPodGroupStatusFollowsAThousandPodEvents: a thousand members come, a thousand
@@ -52,7 +52,7 @@ func TestPodGroupStatusFollowsAThousandPodEvents(t *testing.T) {
 		start, writes := time.Now(), seen.writes()
 		wave.do()
 		took := time.Since(start)
-		framework.Eventually(t, fmt.Sprintf("Pods and PodGroup to be seen to %s", wave.name), func(context.Context) (bool, string, error) {
+		testbed.Eventually(t, fmt.Sprintf("Pods and PodGroup to be seen to %s", wave.name), func(context.Context) (bool, string, error) {
 			return seen.agree(wave.want), seen.String(), nil
 		})
 		lag := seen.lag(wave.want)
@@ -88,8 +88,8 @@ func newWaveWatcher(t *testing.T, namespace string) *waveWatcher {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pods := framework.Watch(t, begin, cluster.Kube.CoreV1().Pods(namespace).Watch)
-	groups := framework.Watch(t, begin, cluster.Lockstep.SchedulingV1alpha1().PodGroups(namespace).Watch)
+	pods := testbed.Watch(t, begin, cluster.Kube.CoreV1().Pods(namespace).Watch)
+	groups := testbed.Watch(t, begin, cluster.Lockstep.SchedulingV1alpha1().PodGroups(namespace).Watch)
 	go func() {
 		for event := range pods.ResultChan() {
 			if pod, ok := event.Object.(*corev1.Pod); ok {
@@ -233,7 +233,7 @@ func TestKubectlDescribePodGroupTellsItsStory(t *testing.T) {
 	createPods(t, namespace, members("story", nodes+1, withCores(coresOfNode)))
 	describes := func(wants ...string) {
 		t.Helper()
-		framework.Eventually(t, fmt.Sprintf("kubectl describe podgroup to tell %q", wants), func(ctx context.Context) (bool, string, error) {
+		testbed.Eventually(t, fmt.Sprintf("kubectl describe podgroup to tell %q", wants), func(ctx context.Context) (bool, string, error) {
 			out, err := cluster.Kubectl(ctx, "describe", "podgroup", "story", "-n", namespace)
 			text := strings.Join(strings.Fields(out), " ")
 			missing := slices.DeleteFunc(slices.Clone(wants), func(want string) bool { return strings.Contains(text, want) })

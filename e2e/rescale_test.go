@@ -14,7 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
-	"github.com/lockstep-k8s/lockstep/e2e/framework"
+	"github.com/lockstep-k8s/lockstep/e2e/testbed"
+	"github.com/lockstep-k8s/lockstep/internal/localenv/jobs"
 )
 
 // patchSpec applies a JSON patch, as a client of FrameworkController does.
@@ -61,7 +62,7 @@ func (w walk) wait(step, want string) *frameworkv1.Framework {
 	w.t.Helper()
 	return cluster.WaitFramework(w.t, w.namespace, w.name, "have the tasks "+want+" in step "+step, func(fw *frameworkv1.Framework) bool {
 		if fw.Status != nil && fw.Status.AttemptStatus.CompletionStatus != nil {
-			w.t.Fatalf("step %s has completed the attempt: %s", step, framework.DescribeFramework(fw))
+			w.t.Fatalf("step %s has completed the attempt: %s", step, testbed.DescribeFramework(fw))
 		}
 		return tasksOf(fw, "a") == want
 	})
@@ -81,8 +82,8 @@ func TestRescaleWalkThrough(t *testing.T) {
 	t.Parallel()
 	namespace := cluster.Namespace(t)
 	recording := cluster.Record(t, namespace)
-	fw := framework.MakeFramework("rescalebasic").
-		Role("a", 4, framework.RunForever().Completes(4, 1).GracefulDeletionTimeout(600).Held()).Obj()
+	fw := jobs.MakeFramework("rescalebasic").
+		Role("a", 4, jobs.RunForever().Completes(4, 1).GracefulDeletionTimeout(600).Held()).Obj()
 	create(t, namespace, fw)
 	w := walk{t: t, namespace: namespace, name: fw.Name}
 	uid := func(fw *frameworkv1.Framework, index int) types.UID { return task(fw, "a", index).InstanceUID }
@@ -133,8 +134,8 @@ func TestTaskRolesComeAndGo(t *testing.T) {
 	t.Parallel()
 	namespace := cluster.Namespace(t)
 	recording := cluster.Record(t, namespace)
-	fw := framework.MakeFramework("roles").
-		Role("a", 2, framework.RunForever()).Role("b", 2, framework.RunForever().GracefulDeletionTimeout(600)).Obj()
+	fw := jobs.MakeFramework("roles").
+		Role("a", 2, jobs.RunForever()).Role("b", 2, jobs.RunForever().GracefulDeletionTimeout(600)).Obj()
 	create(t, namespace, fw)
 	roles := func(what string, want map[string]string) {
 		t.Helper()

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
-	"github.com/lockstep-k8s/lockstep/e2e/framework"
+	"github.com/lockstep-k8s/lockstep/internal/localenv/jobs"
 )
 
 func TestSchedulerCrashLeavesNoGangInPart(t *testing.T) {
@@ -20,8 +20,8 @@ func TestSchedulerCrashLeavesNoGangInPart(t *testing.T) {
 	var group sync.WaitGroup
 	for i := range gangs {
 		group.Go(func() {
-			create(t, namespace, framework.MakeFramework(fmt.Sprintf("gang%d", i)).Gang().
-				Role("worker", members, framework.RunForever()).Obj())
+			create(t, namespace, jobs.MakeFramework(fmt.Sprintf("gang%d", i)).Gang().
+				Role("worker", members, jobs.RunForever()).Obj())
 		})
 	}
 	for range 3 {

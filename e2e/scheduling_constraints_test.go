@@ -17,7 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
-	"github.com/lockstep-k8s/lockstep/e2e/framework"
+	"github.com/lockstep-k8s/lockstep/e2e/testbed"
 )
 
 // TestSchedulingGPUs: a gang that requests an extended resource goes to the nodes
@@ -228,7 +228,7 @@ func (p *pool) devices(node string, n int) {
 func (p *pool) allocated() int {
 	p.t.Helper()
 	n := 0
-	framework.Eventually(p.t, "the list of claims", func(ctx context.Context) (bool, string, error) {
+	testbed.Eventually(p.t, "the list of claims", func(ctx context.Context) (bool, string, error) {
 		claims, err := cluster.Kube.ResourceV1().ResourceClaims(p.namespace).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return false, "", err

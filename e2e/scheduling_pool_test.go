@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/lockstep-k8s/lockstep/e2e/framework"
+	"github.com/lockstep-k8s/lockstep/e2e/testbed"
 )
 
 // poolLabel names a test's own nodes, as a label and as a taint, so that the
@@ -77,7 +77,7 @@ func (p *pool) addNodes(n, cores int, change ...func(*corev1.Node)) []string {
 			p.t.Fatal(err)
 		}
 	}
-	framework.Eventually(p.t, fmt.Sprintf("%d nodes to be ready", n), func(ctx context.Context) (bool, string, error) {
+	testbed.Eventually(p.t, fmt.Sprintf("%d nodes to be ready", n), func(ctx context.Context) (bool, string, error) {
 		for _, name := range names {
 			node, err := cluster.Kube.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 			if err != nil || len(node.Spec.Taints) != 1 {
@@ -121,7 +121,7 @@ func (p *pool) gang(name string, n int, change ...func(*corev1.Pod)) {
 func (p *pool) waitMembers(group string, n int) []*corev1.Pod {
 	p.t.Helper()
 	var found []*corev1.Pod
-	framework.Eventually(p.t, fmt.Sprintf("%d members of %s to be placed", n, group), func(ctx context.Context) (bool, string, error) {
+	testbed.Eventually(p.t, fmt.Sprintf("%d members of %s to be placed", n, group), func(ctx context.Context) (bool, string, error) {
 		placed, _, err := gangsIn(ctx, p.namespace)
 		found = placed[group]
 		return len(found) == n, placed.String(), err
@@ -147,7 +147,7 @@ func (p *pool) delete(group string) {
 	}
 	deletePods(p.t, p.namespace, all[group])
 	for _, pod := range all[group] {
-		framework.Eventually(p.t, pod.Name+" to be gone", func(ctx context.Context) (bool, string, error) {
+		testbed.Eventually(p.t, pod.Name+" to be gone", func(ctx context.Context) (bool, string, error) {
 			now, err := cluster.Kube.CoreV1().Pods(p.namespace).Get(ctx, pod.Name, metav1.GetOptions{})
 			if apierrors.IsNotFound(err) || err == nil && now.UID != pod.UID {
 				return true, "", nil

@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
-	"github.com/lockstep-k8s/lockstep/e2e/framework"
+	"github.com/lockstep-k8s/lockstep/e2e/testbed"
 )
 
 // record is what became of the Pods of a namespace, in order, judged as it
@@ -46,7 +46,7 @@ func recordPods(t *testing.T, namespace string) *record {
 	if err != nil {
 		t.Fatal(err)
 	}
-	watcher := framework.Watch(t, list, pods.Watch)
+	watcher := testbed.Watch(t, list, pods.Watch)
 	var done sync.WaitGroup
 	done.Go(func() {
 		for event := range watcher.ResultChan() {

@@ -16,7 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
-	"github.com/lockstep-k8s/lockstep/e2e/framework"
+	"github.com/lockstep-k8s/lockstep/e2e/testbed"
 )
 
 // The tests of this file are the troubles that users of gang schedulers report,
@@ -43,7 +43,7 @@ func TestSchedulingTwoGangsThatEachFitAlone(t *testing.T) {
 				}
 			}
 			var first, second string
-			framework.Eventually(t, "one gang to be placed", func(ctx context.Context) (bool, string, error) {
+			testbed.Eventually(t, "one gang to be placed", func(ctx context.Context) (bool, string, error) {
 				placed, _, err := gangsIn(ctx, p.namespace)
 				first, second = "alpha", "beta"
 				if len(placed["beta"]) > 0 {
@@ -74,7 +74,7 @@ func TestSchedulingLowGangDoesNotLivelockAHighOne(t *testing.T) {
 		createPods(t, p.namespace, []*corev1.Pod{member("high", i, p.here, ofClass("e2e-livelock")), member("low", 10+i, p.here)})
 	}
 	p.waitMembers("high", 3)
-	framework.Eventually(t, "the low gang to have gone whole", func(ctx context.Context) (bool, string, error) {
+	testbed.Eventually(t, "the low gang to have gone whole", func(ctx context.Context) (bool, string, error) {
 		placed, _, err := gangsIn(ctx, p.namespace)
 		return len(placed["low"]) == 0, placed.String(), err
 	})
@@ -190,7 +190,7 @@ func TestSchedulingMembersOfDifferentPriorities(t *testing.T) {
 	createClass(t, "e2e-mixed-high", 1000)
 	p.addNodes(1, 2)
 	createPods(t, p.namespace, []*corev1.Pod{p.ordinary("a", ofClass("e2e-mixed-middle")), p.ordinary("b", ofClass("e2e-mixed-middle"))})
-	framework.Eventually(t, "the others to be placed", func(ctx context.Context) (bool, string, error) {
+	testbed.Eventually(t, "the others to be placed", func(ctx context.Context) (bool, string, error) {
 		pods, err := cluster.Kube.CoreV1().Pods(p.namespace).List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName!="})
 		return err == nil && len(pods.Items) == 2, "", err
 	})
@@ -268,7 +268,7 @@ func (p *pool) refuseBinding(name string) (allow func()) {
 		pod.Name, pod.Labels, pod.Spec.SchedulerName = name, nil, "nobody"
 	})
 	createPods(p.t, p.namespace, []*corev1.Pod{probe})
-	framework.Eventually(p.t, "the binding to be refused", func(ctx context.Context) (bool, string, error) {
+	testbed.Eventually(p.t, "the binding to be refused", func(ctx context.Context) (bool, string, error) {
 		err := cluster.Kube.CoreV1().Pods(p.namespace).Bind(ctx, &corev1.Binding{
 			ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: name},
 			Target:     corev1.ObjectReference{Kind: "Node", Name: p.name + "-0"},

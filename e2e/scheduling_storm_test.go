@@ -18,7 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
-	"github.com/lockstep-k8s/lockstep/e2e/framework"
+	"github.com/lockstep-k8s/lockstep/e2e/testbed"
 )
 
 var (
@@ -51,7 +51,7 @@ func TestSchedulingStorm(t *testing.T) {
 		for range 4 + s.random.IntN(8) {
 			s.act()
 		}
-		framework.Eventually(t, fmt.Sprintf("all promises to hold in round %d", round), func(context.Context) (bool, string, error) {
+		testbed.Eventually(t, fmt.Sprintf("all promises to hold in round %d", round), func(context.Context) (bool, string, error) {
 			what := s.broken()
 			return what == "", what, nil
 		})

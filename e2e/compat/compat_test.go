@@ -24,7 +24,7 @@ import (
 
 	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
-	"github.com/lockstep-k8s/lockstep/e2e/framework"
+	"github.com/lockstep-k8s/lockstep/e2e/testbed"
 )
 
 var (
@@ -37,10 +37,10 @@ var (
 const patience = 8 * time.Minute
 
 // cluster is what the tests share. TestMain sets it once, before any test.
-var cluster *framework.Cluster
+var cluster *testbed.Cluster
 
 func TestMain(m *testing.M) {
-	os.Exit(framework.Main(m, framework.Options{RealNode: true, With: "controller,scheduler"}, func(ctx context.Context, c *framework.Cluster) error {
+	os.Exit(testbed.Main(m, testbed.Options{RealNode: true, With: "controller,scheduler"}, func(ctx context.Context, c *testbed.Cluster) error {
 		if *examples == "" {
 			return errors.New("compat: name a folder of manifests with -examples")
 		}
@@ -98,7 +98,7 @@ func TestManifests(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		manifest, name, err := framework.ReplaceImages(content)
+		manifest, name, err := testbed.ReplaceImages(content)
 		if err != nil {
 			t.Fatalf("%s: %v", file, err)
 		}

@@ -17,7 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
-	"github.com/lockstep-k8s/lockstep/e2e/framework"
+	"github.com/lockstep-k8s/lockstep/e2e/testbed"
+	"github.com/lockstep-k8s/lockstep/internal/localenv/jobs"
 )
 
 // trigger finds the triggers of the history in a log.
@@ -27,11 +28,11 @@ var trigger = regexp.MustCompile(`: (On\w+): ObjectSnapshot: \{.*"name":"short`)
 // and leaves its history in the log.
 func TestCompletedFrameworkIsDeleted(t *testing.T) {
 	const retained = 8
-	controller := cluster.StartController(t, framework.ControllerOptions{Config: fmt.Sprintf("frameworkCompletedRetainSec: %d\n", retained)})
+	controller := cluster.StartController(t, testbed.ControllerOptions{Config: fmt.Sprintf("frameworkCompletedRetainSec: %d\n", retained)})
 	namespace := cluster.Namespace(t)
 	recording := cluster.Record(t, namespace)
-	fw := framework.MakeFramework("short").Retry(false, 1).
-		Role("worker", 1, framework.RunFor(time.Second, 7).InFirstAttempts(1).GracefulDeletionTimeout(600)).Obj()
+	fw := jobs.MakeFramework("short").Retry(false, 1).
+		Role("worker", 1, jobs.RunFor(time.Second, 7).InFirstAttempts(1).GracefulDeletionTimeout(600)).Obj()
 	create(t, namespace, fw)
 	done := cluster.WaitFrameworkState(t, namespace, fw.Name, frameworkv1.FrameworkCompleted)
 	cluster.WaitFrameworkGone(t, namespace, fw.Name)
@@ -41,7 +42,7 @@ func TestCompletedFrameworkIsDeleted(t *testing.T) {
 	recording.Check(t)
 
 	want := []string{"OnPodDeletion", "OnFrameworkRetry", "OnPodDeletion", "OnFrameworkDeletion", "OnFrameworkDeletion"}
-	framework.Eventually(t, "the whole history in the log", func(context.Context) (bool, string, error) {
+	testbed.Eventually(t, "the whole history in the log", func(context.Context) (bool, string, error) {
 		var got []string
 		for _, found := range trigger.FindAllStringSubmatch(controller.Log(t), -1) {
 			got = append(got, found[1])
@@ -56,13 +57,13 @@ func TestCompletedFrameworkIsDeleted(t *testing.T) {
 // Framework nor any other is held up.
 func TestStatusThatIsTooLarge(t *testing.T) {
 	const tasks = 10000
-	cluster.StartController(t, framework.ControllerOptions{Config: "largeFrameworkCompression: false\n"})
+	cluster.StartController(t, testbed.ControllerOptions{Config: "largeFrameworkCompression: false\n"})
 	namespace := cluster.Namespace(t)
 	// One that is not started has a status of all its tasks, without their Pods.
-	large := framework.MakeFramework("large").Execution(frameworkv1.ExecutionCreate).
-		Role("worker", tasks, framework.RunForever()).Obj()
+	large := jobs.MakeFramework("large").Execution(frameworkv1.ExecutionCreate).
+		Role("worker", tasks, jobs.RunForever()).Obj()
 	create(t, namespace, large)
-	small := framework.MakeFramework("small").Role("worker", 2, framework.RunFor(time.Second, 0)).Obj()
+	small := jobs.MakeFramework("small").Role("worker", 2, jobs.RunFor(time.Second, 0)).Obj()
 	create(t, namespace, small)
 
 	wantEnd(t, namespace, small.Name, end{TasksSucceeded: 2, TasksTotal: 2})
@@ -73,7 +74,7 @@ func TestStatusThatIsTooLarge(t *testing.T) {
 	if len(stored.Status.AttemptStatus.TaskRoleStatusesCompressed) == 0 {
 		t.Error("the tasks are not stored compressed")
 	}
-	framework.Eventually(t, "an event that tells", func(ctx context.Context) (bool, string, error) {
+	testbed.Eventually(t, "an event that tells", func(ctx context.Context) (bool, string, error) {
 		out, err := cluster.Kubectl(ctx, "get", "events", "-n", namespace, "--field-selector=involvedObject.name="+large.Name, "-o", "jsonpath={.items[*].reason}")
 		return strings.Contains(out, "StatusTooLarge"), out, err
 	})

@@ -18,7 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
-	"github.com/lockstep-k8s/lockstep/e2e/framework"
+	"github.com/lockstep-k8s/lockstep/e2e/testbed"
+	"github.com/lockstep-k8s/lockstep/internal/localenv/jobs"
 )
 
 var seed = flag.Uint64("seed", 0, "seed of the moments at which the controller is killed and Frameworks are rescaled; 0 draws one")
@@ -59,34 +60,34 @@ func lives(n int) []life {
 		switch i % 6 {
 		case 0:
 			all[i] = life{
-				framework: framework.MakeFramework(name).Role("worker", 3, framework.RunFor(time.Second, 0)).Obj(),
+				framework: jobs.MakeFramework(name).Role("worker", 3, jobs.RunFor(time.Second, 0)).Obj(),
 				want:      end{TasksSucceeded: 3, TasksTotal: 3},
 			}
 		case 1: // attempts that are retried for free
 			all[i] = life{
-				framework: framework.MakeFramework(name).Retry(true, 0).
-					Role("worker", 3, framework.RunFor(time.Second, 200).InFirstAttempts(2)).Obj(),
+				framework: jobs.MakeFramework(name).Retry(true, 0).
+					Role("worker", 3, jobs.RunFor(time.Second, 200).InFirstAttempts(2)).Obj(),
 				want: end{Attempt: 2, Total: 2, TasksSucceeded: 3, TasksTotal: 3},
 			}
 		case 2: // an attempt whose retry counts
 			all[i] = life{
-				framework: framework.MakeFramework(name).Retry(false, 1).Role("worker", 2, framework.RunFor(time.Second, 9)).Obj(),
+				framework: jobs.MakeFramework(name).Retry(false, 1).Role("worker", 2, jobs.RunFor(time.Second, 9)).Obj(),
 				want:      end{Code: 9, Attempt: 1, Total: 1, Accounted: 1, TasksTotal: 2},
 			}
 		case 3:
 			all[i] = life{
-				framework: framework.MakeFramework(name).Gang().Role("worker", 4, framework.RunFor(time.Second, 0)).Obj(),
+				framework: jobs.MakeFramework(name).Gang().Role("worker", 4, jobs.RunFor(time.Second, 0)).Obj(),
 				want:      end{TasksSucceeded: 4, TasksTotal: 4},
 			}
 		case 4: // tasks that are retried
 			all[i] = life{
-				framework: framework.MakeFramework(name).
-					Role("worker", 3, framework.RunFor(time.Second, 5).Retry(false, 2).InFirstTaskAttempts(2)).Obj(),
+				framework: jobs.MakeFramework(name).
+					Role("worker", 3, jobs.RunFor(time.Second, 5).Retry(false, 2).InFirstTaskAttempts(2)).Obj(),
 				want: end{TasksSucceeded: 3, TasksTotal: 3},
 			}
 		case 5:
 			all[i] = life{
-				framework: framework.MakeFramework(name).Role("worker", 2, framework.RunForever()).Obj(),
+				framework: jobs.MakeFramework(name).Role("worker", 2, jobs.RunForever()).Obj(),
 				want:      end{Code: frameworkv1.CodeStopFrameworkRequested, TasksTotal: scaledTo},
 				rescaled:  true,
 			}
@@ -121,7 +122,7 @@ func TestControllerCrashes(t *testing.T) {
 	}
 	// On a slow machine fewer kills are as good: each takes longer.
 	for killing := time.Now(); killed < kills && time.Since(killing) < time.Minute; killed++ {
-		controller := cluster.StartController(t, framework.ControllerOptions{})
+		controller := cluster.StartController(t, testbed.ControllerOptions{})
 		// A third dies while it starts.
 		if random.IntN(3) > 0 {
 			controller.WaitReady(t)
@@ -130,7 +131,7 @@ func TestControllerCrashes(t *testing.T) {
 		controller.Kill()
 	}
 	t.Logf("%d of %d Frameworks were completed after %d kills", completed(t, namespace), frameworks, killed)
-	cluster.StartController(t, framework.ControllerOptions{})
+	cluster.StartController(t, testbed.ControllerOptions{})
 	users.Wait()
 
 	for _, life := range all {
@@ -174,7 +175,7 @@ func use(t *testing.T, namespace string, life life, random *rand.Rand) {
 		patch("/spec/taskRoles/0/taskNumber", random.IntN(7))
 	}
 	patch("/spec/taskRoles/0/taskNumber", scaledTo)
-	err := framework.Await(t.Context(), func(ctx context.Context) (bool, error) {
+	err := testbed.Await(t.Context(), func(ctx context.Context) (bool, error) {
 		fw, err := frameworks.Get(ctx, name, metav1.GetOptions{})
 		if err != nil || fw.Status == nil || fw.Status.Tasks == nil {
 			return false, err

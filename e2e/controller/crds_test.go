@@ -11,7 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lockstep-k8s/lockstep/e2e/framework"
+	"github.com/lockstep-k8s/lockstep/e2e/testbed"
+	"github.com/lockstep-k8s/lockstep/internal/localenv/jobs"
 )
 
 // crds are the names of Lockstep's CRDs.
@@ -24,25 +25,25 @@ func TestInstallCRDs(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	// Its service account may not; what is missing has to be said.
-	refused := cluster.StartController(t, framework.ControllerOptions{Args: []string{"--install-crds"}})
-	framework.Eventually(t, "the controller to give up", func(context.Context) (bool, string, error) {
+	refused := cluster.StartController(t, testbed.ControllerOptions{Args: []string{"--install-crds"}})
+	testbed.Eventually(t, "the controller to give up", func(context.Context) (bool, string, error) {
 		return refused.Ended(), refused.Log(t), nil
 	})
 	if log := refused.Log(t); !strings.Contains(log, "--install-crds: applying "+crds[0]) || !strings.Contains(log, "forbidden") {
 		t.Errorf("it does not say that it may not install CRDs:\n%s", log)
 	}
 	// Without the flag it waits for them.
-	waits := cluster.StartController(t, framework.ControllerOptions{Config: "crdEstablishedCheckTimeoutSec: 300\n"})
+	waits := cluster.StartController(t, testbed.ControllerOptions{Config: "crdEstablishedCheckTimeoutSec: 300\n"})
 	waits.WaitLog(t, "are the CRDs installed")
 	if waits.Ended() {
 		t.Error("the controller does not wait for the CRDs")
 	}
-	cluster.StartController(t, framework.ControllerOptions{Kubeconfig: cluster.Kubeconfig, Args: []string{"--install-crds"}}).WaitReady(t)
+	cluster.StartController(t, testbed.ControllerOptions{Kubeconfig: cluster.Kubeconfig, Args: []string{"--install-crds"}}).WaitReady(t)
 	waits.WaitReady(t)
 	waits.Kill() // two without an election would be one too many
 
 	namespace := cluster.Namespace(t)
-	fw := framework.MakeFramework("first").Gang().Role("worker", 2, framework.RunFor(time.Second, 0)).Obj()
+	fw := jobs.MakeFramework("first").Gang().Role("worker", 2, jobs.RunFor(time.Second, 0)).Obj()
 	create(t, namespace, fw)
 	wantEnd(t, namespace, fw.Name, end{TasksSucceeded: 2, TasksTotal: 2})
 }

@@ -13,16 +13,16 @@ import (
 	"os"
 	"testing"
 
-	"github.com/lockstep-k8s/lockstep/e2e/framework"
+	"github.com/lockstep-k8s/lockstep/e2e/testbed"
 )
 
 // cluster is what the tests share. TestMain sets it once, before any test.
-var cluster *framework.Cluster
+var cluster *testbed.Cluster
 
 func TestMain(m *testing.M) {
-	os.Exit(framework.Main(m, framework.Options{
+	os.Exit(testbed.Main(m, testbed.Options{
 		SimulatedNodes: 5, NodeCPU: "100", NodePods: 400, With: "scheduler",
-	}, func(_ context.Context, c *framework.Cluster) error {
+	}, func(_ context.Context, c *testbed.Cluster) error {
 		cluster = c
 		return nil
 	}))

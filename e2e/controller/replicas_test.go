@@ -15,11 +15,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
-	"github.com/lockstep-k8s/lockstep/e2e/framework"
+	"github.com/lockstep-k8s/lockstep/e2e/testbed"
+	"github.com/lockstep-k8s/lockstep/internal/localenv/jobs"
 )
 
 // elected is the configuration of manifests/controller.
-var elected = framework.ControllerOptions{Config: "leaderElection: {enabled: true}\n"}
+var elected = testbed.ControllerOptions{Config: "leaderElection: {enabled: true}\n"}
 
 // becameLeader is what a replica logs when it becomes the leader.
 const becameLeader = "Successfully acquired lease"
@@ -36,13 +37,13 @@ func TestReplicasTakeOver(t *testing.T) {
 	second := cluster.StartController(t, elected)
 	second.WaitReady(t) // a standby is ready too: a rollout must not wait for it to lead
 
-	long := framework.MakeFramework("long").Role("worker", 3, framework.RunForever()).Obj()
+	long := jobs.MakeFramework("long").Role("worker", 3, jobs.RunForever()).Obj()
 	create(t, namespace, long)
 	created := cluster.WaitFrameworkState(t, namespace, long.Name, frameworkv1.FrameworkAttemptRunning)
 	// Its first attempt is under way when the leader dies, and over before the
 	// next one has found out.
-	orphan := framework.MakeFramework("orphan").Retry(true, 0).
-		Role("worker", 3, framework.RunFor(4*time.Second, 200).InFirstAttempts(1)).Obj()
+	orphan := jobs.MakeFramework("orphan").Retry(true, 0).
+		Role("worker", 3, jobs.RunFor(4*time.Second, 200).InFirstAttempts(1)).Obj()
 	create(t, namespace, orphan)
 	cluster.WaitFramework(t, namespace, orphan.Name, "run, with all its Pods on record", func(fw *frameworkv1.Framework) bool {
 		if fw.Status == nil || fw.Status.State != frameworkv1.FrameworkAttemptRunning {
@@ -66,9 +67,9 @@ func TestReplicasTakeOver(t *testing.T) {
 	third.WaitReady(t)
 	// Its Pods are just created, and will wait for a node for ever, when the leader
 	// is asked to end.
-	waits := framework.MakeFramework("waits").Role("worker", 3, framework.RunForever().CPU("100k")).Obj()
+	waits := jobs.MakeFramework("waits").Role("worker", 3, jobs.RunForever().CPU("100k")).Obj()
 	create(t, namespace, waits)
-	framework.Eventually(t, "the Pods of "+waits.Name, func(ctx context.Context) (bool, string, error) {
+	testbed.Eventually(t, "the Pods of "+waits.Name, func(ctx context.Context) (bool, string, error) {
 		pods, err := cluster.PodsOf(ctx, namespace, waits.Name)
 		return len(pods) == 3, fmt.Sprintf("%d of 3 Pods", len(pods)), err
 	})
@@ -76,7 +77,7 @@ func TestReplicasTakeOver(t *testing.T) {
 		t.Errorf("a leader that is asked to end: %v", err)
 	}
 	third.WaitLog(t, becameLeader)
-	after := framework.MakeFramework("after").Role("worker", 3, framework.RunFor(time.Second, 0)).Obj()
+	after := jobs.MakeFramework("after").Role("worker", 3, jobs.RunFor(time.Second, 0)).Obj()
 	create(t, namespace, after)
 	wantEnd(t, namespace, after.Name, end{TasksSucceeded: 3, TasksTotal: 3})
 

@@ -16,7 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
-	"github.com/lockstep-k8s/lockstep/e2e/framework"
+	"github.com/lockstep-k8s/lockstep/e2e/testbed"
 )
 
 // shellFramework is a Framework of one task that runs a shell script.
@@ -158,7 +158,7 @@ func TestTrainingExample(t *testing.T) {
 func waitLog(t *testing.T, namespace, pod, text string) string {
 	t.Helper()
 	var log string
-	framework.Eventually(t, fmt.Sprintf("the log of Pod %s to hold %q", pod, text), func(ctx context.Context) (bool, string, error) {
+	testbed.Eventually(t, fmt.Sprintf("the log of Pod %s to hold %q", pod, text), func(ctx context.Context) (bool, string, error) {
 		raw, err := cluster.Kube.CoreV1().Pods(namespace).GetLogs(pod, &corev1.PodLogOptions{}).DoRaw(ctx)
 		log = string(raw)
 		return strings.Contains(log, text), log, err

@@ -15,7 +15,7 @@ import (
 	"testing"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
-	"github.com/lockstep-k8s/lockstep/e2e/framework"
+	"github.com/lockstep-k8s/lockstep/e2e/testbed"
 )
 
 // documented finds where an example's comments say that it gets to:
@@ -95,7 +95,7 @@ func TestExamples(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			manifest, name, err := framework.ReplaceImages(content)
+			manifest, name, err := testbed.ReplaceImages(content)
 			if err != nil {
 				t.Fatal(err)
 			}

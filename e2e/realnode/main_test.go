@@ -13,17 +13,17 @@ import (
 	"os"
 	"testing"
 
-	"github.com/lockstep-k8s/lockstep/e2e/framework"
+	"github.com/lockstep-k8s/lockstep/e2e/testbed"
 )
 
 // images is where `make images` put the image tars.
 var images = flag.String("images", "../../bin/images", "folder of the image tars")
 
 // cluster is what the tests share. TestMain sets it once, before any test.
-var cluster *framework.Cluster
+var cluster *testbed.Cluster
 
 func TestMain(m *testing.M) {
-	os.Exit(framework.Main(m, framework.Options{RealNode: true, RealNodeCPU: "1", With: "controller,scheduler"}, func(ctx context.Context, c *framework.Cluster) error {
+	os.Exit(testbed.Main(m, testbed.Options{RealNode: true, RealNodeCPU: "1", With: "controller,scheduler"}, func(ctx context.Context, c *testbed.Cluster) error {
 		cluster = c
 		return c.LoadImages(ctx, *images, "toolbox", "training", "frameworkbarrier")
 	}))

@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	sigsyaml "sigs.k8s.io/yaml"
+
+	"github.com/lockstep-k8s/lockstep/internal/localenv/jobs"
 )
 
 // role is how the training job appears in the demo.
@@ -70,10 +72,10 @@ func castFramework(fw *unstructured.Unstructured, r role) error {
 	}
 	taskRole := roles[0].(map[string]any)
 	if r.simulated {
-		annotations := map[string]string{"simulate.lockstep.dev/run-seconds": simulatedSeconds, "simulate.lockstep.dev/exit-code": "0"}
+		annotations := map[string]string{jobs.AnnotationRunSeconds: simulatedSeconds, jobs.AnnotationExitCode: "0"}
 		if r.fails {
-			annotations["simulate.lockstep.dev/exit-code"] = "200"
-			annotations["simulate.lockstep.dev/fail-attempts"] = "1"
+			annotations[jobs.AnnotationExitCode] = "200"
+			annotations[jobs.AnnotationFailAttempts] = "1"
 		}
 		if err := unstructured.SetNestedStringMap(taskRole, annotations, "task", "pod", "metadata", "annotations"); err != nil {
 			return err

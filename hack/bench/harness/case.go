@@ -12,7 +12,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/lockstep-k8s/lockstep/e2e/framework"
+	"github.com/lockstep-k8s/lockstep/e2e/testbed"
 )
 
 // Case is one measurement.
@@ -36,14 +36,14 @@ type Bench struct {
 	Rounds int
 
 	name     string
-	clusters []*framework.Cluster
+	clusters []*testbed.Cluster
 	figures  []Figure
 	charts   []Chart
 }
 
 // Up brings a cluster up, which lasts as long as the case.
-func (b *Bench) Up(ctx context.Context, options framework.Options) (*Cluster, error) {
-	cluster, err := framework.Up(ctx, options)
+func (b *Bench) Up(ctx context.Context, options testbed.Options) (*Cluster, error) {
+	cluster, err := testbed.Up(ctx, options)
 	if err != nil {
 		return nil, err
 	}

@@ -19,7 +19,7 @@ import (
 	watchtools "k8s.io/client-go/tools/watch"
 	"k8s.io/client-go/util/retry"
 
-	"github.com/lockstep-k8s/lockstep/e2e/framework"
+	"github.com/lockstep-k8s/lockstep/e2e/testbed"
 )
 
 // Parallelism is how many requests a client that creates things has under way.
@@ -46,7 +46,7 @@ const poll = 100 * time.Millisecond
 
 // Cluster is a cluster to measure on.
 type Cluster struct {
-	*framework.Cluster
+	*testbed.Cluster
 }
 
 // Namespace makes a namespace in which Pods can be created.

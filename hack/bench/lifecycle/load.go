@@ -20,8 +20,9 @@ import (
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/controller/lifecycle"
-	"github.com/lockstep-k8s/lockstep/e2e/framework"
+	"github.com/lockstep-k8s/lockstep/e2e/testbed"
 	"github.com/lockstep-k8s/lockstep/hack/bench/harness"
+	"github.com/lockstep-k8s/lockstep/internal/localenv/jobs"
 )
 
 // roleName is the role that all tasks of a Framework have.
@@ -33,19 +34,19 @@ type shape func(name string, tasks int, runFor time.Duration) *frameworkv1.Frame
 
 // plain is what FrameworkController knows: no gang, and the default scheduler.
 func plain(name string, tasks int, runFor time.Duration) *frameworkv1.Framework {
-	return framework.MakeFramework(name).Role(roleName, int32(tasks), task(runFor)).Obj()
+	return jobs.MakeFramework(name).Role(roleName, int32(tasks), task(runFor)).Obj()
 }
 
 // gang is placed all at once, by Lockstep's scheduler.
 func gang(name string, tasks int, runFor time.Duration) *frameworkv1.Framework {
-	return framework.MakeFramework(name).Gang().Role(roleName, int32(tasks), task(runFor)).Obj()
+	return jobs.MakeFramework(name).Gang().Role(roleName, int32(tasks), task(runFor)).Obj()
 }
 
-func task(runFor time.Duration) *framework.TaskBuilder {
+func task(runFor time.Duration) *jobs.TaskBuilder {
 	if runFor > 0 {
-		return framework.RunFor(runFor, 0).CPU("1")
+		return jobs.RunFor(runFor, 0).CPU("1")
 	}
-	return framework.RunForever().CPU("1")
+	return jobs.RunForever().CPU("1")
 }
 
 // createFrameworks creates n Frameworks of so many tasks that run for ever.
@@ -152,7 +153,7 @@ func (c *cluster) waitSucceeded(ctx context.Context, namespace string, tasks int
 	}
 	for i := range list.Items {
 		if fw := &list.Items[i]; int(fw.Status.Tasks.Succeeded) != tasks {
-			return fmt.Errorf("not all tasks succeeded: %s", framework.DescribeFramework(fw))
+			return fmt.Errorf("not all tasks succeeded: %s", testbed.DescribeFramework(fw))
 		}
 	}
 	return nil

@@ -18,7 +18,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/lockstep-k8s/lockstep/e2e/framework"
+	"github.com/lockstep-k8s/lockstep/e2e/testbed"
 	"github.com/lockstep-k8s/lockstep/hack/bench/harness"
 )
 
@@ -41,7 +41,7 @@ type stage struct {
 
 // onStage measures on a stage of so many nodes.
 func onStage(ctx context.Context, b *harness.Bench, nodes int, measure func(context.Context, *stage) error) (err error) {
-	cluster, err := b.Up(ctx, framework.Options{With: "none"})
+	cluster, err := b.Up(ctx, testbed.Options{With: "none"})
 	if err != nil {
 		return err
 	}

@@ -1,7 +1,7 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package framework
+package testbed
 
 import (
 	"context"
@@ -19,6 +19,7 @@ import (
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/internal/localenv/jobs"
 )
 
 // patience is how long a test waits for what should take seconds: enough for a
@@ -171,7 +172,7 @@ func (c *Cluster) release(ctx context.Context, namespace string) error {
 		return err
 	}
 	for _, pod := range pods.Items {
-		if pod.DeletionTimestamp == nil || !slices.Contains(pod.Finalizers, holdFinalizer) {
+		if pod.DeletionTimestamp == nil || !slices.Contains(pod.Finalizers, jobs.HoldFinalizer) {
 			continue
 		}
 		_, err := c.Kube.CoreV1().Pods(namespace).Patch(ctx, pod.Name, types.MergePatchType,

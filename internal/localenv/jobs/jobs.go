@@ -1,7 +1,9 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package framework
+// Package jobs builds Frameworks whose Pods run on simulated nodes, where
+// annotations say how they end.
+package jobs
 
 import (
 	"encoding/json"
@@ -14,20 +16,20 @@ import (
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 )
 
-// Annotations by which a test says how a Pod on a simulated node ends; see
+// Annotations that say how a Pod on a simulated node ends; see
 // localcluster/README.md.
 const (
-	simulateRunSeconds   = "simulate.lockstep.dev/run-seconds"
-	simulateExitCode     = "simulate.lockstep.dev/exit-code"
-	simulateFailAttempts = "simulate.lockstep.dev/fail-attempts"
+	AnnotationRunSeconds   = "simulate.lockstep.dev/run-seconds"
+	AnnotationExitCode     = "simulate.lockstep.dev/exit-code"
+	AnnotationFailAttempts = "simulate.lockstep.dev/fail-attempts"
 
-	simulateFailTaskAttempts = "simulate.lockstep.dev/fail-task-attempts"
+	AnnotationFailTaskAttempts = "simulate.lockstep.dev/fail-task-attempts"
 )
 
-// holdFinalizer is what Held puts on Pods.
-const holdFinalizer = "e2e.lockstep.dev/hold"
+// HoldFinalizer is what Held puts on Pods.
+const HoldFinalizer = "e2e.lockstep.dev/hold"
 
-// FrameworkBuilder builds a Framework for a test.
+// FrameworkBuilder builds a Framework.
 type FrameworkBuilder struct {
 	fw frameworkv1.Framework
 }
@@ -70,7 +72,7 @@ func (b *FrameworkBuilder) Obj() *frameworkv1.Framework {
 	return b.fw.DeepCopy()
 }
 
-// TaskBuilder builds the tasks of a role for a test.
+// TaskBuilder builds the tasks of a role.
 type TaskBuilder struct {
 	scheduler   string
 	node        string
@@ -92,22 +94,22 @@ func RunForever() *TaskBuilder {
 // in whole seconds.
 func RunFor(d time.Duration, exitCode int) *TaskBuilder {
 	b := RunForever()
-	b.annotations[simulateRunSeconds] = strconv.Itoa(int(d.Seconds()))
-	b.annotations[simulateExitCode] = strconv.Itoa(exitCode)
+	b.annotations[AnnotationRunSeconds] = strconv.Itoa(int(d.Seconds()))
+	b.annotations[AnnotationExitCode] = strconv.Itoa(exitCode)
 	return b
 }
 
 // InFirstAttempts lets only the first n attempts of the Framework end with the
 // exit code of RunFor; later ones succeed.
 func (b *TaskBuilder) InFirstAttempts(n int) *TaskBuilder {
-	b.annotations[simulateFailAttempts] = strconv.Itoa(n)
+	b.annotations[AnnotationFailAttempts] = strconv.Itoa(n)
 	return b
 }
 
 // InFirstTaskAttempts lets only the first n attempts of each task end with the
 // exit code of RunFor; later ones succeed.
 func (b *TaskBuilder) InFirstTaskAttempts(n int) *TaskBuilder {
-	b.annotations[simulateFailTaskAttempts] = strconv.Itoa(n)
+	b.annotations[AnnotationFailTaskAttempts] = strconv.Itoa(n)
 	return b
 }
 
@@ -141,8 +143,8 @@ func (b *TaskBuilder) Node(name string) *TaskBuilder {
 	return b
 }
 
-// Held keeps each Pod of the tasks, once it is deleted, until Release: as if its
-// containers took that long to end.
+// Held keeps each Pod of the tasks, once it is deleted, until HoldFinalizer is
+// taken from it: as if its containers took that long to end.
 func (b *TaskBuilder) Held() *TaskBuilder {
 	b.held = true
 	return b
@@ -187,7 +189,7 @@ func (b *TaskBuilder) spec() frameworkv1.TaskSpec {
 	}
 	metadata := map[string]any{"annotations": b.annotations}
 	if b.held {
-		metadata["finalizers"] = []string{holdFinalizer}
+		metadata["finalizers"] = []string{HoldFinalizer}
 	}
 	template, err := json.Marshal(map[string]any{"metadata": metadata, "spec": podSpec})
 	if err != nil {

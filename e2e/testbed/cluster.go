@@ -1,13 +1,13 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package framework gives end-to-end tests a real cluster, Lockstep in it, and
+// Package testbed gives end-to-end tests a real cluster, Lockstep in it, and
 // ways to wait for what a user would wait for.
 //
 // A cluster is made by bin/lockstep-local, the same program that serves
 // development and the demo, so that tests see what a user sees. It is found in
 // PATH; `make e2e` puts bin/ there.
-package framework
+package testbed
 
 import (
 	"context"

@@ -1,0 +1,107 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Hook looks at a request before it is carried out, and says what befalls it. It
+// is called without a lock, by as many goroutines as there are requests.
+type Hook func(*Request) Fault
+
+// Fault is what befalls a request. The zero Fault is nothing.
+type Fault struct {
+	// Refusal is the answer, and nothing else is done. An error that is no
+	// apierrors.StatusError stands for a connection that breaks.
+	Refusal error
+	// Before is how long the request takes to get to the server, After how long the
+	// answer takes to get back. Who gives up meanwhile gets no answer: in the first
+	// case nothing is done, unless Late, in the second it was done.
+	Before, After time.Duration
+	// Late says that the server carries the request out after Before even if the
+	// client has given up or was killed.
+	Late bool
+	// LoseAnswer says that the connection breaks when the request was carried out.
+	LoseAnswer bool
+}
+
+// SetHook has the hook look at all requests from now on. There is one hook at
+// most; nil is none.
+func (s *Server) SetHook(hook Hook) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.hook = hook
+}
+
+func (s *Server) fault(r *Request) Fault {
+	s.mu.Lock()
+	hook := s.hook
+	s.mu.Unlock()
+	if hook == nil {
+		return Fault{}
+	}
+	return hook(r)
+}
+
+// QuotaExceeded is how an exhausted ResourceQuota refuses a Pod.
+func QuotaExceeded(pod, quota string) *apierrors.StatusError {
+	return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, pod,
+		fmt.Errorf("exceeded quota: %s, requested: pods=1, used: pods=10, limited: pods=10", quota))
+}
+
+// WebhookDenied is how an admission webhook refuses a request.
+func WebhookDenied(webhook, reason string) *apierrors.StatusError {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status:  metav1.StatusFailure,
+		Code:    http.StatusBadRequest,
+		Message: fmt.Sprintf("admission webhook %q denied the request: %s", webhook, reason),
+	}}
+}
+
+// WebhookFailed is how a request fails whose admission webhook does not answer.
+func WebhookFailed(webhook string) *apierrors.StatusError {
+	return apierrors.NewInternalError(fmt.Errorf("failed calling webhook %q: failed to call webhook: context deadline exceeded", webhook))
+}
+
+// TooManyRequests is how a server refuses a request that is overloaded. The client
+// is to wait for so many seconds.
+func TooManyRequests(retryAfterSeconds int) *apierrors.StatusError {
+	return apierrors.NewTooManyRequests("too many requests, please try again later", retryAfterSeconds)
+}
+
+// Unavailable is how a server refuses a request that can't reach its storage.
+func Unavailable() *apierrors.StatusError {
+	return apierrors.NewServiceUnavailable("etcdserver: no leader")
+}
+
+// ConnectionLost is a connection that breaks before the request was carried out.
+func ConnectionLost() error { return errLost }
+
+// statusOf is an error as it is sent.
+func statusOf(err error) *metav1.Status {
+	known := asStatus(err)
+	if known == nil {
+		known = apierrors.NewInternalError(err)
+	}
+	status := known.Status()
+	status.APIVersion, status.Kind = "v1", "Status"
+	return &status
+}
+
+// asStatus is an error that an API server answers with, nil if it is another.
+func asStatus(err error) apierrors.APIStatus {
+	var known apierrors.APIStatus
+	if errors.As(err, &known) {
+		return known
+	}
+	return nil
+}

@@ -1,0 +1,171 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"net"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"k8s.io/client-go/rest"
+)
+
+// Process is a program that talks to the server: a controller, a scheduler. It has
+// connections of its own, watches that may be behind those of others, and it can
+// die.
+type Process struct {
+	server *Server
+	name   string
+	dead   chan struct{}
+	die    sync.Once
+
+	// The lock of the server guards the rest.
+
+	// writes is how many more writes the process lives for; negative means for
+	// ever.
+	writes int
+	// limits is up to where in the log events are let through, by table. Of a
+	// table that is not in it, all are.
+	limits map[*table]int
+	// delays is how long events are under way, by table.
+	delays map[*table]time.Duration
+}
+
+// Process is the program of a name. It is made when it is first asked for.
+func (s *Server) Process(name string) *Process {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := s.processes[name]
+	if p == nil {
+		p = &Process{server: s, name: name, dead: make(chan struct{}), writes: -1,
+			limits: map[*table]int{}, delays: map[*table]time.Duration{}}
+		s.processes[name] = p
+	}
+	return p
+}
+
+// Config is how the process reaches the server. Requests have no limit of rate
+// unless one is set.
+func (p *Process) Config() *rest.Config {
+	return &rest.Config{Host: "http://apiserver", Transport: p, QPS: -1, UserAgent: p.name}
+}
+
+// Kill has nothing that the process asks for be done from now on, and ends its
+// watches. Requests that are under way stay so if a Fault says Late.
+func (p *Process) Kill() {
+	p.die.Do(func() { close(p.dead) })
+}
+
+// KillAfter lets the process do n more writes, and kills it when it begins the
+// next.
+func (p *Process) KillAfter(n int) {
+	p.server.mu.Lock()
+	defer p.server.mu.Unlock()
+	p.writes = n
+}
+
+// Dead says whether the process was killed.
+func (p *Process) Dead() bool {
+	select {
+	case <-p.dead:
+		return true
+	default:
+		return false
+	}
+}
+
+// outlives counts a request. It says whether the process still makes it.
+func (p *Process) outlives(write bool) bool {
+	p.server.mu.Lock()
+	defer p.server.mu.Unlock()
+	if write && p.writes == 0 {
+		p.Kill()
+	}
+	if write && p.writes > 0 {
+		p.writes--
+	}
+	return !p.Dead()
+}
+
+// Hold has the process not see what happens to the objects of a resource, such as
+// "pods", until it is released.
+func (p *Process) Hold(resource string) {
+	p.server.mu.Lock()
+	defer p.server.mu.Unlock()
+	t := p.server.table(resource)
+	p.limits[t] = len(t.log)
+}
+
+// Release shows the process the next n events of a resource that is held.
+func (p *Process) Release(resource string, n int) {
+	p.server.mu.Lock()
+	defer p.server.mu.Unlock()
+	t := p.server.table(resource)
+	if limit, held := p.limits[t]; held {
+		p.limits[t] = min(limit+n, len(t.log))
+		t.notify()
+	}
+}
+
+// ReleaseAll shows the process everything of a resource, and holds it no longer.
+func (p *Process) ReleaseAll(resource string) {
+	p.server.mu.Lock()
+	defer p.server.mu.Unlock()
+	t := p.server.table(resource)
+	delete(p.limits, t)
+	t.notify()
+}
+
+// Delay has events of a resource reach the process so much later than they
+// happened.
+func (p *Process) Delay(resource string, d time.Duration) {
+	p.server.mu.Lock()
+	defer p.server.mu.Unlock()
+	t := p.server.table(resource)
+	p.delays[t] = d
+	t.notify()
+}
+
+// DropWatches ends the process's watches of a resource, as a connection that is
+// lost does: clients go on from where they were.
+func (p *Process) DropWatches(resource string) { p.end(resource, ended) }
+
+// ExpireWatches ends the process's watches of a resource because they are too far
+// behind: clients list anew, and find out only from that what is gone.
+func (p *Process) ExpireWatches(resource string) { p.end(resource, expired) }
+
+func (p *Process) end(resource string, how ending) {
+	p.server.mu.Lock()
+	defer p.server.mu.Unlock()
+	t := p.server.table(resource)
+	for w := range t.watches {
+		if w.process == p {
+			w.ending = how
+			w.notify()
+		}
+	}
+}
+
+// Bookmark tells all watches of a resource which version the server has got to.
+func (s *Server) Bookmark(resource string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.append(s.table(resource), event{version: s.version})
+}
+
+// Forget has the server forget what happened to the objects of a resource: who
+// wants to go on watching from a version of before is sent to list anew.
+func (s *Server) Forget(resource string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.table(resource).forgotten = s.version
+}
+
+// What a client sees instead of an answer.
+var (
+	errRefused = &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
+	errLost    = &net.OpError{Op: "read", Net: "tcp", Err: os.NewSyscallError("read", syscall.ECONNRESET)}
+)

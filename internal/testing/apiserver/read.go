@@ -1,0 +1,37 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+func (s *Server) get(c *call) (*revision, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.current(c)
+}
+
+// current is the object that is asked for, as it is.
+func (s *Server) current(c *call) (*revision, error) {
+	if r := c.table.objects[c.key()]; r != nil {
+		return r, nil
+	}
+	return nil, apierrors.NewNotFound(c.table.GroupResource(), c.Name)
+}
+
+// list are the objects that are selected, in order of their names, and the version
+// that they are of.
+func (s *Server) list(c *call) (uint64, []*revision) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	index, version := s.readable(c)
+	var found []*revision
+	for _, r := range c.table.state(index) {
+		if c.query.sees(r) {
+			found = append(found, r)
+		}
+	}
+	return version, found
+}

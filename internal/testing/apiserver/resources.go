@@ -1,0 +1,106 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"reflect"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
+
+	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+)
+
+// Resource is a kind of objects that a server stores.
+type Resource struct {
+	schema.GroupVersionResource
+	Kind string
+	// Cluster says that the objects have no namespace.
+	Cluster bool
+	// NoStatus says that there is no subresource status: the status is written
+	// with the rest of the object.
+	NoStatus bool
+	// Type is a nil pointer to the Go type that tests have the objects as. It may
+	// be nil for a custom resource, which they then have as unstructured.
+	Type runtime.Object
+}
+
+// resources are those that every server has.
+func resources() []Resource {
+	core := corev1.SchemeGroupVersion
+	return []Resource{
+		{GroupVersionResource: core.WithResource("pods"), Kind: "Pod", Type: (*corev1.Pod)(nil)},
+		{GroupVersionResource: core.WithResource("configmaps"), Kind: "ConfigMap", NoStatus: true, Type: (*corev1.ConfigMap)(nil)},
+		{GroupVersionResource: core.WithResource("events"), Kind: "Event", NoStatus: true, Type: (*corev1.Event)(nil)},
+		{GroupVersionResource: core.WithResource("nodes"), Kind: "Node", Cluster: true, Type: (*corev1.Node)(nil)},
+		{GroupVersionResource: core.WithResource("namespaces"), Kind: "Namespace", Cluster: true, Type: (*corev1.Namespace)(nil)},
+		{GroupVersionResource: core.WithResource("resourcequotas"), Kind: "ResourceQuota", Type: (*corev1.ResourceQuota)(nil)},
+		{GroupVersionResource: eventsv1.SchemeGroupVersion.WithResource("events"), Kind: "Event", NoStatus: true, Type: (*eventsv1.Event)(nil)},
+		{GroupVersionResource: coordinationv1.SchemeGroupVersion.WithResource("leases"), Kind: "Lease", NoStatus: true, Type: (*coordinationv1.Lease)(nil)},
+		{GroupVersionResource: schedulingv1.SchemeGroupVersion.WithResource("priorityclasses"), Kind: "PriorityClass", Cluster: true, NoStatus: true, Type: (*schedulingv1.PriorityClass)(nil)},
+		{GroupVersionResource: policyv1.SchemeGroupVersion.WithResource("poddisruptionbudgets"), Kind: "PodDisruptionBudget", Type: (*policyv1.PodDisruptionBudget)(nil)},
+		{GroupVersionResource: schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}, Kind: "CustomResourceDefinition", Cluster: true},
+		{GroupVersionResource: frameworkv1.SchemeGroupVersion.WithResource(frameworkv1.FrameworkPlural), Kind: "Framework", Type: (*frameworkv1.Framework)(nil)},
+		{GroupVersionResource: schedulingv1alpha1.SchemeGroupVersion.WithResource("podgroups"), Kind: "PodGroup", Type: (*schedulingv1alpha1.PodGroup)(nil)},
+	}
+}
+
+// resource is a Resource with what follows from it.
+type resource struct {
+	Resource
+	kind schema.GroupVersionKind
+	// custom says that objects are stored as JSON, as clients sent it. Others are
+	// of the Go types of Kubernetes.
+	custom bool
+	// generation says that metadata.generation counts changes of what is desired.
+	generation bool
+	goType     reflect.Type
+}
+
+func newResource(r Resource) *resource {
+	kind := r.GroupVersion().WithKind(r.Kind)
+	custom := !scheme.Scheme.Recognizes(kind)
+	known := &resource{Resource: r, kind: kind, custom: custom}
+	if r.Type != nil {
+		known.goType = reflect.TypeOf(r.Type)
+	}
+	known.generation = custom
+	if !custom {
+		switch r.Kind {
+		case "Pod", "PodDisruptionBudget":
+			known.generation = true
+		}
+	}
+	return known
+}
+
+// newObject is an empty object.
+func (r *resource) newObject() runtime.Object {
+	if r.custom {
+		return &customObject{}
+	}
+	object, err := scheme.Scheme.New(r.kind)
+	if err != nil {
+		panic(err) // The scheme was asked before.
+	}
+	return object
+}
+
+// stamp says on an object what it is.
+func (r *resource) stamp(object runtime.Object) {
+	object.GetObjectKind().SetGroupVersionKind(r.kind)
+}
+
+// metaOf is the metadata of an object, to be read and written.
+func metaOf(object runtime.Object) *metav1.ObjectMeta {
+	return object.(metav1.ObjectMetaAccessor).GetObjectMeta().(*metav1.ObjectMeta)
+}

@@ -1,0 +1,145 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"fmt"
+	"reflect"
+	"sync"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+)
+
+// Server is an API server in memory. It is safe for concurrent use.
+type Server struct {
+	t testing.TB
+
+	mu      sync.Mutex
+	now     func() time.Time
+	skew    time.Duration
+	version uint64
+	uids    int
+	tables  map[schema.GroupVersionResource]*table
+	byType  map[reflect.Type]*table
+	// byUID has every object, for who looks for the owner of another.
+	byUID     map[types.UID]stored
+	processes map[string]*Process
+	hook      Hook
+	journal   []Entry
+	garbage   garbage
+}
+
+// stored is where an object is.
+type stored struct {
+	table *table
+	key   types.NamespacedName
+}
+
+// Option is a setting of a Server.
+type Option func(*Server)
+
+// WithResource has the server know one more resource, or know one of its own
+// otherwise.
+func WithResource(r Resource) Option {
+	return func(s *Server) { s.register(r) }
+}
+
+// WithClock has the server read the time there. Its default is time.Now.
+func WithClock(now func() time.Time) Option {
+	return func(s *Server) { s.now = now }
+}
+
+// New makes a Server without objects. In a bubble of testing/synctest it must be
+// made by a goroutine of the bubble.
+func New(t testing.TB, options ...Option) *Server {
+	s := &Server{
+		t:         t,
+		now:       time.Now,
+		version:   1,
+		tables:    map[schema.GroupVersionResource]*table{},
+		byType:    map[reflect.Type]*table{},
+		byUID:     map[types.UID]stored{},
+		processes: map[string]*Process{},
+	}
+	for _, r := range builtIn {
+		s.add(r)
+	}
+	for _, option := range options {
+		option(s)
+	}
+	return s
+}
+
+// builtIn are the resources that every server has. They are never changed.
+var builtIn = func() []*resource {
+	var known []*resource
+	for _, r := range resources() {
+		known = append(known, newResource(r))
+	}
+	return known
+}()
+
+func (s *Server) register(r Resource) { s.add(newResource(r)) }
+
+func (s *Server) add(r *resource) {
+	t := &table{resource: r, objects: map[types.NamespacedName]*revision{}}
+	s.tables[r.GroupVersionResource] = t
+	if r.goType != nil {
+		s.byType[r.goType] = t
+	}
+}
+
+// Config is how a test's own clients reach the server.
+func (s *Server) Config() *rest.Config {
+	return s.Process("test").Config()
+}
+
+// SetSkew has the server's clock differ from everybody else's from now on: it
+// is ahead by d.
+func (s *Server) SetSkew(d time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.skew = d
+}
+
+// Version is the resource version of the last write.
+func (s *Server) Version() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return formatVersion(s.version)
+}
+
+// time is the time by the server's clock, as precise as objects tell it.
+func (s *Server) time() metav1.Time {
+	return metav1.NewTime(s.now().Add(s.skew).Truncate(time.Second))
+}
+
+// newUID is a UID that the server has not given before. Equal runs of a test get
+// equal ones.
+func (s *Server) newUID() types.UID {
+	s.uids++
+	return types.UID(fmt.Sprintf("00000000-0000-4000-8000-%012x", s.uids))
+}
+
+// table is the table of a resource of which only the last part of the name is
+// given. It fails the test if there is none.
+func (s *Server) table(name string) *table {
+	s.t.Helper()
+	var found *table
+	for id, table := range s.tables {
+		// Core events and those of their own group have one name.
+		if id.Resource == name && (found == nil || id.Group == "") {
+			found = table
+		}
+	}
+	if found == nil {
+		s.t.Fatalf("the API server has no resource %q", name)
+	}
+	return found
+}

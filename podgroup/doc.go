@@ -8,13 +8,15 @@
 //
 //   - IsGang and DesiredSpec: whether a Framework's attempt has a PodGroup, and
 //     its spec for the tasks that are left.
+//   - IsMember: whether a Pod is a member of the group that its label names.
 //   - Count: where the members of a group are.
 //   - Holds: whether so many members are a quorum.
 //   - NextPhase: the phase that follows from the present one and the counts.
 //
 // A Pod is a member of the group that its label
-// scheduling.lockstep.dev/pod-group names in its own namespace. A member that
-// is being deleted gives its place up: it stays a member until it is gone, but
+// scheduling.lockstep.dev/pod-group names in its own namespace; in the group of a
+// Framework's attempt, only if the attempt's ConfigMap is its controller. A member
+// that is being deleted gives its place up: it stays a member until it is gone, but
 // it is neither scheduled nor running, because its replacement has to be
 // scheduled again. So a preempted group, or one that lost a node, shows it when
 // the deletion begins, not when a kubelet that may be dead confirms its end.

@@ -310,8 +310,10 @@ func TestStripKeepsWhatIsCounted(t *testing.T) {
 	pod := in(corev1.PodRunning, members("g", 1)...)[0]
 	pod.Labels[schedulingv1alpha1.LabelRole] = "worker"
 	pod.DeletionTimestamp = &now
+	pod.OwnerReferences = attempt("this")
 	want := pod.DeepCopy()
 
+	pod.OwnerReferences = append([]metav1.OwnerReference{{Kind: "Node", Name: "node-1", UID: "another"}}, pod.OwnerReferences...)
 	pod.Labels["app"] = "training"
 	pod.Annotations = map[string]string{"large": strings.Repeat("x", 1000)}
 	pod.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubelet"}}

@@ -12,7 +12,7 @@ import (
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 )
 
-// addHandlers maps events of groups and of their members to the groups' keys.
+// addHandlers maps events of groups, and of Pods that name them, to the groups' keys.
 func (c *Controller) addHandlers(groups cache.SharedIndexInformer) error {
 	if err := c.pods.AddIndexers(cache.Indexers{byGroup: indexByGroup}); err != nil {
 		return fmt.Errorf("indexing Pods by group: %w", err)

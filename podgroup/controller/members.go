@@ -8,18 +8,20 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/podgroup"
 )
 
-// byGroup is the index of Pods by the key of their group.
+// byGroup is the index of Pods by the key of the group that they name.
 const byGroup = "group"
 
-// newPodInformer watches the members of all groups, and keeps of each what a
-// sync reads.
+// newPodInformer watches the Pods that name a group, and keeps of each what a sync
+// reads.
 func newPodInformer(client kubernetes.Interface) cache.SharedIndexInformer {
 	factory := informers.NewSharedInformerFactoryWithOptions(client, 0,
 		informers.WithTweakListOptions(func(o *metav1.ListOptions) {
@@ -30,7 +32,8 @@ func newPodInformer(client kubernetes.Interface) cache.SharedIndexInformer {
 	return factory.Core().V1().Pods().Informer()
 }
 
-// strip keeps of a Pod its identity and what podgroup.Count reads.
+// strip keeps of a Pod its identity and what podgroup.IsMember and podgroup.Count
+// read.
 func strip(obj any) (any, error) {
 	pod, ok := obj.(*corev1.Pod)
 	if !ok {
@@ -42,6 +45,10 @@ func strip(obj any) (any, error) {
 			labels[label] = value
 		}
 	}
+	var owners []metav1.OwnerReference
+	if controller := metav1.GetControllerOf(pod); controller != nil {
+		owners = []metav1.OwnerReference{*controller}
+	}
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace:         pod.Namespace,
@@ -50,13 +57,15 @@ func strip(obj any) (any, error) {
 			ResourceVersion:   pod.ResourceVersion,
 			DeletionTimestamp: pod.DeletionTimestamp,
 			Labels:            labels,
+			OwnerReferences:   owners,
 		},
 		Spec:   corev1.PodSpec{NodeName: pod.Spec.NodeName},
 		Status: corev1.PodStatus{Phase: pod.Status.Phase},
 	}, nil
 }
 
-// groupOf is the group that a Pod belongs to; false if it belongs to none.
+// groupOf is the group that a Pod names; false if it names none. Whether the Pod is
+// a member of it depends on the group.
 func groupOf(pod *corev1.Pod) (cache.ObjectName, bool) {
 	name := pod.Labels[schedulingv1alpha1.LabelPodGroup]
 	return cache.ObjectName{Namespace: pod.Namespace, Name: name}, name != ""
@@ -76,6 +85,7 @@ func indexByGroup(obj any) ([]string, error) {
 // sameCount says whether a Pod counts the same before and after an update.
 func sameCount(before, after *corev1.Pod) bool {
 	return before.UID == after.UID &&
+		controllerOf(before) == controllerOf(after) &&
 		before.Status.Phase == after.Status.Phase &&
 		before.Spec.NodeName == after.Spec.NodeName &&
 		(before.DeletionTimestamp == nil) == (after.DeletionTimestamp == nil) &&
@@ -83,15 +93,23 @@ func sameCount(before, after *corev1.Pod) bool {
 		before.Labels[schedulingv1alpha1.LabelRole] == after.Labels[schedulingv1alpha1.LabelRole]
 }
 
-// membersOf are the Pods of a group as the informer sees them now.
-func (c *Controller) membersOf(group cache.ObjectName) ([]*corev1.Pod, error) {
-	objs, err := c.pods.GetIndexer().ByIndex(byGroup, group.String())
+// controllerOf is the UID of a Pod's controller, empty if it has none.
+func controllerOf(pod *corev1.Pod) types.UID {
+	if controller := metav1.GetControllerOfNoCopy(pod); controller != nil {
+		return controller.UID
+	}
+	return ""
+}
+
+// membersOf are the members of a group as the informer sees them now.
+func (c *Controller) membersOf(group *schedulingv1alpha1.PodGroup) ([]*corev1.Pod, error) {
+	objs, err := c.pods.GetIndexer().ByIndex(byGroup, cache.MetaObjectToName(group).String())
 	if err != nil {
 		return nil, fmt.Errorf("listing the members: %w", err)
 	}
 	pods := make([]*corev1.Pod, 0, len(objs))
 	for _, obj := range objs {
-		if pod, ok := obj.(*corev1.Pod); ok {
+		if pod, ok := obj.(*corev1.Pod); ok && podgroup.IsMember(group, pod) {
 			pods = append(pods, pod)
 		}
 	}

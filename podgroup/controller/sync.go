@@ -26,7 +26,7 @@ func (c *Controller) sync(ctx context.Context, key cache.ObjectName) error {
 	if err != nil || group == nil || group.DeletionTimestamp != nil {
 		return err
 	}
-	members, err := c.membersOf(key)
+	members, err := c.membersOf(group)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,42 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package podgroup
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+)
+
+// IsMember says whether a Pod is a member of the group that its label names. The
+// caller has found the group by that label, in the Pod's namespace.
+//
+// Whoever makes a group for its own Pods controls both. So in a group with an
+// Owner, a Pod is a member only if it has the same controller, by UID: neither a
+// Pod with a label that was copied, nor one of an earlier attempt. In a group
+// without an Owner, the label alone makes a member.
+//
+// It is a guard against accidents. Whoever may create Pods in the namespace may
+// give them any owner references, and so make them members of any group there.
+func IsMember(group *schedulingv1alpha1.PodGroup, pod *corev1.Pod) bool {
+	owner := Owner(group)
+	if owner == nil {
+		return true
+	}
+	controller := metav1.GetControllerOfNoCopy(pod)
+	return controller != nil && controller.UID == owner.UID
+}
+
+// Owner is the object that made the group for Pods of its own: the ConfigMap of a
+// Framework's attempt. It is nil for a group of any other origin, also for one
+// with a controller of another kind, whose Pods may have controllers of their
+// own. It is part of the group, so it is read only.
+func Owner(group *schedulingv1alpha1.PodGroup) *metav1.OwnerReference {
+	controller := metav1.GetControllerOfNoCopy(group)
+	if controller == nil || controller.Kind != "ConfigMap" || controller.APIVersion != corev1.SchemeGroupVersion.String() {
+		return nil
+	}
+	return controller
+}

@@ -1,0 +1,56 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package podgroup
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+)
+
+func TestIsMember(t *testing.T) {
+	controller := func(apiVersion, kind, name string, uid types.UID) metav1.OwnerReference {
+		return metav1.OwnerReference{APIVersion: apiVersion, Kind: kind, Name: name, UID: uid, Controller: ptr.To(true)}
+	}
+	owner := func(reference metav1.OwnerReference) metav1.OwnerReference {
+		reference.Controller = nil
+		return reference
+	}
+	attempt := controller("v1", "ConfigMap", "fw-attempt", "this")
+	before := controller("v1", "ConfigMap", "fw-attempt", "before")
+	replicas := controller("apps/v1", "ReplicaSet", "web", "replicas")
+	operator := controller("example.com/v1", "Training", "job", "operator")
+
+	tests := map[string]struct {
+		group, pod []metav1.OwnerReference
+		want       bool
+	}{
+		"a group that a user made, a Pod that a user made":           {want: true},
+		"a group that a user made, a Pod of a ReplicaSet":            {pod: []metav1.OwnerReference{replicas}, want: true},
+		"a group that a user made, a Pod of an attempt":              {pod: []metav1.OwnerReference{attempt}, want: true},
+		"a group of an operator, a Pod of another controller":        {group: []metav1.OwnerReference{operator}, pod: []metav1.OwnerReference{replicas}, want: true},
+		"a group of an operator, a Pod without a controller":         {group: []metav1.OwnerReference{operator}, want: true},
+		"a group that a ConfigMap owns but does not control":         {group: []metav1.OwnerReference{owner(attempt)}, want: true},
+		"a group of an attempt, a Pod of that attempt":               {group: []metav1.OwnerReference{attempt}, pod: []metav1.OwnerReference{attempt}, want: true},
+		"a group of an attempt, a Pod with more owners":              {group: []metav1.OwnerReference{attempt}, pod: []metav1.OwnerReference{owner(replicas), attempt}, want: true},
+		"a group of an attempt, a Pod of the attempt before":         {group: []metav1.OwnerReference{attempt}, pod: []metav1.OwnerReference{before}},
+		"a group of an attempt, a Pod that a user made":              {group: []metav1.OwnerReference{attempt}},
+		"a group of an attempt, a Pod of a ReplicaSet":               {group: []metav1.OwnerReference{attempt}, pod: []metav1.OwnerReference{replicas}},
+		"a group of an attempt, a Pod that it owns but not controls": {group: []metav1.OwnerReference{attempt}, pod: []metav1.OwnerReference{owner(attempt)}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			group := &schedulingv1alpha1.PodGroup{ObjectMeta: metav1.ObjectMeta{OwnerReferences: tc.group}}
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{OwnerReferences: tc.pod}}
+			if got := IsMember(group, pod); got != tc.want {
+				t.Errorf("IsMember: got %v, want %v", got, tc.want)
+			}
+		})
+	}
+}

@@ -17,9 +17,9 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
 
+	"github.com/lockstep-k8s/lockstep/apis/framework/statuscodec"
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	clientv1 "github.com/lockstep-k8s/lockstep/client/clientset/versioned/typed/framework/v1"
-	"github.com/lockstep-k8s/lockstep/controller/lifecycle"
 )
 
 const (
@@ -230,7 +230,7 @@ func decompress(framework *frameworkv1.Framework) error {
 	}
 	attempt := &framework.Status.AttemptStatus
 	if attempt.TaskRoleStatuses == nil && attempt.TaskRoleStatusesCompressed != nil {
-		roles, err := lifecycle.DecompressTaskRoles(attempt.TaskRoleStatusesCompressed)
+		roles, err := statuscodec.DecompressRoles(attempt.TaskRoleStatusesCompressed)
 		if err != nil {
 			return err
 		}

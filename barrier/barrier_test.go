@@ -21,8 +21,8 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/ktesting"
 
+	"github.com/lockstep-k8s/lockstep/apis/framework/statuscodec"
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
-	"github.com/lockstep-k8s/lockstep/controller/lifecycle"
 )
 
 // A Framework of two tasks, before and after the second has its address.
@@ -35,13 +35,13 @@ func ready() *frameworkv1.Framework {
 }
 
 // compressed stores a Framework's task statuses as the controller does from
-// lifecycle.CompressionThreshold on.
+// statuscodec.CompressionThreshold on.
 func compressed(t *testing.T, f *frameworkv1.Framework) *frameworkv1.Framework {
 	t.Helper()
 	// A role that is not in the spec makes it large, and has no other effect.
 	f.Status.AttemptStatus.TaskRoleStatuses = append(f.Status.AttemptStatus.TaskRoleStatuses,
-		tasks(strings.Repeat("z", lifecycle.CompressionThreshold)))
-	data, err := lifecycle.EncodeStatus(f.Status, true)
+		tasks(strings.Repeat("z", statuscodec.CompressionThreshold)))
+	data, err := statuscodec.Encode(f.Status, true)
 	if err != nil {
 		t.Fatal(err)
 	}

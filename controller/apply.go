@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -49,7 +48,6 @@ func (c *Controller) apply(ctx context.Context, entry *frameworkEntry, rec *reco
 			results = runBatch(ctx, others, cmp.Or(rec.pace, c.batchSize), enough, e.do)
 		}
 		if len(creations) > 0 {
-			e.prepareBuilders(creations)
 			created, well = runSlowly(ctx, creations, rec.pace, c.batchSize, enough, e.do)
 		}
 	})
@@ -87,9 +85,6 @@ type executor struct {
 	*Controller
 	entry *frameworkEntry
 	rec   *record
-	// builders and templateErrors are by role.
-	builders       map[string]*lifecycle.PodBuilder
-	templateErrors map[string]error
 }
 
 // remember keeps in the record what the next rounds have to know before the
@@ -106,22 +101,6 @@ func (e *executor) remember(result actionResult) {
 	}
 }
 
-func (e *executor) prepareBuilders(creations []lifecycle.Action) {
-	e.builders = map[string]*lifecycle.PodBuilder{}
-	e.templateErrors = map[string]error{}
-	for _, action := range creations {
-		if e.builders[action.Role] != nil || e.templateErrors[action.Role] != nil {
-			continue
-		}
-		builder, err := lifecycle.NewPodBuilder(&e.entry.Framework, e.rec.status, action.Role, e.options)
-		if err != nil {
-			e.templateErrors[action.Role] = err
-			continue
-		}
-		e.builders[action.Role] = builder
-	}
-}
-
 // do runs one action. Without an error, its outcome counts.
 func (e *executor) do(ctx context.Context, action lifecycle.Action) actionResult {
 	result := actionResult{outcome: lifecycle.Outcome{Action: action}}
@@ -129,14 +108,14 @@ func (e *executor) do(ctx context.Context, action lifecycle.Action) actionResult
 	configMaps := e.kube.CoreV1().ConfigMaps(e.entry.Namespace)
 	switch action.Kind {
 	case lifecycle.CreateConfigMap:
-		created, err := configMaps.Create(ctx, lifecycle.NewConfigMap(&e.entry.Framework, e.rec.status), metav1.CreateOptions{})
+		created, err := configMaps.Create(ctx, action.ConfigMap, metav1.CreateOptions{})
 		if result.err = err; err == nil {
 			result.outcome.UID = created.UID
 		}
 	case lifecycle.DeleteConfigMap:
 		result.err = ignoreGone(configMaps.Delete(ctx, action.Name, deleteOptions(action.UID, metav1.DeletePropagationForeground)))
 	case lifecycle.CleanConfigMap:
-		result.err = clean(ctx, configMaps, action.Name, e.entry.UID, metav1.DeletePropagationForeground)
+		result.err = clean(ctx, configMaps, action.Name, action.Owner, metav1.DeletePropagationForeground)
 	case lifecycle.CreatePodGroup:
 		result.podGroup, result.err = e.lockstep.SchedulingV1alpha1().PodGroups(e.entry.Namespace).
 			Create(ctx, action.PodGroup, metav1.CreateOptions{})
@@ -149,7 +128,7 @@ func (e *executor) do(ctx context.Context, action lifecycle.Action) actionResult
 	case lifecycle.ForceDeletePod:
 		result.err = forceDelete(ctx, pods, action)
 	case lifecycle.CleanPod:
-		result.err = clean(ctx, pods, action.Name, *e.rec.status.AttemptStatus.ConfigMapUID, metav1.DeletePropagationBackground)
+		result.err = clean(ctx, pods, action.Name, action.Owner, metav1.DeletePropagationBackground)
 	case lifecycle.DeleteFramework:
 		result.err = ignoreGone(e.writer.Delete(ctx, cache.MetaObjectToName(e.entry),
 			deleteOptions(action.UID, metav1.DeletePropagationForeground)))
@@ -190,7 +169,7 @@ type patchOperation struct {
 // certain that there is no Pod all the same.
 func (e *executor) createPod(ctx context.Context, outcome *lifecycle.Outcome) error {
 	action := outcome.Action
-	pod, err := e.buildPod(action)
+	pod, err := action.Pod()
 	if err != nil {
 		outcome.Refused = lifecycle.PodTemplateRefusal(err)
 		return nil
@@ -205,14 +184,7 @@ func (e *executor) createPod(ctx context.Context, outcome *lifecycle.Outcome) er
 	if outcome.Refused == nil {
 		return err
 	}
-	return clean(ctx, pods, action.Name, *e.rec.status.AttemptStatus.ConfigMapUID, metav1.DeletePropagationBackground)
-}
-
-func (e *executor) buildPod(action lifecycle.Action) (*corev1.Pod, error) {
-	if err := e.templateErrors[action.Role]; err != nil {
-		return nil, err
-	}
-	return e.builders[action.Role].Build(action.Index)
+	return clean(ctx, pods, action.Name, action.Owner, metav1.DeletePropagationBackground)
 }
 
 // getDeleter is what of a client it takes to make certain that an object is

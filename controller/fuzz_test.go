@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/apis/framework/statuscodec"
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	"github.com/lockstep-k8s/lockstep/controller/lifecycle"
 )
@@ -246,7 +247,7 @@ func outlive(t *testing.T, entry *frameworkEntry) {
 	var status *frameworkv1.FrameworkStatus
 	if len(entry.storedStatus) > 0 {
 		var err error
-		if status, err = lifecycle.DecodeStatus(entry.storedStatus); err != nil {
+		if status, err = statuscodec.Decode(entry.storedStatus); err != nil {
 			checkOneLine(t, err)
 			return
 		}
@@ -337,11 +338,11 @@ func (l *fuzzedLife) round() roundEnd {
 	if plan.Persist == lifecycle.PersistNone && len(plan.Actions) == 0 {
 		return atRest
 	}
-	data, err := lifecycle.EncodeStatus(plan.Status, true)
+	data, err := statuscodec.Encode(plan.Status, true)
 	if err != nil {
 		l.t.Fatalf("the status does not encode: %v", err)
 	}
-	if _, err := lifecycle.DecodeStatus(data); err != nil {
+	if _, err := statuscodec.Decode(data); err != nil {
 		l.t.Fatalf("the status that was decided can't be read again: %v\n%s", err, data)
 	}
 	for _, entry := range plan.History {
@@ -367,7 +368,7 @@ func (l *fuzzedLife) do(action lifecycle.Action) lifecycle.Outcome {
 	outcome := lifecycle.Outcome{Action: action}
 	switch action.Kind {
 	case lifecycle.CreateConfigMap:
-		s.ConfigMap = &lifecycle.NewConfigMap(s.Framework, s.Status).ObjectMeta
+		s.ConfigMap = action.ConfigMap.ObjectMeta.DeepCopy()
 		s.ConfigMap.UID = l.NewUID()
 		outcome.UID = s.ConfigMap.UID
 	case lifecycle.DeleteConfigMap, lifecycle.CleanConfigMap:
@@ -376,7 +377,7 @@ func (l *fuzzedLife) do(action lifecycle.Action) lifecycle.Outcome {
 	case lifecycle.CreatePodGroup, lifecycle.UpdatePodGroup:
 		s.PodGroup = action.PodGroup
 	case lifecycle.CreatePod:
-		pod, err := l.build(action)
+		pod, err := action.Pod()
 		if err != nil {
 			checkOneLine(l.t, err)
 			outcome.Refused = lifecycle.PodTemplateRefusal(err)
@@ -391,14 +392,6 @@ func (l *fuzzedLife) do(action lifecycle.Action) lifecycle.Outcome {
 		l.gone = true
 	}
 	return outcome
-}
-
-func (l *fuzzedLife) build(action lifecycle.Action) (*corev1.Pod, error) {
-	builder, err := lifecycle.NewPodBuilder(l.snapshot.Framework, l.snapshot.Status, action.Role, l.snapshot.Options)
-	if err != nil {
-		return nil, err
-	}
-	return builder.Build(action.Index)
 }
 
 // pass lets time pass, in which every Pod goes on.

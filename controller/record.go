@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/lockstep-k8s/lockstep/apis/framework/statuscodec"
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/controller/lifecycle"
@@ -27,7 +28,7 @@ type record struct {
 	// persisted is the status that the API server has, status is that and what
 	// is not yet written.
 	persisted, status *frameworkv1.FrameworkStatus
-	encoder           lifecycle.Encoder
+	encoder           statuscodec.Encoder
 	// outcomes, deleted and forced are the Snapshot's.
 	outcomes        []lifecycle.Outcome
 	deleted, forced map[types.UID]bool
@@ -120,7 +121,7 @@ func (r *records) get(key cache.ObjectName, entry *frameworkEntry) (*record, err
 		forced:          map[types.UID]bool{},
 	}
 	if len(entry.storedStatus) > 0 {
-		status, err := lifecycle.DecodeStatus(entry.storedStatus)
+		status, err := statuscodec.Decode(entry.storedStatus)
 		if err != nil {
 			return nil, fmt.Errorf("reading the stored status: %w", err)
 		}

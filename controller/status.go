@@ -20,8 +20,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
+	"github.com/lockstep-k8s/lockstep/apis/framework/statuscodec"
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
-	"github.com/lockstep-k8s/lockstep/controller/lifecycle"
 )
 
 // maxConflicts is how often a write of the status is tried again because
@@ -158,7 +158,7 @@ func (c *Controller) writeShortened(ctx context.Context, entry *frameworkEntry, 
 		c.recorder.Eventf(reference(entry), corev1.EventTypeWarning, reasonStatusTooLarge,
 			"The status is too large to be stored, its diagnostics are cut: %v", cause)
 	}
-	short := lifecycle.Shorten(rec.status)
+	short := statuscodec.Shorten(rec.status)
 	meta.SetStatusCondition(&short.Conditions, metav1.Condition{
 		Type:               frameworkv1.ConditionStatusTooLarge,
 		Status:             metav1.ConditionTrue,
@@ -167,7 +167,7 @@ func (c *Controller) writeShortened(ctx context.Context, entry *frameworkEntry, 
 		Reason:             reasonStatusTooLarge,
 		Message:            "The status is too large to be stored, its diagnostics are cut",
 	})
-	data, err := lifecycle.EncodeStatus(short, true)
+	data, err := statuscodec.Encode(short, true)
 	if err != nil {
 		return err
 	}

@@ -30,10 +30,10 @@ import (
 	"k8s.io/utils/ptr"
 
 	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/apis/framework/statuscodec"
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	lockstepfake "github.com/lockstep-k8s/lockstep/client/clientset/versioned/fake"
-	"github.com/lockstep-k8s/lockstep/controller/lifecycle"
 )
 
 const (
@@ -431,7 +431,7 @@ func (w *world) stored() *frameworkv1.FrameworkStatus {
 		return nil
 	}
 	if w.decoded == nil {
-		status, err := lifecycle.DecodeStatus(w.status)
+		status, err := statuscodec.Decode(w.status)
 		if err != nil {
 			w.t.Fatal(err)
 		}

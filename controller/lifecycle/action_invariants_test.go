@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 )
@@ -47,7 +48,7 @@ func (l *life) checkAction(action Action) {
 			fail()
 		}
 	case DeletePod:
-		recorded := task != nil && samePointee(task.AttemptStatus.PodUID, &action.UID)
+		recorded := task != nil && ptr.Equal(task.AttemptStatus.PodUID, &action.UID)
 		if recorded && task.AttemptStatus.CompletionStatus == nil && status.AttemptStatus.CompletionStatus == nil {
 			fail()
 		}

@@ -19,19 +19,19 @@ import (
 // foldOutcomes brings what came of the last round's actions into the status.
 // Most of it gates nothing: if it is lost in a crash, the objects that it tells
 // of are found as leftovers, deleted, and made anew.
-func (d *decision) foldOutcomes() {
+func (d *decision) foldOutcomes() (goOn bool) {
 	tasks := d.tasksOf(d.Outcomes)
 	for _, outcome := range d.Outcomes {
 		action := outcome.Action
 		switch action.Kind {
 		case CreateConfigMap:
 			if d.next.State == frameworkv1.FrameworkAttemptCreationPending {
-				d.becomeCreationRequested(outcome)
+				d.attemptBecomesCreationRequested(outcome)
 			}
 		case DeleteConfigMap:
 			own := d.next.AttemptStatus.ConfigMapUID
 			if d.next.State == frameworkv1.FrameworkAttemptDeletionPending && own != nil && *own == action.UID {
-				d.becomeDeletionRequested()
+				d.attemptBecomesDeletionRequested()
 			}
 		case CleanConfigMap:
 			d.configMapCleaned = true
@@ -46,6 +46,7 @@ func (d *decision) foldOutcomes() {
 			}
 		}
 	}
+	return true
 }
 
 // tasksOf finds the tasks that outcomes are about, by Pod name.
@@ -61,7 +62,7 @@ func (d *decision) tasksOf(outcomes []Outcome) map[string]cursor {
 			continue
 		}
 		tasks[outcome.Action.Name] = cursor{
-			decision: d, role: role, spec: d.specRoles[role.Name], index: int(outcome.Action.Index),
+			d: d, role: role, spec: d.specRoles[role.Name], index: int(outcome.Action.Index),
 		}
 	}
 	return tasks
@@ -72,13 +73,13 @@ func (t cursor) foldOutcome(outcome Outcome) {
 	switch {
 	case outcome.Action.Kind == CreatePod && task.State == frameworkv1.TaskAttemptCreationPending:
 		if outcome.Refused != nil {
-			t.becomeAttemptCompleted(&frameworkv1.TaskAttemptCompletionStatus{CompletionStatus: *outcome.Refused})
+			t.taskBecomesAttemptCompleted(&frameworkv1.TaskAttemptCompletionStatus{CompletionStatus: *outcome.Refused})
 		} else {
-			t.becomeCreationRequested(outcome)
+			t.taskBecomesCreationRequested(outcome)
 		}
 	case outcome.Action.Kind == DeletePod && task.State == frameworkv1.TaskAttemptDeletionPending &&
 		*task.AttemptStatus.PodUID == outcome.Action.UID:
-		t.becomeDeletionRequested()
+		t.taskBecomesDeletionRequested()
 	}
 }
 
@@ -90,7 +91,7 @@ func (d *decision) planActions() {
 		d.planCreation()
 	case frameworkv1.FrameworkAttemptCreationRequested:
 		if !d.ownConfigMap() && (d.stopRequested() || d.creationTimedOut()) {
-			d.act(Action{Kind: CleanConfigMap, Name: d.next.AttemptStatus.ConfigMapName})
+			d.act(Action{Kind: CleanConfigMap, Name: d.next.AttemptStatus.ConfigMapName, Owner: d.Framework.UID})
 		}
 	case frameworkv1.FrameworkAttemptPreparing, frameworkv1.FrameworkAttemptRunning:
 		d.planAttempt()
@@ -116,12 +117,15 @@ func (d *decision) planCreation() {
 	case d.ConfigMap != nil && !d.stopRequested():
 		d.deleteConfigMap()
 	case d.stopRequested():
-		d.act(Action{Kind: CleanConfigMap, Name: d.next.AttemptStatus.ConfigMapName})
+		d.act(Action{Kind: CleanConfigMap, Name: d.next.AttemptStatus.ConfigMapName, Owner: d.Framework.UID})
 	case d.Framework.Spec.ExecutionType == frameworkv1.ExecutionCreate || d.Framework.DeletionTimestamp != nil:
 	case d.Persisted == nil || d.Persisted.State != frameworkv1.FrameworkAttemptCreationPending:
 		d.persist(PersistNow)
 	default:
-		d.act(Action{Kind: CreateConfigMap, Name: d.next.AttemptStatus.ConfigMapName})
+		d.act(Action{
+			Kind: CreateConfigMap, Name: d.next.AttemptStatus.ConfigMapName, Owner: d.Framework.UID,
+			ConfigMap: newConfigMap(d.Framework, d.next),
+		})
 	}
 }
 
@@ -152,7 +156,7 @@ func (d *decision) planPodGroup() bool {
 	}
 	switch have := d.PodGroup; {
 	case have == nil:
-		d.act(Action{Kind: CreatePodGroup, Name: desired.Name, PodGroup: desired})
+		d.act(Action{Kind: CreatePodGroup, Name: desired.Name, Owner: *d.next.AttemptStatus.ConfigMapUID, PodGroup: desired})
 	case have.DeletionTimestamp != nil:
 		// It is made anew once it is gone.
 	case have.Spec.MinMember == desired.Spec.MinMember &&
@@ -171,15 +175,20 @@ func (d *decision) planPodGroup() bool {
 func (t cursor) planTask(groupReady bool) {
 	task, persisted := t.status(), t.persisted()
 	name := task.AttemptStatus.PodName
+	owner := *t.d.next.AttemptStatus.ConfigMapUID
 	act := func(kind ActionKind, uid types.UID) {
-		t.act(Action{Kind: kind, Name: name, UID: uid, Role: t.role.Name, Index: task.Index})
+		action := Action{Kind: kind, Name: name, UID: uid, Role: t.role.Name, Index: task.Index, Owner: owner}
+		if kind == CreatePod {
+			action.Pod = t.podRecipe()
+		}
+		t.d.act(action)
 	}
 	switch task.State {
 	case frameworkv1.TaskAttemptCreationPending:
 		switch {
 		case persisted == nil || persisted.State != task.State || persisted.DeletionPending != task.DeletionPending:
-			t.persist(PersistSoon)
-		case t.Pods[name] != nil:
+			t.d.persist(PersistSoon)
+		case t.d.Pods[name] != nil:
 			// A leftover: planLeftovers sees to it.
 		case !t.wanted():
 			act(CleanPod, "")
@@ -194,12 +203,12 @@ func (t cursor) planTask(groupReady bool) {
 		switch {
 		case persisted == nil || persisted.AttemptStatus.CompletionStatus == nil ||
 			persisted.State != frameworkv1.TaskAttemptDeletionPending:
-			t.persist(PersistSoon)
+			t.d.persist(PersistSoon)
 		case groupReady || !task.DeletionPending:
 			act(DeletePod, *task.AttemptStatus.PodUID)
 		}
 	case frameworkv1.TaskAttemptDeleting:
-		t.planForce(t.role, t.pod())
+		t.d.planForce(t.role, t.pod())
 	}
 }
 
@@ -218,7 +227,7 @@ func (d *decision) planAttemptEnd() {
 	d.eachTask(func(t cursor) {
 		roles[t.role.Name] = t.role
 		ended := t.status().AttemptStatus.CompletionStatus != nil
-		if persisted := t.persisted(); ended && associated(t.status().State) &&
+		if persisted := t.persisted(); ended && t.status().State.Associated() &&
 			(persisted == nil || persisted.AttemptStatus.CompletionStatus == nil) {
 			unwritten[t.status().AttemptStatus.PodName] = true
 			d.persist(PersistSoon)
@@ -241,7 +250,7 @@ func (d *decision) planLeftovers() {
 	roles := make(map[string]*frameworkv1.TaskRoleStatus, len(d.next.AttemptStatus.TaskRoleStatuses))
 	d.eachTask(func(t cursor) {
 		roles[t.role.Name] = t.role
-		if associated(t.status().State) && t.pod() != nil {
+		if t.status().State.Associated() && t.pod() != nil {
 			taken[t.status().AttemptStatus.PodName] = true
 		}
 	})
@@ -300,11 +309,4 @@ func (d *decision) planRetention() {
 	}
 	d.plan.History = append(d.plan.History, History{Trigger: OnFrameworkDeletion, Framework: d.withPersistedStatus()})
 	d.act(Action{Kind: DeleteFramework, Name: d.Framework.Name, UID: d.Framework.UID})
-}
-
-func samePointee[T comparable](a, b *T) bool {
-	if a == nil || b == nil {
-		return a == b
-	}
-	return *a == *b
 }

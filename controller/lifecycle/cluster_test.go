@@ -14,14 +14,14 @@ import (
 )
 
 // act is the API server's side of an action.
-func (w *world) act(action Action, status *frameworkv1.FrameworkStatus) (Outcome, bool) {
+func (w *world) act(action Action) (Outcome, bool) {
 	outcome := Outcome{Action: action}
 	switch action.Kind {
 	case CreateConfigMap:
 		if w.configMap != nil {
 			return outcome, false
 		}
-		created := NewConfigMap(w.seen(), status)
+		created := action.ConfigMap.DeepCopy()
 		created.UID = w.NewUID()
 		w.configMap = &created.ObjectMeta
 		w.configMapChanged()
@@ -50,7 +50,7 @@ func (w *world) act(action Action, status *frameworkv1.FrameworkStatus) (Outcome
 		w.podGroup.Spec = action.PodGroup.Spec
 		w.podGroupChanged()
 	case CreatePod:
-		return w.createPod(outcome, status)
+		return w.createPod(outcome)
 	case DeletePod, CleanPod:
 		pod := w.pods[action.Name]
 		if pod != nil && (action.UID == "" || pod.UID == action.UID) {
@@ -69,14 +69,8 @@ func (w *world) act(action Action, status *frameworkv1.FrameworkStatus) (Outcome
 	return outcome, true
 }
 
-func (w *world) createPod(outcome Outcome, status *frameworkv1.FrameworkStatus) (Outcome, bool) {
-	action := outcome.Action
-	builder, err := NewPodBuilder(w.seen(), status, action.Role, w.options)
-	if err != nil {
-		outcome.Refused = PodTemplateRefusal(err)
-		return outcome, true
-	}
-	pod, err := builder.Build(action.Index)
+func (w *world) createPod(outcome Outcome) (Outcome, bool) {
+	pod, err := outcome.Action.Pod()
 	if err != nil {
 		outcome.Refused = PodTemplateRefusal(err)
 		return outcome, true

@@ -14,10 +14,14 @@ import (
 // applyCompletionPolicy completes the attempt if its tasks have decided it. It
 // sees tasks in the states that are written together with its verdict, so the
 // same status always gives the same verdict, also after a restart.
-func (d *decision) applyCompletionPolicy() {
-	if completion := evaluateCompletion(d.Framework.Spec.TaskRoles, d.next.AttemptStatus.TaskRoleStatuses); completion != nil {
-		d.becomeDeletionPending(completion)
+func (d *decision) applyCompletionPolicy() (goOn bool) {
+	if d.completing() {
+		return true
 	}
+	if completion := evaluateCompletion(d.Framework.Spec.TaskRoles, d.next.AttemptStatus.TaskRoleStatuses); completion != nil {
+		d.attemptBecomesDeletionPending(completion)
+	}
+	return true
 }
 
 // evaluateCompletion is the completion policy. For each role in the order of

@@ -24,52 +24,71 @@ func Decide(snapshot Snapshot, now time.Time, entropy Entropy) Plan {
 	return d.finish()
 }
 
-// run goes through the stages. Each may end the round: what it decided has to be
-// persisted before a later stage may look at it.
+// stages are the steps of a round, in order. Each says whether the round goes on: a
+// stage that has decided what must be persisted before a later stage may look at it
+// ends the round.
+var stages = []struct {
+	name string
+	run  func(*decision) (goOn bool)
+}{
+	{"first status", (*decision).initialize},
+	{"outcomes of the last actions", (*decision).foldOutcomes},
+	{"a Completed Framework is left alone", (*decision).stillAlive},
+	{"scale of the spec", (*decision).rescale},
+	{"removal of deleted tasks", (*decision).compactTasks},
+	{"PodGroup", (*decision).observePodGroup},
+	{"ConfigMap", (*decision).followConfigMap},
+	{"retry of the attempt", (*decision).retryAttempt},
+	{"a stop by the user", (*decision).stop},
+	{"tasks and their Pods", (*decision).followTasks},
+	{"completion policy", (*decision).applyCompletionPolicy},
+	{"time-outs of the gang", (*decision).applyGangTimeouts},
+	{"ends of tasks", (*decision).persistEnds},
+	{"first running task", (*decision).noteRunning},
+}
+
 func (d *decision) run() {
-	if d.Status == nil {
-		d.initialize()
-		return
+	for _, stage := range stages {
+		if !stage.run(d) {
+			return
+		}
 	}
-	d.foldOutcomes()
-	if d.next.State == frameworkv1.FrameworkCompleted {
-		return
-	}
-	d.rescale()
-	d.backUpDeletionTimeouts()
-	if !d.scalePersisted() {
-		d.persist(PersistNow)
-		d.pause = true
-		return
-	}
-	if d.compactTasks() {
-		d.persist(PersistNow)
-		d.pause = true
-		return
-	}
-	d.observePodGroup()
-	d.followConfigMap()
-	d.retryAttempt()
-	if !d.hasInstance() {
-		return
-	}
+}
+
+// pauseUntilWritten ends the round: nothing more is decided, and nothing is done,
+// before the status is written.
+func (d *decision) pauseUntilWritten() (goOn bool) {
+	d.persist(PersistNow)
+	d.pause = true
+	return false
+}
+
+// stillAlive ends the round of a Framework that is Completed.
+func (d *decision) stillAlive() (goOn bool) {
+	return d.next.State != frameworkv1.FrameworkCompleted
+}
+
+// stop ends the attempt if the user asks for it.
+func (d *decision) stop() (goOn bool) {
 	if d.stopRequested() && !d.completing() {
-		d.becomeDeletionPending(attemptCompletion(frameworkv1.CodeStopFrameworkRequested,
+		d.attemptBecomesDeletionPending(attemptCompletion(frameworkv1.CodeStopFrameworkRequested,
 			"User has requested to stop the Framework"))
 	}
+	return true
+}
+
+// followTasks brings all tasks in line with their Pods.
+func (d *decision) followTasks() (goOn bool) {
 	d.eachTask(cursor.follow)
-	if !d.completing() {
-		d.applyCompletionPolicy()
-	}
-	if !d.completing() {
-		d.applyGangTimeouts()
-	}
-	if !d.completing() {
-		d.persistEnds()
-	}
+	return true
+}
+
+// noteRunning makes the attempt run with the first of its tasks.
+func (d *decision) noteRunning() (goOn bool) {
 	if d.next.State == frameworkv1.FrameworkAttemptPreparing && d.anyTaskRunning() {
-		d.becomeRunning()
+		d.attemptBecomesRunning()
 	}
+	return true
 }
 
 // decision is one round in the making.
@@ -92,6 +111,8 @@ type decision struct {
 	// recorded is how many of the cached Pods are those of tasks.
 	recorded int
 	gang     bool
+	// podBuilders are by role.
+	podBuilders map[string]func() (*podBuilder, error)
 	// pause is set by a stage after which nothing may be done before the write.
 	pause bool
 	// broken is set by fail.
@@ -108,6 +129,7 @@ func newDecision(snapshot Snapshot, now time.Time, entropy Entropy) *decision {
 		now:            metav1.NewTime(now.Truncate(time.Second)),
 		specRoles:      make(map[string]*frameworkv1.TaskRoleSpec, len(snapshot.Framework.Spec.TaskRoles)),
 		persistedRoles: map[string]*frameworkv1.TaskRoleStatus{},
+		podBuilders:    map[string]func() (*podBuilder, error){},
 		gang:           isGang(snapshot),
 	}
 	for i := range snapshot.Framework.Spec.TaskRoles {
@@ -120,23 +142,9 @@ func newDecision(snapshot Snapshot, now time.Time, entropy Entropy) *decision {
 		}
 	}
 	if snapshot.Status != nil {
-		d.next = shareTasks(snapshot.Status)
+		d.next = frameworkv1.ShareTasks(snapshot.Status)
 	}
 	return d
-}
-
-// shareTasks copies a status but for its tasks.
-func shareTasks(status *frameworkv1.FrameworkStatus) *frameworkv1.FrameworkStatus {
-	next := *status
-	roles := make([]*frameworkv1.TaskRoleStatus, len(status.AttemptStatus.TaskRoleStatuses))
-	for i, role := range status.AttemptStatus.TaskRoleStatuses {
-		shared := *role
-		shared.TaskStatuses = slices.Clone(role.TaskStatuses)
-		roles[i] = &shared
-	}
-	next.AttemptStatus.TaskRoleStatuses = roles
-	next.Conditions = slices.Clone(status.Conditions)
-	return &next
 }
 
 // finish turns the decision into a plan.

@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	"github.com/lockstep-k8s/lockstep/internal/testing/statustest"
 )
 
 // BenchmarkDecide measures a round in which nothing has changed, the most
@@ -36,7 +37,7 @@ func BenchmarkDecide(b *testing.B) {
 // runningSnapshot is a gang whose tasks all run, as it is persisted and cached.
 func runningSnapshot(b *testing.B, tasks int) Snapshot {
 	b.Helper()
-	status := runningStatus(tasks)
+	status := statustest.Running(tasks)
 	uid := types.UID("configmap")
 	status.AttemptStatus.ConfigMapUID = &uid
 	status.AttemptStatus.InstanceUID = instanceUID(0, uid)

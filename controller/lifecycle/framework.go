@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
@@ -14,15 +15,17 @@ import (
 
 // initialize makes the first status: all roles and tasks of the spec, waiting to
 // be created. It is written before anything else is done.
-func (d *decision) initialize() {
+func (d *decision) initialize() (goOn bool) {
+	if d.Status != nil {
+		return true
+	}
 	d.next = &frameworkv1.FrameworkStatus{
 		StartTime:      d.now,
 		State:          frameworkv1.FrameworkAttemptCreationPending,
 		TransitionTime: d.now,
 		AttemptStatus:  d.newAttempt(0),
 	}
-	d.persist(PersistNow)
-	d.pause = true
+	return d.pauseUntilWritten()
 }
 
 // newAttempt is an attempt that has not begun, made from the present spec.
@@ -86,11 +89,11 @@ func (d *decision) creationTimedOut() bool {
 }
 
 // followConfigMap brings the Framework's state in line with its ConfigMap.
-func (d *decision) followConfigMap() {
+func (d *decision) followConfigMap() (goOn bool) {
 	switch d.next.State {
 	case frameworkv1.FrameworkAttemptCreationPending:
 		if d.stopRequested() && d.configMapCleaned {
-			d.becomeAttemptCompleted(attemptCompletion(frameworkv1.CodeStopFrameworkRequested,
+			d.attemptBecomesAttemptCompleted(attemptCompletion(frameworkv1.CodeStopFrameworkRequested,
 				"User has requested to stop the Framework"))
 		}
 	case frameworkv1.FrameworkAttemptCreationRequested:
@@ -102,15 +105,16 @@ func (d *decision) followConfigMap() {
 		frameworkv1.FrameworkAttemptDeleting:
 		switch {
 		case !d.ownConfigMap():
-			d.becomeAttemptCompleted(attemptCompletion(frameworkv1.CodeConfigMapExternalDeleted,
+			d.attemptBecomesAttemptCompleted(attemptCompletion(frameworkv1.CodeConfigMapExternalDeleted,
 				"The ConfigMap of the attempt was deleted from outside"))
 		case d.ConfigMap.DeletionTimestamp != nil && d.next.State != frameworkv1.FrameworkAttemptDeleting:
-			d.becomeDeleting()
+			d.attemptBecomesDeleting()
 		}
 	case frameworkv1.FrameworkAttemptCompleted, frameworkv1.FrameworkCompleted:
 	default:
 		d.fail(fmt.Errorf("status.state %q is unknown", d.next.State))
 	}
+	return true
 }
 
 // awaitConfigMap handles a ConfigMap that was created: it is seen, or not wanted
@@ -118,16 +122,16 @@ func (d *decision) followConfigMap() {
 func (d *decision) awaitConfigMap() {
 	switch {
 	case d.ownConfigMap() && d.ConfigMap.DeletionTimestamp != nil:
-		d.becomeDeleting()
+		d.attemptBecomesDeleting()
 	case d.ownConfigMap():
-		d.becomePreparing()
+		d.attemptBecomesPreparing()
 	case !d.configMapCleaned:
 		// planActions sees to it.
 	case d.stopRequested():
-		d.becomeAttemptCompleted(attemptCompletion(frameworkv1.CodeStopFrameworkRequested,
+		d.attemptBecomesAttemptCompleted(attemptCompletion(frameworkv1.CodeStopFrameworkRequested,
 			"User has requested to stop the Framework"))
 	case d.creationTimedOut():
-		d.becomeAttemptCompleted(attemptCompletion(frameworkv1.CodeConfigMapCreationTimeout,
+		d.attemptBecomesAttemptCompleted(attemptCompletion(frameworkv1.CodeConfigMapCreationTimeout,
 			fmt.Sprintf("The created ConfigMap was not seen within %v", d.Options.CreationTimeout)))
 	}
 }
@@ -135,22 +139,23 @@ func (d *decision) awaitConfigMap() {
 // retryAttempt decides, once AttemptCompleted is persisted, whether there is
 // another attempt, and begins it when its delay is over. A stop does not wait
 // for the delay, but does not cancel the retry either: the new attempt is the
-// one that is stopped.
-func (d *decision) retryAttempt() {
+// one that is stopped. Without a ConfigMap, whose absence ends the round, there is
+// nothing to decide about tasks.
+func (d *decision) retryAttempt() (goOn bool) {
 	if d.next.State != frameworkv1.FrameworkAttemptCompleted {
-		return
+		return d.hasInstance()
 	}
 	if d.Persisted == nil || d.Persisted.State != frameworkv1.FrameworkAttemptCompleted ||
 		d.Persisted.AttemptStatus.ID != d.next.AttemptStatus.ID {
 		d.persist(PersistNow)
-		return
+		return false
 	}
 	retries := &d.next.RetryPolicyStatus
 	decision := d.decideAttemptRetry()
 	if retries.RetryDelaySec == nil {
 		if !decision.retry {
-			d.becomeCompleted()
-			return
+			d.attemptBecomesCompleted()
+			return false
 		}
 		delay := decision.delaySec
 		retries.RetryDelaySec = &delay
@@ -162,10 +167,11 @@ func (d *decision) retryAttempt() {
 	delay := configv1alpha1.Seconds(*retries.RetryDelaySec)
 	if !d.stopRequested() && !d.due(d.next.TransitionTime, delay) {
 		d.persist(PersistNow)
-		return
+		return false
 	}
 	d.plan.History = append(d.plan.History, History{Trigger: OnFrameworkRetry, Framework: d.withPersistedStatus()})
-	d.becomeCreationPending(decision.accountable)
+	d.attemptBecomesCreationPending(decision.accountable)
+	return false
 }
 
 // withPersistedStatus is the Framework as the API server has it.
@@ -184,7 +190,7 @@ func (d *decision) backUpDeletionTimeouts() {
 		if spec == nil {
 			continue
 		}
-		if want := spec.Task.PodGracefulDeletionTimeoutSec; !samePointee(want, role.PodGracefulDeletionTimeoutSec) {
+		if want := spec.Task.PodGracefulDeletionTimeoutSec; !ptr.Equal(want, role.PodGracefulDeletionTimeoutSec) {
 			role.PodGracefulDeletionTimeoutSec = want
 		}
 	}

@@ -4,8 +4,6 @@
 package lifecycle
 
 import (
-	"bytes"
-	"compress/gzip"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -90,58 +88,4 @@ func checkClassification(t *testing.T, rules *PodFailureRules, pod *corev1.Pod, 
 	if !found || !json.Valid([]byte(quoted)) || strings.Contains(quoted, "\n") {
 		t.Errorf("the diagnostics end in no line of JSON: %q", got.Diagnostics)
 	}
-}
-
-// FuzzDecompressTaskRoles unfolds anything as compressed task roles: as it is, and
-// as what was compressed. What is accepted can be stored and read again.
-func FuzzDecompressTaskRoles(f *testing.F) {
-	for _, roles := range []string{
-		``, `null`, `{}`, `[]`, `[null]`, `[{}]`, `[{"name":"w","taskStatuses":[{}]}]`,
-		`[{"name":"w","taskStatuses":[{"index":0,"state":"AttemptRunning","attemptStatus":{"podUID":"1"}}]}]`,
-		`[{"name":"w","taskStatuses":[{"index":0,"state":"AttemptDeletionPending","attemptStatus":{}}]}]`,
-	} {
-		f.Add([]byte(roles))
-		f.Add(gzipped(f, []byte(roles)))
-	}
-	f.Fuzz(func(t *testing.T, data []byte) {
-		for _, compressed := range [][]byte{data, gzipped(t, data)} {
-			fuzzed := frameworkv1.FrameworkStatus{State: frameworkv1.FrameworkAttemptCreationPending}
-			fuzzed.AttemptStatus.TaskRoleStatusesCompressed = compressed
-			stored, err := json.Marshal(fuzzed)
-			if err != nil {
-				t.Fatal(err)
-			}
-			status, err := DecodeStatus(stored)
-			if err != nil {
-				if strings.Contains(err.Error(), "\n") {
-					t.Errorf("%q is not one line", err)
-				}
-				continue
-			}
-			stored, err = EncodeStatus(status, true)
-			if err != nil {
-				t.Fatal(err)
-			}
-			again, err := DecodeStatus(stored)
-			if err != nil {
-				t.Fatalf("what was accepted can't be read again: %v\n%s", err, stored)
-			}
-			if diff := cmp.Diff(status, again); diff != "" {
-				t.Errorf("what was accepted changes when it is stored (-before +after):\n%s", diff)
-			}
-		}
-	})
-}
-
-func gzipped(t testing.TB, data []byte) []byte {
-	t.Helper()
-	var compressed bytes.Buffer
-	writer := gzip.NewWriter(&compressed)
-	if _, err := writer.Write(data); err != nil {
-		t.Fatal(err)
-	}
-	if err := writer.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return compressed.Bytes()
 }

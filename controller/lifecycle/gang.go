@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
@@ -23,11 +24,11 @@ func isGang(s Snapshot) bool {
 // attempt's end is decided: what is left says why the attempt waited. The times
 // on which timeouts rest are kept in the status, so that neither a restart of
 // the controller nor a PodGroup made anew prolongs them.
-func (d *decision) observePodGroup() {
+func (d *decision) observePodGroup() (goOn bool) {
 	attempt := &d.next.AttemptStatus
 	group := d.PodGroup
 	if !d.gang || group == nil || !d.hasInstance() || attempt.CompletionStatus != nil {
-		return
+		return true
 	}
 	seen := &frameworkv1.AttemptPodGroupStatus{
 		Name:      group.Name,
@@ -66,6 +67,7 @@ func (d *decision) observePodGroup() {
 		}
 	}
 	attempt.PodGroup = seen
+	return true
 }
 
 // isRecovering says whether a gang that was scheduled does not run now. That is so
@@ -97,22 +99,23 @@ func groupCondition(group *schedulingv1alpha1.PodGroup, conditionType string) *s
 
 // applyGangTimeouts completes an attempt whose gang waits for too long, so that
 // it frees what it holds.
-func (d *decision) applyGangTimeouts() {
+func (d *decision) applyGangTimeouts() (goOn bool) {
 	gang, group := d.Framework.Spec.Gang, d.next.AttemptStatus.PodGroup
-	if gang == nil || group == nil {
-		return
+	if gang == nil || group == nil || d.completing() {
+		return true
 	}
 	if timeout := seconds(gang.ScheduleTimeoutSeconds); timeout > 0 && !group.EverScheduled &&
 		group.CreationTime != nil && d.due(*group.CreationTime, timeout) {
-		d.becomeDeletionPending(attemptCompletion(frameworkv1.CodePodGroupScheduleTimeout,
+		d.attemptBecomesDeletionPending(attemptCompletion(frameworkv1.CodePodGroupScheduleTimeout,
 			fmt.Sprintf("PodGroup %s was not scheduled within %v%s", group.Name, timeout, because(group))))
-		return
+		return true
 	}
 	if timeout := seconds(gang.RecoveryTimeoutSeconds); timeout > 0 &&
 		group.UnknownSince != nil && d.due(*group.UnknownSince, timeout) {
-		d.becomeDeletionPending(attemptCompletion(frameworkv1.CodePodGroupRecoveryTimeout,
+		d.attemptBecomesDeletionPending(attemptCompletion(frameworkv1.CodePodGroupRecoveryTimeout,
 			fmt.Sprintf("PodGroup %s has not recovered within %v%s", group.Name, timeout, because(group))))
 	}
+	return true
 }
 
 func seconds(s *int32) time.Duration {
@@ -170,20 +173,6 @@ func (d *decision) setGangCondition() {
 		condition.Status, condition.Reason = metav1.ConditionTrue, schedulingv1alpha1.ReasonScheduled
 		condition.Message = "The attempt's PodGroup is placed"
 	}
-	d.setCondition(condition)
-}
-
-// setCondition adds or replaces a condition. Its time is that of its last change
-// of status.
-func (d *decision) setCondition(condition metav1.Condition) {
 	condition.LastTransitionTime = d.now
-	i := slices.IndexFunc(d.next.Conditions, func(c metav1.Condition) bool { return c.Type == condition.Type })
-	if i < 0 {
-		d.next.Conditions = append(d.next.Conditions, condition)
-		return
-	}
-	if d.next.Conditions[i].Status == condition.Status {
-		condition.LastTransitionTime = d.next.Conditions[i].LastTransitionTime
-	}
-	d.next.Conditions[i] = condition
+	meta.SetStatusCondition(&d.next.Conditions, condition)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 )
@@ -136,7 +137,7 @@ func (l *life) checkProgress(before, after *frameworkv1.FrameworkStatus) {
 	if frameworkRank(after.State) < frameworkRank(before.State) {
 		fail("the Framework's state goes back")
 	}
-	if attempt.ConfigMapUID != nil && !samePointee(attempt.ConfigMapUID, next.ConfigMapUID) {
+	if attempt.ConfigMapUID != nil && !ptr.Equal(attempt.ConfigMapUID, next.ConfigMapUID) {
 		fail("the attempt has another ConfigMap")
 	}
 	if end := attempt.CompletionStatus; end != nil && !apiequality.Semantic.DeepEqual(end, next.CompletionStatus) {
@@ -174,7 +175,7 @@ func taskRegress(before, after *frameworkv1.TaskStatus) string {
 		return ""
 	case taskRank(after.State) < taskRank(before.State) && !backFromRunning:
 		return "its state goes back"
-	case attempt.PodUID != nil && !samePointee(attempt.PodUID, next.PodUID):
+	case attempt.PodUID != nil && !ptr.Equal(attempt.PodUID, next.PodUID):
 		return "the attempt has another Pod"
 	case attempt.CompletionStatus != nil && !apiequality.Semantic.DeepEqual(attempt.CompletionStatus, next.CompletionStatus):
 		return "the attempt's end changes"

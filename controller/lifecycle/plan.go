@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
@@ -61,8 +62,7 @@ type ActionKind string
 
 // Kinds of actions. Deletions are by UID, so that they never hit a successor.
 const (
-	// CreateConfigMap creates the attempt's ConfigMap; see NewConfigMap. Its
-	// outcome has the UID.
+	// CreateConfigMap creates Action.ConfigMap. Its outcome has the UID.
 	CreateConfigMap ActionKind = "CreateConfigMap"
 	// DeleteConfigMap deletes a ConfigMap in the foreground.
 	DeleteConfigMap ActionKind = "DeleteConfigMap"
@@ -74,8 +74,8 @@ const (
 	CreatePodGroup ActionKind = "CreatePodGroup"
 	// UpdatePodGroup writes the minimums in the spec of Action.PodGroup.
 	UpdatePodGroup ActionKind = "UpdatePodGroup"
-	// CreatePod creates the Pod of a task; see PodBuilder. Its outcome has the
-	// UID, or says why the Pod is refused for good. Refusal of a Pod that may
+	// CreatePod creates what Action.Pod builds. Its outcome has the UID, or says why
+	// the Pod is refused for good. Refusal of a Pod that may
 	// exist all the same has an outcome only after that was cleaned.
 	CreatePod ActionKind = "CreatePod"
 	// DeletePod deletes a Pod with its own grace period.
@@ -89,6 +89,15 @@ const (
 	CleanPod ActionKind = "CleanPod"
 	// DeleteFramework deletes the Framework in the foreground.
 	DeleteFramework ActionKind = "DeleteFramework"
+	// LookForConfigMap and LookForPod look whether an object that has left the cache is
+	// gone. One that is gone is in Snapshot.Gone from then on, one that is not is in
+	// the Snapshot as if the cache held it. They have no outcome.
+	LookForConfigMap ActionKind = "LookForConfigMap"
+	LookForPod       ActionKind = "LookForPod"
+	// CheckStatus compares Persisted with what the API server holds. If they are the
+	// same, Snapshot.Current is true from then on; else all that is known of the
+	// Framework is dropped and read again. It has no outcome.
+	CheckStatus ActionKind = "CheckStatus"
 )
 
 // Action is one thing to do at the API server, in the Framework's namespace.
@@ -102,8 +111,16 @@ type Action struct {
 	// that ends a task's attempt.
 	Role  string
 	Index int32
+	// Owner is who has to be the controller of an object of that name for it to be the
+	// Framework's, in creations and cleanings.
+	Owner types.UID
+	// ConfigMap is the object of CreateConfigMap.
+	ConfigMap *corev1.ConfigMap
 	// PodGroup is the object of CreatePodGroup and UpdatePodGroup.
 	PodGroup *schedulingv1alpha1.PodGroup
+	// Pod builds the object of CreatePod. An error says what is wrong with the
+	// template: the Pod is refused for good. Several goroutines may call it.
+	Pod func() (*corev1.Pod, error)
 }
 
 // String shows the action in a trace: what, of which object.

@@ -7,18 +7,18 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/json"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
-	"github.com/lockstep-k8s/lockstep/podgroup"
 )
 
-// PodBuilder builds the Pods of one role of an attempt from the template in the
+// podBuilder builds the Pods of one role of an attempt from the template in the
 // spec. It may be used by several goroutines.
-type PodBuilder struct {
+type podBuilder struct {
 	framework *frameworkv1.Framework
 	attempt   *frameworkv1.FrameworkAttemptStatus
 	role      *frameworkv1.TaskRoleStatus
@@ -29,28 +29,39 @@ type PodBuilder struct {
 	options Options
 }
 
-// NewPodBuilder prepares to build the Pods of a role. The error says what is
+// podRecipe is how the Pod of the task's present attempt is built. Tasks of a role
+// share the work that is the same for all of them.
+func (t cursor) podRecipe() func() (*corev1.Pod, error) {
+	builder := t.d.podBuilders[t.role.Name]
+	if builder == nil {
+		framework, attempt, role, spec := t.d.Framework, &t.d.next.AttemptStatus, t.role, t.spec
+		gang, options := t.d.gang, t.d.Options
+		builder = sync.OnceValues(func() (*podBuilder, error) {
+			return newPodBuilder(framework, attempt, role, spec, gang, options)
+		})
+		t.d.podBuilders[t.role.Name] = builder
+	}
+	task := t.status()
+	return func() (*corev1.Pod, error) {
+		b, err := builder()
+		if err != nil {
+			return nil, err
+		}
+		return b.build(task)
+	}
+}
+
+// newPodBuilder prepares to build the Pods of a role. The error says what is
 // wrong with the template; no Pod can be made from it.
-func NewPodBuilder(framework *frameworkv1.Framework, status *frameworkv1.FrameworkStatus, roleName string, options Options) (*PodBuilder, error) {
-	b := &PodBuilder{
+func newPodBuilder(framework *frameworkv1.Framework, attempt *frameworkv1.FrameworkAttemptStatus, role *frameworkv1.TaskRoleStatus,
+	spec *frameworkv1.TaskRoleSpec, gang bool, options Options) (*podBuilder, error) {
+	b := &podBuilder{
 		framework: framework,
-		attempt:   &status.AttemptStatus,
-		gang:      podgroup.IsGang(&framework.Spec, options.GangSchedulerName),
+		attempt:   attempt,
+		role:      role,
+		template:  string(spec.Task.Pod.Raw),
+		gang:      gang,
 		options:   options,
-	}
-	for _, role := range status.AttemptStatus.TaskRoleStatuses {
-		if role.Name == roleName {
-			b.role = role
-		}
-	}
-	found := false
-	for i := range framework.Spec.TaskRoles {
-		if framework.Spec.TaskRoles[i].Name == roleName {
-			b.template, found = string(framework.Spec.TaskRoles[i].Task.Pod.Raw), true
-		}
-	}
-	if !found || b.role == nil {
-		return nil, fmt.Errorf("task role %q is not in both spec and status", roleName)
 	}
 	if strings.Contains(b.template, "{{FC_") {
 		return b, nil
@@ -63,10 +74,9 @@ func NewPodBuilder(framework *frameworkv1.Framework, status *frameworkv1.Framewo
 	return b, nil
 }
 
-// Build makes the Pod of a task's present attempt. The error says what is wrong
+// build makes the Pod of a task's present attempt. The error says what is wrong
 // with the template.
-func (b *PodBuilder) Build(index int32) (*corev1.Pod, error) {
-	task := b.role.TaskStatuses[index]
+func (b *podBuilder) build(task *frameworkv1.TaskStatus) (*corev1.Pod, error) {
 	var template *corev1.PodTemplateSpec
 	if b.decoded != nil {
 		template = b.decoded.DeepCopy()
@@ -83,7 +93,7 @@ func (b *PodBuilder) Build(index int32) (*corev1.Pod, error) {
 	return pod, nil
 }
 
-func (b *PodBuilder) decode(template string) (*corev1.PodTemplateSpec, error) {
+func (b *podBuilder) decode(template string) (*corev1.PodTemplateSpec, error) {
 	decoded := &corev1.PodTemplateSpec{}
 	if template == "" {
 		return decoded, nil
@@ -96,7 +106,7 @@ func (b *PodBuilder) decode(template string) (*corev1.PodTemplateSpec, error) {
 
 // replacePlaceholders replaces {{FC_…}} anywhere in the template's JSON. No value
 // has a character that JSON would escape. Unknown placeholders stay.
-func (b *PodBuilder) replacePlaceholders(task *frameworkv1.TaskStatus) string {
+func (b *podBuilder) replacePlaceholders(task *frameworkv1.TaskStatus) string {
 	return strings.NewReplacer(
 		"{{"+frameworkv1.KeyFrameworkNamespace+"}}", b.framework.Namespace,
 		"{{"+frameworkv1.KeyFrameworkName+"}}", b.framework.Name,
@@ -109,7 +119,7 @@ func (b *PodBuilder) replacePlaceholders(task *frameworkv1.TaskStatus) string {
 
 // identify gives the Pod its name, owner, labels and annotations. What the user
 // has set of the same name is overwritten, everything else stays.
-func (b *PodBuilder) identify(pod *corev1.Pod, task *frameworkv1.TaskStatus) {
+func (b *podBuilder) identify(pod *corev1.Pod, task *frameworkv1.TaskStatus) {
 	index := strconv.Itoa(int(task.Index))
 	pod.Name = task.AttemptStatus.PodName
 	pod.GenerateName = ""
@@ -137,7 +147,7 @@ func (b *PodBuilder) identify(pod *corev1.Pod, task *frameworkv1.TaskStatus) {
 // variables, before the user's so that theirs may refer to them; and lets the end
 // of the log stand for a missing termination message, so that diagnostics say
 // more.
-func (b *PodBuilder) inject(pod *corev1.Pod, task *frameworkv1.TaskStatus) {
+func (b *podBuilder) inject(pod *corev1.Pod, task *frameworkv1.TaskStatus) {
 	env := b.environment(task)
 	for _, containers := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 		for i := range containers {
@@ -151,7 +161,7 @@ func (b *PodBuilder) inject(pod *corev1.Pod, task *frameworkv1.TaskStatus) {
 
 // environment is the task's identity as variables. FC_POD_UID comes before
 // FC_TASK_ATTEMPT_INSTANCE_UID, which the kubelet resolves from it.
-func (b *PodBuilder) environment(task *frameworkv1.TaskStatus) []corev1.EnvVar {
+func (b *podBuilder) environment(task *frameworkv1.TaskStatus) []corev1.EnvVar {
 	attemptID := strconv.Itoa(int(task.AttemptStatus.ID))
 	value := func(name, value string) corev1.EnvVar { return corev1.EnvVar{Name: name, Value: value} }
 	return []corev1.EnvVar{
@@ -176,7 +186,7 @@ func (b *PodBuilder) environment(task *frameworkv1.TaskStatus) []corev1.EnvVar {
 }
 
 // joinGang makes the Pod a member of the attempt's PodGroup.
-func (b *PodBuilder) joinGang(pod *corev1.Pod) {
+func (b *podBuilder) joinGang(pod *corev1.Pod) {
 	if !b.gang {
 		return
 	}

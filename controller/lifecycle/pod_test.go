@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -33,15 +34,18 @@ func attempted(t *testing.T, template string) (*frameworkv1.Framework, *framewor
 
 func build(t *testing.T, f *frameworkv1.Framework, status *frameworkv1.FrameworkStatus, index int32) *corev1.Pod {
 	t.Helper()
-	builder, err := NewPodBuilder(f, status, "w", Options{GangSchedulerName: "lockstep-scheduler"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	pod, err := builder.Build(index)
+	pod, err := recipe(f, status, index)()
 	if err != nil {
 		t.Fatal(err)
 	}
 	return pod
+}
+
+// recipe is how a decision on that status has a Pod of the first role built.
+func recipe(f *frameworkv1.Framework, status *frameworkv1.FrameworkStatus, index int32) func() (*corev1.Pod, error) {
+	d := newDecision(Snapshot{Framework: f, Status: status, Options: Options{GangSchedulerName: "lockstep-scheduler"}}, time.Time{}, nil)
+	role := d.next.AttemptStatus.TaskRoleStatuses[0]
+	return cursor{d: d, role: role, spec: d.specRoles[role.Name], index: int(index)}.podRecipe()
 }
 
 func TestPodHasItsIdentity(t *testing.T) {
@@ -178,10 +182,7 @@ func TestTemplateThatIsNoPodNamesTheField(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			f, status := attempted(t, tc.template)
-			builder, err := NewPodBuilder(f, status, "w", Options{})
-			if err == nil {
-				_, err = builder.Build(0)
-			}
+			_, err := recipe(f, status, 0)()
 			if err == nil || !strings.Contains(err.Error(), tc.want) || !strings.Contains(err.Error(), "spec.taskRoles[w].task.pod") {
 				t.Errorf("got %v, want an error that names the role and %s", err, tc.want)
 			}

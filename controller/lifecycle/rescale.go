@@ -4,6 +4,8 @@
 package lifecycle
 
 import (
+	"k8s.io/utils/ptr"
+
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 )
 
@@ -30,7 +32,7 @@ func (d *decision) scalePersisted() bool {
 	for _, role := range d.next.AttemptStatus.TaskRoleStatuses {
 		persisted := d.persistedRoles[role.Name]
 		if persisted == nil || len(persisted.TaskStatuses) < len(role.TaskStatuses) ||
-			!samePointee(persisted.PodGracefulDeletionTimeoutSec, role.PodGracefulDeletionTimeoutSec) {
+			!ptr.Equal(persisted.PodGracefulDeletionTimeoutSec, role.PodGracefulDeletionTimeoutSec) {
 			return false
 		}
 		for i, task := range role.TaskStatuses {
@@ -43,11 +45,21 @@ func (d *decision) scalePersisted() bool {
 	return true
 }
 
-// rescale adds and marks tasks.
-func (d *decision) rescale() {
-	if !d.rescalable() {
-		return
+// rescale brings the tasks in line with the scale of the spec, and ends the round
+// until the API server knows the scale.
+func (d *decision) rescale() (goOn bool) {
+	if d.rescalable() {
+		d.addAndMark()
 	}
+	d.backUpDeletionTimeouts()
+	if !d.scalePersisted() {
+		return d.pauseUntilWritten()
+	}
+	return true
+}
+
+// addAndMark adds tasks that the spec has gained, and marks those that it has lost.
+func (d *decision) addAndMark() {
 	added, marked := 0, 0
 	byName := make(map[string]*frameworkv1.TaskRoleStatus, len(d.next.AttemptStatus.TaskRoleStatuses))
 	for _, role := range d.next.AttemptStatus.TaskRoleStatuses {
@@ -83,7 +95,7 @@ func (d *decision) markTail(role *frameworkv1.TaskRoleStatus, want int32) int {
 		if role.TaskStatuses[index].DeletionPending {
 			continue
 		}
-		task := cursor{decision: d, role: role, index: index}.edit()
+		task := cursor{d: d, role: role, index: index}.edit()
 		task.DeletionPending = true
 		if task.AttemptStatus.CompletionStatus == nil {
 			task.AttemptStatus.CompletionStatus = deleteTaskRequested()
@@ -94,10 +106,10 @@ func (d *decision) markTail(role *frameworkv1.TaskRoleStatus, want int32) int {
 }
 
 // compactTasks removes marked tasks that have completed, and replaces those that
-// the spec wants again. It says whether it replaced any.
-func (d *decision) compactTasks() bool {
+// the spec wants again. Replacements end the round.
+func (d *decision) compactTasks() (goOn bool) {
 	if !d.rescalable() {
-		return false
+		return true
 	}
 	roles := d.next.AttemptStatus.TaskRoleStatuses
 	for i := len(roles) - 1; i >= 0; i-- {
@@ -117,7 +129,7 @@ func (d *decision) compactTasks() bool {
 			continue
 		}
 		for index := range min(len(role.TaskStatuses), int(spec.TaskNumber)) {
-			t := cursor{decision: d, role: role, spec: spec, index: index}
+			t := cursor{d: d, role: role, spec: spec, index: index}
 			if t.deleted() {
 				t.recordDeletion()
 				role.TaskStatuses[index] = d.newTask(role.Name, int32(index))
@@ -125,7 +137,10 @@ func (d *decision) compactTasks() bool {
 			}
 		}
 	}
-	return replaced
+	if replaced {
+		return d.pauseUntilWritten()
+	}
+	return true
 }
 
 // stripTail removes deleted tasks from the tail of a role, down to what the spec
@@ -137,7 +152,7 @@ func (d *decision) stripTail(role *frameworkv1.TaskRoleStatus) {
 		want = int(spec.TaskNumber)
 	}
 	for last := len(role.TaskStatuses) - 1; last >= want; last-- {
-		t := cursor{decision: d, role: role, spec: spec, index: last}
+		t := cursor{d: d, role: role, spec: spec, index: last}
 		if !t.deleted() {
 			return
 		}
@@ -155,14 +170,14 @@ func (t cursor) deleted() bool {
 	}
 	persisted := t.persisted()
 	if persisted == nil || persisted.State != frameworkv1.TaskCompleted {
-		t.persist(PersistSoon)
+		t.d.persist(PersistSoon)
 		return false
 	}
 	return true
 }
 
 func (t cursor) recordDeletion() {
-	t.plan.History = append(t.plan.History, History{
-		Trigger: OnTaskDeletion, Framework: t.withPersistedStatus(), TaskRole: t.role, Task: t.status(),
+	t.d.plan.History = append(t.d.plan.History, History{
+		Trigger: OnTaskDeletion, Framework: t.d.withPersistedStatus(), TaskRole: t.role, Task: t.status(),
 	})
 }

@@ -32,8 +32,25 @@ type Snapshot struct {
 	// PodGroup is the cached one with the attempt's name, if ConfigMap controls
 	// it. A caller that knows of a newer one from its own write puts it here.
 	PodGroup *schedulingv1alpha1.PodGroup
-	// Pods are the cached ones that ConfigMap controls, by name.
+	// Pods are the Framework's, by name: those that its ConfigMap controls, the cached
+	// one or that of the status, and those that carry the Framework's UID in an
+	// annotation.
 	Pods map[string]*corev1.Pod
+	// Gone holds the UIDs of objects that are certainly gone. An object that is
+	// neither in the caches nor here may only have lost a label: a live look tells.
+	Gone map[types.UID]bool
+	// Terminating is since when, by the controller's own clock, Pods have been seen to
+	// be deleted.
+	Terminating map[types.UID]time.Time
+	// Blocked are creations that are refused for now and will be tried again.
+	Blocked []Block
+	// Current says that Persisted is what the API server holds: it was written by this
+	// controller, or compared with a live look. Before, nothing is deleted because of
+	// the attempt that it names.
+	Current bool
+	// PriorityOf is the value of a PriorityClass, false if there is none of that name.
+	// Nil if it is not known which there are.
+	PriorityOf func(class string) (int32, bool)
 
 	// Deleted holds the UIDs of objects whose deletion the API server accepted,
 	// so that it is not asked for again while the cache is behind. It may be
@@ -46,6 +63,16 @@ type Snapshot struct {
 	Outcomes []Outcome
 
 	Options Options
+}
+
+// Block is a creation that the API server refuses for now.
+type Block struct {
+	// Role whose Pods are refused. Empty for the attempt's ConfigMap and PodGroup.
+	Role string
+	// Reason is one of the reasons of the condition TasksBlocked.
+	Reason string
+	// Message says, for people, what is refused and why.
+	Message string
 }
 
 // Options are the controller's settings that decisions depend on.

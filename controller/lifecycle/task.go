@@ -16,7 +16,7 @@ import (
 
 // cursor points at one task of the status in the making.
 type cursor struct {
-	*decision
+	d    *decision
 	role *frameworkv1.TaskRoleStatus
 	// spec of the role. Nil once the role has left the Framework's spec.
 	spec  *frameworkv1.TaskRoleSpec
@@ -28,7 +28,7 @@ func (d *decision) eachTask(visit func(cursor)) {
 	for _, role := range d.next.AttemptStatus.TaskRoleStatuses {
 		spec := d.specRoles[role.Name]
 		for index := range role.TaskStatuses {
-			visit(cursor{decision: d, role: role, spec: spec, index: index})
+			visit(cursor{d: d, role: role, spec: spec, index: index})
 		}
 	}
 }
@@ -48,7 +48,7 @@ func (t cursor) edit() *frameworkv1.TaskStatus {
 // nil if it has none.
 func (t cursor) persisted() *frameworkv1.TaskStatus {
 	task := t.status()
-	role := t.persistedRoles[t.role.Name]
+	role := t.d.persistedRoles[t.role.Name]
 	if role == nil || t.index >= len(role.TaskStatuses) {
 		return nil
 	}
@@ -101,21 +101,11 @@ func (d *decision) newTaskAttempt(role string, index, id int32) frameworkv1.Task
 // pod is the cached Pod of the task's attempt.
 func (t cursor) pod() *corev1.Pod {
 	attempt := &t.status().AttemptStatus
-	pod := t.Pods[attempt.PodName]
+	pod := t.d.Pods[attempt.PodName]
 	if pod == nil || attempt.PodUID == nil || pod.UID != *attempt.PodUID {
 		return nil
 	}
 	return pod
-}
-
-// associated says whether a task in this state has a Pod.
-func associated(state frameworkv1.TaskState) bool {
-	switch state {
-	case frameworkv1.TaskAttemptCreationPending, frameworkv1.TaskAttemptCompleted, frameworkv1.TaskCompleted:
-		return false
-	default:
-		return true
-	}
 }
 
 // follow brings the task's state in line with its Pod, and then decides a retry.
@@ -124,8 +114,8 @@ func (t cursor) follow() {
 	case frameworkv1.TaskCompleted:
 		return
 	case frameworkv1.TaskAttemptCreationPending:
-		if !t.wanted() && t.podsCleaned[t.status().AttemptStatus.PodName] {
-			t.becomeAttemptCompleted(deleteTaskRequested())
+		if !t.wanted() && t.d.podsCleaned[t.status().AttemptStatus.PodName] {
+			t.taskBecomesAttemptCompleted(deleteTaskRequested())
 		}
 	case frameworkv1.TaskAttemptCreationRequested:
 		if t.pod() == nil {
@@ -134,7 +124,7 @@ func (t cursor) follow() {
 			t.followPod()
 		}
 	default:
-		if associated(t.status().State) {
+		if t.status().State.Associated() {
 			t.followPod()
 		}
 	}
@@ -150,41 +140,41 @@ func deleteTaskRequested() *frameworkv1.TaskAttemptCompletionStatus {
 // awaitPod gives up a created Pod that is not wanted any more, or has not come
 // in time. planActions has made certain before that there is none.
 func (t cursor) awaitPod() {
-	if !t.podsCleaned[t.status().AttemptStatus.PodName] {
+	if !t.d.podsCleaned[t.status().AttemptStatus.PodName] {
 		return
 	}
 	if t.status().DeletionPending {
-		t.becomeAttemptCompleted(deleteTaskRequested())
+		t.taskBecomesAttemptCompleted(deleteTaskRequested())
 	} else if t.creationTimedOut() {
-		t.becomeAttemptCompleted(taskCompletion(frameworkv1.CodePodCreationTimeout,
-			fmt.Sprintf("The created Pod was not seen within %v", t.Options.CreationTimeout)))
+		t.taskBecomesAttemptCompleted(taskCompletion(frameworkv1.CodePodCreationTimeout,
+			fmt.Sprintf("The created Pod was not seen within %v", t.d.Options.CreationTimeout)))
 	}
 }
 
 // creationTimedOut says whether the created Pod should have been seen by now.
 func (t cursor) creationTimedOut() bool {
-	return t.due(t.status().TransitionTime, t.Options.CreationTimeout)
+	return t.d.due(t.status().TransitionTime, t.d.Options.CreationTimeout)
 }
 
 // followPod follows a Pod that has been seen.
 func (t cursor) followPod() {
 	pod := t.pod()
 	if pod == nil {
-		t.becomeAttemptCompleted(taskCompletion(frameworkv1.CodePodExternalDeleted, "The Pod was deleted from outside"))
+		t.taskBecomesAttemptCompleted(taskCompletion(frameworkv1.CodePodExternalDeleted, "The Pod was deleted from outside"))
 		return
 	}
-	t.recorded++
+	t.d.recorded++
 	t.copyAddresses(pod)
 	switch t.status().State {
 	case frameworkv1.TaskAttemptDeleting:
 		return
 	case frameworkv1.TaskAttemptCreationRequested:
 		if pod.DeletionTimestamp == nil {
-			t.becomePreparing()
+			t.taskBecomesPreparing()
 		}
 	}
 	if pod.DeletionTimestamp != nil {
-		t.becomeDeleting(podExternalDeleted(pod))
+		t.taskBecomesDeleting(podExternalDeleted(pod))
 		return
 	}
 	switch t.status().State {
@@ -199,28 +189,28 @@ func (t cursor) followPhase(pod *corev1.Pod) {
 	case corev1.PodSucceeded:
 		completion := taskCompletion(frameworkv1.CodeSucceeded, "Pod succeeded")
 		completion.Pod = podCompletion(pod)
-		t.becomeDeletionPending(completion)
+		t.taskBecomesDeletionPending(completion)
 		return
 	case corev1.PodFailed:
-		t.becomeDeletionPending(t.Options.PodFailures.Classify(pod))
+		t.taskBecomesDeletionPending(t.d.Options.PodFailures.Classify(pod))
 		return
 	case corev1.PodPending:
 		if t.status().State == frameworkv1.TaskAttemptRunning {
-			t.becomePreparing()
+			t.taskBecomesPreparing()
 		}
 	case corev1.PodRunning:
 		if t.status().State == frameworkv1.TaskAttemptPreparing {
-			t.becomeRunning()
+			t.taskBecomesRunning()
 		}
 	case corev1.PodUnknown:
 		// The node does not answer: the state stays what it was.
 	case "":
 		// Just created; the API server sets Pending.
 	default:
-		t.report(fmt.Errorf("pod %s has the unknown phase %q", pod.Name, pod.Status.Phase))
+		t.d.report(fmt.Errorf("pod %s has the unknown phase %q", pod.Name, pod.Status.Phase))
 	}
 	if t.status().DeletionPending {
-		t.becomeDeletionPending(deleteTaskRequested())
+		t.taskBecomesDeletionPending(deleteTaskRequested())
 	}
 }
 
@@ -259,9 +249,9 @@ func (t cursor) retry() {
 	decision := t.decideRetry()
 	if task.RetryPolicyStatus.RetryDelaySec == nil {
 		if !decision.retry {
-			t.becomeCompleted()
+			t.taskBecomesCompleted()
 			if task.DeletionPending {
-				t.persist(PersistSoon) // Its removal waits for that.
+				t.d.persist(PersistSoon) // Its removal waits for that.
 			}
 			return
 		}
@@ -271,20 +261,23 @@ func (t cursor) retry() {
 		task.RetryPolicyStatus.BackoffSec = decision.backoffSec
 	}
 	delay := configv1alpha1.Seconds(*task.RetryPolicyStatus.RetryDelaySec)
-	if !task.DeletionPending && !t.due(task.TransitionTime, delay) {
+	if !task.DeletionPending && !t.d.due(task.TransitionTime, delay) {
 		return
 	}
-	t.plan.History = append(t.plan.History, History{
-		Trigger: OnTaskRetry, Framework: t.withPersistedStatus(), TaskRole: t.role, Task: persisted,
+	t.d.plan.History = append(t.d.plan.History, History{
+		Trigger: OnTaskRetry, Framework: t.d.withPersistedStatus(), TaskRole: t.role, Task: persisted,
 	})
-	t.becomeCreationPending(decision.accountable)
+	t.taskBecomesCreationPending(decision.accountable)
 }
 
 // persistEnds asks for the ends of task attempts to be written: retries wait for
 // that, the completion policy, and the minimums of the PodGroup. Only when no task
 // will have another Pod does nothing wait but the end of the Framework's attempt,
 // and that for the removal of the last Pod.
-func (d *decision) persistEnds() {
+func (d *decision) persistEnds() (goOn bool) {
+	if d.completing() {
+		return true
+	}
 	unwritten, last, removed := false, true, true
 	d.eachTask(func(t cursor) {
 		state := t.status().State
@@ -293,7 +286,7 @@ func (d *decision) persistEnds() {
 			unwritten = unwritten || persisted == nil || persisted.State != state
 		}
 		last = last && t.lastAttemptEnds()
-		removed = removed && !associated(state)
+		removed = removed && !state.Associated()
 	})
 	switch {
 	case !unwritten:
@@ -302,6 +295,7 @@ func (d *decision) persistEnds() {
 	case removed:
 		d.persist(PersistNow)
 	}
+	return true
 }
 
 // lastAttemptEnds says whether it is decided that the attempt ends, and the task
@@ -330,8 +324,8 @@ func (t cursor) noteTaskFailure(task *frameworkv1.TaskStatus, completion framewo
 	case frameworkv1.CodeFrameworkAttemptCompletion, frameworkv1.CodeDeleteTaskRequested:
 		return
 	}
-	if t.taskFailures.count++; t.taskFailures.count == 1 {
-		t.taskFailures.first = fmt.Sprintf("Task %s[%d] attempt %d failed with %s",
+	if t.d.taskFailures.count++; t.d.taskFailures.count == 1 {
+		t.d.taskFailures.first = fmt.Sprintf("Task %s[%d] attempt %d failed with %s",
 			t.role.Name, task.Index, task.AttemptStatus.ID, describe(completion))
 	}
 }

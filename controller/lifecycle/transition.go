@@ -94,22 +94,22 @@ func (d *decision) enter(to frameworkv1.FrameworkState) {
 	d.next.TransitionTime = d.now
 }
 
-// becomeCreationRequested: the ConfigMap was created.
-func (d *decision) becomeCreationRequested(outcome Outcome) {
+// attemptBecomesCreationRequested: the ConfigMap was created.
+func (d *decision) attemptBecomesCreationRequested(outcome Outcome) {
 	d.enter(frameworkv1.FrameworkAttemptCreationRequested)
 	attempt := &d.next.AttemptStatus
 	attempt.ConfigMapUID = &outcome.UID
 	attempt.InstanceUID = instanceUID(attempt.ID, outcome.UID)
 }
 
-// becomePreparing: the ConfigMap is seen. Tasks may get Pods.
-func (d *decision) becomePreparing() {
+// attemptBecomesPreparing: the ConfigMap is seen. Tasks may get Pods.
+func (d *decision) attemptBecomesPreparing() {
 	d.enter(frameworkv1.FrameworkAttemptPreparing)
 	d.event(ReasonAttemptStarted, "Attempt %d has started", d.next.AttemptStatus.ID)
 }
 
-// becomeRunning: a task runs.
-func (d *decision) becomeRunning() {
+// attemptBecomesRunning: a task runs.
+func (d *decision) attemptBecomesRunning() {
 	d.enter(frameworkv1.FrameworkAttemptRunning)
 	if d.next.RunTime == nil {
 		d.next.RunTime = d.timeNow()
@@ -120,9 +120,9 @@ func (d *decision) becomeRunning() {
 	d.event(ReasonAttemptRunning, "Attempt %d is running", d.next.AttemptStatus.ID)
 }
 
-// becomeDeletionPending: the attempt's end is decided. Tasks without a result of
+// attemptBecomesDeletionPending: the attempt's end is decided. Tasks without a result of
 // their own get the attempt's end as theirs, whatever their Pods do from now on.
-func (d *decision) becomeDeletionPending(completion *frameworkv1.FrameworkAttemptCompletionStatus) {
+func (d *decision) attemptBecomesDeletionPending(completion *frameworkv1.FrameworkAttemptCompletionStatus) {
 	d.enter(frameworkv1.FrameworkAttemptDeletionPending)
 	d.complete(completion)
 	d.eachTask(func(t cursor) {
@@ -134,14 +134,14 @@ func (d *decision) becomeDeletionPending(completion *frameworkv1.FrameworkAttemp
 	d.persist(PersistNow)
 }
 
-// becomeDeletionRequested: the ConfigMap's deletion was accepted.
-func (d *decision) becomeDeletionRequested() {
+// attemptBecomesDeletionRequested: the ConfigMap's deletion was accepted.
+func (d *decision) attemptBecomesDeletionRequested() {
 	d.enter(frameworkv1.FrameworkAttemptDeletionRequested)
 }
 
-// becomeDeleting: the ConfigMap is going. If nobody had decided that, somebody
+// attemptBecomesDeleting: the ConfigMap is going. If nobody had decided that, somebody
 // else deleted it, or the whole Framework.
-func (d *decision) becomeDeleting() {
+func (d *decision) attemptBecomesDeleting() {
 	d.enter(frameworkv1.FrameworkAttemptDeleting)
 	if d.next.AttemptStatus.CompletionStatus == nil {
 		d.complete(attemptCompletion(frameworkv1.CodeConfigMapExternalDeleted,
@@ -150,9 +150,9 @@ func (d *decision) becomeDeleting() {
 	}
 }
 
-// becomeAttemptCompleted: the ConfigMap is gone for good, and all Pods with it.
+// attemptBecomesAttemptCompleted: the ConfigMap is gone for good, and all Pods with it.
 // The completion counts only if none was decided before.
-func (d *decision) becomeAttemptCompleted(completion *frameworkv1.FrameworkAttemptCompletionStatus) {
+func (d *decision) attemptBecomesAttemptCompleted(completion *frameworkv1.FrameworkAttemptCompletionStatus) {
 	d.enter(frameworkv1.FrameworkAttemptCompleted)
 	if d.next.AttemptStatus.CompletionStatus == nil {
 		d.complete(completion)
@@ -160,15 +160,15 @@ func (d *decision) becomeAttemptCompleted(completion *frameworkv1.FrameworkAttem
 	d.next.AttemptStatus.CompletionTime = d.timeNow()
 	d.eachTask(func(t cursor) {
 		if t.status().State != frameworkv1.TaskCompleted {
-			t.becomeCompletedWithAttempt()
+			t.taskBecomesCompletedWithAttempt()
 		}
 	})
 	d.persist(PersistNow)
 }
 
-// becomeCreationPending: the next attempt begins, with new tasks made from the
+// attemptBecomesCreationPending: the next attempt begins, with new tasks made from the
 // present spec.
-func (d *decision) becomeCreationPending(accountable bool) {
+func (d *decision) attemptBecomesCreationPending(accountable bool) {
 	d.enter(frameworkv1.FrameworkAttemptCreationPending)
 	retries := &d.next.RetryPolicyStatus
 	retries.TotalRetriedCount++
@@ -180,8 +180,8 @@ func (d *decision) becomeCreationPending(accountable bool) {
 	d.persist(PersistNow)
 }
 
-// becomeCompleted: there is no further attempt.
-func (d *decision) becomeCompleted() {
+// attemptBecomesCompleted: there is no further attempt.
+func (d *decision) attemptBecomesCompleted() {
 	d.enter(frameworkv1.FrameworkCompleted)
 	d.next.CompletionTime = d.timeNow()
 	completion := d.next.AttemptStatus.CompletionStatus.CompletionStatus
@@ -204,94 +204,94 @@ func (d *decision) complete(completion *frameworkv1.FrameworkAttemptCompletionSt
 func (t cursor) enter(to frameworkv1.TaskState) *frameworkv1.TaskStatus {
 	from := t.status().State
 	if !slices.Contains(taskExits(from), to) {
-		t.fail(fmt.Errorf("task %s[%d] state %q can't become %q", t.role.Name, t.status().Index, from, to))
+		t.d.fail(fmt.Errorf("task %s[%d] state %q can't become %q", t.role.Name, t.status().Index, from, to))
 		return t.edit()
 	}
 	task := t.edit()
 	task.State = to
-	task.TransitionTime = t.now
+	task.TransitionTime = t.d.now
 	return task
 }
 
-// becomeCreationRequested: the Pod was created.
-func (t cursor) becomeCreationRequested(outcome Outcome) {
+// taskBecomesCreationRequested: the Pod was created.
+func (t cursor) taskBecomesCreationRequested(outcome Outcome) {
 	attempt := &t.enter(frameworkv1.TaskAttemptCreationRequested).AttemptStatus
 	attempt.PodUID = &outcome.UID
 	attempt.InstanceUID = instanceUID(attempt.ID, outcome.UID)
 }
 
-// becomePreparing: the Pod is seen and waits to run.
-func (t cursor) becomePreparing() {
+// taskBecomesPreparing: the Pod is seen and waits to run.
+func (t cursor) taskBecomesPreparing() {
 	t.enter(frameworkv1.TaskAttemptPreparing)
 }
 
-// becomeRunning: the Pod runs.
-func (t cursor) becomeRunning() {
+// taskBecomesRunning: the Pod runs.
+func (t cursor) taskBecomesRunning() {
 	task := t.enter(frameworkv1.TaskAttemptRunning)
 	if task.RunTime == nil {
-		task.RunTime = t.timeNow()
+		task.RunTime = t.d.timeNow()
 	}
 	if task.AttemptStatus.RunTime == nil {
-		task.AttemptStatus.RunTime = t.timeNow()
+		task.AttemptStatus.RunTime = t.d.timeNow()
 	}
 }
 
-// becomeDeletionPending: the end is decided, the Pod is to go. The completion
+// taskBecomesDeletionPending: the end is decided, the Pod is to go. The completion
 // counts only if none was decided before.
-func (t cursor) becomeDeletionPending(completion *frameworkv1.TaskAttemptCompletionStatus) {
+func (t cursor) taskBecomesDeletionPending(completion *frameworkv1.TaskAttemptCompletionStatus) {
 	task := t.enter(frameworkv1.TaskAttemptDeletionPending)
 	t.settle(task, completion)
 }
 
-// becomeDeletionRequested: the Pod's deletion was accepted.
-func (t cursor) becomeDeletionRequested() {
+// taskBecomesDeletionRequested: the Pod's deletion was accepted.
+func (t cursor) taskBecomesDeletionRequested() {
 	t.enter(frameworkv1.TaskAttemptDeletionRequested)
 }
 
-// becomeDeleting: the Pod is going. If nobody had decided that, somebody else
+// taskBecomesDeleting: the Pod is going. If nobody had decided that, somebody else
 // deleted it.
-func (t cursor) becomeDeleting(completion *frameworkv1.TaskAttemptCompletionStatus) {
+func (t cursor) taskBecomesDeleting(completion *frameworkv1.TaskAttemptCompletionStatus) {
 	task := t.enter(frameworkv1.TaskAttemptDeleting)
 	t.settle(task, completion)
 }
 
-// becomeAttemptCompleted: the Pod is gone for good. The completion counts only
+// taskBecomesAttemptCompleted: the Pod is gone for good. The completion counts only
 // if none was decided before.
-func (t cursor) becomeAttemptCompleted(completion *frameworkv1.TaskAttemptCompletionStatus) {
+func (t cursor) taskBecomesAttemptCompleted(completion *frameworkv1.TaskAttemptCompletionStatus) {
 	task := t.enter(frameworkv1.TaskAttemptCompleted)
 	t.settle(task, completion)
-	task.AttemptStatus.CompletionTime = t.timeNow()
+	task.AttemptStatus.CompletionTime = t.d.timeNow()
 }
 
-// becomeCreationPending: the next attempt of the task begins.
-func (t cursor) becomeCreationPending(accountable bool) {
+// taskBecomesCreationPending: the next attempt of the task begins.
+func (t cursor) taskBecomesCreationPending(accountable bool) {
 	task := t.enter(frameworkv1.TaskAttemptCreationPending)
 	task.RetryPolicyStatus.TotalRetriedCount++
 	if accountable {
 		task.RetryPolicyStatus.AccountableRetriedCount++
 	}
 	task.RetryPolicyStatus.RetryDelaySec = nil
-	task.AttemptStatus = t.newTaskAttempt(t.role.Name, task.Index, task.RetryPolicyStatus.TotalRetriedCount)
+	task.AttemptStatus = t.d.newTaskAttempt(t.role.Name, task.Index, task.RetryPolicyStatus.TotalRetriedCount)
 }
 
-// becomeCompleted: there is no further attempt of the task.
-func (t cursor) becomeCompleted() {
-	t.enter(frameworkv1.TaskCompleted).CompletionTime = t.timeNow()
+// taskBecomesCompleted: there is no further attempt of the task.
+func (t cursor) taskBecomesCompleted() {
+	t.enter(frameworkv1.TaskCompleted).CompletionTime = t.d.timeNow()
 }
 
 // becomeCompletedWithAttempt completes the task from whatever state, because the
 // Framework's attempt is gone and all its Pods with it.
-func (t cursor) becomeCompletedWithAttempt() {
+func (t cursor) taskBecomesCompletedWithAttempt() {
 	task := t.edit()
 	t.settle(task, taskCompletion(frameworkv1.CodeFrameworkAttemptCompletion,
 		"The attempt of the Framework completed before this task did"))
 	if task.AttemptStatus.CompletionTime == nil {
-		task.AttemptStatus.CompletionTime = t.timeNow()
+		task.AttemptStatus.CompletionTime = t.d.timeNow()
 	}
 	task.RetryPolicyStatus.RetryDelaySec = nil
 	task.State = frameworkv1.TaskCompleted
-	task.TransitionTime = t.now
-	task.CompletionTime = t.timeNow()
+	task.TransitionTime = t.d.now
+	task.CompletionTime = t.d.timeNow()
 }
 
 // settle records how the task's attempt ended, unless that is known already.

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/apis/framework/statuscodec"
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 )
@@ -158,11 +159,11 @@ func (w *world) serverStatus() *frameworkv1.FrameworkStatus {
 	if w.written == nil {
 		return nil
 	}
-	data, err := EncodeStatus(w.written, true)
+	data, err := statuscodec.Encode(w.written, true)
 	if err != nil {
 		w.t.Fatalf("encoding: %v", err)
 	}
-	status, err := DecodeStatus(data)
+	status, err := statuscodec.Decode(data)
 	if err != nil {
 		w.t.Fatalf("reading back the status: %v", err)
 	}
@@ -316,7 +317,7 @@ func (w *world) round() (Plan, roundEnd) {
 			end = failed
 			continue
 		}
-		outcome, ok := w.act(action, w.controller.status)
+		outcome, ok := w.act(action)
 		w.onAction(action)
 		switch {
 		case fate == replyLost:

@@ -72,3 +72,13 @@ const (
 	// TaskCompleted: there is no further attempt. Final.
 	TaskCompleted TaskState = "Completed"
 )
+
+// Associated says whether a task in this state has a Pod.
+func (s TaskState) Associated() bool {
+	switch s {
+	case TaskAttemptCreationPending, TaskAttemptCompleted, TaskCompleted:
+		return false
+	default:
+		return true
+	}
+}

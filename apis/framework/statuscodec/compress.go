@@ -1,7 +1,7 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package lifecycle
+package statuscodec
 
 import (
 	"bytes"
@@ -59,9 +59,9 @@ func compressed(data []byte) ([]byte, error) {
 	return best, nil
 }
 
-// DecodeStatus reads a stored status, compressed or not. It returns nil for the
+// Decode reads a stored status, compressed or not. It returns nil for the
 // null of a Framework that has none yet.
-func DecodeStatus(data []byte) (*frameworkv1.FrameworkStatus, error) {
+func Decode(data []byte) (*frameworkv1.FrameworkStatus, error) {
 	var status *frameworkv1.FrameworkStatus
 	if err := utiljson.Unmarshal(data, &status); err != nil {
 		return nil, fmt.Errorf("decoding the status: %w", err)
@@ -71,20 +71,20 @@ func DecodeStatus(data []byte) (*frameworkv1.FrameworkStatus, error) {
 	}
 	attempt := &status.AttemptStatus
 	if attempt.TaskRoleStatuses == nil && attempt.TaskRoleStatusesCompressed != nil {
-		roles, err := DecompressTaskRoles(attempt.TaskRoleStatusesCompressed)
+		roles, err := DecompressRoles(attempt.TaskRoleStatusesCompressed)
 		if err != nil {
 			return nil, err
 		}
 		attempt.TaskRoleStatuses = roles
 	}
 	attempt.TaskRoleStatusesCompressed = nil
-	return status, checkStatus(status)
+	return status, check(status)
 }
 
-// DecompressTaskRoles unfolds status.attemptStatus.taskRoleStatusesCompressed. An
+// DecompressRoles unfolds status.attemptStatus.taskRoleStatusesCompressed. An
 // error says what is wrong with it, and so does one for what would unfold to more
 // than the controller can hold.
-func DecompressTaskRoles(compressed []byte) ([]*frameworkv1.TaskRoleStatus, error) {
+func DecompressRoles(compressed []byte) ([]*frameworkv1.TaskRoleStatus, error) {
 	data, err := decompressed(compressed)
 	if err != nil {
 		return nil, fmt.Errorf("decompressing status.attemptStatus.taskRoleStatusesCompressed: %w", err)
@@ -121,7 +121,7 @@ const (
 // Shorten is a status with all diagnostics cut, for one that is too
 // large to be stored even compressed. Nothing is decided on diagnostics.
 func Shorten(status *frameworkv1.FrameworkStatus) *frameworkv1.FrameworkStatus {
-	short := shareTasks(status)
+	short := frameworkv1.ShareTasks(status)
 	if end := status.AttemptStatus.CompletionStatus; end != nil {
 		shortEnd := *end
 		shortEnd.Diagnostics = cut(end.Diagnostics, shortDiagnostics)

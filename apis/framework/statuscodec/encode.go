@@ -1,7 +1,7 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package lifecycle
+package statuscodec
 
 import (
 	"bytes"
@@ -11,9 +11,9 @@ import (
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 )
 
-// EncodeStatus is the JSON of a status as it is stored. With compress, large
+// Encode is the JSON of a status as it is stored. With compress, large
 // task role statuses are gzipped.
-func EncodeStatus(status *frameworkv1.FrameworkStatus, compress bool) ([]byte, error) {
+func Encode(status *frameworkv1.FrameworkStatus, compress bool) ([]byte, error) {
 	var e Encoder
 	return e.Encode(status, compress)
 }
@@ -26,7 +26,7 @@ type Encoder struct {
 	tasks map[*frameworkv1.TaskStatus][]byte
 }
 
-// Encode does what EncodeStatus does.
+// Encode does what Encode does.
 func (e *Encoder) Encode(status *frameworkv1.FrameworkStatus, compress bool) ([]byte, error) {
 	roles := status.AttemptStatus.TaskRoleStatuses
 	if !compress || countAll(roles)*leastTaskBytes < CompressionThreshold {

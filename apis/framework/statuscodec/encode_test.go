@@ -1,7 +1,7 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package lifecycle
+package statuscodec
 
 import (
 	"encoding/json"
@@ -11,13 +11,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	"github.com/lockstep-k8s/lockstep/internal/testing/statustest"
 )
 
 // TestEncoderSeesWhatHasChanged encodes statuses that share tasks, as those of a
 // Framework do, and compares with what encoding/json makes of each alone.
 func TestEncoderSeesWhatHasChanged(t *testing.T) {
 	var encoder Encoder
-	status := runningStatus(3000)
+	status := statustest.Running(3000)
 	check := func(change string) {
 		t.Helper()
 		data, err := encoder.Encode(status, true)
@@ -45,18 +46,20 @@ func TestEncoderSeesWhatHasChanged(t *testing.T) {
 	}
 	check("at first")
 
-	status = shareTasks(status)
+	status = frameworkv1.ShareTasks(status)
 	role := status.AttemptStatus.TaskRoleStatuses[0]
 	ended := *role.TaskStatuses[7]
 	ended.State = frameworkv1.TaskAttemptDeletionPending
-	ended.AttemptStatus.CompletionStatus = taskCompletion(frameworkv1.CodeSucceeded, `<"done">`)
+	ended.AttemptStatus.CompletionStatus = &frameworkv1.TaskAttemptCompletionStatus{
+		CompletionStatus: frameworkv1.CompletionStatus{Code: frameworkv1.CodeSucceeded, Diagnostics: `<"done">`},
+	}
 	role.TaskStatuses[7] = &ended
 	check("a task has changed")
 
-	status = shareTasks(status)
+	status = frameworkv1.ShareTasks(status)
 	role = status.AttemptStatus.TaskRoleStatuses[0]
 	role.TaskStatuses = slices.Delete(role.TaskStatuses, 2900, 3000)
 	status.AttemptStatus.TaskRoleStatuses = append(status.AttemptStatus.TaskRoleStatuses,
-		&frameworkv1.TaskRoleStatus{Name: "empty", TaskStatuses: []*frameworkv1.TaskStatus{}}, runningStatus(2).AttemptStatus.TaskRoleStatuses[0])
+		&frameworkv1.TaskRoleStatus{Name: "empty", TaskStatuses: []*frameworkv1.TaskStatus{}}, statustest.Running(2).AttemptStatus.TaskRoleStatuses[0])
 	check("tasks have come and gone")
 }

@@ -1,11 +1,11 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package lifecycle
+// Package statustest makes statuses of Frameworks for tests.
+package statustest
 
 import (
 	"fmt"
-	"testing"
 	"time"
 
 	"github.com/google/uuid"
@@ -16,33 +16,9 @@ import (
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 )
 
-// BenchmarkEncodeStatus measures what a write of a large status costs before it
-// is sent, if a tenth of the tasks has changed since the last one.
-func BenchmarkEncodeStatus(b *testing.B) {
-	for _, tasks := range []int{100, 1000, 10_000} {
-		b.Run(fmt.Sprintf("%d tasks", tasks), func(b *testing.B) {
-			status := runningStatus(tasks)
-			statuses := status.AttemptStatus.TaskRoleStatuses[0].TaskStatuses
-			var encoder Encoder
-			b.ReportAllocs()
-			for b.Loop() {
-				for i := 0; i < tasks; i += 10 {
-					changed := *statuses[i]
-					statuses[i] = &changed
-				}
-				data, err := encoder.Encode(status, true)
-				if err != nil {
-					b.Fatal(err)
-				}
-				b.ReportMetric(float64(len(data))/float64(tasks), "bytes/task")
-			}
-		})
-	}
-}
-
-// runningStatus is the status of a Framework whose tasks all run, with UIDs that
+// Running is the status of a Framework whose tasks all run, with UIDs that
 // compress as badly as real ones.
-func runningStatus(tasks int) *frameworkv1.FrameworkStatus {
+func Running(tasks int) *frameworkv1.FrameworkStatus {
 	now := metav1.NewTime(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	role := &frameworkv1.TaskRoleStatus{Name: "worker", InstanceUID: types.UID(uuid.NewString())}
 	for i := range tasks {
@@ -53,7 +29,7 @@ func runningStatus(tasks int) *frameworkv1.FrameworkStatus {
 			StartTime: now, RunTime: &ran, TransitionTime: ran, State: frameworkv1.TaskAttemptRunning,
 			AttemptStatus: frameworkv1.TaskAttemptStatus{
 				StartTime: now, RunTime: &ran,
-				PodName: fmt.Sprintf("large-worker-%d", i), PodUID: &pod, InstanceUID: instanceUID(0, pod),
+				PodName: fmt.Sprintf("large-worker-%d", i), PodUID: &pod, InstanceUID: ptr.To("0_" + pod),
 				PodNodeName: ptr.To(fmt.Sprintf("node-%d", i*7919%1000)),
 				PodIP:       ptr.To(fmt.Sprintf("100.64.%d.%d", i/250, i%250)),
 				PodHostIP:   ptr.To(fmt.Sprintf("100.96.%d.%d", i*7919%1000/250, i*7919%1000%250)),
@@ -62,8 +38,9 @@ func runningStatus(tasks int) *frameworkv1.FrameworkStatus {
 	}
 	status := &frameworkv1.FrameworkStatus{StartTime: now, RunTime: &now, TransitionTime: now, State: frameworkv1.FrameworkAttemptRunning}
 	status.AttemptStatus = frameworkv1.FrameworkAttemptStatus{
-		StartTime: now, RunTime: &now, ConfigMapName: "large-attempt", TaskRoleStatuses: []*frameworkv1.TaskRoleStatus{role},
+		StartTime: now, RunTime: &now, ConfigMapName: "large-attempt",
+		ConfigMapUID: ptr.To(types.UID("cm")), InstanceUID: ptr.To(types.UID("0_cm")), TaskRoleStatuses: []*frameworkv1.TaskRoleStatus{role},
 	}
-	status.Tasks = countTasks(status.AttemptStatus.TaskRoleStatuses)
+	status.Tasks = &frameworkv1.TaskCounts{Total: int32(tasks), Running: int32(tasks)}
 	return status
 }

@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -18,19 +17,18 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 
+	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/controller/lifecycle"
+	"github.com/lockstep-k8s/lockstep/controller/pacing"
 )
-
-// flightTime is how long creations may be under way when a round begins no more:
-// it is added to the time of a sync.
-const flightTime = 50 * time.Millisecond
 
 // apply runs actions of a plan: creations of Pods from slow to fast, so that an API
 // server that refuses them is not asked in vain a thousand times; all else at once,
-// within bounds. It begins no more once the turn is spent. It returns what came of
+// within bounds. It begins no more once the turn is over. It returns what came of
 // them, and which are left.
-func (c *Controller) apply(ctx context.Context, entry *frameworkEntry, rec *record, actions []lifecycle.Action, turn *turn) (outcomes []lifecycle.Outcome, left []lifecycle.Action, err error) {
+func (p *pass) apply(ctx context.Context, actions []lifecycle.Action) (outcomes []lifecycle.Outcome, left []lifecycle.Action, err error) {
+	c := p.controller
 	var creations, others []lifecycle.Action
 	for _, action := range actions {
 		if action.Kind == lifecycle.CreatePod {
@@ -40,26 +38,25 @@ func (c *Controller) apply(ctx context.Context, entry *frameworkEntry, rec *reco
 		}
 	}
 	begun := c.clock.Now()
-	enough := func() bool { return turn.spent(rec) }
-	e := &executor{Controller: c, entry: entry, rec: rec}
+	e := &executor{controller: c, entry: p.entry, status: p.memory.status}
 	var results, created []actionResult
 	well := true
-	turn.await(rec, func() {
+	p.turn.await(p.memory.tasks(), func() {
 		if len(others) > 0 {
-			results = runBatch(ctx, others, cmp.Or(rec.pace, c.batchSize), enough, e.do)
+			results = runBatch(ctx, others, cmp.Or(p.pace.Parallel, c.batchSize), p.spent, e.do)
 		}
 		if len(creations) > 0 {
 			e.prepareBuilders(creations)
-			created, well = runSlowly(ctx, creations, rec.pace, c.batchSize, enough, e.do)
+			created, well = runSlowly(ctx, creations, p.pace.Parallel, c.batchSize, p.spent, e.do)
 		}
 	})
 	left = append(others[len(results):], creations[len(created):]...)
 	results = append(results, created...)
 	switch {
 	case !well:
-		rec.pace = 0
+		p.pace.Parallel = 0
 	case len(results) > 1:
-		rec.pace = paceOf(len(results), c.clock.Since(begun), c.batchSize)
+		p.pace.Parallel = pacing.Parallel(len(results), c.clock.Since(begun), c.batchSize)
 	}
 	var errs []error
 	for _, result := range results {
@@ -68,7 +65,7 @@ func (c *Controller) apply(ctx context.Context, entry *frameworkEntry, rec *reco
 			errs = append(errs, fmt.Errorf("%s: %w", result.outcome.Action, result.err))
 			continue
 		}
-		e.remember(result)
+		p.memory.remember(result)
 		outcomes = append(outcomes, result.outcome)
 	}
 	return outcomes, left, summarize(errs)
@@ -84,26 +81,12 @@ func summarize(errs []error) error {
 
 // executor runs actions of one Framework.
 type executor struct {
-	*Controller
-	entry *frameworkEntry
-	rec   *record
+	controller *Controller
+	entry      *frameworkEntry
+	status     *frameworkv1.FrameworkStatus
 	// builders and templateErrors are by role.
 	builders       map[string]*lifecycle.PodBuilder
 	templateErrors map[string]error
-}
-
-// remember keeps in the record what the next rounds have to know before the
-// caches do. It is not called concurrently.
-func (e *executor) remember(result actionResult) {
-	action := result.outcome.Action
-	switch action.Kind {
-	case lifecycle.DeleteConfigMap, lifecycle.DeletePod, lifecycle.DeleteFramework:
-		e.rec.deleted[action.UID] = true
-	case lifecycle.ForceDeletePod:
-		e.rec.forced[action.UID] = true
-	case lifecycle.CreatePodGroup, lifecycle.UpdatePodGroup:
-		e.rec.podGroup = result.podGroup
-	}
 }
 
 func (e *executor) prepareBuilders(creations []lifecycle.Action) {
@@ -113,7 +96,7 @@ func (e *executor) prepareBuilders(creations []lifecycle.Action) {
 		if e.builders[action.Role] != nil || e.templateErrors[action.Role] != nil {
 			continue
 		}
-		builder, err := lifecycle.NewPodBuilder(&e.entry.Framework, e.rec.status, action.Role, e.options)
+		builder, err := lifecycle.NewPodBuilder(&e.entry.Framework, e.status, action.Role, e.controller.options)
 		if err != nil {
 			e.templateErrors[action.Role] = err
 			continue
@@ -125,11 +108,11 @@ func (e *executor) prepareBuilders(creations []lifecycle.Action) {
 // do runs one action. Without an error, its outcome counts.
 func (e *executor) do(ctx context.Context, action lifecycle.Action) actionResult {
 	result := actionResult{outcome: lifecycle.Outcome{Action: action}}
-	pods := e.kube.CoreV1().Pods(e.entry.Namespace)
-	configMaps := e.kube.CoreV1().ConfigMaps(e.entry.Namespace)
+	pods := e.controller.kube.CoreV1().Pods(e.entry.Namespace)
+	configMaps := e.controller.kube.CoreV1().ConfigMaps(e.entry.Namespace)
 	switch action.Kind {
 	case lifecycle.CreateConfigMap:
-		created, err := configMaps.Create(ctx, lifecycle.NewConfigMap(&e.entry.Framework, e.rec.status), metav1.CreateOptions{})
+		created, err := configMaps.Create(ctx, lifecycle.NewConfigMap(&e.entry.Framework, e.status), metav1.CreateOptions{})
 		if result.err = err; err == nil {
 			result.outcome.UID = created.UID
 		}
@@ -138,7 +121,7 @@ func (e *executor) do(ctx context.Context, action lifecycle.Action) actionResult
 	case lifecycle.CleanConfigMap:
 		result.err = clean(ctx, configMaps, action.Name, e.entry.UID, metav1.DeletePropagationForeground)
 	case lifecycle.CreatePodGroup:
-		result.podGroup, result.err = e.lockstep.SchedulingV1alpha1().PodGroups(e.entry.Namespace).
+		result.podGroup, result.err = e.controller.lockstep.SchedulingV1alpha1().PodGroups(e.entry.Namespace).
 			Create(ctx, action.PodGroup, metav1.CreateOptions{})
 	case lifecycle.UpdatePodGroup:
 		result.podGroup, result.err = e.updatePodGroup(ctx, action.PodGroup)
@@ -149,9 +132,9 @@ func (e *executor) do(ctx context.Context, action lifecycle.Action) actionResult
 	case lifecycle.ForceDeletePod:
 		result.err = forceDelete(ctx, pods, action)
 	case lifecycle.CleanPod:
-		result.err = clean(ctx, pods, action.Name, *e.rec.status.AttemptStatus.ConfigMapUID, metav1.DeletePropagationBackground)
+		result.err = clean(ctx, pods, action.Name, *e.status.AttemptStatus.ConfigMapUID, metav1.DeletePropagationBackground)
 	case lifecycle.DeleteFramework:
-		result.err = ignoreGone(e.writer.Delete(ctx, cache.MetaObjectToName(e.entry),
+		result.err = ignoreGone(e.controller.writer.Delete(ctx, cache.MetaObjectToName(e.entry),
 			deleteOptions(action.UID, metav1.DeletePropagationForeground)))
 	default:
 		result.err = fmt.Errorf("unknown action %q", action.Kind)
@@ -175,7 +158,7 @@ func (e *executor) updatePodGroup(ctx context.Context, group *schedulingv1alpha1
 	if err != nil {
 		return nil, err
 	}
-	return e.lockstep.SchedulingV1alpha1().PodGroups(group.Namespace).
+	return e.controller.lockstep.SchedulingV1alpha1().PodGroups(group.Namespace).
 		Patch(ctx, group.Name, types.JSONPatchType, patch, metav1.PatchOptions{})
 }
 
@@ -195,7 +178,7 @@ func (e *executor) createPod(ctx context.Context, outcome *lifecycle.Outcome) er
 		outcome.Refused = lifecycle.PodTemplateRefusal(err)
 		return nil
 	}
-	pods := e.kube.CoreV1().Pods(e.entry.Namespace)
+	pods := e.controller.kube.CoreV1().Pods(e.entry.Namespace)
 	created, err := pods.Create(ctx, pod, metav1.CreateOptions{})
 	if err == nil {
 		outcome.UID = created.UID
@@ -205,7 +188,7 @@ func (e *executor) createPod(ctx context.Context, outcome *lifecycle.Outcome) er
 	if outcome.Refused == nil {
 		return err
 	}
-	return clean(ctx, pods, action.Name, *e.rec.status.AttemptStatus.ConfigMapUID, metav1.DeletePropagationBackground)
+	return clean(ctx, pods, action.Name, *e.status.AttemptStatus.ConfigMapUID, metav1.DeletePropagationBackground)
 }
 
 func (e *executor) buildPod(action lifecycle.Action) (*corev1.Pod, error) {

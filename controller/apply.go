@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,17 +18,15 @@ import (
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/controller/lifecycle"
+	"github.com/lockstep-k8s/lockstep/controller/pacing"
 )
-
-// flightTime is how long creations may be under way when a round begins no more:
-// it is added to the time of a sync.
-const flightTime = 50 * time.Millisecond
 
 // apply runs actions of a plan: creations of Pods from slow to fast, so that an API
 // server that refuses them is not asked in vain a thousand times; all else at once,
-// within bounds. It begins no more once the turn is spent. It returns what came of
+// within bounds. It begins no more once the turn is over. It returns what came of
 // them, and which are left.
-func (c *Controller) apply(ctx context.Context, entry *frameworkEntry, rec *record, actions []lifecycle.Action, turn *turn) (outcomes []lifecycle.Outcome, left []lifecycle.Action, err error) {
+func (p *pass) apply(ctx context.Context, actions []lifecycle.Action) (outcomes []lifecycle.Outcome, left []lifecycle.Action, err error) {
+	c := p.controller
 	var creations, others []lifecycle.Action
 	for _, action := range actions {
 		if action.Kind == lifecycle.CreatePod {
@@ -39,25 +36,24 @@ func (c *Controller) apply(ctx context.Context, entry *frameworkEntry, rec *reco
 		}
 	}
 	begun := c.clock.Now()
-	enough := func() bool { return turn.spent(rec) }
-	e := &executor{Controller: c, entry: entry, rec: rec}
+	e := &executor{controller: c, entry: p.entry}
 	var results, created []actionResult
 	well := true
-	turn.await(rec, func() {
+	p.turn.await(p.memory.tasks(), func() {
 		if len(others) > 0 {
-			results = runBatch(ctx, others, cmp.Or(rec.pace, c.batchSize), enough, e.do)
+			results = runBatch(ctx, others, cmp.Or(p.pace.Parallel, c.batchSize), p.spent, e.do)
 		}
 		if len(creations) > 0 {
-			created, well = runSlowly(ctx, creations, rec.pace, c.batchSize, enough, e.do)
+			created, well = runSlowly(ctx, creations, p.pace.Parallel, c.batchSize, p.spent, e.do)
 		}
 	})
 	left = append(others[len(results):], creations[len(created):]...)
 	results = append(results, created...)
 	switch {
 	case !well:
-		rec.pace = 0
+		p.pace.Parallel = 0
 	case len(results) > 1:
-		rec.pace = paceOf(len(results), c.clock.Since(begun), c.batchSize)
+		p.pace.Parallel = pacing.Parallel(len(results), c.clock.Since(begun), c.batchSize)
 	}
 	var errs []error
 	for _, result := range results {
@@ -66,7 +62,7 @@ func (c *Controller) apply(ctx context.Context, entry *frameworkEntry, rec *reco
 			errs = append(errs, fmt.Errorf("%s: %w", result.outcome.Action, result.err))
 			continue
 		}
-		e.remember(result)
+		p.memory.remember(result)
 		outcomes = append(outcomes, result.outcome)
 	}
 	return outcomes, left, summarize(errs)
@@ -82,30 +78,15 @@ func summarize(errs []error) error {
 
 // executor runs actions of one Framework.
 type executor struct {
-	*Controller
-	entry *frameworkEntry
-	rec   *record
-}
-
-// remember keeps in the record what the next rounds have to know before the
-// caches do. It is not called concurrently.
-func (e *executor) remember(result actionResult) {
-	action := result.outcome.Action
-	switch action.Kind {
-	case lifecycle.DeleteConfigMap, lifecycle.DeletePod, lifecycle.DeleteFramework:
-		e.rec.deleted[action.UID] = true
-	case lifecycle.ForceDeletePod:
-		e.rec.forced[action.UID] = true
-	case lifecycle.CreatePodGroup, lifecycle.UpdatePodGroup:
-		e.rec.podGroup = result.podGroup
-	}
+	controller *Controller
+	entry      *frameworkEntry
 }
 
 // do runs one action. Without an error, its outcome counts.
 func (e *executor) do(ctx context.Context, action lifecycle.Action) actionResult {
 	result := actionResult{outcome: lifecycle.Outcome{Action: action}}
-	pods := e.kube.CoreV1().Pods(e.entry.Namespace)
-	configMaps := e.kube.CoreV1().ConfigMaps(e.entry.Namespace)
+	pods := e.controller.kube.CoreV1().Pods(e.entry.Namespace)
+	configMaps := e.controller.kube.CoreV1().ConfigMaps(e.entry.Namespace)
 	switch action.Kind {
 	case lifecycle.CreateConfigMap:
 		created, err := configMaps.Create(ctx, action.ConfigMap, metav1.CreateOptions{})
@@ -117,7 +98,7 @@ func (e *executor) do(ctx context.Context, action lifecycle.Action) actionResult
 	case lifecycle.CleanConfigMap:
 		result.err = clean(ctx, configMaps, action.Name, action.Owner, metav1.DeletePropagationForeground)
 	case lifecycle.CreatePodGroup:
-		result.podGroup, result.err = e.lockstep.SchedulingV1alpha1().PodGroups(e.entry.Namespace).
+		result.podGroup, result.err = e.controller.lockstep.SchedulingV1alpha1().PodGroups(e.entry.Namespace).
 			Create(ctx, action.PodGroup, metav1.CreateOptions{})
 	case lifecycle.UpdatePodGroup:
 		result.podGroup, result.err = e.updatePodGroup(ctx, action.PodGroup)
@@ -130,7 +111,7 @@ func (e *executor) do(ctx context.Context, action lifecycle.Action) actionResult
 	case lifecycle.CleanPod:
 		result.err = clean(ctx, pods, action.Name, action.Owner, metav1.DeletePropagationBackground)
 	case lifecycle.DeleteFramework:
-		result.err = ignoreGone(e.writer.Delete(ctx, cache.MetaObjectToName(e.entry),
+		result.err = ignoreGone(e.controller.writer.Delete(ctx, cache.MetaObjectToName(e.entry),
 			deleteOptions(action.UID, metav1.DeletePropagationForeground)))
 	default:
 		result.err = fmt.Errorf("unknown action %q", action.Kind)
@@ -154,7 +135,7 @@ func (e *executor) updatePodGroup(ctx context.Context, group *schedulingv1alpha1
 	if err != nil {
 		return nil, err
 	}
-	return e.lockstep.SchedulingV1alpha1().PodGroups(group.Namespace).
+	return e.controller.lockstep.SchedulingV1alpha1().PodGroups(group.Namespace).
 		Patch(ctx, group.Name, types.JSONPatchType, patch, metav1.PatchOptions{})
 }
 
@@ -174,7 +155,7 @@ func (e *executor) createPod(ctx context.Context, outcome *lifecycle.Outcome) er
 		outcome.Refused = lifecycle.PodTemplateRefusal(err)
 		return nil
 	}
-	pods := e.kube.CoreV1().Pods(e.entry.Namespace)
+	pods := e.controller.kube.CoreV1().Pods(e.entry.Namespace)
 	created, err := pods.Create(ctx, pod, metav1.CreateOptions{})
 	if err == nil {
 		outcome.UID = created.UID

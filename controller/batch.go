@@ -7,7 +7,6 @@ import (
 	"context"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/controller/lifecycle"
@@ -76,14 +75,4 @@ func runSlowly(ctx context.Context, actions []lifecycle.Action, pace, most int, 
 		actions = actions[len(ran):]
 	}
 	return results, !failed.Load()
-}
-
-// paceOf is how many requests to have under way at an API server that has taken
-// so many in so long: as many as it takes in flightTime, from 4 to most. More only
-// wait for each other (Little's law).
-func paceOf(taken int, in time.Duration, most int) int {
-	if in <= 0 {
-		return most
-	}
-	return min(most, max(4, int(float64(taken)*float64(flightTime)/float64(in))))
 }

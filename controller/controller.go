@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
-	eventrecord "k8s.io/client-go/tools/record"
+	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
@@ -28,13 +28,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/client/clientset/versioned"
 	"github.com/lockstep-k8s/lockstep/client/informers/externalversions"
 	"github.com/lockstep-k8s/lockstep/controller/lifecycle"
-)
-
-// Back-off of a Framework whose sync failed. It is per Framework: one in trouble
-// does not slow down others.
-const (
-	minRetryDelay = 5 * time.Millisecond
-	maxRetryDelay = time.Minute
+	"github.com/lockstep-k8s/lockstep/controller/pacing"
 )
 
 // componentName is the source of events.
@@ -84,9 +78,9 @@ type Controller struct {
 	podGroupFactory externalversions.SharedInformerFactory
 
 	queue       workqueue.TypedRateLimitingInterface[cache.ObjectName]
-	broadcaster eventrecord.EventBroadcaster
-	recorder    eventrecord.EventRecorder
-	records     records
+	broadcaster record.EventBroadcaster
+	events      record.EventRecorder
+	known       knowledge
 	metrics     *metrics
 	ready       atomic.Bool
 
@@ -134,9 +128,9 @@ func newController(clients Clients, config *configv1alpha1.ControllerConfigurati
 		podGroupFactory: podGroupFactory,
 		startShared:     []func(context.Context){coreFactory.StartWithContext, podGroupFactory.StartWithContext},
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
-			workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](minRetryDelay, maxRetryDelay),
+			workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](pacing.MinBackoff, pacing.MaxBackoff),
 			workqueue.TypedRateLimitingQueueConfig[cache.ObjectName]{Name: "framework"}),
-		broadcaster: eventrecord.NewBroadcaster(),
+		broadcaster: record.NewBroadcaster(),
 		clock:       clock,
 		entropy:     entropy,
 		options:     options,
@@ -147,7 +141,7 @@ func newController(clients Clients, config *configv1alpha1.ControllerConfigurati
 		compress:    *config.LargeFrameworkCompression,
 	}
 	scheme := runtime.NewScheme() // Events are about references: no type is looked up.
-	c.recorder = c.broadcaster.NewRecorder(scheme, corev1.EventSource{Component: componentName})
+	c.events = c.broadcaster.NewRecorder(scheme, corev1.EventSource{Component: componentName})
 	if c.metrics, err = newMetrics(registerer, c.queue.Len); err != nil {
 		return nil, fmt.Errorf("registering metrics: %w", err)
 	}
@@ -225,7 +219,7 @@ func (c *Controller) work(ctx context.Context, running *sync.WaitGroup) {
 			c.process(ctx, key, turn)
 		})
 		<-turn.over
-		c.metrics.syncSeconds.Observe(c.clock.Since(turn.begun).Seconds())
+		c.metrics.syncSeconds.Observe(c.clock.Since(turn.Begun).Seconds())
 	}
 }
 

@@ -6,11 +6,11 @@
 // caches (gather.go), has it decided, writes the status if the Plan asks for it
 // (status.go), runs the Plan's actions (apply.go), and starts over with what came
 // of them until there is nothing to do without waiting for the API server
-// (sync.go).
+// (pass.go).
 //
 // What the controller itself has done is never decided upon from caches that are
 // behind: the last status is kept in memory and overrides the cached one, and so
-// does a PodGroup that was just written (record.go). ConfigMaps and Pods that
+// does a PodGroup that was just written (memory.go). ConfigMaps and Pods that
 // were created are known by UID, and waited for.
 //
 // Nothing is shared between Frameworks but the caches and the queue, and a key is

@@ -10,16 +10,14 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
+
+	"github.com/lockstep-k8s/lockstep/controller/pacing"
 )
 
-// flushTime is how long requests may go on when a controller stops: less than a
-// kubelet waits before it kills.
-const flushTime = 10 * time.Second
-
-// outlast is a context that ends flushTime after ctx has, unless it is cancelled.
+// outlast is a context that ends pacing.FlushTime after ctx has, unless it is cancelled.
 func outlast(ctx context.Context) (context.Context, context.CancelFunc) {
 	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(ctx, func() { time.AfterFunc(flushTime, cancel) })
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(pacing.FlushTime, cancel) })
 	return longer, func() {
 		stop()
 		cancel()
@@ -33,9 +31,9 @@ func (c *Controller) flush(ctx context.Context) {
 	defer cancel()
 	var group errgroup.Group
 	group.SetLimit(c.workers)
-	for key, rec := range c.records.all() {
+	for key, known := range c.known.all() {
 		group.Go(func() error {
-			if err := c.flushOne(ctx, key, rec); err != nil {
+			if err := c.flushOne(ctx, key, known); err != nil {
 				klog.FromContext(ctx).Error(err, "What is known of a Framework could not be written before the end",
 					"framework", klog.KRef(key.Namespace, key.Name))
 			}
@@ -48,26 +46,27 @@ func (c *Controller) flush(ctx context.Context) {
 // flushOne takes in what came of the last actions, writes the status, and begins
 // nothing. Another controller may lead already: what has changed meanwhile is not
 // overwritten.
-func (c *Controller) flushOne(ctx context.Context, key cache.ObjectName, rec *record) error {
-	if rec.status == rec.persisted && len(rec.outcomes) == 0 {
+func (c *Controller) flushOne(ctx context.Context, key cache.ObjectName, known known) error {
+	m := known.memory
+	if m.status == m.persisted && len(m.outcomes) == 0 {
 		return nil
 	}
-	entry, err := c.framework(key)
-	if err != nil || entry == nil || entry.UID != rec.uid || entry.decodeError != nil {
+	p := &pass{controller: c, key: key, memory: m, pace: known.pace}
+	if same, err := p.look(); err != nil || !same {
 		return err
 	}
-	plan, err := c.decide(ctx, entry, rec)
-	if err != nil || plan.Status == rec.persisted {
+	plan, err := p.decide(ctx)
+	if err != nil || plan.Status == m.persisted {
 		return err
 	}
 	c.logHistory(plan.History)
-	data, err := rec.encoder.Encode(rec.status, c.compress)
+	data, err := m.encoder.Encode(m.status, c.compress)
 	if err != nil {
 		return err
 	}
-	if err := c.writeOnce(ctx, entry, rec, data); err != nil {
+	if err := p.writeOnce(ctx, data); err != nil {
 		return err
 	}
-	c.tell(ctx, entry, rec)
+	p.tell(ctx)
 	return nil
 }

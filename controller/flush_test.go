@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 )
@@ -19,7 +20,7 @@ func created(t *testing.T) *world {
 		if err := w.sync(); err != nil {
 			t.Fatal(err)
 		}
-		w.clock.SetTime(w.clock.Now().Add(syncTime))
+		w.clock.SetTime(w.clock.Now().Add(time.Second))
 	}
 	if len(w.pods) != 2 || w.stored().State != frameworkv1.FrameworkAttemptCreationPending {
 		t.Fatalf("%d Pods and state %s, want 2 that nothing tells of", len(w.pods), w.stored().State)

@@ -32,14 +32,15 @@ func (c *Controller) framework(key cache.ObjectName) (*frameworkEntry, error) {
 
 // gather puts together what is known of a Framework. Everything in it is read
 // only.
-func (c *Controller) gather(entry *frameworkEntry, rec *record) (lifecycle.Snapshot, error) {
+func (p *pass) gather() (lifecycle.Snapshot, error) {
+	c, entry, m := p.controller, p.entry, p.memory
 	snapshot := lifecycle.Snapshot{
 		Framework: &entry.Framework,
-		Persisted: rec.persisted,
-		Status:    rec.status,
-		Deleted:   rec.deleted,
-		Forced:    rec.forced,
-		Outcomes:  rec.outcomes,
+		Persisted: m.persisted,
+		Status:    m.status,
+		Deleted:   m.deleted,
+		Forced:    m.forced,
+		Outcomes:  m.outcomes,
 		Options:   c.options,
 	}
 	attempt := cache.NewObjectName(entry.Namespace, frameworkv1.AttemptName(entry.Name)).String()
@@ -53,7 +54,7 @@ func (c *Controller) gather(entry *frameworkEntry, rec *record) (lifecycle.Snaps
 	if snapshot.ConfigMap == nil {
 		return snapshot, nil
 	}
-	if snapshot.PodGroup, err = c.podGroup(attempt, snapshot.ConfigMap.UID, rec); err != nil {
+	if snapshot.PodGroup, err = c.podGroup(attempt, snapshot.ConfigMap.UID, m); err != nil {
 		return snapshot, err
 	}
 	snapshot.Pods, err = c.podsOf(snapshot.ConfigMap.UID)
@@ -77,7 +78,7 @@ func (c *Controller) podsOf(configMap types.UID) (map[string]*corev1.Pod, error)
 
 // podGroup is the attempt's PodGroup: the cached one, or the one last written as
 // long as the cache is older than that.
-func (c *Controller) podGroup(key string, configMap types.UID, rec *record) (*schedulingv1alpha1.PodGroup, error) {
+func (c *Controller) podGroup(key string, configMap types.UID, m *memory) (*schedulingv1alpha1.PodGroup, error) {
 	store := c.podGroups.GetIndexer()
 	// The version is read first: what is read after it is at least as new.
 	seen := store.LastStoreSyncResourceVersion()
@@ -89,15 +90,15 @@ func (c *Controller) podGroup(key string, configMap types.UID, rec *record) (*sc
 	if !exists || !ok || !controlledBy(group, configMap) {
 		group = nil
 	}
-	if rec.podGroup == nil {
+	if m.podGroup == nil {
 		return group, nil
 	}
-	if !controlledBy(rec.podGroup, configMap) || atLeast(seen, rec.podGroup.ResourceVersion) ||
-		group != nil && group.ResourceVersion == rec.podGroup.ResourceVersion {
-		rec.podGroup = nil
+	if !controlledBy(m.podGroup, configMap) || atLeast(seen, m.podGroup.ResourceVersion) ||
+		group != nil && group.ResourceVersion == m.podGroup.ResourceVersion {
+		m.podGroup = nil
 		return group, nil
 	}
-	return rec.podGroup, nil
+	return m.podGroup, nil
 }
 
 // atLeast says whether a resource version is as new as another. Versions that

@@ -12,11 +12,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	"github.com/lockstep-k8s/lockstep/controller/pacing"
 )
-
-// podEventDelay lets Pod events of one Framework come together before it is
-// synced.
-const podEventDelay = 10 * time.Millisecond
 
 // addHandlers maps events to keys.
 func (c *Controller) addHandlers() error {
@@ -40,10 +37,10 @@ func (c *Controller) addHandlers() error {
 	if err := c.addOwnedHandler(c.configMaps, 0); err != nil {
 		return fmt.Errorf("watching ConfigMaps: %w", err)
 	}
-	if err := c.addOwnedHandler(c.podGroups, podEventDelay); err != nil {
+	if err := c.addOwnedHandler(c.podGroups, pacing.EventDelay); err != nil {
 		return fmt.Errorf("watching PodGroups: %w", err)
 	}
-	if err := c.addOwnedHandler(c.pods, podEventDelay); err != nil {
+	if err := c.addOwnedHandler(c.pods, pacing.EventDelay); err != nil {
 		return fmt.Errorf("watching Pods: %w", err)
 	}
 	if _, err := c.pods.AddEventHandler(cache.ResourceEventHandlerFuncs{

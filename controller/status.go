@@ -10,14 +10,12 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
 	"github.com/lockstep-k8s/lockstep/apis/framework/statuscodec"
@@ -28,33 +26,33 @@ import (
 // somebody has changed the Framework meanwhile.
 const maxConflicts = 5
 
-// persist writes the record's status, and then tells the events that waited for
-// it.
-func (c *Controller) persist(ctx context.Context, entry *frameworkEntry, rec *record, turn *turn) error {
-	begun := c.clock.Now()
-	data, err := rec.encoder.Encode(rec.status, c.compress)
+// persist writes the status of the memory, and then tells the events that waited
+// for it.
+func (p *pass) persist(ctx context.Context) error {
+	c, m := p.controller, p.memory
+	begun := p.now()
+	data, err := m.encoder.Encode(m.status, c.compress)
 	if err != nil {
 		return err
 	}
-	turn.await(rec, func() {
-		err = c.writeStatus(ctx, entry, rec, data)
+	p.turn.await(m.tasks(), func() {
+		err = p.writeStatus(ctx, data)
 		if isTooLarge(err) {
-			err = c.writeShortened(ctx, entry, rec, err)
+			err = p.writeShortened(ctx, err)
 		}
 	})
 	if err != nil {
 		return fmt.Errorf("writing the status: %w", err)
 	}
-	rec.persisted = rec.status
-	rec.dirtySince = time.Time{}
-	rec.lastWrite = c.clock.Now()
-	rec.writeTook = rec.lastWrite.Sub(begun)
-	c.metrics.statusWriteSeconds.Observe(rec.writeTook.Seconds())
-	c.tell(ctx, entry, rec)
+	m.persisted = m.status
+	now := p.now()
+	p.pace.Writes.Written(begun, now)
+	c.metrics.statusWriteSeconds.Observe(now.Sub(begun).Seconds())
+	p.tell(ctx)
 	return nil
 }
 
-// errCacheBehind says that the record was made from a Framework that is no longer
+// errCacheBehind says that the memory was made from a Framework that is no longer
 // the current one, and perhaps from a status that another controller, which led
 // before, has written over since.
 var errCacheBehind = errors.New("the cache is behind the stored Framework")
@@ -63,32 +61,33 @@ var errCacheBehind = errors.New("the cache is behind the stored Framework")
 // does not overwrite blindly: on a conflict the Framework's metadata are read
 // again. The status itself is the controller's alone, once it has written it; a
 // first write that meets a conflict fails with errCacheBehind.
-func (c *Controller) writeStatus(ctx context.Context, entry *frameworkEntry, rec *record, data []byte) error {
+func (p *pass) writeStatus(ctx context.Context, data []byte) error {
 	for range maxConflicts {
-		err := c.writeOnce(ctx, entry, rec, data)
+		err := p.writeOnce(ctx, data)
 		if err == nil || !apierrors.IsConflict(err) {
 			return err
 		}
-		c.metrics.statusConflicts.Inc()
-		if rec.lastWrite.IsZero() {
+		p.controller.metrics.statusConflicts.Inc()
+		if !p.pace.Writes.Any() {
 			return errCacheBehind
 		}
-		live, err := c.writer.Metadata(ctx, cache.MetaObjectToName(entry))
+		live, err := p.controller.writer.Metadata(ctx, p.key)
 		if err != nil {
 			return err
 		}
-		if live.GetUID() != entry.UID {
+		if live.GetUID() != p.entry.UID {
 			return fmt.Errorf("the Framework was replaced by one with UID %s", live.GetUID())
 		}
-		rec.resourceVersion = live.GetResourceVersion()
+		p.memory.resourceVersion = live.GetResourceVersion()
 	}
 	return fmt.Errorf("the Framework was changed by others %d times in a row", maxConflicts)
 }
 
 // writeOnce replaces the stored status if nobody has changed the Framework since it
 // was last seen or written. It is a conflict otherwise.
-func (c *Controller) writeOnce(ctx context.Context, entry *frameworkEntry, rec *record, data []byte) error {
-	version := rec.resourceVersion
+func (p *pass) writeOnce(ctx context.Context, data []byte) error {
+	c, entry, m := p.controller, p.entry, p.memory
+	version := m.resourceVersion
 	if atLeast(entry.ResourceVersion, version) {
 		version = entry.ResourceVersion
 	}
@@ -96,11 +95,11 @@ func (c *Controller) writeOnce(ctx context.Context, entry *frameworkEntry, rec *
 	if err != nil {
 		return err
 	}
-	version, err = c.writer.UpdateStatus(ctx, cache.MetaObjectToName(entry), object)
+	version, err = c.writer.UpdateStatus(ctx, p.key, object)
 	if err != nil {
 		return err
 	}
-	rec.resourceVersion = version
+	m.resourceVersion = version
 	c.metrics.statusWrites.Inc()
 	c.metrics.statusWriteBytes.Add(float64(len(object)))
 	return nil
@@ -151,14 +150,15 @@ func isTooLarge(err error) bool {
 
 // writeShortened writes a status that is too large with its diagnostics
 // cut, and says so. The full one stays in memory.
-func (c *Controller) writeShortened(ctx context.Context, entry *frameworkEntry, rec *record, cause error) error {
+func (p *pass) writeShortened(ctx context.Context, cause error) error {
+	c, entry, m := p.controller, p.entry, p.memory
 	c.metrics.statusTooLarge.Inc()
-	if rec.complaint != reasonStatusTooLarge {
-		rec.complaint = reasonStatusTooLarge
-		c.recorder.Eventf(reference(entry), corev1.EventTypeWarning, reasonStatusTooLarge,
+	if m.complaint != reasonStatusTooLarge {
+		m.complaint = reasonStatusTooLarge
+		c.events.Eventf(reference(entry), corev1.EventTypeWarning, reasonStatusTooLarge,
 			"The status is too large to be stored, its diagnostics are cut: %v", cause)
 	}
-	short := statuscodec.Shorten(rec.status)
+	short := statuscodec.Shorten(m.status)
 	meta.SetStatusCondition(&short.Conditions, metav1.Condition{
 		Type:               frameworkv1.ConditionStatusTooLarge,
 		Status:             metav1.ConditionTrue,
@@ -171,21 +171,21 @@ func (c *Controller) writeShortened(ctx context.Context, entry *frameworkEntry, 
 	if err != nil {
 		return err
 	}
-	return c.writeStatus(ctx, entry, rec, data)
+	return p.writeStatus(ctx, data)
 }
 
 // tell emits the events that waited for the write.
-func (c *Controller) tell(ctx context.Context, entry *frameworkEntry, rec *record) {
+func (p *pass) tell(ctx context.Context) {
 	logger := klog.FromContext(ctx)
-	for _, event := range rec.events {
+	for _, event := range p.memory.events {
 		logger.V(2).Info("Framework changed", "reason", event.Reason, "message", event.Message)
 		eventType := corev1.EventTypeNormal
 		if event.Warning {
 			eventType = corev1.EventTypeWarning
 		}
-		c.recorder.Event(reference(entry), eventType, event.Reason, event.Message)
+		p.controller.events.Event(reference(p.entry), eventType, event.Reason, event.Message)
 	}
-	rec.events = nil
+	p.memory.events = nil
 }
 
 // Reasons of events that are not decisions.

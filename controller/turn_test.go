@@ -18,7 +18,7 @@ import (
 // answer: other Frameworks are synced all the same, but the one that waits is not
 // begun again before the answer.
 func TestASlowWriteHoldsUpNobodyElse(t *testing.T) {
-	w := newWorld(t, framework(fewTasks))
+	w := newWorld(t, framework(50))
 	w.fill()
 	var writes atomic.Int32
 	answer := make(chan struct{})

@@ -25,7 +25,7 @@ import (
 	kubefake "k8s.io/client-go/kubernetes/fake"
 	k8stesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
-	eventrecord "k8s.io/client-go/tools/record"
+	"k8s.io/client-go/tools/record"
 	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 
@@ -70,7 +70,7 @@ type world struct {
 	// frameworks, if set before restart, is what the controller would watch.
 	frameworks cache.ListerWatcher
 	controller *Controller
-	recorder   *eventrecord.FakeRecorder
+	recorder   *record.FakeRecorder
 	// log has every write that reached the API server.
 	log []string
 	// budget is how many more writes do; negative means all.
@@ -137,8 +137,8 @@ func (w *world) restart() {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.recorder = eventrecord.NewFakeRecorder(10000)
-	controller.recorder = w.recorder
+	w.recorder = record.NewFakeRecorder(10000)
+	controller.events = w.recorder
 	w.controller = controller
 	w.budget = -1
 }

@@ -1,0 +1,148 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package pacing says when the controller does what. It holds all constants and
+// formulas of time. It is pure: it has no client and no clock, and the present
+// time is an argument. Questions change nothing; what has happened is told to it
+// by methods named after that.
+//
+// In the formulas, n is the number of tasks, which measures what a look at the
+// status and a write of it cost, and W is the coalescing window of the
+// configuration, 100 ms by default.
+//
+// # Writes of the status
+//
+// A change that gates nothing waits for others to join it. How long it waits
+// bounds the number of writes, and depends on the window and on the wave.
+//
+// The window grows with the tasks, as does the time that an API server takes to
+// start or end all of them:
+//
+//	window = W · max(200, n) / 200
+//
+// A wave is a series of changes without a pause of 4 windows. A write waits twice
+// as long as the wave has lasted, so the number of writes grows with the logarithm
+// of the wave's length only:
+//
+//	waveAge = last write - begin of the wave
+//	wait    = max(window, 2 · waveAge)
+//	longest = max(100 · W, 20 · window)
+//	next    = last write + min(wait, longest)
+//
+// While tasks are about to start, no news but the last is worth a quick write:
+// soon all tasks run, or have their addresses. An API server that takes long to
+// write is busy starting them. A crash loses the first change of a start, so it
+// waits half as long as others at most:
+//
+//	starting = min(max(30 · W, 100 · duration of the last write), max(100 · W, 10 · window))
+//
+// The first line that fits says when the status is written:
+//
+//	everything waits for the write           at once
+//	tasks wait for it, n < 50                at once
+//	tasks wait for it                        last write + min(wait, 4 · window)
+//	actions are under way                    change + max(12 · window, starting)
+//	the change completes a start             last write + W
+//	tasks are about to start                 max(change + max(window, starting), next)
+//	otherwise                                max(change + window, next)
+//
+// # Turns
+//
+// A look at all tasks may cost 100 µs of a worker per task, so neither events nor
+// creations cost more per task of a large Framework than of a small one:
+//
+//	next sync = last sync + n · 100 µs
+//
+// The turn of a Framework is the time in which a sync begins something new: 100 ms
+// where n >= 50. Then the Framework goes to the end of the queue, and what has
+// changed meanwhile is noticed. A smaller Framework has few requests anyway, and
+// would wait behind all others before each. A sync whose requests are still under
+// way after 200 ms gives its worker back.
+//
+// # Requests
+//
+// As many requests are under way as the API server answers in 50 ms; more of them
+// would only wait for each other (Little's law):
+//
+//	parallel = clamp(answered · 50 ms / elapsed, 4, podBatchSize)
+//
+// # Back-off
+//
+// What failed f times in a row is tried again after
+//
+//	delay = min(5 ms · 2^(f-1), 60 s)
+package pacing
+
+import "time"
+
+// Sizes, in tasks.
+const (
+	// fewTasks is from how many tasks on changes are worth waiting for, even if
+	// actions on tasks wait for them to be written, and from how many on a sync
+	// has a bounded turn.
+	fewTasks = 50
+	// tasksPerWindow is how many tasks one coalescing window is for.
+	tasksPerWindow = 200
+)
+
+// Writes of the status, in windows.
+const (
+	// pauseWindows is how long a pause ends a wave.
+	pauseWindows = 4
+	// waveGrowth is the ratio of the wait for a write to the age of its wave.
+	waveGrowth = 2
+	// maxGatingWindows is how long a change may wait at most if actions on tasks
+	// wait for it.
+	maxGatingWindows = 4
+	// busyWindows is how long a change may wait while actions are under way that
+	// will change the status again.
+	busyWindows = 12
+	// startingWindows and maxWindows are windows of a small Framework, W, however
+	// large the Framework is: how long the first change waits while tasks are about
+	// to start, and any change at most.
+	startingWindows, maxWindows = 30, 100
+	// maxOwnWindows is how many windows of its own a large Framework waits at most:
+	// 10 ms per task by default, about as long as an API server takes to start a
+	// task.
+	maxOwnWindows = 20
+	// startingWrites is the ratio of the wait for the first change of a start to
+	// the duration of the last write.
+	startingWrites = 100
+)
+
+// Turns.
+const (
+	// lookCost is how much time of a worker a look at all tasks may take per task.
+	lookCost = 100 * time.Microsecond
+	// turnTime is how long a sync begins something new.
+	turnTime = 100 * time.Millisecond
+	// Patience is how long a sync may wait for requests before it gives its worker
+	// back: a busy API server takes a while to store the status of thousands of
+	// tasks.
+	Patience = 200 * time.Millisecond
+	// maxRounds is how many rounds in a row a Framework may take besides one for
+	// each of its tasks. It needs fewer. A Framework that does not come to rest,
+	// because somebody undoes at once what the controller does, is backed off like
+	// after any other error.
+	maxRounds = 500
+)
+
+// Requests.
+const (
+	// flightTime is how long requests are under way together.
+	flightTime = 50 * time.Millisecond
+	// minParallel is how many requests are under way at the same time at least.
+	minParallel = 4
+	// FlushTime is how long requests may go on when the controller stops: less
+	// than a kubelet waits before it kills.
+	FlushTime = 10 * time.Second
+	// EventDelay lets events of the Pods of a Framework come together before it is
+	// synced.
+	EventDelay = 10 * time.Millisecond
+)
+
+// Back-off of a Framework whose sync failed.
+const (
+	MinBackoff = 5 * time.Millisecond
+	MaxBackoff = time.Minute
+)

@@ -1,0 +1,15 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package pacing
+
+import "time"
+
+// Parallel is how many requests to have under way at an API server that has
+// answered so many in an elapsed time, from 4 to most.
+func Parallel(answered int, elapsed time.Duration, most int) int {
+	if elapsed <= 0 {
+		return most
+	}
+	return min(most, max(minParallel, int(float64(answered)*float64(flightTime)/float64(elapsed))))
+}

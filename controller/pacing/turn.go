@@ -1,0 +1,70 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package pacing
+
+import "time"
+
+// Turn is the time in which a sync begins something new.
+type Turn struct {
+	Begun time.Time
+}
+
+// Over says whether a sync of so many tasks begins nothing new.
+func (t Turn) Over(now time.Time, tasks int) bool {
+	return Bounded(tasks) && now.Sub(t.Begun) >= turnTime
+}
+
+// Bounded says whether the turn of a Framework of so many tasks is bounded.
+func Bounded(tasks int) bool { return tasks >= fewTasks }
+
+// Syncs is what is remembered of the syncs of one Framework.
+type Syncs struct {
+	// decided is when the last plan was made, and ended is when the last sync
+	// ended.
+	decided, ended time.Time
+	// unfinished says that the last sync left something to do at once.
+	unfinished bool
+	// rounds is the number of rounds since the Framework was last at rest.
+	rounds int
+}
+
+// Due is when the next sync of so many tasks may begin. The zero time means at
+// once.
+func (s *Syncs) Due(tasks int) time.Time {
+	if s.unfinished {
+		return time.Time{}
+	}
+	return s.ended.Add(lookTime(tasks))
+}
+
+// Fresh says whether the last plan is new enough to carry on with.
+func (s *Syncs) Fresh(now time.Time, tasks int) bool {
+	return now.Before(s.decided.Add(lookTime(tasks)))
+}
+
+// Restless says whether there were too many rounds since the Framework was last
+// at rest.
+func (s *Syncs) Restless(tasks int) bool { return s.rounds >= maxRounds+tasks }
+
+// Rounds is the number of rounds since the Framework was last at rest.
+func (s *Syncs) Rounds() int { return s.rounds }
+
+// Round tells that a round has found something to do.
+func (s *Syncs) Round() { s.rounds++ }
+
+// Decided tells that a plan was made.
+func (s *Syncs) Decided(now time.Time) { s.decided = now }
+
+// Rested tells that there is nothing to do at once, or nothing without a back-off.
+func (s *Syncs) Rested() { s.rounds = 0 }
+
+// Ended tells that a sync has ended, and whether it left something to do at once.
+func (s *Syncs) Ended(now time.Time, unfinished bool) {
+	s.ended, s.unfinished = now, unfinished
+}
+
+// lookTime is how much time of a worker a look at so many tasks may take.
+func lookTime(tasks int) time.Duration {
+	return time.Duration(tasks) * lookCost
+}

@@ -1,0 +1,110 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package pacing
+
+import "time"
+
+// Gate is what waits for a change of the status to be written.
+type Gate int
+
+// Gates, from the least urgent on.
+const (
+	GatesNothing Gate = iota
+	GatesTasks
+	GatesEverything
+)
+
+// Change describes a status that differs from the stored one.
+type Change struct {
+	// Gates is what waits for the write.
+	Gates Gate
+	// Tasks is the number of tasks.
+	Tasks int
+	// Acting says that actions are under way that will change the status again.
+	Acting bool
+	// Settled says that the status is the first that shows all tasks running, or
+	// all with their addresses: others wait for that news.
+	Settled bool
+	// Starting says that tasks are about to start.
+	Starting bool
+}
+
+// Writes is what is remembered of the writes of one status. The zero Writes is
+// that of a status that was not yet written.
+type Writes struct {
+	// changed is when the status began to differ from the stored one. Zero while
+	// it does not.
+	changed time.Time
+	// wave is when the present wave of changes began.
+	wave time.Time
+	// last is when the status was last written, and took is how long that took.
+	last time.Time
+	took time.Duration
+}
+
+// Any says whether the status was written at all.
+func (w *Writes) Any() bool { return !w.last.IsZero() }
+
+// Unchanged tells that the status is the stored one.
+func (w *Writes) Unchanged() { w.changed = time.Time{} }
+
+// Changed tells that the status differs from the stored one, for longer perhaps.
+func (w *Writes) Changed(now time.Time, tasks int, base time.Duration) {
+	if !w.changed.IsZero() {
+		return
+	}
+	w.changed = now
+	if now.Sub(w.last) > pauseWindows*window(tasks, base) {
+		w.wave = now
+	}
+}
+
+// Written tells that the status was written.
+func (w *Writes) Written(begun, now time.Time) {
+	w.changed = time.Time{}
+	w.last = now
+	w.took = now.Sub(begun)
+}
+
+// Due is when a change has to be written. base is the coalescing window of the
+// configuration. A time that is not after the present one means at once.
+func (w *Writes) Due(change Change, base time.Duration) time.Time {
+	window := window(change.Tasks, base)
+	wait := max(window, waveGrowth*w.last.Sub(w.wave))
+	next := w.last.Add(min(wait, max(maxWindows*base, maxOwnWindows*window)))
+	switch {
+	case change.Gates == GatesEverything:
+		return w.changed
+	case change.Gates == GatesTasks && change.Tasks < fewTasks:
+		return w.changed
+	case change.Gates == GatesTasks:
+		return w.last.Add(min(wait, maxGatingWindows*window))
+	case change.Acting:
+		return w.changed.Add(max(busyWindows*window, w.starting(window, base)))
+	case change.Settled:
+		return w.last.Add(base)
+	case change.Starting:
+		return later(w.changed.Add(max(window, w.starting(window, base))), next)
+	default:
+		return later(w.changed.Add(window), next)
+	}
+}
+
+// starting is how long the first change waits while tasks are about to start.
+func (w *Writes) starting(window, base time.Duration) time.Duration {
+	most := max(maxWindows*base, maxOwnWindows*window/2)
+	return min(max(startingWindows*base, startingWrites*w.took), most)
+}
+
+// window is how long a change that gates nothing waits at the beginning of a wave.
+func window(tasks int, base time.Duration) time.Duration {
+	return base * time.Duration(max(tasksPerWindow, tasks)) / tasksPerWindow
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}

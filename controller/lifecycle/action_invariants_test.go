@@ -8,9 +8,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/utils/ptr"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 )
 
 // checkAction holds that an action rests on what the API server has. The world
@@ -39,8 +39,9 @@ func (l *life) checkAction(action Action) {
 			fail()
 		}
 	case DeleteConfigMap:
-		recorded := status.AttemptStatus.ConfigMapUID != nil && *status.AttemptStatus.ConfigMapUID == action.UID
-		if recorded && status.AttemptStatus.CompletionStatus == nil {
+		own := l.configMap != nil && l.configMap.UID == action.UID &&
+			l.configMap.Annotations[frameworkv1.KeyFrameworkAttemptID] == strconv.Itoa(int(status.AttemptStatus.ID))
+		if own && status.AttemptStatus.CompletionStatus == nil {
 			fail()
 		}
 	case CreatePod:
@@ -48,8 +49,7 @@ func (l *life) checkAction(action Action) {
 			fail()
 		}
 	case DeletePod:
-		recorded := task != nil && ptr.Equal(task.AttemptStatus.PodUID, &action.UID)
-		if recorded && task.AttemptStatus.CompletionStatus == nil && status.AttemptStatus.CompletionStatus == nil {
+		if l.isPresentAttempt(action, task) && task.AttemptStatus.CompletionStatus == nil && status.AttemptStatus.CompletionStatus == nil {
 			fail()
 		}
 	case CleanPod:
@@ -65,6 +65,20 @@ func (l *life) checkAction(action Action) {
 			fail()
 		}
 	}
+}
+
+// isPresentAttempt says whether a Pod to be deleted is the present attempt of a task: no
+// such Pod is deleted only because a controller died before it wrote its UID.
+func (l *life) isPresentAttempt(action Action, task *frameworkv1.TaskStatus) bool {
+	pod := l.pods[action.Name]
+	if pod == nil || pod.UID != action.UID || task == nil || l.configMap == nil {
+		return false
+	}
+	inGang := pod.Labels[schedulingv1alpha1.LabelPodGroup] != ""
+	return pod.Annotations[frameworkv1.KeyTaskUID] == string(task.InstanceUID) &&
+		pod.Annotations[frameworkv1.KeyTaskAttemptID] == strconv.Itoa(int(task.AttemptStatus.ID)) &&
+		pod.Annotations[frameworkv1.KeyConfigMapUID] == string(l.configMap.UID) &&
+		inGang == isGang(Snapshot{Framework: l.seen(), Options: l.options})
 }
 
 // groupIsReady says whether the attempt has a PodGroup that does not wait for

@@ -6,10 +6,10 @@ package lifecycle
 import (
 	"cmp"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
@@ -17,8 +17,8 @@ import (
 )
 
 // foldOutcomes brings what came of the last round's actions into the status.
-// Most of it gates nothing: if it is lost in a crash, the objects that it tells
-// of are found as leftovers, deleted, and made anew.
+// Most of it gates nothing: if it is lost in a crash, the objects that it tells of
+// are found again, and adopted.
 func (d *decision) foldOutcomes() (goOn bool) {
 	tasks := d.tasksOf(d.Outcomes)
 	for _, outcome := range d.Outcomes {
@@ -26,7 +26,7 @@ func (d *decision) foldOutcomes() (goOn bool) {
 		switch action.Kind {
 		case CreateConfigMap:
 			if d.next.State == frameworkv1.FrameworkAttemptCreationPending {
-				d.attemptBecomesCreationRequested(outcome)
+				d.attemptBecomesCreationRequested(outcome.UID)
 			}
 		case DeleteConfigMap:
 			own := d.next.AttemptStatus.ConfigMapUID
@@ -75,7 +75,7 @@ func (t cursor) foldOutcome(outcome Outcome) {
 		if outcome.Refused != nil {
 			t.taskBecomesAttemptCompleted(&frameworkv1.TaskAttemptCompletionStatus{CompletionStatus: *outcome.Refused})
 		} else {
-			t.taskBecomesCreationRequested(outcome)
+			t.taskBecomesCreationRequested(outcome.UID)
 		}
 	case outcome.Action.Kind == DeletePod && task.State == frameworkv1.TaskAttemptDeletionPending &&
 		*task.AttemptStatus.PodUID == outcome.Action.UID:
@@ -91,7 +91,7 @@ func (d *decision) planActions() {
 		d.planCreation()
 	case frameworkv1.FrameworkAttemptCreationRequested:
 		if !d.ownConfigMap() && (d.stopRequested() || d.creationTimedOut()) {
-			d.act(Action{Kind: CleanConfigMap, Name: d.next.AttemptStatus.ConfigMapName, Owner: d.Framework.UID})
+			d.actIfCurrent(Action{Kind: CleanConfigMap, Name: d.next.AttemptStatus.ConfigMapName, Owner: d.Framework.UID})
 		}
 	case frameworkv1.FrameworkAttemptPreparing, frameworkv1.FrameworkAttemptRunning:
 		d.planAttempt()
@@ -108,38 +108,64 @@ func (d *decision) act(action Action) {
 	d.plan.Actions = append(d.plan.Actions, action)
 }
 
-// planCreation creates the attempt's ConfigMap. One that is there already was
-// not recorded, so it is not known what was done with it: it goes first, and its
-// Pods with it.
+// actIfCurrent plans an action that would be wrong if the API server held a newer
+// status: it goes by name, or by what the status does not know. The status is checked
+// first, unless that is done.
+func (d *decision) actIfCurrent(action Action) {
+	switch {
+	case d.Current:
+		d.act(action)
+	case !d.checksStatus:
+		d.checksStatus = true
+		d.act(Action{Kind: CheckStatus, Name: d.Framework.Name, UID: d.Framework.UID})
+	}
+}
+
+// planCreation creates the attempt's ConfigMap. Leftovers go first: neither a
+// ConfigMap nor Pods of an earlier attempt outlive the beginning of this one.
 func (d *decision) planCreation() {
 	d.planLeftovers()
 	switch {
-	case d.ConfigMap != nil && !d.stopRequested():
-		d.deleteConfigMap()
+	case d.ConfigMap != nil:
+		d.planLeftoverConfigMap()
 	case d.stopRequested():
-		d.act(Action{Kind: CleanConfigMap, Name: d.next.AttemptStatus.ConfigMapName, Owner: d.Framework.UID})
+		d.actIfCurrent(Action{Kind: CleanConfigMap, Name: d.next.AttemptStatus.ConfigMapName, Owner: d.Framework.UID})
 	case d.Framework.Spec.ExecutionType == frameworkv1.ExecutionCreate || d.Framework.DeletionTimestamp != nil:
-	case d.Persisted == nil || d.Persisted.State != frameworkv1.FrameworkAttemptCreationPending:
+	case !d.creationPersisted():
 		d.persist(PersistNow)
-	default:
-		d.act(Action{
+	case len(d.Pods) == 0:
+		d.actIfCurrent(Action{
 			Kind: CreateConfigMap, Name: d.next.AttemptStatus.ConfigMapName, Owner: d.Framework.UID,
 			ConfigMap: newConfigMap(d.Framework, d.next),
 		})
 	}
 }
 
+// planLeftoverConfigMap deletes the ConfigMap of an earlier attempt, once this one is
+// persisted.
+func (d *decision) planLeftoverConfigMap() {
+	switch {
+	case !d.creationPersisted():
+		d.persist(PersistNow)
+	case d.ConfigMap.DeletionTimestamp == nil && !d.Deleted[d.ConfigMap.UID]:
+		d.actIfCurrent(Action{Kind: DeleteConfigMap, Name: d.ConfigMap.Name, UID: d.ConfigMap.UID})
+	}
+}
+
 func (d *decision) deleteConfigMap() {
-	if d.ConfigMap.DeletionTimestamp == nil && !d.Deleted[d.ConfigMap.UID] {
+	if d.ownConfigMap() && d.ConfigMap.DeletionTimestamp == nil && !d.Deleted[d.ConfigMap.UID] {
 		d.act(Action{Kind: DeleteConfigMap, Name: d.ConfigMap.Name, UID: d.ConfigMap.UID})
 	}
 }
 
 // planAttempt creates and deletes what the tasks of a live attempt need. The UID of
 // its ConfigMap need not be persisted for that: a controller that begins without
-// knowing it deletes the ConfigMap, and with it all that was made for it, as it
-// would delete Pods that no task has recorded.
+// knowing it adopts the ConfigMap, and then the Pods that were made for it.
 func (d *decision) planAttempt() {
+	if d.configMapIsOutOfSight() {
+		d.planLook()
+		return
+	}
 	// The PodGroup is right before Pods come or go, so that the scheduler never
 	// counts with a minimum of yesterday.
 	groupReady := d.planPodGroup()
@@ -178,10 +204,15 @@ func (t cursor) planTask(groupReady bool) {
 	owner := *t.d.next.AttemptStatus.ConfigMapUID
 	act := func(kind ActionKind, uid types.UID) {
 		action := Action{Kind: kind, Name: name, UID: uid, Role: t.role.Name, Index: task.Index, Owner: owner}
-		if kind == CreatePod {
+		switch kind {
+		case CreatePod:
 			action.Pod = t.podRecipe()
+			t.d.actIfCurrent(action)
+		case CleanPod:
+			t.d.actIfCurrent(action)
+		default:
+			t.d.act(action)
 		}
-		t.d.act(action)
 	}
 	switch task.State {
 	case frameworkv1.TaskAttemptCreationPending:
@@ -189,7 +220,7 @@ func (t cursor) planTask(groupReady bool) {
 		case persisted == nil || persisted.State != task.State || persisted.DeletionPending != task.DeletionPending:
 			t.d.persist(PersistSoon)
 		case t.d.Pods[name] != nil:
-			// A leftover: planLeftovers sees to it.
+			// A leftover, which is not adopted: planLeftovers sees to it.
 		case !t.wanted():
 			act(CleanPod, "")
 		case groupReady:
@@ -208,12 +239,21 @@ func (t cursor) planTask(groupReady bool) {
 			act(DeletePod, *task.AttemptStatus.PodUID)
 		}
 	case frameworkv1.TaskAttemptDeleting:
-		t.d.planForce(t.role, t.pod())
+		t.d.planForce(t.role, t.pod(), t.terminatingSince())
+	}
+	if t.podIsOutOfSight() {
+		t.planLook()
 	}
 }
 
-// planAttemptEnd deletes the ConfigMap of an attempt whose end is decided, and
-// its Pods beside it: the garbage collector would do that too, one by one.
+// planLook asks whether the task's Pod, which is out of sight, is gone.
+func (t cursor) planLook() {
+	attempt := &t.status().AttemptStatus
+	t.d.act(Action{Kind: LookForPod, Name: attempt.PodName, UID: *attempt.PodUID})
+}
+
+// planAttemptEnd deletes the ConfigMap of an attempt whose end is decided, and its
+// Pods beside it: the garbage collector would do that too, one by one.
 func (d *decision) planAttemptEnd() {
 	if d.Persisted == nil || d.Persisted.AttemptStatus.CompletionStatus == nil {
 		d.persist(PersistNow)
@@ -222,68 +262,97 @@ func (d *decision) planAttemptEnd() {
 	if d.next.State == frameworkv1.FrameworkAttemptDeletionPending {
 		d.deleteConfigMap()
 	}
-	roles := make(map[string]*frameworkv1.TaskRoleStatus, len(d.next.AttemptStatus.TaskRoleStatuses))
-	unwritten := map[string]bool{}
+	if d.configMapIsOutOfSight() {
+		d.planLook()
+	}
 	d.eachTask(func(t cursor) {
-		roles[t.role.Name] = t.role
-		ended := t.status().AttemptStatus.CompletionStatus != nil
-		if persisted := t.persisted(); ended && t.status().State.Associated() &&
-			(persisted == nil || persisted.AttemptStatus.CompletionStatus == nil) {
-			unwritten[t.status().AttemptStatus.PodName] = true
+		persisted := t.persisted()
+		unwritten := persisted == nil || persisted.AttemptStatus.CompletionStatus == nil
+		switch pod := t.pod(); {
+		case t.status().AttemptStatus.CompletionStatus != nil && t.status().State.Associated() && unwritten:
 			d.persist(PersistSoon)
+		case pod != nil:
+			d.planDeletion(t.role, pod, t.terminatingSince())
+		}
+		if t.podIsOutOfSight() {
+			t.planLook()
 		}
 	})
-	for _, pod := range d.sortedPods() {
-		if !unwritten[pod.Name] {
-			d.planDeletion(roles[pod.Labels[frameworkv1.KeyTaskRoleName]], pod)
-		}
-	}
+	d.planLeftovers()
 }
 
-// planLeftovers deletes Pods that no task has recorded. They are never adopted:
-// it is not known what they were made from.
+// planLook asks whether the attempt's ConfigMap, which is out of sight, is gone.
+func (d *decision) planLook() {
+	attempt := &d.next.AttemptStatus
+	d.act(Action{Kind: LookForConfigMap, Name: attempt.ConfigMapName, UID: *attempt.ConfigMapUID})
+}
+
+// planLeftovers deletes Pods of the Framework that are no task's.
 func (d *decision) planLeftovers() {
 	if d.recorded == len(d.Pods) {
 		return
 	}
-	taken := make(map[string]bool, d.recorded)
+	taken := make(map[types.UID]bool, d.recorded)
 	roles := make(map[string]*frameworkv1.TaskRoleStatus, len(d.next.AttemptStatus.TaskRoleStatuses))
 	d.eachTask(func(t cursor) {
 		roles[t.role.Name] = t.role
-		if t.status().State.Associated() && t.pod() != nil {
-			taken[t.status().AttemptStatus.PodName] = true
+		if pod := t.pod(); pod != nil && t.status().State.Associated() {
+			taken[pod.UID] = true
 		}
 	})
 	for _, pod := range d.sortedPods() {
-		if !taken[pod.Name] {
-			d.planDeletion(roles[pod.Labels[frameworkv1.KeyTaskRoleName]], pod)
+		switch role := roles[pod.Labels[frameworkv1.KeyTaskRoleName]]; {
+		case taken[pod.UID]:
+		case pod.DeletionTimestamp != nil:
+			d.planForce(role, pod, d.seenTerminating(pod))
+		case !d.Deleted[pod.UID]:
+			d.actIfCurrent(Action{Kind: DeletePod, Name: pod.Name, UID: pod.UID})
 		}
 	}
 }
 
 // planDeletion deletes a Pod, by force if it takes too long.
-func (d *decision) planDeletion(role *frameworkv1.TaskRoleStatus, pod *corev1.Pod) {
+func (d *decision) planDeletion(role *frameworkv1.TaskRoleStatus, pod *corev1.Pod, since metav1.Time) {
 	switch {
 	case pod.DeletionTimestamp != nil:
-		d.planForce(role, pod)
+		d.planForce(role, pod, since)
 	case !d.Deleted[pod.UID]:
 		d.act(Action{Kind: DeletePod, Name: pod.Name, UID: pod.UID})
 	}
 }
 
-// planForce deletes a Pod by force once its deletion has taken longer than the
-// role allows. The deletion began when the API server accepted it.
-func (d *decision) planForce(role *frameworkv1.TaskRoleStatus, pod *corev1.Pod) {
+// planForce deletes a Pod by force once its deletion has taken longer than the role
+// allows. The time runs on the controller's own clock, since it was first seen that
+// the Pod is being deleted: that of the API server may be an hour ahead.
+func (d *decision) planForce(role *frameworkv1.TaskRoleStatus, pod *corev1.Pod, since metav1.Time) {
 	if role == nil || role.PodGracefulDeletionTimeoutSec == nil || pod == nil || pod.DeletionTimestamp == nil {
 		return
 	}
-	begun := *pod.DeletionTimestamp
-	if grace := pod.DeletionGracePeriodSeconds; grace != nil {
-		begun.Time = begun.Add(-time.Duration(*grace) * time.Second)
-	}
 	timeout := configv1alpha1.Seconds(max(0, *role.PodGracefulDeletionTimeoutSec))
-	if !d.Forced[pod.UID] && d.due(begun, timeout) {
+	if !d.Forced[pod.UID] && d.due(since, timeout) {
 		d.act(Action{Kind: ForceDeletePod, Name: pod.Name, UID: pod.UID})
+	}
+}
+
+// seenTerminating is since when it is known that a Pod is being deleted.
+func (d *decision) seenTerminating(pod *corev1.Pod) metav1.Time {
+	if seen, ok := d.Terminating[pod.UID]; ok {
+		return metav1.NewTime(seen)
+	}
+	return d.now
+}
+
+// terminatingSince is since when it is known that the task's Pod is being deleted. The
+// status knows it longer than a controller that has just begun.
+func (t cursor) terminatingSince() metav1.Time {
+	task, pod := t.status(), t.pod()
+	switch {
+	case pod == nil:
+		return t.d.now
+	case task.State == frameworkv1.TaskAttemptDeleting:
+		return task.TransitionTime
+	default:
+		return t.d.seenTerminating(pod)
 	}
 }
 

@@ -19,7 +19,8 @@ func (w *world) act(action Action) (Outcome, bool) {
 	switch action.Kind {
 	case CreateConfigMap:
 		if w.configMap != nil {
-			return outcome, false
+			w.cache.configMap = w.configMap.DeepCopy()
+			return outcome, true
 		}
 		created := action.ConfigMap.DeepCopy()
 		created.UID = w.NewUID()
@@ -65,6 +66,18 @@ func (w *world) act(action Action) (Outcome, bool) {
 		}
 	case DeleteFramework:
 		w.deleteFramework()
+	case LookForConfigMap:
+		if w.configMap != nil && w.configMap.UID == action.UID {
+			w.cache.configMap = w.configMap.DeepCopy()
+		} else {
+			w.controller.gone[action.UID] = true
+		}
+	case LookForPod:
+		if pod := w.pods[action.Name]; pod != nil && pod.UID == action.UID {
+			w.cache.pods[action.Name] = pod.DeepCopy()
+		} else {
+			w.controller.gone[action.UID] = true
+		}
 	}
 	return outcome, true
 }
@@ -83,7 +96,11 @@ func (w *world) createPod(outcome Outcome) (Outcome, bool) {
 			return outcome, outcome.Refused != nil && w.pods[pod.Name] == nil
 		}
 	}
-	if w.pods[pod.Name] != nil || w.configMap == nil {
+	if present := w.pods[pod.Name]; present != nil {
+		w.cache.pods[pod.Name] = present.DeepCopy() // A live look has found it.
+		return outcome, true
+	}
+	if w.configMap == nil {
 		return outcome, false
 	}
 	pod.UID = w.NewUID()
@@ -129,6 +146,13 @@ func (w *world) deleteConfigMap() {
 	}
 	at := metav1.NewTime(w.now)
 	w.configMap.DeletionTimestamp = &at
+	w.configMapChanged()
+}
+
+// deleteConfigMapInBackground is kubectl delete: it takes the finalizer away, so the
+// ConfigMap does not wait for its Pods.
+func (w *world) deleteConfigMapInBackground() {
+	w.configMap = nil
 	w.configMapChanged()
 }
 

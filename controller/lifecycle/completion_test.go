@@ -260,7 +260,7 @@ func TestCompletionOfAnAttempt(t *testing.T) {
 			tc.story(w)
 			w.run()
 			w.settle()
-			if diff := cmp.Diff(tc.want, transcript(w.serverStatus())); diff != "" {
+			if diff := cmp.Diff(tc.want, transcript(w.readBack(w.written))); diff != "" {
 				t.Errorf("unexpected status at the end (-want +got):\n%s", diff)
 			}
 		})

@@ -11,6 +11,7 @@ import (
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 )
@@ -108,6 +109,10 @@ type decision struct {
 	// look in the round before.
 	configMapCleaned bool
 	podsCleaned      map[string]bool
+	// adopted holds the UIDs of Pods that were adopted in this round.
+	adopted map[types.UID]bool
+	// checksStatus says that the plan has CheckStatus.
+	checksStatus bool
 	// recorded is how many of the cached Pods are those of tasks.
 	recorded int
 	gang     bool

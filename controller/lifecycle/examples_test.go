@@ -49,7 +49,7 @@ func (e example) check(t *testing.T) {
 		w.now = w.now.Add(time.Second)
 	}
 	w.settle()
-	if diff := cmp.Diff(e.want, transcript(w.serverStatus())); diff != "" {
+	if diff := cmp.Diff(e.want, transcript(w.readBack(w.written))); diff != "" {
 		t.Errorf("unexpected status at the end (-want +got):\n%s", diff)
 	}
 }
@@ -65,7 +65,7 @@ func (w *world) awaitPod(name string) {
 		w.now = w.now.Add(15 * time.Minute)
 		w.run()
 	}
-	w.t.Fatalf("Pod %s never comes; the status is %s", name, transcript(w.serverStatus()))
+	w.t.Fatalf("Pod %s never comes; the status is %s", name, transcript(w.readBack(w.written)))
 }
 
 // runPods lets all waiting Pods run.
@@ -224,7 +224,7 @@ func TestRescaleWalkThrough(t *testing.T) {
 	policy.MinFailedTaskCount, policy.MinSucceededTaskCount = ptr.To[int32](4), ptr.To[int32](1)
 	w := newWorld(t, f)
 	uid := func(index int) string {
-		task := taskOf(w.serverStatus(), index)
+		task := taskOf(w.readBack(w.written), index)
 		if task == nil {
 			return ""
 		}
@@ -244,7 +244,7 @@ func TestRescaleWalkThrough(t *testing.T) {
 	}
 	expect := func(step, want string) {
 		t.Helper()
-		if got := transcript(w.serverStatus()); got != want {
+		if got := transcript(w.readBack(w.written)); got != want {
 			t.Errorf("step %s:\n got %s\nwant %s", step, got, want)
 		}
 	}

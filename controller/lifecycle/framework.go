@@ -5,7 +5,10 @@ package lifecycle
 
 import (
 	"fmt"
+	"slices"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
@@ -92,7 +95,10 @@ func (d *decision) creationTimedOut() bool {
 func (d *decision) followConfigMap() (goOn bool) {
 	switch d.next.State {
 	case frameworkv1.FrameworkAttemptCreationPending:
-		if d.stopRequested() && d.configMapCleaned {
+		d.adoptConfigMap()
+		if d.next.State == frameworkv1.FrameworkAttemptCreationRequested {
+			d.awaitConfigMap()
+		} else if d.stopRequested() && d.configMapCleaned && len(d.Pods) == 0 {
 			d.attemptBecomesAttemptCompleted(attemptCompletion(frameworkv1.CodeStopFrameworkRequested,
 				"User has requested to stop the Framework"))
 		}
@@ -104,17 +110,50 @@ func (d *decision) followConfigMap() (goOn bool) {
 		frameworkv1.FrameworkAttemptDeletionRequested,
 		frameworkv1.FrameworkAttemptDeleting:
 		switch {
-		case !d.ownConfigMap():
-			d.attemptBecomesAttemptCompleted(attemptCompletion(frameworkv1.CodeConfigMapExternalDeleted,
-				"The ConfigMap of the attempt was deleted from outside"))
-		case d.ConfigMap.DeletionTimestamp != nil && d.next.State != frameworkv1.FrameworkAttemptDeleting:
-			d.attemptBecomesDeleting()
+		case d.configMapIsOutOfSight():
+			// planLook sees to it. Until it is known what became of the ConfigMap, the
+			// attempt goes on.
+		case d.ownConfigMap():
+			if d.ConfigMap.DeletionTimestamp != nil && d.next.State != frameworkv1.FrameworkAttemptDeleting {
+				d.attemptBecomesDeleting()
+			}
+		case d.anyPodLeft():
+			if d.next.State != frameworkv1.FrameworkAttemptDeleting {
+				d.attemptBecomesDeleting()
+			}
+		default:
+			d.attemptBecomesAttemptCompleted(configMapDeleted())
 		}
 	case frameworkv1.FrameworkAttemptCompleted, frameworkv1.FrameworkCompleted:
 	default:
 		d.fail(fmt.Errorf("status.state %q is unknown", d.next.State))
 	}
 	return true
+}
+
+// configMapIsOutOfSight says whether the attempt's ConfigMap has left the cache without
+// having been seen to be deleted: it may only have lost its label.
+func (d *decision) configMapIsOutOfSight() bool {
+	uid := d.next.AttemptStatus.ConfigMapUID
+	return d.hasInstance() && d.next.State != frameworkv1.FrameworkAttemptDeleting &&
+		d.ConfigMap == nil && uid != nil && !d.Gone[*uid]
+}
+
+// anyPodLeft says whether a Pod is left of an attempt whose ConfigMap is gone: a
+// ConfigMap that is deleted in the background does not wait for its Pods.
+func (d *decision) anyPodLeft() bool {
+	left := false
+	d.eachTask(func(t cursor) {
+		left = left || t.status().State.Associated() && !t.podIsGone()
+	})
+	return left || slices.ContainsFunc(d.sortedPods(), func(pod *corev1.Pod) bool {
+		controller := metav1.GetControllerOfNoCopy(pod)
+		return controller != nil && controller.UID == *d.next.AttemptStatus.ConfigMapUID
+	})
+}
+
+func configMapDeleted() *frameworkv1.FrameworkAttemptCompletionStatus {
+	return attemptCompletion(frameworkv1.CodeConfigMapExternalDeleted, "The ConfigMap of the attempt was deleted from outside")
 }
 
 // awaitConfigMap handles a ConfigMap that was created: it is seen, or not wanted
@@ -125,6 +164,8 @@ func (d *decision) awaitConfigMap() {
 		d.attemptBecomesDeleting()
 	case d.ownConfigMap():
 		d.attemptBecomesPreparing()
+	case d.Gone[*d.next.AttemptStatus.ConfigMapUID]:
+		d.attemptBecomesAttemptCompleted(configMapDeleted())
 	case !d.configMapCleaned:
 		// planActions sees to it.
 	case d.stopRequested():

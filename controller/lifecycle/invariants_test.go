@@ -5,6 +5,7 @@ package lifecycle
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/google/go-cmp/cmp"
@@ -24,7 +25,7 @@ func (l *life) checkWrite(before, after *frameworkv1.FrameworkStatus) {
 	l.checkCounts("the Framework", after.AttemptStatus.ID, after.RetryPolicyStatus)
 	l.checkNoneRuns(after)
 	l.checkEnds(after)
-	l.checkNotAdopted(before, after)
+	l.checkRecorded(before, after)
 	for _, role := range after.AttemptStatus.TaskRoleStatuses {
 		for i, task := range role.TaskStatuses {
 			if int(task.Index) != i {
@@ -85,15 +86,25 @@ func (l *life) checkEnds(after *frameworkv1.FrameworkStatus) {
 	}
 }
 
-// checkNotAdopted holds that only objects are recorded of whose creation the API
-// server has told this controller, not those that it happens to find.
-func (l *life) checkNotAdopted(before, after *frameworkv1.FrameworkStatus) {
+// checkRecorded holds that an object whose UID is recorded is the one that the status
+// before was waiting for.
+func (l *life) checkRecorded(before, after *frameworkv1.FrameworkStatus) {
 	l.t.Helper()
 	recorded := objectUIDs(before)
-	for uid := range objectUIDs(after) {
-		if !recorded[uid] && !l.controller.answered[uid] {
-			l.t.Errorf("the object %s is adopted: %s", uid, transcript(after))
+	for name, pod := range l.pods {
+		task := taskNamed(after, name)
+		if task == nil || recorded[pod.UID] || !ptr.Equal(task.AttemptStatus.PodUID, &pod.UID) {
+			continue
 		}
+		if pod.Annotations[frameworkv1.KeyTaskUID] != string(task.InstanceUID) ||
+			pod.Annotations[frameworkv1.KeyTaskAttemptID] != strconv.Itoa(int(task.AttemptStatus.ID)) ||
+			pod.Annotations[frameworkv1.KeyConfigMapUID] != string(*after.AttemptStatus.ConfigMapUID) {
+			l.t.Errorf("the Pod %s of another task is recorded: %s", name, transcript(after))
+		}
+	}
+	if l.configMap != nil && !recorded[l.configMap.UID] && ptr.Equal(after.AttemptStatus.ConfigMapUID, &l.configMap.UID) &&
+		l.configMap.Annotations[frameworkv1.KeyFrameworkAttemptID] != strconv.Itoa(int(after.AttemptStatus.ID)) {
+		l.t.Errorf("the ConfigMap of another attempt is recorded: %s", transcript(after))
 	}
 }
 

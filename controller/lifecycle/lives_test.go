@@ -162,6 +162,7 @@ func (l *life) live() {
 			l.deliver(kind, l.random.IntN(len(l.behind[kind])+1))
 		}
 	}
+	l.crash() // A controller sees what has lost its label at once only when it begins.
 	l.fate, l.crashAfter, l.writeFrom, l.prompt = func() fate { return done }, -1, PersistLater, true
 	l.refuse = nil
 	l.deliverAll()
@@ -235,6 +236,9 @@ func (l *life) peace() {
 	l.run()
 	l.collectGarbage()
 	l.run()
+	for _, name := range l.podNames() {
+		l.endPod(name) // Nobody waits for the Pods of a ConfigMap that was deleted in the background.
+	}
 }
 
 // disturb does one random thing to the world.
@@ -269,7 +273,13 @@ func (l *life) disturb() {
 
 // meddle is somebody who does what is seldom done.
 func (l *life) meddle(pod string) {
-	switch l.random.IntN(9) {
+	switch l.random.IntN(12) {
+	case 9:
+		l.deleteConfigMapInBackground()
+	case 10:
+		l.hidePod(pod)
+	case 11:
+		l.hideConfigMap()
 	case 0, 1:
 		l.deletePod(pod, 30)
 	case 8:

@@ -51,7 +51,7 @@ func (r persistRule) check(t *testing.T) {
 	}
 	for range 20 {
 		if w.controller == nil {
-			w.controller = newMemory(w.serverStatus())
+			w.controller = w.remembered(w.written)
 		}
 		plan := w.plan(w.controller.outcomes)
 		persisted := w.controller.persisted
@@ -75,7 +75,7 @@ func (r persistRule) check(t *testing.T) {
 			t.Errorf("the write that has failed is not asked for again: %v", failed)
 		}
 
-		w.controller.persisted, w.controller.status = plan.Status, plan.Status
+		w.controller.persisted, w.controller.status, w.controller.current = plan.Status, plan.Status, true
 		if after := w.plan(nil); !r.gated(after) {
 			t.Errorf("it does not happen after the write:\n%v\n%s", after, transcript(after.Status))
 		}

@@ -97,7 +97,7 @@ func TestTaskOfARoleThatLeftTheSpecIsNotRetried(t *testing.T) {
 			if !removed {
 				want += ", goes-0#1 AttemptPreparing"
 			}
-			if diff := cmp.Diff(want, transcript(w.serverStatus())); diff != "" {
+			if diff := cmp.Diff(want, transcript(w.readBack(w.written))); diff != "" {
 				t.Errorf("unexpected status at the end (-want +got):\n%s", diff)
 			}
 		})

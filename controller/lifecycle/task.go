@@ -114,7 +114,10 @@ func (t cursor) follow() {
 	case frameworkv1.TaskCompleted:
 		return
 	case frameworkv1.TaskAttemptCreationPending:
-		if !t.wanted() && t.d.podsCleaned[t.status().AttemptStatus.PodName] {
+		t.adoptPod()
+		if t.status().State == frameworkv1.TaskAttemptCreationRequested {
+			t.followPod()
+		} else if !t.wanted() && t.d.podsCleaned[t.status().AttemptStatus.PodName] {
 			t.taskBecomesAttemptCompleted(deleteTaskRequested())
 		}
 	case frameworkv1.TaskAttemptCreationRequested:
@@ -140,6 +143,10 @@ func deleteTaskRequested() *frameworkv1.TaskAttemptCompletionStatus {
 // awaitPod gives up a created Pod that is not wanted any more, or has not come
 // in time. planActions has made certain before that there is none.
 func (t cursor) awaitPod() {
+	if t.d.Gone[*t.status().AttemptStatus.PodUID] {
+		t.taskBecomesAttemptCompleted(podDeleted())
+		return
+	}
 	if !t.d.podsCleaned[t.status().AttemptStatus.PodName] {
 		return
 	}
@@ -160,7 +167,9 @@ func (t cursor) creationTimedOut() bool {
 func (t cursor) followPod() {
 	pod := t.pod()
 	if pod == nil {
-		t.taskBecomesAttemptCompleted(taskCompletion(frameworkv1.CodePodExternalDeleted, "The Pod was deleted from outside"))
+		if t.podIsGone() {
+			t.taskBecomesAttemptCompleted(podDeleted())
+		}
 		return
 	}
 	t.d.recorded++
@@ -183,6 +192,29 @@ func (t cursor) followPod() {
 	}
 }
 
+// podIsGone says whether the task's Pod is gone for good. One that has left the cache
+// is, if it was seen to be deleted before, or another Pod has its name.
+func (t cursor) podIsGone() bool {
+	attempt := &t.status().AttemptStatus
+	if t.pod() != nil {
+		return false
+	}
+	return t.status().State == frameworkv1.TaskAttemptDeleting || t.d.Gone[*attempt.PodUID] || t.d.Pods[attempt.PodName] != nil
+}
+
+// podIsOutOfSight says whether the task's Pod has left the cache without having been
+// seen to be deleted: it may only have lost its label. A Pod that was created just now
+// has not yet come, which awaitPod handles, unless the attempt ends.
+func (t cursor) podIsOutOfSight() bool {
+	state := t.status().State
+	awaited := state == frameworkv1.TaskAttemptCreationRequested && !t.d.completing()
+	return state.Associated() && !awaited && t.pod() == nil && !t.podIsGone()
+}
+
+func podDeleted() *frameworkv1.TaskAttemptCompletionStatus {
+	return taskCompletion(frameworkv1.CodePodExternalDeleted, "The Pod was deleted from outside")
+}
+
 // followPhase follows the phase of a Pod that is not being deleted.
 func (t cursor) followPhase(pod *corev1.Pod) {
 	switch pod.Status.Phase {
@@ -200,7 +232,7 @@ func (t cursor) followPhase(pod *corev1.Pod) {
 		}
 	case corev1.PodRunning:
 		if t.status().State == frameworkv1.TaskAttemptPreparing {
-			t.taskBecomesRunning()
+			t.taskBecomesRunning(t.runningSince(pod))
 		}
 	case corev1.PodUnknown:
 		// The node does not answer: the state stays what it was.

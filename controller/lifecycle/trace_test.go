@@ -356,6 +356,101 @@ func TestTraces(t *testing.T) {
 				tr.gone("w-0")
 			},
 		},
+		"a Pod that ended while no controller ran is adopted": {
+			framework: func() *frameworkv1.Framework {
+				f := framework(role("w", 1))
+				f.Spec.TaskRoles[0].Task.RetryPolicy = fancy
+				return f
+			}(),
+			story: func(tr *trace) {
+				tr.writeFrom = PersistSoon // What gates nothing waits.
+				tr.start()
+				tr.step("The controller crashes, and the Pod ends.", func() {
+					tr.crash()
+					tr.now = tr.now.Add(time.Minute)
+					tr.setPhase("fw-w-0", corev1.PodFailed, 200)
+				})
+				tr.gone("w-0")
+			},
+		},
+		"a Pod of another task is not adopted": {
+			framework: framework(role("w", 1)),
+			story: func(tr *trace) {
+				tr.writeFrom = PersistSoon
+				tr.start()
+				tr.step("The controller crashes, and somebody changes whose Pod it is.", func() {
+					tr.crash()
+					tr.pods["fw-w-0"].Annotations[frameworkv1.KeyTaskUID] = "another"
+					tr.podChanged(tr.pods["fw-w-0"])
+				})
+				tr.gone("w-0")
+			},
+		},
+		"a controller that begins with an old status": {
+			framework: framework(role("w", 1)),
+			story: func(tr *trace) {
+				tr.start()
+				tr.phase(corev1.PodRunning, 0, "w-0")
+				tr.step("Another one takes over, with a status from before the attempt was recorded.", func() {
+					old := tr.written.DeepCopy()
+					old.State, old.AttemptStatus.ConfigMapUID, old.AttemptStatus.InstanceUID = frameworkv1.FrameworkAttemptCreationPending, nil, nil
+					task := old.AttemptStatus.TaskRoleStatuses[0].TaskStatuses[0]
+					task.State, task.InstanceUID, task.AttemptStatus.PodUID = frameworkv1.TaskAttemptCreationPending, "older", nil
+					tr.controller = tr.remembered(old)
+				})
+			},
+		},
+		"the user deletes the ConfigMap in the background": {
+			framework: func() *frameworkv1.Framework {
+				f := framework(role("w", 2))
+				f.Spec.RetryPolicy = fancy
+				return f
+			}(),
+			story: func(tr *trace) {
+				tr.start()
+				tr.phase(corev1.PodRunning, 0, "w-0", "w-1")
+				tr.step("The user deletes the ConfigMap in the background.", tr.deleteConfigMapInBackground)
+				tr.gone("w-0")
+				tr.gone("w-1")
+			},
+		},
+		"labels are taken from ConfigMap and Pod": {
+			framework: framework(role("w", 1)),
+			story: func(tr *trace) {
+				tr.start()
+				tr.phase(corev1.PodRunning, 0, "w-0")
+				tr.step("The ConfigMap loses its label.", tr.hideConfigMap)
+				tr.step("The Pod loses its label.", func() { tr.hidePod("fw-w-0") })
+				tr.phase(corev1.PodSucceeded, 0, "w-0")
+			},
+		},
+		"the clock of the API server is an hour ahead": {
+			framework: framework(role("w", 1)),
+			story: func(tr *trace) {
+				tr.start()
+				tr.phase(corev1.PodRunning, 0, "w-0")
+				tr.step("The user deletes w-0.", func() {
+					tr.deletePod("fw-w-0", 30)
+					tr.pods["fw-w-0"].DeletionTimestamp.Time = tr.now.Add(-time.Hour)
+					tr.podChanged(tr.pods["fw-w-0"])
+				})
+				tr.later(9 * time.Minute)
+				tr.later(time.Minute)
+			},
+		},
+		"a created Pod is gone before it was seen": {
+			framework: framework(role("w", 1)),
+			story: func(tr *trace) {
+				tr.prompt = false
+				tr.start()
+				tr.step("The ConfigMap is seen.", func() { tr.deliver(configMapKind, 1) })
+				tr.step("The Pod is deleted, and comes and goes in the cache.", func() {
+					tr.deletePod("fw-w-0", 30)
+					tr.endPod("fw-w-0")
+					tr.deliverAll()
+				})
+			},
+		},
 		"a created ConfigMap is not seen in time": {
 			framework: framework(role("w", 1)),
 			story: func(tr *trace) {

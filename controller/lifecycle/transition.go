@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 )
@@ -95,11 +96,11 @@ func (d *decision) enter(to frameworkv1.FrameworkState) {
 }
 
 // attemptBecomesCreationRequested: the ConfigMap was created.
-func (d *decision) attemptBecomesCreationRequested(outcome Outcome) {
+func (d *decision) attemptBecomesCreationRequested(configMap types.UID) {
 	d.enter(frameworkv1.FrameworkAttemptCreationRequested)
 	attempt := &d.next.AttemptStatus
-	attempt.ConfigMapUID = &outcome.UID
-	attempt.InstanceUID = instanceUID(attempt.ID, outcome.UID)
+	attempt.ConfigMapUID = &configMap
+	attempt.InstanceUID = instanceUID(attempt.ID, configMap)
 }
 
 // attemptBecomesPreparing: the ConfigMap is seen. Tasks may get Pods.
@@ -214,10 +215,10 @@ func (t cursor) enter(to frameworkv1.TaskState) *frameworkv1.TaskStatus {
 }
 
 // taskBecomesCreationRequested: the Pod was created.
-func (t cursor) taskBecomesCreationRequested(outcome Outcome) {
+func (t cursor) taskBecomesCreationRequested(pod types.UID) {
 	attempt := &t.enter(frameworkv1.TaskAttemptCreationRequested).AttemptStatus
-	attempt.PodUID = &outcome.UID
-	attempt.InstanceUID = instanceUID(attempt.ID, outcome.UID)
+	attempt.PodUID = &pod
+	attempt.InstanceUID = instanceUID(attempt.ID, pod)
 }
 
 // taskBecomesPreparing: the Pod is seen and waits to run.
@@ -226,13 +227,13 @@ func (t cursor) taskBecomesPreparing() {
 }
 
 // taskBecomesRunning: the Pod runs.
-func (t cursor) taskBecomesRunning() {
+func (t cursor) taskBecomesRunning(since metav1.Time) {
 	task := t.enter(frameworkv1.TaskAttemptRunning)
 	if task.RunTime == nil {
-		task.RunTime = t.d.timeNow()
+		task.RunTime = &since
 	}
 	if task.AttemptStatus.RunTime == nil {
-		task.AttemptStatus.RunTime = t.d.timeNow()
+		task.AttemptStatus.RunTime = &since
 	}
 }
 

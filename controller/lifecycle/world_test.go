@@ -28,11 +28,11 @@ type world struct {
 	uids int
 
 	framework *frameworkv1.Framework
-	// written is the status at the API server.
-	written   *frameworkv1.FrameworkStatus
-	configMap *metav1.ObjectMeta
-	podGroup  *schedulingv1alpha1.PodGroup
-	pods      map[string]*corev1.Pod
+	// written is the status at the API server, before is the one it has replaced.
+	written, before *frameworkv1.FrameworkStatus
+	configMap       *metav1.ObjectMeta
+	podGroup        *schedulingv1alpha1.PodGroup
+	pods            map[string]*corev1.Pod
 	// deleted says that the Framework is gone.
 	deleted bool
 
@@ -98,8 +98,12 @@ type memory struct {
 	persisted, status *frameworkv1.FrameworkStatus
 	deleted, forced   map[types.UID]bool
 	outcomes          []Outcome
-	// answered are the UIDs of objects of whose creation the API server has told.
-	answered map[types.UID]bool
+	gone              map[types.UID]bool
+	terminating       map[types.UID]time.Time
+	// current says that the status is known to be that of the API server, base is the
+	// one that the controller began with or has written.
+	current bool
+	base    *frameworkv1.FrameworkStatus
 	// verdictOn is the Framework for which the end of the attempt was decided.
 	verdictOn *frameworkv1.Framework
 }
@@ -107,8 +111,17 @@ type memory struct {
 func newMemory(status *frameworkv1.FrameworkStatus) *memory {
 	return &memory{
 		persisted: status, status: status,
-		deleted: map[types.UID]bool{}, forced: map[types.UID]bool{}, answered: map[types.UID]bool{},
+		deleted: map[types.UID]bool{}, forced: map[types.UID]bool{}, gone: map[types.UID]bool{}, terminating: map[types.UID]time.Time{},
 	}
+}
+
+// remembered is the memory of a controller that begins with a status that the API
+// server has, or had.
+func (w *world) remembered(stored *frameworkv1.FrameworkStatus) *memory {
+	w.t.Helper()
+	m := newMemory(w.readBack(stored))
+	m.base = stored
+	return m
 }
 
 func newWorld(t *testing.T, framework *frameworkv1.Framework) *world {
@@ -153,13 +166,13 @@ func (w *world) Between(least, most int64) int64 {
 	return least + w.rand.Int64N(most-least+1)
 }
 
-// serverStatus is the status at the API server, read back from JSON.
-func (w *world) serverStatus() *frameworkv1.FrameworkStatus {
+// readBack is a status of the API server, read back from JSON.
+func (w *world) readBack(stored *frameworkv1.FrameworkStatus) *frameworkv1.FrameworkStatus {
 	w.t.Helper()
-	if w.written == nil {
+	if stored == nil {
 		return nil
 	}
-	data, err := statuscodec.Encode(w.written, true)
+	data, err := statuscodec.Encode(stored, true)
 	if err != nil {
 		w.t.Fatalf("encoding: %v", err)
 	}
@@ -208,8 +221,32 @@ func (w *world) podChanged(pod *corev1.Pod) {
 }
 
 func (w *world) podRemoved(name string) {
+	last := w.pods[name]
 	delete(w.pods, name)
+	w.changed(podKind, func(c *cache) {
+		delete(c.pods, name)
+		if m := w.controller; m != nil && last != nil &&
+			(last.DeletionTimestamp != nil || last.Spec.NodeName == "" && m.deleted[last.UID]) {
+			m.gone[last.UID] = true
+		}
+	})
+}
+
+// hidePod is somebody who takes the label from a Pod by which it is watched. What is
+// being deleted already is taken for gone then.
+func (w *world) hidePod(name string) {
+	if pod := w.pods[name]; pod == nil || pod.DeletionTimestamp != nil {
+		return
+	}
 	w.changed(podKind, func(c *cache) { delete(c.pods, name) })
+}
+
+// hideConfigMap does the same to the ConfigMap.
+func (w *world) hideConfigMap() {
+	if w.configMap == nil || w.configMap.DeletionTimestamp != nil {
+		return
+	}
+	w.changed(configMapKind, func(c *cache) { c.configMap = nil })
 }
 
 func (w *world) configMapChanged() {
@@ -217,7 +254,12 @@ func (w *world) configMapChanged() {
 	if w.configMap != nil {
 		seen = w.configMap.DeepCopy()
 	}
-	w.changed(configMapKind, func(c *cache) { c.configMap = seen })
+	w.changed(configMapKind, func(c *cache) {
+		if m := w.controller; m != nil && seen == nil && c.configMap != nil && c.configMap.DeletionTimestamp != nil {
+			m.gone[c.configMap.UID] = true
+		}
+		c.configMap = seen
+	})
 }
 
 func (w *world) podGroupChanged() {
@@ -245,12 +287,14 @@ func (w *world) run() Plan {
 			return Plan{}
 		}
 		if w.controller == nil {
-			w.controller = newMemory(w.serverStatus())
+			w.controller = w.remembered(w.written)
 		}
 		plan, end := w.round()
 		switch end {
 		case crashed:
 			w.crash()
+		case outdated:
+			w.controller = nil
 		case atRest, failed:
 			return plan
 		}
@@ -269,12 +313,17 @@ func (w *world) plan(outcomes []Outcome) Plan {
 		Pods:      make(map[string]*corev1.Pod, len(w.cache.pods)),
 		Deleted:   w.controller.deleted,
 		Forced:    w.controller.forced,
+		Gone:      w.controller.gone,
+		Current:   w.controller.current,
 		Outcomes:  outcomes,
 		Options:   w.options,
+
+		Terminating: w.controller.terminating,
 	}
 	for name, pod := range w.cache.pods {
-		if owner := metav1.GetControllerOf(pod); w.cache.configMap != nil && owner.UID == w.cache.configMap.UID {
-			snapshot.Pods[name] = pod
+		snapshot.Pods[name] = pod
+		if _, seen := w.controller.terminating[pod.UID]; pod.DeletionTimestamp != nil && !seen {
+			w.controller.terminating[pod.UID] = w.now
 		}
 	}
 	return Decide(snapshot, w.now, w)
@@ -288,6 +337,8 @@ const (
 	progressed
 	failed
 	crashed
+	// outdated is a controller that finds its status to be an old one.
+	outdated
 )
 
 // round is one gather, decide, persist and act, as the controller does it.
@@ -317,11 +368,17 @@ func (w *world) round() (Plan, roundEnd) {
 			end = failed
 			continue
 		}
+		if action.Kind == CheckStatus && w.controller.base != w.written {
+			return plan, outdated
+		}
 		outcome, ok := w.act(action)
 		w.onAction(action)
+		found := (action.Kind == CreateConfigMap || action.Kind == CreatePod) && outcome.UID == "" && outcome.Refused == nil
 		switch {
 		case fate == replyLost:
 			end = failed
+		case ok && found:
+			end = progressed // It is there already, and is seen from now on.
 		case ok:
 			w.remember(outcome)
 			w.controller.outcomes = append(w.controller.outcomes, outcome)
@@ -341,24 +398,26 @@ func (w *world) persist(status *frameworkv1.FrameworkStatus) roundEnd {
 		return crashed
 	case fate == refused || w.deleted:
 		return failed
+	case w.controller.base != w.written:
+		return outdated
 	}
-	before := w.written
+	w.before = w.written
 	w.written = status
-	w.onWrite(before, status)
+	w.onWrite(w.before, status)
 	if fate == replyLost {
+		// The next try conflicts, and finds the status to be its own.
+		w.controller.base = status
 		return failed
 	}
-	w.controller.persisted = status
+	w.controller.persisted, w.controller.base, w.controller.current = status, status, true
 	return progressed
 }
 
 // remember notes what the API server has told.
 func (w *world) remember(outcome Outcome) {
 	switch outcome.Action.Kind {
-	case CreateConfigMap, CreatePod:
-		if outcome.Refused == nil {
-			w.controller.answered[outcome.UID] = true
-		}
+	case CheckStatus:
+		w.controller.current = true
 	case DeleteConfigMap, DeletePod, DeleteFramework:
 		w.controller.deleted[outcome.Action.UID] = true
 	case ForceDeletePod:

@@ -1,0 +1,101 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lifecycle
+
+import (
+	"slices"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+)
+
+// A ConfigMap or a Pod is created after the status that waits for it was persisted,
+// and its UID is persisted later, with other news. A controller that dies in between
+// leaves an object whose UID nobody knows, and a creation whose answer was lost does
+// the same. Such an object is adopted: it is the one that the status waits for if its
+// name, its owner and the identity in its annotations say so. What it has done
+// meanwhile is what it would have done without the crash, so its phase and its
+// deletion don't matter.
+//
+// An object of the Framework that is not adopted is a leftover: of an earlier attempt,
+// of a task that a rescale has replaced, or changed by somebody. Leftovers are
+// deleted, but only by a controller whose status is Current. An object that is newer
+// than the status proves that the status is old, and then it is read again.
+
+// creationPersisted says whether the API server knows that the attempt waits for its
+// ConfigMap.
+func (d *decision) creationPersisted() bool {
+	return d.Persisted != nil &&
+		d.Persisted.State == frameworkv1.FrameworkAttemptCreationPending &&
+		d.Persisted.AttemptStatus.ID == d.next.AttemptStatus.ID
+}
+
+// adoptConfigMap makes the ConfigMap that is there the attempt's, if it is the one
+// that the attempt waits for.
+func (d *decision) adoptConfigMap() {
+	if d.ConfigMap != nil && d.creationPersisted() && d.isAwaitedConfigMap() {
+		d.attemptBecomesCreationRequested(d.ConfigMap.UID)
+	}
+}
+
+// isAwaitedConfigMap says whether the ConfigMap is what the attempt would create. The
+// caller of Decide has checked its name and its controller.
+func (d *decision) isAwaitedConfigMap() bool {
+	// The finalizer is there as long as the ConfigMap waits for its Pods.
+	waitsForPods := slices.Contains(d.ConfigMap.Finalizers, metav1.FinalizerDeleteDependents)
+	return waitsForPods && blocksDeletionOf(d.ConfigMap, d.Framework.UID) &&
+		d.ConfigMap.Annotations[frameworkv1.KeyFrameworkAttemptID] == strconv.Itoa(int(d.next.AttemptStatus.ID))
+}
+
+// adoptPod makes the Pod that is there the task's, if it is the one that the task
+// waits for.
+func (t cursor) adoptPod() {
+	task, persisted := t.status(), t.persisted()
+	pod := t.d.Pods[task.AttemptStatus.PodName]
+	if pod == nil || persisted == nil || persisted.State != frameworkv1.TaskAttemptCreationPending || !t.isAwaitedPod(pod) {
+		return
+	}
+	t.taskBecomesCreationRequested(pod.UID)
+	if t.d.adopted == nil {
+		t.d.adopted = map[types.UID]bool{}
+	}
+	t.d.adopted[pod.UID] = true
+}
+
+// isAwaitedPod says whether a Pod of the task's name is what the task would create.
+func (t cursor) isAwaitedPod(pod *corev1.Pod) bool {
+	task := t.status()
+	inGroup := pod.Labels[schedulingv1alpha1.LabelPodGroup] == frameworkv1.PodGroupName(t.d.Framework.Name)
+	return blocksDeletionOf(pod, *t.d.next.AttemptStatus.ConfigMapUID) && inGroup == t.d.gang &&
+		pod.Annotations[frameworkv1.KeyTaskRoleUID] == string(t.role.InstanceUID) &&
+		pod.Annotations[frameworkv1.KeyTaskUID] == string(task.InstanceUID) &&
+		pod.Annotations[frameworkv1.KeyTaskAttemptID] == strconv.Itoa(int(task.AttemptStatus.ID))
+}
+
+// blocksDeletionOf says whether the owner is the object's controller, and its
+// deletion in the foreground waits for the object.
+func blocksDeletionOf(object metav1.Object, owner types.UID) bool {
+	controller := metav1.GetControllerOfNoCopy(object)
+	return controller != nil && controller.UID == owner &&
+		controller.BlockOwnerDeletion != nil && *controller.BlockOwnerDeletion
+}
+
+// runningSince is when a Pod began to run that is seen running now. For one that was
+// adopted it is what the Pod says, within the attempt: it ran while there was nobody to
+// see it.
+func (t cursor) runningSince(pod *corev1.Pod) metav1.Time {
+	begun := t.status().AttemptStatus.StartTime
+	if !t.d.adopted[pod.UID] || pod.Status.StartTime == nil || !pod.Status.StartTime.Before(&t.d.now) {
+		return t.d.now
+	}
+	if pod.Status.StartTime.Before(&begun) {
+		return begun
+	}
+	return *pod.Status.StartTime
+}

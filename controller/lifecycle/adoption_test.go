@@ -1,0 +1,110 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lifecycle
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+)
+
+// crashed is a world whose controller has died after it created the only Pod, and
+// before it wrote anything of it.
+func crashedWorld(t *testing.T) *world {
+	t.Helper()
+	w := newWorld(t, framework(role("w", 1)))
+	w.writeFrom = PersistSoon
+	w.run()
+	if w.pods["fw-w-0"] == nil || w.written.AttemptStatus.ConfigMapUID != nil {
+		t.Fatalf("want a Pod that no status knows, have %v and %s", w.podNames(), transcript(w.written))
+	}
+	w.crash()
+	return w
+}
+
+func TestAdoptionKeepsTheConfigMapAndThePodOfTheAttempt(t *testing.T) {
+	w := crashedWorld(t)
+	configMap, pod := w.configMap.UID, w.pods["fw-w-0"].UID
+	w.writeFrom = PersistLater
+	w.run()
+	if w.configMap == nil || w.configMap.UID != configMap || w.pods["fw-w-0"] == nil || w.pods["fw-w-0"].UID != pod {
+		t.Errorf("a crash has cost the ConfigMap or the Pod")
+	}
+	if got := w.written.AttemptStatus.TaskRoleStatuses[0].TaskStatuses[0].AttemptStatus.PodUID; !ptr.Equal(got, &pod) {
+		t.Errorf("the status has the Pod %v, want %s", got, pod)
+	}
+}
+
+func TestAdoptionOfOtherPodsIsRefused(t *testing.T) {
+	tests := map[string]func(*corev1.Pod){
+		"a Pod of another attempt of the task": func(p *corev1.Pod) { p.Annotations[frameworkv1.KeyTaskAttemptID] = "1" },
+		"a Pod of another task":                func(p *corev1.Pod) { p.Annotations[frameworkv1.KeyTaskUID] = "other" },
+		"a Pod of another role":                func(p *corev1.Pod) { p.Annotations[frameworkv1.KeyTaskRoleUID] = "other" },
+		"a Pod that joined a gang":             func(p *corev1.Pod) { p.Labels[schedulingv1alpha1.LabelPodGroup] = "fw-attempt" },
+		"a Pod of another owner":               func(p *corev1.Pod) { p.OwnerReferences[0].UID = "other" },
+		"a Pod that its owner does not wait for": func(p *corev1.Pod) {
+			p.OwnerReferences[0].BlockOwnerDeletion = ptr.To(false)
+		},
+	}
+	for name, change := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := crashedWorld(t)
+			pod := w.pods["fw-w-0"]
+			change(pod)
+			w.podChanged(pod)
+			w.run()
+			w.endPod("fw-w-0")
+			w.run()
+			if again := w.pods["fw-w-0"]; again == nil || again.UID == pod.UID {
+				t.Errorf("the task has the Pod %v, want a new one", again)
+			}
+		})
+	}
+}
+
+func TestAdoptionOfOtherConfigMapsIsRefused(t *testing.T) {
+	tests := map[string]func(*metav1.ObjectMeta){
+		"a ConfigMap of another attempt":           func(m *metav1.ObjectMeta) { m.Annotations[frameworkv1.KeyFrameworkAttemptID] = "7" },
+		"a ConfigMap that does not wait for Pods":  func(m *metav1.ObjectMeta) { m.Finalizers = nil },
+		"a ConfigMap that its owner does not mind": func(m *metav1.ObjectMeta) { m.OwnerReferences[0].BlockOwnerDeletion = nil },
+	}
+	for name, change := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := crashedWorld(t)
+			before := w.configMap
+			change(before)
+			w.configMapChanged()
+			w.run()
+			w.endPod("fw-w-0")
+			w.collectGarbage()
+			w.run()
+			w.endPod("fw-w-0")
+			w.collectGarbage()
+			w.run()
+			if w.configMap == nil || w.configMap.UID == before.UID {
+				t.Errorf("the attempt has the ConfigMap %v, want a new one", w.configMap)
+			}
+		})
+	}
+}
+
+func TestAdoptedPodHasRunSinceItSaysSo(t *testing.T) {
+	w := crashedWorld(t)
+	began := metav1.NewTime(w.now.Add(3 * time.Second))
+	w.now = w.now.Add(time.Hour)
+	w.pods["fw-w-0"].Status.StartTime = &began
+	w.setPhase("fw-w-0", corev1.PodRunning, 0)
+	w.writeFrom = PersistLater
+	w.run()
+	got := w.written.AttemptStatus.TaskRoleStatuses[0].TaskStatuses[0].AttemptStatus.RunTime
+	if got == nil || !got.Equal(&began) {
+		t.Errorf("the task has run since %v, want %v", got, began)
+	}
+}

@@ -151,6 +151,10 @@ func TestWrongFrameworksAreRefused(t *testing.T) {
 			spec: "{taskRoles: [{name: worker, taskNumber: 10001}]}",
 			want: []string{"spec.taskRoles[0].taskNumber: Invalid value: 10001: spec.taskRoles[0].taskNumber in body should be less than or equal to 10000"},
 		},
+		"more tasks than 10000 in all roles together": {
+			spec: "{taskRoles: [{name: ps, taskNumber: 1}, {name: worker, taskNumber: 10000}]}",
+			want: []string{"spec.taskRoles: Invalid value: must have at most 10000 tasks in all, which is the sum of taskNumber over spec.taskRoles: the status of more can't be stored in one object"},
+		},
 		"completion policies below -1": {
 			spec: "{taskRoles: [{name: worker, frameworkAttemptCompletionPolicy: {minFailedTaskCount: -2, minSucceededTaskCount: -2}}]}",
 			want: []string{
@@ -161,6 +165,10 @@ func TestWrongFrameworksAreRefused(t *testing.T) {
 		"a deletion timeout that is text": {
 			spec: "{taskRoles: [{name: worker, task: {podGracefulDeletionTimeoutSec: long}}]}",
 			want: []string{`spec.taskRoles[0].task.podGracefulDeletionTimeoutSec: Invalid value: "string": spec.taskRoles[0].task.podGracefulDeletionTimeoutSec in body must be of type integer: "string"`},
+		},
+		"a deletion timeout below 0": {
+			spec: "{taskRoles: [{name: worker, task: {podGracefulDeletionTimeoutSec: -1}}]}",
+			want: []string{"spec.taskRoles[0].task.podGracefulDeletionTimeoutSec: Invalid value: -1: spec.taskRoles[0].task.podGracefulDeletionTimeoutSec in body should be greater than or equal to 0"},
 		},
 		"a Pod template that is text": {
 			spec: "{taskRoles: [{name: worker, task: {pod: busybox}}]}",

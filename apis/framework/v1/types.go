@@ -65,6 +65,7 @@ type FrameworkList struct {
 // each field says from when a change counts.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.gang) || !has(self.gang.minMember) || !has(self.taskRoles) || self.taskRoles.map(r, r.taskNumber).sum() == 0 || self.gang.minMember <= self.taskRoles.map(r, r.taskNumber).sum()",fieldPath=".gang.minMember",message="must be at most the number of tasks, which is the sum of taskNumber over spec.taskRoles: a larger gang could never start"
+// +kubebuilder:validation:XValidation:rule="!has(self.taskRoles) || self.taskRoles.map(r, r.taskNumber).sum() <= 10000",fieldPath=".taskRoles",message="must have at most 10000 tasks in all, which is the sum of taskNumber over spec.taskRoles: the status of more can't be stored in one object"
 type FrameworkSpec struct {
 	// description is free text for people. Default empty. Mutable, without effect.
 	// +optional
@@ -94,15 +95,20 @@ type FrameworkSpec struct {
 	// +optional
 	Gang *GangSpec `json:"gang,omitempty"`
 
-	// taskRoles are the kinds of tasks of the job. Adding, removing and
-	// resizing roles rescales a running Framework. A Framework without tasks
-	// never completes: it is paused.
+	// taskRoles are the kinds of tasks of the job, with at most 10000 tasks in
+	// all. Adding, removing and resizing roles rescales a running Framework. A
+	// Framework without tasks never completes: it is paused.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=256
 	TaskRoles []TaskRoleSpec `json:"taskRoles,omitempty"`
 }
+
+// MaxTasks is the most tasks that a Framework may have: the most that one role
+// may have, and all roles together. The status of all of them is one object, and
+// that of so many can be stored when every one of them runs and was retried.
+const MaxTasks = 10000
 
 // ExecutionType is the user's wish for the life of a Framework.
 //
@@ -212,7 +218,8 @@ type TaskRoleSpec struct {
 	Name string `json:"name"`
 
 	// taskNumber is how many tasks the role has, 0 to 10000, with indexes from
-	// 0. Default 0. Mutable: it rescales the role.
+	// 0. The sum over all roles is at most 10000, too. Default 0. Mutable: it
+	// rescales the role.
 	// +optional
 	// +default=0
 	// +kubebuilder:default=0
@@ -269,11 +276,12 @@ type TaskSpec struct {
 	RetryPolicy RetryPolicySpec `json:"retryPolicy,omitzero"`
 
 	// podGracefulDeletionTimeoutSec is how many seconds a Pod may take to end
-	// after it was asked to, before it is deleted by force. Null, the default,
-	// never forces: two instances of a task then never run at once, even if a
-	// node is lost. Mutable; counts at once.
+	// after it was asked to, before it is deleted by force, at least 0. Null,
+	// the default, never forces: two instances of a task then never run at once,
+	// even if a node is lost. Mutable; counts at once.
 	// +optional
 	// +nullable
+	// +kubebuilder:validation:Minimum=0
 	PodGracefulDeletionTimeoutSec *int64 `json:"podGracefulDeletionTimeoutSec,omitempty"`
 
 	// pod is the template of the task's Pod, a v1 PodTemplateSpec of which

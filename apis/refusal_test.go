@@ -1,0 +1,126 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apis_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	"sigs.k8s.io/yaml"
+
+	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+)
+
+// TestObjectsAreChecked holds manifests against the schemas and rules of the CRDs,
+// with the API server's own code. What kubectl makes of it is left to the end-to-end
+// tests.
+func TestObjectsAreChecked(t *testing.T) {
+	const tooManyTasks = "spec.taskRoles: Invalid value: must have at most 10000 tasks in all, " +
+		"which is the sum of taskNumber over spec.taskRoles: the status of more can't be stored in one object"
+	tests := map[string]struct {
+		manifest string
+		want     []string // Empty if the object is taken.
+	}{
+		"as many tasks as there may be, in one role": {manifest: frameworkOf("max", frameworkv1.MaxTasks)},
+		"as many tasks as there may be, in as many roles": {
+			manifest: frameworkOf("max", slices.Concat(slices.Repeat([]int{39}, 255), []int{frameworkv1.MaxTasks - 255*39})...),
+		},
+		"no roles at all": {manifest: frameworkOf("none")},
+		"one task more, in a role of its own": {
+			manifest: frameworkOf("more", frameworkv1.MaxTasks, 1),
+			want:     []string{tooManyTasks},
+		},
+		"the most tasks that 256 roles could have": {
+			manifest: frameworkOf("most", slices.Repeat([]int{frameworkv1.MaxTasks}, 256)...),
+			want:     []string{tooManyTasks},
+		},
+
+		"a Pod that is deleted by force at once": {manifest: frameworkWithGrace("0")},
+		"a Pod that is never deleted by force":   {manifest: frameworkWithGrace("null")},
+		"a negative time until a Pod is deleted by force": {
+			manifest: frameworkWithGrace("-1"),
+			want: []string{"spec.taskRoles[0].task.podGracefulDeletionTimeoutSec: Invalid value: -1: " +
+				"spec.taskRoles[0].task.podGracefulDeletionTimeoutSec in body should be greater than or equal to 0"},
+		},
+
+		"a gang of the longest name": {
+			manifest: "kind: Framework\nmetadata: {name: " + strings.Repeat("x", 63) + "}\nspec: {gang: {}, taskRoles: [{name: w, taskNumber: 1}]}",
+		},
+	}
+	checks := map[string]func(*testing.T, map[string]any) []string{
+		"Framework": checksOf(t, "../manifests/crds/frameworkcontroller.microsoft.com_frameworks.yaml"),
+		"PodGroup":  checksOf(t, "../manifests/crds/scheduling.lockstep.dev_podgroups.yaml"),
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			data, err := yaml.YAMLToJSON([]byte(tc.manifest))
+			if err != nil {
+				t.Fatal(err)
+			}
+			object := map[string]any{}
+			if err := utiljson.Unmarshal(data, &object); err != nil {
+				t.Fatal(err)
+			}
+			got := checks[fmt.Sprint(object["kind"])](t, object)
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("unexpected problems (-want,+got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// frameworkOf is the manifest of a Framework with a role for each number of tasks.
+func frameworkOf(name string, tasks ...int) string {
+	roles := make([]string, len(tasks))
+	for i, number := range tasks {
+		roles[i] = fmt.Sprintf("{name: role%d, taskNumber: %d}", i, number)
+	}
+	return fmt.Sprintf("kind: Framework\nmetadata: {name: %s}\nspec: {taskRoles: [%s]}", name, strings.Join(roles, ", "))
+}
+
+func frameworkWithGrace(seconds string) string {
+	return "kind: Framework\nmetadata: {name: grace}\nspec: {taskRoles: [{name: w, task: {podGracefulDeletionTimeoutSec: " + seconds + "}}]}"
+}
+
+// checksOf finds all problems of an object as the API server does when it is
+// created with that CRD, and none if there are none.
+func checksOf(t *testing.T, file string) func(*testing.T, map[string]any) []string {
+	t.Helper()
+	crd := readCRD(t, file)
+	version, err := apiextensions.GetSchemaForVersion(crd, crd.Spec.Versions[0].Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	properties := version.OpenAPIV3Schema
+	structural, err := schema.NewStructural(properties)
+	if err != nil {
+		t.Fatal(err)
+	}
+	validator, _, err := validation.NewSchemaValidator(properties)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules := cel.NewValidator(structural, true, celconfig.PerCallLimit)
+	return func(t *testing.T, object map[string]any) []string {
+		defaulting.Default(object, structural)
+		errs := validation.ValidateCustomResource(nil, object, validator)
+		fromRules, _ := rules.Validate(t.Context(), nil, structural, object, nil, celconfig.RuntimeCELCostBudget)
+		var problems []string
+		for _, err := range append(errs, fromRules...) {
+			problems = append(problems, err.Error())
+		}
+		slices.Sort(problems)
+		return problems
+	}
+}

@@ -54,6 +54,30 @@ func TestObjectsAreChecked(t *testing.T) {
 				"spec.taskRoles[0].task.podGracefulDeletionTimeoutSec in body should be greater than or equal to 0"},
 		},
 
+		"a state of a Framework": {manifest: frameworkWithStatus("{state: AttemptRunning}")},
+		"a state that no Framework has": {
+			manifest: frameworkWithStatus("{state: Paused}"),
+			want: []string{`status.state: Unsupported value: "Paused": supported values: "AttemptCreationPending", "AttemptCreationRequested", ` +
+				`"AttemptPreparing", "AttemptRunning", "AttemptDeletionPending", "AttemptDeletionRequested", "AttemptDeleting", "AttemptCompleted", "Completed"`},
+		},
+		"a phase of a PodGroup": {manifest: podGroupWithStatus("{phase: Unknown}")},
+		"a phase that no PodGroup has": {
+			manifest: podGroupWithStatus("{phase: Paused}"),
+			want:     []string{`status.phase: Unsupported value: "Paused": supported values: "Pending", "Running", "Unknown", "Completed"`},
+		},
+		"a phase that no PodGroup has, in a Framework": {
+			manifest: frameworkWithStatus("{state: AttemptRunning, attemptStatus: {podGroup: {phase: Paused}}}"),
+			want:     []string{`status.attemptStatus.podGroup.phase: Unsupported value: "Paused": supported values: "Pending", "Running", "Unknown", "Completed"`},
+		},
+
+		"a reason of a PodGroup's condition":         {manifest: podGroupWithReason("NotEnoughResources")},
+		"a condition of a PodGroup without a reason": {manifest: podGroupWithReason("")},
+		"a reason that no condition may have": {
+			manifest: podGroupWithReason("not enough room"),
+			want: []string{`status.conditions[0].reason: Invalid value: "not enough room": status.conditions[0].reason in body ` +
+				"should match '^([A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?)?$'"},
+		},
+
 		"a gang of the longest name": {
 			manifest: "kind: Framework\nmetadata: {name: " + strings.Repeat("x", 63) + "}\nspec: {gang: {}, taskRoles: [{name: w, taskNumber: 1}]}",
 		},
@@ -91,6 +115,19 @@ func frameworkOf(name string, tasks ...int) string {
 
 func frameworkWithGrace(seconds string) string {
 	return "kind: Framework\nmetadata: {name: grace}\nspec: {taskRoles: [{name: w, task: {podGracefulDeletionTimeoutSec: " + seconds + "}}]}"
+}
+
+func frameworkWithStatus(status string) string {
+	return "kind: Framework\nmetadata: {name: status}\nspec: {}\nstatus: " + status
+}
+
+func podGroupWithStatus(status string) string {
+	counts := "members: 0, scheduled: 0, running: 0, succeeded: 0, failed: 0, "
+	return "kind: PodGroup\nmetadata: {name: status}\nspec: {minMember: 1}\nstatus: {" + counts + strings.TrimPrefix(status, "{")
+}
+
+func podGroupWithReason(reason string) string {
+	return podGroupWithStatus("{conditions: [{type: Unschedulable, status: 'True', reason: '" + reason + "'}]}")
 }
 
 // checksOf finds all problems of an object as the API server does when it is

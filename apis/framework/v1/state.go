@@ -5,6 +5,9 @@ package v1
 
 // FrameworkState is where a Framework is in its life. The truth behind it is
 // the attempt's ConfigMap: associated states have one.
+//
+// +enum
+// +kubebuilder:validation:Enum=AttemptCreationPending;AttemptCreationRequested;AttemptPreparing;AttemptRunning;AttemptDeletionPending;AttemptDeletionRequested;AttemptDeleting;AttemptCompleted;Completed
 type FrameworkState string
 
 // TaskState is where a Task is in its life. The truth behind it is the

@@ -57,7 +57,9 @@ type FrameworkStatus struct {
 	// +optional
 	Tasks *TaskCounts `json:"tasks,omitempty"`
 
-	// conditions summarise the status for people and generic tools.
+	// conditions summarise the status for people and generic tools. They are the
+	// controller's alone: it replaces the whole status with each write, and with
+	// it a condition that somebody else has added.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -148,8 +150,8 @@ type RetryPolicyStatus struct {
 	RetryDelaySec *int64 `json:"retryDelaySec"`
 
 	// backoffSec is the delay, in seconds, that the last quick Transient failure
-	// in a row was given; the next one doubles it. 0 after an attempt that ran
-	// for ten minutes, or failed otherwise.
+	// in a row was given. Memory of the controller: the next one doubles it. 0
+	// after an attempt that ran for ten minutes, or failed otherwise.
 	// +optional
 	BackoffSec int64 `json:"backoffSec,omitempty"`
 }
@@ -245,8 +247,8 @@ type AttemptPodGroupStatus struct {
 	// and made again.
 	// +optional
 	UID types.UID `json:"uid"`
-	// creationTime is when the attempt's first PodGroup was created;
-	// scheduleTimeoutSeconds runs from it.
+	// creationTime is when the attempt's first PodGroup was created. Memory of
+	// the controller: scheduleTimeoutSeconds runs from it.
 	// +optional
 	// +nullable
 	CreationTime *metav1.Time `json:"creationTime,omitempty"`
@@ -254,8 +256,8 @@ type AttemptPodGroupStatus struct {
 	// +optional
 	Phase schedulingv1alpha1.PodGroupPhase `json:"phase,omitempty"`
 	// unknownSince is since when a gang that ran does not: since phase became
-	// Unknown, until it is Running again. recoveryTimeoutSeconds runs from it.
-	// Null otherwise.
+	// Unknown, until it is Running again. Null otherwise. Memory of the
+	// controller: recoveryTimeoutSeconds runs from it.
 	// +optional
 	// +nullable
 	UnknownSince *metav1.Time `json:"unknownSince,omitempty"`
@@ -268,7 +270,8 @@ type AttemptPodGroupStatus struct {
 	// running is how many members run.
 	// +optional
 	Running int32 `json:"running"`
-	// everScheduled is true once the gang was scheduled in this attempt.
+	// everScheduled is true once the gang was scheduled in this attempt. Memory
+	// of the controller: scheduleTimeoutSeconds counts no more then.
 	// +optional
 	EverScheduled bool `json:"everScheduled,omitempty"`
 	// unschedulable says why the gang waits. Null when it does not.

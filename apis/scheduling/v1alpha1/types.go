@@ -190,6 +190,9 @@ type PodGroupStatus struct {
 }
 
 // PodGroupPhase sums up where the members of a group are.
+//
+// +enum
+// +kubebuilder:validation:Enum=Pending;Running;Unknown;Completed
 type PodGroupPhase string
 
 const (
@@ -234,9 +237,12 @@ type PodGroupCondition struct {
 	// +optional
 	LastTransitionTime metav1.Time `json:"lastTransitionTime,omitzero"`
 
-	// reason is a word for programs.
+	// reason is a word for programs: letters, digits, '_', ',' and ':', a letter
+	// first, and neither ',' nor ':' last. Frameworks repeat it in their own
+	// conditions, where Kubernetes asks for just that.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:Pattern=`^([A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?)?$`
 	Reason string `json:"reason,omitempty"`
 
 	// message is a sentence for people.

@@ -21,14 +21,14 @@ type AttemptPodGroupStatusApplyConfiguration struct {
 	// uid of the PodGroup. It changes when the PodGroup was deleted by someone
 	// and made again.
 	UID *types.UID `json:"uid,omitempty"`
-	// creationTime is when the attempt's first PodGroup was created;
-	// scheduleTimeoutSeconds runs from it.
+	// creationTime is when the attempt's first PodGroup was created. Memory of
+	// the controller: scheduleTimeoutSeconds runs from it.
 	CreationTime *metav1.Time `json:"creationTime,omitempty"`
 	// phase of the PodGroup.
 	Phase *v1alpha1.PodGroupPhase `json:"phase,omitempty"`
 	// unknownSince is since when a gang that ran does not: since phase became
-	// Unknown, until it is Running again. recoveryTimeoutSeconds runs from it.
-	// Null otherwise.
+	// Unknown, until it is Running again. Null otherwise. Memory of the
+	// controller: recoveryTimeoutSeconds runs from it.
 	UnknownSince *metav1.Time `json:"unknownSince,omitempty"`
 	// minMember in force.
 	MinMember *int32 `json:"minMember,omitempty"`
@@ -36,7 +36,8 @@ type AttemptPodGroupStatusApplyConfiguration struct {
 	Scheduled *int32 `json:"scheduled,omitempty"`
 	// running is how many members run.
 	Running *int32 `json:"running,omitempty"`
-	// everScheduled is true once the gang was scheduled in this attempt.
+	// everScheduled is true once the gang was scheduled in this attempt. Memory
+	// of the controller: scheduleTimeoutSeconds counts no more then.
 	EverScheduled *bool `json:"everScheduled,omitempty"`
 	// unschedulable says why the gang waits. Null when it does not.
 	Unschedulable *AttemptUnschedulableApplyConfiguration `json:"unschedulable,omitempty"`

@@ -30,9 +30,9 @@ type FrameworkSpecApplyConfiguration struct {
 	// gang scheduler. Mutable; minMember counts at once, all else from the next
 	// attempt.
 	Gang *GangSpecApplyConfiguration `json:"gang,omitempty"`
-	// taskRoles are the kinds of tasks of the job. Adding, removing and
-	// resizing roles rescales a running Framework. A Framework without tasks
-	// never completes: it is paused.
+	// taskRoles are the kinds of tasks of the job, with at most 10000 tasks in
+	// all. Adding, removing and resizing roles rescales a running Framework. A
+	// Framework without tasks never completes: it is paused.
 	TaskRoles []TaskRoleSpecApplyConfiguration `json:"taskRoles,omitempty"`
 }
 

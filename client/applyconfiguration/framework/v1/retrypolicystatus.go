@@ -20,8 +20,8 @@ type RetryPolicyStatusApplyConfiguration struct {
 	// retry starts. Null unless a retry is scheduled.
 	RetryDelaySec *int64 `json:"retryDelaySec,omitempty"`
 	// backoffSec is the delay, in seconds, that the last quick Transient failure
-	// in a row was given; the next one doubles it. 0 after an attempt that ran
-	// for ten minutes, or failed otherwise.
+	// in a row was given. Memory of the controller: the next one doubles it. 0
+	// after an attempt that ran for ten minutes, or failed otherwise.
 	BackoffSec *int64 `json:"backoffSec,omitempty"`
 }
 

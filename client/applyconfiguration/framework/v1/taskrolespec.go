@@ -16,7 +16,8 @@ type TaskRoleSpecApplyConfiguration struct {
 	// {framework}-{role}-{index} reads in one way only. Unique.
 	Name *string `json:"name,omitempty"`
 	// taskNumber is how many tasks the role has, 0 to 10000, with indexes from
-	// 0. Default 0. Mutable: it rescales the role.
+	// 0. The sum over all roles is at most 10000, too. Default 0. Mutable: it
+	// rescales the role.
 	TaskNumber *int32 `json:"taskNumber,omitempty"`
 	// minMember is how many tasks of this role must be placed together with
 	// the gang, from 1 to taskNumber. Default: no minimum of its own. Mutable.

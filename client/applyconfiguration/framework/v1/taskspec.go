@@ -18,9 +18,9 @@ type TaskSpecApplyConfiguration struct {
 	// by another, while the rest of the Framework goes on.
 	RetryPolicy *RetryPolicySpecApplyConfiguration `json:"retryPolicy,omitempty"`
 	// podGracefulDeletionTimeoutSec is how many seconds a Pod may take to end
-	// after it was asked to, before it is deleted by force. Null, the default,
-	// never forces: two instances of a task then never run at once, even if a
-	// node is lost. Mutable; counts at once.
+	// after it was asked to, before it is deleted by force, at least 0. Null,
+	// the default, never forces: two instances of a task then never run at once,
+	// even if a node is lost. Mutable; counts at once.
 	PodGracefulDeletionTimeoutSec *int64 `json:"podGracefulDeletionTimeoutSec,omitempty"`
 	// pod is the template of the task's Pod, a v1 PodTemplateSpec of which
 	// metadata and spec count. It is kept as it was written, so that fields of

@@ -25,7 +25,9 @@ type PodGroupConditionApplyConfiguration struct {
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
 	// lastTransitionTime is when status last changed.
 	LastTransitionTime *v1.Time `json:"lastTransitionTime,omitempty"`
-	// reason is a word for programs.
+	// reason is a word for programs: letters, digits, '_', ',' and ':', a letter
+	// first, and neither ',' nor ':' last. Frameworks repeat it in their own
+	// conditions, where Kubernetes asks for just that.
 	Reason *string `json:"reason,omitempty"`
 	// message is a sentence for people.
 	Message *string `json:"message,omitempty"`

@@ -14,7 +14,9 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"sigs.k8s.io/yaml"
@@ -60,6 +62,19 @@ func TestObjectsAreChecked(t *testing.T) {
 			want: []string{`status.state: Unsupported value: "Paused": supported values: "AttemptCreationPending", "AttemptCreationRequested", ` +
 				`"AttemptPreparing", "AttemptRunning", "AttemptDeletionPending", "AttemptDeletionRequested", "AttemptDeleting", "AttemptCompleted", "Completed"`},
 		},
+		"tasks with fields that nobody knows": {manifest: frameworkWithTasks("[{index: 0, mood: good}]")},
+		"tasks that are compressed":           {manifest: frameworkWithTasks("null")},
+		"tasks that are no list": {
+			manifest: frameworkWithTasks("{index: 0}"),
+			want: []string{`status.attemptStatus.taskRoleStatuses[0].taskStatuses: Invalid value: "object": ` +
+				`status.attemptStatus.taskRoleStatuses[0].taskStatuses in body must be of type array: "object"`},
+		},
+		"a task that is text": {
+			manifest: frameworkWithTasks("[one]"),
+			want: []string{`status.attemptStatus.taskRoleStatuses[0].taskStatuses[0]: Invalid value: "string": ` +
+				`status.attemptStatus.taskRoleStatuses[0].taskStatuses[0] in body must be of type object: "string"`},
+		},
+
 		"a phase of a PodGroup": {manifest: podGroupWithStatus("{phase: Unknown}")},
 		"a phase that no PodGroup has": {
 			manifest: podGroupWithStatus("{phase: Paused}"),
@@ -121,6 +136,10 @@ func frameworkWithStatus(status string) string {
 	return "kind: Framework\nmetadata: {name: status}\nspec: {}\nstatus: " + status
 }
 
+func frameworkWithTasks(tasks string) string {
+	return frameworkWithStatus("{state: AttemptRunning, attemptStatus: {taskRoleStatuses: [{name: w, taskStatuses: " + tasks + "}]}}")
+}
+
 func podGroupWithStatus(status string) string {
 	counts := "members: 0, scheduled: 0, running: 0, succeeded: 0, failed: 0, "
 	return "kind: PodGroup\nmetadata: {name: status}\nspec: {minMember: 1}\nstatus: {" + counts + strings.TrimPrefix(status, "{")
@@ -150,12 +169,18 @@ func checksOf(t *testing.T, file string) func(*testing.T, map[string]any) []stri
 	}
 	rules := cel.NewValidator(structural, true, celconfig.PerCallLimit)
 	return func(t *testing.T, object map[string]any) []string {
+		given := runtime.DeepCopyJSON(object)
+		pruning.Prune(object, structural, true)
+		dropped := cmp.Diff(given, object)
 		defaulting.Default(object, structural)
 		errs := validation.ValidateCustomResource(nil, object, validator)
 		fromRules, _ := rules.Validate(t.Context(), nil, structural, object, nil, celconfig.RuntimeCELCostBudget)
 		var problems []string
 		for _, err := range append(errs, fromRules...) {
 			problems = append(problems, err.Error())
+		}
+		if len(problems) == 0 && dropped != "" {
+			t.Errorf("fields are dropped (-given,+kept):\n%s", dropped)
 		}
 		slices.Sort(problems)
 		return problems

@@ -12,6 +12,13 @@ tool controller-gen object:headerFile="$header" paths=./apis/...
 tool controller-gen crd \
   paths=./apis/framework/... paths=./apis/scheduling/... \
   output:crd:dir=manifests/crds
+# What no marker of controller-gen can say: the tasks in the status are an array of
+# objects, each of which is kept as it is.
+sed -i.before '/^ *taskStatuses:$/,/^ *type: array$/ s/^\( *\)nullable: true$/\1items:\
+\1  type: object\
+\1  x-kubernetes-preserve-unknown-fields: true\
+&/' manifests/crds/frameworkcontroller.microsoft.com_frameworks.yaml
+rm manifests/crds/*.before
 
 # The generators write below the folder that they are told, by package path.
 # They write into a new folder which then takes the place of client/, so that

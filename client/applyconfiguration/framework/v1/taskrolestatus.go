@@ -28,9 +28,10 @@ type TaskRoleStatusApplyConfiguration struct {
 	// attemptStatus has id, startTime, runTime, completionTime, instanceUID, podName,
 	// podUID, podNodeName, podIP, podHostIP and completionStatus.
 	// ---
-	// Tasks have no schema: to check those of a thousand takes the API server several
-	// times as long as all else that a write of the status costs. See
-	// docs/adr/0011-tasks-in-the-status-have-no-schema.md.
+	// The fields of a task have no schema: to check those of a thousand takes the API
+	// server several times as long as all else that a write of the status costs. See
+	// docs/adr/0011-tasks-in-the-status-have-no-schema.md. No marker says so of the
+	// items of an array: hack/generate.sh does.
 	TaskStatuses []*frameworkv1.TaskStatus `json:"taskStatuses,omitempty"`
 }
 

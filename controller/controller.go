@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
@@ -45,10 +46,16 @@ type Clients struct {
 	Metadata metadata.Interface
 }
 
-// NewClients makes the clients of an API server, within a common rate.
+// NewClients makes the clients of an API server. They share one rate, which is the
+// QPS and the Burst of config, or its RateLimiter if it has one. A Burst of 0 or
+// less sends requests one by one.
 func NewClients(config *rest.Config) (Clients, error) {
 	var clients Clients
 	var err error
+	config = rest.CopyConfig(config)
+	if config.RateLimiter == nil && config.QPS > 0 {
+		config.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(config.QPS, max(1, config.Burst))
+	}
 	core := rest.CopyConfig(config)
 	core.ContentType = runtime.ContentTypeProtobuf
 	core.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON

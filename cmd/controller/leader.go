@@ -13,7 +13,8 @@ import (
 
 	"github.com/google/uuid"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
+	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/klog/v2"
@@ -28,9 +29,22 @@ const (
 	retryPeriod   = 2 * time.Second
 )
 
+// newLeaseClient makes a client for the election alone. It has a small rate of its
+// own, client-go's default: a renewal that waited behind a thousand Pods would cost
+// the lease.
+func newLeaseClient(config *rest.Config) (coordinationv1client.LeasesGetter, error) {
+	own := rest.CopyConfig(config)
+	own.QPS, own.Burst, own.RateLimiter = rest.DefaultQPS, rest.DefaultBurst, nil
+	client, err := coordinationv1client.NewForConfig(own)
+	if err != nil {
+		return nil, fmt.Errorf("making the client of the election: %w", err)
+	}
+	return client, nil
+}
+
 // leadWhenElected runs lead while this process holds the lease. Losing it is an
 // error: the process has to end, so that nothing of it goes on.
-func leadWhenElected(ctx context.Context, client kubernetes.Interface, config configv1alpha1.LeaderElection, lead func(context.Context) error) error {
+func leadWhenElected(ctx context.Context, leases coordinationv1client.LeasesGetter, config configv1alpha1.LeaderElection, lead func(context.Context) error) error {
 	host, err := os.Hostname()
 	if err != nil {
 		return fmt.Errorf("finding a name for the election: %w", err)
@@ -48,7 +62,7 @@ func leadWhenElected(ctx context.Context, client kubernetes.Interface, config co
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Lock: &resourcelock.LeaseLock{
 			LeaseMeta:  metav1.ObjectMeta{Namespace: *config.Namespace, Name: *config.Name},
-			Client:     client.CoordinationV1(),
+			Client:     leases,
 			LockConfig: resourcelock.ResourceLockConfig{Identity: host + "_" + uuid.NewString()},
 		},
 		LeaseDuration:   leaseDuration,

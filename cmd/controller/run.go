@@ -26,8 +26,8 @@ import (
 	podgroupcontroller "github.com/lockstep-k8s/lockstep/podgroup/controller"
 )
 
-// podGroupWorkers is how many PodGroups are kept at the same time. Each takes one
-// small write at most every tenth of a second.
+// podGroupWorkers is how many PodGroups are kept at the same time. Each takes at
+// most one small write a window, see the PodGroup controller's WithWindow.
 const podGroupWorkers = 16
 
 // run runs both controllers until ctx ends.
@@ -37,6 +37,10 @@ func run(ctx context.Context, f *flags, config *configv1alpha1.ControllerConfigu
 		return err
 	}
 	clients, err := controller.NewClients(restConfig)
+	if err != nil {
+		return err
+	}
+	leases, err := newLeaseClient(restConfig)
 	if err != nil {
 		return err
 	}
@@ -74,7 +78,7 @@ func run(ctx context.Context, f *flags, config *configv1alpha1.ControllerConfigu
 	group.Go(func() error { return health.run(ctx) })
 	group.Go(func() error {
 		if standby {
-			return leadWhenElected(ctx, clients.Kube, config.LeaderElection, lead)
+			return leadWhenElected(ctx, leases, config.LeaderElection, lead)
 		}
 		return lead(ctx)
 	})

@@ -28,17 +28,19 @@ type ControllerConfiguration struct {
 	KubeConfigFilePath *string `json:"kubeConfigFilePath,omitempty"`
 
 	// kubeClientQps is how many requests a second the controller may send, more
-	// than 0 and at most 10000. Default 1000: the API server's priority and
-	// fairness protects it better than a client can.
+	// than 0 and at most 10000. One budget holds for all of them, of reads and
+	// writes of any kind; only the leader election has its own. Default 1000: the
+	// API server's priority and fairness protects it better than a client can.
 	KubeClientQPS *float32 `json:"kubeClientQps,omitempty"`
 
-	// kubeClientBurst is how many requests may be sent at once, 0 to 10000.
-	// Default 2000.
+	// kubeClientBurst is how many requests may be sent at once after a pause, 0 to
+	// 10000. 0 sends them one by one, as 1 does. Default 2000.
 	KubeClientBurst *int32 `json:"kubeClientBurst,omitempty"`
 
-	// workerNumber is how many Frameworks are synced at the same time, more
-	// than 0. Default 16: with more, many Frameworks that start together all
-	// start late.
+	// workerNumber is how many Frameworks are synced at the same time, more than
+	// 0. One whose requests take long goes on without a worker, which takes the
+	// next. Default 16: with hundreds, Frameworks that start together go through
+	// each step together, and all of them finish late.
 	WorkerNumber *int32 `json:"workerNumber,omitempty"`
 
 	// largeFrameworkCompression stores task statuses of 700 KiB and more

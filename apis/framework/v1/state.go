@@ -14,7 +14,9 @@ type FrameworkState string
 // attempt's Pod: associated states have one.
 type TaskState string
 
-// States of a Framework, in the order in which an attempt goes through them.
+// States of a Framework, in the order in which an attempt goes through them. An
+// attempt whose ConfigMap is gone before the controller has seen it go is
+// AttemptCompleted at once.
 const (
 	// FrameworkAttemptCreationPending: the ConfigMap is to be created. The
 	// start of every attempt. Exits: CreationRequested; AttemptCompleted when
@@ -25,17 +27,17 @@ const (
 	// not seen in time.
 	FrameworkAttemptCreationRequested FrameworkState = "AttemptCreationRequested"
 	// FrameworkAttemptPreparing: the ConfigMap is there, no task has run yet in
-	// this attempt. Exits: Running; DeletionPending; Deleting.
+	// this attempt. Exits: Running; DeletionPending; Deleting; AttemptCompleted.
 	FrameworkAttemptPreparing FrameworkState = "AttemptPreparing"
 	// FrameworkAttemptRunning: some task has run in this attempt. Exits:
-	// DeletionPending; Deleting.
+	// DeletionPending; Deleting; AttemptCompleted.
 	FrameworkAttemptRunning FrameworkState = "AttemptRunning"
 	// FrameworkAttemptDeletionPending: the attempt's end is decided and
 	// persisted, its ConfigMap is to be deleted. Exits: DeletionRequested;
-	// Deleting.
+	// Deleting; AttemptCompleted.
 	FrameworkAttemptDeletionPending FrameworkState = "AttemptDeletionPending"
 	// FrameworkAttemptDeletionRequested: the ConfigMap's deletion was requested
-	// and is not yet seen. Exit: Deleting.
+	// and is not yet seen. Exits: Deleting; AttemptCompleted.
 	FrameworkAttemptDeletionRequested FrameworkState = "AttemptDeletionRequested"
 	// FrameworkAttemptDeleting: the ConfigMap waits for its Pods to be gone.
 	// Exit: AttemptCompleted.
@@ -47,7 +49,8 @@ const (
 	FrameworkCompleted FrameworkState = "Completed"
 )
 
-// States of a Task, in the order in which an attempt goes through them.
+// States of a Task, in the order in which an attempt goes through them. When the
+// attempt of its Framework completes, a task is Completed from any of them.
 const (
 	// TaskAttemptCreationPending: the Pod is to be created. Exits:
 	// CreationRequested; AttemptCompleted when scaled down or refused.

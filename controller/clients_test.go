@@ -1,0 +1,55 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+)
+
+// TestClientsShareOneRate sends requests by all clients in turn, with a rate that
+// gives nothing back within the test: the burst is what all of them may send.
+func TestClientsShareOneRate(t *testing.T) {
+	tests := map[string]struct {
+		burst, want int
+	}{
+		"a burst of 4":    {burst: 4, want: 4},
+		"a burst of 1":    {burst: 1, want: 1},
+		"no burst at all": {burst: 0, want: 1},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			answered := 0
+			server := httptest.NewServer(http.HandlerFunc(func(response http.ResponseWriter, _ *http.Request) {
+				answered++
+				response.WriteHeader(http.StatusNotFound)
+			}))
+			defer server.Close()
+			clients, err := NewClients(&rest.Config{Host: server.URL, QPS: 0.0001, Burst: tc.burst})
+			if err != nil {
+				t.Fatal(err)
+			}
+			// A request that has to wait for longer than this fails without waiting.
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			var options metav1.GetOptions
+			for range 3 {
+				_, _ = clients.Kube.CoreV1().Pods("default").Get(ctx, "a", options)
+				_, _ = clients.Lockstep.FrameworkcontrollerV1().Frameworks("default").Get(ctx, "a", options)
+				_, _ = clients.Metadata.Resource(frameworkv1.SchemeGroupVersion.WithResource("frameworks")).Namespace("default").Get(ctx, "a", options)
+			}
+			if answered != tc.want {
+				t.Errorf("%d requests were sent, want %d", answered, tc.want)
+			}
+		})
+	}
+}

@@ -9,7 +9,7 @@ header=hack/boilerplate.go.txt
 tool() { go tool -modfile=hack/tools/go.mod "$@"; }
 
 tool controller-gen object:headerFile="$header" paths=./apis/...
-tool controller-gen crd \
+tool controller-gen crd:deprecatedV1beta1CompatibilityPreserveUnknownFields=false \
   paths=./apis/framework/... paths=./apis/scheduling/... \
   output:crd:dir=manifests/crds
 # What no marker of controller-gen can say: the tasks in the status are an array of

@@ -14,14 +14,82 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
+	"k8s.io/kube-openapi/pkg/validation/spec"
 	"sigs.k8s.io/yaml"
-
-	"github.com/lockstep-k8s/lockstep/manifests"
 )
 
-// installCRDs applies the CRDs that this program was built with, by server-side
-// apply: what others have added to them stays.
-func installCRDs(ctx context.Context, config *rest.Config) error {
+// crd is a CustomResourceDefinition that this program was built with.
+type crd struct {
+	object *unstructured.Unstructured
+
+	// What the object says of its resource, in the only version that it has.
+	resource schema.GroupVersionResource
+	kind     schema.GroupVersionKind
+	status   bool // It has the status subresource.
+	schema   *spec.Schema
+}
+
+// readCRDs reads the CRDs in the folder crds.
+func readCRDs(files fs.FS) ([]crd, error) {
+	names, err := fs.Glob(files, "crds/*.yaml")
+	if err != nil {
+		return nil, fmt.Errorf("reading the CRDs: %w", err)
+	}
+	crds := make([]crd, len(names))
+	for i, name := range names {
+		data, err := fs.ReadFile(files, name)
+		if err != nil {
+			return nil, fmt.Errorf("reading the CRDs: %w", err)
+		}
+		if crds[i], err = newCRD(data); err != nil {
+			return nil, fmt.Errorf("reading %s: %w", name, err)
+		}
+	}
+	return crds, nil
+}
+
+func newCRD(data []byte) (crd, error) {
+	c := crd{object: &unstructured.Unstructured{}}
+	if err := yaml.Unmarshal(data, &c.object.Object); err != nil {
+		return c, err
+	}
+	var definition struct {
+		Spec struct {
+			Group string `json:"group"`
+			Names struct {
+				Kind   string `json:"kind"`
+				Plural string `json:"plural"`
+			} `json:"names"`
+			Versions []struct {
+				Name         string `json:"name"`
+				Subresources struct {
+					Status *struct{} `json:"status"`
+				} `json:"subresources"`
+				Schema struct {
+					OpenAPIV3Schema *spec.Schema `json:"openAPIV3Schema"`
+				} `json:"schema"`
+			} `json:"versions"`
+		} `json:"spec"`
+	}
+	if err := yaml.Unmarshal(data, &definition); err != nil {
+		return c, err
+	}
+	if n := len(definition.Spec.Versions); n != 1 {
+		return c, fmt.Errorf("spec.versions must have one version, has %d", n)
+	}
+	version := definition.Spec.Versions[0]
+	group := schema.GroupVersion{Group: definition.Spec.Group, Version: version.Name}
+	c.resource = group.WithResource(definition.Spec.Names.Plural)
+	c.kind = group.WithKind(definition.Spec.Names.Kind)
+	c.status = version.Subresources.Status != nil
+	c.schema = version.Schema.OpenAPIV3Schema
+	return c, nil
+}
+
+// installCRDs applies CRDs by server-side apply, and takes from others what they
+// have set otherwise: versions, with their schemas, subresources and printer
+// columns, are replaced. What only others have set stays, as labels do.
+func installCRDs(ctx context.Context, crds []crd, config *rest.Config) error {
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return fmt.Errorf("--install-crds: %w", err)
@@ -29,24 +97,12 @@ func installCRDs(ctx context.Context, config *rest.Config) error {
 	resource := client.Resource(schema.GroupVersionResource{
 		Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
 	})
-	files, err := fs.Glob(manifests.FS, "crds/*.yaml")
-	if err != nil {
-		return fmt.Errorf("--install-crds: %w", err)
-	}
-	for _, file := range files {
-		data, err := fs.ReadFile(manifests.FS, file)
-		if err != nil {
-			return fmt.Errorf("--install-crds: %w", err)
-		}
-		crd := &unstructured.Unstructured{}
-		if err := yaml.Unmarshal(data, &crd.Object); err != nil {
-			return fmt.Errorf("--install-crds: reading %s: %w", file, err)
-		}
+	for _, crd := range crds {
 		options := metav1.ApplyOptions{FieldManager: programName, Force: true}
-		if _, err := resource.Apply(ctx, crd.GetName(), crd, options); err != nil {
-			return fmt.Errorf("--install-crds: applying %s: %w", crd.GetName(), err)
+		if _, err := resource.Apply(ctx, crd.object.GetName(), crd.object, options); err != nil {
+			return fmt.Errorf("--install-crds: applying %s: %w", crd.object.GetName(), err)
 		}
-		klog.FromContext(ctx).Info("Installed a CRD", "name", crd.GetName())
+		klog.FromContext(ctx).Info("Installed a CRD", "name", crd.object.GetName())
 	}
 	return nil
 }

@@ -7,22 +7,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"golang.org/x/sync/errgroup"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 
 	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
-	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
-	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/controller"
+	"github.com/lockstep-k8s/lockstep/manifests"
 	podgroupcontroller "github.com/lockstep-k8s/lockstep/podgroup/controller"
 )
 
@@ -44,12 +39,16 @@ func run(ctx context.Context, f *flags, config *configv1alpha1.ControllerConfigu
 	if err != nil {
 		return err
 	}
+	crds, err := readCRDs(manifests.FS)
+	if err != nil {
+		return err
+	}
 	if f.installCRDs {
-		if err := installCRDs(ctx, restConfig); err != nil {
+		if err := installCRDs(ctx, crds, restConfig); err != nil {
 			return err
 		}
 	}
-	if err := awaitCRDs(ctx, clients.Kube.Discovery(), config); err != nil {
+	if err := awaitCRDs(ctx, crds, clients.Kube.Discovery(), config); err != nil {
 		return err
 	}
 	registry := prometheus.NewRegistry()
@@ -102,43 +101,4 @@ func clientConfig(config *configv1alpha1.ControllerConfiguration) (*rest.Config,
 	// event for every watch, which costs it more than the network gains.
 	restConfig.DisableCompression = true
 	return restConfig, nil
-}
-
-// awaitCRDs waits until the API server serves what the controller works with.
-func awaitCRDs(ctx context.Context, client discovery.DiscoveryInterface, config *configv1alpha1.ControllerConfiguration) error {
-	interval := time.Duration(*config.CRDEstablishedCheckIntervalSec) * time.Second
-	timeout := time.Duration(*config.CRDEstablishedCheckTimeoutSec) * time.Second
-	kinds := map[string]schema.GroupVersion{
-		frameworkv1.FrameworkPlural: frameworkv1.SchemeGroupVersion,
-		"podgroups":                 schedulingv1alpha1.SchemeGroupVersion,
-	}
-	var missing error
-	err := wait.PollUntilContextTimeout(ctx, interval, timeout, true, func(context.Context) (bool, error) {
-		missing = nil
-		for resource, version := range kinds {
-			if err := served(client, version, resource); err != nil {
-				missing = err
-				klog.FromContext(ctx).V(2).Info("Waiting for the API server", "reason", err.Error())
-				return false, nil
-			}
-		}
-		return true, nil
-	})
-	if missing != nil && ctx.Err() == nil {
-		return fmt.Errorf("after %v: %w", timeout, missing)
-	}
-	return err
-}
-
-func served(client discovery.DiscoveryInterface, version schema.GroupVersion, resource string) error {
-	resources, err := client.ServerResourcesForGroupVersion(version.String())
-	if err != nil {
-		return fmt.Errorf("the API server does not serve %s of %s; are the CRDs installed (--install-crds)? %w", resource, version, err)
-	}
-	for _, served := range resources.APIResources {
-		if served.Name == resource {
-			return nil
-		}
-	}
-	return fmt.Errorf("the API server does not serve %s of %s; are the CRDs installed (--install-crds)?", resource, version)
 }

@@ -1,0 +1,150 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/openapi3"
+	"k8s.io/klog/v2"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+
+	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
+)
+
+// What the API server serves is looked at by discovery and by its OpenAPI
+// document, which everybody who is authenticated may read: to read the CRDs
+// themselves is a right that the controller needs for nothing else.
+
+// repair is what to do about wrong CRDs.
+const repair = "apply manifests/crds of this version, or start with --install-crds"
+
+// awaitCRDs waits until the API server serves what the controller works with. It
+// says at once why it waits, and again if it gives up.
+func awaitCRDs(ctx context.Context, crds []crd, client discovery.DiscoveryInterface, config *configv1alpha1.ControllerConfiguration) error {
+	interval := time.Duration(*config.CRDEstablishedCheckIntervalSec) * time.Second
+	timeout := time.Duration(*config.CRDEstablishedCheckTimeoutSec) * time.Second
+	logger := klog.FromContext(ctx)
+	said := ""
+	var problem error
+	err := wait.PollUntilContextTimeout(ctx, interval, timeout, true, func(ctx context.Context) (bool, error) {
+		if problem = checkServed(ctx, crds, client); problem != nil && problem.Error() != said {
+			said = problem.Error()
+			logger.Info("Waiting for the CRDs", "reason", said, "for", timeout)
+		}
+		return problem == nil, nil
+	})
+	if problem != nil && ctx.Err() == nil {
+		return fmt.Errorf("after %v: %w", timeout, problem)
+	}
+	return err
+}
+
+// checkServed finds the first thing that is wrong with what the API server serves.
+func checkServed(ctx context.Context, crds []crd, client discovery.DiscoveryInterface) error {
+	for _, crd := range crds {
+		if err := crd.checkResources(client); err != nil {
+			return err
+		}
+		switch served, err := servedSchema(client, crd.kind); {
+		case apierrors.IsForbidden(err):
+			klog.FromContext(ctx).V(2).Info("Can't tell whether the CRD is that of this version", "name", crd.object.GetName(), "reason", err.Error())
+		case err != nil:
+			return fmt.Errorf("reading the schema of %s: %w", crd.object.GetName(), err)
+		default:
+			if err := crd.checkSchema(served); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// checkResources wants the resource and its status to be served.
+func (c crd) checkResources(client discovery.DiscoveryInterface) error {
+	version := c.resource.GroupVersion()
+	list, err := client.ServerResourcesForGroupVersion(version.String())
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("asking the API server for %s: %w", version, err)
+	}
+	serves := func(name string) bool {
+		return list != nil && slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == name })
+	}
+	switch {
+	case !serves(c.resource.Resource):
+		return fmt.Errorf("the API server does not serve %s of %s: %s", c.resource.Resource, version, repair)
+	case c.status && !serves(c.resource.Resource+"/status"):
+		return fmt.Errorf("the CRD %s has no status subresource, as that of another product, so that no status could be written: %s",
+			c.object.GetName(), repair)
+	default:
+		return nil
+	}
+}
+
+// checkSchema wants all fields of the CRD to be served: the API server would drop
+// the others from what it stores, and the controller would forget them.
+func (c crd) checkSchema(served *spec.Schema) error {
+	missing := missingFields("", c.schema, served)
+	if len(missing) == 0 {
+		return nil
+	}
+	more := ""
+	if len(missing) > 1 {
+		more = fmt.Sprintf(" and %d more", len(missing)-1)
+	}
+	return fmt.Errorf("the CRD %s is older than this program: it has no field %s%s: %s", c.object.GetName(), missing[0], more, repair)
+}
+
+// servedSchema is the schema of a kind in the API server's OpenAPI document.
+func servedSchema(client discovery.DiscoveryInterface, kind schema.GroupVersionKind) (*spec.Schema, error) {
+	document, err := openapi3.NewRoot(client.OpenAPIV3()).GVSpec(kind.GroupVersion())
+	if err != nil {
+		return nil, err
+	}
+	if document.Components != nil {
+		for _, candidate := range document.Components.Schemas {
+			var kinds []metav1.GroupVersionKind
+			err := candidate.Extensions.GetObject("x-kubernetes-group-version-kind", &kinds)
+			if err == nil && slices.Contains(kinds, metav1.GroupVersionKind(kind)) {
+				return candidate, nil
+			}
+		}
+	}
+	return nil, errors.New("the API server's OpenAPI document does not have it")
+}
+
+// missingFields are the fields of a schema that another one, of the same object,
+// does not have, as paths below path and sorted. Of a field that is missing,
+// those in it are not listed. A schema that preserves unknown fields lacks none.
+func missingFields(path string, want, have *spec.Schema) []string {
+	if preserves, _ := have.Extensions.GetBool("x-kubernetes-preserve-unknown-fields"); preserves {
+		return nil
+	}
+	var missing []string
+	for _, name := range slices.Sorted(maps.Keys(want.Properties)) {
+		property, field := want.Properties[name], name
+		if path != "" {
+			field = path + "." + name
+		}
+		if served, ok := have.Properties[name]; ok {
+			missing = append(missing, missingFields(field, &property, &served)...)
+		} else {
+			missing = append(missing, field)
+		}
+	}
+	if want.Items != nil && want.Items.Schema != nil && have.Items != nil && have.Items.Schema != nil {
+		missing = append(missing, missingFields(path+"[]", want.Items.Schema, have.Items.Schema)...)
+	}
+	return missing
+}

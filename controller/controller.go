@@ -117,7 +117,7 @@ func newController(clients Clients, config *configv1alpha1.ControllerConfigurati
 		return nil, err
 	}
 	history := newHistoryLog(config.LogObjectSnapshot)
-	coreFactory, configMaps, pods, err := newCoreInformers(clients.Kube, history[onPodDeletion])
+	coreFactory, configMaps, pods, err := newCoreInformers(clients.Kube, history.on[onPodDeletion])
 	if err != nil {
 		return nil, fmt.Errorf("making the informers: %w", err)
 	}

@@ -23,6 +23,7 @@ import (
 	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/apis/framework/statuscodec"
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	"github.com/lockstep-k8s/lockstep/controller/history"
 	"github.com/lockstep-k8s/lockstep/controller/lifecycle"
 )
 
@@ -347,7 +348,7 @@ func (l *fuzzedLife) round() roundEnd {
 	}
 	for _, entry := range plan.History {
 		if entry.Task != nil {
-			newTaskSnapshot(l.now, entry)
+			history.Task(l.now, entry)
 		}
 	}
 	if plan.String() == "" {

@@ -26,6 +26,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
 
+	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	"github.com/lockstep-k8s/lockstep/controller/lifecycle"
 )
@@ -116,8 +117,8 @@ func summaries(lines []snapshotLine) []string {
 
 // logEverything turns on what the worlds turn off.
 func (w *world) logEverything() {
-	for trigger := range w.controller.history {
-		w.controller.history[trigger] = true
+	for trigger := range w.controller.history.on {
+		w.controller.history.on[trigger] = true
 	}
 }
 
@@ -354,8 +355,8 @@ func TestHistoryOfEvents(t *testing.T) {
 
 func TestHistoryCanBeSwitchedOff(t *testing.T) {
 	w := newWorld(t, framework(1))
-	for trigger := range w.controller.history {
-		w.controller.history[trigger] = false
+	for trigger := range w.controller.history.on {
+		w.controller.history.on[trigger] = false
 	}
 	w.fill()
 	log := captureLog(t)
@@ -371,6 +372,93 @@ func TestHistoryCanBeSwitchedOff(t *testing.T) {
 	w.controller.logPodDeletion(&corev1.Pod{})
 	if got := log.String(); got != "" {
 		t.Errorf("logged all the same: %s", got)
+	}
+}
+
+// TestHistoryHidesSecrets logs objects with a secret in every place where an
+// environment may be, in a template that is no Pod template, too. Without the secret
+// itself, the lines are what they are if nothing is masked.
+func TestHistoryHidesSecrets(t *testing.T) {
+	const secret = "hunter2"
+	env := func(name string) []corev1.EnvVar {
+		return []corev1.EnvVar{{Name: name, Value: secret}, {Name: "A", Value: "shown"}}
+	}
+	template := fmt.Sprintf(`{"spec":{"containers":[{"name":"main","env":[{"name":"DB_PASSWORD","value":%q},{"name":"A","value":"shown"}]}]}}`, secret)
+	noTemplate := fmt.Sprintf(`{"spec":{"containers":{"env":[{"value":%q,"name":"API_KEY"}],"image":["a < b"]}}}`, secret)
+	applied := fmt.Sprintf(`{"spec":{"taskRoles":[{"task":{"pod":%s}}]}}`+"\n", template)
+
+	f := framework(1)
+	f.Annotations = map[string]string{corev1.LastAppliedConfigAnnotation: applied}
+	f.Spec.TaskRoles = append(f.Spec.TaskRoles, f.Spec.TaskRoles[0])
+	f.Spec.TaskRoles[0].Task.Pod.Raw = []byte(template)
+	f.Spec.TaskRoles[1].Name, f.Spec.TaskRoles[1].Task.Pod.Raw = "v", []byte(noTemplate)
+	f.Status = &frameworkv1.FrameworkStatus{}
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "fw-w-0", Namespace: namespace, Annotations: map[string]string{corev1.LastAppliedConfigAnnotation: applied},
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(
+				&metav1.ObjectMeta{Name: "fw-attempt", UID: "c-uid"}, corev1.SchemeGroupVersion.WithKind("ConfigMap"))},
+		},
+		Spec: corev1.PodSpec{
+			InitContainers: []corev1.Container{{Name: "init", Env: env("CLIENT_SECRET")}},
+			Containers:     []corev1.Container{{Name: "main", Env: env("hf_token")}},
+			EphemeralContainers: []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{
+				Name: "debug", Env: env("GoogleCredentials"),
+			}}},
+		},
+	}
+	log, seen := captureLog(t), 0
+	logged := func(mask configv1alpha1.MaskEnv) string {
+		t.Helper()
+		w := newWorld(t, f.DeepCopy())
+		w.fill()
+		configMap := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "fw-attempt", Namespace: namespace, UID: "c-uid",
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(w.framework, frameworkv1.FrameworkGroupVersionKind)}}}
+		if err := w.controller.configMaps.GetStore().Add(configMap); err != nil {
+			t.Fatal(err)
+		}
+		w.controller.history = newHistoryLog(configv1alpha1.LogObjectSnapshot{MaskEnv: mask})
+		var entries []lifecycle.History
+		for _, trigger := range []lifecycle.HistoryTrigger{
+			lifecycle.OnFrameworkRetry, lifecycle.OnFrameworkDeletion, lifecycle.OnTaskRetry, lifecycle.OnTaskDeletion,
+		} {
+			for _, role := range []string{"w", "v"} {
+				entries = append(entries, lifecycle.History{Trigger: trigger, Framework: f,
+					TaskRole: &frameworkv1.TaskRoleStatus{Name: role}, Task: &frameworkv1.TaskStatus{}})
+			}
+		}
+		w.controller.logHistory(entries)
+		w.controller.logFrameworkDeletion(&frameworkEntry{Framework: *f})
+		w.controller.logPodDeletion(pod)
+		var lines []string
+		for _, line := range log.history(t)[seen:] {
+			lines = append(lines, line.summary(), string(line.data))
+			seen++
+		}
+		if len(lines) != 2*10 {
+			t.Fatalf("%d lines, want 10 and their objects", len(lines))
+		}
+		return strings.Join(lines, "\n")
+	}
+
+	before := []any{f.DeepCopy(), pod.DeepCopy()}
+	plain := logged(configv1alpha1.MaskEnv{Policy: ptr.To(configv1alpha1.MaskEnvNone)})
+	if n := strings.Count(plain, secret); n < 15 {
+		t.Fatalf("%d secrets in a history in which nothing is masked, want all", n)
+	}
+	if diff := cmp.Diff(strings.ReplaceAll(plain, secret, "***"), logged(configv1alpha1.MaskEnv{})); diff != "" {
+		t.Errorf("the history by default (-want,+got):\n%s", diff)
+	}
+	all := logged(configv1alpha1.MaskEnv{Policy: ptr.To(configv1alpha1.MaskEnvAll)})
+	if diff := cmp.Diff(strings.NewReplacer(secret, "***", "shown", "***").Replace(plain), all); diff != "" {
+		t.Errorf("the history with all variables masked (-want,+got):\n%s", diff)
+	}
+	chosen := logged(configv1alpha1.MaskEnv{NameFragments: []string{"dsn"}})
+	if diff := cmp.Diff(plain, chosen); diff != "" {
+		t.Errorf("the history with names that don't occur (-want,+got):\n%s", diff)
+	}
+	if diff := cmp.Diff(before, []any{f, pod}); diff != "" {
+		t.Errorf("what is cached has changed (-want,+got):\n%s", diff)
 	}
 }
 

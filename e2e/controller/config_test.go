@@ -25,14 +25,14 @@ import (
 var trigger = regexp.MustCompile(`: (On\w+): ObjectSnapshot: \{.*"name":"short`)
 
 // TestCompletedFrameworkIsDeleted when it has been kept as long as configured,
-// and leaves its history in the log.
+// and leaves its history in the log, but for the values of secret variables.
 func TestCompletedFrameworkIsDeleted(t *testing.T) {
 	const retained = 8
 	controller := cluster.StartController(t, testbed.ControllerOptions{Config: fmt.Sprintf("frameworkCompletedRetainSec: %d\n", retained)})
 	namespace := cluster.Namespace(t)
 	recording := cluster.Record(t, namespace)
 	fw := jobs.MakeFramework("short").Retry(false, 1).
-		Role("worker", 1, jobs.RunFor(time.Second, 7).InFirstAttempts(1).GracefulDeletionTimeout(600)).Obj()
+		Role("worker", 1, jobs.RunFor(time.Second, 7).InFirstAttempts(1).GracefulDeletionTimeout(600).Env("API_TOKEN", "hunter2")).Obj()
 	create(t, namespace, fw)
 	done := cluster.WaitFrameworkState(t, namespace, fw.Name, frameworkv1.FrameworkCompleted)
 	cluster.WaitFrameworkGone(t, namespace, fw.Name)
@@ -50,6 +50,10 @@ func TestCompletedFrameworkIsDeleted(t *testing.T) {
 		diff := cmp.Diff(want, got)
 		return diff == "", diff, nil
 	})
+	log := controller.Log(t)
+	if masked := `{"name":"API_TOKEN","value":"***"}`; strings.Contains(log, "hunter2") || strings.Count(log, masked) != len(want) {
+		t.Errorf("the log has a secret, or not %s in each of the %d lines", masked, len(want))
+	}
 }
 
 // TestStatusThatIsTooLarge is one that the API server refuses, because compression

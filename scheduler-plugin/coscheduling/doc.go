@@ -10,7 +10,8 @@
 // be bound with it, counting members that are placed already. A group that
 // waits holds nothing, but for room that was made for it. Pods without the label
 // scheduling.lockstep.dev/pod-group are scheduled as by kube-scheduler, of which
-// the plugin is a part.
+// the plugin is a part. A Pod whose label names a group that it is no member of
+// waits, and is told so (stranger.go).
 //
 // # Algorithm
 //

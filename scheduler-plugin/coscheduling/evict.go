@@ -234,7 +234,7 @@ func (t *tracker) priorityOfGang(pod *corev1.Pod) (int32, bool) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	g := t.gangs[key]
-	if g == nil || g.group == nil || g.members[pod.UID] == nil {
+	if g == nil || g.group == nil || g.members[pod.UID] == nil || g.members[pod.UID].isStranger() {
 		return 0, false
 	}
 	return t.rank(g).priority, true

@@ -21,8 +21,9 @@ type memberState int
 
 const (
 	// memberOut neither waits nor is placed: it failed, is being deleted or
-	// preempted, has scheduling gates or another scheduler. Exits: it is replaced,
-	// its gates go, its preemption fails.
+	// preempted, has scheduling gates or another scheduler, or is a stranger.
+	// Exits: it is replaced, its gates go, its preemption fails, it or the group
+	// gets another controller.
 	memberOut memberState = iota
 	// memberWaiting is to be placed by this scheduler. Exits: assumed in a gang
 	// cycle, bound by someone else, deleted.
@@ -32,7 +33,8 @@ const (
 	memberPlaced
 )
 
-// member is a Pod of a gang.
+// member is a Pod that names a gang's group, and a member of it unless it is a
+// stranger.
 type member struct {
 	pod *corev1.Pod
 	// assumed is the node of a member whose binding is not seen yet, else empty.
@@ -41,6 +43,9 @@ type member struct {
 	// moment that this is decided: a sibling placed while the victims go one by one
 	// would be all that is left of the gang.
 	leaving bool
+	// strangerSince is when the Pod was found to be a stranger; see stranger.go.
+	// Zero for a member.
+	strangerSince time.Time
 	// class is the Pod's class key, empty while nobody has asked for it.
 	class string
 }
@@ -61,6 +66,9 @@ func (m *member) node() string {
 // bound says whether the API server knows a place of the member, or it has
 // succeeded.
 func (m *member) bound() bool {
+	if m.isStranger() {
+		return false
+	}
 	return m.pod.Status.Phase == corev1.PodSucceeded ||
 		m.pod.Spec.NodeName != "" && m.pod.Status.Phase != corev1.PodFailed && m.pod.DeletionTimestamp == nil && !m.leaving
 }
@@ -72,17 +80,19 @@ func (m *member) role() string {
 // gang is a PodGroup with its members. It is not safe for concurrent use: the
 // tracker's lock guards it.
 //
-// Invariant: waiting, placed and bound count the members by their state, and
-// leader is nil or waits.
+// Invariant: waiting, placed and bound count the members by their state, priorities
+// all members, strangers those that are none, and leader is nil or waits.
 type gang struct {
 	key types.NamespacedName
 	// group is nil while the PodGroup is not seen.
-	group   *schedulingv1alpha1.PodGroup
+	group *schedulingv1alpha1.PodGroup
+	// members are the Pods that name the group, strangers among them.
 	members map[types.UID]*member
 
 	waiting, placed, bound podgroup.Tally
 	// priorities counts the members of each priority.
 	priorities map[int32]int
+	strangers  int
 	// failedMembers and deletedMembers were placed once; they tell a group that
 	// lost members from one that never had them.
 	failedMembers, deletedMembers int
@@ -141,6 +151,8 @@ func (g *gang) scheduled() bool {
 func state(m *member, ours func(schedulerName string) bool) memberState {
 	pod := m.pod
 	switch {
+	case m.isStranger():
+		return memberOut
 	case pod.Status.Phase == corev1.PodSucceeded:
 		return memberPlaced
 	case pod.Status.Phase == corev1.PodFailed, pod.DeletionTimestamp != nil, m.leaving:
@@ -154,8 +166,13 @@ func state(m *member, ours func(schedulerName string) bool) memberState {
 	}
 }
 
-// count adds or, with sign -1, takes away a member.
+// count adds or, with sign -1, takes away a member, or a stranger.
 func (g *gang) count(m *member, s memberState, sign int32) {
+	if m.isStranger() {
+		g.strangers += int(sign)
+		return
+	}
+	g.countPriority(m.pod, int(sign))
 	switch s {
 	case memberWaiting:
 		g.waiting.Add(m.role(), sign)

@@ -336,7 +336,7 @@ func (w *world) marked(prefix string) int {
 	}
 	n := 0
 	for i := range pods.Items {
-		if strings.HasPrefix(pods.Items[i].Name, prefix) && isMarked(&pods.Items[i]) {
+		if strings.HasPrefix(pods.Items[i].Name, prefix) && isMarked(&pods.Items[i], corev1.PodReasonUnschedulable) {
 			n++
 		}
 	}

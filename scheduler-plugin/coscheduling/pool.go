@@ -18,6 +18,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/preemption"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/podgroup"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/victims"
 )
 
@@ -49,8 +50,8 @@ func (c *cycle) gather(may func(priority int32) bool) (*pool, error) {
 	for _, node := range nodes {
 		for _, info := range node.GetPods() {
 			pod := info.GetPod()
-			key, isMember := gangKey(pod)
-			if key == c.view.key && isMember || held.Has(pod.UID) {
+			key, named := gangKey(pod)
+			if named && key == c.view.key && podgroup.IsMember(c.view.group, pod) || held.Has(pod.UID) {
 				continue
 			}
 			if c.evictions.isLeaving(pod, now) {
@@ -59,7 +60,7 @@ func (c *cycle) gather(may func(priority int32) bool) (*pool, error) {
 			}
 			priority := corev1helpers.PodPriority(pod)
 			standing, grouped := standings[key]
-			if grouped = grouped && isMember; grouped {
+			if grouped = grouped && named && podgroup.IsMember(standing.group, pod); grouped {
 				priority = standing.priority
 			}
 			if !may(priority) {

@@ -56,6 +56,17 @@ func TestGangPreempts(t *testing.T) {
 			high:        high(2),
 			wantVictims: []string{"low-0", "low-1", "low-2"},
 		},
+		"a Pod that has the gang's label and is none of it": {
+			objects:     all(makeNodes("node", 1, 2), makePod("stray", onNode("node-0"), inGroup("high"))),
+			high:        all(groupOf("this", "high", 2), high(2, of("this"))),
+			wantVictims: []string{"stray"},
+		},
+		"a lower gang as a whole, though a stranger names it, too": {
+			objects: all(makeNodes("node", 1, 3), groupOf("this", "low", 2), makeMembers("low", 2, onNode("node-0"), of("this"), startedAgo(time.Minute)),
+				makePod("stray", onNode("node-0"), inGroup("low"), startedAgo(time.Hour))),
+			high:        high(1),
+			wantVictims: []string{"low-0", "low-1"},
+		},
 		"only the surplus of a lower gang": {
 			objects: all(makeNodes("node", 1, 4), makeGroup("low", 2), makeMembers("low", 4, onNode("node-0"))),
 			high:    high(2),

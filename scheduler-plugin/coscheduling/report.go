@@ -40,8 +40,8 @@ const (
 
 // reporter writes what is known of gangs to the API server: conditions of
 // PodGroups and, once for each member that waits for room, PodScheduled=False,
-// which is what cluster autoscalers look for. It is off the scheduling
-// goroutine, and a key that is queued twice is one write.
+// which is what cluster autoscalers look for; and to strangers what they are. It is
+// off the scheduling goroutine, and a key that is queued twice is one write.
 type reporter struct {
 	tracker *tracker // set before run
 	// binding says whether members are being bound. It is set before run.
@@ -53,7 +53,7 @@ type reporter struct {
 	marks    workqueue.TypedRateLimitingInterface[memberKey]
 }
 
-// memberKey is a member to mark.
+// memberKey is a member, or a stranger, to mark.
 type memberKey struct {
 	gang types.NamespacedName
 	uid  types.UID
@@ -120,6 +120,13 @@ func (r *reporter) reportOn(ctx context.Context, key types.NamespacedName) error
 	for _, uid := range r.tracker.unmarked(key) {
 		r.marks.Add(memberKey{gang: key, uid: uid})
 	}
+	strangers, later := r.tracker.unmarkedStrangers(key)
+	for _, uid := range strangers {
+		r.marks.Add(memberKey{gang: key, uid: uid})
+	}
+	if later > 0 {
+		r.groups.AddAfter(key, later)
+	}
 	return nil
 }
 
@@ -166,10 +173,16 @@ func (r *reporter) recordEvent(ctx context.Context, group *schedulingv1alpha1.Po
 	r.recorder.WithLogger(klog.FromContext(ctx)).Eventf(group, nil, kind, c.Reason, "Scheduling", "%s", c.Message)
 }
 
-// markMember sets PodScheduled=False on a member that waits, unless it has it.
+// mark is what the condition PodScheduled=False says of a Pod that waits.
+type mark struct {
+	reason, message string
+}
+
+// markMember sets PodScheduled=False on a member that waits, or on a stranger,
+// unless it has it.
 func (r *reporter) markMember(ctx context.Context, key memberKey) error {
-	pod := r.tracker.waitingMember(key)
-	if pod == nil || isMarked(pod) {
+	pod, mark := r.tracker.markOf(key)
+	if pod == nil || isMarked(pod, mark.reason) {
 		return nil
 	}
 	status := pod.Status.DeepCopy()
@@ -177,19 +190,26 @@ func (r *reporter) markMember(ctx context.Context, key memberKey) error {
 		Type:               corev1.PodScheduled,
 		ObservedGeneration: podutil.CalculatePodConditionObservedGeneration(&pod.Status, pod.Generation, corev1.PodScheduled),
 		Status:             corev1.ConditionFalse,
-		Reason:             corev1.PodReasonUnschedulable,
-		Message:            fmt.Sprintf("there is no room for all of PodGroup %s; its conditions say what is missing", key.gang.Name),
+		Reason:             mark.reason,
+		Message:            mark.message,
 	})
 	err := schedutil.PatchPodStatus(ctx, r.pods, pod.Name, pod.Namespace, &pod.Status, status)
-	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil // it is gone, or has changed, and is looked at again then
+	}
+	if err != nil {
 		return fmt.Errorf("marking %s as unschedulable: %w", klog.KObj(pod), err)
+	}
+	if mark.reason == reasonNotAMember {
+		r.recorder.WithLogger(klog.FromContext(ctx)).
+			Eventf(pod, nil, corev1.EventTypeWarning, "FailedScheduling", "Scheduling", "%s", mark.message)
 	}
 	return nil
 }
 
-func isMarked(pod *corev1.Pod) bool {
+func isMarked(pod *corev1.Pod, reason string) bool {
 	_, c := podutil.GetPodCondition(&pod.Status, corev1.PodScheduled)
-	return c != nil && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable
+	return c != nil && c.Status == corev1.ConditionFalse && c.Reason == reason
 }
 
 // news are the conditions to write now, with the group that they are for; nil
@@ -242,21 +262,29 @@ func (t *tracker) unmarked(key types.NamespacedName) []types.UID {
 	}
 	var unmarked []types.UID
 	for uid, m := range g.members {
-		if state(m, t.ours) == memberWaiting && !isMarked(m.pod) {
+		if state(m, t.ours) == memberWaiting && !isMarked(m.pod, corev1.PodReasonUnschedulable) {
 			unmarked = append(unmarked, uid)
 		}
 	}
 	return unmarked
 }
 
-// waitingMember is a member that still waits for room, or nil.
-func (t *tracker) waitingMember(key memberKey) *corev1.Pod {
+// markOf is a Pod that still waits for room, or in vain, and what it is to be told;
+// nil if it does not wait any more.
+func (t *tracker) markOf(key memberKey) (*corev1.Pod, mark) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	g := t.gangs[key.gang]
-	if g == nil || g.attempt.failures == 0 || g.members[key.uid] == nil ||
-		state(g.members[key.uid], t.ours) != memberWaiting {
-		return nil
+	if g == nil || g.members[key.uid] == nil {
+		return nil, mark{}
 	}
-	return g.members[key.uid].pod
+	m := g.members[key.uid]
+	switch {
+	case t.waitsInVain(m):
+		return m.pod, mark{reason: reasonNotAMember, message: strangerMessage(g.group)}
+	case g.attempt.failures > 0 && state(m, t.ours) == memberWaiting:
+		return m.pod, mark{reason: corev1.PodReasonUnschedulable,
+			message: fmt.Sprintf("there is no room for all of PodGroup %s; its conditions say what is missing", key.gang.Name)}
+	}
+	return nil, mark{}
 }

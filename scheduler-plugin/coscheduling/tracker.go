@@ -124,7 +124,7 @@ func (t *tracker) setSynced() {
 	for _, g := range t.gangs {
 		t.changed(g)
 		for _, m := range g.members {
-			if m.pod.DeletionTimestamp != nil {
+			if m.pod.DeletionTimestamp != nil && !m.isStranger() {
 				t.noticeBroken(g, m.pod)
 			}
 		}
@@ -145,11 +145,12 @@ func (t *tracker) setGroup(group *schedulingv1alpha1.PodGroup) {
 	g := t.gangOf(types.NamespacedName{Namespace: group.Namespace, Name: group.Name})
 	old := g.group
 	g.group = group
+	judged := t.judgeAll(g, old)
 	if old == nil || old.UID != group.UID {
 		// A group of the same name is another group: it inherits nothing.
 		g.attempt, g.status = attempt{}, conditionState{}
 		g.failedMembers, g.deletedMembers = 0, 0
-	} else if old.Generation == group.Generation {
+	} else if old.Generation == group.Generation && !judged {
 		return
 	}
 	t.changed(g)
@@ -168,7 +169,9 @@ func (t *tracker) deleteGroup(group *schedulingv1alpha1.PodGroup) {
 	if !ok || g.group == nil || g.group.UID != group.UID {
 		return
 	}
+	old := g.group
 	g.group = nil
+	t.judgeAll(g, old)
 	delete(t.awake, g.key)
 	if g.held != heldNot {
 		t.wake(g.key, 0) // to give up the room
@@ -177,7 +180,7 @@ func (t *tracker) deleteGroup(group *schedulingv1alpha1.PodGroup) {
 	t.forgetIfEmpty(g)
 }
 
-// setPod learns of a member, new or changed.
+// setPod learns of a Pod that names a group, new or changed.
 func (t *tracker) setPod(pod *corev1.Pod) {
 	key, ok := gangKey(pod)
 	if !ok {
@@ -190,12 +193,12 @@ func (t *tracker) setPod(pod *corev1.Pod) {
 	if m == nil {
 		m = &member{pod: pod}
 		g.members[pod.UID] = m
-		g.countPriority(pod, 1)
+		t.judge(g, m)
 		t.enter(g, m)
 		t.changed(g)
 		return
 	}
-	before, wasBound, generation := state(m, t.ours), m.bound(), m.pod.Generation
+	before, wasBound, wasStranger, generation := state(m, t.ours), m.bound(), m.isStranger(), m.pod.Generation
 	g.count(m, before, -1)
 	if generation != pod.Generation || m.pod.Status.NominatedNodeName != pod.Status.NominatedNodeName {
 		m.class = ""
@@ -204,17 +207,20 @@ func (t *tracker) setPod(pod *corev1.Pod) {
 	if pod.Spec.NodeName != "" {
 		m.assumed = ""
 	}
-	if wasBound && pod.Status.Phase == corev1.PodFailed {
+	t.judge(g, m)
+	if wasBound && !m.isStranger() && pod.Status.Phase == corev1.PodFailed {
 		g.failedMembers++
 	}
 	t.enter(g, m)
-	if after := state(m, t.ours); after != before || m.bound() != wasBound || pod.Generation != generation {
+	if after := state(m, t.ours); after != before || m.bound() != wasBound || m.isStranger() != wasStranger || pod.Generation != generation {
 		t.changed(g)
-		t.noticeBroken(g, pod)
+		if !m.isStranger() {
+			t.noticeBroken(g, pod)
+		}
 	}
 }
 
-// updatePod learns of a member that has changed, maybe from one gang to another.
+// updatePod learns of a Pod that has changed, maybe from one gang to another.
 func (t *tracker) updatePod(before, after *corev1.Pod) {
 	if !isSameGang(before, after) {
 		t.deletePod(before)
@@ -233,7 +239,7 @@ func (t *tracker) enter(g *gang, m *member) {
 	}
 }
 
-// deletePod learns that a member is gone.
+// deletePod learns that a Pod is gone, or names another group.
 func (t *tracker) deletePod(pod *corev1.Pod) {
 	key, ok := gangKey(pod)
 	if !ok {
@@ -247,20 +253,22 @@ func (t *tracker) deletePod(pod *corev1.Pod) {
 	}
 	m := g.members[pod.UID]
 	g.count(m, state(m, t.ours), -1)
-	if m.pod.Spec.NodeName != "" && m.pod.Status.Phase != corev1.PodFailed {
-		g.deletedMembers++
-	}
 	delete(g.members, pod.UID)
-	g.countPriority(m.pod, -1)
 	if g.leader != nil && g.leader.UID == pod.UID {
 		g.electLeader(t.ours)
 	}
-	t.changed(g)
-	t.noticeBroken(g, pod)
+	if !m.isStranger() {
+		if m.pod.Spec.NodeName != "" && m.pod.Status.Phase != corev1.PodFailed {
+			g.deletedMembers++
+		}
+		t.changed(g)
+		t.noticeBroken(g, pod)
+	}
 	t.forgetIfEmpty(g)
 }
 
-// gate says whether a member may enter the scheduling queue, and if not, why.
+// gate says whether a Pod that names a group may enter the scheduling queue, and if
+// not, why.
 func (t *tracker) gate(pod *corev1.Pod) (reason string, ok bool) {
 	key, isMember := gangKey(pod)
 	if !isMember || pod.Spec.NodeName != "" {
@@ -274,6 +282,8 @@ func (t *tracker) gate(pod *corev1.Pod) (reason string, ok bool) {
 		return fmt.Sprintf("waiting for PodGroup %s", key), false
 	case g.members[pod.UID] == nil || !t.synced:
 		return "waiting to be seen as a member of its PodGroup", false
+	case g.members[pod.UID].isStranger():
+		return strangerMessage(g.group), false
 	case state(g.members[pod.UID], t.ours) != memberWaiting:
 		// It has its place, and only has to leave the queue.
 		return "", true

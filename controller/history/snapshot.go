@@ -1,0 +1,101 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package history
+
+import (
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	"github.com/lockstep-k8s/lockstep/controller/lifecycle"
+)
+
+// FrameworkSnapshot is a Framework as the API server shows it. The status is a
+// *frameworkv1.FrameworkStatus, or JSON as it is stored.
+type FrameworkSnapshot struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              *frameworkv1.FrameworkSpec `json:"spec"`
+	Status            any                        `json:"status"`
+}
+
+// Framework is the snapshot of a Framework with the given status, a
+// *frameworkv1.FrameworkStatus or a json.RawMessage. It shares the Framework's
+// memory.
+func Framework(framework *frameworkv1.Framework, status any) *FrameworkSnapshot {
+	return &FrameworkSnapshot{
+		TypeMeta:   metav1.TypeMeta{APIVersion: frameworkv1.SchemeGroupVersion.String(), Kind: frameworkv1.FrameworkKind},
+		ObjectMeta: framework.ObjectMeta,
+		Spec:       &framework.Spec,
+		Status:     status,
+	}
+}
+
+// Pod is the snapshot of a Pod. It shares the Pod's memory.
+func Pod(pod *corev1.Pod) *corev1.Pod {
+	snapshot := *pod
+	snapshot.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Pod"))
+	return &snapshot
+}
+
+// TaskSnapshot is a task in the shape of an object of its own.
+type TaskSnapshot struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              *frameworkv1.TaskSpec   `json:"spec"`
+	Status            *frameworkv1.TaskStatus `json:"status"`
+}
+
+// Task is the snapshot of the task that an entry of the history is about. now is
+// when it is deleted, if that is the trigger. The snapshot shares memory with the
+// entry.
+func Task(now time.Time, entry lifecycle.History) *TaskSnapshot {
+	framework, role, task := entry.Framework, entry.TaskRole, entry.Task
+	attempt := &framework.Status.AttemptStatus
+	index := strconv.Itoa(int(task.Index))
+	snapshot := &TaskSnapshot{
+		TypeMeta: metav1.TypeMeta{APIVersion: frameworkv1.SchemeGroupVersion.String(), Kind: "Task"},
+		ObjectMeta: metav1.ObjectMeta{
+			Name:              task.AttemptStatus.PodName,
+			Namespace:         framework.Namespace,
+			UID:               task.InstanceUID,
+			ResourceVersion:   framework.ResourceVersion,
+			Generation:        framework.Generation,
+			CreationTimestamp: task.StartTime,
+			Labels: map[string]string{
+				frameworkv1.KeyFrameworkName: framework.Name,
+				frameworkv1.KeyTaskRoleName:  role.Name,
+				frameworkv1.KeyTaskIndex:     index,
+			},
+			Annotations: map[string]string{
+				frameworkv1.KeyFrameworkNamespace:          framework.Namespace,
+				frameworkv1.KeyFrameworkName:               framework.Name,
+				frameworkv1.KeyTaskRoleName:                role.Name,
+				frameworkv1.KeyTaskIndex:                   index,
+				frameworkv1.KeyConfigMapName:               attempt.ConfigMapName,
+				frameworkv1.KeyFrameworkUID:                string(framework.UID),
+				frameworkv1.KeyFrameworkAttemptID:          strconv.Itoa(int(attempt.ID)),
+				frameworkv1.KeyFrameworkAttemptInstanceUID: string(ptr.Deref(attempt.InstanceUID, "")),
+				frameworkv1.KeyConfigMapUID:                string(ptr.Deref(attempt.ConfigMapUID, "")),
+				frameworkv1.KeyTaskRoleUID:                 string(role.InstanceUID),
+			},
+		},
+		Status: task,
+	}
+	for i := range framework.Spec.TaskRoles {
+		if framework.Spec.TaskRoles[i].Name == role.Name {
+			snapshot.Spec = &framework.Spec.TaskRoles[i].Task
+		}
+	}
+	if entry.Trigger == lifecycle.OnTaskDeletion {
+		deleted := metav1.NewTime(now)
+		snapshot.DeletionTimestamp = &deleted
+		snapshot.DeletionGracePeriodSeconds = ptr.To[int64](0)
+	}
+	return snapshot
+}

@@ -15,8 +15,8 @@ import (
 	watchtools "k8s.io/client-go/tools/watch"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
-	"github.com/lockstep-k8s/lockstep/e2e/testbed"
 	"github.com/lockstep-k8s/lockstep/hack/bench/harness"
+	"github.com/lockstep-k8s/lockstep/internal/localenv"
 	"github.com/lockstep-k8s/lockstep/internal/localenv/jobs"
 )
 
@@ -100,7 +100,7 @@ func (c *cluster) waitSucceeded(ctx context.Context, namespace string, tasks int
 	}
 	for i := range list.Items {
 		if fw := &list.Items[i]; int(fw.Status.Tasks.Succeeded) != tasks {
-			return fmt.Errorf("not all tasks succeeded: %s", testbed.DescribeFramework(fw))
+			return fmt.Errorf("not all tasks succeeded: %s", localenv.DescribeFramework(fw))
 		}
 	}
 	return nil

@@ -20,6 +20,7 @@ import (
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	"github.com/lockstep-k8s/lockstep/e2e/testbed"
+	"github.com/lockstep-k8s/lockstep/internal/localenv"
 	"github.com/lockstep-k8s/lockstep/internal/localenv/jobs"
 )
 
@@ -96,7 +97,7 @@ func TestBackgroundDeletion(t *testing.T) {
 		if err != nil {
 			return false, "", err
 		}
-		return got.Status != nil && got.Status.Tasks != nil && got.Status.Tasks.Running == 2, testbed.DescribeFramework(got), nil
+		return got.Status != nil && got.Status.Tasks != nil && got.Status.Tasks.Running == 2, localenv.DescribeFramework(got), nil
 	})
 }
 
@@ -132,7 +133,7 @@ func TestForceDeletion(t *testing.T) {
 			return false, "", err
 		}
 		state := got.Status.State
-		return state != frameworkv1.FrameworkAttemptCompleted && state != frameworkv1.FrameworkCompleted, testbed.DescribeFramework(got), nil
+		return state != frameworkv1.FrameworkAttemptCompleted && state != frameworkv1.FrameworkCompleted, localenv.DescribeFramework(got), nil
 	})
 	// What an administrator does who knows that the node is down for good.
 	if err := cluster.Kube.CoreV1().Pods(namespace).Delete(t.Context(), "lost-patient-0", metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}); err != nil {

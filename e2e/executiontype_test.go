@@ -103,7 +103,7 @@ func runScript(t *testing.T, namespace, name string) string {
 	}
 	cmd := exec.CommandContext(t.Context(), "sh", script)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+own, "PATH="+filepath.Join(cluster.Dir, "bin")+":"+os.Getenv("PATH"))
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+own, "PATH="+cluster.Bin()+":"+os.Getenv("PATH"))
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%s: %v\n%s", name, err, out)

@@ -16,6 +16,7 @@ import (
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	"github.com/lockstep-k8s/lockstep/e2e/testbed"
+	"github.com/lockstep-k8s/lockstep/internal/localenv"
 	"github.com/lockstep-k8s/lockstep/internal/localenv/jobs"
 )
 
@@ -102,7 +103,7 @@ func TestConsistencyGuarantees(t *testing.T) {
 				if err != nil {
 					return false, "", err
 				}
-				return !tc.seen(got), testbed.DescribeFramework(got), nil
+				return !tc.seen(got), localenv.DescribeFramework(got), nil
 			})
 			for pod, uid := range podUIDs(t, namespace, fw.Name) {
 				if before[pod] != uid {

@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"github.com/lockstep-k8s/lockstep/e2e/testbed"
+	"github.com/lockstep-k8s/lockstep/internal/localenv"
 )
 
 // The shared cluster has room for ten gangs of a hundred Pods of one core.
@@ -29,7 +30,7 @@ const (
 var cluster *testbed.Cluster
 
 func TestMain(m *testing.M) {
-	os.Exit(testbed.Main(m, testbed.Options{
+	os.Exit(testbed.Main(m, localenv.Options{
 		SimulatedNodes: nodes, NodeCPU: fmt.Sprint(coresOfNode), NodePods: 400, With: "controller,scheduler",
 	}, func(_ context.Context, c *testbed.Cluster) error {
 		cluster = c

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
-	"github.com/lockstep-k8s/lockstep/e2e/testbed"
+	"github.com/lockstep-k8s/lockstep/internal/localenv"
 	"github.com/lockstep-k8s/lockstep/internal/localenv/jobs"
 )
 
@@ -62,7 +62,7 @@ func (w walk) wait(step, want string) *frameworkv1.Framework {
 	w.t.Helper()
 	return cluster.WaitFramework(w.t, w.namespace, w.name, "have the tasks "+want+" in step "+step, func(fw *frameworkv1.Framework) bool {
 		if fw.Status != nil && fw.Status.AttemptStatus.CompletionStatus != nil {
-			w.t.Fatalf("step %s has completed the attempt: %s", step, testbed.DescribeFramework(fw))
+			w.t.Fatalf("step %s has completed the attempt: %s", step, localenv.DescribeFramework(fw))
 		}
 		return tasksOf(fw, "a") == want
 	})

@@ -25,6 +25,7 @@ import (
 	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	"github.com/lockstep-k8s/lockstep/e2e/testbed"
+	"github.com/lockstep-k8s/lockstep/internal/localenv"
 )
 
 var (
@@ -40,7 +41,7 @@ const patience = 8 * time.Minute
 var cluster *testbed.Cluster
 
 func TestMain(m *testing.M) {
-	os.Exit(testbed.Main(m, testbed.Options{RealNode: true, With: "controller,scheduler"}, func(ctx context.Context, c *testbed.Cluster) error {
+	os.Exit(testbed.Main(m, localenv.Options{RealNode: true, With: "controller,scheduler"}, func(ctx context.Context, c *testbed.Cluster) error {
 		if *examples == "" {
 			return errors.New("compat: name a folder of manifests with -examples")
 		}

@@ -18,6 +18,7 @@ import (
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	"github.com/lockstep-k8s/lockstep/e2e/testbed"
+	"github.com/lockstep-k8s/lockstep/internal/localenv"
 	"github.com/lockstep-k8s/lockstep/internal/localenv/jobs"
 )
 
@@ -28,7 +29,7 @@ var trigger = regexp.MustCompile(`: (On\w+): ObjectSnapshot: \{.*"name":"short`)
 // and leaves its history in the log, but for the values of secret variables.
 func TestCompletedFrameworkIsDeleted(t *testing.T) {
 	const retained = 8
-	controller := cluster.StartController(t, testbed.ControllerOptions{Config: fmt.Sprintf("frameworkCompletedRetainSec: %d\n", retained)})
+	controller := cluster.StartController(t, localenv.ControllerOptions{Config: fmt.Sprintf("frameworkCompletedRetainSec: %d\n", retained)})
 	namespace := cluster.Namespace(t)
 	recording := cluster.Record(t, namespace)
 	fw := jobs.MakeFramework("short").Retry(false, 1).
@@ -61,7 +62,7 @@ func TestCompletedFrameworkIsDeleted(t *testing.T) {
 // Framework nor any other is held up.
 func TestStatusThatIsTooLarge(t *testing.T) {
 	const tasks = 10000
-	cluster.StartController(t, testbed.ControllerOptions{Config: "largeFrameworkCompression: false\n"})
+	cluster.StartController(t, localenv.ControllerOptions{Config: "largeFrameworkCompression: false\n"})
 	namespace := cluster.Namespace(t)
 	// One that is not started has a status of all its tasks, without their Pods.
 	large := jobs.MakeFramework("large").Execution(frameworkv1.ExecutionCreate).

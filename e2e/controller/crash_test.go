@@ -19,6 +19,7 @@ import (
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	"github.com/lockstep-k8s/lockstep/e2e/testbed"
+	"github.com/lockstep-k8s/lockstep/internal/localenv"
 	"github.com/lockstep-k8s/lockstep/internal/localenv/jobs"
 )
 
@@ -122,7 +123,7 @@ func TestControllerCrashes(t *testing.T) {
 	}
 	// On a slow machine fewer kills are as good: each takes longer.
 	for killing := time.Now(); killed < kills && time.Since(killing) < time.Minute; killed++ {
-		controller := cluster.StartController(t, testbed.ControllerOptions{})
+		controller := cluster.StartController(t, localenv.ControllerOptions{})
 		// A third dies while it starts.
 		if random.IntN(3) > 0 {
 			controller.WaitReady(t)
@@ -131,7 +132,7 @@ func TestControllerCrashes(t *testing.T) {
 		controller.Kill()
 	}
 	t.Logf("%d of %d Frameworks were completed after %d kills", completed(t, namespace), frameworks, killed)
-	cluster.StartController(t, testbed.ControllerOptions{})
+	cluster.StartController(t, localenv.ControllerOptions{})
 	users.Wait()
 
 	for _, life := range all {
@@ -175,16 +176,18 @@ func use(t *testing.T, namespace string, life life, random *rand.Rand) {
 		patch("/spec/taskRoles/0/taskNumber", random.IntN(7))
 	}
 	patch("/spec/taskRoles/0/taskNumber", scaledTo)
-	err := testbed.Await(t.Context(), func(ctx context.Context) (bool, error) {
+	ctx, cancel := context.WithTimeout(t.Context(), testbed.Patience)
+	defer cancel()
+	err := localenv.Await(ctx, fmt.Sprintf("%s to run %d workers", name, scaledTo), func(ctx context.Context) (bool, string, error) {
 		fw, err := frameworks.Get(ctx, name, metav1.GetOptions{})
 		if err != nil || fw.Status == nil || fw.Status.Tasks == nil {
-			return false, err
+			return false, "", err
 		}
 		tasks := fw.Status.Tasks
-		return fw.Status.ObservedGeneration == fw.Generation && tasks.Total == scaledTo && tasks.Running == scaledTo, nil
+		return fw.Status.ObservedGeneration == fw.Generation && tasks.Total == scaledTo && tasks.Running == scaledTo, localenv.DescribeFramework(fw), nil
 	})
 	if err != nil {
-		t.Errorf("%s never ran %d workers: %v", name, scaledTo, err)
+		t.Error(err)
 	}
 	patch("/spec/executionType", `"Stop"`)
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/lockstep-k8s/lockstep/e2e/testbed"
+	"github.com/lockstep-k8s/lockstep/internal/localenv"
 	"github.com/lockstep-k8s/lockstep/internal/localenv/jobs"
 )
 
@@ -25,7 +26,7 @@ func TestInstallCRDs(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	// Its service account may not; what is missing has to be said.
-	refused := cluster.StartController(t, testbed.ControllerOptions{Args: []string{"--install-crds"}})
+	refused := cluster.StartController(t, localenv.ControllerOptions{Args: []string{"--install-crds"}})
 	testbed.Eventually(t, "the controller to give up", func(context.Context) (bool, string, error) {
 		return refused.Ended(), refused.Log(t), nil
 	})
@@ -33,7 +34,7 @@ func TestInstallCRDs(t *testing.T) {
 		t.Errorf("it does not say that it may not install CRDs:\n%s", log)
 	}
 	// Without the flag it waits for them.
-	waits := cluster.StartController(t, testbed.ControllerOptions{Config: "crdEstablishedCheckTimeoutSec: 300\n"})
+	waits := cluster.StartController(t, localenv.ControllerOptions{Config: "crdEstablishedCheckTimeoutSec: 300\n"})
 	waits.WaitLog(t, "the API server does not serve frameworks of frameworkcontroller.microsoft.com/v1")
 	if waits.Ended() {
 		t.Error("the controller does not wait for the CRDs")
@@ -105,7 +106,7 @@ func TestOlderCRDIsReplaced(t *testing.T) {
 // is wrong and what to do about it.
 func wantRefused(t *testing.T, problem string) {
 	t.Helper()
-	refused := cluster.StartController(t, testbed.ControllerOptions{Config: "crdEstablishedCheckTimeoutSec: 10\n"})
+	refused := cluster.StartController(t, localenv.ControllerOptions{Config: "crdEstablishedCheckTimeoutSec: 10\n"})
 	refused.WaitLog(t, problem)
 	testbed.Eventually(t, "the controller to give up", func(context.Context) (bool, string, error) {
 		return refused.Ended(), refused.Log(t), nil
@@ -122,7 +123,7 @@ func wantRefused(t *testing.T, problem string) {
 // startWithCRDs starts a controller that installs the CRDs.
 func startWithCRDs(t *testing.T) {
 	t.Helper()
-	cluster.StartController(t, testbed.ControllerOptions{Kubeconfig: cluster.Kubeconfig, Args: []string{"--install-crds"}}).WaitReady(t)
+	cluster.StartController(t, localenv.ControllerOptions{Kubeconfig: cluster.Kubeconfig, Args: []string{"--install-crds"}}).WaitReady(t)
 }
 
 func wantFrameworksToRun(t *testing.T) {

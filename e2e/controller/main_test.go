@@ -14,13 +14,14 @@ import (
 	"testing"
 
 	"github.com/lockstep-k8s/lockstep/e2e/testbed"
+	"github.com/lockstep-k8s/lockstep/internal/localenv"
 )
 
 // cluster is what the tests share. TestMain sets it once, before any test.
 var cluster *testbed.Cluster
 
 func TestMain(m *testing.M) {
-	os.Exit(testbed.Main(m, testbed.Options{
+	os.Exit(testbed.Main(m, localenv.Options{
 		SimulatedNodes: 5, NodeCPU: "100", NodePods: 400, With: "scheduler",
 	}, func(_ context.Context, c *testbed.Cluster) error {
 		cluster = c

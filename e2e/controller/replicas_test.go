@@ -16,11 +16,12 @@ import (
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	"github.com/lockstep-k8s/lockstep/e2e/testbed"
+	"github.com/lockstep-k8s/lockstep/internal/localenv"
 	"github.com/lockstep-k8s/lockstep/internal/localenv/jobs"
 )
 
 // elected is the configuration of manifests/controller.
-var elected = testbed.ControllerOptions{Config: "leaderElection: {enabled: true}\n"}
+var elected = localenv.ControllerOptions{Config: "leaderElection: {enabled: true}\n"}
 
 // becameLeader is what a replica logs when it becomes the leader.
 const becameLeader = "Successfully acquired lease"

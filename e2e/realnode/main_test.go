@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/lockstep-k8s/lockstep/e2e/testbed"
+	"github.com/lockstep-k8s/lockstep/internal/localenv"
 )
 
 // images is where `make images` put the image tars.
@@ -23,7 +24,7 @@ var images = flag.String("images", "../../bin/images", "folder of the image tars
 var cluster *testbed.Cluster
 
 func TestMain(m *testing.M) {
-	os.Exit(testbed.Main(m, testbed.Options{RealNode: true, RealNodeCPU: "1", With: "controller,scheduler"}, func(ctx context.Context, c *testbed.Cluster) error {
+	os.Exit(testbed.Main(m, localenv.Options{RealNode: true, RealNodeCPU: "1", With: "controller,scheduler"}, func(ctx context.Context, c *testbed.Cluster) error {
 		cluster = c
 		return c.LoadImages(ctx, *images, "toolbox", "training", "frameworkbarrier")
 	}))

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	"github.com/lockstep-k8s/lockstep/internal/localenv"
 )
 
 // brokenGuarantees says what in a history must not have happened, as long as
@@ -120,7 +121,7 @@ func (h *history) checkRunning(name string) {
 		case fw.Status == nil:
 			h.complain("Pod %s runs, and Framework %s has no status", pod.Name, name)
 		case fw.Status.State == frameworkv1.FrameworkAttemptCompleted, fw.Status.State == frameworkv1.FrameworkCompleted:
-			h.complain("Pod %s runs, and %s", pod.Name, DescribeFramework(fw))
+			h.complain("Pod %s runs, and %s", pod.Name, localenv.DescribeFramework(fw))
 		default:
 			h.checkTask(pod, fw.Status)
 		}

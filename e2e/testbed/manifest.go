@@ -4,17 +4,12 @@
 package testbed
 
 import (
-	"bytes"
-	"errors"
-	"fmt"
-	"io"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/yaml"
-	sigsyaml "sigs.k8s.io/yaml"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	"github.com/lockstep-k8s/lockstep/internal/localenv"
 )
 
 // Images that `make images` packs and that stand in for those of a manifest:
@@ -29,29 +24,14 @@ const (
 // runs where no registry is. It returns the name of the last of them, empty if
 // there is none. What has no kind is left out.
 func ReplaceImages(manifest []byte) (replaced, name string, err error) {
-	var out strings.Builder
-	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(manifest), 4096)
-	for {
-		object := &unstructured.Unstructured{}
-		if err := decoder.Decode(&object.Object); errors.Is(err, io.EOF) {
-			return out.String(), name, nil
-		} else if err != nil {
-			return "", "", fmt.Errorf("reading a manifest: %w", err)
-		}
-		if object.GetKind() == "" {
-			continue
-		}
+	replaced, err = localenv.EditManifest(manifest, func(object *unstructured.Unstructured) error {
 		if object.GetKind() == frameworkv1.FrameworkKind {
 			name = object.GetName()
 			replaceImages(object.Object)
 		}
-		document, err := sigsyaml.Marshal(object.Object)
-		if err != nil {
-			return "", "", fmt.Errorf("writing a manifest: %w", err)
-		}
-		out.WriteString("---\n")
-		out.Write(document)
-	}
+		return nil
+	})
+	return replaced, name, err
 }
 
 // replaceImages replaces the images of all containers anywhere below value.

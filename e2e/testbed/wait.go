@@ -5,71 +5,49 @@ package testbed
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"slices"
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
-	"github.com/lockstep-k8s/lockstep/internal/localenv/jobs"
+	"github.com/lockstep-k8s/lockstep/internal/localenv"
 )
 
-// patience is how long a test waits for what should take seconds: enough for a
+// Patience is how long a test waits for what should take seconds: enough for a
 // busy machine with two cores. It bounds failing tests only.
-const patience = 3 * time.Minute
+const Patience = 3 * time.Minute
 
-// poll is how often a condition is looked at.
-const poll = 100 * time.Millisecond
-
-// Await waits until condition returns true, for goroutines other than the test's,
-// which may not end it. Errors are tried again; the last one is told in the end.
-func Await(ctx context.Context, condition func(ctx context.Context) (done bool, err error)) error {
-	var last error
-	err := wait.PollUntilContextTimeout(ctx, poll, patience, true, func(ctx context.Context) (bool, error) {
-		var done bool
-		done, last = condition(ctx)
-		return done && last == nil, nil
-	})
-	if err == nil {
-		return nil
-	}
-	return errors.Join(err, last)
+// patient is the context of a test, for as long as it waits for something.
+func patient(t testing.TB, patience time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(t.Context(), patience, fmt.Errorf("timed out after %v", patience))
 }
 
 // Eventually waits until condition returns true. what completes the sentence
-// "timed out waiting for …"; condition returns what it saw, for the message.
-func Eventually(t testing.TB, what string, condition func(ctx context.Context) (done bool, seen string, err error)) {
+// "waiting for …"; condition returns what it saw, for the message.
+func Eventually(t testing.TB, what string, condition localenv.Condition) {
 	t.Helper()
-	EventuallyWithin(t, patience, what, condition)
+	EventuallyWithin(t, Patience, what, condition)
 }
 
 // EventuallyWithin is Eventually for what takes longer by its nature.
-func EventuallyWithin(t testing.TB, patience time.Duration, what string, condition func(ctx context.Context) (done bool, seen string, err error)) {
+func EventuallyWithin(t testing.TB, patience time.Duration, what string, condition localenv.Condition) {
 	t.Helper()
-	var seen string
-	var last error
-	err := wait.PollUntilContextTimeout(t.Context(), poll, patience, true, func(ctx context.Context) (bool, error) {
-		var done bool
-		done, seen, last = condition(ctx)
-		return done && last == nil, nil
-	})
-	if err != nil {
-		t.Fatalf("timed out after %v waiting for %s; last seen: %s (error: %v)", patience, what, seen, last)
+	ctx, cancel := patient(t, patience)
+	defer cancel()
+	if err := localenv.Await(ctx, what, condition); err != nil {
+		t.Fatal(err)
 	}
 }
 
 // Consistently fails as soon as condition is false within d.
 func Consistently(t testing.TB, what string, d time.Duration, condition func(ctx context.Context) (ok bool, seen string, err error)) {
 	t.Helper()
-	_ = wait.PollUntilContextTimeout(t.Context(), poll, d, true, func(ctx context.Context) (bool, error) {
+	_ = wait.PollUntilContextTimeout(t.Context(), localenv.Poll, d, true, func(ctx context.Context) (bool, error) {
 		ok, seen, err := condition(ctx)
 		if err != nil {
 			return false, nil // an API error tells nothing about the condition
@@ -84,7 +62,7 @@ func Consistently(t testing.TB, what string, d time.Duration, condition func(ctx
 // WaitFramework waits until a Framework fulfils condition and returns it.
 func (c *Cluster) WaitFramework(t testing.TB, namespace, name, what string, condition func(*frameworkv1.Framework) bool) *frameworkv1.Framework {
 	t.Helper()
-	return c.WaitFrameworkWithin(t, patience, namespace, name, what, condition)
+	return c.WaitFrameworkWithin(t, Patience, namespace, name, what, condition)
 }
 
 // WaitFrameworkWithin is WaitFramework for what takes longer by its nature.
@@ -97,7 +75,7 @@ func (c *Cluster) WaitFrameworkWithin(t testing.TB, patience time.Duration, name
 		if err != nil {
 			return false, "", err
 		}
-		return condition(fw), DescribeFramework(fw), nil
+		return condition(fw), localenv.DescribeFramework(fw), nil
 	})
 	return fw
 }
@@ -118,11 +96,8 @@ func (c *Cluster) WaitFrameworkGone(t testing.TB, namespace, name string) {
 		if !apierrors.IsNotFound(err) {
 			return false, "the Framework exists", err
 		}
-		pods, err := c.Kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: frameworkv1.KeyFrameworkName + "=" + name})
-		if err != nil {
-			return false, "", err
-		}
-		return len(pods.Items) == 0, fmt.Sprintf("%d Pods", len(pods.Items)), nil
+		pods, err := c.PodsOf(ctx, namespace, name)
+		return len(pods) == 0, fmt.Sprintf("%d Pods", len(pods)), err
 	})
 }
 
@@ -141,15 +116,6 @@ func (c *Cluster) WaitPodGroup(t testing.TB, namespace, name, what string, condi
 	return group
 }
 
-// PodsOf lists the Pods of a Framework.
-func (c *Cluster) PodsOf(ctx context.Context, namespace, framework string) ([]corev1.Pod, error) {
-	pods, err := c.Kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: frameworkv1.KeyFrameworkName + "=" + framework})
-	if err != nil {
-		return nil, err
-	}
-	return pods.Items, nil
-}
-
 // DeletePod deletes a Pod as a user would, and does not wait until it is gone.
 func (c *Cluster) DeletePod(t testing.TB, namespace, name string) {
 	t.Helper()
@@ -161,48 +127,7 @@ func (c *Cluster) DeletePod(t testing.TB, namespace, name string) {
 // Release lets the Pods of a namespace go that Held holds and that are deleted.
 func (c *Cluster) Release(t testing.TB, namespace string) {
 	t.Helper()
-	if err := c.release(t.Context(), namespace); err != nil {
+	if err := c.ReleasePods(t.Context(), namespace); err != nil {
 		t.Fatal(err)
 	}
-}
-
-func (c *Cluster) release(ctx context.Context, namespace string) error {
-	pods, err := c.Kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return err
-	}
-	for _, pod := range pods.Items {
-		if pod.DeletionTimestamp == nil || !slices.Contains(pod.Finalizers, jobs.HoldFinalizer) {
-			continue
-		}
-		_, err := c.Kube.CoreV1().Pods(namespace).Patch(ctx, pod.Name, types.MergePatchType,
-			[]byte(`{"metadata": {"finalizers": null}}`), metav1.PatchOptions{})
-		if err != nil && !apierrors.IsNotFound(err) {
-			return err
-		}
-	}
-	return nil
-}
-
-// DescribeFramework says in a line where a Framework is.
-func DescribeFramework(fw *frameworkv1.Framework) string {
-	s := fw.Status
-	if s == nil {
-		return fw.Name + ": no status yet"
-	}
-	line := fmt.Sprintf("%s: %s, attempt %d, retries %d (%d accountable)", fw.Name, s.State, s.AttemptStatus.ID,
-		s.RetryPolicyStatus.TotalRetriedCount, s.RetryPolicyStatus.AccountableRetriedCount)
-	if s.Tasks != nil {
-		line += fmt.Sprintf(", tasks %+v", *s.Tasks)
-	}
-	if done := s.AttemptStatus.CompletionStatus; done != nil {
-		line += fmt.Sprintf(", completion %d %s: %s", done.Code, done.Phrase, done.Diagnostics)
-	}
-	if group := s.AttemptStatus.PodGroup; group != nil {
-		line += fmt.Sprintf(", PodGroup %s %d/%d", group.Phase, group.Scheduled, group.MinMember)
-		if group.Unschedulable != nil {
-			line += " (" + group.Unschedulable.Reason + ": " + group.Unschedulable.Message + ")"
-		}
-	}
-	return line
 }

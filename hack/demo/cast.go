@@ -4,15 +4,12 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/yaml"
-	sigsyaml "sigs.k8s.io/yaml"
 
+	"github.com/lockstep-k8s/lockstep/internal/localenv"
 	"github.com/lockstep-k8s/lockstep/internal/localenv/jobs"
 )
 
@@ -28,41 +25,21 @@ const simulatedSeconds = "4"
 
 // cast turns the manifest of the training job into that of one of its
 // appearances.
-func cast(manifest []byte, r role) ([]byte, error) {
-	var out bytes.Buffer
-	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(manifest), 4096)
-	for {
-		object := &unstructured.Unstructured{}
-		if err := decoder.Decode(object); errors.Is(err, io.EOF) {
-			break
-		} else if err != nil {
-			return nil, err
-		}
-		if object.Object == nil {
-			continue
-		}
+func cast(manifest []byte, r role) (string, error) {
+	job, err := localenv.EditManifest(manifest, func(object *unstructured.Unstructured) error {
 		object.SetName(r.name)
-		var err error
 		switch object.GetKind() {
 		case "Framework":
-			err = castFramework(object, r)
+			return castFramework(object, r)
 		case "Service":
-			err = unstructured.SetNestedField(object.Object, r.name, "spec", "selector", "FC_FRAMEWORK_NAME")
+			return unstructured.SetNestedField(object.Object, r.name, "spec", "selector", "FC_FRAMEWORK_NAME")
 		}
-		if err != nil {
-			return nil, err
-		}
-		document, err := sigsyaml.Marshal(object.Object)
-		if err != nil {
-			return nil, err
-		}
-		out.WriteString("---\n")
-		out.Write(document)
+		return nil
+	})
+	if err == nil && job == "" {
+		err = errors.New("holds no objects")
 	}
-	if out.Len() == 0 {
-		return nil, errors.New("holds no objects")
-	}
-	return out.Bytes(), nil
+	return job, err
 }
 
 func castFramework(fw *unstructured.Unstructured, r role) error {

@@ -10,22 +10,17 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"syscall"
 	"time"
 
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/clientcmd"
-
-	lockstep "github.com/lockstep-k8s/lockstep/client/clientset/versioned"
+	"github.com/lockstep-k8s/lockstep/internal/localenv"
 )
 
 // patience bounds the whole demo once the cluster is up.
@@ -62,88 +57,35 @@ func run(ctx context.Context, o options) (err error) {
 	} else {
 		fmt.Println("Lockstep demo, on simulated nodes: a real node needs root on Linux. Pods are simulated, nothing is trained.")
 	}
-	kubeconfig := filepath.Join(o.dir, "admin.kubeconfig")
-	if err := up(ctx, o, kubeconfig); err != nil {
-		return err
+	cluster, err := localenv.Up(ctx, o.cluster())
+	if err != nil {
+		return fmt.Errorf("starting the cluster: %w", err)
 	}
 	if !o.keep {
 		// Also after Ctrl-C: the cluster must not outlive the demo.
-		defer func() { err = errors.Join(err, down(context.WithoutCancel(ctx), o.dir)) }()
+		defer func() { err = errors.Join(err, cluster.Down(context.WithoutCancel(ctx))) }()
 	}
-	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
-	if err != nil {
-		return err
-	}
-	kube, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		return err
-	}
-	client, err := lockstep.NewForConfig(config)
-	if err != nil {
-		return err
+	if o.realNode {
+		if err := cluster.LoadImage(ctx, o.image); err != nil {
+			return fmt.Errorf("loading the image of the training job: %w", err)
+		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	p := &play{
-		options: o, kube: kube, lockstep: client, screen: newScreen(os.Stdout),
-		kubectl: func(stdin []byte, args ...string) error { return kubectl(ctx, o.dir, kubeconfig, stdin, args...) },
-	}
+	p := &play{options: o, cluster: cluster, screen: newScreen(os.Stdout)}
 	if err := p.perform(ctx); err != nil {
-		return fmt.Errorf("%w\nlogs of the cluster: %s", err, filepath.Join(o.dir, "logs"))
+		return fmt.Errorf("%w\nlogs of the cluster: %s", err, cluster.Logs())
 	}
-	whereToLook(o, kubeconfig)
+	whereToLook(o, cluster.Kubeconfig)
 	return nil
 }
 
-// up starts a cluster with one node of one core: room for one job.
-func up(ctx context.Context, o options, kubeconfig string) error {
-	// A demo that was killed may have left its cluster.
-	if _, err := os.Stat(o.dir); err == nil {
-		if err := down(ctx, o.dir); err != nil {
-			return err
-		}
-	}
-	args := []string{"up", "--dir", o.dir, "--kubeconfig", kubeconfig}
+// cluster is one with a single node of one core: room for one job.
+func (o options) cluster() localenv.Options {
 	if o.realNode {
-		args = append(args, "--real-node", "--real-node-cpu", "1")
-	} else {
-		args = append(args, "--simulated-nodes", "1", "--node-cpu", "1")
+		return localenv.Options{Dir: o.dir, RealNode: true, RealNodeCPU: "1", Output: os.Stdout}
 	}
-	if err := command(ctx, "lockstep-local", args...).Run(); err != nil {
-		return fmt.Errorf("starting the cluster: %w", err)
-	}
-	if !o.realNode {
-		return nil
-	}
-	if err := command(ctx, "lockstep-local", "load-image", o.image, "--dir", o.dir).Run(); err != nil {
-		return errors.Join(fmt.Errorf("loading the image of the training job: %w", err), down(ctx, o.dir))
-	}
-	return nil
-}
-
-func down(ctx context.Context, dir string) error {
-	if err := command(ctx, "lockstep-local", "down", "--dir", dir).Run(); err != nil {
-		return fmt.Errorf("stopping the cluster: %w", err)
-	}
-	return os.RemoveAll(dir)
-}
-
-func kubectl(ctx context.Context, dir, kubeconfig string, stdin []byte, args ...string) error {
-	cmd := command(ctx, filepath.Join(dir, "bin", "kubectl"), append([]string{"--kubeconfig", kubeconfig}, args...)...)
-	if stdin != nil {
-		cmd.Stdin = bytes.NewReader(stdin)
-	}
-	return cmd.Run()
-}
-
-// command runs a program on the demo's own screen. Ctrl-C reaches it as SIGTERM,
-// so that it can clean up.
-func command(ctx context.Context, name string, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, name, args...)
-	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
-	cmd.WaitDelay = time.Minute
-	return cmd
+	return localenv.Options{Dir: o.dir, SimulatedNodes: 1, NodeCPU: "1", Output: os.Stdout}
 }
 
 func whereToLook(o options, kubeconfig string) {

@@ -13,11 +13,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
-	lockstep "github.com/lockstep-k8s/lockstep/client/clientset/versioned"
+	"github.com/lockstep-k8s/lockstep/internal/localenv"
 )
 
 // The two jobs.
@@ -32,10 +31,8 @@ const (
 // what happens.
 type play struct {
 	options
-	kube     kubernetes.Interface
-	lockstep lockstep.Interface
-	kubectl  func(stdin []byte, args ...string) error
-	screen   *screen
+	cluster *localenv.Cluster
+	screen  *screen
 }
 
 // view is what the cluster shows of one job at one moment.
@@ -108,7 +105,7 @@ func (p *play) perform(ctx context.Context) error {
 	defer cancel()
 
 	p.screen.say("%s is submitted: %d workers that train one model and need each other. There is room for them, and no more.", first, workers)
-	if err := p.submit(first, true); err != nil {
+	if err := p.submit(ctx, first, true); err != nil {
 		return err
 	}
 	if err := p.until(ctx, first+" to run whole", func(a, _ view) (bool, error) {
@@ -124,7 +121,7 @@ func (p *play) perform(ctx context.Context) error {
 	}
 
 	p.screen.say("The whole attempt was retried, as attempt 1. Now %s, just as large, is submitted: there is no room for it.", second)
-	if err := p.submit(second, false); err != nil {
+	if err := p.submit(ctx, second, false); err != nil {
 		return err
 	}
 	if err := p.secondWaits(ctx); err != nil {
@@ -138,7 +135,7 @@ func (p *play) perform(ctx context.Context) error {
 	if p.realNode && !p.screen.lossFell(first, second) {
 		return errors.New("the loss that the jobs printed did not fall")
 	}
-	return p.kubectl(nil, "get", "frameworks,podgroups")
+	return p.list(ctx)
 }
 
 // secondWaits sees the second job wait whole and say why.
@@ -153,7 +150,7 @@ func (p *play) secondWaits(ctx context.Context) error {
 		return err
 	}
 	p.screen.say("%s waits whole: %d Pods pending, none placed, nothing held. Its PodGroup says why.", second, workers)
-	return p.kubectl(nil, "get", "frameworks,podgroups")
+	return p.list(ctx)
 }
 
 // secondRuns sees the second job start when the first is done, never in part
@@ -218,7 +215,7 @@ func (p *play) until(ctx context.Context, what string, condition func(a, b view)
 
 // look reads what the cluster shows of a job. A job that is not there is empty.
 func (p *play) look(ctx context.Context, name string) (view, error) {
-	fw, err := p.lockstep.FrameworkcontrollerV1().Frameworks(namespace).Get(ctx, name, metav1.GetOptions{})
+	fw, err := p.cluster.Lockstep.FrameworkcontrollerV1().Frameworks(namespace).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return view{}, nil
 	}
@@ -226,22 +223,18 @@ func (p *play) look(ctx context.Context, name string) (view, error) {
 		return view{}, err
 	}
 	v := view{framework: fw}
-	v.group, err = p.lockstep.SchedulingV1alpha1().PodGroups(namespace).Get(ctx, frameworkv1.PodGroupName(name), metav1.GetOptions{})
+	v.group, err = p.cluster.Lockstep.SchedulingV1alpha1().PodGroups(namespace).Get(ctx, frameworkv1.PodGroupName(name), metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		v.group = nil
 	} else if err != nil {
 		return view{}, err
 	}
-	pods, err := p.kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: frameworkv1.KeyFrameworkName + "=" + name})
-	if err != nil {
-		return view{}, err
-	}
-	v.pods = pods.Items
-	return v, nil
+	v.pods, err = p.cluster.PodsOf(ctx, namespace, name)
+	return v, err
 }
 
 // submit applies the training job under another name.
-func (p *play) submit(name string, fails bool) error {
+func (p *play) submit(ctx context.Context, name string, fails bool) error {
 	manifest, err := os.ReadFile(p.manifest)
 	if err != nil {
 		return fmt.Errorf("reading the training job: %w", err)
@@ -250,7 +243,23 @@ func (p *play) submit(name string, fails bool) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", p.manifest, err)
 	}
-	return p.kubectl(job, "apply", "-f", "-")
+	out, err := p.cluster.KubectlApply(ctx, namespace, job)
+	return p.show("kubectl apply", out, err)
+}
+
+// list shows the jobs as kubectl does.
+func (p *play) list(ctx context.Context) error {
+	out, err := p.cluster.Kubectl(ctx, "get", "frameworks,podgroups")
+	return p.show("kubectl get", out, err)
+}
+
+// show prints what a command has printed, and says which one has failed.
+func (p *play) show(command, out string, err error) error {
+	fmt.Print(out)
+	if err != nil {
+		return fmt.Errorf("%s: %w", command, err)
+	}
+	return nil
 }
 
 // followLogs shows what worker 0 of a job prints, once for each of its Pods.
@@ -262,7 +271,7 @@ func (p *play) followLogs(ctx context.Context, name string, v view) {
 		if pod.Name != frameworkv1.PodName(name, "worker", 0) || pod.Status.Phase == corev1.PodPending || !p.screen.follow(string(pod.UID)) {
 			continue
 		}
-		stream, err := p.kube.CoreV1().Pods(namespace).GetLogs(pod.Name, &corev1.PodLogOptions{Follow: true}).Stream(ctx)
+		stream, err := p.cluster.Kube.CoreV1().Pods(namespace).GetLogs(pod.Name, &corev1.PodLogOptions{Follow: true}).Stream(ctx)
 		if err != nil {
 			p.screen.unfollow(string(pod.UID)) // its container may not be there yet
 			continue

@@ -28,7 +28,8 @@ const (
 	Stopping Phase = "Stopping"
 )
 
-// State is what the supervisor writes to Layout.State, for `status`, `logs` and `down`.
+// State is what the supervisor writes to Layout.State, for `status`, `logs` and `down`, and for
+// internal/localenv, which reads phase, addresses and programs.
 type State struct {
 	// PID is the supervisor. It means something only while the lock of the cluster is held.
 	PID     int               `json:"pid"`

@@ -12,7 +12,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/lockstep-k8s/lockstep/e2e/testbed"
+	"github.com/lockstep-k8s/lockstep/internal/localenv"
 )
 
 // Case is one measurement.
@@ -36,14 +36,15 @@ type Bench struct {
 	Rounds int
 
 	name     string
-	clusters []*testbed.Cluster
+	clusters []*localenv.Cluster
 	figures  []Figure
 	charts   []Chart
 }
 
 // Up brings a cluster up, which lasts as long as the case.
-func (b *Bench) Up(ctx context.Context, options testbed.Options) (*Cluster, error) {
-	cluster, err := testbed.Up(ctx, options)
+func (b *Bench) Up(ctx context.Context, options localenv.Options) (*Cluster, error) {
+	options.Output = os.Stderr
+	cluster, err := localenv.Up(ctx, options)
 	if err != nil {
 		return nil, err
 	}

@@ -6,20 +6,16 @@ package harness
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	watchtools "k8s.io/client-go/tools/watch"
-	"k8s.io/client-go/util/retry"
 
-	"github.com/lockstep-k8s/lockstep/e2e/testbed"
+	"github.com/lockstep-k8s/lockstep/internal/localenv"
 )
 
 // Parallelism is how many requests a client that creates things has under way.
@@ -41,31 +37,17 @@ func Parallel(ctx context.Context, n int, do func(ctx context.Context, i int) er
 	return group.Wait()
 }
 
-// poll is how often a condition is looked at that does not end a measured span.
-const poll = 100 * time.Millisecond
-
 // Cluster is a cluster to measure on.
 type Cluster struct {
-	*testbed.Cluster
+	*localenv.Cluster
 }
 
 // Namespace makes a namespace in which Pods can be created.
 func (c *Cluster) Namespace(ctx context.Context) (string, error) {
-	created, err := c.Kube.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "bench-"}}, metav1.CreateOptions{})
-	if err != nil {
-		return "", fmt.Errorf("creating a namespace: %w", err)
-	}
-	err = wait.PollUntilContextCancel(ctx, poll, true, func(ctx context.Context) (bool, error) {
-		_, err := c.Kube.CoreV1().ServiceAccounts(created.Name).Get(ctx, "default", metav1.GetOptions{})
-		return err == nil, nil
-	})
-	if err != nil {
-		return "", fmt.Errorf("waiting for the service account of namespace %s: %w", created.Name, err)
-	}
-	return created.Name, nil
+	return c.CreateNamespace(ctx, metav1.ObjectMeta{GenerateName: "bench-"})
 }
 
-// InNamespace runs measure in a new namespace, and empties it after: the next
+// InNamespace runs measure in a new namespace, and deletes it after: the next
 // measurement finds the cluster as this one did.
 func (c *Cluster) InNamespace(ctx context.Context, measure func(ctx context.Context, namespace string) error) error {
 	namespace, err := c.Namespace(ctx)
@@ -75,43 +57,7 @@ func (c *Cluster) InNamespace(ctx context.Context, measure func(ctx context.Cont
 	if err := measure(ctx, namespace); err != nil {
 		return err
 	}
-	return c.empty(ctx, namespace)
-}
-
-// empty deletes all of a namespace and waits until it is gone.
-func (c *Cluster) empty(ctx context.Context, namespace string) error {
-	// In the foreground: no controller makes new Pods while the namespace empties.
-	foreground, zero := metav1.DeletePropagationForeground, int64(0)
-	err := tryAgain(func() error {
-		return c.Lockstep.FrameworkcontrollerV1().Frameworks(namespace).DeleteCollection(ctx, metav1.DeleteOptions{PropagationPolicy: &foreground}, metav1.ListOptions{})
-	})
-	if err != nil {
-		return fmt.Errorf("deleting Frameworks: %w", err)
-	}
-	err = tryAgain(func() error {
-		return c.Kube.CoreV1().Pods(namespace).DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: &zero}, metav1.ListOptions{})
-	})
-	if err != nil {
-		return fmt.Errorf("deleting Pods: %w", err)
-	}
-	if err := c.Kube.CoreV1().Namespaces().Delete(ctx, namespace, metav1.DeleteOptions{}); err != nil {
-		return fmt.Errorf("deleting namespace %s: %w", namespace, err)
-	}
-	err = wait.PollUntilContextCancel(ctx, poll, true, func(ctx context.Context) (bool, error) {
-		_, err := c.Kube.CoreV1().Namespaces().Get(ctx, namespace, metav1.GetOptions{})
-		return apierrors.IsNotFound(err), nil
-	})
-	if err != nil {
-		return fmt.Errorf("waiting until namespace %s is gone: %w", namespace, err)
-	}
-	return nil
-}
-
-// tryAgain deletes a collection, a few times if need be. The API server deletes its
-// objects one by one, and ends a request after a minute: a slow one may not be done
-// by then, and goes on with what is left.
-func tryAgain(deletion func() error) error {
-	return retry.OnError(retry.DefaultBackoff, func(error) bool { return true }, deletion)
+	return c.DeleteNamespace(ctx, namespace)
 }
 
 // WaitPodsRunning watches until so many Pods of a namespace run. The API server

@@ -25,7 +25,7 @@ type Metrics map[string]*dto.MetricFamily
 // Metrics reads the metrics of a program that serves them without
 // authentication.
 func (c *Cluster) Metrics(ctx context.Context, component string) (Metrics, error) {
-	program, err := c.Program(ctx, component)
+	program, err := c.Program(component)
 	if err != nil {
 		return nil, err
 	}

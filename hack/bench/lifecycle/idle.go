@@ -84,7 +84,7 @@ func (c *cluster) measureRestart(ctx context.Context, b *harness.Bench, namespac
 	if err != nil {
 		return err
 	}
-	killed, err := c.Program(ctx, component)
+	killed, err := c.Program(component)
 	if err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ func (c *cluster) measureRestart(ctx context.Context, b *harness.Bench, namespac
 	}
 	var seen harness.Metrics
 	err = wait.PollUntilContextCancel(ctx, 50*time.Millisecond, false, func(ctx context.Context) (bool, error) {
-		program, err := c.Program(ctx, component)
+		program, err := c.Program(component)
 		if err != nil || program.PID == killed.PID {
 			return false, nil // It is not back yet.
 		}

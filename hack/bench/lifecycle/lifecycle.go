@@ -16,8 +16,8 @@ import (
 	"context"
 	"time"
 
-	"github.com/lockstep-k8s/lockstep/e2e/testbed"
 	"github.com/lockstep-k8s/lockstep/hack/bench/harness"
+	"github.com/lockstep-k8s/lockstep/internal/localenv"
 )
 
 // Cases are the measurements of the controller.
@@ -40,7 +40,7 @@ func Cases() []harness.Case {
 
 // up brings up the cluster that all cases measure on: 1000 simulated nodes.
 func up(ctx context.Context, b *harness.Bench) (*cluster, error) {
-	c, err := b.Up(ctx, testbed.Options{SimulatedNodes: 1000, NodeCPU: "32", With: "controller,scheduler"})
+	c, err := b.Up(ctx, localenv.Options{SimulatedNodes: 1000, NodeCPU: "32", With: "controller,scheduler"})
 	if err != nil {
 		return nil, err
 	}

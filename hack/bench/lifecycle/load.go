@@ -8,20 +8,15 @@ import (
 	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	watchtools "k8s.io/client-go/tools/watch"
-	"k8s.io/utils/ptr"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
-	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
-	"github.com/lockstep-k8s/lockstep/controller/lifecycle"
-	"github.com/lockstep-k8s/lockstep/e2e/testbed"
 	"github.com/lockstep-k8s/lockstep/hack/bench/harness"
+	"github.com/lockstep-k8s/lockstep/internal/localenv"
 	"github.com/lockstep-k8s/lockstep/internal/localenv/jobs"
 )
 
@@ -59,54 +54,6 @@ func (c *cluster) createFrameworks(ctx context.Context, namespace string, of sha
 func (c *cluster) create(ctx context.Context, namespace string, fw *frameworkv1.Framework) error {
 	_, err := c.Lockstep.FrameworkcontrollerV1().Frameworks(namespace).Create(ctx, fw, metav1.CreateOptions{})
 	return err
-}
-
-// createBare creates the Pods that n Frameworks of so many tasks have.
-func (c *cluster) createBare(ctx context.Context, namespace string, of shape, n, tasks int) error {
-	builders := make([]*lifecycle.PodBuilder, n)
-	for i := range builders {
-		var err error
-		if builders[i], err = bareBuilder(namespace, of(fmt.Sprintf("f%d", i), tasks, 0)); err != nil {
-			return err
-		}
-	}
-	return harness.Parallel(ctx, n*tasks, func(ctx context.Context, i int) error {
-		pod, err := builders[i/tasks].Build(int32(i % tasks))
-		if err != nil {
-			return err
-		}
-		_, err = c.Kube.CoreV1().Pods(namespace).Create(ctx, bare(pod), metav1.CreateOptions{})
-		return err
-	})
-}
-
-// bareBuilder builds the Pods of a Framework that nobody has created.
-func bareBuilder(namespace string, fw *frameworkv1.Framework) (*lifecycle.PodBuilder, error) {
-	uid := func() types.UID { return types.UID("00000000-0000-0000-0000-000000000000") }
-	fw.Namespace, fw.UID = namespace, uid()
-	role := &frameworkv1.TaskRoleStatus{Name: roleName, InstanceUID: uid()}
-	for index := range fw.Spec.TaskRoles[0].TaskNumber {
-		role.TaskStatuses = append(role.TaskStatuses, &frameworkv1.TaskStatus{
-			Index: index, InstanceUID: uid(),
-			AttemptStatus: frameworkv1.TaskAttemptStatus{PodName: frameworkv1.PodName(fw.Name, roleName, index)},
-		})
-	}
-	status := &frameworkv1.FrameworkStatus{AttemptStatus: frameworkv1.FrameworkAttemptStatus{
-		ConfigMapName:    frameworkv1.AttemptName(fw.Name),
-		ConfigMapUID:     ptr.To(uid()),
-		InstanceUID:      ptr.To("0_" + uid()),
-		TaskRoleStatuses: []*frameworkv1.TaskRoleStatus{role},
-	}}
-	return lifecycle.NewPodBuilder(fw, status, roleName, lifecycle.Options{GangSchedulerName: "lockstep-scheduler"})
-}
-
-// bare takes from a Pod what makes Lockstep care for it.
-func bare(pod *corev1.Pod) *corev1.Pod {
-	pod.OwnerReferences = nil
-	for _, label := range []string{frameworkv1.KeyFrameworkName, schedulingv1alpha1.LabelPodGroup, schedulingv1alpha1.LabelRole} {
-		delete(pod.Labels, label)
-	}
-	return pod
 }
 
 // waitFrameworks watches until n Frameworks of a namespace fulfil a condition.
@@ -153,7 +100,7 @@ func (c *cluster) waitSucceeded(ctx context.Context, namespace string, tasks int
 	}
 	for i := range list.Items {
 		if fw := &list.Items[i]; int(fw.Status.Tasks.Succeeded) != tasks {
-			return fmt.Errorf("not all tasks succeeded: %s", testbed.DescribeFramework(fw))
+			return fmt.Errorf("not all tasks succeeded: %s", localenv.DescribeFramework(fw))
 		}
 	}
 	return nil

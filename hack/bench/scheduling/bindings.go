@@ -125,12 +125,12 @@ func (s *stage) schedule(ctx context.Context, of scheduler, w work, room int) (t
 	if err != nil {
 		return 0, nil, err
 	}
-	defer p.kill()
-	if b, err = collect(ctx, watcher, room, p.exited); err != nil {
+	defer p.Kill()
+	if b, err = collect(ctx, watcher, room, p.Done()); err != nil {
 		return 0, nil, fmt.Errorf("%s: %w; its log ends with\n%s", of.program, err, p.logTail())
 	}
-	p.kill()
-	took = b.last().Sub(p.started)
+	p.Kill()
+	took = b.last().Sub(p.Started)
 	s.Logf("%s: %d Pods in %.2f s, from first to last in %.2f s", of.program, room, took.Seconds(), b.span().Seconds())
 	return took, b, s.clear(ctx)
 }

@@ -83,7 +83,7 @@ func (s *stage) preempt(ctx context.Context, w work) (first, last time.Duration,
 	if err != nil {
 		return 0, 0, err
 	}
-	defer p.kill()
+	defer p.Kill()
 	if err := p.waitIdle(ctx); err != nil {
 		return 0, 0, err
 	}
@@ -110,7 +110,7 @@ func (s *stage) preempt(ctx context.Context, w work) (first, last time.Duration,
 					return 0, 0, err
 				}
 			}
-		case <-p.exited:
+		case <-p.Done():
 			return 0, 0, fmt.Errorf("the scheduler ended after %d of %d evictions; its log ends with\n%s", len(ending), w.total(), p.logTail())
 		case <-ctx.Done():
 			return 0, 0, fmt.Errorf("%d of %d Pods were evicted: %w; the scheduler's log ends with\n%s", len(ending), w.total(), ctx.Err(), p.logTail())
@@ -119,6 +119,6 @@ func (s *stage) preempt(ctx context.Context, w work) (first, last time.Duration,
 	if last, err = p.cpu(); err != nil {
 		return 0, 0, err
 	}
-	p.kill()
+	p.Kill()
 	return first - before, last - before, s.clear(ctx)
 }

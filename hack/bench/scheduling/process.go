@@ -8,13 +8,14 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/lockstep-k8s/lockstep/internal/localenv"
 )
 
 // scheduler is a program that is measured.
@@ -34,57 +35,29 @@ const rate = "10000"
 
 // process is a scheduler that runs.
 type process struct {
-	started time.Time
-	cmd     *exec.Cmd
-	log     string
-	// exited is closed when it has.
-	exited chan struct{}
+	*localenv.Process
 }
 
 // start starts a scheduler.
 func (s *stage) start(ctx context.Context, of scheduler) (*process, error) {
-	path := filepath.Join(s.cluster.Dir, of.program+".log")
-	log, err := os.Create(path)
+	p, err := localenv.Start(ctx, filepath.Join(s.cluster.Dir, of.program+".log"), of.program,
+		"--kubeconfig="+s.cluster.Kubeconfig, "--leader-elect=false",
+		"--secure-port=0", "--kube-api-qps="+rate, "--kube-api-burst="+rate)
 	if err != nil {
 		return nil, err
 	}
-	defer log.Close() // the process has its own
-	cmd := exec.CommandContext(ctx, of.program, "--kubeconfig="+s.cluster.Kubeconfig, "--leader-elect=false",
-		"--secure-port=0", "--kube-api-qps="+rate, "--kube-api-burst="+rate)
-	cmd.Stdout, cmd.Stderr = log, log
-	p := &process{cmd: cmd, log: path, exited: make(chan struct{}), started: time.Now()}
-	if err := cmd.Start(); err != nil {
-		return nil, fmt.Errorf("starting %s: %w", of.program, err)
-	}
-	go func() {
-		defer close(p.exited)
-		_ = cmd.Wait() // it is killed in the end
-	}()
-	return p, nil
-}
-
-// kill ends the process and waits until it is gone.
-func (p *process) kill() {
-	_ = p.cmd.Process.Kill() // the only error is that it has ended
-	<-p.exited
+	return &process{p}, nil
 }
 
 // logTail is the end of what it has logged.
-func (p *process) logTail() string {
-	const most = 2000
-	data, err := os.ReadFile(p.log)
-	if err != nil {
-		return err.Error()
-	}
-	return string(data[max(0, len(data)-most):])
-}
+func (p *process) logTail() string { return p.LogTail(2000) }
 
 // clockTick is the unit of times in /proc, on all of Linux's platforms.
 const clockTick = 10 * time.Millisecond
 
 // cpu is the processor time that the process has used.
 func (p *process) cpu() (time.Duration, error) {
-	path := fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid)
+	path := fmt.Sprintf("/proc/%d/stat", p.PID())
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return 0, fmt.Errorf("reading processor time: %w", err)

@@ -8,18 +8,15 @@ import (
 	"errors"
 	"fmt"
 	"syscall"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/lockstep-k8s/lockstep/e2e/testbed"
 	"github.com/lockstep-k8s/lockstep/hack/bench/harness"
+	"github.com/lockstep-k8s/lockstep/internal/localenv"
 )
 
 const (
@@ -28,7 +25,6 @@ const (
 	rackLabel = "topology.lockstep.dev/rack"
 	// controllerManager is its name in lockstep-local's list of components.
 	controllerManager = "kube-controller-manager"
-	poll              = 50 * time.Millisecond
 )
 
 // stage is a cluster with nodes on which nothing happens but what is measured.
@@ -41,7 +37,7 @@ type stage struct {
 
 // onStage measures on a stage of so many nodes.
 func onStage(ctx context.Context, b *harness.Bench, nodes int, measure func(context.Context, *stage) error) (err error) {
-	cluster, err := b.Up(ctx, testbed.Options{With: "none"})
+	cluster, err := b.Up(ctx, localenv.Options{With: "none"})
 	if err != nil {
 		return err
 	}
@@ -52,12 +48,12 @@ func onStage(ctx context.Context, b *harness.Bench, nodes int, measure func(cont
 		return err
 	}
 	s := &stage{Bench: b, cluster: cluster, kube: kube}
-	if err := s.makeNamespace(ctx); err != nil {
+	if _, err := cluster.CreateNamespace(ctx, metav1.ObjectMeta{Name: namespace}); err != nil {
 		return err
 	}
 	// Nothing of what is measured needs the controller manager. Left alone, it
 	// would find that nobody plays the nodes.
-	program, err := cluster.Program(ctx, controllerManager)
+	program, err := cluster.Program(controllerManager)
 	if err != nil {
 		return err
 	}
@@ -84,24 +80,6 @@ func (s *stage) warmUp(ctx context.Context) error {
 		return err
 	}
 	return s.clear(ctx)
-}
-
-func (s *stage) makeNamespace(ctx context.Context) error {
-	_, err := s.kube.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})
-	if err != nil {
-		return fmt.Errorf("creating namespace %s: %w", namespace, err)
-	}
-	err = wait.PollUntilContextCancel(ctx, poll, true, func(ctx context.Context) (bool, error) {
-		_, err := s.kube.CoreV1().ServiceAccounts(namespace).Get(ctx, "default", metav1.GetOptions{})
-		if apierrors.IsNotFound(err) {
-			return false, nil
-		}
-		return err == nil, err
-	})
-	if err != nil {
-		return fmt.Errorf("waiting for the service account of namespace %s: %w", namespace, err)
-	}
-	return nil
 }
 
 func (s *stage) makeNodes(ctx context.Context, n int) error {

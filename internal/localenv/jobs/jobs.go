@@ -26,8 +26,9 @@ const (
 	AnnotationFailTaskAttempts = "simulate.lockstep.dev/fail-task-attempts"
 )
 
-// HoldFinalizer is what Held puts on Pods.
-const HoldFinalizer = "e2e.lockstep.dev/hold"
+// Hold is the finalizer that Held puts on Pods, and the label by which they are
+// found.
+const Hold = "e2e.lockstep.dev/hold"
 
 // FrameworkBuilder builds a Framework.
 type FrameworkBuilder struct {
@@ -143,8 +144,8 @@ func (b *TaskBuilder) Node(name string) *TaskBuilder {
 	return b
 }
 
-// Held keeps each Pod of the tasks, once it is deleted, until HoldFinalizer is
-// taken from it: as if its containers took that long to end.
+// Held keeps each Pod of the tasks, once it is deleted, until its finalizer
+// Hold is removed: as if its containers took that long to end.
 func (b *TaskBuilder) Held() *TaskBuilder {
 	b.held = true
 	return b
@@ -189,7 +190,8 @@ func (b *TaskBuilder) spec() frameworkv1.TaskSpec {
 	}
 	metadata := map[string]any{"annotations": b.annotations}
 	if b.held {
-		metadata["finalizers"] = []string{HoldFinalizer}
+		metadata["finalizers"] = []string{Hold}
+		metadata["labels"] = map[string]string{Hold: "true"}
 	}
 	template, err := json.Marshal(map[string]any{"metadata": metadata, "spec": podSpec})
 	if err != nil {

@@ -1,0 +1,164 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package localenv runs a real Kubernetes with Lockstep in it on this machine,
+// and works on it: for end-to-end tests, benchmarks and the demo.
+//
+// A cluster is made by lockstep-local, the program that serves development, so
+// that all of them see what a user sees. It and Lockstep's own programs are found
+// in PATH; `make build` puts them into bin/.
+package localenv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	lockstep "github.com/lockstep-k8s/lockstep/client/clientset/versioned"
+)
+
+// Options say what a cluster has.
+type Options struct {
+	// Dir holds the state and the logs of the cluster. A cluster that an earlier
+	// run has left there is taken down first. Empty means a new temporary folder.
+	Dir string
+	// SimulatedNodes is how many nodes KWOK simulates, each of NodeCPU cores
+	// and NodePods Pods. Empty and 0 mean the defaults of lockstep-local.
+	SimulatedNodes int
+	NodeCPU        string
+	NodePods       int
+	// RealNode adds a kubelet with containerd, of RealNodeCPU cores. Empty means
+	// all cores of the machine. It needs root on Linux.
+	RealNode    bool
+	RealNodeCPU string
+	// With is which of Lockstep's programs run: "controller,scheduler", either,
+	// or "none". Empty means both.
+	With string
+	// Output gets what lockstep-local prints; nil discards it.
+	Output io.Writer
+}
+
+// Cluster is a running local Kubernetes.
+type Cluster struct {
+	// Dir holds its state and logs.
+	Dir string
+	// Kubeconfig is the path of the administrator's kubeconfig.
+	Kubeconfig string
+	// Config is what Kubeconfig says, without a rate limit.
+	Config *rest.Config
+	// Kube and Lockstep are clients made from Config.
+	Kube     kubernetes.Interface
+	Lockstep lockstep.Interface
+
+	temporary bool // Dir is removed with the cluster
+	output    io.Writer
+}
+
+// Up starts a cluster and returns when it is ready. If it can't, nothing of the
+// cluster is left, but for the logs in a Dir that is not temporary.
+func Up(ctx context.Context, o Options) (*Cluster, error) {
+	c := &Cluster{Dir: o.Dir, output: o.Output}
+	if o.Dir == "" {
+		var err error
+		if c.Dir, err = os.MkdirTemp("", "lockstep-local-"); err != nil {
+			return nil, fmt.Errorf("making a folder for the cluster: %w", err)
+		}
+		c.temporary = true
+	} else if _, err := os.Stat(o.Dir); err == nil {
+		if err := c.Down(ctx); err != nil {
+			return nil, err
+		}
+	}
+	c.Kubeconfig = filepath.Join(c.Dir, "kubeconfig")
+	if err := c.local(ctx, append([]string{"up"}, o.args()...)...); err != nil {
+		// lockstep-local takes down what it has started, but may not be done yet if
+		// it was killed.
+		return nil, errors.Join(err, c.local(context.WithoutCancel(ctx), "down", "--keep-logs"), c.removeDir())
+	}
+	if err := c.connect(); err != nil {
+		return nil, errors.Join(err, c.Down(context.WithoutCancel(ctx)))
+	}
+	return c, nil
+}
+
+func (o Options) args() []string {
+	args := []string{"--simulated-nodes", strconv.Itoa(o.SimulatedNodes)}
+	if o.NodeCPU != "" {
+		args = append(args, "--node-cpu", o.NodeCPU)
+	}
+	if o.NodePods != 0 {
+		args = append(args, "--node-pods", strconv.Itoa(o.NodePods))
+	}
+	if o.RealNode {
+		args = append(args, "--real-node")
+	}
+	if o.RealNodeCPU != "" {
+		args = append(args, "--real-node-cpu", o.RealNodeCPU)
+	}
+	if o.With != "" {
+		args = append(args, "--with", o.With)
+	}
+	return args
+}
+
+func (c *Cluster) connect() error {
+	config, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig)
+	if err != nil {
+		return fmt.Errorf("reading the kubeconfig of the cluster: %w", err)
+	}
+	config.QPS = -1 // callers wait for the server, not for a client's limiter
+	config.DisableCompression = true
+	c.Config = config
+	if c.Kube, err = kubernetes.NewForConfig(config); err != nil {
+		return err
+	}
+	c.Lockstep, err = lockstep.NewForConfig(config)
+	return err
+}
+
+// LoadImage makes an image, packed into a tar by `make images`, known to the real
+// node.
+func (c *Cluster) LoadImage(ctx context.Context, tar string) error {
+	return c.local(ctx, "load-image", tar)
+}
+
+// Down stops the cluster and removes its state.
+func (c *Cluster) Down(ctx context.Context) error {
+	if err := c.local(ctx, "down"); err != nil {
+		return err
+	}
+	return c.removeDir()
+}
+
+// removeDir removes a temporary Dir. Of any other, lockstep-local removes what is
+// its own.
+func (c *Cluster) removeDir() error {
+	if !c.temporary {
+		return nil
+	}
+	return os.RemoveAll(c.Dir)
+}
+
+// local runs lockstep-local. It is asked to end when ctx ends, and has a minute to
+// clean up.
+func (c *Cluster) local(ctx context.Context, args ...string) error {
+	cmd := exec.CommandContext(ctx, "lockstep-local", append(args, "--dir", c.Dir)...)
+	cmd.Stdout, cmd.Stderr = c.output, c.output
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = time.Minute
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("lockstep-local %s: %w", args[0], err)
+	}
+	return nil
+}

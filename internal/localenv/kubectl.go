@@ -1,0 +1,30 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package localenv
+
+import (
+	"context"
+	"io"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// Kubectl runs the cluster's own kubectl as its administrator and returns what it
+// printed, both streams. An error is that of its exit.
+func (c *Cluster) Kubectl(ctx context.Context, args ...string) (string, error) {
+	return c.kubectl(ctx, nil, args...)
+}
+
+// KubectlApply applies a manifest as `kubectl apply -f -` does.
+func (c *Cluster) KubectlApply(ctx context.Context, namespace, manifest string) (string, error) {
+	return c.kubectl(ctx, strings.NewReader(manifest), "apply", "--namespace", namespace, "-f", "-")
+}
+
+func (c *Cluster) kubectl(ctx context.Context, stdin io.Reader, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, filepath.Join(c.Bin(), "kubectl"), append([]string{"--kubeconfig", c.Kubeconfig}, args...)...)
+	cmd.Stdin = stdin
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}

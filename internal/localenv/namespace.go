@@ -1,0 +1,95 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package localenv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
+
+	"github.com/lockstep-k8s/lockstep/internal/localenv/jobs"
+)
+
+// CreateNamespace makes a namespace of the Name or GenerateName in meta, and
+// returns its name when Pods can be created in it.
+func (c *Cluster) CreateNamespace(ctx context.Context, meta metav1.ObjectMeta) (string, error) {
+	created, err := c.Kube.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: meta}, metav1.CreateOptions{})
+	if err != nil {
+		return "", fmt.Errorf("creating a namespace: %w", err)
+	}
+	err = Await(ctx, "the service account of namespace "+created.Name, func(ctx context.Context) (bool, string, error) {
+		_, err := c.Kube.CoreV1().ServiceAccounts(created.Name).Get(ctx, "default", metav1.GetOptions{})
+		return err == nil, "", err
+	})
+	return created.Name, err
+}
+
+// DeleteNamespace deletes a namespace with all that is in it, and waits until it
+// is gone. Pods that jobs.Hold keeps are let go. An error does not keep it from
+// deleting the rest.
+func (c *Cluster) DeleteNamespace(ctx context.Context, namespace string) error {
+	// Frameworks first, and in the foreground: their controller must not make new
+	// Pods while the namespace empties.
+	foreground, zero := metav1.DeletePropagationForeground, int64(0)
+	var errs []error
+	err := tryAgain(func() error {
+		return c.Lockstep.FrameworkcontrollerV1().Frameworks(namespace).DeleteCollection(ctx, metav1.DeleteOptions{PropagationPolicy: &foreground}, metav1.ListOptions{})
+	})
+	if err != nil {
+		errs = append(errs, fmt.Errorf("deleting Frameworks: %w", err))
+	}
+	err = tryAgain(func() error {
+		return c.Kube.CoreV1().Pods(namespace).DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: &zero}, metav1.ListOptions{})
+	})
+	if err != nil {
+		errs = append(errs, fmt.Errorf("deleting Pods: %w", err))
+	}
+	if err := c.Kube.CoreV1().Namespaces().Delete(ctx, namespace, metav1.DeleteOptions{}); err != nil {
+		return errors.Join(append(errs, fmt.Errorf("deleting namespace %s: %w", namespace, err))...)
+	}
+	err = Await(ctx, "namespace "+namespace+" to be gone", func(ctx context.Context) (bool, string, error) {
+		if err := c.ReleasePods(ctx, namespace); err != nil {
+			return false, "", err
+		}
+		_, err := c.Kube.CoreV1().Namespaces().Get(ctx, namespace, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return true, "", nil
+		}
+		return false, "it exists", err
+	})
+	return errors.Join(append(errs, err)...)
+}
+
+// tryAgain deletes a collection, a few times if need be. The API server deletes its
+// objects one by one, and ends a request after a minute: a slow request may not be
+// done by then, and the next one goes on with what is left.
+func tryAgain(deletion func() error) error {
+	return retry.OnError(retry.DefaultBackoff, func(error) bool { return true }, deletion)
+}
+
+// ReleasePods lets the Pods of a namespace go that are deleted and that
+// jobs.Hold keeps.
+func (c *Cluster) ReleasePods(ctx context.Context, namespace string) error {
+	pods, err := c.Kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: jobs.Hold})
+	if err != nil {
+		return err
+	}
+	for _, pod := range pods.Items {
+		if pod.DeletionTimestamp == nil {
+			continue
+		}
+		_, err := c.Kube.CoreV1().Pods(namespace).Patch(ctx, pod.Name, types.MergePatchType,
+			[]byte(`{"metadata": {"finalizers": null}}`), metav1.PatchOptions{})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return err
+		}
+	}
+	return nil
+}

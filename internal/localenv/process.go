@@ -1,0 +1,136 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package localenv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Process is a program that was started beside the cluster. When it ends, nobody
+// starts it again.
+type Process struct {
+	// Started is when it was started.
+	Started time.Time
+
+	cmd *exec.Cmd
+	log string
+	// ended is closed when the process is gone; err is how it ended.
+	ended chan struct{}
+	err   error
+}
+
+// Start starts a program that is found in PATH, and returns at once. What it
+// prints goes to the file log. It is killed when ctx ends.
+func Start(ctx context.Context, log, program string, args ...string) (*Process, error) {
+	file, err := os.Create(log)
+	if err != nil {
+		return nil, fmt.Errorf("starting %s: %w", program, err)
+	}
+	defer file.Close() // the process has its own
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Stdout, cmd.Stderr = file, file
+	p := &Process{Started: time.Now(), cmd: cmd, log: log, ended: make(chan struct{})}
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("starting %s: %w", program, err)
+	}
+	go func() {
+		p.err = cmd.Wait()
+		close(p.ended)
+	}()
+	return p, nil
+}
+
+// PID is the number of the process.
+func (p *Process) PID() int { return p.cmd.Process.Pid }
+
+// Done is closed when the process is gone.
+func (p *Process) Done() <-chan struct{} { return p.ended }
+
+// Ended says whether the process is gone.
+func (p *Process) Ended() bool {
+	select {
+	case <-p.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// Kill ends the process as a crash would, if it still runs, and waits until it is
+// gone.
+func (p *Process) Kill() {
+	_ = p.cmd.Process.Kill() // the only error is that it has ended
+	<-p.ended
+}
+
+// Terminate asks the process to end, as a kubelet does, and waits until it is
+// gone. An error says that its exit code was not 0, or that it still runs.
+func (p *Process) Terminate(ctx context.Context) error {
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		return fmt.Errorf("asking process %d to end: %w", p.PID(), err)
+	}
+	select {
+	case <-p.ended:
+		return p.err
+	case <-ctx.Done():
+		return fmt.Errorf("process %d does not end: %w", p.PID(), context.Cause(ctx))
+	}
+}
+
+// Log is what the process has printed so far.
+func (p *Process) Log() (string, error) {
+	log, err := os.ReadFile(p.log)
+	return string(log), err
+}
+
+// LogTail is the end of what the process has printed, at most n bytes, or why it
+// can't be read.
+func (p *Process) LogTail(n int) string { return tail(p.log, n) }
+
+// WaitLog waits until the process has printed a text. It is an error if the
+// process ends before.
+func (p *Process) WaitLog(ctx context.Context, text string) error {
+	const enough = 2000 // bytes of the log, for the message
+	var tooEarly error
+	err := Await(ctx, fmt.Sprintf("process %d to print %q", p.PID(), text), func(context.Context) (bool, string, error) {
+		ended := p.Ended() // before its last words are read
+		log, err := p.Log()
+		if err != nil || strings.Contains(log, text) {
+			return err == nil, "", err
+		}
+		if ended {
+			tooEarly = fmt.Errorf("process %d has ended without printing %q: %w; its log ends with\n%s",
+				p.PID(), text, p.exit(), p.LogTail(enough))
+		}
+		return ended, p.LogTail(enough), nil
+	})
+	return errors.Join(err, tooEarly)
+}
+
+// exit is how the process ended.
+func (p *Process) exit() error {
+	if p.err == nil {
+		return errors.New("exit status 0")
+	}
+	return p.err
+}
+
+// tail is the end of a file, at most n bytes, or why it can't be read.
+func tail(path string, n int) string {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return err.Error()
+	}
+	if len(content) > n {
+		return "…" + string(content[len(content)-n:])
+	}
+	return string(content)
+}

@@ -1,0 +1,148 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package localenv
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"time"
+)
+
+// State is what lockstep-local says of a cluster in the file state.json of its
+// folder.
+type State struct {
+	// Phase is Starting, Ready or Stopping.
+	Phase string
+	// Programs are the processes of the cluster, in order of start.
+	Programs []Program
+}
+
+// Program is a process of a cluster, which is started again when it ends.
+type Program struct {
+	// Name is that of its component, such as controller, scheduler or
+	// kube-apiserver.
+	Name string
+	// PID is that of its last process, which exists only while it runs.
+	PID int
+	// State is Starting, Running, Restarting, Failed or Stopped.
+	State string
+	// Restarts is how often it was started again.
+	Restarts int
+	// Address is where it serves, host:port; empty if it serves nothing.
+	Address string
+}
+
+// stateRunning is the state of a program whose process exists.
+const stateRunning = "Running"
+
+// ReadState reads the state of the cluster in a folder.
+func ReadState(dir string) (*State, error) {
+	content, err := os.ReadFile(filepath.Join(dir, "state.json"))
+	if err != nil {
+		return nil, fmt.Errorf("reading the state of the cluster: %w", err)
+	}
+	var file struct {
+		Phase     string
+		Addresses map[string]string
+		Programs  []Program
+	}
+	if err := json.Unmarshal(content, &file); err != nil {
+		return nil, fmt.Errorf("reading the state of the cluster in %s: %w", dir, err)
+	}
+	for i := range file.Programs {
+		file.Programs[i].Address = file.Addresses[file.Programs[i].Name]
+	}
+	return &State{Phase: file.Phase, Programs: file.Programs}, nil
+}
+
+// Program finds a running program of the cluster by the name of its component. It
+// is an error if the program does not run just now.
+func (c *Cluster) Program(name string) (Program, error) {
+	state, err := ReadState(c.Dir)
+	if err != nil {
+		return Program{}, err
+	}
+	if err := c.checkAlive(); err != nil {
+		return Program{}, err
+	}
+	i := slices.IndexFunc(state.Programs, func(p Program) bool { return p.Name == name })
+	if i < 0 {
+		return Program{}, fmt.Errorf("the cluster has no program %q, but %s", name, names(state.Programs))
+	}
+	program := state.Programs[i]
+	if program.State != stateRunning {
+		return Program{}, fmt.Errorf("%s does not run, it is %s", name, program.State)
+	}
+	return program, nil
+}
+
+func names(programs []Program) []string {
+	var names []string
+	for _, p := range programs {
+		names = append(names, p.Name)
+	}
+	return names
+}
+
+// checkAlive returns an error if the cluster was killed. Then the processes of its
+// state are gone, and others may have got their numbers. A cluster holds the lock
+// of its folder as long as it exists.
+func (c *Cluster) checkAlive() error {
+	lock, err := os.Open(filepath.Join(c.Dir, "lock"))
+	if err != nil {
+		return fmt.Errorf("looking for the cluster: %w", err)
+	}
+	defer lock.Close() // and unlock
+	err = syscall.Flock(int(lock.Fd()), syscall.LOCK_SH|syscall.LOCK_NB)
+	switch {
+	case errors.Is(err, syscall.EWOULDBLOCK):
+		return nil
+	case err != nil:
+		return fmt.Errorf("looking for the cluster: %w", err)
+	}
+	return fmt.Errorf("the cluster in %s was killed", c.Dir)
+}
+
+// Kill ends a program of the cluster with SIGKILL, as a crash would, and returns
+// when the cluster has noticed. A second later the cluster starts it again.
+func (c *Cluster) Kill(ctx context.Context, name string) error {
+	const atOnce = 10 * time.Second // the supervisor waits for its children
+	program, err := c.Program(name)
+	if err != nil {
+		return err
+	}
+	if err := syscall.Kill(program.PID, syscall.SIGKILL); err != nil {
+		return fmt.Errorf("killing %s: %w", name, err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, atOnce)
+	defer cancel()
+	return Await(ctx, "the end of "+name+" to be noticed", func(context.Context) (bool, string, error) {
+		state, err := ReadState(c.Dir)
+		if err != nil {
+			return false, "", err
+		}
+		stillRunning := slices.ContainsFunc(state.Programs, func(p Program) bool {
+			return p.PID == program.PID && p.State == stateRunning
+		})
+		return !stillRunning, "it is said to run", nil
+	})
+}
+
+// Bin is the folder of links to the programs of the cluster, such as kubectl.
+func (c *Cluster) Bin() string { return filepath.Join(c.Dir, "bin") }
+
+// Logs is the folder of the logs of the cluster's programs.
+func (c *Cluster) Logs() string { return filepath.Join(c.Dir, "logs") }
+
+// LogTail is the end of the log of a program of the cluster, at most n bytes, or
+// why it can't be read.
+func (c *Cluster) LogTail(name string, n int) string {
+	return tail(filepath.Join(c.Logs(), name+".log"), n)
+}

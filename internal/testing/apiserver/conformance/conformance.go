@@ -75,6 +75,12 @@ func newEnv(t *testing.T, config *rest.Config, namespace string) *env {
 	e.must(err)
 	e.metadata, err = metadata.NewForConfig(config)
 	e.must(err)
+	e.Cleanup(func() {
+		// No node ends its Pods, and what owns them may wait for that.
+		if err := e.pods().DeleteCollection(context.Background(), metav1.DeleteOptions{GracePeriodSeconds: new(int64)}, metav1.ListOptions{}); err != nil {
+			e.Error(err)
+		}
+	})
 	return e
 }
 

@@ -85,6 +85,7 @@ func (s *Server) replace(c *call, current *revision, object runtime.Object) (*re
 // finalizer of a deleted one has gone.
 func (s *Server) store(t *table, current *revision, object runtime.Object) (*revision, error) {
 	metadata, old := metaOf(object), current.meta
+	metadata.ResourceVersion = old.ResourceVersion
 	if t.generation && !t.sameDesire(object, current.object) {
 		metadata.Generation++
 	}

@@ -19,6 +19,7 @@ import (
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/client/informers/externalversions"
+	"github.com/lockstep-k8s/lockstep/internal/testing/apiserver"
 )
 
 type groups = []*schedulingv1alpha1.PodGroup
@@ -86,7 +87,7 @@ func TestConditionsAreLeftToTheScheduler(t *testing.T) {
 		if diff := cmp.Diff(group.Status.Conditions, w.group("g").Status.Conditions); diff != "" {
 			t.Errorf("conditions (-want,+got):\n%s", diff)
 		}
-		for _, write := range w.writes() {
+		for _, write := range w.written {
 			if _, ok := write["conditions"]; ok {
 				t.Errorf("wrote conditions: %v", write)
 			}
@@ -134,7 +135,7 @@ func TestManyEventsAreFewWrites(t *testing.T) {
 		if diff := cmp.Diff(want, w.group("g").Status); diff != "" {
 			t.Errorf("status one window after the last event (-want,+got):\n%s", diff)
 		}
-		if n, most := len(w.writes()), int(elapsed/defaultWindow)+2; n > most {
+		if n, most := len(w.written), int(elapsed/defaultWindow)+2; n > most {
 			t.Errorf("writes: got %d, want at most %d, one a window", n, most)
 		}
 	})
@@ -145,19 +146,14 @@ func TestNothingNewIsNotWritten(t *testing.T) {
 		pods := in(corev1.PodRunning, members("g", 1)...)
 		w.create(pods...)
 		w.settle()
-		before := len(w.writes())
+		before := len(w.written)
 
 		pods[0].Annotations = map[string]string{"note": "new"}
 		pods[0].Status.PodIP = "10.0.0.1"
 		w.update(pods...)
-		group := w.group("g")
-		group.Generation++
-		group.Labels = map[string]string{"team": "a"}
-		if _, err := w.lockstep.SchedulingV1alpha1().PodGroups(testNamespace).Update(t.Context(), group, metav1.UpdateOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		w.changeGroup("g", func(group *schedulingv1alpha1.PodGroup) { group.Labels = map[string]string{"team": "a"} })
 		w.settle()
-		if got := w.writes()[before:]; len(got) != 0 {
+		if got := w.written[before:]; len(got) != 0 {
 			t.Errorf("wrote what was there already: %v", got)
 		}
 	})
@@ -167,12 +163,7 @@ func TestANewMinMemberChangesThePhase(t *testing.T) {
 	inWorld(t, groups{newGroup("g", 1)}, func(w *world) {
 		w.create(in(corev1.PodRunning, members("g", 1)...)...)
 		w.settle()
-		group := w.group("g")
-		group.Generation++
-		group.Spec.MinMember = 2
-		if _, err := w.lockstep.SchedulingV1alpha1().PodGroups(testNamespace).Update(t.Context(), group, metav1.UpdateOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		w.changeGroup("g", func(group *schedulingv1alpha1.PodGroup) { group.Spec.MinMember = 2 })
 		w.settle()
 		if got := w.group("g").Status.Phase; got != schedulingv1alpha1.PodGroupUnknown {
 			t.Errorf("phase: got %s, want Unknown: one of two runs", got)
@@ -212,17 +203,12 @@ func TestARecreatedGroupStartsAnew(t *testing.T) {
 		pods := in(corev1.PodRunning, members("g", 2)...)
 		w.create(pods...)
 		w.settle()
-		client := w.lockstep.SchedulingV1alpha1().PodGroups(testNamespace)
-		if err := client.Delete(t.Context(), "g", metav1.DeleteOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		apiserver.Remove[schedulingv1alpha1.PodGroup](w.server, testNamespace, "g")
 		w.remove(pods[0])
 		w.settle()
 		again := newGroup("g", 2)
 		again.UID = "another-uid"
-		if _, err := client.Create(t.Context(), again, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		apiserver.Add(w.server, again)
 		w.settle()
 		want := schedulingv1alpha1.PodGroupStatus{Phase: "Pending", Members: 1, Scheduled: 1, Running: 1}
 		if diff := cmp.Diff(want, w.group("g").Status); diff != "" {
@@ -238,7 +224,7 @@ func TestAGroupThatIsBeingDeletedIsLeftAlone(t *testing.T) {
 	inWorld(t, groups{group}, func(w *world) {
 		w.create(in(corev1.PodRunning, members("g", 1)...)...)
 		w.settle()
-		if got := w.writes(); len(got) != 0 {
+		if got := w.written; len(got) != 0 {
 			t.Errorf("wrote %v", got)
 		}
 	})
@@ -268,12 +254,11 @@ func TestAFailedWriteIsTriedAgain(t *testing.T) {
 // TestOwnWritesCountBeforeTheInformerShowsThem holds the informer's view of the
 // group still: the phase goes on from what was written, not from what is seen.
 func TestOwnWritesCountBeforeTheInformerShowsThem(t *testing.T) {
-	group := newGroup("g", 1)
-	group.ResourceVersion = "1"
-	client := newLockstepClient(t, group)
-	numberWrites(client)
-	still := externalversions.NewSharedInformerFactory(client, 0).Scheduling().V1alpha1().PodGroups()
-	c, err := New(client, newKubeClient(), WithPodGroupInformer(still))
+	w := newWorld(t, newGroup("g", 1))
+	group := w.group("g")
+	lockstep, kube := w.clients()
+	still := externalversions.NewSharedInformerFactory(lockstep, 0).Scheduling().V1alpha1().PodGroups()
+	c, err := New(lockstep, kube, WithPodGroupInformer(still))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -292,7 +277,7 @@ func TestOwnWritesCountBeforeTheInformerShowsThem(t *testing.T) {
 		}
 	}
 	want := []string{"Pending", "Running", "Unknown", "Pending"}
-	if diff := cmp.Diff(want, phasesOf(statusWrites(t, client))); diff != "" {
+	if diff := cmp.Diff(want, w.phases()); diff != "" {
 		t.Errorf("phases written (-want,+got):\n%s", diff)
 	}
 }
@@ -329,10 +314,11 @@ func TestStripKeepsWhatIsCounted(t *testing.T) {
 }
 
 func TestWrongSettingsAreRefused(t *testing.T) {
-	if _, err := New(newLockstepClient(t), newKubeClient(), WithWindow(-time.Second)); err == nil || !strings.Contains(err.Error(), "window is -1s, it must be 0s or more") {
+	lockstep, kube := newWorld(t).clients()
+	if _, err := New(lockstep, kube, WithWindow(-time.Second)); err == nil || !strings.Contains(err.Error(), "window is -1s, it must be 0s or more") {
 		t.Errorf("a negative window: got error %v", err)
 	}
-	c, err := New(newLockstepClient(t), newKubeClient())
+	c, err := New(lockstep, kube)
 	if err != nil {
 		t.Fatal(err)
 	}

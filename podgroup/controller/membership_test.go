@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/internal/testing/apiserver"
 )
 
 // attempt is the controller of the PodGroup and of the Pods of a Framework's
@@ -39,13 +40,8 @@ func ownedBy(owner []metav1.OwnerReference, pods ...*corev1.Pod) []*corev1.Pod {
 
 func (w *world) replaceGroup(group *schedulingv1alpha1.PodGroup) {
 	w.t.Helper()
-	client := w.lockstep.SchedulingV1alpha1().PodGroups(testNamespace)
-	if err := client.Delete(w.t.Context(), group.Name, metav1.DeleteOptions{}); err != nil {
-		w.t.Fatal(err)
-	}
-	if _, err := client.Create(w.t.Context(), group, metav1.CreateOptions{}); err != nil {
-		w.t.Fatal(err)
-	}
+	apiserver.Remove[schedulingv1alpha1.PodGroup](w.server, testNamespace, group.Name)
+	apiserver.Add(w.server, group)
 }
 
 // TestOnlyPodsOfTheAttemptCountInItsGroup follows a group of a Framework's
@@ -92,9 +88,7 @@ func TestAPodThatIsSeenBeforeItsGroup(t *testing.T) {
 		ownedBy(attempt("before"), pods[2])
 		w.create(pods...)
 		w.settle()
-		if _, err := w.lockstep.SchedulingV1alpha1().PodGroups(testNamespace).Create(t.Context(), groupOfAttempt("this"), metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		apiserver.Add(w.server, groupOfAttempt("this"))
 		w.settle()
 		want := schedulingv1alpha1.PodGroupStatus{Phase: "Running", Members: 2, Scheduled: 2, Running: 2}
 		if diff := cmp.Diff(want, w.group("g").Status); diff != "" {
@@ -112,11 +106,7 @@ func TestAGroupThatChangesItsController(t *testing.T) {
 		if got := w.group("g").Status.Members; got != 0 {
 			t.Fatalf("members of the attempt's group: got %d, want 0", got)
 		}
-		group := w.group("g")
-		group.OwnerReferences = nil
-		if _, err := w.lockstep.SchedulingV1alpha1().PodGroups(testNamespace).Update(t.Context(), group, metav1.UpdateOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		w.changeGroup("g", func(group *schedulingv1alpha1.PodGroup) { group.OwnerReferences = nil })
 		w.settle()
 		if got := w.group("g").Status.Members; got != 1 {
 			t.Errorf("members of the group that is nobody's: got %d, want 1", got)

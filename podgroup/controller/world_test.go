@@ -6,43 +6,45 @@ package controller
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/json"
-	"k8s.io/apimachinery/pkg/util/managedfields"
-	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/kubernetes/fake"
-	kubescheme "k8s.io/client-go/kubernetes/scheme"
-	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/kubernetes"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
-	lockstepfake "github.com/lockstep-k8s/lockstep/client/clientset/versioned/fake"
-	"github.com/lockstep-k8s/lockstep/client/clientset/versioned/scheme"
+	"github.com/lockstep-k8s/lockstep/client/clientset/versioned"
+	"github.com/lockstep-k8s/lockstep/internal/testing/apiserver"
 )
 
 const testNamespace = "team"
 
-// world is a fake API server with a running Controller, in a bubble of
+// process is the Controller among those who talk to the API server.
+const process = "podgroup-controller"
+
+// world is an API server with a running Controller, in a bubble of
 // testing/synctest: its clock stands still while anything is left to do.
 type world struct {
-	t        *testing.T
-	lockstep *lockstepfake.Clientset
-	kube     *fake.Clientset
+	t      *testing.T
+	server *apiserver.Server
+	// written are the statuses that the Controller wrote, in order.
+	written []map[string]any
+	// failures is how many writes are still to fail, with failure.
+	failures int
+	failure  error
 }
 
 // inWorld runs a test beside a Controller that sees the given groups.
 func inWorld(t *testing.T, groups []*schedulingv1alpha1.PodGroup, test func(w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{t: t, lockstep: newLockstepClient(t, groups...), kube: newKubeClient()}
-		c, err := New(w.lockstep, w.kube)
+		w := newWorld(t, groups...)
+		lockstep, kube := w.clients()
+		c, err := New(lockstep, kube)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -60,54 +62,52 @@ func inWorld(t *testing.T, groups []*schedulingv1alpha1.PodGroup, test func(w *w
 	})
 }
 
-// newLockstepClient is a fake client with server-side apply. That of the
-// generated package has no schema of our types; this one deduces it.
-func newLockstepClient(t *testing.T, groups ...*schedulingv1alpha1.PodGroup) *lockstepfake.Clientset {
+// newWorld is a world without a Controller.
+func newWorld(t *testing.T, groups ...*schedulingv1alpha1.PodGroup) *world {
 	t.Helper()
-	tracker := clienttesting.NewFieldManagedObjectTracker(scheme.Scheme, scheme.Codecs.UniversalDecoder(), managedfields.NewDeducedTypeConverter())
+	w := &world{t: t, server: apiserver.New(t)}
+	w.server.SetHook(w.look)
 	for _, group := range groups {
-		if err := tracker.Add(group); err != nil {
-			t.Fatal(err)
-		}
+		apiserver.Add(w.server, group)
 	}
-	client := &lockstepfake.Clientset{}
-	serve(&client.Fake, tracker)
-	return client
+	return w
 }
 
-// newKubeClient is a fake client without the field management that makes the
-// generated package's slow with a thousand Pods.
-func newKubeClient() *fake.Clientset {
-	client := &fake.Clientset{}
-	serve(&client.Fake, clienttesting.NewObjectTracker(kubescheme.Scheme, kubescheme.Codecs.UniversalDecoder()))
-	return client
+// clients are those of the Controller.
+func (w *world) clients() (versioned.Interface, kubernetes.Interface) {
+	w.t.Helper()
+	config := w.server.Process(process).Config()
+	lockstep, err := versioned.NewForConfig(config)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	kube, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return lockstep, kube
 }
 
-func serve(client *clienttesting.Fake, tracker clienttesting.ObjectTracker) {
-	client.AddReactor("*", "*", clienttesting.ObjectReaction(tracker))
-	client.AddWatchReactor("*", func(action clienttesting.Action) (bool, watch.Interface, error) {
-		opts := metav1.ListOptions{}
-		if w, ok := action.(clienttesting.WatchActionImpl); ok {
-			opts = w.ListOptions
-		}
-		watcher, err := tracker.Watch(action.GetResource(), action.GetNamespace(), opts)
-		return true, watcher, err
-	})
-}
-
-// numberWrites gives what an apply returns a resource version, as an API server
-// does and the fake does not.
-func numberWrites(client *lockstepfake.Clientset) {
-	store := client.ReactionChain[0]
-	version := 1
-	client.PrependReactor("patch", "podgroups", func(action clienttesting.Action) (bool, runtime.Object, error) {
-		handled, obj, err := store.React(action)
-		if group, ok := obj.(*schedulingv1alpha1.PodGroup); ok {
-			version++
-			group.ResourceVersion = strconv.Itoa(version)
-		}
-		return handled, obj, err
-	})
+// look notes the Controller's writes, and has some of them fail.
+func (w *world) look(r *apiserver.Request) apiserver.Fault {
+	if !r.Verb.Writes() {
+		return apiserver.Fault{}
+	}
+	if r.Verb != apiserver.Apply || r.Resource != "podgroups" || r.Subresource != "status" {
+		w.t.Errorf("unexpected write %v, want only apply of status", r)
+	}
+	if w.failures > 0 {
+		w.failures--
+		return apiserver.Fault{Refusal: w.failure}
+	}
+	body := struct {
+		Status map[string]any `json:"status"`
+	}{}
+	if err := json.Unmarshal(r.Body, &body); err != nil {
+		w.t.Error(err)
+	}
+	w.written = append(w.written, body.Status)
+	return apiserver.Fault{}
 }
 
 // settle waits until the Controller has nothing left to do now or within its
@@ -123,77 +123,43 @@ func (w *world) settle() {
 
 func (w *world) group(name string) *schedulingv1alpha1.PodGroup {
 	w.t.Helper()
-	group, err := w.lockstep.SchedulingV1alpha1().PodGroups(testNamespace).Get(w.t.Context(), name, metav1.GetOptions{})
-	if err != nil {
-		w.t.Fatal(err)
+	group := apiserver.Find[schedulingv1alpha1.PodGroup](w.server, testNamespace, name)
+	if group == nil {
+		w.t.Fatalf("there is no PodGroup %s", name)
 	}
 	return group
+}
+
+func (w *world) changeGroup(name string, change func(group *schedulingv1alpha1.PodGroup)) {
+	w.t.Helper()
+	apiserver.Change(w.server, testNamespace, name, change)
 }
 
 func (w *world) create(pods ...*corev1.Pod) {
 	w.t.Helper()
 	for _, pod := range pods {
-		if _, err := w.kube.CoreV1().Pods(pod.Namespace).Create(w.t.Context(), pod, metav1.CreateOptions{}); err != nil {
-			w.t.Fatal(err)
-		}
+		apiserver.Add(w.server, pod)
 	}
 }
 
 func (w *world) update(pods ...*corev1.Pod) {
 	w.t.Helper()
 	for _, pod := range pods {
-		if _, err := w.kube.CoreV1().Pods(pod.Namespace).Update(w.t.Context(), pod, metav1.UpdateOptions{}); err != nil {
-			w.t.Fatal(err)
-		}
+		apiserver.Change(w.server, pod.Namespace, pod.Name, func(stored *corev1.Pod) { pod.DeepCopyInto(stored) })
 	}
 }
 
 func (w *world) remove(pods ...*corev1.Pod) {
 	w.t.Helper()
 	for _, pod := range pods {
-		if err := w.kube.CoreV1().Pods(pod.Namespace).Delete(w.t.Context(), pod.Name, metav1.DeleteOptions{}); err != nil {
-			w.t.Fatal(err)
-		}
+		apiserver.Remove[corev1.Pod](w.server, pod.Namespace, pod.Name)
 	}
-}
-
-// writes are the statuses that the Controller wrote, in order.
-func (w *world) writes() []map[string]any {
-	w.t.Helper()
-	return statusWrites(w.t, w.lockstep)
-}
-
-func statusWrites(t *testing.T, client *lockstepfake.Clientset) []map[string]any {
-	t.Helper()
-	var writes []map[string]any
-	for _, action := range client.Actions() {
-		patch, ok := action.(clienttesting.PatchAction)
-		if !ok {
-			continue
-		}
-		if patch.GetPatchType() != types.ApplyPatchType || patch.GetSubresource() != "status" {
-			t.Errorf("write by %s of subresource %q, want only apply of status", patch.GetPatchType(), patch.GetSubresource())
-		}
-		body := struct {
-			Status map[string]any `json:"status"`
-		}{}
-		if err := json.Unmarshal(patch.GetPatch(), &body); err != nil {
-			t.Fatal(err)
-		}
-		writes = append(writes, body.Status)
-	}
-	return writes
 }
 
 // phases are the phases of those writes that changed it.
 func (w *world) phases() []string {
-	w.t.Helper()
-	return phasesOf(w.writes())
-}
-
-func phasesOf(writes []map[string]any) []string {
 	var phases []string
-	for _, write := range writes {
+	for _, write := range w.written {
 		phase := fmt.Sprint(write["phase"])
 		if len(phases) == 0 || phases[len(phases)-1] != phase {
 			phases = append(phases, phase)
@@ -204,18 +170,12 @@ func phasesOf(writes []map[string]any) []string {
 
 // failWrites makes the next n status writes fail with err.
 func (w *world) failWrites(n int, err error) {
-	w.lockstep.PrependReactor("patch", "podgroups", func(clienttesting.Action) (bool, runtime.Object, error) {
-		if n == 0 {
-			return false, nil, nil
-		}
-		n--
-		return true, nil, err
-	})
+	w.failures, w.failure = n, err
 }
 
 func newGroup(name string, minMember int32) *schedulingv1alpha1.PodGroup {
 	return &schedulingv1alpha1.PodGroup{
-		ObjectMeta: metav1.ObjectMeta{Namespace: testNamespace, Name: name, UID: types.UID(name + "-uid"), Generation: 1},
+		ObjectMeta: metav1.ObjectMeta{Namespace: testNamespace, Name: name, UID: types.UID(name + "-uid")},
 		Spec:       schedulingv1alpha1.PodGroupSpec{MinMember: minMember},
 	}
 }

@@ -109,7 +109,6 @@ func (s *Server) bind(c *call) error {
 		return apierrors.NewConflict(c.table.GroupResource(), pod.Name, err)
 	}
 	pod.Spec.NodeName = binding.Target.Name
-	pod.Generation++
 	setPodScheduled(pod, s.time())
 	s.put(c.table, pod)
 	return nil

@@ -113,9 +113,9 @@ func Remove[T any, P Object[T]](s *Server, namespace, name string) {
 	}
 }
 
-// DeleteAs deletes an object as a client would, with options. There need not be
+// DeleteObject deletes an object as a client would, with options. There need not be
 // one.
-func DeleteAs[T any, P Object[T]](s *Server, namespace, name string, options metav1.DeleteOptions) {
+func DeleteObject[T any, P Object[T]](s *Server, namespace, name string, options metav1.DeleteOptions) {
 	s.t.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()

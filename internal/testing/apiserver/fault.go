@@ -15,7 +15,7 @@ import (
 )
 
 // Hook looks at a request before it is carried out, and says what befalls it. It
-// is called without a lock, by as many goroutines as there are requests.
+// looks at one request at a time. It may change objects, but not make requests.
 type Hook func(*Request) Fault
 
 // Fault is what befalls a request. The zero Fault is nothing.
@@ -49,6 +49,8 @@ func (s *Server) fault(r *Request) Fault {
 	if hook == nil {
 		return Fault{}
 	}
+	s.looking.Lock()
+	defer s.looking.Unlock()
 	return hook(r)
 }
 

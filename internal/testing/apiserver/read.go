@@ -23,9 +23,12 @@ func (s *Server) current(c *call) (*revision, error) {
 
 // list are the objects that are selected, in order of their names, and the version
 // that they are of.
-func (s *Server) list(c *call) (uint64, []*revision) {
+func (s *Server) list(c *call) (uint64, []*revision, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if c.query.version > s.version {
+		return 0, nil, tooLarge(c.query.version, s.version)
+	}
 	index, version := s.readable(c)
 	var found []*revision
 	for _, r := range c.table.state(index) {
@@ -33,5 +36,5 @@ func (s *Server) list(c *call) (uint64, []*revision) {
 			found = append(found, r)
 		}
 	}
-	return version, found
+	return version, found, nil
 }

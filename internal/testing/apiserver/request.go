@@ -5,6 +5,7 @@ package apiserver
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -60,6 +61,8 @@ type Request struct {
 	Object metav1.Object
 	// Body is what was sent.
 	Body []byte
+	// InitialEvents says that a watch is to begin with all that there is.
+	InitialEvents bool
 }
 
 // String is the request in a few words: "controller: update frameworks/status
@@ -156,7 +159,7 @@ func (c *call) readPath(s *Server, path string) error {
 	case len(parts) >= 4 && parts[0] == "apis":
 		id.Group, id.Version, parts = parts[1], parts[2], parts[3:]
 	default:
-		return unknownPath()
+		return errNoPage
 	}
 	if len(parts) >= 3 && parts[0] == "namespaces" {
 		c.Namespace, parts = parts[1], parts[2:]
@@ -171,24 +174,20 @@ func (c *call) readPath(s *Server, path string) error {
 	c.Resource = id.Resource
 	c.table = s.tables[id]
 	if c.table == nil || c.table.Cluster != (c.Namespace == "") && c.Name != "" {
-		return unknownPath()
+		return errNoPage
 	}
 	switch {
 	case c.Subresource == "", c.Subresource == "status" && !c.table.NoStatus, c.Subresource == "binding" && c.Resource == "pods":
 		return nil
 	}
-	return unknownPath()
+	if c.table.custom {
+		return apierrors.NewNotFound(c.table.GroupResource(), c.Name)
+	}
+	return errNoPage
 }
 
-func unknownPath() error {
-	return &apierrors.StatusError{ErrStatus: metav1.Status{
-		Status:  metav1.StatusFailure,
-		Code:    http.StatusNotFound,
-		Reason:  metav1.StatusReasonNotFound,
-		Details: &metav1.StatusDetails{},
-		Message: "the server could not find the requested resource",
-	}}
-}
+// errNoPage is why nothing is at a path. It is answered in plain text.
+var errNoPage = errors.New("404 page not found")
 
 func (c *call) readVerb(method string) error {
 	switch method {
@@ -278,6 +277,7 @@ func (c *call) readQuery() error {
 	}
 	q.bookmarks, _ = strconv.ParseBool(values.Get("allowWatchBookmarks"))
 	q.sendInitialEvents, _ = strconv.ParseBool(values.Get("sendInitialEvents"))
+	c.InitialEvents = q.sendInitialEvents
 	c.query = q
 	return nil
 }

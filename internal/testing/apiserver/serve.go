@@ -6,6 +6,7 @@ package apiserver
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"strconv"
@@ -116,7 +117,10 @@ func (s *Server) do(c *call) (answer, error) {
 		}
 		return answer{code: code, contentType: contentType, body: w}, nil
 	case List:
-		version, items := s.list(c)
+		version, items, err := s.list(c)
+		if err != nil {
+			return answer{}, err
+		}
 		data, err := encodeList(c.table.resource, version, items, c.format)
 		return answer{code: code, contentType: c.format.contentType(), body: body(data)}, err
 	case Get:
@@ -168,6 +172,9 @@ func body(data []byte) io.ReadCloser { return io.NopCloser(bytes.NewReader(data)
 
 // refuse is the answer that tells of an error.
 func refuse(err error) answer {
+	if errors.Is(err, errNoPage) {
+		return answer{code: http.StatusNotFound, contentType: "text/plain", body: body([]byte(err.Error()))}
+	}
 	status := statusOf(err)
 	data, err := json.Marshal(status)
 	if err != nil {

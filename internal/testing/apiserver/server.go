@@ -19,6 +19,8 @@ import (
 // Server is an API server in memory. It is safe for concurrent use.
 type Server struct {
 	t testing.TB
+	// looking is held while the hook looks at a request.
+	looking sync.Mutex
 
 	mu      sync.Mutex
 	now     func() time.Time

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -86,6 +85,7 @@ func (s *Server) replace(c *call, current *revision, object runtime.Object) (*re
 // finalizer of a deleted one has gone.
 func (s *Server) store(t *table, current *revision, object runtime.Object) (*revision, error) {
 	metadata, old := metaOf(object), current.meta
+	metadata.ResourceVersion = old.ResourceVersion
 	if t.generation && !t.sameDesire(object, current.object) {
 		metadata.Generation++
 	}
@@ -119,18 +119,17 @@ func unchanged(t *table, current *revision, object runtime.Object) (bool, error)
 	return bytes.Equal(before, after), nil
 }
 
-// onlyStatus is the current state with the status that a client sends.
+// onlyStatus is the current state with the status that a client sends. Of
+// Kubernetes' own objects the metadata comes along.
 func (t *table) onlyStatus(current *revision, object runtime.Object) runtime.Object {
 	changed := current.change()
 	setField(changed, object, t.fieldName("status"))
 	metadata := metaOf(changed)
-	metadata.ManagedFields = metaOf(object).ManagedFields
-	// The UID is kept so that it is checked.
-	if uid := metaOf(object).UID; uid != "" {
-		metadata.UID = uid
-	}
-	if pod, ok := object.(*corev1.Pod); ok {
-		metadata.Labels, metadata.Annotations = pod.Labels, pod.Annotations
+	if t.custom {
+		metadata.ManagedFields = metaOf(object).ManagedFields
+	} else {
+		*metadata = *metaOf(object)
+		metadata.OwnerReferences = current.meta.OwnerReferences
 	}
 	return changed
 }

@@ -61,7 +61,7 @@ func (s *Server) watch(call *call) (*watcher, error) {
 	w := &watcher{process: call.process, table: t, query: q, format: call.format, ctx: call.ctx,
 		wake: make(chan struct{}, 1), closed: make(chan struct{}), next: len(t.log)}
 	switch {
-	case q.version > s.version:
+	case q.sendInitialEvents && q.version > s.version:
 		return nil, tooLarge(q.version, s.version)
 	case q.sendInitialEvents, q.version == 0:
 		version := s.version

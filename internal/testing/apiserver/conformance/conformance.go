@@ -1,0 +1,248 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package conformance holds an API server to what tests rely on. The same cases
+// run on the one in memory and on a real one, so that the first can't come to
+// differ from the second.
+package conformance
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/client/clientset/versioned"
+	frameworkclient "github.com/lockstep-k8s/lockstep/client/clientset/versioned/typed/framework/v1"
+	schedulingclient "github.com/lockstep-k8s/lockstep/client/clientset/versioned/typed/scheduling/v1alpha1"
+)
+
+// patience is how long anything may take that a case waits for.
+const patience = time.Minute
+
+// Test is a case, to be run on a server in a namespace of its own.
+type Test func(t *testing.T, config *rest.Config, namespace string)
+
+// Run has all cases run, each by run. The server has the custom resources of
+// Lockstep, a garbage collector, and nobody who looks after Pods that are scheduled
+// by "nobody", or after Frameworks and PodGroups.
+func Run(t *testing.T, run func(t *testing.T, test Test)) {
+	t.Helper()
+	for _, cases := range []map[string]func(*env){objects, patches, deletions, watches} {
+		for _, name := range slices.Sorted(maps.Keys(cases)) {
+			t.Run(name, func(t *testing.T) {
+				run(t, func(t *testing.T, config *rest.Config, namespace string) { cases[name](newEnv(t, config, namespace)) })
+			})
+		}
+	}
+}
+
+// env is what a case works with.
+type env struct {
+	*testing.T
+	ctx       context.Context
+	kube      kubernetes.Interface
+	lockstep  versioned.Interface
+	metadata  metadata.Interface
+	namespace string
+}
+
+func newEnv(t *testing.T, config *rest.Config, namespace string) *env {
+	t.Helper()
+	e := &env{T: t, ctx: t.Context(), namespace: namespace}
+	core := rest.CopyConfig(config)
+	core.ContentType = "application/vnd.kubernetes.protobuf"
+	core.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
+	var err error
+	e.kube, err = kubernetes.NewForConfig(core)
+	e.must(err)
+	e.lockstep, err = versioned.NewForConfig(config)
+	e.must(err)
+	e.metadata, err = metadata.NewForConfig(config)
+	e.must(err)
+	e.Cleanup(func() {
+		// No node ends its Pods, and what owns them may wait for that.
+		if err := e.pods().DeleteCollection(context.Background(), metav1.DeleteOptions{GracePeriodSeconds: new(int64)}, metav1.ListOptions{}); err != nil {
+			e.Error(err)
+		}
+	})
+	return e
+}
+
+func (e *env) must(err error) {
+	e.Helper()
+	if err != nil {
+		e.Fatal(err)
+	}
+}
+
+// refused checks that a request failed, and why.
+func (e *env) refused(err error, is func(error) bool, message string) {
+	e.Helper()
+	if err == nil || !is(err) || !strings.Contains(err.Error(), message) {
+		e.Errorf("the error is %v, want one with %q of the expected reason", err, message)
+	}
+}
+
+// eventually waits for a condition.
+func (e *env) eventually(what string, condition func() bool) {
+	e.Helper()
+	for end := time.Now().Add(patience); !condition(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			e.Fatalf("it never came to be that %s", what)
+		}
+	}
+}
+
+func (e *env) pods() corev1client.PodInterface { return e.kube.CoreV1().Pods(e.namespace) }
+func (e *env) configMaps() corev1client.ConfigMapInterface {
+	return e.kube.CoreV1().ConfigMaps(e.namespace)
+}
+func (e *env) podGroups() schedulingclient.PodGroupInterface {
+	return e.lockstep.SchedulingV1alpha1().PodGroups(e.namespace)
+}
+func (e *env) frameworks() frameworkclient.FrameworkInterface {
+	return e.lockstep.FrameworkcontrollerV1().Frameworks(e.namespace)
+}
+
+// newPod is a Pod that nobody schedules.
+func newPod(name string) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: corev1.PodSpec{
+			SchedulerName: "nobody",
+			Containers:    []corev1.Container{{Name: "main", Image: "busybox"}},
+		},
+	}
+}
+
+func newConfigMap(name string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}
+}
+
+func newPodGroup(name string) *schedulingv1alpha1.PodGroup {
+	return &schedulingv1alpha1.PodGroup{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: schedulingv1alpha1.PodGroupSpec{MinMember: 2}}
+}
+
+func (e *env) createPod(pod *corev1.Pod) *corev1.Pod {
+	e.Helper()
+	created, err := e.pods().Create(e.ctx, pod, metav1.CreateOptions{})
+	e.must(err)
+	return created
+}
+
+func (e *env) createConfigMap(configMap *corev1.ConfigMap) *corev1.ConfigMap {
+	e.Helper()
+	created, err := e.configMaps().Create(e.ctx, configMap, metav1.CreateOptions{})
+	e.must(err)
+	return created
+}
+
+func (e *env) createPodGroup(group *schedulingv1alpha1.PodGroup) *schedulingv1alpha1.PodGroup {
+	e.Helper()
+	created, err := e.podGroups().Create(e.ctx, group, metav1.CreateOptions{})
+	e.must(err)
+	return created
+}
+
+// bind gives a Pod a node, which need not exist.
+func (e *env) bind(name string) error {
+	return e.pods().Bind(e.ctx, &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: name},
+		Target: corev1.ObjectReference{Kind: "Node", Name: "nowhere"}}, metav1.CreateOptions{})
+}
+
+// ownedBy gives an object a controller.
+func ownedBy(object metav1.Object, kind string, owner metav1.Object) {
+	yes := true
+	reference := metav1.OwnerReference{APIVersion: "v1", Kind: kind, Name: owner.GetName(), UID: owner.GetUID(), Controller: &yes, BlockOwnerDeletion: &yes}
+	object.SetOwnerReferences([]metav1.OwnerReference{reference})
+}
+
+// recording has what a watch has told so far.
+type recording struct {
+	env    *env
+	mu     sync.Mutex
+	events []string
+}
+
+// record watches until the end of the case. What is told in a word of each event is
+// its type, the name of the object, and whether the object is being deleted.
+func (e *env) record(w watch.Interface, err error) *recording {
+	e.Helper()
+	e.must(err)
+	r := &recording{env: e}
+	done := make(chan struct{})
+	e.Cleanup(func() {
+		w.Stop()
+		<-done
+	})
+	go func() {
+		defer close(done)
+		for event := range w.ResultChan() {
+			r.mu.Lock()
+			r.events = append(r.events, describe(event))
+			r.mu.Unlock()
+		}
+	}()
+	return r
+}
+
+func describe(event watch.Event) string {
+	accessor, err := meta.Accessor(event.Object)
+	if err != nil {
+		return fmt.Sprintf("%s %v", event.Type, event.Object)
+	}
+	if event.Type == watch.Bookmark {
+		return fmt.Sprintf("BOOKMARK initial-events-end=%s", accessor.GetAnnotations()[metav1.InitialEventsAnnotationKey])
+	}
+	text := fmt.Sprintf("%s %s", event.Type, accessor.GetName())
+	if accessor.GetDeletionTimestamp() != nil {
+		text += " deleting"
+	}
+	return text
+}
+
+// shows waits until the events are those, and no others.
+func (r *recording) shows(want ...string) {
+	r.env.Helper()
+	var got []string
+	r.env.waitFor(func() bool {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		got = slices.Clone(r.events)
+		return len(got) >= len(want)
+	})
+	if !slices.Equal(got, want) {
+		r.env.Errorf("the events are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// waitFor waits for a condition for a few seconds.
+func (e *env) waitFor(condition func() bool) {
+	for end := time.Now().Add(10 * time.Second); !condition() && time.Now().Before(end); {
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+func uidPrecondition(uid types.UID) metav1.DeleteOptions {
+	return metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(uid))}
+}
+
+func propagation(policy metav1.DeletionPropagation) metav1.DeleteOptions {
+	return metav1.DeleteOptions{PropagationPolicy: &policy}
+}

@@ -43,8 +43,8 @@ func (p *pass) gather() (lifecycle.Snapshot, error) {
 		Outcomes:  m.outcomes,
 		Options:   c.options,
 	}
-	attempt := cache.NewObjectName(entry.Namespace, frameworkv1.AttemptName(entry.Name)).String()
-	object, exists, err := c.configMaps.GetIndexer().GetByKey(attempt)
+	configMapKey := cache.NewObjectName(entry.Namespace, frameworkv1.AttemptName(entry.Name)).String()
+	object, exists, err := c.configMaps.GetIndexer().GetByKey(configMapKey)
 	if err != nil {
 		return snapshot, err
 	}
@@ -54,7 +54,8 @@ func (p *pass) gather() (lifecycle.Snapshot, error) {
 	if snapshot.ConfigMap == nil {
 		return snapshot, nil
 	}
-	if snapshot.PodGroup, err = c.podGroup(attempt, snapshot.ConfigMap.UID, m); err != nil {
+	podGroupKey := cache.NewObjectName(entry.Namespace, frameworkv1.PodGroupName(entry.Name)).String()
+	if snapshot.PodGroup, err = c.podGroup(podGroupKey, snapshot.ConfigMap.UID, m); err != nil {
 		return snapshot, err
 	}
 	snapshot.Pods, err = c.podsOf(snapshot.ConfigMap.UID)

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/utils/ptr"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
@@ -63,6 +64,28 @@ func TestWritesOfAnAttemptComeInOrder(t *testing.T) {
 	}
 	if diff := cmp.Diff(wantAll, got); diff != "" {
 		t.Errorf("unexpected creations and deletions (-want +got):\n%s", diff)
+	}
+}
+
+// TestAGangWithTheLongestNameCompletes: its PodGroup has another name than its
+// ConfigMap.
+func TestAGangWithTheLongestNameCompletes(t *testing.T) {
+	f := framework(2)
+	f.Name = strings.Repeat("x", validation.DNS1123LabelMaxLength)
+	f.Spec.Gang = &frameworkv1.GangSpec{}
+	w := newWorld(t, f)
+	for range 12 {
+		if err := w.sync(); err != nil {
+			t.Fatal(err)
+		}
+		w.live(succeed)
+	}
+	if got := w.stored().State; got != frameworkv1.FrameworkCompleted {
+		t.Errorf("the Framework is %s, want Completed", got)
+	}
+	groups := slices.DeleteFunc(slices.Clone(w.log), func(write string) bool { return !strings.Contains(write, "podgroups") })
+	if want := []string{"create podgroups " + frameworkv1.PodGroupName(f.Name)}; !slices.Equal(groups, want) {
+		t.Errorf("writes of PodGroups %q, want %q", groups, want)
 	}
 }
 

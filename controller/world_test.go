@@ -311,7 +311,7 @@ func (w *world) Delete(_ context.Context, _ cache.ObjectName, options metav1.Del
 }
 
 func (w *world) configMap() *corev1.ConfigMap {
-	object, err := w.kube.Tracker().Get(corev1.SchemeGroupVersion.WithResource("configmaps"), namespace, "fw-attempt")
+	object, err := w.kube.Tracker().Get(corev1.SchemeGroupVersion.WithResource("configmaps"), namespace, frameworkv1.AttemptName(w.framework.Name))
 	if err != nil {
 		return nil
 	}
@@ -413,7 +413,7 @@ func (w *world) collectGarbage() {
 	if err := w.kube.Tracker().Delete(corev1.SchemeGroupVersion.WithResource("configmaps"), namespace, configMap.Name); err != nil {
 		w.t.Fatal(err)
 	}
-	if err := w.lockstep.Tracker().Delete(podGroupResource, namespace, configMap.Name); err != nil && !apierrors.IsNotFound(err) {
+	if err := w.lockstep.Tracker().Delete(podGroupResource, namespace, frameworkv1.PodGroupName(w.framework.Name)); err != nil && !apierrors.IsNotFound(err) {
 		w.t.Fatal(err)
 	}
 }
@@ -422,7 +422,7 @@ func (w *world) collectGarbage() {
 func (w *world) sync() error {
 	w.t.Helper()
 	w.fill()
-	return w.controller.sync(w.t.Context(), key, newTurn(w.clock))
+	return w.controller.sync(w.t.Context(), cache.MetaObjectToName(w.framework), newTurn(w.clock))
 }
 
 func (w *world) stored() *frameworkv1.FrameworkStatus {

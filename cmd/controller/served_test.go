@@ -31,12 +31,16 @@ func TestServedCRDsAreChecked(t *testing.T) {
 			serve: func(_, _ *apiextensionsv1.CustomResourceDefinition) {},
 		},
 		"Frameworks are not served": {
-			serve: func(frameworks, _ *apiextensionsv1.CustomResourceDefinition) { frameworks.Spec.Versions[0].Served = false },
-			want:  "the API server does not serve frameworks of frameworkcontroller.microsoft.com/v1" + repair,
+			serve: func(frameworks, _ *apiextensionsv1.CustomResourceDefinition) {
+				frameworks.Spec.Versions[0].Served = false
+			},
+			want: "the API server does not serve frameworks of frameworkcontroller.microsoft.com/v1" + repair,
 		},
 		"PodGroups are not served": {
-			serve: func(_, podGroups *apiextensionsv1.CustomResourceDefinition) { podGroups.Spec.Versions[0].Served = false },
-			want:  "the API server does not serve podgroups of scheduling.lockstep.dev/v1alpha1" + repair,
+			serve: func(_, podGroups *apiextensionsv1.CustomResourceDefinition) {
+				podGroups.Spec.Versions[0].Served = false
+			},
+			want: "the API server does not serve podgroups of scheduling.lockstep.dev/v1alpha1" + repair,
 		},
 		"FrameworkController's, without the status subresource": {
 			serve: func(frameworks, _ *apiextensionsv1.CustomResourceDefinition) {

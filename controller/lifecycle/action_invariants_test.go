@@ -35,13 +35,17 @@ func (l *life) checkAction(action Action) {
 	switch action.Kind {
 	case CreateConfigMap:
 		if status.State != frameworkv1.FrameworkAttemptCreationPending || len(l.pods) > 0 ||
-			l.seen().DeletionTimestamp != nil {
+			l.seen().DeletionTimestamp != nil || status.AttemptStatus.Gang == nil {
 			fail()
 		}
 	case DeleteConfigMap:
 		own := l.configMap != nil && l.configMap.UID == action.UID &&
 			l.configMap.Annotations[frameworkv1.KeyFrameworkAttemptID] == strconv.Itoa(int(status.AttemptStatus.ID))
 		if own && status.AttemptStatus.CompletionStatus == nil {
+			fail()
+		}
+	case CreatePodGroup, UpdatePodGroup:
+		if !status.AttemptStatus.Gang.Enabled {
 			fail()
 		}
 	case CreatePod:
@@ -78,13 +82,13 @@ func (l *life) isPresentAttempt(action Action, task *frameworkv1.TaskStatus) boo
 	return pod.Annotations[frameworkv1.KeyTaskUID] == string(task.InstanceUID) &&
 		pod.Annotations[frameworkv1.KeyTaskAttemptID] == strconv.Itoa(int(task.AttemptStatus.ID)) &&
 		pod.Annotations[frameworkv1.KeyConfigMapUID] == string(l.configMap.UID) &&
-		inGang == isGang(Snapshot{Framework: l.seen(), Options: l.options})
+		status.AttemptStatus.Gang != nil && inGang == status.AttemptStatus.Gang.Enabled
 }
 
 // groupIsReady says whether the attempt has a PodGroup that does not wait for
 // more members than there are tasks, if it needs one.
 func (l *life) groupIsReady() bool {
-	if l.seen().Spec.Gang == nil {
+	if !l.written.AttemptStatus.Gang.Enabled {
 		return true
 	}
 	tasks := int32(0)
@@ -107,6 +111,9 @@ func (l *life) mayCreate(pod *corev1.Pod, task *frameworkv1.TaskStatus) bool {
 	// The ConfigMap of an attempt may be known to nobody else yet.
 	configMap := l.controller.status.AttemptStatus.ConfigMapUID
 	if configMap == nil || attempt.ConfigMapUID != nil && *attempt.ConfigMapUID != *configMap {
+		return false
+	}
+	if isMember := pod.Labels[schedulingv1alpha1.LabelPodGroup] != ""; isMember != attempt.Gang.Enabled {
 		return false
 	}
 	return pod.Annotations[frameworkv1.KeyTaskUID] == string(task.InstanceUID) &&

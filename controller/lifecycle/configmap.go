@@ -36,7 +36,7 @@ func newPodGroup(framework *frameworkv1.Framework, attempt *frameworkv1.Framewor
 	annotations[frameworkv1.KeyConfigMapUID] = string(*attempt.ConfigMapUID)
 	return &schedulingv1alpha1.PodGroup{
 		ObjectMeta: metav1.ObjectMeta{
-			Name:            attempt.ConfigMapName,
+			Name:            frameworkv1.PodGroupName(framework.Name),
 			Namespace:       framework.Namespace,
 			Labels:          attemptLabels(framework),
 			Annotations:     annotations,

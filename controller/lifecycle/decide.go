@@ -35,6 +35,7 @@ var stages = []struct {
 	{"first status", (*decision).initialize},
 	{"outcomes of the last actions", (*decision).foldOutcomes},
 	{"a Completed Framework is left alone", (*decision).stillAlive},
+	{"whether the attempt is a gang", (*decision).decideGang},
 	{"scale of the spec", (*decision).rescale},
 	{"removal of deleted tasks", (*decision).compactTasks},
 	{"PodGroup", (*decision).observePodGroup},
@@ -115,7 +116,6 @@ type decision struct {
 	checksStatus bool
 	// recorded is how many of the cached Pods are those of tasks.
 	recorded int
-	gang     bool
 	// podBuilders are by role.
 	podBuilders map[string]func() (*podBuilder, error)
 	// pause is set by a stage after which nothing may be done before the write.
@@ -135,7 +135,6 @@ func newDecision(snapshot Snapshot, now time.Time, entropy Entropy) *decision {
 		specRoles:      make(map[string]*frameworkv1.TaskRoleSpec, len(snapshot.Framework.Spec.TaskRoles)),
 		persistedRoles: map[string]*frameworkv1.TaskRoleStatus{},
 		podBuilders:    map[string]func() (*podBuilder, error){},
-		gang:           isGang(snapshot),
 	}
 	for i := range snapshot.Framework.Spec.TaskRoles {
 		role := &snapshot.Framework.Spec.TaskRoles[i]

@@ -17,7 +17,7 @@
 // a status from which the next one does the right thing. What has to be persisted,
 // and what waits for it:
 //
-//	P1   attempt CreationPending                 creating its ConfigMap
+//	P1   attempt CreationPending, and its gang   creating its ConfigMap
 //	P2   task CreationPending                    creating its Pod
 //	P3   mark of a rescale                       ending, removing or replacing the task
 //	P4   changed podGracefulDeletionTimeoutSec   deleting Pods

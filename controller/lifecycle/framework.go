@@ -39,6 +39,9 @@ func (d *decision) newAttempt(id int32) frameworkv1.FrameworkAttemptStatus {
 		ConfigMapName:    frameworkv1.AttemptName(d.Framework.Name),
 		TaskRoleStatuses: []*frameworkv1.TaskRoleStatus{},
 	}
+	if d.mayBegin() {
+		attempt.Gang = d.gangOfSpec()
+	}
 	for i := range d.Framework.Spec.TaskRoles {
 		attempt.TaskRoleStatuses = append(attempt.TaskRoleStatuses, d.newTaskRole(&d.Framework.Spec.TaskRoles[i]))
 	}

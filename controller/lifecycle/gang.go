@@ -16,8 +16,83 @@ import (
 	"github.com/lockstep-k8s/lockstep/podgroup"
 )
 
-func isGang(s Snapshot) bool {
-	return podgroup.IsGang(&s.Framework.Spec, s.Options.GangSchedulerName)
+// decideGang decides about an attempt for which that was not done when it was made:
+// because it did not begin then, or because an older version made it. The decision
+// holds until the attempt ends, whatever becomes of the spec. Pods that were made
+// without a PodGroup can't become members, and those of a gang that are retried
+// could not be placed without theirs.
+func (d *decision) decideGang() (goOn bool) {
+	attempt := &d.next.AttemptStatus
+	if attempt.Gang != nil {
+		return true
+	}
+	switch {
+	case d.next.State == frameworkv1.FrameworkAttemptCompleted:
+	case d.next.State == frameworkv1.FrameworkAttemptCreationPending && !d.mayBegin():
+	case d.PodGroup != nil || attempt.PodGroup != nil:
+		attempt.Gang = d.gangOfPodGroup()
+	case d.anyPodRecorded():
+		attempt.Gang = &frameworkv1.AttemptGangStatus{}
+	default:
+		attempt.Gang = d.gangOfSpec()
+	}
+	return true
+}
+
+// mayBegin says whether the user lets an attempt begin.
+func (d *decision) mayBegin() bool {
+	return d.Framework.Spec.ExecutionType != frameworkv1.ExecutionCreate && !d.stopRequested()
+}
+
+// gangOfSpec is what the present spec makes of an attempt.
+func (d *decision) gangOfSpec() *frameworkv1.AttemptGangStatus {
+	spec := &d.Framework.Spec
+	if spec.Gang == nil {
+		return &frameworkv1.AttemptGangStatus{Enabled: podgroup.IsGang(spec, d.Options.GangSchedulerName)}
+	}
+	return &frameworkv1.AttemptGangStatus{
+		Enabled:           true,
+		SchedulerName:     d.Options.GangSchedulerName,
+		PriorityClassName: spec.Gang.PriorityClassName,
+	}
+}
+
+// gangOfPodGroup is what an attempt that has a PodGroup has to be.
+func (d *decision) gangOfPodGroup() *frameworkv1.AttemptGangStatus {
+	gang := d.gangOfSpec()
+	if !gang.Enabled {
+		gang = &frameworkv1.AttemptGangStatus{Enabled: true, SchedulerName: d.Options.GangSchedulerName}
+	}
+	if d.PodGroup != nil {
+		gang.PriorityClassName = d.PodGroup.Spec.PriorityClassName
+	}
+	return gang
+}
+
+// anyPodRecorded says whether a task of the attempt has, or had, a Pod.
+func (d *decision) anyPodRecorded() bool {
+	recorded := false
+	d.eachTask(func(t cursor) {
+		task := t.status()
+		recorded = recorded || task.AttemptStatus.PodUID != nil || task.RetryPolicyStatus.TotalRetriedCount > 0
+	})
+	return recorded
+}
+
+// gangPersisted says whether the API server knows what was decided about the gang
+// of this attempt. Nothing may be made of the attempt before.
+func (d *decision) gangPersisted() bool {
+	return d.next.AttemptStatus.Gang == nil || d.Persisted.AttemptStatus.Gang != nil
+}
+
+// isGang says whether the attempt is a gang. One of an older version that is over
+// was a gang if it had a PodGroup.
+func (d *decision) isGang() bool {
+	attempt := &d.next.AttemptStatus
+	if attempt.Gang == nil {
+		return attempt.PodGroup != nil
+	}
+	return attempt.Gang.Enabled
 }
 
 // observePodGroup copies what matters of the attempt's PodGroup, until the
@@ -27,7 +102,7 @@ func isGang(s Snapshot) bool {
 func (d *decision) observePodGroup() (goOn bool) {
 	attempt := &d.next.AttemptStatus
 	group := d.PodGroup
-	if !d.gang || group == nil || !d.hasInstance() || attempt.CompletionStatus != nil {
+	if !d.isGang() || group == nil || !d.hasInstance() || attempt.CompletionStatus != nil {
 		return true
 	}
 	seen := &frameworkv1.AttemptPodGroupStatus{
@@ -135,7 +210,7 @@ func because(group *frameworkv1.AttemptPodGroupStatus) string {
 // desiredPodGroup is the PodGroup that the attempt needs now. Nil if it needs
 // none.
 func (d *decision) desiredPodGroup() *schedulingv1alpha1.PodGroup {
-	if !d.gang {
+	if !d.isGang() {
 		return nil
 	}
 	active := map[string]int32{}
@@ -148,12 +223,14 @@ func (d *decision) desiredPodGroup() *schedulingv1alpha1.PodGroup {
 	if !needed {
 		return nil
 	}
+	spec.PriorityClassName = d.next.AttemptStatus.Gang.PriorityClassName
 	return newPodGroup(d.Framework, &d.next.AttemptStatus, spec)
 }
 
 // setGangCondition mirrors the PodGroup in the Framework's conditions.
 func (d *decision) setGangCondition() {
-	if !d.gang {
+	if !d.isGang() {
+		meta.RemoveStatusCondition(&d.next.Conditions, frameworkv1.ConditionGangScheduled)
 		return
 	}
 	condition := metav1.Condition{

@@ -4,10 +4,12 @@
 package lifecycle
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/utils/ptr"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
@@ -84,6 +86,47 @@ func (g *gangWorld) remake(t *testing.T) {
 	g.run()
 	if g.podGroup == nil || g.podGroup.UID == old {
 		t.Fatal("the PodGroup was not made anew")
+	}
+}
+
+// TestTheGangOfAFrameworkWithALongNameIsPlaced: a label of at most 63 characters
+// names the PodGroup.
+func TestTheGangOfAFrameworkWithALongNameIsPlaced(t *testing.T) {
+	implied, explicit := role("w", 2), role("w", 2)
+	implied.Task.Pod.Raw = []byte(`{"spec":{"schedulerName":"lockstep-scheduler"}}`)
+	tests := map[string]struct {
+		role frameworkv1.TaskRoleSpec
+		gang *frameworkv1.GangSpec
+	}{
+		"spec.gang":                           {explicit, &frameworkv1.GangSpec{}},
+		"a template names the gang scheduler": {implied, nil},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			f := framework(tc.role)
+			f.Name, f.Spec.Gang = strings.Repeat("x", validation.DNS1123LabelMaxLength), tc.gang
+			w := newWorld(t, f)
+			w.run()
+			if w.podGroup == nil {
+				t.Fatal("there is no PodGroup")
+			}
+			if problems := validation.IsValidLabelValue(w.podGroup.Name); problems != nil {
+				t.Errorf("no label can name the PodGroup %q: %v", w.podGroup.Name, problems)
+			}
+			if len(w.pods) != 2 {
+				t.Errorf("%d Pods, want 2", len(w.pods))
+			}
+			for _, pod := range w.pods {
+				if got := pod.Labels[schedulingv1alpha1.LabelPodGroup]; got != w.podGroup.Name {
+					t.Errorf("Pod %s names the group %q, want %q", pod.Name, got, w.podGroup.Name)
+				}
+			}
+			w.runPods()
+			w.run()
+			if got := w.written.AttemptStatus.PodGroup.Name; got != w.podGroup.Name {
+				t.Errorf("the status names the PodGroup %q, want %q", got, w.podGroup.Name)
+			}
+		})
 	}
 }
 

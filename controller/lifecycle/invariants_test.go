@@ -148,6 +148,9 @@ func (l *life) checkProgress(before, after *frameworkv1.FrameworkStatus) {
 	if frameworkRank(after.State) < frameworkRank(before.State) {
 		fail("the Framework's state goes back")
 	}
+	if attempt.Gang != nil && !apiequality.Semantic.DeepEqual(attempt.Gang, next.Gang) {
+		fail("the attempt becomes a gang, or another one, or none")
+	}
 	if attempt.ConfigMapUID != nil && !ptr.Equal(attempt.ConfigMapUID, next.ConfigMapUID) {
 		fail("the attempt has another ConfigMap")
 	}

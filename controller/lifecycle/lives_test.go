@@ -344,9 +344,13 @@ func (l *life) editRoles(spec *frameworkv1.FrameworkSpec) {
 	}
 }
 
-// editGang makes a gang of a Framework, or none, or changes what it needs.
+// editGang makes a gang of a Framework, by its templates too, or none, or changes
+// what it needs.
 func (l *life) editGang(spec *frameworkv1.FrameworkSpec) {
 	switch {
+	case l.random.IntN(4) == 0:
+		template := []string{"", gangTemplate}[l.random.IntN(2)]
+		spec.TaskRoles[0].Task.Pod.Raw = []byte(template)
 	case spec.Gang == nil:
 		spec.Gang = &frameworkv1.GangSpec{}
 	case l.random.IntN(3) == 0:

@@ -90,6 +90,9 @@ func attemptPersistRules() map[string]persistRule {
 	again := retried.DeepCopy()
 	stopped := framework(role("w", 1))
 	stopped.Spec.ExecutionType = frameworkv1.ExecutionStop
+	created := framework(role("w", 1))
+	created.Spec.ExecutionType = frameworkv1.ExecutionCreate
+	created.Spec.Gang = &frameworkv1.GangSpec{}
 	attempt := func(id int32, state frameworkv1.FrameworkState) func(*frameworkv1.FrameworkStatus) bool {
 		return func(s *frameworkv1.FrameworkStatus) bool { return s.AttemptStatus.ID == id && s.State == state }
 	}
@@ -104,6 +107,13 @@ func attemptPersistRules() map[string]persistRule {
 			before:    func(w *world) { w.run(); w.end("w-0", 1); w.run() },
 			event:     (*world).collectGarbage,
 			fact:      attempt(1, frameworkv1.FrameworkAttemptCreationPending),
+			gated:     plans(CreateConfigMap, "fw-attempt"),
+		},
+		"P1 the ConfigMap is created after it is known whether the attempt is a gang": {
+			framework: created,
+			before:    func(w *world) { w.run() },
+			event:     func(w *world) { w.framework.Spec.ExecutionType = frameworkv1.ExecutionStart },
+			fact:      func(s *frameworkv1.FrameworkStatus) bool { return s.AttemptStatus.Gang != nil },
 			gated:     plans(CreateConfigMap, "fw-attempt"),
 		},
 		"P5 the ConfigMap is deleted after the end of the attempt is known": {

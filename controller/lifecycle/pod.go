@@ -25,8 +25,6 @@ type podBuilder struct {
 	template  string
 	// decoded is the template, if it is the same for all tasks.
 	decoded *corev1.PodTemplateSpec
-	gang    bool
-	options Options
 }
 
 // podRecipe is how the Pod of the task's present attempt is built. Tasks of a role
@@ -35,10 +33,7 @@ func (t cursor) podRecipe() func() (*corev1.Pod, error) {
 	builder := t.d.podBuilders[t.role.Name]
 	if builder == nil {
 		framework, attempt, role, spec := t.d.Framework, &t.d.next.AttemptStatus, t.role, t.spec
-		gang, options := t.d.gang, t.d.Options
-		builder = sync.OnceValues(func() (*podBuilder, error) {
-			return newPodBuilder(framework, attempt, role, spec, gang, options)
-		})
+		builder = sync.OnceValues(func() (*podBuilder, error) { return newPodBuilder(framework, attempt, role, spec) })
 		t.d.podBuilders[t.role.Name] = builder
 	}
 	task := t.status()
@@ -54,14 +49,12 @@ func (t cursor) podRecipe() func() (*corev1.Pod, error) {
 // newPodBuilder prepares to build the Pods of a role. The error says what is
 // wrong with the template; no Pod can be made from it.
 func newPodBuilder(framework *frameworkv1.Framework, attempt *frameworkv1.FrameworkAttemptStatus, role *frameworkv1.TaskRoleStatus,
-	spec *frameworkv1.TaskRoleSpec, gang bool, options Options) (*podBuilder, error) {
+	spec *frameworkv1.TaskRoleSpec) (*podBuilder, error) {
 	b := &podBuilder{
 		framework: framework,
 		attempt:   attempt,
 		role:      role,
 		template:  string(spec.Task.Pod.Raw),
-		gang:      gang,
-		options:   options,
 	}
 	if strings.Contains(b.template, "{{FC_") {
 		return b, nil
@@ -187,12 +180,13 @@ func (b *podBuilder) environment(task *frameworkv1.TaskStatus) []corev1.EnvVar {
 
 // joinGang makes the Pod a member of the attempt's PodGroup.
 func (b *podBuilder) joinGang(pod *corev1.Pod) {
-	if !b.gang {
+	gang := b.attempt.Gang
+	if gang == nil || !gang.Enabled {
 		return
 	}
-	pod.Labels[schedulingv1alpha1.LabelPodGroup] = b.attempt.ConfigMapName
+	pod.Labels[schedulingv1alpha1.LabelPodGroup] = frameworkv1.PodGroupName(b.framework.Name)
 	pod.Labels[schedulingv1alpha1.LabelRole] = b.role.Name
-	if pod.Spec.SchedulerName == "" && b.framework.Spec.Gang != nil {
-		pod.Spec.SchedulerName = b.options.GangSchedulerName
+	if pod.Spec.SchedulerName == "" {
+		pod.Spec.SchedulerName = gang.SchedulerName
 	}
 }

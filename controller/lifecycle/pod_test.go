@@ -19,11 +19,12 @@ import (
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 )
 
-// attempted is a Framework with the given template whose ConfigMap was created,
-// and its status.
-func attempted(t *testing.T, template string) (*frameworkv1.Framework, *frameworkv1.FrameworkStatus) {
+// attempted is a Framework with the given gang and template whose ConfigMap was
+// created, and its status.
+func attempted(t *testing.T, gang *frameworkv1.GangSpec, template string) (*frameworkv1.Framework, *frameworkv1.FrameworkStatus) {
 	t.Helper()
 	f := framework(role("w", 2))
+	f.Spec.Gang = gang
 	f.Spec.TaskRoles[0].Task.Pod.Raw = []byte(template)
 	w := newWorld(t, f)
 	status := Decide(Snapshot{Framework: f, Options: w.options}, w.now, w).Status
@@ -49,7 +50,7 @@ func recipe(f *frameworkv1.Framework, status *frameworkv1.FrameworkStatus, index
 }
 
 func TestPodHasItsIdentity(t *testing.T) {
-	f, status := attempted(t, `{
+	f, status := attempted(t, nil, `{
 		"metadata": {
 			"name": "mine", "generateName": "g-", "namespace": "elsewhere",
 			"labels": {"app": "train", "FC_TASK_INDEX": "99"},
@@ -118,7 +119,7 @@ func environment(container corev1.Container) []string {
 }
 
 func TestPlaceholders(t *testing.T) {
-	f, status := attempted(t, `{
+	f, status := attempted(t, nil, `{
 		"metadata": {"labels": {"{{FC_TASKROLE_NAME}}-key": "{{FC_FRAMEWORK_NAMESPACE}}"}},
 		"spec": {"hostname": "{{FC_POD_NAME}}", "containers": [{"name": "main",
 			"args": ["{{FC_FRAMEWORK_NAME}}", "{{FC_TASK_INDEX}}", "{{FC_CONFIGMAP_NAME}}", "{{FC_POD_UID}}", "{{other}}"]}]}}`)
@@ -158,8 +159,7 @@ func TestGangPods(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			f, status := attempted(t, tc.template)
-			f.Spec.Gang = tc.gang
+			f, status := attempted(t, tc.gang, tc.template)
 			pod := build(t, f, status, 0)
 			if pod.Spec.SchedulerName != tc.wantScheduler {
 				t.Errorf("scheduler %q, want %q", pod.Spec.SchedulerName, tc.wantScheduler)
@@ -181,7 +181,7 @@ func TestTemplateThatIsNoPodNamesTheField(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			f, status := attempted(t, tc.template)
+			f, status := attempted(t, nil, tc.template)
 			_, err := recipe(f, status, 0)()
 			if err == nil || !strings.Contains(err.Error(), tc.want) || !strings.Contains(err.Error(), "spec.taskRoles[w].task.pod") {
 				t.Errorf("got %v, want an error that names the role and %s", err, tc.want)

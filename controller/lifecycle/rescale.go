@@ -46,13 +46,13 @@ func (d *decision) scalePersisted() bool {
 }
 
 // rescale brings the tasks in line with the scale of the spec, and ends the round
-// until the API server knows the scale.
+// until the API server knows the scale, and whether the attempt is a gang.
 func (d *decision) rescale() (goOn bool) {
 	if d.rescalable() {
 		d.addAndMark()
 	}
 	d.backUpDeletionTimeouts()
-	if !d.scalePersisted() {
+	if !d.scalePersisted() || !d.gangPersisted() {
 		return d.pauseUntilWritten()
 	}
 	return true

@@ -29,8 +29,8 @@ type Snapshot struct {
 	// ConfigMap is the cached one with the attempt's name, if the Framework
 	// controls it.
 	ConfigMap *metav1.ObjectMeta
-	// PodGroup is the cached one with the attempt's name, if ConfigMap controls
-	// it. A caller that knows of a newer one from its own write puts it here.
+	// PodGroup is the cached one with the name of the Framework's PodGroups, if
+	// ConfigMap controls it. A caller that knows of a newer one from its own write puts it here.
 	PodGroup *schedulingv1alpha1.PodGroup
 	// Pods are the Framework's, by name: those that its ConfigMap controls, the cached
 	// one or that of the status, and those that carry the Framework's UID in an

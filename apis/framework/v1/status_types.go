@@ -201,8 +201,8 @@ type FrameworkAttemptStatus struct {
 
 	// gang is what was decided about gang scheduling when the attempt began.
 	// Memory of the controller: it holds until the attempt ends, whatever becomes
-	// of spec.gang. Absent until it is decided, that is, while executionType is
-	// Create, and in attempts that an older version began.
+	// of spec.gang. Absent until the attempt begins, so while executionType is
+	// Create, and in attempts of older versions that are over.
 	// +optional
 	Gang *AttemptGangStatus `json:"gang,omitempty"`
 
@@ -232,6 +232,10 @@ type AttemptGangStatus struct {
 	// are the members.
 	// +optional
 	Enabled bool `json:"enabled"`
+	// schedulerName is the scheduler of those Pods whose template names none.
+	// Empty if it was a template that made the attempt a gang.
+	// +optional
+	SchedulerName string `json:"schedulerName,omitempty"`
 	// priorityClassName is the PriorityClass of the PodGroup, and of those Pods
 	// whose template names none. Empty if the gang names none.
 	// +optional

@@ -14,6 +14,9 @@ type AttemptGangStatusApplyConfiguration struct {
 	// enabled is true if the attempt is a gang: it has a PodGroup, and its Pods
 	// are the members.
 	Enabled *bool `json:"enabled,omitempty"`
+	// schedulerName is the scheduler of those Pods whose template names none.
+	// Empty if it was a template that made the attempt a gang.
+	SchedulerName *string `json:"schedulerName,omitempty"`
 	// priorityClassName is the PriorityClass of the PodGroup, and of those Pods
 	// whose template names none. Empty if the gang names none.
 	PriorityClassName *string `json:"priorityClassName,omitempty"`
@@ -30,6 +33,14 @@ func AttemptGangStatus() *AttemptGangStatusApplyConfiguration {
 // If called multiple times, the Enabled field is set to the value of the last call.
 func (b *AttemptGangStatusApplyConfiguration) WithEnabled(value bool) *AttemptGangStatusApplyConfiguration {
 	b.Enabled = &value
+	return b
+}
+
+// WithSchedulerName sets the SchedulerName field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the SchedulerName field is set to the value of the last call.
+func (b *AttemptGangStatusApplyConfiguration) WithSchedulerName(value string) *AttemptGangStatusApplyConfiguration {
+	b.SchedulerName = &value
 	return b
 }
 

@@ -37,8 +37,8 @@ type FrameworkAttemptStatusApplyConfiguration struct {
 	CompletionStatus *FrameworkAttemptCompletionStatusApplyConfiguration `json:"completionStatus,omitempty"`
 	// gang is what was decided about gang scheduling when the attempt began.
 	// Memory of the controller: it holds until the attempt ends, whatever becomes
-	// of spec.gang. Absent until it is decided, that is, while executionType is
-	// Create, and in attempts that an older version began.
+	// of spec.gang. Absent until the attempt begins, so while executionType is
+	// Create, and in attempts of older versions that are over.
 	Gang *AttemptGangStatusApplyConfiguration `json:"gang,omitempty"`
 	// podGroup is the attempt's PodGroup as last seen. It stays after the
 	// attempt completed until the next one starts. Only gangs have it.

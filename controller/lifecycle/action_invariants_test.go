@@ -82,7 +82,7 @@ func (l *life) isPresentAttempt(action Action, task *frameworkv1.TaskStatus) boo
 	return pod.Annotations[frameworkv1.KeyTaskUID] == string(task.InstanceUID) &&
 		pod.Annotations[frameworkv1.KeyTaskAttemptID] == strconv.Itoa(int(task.AttemptStatus.ID)) &&
 		pod.Annotations[frameworkv1.KeyConfigMapUID] == string(l.configMap.UID) &&
-		status.AttemptStatus.Gang != nil && inGang == status.AttemptStatus.Gang.Enabled
+		l.written.AttemptStatus.Gang != nil && inGang == l.written.AttemptStatus.Gang.Enabled
 }
 
 // groupIsReady says whether the attempt has a PodGroup that does not wait for

@@ -6,6 +6,7 @@ package lifecycle
 import (
 	"cmp"
 	"slices"
+	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -124,6 +125,10 @@ func (d *decision) actIfCurrent(action Action) {
 // planCreation creates the attempt's ConfigMap. Leftovers go first: neither a
 // ConfigMap nor Pods of an earlier attempt outlive the beginning of this one.
 func (d *decision) planCreation() {
+	if hidden := d.configMapOfPods(); hidden != "" {
+		d.act(Action{Kind: LookForConfigMap, Name: d.next.AttemptStatus.ConfigMapName, UID: hidden})
+		return
+	}
 	d.planLeftovers()
 	switch {
 	case d.ConfigMap != nil:
@@ -139,6 +144,23 @@ func (d *decision) planCreation() {
 			ConfigMap: newConfigMap(d.Framework, d.next),
 		})
 	}
+}
+
+// configMapOfPods is the UID of the ConfigMap of this very attempt's Pods, if it is
+// not in sight: it may only have lost its label, and then it is adopted, and they are.
+// Empty if there are no such Pods, or it is gone.
+func (d *decision) configMapOfPods() types.UID {
+	if d.ConfigMap != nil || !d.creationPersisted() {
+		return ""
+	}
+	attempt := strconv.Itoa(int(d.next.AttemptStatus.ID))
+	for _, pod := range d.sortedPods() {
+		owner := metav1.GetControllerOfNoCopy(pod)
+		if owner != nil && !d.Gone[owner.UID] && pod.Annotations[frameworkv1.KeyFrameworkAttemptID] == attempt {
+			return owner.UID
+		}
+	}
+	return ""
 }
 
 // planLeftoverConfigMap deletes the ConfigMap of an earlier attempt, once this one is

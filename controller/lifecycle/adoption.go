@@ -72,7 +72,7 @@ func (t cursor) adoptPod() {
 func (t cursor) isAwaitedPod(pod *corev1.Pod) bool {
 	task := t.status()
 	inGroup := pod.Labels[schedulingv1alpha1.LabelPodGroup] == frameworkv1.PodGroupName(t.d.Framework.Name)
-	return blocksDeletionOf(pod, *t.d.next.AttemptStatus.ConfigMapUID) && inGroup == t.d.gang &&
+	return blocksDeletionOf(pod, *t.d.next.AttemptStatus.ConfigMapUID) && inGroup == t.d.isGang() &&
 		pod.Annotations[frameworkv1.KeyTaskRoleUID] == string(t.role.InstanceUID) &&
 		pod.Annotations[frameworkv1.KeyTaskUID] == string(task.InstanceUID) &&
 		pod.Annotations[frameworkv1.KeyTaskAttemptID] == strconv.Itoa(int(task.AttemptStatus.ID))

@@ -135,11 +135,12 @@ func (d *decision) followConfigMap() (goOn bool) {
 }
 
 // configMapIsOutOfSight says whether the attempt's ConfigMap has left the cache without
-// having been seen to be deleted: it may only have lost its label.
+// having been seen to be deleted: it may only have lost its label. One of its name that
+// is there may be newer, or older than the cache knows.
 func (d *decision) configMapIsOutOfSight() bool {
 	uid := d.next.AttemptStatus.ConfigMapUID
 	return d.hasInstance() && d.next.State != frameworkv1.FrameworkAttemptDeleting &&
-		d.ConfigMap == nil && uid != nil && !d.Gone[*uid]
+		!d.ownConfigMap() && uid != nil && !d.Gone[*uid]
 }
 
 // anyPodLeft says whether a Pod is left of an attempt whose ConfigMap is gone: a
@@ -167,10 +168,13 @@ func (d *decision) awaitConfigMap() {
 		d.attemptBecomesDeleting()
 	case d.ownConfigMap():
 		d.attemptBecomesPreparing()
+	case !d.configMapCleaned && !d.Gone[*d.next.AttemptStatus.ConfigMapUID]:
+		// planActions sees to it.
+	case d.anyPodLeft():
+		// It was there, and a controller that died knew more of it.
+		d.attemptBecomesDeleting()
 	case d.Gone[*d.next.AttemptStatus.ConfigMapUID]:
 		d.attemptBecomesAttemptCompleted(configMapDeleted())
-	case !d.configMapCleaned:
-		// planActions sees to it.
 	case d.stopRequested():
 		d.attemptBecomesAttemptCompleted(attemptCompletion(frameworkv1.CodeStopFrameworkRequested,
 			"User has requested to stop the Framework"))

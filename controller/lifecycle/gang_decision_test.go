@@ -205,7 +205,7 @@ func TestAnAttemptOfAnOlderVersionStaysWhatItIs(t *testing.T) {
 			if !tc.podless {
 				w.runPods()
 			}
-			older := w.serverStatus()
+			older := w.readBack(w.written)
 			older.AttemptStatus.Gang = nil
 			if tc.groupUnseen {
 				older.AttemptStatus.PodGroup = nil
@@ -258,7 +258,7 @@ func TestACompletedFrameworkOfAnOlderVersionKeepsItsCondition(t *testing.T) {
 	w.end("w-0", 0)
 	w.collectGarbage()
 	w.run()
-	w.written = w.serverStatus()
+	w.written = w.readBack(w.written)
 	w.written.AttemptStatus.Gang = nil
 	w.crash()
 	w.editNow(func(spec *frameworkv1.FrameworkSpec) { spec.Description = "done" })

@@ -139,7 +139,7 @@ func mutations() map[string]mutation {
 		"a Pod of another role is adopted": {file: "adoption.go", tests: "TestAdoption",
 			old: "\t\tpod.Annotations[frameworkv1.KeyTaskRoleUID] == string(t.role.InstanceUID) &&\n", new: ""},
 		"a Pod outside of the gang is adopted": {file: "adoption.go", tests: "TestAdoption",
-			old: " && inGroup == t.d.gang &&", new: " && (inGroup || true) &&"},
+			old: " && inGroup == t.d.isGang() &&", new: " && (inGroup || true) &&"},
 		"a Pod that its ConfigMap does not wait for is adopted": {file: "adoption.go", tests: "TestAdoption",
 			old: " &&\n\t\tcontroller.BlockOwnerDeletion != nil && *controller.BlockOwnerDeletion", new: ""},
 		"an adopted Pod begins to run when it is adopted": {file: "adoption.go", tests: "TestAdoption",

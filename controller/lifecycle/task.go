@@ -193,13 +193,13 @@ func (t cursor) followPod() {
 }
 
 // podIsGone says whether the task's Pod is gone for good. One that has left the cache
-// is, if it was seen to be deleted before, or another Pod has its name.
+// is, if it was seen to be deleted before.
 func (t cursor) podIsGone() bool {
 	attempt := &t.status().AttemptStatus
 	if t.pod() != nil {
 		return false
 	}
-	return t.status().State == frameworkv1.TaskAttemptDeleting || t.d.Gone[*attempt.PodUID] || t.d.Pods[attempt.PodName] != nil
+	return t.status().State == frameworkv1.TaskAttemptDeleting || t.d.Gone[*attempt.PodUID]
 }
 
 // podIsOutOfSight says whether the task's Pod has left the cache without having been

@@ -39,6 +39,7 @@ type cluster struct {
 	server *apiserver.Server
 	config *configv1alpha1.ControllerConfiguration
 	trace  *trace
+	book   *book
 	// program is the controller that runs now, nil between two.
 	program *program
 	// programs counts those that were started.
@@ -70,6 +71,7 @@ func newCluster(t *testing.T, random *rand.Rand) *cluster {
 		WorkerNumber: ptr.To(int32(1 + random.IntN(3))),
 		FrameworkMinRetryDelaySecForTransientConflictFailed: ptr.To(int64(5)),
 		FrameworkMaxRetryDelaySecForTransientConflictFailed: ptr.To(int64(20)),
+		ObjectLocalCacheCreationTimeoutSec:                  ptr.To(int64(60)),
 		FrameworkCompletedRetainSec:                         ptr.To(retention.Nanoseconds() / int64(time.Second)),
 	}
 	off := ptr.To(false)
@@ -77,6 +79,9 @@ func newCluster(t *testing.T, random *rand.Rand) *cluster {
 	c.config.LogObjectSnapshot.Task = configv1alpha1.LogTaskSnapshot{OnTaskRetry: off, OnTaskDeletion: off}
 	c.config.LogObjectSnapshot.Pod.OnPodDeletion = ptr.To(random.IntN(2) == 0)
 	configv1alpha1.SetDefaults(c.config)
+	c.book = newBook(t, c.trace)
+	c.book.creationTimeout = time.Duration(*c.config.ObjectLocalCacheCreationTimeoutSec) * time.Second
+	c.server.SetObserver(c.book.observe)
 	c.server.StartGarbageCollector(time.Duration(random.IntN(1000)) * time.Millisecond)
 	return c
 }
@@ -124,6 +129,7 @@ func (c *cluster) startProgram() {
 		p.err = group.Wait()
 	}()
 	c.program = p
+	c.book.lead(name)
 }
 
 // stopProgram tells the controller to end, if one runs.

@@ -18,7 +18,7 @@ import (
 // Plan is a decision, as data.
 type Plan struct {
 	// Status is the next Snapshot.Status. It is the very value of the Snapshot
-	// if nothing changed.
+	// if nothing changed: Persisted if it says the same, else Status.
 	Status *frameworkv1.FrameworkStatus
 	// Persist says whether and how soon Status has to be written.
 	Persist Persist

@@ -5,7 +5,9 @@ package lifecycle
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -46,6 +48,8 @@ type world struct {
 	controller *memory
 	// refuse, if set, is asked before a Pod is created.
 	refuse func(*corev1.Pod) error
+	// blocked, if set, are the only creations that are said to be refused for now.
+	blocked []Block
 	// crashAfter counts writes down to a crash of the controller; negative never.
 	crashAfter int
 	// fate is what becomes of a request.
@@ -100,6 +104,8 @@ type memory struct {
 	outcomes          []Outcome
 	gone              map[types.UID]bool
 	terminating       map[types.UID]time.Time
+	// blocked are the creations that were refused for now, by role.
+	blocked map[string]Block
 	// current says that the status is known to be that of the API server, base is the
 	// one that the controller began with or has written.
 	current bool
@@ -112,6 +118,7 @@ func newMemory(status *frameworkv1.FrameworkStatus) *memory {
 	return &memory{
 		persisted: status, status: status,
 		deleted: map[types.UID]bool{}, forced: map[types.UID]bool{}, gone: map[types.UID]bool{}, terminating: map[types.UID]time.Time{},
+		blocked: map[string]Block{},
 	}
 }
 
@@ -320,6 +327,12 @@ func (w *world) plan(outcomes []Outcome) Plan {
 
 		Terminating: w.controller.terminating,
 	}
+	snapshot.Blocked = w.blocked
+	for _, block := range w.controller.blocked {
+		if w.blocked == nil {
+			snapshot.Blocked = append(snapshot.Blocked, block)
+		}
+	}
 	for name, pod := range w.cache.pods {
 		snapshot.Pods[name] = pod
 		if _, seen := w.controller.terminating[pod.UID]; pod.DeletionTimestamp != nil && !seen {
@@ -359,6 +372,7 @@ func (w *world) round() (Plan, roundEnd) {
 			return plan, end
 		}
 	}
+	w.forgetBlocks(plan)
 	for _, action := range plan.Actions {
 		if w.writeFails() {
 			return plan, crashed
@@ -388,6 +402,13 @@ func (w *world) round() (Plan, roundEnd) {
 		}
 	}
 	return plan, end
+}
+
+// forgetBlocks forgets the refusals of what is not to be created any more.
+func (w *world) forgetBlocks(plan Plan) {
+	maps.DeleteFunc(w.controller.blocked, func(role string, _ Block) bool {
+		return !slices.ContainsFunc(plan.Actions, func(a Action) bool { return a.Kind == CreatePod && a.Role == role })
+	})
 }
 
 // persist writes a status.

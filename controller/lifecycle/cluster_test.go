@@ -92,7 +92,7 @@ func (w *world) createPod(outcome Outcome) (Outcome, bool) {
 		if err := w.refuse(pod); err != nil {
 			outcome.Refused = PodCreationRefusal(err)
 			if role := outcome.Action.Role; outcome.Refused == nil {
-				w.controller.blocked[role] = Block{role, frameworkv1.ReasonCreationRefused, "Pod " + pod.Name + ": " + err.Error()}
+				w.controller.blocked[role] = Block{role, BlockReason(err), "Pod " + pod.Name + ": " + err.Error()}
 			}
 			// A refusal counts once it is certain that there is no Pod all the same.
 			w.deletePod(pod.Name, 30)

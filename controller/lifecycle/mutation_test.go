@@ -274,6 +274,12 @@ func mutations() map[string]mutation {
 			old: "if d.completing() || d.next.State == frameworkv1.FrameworkAttemptCompleted || ", new: "if "},
 		"a block is told again and again": {file: "conditions.go", tests: "TestBlockedTasksAreTold",
 			old: "if !d.wasTold(condition) {", new: "if true {"},
+		"Pods of a gang don't have its class": {file: "pod.go", tests: "TestPodsOfAGangHaveItsClass",
+			old: "\tb.giveClass(pod)\n", new: ""},
+		"a value of a template meets the class of a gang": {file: "priority.go", tests: "TestPodsOfAGangHaveItsClass",
+			old: " && pod.Spec.Priority == nil", new: ""},
+		"a missing class fails the attempt": {file: "createerror.go", tests: "TestAClassThatDoesNotExist",
+			old: ", strings.Contains(message, noPriorityClass):\n\t\treturn nil", new: ":\n\t\treturn nil"},
 		"a stop waits for the delay of a retry": {file: "framework.go", tests: traces,
 			old: "if !d.stopRequested() && !d.due(", new: "if !d.due("},
 	}

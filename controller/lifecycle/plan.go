@@ -178,6 +178,9 @@ const (
 	ReasonCompleted        = "Completed"
 	ReasonTaskFailed       = "TaskFailed"
 	ReasonRescaled         = "Rescaled"
+	// ReasonLowerPriorityClass: the template of a role names a lower PriorityClass
+	// than the gang does.
+	ReasonLowerPriorityClass = "LowerPriorityClass"
 )
 
 // String shows the plan in a few lines.

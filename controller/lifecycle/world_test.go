@@ -57,6 +57,10 @@ type world struct {
 	// pendingGoAtOnce lets a Pod that has no node go when it is deleted, as the
 	// API server does.
 	pendingGoAtOnce bool
+	// priorityOf, if set, is the value of a PriorityClass.
+	priorityOf func(string) (int32, bool)
+	// onEvent is told what the user is.
+	onEvent func(Event)
 	// onWrite sees each status that is written, onAction each action that is
 	// taken.
 	onWrite  func(before, after *frameworkv1.FrameworkStatus)
@@ -150,6 +154,7 @@ func newWorld(t *testing.T, framework *frameworkv1.Framework) *world {
 		writeFrom:  PersistLater,
 		onWrite:    func(_, _ *frameworkv1.FrameworkStatus) {},
 		onAction:   func(Action) {},
+		onEvent:    func(Event) {},
 		options: Options{
 			GangSchedulerName:       "lockstep-scheduler",
 			CreationTimeout:         5 * time.Minute,
@@ -325,6 +330,7 @@ func (w *world) plan(outcomes []Outcome) Plan {
 		Outcomes:  outcomes,
 		Options:   w.options,
 
+		PriorityOf:  w.priorityOf,
 		Terminating: w.controller.terminating,
 	}
 	snapshot.Blocked = w.blocked
@@ -371,6 +377,9 @@ func (w *world) round() (Plan, roundEnd) {
 		if end = w.persist(plan.Status); end != progressed {
 			return plan, end
 		}
+	}
+	for _, event := range plan.Events {
+		w.onEvent(event)
 	}
 	w.forgetBlocks(plan)
 	for _, action := range plan.Actions {

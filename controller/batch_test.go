@@ -4,9 +4,7 @@
 package controller
 
 import (
-	"context"
 	"errors"
-	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -18,52 +16,68 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/lifecycle"
 )
 
-func TestActionsBeginSlowlyAndStopAtTheFirstError(t *testing.T) {
-	const most = 8
+func TestActionsBeginSlowlyAndEndWhenItIsEnough(t *testing.T) {
 	tests := map[string]struct {
-		actions, pace int
-		failAt        int64
-		enoughAfter   int64
-		wantRan       int
+		actions, begin int
+		enoughAfter    int
+		wantRan        int
 	}{
-		"all go well":                         {actions: 100, wantRan: 100},
-		"all go well at a known pace":         {actions: 100, pace: 4, wantRan: 100},
-		"the first fails":                     {actions: 100, failAt: 1, wantRan: 1},
-		"the third fails, in a batch of two":  {actions: 100, failAt: 3, wantRan: 3},
-		"the first fails at a pace of one":    {actions: 100, pace: 1, failAt: 1, wantRan: 1},
+		"all are run":                         {actions: 100, wantRan: 100},
+		"all are run at a known pace":         {actions: 100, begin: 4, wantRan: 100},
 		"it was enough before it began":       {actions: 100, enoughAfter: -1, wantRan: 1},
-		"it was enough after the third":       {actions: 100, enoughAfter: 3, wantRan: 3},
-		"it was enough at once, at some pace": {actions: 100, pace: 1, enoughAfter: -1, wantRan: 1},
+		"it was enough after the third":       {actions: 100, enoughAfter: 3, wantRan: 5}, // Two are under way.
+		"it was enough at once, at some pace": {actions: 100, begin: 8, enoughAfter: -1, wantRan: 1},
 		"nothing to do":                       {wantRan: 0},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			var ran atomic.Int64
-			enough := func() bool {
-				return tc.enoughAfter < 0 || tc.enoughAfter > 0 && ran.Load() >= tc.enoughAfter
-			}
-			results, well := runSlowly(t.Context(), make([]lifecycle.Action, tc.actions), tc.pace, most, enough,
-				func(context.Context, lifecycle.Action) actionResult {
-					if ran.Add(1) == tc.failAt {
-						return actionResult{err: errors.New("refused")}
-					}
-					return actionResult{}
-				})
-			if int64(len(results)) != ran.Load() {
-				t.Errorf("%d results of %d actions", len(results), ran.Load())
-			}
-			// One more may be handed out before an error is known.
-			if got := len(results); got != tc.wantRan && (tc.failAt == 0 || got > tc.wantRan+1) {
-				t.Errorf("%d actions ran, want %d", got, tc.wantRan)
-			}
-			if want := tc.failAt == 0; well != want {
-				t.Errorf("all went well: %t, want %t", well, want)
-			}
-			failed := slices.ContainsFunc(results, func(r actionResult) bool { return r.err != nil })
-			if failed != (tc.failAt > 0) {
-				t.Errorf("an error is among the results: %t", failed)
+			ran := 0
+			left := batch{
+				begin: tc.begin, most: 8,
+				enough: func() bool { return tc.enoughAfter < 0 || tc.enoughAfter > 0 && ran >= tc.enoughAfter },
+				do:     func(lifecycle.Action) result { return result{} },
+				skip:   func(lifecycle.Action) bool { return false },
+				learn:  func(result) { ran++ },
+			}.run(make([]lifecycle.Action, tc.actions))
+			if ran != tc.wantRan || len(left) != tc.actions-ran {
+				t.Errorf("%d actions ran and %d are left, want %d and the rest", ran, len(left), tc.wantRan)
 			}
 		})
+	}
+}
+
+func TestAFailureSlowsDownAndSparesOthersInVain(t *testing.T) {
+	const tasks, most = 100, 16
+	var underWay, mostUnderWay atomic.Int32
+	failed, ran := false, 0
+	actions := make([]lifecycle.Action, tasks)
+	for i := range actions {
+		actions[i].Role = []string{"a", "b"}[i%2]
+	}
+	batch{
+		begin: 1, most: most,
+		enough: func() bool { return false },
+		do: func(action lifecycle.Action) result {
+			defer underWay.Add(-1)
+			if now := underWay.Add(1); now > mostUnderWay.Load() {
+				mostUnderWay.Store(now)
+			}
+			if action.Role == "b" {
+				return result{action: action, err: errors.New("refused")}
+			}
+			return result{action: action}
+		},
+		skip: func(action lifecycle.Action) bool { return failed && action.Role == "b" },
+		learn: func(r result) {
+			failed = failed || r.err != nil
+			ran++
+		},
+	}.run(actions)
+	if ran < tasks/2+1 || ran > tasks/2+most {
+		t.Errorf("%d actions ran, want all of a, and of b those at most that were under way with the first: %d", ran, tasks/2+most)
+	}
+	if mostUnderWay.Load() > most {
+		t.Errorf("%d actions were under way together, want %d at most", mostUnderWay.Load(), most)
 	}
 }
 
@@ -118,7 +132,7 @@ func TestALargeFrameworkDoesNotKeepAWorker(t *testing.T) {
 // TestAChangeIsNoticedWhileMuchIsLeftToDo: while thousands of Pods are to be created,
 // not every sync looks at all tasks anew, but each looks at the Framework.
 func TestAChangeIsNoticedWhileMuchIsLeftToDo(t *testing.T) {
-	const tasks, each = 10_000, 10 * time.Millisecond
+	const tasks, each = 10_000, 4 * time.Millisecond
 	w := newWorld(t, framework(tasks))
 	created := 0
 	w.show = func(pod *corev1.Pod, gone bool) {
@@ -162,7 +176,7 @@ func TestAChangeIsNoticedWhileMuchIsLeftToDo(t *testing.T) {
 // TestASmallFrameworkStartsInOneTurn: it would wait behind all others before each
 // next Pod.
 func TestASmallFrameworkStartsInOneTurn(t *testing.T) {
-	const tasks, each = 4, time.Second
+	const tasks, each = 4, 300 * time.Millisecond
 	w := newWorld(t, framework(tasks))
 	created := 0
 	w.show = func(*corev1.Pod, bool) {

@@ -5,7 +5,6 @@ package controller
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -14,13 +13,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/metadata"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
-	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
@@ -29,62 +27,29 @@ import (
 	"github.com/lockstep-k8s/lockstep/client/clientset/versioned"
 	"github.com/lockstep-k8s/lockstep/client/informers/externalversions"
 	"github.com/lockstep-k8s/lockstep/controller/lifecycle"
-	"github.com/lockstep-k8s/lockstep/controller/pacing"
 )
 
 // componentName is the source of events.
 const componentName = "lockstep-controller"
 
-// Clients are what the controller reads and writes with.
-type Clients struct {
-	// Kube reads and writes ConfigMaps, Pods and events.
-	Kube kubernetes.Interface
-	// Lockstep reads Frameworks, writes their status, and reads and writes
-	// PodGroups.
-	Lockstep versioned.Interface
-	// Metadata reads metadata of Frameworks and deletes them.
-	Metadata metadata.Interface
-}
-
-// NewClients makes the clients of an API server. They share one rate, which is the
-// QPS and the Burst of config, or its RateLimiter if it has one. A Burst of 0 or
-// less sends requests one by one.
-func NewClients(config *rest.Config) (Clients, error) {
-	var clients Clients
-	var err error
-	config = rest.CopyConfig(config)
-	if config.RateLimiter == nil && config.QPS > 0 {
-		config.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(config.QPS, max(1, config.Burst))
-	}
-	core := rest.CopyConfig(config)
-	core.ContentType = runtime.ContentTypeProtobuf
-	core.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
-	if clients.Kube, err = kubernetes.NewForConfig(core); err != nil {
-		return clients, fmt.Errorf("making the Kubernetes client: %w", err)
-	}
-	if clients.Lockstep, err = versioned.NewForConfig(config); err != nil {
-		return clients, fmt.Errorf("making the Lockstep client: %w", err)
-	}
-	if clients.Metadata, err = metadata.NewForConfig(config); err != nil {
-		return clients, fmt.Errorf("making the metadata client: %w", err)
-	}
-	return clients, nil
-}
-
 // Controller runs Frameworks. Several may run against one API server only if one
 // of them is elected.
 type Controller struct {
-	kube     kubernetes.Interface
-	lockstep versioned.Interface
-	writer   frameworkWriter
+	kube            kubernetes.Interface
+	lockstep        versioned.Interface
+	metadata        metadata.Interface
+	frameworkClient frameworkClient
 
 	frameworks, configMaps, pods, podGroups cache.SharedIndexInformer
+	// priorityClasses need not be filled: a controller that may not read them runs.
+	priorityClasses cache.SharedIndexInformer
 	// startShared starts the informers that come from factories.
 	startShared []func(context.Context)
 	// podGroupFactory has the informer that the PodGroup controller shares.
 	podGroupFactory externalversions.SharedInformerFactory
 
-	queue       workqueue.TypedRateLimitingInterface[cache.ObjectName]
+	queue       workqueue.TypedDelayingInterface[cache.ObjectName]
+	flights     *flights
 	broadcaster record.EventBroadcaster
 	events      record.EventRecorder
 	known       knowledge
@@ -107,11 +72,11 @@ type Controller struct {
 func New(clients Clients, config *configv1alpha1.ControllerConfiguration, registerer prometheus.Registerer) (*Controller, error) {
 	frameworks := clients.Lockstep.FrameworkcontrollerV1().RESTClient()
 	return newController(clients, config, registerer, newFrameworkListWatch(frameworks),
-		metadataWriter{client: clients.Metadata, updates: frameworks}, clock.RealClock{}, systemEntropy{})
+		restFrameworkClient{frameworks: frameworks, metadata: clients.Metadata}, clock.RealClock{}, systemEntropy{})
 }
 
 func newController(clients Clients, config *configv1alpha1.ControllerConfiguration, registerer prometheus.Registerer,
-	frameworks cache.ListerWatcher, writer frameworkWriter, clock clock.PassiveClock, entropy lifecycle.Entropy) (*Controller, error) {
+	frameworks cache.ListerWatcher, frameworkClient frameworkClient, passiveClock clock.PassiveClock, entropy lifecycle.Entropy) (*Controller, error) {
 	options, err := lifecycleOptions(config)
 	if err != nil {
 		return nil, err
@@ -123,22 +88,26 @@ func newController(clients Clients, config *configv1alpha1.ControllerConfigurati
 	}
 	podGroupFactory := externalversions.NewSharedInformerFactoryWithOptions(clients.Lockstep, 0,
 		externalversions.WithTweakListOptions(wantCurrent))
+	classFactory := informers.NewSharedInformerFactoryWithOptions(clients.Kube, 0, informers.WithTweakListOptions(wantCurrent))
 	c := &Controller{
-		kube:     clients.Kube,
-		lockstep: clients.Lockstep,
-		writer:   writer,
+		kube:            clients.Kube,
+		lockstep:        clients.Lockstep,
+		metadata:        clients.Metadata,
+		frameworkClient: frameworkClient,
 		frameworks: cache.NewSharedIndexInformerWithOptions(frameworks, &frameworkEntry{},
 			cache.SharedIndexInformerOptions{ObjectDescription: "Framework"}),
 		configMaps:      configMaps,
 		pods:            pods,
 		podGroups:       podGroupFactory.Scheduling().V1alpha1().PodGroups().Informer(),
 		podGroupFactory: podGroupFactory,
-		startShared:     []func(context.Context){coreFactory.StartWithContext, podGroupFactory.StartWithContext},
-		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
-			workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](pacing.MinBackoff, pacing.MaxBackoff),
-			workqueue.TypedRateLimitingQueueConfig[cache.ObjectName]{Name: "framework"}),
+		priorityClasses: classFactory.Scheduling().V1().PriorityClasses().Informer(),
+		startShared: []func(context.Context){
+			coreFactory.StartWithContext, podGroupFactory.StartWithContext, classFactory.StartWithContext,
+		},
+		queue:       newFairQueue(clock.RealClock{}),
+		flights:     newFlights(),
 		broadcaster: record.NewBroadcaster(),
-		clock:       clock,
+		clock:       passiveClock,
 		entropy:     entropy,
 		options:     options,
 		history:     history,
@@ -210,46 +179,4 @@ func (c *Controller) Run(ctx context.Context) error {
 	}
 	<-ctx.Done()
 	return nil
-}
-
-// work syncs Frameworks until the queue shuts down. A sync that outlasts its turn is
-// among those that are still running.
-func (c *Controller) work(ctx context.Context, running *sync.WaitGroup) {
-	for {
-		key, shutdown := c.queue.Get()
-		if shutdown {
-			return
-		}
-		turn := newTurn(c.clock)
-		running.Go(func() {
-			defer turn.end()
-			c.process(ctx, key, turn)
-		})
-		<-turn.over
-		c.metrics.syncSeconds.Observe(c.clock.Since(turn.Begun).Seconds())
-	}
-}
-
-func (c *Controller) process(ctx context.Context, key cache.ObjectName, turn *turn) {
-	// Until then the queue lets nobody else have the Framework.
-	defer c.queue.Done(key)
-	if ctx.Err() != nil {
-		return
-	}
-	logger := klog.LoggerWithValues(klog.FromContext(ctx), "framework", klog.KRef(key.Namespace, key.Name))
-	// What has begun is brought to its end when the controller is asked to stop: a Pod
-	// whose creation is not answered would be a leftover.
-	requests, cancel := outlast(ctx)
-	defer cancel()
-	err := c.sync(klog.NewContext(requests, logger), key, turn)
-	if err == nil {
-		c.queue.Forget(key)
-		return
-	}
-	if errors.Is(err, context.Canceled) {
-		return
-	}
-	c.metrics.syncErrors.Inc()
-	logger.Error(err, "Syncing a Framework failed, will be tried again", "failures", c.queue.NumRequeues(key)+1)
-	c.queue.AddRateLimited(key)
 }

@@ -25,7 +25,7 @@ func outlast(ctx context.Context) (context.Context, context.CancelFunc) {
 }
 
 // flush writes all that waits to be written, when nobody syncs any more. A successor
-// takes Pods that no status tells of for leftovers, and deletes them.
+// finds Pods that no status tells of, but not the ends of those that are gone.
 func (c *Controller) flush(ctx context.Context) {
 	ctx, cancel := outlast(ctx)
 	defer cancel()
@@ -48,11 +48,11 @@ func (c *Controller) flush(ctx context.Context) {
 // overwritten.
 func (c *Controller) flushOne(ctx context.Context, key cache.ObjectName, known known) error {
 	m := known.memory
-	if m.status == m.persisted && len(m.outcomes) == 0 {
+	if m == nil || m.status == m.persisted && len(m.outcomes) == 0 {
 		return nil
 	}
-	p := &pass{controller: c, key: key, memory: m, pace: known.pace}
-	if same, err := p.look(); err != nil || !same {
+	p := &pass{controller: c, key: key, memory: m, pace: known.pace, departures: known.departures}
+	if same, err := p.refresh(); err != nil || !same {
 		return err
 	}
 	plan, err := p.decide(ctx)

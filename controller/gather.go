@@ -5,8 +5,10 @@ package controller
 
 import (
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
@@ -34,47 +36,149 @@ func (c *Controller) framework(key cache.ObjectName) (*frameworkEntry, error) {
 // only.
 func (p *pass) gather() (lifecycle.Snapshot, error) {
 	c, entry, m := p.controller, p.entry, p.memory
+	m.bury(p.departures.take())
 	snapshot := lifecycle.Snapshot{
-		Framework: &entry.Framework,
-		Persisted: m.persisted,
-		Status:    m.status,
-		Deleted:   m.deleted,
-		Forced:    m.forced,
-		Outcomes:  m.outcomes,
-		Options:   c.options,
+		Framework:   &entry.Framework,
+		Persisted:   m.persisted,
+		Status:      m.status,
+		Gone:        m.gone,
+		Terminating: p.pace.Terminating.At(),
+		Blocked:     m.blocked(),
+		Current:     m.current,
+		PriorityOf:  c.priorityOf(),
+		Deleted:     m.deleted,
+		Forced:      m.forced,
+		Outcomes:    m.outcomes,
+		Options:     c.options,
 	}
-	configMapKey := cache.NewObjectName(entry.Namespace, frameworkv1.AttemptName(entry.Name)).String()
-	object, exists, err := c.configMaps.GetIndexer().GetByKey(configMapKey)
+	configMap, err := p.configMap()
 	if err != nil {
 		return snapshot, err
 	}
-	if configMap, ok := object.(*corev1.ConfigMap); exists && ok && metav1.IsControlledBy(configMap, &entry.Framework) {
+	owner := attemptUID(m.status)
+	if configMap != nil {
 		snapshot.ConfigMap = &configMap.ObjectMeta
+		owner = configMap.UID
 	}
-	if snapshot.ConfigMap == nil {
-		return snapshot, nil
+	if owner != "" {
+		podGroupKey := cache.NewObjectName(entry.Namespace, frameworkv1.PodGroupName(entry.Name)).String()
+		if snapshot.PodGroup, err = c.podGroup(podGroupKey, owner, m); err != nil {
+			return snapshot, err
+		}
 	}
-	podGroupKey := cache.NewObjectName(entry.Namespace, frameworkv1.PodGroupName(entry.Name)).String()
-	if snapshot.PodGroup, err = c.podGroup(podGroupKey, snapshot.ConfigMap.UID, m); err != nil {
+	snapshot.Pods, err = p.pods(entry.UID, owner, attemptUID(m.status))
+	if err != nil {
 		return snapshot, err
 	}
-	snapshot.Pods, err = c.podsOf(snapshot.ConfigMap.UID)
-	return snapshot, err
+	for _, pod := range snapshot.Pods {
+		if pod.DeletionTimestamp != nil {
+			p.pace.Terminating.First(pod.UID, p.now())
+		}
+	}
+	snapshot.Terminating = p.pace.Terminating.At()
+	p.forgetSightings(snapshot)
+	return snapshot, nil
 }
 
-// podsOf are the cached Pods of an attempt, by name.
-func (c *Controller) podsOf(configMap types.UID) (map[string]*corev1.Pod, error) {
-	objects, err := c.pods.GetIndexer().ByIndex(byController, string(configMap))
+// attemptUID is the UID of the ConfigMap of a status, empty if it has none.
+func attemptUID(status *frameworkv1.FrameworkStatus) types.UID {
+	if status == nil || status.AttemptStatus.ConfigMapUID == nil {
+		return ""
+	}
+	return *status.AttemptStatus.ConfigMapUID
+}
+
+// configMap is the Framework's ConfigMap, nil if there is none: the cached one, or one
+// that was found by a live look.
+func (p *pass) configMap() (*corev1.ConfigMap, error) {
+	key := cache.NewObjectName(p.key.Namespace, frameworkv1.AttemptName(p.key.Name)).String()
+	object, exists, err := p.controller.configMaps.GetIndexer().GetByKey(key)
 	if err != nil {
 		return nil, err
 	}
-	pods := make(map[string]*corev1.Pod, len(objects))
-	for _, object := range objects {
-		if pod, ok := object.(*corev1.Pod); ok {
-			pods[pod.Name] = pod
+	cached, _ := object.(*corev1.ConfigMap)
+	if !exists || cached == nil || !metav1.IsControlledBy(cached, &p.entry.Framework) {
+		cached = nil
+	}
+	for uid, object := range p.memory.strays {
+		stray, ok := object.(*corev1.ConfigMap)
+		switch {
+		case !ok:
+		case cached != nil && (cached.UID == uid || !newer(stray, cached)):
+			delete(p.memory.strays, uid)
+		default:
+			cached = stray
+		}
+	}
+	return cached, nil
+}
+
+// pods are the Framework's Pods by name, which carry its UID or have one of the owners:
+// those in the cache, and those that were found by a live look.
+func (p *pass) pods(uids ...types.UID) (map[string]*corev1.Pod, error) {
+	pods := map[string]*corev1.Pod{}
+	for i, uid := range uids {
+		if uid == "" || slices.Contains(uids[:i], uid) {
+			continue
+		}
+		objects, err := p.controller.pods.GetIndexer().ByIndex(byOwner, ownerKey(p.key.Namespace, uid))
+		if err != nil {
+			return nil, err
+		}
+		for _, object := range objects {
+			if pod, ok := object.(*corev1.Pod); ok {
+				pods[pod.Name] = pod
+			}
+		}
+	}
+	for uid, object := range p.memory.strays {
+		stray, ok := object.(*corev1.Pod)
+		if !ok {
+			continue
+		}
+		if cached := pods[stray.Name]; cached != nil && (cached.UID == uid || !newer(stray, cached)) {
+			delete(p.memory.strays, uid)
+		} else {
+			pods[stray.Name] = stray
 		}
 	}
 	return pods, nil
+}
+
+// newer says whether one object was written after another.
+func newer(object, than metav1.Object) bool {
+	order, err := resourceversion.CompareResourceVersion(object.GetResourceVersion(), than.GetResourceVersion())
+	return err == nil && order > 0
+}
+
+// forgetSightings forgets when objects were seen that are not there any more.
+func (p *pass) forgetSightings(snapshot lifecycle.Snapshot) {
+	strays := p.memory.strays
+	p.pace.Looks.Keep(func(uid types.UID) bool { return strays[uid] != nil })
+	if len(p.pace.Terminating.At()) <= len(snapshot.Pods)+pruneSlack {
+		return
+	}
+	there := make(map[types.UID]bool, len(snapshot.Pods))
+	for _, pod := range snapshot.Pods {
+		there[pod.UID] = true
+	}
+	p.pace.Terminating.Keep(func(uid types.UID) bool { return there[uid] })
+}
+
+// priorityOf looks classes of priority up in the cache. It is nil as long as the cache
+// is not filled.
+func (c *Controller) priorityOf() func(string) (int32, bool) {
+	if !c.priorityClasses.HasSynced() {
+		return nil
+	}
+	return func(name string) (int32, bool) {
+		object, exists, err := c.priorityClasses.GetIndexer().GetByKey(name)
+		class, ok := object.(*schedulingv1.PriorityClass)
+		if err != nil || !exists || !ok {
+			return 0, false
+		}
+		return class.Value, true
+	}
 }
 
 // podGroup is the attempt's PodGroup: the cached one, or the one last written as

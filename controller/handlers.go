@@ -5,8 +5,10 @@ package controller
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
@@ -71,20 +73,69 @@ func frameworkChanged(old, new *frameworkEntry) bool {
 		(old.decodeError == nil) != (new.decodeError == nil)
 }
 
-// addOwnedHandler maps an object of a Framework to the Framework, by the label
-// that all of them have.
+// addOwnedHandler maps an object of a Framework to the Framework.
 func (c *Controller) addOwnedHandler(informer cache.SharedIndexInformer, delay time.Duration) error {
-	enqueue := func(object any) { c.enqueueOwner(object, delay) }
+	enqueue := func(objects ...any) {
+		for _, key := range ownersOf(objects...) {
+			c.queue.AddAfter(key, delay)
+		}
+	}
 	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: enqueue,
+		AddFunc: func(object any) { enqueue(object) },
 		UpdateFunc: func(old, new any) {
+			if replaced(old, new) {
+				c.noteDeparture(old, true)
+			}
 			if resourceVersion(old) != resourceVersion(new) {
-				enqueue(new)
+				enqueue(old, new) // A label may have changed.
 			}
 		},
-		DeleteFunc: enqueue,
+		DeleteFunc: func(object any) {
+			if _, missed := object.(cache.DeletedFinalStateUnknown); !missed {
+				c.noteDeparture(object, false)
+			}
+			enqueue(object)
+		},
 	})
 	return err
+}
+
+// noteDeparture notes the end of an object. It is certain if another object has its
+// name, or it was to be deleted: else it may only have lost its label.
+func (c *Controller) noteDeparture(object any, certain bool) {
+	accessor := objectMeta(object)
+	if accessor == nil {
+		return
+	}
+	departed := departure{uid: accessor.GetUID(), marked: certain || accessor.GetDeletionTimestamp() != nil}
+	if pod, ok := object.(*corev1.Pod); ok {
+		departed.unbound = pod.Spec.NodeName == ""
+	}
+	for _, key := range ownersOf(object) {
+		c.known.departed(key, departed)
+	}
+}
+
+// ownersOf are the Frameworks that objects belong to, by their labels, or did by an
+// annotation: somebody may have changed one of both.
+func ownersOf(objects ...any) []cache.ObjectName {
+	var keys []cache.ObjectName
+	for _, object := range objects {
+		accessor := objectMeta(object)
+		if accessor == nil {
+			continue
+		}
+		for _, name := range []string{
+			accessor.GetLabels()[frameworkv1.KeyFrameworkName],
+			accessor.GetAnnotations()[frameworkv1.KeyFrameworkName],
+		} {
+			key := cache.NewObjectName(accessor.GetNamespace(), name)
+			if name != "" && !slices.Contains(keys, key) {
+				keys = append(keys, key)
+			}
+		}
+	}
+	return keys
 }
 
 func resourceVersion(object any) string {
@@ -98,16 +149,6 @@ func resourceVersion(object any) string {
 func (c *Controller) enqueue(object any, delay time.Duration) {
 	if accessor := objectMeta(object); accessor != nil {
 		c.queue.AddAfter(cache.MetaObjectToName(accessor), delay)
-	}
-}
-
-func (c *Controller) enqueueOwner(object any, delay time.Duration) {
-	accessor := objectMeta(object)
-	if accessor == nil {
-		return
-	}
-	if framework := accessor.GetLabels()[frameworkv1.KeyFrameworkName]; framework != "" {
-		c.queue.AddAfter(cache.NewObjectName(accessor.GetNamespace(), framework), delay)
 	}
 }
 

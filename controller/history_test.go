@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -185,9 +184,9 @@ func TestHistoryOverACrash(t *testing.T) {
 					w.framework.Spec.TaskRoles[0].TaskNumber = 1
 				}
 				if err := w.sync(); err != nil {
-					if !errors.Is(err, errCrashed) {
-						t.Fatal(err)
-					}
+					t.Fatal(err)
+				}
+				if w.crashed {
 					crashed = true
 					w.restart()
 					w.logEverything()

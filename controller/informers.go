@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
@@ -14,8 +15,14 @@ import (
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 )
 
-// byController indexes objects by the UID of their controller.
-const byController = "controllerUID"
+// byOwner indexes Pods by ownerKey: of their controller, and of the Framework whose UID
+// they carry. One that has lost its controller, or changed it, is still found.
+const byOwner = "owner"
+
+// ownerKey is the key of byOwner. Objects own none in other namespaces.
+func ownerKey(namespace string, owner types.UID) string {
+	return namespace + "/" + string(owner)
+}
 
 // newCoreInformers makes the informers of ConfigMaps and Pods of Frameworks.
 // Others are never sent by the API server.
@@ -37,7 +44,7 @@ func newCoreInformers(client kubernetes.Interface, wholePods bool) (informers.Sh
 	if err := pods.SetTransform(transform); err != nil {
 		return nil, nil, nil, err
 	}
-	if err := pods.AddIndexers(cache.Indexers{byController: indexByController}); err != nil {
+	if err := pods.AddIndexers(cache.Indexers{byOwner: indexByOwner}); err != nil {
 		return nil, nil, nil, err
 	}
 	return factory, configMaps, pods, nil
@@ -53,15 +60,19 @@ func wantCurrent(options *metav1.ListOptions) {
 	}
 }
 
-func indexByController(object any) ([]string, error) {
+func indexByOwner(object any) ([]string, error) {
 	accessor, err := meta.Accessor(object)
 	if err != nil {
 		return nil, err
 	}
-	if owner := metav1.GetControllerOfNoCopy(accessor); owner != nil {
-		return []string{string(owner.UID)}, nil
+	var keys []string
+	if framework := accessor.GetAnnotations()[frameworkv1.KeyFrameworkUID]; framework != "" {
+		keys = append(keys, ownerKey(accessor.GetNamespace(), types.UID(framework)))
 	}
-	return nil, nil
+	if owner := metav1.GetControllerOfNoCopy(accessor); owner != nil {
+		keys = append(keys, ownerKey(accessor.GetNamespace(), owner.UID))
+	}
+	return keys, nil
 }
 
 func dropManagedFields(object any) (any, error) {
@@ -85,6 +96,7 @@ func dropUnreadOfPod(object any) (any, error) {
 			UID:                        pod.UID,
 			ResourceVersion:            pod.ResourceVersion,
 			Labels:                     pod.Labels,
+			Annotations:                identity(pod.Annotations),
 			OwnerReferences:            pod.OwnerReferences,
 			CreationTimestamp:          pod.CreationTimestamp,
 			DeletionTimestamp:          pod.DeletionTimestamp,
@@ -97,6 +109,7 @@ func dropUnreadOfPod(object any) (any, error) {
 			Message:               pod.Status.Message,
 			PodIP:                 pod.Status.PodIP,
 			HostIP:                pod.Status.HostIP,
+			StartTime:             pod.Status.StartTime,
 			InitContainerStatuses: containerEnds(pod.Status.InitContainerStatuses),
 			ContainerStatuses:     containerEnds(pod.Status.ContainerStatuses),
 		},
@@ -107,6 +120,21 @@ func dropUnreadOfPod(object any) (any, error) {
 		}
 	}
 	return kept, nil
+}
+
+// identity keeps of a Pod's annotations those that say which attempt of which task it
+// is.
+func identity(annotations map[string]string) map[string]string {
+	kept := map[string]string{}
+	for _, key := range []string{
+		frameworkv1.KeyFrameworkName, frameworkv1.KeyFrameworkUID, frameworkv1.KeyFrameworkAttemptID,
+		frameworkv1.KeyConfigMapUID, frameworkv1.KeyTaskRoleUID, frameworkv1.KeyTaskUID, frameworkv1.KeyTaskAttemptID,
+	} {
+		if value, ok := annotations[key]; ok {
+			kept[key] = value
+		}
+	}
+	return kept
 }
 
 func containerEnds(statuses []corev1.ContainerStatus) []corev1.ContainerStatus {

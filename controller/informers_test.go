@@ -71,7 +71,7 @@ func TestBeginsWithTheCurrentState(t *testing.T) {
 	}
 	mu.Lock()
 	defer mu.Unlock()
-	want := map[string]string{"frameworks": "", "configmaps": "", "pods": "", "podgroups": ""}
+	want := map[string]string{"frameworks": "", "configmaps": "", "pods": "", "podgroups": "", "priorityclasses": ""}
 	if diff := cmp.Diff(want, versions); diff != "" {
 		t.Errorf("unexpected versions of first lists (-want +got):\n%s", diff)
 	}

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
@@ -23,15 +24,27 @@ import (
 // the worker that syncs the Framework touches it. All of it may be lost.
 type memory struct {
 	uid types.UID
-	// resourceVersion of the Framework after the last write of its status.
-	resourceVersion string
+	// resourceVersion of the Framework after the last write of its status, and checked
+	// that of the last entry whose status was compared with what was written.
+	resourceVersion, checked string
 	// persisted is the status that the API server has, status is that and what
 	// is not yet written.
 	persisted, status *frameworkv1.FrameworkStatus
-	encoder           statuscodec.Encoder
-	// outcomes, deleted and forced are the Snapshot's.
-	outcomes        []lifecycle.Outcome
-	deleted, forced map[types.UID]bool
+	// stored is what was written of persisted: that, or a shortened one. sent is a
+	// status whose write has failed, although the API server may have stored it.
+	stored, sent *frameworkv1.FrameworkStatus
+	encoder      statuscodec.Encoder
+	// outcomes, deleted, forced, gone and current are the Snapshot's.
+	outcomes              []lifecycle.Outcome
+	deleted, forced, gone map[types.UID]bool
+	current               bool
+	// strays are the Framework's objects that were found by a live look, *corev1.Pod or
+	// *corev1.ConfigMap, until the caches show them or they are gone.
+	strays map[types.UID]metav1.Object
+	// blocks are the creations that are refused for now, and failed the names of Pods
+	// whose creation has failed last.
+	blocks map[cause]lifecycle.Block
+	failed map[string]bool
 	// left are the actions of the last plan that were not yet begun, and generation
 	// is that of the spec it was made for.
 	left       []lifecycle.Action
@@ -44,13 +57,20 @@ type memory struct {
 	complaint string
 }
 
-// tasks is the number of tasks, the measure of what a look at the status and a
-// write of it cost.
+// tasks is the number of tasks of the status, those that a rescale removes among
+// them: the measure of what a look at the status and a write of it cost.
 func (m *memory) tasks() int {
-	if m.status == nil || m.status.Tasks == nil {
-		return 0
+	return max(tasksIn(m.status), tasksIn(m.persisted))
+}
+
+func tasksIn(status *frameworkv1.FrameworkStatus) int {
+	count := 0
+	if status != nil {
+		for _, role := range status.AttemptStatus.TaskRoleStatuses {
+			count += len(role.TaskStatuses)
+		}
 	}
-	return int(m.status.Tasks.Total)
+	return count
 }
 
 // carriesOn says whether some of the last plan is left, and was not made obsolete
@@ -84,40 +104,110 @@ func located(status *frameworkv1.FrameworkStatus) bool {
 }
 
 // remember keeps what the next rounds have to know before the caches do.
-func (m *memory) remember(result actionResult) {
-	action := result.outcome.Action
-	switch action.Kind {
+func (m *memory) remember(r result) {
+	if r.outcome != nil {
+		m.outcomes = append(m.outcomes, *r.outcome)
+	}
+	switch r.action.Kind {
 	case lifecycle.DeleteConfigMap, lifecycle.DeletePod, lifecycle.DeleteFramework:
-		m.deleted[action.UID] = true
+		m.deleted[r.action.UID] = true
 	case lifecycle.ForceDeletePod:
-		m.forced[action.UID] = true
-	case lifecycle.CreatePodGroup, lifecycle.UpdatePodGroup:
-		m.podGroup = result.podGroup
+		m.forced[r.action.UID] = true
+	}
+	switch {
+	case r.podGroup != nil:
+		m.podGroup = r.podGroup
+	case r.configMap != nil:
+		m.strays[r.configMap.UID] = r.configMap
+	case r.pod != nil:
+		m.strays[r.pod.UID] = r.pod
+	case r.gone != "":
+		m.gone[r.gone] = true
+		delete(m.strays, r.gone)
 	}
 }
 
-// prune forgets deletions of Pods that are gone from the cache.
+// bury notes the objects that events told the end of.
+func (m *memory) bury(departed []departure) {
+	for _, object := range departed {
+		// A Pod without a node goes at once when it is deleted, without being marked.
+		if object.marked || m.deleted[object.uid] && object.unbound {
+			m.gone[object.uid] = true
+			delete(m.strays, object.uid)
+		}
+	}
+}
+
+// pruneSlack is how many entries more than needed are kept before a map is pruned.
+const pruneSlack = 64
+
+// prune forgets deletions of Pods that are gone from the cache, and the ends of
+// objects that the status does not name any more.
 func (m *memory) prune(pods map[string]*corev1.Pod) {
-	const slack = 64
-	if len(m.deleted)+len(m.forced) <= 2*len(pods)+slack {
+	if len(m.deleted)+len(m.forced) > 2*len(pods)+pruneSlack {
+		deleted, forced := map[types.UID]bool{}, map[types.UID]bool{}
+		for _, pod := range pods {
+			if m.deleted[pod.UID] {
+				deleted[pod.UID] = true
+			}
+			if m.forced[pod.UID] {
+				forced[pod.UID] = true
+			}
+		}
+		m.deleted, m.forced = deleted, forced
+	}
+	if len(m.gone) <= 2*m.tasks()+pruneSlack {
 		return
 	}
-	deleted, forced := map[types.UID]bool{}, map[types.UID]bool{}
-	for _, pod := range pods {
-		if m.deleted[pod.UID] {
-			deleted[pod.UID] = true
-		}
-		if m.forced[pod.UID] {
-			forced[pod.UID] = true
+	gone := map[types.UID]bool{}
+	keep := func(uid *types.UID) {
+		if uid != nil && m.gone[*uid] {
+			gone[*uid] = true
 		}
 	}
-	m.deleted, m.forced = deleted, forced
+	keep(m.status.AttemptStatus.ConfigMapUID)
+	for _, role := range m.status.AttemptStatus.TaskRoleStatuses {
+		for _, task := range role.TaskStatuses {
+			keep(task.AttemptStatus.PodUID)
+		}
+	}
+	m.gone = gone
+}
+
+// departure is an object whose deletion an event has told.
+type departure struct {
+	uid types.UID
+	// marked says that it had a deletion timestamp: else it may only have lost the
+	// label that the cache selects by. unbound says that it had no node.
+	marked, unbound bool
+}
+
+// departures are those of one Framework since its last sync. Events add to them while
+// a worker takes them.
+type departures struct {
+	mu   sync.Mutex
+	seen []departure
+}
+
+func (d *departures) add(departed departure) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.seen = append(d.seen, departed)
+}
+
+func (d *departures) take() []departure {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	seen := d.seen
+	d.seen = nil
+	return seen
 }
 
 // known is what the controller knows of one Framework between syncs.
 type known struct {
-	memory *memory
-	pace   *pacing.Pace
+	memory     *memory
+	pace       *pacing.Pace[cause]
+	departures *departures
 }
 
 // knowledge is what the controller knows of all Frameworks.
@@ -132,8 +222,9 @@ type knowledge struct {
 func (k *knowledge) of(key cache.ObjectName, entry *frameworkEntry) (known, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if known, ok := k.byKey[key]; ok && known.memory.uid == entry.UID {
-		return known, nil
+	before := k.byKey[key]
+	if before.memory != nil && before.memory.uid == entry.UID {
+		return before, nil
 	}
 	memory, err := newMemory(entry)
 	if err != nil {
@@ -142,8 +233,36 @@ func (k *knowledge) of(key cache.ObjectName, entry *frameworkEntry) (known, erro
 	if k.byKey == nil {
 		k.byKey = map[cache.ObjectName]known{}
 	}
-	k.byKey[key] = known{memory: memory, pace: &pacing.Pace{}}
-	return k.byKey[key], nil
+	now := known{memory: memory, pace: before.pace, departures: before.departures}
+	if before.memory != nil || before.pace == nil { // It was created anew, or is seen for the first time.
+		now.pace, now.departures = &pacing.Pace[cause]{}, &departures{}
+	}
+	k.byKey[key] = now
+	return now, nil
+}
+
+// departed notes the end of an object of a Framework, if the Framework is known. Of
+// one that is not, a look will tell.
+func (k *knowledge) departed(key cache.ObjectName, object departure) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if known, ok := k.byKey[key]; ok {
+		known.departures.add(object)
+	}
+}
+
+// reread forgets what is known of a Framework but for its pace, which goes on: the
+// next sync reads the stored status anew. It returns the pace, nil if nothing is known.
+func (k *knowledge) reread(key cache.ObjectName) *pacing.Pace[cause] {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	known, ok := k.byKey[key]
+	if !ok {
+		return nil
+	}
+	known.memory = nil
+	k.byKey[key] = known
+	return known.pace
 }
 
 func newMemory(entry *frameworkEntry) (*memory, error) {
@@ -152,6 +271,10 @@ func newMemory(entry *frameworkEntry) (*memory, error) {
 		resourceVersion: entry.ResourceVersion,
 		deleted:         map[types.UID]bool{},
 		forced:          map[types.UID]bool{},
+		gone:            map[types.UID]bool{},
+		strays:          map[types.UID]metav1.Object{},
+		blocks:          map[cause]lifecycle.Block{},
+		failed:          map[string]bool{},
 	}
 	if len(entry.storedStatus) == 0 {
 		return memory, nil
@@ -160,7 +283,7 @@ func newMemory(entry *frameworkEntry) (*memory, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the stored status: %w", err)
 	}
-	memory.persisted, memory.status = status, status
+	memory.persisted, memory.status, memory.stored = status, status, status
 	return memory, nil
 }
 

@@ -16,6 +16,7 @@ import (
 type metrics struct {
 	syncSeconds        prometheus.Histogram
 	syncErrors         prometheus.Counter
+	panics             prometheus.Counter
 	statusWrites       prometheus.Counter
 	statusWriteBytes   prometheus.Counter
 	statusWriteSeconds prometheus.Histogram
@@ -43,8 +44,9 @@ func newMetrics(registerer prometheus.Registerer, queueLength func() int) (*metr
 			func() float64 { return float64(value()) })
 	}
 	m := &metrics{
-		syncSeconds:        histogram("sync_duration_seconds", "Time that syncs of a Framework take of a worker. One of many tasks that waits for the API server for long gives its worker back."),
-		syncErrors:         counter("sync_errors_total", "Syncs that failed and are tried again."),
+		syncSeconds:        histogram("sync_duration_seconds", "Time that syncs of a Framework take of a worker. One that waits for the API server for long gives its worker back."),
+		syncErrors:         counter("sync_errors_total", "Syncs with requests that failed, or that failed as a whole. They are tried again."),
+		panics:             counter("panics_total", "Faults of the controller, each of which costs one Framework a while."),
 		statusWrites:       counter("status_writes_total", "Writes of a Framework's status."),
 		statusWriteBytes:   counter("status_write_bytes_total", "Bytes sent in writes of a Framework's status."),
 		statusWriteSeconds: histogram("status_write_duration_seconds", "Time that writes of a Framework's status take."),
@@ -57,7 +59,7 @@ func newMetrics(registerer prometheus.Registerer, queueLength func() int) (*metr
 		undecodable: &keySet{keys: map[cache.ObjectName]bool{}},
 	}
 	for _, collector := range []prometheus.Collector{
-		m.syncSeconds, m.syncErrors, m.statusWrites, m.statusWriteBytes, m.statusWriteSeconds, m.statusConflicts,
+		m.syncSeconds, m.syncErrors, m.panics, m.statusWrites, m.statusWriteBytes, m.statusWriteSeconds, m.statusConflicts,
 		m.statusTooLarge, m.actions,
 		gauge("undecodable_frameworks", "Frameworks that can't be worked with because they do not decode.", m.undecodable.len),
 		gauge("queue_length", "Frameworks that wait for a sync.", queueLength),

@@ -23,19 +23,39 @@ type pass struct {
 	controller *Controller
 	key        cache.ObjectName
 	// entry is the Framework as the cache has it. Each round looks again.
-	entry  *frameworkEntry
-	memory *memory
-	pace   *pacing.Pace
-	turn   *turn
+	entry      *frameworkEntry
+	memory     *memory
+	pace       *pacing.Pace[cause]
+	departures *departures
+	turn       *turn
+	// blocksChanged says that creations are refused, or no longer refused, of which
+	// the last plan did not know.
+	blocksChanged bool
 }
 
-// sync runs a pass over one Framework.
+// sync runs a pass over one Framework. An error is one of the whole pass: single
+// requests that fail are tried again by themselves.
 func (c *Controller) sync(ctx context.Context, key cache.ObjectName, turn *turn) error {
 	p, err := c.newPass(key, turn)
 	if p == nil {
 		return err
 	}
-	return p.run(ctx)
+	refusals := &p.pace.Refusals
+	if wait := refusals.Due(wholeSync).Sub(p.now()); refusals.Refuses(wholeSync) && wait > 0 {
+		c.queue.AddAfter(key, wait)
+		return nil
+	}
+	switch err := p.run(ctx); {
+	case err == nil:
+		refusals.Granted(wholeSync)
+		return nil
+	case errors.Is(err, context.Canceled):
+		return nil
+	default:
+		refusals.Refused(wholeSync, p.now(), 0, c.entropy.Between)
+		c.queue.AddAfter(key, refusals.Due(wholeSync).Sub(p.now()))
+		return err
+	}
 }
 
 // newPass returns nil if the Framework is gone, or can't be worked with: that is
@@ -60,7 +80,10 @@ func (c *Controller) newPass(key cache.ObjectName, turn *turn) (*pass, error) {
 		return nil, nil
 	}
 	c.metrics.undecodable.remove(key)
-	return &pass{controller: c, key: key, entry: entry, memory: known.memory, pace: known.pace, turn: turn}, nil
+	return &pass{
+		controller: c, key: key, entry: entry, turn: turn,
+		memory: known.memory, pace: known.pace, departures: known.departures,
+	}, nil
 }
 
 // complain tells the user of a Framework that can't be worked with.
@@ -73,7 +96,7 @@ func (p *pass) now() time.Time { return p.controller.clock.Now() }
 
 // spent says whether nothing new is to be begun.
 func (p *pass) spent() bool {
-	return p.turn.Over(p.now(), p.memory.tasks())
+	return pacing.Over(p.turn.begun, p.now(), p.turn.requests)
 }
 
 // run makes rounds until the Framework is at rest, or the turn is over.
@@ -91,22 +114,22 @@ func (p *pass) run(ctx context.Context) error {
 			syncs.Rested()
 			return fmt.Errorf("not at rest after %d rounds", rounds)
 		}
-		same, err := p.look()
+		same, err := p.refresh()
 		if err != nil {
-			return err
+			return p.giveUp(err)
 		}
 		if !same {
 			c.queue.Add(p.key)
 			return nil
 		}
 		progressed, err := p.round(ctx)
-		if errors.Is(err, errCacheBehind) {
-			// Nothing was written from this memory, so nothing is lost with it.
-			c.known.forget(p.key)
-		}
-		if err != nil || !progressed {
+		if err != nil {
 			syncs.Rested()
-			return err
+			return p.giveUp(err)
+		}
+		if !progressed {
+			syncs.Rested()
+			return nil
 		}
 	}
 	unfinished = true
@@ -114,9 +137,17 @@ func (p *pass) run(ctx context.Context) error {
 	return nil
 }
 
-// look reads the Framework again, whose spec may have changed. It says whether it
+// giveUp ends the pass. A memory that was made from an old status goes with it.
+func (p *pass) giveUp(err error) error {
+	if errors.Is(err, errCacheBehind) {
+		p.controller.known.reread(p.key)
+	}
+	return err
+}
+
+// refresh reads the Framework again, whose spec may have changed. It says whether it
 // is still one to work with.
-func (p *pass) look() (bool, error) {
+func (p *pass) refresh() (bool, error) {
 	entry, err := p.controller.framework(p.key)
 	if err != nil {
 		return false, fmt.Errorf("reading the cache: %w", err)
@@ -125,14 +156,14 @@ func (p *pass) look() (bool, error) {
 		return false, nil
 	}
 	p.entry = entry
-	return true, nil
+	return true, p.checkEntry()
 }
 
 // round is gather, decide, persist, act, or goes on to act as the last one has
 // decided. It says whether another round may find more to do at once. Once the turn
-// is over, it begins no more actions.
+// is over, it begins no more actions. A write or an action that fails holds up nothing
+// but what rests on it.
 func (p *pass) round(ctx context.Context) (bool, error) {
-	c := p.controller
 	if p.memory.carriesOn(p.entry) && p.pace.Syncs.Fresh(p.now(), p.memory.tasks()) {
 		_, err := p.act(ctx, p.memory.left)
 		return true, err
@@ -141,32 +172,45 @@ func (p *pass) round(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	c.logHistory(plan.History)
-	wait := p.writeIn(plan)
-	written := wait == 0
-	if written {
-		if err := p.persist(ctx); err != nil {
+	p.controller.logHistory(plan.History)
+	written := false
+	due := p.writeDue(plan)
+	if plan.Persist != lifecycle.PersistNone && !due.After(p.now()) {
+		if written, err = p.persist(ctx); err != nil {
 			return false, err
 		}
-		if p.spent() {
+		if written && p.spent() {
 			p.memory.left = plan.Actions
 			return true, plan.Err
 		}
+		due = p.pace.Refusals.Due(statusWrite)
 	}
-	acted, err := p.act(ctx, plan.Actions)
+	looks, lookNext := p.looksAgain()
+	acted, err := p.act(ctx, append(plan.Actions, looks...))
 	if err := errors.Join(plan.Err, err); err != nil {
 		return false, err
 	}
 	if written || acted {
 		return true, nil
 	}
-	if wait > 0 {
-		c.queue.AddAfter(p.key, wait)
+	p.keepCauses(plan.Actions, plan.Persist != lifecycle.PersistNone)
+	if p.blocksChanged {
+		return true, nil
 	}
-	if !plan.WakeAt.IsZero() {
-		c.queue.AddAfter(p.key, max(0, plan.WakeAt.Sub(p.now())))
+	if plan.Persist != lifecycle.PersistNone {
+		p.wakeAt(due)
 	}
+	p.wakeAt(plan.WakeAt)
+	p.wakeAt(p.pace.Refusals.Next())
+	p.wakeAt(lookNext)
 	return false, nil
+}
+
+// wakeAt asks for another sync at a time. The zero time asks for none.
+func (p *pass) wakeAt(at time.Time) {
+	if !at.IsZero() {
+		p.controller.queue.AddAfter(p.key, max(0, at.Sub(p.now())))
+	}
 }
 
 // decide makes the next plan, and its status the memory's.
@@ -182,11 +226,11 @@ func (p *pass) decide(ctx context.Context) (lifecycle.Plan, error) {
 	if logger.V(5).Enabled() {
 		logger.V(5).Info("Decided", "plan", plan.String())
 	}
-	m.prune(snapshot.Pods)
 	m.outcomes = nil
 	m.status = plan.Status
 	m.generation = p.entry.Generation
 	m.events = append(m.events, plan.Events...)
+	m.prune(snapshot.Pods)
 	p.pace.Syncs.Decided(p.now())
 	if plan.Persist == lifecycle.PersistNone {
 		p.pace.Writes.Unchanged()
@@ -196,12 +240,12 @@ func (p *pass) decide(ctx context.Context) (lifecycle.Plan, error) {
 	return plan, nil
 }
 
-// never is the wait for a write that is not needed.
-const never time.Duration = -1
-
-// writeIn is how long the write of the status may wait: not at all, never, or a
-// while in which other changes may join it.
-func (p *pass) writeIn(plan lifecycle.Plan) time.Duration {
+// writeDue is when the status is to be written, if it is: at once, after a while in
+// which other changes may join it, or when a write that has failed may be tried again.
+func (p *pass) writeDue(plan lifecycle.Plan) time.Time {
+	if p.pace.Refusals.Refuses(statusWrite) {
+		return p.pace.Refusals.Due(statusWrite)
+	}
 	change := pacing.Change{
 		Tasks:    p.memory.tasks(),
 		Acting:   len(plan.Actions) > 0,
@@ -209,31 +253,10 @@ func (p *pass) writeIn(plan lifecycle.Plan) time.Duration {
 		Starting: plan.Status != nil && plan.Status.Tasks != nil && plan.Status.Tasks.Pending > 0,
 	}
 	switch plan.Persist {
-	case lifecycle.PersistNone:
-		return never
 	case lifecycle.PersistNow:
 		change.Gates = pacing.GatesEverything
 	case lifecycle.PersistSoon:
 		change.Gates = pacing.GatesTasks
 	}
-	return max(0, p.pace.Writes.Due(change, p.controller.window).Sub(p.now()))
-}
-
-// act runs actions of the last plan and keeps for the next one what came of them.
-// It says whether anything did. What is left can be carried on with, unless there
-// was an error.
-func (p *pass) act(ctx context.Context, actions []lifecycle.Action) (bool, error) {
-	m := p.memory
-	outcomes, left, err := p.apply(ctx, actions)
-	m.outcomes = append(m.outcomes, outcomes...)
-	m.left = left
-	if err == nil {
-		return len(outcomes) > 0, nil
-	}
-	m.left = nil
-	if m.complaint != err.Error() {
-		m.complaint = err.Error()
-		p.controller.events.Event(reference(p.entry), corev1.EventTypeWarning, reasonActionFailed, err.Error())
-	}
-	return false, err
+	return p.pace.Writes.Due(change, p.controller.window)
 }

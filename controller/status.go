@@ -10,8 +10,10 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,6 +22,7 @@ import (
 
 	"github.com/lockstep-k8s/lockstep/apis/framework/statuscodec"
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	"github.com/lockstep-k8s/lockstep/controller/pacing"
 )
 
 // maxConflicts is how often a write of the status is tried again because
@@ -27,60 +30,118 @@ import (
 const maxConflicts = 5
 
 // persist writes the status of the memory, and then tells the events that waited
-// for it.
-func (p *pass) persist(ctx context.Context) error {
+// for it. It says whether it was written. A write that fails is tried again when
+// that is due. The error is errCacheBehind, or of a status that can't be encoded.
+func (p *pass) persist(ctx context.Context) (bool, error) {
 	c, m := p.controller, p.memory
 	begun := p.now()
 	data, err := m.encoder.Encode(m.status, c.compress)
 	if err != nil {
-		return err
+		return false, err
 	}
-	p.turn.await(m.tasks(), func() {
-		err = p.writeStatus(ctx, data)
-		if isTooLarge(err) {
-			err = p.writeShortened(ctx, err)
-		}
-	})
-	if err != nil {
-		return fmt.Errorf("writing the status: %w", err)
+	p.turn.requests++
+	stored := m.status
+	err = p.writeStatus(ctx, m.status, data)
+	if isTooLarge(err) {
+		stored, err = p.writeShortened(ctx, err)
 	}
-	m.persisted = m.status
+	switch {
+	case errors.Is(err, errCacheBehind):
+		return false, err
+	case err != nil:
+		p.pace.Refusals.Refused(statusWrite, p.now(), pauseOf(err), c.entropy.Between)
+		p.tellFailures(ctx, []error{fmt.Errorf("writing the status: %w", err)})
+		return false, nil
+	}
+	p.pace.Refusals.Granted(statusWrite)
+	m.persisted, m.stored, m.sent, m.current = m.status, stored, nil, true
 	now := p.now()
 	p.pace.Writes.Written(begun, now)
 	c.metrics.statusWriteSeconds.Observe(now.Sub(begun).Seconds())
 	p.tell(ctx)
-	return nil
+	return true, nil
 }
 
 // errCacheBehind says that the memory was made from a Framework that is no longer
-// the current one, and perhaps from a status that another controller, which led
-// before, has written over since.
-var errCacheBehind = errors.New("the cache is behind the stored Framework")
+// the current one: another controller, which led before or leads now, has written
+// its status since.
+var errCacheBehind = errors.New("the status is not the stored one")
 
-// writeStatus replaces the stored status if the Framework is still the same. It
-// does not overwrite blindly: on a conflict the Framework's metadata are read
-// again. The status itself is the controller's alone, once it has written it; a
-// first write that meets a conflict fails with errCacheBehind.
-func (p *pass) writeStatus(ctx context.Context, data []byte) error {
+// writeStatus replaces the stored status, if nobody else has written it. It does not
+// overwrite blindly: on a conflict the Framework is read again. If its status is not
+// the one that this controller has written, or has begun with, the error is
+// errCacheBehind.
+func (p *pass) writeStatus(ctx context.Context, status *frameworkv1.FrameworkStatus, data []byte) error {
 	for range maxConflicts {
 		err := p.writeOnce(ctx, data)
-		if err == nil || !apierrors.IsConflict(err) {
+		if err == nil {
+			return nil
+		}
+		if !apierrors.IsConflict(err) {
+			p.memory.sent = status
 			return err
 		}
 		p.controller.metrics.statusConflicts.Inc()
-		if !p.pace.Writes.Any() {
+		switch current, err := p.checkStatus(ctx); {
+		case err != nil:
+			return err
+		case !current:
 			return errCacheBehind
 		}
-		live, err := p.controller.writer.Metadata(ctx, p.key)
-		if err != nil {
-			return err
-		}
-		if live.GetUID() != p.entry.UID {
-			return fmt.Errorf("the Framework was replaced by one with UID %s", live.GetUID())
-		}
-		p.memory.resourceVersion = live.GetResourceVersion()
 	}
 	return fmt.Errorf("the Framework was changed by others %d times in a row", maxConflicts)
+}
+
+// checkStatus reads the Framework from the API server, and says whether its status is
+// the one that the memory takes for stored. From then on the memory knows that it is,
+// and which resource version it has.
+func (p *pass) checkStatus(ctx context.Context) (current bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, pacing.RequestTime)
+	defer cancel()
+	p.turn.requests++
+	live, err := p.controller.frameworkClient.Get(ctx, p.key)
+	switch {
+	case apierrors.IsNotFound(err):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("reading the Framework: %w", err)
+	case live.UID != p.entry.UID:
+		return false, nil
+	}
+	if current, err = p.memory.wrote(live.storedStatus); err != nil || !current {
+		return false, nil // What does not decode is not from this memory.
+	}
+	p.memory.current = true
+	p.memory.resourceVersion = live.ResourceVersion
+	return true, nil
+}
+
+// checkEntry compares the status of a cached Framework that is newer than the last
+// write with what was written. The error is errCacheBehind if it is another.
+func (p *pass) checkEntry() error {
+	m, version := p.memory, p.entry.ResourceVersion
+	if m.resourceVersion == version || m.checked == version || !atLeast(version, m.resourceVersion) {
+		return nil
+	}
+	if wrote, err := m.wrote(p.entry.storedStatus); err != nil || !wrote {
+		return errCacheBehind
+	}
+	m.checked = version
+	return nil
+}
+
+// wrote says whether a stored status is what the memory takes for stored, or the one
+// whose write seemed to fail.
+func (m *memory) wrote(stored json.RawMessage) (bool, error) {
+	var status *frameworkv1.FrameworkStatus
+	if len(stored) > 0 {
+		var err error
+		if status, err = statuscodec.Decode(stored); err != nil {
+			return false, err
+		}
+	}
+	return apiequality.Semantic.DeepEqual(status, m.stored) ||
+		m.sent != nil && apiequality.Semantic.DeepEqual(status, m.sent), nil
 }
 
 // writeOnce replaces the stored status if nobody has changed the Framework since it
@@ -95,7 +156,9 @@ func (p *pass) writeOnce(ctx context.Context, data []byte) error {
 	if err != nil {
 		return err
 	}
-	version, err = c.writer.UpdateStatus(ctx, p.key, object)
+	ctx, cancel := context.WithTimeout(ctx, pacing.RequestTime)
+	defer cancel()
+	version, err = c.frameworkClient.UpdateStatus(ctx, p.key, object)
 	if err != nil {
 		return err
 	}
@@ -150,7 +213,7 @@ func isTooLarge(err error) bool {
 
 // writeShortened writes a status that is too large with its diagnostics
 // cut, and says so. The full one stays in memory.
-func (p *pass) writeShortened(ctx context.Context, cause error) error {
+func (p *pass) writeShortened(ctx context.Context, cause error) (*frameworkv1.FrameworkStatus, error) {
 	c, entry, m := p.controller, p.entry, p.memory
 	c.metrics.statusTooLarge.Inc()
 	if m.complaint != reasonStatusTooLarge {
@@ -163,15 +226,15 @@ func (p *pass) writeShortened(ctx context.Context, cause error) error {
 		Type:               frameworkv1.ConditionStatusTooLarge,
 		Status:             metav1.ConditionTrue,
 		ObservedGeneration: entry.Generation,
-		LastTransitionTime: metav1.NewTime(c.clock.Now()),
+		LastTransitionTime: metav1.NewTime(c.clock.Now().Truncate(time.Second)),
 		Reason:             reasonStatusTooLarge,
 		Message:            "The status is too large to be stored, its diagnostics are cut",
 	})
 	data, err := statuscodec.Encode(short, true)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return p.writeStatus(ctx, data)
+	return short, p.writeStatus(ctx, short, data)
 }
 
 // tell emits the events that waited for the write.
@@ -193,6 +256,7 @@ const (
 	reasonUndecodable    = "Undecodable"
 	reasonStatusTooLarge = "StatusTooLarge"
 	reasonActionFailed   = "ActionFailed"
+	reasonPanicked       = "Panicked"
 )
 
 // reference names the Framework in events.

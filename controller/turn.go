@@ -7,35 +7,82 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/utils/clock"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/lockstep-k8s/lockstep/controller/pacing"
 )
 
-// turn is a pacing.Turn on a worker, which goes on to other Frameworks when it is
-// over. A sync that still waits for requests then ends when they return; until it
-// has ended there is no other of the same Framework.
+// turn is a sync on a worker, which goes on to other Frameworks after
+// pacing.Patience. The sync goes on too: it is in flight until its requests are
+// answered, and until then there is no other of the same Framework.
 type turn struct {
-	pacing.Turn
-	clock clock.PassiveClock
-	once  sync.Once
-	over  chan struct{}
+	begun time.Time
+	// requests is how many requests the sync has begun.
+	requests int
+	// flights is how many syncs of its namespace are in flight.
+	flights func() int
 }
 
-func newTurn(clock clock.PassiveClock) *turn {
-	return &turn{Turn: pacing.Turn{Begun: clock.Now()}, clock: clock, over: make(chan struct{})}
+// flights are the syncs in flight. There are bounds on their number: a Framework
+// beyond them is parked until one of its namespace, or any, has landed.
+type flights struct {
+	mu sync.Mutex
+	// inFlight counts by namespace, and all counts all of them.
+	inFlight map[string]int
+	all      int
+	parked   map[string]map[cache.ObjectName]bool
 }
 
-// end gives the worker back. It may be called again.
-func (t *turn) end() {
-	t.once.Do(func() { close(t.over) })
+func newFlights() *flights {
+	return &flights{inFlight: map[string]int{}, parked: map[string]map[cache.ObjectName]bool{}}
 }
 
-// await runs requests for so many tasks, and ends the turn if they take too long.
-func (t *turn) await(tasks int, requests func()) {
-	if pacing.Bounded(tasks) {
-		timer := time.AfterFunc(pacing.Patience-t.clock.Since(t.Begun), t.end)
-		defer timer.Stop()
+// begin says whether a sync of a Framework may begin. If not, the Framework is parked.
+func (f *flights) begin(key cache.ObjectName) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	own := f.inFlight[key.Namespace]
+	if own > 0 && (own >= pacing.MaxFlights || f.all >= pacing.MaxFlightsInAll) {
+		if f.parked[key.Namespace] == nil {
+			f.parked[key.Namespace] = map[cache.ObjectName]bool{}
+		}
+		f.parked[key.Namespace][key] = true
+		return false
 	}
-	requests()
+	f.inFlight[key.Namespace]++
+	f.all++
+	return true
+}
+
+// end tells that a sync has ended. It returns the Frameworks that may begin instead:
+// one of each namespace in which one is parked, of which some may be parked again.
+func (f *flights) end(key cache.ObjectName) (resumed []cache.ObjectName) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	wasFull := f.all >= pacing.MaxFlightsInAll
+	f.all--
+	if f.inFlight[key.Namespace]--; f.inFlight[key.Namespace] == 0 {
+		delete(f.inFlight, key.Namespace)
+	}
+	for namespace, parked := range f.parked {
+		if namespace != key.Namespace && !wasFull {
+			continue
+		}
+		for next := range parked {
+			delete(parked, next)
+			resumed = append(resumed, next)
+			break
+		}
+		if len(parked) == 0 {
+			delete(f.parked, namespace)
+		}
+	}
+	return resumed
+}
+
+// of is how many syncs of a namespace are in flight.
+func (f *flights) of(namespace string) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.inFlight[namespace]
 }

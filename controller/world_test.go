@@ -21,8 +21,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	kubefake "k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/metadata"
 	k8stesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
@@ -73,8 +75,10 @@ type world struct {
 	recorder   *record.FakeRecorder
 	// log has every write that reached the API server.
 	log []string
-	// budget is how many more writes do; negative means all.
-	budget int
+	// budget is how many more writes do; negative means all. crashed says that one
+	// more was tried.
+	budget  int
+	crashed bool
 	// updateError, if set, may refuse a write of the status.
 	updateError func(framework []byte) error
 }
@@ -132,7 +136,7 @@ func (w *world) restart() {
 	config.LogObjectSnapshot.Framework.OnFrameworkRetry = ptr.To(false)
 	config.LogObjectSnapshot.Task.OnTaskRetry = ptr.To(false)
 	configv1alpha1.SetDefaults(config)
-	clients := Clients{Kube: w.kube, Lockstep: w.lockstep}
+	clients := Clients{Kube: w.kube, Lockstep: w.lockstep, Metadata: podMetadata{w: w}}
 	controller, err := newController(clients, config, prometheus.NewRegistry(), w.frameworks, w, w.clock, w)
 	if err != nil {
 		w.t.Fatal(err)
@@ -140,12 +144,13 @@ func (w *world) restart() {
 	w.recorder = record.NewFakeRecorder(10000)
 	controller.events = w.recorder
 	w.controller = controller
-	w.budget = -1
+	w.budget, w.crashed = -1, false
 }
 
 // spend counts a write. It says whether the write still happens.
 func (w *world) spend(write string) bool {
 	if w.budget == 0 {
+		w.crashed = true
 		return false
 	}
 	w.budget--
@@ -263,7 +268,7 @@ func (w *world) reactDeleteConfigMap(action k8stesting.Action) (bool, runtime.Ob
 	return true, nil, nil
 }
 
-// UpdateStatus, Metadata and Delete make the world a frameworkWriter.
+// UpdateStatus, Get and Delete make the world a frameworkClient.
 func (w *world) UpdateStatus(_ context.Context, _ cache.ObjectName, framework []byte) (string, error) {
 	var update struct {
 		metav1.TypeMeta   `json:",inline"`
@@ -286,6 +291,8 @@ func (w *world) UpdateStatus(_ context.Context, _ cache.ObjectName, framework []
 		return "", apierrors.NewConflict(frameworkv1.Resource("frameworks"), w.framework.Name,
 			fmt.Errorf("it has UID %s and version %s", w.framework.UID, w.framework.ResourceVersion))
 	}
+	w.requests.Lock()
+	defer w.requests.Unlock()
 	if !w.spend("update frameworks/status " + w.framework.Name) {
 		return "", errCrashed
 	}
@@ -294,8 +301,8 @@ func (w *world) UpdateStatus(_ context.Context, _ cache.ObjectName, framework []
 	return w.framework.ResourceVersion, nil
 }
 
-func (w *world) Metadata(context.Context, cache.ObjectName) (metav1.Object, error) {
-	return w.framework, nil
+func (w *world) Get(context.Context, cache.ObjectName) (*frameworkEntry, error) {
+	return &frameworkEntry{Framework: *w.framework.DeepCopy(), storedStatus: w.status}, nil
 }
 
 func (w *world) Delete(_ context.Context, _ cache.ObjectName, options metav1.DeleteOptions) error {
@@ -328,6 +335,7 @@ func (w *world) put(pod *corev1.Pod) {
 // remove removes a Pod for good.
 func (w *world) remove(name string) {
 	w.show(w.pods[name], true)
+	w.controller.noteDeparture(w.pods[name], true)
 	delete(w.pods, name)
 }
 
@@ -422,7 +430,30 @@ func (w *world) collectGarbage() {
 func (w *world) sync() error {
 	w.t.Helper()
 	w.fill()
-	return w.controller.sync(w.t.Context(), cache.MetaObjectToName(w.framework), newTurn(w.clock))
+	return w.controller.sync(w.t.Context(), cache.MetaObjectToName(w.framework), w.turn())
+}
+
+// podMetadata lists the metadata of the world's Pods.
+type podMetadata struct {
+	metadata.Interface
+	metadata.ResourceInterface
+	w *world
+}
+
+func (m podMetadata) Resource(schema.GroupVersionResource) metadata.Getter { return m }
+func (m podMetadata) Namespace(string) metadata.ResourceInterface          { return m }
+
+func (m podMetadata) List(context.Context, metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
+	list := &metav1.PartialObjectMetadataList{}
+	for _, pod := range m.w.podList() {
+		list.Items = append(list.Items, metav1.PartialObjectMetadata{ObjectMeta: pod.ObjectMeta})
+	}
+	return list, nil
+}
+
+// turn is one on a worker that has nothing else to do.
+func (w *world) turn() *turn {
+	return &turn{begun: w.clock.Now(), flights: func() int { return 1 }}
 }
 
 func (w *world) stored() *frameworkv1.FrameworkStatus {

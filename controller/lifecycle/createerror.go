@@ -22,7 +22,9 @@ func PodCreationRefusal(err error) *frameworkv1.CompletionStatus {
 	switch {
 	case strings.Contains(message, "object provided is unrecognized"),
 		// A quota is a 403, but not for good.
-		strings.Contains(message, "exceeded quota"):
+		strings.Contains(message, "exceeded quota"),
+		// So is a class of priority that nobody has made yet.
+		strings.Contains(message, "no PriorityClass with name"):
 		return nil
 	case apierrors.IsBadRequest(err), apierrors.IsForbidden(err):
 		return podRefused(frameworkv1.CodePodCreationUnknownError, err)

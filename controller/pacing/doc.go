@@ -46,18 +46,28 @@
 //	tasks are about to start                 max(change + max(window, starting), next)
 //	otherwise                                max(change + window, next)
 //
-// # Turns
+// # Syncs
 //
 // A look at all tasks may cost 100 µs of a worker per task, so neither events nor
 // creations cost more per task of a large Framework than of a small one:
 //
 //	next sync = last sync + n · 100 µs
 //
-// The turn of a Framework is the time in which a sync begins something new: 100 ms
-// where n >= 50. Then the Framework goes to the end of the queue, and what has
-// changed meanwhile is noticed. A smaller Framework has few requests anyway, and
-// would wait behind all others before each. A sync whose requests are still under
-// way after 200 ms gives its worker back.
+// A sync begins something new for 100 ms, or until it has begun 50 requests, but for
+// 2 s at most. Then the Framework goes to the end of the queue, and what has changed
+// meanwhile is noticed. So a small Framework starts in one sync.
+//
+// A sync that has not ended after 200 ms gives its worker back, and is in flight
+// until its requests are answered. A namespace has at most 32 syncs in flight, and
+// all namespaces together have 1024, or one each if those are more; Frameworks
+// beyond that wait until one has landed.
+//
+// # Fairness
+//
+// Namespaces take turns: of N namespaces whose Frameworks wait, each gets every Nth
+// sync. A Framework that waits alone in its namespace waits for so long at most:
+//
+//	N · 200 ms / workers
 //
 // # Requests
 //
@@ -66,11 +76,35 @@
 //
 //	parallel = clamp(answered · 50 ms / elapsed, 4, podBatchSize)
 //
+// The syncs of a namespace have 256 requests under way together at most, because all
+// namespaces share one budget of requests: of f syncs in flight, each has
+//
+//	256 / f
+//
+// A request is given up after 45 s. The API server gives a webhook up after 30 s.
+//
 // # Back-off
 //
-// What failed f times in a row is tried again after
+// A request that fails has a cause: a role whose Pods are refused, or one object. It
+// is tried again, by one request for all that have the cause, after a delay that f
+// failures in a row make:
 //
-//	delay = min(5 ms · 2^(f-1), 60 s)
+//	delay = 50 ms · 2^(f-1), at most 50 s, and a fifth less by chance
+//
+// A Framework with many causes does not try more often for that. When its last F
+// tries have failed, whatever their causes, the next one is so long after the last:
+//
+//	distance = min(50 ms · 2^F, 30 s)
+//
+// So a Framework in a steady error sends two requests a minute, and one that has one
+// or two causes uses what has become free within 60 s. When a try succeeds, the other
+// causes are tried 5 s after they last were.
+//
+// A sync that fails as a whole is tried again after the same delay.
+//
+// # Looks
+//
+// An object that has left the caches, although it is there, is looked at every 30 s.
 package pacing
 
 import "time"
@@ -78,8 +112,7 @@ import "time"
 // Sizes, in tasks.
 const (
 	// fewTasks is from how many tasks on changes are worth waiting for, even if
-	// actions on tasks wait for them to be written, and from how many on a sync
-	// has a bounded turn.
+	// actions on tasks wait for them to be written.
 	fewTasks = 50
 	// tasksPerWindow is how many tasks one coalescing window is for.
 	tasksPerWindow = 200
@@ -110,16 +143,21 @@ const (
 	startingWrites = 100
 )
 
-// Turns.
+// Syncs.
 const (
 	// lookCost is how much time of a worker a look at all tasks may take per task.
 	lookCost = 100 * time.Microsecond
-	// turnTime is how long a sync begins something new.
-	turnTime = 100 * time.Millisecond
-	// Patience is how long a sync may wait for requests before it gives its worker
-	// back: a busy API server takes a while to store the status of thousands of
-	// tasks.
+	// turnTime is how long a sync begins something new, turnRequests how many requests
+	// it may begin in any case, and longestTurn how long at most.
+	turnTime     = 100 * time.Millisecond
+	turnRequests = 50
+	longestTurn  = 2 * time.Second
+	// Patience is how long a sync may take before it gives its worker back: a busy
+	// API server takes a while to store the status of thousands of tasks.
 	Patience = 200 * time.Millisecond
+	// MaxFlights is how many syncs of a namespace may be in flight, and
+	// MaxFlightsInAll is how many of all namespaces, besides one of each.
+	MaxFlights, MaxFlightsInAll = 32, 1024
 	// maxRounds is how many rounds in a row a Framework may take besides one for
 	// each of its tasks. It needs fewer. A Framework that does not come to rest,
 	// because somebody undoes at once what the controller does, is backed off like
@@ -133,16 +171,31 @@ const (
 	flightTime = 50 * time.Millisecond
 	// minParallel is how many requests are under way at the same time at least.
 	minParallel = 4
+	// maxRequests is how many requests of a namespace are under way at most.
+	maxRequests = 256
 	// FlushTime is how long requests may go on when the controller stops: less
 	// than a kubelet waits before it kills.
 	FlushTime = 10 * time.Second
+	// RequestTime is how long a request may take: longer than the API server waits for
+	// a webhook.
+	RequestTime = 45 * time.Second
 	// EventDelay lets events of the Pods of a Framework come together before it is
 	// synced.
 	EventDelay = 10 * time.Millisecond
 )
 
-// Back-off of a Framework whose sync failed.
+// Back-off of what has failed.
 const (
-	MinBackoff = 5 * time.Millisecond
-	MaxBackoff = time.Minute
+	// MinBackoff is the delay after the first failure, MaxBackoff the longest.
+	MinBackoff = 50 * time.Millisecond
+	MaxBackoff = 50 * time.Second
+	// minTryDistance is the longest distance between two tries of one Framework. Two
+	// of them take no longer than a minute.
+	minTryDistance = 30 * time.Second
+	// soonAfterGrant is how long after its last try a cause is tried again when
+	// another has become free.
+	soonAfterGrant = 5 * time.Second
 )
+
+// LookInterval is how often an object is looked at that the caches don't show.
+const LookInterval = 30 * time.Second

@@ -3,11 +3,17 @@
 
 package pacing
 
+import "k8s.io/apimachinery/pkg/types"
+
 // Pace is what is remembered of the times of one Framework. The zero Pace is that
-// of a Framework that was never seen before.
-type Pace struct {
-	Writes Writes
-	Syncs  Syncs
+// of a Framework that was never seen before. Cause is why a request may fail.
+type Pace[Cause comparable] struct {
+	Writes   Writes
+	Syncs    Syncs
+	Refusals Refusals[Cause]
+	// Terminating is since when objects are seen to be deleted, and Looks is when those
+	// were last looked at that the caches don't show.
+	Terminating, Looks Sightings[types.UID]
 	// Parallel is how many requests are under way at the same time, 0 if that is
 	// not yet known.
 	Parallel int

@@ -13,3 +13,9 @@ func Parallel(answered int, elapsed time.Duration, most int) int {
 	}
 	return min(most, max(minParallel, int(float64(answered)*float64(flightTime)/float64(elapsed))))
 }
+
+// Share is how many requests a sync may have under way that wants some, when its
+// namespace has so many syncs in flight.
+func Share(wanted, flights int) int {
+	return max(1, min(wanted, maxRequests/max(1, flights)))
+}

@@ -43,9 +43,6 @@ type Writes struct {
 	took time.Duration
 }
 
-// Any says whether the status was written at all.
-func (w *Writes) Any() bool { return !w.last.IsZero() }
-
 // Unchanged tells that the status is the stored one.
 func (w *Writes) Unchanged() { w.changed = time.Time{} }
 

@@ -5,18 +5,11 @@ package pacing
 
 import "time"
 
-// Turn is the time in which a sync begins something new.
-type Turn struct {
-	Begun time.Time
+// Over says whether a sync that has begun so many requests begins nothing new.
+func Over(begun, now time.Time, requests int) bool {
+	elapsed := now.Sub(begun)
+	return elapsed >= turnTime && requests >= turnRequests || elapsed >= longestTurn
 }
-
-// Over says whether a sync of so many tasks begins nothing new.
-func (t Turn) Over(now time.Time, tasks int) bool {
-	return Bounded(tasks) && now.Sub(t.Begun) >= turnTime
-}
-
-// Bounded says whether the turn of a Framework of so many tasks is bounded.
-func Bounded(tasks int) bool { return tasks >= fewTasks }
 
 // Syncs is what is remembered of the syncs of one Framework.
 type Syncs struct {

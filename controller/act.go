@@ -1,0 +1,124 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
+
+	"github.com/lockstep-k8s/lockstep/controller/lifecycle"
+	"github.com/lockstep-k8s/lockstep/controller/pacing"
+)
+
+// act runs actions of the last plan that may be tried now, and keeps for the next one
+// what came of them. It says whether anything did. Of what was not begun because the
+// turn is over, the next sync carries on. What fails is tried again when its cause is
+// due, and holds nothing else up.
+func (p *pass) act(ctx context.Context, actions []lifecycle.Action) (bool, error) {
+	p.blocksChanged = false
+	looks, others := splitLooks(p.admitted(actions))
+	acted, err := p.look(ctx, looks)
+	if err != nil {
+		return acted, err
+	}
+	var creations, rest []lifecycle.Action
+	for _, action := range others {
+		if action.Kind == lifecycle.CreatePod {
+			creations = append(creations, action)
+		} else {
+			rest = append(rest, action)
+		}
+	}
+	m := p.memory
+	tally := p.runBatch(ctx, rest, cmp.Or(p.pace.Parallel, p.controller.batchSize))
+	// An API server that refuses Pods is not asked in vain a thousand times.
+	created := p.runBatch(ctx, creations, cmp.Or(p.pace.Parallel, 1))
+	m.left = append(tally.left, created.left...)
+	tally.add(created)
+	p.tellFailures(ctx, tally.failures)
+	return acted || tally.done > 0 || p.blocksChanged, nil
+}
+
+// tally is what came of actions.
+type tally struct {
+	done     int
+	failures []error
+	left     []lifecycle.Action
+}
+
+func (t *tally) add(other tally) {
+	t.done += other.done
+	t.failures = append(t.failures, other.failures...)
+}
+
+// runBatch runs actions beside each other, as many at first as begin says.
+func (p *pass) runBatch(ctx context.Context, actions []lifecycle.Action, begin int) tally {
+	var t tally
+	if len(actions) == 0 {
+		return t
+	}
+	c, begun, answered := p.controller, p.now(), 0
+	e := &executor{controller: c, entry: p.entry}
+	failedNow := map[cause]bool{}
+	most := pacing.Share(c.batchSize, p.turn.flights())
+	b := batch{
+		begin: min(begin, most), most: most,
+		enough: p.spent,
+		do:     func(action lifecycle.Action) result { return e.do(ctx, action) },
+		skip: func(action lifecycle.Action) bool {
+			p.turn.requests++
+			return failedNow[causesOf(action)[0]]
+		},
+		learn: func(r result) {
+			answered++
+			c.metrics.action(r.action.Kind, r.err)
+			if r.err != nil {
+				failedNow[causeOf(r.action, r.err)] = true
+				t.failures = append(t.failures, fmt.Errorf("%s: %w", r.action, r.err))
+				p.refuse(r.action, r.err)
+				return
+			}
+			t.done++
+			p.grant(r.action)
+			p.memory.remember(r)
+			p.noteLook(r)
+		},
+	}
+	t.left = b.run(actions)
+	switch {
+	case len(t.failures) > 0:
+		p.pace.Parallel = 0
+	case answered > 1:
+		p.pace.Parallel = pacing.Parallel(answered, p.now().Sub(begun), c.batchSize)
+	}
+	return t
+}
+
+// tellFailures logs what has failed in one line, and tells the user once of what no
+// condition tells.
+func (p *pass) tellFailures(ctx context.Context, failures []error) {
+	if len(failures) == 0 {
+		return
+	}
+	err := summarize(failures)
+	p.controller.metrics.syncErrors.Inc()
+	klog.FromContext(ctx).Error(err, "Requests failed, will be tried again", "next", p.pace.Refusals.Next().Sub(p.now()))
+	if len(p.memory.blocks) == 0 && p.memory.complaint != reasonActionFailed {
+		p.memory.complaint = reasonActionFailed
+		p.controller.events.Event(reference(p.entry), corev1.EventTypeWarning, reasonActionFailed, err.Error())
+	}
+}
+
+// summarize keeps an error that a thousand Pods have in common short.
+func summarize(errs []error) error {
+	if len(errs) <= 3 {
+		return errors.Join(errs...)
+	}
+	return fmt.Errorf("%w (and %d more errors)", errors.Join(errs[:3]...), len(errs)-3)
+}

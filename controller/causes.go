@@ -1,0 +1,232 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+
+	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	"github.com/lockstep-k8s/lockstep/controller/lifecycle"
+)
+
+// cause is what a request about a Framework fails for: one object if it has a name,
+// the Pods of one role if it has a role, or else all requests of a kind.
+type cause struct {
+	kind       lifecycle.ActionKind
+	role, name string
+}
+
+// Causes that are not of an action.
+var (
+	// statusWrite is the cause of a status that could not be written.
+	statusWrite = cause{kind: "WriteStatus"}
+	// wholeSync is the cause of a sync that failed as a whole.
+	wholeSync = cause{kind: "Sync"}
+)
+
+// causesOf are the causes that an action may fail for.
+func causesOf(action lifecycle.Action) [2]cause {
+	shared := cause{kind: action.Kind}
+	if action.Kind == lifecycle.CreatePod {
+		shared.role = action.Role
+	}
+	return [2]cause{shared, {kind: action.Kind, name: action.Name}}
+}
+
+// causeOf is the cause that an action has failed for. A Pod of a role is most likely
+// refused for what all Pods of the role have in common. Any other object stands for
+// itself, unless the API server answers nobody.
+func causeOf(action lifecycle.Action, err error) cause {
+	causes := causesOf(action)
+	var taken *nameTakenError
+	switch {
+	case errors.As(err, &taken):
+		return causes[1]
+	case action.Kind == lifecycle.CreatePod, isUnavailable(err):
+		return causes[0]
+	default:
+		return causes[1]
+	}
+}
+
+// isUnavailable says whether an error tells of the API server and not of the object.
+func isUnavailable(err error) bool {
+	var network net.Error
+	return apierrors.IsTooManyRequests(err) || apierrors.IsServiceUnavailable(err) ||
+		apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) || errors.Is(err, context.DeadlineExceeded) ||
+		errors.As(err, &network) || utilnet.IsConnectionRefused(err) || utilnet.IsConnectionReset(err)
+}
+
+// pauseOf is how long the API server asks to be left alone.
+func pauseOf(err error) time.Duration {
+	seconds, _ := apierrors.SuggestsClientDelay(err)
+	return time.Duration(seconds) * time.Second
+}
+
+// nameTakenError is a creation that found a foreign object of the name.
+type nameTakenError struct {
+	resource, name string
+	// controller of the object, nil if it has none.
+	controller string
+}
+
+func (e *nameTakenError) Error() string {
+	owner := "an object that nothing controls"
+	if e.controller != "" {
+		owner = "one that " + e.controller + " controls"
+	}
+	return fmt.Sprintf("the name of %s %s is taken by %s", e.resource, e.name, owner)
+}
+
+// maxBlockMessage bounds the message of a block, in bytes.
+const maxBlockMessage = 512
+
+// blockOf tells the user of a creation that is refused for now. Other requests that
+// fail block nothing.
+func blockOf(action lifecycle.Action, err error) (lifecycle.Block, bool) {
+	switch action.Kind {
+	case lifecycle.CreateConfigMap, lifecycle.CreatePodGroup, lifecycle.UpdatePodGroup, lifecycle.CreatePod:
+	default:
+		return lifecycle.Block{}, false
+	}
+	message := fmt.Sprintf("%s: %v", action, err)
+	if len(message) > maxBlockMessage {
+		message = strings.ToValidUTF8(message[:maxBlockMessage], "") + "…"
+	}
+	block := lifecycle.Block{Role: action.Role, Reason: frameworkv1.ReasonCreationRefused, Message: message}
+	var taken *nameTakenError
+	switch {
+	case errors.As(err, &taken):
+		block.Reason = frameworkv1.ReasonNameTaken
+	case strings.Contains(err.Error(), "exceeded quota"):
+		block.Reason = frameworkv1.ReasonQuotaExceeded
+	case strings.Contains(err.Error(), "no PriorityClass with name"):
+		block.Reason = frameworkv1.ReasonPriorityClassNotFound
+	}
+	return block, true
+}
+
+// refuse notes that an action has failed for now.
+func (p *pass) refuse(action lifecycle.Action, err error) {
+	m, why := p.memory, causeOf(action, err)
+	p.pace.Refusals.Refused(why, p.now(), pauseOf(err), p.controller.entropy.Between)
+	if action.Kind == lifecycle.CreatePod {
+		m.failed[action.Name] = true
+	}
+	if block, ok := blockOf(action, err); ok && m.blocks[why] != block {
+		m.blocks[why] = block
+		p.blocksChanged = true
+	}
+}
+
+// grant notes that an action has gone through.
+func (p *pass) grant(action lifecycle.Action) {
+	delete(p.memory.failed, action.Name)
+	for _, why := range causesOf(action) {
+		p.pace.Refusals.Granted(why)
+		p.unblock(why)
+	}
+}
+
+func (p *pass) unblock(why cause) {
+	if _, ok := p.memory.blocks[why]; ok {
+		delete(p.memory.blocks, why)
+		p.blocksChanged = true
+	}
+}
+
+// keepCauses forgets the causes of actions that are not planned any more.
+func (p *pass) keepCauses(planned []lifecycle.Action, writes bool) {
+	if p.pace.Refusals.Next().IsZero() && len(p.memory.failed) == 0 {
+		return
+	}
+	keep, names := map[cause]bool{wholeSync: true, statusWrite: writes}, map[string]bool{}
+	for _, action := range planned {
+		names[action.Name] = true
+		for _, why := range causesOf(action) {
+			keep[why] = true
+		}
+	}
+	p.pace.Refusals.Keep(func(why cause) bool { return keep[why] })
+	for why := range p.memory.blocks {
+		if !keep[why] {
+			p.unblock(why)
+		}
+	}
+	for name := range p.memory.failed {
+		if !names[name] {
+			delete(p.memory.failed, name)
+		}
+	}
+}
+
+// admitted are the actions that may be tried now, those last that have failed before.
+// Of the refused ones it is one at most, which tries for the others.
+func (p *pass) admitted(actions []lifecycle.Action) []lifecycle.Action {
+	if p.pace.Refusals.Next().IsZero() {
+		return actions
+	}
+	failed := p.memory.failed
+	ordered := slices.Clone(actions)
+	slices.SortStableFunc(ordered, func(a, b lifecycle.Action) int {
+		return cmp.Compare(rank(failed[a.Name]), rank(failed[b.Name]))
+	})
+	var free []lifecycle.Action
+	var try *lifecycle.Action
+	var tryDue time.Time
+	for i := range ordered {
+		refused, due := false, time.Time{}
+		for _, why := range causesOf(ordered[i]) {
+			if p.pace.Refusals.Refuses(why) {
+				refused = true
+				if at := p.pace.Refusals.Due(why); at.After(due) {
+					due = at
+				}
+			}
+		}
+		switch {
+		case !refused:
+			free = append(free, ordered[i])
+		case due.After(p.now()):
+		case try == nil || due.Before(tryDue):
+			try, tryDue = &ordered[i], due
+		}
+	}
+	if try != nil {
+		if failed[try.Name] {
+			clear(failed) // All of its role have had their try: it begins anew.
+		}
+		free = append(free, *try)
+	}
+	return free
+}
+
+func rank(last bool) int {
+	if last {
+		return 1
+	}
+	return 0
+}
+
+// blocked are the creations that are refused, in a fixed order.
+func (m *memory) blocked() []lifecycle.Block {
+	blocks := make([]lifecycle.Block, 0, len(m.blocks))
+	for _, block := range m.blocks {
+		blocks = append(blocks, block)
+	}
+	slices.SortFunc(blocks, func(a, b lifecycle.Block) int {
+		return cmp.Or(cmp.Compare(a.Role, b.Role), cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Message, b.Message))
+	})
+	return blocks
+}

@@ -1,0 +1,64 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+)
+
+// newFairQueue makes a queue of Frameworks in which namespaces take turns, so that a
+// thousand of one namespace delay those of others by one sync each.
+func newFairQueue(clock clock.WithTicker) workqueue.TypedDelayingInterface[cache.ObjectName] {
+	return workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[cache.ObjectName]{
+		Clock: clock,
+		Name:  "framework",
+		Queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[cache.ObjectName]{
+			Clock: clock,
+			Name:  "framework",
+			Queue: &turns{waiting: map[string][]cache.ObjectName{}},
+		}),
+	})
+}
+
+// turns is a workqueue.Queue in which namespaces take turns. The queue that uses it
+// locks it.
+type turns struct {
+	// waiting has the keys of each namespace, and order the namespaces that have any.
+	waiting map[string][]cache.ObjectName
+	order   []string
+	length  int
+}
+
+// Touch does nothing: a key keeps its place.
+func (t *turns) Touch(cache.ObjectName) {}
+
+// Push puts a key behind those of its namespace.
+func (t *turns) Push(key cache.ObjectName) {
+	if len(t.waiting[key.Namespace]) == 0 {
+		t.order = append(t.order, key.Namespace)
+	}
+	t.waiting[key.Namespace] = append(t.waiting[key.Namespace], key)
+	t.length++
+}
+
+// Len is the number of keys.
+func (t *turns) Len() int { return t.length }
+
+// Pop takes the first key of the namespace whose turn it is.
+func (t *turns) Pop() cache.ObjectName {
+	namespace := t.order[0]
+	t.order = t.order[1:]
+	keys := t.waiting[namespace]
+	key := keys[0]
+	if keys = keys[1:]; len(keys) > 0 {
+		t.waiting[namespace] = keys
+		t.order = append(t.order, namespace)
+	} else {
+		delete(t.waiting, namespace)
+	}
+	t.length--
+	return key
+}

@@ -1,0 +1,190 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/lockstep-k8s/lockstep/controller/lifecycle"
+	"github.com/lockstep-k8s/lockstep/controller/pacing"
+)
+
+// A live look asks the API server for what the caches can't tell: whether an object
+// that has left them is gone, or has only lost its label; what an object is that has
+// the name of one to be created; whether the status is the stored one.
+
+// getter reads one object.
+type getter[T metav1.Object] interface {
+	Get(ctx context.Context, name string, options metav1.GetOptions) (T, error)
+}
+
+// lookFor returns the object of an action, or that it is gone.
+func lookFor[T metav1.Object](ctx context.Context, client getter[T], action lifecycle.Action) (found T, gone types.UID, err error) {
+	var none T
+	live, err := client.Get(ctx, action.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return none, action.UID, nil
+	case err != nil:
+		return none, "", err
+	case live.GetUID() != action.UID:
+		return none, action.UID, nil
+	default:
+		return live, "", nil
+	}
+}
+
+// ofOwner returns the object that has the name of one to be created, if it has the
+// right owner.
+func ofOwner[T metav1.Object](ctx context.Context, client getter[T], resource string, action lifecycle.Action) (T, error) {
+	var none T
+	live, err := client.Get(ctx, action.Name, metav1.GetOptions{})
+	if err != nil {
+		return none, fmt.Errorf("looking for the %s that has its name: %w", resource, err)
+	}
+	if !controlledBy(live, action.Owner) {
+		taken := &nameTakenError{resource: resource, name: action.Name}
+		if controller := metav1.GetControllerOfNoCopy(live); controller != nil {
+			taken.controller = controller.Kind + " " + controller.Name
+		}
+		return none, taken
+	}
+	return live, nil
+}
+
+// fewLooks is how many Pods are looked at one by one. For more, one list of the
+// namespace takes the API server less time.
+const fewLooks = 10
+
+// splitLooks separates looks that are not simple requests for one object from other
+// actions: CheckStatus, and looks for many Pods.
+func splitLooks(actions []lifecycle.Action) (looks, others []lifecycle.Action) {
+	pods := 0
+	for _, action := range actions {
+		if action.Kind == lifecycle.LookForPod {
+			pods++
+		}
+	}
+	for _, action := range actions {
+		if action.Kind == lifecycle.CheckStatus || action.Kind == lifecycle.LookForPod && pods > fewLooks {
+			looks = append(looks, action)
+		} else {
+			others = append(others, action)
+		}
+	}
+	return looks, others
+}
+
+// look checks the status, and looks for many Pods at once.
+func (p *pass) look(ctx context.Context, looks []lifecycle.Action) (acted bool, err error) {
+	pods := map[types.UID]lifecycle.Action{}
+	for _, action := range looks {
+		if action.Kind == lifecycle.LookForPod {
+			pods[action.UID] = action
+			continue
+		}
+		switch current, err := p.checkStatus(ctx); {
+		case err != nil:
+			p.fail(ctx, action, err)
+		case !current:
+			return false, errCacheBehind
+		default:
+			p.grant(action)
+			acted = true
+		}
+	}
+	if len(pods) == 0 {
+		return acted, nil
+	}
+	looked, left, err := p.lookForPods(ctx, pods)
+	if err != nil {
+		p.fail(ctx, looks[len(looks)-1], err)
+	}
+	// Those that are there are read one by one: they are few, most of the time.
+	p.tellFailures(ctx, p.runBatch(ctx, left, p.controller.batchSize).failures)
+	return acted || looked, nil
+}
+
+// fail notes a request that has failed, and tells of it.
+func (p *pass) fail(ctx context.Context, action lifecycle.Action, err error) {
+	p.controller.metrics.action(action.Kind, err)
+	p.refuse(action, err)
+	p.tellFailures(ctx, []error{fmt.Errorf("%s: %w", action, err)})
+}
+
+// listPage is how many Pods a page of a list has.
+const listPage = 500
+
+// lookForPods lists the Pods of the namespace. It remembers which of the wanted ones
+// are gone, and returns those that are not.
+func (p *pass) lookForPods(ctx context.Context, wanted map[types.UID]lifecycle.Action) (looked bool, there []lifecycle.Action, err error) {
+	ctx, cancel := context.WithTimeout(ctx, pacing.RequestTime)
+	defer cancel()
+	pods := p.controller.metadata.Resource(corev1.SchemeGroupVersion.WithResource("pods")).Namespace(p.key.Namespace)
+	found := map[types.UID]bool{}
+	options := metav1.ListOptions{Limit: listPage}
+	for {
+		list, err := pods.List(ctx, options)
+		if err != nil {
+			return false, nil, err
+		}
+		for i := range list.Items {
+			found[list.Items[i].UID] = true
+		}
+		if options.Continue = list.Continue; options.Continue == "" {
+			break
+		}
+	}
+	for uid, action := range wanted {
+		if found[uid] {
+			there = append(there, action)
+			continue
+		}
+		p.memory.gone[uid] = true
+		p.grant(action)
+	}
+	slices.SortFunc(there, func(a, b lifecycle.Action) int { return int(a.Index - b.Index) })
+	return len(there) < len(wanted), there, nil
+}
+
+// noteLook notes when an object was looked at that may not be in the caches.
+func (p *pass) noteLook(r result) {
+	switch {
+	case r.pod != nil:
+		p.pace.Looks.Last(r.pod.UID, p.now())
+	case r.configMap != nil:
+		p.pace.Looks.Last(r.configMap.UID, p.now())
+	}
+}
+
+// looksAgain are the looks that are due at objects that the caches don't show, and
+// when the next one is.
+func (p *pass) looksAgain() (due []lifecycle.Action, next time.Time) {
+	for uid, at := range p.pace.Looks.At() {
+		again := at.Add(pacing.LookInterval)
+		action := lifecycle.Action{UID: uid}
+		switch stray := p.memory.strays[uid].(type) {
+		case *corev1.Pod:
+			action.Kind, action.Name = lifecycle.LookForPod, stray.Name
+		case *corev1.ConfigMap:
+			action.Kind, action.Name = lifecycle.LookForConfigMap, stray.Name
+		default:
+			continue
+		}
+		if !again.After(p.now()) {
+			due = append(due, action)
+		} else if next.IsZero() || again.Before(next) {
+			next = again
+		}
+	}
+	return due, next
+}

@@ -1,0 +1,115 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package pacing
+
+import "time"
+
+// Refusals are the causes for which requests about one Framework fail at present. A
+// request that has a refused cause waits until the cause is due; then one request
+// tries for all of them. Its success frees the others. The zero Refusals has none.
+type Refusals[Cause comparable] struct {
+	byCause map[Cause]*refusal
+	// failed counts the tries in a row that have failed, whatever their cause, and
+	// tried is when the last one was.
+	failed int
+	tried  time.Time
+}
+
+// refusal is one cause that requests fail for.
+type refusal struct {
+	// failures in a row, the last of them at tried.
+	failures int
+	tried    time.Time
+	// due is when the next request may try.
+	due time.Time
+}
+
+// Draw returns a number drawn evenly from least to most, both inclusive.
+type Draw func(least, most int64) int64
+
+// Refused tells that a request has failed. The server may have asked for a pause
+// before the next.
+func (r *Refusals[Cause]) Refused(cause Cause, now time.Time, pause time.Duration, draw Draw) {
+	if r.byCause == nil {
+		r.byCause = map[Cause]*refusal{}
+	}
+	known := r.byCause[cause]
+	switch {
+	case known == nil:
+		known = &refusal{}
+		r.byCause[cause] = known
+	case now.Before(known.due):
+		return // It was under way beside the one that has counted.
+	default:
+		r.failed++
+	}
+	known.failures++
+	known.tried = now
+	known.due = now.Add(max(Backoff(known.failures, draw), min(pause, MaxBackoff)))
+	r.tried = now
+}
+
+// Granted tells that a request has succeeded. If the cause was refused before, all
+// others may try soon too: what stood in the way may be the same.
+func (r *Refusals[Cause]) Granted(cause Cause) {
+	if r.byCause[cause] == nil {
+		return
+	}
+	delete(r.byCause, cause)
+	r.failed = 0
+	for _, other := range r.byCause {
+		if soon := other.tried.Add(soonAfterGrant); soon.Before(other.due) {
+			other.due = soon
+		}
+	}
+}
+
+// Refuses says whether requests of a cause failed last.
+func (r *Refusals[Cause]) Refuses(cause Cause) bool { return r.byCause[cause] != nil }
+
+// Due is when a request of a refused cause may try. The zero time means at once.
+func (r *Refusals[Cause]) Due(cause Cause) time.Time {
+	known := r.byCause[cause]
+	if known == nil {
+		return time.Time{}
+	}
+	return later(known.due, r.tried.Add(min(doubled(MinBackoff, r.failed), minTryDistance)))
+}
+
+// Next is the earliest Due of all refused causes. Zero if there is none.
+func (r *Refusals[Cause]) Next() time.Time {
+	var next time.Time
+	for cause := range r.byCause {
+		if due := r.Due(cause); next.IsZero() || due.Before(next) {
+			next = due
+		}
+	}
+	return next
+}
+
+// Keep forgets the causes that are not to be kept. It says whether there were any.
+func (r *Refusals[Cause]) Keep(keep func(Cause) bool) (forgotten bool) {
+	for cause := range r.byCause {
+		if !keep(cause) {
+			delete(r.byCause, cause)
+			forgotten = true
+		}
+	}
+	if len(r.byCause) == 0 {
+		r.failed = 0
+	}
+	return forgotten
+}
+
+// Backoff is the delay after so many failures in a row.
+func Backoff(failures int, draw Draw) time.Duration {
+	delay := min(doubled(MinBackoff, failures-1), MaxBackoff)
+	return time.Duration(draw(int64(delay*4/5), int64(delay)))
+}
+
+// doubled is a span doubled so many times, or more than any bound here.
+func doubled(span time.Duration, times int) time.Duration {
+	const most = 20
+	return span << max(0, min(times, most))
+}

@@ -61,11 +61,8 @@ type FrameworkStatus struct {
 	// controller's alone: it replaces the whole status with each write, and with
 	// it a condition that somebody else has added.
 	// +optional
-	// +listType=map
-	// +listMapKey=type
-	// +patchStrategy=merge
-	// +patchMergeKey=type
-	Conditions []metav1.Condition `json:"conditions,omitempty" patchStrategy:"merge" patchMergeKey:"type"`
+	// +listType=atomic
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
 // Types of FrameworkStatus.Conditions. Every Framework has Running and
@@ -308,8 +305,8 @@ type TaskRoleStatus struct {
 	// +optional
 	InstanceUID types.UID `json:"instanceUID"`
 
-	// podGracefulDeletionTimeoutSec is the value of the spec in force. It is
-	// kept here so that it survives the role's removal from the spec.
+	// podGracefulDeletionTimeoutSec is the value of the spec in force. Memory of
+	// the controller: it outlives the role in the spec.
 	// +optional
 	// +nullable
 	PodGracefulDeletionTimeoutSec *int64 `json:"podGracefulDeletionTimeoutSec"`

@@ -42,7 +42,7 @@ func (w *world) act(action Action) (Outcome, bool) {
 		}
 		w.podGroup = action.PodGroup.DeepCopy()
 		w.podGroup.UID = w.NewUID()
-		w.podGroup.CreationTimestamp = metav1.NewTime(w.now)
+		w.podGroup.CreationTimestamp = metav1.NewTime(w.now.Add(w.skew))
 		w.podGroupChanged()
 	case UpdatePodGroup:
 		if w.podGroup == nil || w.podGroup.UID != action.UID {

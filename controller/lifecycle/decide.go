@@ -44,7 +44,9 @@ var stages = []struct {
 	{"a stop by the user", (*decision).stop},
 	{"tasks and their Pods", (*decision).followTasks},
 	{"completion policy", (*decision).applyCompletionPolicy},
+	{"members that the gang has lost", (*decision).followRecovery},
 	{"time-outs of the gang", (*decision).applyGangTimeouts},
+	{"times of the gang", (*decision).persistGangTimes},
 	{"ends of tasks", (*decision).persistEnds},
 	{"first running task", (*decision).noteRunning},
 }
@@ -116,6 +118,8 @@ type decision struct {
 	checksStatus bool
 	// recorded is how many of the cached Pods are those of tasks.
 	recorded int
+	// waitsForMembers says that the gang waits for members that it has lost.
+	waitsForMembers bool
 	// podBuilders are by role.
 	podBuilders map[string]func() (*podBuilder, error)
 	// pause is set by a stage after which nothing may be done before the write.

@@ -50,6 +50,8 @@ type world struct {
 	refuse func(*corev1.Pod) error
 	// blocked, if set, are the only creations that are said to be refused for now.
 	blocked []Block
+	// skew is how far the clock of the API server is ahead of the controller's.
+	skew time.Duration
 	// crashAfter counts writes down to a crash of the controller; negative never.
 	crashAfter int
 	// fate is what becomes of a request.

@@ -104,15 +104,10 @@ func blockOf(action lifecycle.Action, err error) (lifecycle.Block, bool) {
 	if len(message) > maxBlockMessage {
 		message = strings.ToValidUTF8(message[:maxBlockMessage], "") + "…"
 	}
-	block := lifecycle.Block{Role: action.Role, Reason: frameworkv1.ReasonCreationRefused, Message: message}
+	block := lifecycle.Block{Role: action.Role, Reason: lifecycle.BlockReason(err), Message: message}
 	var taken *nameTakenError
-	switch {
-	case errors.As(err, &taken):
+	if errors.As(err, &taken) {
 		block.Reason = frameworkv1.ReasonNameTaken
-	case strings.Contains(err.Error(), "exceeded quota"):
-		block.Reason = frameworkv1.ReasonQuotaExceeded
-	case strings.Contains(err.Error(), "no PriorityClass with name"):
-		block.Reason = frameworkv1.ReasonPriorityClassNotFound
 	}
 	return block, true
 }

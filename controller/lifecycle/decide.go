@@ -158,10 +158,12 @@ func (d *decision) finish() Plan {
 	}
 	d.next.ObservedGeneration = d.Framework.Generation
 	d.next.Tasks = countTasks(d.next.AttemptStatus.TaskRoleStatuses)
-	d.setGangCondition()
+	d.setConditions()
 	d.plan.Status = d.next
-	if d.Status != nil && sameStatus(d.Status, d.next) {
-		d.plan.Status = d.Status
+	for _, known := range []*frameworkv1.FrameworkStatus{d.Status, d.Persisted} {
+		if known != nil && sameStatus(known, d.next) {
+			d.plan.Status = known
+		}
 	}
 	if !d.pause {
 		d.planActions()
@@ -241,9 +243,5 @@ func (d *decision) tell(warning bool, reason, format string, args ...any) {
 // describe is a completion status in a few words.
 func describe(status frameworkv1.CompletionStatus) string {
 	const most = 512
-	diagnostics := status.Diagnostics
-	if len(diagnostics) > most {
-		diagnostics = diagnostics[:most] + "…"
-	}
-	return fmt.Sprintf("code %d, %s: %s", status.Code, status.Phrase, diagnostics)
+	return fmt.Sprintf("code %d, %s: %s", status.Code, status.Phrase, shorten(status.Diagnostics, most))
 }

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
@@ -225,31 +224,4 @@ func (d *decision) desiredPodGroup() *schedulingv1alpha1.PodGroup {
 	}
 	spec.PriorityClassName = d.next.AttemptStatus.Gang.PriorityClassName
 	return newPodGroup(d.Framework, &d.next.AttemptStatus, spec)
-}
-
-// setGangCondition mirrors the PodGroup in the Framework's conditions.
-func (d *decision) setGangCondition() {
-	if !d.isGang() {
-		meta.RemoveStatusCondition(&d.next.Conditions, frameworkv1.ConditionGangScheduled)
-		return
-	}
-	condition := metav1.Condition{
-		Type:               frameworkv1.ConditionGangScheduled,
-		Status:             metav1.ConditionFalse,
-		ObservedGeneration: d.Framework.Generation,
-		Reason:             "NotYetScheduled",
-		Message:            "The scheduler has not yet placed the attempt's PodGroup",
-	}
-	group := d.next.AttemptStatus.PodGroup
-	switch {
-	case group == nil:
-		condition.Reason, condition.Message = "NoPodGroup", "The attempt has no PodGroup yet"
-	case group.Unschedulable != nil:
-		condition.Reason, condition.Message = group.Unschedulable.Reason, group.Unschedulable.Message
-	case group.EverScheduled:
-		condition.Status, condition.Reason = metav1.ConditionTrue, schedulingv1alpha1.ReasonScheduled
-		condition.Message = "The attempt's PodGroup is placed"
-	}
-	condition.LastTransitionTime = d.now
-	meta.SetStatusCondition(&d.next.Conditions, condition)
 }

@@ -18,8 +18,8 @@ func (s *Server) create(c *call) (*revision, error) {
 	if c.object.err != nil {
 		return nil, c.object.err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.lockFor(c)
+	defer s.unlock()
 	return s.createObject(c, c.object.revision.change())
 }
 
@@ -90,8 +90,8 @@ func (s *Server) bind(c *call) error {
 	if err != nil {
 		return err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.lockFor(c)
+	defer s.unlock()
 	current, err := s.current(c)
 	if err != nil {
 		return err

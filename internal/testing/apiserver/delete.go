@@ -19,8 +19,8 @@ func (s *Server) delete(c *call) (*revision, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.lockFor(c)
+	defer s.unlock()
 	current, err := s.current(c)
 	if err != nil {
 		return nil, err
@@ -33,8 +33,8 @@ func (s *Server) deleteCollection(c *call) error {
 	if err != nil {
 		return err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.lockFor(c)
+	defer s.unlock()
 	for _, r := range c.table.state(len(c.table.log)) {
 		if !c.query.sees(r) {
 			continue

@@ -24,8 +24,8 @@ import (
 
 // patch changes an object by one of the three kinds of patches.
 func (s *Server) patch(c *call) (*revision, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.lockFor(c)
+	defer s.unlock()
 	current, err := s.current(c)
 	if err != nil {
 		return nil, err
@@ -95,8 +95,8 @@ func (s *Server) apply(c *call) (_ *revision, created bool, err error) {
 	if err != nil {
 		return nil, false, err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.lockFor(c)
+	defer s.unlock()
 	current := c.table.objects[c.key()]
 	if current == nil {
 		switch {

@@ -33,8 +33,11 @@ type Server struct {
 	byUID     map[types.UID]stored
 	processes map[string]*Process
 	hook      Hook
-	journal   []Entry
-	garbage   garbage
+	observer  Observer
+	// writing is the name of the process whose request is carried out.
+	writing string
+	journal []Entry
+	garbage garbage
 }
 
 // stored is where an object is.

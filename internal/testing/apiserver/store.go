@@ -102,6 +102,7 @@ func (s *Server) put(t *table, object runtime.Object) *revision {
 	t.objects[key] = r
 	s.byUID[r.meta.UID] = stored{t, key}
 	s.append(t, event{version: s.version, before: before, after: r})
+	s.observe(t, before, r)
 	s.garbage.consider(s, before, r)
 	return r
 }
@@ -112,6 +113,7 @@ func (s *Server) remove(t *table, r *revision) {
 	delete(t.objects, keyOf(r))
 	delete(s.byUID, r.meta.UID)
 	s.append(t, event{version: s.version, before: r})
+	s.observe(t, r, nil)
 	s.garbage.consider(s, r, nil)
 }
 

@@ -22,8 +22,8 @@ func (s *Server) update(c *call) (*revision, error) {
 	if c.object.err != nil {
 		return nil, c.object.err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.lockFor(c)
+	defer s.unlock()
 	current, err := s.current(c)
 	if err != nil {
 		return nil, err

@@ -1,0 +1,255 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller_test
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/klog/v2"
+
+	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	"github.com/lockstep-k8s/lockstep/internal/testing/apiserver"
+)
+
+var (
+	shellLives = flag.Uint64("shell-lives", 2000, "how many random lives TestShellLives leads")
+	shellFirst = flag.Uint64("shell-first-seed", 0, "the seed of the first of them; the others count up")
+	shellFails = flag.Int64("shell-failures", 1, "after how many lives that failed to stop")
+	shellSeed  = flag.Int64("shell-seed", -1, "lead only the random life of this seed, and print it")
+)
+
+func TestShellLives(t *testing.T) {
+	quiet(t)
+	if *shellSeed >= 0 {
+		leadShellLife(t, uint64(*shellSeed), true)
+		return
+	}
+	lives := *shellLives
+	if testing.Short() {
+		lives = min(lives, 200)
+	}
+	t.Logf("leading %d lives, with the seeds %d to %d", lives, *shellFirst, *shellFirst+lives-1)
+	var next atomic.Uint64
+	var failed atomic.Int64
+	for range runtime.GOMAXPROCS(0) {
+		t.Run("", func(t *testing.T) {
+			t.Parallel()
+			for i := next.Add(1) - 1; i < lives && failed.Load() < *shellFails; i = next.Add(1) - 1 {
+				seed := *shellFirst + i
+				if !t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) { leadShellLife(t, seed, false) }) {
+					failed.Add(1)
+				}
+			}
+		})
+	}
+}
+
+// quiet has nobody write to the log, and no handler of errors sleep by a clock that
+// it shares with other bubbles.
+func quiet(t *testing.T) {
+	state := klog.CaptureState()
+	handlers := utilruntime.ErrorHandlers
+	t.Cleanup(func() {
+		state.Restore()
+		utilruntime.ErrorHandlers = handlers
+	})
+	klog.SetLogger(logr.Discard())
+	utilruntime.ErrorHandlers = nil
+}
+
+// leadShellLife leads one life in a bubble of its own.
+func leadShellLife(t *testing.T, seed uint64, verbose bool) {
+	defer func() {
+		if err := recover(); err != nil {
+			t.Errorf("seed %d: %v", seed, err)
+		}
+		if t.Failed() {
+			t.Logf("to see the life alone: go test ./controller -run TestShellLives -shell-seed %d -v", seed)
+		}
+	}()
+	synctest.Test(t, func(t *testing.T) {
+		l := newShellLife(t, seed)
+		l.trace.verbose = verbose
+		defer l.trace.print()
+		l.live()
+	})
+}
+
+// shellLife is a few Frameworks in one random cluster.
+type shellLife struct {
+	*cluster
+	seed       uint64
+	kinds      []disturbance
+	frameworks []*frameworkv1.Framework
+	faults     *faults
+	odds       map[fault]int
+	// failing has tasks fail.
+	failing bool
+	// calm is since when nothing is disturbed.
+	calm time.Time
+}
+
+func newShellLife(t *testing.T, seed uint64) *shellLife {
+	random := rand.New(rand.NewPCG(seed, 0))
+	l := &shellLife{cluster: newCluster(t, random), seed: seed, odds: map[fault]int{}}
+	l.faults = newFaults(seed, l.trace, l.book)
+	l.server.SetHook(l.faults.befall)
+	l.kinds = chooseDisturbances(random)
+	return l
+}
+
+// live is a while of disturbances, in some lives an error that stays, and then
+// peace in which each Framework comes to its end.
+func (l *shellLife) live() {
+	l.trace.log("disturbed by %v", l.kinds)
+	for i := range 1 + l.random.IntN(3) {
+		namespace := []string{"ns", "ns", "other"}[l.random.IntN(3)]
+		l.frameworks = append(l.frameworks, apiserver.Add(l.server, l.newFramework(namespace, string(rune('a'+i)))))
+	}
+	l.startProgram()
+	l.chaos()
+	l.makePeace()
+	l.awaitCompletion()
+	l.awaitRetention()
+	l.stopProgram()
+	if !l.awaitPrograms(time.Minute) {
+		l.t.Errorf("the controller has not ended")
+	}
+}
+
+func (l *shellLife) chaos() {
+	l.ends = func(*corev1.Pod) (int32, bool) {
+		code := int32(0)
+		if l.failing {
+			code = []int32{0, 1, 200, 201, 210}[l.random.IntN(5)]
+		}
+		return code, l.random.IntN(4) == 0
+	}
+	for range 20 + l.random.IntN(20) {
+		if l.random.IntN(3) > 0 {
+			l.disturb()
+		}
+		l.runNodes(1 + l.random.IntN(3))
+		if l.program == nil && l.random.IntN(3) == 0 {
+			l.startProgram()
+		}
+		l.pass(l.pause())
+	}
+}
+
+// pause is how long the next look at the cluster is away.
+func (l *shellLife) pause() time.Duration {
+	longest := []time.Duration{50 * time.Millisecond, time.Second, 5 * time.Second, 40 * time.Second}[l.random.IntN(4)]
+	if l.random.IntN(40) == 0 {
+		longest = 3 * time.Minute
+	}
+	return time.Duration(l.random.Int64N(int64(longest)))
+}
+
+// makePeace ends all that disturbs, and gives each Framework a reason to end.
+func (l *shellLife) makePeace() {
+	l.trace.log("peace begins")
+	l.faults.set(nil)
+	l.faults.drop("")
+	clear(l.lostNodes)
+	l.busy, l.failing = false, false
+	l.giveNamesBack()
+	if l.program != nil {
+		l.program.process.KillAfter(-1)
+		l.clearWatches()
+	} else {
+		l.startProgram()
+	}
+	for _, f := range l.frameworks {
+		gentle := l.random.IntN(3) > 0
+		l.edit(f, func(spec *frameworkv1.FrameworkSpec) {
+			tasks := int32(0)
+			for _, role := range spec.TaskRoles {
+				tasks += role.TaskNumber
+			}
+			switch {
+			case !gentle || tasks == 0:
+				spec.ExecutionType = frameworkv1.ExecutionStop
+			case spec.ExecutionType == frameworkv1.ExecutionCreate:
+				spec.ExecutionType = frameworkv1.ExecutionStart
+			}
+		})
+	}
+	l.ends = func(*corev1.Pod) (int32, bool) { return 0, true }
+	l.calm = time.Now()
+}
+
+// awaitCompletion holds that each Framework comes to its end, and is not late with
+// anything on the way.
+func (l *shellLife) awaitCompletion() {
+	for time.Since(l.calm) < longestPeace {
+		running := false
+		for _, f := range l.frameworks {
+			if s := l.statusOf(f.Namespace, f.Name); apiserver.Find[frameworkv1.Framework](l.server, f.Namespace, f.Name) != nil &&
+				(s == nil || s.State != frameworkv1.FrameworkCompleted) {
+				running = true
+			}
+		}
+		if !running {
+			return
+		}
+		l.pass(time.Second)
+		l.runNodes(1)
+		if l.book.findLate(l.calm) {
+			return
+		}
+	}
+	l.t.Errorf("after %v of peace, not all Frameworks have completed", longestPeace)
+}
+
+// longestPeace is how long a Framework may take to complete.
+const longestPeace = time.Hour
+
+// awaitRetention holds that the controller is at rest when all is done, and that
+// nothing is left of Frameworks in the end.
+func (l *shellLife) awaitRetention() {
+	for range 10 {
+		l.pass(30 * time.Second)
+		l.runNodes(1)
+	}
+	before := l.requests()
+	l.pass(time.Hour)
+	if after := l.requests(); after != before {
+		l.t.Errorf("there were %d requests in an hour in which there was nothing to do", after-before)
+	}
+	l.pass(retention)
+	for range 5 {
+		l.runNodes(1)
+		l.pass(10 * time.Second)
+	}
+	for _, f := range apiserver.All[frameworkv1.Framework](l.server, "") {
+		l.t.Errorf("Framework %s is still there after its retention: %s", f.Name, brief(f.Status))
+	}
+	for _, configMap := range apiserver.All[corev1.ConfigMap](l.server, "") {
+		l.t.Errorf("ConfigMap %s is left behind", configMap.Name)
+	}
+	for _, pod := range apiserver.All[corev1.Pod](l.server, "") {
+		l.t.Errorf("Pod %s is left behind", pod.Name)
+	}
+}
+
+// requests is how many the controller has made for Frameworks.
+func (l *shellLife) requests() int {
+	total := 0
+	for _, f := range l.frameworks {
+		requests, _ := l.faults.count(f.Namespace + "/" + f.Name)
+		total += requests
+	}
+	return total
+}

@@ -1,0 +1,77 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Observer sees each change of a stored object, in the order in which they are
+// committed, before anybody else does. It must not ask the server for anything.
+type Observer func(*Written)
+
+// Written is one write of one object.
+type Written struct {
+	// Resource is the last part of its name, such as "pods".
+	Resource string
+	// Key is the object's.
+	Key types.NamespacedName
+	// Process is the name of who asked for it. It is empty if that was the test itself
+	// or the garbage collector.
+	Process string
+
+	server        *Server
+	before, after *revision
+}
+
+// Created says whether the object was not there before.
+func (c *Written) Created() bool { return c.before == nil }
+
+// Removed says whether the object is gone.
+func (c *Written) Removed() bool { return c.after == nil }
+
+// Before is the object before the change, nil if it is new. It must not be changed.
+func Before[T any, P Object[T]](c *Written) P { return stateOf[T, P](c, c.before) }
+
+// After is the object after the change, nil if it is gone. It must not be changed.
+func After[T any, P Object[T]](c *Written) P { return stateOf[T, P](c, c.after) }
+
+func stateOf[T any, P Object[T]](c *Written, r *revision) P {
+	c.server.t.Helper()
+	if r == nil {
+		return nil
+	}
+	return typed[T, P](c.server, r)
+}
+
+// SetObserver has the observer see all changes from now on. There is one at most;
+// nil is none.
+func (s *Server) SetObserver(observer Observer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.observer = observer
+}
+
+// lockFor locks the server for a request of a process.
+func (s *Server) lockFor(c *call) {
+	s.mu.Lock()
+	s.writing = c.Process
+}
+
+func (s *Server) unlock() {
+	s.writing = ""
+	s.mu.Unlock()
+}
+
+// observe tells the observer of a change.
+func (s *Server) observe(t *table, before, after *revision) {
+	if s.observer == nil {
+		return
+	}
+	r := after
+	if r == nil {
+		r = before
+	}
+	s.observer(&Written{Resource: t.Resource.Resource, Key: keyOf(r), Process: s.writing, server: s, before: before, after: after})
+}

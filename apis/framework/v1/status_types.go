@@ -57,12 +57,15 @@ type FrameworkStatus struct {
 	// +optional
 	Tasks *TaskCounts `json:"tasks,omitempty"`
 
-	// conditions summarise the status for people and generic tools. They are the
-	// controller's alone: it replaces the whole status with each write, and with
-	// it a condition that somebody else has added.
+	// conditions summarise the status for people and generic tools. Those of types
+	// that the controller does not know are kept: others may add theirs, by an
+	// update or a patch of the status.
 	// +optional
-	// +listType=atomic
-	Conditions []metav1.Condition `json:"conditions,omitempty"`
+	// +listType=map
+	// +listMapKey=type
+	// +patchStrategy=merge
+	// +patchMergeKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty" patchStrategy:"merge" patchMergeKey:"type"`
 }
 
 // Types of FrameworkStatus.Conditions. Every Framework has Running and

@@ -104,15 +104,10 @@ func blockOf(action lifecycle.Action, err error) (lifecycle.Block, bool) {
 	if len(message) > maxBlockMessage {
 		message = strings.ToValidUTF8(message[:maxBlockMessage], "") + "…"
 	}
-	block := lifecycle.Block{Role: action.Role, Reason: frameworkv1.ReasonCreationRefused, Message: message}
+	block := lifecycle.Block{Role: action.Role, Reason: lifecycle.BlockReason(err), Message: message}
 	var taken *nameTakenError
-	switch {
-	case errors.As(err, &taken):
+	if errors.As(err, &taken) {
 		block.Reason = frameworkv1.ReasonNameTaken
-	case strings.Contains(err.Error(), "exceeded quota"):
-		block.Reason = frameworkv1.ReasonQuotaExceeded
-	case strings.Contains(err.Error(), "no PriorityClass with name"):
-		block.Reason = frameworkv1.ReasonPriorityClassNotFound
 	}
 	return block, true
 }
@@ -124,10 +119,24 @@ func (p *pass) refuse(action lifecycle.Action, err error) {
 	if action.Kind == lifecycle.CreatePod {
 		m.failed[action.Name] = true
 	}
-	if block, ok := blockOf(action, err); ok && m.blocks[why] != block {
-		m.blocks[why] = block
+	block, blocked := blockOf(action, err)
+	if known := m.blocks[why]; blocked && !sameBlock(known.Block, known.name, block, action.Name) {
+		m.blocks[why] = namedBlock{Block: block, name: action.Name}
 		p.blocksChanged = true
 	}
+}
+
+// namedBlock is a block with the name of the object whose creation has shown it.
+type namedBlock struct {
+	lifecycle.Block
+	name string
+}
+
+// sameBlock says whether two blocks differ in nothing but the names of the objects
+// whose creation has shown them: each try may be that of another Pod.
+func sameBlock(a lifecycle.Block, nameA string, b lifecycle.Block, nameB string) bool {
+	return nameA != "" && a.Role == b.Role && a.Reason == b.Reason &&
+		strings.ReplaceAll(a.Message, nameA, "") == strings.ReplaceAll(b.Message, nameB, "")
 }
 
 // grant notes that an action has gone through.
@@ -223,7 +232,7 @@ func rank(last bool) int {
 func (m *memory) blocked() []lifecycle.Block {
 	blocks := make([]lifecycle.Block, 0, len(m.blocks))
 	for _, block := range m.blocks {
-		blocks = append(blocks, block)
+		blocks = append(blocks, block.Block)
 	}
 	slices.SortFunc(blocks, func(a, b lifecycle.Block) int {
 		return cmp.Or(cmp.Compare(a.Role, b.Role), cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Message, b.Message))

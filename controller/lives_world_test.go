@@ -115,7 +115,7 @@ func (c *cluster) startProgram() {
 		c.t.Fatal(err)
 	}
 	podGroups, err := podgroupcontroller.New(clients.Lockstep, clients.Kube,
-		podgroupcontroller.WithPodGroupInformer(frameworks.PodGroupFactory().Scheduling().V1alpha1().PodGroups()))
+		frameworks.PodGroupFactory().Scheduling().V1alpha1().PodGroups())
 	if err != nil {
 		c.t.Fatal(err)
 	}

@@ -149,7 +149,7 @@ func (p *pass) lookForPods(ctx context.Context, wanted map[types.UID]lifecycle.A
 			there = append(there, action)
 			continue
 		}
-		p.memory.gone[uid] = true
+		p.memory.remember(result{action: action, gone: uid})
 		p.grant(action)
 	}
 	slices.SortFunc(there, func(a, b lifecycle.Action) int { return int(a.Index - b.Index) })

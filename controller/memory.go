@@ -43,7 +43,7 @@ type memory struct {
 	strays map[types.UID]metav1.Object
 	// blocks are the creations that are refused for now, and failed the names of Pods
 	// whose creation has failed last.
-	blocks map[cause]lifecycle.Block
+	blocks map[cause]namedBlock
 	failed map[string]bool
 	// left are the actions of the last plan that were not yet begun, and generation
 	// is that of the spec it was made for.
@@ -273,7 +273,7 @@ func newMemory(entry *frameworkEntry) (*memory, error) {
 		forced:          map[types.UID]bool{},
 		gone:            map[types.UID]bool{},
 		strays:          map[types.UID]metav1.Object{},
-		blocks:          map[cause]lifecycle.Block{},
+		blocks:          map[cause]namedBlock{},
 		failed:          map[string]bool{},
 	}
 	if len(entry.storedStatus) == 0 {

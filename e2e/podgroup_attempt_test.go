@@ -24,6 +24,7 @@ import (
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/e2e/testbed"
 	"github.com/lockstep-k8s/lockstep/internal/localenv/jobs"
+	"github.com/lockstep-k8s/lockstep/podgroup"
 )
 
 // wholeNodes describes a task that needs a node for itself and never ends.
@@ -132,12 +133,8 @@ func TestDeletedPodGroupIsMadeAgain(t *testing.T) {
 		}
 	}
 	cluster.WaitPodGroup(t, namespace, group.Name, "say that it is scheduled", func(pg *schedulingv1alpha1.PodGroup) bool {
-		for _, c := range pg.Status.Conditions {
-			if c.Type == schedulingv1alpha1.ConditionScheduled {
-				return c.Status == metav1.ConditionTrue
-			}
-		}
-		return false
+		scheduled := podgroup.Condition(pg, schedulingv1alpha1.ConditionScheduled)
+		return scheduled != nil && scheduled.Status == metav1.ConditionTrue
 	})
 }
 

@@ -19,6 +19,7 @@ import (
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/e2e/testbed"
 	"github.com/lockstep-k8s/lockstep/internal/localenv/jobs"
+	"github.com/lockstep-k8s/lockstep/podgroup"
 )
 
 // TestAStrangerInAGangWaits: a gang lacks a member, which is left to a scheduler that
@@ -31,12 +32,9 @@ func TestAStrangerInAGangWaits(t *testing.T) {
 	namespace := submit(t, fw)
 	name := frameworkv1.PodGroupName(fw.Name)
 	lacksOne := func(group *schedulingv1alpha1.PodGroup) bool {
-		for _, c := range group.Status.Conditions {
-			if c.Type == schedulingv1alpha1.ConditionUnschedulable && c.Status == metav1.ConditionTrue {
-				return c.Reason == schedulingv1alpha1.ReasonNotEnoughTasks && group.Status.Members == 3
-			}
-		}
-		return false
+		waits := podgroup.Condition(group, schedulingv1alpha1.ConditionUnschedulable)
+		return waits != nil && waits.Status == metav1.ConditionTrue &&
+			waits.Reason == schedulingv1alpha1.ReasonNotEnoughTasks && group.Status.Members == 3
 	}
 	cluster.WaitPodGroup(t, namespace, name, "lack a member", lacksOne)
 

@@ -3,11 +3,7 @@
 
 package podgroup
 
-import (
-	corev1 "k8s.io/api/core/v1"
-
-	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
-)
+import corev1 "k8s.io/api/core/v1"
 
 // Tally is a number of members, in all and of each role. Members without a role
 // are in Total only. The zero Tally is empty and ready for use.
@@ -70,7 +66,7 @@ func Count(pods []*corev1.Pod) Counts {
 }
 
 func (c *Counts) add(pod *corev1.Pod) {
-	role := pod.Labels[schedulingv1alpha1.LabelRole]
+	role := RoleOf(pod)
 	c.Members.Add(role, 1)
 	switch {
 	case pod.Status.Phase == corev1.PodSucceeded:

@@ -12,7 +12,8 @@
 //   - Count: where the members of a group are.
 //   - Holds: whether so many members are a quorum.
 //   - NextPhase: the phase that follows from the present one and the counts.
-//   - Reason: the reason of a condition, fit to be repeated in another object's.
+//   - GroupOf, RoleOf: the group and the role that a Pod's labels name.
+//   - Condition: a group's condition of a type.
 //
 // A Pod is a member of the group that its label
 // scheduling.lockstep.dev/pod-group names in its own namespace; in the group of a

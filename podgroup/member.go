@@ -6,9 +6,23 @@ package podgroup
 import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 )
+
+// GroupOf is the name of the group that a Pod's label names, in the Pod's namespace.
+// The bool is false if it names none. Whether the Pod is a member of the group depends
+// on the group.
+func GroupOf(pod *corev1.Pod) (types.NamespacedName, bool) {
+	name := pod.Labels[schedulingv1alpha1.LabelPodGroup]
+	return types.NamespacedName{Namespace: pod.Namespace, Name: name}, name != ""
+}
+
+// RoleOf is the role of a Pod in its group, empty if it has none.
+func RoleOf(pod *corev1.Pod) string {
+	return pod.Labels[schedulingv1alpha1.LabelRole]
+}
 
 // IsMember says whether a Pod is a member of the group that its label names. The
 // caller has found the group by that label, in the Pod's namespace.

@@ -21,8 +21,8 @@ import (
 	podgroupcontroller "github.com/lockstep-k8s/lockstep/podgroup/controller"
 )
 
-// podGroupWorkers is how many PodGroups are kept at the same time. Each takes at
-// most one small write a window, see the PodGroup controller's WithWindow.
+// podGroupWorkers is how many PodGroups are kept at the same time. Each takes little
+// more than one small write a second.
 const podGroupWorkers = 16
 
 // run runs both controllers until ctx ends.
@@ -58,7 +58,7 @@ func run(ctx context.Context, f *flags, config *configv1alpha1.ControllerConfigu
 		return err
 	}
 	podGroups, err := podgroupcontroller.New(clients.Lockstep, clients.Kube,
-		podgroupcontroller.WithPodGroupInformer(frameworks.PodGroupFactory().Scheduling().V1alpha1().PodGroups()))
+		frameworks.PodGroupFactory().Scheduling().V1alpha1().PodGroups())
 	if err != nil {
 		return err
 	}

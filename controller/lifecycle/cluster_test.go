@@ -42,7 +42,7 @@ func (w *world) act(action Action) (Outcome, bool) {
 		}
 		w.podGroup = action.PodGroup.DeepCopy()
 		w.podGroup.UID = w.NewUID()
-		w.podGroup.CreationTimestamp = metav1.NewTime(w.now)
+		w.podGroup.CreationTimestamp = metav1.NewTime(w.now.Add(w.skew))
 		w.podGroupChanged()
 	case UpdatePodGroup:
 		if w.podGroup == nil || w.podGroup.UID != action.UID {
@@ -91,6 +91,9 @@ func (w *world) createPod(outcome Outcome) (Outcome, bool) {
 	if w.refuse != nil {
 		if err := w.refuse(pod); err != nil {
 			outcome.Refused = PodCreationRefusal(err)
+			if role := outcome.Action.Role; outcome.Refused == nil {
+				w.controller.blocked[role] = Block{role, BlockReason(err), "Pod " + pod.Name + ": " + err.Error()}
+			}
 			// A refusal counts once it is certain that there is no Pod all the same.
 			w.deletePod(pod.Name, 30)
 			return outcome, outcome.Refused != nil && w.pods[pod.Name] == nil
@@ -107,6 +110,7 @@ func (w *world) createPod(outcome Outcome) (Outcome, bool) {
 	pod.Status.Phase = corev1.PodPending
 	w.pods[pod.Name] = pod
 	w.podChanged(pod)
+	delete(w.controller.blocked, outcome.Action.Role)
 	outcome.UID = pod.UID
 	return outcome, true
 }

@@ -14,6 +14,28 @@ import (
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 )
 
+// What the API server says where its status has no reason of its own for that.
+const (
+	exceededQuota   = "exceeded quota"
+	noPriorityClass = "no PriorityClass with name"
+)
+
+// BlockReason is the Block.Reason of a creation that failed with an error that may be
+// gone at the next try. An object that exists has to be somebody else's.
+func BlockReason(err error) string {
+	message := err.Error()
+	switch {
+	case apierrors.IsAlreadyExists(err):
+		return frameworkv1.ReasonNameTaken
+	case strings.Contains(message, exceededQuota):
+		return frameworkv1.ReasonQuotaExceeded
+	case strings.Contains(message, noPriorityClass):
+		return frameworkv1.ReasonPriorityClassNotFound
+	default:
+		return frameworkv1.ReasonCreationRefused
+	}
+}
+
 // PodCreationRefusal is how a task's attempt ends because of an error at the
 // creation of its Pod. It returns nil for an error that may be gone at the next
 // try: the creation is tried again. The first rule that fits decides.
@@ -21,10 +43,8 @@ func PodCreationRefusal(err error) *frameworkv1.CompletionStatus {
 	message := err.Error()
 	switch {
 	case strings.Contains(message, "object provided is unrecognized"),
-		// A quota is a 403, but not for good.
-		strings.Contains(message, "exceeded quota"),
-		// So is a class of priority that nobody has made yet.
-		strings.Contains(message, "no PriorityClass with name"):
+		// These are a 403, but not for good.
+		strings.Contains(message, exceededQuota), strings.Contains(message, noPriorityClass):
 		return nil
 	case apierrors.IsBadRequest(err), apierrors.IsForbidden(err):
 		return podRefused(frameworkv1.CodePodCreationUnknownError, err)

@@ -28,6 +28,8 @@ func TestPodCreationRefusal(t *testing.T) {
 		"a bad request is refused, maybe not for good": {apierrors.NewBadRequest("bad"), -310},
 		"an exceeded quota is tried again": {
 			apierrors.NewForbidden(pods, "p", errors.New("exceeded quota: q")), again},
+		"a PriorityClass that does not exist may come": {
+			apierrors.NewForbidden(pods, "p", errors.New("no PriorityClass with name high was found")), again},
 		"an unrecognized object is tried again": {
 			apierrors.NewBadRequest("the object provided is unrecognized (must be of type Pod)"), again},
 		"a Pod that exists is tried again":     {apierrors.NewAlreadyExists(pods, "p"), again},
@@ -50,6 +52,28 @@ func TestPodCreationRefusal(t *testing.T) {
 			}
 			if !strings.HasPrefix(got.Diagnostics, "Failed to create Pod: {") || !strings.HasSuffix(got.Diagnostics, "}") {
 				t.Errorf("diagnostics %q do not end in JSON", got.Diagnostics)
+			}
+		})
+	}
+}
+
+func TestReasonOfARefusalForNow(t *testing.T) {
+	pods := schema.GroupResource{Resource: "pods"}
+	tests := map[string]struct {
+		err  error
+		want string
+	}{
+		"an exceeded quota":                   {apierrors.NewForbidden(pods, "p", errors.New("exceeded quota: q")), frameworkv1.ReasonQuotaExceeded},
+		"a PriorityClass that does not exist": {apierrors.NewForbidden(pods, "p", errors.New("no PriorityClass with name high was found")), frameworkv1.ReasonPriorityClassNotFound},
+		"a name that somebody else's Pod has": {apierrors.NewAlreadyExists(pods, "p"), frameworkv1.ReasonNameTaken},
+		"a webhook that does not answer":      {apierrors.NewInternalError(errors.New("failed calling webhook")), frameworkv1.ReasonCreationRefused},
+		"a busy API server":                   {apierrors.NewTooManyRequests("busy", 1), frameworkv1.ReasonCreationRefused},
+		"an API server that can't be reached": {errors.New("connection refused"), frameworkv1.ReasonCreationRefused},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := BlockReason(tc.err); got != tc.want {
+				t.Errorf("got %s, want %s", got, tc.want)
 			}
 		})
 	}

@@ -44,7 +44,9 @@ var stages = []struct {
 	{"a stop by the user", (*decision).stop},
 	{"tasks and their Pods", (*decision).followTasks},
 	{"completion policy", (*decision).applyCompletionPolicy},
+	{"members that the gang has lost", (*decision).followRecovery},
 	{"time-outs of the gang", (*decision).applyGangTimeouts},
+	{"times of the gang", (*decision).persistGangTimes},
 	{"ends of tasks", (*decision).persistEnds},
 	{"first running task", (*decision).noteRunning},
 }
@@ -116,6 +118,8 @@ type decision struct {
 	checksStatus bool
 	// recorded is how many of the cached Pods are those of tasks.
 	recorded int
+	// waitsForMembers says that the gang waits for members that it has lost.
+	waitsForMembers bool
 	// podBuilders are by role.
 	podBuilders map[string]func() (*podBuilder, error)
 	// pause is set by a stage after which nothing may be done before the write.
@@ -158,10 +162,12 @@ func (d *decision) finish() Plan {
 	}
 	d.next.ObservedGeneration = d.Framework.Generation
 	d.next.Tasks = countTasks(d.next.AttemptStatus.TaskRoleStatuses)
-	d.setGangCondition()
+	d.setConditions()
 	d.plan.Status = d.next
-	if d.Status != nil && sameStatus(d.Status, d.next) {
-		d.plan.Status = d.Status
+	for _, known := range []*frameworkv1.FrameworkStatus{d.Status, d.Persisted} {
+		if known != nil && sameStatus(known, d.next) {
+			d.plan.Status = known
+		}
 	}
 	if !d.pause {
 		d.planActions()
@@ -241,9 +247,5 @@ func (d *decision) tell(warning bool, reason, format string, args ...any) {
 // describe is a completion status in a few words.
 func describe(status frameworkv1.CompletionStatus) string {
 	const most = 512
-	diagnostics := status.Diagnostics
-	if len(diagnostics) > most {
-		diagnostics = diagnostics[:most] + "…"
-	}
-	return fmt.Sprintf("code %d, %s: %s", status.Code, status.Phrase, diagnostics)
+	return fmt.Sprintf("code %d, %s: %s", status.Code, status.Phrase, shorten(status.Diagnostics, most))
 }

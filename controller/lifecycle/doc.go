@@ -32,13 +32,14 @@
 //
 // # One round
 //
-// Decide folds the outcomes of earlier actions into the status, then goes
-// through the stages of decide.go in order: first status, rescale, deadlines of
-// graceful deletion, retention, the ConfigMap, the retry of the attempt, its
-// tasks, the completion policy. At last it derives the actions that the status
-// calls for (actions.go). The caller writes the status when Plan.Persist says
-// so, runs the actions, and calls again with what came of them, until a Plan
-// asks for nothing.
+// Decide goes through the stages of decide.go in order: first status, outcomes of the
+// last actions, gang or not, scale of the spec, removal of deleted tasks, PodGroup,
+// ConfigMap, retry of the attempt, a stop by the user, tasks and their Pods,
+// completion policy, recovery and time-outs of the gang, and what of all that is
+// urgent to write. A stage may end the round. At last the conditions are made, and
+// the actions that the status calls for are derived (actions.go). The caller writes
+// the status when Plan.Persist says so, runs the actions, and calls again with what
+// came of them, until a Plan asks for nothing.
 //
 // # Values
 //
@@ -52,6 +53,10 @@
 //	completion.go  when and how an attempt completes
 //	retry.go       whether it is followed by another, and when
 //	rescale.go     tasks and roles that come and go
+//	gang.go        what an attempt that is a gang has besides
+//	recovery.go    what a gang has lost and waits to have back
+//	priority.go    which PriorityClass its Pods have
+//	conditions.go  what the status says in a few words
 //	podfailure.go  what a failed Pod is called
 //	pod.go         what a Pod looks like
 //	transition.go  which state may follow which

@@ -17,6 +17,9 @@ import (
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 )
 
+// aWhile is for how long a Pod runs before it ends, so that its end is no quick one.
+const aWhile = time.Minute
+
 // example is a whole life of a Framework, of which only the ends of some Pods are
 // told. All other Pods run on.
 type example struct {
@@ -34,6 +37,7 @@ func (e example) check(t *testing.T) {
 	for _, end := range e.ends {
 		if end == "configmap" {
 			w.runPods()
+			w.now = w.now.Add(aWhile)
 			w.deleteConfigMap()
 			w.settle()
 			continue
@@ -45,6 +49,7 @@ func (e example) check(t *testing.T) {
 		}
 		w.awaitPod("fw-" + task)
 		w.runPods()
+		w.now = w.now.Add(aWhile)
 		w.end(task, int32(code))
 		w.now = w.now.Add(time.Second)
 	}

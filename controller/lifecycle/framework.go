@@ -205,7 +205,7 @@ func (d *decision) retryAttempt() (goOn bool) {
 			d.attemptBecomesCompleted()
 			return false
 		}
-		delay := decision.delaySec
+		delay := decision.delay.draw(d)
 		retries.RetryDelaySec = &delay
 		retries.BackoffSec = decision.backoffSec
 		if delay > 0 {

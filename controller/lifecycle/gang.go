@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
@@ -96,9 +95,11 @@ func (d *decision) isGang() bool {
 }
 
 // observePodGroup copies what matters of the attempt's PodGroup, until the
-// attempt's end is decided: what is left says why the attempt waited. The times
-// on which timeouts rest are kept in the status, so that neither a restart of
-// the controller nor a PodGroup made anew prolongs them.
+// attempt's end is decided: what is left says why the attempt waited. What
+// timeouts rest on is kept in the status, so that neither a restart of the
+// controller nor a PodGroup made anew prolongs them. It is the time of the
+// controller's own clock, when it first saw the PodGroup: that of the API server may
+// be an hour ahead or behind.
 func (d *decision) observePodGroup() (goOn bool) {
 	attempt := &d.next.AttemptStatus
 	group := d.PodGroup
@@ -117,13 +118,9 @@ func (d *decision) observePodGroup() (goOn bool) {
 	if before == nil {
 		before = &frameworkv1.AttemptPodGroupStatus{}
 	}
-	seen.CreationTime = before.CreationTime
+	seen.CreationTime, seen.UnknownSince = before.CreationTime, before.UnknownSince
 	if seen.CreationTime == nil {
-		created := group.CreationTimestamp
-		if created.IsZero() {
-			created = d.now
-		}
-		seen.CreationTime = &created
+		seen.CreationTime = d.timeNow()
 	}
 	scheduled := groupCondition(group, schedulingv1alpha1.ConditionScheduled)
 	seen.EverScheduled = before.EverScheduled ||
@@ -132,34 +129,11 @@ func (d *decision) observePodGroup() (goOn bool) {
 	waits := groupCondition(group, schedulingv1alpha1.ConditionUnschedulable)
 	if waits != nil && waits.Status == metav1.ConditionTrue {
 		seen.Unschedulable = &frameworkv1.AttemptUnschedulable{
-			Reason: waits.Reason, Message: waits.Message, Since: waits.LastTransitionTime,
-		}
-	}
-	if isRecovering(before, seen) {
-		seen.UnknownSince = before.UnknownSince
-		if seen.UnknownSince == nil {
-			seen.UnknownSince = d.timeNow()
+			Reason: podgroup.Reason(waits.Reason), Message: waits.Message, Since: waits.LastTransitionTime,
 		}
 	}
 	attempt.PodGroup = seen
 	return true
-}
-
-// isRecovering says whether a gang that was scheduled does not run now. That is so
-// while its PodGroup is Unknown, and also when the phase goes on to Pending because
-// no member is left, starts over because the PodGroup was made anew, or has never
-// got beyond Pending because members were lost as soon as they ran: else nothing
-// would ever end the wait.
-func isRecovering(before, seen *frameworkv1.AttemptPodGroupStatus) bool {
-	switch seen.Phase {
-	case schedulingv1alpha1.PodGroupUnknown:
-		return true
-	case schedulingv1alpha1.PodGroupPending, "":
-		return before.UnknownSince != nil || before.Phase == schedulingv1alpha1.PodGroupRunning ||
-			seen.EverScheduled && seen.Unschedulable != nil
-	default:
-		return false
-	}
 }
 
 func groupCondition(group *schedulingv1alpha1.PodGroup, conditionType string) *schedulingv1alpha1.PodGroupCondition {
@@ -185,10 +159,29 @@ func (d *decision) applyGangTimeouts() (goOn bool) {
 			fmt.Sprintf("PodGroup %s was not scheduled within %v%s", group.Name, timeout, because(group))))
 		return true
 	}
-	if timeout := seconds(gang.RecoveryTimeoutSeconds); timeout > 0 &&
+	if timeout := seconds(gang.RecoveryTimeoutSeconds); timeout > 0 && d.waitsForMembers &&
 		group.UnknownSince != nil && d.due(*group.UnknownSince, timeout) {
 		d.attemptBecomesDeletionPending(attemptCompletion(frameworkv1.CodePodGroupRecoveryTimeout,
 			fmt.Sprintf("PodGroup %s has not recovered within %v%s", group.Name, timeout, because(group))))
+	}
+	return true
+}
+
+// persistGangTimes asks for what timeouts rest on to be written at once: a controller
+// that begins without it would end a gang too late, or one that needs no end. Without
+// timeouts it may wait.
+func (d *decision) persistGangTimes() (goOn bool) {
+	gang, group := d.Framework.Spec.Gang, d.next.AttemptStatus.PodGroup
+	if gang == nil || group == nil || gang.ScheduleTimeoutSeconds == nil && gang.RecoveryTimeoutSeconds == nil {
+		return true
+	}
+	written := &frameworkv1.AttemptPodGroupStatus{}
+	if d.Persisted.AttemptStatus.PodGroup != nil {
+		written = d.Persisted.AttemptStatus.PodGroup
+	}
+	if !group.CreationTime.Equal(written.CreationTime) || group.EverScheduled != written.EverScheduled ||
+		!group.UnknownSince.Equal(written.UnknownSince) {
+		d.persist(PersistNow)
 	}
 	return true
 }
@@ -207,49 +200,27 @@ func because(group *frameworkv1.AttemptPodGroupStatus) string {
 	return fmt.Sprintf(": %s: %s", group.Unschedulable.Reason, group.Unschedulable.Message)
 }
 
-// desiredPodGroup is the PodGroup that the attempt needs now. Nil if it needs
-// none.
-func (d *decision) desiredPodGroup() *schedulingv1alpha1.PodGroup {
-	if !d.isGang() {
-		return nil
-	}
+// activeTasks counts, by role, the tasks that are in spec and not Completed.
+func (d *decision) activeTasks() map[string]int32 {
 	active := map[string]int32{}
 	d.eachTask(func(t cursor) {
 		if t.wanted() && t.status().State != frameworkv1.TaskCompleted {
 			active[t.role.Name]++
 		}
 	})
-	spec, needed := podgroup.DesiredSpec(&d.Framework.Spec, active)
+	return active
+}
+
+// desiredPodGroup is the PodGroup that the attempt needs now. Nil if it needs
+// none.
+func (d *decision) desiredPodGroup() *schedulingv1alpha1.PodGroup {
+	if !d.isGang() {
+		return nil
+	}
+	spec, needed := podgroup.DesiredSpec(&d.Framework.Spec, d.activeTasks())
 	if !needed {
 		return nil
 	}
 	spec.PriorityClassName = d.next.AttemptStatus.Gang.PriorityClassName
 	return newPodGroup(d.Framework, &d.next.AttemptStatus, spec)
-}
-
-// setGangCondition mirrors the PodGroup in the Framework's conditions.
-func (d *decision) setGangCondition() {
-	if !d.isGang() {
-		meta.RemoveStatusCondition(&d.next.Conditions, frameworkv1.ConditionGangScheduled)
-		return
-	}
-	condition := metav1.Condition{
-		Type:               frameworkv1.ConditionGangScheduled,
-		Status:             metav1.ConditionFalse,
-		ObservedGeneration: d.Framework.Generation,
-		Reason:             "NotYetScheduled",
-		Message:            "The scheduler has not yet placed the attempt's PodGroup",
-	}
-	group := d.next.AttemptStatus.PodGroup
-	switch {
-	case group == nil:
-		condition.Reason, condition.Message = "NoPodGroup", "The attempt has no PodGroup yet"
-	case group.Unschedulable != nil:
-		condition.Reason, condition.Message = group.Unschedulable.Reason, group.Unschedulable.Message
-	case group.EverScheduled:
-		condition.Status, condition.Reason = metav1.ConditionTrue, schedulingv1alpha1.ReasonScheduled
-		condition.Message = "The attempt's PodGroup is placed"
-	}
-	condition.LastTransitionTime = d.now
-	meta.SetStatusCondition(&d.next.Conditions, condition)
 }

@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
@@ -26,6 +28,7 @@ func (l *life) checkWrite(before, after *frameworkv1.FrameworkStatus) {
 	l.checkNoneRuns(after)
 	l.checkEnds(after)
 	l.checkRecorded(before, after)
+	l.checkConditions(before, after)
 	for _, role := range after.AttemptStatus.TaskRoleStatuses {
 		for i, task := range role.TaskStatuses {
 			if int(task.Index) != i {
@@ -82,6 +85,34 @@ func (l *life) checkEnds(after *frameworkv1.FrameworkStatus) {
 		waits := task.State == frameworkv1.TaskAttemptCreationPending
 		if decided && !waits && task.AttemptStatus.CompletionStatus == nil {
 			l.t.Errorf("task %s (%s) has no end: %s", task.AttemptStatus.PodName, uid, transcript(after))
+		}
+	}
+}
+
+// checkConditions holds that they say what the status says, and that nobody else's is
+// lost.
+func (l *life) checkConditions(before, after *frameworkv1.FrameworkStatus) {
+	l.t.Helper()
+	is := func(conditionType string, want bool) {
+		l.t.Helper()
+		condition := meta.FindStatusCondition(after.Conditions, conditionType)
+		if condition == nil || want != (condition.Status == metav1.ConditionTrue) {
+			l.t.Errorf("the condition %s is %+v, want %v: %s", conditionType, condition, want, transcript(after))
+		}
+	}
+	is(frameworkv1.ConditionRunning, after.Tasks.Running > 0)
+	is(frameworkv1.ConditionCompleted, after.State == frameworkv1.FrameworkCompleted)
+	blocked := meta.FindStatusCondition(after.Conditions, frameworkv1.ConditionTasksBlocked)
+	if decided := after.AttemptStatus.CompletionStatus != nil; decided && blocked != nil {
+		l.t.Errorf("creations are blocked of an attempt that has ended: %s: %s", blocked.Message, transcript(after))
+	}
+	if before == nil {
+		return
+	}
+	for _, condition := range before.Conditions {
+		kept := meta.FindStatusCondition(after.Conditions, condition.Type)
+		if !slices.Contains(ownConditions, condition.Type) && !apiequality.Semantic.DeepEqual(&condition, kept) {
+			l.t.Errorf("the condition %s of somebody else is lost: %s", condition.Type, transcript(after))
 		}
 	}
 }

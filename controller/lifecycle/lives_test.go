@@ -15,6 +15,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 
@@ -273,7 +275,9 @@ func (l *life) disturb() {
 
 // meddle is somebody who does what is seldom done.
 func (l *life) meddle(pod string) {
-	switch l.random.IntN(12) {
+	switch l.random.IntN(13) {
+	case 12:
+		l.addCondition()
 	case 9:
 		l.deleteConfigMapInBackground()
 	case 10:
@@ -305,6 +309,18 @@ func (l *life) meddle(pod string) {
 			}
 		})
 	}
+}
+
+// addCondition is another controller that writes a condition of its own.
+func (l *life) addCondition() {
+	if l.written == nil {
+		return
+	}
+	l.written = frameworkv1.ShareTasks(l.written)
+	meta.SetStatusCondition(&l.written.Conditions, metav1.Condition{
+		Type: "Billed", Status: []metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionFalse}[l.random.IntN(2)],
+		Reason: "Meter", LastTransitionTime: metav1.NewTime(l.now),
+	})
 }
 
 // editSpec is the user who rescales or changes a policy, perhaps both at once.

@@ -18,7 +18,7 @@ import (
 // Plan is a decision, as data.
 type Plan struct {
 	// Status is the next Snapshot.Status. It is the very value of the Snapshot
-	// if nothing changed.
+	// if nothing changed: Persisted if it says the same, else Status.
 	Status *frameworkv1.FrameworkStatus
 	// Persist says whether and how soon Status has to be written.
 	Persist Persist
@@ -178,6 +178,9 @@ const (
 	ReasonCompleted        = "Completed"
 	ReasonTaskFailed       = "TaskFailed"
 	ReasonRescaled         = "Rescaled"
+	// ReasonLowerPriorityClass: the template of a role names a lower PriorityClass
+	// than the gang does.
+	ReasonLowerPriorityClass = "LowerPriorityClass"
 )
 
 // String shows the plan in a few lines.

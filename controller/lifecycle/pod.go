@@ -189,4 +189,5 @@ func (b *podBuilder) joinGang(pod *corev1.Pod) {
 	if pod.Spec.SchedulerName == "" {
 		pod.Spec.SchedulerName = gang.SchedulerName
 	}
+	b.giveClass(pod)
 }

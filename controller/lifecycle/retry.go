@@ -21,14 +21,41 @@ const (
 	backoffReset = 10 * time.Minute
 )
 
+// Back-off of quick attempts in a row, whatever their result. An attempt is quick if
+// it could not create a Pod, or ended at most quickSpan after its start. Any other
+// starts the row anew.
+const (
+	quickSpan = 1 * time.Second
+	quickMost = 1 * time.Minute
+)
+
 // retryDecision says whether an attempt is followed by another.
 type retryDecision struct {
 	retry bool
 	// accountable retries count against maxRetryCount.
 	accountable bool
-	delaySec    int64
+	// delay is how long the retry waits.
+	delay delayRange
 	// backoffSec is the next RetryPolicyStatus.BackoffSec.
 	backoffSec int64
+}
+
+// delayRange is a delay in seconds that is yet to be drawn. Both bounds are inclusive.
+type delayRange struct {
+	least, most int64
+}
+
+// draw chooses a delay of the range.
+func (r delayRange) draw(entropy Entropy) int64 {
+	if r.least >= r.most {
+		return r.least
+	}
+	return entropy.Between(r.least, r.most)
+}
+
+// longer is the range of the longer of two delays.
+func (r delayRange) longer(other delayRange) delayRange {
+	return delayRange{least: max(r.least, other.least), most: max(r.most, other.most)}
 }
 
 // endedAttempt is what a retry is decided on, for a Framework and a task alike.
@@ -38,13 +65,26 @@ type endedAttempt struct {
 	completion frameworkv1.CompletionStatus
 	// ran is how long it ran.
 	ran time.Duration
-	// conflictDelay draws the delay after a Conflict. Nil for tasks: theirs is
-	// that of any Transient failure.
-	conflictDelay func() int64
+	// quick attempts are those that would make a hot loop if they were retried at once.
+	quick bool
+	// conflictDelay is the delay after a Conflict. Nil for tasks: theirs is that of any
+	// Transient failure.
+	conflictDelay *delayRange
 }
 
-// decide goes through the rules in order; the first that fits decides.
+// decide says whether and when there is another attempt.
 func (a endedAttempt) decide() retryDecision {
+	decision := a.decideByPolicy()
+	if decision.retry && a.quick {
+		backoff := a.quickBackoff()
+		decision.delay = decision.delay.longer(delayRange{least: backoff / 2, most: backoff})
+		decision.backoffSec = max(decision.backoffSec, backoff)
+	}
+	return decision
+}
+
+// decideByPolicy goes through the rules in order; the first that fits decides.
+func (a endedAttempt) decideByPolicy() retryDecision {
 	failed := !succeeded(a.completion)
 	has := func(attribute frameworkv1.CompletionTypeAttribute) bool {
 		return failed && slices.Contains(a.completion.Type.Attributes, attribute)
@@ -54,10 +94,10 @@ func (a endedAttempt) decide() retryDecision {
 	case a.endedByUser():
 		return retryDecision{}
 	case fancy && has(frameworkv1.AttributeTransient) && has(frameworkv1.AttributeConflict) && a.conflictDelay != nil:
-		return retryDecision{retry: true, delaySec: a.conflictDelay()}
+		return retryDecision{retry: true, delay: *a.conflictDelay}
 	case fancy && has(frameworkv1.AttributeTransient):
 		backoff := a.backoff()
-		return retryDecision{retry: true, delaySec: backoff, backoffSec: backoff}
+		return retryDecision{retry: true, delay: delayRange{least: backoff, most: backoff}, backoffSec: backoff}
 	case fancy && has(frameworkv1.AttributePermanent):
 		return retryDecision{}
 	case most == frameworkv1.AlwaysRetry,
@@ -88,27 +128,61 @@ func (a endedAttempt) backoff() int64 {
 	if a.retries.TotalRetriedCount == 0 || a.ran >= backoffReset {
 		return 0
 	}
-	last := min(configv1alpha1.Seconds(a.retries.BackoffSec), backoffMost)
-	return int64(min(max(backoffFirst, 2*last), backoffMost) / time.Second)
+	return a.doubled(backoffMost)
 }
 
-// ranFor is the time between two times of a status, of which both may be unset.
-func ranFor(from, to *metav1.Time) time.Duration {
+// quickBackoff bounds the delay in seconds after a quick attempt: a second for the
+// first in a row, then doubling. The delay is drawn from its upper half, so that what
+// failed together is not tried again together.
+func (a endedAttempt) quickBackoff() int64 {
+	return a.doubled(quickMost)
+}
+
+// doubled is twice the last back-off in seconds, at least a second.
+func (a endedAttempt) doubled(most time.Duration) int64 {
+	last := min(configv1alpha1.Seconds(a.retries.BackoffSec), most)
+	return int64(min(max(backoffFirst, 2*last), most) / time.Second)
+}
+
+// span is the time between two times of a status, of which both may be unset.
+func span(from, to *metav1.Time) time.Duration {
 	if from == nil || to == nil {
 		return 0
 	}
 	return to.Sub(from.Time)
 }
 
+// endedQuickly says whether an attempt was over at most quickSpan after it began: to
+// run, or at all if it did not run. Times are whole seconds.
+func endedQuickly(begun metav1.Time, ran, ended *metav1.Time) bool {
+	if ran == nil {
+		ran = &begun
+	}
+	return ended != nil && span(ran, ended) <= quickSpan
+}
+
+// couldNotCreatePod says whether a Pod was refused for good.
+func couldNotCreatePod(completion frameworkv1.CompletionStatus) bool {
+	switch completion.Code {
+	case frameworkv1.CodePodCreationPermanentError, frameworkv1.CodePodCreationUnknownError:
+		return true
+	default:
+		return false
+	}
+}
+
 func (d *decision) decideAttemptRetry() retryDecision {
 	attempt := &d.next.AttemptStatus
+	completion := attempt.CompletionStatus.CompletionStatus
 	return endedAttempt{
 		policy:     d.Framework.Spec.RetryPolicy,
 		retries:    d.next.RetryPolicyStatus,
-		completion: attempt.CompletionStatus.CompletionStatus,
-		ran:        ranFor(attempt.RunTime, attempt.CompletionTime),
-		conflictDelay: func() int64 {
-			return d.Between(d.Options.MinConflictDelaySeconds, d.Options.MaxConflictDelaySeconds)
+		completion: completion,
+		ran:        span(attempt.RunTime, attempt.CompletionTime),
+		quick: couldNotCreatePod(completion) ||
+			endedQuickly(attempt.StartTime, attempt.RunTime, attempt.CompletionTime),
+		conflictDelay: &delayRange{
+			least: d.Options.MinConflictDelaySeconds, most: d.Options.MaxConflictDelaySeconds,
 		},
 	}.decide()
 }
@@ -117,11 +191,12 @@ func (t cursor) decideRetry() retryDecision {
 	if t.spec == nil {
 		return retryDecision{}
 	}
-	task := t.status()
+	task, attempt := t.status(), &t.status().AttemptStatus
 	return endedAttempt{
 		policy:     t.spec.Task.RetryPolicy,
 		retries:    task.RetryPolicyStatus,
-		completion: task.AttemptStatus.CompletionStatus.CompletionStatus,
-		ran:        ranFor(task.AttemptStatus.RunTime, task.AttemptStatus.CompletionTime),
+		completion: attempt.CompletionStatus.CompletionStatus,
+		ran:        span(attempt.RunTime, attempt.CompletionTime),
+		quick:      attempt.PodUID == nil || endedQuickly(attempt.StartTime, attempt.RunTime, attempt.CompletionTime),
 	}.decide()
 }

@@ -287,7 +287,7 @@ func (t cursor) retry() {
 			}
 			return
 		}
-		delay := decision.delaySec
+		delay := decision.delay.draw(t.d)
 		task = t.edit()
 		task.RetryPolicyStatus.RetryDelaySec = &delay
 		task.RetryPolicyStatus.BackoffSec = decision.backoffSec

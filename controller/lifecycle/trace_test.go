@@ -164,6 +164,7 @@ func TestTraces(t *testing.T) {
 			story: func(tr *trace) {
 				tr.start()
 				for _, delay := range []time.Duration{0, 1, 2, 4} {
+					tr.later(2 * time.Second)
 					tr.phase(corev1.PodFailed, 200, "w-0")
 					tr.gone("w-0")
 					if delay > 0 {
@@ -174,6 +175,43 @@ func TestTraces(t *testing.T) {
 				tr.later(10 * time.Minute)
 				tr.phase(corev1.PodFailed, 200, "w-0")
 				tr.gone("w-0")
+			},
+		},
+		"a task that ends at once again and again is delayed in every policy": {
+			framework: func() *frameworkv1.Framework {
+				f := framework(role("w", 1))
+				f.Spec.TaskRoles[0].Task.RetryPolicy.MaxRetryCount = frameworkv1.AlwaysRetry
+				return f
+			}(),
+			story: func(tr *trace) {
+				tr.start()
+				for _, most := range []time.Duration{0, 2, 4, 8} {
+					tr.phase(corev1.PodSucceeded, 0, "w-0")
+					tr.gone("w-0")
+					if most > 0 {
+						tr.later(most * time.Second)
+					}
+				}
+				tr.later(2 * time.Second)
+				tr.phase(corev1.PodSucceeded, 0, "w-0")
+				tr.gone("w-0")
+			},
+		},
+		"an attempt whose Pods are refused is delayed": {
+			framework: func() *frameworkv1.Framework {
+				f := framework(role("w", 1), role("v", 1))
+				f.Spec.RetryPolicy.MaxRetryCount = 3
+				f.Spec.TaskRoles[0].Task.Pod.Raw = []byte(`{"spec":{"containers":[{"env":[{"name":"A","value":1}]}]}}`)
+				return f
+			}(),
+			story: func(tr *trace) {
+				tr.start()
+				tr.later(time.Minute) // v-0 takes its time to end.
+				tr.gone("v-0")
+				tr.gc()
+				tr.later(time.Second)
+				tr.gone("v-0")
+				tr.gc()
 			},
 		},
 		"stopped in a conflict delay": {

@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 )
 
-// transcript is a status in one line: states, attempts and codes.
+// transcript is a status in one line: states, attempts, codes, and what is refused for now.
 func transcript(status *frameworkv1.FrameworkStatus) string {
 	var b strings.Builder
 	code := func(completion *frameworkv1.CompletionStatus) string {
@@ -26,6 +28,9 @@ func transcript(status *frameworkv1.FrameworkStatus) string {
 	fmt.Fprintf(&b, "F#%d %s%s", status.AttemptStatus.ID, status.State, code(end))
 	if delay := status.RetryPolicyStatus.RetryDelaySec; delay != nil {
 		fmt.Fprintf(&b, " delay=%ds", *delay)
+	}
+	if blocked := meta.FindStatusCondition(status.Conditions, frameworkv1.ConditionTasksBlocked); blocked != nil {
+		fmt.Fprintf(&b, " blocked=%s", blocked.Reason)
 	}
 	for _, role := range status.AttemptStatus.TaskRoleStatuses {
 		for _, task := range role.TaskStatuses {

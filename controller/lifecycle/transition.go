@@ -107,6 +107,7 @@ func (d *decision) attemptBecomesCreationRequested(configMap types.UID) {
 func (d *decision) attemptBecomesPreparing() {
 	d.enter(frameworkv1.FrameworkAttemptPreparing)
 	d.event(ReasonAttemptStarted, "Attempt %d has started", d.next.AttemptStatus.ID)
+	d.warnOfLowerClasses()
 }
 
 // attemptBecomesRunning: a task runs.

@@ -5,7 +5,9 @@ package lifecycle
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -46,6 +48,10 @@ type world struct {
 	controller *memory
 	// refuse, if set, is asked before a Pod is created.
 	refuse func(*corev1.Pod) error
+	// blocked, if set, are the only creations that are said to be refused for now.
+	blocked []Block
+	// skew is how far the clock of the API server is ahead of the controller's.
+	skew time.Duration
 	// crashAfter counts writes down to a crash of the controller; negative never.
 	crashAfter int
 	// fate is what becomes of a request.
@@ -53,6 +59,10 @@ type world struct {
 	// pendingGoAtOnce lets a Pod that has no node go when it is deleted, as the
 	// API server does.
 	pendingGoAtOnce bool
+	// priorityOf, if set, is the value of a PriorityClass.
+	priorityOf func(string) (int32, bool)
+	// onEvent is told what the user is.
+	onEvent func(Event)
 	// onWrite sees each status that is written, onAction each action that is
 	// taken.
 	onWrite  func(before, after *frameworkv1.FrameworkStatus)
@@ -100,6 +110,8 @@ type memory struct {
 	outcomes          []Outcome
 	gone              map[types.UID]bool
 	terminating       map[types.UID]time.Time
+	// blocked are the creations that were refused for now, by role.
+	blocked map[string]Block
 	// current says that the status is known to be that of the API server, base is the
 	// one that the controller began with or has written.
 	current bool
@@ -112,6 +124,7 @@ func newMemory(status *frameworkv1.FrameworkStatus) *memory {
 	return &memory{
 		persisted: status, status: status,
 		deleted: map[types.UID]bool{}, forced: map[types.UID]bool{}, gone: map[types.UID]bool{}, terminating: map[types.UID]time.Time{},
+		blocked: map[string]Block{},
 	}
 }
 
@@ -143,6 +156,7 @@ func newWorld(t *testing.T, framework *frameworkv1.Framework) *world {
 		writeFrom:  PersistLater,
 		onWrite:    func(_, _ *frameworkv1.FrameworkStatus) {},
 		onAction:   func(Action) {},
+		onEvent:    func(Event) {},
 		options: Options{
 			GangSchedulerName:       "lockstep-scheduler",
 			CreationTimeout:         5 * time.Minute,
@@ -318,7 +332,14 @@ func (w *world) plan(outcomes []Outcome) Plan {
 		Outcomes:  outcomes,
 		Options:   w.options,
 
+		PriorityOf:  w.priorityOf,
 		Terminating: w.controller.terminating,
+	}
+	snapshot.Blocked = w.blocked
+	for _, block := range w.controller.blocked {
+		if w.blocked == nil {
+			snapshot.Blocked = append(snapshot.Blocked, block)
+		}
 	}
 	for name, pod := range w.cache.pods {
 		snapshot.Pods[name] = pod
@@ -359,6 +380,10 @@ func (w *world) round() (Plan, roundEnd) {
 			return plan, end
 		}
 	}
+	for _, event := range plan.Events {
+		w.onEvent(event)
+	}
+	w.forgetBlocks(plan)
 	for _, action := range plan.Actions {
 		if w.writeFails() {
 			return plan, crashed
@@ -388,6 +413,13 @@ func (w *world) round() (Plan, roundEnd) {
 		}
 	}
 	return plan, end
+}
+
+// forgetBlocks forgets the refusals of what is not to be created any more.
+func (w *world) forgetBlocks(plan Plan) {
+	maps.DeleteFunc(w.controller.blocked, func(role string, _ Block) bool {
+		return !slices.ContainsFunc(plan.Actions, func(a Action) bool { return a.Kind == CreatePod && a.Role == role })
+	})
 }
 
 // persist writes a status.

@@ -4,7 +4,11 @@
 package testbed
 
 import (
+	"bufio"
 	"context"
+	"net/http"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/lockstep-k8s/lockstep/internal/localenv"
@@ -72,4 +76,35 @@ func (p *Controller) WaitReady(t testing.TB) {
 	if err := p.Controller.WaitReady(ctx); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// Counter is the value of one series of the controller's metrics, such as
+// lockstep_controller_panics_total or name{kind="a",result="b"}; 0 if it has none.
+func (p *Controller) Counter(t testing.TB, series string) int {
+	t.Helper()
+	address, err := p.Address()
+	if err != nil {
+		t.Fatal(err)
+	}
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+"/metrics", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	for lines := bufio.NewScanner(response.Body); lines.Scan(); {
+		text, found := strings.CutPrefix(lines.Text(), series+" ")
+		if !found {
+			continue
+		}
+		value, err := strconv.ParseFloat(text, 64)
+		if err != nil {
+			t.Fatalf("reading the metric %s: %v", series, err)
+		}
+		return int(value)
+	}
+	return 0
 }

@@ -17,6 +17,7 @@ import (
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/internal/localenv"
+	"github.com/lockstep-k8s/lockstep/podgroup"
 )
 
 // The two jobs.
@@ -92,12 +93,11 @@ func (v view) unschedulable() *schedulingv1alpha1.PodGroupCondition {
 	if v.group == nil {
 		return nil
 	}
-	for i, condition := range v.group.Status.Conditions {
-		if condition.Type == schedulingv1alpha1.ConditionUnschedulable && condition.Status == metav1.ConditionTrue {
-			return &v.group.Status.Conditions[i]
-		}
+	condition := podgroup.Condition(v.group, schedulingv1alpha1.ConditionUnschedulable)
+	if condition == nil || condition.Status != metav1.ConditionTrue {
+		return nil
 	}
-	return nil
+	return condition
 }
 
 func (p *play) perform(ctx context.Context) error {

@@ -17,7 +17,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/lockstep-k8s/lockstep/client/clientset/versioned"
-	"github.com/lockstep-k8s/lockstep/client/informers/externalversions"
+	schedulinginformers "github.com/lockstep-k8s/lockstep/client/informers/externalversions/scheduling/v1alpha1"
 )
 
 // Back-off of a group whose status could not be written.
@@ -25,6 +25,11 @@ const (
 	minRetryDelay = 100 * time.Millisecond
 	maxRetryDelay = 30 * time.Second
 )
+
+// window is how long Pod events of a group are collected before the group is synced.
+// It makes of a wave of them little more than one write a second. A group that starts
+// without trouble is written once or twice, and no phase or counter is a second old.
+const window = 750 * time.Millisecond
 
 // ownWrites is how many groups' last writes are remembered until the informer
 // shows them. It bounds memory; forgetting one may only cost a write too many.
@@ -35,7 +40,6 @@ const ownWrites = 10_000
 // work twice.
 type Controller struct {
 	client versioned.Interface
-	window time.Duration
 
 	// groups is what the PodGroup informer shows, overlaid with own writes that
 	// it does not show yet.
@@ -46,54 +50,22 @@ type Controller struct {
 
 	// synced are the informers that a sync needs.
 	synced []cache.InformerSynced
-	// start starts the informers that are the Controller's own, stop waits for
-	// their end.
-	start func(ctx context.Context)
-	stop  func()
 }
 
-// New makes a Controller that reads and writes PodGroups with lockstepClient and
-// reads Pods, only those with a group, with podClient. It needs get, list and
-// watch of both, and patch of podgroups/status.
-func New(lockstepClient versioned.Interface, podClient kubernetes.Interface, opts ...Option) (*Controller, error) {
-	o := options{window: defaultWindow}
-	for _, opt := range opts {
-		opt(&o)
-	}
-	if o.window < 0 {
-		return nil, fmt.Errorf("the PodGroup controller's window is %v, it must be 0s or more", o.window)
-	}
-
+// New makes a Controller that keeps the PodGroups of an informer, which its caller
+// starts. It writes their status with lockstepClient, and reads Pods, only those with
+// a group, with podClient. It needs get, list and watch of both, and patch of
+// podgroups/status.
+func New(lockstepClient versioned.Interface, podClient kubernetes.Interface, podGroups schedulinginformers.PodGroupInformer) (*Controller, error) {
+	groups := podGroups.Informer()
 	c := &Controller{
 		client: lockstepClient,
-		window: o.window,
 		pods:   newPodInformer(podClient),
+		groups: cache.NewIntegerResourceVersionMutationCacheWithOptions(klog.Background(), groups.GetStore(),
+			cache.MutationCacheOptions{MaxCacheSize: ownWrites}),
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](minRetryDelay, maxRetryDelay),
 			workqueue.TypedRateLimitingQueueConfig[cache.ObjectName]{Name: "podgroup"}),
-	}
-
-	var factory externalversions.SharedInformerFactory
-	if o.podGroups == nil {
-		factory = externalversions.NewSharedInformerFactory(lockstepClient, 0)
-		o.podGroups = factory.Scheduling().V1alpha1().PodGroups()
-	}
-	groups := o.podGroups.Informer()
-	c.groups = cache.NewIntegerResourceVersionMutationCacheWithOptions(klog.Background(), groups.GetStore(),
-		cache.MutationCacheOptions{MaxCacheSize: ownWrites})
-
-	var informers sync.WaitGroup
-	c.start = func(ctx context.Context) {
-		informers.Go(func() { c.pods.RunWithContext(ctx) })
-		if factory != nil {
-			factory.StartWithContext(ctx)
-		}
-	}
-	c.stop = func() {
-		informers.Wait()
-		if factory != nil {
-			factory.Shutdown()
-		}
 	}
 	if err := c.addHandlers(groups); err != nil {
 		return nil, err
@@ -112,11 +84,10 @@ func (c *Controller) Run(ctx context.Context, workers int) error {
 	ctx = klog.NewContext(ctx, logger)
 
 	var running sync.WaitGroup
-	defer c.stop()
 	defer running.Wait()
 	defer c.queue.ShutDown()
 
-	c.start(ctx)
+	running.Go(func() { c.pods.RunWithContext(ctx) })
 	if !cache.WaitForCacheSync(ctx.Done(), c.synced...) {
 		return nil // ctx has ended.
 	}

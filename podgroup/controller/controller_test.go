@@ -129,13 +129,13 @@ func TestManyEventsAreFewWrites(t *testing.T) {
 		}
 		elapsed := time.Since(start)
 
-		time.Sleep(defaultWindow)
+		time.Sleep(window)
 		synctest.Wait()
 		want := schedulingv1alpha1.PodGroupStatus{Phase: "Running", Members: size, Scheduled: size, Running: size}
 		if diff := cmp.Diff(want, w.group("g").Status); diff != "" {
 			t.Errorf("status one window after the last event (-want,+got):\n%s", diff)
 		}
-		if n, most := len(w.written), int(elapsed/defaultWindow)+2; n > most {
+		if n, most := len(w.written), int(elapsed/window)+2; n > most {
 			t.Errorf("writes: got %d, want at most %d, one a window", n, most)
 		}
 	})
@@ -258,7 +258,7 @@ func TestOwnWritesCountBeforeTheInformerShowsThem(t *testing.T) {
 	group := w.group("g")
 	lockstep, kube := w.clients()
 	still := externalversions.NewSharedInformerFactory(lockstep, 0).Scheduling().V1alpha1().PodGroups()
-	c, err := New(lockstep, kube, WithPodGroupInformer(still))
+	c, err := New(lockstep, kube, still)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -313,16 +313,13 @@ func TestStripKeepsWhatIsCounted(t *testing.T) {
 	}
 }
 
-func TestWrongSettingsAreRefused(t *testing.T) {
+func TestNoWorkersAreRefused(t *testing.T) {
 	lockstep, kube := newWorld(t).clients()
-	if _, err := New(lockstep, kube, WithWindow(-time.Second)); err == nil || !strings.Contains(err.Error(), "window is -1s, it must be 0s or more") {
-		t.Errorf("a negative window: got error %v", err)
-	}
-	c, err := New(lockstep, kube)
+	c, err := New(lockstep, kube, externalversions.NewSharedInformerFactory(lockstep, 0).Scheduling().V1alpha1().PodGroups())
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := c.Run(t.Context(), 0); err == nil || !strings.Contains(err.Error(), "needs at least 1") {
-		t.Errorf("no workers: got error %v", err)
+		t.Errorf("got error %v", err)
 	}
 }

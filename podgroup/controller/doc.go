@@ -10,9 +10,9 @@
 // by one and one: a missed event costs nothing but time.
 //
 // Two rules keep many Pod events from becoming many writes: events of a group
-// within a window (see WithWindow) are one sync, and a sync that finds nothing
-// new writes nothing. So a group costs at most one write a window, however many
-// members it has.
+// within a window of 750 ms are one sync, and a sync that finds nothing new writes
+// nothing. So a group costs at most one write a window, however many members it
+// has.
 //
 // The phase depends on the one before it. A sync therefore looks at the
 // controller's own last write where the informer does not show it yet.

@@ -10,6 +10,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/internal/tombstone"
+	"github.com/lockstep-k8s/lockstep/podgroup"
 )
 
 // addHandlers maps events of groups, and of Pods that name them, to the groups' keys.
@@ -46,15 +48,12 @@ func (c *Controller) addHandlers(groups cache.SharedIndexInformer) error {
 }
 
 func (c *Controller) onPod(obj any) {
-	if gone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
-		obj = gone.Obj
-	}
-	pod, ok := obj.(*corev1.Pod)
+	pod, ok := tombstone.Object(obj).(*corev1.Pod)
 	if !ok {
 		return
 	}
-	if group, ok := groupOf(pod); ok {
-		c.queue.AddAfter(group, c.window)
+	if group, ok := podgroup.GroupOf(pod); ok {
+		c.queue.AddAfter(cache.NamespacedNameAsObjectName(group), window)
 	}
 }
 
@@ -70,5 +69,5 @@ func (c *Controller) onGroup(before, after any) {
 		c.queue.Add(key)
 		return
 	}
-	c.queue.AddAfter(key, c.window)
+	c.queue.AddAfter(key, window)
 }

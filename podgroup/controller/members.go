@@ -64,19 +64,12 @@ func strip(obj any) (any, error) {
 	}, nil
 }
 
-// groupOf is the group that a Pod names; false if it names none. Whether the Pod is
-// a member of it depends on the group.
-func groupOf(pod *corev1.Pod) (cache.ObjectName, bool) {
-	name := pod.Labels[schedulingv1alpha1.LabelPodGroup]
-	return cache.ObjectName{Namespace: pod.Namespace, Name: name}, name != ""
-}
-
 func indexByGroup(obj any) ([]string, error) {
 	pod, ok := obj.(*corev1.Pod)
 	if !ok {
 		return nil, fmt.Errorf("indexing a Pod: got a %T", obj)
 	}
-	if group, ok := groupOf(pod); ok {
+	if group, ok := podgroup.GroupOf(pod); ok {
 		return []string{group.String()}, nil
 	}
 	return nil, nil
@@ -90,7 +83,7 @@ func sameCount(before, after *corev1.Pod) bool {
 		before.Spec.NodeName == after.Spec.NodeName &&
 		(before.DeletionTimestamp == nil) == (after.DeletionTimestamp == nil) &&
 		before.Labels[schedulingv1alpha1.LabelPodGroup] == after.Labels[schedulingv1alpha1.LabelPodGroup] &&
-		before.Labels[schedulingv1alpha1.LabelRole] == after.Labels[schedulingv1alpha1.LabelRole]
+		podgroup.RoleOf(before) == podgroup.RoleOf(after)
 }
 
 // controllerOf is the UID of a Pod's controller, empty if it has none.

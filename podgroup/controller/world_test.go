@@ -18,6 +18,7 @@ import (
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/client/clientset/versioned"
+	"github.com/lockstep-k8s/lockstep/client/informers/externalversions"
 	"github.com/lockstep-k8s/lockstep/internal/testing/apiserver"
 )
 
@@ -44,11 +45,13 @@ func inWorld(t *testing.T, groups []*schedulingv1alpha1.PodGroup, test func(w *w
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, groups...)
 		lockstep, kube := w.clients()
-		c, err := New(lockstep, kube)
+		informers := externalversions.NewSharedInformerFactory(lockstep, 0)
+		c, err := New(lockstep, kube, informers.Scheduling().V1alpha1().PodGroups())
 		if err != nil {
 			t.Fatal(err)
 		}
 		ctx, stop := context.WithCancel(t.Context())
+		informers.StartWithContext(ctx)
 		ended := make(chan error)
 		go func() { ended <- c.Run(ctx, 2) }()
 		w.settle()
@@ -56,6 +59,7 @@ func inWorld(t *testing.T, groups []*schedulingv1alpha1.PodGroup, test func(w *w
 		test(w)
 
 		stop()
+		informers.Shutdown()
 		if err := <-ended; err != nil {
 			t.Errorf("Run: %v", err)
 		}
@@ -116,7 +120,7 @@ func (w *world) settle() {
 	w.t.Helper()
 	for range 3 { // Two steps of a phase, and the echo of the second.
 		synctest.Wait()
-		time.Sleep(defaultWindow)
+		time.Sleep(window)
 	}
 	synctest.Wait()
 }

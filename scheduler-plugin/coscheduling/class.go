@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
-	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/podgroup"
 )
 
 // class is a set of members that need the same of a node. Members of a class
@@ -50,7 +50,7 @@ func classify(pods []*corev1.Pod, keys []string, handle func(schedulerName strin
 				return nil, fmt.Errorf("reading affinity of %s: %w", pod.Name, err)
 			}
 			c = &class{
-				role:     roleOf(pod),
+				role:     podgroup.RoleOf(pod),
 				handle:   handle(pod.Spec.SchedulerName),
 				info:     info,
 				monotone: isMonotone(pod),
@@ -62,10 +62,6 @@ func classify(pods []*corev1.Pod, keys []string, handle func(schedulerName strin
 		c.members = append(c.members, pod)
 	}
 	return classes, nil
-}
-
-func roleOf(pod *corev1.Pod) string {
-	return pod.Labels[schedulingv1alpha1.LabelRole]
 }
 
 // classKey is equal for members that need the same. It holds what the default
@@ -95,7 +91,7 @@ func classKey(pod *corev1.Pod) string {
 		HostNetwork        bool
 		Nominated          string
 	}{
-		Role: roleOf(pod), Scheduler: spec.SchedulerName, Resources: spec.Resources, Overhead: spec.Overhead,
+		Role: podgroup.RoleOf(pod), Scheduler: spec.SchedulerName, Resources: spec.Resources, Overhead: spec.Overhead,
 		Selector: spec.NodeSelector, Affinity: spec.Affinity, Tolerations: spec.Tolerations,
 		Spread: spec.TopologySpreadConstraints, Claims: spec.ResourceClaims, Priority: spec.Priority,
 		RuntimeClass: spec.RuntimeClassName, OS: spec.OS, HostNetwork: spec.HostNetwork,

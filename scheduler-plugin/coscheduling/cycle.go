@@ -172,7 +172,7 @@ func (c *cycle) suffices() bool {
 	}
 	placed := c.view.placed.Plus(podgroup.Tally{})
 	for _, p := range c.placements {
-		placed.Add(roleOf(p.pod), 1)
+		placed.Add(podgroup.RoleOf(p.pod), 1)
 	}
 	return podgroup.Holds(&c.view.group.Spec, placed)
 }

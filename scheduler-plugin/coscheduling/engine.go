@@ -26,6 +26,7 @@ import (
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	schedulingclient "github.com/lockstep-k8s/lockstep/client/clientset/versioned"
+	"github.com/lockstep-k8s/lockstep/podgroup"
 )
 
 const (
@@ -180,7 +181,7 @@ func (e *engine) nextEntity(logger klog.Logger) (framework.QueuedEntityInfo, err
 // places says whether the engine places a Pod that the queue hands out. A bound
 // Pod is there for a resize, which is kube-scheduler's business.
 func (e *engine) places(pod *corev1.Pod) bool {
-	_, member := gangKey(pod)
+	_, member := podgroup.GroupOf(pod)
 	return member && pod.Spec.NodeName == "" && e.serves(pod.Spec.SchedulerName)
 }
 
@@ -201,7 +202,7 @@ func (e *engine) planAbove(priority int32) {
 // if its gang was not placed, whatever may help the gang puts its leader in line.
 func (e *engine) turn(popped *framework.QueuedPodInfo) {
 	defer e.sched.SchedulingQueue.Done(popped.Pod.UID)
-	key, _ := gangKey(popped.Pod)
+	key, _ := podgroup.GroupOf(popped.Pod)
 	if e.isOutranked(popped) {
 		e.wakeups.AddAfter(key, giveWayDelay)
 		return

@@ -9,6 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/lockstep-k8s/lockstep/podgroup"
 )
 
 // helpful are the events that may help a gang that found no place: anything that
@@ -60,7 +62,7 @@ func (c *Coscheduling) EventsToRegister(context.Context) ([]fwk.ClusterEventWith
 // neither while a leader is active nor, once the leader was activated in flight,
 // when it comes back.
 func retryOrdinary(_ klog.Logger, pod *corev1.Pod, _, _ any) (fwk.QueueingHint, error) {
-	if _, member := gangKey(pod); member {
+	if _, member := podgroup.GroupOf(pod); member {
 		return fwk.QueueSkip, nil
 	}
 	return fwk.Queue, nil

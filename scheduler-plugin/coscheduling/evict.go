@@ -208,7 +208,7 @@ func (e *engine) isGone(pod *corev1.Pod) bool {
 // mayBeTaken says whether an ordinary Pod outranks the gangs of a victim.
 func (e *engine) mayBeTaken(victim preemption.Victim, by *corev1.Pod) bool {
 	for _, info := range victim.Pods() {
-		if _, member := gangKey(info.GetPod()); member && e.tracker.isBlind() {
+		if _, member := podgroup.GroupOf(info.GetPod()); member && e.tracker.isBlind() {
 			return false // it may be any gang's, and is to be judged when that is known
 		}
 		if priority, ok := e.tracker.priorityOfGang(info.GetPod()); ok && priority >= corev1helpers.PodPriority(by) {
@@ -227,7 +227,7 @@ func (t *tracker) isBlind() bool {
 
 // priorityOfGang is the priority of a member's gang, false if the Pod is none.
 func (t *tracker) priorityOfGang(pod *corev1.Pod) (int32, bool) {
-	key, ok := gangKey(pod)
+	key, ok := podgroup.GroupOf(pod)
 	if !ok {
 		return 0, false
 	}
@@ -275,7 +275,7 @@ func (t *tracker) setLeaving(pods []*corev1.Pod, leaving bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, pod := range pods {
-		key, _ := gangKey(pod)
+		key, _ := podgroup.GroupOf(pod)
 		g := t.gangs[key]
 		if g == nil || g.members[pod.UID] == nil {
 			continue

@@ -10,6 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
+
+	"github.com/lockstep-k8s/lockstep/podgroup"
 )
 
 // holdsKey is where PreFilter leaves a heldAgainst for Filter.
@@ -31,7 +33,7 @@ func (h *heldAgainst) Clone() fwk.StateData {
 // unless room is held for a gang that is ahead of the Pod. Members of gangs find
 // held room in their cycle's snapshot instead.
 func (c *Coscheduling) PreFilter(_ context.Context, state fwk.CycleState, pod *corev1.Pod, _ []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
-	if _, member := gangKey(pod); member || c.engine == nil {
+	if _, member := podgroup.GroupOf(pod); member || c.engine == nil {
 		return nil, fwk.NewStatus(fwk.Skip)
 	}
 	ahead := c.engine.holds.ahead(pod)

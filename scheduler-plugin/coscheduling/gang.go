@@ -73,10 +73,6 @@ func (m *member) bound() bool {
 		m.pod.Spec.NodeName != "" && m.pod.Status.Phase != corev1.PodFailed && m.pod.DeletionTimestamp == nil && !m.leaving
 }
 
-func (m *member) role() string {
-	return m.pod.Labels[schedulingv1alpha1.LabelRole]
-}
-
 // gang is a PodGroup with its members. It is not safe for concurrent use: the
 // tracker's lock guards it.
 //
@@ -175,12 +171,12 @@ func (g *gang) count(m *member, s memberState, sign int32) {
 	g.countPriority(m.pod, int(sign))
 	switch s {
 	case memberWaiting:
-		g.waiting.Add(m.role(), sign)
+		g.waiting.Add(podgroup.RoleOf(m.pod), sign)
 	case memberPlaced:
-		g.placed.Add(m.role(), sign)
+		g.placed.Add(podgroup.RoleOf(m.pod), sign)
 	}
 	if m.bound() {
-		g.bound.Add(m.role(), sign)
+		g.bound.Add(podgroup.RoleOf(m.pod), sign)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/podgroup"
 )
 
 // Name is the name of the plugin in a KubeSchedulerConfiguration.
@@ -65,7 +66,7 @@ func (c *Coscheduling) Name() string {
 // a gang may change meanwhile. It is called with the queue's lock held, so it must
 // not call the queue.
 func (c *Coscheduling) PreEnqueue(_ context.Context, pod *corev1.Pod) *fwk.Status {
-	if _, member := gangKey(pod); !member {
+	if _, member := podgroup.GroupOf(pod); !member {
 		return nil
 	}
 	if c.engine == nil {
@@ -82,7 +83,7 @@ func (c *Coscheduling) PreEnqueue(_ context.Context, pod *corev1.Pod) *fwk.Statu
 // the batching of ordinary Pods, for a whole profile if a plugin in the
 // scheduling cycle lacks this method.
 func (c *Coscheduling) SignPod(_ context.Context, pod *corev1.Pod) ([]fwk.SignFragment, *fwk.Status) {
-	if _, member := gangKey(pod); member {
+	if _, member := podgroup.GroupOf(pod); member {
 		return nil, fwk.NewStatus(fwk.Unschedulable, "members of a pod group are placed together")
 	}
 	return nil, nil

@@ -50,7 +50,7 @@ func (c *cycle) gather(may func(priority int32) bool) (*pool, error) {
 	for _, node := range nodes {
 		for _, info := range node.GetPods() {
 			pod := info.GetPod()
-			key, named := gangKey(pod)
+			key, named := podgroup.GroupOf(pod)
 			if named && key == c.view.key && podgroup.IsMember(c.view.group, pod) || held.Has(pod.UID) {
 				continue
 			}

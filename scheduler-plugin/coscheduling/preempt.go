@@ -293,7 +293,7 @@ func (s *standing) surplus(pods []fwk.PodInfo, youngest []int) []int {
 	var spare []int
 	left := s.placed.Plus(podgroup.Tally{})
 	for _, p := range youngest {
-		role := roleOf(pods[p].GetPod())
+		role := podgroup.RoleOf(pods[p].GetPod())
 		left.Add(role, -1)
 		if podgroup.Holds(&s.group.Spec, left) {
 			spare = append(spare, p)
@@ -308,7 +308,7 @@ func (s *standing) surplus(pods []fwk.PodInfo, youngest []int) []int {
 func (s *standing) spares(pods []fwk.PodInfo, some []int) bool {
 	left := s.placed.Plus(podgroup.Tally{})
 	for _, p := range some {
-		left.Add(roleOf(pods[p].GetPod()), -1)
+		left.Add(podgroup.RoleOf(pods[p].GetPod()), -1)
 	}
 	return podgroup.Holds(&s.group.Spec, left)
 }

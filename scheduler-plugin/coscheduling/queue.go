@@ -15,6 +15,8 @@ import (
 	internalqueue "k8s.io/kubernetes/pkg/scheduler/backend/queue"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/metrics"
+
+	"github.com/lockstep-k8s/lockstep/podgroup"
 )
 
 // gangQueue is the scheduling queue as the scheduler sees it. It keeps the members
@@ -149,7 +151,7 @@ func (q *gangQueue) keep(pod *corev1.Pod) {
 		return
 	}
 	countGated(1)
-	key, _ := gangKey(pod)
+	key, _ := podgroup.GroupOf(pod)
 	q.seen(key)
 }
 
@@ -170,7 +172,7 @@ func countGated(n float64) {
 }
 
 func isSameGang(a, b *corev1.Pod) bool {
-	was, _ := gangKey(a)
-	is, _ := gangKey(b)
+	was, _ := podgroup.GroupOf(a)
+	is, _ := podgroup.GroupOf(b)
 	return was == is
 }

@@ -16,13 +16,6 @@ import (
 	"github.com/lockstep-k8s/lockstep/podgroup"
 )
 
-// gangKey is the key of the group that a Pod names. The bool is false if it
-// names none.
-func gangKey(pod *corev1.Pod) (types.NamespacedName, bool) {
-	name := pod.Labels[schedulingv1alpha1.LabelPodGroup]
-	return types.NamespacedName{Namespace: pod.Namespace, Name: name}, name != ""
-}
-
 // tracker knows the gangs: their PodGroups, their members and what became of
 // the last attempt to place them. It is safe for concurrent use.
 //
@@ -182,7 +175,7 @@ func (t *tracker) deleteGroup(group *schedulingv1alpha1.PodGroup) {
 
 // setPod learns of a Pod that names a group, new or changed.
 func (t *tracker) setPod(pod *corev1.Pod) {
-	key, ok := gangKey(pod)
+	key, ok := podgroup.GroupOf(pod)
 	if !ok {
 		return
 	}
@@ -241,7 +234,7 @@ func (t *tracker) enter(g *gang, m *member) {
 
 // deletePod learns that a Pod is gone, or names another group.
 func (t *tracker) deletePod(pod *corev1.Pod) {
-	key, ok := gangKey(pod)
+	key, ok := podgroup.GroupOf(pod)
 	if !ok {
 		return
 	}
@@ -270,7 +263,7 @@ func (t *tracker) deletePod(pod *corev1.Pod) {
 // gate says whether a Pod that names a group may enter the scheduling queue, and if
 // not, why.
 func (t *tracker) gate(pod *corev1.Pod) (reason string, ok bool) {
-	key, isMember := gangKey(pod)
+	key, isMember := podgroup.GroupOf(pod)
 	if !isMember || pod.Spec.NodeName != "" {
 		return "", true
 	}

@@ -61,7 +61,7 @@ const (
 // next is the gang to plan in the turn of a member that the queue has handed
 // out, and what to do with that member.
 func (t *tracker) next(pod *corev1.Pod) (gangView, turn) {
-	key, _ := gangKey(pod)
+	key, _ := podgroup.GroupOf(pod)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	g := t.gangs[key]
@@ -147,7 +147,7 @@ func (t *tracker) assume(key types.NamespacedName, nodes map[types.UID]string) {
 // unassume records that a member could not be bound, and has its gang planned
 // again.
 func (t *tracker) unassume(pod *corev1.Pod) {
-	key, _ := gangKey(pod)
+	key, _ := podgroup.GroupOf(pod)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	g := t.gangs[key]

@@ -23,6 +23,7 @@ import (
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	schedulingclient "github.com/lockstep-k8s/lockstep/client/clientset/versioned"
 	schedulinginformers "github.com/lockstep-k8s/lockstep/client/informers/externalversions"
+	"github.com/lockstep-k8s/lockstep/internal/tombstone"
 )
 
 // discoveryPeriod is how often the engine looks whether the API server serves
@@ -186,10 +187,7 @@ func handlers[T any](add func(T), update func(before, after T), remove func(T)) 
 			}
 		},
 		DeleteFunc: func(obj any) {
-			if unknown, ok := obj.(cache.DeletedFinalStateUnknown); ok {
-				obj = unknown.Obj
-			}
-			if t, ok := obj.(T); ok {
+			if t, ok := tombstone.Object(obj).(T); ok {
 				remove(t)
 			}
 		},

@@ -15,16 +15,17 @@ type FrameworkState string
 type TaskState string
 
 // States of a Framework, in the order in which an attempt goes through them. An
-// attempt whose ConfigMap is gone before the controller has seen it go is
-// AttemptCompleted at once.
+// attempt whose ConfigMap is gone before the controller has seen it go leaves out
+// the states in between: it is AttemptCompleted at once, or Deleting as long as a Pod
+// is left.
 const (
 	// FrameworkAttemptCreationPending: the ConfigMap is to be created. The
 	// start of every attempt. Exits: CreationRequested; AttemptCompleted when
 	// stopped.
 	FrameworkAttemptCreationPending FrameworkState = "AttemptCreationPending"
 	// FrameworkAttemptCreationRequested: the ConfigMap was created and is not
-	// yet seen. Exits: Preparing; Deleting; AttemptCompleted when stopped, or
-	// not seen in time.
+	// yet seen. Exits: Preparing; Deleting; AttemptCompleted when stopped, gone,
+	// or not seen in time.
 	FrameworkAttemptCreationRequested FrameworkState = "AttemptCreationRequested"
 	// FrameworkAttemptPreparing: the ConfigMap is there, no task has run yet in
 	// this attempt. Exits: Running; DeletionPending; Deleting; AttemptCompleted.
@@ -32,8 +33,8 @@ const (
 	// FrameworkAttemptRunning: some task has run in this attempt. Exits:
 	// DeletionPending; Deleting; AttemptCompleted.
 	FrameworkAttemptRunning FrameworkState = "AttemptRunning"
-	// FrameworkAttemptDeletionPending: the attempt's end is decided and
-	// persisted, its ConfigMap is to be deleted. Exits: DeletionRequested;
+	// FrameworkAttemptDeletionPending: the attempt's end is decided; once that is
+	// persisted, its ConfigMap is deleted. Exits: DeletionRequested;
 	// Deleting; AttemptCompleted.
 	FrameworkAttemptDeletionPending FrameworkState = "AttemptDeletionPending"
 	// FrameworkAttemptDeletionRequested: the ConfigMap's deletion was requested
@@ -56,16 +57,17 @@ const (
 	// CreationRequested; AttemptCompleted when scaled down or refused.
 	TaskAttemptCreationPending TaskState = "AttemptCreationPending"
 	// TaskAttemptCreationRequested: the Pod was created and is not yet seen.
-	// Exits: Preparing; Deleting; AttemptCompleted when not seen in time.
+	// Exits: Preparing; Deleting; AttemptCompleted when gone, scaled down, or not
+	// seen in time.
 	TaskAttemptCreationRequested TaskState = "AttemptCreationRequested"
 	// TaskAttemptPreparing: the Pod is there and waits to run. Exits: Running;
 	// DeletionPending; Deleting; AttemptCompleted.
 	TaskAttemptPreparing TaskState = "AttemptPreparing"
-	// TaskAttemptRunning: the Pod runs. Exits: Preparing; DeletionPending;
-	// Deleting; AttemptCompleted.
+	// TaskAttemptRunning: the Pod runs. Exits: Preparing when it starts again;
+	// DeletionPending; Deleting; AttemptCompleted.
 	TaskAttemptRunning TaskState = "AttemptRunning"
-	// TaskAttemptDeletionPending: the end is decided and persisted, the Pod is
-	// to be deleted. Exits: DeletionRequested; Deleting; AttemptCompleted.
+	// TaskAttemptDeletionPending: the end is decided; once that is persisted, the
+	// Pod is deleted. Exits: DeletionRequested; Deleting; AttemptCompleted.
 	TaskAttemptDeletionPending TaskState = "AttemptDeletionPending"
 	// TaskAttemptDeletionRequested: the Pod's deletion was requested and is not
 	// yet seen. Exits: Deleting; AttemptCompleted.

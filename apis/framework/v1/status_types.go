@@ -57,9 +57,9 @@ type FrameworkStatus struct {
 	// +optional
 	Tasks *TaskCounts `json:"tasks,omitempty"`
 
-	// conditions summarise the status for people and generic tools. They are the
-	// controller's alone: it replaces the whole status with each write, and with
-	// it a condition that somebody else has added.
+	// conditions summarise the status for people and generic tools. Those of types
+	// that the controller does not know are kept: others may add theirs, by an
+	// update or a patch of the status.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -308,8 +308,8 @@ type TaskRoleStatus struct {
 	// +optional
 	InstanceUID types.UID `json:"instanceUID"`
 
-	// podGracefulDeletionTimeoutSec is the value of the spec in force. It is
-	// kept here so that it survives the role's removal from the spec.
+	// podGracefulDeletionTimeoutSec is the value of the spec in force. Memory of
+	// the controller: it outlives the role in the spec.
 	// +optional
 	// +nullable
 	PodGracefulDeletionTimeoutSec *int64 `json:"podGracefulDeletionTimeoutSec"`

@@ -107,7 +107,8 @@ type FrameworkSpec struct {
 
 // MaxTasks is the most tasks that a Framework may have: the most that one role
 // may have, and all roles together. The status of all of them is one object, and
-// that of so many can be stored when every one of them runs and was retried.
+// that of so many can be stored when every one of them runs and was retried, next
+// to a spec of 128 KiB.
 const MaxTasks = 10000
 
 // ExecutionType is the user's wish for the life of a Framework.

@@ -3,19 +3,6 @@
 
 package planner
 
-// Fits says whether Plans would yield a plan. It looks for no good one, so it is
-// cheap enough to be asked a thousand times in the search for victims. For members
-// that are all alike it is exact. For others both are heuristics, which look at nodes
-// in a different order, so that one may find room that the other misses.
-func Fits(world *World, gang *Gang) bool {
-	for _, nodes := range Candidates(world, gang) {
-		if FitsOn(world, gang, nodes) {
-			return true
-		}
-	}
-	return false
-}
-
 // Candidates are the sets of nodes, by index, of which the Required levels allow
 // one to hold all of the gang: all nodes if there is no such level.
 func Candidates(world *World, gang *Gang) [][]int {
@@ -26,7 +13,11 @@ func Candidates(world *World, gang *Gang) [][]int {
 	return sets
 }
 
-// FitsOn is Fits for some of the nodes.
+// FitsOn says whether Plans would yield a plan on some of the nodes. It looks for no
+// good one, so it is cheap enough to be asked a thousand times in the search for
+// victims. For members that are all alike it is exact. For others both are heuristics,
+// which look at nodes in a different order, so that one may find room that the other
+// misses.
 func FitsOn(world *World, gang *Gang, nodes []int) bool {
 	if !attainable(gang) {
 		return false

@@ -284,7 +284,9 @@ func TestChooseHoldsItsPromises(t *testing.T) {
 					left.Nodes[pods[p].Node].Free[0] -= pods[p].Request[0]
 				}
 			}
-			return planner.Fits(left, gang)
+			return slices.ContainsFunc(planner.Candidates(left, gang), func(nodes []int) bool {
+				return planner.FitsOn(left, gang, nodes)
+			})
 		}
 		highest, fewest := int32(99), 99
 		for subset := range 1 << len(units) {

@@ -39,9 +39,9 @@ type FrameworkStatusApplyConfiguration struct {
 	// tasks counts the tasks of the current attempt. It holds also when the
 	// task statuses are compressed.
 	Tasks *TaskCountsApplyConfiguration `json:"tasks,omitempty"`
-	// conditions summarise the status for people and generic tools. They are the
-	// controller's alone: it replaces the whole status with each write, and with
-	// it a condition that somebody else has added.
+	// conditions summarise the status for people and generic tools. Those of types
+	// that the controller does not know are kept: others may add theirs, by an
+	// update or a patch of the status.
 	Conditions []applyconfigurationsmetav1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 }
 

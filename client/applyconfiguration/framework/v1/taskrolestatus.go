@@ -19,8 +19,8 @@ type TaskRoleStatusApplyConfiguration struct {
 	Name *string `json:"name,omitempty"`
 	// instanceUID is unique to this role in this attempt.
 	InstanceUID *types.UID `json:"instanceUID,omitempty"`
-	// podGracefulDeletionTimeoutSec is the value of the spec in force. It is
-	// kept here so that it survives the role's removal from the spec.
+	// podGracefulDeletionTimeoutSec is the value of the spec in force. Memory of
+	// the controller: it outlives the role in the spec.
 	PodGracefulDeletionTimeoutSec *int64 `json:"podGracefulDeletionTimeoutSec,omitempty"`
 	// taskStatuses are the tasks of the role, each at the place of its index. A task
 	// has index, instanceUID, startTime, runTime, completionTime, state,

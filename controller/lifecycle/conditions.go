@@ -1,0 +1,215 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lifecycle
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+)
+
+// Conditions are made anew from the rest of the decision in each round. Nothing rests
+// on them, so they never make a write urgent; and one that is again what the API
+// server has is no change, however often it came and went in between.
+
+// ownConditions are the types of conditions that are the controller's. Others that are
+// in the status belong to somebody else. Whoever writes the status adds
+// StatusTooLarge to what it writes: it is not decided on.
+var ownConditions = []string{
+	frameworkv1.ConditionRunning,
+	frameworkv1.ConditionCompleted,
+	frameworkv1.ConditionTasksBlocked,
+	frameworkv1.ConditionGangScheduled,
+	frameworkv1.ConditionStatusTooLarge,
+}
+
+// Reasons of conditions, where the API names none.
+const (
+	reasonTasksRunning    = "TasksRunning"
+	reasonNoTaskRunning   = "NoTaskRunning"
+	reasonNotCompleted    = "NotCompleted"
+	reasonNoPodGroup      = "NoPodGroup"
+	reasonNotYetScheduled = "NotYetScheduled"
+)
+
+// MergeConditions takes the controller's own conditions from a status, and those of
+// others from what the API server holds, in the order in which that has them. It
+// changes neither.
+func MergeConditions(own, stored []metav1.Condition) []metav1.Condition {
+	merged := make([]metav1.Condition, 0, len(own)+len(stored))
+	for _, condition := range stored {
+		if !slices.Contains(ownConditions, condition.Type) {
+			merged = append(merged, condition)
+		} else if present := meta.FindStatusCondition(own, condition.Type); present != nil {
+			merged = append(merged, *present)
+		}
+	}
+	for _, condition := range own {
+		if slices.Contains(ownConditions, condition.Type) && meta.FindStatusCondition(merged, condition.Type) == nil {
+			merged = append(merged, condition)
+		}
+	}
+	return merged
+}
+
+// setConditions makes the conditions say what the decision says.
+func (d *decision) setConditions() {
+	var own []metav1.Condition
+	for _, condition := range []*metav1.Condition{
+		d.runningCondition(), d.completedCondition(), d.blockedCondition(), d.gangCondition(),
+	} {
+		if condition == nil {
+			continue
+		}
+		condition.ObservedGeneration = d.Framework.Generation
+		condition.LastTransitionTime = d.transitionOf(condition)
+		own = append(own, *condition)
+	}
+	if d.Persisted == nil {
+		d.next.Conditions = own
+		return
+	}
+	d.next.Conditions = MergeConditions(own, d.Persisted.Conditions)
+}
+
+// transitionOf is since when a condition has its status, as far as anybody could see.
+func (d *decision) transitionOf(condition *metav1.Condition) metav1.Time {
+	for _, status := range []*frameworkv1.FrameworkStatus{d.Persisted, d.Status} {
+		if status == nil {
+			continue
+		}
+		before := meta.FindStatusCondition(status.Conditions, condition.Type)
+		if before != nil && before.Status == condition.Status {
+			return before.LastTransitionTime
+		}
+	}
+	if condition.Type == frameworkv1.ConditionCompleted && d.next.CompletionTime != nil {
+		return *d.next.CompletionTime
+	}
+	return d.now
+}
+
+func (d *decision) runningCondition() *metav1.Condition {
+	if d.next.Tasks.Running > 0 {
+		return isTrue(frameworkv1.ConditionRunning, reasonTasksRunning, "Tasks of the attempt are running")
+	}
+	return isFalse(frameworkv1.ConditionRunning, reasonNoTaskRunning, "No task of the attempt is running")
+}
+
+func (d *decision) completedCondition() *metav1.Condition {
+	if d.next.State != frameworkv1.FrameworkCompleted {
+		return isFalse(frameworkv1.ConditionCompleted, reasonNotCompleted, "The Framework goes on")
+	}
+	completion := d.next.AttemptStatus.CompletionStatus.CompletionStatus
+	reason := frameworkv1.ReasonFailed
+	if succeeded(completion) {
+		reason = frameworkv1.ReasonSucceeded
+	}
+	return isTrue(frameworkv1.ConditionCompleted, reason, "The Framework completed with "+describe(completion))
+}
+
+// Bounds of what is told about blocks: how many of them, and how many bytes of the
+// message of each.
+const (
+	mostBlocksTold  = 4
+	mostBlockLength = 256
+)
+
+// blockedCondition tells which creations are refused for now. It is there only while
+// there are some. The first one gives the reason. An event tells of it, unless
+// somebody could see it before.
+func (d *decision) blockedCondition() *metav1.Condition {
+	blocks := d.blocks()
+	if len(blocks) == 0 {
+		return nil
+	}
+	var told []string
+	for _, block := range blocks[:min(len(blocks), mostBlocksTold)] {
+		role := ""
+		if block.Role != "" {
+			role = "role " + block.Role + ": "
+		}
+		told = append(told, role+block.Reason+": "+shorten(block.Message, mostBlockLength))
+	}
+	if more := len(blocks) - len(told); more > 0 {
+		told = append(told, fmt.Sprintf("and %d more", more))
+	}
+	condition := isTrue(frameworkv1.ConditionTasksBlocked, blocks[0].Reason, strings.Join(told, "; "))
+	if !d.wasTold(condition) {
+		d.tell(true, condition.Reason, "%s", condition.Message)
+	}
+	return condition
+}
+
+// blocks are the creations that are refused for now, those of the attempt first, then
+// by role, as far as the attempt wants them.
+func (d *decision) blocks() []Block {
+	if d.completing() || d.next.State == frameworkv1.FrameworkAttemptCompleted || d.next.State == frameworkv1.FrameworkCompleted {
+		return nil
+	}
+	blocks := slices.Clone(d.Blocked)
+	slices.SortFunc(blocks, func(a, b Block) int {
+		return cmp.Or(cmp.Compare(a.Role, b.Role), cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Message, b.Message))
+	})
+	return slices.DeleteFunc(blocks, func(block Block) bool {
+		return block.Role != "" && d.specRoles[block.Role] == nil
+	})
+}
+
+// wasTold says whether a condition with this status and reason is known already.
+func (d *decision) wasTold(condition *metav1.Condition) bool {
+	return slices.ContainsFunc([]*frameworkv1.FrameworkStatus{d.Persisted, d.Status}, func(status *frameworkv1.FrameworkStatus) bool {
+		if status == nil {
+			return false
+		}
+		before := meta.FindStatusCondition(status.Conditions, condition.Type)
+		return before != nil && before.Status == condition.Status && before.Reason == condition.Reason
+	})
+}
+
+// gangCondition mirrors the PodGroup. Only gangs have it.
+func (d *decision) gangCondition() *metav1.Condition {
+	if !d.isGang() {
+		return nil
+	}
+	switch group := d.next.AttemptStatus.PodGroup; {
+	case group == nil:
+		return isFalse(frameworkv1.ConditionGangScheduled, reasonNoPodGroup, "The attempt has no PodGroup yet")
+	case group.Unschedulable != nil:
+		return isFalse(frameworkv1.ConditionGangScheduled, group.Unschedulable.Reason, group.Unschedulable.Message)
+	case group.EverScheduled:
+		return isTrue(frameworkv1.ConditionGangScheduled, schedulingv1alpha1.ReasonScheduled, "The attempt's PodGroup is placed")
+	default:
+		return isFalse(frameworkv1.ConditionGangScheduled, reasonNotYetScheduled,
+			"The scheduler has not yet placed the attempt's PodGroup")
+	}
+}
+
+func isTrue(conditionType, reason, message string) *metav1.Condition {
+	return &metav1.Condition{Type: conditionType, Status: metav1.ConditionTrue, Reason: reason, Message: message}
+}
+
+func isFalse(conditionType, reason, message string) *metav1.Condition {
+	return &metav1.Condition{Type: conditionType, Status: metav1.ConditionFalse, Reason: reason, Message: message}
+}
+
+// shorten cuts a text to a number of bytes, between two characters, and shows that it
+// did.
+func shorten(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	for most > 0 && !utf8.RuneStart(text[most]) {
+		most--
+	}
+	return text[:most] + "…"
+}

@@ -1,0 +1,69 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lifecycle
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/json"
+)
+
+// The class of a gang is given to those of its Pods whose template names none, so that
+// what quota and admission see of the Pods is what the gang is ranked by. A template
+// that names one has the last word about its Pods.
+
+// giveClass gives the Pod the class of its gang. A template that says how important
+// the Pod is, by a class or a value, is left alone: the API server refuses a value
+// that is not that of the class.
+func (b *podBuilder) giveClass(pod *corev1.Pod) {
+	if pod.Spec.PriorityClassName == "" && pod.Spec.Priority == nil {
+		pod.Spec.PriorityClassName = b.attempt.Gang.PriorityClassName
+	}
+}
+
+// warnOfLowerClasses tells, once for an attempt, of roles whose template names a
+// lower class than the gang does. A class of which nothing is known is not warned of.
+func (d *decision) warnOfLowerClasses() {
+	gang := d.next.AttemptStatus.Gang
+	if d.PriorityOf == nil || gang == nil || !gang.Enabled || gang.PriorityClassName == "" {
+		return
+	}
+	value, exists := d.PriorityOf(gang.PriorityClassName)
+	if !exists {
+		return
+	}
+	var lower []string
+	for _, role := range d.Framework.Spec.TaskRoles {
+		class := classOfTemplate(role.Task.Pod.Raw)
+		if class == "" {
+			continue
+		}
+		if own, exists := d.PriorityOf(class); exists && own < value {
+			lower = append(lower, fmt.Sprintf("the Pods of role %s have the lower one %s", role.Name, class))
+		}
+	}
+	if len(lower) > 0 {
+		d.tell(true, ReasonLowerPriorityClass, "The class of the gang is %s, but %s, as their template says",
+			gang.PriorityClassName, shorten(strings.Join(lower, ", "), mostClassesLength))
+	}
+}
+
+// mostClassesLength bounds the part of the warning that names roles, in bytes.
+const mostClassesLength = 512
+
+// classOfTemplate is spec.priorityClassName of a Pod template in JSON, and empty where
+// there is none.
+func classOfTemplate(template []byte) string {
+	var pod struct {
+		Spec struct {
+			PriorityClassName string `json:"priorityClassName"`
+		} `json:"spec"`
+	}
+	if len(template) == 0 || json.Unmarshal(template, &pod) != nil {
+		return ""
+	}
+	return pod.Spec.PriorityClassName
+}

@@ -1,0 +1,148 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lifecycle
+
+import (
+	"github.com/lockstep-k8s/lockstep/podgroup"
+
+	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+)
+
+// A gang that was placed as a whole may lose members: their Pods fail, or are deleted,
+// and are replaced. While it is short of members that it had, it holds what the others
+// use, and does no work. recoveryTimeoutSeconds bounds that.
+//
+// The time runs only while the cluster has no room for a replacement: the Pod is there
+// and unplaced, or its creation is refused. It does not run while the controller
+// itself keeps the gang waiting: for the delay of a retry, the removal of the old Pod,
+// or a write. Tasks that a scale-up has added and that were never there are not lost,
+// so a gang that waits only for them goes on.
+
+// memberCount counts the members of a gang, or of one role in it, that are wanted and
+// have not completed.
+type memberCount struct {
+	// up members are placed, run, or have succeeded.
+	up int32
+	// lost members were there, and are not up.
+	lost int32
+	// waiting are those lost members for which the cluster has no room.
+	waiting int32
+	// coming are those lost members whose creation is under way. It is not yet known
+	// whether there is room for them.
+	coming int32
+}
+
+// shortOf says whether members that were lost are missing from a minimum.
+func (c memberCount) shortOf(minimum int32) bool {
+	return c.lost > 0 && c.up < min(minimum, c.up+c.lost)
+}
+
+// plus adds two counts.
+func (c memberCount) plus(other memberCount) memberCount {
+	return memberCount{
+		up: c.up + other.up, lost: c.lost + other.lost,
+		waiting: c.waiting + other.waiting, coming: c.coming + other.coming,
+	}
+}
+
+// followRecovery keeps in the status since when the gang waits for members that it has
+// lost. Once it waits, it does so until it has them back, or waits for the controller
+// alone.
+func (d *decision) followRecovery() (goOn bool) {
+	group := d.next.AttemptStatus.PodGroup
+	if !d.isGang() || group == nil || !group.EverScheduled || d.completing() {
+		return true
+	}
+	waiting, coming := d.awaitedMembers()
+	d.waitsForMembers = waiting
+	since := group.UnknownSince
+	switch {
+	case waiting && since == nil:
+		since = d.timeNow()
+	case !waiting && !coming:
+		since = nil
+	}
+	if since != group.UnknownSince {
+		changed := *group
+		changed.UnknownSince = since
+		d.next.AttemptStatus.PodGroup = &changed
+	}
+	return true
+}
+
+// awaitedMembers says whether the gang is short of members that it has lost, and for
+// which the cluster has no room, or which are on their way.
+func (d *decision) awaitedMembers() (waiting, coming bool) {
+	spec, needed := podgroup.DesiredSpec(&d.Framework.Spec, d.activeTasks())
+	if !needed {
+		return false, false
+	}
+	blocked := map[string]bool{}
+	for _, block := range d.Blocked {
+		blocked[block.Role] = true
+	}
+	look := func(count memberCount, minimum int32) {
+		if count.shortOf(minimum) {
+			waiting = waiting || count.waiting > 0
+			coming = coming || count.coming > 0
+		}
+	}
+	var all memberCount
+	roles := map[string]memberCount{}
+	d.eachTask(func(t cursor) {
+		count := t.countMember(blocked[t.role.Name] || blocked[""])
+		all = all.plus(count)
+		roles[t.role.Name] = roles[t.role.Name].plus(count)
+	})
+	look(all, spec.MinMember)
+	for role, minimum := range spec.MinRoleMember {
+		look(roles[role], minimum)
+	}
+	return waiting, coming
+}
+
+// countMember counts one task. blocked says that the API server refuses its Pod for
+// now.
+func (t cursor) countMember(blocked bool) memberCount {
+	task := t.status()
+	switch {
+	case !t.wanted() || task.State == frameworkv1.TaskCompleted:
+		return memberCount{}
+	case t.isUp():
+		return memberCount{up: 1}
+	case task.RunTime == nil && task.RetryPolicyStatus.TotalRetriedCount == 0:
+		return memberCount{} // It was never there.
+	}
+	count := memberCount{lost: 1}
+	switch task.State {
+	case frameworkv1.TaskAttemptCreationPending:
+		persisted := t.persisted()
+		switch {
+		case persisted == nil || persisted.State != task.State:
+			// The controller has yet to write that.
+		case blocked:
+			count.waiting = 1
+		default:
+			count.coming = 1
+		}
+	case frameworkv1.TaskAttemptCreationRequested:
+		count.coming = 1
+	case frameworkv1.TaskAttemptPreparing:
+		count.waiting = 1
+	}
+	return count
+}
+
+// isUp says whether the task's Pod is placed, runs, or has succeeded.
+func (t cursor) isUp() bool {
+	attempt := &t.status().AttemptStatus
+	switch t.status().State {
+	case frameworkv1.TaskAttemptRunning:
+		return true
+	case frameworkv1.TaskAttemptPreparing:
+		return attempt.PodNodeName != nil && *attempt.PodNodeName != ""
+	default:
+		return attempt.CompletionStatus != nil && succeeded(attempt.CompletionStatus.CompletionStatus)
+	}
+}

@@ -1,0 +1,332 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	"github.com/lockstep-k8s/lockstep/internal/testing/apiserver"
+)
+
+// inCluster runs a test in a cluster whose Pods run until they are told to end.
+func inCluster(t *testing.T, test func(t *testing.T, c *cluster)) {
+	quiet(t)
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, rand.New(rand.NewPCG(0, 0)))
+		c.ends = func(*corev1.Pod) (int32, bool) { return 0, false }
+		c.config.LargeFrameworkCompression = ptr.To(false) // The book reads what is stored.
+		c.startProgram()
+		test(t, c)
+		c.stopProgram()
+		if !c.awaitPrograms(time.Minute) {
+			t.Error("the controller does not end")
+		}
+	})
+}
+
+// add adds a Framework with so many tasks in each role.
+func (c *cluster) add(namespace, name string, roles map[string]int32) {
+	f := &frameworkv1.Framework{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	f.Spec.ExecutionType = frameworkv1.ExecutionStart
+	for _, role := range slices.Sorted(func(yield func(string) bool) {
+		for role := range roles {
+			if !yield(role) {
+				return
+			}
+		}
+	}) {
+		f.Spec.TaskRoles = append(f.Spec.TaskRoles, frameworkv1.TaskRoleSpec{
+			Name: role, TaskNumber: roles[role],
+			FrameworkAttemptCompletionPolicy: frameworkv1.CompletionPolicySpec{MinFailedTaskCount: ptr.To[int32](1), MinSucceededTaskCount: ptr.To[int32](-1)},
+			Task: frameworkv1.TaskSpec{
+				RetryPolicy: frameworkv1.RetryPolicySpec{MaxRetryCount: 3},
+				Pod:         runtime.RawExtension{Raw: []byte(`{"spec":{"restartPolicy":"Never","containers":[{"name":"main","image":"busybox"}]}}`)},
+			},
+		})
+	}
+	apiserver.Add(c.server, f)
+}
+
+// podsOf are the names of the Pods of a role of a Framework.
+func (c *cluster) podsOf(namespace, prefix string) []string {
+	var names []string
+	for _, pod := range apiserver.All[corev1.Pod](c.server, namespace) {
+		if strings.HasPrefix(pod.Name, prefix) && pod.Labels[frameworkv1.KeyFrameworkName] != "" {
+			names = append(names, pod.Name)
+		}
+	}
+	return names
+}
+
+// refuse has the creation of some Pods refused.
+func (c *cluster) refuse(which func(name string) bool, with func(name string) error) {
+	c.server.SetHook(func(r *apiserver.Request) apiserver.Fault {
+		if r.Verb == apiserver.Create && r.Resource == "pods" && which(r.Name) {
+			return apiserver.Fault{Refusal: with(r.Name)}
+		}
+		return apiserver.Fault{}
+	})
+}
+
+func quotaExceeded(name string) error { return apiserver.QuotaExceeded(name, "small") }
+
+func everyPod(string) bool { return true }
+
+// requests counts the requests about Frameworks since the journal was cleared.
+func (c *cluster) requests() int {
+	count := 0
+	for _, entry := range c.server.Journal() {
+		switch {
+		case entry.Verb == apiserver.Watch, entry.Verb == apiserver.List && entry.Name == "", entry.Resource == "events":
+		default:
+			count++
+		}
+	}
+	return count
+}
+
+func TestAnExhaustedQuotaCostsTwoRequestsAMinuteAndItsEndIsNoticed(t *testing.T) {
+	for _, tasks := range []int32{4, 400} {
+		t.Run(fmt.Sprint(tasks, " tasks"), func(t *testing.T) {
+			inCluster(t, func(t *testing.T, c *cluster) {
+				c.refuse(everyPod, quotaExceeded)
+				c.add("ns", "fw", map[string]int32{"w": tasks})
+				c.pass(10 * time.Minute)
+				c.server.ClearJournal()
+				lines := c.trace.linesOf("ns/fw")
+				c.pass(10 * time.Minute)
+				if got := c.requests(); got == 0 || got > 20 {
+					t.Errorf("%d requests in ten minutes, want some, and 20 at most", got)
+				}
+				if got := c.trace.linesOf("ns/fw") - lines; got > 20 {
+					t.Errorf("%d lines in the log in ten minutes, want 20 at most", got)
+				}
+				c.server.SetHook(nil)
+				c.pass(time.Minute)
+				if got := len(c.podsOf("ns", "fw-w-")); got != int(tasks) {
+					t.Errorf("%d Pods a minute after there is room, want %d", got, tasks)
+				}
+			})
+		})
+	}
+}
+
+func TestARefusedRoleHoldsBackNoOther(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		c.refuse(func(name string) bool { return strings.HasPrefix(name, "fw-a-") },
+			func(string) error { return apiserver.WebhookFailed("picky") })
+		c.add("ns", "fw", map[string]int32{"a": 60, "b": 60})
+		c.pass(2 * time.Second)
+		if got := len(c.podsOf("ns", "fw-b-")); got != 60 {
+			t.Errorf("role b has %d Pods, want 60", got)
+		}
+		c.pass(time.Minute)
+		c.wantBlocked(t, frameworkv1.ReasonCreationRefused, "picky")
+	})
+}
+
+// wantBlocked says why the Framework fw can't get Pods.
+func (c *cluster) wantBlocked(t *testing.T, reason, message string) {
+	t.Helper()
+	condition := meta.FindStatusCondition(c.statusOf("ns", "fw").Conditions, frameworkv1.ConditionTasksBlocked)
+	if condition == nil || condition.Status != metav1.ConditionTrue || condition.Reason != reason || !strings.Contains(condition.Message, message) {
+		t.Errorf("the condition %s is %+v, want it True for %s, with %q in the message",
+			frameworkv1.ConditionTasksBlocked, condition, reason, message)
+	}
+}
+
+func TestATakenNameHoldsBackItsTaskOnly(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		apiserver.Add(c.server, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "fw-w-0"}})
+		c.add("ns", "fw", map[string]int32{"w": 60})
+		c.pass(10 * time.Second)
+		if got := len(c.podsOf("ns", "fw-w-")); got != 59 {
+			t.Errorf("%d tasks have Pods, want all but the one whose name is taken", got)
+		}
+		c.pass(time.Minute)
+		c.wantBlocked(t, frameworkv1.ReasonNameTaken, "fw-w-0")
+		apiserver.Remove[corev1.Pod](c.server, "ns", "fw-w-0")
+		c.pass(time.Minute)
+		if got := len(c.podsOf("ns", "fw-w-")); got != 60 {
+			t.Errorf("%d tasks have Pods a minute after the name is free, want all", got)
+		}
+		if meta.IsStatusConditionTrue(c.statusOf("ns", "fw").Conditions, frameworkv1.ConditionTasksBlocked) {
+			t.Error("the condition is still there")
+		}
+	})
+}
+
+func TestASlowWebhookHoldsUpNobodyElse(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		c.server.SetHook(func(r *apiserver.Request) apiserver.Fault {
+			if r.Namespace == "slow" && r.Resource != "events" {
+				return apiserver.Fault{Before: 30 * time.Second}
+			}
+			return apiserver.Fault{}
+		})
+		for i := range 100 {
+			c.add("slow", fmt.Sprint("fw", i), map[string]int32{"w": 2})
+		}
+		c.pass(5 * time.Second)
+		c.add("calm", "fw", map[string]int32{"w": 2})
+		c.pass(time.Second)
+		if got := len(c.podsOf("calm", "fw-w-")); got != 2 {
+			t.Errorf("the Framework of the other namespace has %d Pods after a second, want 2", got)
+		}
+	})
+}
+
+func TestACrashCostsNoPod(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		uids := func() map[string]types.UID {
+			uids := map[string]types.UID{}
+			for _, pod := range apiserver.All[corev1.Pod](c.server, "ns") {
+				uids[pod.Name] = pod.UID
+			}
+			return uids
+		}
+		c.add("ns", "fw", map[string]int32{"w": 20})
+		for len(uids()) < 20 {
+			c.pass(10 * time.Millisecond)
+		}
+		before := uids()
+		for _, task := range c.statusOf("ns", "fw").AttemptStatus.TaskRoleStatuses[0].TaskStatuses {
+			if task.AttemptStatus.PodUID != nil {
+				t.Fatal("a UID is written already: the crash would show nothing")
+			}
+		}
+		c.killProgram()
+		c.runNodes(1)
+		c.runNodes(1)
+		c.startProgram()
+		c.pass(time.Minute)
+		if diff := cmp.Diff(before, uids()); diff != "" {
+			t.Errorf("the crash has changed Pods (-before +after):\n%s", diff)
+		}
+		if status := c.statusOf("ns", "fw"); status.State != frameworkv1.FrameworkAttemptRunning {
+			t.Errorf("the Framework is %s, want it Running", status.State)
+		}
+	})
+}
+
+func TestAChangedLabelEndsNothing(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		c.add("ns", "fw", map[string]int32{"w": 20})
+		c.pass(time.Minute)
+		c.runNodes(1)
+		c.runNodes(1)
+		c.pass(time.Minute)
+		apiserver.Change(c.server, "ns", "fw-attempt", func(m *corev1.ConfigMap) { delete(m.Labels, frameworkv1.KeyFrameworkName) })
+		for i := range 15 {
+			apiserver.Change(c.server, "ns", fmt.Sprint("fw-w-", i), func(p *corev1.Pod) { p.Labels[frameworkv1.KeyFrameworkName] = "another" })
+			apiserver.Change(c.server, "ns", fmt.Sprint("fw-w-", i), func(p *corev1.Pod) { delete(p.Labels, frameworkv1.KeyFrameworkName) })
+		}
+		c.pass(5 * time.Minute)
+		status := c.statusOf("ns", "fw")
+		if status.State != frameworkv1.FrameworkAttemptRunning || status.AttemptStatus.ID != 0 {
+			t.Errorf("the Framework is %s in attempt %d, want it to run in its first", status.State, status.AttemptStatus.ID)
+		}
+		for _, task := range status.AttemptStatus.TaskRoleStatuses[0].TaskStatuses {
+			if task.State != frameworkv1.TaskAttemptRunning || task.AttemptStatus.ID != 0 {
+				t.Errorf("task %d is %s in attempt %d", task.Index, task.State, task.AttemptStatus.ID)
+			}
+		}
+		// Their ends are noticed although no event tells of them.
+		c.ends = func(*corev1.Pod) (int32, bool) { return 0, true }
+		for range 10 {
+			c.runNodes(1)
+			c.pass(time.Minute)
+		}
+		if status := c.statusOf("ns", "fw"); status.State != frameworkv1.FrameworkCompleted {
+			t.Errorf("the Framework is %s, want it Completed", status.State)
+		}
+	})
+}
+
+func TestALargeScaleDownIsWrittenAFewTimes(t *testing.T) {
+	const tasks = 1000
+	inCluster(t, func(t *testing.T, c *cluster) {
+		c.add("ns", "fw", map[string]int32{"w": tasks})
+		c.pass(time.Minute)
+		c.server.ClearJournal()
+		apiserver.Change(c.server, "ns", "fw", func(f *frameworkv1.Framework) { f.Spec.TaskRoles[0].TaskNumber = 0 })
+		for range 60 {
+			c.runNodes(1)
+			c.pass(time.Second)
+		}
+		writes := 0
+		for _, entry := range c.server.Writes() {
+			if entry.Subresource == "status" && entry.Resource == frameworkv1.FrameworkPlural {
+				writes++
+			}
+		}
+		if left := len(c.podsOf("ns", "fw-")); left > 0 {
+			t.Errorf("%d Pods are left", left)
+		}
+		if writes > 15 {
+			t.Errorf("%d writes of the status, want 15 at most", writes)
+		}
+	})
+}
+
+func TestConditionsOfOthersSurvive(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		c.add("ns", "fw", map[string]int32{"w": 2})
+		c.pass(time.Minute)
+		apiserver.Change(c.server, "ns", "fw", func(f *frameworkv1.Framework) {
+			meta.SetStatusCondition(&f.Status.Conditions, metav1.Condition{Type: "example.com/Billed", Status: metav1.ConditionTrue, Reason: "Paid"})
+		})
+		c.ends = func(*corev1.Pod) (int32, bool) { return 0, true }
+		for range 10 {
+			c.runNodes(1)
+			c.pass(time.Minute)
+		}
+		status := c.statusOf("ns", "fw")
+		if status.State != frameworkv1.FrameworkCompleted {
+			t.Errorf("the Framework is %s, want it Completed", status.State)
+		}
+		if !meta.IsStatusConditionTrue(status.Conditions, "example.com/Billed") {
+			t.Errorf("the conditions are %v, want the other controller's among them", status.Conditions)
+		}
+	})
+}
+
+func TestATimerIsNotLateBecauseOfARefusal(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		c.refuse(func(name string) bool { return strings.HasPrefix(name, "fw-a-") }, quotaExceeded)
+		c.add("ns", "fw", map[string]int32{"a": 2, "b": 2})
+		c.pass(30 * time.Minute) // The back-off of a is the longest by now.
+		c.runNodes(1)
+		c.runNodes(1)
+		c.pass(time.Minute)
+		failed := false
+		c.ends = func(pod *corev1.Pod) (int32, bool) { failed = true; return 1, pod.Name == "fw-b-0" }
+		c.runNodes(1)
+		c.pass(time.Second)
+		c.runNodes(1) // The Pod that has failed goes.
+		c.pass(3 * time.Second)
+		if !failed {
+			t.Fatal("no task has failed")
+		}
+		b := c.statusOf("ns", "fw").AttemptStatus.TaskRoleStatuses[1].TaskStatuses[0]
+		if b.AttemptStatus.ID != 1 {
+			t.Errorf("the task is in attempt %d (%s) three seconds after its Pod has gone, want 1", b.AttemptStatus.ID, b.State)
+		}
+	})
+}

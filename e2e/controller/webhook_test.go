@@ -1,0 +1,110 @@
+//go:build e2e
+
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"encoding/pem"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	"github.com/lockstep-k8s/lockstep/internal/localenv"
+	"github.com/lockstep-k8s/lockstep/internal/localenv/jobs"
+)
+
+// askWebhook has the API server ask a handler about the creation of Pods in a
+// namespace, those of one role or, if that is empty, all.
+func askWebhook(t *testing.T, namespace, role string, handler http.HandlerFunc) {
+	t.Helper()
+	server := httptest.NewTLSServer(handler)
+	t.Cleanup(server.Close)
+	objects := &metav1.LabelSelector{}
+	if role != "" {
+		objects.MatchLabels = map[string]string{frameworkv1.KeyTaskRoleName: role}
+	}
+	configurations := cluster.Kube.AdmissionregistrationV1().ValidatingWebhookConfigurations()
+	configuration, err := configurations.Create(t.Context(), &admissionregistrationv1.ValidatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-"},
+		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
+			Name: "pods.e2e.lockstep.dev",
+			ClientConfig: admissionregistrationv1.WebhookClientConfig{
+				URL:      &server.URL,
+				CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
+			},
+			Rules: []admissionregistrationv1.RuleWithOperations{{
+				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
+				Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"}},
+			}},
+			NamespaceSelector:       &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": namespace}},
+			ObjectSelector:          objects,
+			SideEffects:             ptr.To(admissionregistrationv1.SideEffectClassNone),
+			TimeoutSeconds:          ptr.To[int32](30),
+			AdmissionReviewVersions: []string{"v1"},
+		}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx := context.WithoutCancel(t.Context()) // It has ended.
+		if err := configurations.Delete(ctx, configuration.Name, metav1.DeleteOptions{}); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestARoleThatIsRefusedHoldsBackNoOther has a webhook that fails for the Pods of the
+// first role. Those of the second run.
+func TestARoleThatIsRefusedHoldsBackNoOther(t *testing.T) {
+	cluster.StartController(t, localenv.ControllerOptions{}).WaitReady(t)
+	namespace := cluster.Namespace(t)
+	askWebhook(t, namespace, "a", func(response http.ResponseWriter, _ *http.Request) {
+		http.Error(response, "out of order", http.StatusInternalServerError)
+	})
+	fw := jobs.MakeFramework("half").Role("a", 3, jobs.RunForever()).Role("b", 3, jobs.RunForever()).Obj()
+	create(t, namespace, fw)
+	cluster.WaitFramework(t, namespace, fw.Name, "run with its second role", func(fw *frameworkv1.Framework) bool {
+		return fw.Status != nil && fw.Status.Tasks != nil && fw.Status.Tasks.Running == 3
+	})
+	waitBlocked(t, namespace, fw.Name, frameworkv1.ReasonCreationRefused, "failed calling webhook")
+}
+
+// TestASlowWebhookCostsOnlyItsOwn has a webhook that takes half a minute for each Pod of
+// one namespace, in which there are more Frameworks than workers. One of another
+// namespace comes to its end as fast as ever.
+func TestASlowWebhookCostsOnlyItsOwn(t *testing.T) {
+	const frameworks = 60
+	cluster.StartController(t, localenv.ControllerOptions{}).WaitReady(t)
+	namespace := cluster.Namespace(t)
+	asked := make(chan struct{}, frameworks)
+	askWebhook(t, namespace, "", func(_ http.ResponseWriter, request *http.Request) {
+		select {
+		case asked <- struct{}{}:
+		default:
+		}
+		<-request.Context().Done()
+	})
+	for i := range frameworks {
+		create(t, namespace, jobs.MakeFramework(fmt.Sprintf("slow-%d", i)).Role("worker", 4, jobs.RunForever()).Obj())
+	}
+	const workers = 16
+	for range 2 * workers {
+		select {
+		case <-asked:
+		case <-time.After(time.Minute):
+			t.Fatal("the webhook is not asked about as many Pods as there are workers")
+		}
+	}
+	wantUntroubled(t)
+}

@@ -325,7 +325,7 @@ func TestSpecAndStatusAreApart(t *testing.T) {
 	namespace := cluster.Namespace(t)
 	typed := cluster.Lockstep.FrameworkcontrollerV1().Frameworks(namespace)
 	fw := jobs.MakeFramework("apart").Execution(frameworkv1.ExecutionCreate).Obj()
-	fw.Status = &frameworkv1.FrameworkStatus{State: "Forged"}
+	fw.Status = &frameworkv1.FrameworkStatus{State: frameworkv1.FrameworkCompleted}
 
 	created, err := typed.Create(t.Context(), fw, metav1.CreateOptions{})
 	if err != nil {
@@ -335,21 +335,21 @@ func TestSpecAndStatusAreApart(t *testing.T) {
 		t.Errorf("create: status is %+v, want none", created.Status)
 	}
 
-	patch := []byte(`{"spec": {"description": "mine"}, "status": {"state": "Forged"}}`)
+	patch := []byte(`{"spec": {"description": "mine"}, "status": {"state": "Completed"}}`)
 	updated, err := typed.Patch(t.Context(), fw.Name, types.MergePatchType, patch, metav1.PatchOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if updated.Spec.Description != "mine" || (updated.Status != nil && updated.Status.State == "Forged") {
+	if updated.Spec.Description != "mine" || (updated.Status != nil && updated.Status.State == frameworkv1.FrameworkCompleted) {
 		t.Errorf("update: description %q and status %+v, want the description and no forged status", updated.Spec.Description, updated.Status)
 	}
 
-	patch = []byte(`{"spec": {"description": "theirs"}, "status": {"state": "Forged"}}`)
+	patch = []byte(`{"spec": {"description": "theirs"}, "status": {"state": "Completed"}}`)
 	updated, err = typed.Patch(t.Context(), fw.Name, types.MergePatchType, patch, metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}}, "status")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if updated.Spec.Description != "mine" || updated.Status == nil || updated.Status.State != "Forged" {
+	if updated.Spec.Description != "mine" || updated.Status == nil || updated.Status.State != frameworkv1.FrameworkCompleted {
 		t.Errorf("update of status: description %q and status %+v, want the status and the old description", updated.Spec.Description, updated.Status)
 	}
 }

@@ -149,7 +149,10 @@ func TestWrongFrameworksAreRefused(t *testing.T) {
 		},
 		"more tasks than 10000": {
 			spec: "{taskRoles: [{name: worker, taskNumber: 10001}]}",
-			want: []string{"spec.taskRoles[0].taskNumber: Invalid value: 10001: spec.taskRoles[0].taskNumber in body should be less than or equal to 10000"},
+			want: []string{
+				"spec.taskRoles: Invalid value: must have at most 10000 tasks in all, which is the sum of taskNumber over spec.taskRoles: the status of more can't be stored in one object",
+				"spec.taskRoles[0].taskNumber: Invalid value: 10001: spec.taskRoles[0].taskNumber in body should be less than or equal to 10000",
+			},
 		},
 		"more tasks than 10000 in all roles together": {
 			spec: "{taskRoles: [{name: ps, taskNumber: 1}, {name: worker, taskNumber: 10000}]}",

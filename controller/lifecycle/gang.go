@@ -129,7 +129,7 @@ func (d *decision) observePodGroup() (goOn bool) {
 	waits := groupCondition(group, schedulingv1alpha1.ConditionUnschedulable)
 	if waits != nil && waits.Status == metav1.ConditionTrue {
 		seen.Unschedulable = &frameworkv1.AttemptUnschedulable{
-			Reason: podgroup.Reason(waits.Reason), Message: waits.Message, Since: waits.LastTransitionTime,
+			Reason: schedulingv1alpha1.CleanReason(waits.Reason), Message: waits.Message, Since: waits.LastTransitionTime,
 		}
 	}
 	attempt.PodGroup = seen

@@ -44,8 +44,8 @@ const (
 	// CodePodGroupScheduleTimeout: the gang was not scheduled within
 	// scheduleTimeoutSeconds.
 	CodePodGroupScheduleTimeout CompletionCode = -130
-	// CodePodGroupRecoveryTimeout: the gang stayed Unknown for longer than
-	// recoveryTimeoutSeconds.
+	// CodePodGroupRecoveryTimeout: the gang has lost members, and there was no room
+	// for their replacements within recoveryTimeoutSeconds.
 	CodePodGroupRecoveryTimeout CompletionCode = -131
 	// CodePodCreationPermanentError: the API server refuses the Pod for good.
 	CodePodCreationPermanentError CompletionCode = -200

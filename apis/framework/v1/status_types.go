@@ -149,9 +149,11 @@ type RetryPolicyStatus struct {
 	// +nullable
 	RetryDelaySec *int64 `json:"retryDelaySec"`
 
-	// backoffSec is the delay, in seconds, that the last quick Transient failure
-	// in a row was given. Memory of the controller: the next one doubles it. 0
-	// after an attempt that ran for ten minutes, or failed otherwise.
+	// backoffSec is the back-off, in seconds, that the last attempt in a row was
+	// followed by, from which retryDelaySec was drawn: an attempt that could not
+	// create a Pod, that ended within a second, or that failed with Transient under
+	// a fancy retry policy. Memory of the controller: the next one doubles it. 0
+	// after any other attempt.
 	// +optional
 	BackoffSec int64 `json:"backoffSec,omitempty"`
 }
@@ -251,17 +253,17 @@ type AttemptPodGroupStatus struct {
 	// and made again.
 	// +optional
 	UID types.UID `json:"uid"`
-	// creationTime is when the attempt's first PodGroup was created. Memory of
-	// the controller: scheduleTimeoutSeconds runs from it.
+	// creationTime is when the controller first saw a PodGroup of the attempt, by
+	// its own clock. Memory of the controller: scheduleTimeoutSeconds runs from it.
 	// +optional
 	// +nullable
 	CreationTime *metav1.Time `json:"creationTime,omitempty"`
 	// phase of the PodGroup.
 	// +optional
 	Phase schedulingv1alpha1.PodGroupPhase `json:"phase,omitempty"`
-	// unknownSince is since when a gang that ran does not: since phase became
-	// Unknown, until it is Running again. Null otherwise. Memory of the
-	// controller: recoveryTimeoutSeconds runs from it.
+	// unknownSince is since when a gang that was scheduled is short of members that
+	// it has lost and for whose replacements there is no room. Null otherwise.
+	// Memory of the controller: recoveryTimeoutSeconds runs from it.
 	// +optional
 	// +nullable
 	UnknownSince *metav1.Time `json:"unknownSince,omitempty"`

@@ -90,8 +90,8 @@ type FrameworkSpec struct {
 
 	// gang asks for the tasks of an attempt to be placed together. Unset, the
 	// Framework is a gang only if the template of one of its roles names the
-	// gang scheduler. Mutable; minMember counts at once, all else from the next
-	// attempt.
+	// gang scheduler. Mutable; minMember and time-outs count at once, all else from
+	// the next attempt.
 	// +optional
 	Gang *GangSpec `json:"gang,omitempty"`
 
@@ -167,21 +167,24 @@ type GangSpec struct {
 	MinMember *int32 `json:"minMember,omitempty"`
 
 	// scheduleTimeoutSeconds completes an attempt with code -130 when its
-	// PodGroup was not scheduled so many seconds after its creation. Default:
-	// it waits for ever.
+	// PodGroup was not scheduled so many seconds after the controller first saw
+	// it. Default: it waits for ever. Mutable; counts at once.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	ScheduleTimeoutSeconds *int32 `json:"scheduleTimeoutSeconds,omitempty"`
 
-	// recoveryTimeoutSeconds completes an attempt with code -131 when its
-	// PodGroup stayed in phase Unknown for more seconds. Default: it waits for
-	// ever.
+	// recoveryTimeoutSeconds completes an attempt with code -131 when its gang
+	// was scheduled, has lost members that it needs, and for so many seconds there
+	// was no room for their replacements. Delays of the controller, and tasks that a
+	// rescale has added, don't count. Default: it waits for ever. Mutable; counts at
+	// once.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	RecoveryTimeoutSeconds *int32 `json:"recoveryTimeoutSeconds,omitempty"`
 
-	// priorityClassName ranks the gang among others. Default: the highest
-	// priority among its Pods. A change counts from the next attempt.
+	// priorityClassName ranks the gang among others. Pods whose template names no
+	// class, and no priority, get this one. Default: the highest priority among its
+	// Pods. A change counts from the next attempt.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	PriorityClassName string `json:"priorityClassName,omitempty"`

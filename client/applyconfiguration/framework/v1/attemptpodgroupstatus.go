@@ -21,14 +21,14 @@ type AttemptPodGroupStatusApplyConfiguration struct {
 	// uid of the PodGroup. It changes when the PodGroup was deleted by someone
 	// and made again.
 	UID *types.UID `json:"uid,omitempty"`
-	// creationTime is when the attempt's first PodGroup was created. Memory of
-	// the controller: scheduleTimeoutSeconds runs from it.
+	// creationTime is when the controller first saw a PodGroup of the attempt, by
+	// its own clock. Memory of the controller: scheduleTimeoutSeconds runs from it.
 	CreationTime *metav1.Time `json:"creationTime,omitempty"`
 	// phase of the PodGroup.
 	Phase *v1alpha1.PodGroupPhase `json:"phase,omitempty"`
-	// unknownSince is since when a gang that ran does not: since phase became
-	// Unknown, until it is Running again. Null otherwise. Memory of the
-	// controller: recoveryTimeoutSeconds runs from it.
+	// unknownSince is since when a gang that was scheduled is short of members that
+	// it has lost and for whose replacements there is no room. Null otherwise.
+	// Memory of the controller: recoveryTimeoutSeconds runs from it.
 	UnknownSince *metav1.Time `json:"unknownSince,omitempty"`
 	// minMember in force.
 	MinMember *int32 `json:"minMember,omitempty"`

@@ -21,15 +21,18 @@ type GangSpecApplyConfiguration struct {
 	// running attempt's PodGroup.
 	MinMember *int32 `json:"minMember,omitempty"`
 	// scheduleTimeoutSeconds completes an attempt with code -130 when its
-	// PodGroup was not scheduled so many seconds after its creation. Default:
-	// it waits for ever.
+	// PodGroup was not scheduled so many seconds after the controller first saw
+	// it. Default: it waits for ever. Mutable; counts at once.
 	ScheduleTimeoutSeconds *int32 `json:"scheduleTimeoutSeconds,omitempty"`
-	// recoveryTimeoutSeconds completes an attempt with code -131 when its
-	// PodGroup stayed in phase Unknown for more seconds. Default: it waits for
-	// ever.
+	// recoveryTimeoutSeconds completes an attempt with code -131 when its gang
+	// was scheduled, has lost members that it needs, and for so many seconds there
+	// was no room for their replacements. Delays of the controller, and tasks that a
+	// rescale has added, don't count. Default: it waits for ever. Mutable; counts at
+	// once.
 	RecoveryTimeoutSeconds *int32 `json:"recoveryTimeoutSeconds,omitempty"`
-	// priorityClassName ranks the gang among others. Default: the highest
-	// priority among its Pods. A change counts from the next attempt.
+	// priorityClassName ranks the gang among others. Pods whose template names no
+	// class, and no priority, get this one. Default: the highest priority among its
+	// Pods. A change counts from the next attempt.
 	PriorityClassName *string `json:"priorityClassName,omitempty"`
 	// queue is recorded on the PodGroup. Default "default". A change counts
 	// from the next attempt.

@@ -19,9 +19,11 @@ type RetryPolicyStatusApplyConfiguration struct {
 	// retryDelaySec is how many seconds after transitionTime the scheduled
 	// retry starts. Null unless a retry is scheduled.
 	RetryDelaySec *int64 `json:"retryDelaySec,omitempty"`
-	// backoffSec is the delay, in seconds, that the last quick Transient failure
-	// in a row was given. Memory of the controller: the next one doubles it. 0
-	// after an attempt that ran for ten minutes, or failed otherwise.
+	// backoffSec is the back-off, in seconds, that the last attempt in a row was
+	// followed by, from which retryDelaySec was drawn: an attempt that could not
+	// create a Pod, that ended within a second, or that failed with Transient under
+	// a fancy retry policy. Memory of the controller: the next one doubles it. 0
+	// after any other attempt.
 	BackoffSec *int64 `json:"backoffSec,omitempty"`
 }
 

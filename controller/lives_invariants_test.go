@@ -50,6 +50,11 @@ type book struct {
 	// refused has Pods, by name, whose creation was refused for good: one that is
 	// there all the same is deleted.
 	refused map[types.NamespacedName]bool
+	// grouped is when the first PodGroup of an attempt was stored, by Framework and
+	// attempt.
+	grouped map[string]time.Time
+	// marked is when the deletion of a Pod began.
+	marked map[types.UID]time.Time
 	// ended has Pods whose end others than the controller have begun.
 	ended map[types.UID]bool
 }
@@ -83,6 +88,8 @@ func newBook(t *testing.T, trace *trace) *book {
 		late:       map[types.UID]bool{},
 		refused:    map[types.NamespacedName]bool{},
 		ended:      map[types.UID]bool{},
+		grouped:    map[string]time.Time{},
+		marked:     map[types.UID]time.Time{},
 	}
 }
 
@@ -183,7 +190,19 @@ func (b *book) observe(c *apiserver.Written) {
 	case "configmaps":
 		b.onConfigMap(c)
 	case "podgroups":
-		b.logChange(c, "")
+		b.onPodGroup(c)
+	}
+}
+
+func (b *book) onPodGroup(c *apiserver.Written) {
+	b.logChange(c, "")
+	if !c.Created() {
+		return
+	}
+	annotations := apiserver.After[schedulingv1alpha1.PodGroup](c).Annotations
+	id := annotations[frameworkv1.KeyFrameworkUID] + "/" + annotations[frameworkv1.KeyFrameworkAttemptID]
+	if b.grouped[id].IsZero() {
+		b.grouped[id] = time.Now()
 	}
 }
 
@@ -229,6 +248,7 @@ func (b *book) onPod(c *apiserver.Written) {
 		}
 	case before.DeletionTimestamp == nil && (after == nil || after.DeletionTimestamp != nil):
 		b.logChange(c, fmt.Sprintf("%s, deleted", before.UID))
+		b.marked[before.UID] = time.Now()
 		if isController(c) {
 			b.onPodDeletion(c, before)
 		} else {
@@ -236,6 +256,9 @@ func (b *book) onPod(c *apiserver.Written) {
 		}
 	case after == nil:
 		b.logChange(c, string(before.UID))
+	case isController(c) && ptr.Deref(after.DeletionGracePeriodSeconds, 1) == 0 && ptr.Deref(before.DeletionGracePeriodSeconds, 0) > 0:
+		b.logChange(c, fmt.Sprintf("%s, by force", after.UID))
+		b.onForce(c, before)
 	default:
 		b.logChange(c, fmt.Sprintf("%s %s %s", after.UID, after.Status.Phase, after.Spec.NodeName))
 	}
@@ -312,10 +335,45 @@ func (b *book) hasConfigMap(pod *corev1.Pod) bool {
 	return configMap != nil && configMap.UID == owner.UID && configMap.DeletionTimestamp == nil
 }
 
+// onForce holds that a Pod is not deleted by force before its node had the time to
+// end it that the user gives, whatever the API server's clock says.
+func (b *book) onForce(c *apiserver.Written, pod *corev1.Pod) {
+	account := b.accountOf(pod)
+	if account == nil || account.gone {
+		return
+	}
+	waited := time.Since(b.marked[pod.UID])
+	for _, role := range account.framework.Status.AttemptStatus.TaskRoleStatuses {
+		if role.Name != pod.Annotations[frameworkv1.KeyTaskRoleName] {
+			continue
+		}
+		if timeout := role.PodGracefulDeletionTimeoutSec; timeout == nil || waited < time.Duration(*timeout)*time.Second-time.Second {
+			b.wrong("%s deletes Pod %s by force after %v: %v", c.Process, c.Key, waited, timeout)
+		}
+	}
+}
+
+// checkGangTimeouts holds that a gang has the time to be placed that the user gives,
+// whatever the API server's clock says.
+func (b *book) checkGangTimeouts(a *account, before, after *frameworkv1.FrameworkStatus, wrong complain) {
+	end := after.AttemptStatus.CompletionStatus
+	if before.AttemptStatus.CompletionStatus != nil || end == nil || end.Code != frameworkv1.CodePodGroupScheduleTimeout {
+		return
+	}
+	waited := time.Since(b.grouped[fmt.Sprintf("%s/%d", a.framework.UID, after.AttemptStatus.ID)])
+	for generation := before.ObservedGeneration; generation <= after.ObservedGeneration; generation++ {
+		if spec := a.specs[generation]; spec != nil && spec.Gang != nil && spec.Gang.ScheduleTimeoutSeconds != nil &&
+			waited >= time.Duration(*spec.Gang.ScheduleTimeoutSeconds-1)*time.Second {
+			return
+		}
+	}
+	wrong("the gang was given up after %v", waited)
+}
+
 // overdue says whether an object is so old that a controller which has not seen it
 // gives it up.
 func (b *book) overdue(object metav1.Object) bool {
-	return time.Since(b.created[object.GetUID()]) >= b.creationTimeout
+	return time.Since(b.created[object.GetUID()]) >= b.creationTimeout-time.Second // Statuses tell whole seconds.
 }
 
 func (b *book) onConfigMap(c *apiserver.Written) {
@@ -452,6 +510,7 @@ func (b *book) onStatus(a *account, before, after *frameworkv1.FrameworkStatus) 
 	if before != nil {
 		checkProgress(before, after, wrong)
 		checkVerdict(a, before, after, wrong)
+		b.checkGangTimeouts(a, before, after, wrong)
 	}
 	if uid := after.AttemptStatus.ConfigMapUID; uid != nil {
 		a.recorded[*uid] = true

@@ -186,14 +186,15 @@ func (p *pass) round(ctx context.Context) (bool, error) {
 		due = p.pace.Refusals.Due(statusWrite)
 	}
 	looks, lookNext := p.looksAgain()
-	acted, err := p.act(ctx, append(plan.Actions, looks...))
+	wanted := append(plan.Actions, looks...)
+	acted, err := p.act(ctx, wanted)
 	if err := errors.Join(plan.Err, err); err != nil {
 		return false, err
 	}
 	if written || acted {
 		return true, nil
 	}
-	p.keepCauses(plan.Actions, plan.Persist != lifecycle.PersistNone)
+	p.keepCauses(wanted, plan.Persist != lifecycle.PersistNone)
 	if p.blocksChanged {
 		return true, nil
 	}

@@ -276,35 +276,33 @@ func TestFrameworkReplacedBetweenSyncs(t *testing.T) {
 	}
 }
 
-// TestUnseenPodIsGoneBeforeItsTaskIsOver never shows the controller the Pod that
-// it has created, and lets the Pod take its time to end.
-func TestUnseenPodIsGoneBeforeItsTaskIsOver(t *testing.T) {
+// TestAPodThatIsNeverShownIsFound never shows the controller the Pod that it has
+// created: at last it looks by itself, and follows the Pod from then on.
+func TestAPodThatIsNeverShownIsFound(t *testing.T) {
 	w := newWorld(t, framework(1))
 	state := func() frameworkv1.TaskState {
-		w.clock.SetTime(w.clock.Now().Add(time.Second))
+		w.clock.SetTime(w.clock.Now().Add(time.Minute))
 		w.fillWithoutPods()
 		if err := w.controller.sync(t.Context(), key, w.turn()); err != nil {
-			t.Log(err) // What it says is for the log only; it is what it leads to that counts.
+			t.Fatal(err)
 		}
 		return w.stored().AttemptStatus.TaskRoleStatuses[0].TaskStatuses[0].State
 	}
-	for range 3 {
+	for range 2 {
 		state()
 	}
 	if len(w.pods) != 1 {
 		t.Fatalf("there are %d Pods, want the one that was created", len(w.pods))
 	}
 	w.clock.SetTime(w.clock.Now().Add(time.Hour))
-	for range 3 {
-		if got := state(); got != frameworkv1.TaskAttemptCreationRequested {
-			t.Fatalf("the task is %s while its Pod is ending", got)
-		}
+	for range 2 {
+		state()
 	}
-	if pod := w.pods["fw-w-0"]; pod == nil || pod.DeletionTimestamp == nil {
-		t.Fatalf("the Pod is not being deleted: %v", pod)
+	if got := state(); got != frameworkv1.TaskAttemptPreparing {
+		t.Errorf("the task is %s, want it Preparing", got)
 	}
-	w.remove("fw-w-0")
-	for range 3 {
+	delete(w.pods, "fw-w-0")
+	for range 2 {
 		state()
 	}
 	if got := state(); got != frameworkv1.TaskCompleted {

@@ -91,8 +91,12 @@ func (d *decision) planActions() {
 	case frameworkv1.FrameworkAttemptCreationPending:
 		d.planCreation()
 	case frameworkv1.FrameworkAttemptCreationRequested:
-		if !d.ownConfigMap() && (d.stopRequested() || d.creationTimedOut()) {
+		switch {
+		case d.ownConfigMap():
+		case d.stopRequested():
 			d.actIfCurrent(Action{Kind: CleanConfigMap, Name: d.next.AttemptStatus.ConfigMapName, Owner: d.Framework.UID})
+		case d.creationTimedOut() && !d.Gone[*d.next.AttemptStatus.ConfigMapUID]:
+			d.planLook()
 		}
 	case frameworkv1.FrameworkAttemptPreparing, frameworkv1.FrameworkAttemptRunning:
 		d.planAttempt()
@@ -249,7 +253,7 @@ func (t cursor) planTask(groupReady bool) {
 			act(CreatePod, "")
 		}
 	case frameworkv1.TaskAttemptCreationRequested:
-		if t.pod() == nil && (task.DeletionPending || t.creationTimedOut()) {
+		if t.pod() == nil && task.DeletionPending {
 			act(CleanPod, "")
 		}
 	case frameworkv1.TaskAttemptDeletionPending:

@@ -173,14 +173,14 @@ func (d *decision) awaitConfigMap() {
 	case d.anyPodLeft():
 		// It was there, and a controller that died knew more of it.
 		d.attemptBecomesDeleting()
-	case d.Gone[*d.next.AttemptStatus.ConfigMapUID]:
-		d.attemptBecomesAttemptCompleted(configMapDeleted())
 	case d.stopRequested():
 		d.attemptBecomesAttemptCompleted(attemptCompletion(frameworkv1.CodeStopFrameworkRequested,
 			"User has requested to stop the Framework"))
 	case d.creationTimedOut():
 		d.attemptBecomesAttemptCompleted(attemptCompletion(frameworkv1.CodeConfigMapCreationTimeout,
-			fmt.Sprintf("The created ConfigMap was not seen within %v", d.Options.CreationTimeout)))
+			fmt.Sprintf("The created ConfigMap was not seen within %v, and is gone", d.Options.CreationTimeout)))
+	default:
+		d.attemptBecomesAttemptCompleted(configMapDeleted())
 	}
 }
 

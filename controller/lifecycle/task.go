@@ -140,21 +140,17 @@ func deleteTaskRequested() *frameworkv1.TaskAttemptCompletionStatus {
 	return taskCompletion(frameworkv1.CodeDeleteTaskRequested, "User has requested to delete the task by rescaling")
 }
 
-// awaitPod gives up a created Pod that is not wanted any more, or has not come
-// in time. planActions has made certain before that there is none.
+// awaitPod gives up a created Pod that is gone before it was seen, or that is not
+// wanted any more and was cleaned.
 func (t cursor) awaitPod() {
-	if t.d.Gone[*t.status().AttemptStatus.PodUID] {
-		t.taskBecomesAttemptCompleted(podDeleted())
-		return
-	}
-	if !t.d.podsCleaned[t.status().AttemptStatus.PodName] {
-		return
-	}
-	if t.status().DeletionPending {
-		t.taskBecomesAttemptCompleted(deleteTaskRequested())
-	} else if t.creationTimedOut() {
+	switch {
+	case t.d.Gone[*t.status().AttemptStatus.PodUID] && t.creationTimedOut():
 		t.taskBecomesAttemptCompleted(taskCompletion(frameworkv1.CodePodCreationTimeout,
-			fmt.Sprintf("The created Pod was not seen within %v", t.d.Options.CreationTimeout)))
+			fmt.Sprintf("The created Pod was not seen within %v, and is gone", t.d.Options.CreationTimeout)))
+	case t.d.Gone[*t.status().AttemptStatus.PodUID]:
+		t.taskBecomesAttemptCompleted(podDeleted())
+	case t.d.podsCleaned[t.status().AttemptStatus.PodName] && t.status().DeletionPending:
+		t.taskBecomesAttemptCompleted(deleteTaskRequested())
 	}
 }
 
@@ -202,13 +198,18 @@ func (t cursor) podIsGone() bool {
 	return t.status().State == frameworkv1.TaskAttemptDeleting || t.d.Gone[*attempt.PodUID]
 }
 
-// podIsOutOfSight says whether the task's Pod has left the cache without having been
-// seen to be deleted: it may only have lost its label. A Pod that was created just now
-// has not yet come, which awaitPod handles, unless the attempt ends.
+// podIsOutOfSight says whether the task's Pod is not in the cache although it should
+// be, and was not seen to be deleted: it may only have lost its label. A Pod that was
+// created just now may take a while to come.
 func (t cursor) podIsOutOfSight() bool {
-	state := t.status().State
-	awaited := state == frameworkv1.TaskAttemptCreationRequested && !t.d.completing()
-	return state.Associated() && !awaited && t.pod() == nil && !t.podIsGone()
+	task := t.status()
+	if !task.State.Associated() || t.pod() != nil || t.podIsGone() {
+		return false
+	}
+	if task.State != frameworkv1.TaskAttemptCreationRequested || t.d.completing() {
+		return true
+	}
+	return !task.DeletionPending && t.creationTimedOut()
 }
 
 func podDeleted() *frameworkv1.TaskAttemptCompletionStatus {

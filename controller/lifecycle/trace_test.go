@@ -489,11 +489,20 @@ func TestTraces(t *testing.T) {
 				})
 			},
 		},
+		"a created ConfigMap is not seen in time, but is there": {
+			framework: framework(role("w", 1)),
+			story: func(tr *trace) {
+				tr.prompt = false
+				tr.start()
+				tr.later(5 * time.Minute)
+			},
+		},
 		"a created ConfigMap is not seen in time": {
 			framework: framework(role("w", 1)),
 			story: func(tr *trace) {
 				tr.prompt = false
 				tr.start()
+				tr.step("The ConfigMap is gone, which nobody has seen.", func() { tr.configMap = nil })
 				tr.later(5 * time.Minute)
 				tr.gc()
 				tr.later(time.Minute)
@@ -511,14 +520,23 @@ func TestTraces(t *testing.T) {
 				tr.step("The cache shows the one of the attempt.", func() { tr.deliver(configMapKind, 1) })
 			},
 		},
-		"a created Pod is not seen in time": {
+		"a created Pod is not seen in time, but is there": {
 			framework: framework(role("w", 1)),
 			story: func(tr *trace) {
 				tr.prompt = false
 				tr.start()
 				tr.step("The ConfigMap is seen.", func() { tr.deliver(configMapKind, 1) })
 				tr.later(5 * time.Minute)
-				tr.step("The Pod is gone, which nobody has seen either.", func() { tr.endPod("fw-w-0") })
+			},
+		},
+		"a created Pod is not seen in time": {
+			framework: framework(role("w", 1)),
+			story: func(tr *trace) {
+				tr.prompt = false
+				tr.start()
+				tr.step("The ConfigMap is seen.", func() { tr.deliver(configMapKind, 1) })
+				tr.step("The Pod is gone, which nobody has seen.", func() { delete(tr.pods, "fw-w-0") })
+				tr.later(5 * time.Minute)
 				tr.gc()
 			},
 		},

@@ -57,11 +57,16 @@ func runningSnapshot(b *testing.B, tasks int) Snapshot {
 			Status:     corev1.PodStatus{Phase: corev1.PodRunning, PodIP: *attempt.PodIP, HostIP: *attempt.PodHostIP},
 		}
 	}
-	return Snapshot{
+	snapshot := Snapshot{
 		Framework: framework, Persisted: status, Status: status, Pods: pods,
 		ConfigMap: &metav1.ObjectMeta{Name: "large-attempt", UID: uid},
 		Options:   Options{CreationTimeout: time.Minute, PodFailures: ptr.To(PodFailureRules{})},
 	}
+	for range 2 { // What is decided but once, and the conditions.
+		snapshot.Status = Decide(snapshot, status.StartTime.Time, noEntropy{}).Status
+		snapshot.Persisted = snapshot.Status
+	}
+	return snapshot
 }
 
 type noEntropy struct{}

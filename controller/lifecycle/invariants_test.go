@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -171,6 +172,10 @@ func (l *life) checkProgress(before, after *frameworkv1.FrameworkStatus) {
 	case next.ID < attempt.ID || next.ID > attempt.ID+1:
 		fail("attempts are out of order")
 	case next.ID == attempt.ID+1:
+		stopped := l.framework.Spec.ExecutionType == frameworkv1.ExecutionStop
+		if !stopped && triedTooEarly(before.TransitionTime, next.StartTime, after.RetryPolicyStatus) {
+			fail("an attempt begins before its delay is over")
+		}
 		if before.State != frameworkv1.FrameworkAttemptCompleted {
 			fail("an attempt is followed by another before it is over")
 		}
@@ -217,6 +222,12 @@ func taskRegress(before, after *frameworkv1.TaskStatus) string {
 		if before.State != frameworkv1.TaskAttemptCompleted {
 			return "an attempt is followed by another before it is over"
 		}
+		if !after.DeletionPending && triedTooEarly(before.TransitionTime, next.StartTime, after.RetryPolicyStatus) {
+			return "an attempt begins before its delay is over"
+		}
+		if attempt.PodUID == nil && after.RetryPolicyStatus.BackoffSec == 0 {
+			return "an attempt that could not create a Pod has no back-off"
+		}
 		return ""
 	case taskRank(after.State) < taskRank(before.State) && !backFromRunning:
 		return "its state goes back"
@@ -227,6 +238,37 @@ func taskRegress(before, after *frameworkv1.TaskStatus) string {
 	default:
 		return ""
 	}
+}
+
+// triedTooEarly says whether less than half of the back-off has passed since an attempt
+// was over.
+func triedTooEarly(over, begun metav1.Time, retries frameworkv1.RetryPolicyStatus) bool {
+	return begun.Sub(over.Time) < time.Duration(retries.BackoffSec/2)*time.Second
+}
+
+// checkGangEnd holds that a gang ends by its recoveryTimeoutSeconds only while a task
+// that was there once is refused, or has a Pod without a place.
+func (l *life) checkGangEnd(seen Snapshot, plan Plan) {
+	l.t.Helper()
+	if plan.Status == nil || seen.Status == nil || seen.Status.AttemptStatus.CompletionStatus != nil {
+		return
+	}
+	end := plan.Status.AttemptStatus.CompletionStatus
+	if end == nil || end.Code != frameworkv1.CodePodGroupRecoveryTimeout {
+		return
+	}
+	for _, role := range plan.Status.AttemptStatus.TaskRoleStatuses {
+		refused := slices.ContainsFunc(seen.Blocked, func(b Block) bool { return b.Role == role.Name })
+		for _, task := range role.TaskStatuses {
+			pod := seen.Pods[task.AttemptStatus.PodName]
+			homeless := pod != nil && pod.Spec.NodeName == "" && pod.DeletionTimestamp == nil
+			wasThere := task.RunTime != nil || task.RetryPolicyStatus.TotalRetriedCount > 0
+			if wasThere && !task.DeletionPending && (homeless || refused && pod == nil) {
+				return
+			}
+		}
+	}
+	l.t.Errorf("the gang ends, and waits for nothing: %s", transcript(plan.Status))
 }
 
 func frameworkRank(state frameworkv1.FrameworkState) int {

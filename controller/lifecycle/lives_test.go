@@ -95,6 +95,7 @@ func newLife(t *testing.T, seed uint64) *life {
 	if random.IntN(3) == 0 {
 		l.refuse = l.randomRefusal
 	}
+	l.onPlan = l.checkGangEnd
 	l.onWrite = l.checkWrite
 	l.onAction = l.checkAction
 	return l

@@ -61,6 +61,8 @@ type world struct {
 	pendingGoAtOnce bool
 	// priorityOf, if set, is the value of a PriorityClass.
 	priorityOf func(string) (int32, bool)
+	// onPlan sees each decision.
+	onPlan func(Snapshot, Plan)
 	// onEvent is told what the user is.
 	onEvent func(Event)
 	// onWrite sees each status that is written, onAction each action that is
@@ -156,6 +158,7 @@ func newWorld(t *testing.T, framework *frameworkv1.Framework) *world {
 		writeFrom:  PersistLater,
 		onWrite:    func(_, _ *frameworkv1.FrameworkStatus) {},
 		onAction:   func(Action) {},
+		onPlan:     func(Snapshot, Plan) {},
 		onEvent:    func(Event) {},
 		options: Options{
 			GangSchedulerName:       "lockstep-scheduler",
@@ -347,7 +350,9 @@ func (w *world) plan(outcomes []Outcome) Plan {
 			w.controller.terminating[pod.UID] = w.now
 		}
 	}
-	return Decide(snapshot, w.now, w)
+	plan := Decide(snapshot, w.now, w)
+	w.onPlan(snapshot, plan)
+	return plan
 }
 
 // roundEnd is how a round of the controller ended.

@@ -335,7 +335,7 @@ func (l *shellLife) giveNamesBack() {
 		}
 	}
 	for _, group := range apiserver.All[schedulingv1alpha1.PodGroup](l.server, "") {
-		if _, ok := group.Labels[squatter]; ok {
+		if metav1.GetControllerOf(group) == nil { // Also one that was orphaned.
 			apiserver.Remove[schedulingv1alpha1.PodGroup](l.server, group.Namespace, group.Name)
 		}
 	}

@@ -38,6 +38,7 @@ type book struct {
 	// gets to the server late.
 	leading    string
 	errors     int
+	stored     map[types.NamespacedName]*frameworkv1.Framework
 	accounts   map[types.UID]*account
 	pods       map[types.NamespacedName]*corev1.Pod
 	configMaps map[types.NamespacedName]*corev1.ConfigMap
@@ -81,6 +82,7 @@ type account struct {
 func newBook(t *testing.T, trace *trace) *book {
 	return &book{
 		t: t, trace: trace,
+		stored:     map[types.NamespacedName]*frameworkv1.Framework{},
 		accounts:   map[types.UID]*account{},
 		pods:       map[types.NamespacedName]*corev1.Pod{},
 		configMaps: map[types.NamespacedName]*corev1.ConfigMap{},
@@ -494,7 +496,8 @@ func (b *book) onConfigMapDeletion(c *apiserver.Written, configMap *corev1.Confi
 }
 
 func (b *book) onFramework(c *apiserver.Written) {
-	before, after := apiserver.Before[frameworkv1.Framework](c), apiserver.After[frameworkv1.Framework](c)
+	before, after := b.stored[c.Key], apiserver.After[frameworkv1.Framework](c)
+	b.stored[c.Key] = after
 	if after == nil {
 		b.logChange(c, "")
 		b.onFrameworkGone(before)

@@ -64,7 +64,7 @@ func (p *pass) runBatch(ctx context.Context, actions []lifecycle.Action, begin i
 		return t
 	}
 	c, begun, answered := p.controller, p.now(), 0
-	e := &executor{controller: c, entry: p.entry}
+	e := &executor{controller: c, entry: p.entry, taken: p.memory.taken()}
 	failedNow := map[cause]bool{}
 	most := pacing.Share(c.batchSize, p.turn.flights())
 	b := batch{

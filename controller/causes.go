@@ -228,6 +228,17 @@ func rank(last bool) int {
 	return 0
 }
 
+// taken are the names that foreign objects had when they were last looked at.
+func (m *memory) taken() map[string]bool {
+	names := map[string]bool{}
+	for _, block := range m.blocks {
+		if block.Reason == frameworkv1.ReasonNameTaken {
+			names[block.name] = true
+		}
+	}
+	return names
+}
+
 // blocked are the creations that are refused, in a fixed order.
 func (m *memory) blocked() []lifecycle.Block {
 	blocks := make([]lifecycle.Block, 0, len(m.blocks))

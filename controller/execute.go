@@ -43,6 +43,8 @@ type result struct {
 type executor struct {
 	controller *Controller
 	entry      *frameworkEntry
+	// taken are names that a foreign object had when it was last looked at.
+	taken map[string]bool
 }
 
 func (e *executor) pods() typedcorev1.PodInterface {
@@ -69,8 +71,31 @@ func (e *executor) do(ctx context.Context, action lifecycle.Action) (r result) {
 			klog.FromContext(ctx).Error(r.err, "Panicked", "action", action, "stack", string(debug.Stack()))
 		}
 	}()
+	if e.taken[action.Name] {
+		if r.err = e.lookAtName(ctx, action); r.err != nil {
+			return r
+		}
+	}
 	e.run(ctx, &r)
 	return r
+}
+
+// lookAtName looks whether a name is still taken. That is one request, and to find it
+// out by a creation would be two.
+func (e *executor) lookAtName(ctx context.Context, action lifecycle.Action) error {
+	var err error
+	switch action.Kind {
+	case lifecycle.CreateConfigMap:
+		_, err = ofOwner(ctx, e.configMaps(), "ConfigMap", action)
+	case lifecycle.CreatePodGroup:
+		_, err = ofOwner(ctx, e.podGroups(), "PodGroup", action)
+	case lifecycle.CreatePod:
+		_, err = ofOwner(ctx, e.pods(), "Pod", action)
+	}
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
 }
 
 func (e *executor) run(ctx context.Context, r *result) {

@@ -38,9 +38,9 @@ func TestAConflictIsNoEnd(t *testing.T) {
 		live types.UID
 		gone bool
 	}{
-		"it is there":             {live: "own"},
-		"another one is there":    {live: "other", gone: true},
-		"there is none any more":  {gone: true},
+		"it is there":            {live: "own"},
+		"another one is there":   {live: "other", gone: true},
+		"there is none any more": {gone: true},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -156,6 +156,30 @@ func (p *pass) lookForPods(ctx context.Context, wanted map[types.UID]lifecycle.A
 	return len(there) < len(wanted), there, nil
 }
 
+// withoutEarlyLooks leaves out looks for objects that have just left the caches: an
+// event may still tell of their end. It asks to be woken when they are due.
+func (p *pass) withoutEarlyLooks(actions []lifecycle.Action) []lifecycle.Action {
+	missing, now := map[types.UID]bool{}, p.now()
+	kept := make([]lifecycle.Action, 0, len(actions))
+	var due time.Time
+	for _, action := range actions {
+		if action.Kind == lifecycle.LookForPod || action.Kind == lifecycle.LookForConfigMap {
+			missing[action.UID] = true
+			p.pace.Missing.First(action.UID, now)
+			if at := p.pace.Missing.At()[action.UID].Add(pacing.LookDelay); at.After(now) {
+				if due.IsZero() || at.After(due) {
+					due = at
+				}
+				continue
+			}
+		}
+		kept = append(kept, action)
+	}
+	p.pace.Missing.Keep(func(uid types.UID) bool { return missing[uid] })
+	p.wakeAt(due)
+	return kept
+}
+
 // noteLook notes when an object was looked at that may not be in the caches.
 func (p *pass) noteLook(r result) {
 	switch {

@@ -25,8 +25,9 @@ import (
 type memory struct {
 	uid types.UID
 	// resourceVersion of the Framework after the last write of its status, and checked
-	// that of the last entry whose status was compared with what was written.
-	resourceVersion, checked string
+	// that of the last entry whose status was compared with what was written. refused is
+	// one that a write was a conflict with although it is the stored one.
+	resourceVersion, checked, refused string
 	// persisted is the status that the API server has, status is that and what
 	// is not yet written.
 	persisted, status *frameworkv1.FrameworkStatus

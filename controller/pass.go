@@ -186,7 +186,7 @@ func (p *pass) round(ctx context.Context) (bool, error) {
 		due = p.pace.Refusals.Due(statusWrite)
 	}
 	looks, lookNext := p.looksAgain()
-	wanted := append(plan.Actions, looks...)
+	wanted := append(p.withoutEarlyLooks(plan.Actions), looks...)
 	acted, err := p.act(ctx, wanted)
 	if err := errors.Join(plan.Err, err); err != nil {
 		return false, err

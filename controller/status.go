@@ -70,7 +70,7 @@ var errCacheBehind = errors.New("the status is not the stored one")
 // writeStatus replaces the stored status, if nobody else has written it. It does not
 // overwrite blindly: on a conflict the Framework is read again. If its status is not
 // the one that this controller has written, or has begun with, the error is
-// errCacheBehind.
+// errCacheBehind. A conflict although the Framework has not changed is a refusal.
 func (p *pass) writeStatus(ctx context.Context, status *frameworkv1.FrameworkStatus, data []byte) error {
 	for range maxConflicts {
 		err := p.writeOnce(ctx, data)
@@ -81,12 +81,20 @@ func (p *pass) writeStatus(ctx context.Context, status *frameworkv1.FrameworkSta
 			p.memory.sent = status
 			return err
 		}
+		m, version := p.memory, p.version()
 		p.controller.metrics.statusConflicts.Inc()
+		if m.refused == version {
+			return err
+		}
 		switch current, err := p.checkStatus(ctx); {
 		case err != nil:
 			return err
 		case !current:
 			return errCacheBehind
+		}
+		if p.version() == version {
+			m.refused = version
+			return err
 		}
 	}
 	return fmt.Errorf("the Framework was changed by others %d times in a row", maxConflicts)
@@ -148,17 +156,13 @@ func (m *memory) wrote(stored json.RawMessage) (bool, error) {
 // was last seen or written. It is a conflict otherwise.
 func (p *pass) writeOnce(ctx context.Context, data []byte) error {
 	c, entry, m := p.controller, p.entry, p.memory
-	version := m.resourceVersion
-	if atLeast(entry.ResourceVersion, version) {
-		version = entry.ResourceVersion
-	}
-	object, err := withStatus(entry, version, data)
+	object, err := withStatus(entry, p.version(), data)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, pacing.RequestTime)
 	defer cancel()
-	version, err = c.frameworkClient.UpdateStatus(ctx, p.key, object)
+	version, err := c.frameworkClient.UpdateStatus(ctx, p.key, object)
 	if err != nil {
 		return err
 	}
@@ -166,6 +170,14 @@ func (p *pass) writeOnce(ctx context.Context, data []byte) error {
 	c.metrics.statusWrites.Inc()
 	c.metrics.statusWriteBytes.Add(float64(len(object)))
 	return nil
+}
+
+// version is the newest resource version of the Framework that is known.
+func (p *pass) version() string {
+	if atLeast(p.entry.ResourceVersion, p.memory.resourceVersion) {
+		return p.entry.ResourceVersion
+	}
+	return p.memory.resourceVersion
 }
 
 // withStatus is a Framework in JSON with nothing but its identity and a status:

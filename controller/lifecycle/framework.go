@@ -135,12 +135,11 @@ func (d *decision) followConfigMap() (goOn bool) {
 }
 
 // configMapIsOutOfSight says whether the attempt's ConfigMap has left the cache without
-// having been seen to be deleted: it may only have lost its label. One of its name that
-// is there may be newer, or older than the cache knows.
+// being known to be gone: it may only have lost its label. One of its name that is there
+// may be newer, or older than the cache knows.
 func (d *decision) configMapIsOutOfSight() bool {
 	uid := d.next.AttemptStatus.ConfigMapUID
-	return d.hasInstance() && d.next.State != frameworkv1.FrameworkAttemptDeleting &&
-		!d.ownConfigMap() && uid != nil && !d.Gone[*uid]
+	return d.hasInstance() && !d.ownConfigMap() && uid != nil && !d.Gone[*uid]
 }
 
 // anyPodLeft says whether a Pod is left of an attempt whose ConfigMap is gone: a

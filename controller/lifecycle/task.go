@@ -188,14 +188,9 @@ func (t cursor) followPod() {
 	}
 }
 
-// podIsGone says whether the task's Pod is gone for good. One that has left the cache
-// is, if it was seen to be deleted before.
+// podIsGone says whether the task's Pod is gone for good.
 func (t cursor) podIsGone() bool {
-	attempt := &t.status().AttemptStatus
-	if t.pod() != nil {
-		return false
-	}
-	return t.status().State == frameworkv1.TaskAttemptDeleting || t.d.Gone[*attempt.PodUID]
+	return t.pod() == nil && t.d.Gone[*t.status().AttemptStatus.PodUID]
 }
 
 // podIsOutOfSight says whether the task's Pod is not in the cache although it should

@@ -104,7 +104,9 @@
 //
 // # Looks
 //
-// An object that has left the caches, although it is there, is looked at every 30 s.
+// An object that has left the cache, and was not seen to be deleted, is looked for after
+// 500 ms: the event that tells of its end comes later than the cache. If it is there, it
+// is looked at every 30 s.
 package pacing
 
 import "time"
@@ -197,5 +199,10 @@ const (
 	soonAfterGrant = 5 * time.Second
 )
 
-// LookInterval is how often an object is looked at that the caches don't show.
-const LookInterval = 30 * time.Second
+// Looks.
+const (
+	// LookDelay is how long an object is missing in the cache before it is looked for,
+	// and LookInterval how often one is looked at that is there all the same.
+	LookDelay    = 500 * time.Millisecond
+	LookInterval = 30 * time.Second
+)

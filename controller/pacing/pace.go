@@ -11,9 +11,10 @@ type Pace[Cause comparable] struct {
 	Writes   Writes
 	Syncs    Syncs
 	Refusals Refusals[Cause]
-	// Terminating is since when objects are seen to be deleted, and Looks is when those
-	// were last looked at that the caches don't show.
-	Terminating, Looks Sightings[types.UID]
+	// Terminating is since when objects are seen to be deleted, Missing since when they
+	// are not in the caches although they should be, and Looks is when those were last
+	// looked at that the caches don't show.
+	Terminating, Missing, Looks Sightings[types.UID]
 	// Parallel is how many requests are under way at the same time, 0 if that is
 	// not yet known.
 	Parallel int

@@ -267,7 +267,7 @@ func (l *shellLife) deleteConfigMapInBackground(f *frameworkv1.Framework) {
 }
 
 // relabel is somebody who takes or changes the label by which objects of a Framework
-// are found. One that is being deleted already is taken for gone then.
+// are found.
 func (l *shellLife) relabel(f *frameworkv1.Framework) {
 	change := func(object metav1.Object) {
 		labels := maps.Clone(object.GetLabels())
@@ -280,13 +280,13 @@ func (l *shellLife) relabel(f *frameworkv1.Framework) {
 	}
 	if l.random.IntN(3) == 0 {
 		name := frameworkv1.AttemptName(f.Name)
-		if configMap := apiserver.Find[corev1.ConfigMap](l.server, f.Namespace, name); configMap != nil && configMap.Labels != nil && configMap.DeletionTimestamp == nil {
+		if configMap := apiserver.Find[corev1.ConfigMap](l.server, f.Namespace, name); configMap != nil && configMap.Labels != nil {
 			l.trace.log("somebody changes the label of ConfigMap %s", name)
 			apiserver.Change(l.server, f.Namespace, name, func(object *corev1.ConfigMap) { change(object) })
 		}
 		return
 	}
-	if pod := l.podOf(f); pod != nil && pod.Labels != nil && pod.DeletionTimestamp == nil {
+	if pod := l.podOf(f); pod != nil && pod.Labels != nil {
 		l.trace.log("somebody changes the label of Pod %s", pod.Name)
 		apiserver.Change(l.server, f.Namespace, pod.Name, func(object *corev1.Pod) { change(object) })
 	}

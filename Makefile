@@ -85,7 +85,7 @@ lives: ## Lead 100,000 random lives of Frameworks through crashes and worse: mak
 
 .PHONY: mutations
 mutations: ## Show with mutations of the code that its tests bite: make mutations [MUTATION=regexp]
-	go test -v -count=1 -tags mutation -run 'TestMutations/($(MUTATION))' -timeout 60m ./controller/lifecycle
+	go test -v -count=1 -tags mutation -run 'TestMutations/($(MUTATION))' -timeout 60m ./controller/lifecycle ./controller
 
 .PHONY: fuzz
 fuzz: ## Run each fuzz test for a while: make fuzz [FUZZTIME=30s]

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
@@ -51,5 +52,27 @@ func TestClientsShareOneRate(t *testing.T) {
 				t.Errorf("%d requests were sent, want %d", answered, tc.want)
 			}
 		})
+	}
+}
+
+// TestAClientSendsARequestOnce, even if the answer says when to come again: the
+// controller has a back-off of its own, and a worker that waits.
+func TestAClientSendsARequestOnce(t *testing.T) {
+	answered := 0
+	server := httptest.NewServer(http.HandlerFunc(func(response http.ResponseWriter, _ *http.Request) {
+		answered++
+		response.Header().Set("Retry-After", "1")
+		response.WriteHeader(http.StatusTooManyRequests)
+	}))
+	defer server.Close()
+	clients, err := NewClients(&rest.Config{Host: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err = clients.Kube.CoreV1().Pods("default").Get(t.Context(), "a", metav1.GetOptions{}); !apierrors.IsTooManyRequests(err) {
+		t.Errorf("the error is %v, want that there are too many requests", err)
+	}
+	if answered != 1 {
+		t.Errorf("%d requests were sent, want 1", answered)
 	}
 }

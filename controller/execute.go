@@ -6,6 +6,7 @@ package controller
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"runtime/debug"
 
@@ -250,7 +251,7 @@ func confirmGone[T metav1.Object](ctx context.Context, client getter[T], name st
 	case live.GetUID() != uid:
 		return nil
 	default:
-		return fmt.Errorf("it is still there")
+		return errors.New("it is still there")
 	}
 }
 

@@ -87,3 +87,29 @@ func emptyList(resource string) string {
 	}
 	return `{"kind":` + kinds[resource] + `,"metadata":{"resourceVersion":"1"},"items":[]}`
 }
+
+// TestOwnersAreOfTheirNamespace: an object of another namespace may name any UID.
+func TestOwnersAreOfTheirNamespace(t *testing.T) {
+	pod := func(namespace string) *corev1.Pod {
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: "a",
+			Annotations:     map[string]string{frameworkv1.KeyFrameworkUID: "framework"},
+			OwnerReferences: []metav1.OwnerReference{{UID: "configmap", Controller: ptr.To(true)}},
+		}}
+	}
+	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{byOwner: indexByOwner})
+	for _, namespace := range []string{"ns", "other"} {
+		if err := indexer.Add(pod(namespace)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, owner := range []types.UID{"framework", "configmap"} {
+		found, err := indexer.ByIndex(byOwner, ownerKey("ns", owner))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(found) != 1 || found[0].(*corev1.Pod).Namespace != "ns" {
+			t.Errorf("%d Pods are of %s in the namespace, want its own", len(found), owner)
+		}
+	}
+}

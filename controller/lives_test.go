@@ -109,8 +109,8 @@ func newShellLife(t *testing.T, seed uint64) *shellLife {
 	return l
 }
 
-// live is a while of disturbances, in some lives an error that stays, and then
-// peace in which each Framework comes to its end.
+// live is a while of disturbances, in some lives of one Framework only or with an
+// error that stays, and then peace in which each Framework comes to its end.
 func (l *shellLife) live() {
 	l.trace.log("disturbed by %v", l.kinds)
 	for i := range 1 + l.random.IntN(3) {
@@ -118,7 +118,15 @@ func (l *shellLife) live() {
 		l.frameworks = append(l.frameworks, apiserver.Add(l.server, l.newFramework(namespace, string(rune('a'+i)))))
 	}
 	l.startProgram()
-	l.chaos()
+	switch l.random.IntN(6) {
+	case 0:
+		l.keepApart()
+	case 1:
+		l.chaos()
+		l.keepError()
+	default:
+		l.chaos()
+	}
 	l.makePeace()
 	l.awaitCompletion()
 	l.awaitRetention()

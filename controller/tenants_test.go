@@ -192,6 +192,26 @@ func TestASlowWebhookHoldsUpNobodyElse(t *testing.T) {
 	})
 }
 
+// TestASlowNamespaceGoesOn, although more of its Frameworks wait for the API server
+// than may at the same time.
+func TestASlowNamespaceGoesOn(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		c.server.SetHook(func(r *apiserver.Request) apiserver.Fault {
+			if r.Verb == apiserver.Create && r.Resource == "pods" {
+				return apiserver.Fault{Before: 5 * time.Second}
+			}
+			return apiserver.Fault{}
+		})
+		for i := range 100 {
+			c.add("ns", fmt.Sprint("fw", i), map[string]int32{"w": 1})
+		}
+		c.pass(time.Minute)
+		if got := len(c.podsOf("ns", "fw")); got != 100 {
+			t.Errorf("%d of 100 Frameworks have their Pods", got)
+		}
+	})
+}
+
 func TestACrashCostsNoPod(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {
 		uids := func() map[string]types.UID {

@@ -9,6 +9,7 @@ import (
 	"context"
 	"encoding/pem"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -28,7 +29,10 @@ import (
 func askWebhook(t *testing.T, namespace, role string, handler http.HandlerFunc) {
 	t.Helper()
 	server := httptest.NewTLSServer(handler)
-	t.Cleanup(server.Close)
+	t.Cleanup(func() {
+		server.CloseClientConnections()
+		server.Close()
+	})
 	objects := &metav1.LabelSelector{}
 	if role != "" {
 		objects.MatchLabels = map[string]string{frameworkv1.KeyTaskRoleName: role}
@@ -93,6 +97,8 @@ func TestASlowWebhookCostsOnlyItsOwn(t *testing.T) {
 		case asked <- struct{}{}:
 		default:
 		}
+		// Who has not read all of a request does not hear that it was given up.
+		_, _ = io.Copy(io.Discard, request.Body)
 		<-request.Context().Done()
 	})
 	for i := range frameworks {

@@ -9,8 +9,10 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	"github.com/lockstep-k8s/lockstep/e2e/testbed"
@@ -86,4 +88,42 @@ spec:
 		out, err := cluster.Kubectl(ctx, "get", "lpg", "waits", "-n", namespace, "--no-headers")
 		return strings.HasPrefix(strings.Join(strings.Fields(out), " "), want), out, err
 	})
+}
+
+// TestKubectlWaitsForTheEnd of a Framework by the condition that every one has, and
+// tells by its reason how it ended.
+func TestKubectlWaitsForTheEnd(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		exitCode int
+		want     string
+	}{"good": {0, frameworkv1.ReasonSucceeded}, "bad": {1, frameworkv1.ReasonFailed}} {
+		namespace := submit(t, jobs.MakeFramework(name).Role("worker", 1, jobs.RunFor(time.Second, tc.exitCode)).Obj())
+		if out, err := cluster.Kubectl(t.Context(), "wait", "framework/"+name, "-n", namespace, "--for=condition=Completed", "--timeout=2m"); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		got, err := cluster.Kubectl(t.Context(), "get", "framework", name, "-n", namespace, "-o", `jsonpath={.status.conditions[?(@.type=="Completed")].reason}`)
+		if err != nil || got != tc.want {
+			t.Errorf("%s: the reason of Completed is %q (%v), want %q", name, got, err, tc.want)
+		}
+	}
+}
+
+// TestAConditionOfSomebodyElseStays while the controller writes the status.
+func TestAConditionOfSomebodyElseStays(t *testing.T) {
+	t.Parallel()
+	fw := jobs.MakeFramework("judged").Role("worker", 1, jobs.RunFor(8*time.Second, 0)).Obj()
+	namespace := submit(t, fw)
+	waitRunning(t, namespace, fw.Name, 1)
+	const mine = `{"type": "Approved", "status": "True", "reason": "Inspected", "message": "by hand", "lastTransitionTime": "2026-01-01T00:00:00Z"}`
+	if out, err := cluster.Kubectl(t.Context(), "patch", "framework", fw.Name, "-n", namespace, "--subresource=status", "--type=json",
+		"-p", `[{"op": "add", "path": "/status/conditions/-", "value": `+mine+`}]`); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	done := cluster.WaitFrameworkState(t, namespace, fw.Name, frameworkv1.FrameworkCompleted)
+	for _, condition := range []string{"Approved", frameworkv1.ConditionCompleted} {
+		if !meta.IsStatusConditionTrue(done.Status.Conditions, condition) {
+			t.Errorf("the condition %s is not True: %+v", condition, done.Status.Conditions)
+		}
+	}
 }

@@ -20,7 +20,7 @@ import (
 // end of the Pod is noticed all the same.
 func TestLabelsAreNotWhatAnAttemptLivesBy(t *testing.T) {
 	t.Parallel()
-	fw := jobs.MakeFramework("bare").Role("worker", 2, jobs.RunFor(40*time.Second, 0)).Obj()
+	fw := jobs.MakeFramework("bare").Role("worker", 2, jobs.RunFor(15*time.Second, 0)).Obj()
 	namespace := submit(t, fw)
 	waitRunning(t, namespace, fw.Name, 2)
 	before := podUIDs(t, namespace, fw.Name)

@@ -255,8 +255,11 @@ func waitsForNode(pod *corev1.Pod) bool {
 }
 
 func (c *cluster) bind(pod *corev1.Pod) {
-	apiserver.ChangeAny(c.server, pod.Namespace, pod.Name, func(pod *corev1.Pod) {
-		pod.Spec.NodeName = nodeNames[c.random.IntN(len(nodeNames))]
+	node := nodeNames[c.random.IntN(len(nodeNames))]
+	apiserver.ChangeAny(c.server, pod.Namespace, pod.Name, func(live *corev1.Pod) {
+		if live.UID == pod.UID {
+			live.Spec.NodeName = node
+		}
 	})
 }
 
@@ -298,7 +301,11 @@ func (c *cluster) runPod(pod *corev1.Pod) {
 
 // setPhase is what a kubelet reports.
 func (c *cluster) setPhase(pod *corev1.Pod, phase corev1.PodPhase, code int32) {
+	uid := pod.UID
 	apiserver.ChangeAny(c.server, pod.Namespace, pod.Name, func(pod *corev1.Pod) {
+		if pod.UID != uid {
+			return
+		}
 		pod.Status.Phase = phase
 		if pod.Status.StartTime == nil {
 			pod.Status.StartTime = ptr.To(metav1.Now())

@@ -4,6 +4,7 @@
 package controller_test
 
 import (
+	"maps"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -26,8 +27,24 @@ import (
 func (l *shellLife) keepApart() {
 	victim := l.frameworks[0]
 	l.faults.only = victim.Namespace + "/" + victim.Name
-	mine := []disturbance{disturbRequests, disturbAnswers, disturbRefusals, disturbNames}
+	mine := []disturbance{disturbAnswers, disturbRequests, disturbRefusals, disturbNames}
 	l.kinds = mine[:1+l.random.IntN(len(mine))]
+	l.odds[faultSlow] = []int{0, 40, 100}[l.random.IntN(3)]
+	l.faults.set(maps.Clone(l.odds))
+	// It is never at rest: its tasks fail, and are retried.
+	l.edit(victim, func(spec *frameworkv1.FrameworkSpec) {
+		spec.ExecutionType, spec.RetryPolicy.MaxRetryCount = frameworkv1.ExecutionStart, frameworkv1.UnlimitedRetry
+		for i := range spec.TaskRoles {
+			spec.TaskRoles[i].TaskNumber = max(1, spec.TaskRoles[i].TaskNumber)
+			spec.TaskRoles[i].Task.RetryPolicy.MaxRetryCount = int32(l.random.IntN(2) - 1)
+		}
+	})
+	l.ends = func(pod *corev1.Pod) (int32, bool) {
+		if pod.Annotations[frameworkv1.KeyFrameworkName] == victim.Name {
+			return 1, l.random.IntN(4) == 0
+		}
+		return 0, true
+	}
 	l.trace.log("only %s is disturbed, by %v", victim.Name, l.kinds)
 	all := l.frameworks
 	born := map[*frameworkv1.Framework]time.Time{}

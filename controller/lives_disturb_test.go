@@ -502,5 +502,5 @@ func (l *shellLife) newTimeout() *int64 {
 	if l.random.IntN(2) == 0 {
 		return nil
 	}
-	return ptr.To(int64(l.random.IntN(2)) * 120)
+	return ptr.To([]int64{0, 20, 120}[l.random.IntN(3)])
 }

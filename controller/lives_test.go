@@ -142,6 +142,7 @@ func (l *shellLife) live() {
 }
 
 func (l *shellLife) chaos() {
+	l.slowToEnd = l.random.IntN(3) == 0
 	l.ends = func(*corev1.Pod) (int32, bool) {
 		code := int32(0)
 		if l.failing {
@@ -154,6 +155,10 @@ func (l *shellLife) chaos() {
 			l.disturb()
 		}
 		l.runNodes(1 + l.random.IntN(3))
+		l.beginsBehind = ""
+		if slices.Contains(l.kinds, disturbWatches) && l.random.IntN(3) == 0 {
+			l.beginsBehind = watched[l.random.IntN(len(watched))]
+		}
 		if l.program == nil && l.random.IntN(3) == 0 {
 			l.startProgram()
 		}
@@ -179,7 +184,7 @@ func (l *shellLife) makePeace() {
 	l.faults.set(nil)
 	l.faults.drop("")
 	clear(l.lostNodes)
-	l.busy, l.failing = false, false
+	l.busy, l.failing, l.slowToEnd, l.beginsBehind = false, false, false, ""
 	l.giveNamesBack()
 	if l.program != nil {
 		l.program.process.KillAfter(-1)

@@ -50,6 +50,10 @@ type cluster struct {
 
 	// lostNodes don't answer: their Pods neither change nor end.
 	lostNodes map[string]bool
+	// beginsBehind is a resource of which programs see no change after they begin.
+	beginsBehind string
+	// slowToEnd has Pods take their time to end when they are deleted.
+	slowToEnd bool
 	// busy keeps Pods from being placed.
 	busy bool
 	// ends says how a Pod that runs ends: with an exit code, or not yet.
@@ -107,6 +111,9 @@ func (c *cluster) startProgram() {
 	c.programs++
 	name := fmt.Sprintf("controller-%d", c.programs)
 	p := &program{name: name, process: c.server.Process(name), done: make(chan struct{})}
+	if c.beginsBehind != "" {
+		p.process.Hold(c.beginsBehind)
+	}
 	c.trace.log("%s begins", name)
 	clients, err := controller.NewClients(p.process.Config())
 	if err != nil {
@@ -282,6 +289,7 @@ func (c *cluster) markScheduled(group *schedulingv1alpha1.PodGroup) {
 func (c *cluster) runPod(pod *corev1.Pod) {
 	switch {
 	case c.lostNodes[pod.Spec.NodeName]:
+	case pod.DeletionTimestamp != nil && c.slowToEnd && c.random.IntN(8) != 0:
 	case pod.DeletionTimestamp != nil:
 		apiserver.DeleteObject[corev1.Pod](c.server, pod.Namespace, pod.Name, metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)})
 	case pod.Spec.NodeName == "":

@@ -52,6 +52,16 @@ var disturbances = []disturbance{
 	disturbNodes, disturbFailures, disturbClock,
 }
 
+// hinders says whether a disturbance may keep the controller from seeing or doing
+// something at once.
+func hinders(kind disturbance) bool {
+	switch kind {
+	case disturbPods, disturbForce, disturbConfigMaps, disturbSpec, disturbGang, disturbStop, disturbNodes, disturbFailures, disturbClock:
+		return false
+	}
+	return true
+}
+
 // chooseDisturbances draws those of a life.
 func chooseDisturbances(random *rand.Rand) []disturbance {
 	if random.IntN(8) == 0 {
@@ -241,15 +251,19 @@ func (l *shellLife) deleteParts(f *frameworkv1.Framework) {
 	apiserver.DeleteObject[corev1.ConfigMap](l.server, f.Namespace, frameworkv1.AttemptName(f.Name), metav1.DeleteOptions{})
 }
 
-// deleteConfigMapInBackground leaves the Pods to the garbage collector.
+// deleteConfigMapInBackground leaves the Pods to the garbage collector, or to nobody.
 func (l *shellLife) deleteConfigMapInBackground(f *frameworkv1.Framework) {
 	name := frameworkv1.AttemptName(f.Name)
 	if configMap := apiserver.Find[corev1.ConfigMap](l.server, f.Namespace, name); configMap == nil || metav1.GetControllerOf(configMap) == nil {
 		return
 	}
-	l.trace.log("somebody deletes the ConfigMap of %s in the background", f.Name)
+	policy := metav1.DeletePropagationBackground
+	if l.random.IntN(4) == 0 {
+		policy = metav1.DeletePropagationOrphan
+	}
+	l.trace.log("somebody deletes the ConfigMap of %s with the policy %s", f.Name, policy)
 	l.book.loosen(f.UID)
-	apiserver.DeleteObject[corev1.ConfigMap](l.server, f.Namespace, name, metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationBackground)})
+	apiserver.DeleteObject[corev1.ConfigMap](l.server, f.Namespace, name, metav1.DeleteOptions{PropagationPolicy: &policy})
 }
 
 // relabel is somebody who takes or changes the label by which objects of a Framework
@@ -321,7 +335,7 @@ func (l *shellLife) giveNamesBack() {
 		}
 	}
 	for _, group := range apiserver.All[schedulingv1alpha1.PodGroup](l.server, "") {
-		if _, ok := group.Labels[squatter]; ok {
+		if metav1.GetControllerOf(group) == nil { // Also one that was orphaned.
 			apiserver.Remove[schedulingv1alpha1.PodGroup](l.server, group.Namespace, group.Name)
 		}
 	}

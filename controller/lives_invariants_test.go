@@ -38,6 +38,7 @@ type book struct {
 	// gets to the server late.
 	leading    string
 	errors     int
+	stored     map[types.NamespacedName]*frameworkv1.Framework
 	accounts   map[types.UID]*account
 	pods       map[types.NamespacedName]*corev1.Pod
 	configMaps map[types.NamespacedName]*corev1.ConfigMap
@@ -72,14 +73,16 @@ type account struct {
 	// loose says that somebody has let an attempt's Pods live on without their
 	// ConfigMap, or all of it without the Framework.
 	loose bool
-	// changed is when the status was last written, by the clock of the bubble.
-	changed time.Time
-	gone    bool
+	// changed is when the status was last written, edited when the user last changed
+	// the Framework, both by the clock of the bubble.
+	changed, edited time.Time
+	gone            bool
 }
 
 func newBook(t *testing.T, trace *trace) *book {
 	return &book{
 		t: t, trace: trace,
+		stored:     map[types.NamespacedName]*frameworkv1.Framework{},
 		accounts:   map[types.UID]*account{},
 		pods:       map[types.NamespacedName]*corev1.Pod{},
 		configMaps: map[types.NamespacedName]*corev1.ConfigMap{},
@@ -143,6 +146,50 @@ func (b *book) findLate(calm time.Time) bool {
 		}
 	}
 	return late
+}
+
+// findOverdue holds, in a life in which nothing stands between the controller and the
+// cluster, that no timer of the user fires late: Pods that don't end are deleted by
+// force in time, and gangs are given up that get no room.
+func (b *book) findOverdue(noRoom bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	const jitter = 5 * time.Second
+	for key, pod := range b.pods {
+		account := b.accountOf(pod)
+		if account == nil || account.gone || pod.DeletionTimestamp == nil || account.framework.DeletionTimestamp != nil || account.loose {
+			continue
+		}
+		for _, role := range account.framework.Status.AttemptStatus.TaskRoleStatuses {
+			timeout := role.PodGracefulDeletionTimeoutSec
+			if role.Name != pod.Annotations[frameworkv1.KeyTaskRoleName] || timeout == nil {
+				continue
+			}
+			begun := later(b.marked[pod.UID], account.edited)
+			if waited := time.Since(begun); waited > time.Duration(*timeout)*time.Second+jitter {
+				b.wrong("Pod %s is not deleted by force after %v: %s", key, waited, brief(account.framework.Status))
+			}
+		}
+	}
+	for _, account := range b.accounts {
+		f := account.framework
+		if account.gone || f.Status == nil || f.Spec.Gang == nil || f.Spec.Gang.ScheduleTimeoutSeconds == nil ||
+			f.Status.AttemptStatus.CompletionStatus != nil || f.Status.AttemptStatus.PodGroup == nil || f.Status.AttemptStatus.PodGroup.EverScheduled {
+			continue
+		}
+		grouped := b.grouped[fmt.Sprintf("%s/%d", f.UID, f.Status.AttemptStatus.ID)]
+		waited := time.Since(later(grouped, account.edited))
+		if noRoom && waited > time.Duration(*f.Spec.Gang.ScheduleTimeoutSeconds)*time.Second+jitter {
+			b.wrong("the gang of %s is not given up after %v: %s", f.Name, waited, brief(f.Status))
+		}
+	}
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 // nextRetry is when the next retry of a status is due, zero if there is none.
@@ -449,7 +496,8 @@ func (b *book) onConfigMapDeletion(c *apiserver.Written, configMap *corev1.Confi
 }
 
 func (b *book) onFramework(c *apiserver.Written) {
-	before, after := apiserver.Before[frameworkv1.Framework](c), apiserver.After[frameworkv1.Framework](c)
+	before, after := b.stored[c.Key], apiserver.After[frameworkv1.Framework](c)
+	b.stored[c.Key] = after
 	if after == nil {
 		b.logChange(c, "")
 		b.onFrameworkGone(before)
@@ -464,7 +512,7 @@ func (b *book) onFramework(c *apiserver.Written) {
 	a.specs[after.Generation] = &after.Spec
 	if before == nil || !isController(c) {
 		b.logChange(c, fmt.Sprintf("generation %d: %s", after.Generation, briefSpec(&after.Spec)))
-		a.changed = time.Now()
+		a.changed, a.edited = time.Now(), time.Now()
 		return
 	}
 	b.logChange(c, brief(after.Status))

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/klog/v2"
 
@@ -94,6 +96,8 @@ type shellLife struct {
 	frameworks []*frameworkv1.Framework
 	faults     *faults
 	odds       map[fault]int
+	// unhindered says that nothing stands between the controller and the cluster.
+	unhindered bool
 	// failing has tasks fail.
 	failing bool
 	// calm is since when nothing is disturbed.
@@ -106,6 +110,7 @@ func newShellLife(t *testing.T, seed uint64) *shellLife {
 	l.faults = newFaults(seed, l.trace, l.book)
 	l.server.SetHook(l.faults.befall)
 	l.kinds = chooseDisturbances(random)
+	l.unhindered = !slices.ContainsFunc(l.kinds, hinders)
 	return l
 }
 
@@ -153,6 +158,9 @@ func (l *shellLife) chaos() {
 			l.startProgram()
 		}
 		l.pass(l.pause())
+		if l.unhindered {
+			l.book.findOverdue(l.busy)
+		}
 	}
 }
 
@@ -241,6 +249,9 @@ func (l *shellLife) awaitRetention() {
 		l.runNodes(1)
 		l.pass(10 * time.Second)
 	}
+	if known := l.program.frameworks.Known(); known > 0 {
+		l.t.Errorf("the controller remembers %d Frameworks when all are gone", known)
+	}
 	for _, f := range apiserver.All[frameworkv1.Framework](l.server, "") {
 		l.t.Errorf("Framework %s is still there after its retention: %s", f.Name, brief(f.Status))
 	}
@@ -248,7 +259,9 @@ func (l *shellLife) awaitRetention() {
 		l.t.Errorf("ConfigMap %s is left behind", configMap.Name)
 	}
 	for _, pod := range apiserver.All[corev1.Pod](l.server, "") {
-		l.t.Errorf("Pod %s is left behind", pod.Name)
+		if metav1.GetControllerOf(pod) != nil { // Somebody has orphaned it.
+			l.t.Errorf("Pod %s is left behind", pod.Name)
+		}
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
 
@@ -92,11 +93,12 @@ const retention = 2 * time.Hour
 // program is the controller's program: the controllers of Frameworks and of
 // PodGroups.
 type program struct {
-	process *apiserver.Process
-	name    string
-	cancel  context.CancelFunc
-	done    chan struct{}
-	err     error
+	process    *apiserver.Process
+	frameworks *controller.Controller
+	name       string
+	cancel     context.CancelFunc
+	done       chan struct{}
+	err        error
 }
 
 // startProgram starts the controller, as cmd/controller does.
@@ -114,13 +116,14 @@ func (c *cluster) startProgram() {
 	if err != nil {
 		c.t.Fatal(err)
 	}
+	frameworks.SetEntropy(&entropy{random: rand.New(rand.NewPCG(c.random.Uint64(), 0)), program: c.programs})
 	podGroups, err := podgroupcontroller.New(clients.Lockstep, clients.Kube,
 		frameworks.PodGroupFactory().Scheduling().V1alpha1().PodGroups())
 	if err != nil {
 		c.t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(klog.NewContext(c.t.Context(), logr.New(&logSink{trace: c.trace, process: name})))
-	p.cancel = cancel
+	p.cancel, p.frameworks = cancel, frameworks
 	go func() {
 		defer close(p.done)
 		group, ctx := errgroup.WithContext(ctx)
@@ -130,6 +133,27 @@ func (c *cluster) startProgram() {
 	}()
 	c.program = p
 	c.book.lead(name)
+}
+
+// entropy is the lifecycle.Entropy of one program.
+type entropy struct {
+	mu      sync.Mutex
+	random  *rand.Rand
+	program int
+	uids    int
+}
+
+func (e *entropy) NewUID() types.UID {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.uids++
+	return types.UID(fmt.Sprintf("%d-%d", e.program, e.uids))
+}
+
+func (e *entropy) Between(least, most int64) int64 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return least + e.random.Int64N(most-least+1)
 }
 
 // stopProgram tells the controller to end, if one runs.

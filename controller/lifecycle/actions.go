@@ -137,6 +137,8 @@ func (d *decision) planCreation() {
 	switch {
 	case d.ConfigMap != nil:
 		d.planLeftoverConfigMap()
+	case d.stopRequested() && len(d.Pods) > 0:
+		// The leftovers go first.
 	case d.stopRequested():
 		d.actIfCurrent(Action{Kind: CleanConfigMap, Name: d.next.AttemptStatus.ConfigMapName, Owner: d.Framework.UID})
 	case d.Framework.Spec.ExecutionType == frameworkv1.ExecutionCreate || d.Framework.DeletionTimestamp != nil:

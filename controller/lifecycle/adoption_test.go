@@ -108,3 +108,27 @@ func TestAdoptedPodHasRunSinceItSaysSo(t *testing.T) {
 		t.Errorf("the task has run since %v, want %v", got, began)
 	}
 }
+
+// TestAStopWaitsForLeftoverPods without asking for anything again and again.
+func TestAStopWaitsForLeftoverPods(t *testing.T) {
+	f := framework(role("w", 1))
+	f.Spec.ExecutionType = frameworkv1.ExecutionCreate
+	w := newWorld(t, f)
+	w.run()
+	left := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Name: "fw-v-0", UID: "left", OwnerReferences: []metav1.OwnerReference{{UID: "earlier", Controller: ptr.To(true)}},
+	}}
+	left.Spec.NodeName = "node"
+	w.pods[left.Name] = left
+	w.deletePod(left.Name, 30)
+	w.stop()
+	w.run()
+	if got, want := transcript(w.written), "F#0 AttemptCreationPending, w-0#0 AttemptCreationPending"; got != want {
+		t.Errorf("while the Pod is there: got %s, want %s", got, want)
+	}
+	w.endPod(left.Name)
+	w.run()
+	if got, want := transcript(w.written), "F#0 Completed(-210), w-0#0 Completed(-220)"; got != want {
+		t.Errorf("once it is gone: got %s, want %s", got, want)
+	}
+}

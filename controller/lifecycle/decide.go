@@ -165,7 +165,7 @@ func (d *decision) finish() Plan {
 	d.setConditions()
 	d.plan.Status = d.next
 	for _, known := range []*frameworkv1.FrameworkStatus{d.Status, d.Persisted} {
-		if known != nil && sameStatus(known, d.next) {
+		if known != nil && known != d.plan.Status && sameStatus(known, d.next) {
 			d.plan.Status = known
 		}
 	}

@@ -382,6 +382,12 @@ func TestAGangThatCouldGoOnDoesNotEnd(t *testing.T) {
 			g.podGroup.Status.Phase = schedulingv1alpha1.PodGroupUnknown
 			g.podGroupChanged()
 		}},
+		"it is scaled up without room, and a Pod that waits is deleted": {story: func(_ *testing.T, g *gangWorld) {
+			g.begins()
+			g.until(20 * s)
+			scaleTo(g, 30)
+			g.loses(40*s, "w-7")
+		}},
 		"it is scaled up, and the Pods are refused": {story: func(_ *testing.T, g *gangWorld) {
 			g.begins()
 			g.refuse = noRoom

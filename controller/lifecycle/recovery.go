@@ -111,8 +111,8 @@ func (t cursor) countMember(blocked bool) memberCount {
 		return memberCount{}
 	case t.isUp():
 		return memberCount{up: 1}
-	case task.RunTime == nil && task.RetryPolicyStatus.TotalRetriedCount == 0:
-		return memberCount{} // It was never there.
+	case task.RunTime == nil && (task.RetryPolicyStatus.TotalRetriedCount == 0 || t.wasAdded()):
+		return memberCount{} // It was never there, as far as is known.
 	}
 	count := memberCount{lost: 1}
 	switch task.State {
@@ -132,6 +132,13 @@ func (t cursor) countMember(blocked bool) memberCount {
 		count.waiting = 1
 	}
 	return count
+}
+
+// wasAdded says whether the task is one that a rescale has added to the gang. If it did
+// not run, nobody knows whether any of its Pods ever had a place.
+func (t cursor) wasAdded() bool {
+	begun := t.d.next.AttemptStatus.PodGroup.CreationTime
+	return begun != nil && t.status().StartTime.After(begun.Time)
 }
 
 // isUp says whether the task's Pod is placed, runs, or has succeeded.

@@ -282,13 +282,13 @@ func (l *shellLife) relabel(f *frameworkv1.Framework) {
 		name := frameworkv1.AttemptName(f.Name)
 		if configMap := apiserver.Find[corev1.ConfigMap](l.server, f.Namespace, name); configMap != nil && configMap.Labels != nil && configMap.DeletionTimestamp == nil {
 			l.trace.log("somebody changes the label of ConfigMap %s", name)
-			apiserver.Change(l.server, f.Namespace, name, func(object *corev1.ConfigMap) { change(object) })
+			apiserver.ChangeAny(l.server, f.Namespace, name, func(object *corev1.ConfigMap) { change(object) })
 		}
 		return
 	}
 	if pod := l.podOf(f); pod != nil && pod.Labels != nil && pod.DeletionTimestamp == nil {
 		l.trace.log("somebody changes the label of Pod %s", pod.Name)
-		apiserver.Change(l.server, f.Namespace, pod.Name, func(object *corev1.Pod) { change(object) })
+		apiserver.ChangeAny(l.server, f.Namespace, pod.Name, func(object *corev1.Pod) { change(object) })
 	}
 }
 
@@ -388,13 +388,12 @@ func (l *shellLife) changeNodes() {
 
 // edit is the user who changes a spec.
 func (l *shellLife) edit(f *frameworkv1.Framework, change func(*frameworkv1.FrameworkSpec)) {
-	if apiserver.Find[frameworkv1.Framework](l.server, f.Namespace, f.Name) == nil {
-		return
-	}
-	*f = *apiserver.Change(l.server, f.Namespace, f.Name, func(f *frameworkv1.Framework) {
+	if edited := apiserver.ChangeAny(l.server, f.Namespace, f.Name, func(f *frameworkv1.Framework) {
 		change(&f.Spec)
 		keepValid(&f.Spec)
-	})
+	}); edited != nil {
+		*f = *edited
+	}
 }
 
 // keepValid keeps what the schema of Frameworks asks for.

@@ -255,8 +255,11 @@ func waitsForNode(pod *corev1.Pod) bool {
 }
 
 func (c *cluster) bind(pod *corev1.Pod) {
-	apiserver.Change(c.server, pod.Namespace, pod.Name, func(pod *corev1.Pod) {
-		pod.Spec.NodeName = nodeNames[c.random.IntN(len(nodeNames))]
+	node := nodeNames[c.random.IntN(len(nodeNames))]
+	apiserver.ChangeAny(c.server, pod.Namespace, pod.Name, func(live *corev1.Pod) {
+		if live.UID == pod.UID {
+			live.Spec.NodeName = node
+		}
 	})
 }
 
@@ -267,7 +270,7 @@ func (c *cluster) markScheduled(group *schedulingv1alpha1.PodGroup) {
 	}) {
 		return
 	}
-	apiserver.Change(c.server, group.Namespace, group.Name, func(group *schedulingv1alpha1.PodGroup) {
+	apiserver.ChangeAny(c.server, group.Namespace, group.Name, func(group *schedulingv1alpha1.PodGroup) {
 		group.Status.Conditions = []schedulingv1alpha1.PodGroupCondition{{
 			Type: schedulingv1alpha1.ConditionScheduled, Status: metav1.ConditionTrue,
 			Reason: schedulingv1alpha1.ReasonScheduled, TransitionID: "1", LastTransitionTime: metav1.Now(),
@@ -280,7 +283,7 @@ func (c *cluster) runPod(pod *corev1.Pod) {
 	switch {
 	case c.lostNodes[pod.Spec.NodeName]:
 	case pod.DeletionTimestamp != nil:
-		apiserver.Remove[corev1.Pod](c.server, pod.Namespace, pod.Name)
+		apiserver.DeleteObject[corev1.Pod](c.server, pod.Namespace, pod.Name, metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)})
 	case pod.Spec.NodeName == "":
 	case pod.Status.Phase == corev1.PodPending:
 		c.setPhase(pod, corev1.PodRunning, 0)
@@ -298,7 +301,11 @@ func (c *cluster) runPod(pod *corev1.Pod) {
 
 // setPhase is what a kubelet reports.
 func (c *cluster) setPhase(pod *corev1.Pod, phase corev1.PodPhase, code int32) {
-	apiserver.Change(c.server, pod.Namespace, pod.Name, func(pod *corev1.Pod) {
+	uid := pod.UID
+	apiserver.ChangeAny(c.server, pod.Namespace, pod.Name, func(pod *corev1.Pod) {
+		if pod.UID != uid {
+			return
+		}
 		pod.Status.Phase = phase
 		if pod.Status.StartTime == nil {
 			pod.Status.StartTime = ptr.To(metav1.Now())

@@ -85,12 +85,22 @@ func Add[T any, P Object[T]](s *Server, object P) P {
 // that loses its last finalizer after its deletion goes.
 func Change[T any, P Object[T]](s *Server, namespace, name string, change func(P)) P {
 	s.t.Helper()
+	changed := ChangeAny(s, namespace, name, change)
+	if changed == nil {
+		s.t.Fatalf("there is no %T %s/%s to change", changed, namespace, name)
+	}
+	return changed
+}
+
+// ChangeAny is Change for an object that somebody else may have removed meanwhile: it
+// returns nil then.
+func ChangeAny[T any, P Object[T]](s *Server, namespace, name string, change func(P)) P {
+	s.t.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := s.tableOf(P(nil))
 	current := t.objects[types.NamespacedName{Namespace: namespace, Name: name}]
 	if current == nil {
-		s.t.Fatalf("there is no %s %s/%s to change", t.Kind, namespace, name)
 		return nil
 	}
 	changed := typed[T, P](s, newRevision(current.change()))

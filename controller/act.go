@@ -108,7 +108,7 @@ func (p *pass) tellFailures(ctx context.Context, failures []error) {
 	}
 	err := summarize(failures)
 	p.controller.metrics.syncErrors.Inc()
-	klog.FromContext(ctx).Error(err, "Requests failed, will be tried again", "next", p.pace.Refusals.Next().Sub(p.now()))
+	klog.FromContext(ctx).Error(err, "Requests failed, will be tried again")
 	if len(p.memory.blocks) == 0 && p.memory.complaint != reasonActionFailed {
 		p.memory.complaint = reasonActionFailed
 		p.controller.events.Event(reference(p.entry), corev1.EventTypeWarning, reasonActionFailed, err.Error())

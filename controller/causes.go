@@ -157,7 +157,7 @@ func (p *pass) unblock(why cause) {
 
 // keepCauses forgets the causes of actions that are not planned any more.
 func (p *pass) keepCauses(planned []lifecycle.Action, writes bool) {
-	if p.pace.Refusals.Next().IsZero() && len(p.memory.failed) == 0 {
+	if p.pace.Refusals.None() && len(p.memory.failed) == 0 {
 		return
 	}
 	keep, names := map[cause]bool{wholeSync: true, statusWrite: writes}, map[string]bool{}
@@ -183,7 +183,7 @@ func (p *pass) keepCauses(planned []lifecycle.Action, writes bool) {
 // admitted are the actions that may be tried now, those last that have failed before.
 // Of the refused ones it is one at most, which tries for the others.
 func (p *pass) admitted(actions []lifecycle.Action) []lifecycle.Action {
-	if p.pace.Refusals.Next().IsZero() {
+	if p.pace.Refusals.None() {
 		return actions
 	}
 	failed := p.memory.failed
@@ -195,16 +195,7 @@ func (p *pass) admitted(actions []lifecycle.Action) []lifecycle.Action {
 	var try *lifecycle.Action
 	var tryDue time.Time
 	for i := range ordered {
-		refused, due := false, time.Time{}
-		for _, why := range causesOf(ordered[i]) {
-			if p.pace.Refusals.Refuses(why) {
-				refused = true
-				if at := p.pace.Refusals.Due(why); at.After(due) {
-					due = at
-				}
-			}
-		}
-		switch {
+		switch due, refused := p.tryDue(ordered[i]); {
 		case !refused:
 			free = append(free, ordered[i])
 		case due.After(p.now()):
@@ -219,6 +210,34 @@ func (p *pass) admitted(actions []lifecycle.Action) []lifecycle.Action {
 		free = append(free, *try)
 	}
 	return free
+}
+
+// tryDue is when an action may be tried that is refused at present, for one cause or
+// for both.
+func (p *pass) tryDue(action lifecycle.Action) (due time.Time, refused bool) {
+	for _, why := range causesOf(action) {
+		if p.pace.Refusals.Refuses(why) {
+			refused = true
+			if at := p.pace.Refusals.Due(why); at.After(due) {
+				due = at
+			}
+		}
+	}
+	return due, refused
+}
+
+// nextTry is when the first of the refused actions may be tried. Zero if none is.
+func (p *pass) nextTry(actions []lifecycle.Action) time.Time {
+	var next time.Time
+	if p.pace.Refusals.None() {
+		return next
+	}
+	for _, action := range actions {
+		if due, refused := p.tryDue(action); refused && (next.IsZero() || due.Before(next)) {
+			next = due
+		}
+	}
+	return next
 }
 
 func rank(last bool) int {

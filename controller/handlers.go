@@ -15,6 +15,7 @@ import (
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	"github.com/lockstep-k8s/lockstep/controller/pacing"
+	"github.com/lockstep-k8s/lockstep/internal/tombstone"
 )
 
 // addHandlers maps events to keys.
@@ -155,18 +156,9 @@ func (c *Controller) enqueue(object any, delay time.Duration) {
 // objectMeta is the metadata of an object of an event, also of one whose deletion
 // was missed.
 func objectMeta(object any) metav1.Object {
-	accessor, err := meta.Accessor(lastState(object))
+	accessor, err := meta.Accessor(tombstone.Object(object))
 	if err != nil {
 		return nil
 	}
 	return accessor
-}
-
-// lastState is the object of an event, or the last that was seen of one whose
-// deletion was missed.
-func lastState(object any) any {
-	if missed, ok := object.(cache.DeletedFinalStateUnknown); ok {
-		return missed.Obj
-	}
-	return object
 }

@@ -14,6 +14,7 @@ import (
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	"github.com/lockstep-k8s/lockstep/controller/history"
 	"github.com/lockstep-k8s/lockstep/controller/lifecycle"
+	"github.com/lockstep-k8s/lockstep/internal/tombstone"
 )
 
 // historyLog says on which triggers objects are logged before they are
@@ -69,7 +70,7 @@ func (c *Controller) logHistory(entries []lifecycle.History) {
 // logFrameworkDeletion logs a Framework that is gone, as it was stored last: its
 // status may be compressed. One that does not decode has never run.
 func (c *Controller) logFrameworkDeletion(object any) {
-	entry, ok := lastState(object).(*frameworkEntry)
+	entry, ok := tombstone.Object(object).(*frameworkEntry)
 	if !ok || entry.decodeError != nil || !c.history.on[lifecycle.OnFrameworkDeletion] {
 		return
 	}
@@ -80,7 +81,7 @@ func (c *Controller) logFrameworkDeletion(object any) {
 // logPodDeletion logs a Pod that is gone, if it is still known that it belonged
 // to a Framework.
 func (c *Controller) logPodDeletion(object any) {
-	pod, ok := lastState(object).(*corev1.Pod)
+	pod, ok := tombstone.Object(object).(*corev1.Pod)
 	if !ok || !c.history.on[onPodDeletion] || !c.ownedByFramework(pod) {
 		return
 	}

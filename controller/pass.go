@@ -173,6 +173,9 @@ func (p *pass) round(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	p.controller.logHistory(plan.History)
+	if plan.Persist == lifecycle.PersistNone {
+		p.tell(ctx) // What they tell of is stored, or was over before it was.
+	}
 	written := false
 	due := p.writeDue(plan)
 	if plan.Persist != lifecycle.PersistNone && !due.After(p.now()) {
@@ -202,15 +205,16 @@ func (p *pass) round(ctx context.Context) (bool, error) {
 		p.wakeAt(due)
 	}
 	p.wakeAt(plan.WakeAt)
-	p.wakeAt(p.pace.Refusals.Next())
+	p.wakeAt(p.nextTry(wanted))
 	p.wakeAt(lookNext)
 	return false, nil
 }
 
-// wakeAt asks for another sync at a time. The zero time asks for none.
+// wakeAt asks for another sync at a time, but not at once: this one has found nothing to
+// do. The zero time asks for none.
 func (p *pass) wakeAt(at time.Time) {
 	if !at.IsZero() {
-		p.controller.queue.AddAfter(p.key, max(0, at.Sub(p.now())))
+		p.controller.queue.AddAfter(p.key, max(pacing.EventDelay, at.Sub(p.now())))
 	}
 }
 

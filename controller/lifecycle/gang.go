@@ -5,7 +5,6 @@ package lifecycle
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -122,11 +121,11 @@ func (d *decision) observePodGroup() (goOn bool) {
 	if seen.CreationTime == nil {
 		seen.CreationTime = d.timeNow()
 	}
-	scheduled := groupCondition(group, schedulingv1alpha1.ConditionScheduled)
+	scheduled := podgroup.Condition(group, schedulingv1alpha1.ConditionScheduled)
 	seen.EverScheduled = before.EverScheduled ||
 		scheduled != nil && scheduled.Status == metav1.ConditionTrue ||
 		seen.Phase == schedulingv1alpha1.PodGroupRunning || seen.Phase == schedulingv1alpha1.PodGroupCompleted
-	waits := groupCondition(group, schedulingv1alpha1.ConditionUnschedulable)
+	waits := podgroup.Condition(group, schedulingv1alpha1.ConditionUnschedulable)
 	if waits != nil && waits.Status == metav1.ConditionTrue {
 		seen.Unschedulable = &frameworkv1.AttemptUnschedulable{
 			Reason: schedulingv1alpha1.CleanReason(waits.Reason), Message: waits.Message, Since: waits.LastTransitionTime,
@@ -134,16 +133,6 @@ func (d *decision) observePodGroup() (goOn bool) {
 	}
 	attempt.PodGroup = seen
 	return true
-}
-
-func groupCondition(group *schedulingv1alpha1.PodGroup, conditionType string) *schedulingv1alpha1.PodGroupCondition {
-	i := slices.IndexFunc(group.Status.Conditions, func(c schedulingv1alpha1.PodGroupCondition) bool {
-		return c.Type == conditionType
-	})
-	if i < 0 {
-		return nil
-	}
-	return &group.Status.Conditions[i]
 }
 
 // applyGangTimeouts completes an attempt whose gang waits for too long, so that

@@ -77,16 +77,8 @@ func (r *Refusals[Cause]) Due(cause Cause) time.Time {
 	return later(known.due, r.tried.Add(min(doubled(MinBackoff, r.failed), minTryDistance)))
 }
 
-// Next is the earliest Due of all refused causes. Zero if there is none.
-func (r *Refusals[Cause]) Next() time.Time {
-	var next time.Time
-	for cause := range r.byCause {
-		if due := r.Due(cause); next.IsZero() || due.Before(next) {
-			next = due
-		}
-	}
-	return next
-}
+// None says whether no cause is refused.
+func (r *Refusals[Cause]) None() bool { return len(r.byCause) == 0 }
 
 // Keep forgets the causes that are not to be kept. It says whether there were any.
 func (r *Refusals[Cause]) Keep(keep func(Cause) bool) (forgotten bool) {

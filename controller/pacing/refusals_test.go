@@ -81,7 +81,7 @@ func TestASuccessFreesItsCauseAndHastensOthers(t *testing.T) {
 	}
 	r.Granted("never refused")
 	r.Keep(func(string) bool { return false })
-	if !r.Next().IsZero() {
+	if !r.None() {
 		t.Error("a cause is remembered that was not kept")
 	}
 }

@@ -85,7 +85,7 @@ lives: ## Lead 100,000 random lives of Frameworks through crashes and worse: mak
 
 .PHONY: shell-lives
 shell-lives: ## Lead 100,000 random lives through the whole controller, on an API server in memory: make shell-lives [FIRST_SEED=0]
-	GOGC=400 go test -v -count=1 -run TestShellLives -timeout 12h ./controller -shell-lives 100000 $(if $(FIRST_SEED),-shell-first-seed $(FIRST_SEED))
+	GOGC=400 go test -count=1 -run TestShellLives -timeout 12h ./controller -shell-lives 100000 $(if $(FIRST_SEED),-shell-first-seed $(FIRST_SEED))
 
 .PHONY: mutations
 mutations: ## Show with mutations of the code that its tests bite: make mutations [MUTATION=regexp]

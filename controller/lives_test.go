@@ -155,9 +155,8 @@ func (l *shellLife) chaos() {
 			l.disturb()
 		}
 		l.runNodes(1 + l.random.IntN(3))
-		l.beginsBehind = ""
-		if slices.Contains(l.kinds, disturbWatches) && l.random.IntN(3) == 0 {
-			l.beginsBehind = watched[l.random.IntN(len(watched))]
+		if slices.Contains(l.kinds, disturbWatches) && l.random.IntN(6) == 0 {
+			l.holdNext(watched[l.random.IntN(len(watched))])
 		}
 		if l.program == nil && l.random.IntN(3) == 0 {
 			l.startProgram()
@@ -184,14 +183,13 @@ func (l *shellLife) makePeace() {
 	l.faults.set(nil)
 	l.faults.drop("")
 	clear(l.lostNodes)
-	l.busy, l.failing, l.slowToEnd, l.beginsBehind = false, false, false, ""
+	l.busy, l.failing, l.slowToEnd = false, false, false
 	l.giveNamesBack()
-	if l.program != nil {
-		l.program.process.KillAfter(-1)
-		l.clearWatches()
-	} else {
+	if l.program == nil {
 		l.startProgram()
 	}
+	l.program.process.KillAfter(-1)
+	l.clearWatches()
 	for _, f := range l.frameworks {
 		gentle := l.random.IntN(3) > 0
 		l.edit(f, func(spec *frameworkv1.FrameworkSpec) {

@@ -50,8 +50,6 @@ type cluster struct {
 
 	// lostNodes don't answer: their Pods neither change nor end.
 	lostNodes map[string]bool
-	// beginsBehind is a resource of which programs see no change after they begin.
-	beginsBehind string
 	// slowToEnd has Pods take their time to end when they are deleted.
 	slowToEnd bool
 	// busy keeps Pods from being placed.
@@ -105,15 +103,21 @@ type program struct {
 	err        error
 }
 
+// programName is the name of the process of the n-th program.
+func programName(n int) string { return fmt.Sprintf("controller-%d", n) }
+
+// holdNext has the next program see nothing of a resource from now on but what it asks
+// for to be current.
+func (c *cluster) holdNext(resource string) {
+	c.server.Process(programName(c.programs + 1)).Hold(resource)
+}
+
 // startProgram starts the controller, as cmd/controller does.
 func (c *cluster) startProgram() {
 	c.t.Helper()
 	c.programs++
-	name := fmt.Sprintf("controller-%d", c.programs)
+	name := programName(c.programs)
 	p := &program{name: name, process: c.server.Process(name), done: make(chan struct{})}
-	if c.beginsBehind != "" {
-		p.process.Hold(c.beginsBehind)
-	}
 	c.trace.log("%s begins", name)
 	clients, err := controller.NewClients(p.process.Config())
 	if err != nil {

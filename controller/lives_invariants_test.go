@@ -395,7 +395,7 @@ func (b *book) onForce(c *apiserver.Written, pod *corev1.Pod) {
 			continue
 		}
 		if timeout := role.PodGracefulDeletionTimeoutSec; timeout == nil || waited < time.Duration(*timeout)*time.Second-time.Second {
-			b.wrong("%s deletes Pod %s by force after %v: %v", c.Process, c.Key, waited, timeout)
+			b.wrong("%s deletes Pod %s by force after %v: %s", c.Process, c.Key, waited, brief(account.framework.Status))
 		}
 	}
 }

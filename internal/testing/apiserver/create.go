@@ -36,7 +36,7 @@ func (s *Server) createObject(c *call, object runtime.Object) (*revision, error)
 	if metadata.Name == "" && metadata.GenerateName != "" {
 		metadata.Name = fmt.Sprintf("%s%05x", metadata.GenerateName, s.uids)
 	}
-	metadata.UID, metadata.SelfLink = s.newUID(), ""
+	metadata.UID = s.newUID()
 	metadata.CreationTimestamp = s.time()
 	metadata.DeletionTimestamp, metadata.DeletionGracePeriodSeconds = nil, nil
 	metadata.Generation = 0

@@ -66,7 +66,6 @@ func (s *Server) replace(c *call, current *revision, object runtime.Object) (*re
 	}
 	metadata.CreationTimestamp = old.CreationTimestamp
 	metadata.Generation = old.Generation
-	metadata.SelfLink = ""
 	if metadata.UID == "" {
 		metadata.UID = old.UID
 	}

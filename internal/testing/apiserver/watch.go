@@ -64,7 +64,7 @@ func (s *Server) watch(call *call) (*watcher, error) {
 	case q.sendInitialEvents && q.version > s.version:
 		return nil, tooLarge(q.version, s.version)
 	case q.sendInitialEvents, q.version == 0:
-		version := s.version
+		var version uint64
 		w.next, version = s.readable(call)
 		for _, r := range t.state(w.next) {
 			if q.sees(r) {

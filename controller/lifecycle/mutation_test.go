@@ -207,7 +207,7 @@ func mutations() map[string]mutation.Mutation {
 		"the minimum of a role does not count": {File: "recovery.go", Tests: "TestAGangThatDoesNot",
 			Old: "look(roles[role], minimum)", New: "look(roles[role], 0*minimum)"},
 		"the controller's own delays count for the recovery": {File: "recovery.go", Tests: "TestAGangThatCouldGoOn",
-			Old: "case frameworkv1.TaskAttemptPreparing:\n\t\tcount.waiting", New: "default:\n\t\tcount.waiting"},
+			Old: "case frameworkv1.TaskAttemptPreparing:\n\t\tif t.pod() == nil {", New: "default:\n\t\tif false {"},
 		"a recovery that was over goes on": {File: "recovery.go", Tests: "TestAGangThat",
 			Old: "case !waiting && !coming:", New: "case !waiting && !coming && false:"},
 		"a restart begins the recovery anew": {File: "recovery.go", Tests: "TestAGangThatDoesNot",

@@ -129,7 +129,11 @@ func (t cursor) countMember(blocked bool) memberCount {
 	case frameworkv1.TaskAttemptCreationRequested:
 		count.coming = 1
 	case frameworkv1.TaskAttemptPreparing:
-		count.waiting = 1
+		if t.pod() == nil {
+			count.coming = 1 // It is out of sight, and may have a place by now.
+		} else {
+			count.waiting = 1
+		}
 	}
 	return count
 }

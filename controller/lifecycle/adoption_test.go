@@ -132,3 +132,86 @@ func TestAStopWaitsForLeftoverPods(t *testing.T) {
 		t.Errorf("once it is gone: got %s, want %s", got, want)
 	}
 }
+
+// TestNothingIsDeletedForAnOldStatus: the Pods of a later attempt look like leftovers to
+// a controller that begins with the status of an earlier one.
+func TestNothingIsDeletedForAnOldStatus(t *testing.T) {
+	f := framework(role("w", 2))
+	f.Spec.RetryPolicy.MaxRetryCount = frameworkv1.AlwaysRetry
+	w := newWorld(t, f)
+	var first *frameworkv1.FrameworkStatus
+	w.onWrite = func(_, after *frameworkv1.FrameworkStatus) {
+		if first == nil {
+			first = after
+		}
+	}
+	w.run()
+	w.runPods()
+	w.retryAttempt()
+	w.now = w.now.Add(time.Minute)
+	w.run()
+	w.runPods()
+	if w.written.AttemptStatus.ID == 0 || len(w.pods) != 2 {
+		t.Fatalf("want a second attempt with two Pods, have %s with %v", transcript(w.written), w.podNames())
+	}
+	w.controller = w.remembered(first)
+	w.onAction = func(action Action) {
+		if action.Kind != CheckStatus {
+			t.Errorf("%s for an old status", action)
+		}
+	}
+	w.run()
+}
+
+// TestAnAttemptThatEndsUnseenWaitsForItsPods: its ConfigMap is on record, its Pods are
+// not, and somebody has deleted the ConfigMap in the background.
+func TestAnAttemptThatEndsUnseenWaitsForItsPods(t *testing.T) {
+	w := newWorld(t, framework(role("w", 1)))
+	var requested *frameworkv1.FrameworkStatus
+	w.onWrite = func(_, after *frameworkv1.FrameworkStatus) {
+		if after.State == frameworkv1.FrameworkAttemptCreationRequested {
+			requested = after
+		}
+	}
+	w.prompt = false
+	w.run()
+	w.deliverAll()
+	w.prompt = true
+	w.run()
+	if requested == nil || w.pods["fw-w-0"] == nil {
+		t.Fatalf("want a ConfigMap on record and a Pod, have %v and %v", requested, w.podNames())
+	}
+	w.pods["fw-w-0"].Spec.NodeName = "node"
+	w.podChanged(w.pods["fw-w-0"])
+	w.written = w.readBack(requested)
+	w.deleteConfigMapInBackground()
+	w.crash()
+	w.stop()
+	w.onWrite = func(_, after *frameworkv1.FrameworkStatus) {
+		over := after.State == frameworkv1.FrameworkAttemptCompleted || after.State == frameworkv1.FrameworkCompleted
+		if over && w.pods["fw-w-0"] != nil {
+			t.Errorf("%s while the Pod is there", transcript(after))
+		}
+	}
+	w.run()
+	w.endPod("fw-w-0")
+	w.run()
+	if w.written.State != frameworkv1.FrameworkCompleted {
+		t.Errorf("%s once the Pod is gone, want it Completed", transcript(w.written))
+	}
+}
+
+// TestAnOlderPodOfTheNameIsNotTheTask: a cache may still show the Pod of an attempt that
+// is over.
+func TestAnOlderPodOfTheNameIsNotTheTasks(t *testing.T) {
+	w := newWorld(t, framework(role("w", 1)))
+	w.run()
+	w.runPods()
+	older := w.pods["fw-w-0"].DeepCopy()
+	older.UID, older.Status.Phase = "older", corev1.PodFailed
+	w.cache.pods[older.Name] = older
+	w.run()
+	if task := w.written.AttemptStatus.TaskRoleStatuses[0].TaskStatuses[0]; task.AttemptStatus.CompletionStatus != nil {
+		t.Errorf("the task has ended with %d, by a Pod that is not its own", task.AttemptStatus.CompletionStatus.Code)
+	}
+}

@@ -22,18 +22,10 @@ import (
 // due, and holds nothing else up.
 func (p *pass) act(ctx context.Context, actions []lifecycle.Action) (bool, error) {
 	p.blocksChanged = false
-	looks, others := splitLooks(p.admitted(actions))
+	looks, creations, rest := sortActions(p.admitted(actions))
 	acted, err := p.look(ctx, looks)
 	if err != nil {
 		return acted, err
-	}
-	var creations, rest []lifecycle.Action
-	for _, action := range others {
-		if action.Kind == lifecycle.CreatePod {
-			creations = append(creations, action)
-		} else {
-			rest = append(rest, action)
-		}
 	}
 	m := p.memory
 	tally := p.runBatch(ctx, rest, cmp.Or(p.pace.Parallel, p.controller.batchSize))
@@ -43,6 +35,23 @@ func (p *pass) act(ctx context.Context, actions []lifecycle.Action) (bool, error
 	tally.add(created)
 	p.tellFailures(ctx, tally.failures)
 	return acted || tally.done > 0 || p.blocksChanged, nil
+}
+
+// sortActions sorts actions by how they are run: looks that are more than a request for
+// one object, creations of Pods, and the rest.
+func sortActions(actions []lifecycle.Action) (looks, creations, rest []lifecycle.Action) {
+	many := lookForMany(actions)
+	for _, action := range actions {
+		switch {
+		case action.Kind == lifecycle.CheckStatus, many && action.Kind == lifecycle.LookForPod:
+			looks = append(looks, action)
+		case action.Kind == lifecycle.CreatePod:
+			creations = append(creations, action)
+		default:
+			rest = append(rest, action)
+		}
+	}
+	return looks, creations, rest
 }
 
 // tally is what came of actions.
@@ -71,10 +80,8 @@ func (p *pass) runBatch(ctx context.Context, actions []lifecycle.Action, begin i
 		begin: min(begin, most), most: most,
 		enough: p.spent,
 		do:     func(action lifecycle.Action) result { return e.do(ctx, action) },
-		skip: func(action lifecycle.Action) bool {
-			p.turn.requests++
-			return failedNow[causesOf(action)[0]]
-		},
+		skip:   func(action lifecycle.Action) bool { return failedNow[causesOf(action)[0]] },
+		begun:  func() { p.turn.requests++ },
 		learn: func(r result) {
 			answered++
 			c.metrics.action(r.action.Kind, r.err)

@@ -20,6 +20,8 @@ type batch struct {
 	enough func() bool
 	// skip says that an action is in vain, after what has been learnt from others.
 	skip func(lifecycle.Action) bool
+	// begun is told each action that begins.
+	begun func()
 	// learn is told each result.
 	learn func(result)
 }
@@ -37,6 +39,7 @@ func (b batch) run(actions []lifecycle.Action) (left []lifecycle.Action) {
 			}
 			begun++
 			underWay++
+			b.begun()
 			go func() { results <- b.do(action) }()
 		}
 		if underWay == 0 {

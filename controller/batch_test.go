@@ -37,6 +37,7 @@ func TestActionsBeginSlowlyAndEndWhenItIsEnough(t *testing.T) {
 				enough: func() bool { return tc.enoughAfter < 0 || tc.enoughAfter > 0 && ran >= tc.enoughAfter },
 				do:     func(lifecycle.Action) result { return result{} },
 				skip:   func(lifecycle.Action) bool { return false },
+				begun:  func() {},
 				learn:  func(result) { ran++ },
 			}.run(make([]lifecycle.Action, tc.actions))
 			if ran != tc.wantRan || len(left) != tc.actions-ran {
@@ -67,7 +68,8 @@ func TestAFailureSlowsDownAndSparesOthersInVain(t *testing.T) {
 			}
 			return result{action: action}
 		},
-		skip: func(action lifecycle.Action) bool { return failed && action.Role == "b" },
+		skip:  func(action lifecycle.Action) bool { return failed && action.Role == "b" },
+		begun: func() {},
 		learn: func(r result) {
 			failed = failed || r.err != nil
 			ran++

@@ -50,14 +50,10 @@ func causesOf(action lifecycle.Action) [2]cause {
 func causeOf(action lifecycle.Action, err error) cause {
 	causes := causesOf(action)
 	var taken *nameTakenError
-	switch {
-	case errors.As(err, &taken):
-		return causes[1]
-	case action.Kind == lifecycle.CreatePod, isUnavailable(err):
+	if !errors.As(err, &taken) && (action.Kind == lifecycle.CreatePod || isUnavailable(err)) {
 		return causes[0]
-	default:
-		return causes[1]
 	}
+	return causes[1]
 }
 
 // isUnavailable says whether an error tells of the API server and not of the object.

@@ -42,7 +42,6 @@ func (p *pass) gather() (lifecycle.Snapshot, error) {
 		Persisted:   m.persisted,
 		Status:      m.status,
 		Gone:        m.gone,
-		Terminating: p.pace.Terminating.At(),
 		Blocked:     m.blocked(),
 		Current:     m.current,
 		PriorityOf:  c.priorityOf(),

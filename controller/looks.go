@@ -65,23 +65,15 @@ func ofOwner[T metav1.Object](ctx context.Context, client getter[T], resource st
 // namespace takes the API server less time.
 const fewLooks = 10
 
-// splitLooks separates looks that are not simple requests for one object from other
-// actions: CheckStatus, and looks for many Pods.
-func splitLooks(actions []lifecycle.Action) (looks, others []lifecycle.Action) {
+// lookForMany says whether actions look for more Pods than are looked at one by one.
+func lookForMany(actions []lifecycle.Action) bool {
 	pods := 0
 	for _, action := range actions {
 		if action.Kind == lifecycle.LookForPod {
 			pods++
 		}
 	}
-	for _, action := range actions {
-		if action.Kind == lifecycle.CheckStatus || action.Kind == lifecycle.LookForPod && pods > fewLooks {
-			looks = append(looks, action)
-		} else {
-			others = append(others, action)
-		}
-	}
-	return looks, others
+	return pods > fewLooks
 }
 
 // look checks the status, and looks for many Pods at once.
@@ -159,11 +151,18 @@ func (p *pass) lookForPods(ctx context.Context, wanted map[types.UID]lifecycle.A
 // withoutEarlyLooks leaves out looks for objects that have just left the caches: an
 // event may still tell of their end. It asks to be woken when they are due.
 func (p *pass) withoutEarlyLooks(actions []lifecycle.Action) []lifecycle.Action {
+	isLook := func(action lifecycle.Action) bool {
+		return action.Kind == lifecycle.LookForPod || action.Kind == lifecycle.LookForConfigMap
+	}
 	missing, now := map[types.UID]bool{}, p.now()
+	if !slices.ContainsFunc(actions, isLook) { // As in most rounds: thousands are not copied.
+		p.pace.Missing.Keep(func(types.UID) bool { return false })
+		return actions
+	}
 	kept := make([]lifecycle.Action, 0, len(actions))
 	var due time.Time
 	for _, action := range actions {
-		if action.Kind == lifecycle.LookForPod || action.Kind == lifecycle.LookForConfigMap {
+		if isLook(action) {
 			missing[action.UID] = true
 			p.pace.Missing.First(action.UID, now)
 			if at := p.pace.Missing.At()[action.UID].Add(pacing.LookDelay); at.After(now) {

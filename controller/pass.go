@@ -41,7 +41,7 @@ func (c *Controller) sync(ctx context.Context, key cache.ObjectName, turn *turn)
 		return err
 	}
 	refusals := &p.pace.Refusals
-	if wait := refusals.Due(wholeSync).Sub(p.now()); refusals.Refuses(wholeSync) && wait > 0 {
+	if wait := refusals.Due(wholeSync).Sub(p.now()); wait > 0 {
 		c.queue.AddAfter(key, wait)
 		return nil
 	}

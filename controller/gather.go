@@ -38,17 +38,17 @@ func (p *pass) gather() (lifecycle.Snapshot, error) {
 	c, entry, m := p.controller, p.entry, p.memory
 	m.bury(p.departures.take())
 	snapshot := lifecycle.Snapshot{
-		Framework:   &entry.Framework,
-		Persisted:   m.persisted,
-		Status:      m.status,
-		Gone:        m.gone,
-		Blocked:     m.blocked(),
-		Current:     m.current,
-		PriorityOf:  c.priorityOf(),
-		Deleted:     m.deleted,
-		Forced:      m.forced,
-		Outcomes:    m.outcomes,
-		Options:     c.options,
+		Framework:  &entry.Framework,
+		Persisted:  m.persisted,
+		Status:     m.status,
+		Gone:       m.gone,
+		Blocked:    m.blocked(),
+		Current:    m.current,
+		PriorityOf: c.priorityOf(),
+		Deleted:    m.deleted,
+		Forced:     m.forced,
+		Outcomes:   m.outcomes,
+		Options:    c.options,
 	}
 	configMap, err := p.configMap()
 	if err != nil {

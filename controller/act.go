@@ -95,6 +95,7 @@ func (p *pass) runBatch(ctx context.Context, actions []lifecycle.Action, begin i
 			p.grant(r.action)
 			p.memory.remember(r)
 			p.noteLook(r)
+			p.noteRepeat(r)
 		},
 	}
 	t.left = b.run(actions)

@@ -8,15 +8,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/controller/lifecycle"
 )
 
@@ -128,11 +132,20 @@ type namedBlock struct {
 	name string
 }
 
-// sameBlock says whether two blocks differ in nothing but the names of the objects
-// whose creation has shown them: each try may be that of another Pod.
+// sameBlock says whether two blocks say the same in other words: each try may be that of
+// another Pod, and the numbers of a quota change with what others use. The first one
+// stays, so that not every try writes the status.
 func sameBlock(a lifecycle.Block, nameA string, b lifecycle.Block, nameB string) bool {
 	return nameA != "" && a.Role == b.Role && a.Reason == b.Reason &&
-		strings.ReplaceAll(a.Message, nameA, "") == strings.ReplaceAll(b.Message, nameB, "")
+		wording(a.Message, nameA) == wording(b.Message, nameB)
+}
+
+// number is a word with a digit: an amount, or an identifier.
+var number = regexp.MustCompile(`\w*\d\w*`)
+
+// wording is a message about an object without its name and without numbers.
+func wording(message, name string) string {
+	return number.ReplaceAllString(strings.ReplaceAll(message, name, ""), "")
 }
 
 // grant notes that an action has gone through.
@@ -179,7 +192,7 @@ func (p *pass) keepCauses(planned []lifecycle.Action, writes bool) {
 // admitted are the actions that may be tried now, those last that have failed before.
 // Of the refused ones it is one at most, which tries for the others.
 func (p *pass) admitted(actions []lifecycle.Action) []lifecycle.Action {
-	if p.pace.Refusals.None() {
+	if p.pace.Refusals.None() && p.pace.Repeats.None() {
 		return actions
 	}
 	failed := p.memory.failed
@@ -209,7 +222,7 @@ func (p *pass) admitted(actions []lifecycle.Action) []lifecycle.Action {
 }
 
 // tryDue is when an action may be tried that is refused at present, for one cause or
-// for both.
+// for both, or whose last effect somebody has undone.
 func (p *pass) tryDue(action lifecycle.Action) (due time.Time, refused bool) {
 	for _, why := range causesOf(action) {
 		if p.pace.Refusals.Refuses(why) {
@@ -219,13 +232,41 @@ func (p *pass) tryDue(action lifecycle.Action) (due time.Time, refused bool) {
 			}
 		}
 	}
+	if at := p.pace.Repeats.Due(writeOf(action)); at.After(p.now()) && at.After(due) {
+		due, refused = at, true
+	}
 	return due, refused
+}
+
+// writeOf is what is repeated if an action has to be run again.
+func writeOf(action lifecycle.Action) cause { return causesOf(action)[1] }
+
+// noteRepeat notes whether a PodGroup had to be written again as it was written before.
+// Tasks whose objects are deleted end, and have the delays of their retries.
+func (p *pass) noteRepeat(r result) {
+	if r.podGroup == nil {
+		return
+	}
+	wanted := r.action.PodGroup
+	if before := p.memory.wantedPodGroup; before != nil && sameMembers(before, wanted) {
+		p.pace.Repeats.Repeated(writeOf(r.action), p.now())
+	} else {
+		p.pace.Repeats.Changed(writeOf(r.action))
+	}
+	p.memory.wantedPodGroup = wanted
+}
+
+// sameMembers says whether two PodGroups are of one attempt and want the same members.
+func sameMembers(a, b *schedulingv1alpha1.PodGroup) bool {
+	owner := metav1.GetControllerOfNoCopy(a)
+	return owner != nil && controlledBy(b, owner.UID) && a.Spec.MinMember == b.Spec.MinMember &&
+		maps.Equal(a.Spec.MinRoleMember, b.Spec.MinRoleMember)
 }
 
 // nextTry is when the first of the refused actions may be tried. Zero if none is.
 func (p *pass) nextTry(actions []lifecycle.Action) time.Time {
 	var next time.Time
-	if p.pace.Refusals.None() {
+	if p.pace.Refusals.None() && p.pace.Repeats.None() {
 		return next
 	}
 	for _, action := range actions {

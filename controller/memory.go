@@ -52,6 +52,8 @@ type memory struct {
 	generation int64
 	// podGroup is the last one written, until the cache is as new.
 	podGroup *schedulingv1alpha1.PodGroup
+	// wantedPodGroup is what the last write of a PodGroup was to make of it.
+	wantedPodGroup *schedulingv1alpha1.PodGroup
 	// events wait for the status that they tell of to be written.
 	events []lifecycle.Event
 	// complaint is what was last reported, so that it is reported once.

@@ -21,6 +21,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/internal/testing/apiserver"
 )
 
@@ -42,6 +43,18 @@ func inCluster(t *testing.T, test func(t *testing.T, c *cluster)) {
 
 // add adds a Framework with so many tasks in each role.
 func (c *cluster) add(namespace, name string, roles map[string]int32) {
+	apiserver.Add(c.server, job(namespace, name, roles))
+}
+
+// addGang adds one that is a gang.
+func (c *cluster) addGang(namespace, name string, roles map[string]int32) {
+	f := job(namespace, name, roles)
+	f.Spec.Gang = &frameworkv1.GangSpec{}
+	apiserver.Add(c.server, f)
+}
+
+// job is a Framework with so many tasks in each role.
+func job(namespace, name string, roles map[string]int32) *frameworkv1.Framework {
 	f := &frameworkv1.Framework{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	f.Spec.ExecutionType = frameworkv1.ExecutionStart
 	for _, role := range slices.Sorted(func(yield func(string) bool) {
@@ -60,7 +73,7 @@ func (c *cluster) add(namespace, name string, roles map[string]int32) {
 			},
 		})
 	}
-	apiserver.Add(c.server, f)
+	return f
 }
 
 // podsOf are the names of the Pods of a role of a Framework.
@@ -105,7 +118,11 @@ func TestAnExhaustedQuotaCostsTwoRequestsAMinuteAndItsEndIsNoticed(t *testing.T)
 	for _, tasks := range []int32{4, 400} {
 		t.Run(fmt.Sprint(tasks, " tasks"), func(t *testing.T) {
 			inCluster(t, func(t *testing.T, c *cluster) {
-				c.refuse(everyPod, quotaExceeded)
+				used := 0
+				c.refuse(everyPod, func(name string) error {
+					used++ // Others start and end.
+					return apiserver.QuotaExceeded(name, fmt.Sprintf("small, used: cpu=%dm", 1000+used))
+				})
 				c.add("ns", "fw", map[string]int32{"w": tasks})
 				c.pass(10 * time.Minute)
 				c.server.ClearJournal()
@@ -365,4 +382,45 @@ func TestALookThatFailsIsTriedAgain(t *testing.T) {
 			t.Errorf("the task is in attempt %d (%s) after %d failed looks, want 1 after one", task.AttemptStatus.ID, task.State, refused)
 		}
 	})
+}
+
+func TestAPodGroupThatSomebodyUndoesIsWrittenOnceAMinute(t *testing.T) {
+	undo := map[string]func(c *cluster){
+		"deletes": func(c *cluster) {
+			apiserver.Remove[schedulingv1alpha1.PodGroup](c.server, "ns", "fw-attempt")
+		},
+		"changes": func(c *cluster) {
+			if group := apiserver.Find[schedulingv1alpha1.PodGroup](c.server, "ns", "fw-attempt"); group != nil && group.Spec.MinMember != 1 {
+				apiserver.Change(c.server, "ns", "fw-attempt", func(group *schedulingv1alpha1.PodGroup) { group.Spec.MinMember = 1 })
+			}
+		},
+	}
+	for name, undo := range undo {
+		t.Run("somebody who "+name+" it", func(t *testing.T) {
+			inCluster(t, func(t *testing.T, c *cluster) {
+				c.addGang("ns", "fw", map[string]int32{"w": 4})
+				for i := range 20 * 60 * 5 {
+					if i == 10*60*5 {
+						c.server.ClearJournal()
+					}
+					c.pass(200 * time.Millisecond)
+					undo(c)
+				}
+				writes := 0
+				for _, entry := range c.server.Writes() {
+					if entry.Resource == "podgroups" && entry.Subresource == "" && entry.Process != "" {
+						writes++
+					}
+				}
+				if writes == 0 || writes > 15 {
+					t.Errorf("the PodGroup was written %d times in ten minutes, want some, and 15 at most", writes)
+				}
+				c.pass(time.Minute)
+				group := apiserver.Find[schedulingv1alpha1.PodGroup](c.server, "ns", "fw-attempt")
+				if group == nil || group.Spec.MinMember != 4 {
+					t.Errorf("a minute after the last time the PodGroup is %+v, want one of 4 members", group)
+				}
+			})
+		})
+	}
 }

@@ -102,6 +102,9 @@
 //
 // A sync that fails as a whole is tried again after the same delay.
 //
+// A PodGroup that somebody deletes, or changes, is written again. The f-th time in a row
+// it waits for the delay of f failures. A row ends with a write that has lasted for 100 s.
+//
 // # Looks
 //
 // An object that has left the cache, and was not seen to be deleted, is looked for after
@@ -197,6 +200,9 @@ const (
 	// soonAfterGrant is how long after its last try a cause is tried again when
 	// another has become free.
 	soonAfterGrant = 5 * time.Second
+	// lasting is how long a write has to last for the next to be no repeat of it: longer
+	// than the longest delay of a repeat.
+	lasting = 2 * MaxBackoff
 )
 
 // Looks.

@@ -11,6 +11,7 @@ type Pace[Cause comparable] struct {
 	Writes   Writes
 	Syncs    Syncs
 	Refusals Refusals[Cause]
+	Repeats  Repeats[Cause]
 	// Terminating is since when objects are seen to be deleted, Missing since when they
 	// are not in the caches although they should be, and Looks is when those were last
 	// looked at that the caches don't show.

@@ -1,0 +1,47 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package pacing
+
+import "time"
+
+// Repeats are the writes that somebody undoes: a created object is deleted, or a changed
+// one changed back. Each write is repeated later than the one before. The zero Repeats
+// has none.
+type Repeats[Cause comparable] struct {
+	byCause map[Cause]repeats
+}
+
+// repeats of one write: how many in a row, and when the last one was.
+type repeats struct {
+	inARow int
+	last   time.Time
+}
+
+// Repeated tells that a write has gone through that had gone through before. If that one
+// has lasted for long enough, this is the first repeat of a new row.
+func (r *Repeats[Cause]) Repeated(cause Cause, now time.Time) {
+	if r.byCause == nil {
+		r.byCause = map[Cause]repeats{}
+	}
+	known := r.byCause[cause]
+	if now.Sub(known.last) >= lasting {
+		known.inARow = 0
+	}
+	r.byCause[cause] = repeats{inARow: known.inARow + 1, last: now}
+}
+
+// Changed tells that another write than before has gone through: no row goes on.
+func (r *Repeats[Cause]) Changed(cause Cause) { delete(r.byCause, cause) }
+
+// Due is when a write may be repeated. The zero time means at once.
+func (r *Repeats[Cause]) Due(cause Cause) time.Time {
+	known, ok := r.byCause[cause]
+	if !ok {
+		return time.Time{}
+	}
+	return known.last.Add(min(doubled(MinBackoff, known.inARow-1), MaxBackoff))
+}
+
+// None says whether no write was repeated.
+func (r *Repeats[Cause]) None() bool { return len(r.byCause) == 0 }

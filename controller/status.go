@@ -22,6 +22,7 @@ import (
 
 	"github.com/lockstep-k8s/lockstep/apis/framework/statuscodec"
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	"github.com/lockstep-k8s/lockstep/controller/lifecycle"
 	"github.com/lockstep-k8s/lockstep/controller/pacing"
 )
 
@@ -35,18 +36,14 @@ const maxConflicts = 5
 func (p *pass) persist(ctx context.Context) (bool, error) {
 	c, m := p.controller, p.memory
 	begun := p.now()
-	data, err := m.encoder.Encode(m.status, c.compress)
-	if err != nil {
-		return false, err
-	}
 	p.turn.requests++
-	stored := m.status
-	err = p.writeStatus(ctx, m.status, data)
+	stored, err := p.writeStatus(ctx, p.whole)
 	if isTooLarge(err) {
-		stored, err = p.writeShortened(ctx, err)
+		p.tellTooLarge(err)
+		stored, err = p.writeStatus(ctx, p.shortened)
 	}
 	switch {
-	case errors.Is(err, errCacheBehind):
+	case errors.Is(err, errCacheBehind), errors.Is(err, errEncoding):
 		return false, err
 	case err != nil:
 		p.pace.Refusals.Refused(statusWrite, p.now(), pauseOf(err), c.entropy.Between)
@@ -67,42 +64,57 @@ func (p *pass) persist(ctx context.Context) (bool, error) {
 // its status since.
 var errCacheBehind = errors.New("the status is not the stored one")
 
-// writeStatus replaces the stored status, if nobody else has written it. It does not
-// overwrite blindly: on a conflict the Framework is read again. If its status is not
-// the one that this controller has written, or has begun with, the error is
-// errCacheBehind. A conflict although the Framework has not changed is a refusal.
-func (p *pass) writeStatus(ctx context.Context, status *frameworkv1.FrameworkStatus, data []byte) error {
+// errEncoding says that a status can't be encoded: nothing was sent.
+var errEncoding = errors.New("encoding the status")
+
+// whole is the status of the memory, as it is and encoded.
+func (p *pass) whole() (*frameworkv1.FrameworkStatus, []byte, error) {
+	status := p.memory.status
+	data, err := p.memory.encoder.Encode(status, p.controller.compress)
+	return status, data, err
+}
+
+// writeStatus replaces the stored status, if nobody else has written it, by one that
+// form makes of the memory's, and returns that one. It does not overwrite blindly: on a
+// conflict the Framework is read again. If its status is not the one that this
+// controller has written, or has begun with, the error is errCacheBehind. A conflict
+// although the Framework has not changed is a refusal.
+func (p *pass) writeStatus(ctx context.Context, form func() (*frameworkv1.FrameworkStatus, []byte, error)) (*frameworkv1.FrameworkStatus, error) {
 	for range maxConflicts {
-		err := p.writeOnce(ctx, data)
+		status, data, err := form()
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", errEncoding, err)
+		}
+		err = p.writeOnce(ctx, data)
 		if err == nil {
-			return nil
+			return status, nil
 		}
 		if !apierrors.IsConflict(err) {
 			p.memory.sent = status
-			return err
+			return nil, err
 		}
 		m, version := p.memory, p.version()
 		p.controller.metrics.statusConflicts.Inc()
 		if m.refused == version {
-			return err
+			return nil, err
 		}
 		switch current, err := p.checkStatus(ctx); {
 		case err != nil:
-			return err
+			return nil, err
 		case !current:
-			return errCacheBehind
+			return nil, errCacheBehind
 		}
 		if p.version() == version {
 			m.refused = version
-			return err
+			return nil, err
 		}
 	}
-	return fmt.Errorf("the Framework was changed by others %d times in a row", maxConflicts)
+	return nil, fmt.Errorf("the Framework was changed by others %d times in a row", maxConflicts)
 }
 
 // checkStatus reads the Framework from the API server, and says whether its status is
-// the one that the memory takes for stored. From then on the memory knows that it is,
-// and which resource version it has.
+// the one that the memory takes for stored, but for conditions of others. From then on
+// the memory has those, knows that it is current, and which resource version it has.
 func (p *pass) checkStatus(ctx context.Context) (current bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, pacing.RequestTime)
 	defer cancel()
@@ -116,8 +128,8 @@ func (p *pass) checkStatus(ctx context.Context) (current bool, err error) {
 	case live.UID != p.entry.UID:
 		return false, nil
 	}
-	if current, err = p.memory.wrote(live.storedStatus); err != nil || !current {
-		return false, nil // What does not decode is not from this memory.
+	if !p.memory.takeIn(live.storedStatus) {
+		return false, nil
 	}
 	p.memory.current = true
 	p.memory.resourceVersion = live.ResourceVersion
@@ -125,31 +137,61 @@ func (p *pass) checkStatus(ctx context.Context) (current bool, err error) {
 }
 
 // checkEntry compares the status of a cached Framework that is newer than the last
-// write with what was written. The error is errCacheBehind if it is another.
+// write with what was written, and takes conditions of others into the memory. The error
+// is errCacheBehind if it is another status.
 func (p *pass) checkEntry() error {
 	m, version := p.memory, p.entry.ResourceVersion
 	if m.resourceVersion == version || m.checked == version || !atLeast(version, m.resourceVersion) {
 		return nil
 	}
-	if wrote, err := m.wrote(p.entry.storedStatus); err != nil || !wrote {
+	if !m.takeIn(p.entry.storedStatus) {
 		return errCacheBehind
 	}
 	m.checked = version
 	return nil
 }
 
-// wrote says whether a stored status is what the memory takes for stored, or the one
-// whose write seemed to fail.
-func (m *memory) wrote(stored json.RawMessage) (bool, error) {
+// takeIn takes conditions of others from a stored status. It says whether the status is
+// otherwise what the memory takes for stored, or the one whose write seemed to fail. If
+// not, it changes nothing: nor does a status that does not decode, which is not from
+// this memory.
+func (m *memory) takeIn(stored json.RawMessage) bool {
 	var status *frameworkv1.FrameworkStatus
 	if len(stored) > 0 {
 		var err error
 		if status, err = statuscodec.Decode(stored); err != nil {
-			return false, err
+			return false
 		}
 	}
+	switch {
+	case m.wrote(status):
+		return true
+	case status == nil || m.stored == nil || m.status == nil:
+		return false
+	}
+	others := func(to *frameworkv1.FrameworkStatus) *frameworkv1.FrameworkStatus {
+		changed := *to
+		changed.Conditions = lifecycle.MergeConditions(to.Conditions, status.Conditions)
+		return &changed
+	}
+	if !apiequality.Semantic.DeepEqual(status, others(m.stored)) {
+		return false
+	}
+	unwritten := m.status != m.persisted
+	m.stored, m.persisted = status, others(m.persisted)
+	if unwritten {
+		m.status = others(m.status)
+	} else {
+		m.status = m.persisted
+	}
+	return true
+}
+
+// wrote says whether a status is what the memory takes for stored, or the one whose
+// write seemed to fail.
+func (m *memory) wrote(status *frameworkv1.FrameworkStatus) bool {
 	return apiequality.Semantic.DeepEqual(status, m.stored) ||
-		m.sent != nil && apiequality.Semantic.DeepEqual(status, m.sent), nil
+		m.sent != nil && apiequality.Semantic.DeepEqual(status, m.sent)
 }
 
 // writeOnce replaces the stored status if nobody has changed the Framework since it
@@ -223,30 +265,31 @@ func isTooLarge(err error) bool {
 		strings.Contains(message, "trying to send message larger than max")
 }
 
-// writeShortened writes a status that is too large with its diagnostics
-// cut, and says so. The full one stays in memory.
-func (p *pass) writeShortened(ctx context.Context, cause error) (*frameworkv1.FrameworkStatus, error) {
-	c, entry, m := p.controller, p.entry, p.memory
+// tellTooLarge tells that the status can't be stored whole.
+func (p *pass) tellTooLarge(cause error) {
+	c := p.controller
 	c.metrics.statusTooLarge.Inc()
-	if m.complaint != reasonStatusTooLarge {
-		m.complaint = reasonStatusTooLarge
-		c.events.Eventf(reference(entry), corev1.EventTypeWarning, reasonStatusTooLarge,
+	if p.memory.complaint != reasonStatusTooLarge {
+		p.memory.complaint = reasonStatusTooLarge
+		c.events.Eventf(reference(p.entry), corev1.EventTypeWarning, reasonStatusTooLarge,
 			"The status is too large to be stored, its diagnostics are cut: %v", cause)
 	}
-	short := statuscodec.Shorten(m.status)
+}
+
+// shortened is the status of the memory with its diagnostics cut, which a condition
+// tells. The whole one stays in the memory.
+func (p *pass) shortened() (*frameworkv1.FrameworkStatus, []byte, error) {
+	short := statuscodec.Shorten(p.memory.status)
 	meta.SetStatusCondition(&short.Conditions, metav1.Condition{
 		Type:               frameworkv1.ConditionStatusTooLarge,
 		Status:             metav1.ConditionTrue,
-		ObservedGeneration: entry.Generation,
-		LastTransitionTime: metav1.NewTime(c.clock.Now().Truncate(time.Second)),
+		ObservedGeneration: p.entry.Generation,
+		LastTransitionTime: metav1.NewTime(p.controller.clock.Now().Truncate(time.Second)),
 		Reason:             reasonStatusTooLarge,
 		Message:            "The status is too large to be stored, its diagnostics are cut",
 	})
 	data, err := statuscodec.Encode(short, true)
-	if err != nil {
-		return nil, err
-	}
-	return short, p.writeStatus(ctx, short, data)
+	return short, data, err
 }
 
 // tell emits the events that waited for the write.

@@ -342,6 +342,43 @@ func TestConditionsOfOthersSurvive(t *testing.T) {
 	})
 }
 
+// TestAConditionOfAnotherCostsNoNews: what was seen and is not yet written is not
+// forgotten because somebody else writes the status.
+func TestAConditionOfAnotherCostsNoNews(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		f := job("ns", "fw", map[string]int32{"w": 100})
+		f.Spec.TaskRoles[0].FrameworkAttemptCompletionPolicy.MinFailedTaskCount = ptr.To[int32](-1)
+		f.Spec.TaskRoles[0].Task.RetryPolicy.MaxRetryCount = 0
+		apiserver.Add(c.server, f)
+		c.pass(10 * time.Second)
+		c.runNodes(1)
+		c.runNodes(1)
+		c.pass(time.Minute)
+		const ended = 10
+		for i := range ended { // The longer this takes, the longer news wait.
+			c.ends = func(pod *corev1.Pod) (int32, bool) { return 7, pod.Name == fmt.Sprint("fw-w-", i) }
+			c.runNodes(1)
+			c.pass(150 * time.Millisecond)
+		}
+		apiserver.Change(c.server, "ns", "fw", func(f *frameworkv1.Framework) {
+			meta.SetStatusCondition(&f.Status.Conditions, metav1.Condition{Type: "example.com/Billed", Status: metav1.ConditionTrue, Reason: "Paid"})
+		})
+		for i := range ended {
+			apiserver.Remove[corev1.Pod](c.server, "ns", fmt.Sprint("fw-w-", i))
+		}
+		c.pass(time.Minute)
+		status := c.statusOf("ns", "fw")
+		for i := range ended {
+			if end := status.AttemptStatus.TaskRoleStatuses[0].TaskStatuses[i].AttemptStatus.CompletionStatus; end == nil || end.Code != 7 {
+				t.Errorf("the end of task %d is %+v, want its exit code 7", i, end)
+			}
+		}
+		if !meta.IsStatusConditionTrue(status.Conditions, "example.com/Billed") {
+			t.Errorf("the conditions are %v, want the other controller's among them", status.Conditions)
+		}
+	})
+}
+
 func TestATimerIsNotLateBecauseOfARefusal(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {
 		c.refuse(func(name string) bool { return strings.HasPrefix(name, "fw-a-") }, quotaExceeded)

@@ -33,7 +33,7 @@ func (p *pass) act(ctx context.Context, actions []lifecycle.Action) (bool, error
 	created := p.runBatch(ctx, creations, cmp.Or(p.pace.Parallel, 1))
 	m.left = append(tally.left, created.left...)
 	tally.add(created)
-	p.tellFailures(ctx, tally.failures)
+	p.tellFailures(ctx, tally.failures, tally.untold)
 	return acted || tally.done > 0 || p.blocksChanged, nil
 }
 
@@ -58,12 +58,15 @@ func sortActions(actions []lifecycle.Action) (looks, creations, rest []lifecycle
 type tally struct {
 	done     int
 	failures []error
-	left     []lifecycle.Action
+	// untold says that no condition tells of some of the failures.
+	untold bool
+	left   []lifecycle.Action
 }
 
 func (t *tally) add(other tally) {
 	t.done += other.done
 	t.failures = append(t.failures, other.failures...)
+	t.untold = t.untold || other.untold
 }
 
 // runBatch runs actions beside each other, as many at first as begin says.
@@ -75,9 +78,9 @@ func (p *pass) runBatch(ctx context.Context, actions []lifecycle.Action, begin i
 	c, begun, answered := p.controller, p.now(), 0
 	e := &executor{controller: c, entry: p.entry, taken: p.memory.taken()}
 	failedNow := map[cause]bool{}
-	most := pacing.Share(c.batchSize, p.turn.flights())
 	b := batch{
-		begin: min(begin, most), most: most,
+		begin:  begin,
+		most:   func() int { return pacing.Share(c.batchSize, p.turn.flights()) },
 		enough: p.spent,
 		do:     func(action lifecycle.Action) result { return e.do(ctx, action) },
 		skip:   func(action lifecycle.Action) bool { return failedNow[causesOf(action)[0]] },
@@ -88,6 +91,8 @@ func (p *pass) runBatch(ctx context.Context, actions []lifecycle.Action, begin i
 			if r.err != nil {
 				failedNow[causeOf(r.action, r.err)] = true
 				t.failures = append(t.failures, fmt.Errorf("%s: %w", r.action, r.err))
+				_, told := blockOf(r.action, r.err)
+				t.untold = t.untold || !told
 				p.refuse(r.action, r.err)
 				return
 			}
@@ -108,16 +113,16 @@ func (p *pass) runBatch(ctx context.Context, actions []lifecycle.Action, begin i
 	return t
 }
 
-// tellFailures logs what has failed in one line, and tells the user once of what no
-// condition tells.
-func (p *pass) tellFailures(ctx context.Context, failures []error) {
+// tellFailures logs what has failed in one line. It tells the user once if there is
+// something that no condition tells.
+func (p *pass) tellFailures(ctx context.Context, failures []error, untold bool) {
 	if len(failures) == 0 {
 		return
 	}
 	err := summarize(failures)
 	p.controller.metrics.syncErrors.Inc()
 	klog.FromContext(ctx).Error(err, "Requests failed, will be tried again")
-	if len(p.memory.blocks) == 0 && p.memory.complaint != reasonActionFailed {
+	if untold && p.memory.complaint != reasonActionFailed {
 		p.memory.complaint = reasonActionFailed
 		p.controller.events.Event(reference(p.entry), corev1.EventTypeWarning, reasonActionFailed, err.Error())
 	}

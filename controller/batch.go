@@ -12,10 +12,11 @@ import (
 type batch struct {
 	// do runs one action.
 	do func(lifecycle.Action) result
-	// begin is how many actions are under way at first, and most at last: each that
-	// goes well lets one more begin, so that their number doubles with every answer,
-	// and each that fails halves it.
-	begin, most int
+	// begin is how many actions are under way at first, and most says how many may be
+	// at present: each that goes well lets one more begin, so that their number doubles
+	// with every answer, and each that fails halves it.
+	begin int
+	most  func() int
 	// enough says that no more are to be begun, after the first. Those are left.
 	enough func() bool
 	// skip says that an action is in vain, after what has been learnt from others.
@@ -31,7 +32,7 @@ func (b batch) run(actions []lifecycle.Action) (left []lifecycle.Action) {
 	results := make(chan result)
 	window, underWay, begun := max(1, b.begin), 0, 0
 	for {
-		for len(actions) > 0 && underWay < window && (begun == 0 || !b.enough()) {
+		for len(actions) > 0 && underWay < min(window, b.most()) && (begun == 0 || !b.enough()) {
 			action := actions[0]
 			actions = actions[1:]
 			if b.skip(action) {
@@ -48,7 +49,7 @@ func (b batch) run(actions []lifecycle.Action) (left []lifecycle.Action) {
 		done := <-results
 		underWay--
 		if done.err == nil {
-			window = min(window+1, b.most)
+			window = min(window+1, b.most())
 		} else {
 			window = max(1, window/2)
 		}

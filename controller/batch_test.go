@@ -33,7 +33,7 @@ func TestActionsBeginSlowlyAndEndWhenItIsEnough(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ran := 0
 			left := batch{
-				begin: tc.begin, most: 8,
+				begin: tc.begin, most: func() int { return 8 },
 				enough: func() bool { return tc.enoughAfter < 0 || tc.enoughAfter > 0 && ran >= tc.enoughAfter },
 				do:     func(lifecycle.Action) result { return result{} },
 				skip:   func(lifecycle.Action) bool { return false },
@@ -56,7 +56,7 @@ func TestAFailureSlowsDownAndSparesOthersInVain(t *testing.T) {
 		actions[i].Role = []string{"a", "b"}[i%2]
 	}
 	batch{
-		begin: 1, most: most,
+		begin: 1, most: func() int { return most },
 		enough: func() bool { return false },
 		do: func(action lifecycle.Action) result {
 			defer underWay.Add(-1)

@@ -117,6 +117,9 @@ func (p *pass) refuse(action lifecycle.Action, err error) {
 	m, why := p.memory, causeOf(action, err)
 	p.pace.Refusals.Refused(why, p.now(), pauseOf(err), p.controller.entropy.Between)
 	if action.Kind == lifecycle.CreatePod {
+		if m.failed[action.Name] {
+			clear(m.failed) // All of its role have had their try: it begins anew.
+		}
 		m.failed[action.Name] = true
 	}
 	block, blocked := blockOf(action, err)
@@ -155,6 +158,9 @@ func (p *pass) grant(action lifecycle.Action) {
 		p.pace.Refusals.Granted(why)
 		p.unblock(why)
 	}
+	if p.pace.Refusals.None() && p.memory.complaint == reasonActionFailed {
+		p.memory.complaint = "" // The next failure is another one.
+	}
 }
 
 func (p *pass) unblock(why cause) {
@@ -190,7 +196,8 @@ func (p *pass) keepCauses(planned []lifecycle.Action, writes bool) {
 }
 
 // admitted are the actions that may be tried now, those last that have failed before.
-// Of the refused ones it is one at most, which tries for the others.
+// While tries fail, it is one at most of the refused ones: that which was tried longest
+// ago, and tries for the others.
 func (p *pass) admitted(actions []lifecycle.Action) []lifecycle.Action {
 	if p.pace.Refusals.None() && p.pace.Repeats.None() {
 		return actions
@@ -202,23 +209,31 @@ func (p *pass) admitted(actions []lifecycle.Action) []lifecycle.Action {
 	})
 	var free []lifecycle.Action
 	var try *lifecycle.Action
-	var tryDue time.Time
 	for i := range ordered {
 		switch due, refused := p.tryDue(ordered[i]); {
-		case !refused:
+		case !refused, !p.pace.Refusals.Failing() && !due.After(p.now()):
 			free = append(free, ordered[i])
 		case due.After(p.now()):
-		case try == nil || due.Before(tryDue):
-			try, tryDue = &ordered[i], due
+		case try == nil || p.lastTried(ordered[i]).Before(p.lastTried(*try)):
+			try = &ordered[i]
 		}
 	}
 	if try != nil {
-		if failed[try.Name] {
-			clear(failed) // All of its role have had their try: it begins anew.
-		}
 		free = append(free, *try)
 	}
 	return free
+}
+
+// lastTried is when an action was last tried, or another one that has a cause in common
+// with it. Zero if it is not refused.
+func (p *pass) lastTried(action lifecycle.Action) time.Time {
+	var last time.Time
+	for _, why := range causesOf(action) {
+		if at := p.pace.Refusals.Tried(why); at.After(last) {
+			last = at
+		}
+	}
+	return last
 }
 
 // tryDue is when an action may be tried that is refused at present, for one cause or

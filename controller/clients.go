@@ -23,7 +23,7 @@ type Clients struct {
 	// Lockstep reads Frameworks, writes their status, and reads and writes
 	// PodGroups.
 	Lockstep versioned.Interface
-	// Metadata deletes Frameworks and lists metadata of Pods.
+	// Metadata deletes Frameworks.
 	Metadata metadata.Interface
 }
 

@@ -16,7 +16,6 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
-	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/workqueue"
@@ -37,7 +36,6 @@ const componentName = "lockstep-controller"
 type Controller struct {
 	kube            kubernetes.Interface
 	lockstep        versioned.Interface
-	metadata        metadata.Interface
 	frameworkClient frameworkClient
 
 	frameworks, configMaps, pods, podGroups cache.SharedIndexInformer
@@ -92,7 +90,6 @@ func newController(clients Clients, config *configv1alpha1.ControllerConfigurati
 	c := &Controller{
 		kube:            clients.Kube,
 		lockstep:        clients.Lockstep,
-		metadata:        clients.Metadata,
 		frameworkClient: frameworkClient,
 		frameworks: cache.NewSharedIndexInformerWithOptions(frameworks, &frameworkEntry{},
 			cache.SharedIndexInformerOptions{ObjectDescription: "Framework"}),

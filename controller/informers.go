@@ -33,7 +33,7 @@ func newCoreInformers(client kubernetes.Interface, wholePods bool) (informers.Sh
 			wantCurrent(options)
 		}))
 	configMaps := factory.Core().V1().ConfigMaps().Informer()
-	if err := configMaps.SetTransform(dropManagedFields); err != nil {
+	if err := configMaps.SetTransform(dropData); err != nil {
 		return nil, nil, nil, err
 	}
 	pods := factory.Core().V1().Pods().Informer()
@@ -82,12 +82,29 @@ func dropManagedFields(object any) (any, error) {
 	return object, nil
 }
 
+// dropData keeps nothing but the metadata of a ConfigMap. Users may have some with the
+// label of a Framework, and a mebibyte of data in each.
+func dropData(object any) (any, error) {
+	configMap, ok := object.(*corev1.ConfigMap)
+	if !ok {
+		return object, nil
+	}
+	kept := &corev1.ConfigMap{TypeMeta: configMap.TypeMeta, ObjectMeta: configMap.ObjectMeta}
+	kept.ManagedFields = nil
+	return kept, nil
+}
+
 // dropUnreadOfPod keeps of a Pod what decisions read.
 func dropUnreadOfPod(object any) (any, error) {
 	pod, ok := object.(*corev1.Pod)
 	if !ok {
 		return object, nil
 	}
+	return read(pod), nil
+}
+
+// read is what decisions read of a Pod.
+func read(pod *corev1.Pod) *corev1.Pod {
 	kept := &corev1.Pod{
 		TypeMeta: pod.TypeMeta,
 		ObjectMeta: metav1.ObjectMeta{
@@ -119,7 +136,7 @@ func dropUnreadOfPod(object any) (any, error) {
 			kept.Status.Conditions = append(kept.Status.Conditions, condition)
 		}
 	}
-	return kept, nil
+	return kept
 }
 
 // identity keeps of a Pod's annotations those that say which attempt of which task it

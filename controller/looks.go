@@ -97,12 +97,12 @@ func (p *pass) look(ctx context.Context, looks []lifecycle.Action) (acted bool, 
 	if len(pods) == 0 {
 		return acted, nil
 	}
-	looked, left, err := p.lookForPods(ctx, pods)
+	looked, err := p.lookForPods(ctx, pods)
 	if err != nil {
-		p.fail(ctx, looks[len(looks)-1], err)
+		p.pace.Refusals.Refused(cause{kind: lifecycle.LookForPod}, p.now(), pauseOf(err), p.controller.entropy.Between)
+		p.controller.metrics.action(lifecycle.LookForPod, err)
+		p.tellFailures(ctx, []error{fmt.Errorf("looking for %d Pods: %w", len(pods), err)}, true)
 	}
-	// Those that are there are read one by one: they are few, most of the time.
-	p.tellFailures(ctx, p.runBatch(ctx, left, p.controller.batchSize).failures)
 	return acted || looked, nil
 }
 
@@ -110,42 +110,45 @@ func (p *pass) look(ctx context.Context, looks []lifecycle.Action) (acted bool, 
 func (p *pass) fail(ctx context.Context, action lifecycle.Action, err error) {
 	p.controller.metrics.action(action.Kind, err)
 	p.refuse(action, err)
-	p.tellFailures(ctx, []error{fmt.Errorf("%s: %w", action, err)})
+	p.tellFailures(ctx, []error{fmt.Errorf("%s: %w", action, err)}, true)
 }
 
 // listPage is how many Pods a page of a list has.
 const listPage = 500
 
-// lookForPods lists the Pods of the namespace. It remembers which of the wanted ones
-// are gone, and returns those that are not.
-func (p *pass) lookForPods(ctx context.Context, wanted map[types.UID]lifecycle.Action) (looked bool, there []lifecycle.Action, err error) {
+// lookForPods lists the Pods of the namespace, and remembers which of the wanted ones
+// are there and which are gone. It says whether it knows that of all.
+func (p *pass) lookForPods(ctx context.Context, wanted map[types.UID]lifecycle.Action) (looked bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, pacing.RequestTime)
 	defer cancel()
-	pods := p.controller.metadata.Resource(corev1.SchemeGroupVersion.WithResource("pods")).Namespace(p.key.Namespace)
-	found := map[types.UID]bool{}
+	pods := p.controller.kube.CoreV1().Pods(p.key.Namespace)
+	found := map[types.UID]*corev1.Pod{}
 	options := metav1.ListOptions{Limit: listPage}
 	for {
+		p.turn.requests++
 		list, err := pods.List(ctx, options)
 		if err != nil {
-			return false, nil, err
+			return false, err
 		}
 		for i := range list.Items {
-			found[list.Items[i].UID] = true
+			if pod := &list.Items[i]; wanted[pod.UID].UID != "" {
+				found[pod.UID] = read(pod)
+			}
 		}
 		if options.Continue = list.Continue; options.Continue == "" {
 			break
 		}
 	}
 	for uid, action := range wanted {
-		if found[uid] {
-			there = append(there, action)
-			continue
+		r := result{action: action, pod: found[uid]}
+		if r.pod == nil {
+			r.gone = uid
 		}
-		p.memory.remember(result{action: action, gone: uid})
+		p.memory.remember(r)
+		p.noteLook(r)
 		p.grant(action)
 	}
-	slices.SortFunc(there, func(a, b lifecycle.Action) int { return int(a.Index - b.Index) })
-	return len(there) < len(wanted), there, nil
+	return true, nil
 }
 
 // withoutEarlyLooks leaves out looks for objects that have just left the caches: an

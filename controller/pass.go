@@ -41,19 +41,21 @@ func (c *Controller) sync(ctx context.Context, key cache.ObjectName, turn *turn)
 		return err
 	}
 	refusals := &p.pace.Refusals
-	if wait := refusals.Due(wholeSync).Sub(p.now()); wait > 0 {
+	if wait := refusals.DueAlone(wholeSync).Sub(p.now()); wait > 0 {
 		c.queue.AddAfter(key, wait)
 		return nil
 	}
-	switch err := p.run(ctx); {
-	case err == nil:
+	switch rested, err := p.run(ctx); {
+	case err == nil && rested:
 		refusals.Granted(wholeSync)
+		return nil
+	case err == nil:
 		return nil
 	case errors.Is(err, context.Canceled):
 		return nil
 	default:
 		refusals.Refused(wholeSync, p.now(), 0, c.entropy.Between)
-		c.queue.AddAfter(key, refusals.Due(wholeSync).Sub(p.now()))
+		c.queue.AddAfter(key, refusals.DueAlone(wholeSync).Sub(p.now()))
 		return err
 	}
 }
@@ -99,12 +101,13 @@ func (p *pass) spent() bool {
 	return pacing.Over(p.turn.begun, p.now(), p.turn.requests)
 }
 
-// run makes rounds until the Framework is at rest, or the turn is over.
-func (p *pass) run(ctx context.Context) error {
+// run makes rounds until the Framework is at rest, or the turn is over. It says whether
+// the Framework is at rest.
+func (p *pass) run(ctx context.Context) (rested bool, err error) {
 	c, syncs := p.controller, &p.pace.Syncs
 	if wait := syncs.Due(p.memory.tasks()).Sub(p.now()); wait > 0 {
 		c.queue.AddAfter(p.key, wait)
-		return nil
+		return false, nil
 	}
 	unfinished := false
 	defer func() { syncs.Ended(p.now(), unfinished) }()
@@ -112,29 +115,29 @@ func (p *pass) run(ctx context.Context) error {
 		if syncs.Restless(p.memory.tasks()) {
 			rounds := syncs.Rounds()
 			syncs.Rested()
-			return fmt.Errorf("not at rest after %d rounds", rounds)
+			return false, fmt.Errorf("not at rest after %d rounds", rounds)
 		}
 		same, err := p.refresh()
 		if err != nil {
-			return p.giveUp(err)
+			return false, p.giveUp(err)
 		}
 		if !same {
 			c.queue.Add(p.key)
-			return nil
+			return false, nil
 		}
 		progressed, err := p.round(ctx)
 		if err != nil {
 			syncs.Rested()
-			return p.giveUp(err)
+			return false, p.giveUp(err)
 		}
 		if !progressed {
 			syncs.Rested()
-			return nil
+			return true, nil
 		}
 	}
 	unfinished = true
 	c.queue.Add(p.key)
-	return nil
+	return false, nil
 }
 
 // giveUp ends the pass. A memory that was made from an old status goes with it.
@@ -186,7 +189,7 @@ func (p *pass) round(ctx context.Context) (bool, error) {
 			p.memory.left = plan.Actions
 			return true, plan.Err
 		}
-		due = p.pace.Refusals.Due(statusWrite)
+		due = p.pace.Refusals.DueAlone(statusWrite)
 	}
 	looks, lookNext := p.looksAgain()
 	wanted := append(p.withoutEarlyLooks(plan.Actions), looks...)
@@ -249,7 +252,7 @@ func (p *pass) decide(ctx context.Context) (lifecycle.Plan, error) {
 // which other changes may join it, or when a write that has failed may be tried again.
 func (p *pass) writeDue(plan lifecycle.Plan) time.Time {
 	if p.pace.Refusals.Refuses(statusWrite) {
-		return p.pace.Refusals.Due(statusWrite)
+		return p.pace.Refusals.DueAlone(statusWrite)
 	}
 	change := pacing.Change{
 		Tasks:    p.memory.tasks(),

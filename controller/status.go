@@ -47,7 +47,7 @@ func (p *pass) persist(ctx context.Context) (bool, error) {
 		return false, err
 	case err != nil:
 		p.pace.Refusals.Refused(statusWrite, p.now(), pauseOf(err), c.entropy.Between)
-		p.tellFailures(ctx, []error{fmt.Errorf("writing the status: %w", err)})
+		p.tellFailures(ctx, []error{fmt.Errorf("writing the status: %w", err)}, true)
 		return false, nil
 	}
 	p.pace.Refusals.Granted(statusWrite)

@@ -296,6 +296,30 @@ func TestAChangedLabelEndsNothing(t *testing.T) {
 	})
 }
 
+// TestPodsWithoutALabelAreFollowed although no event tells of any of them.
+func TestPodsWithoutALabelAreFollowed(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		const tasks = 200
+		c.add("ns", "fw", map[string]int32{"w": tasks})
+		c.pass(time.Minute)
+		c.runNodes(1)
+		c.runNodes(1)
+		c.pass(time.Minute)
+		for i := range tasks {
+			apiserver.Change(c.server, "ns", fmt.Sprint("fw-w-", i), func(p *corev1.Pod) { delete(p.Labels, frameworkv1.KeyFrameworkName) })
+		}
+		c.pass(5 * time.Minute)
+		c.ends = func(*corev1.Pod) (int32, bool) { return 0, true }
+		for range 10 {
+			c.runNodes(1)
+			c.pass(time.Minute)
+		}
+		if status := c.statusOf("ns", "fw"); status.State != frameworkv1.FrameworkCompleted || status.AttemptStatus.ID != 0 {
+			t.Errorf("the Framework is %s in attempt %d, want it Completed in its first", status.State, status.AttemptStatus.ID)
+		}
+	})
+}
+
 func TestALargeScaleDownIsWrittenAFewTimes(t *testing.T) {
 	const tasks = 1000
 	inCluster(t, func(t *testing.T, c *cluster) {
@@ -460,4 +484,92 @@ func TestAPodGroupThatSomebodyUndoesIsWrittenOnceAMinute(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestEachRefusedRoleHasItsTries(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		c.refuse(everyPod, quotaExceeded)
+		c.add("ns", "fw", map[string]int32{"a": 50, "b": 50, "c": 50})
+		c.pass(15 * time.Minute)
+		c.refuse(func(name string) bool { return !strings.HasPrefix(name, "fw-c-") }, quotaExceeded)
+		c.pass(3 * time.Minute)
+		if got := len(c.podsOf("ns", "fw-c-")); got != 50 {
+			t.Errorf("role c has %d Pods three minutes after there is room for it, want 50", got)
+		}
+	})
+}
+
+func TestDeletionsThatWereRefusedGoOnTogether(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		const tasks = 300
+		c.add("ns", "fw", map[string]int32{"w": tasks})
+		c.pass(time.Minute)
+		c.server.SetHook(func(r *apiserver.Request) apiserver.Fault {
+			if r.Verb == apiserver.Delete && r.Resource == "pods" {
+				return apiserver.Fault{Refusal: apiserver.WebhookFailed("picky")}
+			}
+			return apiserver.Fault{}
+		})
+		apiserver.Change(c.server, "ns", "fw", func(f *frameworkv1.Framework) { f.Spec.TaskRoles[0].TaskNumber = 0 })
+		c.pass(10 * time.Minute)
+		c.server.SetHook(nil)
+		c.pass(time.Minute)
+		for _, pod := range apiserver.All[corev1.Pod](c.server, "ns") {
+			if pod.DeletionTimestamp == nil {
+				t.Fatalf("%s is not deleted a minute after it may be", pod.Name)
+			}
+		}
+	})
+}
+
+func TestOneHiccupHoldsUpNoRoleThatIsNotRefused(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		refusePods := func(r *apiserver.Request) apiserver.Fault {
+			if r.Verb == apiserver.Create && strings.HasPrefix(r.Name, "fw-a-") {
+				return apiserver.Fault{Refusal: quotaExceeded(r.Name)}
+			}
+			return apiserver.Fault{}
+		}
+		c.server.SetHook(refusePods)
+		c.add("ns", "fw", map[string]int32{"a": 2, "b": 2})
+		c.pass(10 * time.Minute)
+		failed := false
+		c.server.SetHook(func(r *apiserver.Request) apiserver.Fault {
+			if r.Subresource == "status" && !failed {
+				failed = true
+				return apiserver.Fault{Refusal: apiserver.Unavailable()}
+			}
+			return refusePods(r)
+		})
+		apiserver.Change(c.server, "ns", "fw", func(f *frameworkv1.Framework) { f.Spec.TaskRoles[1].TaskNumber = 5 })
+		c.pass(3 * time.Second)
+		if got := len(c.podsOf("ns", "fw-b-")); got != 5 || !failed {
+			t.Errorf("role b has %d Pods three seconds after it was scaled to 5, and a write failed: %t", got, failed)
+		}
+	})
+}
+
+// TestALargeFrameworkBacksOffAsAWhole: its status is written by somebody else, and its
+// cache does not show that.
+func TestALargeFrameworkBacksOffAsAWhole(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		c.add("ns", "fw", map[string]int32{"w": 2000})
+		c.pass(time.Minute)
+		c.program.process.Hold("frameworks")
+		apiserver.Change(c.server, "ns", "fw", func(f *frameworkv1.Framework) { f.Status.StartTime = metav1.NewTime(time.Unix(1, 0)) })
+		c.ends = func(pod *corev1.Pod) (int32, bool) { return 0, true }
+		c.runNodes(1)
+		c.runNodes(1)
+		c.pass(10 * time.Minute)
+		c.server.ClearJournal()
+		lines := c.trace.linesOf("ns/fw")
+		c.pass(10 * time.Minute)
+		if got := c.requests(); got == 0 || got > 40 {
+			t.Errorf("%d requests in ten minutes, want some, and 40 at most", got)
+		}
+		if got := c.trace.linesOf("ns/fw") - lines; got > 20 {
+			t.Errorf("%d lines in the log in ten minutes, want 20 at most", got)
+		}
+		c.program.process.ReleaseAll("frameworks")
+	})
 }

@@ -97,10 +97,13 @@
 //	distance = min(50 ms · 2^F, 30 s)
 //
 // So a Framework in a steady error sends two requests a minute, and one that has one
-// or two causes uses what has become free within 60 s. When a try succeeds, the other
-// causes are tried 5 s after they last were.
+// or two causes uses what has become free within 60 s. Of several causes that are due,
+// the one is tried that was tried longest ago, so that each has its turn. When a try
+// succeeds, the other causes are tried 5 s after they last were, all that are due together.
 //
-// A sync that fails as a whole is tried again after the same delay.
+// A sync that fails as a whole, and a write of the status, are tried again after the same
+// delay. As everything else waits for them, F counts for them as their own failures in a
+// row if those are fewer.
 //
 // A PodGroup that somebody deletes, or changes, is written again. The f-th time in a row
 // it waits for the delay of f failures. A row ends with a write that has lasted for 100 s.
@@ -194,9 +197,9 @@ const (
 	// MinBackoff is the delay after the first failure, MaxBackoff the longest.
 	MinBackoff = 50 * time.Millisecond
 	MaxBackoff = 50 * time.Second
-	// minTryDistance is the longest distance between two tries of one Framework. Two
+	// maxTryDistance is the longest distance between two tries of one Framework. Two
 	// of them take no longer than a minute.
-	minTryDistance = 30 * time.Second
+	maxTryDistance = 30 * time.Second
 	// soonAfterGrant is how long after its last try a cause is tried again when
 	// another has become free.
 	soonAfterGrant = 5 * time.Second

@@ -74,8 +74,30 @@ func (r *Refusals[Cause]) Due(cause Cause) time.Time {
 	if known == nil {
 		return time.Time{}
 	}
-	return later(known.due, r.tried.Add(min(doubled(MinBackoff, r.failed), minTryDistance)))
+	return later(known.due, r.tried.Add(min(doubled(MinBackoff, r.failed), maxTryDistance)))
 }
+
+// DueAlone is when a request may try whose cause stands for a whole Framework: it waits
+// for the tries of other causes no longer than its own failures in a row are worth.
+func (r *Refusals[Cause]) DueAlone(cause Cause) time.Time {
+	known := r.byCause[cause]
+	if known == nil {
+		return time.Time{}
+	}
+	return later(known.due, r.tried.Add(min(doubled(MinBackoff, min(r.failed, known.failures)), maxTryDistance)))
+}
+
+// Tried is when a request of a refused cause was last tried. Zero if it is not refused.
+func (r *Refusals[Cause]) Tried(cause Cause) time.Time {
+	if known := r.byCause[cause]; known != nil {
+		return known.tried
+	}
+	return time.Time{}
+}
+
+// Failing says whether the last try has failed. If not, what stood in the way may be over
+// for all causes.
+func (r *Refusals[Cause]) Failing() bool { return r.failed > 0 }
 
 // None says whether no cause is refused.
 func (r *Refusals[Cause]) None() bool { return len(r.byCause) == 0 }

@@ -4,9 +4,17 @@
 package controller
 
 import (
+	"bytes"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
+	"math"
 	"net/http"
+	"strconv"
+	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
@@ -54,8 +62,9 @@ func NewClients(config *rest.Config) (Clients, error) {
 }
 
 // once has each request sent once. A client of client-go sends a request ten times if
-// the answer says when it may come again. The controller has its own back-off, which
-// takes the errors of a Framework together.
+// the header of the answer says when it may come again. The controller has its own
+// back-off, which takes the errors of a Framework together, and finds that time in the
+// body of the answer.
 type once struct {
 	http.RoundTripper
 }
@@ -63,8 +72,58 @@ type once struct {
 // RoundTrip implements http.RoundTripper.
 func (o once) RoundTrip(request *http.Request) (*http.Response, error) {
 	response, err := o.RoundTripper.RoundTrip(request)
-	if response != nil {
-		response.Header.Del("Retry-After")
+	if response == nil || response.Header.Get(retryAfter) == "" {
+		return response, err
+	}
+	seconds, malformed := strconv.Atoi(response.Header.Get(retryAfter))
+	response.Header.Del(retryAfter)
+	contentType, _, _ := strings.Cut(response.Header.Get("Content-Type"), ";")
+	if malformed == nil && contentType != runtime.ContentTypeJSON && contentType != runtime.ContentTypeProtobuf {
+		err = errors.Join(err, tellPause(response, seconds))
 	}
 	return response, err
+}
+
+const retryAfter = "Retry-After"
+
+// maxAnswer bounds what is read of an answer in plain text, in bytes.
+const maxAnswer = 4096
+
+// tellPause makes of an answer in plain text, as the API server gives when it has too
+// many requests, a Status that says for how long it asks to be left alone.
+func tellPause(response *http.Response, seconds int) error {
+	text, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	if err != nil {
+		return err
+	}
+	status := metav1.Status{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
+		Status:   metav1.StatusFailure,
+		Code:     int32(response.StatusCode),
+		Reason:   reasonOf(response.StatusCode),
+		Message:  strings.TrimSpace(string(text)),
+		Details:  &metav1.StatusDetails{RetryAfterSeconds: int32(min(max(0, seconds), math.MaxInt32))},
+	}
+	data, err := json.Marshal(status)
+	if err != nil {
+		return err
+	}
+	err = response.Body.Close()
+	response.Body = io.NopCloser(bytes.NewReader(data))
+	response.ContentLength = int64(len(data))
+	response.Header.Set("Content-Type", runtime.ContentTypeJSON)
+	response.Header.Set("Content-Length", strconv.Itoa(len(data)))
+	return err
+}
+
+// reasonOf is the reason that a code of an answer in plain text stands for.
+func reasonOf(code int) metav1.StatusReason {
+	switch code {
+	case http.StatusTooManyRequests:
+		return metav1.StatusReasonTooManyRequests
+	case http.StatusServiceUnavailable:
+		return metav1.StatusReasonServiceUnavailable
+	default:
+		return metav1.StatusReasonInternalError
+	}
 }

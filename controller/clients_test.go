@@ -61,8 +61,8 @@ func TestAClientSendsARequestOnce(t *testing.T) {
 	answered := 0
 	server := httptest.NewServer(http.HandlerFunc(func(response http.ResponseWriter, _ *http.Request) {
 		answered++
-		response.Header().Set("Retry-After", "1")
-		response.WriteHeader(http.StatusTooManyRequests)
+		response.Header().Set("Retry-After", "7")
+		http.Error(response, "Too many requests, please try again later.", http.StatusTooManyRequests)
 	}))
 	defer server.Close()
 	clients, err := NewClients(&rest.Config{Host: server.URL})
@@ -74,5 +74,8 @@ func TestAClientSendsARequestOnce(t *testing.T) {
 	}
 	if answered != 1 {
 		t.Errorf("%d requests were sent, want 1", answered)
+	}
+	if pause := pauseOf(err); pause != 7*time.Second {
+		t.Errorf("the API server asks for a pause of %v, want 7s", pause)
 	}
 }

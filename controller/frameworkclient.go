@@ -20,9 +20,9 @@ import (
 // frameworkClient is what the controller does to single Frameworks.
 type frameworkClient interface {
 	// UpdateStatus replaces the status by that of a Framework in JSON, if its UID
-	// and resource version are the current ones, and returns the new resource
-	// version. It is a conflict if they are not.
-	UpdateStatus(ctx context.Context, key cache.ObjectName, framework []byte) (string, error)
+	// and resource version are the current ones, and returns the metadata after that.
+	// It is a conflict if they are not.
+	UpdateStatus(ctx context.Context, key cache.ObjectName, framework []byte) (metav1.ObjectMeta, error)
 	// Get reads the Framework from the API server.
 	Get(ctx context.Context, key cache.ObjectName) (*frameworkEntry, error)
 	// Delete deletes the Framework.
@@ -40,18 +40,18 @@ type restFrameworkClient struct {
 const acceptMetadata = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 
 // UpdateStatus implements frameworkClient.
-func (c restFrameworkClient) UpdateStatus(ctx context.Context, key cache.ObjectName, framework []byte) (string, error) {
+func (c restFrameworkClient) UpdateStatus(ctx context.Context, key cache.ObjectName, framework []byte) (metav1.ObjectMeta, error) {
 	data, err := c.frameworks.Put().Resource(frameworkv1.FrameworkPlural).Namespace(key.Namespace).Name(key.Name).SubResource("status").
 		SetHeader("Accept", acceptMetadata).SetHeader("Content-Type", runtime.ContentTypeJSON).
 		Body(framework).Do(ctx).Raw()
 	if err != nil {
-		return "", err
+		return metav1.ObjectMeta{}, err
 	}
 	var updated metav1.PartialObjectMetadata
 	if err := json.Unmarshal(data, &updated); err != nil {
-		return "", fmt.Errorf("decoding the answer of the API server: %w", err)
+		return metav1.ObjectMeta{}, fmt.Errorf("decoding the answer of the API server: %w", err)
 	}
-	return updated.ResourceVersion, nil
+	return updated.ObjectMeta, nil
 }
 
 // Get implements frameworkClient.

@@ -50,6 +50,11 @@ func (p *pass) gather() (lifecycle.Snapshot, error) {
 		Outcomes:   m.outcomes,
 		Options:    c.options,
 	}
+	if m.deletionTimestamp != nil && entry.DeletionTimestamp == nil {
+		deleted := entry.Framework // The cache is behind.
+		deleted.DeletionTimestamp = m.deletionTimestamp
+		snapshot.Framework = &deleted
+	}
 	configMap, err := p.configMap()
 	if err != nil {
 		return snapshot, err

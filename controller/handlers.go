@@ -26,7 +26,9 @@ func (c *Controller) addHandlers() error {
 			if replaced(old, new) {
 				c.logFrameworkDeletion(old)
 			}
-			if frameworkChanged(old.(*frameworkEntry), new.(*frameworkEntry)) {
+			entry := new.(*frameworkEntry)
+			mended := c.metrics.undecodable.version(cache.MetaObjectToName(entry)) != "" // Its status, perhaps.
+			if mended || frameworkChanged(old.(*frameworkEntry), entry) {
 				c.enqueue(new, 0)
 			}
 		},

@@ -9,6 +9,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
+	"slices"
 
 	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
@@ -48,7 +49,18 @@ func newHistoryLog(config configv1alpha1.LogObjectSnapshot) historyLog {
 	return log
 }
 
-// logHistory logs the objects of a plan, each on a line.
+// logHistory logs the objects of a plan, but of a Framework only once that it will be
+// deleted: the API server may refuse that for long.
+func (p *pass) logHistory(entries []lifecycle.History) {
+	deletion := func(entry lifecycle.History) bool { return entry.Trigger == lifecycle.OnFrameworkDeletion }
+	if p.memory.deletionLogged {
+		entries = slices.DeleteFunc(slices.Clone(entries), deletion)
+	}
+	p.memory.deletionLogged = p.memory.deletionLogged || slices.ContainsFunc(entries, deletion)
+	p.controller.logHistory(entries)
+}
+
+// logHistory logs objects, each on a line.
 func (c *Controller) logHistory(entries []lifecycle.History) {
 	for _, entry := range entries {
 		if !c.history.on[entry.Trigger] {

@@ -31,10 +31,11 @@ type memory struct {
 	// persisted is the status that the API server has, status is that and what
 	// is not yet written.
 	persisted, status *frameworkv1.FrameworkStatus
-	// stored is what was written of persisted: that, or a shortened one. sent is a
-	// status whose write has failed, although the API server may have stored it.
-	stored, sent *frameworkv1.FrameworkStatus
-	encoder      statuscodec.Encoder
+	// stored is what was written of persisted: that, or a shortened one. sent are those
+	// whose writes have failed since, although the API server may have stored them.
+	stored  *frameworkv1.FrameworkStatus
+	sent    []*frameworkv1.FrameworkStatus
+	encoder statuscodec.Encoder
 	// outcomes, deleted, forced, gone and current are the Snapshot's.
 	outcomes              []lifecycle.Outcome
 	deleted, forced, gone map[types.UID]bool
@@ -56,8 +57,13 @@ type memory struct {
 	wantedPodGroup *schedulingv1alpha1.PodGroup
 	// events wait for the status that they tell of to be written.
 	events []lifecycle.Event
+	// deletionTimestamp is since when the Framework is being deleted, if an answer of the
+	// API server has told that.
+	deletionTimestamp *metav1.Time
 	// complaint is what was last reported, so that it is reported once.
 	complaint string
+	// deletionLogged says that the history has the Framework as one to be deleted.
+	deletionLogged bool
 }
 
 // tasks is the number of tasks of the status, those that a rescale removes among
@@ -224,15 +230,17 @@ type knowledge struct {
 // seen for the first time again.
 func (k *knowledge) of(key cache.ObjectName, entry *frameworkEntry) (known, error) {
 	k.mu.Lock()
-	defer k.mu.Unlock()
 	before := k.byKey[key]
+	k.mu.Unlock()
 	if before.memory != nil && before.memory.uid == entry.UID {
 		return before, nil
 	}
-	memory, err := newMemory(entry)
+	memory, err := newMemory(entry) // Others don't wait while a large status is decoded.
 	if err != nil {
 		return known{}, err
 	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	if k.byKey == nil {
 		k.byKey = map[cache.ObjectName]known{}
 	}

@@ -56,7 +56,7 @@ func newMetrics(registerer prometheus.Registerer, queueLength func() int) (*metr
 			Namespace: namespace, Subsystem: subsystem, Name: "actions_total",
 			Help: "Actions on objects of Frameworks, by kind and result.",
 		}, []string{"kind", "result"}),
-		undecodable: &keySet{keys: map[cache.ObjectName]bool{}},
+		undecodable: &keySet{keys: map[cache.ObjectName]string{}},
 	}
 	for _, collector := range []prometheus.Collector{
 		m.syncSeconds, m.syncErrors, m.panics, m.statusWrites, m.statusWriteBytes, m.statusWriteSeconds, m.statusConflicts,
@@ -82,19 +82,26 @@ func (m *metrics) action(kind lifecycle.ActionKind, err error) {
 // keySet is a set of Frameworks that is counted from another goroutine.
 type keySet struct {
 	mu   sync.Mutex
-	keys map[cache.ObjectName]bool
+	keys map[cache.ObjectName]string
 }
 
-func (s *keySet) add(key cache.ObjectName) {
+func (s *keySet) add(key cache.ObjectName, version string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.keys[key] = true
+	s.keys[key] = version
 }
 
 func (s *keySet) remove(key cache.ObjectName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.keys, key)
+}
+
+// version is the version with which a key was added, empty if it was not.
+func (s *keySet) version(key cache.ObjectName) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.keys[key]
 }
 
 func (s *keySet) len() int {

@@ -72,13 +72,16 @@ func (c *Controller) newPass(key cache.ObjectName, turn *turn) (*pass, error) {
 		c.metrics.undecodable.remove(key)
 		return nil, nil
 	}
+	if known := c.metrics.undecodable.version(key); known != "" && known == entry.ResourceVersion {
+		return nil, nil // It was looked at, and the user knows.
+	}
 	if entry.decodeError != nil {
-		c.complain(key, entry, reasonUndecodable, entry.decodeError)
+		c.complain(key, entry, entry.decodeError)
 		return nil, nil
 	}
 	known, err := c.known.of(key, entry)
 	if err != nil {
-		c.complain(key, entry, reasonUndecodable, err)
+		c.complain(key, entry, err)
 		return nil, nil
 	}
 	c.metrics.undecodable.remove(key)
@@ -89,9 +92,9 @@ func (c *Controller) newPass(key cache.ObjectName, turn *turn) (*pass, error) {
 }
 
 // complain tells the user of a Framework that can't be worked with.
-func (c *Controller) complain(key cache.ObjectName, entry *frameworkEntry, reason string, err error) {
-	c.metrics.undecodable.add(key)
-	c.events.Event(reference(entry), corev1.EventTypeWarning, reason, err.Error())
+func (c *Controller) complain(key cache.ObjectName, entry *frameworkEntry, err error) {
+	c.metrics.undecodable.add(key, entry.ResourceVersion)
+	c.events.Event(reference(entry), corev1.EventTypeWarning, reasonUndecodable, err.Error())
 }
 
 func (p *pass) now() time.Time { return p.controller.clock.Now() }
@@ -175,7 +178,7 @@ func (p *pass) round(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	p.controller.logHistory(plan.History)
+	p.logHistory(plan.History)
 	if plan.Persist == lifecycle.PersistNone {
 		p.tell(ctx) // What they tell of is stored, or was over before it was.
 	}

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -90,7 +91,7 @@ func (p *pass) writeStatus(ctx context.Context, form func() (*frameworkv1.Framew
 			return status, nil
 		}
 		if !apierrors.IsConflict(err) {
-			p.memory.sent = status
+			p.memory.noteSent(status, err)
 			return nil, err
 		}
 		m, version := p.memory, p.version()
@@ -133,7 +134,16 @@ func (p *pass) checkStatus(ctx context.Context) (current bool, err error) {
 	}
 	p.memory.current = true
 	p.memory.resourceVersion = live.ResourceVersion
+	p.memory.noteDeletion(live.DeletionTimestamp)
 	return true, nil
+}
+
+// noteDeletion notes that the Framework is being deleted, as the API server says: the
+// cache may show that later.
+func (m *memory) noteDeletion(at *metav1.Time) {
+	if at != nil {
+		m.deletionTimestamp = at
+	}
 }
 
 // checkEntry compares the status of a cached Framework that is newer than the last
@@ -191,7 +201,23 @@ func (m *memory) takeIn(stored json.RawMessage) bool {
 // write seemed to fail.
 func (m *memory) wrote(status *frameworkv1.FrameworkStatus) bool {
 	return apiequality.Semantic.DeepEqual(status, m.stored) ||
-		m.sent != nil && apiequality.Semantic.DeepEqual(status, m.sent)
+		slices.ContainsFunc(m.sent, func(sent *frameworkv1.FrameworkStatus) bool {
+			return apiequality.Semantic.DeepEqual(status, sent)
+		})
+}
+
+// maxSent is how many statuses of uncertain fate are remembered. They share their tasks.
+const maxSent = 16
+
+// noteSent remembers a status whose write has failed, unless the error tells that nothing
+// was stored.
+func (m *memory) noteSent(status *frameworkv1.FrameworkStatus, err error) {
+	if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsNotFound(err) ||
+		apierrors.IsTooManyRequests(err) || isTooLarge(err) || slices.Contains(m.sent, status) {
+		return
+	}
+	m.sent = append(m.sent, status)
+	m.sent = m.sent[max(0, len(m.sent)-maxSent):]
 }
 
 // writeOnce replaces the stored status if nobody has changed the Framework since it
@@ -204,11 +230,12 @@ func (p *pass) writeOnce(ctx context.Context, data []byte) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, pacing.RequestTime)
 	defer cancel()
-	version, err := c.frameworkClient.UpdateStatus(ctx, p.key, object)
+	updated, err := c.frameworkClient.UpdateStatus(ctx, p.key, object)
 	if err != nil {
 		return err
 	}
-	m.resourceVersion = version
+	m.resourceVersion = updated.ResourceVersion
+	m.noteDeletion(updated.DeletionTimestamp)
 	c.metrics.statusWrites.Inc()
 	c.metrics.statusWriteBytes.Add(float64(len(object)))
 	return nil

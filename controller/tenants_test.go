@@ -573,3 +573,96 @@ func TestALargeFrameworkBacksOffAsAWhole(t *testing.T) {
 		c.program.process.ReleaseAll("frameworks")
 	})
 }
+
+func TestAStatusThatIsMendedIsNoticed(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		c.program.process.Hold("frameworks") // It sees the Framework with the garbled status first.
+		c.add("ns", "fw", map[string]int32{"w": 1})
+		apiserver.Change(c.server, "ns", "fw", func(f *frameworkv1.Framework) {
+			f.Status = &frameworkv1.FrameworkStatus{State: "Lost", TransitionTime: metav1.Now()}
+			f.Status.AttemptStatus.TaskRoleStatusesCompressed = []byte("no gzip")
+		})
+		c.program.process.ReleaseAll("frameworks")
+		c.pass(time.Minute)
+		if got := len(c.podsOf("ns", "fw-")); got != 0 {
+			t.Fatalf("%d Pods of a Framework whose status can't be read", got)
+		}
+		apiserver.Change(c.server, "ns", "fw", func(f *frameworkv1.Framework) { f.Status = nil })
+		c.pass(10 * time.Second)
+		if got := len(c.podsOf("ns", "fw-")); got != 1 {
+			t.Errorf("%d Pods after the status was mended, want 1", got)
+		}
+	})
+}
+
+// TestWritesWhoseAnswersAreLostCostNoNews: one of several writes that seemed to fail was
+// stored, and not the last.
+func TestWritesWhoseAnswersAreLostCostNoNews(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		f := job("ns", "fw", map[string]int32{"w": 5})
+		f.Spec.TaskRoles[0].FrameworkAttemptCompletionPolicy.MinFailedTaskCount = ptr.To[int32](-1)
+		f.Spec.TaskRoles[0].Task.RetryPolicy.MaxRetryCount = 0
+		apiserver.Add(c.server, f)
+		c.pass(10 * time.Second)
+		c.runNodes(1)
+		c.runNodes(1)
+		c.pass(time.Minute)
+		c.program.process.Hold("frameworks")
+		writes := 0
+		c.server.SetHook(func(r *apiserver.Request) apiserver.Fault {
+			if r.Subresource != "status" {
+				return apiserver.Fault{}
+			}
+			if writes++; writes == 1 {
+				return apiserver.Fault{LoseAnswer: true}
+			} else if writes == 2 {
+				return apiserver.Fault{Refusal: apiserver.Unavailable()}
+			}
+			return apiserver.Fault{}
+		})
+		for i := range 2 {
+			c.ends = func(pod *corev1.Pod) (int32, bool) { return 7, pod.Name == fmt.Sprint("fw-w-", i) }
+			c.runNodes(1)
+			c.pass(20 * time.Millisecond)
+			apiserver.Remove[corev1.Pod](c.server, "ns", fmt.Sprint("fw-w-", i))
+		}
+		c.pass(time.Minute)
+		c.program.process.ReleaseAll("frameworks")
+		c.pass(time.Minute)
+		for i := range 2 {
+			if end := c.statusOf("ns", "fw").AttemptStatus.TaskRoleStatuses[0].TaskStatuses[i].AttemptStatus.CompletionStatus; end == nil || end.Code != 7 {
+				t.Errorf("the end of task %d is %+v, want its exit code 7", i, end)
+			}
+		}
+		if writes < 3 {
+			t.Errorf("%d writes of the status, want one whose answer is lost, one that fails and another", writes)
+		}
+	})
+}
+
+// TestADeletedFrameworkHasNoOtherAttempt although the cache does not show its deletion.
+func TestADeletedFrameworkHasNoOtherAttempt(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		f := job("ns", "fw", map[string]int32{"w": 1})
+		f.Spec.RetryPolicy.MaxRetryCount = frameworkv1.UnlimitedRetry
+		f.Finalizers = []string{"example.com/keep"}
+		apiserver.Add(c.server, f)
+		c.pass(10 * time.Second)
+		c.runNodes(1)
+		c.runNodes(1)
+		c.pass(time.Minute)
+		c.program.process.Hold("frameworks")
+		apiserver.DeleteObject[frameworkv1.Framework](c.server, "ns", "fw", metav1.DeleteOptions{})
+		c.ends = func(*corev1.Pod) (int32, bool) { return 1, true }
+		for range 20 {
+			c.runNodes(1)
+			c.pass(10 * time.Second)
+		}
+		if pods := c.podsOf("ns", "fw-"); len(pods) != 0 {
+			t.Errorf("the deleted Framework has the Pods %v", pods)
+		}
+		if status := c.statusOf("ns", "fw"); status.AttemptStatus.ID > 1 {
+			t.Errorf("the deleted Framework is in attempt %d", status.AttemptStatus.ID)
+		}
+	})
+}

@@ -269,7 +269,7 @@ func (w *world) reactDeleteConfigMap(action k8stesting.Action) (bool, runtime.Ob
 }
 
 // UpdateStatus, Get and Delete make the world a frameworkClient.
-func (w *world) UpdateStatus(_ context.Context, _ cache.ObjectName, framework []byte) (string, error) {
+func (w *world) UpdateStatus(_ context.Context, _ cache.ObjectName, framework []byte) (metav1.ObjectMeta, error) {
 	var update struct {
 		metav1.TypeMeta   `json:",inline"`
 		metav1.ObjectMeta `json:"metadata"`
@@ -284,21 +284,21 @@ func (w *world) UpdateStatus(_ context.Context, _ cache.ObjectName, framework []
 	}
 	if w.updateError != nil {
 		if err := w.updateError(framework); err != nil {
-			return "", err
+			return metav1.ObjectMeta{}, err
 		}
 	}
 	if update.UID != w.framework.UID || update.ResourceVersion != w.framework.ResourceVersion {
-		return "", apierrors.NewConflict(frameworkv1.Resource("frameworks"), w.framework.Name,
+		return metav1.ObjectMeta{}, apierrors.NewConflict(frameworkv1.Resource("frameworks"), w.framework.Name,
 			fmt.Errorf("it has UID %s and version %s", w.framework.UID, w.framework.ResourceVersion))
 	}
 	w.requests.Lock()
 	defer w.requests.Unlock()
 	if !w.spend("update frameworks/status " + w.framework.Name) {
-		return "", errCrashed
+		return metav1.ObjectMeta{}, errCrashed
 	}
 	w.status, w.decoded = update.Status, nil
 	w.framework.ResourceVersion = w.nextVersion()
-	return w.framework.ResourceVersion, nil
+	return metav1.ObjectMeta{ResourceVersion: w.framework.ResourceVersion}, nil
 }
 
 func (w *world) Get(context.Context, cache.ObjectName) (*frameworkEntry, error) {

@@ -22,10 +22,14 @@ import (
 	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
 )
 
-// Times of the election, those of Kubernetes' own controllers.
+// Times of the election. Those of Kubernetes' own controllers give a leader 10 s to renew
+// the lease, and client-go as long again to release it before it stops to lead: longer
+// than the lease. So it is
+//
+//	retryPeriod + 2 · renewDeadline < leaseDuration
 const (
 	leaseDuration = 15 * time.Second
-	renewDeadline = 10 * time.Second
+	renewDeadline = 6 * time.Second
 	retryPeriod   = 2 * time.Second
 )
 
@@ -40,6 +44,24 @@ func newLeaseClient(config *rest.Config) (coordinationv1client.LeasesGetter, err
 		return nil, fmt.Errorf("making the client of the election: %w", err)
 	}
 	return client, nil
+}
+
+// watchfulLock notices when another replica has the lease of a process that leads: one
+// that was suspended for longer than the lease lasts. client-go goes on for as long as it
+// may try to renew.
+type watchfulLock struct {
+	resourcelock.Interface
+	leads   func() bool
+	deposed func()
+}
+
+// Get implements resourcelock.Interface.
+func (l *watchfulLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	record, raw, err := l.Interface.Get(ctx)
+	if err == nil && l.leads() && record.HolderIdentity != "" && record.HolderIdentity != l.Identity() {
+		l.deposed()
+	}
+	return record, raw, err
 }
 
 // leadWhenElected runs lead while this process holds the lease. Losing it is an
@@ -59,12 +81,17 @@ func leadWhenElected(ctx context.Context, leases coordinationv1client.LeasesGett
 		}
 	})()
 	var leadError error
+	identity := host + "_" + uuid.NewString()
+	deposed := func() { // What was begun is not brought to its end: another one leads.
+		klog.FromContext(ctx).Error(nil, "Another replica has the lease, this one ends at once")
+		klog.FlushAndExit(klog.ExitFlushTimeout, 1)
+	}
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-		Lock: &resourcelock.LeaseLock{
+		Lock: &watchfulLock{leads: leads.Load, deposed: deposed, Interface: &resourcelock.LeaseLock{
 			LeaseMeta:  metav1.ObjectMeta{Namespace: *config.Namespace, Name: *config.Name},
 			Client:     leases,
-			LockConfig: resourcelock.ResourceLockConfig{Identity: host + "_" + uuid.NewString()},
-		},
+			LockConfig: resourcelock.ResourceLockConfig{Identity: identity},
+		}},
 		LeaseDuration:   leaseDuration,
 		RenewDeadline:   renewDeadline,
 		RetryPeriod:     retryPeriod,

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -43,14 +44,6 @@ func run(ctx context.Context, f *flags, config *configv1alpha1.ControllerConfigu
 	if err != nil {
 		return err
 	}
-	if f.installCRDs {
-		if err := installCRDs(ctx, crds, restConfig); err != nil {
-			return err
-		}
-	}
-	if err := awaitCRDs(ctx, crds, clients.Kube.Discovery(), config); err != nil {
-		return err
-	}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	frameworks, err := controller.New(clients, config, registry)
@@ -69,13 +62,25 @@ func run(ctx context.Context, f *flags, config *configv1alpha1.ControllerConfigu
 		return group.Wait()
 	}
 	standby := *config.LeaderElection.Enabled
-	health, err := newHealthServer(f.healthAddress, registry, func() bool { return standby || frameworks.Ready() })
+	var served atomic.Bool // The CRDs are.
+	health, err := newHealthServer(f.healthAddress, registry, func() bool {
+		return served.Load() && (standby || frameworks.Ready())
+	})
 	if err != nil {
 		return err
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return health.run(ctx) })
 	group.Go(func() error {
+		if f.installCRDs {
+			if err := installCRDs(ctx, crds, restConfig); err != nil {
+				return err
+			}
+		}
+		if err := awaitCRDs(ctx, crds, clients.Kube.Discovery(), config); err != nil {
+			return err
+		}
+		served.Store(true)
 		if standby {
 			return leadWhenElected(ctx, leases, config.LeaderElection, lead)
 		}

@@ -6,24 +6,37 @@ package controller
 import (
 	"context"
 	"fmt"
+	"runtime/debug"
 	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 
 	"github.com/lockstep-k8s/lockstep/client/clientset/versioned"
 	schedulinginformers "github.com/lockstep-k8s/lockstep/client/informers/externalversions/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/internal/fair"
 )
 
 // Back-off of a group whose status could not be written.
 const (
 	minRetryDelay = 100 * time.Millisecond
 	maxRetryDelay = 30 * time.Second
+)
+
+// Sharing of the workers between namespaces: in one of them a webhook may be slow.
+const (
+	// requestTime is how long a write may take: longer than the API server waits for a
+	// webhook.
+	requestTime = 45 * time.Second
+	// patience is how long a worker waits for a write before it goes on to other groups.
+	patience = 200 * time.Millisecond
+	// inFlight and allInFlight are how many groups of a namespace, and of all of them, are
+	// being synced at the same time.
+	inFlight, allInFlight = 32, 1024
 )
 
 // window is how long Pod events of a group are collected before the group is synced.
@@ -45,8 +58,10 @@ type Controller struct {
 	// it does not show yet.
 	groups cache.MutationCache
 	// pods holds the members of all groups, by byGroup.
-	pods  cache.SharedIndexInformer
-	queue workqueue.TypedRateLimitingInterface[cache.ObjectName]
+	pods    cache.SharedIndexInformer
+	queue   fair.Queue
+	workers *fair.Workers
+	refused refusals
 
 	// synced are the informers that a sync needs.
 	synced []cache.InformerSynced
@@ -63,10 +78,9 @@ func New(lockstepClient versioned.Interface, podClient kubernetes.Interface, pod
 		pods:   newPodInformer(podClient),
 		groups: cache.NewIntegerResourceVersionMutationCacheWithOptions(klog.Background(), groups.GetStore(),
 			cache.MutationCacheOptions{MaxCacheSize: ownWrites}),
-		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
-			workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](minRetryDelay, maxRetryDelay),
-			workqueue.TypedRateLimitingQueueConfig[cache.ObjectName]{Name: "podgroup"}),
+		queue: fair.NewQueue("podgroup", clock.RealClock{}),
 	}
+	c.workers = fair.NewWorkers(c.queue, fair.Limits{Namespace: inFlight, All: allInFlight}, patience, c.process, nil)
 	if err := c.addHandlers(groups); err != nil {
 		return nil, err
 	}
@@ -93,39 +107,47 @@ func (c *Controller) Run(ctx context.Context, workers int) error {
 	}
 	logger.Info("Keeping phase and counters of PodGroups", "workers", workers)
 	for range workers {
-		running.Go(func() { wait.UntilWithContext(ctx, c.work, time.Second) })
+		running.Go(func() { c.workers.Work(ctx, &running) })
 	}
 	<-ctx.Done()
 	return nil
 }
 
-// work syncs groups until the queue shuts down.
-func (c *Controller) work(ctx context.Context) {
-	for {
-		key, shutdown := c.queue.Get()
-		if shutdown {
-			return
-		}
-		c.process(ctx, key)
-	}
-}
-
+// process syncs a group, unless its last write has failed and may not be tried again yet:
+// Pod events of a group don't hasten that.
 func (c *Controller) process(ctx context.Context, key cache.ObjectName) {
-	defer c.queue.Done(key)
+	if ctx.Err() != nil {
+		return
+	}
+	if wait := time.Until(c.refused.due(key)); wait > 0 {
+		c.queue.AddAfter(key, wait)
+		return
+	}
 	logger := klog.FromContext(ctx)
 	ref := klog.KRef(key.Namespace, key.Name)
-	err := c.sync(ctx, key)
+	err := c.syncSafely(ctx, key)
 	switch {
 	case err == nil:
-		c.queue.Forget(key)
+		c.refused.granted(key)
 		return
 	case ctx.Err() != nil:
-		// The error is that of stopping.
+		return // The error is that of stopping.
 	case apierrors.IsConflict(err):
-		// Another group has taken the name, and the informer does not show it yet.
+		// Another group has taken the name, or the scheduler has written, and the informer
+		// does not show it yet.
 		logger.V(4).Info("PodGroup was replaced or written by others, will be tried again", "podGroup", ref, "reason", err.Error())
 	default:
 		logger.Error(err, "Keeping a PodGroup failed, will be tried again", "podGroup", ref)
 	}
-	c.queue.AddRateLimited(key)
+	c.queue.AddAfter(key, c.refused.refuse(key, time.Now()))
+}
+
+// syncSafely makes a panic an error of this one group.
+func (c *Controller) syncSafely(ctx context.Context, key cache.ObjectName) (err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			err = fmt.Errorf("panic: %v\n%s", value, debug.Stack())
+		}
+	}()
+	return c.sync(ctx, key)
 }

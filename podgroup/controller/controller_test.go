@@ -5,6 +5,7 @@ package controller
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -322,4 +323,77 @@ func TestNoWorkersAreRefused(t *testing.T) {
 	if err := c.Run(t.Context(), 0); err == nil || !strings.Contains(err.Error(), "needs at least 1") {
 		t.Errorf("got error %v", err)
 	}
+}
+
+// TestASlowNamespaceHoldsUpNoGroupOfOthers: a webhook takes half a minute for each group
+// of one namespace.
+func TestASlowNamespaceHoldsUpNoGroupOfOthers(t *testing.T) {
+	inWorld(t, nil, func(w *world) {
+		w.server.SetHook(func(r *apiserver.Request) apiserver.Fault {
+			if r.Namespace == "slow" {
+				return apiserver.Fault{Before: 30 * time.Second}
+			}
+			return apiserver.Fault{}
+		})
+		for i := range 100 {
+			group := newGroup(fmt.Sprint("g-", i), 1)
+			group.Namespace = "slow"
+			apiserver.Add(w.server, group)
+		}
+		time.Sleep(2 * time.Second)
+		apiserver.Add(w.server, newGroup("g", 1))
+		time.Sleep(window + 20*patience)
+		synctest.Wait()
+		if got := w.group("g").Status.Phase; got != schedulingv1alpha1.PodGroupPending {
+			t.Errorf("the group of the other namespace has the phase %q, want Pending", got)
+		}
+	})
+}
+
+func TestEventsDoNotHastenARefusedWrite(t *testing.T) {
+	inWorld(t, groups{newGroup("g", 1)}, func(w *world) {
+		pods := members("g", 1)
+		w.create(pods...)
+		w.settle()
+		refused := 0
+		w.server.SetHook(func(r *apiserver.Request) apiserver.Fault {
+			if r.Subresource != "status" {
+				return apiserver.Fault{}
+			}
+			refused++
+			return apiserver.Fault{Refusal: apiserver.Unavailable()}
+		})
+		for i := range 10 * 60 {
+			phase := []corev1.PodPhase{corev1.PodRunning, corev1.PodPending}[i%2]
+			w.update(in(phase, pods...)...)
+			time.Sleep(time.Second)
+		}
+		if refused < 10 || refused > 40 {
+			t.Errorf("%d writes were tried in ten minutes in which all fail, want between 10 and 40", refused)
+		}
+	})
+}
+
+// TestALateWriteUndoesNothing: somebody else has written the status meanwhile.
+func TestALateWriteUndoesNothing(t *testing.T) {
+	inWorld(t, groups{newGroup("g", 1)}, func(w *world) {
+		w.create(in(corev1.PodRunning, members("g", 1)...)...)
+		late := false
+		w.server.SetHook(func(r *apiserver.Request) apiserver.Fault {
+			if r.Subresource != "status" || late {
+				return apiserver.Fault{}
+			}
+			late = true
+			return apiserver.Fault{Before: 10 * time.Second}
+		})
+		time.Sleep(5 * time.Second)
+		w.changeGroup("g", func(group *schedulingv1alpha1.PodGroup) {
+			group.Status.Phase = schedulingv1alpha1.PodGroupCompleted
+		})
+		time.Sleep(5*time.Second + 10*time.Millisecond)
+		synctest.Wait()
+		if got := w.group("g").Status.Phase; got != schedulingv1alpha1.PodGroupCompleted || !late {
+			t.Errorf("the phase is %s after the late write, want Completed", got)
+		}
+	})
 }

@@ -18,6 +18,10 @@
 // controller's own last write where the informer does not show it yet.
 //
 // The scheduler writes the group's conditions. Both use server-side apply with a
-// field manager of their own, so neither reads, nor undoes, what the other
-// writes.
+// field manager of their own, so neither undoes what the other writes. A write names
+// the version of the group that it was decided on: one that comes late, of a controller
+// that led before, is refused.
+//
+// Namespaces share the workers (package fair), and a group whose writes fail is tried at
+// growing intervals, whatever its Pods do.
 package controller

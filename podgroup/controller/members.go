@@ -26,6 +26,9 @@ func newPodInformer(client kubernetes.Interface) cache.SharedIndexInformer {
 	factory := informers.NewSharedInformerFactoryWithOptions(client, 0,
 		informers.WithTweakListOptions(func(o *metav1.ListOptions) {
 			o.LabelSelector = schedulingv1alpha1.LabelPodGroup
+			if o.ResourceVersion == "0" { // Any state: the phase would follow an old one.
+				o.ResourceVersion = ""
+			}
 		}),
 		informers.WithTransform(strip),
 	)

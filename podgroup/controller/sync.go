@@ -70,8 +70,11 @@ func (c *Controller) group(key cache.ObjectName) (*schedulingv1alpha1.PodGroup, 
 // apply writes the part of the status that is ours. The UID makes it fail with a
 // conflict for another group of the same name.
 func (c *Controller) apply(ctx context.Context, group *schedulingv1alpha1.PodGroup, want ownStatus) (*schedulingv1alpha1.PodGroup, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	defer cancel()
 	config := applyschedulingv1alpha1.PodGroup(group.Name, group.Namespace).
 		WithUID(group.UID).
+		WithResourceVersion(group.ResourceVersion).
 		WithStatus(want.applyConfiguration())
 	written, err := c.client.SchedulingV1alpha1().PodGroups(group.Namespace).
 		ApplyStatus(ctx, config, metav1.ApplyOptions{FieldManager: fieldManager, Force: true})

@@ -1,0 +1,123 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fair
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+)
+
+func TestNamespacesTakeTurns(t *testing.T) {
+	queue := NewQueue("test", clock.RealClock{})
+	defer queue.ShutDown()
+	for i := range 1000 {
+		queue.Add(cache.NewObjectName("busy", fmt.Sprint("fw-", i)))
+	}
+	queue.Add(cache.NewObjectName("calm", "alone"))
+	first, _ := queue.Get()
+	second, _ := queue.Get()
+	if first.Namespace != "busy" || second.Namespace != "calm" {
+		t.Errorf("%s and %s are first, want one of each namespace", first, second)
+	}
+	third, _ := queue.Get()
+	if want := cache.NewObjectName("busy", "fw-1"); third != want {
+		t.Errorf("%s is third, want %s", third, want)
+	}
+}
+
+// TestANamespaceHasABoundedNumberOfSyncsInFlight, and what is beyond it begins as soon
+// as one has ended.
+func TestANamespaceHasABoundedNumberOfSyncsInFlight(t *testing.T) {
+	limits := Limits{Namespace: 32, All: 1024}
+	f := newFlights(limits)
+	name := func(namespace string, i int) cache.ObjectName { return cache.NewObjectName(namespace, fmt.Sprint(i)) }
+	for i := range limits.Namespace {
+		if !f.begin(name("a", i)) {
+			t.Fatalf("sync %d may not begin", i)
+		}
+	}
+	if f.begin(name("a", limits.Namespace)) {
+		t.Error("a sync begins beyond the bound")
+	}
+	if !f.begin(name("b", 0)) {
+		t.Error("another namespace may not begin")
+	}
+	if resumed := f.end(name("b", 0)); len(resumed) > 0 {
+		t.Errorf("%v may begin when a sync of another namespace has ended", resumed)
+	}
+	want := []cache.ObjectName{name("a", limits.Namespace)}
+	if resumed := f.end(name("a", 0)); !slices.Equal(resumed, want) {
+		t.Errorf("%v may begin, want %v", resumed, want)
+	}
+}
+
+// TestEachNamespaceHasOneSyncInFlightAtLeast, however many there are in all.
+func TestEachNamespaceHasOneSyncInFlightAtLeast(t *testing.T) {
+	limits := Limits{Namespace: 32, All: 1024}
+	f := newFlights(limits)
+	for i := range limits.All {
+		if !f.begin(cache.NewObjectName(fmt.Sprint("ns-", i/limits.Namespace), fmt.Sprint(i))) {
+			t.Fatalf("sync %d may not begin", i)
+		}
+	}
+	if !f.begin(cache.NewObjectName("late", "first")) {
+		t.Error("the first sync of a namespace may not begin")
+	}
+	second := cache.NewObjectName("late", "second")
+	if f.begin(second) {
+		t.Error("the second sync of a namespace begins beyond the bound")
+	}
+	if resumed := f.end(cache.NewObjectName("ns-0", "0")); !slices.Equal(resumed, []cache.ObjectName{second}) {
+		t.Errorf("%v may begin when one has ended, want %s", resumed, second)
+	}
+}
+
+// TestASyncThatHangsCostsItsWorkerItsPatience, and no object has two syncs at a time.
+func TestASyncThatHangsCostsItsWorkerItsPatience(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		queue := NewQueue("test", clock.RealClock{})
+		var mu sync.Mutex
+		begun := map[string]int{}
+		answer := make(chan struct{})
+		const patience = 200 * time.Millisecond
+		workers := NewWorkers(queue, Limits{Namespace: 32, All: 1024}, patience, func(_ context.Context, key cache.ObjectName) {
+			mu.Lock()
+			begun[key.Name]++
+			mu.Unlock()
+			if key.Name == "hangs" {
+				<-answer
+			}
+		}, nil)
+		var running sync.WaitGroup
+		running.Go(func() { workers.Work(t.Context(), &running) })
+		for _, name := range []string{"hangs", "goes", "hangs"} {
+			queue.Add(cache.NewObjectName("ns", name))
+			synctest.Wait()
+			time.Sleep(patience)
+		}
+		synctest.Wait()
+		mu.Lock()
+		if begun["hangs"] != 1 || begun["goes"] != 1 {
+			t.Errorf("the syncs begun are %v, want one of each object", begun)
+		}
+		mu.Unlock()
+		close(answer)
+		synctest.Wait()
+		mu.Lock()
+		if begun["hangs"] != 2 {
+			t.Errorf("after the answer %d syncs of the object were begun, want 2", begun["hangs"])
+		}
+		mu.Unlock()
+		queue.ShutDown()
+		running.Wait()
+	})
+}

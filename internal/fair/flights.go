@@ -1,0 +1,82 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fair
+
+import (
+	"sync"
+
+	"k8s.io/client-go/tools/cache"
+)
+
+// Limits bound the syncs in flight: those that are begun and not ended.
+type Limits struct {
+	// Namespace is how many syncs of one namespace may be in flight, and All is how many
+	// of all namespaces, besides one of each.
+	Namespace, All int
+}
+
+// flights are the syncs in flight. What is beyond their limits is parked until one of its
+// namespace, or any, has ended.
+type flights struct {
+	limits Limits
+	mu     sync.Mutex
+	// inFlight counts by namespace, and all counts all of them.
+	inFlight map[string]int
+	all      int
+	parked   map[string]map[cache.ObjectName]bool
+}
+
+func newFlights(limits Limits) *flights {
+	return &flights{limits: limits, inFlight: map[string]int{}, parked: map[string]map[cache.ObjectName]bool{}}
+}
+
+// begin says whether a sync may begin. If not, its object is parked.
+func (f *flights) begin(key cache.ObjectName) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	own := f.inFlight[key.Namespace]
+	if own > 0 && (own >= f.limits.Namespace || f.all >= f.limits.All) {
+		if f.parked[key.Namespace] == nil {
+			f.parked[key.Namespace] = map[cache.ObjectName]bool{}
+		}
+		f.parked[key.Namespace][key] = true
+		return false
+	}
+	f.inFlight[key.Namespace]++
+	f.all++
+	return true
+}
+
+// end tells that a sync has ended. It returns the objects that may begin instead: one of
+// each namespace in which one is parked, of which some may be parked again.
+func (f *flights) end(key cache.ObjectName) (resumed []cache.ObjectName) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	wasFull := f.all >= f.limits.All
+	f.all--
+	if f.inFlight[key.Namespace]--; f.inFlight[key.Namespace] == 0 {
+		delete(f.inFlight, key.Namespace)
+	}
+	for namespace, parked := range f.parked {
+		if namespace != key.Namespace && !wasFull {
+			continue
+		}
+		for next := range parked {
+			delete(parked, next)
+			resumed = append(resumed, next)
+			break
+		}
+		if len(parked) == 0 {
+			delete(f.parked, namespace)
+		}
+	}
+	return resumed
+}
+
+// of is how many syncs of a namespace are in flight.
+func (f *flights) of(namespace string) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.inFlight[namespace]
+}

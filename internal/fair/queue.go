@@ -1,0 +1,67 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fair
+
+import (
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+)
+
+// Queue is a queue of objects in which namespaces take turns, so that a thousand of
+// one namespace delay those of others by one sync each.
+type Queue = workqueue.TypedDelayingInterface[cache.ObjectName]
+
+// NewQueue makes a queue. The name is that of its metrics.
+func NewQueue(name string, clock clock.WithTicker) Queue {
+	return workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[cache.ObjectName]{
+		Clock: clock,
+		Name:  name,
+		Queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[cache.ObjectName]{
+			Clock: clock,
+			Name:  name,
+			Queue: &turns{waiting: map[string][]cache.ObjectName{}},
+		}),
+	})
+}
+
+// turns is a workqueue.Queue in which namespaces take turns. The queue that uses it
+// locks it.
+type turns struct {
+	// waiting has the keys of each namespace, and order the namespaces that have any.
+	waiting map[string][]cache.ObjectName
+	order   []string
+	length  int
+}
+
+// Touch does nothing: a key keeps its place.
+func (t *turns) Touch(cache.ObjectName) {}
+
+// Push puts a key behind those of its namespace.
+func (t *turns) Push(key cache.ObjectName) {
+	if len(t.waiting[key.Namespace]) == 0 {
+		t.order = append(t.order, key.Namespace)
+	}
+	t.waiting[key.Namespace] = append(t.waiting[key.Namespace], key)
+	t.length++
+}
+
+// Len is the number of keys.
+func (t *turns) Len() int { return t.length }
+
+// Pop takes the first key of the namespace whose turn it is.
+func (t *turns) Pop() cache.ObjectName {
+	namespace := t.order[0]
+	t.order = t.order[1:]
+	keys := t.waiting[namespace]
+	key := keys[0]
+	if keys = keys[1:]; len(keys) > 0 {
+		t.waiting[namespace] = keys
+		t.order = append(t.order, namespace)
+	} else {
+		delete(t.waiting, namespace)
+	}
+	t.length--
+	return key
+}

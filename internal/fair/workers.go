@@ -1,0 +1,70 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fair
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/tools/cache"
+)
+
+// Workers sync the objects of a queue.
+type Workers struct {
+	queue    Queue
+	flights  *flights
+	patience time.Duration
+	process  func(ctx context.Context, key cache.ObjectName)
+	// busy is told how long a sync has taken of a worker. It may be nil.
+	busy func(time.Duration)
+}
+
+// NewWorkers makes workers that process the objects of a queue. A worker goes on to
+// other objects if process has not returned after its patience.
+func NewWorkers(queue Queue, limits Limits, patience time.Duration,
+	process func(context.Context, cache.ObjectName), busy func(time.Duration)) *Workers {
+	return &Workers{queue: queue, flights: newFlights(limits), patience: patience, process: process, busy: busy}
+}
+
+// InFlight is how many syncs of a namespace are begun and not ended.
+func (w *Workers) InFlight(namespace string) int { return w.flights.of(namespace) }
+
+// Work is one worker. It returns when the queue is shut down. A sync that outlasts its
+// patience goes on, and is among those that are still running.
+func (w *Workers) Work(ctx context.Context, running *sync.WaitGroup) {
+	for {
+		key, shutdown := w.queue.Get()
+		if shutdown {
+			return
+		}
+		if !w.flights.begin(key) {
+			w.queue.Done(key)
+			continue
+		}
+		begun, ended := time.Now(), make(chan struct{})
+		running.Go(func() {
+			defer close(ended)
+			defer w.land(key)
+			w.process(ctx, key)
+		})
+		patience := time.NewTimer(w.patience)
+		select {
+		case <-ended:
+		case <-patience.C:
+		}
+		patience.Stop()
+		if w.busy != nil {
+			w.busy(time.Since(begun))
+		}
+	}
+}
+
+// land ends a sync, and lets others begin that had to wait for it.
+func (w *Workers) land(key cache.ObjectName) {
+	for _, next := range w.flights.end(key) {
+		w.queue.Add(next)
+	}
+	w.queue.Done(key) // Until now the queue let nobody else have the object.
+}

@@ -55,6 +55,9 @@ func (p *pass) gather() (lifecycle.Snapshot, error) {
 		deleted.DeletionTimestamp = m.deletionTimestamp
 		snapshot.Framework = &deleted
 	}
+	if err := p.forgetShown(); err != nil {
+		return snapshot, err
+	}
 	configMap, err := p.configMap()
 	if err != nil {
 		return snapshot, err
@@ -65,8 +68,7 @@ func (p *pass) gather() (lifecycle.Snapshot, error) {
 		owner = configMap.UID
 	}
 	if owner != "" {
-		podGroupKey := cache.NewObjectName(entry.Namespace, frameworkv1.PodGroupName(entry.Name)).String()
-		if snapshot.PodGroup, err = c.podGroup(podGroupKey, owner, m); err != nil {
+		if snapshot.PodGroup, err = p.podGroup(owner); err != nil {
 			return snapshot, err
 		}
 	}
@@ -92,27 +94,56 @@ func attemptUID(status *frameworkv1.FrameworkStatus) types.UID {
 	return *status.AttemptStatus.ConfigMapUID
 }
 
-// configMap is the Framework's ConfigMap, nil if there is none: the cached one, or one
-// that was found by a live look.
+// forgetShown forgets objects that the caches show by now, or newer ones of their names:
+// strays, and the PodGroup last written.
+func (p *pass) forgetShown() error {
+	c, m := p.controller, p.memory
+	for uid, stray := range m.strays {
+		informer := c.pods
+		if _, ok := stray.(*corev1.ConfigMap); ok {
+			informer = c.configMaps
+		}
+		object, exists, err := informer.GetIndexer().GetByKey(cache.MetaObjectToName(stray).String())
+		if err != nil {
+			return err
+		}
+		if cached, ok := object.(metav1.Object); exists && ok && (cached.GetUID() == uid || !newer(stray, cached)) {
+			delete(m.strays, uid)
+		}
+	}
+	if m.podGroup == nil {
+		return nil
+	}
+	store := c.podGroups.GetIndexer()
+	// The version is read first: what is read after it is at least as new.
+	seen := store.LastStoreSyncResourceVersion()
+	object, _, err := store.GetByKey(cache.MetaObjectToName(m.podGroup).String())
+	if err != nil {
+		return err
+	}
+	cached, _ := object.(*schedulingv1alpha1.PodGroup)
+	if atLeast(seen, m.podGroup.ResourceVersion) || cached != nil && cached.ResourceVersion == m.podGroup.ResourceVersion {
+		m.podGroup = nil
+	}
+	return nil
+}
+
+// configMap is the Framework's ConfigMap, nil if there is none: one that was found by a
+// live look, or the cached one.
 func (p *pass) configMap() (*corev1.ConfigMap, error) {
+	for _, object := range p.memory.strays {
+		if stray, ok := object.(*corev1.ConfigMap); ok {
+			return stray, nil
+		}
+	}
 	key := cache.NewObjectName(p.key.Namespace, frameworkv1.AttemptName(p.key.Name)).String()
 	object, exists, err := p.controller.configMaps.GetIndexer().GetByKey(key)
-	if err != nil {
+	if err != nil || !exists {
 		return nil, err
 	}
-	cached, _ := object.(*corev1.ConfigMap)
-	if !exists || cached == nil || !metav1.IsControlledBy(cached, &p.entry.Framework) {
-		cached = nil
-	}
-	for uid, object := range p.memory.strays {
-		stray, ok := object.(*corev1.ConfigMap)
-		switch {
-		case !ok:
-		case cached != nil && (cached.UID == uid || !newer(stray, cached)):
-			delete(p.memory.strays, uid)
-		default:
-			cached = stray
-		}
+	cached, ok := object.(*corev1.ConfigMap)
+	if !ok || !metav1.IsControlledBy(cached, &p.entry.Framework) {
+		return nil, nil
 	}
 	return cached, nil
 }
@@ -135,14 +166,8 @@ func (p *pass) pods(uids ...types.UID) (map[string]*corev1.Pod, error) {
 			}
 		}
 	}
-	for uid, object := range p.memory.strays {
-		stray, ok := object.(*corev1.Pod)
-		if !ok {
-			continue
-		}
-		if cached := pods[stray.Name]; cached != nil && (cached.UID == uid || !newer(stray, cached)) {
-			delete(p.memory.strays, uid)
-		} else {
+	for _, object := range p.memory.strays {
+		if stray, ok := object.(*corev1.Pod); ok {
 			pods[stray.Name] = stray
 		}
 	}
@@ -185,29 +210,22 @@ func (c *Controller) priorityOf() func(string) (int32, bool) {
 	}
 }
 
-// podGroup is the attempt's PodGroup: the cached one, or the one last written as
-// long as the cache is older than that.
-func (c *Controller) podGroup(key string, configMap types.UID, m *memory) (*schedulingv1alpha1.PodGroup, error) {
-	store := c.podGroups.GetIndexer()
-	// The version is read first: what is read after it is at least as new.
-	seen := store.LastStoreSyncResourceVersion()
-	object, exists, err := store.GetByKey(key)
-	if err != nil {
+// podGroup is the attempt's PodGroup, nil if there is none: the one last written as long
+// as the cache is older than that, or the cached one.
+func (p *pass) podGroup(configMap types.UID) (*schedulingv1alpha1.PodGroup, error) {
+	if written := p.memory.podGroup; written != nil && controlledBy(written, configMap) {
+		return written, nil
+	}
+	key := cache.NewObjectName(p.key.Namespace, frameworkv1.PodGroupName(p.key.Name)).String()
+	object, exists, err := p.controller.podGroups.GetIndexer().GetByKey(key)
+	if err != nil || !exists {
 		return nil, err
 	}
 	group, ok := object.(*schedulingv1alpha1.PodGroup)
-	if !exists || !ok || !controlledBy(group, configMap) {
-		group = nil
+	if !ok || !controlledBy(group, configMap) {
+		return nil, nil
 	}
-	if m.podGroup == nil {
-		return group, nil
-	}
-	if !controlledBy(m.podGroup, configMap) || atLeast(seen, m.podGroup.ResourceVersion) ||
-		group != nil && group.ResourceVersion == m.podGroup.ResourceVersion {
-		m.podGroup = nil
-		return group, nil
-	}
-	return m.podGroup, nil
+	return group, nil
 }
 
 // atLeast says whether a resource version is as new as another. Versions that

@@ -151,35 +151,39 @@ func (p *pass) lookForPods(ctx context.Context, wanted map[types.UID]lifecycle.A
 	return true, nil
 }
 
-// withoutEarlyLooks leaves out looks for objects that have just left the caches: an
-// event may still tell of their end. It asks to be woken when they are due.
-func (p *pass) withoutEarlyLooks(actions []lifecycle.Action) []lifecycle.Action {
-	isLook := func(action lifecycle.Action) bool {
-		return action.Kind == lifecycle.LookForPod || action.Kind == lifecycle.LookForConfigMap
-	}
-	missing, now := map[types.UID]bool{}, p.now()
-	if !slices.ContainsFunc(actions, isLook) { // As in most rounds: thousands are not copied.
-		p.pace.Missing.Keep(func(types.UID) bool { return false })
-		return actions
-	}
-	kept := make([]lifecycle.Action, 0, len(actions))
-	var due time.Time
+func isLook(action lifecycle.Action) bool {
+	return action.Kind == lifecycle.LookForPod || action.Kind == lifecycle.LookForConfigMap
+}
+
+// noteMissing notes since when the objects are missing that a plan looks for.
+func (p *pass) noteMissing(actions []lifecycle.Action) {
+	missing := map[types.UID]bool{}
 	for _, action := range actions {
 		if isLook(action) {
 			missing[action.UID] = true
-			p.pace.Missing.First(action.UID, now)
-			if at := p.pace.Missing.At()[action.UID].Add(pacing.LookDelay); at.After(now) {
-				if due.IsZero() || at.After(due) {
-					due = at
-				}
-				continue
+			p.pace.Missing.First(action.UID, p.now())
+		}
+	}
+	p.pace.Missing.Keep(func(uid types.UID) bool { return missing[uid] })
+}
+
+// withoutEarlyLooks leaves out looks for objects that have just left the caches, as an
+// event may still tell of their end, and returns when all of them are due.
+func (p *pass) withoutEarlyLooks(actions []lifecycle.Action) (kept []lifecycle.Action, due time.Time) {
+	if !slices.ContainsFunc(actions, isLook) { // As in most rounds: thousands are not copied.
+		return actions, due
+	}
+	kept = make([]lifecycle.Action, 0, len(actions))
+	for _, action := range actions {
+		if at := p.pace.Missing.At()[action.UID].Add(pacing.LookDelay); isLook(action) && at.After(p.now()) {
+			if at.After(due) {
+				due = at
 			}
+			continue
 		}
 		kept = append(kept, action)
 	}
-	p.pace.Missing.Keep(func(uid types.UID) bool { return missing[uid] })
-	p.wakeAt(due)
-	return kept
+	return kept, due
 }
 
 // noteLook notes when an object was looked at that may not be in the caches.

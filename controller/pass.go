@@ -194,8 +194,10 @@ func (p *pass) round(ctx context.Context) (bool, error) {
 		}
 		due = p.pace.Refusals.DueAlone(statusWrite)
 	}
-	looks, lookNext := p.looksAgain()
-	wanted := append(p.withoutEarlyLooks(plan.Actions), looks...)
+	p.noteMissing(plan.Actions)
+	wanted, lookFirst := p.withoutEarlyLooks(plan.Actions)
+	again, lookNext := p.looksAgain()
+	wanted = append(wanted, again...)
 	acted, err := p.act(ctx, wanted)
 	if err := errors.Join(plan.Err, err); err != nil {
 		return false, err
@@ -212,6 +214,7 @@ func (p *pass) round(ctx context.Context) (bool, error) {
 	}
 	p.wakeAt(plan.WakeAt)
 	p.wakeAt(p.nextTry(wanted))
+	p.wakeAt(lookFirst)
 	p.wakeAt(lookNext)
 	return false, nil
 }

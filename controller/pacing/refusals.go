@@ -74,7 +74,7 @@ func (r *Refusals[Cause]) Due(cause Cause) time.Time {
 	if known == nil {
 		return time.Time{}
 	}
-	return later(known.due, r.tried.Add(min(doubled(MinBackoff, r.failed), minTryDistance)))
+	return later(known.due, r.tried.Add(min(doubled(MinBackoff, r.failed), maxTryDistance)))
 }
 
 // None says whether no cause is refused.

@@ -45,7 +45,7 @@ func mutations() map[string]mutation.Mutation {
 		"a scale-down counts as a tiny Framework": {File: "memory.go", Tests: "TestALargeScaleDown",
 			Old: "count += len(role.TaskStatuses)", New: "count += min(1, len(role.TaskStatuses))"},
 		"a changed label is an end": {File: "handlers.go", Tests: "TestAChangedLabel",
-			Old: "marked: certain || accessor.GetDeletionTimestamp() != nil", New: "marked: true"},
+			Old: "certain: certain || accessor.GetDeletionTimestamp() != nil", New: "certain: true"},
 		"what the caches don't show is looked at once": {File: "pass.go", Tests: "TestAChangedLabel",
 			Old: "\tp.wakeAt(lookNext)\n", New: "\t_ = lookNext\n"},
 		"a Pod is found by its label only": {File: "informers.go", Tests: "TestACrashCostsNoPod|TestShellLives",

@@ -57,7 +57,7 @@ func mutations() map[string]mutation.Mutation {
 		"a conflict is the end of an object": {File: "execute.go", Tests: "TestAConflictIsNoEnd",
 			Old: "if gone := confirmGone(ctx, client, action.Name, action.UID); gone != nil {", New: "if gone := error(nil); gone != nil {"},
 		"the status of another controller is overwritten": {File: "status.go", Tests: "TestConditionsOfOthersSurvive|TestNewLeader",
-			Old: "case !current:\n\t\t\treturn errCacheBehind", New: "case !current && false:\n\t\t\treturn errCacheBehind"},
+			Old: "case !current:\n\t\t\treturn nil, errCacheBehind", New: "case !current && false:\n\t\t\treturn nil, errCacheBehind"},
 		"a new leader overwrites what its cache has not seen": {File: "status.go", Tests: "TestNewLeader",
 			Old: "return apiequality.Semantic.DeepEqual(status, m.stored) ||", New: "return true ||"},
 		"requests are sent again by the client": {File: "clients.go", Tests: "TestAClientSendsARequestOnce",

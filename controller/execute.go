@@ -34,7 +34,7 @@ type result struct {
 	// configMap and pod are there, by a live look.
 	configMap *corev1.ConfigMap
 	pod       *corev1.Pod
-	// gone is the UID of an object that is not, by a live look.
+	// gone is the UID of an object that a live look did not find.
 	gone types.UID
 	err  error
 }

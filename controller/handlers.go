@@ -110,7 +110,7 @@ func (c *Controller) noteDeparture(object any, certain bool) {
 	if accessor == nil {
 		return
 	}
-	departed := departure{uid: accessor.GetUID(), marked: certain || accessor.GetDeletionTimestamp() != nil}
+	departed := departure{uid: accessor.GetUID(), certain: certain || accessor.GetDeletionTimestamp() != nil}
 	if pod, ok := object.(*corev1.Pod); ok {
 		departed.unbound = pod.Spec.NodeName == ""
 	}

@@ -60,6 +60,7 @@ func TestBeginsWithTheCurrentState(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	want := map[string]string{"frameworks": "", "configmaps": "", "pods": "", "podgroups": "", "priorityclasses": ""}
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() {
@@ -68,16 +69,17 @@ func TestBeginsWithTheCurrentState(t *testing.T) {
 		}
 	})
 	err = wait.PollUntilContextTimeout(ctx, 10*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
-		return controller.Ready(), nil
+		mu.Lock()
+		defer mu.Unlock()
+		return controller.Ready() && len(versions) == len(want), nil // It does not wait for all of them.
 	})
 	cancel()
 	running.Wait()
-	if err != nil {
-		t.Fatalf("the controller does not get ready: %v", err)
-	}
 	mu.Lock()
 	defer mu.Unlock()
-	want := map[string]string{"frameworks": "", "configmaps": "", "pods": "", "podgroups": "", "priorityclasses": ""}
+	if err != nil {
+		t.Fatalf("the controller is ready: %t, and has listed %v: %v", controller.Ready(), versions, err)
+	}
 	if diff := cmp.Diff(want, versions); diff != "" {
 		t.Errorf("unexpected versions of first lists (-want +got):\n%s", diff)
 	}
@@ -86,10 +88,11 @@ func TestBeginsWithTheCurrentState(t *testing.T) {
 // emptyList is a list of no objects of a resource.
 func emptyList(resource string) string {
 	kinds := map[string]string{
-		"frameworks": `"FrameworkList","apiVersion":"frameworkcontroller.microsoft.com/v1"`,
-		"podgroups":  `"PodGroupList","apiVersion":"scheduling.lockstep.dev/v1alpha1"`,
-		"configmaps": `"ConfigMapList","apiVersion":"v1"`,
-		"pods":       `"PodList","apiVersion":"v1"`,
+		"frameworks":      `"FrameworkList","apiVersion":"frameworkcontroller.microsoft.com/v1"`,
+		"podgroups":       `"PodGroupList","apiVersion":"scheduling.lockstep.dev/v1alpha1"`,
+		"configmaps":      `"ConfigMapList","apiVersion":"v1"`,
+		"pods":            `"PodList","apiVersion":"v1"`,
+		"priorityclasses": `"PriorityClassList","apiVersion":"scheduling.k8s.io/v1"`,
 	}
 	return `{"kind":` + kinds[resource] + `,"metadata":{"resourceVersion":"1"},"items":[]}`
 }

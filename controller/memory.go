@@ -20,13 +20,13 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/pacing"
 )
 
-// memory is what the controller remembers of one Framework between syncs. Only
-// the worker that syncs the Framework touches it. All of it may be lost.
+// memory is what the controller remembers of one Framework between syncs. Only the
+// Framework's one sync, or the flush, touches it. All of it may be lost.
 type memory struct {
 	uid types.UID
-	// resourceVersion of the Framework after the last write of its status, and checked
-	// that of the last entry whose status was compared with what was written. refused is
-	// one that a write was a conflict with although it is the stored one.
+	// resourceVersion is the Framework's after our last write or live check. checked is
+	// the newest cached version whose status was found to be ours. refused is a version at
+	// which a write got 409 although a live GET showed that version: a refusal, not a race.
 	resourceVersion, checked, refused string
 	// persisted is the status that the API server has, status is that and what
 	// is not yet written.
@@ -139,8 +139,8 @@ func (m *memory) remember(r result) {
 // bury notes the objects that events told the end of.
 func (m *memory) bury(departed []departure) {
 	for _, object := range departed {
-		// A Pod without a node goes at once when it is deleted, without being marked.
-		if object.marked || m.deleted[object.uid] && object.unbound {
+		// A Pod without a node goes at once when it is deleted, without a deletion timestamp.
+		if object.certain || m.deleted[object.uid] && object.unbound {
 			m.gone[object.uid] = true
 			delete(m.strays, object.uid)
 		}
@@ -186,9 +186,10 @@ func (m *memory) prune(pods map[string]*corev1.Pod) {
 // departure is an object whose deletion an event has told.
 type departure struct {
 	uid types.UID
-	// marked says that it had a deletion timestamp: else it may only have lost the
-	// label that the cache selects by. unbound says that it had no node.
-	marked, unbound bool
+	// certain says that it is gone: it was being deleted, or another object has its name.
+	// Else it may only have lost the label that the cache selects by. unbound says that it
+	// had no node.
+	certain, unbound bool
 }
 
 // departures are those of one Framework since its last sync. Events add to them while

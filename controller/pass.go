@@ -28,8 +28,8 @@ type pass struct {
 	pace       *pacing.Pace[cause]
 	departures *departures
 	turn       *turn
-	// blocksChanged says that creations are refused, or no longer refused, of which
-	// the last plan did not know.
+	// blocksChanged says that memory.blocks have changed since the last plan: another
+	// round must tell the user.
 	blocksChanged bool
 }
 

@@ -17,7 +17,8 @@ import (
 // answered, and until then there is no other of the same Framework.
 type turn struct {
 	begun time.Time
-	// requests is how many requests the sync has begun.
+	// requests is roughly how many requests the sync has begun: pages of lists, retries of
+	// writes and second GETs are left out.
 	requests int
 	// flights is how many syncs of its namespace are in flight.
 	flights func() int

@@ -151,10 +151,11 @@ func (m *masker) maskApplied(found edit) {
 	}
 }
 
-// replace notes edits, but for those of values that are nothing to hide.
+// replace notes edits, but for those of values that are nothing to hide. A value may hold
+// most of the data, and is not copied.
 func (m *masker) replace(edits ...edit) {
 	for _, e := range edits {
-		if value := string(m.data[e.start:e.end]); value != `""` && value != "null" {
+		if value := m.data[e.start:e.end]; string(value) != `""` && string(value) != "null" {
 			m.edits = append(m.edits, e)
 		}
 	}

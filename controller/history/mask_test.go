@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -125,6 +126,39 @@ func TestNothingMaskedCostsNoCopy(t *testing.T) {
 	data := []byte(`{"env":[{"name":"A","value":"1"}],"metadata":{"annotations":{"kubectl.kubernetes.io/last-applied-configuration":"{\"env\":[]}\n"}}}`)
 	if got := mask(data, looksSecret); &got[0] != &data[0] {
 		t.Errorf("the data was copied to %s", got)
+	}
+}
+
+// TestANestedEnvironmentIsMaskedInLittleMemory: each secret holds the next one, as deep
+// as JSON may be nested.
+func TestANestedEnvironmentIsMaskedInLittleMemory(t *testing.T) {
+	const depth, mebibyte = 3000, 1 << 20
+	pad := strings.Repeat(" ", mebibyte/depth)
+	for name, tc := range map[string]struct{ begin, end, want string }{
+		"as an object":   {`{"env":{"SECRET":`, `}}`, `{"env":{"SECRET":"***"}}`},
+		"as variables":   {`{"env":[{"name":"SECRET","value":`, `}]}`, `{"env":[{"name":"SECRET","value":"***"}]}`},
+		"without secret": {`{"env":[{"name":"A","value":`, `}]}`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			data := []byte(strings.Repeat(tc.begin+pad, depth) + `"x"` + strings.Repeat(tc.end, depth))
+			if !json.Valid(data) {
+				t.Fatal("the data is no JSON")
+			}
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			got := mask(data, looksSecret)
+			runtime.ReadMemStats(&after)
+			if tc.want == "" {
+				tc.want = string(data)
+			}
+			tc.want = strings.ReplaceAll(tc.want, `:"***"`, `:`+pad+`"***"`)
+			if string(got) != tc.want {
+				t.Errorf("%d bytes are masked to %.100s, want %.100s", len(data), got, tc.want)
+			}
+			if most := uint64(16 * len(data)); after.TotalAlloc-before.TotalAlloc > most {
+				t.Errorf("%d bytes cost %d, want at most %d", len(data), after.TotalAlloc-before.TotalAlloc, most)
+			}
+		})
 	}
 }
 

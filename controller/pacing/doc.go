@@ -6,8 +6,8 @@
 // time is an argument. Questions change nothing; what has happened is told to it
 // by methods named after that.
 //
-// In the formulas, n is the number of tasks, which measures what a look at the
-// status and a write of it cost, and W is the coalescing window of the
+// In the formulas, n is the number of tasks, which measures what a decision about
+// a Framework and a write of its status cost, and W is the coalescing window of the
 // configuration, 100 ms by default.
 //
 // # Writes of the status
@@ -41,26 +41,29 @@
 //	everything waits for the write           at once
 //	tasks wait for it, n < 50                at once
 //	tasks wait for it                        last write + min(wait, 4 · window)
-//	actions are under way                    change + max(12 · window, starting)
+//	actions are planned                      change + max(12 · window, starting)
 //	the change completes a start             last write + W
 //	tasks are about to start                 max(change + max(window, starting), next)
 //	otherwise                                max(change + window, next)
 //
 // # Syncs
 //
-// A look at all tasks may cost 100 µs of a worker per task, so neither events nor
-// creations cost more per task of a large Framework than of a small one:
+// A decision may cost 100 µs of a worker per task, so neither events nor creations
+// cost more per task of a large Framework than of a small one:
 //
 //	next sync = last sync + n · 100 µs
+//
+// A sync that has left something to do at once is followed by the next at once. For as
+// long, that one carries on with the last plan, and after that it decides anew.
 //
 // A sync begins something new for 100 ms, or until it has begun 50 requests, but for
 // 2 s at most. Then the Framework goes to the end of the queue, and what has changed
 // meanwhile is noticed. So a small Framework starts in one sync.
 //
-// A sync that has not ended after 200 ms gives its worker back, and is in flight
-// until its requests are answered. A namespace has at most 32 syncs in flight, and
-// all namespaces together have 1024, or one each if those are more; Frameworks
-// beyond that wait until one has landed.
+// A sync is in flight from its beginning to its end. One that has not ended after
+// 200 ms gives its worker back, and goes on until its requests are answered. A
+// namespace has at most 32 syncs in flight. All namespaces together have at most 1024,
+// besides one of each namespace. Frameworks beyond that wait until a sync has ended.
 //
 // # Fairness
 //
@@ -135,8 +138,8 @@ const (
 	// maxGatingWindows is how long a change may wait at most if actions on tasks
 	// wait for it.
 	maxGatingWindows = 4
-	// busyWindows is how long a change may wait while actions are under way that
-	// will change the status again.
+	// busyWindows is how long a change may wait while actions are planned that will
+	// change the status again.
 	busyWindows = 12
 	// startingWindows and maxWindows are windows of a small Framework, W, however
 	// large the Framework is: how long the first change waits while tasks are about
@@ -153,8 +156,8 @@ const (
 
 // Syncs.
 const (
-	// lookCost is how much time of a worker a look at all tasks may take per task.
-	lookCost = 100 * time.Microsecond
+	// decideCost is how much time of a worker a decision may take per task.
+	decideCost = 100 * time.Microsecond
 	// turnTime is how long a sync begins something new, turnRequests how many requests
 	// it may begin in any case, and longestTurn how long at most.
 	turnTime     = 100 * time.Millisecond
@@ -163,8 +166,9 @@ const (
 	// Patience is how long a sync may take before it gives its worker back: a busy
 	// API server takes a while to store the status of thousands of tasks.
 	Patience = 200 * time.Millisecond
-	// MaxFlights is how many syncs of a namespace may be in flight, and
-	// MaxFlightsInAll is how many of all namespaces, besides one of each.
+	// MaxFlights is how many syncs of a namespace may be in flight, on a worker or
+	// without one, and MaxFlightsInAll is how many of all namespaces, besides one of
+	// each.
 	MaxFlights, MaxFlightsInAll = 32, 1024
 	// maxRounds is how many rounds in a row a Framework may take besides one for
 	// each of its tasks. It needs fewer. A Framework that does not come to rest,
@@ -175,8 +179,9 @@ const (
 
 // Requests.
 const (
-	// flightTime is how long requests are under way together.
-	flightTime = 50 * time.Millisecond
+	// answerTime is how long the API server takes to answer the requests that are under
+	// way together.
+	answerTime = 50 * time.Millisecond
 	// minParallel is how many requests are under way at the same time at least.
 	minParallel = 4
 	// maxRequests is how many requests of a namespace are under way at most.

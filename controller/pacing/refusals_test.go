@@ -41,6 +41,9 @@ func TestASteadyErrorIsTriedTwiceAMinute(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var r Refusals[string]
 			at := tries(&r, begin, begin.Add(30*time.Minute), soonest, causes...)
+			if len(at) <= 10 {
+				t.Fatalf("%d tries in half an hour, want more than 10", len(at))
+			}
 			steady := begin.Add(10 * time.Minute)
 			for i := range at {
 				if at[i].After(steady) && i >= 2 && at[i].Sub(at[i-2]) < time.Minute {

@@ -11,7 +11,7 @@ func Parallel(answered int, elapsed time.Duration, most int) int {
 	if elapsed <= 0 {
 		return most
 	}
-	return min(most, max(minParallel, int(float64(answered)*float64(flightTime)/float64(elapsed))))
+	return min(most, max(minParallel, int(float64(answered)*float64(answerTime)/float64(elapsed))))
 }
 
 // Share is how many requests a sync may have under way that wants some, when its

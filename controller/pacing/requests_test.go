@@ -28,3 +28,23 @@ func TestPaceFollowsWhatTheAPIServerTakes(t *testing.T) {
 		})
 	}
 }
+
+func TestSyncsOfANamespaceShareItsRequests(t *testing.T) {
+	for name, tc := range map[string]struct{ wanted, flights, want int }{
+		"alone":                         {64, 1, 64},
+		"beside three":                  {64, 4, 64},
+		"beside four":                   {64, 5, 51},
+		"in a full namespace":           {64, 32, 8},
+		"one that wants little":         {3, 32, 3},
+		"one that wants too much":       {1000, 1, 256},
+		"in more than there should be":  {64, 1000, 1},
+		"before it counts":              {64, 0, 64},
+		"one that wants nothing at all": {0, 1, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := Share(tc.wanted, tc.flights); got != tc.want {
+				t.Errorf("%d of %d requests, want %d", got, tc.wanted, tc.want)
+			}
+		})
+	}
+}

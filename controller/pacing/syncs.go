@@ -28,12 +28,12 @@ func (s *Syncs) Due(tasks int) time.Time {
 	if s.unfinished {
 		return time.Time{}
 	}
-	return s.ended.Add(lookTime(tasks))
+	return s.ended.Add(decideTime(tasks))
 }
 
 // Fresh says whether the last plan is new enough to carry on with.
 func (s *Syncs) Fresh(now time.Time, tasks int) bool {
-	return now.Before(s.decided.Add(lookTime(tasks)))
+	return now.Before(s.decided.Add(decideTime(tasks)))
 }
 
 // Restless says whether there were too many rounds since the Framework was last
@@ -57,7 +57,7 @@ func (s *Syncs) Ended(now time.Time, unfinished bool) {
 	s.ended, s.unfinished = now, unfinished
 }
 
-// lookTime is how much time of a worker a look at so many tasks may take.
-func lookTime(tasks int) time.Duration {
-	return time.Duration(tasks) * lookCost
+// decideTime is how much time of a worker a decision about so many tasks may take.
+func decideTime(tasks int) time.Duration {
+	return time.Duration(tasks) * decideCost
 }

@@ -21,7 +21,8 @@ type Change struct {
 	Gates Gate
 	// Tasks is the number of tasks.
 	Tasks int
-	// Acting says that actions are under way that will change the status again.
+	// Acting says that actions are planned that will change the status again. Some of
+	// them may be refused, and wait.
 	Acting bool
 	// Settled says that the status is the first that shows all tasks running, or
 	// all with their addresses: others wait for that news.

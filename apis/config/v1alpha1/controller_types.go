@@ -56,8 +56,8 @@ type ControllerConfiguration struct {
 	CRDEstablishedCheckTimeoutSec *int64 `json:"crdEstablishedCheckTimeoutSec,omitempty"`
 
 	// objectLocalCacheCreationTimeoutSec is how many seconds, at least 60, a
-	// created ConfigMap or Pod may take to be seen before it is given up with
-	// code -110 or -111. Default 300.
+	// created ConfigMap or Pod may take to be seen before it is looked for; the
+	// attempt ends with code -110 or -111 if it is gone. Default 300.
 	ObjectLocalCacheCreationTimeoutSec *int64 `json:"objectLocalCacheCreationTimeoutSec,omitempty"`
 
 	// frameworkCompletedRetainSec is how many seconds a Completed Framework is
@@ -86,9 +86,11 @@ type ControllerConfiguration struct {
 	GangSchedulerName *string `json:"gangSchedulerName,omitempty"`
 
 	// statusCoalesceWindow is how long a change of status that gates nothing
-	// may wait for others, 0s to 1m, in a Framework of up to 200 tasks. A larger
-	// one has a proportionally longer window, so that the number of writes does
-	// not grow with the tasks. Default 100ms.
+	// waits for others at least, 0s to 1m, in a Framework of up to 200 tasks. A
+	// larger one has a proportionally longer window, so that the number of writes
+	// hardly grows with the tasks. While changes go on, they wait longer and longer:
+	// for 100 times this at most, or for 20 windows of its own in a larger Framework.
+	// Default 100ms.
 	StatusCoalesceWindow *metav1.Duration `json:"statusCoalesceWindow,omitempty"`
 
 	// podBatchSize is how many Pods of one Framework may be created or deleted at

@@ -26,7 +26,8 @@ type Encoder struct {
 	tasks map[*frameworkv1.TaskStatus][]byte
 }
 
-// Encode does what Encode does.
+// Encode is the function Encode, but reuses the JSON of tasks unchanged since the last
+// call.
 func (e *Encoder) Encode(status *frameworkv1.FrameworkStatus, compress bool) ([]byte, error) {
 	roles := status.AttemptStatus.TaskRoleStatuses
 	if !compress || countAll(roles)*leastTaskBytes < CompressionThreshold {

@@ -38,8 +38,8 @@ type FrameworkStatus struct {
 	// +optional
 	State FrameworkState `json:"state"`
 
-	// transitionTime is when state last changed. All timers of the Framework
-	// run from it.
+	// transitionTime is when state last changed. Retry delays, creation time-outs and
+	// retention run from it; gang time-outs from podGroup.
 	// +optional
 	// +nullable
 	TransitionTime metav1.Time `json:"transitionTime"`
@@ -76,14 +76,14 @@ const (
 	// ConditionCompleted is True once the state is Completed, with the reason
 	// Succeeded or Failed.
 	ConditionCompleted = "Completed"
-	// ConditionTasksBlocked is True while Pods of tasks can't be created and
-	// their creation is tried again.
+	// ConditionTasksBlocked is True while Pods of tasks, or the ConfigMap or the
+	// PodGroup of the attempt, are refused by the API server, and are tried again.
 	ConditionTasksBlocked = "TasksBlocked"
 	// ConditionGangScheduled mirrors the PodGroup's condition Scheduled. Only
 	// Frameworks that are gangs have it.
 	ConditionGangScheduled = "GangScheduled"
-	// ConditionStatusTooLarge is True while the status is too large to be
-	// stored, so that what the API server shows is behind the truth.
+	// ConditionStatusTooLarge is True while the status is too large to be stored, and
+	// is stored with its diagnostics cut.
 	ConditionStatusTooLarge = "StatusTooLarge"
 )
 
@@ -97,16 +97,16 @@ const (
 
 // Reasons of ConditionTasksBlocked, when it is True.
 const (
-	// ReasonNameTaken: an object that is not the Framework's has the name of a
-	// Pod. The message names the object.
+	// ReasonNameTaken: an object that is not the Framework's has the name of a Pod, or
+	// of the attempt's ConfigMap or PodGroup. The message names the object.
 	ReasonNameTaken = "NameTaken"
 	// ReasonQuotaExceeded: a ResourceQuota of the namespace has no room.
 	ReasonQuotaExceeded = "QuotaExceeded"
 	// ReasonPriorityClassNotFound: the PriorityClass of a Pod or of the gang
 	// does not exist.
 	ReasonPriorityClassNotFound = "PriorityClassNotFound"
-	// ReasonCreationRefused: the API server, or an admission webhook, refuses
-	// Pods for another reason.
+	// ReasonCreationRefused: the API server, or an admission webhook, refuses the
+	// object for another reason.
 	ReasonCreationRefused = "CreationRefused"
 )
 
@@ -392,7 +392,8 @@ type TaskAttemptStatus struct {
 	// +nullable
 	StartTime metav1.Time `json:"startTime"`
 
-	// runTime is when its Pod was first seen running.
+	// runTime is when its Pod was first seen running; of a Pod that ran when it was
+	// adopted, the Pod's own start, but not before startTime.
 	// +optional
 	// +nullable
 	RunTime *metav1.Time `json:"runTime"`

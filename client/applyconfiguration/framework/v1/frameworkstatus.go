@@ -29,8 +29,8 @@ type FrameworkStatusApplyConfiguration struct {
 	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
 	// state is where the Framework is in its life.
 	State *frameworkv1.FrameworkState `json:"state,omitempty"`
-	// transitionTime is when state last changed. All timers of the Framework
-	// run from it.
+	// transitionTime is when state last changed. Retry delays, creation time-outs and
+	// retention run from it; gang time-outs from podGroup.
 	TransitionTime *metav1.Time `json:"transitionTime,omitempty"`
 	// retryPolicyStatus counts the retries of the Framework.
 	RetryPolicyStatus *RetryPolicyStatusApplyConfiguration `json:"retryPolicyStatus,omitempty"`

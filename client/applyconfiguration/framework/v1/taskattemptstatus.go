@@ -19,7 +19,8 @@ type TaskAttemptStatusApplyConfiguration struct {
 	ID *int32 `json:"id,omitempty"`
 	// startTime is when the attempt was begun.
 	StartTime *metav1.Time `json:"startTime,omitempty"`
-	// runTime is when its Pod was first seen running.
+	// runTime is when its Pod was first seen running; of a Pod that ran when it was
+	// adopted, the Pod's own start, but not before startTime.
 	RunTime *metav1.Time `json:"runTime,omitempty"`
 	// completionTime is when the attempt became AttemptCompleted.
 	CompletionTime *metav1.Time `json:"completionTime,omitempty"`

@@ -22,6 +22,7 @@ import (
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/controller/lifecycle"
+	"github.com/lockstep-k8s/lockstep/internal/text"
 )
 
 // cause is what a request about a Framework fails for: one object if it has a name,
@@ -100,10 +101,7 @@ func blockOf(action lifecycle.Action, err error) (lifecycle.Block, bool) {
 	default:
 		return lifecycle.Block{}, false
 	}
-	message := fmt.Sprintf("%s: %v", action, err)
-	if len(message) > maxBlockMessage {
-		message = strings.ToValidUTF8(message[:maxBlockMessage], "") + "…"
-	}
+	message := text.Shorten(fmt.Sprintf("%s: %v", action, err), maxBlockMessage)
 	block := lifecycle.Block{Role: action.Role, Reason: lifecycle.BlockReason(err), Message: message}
 	var taken *nameTakenError
 	if errors.As(err, &taken) {

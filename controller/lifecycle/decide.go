@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	"github.com/lockstep-k8s/lockstep/internal/text"
 )
 
 // Decide plans one round for one Framework. now is the caller's clock; times in
@@ -247,5 +248,5 @@ func (d *decision) tell(warning bool, reason, format string, args ...any) {
 // describe is a completion status in a few words.
 func describe(status frameworkv1.CompletionStatus) string {
 	const most = 512
-	return fmt.Sprintf("code %d, %s: %s", status.Code, status.Phrase, shorten(status.Diagnostics, most))
+	return fmt.Sprintf("code %d, %s: %s", status.Code, status.Phrase, text.Shorten(status.Diagnostics, most))
 }

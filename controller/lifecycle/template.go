@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/lockstep-k8s/lockstep/internal/text"
 )
 
 // Bounds of a Pod template. A Pod takes memory in proportion to the JSON values of its
@@ -32,10 +34,11 @@ func checkTemplateSize(role string, bytes int) error {
 	return nil
 }
 
-// checkTemplateValues refuses a template, as JSON, that has too many values.
-// Placeholders stand in texts, so they change nothing about it.
+// checkTemplateValues refuses a template, as JSON, that has too many values. Strings
+// count for nothing, as they take no more memory than their bytes. Placeholders stand in
+// strings.
 func checkTemplateValues(role, template string) error {
-	if values := countValues(template); values > maxTemplateValues {
+	if values := text.CountSigns(template, "{[,"); values > maxTemplateValues {
 		return fmt.Errorf("spec.taskRoles[%s].task.pod must have at most %d JSON values, has %d", role, maxTemplateValues, values)
 	}
 	return nil
@@ -49,25 +52,6 @@ func checkContainers(role string, spec *corev1.PodSpec) error {
 			role, maxContainers, containers)
 	}
 	return nil
-}
-
-// countValues counts what begins an object or a list, and what parts their elements. A
-// text counts for nothing, whatever it says: it takes no more memory than its bytes.
-func countValues(json string) int {
-	count := 0
-	for i, text := 0, false; i < len(json); i++ {
-		switch json[i] {
-		case '"':
-			text = !text
-		case '\\':
-			i++ // Only texts have it, and what follows does not end the text.
-		case '{', '[', ',':
-			if !text {
-				count++
-			}
-		}
-	}
-	return count
 }
 
 // replacedSize is how many bytes a text has once each old of the pairs is replaced by

@@ -109,6 +109,8 @@ type decision struct {
 	// specRoles and persistedRoles are roles by name.
 	specRoles      map[string]*frameworkv1.TaskRoleSpec
 	persistedRoles map[string]*frameworkv1.TaskRoleStatus
+	// specTasks is how many tasks the spec has.
+	specTasks int
 	// configMapCleaned and podsCleaned are what is known to be gone by a live
 	// look in the round before.
 	configMapCleaned bool
@@ -144,6 +146,7 @@ func newDecision(snapshot Snapshot, now time.Time, entropy Entropy) *decision {
 	for i := range snapshot.Framework.Spec.TaskRoles {
 		role := &snapshot.Framework.Spec.TaskRoles[i]
 		d.specRoles[role.Name] = role
+		d.specTasks += int(role.TaskNumber)
 	}
 	if snapshot.Persisted != nil {
 		for _, role := range snapshot.Persisted.AttemptStatus.TaskRoleStatuses {

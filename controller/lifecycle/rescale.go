@@ -4,6 +4,8 @@
 package lifecycle
 
 import (
+	"slices"
+
 	"k8s.io/utils/ptr"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
@@ -15,6 +17,10 @@ import (
 // end like others, and once that is persisted compactTasks removes them from the
 // tail of their role, or replaces them by new ones where the spec wants them
 // again. A user who has seen a mark or a new task can rely on it.
+//
+// Of an attempt that waits to be created nothing has to end, so tasks that the spec has
+// lost leave it in one step: if they waited for the attempt to begin, each edit of the
+// spec would make the status longer.
 
 // rescalable says whether the attempt still follows the spec's task numbers.
 func (d *decision) rescalable() bool {
@@ -58,9 +64,10 @@ func (d *decision) rescale() (goOn bool) {
 	return true
 }
 
-// addAndMark adds tasks that the spec has gained, and marks those that it has lost.
+// addAndMark adds tasks that the spec has gained, and marks or drops those that it has
+// lost.
 func (d *decision) addAndMark() {
-	added, marked := 0, 0
+	added, marked := 0, d.dropUnbegun()
 	byName := make(map[string]*frameworkv1.TaskRoleStatus, len(d.next.AttemptStatus.TaskRoleStatuses))
 	for _, role := range d.next.AttemptStatus.TaskRoleStatuses {
 		byName[role.Name] = role
@@ -87,6 +94,37 @@ func (d *decision) addAndMark() {
 		d.event(ReasonRescaled, "Rescaled attempt %d: %d tasks added, %d tasks to be deleted", d.next.AttemptStatus.ID, added, marked)
 	}
 }
+
+// hasBegun says whether anything of the attempt may exist.
+func (d *decision) hasBegun() bool {
+	return d.next.State != frameworkv1.FrameworkAttemptCreationPending || d.ConfigMap != nil || len(d.Pods) > 0
+}
+
+// dropUnbegun removes, from an attempt of which nothing exists, the tasks that the spec
+// has lost, or had lost while something of an earlier attempt was left. It says how many.
+// What was known of a task before is a new one if the spec wants it again.
+func (d *decision) dropUnbegun() int {
+	if d.hasBegun() {
+		return 0
+	}
+	dropped := 0
+	for _, role := range d.next.AttemptStatus.TaskRoleStatuses {
+		keep := 0
+		if spec := d.specRoles[role.Name]; spec != nil {
+			keep = min(len(role.TaskStatuses), int(spec.TaskNumber))
+		}
+		if marked := slices.IndexFunc(role.TaskStatuses, isMarked); marked >= 0 {
+			keep = min(keep, marked)
+		}
+		dropped += len(role.TaskStatuses) - keep
+		role.TaskStatuses = role.TaskStatuses[:keep]
+	}
+	d.next.AttemptStatus.TaskRoleStatuses = slices.DeleteFunc(d.next.AttemptStatus.TaskRoleStatuses,
+		func(role *frameworkv1.TaskRoleStatus) bool { return d.specRoles[role.Name] == nil })
+	return dropped
+}
+
+func isMarked(task *frameworkv1.TaskStatus) bool { return task.DeletionPending }
 
 // markTail marks the tasks of a role from index want on, the last one first.
 func (d *decision) markTail(role *frameworkv1.TaskRoleStatus, want int32) int {

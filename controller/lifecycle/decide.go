@@ -211,22 +211,23 @@ func (d *decision) persist(urgency Persist) {
 	d.plan.Persist = max(d.plan.Persist, urgency)
 }
 
-// wakeAt asks for another round at a time.
+// wakeAt asks for another round at a time. Zero is never.
 func (d *decision) wakeAt(at time.Time) {
+	if at.IsZero() {
+		return
+	}
 	if d.plan.WakeAt.IsZero() || at.Before(d.plan.WakeAt) {
 		d.plan.WakeAt = at
 	}
 }
 
-// due says whether a span since a persisted time is over, and asks to be woken
-// when it will be.
-func (d *decision) due(since metav1.Time, span time.Duration) bool {
-	at := since.Add(span)
-	if d.clock.Before(at) {
-		d.wakeAt(at)
-		return false
+// over says whether a span since a persisted time is over, and, if it is not, when it
+// will be. Who waits for it asks to be woken then.
+func (d *decision) over(since metav1.Time, span time.Duration) (over bool, at time.Time) {
+	if at = since.Add(span); d.clock.Before(at) {
+		return false, at
 	}
-	return true
+	return true, time.Time{}
 }
 
 // fail gives the decision up: the status, or this package, makes no sense.

@@ -6,6 +6,7 @@ package lifecycle
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -89,9 +90,9 @@ func (d *decision) ownConfigMap() bool {
 }
 
 // creationTimedOut says whether the created ConfigMap should have been seen by
-// now.
-func (d *decision) creationTimedOut() bool {
-	return d.due(d.next.TransitionTime, d.Options.CreationTimeout)
+// now, or by when.
+func (d *decision) creationTimedOut() (timedOut bool, at time.Time) {
+	return d.over(d.next.TransitionTime, d.Options.CreationTimeout)
 }
 
 // followConfigMap brings the Framework's state in line with its ConfigMap.
@@ -162,7 +163,7 @@ func configMapDeleted() *frameworkv1.FrameworkAttemptCompletionStatus {
 // awaitConfigMap handles a ConfigMap that was created: it is seen, or not wanted
 // any more, or has not come in time.
 func (d *decision) awaitConfigMap() {
-	switch {
+	switch timedOut, _ := d.creationTimedOut(); {
 	case d.ownConfigMap() && d.ConfigMap.DeletionTimestamp != nil:
 		d.attemptBecomesDeleting()
 	case d.ownConfigMap():
@@ -175,7 +176,7 @@ func (d *decision) awaitConfigMap() {
 	case d.stopRequested():
 		d.attemptBecomesAttemptCompleted(attemptCompletion(frameworkv1.CodeStopFrameworkRequested,
 			"User has requested to stop the Framework"))
-	case d.creationTimedOut():
+	case timedOut:
 		d.attemptBecomesAttemptCompleted(attemptCompletion(frameworkv1.CodeConfigMapCreationTimeout,
 			fmt.Sprintf("The created ConfigMap was not seen within %v, and is gone", d.Options.CreationTimeout)))
 	default:
@@ -212,7 +213,8 @@ func (d *decision) retryAttempt() (goOn bool) {
 		}
 	}
 	delay := configv1alpha1.Seconds(*retries.RetryDelaySec)
-	if !d.stopRequested() && !d.due(d.next.TransitionTime, delay) {
+	if over, at := d.over(d.next.TransitionTime, delay); !over && !d.stopRequested() {
+		d.wakeAt(at)
 		d.persist(PersistNow)
 		return false
 	}

@@ -168,7 +168,11 @@ func (d *decision) compactTasks() (goOn bool) {
 		}
 		for index := range min(len(role.TaskStatuses), int(spec.TaskNumber)) {
 			t := cursor{d: d, role: role, spec: spec, index: index}
-			if t.deleted() {
+			deleted, unwritten := t.deleted()
+			if unwritten {
+				d.persist(PersistSoon)
+			}
+			if deleted {
 				t.recordDeletion()
 				role.TaskStatuses[index] = d.newTask(role.Name, int32(index))
 				replaced = true
@@ -191,7 +195,11 @@ func (d *decision) stripTail(role *frameworkv1.TaskRoleStatus) {
 	}
 	for last := len(role.TaskStatuses) - 1; last >= want; last-- {
 		t := cursor{d: d, role: role, spec: spec, index: last}
-		if !t.deleted() {
+		deleted, unwritten := t.deleted()
+		if unwritten {
+			d.persist(PersistSoon)
+		}
+		if !deleted {
 			return
 		}
 		t.recordDeletion()
@@ -199,19 +207,18 @@ func (d *decision) stripTail(role *frameworkv1.TaskRoleStatus) {
 	}
 }
 
-// deleted says whether the task is marked and its end is persisted. It asks for
-// that to be written if it is not.
-func (t cursor) deleted() bool {
+// deleted says whether the task is marked and its end is persisted, or whether it only
+// waits for its end to be written.
+func (t cursor) deleted() (deleted, unwritten bool) {
 	task := t.status()
 	if !task.DeletionPending || task.State != frameworkv1.TaskCompleted {
-		return false
+		return false, false
 	}
 	persisted := t.persisted()
 	if persisted == nil || persisted.State != frameworkv1.TaskCompleted {
-		t.d.persist(PersistSoon)
-		return false
+		return false, true
 	}
-	return true
+	return true, false
 }
 
 func (t cursor) recordDeletion() {

@@ -22,6 +22,7 @@ import (
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/controller/lifecycle"
+	"github.com/lockstep-k8s/lockstep/internal/controlled"
 	"github.com/lockstep-k8s/lockstep/internal/text"
 )
 
@@ -257,7 +258,7 @@ func (p *pass) noteRepeat(r result) {
 // sameMembers says whether two PodGroups are of one attempt and want the same members.
 func sameMembers(a, b *schedulingv1alpha1.PodGroup) bool {
 	owner := metav1.GetControllerOfNoCopy(a)
-	return owner != nil && controlledBy(b, owner.UID) && a.Spec.MinMember == b.Spec.MinMember &&
+	return owner != nil && controlled.By(owner.UID, b) && a.Spec.MinMember == b.Spec.MinMember &&
 		maps.Equal(a.Spec.MinRoleMember, b.Spec.MinRoleMember)
 }
 

@@ -17,6 +17,7 @@ import (
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/controller/lifecycle"
+	"github.com/lockstep-k8s/lockstep/internal/controlled"
 )
 
 // framework is the cached Framework, nil if there is none.
@@ -191,13 +192,13 @@ func (c *Controller) podGroup(key string, configMap types.UID, m *memory) (*sche
 		return nil, err
 	}
 	group, ok := object.(*schedulingv1alpha1.PodGroup)
-	if !exists || !ok || !controlledBy(group, configMap) {
+	if !exists || !ok || !controlled.By(configMap, group) {
 		group = nil
 	}
 	if m.podGroup == nil {
 		return group, nil
 	}
-	if !controlledBy(m.podGroup, configMap) || atLeast(seen, m.podGroup.ResourceVersion) ||
+	if !controlled.By(configMap, m.podGroup) || atLeast(seen, m.podGroup.ResourceVersion) ||
 		group != nil && group.ResourceVersion == m.podGroup.ResourceVersion {
 		m.podGroup = nil
 		return group, nil
@@ -210,9 +211,4 @@ func (c *Controller) podGroup(key string, configMap types.UID, m *memory) (*sche
 func atLeast(version, than string) bool {
 	order, err := resourceversion.CompareResourceVersion(version, than)
 	return err == nil && order >= 0
-}
-
-func controlledBy(object metav1.Object, uid types.UID) bool {
-	owner := metav1.GetControllerOfNoCopy(object)
-	return owner != nil && owner.UID == uid
 }

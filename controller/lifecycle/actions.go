@@ -52,10 +52,7 @@ func (d *decision) foldOutcomes() (goOn bool) {
 
 // tasksOf finds the tasks that outcomes are about, by Pod name.
 func (d *decision) tasksOf(outcomes []Outcome) map[string]cursor {
-	roles := make(map[string]*frameworkv1.TaskRoleStatus, len(d.next.AttemptStatus.TaskRoleStatuses))
-	for _, role := range d.next.AttemptStatus.TaskRoleStatuses {
-		roles[role.Name] = role
-	}
+	roles := rolesByName(d.next.AttemptStatus.TaskRoleStatuses)
 	tasks := make(map[string]cursor, len(outcomes))
 	for _, outcome := range outcomes {
 		role := roles[outcome.Action.Role]

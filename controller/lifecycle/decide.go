@@ -135,13 +135,12 @@ type decision struct {
 
 func newDecision(snapshot Snapshot, now time.Time, entropy Entropy) *decision {
 	d := &decision{
-		Snapshot:       snapshot,
-		Entropy:        entropy,
-		clock:          now,
-		now:            metav1.NewTime(now.Truncate(time.Second)),
-		specRoles:      make(map[string]*frameworkv1.TaskRoleSpec, len(snapshot.Framework.Spec.TaskRoles)),
-		persistedRoles: map[string]*frameworkv1.TaskRoleStatus{},
-		podBuilders:    map[string]func() (*podBuilder, error){},
+		Snapshot:    snapshot,
+		Entropy:     entropy,
+		clock:       now,
+		now:         metav1.NewTime(now.Truncate(time.Second)),
+		specRoles:   make(map[string]*frameworkv1.TaskRoleSpec, len(snapshot.Framework.Spec.TaskRoles)),
+		podBuilders: map[string]func() (*podBuilder, error){},
 	}
 	for i := range snapshot.Framework.Spec.TaskRoles {
 		role := &snapshot.Framework.Spec.TaskRoles[i]
@@ -149,9 +148,7 @@ func newDecision(snapshot Snapshot, now time.Time, entropy Entropy) *decision {
 		d.specTasks += int(role.TaskNumber)
 	}
 	if snapshot.Persisted != nil {
-		for _, role := range snapshot.Persisted.AttemptStatus.TaskRoleStatuses {
-			d.persistedRoles[role.Name] = role
-		}
+		d.persistedRoles = rolesByName(snapshot.Persisted.AttemptStatus.TaskRoleStatuses)
 	}
 	if snapshot.Status != nil {
 		d.next = frameworkv1.ShareTasks(snapshot.Status)

@@ -9,12 +9,12 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	"github.com/lockstep-k8s/lockstep/internal/controlled"
 )
 
 // initialize makes the first status: all roles and tasks of the spec, waiting to
@@ -151,8 +151,7 @@ func (d *decision) anyPodLeft() bool {
 		left = left || t.status().State.Associated() && !t.podIsGone()
 	})
 	return left || slices.ContainsFunc(d.sortedPods(), func(pod *corev1.Pod) bool {
-		controller := metav1.GetControllerOfNoCopy(pod)
-		return controller != nil && controller.UID == *d.next.AttemptStatus.ConfigMapUID
+		return controlled.By(*d.next.AttemptStatus.ConfigMapUID, pod)
 	})
 }
 

@@ -68,15 +68,14 @@ func (d *decision) rescale() (goOn bool) {
 // lost.
 func (d *decision) addAndMark() {
 	added, marked := 0, d.dropUnbegun()
-	byName := make(map[string]*frameworkv1.TaskRoleStatus, len(d.next.AttemptStatus.TaskRoleStatuses))
 	for _, role := range d.next.AttemptStatus.TaskRoleStatuses {
-		byName[role.Name] = role
 		want := int32(0)
 		if spec := d.specRoles[role.Name]; spec != nil {
 			want = spec.TaskNumber
 		}
 		marked += d.markTail(role, want)
 	}
+	byName := rolesByName(d.next.AttemptStatus.TaskRoleStatuses)
 	for i := range d.Framework.Spec.TaskRoles {
 		spec := &d.Framework.Spec.TaskRoles[i]
 		role := byName[spec.Name]

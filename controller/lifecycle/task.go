@@ -34,6 +34,15 @@ func (d *decision) eachTask(visit func(cursor)) {
 	}
 }
 
+// rolesByName finds roles of a status.
+func rolesByName(roles []*frameworkv1.TaskRoleStatus) map[string]*frameworkv1.TaskRoleStatus {
+	byName := make(map[string]*frameworkv1.TaskRoleStatus, len(roles))
+	for _, role := range roles {
+		byName[role.Name] = role
+	}
+	return byName
+}
+
 func (t cursor) status() *frameworkv1.TaskStatus {
 	return t.role.TaskStatuses[t.index]
 }
@@ -250,10 +259,9 @@ func (t cursor) followPhase(pod *corev1.Pod) {
 
 // copyAddresses copies from the Pod where it is.
 func (t cursor) copyAddresses(pod *corev1.Pod) {
-	same := func(have *string, want string) bool { return have != nil && *have == want }
 	have := &t.status().AttemptStatus
 	node, ip, host := pod.Spec.NodeName, pod.Status.PodIP, pod.Status.HostIP
-	if same(have.PodNodeName, node) && same(have.PodIP, ip) && same(have.PodHostIP, host) {
+	if ptr.Equal(have.PodNodeName, &node) && ptr.Equal(have.PodIP, &ip) && ptr.Equal(have.PodHostIP, &host) {
 		return
 	}
 	attempt := &t.edit().AttemptStatus

@@ -14,6 +14,7 @@ import (
 
 	"github.com/lockstep-k8s/lockstep/controller/lifecycle"
 	"github.com/lockstep-k8s/lockstep/controller/pacing"
+	"github.com/lockstep-k8s/lockstep/internal/text"
 )
 
 // act runs actions of the last plan that may be tried now, and keeps for the next one
@@ -128,10 +129,16 @@ func (p *pass) tellFailures(ctx context.Context, failures []error, untold bool) 
 	}
 }
 
+// maxSummary bounds what is told of failures, in bytes: an error may quote what a user has
+// written.
+const maxSummary = 4096
+
 // summarize keeps an error that a thousand Pods have in common short.
 func summarize(errs []error) error {
-	if len(errs) <= 3 {
-		return errors.Join(errs...)
+	const told = 3
+	summary := errors.Join(errs[:min(told, len(errs))]...).Error()
+	if more := len(errs) - told; more > 0 {
+		summary += fmt.Sprintf(" (and %d more errors)", more)
 	}
-	return fmt.Errorf("%w (and %d more errors)", errors.Join(errs[:3]...), len(errs)-3)
+	return errors.New(text.Shorten(summary, maxSummary))
 }

@@ -22,6 +22,8 @@ import (
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/controller/lifecycle"
+	"github.com/lockstep-k8s/lockstep/internal/controlled"
+	"github.com/lockstep-k8s/lockstep/internal/text"
 )
 
 // cause is what a request about a Framework fails for: one object if it has a name,
@@ -100,10 +102,7 @@ func blockOf(action lifecycle.Action, err error) (lifecycle.Block, bool) {
 	default:
 		return lifecycle.Block{}, false
 	}
-	message := fmt.Sprintf("%s: %v", action, err)
-	if len(message) > maxBlockMessage {
-		message = strings.ToValidUTF8(message[:maxBlockMessage], "") + "…"
-	}
+	message := text.Shorten(fmt.Sprintf("%s: %v", action, err), maxBlockMessage)
 	block := lifecycle.Block{Role: action.Role, Reason: lifecycle.BlockReason(err), Message: message}
 	var taken *nameTakenError
 	if errors.As(err, &taken) {
@@ -274,7 +273,7 @@ func (p *pass) noteRepeat(r result) {
 // sameMembers says whether two PodGroups are of one attempt and want the same members.
 func sameMembers(a, b *schedulingv1alpha1.PodGroup) bool {
 	owner := metav1.GetControllerOfNoCopy(a)
-	return owner != nil && controlledBy(b, owner.UID) && a.Spec.MinMember == b.Spec.MinMember &&
+	return owner != nil && controlled.By(owner.UID, b) && a.Spec.MinMember == b.Spec.MinMember &&
 		maps.Equal(a.Spec.MinRoleMember, b.Spec.MinRoleMember)
 }
 

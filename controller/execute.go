@@ -22,6 +22,7 @@ import (
 	typedschedulingv1alpha1 "github.com/lockstep-k8s/lockstep/client/clientset/versioned/typed/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/controller/lifecycle"
 	"github.com/lockstep-k8s/lockstep/controller/pacing"
+	"github.com/lockstep-k8s/lockstep/internal/controlled"
 )
 
 // result is what came of one action. It went through if there is no error.
@@ -245,7 +246,7 @@ func clean[T metav1.Object](ctx context.Context, client getDeleter[T], action li
 	if err != nil {
 		return fmt.Errorf("looking for it: %w", err)
 	}
-	if !controlledBy(live, action.Owner) {
+	if !controlled.By(action.Owner, live) {
 		return nil
 	}
 	action.UID = live.GetUID()

@@ -17,6 +17,7 @@ import (
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/controller/lifecycle"
+	"github.com/lockstep-k8s/lockstep/internal/controlled"
 )
 
 // framework is the cached Framework, nil if there is none.
@@ -213,7 +214,7 @@ func (c *Controller) priorityOf() func(string) (int32, bool) {
 // podGroup is the attempt's PodGroup, nil if there is none: the one last written as long
 // as the cache is older than that, or the cached one.
 func (p *pass) podGroup(configMap types.UID) (*schedulingv1alpha1.PodGroup, error) {
-	if written := p.memory.podGroup; written != nil && controlledBy(written, configMap) {
+	if written := p.memory.podGroup; written != nil && controlled.By(configMap, written) {
 		return written, nil
 	}
 	key := cache.NewObjectName(p.key.Namespace, frameworkv1.PodGroupName(p.key.Name)).String()
@@ -222,7 +223,7 @@ func (p *pass) podGroup(configMap types.UID) (*schedulingv1alpha1.PodGroup, erro
 		return nil, err
 	}
 	group, ok := object.(*schedulingv1alpha1.PodGroup)
-	if !ok || !controlledBy(group, configMap) {
+	if !ok || !controlled.By(configMap, group) {
 		return nil, nil
 	}
 	return group, nil
@@ -233,9 +234,4 @@ func (p *pass) podGroup(configMap types.UID) (*schedulingv1alpha1.PodGroup, erro
 func atLeast(version, than string) bool {
 	order, err := resourceversion.CompareResourceVersion(version, than)
 	return err == nil && order >= 0
-}
-
-func controlledBy(object metav1.Object, uid types.UID) bool {
-	owner := metav1.GetControllerOfNoCopy(object)
-	return owner != nil && owner.UID == uid
 }

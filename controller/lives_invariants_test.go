@@ -670,6 +670,7 @@ func checkProgress(before, after *frameworkv1.FrameworkStatus, wrong complain) {
 	if end := attempt.CompletionStatus; end != nil && !apiequality.Semantic.DeepEqual(end, next.CompletionStatus) {
 		wrong("the attempt's end changes")
 	}
+	begun := before.State != frameworkv1.FrameworkAttemptCreationPending
 	tasks := map[types.UID]*frameworkv1.TaskStatus{}
 	for _, task := range tasksOf(after) {
 		tasks[task.InstanceUID] = task
@@ -680,7 +681,7 @@ func checkProgress(before, after *frameworkv1.FrameworkStatus, wrong complain) {
 			if broken := taskRegress(task, now); broken != "" {
 				wrong("task %s: %s", task.AttemptStatus.PodName, broken)
 			}
-		case !task.DeletionPending || task.State != frameworkv1.TaskCompleted:
+		case begun && (!task.DeletionPending || task.State != frameworkv1.TaskCompleted):
 			wrong("task %s is removed before it is deleted", task.AttemptStatus.PodName)
 		}
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/lockstep-k8s/lockstep/controller/lifecycle"
 	"github.com/lockstep-k8s/lockstep/controller/pacing"
+	"github.com/lockstep-k8s/lockstep/internal/controlled"
 )
 
 // A live look asks the API server for what the caches can't tell: whether an object
@@ -51,7 +52,7 @@ func ofOwner[T metav1.Object](ctx context.Context, client getter[T], resource st
 	if err != nil {
 		return none, fmt.Errorf("looking for the %s that has its name: %w", resource, err)
 	}
-	if !controlledBy(live, action.Owner) {
+	if !controlled.By(action.Owner, live) {
 		taken := &nameTakenError{resource: resource, name: action.Name}
 		if controller := metav1.GetControllerOfNoCopy(live); controller != nil {
 			taken.controller = controller.Kind + " " + controller.Name

@@ -53,7 +53,7 @@ func mutations() map[string]mutation.Mutation {
 		"a block outlives the refusal": {File: "causes.go", Tests: "TestATakenName",
 			Old: "\t\tp.unblock(why)\n\t}\n}\n\nfunc", New: "\t}\n}\n\nfunc"},
 		"an object of a stranger is adopted": {File: "looks.go", Tests: "TestATakenName",
-			Old: "if !controlledBy(live, action.Owner) {\n\t\ttaken", New: "if false {\n\t\ttaken"},
+			Old: "if !controlled.By(action.Owner, live) {\n\t\ttaken", New: "if false {\n\t\ttaken"},
 		"a slow answer holds a worker": {File: "work.go", Tests: "TestASlow",
 			Old: "\t\tcase <-patience.C:\n", New: ""},
 		"a namespace may have any number of syncs in flight": {File: "turn.go", Tests: "InFlight",

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/internal/controlled"
 )
 
 // GroupOf is the name of the group that a Pod's label names, in the Pod's namespace.
@@ -39,8 +40,7 @@ func IsMember(group *schedulingv1alpha1.PodGroup, pod *corev1.Pod) bool {
 	if owner == nil {
 		return true
 	}
-	controller := metav1.GetControllerOfNoCopy(pod)
-	return controller != nil && controller.UID == owner.UID
+	return controlled.By(owner.UID, pod)
 }
 
 // Owner is the object that made the group for Pods of its own: the ConfigMap of a

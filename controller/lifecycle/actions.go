@@ -52,10 +52,7 @@ func (d *decision) foldOutcomes() (goOn bool) {
 
 // tasksOf finds the tasks that outcomes are about, by Pod name.
 func (d *decision) tasksOf(outcomes []Outcome) map[string]cursor {
-	roles := make(map[string]*frameworkv1.TaskRoleStatus, len(d.next.AttemptStatus.TaskRoleStatuses))
-	for _, role := range d.next.AttemptStatus.TaskRoleStatuses {
-		roles[role.Name] = role
-	}
+	roles := rolesByName(d.next.AttemptStatus.TaskRoleStatuses)
 	tasks := make(map[string]cursor, len(outcomes))
 	for _, outcome := range outcomes {
 		role := roles[outcome.Action.Role]
@@ -91,13 +88,7 @@ func (d *decision) planActions() {
 	case frameworkv1.FrameworkAttemptCreationPending:
 		d.planCreation()
 	case frameworkv1.FrameworkAttemptCreationRequested:
-		switch {
-		case d.ownConfigMap():
-		case d.stopRequested():
-			d.actIfCurrent(Action{Kind: CleanConfigMap, Name: d.next.AttemptStatus.ConfigMapName, Owner: d.Framework.UID})
-		case d.creationTimedOut() && !d.Gone[*d.next.AttemptStatus.ConfigMapUID]:
-			d.planLook()
-		}
+		d.planArrival()
 	case frameworkv1.FrameworkAttemptPreparing, frameworkv1.FrameworkAttemptRunning:
 		d.planAttempt()
 	case frameworkv1.FrameworkAttemptDeletionPending,
@@ -149,6 +140,20 @@ func (d *decision) planCreation() {
 			Kind: CreateConfigMap, Name: d.next.AttemptStatus.ConfigMapName, Owner: d.Framework.UID,
 			ConfigMap: newConfigMap(d.Framework, d.next),
 		})
+	}
+}
+
+// planArrival looks for the created ConfigMap if it is not wanted any more, or should
+// have been seen by now.
+func (d *decision) planArrival() {
+	switch timedOut, at := d.creationTimedOut(); {
+	case d.ownConfigMap():
+	case d.stopRequested():
+		d.actIfCurrent(Action{Kind: CleanConfigMap, Name: d.next.AttemptStatus.ConfigMapName, Owner: d.Framework.UID})
+	case !timedOut:
+		d.wakeAt(at)
+	case !d.Gone[*d.next.AttemptStatus.ConfigMapUID]:
+		d.planLook()
 	}
 }
 
@@ -269,15 +274,17 @@ func (t cursor) planTask(groupReady bool) {
 	case frameworkv1.TaskAttemptDeleting:
 		t.d.planForce(t.role, t.pod(), t.terminatingSince())
 	}
-	if t.podIsOutOfSight() {
-		t.planLook()
-	}
+	t.planLook()
 }
 
-// planLook asks whether the task's Pod, which is out of sight, is gone.
+// planLook asks whether the task's Pod is gone, once it is out of sight.
 func (t cursor) planLook() {
-	attempt := &t.status().AttemptStatus
-	t.d.act(Action{Kind: LookForPod, Name: attempt.PodName, UID: *attempt.PodUID})
+	outOfSight, at := t.podIsOutOfSight()
+	t.d.wakeAt(at)
+	if outOfSight {
+		attempt := &t.status().AttemptStatus
+		t.d.act(Action{Kind: LookForPod, Name: attempt.PodName, UID: *attempt.PodUID})
+	}
 }
 
 // planAttemptEnd deletes the ConfigMap of an attempt whose end is decided, and its
@@ -302,9 +309,7 @@ func (d *decision) planAttemptEnd() {
 		case pod != nil:
 			d.planDeletion(t.role, pod, t.terminatingSince())
 		}
-		if t.podIsOutOfSight() {
-			t.planLook()
-		}
+		t.planLook()
 	})
 	d.planLeftovers()
 }
@@ -353,11 +358,13 @@ func (d *decision) planDeletion(role *frameworkv1.TaskRoleStatus, pod *corev1.Po
 // allows. The time runs on the controller's own clock, since it was first seen that
 // the Pod is being deleted: that of the API server may be an hour ahead.
 func (d *decision) planForce(role *frameworkv1.TaskRoleStatus, pod *corev1.Pod, since metav1.Time) {
-	if role == nil || role.PodGracefulDeletionTimeoutSec == nil || pod == nil || pod.DeletionTimestamp == nil {
+	if role == nil || role.PodGracefulDeletionTimeoutSec == nil || pod == nil || pod.DeletionTimestamp == nil || d.Forced[pod.UID] {
 		return
 	}
 	timeout := configv1alpha1.Seconds(max(0, *role.PodGracefulDeletionTimeoutSec))
-	if !d.Forced[pod.UID] && d.due(since, timeout) {
+	over, at := d.over(since, timeout)
+	d.wakeAt(at)
+	if over {
 		d.act(Action{Kind: ForceDeletePod, Name: pod.Name, UID: pod.UID})
 	}
 }
@@ -400,8 +407,11 @@ func (d *decision) planRetention() {
 		d.persist(PersistNow)
 		return
 	}
-	if d.Framework.DeletionTimestamp != nil || d.Deleted[d.Framework.UID] ||
-		!d.due(d.next.TransitionTime, d.Options.CompletedRetention) {
+	if d.Framework.DeletionTimestamp != nil || d.Deleted[d.Framework.UID] {
+		return
+	}
+	if over, at := d.over(d.next.TransitionTime, d.Options.CompletedRetention); !over {
+		d.wakeAt(at)
 		return
 	}
 	d.plan.History = append(d.plan.History, History{Trigger: OnFrameworkDeletion, Framework: d.withPersistedStatus()})

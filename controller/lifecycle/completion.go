@@ -32,10 +32,7 @@ func (d *decision) applyCompletionPolicy() (goOn bool) {
 // returns nil while the attempt goes on. Tasks that a rescale deletes don't
 // count.
 func evaluateCompletion(specs []frameworkv1.TaskRoleSpec, statuses []*frameworkv1.TaskRoleStatus) *frameworkv1.FrameworkAttemptCompletionStatus {
-	roles := make(map[string]*frameworkv1.TaskRoleStatus, len(statuses))
-	for _, status := range statuses {
-		roles[status.Name] = status
-	}
+	roles := rolesByName(statuses)
 	var winner, last *trigger
 	var completed, total int
 	for _, spec := range specs {

@@ -8,13 +8,13 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/internal/text"
 )
 
 // Conditions are made anew from the rest of the decision in each round. Nothing rests
@@ -138,7 +138,7 @@ func (d *decision) blockedCondition() *metav1.Condition {
 		if block.Role != "" {
 			role = "role " + block.Role + ": "
 		}
-		told = append(told, role+block.Reason+": "+shorten(block.Message, mostBlockLength))
+		told = append(told, role+block.Reason+": "+text.Shorten(block.Message, mostBlockLength))
 	}
 	if more := len(blocks) - len(told); more > 0 {
 		told = append(told, fmt.Sprintf("and %d more", more))
@@ -200,16 +200,4 @@ func isTrue(conditionType, reason, message string) *metav1.Condition {
 
 func isFalse(conditionType, reason, message string) *metav1.Condition {
 	return &metav1.Condition{Type: conditionType, Status: metav1.ConditionFalse, Reason: reason, Message: message}
-}
-
-// shorten cuts a text to a number of bytes, between two characters, and shows that it
-// did.
-func shorten(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	for most > 0 && !utf8.RuneStart(text[most]) {
-		most--
-	}
-	return text[:most] + "…"
 }

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	"github.com/lockstep-k8s/lockstep/internal/text"
 )
 
 // Decide plans one round for one Framework. now is the caller's clock; times in
@@ -108,6 +109,8 @@ type decision struct {
 	// specRoles and persistedRoles are roles by name.
 	specRoles      map[string]*frameworkv1.TaskRoleSpec
 	persistedRoles map[string]*frameworkv1.TaskRoleStatus
+	// specTasks is how many tasks the spec has.
+	specTasks int
 	// configMapCleaned and podsCleaned are what is known to be gone by a live
 	// look in the round before.
 	configMapCleaned bool
@@ -132,22 +135,20 @@ type decision struct {
 
 func newDecision(snapshot Snapshot, now time.Time, entropy Entropy) *decision {
 	d := &decision{
-		Snapshot:       snapshot,
-		Entropy:        entropy,
-		clock:          now,
-		now:            metav1.NewTime(now.Truncate(time.Second)),
-		specRoles:      make(map[string]*frameworkv1.TaskRoleSpec, len(snapshot.Framework.Spec.TaskRoles)),
-		persistedRoles: map[string]*frameworkv1.TaskRoleStatus{},
-		podBuilders:    map[string]func() (*podBuilder, error){},
+		Snapshot:    snapshot,
+		Entropy:     entropy,
+		clock:       now,
+		now:         metav1.NewTime(now.Truncate(time.Second)),
+		specRoles:   make(map[string]*frameworkv1.TaskRoleSpec, len(snapshot.Framework.Spec.TaskRoles)),
+		podBuilders: map[string]func() (*podBuilder, error){},
 	}
 	for i := range snapshot.Framework.Spec.TaskRoles {
 		role := &snapshot.Framework.Spec.TaskRoles[i]
 		d.specRoles[role.Name] = role
+		d.specTasks += int(role.TaskNumber)
 	}
 	if snapshot.Persisted != nil {
-		for _, role := range snapshot.Persisted.AttemptStatus.TaskRoleStatuses {
-			d.persistedRoles[role.Name] = role
-		}
+		d.persistedRoles = rolesByName(snapshot.Persisted.AttemptStatus.TaskRoleStatuses)
 	}
 	if snapshot.Status != nil {
 		d.next = frameworkv1.ShareTasks(snapshot.Status)
@@ -207,22 +208,23 @@ func (d *decision) persist(urgency Persist) {
 	d.plan.Persist = max(d.plan.Persist, urgency)
 }
 
-// wakeAt asks for another round at a time.
+// wakeAt asks for another round at a time. Zero is never.
 func (d *decision) wakeAt(at time.Time) {
+	if at.IsZero() {
+		return
+	}
 	if d.plan.WakeAt.IsZero() || at.Before(d.plan.WakeAt) {
 		d.plan.WakeAt = at
 	}
 }
 
-// due says whether a span since a persisted time is over, and asks to be woken
-// when it will be.
-func (d *decision) due(since metav1.Time, span time.Duration) bool {
-	at := since.Add(span)
-	if d.clock.Before(at) {
-		d.wakeAt(at)
-		return false
+// over says whether a span since a persisted time is over, and, if it is not, when it
+// will be. Who waits for it asks to be woken then.
+func (d *decision) over(since metav1.Time, span time.Duration) (over bool, at time.Time) {
+	if at = since.Add(span); d.clock.Before(at) {
+		return false, at
 	}
-	return true
+	return true, time.Time{}
 }
 
 // fail gives the decision up: the status, or this package, makes no sense.
@@ -247,5 +249,5 @@ func (d *decision) tell(warning bool, reason, format string, args ...any) {
 // describe is a completion status in a few words.
 func describe(status frameworkv1.CompletionStatus) string {
 	const most = 512
-	return fmt.Sprintf("code %d, %s: %s", status.Code, status.Phrase, shorten(status.Diagnostics, most))
+	return fmt.Sprintf("code %d, %s: %s", status.Code, status.Phrase, text.Shorten(status.Diagnostics, most))
 }

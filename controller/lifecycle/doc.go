@@ -10,10 +10,10 @@
 //
 // A Snapshot holds two statuses: Persisted, which the API server is known to
 // have, and Status, which is Persisted plus changes that wait to be written. A
-// Plan holds the next Status and Actions. Every action rests on Persisted alone,
-// never on the Plan's own Status: an action that rests on something new is not
-// in the Plan, but makes Plan.Persist urgent, and appears in the Plan that is
-// made after the write. So a controller that dies between any two writes leaves
+// Plan holds the next Status and Actions. No action rests on a decision that
+// Persisted lacks: an action that does is not in the Plan, but makes Plan.Persist
+// urgent, and appears in the Plan that is made after the write. What can be observed
+// again (UIDs of created objects, Preparing) need not be written. So a controller that dies between any two writes leaves
 // a status from which the next one does the right thing. What has to be persisted,
 // and what waits for it:
 //
@@ -32,11 +32,8 @@
 //
 // # One round
 //
-// Decide goes through the stages of decide.go in order: first status, outcomes of the
-// last actions, gang or not, scale of the spec, removal of deleted tasks, PodGroup,
-// ConfigMap, retry of the attempt, a stop by the user, tasks and their Pods,
-// completion policy, recovery and time-outs of the gang, and what of all that is
-// urgent to write. A stage may end the round. At last the conditions are made, and
+// Decide goes through the stages, which decide.go names, in order. A stage may end the
+// round. At last the conditions are made, and
 // the actions that the status calls for are derived (actions.go). The caller writes
 // the status when Plan.Persist says so, runs the actions, and calls again with what
 // came of them, until a Plan asks for nothing.

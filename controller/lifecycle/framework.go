@@ -6,14 +6,15 @@ package lifecycle
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	"github.com/lockstep-k8s/lockstep/internal/controlled"
 )
 
 // initialize makes the first status: all roles and tasks of the spec, waiting to
@@ -89,9 +90,9 @@ func (d *decision) ownConfigMap() bool {
 }
 
 // creationTimedOut says whether the created ConfigMap should have been seen by
-// now.
-func (d *decision) creationTimedOut() bool {
-	return d.due(d.next.TransitionTime, d.Options.CreationTimeout)
+// now, or by when.
+func (d *decision) creationTimedOut() (timedOut bool, at time.Time) {
+	return d.over(d.next.TransitionTime, d.Options.CreationTimeout)
 }
 
 // followConfigMap brings the Framework's state in line with its ConfigMap.
@@ -150,8 +151,7 @@ func (d *decision) anyPodLeft() bool {
 		left = left || t.status().State.Associated() && !t.podIsGone()
 	})
 	return left || slices.ContainsFunc(d.sortedPods(), func(pod *corev1.Pod) bool {
-		controller := metav1.GetControllerOfNoCopy(pod)
-		return controller != nil && controller.UID == *d.next.AttemptStatus.ConfigMapUID
+		return controlled.By(*d.next.AttemptStatus.ConfigMapUID, pod)
 	})
 }
 
@@ -162,7 +162,7 @@ func configMapDeleted() *frameworkv1.FrameworkAttemptCompletionStatus {
 // awaitConfigMap handles a ConfigMap that was created: it is seen, or not wanted
 // any more, or has not come in time.
 func (d *decision) awaitConfigMap() {
-	switch {
+	switch timedOut, _ := d.creationTimedOut(); {
 	case d.ownConfigMap() && d.ConfigMap.DeletionTimestamp != nil:
 		d.attemptBecomesDeleting()
 	case d.ownConfigMap():
@@ -175,7 +175,7 @@ func (d *decision) awaitConfigMap() {
 	case d.stopRequested():
 		d.attemptBecomesAttemptCompleted(attemptCompletion(frameworkv1.CodeStopFrameworkRequested,
 			"User has requested to stop the Framework"))
-	case d.creationTimedOut():
+	case timedOut:
 		d.attemptBecomesAttemptCompleted(attemptCompletion(frameworkv1.CodeConfigMapCreationTimeout,
 			fmt.Sprintf("The created ConfigMap was not seen within %v, and is gone", d.Options.CreationTimeout)))
 	default:
@@ -212,7 +212,8 @@ func (d *decision) retryAttempt() (goOn bool) {
 		}
 	}
 	delay := configv1alpha1.Seconds(*retries.RetryDelaySec)
-	if !d.stopRequested() && !d.due(d.next.TransitionTime, delay) {
+	if over, at := d.over(d.next.TransitionTime, delay); !over && !d.stopRequested() {
+		d.wakeAt(at)
 		d.persist(PersistNow)
 		return false
 	}

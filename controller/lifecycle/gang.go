@@ -142,16 +142,22 @@ func (d *decision) applyGangTimeouts() (goOn bool) {
 	if gang == nil || group == nil || d.completing() {
 		return true
 	}
-	if timeout := seconds(gang.ScheduleTimeoutSeconds); timeout > 0 && !group.EverScheduled &&
-		group.CreationTime != nil && d.due(*group.CreationTime, timeout) {
-		d.attemptBecomesDeletionPending(attemptCompletion(frameworkv1.CodePodGroupScheduleTimeout,
-			fmt.Sprintf("PodGroup %s was not scheduled within %v%s", group.Name, timeout, because(group))))
-		return true
+	if timeout := seconds(gang.ScheduleTimeoutSeconds); timeout > 0 && !group.EverScheduled && group.CreationTime != nil {
+		over, at := d.over(*group.CreationTime, timeout)
+		d.wakeAt(at)
+		if over {
+			d.attemptBecomesDeletionPending(attemptCompletion(frameworkv1.CodePodGroupScheduleTimeout,
+				fmt.Sprintf("PodGroup %s was not scheduled within %v%s", group.Name, timeout, because(group))))
+			return true
+		}
 	}
-	if timeout := seconds(gang.RecoveryTimeoutSeconds); timeout > 0 && d.waitsForMembers &&
-		group.UnknownSince != nil && d.due(*group.UnknownSince, timeout) {
-		d.attemptBecomesDeletionPending(attemptCompletion(frameworkv1.CodePodGroupRecoveryTimeout,
-			fmt.Sprintf("PodGroup %s has not recovered within %v%s", group.Name, timeout, because(group))))
+	if timeout := seconds(gang.RecoveryTimeoutSeconds); timeout > 0 && d.waitsForMembers && group.UnknownSince != nil {
+		over, at := d.over(*group.UnknownSince, timeout)
+		d.wakeAt(at)
+		if over {
+			d.attemptBecomesDeletionPending(attemptCompletion(frameworkv1.CodePodGroupRecoveryTimeout,
+				fmt.Sprintf("PodGroup %s has not recovered within %v%s", group.Name, timeout, because(group))))
+		}
 	}
 	return true
 }

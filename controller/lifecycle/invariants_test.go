@@ -193,10 +193,11 @@ func (l *life) checkProgress(before, after *frameworkv1.FrameworkStatus) {
 	if end := attempt.CompletionStatus; end != nil && !apiequality.Semantic.DeepEqual(end, next.CompletionStatus) {
 		fail("the attempt's end changes: " + cmp.Diff(end, next.CompletionStatus))
 	}
+	begun := before.State != frameworkv1.FrameworkAttemptCreationPending
 	tasks := tasksByUID(after)
 	for uid, task := range tasksByUID(before) {
 		if tasks[uid] == nil {
-			if !task.DeletionPending || task.State != frameworkv1.TaskCompleted {
+			if begun && (!task.DeletionPending || task.State != frameworkv1.TaskCompleted) {
 				fail("task " + task.AttemptStatus.PodName + " is removed before it is deleted")
 			}
 			continue

@@ -56,8 +56,14 @@ func newPodBuilder(framework *frameworkv1.Framework, attempt *frameworkv1.Framew
 		role:      role,
 		template:  string(spec.Task.Pod.Raw),
 	}
+	if err := checkTemplateValues(role.Name, b.template); err != nil {
+		return nil, err
+	}
 	if strings.Contains(b.template, "{{FC_") {
 		return b, nil
+	}
+	if err := checkTemplateSize(role.Name, len(b.template)); err != nil {
+		return nil, err
 	}
 	decoded, err := b.decode(b.template)
 	if err != nil {
@@ -74,8 +80,11 @@ func (b *podBuilder) build(task *frameworkv1.TaskStatus) (*corev1.Pod, error) {
 	if b.decoded != nil {
 		template = b.decoded.DeepCopy()
 	} else {
-		var err error
-		if template, err = b.decode(b.replacePlaceholders(task)); err != nil {
+		replaced, err := b.replacePlaceholders(task)
+		if err != nil {
+			return nil, err
+		}
+		if template, err = b.decode(replaced); err != nil {
 			return nil, err
 		}
 	}
@@ -94,20 +103,28 @@ func (b *podBuilder) decode(template string) (*corev1.PodTemplateSpec, error) {
 	if err := json.Unmarshal([]byte(template), decoded); err != nil {
 		return nil, fmt.Errorf("spec.taskRoles[%s].task.pod is no Pod template: %w", b.role.Name, err)
 	}
+	if err := checkContainers(b.role.Name, &decoded.Spec); err != nil {
+		return nil, err
+	}
 	return decoded, nil
 }
 
 // replacePlaceholders replaces {{FC_…}} anywhere in the template's JSON. No value
-// has a character that JSON would escape. Unknown placeholders stay.
-func (b *podBuilder) replacePlaceholders(task *frameworkv1.TaskStatus) string {
-	return strings.NewReplacer(
-		"{{"+frameworkv1.KeyFrameworkNamespace+"}}", b.framework.Namespace,
-		"{{"+frameworkv1.KeyFrameworkName+"}}", b.framework.Name,
-		"{{"+frameworkv1.KeyTaskRoleName+"}}", b.role.Name,
-		"{{"+frameworkv1.KeyTaskIndex+"}}", strconv.Itoa(int(task.Index)),
-		"{{"+frameworkv1.KeyConfigMapName+"}}", b.attempt.ConfigMapName,
-		"{{"+frameworkv1.KeyPodName+"}}", task.AttemptStatus.PodName,
-	).Replace(b.template)
+// has a character that JSON would escape. Unknown placeholders stay. The error says that
+// there would be too much of it.
+func (b *podBuilder) replacePlaceholders(task *frameworkv1.TaskStatus) (string, error) {
+	placeholders := []string{
+		"{{" + frameworkv1.KeyFrameworkNamespace + "}}", b.framework.Namespace,
+		"{{" + frameworkv1.KeyFrameworkName + "}}", b.framework.Name,
+		"{{" + frameworkv1.KeyTaskRoleName + "}}", b.role.Name,
+		"{{" + frameworkv1.KeyTaskIndex + "}}", strconv.Itoa(int(task.Index)),
+		"{{" + frameworkv1.KeyConfigMapName + "}}", b.attempt.ConfigMapName,
+		"{{" + frameworkv1.KeyPodName + "}}", task.AttemptStatus.PodName,
+	}
+	if err := checkTemplateSize(b.role.Name, replacedSize(b.template, placeholders)); err != nil {
+		return "", err
+	}
+	return strings.NewReplacer(placeholders...).Replace(b.template), nil
 }
 
 // identify gives the Pod its name, owner, labels and annotations. What the user

@@ -9,6 +9,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/lockstep-k8s/lockstep/internal/text"
 )
 
 // The class of a gang is given to those of its Pods whose template names none, so that
@@ -47,7 +49,7 @@ func (d *decision) warnOfLowerClasses() {
 	}
 	if len(lower) > 0 {
 		d.tell(true, ReasonLowerPriorityClass, "The class of the gang is %s, but %s, as their template says",
-			gang.PriorityClassName, shorten(strings.Join(lower, ", "), mostClassesLength))
+			gang.PriorityClassName, text.Shorten(strings.Join(lower, ", "), mostClassesLength))
 	}
 }
 

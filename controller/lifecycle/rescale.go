@@ -4,6 +4,8 @@
 package lifecycle
 
 import (
+	"slices"
+
 	"k8s.io/utils/ptr"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
@@ -15,6 +17,10 @@ import (
 // end like others, and once that is persisted compactTasks removes them from the
 // tail of their role, or replaces them by new ones where the spec wants them
 // again. A user who has seen a mark or a new task can rely on it.
+//
+// Of an attempt that waits to be created nothing has to end, so tasks that the spec has
+// lost leave it in one step: if they waited for the attempt to begin, each edit of the
+// spec would make the status longer.
 
 // rescalable says whether the attempt still follows the spec's task numbers.
 func (d *decision) rescalable() bool {
@@ -58,18 +64,18 @@ func (d *decision) rescale() (goOn bool) {
 	return true
 }
 
-// addAndMark adds tasks that the spec has gained, and marks those that it has lost.
+// addAndMark adds tasks that the spec has gained, and marks or drops those that it has
+// lost.
 func (d *decision) addAndMark() {
-	added, marked := 0, 0
-	byName := make(map[string]*frameworkv1.TaskRoleStatus, len(d.next.AttemptStatus.TaskRoleStatuses))
+	added, marked := 0, d.dropUnbegun()
 	for _, role := range d.next.AttemptStatus.TaskRoleStatuses {
-		byName[role.Name] = role
 		want := int32(0)
 		if spec := d.specRoles[role.Name]; spec != nil {
 			want = spec.TaskNumber
 		}
 		marked += d.markTail(role, want)
 	}
+	byName := rolesByName(d.next.AttemptStatus.TaskRoleStatuses)
 	for i := range d.Framework.Spec.TaskRoles {
 		spec := &d.Framework.Spec.TaskRoles[i]
 		role := byName[spec.Name]
@@ -87,6 +93,37 @@ func (d *decision) addAndMark() {
 		d.event(ReasonRescaled, "Rescaled attempt %d: %d tasks added, %d tasks to be deleted", d.next.AttemptStatus.ID, added, marked)
 	}
 }
+
+// hasBegun says whether anything of the attempt may exist.
+func (d *decision) hasBegun() bool {
+	return d.next.State != frameworkv1.FrameworkAttemptCreationPending || d.ConfigMap != nil || len(d.Pods) > 0
+}
+
+// dropUnbegun removes, from an attempt of which nothing exists, the tasks that the spec
+// has lost, or had lost while something of an earlier attempt was left. It says how many.
+// What was known of a task before is a new one if the spec wants it again.
+func (d *decision) dropUnbegun() int {
+	if d.hasBegun() {
+		return 0
+	}
+	dropped := 0
+	for _, role := range d.next.AttemptStatus.TaskRoleStatuses {
+		keep := 0
+		if spec := d.specRoles[role.Name]; spec != nil {
+			keep = min(len(role.TaskStatuses), int(spec.TaskNumber))
+		}
+		if marked := slices.IndexFunc(role.TaskStatuses, isMarked); marked >= 0 {
+			keep = min(keep, marked)
+		}
+		dropped += len(role.TaskStatuses) - keep
+		role.TaskStatuses = role.TaskStatuses[:keep]
+	}
+	d.next.AttemptStatus.TaskRoleStatuses = slices.DeleteFunc(d.next.AttemptStatus.TaskRoleStatuses,
+		func(role *frameworkv1.TaskRoleStatus) bool { return d.specRoles[role.Name] == nil })
+	return dropped
+}
+
+func isMarked(task *frameworkv1.TaskStatus) bool { return task.DeletionPending }
 
 // markTail marks the tasks of a role from index want on, the last one first.
 func (d *decision) markTail(role *frameworkv1.TaskRoleStatus, want int32) int {
@@ -130,7 +167,11 @@ func (d *decision) compactTasks() (goOn bool) {
 		}
 		for index := range min(len(role.TaskStatuses), int(spec.TaskNumber)) {
 			t := cursor{d: d, role: role, spec: spec, index: index}
-			if t.deleted() {
+			deleted, unwritten := t.deleted()
+			if unwritten {
+				d.persist(PersistSoon)
+			}
+			if deleted {
 				t.recordDeletion()
 				role.TaskStatuses[index] = d.newTask(role.Name, int32(index))
 				replaced = true
@@ -153,7 +194,11 @@ func (d *decision) stripTail(role *frameworkv1.TaskRoleStatus) {
 	}
 	for last := len(role.TaskStatuses) - 1; last >= want; last-- {
 		t := cursor{d: d, role: role, spec: spec, index: last}
-		if !t.deleted() {
+		deleted, unwritten := t.deleted()
+		if unwritten {
+			d.persist(PersistSoon)
+		}
+		if !deleted {
 			return
 		}
 		t.recordDeletion()
@@ -161,19 +206,18 @@ func (d *decision) stripTail(role *frameworkv1.TaskRoleStatus) {
 	}
 }
 
-// deleted says whether the task is marked and its end is persisted. It asks for
-// that to be written if it is not.
-func (t cursor) deleted() bool {
+// deleted says whether the task is marked and its end is persisted, or whether it only
+// waits for its end to be written.
+func (t cursor) deleted() (deleted, unwritten bool) {
 	task := t.status()
 	if !task.DeletionPending || task.State != frameworkv1.TaskCompleted {
-		return false
+		return false, false
 	}
 	persisted := t.persisted()
 	if persisted == nil || persisted.State != frameworkv1.TaskCompleted {
-		t.d.persist(PersistSoon)
-		return false
+		return false, true
 	}
-	return true
+	return true, false
 }
 
 func (t cursor) recordDeletion() {

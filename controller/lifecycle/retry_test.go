@@ -38,6 +38,7 @@ func TestRetryDecision(t *testing.T) {
 		code          frameworkv1.CompletionCode
 		ran           time.Duration
 		quick         bool
+		tasks         int
 		conflictDelay *delayRange
 		want          retryDecision
 	}{
@@ -69,6 +70,11 @@ func TestRetryDecision(t *testing.T) {
 		"quick: the first waits up to a second":                  {policy: policy(false, -1), code: permanent, quick: true, want: retryDecision{retry: true, accountable: true, delay: delayRange{0, 1}, backoffSec: 1}},
 		"quick: the second waits up to two seconds":              {policy: policy(false, -1), retries: retried(1, 1, 1), code: permanent, quick: true, want: retryDecision{retry: true, accountable: true, delay: delayRange{1, 2}, backoffSec: 2}},
 		"quick: the wait is bounded":                             {policy: policy(false, -1), retries: retried(50, 50, 60), code: permanent, quick: true, want: retryDecision{retry: true, accountable: true, delay: delayRange{30, 60}, backoffSec: 60}},
+		"quick: up to 200 tasks change nothing":                  {policy: policy(false, -1), retries: retried(50, 50, 3000), code: permanent, quick: true, tasks: 200, want: retryDecision{retry: true, accountable: true, delay: delayRange{30, 60}, backoffSec: 60}},
+		"quick: more tasks wait for longer in the end":           {policy: policy(false, -1), retries: retried(50, 50, 300), code: permanent, quick: true, tasks: 1000, want: retryDecision{retry: true, accountable: true, delay: delayRange{150, 300}, backoffSec: 300}},
+		"quick: the most tasks wait for the longest":             {policy: policy(false, -1), retries: retried(50, 50, 3000), code: permanent, quick: true, tasks: 10_000, want: retryDecision{retry: true, accountable: true, delay: delayRange{1500, 3000}, backoffSec: 3000}},
+		"quick: more tasks begin with no longer a wait":          {policy: policy(false, -1), code: permanent, quick: true, tasks: 10_000, want: retryDecision{retry: true, accountable: true, delay: delayRange{0, 1}, backoffSec: 1}},
+		"fancy: more tasks wait no longer":                       {policy: policy(true, 0), retries: retried(50, 0, 3000), code: transient, tasks: 10_000, want: retryDecision{retry: true, delay: delayRange{300, 300}, backoffSec: 300}},
 		"quick: a success waits too":                             {policy: policy(false, -2), code: success, quick: true, want: retryDecision{retry: true, accountable: true, delay: delayRange{0, 1}, backoffSec: 1}},
 		"quick: bounded retries wait too":                        {policy: policy(true, 3), code: unknown, quick: true, want: retryDecision{retry: true, accountable: true, delay: delayRange{0, 1}, backoffSec: 1}},
 		"quick: the bound of retries stays":                      {policy: policy(false, 3), retries: retried(3, 3, 4), code: unknown, quick: true},
@@ -81,7 +87,7 @@ func TestRetryDecision(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got := endedAttempt{
 				policy: tc.policy, retries: tc.retries, completion: Completion(tc.code, ""),
-				ran: tc.ran, quick: tc.quick, conflictDelay: tc.conflictDelay,
+				ran: tc.ran, quick: tc.quick, tasks: tc.tasks, conflictDelay: tc.conflictDelay,
 			}.decide()
 			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(retryDecision{}, delayRange{})); diff != "" {
 				t.Errorf("unexpected decision (-want +got):\n%s", diff)
@@ -147,6 +153,29 @@ func TestHopelessAttemptsAreRetriedEverMoreSeldom(t *testing.T) {
 				t.Errorf("%d retries in ten minutes, want %d to %d; the status is %s", retries, tc.least, tc.most, transcript(w.written))
 			}
 		})
+	}
+}
+
+// TestManyHopelessTasksAreRetriedNoMoreOftenThanSome: a Framework of any size settles at
+// the same number of creations a minute.
+func TestManyHopelessTasksAreRetriedNoMoreOftenThanSome(t *testing.T) {
+	r := role("w", 600)
+	r.Task.RetryPolicy.MaxRetryCount = frameworkv1.UnlimitedRetry
+	w := newWorld(t, framework(r))
+	creations := 0
+	w.refuse = func(pod *corev1.Pod) error {
+		creations++
+		return apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, pod.Name, nil)
+	}
+	const minutes, step = 20, 5 * time.Second
+	for begun := w.now; w.now.Sub(begun) < 2*minutes*time.Minute; w.now = w.now.Add(step) {
+		if w.now.Sub(begun) == minutes*time.Minute {
+			creations = 0
+		}
+		w.run()
+	}
+	if got := creations / minutes; got < 200 || got > 400 {
+		t.Errorf("%d creations a minute in the end, want 200 to 400", got)
 	}
 }
 

@@ -6,6 +6,7 @@ package lifecycle
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
@@ -31,6 +32,15 @@ func (d *decision) eachTask(visit func(cursor)) {
 			visit(cursor{d: d, role: role, spec: spec, index: index})
 		}
 	}
+}
+
+// rolesByName finds roles of a status.
+func rolesByName(roles []*frameworkv1.TaskRoleStatus) map[string]*frameworkv1.TaskRoleStatus {
+	byName := make(map[string]*frameworkv1.TaskRoleStatus, len(roles))
+	for _, role := range roles {
+		byName[role.Name] = role
+	}
+	return byName
 }
 
 func (t cursor) status() *frameworkv1.TaskStatus {
@@ -143,20 +153,22 @@ func deleteTaskRequested() *frameworkv1.TaskAttemptCompletionStatus {
 // awaitPod gives up a created Pod that is gone before it was seen, or that is not
 // wanted any more and was cleaned.
 func (t cursor) awaitPod() {
-	switch {
-	case t.d.Gone[*t.status().AttemptStatus.PodUID] && t.creationTimedOut():
+	timedOut, _ := t.creationTimedOut()
+	switch gone := t.d.Gone[*t.status().AttemptStatus.PodUID]; {
+	case gone && timedOut:
 		t.taskBecomesAttemptCompleted(taskCompletion(frameworkv1.CodePodCreationTimeout,
 			fmt.Sprintf("The created Pod was not seen within %v, and is gone", t.d.Options.CreationTimeout)))
-	case t.d.Gone[*t.status().AttemptStatus.PodUID]:
+	case gone:
 		t.taskBecomesAttemptCompleted(podDeleted())
 	case t.d.podsCleaned[t.status().AttemptStatus.PodName] && t.status().DeletionPending:
 		t.taskBecomesAttemptCompleted(deleteTaskRequested())
 	}
 }
 
-// creationTimedOut says whether the created Pod should have been seen by now.
-func (t cursor) creationTimedOut() bool {
-	return t.d.due(t.status().TransitionTime, t.d.Options.CreationTimeout)
+// creationTimedOut says whether the created Pod should have been seen by now, or by
+// when.
+func (t cursor) creationTimedOut() (timedOut bool, at time.Time) {
+	return t.d.over(t.status().TransitionTime, t.d.Options.CreationTimeout)
 }
 
 // followPod follows a Pod that has been seen.
@@ -195,16 +207,19 @@ func (t cursor) podIsGone() bool {
 
 // podIsOutOfSight says whether the task's Pod is not in the cache although it should
 // be, and was not seen to be deleted: it may only have lost its label. A Pod that was
-// created just now may take a while to come.
-func (t cursor) podIsOutOfSight() bool {
+// created just now may take a while to come, until the time that is returned.
+func (t cursor) podIsOutOfSight() (outOfSight bool, at time.Time) {
 	task := t.status()
-	if !task.State.Associated() || t.pod() != nil || t.podIsGone() {
-		return false
+	switch {
+	case !task.State.Associated() || t.pod() != nil || t.podIsGone():
+		return false, time.Time{}
+	case task.State != frameworkv1.TaskAttemptCreationRequested || t.d.completing():
+		return true, time.Time{}
+	case task.DeletionPending:
+		return false, time.Time{} // It is cleaned.
+	default:
+		return t.creationTimedOut()
 	}
-	if task.State != frameworkv1.TaskAttemptCreationRequested || t.d.completing() {
-		return true
-	}
-	return !task.DeletionPending && t.creationTimedOut()
 }
 
 func podDeleted() *frameworkv1.TaskAttemptCompletionStatus {
@@ -244,10 +259,9 @@ func (t cursor) followPhase(pod *corev1.Pod) {
 
 // copyAddresses copies from the Pod where it is.
 func (t cursor) copyAddresses(pod *corev1.Pod) {
-	same := func(have *string, want string) bool { return have != nil && *have == want }
 	have := &t.status().AttemptStatus
 	node, ip, host := pod.Spec.NodeName, pod.Status.PodIP, pod.Status.HostIP
-	if same(have.PodNodeName, node) && same(have.PodIP, ip) && same(have.PodHostIP, host) {
+	if ptr.Equal(have.PodNodeName, &node) && ptr.Equal(have.PodIP, &ip) && ptr.Equal(have.PodHostIP, &host) {
 		return
 	}
 	attempt := &t.edit().AttemptStatus
@@ -289,7 +303,8 @@ func (t cursor) retry() {
 		task.RetryPolicyStatus.BackoffSec = decision.backoffSec
 	}
 	delay := configv1alpha1.Seconds(*task.RetryPolicyStatus.RetryDelaySec)
-	if !task.DeletionPending && !t.d.due(task.TransitionTime, delay) {
+	if over, at := t.d.over(task.TransitionTime, delay); !over && !task.DeletionPending {
+		t.d.wakeAt(at)
 		return
 	}
 	t.d.plan.History = append(t.d.plan.History, History{

@@ -281,7 +281,7 @@ func (t cursor) taskBecomesCompleted() {
 	t.enter(frameworkv1.TaskCompleted).CompletionTime = t.d.timeNow()
 }
 
-// becomeCompletedWithAttempt completes the task from whatever state, because the
+// taskBecomesCompletedWithAttempt: the task completes from whatever state, because the
 // Framework's attempt is gone and all its Pods with it.
 func (t cursor) taskBecomesCompletedWithAttempt() {
 	task := t.edit()

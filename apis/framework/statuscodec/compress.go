@@ -12,6 +12,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	"github.com/lockstep-k8s/lockstep/internal/text"
 )
 
 // CompressionThreshold is the size of the task role statuses' JSON, in bytes,
@@ -97,7 +98,7 @@ func DecompressRoles(compressed []byte) ([]*frameworkv1.TaskRoleStatus, error) {
 	if len(data) > maxDecompressed {
 		return nil, fmt.Errorf("status.attemptStatus.taskRoleStatusesCompressed must unfold to at most %d bytes", maxDecompressed)
 	}
-	if objects := bytes.Count(data, []byte("{")); objects > maxDecompressedObjects {
+	if objects := text.CountSigns(data, "{"); objects > maxDecompressedObjects {
 		return nil, fmt.Errorf("status.attemptStatus.taskRoleStatusesCompressed must hold at most %d JSON objects, has %d",
 			maxDecompressedObjects, objects)
 	}
@@ -117,7 +118,7 @@ func decompressed(data []byte) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(reader, maxDecompressed+1))
 }
 
-// Bounds of what Shorten leaves, in bytes.
+// Bounds of what Shorten leaves of a text, in bytes.
 const (
 	shortDiagnostics = 256
 	shortMessage     = 128
@@ -129,7 +130,7 @@ func Shorten(status *frameworkv1.FrameworkStatus) *frameworkv1.FrameworkStatus {
 	short := frameworkv1.ShareTasks(status)
 	if end := status.AttemptStatus.CompletionStatus; end != nil {
 		shortEnd := *end
-		shortEnd.Diagnostics = cut(end.Diagnostics, shortDiagnostics)
+		shortEnd.Diagnostics = text.Shorten(end.Diagnostics, shortDiagnostics)
 		short.AttemptStatus.CompletionStatus = &shortEnd
 	}
 	for _, role := range short.AttemptStatus.TaskRoleStatuses {
@@ -139,10 +140,10 @@ func Shorten(status *frameworkv1.FrameworkStatus) *frameworkv1.FrameworkStatus {
 				continue
 			}
 			shortCompletion := *completion
-			shortCompletion.Diagnostics = cut(completion.Diagnostics, shortDiagnostics)
+			shortCompletion.Diagnostics = text.Shorten(completion.Diagnostics, shortDiagnostics)
 			if completion.Pod != nil {
 				shortCompletion.Pod = &frameworkv1.PodCompletionStatus{
-					Reason: completion.Pod.Reason, Message: cut(completion.Pod.Message, shortMessage),
+					Reason: completion.Pod.Reason, Message: text.Shorten(completion.Pod.Message, shortMessage),
 				}
 			}
 			shortTask := *task
@@ -151,11 +152,4 @@ func Shorten(status *frameworkv1.FrameworkStatus) *frameworkv1.FrameworkStatus {
 		}
 	}
 	return short
-}
-
-func cut(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	return text[:most]
 }

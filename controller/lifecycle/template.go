@@ -1,0 +1,65 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lifecycle
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/lockstep-k8s/lockstep/internal/text"
+)
+
+// Bounds of a Pod template. A Pod takes memory in proportion to the JSON values of its
+// template, up to a kilobyte for each, and each container gets an environment besides. A
+// template that is beyond a bound is refused before it takes that memory: dozens of Pods
+// are built at the same time. etcd takes 1.5 MiB of a Pod.
+const (
+	// maxTemplateBytes bounds a template with its placeholders replaced.
+	maxTemplateBytes = 1 << 20
+	// maxTemplateValues bounds its objects, its lists, and their elements.
+	maxTemplateValues = 20_000
+	// maxContainers bounds its containers of all kinds.
+	maxContainers = 1000
+)
+
+// checkTemplateSize refuses a template that has so many bytes.
+func checkTemplateSize(role string, bytes int) error {
+	if bytes > maxTemplateBytes {
+		return fmt.Errorf("spec.taskRoles[%s].task.pod must have at most %d bytes, has %d with its placeholders replaced",
+			role, maxTemplateBytes, bytes)
+	}
+	return nil
+}
+
+// checkTemplateValues refuses a template, as JSON, that has too many values. Strings
+// count for nothing, as they take no more memory than their bytes. Placeholders stand in
+// strings.
+func checkTemplateValues(role, template string) error {
+	if values := text.CountSigns(template, "{[,"); values > maxTemplateValues {
+		return fmt.Errorf("spec.taskRoles[%s].task.pod must have at most %d JSON values, has %d", role, maxTemplateValues, values)
+	}
+	return nil
+}
+
+// checkContainers refuses a template that has too many containers.
+func checkContainers(role string, spec *corev1.PodSpec) error {
+	containers := len(spec.Containers) + len(spec.InitContainers) + len(spec.EphemeralContainers)
+	if containers > maxContainers {
+		return fmt.Errorf("spec.taskRoles[%s].task.pod must have at most %d containers, init containers included, has %d",
+			role, maxContainers, containers)
+	}
+	return nil
+}
+
+// replacedSize is how many bytes a text has once each old of the pairs is replaced by
+// its new. They don't overlap.
+func replacedSize(text string, oldnew []string) int {
+	size := len(text)
+	for i := 0; i+1 < len(oldnew); i += 2 {
+		size += strings.Count(text, oldnew[i]) * (len(oldnew[i+1]) - len(oldnew[i]))
+	}
+	return size
+}

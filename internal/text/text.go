@@ -1,0 +1,49 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package text bounds texts that others have written. It is pure.
+package text
+
+import "unicode/utf8"
+
+// Cut is the longest part of a text, from its beginning, that has at most so many bytes
+// and ends between two characters. Half a character could not be stored as JSON.
+func Cut(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	most = max(0, most)
+	for most > 0 && !utf8.RuneStart(text[most]) {
+		most--
+	}
+	return text[:most]
+}
+
+// Shorten cuts a text, and shows that it did, by three bytes more.
+func Shorten(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return Cut(text, most) + "…"
+}
+
+// CountSigns counts, in valid JSON, those of the signs that are not part of a string:
+// {, [ and commas tell how many values there are.
+func CountSigns[T string | []byte](json T, signs string) int {
+	var counts [256]bool
+	for i := range len(signs) {
+		counts[signs[i]] = true
+	}
+	count := 0
+	for i, quoted := 0, false; i < len(json); i++ {
+		switch sign := json[i]; {
+		case sign == '"':
+			quoted = !quoted
+		case sign == '\\':
+			i++ // Only strings have it, and what follows does not end the string.
+		case !quoted && counts[sign]:
+			count++
+		}
+	}
+	return count
+}

@@ -61,6 +61,23 @@ func ofOwner[T metav1.Object](ctx context.Context, client getter[T], resource st
 	return live, nil
 }
 
+// presentOf returns the object of the action's name if the action's owner controls it,
+// and the zero value if there is none.
+func presentOf[T metav1.Object](ctx context.Context, client getter[T], action lifecycle.Action) (T, error) {
+	var none T
+	live, err := client.Get(ctx, action.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return none, nil
+	case err != nil:
+		return none, fmt.Errorf("looking for one that is there: %w", err)
+	case !controlledBy(live, action.Owner):
+		return none, nil
+	default:
+		return live, nil
+	}
+}
+
 // fewLooks is how many Pods are looked at one by one. For more, one list of the
 // namespace takes the API server less time.
 const fewLooks = 10
@@ -79,9 +96,10 @@ func lookForMany(actions []lifecycle.Action) bool {
 // look checks the status, and looks for many Pods at once.
 func (p *pass) look(ctx context.Context, looks []lifecycle.Action) (acted bool, err error) {
 	pods := map[types.UID]lifecycle.Action{}
+	var last lifecycle.Action
 	for _, action := range looks {
 		if action.Kind == lifecycle.LookForPod {
-			pods[action.UID] = action
+			pods[action.UID], last = action, action
 			continue
 		}
 		switch current, err := p.checkStatus(ctx); {
@@ -90,6 +108,7 @@ func (p *pass) look(ctx context.Context, looks []lifecycle.Action) (acted bool, 
 		case !current:
 			return false, errCacheBehind
 		default:
+			p.memory.noteSeen(action.Seen)
 			p.grant(action)
 			acted = true
 		}
@@ -99,7 +118,7 @@ func (p *pass) look(ctx context.Context, looks []lifecycle.Action) (acted bool, 
 	}
 	looked, left, err := p.lookForPods(ctx, pods)
 	if err != nil {
-		p.fail(ctx, looks[len(looks)-1], err)
+		p.fail(ctx, last, err)
 	}
 	// Those that are there are read one by one: they are few, most of the time.
 	p.tellFailures(ctx, p.runBatch(ctx, left, p.controller.batchSize).failures)

@@ -117,7 +117,7 @@ func (t cursor) follow() {
 		t.adoptPod()
 		if t.status().State == frameworkv1.TaskAttemptCreationRequested {
 			t.followPod()
-		} else if !t.wanted() && t.d.podsCleaned[t.status().AttemptStatus.PodName] {
+		} else if !t.wanted() && t.d.noPod[t.status().AttemptStatus.PodName] {
 			t.taskBecomesAttemptCompleted(deleteTaskRequested())
 		}
 	case frameworkv1.TaskAttemptCreationRequested:
@@ -140,17 +140,17 @@ func deleteTaskRequested() *frameworkv1.TaskAttemptCompletionStatus {
 	return taskCompletion(frameworkv1.CodeDeleteTaskRequested, "User has requested to delete the task by rescaling")
 }
 
-// awaitPod gives up a created Pod that is gone before it was seen, or that is not
-// wanted any more and was cleaned.
+// awaitPod gives up a created Pod that is gone before it was seen.
 func (t cursor) awaitPod() {
 	switch {
-	case t.d.Gone[*t.status().AttemptStatus.PodUID] && t.creationTimedOut():
+	case !t.d.Gone[*t.status().AttemptStatus.PodUID]:
+	case t.status().DeletionPending:
+		t.taskBecomesAttemptCompleted(deleteTaskRequested())
+	case t.creationTimedOut():
 		t.taskBecomesAttemptCompleted(taskCompletion(frameworkv1.CodePodCreationTimeout,
 			fmt.Sprintf("The created Pod was not seen within %v, and is gone", t.d.Options.CreationTimeout)))
-	case t.d.Gone[*t.status().AttemptStatus.PodUID]:
+	default:
 		t.taskBecomesAttemptCompleted(podDeleted())
-	case t.d.podsCleaned[t.status().AttemptStatus.PodName] && t.status().DeletionPending:
-		t.taskBecomesAttemptCompleted(deleteTaskRequested())
 	}
 }
 
@@ -195,7 +195,7 @@ func (t cursor) podIsGone() bool {
 
 // podIsOutOfSight says whether the task's Pod is not in the cache although it should
 // be, and was not seen to be deleted: it may only have lost its label. A Pod that was
-// created just now may take a while to come.
+// created just now may take a while to come, unless nobody wants it any more.
 func (t cursor) podIsOutOfSight() bool {
 	task := t.status()
 	if !task.State.Associated() || t.pod() != nil || t.podIsGone() {
@@ -204,7 +204,7 @@ func (t cursor) podIsOutOfSight() bool {
 	if task.State != frameworkv1.TaskAttemptCreationRequested || t.d.completing() {
 		return true
 	}
-	return !task.DeletionPending && t.creationTimedOut()
+	return task.DeletionPending || t.creationTimedOut()
 }
 
 func podDeleted() *frameworkv1.TaskAttemptCompletionStatus {

@@ -22,7 +22,6 @@ import (
 	typedschedulingv1alpha1 "github.com/lockstep-k8s/lockstep/client/clientset/versioned/typed/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/controller/lifecycle"
 	"github.com/lockstep-k8s/lockstep/controller/pacing"
-	"github.com/lockstep-k8s/lockstep/internal/controlled"
 )
 
 // result is what came of one action. It went through if there is no error.
@@ -106,8 +105,8 @@ func (e *executor) run(ctx context.Context, r *result) {
 		e.createConfigMap(ctx, r)
 	case lifecycle.DeleteConfigMap:
 		r.err = deleteOne(ctx, e.configMaps(), action, deleteOptions(action.UID, metav1.DeletePropagationForeground))
-	case lifecycle.CleanConfigMap:
-		r.err = clean(ctx, e.configMaps(), action, metav1.DeletePropagationForeground)
+	case lifecycle.ConfirmNoConfigMap:
+		r.configMap, r.err = presentOf(ctx, e.configMaps(), action)
 	case lifecycle.CreatePodGroup:
 		e.createPodGroup(ctx, r)
 		return
@@ -120,8 +119,8 @@ func (e *executor) run(ctx context.Context, r *result) {
 		r.err = deleteOne(ctx, e.pods(), action, deleteOptions(action.UID, metav1.DeletePropagationBackground))
 	case lifecycle.ForceDeletePod:
 		r.err = forceDelete(ctx, e.pods(), action)
-	case lifecycle.CleanPod:
-		r.err = clean(ctx, e.pods(), action, metav1.DeletePropagationBackground)
+	case lifecycle.ConfirmNoPod:
+		r.pod, r.err = presentOf(ctx, e.pods(), action)
 	case lifecycle.DeleteFramework:
 		r.err = deleteOne(ctx, frameworksOf{e.controller.frameworkClient, e.entry.Namespace}, action,
 			deleteOptions(action.UID, metav1.DeletePropagationForeground))
@@ -162,7 +161,8 @@ func (e *executor) createPodGroup(ctx context.Context, r *result) {
 }
 
 // createPod creates the Pod of a task, or finds the one that is there. A refusal for
-// good is an outcome, once it is certain that there is no Pod all the same.
+// good is an outcome only if there is none: admission comes before the name is looked
+// at, so the Pod of a creation whose answer was lost may be refused while it runs.
 func (e *executor) createPod(ctx context.Context, r *result) {
 	pod, err := r.action.Pod()
 	if err != nil {
@@ -180,7 +180,7 @@ func (e *executor) createPod(ctx context.Context, r *result) {
 	case refused == nil:
 		r.err = err
 	default:
-		if r.err = clean(ctx, e.pods(), r.action, metav1.DeletePropagationBackground); r.err == nil {
+		if r.pod, r.err = presentOf(ctx, e.pods(), r.action); r.err == nil && r.pod == nil {
 			r.outcome = &lifecycle.Outcome{Action: r.action, Refused: refused}
 		}
 	}
@@ -234,26 +234,6 @@ func deleteOne[T metav1.Object](ctx context.Context, client getDeleter[T], actio
 	default:
 		return err
 	}
-}
-
-// clean makes certain, by a live look, that there is no object of a name that
-// the owner controls. It returns an error while there is one.
-func clean[T metav1.Object](ctx context.Context, client getDeleter[T], action lifecycle.Action, propagation metav1.DeletionPropagation) error {
-	live, err := client.Get(ctx, action.Name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("looking for it: %w", err)
-	}
-	if !controlled.By(action.Owner, live) {
-		return nil
-	}
-	action.UID = live.GetUID()
-	if err := deleteOne(ctx, client, action, deleteOptions(action.UID, propagation)); err != nil {
-		return fmt.Errorf("deleting it: %w", err)
-	}
-	return confirmGone(ctx, client, action.Name, action.UID)
 }
 
 // forceDelete deletes a Pod without waiting for its node. It returns an error

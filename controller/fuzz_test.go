@@ -372,7 +372,7 @@ func (l *fuzzedLife) do(action lifecycle.Action) lifecycle.Outcome {
 		s.ConfigMap = action.ConfigMap.ObjectMeta.DeepCopy()
 		s.ConfigMap.UID = l.NewUID()
 		outcome.UID = s.ConfigMap.UID
-	case lifecycle.DeleteConfigMap, lifecycle.CleanConfigMap:
+	case lifecycle.DeleteConfigMap:
 		s.ConfigMap, s.PodGroup = nil, nil
 		clear(s.Pods)
 	case lifecycle.CreatePodGroup, lifecycle.UpdatePodGroup:
@@ -387,7 +387,7 @@ func (l *fuzzedLife) do(action lifecycle.Action) lifecycle.Outcome {
 		pod.UID = l.NewUID()
 		s.Pods[pod.Name] = pod
 		outcome.UID = pod.UID
-	case lifecycle.DeletePod, lifecycle.ForceDeletePod, lifecycle.CleanPod:
+	case lifecycle.DeletePod, lifecycle.ForceDeletePod:
 		delete(s.Pods, action.Name)
 	case lifecycle.DeleteFramework:
 		l.gone = true

@@ -45,6 +45,7 @@ func (p *pass) gather() (lifecycle.Snapshot, error) {
 		Gone:       m.gone,
 		Blocked:    m.blocked(),
 		Current:    m.current,
+		Checked:    m.seen,
 		PriorityOf: c.priorityOf(),
 		Deleted:    m.deleted,
 		Forced:     m.forced,

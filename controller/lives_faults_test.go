@@ -15,7 +15,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/lockstep-k8s/lockstep/internal/testing/apiserver"
 )
@@ -26,7 +25,6 @@ import (
 type faults struct {
 	seed  uint64
 	trace *trace
-	book  *book
 
 	mu sync.Mutex
 	// odds are of each kind of fault, in percent of the requests that it may befall.
@@ -66,8 +64,8 @@ type rule struct {
 	refusal func(*apiserver.Request) error
 }
 
-func newFaults(seed uint64, trace *trace, book *book) *faults {
-	return &faults{seed: seed, trace: trace, book: book, odds: map[fault]int{}, seen: map[string]int{},
+func newFaults(seed uint64, trace *trace) *faults {
+	return &faults{seed: seed, trace: trace, odds: map[fault]int{}, seen: map[string]int{},
 		requests: map[string]int{}, events: map[string]int{}}
 }
 
@@ -133,9 +131,6 @@ func (f *faults) befall(r *apiserver.Request) apiserver.Fault {
 	what := f.draw(r, framework)
 	if f.trace.verbose && (r.Verb != apiserver.Watch || what != apiserver.Fault{}) {
 		f.trace.log("  %s%s", r, describe(what))
-	}
-	if what.Refusal != nil && r.Resource == "pods" && r.Verb == apiserver.Create && refusedForGood(what.Refusal) {
-		f.book.refuse(types.NamespacedName{Namespace: r.Namespace, Name: r.Name})
 	}
 	return what
 }
@@ -217,12 +212,6 @@ func describe(f apiserver.Fault) string {
 		text += ": the answer is lost"
 	}
 	return text
-}
-
-// refusedForGood says whether a task's attempt ends because its Pod is refused so.
-func refusedForGood(err error) bool {
-	return apierrors.IsBadRequest(err) || apierrors.IsInvalid(err) || apierrors.IsRequestEntityTooLargeError(err) ||
-		apierrors.IsForbidden(err) && !strings.Contains(err.Error(), "exceeded quota")
 }
 
 // creates says whether a request creates an object of a resource whose name begins

@@ -48,9 +48,6 @@ type book struct {
 	created map[types.UID]time.Time
 	// late has objects that were created by a process that did not live to see it.
 	late map[types.UID]bool
-	// refused has Pods, by name, whose creation was refused for good: one that is
-	// there all the same is deleted.
-	refused map[types.NamespacedName]bool
 	// grouped is when the first PodGroup of an attempt was stored, by Framework and
 	// attempt.
 	grouped map[string]time.Time
@@ -89,7 +86,6 @@ func newBook(t *testing.T, trace *trace) *book {
 		podsByUID:  map[types.UID]*corev1.Pod{},
 		created:    map[types.UID]time.Time{},
 		late:       map[types.UID]bool{},
-		refused:    map[types.NamespacedName]bool{},
 		ended:      map[types.UID]bool{},
 		grouped:    map[string]time.Time{},
 		marked:     map[types.UID]time.Time{},
@@ -111,13 +107,6 @@ func (b *book) loosen(framework types.UID) {
 	if account := b.accounts[framework]; account != nil {
 		account.loose = true
 	}
-}
-
-// refuse notes that a Pod was refused for good.
-func (b *book) refuse(pod types.NamespacedName) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.refused[pod] = true
 }
 
 // findLate holds, once nothing has disturbed for a while, that no Framework rests that
@@ -366,7 +355,7 @@ func (b *book) onPodDeletion(c *apiserver.Written, pod *corev1.Pod) {
 	case task == nil, task.AttemptStatus.CompletionStatus != nil, task.DeletionPending,
 		status.AttemptStatus.CompletionStatus != nil,
 		status.AttemptStatus.ConfigMapUID != nil && string(*status.AttemptStatus.ConfigMapUID) != pod.Annotations[frameworkv1.KeyConfigMapUID],
-		b.refused[c.Key], b.overdue(pod), !b.hasConfigMap(pod):
+		!b.hasConfigMap(pod):
 		return
 	}
 	b.wrong("%s deletes Pod %s (%s) of the current attempt of a task: %s", c.Process, c.Key, pod.UID, brief(status))

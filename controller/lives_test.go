@@ -107,7 +107,7 @@ type shellLife struct {
 func newShellLife(t *testing.T, seed uint64) *shellLife {
 	random := rand.New(rand.NewPCG(seed, 0))
 	l := &shellLife{cluster: newCluster(t, random), seed: seed, odds: map[fault]int{}}
-	l.faults = newFaults(seed, l.trace, l.book)
+	l.faults = newFaults(seed, l.trace)
 	l.server.SetHook(l.faults.befall)
 	l.kinds = chooseDisturbances(random)
 	l.unhindered = !slices.ContainsFunc(l.kinds, hinders)

@@ -62,6 +62,23 @@ func ofOwner[T metav1.Object](ctx context.Context, client getter[T], resource st
 	return live, nil
 }
 
+// presentOf returns the object of the action's name if the action's owner controls it,
+// and the zero value if there is none.
+func presentOf[T metav1.Object](ctx context.Context, client getter[T], action lifecycle.Action) (T, error) {
+	var none T
+	live, err := client.Get(ctx, action.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return none, nil
+	case err != nil:
+		return none, fmt.Errorf("looking for one that is there: %w", err)
+	case !controlled.By(action.Owner, live):
+		return none, nil
+	default:
+		return live, nil
+	}
+}
+
 // fewLooks is how many Pods are looked at one by one. For more, one list of the
 // namespace takes the API server less time.
 const fewLooks = 10
@@ -91,6 +108,7 @@ func (p *pass) look(ctx context.Context, looks []lifecycle.Action) (acted bool, 
 		case !current:
 			return false, errCacheBehind
 		default:
+			p.memory.noteSeen(action.Seen)
 			p.grant(action)
 			acted = true
 		}

@@ -36,10 +36,11 @@ type memory struct {
 	stored  *frameworkv1.FrameworkStatus
 	sent    []*frameworkv1.FrameworkStatus
 	encoder statuscodec.Encoder
-	// outcomes, deleted, forced, gone and current are the Snapshot's.
-	outcomes              []lifecycle.Outcome
-	deleted, forced, gone map[types.UID]bool
-	current               bool
+	// outcomes, deleted, forced, gone and current are the Snapshot's, and seen are its
+	// Checked.
+	outcomes                    []lifecycle.Outcome
+	deleted, forced, gone, seen map[types.UID]bool
+	current                     bool
 	// strays are the Framework's objects that were found by a live look, *corev1.Pod or
 	// *corev1.ConfigMap, until the caches show them or they are gone.
 	strays map[types.UID]metav1.Object
@@ -136,6 +137,13 @@ func (m *memory) remember(r result) {
 	}
 }
 
+// noteSeen notes objects that were known when the status was found to be the stored one.
+func (m *memory) noteSeen(uids []types.UID) {
+	for _, uid := range uids {
+		m.seen[uid] = true
+	}
+}
+
 // bury notes the objects that events told the end of.
 func (m *memory) bury(departed []departure) {
 	for _, object := range departed {
@@ -150,8 +158,8 @@ func (m *memory) bury(departed []departure) {
 // pruneSlack is how many entries more than needed are kept before a map is pruned.
 const pruneSlack = 64
 
-// prune forgets deletions of Pods that are gone from the cache, and the ends of
-// objects that the status does not name any more.
+// prune forgets deletions of Pods that are gone from the cache, that they were seen, and
+// the ends of objects that the status does not name any more.
 func (m *memory) prune(pods map[string]*corev1.Pod) {
 	if len(m.deleted)+len(m.forced) > 2*len(pods)+pruneSlack {
 		deleted, forced := map[types.UID]bool{}, map[types.UID]bool{}
@@ -164,6 +172,15 @@ func (m *memory) prune(pods map[string]*corev1.Pod) {
 			}
 		}
 		m.deleted, m.forced = deleted, forced
+	}
+	if len(m.seen) > 2*len(pods)+pruneSlack {
+		seen := map[types.UID]bool{}
+		for _, pod := range pods {
+			if m.seen[pod.UID] {
+				seen[pod.UID] = true
+			}
+		}
+		m.seen = seen
 	}
 	if len(m.gone) <= 2*m.tasks()+pruneSlack {
 		return
@@ -284,6 +301,7 @@ func newMemory(entry *frameworkEntry) (*memory, error) {
 		deleted:         map[types.UID]bool{},
 		forced:          map[types.UID]bool{},
 		gone:            map[types.UID]bool{},
+		seen:            map[types.UID]bool{},
 		strays:          map[types.UID]metav1.Object{},
 		blocks:          map[cause]namedBlock{},
 		failed:          map[string]bool{},

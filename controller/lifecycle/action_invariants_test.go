@@ -56,10 +56,6 @@ func (l *life) checkAction(action Action) {
 		if l.isPresentAttempt(action, task) && task.AttemptStatus.CompletionStatus == nil && status.AttemptStatus.CompletionStatus == nil {
 			fail()
 		}
-	case CleanPod:
-		if task == nil || !task.DeletionPending && !l.overdue(action.Name) {
-			fail()
-		}
 	case ForceDeletePod:
 		if !l.mayForce(action) {
 			fail()
@@ -121,12 +117,6 @@ func (l *life) mayCreate(pod *corev1.Pod, task *frameworkv1.TaskStatus) bool {
 		pod.Annotations[frameworkv1.KeyConfigMapUID] == string(*configMap) &&
 		pod.Annotations[frameworkv1.KeyFrameworkAttemptID] == strconv.Itoa(int(attempt.ID)) &&
 		(task.AttemptStatus.PodUID == nil || *task.AttemptStatus.PodUID == pod.UID)
-}
-
-// overdue says whether a Pod was created long ago and is not yet seen.
-func (l *life) overdue(name string) bool {
-	task := taskNamed(l.controller.status, name)
-	return task != nil && !l.now.Before(task.TransitionTime.Add(l.options.CreationTimeout))
 }
 
 // mayForce says whether the persisted timeout of a Pod's deletion is over.

@@ -34,13 +34,13 @@ func (d *decision) foldOutcomes() (goOn bool) {
 			if d.next.State == frameworkv1.FrameworkAttemptDeletionPending && own != nil && *own == action.UID {
 				d.attemptBecomesDeletionRequested()
 			}
-		case CleanConfigMap:
-			d.configMapCleaned = true
-		case CleanPod:
-			if d.podsCleaned == nil {
-				d.podsCleaned = map[string]bool{}
+		case ConfirmNoConfigMap:
+			d.noConfigMap = true
+		case ConfirmNoPod:
+			if d.noPod == nil {
+				d.noPod = map[string]bool{}
 			}
-			d.podsCleaned[action.Name] = true
+			d.noPod[action.Name] = true
 		case CreatePod, DeletePod:
 			if t, ok := tasks[action.Name]; ok {
 				t.foldOutcome(outcome)
@@ -95,8 +95,14 @@ func (d *decision) planActions() {
 		frameworkv1.FrameworkAttemptDeletionRequested,
 		frameworkv1.FrameworkAttemptDeleting:
 		d.planAttemptEnd()
+	case frameworkv1.FrameworkAttemptCompleted:
+		d.planRemains()
 	case frameworkv1.FrameworkCompleted:
+		d.planRemains()
 		d.planRetention()
+	}
+	if d.checksStatus {
+		d.act(Action{Kind: CheckStatus, Name: d.Framework.Name, UID: d.Framework.UID, Seen: d.unchecked})
 	}
 }
 
@@ -104,17 +110,26 @@ func (d *decision) act(action Action) {
 	d.plan.Actions = append(d.plan.Actions, action)
 }
 
-// actIfCurrent plans an action that would be wrong if the API server held a newer
-// status: it goes by name, or by what the status does not know. The status is checked
-// first, unless that is done.
+// actIfCurrent plans an action that goes by name, once the status with which the
+// controller has begun is known not to be an old one.
 func (d *decision) actIfCurrent(action Action) {
-	switch {
-	case d.Current:
+	if d.Current {
 		d.act(action)
-	case !d.checksStatus:
-		d.checksStatus = true
-		d.act(Action{Kind: CheckStatus, Name: d.Framework.Name, UID: d.Framework.UID})
+		return
 	}
+	d.checksStatus = true
+}
+
+// actIfChecked plans the deletion of an object that the status does not know, once the
+// status is known not to be older than the object. Current is not enough: another
+// controller may lead by now, and have created the object for what it has persisted.
+func (d *decision) actIfChecked(action Action) {
+	if d.Checked[action.UID] {
+		d.act(action)
+		return
+	}
+	d.checksStatus = true
+	d.unchecked = append(d.unchecked, action.UID)
 }
 
 // planCreation creates the attempt's ConfigMap. Leftovers go first: neither a
@@ -126,12 +141,14 @@ func (d *decision) planCreation() {
 	}
 	d.planLeftovers()
 	switch {
+	case d.ConfigMap != nil && !d.creationPersisted():
+		d.persist(PersistNow)
 	case d.ConfigMap != nil:
 		d.planLeftoverConfigMap()
 	case d.stopRequested() && len(d.Pods) > 0:
 		// The leftovers go first.
 	case d.stopRequested():
-		d.actIfCurrent(Action{Kind: CleanConfigMap, Name: d.next.AttemptStatus.ConfigMapName, Owner: d.Framework.UID})
+		d.actIfCurrent(Action{Kind: ConfirmNoConfigMap, Name: d.next.AttemptStatus.ConfigMapName, Owner: d.Framework.UID})
 	case d.Framework.Spec.ExecutionType == frameworkv1.ExecutionCreate || d.Framework.DeletionTimestamp != nil:
 	case !d.creationPersisted():
 		d.persist(PersistNow)
@@ -146,14 +163,13 @@ func (d *decision) planCreation() {
 // planArrival looks for the created ConfigMap if it is not wanted any more, or should
 // have been seen by now.
 func (d *decision) planArrival() {
-	switch timedOut, at := d.creationTimedOut(); {
-	case d.ownConfigMap():
-	case d.stopRequested():
-		d.actIfCurrent(Action{Kind: CleanConfigMap, Name: d.next.AttemptStatus.ConfigMapName, Owner: d.Framework.UID})
-	case !timedOut:
-		d.wakeAt(at)
-	case !d.Gone[*d.next.AttemptStatus.ConfigMapUID]:
+	timedOut, at := d.creationTimedOut()
+	switch {
+	case d.ownConfigMap(), d.Gone[*d.next.AttemptStatus.ConfigMapUID]:
+	case d.stopRequested(), timedOut:
 		d.planLook()
+	default:
+		d.wakeAt(at)
 	}
 }
 
@@ -174,14 +190,23 @@ func (d *decision) configMapOfPods() types.UID {
 	return ""
 }
 
-// planLeftoverConfigMap deletes the ConfigMap of an earlier attempt, once this one is
-// persisted.
+// planLeftoverConfigMap deletes the ConfigMap, which is no attempt's that goes on.
 func (d *decision) planLeftoverConfigMap() {
-	switch {
-	case !d.creationPersisted():
-		d.persist(PersistNow)
-	case d.ConfigMap.DeletionTimestamp == nil && !d.Deleted[d.ConfigMap.UID]:
-		d.actIfCurrent(Action{Kind: DeleteConfigMap, Name: d.ConfigMap.Name, UID: d.ConfigMap.UID})
+	if d.ConfigMap.DeletionTimestamp == nil && !d.Deleted[d.ConfigMap.UID] && !d.Gone[d.ConfigMap.UID] {
+		d.actIfChecked(Action{Kind: DeleteConfigMap, Name: d.ConfigMap.Name, UID: d.ConfigMap.UID})
+	}
+}
+
+// planRemains deletes what is there although no attempt goes on: a controller that does
+// not lead any more may have created it since.
+func (d *decision) planRemains() {
+	if d.Persisted == nil || d.Persisted.State != frameworkv1.FrameworkAttemptCompleted &&
+		d.Persisted.State != frameworkv1.FrameworkCompleted {
+		return
+	}
+	d.planLeftovers()
+	if d.ConfigMap != nil {
+		d.planLeftoverConfigMap()
 	}
 }
 
@@ -215,7 +240,7 @@ func (d *decision) planPodGroup() bool {
 	}
 	switch have := d.PodGroup; {
 	case have == nil:
-		d.act(Action{Kind: CreatePodGroup, Name: desired.Name, Owner: *d.next.AttemptStatus.ConfigMapUID, PodGroup: desired})
+		d.actIfCurrent(Action{Kind: CreatePodGroup, Name: desired.Name, Owner: *d.next.AttemptStatus.ConfigMapUID, PodGroup: desired})
 	case have.DeletionTimestamp != nil:
 		// It is made anew once it is gone.
 	case have.Spec.MinMember == desired.Spec.MinMember &&
@@ -225,7 +250,7 @@ func (d *decision) planPodGroup() bool {
 		updated := have.DeepCopy()
 		updated.Spec.MinMember = desired.Spec.MinMember
 		updated.Spec.MinRoleMember = desired.Spec.MinRoleMember
-		d.act(Action{Kind: UpdatePodGroup, Name: have.Name, UID: have.UID, PodGroup: updated})
+		d.actIfCurrent(Action{Kind: UpdatePodGroup, Name: have.Name, UID: have.UID, PodGroup: updated})
 	}
 	return false
 }
@@ -241,7 +266,7 @@ func (t cursor) planTask(groupReady bool) {
 		case CreatePod:
 			action.Pod = t.podRecipe()
 			t.d.actIfCurrent(action)
-		case CleanPod:
+		case ConfirmNoPod:
 			t.d.actIfCurrent(action)
 		default:
 			t.d.act(action)
@@ -255,13 +280,9 @@ func (t cursor) planTask(groupReady bool) {
 		case t.d.Pods[name] != nil:
 			// A leftover, which is not adopted: planLeftovers sees to it.
 		case !t.wanted():
-			act(CleanPod, "")
+			act(ConfirmNoPod, "")
 		case groupReady:
 			act(CreatePod, "")
-		}
-	case frameworkv1.TaskAttemptCreationRequested:
-		if t.pod() == nil && task.DeletionPending {
-			act(CleanPod, "")
 		}
 	case frameworkv1.TaskAttemptDeletionPending:
 		switch {
@@ -272,7 +293,7 @@ func (t cursor) planTask(groupReady bool) {
 			act(DeletePod, *task.AttemptStatus.PodUID)
 		}
 	case frameworkv1.TaskAttemptDeleting:
-		t.d.planForce(t.role, t.pod(), t.terminatingSince())
+		t.d.planForce(t.role, t.pod(), t.terminatingSince(), t.d.act)
 	}
 	t.planLook()
 }
@@ -320,26 +341,30 @@ func (d *decision) planLook() {
 	d.act(Action{Kind: LookForConfigMap, Name: attempt.ConfigMapName, UID: *attempt.ConfigMapUID})
 }
 
-// planLeftovers deletes Pods of the Framework that are no task's.
+// planLeftovers deletes Pods of the Framework that are no task's. One that a task waited
+// for by what is persisted is none before it is persisted that the task has another.
 func (d *decision) planLeftovers() {
 	if d.recorded == len(d.Pods) {
 		return
 	}
 	taken := make(map[types.UID]bool, d.recorded)
-	roles := make(map[string]*frameworkv1.TaskRoleStatus, len(d.next.AttemptStatus.TaskRoleStatuses))
+	roles := rolesByName(d.next.AttemptStatus.TaskRoleStatuses)
 	d.eachTask(func(t cursor) {
-		roles[t.role.Name] = t.role
 		if pod := t.pod(); pod != nil && t.status().State.Associated() {
 			taken[pod.UID] = true
+		}
+		if pod := t.persistedAwaits(); pod != nil {
+			taken[pod.UID] = true
+			d.persist(PersistSoon)
 		}
 	})
 	for _, pod := range d.sortedPods() {
 		switch role := roles[pod.Labels[frameworkv1.KeyTaskRoleName]]; {
 		case taken[pod.UID]:
 		case pod.DeletionTimestamp != nil:
-			d.planForce(role, pod, d.seenTerminating(pod))
+			d.planForce(role, pod, d.seenTerminating(pod), d.actIfChecked)
 		case !d.Deleted[pod.UID]:
-			d.actIfCurrent(Action{Kind: DeletePod, Name: pod.Name, UID: pod.UID})
+			d.actIfChecked(Action{Kind: DeletePod, Name: pod.Name, UID: pod.UID})
 		}
 	}
 }
@@ -348,7 +373,7 @@ func (d *decision) planLeftovers() {
 func (d *decision) planDeletion(role *frameworkv1.TaskRoleStatus, pod *corev1.Pod, since metav1.Time) {
 	switch {
 	case pod.DeletionTimestamp != nil:
-		d.planForce(role, pod, since)
+		d.planForce(role, pod, since, d.act)
 	case !d.Deleted[pod.UID]:
 		d.act(Action{Kind: DeletePod, Name: pod.Name, UID: pod.UID})
 	}
@@ -357,7 +382,7 @@ func (d *decision) planDeletion(role *frameworkv1.TaskRoleStatus, pod *corev1.Po
 // planForce deletes a Pod by force once its deletion has taken longer than the role
 // allows. The time runs on the controller's own clock, since it was first seen that
 // the Pod is being deleted: that of the API server may be an hour ahead.
-func (d *decision) planForce(role *frameworkv1.TaskRoleStatus, pod *corev1.Pod, since metav1.Time) {
+func (d *decision) planForce(role *frameworkv1.TaskRoleStatus, pod *corev1.Pod, since metav1.Time, act func(Action)) {
 	if role == nil || role.PodGracefulDeletionTimeoutSec == nil || pod == nil || pod.DeletionTimestamp == nil || d.Forced[pod.UID] {
 		return
 	}
@@ -365,7 +390,7 @@ func (d *decision) planForce(role *frameworkv1.TaskRoleStatus, pod *corev1.Pod, 
 	over, at := d.over(since, timeout)
 	d.wakeAt(at)
 	if over {
-		d.act(Action{Kind: ForceDeletePod, Name: pod.Name, UID: pod.UID})
+		act(Action{Kind: ForceDeletePod, Name: pod.Name, UID: pod.UID})
 	}
 }
 

@@ -24,9 +24,10 @@ import (
 // deletion don't matter.
 //
 // An object of the Framework that is not adopted is a leftover: of an earlier attempt,
-// of a task that a rescale has replaced, or changed by somebody. Leftovers are
-// deleted, but only by a controller whose status is Current. An object that is newer
-// than the status proves that the status is old, and then it is read again.
+// of a task that a rescale has replaced, or changed by somebody. Leftovers are deleted,
+// but only those that are Checked: the status was found to be the stored one after they
+// were seen. To a controller whose status is old, what its successor has created looks
+// like a leftover; it finds that out first, and deletes nothing.
 
 // creationPersisted says whether the API server knows that the attempt waits for its
 // ConfigMap.
@@ -66,6 +67,19 @@ func (t cursor) adoptPod() {
 		t.d.adopted = map[types.UID]bool{}
 	}
 	t.d.adopted[pod.UID] = true
+}
+
+// persistedAwaits is the Pod that another controller would adopt as the task's by what is
+// persisted, while this one knows that the task goes on otherwise. Nil if there is none.
+func (t cursor) persistedAwaits() *corev1.Pod {
+	task, persisted := t.status(), t.persisted()
+	pod := t.d.Pods[task.AttemptStatus.PodName]
+	if pod == nil || pod == t.pod() || t.d.next.AttemptStatus.ConfigMapUID == nil ||
+		persisted == nil || persisted.State != frameworkv1.TaskAttemptCreationPending ||
+		task.State == frameworkv1.TaskAttemptCreationPending || !t.isAwaitedPod(pod) {
+		return nil
+	}
+	return pod
 }
 
 // isAwaitedPod says whether a Pod of the task's name is what the task would create.

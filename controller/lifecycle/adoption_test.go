@@ -4,6 +4,7 @@
 package lifecycle
 
 import (
+	"maps"
 	"testing"
 	"time"
 
@@ -161,6 +162,172 @@ func TestNothingIsDeletedForAnOldStatus(t *testing.T) {
 		}
 	}
 	w.run()
+}
+
+// TestADeposedLeaderDeletesNothingOfItsSuccessor: its status was the stored one when it
+// led, and what its successor has created looks like leftovers.
+func TestADeposedLeaderDeletesNothingOfItsSuccessor(t *testing.T) {
+	f := framework(role("w", 2))
+	f.Spec.RetryPolicy.MaxRetryCount = frameworkv1.AlwaysRetry
+	f.Spec.TaskRoles[0].Task.RetryPolicy.MaxRetryCount = frameworkv1.AlwaysRetry
+	successors := map[string]func(w *world){
+		"another attempt of a task": func(w *world) {
+			w.setPhase("fw-w-1", corev1.PodFailed, 210)
+			w.run()
+			w.endPod("fw-w-1")
+		},
+		"another attempt of the Framework": (*world).retryAttempt,
+		"more tasks":                       func(w *world) { w.edit(func(f *frameworkv1.Framework) { f.Spec.TaskRoles[0].TaskNumber = 3 }) },
+	}
+	for name, goOn := range successors {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, f.DeepCopy())
+			w.framework.UID = w.NewUID()
+			w.run()
+			w.runPods()
+			deposed, seen, before := w.controller, w.framework, maps.Clone(w.pods)
+			w.controller = w.remembered(w.written)
+			goOn(w)
+			w.run()
+			w.now = w.now.Add(time.Hour)
+			w.run()
+			w.runPods()
+			if len(w.pods) < 2 || maps.Equal(before, w.pods) {
+				t.Fatalf("want new Pods, have %v with %s", w.podNames(), transcript(w.written))
+			}
+			w.controller, w.cache.framework = deposed, seen
+			w.writeFrom = PersistNow + 1 // Its writes don't get through.
+			w.onAction = func(action Action) {
+				if action.Kind != CheckStatus && action.Kind != LookForPod && action.Kind != LookForConfigMap {
+					t.Errorf("%s for an old status", action)
+				}
+			}
+			for range 5 {
+				if _, end := w.round(); end == outdated {
+					return
+				}
+			}
+		})
+	}
+}
+
+// TestADeposedLeaderForcesNoPodOfItsSuccessor: the node has all the time that the stored
+// status gives it to end the Pod.
+func TestADeposedLeaderForcesNoPodOfItsSuccessor(t *testing.T) {
+	f := framework(role("w", 1))
+	f.Spec.TaskRoles[0].Task.PodGracefulDeletionTimeoutSec = ptr.To[int64](0)
+	w := newWorld(t, f)
+	w.run()
+	w.runPods()
+	deposed, seen := w.controller, w.framework
+	w.controller = w.remembered(w.written)
+	w.edit(func(f *frameworkv1.Framework) {
+		f.Spec.TaskRoles[0].TaskNumber = 2
+		f.Spec.TaskRoles[0].Task.PodGracefulDeletionTimeoutSec = nil
+	})
+	w.run()
+	w.runPods()
+	w.deletePod("fw-w-1", 30)
+	w.controller, w.cache.framework = deposed, seen
+	w.onAction = func(action Action) {
+		if action.Kind != CheckStatus {
+			t.Errorf("%s for an old status", action)
+		}
+	}
+	if _, end := w.round(); end != outdated {
+		t.Errorf("the round ends with %d, want that it finds the status outdated", end)
+	}
+}
+
+// TestNothingIsCreatedForAnOldStatus by a controller that begins with it: nothing is left
+// that could tell it that the Framework is over.
+func TestNothingIsCreatedForAnOldStatus(t *testing.T) {
+	w := newWorld(t, framework(role("w", 1)))
+	var first *frameworkv1.FrameworkStatus
+	w.onWrite = func(_, after *frameworkv1.FrameworkStatus) {
+		if first == nil {
+			first = after
+		}
+	}
+	w.run()
+	w.setPhase("fw-w-0", corev1.PodSucceeded, 0)
+	for range 3 {
+		w.run()
+		w.endPod("fw-w-0")
+		w.collectGarbage()
+	}
+	w.run()
+	if w.written.State != frameworkv1.FrameworkCompleted || w.configMap != nil {
+		t.Fatalf("want a Completed Framework of which nothing is left, have %s", transcript(w.written))
+	}
+	w.controller = w.remembered(first)
+	w.onAction = func(action Action) {
+		if action.Kind != CheckStatus {
+			t.Errorf("%s for an old status", action)
+		}
+	}
+	if _, end := w.round(); end != outdated {
+		t.Errorf("the round ends with %d, want that it finds the status outdated", end)
+	}
+}
+
+// TestWhatIsThereAfterTheEndIsDeleted: a controller that does not lead any more has
+// created it, of which the status of the leader can't know.
+func TestWhatIsThereAfterTheEndIsDeleted(t *testing.T) {
+	w := newWorld(t, framework(role("w", 1)))
+	w.run()
+	pod, configMap := w.pods["fw-w-0"].DeepCopy(), w.configMap.DeepCopy()
+	w.runPods()
+	w.stop()
+	for range 3 {
+		w.run()
+		w.endPod("fw-w-0")
+		w.collectGarbage()
+	}
+	w.run()
+	if w.written.State != frameworkv1.FrameworkCompleted || len(w.pods) > 0 || w.configMap != nil {
+		t.Fatalf("want a Completed Framework of which nothing is left, have %s, %v and %v", transcript(w.written), w.podNames(), w.configMap)
+	}
+	asked := 0
+	w.onAction = func(Action) { asked++ }
+	w.run()
+	if asked > 0 {
+		t.Errorf("%d requests while nothing is left, want none", asked)
+	}
+	pod.UID, configMap.UID = "late", "late"
+	pod.Spec.NodeName = "node"
+	w.pods["fw-w-0"], w.configMap = pod, configMap
+	w.podChanged(pod)
+	w.configMapChanged()
+	w.run()
+	if pod.DeletionTimestamp == nil || configMap.DeletionTimestamp == nil {
+		t.Errorf("the Pod is being deleted: %t, the ConfigMap: %t, want both", pod.DeletionTimestamp != nil, configMap.DeletionTimestamp != nil)
+	}
+}
+
+// TestAPodThatAnotherControllerWouldAdoptIsNoLeftover before it is persisted that its
+// task has another: who leads by now may have created it.
+func TestAPodThatAnotherControllerWouldAdoptIsNoLeftover(t *testing.T) {
+	w := crashedWorld(t)
+	w.run() // It adopts the Pod, and has not written it.
+	first := w.pods["fw-w-0"]
+	second := first.DeepCopy()
+	second.UID = "second"
+	w.pods["fw-w-0"] = second
+	w.podChanged(second)
+	w.writeFrom = PersistNow + 1
+	w.onAction = func(action Action) {
+		if action.Kind == DeletePod {
+			t.Errorf("%s while no status says that the task has another", action)
+		}
+	}
+	w.run()
+	w.onAction = func(Action) {}
+	w.writeFrom = PersistSoon
+	w.run()
+	if w.pods["fw-w-0"] == second && second.DeletionTimestamp == nil {
+		t.Errorf("the second Pod is there, although the task has the first by what is persisted: %s", transcript(w.written))
+	}
 }
 
 // TestAnAttemptThatEndsUnseenWaitsForItsPods: its ConfigMap is on record, its Pods are

@@ -31,10 +31,9 @@ func (w *world) act(action Action) (Outcome, bool) {
 		if w.configMap != nil && w.configMap.UID == action.UID {
 			w.deleteConfigMap()
 		}
-	case CleanConfigMap:
+	case ConfirmNoConfigMap:
 		if w.configMap != nil {
-			w.deleteConfigMap()
-			return outcome, false
+			w.cache.configMap = w.configMap.DeepCopy()
 		}
 	case CreatePodGroup:
 		if w.podGroup != nil {
@@ -52,13 +51,13 @@ func (w *world) act(action Action) (Outcome, bool) {
 		w.podGroupChanged()
 	case CreatePod:
 		return w.createPod(outcome)
-	case DeletePod, CleanPod:
-		pod := w.pods[action.Name]
-		if pod != nil && (action.UID == "" || pod.UID == action.UID) {
+	case DeletePod:
+		if pod := w.pods[action.Name]; pod != nil && pod.UID == action.UID {
 			w.deletePod(pod.Name, 30)
 		}
-		if action.Kind == CleanPod && w.pods[action.Name] != nil {
-			return outcome, false
+	case ConfirmNoPod:
+		if pod := w.pods[action.Name]; pod != nil {
+			w.cache.pods[action.Name] = pod.DeepCopy()
 		}
 	case ForceDeletePod:
 		if pod := w.pods[action.Name]; pod != nil && pod.UID == action.UID {
@@ -94,9 +93,12 @@ func (w *world) createPod(outcome Outcome) (Outcome, bool) {
 			if role := outcome.Action.Role; outcome.Refused == nil {
 				w.controller.blocked[role] = Block{role, BlockReason(err), "Pod " + pod.Name + ": " + err.Error()}
 			}
-			// A refusal counts once it is certain that there is no Pod all the same.
-			w.deletePod(pod.Name, 30)
-			return outcome, outcome.Refused != nil && w.pods[pod.Name] == nil
+			if present := w.pods[pod.Name]; present != nil && outcome.Refused != nil {
+				w.cache.pods[pod.Name] = present.DeepCopy() // A live look has found it.
+				outcome.Refused = nil
+				return outcome, true
+			}
+			return outcome, outcome.Refused != nil
 		}
 	}
 	if present := w.pods[pod.Name]; present != nil {

@@ -111,14 +111,16 @@ type decision struct {
 	persistedRoles map[string]*frameworkv1.TaskRoleStatus
 	// specTasks is how many tasks the spec has.
 	specTasks int
-	// configMapCleaned and podsCleaned are what is known to be gone by a live
-	// look in the round before.
-	configMapCleaned bool
-	podsCleaned      map[string]bool
+	// noConfigMap and noPod, by name, are what is known by a live look in the round
+	// before not to be there.
+	noConfigMap bool
+	noPod       map[string]bool
 	// adopted holds the UIDs of Pods that were adopted in this round.
 	adopted map[types.UID]bool
-	// checksStatus says that the plan has CheckStatus.
+	// checksStatus says that the plan has CheckStatus, for the unchecked objects among
+	// others.
 	checksStatus bool
+	unchecked    []types.UID
 	// recorded is how many of the cached Pods are those of tasks.
 	recorded int
 	// waitsForMembers says that the gang waits for members that it has lost.

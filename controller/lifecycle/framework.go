@@ -102,7 +102,7 @@ func (d *decision) followConfigMap() (goOn bool) {
 		d.adoptConfigMap()
 		if d.next.State == frameworkv1.FrameworkAttemptCreationRequested {
 			d.awaitConfigMap()
-		} else if d.stopRequested() && d.configMapCleaned && len(d.Pods) == 0 {
+		} else if d.stopRequested() && d.noConfigMap && len(d.Pods) == 0 {
 			d.attemptBecomesAttemptCompleted(attemptCompletion(frameworkv1.CodeStopFrameworkRequested,
 				"User has requested to stop the Framework"))
 		}
@@ -167,7 +167,7 @@ func (d *decision) awaitConfigMap() {
 		d.attemptBecomesDeleting()
 	case d.ownConfigMap():
 		d.attemptBecomesPreparing()
-	case !d.configMapCleaned && !d.Gone[*d.next.AttemptStatus.ConfigMapUID]:
+	case !d.Gone[*d.next.AttemptStatus.ConfigMapUID]:
 		// planActions sees to it.
 	case d.anyPodLeft():
 		// It was there, and a controller that died knew more of it.

@@ -203,6 +203,7 @@ func taskPersistRules() map[string]persistRule {
 				leftover.Name, leftover.UID = "fw-w-7", w.NewUID()
 				w.pods[leftover.Name] = leftover
 				w.podChanged(leftover)
+				w.controller.checked[leftover.UID] = true
 			},
 			fact: func(s *frameworkv1.FrameworkStatus) bool {
 				return *s.AttemptStatus.TaskRoleStatuses[0].PodGracefulDeletionTimeoutSec == 60
@@ -283,12 +284,12 @@ func rescalePersistRules() map[string]persistRule {
 			fact:      marked(1),
 			gated:     func(p Plan) bool { return taskIs(1, frameworkv1.TaskAttemptDeletionPending)(p.Status) },
 		},
-		"P3 a Pod that was not yet seen is deleted after its task is known to be marked": {
+		"P3 a Pod that was not yet seen is looked for after its task is known to be marked": {
 			framework: framework(role("w", 2)),
 			before:    func(w *world) { w.prompt = false; w.run(); w.deliver(configMapKind, 1); w.run() },
 			event:     scaleTo(1),
 			fact:      marked(1),
-			gated:     plans(CleanPod, "fw-w-1"),
+			gated:     plans(LookForPod, "fw-w-1"),
 		},
 		"P3 a completed task is removed, and logged, after it is known to be marked": {
 			framework: tolerant(),

@@ -60,33 +60,35 @@ func (p Persist) String() string {
 // ActionKind is what an Action does.
 type ActionKind string
 
-// Kinds of actions. Deletions are by UID, so that they never hit a successor.
+// Kinds of actions. All deletions are by UID, so that they never hit a successor.
 const (
 	// CreateConfigMap creates Action.ConfigMap. Its outcome has the UID.
 	CreateConfigMap ActionKind = "CreateConfigMap"
 	// DeleteConfigMap deletes a ConfigMap in the foreground.
 	DeleteConfigMap ActionKind = "DeleteConfigMap"
-	// CleanConfigMap makes certain, by a live look, that the attempt has no
-	// ConfigMap: one that the Framework controls is deleted first. It has an
-	// outcome only when there is none.
-	CleanConfigMap ActionKind = "CleanConfigMap"
+	// ConfirmNoConfigMap looks live whether the Framework controls a ConfigMap of the
+	// name. It has an outcome only if there is none; one that is there is in the
+	// Snapshot from then on, as if the cache held it.
+	ConfirmNoConfigMap ActionKind = "ConfirmNoConfigMap"
 	// CreatePodGroup creates Action.PodGroup.
 	CreatePodGroup ActionKind = "CreatePodGroup"
 	// UpdatePodGroup writes the minimums in the spec of Action.PodGroup.
 	UpdatePodGroup ActionKind = "UpdatePodGroup"
 	// CreatePod creates what Action.Pod builds. Its outcome has the UID, or says why
-	// the Pod is refused for good. Refusal of a Pod that may
-	// exist all the same has an outcome only after that was cleaned.
+	// the Pod is refused for good. It has none if a Pod of the name is there that
+	// Action.Owner controls: that is in the Snapshot from then on. A Pod may be there
+	// although it is refused, because its creation is judged before its name is looked
+	// at, and the answer to an earlier one may have been lost.
 	CreatePod ActionKind = "CreatePod"
 	// DeletePod deletes a Pod with its own grace period.
 	DeletePod ActionKind = "DeletePod"
 	// ForceDeletePod deletes a Pod at once, whether or not its node agrees. It
 	// has an outcome only when the Pod is gone, by a live look.
 	ForceDeletePod ActionKind = "ForceDeletePod"
-	// CleanPod makes certain, by a live look, that a task has no Pod: one that
-	// the ConfigMap controls is deleted first. It has an outcome only when there
-	// is none.
-	CleanPod ActionKind = "CleanPod"
+	// ConfirmNoPod looks live whether the ConfigMap controls a Pod of the name. It has
+	// an outcome only if there is none; one that is there is in the Snapshot from then
+	// on, as if the cache held it.
+	ConfirmNoPod ActionKind = "ConfirmNoPod"
 	// DeleteFramework deletes the Framework in the foreground.
 	DeleteFramework ActionKind = "DeleteFramework"
 	// LookForConfigMap and LookForPod look whether an object that has left the cache is
@@ -95,8 +97,9 @@ const (
 	LookForConfigMap ActionKind = "LookForConfigMap"
 	LookForPod       ActionKind = "LookForPod"
 	// CheckStatus compares Persisted with what the API server holds. If they are the
-	// same, Snapshot.Current is true from then on; else all that is known of the
-	// Framework is dropped and read again. It has no outcome.
+	// same, Snapshot.Current is true from then on, and Action.Seen are in
+	// Snapshot.Checked; else all that is known of the Framework is dropped and read
+	// again. It has no outcome.
 	CheckStatus ActionKind = "CheckStatus"
 )
 
@@ -107,12 +110,14 @@ type Action struct {
 	Name string
 	// UID of the object, a precondition if set.
 	UID types.UID
-	// Role and Index are the task of CreatePod, CleanPod, and of the DeletePod
+	// Seen are UIDs of objects that were known when CheckStatus was planned.
+	Seen []types.UID
+	// Role and Index are the task of CreatePod, ConfirmNoPod, and of the DeletePod
 	// that ends a task's attempt.
 	Role  string
 	Index int32
 	// Owner is who has to be the controller of an object of that name for it to be the
-	// Framework's, in creations and cleanings.
+	// Framework's, in creations and in ConfirmNoConfigMap and ConfirmNoPod.
 	Owner types.UID
 	// ConfigMap is the object of CreateConfigMap.
 	ConfigMap *corev1.ConfigMap

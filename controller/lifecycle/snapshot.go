@@ -44,10 +44,14 @@ type Snapshot struct {
 	Terminating map[types.UID]time.Time
 	// Blocked are creations that are refused for now and will be tried again.
 	Blocked []Block
-	// Current says that Persisted is what the API server holds: it was written by this
-	// controller, or compared with a live look. Before, nothing is deleted because of
-	// the attempt that it names.
+	// Current says that Persisted is what the API server holds, or once did since this
+	// controller began: it was written by it, or compared with a live look. Before,
+	// nothing is created. Another controller may have written since.
 	Current bool
+	// Checked holds the UIDs of objects that were known when Persisted was last found, by
+	// a live look, to be what the API server holds. Whatever an object is created for is
+	// persisted before, so what nobody waits for then is a leftover, and stays one.
+	Checked map[types.UID]bool
 	// PriorityOf is the value of a PriorityClass, false if there is none of that name.
 	// Nil if it is not known which there are.
 	PriorityOf func(class string) (int32, bool)

@@ -127,7 +127,7 @@ func (t cursor) follow() {
 		t.adoptPod()
 		if t.status().State == frameworkv1.TaskAttemptCreationRequested {
 			t.followPod()
-		} else if !t.wanted() && t.d.podsCleaned[t.status().AttemptStatus.PodName] {
+		} else if !t.wanted() && t.d.noPod[t.status().AttemptStatus.PodName] {
 			t.taskBecomesAttemptCompleted(deleteTaskRequested())
 		}
 	case frameworkv1.TaskAttemptCreationRequested:
@@ -150,18 +150,18 @@ func deleteTaskRequested() *frameworkv1.TaskAttemptCompletionStatus {
 	return taskCompletion(frameworkv1.CodeDeleteTaskRequested, "User has requested to delete the task by rescaling")
 }
 
-// awaitPod gives up a created Pod that is gone before it was seen, or that is not
-// wanted any more and was cleaned.
+// awaitPod gives up a created Pod that is gone before it was seen.
 func (t cursor) awaitPod() {
 	timedOut, _ := t.creationTimedOut()
-	switch gone := t.d.Gone[*t.status().AttemptStatus.PodUID]; {
-	case gone && timedOut:
+	switch {
+	case !t.d.Gone[*t.status().AttemptStatus.PodUID]:
+	case t.status().DeletionPending:
+		t.taskBecomesAttemptCompleted(deleteTaskRequested())
+	case timedOut:
 		t.taskBecomesAttemptCompleted(taskCompletion(frameworkv1.CodePodCreationTimeout,
 			fmt.Sprintf("The created Pod was not seen within %v, and is gone", t.d.Options.CreationTimeout)))
-	case gone:
+	default:
 		t.taskBecomesAttemptCompleted(podDeleted())
-	case t.d.podsCleaned[t.status().AttemptStatus.PodName] && t.status().DeletionPending:
-		t.taskBecomesAttemptCompleted(deleteTaskRequested())
 	}
 }
 
@@ -207,16 +207,15 @@ func (t cursor) podIsGone() bool {
 
 // podIsOutOfSight says whether the task's Pod is not in the cache although it should
 // be, and was not seen to be deleted: it may only have lost its label. A Pod that was
-// created just now may take a while to come, until the time that is returned.
+// created just now may take a while to come, until the time that is returned, unless
+// nobody wants it any more.
 func (t cursor) podIsOutOfSight() (outOfSight bool, at time.Time) {
 	task := t.status()
 	switch {
 	case !task.State.Associated() || t.pod() != nil || t.podIsGone():
 		return false, time.Time{}
-	case task.State != frameworkv1.TaskAttemptCreationRequested || t.d.completing():
+	case task.State != frameworkv1.TaskAttemptCreationRequested || t.d.completing() || task.DeletionPending:
 		return true, time.Time{}
-	case task.DeletionPending:
-		return false, time.Time{} // It is cleaned.
 	default:
 		return t.creationTimedOut()
 	}

@@ -109,6 +109,7 @@ type cache struct {
 type memory struct {
 	persisted, status *frameworkv1.FrameworkStatus
 	deleted, forced   map[types.UID]bool
+	checked           map[types.UID]bool
 	outcomes          []Outcome
 	gone              map[types.UID]bool
 	terminating       map[types.UID]time.Time
@@ -125,7 +126,7 @@ type memory struct {
 func newMemory(status *frameworkv1.FrameworkStatus) *memory {
 	return &memory{
 		persisted: status, status: status,
-		deleted: map[types.UID]bool{}, forced: map[types.UID]bool{}, gone: map[types.UID]bool{}, terminating: map[types.UID]time.Time{},
+		deleted: map[types.UID]bool{}, forced: map[types.UID]bool{}, checked: map[types.UID]bool{}, gone: map[types.UID]bool{}, terminating: map[types.UID]time.Time{},
 		blocked: map[string]Block{},
 	}
 }
@@ -332,6 +333,7 @@ func (w *world) plan(outcomes []Outcome) Plan {
 		Forced:    w.controller.forced,
 		Gone:      w.controller.gone,
 		Current:   w.controller.current,
+		Checked:   w.controller.checked,
 		Outcomes:  outcomes,
 		Options:   w.options,
 
@@ -403,7 +405,7 @@ func (w *world) round() (Plan, roundEnd) {
 		}
 		outcome, ok := w.act(action)
 		w.onAction(action)
-		found := (action.Kind == CreateConfigMap || action.Kind == CreatePod) && outcome.UID == "" && outcome.Refused == nil
+		found := w.found(outcome)
 		switch {
 		case fate == replyLost:
 			end = failed
@@ -418,6 +420,20 @@ func (w *world) round() (Plan, roundEnd) {
 		}
 	}
 	return plan, end
+}
+
+// found says whether an action has found an object of the name that is there.
+func (w *world) found(outcome Outcome) bool {
+	switch outcome.Action.Kind {
+	case CreateConfigMap, CreatePod:
+		return outcome.UID == "" && outcome.Refused == nil
+	case ConfirmNoConfigMap:
+		return w.configMap != nil
+	case ConfirmNoPod:
+		return w.pods[outcome.Action.Name] != nil
+	default:
+		return false
+	}
 }
 
 // forgetBlocks forgets the refusals of what is not to be created any more.
@@ -455,6 +471,9 @@ func (w *world) remember(outcome Outcome) {
 	switch outcome.Action.Kind {
 	case CheckStatus:
 		w.controller.current = true
+		for _, uid := range outcome.Action.Seen {
+			w.controller.checked[uid] = true
+		}
 	case DeleteConfigMap, DeletePod, DeleteFramework:
 		w.controller.deleted[outcome.Action.UID] = true
 	case ForceDeletePod:

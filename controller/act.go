@@ -81,7 +81,7 @@ func (p *pass) runBatch(ctx context.Context, actions []lifecycle.Action, begin i
 	failedNow := map[cause]bool{}
 	b := batch{
 		begin:  begin,
-		most:   func() int { return pacing.Share(c.batchSize, p.turn.flights()) },
+		most:   func() int { return pacing.Share(c.batchSize, p.turn.inFlight()) },
 		enough: p.spent,
 		do:     func(action lifecycle.Action) result { return e.do(ctx, action) },
 		skip:   func(action lifecycle.Action) bool { return failedNow[causesOf(action)[0]] },

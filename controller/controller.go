@@ -18,7 +18,6 @@ import (
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
@@ -26,6 +25,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/client/clientset/versioned"
 	"github.com/lockstep-k8s/lockstep/client/informers/externalversions"
 	"github.com/lockstep-k8s/lockstep/controller/lifecycle"
+	"github.com/lockstep-k8s/lockstep/controller/pacing"
+	"github.com/lockstep-k8s/lockstep/internal/fair"
 )
 
 // componentName is the source of events.
@@ -46,8 +47,8 @@ type Controller struct {
 	// podGroupFactory has the informer that the PodGroup controller shares.
 	podGroupFactory externalversions.SharedInformerFactory
 
-	queue       workqueue.TypedDelayingInterface[cache.ObjectName]
-	flights     *flights
+	queue       fair.Queue
+	fairWorkers *fair.Workers
 	broadcaster record.EventBroadcaster
 	events      record.EventRecorder
 	known       knowledge
@@ -101,8 +102,7 @@ func newController(clients Clients, config *configv1alpha1.ControllerConfigurati
 		startShared: []func(context.Context){
 			coreFactory.StartWithContext, podGroupFactory.StartWithContext, classFactory.StartWithContext,
 		},
-		queue:       newFairQueue(clock.RealClock{}),
-		flights:     newFlights(),
+		queue:       fair.NewQueue("framework", clock.RealClock{}),
 		broadcaster: record.NewBroadcaster(),
 		clock:       passiveClock,
 		entropy:     entropy,
@@ -118,6 +118,8 @@ func newController(clients Clients, config *configv1alpha1.ControllerConfigurati
 	if c.metrics, err = newMetrics(registerer, c.queue.Len); err != nil {
 		return nil, fmt.Errorf("registering metrics: %w", err)
 	}
+	c.fairWorkers = fair.NewWorkers(c.queue, fair.Limits{Namespace: pacing.MaxFlights, All: pacing.MaxFlightsInAll},
+		pacing.Patience, c.process, func(busy time.Duration) { c.metrics.syncSeconds.Observe(busy.Seconds()) })
 	return c, c.addHandlers()
 }
 
@@ -172,7 +174,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	logger.Info("Running Frameworks", "workers", c.workers)
 	c.ready.Store(true)
 	for range c.workers {
-		running.Go(func() { c.work(ctx, &running) })
+		running.Go(func() { c.fairWorkers.Work(ctx, &running) })
 	}
 	<-ctx.Done()
 	return nil

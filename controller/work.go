@@ -7,8 +7,6 @@ import (
 	"context"
 	"fmt"
 	"runtime/debug"
-	"sync"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/cache"
@@ -17,42 +15,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/pacing"
 )
 
-// work syncs Frameworks until the queue shuts down. A sync that outlasts the patience
-// of the worker goes on, and is among those that are still running.
-func (c *Controller) work(ctx context.Context, running *sync.WaitGroup) {
-	for {
-		key, shutdown := c.queue.Get()
-		if shutdown {
-			return
-		}
-		if !c.flights.begin(key) {
-			c.queue.Done(key)
-			continue
-		}
-		begun, ended := c.clock.Now(), make(chan struct{})
-		running.Go(func() {
-			defer close(ended)
-			c.process(ctx, key)
-			c.land(key)
-		})
-		patience := time.NewTimer(pacing.Patience)
-		select {
-		case <-ended:
-		case <-patience.C:
-		}
-		patience.Stop()
-		c.metrics.syncSeconds.Observe(c.clock.Since(begun).Seconds())
-	}
-}
-
-// land ends a sync, and lets others begin that had to wait for it.
-func (c *Controller) land(key cache.ObjectName) {
-	for _, next := range c.flights.end(key) {
-		c.queue.Add(next)
-	}
-	c.queue.Done(key) // Until now the queue let nobody else have the Framework.
-}
-
+// process syncs a Framework, unless the controller is asked to stop.
 func (c *Controller) process(ctx context.Context, key cache.ObjectName) {
 	if ctx.Err() != nil {
 		return
@@ -88,6 +51,6 @@ func (c *Controller) syncSafely(ctx context.Context, key cache.ObjectName) (err 
 				"The controller met a fault of its own and goes on without this Framework, until it tries again: %v", value)
 		}
 	}()
-	turn := &turn{begun: c.clock.Now(), flights: func() int { return c.flights.of(key.Namespace) }}
+	turn := &turn{begun: c.clock.Now(), inFlight: func() int { return c.fairWorkers.InFlight(key.Namespace) }}
 	return c.sync(ctx, key, turn)
 }

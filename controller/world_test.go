@@ -453,7 +453,7 @@ func (m podMetadata) List(context.Context, metav1.ListOptions) (*metav1.PartialO
 
 // turn is one on a worker that has nothing else to do.
 func (w *world) turn() *turn {
-	return &turn{begun: w.clock.Now(), flights: func() int { return 1 }}
+	return &turn{begun: w.clock.Now(), inFlight: func() int { return 1 }}
 }
 
 func (w *world) stored() *frameworkv1.FrameworkStatus {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -117,6 +118,33 @@ func TestASyncThatHangsCostsItsWorkerItsPatience(t *testing.T) {
 			t.Errorf("after the answer %d syncs of the object were begun, want 2", begun["hangs"])
 		}
 		mu.Unlock()
+		queue.ShutDown()
+		running.Wait()
+	})
+}
+
+// TestWhatIsParkedGoesOn although more objects of a namespace wait than may at a time.
+func TestWhatIsParkedGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		queue := NewQueue("test", clock.RealClock{})
+		var ended atomic.Int32
+		workers := NewWorkers(queue, Limits{Namespace: 4, All: 1024}, 200*time.Millisecond, func(context.Context, cache.ObjectName) {
+			time.Sleep(30 * time.Second)
+			ended.Add(1)
+		}, nil)
+		var running sync.WaitGroup
+		running.Go(func() { workers.Work(t.Context(), &running) })
+		for i := range 20 {
+			queue.Add(cache.NewObjectName("ns", fmt.Sprint(i)))
+		}
+		time.Sleep(29 * time.Second)
+		if got := workers.InFlight("ns"); got != 4 {
+			t.Errorf("%d syncs are in flight, want 4", got)
+		}
+		time.Sleep(5 * time.Minute)
+		if got := ended.Load(); got != 20 {
+			t.Errorf("%d of 20 objects were synced", got)
+		}
 		queue.ShutDown()
 		running.Wait()
 	})

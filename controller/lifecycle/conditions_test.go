@@ -61,9 +61,13 @@ func TestConditionsOfEveryFramework(t *testing.T) {
 			framework: framework(role("w", 1)), story: func(w *world) { w.runPods(); w.stop(); w.run(); w.settle() },
 			want: "Running=False/NoTaskRunning Completed=True/Failed",
 		},
-		"a gang": {
+		"a gang waits": {
+			framework: gang(), story: func(*world) {},
+			want: "Running=False/NoTaskRunning Completed=False/NotCompleted GangScheduled=False/NotYetScheduled",
+		},
+		"a gang runs": {
 			framework: gang(), story: (*world).runPods,
-			want: "Running=True/TasksRunning Completed=False/NotCompleted GangScheduled=False/NotYetScheduled",
+			want: "Running=True/TasksRunning Completed=False/NotCompleted GangScheduled=True/Scheduled",
 		},
 	}
 	for name, tc := range tests {

@@ -45,6 +45,7 @@ var stages = []struct {
 	{"a stop by the user", (*decision).stop},
 	{"tasks and their Pods", (*decision).followTasks},
 	{"completion policy", (*decision).applyCompletionPolicy},
+	{"whether the gang was placed", (*decision).followPlacement},
 	{"members that the gang has lost", (*decision).followRecovery},
 	{"time-outs of the gang", (*decision).applyGangTimeouts},
 	{"times of the gang", (*decision).persistGangTimes},

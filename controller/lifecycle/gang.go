@@ -135,6 +135,29 @@ func (d *decision) observePodGroup() (goOn bool) {
 	return true
 }
 
+// followPlacement notes that the gang was placed if enough of its Pods are, although the
+// PodGroup does not yet say so: its watch may be behind those of the Pods.
+func (d *decision) followPlacement() (goOn bool) {
+	group := d.next.AttemptStatus.PodGroup
+	if !d.isGang() || group == nil || group.EverScheduled || d.completing() {
+		return true
+	}
+	spec, needed := podgroup.DesiredSpec(&d.Framework.Spec, d.activeTasks())
+	placed := podgroup.Tally{Roles: map[string]int32{}}
+	d.eachTask(func(t cursor) {
+		if t.wanted() && t.status().State != frameworkv1.TaskCompleted && t.isUp() {
+			placed.Total++
+			placed.Roles[t.role.Name]++
+		}
+	})
+	if needed && podgroup.Holds(&spec, placed) {
+		changed := *group
+		changed.EverScheduled = true
+		d.next.AttemptStatus.PodGroup = &changed
+	}
+	return true
+}
+
 // applyGangTimeouts completes an attempt whose gang waits for too long, so that
 // it frees what it holds.
 func (d *decision) applyGangTimeouts() (goOn bool) {

@@ -224,6 +224,8 @@ func TestAGangThatIsNotScheduledInTimeEnds(t *testing.T) {
 			g.podGroup.Status.Phase = running
 			g.podGroupChanged()
 		}},
+		"it runs in time, and its PodGroup does not show that": {story: func(_ *testing.T, g *gangWorld) { g.until(59 * s); g.places() }},
+		"some of it runs in time":                              {story: func(_ *testing.T, g *gangWorld) { g.until(59 * s); g.places("w-0") }, wantEnd: 60 * s, want: scheduleTimeout},
 		"it is scheduled while the controller is away": {story: func(_ *testing.T, g *gangWorld) {
 			g.until(30 * s)
 			g.podGroup.Status.Phase = running

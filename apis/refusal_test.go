@@ -93,6 +93,20 @@ func TestObjectsAreChecked(t *testing.T) {
 				"should match '^([A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?)?$'"},
 		},
 
+		// What a client can't read would keep it from reading any PodGroup at all.
+		"a time of a PodGroup's condition": {
+			manifest: podGroupWithStatus(`{conditions: [{type: Scheduled, status: "True", lastTransitionTime: "2026-01-01T00:00:00Z"}]}`),
+		},
+		"a time that no client can read": {
+			manifest: podGroupWithStatus(`{conditions: [{type: Scheduled, status: "True", lastTransitionTime: "2026-01-01t00:00:00z"}]}`),
+			want: []string{`status.conditions[0].lastTransitionTime: Invalid value: "2026-01-01t00:00:00z": status.conditions[0].lastTransitionTime in body ` +
+				`should match '^\d{4}-\d{2}-\d{2}T([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d+)?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$'`},
+		},
+		"more members than a client can count": {
+			manifest: "kind: PodGroup\nmetadata: {name: large}\nspec: {minMember: 1, minRoleMember: {w: 2147483648}}",
+			want:     []string{`spec.minRoleMember: Invalid value: every value of minRoleMember must be at most 2147483647`},
+		},
+
 		"a gang of the longest name": {
 			manifest: "kind: Framework\nmetadata: {name: " + strings.Repeat("x", 63) + "}\nspec: {gang: {}, taskRoles: [{name: w, taskNumber: 1}]}",
 		},

@@ -69,6 +69,7 @@ type PodGroupSpec struct {
 	// Mutable.
 	// +required
 	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=2147483647
 	MinMember int32 `json:"minMember"`
 
 	// minRoleMember is how many members of a role must be among them, at least
@@ -77,6 +78,7 @@ type PodGroupSpec struct {
 	// +optional
 	// +kubebuilder:validation:MaxProperties=256
 	// +kubebuilder:validation:XValidation:rule="self.all(role, self[role] >= 1)",message="every value of minRoleMember must be at least 1"
+	// +kubebuilder:validation:XValidation:rule="self.all(role, self[role] <= 2147483647)",message="every value of minRoleMember must be at most 2147483647"
 	MinRoleMember map[string]int32 `json:"minRoleMember,omitempty"`
 
 	// priorityClassName ranks the group among others and chooses victims.
@@ -166,26 +168,31 @@ type PodGroupStatus struct {
 	// members is how many Pods belong to the group.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=2147483647
 	Members int32 `json:"members"`
 
 	// scheduled is how many members are placed on nodes and have not ended.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=2147483647
 	Scheduled int32 `json:"scheduled"`
 
 	// running is how many members run.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=2147483647
 	Running int32 `json:"running"`
 
 	// succeeded is how many members succeeded.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=2147483647
 	Succeeded int32 `json:"succeeded"`
 
 	// failed is how many members failed.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=2147483647
 	Failed int32 `json:"failed"`
 }
 
@@ -233,8 +240,12 @@ type PodGroupCondition struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// lastTransitionTime is when status last changed.
+	// lastTransitionTime is when status last changed, as RFC 3339 has it, with T and Z in
+	// upper case: API servers take other forms for a time that clients can't read.
 	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Format=date-time
+	// +kubebuilder:validation:Pattern=`^\d{4}-\d{2}-\d{2}T([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d+)?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$`
 	LastTransitionTime metav1.Time `json:"lastTransitionTime,omitzero"`
 
 	// reason is a word for programs: letters, digits, '_', ',' and ':', a letter

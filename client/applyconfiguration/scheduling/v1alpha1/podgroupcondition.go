@@ -23,7 +23,8 @@ type PodGroupConditionApplyConfiguration struct {
 	// observedGeneration is the metadata.generation of the group that the
 	// scheduler saw.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
-	// lastTransitionTime is when status last changed.
+	// lastTransitionTime is when status last changed, as RFC 3339 has it, with T and Z in
+	// upper case: API servers take other forms for a time that clients can't read.
 	LastTransitionTime *v1.Time `json:"lastTransitionTime,omitempty"`
 	// reason is a word for programs: letters, digits, '_', ',' and ':', a letter
 	// first, and neither ',' nor ':' last. Frameworks repeat it in their own

@@ -160,6 +160,63 @@ func TestAGangWithTheLongestNameCompletes(t *testing.T) {
 	})
 }
 
+// TestOwnersAreDeletedInTheForeground: they are there until all is gone that they own.
+func TestOwnersAreDeletedInTheForeground(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		gone := map[string]int{}
+		c.server.SetObserver(func(w *apiserver.Written) {
+			c.book.observe(w)
+			if !w.Removed() {
+				return
+			}
+			var finalizers []string
+			switch w.Resource {
+			case "configmaps":
+				finalizers = apiserver.Before[corev1.ConfigMap](w).Finalizers
+			case "frameworks":
+				finalizers = apiserver.Before[frameworkv1.Framework](w).Finalizers
+			default:
+				return
+			}
+			gone[w.Resource]++
+			if !slices.Contains(finalizers, metav1.FinalizerDeleteDependents) {
+				t.Errorf("%s %s goes with the finalizers %q, want %s", w.Resource, w.Key, finalizers, metav1.FinalizerDeleteDependents)
+			}
+		})
+		apiserver.Add(c.server, newFramework(1))
+		c.ends = succeed
+		c.awaitState(t, "fw", frameworkv1.FrameworkCompleted)
+		c.pass(retention + time.Minute)
+		if diff := cmp.Diff(map[string]int{"configmaps": 1, "frameworks": 1}, gone); diff != "" {
+			t.Errorf("unexpected removals (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// TestADeletionSparesAStranger, who has taken the name when the request gets to the API
+// server.
+func TestADeletionSparesAStranger(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		var stranger *corev1.Pod
+		c.server.SetHook(func(r *apiserver.Request) apiserver.Fault {
+			if r.Verb == apiserver.Delete && r.Resource == "pods" && stranger == nil {
+				apiserver.Remove[corev1.Pod](c.server, "ns", r.Name)
+				stranger = apiserver.Add(c.server, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: r.Name}})
+			}
+			return apiserver.Fault{}
+		})
+		apiserver.Add(c.server, newFramework(1))
+		c.ends = succeed
+		c.awaitState(t, "fw", frameworkv1.FrameworkCompleted)
+		if stranger == nil {
+			t.Fatal("no Pod was deleted")
+		}
+		if got := apiserver.Find[corev1.Pod](c.server, "ns", stranger.Name); got == nil || got.UID != stranger.UID || got.DeletionTimestamp != nil {
+			t.Errorf("the stranger's Pod is %v", got)
+		}
+	})
+}
+
 // TestCrashBetweenAnyTwoWrites lets the controller crash after each of its writes
 // in turn. A new one always brings the Framework to the same end.
 func TestCrashBetweenAnyTwoWrites(t *testing.T) {
@@ -308,6 +365,11 @@ func TestNewLeaderWithAnOldCache(t *testing.T) {
 		for _, try := range tries {
 			if describeWrite(try) != statusWrite || try.Code != http.StatusConflict {
 				t.Errorf("the new leader has not noticed that its cache is behind: %s", try)
+			}
+		}
+		for _, event := range apiserver.All[corev1.Event](c.server, "ns") {
+			if event.Type == corev1.EventTypeWarning { // Nothing is wrong with the Framework.
+				t.Errorf("the user is told %s: %s", event.Reason, event.Message)
 			}
 		}
 		c.server.SetHook(nil)

@@ -34,6 +34,9 @@ func inCluster(t *testing.T, test func(t *testing.T, c *cluster)) {
 
 // inClusterWith is inCluster with settings that are made before the controller begins.
 func inClusterWith(t *testing.T, prepare func(c *cluster), test func(t *testing.T, c *cluster)) {
+	// In the bubble nobody notices a controller that spins: no time passes.
+	spins := time.AfterFunc(3*time.Minute, func() { panic("the controller spins, or the test takes for ever") })
+	defer spins.Stop()
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, rand.New(rand.NewPCG(0, 0)))
 		c.ends = never

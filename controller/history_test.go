@@ -61,11 +61,13 @@ func CaptureLog(t *testing.T) *LogBuffer {
 	if err := logsapi.ValidateAndApplyWithOptions(config, options, nil); err != nil {
 		t.Fatalf("setting up the log: %v", err)
 	}
+	klog.StopFlushDaemon() // It reads what other tests set.
 	t.Cleanup(func() {
 		state.Restore()
 		if err := logsapi.ResetForTest(nil); err != nil {
 			t.Errorf("resetting the log: %v", err)
 		}
+		klog.StopFlushDaemon()
 	})
 	return buffer
 }

@@ -220,10 +220,11 @@ func TestADeletionSparesAStranger(t *testing.T) {
 // TestCrashBetweenAnyTwoWrites lets the controller crash after each of its writes
 // in turn. A new one always brings the Framework to the same end.
 func TestCrashBetweenAnyTwoWrites(t *testing.T) {
+	quiet(t)
 	for crashAfter, crashed := 0, true; crashed; crashAfter++ {
 		crashed = false
 		t.Run(fmt.Sprintf("after %d writes", crashAfter), func(t *testing.T) {
-			inCluster(t, func(t *testing.T, c *cluster) {
+			inClusterWith(t, func(*cluster) {}, func(t *testing.T, c *cluster) {
 				// The first attempt of w-0 fails and is retried; then all succeed.
 				c.ends = func(pod *corev1.Pod) (int32, bool) {
 					if pod.Name == "fw-w-0" && pod.Annotations[frameworkv1.KeyTaskAttemptID] == "0" {

@@ -104,7 +104,10 @@ func TestObjectsAreChecked(t *testing.T) {
 		},
 		"more members than a client can count": {
 			manifest: "kind: PodGroup\nmetadata: {name: large}\nspec: {minMember: 1, minRoleMember: {w: 2147483648}}",
-			want:     []string{`spec.minRoleMember: Invalid value: every value of minRoleMember must be at most 2147483647`},
+			want: []string{
+				`<nil>: Invalid value: "": Checked value must be of type integer with format int32 in spec.minRoleMember.w`,
+				`spec.minRoleMember: Invalid value: every value of minRoleMember must be at most 2147483647`,
+			},
 		},
 
 		"a gang of the longest name": {

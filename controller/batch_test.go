@@ -14,6 +14,7 @@ import (
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	"github.com/lockstep-k8s/lockstep/controller/lifecycle"
+	"github.com/lockstep-k8s/lockstep/internal/testing/apiserver"
 )
 
 func TestActionsBeginSlowlyAndEndWhenItIsEnough(t *testing.T) {
@@ -87,112 +88,90 @@ func TestAFailureSlowsDownAndSparesOthersInVain(t *testing.T) {
 // sync ends soon all the same, and the next ones go on where it stopped.
 func TestALargeFrameworkDoesNotKeepAWorker(t *testing.T) {
 	const tasks, each, limit = 1000, 10 * time.Millisecond, time.Second
-	w := newWorld(t, framework(tasks))
-	created := 0
-	w.show = func(pod *corev1.Pod, gone bool) {
-		created++
-		w.clock.SetTime(w.clock.Now().Add(each))
-	}
-	syncs := 0
-	for ; created < tasks && syncs < tasks; syncs++ {
-		w.clock.SetTime(w.clock.Now().Add(each))
-		begun := w.clock.Now()
-		if err := w.sync(); err != nil {
-			t.Fatal(err)
+	inWorld(t, framework(tasks), func(t *testing.T, w *world) {
+		w.slowCreations(each)
+		syncs := 0
+		for ; w.created() < tasks && syncs < tasks; syncs++ {
+			time.Sleep(each)
+			w.sync()
+			created := w.created()
+			if created > 0 && created < tasks && w.controller.queue.Len() == 0 {
+				t.Fatalf("the Framework does not wait for its turn after %d of %d Pods", created, tasks)
+			}
+			if w.took > limit {
+				t.Fatalf("a sync took %v and created up to Pod %d, want at most %v", w.took, created, limit)
+			}
 		}
-		if took := w.clock.Since(begun); took > limit {
-			t.Fatalf("a sync took %v and created up to Pod %d, want at most %v", took, created, limit)
+		if created := w.created(); created != tasks {
+			t.Errorf("%d Pods were created in %d syncs, want %d", created, syncs, tasks)
 		}
-		if created > 0 && created < tasks && w.controller.queue.Len() == 0 {
-			t.Fatalf("the Framework does not wait for its turn after %d of %d Pods", created, tasks)
+		time.Sleep(time.Second)
+		w.sync()
+		uids := map[string]int{}
+		for _, pod := range apiserver.All[corev1.Pod](w.server, namespace) {
+			uids[string(pod.UID)]++
 		}
-	}
-	if created != tasks {
-		t.Errorf("%d Pods were created in %d syncs, want %d", created, syncs, tasks)
-	}
-	w.clock.SetTime(w.clock.Now().Add(time.Second))
-	if err := w.sync(); err != nil {
-		t.Fatal(err)
-	}
-	uids := map[string]int{}
-	for _, pod := range w.podList() {
-		uids[string(pod.UID)]++
-	}
-	want := map[frameworkv1.TaskState]int{frameworkv1.TaskAttemptPreparing: tasks}
-	got := map[frameworkv1.TaskState]int{}
-	for _, task := range w.controller.known.byKey[key].memory.status.AttemptStatus.TaskRoleStatuses[0].TaskStatuses {
-		got[task.State]++
-		if uids[string(*task.AttemptStatus.PodUID)] != 1 {
-			t.Errorf("task %d has recorded Pod %s, which it has not", task.Index, *task.AttemptStatus.PodUID)
+		want := map[frameworkv1.TaskState]int{frameworkv1.TaskAttemptPreparing: tasks}
+		got := map[frameworkv1.TaskState]int{}
+		for _, task := range w.status().AttemptStatus.TaskRoleStatuses[0].TaskStatuses {
+			got[task.State]++
+			if uids[string(*task.AttemptStatus.PodUID)] != 1 {
+				t.Errorf("task %d has recorded Pod %s, which it has not", task.Index, *task.AttemptStatus.PodUID)
+			}
 		}
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("unexpected states of tasks (-want +got):\n%s", diff)
-	}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("unexpected states of tasks (-want +got):\n%s", diff)
+		}
+	})
 }
 
 // TestAChangeIsNoticedWhileMuchIsLeftToDo: while thousands of Pods are to be created,
 // not every sync looks at all tasks anew, but each looks at the Framework.
 func TestAChangeIsNoticedWhileMuchIsLeftToDo(t *testing.T) {
 	const tasks, each = 10_000, 4 * time.Millisecond
-	w := newWorld(t, framework(tasks))
-	created := 0
-	w.show = func(pod *corev1.Pod, gone bool) {
-		if !gone && pod.DeletionTimestamp == nil {
-			created++
+	inWorld(t, framework(tasks), func(t *testing.T, w *world) {
+		w.slowCreations(each)
+		// A plan that is made anew takes in what was created.
+		sync := func() *frameworkv1.FrameworkStatus {
+			t.Helper()
+			w.sync()
+			return w.status()
 		}
-		w.clock.SetTime(w.clock.Now().Add(each))
-	}
-	// A plan that is made anew takes in what was created.
-	sync := func() *frameworkv1.FrameworkStatus {
-		t.Helper()
-		if err := w.sync(); err != nil {
-			t.Fatal(err)
+		for range 2 { // The first ends with the ConfigMap, which is not yet seen.
+			time.Sleep(time.Second)
+			sync()
 		}
-		return w.controller.known.byKey[key].memory.status
-	}
-	for range 2 { // The first ends with the ConfigMap, which is not yet seen.
-		w.clock.SetTime(w.clock.Now().Add(time.Second))
-		sync()
-	}
-	before, decided := created, sync()
-	if again := sync(); created <= before || again != decided {
-		t.Errorf("a sync created %d Pods, and decided anew: %v, want some, as decided before", created-before, again != decided)
-	}
-	const look = tasks * 100 * time.Microsecond
-	w.clock.SetTime(w.clock.Now().Add(look))
-	if again := sync(); again == decided {
-		t.Errorf("nothing was decided anew for %v", look)
-	}
-	before = created
-	w.framework.Spec.ExecutionType = frameworkv1.ExecutionStop
-	w.framework.Generation++
-	for range 3 {
-		sync()
-	}
-	if created > before {
-		t.Errorf("%d Pods were created after the user had stopped the Framework", created-before)
-	}
+		before, decided := w.created(), sync()
+		if again := sync(); w.created() <= before || again != decided {
+			t.Errorf("a sync created %d Pods, and decided anew: %v, want some, as decided before", w.created()-before, again != decided)
+		}
+		const look = tasks * 100 * time.Microsecond
+		time.Sleep(look)
+		if again := sync(); again == decided {
+			t.Errorf("nothing was decided anew for %v", look)
+		}
+		before = w.created()
+		apiserver.Change(w.server, namespace, "fw", func(f *frameworkv1.Framework) { f.Spec.ExecutionType = frameworkv1.ExecutionStop })
+		for range 3 {
+			sync()
+		}
+		if created := w.created(); created > before {
+			t.Errorf("%d Pods were created after the user had stopped the Framework", created-before)
+		}
+	})
 }
 
 // TestASmallFrameworkStartsInOneTurn: it would wait behind all others before each
 // next Pod.
 func TestASmallFrameworkStartsInOneTurn(t *testing.T) {
 	const tasks, each = 4, 300 * time.Millisecond
-	w := newWorld(t, framework(tasks))
-	created := 0
-	w.show = func(*corev1.Pod, bool) {
-		created++
-		w.clock.SetTime(w.clock.Now().Add(each))
-	}
-	if err := w.sync(); err != nil { // It ends with the ConfigMap, which is not yet seen.
-		t.Fatal(err)
-	}
-	w.clock.SetTime(w.clock.Now().Add(each))
-	if err := w.sync(); err != nil {
-		t.Fatal(err)
-	}
-	if created != tasks {
-		t.Errorf("%d Pods were created, want %d", created, tasks)
-	}
+	inWorld(t, framework(tasks), func(t *testing.T, w *world) {
+		w.slowCreations(each)
+		w.sync() // It ends with the ConfigMap, which is not yet seen.
+		time.Sleep(each)
+		w.sync()
+		if created := w.created(); created != tasks {
+			t.Errorf("%d Pods were created, want %d", created, tasks)
+		}
+	})
 }

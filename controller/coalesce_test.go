@@ -1,7 +1,7 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package controller
+package controller_test
 
 import (
 	"fmt"
@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	"github.com/lockstep-k8s/lockstep/internal/testing/apiserver"
 )
 
 // TestStartIsWrittenAtOnce starts the Pods of a Framework one after another and
@@ -38,35 +39,29 @@ func TestStartIsWrittenAtOnce(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, framework(tc.tasks))
-			begun := w.clock.Now()
-			var last time.Time
-			for started := 0; ; {
-				if err := w.sync(); err != nil {
-					t.Fatal(err)
-				}
-				if last.IsZero() && len(w.pods) == int(tc.tasks) && w.clock.Since(begun) >= time.Duration(started+1)*tc.every {
-					changed := w.podList()[started].DeepCopy()
-					tc.start(changed)
-					w.put(changed)
-					if started++; started == int(tc.tasks) {
-						last = w.clock.Now()
+			inCluster(t, func(t *testing.T, c *cluster) {
+				apiserver.Add(c.server, newFramework(tc.tasks))
+				begun := time.Now()
+				var last time.Time
+				for started := 0; last.IsZero() || !all(c.statusOf("ns", "fw"), tc.shown); {
+					c.pass(tick)
+					if last.IsZero() && time.Since(begun) >= time.Duration(started+1)*tc.every && len(c.podsOf("ns", "fw-w-")) == int(tc.tasks) {
+						apiserver.Change(c.server, "ns", fmt.Sprint("fw-w-", started), tc.start)
+						if started++; started == int(tc.tasks) {
+							last = time.Now()
+						}
+					}
+					if time.Since(begun) > time.Hour {
+						t.Fatalf("it is never shown; %d have started", started)
 					}
 				}
-				if !last.IsZero() && all(w.stored(), tc.shown) {
-					break
+				if age := time.Since(last); age > most {
+					t.Errorf("the last start is shown after %v, want at most %v", age, most)
 				}
-				w.clock.SetTime(w.clock.Now().Add(tick))
-				if w.clock.Since(begun) > time.Hour {
-					t.Fatalf("it is never shown; %d have started", started)
+				if writes := c.statusWrites(); writes > mostWrites {
+					t.Errorf("%d writes of the status, want at most %d", writes, mostWrites)
 				}
-			}
-			if age := w.clock.Since(last); age > most {
-				t.Errorf("the last start is shown after %v, want at most %v", age, most)
-			}
-			if writes := statusWrites(w); writes > mostWrites {
-				t.Errorf("%d writes of the status, want at most %d", writes, mostWrites)
-			}
+			})
 		})
 	}
 }
@@ -87,30 +82,29 @@ func TestSlowServerIsAskedLess(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, framework(4))
-			w.updateError = func([]byte) error {
-				w.clock.SetTime(w.clock.Now().Add(tc.takes))
-				return nil
-			}
-			begun := w.clock.Now()
-			for started := 0; w.stored() == nil || !all(w.stored(), isRunning); {
-				if err := w.sync(); err != nil {
-					t.Fatal(err)
+			inCluster(t, func(t *testing.T, c *cluster) {
+				c.server.SetHook(func(r *apiserver.Request) apiserver.Fault {
+					if writesStatus(r) {
+						return apiserver.Fault{Before: tc.takes}
+					}
+					return apiserver.Fault{}
+				})
+				apiserver.Add(c.server, newFramework(4))
+				begun := time.Now()
+				for started := 0; !all(c.statusOf("ns", "fw"), isRunning); {
+					c.pass(tick)
+					if started < 4 && time.Since(begun) >= time.Duration(started+1)*start/4 {
+						c.step(fmt.Sprint("fw-w-", started), corev1.PodRunning)
+						started++
+					}
+					if time.Since(begun) > time.Minute {
+						t.Fatalf("that all run is never shown; %d have started", started)
+					}
 				}
-				if len(w.pods) == 4 && started < 4 && w.clock.Since(begun) >= time.Duration(started+1)*start/4 {
-					changed := w.podList()[started].DeepCopy()
-					changed.Status.Phase = corev1.PodRunning
-					w.put(changed)
-					started++
+				if writes := c.statusWrites(); writes != tc.writes {
+					t.Errorf("%d writes of the status, want %d", writes, tc.writes)
 				}
-				w.clock.SetTime(w.clock.Now().Add(tick))
-				if w.clock.Since(begun) > time.Minute {
-					t.Fatalf("that all run is never shown; %d have started", started)
-				}
-			}
-			if writes := statusWrites(w); writes != tc.writes {
-				t.Errorf("%d writes of the status, want %d", writes, tc.writes)
-			}
+			})
 		})
 	}
 }
@@ -119,52 +113,51 @@ func TestSlowServerIsAskedLess(t *testing.T) {
 // another, and measures how old the last removal is when the Framework is Completed.
 func TestRemovalIsWrittenAtOnce(t *testing.T) {
 	const tasks, tick, most, mostWrites = 300, 50 * time.Millisecond, time.Second, 9
-	tests := map[string]func(pod *corev1.Pod) int32{
+	tests := map[string]func(pod *corev1.Pod) (int32, bool){
 		"all have succeeded": succeed,
-		"some have failed": func(pod *corev1.Pod) int32 {
+		"some have failed": func(pod *corev1.Pod) (int32, bool) {
 			if strings.HasSuffix(pod.Name, "0") {
-				return 1
+				return 1, true
 			}
-			return 0
+			return 0, true
 		},
 	}
-	for name, exit := range tests {
+	for name, ends := range tests {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, framework(tasks))
-			w.framework.Spec.TaskRoles[0].FrameworkAttemptCompletionPolicy.MinFailedTaskCount = ptr.To[int32](-1)
-			sync := func() {
-				t.Helper()
-				if err := w.sync(); err != nil {
-					t.Fatal(err)
+			inCluster(t, func(t *testing.T, c *cluster) {
+				f := newFramework(tasks)
+				f.Spec.TaskRoles[0].FrameworkAttemptCompletionPolicy.MinFailedTaskCount = ptr.To[int32](-1)
+				apiserver.Add(c.server, f)
+				c.awaitState(t, "fw", frameworkv1.FrameworkAttemptRunning)
+				pods := c.podsOf("ns", "fw-w-")
+				for _, pod := range pods {
+					c.keep(pod)
 				}
-				w.clock.SetTime(w.clock.Now().Add(tick))
-			}
-			for begun := w.clock.Now(); w.stored() == nil || !all(w.stored(), hasEnded); sync() {
-				if len(w.pods) == tasks && w.podList()[0].Status.ContainerStatuses == nil {
-					w.live(exit)
+				c.ends = ends
+				c.runNodes(1)
+				for begun := time.Now(); !all(c.statusOf("ns", "fw"), hasEnded); c.pass(tick) {
+					if time.Since(begun) > time.Minute {
+						t.Fatal("that all have ended is never shown")
+					}
 				}
-				if w.clock.Since(begun) > time.Minute {
-					t.Fatal("that all have ended is never shown")
+				before := c.statusWrites()
+				var last time.Time
+				for begun := time.Now(); len(pods) > 0 || c.statusOf("ns", "fw").State != frameworkv1.FrameworkCompleted; c.pass(tick) {
+					if len(pods) > 0 && apiserver.Find[corev1.Pod](c.server, "ns", pods[0]).DeletionTimestamp != nil {
+						c.letGo(pods[0])
+						pods, last = pods[1:], time.Now()
+					}
+					if time.Since(begun) > time.Minute {
+						t.Fatalf("it is never Completed; %d Pods are left", len(pods))
+					}
 				}
-			}
-			before := statusWrites(w)
-			var last time.Time
-			for begun := w.clock.Now(); w.stored().State != frameworkv1.FrameworkCompleted; sync() {
-				if pods := w.podList(); len(pods) > 0 && pods[0].DeletionTimestamp != nil {
-					w.remove(pods[0].Name)
-					last = w.clock.Now()
+				if age := time.Since(last); age > most {
+					t.Errorf("Completed %v after the last Pod was gone, want at most %v", age, most)
 				}
-				w.collectGarbage()
-				if w.clock.Since(begun) > time.Minute {
-					t.Fatalf("it is never Completed; %d Pods are left", len(w.pods))
+				if writes := c.statusWrites() - before; writes > mostWrites {
+					t.Errorf("%d writes of the status, want at most %d", writes, mostWrites)
 				}
-			}
-			if age := w.clock.Since(last); age > most {
-				t.Errorf("Completed %v after the last Pod was gone, want at most %v", age, most)
-			}
-			if writes := statusWrites(w) - before; writes > mostWrites {
-				t.Errorf("%d writes of the status, want at most %d", writes, mostWrites)
-			}
+			})
 		})
 	}
 }
@@ -179,46 +172,32 @@ func TestRetryAfterSuccessIsNotKeptWaiting(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			fw := framework(tasks)
-			fw.Spec.TaskRoles[0].Task.RetryPolicy.MaxRetryCount = -2
-			w := newWorld(t, fw)
-			runsAgain := func(task *frameworkv1.TaskStatus) bool {
-				return isRunning(task) && task.RetryPolicyStatus.TotalRetriedCount > 0
-			}
-			stuck := map[string]bool{}
-			var ended time.Time
-			for begun := w.clock.Now(); w.stored() == nil || countTasks(w.stored(), runsAgain) < tasks-tc.stuck; {
-				if err := w.sync(); err != nil {
-					t.Fatal(err)
+			inCluster(t, func(t *testing.T, c *cluster) {
+				f := newFramework(tasks)
+				f.Spec.TaskRoles[0].Task.RetryPolicy.MaxRetryCount = frameworkv1.AlwaysRetry
+				apiserver.Add(c.server, f)
+				c.await(t, "all run", func() bool { return all(c.statusOf("ns", "fw"), isRunning) })
+				for i := range tc.stuck {
+					c.keep(fmt.Sprint("fw-w-", i))
 				}
-				w.clock.SetTime(w.clock.Now().Add(tick))
-				end := ended.IsZero() && w.stored() != nil && all(w.stored(), isRunning)
-				if end {
-					ended = w.clock.Now()
+				c.ends = succeed
+				c.runNodes(1)
+				c.ends = never
+				runsAgain := func(task *frameworkv1.TaskStatus) bool {
+					return isRunning(task) && task.RetryPolicyStatus.TotalRetriedCount > 0
 				}
-				for i, pod := range w.podList() {
-					changed := pod.DeepCopy()
-					switch {
-					case pod.DeletionTimestamp != nil:
-						if !stuck[pod.Name] {
-							w.remove(pod.Name)
-						}
-					case pod.Status.Phase == corev1.PodPending:
-						changed.Status.Phase = corev1.PodRunning
-						w.put(changed)
-					case end:
-						stuck[pod.Name] = i < tc.stuck
-						changed.Status.Phase = corev1.PodSucceeded
-						w.put(changed)
+				ended := time.Now()
+				for countTasks(c.statusOf("ns", "fw"), runsAgain) < tasks-tc.stuck {
+					c.pass(tick)
+					c.runNodes(1)
+					if time.Since(ended) > 5*time.Minute {
+						t.Fatal("they never run again")
 					}
 				}
-				if w.clock.Since(begun) > 5*time.Minute {
-					t.Fatal("they never run again")
+				if took := time.Since(ended); took > most {
+					t.Errorf("they run again after %v, want at most %v", took, most)
 				}
-			}
-			if took := w.clock.Since(ended); took > most {
-				t.Errorf("they run again after %v, want at most %v", took, most)
-			}
+			})
 		})
 	}
 }
@@ -235,29 +214,18 @@ func isLocated(task *frameworkv1.TaskStatus) bool {
 	return task.AttemptStatus.PodIP != nil && *task.AttemptStatus.PodIP != ""
 }
 
+// all says whether all tasks are so, of which a status tells.
 func all(status *frameworkv1.FrameworkStatus, is func(*frameworkv1.TaskStatus) bool) bool {
-	return countTasks(status, func(task *frameworkv1.TaskStatus) bool { return !is(task) }) == 0
+	return status != nil && countTasks(status, func(task *frameworkv1.TaskStatus) bool { return !is(task) }) == 0
 }
 
 // countTasks is how many tasks are so.
 func countTasks(status *frameworkv1.FrameworkStatus, is func(*frameworkv1.TaskStatus) bool) int {
 	n := 0
-	for _, role := range status.AttemptStatus.TaskRoleStatuses {
-		for _, task := range role.TaskStatuses {
-			if is(task) {
-				n++
-			}
+	for _, task := range tasksOf(status) {
+		if is(task) {
+			n++
 		}
 	}
 	return n
-}
-
-func statusWrites(w *world) int {
-	writes := 0
-	for _, write := range w.log {
-		if write == fmt.Sprintf("update frameworks/status %s", w.framework.Name) {
-			writes++
-		}
-	}
-	return writes
 }

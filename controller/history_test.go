@@ -5,7 +5,6 @@ package controller
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"regexp"
@@ -18,44 +17,43 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/tools/cache"
-	cachetesting "k8s.io/client-go/tools/cache/testing"
 	logsapi "k8s.io/component-base/logs/api/v1"
 	"k8s.io/klog/v2"
+	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 
 	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	"github.com/lockstep-k8s/lockstep/controller/lifecycle"
+	"github.com/lockstep-k8s/lockstep/internal/testing/apiserver"
 )
 
 // historyLine is what log collectors take apart: the header of klog, the
 // message, the trigger, and the object up to the end of the line.
 var historyLine = regexp.MustCompile(`^I\d{4} \d{2}:\d{2}:\d{2}\.\d{6} +\d+ history\.go:\d+\] (.+): (On\w+): ObjectSnapshot: (.+)$`)
 
-// logBuffer is what the controller has logged.
-type logBuffer struct {
+// LogBuffer is what the controller has logged.
+type LogBuffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer
 }
 
-func (b *logBuffer) Write(data []byte) (int, error) {
+func (b *LogBuffer) Write(data []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.text.Write(data)
 }
 
-func (b *logBuffer) String() string {
+func (b *LogBuffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.text.String()
 }
 
-// captureLog logs as lockstep-controller does, but to a buffer.
-func captureLog(t *testing.T) *logBuffer {
+// CaptureLog logs as lockstep-controller does, but to a buffer.
+func CaptureLog(t *testing.T) *LogBuffer {
 	t.Helper()
-	buffer := &logBuffer{}
+	buffer := &LogBuffer{}
 	state := klog.CaptureState()
 	config := logsapi.NewLoggingConfiguration()
 	config.Verbosity = 2
@@ -63,26 +61,28 @@ func captureLog(t *testing.T) *logBuffer {
 	if err := logsapi.ValidateAndApplyWithOptions(config, options, nil); err != nil {
 		t.Fatalf("setting up the log: %v", err)
 	}
+	klog.StopFlushDaemon() // It reads what other tests set.
 	t.Cleanup(func() {
 		state.Restore()
 		if err := logsapi.ResetForTest(nil); err != nil {
 			t.Errorf("resetting the log: %v", err)
 		}
+		klog.StopFlushDaemon()
 	})
 	return buffer
 }
 
-// snapshotLine is a line of the history, taken apart.
-type snapshotLine struct {
-	message, trigger string
-	data             []byte
-	object           map[string]any
+// SnapshotLine is a line of the history, taken apart.
+type SnapshotLine struct {
+	Message, Trigger string
+	Data             []byte
+	Object           map[string]any
 }
 
-// history takes the log apart as a collector does.
-func (b *logBuffer) history(t *testing.T) []snapshotLine {
+// History takes the log apart as a collector does.
+func (b *LogBuffer) History(t *testing.T) []SnapshotLine {
 	t.Helper()
-	var lines []snapshotLine
+	var lines []SnapshotLine
 	for line := range strings.Lines(b.String()) {
 		line = strings.TrimSuffix(line, "\n")
 		if !strings.Contains(line, "ObjectSnapshot") {
@@ -92,8 +92,8 @@ func (b *logBuffer) history(t *testing.T) []snapshotLine {
 		if match == nil {
 			t.Fatalf("a line that nobody can parse: %.300s", line)
 		}
-		snapshot := snapshotLine{message: match[1], trigger: match[2], data: []byte(match[3])}
-		if err := json.Unmarshal(snapshot.data, &snapshot.object); err != nil {
+		snapshot := SnapshotLine{Message: match[1], Trigger: match[2], Data: []byte(match[3])}
+		if err := json.Unmarshal(snapshot.Data, &snapshot.Object); err != nil {
 			t.Fatalf("the object of %.300s: %v", line, err)
 		}
 		lines = append(lines, snapshot)
@@ -101,113 +101,34 @@ func (b *logBuffer) history(t *testing.T) []snapshotLine {
 	return lines
 }
 
-// summary is a line without its object.
-func (s snapshotLine) summary() string {
-	return fmt.Sprintf("%s: %s: %v %v", s.message, s.trigger, s.object["apiVersion"], s.object["kind"])
+// Summary is a line without its object.
+func (s SnapshotLine) Summary() string {
+	return fmt.Sprintf("%s: %s: %v %v", s.Message, s.Trigger, s.Object["apiVersion"], s.Object["kind"])
 }
 
-func summaries(lines []snapshotLine) []string {
-	var texts []string
-	for _, line := range lines {
-		texts = append(texts, line.summary())
-	}
-	return texts
+// historian is a controller that logs everything. Nobody runs it.
+func historian(t *testing.T) *Controller {
+	t.Helper()
+	return newIdle(t, apiserver.New(t).Process("controller"))
 }
 
-// logEverything turns on what the worlds turn off.
-func (w *world) logEverything() {
-	for trigger := range w.controller.history.on {
-		w.controller.history.on[trigger] = true
-	}
-}
-
-func TestHistoryOfDecisions(t *testing.T) {
-	f := framework(2)
-	f.Spec.RetryPolicy.MaxRetryCount = 1
-	f.Spec.TaskRoles[0].Task.RetryPolicy.MaxRetryCount = 1
-	f.Spec.TaskRoles[0].FrameworkAttemptCompletionPolicy.MinFailedTaskCount = ptr.To[int32](1)
-	w := newWorld(t, f)
-	w.logEverything()
-	log := captureLog(t)
-
-	rounds := func(n int, exit func(*corev1.Pod) int32) {
-		for range n {
-			if err := w.sync(); err != nil {
-				t.Fatal(err)
-			}
-			w.live(exit)
-		}
-	}
-	rounds(2, succeed)
-	w.framework.Spec.TaskRoles[0].TaskNumber = 1
-	rounds(40, func(*corev1.Pod) int32 { return 1 })
-	w.clock.SetTime(w.clock.Now().Add(31 * 24 * time.Hour))
-	rounds(1, succeed)
-
-	got := log.history(t)
-	want := []string{
-		"syncTaskState: Task will be deleted: OnTaskDeletion: frameworkcontroller.microsoft.com/v1 Task",
-		"syncTaskState: Task will be retried: OnTaskRetry: frameworkcontroller.microsoft.com/v1 Task",
-		"syncFrameworkState: Framework will be retried: OnFrameworkRetry: frameworkcontroller.microsoft.com/v1 Framework",
-		"syncTaskState: Task will be retried: OnTaskRetry: frameworkcontroller.microsoft.com/v1 Task",
-		"syncFrameworkState: Framework will be deleted: OnFrameworkDeletion: frameworkcontroller.microsoft.com/v1 Framework",
-	}
-	if diff := cmp.Diff(want, summaries(got)); diff != "" {
-		t.Fatalf("unexpected history (-want +got):\n%s", diff)
-	}
-	retried := &frameworkv1.Framework{}
-	if err := json.Unmarshal(got[2].data, retried); err != nil {
+// showPod puts a Pod of a Framework into the caches, with its owners, and returns it.
+func (c *Controller) showPod(t *testing.T, f *frameworkv1.Framework, pod *corev1.Pod) *corev1.Pod {
+	t.Helper()
+	f = f.DeepCopy()
+	f.UID = "f-uid"
+	configMap := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "fw-attempt", Namespace: namespace, UID: "c-uid",
+		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(f, frameworkv1.FrameworkGroupVersionKind)}}}
+	if err := c.frameworks.GetStore().Add(&frameworkEntry{Framework: *f}); err != nil {
 		t.Fatal(err)
 	}
-	status := retried.Status
-	if status.State != frameworkv1.FrameworkAttemptCompleted || status.AttemptStatus.ID != 0 ||
-		status.AttemptStatus.CompletionStatus.Code != 1 || len(status.AttemptStatus.TaskRoleStatuses) != 1 {
-		t.Errorf("the retried attempt is logged as %+v", status)
+	if err := c.configMaps.GetStore().Add(configMap); err != nil {
+		t.Fatal(err)
 	}
-}
-
-// TestHistoryOverACrash lets the controller die after any write: whatever is
-// overwritten was logged, by it or by its successor.
-func TestHistoryOverACrash(t *testing.T) {
-	for crashAfter, crashed := 0, true; crashed; crashAfter++ {
-		crashed = false
-		t.Run(fmt.Sprintf("after %d writes", crashAfter), func(t *testing.T) {
-			f := framework(2)
-			f.Spec.RetryPolicy.MaxRetryCount = 1
-			f.Spec.TaskRoles[0].Task.RetryPolicy.MaxRetryCount = 1
-			w := newWorld(t, f)
-			w.logEverything()
-			w.budget = crashAfter
-			log := captureLog(t)
-			for round := range 40 {
-				if round == 2 {
-					w.framework.Spec.TaskRoles[0].TaskNumber = 1
-				}
-				if err := w.sync(); err != nil {
-					t.Fatal(err)
-				}
-				if w.crashed {
-					crashed = true
-					w.restart()
-					w.logEverything()
-				}
-				w.live(func(pod *corev1.Pod) int32 {
-					if pod.Annotations[frameworkv1.KeyFrameworkAttemptID] == "0" {
-						return 1
-					}
-					return 0
-				})
-			}
-			logged := map[string]bool{}
-			for _, line := range log.history(t) {
-				logged[line.trigger] = true
-			}
-			want := map[string]bool{"OnTaskDeletion": true, "OnTaskRetry": true, "OnFrameworkRetry": true}
-			if diff := cmp.Diff(want, logged); diff != "" {
-				t.Errorf("unexpected triggers (-want +got):\n%s", diff)
-			}
-		})
-	}
+	pod = pod.DeepCopy()
+	pod.Namespace = namespace
+	pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(configMap, corev1.SchemeGroupVersion.WithKind("ConfigMap"))}
+	return pod
 }
 
 func TestTaskInTheHistory(t *testing.T) {
@@ -245,13 +166,12 @@ func TestTaskInTheHistory(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, framework(1))
-			w.logEverything()
-			w.clock.SetTime(now)
-			log := captureLog(t)
+			c := historian(t)
+			c.clock = clocktesting.NewFakePassiveClock(now)
+			log := CaptureLog(t)
 			f := f.DeepCopy()
 			f.Spec.TaskRoles[0].Name = tc.role
-			w.controller.logHistory([]lifecycle.History{{
+			c.logHistory([]lifecycle.History{{
 				Trigger: tc.trigger, Framework: f, Task: task,
 				TaskRole: &frameworkv1.TaskRoleStatus{Name: "w", InstanceUID: "r-uid"},
 			}})
@@ -261,7 +181,7 @@ func TestTaskInTheHistory(t *testing.T) {
 					want[key] = value
 				}
 			}
-			object := log.history(t)[0].object
+			object := log.History(t)[0].Object
 			if diff := cmp.Diff(want, object["metadata"]); diff != "" {
 				t.Errorf("unexpected metadata (-want +got):\n%s", diff)
 			}
@@ -275,100 +195,23 @@ func TestTaskInTheHistory(t *testing.T) {
 	}
 }
 
-// TestHistoryOfEvents runs the informers, and deletes a Framework and Pods.
-func TestHistoryOfEvents(t *testing.T) {
-	w := newWorld(t, framework(1))
-	frameworks := cachetesting.NewFakeControllerSource()
-	w.frameworks = frameworks
-	w.restart()
-	w.logEverything()
-	log := captureLog(t)
-	entry := &frameworkEntry{Framework: *w.framework, storedStatus: []byte(`{"state":"Completed"}`)}
-	frameworks.Add(entry)
-	owned := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
-		Name: "fw-attempt", Namespace: namespace, UID: "c-uid",
-		Labels:          map[string]string{frameworkv1.KeyFrameworkName: "fw"},
-		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(w.framework, frameworkv1.FrameworkGroupVersionKind)},
-	}}
-	podOf := func(name string, owner types.UID) *corev1.Pod {
-		return &corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{
-				Name: name, Namespace: namespace, UID: types.UID(name),
-				Labels:      map[string]string{frameworkv1.KeyFrameworkName: "fw"},
-				Annotations: map[string]string{"note": "100%d %s %!"},
-				OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(
-					&metav1.ObjectMeta{Name: "fw-attempt", UID: owner}, corev1.SchemeGroupVersion.WithKind("ConfigMap"))},
-			},
-			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "busybox"}}},
-		}
-	}
-	tracker := w.kube.Tracker()
-	for _, pod := range []*corev1.Pod{podOf("fw-w-0", "c-uid"), podOf("stranger", "another")} {
-		if err := tracker.Add(pod); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := tracker.Add(owned); err != nil {
-		t.Fatal(err)
-	}
-	var running sync.WaitGroup
-	t.Cleanup(running.Wait) // before the log is given back: informers use it too
-	for _, informer := range []cache.SharedIndexInformer{w.controller.frameworks, w.controller.pods, w.controller.configMaps} {
-		running.Go(func() { informer.RunWithContext(t.Context()) })
-	}
-	if !cache.WaitForCacheSync(t.Context().Done(), w.controller.frameworks.HasSynced, w.controller.pods.HasSynced, w.controller.configMaps.HasSynced) {
-		t.Fatal("the caches are not filled")
-	}
-
-	for i, name := range []string{"stranger", "fw-w-0"} {
-		if err := tracker.Delete(corev1.SchemeGroupVersion.WithResource("pods"), namespace, name); err != nil {
-			t.Fatal(err)
-		}
-		waitFor(t, fmt.Sprintf("the end of %s", name), func() bool {
-			return len(w.controller.pods.GetStore().ListKeys()) == 1-i
-		})
-	}
-	waitFor(t, "the line about the Pod", func() bool { return strings.Contains(log.String(), "OnPodDeletion") })
-	frameworks.Delete(entry)
-	waitFor(t, "the line about the Framework", func() bool { return strings.Contains(log.String(), "OnFrameworkDeletion") })
-
-	got := log.history(t)
-	want := []string{
-		"enqueueFrameworkObj: Framework Pod Deleted: OnPodDeletion: v1 Pod",
-		"enqueueFrameworkObj: Framework Deleted: OnFrameworkDeletion: frameworkcontroller.microsoft.com/v1 Framework",
-	}
-	if diff := cmp.Diff(want, summaries(got)); diff != "" {
-		t.Fatalf("unexpected history (-want +got):\n%s", diff)
-	}
-	pod := &corev1.Pod{}
-	if err := json.Unmarshal(got[0].data, pod); err != nil {
-		t.Fatal(err)
-	}
-	if pod.Name != "fw-w-0" || pod.Annotations["note"] != "100%d %s %!" || pod.Spec.Containers[0].Image != "busybox" {
-		t.Errorf("the Pod is logged as %s", got[0].data)
-	}
-	if got := got[1].object["status"]; got == nil || got.(map[string]any)["state"] != "Completed" {
-		t.Errorf("the status is logged as %v", got)
-	}
-}
-
 func TestHistoryCanBeSwitchedOff(t *testing.T) {
-	w := newWorld(t, framework(1))
-	for trigger := range w.controller.history.on {
-		w.controller.history.on[trigger] = false
+	c := historian(t)
+	for trigger := range c.history.on {
+		c.history.on[trigger] = false
 	}
-	w.fill()
-	log := captureLog(t)
+	pod := c.showPod(t, framework(1), &corev1.Pod{})
+	log := CaptureLog(t)
 	f := framework(1)
 	f.Status = &frameworkv1.FrameworkStatus{}
 	for _, trigger := range []lifecycle.HistoryTrigger{
 		lifecycle.OnFrameworkRetry, lifecycle.OnFrameworkDeletion, lifecycle.OnTaskRetry, lifecycle.OnTaskDeletion,
 	} {
-		w.controller.logHistory([]lifecycle.History{{Trigger: trigger, Framework: f,
+		c.logHistory([]lifecycle.History{{Trigger: trigger, Framework: f,
 			TaskRole: &frameworkv1.TaskRoleStatus{}, Task: &frameworkv1.TaskStatus{}}})
 	}
-	w.controller.logFrameworkDeletion(&frameworkEntry{Framework: *f})
-	w.controller.logPodDeletion(&corev1.Pod{})
+	c.logFrameworkDeletion(&frameworkEntry{Framework: *f})
+	c.logPodDeletion(pod)
 	if got := log.String(); got != "" {
 		t.Errorf("logged all the same: %s", got)
 	}
@@ -395,8 +238,6 @@ func TestHistoryHidesSecrets(t *testing.T) {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: "fw-w-0", Namespace: namespace, Annotations: map[string]string{corev1.LastAppliedConfigAnnotation: applied},
-			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(
-				&metav1.ObjectMeta{Name: "fw-attempt", UID: "c-uid"}, corev1.SchemeGroupVersion.WithKind("ConfigMap"))},
 		},
 		Spec: corev1.PodSpec{
 			InitContainers: []corev1.Container{{Name: "init", Env: env("CLIENT_SECRET")}},
@@ -406,17 +247,12 @@ func TestHistoryHidesSecrets(t *testing.T) {
 			}}},
 		},
 	}
-	log, seen := captureLog(t), 0
+	log, seen := CaptureLog(t), 0
 	logged := func(mask configv1alpha1.MaskEnv) string {
 		t.Helper()
-		w := newWorld(t, f.DeepCopy())
-		w.fill()
-		configMap := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "fw-attempt", Namespace: namespace, UID: "c-uid",
-			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(w.framework, frameworkv1.FrameworkGroupVersionKind)}}}
-		if err := w.controller.configMaps.GetStore().Add(configMap); err != nil {
-			t.Fatal(err)
-		}
-		w.controller.history = newHistoryLog(configv1alpha1.LogObjectSnapshot{MaskEnv: mask})
+		c := historian(t)
+		pod := c.showPod(t, f, pod)
+		c.history = newHistoryLog(configv1alpha1.LogObjectSnapshot{MaskEnv: mask})
 		var entries []lifecycle.History
 		for _, trigger := range []lifecycle.HistoryTrigger{
 			lifecycle.OnFrameworkRetry, lifecycle.OnFrameworkDeletion, lifecycle.OnTaskRetry, lifecycle.OnTaskDeletion,
@@ -426,12 +262,12 @@ func TestHistoryHidesSecrets(t *testing.T) {
 					TaskRole: &frameworkv1.TaskRoleStatus{Name: role}, Task: &frameworkv1.TaskStatus{}})
 			}
 		}
-		w.controller.logHistory(entries)
-		w.controller.logFrameworkDeletion(&frameworkEntry{Framework: *f})
-		w.controller.logPodDeletion(pod)
+		c.logHistory(entries)
+		c.logFrameworkDeletion(&frameworkEntry{Framework: *f})
+		c.logPodDeletion(pod)
 		var lines []string
-		for _, line := range log.history(t)[seen:] {
-			lines = append(lines, line.summary(), string(line.data))
+		for _, line := range log.History(t)[seen:] {
+			lines = append(lines, line.Summary(), string(line.Data))
 			seen++
 		}
 		if len(lines) != 2*10 {
@@ -473,9 +309,8 @@ func TestHistoryTakesDataAsItIs(t *testing.T) {
 	}
 	for name, text := range tests {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, framework(1))
-			w.logEverything()
-			log := captureLog(t)
+			c := historian(t)
+			log := CaptureLog(t)
 			f := framework(1)
 			f.Annotations = map[string]string{"note": text}
 			f.Spec.Description = text
@@ -484,7 +319,7 @@ func TestHistoryTakesDataAsItIs(t *testing.T) {
 					CompletionStatus: lifecycle.Completion(1, text),
 				},
 			}}
-			w.controller.logHistory([]lifecycle.History{{Trigger: lifecycle.OnFrameworkRetry, Framework: f}})
+			c.logHistory([]lifecycle.History{{Trigger: lifecycle.OnFrameworkRetry, Framework: f}})
 			if lines := strings.Count(log.String(), "\n"); lines != 1 {
 				t.Fatalf("%d lines, want 1", lines)
 			}
@@ -499,14 +334,5 @@ func TestHistoryTakesDataAsItIs(t *testing.T) {
 				t.Errorf("the text has become %.200q", got.Spec.Description)
 			}
 		})
-	}
-}
-
-func waitFor(t *testing.T, what string, condition func() bool) {
-	t.Helper()
-	err := wait.PollUntilContextTimeout(t.Context(), 5*time.Millisecond, 30*time.Second, true,
-		func(context.Context) (bool, error) { return condition(), nil })
-	if err != nil {
-		t.Fatalf("waiting for %s: %v", what, err)
 	}
 }

@@ -11,3 +11,6 @@ func (c *Controller) SetEntropy(entropy lifecycle.Entropy) { c.entropy = entropy
 
 // Known is how many Frameworks the controller remembers.
 func (c *Controller) Known() int { return len(c.known.all()) }
+
+// Undecodable is how many Frameworks the controller can't work with.
+func (c *Controller) Undecodable() int { return c.metrics.undecodable.len() }

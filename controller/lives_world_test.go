@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -56,6 +57,8 @@ type cluster struct {
 	busy bool
 	// ends says how a Pod that runs ends: with an exit code, or not yet.
 	ends func(*corev1.Pod) (code int32, now bool)
+	// faulty has the controller panic where it draws a UID.
+	faulty atomic.Bool
 }
 
 // nodes of the cluster.
@@ -127,7 +130,7 @@ func (c *cluster) startProgram() {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	frameworks.SetEntropy(&entropy{random: rand.New(rand.NewPCG(c.random.Uint64(), 0)), program: c.programs})
+	frameworks.SetEntropy(&entropy{random: rand.New(rand.NewPCG(c.random.Uint64(), 0)), program: c.programs, faulty: &c.faulty})
 	podGroups, err := podgroupcontroller.New(clients.Lockstep, clients.Kube,
 		frameworks.PodGroupFactory().Scheduling().V1alpha1().PodGroups())
 	if err != nil {
@@ -152,9 +155,16 @@ type entropy struct {
 	random  *rand.Rand
 	program int
 	uids    int
+	faulty  *atomic.Bool
 }
 
+// faultOfEntropy is what a faulty one panics with.
+const faultOfEntropy = "no more UIDs"
+
 func (e *entropy) NewUID() types.UID {
+	if e.faulty.Load() {
+		panic(faultOfEntropy)
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.uids++

@@ -22,16 +22,27 @@ import (
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/controller/pacing"
 	"github.com/lockstep-k8s/lockstep/internal/testing/apiserver"
 )
 
-// inCluster runs a test in a cluster whose Pods run until they are told to end.
+// inCluster runs a test in a cluster whose Pods run until they are told to end. The log
+// goes nowhere.
 func inCluster(t *testing.T, test func(t *testing.T, c *cluster)) {
 	quiet(t)
+	inClusterWith(t, func(*cluster) {}, test)
+}
+
+// inClusterWith is inCluster with settings that are made before the controller begins.
+func inClusterWith(t *testing.T, prepare func(c *cluster), test func(t *testing.T, c *cluster)) {
+	// In the bubble nobody notices a controller that spins: no time passes.
+	spins := time.AfterFunc(3*time.Minute, func() { panic("the controller spins, or the test takes for ever") })
+	defer spins.Stop()
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, rand.New(rand.NewPCG(0, 0)))
-		c.ends = func(*corev1.Pod) (int32, bool) { return 0, false }
+		c.ends = never
 		c.config.LargeFrameworkCompression = ptr.To(false) // The book reads what is stored.
+		prepare(c)
 		c.startProgram()
 		test(t, c)
 		c.stopProgram()
@@ -40,6 +51,12 @@ func inCluster(t *testing.T, test func(t *testing.T, c *cluster)) {
 		}
 	})
 }
+
+// never is how Pods end that run for ever, succeed and fail how those end that do so at
+// once.
+func never(*corev1.Pod) (int32, bool)   { return 0, false }
+func succeed(*corev1.Pod) (int32, bool) { return 0, true }
+func fail(*corev1.Pod) (int32, bool)    { return 1, true }
 
 // add adds a Framework with so many tasks in each role.
 func (c *cluster) add(namespace, name string, roles map[string]int32) {
@@ -189,6 +206,83 @@ func TestATakenNameHoldsBackItsTaskOnly(t *testing.T) {
 	})
 }
 
+// TestASlowWriteHoldsUpNobodyElse has one worker, and an API server that is slow to
+// write one status: other Frameworks are synced all the same, but the one that waits
+// is not begun again before the answer.
+func TestASlowWriteHoldsUpNobodyElse(t *testing.T) {
+	quiet(t)
+	oneWorker := func(c *cluster) { c.config.WorkerNumber = ptr.To[int32](1) }
+	inClusterWith(t, oneWorker, func(t *testing.T, c *cluster) {
+		writes := 0
+		c.server.SetHook(func(r *apiserver.Request) apiserver.Fault {
+			if writesStatus(r) && r.Namespace == "slow" {
+				writes++
+				return apiserver.Fault{Before: 30 * time.Second}
+			}
+			return apiserver.Fault{}
+		})
+		c.add("slow", "fw", map[string]int32{"w": 1})
+		c.pass(time.Second)
+		if writes != 1 {
+			t.Fatalf("%d writes have begun, want the one that gets no answer", writes)
+		}
+		apiserver.Change(c.server, "slow", "fw", func(f *frameworkv1.Framework) { f.Spec.TaskRoles[0].TaskNumber = 2 })
+		c.add("calm", "fw", map[string]int32{"w": 1})
+		c.pass(5 * time.Second)
+		if got := len(c.podsOf("calm", "fw-w-")); got != 1 {
+			t.Errorf("the Framework that waits for nobody has %d Pods, want 1", got)
+		}
+		if writes != 1 {
+			t.Errorf("%d writes of one Framework are under way, want 1", writes)
+		}
+		c.server.SetHook(nil)
+		c.pass(time.Minute)
+		if got := len(c.podsOf("slow", "fw-w-")); got != 2 {
+			t.Errorf("the Framework that has waited has %d Pods, want 2", got)
+		}
+	})
+}
+
+// TestAPanicCostsOneFrameworkAWhile, and after that it goes on if the fault is gone.
+func TestAPanicCostsOneFrameworkAWhile(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		c.faulty.Store(true)
+		c.add("ns", "fw", map[string]int32{"w": 1})
+		c.pass(time.Second)
+		c.wantEvent(t, "fw", corev1.EventTypeWarning, "Panicked", faultOfEntropy)
+		c.faulty.Store(false)
+		c.add("ns", "other", map[string]int32{"w": 1})
+		apiserver.Change(c.server, "ns", "fw", func(f *frameworkv1.Framework) { f.Spec.TaskRoles[0].TaskNumber = 2 })
+		c.pass(pacing.MaxBackoff / 2)
+		if c.statusOf("ns", "fw") != nil {
+			t.Error("the Framework was synced again at once")
+		}
+		if got := len(c.podsOf("ns", "other-w-")); got != 1 {
+			t.Errorf("the other Framework has %d Pods, want 1", got)
+		}
+		c.pass(pacing.MaxBackoff / 2)
+		if got := len(c.podsOf("ns", "fw-w-")); got != 2 {
+			t.Errorf("the Framework has %d Pods after %v, want 2", got, pacing.MaxBackoff)
+		}
+	})
+}
+
+// wantEvent says that the user was told something of a Framework.
+func (c *cluster) wantEvent(t *testing.T, framework, kind, reason, message string) {
+	t.Helper()
+	var told []string
+	for _, event := range apiserver.All[corev1.Event](c.server, "ns") {
+		if event.InvolvedObject.Name != framework {
+			continue
+		}
+		if event.Type == kind && event.Reason == reason && strings.Contains(event.Message, message) {
+			return
+		}
+		told = append(told, fmt.Sprintf("%s %s: %s", event.Type, event.Reason, event.Message))
+	}
+	t.Errorf("the user is told %q, want a %s for %s with %q", told, kind, reason, message)
+}
+
 func TestASlowWebhookHoldsUpNobodyElse(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {
 		c.server.SetHook(func(r *apiserver.Request) apiserver.Fault {
@@ -285,7 +379,7 @@ func TestAChangedLabelEndsNothing(t *testing.T) {
 			}
 		}
 		// Their ends are noticed although no event tells of them.
-		c.ends = func(*corev1.Pod) (int32, bool) { return 0, true }
+		c.ends = succeed
 		for range 10 {
 			c.runNodes(1)
 			c.pass(time.Minute)
@@ -351,7 +445,7 @@ func TestConditionsOfOthersSurvive(t *testing.T) {
 		apiserver.Change(c.server, "ns", "fw", func(f *frameworkv1.Framework) {
 			meta.SetStatusCondition(&f.Status.Conditions, metav1.Condition{Type: "example.com/Billed", Status: metav1.ConditionTrue, Reason: "Paid"})
 		})
-		c.ends = func(*corev1.Pod) (int32, bool) { return 0, true }
+		c.ends = succeed
 		for range 10 {
 			c.runNodes(1)
 			c.pass(time.Minute)

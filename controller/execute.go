@@ -88,7 +88,7 @@ func (e *executor) lookAtName(ctx context.Context, action lifecycle.Action) erro
 	case lifecycle.CreateConfigMap:
 		_, err = ofOwner(ctx, e.configMaps(), "ConfigMap", action)
 	case lifecycle.CreatePodGroup:
-		_, err = ofOwner(ctx, e.podGroups(), "PodGroup", action)
+		_, err = e.podGroupInPlace(ctx, action)
 	case lifecycle.CreatePod:
 		_, err = ofOwner(ctx, e.pods(), "Pod", action)
 	}
@@ -155,9 +155,28 @@ func (e *executor) createConfigMap(ctx context.Context, r *result) {
 // createPodGroup creates the PodGroup of an attempt, or finds the one that is there.
 func (e *executor) createPodGroup(ctx context.Context, r *result) {
 	r.podGroup, r.err = e.podGroups().Create(ctx, r.action.PodGroup, metav1.CreateOptions{})
-	if apierrors.IsAlreadyExists(r.err) {
-		r.podGroup, r.err = ofOwner(ctx, e.podGroups(), "PodGroup", r.action)
+	if !apierrors.IsAlreadyExists(r.err) {
+		return
 	}
+	if r.podGroup, r.err = e.podGroupInPlace(ctx, r.action); apierrors.IsNotFound(r.err) {
+		r.podGroup, r.err = e.podGroups().Create(ctx, r.action.PodGroup, metav1.CreateOptions{})
+	}
+}
+
+// podGroupInPlace returns the PodGroup that has the name of one to be created, if it has
+// the right owner. One of the Framework that nobody owns, because its ConfigMap was
+// deleted and orphaned it, is deleted as its Pods are: then none is found.
+func (e *executor) podGroupInPlace(ctx context.Context, action lifecycle.Action) (*schedulingv1alpha1.PodGroup, error) {
+	group, err := ofOwner(ctx, e.podGroups(), "PodGroup", action)
+	var taken *nameTakenError
+	if !errors.As(err, &taken) || taken.framework != e.entry.UID || taken.controller != "" {
+		return group, err
+	}
+	if err := deleteOne(ctx, e.podGroups(), lifecycle.Action{Name: action.Name, UID: taken.uid},
+		deleteOptions(taken.uid, metav1.DeletePropagationBackground)); err != nil {
+		return nil, fmt.Errorf("deleting the PodGroup %s that nobody owns: %w", action.Name, err)
+	}
+	return nil, apierrors.NewNotFound(schedulingv1alpha1.Resource("podgroups"), action.Name)
 }
 
 // createPod creates the Pod of a task, or finds the one that is there. A refusal for

@@ -48,6 +48,8 @@ func mutations() map[string]mutation.Mutation {
 			Old: "\t\tm.deletionTimestamp = at\n", New: "\t\t_ = at\n"},
 		"a mended status is not noticed": {File: "handlers.go", Tests: "TestAStatusThatIsMended",
 			Old: "if mended || frameworkChanged", New: "if mended && false || frameworkChanged"},
+		"the PodGroup of any Framework is an orphan of this one": {File: "execute.go", Tests: "TestAPodGroupOfAnotherFramework",
+			Old: "taken.framework != e.entry.UID || ", New: ""},
 		"one role holds back the others": {File: "causes.go", Tests: "TestARefusedRole",
 			Old: "\t\tshared.role = action.Role\n", New: ""},
 		"a block outlives the refusal": {File: "causes.go", Tests: "TestATakenName",

@@ -760,3 +760,37 @@ func TestADeletedFrameworkHasNoOtherAttempt(t *testing.T) {
 		}
 	})
 }
+
+// TestAnOrphanedGangBeginsAnew although its PodGroup and Pods were left without an owner.
+func TestAnOrphanedGangBeginsAnew(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		f := job("ns", "fw", map[string]int32{"w": 4})
+		f.Spec.Gang = &frameworkv1.GangSpec{}
+		f.Spec.RetryPolicy.MaxRetryCount = frameworkv1.UnlimitedRetry
+		f = apiserver.Add(c.server, f)
+		c.pass(10 * time.Second)
+		c.book.loosen(f.UID)
+		apiserver.DeleteObject[corev1.ConfigMap](c.server, "ns", "fw-attempt", metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationOrphan)})
+		for range 60 {
+			c.runNodes(1)
+			c.pass(2 * time.Second)
+		}
+		if status := c.statusOf("ns", "fw"); status.AttemptStatus.ID != 1 || status.State != frameworkv1.FrameworkAttemptRunning {
+			t.Errorf("the Framework is %s in attempt %d, want it to run in its second", status.State, status.AttemptStatus.ID)
+		}
+	})
+}
+
+func TestAPodGroupOfAnotherFrameworkIsLeftAlone(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		apiserver.Add(c.server, &schedulingv1alpha1.PodGroup{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "ns", Name: "fw-attempt", Annotations: map[string]string{frameworkv1.KeyFrameworkUID: "another"},
+		}, Spec: schedulingv1alpha1.PodGroupSpec{MinMember: 7}})
+		c.addGang("ns", "fw", map[string]int32{"w": 4})
+		c.pass(time.Minute)
+		if group := apiserver.Find[schedulingv1alpha1.PodGroup](c.server, "ns", "fw-attempt"); group == nil || group.Spec.MinMember != 7 {
+			t.Errorf("the PodGroup is %+v, want that of the other Framework", group)
+		}
+		c.wantBlocked(t, frameworkv1.ReasonNameTaken, "fw-attempt")
+	})
+}

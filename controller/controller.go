@@ -70,12 +70,6 @@ type Controller struct {
 // valid. Its metrics are registered with registerer.
 func New(clients Clients, config *configv1alpha1.ControllerConfiguration, registerer prometheus.Registerer) (*Controller, error) {
 	frameworks := clients.Lockstep.FrameworkcontrollerV1().RESTClient()
-	return newController(clients, config, registerer, newFrameworkListWatch(frameworks),
-		restFrameworkClient{frameworks: frameworks, metadata: clients.Metadata}, clock.RealClock{}, systemEntropy{})
-}
-
-func newController(clients Clients, config *configv1alpha1.ControllerConfiguration, registerer prometheus.Registerer,
-	frameworks cache.ListerWatcher, frameworkClient frameworkClient, passiveClock clock.PassiveClock, entropy lifecycle.Entropy) (*Controller, error) {
 	options, err := lifecycleOptions(config)
 	if err != nil {
 		return nil, err
@@ -91,8 +85,8 @@ func newController(clients Clients, config *configv1alpha1.ControllerConfigurati
 	c := &Controller{
 		kube:            clients.Kube,
 		lockstep:        clients.Lockstep,
-		frameworkClient: frameworkClient,
-		frameworks: cache.NewSharedIndexInformerWithOptions(frameworks, &frameworkEntry{},
+		frameworkClient: frameworkClient{frameworks: frameworks, metadata: clients.Metadata},
+		frameworks: cache.NewSharedIndexInformerWithOptions(newFrameworkListWatch(frameworks), &frameworkEntry{},
 			cache.SharedIndexInformerOptions{ObjectDescription: "Framework"}),
 		configMaps:      configMaps,
 		pods:            pods,
@@ -104,8 +98,8 @@ func newController(clients Clients, config *configv1alpha1.ControllerConfigurati
 		},
 		queue:       fair.NewQueue("framework", clock.RealClock{}),
 		broadcaster: record.NewBroadcaster(),
-		clock:       passiveClock,
-		entropy:     entropy,
+		clock:       clock.RealClock{},
+		entropy:     systemEntropy{},
 		options:     options,
 		history:     history,
 		workers:     int(*config.WorkerNumber),

@@ -18,19 +18,7 @@ import (
 )
 
 // frameworkClient is what the controller does to single Frameworks.
-type frameworkClient interface {
-	// UpdateStatus replaces the status by that of a Framework in JSON, if its UID
-	// and resource version are the current ones, and returns the metadata after that.
-	// It is a conflict if they are not.
-	UpdateStatus(ctx context.Context, key cache.ObjectName, framework []byte) (metav1.ObjectMeta, error)
-	// Get reads the Framework from the API server.
-	Get(ctx context.Context, key cache.ObjectName) (*frameworkEntry, error)
-	// Delete deletes the Framework.
-	Delete(ctx context.Context, key cache.ObjectName, options metav1.DeleteOptions) error
-}
-
-// restFrameworkClient is the frameworkClient of an API server.
-type restFrameworkClient struct {
+type frameworkClient struct {
 	frameworks rest.Interface
 	metadata   metadata.Interface
 }
@@ -39,8 +27,10 @@ type restFrameworkClient struct {
 // status that was just sent need not come back.
 const acceptMetadata = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 
-// UpdateStatus implements frameworkClient.
-func (c restFrameworkClient) UpdateStatus(ctx context.Context, key cache.ObjectName, framework []byte) (metav1.ObjectMeta, error) {
+// UpdateStatus replaces the status by that of a Framework in JSON, if its UID and
+// resource version are the current ones, and returns the metadata after that. It is a
+// conflict if they are not.
+func (c frameworkClient) UpdateStatus(ctx context.Context, key cache.ObjectName, framework []byte) (metav1.ObjectMeta, error) {
 	data, err := c.frameworks.Put().Resource(frameworkv1.FrameworkPlural).Namespace(key.Namespace).Name(key.Name).SubResource("status").
 		SetHeader("Accept", acceptMetadata).SetHeader("Content-Type", runtime.ContentTypeJSON).
 		Body(framework).Do(ctx).Raw()
@@ -54,8 +44,8 @@ func (c restFrameworkClient) UpdateStatus(ctx context.Context, key cache.ObjectN
 	return updated.ObjectMeta, nil
 }
 
-// Get implements frameworkClient.
-func (c restFrameworkClient) Get(ctx context.Context, key cache.ObjectName) (*frameworkEntry, error) {
+// Get reads the Framework from the API server.
+func (c frameworkClient) Get(ctx context.Context, key cache.ObjectName) (*frameworkEntry, error) {
 	data, err := c.frameworks.Get().Resource(frameworkv1.FrameworkPlural).Namespace(key.Namespace).Name(key.Name).
 		SetHeader("Accept", runtime.ContentTypeJSON).Do(ctx).Raw()
 	if err != nil {
@@ -64,8 +54,8 @@ func (c restFrameworkClient) Get(ctx context.Context, key cache.ObjectName) (*fr
 	return decodeFramework(data)
 }
 
-// Delete implements frameworkClient.
-func (c restFrameworkClient) Delete(ctx context.Context, key cache.ObjectName, options metav1.DeleteOptions) error {
+// Delete deletes the Framework.
+func (c frameworkClient) Delete(ctx context.Context, key cache.ObjectName, options metav1.DeleteOptions) error {
 	return c.metadata.Resource(frameworkv1.SchemeGroupVersion.WithResource(frameworkv1.FrameworkPlural)).
 		Namespace(key.Namespace).Delete(ctx, key.Name, options)
 }

@@ -18,6 +18,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
 
+	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	typedschedulingv1alpha1 "github.com/lockstep-k8s/lockstep/client/clientset/versioned/typed/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/controller/lifecycle"
@@ -180,12 +181,12 @@ func (e *executor) podGroupInPlace(ctx context.Context, action lifecycle.Action)
 }
 
 // createPod creates the Pod of a task, or finds the one that is there. A refusal for
-// good is an outcome only if there is none: admission comes before the name is looked
-// at, so the Pod of a creation whose answer was lost may be refused while it runs.
+// good is an outcome only if there is none: the Pod of a creation whose answer was lost may
+// run. Admission comes before the name is looked at, and the template may have changed.
 func (e *executor) createPod(ctx context.Context, r *result) {
 	pod, err := r.action.Pod()
 	if err != nil {
-		r.outcome = &lifecycle.Outcome{Action: r.action, Refused: lifecycle.PodTemplateRefusal(err)}
+		e.refusePod(ctx, r, lifecycle.PodTemplateRefusal(err))
 		return
 	}
 	created, err := e.pods().Create(ctx, pod, metav1.CreateOptions{})
@@ -199,9 +200,14 @@ func (e *executor) createPod(ctx context.Context, r *result) {
 	case refused == nil:
 		r.err = err
 	default:
-		if r.pod, r.err = presentOf(ctx, e.pods(), r.action); r.err == nil && r.pod == nil {
-			r.outcome = &lifecycle.Outcome{Action: r.action, Refused: refused}
-		}
+		e.refusePod(ctx, r, refused)
+	}
+}
+
+// refusePod makes a refusal for good the outcome of a creation, unless the Pod is there.
+func (e *executor) refusePod(ctx context.Context, r *result, refused *frameworkv1.CompletionStatus) {
+	if r.pod, r.err = presentOf(ctx, e.pods(), r.action); r.err == nil && r.pod == nil {
+		r.outcome = &lifecycle.Outcome{Action: r.action, Refused: refused}
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -84,6 +85,36 @@ func TestAPodThatRunsAlthoughItsCreationIsRefusedIsAdopted(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestAPodThatRunsAlthoughItsTemplateIsBrokenIsAdopted: the answer to its creation was
+// lost, and then the user has changed the template.
+func TestAPodThatRunsAlthoughItsTemplateIsBrokenIsAdopted(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		tries := 0
+		c.server.SetHook(func(r *apiserver.Request) apiserver.Fault {
+			if !creates(r, "pods", "fw-w-") {
+				return apiserver.Fault{}
+			}
+			tries++
+			return apiserver.Fault{LoseAnswer: true, After: time.Second}
+		})
+		c.program.process.Hold("pods")
+		c.add("ns", "fw", map[string]int32{"w": 1})
+		for tries < 1 {
+			c.pass(time.Millisecond)
+		}
+		apiserver.Change(c.server, "ns", "fw", func(f *frameworkv1.Framework) {
+			f.Spec.TaskRoles[0].Task.Pod = runtime.RawExtension{Raw: []byte(`{"spec":{"containers":"none"}}`)}
+		})
+		created := c.podUID("ns", "fw-w-0")
+		c.runAll(10 * time.Second)
+		c.program.process.ReleaseAll("pods")
+		c.runAll(time.Minute)
+		if task := c.statusOf("ns", "fw").AttemptStatus.TaskRoleStatuses[0].TaskStatuses[0]; task.State != frameworkv1.TaskAttemptRunning || task.AttemptStatus.ID != 0 || created == "" {
+			t.Errorf("the task is %s in attempt %d, want it Running in its first, by the Pod %q", task.State, task.AttemptStatus.ID, created)
+		}
+	})
 }
 
 // TestADeposedLeaderDeletesNoPodOfItsSuccessor: it was frozen while its successor went

@@ -173,3 +173,25 @@ func TestHistoryOfEvents(t *testing.T) {
 		t.Errorf("the status is logged as %v", got[1].Object["status"])
 	}
 }
+
+func TestADeletionThatIsRefusedIsInTheHistoryOnce(t *testing.T) {
+	log := controller.CaptureLog(t)
+	inClusterWith(t, logDecisions, func(t *testing.T, c *cluster) {
+		c.ends = succeed
+		c.server.SetHook(func(r *apiserver.Request) apiserver.Fault {
+			if r.Resource == "frameworks" && r.Verb == apiserver.Delete {
+				return apiserver.Fault{Refusal: apiserver.WebhookFailed("keeper")}
+			}
+			return apiserver.Fault{}
+		})
+		apiserver.Add(c.server, newFramework(1))
+		c.awaitState(t, "fw", frameworkv1.FrameworkCompleted)
+		c.pass(retention + time.Hour)
+		if apiserver.Find[frameworkv1.Framework](c.server, "ns", "fw") == nil {
+			t.Fatal("the Framework was deleted although that is refused")
+		}
+	})
+	if got := summaries(log.History(t)); len(got) != 1 {
+		t.Errorf("the history is %q, want one line", got)
+	}
+}

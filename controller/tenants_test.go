@@ -460,18 +460,33 @@ func TestConditionsOfOthersSurvive(t *testing.T) {
 	})
 }
 
+// runWithoutRetries adds a Framework fw whose tasks run, and end once and for all.
+func (c *cluster) runWithoutRetries(tasks int32) {
+	f := job("ns", "fw", map[string]int32{"w": tasks})
+	f.Spec.TaskRoles[0].FrameworkAttemptCompletionPolicy.MinFailedTaskCount = ptr.To[int32](-1)
+	f.Spec.TaskRoles[0].Task.RetryPolicy.MaxRetryCount = 0
+	apiserver.Add(c.server, f)
+	c.pass(10 * time.Second)
+	c.runNodes(1)
+	c.runNodes(1)
+	c.pass(time.Minute)
+}
+
+// wantEnds says with which code the first tasks of the Framework fw ended.
+func (c *cluster) wantEnds(t *testing.T, tasks int, code frameworkv1.CompletionCode) {
+	t.Helper()
+	for i := range tasks {
+		if end := c.statusOf("ns", "fw").AttemptStatus.TaskRoleStatuses[0].TaskStatuses[i].AttemptStatus.CompletionStatus; end == nil || end.Code != code {
+			t.Errorf("the end of task %d is %+v, want the code %d", i, end, code)
+		}
+	}
+}
+
 // TestAConditionOfAnotherCostsNoNews: what was seen and is not yet written is not
 // forgotten because somebody else writes the status.
 func TestAConditionOfAnotherCostsNoNews(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {
-		f := job("ns", "fw", map[string]int32{"w": 100})
-		f.Spec.TaskRoles[0].FrameworkAttemptCompletionPolicy.MinFailedTaskCount = ptr.To[int32](-1)
-		f.Spec.TaskRoles[0].Task.RetryPolicy.MaxRetryCount = 0
-		apiserver.Add(c.server, f)
-		c.pass(10 * time.Second)
-		c.runNodes(1)
-		c.runNodes(1)
-		c.pass(time.Minute)
+		c.runWithoutRetries(100)
 		const ended = 10
 		for i := range ended { // The longer this takes, the longer news wait.
 			c.ends = func(pod *corev1.Pod) (int32, bool) { return 7, pod.Name == fmt.Sprint("fw-w-", i) }
@@ -485,14 +500,9 @@ func TestAConditionOfAnotherCostsNoNews(t *testing.T) {
 			apiserver.Remove[corev1.Pod](c.server, "ns", fmt.Sprint("fw-w-", i))
 		}
 		c.pass(time.Minute)
-		status := c.statusOf("ns", "fw")
-		for i := range ended {
-			if end := status.AttemptStatus.TaskRoleStatuses[0].TaskStatuses[i].AttemptStatus.CompletionStatus; end == nil || end.Code != 7 {
-				t.Errorf("the end of task %d is %+v, want its exit code 7", i, end)
-			}
-		}
-		if !meta.IsStatusConditionTrue(status.Conditions, "example.com/Billed") {
-			t.Errorf("the conditions are %v, want the other controller's among them", status.Conditions)
+		c.wantEnds(t, ended, 7)
+		if conditions := c.statusOf("ns", "fw").Conditions; !meta.IsStatusConditionTrue(conditions, "example.com/Billed") {
+			t.Errorf("the conditions are %v, want the other controller's among them", conditions)
 		}
 	})
 }
@@ -693,14 +703,7 @@ func TestAStatusThatIsMendedIsNoticed(t *testing.T) {
 // stored, and not the last.
 func TestWritesWhoseAnswersAreLostCostNoNews(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {
-		f := job("ns", "fw", map[string]int32{"w": 5})
-		f.Spec.TaskRoles[0].FrameworkAttemptCompletionPolicy.MinFailedTaskCount = ptr.To[int32](-1)
-		f.Spec.TaskRoles[0].Task.RetryPolicy.MaxRetryCount = 0
-		apiserver.Add(c.server, f)
-		c.pass(10 * time.Second)
-		c.runNodes(1)
-		c.runNodes(1)
-		c.pass(time.Minute)
+		c.runWithoutRetries(5)
 		c.program.process.Hold("frameworks")
 		writes := 0
 		c.server.SetHook(func(r *apiserver.Request) apiserver.Fault {
@@ -723,11 +726,7 @@ func TestWritesWhoseAnswersAreLostCostNoNews(t *testing.T) {
 		c.pass(time.Minute)
 		c.program.process.ReleaseAll("frameworks")
 		c.pass(time.Minute)
-		for i := range 2 {
-			if end := c.statusOf("ns", "fw").AttemptStatus.TaskRoleStatuses[0].TaskStatuses[i].AttemptStatus.CompletionStatus; end == nil || end.Code != 7 {
-				t.Errorf("the end of task %d is %+v, want its exit code 7", i, end)
-			}
-		}
+		c.wantEnds(t, 2, 7)
 		if writes < 3 {
 			t.Errorf("%d writes of the status, want one whose answer is lost, one that fails and another", writes)
 		}

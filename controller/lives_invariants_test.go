@@ -70,6 +70,9 @@ type account struct {
 	// loose says that somebody has let an attempt's Pods live on without their
 	// ConfigMap, or all of it without the Framework.
 	loose bool
+	// overtaken says that a write of the status got to the server when its process did not
+	// run any more.
+	overtaken bool
 	// changed is when the status was last written, edited when the user last changed
 	// the Framework, both by the clock of the bubble.
 	changed, edited time.Time
@@ -354,6 +357,8 @@ func (b *book) onPodDeletion(c *apiserver.Written, pod *corev1.Pod) {
 	switch {
 	case task == nil, task.AttemptStatus.CompletionStatus != nil, task.DeletionPending,
 		status.AttemptStatus.CompletionStatus != nil,
+		// The late write names a Pod that was deleted before this one was created.
+		account.overtaken && task.AttemptStatus.PodUID != nil && *task.AttemptStatus.PodUID != pod.UID,
 		status.AttemptStatus.ConfigMapUID != nil && string(*status.AttemptStatus.ConfigMapUID) != pod.Annotations[frameworkv1.KeyConfigMapUID],
 		!b.hasConfigMap(pod):
 		return
@@ -518,6 +523,7 @@ func (b *book) onFramework(c *apiserver.Written) {
 		return
 	}
 	a.changed = time.Now()
+	a.overtaken = a.overtaken || c.Process != b.leading
 	b.onStatus(a, before.Status, after.Status)
 }
 

@@ -17,7 +17,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
@@ -80,10 +79,8 @@ func pauseOf(err error) time.Duration {
 // nameTakenError is a creation that found a foreign object of the name.
 type nameTakenError struct {
 	resource, name string
-	uid            types.UID
-	// framework is the UID of the Framework whose annotation the object carries, and
-	// controller what controls it. Both are empty if there is none.
-	framework  types.UID
+	object         metav1.Object
+	// controller of the object, empty if it has none.
 	controller string
 }
 

@@ -91,7 +91,7 @@ func (e *executor) lookAtName(ctx context.Context, action lifecycle.Action) erro
 	case lifecycle.CreatePodGroup:
 		_, err = e.podGroupInPlace(ctx, action)
 	case lifecycle.CreatePod:
-		_, err = ofOwner(ctx, e.pods(), "Pod", action)
+		_, err = e.podInPlace(ctx, action)
 	}
 	if apierrors.IsNotFound(err) {
 		return nil
@@ -169,15 +169,36 @@ func (e *executor) createPodGroup(ctx context.Context, r *result) {
 // deleted and orphaned it, is deleted as its Pods are: then none is found.
 func (e *executor) podGroupInPlace(ctx context.Context, action lifecycle.Action) (*schedulingv1alpha1.PodGroup, error) {
 	group, err := ofOwner(ctx, e.podGroups(), "PodGroup", action)
-	var taken *nameTakenError
-	if !errors.As(err, &taken) || taken.framework != e.entry.UID || taken.controller != "" {
+	orphan := e.orphan(err)
+	if orphan == nil {
 		return group, err
 	}
-	if err := deleteOne(ctx, e.podGroups(), lifecycle.Action{Name: action.Name, UID: taken.uid},
-		deleteOptions(taken.uid, metav1.DeletePropagationBackground)); err != nil {
+	if err := deleteOne(ctx, e.podGroups(), lifecycle.Action{Name: action.Name, UID: orphan.GetUID()},
+		deleteOptions(orphan.GetUID(), metav1.DeletePropagationBackground)); err != nil {
 		return nil, fmt.Errorf("deleting the PodGroup %s that nobody owns: %w", action.Name, err)
 	}
 	return nil, apierrors.NewNotFound(schedulingv1alpha1.Resource("podgroups"), action.Name)
+}
+
+// podInPlace returns the Pod that has the name of one to be created, if it has the right
+// owner, or is one of the Framework that nobody owns: that is a leftover.
+func (e *executor) podInPlace(ctx context.Context, action lifecycle.Action) (*corev1.Pod, error) {
+	pod, err := ofOwner(ctx, e.pods(), "Pod", action)
+	if orphan, ok := e.orphan(err).(*corev1.Pod); ok {
+		return orphan, nil
+	}
+	return pod, err
+}
+
+// orphan is the object that has taken a name if it is one of the Framework that nobody
+// controls any more. Nil if it is not.
+func (e *executor) orphan(err error) metav1.Object {
+	var taken *nameTakenError
+	if !errors.As(err, &taken) || taken.controller != "" ||
+		taken.object.GetAnnotations()[frameworkv1.KeyFrameworkUID] != string(e.entry.UID) {
+		return nil
+	}
+	return taken.object
 }
 
 // createPod creates the Pod of a task, or finds the one that is there. A refusal for
@@ -196,7 +217,7 @@ func (e *executor) createPod(ctx context.Context, r *result) {
 	}
 	switch refused := lifecycle.PodCreationRefusal(err); {
 	case apierrors.IsAlreadyExists(err):
-		r.pod, r.err = ofOwner(ctx, e.pods(), "Pod", r.action)
+		r.pod, r.err = e.podInPlace(ctx, r.action)
 	case refused == nil:
 		r.err = err
 	default:

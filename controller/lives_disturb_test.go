@@ -323,9 +323,16 @@ func (l *shellLife) takeName(f *frameworkv1.Framework) {
 // squatter labels objects that are nobody's.
 const squatter = "squatter"
 
+// giveNamesBack removes what is nobody's, also what was orphaned and has outlived its
+// Framework: that is for its user to remove.
 func (l *shellLife) giveNamesBack() {
+	known := map[string]bool{}
+	for _, f := range apiserver.All[frameworkv1.Framework](l.server, "") {
+		known[string(f.UID)] = true
+	}
 	for _, pod := range apiserver.All[corev1.Pod](l.server, "") {
-		if _, ok := pod.Labels[squatter]; ok {
+		orphan := metav1.GetControllerOf(pod) == nil && !known[pod.Annotations[frameworkv1.KeyFrameworkUID]]
+		if _, ok := pod.Labels[squatter]; ok || orphan {
 			apiserver.Remove[corev1.Pod](l.server, pod.Namespace, pod.Name)
 		}
 	}

@@ -14,7 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	"github.com/lockstep-k8s/lockstep/controller/lifecycle"
 	"github.com/lockstep-k8s/lockstep/controller/pacing"
 	"github.com/lockstep-k8s/lockstep/internal/controlled"
@@ -54,10 +53,7 @@ func ofOwner[T metav1.Object](ctx context.Context, client getter[T], resource st
 		return none, fmt.Errorf("looking for the %s that has its name: %w", resource, err)
 	}
 	if !controlled.By(action.Owner, live) {
-		taken := &nameTakenError{
-			resource: resource, name: action.Name, uid: live.GetUID(),
-			framework: types.UID(live.GetAnnotations()[frameworkv1.KeyFrameworkUID]),
-		}
+		taken := &nameTakenError{resource: resource, name: action.Name, object: live}
 		if controller := metav1.GetControllerOfNoCopy(live); controller != nil {
 			taken.controller = controller.Kind + " " + controller.Name
 		}

@@ -49,7 +49,7 @@ func mutations() map[string]mutation.Mutation {
 		"a mended status is not noticed": {File: "handlers.go", Tests: "TestAStatusThatIsMended",
 			Old: "if mended || frameworkChanged", New: "if mended && false || frameworkChanged"},
 		"the PodGroup of any Framework is an orphan of this one": {File: "execute.go", Tests: "TestAPodGroupOfAnotherFramework",
-			Old: "taken.framework != e.entry.UID || ", New: ""},
+			Old: " ||\n\t\ttaken.object.GetAnnotations()[frameworkv1.KeyFrameworkUID] != string(e.entry.UID) {", New: " {"},
 		"one role holds back the others": {File: "causes.go", Tests: "TestARefusedRole",
 			Old: "\t\tshared.role = action.Role\n", New: ""},
 		"a block outlives the refusal": {File: "causes.go", Tests: "TestATakenName",

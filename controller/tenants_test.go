@@ -780,6 +780,31 @@ func TestAnOrphanedGangBeginsAnew(t *testing.T) {
 	})
 }
 
+// TestOrphansWithoutALabelAreReplaced: the caches show none of them.
+func TestOrphansWithoutALabelAreReplaced(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		f := job("ns", "fw", map[string]int32{"w": 2})
+		f.Spec.RetryPolicy.MaxRetryCount = frameworkv1.UnlimitedRetry
+		f = apiserver.Add(c.server, f)
+		c.pass(10 * time.Second)
+		c.book.loosen(f.UID)
+		c.killProgram()
+		for i := range 2 {
+			apiserver.Change(c.server, "ns", fmt.Sprint("fw-w-", i), func(pod *corev1.Pod) { delete(pod.Labels, frameworkv1.KeyFrameworkName) })
+		}
+		apiserver.DeleteObject[corev1.ConfigMap](c.server, "ns", "fw-attempt", metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationOrphan)})
+		c.pass(10 * time.Second)
+		c.startProgram()
+		for range 60 {
+			c.runNodes(1)
+			c.pass(2 * time.Second)
+		}
+		if status := c.statusOf("ns", "fw"); status.AttemptStatus.ID != 1 || status.State != frameworkv1.FrameworkAttemptRunning {
+			t.Errorf("the Framework is %s in attempt %d, want it to run in its second: %s", status.State, status.AttemptStatus.ID, brief(status))
+		}
+	})
+}
+
 func TestAPodGroupOfAnotherFrameworkIsLeftAlone(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {
 		apiserver.Add(c.server, &schedulingv1alpha1.PodGroup{ObjectMeta: metav1.ObjectMeta{

@@ -333,6 +333,9 @@ func (d *decision) planAttemptEnd() {
 		t.planLook()
 	})
 	d.planLeftovers()
+	if d.ConfigMap != nil && !d.ownConfigMap() {
+		d.planLeftoverConfigMap()
+	}
 }
 
 // planLook asks whether the attempt's ConfigMap, which is out of sight, is gone.

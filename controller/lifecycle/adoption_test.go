@@ -305,6 +305,34 @@ func TestWhatIsThereAfterTheEndIsDeleted(t *testing.T) {
 	}
 }
 
+// TestAnAttemptDoesNotEndBeforeItsLeftovers: a former leader has put on record, late, the
+// ConfigMap that somebody had deleted, after its successor had created another for the
+// same attempt.
+func TestAnAttemptDoesNotEndBeforeItsLeftovers(t *testing.T) {
+	w := newWorld(t, framework(role("w", 1)))
+	w.run()
+	w.runPods()
+	pod, configMap := w.pods["fw-w-0"].DeepCopy(), w.configMap.DeepCopy()
+	pod.UID, configMap.UID = "second", "second"
+	pod.OwnerReferences[0].UID = configMap.UID
+	w.pods["fw-w-0"], w.configMap = pod, configMap
+	w.podChanged(pod)
+	w.configMapChanged()
+	w.run()
+	if pod.DeletionTimestamp == nil || configMap.DeletionTimestamp == nil {
+		t.Errorf("the Pod is being deleted: %t, the ConfigMap: %t, want both", pod.DeletionTimestamp != nil, configMap.DeletionTimestamp != nil)
+	}
+	if w.written.State != frameworkv1.FrameworkAttemptDeleting {
+		t.Errorf("the attempt is %s while a Pod of it is there, want AttemptDeleting", w.written.State)
+	}
+	w.endPod("fw-w-0")
+	w.collectGarbage()
+	w.run()
+	if w.written.State == frameworkv1.FrameworkAttemptDeleting {
+		t.Error("the attempt is still AttemptDeleting although nothing is left of it")
+	}
+}
+
 // TestAPodThatAnotherControllerWouldAdoptIsNoLeftover before it is persisted that its
 // task has another: who leads by now may have created it.
 func TestAPodThatAnotherControllerWouldAdoptIsNoLeftover(t *testing.T) {

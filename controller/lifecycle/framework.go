@@ -5,16 +5,13 @@ package lifecycle
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
-	"github.com/lockstep-k8s/lockstep/internal/controlled"
 )
 
 // initialize makes the first status: all roles and tasks of the spec, waiting to
@@ -121,7 +118,7 @@ func (d *decision) followConfigMap() (goOn bool) {
 			if d.ConfigMap.DeletionTimestamp != nil && d.next.State != frameworkv1.FrameworkAttemptDeleting {
 				d.attemptBecomesDeleting()
 			}
-		case d.anyPodLeft():
+		case d.anythingLeft():
 			if d.next.State != frameworkv1.FrameworkAttemptDeleting {
 				d.attemptBecomesDeleting()
 			}
@@ -143,16 +140,16 @@ func (d *decision) configMapIsOutOfSight() bool {
 	return d.hasInstance() && !d.ownConfigMap() && uid != nil && !d.Gone[*uid]
 }
 
-// anyPodLeft says whether a Pod is left of an attempt whose ConfigMap is gone: a
-// ConfigMap that is deleted in the background does not wait for its Pods.
-func (d *decision) anyPodLeft() bool {
-	left := false
+// anythingLeft says whether something is left of an attempt whose ConfigMap is gone. A
+// ConfigMap that is deleted in the background does not wait for its Pods. And there may be
+// leftovers, if a late write of a former leader has put an attempt back on record that its
+// successor had begun anew.
+func (d *decision) anythingLeft() bool {
+	left := len(d.Pods) > 0 || d.ConfigMap != nil && !d.Gone[d.ConfigMap.UID]
 	d.eachTask(func(t cursor) {
 		left = left || t.status().State.Associated() && !t.podIsGone()
 	})
-	return left || slices.ContainsFunc(d.sortedPods(), func(pod *corev1.Pod) bool {
-		return controlled.By(*d.next.AttemptStatus.ConfigMapUID, pod)
-	})
+	return left
 }
 
 func configMapDeleted() *frameworkv1.FrameworkAttemptCompletionStatus {
@@ -169,7 +166,7 @@ func (d *decision) awaitConfigMap() {
 		d.attemptBecomesPreparing()
 	case !d.Gone[*d.next.AttemptStatus.ConfigMapUID]:
 		// planActions sees to it.
-	case d.anyPodLeft():
+	case d.anythingLeft():
 		// It was there, and a controller that died knew more of it.
 		d.attemptBecomesDeleting()
 	case d.stopRequested():

@@ -18,6 +18,7 @@ import (
 
 	"github.com/lockstep-k8s/lockstep/client/clientset/versioned"
 	schedulinginformers "github.com/lockstep-k8s/lockstep/client/informers/externalversions/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/controller/pacing"
 	"github.com/lockstep-k8s/lockstep/internal/fair"
 )
 
@@ -25,18 +26,6 @@ import (
 const (
 	minRetryDelay = 100 * time.Millisecond
 	maxRetryDelay = 30 * time.Second
-)
-
-// Sharing of the workers between namespaces: in one of them a webhook may be slow.
-const (
-	// requestTime is how long a write may take: longer than the API server waits for a
-	// webhook.
-	requestTime = 45 * time.Second
-	// patience is how long a worker waits for a write before it goes on to other groups.
-	patience = 200 * time.Millisecond
-	// inFlight and allInFlight are how many groups of a namespace, and of all of them, are
-	// being synced at the same time.
-	inFlight, allInFlight = 32, 1024
 )
 
 // window is how long Pod events of a group are collected before the group is synced.
@@ -61,7 +50,7 @@ type Controller struct {
 	pods    cache.SharedIndexInformer
 	queue   fair.Queue
 	workers *fair.Workers
-	refused refusals
+	refused *refusals
 
 	// synced are the informers that a sync needs.
 	synced []cache.InformerSynced
@@ -78,9 +67,11 @@ func New(lockstepClient versioned.Interface, podClient kubernetes.Interface, pod
 		pods:   newPodInformer(podClient),
 		groups: cache.NewIntegerResourceVersionMutationCacheWithOptions(klog.Background(), groups.GetStore(),
 			cache.MutationCacheOptions{MaxCacheSize: ownWrites}),
-		queue: fair.NewQueue("podgroup", clock.RealClock{}),
+		queue:   fair.NewQueue("podgroup", clock.RealClock{}),
+		refused: newRefusals(),
 	}
-	c.workers = fair.NewWorkers(c.queue, fair.Limits{Namespace: inFlight, All: allInFlight}, patience, c.process, nil)
+	c.workers = fair.NewWorkers(c.queue, fair.Limits{Namespace: pacing.MaxFlights, All: pacing.MaxFlightsInAll},
+		pacing.Patience, c.process, nil)
 	if err := c.addHandlers(groups); err != nil {
 		return nil, err
 	}

@@ -20,6 +20,7 @@ import (
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/client/informers/externalversions"
+	"github.com/lockstep-k8s/lockstep/controller/pacing"
 	"github.com/lockstep-k8s/lockstep/internal/testing/apiserver"
 )
 
@@ -342,7 +343,7 @@ func TestASlowNamespaceHoldsUpNoGroupOfOthers(t *testing.T) {
 		}
 		time.Sleep(2 * time.Second)
 		apiserver.Add(w.server, newGroup("g", 1))
-		time.Sleep(window + 20*patience)
+		time.Sleep(window + 20*pacing.Patience)
 		synctest.Wait()
 		if got := w.group("g").Status.Phase; got != schedulingv1alpha1.PodGroupPending {
 			t.Errorf("the group of the other namespace has the phase %q, want Pending", got)

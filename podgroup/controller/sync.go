@@ -14,6 +14,7 @@ import (
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	applyschedulingv1alpha1 "github.com/lockstep-k8s/lockstep/client/applyconfiguration/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/controller/pacing"
 	"github.com/lockstep-k8s/lockstep/podgroup"
 )
 
@@ -70,7 +71,7 @@ func (c *Controller) group(key cache.ObjectName) (*schedulingv1alpha1.PodGroup, 
 // apply writes the part of the status that is ours. The UID makes it fail with a
 // conflict for another group of the same name.
 func (c *Controller) apply(ctx context.Context, group *schedulingv1alpha1.PodGroup, want ownStatus) (*schedulingv1alpha1.PodGroup, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	ctx, cancel := context.WithTimeout(ctx, pacing.RequestTime)
 	defer cancel()
 	config := applyschedulingv1alpha1.PodGroup(group.Name, group.Namespace).
 		WithUID(group.UID).

@@ -229,6 +229,12 @@ func TestADeposedLeaderForcesNoPodOfItsSuccessor(t *testing.T) {
 	w.runPods()
 	w.deletePod("fw-w-1", 30)
 	w.controller, w.cache.framework = deposed, seen
+	wantOutdated(t, w)
+}
+
+// wantOutdated holds that the next round finds the status outdated, and does nothing else.
+func wantOutdated(t *testing.T, w *world) {
+	t.Helper()
 	w.onAction = func(action Action) {
 		if action.Kind != CheckStatus {
 			t.Errorf("%s for an old status", action)
@@ -261,14 +267,7 @@ func TestNothingIsCreatedForAnOldStatus(t *testing.T) {
 		t.Fatalf("want a Completed Framework of which nothing is left, have %s", transcript(w.written))
 	}
 	w.controller = w.remembered(first)
-	w.onAction = func(action Action) {
-		if action.Kind != CheckStatus {
-			t.Errorf("%s for an old status", action)
-		}
-	}
-	if _, end := w.round(); end != outdated {
-		t.Errorf("the round ends with %d, want that it finds the status outdated", end)
-	}
+	wantOutdated(t, w)
 }
 
 // TestWhatIsThereAfterTheEndIsDeleted: a controller that does not lead any more has

@@ -332,6 +332,57 @@ func TestAnAttemptDoesNotEndBeforeItsLeftovers(t *testing.T) {
 	}
 }
 
+// TestATaskAttemptDoesNotEndBeforeItsLeftover: a former leader has put on record, late, the
+// Pod that somebody had deleted, after its successor had created another for the same
+// attempt of the task.
+func TestATaskAttemptDoesNotEndBeforeItsLeftover(t *testing.T) {
+	states := map[frameworkv1.TaskState]func(*world){
+		frameworkv1.TaskAttemptPreparing:         func(*world) {},
+		frameworkv1.TaskAttemptRunning:           (*world).runPods,
+		frameworkv1.TaskAttemptCreationRequested: (*world).putCreationOnRecord,
+	}
+	for state, reach := range states {
+		t.Run(string(state), func(t *testing.T) {
+			w := newWorld(t, framework(role("w", 1)))
+			w.run()
+			reach(w)
+			task := func() *frameworkv1.TaskStatus { return w.written.AttemptStatus.TaskRoleStatuses[0].TaskStatuses[0] }
+			if task().State != state {
+				t.Fatalf("the task is %s, want %s", task().State, state)
+			}
+			second := w.pods["fw-w-0"].DeepCopy()
+			second.UID, second.Spec.NodeName = "second", "node"
+			w.pods["fw-w-0"] = second
+			w.podChanged(second)
+			w.run()
+			if second.DeletionTimestamp == nil {
+				t.Error("the second Pod is no leftover")
+			}
+			w.now = w.now.Add(6 * time.Minute) // By now, it is known that the first is gone.
+			w.run()
+			if task().State != state {
+				t.Errorf("the task is %s while a Pod of it is there, want %s", task().State, state)
+			}
+			w.endPod("fw-w-0")
+			w.run()
+			if task().State == state {
+				t.Errorf("the task is still %s although nothing is left of its Pods", state)
+			}
+		})
+	}
+}
+
+// putCreationOnRecord has a controller begin that knows of the only Pod no more than that
+// it was created.
+func (w *world) putCreationOnRecord() {
+	w.t.Helper()
+	status := w.readBack(w.written)
+	task := status.AttemptStatus.TaskRoleStatuses[0].TaskStatuses[0]
+	task.State = frameworkv1.TaskAttemptCreationRequested
+	w.written = status
+	w.crash()
+}
+
 // TestAPodThatAnotherControllerWouldAdoptIsNoLeftover before it is persisted that its
 // task has another: who leads by now may have created it.
 func TestAPodThatAnotherControllerWouldAdoptIsNoLeftover(t *testing.T) {

@@ -154,7 +154,7 @@ func deleteTaskRequested() *frameworkv1.TaskAttemptCompletionStatus {
 func (t cursor) awaitPod() {
 	timedOut, _ := t.creationTimedOut()
 	switch {
-	case !t.d.Gone[*t.status().AttemptStatus.PodUID]:
+	case !t.podIsGone(), t.nameIsTaken():
 	case t.status().DeletionPending:
 		t.taskBecomesAttemptCompleted(deleteTaskRequested())
 	case timedOut:
@@ -175,7 +175,7 @@ func (t cursor) creationTimedOut() (timedOut bool, at time.Time) {
 func (t cursor) followPod() {
 	pod := t.pod()
 	if pod == nil {
-		if t.podIsGone() {
+		if t.podIsGone() && !t.nameIsTaken() {
 			t.taskBecomesAttemptCompleted(podDeleted())
 		}
 		return
@@ -203,6 +203,14 @@ func (t cursor) followPod() {
 // podIsGone says whether the task's Pod is gone for good.
 func (t cursor) podIsGone() bool {
 	return t.pod() == nil && t.d.Gone[*t.status().AttemptStatus.PodUID]
+}
+
+// nameIsTaken says whether another Pod has the name of the task's, which is gone. It is a
+// leftover: a late write of a former leader has put a Pod back on record for which its
+// successor had created another. The task's attempt does not end before it is deleted.
+func (t cursor) nameIsTaken() bool {
+	pod := t.d.Pods[t.status().AttemptStatus.PodName]
+	return pod != nil && !t.d.Gone[pod.UID]
 }
 
 // podIsOutOfSight says whether the task's Pod is not in the cache although it should

@@ -69,11 +69,12 @@ func (c *Coscheduling) Filter(_ context.Context, state fwk.CycleState, _ *corev1
 	if !ok {
 		return fwk.AsStatus(fmt.Errorf("reading what is held: got a %T", data))
 	}
-	node, reserved := info.Node().Name, usage{}
+	var reserved usage
 	for _, h := range against.holds {
-		reserved.add(h.byNode[node])
+		held := h.reserved(info)
+		reserved.add(&held)
 	}
-	if reserved.pods > 0 && !reserved.leaves(against.request, info) {
+	if (reserved.pods > 0 || reserved.cpu > 0 || reserved.memory > 0) && !reserved.leaves(against.request, info) {
 		return fwk.NewStatus(fwk.Unschedulable, "node(s) had room that is held for a pod group")
 	}
 	return nil
@@ -100,6 +101,33 @@ func (u *usage) addScalar(name corev1.ResourceName, q int64) {
 		u.scalars = make(map[corev1.ResourceName]int64)
 	}
 	u.scalars[name] += q
+}
+
+// free takes off what a Pod that is there takes, as far as there is something left.
+func (u *usage) free(pod fwk.PodInfo) {
+	r := pod.CalculateResource().Resource
+	u.cpu, u.memory = max(0, u.cpu-r.GetMilliCPU()), max(0, u.memory-r.GetMemory())
+	u.storage, u.pods = max(0, u.storage-r.GetEphemeralStorage()), max(0, u.pods-1)
+	for name, q := range r.GetScalarResources() {
+		if have := u.scalars[name]; have > 0 {
+			u.scalars[name] = max(0, have-q)
+		}
+	}
+}
+
+// isFree says whether a node has as much left.
+func (u *usage) isFree(info fwk.NodeInfo) bool {
+	has, used := info.GetAllocatable(), info.GetRequested()
+	fits := func(wanted, has, used int64) bool { return wanted == 0 || wanted <= has-used }
+	for name, q := range u.scalars {
+		if !fits(q, has.GetScalarResources()[name], used.GetScalarResources()[name]) {
+			return false
+		}
+	}
+	return int64(len(info.GetPods()))+u.pods <= int64(has.GetAllowedPodNumber()) &&
+		fits(u.cpu, has.GetMilliCPU(), used.GetMilliCPU()) &&
+		fits(u.memory, has.GetMemory(), used.GetMemory()) &&
+		fits(u.storage, has.GetEphemeralStorage(), used.GetEphemeralStorage())
 }
 
 func (u *usage) addMember(member *framework.PodInfo) {

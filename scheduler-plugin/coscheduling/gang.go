@@ -119,6 +119,8 @@ type attempt struct {
 	// again is when the gang is to be planned again even if nothing happens: when
 	// it starves, or its victims should have ended. Zero for never.
 	again time.Time
+	// helplessUntil is until when no room is held back for the gang although it starves.
+	helplessUntil time.Time
 }
 
 func newGang(key types.NamespacedName) *gang {

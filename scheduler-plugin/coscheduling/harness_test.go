@@ -395,6 +395,7 @@ type podOption func(*schedulertesting.PodWrapper)
 func makePod(name string, options ...podOption) *corev1.Pod {
 	w := schedulertesting.MakePod().Namespace(testNamespace).Name(name).UID("uid-" + name).SchedulerName(testScheduler).
 		Req(map[corev1.ResourceName]string{corev1.ResourceCPU: "1"})
+	w.Spec.RestartPolicy = corev1.RestartPolicyNever
 	for _, o := range options {
 		o(w)
 	}
@@ -412,6 +413,16 @@ func makeMembers(group string, n int, options ...podOption) []apiruntime.Object 
 
 func inGroup(group string) podOption {
 	return func(w *schedulertesting.PodWrapper) { w.Label(schedulingv1alpha1.LabelPodGroup, group) }
+}
+
+// plusCores adds a container to the one of a core.
+func plusCores(cores string) podOption {
+	return func(w *schedulertesting.PodWrapper) { w.Req(map[corev1.ResourceName]string{corev1.ResourceCPU: cores}) }
+}
+
+// ofService makes a Pod one of a Deployment: it does not end by itself.
+func ofService(w *schedulertesting.PodWrapper) {
+	w.Spec.RestartPolicy = corev1.RestartPolicyAlways
 }
 
 func inRole(role string) podOption {

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"github.com/lockstep-k8s/lockstep/podgroup"
@@ -24,9 +25,9 @@ import (
 
 // hold is room that is kept for a gang that waits: its members on the nodes
 // where they are to go. There are two kinds. One keeps the room that preemption
-// makes, while the victims end. The other keeps room for a gang that starves;
-// its members overbook nodes whose Pods still run, so that what these Pods leave
-// behind is kept as well.
+// makes, while the victims end. The other is a barrier for a gang that starves: its
+// members are on nodes where work still runs, and what that work leaves behind when it
+// ends is kept as well.
 //
 // Holds are not in the scheduler's cache. They exist in the cycle of a gang that
 // is behind the holder in line, which finds the members assumed in its snapshot,
@@ -39,12 +40,19 @@ type hold struct {
 	// block others.
 	until   time.Time
 	members []*framework.PodInfo
-	// byNode is what the members take of each node. It does not change.
-	byNode map[string]*usage
+	// byNode is what the members take of each node, and awaited are the Pods whose end a
+	// barrier waits for, with what they take. They don't change.
+	byNode  map[string]*usage
+	awaited map[types.UID]fwk.PodInfo
+	// begun is when a gang first had a barrier. Grown is when one of the awaited Pods was
+	// last seen to be gone, and left is how many were not. They are used on the scheduling
+	// goroutine only.
+	begun, grown time.Time
+	left         int
 }
 
-func newHold(view *gangView, members []*framework.PodInfo, preempts bool, until time.Time) *hold {
-	h := &hold{rank: view.rank, uid: view.group.UID, preempts: preempts, until: until, members: members,
+func newHold(view *gangView, members []*framework.PodInfo, until time.Time) *hold {
+	h := &hold{rank: view.rank, uid: view.group.UID, preempts: true, until: until, members: members,
 		byNode: make(map[string]*usage)}
 	for _, m := range members {
 		node := m.Pod.Spec.NodeName
@@ -162,15 +170,14 @@ func (e *engine) offer(h *hold) {
 		framework.EventAssignedPodDelete, h.members[0].Pod, nil, nil)
 }
 
-// keep holds room for the cycle's gang where its members have their places.
-func (c *cycle) keep(places []*framework.PodInfo, preempts bool, until time.Time) {
-	h := newHold(&c.view, places, preempts, until)
+// keep holds room for the cycle's gang.
+func (c *cycle) keep(h *hold) {
 	before := c.holds.set(c.view.key, h)
 	if before != nil && !slices.Equal(before.nodes(), h.nodes()) {
 		c.offer(before)
 	}
 	kind := heldForStarving
-	if preempts {
+	if h.preempts {
 		kind = heldForPreemption
 	}
 	c.tracker.setHeld(c.view.key, kind)
@@ -259,6 +266,11 @@ func (t *tracker) waits(key types.NamespacedName, uid types.UID) bool {
 func (t *tracker) awakenWaiting(but types.NamespacedName) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.awakenOthers(but)
+}
+
+// awakenOthers is awakenWaiting for who holds the lock.
+func (t *tracker) awakenOthers(but types.NamespacedName) {
 	for key, g := range t.gangs {
 		if key != but && g.attempt.failures > 0 && g.complete() {
 			t.markAwake(g)

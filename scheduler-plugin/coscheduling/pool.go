@@ -32,10 +32,17 @@ type pool struct {
 	leaving []fwk.PodInfo
 }
 
-// gather makes the pool of the work whose priority may be taken. The priority of
-// a gang is that of all its members. Of a gang that is disrupted as a whole,
+// prey says which work a gang may have: by its priority, and whether it has to be work
+// that ends by itself, because nobody is evicted.
+type prey struct {
+	below    func(priority int32) bool
+	thatEnds bool
+}
+
+// gather makes the pool of the work that may be taken. The priority of a gang is that
+// of all its members, and gangs end. Of a gang that is disrupted as a whole,
 // each member that it can spare is a unit, and all members together are one.
-func (c *cycle) gather(may func(priority int32) bool) (*pool, error) {
+func (c *cycle) gather(may prey) (*pool, error) {
 	nodes, err := c.snapshot.List()
 	if err != nil {
 		return nil, fmt.Errorf("listing nodes: %w", err)
@@ -54,16 +61,20 @@ func (c *cycle) gather(may func(priority int32) bool) (*pool, error) {
 			if named && key == c.view.key && podgroup.IsMember(c.view.group, pod) || held.Has(pod.UID) {
 				continue
 			}
+			standing, grouped := standings[key]
+			grouped = grouped && named && podgroup.IsMember(standing.group, pod)
+			if may.thatEnds && !grouped && !ends(pod) {
+				continue // If it is leaving, another one comes in its place.
+			}
 			if c.evictions.isLeaving(pod, now) {
 				p.leaving = append(p.leaving, info)
 				continue
 			}
 			priority := corev1helpers.PodPriority(pod)
-			standing, grouped := standings[key]
-			if grouped = grouped && named && podgroup.IsMember(standing.group, pod); grouped {
+			if grouped {
 				priority = standing.priority
 			}
-			if !may(priority) {
+			if !may.below(priority) {
 				continue
 			}
 			p.pods = append(p.pods, info)

@@ -35,6 +35,8 @@ type space struct {
 	// victims have to go for it. Without any, it is there when Pods that are
 	// ending already have gone.
 	victims []*corev1.Pod
+	// awaited are all Pods that have to end for it: the victims, and those that end anyway.
+	awaited []fwk.PodInfo
 	// places are the members on the nodes where they have their place then.
 	places []*framework.PodInfo
 }
@@ -45,7 +47,7 @@ func (c *cycle) seekRoom(ctx context.Context, why *shortfall) error {
 	before := c.holds.of(c.view.key)
 	if c.view.mayPreempt {
 		outranked := func(priority int32) bool { return priority < c.view.rank.priority }
-		found, err := c.findSpace(ctx, outranked, before != nil && before.preempts)
+		found, err := c.findSpace(ctx, prey{below: outranked}, before != nil && before.preempts)
 		if err != nil {
 			return err
 		}
@@ -54,16 +56,16 @@ func (c *cycle) seekRoom(ctx context.Context, why *shortfall) error {
 		}
 	}
 	if c.view.starving {
-		anybody := func(int32) bool { return true }
-		found, err := c.findSpace(ctx, anybody, true)
+		again, err := c.bar(ctx)
 		if err != nil {
 			return err
 		}
-		if found != nil {
-			c.keep(found.places, false, time.Time{})
+		if !again.IsZero() {
+			why.again = again
 			why.message += fmt.Sprintf("; it has waited for more than %s, and room is held back for it", c.view.starvationAfter)
 			return nil
 		}
+		why.helpless = c.view.starvationAfter
 	}
 	c.drop(c.view.key)
 	return nil
@@ -83,12 +85,12 @@ func (c *cycle) claim(ctx context.Context, found *space, before *hold, why *shor
 		if before != nil && before.preempts {
 			until = later(until, before.until)
 		}
-		c.keep(found.places, true, until)
+		c.keep(newHold(&c.view, found.places, until))
 		c.evict(ctx, c.view, found.victims, until)
 		why.message += fmt.Sprintf("; %d Pods of lower priority are preempted for it", len(found.victims))
 	case before != nil && before.preempts:
 		until = before.until
-		c.keep(found.places, true, until)
+		c.keep(newHold(&c.view, found.places, until))
 		why.message += "; the Pods that were preempted for it are ending"
 	default:
 		why.message += "; there will be room for all when Pods that are ending have gone"
@@ -115,7 +117,7 @@ func later(a, b time.Time) time.Time {
 // be taken, in each domain that a Required topology allows. What it chooses is
 // verified by the plugins, the least choice first. If they reject it, they are
 // asked in the search themselves.
-func (c *cycle) findSpace(ctx context.Context, may func(priority int32) bool, evenWithout bool) (found *space, err error) {
+func (c *cycle) findSpace(ctx context.Context, may prey, evenWithout bool) (found *space, err error) {
 	pool, err := c.gather(may)
 	c.mightPreempt = c.mightPreempt || err == nil && len(pool.units) > 0
 	if err != nil || len(pool.units) == 0 && (!evenWithout || len(pool.leaving) == 0) {
@@ -184,10 +186,11 @@ func (t *trial) run(ctx context.Context) (*space, error) {
 	if t.err != nil {
 		return nil, t.err
 	}
-	found := &space{places: t.places}
+	found := &space{places: t.places, awaited: slices.Clone(t.pool.leaving)}
 	for p, gone := range t.gone {
 		if gone {
 			found.victims = append(found.victims, t.pool.pods[p].GetPod())
+			found.awaited = append(found.awaited, t.pool.pods[p])
 		}
 	}
 	return found, nil

@@ -32,8 +32,9 @@ func (e *engine) mayPreempt(view *gangView) bool {
 }
 
 // starves says whether a gang has waited for longer than after, and of those
-// that have is the first in line of the highest waiting priority. If not, the
-// time is when it will have waited so long; zero if it has, or never will.
+// that have is the first in line of the highest waiting priority. A gang for which no
+// room can be held back does not count for a while, or nobody behind it would ever be
+// helped. If the gang does not starve, the time is when it may; zero for never.
 func (t *tracker) starves(key types.NamespacedName, after time.Duration) (bool, time.Time) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -45,9 +46,12 @@ func (t *tracker) starves(key types.NamespacedName, after time.Duration) (bool, 
 	if at := g.waitsSince(now).Add(after); at.After(now) {
 		return false, at
 	}
+	if g.attempt.helplessUntil.After(now) {
+		return false, g.attempt.helplessUntil
+	}
 	own := t.rank(g)
 	for _, other := range t.gangs {
-		if other == g || other.attempt.failures == 0 || !other.complete() || !other.lacksMinimum() {
+		if other == g || other.attempt.failures == 0 || other.attempt.helplessUntil.After(now) || !other.complete() || !other.lacksMinimum() {
 			continue
 		}
 		r := t.rank(other)

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 )
@@ -141,4 +142,116 @@ func TestWhoStarves(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestAServiceIsRolledOutBesideAGangThatStarves: what its old Pods leave is for the new
+// ones. Nothing is held back on nodes where only services run, as they don't end.
+func TestAServiceIsRolledOutBesideAGangThatStarves(t *testing.T) {
+	service := func(name, node string) *corev1.Pod { return makePod(name, ofService, onNode(node)) }
+	w := newWorld(t, all(makeNodes("node", 1, 3), makeNodes("served", 1, 3), bornAt(1, makeGroup("big", 1)),
+		makeMembers("big", 1, plusCores("1")),
+		service("old-0", "node-0"), service("old-1", "served-0"), service("old-2", "served-0"),
+		makePod("job-0", onNode("node-0")), makePod("job-1", onNode("node-0")), service("old-3", "served-0"))...)
+	w.args = `{"initialBackoff":"50ms","maxBackoff":"200ms","starvationAfter":"1s"}`
+	w.start()
+	w.eventually("room is held back for the gang", func() bool { return w.waiting()[waitingStarved] == 1 })
+	for i, node := range []string{"node-0", "served-0", "served-0"} {
+		old, new := fmt.Sprintf("old-%d", i), fmt.Sprintf("new-%d", i)
+		before := w.failures("big")
+		w.deletePod(old)
+		if node == "node-0" {
+			w.eventually("the gang was planned again", func() bool { return w.failures("big") > before })
+		}
+		pod := service(new, "")
+		pod.CreationTimestamp = bornAt(5, makeGroup("", 1)).CreationTimestamp
+		w.create(pod)
+		w.eventually(new+" has the place of "+old, func() bool { return w.nodeOf()[new] == node })
+	}
+	younger := makePod("younger")
+	younger.CreationTimestamp = bornAt(5, makeGroup("", 1)).CreationTimestamp
+	w.deletePod("job-0")
+	w.create(younger)
+	w.eventually("the younger Pod finds no room", func() bool { return w.marked("younger") == 1 })
+	w.deletePod("job-1")
+	w.eventually("the gang is placed", func() bool { return w.placed("big") == 1 })
+}
+
+// TestNothingIsHeldBackWhereOnlyServicesRun, DaemonSets and static Pods among them: they
+// don't end.
+func TestNothingIsHeldBackWhereOnlyServicesRun(t *testing.T) {
+	w := newWorld(t, all(makeNodes("node", 1, 2), bornAt(1, makeGroup("big", 1)), makeMembers("big", 1, plusCores("1")),
+		makePod("service-0", ofService, onNode("node-0")))...)
+	w.args = `{"initialBackoff":"50ms","maxBackoff":"200ms","starvationAfter":"1s"}`
+	w.start()
+	w.condition("big", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
+	w.eventually("it is known that the gang can't be helped", func() bool { return w.helpless("big") })
+	younger := makePod("younger", ofService)
+	younger.CreationTimestamp = bornAt(5, makeGroup("", 1)).CreationTimestamp
+	w.create(younger)
+	w.eventually("the younger Pod is placed", func() bool { return w.placed("younger") == 1 })
+}
+
+// TestAGangThatCantBeHelpedKeepsNoOtherFromIt: its node selector fits no node.
+func TestAGangThatCantBeHelpedKeepsNoOtherFromIt(t *testing.T) {
+	nowhere := func(p *schedulertesting.PodWrapper) { p.NodeSelector(map[string]string{"no": "such"}) }
+	w := newWorld(t, all(makeNodes("node", 1, 2), bornAt(0, makeGroup("hopeless", 1)), makeMembers("hopeless", 1, nowhere),
+		bornAt(1, makeGroup("big", 1)), makeMembers("big", 1, plusCores("1")), makePod("job-0", onNode("node-0")))...)
+	w.args = `{"initialBackoff":"50ms","maxBackoff":"200ms","starvationAfter":"1s"}`
+	w.start()
+	w.eventually("room is held back for the gang behind", func() bool { return w.waiting()[waitingStarved] == 1 })
+	w.deletePod("job-0")
+	w.eventually("it is placed", func() bool { return w.placed("big") == 1 })
+}
+
+// TestABarrierThatDoesNotGrowIsGivenUp for a while, so that the room that it keeps is of
+// use to others.
+func TestABarrierThatDoesNotGrowIsGivenUp(t *testing.T) {
+	w := newWorld(t, all(makeNodes("node", 1, 3), bornAt(1, makeGroup("big", 1)), makeMembers("big", 1, plusCores("2")),
+		makePod("job-0", onNode("node-0")))...)
+	w.args = `{"initialBackoff":"50ms","maxBackoff":"200ms","starvationAfter":"1s"}`
+	w.start()
+	w.eventually("room is held back for the gang", func() bool { return w.waiting()[waitingStarved] == 1 })
+	younger := makePod("younger", plusCores("1"))
+	younger.CreationTimestamp = bornAt(5, makeGroup("", 1)).CreationTimestamp
+	w.create(younger)
+	w.eventually("the younger Pod finds no room", func() bool { return w.marked("younger") == 1 })
+	w.eventually("it has the room, as the gang makes no headway", func() bool { return w.placed("younger") == 1 })
+}
+
+// failures is how often in a row a gang has found no place.
+func (w *world) failures(group string) int {
+	tracker := w.tracker()
+	tracker.mu.RLock()
+	defer tracker.mu.RUnlock()
+	return tracker.gangs[gangNamed(group)].attempt.failures
+}
+
+func TestWhatEnds(t *testing.T) {
+	deadline := int64(60)
+	tests := map[string]struct {
+		spec corev1.PodSpec
+		want bool
+	}{
+		"a Pod of a Job":                    {spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyOnFailure}, want: true},
+		"a Pod that is never restarted":     {spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever}, want: true},
+		"a service with a deadline":         {spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyAlways, ActiveDeadlineSeconds: &deadline}, want: true},
+		"no Pod that is always restarted":   {spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyAlways}},
+		"nor one that says nothing of that": {},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := ends(&corev1.Pod{Spec: tc.spec}); got != tc.want {
+				t.Errorf("it ends: %t, want %t", got, tc.want)
+			}
+		})
+	}
+}
+
+// helpless says whether a gang has given up its right to be helped.
+func (w *world) helpless(group string) bool {
+	tracker := w.tracker()
+	tracker.mu.RLock()
+	defer tracker.mu.RUnlock()
+	g := tracker.gangs[gangNamed(group)]
+	return g != nil && g.attempt.helplessUntil.After(tracker.now())
 }

@@ -184,6 +184,10 @@ func (t *tracker) fail(key types.NamespacedName, uid types.UID, why shortfall, i
 	g.attempt.failures++
 	g.attempt.message, g.attempt.room, g.attempt.again = why.message, why.room, why.again
 	g.attempt.need = why.need
+	if why.helpless > 0 {
+		g.attempt.helplessUntil = t.now().Add(why.helpless)
+		t.awakenOthers(key)
+	}
 	if g.attempt.gained > 0 && g.attempt.gained >= why.need.members {
 		t.markAwake(g)
 		t.wake(key, max(0, g.attempt.notBefore.Sub(t.now())))
@@ -206,6 +210,9 @@ type shortfall struct {
 	need need
 	// again is when to plan again even if nothing happens; zero for never.
 	again time.Time
+	// helpless is for how long the gang gives up its right to be helped, because no room
+	// can be held back for it. 0: it keeps it.
+	helpless time.Duration
 	// certain says that there was no plan at all, rather than plans that plugins
 	// rejected.
 	certain bool

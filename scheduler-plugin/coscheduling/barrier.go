@@ -48,8 +48,7 @@ func (c *cycle) bar(ctx context.Context) (time.Time, error) {
 			return before.grown.Add(c.view.starvationAfter), nil
 		}
 	}
-	anybody := func(int32) bool { return true }
-	found, err := c.findSpace(ctx, prey{below: anybody, thatEnds: true}, true)
+	found, err := c.findSpace(ctx, ending(), true)
 	if err != nil || found == nil {
 		return time.Time{}, err
 	}

@@ -88,7 +88,7 @@ func BenchmarkFindVictims(b *testing.B) {
 		if why, err := c.place(ctx); why == nil || err != nil {
 			b.Fatal("placed on full nodes", err)
 		}
-		found, err := c.findSpace(ctx, prey{below: func(priority int32) bool { return priority < 10 }}, false)
+		found, err := c.findSpace(ctx, outranked(view.rank), false)
 		if err != nil || found == nil || len(found.victims) != size {
 			b.Fatal(found, err)
 		}

@@ -191,7 +191,7 @@ func (c *cycle) keep(h *hold) {
 // to end, and they for the ones that are missing.
 func (c *cycle) respect() error {
 	c.prune()
-	broken := c.view.placed.Total > 0 && !c.view.whole()
+	broken := c.view.broken()
 	for _, h := range c.holds.inOrder() {
 		if h.rank.key == c.view.key || h.rank.compare(c.view.rank) > 0 || broken && !h.preempts {
 			continue
@@ -299,6 +299,11 @@ func gracePeriod(pod *corev1.Pod) time.Duration {
 // whole says whether the members that are placed are the minimum.
 func (v *gangView) whole() bool {
 	return podgroup.Holds(&v.group.Spec, v.placed)
+}
+
+// broken says whether members are placed, but too few.
+func (v *gangView) broken() bool {
+	return v.placed.Total > 0 && !v.whole()
 }
 
 func compareKeys(a, b types.NamespacedName) int {

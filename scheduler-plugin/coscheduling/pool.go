@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -32,11 +33,36 @@ type pool struct {
 	leaving []fwk.PodInfo
 }
 
-// prey says which work a gang may have: by its priority, and whether it has to be work
-// that ends by itself, because nobody is evicted.
+// prey is which work a gang may have.
 type prey struct {
-	below    func(priority int32) bool
-	thatEnds bool
+	// takes says whether the gang may have a Pod; of is the Pod's gang, nil for none.
+	takes func(pod *corev1.Pod, of *standing) bool
+	// evictsNobody says that it is to end by itself. What ends and comes again at once is
+	// of no use then.
+	evictsNobody bool
+}
+
+// outranked is all work of lower priority.
+func outranked(by rank) prey {
+	return prey{takes: func(pod *corev1.Pod, of *standing) bool {
+		if of != nil {
+			return of.rank.priority < by.priority
+		}
+		return corev1helpers.PodPriority(pod) < by.priority
+	}}
+}
+
+// ending is all work that ends by itself one day. Gangs do.
+func ending() prey {
+	return prey{evictsNobody: true, takes: func(pod *corev1.Pod, of *standing) bool { return of != nil || ends(pod) }}
+}
+
+// brokenBehind are the gangs behind one that have members placed, but too few. They
+// do no work and wait for room, as it does itself.
+func brokenBehind(ahead rank) prey {
+	return prey{takes: func(_ *corev1.Pod, of *standing) bool {
+		return of != nil && !of.whole() && ahead.compare(of.rank) < 0
+	}}
 }
 
 // gather makes the pool of the work that may be taken. The priority of a gang is that
@@ -61,24 +87,27 @@ func (c *cycle) gather(may prey) (*pool, error) {
 			if named && key == c.view.key && podgroup.IsMember(c.view.group, pod) || held.Has(pod.UID) {
 				continue
 			}
-			standing, grouped := standings[key]
-			grouped = grouped && named && podgroup.IsMember(standing.group, pod)
-			if may.thatEnds && !grouped && !ends(pod) {
+			standing := standings[key]
+			if !named || standing != nil && !podgroup.IsMember(standing.group, pod) {
+				standing = nil
+			}
+			takes := may.takes(pod, standing)
+			if may.evictsNobody && !takes {
 				continue // If it is leaving, another one comes in its place.
 			}
 			if c.evictions.isLeaving(pod, now) {
 				p.leaving = append(p.leaving, info)
 				continue
 			}
-			priority := corev1helpers.PodPriority(pod)
-			if grouped {
-				priority = standing.priority
-			}
-			if !may.below(priority) {
+			if !takes {
 				continue
 			}
+			priority := corev1helpers.PodPriority(pod)
+			if standing != nil {
+				priority = standing.rank.priority
+			}
 			p.pods = append(p.pods, info)
-			if grouped && standing.group.Spec.DisruptionMode != schedulingv1alpha1.DisruptPod {
+			if standing != nil && standing.group.Spec.DisruptionMode != schedulingv1alpha1.DisruptPod {
 				members[key] = append(members[key], len(p.pods)-1)
 				continue
 			}
@@ -89,9 +118,9 @@ func (c *cycle) gather(may prey) (*pool, error) {
 		standing, whole := standings[key], members[key]
 		byYouth(p.pods, whole, now)
 		for _, spare := range standing.surplus(p.pods, whole) {
-			p.add(standing.priority, now, spare)
+			p.add(standing.rank.priority, now, spare)
 		}
-		p.add(standing.priority, now, whole...)
+		p.add(standing.rank.priority, now, whole...)
 		p.units[len(p.units)-1].Spares = func(pods []int) bool { return standing.spares(p.pods, pods) }
 	}
 	if err := c.countViolations(p); err != nil {

@@ -46,12 +46,21 @@ type space struct {
 func (c *cycle) seekRoom(ctx context.Context, why *shortfall) error {
 	before := c.holds.of(c.view.key)
 	if c.view.mayPreempt {
-		outranked := func(priority int32) bool { return priority < c.view.rank.priority }
-		found, err := c.findSpace(ctx, prey{below: outranked}, before != nil && before.preempts)
+		found, err := c.findSpace(ctx, outranked(c.view.rank), before != nil && before.preempts)
 		if err != nil {
 			return err
 		}
-		if found != nil && c.claim(ctx, found, before, why) {
+		if found != nil && c.claim(ctx, found, before, "of lower priority", why) {
+			return nil
+		}
+	}
+	if c.view.starving && c.view.broken() {
+		// Others may be short of members too, and wait for its room as it waits for theirs.
+		found, err := c.findSpace(ctx, brokenBehind(c.view.rank), false)
+		if err != nil {
+			return err
+		}
+		if found != nil && c.claim(ctx, found, before, "of gangs that are behind it and have lost members too", why) {
 			return nil
 		}
 	}
@@ -71,10 +80,11 @@ func (c *cycle) seekRoom(ctx context.Context, why *shortfall) error {
 	return nil
 }
 
-// claim has the victims of a space evicted and keeps the space for the gang. It
+// claim has the victims of a space evicted and keeps the space for the gang. Whose they
+// are is for the message. It
 // returns false if nobody has been evicted for the gang: room that others leave
 // by themselves is not kept for it.
-func (c *cycle) claim(ctx context.Context, found *space, before *hold, why *shortfall) bool {
+func (c *cycle) claim(ctx context.Context, found *space, before *hold, whose string, why *shortfall) bool {
 	var until time.Time
 	switch {
 	case len(found.victims) > 0:
@@ -87,7 +97,7 @@ func (c *cycle) claim(ctx context.Context, found *space, before *hold, why *shor
 		}
 		c.keep(newHold(&c.view, found.places, until))
 		c.evict(ctx, c.view, found.victims, until)
-		why.message += fmt.Sprintf("; %d Pods of lower priority are preempted for it", len(found.victims))
+		why.message += fmt.Sprintf("; %d Pods %s are preempted for it", len(found.victims), whose)
 	case before != nil && before.preempts:
 		until = before.until
 		c.keep(newHold(&c.view, found.places, until))
@@ -270,21 +280,26 @@ func (t *trial) take(ctx context.Context, want []bool) error {
 	return nil
 }
 
-// standing is what a gang that has members placed can spare.
+// standing is a gang that has members placed.
 type standing struct {
-	group    *podGroup
-	priority int32
-	placed   podgroup.Tally
+	group  *podGroup
+	rank   rank
+	placed podgroup.Tally
+}
+
+// whole says whether the gang has its minimum.
+func (s *standing) whole() bool {
+	return podgroup.Holds(&s.group.Spec, s.placed)
 }
 
 // standings are those of all gangs with members placed.
-func (t *tracker) standings() map[types.NamespacedName]standing {
+func (t *tracker) standings() map[types.NamespacedName]*standing {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	all := make(map[types.NamespacedName]standing)
+	all := make(map[types.NamespacedName]*standing)
 	for key, g := range t.gangs {
 		if g.group != nil && g.placed.Total > 0 {
-			all[key] = standing{group: g.group, priority: t.rank(g).priority, placed: g.placed.Plus(podgroup.Tally{})}
+			all[key] = &standing{group: g.group, rank: t.rank(g), placed: g.placed.Plus(podgroup.Tally{})}
 		}
 	}
 	return all

@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
 
@@ -244,6 +245,23 @@ func TestWhatEnds(t *testing.T) {
 				t.Errorf("it ends: %t, want %t", got, tc.want)
 			}
 		})
+	}
+}
+
+// TestTwoBrokenGangsDoNotWaitForEachOther: each has lost a member, and the cluster has no
+// room but theirs. The one behind gives way.
+func TestTwoBrokenGangsDoNotWaitForEachOther(t *testing.T) {
+	placed := func(group string) []apiruntime.Object {
+		return makeMembers(group, 3, onNode("node-0"))
+	}
+	replacement := func(group string) *corev1.Pod { return makePod(group+"-9", inGroup(group)) }
+	w := newWorld(t, all(makeNodes("node", 1, 6), bornAt(1, makeGroup("first", 4)), bornAt(2, makeGroup("second", 4)),
+		placed("first"), placed("second"), replacement("first"), replacement("second"))...)
+	w.args = `{"initialBackoff":"50ms","maxBackoff":"200ms","starvationAfter":"1s"}`
+	w.start()
+	w.eventually("the first is whole", func() bool { return w.placed("first") == 4 })
+	if n := w.placed("second"); n != 0 {
+		t.Errorf("%d members of the second are left", n)
 	}
 }
 

@@ -252,13 +252,13 @@ func (t *tracker) setHeld(key types.NamespacedName, h held) {
 	}
 }
 
-// waits says whether a gang still lacks its minimum after it found no place. For
-// members above the minimum no room is held: it may have been lowered since.
+// waits says whether a gang still lacks its minimum. For members above the minimum no
+// room is held: it may have been lowered since.
 func (t *tracker) waits(key types.NamespacedName, uid types.UID) bool {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	g := t.gangs[key]
-	return g != nil && g.group != nil && g.group.UID == uid && g.complete() && g.lacksMinimum() && g.attempt.failures > 0
+	return g != nil && g.group != nil && g.group.UID == uid && g.complete() && g.lacksMinimum()
 }
 
 // awakenWaiting has all gangs that found no place planned again, but for the one

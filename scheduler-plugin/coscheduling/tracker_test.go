@@ -261,6 +261,37 @@ func TestNoRoomIsHeldAboveTheMinimum(t *testing.T) {
 	}
 }
 
+// TestAHoldOutlastsTheTurnThatMadeIt: it is known only after the turn that the gang has
+// found no place, and holds may be pruned before.
+func TestAHoldOutlastsTheTurnThatMadeIt(t *testing.T) {
+	b := newBench()
+	group := makeGroup("gang", 1)
+	b.setGroup(group)
+	b.add(makePod("a", inGroup("gang")))
+	if !b.waits(gangName, group.UID) {
+		t.Error("the gang's hold would be pruned in its turn")
+	}
+}
+
+// TestGangsThatDifferLearnNothingFromEachOther.
+func TestGangsThatDifferLearnNothingFromEachOther(t *testing.T) {
+	view := func(change func(*gangView)) string {
+		v := viewOf(makeGroup("gang", 2), makeMembers("gang", 2))
+		change(&v)
+		return v.fingerprint()
+	}
+	same := view(func(*gangView) {})
+	for name, change := range map[string]func(*gangView){
+		"the minimum of a role": func(v *gangView) { v.group.Spec.MinRoleMember = map[string]int32{"": 1} },
+		"the right to preempt":  func(v *gangView) { v.mayPreempt = !v.mayPreempt },
+		"the minimum":           func(v *gangView) { v.group.Spec.MinMember = 1 },
+	} {
+		if view(change) == same {
+			t.Errorf("gangs that differ in %s are taken to be alike", name)
+		}
+	}
+}
+
 // TestWitness: a gang like one that found no place is not planned, until an
 // event may have helped.
 func TestWitness(t *testing.T) {

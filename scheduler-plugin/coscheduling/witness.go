@@ -46,7 +46,8 @@ func (v *gangView) fingerprint() string {
 		}
 	}
 	spec := &v.group.Spec
-	return fmt.Sprintf("%d %d %d %v %s", v.rank.priority, len(v.waiting), spec.MinMember, spec.Topology, v.classKeys[0])
+	return fmt.Sprintf("%d %t %d %d %v %v %s", v.rank.priority, v.mayPreempt, len(v.waiting), spec.MinMember, spec.MinRoleMember,
+		spec.Topology, v.classKeys[0])
 }
 
 // recall is what a witness says of a gang, nil if there is none to believe.

@@ -56,14 +56,18 @@ func (e *evictions) remove(pod *corev1.Pod) {
 
 // isLeaving says whether a Pod ends soon, without anybody doing more.
 func (e *evictions) isLeaving(pod *corev1.Pod, now time.Time) bool {
+	return now.Before(e.endOf(pod))
+}
+
+// endOf is until when a Pod should have ended, zero if nobody has told it to.
+func (e *evictions) endOf(pod *corev1.Pod) time.Time {
 	if pod.DeletionTimestamp != nil {
 		// That is the time of the request plus the grace period.
-		return now.Before(pod.DeletionTimestamp.Add(evictionPatience))
+		return pod.DeletionTimestamp.Add(evictionPatience)
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	until, ok := e.until[pod.UID]
-	return ok && now.Before(until)
+	return e.until[pod.UID]
 }
 
 // evict deletes the victims of a gang, off the scheduling goroutine. If one can't

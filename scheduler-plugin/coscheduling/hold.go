@@ -36,6 +36,9 @@ type hold struct {
 	rank     rank
 	uid      types.UID
 	preempts bool
+	// yields says that a hold for preemption has no victims: it only keeps the room of
+	// Pods that end anyway, and only from work of lower priority.
+	yields bool
 	// until is the end of a hold for preemption: victims that won't go must not
 	// block others.
 	until   time.Time
@@ -77,7 +80,7 @@ func (h *hold) isAhead(pod *corev1.Pod) bool {
 	if h.rank.priority != priority {
 		return h.rank.priority > priority
 	}
-	return h.preempts || h.rank.created.Before(pod.CreationTimestamp.Time)
+	return h.preempts && !h.yields || !h.preempts && h.rank.created.Before(pod.CreationTimestamp.Time)
 }
 
 // nodes are where room is held, in order, once for each member.
@@ -193,7 +196,8 @@ func (c *cycle) respect() error {
 	c.prune()
 	broken := c.view.broken()
 	for _, h := range c.holds.inOrder() {
-		if h.rank.key == c.view.key || h.rank.compare(c.view.rank) > 0 || broken && !h.preempts {
+		if h.rank.key == c.view.key || h.rank.compare(c.view.rank) > 0 || broken && !h.preempts ||
+			h.yields && h.rank.priority == c.view.rank.priority {
 			continue
 		}
 		for _, m := range h.members {

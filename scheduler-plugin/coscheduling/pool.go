@@ -29,8 +29,10 @@ type podGroup = schedulingv1alpha1.PodGroup
 type pool struct {
 	pods  []fwk.PodInfo  // of units
 	units []victims.Unit // whose Pods are indexes into pods
-	// leaving are Pods that end anyway, and soon.
-	leaving []fwk.PodInfo
+	// leaving are Pods that end anyway, and soon. If some of them might be taken, too, they
+	// are yielding.
+	leaving  []fwk.PodInfo
+	yielding bool
 }
 
 // prey is which work a gang may have.
@@ -84,7 +86,14 @@ func (c *cycle) gather(may prey) (*pool, error) {
 		for _, info := range node.GetPods() {
 			pod := info.GetPod()
 			key, named := podgroup.GroupOf(pod)
-			if named && key == c.view.key && podgroup.IsMember(c.view.group, pod) || held.Has(pod.UID) {
+			if held.Has(pod.UID) {
+				continue
+			}
+			leaves := c.evictions.isLeaving(pod, now)
+			if named && key == c.view.key && podgroup.IsMember(c.view.group, pod) {
+				if leaves {
+					p.leaving = append(p.leaving, info)
+				}
 				continue
 			}
 			standing := standings[key]
@@ -95,12 +104,13 @@ func (c *cycle) gather(may prey) (*pool, error) {
 			if may.evictsNobody && !takes {
 				continue // If it is leaving, another one comes in its place.
 			}
-			if c.evictions.isLeaving(pod, now) {
+			if leaves {
 				p.leaving = append(p.leaving, info)
+				p.yielding = p.yielding || takes
 				continue
 			}
-			if !takes {
-				continue
+			if !takes || pod.DeletionTimestamp != nil {
+				continue // One that was told to end, and does not, is of no use.
 			}
 			priority := corev1helpers.PodPriority(pod)
 			if standing != nil {

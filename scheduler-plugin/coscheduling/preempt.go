@@ -45,12 +45,16 @@ type space struct {
 // or keeps room free if the gang starves. It adds to why what it has done.
 func (c *cycle) seekRoom(ctx context.Context, why *shortfall) error {
 	before := c.holds.of(c.view.key)
+	if before != nil && (!before.preempts || before.yields) {
+		before = nil // It has no victims.
+	}
 	if c.view.mayPreempt {
-		found, err := c.findSpace(ctx, outranked(c.view.rank), before != nil && before.preempts)
+		found, err := c.findSpace(ctx, outranked(c.view.rank), before != nil)
 		if err != nil {
 			return err
 		}
-		if found != nil && c.claim(ctx, found, before, "of lower priority", why) {
+		if found != nil && (len(found.victims) > 0 || before != nil || !c.view.starving) {
+			c.claim(ctx, found, before, "of lower priority", why)
 			return nil
 		}
 	}
@@ -60,7 +64,8 @@ func (c *cycle) seekRoom(ctx context.Context, why *shortfall) error {
 		if err != nil {
 			return err
 		}
-		if found != nil && c.claim(ctx, found, before, "of gangs that are behind it and have lost members too", why) {
+		if found != nil && len(found.victims) > 0 {
+			c.claim(ctx, found, before, "of gangs that are behind it and have lost members too", why)
 			return nil
 		}
 	}
@@ -80,11 +85,9 @@ func (c *cycle) seekRoom(ctx context.Context, why *shortfall) error {
 	return nil
 }
 
-// claim has the victims of a space evicted and keeps the space for the gang. Whose they
-// are is for the message. It
-// returns false if nobody has been evicted for the gang: room that others leave
-// by themselves is not kept for it.
-func (c *cycle) claim(ctx context.Context, found *space, before *hold, whose string, why *shortfall) bool {
+// claim has the victims of a space evicted, if it has any, and keeps the space for the
+// gang. Whose they are is for the message; before is the gang's hold with victims, or nil.
+func (c *cycle) claim(ctx context.Context, found *space, before *hold, whose string, why *shortfall) {
 	var until time.Time
 	switch {
 	case len(found.victims) > 0:
@@ -92,23 +95,35 @@ func (c *cycle) claim(ctx context.Context, found *space, before *hold, whose str
 		for _, pod := range found.victims {
 			until = later(until, c.tracker.now().Add(gracePeriod(pod)+evictionPatience))
 		}
-		if before != nil && before.preempts {
+		if before != nil {
 			until = later(until, before.until)
 		}
 		c.keep(newHold(&c.view, found.places, until))
 		c.evict(ctx, c.view, found.victims, until)
 		why.message += fmt.Sprintf("; %d Pods %s are preempted for it", len(found.victims), whose)
-	case before != nil && before.preempts:
+	case before != nil:
 		until = before.until
 		c.keep(newHold(&c.view, found.places, until))
 		why.message += "; the Pods that were preempted for it are ending"
 	default:
+		// Their room is kept only from work that the gang might as well have evicted.
+		until = c.goneBy(found.awaited)
+		h := newHold(&c.view, found.places, until)
+		h.yields = true
+		c.keep(h)
 		why.message += "; there will be room for all when Pods that are ending have gone"
-		return false
 	}
 	// Not from the hold: if the gang goes at this moment, that is pruned already.
 	why.again = until
-	return true
+}
+
+// goneBy is when Pods that are ending should all have ended.
+func (c *cycle) goneBy(leaving []fwk.PodInfo) time.Time {
+	until := c.tracker.now()
+	for _, info := range leaving {
+		until = later(until, c.evictions.endOf(info.GetPod()))
+	}
+	return until
 }
 
 func later(a, b time.Time) time.Time {
@@ -130,7 +145,7 @@ func later(a, b time.Time) time.Time {
 func (c *cycle) findSpace(ctx context.Context, may prey, evenWithout bool) (found *space, err error) {
 	pool, err := c.gather(may)
 	c.mightPreempt = c.mightPreempt || err == nil && len(pool.units) > 0
-	if err != nil || len(pool.units) == 0 && (!evenWithout || len(pool.leaving) == 0) {
+	if err != nil || len(pool.units) == 0 && !pool.yielding && (!evenWithout || len(pool.leaving) == 0) {
 		return nil, err
 	}
 	if err := c.snapshot.StartMutations(); err != nil {

@@ -124,6 +124,12 @@ func TestGangPreempts(t *testing.T) {
 			high:        high(2),
 			wantVictims: []string{"repels"},
 		},
+		"not one that was told to end an hour ago, and does not": {
+			objects: all(makeNodes("node", 2, 1), makePod("stuck", onNode("node-0"), endingSince(time.Hour)),
+				makePod("other", onNode("node-1"), startedAgo(time.Hour))),
+			high:        high(1),
+			wantVictims: []string{"other"},
+		},
 		"by its PriorityClass, whatever its members say": {
 			objects: all(makeNodes("node", 1, 2), makePod("a", onNode("node-0"), ofPriority(50)), makePod("b", onNode("node-0"), ofPriority(200)),
 				priorityClass("urgent", 100, corev1.PreemptLowerPriority)),
@@ -215,6 +221,47 @@ func TestRoomIsHeldWhileVictimsEnd(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"a", "b"}, w.victims()); diff != "" {
 		t.Errorf("victims (-want, +got):\n%s", diff)
+	}
+}
+
+// TestRoomOfPodsThatEndAnywayIsKept from others of lower priority that keep coming. They
+// may be the victims of a scheduler that is gone.
+func TestRoomOfPodsThatEndAnywayIsKept(t *testing.T) {
+	w := newWorld(t, all(makeNodes("node", 1, 2), makePod("a", onNode("node-0"), endingSince(0)), makePod("b", onNode("node-0"), endingSince(0)),
+		makeGroup("high", 2), makeMembers("high", 2, ofPriority(10)))...)
+	w.start()
+	w.eventually("the gang has found no room", func() bool { return w.marked("high") == 2 })
+	w.finish("a")
+	w.create(makePod("low"))
+	w.eventually("the Pod of low priority has found no room", func() bool { return w.marked("low") == 1 })
+	w.finish("b")
+	w.eventually("the gang is placed", func() bool { return w.placed("high") == 2 })
+	if n := w.placed("low"); n != 0 {
+		t.Error("the Pod of low priority has taken room that the gang waited for")
+	}
+}
+
+// TestAGangWaitsForItsOwnMembersToEnd rather than have others evicted.
+func TestAGangWaitsForItsOwnMembersToEnd(t *testing.T) {
+	w := newWorld(t, all(makeNodes("node", 1, 3), makePod("low", onNode("node-0")), makeGroup("high", 2),
+		makePod("high-0", onNode("node-0"), inGroup("high"), ofPriority(10)),
+		makePod("high-1", onNode("node-0"), inGroup("high"), ofPriority(10), endingSince(0)),
+		makePod("high-2", inGroup("high"), ofPriority(10)))...)
+	w.start()
+	w.eventually("the gang has been planned in vain", func() bool { return w.marked("high") == 1 })
+	w.finish("high-1")
+	w.eventually("the gang is placed", func() bool { return w.nodeOf()["high-2"] != "" })
+	if victims := w.victims(); len(victims) > 0 {
+		t.Errorf("victims %v", victims)
+	}
+}
+
+// endingSince makes a Pod one that was told to end a while ago.
+func endingSince(d time.Duration) podOption {
+	return func(w *schedulertesting.PodWrapper) {
+		at := metav1.NewTime(time.Now().Add(-d))
+		w.DeletionTimestamp = &at
+		w.Finalizers = []string{"tests/stays"}
 	}
 }
 

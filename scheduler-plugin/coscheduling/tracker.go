@@ -213,9 +213,10 @@ func (t *tracker) setPod(pod *corev1.Pod) {
 	}
 }
 
-// updatePod learns of a Pod that has changed, maybe from one gang to another.
+// updatePod learns of a Pod that has changed, maybe from one gang to another. After a
+// broken watch it may be another Pod of the same name.
 func (t *tracker) updatePod(before, after *corev1.Pod) {
-	if !isSameGang(before, after) {
+	if before.UID != after.UID || !isSameGang(before, after) {
 		t.deletePod(before)
 	}
 	t.setPod(after)

@@ -58,6 +58,9 @@ func (g *gang) verdict() (verdict, bool) {
 	case g.attempt.failures > 0:
 		v.reason = schedulingv1alpha1.ReasonNotEnoughResources
 		v.message = g.attempt.message
+	case g.bindings.failures > 0:
+		v.reason = schedulingv1alpha1.ReasonBindingFailed
+		v.message = g.bindings.message
 	default:
 		return verdict{}, false
 	}

@@ -39,6 +39,8 @@ type member struct {
 	pod *corev1.Pod
 	// assumed is the node of a member whose binding is not seen yet, else empty.
 	assumed string
+	// placement is the number of the placement that assumed it last.
+	placement int
 	// leaving says that the member is being preempted. It does not count from the
 	// moment that this is decided: a sibling placed while the victims go one by one
 	// would be all that is left of the gang.
@@ -94,9 +96,10 @@ type gang struct {
 	failedMembers, deletedMembers int
 	leader                        *corev1.Pod
 
-	attempt attempt
-	held    held
-	status  conditionState
+	attempt  attempt
+	bindings bindings
+	held     held
+	status   conditionState
 }
 
 // attempt is the outcome of the gang cycles since the gang last made progress.

@@ -89,9 +89,9 @@ func (t *tracker) isAwake(g *gang) bool {
 // bounds how often the gang is tried, but if there is room for g now, the gang
 // ahead is to have its chance of it. The caller holds the lock.
 func (t *tracker) firstInLine(g *gang) *gang {
-	first, firstRank := g, t.rank(g)
+	first, firstRank, now := g, t.rank(g), t.now()
 	for _, other := range t.awake {
-		if other == g || !other.complete() {
+		if other == g || !other.complete() || other.bindings.notBefore.After(now) {
 			continue
 		}
 		if r := t.rank(other); r.compare(firstRank) < 0 {
@@ -115,7 +115,7 @@ func (t *tracker) nextAbove(priority int32) (gangView, bool) {
 	var firstRank rank
 	now := t.now()
 	for _, g := range t.awake {
-		if !g.complete() || g.attempt.notBefore.After(now) {
+		if !g.complete() || g.notBefore().After(now) {
 			continue
 		}
 		if r := t.rank(g); r.priority > priority && (first == nil || r.compare(firstRank) < 0) {

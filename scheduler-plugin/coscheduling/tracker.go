@@ -142,6 +142,7 @@ func (t *tracker) setGroup(group *schedulingv1alpha1.PodGroup) {
 	if old == nil || old.UID != group.UID {
 		// A group of the same name is another group: it inherits nothing.
 		g.attempt, g.status = attempt{}, conditionState{}
+		g.bindings = bindings{placement: g.bindings.placement, failed: g.bindings.placement}
 		g.failedMembers, g.deletedMembers = 0, 0
 	} else if old.Generation == group.Generation && !judged {
 		return
@@ -170,6 +171,7 @@ func (t *tracker) deleteGroup(group *schedulingv1alpha1.PodGroup) {
 		t.wake(g.key, 0) // to give up the room
 	}
 	g.attempt, g.status = attempt{}, conditionState{}
+	g.bindings = bindings{placement: g.bindings.placement, failed: g.bindings.placement}
 	t.forgetIfEmpty(g)
 }
 
@@ -205,6 +207,7 @@ func (t *tracker) setPod(pod *corev1.Pod) {
 		g.failedMembers++
 	}
 	t.enter(g, m)
+	g.forgetFailures()
 	if after := state(m, t.ours); after != before || m.bound() != wasBound || m.isStranger() != wasStranger || pod.Generation != generation {
 		t.changed(g)
 		if !m.isStranger() {
@@ -251,6 +254,7 @@ func (t *tracker) deletePod(pod *corev1.Pod) {
 	if g.leader != nil && g.leader.UID == pod.UID {
 		g.electLeader(t.ours)
 	}
+	g.forgetFailures()
 	if !m.isStranger() {
 		if m.pod.Spec.NodeName != "" && m.pod.Status.Phase != corev1.PodFailed {
 			g.deletedMembers++
@@ -286,7 +290,7 @@ func (t *tracker) gate(pod *corev1.Pod) (reason string, ok bool) {
 	case g.leader.UID != pod.UID:
 		return fmt.Sprintf("represented by %s in PodGroup %s", g.leader.Name, key), false
 	}
-	if left := g.attempt.notBefore.Sub(t.now()); left > 0 {
+	if left := g.notBefore().Sub(t.now()); left > 0 {
 		t.wake(key, left)
 		return fmt.Sprintf("PodGroup %s is backing off", key), false
 	}
@@ -310,7 +314,7 @@ func (t *tracker) awaken(key types.NamespacedName) {
 	defer t.mu.Unlock()
 	if g := t.gangs[key]; g != nil {
 		t.markAwake(g)
-		t.wake(key, max(0, g.attempt.notBefore.Sub(t.now())))
+		t.wake(key, max(0, g.notBefore().Sub(t.now())))
 	}
 }
 
@@ -334,7 +338,7 @@ func (t *tracker) due(key types.NamespacedName) *corev1.Pod {
 	if !t.isAwake(g) {
 		return nil
 	}
-	if left := g.attempt.notBefore.Sub(t.now()); left > 0 {
+	if left := g.notBefore().Sub(t.now()); left > 0 {
 		t.wake(key, left)
 		return nil
 	}
@@ -348,7 +352,7 @@ func (t *tracker) idle(after time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, g := range t.gangs {
-		last := g.attempt.notBefore
+		last := g.notBefore()
 		if last.IsZero() {
 			last = g.attempt.first
 		}

@@ -280,6 +280,9 @@ const (
 	ReasonNotEnoughTasks = "NotEnoughTasks"
 	// ReasonNotEnoughResources: there is no place for minMember members.
 	ReasonNotEnoughResources = "NotEnoughResources"
+	// ReasonBindingFailed: there is a place for minMember members, and one of them
+	// could not be bound to its node.
+	ReasonBindingFailed = "BindingFailed"
 	// ReasonPodFailed: a running group lost a member that failed, and its
 	// replacement can't be placed.
 	ReasonPodFailed = "PodFailed"

@@ -111,8 +111,11 @@ type attempt struct {
 	room     int
 	// first is when the gang was first planned.
 	first time.Time
-	// notBefore is the end of the back-off.
+	// notBefore is the end of the back-off, and initial how long the first one is.
 	notBefore time.Time
+	initial   time.Duration
+	// notAhead is when the gang may be tried again before its back-off is over.
+	notAhead time.Time
 	// need is what must happen before the gang can be placed, and gained how much
 	// of it has, in members.
 	need   need

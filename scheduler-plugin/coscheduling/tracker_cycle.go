@@ -76,6 +76,9 @@ func (t *tracker) next(pod *corev1.Pod) (gangView, turn) {
 		return gangView{}, turnOver
 	}
 	if first := t.firstInLine(g); first != g {
+		if first.attempt.notBefore.After(t.now()) {
+			first.attempt.notAhead = t.now().Add(first.attempt.initial)
+		}
 		return t.view(first), turnYield
 	}
 	return t.view(g), turnPlan
@@ -170,6 +173,7 @@ func (t *tracker) fail(key types.NamespacedName, uid types.UID, why shortfall, i
 	if !why.again.IsZero() {
 		t.wake(key, why.again.Sub(t.now()))
 	}
+	g.attempt.initial = initial
 	g.attempt.notBefore = t.now().Add(backoff(g.attempt.failures, initial, longest))
 	t.report(key, 0)
 }

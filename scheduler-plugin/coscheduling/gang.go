@@ -48,6 +48,8 @@ type member struct {
 	// strangerSince is when the Pod was found to be a stranger; see stranger.go.
 	// Zero for a member.
 	strangerSince time.Time
+	// seen is when the Pod was first seen as one that names the group.
+	seen time.Time
 	// class is the Pod's class key, empty while nobody has asked for it.
 	class string
 }
@@ -82,8 +84,9 @@ func (m *member) bound() bool {
 // all members, strangers those that are none, and leader is nil or waits.
 type gang struct {
 	key types.NamespacedName
-	// group is nil while the PodGroup is not seen.
-	group *schedulingv1alpha1.PodGroup
+	// group is nil while the PodGroup is not seen, and groupless is since when.
+	group     *schedulingv1alpha1.PodGroup
+	groupless time.Time
 	// members are the Pods that name the group, strangers among them.
 	members map[types.UID]*member
 

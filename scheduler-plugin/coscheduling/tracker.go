@@ -50,6 +50,8 @@ type tracker struct {
 	synced bool
 	// noGroups says that the API server does not serve PodGroups, so far.
 	noGroups bool
+	// tellsNoGroups says that Pods are told so; see groupless.go.
+	tellsNoGroups bool
 }
 
 func newTracker(ours func(string) bool, now func() time.Time, wake, report func(types.NamespacedName, time.Duration)) *tracker {
@@ -73,6 +75,7 @@ func (t *tracker) gangOf(key types.NamespacedName) *gang {
 	g, ok := t.gangs[key]
 	if !ok {
 		g = newGang(key)
+		g.groupless = t.now()
 		t.gangs[key] = g
 	}
 	return g
@@ -90,6 +93,9 @@ func (t *tracker) forgetIfEmpty(g *gang) {
 // changed makes the gang's news known. The caller holds the lock.
 func (t *tracker) changed(g *gang) {
 	if !t.synced {
+		if t.tellsNoGroups {
+			t.report(g.key, incompleteReportDelay)
+		}
 		return
 	}
 	if g.complete() {
@@ -128,7 +134,7 @@ func (t *tracker) setSynced() {
 func (t *tracker) setNoGroups(missing bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.noGroups = missing
+	t.noGroups, t.tellsNoGroups = missing, false
 }
 
 // setGroup learns of a PodGroup.
@@ -164,7 +170,7 @@ func (t *tracker) deleteGroup(group *schedulingv1alpha1.PodGroup) {
 		return
 	}
 	old := g.group
-	g.group = nil
+	g.group, g.groupless = nil, t.now()
 	t.judgeAll(g, old)
 	delete(t.awake, g.key)
 	if g.held != heldNot {
@@ -172,6 +178,9 @@ func (t *tracker) deleteGroup(group *schedulingv1alpha1.PodGroup) {
 	}
 	g.attempt, g.status = attempt{}, conditionState{}
 	g.bindings = bindings{placement: g.bindings.placement, failed: g.bindings.placement}
+	if t.synced {
+		t.report(g.key, 0) // its Pods wait for another one
+	}
 	t.forgetIfEmpty(g)
 }
 
@@ -186,7 +195,7 @@ func (t *tracker) setPod(pod *corev1.Pod) {
 	g := t.gangOf(key)
 	m := g.members[pod.UID]
 	if m == nil {
-		m = &member{pod: pod}
+		m = &member{pod: pod, seen: t.now()}
 		g.members[pod.UID] = m
 		t.judge(g, m)
 		t.enter(g, m)

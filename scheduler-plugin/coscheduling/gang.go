@@ -81,7 +81,8 @@ func (m *member) bound() bool {
 // tracker's lock guards it.
 //
 // Invariant: waiting, placed and bound count the members by their state, priorities
-// all members, strangers those that are none, and leader is nil or waits.
+// those that wait or are placed, strangers the Pods that are no members, and leader is
+// nil or waits.
 type gang struct {
 	key types.NamespacedName
 	// group is nil while the PodGroup is not seen, and groupless is since when.
@@ -91,7 +92,7 @@ type gang struct {
 	members map[types.UID]*member
 
 	waiting, placed, bound podgroup.Tally
-	// priorities counts the members of each priority.
+	// priorities counts the members of each priority that wait or are placed.
 	priorities map[int32]int
 	strangers  int
 	// failedMembers and deletedMembers were placed once; they tell a group that
@@ -177,7 +178,9 @@ func (g *gang) count(m *member, s memberState, sign int32) {
 		g.strangers += int(sign)
 		return
 	}
-	g.countPriority(m.pod, int(sign))
+	if s != memberOut {
+		g.countPriority(m.pod, int(sign))
+	}
 	switch s {
 	case memberWaiting:
 		g.waiting.Add(podgroup.RoleOf(m.pod), sign)

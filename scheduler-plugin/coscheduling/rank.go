@@ -39,7 +39,8 @@ func (r rank) compare(other rank) int {
 	)
 }
 
-// rank is the gang's place in line. The caller holds the lock.
+// rank is the gang's place in line. Its PriorityClass counts as far as its members have
+// that priority; see capped.go. The caller holds the lock.
 func (t *tracker) rank(g *gang) rank {
 	r := rank{key: g.key, priority: g.highestPriority()}
 	if g.group == nil {
@@ -48,13 +49,13 @@ func (t *tracker) rank(g *gang) rank {
 	r.created = g.group.CreationTimestamp.Time
 	if class := g.group.Spec.PriorityClassName; class != "" {
 		if priority, ok := t.classPriority(class); ok {
-			r.priority = priority
+			r.priority = min(r.priority, priority)
 		}
 	}
 	return r
 }
 
-// highestPriority is the highest priority among the members.
+// highestPriority is the highest priority among the members that wait or are placed.
 func (g *gang) highestPriority() int32 {
 	first, highest := true, int32(0)
 	for priority := range g.priorities {

@@ -39,7 +39,14 @@ func TestGangsTakeTheirTurnsInOrder(t *testing.T) {
 		"the one whose PriorityClass is higher goes first": {
 			first:      bornAt(9, makeGroup("first", 2, ofClass("high"))),
 			second:     bornAt(1, makeGroup("second", 2, ofClass("low"))),
+			firstPods:  []podOption{ofPriority(4000)},
 			secondPods: []podOption{ofPriority(5000)}, // the group's class counts, not its Pods'
+		},
+		"a class above the members' priority gives no more than they have": {
+			first:      bornAt(9, makeGroup("first", 2)),
+			second:     bornAt(1, makeGroup("second", 2, ofClass("high"))),
+			firstPods:  []podOption{ofPriority(500)},
+			secondPods: []podOption{ofPriority(499)},
 		},
 		"without a class the highest priority among the members counts": {
 			first:     bornAt(9, makeGroup("first", 2)),

@@ -117,6 +117,7 @@ func (r *reporter) reportOn(ctx context.Context, key types.NamespacedName) error
 	if err := r.writeConditions(ctx, key); err != nil {
 		return err
 	}
+	r.tellCapped(ctx, key)
 	for _, uid := range r.tracker.unmarked(key) {
 		r.marks.Add(memberKey{gang: key, uid: uid})
 	}
@@ -157,22 +158,28 @@ func (r *reporter) writeConditions(ctx context.Context, key types.NamespacedName
 	if err != nil {
 		return fmt.Errorf("writing conditions of PodGroup %s: %w", key, err)
 	}
-	r.recordEvent(ctx, group, conditions)
+	r.recordChange(ctx, group, conditions)
 	r.tracker.wrote(key, group.UID, conditions)
 	return nil
 }
 
-// recordEvent tells of a change on the PodGroup itself, for kubectl describe.
-func (r *reporter) recordEvent(ctx context.Context, group *schedulingv1alpha1.PodGroup, conditions []schedulingv1alpha1.PodGroupCondition) {
+// recordChange tells of a change of the conditions on the PodGroup itself, for kubectl
+// describe.
+func (r *reporter) recordChange(ctx context.Context, group *schedulingv1alpha1.PodGroup, conditions []schedulingv1alpha1.PodGroupCondition) {
 	c := findCondition(conditions, schedulingv1alpha1.ConditionScheduled)
 	kind := corev1.EventTypeWarning
 	if c.Status == metav1.ConditionTrue {
 		kind = corev1.EventTypeNormal
 	}
-	// The recorder's scheme has no PodGroup, so the object must name its kind.
+	r.recordEvent(ctx, group, kind, c.Reason, c.Message)
+}
+
+// recordEvent records an event on a PodGroup. The recorder's scheme has no PodGroup, so
+// the object must name its kind.
+func (r *reporter) recordEvent(ctx context.Context, group *schedulingv1alpha1.PodGroup, kind, reason, message string) {
 	group = group.DeepCopy()
 	group.SetGroupVersionKind(schedulingv1alpha1.PodGroupGroupVersionKind)
-	r.recorder.WithLogger(klog.FromContext(ctx)).Eventf(group, nil, kind, c.Reason, "Scheduling", "%s", c.Message)
+	r.recorder.WithLogger(klog.FromContext(ctx)).Eventf(group, nil, kind, reason, "Scheduling", "%s", message)
 }
 
 // mark is what the condition PodScheduled=False says of a Pod that waits.
@@ -252,7 +259,7 @@ func (t *tracker) wrote(key types.NamespacedName, uid types.UID, conditions []sc
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if g := t.gangs[key]; g != nil && g.group != nil && g.group.UID == uid {
-		g.status = conditionState{written: conditions, at: t.now()}
+		g.status.written, g.status.at = conditions, t.now()
 	}
 }
 

@@ -143,11 +143,16 @@ func (e *engine) awaitCRD(groups schedulingclient.Interface) bool {
 			}
 			return true, nil
 		}
+		if err != nil {
+			// It may serve them all the same. Until that is known, gangs wait.
+			logger.Error(err, "Finding out whether the API server serves PodGroups failed, trying again", "period", discoveryPeriod)
+			return false, nil
+		}
 		if !told {
 			told = true
 			e.tracker.setNoGroups(true)
 			go e.tellNoGroups()
-			logger.Error(err, "The API server does not serve PodGroups: install the CustomResourceDefinition podgroups.scheduling.lockstep.dev. "+
+			logger.Error(nil, "The API server does not serve PodGroups: install the CustomResourceDefinition podgroups.scheduling.lockstep.dev. "+
 				"Until then Pods with the label "+schedulingv1alpha1.LabelPodGroup+" wait; all others are scheduled")
 		}
 		return false, nil

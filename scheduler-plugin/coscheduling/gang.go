@@ -113,7 +113,7 @@ type attempt struct {
 	failures int
 	message  string
 	room     int
-	// first is when the gang was first planned.
+	// first is when the gang was first planned since its minimum was last bound.
 	first time.Time
 	// notBefore is the end of the back-off, and initial how long the first one is.
 	notBefore time.Time

@@ -204,7 +204,8 @@ func (t *tracker) setPod(pod *corev1.Pod) {
 	}
 	before, wasBound, wasStranger, generation := state(m, t.ours), m.bound(), m.isStranger(), m.pod.Generation
 	g.count(m, before, -1)
-	if generation != pod.Generation || m.pod.Status.NominatedNodeName != pod.Status.NominatedNodeName {
+	roleChanged := podgroup.RoleOf(m.pod) != podgroup.RoleOf(pod)
+	if generation != pod.Generation || roleChanged || m.pod.Status.NominatedNodeName != pod.Status.NominatedNodeName {
 		m.class = ""
 	}
 	m.pod = pod
@@ -216,8 +217,8 @@ func (t *tracker) setPod(pod *corev1.Pod) {
 		g.failedMembers++
 	}
 	t.enter(g, m)
-	g.forgetFailures()
-	if after := state(m, t.ours); after != before || m.bound() != wasBound || m.isStranger() != wasStranger || pod.Generation != generation {
+	g.settle()
+	if after := state(m, t.ours); after != before || m.bound() != wasBound || m.isStranger() != wasStranger || pod.Generation != generation || roleChanged {
 		t.changed(g)
 		if !m.isStranger() {
 			t.noticeBroken(g, pod)
@@ -263,7 +264,7 @@ func (t *tracker) deletePod(pod *corev1.Pod) {
 	if g.leader != nil && g.leader.UID == pod.UID {
 		g.electLeader(t.ours)
 	}
-	g.forgetFailures()
+	g.settle()
 	if !m.isStranger() {
 		if m.pod.Spec.NodeName != "" && m.pod.Status.Phase != corev1.PodFailed {
 			g.deletedMembers++

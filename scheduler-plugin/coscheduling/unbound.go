@@ -64,11 +64,16 @@ func (t *tracker) unassume(f failedBinding) {
 	t.changed(g)
 }
 
-// forgetFailures has the gang begin anew with its back-off once its minimum is bound
-// and none of the last placement has failed, or nobody is left to be bound.
-func (g *gang) forgetFailures() {
+// settle has the gang begin anew once its minimum is bound: with the time since when it
+// waits and, if none of the last placement has failed or nobody is left to be bound,
+// with its back-off.
+func (g *gang) settle() {
+	if !g.scheduled() {
+		return
+	}
+	g.attempt.first = time.Time{}
 	b := &g.bindings
-	if b.failures == 0 || b.failed == b.placement && g.waiting.Total > 0 || !g.scheduled() {
+	if b.failures == 0 || b.failed == b.placement && g.waiting.Total > 0 {
 		return
 	}
 	for _, m := range g.members {

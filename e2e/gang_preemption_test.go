@@ -155,9 +155,11 @@ func TestOrdinaryPodTakesAGangWholeOrNotAtAll(t *testing.T) {
 	ordinary := func(name, class string) *corev1.Pod {
 		return member(name, 0, withCores(coresOfNode), ofClass(class), func(pod *corev1.Pod) { pod.Labels = nil })
 	}
-	// The group outranks its own members.
+	// The group outranks its own members, but for one.
 	createGroup(t, namespace, "gang", nodes, func(s *schedulingv1alpha1.PodGroupSpec) { s.PriorityClassName = "e2e-high" })
-	createPods(t, namespace, members("gang", nodes, withCores(coresOfNode)))
+	gang := members("gang", nodes, withCores(coresOfNode))
+	gang[0].Spec.PriorityClassName = "e2e-high"
+	createPods(t, namespace, gang)
 	waitPlaced(t, namespace, nodes)
 
 	createPods(t, namespace, []*corev1.Pod{ordinary("equal", "e2e-high")})

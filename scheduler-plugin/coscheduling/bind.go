@@ -5,6 +5,7 @@ package coscheduling
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,8 +22,8 @@ import (
 const bindRetryDelay = 100 * time.Millisecond
 
 // bind binds one member, off the scheduling goroutine. A member that can't be
-// bound is given back to the queue, where it leads what is left of its gang; the
-// members that are bound count towards the minimum then.
+// bound is given back to the queue, and what is left of its gang is planned again
+// after a back-off; the members that are bound count towards the minimum then.
 func (e *engine) bind(ctx context.Context, p *placement, view gangView) {
 	logger := klog.LoggerWithValues(klog.FromContext(ctx), "pod", klog.KObj(p.pod), "node", p.node)
 	ctx = klog.NewContext(ctx, logger)
@@ -42,7 +43,9 @@ func (e *engine) bind(ctx context.Context, p *placement, view gangView) {
 		return // the scheduler ends; the next one sees what is bound
 	}
 	e.unbind(ctx, p)
-	e.tracker.unassume(p.pod)
+	args := e.plugins[view.schedulerName()].args
+	e.tracker.unassume(failedBinding{pod: p.pod, initial: args.InitialBackoff.Duration, longest: args.MaxBackoff.Duration,
+		message: fmt.Sprintf("%s could not be bound to %s: %s", p.pod.Name, p.node, status.Message())})
 	e.metrics.bindFailures.Inc()
 	e.sched.FailureHandler(ctx, p.handle, info, status, &fwk.NominatingInfo{NominatingMode: fwk.ModeOverride}, start)
 }

@@ -21,10 +21,12 @@ const messageInterval = 10 * time.Second
 // membersGrace is how old a group is at least when it is said to lack members.
 const membersGrace = 2 * time.Second
 
-// conditionState is what was last written to a PodGroup's conditions.
+// conditionState is what was last written to a PodGroup's conditions, and whether an
+// event has told that its PriorityClass does not count; see capped.go.
 type conditionState struct {
-	written []schedulingv1alpha1.PodGroupCondition
-	at      time.Time
+	written    []schedulingv1alpha1.PodGroupCondition
+	at         time.Time
+	toldCapped bool
 }
 
 // verdict is what the conditions are to say.
@@ -58,6 +60,9 @@ func (g *gang) verdict() (verdict, bool) {
 	case g.attempt.failures > 0:
 		v.reason = schedulingv1alpha1.ReasonNotEnoughResources
 		v.message = g.attempt.message
+	case g.bindings.failures > 0:
+		v.reason = schedulingv1alpha1.ReasonBindingFailed
+		v.message = g.bindings.message
 	default:
 		return verdict{}, false
 	}

@@ -187,7 +187,7 @@ func (e *engine) places(pod *corev1.Pod) bool {
 
 // planAbove plans the gangs that have something to hope for and outrank an
 // ordinary Pod whose turn it is. The queue knows the priority of their leaders
-// only, which may be lower than that of their PriorityClass.
+// only, which may be lower than that of members that are placed.
 func (e *engine) planAbove(priority int32) {
 	for {
 		view, ok := e.tracker.nextAbove(priority)

@@ -39,6 +39,8 @@ type member struct {
 	pod *corev1.Pod
 	// assumed is the node of a member whose binding is not seen yet, else empty.
 	assumed string
+	// placement is the number of the placement that assumed it last.
+	placement int
 	// leaving says that the member is being preempted. It does not count from the
 	// moment that this is decided: a sibling placed while the victims go one by one
 	// would be all that is left of the gang.
@@ -46,6 +48,8 @@ type member struct {
 	// strangerSince is when the Pod was found to be a stranger; see stranger.go.
 	// Zero for a member.
 	strangerSince time.Time
+	// seen is when the Pod was first seen as one that names the group.
+	seen time.Time
 	// class is the Pod's class key, empty while nobody has asked for it.
 	class string
 }
@@ -77,16 +81,18 @@ func (m *member) bound() bool {
 // tracker's lock guards it.
 //
 // Invariant: waiting, placed and bound count the members by their state, priorities
-// all members, strangers those that are none, and leader is nil or waits.
+// those that wait or are placed, strangers the Pods that are no members, and leader is
+// nil or waits.
 type gang struct {
 	key types.NamespacedName
-	// group is nil while the PodGroup is not seen.
-	group *schedulingv1alpha1.PodGroup
+	// group is nil while the PodGroup is not seen, and groupless is since when.
+	group     *schedulingv1alpha1.PodGroup
+	groupless time.Time
 	// members are the Pods that name the group, strangers among them.
 	members map[types.UID]*member
 
 	waiting, placed, bound podgroup.Tally
-	// priorities counts the members of each priority.
+	// priorities counts the members of each priority that wait or are placed.
 	priorities map[int32]int
 	strangers  int
 	// failedMembers and deletedMembers were placed once; they tell a group that
@@ -94,9 +100,10 @@ type gang struct {
 	failedMembers, deletedMembers int
 	leader                        *corev1.Pod
 
-	attempt attempt
-	held    held
-	status  conditionState
+	attempt  attempt
+	bindings bindings
+	held     held
+	status   conditionState
 }
 
 // attempt is the outcome of the gang cycles since the gang last made progress.
@@ -106,10 +113,13 @@ type attempt struct {
 	failures int
 	message  string
 	room     int
-	// first is when the gang was first planned.
+	// first is when the gang was first planned since its minimum was last bound.
 	first time.Time
-	// notBefore is the end of the back-off.
+	// notBefore is the end of the back-off, and initial how long the first one is.
 	notBefore time.Time
+	initial   time.Duration
+	// notAhead is when the gang may be tried again before its back-off is over.
+	notAhead time.Time
 	// need is what must happen before the gang can be placed, and gained how much
 	// of it has, in members.
 	need   need
@@ -170,7 +180,9 @@ func (g *gang) count(m *member, s memberState, sign int32) {
 		g.strangers += int(sign)
 		return
 	}
-	g.countPriority(m.pod, int(sign))
+	if s != memberOut {
+		g.countPriority(m.pod, int(sign))
+	}
 	switch s {
 	case memberWaiting:
 		g.waiting.Add(podgroup.RoleOf(m.pod), sign)

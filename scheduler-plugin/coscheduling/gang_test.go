@@ -7,6 +7,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -14,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
 	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
@@ -323,6 +325,34 @@ func TestMissingCRDLeavesOrdinaryPodsAlone(t *testing.T) {
 	if n := w.placed("gang"); n != 0 {
 		t.Errorf("%d Pods of a group that nobody knows are placed", n)
 	}
+}
+
+// TestAFailedDiscoveryIsNoMissingCRD: while the API server can't say whether it serves
+// PodGroups, any Pod with the label may be a member of a gang, and is not taken from it.
+func TestAFailedDiscoveryIsNoMissingCRD(t *testing.T) {
+	w := newWorld(t, all(makeNodes("node", 1, 2), makeMembers("gang", 2, onNode("node-0")))...)
+	var asked atomic.Bool
+	w.lock.PrependReactor("get", "resource", func(clienttesting.Action) (bool, apiruntime.Object, error) {
+		asked.Store(true)
+		return true, nil, apierrors.NewInternalError(errors.New("etcd has no leader"))
+	})
+	w.start()
+	w.eventually("the API server was asked", asked.Load)
+	w.create(makePod("ordinary", ofPriority(10)))
+	w.eventually("the ordinary Pod has found no room", func() bool { return w.marked("ordinary") == 1 })
+	if victims := w.victims(); len(victims) > 0 {
+		t.Errorf("victims %v", victims)
+	}
+	if w.tracker().tellsPods() {
+		t.Error("Pods are told that the API server serves no PodGroups")
+	}
+}
+
+// tellsPods says whether Pods are told that the API server serves no PodGroups.
+func (t *tracker) tellsPods() bool {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.tellsNoGroups
 }
 
 // TestOrdinaryPodsKeepTheirSignature: a plugin in the scheduling cycle that signs

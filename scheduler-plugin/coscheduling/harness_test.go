@@ -71,6 +71,9 @@ type world struct {
 	bindings []string
 	// deleted are the names of the Pods that somebody asked to delete, in order.
 	deleted []string
+	// recorder has the events that are recorded, but for those that were read.
+	recorder *events.FakeRecorder
+	events   []string
 	// lingers has Pods that are deleted stay, as terminating, until the test ends
 	// them with finish.
 	lingers bool
@@ -80,7 +83,8 @@ type world struct {
 func newWorld(t testing.TB, objects ...apiruntime.Object) *world {
 	t.Helper()
 	w := &world{t: t, kube: fake.NewClientset(), lock: lockstepfake.NewSimpleClientset(),
-		args: `{"initialBackoff":"50ms","maxBackoff":"200ms","bindRetries":2}`, verbosity: 5}
+		args: `{"initialBackoff":"50ms","maxBackoff":"200ms","bindRetries":2}`, verbosity: 5,
+		recorder: events.NewFakeRecorder(10000)}
 	w.client = w.kube
 	w.lock.Resources = []*metav1.APIResourceList{{
 		GroupVersion: schedulingv1alpha1.SchemeGroupVersion.String(),
@@ -235,7 +239,7 @@ func (w *world) standBy() (lead func() (stop func())) {
 	}
 	informers := scheduler.NewInformerFactory(w.client, 0, nil)
 	sched, err := scheduler.New(ctx, w.client, informers, nil,
-		func(string) events.EventRecorderLogger { return events.NewFakeRecorder(10000) }, options...)
+		func(string) events.EventRecorderLogger { return w.recorder }, options...)
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -278,7 +278,7 @@ func (t *tracker) awakenOthers(but types.NamespacedName) {
 	for key, g := range t.gangs {
 		if key != but && g.attempt.failures > 0 && g.complete() {
 			t.markAwake(g)
-			t.wake(g.key, max(0, g.attempt.notBefore.Sub(t.now())))
+			t.wake(g.key, max(0, g.notBefore().Sub(t.now())))
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
@@ -45,4 +46,29 @@ func TestMemberThatChangesItsLabel(t *testing.T) {
 		g := tracker.gangs[gangNamed("first")]
 		return g != nil && len(g.members) == 1 && g.members["uid-first-2"] != nil
 	})
+}
+
+// TestAMemberThatChangesItsRoleWhileItWaits: the gang lacks just that role, and then
+// has it.
+func TestAMemberThatChangesItsRoleWhileItWaits(t *testing.T) {
+	b := newBench()
+	b.setGroup(makeGroup("gang", 2, func(s *schedulingv1alpha1.PodGroupSpec) { s.MinRoleMember = map[string]int32{"ps": 1} }))
+	worker := func(n int) *corev1.Pod { return makePod(fmt.Sprintf("gang-%d", n), inGroup("gang"), inRole("worker")) }
+	b.add(makePod("gang-0", inGroup("gang"), inRole("ps")), worker(1))
+	if view, what := b.next(makePod("gang-0", inGroup("gang"))); what != turnPlan || view.classKeys[0] == view.classKeys[1] {
+		t.Fatalf("turn %v, classes %q; want the gang planned with a class for each role", what, view.classKeys)
+	}
+	b.setPod(worker(0))
+	if reason, ok := b.gate(worker(0)); ok || reason != "waiting for members of PodGroup ns/gang: 2 of at least 2 members exist, 0 of at least 1 in role ps" {
+		t.Errorf("the leader is let in, or kept out because %q", reason)
+	}
+	clear(b.woken)
+	b.setPod(makePod("gang-1", inGroup("gang"), inRole("ps")))
+	if _, woken := b.woken[gangName]; !woken {
+		t.Error("the gang is not planned once it has the role that it lacked")
+	}
+	view, what := b.next(worker(0))
+	if what != turnPlan || view.classKeys[0] != classKey(worker(0)) || view.classKeys[1] == view.classKeys[0] {
+		t.Errorf("turn %v, classes %q; want the gang planned with the roles of now", what, view.classKeys)
+	}
 }

@@ -20,12 +20,14 @@ func TestGangAndOrdinaryPodTakeTheirTurnsByPriority(t *testing.T) {
 	tests := map[string]struct {
 		members   podOption
 		class     string
+		placed    bool // a third member, of priority 11
 		wantFirst bool
 	}{
-		"a gang whose members outrank the Pod":                       {members: ofPriority(11), wantFirst: true},
-		"a gang whose class outranks the Pod, though not its leader": {members: ofPriority(0), class: "high", wantFirst: true},
-		"a gang whose leader outranks the Pod, though not its class": {members: ofPriority(11), class: "low"},
-		"a gang that does not outrank the Pod":                       {members: ofPriority(9)},
+		"a gang whose members outrank the Pod":                               {members: ofPriority(11), wantFirst: true},
+		"a gang whose class outranks the Pod, though not its members":        {members: ofPriority(0), class: "high"},
+		"a gang whose placed member outranks the Pod, though not its leader": {members: ofPriority(0), placed: true, wantFirst: true},
+		"a gang whose leader outranks the Pod, though not its class":         {members: ofPriority(11), class: "low"},
+		"a gang that does not outrank the Pod":                               {members: ofPriority(9)},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -33,13 +35,18 @@ func TestGangAndOrdinaryPodTakeTheirTurnsByPriority(t *testing.T) {
 				priorityClass("high", 100, corev1.PreemptLowerPriority), priorityClass("low", 1, corev1.PreemptLowerPriority),
 				makeGroup("gang", 2, func(s *schedulingv1alpha1.PodGroupSpec) { s.PriorityClassName = tc.class }),
 				makeMembers("gang", 2, tc.members))...)
+			wantPlaced := int32(2)
+			if tc.placed {
+				wantPlaced++
+				w.create(makePod("runs", inGroup("gang"), onNode("node-0"), ofPriority(11)))
+			}
 			w.standBy()
 			tracker := w.tracker()
 			w.eventually("the gang is seen", func() bool {
 				tracker.mu.RLock()
 				defer tracker.mu.RUnlock()
 				g := tracker.gangs[gangNamed("gang")]
-				return g != nil && g.complete()
+				return g != nil && g.complete() && g.placed.Plus(g.waiting).Total == wantPlaced
 			})
 			tracker.setSynced()
 			w.eventually("the leader and the ordinary Pod are queued", func() bool {
@@ -55,7 +62,7 @@ func TestGangAndOrdinaryPodTakeTheirTurnsByPriority(t *testing.T) {
 			}
 			tracker.mu.RLock()
 			defer tracker.mu.RUnlock()
-			if first := tracker.gangs[gangNamed("gang")].placed.Total == 2; first != tc.wantFirst {
+			if first := tracker.gangs[gangNamed("gang")].placed.Total == wantPlaced; first != tc.wantFirst {
 				t.Errorf("the gang is placed before the ordinary Pod has its turn: %v, want %v", first, tc.wantFirst)
 			}
 		})

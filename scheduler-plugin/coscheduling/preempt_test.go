@@ -130,10 +130,10 @@ func TestGangPreempts(t *testing.T) {
 			high:        high(1),
 			wantVictims: []string{"other"},
 		},
-		"by its PriorityClass, whatever its members say": {
+		"by its PriorityClass, if its members have no lower priority": {
 			objects: all(makeNodes("node", 1, 2), makePod("a", onNode("node-0"), ofPriority(50)), makePod("b", onNode("node-0"), ofPriority(200)),
 				priorityClass("urgent", 100, corev1.PreemptLowerPriority)),
-			high:        all(makeGroup("high", 1, ofClass("urgent")), makeMembers("high", 1)),
+			high:        all(makeGroup("high", 1, ofClass("urgent")), makeMembers("high", 1, ofPriority(300))),
 			wantVictims: []string{"a"},
 		},
 	}
@@ -169,7 +169,7 @@ func TestGangDoesNotPreempt(t *testing.T) {
 		},
 		"if its PriorityClass says Never": {
 			all(makeNodes("node", 1, 2), makePod("a", onNode("node-0")), priorityClass("polite", 10, corev1.PreemptNever),
-				makeGroup("high", 2, ofClass("polite")), makeMembers("high", 2)),
+				makeGroup("high", 2, ofClass("polite")), makeMembers("high", 2, ofPriority(10))),
 		},
 		"if room in one rack would have to be made in two": {
 			all(makeNodes("r", 1, 1, "rack=r"), makeNodes("s", 1, 1, "rack=s"), makePod("a", onNode("r-0")), makePod("b", onNode("s-0")),
@@ -287,14 +287,20 @@ func TestHeldRoomIsGivenBack(t *testing.T) {
 func TestOrdinaryPodAndGangMembers(t *testing.T) {
 	tests := map[string]struct {
 		group       *schedulingv1alpha1.PodGroup
+		highest     int32 // priority of one of its three members
 		wantVictims []string
 	}{
 		"it outranks the gang and takes the whole": {
 			group:       makeGroup("low", 3),
 			wantVictims: []string{"low-0", "low-1", "low-2"},
 		},
-		"it outranks the members, but not the gang": {
-			group: makeGroup("low", 3, ofClass("urgent")),
+		"it outranks the members, but not all, and so not the gang": {
+			group:   makeGroup("low", 3, ofClass("urgent")),
+			highest: 100,
+		},
+		"it outranks the members, though not the class of their gang": {
+			group:       makeGroup("low", 3, ofClass("urgent")),
+			wantVictims: []string{"low-0", "low-1", "low-2"},
 		},
 		"it takes one of a gang that says so": {
 			group:       makeGroup("low", 3, byPods),
@@ -307,8 +313,8 @@ func TestOrdinaryPodAndGangMembers(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, all(makeNodes("node", 1, 3), tc.group, makeMembers("low", 3, onNode("node-0")),
-				priorityClass("urgent", 100, corev1.PreemptLowerPriority), makePod("ordinary", ofPriority(50)))...)
+			w := newWorld(t, all(makeNodes("node", 1, 3), tc.group, makeMembers("low", 2, onNode("node-0")),
+				makePod("low-2", inGroup("low"), onNode("node-0"), ofPriority(tc.highest)), priorityClass("urgent", 100, corev1.PreemptLowerPriority), makePod("ordinary", ofPriority(50)))...)
 			w.start()
 			if len(tc.wantVictims) == 0 {
 				w.eventually("the Pod has found no room", func() bool { return w.marked("ordinary") == 1 })

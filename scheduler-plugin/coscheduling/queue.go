@@ -55,6 +55,7 @@ func (q *gangQueue) Add(ctx context.Context, pod *corev1.Pod) {
 }
 
 // Update implements SchedulingQueue. A Pod may become a member or cease to be one.
+// After a broken watch it may be another Pod of the same name.
 func (q *gangQueue) Update(ctx context.Context, before, after *corev1.Pod) {
 	was, is := q.keepsOut(before), q.keepsOut(after)
 	if !was && !is {
@@ -65,7 +66,7 @@ func (q *gangQueue) Update(ctx context.Context, before, after *corev1.Pod) {
 		q.SchedulingQueue.Update(ctx, before, after)
 		return
 	}
-	if !is {
+	if !is || before.UID != after.UID {
 		q.forget(before)
 	}
 	q.SchedulingQueue.Delete(klog.FromContext(ctx), before)

@@ -93,6 +93,10 @@ func TestMembersStayOutOfTheQueue(t *testing.T) {
 			do:        func(q *gangQueue) { q.Add(ctx, member); q.Update(ctx, member, member) },
 			wantGated: 1, wantSeen: []string{"gang"},
 		},
+		"a leader in line that is made anew": {
+			do:        func(q *gangQueue) { q.Add(ctx, member); q.lineUp(ctx, member); q.Update(ctx, member, madeAnew(member)) },
+			wantGated: 1, wantSeen: []string{"gang", "gang"},
+		},
 		"a leader in line that changes": {
 			do:         func(q *gangQueue) { q.Add(ctx, member); q.lineUp(ctx, member); q.Update(ctx, member, member) },
 			wantQueued: member, wantGated: 1, wantSeen: []string{"gang"},

@@ -39,7 +39,8 @@ func (r rank) compare(other rank) int {
 	)
 }
 
-// rank is the gang's place in line. The caller holds the lock.
+// rank is the gang's place in line. Its PriorityClass counts as far as its members have
+// that priority; see capped.go. The caller holds the lock.
 func (t *tracker) rank(g *gang) rank {
 	r := rank{key: g.key, priority: g.highestPriority()}
 	if g.group == nil {
@@ -48,13 +49,13 @@ func (t *tracker) rank(g *gang) rank {
 	r.created = g.group.CreationTimestamp.Time
 	if class := g.group.Spec.PriorityClassName; class != "" {
 		if priority, ok := t.classPriority(class); ok {
-			r.priority = priority
+			r.priority = min(r.priority, priority)
 		}
 	}
 	return r
 }
 
-// highestPriority is the highest priority among the members.
+// highestPriority is the highest priority among the members that wait or are placed.
 func (g *gang) highestPriority() int32 {
 	first, highest := true, int32(0)
 	for priority := range g.priorities {
@@ -85,13 +86,14 @@ func (t *tracker) isAwake(g *gang) bool {
 }
 
 // firstInLine is the gang to plan in a turn of g: one that was woken too and is
-// ahead of it, or g itself. The back-off of a gang ahead does not count: it
-// bounds how often the gang is tried, but if there is room for g now, the gang
-// ahead is to have its chance of it. The caller holds the lock.
+// ahead of it, or g itself. A gang ahead is tried even if its back-off is not over:
+// if there is room for g now, it is to have its chance of it. That is once in an
+// initial back-off at most, however many events wake it, so that a gang that never
+// fits does not take the turns of those behind it. The caller holds the lock.
 func (t *tracker) firstInLine(g *gang) *gang {
-	first, firstRank := g, t.rank(g)
+	first, firstRank, now := g, t.rank(g), t.now()
 	for _, other := range t.awake {
-		if other == g || !other.complete() {
+		if other == g || !other.complete() || !other.mayBeTriedAhead(now) {
 			continue
 		}
 		if r := t.rank(other); r.compare(firstRank) < 0 {
@@ -99,6 +101,15 @@ func (t *tracker) firstInLine(g *gang) *gang {
 		}
 	}
 	return first
+}
+
+// mayBeTriedAhead says whether the gang may be planned in a turn of another. One that
+// could not be bound does not lack room, so it waits for the end of its back-off.
+func (g *gang) mayBeTriedAhead(now time.Time) bool {
+	if g.bindings.notBefore.After(now) {
+		return false
+	}
+	return !g.attempt.notBefore.After(now) || !g.attempt.notAhead.After(now)
 }
 
 // nextAbove is the gang to plan before an ordinary Pod of this priority: the
@@ -115,7 +126,7 @@ func (t *tracker) nextAbove(priority int32) (gangView, bool) {
 	var firstRank rank
 	now := t.now()
 	for _, g := range t.awake {
-		if !g.complete() || g.attempt.notBefore.After(now) {
+		if !g.complete() || g.notBefore().After(now) {
 			continue
 		}
 		if r := t.rank(g); r.priority > priority && (first == nil || r.compare(firstRank) < 0) {

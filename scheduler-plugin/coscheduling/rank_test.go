@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -38,7 +39,14 @@ func TestGangsTakeTheirTurnsInOrder(t *testing.T) {
 		"the one whose PriorityClass is higher goes first": {
 			first:      bornAt(9, makeGroup("first", 2, ofClass("high"))),
 			second:     bornAt(1, makeGroup("second", 2, ofClass("low"))),
+			firstPods:  []podOption{ofPriority(4000)},
 			secondPods: []podOption{ofPriority(5000)}, // the group's class counts, not its Pods'
+		},
+		"a class above the members' priority gives no more than they have": {
+			first:      bornAt(9, makeGroup("first", 2)),
+			second:     bornAt(1, makeGroup("second", 2, ofClass("high"))),
+			firstPods:  []podOption{ofPriority(500)},
+			secondPods: []podOption{ofPriority(499)},
 		},
 		"without a class the highest priority among the members counts": {
 			first:     bornAt(9, makeGroup("first", 2)),
@@ -110,4 +118,51 @@ func TestHigherGangInBackOffIsNotOvertaken(t *testing.T) {
 	if view, what := b.next(lowLeader); view.key.Name != "high" || what != turnYield {
 		t.Errorf("turn %v goes to %s, want it to yield to high", what, view.key.Name)
 	}
+}
+
+// TestAGangAheadDoesNotTakeEachTurn: a gang that never fits is woken by each event.
+// It is tried before its back-off is over, but not at each event: the turns are those
+// of the gangs behind it.
+func TestAGangAheadDoesNotTakeEachTurn(t *testing.T) {
+	const initial, longest = time.Second, 8 * time.Second
+	b := newBench()
+	high, low := makeGroup("high", 1), makeGroup("low", 1)
+	highLeader, lowLeader := makePod("high-0", inGroup("high"), ofPriority(9)), makePod("low-0", inGroup("low"))
+	b.setGroup(high)
+	b.add(highLeader)
+	b.setGroup(low)
+	b.add(lowLeader)
+	// turns is who has a turn when it is low's, until low has had its own.
+	turns := func() (turns []string) {
+		for range 10 {
+			view, what := b.next(lowLeader)
+			turns = append(turns, view.key.Name)
+			if what != turnYield {
+				return turns
+			}
+			b.fail(view.key, high.UID, shortfall{message: "no room"}, initial, longest)
+		}
+		return turns
+	}
+	lowFinds := func() { b.fail(gangNamed("low"), low.UID, shortfall{message: "no room"}, 0, 0) }
+	want := func(when string, want ...string) {
+		t.Helper()
+		if diff := cmp.Diff(want, turns()); diff != "" {
+			t.Errorf("turns %s (-want, +got):\n%s", when, diff)
+		}
+		lowFinds()
+	}
+	want("of two new gangs", "high", "low")
+	b.somethingHappens()
+	want("after the first event", "high", "low")
+	for range 20 {
+		b.time = b.time.Add(initial / 50)
+		b.somethingHappens()
+		want("after an event that follows soon", "low")
+	}
+	b.time = b.time.Add(initial)
+	b.awaken(gangNamed("low"))
+	want("after the initial back-off, of a gang that an event has woken", "high", "low")
+	b.awaken(gangNamed("low"))
+	want("without an event", "low")
 }

@@ -40,7 +40,7 @@ const (
 
 // reporter writes what is known of gangs to the API server: conditions of
 // PodGroups and, once for each member that waits for room, PodScheduled=False,
-// which is what cluster autoscalers look for; and to strangers what they are. It is
+// which is what cluster autoscalers look for; and to Pods that wait in vain why. It is
 // off the scheduling goroutine, and a key that is queued twice is one write.
 type reporter struct {
 	tracker *tracker // set before run
@@ -117,15 +117,18 @@ func (r *reporter) reportOn(ctx context.Context, key types.NamespacedName) error
 	if err := r.writeConditions(ctx, key); err != nil {
 		return err
 	}
+	r.tellCapped(ctx, key)
 	for _, uid := range r.tracker.unmarked(key) {
 		r.marks.Add(memberKey{gang: key, uid: uid})
 	}
-	strangers, later := r.tracker.unmarkedStrangers(key)
-	for _, uid := range strangers {
-		r.marks.Add(memberKey{gang: key, uid: uid})
-	}
-	if later > 0 {
-		r.groups.AddAfter(key, later)
+	for _, waitInVain := range []func(types.NamespacedName) ([]types.UID, time.Duration){r.tracker.unmarkedStrangers, r.tracker.unmarkedGroupless} {
+		unmarked, later := waitInVain(key)
+		for _, uid := range unmarked {
+			r.marks.Add(memberKey{gang: key, uid: uid})
+		}
+		if later > 0 {
+			r.groups.AddAfter(key, later)
+		}
 	}
 	return nil
 }
@@ -155,31 +158,39 @@ func (r *reporter) writeConditions(ctx context.Context, key types.NamespacedName
 	if err != nil {
 		return fmt.Errorf("writing conditions of PodGroup %s: %w", key, err)
 	}
-	r.recordEvent(ctx, group, conditions)
+	r.recordChange(ctx, group, conditions)
 	r.tracker.wrote(key, group.UID, conditions)
 	return nil
 }
 
-// recordEvent tells of a change on the PodGroup itself, for kubectl describe.
-func (r *reporter) recordEvent(ctx context.Context, group *schedulingv1alpha1.PodGroup, conditions []schedulingv1alpha1.PodGroupCondition) {
+// recordChange tells of a change of the conditions on the PodGroup itself, for kubectl
+// describe.
+func (r *reporter) recordChange(ctx context.Context, group *schedulingv1alpha1.PodGroup, conditions []schedulingv1alpha1.PodGroupCondition) {
 	c := findCondition(conditions, schedulingv1alpha1.ConditionScheduled)
 	kind := corev1.EventTypeWarning
 	if c.Status == metav1.ConditionTrue {
 		kind = corev1.EventTypeNormal
 	}
-	// The recorder's scheme has no PodGroup, so the object must name its kind.
+	r.recordEvent(ctx, group, kind, c.Reason, c.Message)
+}
+
+// recordEvent records an event on a PodGroup. The recorder's scheme has no PodGroup, so
+// the object must name its kind.
+func (r *reporter) recordEvent(ctx context.Context, group *schedulingv1alpha1.PodGroup, kind, reason, message string) {
 	group = group.DeepCopy()
 	group.SetGroupVersionKind(schedulingv1alpha1.PodGroupGroupVersionKind)
-	r.recorder.WithLogger(klog.FromContext(ctx)).Eventf(group, nil, kind, c.Reason, "Scheduling", "%s", c.Message)
+	r.recorder.WithLogger(klog.FromContext(ctx)).Eventf(group, nil, kind, reason, "Scheduling", "%s", message)
 }
 
 // mark is what the condition PodScheduled=False says of a Pod that waits.
 type mark struct {
 	reason, message string
+	// event says that an event says the same.
+	event bool
 }
 
-// markMember sets PodScheduled=False on a member that waits, or on a stranger,
-// unless it has it.
+// markMember sets PodScheduled=False on a member that waits, or on a Pod that waits in
+// vain, unless it has it.
 func (r *reporter) markMember(ctx context.Context, key memberKey) error {
 	pod, mark := r.tracker.markOf(key)
 	if pod == nil || isMarked(pod, mark.reason) {
@@ -200,7 +211,7 @@ func (r *reporter) markMember(ctx context.Context, key memberKey) error {
 	if err != nil {
 		return fmt.Errorf("marking %s as unschedulable: %w", klog.KObj(pod), err)
 	}
-	if mark.reason == reasonNotAMember {
+	if mark.event {
 		r.recorder.WithLogger(klog.FromContext(ctx)).
 			Eventf(pod, nil, corev1.EventTypeWarning, "FailedScheduling", "Scheduling", "%s", mark.message)
 	}
@@ -248,7 +259,7 @@ func (t *tracker) wrote(key types.NamespacedName, uid types.UID, conditions []sc
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if g := t.gangs[key]; g != nil && g.group != nil && g.group.UID == uid {
-		g.status = conditionState{written: conditions, at: t.now()}
+		g.status.written, g.status.at = conditions, t.now()
 	}
 }
 
@@ -281,7 +292,11 @@ func (t *tracker) markOf(key memberKey) (*corev1.Pod, mark) {
 	m := g.members[key.uid]
 	switch {
 	case t.waitsInVain(m):
-		return m.pod, mark{reason: reasonNotAMember, message: strangerMessage(g.group)}
+		return m.pod, mark{reason: reasonNotAMember, message: strangerMessage(g.group), event: true}
+	case t.waitsForGroup(g, m):
+		return m.pod, t.grouplessMark(key.gang)
+	case t.isToldOld(g, m):
+		return m.pod, mark{reason: reasonIncomplete, message: fmt.Sprintf("PodGroup %s lacks members; its conditions say how many", key.gang.Name)}
 	case g.attempt.failures > 0 && state(m, t.ours) == memberWaiting:
 		return m.pod, mark{reason: corev1.PodReasonUnschedulable,
 			message: fmt.Sprintf("there is no room for all of PodGroup %s; its conditions say what is missing", key.gang.Name)}

@@ -273,3 +273,27 @@ func (w *world) helpless(group string) bool {
 	g := tracker.gangs[gangNamed(group)]
 	return g != nil && g.attempt.helplessUntil.After(tracker.now())
 }
+
+// TestAGangThatHadItsPlaceHasNotWaitedSinceItsFirstCycle: it lost a member an hour
+// after it was placed, and looks for room for the replacement since a second.
+func TestAGangThatHadItsPlaceHasNotWaitedSinceItsFirstCycle(t *testing.T) {
+	b := newBench()
+	group, first := makeGroup("gang", 1), makePod("first", inGroup("gang"))
+	b.setGroup(group)
+	b.add(first)
+	b.next(first)
+	b.assume(gangName, map[types.UID]string{first.UID: "node-0"})
+	bound := makePod("first", inGroup("gang"), onNode("node-0"))
+	b.setPod(bound)
+
+	b.time = b.time.Add(time.Hour)
+	b.deletePod(bound)
+	second := makePod("second", inGroup("gang"))
+	b.add(second)
+	b.next(second)
+	b.fail(gangName, group.UID, shortfall{message: "no room"}, 0, 0)
+	b.time = b.time.Add(time.Second)
+	if starves, at := b.starves(gangName, time.Minute); starves || at.Sub(b.time) != time.Minute-time.Second {
+		t.Errorf("the gang starves: %v, or in %v; want it to starve in 59s", starves, at.Sub(b.time))
+	}
+}

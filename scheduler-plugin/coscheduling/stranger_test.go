@@ -176,7 +176,7 @@ func TestABindingThatOutlivesItsGroup(t *testing.T) {
 		b.wantCounts(t, "while the member is being bound", 0, 0, 1)
 		want := 1
 		if fails {
-			b.unassume(pod)
+			b.unassume(failedBinding{pod: pod})
 			want = 0
 		} else {
 			b.setPod(makePod("own", inGroup("gang"), of("this"), onNode("node-0")))

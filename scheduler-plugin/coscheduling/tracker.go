@@ -50,6 +50,8 @@ type tracker struct {
 	synced bool
 	// noGroups says that the API server does not serve PodGroups, so far.
 	noGroups bool
+	// tellsNoGroups says that Pods are told so; see groupless.go.
+	tellsNoGroups bool
 }
 
 func newTracker(ours func(string) bool, now func() time.Time, wake, report func(types.NamespacedName, time.Duration)) *tracker {
@@ -73,6 +75,7 @@ func (t *tracker) gangOf(key types.NamespacedName) *gang {
 	g, ok := t.gangs[key]
 	if !ok {
 		g = newGang(key)
+		g.groupless = t.now()
 		t.gangs[key] = g
 	}
 	return g
@@ -90,6 +93,9 @@ func (t *tracker) forgetIfEmpty(g *gang) {
 // changed makes the gang's news known. The caller holds the lock.
 func (t *tracker) changed(g *gang) {
 	if !t.synced {
+		if t.tellsNoGroups {
+			t.report(g.key, incompleteReportDelay)
+		}
 		return
 	}
 	if g.complete() {
@@ -128,7 +134,7 @@ func (t *tracker) setSynced() {
 func (t *tracker) setNoGroups(missing bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.noGroups = missing
+	t.noGroups, t.tellsNoGroups = missing, false
 }
 
 // setGroup learns of a PodGroup.
@@ -142,6 +148,7 @@ func (t *tracker) setGroup(group *schedulingv1alpha1.PodGroup) {
 	if old == nil || old.UID != group.UID {
 		// A group of the same name is another group: it inherits nothing.
 		g.attempt, g.status = attempt{}, conditionState{}
+		g.bindings = bindings{placement: g.bindings.placement, failed: g.bindings.placement}
 		g.failedMembers, g.deletedMembers = 0, 0
 	} else if old.Generation == group.Generation && !judged {
 		return
@@ -163,13 +170,17 @@ func (t *tracker) deleteGroup(group *schedulingv1alpha1.PodGroup) {
 		return
 	}
 	old := g.group
-	g.group = nil
+	g.group, g.groupless = nil, t.now()
 	t.judgeAll(g, old)
 	delete(t.awake, g.key)
 	if g.held != heldNot {
 		t.wake(g.key, 0) // to give up the room
 	}
 	g.attempt, g.status = attempt{}, conditionState{}
+	g.bindings = bindings{placement: g.bindings.placement, failed: g.bindings.placement}
+	if t.synced {
+		t.report(g.key, 0) // its Pods wait for another one
+	}
 	t.forgetIfEmpty(g)
 }
 
@@ -184,7 +195,7 @@ func (t *tracker) setPod(pod *corev1.Pod) {
 	g := t.gangOf(key)
 	m := g.members[pod.UID]
 	if m == nil {
-		m = &member{pod: pod}
+		m = &member{pod: pod, seen: t.now()}
 		g.members[pod.UID] = m
 		t.judge(g, m)
 		t.enter(g, m)
@@ -193,7 +204,8 @@ func (t *tracker) setPod(pod *corev1.Pod) {
 	}
 	before, wasBound, wasStranger, generation := state(m, t.ours), m.bound(), m.isStranger(), m.pod.Generation
 	g.count(m, before, -1)
-	if generation != pod.Generation || m.pod.Status.NominatedNodeName != pod.Status.NominatedNodeName {
+	roleChanged := podgroup.RoleOf(m.pod) != podgroup.RoleOf(pod)
+	if generation != pod.Generation || roleChanged || m.pod.Status.NominatedNodeName != pod.Status.NominatedNodeName {
 		m.class = ""
 	}
 	m.pod = pod
@@ -205,7 +217,8 @@ func (t *tracker) setPod(pod *corev1.Pod) {
 		g.failedMembers++
 	}
 	t.enter(g, m)
-	if after := state(m, t.ours); after != before || m.bound() != wasBound || m.isStranger() != wasStranger || pod.Generation != generation {
+	g.settle()
+	if after := state(m, t.ours); after != before || m.bound() != wasBound || m.isStranger() != wasStranger || pod.Generation != generation || roleChanged {
 		t.changed(g)
 		if !m.isStranger() {
 			t.noticeBroken(g, pod)
@@ -213,9 +226,10 @@ func (t *tracker) setPod(pod *corev1.Pod) {
 	}
 }
 
-// updatePod learns of a Pod that has changed, maybe from one gang to another.
+// updatePod learns of a Pod that has changed, maybe from one gang to another. After a
+// broken watch it may be another Pod of the same name.
 func (t *tracker) updatePod(before, after *corev1.Pod) {
-	if !isSameGang(before, after) {
+	if before.UID != after.UID || !isSameGang(before, after) {
 		t.deletePod(before)
 	}
 	t.setPod(after)
@@ -250,6 +264,7 @@ func (t *tracker) deletePod(pod *corev1.Pod) {
 	if g.leader != nil && g.leader.UID == pod.UID {
 		g.electLeader(t.ours)
 	}
+	g.settle()
 	if !m.isStranger() {
 		if m.pod.Spec.NodeName != "" && m.pod.Status.Phase != corev1.PodFailed {
 			g.deletedMembers++
@@ -285,7 +300,7 @@ func (t *tracker) gate(pod *corev1.Pod) (reason string, ok bool) {
 	case g.leader.UID != pod.UID:
 		return fmt.Sprintf("represented by %s in PodGroup %s", g.leader.Name, key), false
 	}
-	if left := g.attempt.notBefore.Sub(t.now()); left > 0 {
+	if left := g.notBefore().Sub(t.now()); left > 0 {
 		t.wake(key, left)
 		return fmt.Sprintf("PodGroup %s is backing off", key), false
 	}
@@ -309,7 +324,7 @@ func (t *tracker) awaken(key types.NamespacedName) {
 	defer t.mu.Unlock()
 	if g := t.gangs[key]; g != nil {
 		t.markAwake(g)
-		t.wake(key, max(0, g.attempt.notBefore.Sub(t.now())))
+		t.wake(key, max(0, g.notBefore().Sub(t.now())))
 	}
 }
 
@@ -333,7 +348,7 @@ func (t *tracker) due(key types.NamespacedName) *corev1.Pod {
 	if !t.isAwake(g) {
 		return nil
 	}
-	if left := g.attempt.notBefore.Sub(t.now()); left > 0 {
+	if left := g.notBefore().Sub(t.now()); left > 0 {
 		t.wake(key, left)
 		return nil
 	}
@@ -347,7 +362,7 @@ func (t *tracker) idle(after time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, g := range t.gangs {
-		last := g.attempt.notBefore
+		last := g.notBefore()
 		if last.IsZero() {
 			last = g.attempt.first
 		}

@@ -71,11 +71,14 @@ func (t *tracker) next(pod *corev1.Pod) (gangView, turn) {
 	if m := g.members[pod.UID]; m == nil || state(m, t.ours) != memberWaiting {
 		return gangView{}, turnOver
 	}
-	if left := g.attempt.notBefore.Sub(t.now()); left > 0 {
+	if left := g.notBefore().Sub(t.now()); left > 0 {
 		t.wake(key, left)
 		return gangView{}, turnOver
 	}
 	if first := t.firstInLine(g); first != g {
+		if first.attempt.notBefore.After(t.now()) {
+			first.attempt.notAhead = t.now().Add(first.attempt.initial)
+		}
 		return t.view(first), turnYield
 	}
 	return t.view(g), turnPlan
@@ -84,7 +87,7 @@ func (t *tracker) next(pod *corev1.Pod) (gangView, turn) {
 // view is a gang as a cycle sees it that begins now. The caller holds the lock.
 func (t *tracker) view(g *gang) gangView {
 	v := gangView{key: g.key, rank: t.rank(g), group: g.group, placed: g.placed.Plus(podgroup.Tally{}),
-		firstAttempt: g.attempt.first, failures: g.attempt.failures}
+		firstAttempt: g.attempt.first, failures: g.attempt.failures + g.bindings.failures}
 	keys := make(map[types.UID]string, g.waiting.Total)
 	for _, m := range g.members {
 		switch state(m, t.ours) {
@@ -127,13 +130,14 @@ func (t *tracker) assume(key types.NamespacedName, nodes map[types.UID]string) {
 	if g == nil {
 		return
 	}
+	g.bindings.placement++
 	for uid, node := range nodes {
 		m := g.members[uid]
 		if m == nil || m.pod.Spec.NodeName != "" {
 			continue
 		}
 		g.count(m, state(m, t.ours), -1)
-		m.assumed = node
+		m.assumed, m.placement = node, g.bindings.placement
 		g.count(m, state(m, t.ours), 1)
 	}
 	g.attempt = attempt{first: g.attempt.first, gained: g.attempt.gained, regardsOthers: g.attempt.regardsOthers}
@@ -142,28 +146,6 @@ func (t *tracker) assume(key types.NamespacedName, nodes map[types.UID]string) {
 		delete(t.awake, g.key)
 		delete(t.planned, g.key)
 	}
-}
-
-// unassume records that a member could not be bound, and has its gang planned
-// again.
-func (t *tracker) unassume(pod *corev1.Pod) {
-	key, _ := podgroup.GroupOf(pod)
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	g := t.gangs[key]
-	if g == nil || g.members[pod.UID] == nil {
-		return
-	}
-	m := g.members[pod.UID]
-	if m.assumed == "" {
-		return
-	}
-	g.count(m, state(m, t.ours), -1)
-	// If it was being preempted, that was all: a Pod that is not bound yet is not
-	// deleted for it.
-	m.assumed, m.leaving = "", false
-	t.enter(g, m)
-	t.changed(g)
 }
 
 // fail records that a gang found no place. uid is that of the group that was
@@ -190,11 +172,12 @@ func (t *tracker) fail(key types.NamespacedName, uid types.UID, why shortfall, i
 	}
 	if g.attempt.gained > 0 && g.attempt.gained >= why.need.members {
 		t.markAwake(g)
-		t.wake(key, max(0, g.attempt.notBefore.Sub(t.now())))
+		t.wake(key, max(0, g.notBefore().Sub(t.now())))
 	}
 	if !why.again.IsZero() {
 		t.wake(key, why.again.Sub(t.now()))
 	}
+	g.attempt.initial = initial
 	g.attempt.notBefore = t.now().Add(backoff(g.attempt.failures, initial, longest))
 	t.report(key, 0)
 }
@@ -254,6 +237,8 @@ func (t *tracker) waitingGangs() map[string]int {
 			counts[waitingStarved]++
 		case g.attempt.failures > 0:
 			counts[schedulingv1alpha1.ReasonNotEnoughResources]++
+		case g.bindings.failures > 0:
+			counts[schedulingv1alpha1.ReasonBindingFailed]++
 		}
 	}
 	return counts

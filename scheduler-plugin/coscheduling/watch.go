@@ -102,11 +102,11 @@ func (e *engine) startWatching(groups schedulingclient.Interface) error {
 	if err != nil {
 		return fmt.Errorf("watching PodGroups: %w", err)
 	}
+	go pods.RunWithContext(e.ctx) // Pods are told if the API server serves no PodGroups
 	go func() {
 		if !e.awaitCRD(groups) {
 			return
 		}
-		go pods.RunWithContext(e.ctx)
 		go podGroups.RunWithContext(e.ctx)
 		if !cache.WaitForCacheSync(e.ctx.Done(), podsSeen.HasSynced, groupsSeen.HasSynced) {
 			return
@@ -143,15 +143,31 @@ func (e *engine) awaitCRD(groups schedulingclient.Interface) bool {
 			}
 			return true, nil
 		}
+		if err != nil {
+			// It may serve them all the same. Until that is known, gangs wait.
+			logger.Error(err, "Finding out whether the API server serves PodGroups failed, trying again", "period", discoveryPeriod)
+			return false, nil
+		}
 		if !told {
 			told = true
 			e.tracker.setNoGroups(true)
-			logger.Error(err, "The API server does not serve PodGroups: install the CustomResourceDefinition podgroups.scheduling.lockstep.dev. "+
+			go e.tellNoGroups()
+			logger.Error(nil, "The API server does not serve PodGroups: install the CustomResourceDefinition podgroups.scheduling.lockstep.dev. "+
 				"Until then Pods with the label "+schedulingv1alpha1.LabelPodGroup+" wait; all others are scheduled")
 		}
 		return false, nil
 	})
 	return err == nil
+}
+
+// tellNoGroups has Pods be told that the API server serves no PodGroups, as soon as the
+// scheduler leads.
+func (e *engine) tellNoGroups() {
+	select {
+	case <-e.begun:
+		e.tracker.tellNoGroups()
+	case <-e.ctx.Done():
+	}
 }
 
 func servesPodGroups(groups schedulingclient.Interface) (bool, error) {

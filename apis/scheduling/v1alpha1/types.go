@@ -81,8 +81,8 @@ type PodGroupSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(role, self[role] <= 2147483647)",message="every value of minRoleMember must be at most 2147483647"
 	MinRoleMember map[string]int32 `json:"minRoleMember,omitempty"`
 
-	// priorityClassName ranks the group among others and chooses victims.
-	// Default: the highest priority among its members. Immutable.
+	// priorityClassName ranks the group among others and chooses victims, but never
+	// above the highest priority among its members. Default: that. Immutable.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	PriorityClassName string `json:"priorityClassName,omitempty"`
@@ -280,6 +280,9 @@ const (
 	ReasonNotEnoughTasks = "NotEnoughTasks"
 	// ReasonNotEnoughResources: there is no place for minMember members.
 	ReasonNotEnoughResources = "NotEnoughResources"
+	// ReasonBindingFailed: there is a place for minMember members, and one of them
+	// could not be bound to its node.
+	ReasonBindingFailed = "BindingFailed"
 	// ReasonPodFailed: a running group lost a member that failed, and its
 	// replacement can't be placed.
 	ReasonPodFailed = "PodFailed"

@@ -21,8 +21,8 @@ type PodGroupSpecApplyConfiguration struct {
 	// 1 each. A member's role is its label scheduling.lockstep.dev/role. It
 	// holds beside minMember. Default empty. Mutable.
 	MinRoleMember map[string]int32 `json:"minRoleMember,omitempty"`
-	// priorityClassName ranks the group among others and chooses victims.
-	// Default: the highest priority among its members. Immutable.
+	// priorityClassName ranks the group among others and chooses victims, but never
+	// above the highest priority among its members. Default: that. Immutable.
 	PriorityClassName *string `json:"priorityClassName,omitempty"`
 	// queue is recorded. Default "default". Immutable.
 	Queue *string `json:"queue,omitempty"`

@@ -1,0 +1,91 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package coscheduling
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/lockstep-k8s/lockstep/podgroup"
+)
+
+// A gang whose members could not be bound has its place and can't have it: a webhook
+// refuses the bindings, a volume is not to be had. It backs off, as one without a
+// place does, but by a count of its own, because each placement is a success of the
+// gang cycle before it. No event shortens this back-off, and no turn of others does:
+// room is not what the gang lacks.
+
+// bindings are what has come of a gang's placements.
+type bindings struct {
+	// placement is the number of the last placement, and failed that of the last one
+	// of which a member could not be bound.
+	placement, failed int
+	// failures are the placements in a row that failed so, and message the last one's.
+	failures int
+	message  string
+	// notBefore is the end of the back-off.
+	notBefore time.Time
+}
+
+// failedBinding is a member that could not be bound.
+type failedBinding struct {
+	pod              *corev1.Pod
+	message          string
+	initial, longest time.Duration // bounds of the back-off
+}
+
+// unassume records that a member could not be bound, and has its gang planned again
+// after a back-off. The members of one placement that fail are one failure.
+func (t *tracker) unassume(f failedBinding) {
+	key, _ := podgroup.GroupOf(f.pod)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	g := t.gangs[key]
+	if g == nil || g.members[f.pod.UID] == nil {
+		return
+	}
+	m := g.members[f.pod.UID]
+	if m.assumed == "" {
+		return
+	}
+	g.count(m, state(m, t.ours), -1)
+	// If it was being preempted, that was all: a Pod that is not bound yet is not
+	// deleted for it.
+	m.assumed, m.leaving = "", false
+	t.enter(g, m)
+	if b := &g.bindings; m.placement > b.failed {
+		b.failed, b.message = m.placement, f.message
+		b.failures++
+		b.notBefore = t.now().Add(backoff(b.failures, f.initial, f.longest))
+		g.attempt.failures, g.attempt.message = 0, "" // what it says of the rest is old
+	}
+	t.changed(g)
+}
+
+// settle has the gang begin anew once its minimum is bound: with the time since when it
+// waits and, if none of the last placement has failed or nobody is left to be bound,
+// with its back-off.
+func (g *gang) settle() {
+	if !g.scheduled() {
+		return
+	}
+	g.attempt.first = time.Time{}
+	b := &g.bindings
+	if b.failures == 0 || b.failed == b.placement && g.waiting.Total > 0 {
+		return
+	}
+	for _, m := range g.members {
+		if m.assumed != "" {
+			return
+		}
+	}
+	b.failures, b.message, b.notBefore = 0, "", time.Time{}
+}
+
+// notBefore is the end of the gang's back-off, after a cycle without a place or after
+// a placement that could not be bound.
+func (g *gang) notBefore() time.Time {
+	return later(g.attempt.notBefore, g.bindings.notBefore)
+}

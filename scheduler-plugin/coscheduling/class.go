@@ -6,6 +6,7 @@ package coscheduling
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -66,7 +67,8 @@ func classify(pods []*corev1.Pod, keys []string, handle func(schedulerName strin
 
 // classKey is equal for members that need the same. It holds what the default
 // plugins read of a Pod's spec, but neither environment nor commands, which
-// differ in each task of a job. Labels are left out for the same reason.
+// differ in each task of a job. Labels are left out for the same reason. What claims of
+// the Pod's own pin it to is added in a cycle (pins.go).
 func classKey(pod *corev1.Pod) string {
 	type container struct {
 		Resources     corev1.ResourceRequirements
@@ -93,7 +95,7 @@ func classKey(pod *corev1.Pod) string {
 	}{
 		Role: podgroup.RoleOf(pod), Scheduler: spec.SchedulerName, Resources: spec.Resources, Overhead: spec.Overhead,
 		Selector: spec.NodeSelector, Affinity: spec.Affinity, Tolerations: spec.Tolerations,
-		Spread: spec.TopologySpreadConstraints, Claims: spec.ResourceClaims, Priority: spec.Priority,
+		Spread: spec.TopologySpreadConstraints, Claims: nameless(spec.ResourceClaims), Priority: spec.Priority,
 		RuntimeClass: spec.RuntimeClassName, OS: spec.OS, HostNetwork: spec.HostNetwork,
 		Nominated: pod.Status.NominatedNodeName,
 	}
@@ -112,6 +114,10 @@ func classKey(pod *corev1.Pod) string {
 	}
 	key.Init, key.Containers = reduce(spec.InitContainers), reduce(spec.Containers)
 	for _, v := range spec.Volumes {
+		v.Name = ""
+		if v.PersistentVolumeClaim != nil {
+			v.PersistentVolumeClaim = &corev1.PersistentVolumeClaimVolumeSource{ReadOnly: v.PersistentVolumeClaim.ReadOnly}
+		}
 		if v.ConfigMap == nil && v.Secret == nil && v.EmptyDir == nil && v.Projected == nil && v.DownwardAPI == nil {
 			key.Volumes = append(key.Volumes, v)
 		}
@@ -123,6 +129,17 @@ func classKey(pod *corev1.Pod) string {
 		return string(pod.UID)
 	}
 	return string(data)
+}
+
+// nameless are claims without the names of those that are not made from a template.
+func nameless(claims []corev1.PodResourceClaim) []corev1.PodResourceClaim {
+	all := slices.Clone(claims)
+	for i := range all {
+		if all[i].ResourceClaimName != nil {
+			all[i].ResourceClaimName = new(string)
+		}
+	}
+	return all
 }
 
 // isMonotone says whether more Pods on the nodes can only make a node that

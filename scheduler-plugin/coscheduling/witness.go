@@ -35,9 +35,10 @@ type witness struct {
 }
 
 // fingerprint is equal for gangs that find a place or don't together, empty for
-// a gang that is not like any other: with members placed, or of several kinds.
+// a gang that is not like any other: with members placed, of several kinds, or with
+// claims of their own.
 func (v *gangView) fingerprint() string {
-	if v.placed.Total > 0 || len(v.waiting) == 0 {
+	if v.placed.Total > 0 || len(v.waiting) == 0 || ownsClaims(v.waiting[0]) {
 		return ""
 	}
 	for _, key := range v.classKeys[1:] {

@@ -27,7 +27,14 @@ func (c *cycle) world(ctx context.Context) (*planner.World, *planner.Gang, error
 	if err != nil {
 		return nil, nil, fmt.Errorf("listing nodes: %w", err)
 	}
-	c.classes, err = classify(c.view.waiting, c.view.classKeys, func(name string) framework.Framework { return c.plugins[name].handle })
+	handle := func(name string) framework.Framework { return c.plugins[name].handle }
+	keys := slices.Clone(c.view.classKeys)
+	for i, pod := range c.view.waiting {
+		if ownsClaims(pod) {
+			keys[i] += pinsOf(handle(pod.Spec.SchedulerName), pod)
+		}
+	}
+	c.classes, err = classify(c.view.waiting, keys, handle)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/apiserver/pkg/server"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
 	cliflag "k8s.io/component-base/cli/flag"
 	"k8s.io/component-base/cli/globalflag"
@@ -19,10 +20,12 @@ import (
 	logsapi "k8s.io/component-base/logs/api/v1"
 	"k8s.io/component-base/term"
 	"k8s.io/component-base/version/verflag"
+	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/cmd/kube-scheduler/app"
 	"k8s.io/kubernetes/cmd/kube-scheduler/app/options"
 
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/served"
 )
 
 // programName is also the schedulerName that is served without --config.
@@ -47,10 +50,6 @@ given; or, inside a Pod, from the Pod's service account, with leader election.
 With --config it takes a KubeSchedulerConfiguration, of which at least one
 profile enables Coscheduling under plugins.multiPoint.`,
 		Args: noArgs,
-		PersistentPreRunE: func(*cobra.Command, []string) error {
-			// Feature gates are set before anything reads them.
-			return opts.ComponentGlobalsRegistry.Set()
-		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Flags().Lookup("version").Value.String() == "true" {
 				fmt.Fprintln(cmd.OutOrStdout(), programName, version())
@@ -84,18 +83,6 @@ func noArgs(cmd *cobra.Command, args []string) error {
 
 // run runs the scheduler until the process is asked to end.
 func run(cmd *cobra.Command, opts *options.Options) error {
-	gates := opts.ComponentGlobalsRegistry.FeatureGateFor(basecompatibility.DefaultKubeComponent)
-	if err := logsapi.ValidateAndApply(opts.Logs, gates); err != nil {
-		return fmt.Errorf("setting up logs: %w", err)
-	}
-	cliflag.PrintFlags(cmd.Flags())
-	if opts.InformerName == nil {
-		name, err := cache.NewInformerName(programName)
-		if err != nil {
-			return fmt.Errorf("naming informers: %w", err)
-		}
-		opts.InformerName = name
-	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	stop := server.SetupSignalHandler()
@@ -104,7 +91,30 @@ func run(cmd *cobra.Command, opts *options.Options) error {
 		cancel()
 	}()
 
-	config, sched, err := setUp(ctx, opts)
+	apis, err := setGates(ctx, opts)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil // it was asked to end
+		}
+		return err
+	}
+	gates := opts.ComponentGlobalsRegistry.FeatureGateFor(basecompatibility.DefaultKubeComponent)
+	if err := logsapi.ValidateAndApply(opts.Logs, gates); err != nil {
+		return fmt.Errorf("setting up logs: %w", err)
+	}
+	cliflag.PrintFlags(cmd.Flags())
+	if remark := apis.Remark(); remark != "" {
+		klog.FromContext(ctx).Info(remark)
+	}
+	if opts.InformerName == nil {
+		name, err := cache.NewInformerName(programName)
+		if err != nil {
+			return fmt.Errorf("naming informers: %w", err)
+		}
+		opts.InformerName = name
+	}
+
+	config, sched, err := setUp(ctx, opts, apis)
 	if err != nil {
 		return err
 	}
@@ -115,6 +125,11 @@ func run(cmd *cobra.Command, opts *options.Options) error {
 		mutable.AddMetrics()
 	}
 	opts.ComponentGlobalsRegistry.AddMetrics()
+	client, err := dynamic.NewForConfig(config.KubeConfig)
+	if err != nil {
+		return fmt.Errorf("making a client: %w", err)
+	}
+	go served.Unsynced{Informers: config.InformerFactory, Dynamic: config.DynInformerFactory, Client: client}.Run(ctx)
 	err = app.Run(ctx, config, sched)
 	if ctx.Err() != nil {
 		// Run ends with an error however it ends. Being asked to is none.

@@ -18,12 +18,18 @@ import (
 	"k8s.io/kubernetes/cmd/kube-scheduler/app/options"
 )
 
-// kubeconfig is a file for a cluster that is not there: what is tested fails
-// before it is asked, or does not ask it.
+// kubeconfig is a file for a cluster that serves all APIs and has nothing in it:
+// what is tested fails before it is asked for more.
 func kubeconfig(t *testing.T) string {
 	t.Helper()
+	return kubeconfigOf(t, discoveryOnly(t, devices("devicetaintrules")))
+}
+
+// kubeconfigOf is a file for the API server at a URL.
+func kubeconfigOf(t *testing.T, url string) string {
+	t.Helper()
 	return write(t, "kubeconfig", `{apiVersion: v1, kind: Config, current-context: c,
-clusters: [{name: c, cluster: {server: "https://127.0.0.1:1"}}],
+clusters: [{name: c, cluster: {server: "`+url+`"}}],
 users: [{name: u, user: {token: t}}],
 contexts: [{name: c, context: {cluster: c, user: u}}]}`)
 }

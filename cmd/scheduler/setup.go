@@ -18,6 +18,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/served"
 )
 
 const (
@@ -68,9 +69,10 @@ func defaultConfiguration(opts *options.Options) (*kubeschedulerconfig.KubeSched
 	return cfg, nil
 }
 
-// setUp makes the scheduler that the options describe. It is kube-scheduler's
-// app.Setup but for the default configuration, which that one can't be given.
-func setUp(ctx context.Context, opts *options.Options) (*config.CompletedConfig, *scheduler.Scheduler, error) {
+// setUp makes the scheduler that the options describe, for an API server that serves
+// apis. It is kube-scheduler's app.Setup but for the default configuration, which
+// that one can't be given, and for what the API server does not serve.
+func setUp(ctx context.Context, opts *options.Options, apis *served.APIs) (*config.CompletedConfig, *scheduler.Scheduler, error) {
 	cfg, err := defaultConfiguration(opts)
 	if err != nil {
 		return nil, nil, err
@@ -87,6 +89,9 @@ func setUp(ctx context.Context, opts *options.Options) (*config.CompletedConfig,
 	if err := checkPlugin(&cc.ComponentConfig); err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", opts.ConfigFile, err)
 	}
+
+	apis.FillIn(cc.InformerFactory)
+	apis.TellPods(cc.ComponentConfig.Profiles)
 
 	registry := make(runtime.Registry)
 	if err := registry.Register(coscheduling.Name, coscheduling.New); err != nil {

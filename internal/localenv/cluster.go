@@ -42,6 +42,9 @@ type Options struct {
 	// all cores of the machine. It needs root on Linux.
 	RealNode    bool
 	RealNodeCPU string
+	// RuntimeConfig switches APIs of the API server on and off, as its flag
+	// --runtime-config does. Empty leaves them as they come. Not with RealNode.
+	RuntimeConfig string
 	// With is which of Lockstep's programs run: "controller,scheduler", either,
 	// or "none". Empty means both.
 	With string
@@ -105,6 +108,9 @@ func (o Options) args() []string {
 	}
 	if o.RealNodeCPU != "" {
 		args = append(args, "--real-node-cpu", o.RealNodeCPU)
+	}
+	if o.RuntimeConfig != "" {
+		args = append(args, "--runtime-config", o.RuntimeConfig)
 	}
 	if o.With != "" {
 		args = append(args, "--with", o.With)

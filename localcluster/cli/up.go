@@ -26,6 +26,7 @@ type upFlags struct {
 	dir, kubeconfig, binDir, cacheDir, manifests string
 	with                                         string
 	controllerArgs, schedulerArgs                []string
+	runtimeConfig                                string
 	simulatedNodes                               int
 	nodeCPU, nodeMemory                          string
 	nodePods                                     int64
@@ -51,6 +52,7 @@ func newUp() *cobra.Command {
 	f.StringArrayVar(&flags.controllerArgs, "controller-args", nil, "argument for lockstep-controller; may be repeated")
 	f.StringArrayVar(&flags.schedulerArgs, "scheduler-args", nil, "argument for lockstep-scheduler; may be repeated")
 	f.StringVar(&flags.manifests, "manifests", "", "install crds/ and rbac/ of this directory instead of the built-in ones")
+	f.StringVar(&flags.runtimeConfig, "runtime-config", "", "APIs to switch on or off, as for kube-apiserver: resource.k8s.io/v1=false,…")
 	f.IntVar(&flags.simulatedNodes, "simulated-nodes", 0, "number of simulated nodes")
 	f.StringVar(&flags.nodeCPU, "node-cpu", "32", "processors of each simulated node")
 	f.StringVar(&flags.nodeMemory, "node-memory", "256Gi", "memory of each simulated node")
@@ -121,6 +123,7 @@ func (f *upFlags) options() (*cluster.Options, error) {
 		Dir:            layout.Dir,
 		ControllerArgs: f.controllerArgs,
 		SchedulerArgs:  f.schedulerArgs,
+		RuntimeConfig:  f.runtimeConfig,
 		SimulatedNodes: f.simulatedNodes,
 		NodePods:       f.nodePods,
 		RealNode:       f.realNode,

@@ -12,6 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/lockstep-k8s/lockstep/localcluster/components"
 )
 
 // valid returns options that are in order.
@@ -46,6 +48,7 @@ func TestValidate(t *testing.T) {
 		"arguments for no scheduler":      {func(o *Options) { o.SchedulerArgs = []string{"-v=4"} }, "--scheduler-args is given, but"},
 		"processors of no real node":      {func(o *Options) { o.RealNodeCPU = quantity("1") }, "--real-node-cpu is given without --real-node"},
 		"more processors than there are":  {func(o *Options) { o.RealNode, o.RealNodeCPU = true, quantity("3") }, "--real-node-cpu 3 is not above 0 and at most 2"},
+		"other APIs with a real node":     {func(o *Options) { o.RealNode, o.RuntimeConfig = true, "resource.k8s.io/v1=false" }, "--runtime-config is given with --real-node"},
 		"a path too long for sockets":     {func(o *Options) { o.RealNode, o.Dir = true, "/"+strings.Repeat("d", 100) }, "--dir is 101 bytes long"},
 	}
 	for name, tc := range tests {
@@ -194,6 +197,23 @@ func TestEverythingLiesUnderDir(t *testing.T) {
 				t.Errorf("%s uses %s", program.Name, arg)
 			}
 		}
+	}
+}
+
+// TestAPIsAreSwitchedOffOnTheAPIServer: without them the Node authorizer, which watches
+// some itself, would keep the API server from ever being ready.
+func TestAPIsAreSwitchedOffOnTheAPIServer(t *testing.T) {
+	args := func(o Options) []string {
+		programs := plan(o).ControlPlane()
+		return programs[slices.IndexFunc(programs, func(p Program) bool { return p.Name == components.APIServer })].Args
+	}
+	o := valid()
+	if got := args(o); !slices.Contains(got, "--authorization-mode=Node,RBAC") || strings.Contains(strings.Join(got, " "), "--runtime-config") {
+		t.Errorf("an API server as it comes gets %q", got)
+	}
+	o.RuntimeConfig = "resource.k8s.io/v1=false"
+	if got := args(o); !slices.Contains(got, "--authorization-mode=RBAC") || !slices.Contains(got, "--runtime-config=resource.k8s.io/v1=false") {
+		t.Errorf("an API server without an API gets %q", got)
 	}
 }
 

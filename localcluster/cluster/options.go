@@ -50,6 +50,10 @@ type Options struct {
 	// lockstep-local sets.
 	ControllerArgs, SchedulerArgs []string
 
+	// RuntimeConfig switches APIs of the API server on and off, as its flag --runtime-config
+	// does; empty leaves them as they come.
+	RuntimeConfig string
+
 	// SimulatedNodes is the number of Nodes that KWOK plays.
 	SimulatedNodes int
 	// NodeCPU, NodeMemory and NodePods are the capacity of each simulated Node.
@@ -94,6 +98,9 @@ func (o *Options) Validate(cpus int) error {
 }
 
 func (o *Options) validateRealNode(cpus int) error {
+	if o.RealNode && o.RuntimeConfig != "" {
+		return errors.New("--runtime-config is given with --real-node, whose authorizer needs the APIs that come with Kubernetes")
+	}
 	if !o.RealNode {
 		if o.RealNodeCPU != nil {
 			return errors.New("--real-node-cpu is given without --real-node")

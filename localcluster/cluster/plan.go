@@ -109,10 +109,18 @@ func (p *Plan) etcd() Program {
 
 func (p *Plan) apiServer() Program {
 	l := p.Layout
+	authorizers := "Node,RBAC"
+	var apis []string
+	if p.Options.RuntimeConfig != "" {
+		// The Node authorizer watches ResourceSlices itself and would never be ready without
+		// them. It is for kubelets, and there is none.
+		authorizers = "RBAC"
+		apis = []string{"--runtime-config=" + p.Options.RuntimeConfig}
+	}
 	return Program{
 		Name: components.APIServer,
 		Path: p.Binaries[components.APIServer],
-		Args: []string{
+		Args: append([]string{
 			"--bind-address=127.0.0.1",
 			"--secure-port=" + itoa(p.Ports.APIServer),
 			"--advertise-address=" + p.Network.APIService().String(),
@@ -139,13 +147,13 @@ func (p *Plan) apiServer() Program {
 			"--kubelet-certificate-authority=" + l.Cert("ca"),
 			// No name server of the machine knows the names of our nodes.
 			"--kubelet-preferred-address-types=InternalIP",
-			"--authorization-mode=Node,RBAC",
+			"--authorization-mode=" + authorizers,
 			"--enable-admission-plugins=NodeRestriction",
 			"--allow-privileged=true",
 			// Gangs come in bursts; the defaults (400 and 200) make a small cluster queue.
 			"--max-requests-inflight=3000",
 			"--max-mutating-requests-inflight=1500",
-		},
+		}, apis...),
 		HealthURL: p.Server() + "/readyz",
 		Address:   loopback(p.Ports.APIServer),
 	}

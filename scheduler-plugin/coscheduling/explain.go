@@ -47,11 +47,10 @@ func (c *cycle) describe(world *planner.World, short planner.Shortfall) string {
 	if short.Resource != "" && short.Eligible > 0 {
 		fmt.Fprintf(&b, "; the others are short of %s %s", quantity(short.Resource, short.Missing), short.Resource)
 	}
-	i := slices.IndexFunc(c.classes, func(class *class) bool { return class.role == short.Role })
-	if i < 0 {
+	class := c.scarcest(short.Role)
+	if class == nil {
 		return b.String()
 	}
-	class := c.classes[i]
 	if short.Resource == "" && class.perNode() == 1 {
 		b.WriteString("; no two of them can share a node")
 	}
@@ -59,6 +58,18 @@ func (c *cycle) describe(world *planner.World, short planner.Shortfall) string {
 		fmt.Fprintf(&b, "; %d of %d nodes admit them: %s", count(class.fits), len(world.Nodes), topReasons(class.reasons))
 	}
 	return b.String()
+}
+
+// scarcest is the class of a role that the fewest nodes admit, the first of them;
+// nil if the role has no members.
+func (c *cycle) scarcest(role string) *class {
+	var scarcest *class
+	for _, class := range c.classes {
+		if class.role == role && (scarcest == nil || count(class.fits) < count(scarcest.fits)) {
+			scarcest = class
+		}
+	}
+	return scarcest
 }
 
 // quantity writes an amount as people write it in a Pod.

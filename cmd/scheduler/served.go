@@ -1,0 +1,77 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	basecompatibility "k8s.io/component-base/compatibility"
+	componentbaseconfigv1alpha1 "k8s.io/component-base/config/v1alpha1"
+	"k8s.io/component-base/featuregate"
+	"k8s.io/kubernetes/cmd/kube-scheduler/app/options"
+	"sigs.k8s.io/yaml"
+
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/served"
+)
+
+// setGates asks the API server what it serves and sets the feature gates: as the
+// command line says, and as the API server allows. It comes before anything reads
+// a gate, the defaults of the configuration among others.
+func setGates(ctx context.Context, opts *options.Options) (*served.APIs, error) {
+	apis := &served.APIs{}
+	// Whoever only writes the configuration needs no cluster for it.
+	if opts.WriteConfigTo == "" {
+		config, err := connection(opts)
+		if err != nil {
+			return nil, err
+		}
+		if apis, err = served.Ask(ctx, config); err != nil {
+			return nil, err
+		}
+	}
+	if err := opts.ComponentGlobalsRegistry.Set(); err != nil {
+		return nil, err
+	}
+	gates, ok := opts.ComponentGlobalsRegistry.FeatureGateFor(basecompatibility.DefaultKubeComponent).(featuregate.MutableVersionedFeatureGate)
+	if !ok {
+		return nil, fmt.Errorf("the feature gates of %s can't be set", basecompatibility.DefaultKubeComponent)
+	}
+	return apis, apis.FitGates(gates)
+}
+
+// connection is how the scheduler will connect to the API server: with --config as
+// clientConnection in the file says, else as --kubeconfig does, and in a Pod without
+// either by its service account. Of the file nothing else is read yet, because its
+// defaults depend on feature gates.
+func connection(opts *options.Options) (*rest.Config, error) {
+	kubeconfig := opts.Deprecated.Kubeconfig
+	if opts.ConfigFile != "" {
+		content, err := os.ReadFile(opts.ConfigFile)
+		if err != nil {
+			return nil, err
+		}
+		var file struct {
+			ClientConnection componentbaseconfigv1alpha1.ClientConnectionConfiguration `json:"clientConnection"`
+		}
+		if err := yaml.Unmarshal(content, &file); err != nil {
+			return nil, fmt.Errorf("%s: %w", opts.ConfigFile, err)
+		}
+		kubeconfig = file.ClientConnection.Kubeconfig
+	}
+	if kubeconfig == "" && opts.Master == "" {
+		// kube-scheduler does the same, and warns. Once is enough.
+		if config, err := rest.InClusterConfig(); err == nil {
+			return rest.AddUserAgent(config, programName), nil
+		}
+	}
+	config, err := clientcmd.BuildConfigFromFlags(opts.Master, kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	return rest.AddUserAgent(config, programName), nil
+}

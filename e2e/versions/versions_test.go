@@ -1,0 +1,271 @@
+//go:build e2e
+
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package versions tests lockstep-scheduler on API servers that lack APIs which the
+// kube-scheduler in it watches, as older ones do. Each test has a cluster of its own
+// and starts the scheduler itself.
+package versions
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/e2e/testbed"
+	"github.com/lockstep-k8s/lockstep/internal/localenv"
+)
+
+const (
+	namespace = "default"
+	// promptly is how long the scheduler may take from its start to the first Pod
+	// that it places.
+	promptly = 10 * time.Second
+)
+
+// world is a cluster of one node without some APIs.
+type world struct {
+	*localenv.Cluster
+	t   *testing.T
+	ctx context.Context // ends with the test, or by Ctrl-C
+}
+
+// up starts a cluster whose API server is told by runtimeConfig what not to serve.
+// It does not outlive the test.
+func up(t *testing.T, runtimeConfig string) *world {
+	t.Helper()
+	ctx, stop := signal.NotifyContext(t.Context(), os.Interrupt, syscall.SIGTERM)
+	t.Cleanup(stop)
+	cluster, err := localenv.Up(ctx, localenv.Options{
+		SimulatedNodes: 1, RuntimeConfig: runtimeConfig, With: "none", Output: os.Stderr,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := cluster.Down(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	w := &world{cluster, t, ctx}
+	w.await(testbed.Patience, "the service account of Pods", func(ctx context.Context) (bool, string, error) {
+		_, err := w.Kube.CoreV1().ServiceAccounts(namespace).Get(ctx, "default", metav1.GetOptions{})
+		return err == nil, "", err
+	})
+	return w
+}
+
+// startScheduler starts lockstep-scheduler as it is shipped, with the rights of its
+// service account.
+func (w *world) startScheduler() *localenv.Process {
+	w.t.Helper()
+	account := filepath.Join(w.Dir, "kubeconfigs", "scheduler")
+	scheduler, err := localenv.Start(w.ctx, filepath.Join(w.Dir, "scheduler.log"), "lockstep-scheduler",
+		"--config="+filepath.Join(w.Dir, "config", "scheduler.yaml"), "--secure-port=0",
+		"--authentication-kubeconfig="+account, "--authorization-kubeconfig="+account)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() {
+		scheduler.Kill()
+		if w.t.Failed() {
+			w.t.Logf("log of the scheduler:\n%s", scheduler.LogTail(8000))
+		}
+	})
+	return scheduler
+}
+
+func (w *world) await(patience time.Duration, what string, condition localenv.Condition) {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeoutCause(w.ctx, patience, fmt.Errorf("timed out after %v", patience))
+	defer cancel()
+	if err := localenv.Await(ctx, what, condition); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// pod creates a Pod that requests one core, changed by change.
+func (w *world) pod(name string, change ...func(*corev1.Pod)) {
+	w.t.Helper()
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: corev1.PodSpec{
+			SchedulerName: "lockstep-scheduler", RestartPolicy: corev1.RestartPolicyNever,
+			Containers: []corev1.Container{{
+				Name: "main", Image: "lockstep.dev/simulated:any",
+				Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}},
+			}},
+		},
+	}
+	for _, c := range change {
+		c(pod)
+	}
+	if _, err := w.Kube.CoreV1().Pods(namespace).Create(w.ctx, pod, metav1.CreateOptions{}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// of makes a Pod a member of a group.
+func of(group string) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) { pod.Labels = map[string]string{schedulingv1alpha1.LabelPodGroup: group} }
+}
+
+// claiming has a Pod use a resource claim.
+func claiming(claim string) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) {
+		pod.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "device", ResourceClaimName: &claim}}
+		pod.Spec.Containers[0].Resources.Claims = []corev1.ResourceClaim{{Name: "device"}}
+	}
+}
+
+// gang creates a group of two Pods that need each other, the second one changed by
+// change.
+func (w *world) gang(name string, change ...func(*corev1.Pod)) {
+	w.t.Helper()
+	group := &schedulingv1alpha1.PodGroup{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       schedulingv1alpha1.PodGroupSpec{MinMember: 2},
+	}
+	if _, err := w.Lockstep.SchedulingV1alpha1().PodGroups(namespace).Create(w.ctx, group, metav1.CreateOptions{}); err != nil {
+		w.t.Fatal(err)
+	}
+	w.pod(name+"-0", of(name))
+	w.pod(name+"-1", append(change, of(name))...)
+}
+
+// waitPlaced waits until Pods have a node.
+func (w *world) waitPlaced(patience time.Duration, names ...string) {
+	w.t.Helper()
+	for _, name := range names {
+		w.await(patience, "Pod "+name+" to be placed", func(ctx context.Context) (bool, string, error) {
+			pod, err := w.Kube.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
+			if err != nil {
+				return false, "", err
+			}
+			return pod.Spec.NodeName != "", fmt.Sprint(pod.Status.Conditions), nil
+		})
+	}
+}
+
+// waitTold waits until a Pod that has no node is told why, with a message that
+// contains text.
+func (w *world) waitTold(name, text string) {
+	w.t.Helper()
+	w.await(testbed.Patience, fmt.Sprintf("Pod %s to be told …%s…", name, text), func(ctx context.Context) (bool, string, error) {
+		pod, err := w.Kube.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return false, "", err
+		}
+		told := slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+			return c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && strings.Contains(c.Message, text)
+		})
+		return told && pod.Spec.NodeName == "", fmt.Sprint(pod.Spec.NodeName, pod.Status.Conditions), nil
+	})
+}
+
+// saidOnce fails unless the scheduler has remarked once upon the API server, with
+// text.
+func (w *world) saidOnce(scheduler *localenv.Process, text string) {
+	w.t.Helper()
+	log, err := scheduler.Log()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var remarks []string
+	for line := range strings.Lines(log) {
+		if strings.Contains(line, "does not serve") {
+			remarks = append(remarks, line)
+		}
+	}
+	if len(remarks) != 1 || !strings.Contains(remarks[0], text) || !strings.Contains(remarks[0], "API server v1.") {
+		w.t.Errorf("it remarked upon the API server by %q, want one line with its version and %q", remarks, text)
+	}
+}
+
+// TestSchedulingWithoutResourceClaims: the API server does not serve
+// resource.k8s.io/v1, as those before 1.34.
+func TestSchedulingWithoutResourceClaims(t *testing.T) {
+	w := up(t, "resource.k8s.io/v1=false")
+	w.pod("ordinary")
+	w.pod("claiming", claiming("gpu"))
+	w.gang("gang")
+	w.gang("claimants", claiming("gpu"))
+
+	scheduler := w.startScheduler()
+	w.waitPlaced(time.Until(scheduler.Started.Add(promptly)), "ordinary")
+	w.waitPlaced(testbed.Patience, "gang-0", "gang-1")
+	w.waitTold("claiming", `could not find ResourceClaim "default/gpu"`)
+	w.await(testbed.Patience, "the gang with a claim to be told", func(ctx context.Context) (bool, string, error) {
+		group, err := w.Lockstep.SchedulingV1alpha1().PodGroups(namespace).Get(ctx, "claimants", metav1.GetOptions{})
+		if err != nil {
+			return false, "", err
+		}
+		return slices.ContainsFunc(group.Status.Conditions, func(c schedulingv1alpha1.PodGroupCondition) bool {
+			return c.Type == schedulingv1alpha1.ConditionUnschedulable && c.Status == metav1.ConditionTrue &&
+				strings.Contains(c.Message, "ResourceClaim")
+		}), fmt.Sprintf("%+v", group.Status.Conditions), nil
+	})
+	w.saidOnce(scheduler, "resourceclaims, resourceslices, deviceclasses of resource.k8s.io/v1")
+}
+
+// TestSchedulingWithoutDeviceTaintRules: the API server does not serve
+// devicetaintrules, as those before 1.37. Claims work.
+func TestSchedulingWithoutDeviceTaintRules(t *testing.T) {
+	const driver = "devices.example.com"
+	w := up(t, "resource.k8s.io/v1/devicetaintrules=false")
+	w.pod("ordinary")
+	w.gang("gang")
+	resources := w.Kube.ResourceV1()
+	claim := &resourcev1.ResourceClaim{
+		ObjectMeta: metav1.ObjectMeta{Name: "gpu"},
+		Spec: resourcev1.ResourceClaimSpec{Devices: resourcev1.DeviceClaim{Requests: []resourcev1.DeviceRequest{{
+			Name: "one", Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: driver},
+		}}}},
+	}
+	if _, err := resources.ResourceClaims(namespace).Create(w.ctx, claim, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.pod("claiming", claiming("gpu"))
+
+	scheduler := w.startScheduler()
+	w.waitPlaced(time.Until(scheduler.Started.Add(promptly)), "ordinary")
+	w.waitPlaced(testbed.Patience, "gang-0", "gang-1")
+	w.waitTold("claiming", driver)
+
+	class := &resourcev1.DeviceClass{
+		ObjectMeta: metav1.ObjectMeta{Name: driver},
+		Spec: resourcev1.DeviceClassSpec{Selectors: []resourcev1.DeviceSelector{{
+			CEL: &resourcev1.CELDeviceSelector{Expression: fmt.Sprintf("device.driver == %q", driver)},
+		}}},
+	}
+	if _, err := resources.DeviceClasses().Create(w.ctx, class, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	node := "sim-0"
+	slice := &resourcev1.ResourceSlice{
+		ObjectMeta: metav1.ObjectMeta{Name: "slice"},
+		Spec: resourcev1.ResourceSliceSpec{
+			Driver: driver, NodeName: &node, Devices: []resourcev1.Device{{Name: "gpu-0"}},
+			Pool: resourcev1.ResourcePool{Name: node, Generation: 1, ResourceSliceCount: 1},
+		},
+	}
+	if _, err := resources.ResourceSlices().Create(w.ctx, slice, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.waitPlaced(testbed.Patience, "claiming")
+	w.saidOnce(scheduler, "devicetaintrules of resource.k8s.io/v1")
+}

@@ -1,0 +1,54 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package served
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/component-base/featuregate"
+	"k8s.io/klog/v2"
+	"k8s.io/kubernetes/pkg/features"
+)
+
+// offByDefault are the features that bring an informer and that somebody has to ask
+// for.
+var offByDefault = []struct {
+	feature  featuregate.Feature
+	resource schema.GroupVersionResource
+}{
+	{features.GenericWorkload, podGroups},
+	{features.CompositePodGroup, compositePodGroups},
+}
+
+// FitGates fits feature gates to the API server. It switches off what is on by
+// default and not served. What somebody has asked for and can't have is an error:
+// to go on without it would be another behaviour than the one that was asked for.
+//
+// The gates have the values of the command line, and nothing has read them yet.
+func (a *APIs) FitGates(gates featuregate.MutableVersionedFeatureGate) error {
+	for _, off := range offByDefault {
+		if gates.Enabled(off.feature) && !a.serves(off.resource) {
+			return a.cantHave(off.feature, off.resource)
+		}
+	}
+	const taints = features.DRADeviceTaintRules
+	if a.serves(deviceTaintRules) || !gates.Enabled(taints) {
+		return nil
+	}
+	if gates.ExplicitlySet(taints) {
+		return a.cantHave(taints, deviceTaintRules)
+	}
+	off := map[string]bool{string(taints): false}
+	if quiet, ok := gates.(featuregate.MutableFeatureGateWithLogger); ok {
+		// The gate would warn that the user sets one that is stable.
+		return quiet.SetFromMapWithLogger(klog.Logger{}, off)
+	}
+	return gates.SetFromMap(off)
+}
+
+func (a *APIs) cantHave(feature featuregate.Feature, resource schema.GroupVersionResource) error {
+	return fmt.Errorf("the feature gate %s is on, but API server %s does not serve %s: leave the gate off, or have the API server serve them",
+		feature, a.version, describe(resource))
+}

@@ -9,6 +9,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -172,6 +173,43 @@ func TestOrdinaryPodTakesAGangWholeOrNotAtAll(t *testing.T) {
 		pods, err := left(ctx, namespace, "gang")
 		return len(pods) == 0, fmt.Sprint(len(pods)), err
 	})
+}
+
+// TestAPodGroupNamesAClassAboveThatOfItsPods: Pods of a higher class than theirs run on
+// all nodes, and stay, in another namespace.
+func TestAPodGroupNamesAClassAboveThatOfItsPods(t *testing.T) {
+	theirs, namespace := cluster.Namespace(t), cluster.Namespace(t)
+	createClass(t, "e2e-high", 1000)
+	createPods(t, theirs, members("ordinary", nodes, withCores(coresOfNode), ofClass("e2e-high"), func(pod *corev1.Pod) { pod.Labels = nil }))
+	testbed.Eventually(t, "ordinary Pods to be on all nodes", func(ctx context.Context) (bool, string, error) {
+		placed, err := onNodes(ctx, theirs)
+		return placed == nodes, fmt.Sprint(placed), err
+	})
+	createGroup(t, namespace, "gang", 1, func(s *schedulingv1alpha1.PodGroupSpec) { s.PriorityClassName = "system-node-critical" })
+	createPods(t, namespace, members("gang", 1))
+	waitUnschedulable(t, namespace, "gang", schedulingv1alpha1.ReasonNotEnoughResources, "there is room for 0 of the 1 members")
+	testbed.Eventually(t, "an event that says so", func(ctx context.Context) (bool, string, error) {
+		out, err := cluster.Kubectl(ctx, "get", "events", "-n", namespace, "--field-selector=reason=PriorityClassCapped", "-o", "jsonpath={.items[*].message}")
+		return strings.Contains(out, "the group ranks with the priority 0"), out, err
+	})
+	if placed, err := onNodes(t.Context(), theirs); err != nil || placed != nodes {
+		t.Errorf("%d of %d ordinary Pods are left (%v)", placed, nodes, err)
+	}
+}
+
+// onNodes counts the Pods of a namespace that have a node and are not being deleted.
+func onNodes(ctx context.Context, namespace string) (int, error) {
+	pods, err := cluster.Kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return 0, err
+	}
+	n := 0
+	for i := range pods.Items {
+		if pod := &pods.Items[i]; pod.Spec.NodeName != "" && pod.DeletionTimestamp == nil {
+			n++
+		}
+	}
+	return n, nil
 }
 
 // TestTwoGroupsOfOneNameInTwoNamespaces share nothing.

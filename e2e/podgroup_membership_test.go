@@ -98,3 +98,30 @@ func anyNode(t *testing.T) string {
 	}
 	return list.Items[0].Name
 }
+
+// TestAPodWithoutItsPodGroupIsTold: it says which group it waits for, and runs when
+// that has come.
+func TestAPodWithoutItsPodGroupIsTold(t *testing.T) {
+	namespace := cluster.Namespace(t)
+	waits := member("forgotten", 0)
+	createPods(t, namespace, []*corev1.Pod{waits})
+	const want = "there is no PodGroup forgotten in the namespace "
+	testbed.Eventually(t, "the Pod to be told why it waits", func(ctx context.Context) (bool, string, error) {
+		pod, err := cluster.Kube.CoreV1().Pods(namespace).Get(ctx, waits.Name, metav1.GetOptions{})
+		if err != nil {
+			return false, "", err
+		}
+		for _, c := range pod.Status.Conditions {
+			if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == "PodGroupNotFound" && strings.HasPrefix(c.Message, want) {
+				return true, "", nil
+			}
+		}
+		return false, fmt.Sprintf("its conditions are %v", pod.Status.Conditions), nil
+	})
+	testbed.Eventually(t, "an event that says so", func(ctx context.Context) (bool, string, error) {
+		out, err := cluster.Kubectl(ctx, "get", "events", "-n", namespace, "--field-selector=involvedObject.name="+waits.Name, "-o", "jsonpath={.items[*].message}")
+		return strings.Contains(out, want), out, err
+	})
+	createGroup(t, namespace, "forgotten", 1)
+	waitPlaced(t, namespace, 1)
+}

@@ -26,8 +26,11 @@ func (t *tracker) capping(key types.NamespacedName) (group *schedulingv1alpha1.P
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	g := t.gangs[key]
-	if g == nil || !t.synced || !g.complete() || g.status.toldCapped {
+	if g == nil || g.group == nil || !t.synced || g.status.toldCapped {
 		return nil, ""
+	}
+	if !g.complete() && g.bindings.placement == 0 {
+		return nil, "" // its Pods are still to come, or the scheduler before this one has told it
 	}
 	class, highest := g.group.Spec.PriorityClassName, g.highestPriority()
 	if class == "" {

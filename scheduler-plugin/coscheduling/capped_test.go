@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
@@ -35,6 +36,26 @@ func TestAGroupHasNoPriorityThatItsPodsDoNotHave(t *testing.T) {
 	w.eventually("the gang has been planned again", func() bool { return w.cycles() > cycles && w.quiet() })
 	if n := w.recorded("PriorityClassCapped"); n != 1 {
 		t.Errorf("it is told %d times, want once", n)
+	}
+}
+
+// TestAGroupThatIsPlacedAtOnceIsToldOfItsClass: the next time it may have to wait.
+func TestAGroupThatIsPlacedAtOnceIsToldOfItsClass(t *testing.T) {
+	b := newBench()
+	b.classPriority = func(string) (int32, bool) { return 100, true }
+	group, pod := makeGroup("gang", 1, ofClass("high")), makePod("a", inGroup("gang"), ofPriority(1))
+	b.setGroup(group)
+	if group, _ := b.capping(gangName); group != nil {
+		t.Error("a group without Pods is told that its class is worth more than they have")
+	}
+	b.add(pod)
+	b.assume(gangName, map[types.UID]string{pod.UID: "node-0"})
+	if group, _ := b.capping(gangName); group == nil {
+		t.Error("a group that was placed at once is told nothing")
+	}
+	b.setToldCapped(group)
+	if group, _ := b.capping(gangName); group != nil {
+		t.Error("a group is told twice")
 	}
 }
 

@@ -21,8 +21,6 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler"
 	internalcache "k8s.io/kubernetes/pkg/scheduler/backend/cache"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
-	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/feature"
-	"k8s.io/kubernetes/pkg/scheduler/framework/preemption"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	schedulingclient "github.com/lockstep-k8s/lockstep/client/clientset/versioned"
@@ -58,7 +56,6 @@ type engine struct {
 	witnesses witnesses
 	holds     holds
 
-	executor  *preemption.Executor
 	evictions evictions
 
 	tracker  *tracker
@@ -118,7 +115,6 @@ func attach(ctx context.Context, sched *scheduler.Scheduler, plugins map[string]
 		snapshot:  snapshot,
 		pop:       sched.NextEntity,
 		witnesses: make(witnesses),
-		executor:  preemption.NewExecutor(anyPlugin(plugins).handle, feature.Features{}),
 		evictions: evictions{until: make(map[types.UID]time.Time)},
 		wakeups: workqueue.NewTypedDelayingQueueWithConfig(
 			workqueue.TypedDelayingQueueConfig[types.NamespacedName]{Name: "lockstep_gang_wakeups"}),

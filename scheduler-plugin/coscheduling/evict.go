@@ -17,6 +17,7 @@ import (
 	"k8s.io/klog/v2"
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/feature"
 	"k8s.io/kubernetes/pkg/scheduler/framework/preemption"
 	schedulermetrics "k8s.io/kubernetes/pkg/scheduler/metrics"
 
@@ -130,9 +131,10 @@ func (e *engine) deletePods(ctx context.Context, by *preemptor, pods []*corev1.P
 // deletePod deletes one Pod, and tries again if the API server had no time.
 func (e *engine) deletePod(ctx context.Context, by *preemptor, pod *corev1.Pod) error {
 	var last error
+	executor := preemption.NewExecutor(onlyPod{anyPlugin(e.plugins).handle, pod.UID}, feature.Features{})
 	backoff := wait.Backoff{Duration: bindRetryDelay, Factor: 2, Jitter: 0.1, Steps: 5}
 	err := wait.ExponentialBackoffWithContext(ctx, backoff, func(ctx context.Context) (bool, error) {
-		_, last = e.executor.PreemptPod(ctx, victimOn(pod.Spec.NodeName), by, pod, Name)
+		_, last = executor.PreemptPod(ctx, victimOn(pod.Spec.NodeName), by, pod, Name)
 		if last != nil && !retriable(last) {
 			return false, last
 		}

@@ -9,8 +9,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
+	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
 )
 
 // TestMembersThatArePreemptedDoNotCount: from the moment that a gang is preempted
@@ -65,4 +67,40 @@ func TestPreemptorIsToldOfVictimsThatOthersTook(t *testing.T) {
 	})
 	w.start()
 	w.eventually("the Pod is placed", func() bool { return w.placed("ordinary") == 1 })
+}
+
+// TestAPodThatTakesTheNameOfAVictimStays: while a victim is about to be evicted it
+// ends by itself, and its controller makes another of the same name, which runs
+// elsewhere.
+func TestAPodThatTakesTheNameOfAVictimStays(t *testing.T) {
+	for _, verb := range []string{"patch", "delete"} {
+		t.Run("before the "+verb, func(t *testing.T) {
+			w := newWorld(t, all(makeNodes("node", 1, 1), makeNodes("elsewhere", 1, 1, "elsewhere=yes"), makePod("a", onNode("node-0")),
+				makeGroup("high", 1), makeMembers("high", 1, ofPriority(10), func(w *schedulertesting.PodWrapper) {
+					w.NodeSelector(map[string]string{corev1.LabelHostname: "node-0"})
+				}))...)
+			again := madeAnew(makePod("a", onNode("elsewhere-0")))
+			var once sync.Once
+			w.kube.PrependReactor(verb, "pods", func(action clienttesting.Action) (bool, apiruntime.Object, error) {
+				if named, ok := action.(interface{ GetName() string }); ok && named.GetName() == "a" {
+					once.Do(func() {
+						w.finish("a")
+						if err := w.kube.Tracker().Create(podResource, again, testNamespace); err != nil {
+							t.Error(err)
+						}
+					})
+				}
+				return false, nil, nil
+			})
+			w.start()
+			w.eventually("the gang is placed", func() bool { return w.placed("high") == 1 })
+			pod, err := w.kube.CoreV1().Pods(testNamespace).Get(t.Context(), "a", metav1.GetOptions{})
+			if err != nil {
+				t.Fatalf("the Pod that took the name: %v", err)
+			}
+			if pod.UID != again.UID || isPreempted(pod) {
+				t.Errorf("the Pod of the name has the UID %s, and is marked as preempted: %v; want %s, not marked", pod.UID, isPreempted(pod), again.UID)
+			}
+		})
+	}
 }

@@ -17,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -92,6 +93,7 @@ func newWorld(t testing.TB, objects ...apiruntime.Object) *world {
 	}}
 	w.kube.PrependReactor("create", "pods", w.bind)
 	w.kube.PrependReactor("delete", "pods", w.delete)
+	w.kube.PrependReactor("patch", "pods", w.compareUID)
 	w.lock.PrependReactor("patch", "podgroups", w.applyConditions)
 	for _, object := range objects {
 		w.create(object)
@@ -163,9 +165,40 @@ func (w *world) create(object apiruntime.Object) {
 	}
 }
 
+// compareUID stands in for the API server's comparison of the UID in a patch.
+func (w *world) compareUID(action clienttesting.Action) (bool, apiruntime.Object, error) {
+	patch := action.(clienttesting.PatchAction)
+	var wants corev1.Pod
+	if err := json.Unmarshal(patch.GetPatch(), &wants); err != nil {
+		return true, nil, err
+	}
+	if err := w.wrongUID(action.GetNamespace(), patch.GetName(), wants.UID); err != nil {
+		return true, nil, err
+	}
+	return false, nil, nil
+}
+
+// wrongUID is the API server's error if a Pod has another UID than want, if that is not
+// empty.
+func (w *world) wrongUID(namespace, name string, want types.UID) error {
+	object, err := w.kube.Tracker().Get(podResource, namespace, name)
+	if err != nil {
+		return err
+	}
+	if uid := object.(*corev1.Pod).UID; want != "" && uid != want {
+		return apierrors.NewConflict(podResource.GroupResource(), name, fmt.Errorf("precondition failed: UID %s, not %s", uid, want))
+	}
+	return nil
+}
+
 // delete stands in for the API server's graceful deletion.
 func (w *world) delete(action clienttesting.Action) (bool, apiruntime.Object, error) {
 	name := action.(clienttesting.DeleteAction).GetName()
+	if p := action.(clienttesting.DeleteActionImpl).DeleteOptions.Preconditions; p != nil && p.UID != nil {
+		if err := w.wrongUID(action.GetNamespace(), name, *p.UID); err != nil {
+			return true, nil, err
+		}
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.deleted = append(w.deleted, name)

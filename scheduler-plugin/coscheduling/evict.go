@@ -253,12 +253,39 @@ func isPreempted(pod *corev1.Pod) bool {
 	return c != nil && c.Status == corev1.ConditionTrue && c.Reason == corev1.PodReasonPreemptionByScheduler
 }
 
-// noticeBroken asks for the rest of a gang to be dissolved when preemption has
-// taken a member and too few are left. The caller holds the lock.
+// noticeBroken asks for the rest of a gang to be dissolved when preemption has just taken a
+// member that was placed, and too few are left. A member that has been going for a while
+// was judged when it went. The caller holds the lock.
 func (t *tracker) noticeBroken(g *gang, lost *corev1.Pod) {
+	if isPreempted(lost) {
+		t.dissolveBroken(g)
+	}
+}
+
+// noticeBrokenBefore is noticeBroken for a scheduler that has just begun to lead: it may be
+// that a gang was broken and not dissolved by the one before. A gang that would be short
+// of members without the preemption as well was not broken by it. The caller holds the
+// lock.
+func (t *tracker) noticeBrokenBefore(g *gang) {
+	if g.group == nil {
+		return
+	}
+	before := g.placed.Plus(podgroup.Tally{})
+	for _, m := range g.members {
+		if m.pod.DeletionTimestamp != nil && m.pod.Spec.NodeName != "" && !m.isStranger() && isPreempted(m.pod) {
+			before.Add(podgroup.RoleOf(m.pod), 1)
+		}
+	}
+	if podgroup.Holds(&g.group.Spec, before) {
+		t.dissolveBroken(g)
+	}
+}
+
+// dissolveBroken asks for the rest of a gang to be dissolved that has lost a member, if too
+// few are left. The caller holds the lock.
+func (t *tracker) dissolveBroken(g *gang) {
 	switch {
-	case !isPreempted(lost), g.group == nil, !t.synced,
-		g.group.Spec.DisruptionMode == schedulingv1alpha1.DisruptPod,
+	case g.group == nil, !t.synced, g.group.Spec.DisruptionMode == schedulingv1alpha1.DisruptPod,
 		podgroup.Holds(&g.group.Spec, g.placed):
 		return
 	}

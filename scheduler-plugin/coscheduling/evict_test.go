@@ -4,6 +4,7 @@
 package coscheduling
 
 import (
+	"slices"
 	"sync"
 	"testing"
 
@@ -13,6 +14,8 @@ import (
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
+
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 )
 
 // TestMembersThatArePreemptedDoNotCount: from the moment that a gang is preempted
@@ -36,6 +39,74 @@ func TestMembersThatArePreemptedDoNotCount(t *testing.T) {
 	b.setLeaving(victims, false)
 	if reason, ok := b.gate(sibling); !ok {
 		t.Errorf("a member is held back after the preemption has failed: %s", reason)
+	}
+}
+
+// preempted is a Pod that is ending because it was preempted.
+func preempted(pod *corev1.Pod) *corev1.Pod {
+	pod = pod.DeepCopy()
+	pod.Status.Conditions = []corev1.PodCondition{{
+		Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: corev1.PodReasonPreemptionByScheduler,
+	}}
+	now := metav1.Now()
+	pod.DeletionTimestamp = &now
+	return pod
+}
+
+// TestTheLateEndOfASurplusDissolvesNothing: a gang could spare the member that was
+// preempted. Until that has ended, the gang loses another one for another reason, whose
+// replacement waits.
+func TestTheLateEndOfASurplusDissolvesNothing(t *testing.T) {
+	b := newBench()
+	b.dissolve = func(_ *schedulingv1alpha1.PodGroup, rest []*corev1.Pod) {
+		t.Errorf("the rest of the gang is evicted, %d Pods", len(rest))
+	}
+	b.setGroup(makeGroup("gang", 2))
+	members := []*corev1.Pod{makePod("a", inGroup("gang"), onNode("node-0")), makePod("b", inGroup("gang"), onNode("node-0")),
+		makePod("c", inGroup("gang"), onNode("node-0"))}
+	b.add(members...)
+	surplus := preempted(members[2])
+	b.setPod(surplus)
+	b.deletePod(members[1])
+	b.add(makePod("d", inGroup("gang")))
+	b.deletePod(surplus)
+}
+
+// TestASchedulerThatBeginsDissolvesWhatPreemptionHasBroken, and nothing else.
+func TestASchedulerThatBeginsDissolvesWhatPreemptionHasBroken(t *testing.T) {
+	placed := func(name string) *corev1.Pod { return makePod(name, inGroup("gang"), onNode("node-0")) }
+	tests := map[string]struct {
+		pods []*corev1.Pod
+		want []string
+	}{
+		"a gang that preemption has taken a member of": {
+			pods: []*corev1.Pod{placed("a"), placed("b"), preempted(placed("c"))}, want: []string{"a", "b"},
+		},
+		"no gang that could spare it": {
+			pods: []*corev1.Pod{placed("a"), placed("b"), placed("c"), preempted(placed("d"))},
+		},
+		"no gang that would be short of members without the preemption": {
+			pods: []*corev1.Pod{placed("a"), preempted(placed("b"))},
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			b := newBench()
+			b.synced = false
+			var dissolved []string
+			b.dissolve = func(_ *schedulingv1alpha1.PodGroup, rest []*corev1.Pod) {
+				for _, pod := range rest {
+					dissolved = append(dissolved, pod.Name)
+				}
+			}
+			b.setGroup(makeGroup("gang", 3))
+			b.add(tc.pods...)
+			b.setSynced()
+			slices.Sort(dissolved)
+			if !slices.Equal(dissolved, tc.want) {
+				t.Errorf("%v are evicted, want %v", dissolved, tc.want)
+			}
+		})
 	}
 }
 

@@ -130,15 +130,6 @@ func TestStrangersMakeNoGangComplete(t *testing.T) {
 // TestTheEndOfAStrangerConcernsNoGang: a gang is dissolved when preemption takes a
 // member that it needs, and not for a stranger; nor has it lost a member then.
 func TestTheEndOfAStrangerConcernsNoGang(t *testing.T) {
-	preempted := func(pod *corev1.Pod) *corev1.Pod {
-		pod = pod.DeepCopy()
-		pod.Status.Conditions = []corev1.PodCondition{{
-			Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: corev1.PodReasonPreemptionByScheduler,
-		}}
-		now := metav1.Now()
-		pod.DeletionTimestamp = &now
-		return pod
-	}
 	b := newBench()
 	var dissolved []string
 	b.dissolve = func(_ *schedulingv1alpha1.PodGroup, rest []*corev1.Pod) {

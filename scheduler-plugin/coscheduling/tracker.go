@@ -122,11 +122,7 @@ func (t *tracker) setSynced() {
 	t.synced = true
 	for _, g := range t.gangs {
 		t.changed(g)
-		for _, m := range g.members {
-			if m.pod.DeletionTimestamp != nil && !m.isStranger() {
-				t.noticeBroken(g, m.pod)
-			}
-		}
+		t.noticeBrokenBefore(g)
 	}
 }
 
@@ -220,7 +216,7 @@ func (t *tracker) setPod(pod *corev1.Pod) {
 	g.settle()
 	if after := state(m, t.ours); after != before || m.bound() != wasBound || m.isStranger() != wasStranger || pod.Generation != generation || roleChanged {
 		t.changed(g)
-		if !m.isStranger() {
+		if before == memberPlaced && !m.isStranger() {
 			t.noticeBroken(g, pod)
 		}
 	}
@@ -259,7 +255,8 @@ func (t *tracker) deletePod(pod *corev1.Pod) {
 		return
 	}
 	m := g.members[pod.UID]
-	g.count(m, state(m, t.ours), -1)
+	before := state(m, t.ours)
+	g.count(m, before, -1)
 	delete(g.members, pod.UID)
 	if g.leader != nil && g.leader.UID == pod.UID {
 		g.electLeader(t.ours)
@@ -270,7 +267,9 @@ func (t *tracker) deletePod(pod *corev1.Pod) {
 			g.deletedMembers++
 		}
 		t.changed(g)
-		t.noticeBroken(g, pod)
+		if before == memberPlaced {
+			t.noticeBroken(g, pod)
+		}
 	}
 	t.forgetIfEmpty(g)
 }

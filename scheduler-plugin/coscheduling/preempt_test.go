@@ -333,6 +333,53 @@ func TestOrdinaryPodAndGangMembers(t *testing.T) {
 	}
 }
 
+// TestAnOrdinaryPodTakesSmallPodsBeforeAWholeGang: one member is less than two Pods, and
+// its gang is more.
+func TestAnOrdinaryPodTakesSmallPodsBeforeAWholeGang(t *testing.T) {
+	protected := func(w *schedulertesting.PodWrapper) { w.Label("app", "train") }
+	budget := &policyv1.PodDisruptionBudget{
+		ObjectMeta: metav1.ObjectMeta{Namespace: testNamespace, Name: "train"},
+		Spec:       policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "train"}}},
+	}
+	tests := map[string]struct {
+		objects []apiruntime.Object
+		want    []string
+	}{
+		"on another node": {
+			objects: all(makeNodes("gang", 3, 2), makeNodes("pods", 1, 2), makeGroup("low", 3),
+				makePod("low-0", inGroup("low"), wholeNode, onNode("gang-0")), makePod("low-1", inGroup("low"), wholeNode, onNode("gang-1")),
+				makePod("low-2", inGroup("low"), wholeNode, onNode("gang-2")),
+				makePod("a", onNode("pods-0")), makePod("b", onNode("pods-0"))),
+			want: []string{"a", "b"},
+		},
+		"on the same node": {
+			objects: all(makeNodes("node", 1, 4), makeNodes("other", 2, 2), makeGroup("low", 3),
+				makePod("low-0", inGroup("low"), wholeNode, onNode("node-0"), startedAgo(time.Minute)),
+				makePod("low-1", inGroup("low"), wholeNode, onNode("other-0"), startedAgo(time.Minute)),
+				makePod("low-2", inGroup("low"), wholeNode, onNode("other-1"), startedAgo(time.Minute)),
+				makePod("a", onNode("node-0"), startedAgo(time.Hour)), makePod("b", onNode("node-0"), startedAgo(time.Hour))),
+			want: []string{"a", "b"},
+		},
+		"that are dearer but for the budget of the gang's other members": {
+			objects: all(makeNodes("gang", 2, 2), makeNodes("pods", 1, 2), makeGroup("low", 2), budget,
+				makePod("low-0", inGroup("low"), wholeNode, onNode("gang-0")),
+				makePod("low-1", inGroup("low"), wholeNode, onNode("gang-1"), protected),
+				makePod("a", onNode("pods-0"), ofPriority(20)), makePod("b", onNode("pods-0"), ofPriority(20))),
+			want: []string{"a", "b"},
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, all(tc.objects, makePod("ordinary", wholeNode, ofPriority(50)))...)
+			w.start()
+			w.eventually("the Pod is placed", func() bool { return w.placed("ordinary") == 1 })
+			if diff := cmp.Diff(tc.want, w.victims()); diff != "" {
+				t.Errorf("victims (-want, +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 // TestMembersOfDifferentPriorities: a gang ranks as its highest member, also for
 // preemption.
 func TestMembersOfDifferentPriorities(t *testing.T) {

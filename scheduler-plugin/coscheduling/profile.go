@@ -26,6 +26,7 @@ func (e *engine) protectGangs(logger klog.Logger) {
 			if d, ok := plugin.(*defaultpreemption.DefaultPreemption); ok {
 				protected = true
 				e.tellPreemptors(d.Executor)
+				makeGangAware(d, profile, e.tracker)
 				before := d.IsEligiblePod
 				d.IsEligiblePod = func(info fwk.NodeInfo, victim preemption.Victim, pod *corev1.Pod) bool {
 					return before(info, victim, pod) && e.mayBeTaken(victim, pod)

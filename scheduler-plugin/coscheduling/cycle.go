@@ -31,6 +31,9 @@ type cycle struct {
 	// placements are the members placed so far, in order. They are assumed in
 	// the snapshot and reserved.
 	placements []*placement
+	// provided are the extended resources that some node has and no class of devices
+	// stands for.
+	provided map[corev1.ResourceName]bool
 	// groupState is what plugins share between the members, nil before the first
 	// asks: a ResourceClaim that one is to have allocated, others may use.
 	groupState *framework.CycleState

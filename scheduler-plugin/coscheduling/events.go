@@ -22,7 +22,9 @@ func helpful() []fwk.ClusterEvent {
 		// Room: a Pod ends, is deleted or shrinks; a node comes, grows, is
 		// uncordoned or gets the label that was missing.
 		{Resource: fwk.AssignedPod, ActionType: fwk.Delete | fwk.UpdatePodScaleDown},
-		{Resource: fwk.Node, ActionType: fwk.Add | fwk.UpdateNodeAllocatable | fwk.UpdateNodeLabel | fwk.UpdateNodeTaint},
+		{Resource: fwk.Node, ActionType: fwk.Add | fwk.UpdateNodeAllocatable | fwk.UpdateNodeLabel | fwk.UpdateNodeTaint | fwk.UpdateNodeDeclaredFeature},
+		// Fewer domains to spread over.
+		{Resource: fwk.Node, ActionType: fwk.Delete},
 		// Affinity to a Pod that is placed only now, or gets the label only now.
 		{Resource: fwk.AssignedPod, ActionType: fwk.Add | fwk.UpdatePodLabel},
 		// Volumes.
@@ -34,7 +36,7 @@ func helpful() []fwk.ClusterEvent {
 		{Resource: fwk.CSIStorageCapacity, ActionType: fwk.Add | fwk.Update},
 		{Resource: fwk.VolumeAttachment, ActionType: fwk.Delete},
 		// Claims on devices.
-		{Resource: fwk.ResourceClaim, ActionType: fwk.Add | fwk.Update},
+		{Resource: fwk.ResourceClaim, ActionType: fwk.Add | fwk.Update | fwk.Delete},
 		{Resource: fwk.DeviceClass, ActionType: fwk.Add | fwk.Update},
 		{Resource: fwk.ResourceSlice, ActionType: fwk.Add | fwk.Update},
 	}
@@ -111,6 +113,8 @@ func helps(event fwk.ClusterEvent, oldObj, newObj any) func(*attempt) bool {
 				return a.gained >= a.need.members
 			}
 		}
+	case event.Resource == fwk.Node && event.ActionType == fwk.Delete:
+		return func(a *attempt) bool { return a.regardsOthers }
 	case event.Resource == fwk.Node:
 		if node, ok := newObj.(*corev1.Node); ok {
 			return func(a *attempt) bool { return a.need.members == 0 || a.need.admits(node) }

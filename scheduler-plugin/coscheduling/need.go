@@ -5,6 +5,8 @@ package coscheduling
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
+	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 )
@@ -20,6 +22,8 @@ type need struct {
 	// least the smallest of all, for each of resources.
 	resources       resources
 	smallest, least []int64
+	// cordoned says that a member may be on a node that is cordoned.
+	cordoned bool
 }
 
 // need is what the gang of the cycle lacks. It is known if all its classes were
@@ -34,7 +38,8 @@ func (c *cycle) need(why *shortfall) need {
 		if !class.labelBlind || !class.monotone {
 			return need{}
 		}
-		request := n.resources.request(class.info)
+		n.cordoned = n.cordoned || toleratesCordon(class.info.Pod)
+		request := c.ofNodes(n.resources, n.resources.request(class.info))
 		if n.least == nil {
 			n.smallest, n.least = append([]int64(nil), request...), append([]int64(nil), request...)
 			continue
@@ -47,6 +52,23 @@ func (c *cycle) need(why *shortfall) need {
 		}
 	}
 	return n
+}
+
+// ofNodes is a request without the extended resources that nodes need not have: an
+// extender provides them, or a class of devices.
+func (c *cycle) ofNodes(of resources, request []int64) []int64 {
+	extended := len(of.names) - len(of.scalars)
+	for i, name := range of.scalars {
+		if !c.provided[name] {
+			request[extended+i] = 0
+		}
+	}
+	return request
+}
+
+func toleratesCordon(pod *corev1.Pod) bool {
+	return corev1helpers.TolerationsTolerateTaint(klog.Background(), pod.Spec.Tolerations,
+		&corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}, false)
 }
 
 // room is what a Pod leaves where it has ended.
@@ -95,5 +117,5 @@ func (n *need) admits(node *corev1.Node) bool {
 			return false
 		}
 	}
-	return !node.Spec.Unschedulable
+	return n.cordoned || !node.Spec.Unschedulable
 }

@@ -30,11 +30,17 @@ func TestOnlyHelpfulEventsWakeAGang(t *testing.T) {
 		return schedulertesting.MakeNode().Name("node").
 			Capacity(map[corev1.ResourceName]string{corev1.ResourceCPU: cores, gpu: gpus, corev1.ResourcePods: "10"}).Obj()
 	}
+	cordoned := func(node *corev1.Node) *corev1.Node {
+		node.Spec.Unschedulable = true
+		return node
+	}
 	tests := map[string]struct {
 		pods  []*corev1.Pod
 		nodes []*corev1.Node
 		other bool // the gang lacks something else too
-		want  bool
+		// foreign says that no node has GPUs: an extender gives them.
+		foreign, tolerant bool
+		want              bool
 	}{
 		"one Pod of many that would have to end": {
 			pods: []*corev1.Pod{ended("1", "1")},
@@ -54,6 +60,15 @@ func TestOnlyHelpfulEventsWakeAGang(t *testing.T) {
 		"a node without what all members need": {
 			nodes: []*corev1.Node{node("64", "0")},
 		},
+		"a node that need not have it": {
+			nodes: []*corev1.Node{node("64", "0")}, foreign: true, want: true,
+		},
+		"a node that is cordoned": {
+			nodes: []*corev1.Node{cordoned(node("8", "1"))},
+		},
+		"a node that is cordoned, if a member tolerates that": {
+			nodes: []*corev1.Node{cordoned(node("8", "1"))}, tolerant: true, want: true,
+		},
 		"a node for a member": {
 			nodes: []*corev1.Node{node("8", "1")}, want: true,
 		},
@@ -63,6 +78,9 @@ func TestOnlyHelpfulEventsWakeAGang(t *testing.T) {
 			b := newBench()
 			group, leader := makeGroup("gang", 1), ended("1", "1", inGroup("gang"))
 			leader.Namespace, leader.Spec.SchedulerName = testNamespace, testScheduler
+			if tc.tolerant {
+				leader.Spec.Tolerations = []corev1.Toleration{{Key: corev1.TaintNodeUnschedulable, Operator: corev1.TolerationOpExists}}
+			}
 			b.setGroup(group)
 			b.add(leader)
 			view, _ := b.next(leader)
@@ -70,7 +88,7 @@ func TestOnlyHelpfulEventsWakeAGang(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			c := &cycle{engine: &engine{}, view: view, classes: []*class{{info: info, monotone: true, labelBlind: !tc.other}}}
+			c := &cycle{engine: &engine{}, view: view, provided: map[corev1.ResourceName]bool{gpu: !tc.foreign}, classes: []*class{{info: info, monotone: true, labelBlind: !tc.other}}}
 			why := shortfall{message: "no room", certain: true, needed: 6, room: 2}
 			why.need = c.need(&why)
 			b.fail(gangName, group.UID, why, 0, 0)

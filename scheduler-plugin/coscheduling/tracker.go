@@ -5,6 +5,7 @@ package coscheduling
 
 import (
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -201,6 +202,8 @@ func (t *tracker) setPod(pod *corev1.Pod) {
 	before, wasBound, wasStranger, generation := state(m, t.ours), m.bound(), m.isStranger(), m.pod.Generation
 	g.count(m, before, -1)
 	roleChanged := podgroup.RoleOf(m.pod) != podgroup.RoleOf(pod)
+	// Other Pods and budgets select by labels, and members each other.
+	relabelled := roleChanged || before == memberWaiting && !maps.Equal(m.pod.Labels, pod.Labels)
 	if generation != pod.Generation || roleChanged || m.pod.Status.NominatedNodeName != pod.Status.NominatedNodeName {
 		m.class = ""
 	}
@@ -214,7 +217,7 @@ func (t *tracker) setPod(pod *corev1.Pod) {
 	}
 	t.enter(g, m)
 	g.settle()
-	if after := state(m, t.ours); after != before || m.bound() != wasBound || m.isStranger() != wasStranger || pod.Generation != generation || roleChanged {
+	if after := state(m, t.ours); after != before || m.bound() != wasBound || m.isStranger() != wasStranger || pod.Generation != generation || relabelled {
 		t.changed(g)
 		if before == memberPlaced && !m.isStranger() {
 			t.noticeBroken(g, pod)

@@ -50,6 +50,7 @@ func (c *cycle) world(ctx context.Context) (*planner.World, *planner.Gang, error
 
 	resources := newResources(c.classes)
 	world := &planner.World{Resources: resources.names, Nodes: make([]planner.Node, len(nodes))}
+	c.provided = resources.provided(nodes, c.classes)
 	// One piece of memory for all nodes: there may be thousands, and a cycle every
 	// millisecond.
 	free := make([]int64, 0, len(nodes)*len(resources.names))
@@ -261,6 +262,23 @@ func (r resources) quantities(resource fwk.Resource, pods int64) []int64 {
 		q = append(q, resource.GetScalarResources()[name])
 	}
 	return q
+}
+
+// provided are the extended resources that some node has, but for those of a class of
+// devices: a node may have these without saying so.
+func (r resources) provided(nodes []fwk.NodeInfo, classes []*class) map[corev1.ResourceName]bool {
+	provided := make(map[corev1.ResourceName]bool, len(r.scalars))
+	for _, name := range r.scalars {
+		if len(classes) > 0 {
+			if manager := classes[0].handle.SharedDRAManager(); manager != nil && manager.DeviceClassResolver().GetDeviceClass(name) != nil {
+				continue
+			}
+		}
+		provided[name] = slices.ContainsFunc(nodes, func(info fwk.NodeInfo) bool {
+			return info.GetAllocatable().GetScalarResources()[name] > 0
+		})
+	}
+	return provided
 }
 
 // request is what a member takes.

@@ -49,7 +49,7 @@ func TestAGroupThatIsPlacedAtOnceIsToldOfItsClass(t *testing.T) {
 		t.Error("a group without Pods is told that its class is worth more than they have")
 	}
 	b.add(pod)
-	b.assume(gangName, map[types.UID]string{pod.UID: "node-0"})
+	b.assumeAll(map[types.UID]string{pod.UID: "node-0"})
 	if group, _ := b.capping(gangName); group == nil {
 		t.Error("a group that was placed at once is told nothing")
 	}

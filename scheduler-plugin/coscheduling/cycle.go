@@ -65,6 +65,10 @@ func (e *engine) runCycle(view gangView) {
 		if err == nil && why == nil {
 			why, err = c.commit(ctx)
 		}
+		if err == nil && why == nil && !e.tracker.assume(&view, c.nodes()) {
+			c.release(ctx, len(c.placements))
+			why = &shortfall{message: "the group or its members have changed while it was planned"}
+		}
 		if why != nil && why.needed > 0 {
 			err = c.seekRoom(ctx, why)
 			why.message += c.aheadMessage()
@@ -93,11 +97,6 @@ func (e *engine) runCycle(view gangView) {
 		return
 	}
 
-	nodes := make(map[types.UID]string, len(c.placements))
-	for _, p := range c.placements {
-		nodes[p.pod.UID] = p.node
-	}
-	e.tracker.assume(view.key, nodes)
 	e.drop(view.key)
 	logger.V(2).Info("Pod group has its place", "members", len(c.placements), "of", len(view.waiting), "took", time.Since(start))
 	if rest := len(view.waiting) - len(c.placements); rest > 0 {
@@ -107,6 +106,15 @@ func (e *engine) runCycle(view gangView) {
 		e.queue.forget(p.pod)
 		go e.bind(ctx, p, view)
 	}
+}
+
+// nodes is where the cycle has put members, by UID.
+func (c *cycle) nodes() map[types.UID]string {
+	nodes := make(map[types.UID]string, len(c.placements))
+	for _, p := range c.placements {
+		nodes[p.pod.UID] = p.node
+	}
+	return nodes
 }
 
 // recall is what a gang just like this one has learned of the cluster. One that

@@ -282,7 +282,7 @@ func TestAGangThatHadItsPlaceHasNotWaitedSinceItsFirstCycle(t *testing.T) {
 	b.setGroup(group)
 	b.add(first)
 	b.next(first)
-	b.assume(gangName, map[types.UID]string{first.UID: "node-0"})
+	b.assumeAll(map[types.UID]string{first.UID: "node-0"})
 	bound := makePod("first", inGroup("gang"), onNode("node-0"))
 	b.setPod(bound)
 

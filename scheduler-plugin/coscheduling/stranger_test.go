@@ -162,7 +162,7 @@ func TestABindingThatOutlivesItsGroup(t *testing.T) {
 		b.setGroup(groupOf("this", "gang", 1))
 		pod := makePod("own", inGroup("gang"), of("this"))
 		b.add(pod)
-		b.assume(gangName, map[types.UID]string{pod.UID: "node-0"})
+		b.assumeAll(map[types.UID]string{pod.UID: "node-0"})
 		b.setGroup(groupOf("next", "gang", 1))
 		b.wantCounts(t, "while the member is being bound", 0, 0, 1)
 		want := 1

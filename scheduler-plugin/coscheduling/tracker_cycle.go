@@ -122,13 +122,24 @@ func regardsOthers(pod *corev1.Pod) bool {
 		pod.Spec.Affinity != nil && pod.Spec.Affinity.PodAffinity != nil
 }
 
-// assume records where a gang cycle has put members, by UID.
-func (t *tracker) assume(key types.NamespacedName, nodes map[types.UID]string) {
+// assume records where a gang cycle has put members, by UID, and says whether that still
+// keeps the gang's minimum. If not, because the group or its members have changed since
+// the cycle began, nothing is recorded.
+func (t *tracker) assume(view *gangView, nodes map[types.UID]string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	g := t.gangs[key]
-	if g == nil {
-		return
+	g := t.gangs[view.key]
+	if g == nil || g.group == nil || g.group.UID != view.group.UID {
+		return false
+	}
+	placed := g.placed.Plus(podgroup.Tally{})
+	for uid := range nodes {
+		if m := g.members[uid]; m != nil && state(m, t.ours) == memberWaiting {
+			placed.Add(podgroup.RoleOf(m.pod), 1)
+		}
+	}
+	if !podgroup.Holds(&g.group.Spec, placed) {
+		return false
 	}
 	g.bindings.placement++
 	for uid, node := range nodes {
@@ -146,6 +157,7 @@ func (t *tracker) assume(key types.NamespacedName, nodes map[types.UID]string) {
 		delete(t.awake, g.key)
 		delete(t.planned, g.key)
 	}
+	return true
 }
 
 // fail records that a gang found no place. uid is that of the group that was

@@ -261,6 +261,58 @@ func TestNoRoomIsHeldAboveTheMinimum(t *testing.T) {
 	}
 }
 
+// assumeAll has the gang's members placed as a cycle does that began just now.
+func (b *bench) assumeAll(nodes map[types.UID]string) bool {
+	return b.assume(&gangView{key: gangName, group: b.gangs[gangName].group}, nodes)
+}
+
+// TestAGangThatChangesWhileItIsPlannedIsNotPlaced, if what was found is too little now.
+func TestAGangThatChangesWhileItIsPlannedIsNotPlaced(t *testing.T) {
+	tests := map[string]struct {
+		change func(*bench)
+		want   bool
+	}{
+		"nothing changes": {change: func(*bench) {}, want: true},
+		"a member is gone": {change: func(b *bench) {
+			b.deletePod(makePod("a", inGroup("gang")))
+		}},
+		"a member above the minimum is gone": {change: func(b *bench) {
+			b.deletePod(makePod("c", inGroup("gang")))
+		}, want: true},
+		"the minimum is higher": {change: func(b *bench) {
+			higher := makeGroup("gang", 4)
+			higher.Generation = 2
+			b.setGroup(higher)
+		}},
+		"the group is another one": {change: func(b *bench) {
+			another := makeGroup("gang", 2)
+			another.UID = "another"
+			b.setGroup(another)
+		}},
+		"the group is gone": {change: func(b *bench) { b.deleteGroup(makeGroup("gang", 2)) }},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			b := newBench()
+			b.setGroup(makeGroup("gang", 2))
+			leader := makePod("a", inGroup("gang"))
+			b.add(leader, makePod("b", inGroup("gang")), makePod("c", inGroup("gang")))
+			view, _ := b.next(leader)
+			nodes := map[types.UID]string{"uid-a": "node-0", "uid-b": "node-0"}
+			if name == "a member above the minimum is gone" {
+				nodes["uid-c"] = "node-0"
+			}
+			tc.change(b)
+			if got := b.assume(&view, nodes); got != tc.want {
+				t.Errorf("the gang is placed: %t, want %t", got, tc.want)
+			}
+			if g := b.gangs[gangName]; g != nil && !tc.want && g.placed.Total > 0 {
+				t.Errorf("%d members are placed, want none", g.placed.Total)
+			}
+		})
+	}
+}
+
 // TestAHoldOutlastsTheTurnThatMadeIt: it is known only after the turn that the gang has
 // found no place, and holds may be pruned before.
 func TestAHoldOutlastsTheTurnThatMadeIt(t *testing.T) {

@@ -100,7 +100,7 @@ func (b *binding) place() {
 	for _, pod := range b.pods {
 		nodes[pod.UID] = "node-0"
 	}
-	b.assume(gangName, nodes)
+	b.assumeAll(nodes)
 }
 
 func (b *binding) refuse(pods ...*corev1.Pod) {

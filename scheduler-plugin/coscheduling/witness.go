@@ -27,6 +27,10 @@ var labelBlind = sets.New(names.NodeResourcesFit, names.NodeAffinity, names.Tain
 // later than the others. It is used on the scheduling goroutine only.
 type witnesses map[string]witness
 
+// mostWitnesses bounds how many are remembered. Each has the size of a class's key, some
+// kilobytes.
+const mostWitnesses = 1000
+
 // witness is a gang that found no place.
 type witness struct {
 	gang types.NamespacedName
@@ -82,6 +86,21 @@ func (w witnesses) remember(fingerprint string, c *cycle, why *shortfall) {
 		}
 	}
 	w[fingerprint] = witness{gang: c.view.key, uid: c.view.group.UID, why: *why}
+	if len(w) > mostWitnesses {
+		w.sweep(c.tracker)
+	}
+}
+
+// sweep forgets the witnesses that are not to be believed any more: nobody may ever ask
+// for them. If all are, it forgets all, which costs some plans.
+func (w witnesses) sweep(t *tracker) {
+	maps.DeleteFunc(w, func(_ string, seen witness) bool {
+		_, ok := t.stillWaits(seen.gang, seen.uid)
+		return !ok
+	})
+	if len(w) > mostWitnesses {
+		clear(w)
+	}
 }
 
 // withdraw forgets what a gang has witnessed, because it is planned anew: its members

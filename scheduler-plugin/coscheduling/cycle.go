@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"github.com/lockstep-k8s/lockstep/podgroup"
@@ -144,10 +145,50 @@ func (c *cycle) place(ctx context.Context) (*shortfall, error) {
 			c.sched.SchedulingQueue.DeleteNominatedPodIfExists(pod)
 		}
 	}
+	if why := c.admit(ctx); why != nil {
+		return why, nil
+	}
 	if err := c.respect(); err != nil {
 		return nil, err
 	}
 	return c.plan(ctx)
+}
+
+// admit leaves out the members that a PreEnqueue plugin keeps from being scheduled: the
+// queue would keep them, but has seen the leader only. The shortfall says that too few
+// are left.
+func (c *cycle) admit(ctx context.Context) *shortfall {
+	all := c.view.placed.Plus(podgroup.Tally{})
+	var admitted []*corev1.Pod
+	var keys []string
+	for i, pod := range c.view.waiting {
+		status := c.keptBack(ctx, pod)
+		if !status.IsSuccess() {
+			c.rejections[rejected(status.Plugin(), status)]++
+			continue
+		}
+		admitted, keys = append(admitted, pod), append(keys, c.view.classKeys[i])
+		all.Add(podgroup.RoleOf(pod), 1)
+	}
+	if len(admitted) == 0 || !podgroup.Holds(&c.view.group.Spec, all) {
+		return &shortfall{message: fmt.Sprintf("%d of %d members may not be scheduled yet: %s",
+			len(c.view.waiting)-len(admitted), len(c.view.waiting), topReasons(c.rejections))}
+	}
+	c.view.waiting, c.view.classKeys = admitted, keys
+	return nil
+}
+
+// keptBack is what the PreEnqueue plugins of others say of a member.
+func (c *cycle) keptBack(ctx context.Context, pod *corev1.Pod) *fwk.Status {
+	for _, plugin := range c.plugins[pod.Spec.SchedulerName].handle.PreEnqueuePlugins() {
+		if plugin.Name() == Name {
+			continue
+		}
+		if status := plugin.PreEnqueue(ctx, pod); !status.IsSuccess() {
+			return status.WithPlugin(plugin.Name())
+		}
+	}
+	return nil
 }
 
 // plan is place on the snapshot as it is.

@@ -29,6 +29,7 @@ import (
 	"k8s.io/component-base/metrics"
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/ktesting"
+	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler"
 	kubeschedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config/latest"
@@ -62,6 +63,8 @@ type world struct {
 	client kubernetes.Interface
 	// verbosity is that of the scheduler's log.
 	verbosity int
+	// others are more plugins of the profile.
+	others []fwk.Plugin
 	// noBackoff has ordinary Pods be tried again at once.
 	noBackoff bool
 
@@ -263,9 +266,14 @@ func (w *world) standBy() (lead func() (stop func())) {
 	profile.PluginConfig = append(profile.PluginConfig, kubeschedulerconfig.PluginConfig{
 		Name: Name, Args: &apiruntime.Unknown{Raw: []byte(w.args)},
 	})
+	registry := frameworkruntime.Registry{Name: New}
+	for _, plugin := range w.others {
+		registry[plugin.Name()] = func(context.Context, apiruntime.Object, fwk.Handle) (fwk.Plugin, error) { return plugin, nil }
+		profile.Plugins.MultiPoint.Enabled = append(profile.Plugins.MultiPoint.Enabled, kubeschedulerconfig.Plugin{Name: plugin.Name()})
+	}
 	options := []scheduler.Option{
 		scheduler.WithProfiles(cfg.Profiles...),
-		scheduler.WithFrameworkOutOfTreeRegistry(frameworkruntime.Registry{Name: New}),
+		scheduler.WithFrameworkOutOfTreeRegistry(registry),
 	}
 	if w.noBackoff {
 		options = append(options, scheduler.WithPodInitialBackoffSeconds(0), scheduler.WithPodMaxBackoffSeconds(0))

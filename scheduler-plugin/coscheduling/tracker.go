@@ -202,8 +202,9 @@ func (t *tracker) setPod(pod *corev1.Pod) {
 	before, wasBound, wasStranger, generation := state(m, t.ours), m.bound(), m.isStranger(), m.pod.Generation
 	g.count(m, before, -1)
 	roleChanged := podgroup.RoleOf(m.pod) != podgroup.RoleOf(pod)
-	// Other Pods and budgets select by labels, and members each other.
-	relabelled := roleChanged || before == memberWaiting && !maps.Equal(m.pod.Labels, pod.Labels)
+	// Other Pods select by labels, members each other, and plugins look at annotations.
+	relabelled := roleChanged || before == memberWaiting &&
+		(!maps.Equal(m.pod.Labels, pod.Labels) || !maps.Equal(m.pod.Annotations, pod.Annotations))
 	if generation != pod.Generation || roleChanged || m.pod.Status.NominatedNodeName != pod.Status.NominatedNodeName {
 		m.class = ""
 	}

@@ -5,6 +5,7 @@ package coscheduling
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -27,8 +28,10 @@ const maxPlans = 32
 // cycle is one gang cycle.
 type cycle struct {
 	*engine
-	view    gangView
-	classes []*class
+	view gangView
+	// deadline is when the turn has to end; see overdue.go.
+	deadline time.Time
+	classes  []*class
 	// placements are the members placed so far, in order. They are assumed in
 	// the snapshot and reserved.
 	placements []*placement
@@ -57,7 +60,8 @@ func (e *engine) runCycle(view gangView) {
 	ctx := klog.NewContext(e.ctx, logger)
 	start := time.Now()
 	e.prepare(&view)
-	c := &cycle{engine: e, view: view, rejections: make(map[string]int)}
+	c := &cycle{engine: e, view: view, deadline: start.Add(e.plugins[view.schedulerName()].args.TurnTimeout.Duration),
+		rejections: make(map[string]int)}
 	e.witnesses.withdraw(view.key)
 	fingerprint := view.fingerprint()
 	why, err := c.recall(fingerprint), error(nil)
@@ -71,12 +75,16 @@ func (e *engine) runCycle(view gangView) {
 			why = &shortfall{message: "the group or its members have changed while it was planned"}
 		}
 		if why != nil && why.needed > 0 {
-			err = c.seekRoom(ctx, why)
+			err = c.giveUp(c.seekRoom(ctx, why), why)
 			why.message += c.aheadMessage()
 			why.need = c.need(why)
 			if e.holds.of(view.key) == nil {
 				e.witnesses.remember(fingerprint, c, why)
 			}
+		}
+		if errors.Is(err, errOverdue) {
+			why, err = &shortfall{message: c.tooConstrained()}, nil
+			_ = c.giveUp(errOverdue, why)
 		}
 		c.leaveHolds(ctx)
 	}
@@ -222,7 +230,12 @@ func (c *cycle) suffices() bool {
 	if len(c.placements) == 0 {
 		return false
 	}
-	placed := c.view.placed.Plus(podgroup.Tally{})
+	return c.wouldSuffice(podgroup.Tally{})
+}
+
+// wouldSuffice says whether the gang's minimum would hold with more members placed.
+func (c *cycle) wouldSuffice(more podgroup.Tally) bool {
+	placed := c.view.placed.Plus(more)
 	for _, p := range c.placements {
 		placed.Add(podgroup.RoleOf(p.pod), 1)
 	}

@@ -19,6 +19,7 @@ type gangMetrics struct {
 	bindFailures *metrics.Counter
 	preemptions  *metrics.Counter
 	victims      *metrics.Counter
+	overdue      *metrics.Counter
 }
 
 // Results of a gang cycle.
@@ -74,7 +75,11 @@ func newGangMetrics(registry registry, waiting func() map[string]int) (*gangMetr
 		Subsystem: subsystem, Name: "gang_preemption_victims_total", StabilityLevel: metrics.ALPHA,
 		Help: "Pods evicted for gangs, and the rest of gangs that lost members to preemption.",
 	})
-	for _, r := range []metrics.Registerable{m.cycles, m.duration, m.members, m.bindFailures, m.preemptions, m.victims} {
+	m.overdue = metrics.NewCounter(&metrics.CounterOpts{
+		Subsystem: subsystem, Name: "gang_cycles_given_up_total", StabilityLevel: metrics.ALPHA,
+		Help: "Gang cycles that were given up because they took longer than turnTimeout.",
+	})
+	for _, r := range []metrics.Registerable{m.cycles, m.duration, m.members, m.bindFailures, m.preemptions, m.victims, m.overdue} {
 		if err := registry.Register(r); err != nil {
 			return nil, fmt.Errorf("registering metrics: %w", err)
 		}

@@ -156,7 +156,7 @@ func (c *cycle) findSpace(ctx context.Context, may prey, evenWithout bool) (foun
 			err = fmt.Errorf("restoring the snapshot: %w", endErr)
 		}
 	}()
-	trial := &trial{cycle: &cycle{engine: c.engine, view: c.view, rejections: make(map[string]int)}, pool: pool, left: maxTrials}
+	trial := &trial{cycle: &cycle{engine: c.engine, view: c.view, deadline: c.deadline, rejections: make(map[string]int)}, pool: pool, left: maxTrials}
 	return trial.run(ctx)
 }
 

@@ -49,6 +49,8 @@ type tracker struct {
 	// scheduler leads. Before that, members that are placed may still be unknown:
 	// nothing is planned, written or evicted.
 	synced bool
+	// overdueFree is when the next gang may be planned whose turns take too long.
+	overdueFree time.Time
 	// noGroups says that the API server does not serve PodGroups, so far.
 	noGroups bool
 	// tellsNoGroups says that Pods are told so; see groupless.go.

@@ -191,6 +191,10 @@ func (t *tracker) fail(key types.NamespacedName, uid types.UID, why shortfall, i
 	}
 	g.attempt.initial = initial
 	g.attempt.notBefore = t.now().Add(backoff(g.attempt.failures, initial, longest))
+	if why.took > 0 {
+		g.attempt.notBefore = t.restAfter(why.took, g.attempt.notBefore)
+		g.attempt.notAhead = g.attempt.notBefore
+	}
 	t.report(key, 0)
 }
 
@@ -208,6 +212,8 @@ type shortfall struct {
 	// helpless is for how long the gang gives up its right to be helped, because no room
 	// can be held back for it. 0: it keeps it.
 	helpless time.Duration
+	// took is how long a turn has taken that was given up; 0 if it was not.
+	took time.Duration
 	// certain says that there was no plan at all, rather than plans that plugins
 	// rejected.
 	certain bool

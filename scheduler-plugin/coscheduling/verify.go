@@ -12,6 +12,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
+	"github.com/lockstep-k8s/lockstep/podgroup"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/planner"
 )
 
@@ -45,16 +46,28 @@ func (c *cycle) realize(ctx context.Context, world *planner.World, plan planner.
 			}
 		}
 	}
+	// What is still to be searched for may suffice, or not any more.
+	left := podgroup.Tally{}
+	for _, pod := range members {
+		left.Add(podgroup.RoleOf(pod), 1)
+	}
 	for i, pod := range members {
+		if !c.wouldSuffice(left) {
+			return false, nil
+		}
 		if err := c.search(ctx, world, plan, c.classes[homeless[i]], pod); err != nil {
 			return false, err
 		}
+		left.Add(podgroup.RoleOf(pod), -1)
 	}
 	return c.suffices(), nil
 }
 
 // try places a member on a node if all plugins accept it.
 func (c *cycle) try(ctx context.Context, class *class, pod *corev1.Pod, node string) (bool, error) {
+	if c.isOverdue() {
+		return false, errOverdue
+	}
 	if class.refused[node] {
 		return false, nil
 	}
@@ -73,6 +86,9 @@ func (c *cycle) search(ctx context.Context, world *planner.World, plan planner.P
 		return err
 	}
 	for _, n := range plan.Nodes {
+		if c.isOverdue() {
+			return errOverdue
+		}
 		node := world.Nodes[n].Name
 		if class.refused[node] || !class.fits[n] || nodes != nil && !nodes.Has(node) {
 			continue

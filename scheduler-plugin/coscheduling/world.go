@@ -64,6 +64,9 @@ func (c *cycle) world(ctx context.Context) (*planner.World, *planner.Gang, error
 		world.Nodes[i] = planner.Node{Name: node.Name, Free: last(free, len(resources.names)), Domains: last(domains, len(gang.Levels))}
 	}
 	for i, class := range c.classes {
+		if c.isOverdue() {
+			return nil, nil, errOverdue
+		}
 		feasible, err := c.filter(ctx, class, nodes)
 		if err != nil {
 			return nil, nil, err

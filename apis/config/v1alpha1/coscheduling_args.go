@@ -31,6 +31,7 @@ func SetDefaultsCoschedulingArgs(args *CoschedulingArgs) {
 	// An initial back-off above the default maximum raises the maximum.
 	setDuration(&args.MaxBackoff, max(10*time.Second, args.InitialBackoff.Duration))
 	setDuration(&args.StarvationAfter, 5*time.Minute)
+	setDuration(&args.TurnTimeout, 2*time.Second)
 	if args.BindParallelism == nil {
 		args.BindParallelism = ptr.To[int32](64)
 	}
@@ -58,6 +59,7 @@ func ValidateCoschedulingArgs(args *CoschedulingArgs) field.ErrorList {
 	if d := args.StarvationAfter.Duration; d != 0 && d < time.Second {
 		errs = append(errs, field.Invalid(field.NewPath("starvationAfter"), d.String(), "must be 0 (never) or at least 1s"))
 	}
+	durationIn("turnTimeout", args.TurnTimeout.Duration, 100*time.Millisecond, time.Minute)
 	numberIn("bindParallelism", *args.BindParallelism, 1, 1000)
 	numberIn("bindRetries", *args.BindRetries, 0, 10)
 	return errs

@@ -20,6 +20,7 @@ func TestDecodeCoschedulingArgs(t *testing.T) {
 			InitialBackoff:  &metav1.Duration{Duration: time.Second},
 			MaxBackoff:      &metav1.Duration{Duration: 10 * time.Second},
 			StarvationAfter: &metav1.Duration{Duration: 5 * time.Minute},
+			TurnTimeout:     &metav1.Duration{Duration: 2 * time.Second},
 			BindParallelism: ptr.To[int32](64),
 			BindRetries:     ptr.To[int32](3),
 		}
@@ -64,6 +65,10 @@ func TestDecodeCoschedulingArgs(t *testing.T) {
 		"a starvation time below a second": {
 			obj:     &runtime.Unknown{Raw: []byte(`{"starvationAfter":"10ms"}`)},
 			wantErr: "starvationAfter: Invalid value: \"10ms\": must be 0 (never) or at least 1s",
+		},
+		"a turn without a bound": {
+			obj:     &runtime.Unknown{Raw: []byte(`{"turnTimeout":"0s"}`)},
+			wantErr: `turnTimeout: Invalid value: "0s": must be from 100ms to 1m0s`,
 		},
 		"arguments of another plugin": {
 			obj:     &runtime.Unknown{Raw: []byte(`{"kind":"NodeAffinityArgs"}`)},

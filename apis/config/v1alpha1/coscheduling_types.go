@@ -26,6 +26,11 @@ type CoschedulingArgs struct {
 	// capacity is held back for it, at least 1s; 0 never does. Default 5m.
 	StarvationAfter *metav1.Duration `json:"starvationAfter,omitempty"`
 
+	// turnTimeout bounds how long the plan of one group may hold up the scheduler, 100ms
+	// to 1m. A group whose members are constrained so much that it takes longer is told
+	// so, and is planned again now and then. Default 2s.
+	TurnTimeout *metav1.Duration `json:"turnTimeout,omitempty"`
+
 	// bindParallelism is how many members of groups are bound at the same time,
 	// 1 to 1000. Default 64.
 	BindParallelism *int32 `json:"bindParallelism,omitempty"`

@@ -189,6 +189,11 @@ func (in *CoschedulingArgs) DeepCopyInto(out *CoschedulingArgs) {
 		*out = new(v1.Duration)
 		**out = **in
 	}
+	if in.TurnTimeout != nil {
+		in, out := &in.TurnTimeout, &out.TurnTimeout
+		*out = new(v1.Duration)
+		**out = **in
+	}
 	if in.BindParallelism != nil {
 		in, out := &in.BindParallelism, &out.BindParallelism
 		*out = new(int32)

@@ -13,7 +13,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -73,10 +72,7 @@ func up(t *testing.T, runtimeConfig string) *world {
 // service account.
 func (w *world) startScheduler() *localenv.Process {
 	w.t.Helper()
-	account := filepath.Join(w.Dir, "kubeconfigs", "scheduler")
-	scheduler, err := localenv.Start(w.ctx, filepath.Join(w.Dir, "scheduler.log"), "lockstep-scheduler",
-		"--config="+filepath.Join(w.Dir, "config", "scheduler.yaml"), "--secure-port=0",
-		"--authentication-kubeconfig="+account, "--authorization-kubeconfig="+account)
+	scheduler, err := w.StartScheduler(w.ctx, "")
 	if err != nil {
 		w.t.Fatal(err)
 	}

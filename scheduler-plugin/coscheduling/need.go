@@ -4,6 +4,8 @@
 package coscheduling
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/klog/v2"
@@ -39,13 +41,14 @@ func (c *cycle) need(why *shortfall) need {
 			return need{}
 		}
 		n.cordoned = n.cordoned || toleratesCordon(class.info.Pod)
-		request := c.ofNodes(n.resources, n.resources.request(class.info))
+		request := n.resources.request(class.info)
+		ofNodes := c.ofNodes(n.resources, request)
 		if n.least == nil {
-			n.smallest, n.least = append([]int64(nil), request...), append([]int64(nil), request...)
+			n.smallest, n.least = request, ofNodes
 			continue
 		}
 		for r, q := range request {
-			n.least[r] = min(n.least[r], q)
+			n.least[r] = min(n.least[r], ofNodes[r])
 			if n.smallest[r] == 0 || q > 0 && q < n.smallest[r] {
 				n.smallest[r] = q
 			}
@@ -57,6 +60,7 @@ func (c *cycle) need(why *shortfall) need {
 // ofNodes is a request without the extended resources that nodes need not have: an
 // extender provides them, or a class of devices.
 func (c *cycle) ofNodes(of resources, request []int64) []int64 {
+	request = slices.Clone(request)
 	extended := len(of.names) - len(of.scalars)
 	for i, name := range of.scalars {
 		if !c.provided[name] {

@@ -51,6 +51,9 @@ func TestOnlyHelpfulEventsWakeAGang(t *testing.T) {
 		"one large Pod": {
 			pods: []*corev1.Pod{ended("3", "3")}, want: true,
 		},
+		"one that leaves much of what nodes need not have": {
+			pods: []*corev1.Pod{ended("1", "3")}, foreign: true, want: true,
+		},
 		"one that leaves a host port": {
 			pods: []*corev1.Pod{ended("1", "1", func(w *schedulertesting.PodWrapper) { w.HostPort(80) })}, want: true,
 		},

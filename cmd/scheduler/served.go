@@ -44,11 +44,23 @@ func setGates(ctx context.Context, opts *options.Options) (*served.APIs, error) 
 	return apis, apis.FitGates(gates)
 }
 
-// connection is how the scheduler will connect to the API server: with --config as
-// clientConnection in the file says, else as --kubeconfig does, and in a Pod without
-// either by its service account. Of the file nothing else is read yet, because its
-// defaults depend on feature gates.
+// connection is how the scheduler will connect to the API server. It does not compress, as
+// kube-scheduler's clients don't: else it would have a connection of its own, which a load
+// balancer may lead to an API server of another version.
 func connection(opts *options.Options) (*rest.Config, error) {
+	config, err := configured(opts)
+	if err != nil {
+		return nil, err
+	}
+	config.DisableCompression = true
+	return rest.AddUserAgent(config, programName), nil
+}
+
+// configured is the address and the credentials: with --config as clientConnection in the
+// file says, else as --kubeconfig does, and in a Pod without either those of its service
+// account. Of the file nothing else is read yet, because its defaults depend on feature
+// gates.
+func configured(opts *options.Options) (*rest.Config, error) {
 	kubeconfig := opts.Deprecated.Kubeconfig
 	if opts.ConfigFile != "" {
 		content, err := os.ReadFile(opts.ConfigFile)
@@ -66,12 +78,8 @@ func connection(opts *options.Options) (*rest.Config, error) {
 	if kubeconfig == "" && opts.Master == "" {
 		// kube-scheduler does the same, and warns. Once is enough.
 		if config, err := rest.InClusterConfig(); err == nil {
-			return rest.AddUserAgent(config, programName), nil
+			return config, nil
 		}
 	}
-	config, err := clientcmd.BuildConfigFromFlags(opts.Master, kubeconfig)
-	if err != nil {
-		return nil, err
-	}
-	return rest.AddUserAgent(config, programName), nil
+	return clientcmd.BuildConfigFromFlags(opts.Master, kubeconfig)
 }

@@ -35,9 +35,12 @@ func TestOtherPluginsKeepMembersBackToo(t *testing.T) {
 		makePod("enough-2", inGroup("enough")))...)
 	w.others = []fwk.Plugin{licence{}}
 	w.start()
-	got := w.condition("gang", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
+	got := w.condition("gang", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughTasks)
 	if want := "1 of 3 members may not be scheduled yet: 1 the Pod has no licence (Licence)"; got.Message != want {
 		t.Errorf("message %q, want %q", got.Message, want)
+	}
+	if n := w.marked("gang"); n != 0 {
+		t.Errorf("%d members are told that there is no room", n)
 	}
 	w.eventually("a gang that has enough with a licence is placed", func() bool { return w.placed("enough") == 2 })
 	if n := w.placed("gang"); n != 0 {

@@ -16,6 +16,10 @@ import (
 // starvationAfter.
 const barrierLifetime = 10
 
+// barrierPatience is after how many times starvationAfter a barrier ends that its gang has
+// not given up although it did not grow: the gang has had no turn.
+const barrierPatience = 2
+
 // ends says whether a Pod ends by itself one day: it is not restarted for ever, or has a
 // deadline. One of a Deployment, a StatefulSet or a DaemonSet does not, and a static one
 // neither.
@@ -39,7 +43,8 @@ func (c *cycle) bar(ctx context.Context) (time.Time, error) {
 	if before != nil {
 		left := before.remaining(c.snapshot)
 		if left < before.left {
-			before.left, before.grown = left, now
+			before = before.grownTo(left, now)
+			c.holds.set(c.view.key, before)
 		}
 		if now.Sub(before.grown) >= c.view.starvationAfter || now.Sub(before.begun) >= barrierLifetime*c.view.starvationAfter {
 			return time.Time{}, nil
@@ -54,7 +59,7 @@ func (c *cycle) bar(ctx context.Context) (time.Time, error) {
 	}
 	h := newBarrier(&c.view, found, now)
 	if before != nil {
-		h.begun, h.grown = before.begun, before.grown
+		h.begun, h.grown, h.until = before.begun, before.grown, before.until
 	}
 	c.keep(h)
 	return h.grown.Add(c.view.starvationAfter), nil
@@ -63,8 +68,8 @@ func (c *cycle) bar(ctx context.Context) (time.Time, error) {
 // newBarrier is a hold for a gang that starves, until the victims of the space have
 // ended by themselves.
 func newBarrier(view *gangView, found *space, now time.Time) *hold {
-	h := newHold(view, found.places, time.Time{})
-	h.preempts, h.begun, h.grown = false, now, now
+	h := newHold(view, found.places, now.Add(barrierPatience*view.starvationAfter))
+	h.preempts, h.begun, h.grown, h.patience = false, now, now, view.starvationAfter
 	h.awaited = make(map[types.UID]fwk.PodInfo)
 	for _, pod := range found.awaited {
 		if h.byNode[pod.GetPod().Spec.NodeName] != nil {
@@ -73,6 +78,13 @@ func newBarrier(view *gangView, found *space, now time.Time) *hold {
 	}
 	h.left = len(h.awaited)
 	return h
+}
+
+// grownTo is the hold when fewer of the awaited Pods are left.
+func (h *hold) grownTo(left int, now time.Time) *hold {
+	grown := *h
+	grown.left, grown.grown, grown.until = left, now, now.Add(barrierPatience*h.patience)
+	return &grown
 }
 
 // remaining is how many of the awaited Pods are still there.

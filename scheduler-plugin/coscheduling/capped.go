@@ -26,7 +26,7 @@ func (t *tracker) capping(key types.NamespacedName) (group *schedulingv1alpha1.P
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	g := t.gangs[key]
-	if g == nil || g.group == nil || !t.synced || g.status.toldCapped {
+	if g == nil || g.group == nil || !t.synced || g.status.toldCapped || len(g.priorities) == 0 {
 		return nil, ""
 	}
 	if !g.complete() && g.bindings.placement == 0 {

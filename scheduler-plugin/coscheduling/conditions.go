@@ -59,6 +59,9 @@ func (g *gang) verdict() (verdict, bool) {
 		v.message = missing(&g.group.Spec, g.placed.Plus(g.waiting))
 	case g.attempt.failures > 0:
 		v.reason = schedulingv1alpha1.ReasonNotEnoughResources
+		if g.attempt.unready {
+			v.reason = schedulingv1alpha1.ReasonNotEnoughTasks
+		}
 		v.message = g.attempt.message
 	case g.bindings.failures > 0:
 		v.reason = schedulingv1alpha1.ReasonBindingFailed

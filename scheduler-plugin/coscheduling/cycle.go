@@ -45,6 +45,8 @@ type cycle struct {
 	// for them, and ahead are the holds.
 	heldPods []*corev1.Pod
 	ahead    []*hold
+	// sought says that room was sought for the gang, to the end.
+	sought bool
 	// mightPreempt says that there is work which the gang may take, though not
 	// enough.
 	mightPreempt bool
@@ -72,7 +74,7 @@ func (e *engine) runCycle(view gangView) {
 		}
 		if err == nil && why == nil && !e.tracker.assume(&view, c.nodes()) {
 			c.release(ctx, len(c.placements))
-			why = &shortfall{message: "the group or its members have changed while it was planned"}
+			why = &shortfall{unready: true, message: "the group or its members have changed while it was planned"}
 		}
 		if why != nil && why.needed > 0 {
 			err = c.giveUp(c.seekRoom(ctx, why), why)
@@ -98,6 +100,12 @@ func (e *engine) runCycle(view gangView) {
 		why = &shortfall{message: fmt.Sprintf("planning failed: %v", err)}
 	}
 	if why != nil {
+		if view.starving && !c.sought {
+			// Something else keeps it from being planned. It must not keep others from being
+			// helped meanwhile, nor their room.
+			why.helpless = view.starvationAfter
+			e.drop(view.key)
+		}
 		if why.again.IsZero() {
 			why.again = view.starvesAt
 		}
@@ -179,7 +187,7 @@ func (c *cycle) admit(ctx context.Context) *shortfall {
 		all.Add(podgroup.RoleOf(pod), 1)
 	}
 	if len(admitted) == 0 || !podgroup.Holds(&c.view.group.Spec, all) {
-		return &shortfall{message: fmt.Sprintf("%d of %d members may not be scheduled yet: %s",
+		return &shortfall{unready: true, message: fmt.Sprintf("%d of %d members may not be scheduled yet: %s",
 			len(c.view.waiting)-len(admitted), len(c.view.waiting), topReasons(c.rejections))}
 	}
 	c.view.waiting, c.view.classKeys = admitted, keys

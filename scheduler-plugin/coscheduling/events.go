@@ -90,7 +90,7 @@ func (t *tracker) happened(event fwk.ClusterEvent, oldObj, newObj any) {
 	for _, g := range t.planned {
 		if !t.isAwake(g) && g.complete() && helps(&g.attempt) {
 			t.markAwake(g)
-			t.wake(g.key, max(0, g.notBefore().Sub(t.now())))
+			t.wake(g.key, max(0, t.notBefore(g).Sub(t.now())))
 		}
 	}
 }

@@ -29,6 +29,10 @@ import (
 // period before nobody counts on its end any more: its node may be gone.
 const evictionPatience = 30 * time.Second
 
+// dissolvePause is how long it takes until what is left of a gang that preemption has
+// broken is deleted again, because some of it could not be.
+const dissolvePause = 10 * time.Second
+
 // evictions are the Pods that are being evicted, but may not show it yet. It is
 // safe for concurrent use.
 type evictions struct {
@@ -109,7 +113,14 @@ func (e *engine) dissolve(group *schedulingv1alpha1.PodGroup, pods []*corev1.Pod
 	logger := klog.LoggerWithValues(klog.FromContext(e.ctx), "podGroup", klog.KObj(group))
 	logger.V(2).Info("Preempting the rest of a pod group that lost members to preemption", "victims", len(rest))
 	by := &preemptor{group: group, scheduler: rest[0].Spec.SchedulerName, kind: "Pod, which took other members of the PodGroup"}
-	e.deletePods(klog.NewContext(e.ctx, logger), by, rest)
+	if e.deletePods(klog.NewContext(e.ctx, logger), by, rest) {
+		return
+	}
+	select {
+	case <-time.After(dissolvePause):
+		e.tracker.dissolveAgain(group)
+	case <-e.ctx.Done():
+	}
 }
 
 // deletePods marks Pods as disrupted and deletes them. It returns false if one
@@ -299,6 +310,16 @@ func (t *tracker) dissolveBroken(g *gang) {
 	}
 	if len(rest) > 0 {
 		t.dissolve(g.group, rest)
+	}
+}
+
+// dissolveAgain asks for the rest of a gang to be dissolved of which something is left.
+func (t *tracker) dissolveAgain(group *schedulingv1alpha1.PodGroup) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	g := t.gangs[types.NamespacedName{Namespace: group.Namespace, Name: group.Name}]
+	if g != nil && g.group != nil && g.group.UID == group.UID {
+		t.dissolveBroken(g)
 	}
 }
 

@@ -129,6 +129,10 @@ type attempt struct {
 	// again is when the gang is to be planned again even if nothing happens: when
 	// it starves, or its victims should have ended. Zero for never.
 	again time.Time
+	// overdue says that the last turn took too long.
+	overdue bool
+	// unready says that members may not be scheduled yet; it is not room that is missing.
+	unready bool
 	// helplessUntil is until when no room is held back for the gang although it starves.
 	helplessUntil time.Time
 }

@@ -83,11 +83,23 @@ func countProtected(pods []*corev1.Pod, budgets []*policyv1.PodDisruptionBudget)
 
 // costOf is how many Pods go with a victim.
 func (t *tracker) costOf(victim preemption.Victim) int {
-	pods := make([]*corev1.Pod, 0, len(victim.Pods()))
-	for _, info := range victim.Pods() {
-		pods = append(pods, info.GetPod())
+	cost := len(victim.Pods())
+	if cost != 1 {
+		return cost
 	}
-	return len(pods) + len(t.restOf(pods))
+	pod := victim.Pods()[0].GetPod()
+	key, named := podgroup.GroupOf(pod)
+	if !named {
+		return cost
+	}
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	if g := t.gangs[key]; g != nil {
+		if left, goesOn := g.without([]*corev1.Pod{pod}, t.ours); !goesOn {
+			cost += int(left.Total)
+		}
+	}
+	return cost
 }
 
 // restOf is the rest of the gangs that can't go on without some Pods, in order.
@@ -116,19 +128,12 @@ func (t *tracker) restOf(victims []*corev1.Pod) []*corev1.Pod {
 // restWithout are the placed members that are left over if some Pods go, nil if the gang
 // can go on, or never could.
 func (g *gang) restWithout(pods []*corev1.Pod, ours func(string) bool) []*corev1.Pod {
-	if g.group == nil || g.group.Spec.DisruptionMode == schedulingv1alpha1.DisruptPod || g.lacksMinimum() {
+	if _, goesOn := g.without(pods, ours); goesOn {
 		return nil
 	}
-	left := g.placed.Plus(podgroup.Tally{})
 	gone := make(map[types.UID]bool, len(pods))
 	for _, pod := range pods {
-		if m := g.members[pod.UID]; m != nil && state(m, ours) == memberPlaced {
-			left.Add(podgroup.RoleOf(pod), -1)
-			gone[pod.UID] = true
-		}
-	}
-	if podgroup.Holds(&g.group.Spec, left) {
-		return nil
+		gone[pod.UID] = true
 	}
 	var rest []*corev1.Pod
 	for uid, m := range g.members {
@@ -137,4 +142,19 @@ func (g *gang) restWithout(pods []*corev1.Pod, ours func(string) bool) []*corev1
 		}
 	}
 	return rest
+}
+
+// without is what is left of a gang's placed members if some Pods go, and whether the gang
+// goes on with that. One that lacks its minimum already does not stop because of them.
+func (g *gang) without(pods []*corev1.Pod, ours func(string) bool) (left podgroup.Tally, goesOn bool) {
+	if g.group == nil || g.group.Spec.DisruptionMode == schedulingv1alpha1.DisruptPod || g.lacksMinimum() {
+		return podgroup.Tally{}, true
+	}
+	left = g.placed.Plus(podgroup.Tally{})
+	for _, pod := range pods {
+		if m := g.members[pod.UID]; m != nil && state(m, ours) == memberPlaced {
+			left.Add(podgroup.RoleOf(pod), -1)
+		}
+	}
+	return left, podgroup.Holds(&g.group.Spec, left)
 }

@@ -31,7 +31,7 @@ import (
 //
 // Holds are not in the scheduler's cache. They exist in the cycle of a gang that
 // is behind the holder in line, which finds the members assumed in its snapshot,
-// and in the Filter plugin for ordinary Pods that are.
+// and in the Filter plugin for ordinary Pods that are. A hold does not change.
 type hold struct {
 	rank     rank
 	uid      types.UID
@@ -39,19 +39,20 @@ type hold struct {
 	// yields says that a hold for preemption has no victims: it only keeps the room of
 	// Pods that end anyway, and only from work of lower priority.
 	yields bool
-	// until is the end of a hold for preemption: victims that won't go must not
-	// block others.
+	// until is the end of the hold: victims that won't go must not block others, and a
+	// barrier has to grow.
 	until   time.Time
 	members []*framework.PodInfo
 	// byNode is what the members take of each node, and awaited are the Pods whose end a
-	// barrier waits for, with what they take. They don't change.
+	// barrier waits for, with what they take.
 	byNode  map[string]*usage
 	awaited map[types.UID]fwk.PodInfo
 	// begun is when a gang first had a barrier. Grown is when one of the awaited Pods was
-	// last seen to be gone, and left is how many were not. They are used on the scheduling
-	// goroutine only.
+	// last seen to be gone, and left is how many were not. Patience is how long a barrier
+	// may be without growing.
 	begun, grown time.Time
 	left         int
+	patience     time.Duration
 }
 
 func newHold(view *gangView, members []*framework.PodInfo, until time.Time) *hold {
@@ -149,8 +150,15 @@ func (h *holds) inOrder() []*hold {
 func (e *engine) prune() {
 	now := e.tracker.now()
 	for _, h := range e.holds.inOrder() {
-		if key := h.rank.key; h.preempts && now.After(h.until) || !e.tracker.waits(key, h.uid) {
+		switch key := h.rank.key; {
+		case !e.tracker.waits(key, h.uid):
 			e.drop(key)
+		case now.After(h.until):
+			e.drop(key)
+			if !h.preempts {
+				// Its gang has had no turn in which to notice.
+				e.tracker.giveUpHelp(key, h.patience)
+			}
 		}
 	}
 }
@@ -265,6 +273,15 @@ func (t *tracker) waits(key types.NamespacedName, uid types.UID) bool {
 	return g != nil && g.group != nil && g.group.UID == uid && g.complete() && g.lacksMinimum()
 }
 
+// giveUpHelp has a gang give up its right to be helped for a while.
+func (t *tracker) giveUpHelp(key types.NamespacedName, d time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if g := t.gangs[key]; g != nil {
+		g.attempt.helplessUntil = t.now().Add(d)
+	}
+}
+
 // awakenWaiting has all gangs that found no place planned again, but for the one
 // that gives up room.
 func (t *tracker) awakenWaiting(but types.NamespacedName) {
@@ -278,7 +295,7 @@ func (t *tracker) awakenOthers(but types.NamespacedName) {
 	for key, g := range t.gangs {
 		if key != but && g.attempt.failures > 0 && g.complete() {
 			t.markAwake(g)
-			t.wake(g.key, max(0, g.notBefore().Sub(t.now())))
+			t.wake(g.key, max(0, t.notBefore(g).Sub(t.now())))
 		}
 	}
 }

@@ -57,7 +57,8 @@ func TestAGangThatTakesTooLongToPlanHoldsNobodyUp(t *testing.T) {
 	}
 }
 
-// TestTurnsThatTakeTooLongHaveATenthOfTheTime, however many gangs make them.
+// TestTurnsThatTakeTooLongHaveATenthOfTheTime, however many gangs of a namespace make them,
+// and be they the first turns of new gangs. A gang of another namespace has its turn.
 func TestTurnsThatTakeTooLongHaveATenthOfTheTime(t *testing.T) {
 	b := newBench()
 	leaders := map[string]*corev1.Pod{}
@@ -66,7 +67,7 @@ func TestTurnsThatTakeTooLongHaveATenthOfTheTime(t *testing.T) {
 		leaders[name] = makePod(name+"-0", inGroup(name))
 		b.add(leaders[name])
 	}
-	begun, turns := b.time, 0
+	begun, turns, made := b.time, 0, 0
 	const took = 2 * time.Second
 	for b.time.Sub(begun) < 10*time.Minute {
 		b.somethingHappens()
@@ -79,9 +80,26 @@ func TestTurnsThatTakeTooLongHaveATenthOfTheTime(t *testing.T) {
 			b.time = b.time.Add(took)
 			b.fail(view.key, view.group.UID, shortfall{message: "given up", took: took}, time.Second, 10*time.Second)
 		}
+		made++
+		fresh := fmt.Sprint("fresh-", made) // Its name comes after those that wait.
+		b.setGroup(makeGroup(fresh, 1))
+		leader := makePod(fresh+"-0", inGroup(fresh))
+		b.add(leader)
+		if view, what := b.next(leader); what != turnOver {
+			turns++
+			b.time = b.time.Add(took)
+			b.fail(view.key, view.group.UID, shortfall{message: "given up", took: took}, time.Second, 10*time.Second)
+		}
 		b.time = b.time.Add(time.Second)
 	}
 	if most := int(10*time.Minute/took/overdueShare) + 3; turns > most || turns < most/2 {
 		t.Errorf("%d turns of 2 s in 10 minutes, want some %d", turns, most)
+	}
+	group, leader := makeGroup("gang", 1), makePod("gang-0", inGroup("gang"))
+	group.Namespace, leader.Namespace = "elsewhere", "elsewhere"
+	b.setGroup(group)
+	b.add(leader)
+	if _, what := b.next(leader); what == turnOver {
+		t.Error("a gang of another namespace has no turn")
 	}
 }

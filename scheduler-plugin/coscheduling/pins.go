@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-helpers/storage/ephemeral"
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
@@ -39,6 +40,9 @@ type pin struct {
 	Class        *string                             `json:",omitempty"`
 	Modes        []corev1.PersistentVolumeAccessMode `json:",omitempty"`
 	Resources    *corev1.VolumeResourceRequirements  `json:",omitempty"`
+	Selector     *metav1.LabelSelector               `json:",omitempty"`
+	Mode         *corev1.PersistentVolumeMode        `json:",omitempty"`
+	Attributes   *string                             `json:",omitempty"`
 	SelectedNode string                              `json:",omitempty"`
 	Affinity     *corev1.VolumeNodeAffinity          `json:",omitempty"`
 	Zones        map[string]string                   `json:",omitempty"`
@@ -86,6 +90,7 @@ func volumePin(handle framework.Framework, namespace, name string) pin {
 	}
 	if claim.Spec.VolumeName == "" {
 		return pin{Class: claim.Spec.StorageClassName, Modes: claim.Spec.AccessModes, Resources: &claim.Spec.Resources,
+			Selector: claim.Spec.Selector, Mode: claim.Spec.VolumeMode, Attributes: claim.Spec.VolumeAttributesClassName,
 			SelectedNode: claim.Annotations[selectedNode]}
 	}
 	volume, err := core.PersistentVolumes().Lister().Get(claim.Spec.VolumeName)

@@ -59,11 +59,12 @@ func ending() prey {
 	return prey{evictsNobody: true, takes: func(pod *corev1.Pod, of *standing) bool { return of != nil || ends(pod) }}
 }
 
-// brokenBehind are the gangs behind one that have members placed, but too few. They
-// do no work and wait for room, as it does itself.
-func brokenBehind(ahead rank) prey {
+// brokenBehind are the gangs behind one that have members placed, but too few, and have
+// found no room for the others since a time before. They do no work, and wait as it does
+// itself.
+func brokenBehind(ahead rank, before time.Time) prey {
 	return prey{takes: func(_ *corev1.Pod, of *standing) bool {
-		return of != nil && !of.whole() && ahead.compare(of.rank) < 0
+		return of != nil && !of.whole() && of.waits && of.since.Before(before) && ahead.compare(of.rank) < 0
 	}}
 }
 

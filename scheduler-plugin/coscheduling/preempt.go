@@ -43,7 +43,8 @@ type space struct {
 
 // seekRoom is for a gang that found no place: it preempts others if that helps,
 // or keeps room free if the gang starves. It adds to why what it has done.
-func (c *cycle) seekRoom(ctx context.Context, why *shortfall) error {
+func (c *cycle) seekRoom(ctx context.Context, why *shortfall) (err error) {
+	defer func() { c.sought = err == nil }()
 	before := c.holds.of(c.view.key)
 	if before != nil && (!before.preempts || before.yields) {
 		before = nil // It has no victims.
@@ -58,9 +59,9 @@ func (c *cycle) seekRoom(ctx context.Context, why *shortfall) error {
 			return nil
 		}
 	}
-	if c.view.starving && c.view.broken() {
+	if c.view.starving && c.view.mayPreempt && c.view.broken() {
 		// Others may be short of members too, and wait for its room as it waits for theirs.
-		found, err := c.findSpace(ctx, brokenBehind(c.view.rank), false)
+		found, err := c.findSpace(ctx, brokenBehind(c.view.rank, c.tracker.now().Add(-c.view.starvationAfter)), false)
 		if err != nil {
 			return err
 		}
@@ -300,6 +301,9 @@ type standing struct {
 	group  *podGroup
 	rank   rank
 	placed podgroup.Tally
+	// waits says that the gang found no place for other members, and since since when.
+	waits bool
+	since time.Time
 }
 
 // whole says whether the gang has its minimum.
@@ -314,7 +318,8 @@ func (t *tracker) standings() map[types.NamespacedName]*standing {
 	all := make(map[types.NamespacedName]*standing)
 	for key, g := range t.gangs {
 		if g.group != nil && g.placed.Total > 0 {
-			all[key] = &standing{group: g.group, rank: t.rank(g), placed: g.placed.Plus(podgroup.Tally{})}
+			all[key] = &standing{group: g.group, rank: t.rank(g), placed: g.placed.Plus(podgroup.Tally{}),
+				waits: g.attempt.failures > 0 && g.complete(), since: g.waitsSince(t.now())}
 		}
 	}
 	return all

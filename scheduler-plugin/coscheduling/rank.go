@@ -93,7 +93,7 @@ func (t *tracker) isAwake(g *gang) bool {
 func (t *tracker) firstInLine(g *gang) *gang {
 	first, firstRank, now := g, t.rank(g), t.now()
 	for _, other := range t.awake {
-		if other == g || !other.complete() || !other.mayBeTriedAhead(now) {
+		if other == g || !other.complete() || !other.mayBeTriedAhead(now) || t.inDebt(other).After(now) {
 			continue
 		}
 		if r := t.rank(other); r.compare(firstRank) < 0 {
@@ -126,7 +126,7 @@ func (t *tracker) nextAbove(priority int32) (gangView, bool) {
 	var firstRank rank
 	now := t.now()
 	for _, g := range t.awake {
-		if !g.complete() || g.notBefore().After(now) {
+		if !g.complete() || t.notBefore(g).After(now) {
 			continue
 		}
 		if r := t.rank(g); r.priority > priority && (first == nil || r.compare(firstRank) < 0) {

@@ -268,7 +268,7 @@ func (t *tracker) unmarked(key types.NamespacedName) []types.UID {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	g := t.gangs[key]
-	if g == nil || g.attempt.failures == 0 || !g.complete() {
+	if g == nil || g.attempt.failures == 0 || g.attempt.unready || !g.complete() {
 		return nil
 	}
 	var unmarked []types.UID
@@ -297,7 +297,7 @@ func (t *tracker) markOf(key memberKey) (*corev1.Pod, mark) {
 		return m.pod, t.grouplessMark(key.gang)
 	case t.isToldOld(g, m):
 		return m.pod, mark{reason: reasonIncomplete, message: fmt.Sprintf("PodGroup %s lacks members; its conditions say how many", key.gang.Name)}
-	case g.attempt.failures > 0 && state(m, t.ours) == memberWaiting:
+	case g.attempt.failures > 0 && !g.attempt.unready && state(m, t.ours) == memberWaiting:
 		return m.pod, mark{reason: corev1.PodReasonUnschedulable,
 			message: fmt.Sprintf("there is no room for all of PodGroup %s; its conditions say what is missing", key.gang.Name)}
 	}

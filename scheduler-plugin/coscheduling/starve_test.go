@@ -183,6 +183,7 @@ func TestNothingIsHeldBackWhereOnlyServicesRun(t *testing.T) {
 	w := newWorld(t, all(makeNodes("node", 1, 2), bornAt(1, makeGroup("big", 1)), makeMembers("big", 1, plusCores("1")),
 		makePod("service-0", ofService, onNode("node-0")))...)
 	w.args = `{"initialBackoff":"50ms","maxBackoff":"200ms","starvationAfter":"1s"}`
+	w.noBackoff = true
 	w.start()
 	w.condition("big", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
 	w.eventually("it is known that the gang can't be helped", func() bool { return w.helpless("big") })
@@ -210,6 +211,7 @@ func TestABarrierThatDoesNotGrowIsGivenUp(t *testing.T) {
 	w := newWorld(t, all(makeNodes("node", 1, 3), bornAt(1, makeGroup("big", 1)), makeMembers("big", 1, plusCores("2")),
 		makePod("job-0", onNode("node-0")))...)
 	w.args = `{"initialBackoff":"50ms","maxBackoff":"200ms","starvationAfter":"1s"}`
+	w.noBackoff = true // of ordinary Pods, which may be longer than the barrier is away
 	w.start()
 	w.eventually("room is held back for the gang", func() bool { return w.waiting()[waitingStarved] == 1 })
 	younger := makePod("younger", plusCores("1"))

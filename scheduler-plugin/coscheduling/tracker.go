@@ -49,8 +49,8 @@ type tracker struct {
 	// scheduler leads. Before that, members that are placed may still be unknown:
 	// nothing is planned, written or evicted.
 	synced bool
-	// overdueFree is when the next gang may be planned whose turns take too long.
-	overdueFree time.Time
+	// debts are until when namespaces pay for turns that took too long; see overdue.go.
+	debts map[string]time.Time
 	// noGroups says that the API server does not serve PodGroups, so far.
 	noGroups bool
 	// tellsNoGroups says that Pods are told so; see groupless.go.
@@ -65,6 +65,7 @@ func newTracker(ours func(string) bool, now func() time.Time, wake, report func(
 		gangs:         make(map[types.NamespacedName]*gang),
 		awake:         make(map[types.NamespacedName]*gang),
 		planned:       make(map[types.NamespacedName]*gang),
+		debts:         make(map[string]time.Time),
 		helpful:       helpful(),
 	}
 }
@@ -305,7 +306,7 @@ func (t *tracker) gate(pod *corev1.Pod) (reason string, ok bool) {
 	case g.leader.UID != pod.UID:
 		return fmt.Sprintf("represented by %s in PodGroup %s", g.leader.Name, key), false
 	}
-	if left := g.notBefore().Sub(t.now()); left > 0 {
+	if left := t.notBefore(g).Sub(t.now()); left > 0 {
 		t.wake(key, left)
 		return fmt.Sprintf("PodGroup %s is backing off", key), false
 	}
@@ -329,7 +330,7 @@ func (t *tracker) awaken(key types.NamespacedName) {
 	defer t.mu.Unlock()
 	if g := t.gangs[key]; g != nil {
 		t.markAwake(g)
-		t.wake(key, max(0, g.notBefore().Sub(t.now())))
+		t.wake(key, max(0, t.notBefore(g).Sub(t.now())))
 	}
 }
 
@@ -353,7 +354,7 @@ func (t *tracker) due(key types.NamespacedName) *corev1.Pod {
 	if !t.isAwake(g) {
 		return nil
 	}
-	if left := g.notBefore().Sub(t.now()); left > 0 {
+	if left := t.notBefore(g).Sub(t.now()); left > 0 {
 		t.wake(key, left)
 		return nil
 	}
@@ -367,7 +368,7 @@ func (t *tracker) idle(after time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, g := range t.gangs {
-		last := g.notBefore()
+		last := t.notBefore(g)
 		if last.IsZero() {
 			last = g.attempt.first
 		}

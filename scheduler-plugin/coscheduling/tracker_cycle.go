@@ -71,7 +71,7 @@ func (t *tracker) next(pod *corev1.Pod) (gangView, turn) {
 	if m := g.members[pod.UID]; m == nil || state(m, t.ours) != memberWaiting {
 		return gangView{}, turnOver
 	}
-	if left := g.notBefore().Sub(t.now()); left > 0 {
+	if left := t.notBefore(g).Sub(t.now()); left > 0 {
 		t.wake(key, left)
 		return gangView{}, turnOver
 	}
@@ -177,23 +177,22 @@ func (t *tracker) fail(key types.NamespacedName, uid types.UID, why shortfall, i
 	}
 	g.attempt.failures++
 	g.attempt.message, g.attempt.room, g.attempt.again = why.message, why.room, why.again
-	g.attempt.need = why.need
+	g.attempt.need, g.attempt.unready = why.need, why.unready
 	if why.helpless > 0 {
 		g.attempt.helplessUntil = t.now().Add(why.helpless)
 		t.awakenOthers(key)
 	}
 	if g.attempt.gained > 0 && g.attempt.gained >= why.need.members {
 		t.markAwake(g)
-		t.wake(key, max(0, g.notBefore().Sub(t.now())))
+		t.wake(key, max(0, t.notBefore(g).Sub(t.now())))
 	}
 	if !why.again.IsZero() {
 		t.wake(key, why.again.Sub(t.now()))
 	}
 	g.attempt.initial = initial
 	g.attempt.notBefore = t.now().Add(backoff(g.attempt.failures, initial, longest))
-	if why.took > 0 {
-		g.attempt.notBefore = t.restAfter(why.took, g.attempt.notBefore)
-		g.attempt.notAhead = g.attempt.notBefore
+	if g.attempt.overdue = why.took > 0; g.attempt.overdue {
+		t.owe(g, why.took)
 	}
 	t.report(key, 0)
 }
@@ -214,6 +213,8 @@ type shortfall struct {
 	helpless time.Duration
 	// took is how long a turn has taken that was given up; 0 if it was not.
 	took time.Duration
+	// unready says that it is not room that is missing: members may not be scheduled yet.
+	unready bool
 	// certain says that there was no plan at all, rather than plans that plugins
 	// rejected.
 	certain bool

@@ -85,7 +85,7 @@ func (g *gang) settle() {
 }
 
 // notBefore is the end of the gang's back-off, after a cycle without a place or after
-// a placement that could not be bound.
-func (g *gang) notBefore() time.Time {
-	return later(g.attempt.notBefore, g.bindings.notBefore)
+// a placement that could not be bound, or because its namespace has taken too much time.
+func (t *tracker) notBefore(g *gang) time.Time {
+	return later(later(g.attempt.notBefore, g.bindings.notBefore), t.inDebt(g))
 }

@@ -6,6 +6,7 @@ package coscheduling
 import (
 	"fmt"
 	"maps"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -67,6 +68,8 @@ func (w witnesses) recall(t *tracker, gang types.NamespacedName, fingerprint str
 		return nil
 	}
 	why := seen.why
+	// What came of its own search for room is no news of this one.
+	why.took, why.helpless, why.again = 0, 0, time.Time{}
 	if why.need.members > 0 {
 		// What has become free since the witness was planned counts for this one too.
 		why.need.members = max(1, why.need.members-gained)

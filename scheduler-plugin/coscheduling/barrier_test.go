@@ -1,0 +1,43 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package coscheduling
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	fwk "k8s.io/kube-scheduler/framework"
+	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
+
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+)
+
+// TestAGangThatMayNotBePlannedKeepsNoRoom: a plugin keeps a member back after room was held
+// back for the gang.
+func TestAGangThatMayNotBePlannedKeepsNoRoom(t *testing.T) {
+	licensed := func(w *schedulertesting.PodWrapper) { w.Annotation("licence", "yes") }
+	w := newWorld(t, all(makeNodes("node", 1, 3), bornAt(1, makeGroup("big", 2)), makeMembers("big", 2, plusCores("1"), licensed),
+		makePod("job-0", onNode("node-0")))...)
+	w.others = []fwk.Plugin{licence{}}
+	w.args = `{"initialBackoff":"50ms","maxBackoff":"200ms","starvationAfter":"1s"}`
+	w.start()
+	w.condition("big", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
+	for _, node := range makeNodes("other", 1, 2) {
+		w.create(node)
+	}
+	w.create(makePod("job-1", onNode("other-0"), licensed))
+	w.eventually("room is held back for the gang", func() bool { return w.waiting()[waitingStarved] == 1 })
+	pod, err := w.kube.CoreV1().Pods(testNamespace).Get(t.Context(), "big-0", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod.Annotations = nil
+	if _, err := w.kube.CoreV1().Pods(testNamespace).Update(t.Context(), pod, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.eventually("no room is held back any more", func() bool { return w.waiting()[waitingStarved] == 0 })
+	if !w.helpless("big") {
+		t.Error("the gang keeps its right to be helped")
+	}
+}

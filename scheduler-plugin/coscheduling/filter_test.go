@@ -83,8 +83,7 @@ func TestWhoLeavesHeldRoomAlone(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			pod := makePod("ordinary", ofPriority(tc.priority))
-			pod.CreationTimestamp = bornAt(tc.created, makeGroup("", 1)).CreationTimestamp
+			pod := makePod("ordinary", ofPriority(tc.priority), createdAt(tc.created))
 			if tc.daemon {
 				owner := true
 				pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "agent", Controller: &owner}}

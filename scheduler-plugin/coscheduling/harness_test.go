@@ -465,6 +465,13 @@ func plusCores(cores string) podOption {
 	return func(w *schedulertesting.PodWrapper) { w.Req(map[corev1.ResourceName]string{corev1.ResourceCPU: cores}) }
 }
 
+// createdAt is the second in which a Pod was created, as bornAt is that of a group.
+func createdAt(second int) podOption {
+	return func(w *schedulertesting.PodWrapper) {
+		w.CreationTimestamp(bornAt(second, makeGroup("", 1)).CreationTimestamp)
+	}
+}
+
 // ofService makes a Pod one of a Deployment: it does not end by itself.
 func ofService(w *schedulertesting.PodWrapper) {
 	w.Spec.RestartPolicy = corev1.RestartPolicyAlways

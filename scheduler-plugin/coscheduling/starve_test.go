@@ -62,9 +62,7 @@ func TestOrdinaryPodsDoNotStarveAGang(t *testing.T) {
 	w.eventually("room is held back for the big gang", func() bool { return w.waiting()[waitingStarved] == 1 })
 
 	ordinary := func(name string, created int, options ...podOption) *corev1.Pod {
-		pod := makePod(name, options...)
-		pod.CreationTimestamp = bornAt(created, makeGroup("", 1)).CreationTimestamp
-		return pod
+		return makePod(name, append(options, createdAt(created))...)
 	}
 	w.create(ordinary("younger", 6))
 	w.eventually("the younger Pod has found no room", func() bool { return w.marked("younger") == 1 })
@@ -148,7 +146,7 @@ func TestWhoStarves(t *testing.T) {
 // TestAServiceIsRolledOutBesideAGangThatStarves: what its old Pods leave is for the new
 // ones. Nothing is held back on nodes where only services run, as they don't end.
 func TestAServiceIsRolledOutBesideAGangThatStarves(t *testing.T) {
-	service := func(name, node string) *corev1.Pod { return makePod(name, ofService, onNode(node)) }
+	service := func(name, node string) *corev1.Pod { return makePod(name, ofService, onNode(node), createdAt(5)) }
 	w := newWorld(t, all(makeNodes("node", 1, 3), makeNodes("served", 1, 3), bornAt(1, makeGroup("big", 1)),
 		makeMembers("big", 1, plusCores("1")),
 		service("old-0", "node-0"), service("old-1", "served-0"), service("old-2", "served-0"),
@@ -163,13 +161,10 @@ func TestAServiceIsRolledOutBesideAGangThatStarves(t *testing.T) {
 		if node == "node-0" {
 			w.eventually("the gang was planned again", func() bool { return w.failures("big") > before })
 		}
-		pod := service(new, "")
-		pod.CreationTimestamp = bornAt(5, makeGroup("", 1)).CreationTimestamp
-		w.create(pod)
+		w.create(service(new, ""))
 		w.eventually(new+" has the place of "+old, func() bool { return w.nodeOf()[new] == node })
 	}
-	younger := makePod("younger")
-	younger.CreationTimestamp = bornAt(5, makeGroup("", 1)).CreationTimestamp
+	younger := makePod("younger", createdAt(5))
 	w.deletePod("job-0")
 	w.create(younger)
 	w.eventually("the younger Pod finds no room", func() bool { return w.marked("younger") == 1 })
@@ -187,8 +182,7 @@ func TestNothingIsHeldBackWhereOnlyServicesRun(t *testing.T) {
 	w.start()
 	w.condition("big", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
 	w.eventually("it is known that the gang can't be helped", func() bool { return w.helpless("big") })
-	younger := makePod("younger", ofService)
-	younger.CreationTimestamp = bornAt(5, makeGroup("", 1)).CreationTimestamp
+	younger := makePod("younger", ofService, createdAt(5))
 	w.create(younger)
 	w.eventually("the younger Pod is placed", func() bool { return w.placed("younger") == 1 })
 }
@@ -214,8 +208,7 @@ func TestABarrierThatDoesNotGrowIsGivenUp(t *testing.T) {
 	w.noBackoff = true // of ordinary Pods, which may be longer than the barrier is away
 	w.start()
 	w.eventually("room is held back for the gang", func() bool { return w.waiting()[waitingStarved] == 1 })
-	younger := makePod("younger", plusCores("1"))
-	younger.CreationTimestamp = bornAt(5, makeGroup("", 1)).CreationTimestamp
+	younger := makePod("younger", plusCores("1"), createdAt(5))
 	w.create(younger)
 	w.eventually("the younger Pod finds no room", func() bool { return w.marked("younger") == 1 })
 	w.eventually("it has the room, as the gang makes no headway", func() bool { return w.placed("younger") == 1 })

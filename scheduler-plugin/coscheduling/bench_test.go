@@ -12,6 +12,7 @@ import (
 	"k8s.io/klog/v2"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
 )
 
 // BenchmarkPlace plans and verifies a gang on empty nodes in racks of a hundred,
@@ -80,7 +81,7 @@ func BenchmarkFindVictims(b *testing.B) {
 		}
 	}
 	view := viewOf(makeGroup("gang", size), makeMembers("gang", size, ofPriority(10)))
-	view.rank, view.mayPreempt = rank{priority: 10}, true
+	view.rank, view.mayPreempt = line.Rank{Priority: 10}, true
 	engine := w.engine()
 	ctx := klog.NewContext(b.Context(), klog.Background())
 	for b.Loop() {

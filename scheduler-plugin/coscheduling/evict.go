@@ -86,7 +86,7 @@ func (c *cycle) evict(ctx context.Context, view gangView, pods []*corev1.Pod, un
 	schedulermetrics.PreemptionAttempts.Inc()
 	schedulermetrics.PreemptionVictims.Observe(float64(len(pods)))
 	klog.FromContext(ctx).V(2).Info("Preempting Pods for a pod group", "victims", len(pods))
-	by := &preemptor{group: view.group, scheduler: view.schedulerName(), priority: view.rank.priority, kind: "PodGroup"}
+	by := &preemptor{group: view.group, scheduler: view.schedulerName(), priority: view.rank.Priority, kind: "PodGroup"}
 	go func() {
 		if e.deletePods(ctx, by, pods) {
 			return
@@ -254,7 +254,7 @@ func (t *tracker) priorityOfGang(pod *corev1.Pod) (int32, bool) {
 	if g == nil || g.group == nil || g.members[pod.UID] == nil || g.members[pod.UID].isStranger() {
 		return 0, false
 	}
-	return t.rank(g).priority, true
+	return t.rank(g).Priority, true
 }
 
 // isPreempted says whether a Pod was marked as preempted. The mark comes before

@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
+
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
 )
 
 // TestRoomBesideAHold: on a node of 8 cores, 2 GPUs and 10 Pods run one Pod of 2
@@ -89,7 +91,7 @@ func TestWhoLeavesHeldRoomAlone(t *testing.T) {
 				pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "agent", Controller: &owner}}
 			}
 			for preempts, want := range map[bool]bool{false: tc.wantIfStarves, true: tc.wantIfPreempts} {
-				h := &hold{preempts: preempts, rank: rank{priority: 5, created: bornAt(10, makeGroup("", 1)).CreationTimestamp.Time}}
+				h := &hold{preempts: preempts, rank: line.Rank{Priority: 5, Created: bornAt(10, makeGroup("", 1)).CreationTimestamp.Time}}
 				if got := h.isAhead(pod); got != want {
 					t.Errorf("it leaves room alone that is held (for preemption: %v): %v, want %v", preempts, got, want)
 				}

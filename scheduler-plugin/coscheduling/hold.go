@@ -21,6 +21,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"github.com/lockstep-k8s/lockstep/podgroup"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
 )
 
 // hold is room that is kept for a gang that waits: its members on the nodes
@@ -33,7 +34,7 @@ import (
 // is behind the holder in line, which finds the members assumed in its snapshot,
 // and in the Filter plugin for ordinary Pods that are. A hold does not change.
 type hold struct {
-	rank     rank
+	rank     line.Rank
 	uid      types.UID
 	preempts bool
 	// yields says that a hold for preemption has no victims: it only keeps the room of
@@ -78,10 +79,10 @@ func (h *hold) isAhead(pod *corev1.Pod) bool {
 		return false
 	}
 	priority := corev1helpers.PodPriority(pod)
-	if h.rank.priority != priority {
-		return h.rank.priority > priority
+	if h.rank.Priority != priority {
+		return h.rank.Priority > priority
 	}
-	return h.preempts && !h.yields || !h.preempts && h.rank.created.Before(pod.CreationTimestamp.Time)
+	return h.preempts && !h.yields || !h.preempts && h.rank.Created.Before(pod.CreationTimestamp.Time)
 }
 
 // nodes are where room is held, in order, once for each member.
@@ -142,7 +143,7 @@ func (h *holds) ahead(pod *corev1.Pod) []*hold {
 func (h *holds) inOrder() []*hold {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
-	return slices.SortedFunc(maps.Values(h.byGang), func(a, b *hold) int { return a.rank.compare(b.rank) })
+	return slices.SortedFunc(maps.Values(h.byGang), func(a, b *hold) int { return a.rank.Compare(b.rank) })
 }
 
 // prune drops the holds of gangs that don't wait any more, and those that have
@@ -150,7 +151,7 @@ func (h *holds) inOrder() []*hold {
 func (e *engine) prune() {
 	now := e.tracker.now()
 	for _, h := range e.holds.inOrder() {
-		switch key := h.rank.key; {
+		switch key := h.rank.Key; {
 		case !e.tracker.waits(key, h.uid):
 			e.drop(key)
 		case now.After(h.until):
@@ -176,7 +177,7 @@ func (e *engine) drop(key types.NamespacedName) {
 // offer lets others try for the room of a hold. Ordinary Pods are told that a Pod
 // has ended there, of which gangs need not hear.
 func (e *engine) offer(h *hold) {
-	e.tracker.awakenWaiting(h.rank.key)
+	e.tracker.awakenWaiting(h.rank.Key)
 	e.queue.SchedulingQueue.MoveAllToActiveOrBackoffQueue(klog.FromContext(e.ctx),
 		framework.EventAssignedPodDelete, h.members[0].Pod, nil, nil)
 }
@@ -204,8 +205,8 @@ func (c *cycle) respect() error {
 	c.prune()
 	broken := c.view.broken()
 	for _, h := range c.holds.inOrder() {
-		if h.rank.key == c.view.key || h.rank.compare(c.view.rank) > 0 || broken && !h.preempts ||
-			h.yields && h.rank.priority == c.view.rank.priority {
+		if h.rank.Key == c.view.key || h.rank.Compare(c.view.rank) > 0 || broken && !h.preempts ||
+			h.yields && h.rank.Priority == c.view.rank.Priority {
 			continue
 		}
 		for _, m := range h.members {
@@ -239,7 +240,7 @@ func (c *cycle) aheadMessage() string {
 	if len(c.ahead) == 0 {
 		return ""
 	}
-	text := "; room is held back for PodGroup " + c.ahead[0].rank.key.String() + ", which is ahead"
+	text := "; room is held back for PodGroup " + c.ahead[0].rank.Key.String() + ", which is ahead"
 	if n := len(c.ahead) - 1; n > 0 {
 		text += fmt.Sprintf(", and %d more", n)
 	}

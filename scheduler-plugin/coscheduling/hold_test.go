@@ -10,6 +10,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
 )
 
 // TestOwnHoldIsNoEvent: a gang that gives up held room is not planned again for
@@ -23,7 +24,7 @@ func TestOwnHoldIsNoEvent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.engine().offer(&hold{rank: rank{key: gangNamed("gang")}, members: []*framework.PodInfo{member}})
+	w.engine().offer(&hold{rank: line.Rank{Key: gangNamed("gang")}, members: []*framework.PodInfo{member}})
 	tracker := w.tracker()
 	tracker.mu.RLock()
 	defer tracker.mu.RUnlock()

@@ -20,6 +20,7 @@ import (
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/podgroup"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/victims"
 )
 
@@ -45,12 +46,12 @@ type prey struct {
 }
 
 // outranked is all work of lower priority.
-func outranked(by rank) prey {
+func outranked(by line.Rank) prey {
 	return prey{takes: func(pod *corev1.Pod, of *standing) bool {
 		if of != nil {
-			return of.rank.priority < by.priority
+			return of.rank.Priority < by.Priority
 		}
-		return corev1helpers.PodPriority(pod) < by.priority
+		return corev1helpers.PodPriority(pod) < by.Priority
 	}}
 }
 
@@ -62,9 +63,9 @@ func ending() prey {
 // brokenBehind are the gangs behind one that have members placed, but too few, and have
 // found no room for the others since a time before. They do no work, and wait as it does
 // itself.
-func brokenBehind(ahead rank, before time.Time) prey {
+func brokenBehind(ahead line.Rank, before time.Time) prey {
 	return prey{takes: func(_ *corev1.Pod, of *standing) bool {
-		return of != nil && !of.whole() && of.waits && of.since.Before(before) && ahead.compare(of.rank) < 0
+		return of != nil && !of.whole() && of.waits && of.since.Before(before) && ahead.Compare(of.rank) < 0
 	}}
 }
 
@@ -115,7 +116,7 @@ func (c *cycle) gather(may prey) (*pool, error) {
 			}
 			priority := corev1helpers.PodPriority(pod)
 			if standing != nil {
-				priority = standing.rank.priority
+				priority = standing.rank.Priority
 			}
 			p.pods = append(p.pods, info)
 			if standing != nil && standing.group.Spec.DisruptionMode != schedulingv1alpha1.DisruptPod {
@@ -129,9 +130,9 @@ func (c *cycle) gather(may prey) (*pool, error) {
 		standing, whole := standings[key], members[key]
 		byYouth(p.pods, whole, now)
 		for _, spare := range standing.surplus(p.pods, whole) {
-			p.add(standing.rank.priority, now, spare)
+			p.add(standing.rank.Priority, now, spare)
 		}
-		p.add(standing.rank.priority, now, whole...)
+		p.add(standing.rank.Priority, now, whole...)
 		p.units[len(p.units)-1].Spares = func(pods []int) bool { return standing.spares(p.pods, pods) }
 	}
 	if err := c.countViolations(p); err != nil {

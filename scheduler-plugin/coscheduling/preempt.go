@@ -17,6 +17,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"github.com/lockstep-k8s/lockstep/podgroup"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/planner"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/victims"
 )
@@ -299,7 +300,7 @@ func (t *trial) take(ctx context.Context, want []bool) error {
 // standing is a gang that has members placed.
 type standing struct {
 	group  *podGroup
-	rank   rank
+	rank   line.Rank
 	placed podgroup.Tally
 	// waits says that the gang found no place for other members, and since since when.
 	waits bool

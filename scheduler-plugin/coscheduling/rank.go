@@ -4,52 +4,25 @@
 package coscheduling
 
 import (
-	"cmp"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
+
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
 )
-
-// rank is a gang's place in line: higher priority first, then the older
-// PodGroup, then the name. It is total, and it does not change while the gang
-// waits, unless members of another priority come or go.
-//
-// The scheduling queue orders leaders by their Pods' priority and by their last
-// attempt, which is neither. So a leader that the queue hands out is taken for
-// a turn only, and the turn goes to the gang that is first in line; gangs that
-// outrank an ordinary Pod are planned before it has its turn, and a leader whose
-// gang does not gives way. Replacing the queue's order instead would concern all
-// Pods of all profiles, and a key that changes while it is in a heap breaks the
-// heap.
-type rank struct {
-	priority int32
-	created  time.Time
-	key      types.NamespacedName
-}
-
-// compare is negative if r is ahead of other.
-func (r rank) compare(other rank) int {
-	return cmp.Or(
-		-cmp.Compare(r.priority, other.priority),
-		r.created.Compare(other.created),
-		cmp.Compare(r.key.Name, other.key.Name),
-		cmp.Compare(r.key.Namespace, other.key.Namespace),
-	)
-}
 
 // rank is the gang's place in line. Its PriorityClass counts as far as its members have
 // that priority; see capped.go. The caller holds the lock.
-func (t *tracker) rank(g *gang) rank {
-	r := rank{key: g.key, priority: g.highestPriority()}
+func (t *tracker) rank(g *gang) line.Rank {
+	r := line.Rank{Key: g.key, Priority: g.highestPriority()}
 	if g.group == nil {
 		return r
 	}
-	r.created = g.group.CreationTimestamp.Time
+	r.Created = g.group.CreationTimestamp.Time
 	if class := g.group.Spec.PriorityClassName; class != "" {
 		if priority, ok := t.classPriority(class); ok {
-			r.priority = min(r.priority, priority)
+			r.Priority = min(r.Priority, priority)
 		}
 	}
 	return r
@@ -96,7 +69,7 @@ func (t *tracker) firstInLine(g *gang) *gang {
 		if other == g || !other.complete() || !other.mayBeTriedAhead(now) || t.inDebt(other).After(now) {
 			continue
 		}
-		if r := t.rank(other); r.compare(firstRank) < 0 {
+		if r := t.rank(other); r.Compare(firstRank) < 0 {
 			first, firstRank = other, r
 		}
 	}
@@ -123,13 +96,13 @@ func (t *tracker) nextAbove(priority int32) (gangView, bool) {
 		return gangView{}, false
 	}
 	var first *gang
-	var firstRank rank
+	var firstRank line.Rank
 	now := t.now()
 	for _, g := range t.awake {
 		if !g.complete() || t.notBefore(g).After(now) {
 			continue
 		}
-		if r := t.rank(g); r.priority > priority && (first == nil || r.compare(firstRank) < 0) {
+		if r := t.rank(g); r.Priority > priority && (first == nil || r.Compare(firstRank) < 0) {
 			first, firstRank = g, r
 		}
 	}

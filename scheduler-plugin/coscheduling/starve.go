@@ -55,8 +55,8 @@ func (t *tracker) starves(key types.NamespacedName, after time.Duration) (bool, 
 			continue
 		}
 		r := t.rank(other)
-		if r.priority > own.priority ||
-			r.compare(own) < 0 && !other.waitsSince(now).Add(after).After(now) {
+		if r.Priority > own.Priority ||
+			r.Compare(own) < 0 && !other.waitsSince(now).Add(after).After(now) {
 			return false, time.Time{}
 		}
 	}

@@ -96,7 +96,7 @@ func (s *storm) unrest() string {
 	}
 	for _, h := range engine.holds.inOrder() {
 		if h.preempts {
-			return fmt.Sprintf("room is held for %s, which preempts", h.rank.key)
+			return fmt.Sprintf("room is held for %s, which preempts", h.rank.Key)
 		}
 	}
 	return s.unseenByCache()
@@ -334,7 +334,7 @@ func (s *storm) isBehind(g *stormGroup) bool {
 	}
 	plugins, _, _ := attachable(s.sched)
 	for _, h := range anyPlugin(plugins).engine.holds.inOrder() {
-		if h.rank.compare(g.rank()) < 0 {
+		if h.rank.Compare(g.rank()) < 0 {
 			return true
 		}
 	}

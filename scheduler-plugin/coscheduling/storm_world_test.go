@@ -26,6 +26,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
 )
 
 // TestMain gives the fake API server's watches room for a storm: they panic when
@@ -102,8 +103,8 @@ func (g *stormGroup) required() bool {
 	return len(g.Spec.Topology) > 0
 }
 
-func (g *stormGroup) rank() rank {
-	return rank{priority: g.priority, created: g.CreationTimestamp.Time, key: types.NamespacedName{Namespace: g.Namespace, Name: g.Name}}
+func (g *stormGroup) rank() line.Rank {
+	return line.Rank{Priority: g.priority, Created: g.CreationTimestamp.Time, Key: types.NamespacedName{Namespace: g.Namespace, Name: g.Name}}
 }
 
 type stormNode struct {

@@ -122,8 +122,8 @@ func TestStrangersMakeNoGangComplete(t *testing.T) {
 		t.Errorf("the leader of the complete gang is %v, want own", pod)
 	}
 	view, what := b.next(own)
-	if what != turnPlan || len(view.waiting) != 2 || view.placed.Total != 0 || view.rank.priority != 0 {
-		t.Errorf("the gang is planned with %d members waiting, %d placed and the priority %d", len(view.waiting), view.placed.Total, view.rank.priority)
+	if what != turnPlan || len(view.waiting) != 2 || view.placed.Total != 0 || view.rank.Priority != 0 {
+		t.Errorf("the gang is planned with %d members waiting, %d placed and the priority %d", len(view.waiting), view.placed.Total, view.rank.Priority)
 	}
 }
 

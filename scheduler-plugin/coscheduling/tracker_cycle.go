@@ -13,12 +13,13 @@ import (
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/podgroup"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
 )
 
 // gangView is a gang as a gang cycle sees it.
 type gangView struct {
 	key   types.NamespacedName
-	rank  rank
+	rank  line.Rank
 	group *schedulingv1alpha1.PodGroup
 	// waiting are the members to place, in their order, and classKeys are theirs.
 	waiting   []*corev1.Pod

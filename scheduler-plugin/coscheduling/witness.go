@@ -52,7 +52,7 @@ func (v *gangView) fingerprint() string {
 		}
 	}
 	spec := &v.group.Spec
-	return fmt.Sprintf("%d %t %d %d %v %v %s", v.rank.priority, v.mayPreempt, len(v.waiting), spec.MinMember, spec.MinRoleMember,
+	return fmt.Sprintf("%d %t %d %d %v %v %s", v.rank.Priority, v.mayPreempt, len(v.waiting), spec.MinMember, spec.MinRoleMember,
 		spec.Topology, v.classKeys[0])
 }
 

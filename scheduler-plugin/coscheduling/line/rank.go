@@ -1,0 +1,33 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package line
+
+import (
+	"cmp"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Rank is the place of a gang in line: higher priority first, then the older PodGroup,
+// then the name. The order is total. A rank does not change while the gang waits, unless
+// members of another priority come or go, or a PriorityClass does.
+type Rank struct {
+	// Priority is that of the gang's most important member, and no higher than the
+	// PriorityClass of its PodGroup.
+	Priority int32
+	// Created is when its PodGroup was created.
+	Created time.Time
+	Key     types.NamespacedName
+}
+
+// Compare is negative if r is ahead of other.
+func (r Rank) Compare(other Rank) int {
+	return cmp.Or(
+		-cmp.Compare(r.Priority, other.Priority),
+		r.Created.Compare(other.Created),
+		cmp.Compare(r.Key.Name, other.Key.Name),
+		cmp.Compare(r.Key.Namespace, other.Key.Namespace),
+	)
+}

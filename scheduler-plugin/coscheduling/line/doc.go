@@ -1,5 +1,44 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package line decides which gang is planned next.
+// Package line decides which gang is planned next, and when. It is pure: it holds no
+// clock, no lock and no client. Whoever uses it says what has happened and what time it
+// is.
+//
+// # The line
+//
+// A gang is in line while it is complete and has members that wait. It is in one of these
+// states:
+//
+//   - ready: it may have a turn, at once or when its back-off is over. Gangs are ready when
+//     they are new or have changed.
+//   - in its turn: it is being planned. There is one at a time.
+//   - refused: its turn came and it found no place. It is ready again when something has
+//     happened that may help it, or when a time has come that it was given.
+//
+// Of the gangs that may have a turn now, the first by rank has it (rank.go).
+//
+// # Gangs that are alike
+//
+// Gangs of one shape find a place or don't together. Those that were refused wait
+// together (shape.go): of all of them the first is ready again when something happens
+// that may help (need.go). If it is placed, the next one is; if it is refused, the others
+// are refused with it. So an event costs one plan for each shape, however many gangs there
+// are of it.
+//
+// # Back-off
+//
+// A gang that is refused backs off: for a time that doubles with each refusal, and starts
+// over when the room for it has grown. It may have a turn in its back-off if a gang behind
+// it would have one otherwise, as the room may be meant for it; once in its shortest
+// back-off at most. A gang whose members could not be bound backs off by a count of its
+// own, which nothing shortens: it does not lack room. A gang whose turn took too long
+// puts its namespace in debt (debt.go).
+//
+// # Starvation
+//
+// A gang that was refused and has waited for longer than its patience has a right to be
+// helped: to have room held back for it. One gang at a time has it: the first by rank of
+// those that have waited so long, unless a gang of higher priority waits. One that can't be
+// helped gives up its right for a while (starve.go).
 package line

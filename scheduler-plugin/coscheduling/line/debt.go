@@ -1,0 +1,36 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package line
+
+import "time"
+
+// A turn runs on the scheduler's only scheduling goroutine, so whoever makes one last makes
+// everybody wait. A turn that was given up because it took too long, d, puts its namespace
+// in debt for 9·d. Meanwhile none of its gangs has a turn whose turns are known to take too
+// long, or that never had one. So such gangs have a tenth of the time for each namespace,
+// however many there are.
+
+// overdueShare is what part of the time such turns may take: one in so many.
+const overdueShare = 10
+
+// debts are until when namespaces are in debt.
+type debts map[string]time.Time
+
+// owe notes that a turn of a namespace was given up after a time.
+func (d debts) owe(namespace string, took time.Duration, now time.Time) {
+	for other, until := range d {
+		if !until.After(now) {
+			delete(d, other)
+		}
+	}
+	d[namespace] = now.Add((overdueShare - 1) * took)
+}
+
+// of is until when a gang has no turn because of a debt, zero if there is none.
+func (d debts) of(g *gang) time.Time {
+	if g.overdue || g.since.IsZero() {
+		return d[g.rank.Key.Namespace]
+	}
+	return time.Time{}
+}

@@ -1,0 +1,102 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package line
+
+import "time"
+
+// state is where a gang is.
+type state int
+
+const (
+	// out: it is not in line. Exits: Enter.
+	out state = iota
+	// ready: it may have a turn, at once or later. Exits: Begin, Leave.
+	ready
+	// turning: it has its turn. Exits: Refused, Alike, Placed, Leave.
+	turning
+	// refused: it found no place. Exits: something may help, a time has come, Leave.
+	refused
+)
+
+// gang is what the line knows of a gang. It is kept while the gang is out of line: its
+// back-off goes on.
+type gang struct {
+	rank  Rank
+	lacks bool // it lacks its minimum
+	state state
+	// woken says that the gang was to be ready during its turn.
+	woken bool
+	// refusal is what the gang was told last, nil if its last turn gave it a place.
+	refusal *Refusal
+	// in is the shape with which it waits while it is refused, and tries the one that waits
+	// for the outcome of its turn.
+	in, tries *shape
+
+	// since is when it was first planned since its minimum was last bound; zero before.
+	since time.Time
+	// failures are the refusals in a row without more room, and room is what the last one had.
+	failures, room int
+	// notBefore is the end of the back-off, and early when the gang may have a turn in it. Initial
+	// is how long the shortest back-off is.
+	notBefore, early time.Time
+	initial          time.Duration
+	// unbound are the placements in a row of which a member could not be bound, and
+	// unboundUntil is the end of the back-off for them.
+	unbound      int
+	unboundUntil time.Time
+	overdue      bool // its last turn took too long
+
+	// again is when a refused gang is to be ready even if nothing happens; zero for never.
+	again time.Time
+	// patience is after what time the gang starves, 0 for never; helpless is until when it
+	// has no right to be helped all the same.
+	patience time.Duration
+	helpless time.Time
+
+	// timer is when the gang is to be looked at again.
+	timer time.Time
+	slots [slots]int
+}
+
+// starves says whether the gang has waited for longer than its patience and may be helped.
+// If not, at is when it may; zero for not before something changes.
+func (g *gang) starves(now time.Time) (is bool, at time.Time) {
+	if g.patience == 0 || !g.lacks || g.state == out || g.refusal == nil || g.since.IsZero() {
+		return false, time.Time{}
+	}
+	if at = later(g.since.Add(g.patience), g.helpless); at.After(now) {
+		return false, at
+	}
+	return true, time.Time{}
+}
+
+// waits says whether the gang was refused and is still in line for its minimum.
+func (g *gang) waits() bool {
+	return g.state != out && g.refusal != nil && g.lacks
+}
+
+// backOff is how long a gang waits after some failures in a row: initial, doubled with
+// each further one, at most longest.
+func backOff(failures int, initial, longest time.Duration) time.Duration {
+	d := initial
+	for i := 1; i < failures && d < longest; i++ {
+		d *= 2
+	}
+	return min(d, longest)
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// sooner is the earlier of two times, of which zero is never.
+func sooner(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}

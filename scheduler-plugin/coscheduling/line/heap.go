@@ -1,0 +1,87 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package line
+
+import "container/heap"
+
+// ordered are gangs in an order, of which the first is at hand. A gang may be in several
+// of them: each has a slot of its own in the gang.
+type ordered struct {
+	items []*gang
+	slot  slot
+	less  func(a, b *gang) bool
+}
+
+// slot is where a gang keeps its place in an order, plus one; 0 if it is not in it.
+type slot int
+
+const (
+	slotDue slot = iota
+	slotEarly
+	slotStarved
+	slotTimer
+	slotShape
+	slots
+)
+
+func byRank(s slot) ordered {
+	return ordered{slot: s, less: func(a, b *gang) bool { return a.rank.Compare(b.rank) < 0 }}
+}
+
+func byTime(s slot) ordered {
+	return ordered{slot: s, less: func(a, b *gang) bool { return a.timer.Before(b.timer) }}
+}
+
+// first is the gang that comes first, nil if there is none.
+func (o *ordered) first() *gang {
+	if len(o.items) == 0 {
+		return nil
+	}
+	return o.items[0]
+}
+
+// put has a gang in the order or not, at its present place.
+func (o *ordered) put(g *gang, in bool) {
+	at := g.slots[o.slot] - 1
+	switch {
+	case in && at < 0:
+		heap.Push(o, g)
+	case in:
+		heap.Fix(o, at)
+	case at >= 0:
+		heap.Remove(o, at)
+	}
+}
+
+// Len implements heap.Interface.
+func (o *ordered) Len() int { return len(o.items) }
+
+// Less implements heap.Interface.
+func (o *ordered) Less(i, j int) bool { return o.less(o.items[i], o.items[j]) }
+
+// Swap implements heap.Interface.
+func (o *ordered) Swap(i, j int) {
+	o.items[i], o.items[j] = o.items[j], o.items[i]
+	o.items[i].slots[o.slot], o.items[j].slots[o.slot] = i+1, j+1
+}
+
+// Push implements heap.Interface.
+func (o *ordered) Push(x any) {
+	g, ok := x.(*gang)
+	if !ok {
+		return // put pushes gangs only
+	}
+	o.items = append(o.items, g)
+	g.slots[o.slot] = len(o.items)
+}
+
+// Pop implements heap.Interface.
+func (o *ordered) Pop() any {
+	last := len(o.items) - 1
+	g := o.items[last]
+	o.items[last] = nil
+	o.items = o.items[:last]
+	g.slots[o.slot] = 0
+	return g
+}

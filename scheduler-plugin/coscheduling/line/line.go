@@ -1,0 +1,234 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package line
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Line is the gangs that wait, and who of them is next. It is not safe for concurrent use.
+type Line struct {
+	gangs map[types.NamespacedName]*gang
+	// due may have a turn now; early are in their back-off, and may have one before a gang
+	// behind them has.
+	due, early ordered
+	// starved have waited for longer than their patience. Helped is the one that was last
+	// made ready for it.
+	starved ordered
+	helped  *gang
+	timers  ordered
+	shapes  shapes
+	debts   debts
+	// turn is the gang that has its turn, nil for none, and missed is what has happened
+	// meanwhile.
+	turn   *gang
+	missed missed
+}
+
+// New makes a line in which nobody waits.
+func New() *Line {
+	return &Line{
+		gangs: make(map[types.NamespacedName]*gang),
+		due:   byRank(slotDue), early: byRank(slotEarly), starved: byRank(slotStarved), timers: byTime(slotTimer),
+		shapes: newShapes(), debts: make(debts),
+	}
+}
+
+// Enter has a gang be ready: it is new in line, or something has changed that concerns it
+// alone. Lacks says that it waits for its minimum, and not just for more members.
+func (l *Line) Enter(rank Rank, lacks bool, now time.Time) {
+	g := l.gangs[rank.Key]
+	if g == nil {
+		g = &gang{}
+		l.gangs[rank.Key] = g
+	}
+	g.rank, g.lacks = rank, lacks
+	if g.state == out {
+		g.state = ready
+	}
+	l.wake(g, now)
+}
+
+// Rerank gives a gang another place in line.
+func (l *Line) Rerank(rank Rank, now time.Time) {
+	if g := l.gangs[rank.Key]; g != nil && g.rank != rank {
+		g.rank = rank
+		l.arrange(g, now)
+	}
+}
+
+// Wake has a gang be ready if it is in line.
+func (l *Line) Wake(key types.NamespacedName, now time.Time) {
+	if g := l.gangs[key]; g != nil && g.state != out {
+		l.wake(g, now)
+	}
+}
+
+// Leave takes a gang out of line. Its back-off goes on.
+func (l *Line) Leave(key types.NamespacedName, now time.Time) {
+	if g := l.gangs[key]; g != nil {
+		l.leave(g, now)
+	}
+}
+
+// Forget takes a gang out of line for good.
+func (l *Line) Forget(key types.NamespacedName, now time.Time) {
+	if g := l.gangs[key]; g != nil {
+		l.leave(g, now)
+		delete(l.gangs, key)
+	}
+}
+
+// Next is the gang that is to have its turn now, false if there is none.
+func (l *Line) Next(now time.Time) (Rank, bool) {
+	l.tick(now)
+	first := l.due.first()
+	for first != nil && l.debts.of(first).After(now) {
+		l.arrange(first, now) // its namespace got into debt since
+		first = l.due.first()
+	}
+	if first == nil {
+		return Rank{}, false
+	}
+	for ahead := l.early.first(); ahead != nil && ahead.rank.Compare(first.rank) < 0; ahead = l.early.first() {
+		if !l.debts.of(ahead).After(now) {
+			return ahead.rank, true
+		}
+		l.arrange(ahead, now)
+	}
+	return first.rank, true
+}
+
+// Until is when Next is to be asked again if nothing happens before; zero for never.
+func (l *Line) Until() time.Time {
+	if first := l.timers.first(); first != nil {
+		return first.timer
+	}
+	return time.Time{}
+}
+
+// Begin begins the turn of a gang, which Next has named. Since is since when it waits, as
+// far as that is known from elsewhere: now if it is not.
+func (l *Line) Begin(key types.NamespacedName, since, now time.Time) {
+	g := l.gangs[key]
+	if g == nil || g.state == out {
+		return
+	}
+	if g.notBefore.After(now) {
+		g.early = now.Add(g.initial)
+	}
+	if g.since.IsZero() || since.Before(g.since) {
+		g.since = since
+	}
+	l.shapes.leave(g)
+	g.state, g.woken, g.again = turning, false, time.Time{}
+	l.turn, l.missed = g, missed{}
+	l.arrange(g, now)
+}
+
+// Happened tells the line of an event in the cluster.
+func (l *Line) Happened(event Event, now time.Time) {
+	if l.turn != nil && l.turn.state == turning {
+		l.missed.add(event)
+	}
+	for _, s := range l.shapes.helpedBy(&event) {
+		l.try(s, now)
+	}
+}
+
+// Listens says whether an event of a kind could concern anybody.
+func (l *Line) Listens(kind EventKind) bool {
+	if l.turn != nil && l.turn.state == turning {
+		return true
+	}
+	return l.shapes.listens(kind)
+}
+
+// try has the first gang of a shape be ready, on behalf of all.
+func (l *Line) try(s *shape, now time.Time) {
+	g := s.waiting.first()
+	if g == nil {
+		return
+	}
+	s.tried, g.tries = true, s
+	g.notBefore = later(g.notBefore, s.notBefore)
+	l.shapes.leave(g)
+	g.state = ready
+	l.arrange(g, now)
+}
+
+// wake has a gang be ready, or ready after its turn.
+func (l *Line) wake(g *gang, now time.Time) {
+	switch g.state {
+	case turning:
+		g.woken = true
+	case refused:
+		l.shapes.leave(g)
+		g.state = ready
+	}
+	l.arrange(g, now)
+}
+
+// tick makes those ready whose time has come.
+func (l *Line) tick(now time.Time) {
+	for g := l.timers.first(); g != nil && !g.timer.After(now); g = l.timers.first() {
+		if g.state == refused && !g.again.IsZero() && !g.again.After(now) {
+			g.again = time.Time{}
+			l.wake(g, now)
+		}
+		l.arrange(g, now)
+	}
+	l.help(now)
+}
+
+// arrange puts a gang into the orders to which it belongs.
+func (l *Line) arrange(g *gang, now time.Time) {
+	var due, early bool
+	var at time.Time
+	switch g.state {
+	case ready:
+		switch hard := later(g.unboundUntil, l.debts.of(g)); {
+		case hard.After(now):
+			at = hard
+		case !g.notBefore.After(now):
+			due = true
+		case !g.early.After(now):
+			early, at = true, g.notBefore
+		default:
+			at = sooner(g.notBefore, g.early)
+		}
+	case refused:
+		at = g.again
+	}
+	starved, starvesAt := g.starves(now)
+	at = sooner(at, starvesAt)
+	l.due.put(g, due)
+	l.early.put(g, early)
+	l.starved.put(g, starved)
+	// The heap must not see another key of what is in it.
+	l.timers.put(g, false)
+	g.timer = at
+	l.timers.put(g, !at.IsZero())
+	l.shapes.reorder(g)
+}
+
+// leave takes a gang out of line, and has the next one of its shape tried if it was its turn
+// to show whether there is room.
+func (l *Line) leave(g *gang, now time.Time) {
+	l.shapes.leave(g)
+	g.state, g.woken = out, false
+	l.arrange(g, now)
+	l.pass(g, now)
+	l.helped = nil
+}
+
+// pass has the next gang of the shape tried for which a gang was tried.
+func (l *Line) pass(g *gang, now time.Time) {
+	if s := g.tries; s != nil {
+		g.tries, s.tried = nil, false
+		l.try(s, now)
+	}
+}

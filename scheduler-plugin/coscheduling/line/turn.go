@@ -1,0 +1,165 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package line
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Refusal is why a gang found no place in its turn.
+type Refusal struct {
+	// Message says why.
+	Message string
+	// Unready says that it is not room that is missing: members may not be scheduled yet.
+	Unready bool
+	// Room is how many of the members that the minimum lacks had a place. If it grows from
+	// turn to turn, the cluster is freeing what the gang needs, and its back-off starts over.
+	Room int
+	// Need is what must happen before another turn is of use.
+	Need Need
+	// Shape is equal for gangs that would have been refused in the same way, empty for one
+	// that is like no other.
+	Shape string
+	// Again is when the gang is to have another turn even if nothing happens; zero for never.
+	Again time.Time
+	// Helpless is for how long the gang gives up its right to be helped, because no room can
+	// be held back for it. 0: it keeps it.
+	Helpless time.Duration
+	// Took is how long a turn has taken that was given up, 0 if it was not.
+	Took time.Duration
+}
+
+// idleAfter is after what time a gang that was refused has another turn even if nothing is
+// known to have happened: something may help that nobody tells of.
+const idleAfter = time.Minute
+
+// Terms are how long a gang waits for what.
+type Terms struct {
+	// Initial is the first back-off, and Longest the longest.
+	Initial, Longest time.Duration
+	// Patience is after what time a gang starves; 0 for never.
+	Patience time.Duration
+}
+
+// Alike ends the turn of a gang whose shape is known to find no place, as another gang ahead
+// of it was refused and nothing has happened since that may help. It returns what that one
+// was told, or false: then the gang is to be planned.
+func (l *Line) Alike(key types.NamespacedName, shape string, now time.Time) (Refusal, bool) {
+	g := l.gangs[key]
+	if g == nil || g.state != turning || g.woken {
+		return Refusal{}, false
+	}
+	s := l.shapes.closed(shape, g.rank)
+	if s == nil {
+		return Refusal{}, false
+	}
+	g.refusal = &s.refusal
+	l.refuse(g, s, now)
+	return s.refusal, true
+}
+
+// Refused ends the turn of a gang that found no place.
+func (l *Line) Refused(key types.NamespacedName, why Refusal, terms Terms, now time.Time) {
+	g := l.gangs[key]
+	if g == nil {
+		return
+	}
+	if why.Room > g.room {
+		g.failures = 0
+	}
+	g.failures++
+	g.room, g.initial, g.patience = why.Room, terms.Initial, terms.Patience
+	g.notBefore = now.Add(backOff(g.failures, terms.Initial, terms.Longest))
+	g.again = sooner(why.Again, now.Add(idleAfter))
+	if why.Helpless > 0 {
+		g.helpless = now.Add(why.Helpless)
+		l.helped = nil
+	}
+	if g.overdue = why.Took > 0; g.overdue {
+		l.debts.owe(key.Namespace, why.Took, now)
+	}
+	missed := l.missed.help(&why.Need) || g.woken
+	s := l.shapes.of(g, why)
+	g.refusal = &s.refusal
+	switch {
+	case g.state != turning: // It has left the line in its turn.
+		l.arrange(g, now)
+		l.pass(g, now)
+	case missed:
+		// It has another turn, and the others of its shape wait for that.
+		if g.tries != s {
+			l.pass(g, now)
+			g.tries, s.tried = s, true
+		}
+		g.state, g.woken = ready, false
+		l.arrange(g, now)
+	default:
+		l.refuse(g, s, now)
+	}
+}
+
+// refuse has a gang wait with a shape.
+func (l *Line) refuse(g *gang, s *shape, now time.Time) {
+	g.state = refused
+	if g.tries == s {
+		g.tries, s.tried = nil, false
+	}
+	l.shapes.join(g, s)
+	l.arrange(g, now)
+	l.pass(g, now)
+	l.help(now)
+}
+
+// Placed records that a gang has its place, in its turn: what it was told before is old.
+// If members are left that wait, it is still in its turn.
+func (l *Line) Placed(key types.NamespacedName, rest bool, now time.Time) {
+	g := l.gangs[key]
+	if g == nil {
+		return
+	}
+	g.refusal, g.failures, g.room, g.overdue, g.lacks = nil, 0, 0, false, false
+	g.notBefore, g.early, g.again, g.helpless = time.Time{}, time.Time{}, time.Time{}, time.Time{}
+	l.pass(g, now)
+	if !rest {
+		l.leave(g, now)
+	}
+	l.arrange(g, now)
+	l.helped = nil
+}
+
+// Unbound records that a member of a gang's last placement could not be bound. The gang
+// backs off, and what it was told of the rest is old.
+func (l *Line) Unbound(key types.NamespacedName, terms Terms, now time.Time) {
+	g := l.gangs[key]
+	if g == nil {
+		return
+	}
+	g.unbound++
+	g.unboundUntil = now.Add(backOff(g.unbound, terms.Initial, terms.Longest))
+	l.shapes.leave(g)
+	g.refusal, g.failures = nil, 0
+	if g.state == refused {
+		g.state = ready
+	}
+	l.arrange(g, now)
+}
+
+// Bound records that the members of a gang's placements are bound: it has no back-off for
+// those that were not.
+func (l *Line) Bound(key types.NamespacedName, now time.Time) {
+	if g := l.gangs[key]; g != nil {
+		g.unbound, g.unboundUntil = 0, time.Time{}
+		l.arrange(g, now)
+	}
+}
+
+// Settled records that a gang's minimum is bound: since when it waits begins anew.
+func (l *Line) Settled(key types.NamespacedName, now time.Time) {
+	if g := l.gangs[key]; g != nil {
+		g.since = time.Time{}
+		l.arrange(g, now)
+	}
+}

@@ -43,8 +43,7 @@ func (e *engine) bind(ctx context.Context, p *placement, view gangView) {
 		return // the scheduler ends; the next one sees what is bound
 	}
 	e.unbind(ctx, p)
-	args := e.plugins[view.schedulerName()].args
-	e.tracker.unassume(failedBinding{pod: p.pod, initial: args.InitialBackoff.Duration, longest: args.MaxBackoff.Duration,
+	e.tracker.unassume(failedBinding{pod: p.pod, terms: e.terms(&view),
 		message: fmt.Sprintf("%s could not be bound to %s: %s", p.pod.Name, p.node, status.Message())})
 	e.metrics.bindFailures.Inc()
 	e.sched.FailureHandler(ctx, p.handle, info, status, &fwk.NominatingInfo{NominatingMode: fwk.ModeOverride}, start)

@@ -36,8 +36,9 @@ type verdict struct {
 }
 
 // verdict is what the gang's conditions are to say now. The bool is false if
-// that is nothing new: the gang is about to be planned or bound, or is ending.
-func (g *gang) verdict() (verdict, bool) {
+// that is nothing new: the gang is about to be planned or bound, or is ending. The caller
+// holds the lock.
+func (t *tracker) verdict(g *gang) (verdict, bool) {
 	if g.group == nil {
 		return verdict{}, false
 	}
@@ -53,17 +54,18 @@ func (g *gang) verdict() (verdict, bool) {
 		return verdict{}, false
 	}
 	v := verdict{}
+	told, refused := t.line.Told(g.key)
 	switch {
 	case !g.complete():
 		v.reason = schedulingv1alpha1.ReasonNotEnoughTasks
 		v.message = missing(&g.group.Spec, g.placed.Plus(g.waiting))
-	case g.attempt.failures > 0:
+	case refused:
 		v.reason = schedulingv1alpha1.ReasonNotEnoughResources
-		if g.attempt.unready {
+		if told.Unready {
 			v.reason = schedulingv1alpha1.ReasonNotEnoughTasks
 		}
-		v.message = g.attempt.message
-	case g.bindings.failures > 0:
+		v.message = told.Message
+	case g.bindings.message != "":
 		v.reason = schedulingv1alpha1.ReasonBindingFailed
 		v.message = g.bindings.message
 	default:

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"github.com/lockstep-k8s/lockstep/podgroup"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/planner"
 )
 
@@ -64,32 +66,33 @@ func (e *engine) runCycle(view gangView) {
 	e.prepare(&view)
 	c := &cycle{engine: e, view: view, deadline: start.Add(e.plugins[view.schedulerName()].args.TurnTimeout.Duration),
 		rejections: make(map[string]int)}
-	e.witnesses.withdraw(view.key)
-	fingerprint := view.fingerprint()
-	why, err := c.recall(fingerprint), error(nil)
-	if why == nil {
-		why, err = c.place(ctx)
-		if err == nil && why == nil {
-			why, err = c.commit(ctx)
-		}
-		if err == nil && why == nil && !e.tracker.assume(&view, c.nodes()) {
-			c.release(ctx, len(c.placements))
-			why = &shortfall{unready: true, message: "the group or its members have changed while it was planned"}
-		}
-		if why != nil && why.needed > 0 {
-			err = c.giveUp(c.seekRoom(ctx, why), why)
-			why.message += c.aheadMessage()
-			why.need = c.need(why)
-			if e.holds.of(view.key) == nil {
-				e.witnesses.remember(fingerprint, c, why)
-			}
-		}
-		if errors.Is(err, errOverdue) {
-			why, err = &shortfall{message: c.tooConstrained()}, nil
-			_ = c.giveUp(errOverdue, why)
-		}
-		c.leaveHolds(ctx)
+	shape := view.shape()
+	if !c.looksForItself() && e.tracker.alike(view.key, shape) {
+		e.metrics.observeCycle(start, &shortfall{}, nil, 0)
+		observeFailed(e.plugins[view.schedulerName()].handle, false, time.Since(start).Seconds())
+		return
 	}
+	why, err := c.place(ctx)
+	if err == nil && why == nil {
+		why, err = c.commit(ctx)
+	}
+	if err == nil && why == nil && !e.tracker.assume(&view, c.nodes()) {
+		c.release(ctx, len(c.placements))
+		why = &shortfall{unready: true, message: "the group or its members have changed while it was planned"}
+	}
+	if why != nil && why.needed > 0 {
+		err = c.giveUp(c.seekRoom(ctx, why), why)
+		why.message += c.aheadMessage()
+		why.need = c.need(why)
+		if c.speaksForOthers(why) {
+			why.shape = shape
+		}
+	}
+	if errors.Is(err, errOverdue) {
+		why, err = &shortfall{message: c.tooConstrained()}, nil
+		_ = c.giveUp(errOverdue, why)
+	}
+	c.leaveHolds(ctx)
 	e.metrics.observeCycle(start, why, err, len(c.placements))
 
 	if why != nil || err != nil {
@@ -105,9 +108,6 @@ func (e *engine) runCycle(view gangView) {
 			// helped meanwhile, nor their room.
 			why.helpless = view.starvationAfter
 			e.drop(view.key)
-		}
-		if why.again.IsZero() {
-			why.again = view.starvesAt
 		}
 		logger.V(2).Info("Pod group found no place", "waiting", len(view.waiting), "reason", why.message, "took", time.Since(start))
 		e.fail(view, *why)
@@ -134,19 +134,16 @@ func (c *cycle) nodes() map[types.UID]string {
 	return nodes
 }
 
-// recall is what a gang just like this one has learned of the cluster. One that
-// starves has to look for itself.
-func (c *cycle) recall(fingerprint string) *shortfall {
-	if c.view.starving || c.holds.of(c.view.key) != nil {
-		return nil
-	}
-	return c.witnesses.recall(c.tracker, c.view.key, fingerprint)
-}
-
 // fail records that a gang, or the rest of it, found no place.
 func (e *engine) fail(view gangView, why shortfall) {
+	why.need.RegardsOthers = slices.ContainsFunc(view.waiting, regardsOthers)
+	e.tracker.fail(view.key, view.group.UID, why, e.terms(&view))
+}
+
+// terms are how long a gang waits for what.
+func (e *engine) terms(view *gangView) line.Terms {
 	args := e.plugins[view.schedulerName()].args
-	e.tracker.fail(view.key, view.group.UID, why, args.InitialBackoff.Duration, args.MaxBackoff.Duration)
+	return line.Terms{Initial: args.InitialBackoff.Duration, Longest: args.MaxBackoff.Duration, Patience: args.StarvationAfter.Duration}
 }
 
 // place finds a place for the gang, and leaves it assumed in the snapshot and

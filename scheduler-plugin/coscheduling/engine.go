@@ -7,15 +7,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
-	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler"
@@ -27,14 +24,9 @@ import (
 	"github.com/lockstep-k8s/lockstep/podgroup"
 )
 
-const (
-	// resyncPeriod is how often the backstop looks for idle gangs, and idleAfter
-	// how long after its last cycle a gang that could be planned counts as one.
-	resyncPeriod = 30 * time.Second
-	idleAfter    = time.Minute
-	// giveWayDelay is how soon a leader that gave way to ordinary Pods is back.
-	giveWayDelay = 50 * time.Millisecond
-)
+// resyncPeriod is how often the engine looks for what is due at least, even if nothing has
+// happened.
+const resyncPeriod = 30 * time.Second
 
 // engine runs the gang cycles of one scheduler, for all profiles that enable the
 // plugin.
@@ -52,14 +44,12 @@ type engine struct {
 	begin func()
 	begun <-chan struct{}
 
-	// witnesses are used on the scheduling goroutine only.
-	witnesses witnesses
-	holds     holds
+	holds holds
 
 	evictions evictions
 
 	tracker  *tracker
-	wakeups  workqueue.TypedDelayingInterface[types.NamespacedName]
+	bell     *bell
 	reporter *reporter
 	metrics  *gangMetrics
 }
@@ -114,13 +104,18 @@ func attach(ctx context.Context, sched *scheduler.Scheduler, plugins map[string]
 		plugins:   plugins,
 		snapshot:  snapshot,
 		pop:       sched.NextEntity,
-		witnesses: make(witnesses),
 		evictions: evictions{until: make(map[types.UID]time.Time)},
-		wakeups: workqueue.NewTypedDelayingQueueWithConfig(
-			workqueue.TypedDelayingQueueConfig[types.NamespacedName]{Name: "lockstep_gang_wakeups"}),
+		bell:      &bell{queue: sched.SchedulingQueue},
 	}
 	e.reporter = newReporter(groups, e.clientSet(), e.recorder())
-	e.tracker = newTracker(e.serves, time.Now, e.wakeups.AddAfter, e.reporter.groups.AddAfter)
+	stirred := make(chan struct{}, 1)
+	stir := func() {
+		select {
+		case stirred <- struct{}{}:
+		default: // it is to look anyway
+		}
+	}
+	e.tracker = newTracker(e.serves, time.Now, stir, e.reporter.groups.AddAfter)
 	e.tracker.classPriority = e.classPriority()
 	e.tracker.dissolve = func(group *schedulingv1alpha1.PodGroup, rest []*corev1.Pod) { go e.dissolve(group, rest) }
 	e.reporter.tracker, e.reporter.binding = e.tracker, e.isBinding
@@ -134,13 +129,13 @@ func attach(ctx context.Context, sched *scheduler.Scheduler, plugins map[string]
 	}
 	sched.NextEntity = e.nextEntity
 	e.queue = &gangQueue{SchedulingQueue: sched.SchedulingQueue, tracker: e.tracker, keepsOut: e.places,
-		seen: e.wakeups.Add, members: make(map[types.UID]*corev1.Pod)}
+		members: make(map[types.UID]*corev1.Pod)}
 	sched.SchedulingQueue = e.queue
 	e.begin = sync.OnceFunc(func() { close(begun) })
 	if err := e.startWatching(groups); err != nil {
 		return err
 	}
-	go e.runWakeups()
+	go e.tendBell(stirred)
 	go e.reporter.run(ctx)
 	return nil
 }
@@ -151,10 +146,9 @@ func (e *engine) serves(schedulerName string) bool {
 	return ok
 }
 
-// nextEntity stands in for the scheduling queue's Pop. It hands ordinary Pods to
-// the scheduler, and keeps the members of gangs: the leader's turn is its gang's
-// cycle, on the scheduling goroutine like any scheduling cycle, and members that
-// have their place only leave the queue. nil, at shutdown, goes through.
+// nextEntity stands in for the scheduling queue's Pop. It hands ordinary Pods to the
+// scheduler. When the bell rings, the gang that is next has its turn: its cycle, on the
+// scheduling goroutine like any scheduling cycle. nil, at shutdown, goes through.
 func (e *engine) nextEntity(logger klog.Logger) (framework.QueuedEntityInfo, error) {
 	e.begin()
 	for {
@@ -166,12 +160,25 @@ func (e *engine) nextEntity(logger klog.Logger) (framework.QueuedEntityInfo, err
 		if !ok || podInfo.Pod == nil {
 			return entity, nil
 		}
+		if priority, rung := e.bell.heard(podInfo.Pod); rung {
+			e.turn(priority)
+			continue
+		}
 		if !e.places(podInfo.Pod) {
-			e.planAbove(podInfo.GetPriority())
 			return entity, nil
 		}
-		e.turn(podInfo)
+		e.sched.SchedulingQueue.Done(podInfo.Pod.UID) // it became a member when it was in the queue
 	}
+}
+
+// turn is the turn of the gang that is next, unless it ranks behind the priority with which
+// the bell rang: an ordinary Pod may be between the two.
+func (e *engine) turn(priority int32) {
+	if view, ok := e.tracker.begin(priority); ok {
+		e.runCycle(view)
+	}
+	e.ring() // at once, so that no ordinary Pod comes between two gangs
+	e.tracker.stir()
 }
 
 // places says whether the engine places a Pod that the queue hands out. A bound
@@ -179,75 +186,6 @@ func (e *engine) nextEntity(logger klog.Logger) (framework.QueuedEntityInfo, err
 func (e *engine) places(pod *corev1.Pod) bool {
 	_, member := podgroup.GroupOf(pod)
 	return member && pod.Spec.NodeName == "" && e.serves(pod.Spec.SchedulerName)
-}
-
-// planAbove plans the gangs that have something to hope for and outrank an
-// ordinary Pod whose turn it is. The queue knows the priority of their leaders
-// only, which may be lower than that of members that are placed.
-func (e *engine) planAbove(priority int32) {
-	for {
-		view, ok := e.tracker.nextAbove(priority)
-		if !ok {
-			return
-		}
-		e.runCycle(view)
-	}
-}
-
-// turn is the turn of one member of a gang. With it the member leaves the queue:
-// if its gang was not placed, whatever may help the gang puts its leader in line.
-func (e *engine) turn(popped *framework.QueuedPodInfo) {
-	defer e.sched.SchedulingQueue.Done(popped.Pod.UID)
-	key, _ := podgroup.GroupOf(popped.Pod)
-	if e.isOutranked(popped) {
-		e.wakeups.AddAfter(key, giveWayDelay)
-		return
-	}
-	view, what := e.tracker.next(popped.Pod)
-	if what == turnOver {
-		return
-	}
-	e.runCycle(view)
-	if what == turnYield {
-		e.wakeups.Add(key) // it is still to have its turn
-	}
-}
-
-// isOutranked says whether an ordinary Pod is waiting whose priority is between
-// that of a leader, by which the queue knows it, and that of its gang, whose
-// PriorityClass may be a lower one.
-func (e *engine) isOutranked(leader *framework.QueuedPodInfo) bool {
-	priority, ok := e.tracker.priorityOfGang(leader.Pod)
-	if !ok || priority >= leader.GetPriority() {
-		return false
-	}
-	return slices.ContainsFunc(e.sched.SchedulingQueue.PodsInActiveQ(), func(pod *corev1.Pod) bool {
-		return !e.places(pod) && corev1helpers.PodPriority(pod) > priority
-	})
-}
-
-// runWakeups puts leaders in line when they are due. It is the only place that
-// does: that takes the queue's lock, which PreEnqueue already holds when it asks
-// for a wake-up. A gang's count is changed before the wake-up is asked for, and
-// PreEnqueue looks at the count under the queue's lock, so that no wake-up is lost
-// whichever comes first.
-func (e *engine) runWakeups() {
-	go func() {
-		<-e.ctx.Done()
-		e.wakeups.ShutDown()
-	}()
-	for {
-		key, shutdown := e.wakeups.Get()
-		if shutdown {
-			return
-		}
-		if leader := e.tracker.due(key); leader != nil {
-			e.queue.lineUp(e.ctx, leader)
-		} else {
-			e.prune() // it may not wait any more
-		}
-		e.wakeups.Done(key)
-	}
 }
 
 // retriable says whether a failed API call may succeed when it is repeated.

@@ -11,6 +11,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/lockstep-k8s/lockstep/podgroup"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
 )
 
 // helpful are the events that may help a gang that found no place: anything that
@@ -60,9 +61,7 @@ func (c *Coscheduling) EventsToRegister(context.Context) ([]fwk.ClusterEventWith
 
 // retryOrdinary is the queueing hint for an ordinary Pod, which is here because
 // it had to leave room for a gang. It is tried again at each event, as long as the
-// room is held. Gangs hear of events from the gangQueue: the queue asks for hints
-// neither while a leader is active nor, once the leader was activated in flight,
-// when it comes back.
+// room is held. Gangs hear of events from the gangQueue.
 func retryOrdinary(_ klog.Logger, pod *corev1.Pod, _, _ any) (fwk.QueueingHint, error) {
 	if _, member := podgroup.GroupOf(pod); member {
 		return fwk.QueueSkip, nil
@@ -79,46 +78,47 @@ func isPlacing(event fwk.ClusterEvent) bool {
 	return event.Resource == fwk.AssignedPod && event.ActionType&fwk.Add != 0
 }
 
-// happened has the gangs planned again that an event may help.
+// happened tells the line of an event.
 func (t *tracker) happened(event fwk.ClusterEvent, oldObj, newObj any) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if len(t.planned) == 0 {
+	kind := kindOf(event)
+	if !t.line.Listens(kind) {
 		return
 	}
-	helps := helps(event, oldObj, newObj)
-	for _, g := range t.planned {
-		if !t.isAwake(g) && g.complete() && helps(&g.attempt) {
-			t.markAwake(g)
-			t.wake(g.key, max(0, t.notBefore(g).Sub(t.now())))
-		}
-	}
+	t.line.Happened(eventOf(kind, oldObj, newObj), t.now())
+	t.stir()
 }
 
-// helps judges an event by what the last attempt to place a gang was short of.
-func helps(event fwk.ClusterEvent, oldObj, newObj any) func(*attempt) bool {
+// kindOf is what kind of event it is for the line. What a Pod that is relabelled means for
+// others depends on what they look for.
+func kindOf(event fwk.ClusterEvent) line.EventKind {
 	switch {
 	case event.Resource == fwk.AssignedPod && event.ActionType == fwk.Add:
-		// It takes room, and can help only members that want to be near others, or
-		// far from many. Each binding in the cluster is such an event.
-		return func(a *attempt) bool { return a.regardsOthers }
+		return line.PodPlaced
 	case event.Resource == fwk.AssignedPod && event.ActionType == fwk.Delete:
-		if pod, ok := oldObj.(*corev1.Pod); ok {
-			ended := newRoom(pod)
-			return func(a *attempt) bool {
-				if a.need.members == 0 {
-					return true
-				}
-				a.gained += a.need.gain(ended)
-				return a.gained >= a.need.members
-			}
-		}
+		return line.PodEnded
 	case event.Resource == fwk.Node && event.ActionType == fwk.Delete:
-		return func(a *attempt) bool { return a.regardsOthers }
+		return line.NodeGone
 	case event.Resource == fwk.Node:
-		if node, ok := newObj.(*corev1.Node); ok {
-			return func(a *attempt) bool { return a.need.members == 0 || a.need.admits(node) }
-		}
+		return line.NodeChanged
 	}
-	return func(*attempt) bool { return true }
+	return line.Anything
+}
+
+// eventOf is the event of a kind that these objects tell of.
+func eventOf(kind line.EventKind, oldObj, newObj any) line.Event {
+	switch kind {
+	case line.PodEnded:
+		if pod, ok := oldObj.(*corev1.Pod); ok {
+			return podEnded(pod)
+		}
+		return line.Event{Kind: line.Anything}
+	case line.NodeChanged:
+		if node, ok := newObj.(*corev1.Node); ok {
+			return nodeChanged(node)
+		}
+		return line.Event{Kind: line.Anything}
+	}
+	return line.Event{Kind: kind}
 }

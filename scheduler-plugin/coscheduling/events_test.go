@@ -4,6 +4,7 @@
 package coscheduling
 
 import (
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -11,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	internalqueue "k8s.io/kubernetes/pkg/scheduler/backend/queue"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
+
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
 )
 
 // delayedTurn is a scheduling queue in which turns end late.
@@ -30,15 +33,12 @@ func TestNoEventIsLostInFlight(t *testing.T) {
 	w := newWorld(t, all(makeNodes("node", 2, 2), makePod("a", onNode("node-0")), makePod("b", onNode("node-1")),
 		makeGroup("high", 2), makeMembers("high", 2, wholeNode, ofPriority(10)))...)
 	hasFailed := func() bool {
-		tracker := w.tracker()
-		tracker.mu.RLock()
-		defer tracker.mu.RUnlock()
-		return tracker.gangs[gangNamed("high")].attempt.failures > 0
+		return w.told("high").Message != ""
 	}
 	var once sync.Once
 	w.queue = func(queue internalqueue.SchedulingQueue) internalqueue.SchedulingQueue {
 		return &delayedTurn{queue, func(uid types.UID) {
-			if uid == "uid-high-0" && hasFailed() {
+			if strings.HasPrefix(string(uid), bellName) && hasFailed() {
 				once.Do(func() {
 					w.eventually("both victims are gone", func() bool {
 						return podsIn(w.sched.Cache.Dump().Nodes) == 0
@@ -61,20 +61,18 @@ func podsIn(nodes map[string]*framework.NodeInfo) int {
 
 // lacking is what a gang needs that has room for all but so many members of two
 // cores.
-func lacking(members int) need {
-	n := need{members: members, resources: newResources(nil)}
-	n.smallest = n.resources.quantities(newRoom(makePod("member", wholeNode)).resources, 1)
-	n.least = n.smallest
-	return n
+func lacking(members int) line.Need {
+	room := podEnded(makePod("member", wholeNode)).Room
+	return line.Need{Members: members, Smallest: room, Least: room}
 }
 
 // TestEventsDuringACycle: what happens while a gang is planned, by the turn of
 // any gang, is not lost to it, and what can't help costs nothing.
 func TestEventsDuringACycle(t *testing.T) {
 	tests := map[string]struct {
-		need   need // of the cycle that ends
-		before need // of the one before
-		ended  int  // Pods that end during the cycle
+		need   line.Need // of the cycle that ends
+		before line.Need // of the one before
+		ended  int       // Pods that end during the cycle
 		want   bool
 	}{
 		"nothing":                               {},
@@ -87,27 +85,27 @@ func TestEventsDuringACycle(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			b := newBench()
-			group, leader := makeGroup("gang", 1), makePod("gang-0", inGroup("gang"))
+			group := makeGroup("gang", 1)
 			b.setGroup(group)
-			b.add(leader)
-			fail := func(need need) {
+			b.add(makePod("gang-0", inGroup("gang")))
+			fail := func(need line.Need) {
 				b.fail(gangName, group.UID, shortfall{message: "no room", needed: 1, need: need}, time.Second, time.Second)
 			}
-			if tc.before.members > 0 {
-				b.next(leader)
+			if tc.before.Members > 0 {
+				b.turn()
 				fail(tc.before)
 				b.time = b.time.Add(time.Minute)
 				b.awaken(gangName)
 			}
-			if _, what := b.next(leader); what != turnPlan {
-				t.Fatalf("turn %v, want the gang to be planned", what)
+			if b.turn().key != gangName {
+				t.Fatal("the gang is not planned")
 			}
 			for range tc.ended {
 				b.happened(framework.EventAssignedPodDelete, makePod("ended"), nil)
 			}
 			fail(tc.need)
-			b.time = b.time.Add(time.Minute)
-			if got := b.due(gangName) != nil; got != tc.want {
+			b.time = b.time.Add(2 * time.Second)
+			if got := b.isNext(gangName); got != tc.want {
 				t.Errorf("the gang is planned again: %v, want %v", got, tc.want)
 			}
 		})

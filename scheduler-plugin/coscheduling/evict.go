@@ -309,6 +309,7 @@ func (t *tracker) dissolveBroken(g *gang) {
 		}
 	}
 	if len(rest) > 0 {
+		t.changed(g)
 		t.dissolve(g.group, rest)
 	}
 }

@@ -27,18 +27,19 @@ func TestMembersThatArePreemptedDoNotCount(t *testing.T) {
 	victims := []*corev1.Pod{makePod("low-0", inGroup("low"), onNode("node-0")), makePod("low-1", inGroup("low"), onNode("node-0"))}
 	sibling := makePod("low-2", inGroup("low"))
 	b.add(append(victims, sibling)...)
-	if reason, ok := b.gate(sibling); !ok {
-		t.Fatalf("a member above the minimum is held back: %s", reason)
+	low := gangNamed("low")
+	if !b.isNext(low) {
+		t.Fatal("a member above the minimum has no turn")
 	}
 	b.setLeaving(victims, true)
-	if reason, ok := b.gate(sibling); ok {
-		t.Error("a member is let through whose gang is being preempted")
-	} else if want := "waiting for members of PodGroup ns/low: 1 of at least 2 members exist"; reason != want {
-		t.Errorf("it waits because it is %q, want %q", reason, want)
+	if b.isNext(low) {
+		t.Error("a member has a turn whose gang is being preempted")
+	} else if v, _ := b.verdict(b.gangs[low]); v.message != "1 of at least 2 members exist" {
+		t.Errorf("it is told %q", v.message)
 	}
 	b.setLeaving(victims, false)
-	if reason, ok := b.gate(sibling); !ok {
-		t.Errorf("a member is held back after the preemption has failed: %s", reason)
+	if !b.isNext(low) {
+		t.Error("a member has no turn after the preemption has failed")
 	}
 }
 

@@ -81,8 +81,7 @@ func (m *member) bound() bool {
 // tracker's lock guards it.
 //
 // Invariant: waiting, placed and bound count the members by their state, priorities
-// those that wait or are placed, strangers the Pods that are no members, and leader is
-// nil or waits.
+// those that wait or are placed, and strangers the Pods that are no members.
 type gang struct {
 	key types.NamespacedName
 	// group is nil while the PodGroup is not seen, and groupless is since when.
@@ -98,43 +97,10 @@ type gang struct {
 	// failedMembers and deletedMembers were placed once; they tell a group that
 	// lost members from one that never had them.
 	failedMembers, deletedMembers int
-	leader                        *corev1.Pod
 
-	attempt  attempt
 	bindings bindings
 	held     held
 	status   conditionState
-}
-
-// attempt is the outcome of the gang cycles since the gang last made progress.
-type attempt struct {
-	// failures in a row without progress, the last one's message, and how many
-	// of the needed members had a place in it.
-	failures int
-	message  string
-	room     int
-	// first is when the gang was first planned since its minimum was last bound.
-	first time.Time
-	// notBefore is the end of the back-off, and initial how long the first one is.
-	notBefore time.Time
-	initial   time.Duration
-	// notAhead is when the gang may be tried again before its back-off is over.
-	notAhead time.Time
-	// need is what must happen before the gang can be placed, and gained how much
-	// of it has, in members.
-	need   need
-	gained int
-	// regardsOthers says that a Pod which is placed may help, too.
-	regardsOthers bool
-	// again is when the gang is to be planned again even if nothing happens: when
-	// it starves, or its victims should have ended. Zero for never.
-	again time.Time
-	// overdue says that the last turn took too long.
-	overdue bool
-	// unready says that members may not be scheduled yet; it is not room that is missing.
-	unready bool
-	// helplessUntil is until when no room is held back for the gang although it starves.
-	helplessUntil time.Time
 }
 
 func newGang(key types.NamespacedName) *gang {
@@ -195,23 +161,6 @@ func (g *gang) count(m *member, s memberState, sign int32) {
 	}
 	if m.bound() {
 		g.bound.Add(podgroup.RoleOf(m.pod), sign)
-	}
-}
-
-// lead makes pod the leader if it comes before the present one.
-func (g *gang) lead(pod *corev1.Pod) {
-	if g.leader == nil || g.leader.UID == pod.UID || compareMembers(pod, g.leader) < 0 {
-		g.leader = pod
-	}
-}
-
-// electLeader finds the leader among all members.
-func (g *gang) electLeader(ours func(string) bool) {
-	g.leader = nil
-	for _, m := range g.members {
-		if state(m, ours) == memberWaiting {
-			g.lead(m.pod)
-		}
 	}
 }
 

@@ -39,6 +39,7 @@ import (
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	lockstepfake "github.com/lockstep-k8s/lockstep/client/clientset/versioned/fake"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
 )
 
 const (
@@ -329,6 +330,16 @@ func (w *world) engine() *engine {
 func (w *world) tracker() *tracker {
 	w.t.Helper()
 	return w.engine().tracker
+}
+
+// told is what a gang was told when it last found no place.
+func (w *world) told(group string) line.Refusal {
+	w.t.Helper()
+	tracker := w.tracker()
+	tracker.mu.RLock()
+	defer tracker.mu.RUnlock()
+	told, _ := tracker.line.Told(gangNamed(group))
+	return told
 }
 
 // patches is how often somebody patched objects of a resource.

@@ -177,7 +177,7 @@ func (e *engine) drop(key types.NamespacedName) {
 // offer lets others try for the room of a hold. Ordinary Pods are told that a Pod
 // has ended there, of which gangs need not hear.
 func (e *engine) offer(h *hold) {
-	e.tracker.awakenWaiting(h.rank.Key)
+	e.tracker.offer(h.rank.Key)
 	e.queue.SchedulingQueue.MoveAllToActiveOrBackoffQueue(klog.FromContext(e.ctx),
 		framework.EventAssignedPodDelete, h.members[0].Pod, nil, nil)
 }
@@ -278,27 +278,16 @@ func (t *tracker) waits(key types.NamespacedName, uid types.UID) bool {
 func (t *tracker) giveUpHelp(key types.NamespacedName, d time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if g := t.gangs[key]; g != nil {
-		g.attempt.helplessUntil = t.now().Add(d)
-	}
+	t.line.GiveUpHelp(key, d, t.now())
+	t.stir()
 }
 
-// awakenWaiting has all gangs that found no place planned again, but for the one
-// that gives up room.
-func (t *tracker) awakenWaiting(but types.NamespacedName) {
+// offer tells the line that a gang has given up room.
+func (t *tracker) offer(by types.NamespacedName) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.awakenOthers(but)
-}
-
-// awakenOthers is awakenWaiting for who holds the lock.
-func (t *tracker) awakenOthers(but types.NamespacedName) {
-	for key, g := range t.gangs {
-		if key != but && g.attempt.failures > 0 && g.complete() {
-			t.markAwake(g)
-			t.wake(g.key, max(0, t.notBefore(g).Sub(t.now())))
-		}
-	}
+	t.line.Happened(line.Event{Kind: line.Anything, By: by}, t.now())
+	t.stir()
 }
 
 // places are copies of members that name their nodes.

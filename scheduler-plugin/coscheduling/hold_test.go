@@ -28,7 +28,7 @@ func TestOwnHoldIsNoEvent(t *testing.T) {
 	tracker := w.tracker()
 	tracker.mu.RLock()
 	defer tracker.mu.RUnlock()
-	if tracker.isAwake(tracker.gangs[gangNamed("gang")]) {
+	if tracker.line.IsReady(gangNamed("gang")) {
 		t.Error("the gang is to be planned again because of its own hold")
 	}
 }

@@ -55,20 +55,16 @@ func TestAMemberThatChangesItsRoleWhileItWaits(t *testing.T) {
 	b.setGroup(makeGroup("gang", 2, func(s *schedulingv1alpha1.PodGroupSpec) { s.MinRoleMember = map[string]int32{"ps": 1} }))
 	worker := func(n int) *corev1.Pod { return makePod(fmt.Sprintf("gang-%d", n), inGroup("gang"), inRole("worker")) }
 	b.add(makePod("gang-0", inGroup("gang"), inRole("ps")), worker(1))
-	if view, what := b.next(makePod("gang-0", inGroup("gang"))); what != turnPlan || view.classKeys[0] == view.classKeys[1] {
-		t.Fatalf("turn %v, classes %q; want the gang planned with a class for each role", what, view.classKeys)
+	if view := b.turn(); view.group == nil || view.classKeys[0] == view.classKeys[1] {
+		t.Fatalf("classes %q; want the gang planned with a class for each role", view.classKeys)
 	}
 	b.setPod(worker(0))
-	if reason, ok := b.gate(worker(0)); ok || reason != "waiting for members of PodGroup ns/gang: 2 of at least 2 members exist, 0 of at least 1 in role ps" {
-		t.Errorf("the leader is let in, or kept out because %q", reason)
+	if v, _ := b.verdict(b.gangs[gangName]); b.isNext(gangName) || v.message != "2 of at least 2 members exist, 0 of at least 1 in role ps" {
+		t.Errorf("the gang has a turn, or is told %q", v.message)
 	}
-	clear(b.woken)
 	b.setPod(makePod("gang-1", inGroup("gang"), inRole("ps")))
-	if _, woken := b.woken[gangName]; !woken {
-		t.Error("the gang is not planned once it has the role that it lacked")
-	}
-	view, what := b.next(worker(0))
-	if what != turnPlan || view.classKeys[0] != classKey(worker(0)) || view.classKeys[1] == view.classKeys[0] {
-		t.Errorf("turn %v, classes %q; want the gang planned with the roles of now", what, view.classKeys)
+	view := b.turn()
+	if view.group == nil || view.classKeys[0] != classKey(worker(0)) || view.classKeys[1] == view.classKeys[0] {
+		t.Errorf("classes %q; want the gang planned with the roles of now", view.classKeys)
 	}
 }

@@ -4,6 +4,7 @@
 package coscheduling
 
 import (
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -11,46 +12,37 @@ import (
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
-)
 
-// need is what a gang that found no place must see happen before it can have
-// one: a lower bound, so that an event is never ignored that would have helped.
-// The zero need is that anything may help.
-type need struct {
-	// members is how many more members must get room, in the best domain. 0: it
-	// is not only room that they lack.
-	members int
-	// smallest is the smallest request among the classes that is not zero, and
-	// least the smallest of all, for each of resources.
-	resources       resources
-	smallest, least []int64
-	// cordoned says that a member may be on a node that is cordoned.
-	cordoned bool
-}
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
+)
 
 // need is what the gang of the cycle lacks. It is known if all its classes were
 // short of room alone, and nobody's work could be taken: otherwise a Pod that
 // ends may help by being one victim less.
-func (c *cycle) need(why *shortfall) need {
+func (c *cycle) need(why *shortfall) line.Need {
 	if !why.certain && why.needed > 0 || c.mightPreempt && c.engine.holds.of(c.view.key) == nil {
-		return need{}
+		return line.Need{}
 	}
-	n := need{members: max(1, why.needed-why.room), resources: newResources(c.classes)}
+	n := line.Need{Members: max(1, why.needed-why.room)}
+	resources := newResources(c.classes)
 	for _, class := range c.classes {
 		if !class.labelBlind || !class.monotone {
-			return need{}
+			return line.Need{}
 		}
-		n.cordoned = n.cordoned || toleratesCordon(class.info.Pod)
-		request := n.resources.request(class.info)
-		ofNodes := c.ofNodes(n.resources, request)
-		if n.least == nil {
-			n.smallest, n.least = request, ofNodes
+		n.Cordoned = n.Cordoned || toleratesCordon(class.info.Pod)
+		request := resources.request(class.info)
+		ofNodes := c.ofNodes(resources, request)
+		if n.Least == nil {
+			n.Smallest, n.Least = make(line.Room), make(line.Room)
+			for r, name := range resources.names {
+				n.Smallest[name], n.Least[name] = request[r], ofNodes[r]
+			}
 			continue
 		}
-		for r, q := range request {
-			n.least[r] = min(n.least[r], ofNodes[r])
-			if n.smallest[r] == 0 || q > 0 && q < n.smallest[r] {
-				n.smallest[r] = q
+		for r, name := range resources.names {
+			n.Least[name] = min(n.Least[name], ofNodes[r])
+			if q := request[r]; n.Smallest[name] == 0 || q > 0 && q < n.Smallest[name] {
+				n.Smallest[name] = q
 			}
 		}
 	}
@@ -75,51 +67,35 @@ func toleratesCordon(pod *corev1.Pod) bool {
 		&corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}, false)
 }
 
-// room is what a Pod leaves where it has ended.
-type room struct {
-	resources fwk.Resource
-	// unknown says that it may be more than its requests: a host port, for which
-	// the rest of the node may be free already.
-	unknown bool
-}
-
-func newRoom(ended *corev1.Pod) room {
-	for i := range ended.Spec.Containers {
-		for _, port := range ended.Spec.Containers[i].Ports {
+// podEnded is the event that a Pod has left its node.
+func podEnded(pod *corev1.Pod) line.Event {
+	for i := range pod.Spec.Containers {
+		for _, port := range pod.Spec.Containers[i].Ports {
 			if port.HostPort != 0 {
-				return room{unknown: true}
+				return line.Event{Kind: line.PodEnded, Unbounded: true}
 			}
 		}
 	}
-	info, err := framework.NewPodInfo(ended)
+	info, err := framework.NewPodInfo(pod)
 	if err != nil {
-		return room{unknown: true}
+		return line.Event{Kind: line.PodEnded, Unbounded: true}
 	}
-	return room{resources: info.CalculateResource().Resource}
+	return line.Event{Kind: line.PodEnded, Room: roomOf(info.CalculateResource().Resource, 0)}
 }
 
-// gain is how many members at most find room where a Pod has ended. What it
-// leaves adds up with what was free beside it to one more than fits in it alone.
-func (n *need) gain(left room) int {
-	if left.unknown {
-		return n.members
-	}
-	most := 1 // for its place among the Pods of the node
-	for r, freed := range n.resources.quantities(left.resources, 0) {
-		if freed > 0 && n.smallest[r] > 0 {
-			most = max(most, int(freed/n.smallest[r])+1)
-		}
-	}
-	return most
-}
-
-// admits says whether a node is large enough for a member, if it were empty.
-func (n *need) admits(node *corev1.Node) bool {
+// nodeChanged is the event that a node is new, or has changed.
+func nodeChanged(node *corev1.Node) line.Event {
 	allocatable := framework.NewResource(node.Status.Allocatable)
-	for r, q := range n.resources.quantities(allocatable, int64(allocatable.GetAllowedPodNumber())) {
-		if n.least[r] > q {
-			return false
-		}
+	return line.Event{Kind: line.NodeChanged, Cordoned: node.Spec.Unschedulable,
+		Room: roomOf(allocatable, int64(allocatable.GetAllowedPodNumber()))}
+}
+
+// roomOf is an amount of resources by name, in the planner's units.
+func roomOf(amount fwk.Resource, pods int64) line.Room {
+	room := make(line.Room)
+	of := resourcesOf(slices.Collect(maps.Keys(amount.GetScalarResources())))
+	for r, q := range of.quantities(amount, pods) {
+		room[of.names[r]] = q
 	}
-	return n.cordoned || !node.Spec.Unschedulable
+	return room
 }

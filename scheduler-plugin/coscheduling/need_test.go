@@ -86,7 +86,7 @@ func TestOnlyHelpfulEventsWakeAGang(t *testing.T) {
 			}
 			b.setGroup(group)
 			b.add(leader)
-			view, _ := b.next(leader)
+			view := b.turn()
 			info, err := framework.NewPodInfo(leader)
 			if err != nil {
 				t.Fatal(err)
@@ -95,15 +95,14 @@ func TestOnlyHelpfulEventsWakeAGang(t *testing.T) {
 			why := shortfall{message: "no room", certain: true, needed: 6, room: 2}
 			why.need = c.need(&why)
 			b.fail(gangName, group.UID, why, 0, 0)
-			clear(b.woken)
 			for _, pod := range tc.pods {
 				b.happened(framework.EventAssignedPodDelete, pod, nil)
 			}
 			for _, n := range tc.nodes {
 				b.happened(fwk.ClusterEvent{Resource: fwk.Node, ActionType: fwk.Add}, nil, n)
 			}
-			if _, got := b.woken[gangName]; got != tc.want {
-				t.Errorf("woken is %v, want %v", got, tc.want)
+			if got := b.isNext(gangName); got != tc.want {
+				t.Errorf("the gang has another turn is %v, want %v", got, tc.want)
 			}
 		})
 	}

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	fwk "k8s.io/kube-scheduler/framework"
 	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
 
@@ -61,45 +62,33 @@ func TestAGangThatTakesTooLongToPlanHoldsNobodyUp(t *testing.T) {
 // and be they the first turns of new gangs. A gang of another namespace has its turn.
 func TestTurnsThatTakeTooLongHaveATenthOfTheTime(t *testing.T) {
 	b := newBench()
-	leaders := map[string]*corev1.Pod{}
 	for _, name := range []string{"a", "b", "c"} {
 		b.setGroup(makeGroup(name, 1))
-		leaders[name] = makePod(name+"-0", inGroup(name))
-		b.add(leaders[name])
+		b.add(makePod(name+"-0", inGroup(name)))
 	}
 	begun, turns, made := b.time, 0, 0
-	const took = 2 * time.Second
+	const took, share = 2 * time.Second, 10
 	for b.time.Sub(begun) < 10*time.Minute {
 		b.somethingHappens()
-		for _, name := range []string{"a", "b", "c"} {
-			view, what := b.next(leaders[name])
-			if what == turnOver {
-				continue
-			}
-			turns++
-			b.time = b.time.Add(took)
-			b.fail(view.key, view.group.UID, shortfall{message: "given up", took: took}, time.Second, 10*time.Second)
-		}
 		made++
 		fresh := fmt.Sprint("fresh-", made) // Its name comes after those that wait.
 		b.setGroup(makeGroup(fresh, 1))
-		leader := makePod(fresh+"-0", inGroup(fresh))
-		b.add(leader)
-		if view, what := b.next(leader); what != turnOver {
+		b.add(makePod(fresh+"-0", inGroup(fresh)))
+		for view := b.turn(); view.group != nil; view = b.turn() {
 			turns++
 			b.time = b.time.Add(took)
 			b.fail(view.key, view.group.UID, shortfall{message: "given up", took: took}, time.Second, 10*time.Second)
 		}
 		b.time = b.time.Add(time.Second)
 	}
-	if most := int(10*time.Minute/took/overdueShare) + 3; turns > most || turns < most/2 {
+	if most := int(10*time.Minute/took/share) + 3; turns > most || turns < most/2 {
 		t.Errorf("%d turns of 2 s in 10 minutes, want some %d", turns, most)
 	}
-	group, leader := makeGroup("gang", 1), makePod("gang-0", inGroup("gang"))
-	group.Namespace, leader.Namespace = "elsewhere", "elsewhere"
+	group, member := makeGroup("a", 1), makePod("a-0", inGroup("a"))
+	group.Namespace, member.Namespace = "elsewhere", "elsewhere"
 	b.setGroup(group)
-	b.add(leader)
-	if _, what := b.next(leader); what == turnOver {
+	b.add(member)
+	if !b.isNext(types.NamespacedName{Namespace: "elsewhere", Name: "a"}) {
 		t.Error("a gang of another namespace has no turn")
 	}
 }

@@ -79,7 +79,7 @@ func TestMembersWithClaimsOfTheirOwnAreAlike(t *testing.T) {
 		if classKey(members[0].(*corev1.Pod)) != classKey(members[1].(*corev1.Pod)) {
 			t.Errorf("members that differ only in the names of their %s are of different classes", name)
 		}
-		if view := viewOf(makeGroup("gang", 2), members); view.fingerprint() != "" {
+		if view := viewOf(makeGroup("gang", 2), members); view.shape() != "" {
 			t.Errorf("a gang with %s of its own is taken to be like others", name)
 		}
 	}

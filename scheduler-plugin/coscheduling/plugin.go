@@ -61,10 +61,8 @@ func (c *Coscheduling) Name() string {
 	return Name
 }
 
-// PreEnqueue lets ordinary Pods pass, and leaders of gangs that are complete and
-// not in their back-off: no others are offered to the queue, but what is known of
-// a gang may change meanwhile. It is called with the queue's lock held, so it must
-// not call the queue.
+// PreEnqueue lets ordinary Pods pass. Members of gangs are not offered to the queue; one
+// that gets there all the same stays where it does no harm.
 func (c *Coscheduling) PreEnqueue(_ context.Context, pod *corev1.Pod) *fwk.Status {
 	if _, member := podgroup.GroupOf(pod); !member {
 		return nil
@@ -72,10 +70,10 @@ func (c *Coscheduling) PreEnqueue(_ context.Context, pod *corev1.Pod) *fwk.Statu
 	if c.engine == nil {
 		return fwk.NewStatus(fwk.Error, fmt.Sprintf("plugin %s is not attached to its scheduler: the program must call coscheduling.Attach", Name))
 	}
-	if reason, ok := c.engine.tracker.gate(pod); !ok {
-		return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, reason)
+	if !c.engine.places(pod) {
+		return nil
 	}
-	return nil
+	return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "members of a pod group are placed together")
 }
 
 // SignPod says that members of a gang can't share scheduling results and adds

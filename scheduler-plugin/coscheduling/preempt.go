@@ -320,7 +320,7 @@ func (t *tracker) standings() map[types.NamespacedName]*standing {
 	for key, g := range t.gangs {
 		if g.group != nil && g.placed.Total > 0 {
 			all[key] = &standing{group: g.group, rank: t.rank(g), placed: g.placed.Plus(podgroup.Tally{}),
-				waits: g.attempt.failures > 0 && g.complete(), since: g.waitsSince(t.now())}
+				waits: t.isRefused(g) && g.complete(), since: t.line.Since(key)}
 		}
 	}
 	return all

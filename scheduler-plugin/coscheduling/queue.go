@@ -6,6 +6,7 @@ package coscheduling
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -24,9 +25,8 @@ import (
 //
 // The real queue looks at each Pod that waits in it when something happens, under
 // its lock. With thousands of members, that would be most of what a scheduler
-// does, and in vain: they wait for their gang. So only the leader of a gang that
-// is to be planned enters the real queue, for its place in line, and leaves it
-// with its turn.
+// does, and in vain: they wait for their gang. Gangs take turns with ordinary Pods by the
+// bell.
 //
 // Lock order: mu, then the real queue's lock, then the tracker's.
 type gangQueue struct {
@@ -35,9 +35,6 @@ type gangQueue struct {
 	// keepsOut says whether a Pod is a member that the engine places. It never
 	// changes in the life of a Pod, but with its labels and when it is bound.
 	keepsOut func(pod *corev1.Pod) bool
-	// seen tells of a member that is new to the queue. No queueing hint would: the
-	// scheduler makes no event of Pods that are added, unless GenericWorkload is on.
-	seen func(gang types.NamespacedName)
 
 	mu sync.Mutex
 	// members are the members that wait, by UID: those of which the scheduler has
@@ -62,14 +59,12 @@ func (q *gangQueue) Update(ctx context.Context, before, after *corev1.Pod) {
 		q.SchedulingQueue.Update(ctx, before, after)
 		return
 	}
-	if was && is && q.contains(after) && isSameGang(before, after) {
-		q.SchedulingQueue.Update(ctx, before, after)
-		return
-	}
-	if !is || before.UID != after.UID {
+	if was && (!is || before.UID != after.UID) {
 		q.forget(before)
 	}
-	q.SchedulingQueue.Delete(klog.FromContext(ctx), before)
+	if !was {
+		q.SchedulingQueue.Delete(klog.FromContext(ctx), before)
+	}
 	q.Add(ctx, after)
 }
 
@@ -102,43 +97,16 @@ func (q *gangQueue) MoveAllToActiveOrBackoffQueue(logger klog.Logger, event fwk.
 	}
 }
 
-// PendingPods implements SchedulingQueue: members wait, too.
+// PendingPods implements SchedulingQueue: members wait, too, and the bell does not.
 func (q *gangQueue) PendingPods() ([]*corev1.Pod, string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	pods, summary := q.SchedulingQueue.PendingPods()
-	inLine := make(map[types.UID]bool, len(pods))
-	for _, pod := range pods {
-		inLine[pod.UID] = true
-	}
-	for uid, pod := range q.members {
-		if !inLine[uid] {
-			pods = append(pods, pod)
-		}
+	pods = slices.DeleteFunc(pods, isBell)
+	for _, pod := range q.members {
+		pods = append(pods, pod)
 	}
 	return pods, fmt.Sprintf("%s; members of gangs:%d", summary, len(q.members))
-}
-
-// lineUp puts the leader of a gang in line for its turn, unless it stands there.
-// A member that the scheduler has not heard of, or whose end it has seen, stays
-// out; of the former, seen tells when it is time.
-func (q *gangQueue) lineUp(ctx context.Context, leader *corev1.Pod) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if _, ok := q.members[leader.UID]; !ok {
-		return
-	}
-	if q.contains(leader) {
-		// A PreEnqueue plugin may have held it back.
-		q.Activate(klog.FromContext(ctx), map[string]*corev1.Pod{leader.Namespace + "/" + leader.Name: leader})
-		return
-	}
-	q.SchedulingQueue.Add(ctx, leader)
-}
-
-func (q *gangQueue) contains(pod *corev1.Pod) bool {
-	info, ok := q.GetPod(pod.Name, pod.Namespace, pod.Spec.SchedulingGroup)
-	return ok && info.Pod.UID == pod.UID
 }
 
 // keep notes a member that waits. In kube-scheduler's metrics it counts as gated,
@@ -148,12 +116,9 @@ func (q *gangQueue) keep(pod *corev1.Pod) {
 	_, known := q.members[pod.UID]
 	q.members[pod.UID] = pod
 	q.mu.Unlock()
-	if known {
-		return
+	if !known {
+		countGated(1)
 	}
-	countGated(1)
-	key, _ := podgroup.GroupOf(pod)
-	q.seen(key)
 }
 
 // forget notes that a Pod is no member that waits, if it was one.

@@ -23,14 +23,12 @@ import (
 // realQueue stands in for the scheduler's own queue and notes which Pods are in it.
 type realQueue struct {
 	internalqueue.SchedulingQueue
-	pods      map[types.UID]*corev1.Pod
-	activated int
+	pods map[types.UID]*corev1.Pod
 }
 
 func (q *realQueue) Add(_ context.Context, pod *corev1.Pod)       { q.pods[pod.UID] = pod }
 func (q *realQueue) Update(_ context.Context, _, pod *corev1.Pod) { q.pods[pod.UID] = pod }
 func (q *realQueue) Delete(_ klog.Logger, pod *corev1.Pod)        { delete(q.pods, pod.UID) }
-func (q *realQueue) Activate(klog.Logger, map[string]*corev1.Pod) { q.activated++ }
 func (q *realQueue) Done(types.UID)                               {}
 func (q *realQueue) GetPod(name, _ string, _ *corev1.PodSchedulingGroup) (*framework.QueuedPodInfo, bool) {
 	for _, pod := range q.pods {
@@ -41,7 +39,7 @@ func (q *realQueue) GetPod(name, _ string, _ *corev1.PodSchedulingGroup) (*frame
 	return nil, false
 }
 
-// TestMembersStayOutOfTheQueue: only who is to have a turn is in the real queue.
+// TestMembersStayOutOfTheQueue, and count as gated.
 func TestMembersStayOutOfTheQueue(t *testing.T) {
 	ordinary, member, elsewhere := makePod("pod"), makePod("pod", inGroup("gang")), makePod("pod", inGroup("another"))
 	ctx := t.Context()
@@ -49,7 +47,6 @@ func TestMembersStayOutOfTheQueue(t *testing.T) {
 		do         func(q *gangQueue)
 		wantQueued *corev1.Pod // in the real queue
 		wantGated  float64     // told as gated, beside what the real queue holds back
-		wantSeen   []string    // gangs that are told of a member
 	}{
 		"an ordinary Pod": {
 			do:         func(q *gangQueue) { q.Add(ctx, ordinary) },
@@ -57,26 +54,13 @@ func TestMembersStayOutOfTheQueue(t *testing.T) {
 		},
 		"a member": {
 			do:        func(q *gangQueue) { q.Add(ctx, member) },
-			wantGated: 1, wantSeen: []string{"gang"},
+			wantGated: 1,
 		},
-		"a leader whose gang is to be planned": {
-			do:         func(q *gangQueue) { q.Add(ctx, member); q.lineUp(ctx, member) },
-			wantQueued: member, wantGated: 1, wantSeen: []string{"gang"},
-		},
-		"a leader of which only the engine has heard": {
-			do: func(q *gangQueue) { q.lineUp(ctx, member) },
-		},
-		"a leader of whose end only the scheduler has heard": {
-			do: func(q *gangQueue) {
-				q.Add(ctx, member)
-				q.Delete(klog.Background(), member)
-				q.lineUp(ctx, member)
-			},
-			wantSeen: []string{"gang"},
+		"a member that is gone": {
+			do: func(q *gangQueue) { q.Add(ctx, member); q.Delete(klog.Background(), member) },
 		},
 		"a member that is placed": {
-			do:       func(q *gangQueue) { q.Add(ctx, member); q.forget(member) },
-			wantSeen: []string{"gang"},
+			do: func(q *gangQueue) { q.Add(ctx, member); q.forget(member) },
 		},
 		"a member that could not be bound": {
 			do: func(q *gangQueue) {
@@ -87,31 +71,27 @@ func TestMembersStayOutOfTheQueue(t *testing.T) {
 					t.Error(err)
 				}
 			},
-			wantGated: 1, wantSeen: []string{"gang", "gang"},
+			wantGated: 1,
 		},
 		"a member that changes": {
 			do:        func(q *gangQueue) { q.Add(ctx, member); q.Update(ctx, member, member) },
-			wantGated: 1, wantSeen: []string{"gang"},
+			wantGated: 1,
 		},
-		"a leader in line that is made anew": {
-			do:        func(q *gangQueue) { q.Add(ctx, member); q.lineUp(ctx, member); q.Update(ctx, member, madeAnew(member)) },
-			wantGated: 1, wantSeen: []string{"gang", "gang"},
+		"a member that is made anew": {
+			do:        func(q *gangQueue) { q.Add(ctx, member); q.Update(ctx, member, madeAnew(member)) },
+			wantGated: 1,
 		},
-		"a leader in line that changes": {
-			do:         func(q *gangQueue) { q.Add(ctx, member); q.lineUp(ctx, member); q.Update(ctx, member, member) },
-			wantQueued: member, wantGated: 1, wantSeen: []string{"gang"},
-		},
-		"a leader in line that is moved to another gang": {
-			do:        func(q *gangQueue) { q.Add(ctx, member); q.lineUp(ctx, member); q.Update(ctx, member, elsewhere) },
-			wantGated: 1, wantSeen: []string{"gang"},
+		"a member that is moved to another gang": {
+			do:        func(q *gangQueue) { q.Add(ctx, member); q.Update(ctx, member, elsewhere) },
+			wantGated: 1,
 		},
 		"a member that is taken out of its gang": {
 			do:         func(q *gangQueue) { q.Add(ctx, member); q.Update(ctx, member, ordinary) },
-			wantQueued: ordinary, wantSeen: []string{"gang"},
+			wantQueued: ordinary,
 		},
 		"an ordinary Pod that becomes a member": {
 			do:        func(q *gangQueue) { q.Add(ctx, ordinary); q.Update(ctx, ordinary, member) },
-			wantGated: 1, wantSeen: []string{"gang"},
+			wantGated: 1,
 		},
 	}
 	metrics.Register()
@@ -119,10 +99,8 @@ func TestMembersStayOutOfTheQueue(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			before := gated(t)
 			inner := &realQueue{pods: map[types.UID]*corev1.Pod{}}
-			var seen []string
 			q := &gangQueue{SchedulingQueue: inner, members: map[types.UID]*corev1.Pod{},
-				keepsOut: func(pod *corev1.Pod) bool { return pod.Labels[schedulingv1alpha1.LabelPodGroup] != "" },
-				seen:     func(gang types.NamespacedName) { seen = append(seen, gang.Name) }}
+				keepsOut: func(pod *corev1.Pod) bool { return pod.Labels[schedulingv1alpha1.LabelPodGroup] != "" }}
 			tc.do(q)
 			want := map[types.UID]*corev1.Pod{}
 			if tc.wantQueued != nil {
@@ -134,28 +112,7 @@ func TestMembersStayOutOfTheQueue(t *testing.T) {
 			if got := gated(t) - before; got != tc.wantGated {
 				t.Errorf("%v more Pods are told as gated, want %v", got, tc.wantGated)
 			}
-			if diff := cmp.Diff(tc.wantSeen, seen); diff != "" {
-				t.Errorf("gangs that are told of a member (-want, +got):\n%s", diff)
-			}
 		})
-	}
-}
-
-// TestLeaderThatIsHeldBack: another plugin keeps the leader from its turn, until
-// its gang is to be planned anew.
-func TestLeaderThatIsHeldBack(t *testing.T) {
-	inner := &realQueue{pods: map[types.UID]*corev1.Pod{}}
-	q := &gangQueue{SchedulingQueue: inner, members: map[types.UID]*corev1.Pod{}, seen: func(types.NamespacedName) {},
-		keepsOut: func(*corev1.Pod) bool { return true }}
-	leader := makePod("leader", inGroup("gang"))
-	q.Add(t.Context(), leader)
-	q.lineUp(t.Context(), leader)
-	if inner.activated != 0 {
-		t.Error("a leader that comes into the queue is activated too")
-	}
-	q.lineUp(t.Context(), leader)
-	if inner.activated != 1 {
-		t.Errorf("a leader that stands in line is activated %d times, want once", inner.activated)
 	}
 }
 
@@ -169,7 +126,7 @@ func TestPendingPods(t *testing.T) {
 		return len(pods) == 3
 	})
 	w.tracker().setSynced()
-	w.eventually("the leader stands in line, and is told of once", func() bool {
+	w.eventually("the bell rings for the gang, and is not told of", func() bool {
 		pods, _ := w.sched.SchedulingQueue.PendingPods()
 		return len(w.sched.SchedulingQueue.PodsInActiveQ()) == 2 && len(pods) == 3
 	})

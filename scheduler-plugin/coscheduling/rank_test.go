@@ -8,9 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
@@ -74,95 +72,52 @@ func TestGangsTakeTheirTurnsInOrder(t *testing.T) {
 				value, ok := map[string]int32{"high": 1000, "low": 10}[name]
 				return value, ok
 			}
-			enter := func(group *schedulingv1alpha1.PodGroup, options []podOption) (leader *corev1.Pod) {
+			enter := func(group *schedulingv1alpha1.PodGroup, options []podOption) {
 				options = append([]podOption{inGroup(group.Name)}, options...)
-				leader = makePod(group.Name+"-0", options...)
 				b.setGroup(group)
-				b.add(leader, makePod(group.Name+"-1", options...))
-				return leader
+				b.add(makePod(group.Name+"-0", options...), makePod(group.Name+"-1", options...))
 			}
-			secondLeader := enter(tc.second, tc.secondPods)
-			firstLeader := enter(tc.first, tc.firstPods)
-			view, what := b.next(secondLeader)
-			if view.key.Name != tc.first.Name || what != turnYield {
-				t.Fatalf("turn %v goes to %s, want it to yield to %s", what, view.key.Name, tc.first.Name)
+			enter(tc.second, tc.secondPods)
+			enter(tc.first, tc.firstPods)
+			var turns []string
+			for view := b.turn(); view.group != nil; view = b.turn() {
+				turns = append(turns, view.key.Name)
+				b.fail(view.key, view.group.UID, shortfall{message: "no room"}, time.Second, time.Second)
 			}
-			// It has had its turn: the next one is the other's.
-			if view, what := b.next(secondLeader); view.key.Name != tc.second.Name || what != turnPlan {
-				t.Errorf("turn %v goes to %s, want %s planned", what, view.key.Name, tc.second.Name)
-			}
-			if _, what := b.next(firstLeader); what != turnOver {
-				t.Errorf("a gang is planned again (%v) though nothing happened", what)
+			if diff := cmp.Diff([]string{tc.first.Name, tc.second.Name}, turns); diff != "" {
+				t.Errorf("turns (-want, +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-// TestHigherGangInBackOffIsNotOvertaken: an event wakes both gangs, and the back-off
-// of the one ahead does not give its room away.
-func TestHigherGangInBackOffIsNotOvertaken(t *testing.T) {
+// TestAPriorityClassThatComesGivesItsGangAnotherPlaceInLine.
+func TestAPriorityClassThatComesGivesItsGangAnotherPlaceInLine(t *testing.T) {
 	b := newBench()
-	high, low := makeGroup("high", 1), makeGroup("low", 1)
-	highLeader, lowLeader := makePod("high-0", inGroup("high"), ofPriority(9)), makePod("low-0", inGroup("low"))
-	b.setGroup(high)
-	b.add(highLeader)
-	view, _ := b.next(highLeader)
-	b.fail(view.key, high.UID, shortfall{message: "no room"}, time.Minute, time.Minute)
-	b.setGroup(low)
-	b.add(lowLeader)
-	if view, what := b.next(lowLeader); view.key.Name != "low" || what != turnPlan {
-		t.Fatalf("turn %v goes to %s, want low: nothing has happened that may help high", what, view.key.Name)
+	exists := false
+	b.classPriority = func(string) (int32, bool) { return 10, exists }
+	b.setGroup(bornAt(1, makeGroup("older", 1, ofClass("low"))))
+	b.setGroup(bornAt(2, makeGroup("younger", 1)))
+	b.add(makePod("older-0", inGroup("older"), ofPriority(100)), makePod("younger-0", inGroup("younger"), ofPriority(100)))
+	if !b.isNext(gangNamed("older")) {
+		t.Error("the older gang is not ahead")
 	}
-	b.fail(types.NamespacedName{Namespace: testNamespace, Name: "low"}, low.UID, shortfall{message: "no room"}, 0, 0)
-	b.somethingHappens()
-	if view, what := b.next(lowLeader); view.key.Name != "high" || what != turnYield {
-		t.Errorf("turn %v goes to %s, want it to yield to high", what, view.key.Name)
+	exists = true
+	b.rerank()
+	if !b.isNext(gangNamed("younger")) {
+		t.Error("the older gang is ahead, though its class is lower now")
 	}
 }
 
-// TestAGangAheadDoesNotTakeEachTurn: a gang that never fits is woken by each event.
-// It is tried before its back-off is over, but not at each event: the turns are those
-// of the gangs behind it.
-func TestAGangAheadDoesNotTakeEachTurn(t *testing.T) {
-	const initial, longest = time.Second, 8 * time.Second
+// TestAGangHasNoTurnBeforeOrdinaryPodsOfHigherPriority: the bell rang for another one.
+func TestAGangHasNoTurnBeforeOrdinaryPodsOfHigherPriority(t *testing.T) {
 	b := newBench()
-	high, low := makeGroup("high", 1), makeGroup("low", 1)
-	highLeader, lowLeader := makePod("high-0", inGroup("high"), ofPriority(9)), makePod("low-0", inGroup("low"))
-	b.setGroup(high)
-	b.add(highLeader)
-	b.setGroup(low)
-	b.add(lowLeader)
-	// turns is who has a turn when it is low's, until low has had its own.
-	turns := func() (turns []string) {
-		for range 10 {
-			view, what := b.next(lowLeader)
-			turns = append(turns, view.key.Name)
-			if what != turnYield {
-				return turns
-			}
-			b.fail(view.key, high.UID, shortfall{message: "no room"}, initial, longest)
-		}
-		return turns
+	b.setGroup(makeGroup("gang", 1))
+	b.add(makePod("gang-0", inGroup("gang"), ofPriority(5)))
+	if _, ok := b.begin(6); ok {
+		t.Error("the gang has a turn that rang for a higher priority")
 	}
-	lowFinds := func() { b.fail(gangNamed("low"), low.UID, shortfall{message: "no room"}, 0, 0) }
-	want := func(when string, want ...string) {
-		t.Helper()
-		if diff := cmp.Diff(want, turns()); diff != "" {
-			t.Errorf("turns %s (-want, +got):\n%s", when, diff)
-		}
-		lowFinds()
+	if _, ok := b.begin(5); !ok {
+		t.Error("the gang has no turn")
 	}
-	want("of two new gangs", "high", "low")
-	b.somethingHappens()
-	want("after the first event", "high", "low")
-	for range 20 {
-		b.time = b.time.Add(initial / 50)
-		b.somethingHappens()
-		want("after an event that follows soon", "low")
-	}
-	b.time = b.time.Add(initial)
-	b.awaken(gangNamed("low"))
-	want("after the initial back-off, of a gang that an event has woken", "high", "low")
-	b.awaken(gangNamed("low"))
-	want("without an event", "low")
 }

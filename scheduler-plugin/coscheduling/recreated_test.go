@@ -5,6 +5,7 @@ package coscheduling
 
 import (
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -69,15 +70,14 @@ func TestAPodGroupThatWasMadeAnewInheritsNothing(t *testing.T) {
 	b := newBench()
 	group := makeGroup("gang", 1)
 	b.setGroup(group)
-	leader := makePod("a", inGroup("gang"))
-	b.add(leader)
-	b.next(leader)
-	b.fail(gangName, group.UID, shortfall{message: "no room"}, idleAfter, idleAfter)
+	b.add(makePod("a", inGroup("gang")))
+	b.turn()
+	b.fail(gangName, group.UID, shortfall{message: "no room"}, time.Hour, time.Hour)
 	again := group.DeepCopy()
 	again.UID = "another"
 	handlers(b.setGroup, b.updateGroup, b.deleteGroup).OnUpdate(group, again)
-	if reason, ok := b.gate(leader); !ok {
-		t.Errorf("the new group's leader is kept out: %s", reason)
+	if !b.isNext(gangName) {
+		t.Error("the new group has no turn")
 	}
 }
 

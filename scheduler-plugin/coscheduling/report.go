@@ -232,7 +232,7 @@ func (t *tracker) news(key types.NamespacedName) (*schedulingv1alpha1.PodGroup, 
 	if g == nil || !t.synced {
 		return nil, nil, 0
 	}
-	v, ok := g.verdict()
+	v, ok := t.verdict(g)
 	if !ok {
 		return nil, nil, 0
 	}
@@ -268,7 +268,7 @@ func (t *tracker) unmarked(key types.NamespacedName) []types.UID {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	g := t.gangs[key]
-	if g == nil || g.attempt.failures == 0 || g.attempt.unready || !g.complete() {
+	if g == nil || !t.lacksRoom(g) || !g.complete() {
 		return nil
 	}
 	var unmarked []types.UID
@@ -278,6 +278,12 @@ func (t *tracker) unmarked(key types.NamespacedName) []types.UID {
 		}
 	}
 	return unmarked
+}
+
+// lacksRoom says whether the gang found no room in its last turn. The caller holds the lock.
+func (t *tracker) lacksRoom(g *gang) bool {
+	told, refused := t.line.Told(g.key)
+	return refused && !told.Unready
 }
 
 // markOf is a Pod that still waits for room, or in vain, and what it is to be told;
@@ -297,7 +303,7 @@ func (t *tracker) markOf(key memberKey) (*corev1.Pod, mark) {
 		return m.pod, t.grouplessMark(key.gang)
 	case t.isToldOld(g, m):
 		return m.pod, mark{reason: reasonIncomplete, message: fmt.Sprintf("PodGroup %s lacks members; its conditions say how many", key.gang.Name)}
-	case g.attempt.failures > 0 && !g.attempt.unready && state(m, t.ours) == memberWaiting:
+	case t.lacksRoom(g) && state(m, t.ours) == memberWaiting:
 		return m.pod, mark{reason: corev1.PodReasonUnschedulable,
 			message: fmt.Sprintf("there is no room for all of PodGroup %s; its conditions say what is missing", key.gang.Name)}
 	}

@@ -130,7 +130,7 @@ func (s *storm) unseen(t *tracker) string {
 		if (g.group != nil) != (want != nil && want.exists) || g.group != nil && (g.group.UID != want.UID || g.group.Generation != want.Generation) {
 			return fmt.Sprintf("PodGroup %s is not seen as it is", key.Name)
 		}
-		if t.isAwake(g) && g.complete() {
+		if t.line.IsReady(key) {
 			return fmt.Sprintf("%s is to be planned", key.Name)
 		}
 		if what := miscounted(t, g); what != "" {

@@ -15,20 +15,23 @@ import (
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/podgroup"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
 )
 
-// tracker knows the gangs: their PodGroups, their members and what became of
-// the last attempt to place them. It is safe for concurrent use.
+// tracker knows the gangs: their PodGroups, their members and who of them is in line. It is
+// safe for concurrent use.
 //
-// Lock order: PreEnqueue calls the tracker with the scheduling queue's lock held.
-// So the tracker never calls the queue; it tells wake and report, which only put
-// a key on a queue of their own.
+// Invariant: once it is synced, just the gangs that are complete are in line.
+//
+// Lock order: the scheduling queue calls the tracker with a lock of its own held. So the
+// tracker never calls the queue; it tells stir and report, which only leave a note.
 type tracker struct {
 	ours func(schedulerName string) bool
 	now  func() time.Time
-	// wake asks for the leader to be offered to the scheduling queue after d,
-	// report for the conditions to be written.
-	wake, report func(key types.NamespacedName, d time.Duration)
+	// stir says that somebody may be next, or that room may be held for nobody.
+	stir func()
+	// report asks for conditions to be written after d.
+	report func(key types.NamespacedName, d time.Duration)
 
 	// dissolve asks for the rest of a gang to be deleted. It must not block.
 	dissolve func(group *schedulingv1alpha1.PodGroup, rest []*corev1.Pod)
@@ -38,34 +41,26 @@ type tracker struct {
 
 	mu    sync.RWMutex
 	gangs map[types.NamespacedName]*gang
-	// awake are the gangs for which something happened that may help since their
-	// last cycle began.
-	awake map[types.NamespacedName]*gang
-	// planned are the gangs that have had a cycle since all their members were
-	// last placed. These hear of the events that are helpful.
-	planned map[types.NamespacedName]*gang
+	// line says who of them is next.
+	line    *line.Line
 	helpful []fwk.ClusterEvent
 	// synced says that all that existed at the start has been seen, and that the
 	// scheduler leads. Before that, members that are placed may still be unknown:
 	// nothing is planned, written or evicted.
 	synced bool
-	// debts are until when namespaces pay for turns that took too long; see overdue.go.
-	debts map[string]time.Time
 	// noGroups says that the API server does not serve PodGroups, so far.
 	noGroups bool
 	// tellsNoGroups says that Pods are told so; see groupless.go.
 	tellsNoGroups bool
 }
 
-func newTracker(ours func(string) bool, now func() time.Time, wake, report func(types.NamespacedName, time.Duration)) *tracker {
+func newTracker(ours func(string) bool, now func() time.Time, stir func(), report func(types.NamespacedName, time.Duration)) *tracker {
 	return &tracker{
-		ours: ours, now: now, wake: wake, report: report,
+		ours: ours, now: now, stir: stir, report: report,
 		dissolve:      func(*schedulingv1alpha1.PodGroup, []*corev1.Pod) {},
 		classPriority: func(string) (int32, bool) { return 0, false },
 		gangs:         make(map[types.NamespacedName]*gang),
-		awake:         make(map[types.NamespacedName]*gang),
-		planned:       make(map[types.NamespacedName]*gang),
-		debts:         make(map[string]time.Time),
+		line:          line.New(),
 		helpful:       helpful(),
 	}
 }
@@ -89,8 +84,7 @@ func (t *tracker) gangOf(key types.NamespacedName) *gang {
 func (t *tracker) forgetIfEmpty(g *gang) {
 	if g.group == nil && len(g.members) == 0 {
 		delete(t.gangs, g.key)
-		delete(t.awake, g.key)
-		delete(t.planned, g.key)
+		t.line.Forget(g.key, t.now())
 	}
 }
 
@@ -103,14 +97,13 @@ func (t *tracker) changed(g *gang) {
 		return
 	}
 	if g.complete() {
-		t.markAwake(g)
-		t.wake(g.key, 0)
+		t.line.Enter(t.rank(g), g.lacksMinimum(), t.now())
+		t.stir()
 		t.report(g.key, 0)
 		return
 	}
-	if g.held != heldNot {
-		t.wake(g.key, 0) // to give up the room
-	}
+	t.line.Leave(g.key, t.now())
+	t.stir() // another one may be next, and room may be given up
 	if g.scheduled() {
 		t.report(g.key, 0)
 		return
@@ -147,7 +140,8 @@ func (t *tracker) setGroup(group *schedulingv1alpha1.PodGroup) {
 	judged := t.judgeAll(g, old)
 	if old == nil || old.UID != group.UID {
 		// A group of the same name is another group: it inherits nothing.
-		g.attempt, g.status = attempt{}, conditionState{}
+		t.line.Forget(g.key, t.now())
+		g.status = conditionState{}
 		g.bindings = bindings{placement: g.bindings.placement, failed: g.bindings.placement}
 		g.failedMembers, g.deletedMembers = 0, 0
 	} else if old.Generation == group.Generation && !judged {
@@ -172,11 +166,9 @@ func (t *tracker) deleteGroup(group *schedulingv1alpha1.PodGroup) {
 	old := g.group
 	g.group, g.groupless = nil, t.now()
 	t.judgeAll(g, old)
-	delete(t.awake, g.key)
-	if g.held != heldNot {
-		t.wake(g.key, 0) // to give up the room
-	}
-	g.attempt, g.status = attempt{}, conditionState{}
+	t.line.Forget(g.key, t.now())
+	t.stir() // another one may be next, and room may be given up
+	g.status = conditionState{}
 	g.bindings = bindings{placement: g.bindings.placement, failed: g.bindings.placement}
 	if t.synced {
 		t.report(g.key, 0) // its Pods wait for another one
@@ -220,7 +212,7 @@ func (t *tracker) setPod(pod *corev1.Pod) {
 		g.failedMembers++
 	}
 	t.enter(g, m)
-	g.settle()
+	t.settle(g)
 	if after := state(m, t.ours); after != before || m.bound() != wasBound || m.isStranger() != wasStranger || pod.Generation != generation || relabelled {
 		t.changed(g)
 		if before == memberPlaced && !m.isStranger() {
@@ -240,13 +232,7 @@ func (t *tracker) updatePod(before, after *corev1.Pod) {
 
 // enter counts a member whose Pod is new or changed. The caller holds the lock.
 func (t *tracker) enter(g *gang, m *member) {
-	s := state(m, t.ours)
-	g.count(m, s, 1)
-	if s == memberWaiting {
-		g.lead(m.pod)
-	} else if g.leader != nil && g.leader.UID == m.pod.UID {
-		g.electLeader(t.ours)
-	}
+	g.count(m, state(m, t.ours), 1)
 }
 
 // deletePod learns that a Pod is gone, or names another group.
@@ -265,10 +251,7 @@ func (t *tracker) deletePod(pod *corev1.Pod) {
 	before := state(m, t.ours)
 	g.count(m, before, -1)
 	delete(g.members, pod.UID)
-	if g.leader != nil && g.leader.UID == pod.UID {
-		g.electLeader(t.ours)
-	}
-	g.settle()
+	t.settle(g)
 	if !m.isStranger() {
 		if m.pod.Spec.NodeName != "" && m.pod.Status.Phase != corev1.PodFailed {
 			g.deletedMembers++
@@ -279,38 +262,6 @@ func (t *tracker) deletePod(pod *corev1.Pod) {
 		}
 	}
 	t.forgetIfEmpty(g)
-}
-
-// gate says whether a Pod that names a group may enter the scheduling queue, and if
-// not, why.
-func (t *tracker) gate(pod *corev1.Pod) (reason string, ok bool) {
-	key, isMember := podgroup.GroupOf(pod)
-	if !isMember || pod.Spec.NodeName != "" {
-		return "", true
-	}
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	g := t.gangs[key]
-	switch {
-	case g == nil || g.group == nil:
-		return fmt.Sprintf("waiting for PodGroup %s", key), false
-	case g.members[pod.UID] == nil || !t.synced:
-		return "waiting to be seen as a member of its PodGroup", false
-	case g.members[pod.UID].isStranger():
-		return strangerMessage(g.group), false
-	case state(g.members[pod.UID], t.ours) != memberWaiting:
-		// It has its place, and only has to leave the queue.
-		return "", true
-	case !g.complete():
-		return fmt.Sprintf("waiting for members of PodGroup %s: %s", key, missing(&g.group.Spec, g.placed.Plus(g.waiting))), false
-	case g.leader.UID != pod.UID:
-		return fmt.Sprintf("represented by %s in PodGroup %s", g.leader.Name, key), false
-	}
-	if left := t.notBefore(g).Sub(t.now()); left > 0 {
-		t.wake(key, left)
-		return fmt.Sprintf("PodGroup %s is backing off", key), false
-	}
-	return "", true
 }
 
 // missing says which members a gang lacks.
@@ -328,53 +279,6 @@ func missing(spec *schedulingv1alpha1.PodGroupSpec, have podgroup.Tally) string 
 func (t *tracker) awaken(key types.NamespacedName) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if g := t.gangs[key]; g != nil {
-		t.markAwake(g)
-		t.wake(key, max(0, t.notBefore(g).Sub(t.now())))
-	}
-}
-
-// due is the leader to offer to the scheduling queue, nil if there is none or
-// nothing has changed. A gang in its back-off is put off.
-func (t *tracker) due(key types.NamespacedName) *corev1.Pod {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	g := t.gangs[key]
-	if g == nil || !t.synced || !g.complete() {
-		return nil
-	}
-	if again := g.attempt.again; !t.isAwake(g) && !again.IsZero() {
-		if left := again.Sub(t.now()); left > 0 {
-			t.wake(key, left)
-			return nil
-		}
-		g.attempt.again = time.Time{}
-		t.markAwake(g)
-	}
-	if !t.isAwake(g) {
-		return nil
-	}
-	if left := t.notBefore(g).Sub(t.now()); left > 0 {
-		t.wake(key, left)
-		return nil
-	}
-	return g.leader
-}
-
-// idle wakes the gangs that are complete and have not been planned for a while:
-// the backstop for a wake-up that was lost. One that is being planned for the first
-// time has no back-off yet.
-func (t *tracker) idle(after time.Duration) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, g := range t.gangs {
-		last := t.notBefore(g)
-		if last.IsZero() {
-			last = g.attempt.first
-		}
-		if g.complete() && t.now().Sub(last) > after {
-			t.markAwake(g)
-			t.wake(g.key, 0)
-		}
-	}
+	t.line.Wake(key, t.now())
+	t.stir()
 }

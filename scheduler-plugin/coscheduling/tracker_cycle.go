@@ -32,11 +32,10 @@ type gangView struct {
 	// preempt.
 	mayPreempt bool
 	// starving says that the gang has waited for longer than starvationAfter, and
-	// is the first to have a right to be helped; starvesAt when it will have.
+	// is the first to have a right to be helped.
 	starving        bool
-	starvesAt       time.Time
 	starvationAfter time.Duration
-	// firstAttempt is when the gang was first planned; zero before.
+	// firstAttempt is when the gang was first planned.
 	firstAttempt time.Time
 	failures     int
 }
@@ -47,48 +46,35 @@ func (v *gangView) schedulerName() string {
 	return v.waiting[0].Spec.SchedulerName
 }
 
-// turn is what to do with a member that the queue has handed out.
-type turn int
-
-const (
-	// turnOver: it has a place, or its gang is not ready.
-	turnOver turn = iota
-	// turnPlan: plan its gang.
-	turnPlan
-	// turnYield: plan another gang, which is ahead of its own.
-	turnYield
-)
-
-// next is the gang to plan in the turn of a member that the queue has handed
-// out, and what to do with that member.
-func (t *tracker) next(pod *corev1.Pod) (gangView, turn) {
-	key, _ := podgroup.GroupOf(pod)
+// begin begins the turn of the gang that is next, and returns it as its cycle sees it. It
+// returns false if none is to be planned now, or it ranks behind what has this priority.
+func (t *tracker) begin(priority int32) (gangView, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	g := t.gangs[key]
-	if g == nil || !t.synced || !g.complete() || !t.isAwake(g) {
-		return gangView{}, turnOver
+	next, ok := t.line.Next(t.now())
+	if !ok || next.Priority < priority {
+		return gangView{}, false
 	}
-	if m := g.members[pod.UID]; m == nil || state(m, t.ours) != memberWaiting {
-		return gangView{}, turnOver
-	}
-	if left := t.notBefore(g).Sub(t.now()); left > 0 {
-		t.wake(key, left)
-		return gangView{}, turnOver
-	}
-	if first := t.firstInLine(g); first != g {
-		if first.attempt.notBefore.After(t.now()) {
-			first.attempt.notAhead = t.now().Add(first.attempt.initial)
-		}
-		return t.view(first), turnYield
-	}
-	return t.view(g), turnPlan
+	g := t.gangs[next.Key]
+	view := t.view(g)
+	t.line.Begin(g.key, g.waitsSince(t.now()), t.now())
+	view.firstAttempt = t.line.Since(g.key)
+	return view, true
+}
+
+// ring is the priority of the gang that is to have its turn now, if there is one, and when
+// to ask again if nothing happens before; zero for never.
+func (t *tracker) ring() (priority int32, now bool, again time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	next, now := t.line.Next(t.now())
+	return next.Priority, now, t.line.Until()
 }
 
 // view is a gang as a cycle sees it that begins now. The caller holds the lock.
 func (t *tracker) view(g *gang) gangView {
 	v := gangView{key: g.key, rank: t.rank(g), group: g.group, placed: g.placed.Plus(podgroup.Tally{}),
-		firstAttempt: g.attempt.first, failures: g.attempt.failures + g.bindings.failures}
+		failures: t.line.Failures(g.key)}
 	keys := make(map[types.UID]string, g.waiting.Total)
 	for _, m := range g.members {
 		switch state(m, t.ours) {
@@ -106,14 +92,6 @@ func (t *tracker) view(g *gang) gangView {
 		v.classKeys = append(v.classKeys, keys[pod.UID])
 	}
 	slices.Sort(v.nodes)
-	delete(t.awake, g.key)
-	t.planned[g.key] = g
-	g.attempt.gained = 0
-	g.attempt.regardsOthers = slices.ContainsFunc(v.waiting, regardsOthers)
-	if g.attempt.first.IsZero() {
-		g.attempt.first = t.now()
-		v.firstAttempt = g.attempt.first
-	}
 	return v
 }
 
@@ -152,49 +130,37 @@ func (t *tracker) assume(view *gangView, nodes map[types.UID]string) bool {
 		m.assumed, m.placement = node, g.bindings.placement
 		g.count(m, state(m, t.ours), 1)
 	}
-	g.attempt = attempt{first: g.attempt.first, gained: g.attempt.gained, regardsOthers: g.attempt.regardsOthers}
-	g.electLeader(t.ours)
-	if g.waiting.Total == 0 {
-		delete(t.awake, g.key)
-		delete(t.planned, g.key)
+	rest := len(nodes) < len(view.waiting) // of which the cycle tells in a moment
+	t.line.Placed(g.key, rest, t.now())
+	if !rest && g.complete() {
+		t.line.Enter(t.rank(g), g.lacksMinimum(), t.now()) // members have come meanwhile
 	}
 	return true
 }
 
+// alike ends the turn of a gang whose shape is known to find no place now, and says whether
+// it did.
+func (t *tracker) alike(key types.NamespacedName, shape string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	_, ok := t.line.Alike(key, shape, t.now())
+	if ok {
+		t.report(key, 0)
+	}
+	return ok
+}
+
 // fail records that a gang found no place. uid is that of the group that was
 // planned: one that took its name since has nothing to do with it.
-//
-// Room that grows is progress: the cluster is freeing what the gang needs, and
-// the back-off starts over, so that the gang is there when it is enough.
-func (t *tracker) fail(key types.NamespacedName, uid types.UID, why shortfall, initial, longest time.Duration) {
+func (t *tracker) fail(key types.NamespacedName, uid types.UID, why shortfall, terms line.Terms) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	g := t.gangs[key]
 	if g == nil || g.group == nil || g.group.UID != uid {
 		return
 	}
-	if why.room > g.attempt.room {
-		g.attempt.failures = 0
-	}
-	g.attempt.failures++
-	g.attempt.message, g.attempt.room, g.attempt.again = why.message, why.room, why.again
-	g.attempt.need, g.attempt.unready = why.need, why.unready
-	if why.helpless > 0 {
-		g.attempt.helplessUntil = t.now().Add(why.helpless)
-		t.awakenOthers(key)
-	}
-	if g.attempt.gained > 0 && g.attempt.gained >= why.need.members {
-		t.markAwake(g)
-		t.wake(key, max(0, t.notBefore(g).Sub(t.now())))
-	}
-	if !why.again.IsZero() {
-		t.wake(key, why.again.Sub(t.now()))
-	}
-	g.attempt.initial = initial
-	g.attempt.notBefore = t.now().Add(backoff(g.attempt.failures, initial, longest))
-	if g.attempt.overdue = why.took > 0; g.attempt.overdue {
-		t.owe(g, why.took)
-	}
+	t.line.Refused(key, line.Refusal{Message: why.message, Unready: why.unready, Room: why.room, Need: why.need, Shape: why.shape,
+		Again: why.again, Helpless: why.helpless, Took: why.took}, terms, t.now())
 	t.report(key, 0)
 }
 
@@ -206,7 +172,10 @@ type shortfall struct {
 	// needed is how many members the minimum lacks.
 	needed int
 	// need is what must happen before the gang can be placed.
-	need need
+	need line.Need
+	// shape is equal for gangs that find no place for the same reason; empty for one that is
+	// like no other.
+	shape string
 	// again is when to plan again even if nothing happens; zero for never.
 	again time.Time
 	// helpless is for how long the gang gives up its right to be helped, because no room
@@ -219,16 +188,6 @@ type shortfall struct {
 	// certain says that there was no plan at all, rather than plans that plugins
 	// rejected.
 	certain bool
-}
-
-// backoff is how long a gang waits after so many failures in a row: initial,
-// doubled with each further one, at most longest.
-func backoff(failures int, initial, longest time.Duration) time.Duration {
-	d := initial
-	for i := 1; i < failures && d < longest; i++ {
-		d *= 2
-	}
-	return min(d, longest)
 }
 
 // Reasons for which gangs wait that are no reasons of a condition: their victims
@@ -255,13 +214,19 @@ func (t *tracker) waitingGangs() map[string]int {
 			counts[waitingForVictims]++
 		case g.held == heldForStarving:
 			counts[waitingStarved]++
-		case g.attempt.failures > 0:
+		case t.isRefused(g):
 			counts[schedulingv1alpha1.ReasonNotEnoughResources]++
-		case g.bindings.failures > 0:
+		case g.bindings.message != "":
 			counts[schedulingv1alpha1.ReasonBindingFailed]++
 		}
 	}
 	return counts
+}
+
+// isRefused says whether the gang found no place in its last turn. The caller holds the lock.
+func (t *tracker) isRefused(g *gang) bool {
+	_, refused := t.line.Told(g.key)
+	return refused
 }
 
 func sortedKeys[V any](m map[string]V) []string {

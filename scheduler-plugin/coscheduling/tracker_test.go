@@ -4,6 +4,7 @@
 package coscheduling
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -16,26 +17,27 @@ import (
 	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
 )
 
-// bench is a tracker with a clock in the test's hands, and the wake-ups and
-// reports that it asked for.
+// bench is a tracker with a clock in the test's hands, and the reports that it asked for.
 type bench struct {
 	*tracker
-	time          time.Time
-	woken, report map[types.NamespacedName]time.Duration
+	time   time.Time
+	report map[types.NamespacedName]time.Duration
+	// starvesAfter is after what time gangs that are refused starve; 0 for never.
+	starvesAfter time.Duration
 }
 
 func newBench() *bench {
 	b := &bench{
 		time:   time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
-		woken:  map[types.NamespacedName]time.Duration{},
 		report: map[types.NamespacedName]time.Duration{},
 	}
 	b.tracker = newTracker(
 		func(name string) bool { return name == testScheduler },
 		func() time.Time { return b.time },
-		func(key types.NamespacedName, d time.Duration) { b.woken[key] = d },
+		func() {},
 		func(key types.NamespacedName, d time.Duration) { b.report[key] = d },
 	)
 	b.setSynced()
@@ -51,6 +53,23 @@ func (b *bench) add(pods ...*corev1.Pod) {
 	}
 }
 
+// turn begins the turn of the gang that is next, which has no name if there is none.
+func (b *bench) turn() gangView {
+	view, _ := b.begin(math.MinInt32)
+	return view
+}
+
+// isNext says whether a gang is to have its turn now.
+func (b *bench) isNext(key types.NamespacedName) bool {
+	next, ok := b.line.Next(b.time)
+	return ok && next.Key == key
+}
+
+// fail ends a turn without a place.
+func (b *bench) fail(key types.NamespacedName, uid types.UID, why shortfall, initial, longest time.Duration) {
+	b.tracker.fail(key, uid, why, line.Terms{Initial: initial, Longest: longest, Patience: b.starvesAfter})
+}
+
 // somethingHappens is an event that may help any gang.
 func (b *bench) somethingHappens() {
 	b.happened(fwk.ClusterEvent{Resource: fwk.StorageClass, ActionType: fwk.Add}, nil, nil)
@@ -64,108 +83,50 @@ func inPhase(phase corev1.PodPhase) podOption {
 	return func(w *schedulertesting.PodWrapper) { w.Phase(phase) }
 }
 
-// TestBackstopWakesOnlyTheIdle has the backstop come by at all moments of a gang's
-// life, which begins with a cycle that finds no place.
-func TestBackstopWakesOnlyTheIdle(t *testing.T) {
-	b := newBench()
-	b.setGroup(makeGroup("gang", 1))
-	pod := makePod("gang-0", inGroup("gang"))
-	b.add(pod)
-	wakes := func() bool {
-		clear(b.woken)
-		b.idle(idleAfter)
-		return len(b.woken) > 0
-	}
-	if view, turn := b.next(pod); turn != turnPlan {
-		t.Fatalf("turn of %s: got %v, want to plan", view.key, turn)
-	}
-	if wakes() {
-		t.Error("wakes a gang that is being planned for the first time")
-	}
-	b.fail(gangName, makeGroup("gang", 1).UID, shortfall{message: "no room"}, time.Second, time.Minute)
-	if wakes() {
-		t.Error("wakes a gang that was just planned")
-	}
-	b.time = b.time.Add(idleAfter)
-	if wakes() {
-		t.Error("wakes a gang before it has been idle for so long after its back-off")
-	}
-	b.time = b.time.Add(2 * time.Second)
-	if !wakes() {
-		t.Error("does not wake a gang that was not planned for long")
-	}
-}
-
-func TestGate(t *testing.T) {
+// TestWhoIsInLine, and what a gang is told that is not.
+func TestWhoIsInLine(t *testing.T) {
 	member := func(name string, options ...podOption) *corev1.Pod {
 		return makePod(name, append([]podOption{inGroup("gang")}, options...)...)
 	}
 	tests := map[string]struct {
 		group *schedulingv1alpha1.PodGroup
 		pods  []*corev1.Pod
-		asks  *corev1.Pod
-		want  string // why it is kept out; empty if it is not
+		// want is what the gang lacks; empty if it is in line.
+		want string
 	}{
-		"an ordinary Pod enters": {
-			asks: makePod("ordinary"),
+		"no gang whose group nobody has seen": {
+			pods: []*corev1.Pod{member("a")}, want: "its group",
 		},
-		"a member of a group that nobody has seen waits": {
-			pods: []*corev1.Pod{member("a")},
-			asks: member("a"),
-			want: "waiting for PodGroup ns/gang",
-		},
-		"a member that only the scheduler has seen waits": {
-			group: makeGroup("gang", 1),
-			asks:  member("a"),
-			want:  "waiting to be seen as a member of its PodGroup",
-		},
-		"a member of an incomplete gang waits": {
+		"no incomplete gang": {
 			group: makeGroup("gang", 2),
 			pods:  []*corev1.Pod{member("a")},
-			asks:  member("a"),
-			want:  "waiting for members of PodGroup ns/gang: 1 of at least 2 members exist",
+			want:  "1 of at least 2 members exist",
 		},
-		"the leader of a complete gang enters": {
+		"a complete gang": {
 			group: makeGroup("gang", 2),
 			pods:  []*corev1.Pod{member("b"), member("a")},
-			asks:  member("a"),
 		},
-		"its siblings do not": {
-			group: makeGroup("gang", 2),
-			pods:  []*corev1.Pod{member("b"), member("a")},
-			asks:  member("b"),
-			want:  "represented by a in PodGroup ns/gang",
-		},
-		"a member of higher priority leads": {
-			group: makeGroup("gang", 2),
-			pods:  []*corev1.Pod{member("a"), member("b", func(w *schedulertesting.PodWrapper) { w.Priority(7) })},
-			asks:  member("b"),
-		},
-		"placed and succeeded members make a gang complete": {
+		"one that placed and succeeded members make complete": {
 			group: makeGroup("gang", 3),
 			pods:  []*corev1.Pod{member("a", onNode("n")), member("b", onNode("n"), inPhase(corev1.PodSucceeded)), member("c")},
-			asks:  member("c"),
 		},
-		"failed members and those being deleted do not": {
+		"none that failed members and those being deleted would": {
 			group: makeGroup("gang", 3),
 			pods: []*corev1.Pod{member("a", onNode("n"), inPhase(corev1.PodFailed)), member("c"),
 				member("b", func(w *schedulertesting.PodWrapper) { w.Terminating() })},
-			asks: member("c"),
-			want: "waiting for members of PodGroup ns/gang: 1 of at least 3 members exist",
+			want: "1 of at least 3 members exist",
 		},
-		"members of other schedulers and gated ones do not": {
+		"none that members of other schedulers and gated ones would": {
 			group: makeGroup("gang", 2),
 			pods: []*corev1.Pod{member("c"),
 				member("a", func(w *schedulertesting.PodWrapper) { w.SchedulerName("other") }),
 				member("b", func(w *schedulertesting.PodWrapper) { w.SchedulingGates([]string{"g"}) })},
-			asks: member("c"),
-			want: "waiting for members of PodGroup ns/gang: 1 of at least 2 members exist",
+			want: "1 of at least 2 members exist",
 		},
-		"a group of the same name in another namespace is another group": {
+		"none that members in another namespace would": {
 			group: makeGroup("gang", 2),
 			pods:  []*corev1.Pod{member("a"), member("b", func(w *schedulertesting.PodWrapper) { w.Namespace("elsewhere") })},
-			asks:  member("a"),
-			want:  "waiting for members of PodGroup ns/gang: 1 of at least 2 members exist",
+			want:  "1 of at least 2 members exist",
 		},
 	}
 	for name, tc := range tests {
@@ -175,9 +136,15 @@ func TestGate(t *testing.T) {
 				b.setGroup(tc.group)
 			}
 			b.add(tc.pods...)
-			got, ok := b.gate(tc.asks)
-			if got != tc.want || ok != (tc.want == "") {
-				t.Errorf("gate: %q, %v; want %q", got, ok, tc.want)
+			got := ""
+			if !b.isNext(gangName) {
+				got = "its group"
+				if v, ok := b.verdict(b.gangs[gangName]); ok {
+					got = v.message
+				}
+			}
+			if got != tc.want {
+				t.Errorf("the gang lacks %q, want %q", got, tc.want)
 			}
 		})
 	}
@@ -189,8 +156,7 @@ func TestBackoff(t *testing.T) {
 	b := newBench()
 	group := makeGroup("gang", 2)
 	b.setGroup(group)
-	leader := makePod("a", inGroup("gang"))
-	b.add(leader, makePod("b", inGroup("gang")))
+	b.add(makePod("a", inGroup("gang")), makePod("b", inGroup("gang")))
 	for i, step := range []struct {
 		room int
 		want time.Duration
@@ -198,22 +164,21 @@ func TestBackoff(t *testing.T) {
 		{0, time.Second}, {0, 2 * time.Second}, {0, 4 * time.Second}, {0, 5 * time.Second}, {0, 5 * time.Second},
 		{1, time.Second}, {1, 2 * time.Second},
 	} {
-		if _, what := b.next(leader); what != turnPlan {
+		if b.turn().key != gangName {
 			t.Fatalf("step %d: the gang is not planned", i)
 		}
 		b.fail(gangName, group.UID, shortfall{message: "no room", room: step.room}, time.Second, 5*time.Second)
-		clear(b.woken)
 		b.somethingHappens()
-		if got := b.woken[gangName]; got != step.want {
+		if got := b.line.Until().Sub(b.time); got != step.want {
 			t.Errorf("step %d: an event wakes the gang after %v, want %v", i, got, step.want)
 		}
 		b.time = b.time.Add(step.want - time.Millisecond)
-		if pod := b.due(gangName); pod != nil {
+		if b.isNext(gangName) {
 			t.Errorf("step %d: the gang is due before its back-off ends", i)
 		}
 		b.time = b.time.Add(time.Millisecond)
-		if pod := b.due(gangName); pod == nil || pod.Name != leader.Name {
-			t.Errorf("step %d: %v is due, want the leader", i, pod)
+		if !b.isNext(gangName) {
+			t.Errorf("step %d: the gang is not due when its back-off ends", i)
 		}
 	}
 }
@@ -222,23 +187,23 @@ func TestRecreatedGroupInheritsNothing(t *testing.T) {
 	b := newBench()
 	group := makeGroup("gang", 1)
 	b.setGroup(group)
-	leader := makePod("a", inGroup("gang"))
-	b.add(leader)
+	b.add(makePod("a", inGroup("gang")))
+	b.turn()
 	b.fail(gangName, group.UID, shortfall{message: "no room"}, time.Hour, time.Hour)
 	b.wrote(gangName, group.UID, verdict{reason: schedulingv1alpha1.ReasonNotEnoughResources}.conditions(nil, "id", metav1.Time{}, 1))
 
 	again := makeGroup("gang", 1)
 	again.UID = "another"
 	b.setGroup(again)
-	if reason, ok := b.gate(leader); !ok {
-		t.Errorf("the new group's leader is kept out: %s", reason)
+	if !b.isNext(gangName) {
+		t.Error("the new group has no turn")
 	}
 	b.fail(gangName, group.UID, shortfall{message: "late news of the old group"}, time.Hour, time.Hour)
 	if _, conditions, _ := b.news(gangName); conditions != nil {
 		t.Errorf("the new group gets conditions of the old one: %v", conditions)
 	}
-	if reason, ok := b.gate(leader); !ok {
-		t.Errorf("a failure of the old group keeps the new one out: %s", reason)
+	if !b.isNext(gangName) {
+		t.Error("a failure of the old group keeps the new one from its turn")
 	}
 }
 
@@ -295,9 +260,8 @@ func TestAGangThatChangesWhileItIsPlannedIsNotPlaced(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newBench()
 			b.setGroup(makeGroup("gang", 2))
-			leader := makePod("a", inGroup("gang"))
-			b.add(leader, makePod("b", inGroup("gang")), makePod("c", inGroup("gang")))
-			view, _ := b.next(leader)
+			b.add(makePod("a", inGroup("gang")), makePod("b", inGroup("gang")), makePod("c", inGroup("gang")))
+			view := b.turn()
 			nodes := map[types.UID]string{"uid-a": "node-0", "uid-b": "node-0"}
 			if name == "a member above the minimum is gone" {
 				nodes["uid-c"] = "node-0"
@@ -322,76 +286,6 @@ func TestAHoldOutlastsTheTurnThatMadeIt(t *testing.T) {
 	b.add(makePod("a", inGroup("gang")))
 	if !b.waits(gangName, group.UID) {
 		t.Error("the gang's hold would be pruned in its turn")
-	}
-}
-
-// TestGangsThatDifferLearnNothingFromEachOther.
-func TestGangsThatDifferLearnNothingFromEachOther(t *testing.T) {
-	view := func(change func(*gangView)) string {
-		v := viewOf(makeGroup("gang", 2), makeMembers("gang", 2))
-		change(&v)
-		return v.fingerprint()
-	}
-	same := view(func(*gangView) {})
-	for name, change := range map[string]func(*gangView){
-		"the minimum of a role": func(v *gangView) { v.group.Spec.MinRoleMember = map[string]int32{"": 1} },
-		"the right to preempt":  func(v *gangView) { v.mayPreempt = !v.mayPreempt },
-		"the minimum":           func(v *gangView) { v.group.Spec.MinMember = 1 },
-	} {
-		if view(change) == same {
-			t.Errorf("gangs that differ in %s are taken to be alike", name)
-		}
-	}
-}
-
-// TestWitness: a gang like one that found no place is not planned, until an
-// event may have helped.
-func TestWitness(t *testing.T) {
-	b := newBench()
-	leaders := map[string]*corev1.Pod{}
-	for _, name := range []string{"first", "second"} {
-		b.setGroup(makeGroup(name, 2))
-		leaders[name] = makePod(name+"-0", inGroup(name))
-		b.add(leaders[name], makePod(name+"-1", inGroup(name)))
-	}
-	w := witnesses{}
-	why := shortfall{message: "no room", certain: true}
-	failed := func(name string) {
-		t.Helper()
-		b.awaken(types.NamespacedName{Namespace: testNamespace, Name: name})
-		view, what := b.next(leaders[name])
-		if what != turnPlan {
-			t.Fatalf("%s is not planned", name)
-		}
-		w.remember(view.fingerprint(), &cycle{view: view, classes: []*class{{monotone: true, labelBlind: true}}}, &why)
-		b.fail(view.key, view.group.UID, why, 0, 0)
-	}
-	recalls := func(name string) bool {
-		t.Helper()
-		b.awaken(types.NamespacedName{Namespace: testNamespace, Name: name})
-		view, _ := b.next(leaders[name])
-		return w.recall(b.tracker, view.key, view.fingerprint()) != nil
-	}
-
-	if recalls("second") {
-		t.Error("there is a witness before anything failed")
-	}
-	failed("first")
-	if recalls("first") {
-		t.Error("a gang believes itself and is never planned again")
-	}
-	if !recalls("second") {
-		t.Error("the second gang is planned, though the first, which is like it, has just failed")
-	}
-	b.somethingHappens()
-	if recalls("second") {
-		t.Error("the second gang is not planned after an event that may help")
-	}
-	failed("first")
-	b.setGroup(makeGroup("first", 1))
-	b.deletePod(leaders["first"])
-	if recalls("second") {
-		t.Error("a gang that has changed is still believed")
 	}
 }
 

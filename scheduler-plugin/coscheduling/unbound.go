@@ -4,36 +4,31 @@
 package coscheduling
 
 import (
-	"time"
-
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/lockstep-k8s/lockstep/podgroup"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
 )
 
 // A gang whose members could not be bound has its place and can't have it: a webhook
 // refuses the bindings, a volume is not to be had. It backs off, as one without a
 // place does, but by a count of its own, because each placement is a success of the
-// gang cycle before it. No event shortens this back-off, and no turn of others does:
-// room is not what the gang lacks.
+// gang cycle before it. Nothing shortens this back-off: room is not what the gang lacks.
 
 // bindings are what has come of a gang's placements.
 type bindings struct {
 	// placement is the number of the last placement, and failed that of the last one
 	// of which a member could not be bound.
 	placement, failed int
-	// failures are the placements in a row that failed so, and message the last one's.
-	failures int
-	message  string
-	// notBefore is the end of the back-off.
-	notBefore time.Time
+	// message is that of the last failure, empty if the members were bound since.
+	message string
 }
 
 // failedBinding is a member that could not be bound.
 type failedBinding struct {
-	pod              *corev1.Pod
-	message          string
-	initial, longest time.Duration // bounds of the back-off
+	pod     *corev1.Pod
+	message string
+	terms   line.Terms
 }
 
 // unassume records that a member could not be bound, and has its gang planned again
@@ -57,23 +52,21 @@ func (t *tracker) unassume(f failedBinding) {
 	t.enter(g, m)
 	if b := &g.bindings; m.placement > b.failed {
 		b.failed, b.message = m.placement, f.message
-		b.failures++
-		b.notBefore = t.now().Add(backoff(b.failures, f.initial, f.longest))
-		g.attempt.failures, g.attempt.message = 0, "" // what it says of the rest is old
+		t.line.Unbound(g.key, f.terms, t.now())
 	}
 	t.changed(g)
 }
 
 // settle has the gang begin anew once its minimum is bound: with the time since when it
 // waits and, if none of the last placement has failed or nobody is left to be bound,
-// with its back-off.
-func (g *gang) settle() {
+// with its back-off. The caller holds the lock.
+func (t *tracker) settle(g *gang) {
 	if !g.scheduled() {
 		return
 	}
-	g.attempt.first = time.Time{}
+	t.line.Settled(g.key, t.now())
 	b := &g.bindings
-	if b.failures == 0 || b.failed == b.placement && g.waiting.Total > 0 {
+	if b.message == "" || b.failed == b.placement && g.waiting.Total > 0 {
 		return
 	}
 	for _, m := range g.members {
@@ -81,11 +74,6 @@ func (g *gang) settle() {
 			return
 		}
 	}
-	b.failures, b.message, b.notBefore = 0, "", time.Time{}
-}
-
-// notBefore is the end of the gang's back-off, after a cycle without a place or after
-// a placement that could not be bound, or because its namespace has taken too much time.
-func (t *tracker) notBefore(g *gang) time.Time {
-	return later(later(g.attempt.notBefore, g.bindings.notBefore), t.inDebt(g))
+	b.message = ""
+	t.line.Bound(g.key, t.now())
 }

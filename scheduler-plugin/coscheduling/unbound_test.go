@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
 )
 
 var errRefused = apierrors.NewForbidden(corev1.Resource("pods"), "binding", errors.New("not this gang"))
@@ -105,7 +106,7 @@ func (b *binding) place() {
 
 func (b *binding) refuse(pods ...*corev1.Pod) {
 	for _, pod := range pods {
-		b.unassume(failedBinding{pod: pod, message: "refused", initial: time.Second, longest: 4 * time.Second})
+		b.unassume(failedBinding{pod: pod, message: "refused", terms: line.Terms{Initial: time.Second, Longest: 4 * time.Second}})
 	}
 }
 
@@ -121,12 +122,12 @@ func (b *binding) wantBackoff(t *testing.T, when string, want time.Duration) {
 	t.Helper()
 	if want > 0 {
 		b.time = b.time.Add(want - time.Millisecond)
-		if b.due(gangName) != nil {
+		if b.isNext(gangName) {
 			t.Errorf("%s the gang is due before %v", when, want)
 		}
 		b.time = b.time.Add(time.Millisecond)
 	}
-	if b.due(gangName) == nil {
+	if !b.isNext(gangName) {
 		t.Errorf("%s the gang is not due after %v", when, want)
 	}
 }
@@ -134,26 +135,19 @@ func (b *binding) wantBackoff(t *testing.T, when string, want time.Duration) {
 // TestNothingShortensTheBackOffOfAGangThatCannotBeBound: room is not what it lacks.
 func TestNothingShortensTheBackOffOfAGangThatCannotBeBound(t *testing.T) {
 	b := newBinding()
-	low := makeGroup("low", 1)
-	lowLeader := makePod("low-0", inGroup("low"), ofPriority(-1))
-	b.setGroup(low)
-	b.add(lowLeader)
 	b.place()
 	b.refuse(b.pods...)
 	b.somethingHappens()
 	b.add(makePod("c", inGroup("gang")))
-	if b.due(gangName) != nil {
+	if b.isNext(gangName) {
 		t.Error("an event and a new member have the gang planned")
 	}
-	if reason, ok := b.gate(b.pods[0]); ok || reason != "PodGroup ns/gang is backing off" {
-		t.Errorf("the leader is let in, or kept out because %q", reason)
+	b.setGroup(makeGroup("low", 1))
+	b.add(makePod("low-0", inGroup("low"), ofPriority(-1)))
+	if view := b.turn(); view.key.Name != "low" {
+		t.Errorf("the turn of a gang behind goes to %q", view.key.Name)
 	}
-	if view, what := b.next(lowLeader); view.key.Name != "low" || what != turnPlan {
-		t.Errorf("turn %v of a gang behind goes to %s, want low", what, view.key.Name)
-	}
-	if view, ok := b.nextAbove(-1); ok {
-		t.Errorf("%s is planned before an ordinary Pod", view.key.Name)
-	}
+	b.assume(&gangView{key: gangNamed("low"), group: b.gangs[gangNamed("low")].group}, map[types.UID]string{"uid-low-0": "node-0"})
 	b.wantBackoff(t, "after the first failure", time.Second)
 }
 

@@ -79,6 +79,17 @@ func groupClient(plugins map[string]*Coscheduling) (schedulingclient.Interface, 
 	return client, nil
 }
 
+// watchClasses has gangs change their places in line when PriorityClasses come and go.
+func (e *engine) watchClasses() error {
+	rerank := func(any) { e.tracker.rerank() }
+	_, err := anyPlugin(e.plugins).handle.SharedInformerFactory().Scheduling().V1().PriorityClasses().Informer().
+		AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: rerank, DeleteFunc: rerank})
+	if err != nil {
+		return fmt.Errorf("watching PriorityClasses: %w", err)
+	}
+	return nil
+}
+
 // startWatching feeds the tracker from informers of its own: the scheduler's Pod
 // informer leaves out Pods that have ended, but members that succeeded count
 // towards a minimum. It returns at once; nothing is planned before the first
@@ -102,6 +113,9 @@ func (e *engine) startWatching(groups schedulingclient.Interface) error {
 	if err != nil {
 		return fmt.Errorf("watching PodGroups: %w", err)
 	}
+	if err := e.watchClasses(); err != nil {
+		return err
+	}
 	go pods.RunWithContext(e.ctx) // Pods are told if the API server serves no PodGroups
 	go func() {
 		if !e.awaitCRD(groups) {
@@ -120,10 +134,6 @@ func (e *engine) startWatching(groups schedulingclient.Interface) error {
 		e.tracker.setSynced()
 		// An ordinary Pod may have been denied victims that nobody knew.
 		e.sched.SchedulingQueue.MoveAllToActiveOrBackoffQueue(klog.FromContext(e.ctx), framework.EventUnschedulableTimeout, nil, nil, nil)
-		wait.UntilWithContext(e.ctx, func(context.Context) {
-			e.prune()
-			e.tracker.idle(idleAfter)
-		}, resyncPeriod)
 	}()
 	return nil
 }

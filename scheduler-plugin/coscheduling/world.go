@@ -247,10 +247,15 @@ func newResources(classes []*class) resources {
 			extended[name] = true
 		}
 	}
+	return resourcesOf(slices.Sorted(maps.Keys(extended)))
+}
+
+// resourcesOf are these extended resources and those that every node has.
+func resourcesOf(extended []corev1.ResourceName) resources {
 	r := resources{
 		names: []string{string(corev1.ResourceCPU), string(corev1.ResourceMemory),
 			string(corev1.ResourceEphemeralStorage), string(corev1.ResourcePods)},
-		scalars: slices.Sorted(maps.Keys(extended)),
+		scalars: extended,
 	}
 	for _, name := range r.scalars {
 		r.names = append(r.names, string(name))

@@ -131,7 +131,7 @@ func (l *Line) Begin(key types.NamespacedName, since, now time.Time) {
 
 // Happened tells the line of an event in the cluster.
 func (l *Line) Happened(event Event, now time.Time) {
-	if l.turn != nil && l.turn.state == turning {
+	if l.turn != nil && l.turn.state == turning && l.turn.rank.Key != event.By {
 		l.missed.add(event)
 	}
 	for _, s := range l.shapes.helpedBy(&event) {

@@ -3,6 +3,8 @@
 
 package line
 
+import "k8s.io/apimachinery/pkg/types"
+
 // Need is what must happen before a gang that was refused can have a place: a lower bound,
 // so that nothing is ignored that would have helped. The zero need is that anything may
 // help but a Pod that is placed and a node that goes.
@@ -34,6 +36,8 @@ type Event struct {
 	Unbounded bool
 	// Cordoned says that the node is.
 	Cordoned bool
+	// By is the gang that has made it happen, if one has. It is of no help to itself.
+	By types.NamespacedName
 }
 
 // EventKind is what kind of thing has happened.

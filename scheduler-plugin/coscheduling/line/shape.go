@@ -102,7 +102,7 @@ func (ss *shapes) helpedBy(event *Event) []*shape {
 	}
 	var helped []*shape
 	for s := range among {
-		if !s.tried && s.refusal.Need.helps(event, &s.gained) {
+		if !s.tried && s.waiting.first().rank.Key != event.By && s.refusal.Need.helps(event, &s.gained) {
 			helped = append(helped, s)
 		}
 	}

@@ -56,6 +56,13 @@ func (l *Line) Told(key types.NamespacedName) (Refusal, bool) {
 	return Refusal{}, false
 }
 
+// IsReady says whether a gang is to have a turn, now or when its back-off is over, even if
+// nothing happens.
+func (l *Line) IsReady(key types.NamespacedName) bool {
+	g := l.gangs[key]
+	return g != nil && (g.state == ready || g.state == turning)
+}
+
 // Since is since when a gang waits: it was first planned then. Zero if it was not planned
 // since its minimum was bound.
 func (l *Line) Since(key types.NamespacedName) time.Time {

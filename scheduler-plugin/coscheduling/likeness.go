@@ -1,0 +1,60 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package coscheduling
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
+)
+
+// labelBlind are the Filter plugins whose verdict does not depend on the labels
+// of the Pod, nor on which Pods are on the nodes but for what they take.
+var labelBlind = sets.New(names.NodeResourcesFit, names.NodeAffinity, names.TaintToleration,
+	names.NodeUnschedulable, names.NodeName, names.NodePorts)
+
+// shape is equal for gangs that find a place or don't together, empty for a gang that is
+// like no other: with members placed, or with claims of their own.
+func (v *gangView) shape() string {
+	if v.placed.Total > 0 || len(v.waiting) == 0 || slices.ContainsFunc(v.waiting, ownsClaims) {
+		return ""
+	}
+	spec := &v.group.Spec
+	h := sha256.New()
+	fmt.Fprintf(h, "%d %t %d %v %v", v.rank.Priority, v.mayPreempt, spec.MinMember, spec.MinRoleMember, spec.Topology)
+	// The order of members is that in which they are placed.
+	for i, n := 0, 0; i < len(v.classKeys); i += n {
+		n = 1
+		for i+n < len(v.classKeys) && v.classKeys[i+n] == v.classKeys[i] {
+			n++
+		}
+		fmt.Fprintf(h, "\n%d ", n)
+		_, _ = io.WriteString(h, v.classKeys[i]) // a hash never fails
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// looksForItself says whether the gang has to be planned whatever others have found: it
+// starves, or has room held for it.
+func (c *cycle) looksForItself() bool {
+	return c.view.starving || c.holds.of(c.view.key) != nil
+}
+
+// speaksForOthers says whether what keeps the gang out would keep out others like it.
+func (c *cycle) speaksForOthers(why *shortfall) bool {
+	if !why.certain || c.looksForItself() {
+		return false
+	}
+	for _, class := range c.classes {
+		if !class.labelBlind || !class.monotone {
+			return false
+		}
+	}
+	return true
+}

@@ -81,8 +81,10 @@ func (l *Line) Refused(key types.NamespacedName, why Refusal, terms Terms, now t
 	if g.overdue = why.Took > 0; g.overdue {
 		l.debts.owe(key.Namespace, why.Took, now)
 	}
-	missed := l.missed.help(&why.Need) || g.woken
+	gained, helped := l.missed.help(&why.Need)
+	missed := helped || g.woken
 	s := l.shapes.of(g, why)
+	s.gained = gained
 	g.refusal = &s.refusal
 	switch {
 	case g.state != turning: // It has left the line in its turn.

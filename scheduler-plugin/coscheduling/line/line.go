@@ -87,7 +87,7 @@ func (l *Line) Next(now time.Time) (Rank, bool) {
 	l.tick(now)
 	first := l.due.first()
 	for first != nil && l.debts.of(first).After(now) {
-		l.arrange(first, now) // its namespace got into debt since
+		l.putOff(first, now)
 		first = l.due.first()
 	}
 	if first == nil {
@@ -97,7 +97,7 @@ func (l *Line) Next(now time.Time) (Rank, bool) {
 		if !l.debts.of(ahead).After(now) {
 			return ahead.rank, true
 		}
-		l.arrange(ahead, now)
+		l.putOff(ahead, now)
 	}
 	return first.rank, true
 }
@@ -123,15 +123,27 @@ func (l *Line) Begin(key types.NamespacedName, since, now time.Time) {
 	if g.since.IsZero() || since.Before(g.since) {
 		g.since = since
 	}
+	if other := l.turn; other != nil {
+		// Nobody has told its outcome. It must not wait for that for ever.
+		l.end(other)
+		other.state = ready
+		l.arrange(other, now)
+	}
 	l.shapes.leave(g)
-	g.state, g.woken, g.again = turning, false, time.Time{}
-	l.turn, l.missed = g, missed{}
+	g.state, g.again, l.turn = turning, time.Time{}, g
 	l.arrange(g, now)
+}
+
+// end ends the turn of a gang if it has it.
+func (l *Line) end(g *gang) {
+	if l.turn == g {
+		l.turn, l.missed, g.woken = nil, missed{}, false
+	}
 }
 
 // Happened tells the line of an event in the cluster.
 func (l *Line) Happened(event Event, now time.Time) {
-	if l.turn != nil && l.turn.state == turning {
+	if l.turn != nil {
 		l.missed.add(event)
 	}
 	for _, s := range l.shapes.helpedBy(&event) {
@@ -141,23 +153,23 @@ func (l *Line) Happened(event Event, now time.Time) {
 
 // Listens says whether an event of a kind could concern anybody.
 func (l *Line) Listens(kind EventKind) bool {
-	if l.turn != nil && l.turn.state == turning {
-		return true
-	}
-	return l.shapes.listens(kind)
+	return l.turn != nil || l.shapes.listens(kind)
 }
 
 // try has the first gang of a shape be ready, on behalf of all.
 func (l *Line) try(s *shape, now time.Time) {
-	g := s.waiting.first()
-	if g == nil {
-		return
+	for s.tried == nil {
+		g := s.waiting.first()
+		if g == nil {
+			return
+		}
+		l.shapes.leave(g)
+		g.state, g.notBefore = ready, later(g.notBefore, s.notBefore)
+		if !l.debts.of(g).After(now) {
+			s.tried, g.tries = g, s
+		} // else the others would have to wait for the end of its debt, too
+		l.arrange(g, now)
 	}
-	s.tried, g.tries = true, s
-	g.notBefore = later(g.notBefore, s.notBefore)
-	l.shapes.leave(g)
-	g.state = ready
-	l.arrange(g, now)
 }
 
 // wake has a gang be ready, or ready after its turn.
@@ -215,11 +227,19 @@ func (l *Line) arrange(g *gang, now time.Time) {
 	l.shapes.reorder(g)
 }
 
+// putOff has a gang wait whose namespace got into debt after it was ready, but no other one
+// for it.
+func (l *Line) putOff(g *gang, now time.Time) {
+	l.arrange(g, now)
+	l.pass(g, now)
+}
+
 // leave takes a gang out of line, and has the next one of its shape tried if it was its turn
 // to show whether there is room.
 func (l *Line) leave(g *gang, now time.Time) {
 	l.shapes.leave(g)
-	g.state, g.woken = out, false
+	l.end(g)
+	g.state = out
 	l.arrange(g, now)
 	l.pass(g, now)
 	l.helped = nil
@@ -228,7 +248,7 @@ func (l *Line) leave(g *gang, now time.Time) {
 // pass has the next gang of the shape tried for which a gang was tried.
 func (l *Line) pass(g *gang, now time.Time) {
 	if s := g.tries; s != nil {
-		g.tries, s.tried = nil, false
+		g.tries, s.tried = nil, nil
 		l.try(s, now)
 	}
 }

@@ -56,7 +56,6 @@ func (l *Line) Alike(key types.NamespacedName, shape string, now time.Time) (Ref
 	if s == nil {
 		return Refusal{}, false
 	}
-	g.refusal = &s.refusal
 	l.refuse(g, s, now)
 	return s.refusal, true
 }
@@ -80,34 +79,33 @@ func (l *Line) Refused(key types.NamespacedName, why Refusal, terms Terms, now t
 	}
 	if g.overdue = why.Took > 0; g.overdue {
 		l.debts.owe(key.Namespace, why.Took, now)
+		why.Shape = "" // the others may be planned in time
+	}
+	g.refusal = &why
+	if g.state != turning { // It has left the line in its turn.
+		l.arrange(g, now)
+		return
 	}
 	gained, helped := l.missed.help(&why.Need)
-	missed := helped || g.woken
-	s := l.shapes.of(g, why)
-	s.gained = gained
-	g.refusal = &s.refusal
-	switch {
-	case g.state != turning: // It has left the line in its turn.
+	if helped || g.woken {
+		// It has another turn. The refusal says nothing of others: it was old when it came.
+		l.end(g)
+		g.state = ready
 		l.arrange(g, now)
-		l.pass(g, now)
-	case missed:
-		// It has another turn, and the others of its shape wait for that.
-		if g.tries != s {
+		if g.tries != nil && g.tries.name != why.Shape {
 			l.pass(g, now)
-			g.tries, s.tried = s, true
 		}
-		g.state, g.woken = ready, false
-		l.arrange(g, now)
-	default:
-		l.refuse(g, s, now)
+		return
 	}
+	l.refuse(g, l.shapes.refused(g, why, gained), now)
 }
 
-// refuse has a gang wait with a shape.
+// refuse ends the turn of a gang, which waits with a shape from now on.
 func (l *Line) refuse(g *gang, s *shape, now time.Time) {
-	g.state = refused
+	l.end(g)
+	g.state, g.refusal = refused, &s.refusal
 	if g.tries == s {
-		g.tries, s.tried = nil, false
+		g.tries, s.tried = nil, nil
 	}
 	l.shapes.join(g, s)
 	l.arrange(g, now)
@@ -147,6 +145,7 @@ func (l *Line) Unbound(key types.NamespacedName, terms Terms, now time.Time) {
 		g.state = ready
 	}
 	l.arrange(g, now)
+	l.pass(g, now)
 }
 
 // Bound records that the members of a gang's placements are bound: it has no back-off for

@@ -45,18 +45,25 @@ func (l *Line) Enter(rank Rank, lacks bool, now time.Time) {
 		g = &gang{}
 		l.gangs[rank.Key] = g
 	}
-	g.rank, g.lacks = rank, lacks
+	g.lacks = lacks
 	if g.state == out {
 		g.state = ready
 	}
+	l.move(g, rank, now)
 	l.wake(g, now)
 }
 
-// Rerank gives a gang another place in line.
+// Rerank gives a gang another place in line. If it moves forward it is to be ready: there may
+// be room that is held back for those that were ahead of it.
 func (l *Line) Rerank(rank Rank, now time.Time) {
-	if g := l.gangs[rank.Key]; g != nil && g.rank != rank {
-		g.rank = rank
-		l.arrange(g, now)
+	g := l.gangs[rank.Key]
+	if g == nil {
+		return
+	}
+	forward := rank.Compare(g.rank) < 0
+	l.move(g, rank, now)
+	if forward && g.state != out {
+		l.wake(g, now)
 	}
 }
 
@@ -129,7 +136,7 @@ func (l *Line) Begin(key types.NamespacedName, since, now time.Time) {
 		other.state = ready
 		l.arrange(other, now)
 	}
-	l.shapes.leave(g)
+	l.part(g, now)
 	g.state, g.again, l.turn = turning, time.Time{}, g
 	l.arrange(g, now)
 }
@@ -163,7 +170,7 @@ func (l *Line) try(s *shape, now time.Time) {
 		if g == nil {
 			return
 		}
-		l.shapes.leave(g)
+		l.part(g, now)
 		g.state, g.notBefore = ready, later(g.notBefore, s.notBefore)
 		if !l.debts.of(g).After(now) {
 			s.tried, g.tries = g, s
@@ -178,7 +185,7 @@ func (l *Line) wake(g *gang, now time.Time) {
 	case turning:
 		g.woken = true
 	case refused:
-		l.shapes.leave(g)
+		l.part(g, now)
 		g.state = ready
 	}
 	l.arrange(g, now)
@@ -187,6 +194,10 @@ func (l *Line) wake(g *gang, now time.Time) {
 // tick makes those ready whose time has come.
 func (l *Line) tick(now time.Time) {
 	for g := l.timers.first(); g != nil && !g.timer.After(now); g = l.timers.first() {
+		if s := g.in; s != nil && s.waiting.first() == g && !s.idle.After(now) {
+			s.idle = now.Add(idleAfter)
+			l.try(s, now)
+		}
 		if g.state == refused && !g.again.IsZero() && !g.again.After(now) {
 			g.again = time.Time{}
 			l.wake(g, now)
@@ -198,6 +209,7 @@ func (l *Line) tick(now time.Time) {
 
 // arrange puts a gang into the orders to which it belongs.
 func (l *Line) arrange(g *gang, now time.Time) {
+	l.shapes.reorder(g)
 	var due, early bool
 	var at time.Time
 	switch g.state {
@@ -214,6 +226,9 @@ func (l *Line) arrange(g *gang, now time.Time) {
 		}
 	case refused:
 		at = g.again
+		if g.in.waiting.first() == g {
+			at = sooner(at, g.in.idle)
+		}
 	}
 	starved, starvesAt := g.starves(now)
 	at = sooner(at, starvesAt)
@@ -224,7 +239,24 @@ func (l *Line) arrange(g *gang, now time.Time) {
 	l.timers.put(g, false)
 	g.timer = at
 	l.timers.put(g, !at.IsZero())
-	l.shapes.reorder(g)
+}
+
+// part has a gang wait with its shape no more. Another one may be the first now.
+func (l *Line) part(g *gang, now time.Time) {
+	s := g.in
+	l.shapes.leave(g)
+	if s != nil && s.waiting.first() != nil {
+		l.arrange(s.waiting.first(), now)
+	}
+}
+
+// move gives a gang another place in line, and among those with which it waits.
+func (l *Line) move(g *gang, rank Rank, now time.Time) {
+	g.rank = rank
+	l.arrange(g, now)
+	if g.in != nil {
+		l.arrange(g.in.waiting.first(), now)
+	}
 }
 
 // putOff has a gang wait whose namespace got into debt after it was ready, but no other one
@@ -237,7 +269,7 @@ func (l *Line) putOff(g *gang, now time.Time) {
 // leave takes a gang out of line, and has the next one of its shape tried if it was its turn
 // to show whether there is room.
 func (l *Line) leave(g *gang, now time.Time) {
-	l.shapes.leave(g)
+	l.part(g, now)
 	l.end(g)
 	g.state = out
 	l.arrange(g, now)

@@ -19,8 +19,13 @@ type shape struct {
 	gained int
 	// tried is the gang that is to show whether there is room now, nil for none.
 	tried *gang
-	// notBefore is the end of the back-off of the gang that was refused last.
+	// notBefore is the end of the back-off of the gang that was refused last, and terms are
+	// its terms.
 	notBefore time.Time
+	terms     Terms
+	// idle is when a gang is to be tried even if nothing happens. It is the first of those
+	// that wait that is looked at then.
+	idle time.Time
 }
 
 // shapes are those with gangs that wait.
@@ -36,7 +41,7 @@ func newShapes() shapes {
 
 // refused is the shape of a gang that was refused, with what is known now. Gained is for how
 // many members there has been room since its turn began.
-func (ss *shapes) refused(g *gang, why Refusal, gained int) *shape {
+func (ss *shapes) refused(g *gang, why Refusal, terms Terms, gained int) *shape {
 	s := ss.named[why.Shape]
 	if why.Shape == "" || s == nil {
 		s = &shape{name: why.Shape, waiting: byRank(slotShape)}
@@ -46,7 +51,7 @@ func (ss *shapes) refused(g *gang, why Refusal, gained int) *shape {
 	if other := s.tried; other != nil && g.rank.Compare(other.rank) < 0 {
 		s.tried, other.tries = nil, nil // this one has shown it
 	}
-	s.by, s.refusal, s.gained, s.notBefore = g.rank, why, gained, g.notBefore
+	s.by, s.refusal, s.gained, s.notBefore, s.terms = g.rank, why, gained, g.notBefore, terms
 	return s
 }
 

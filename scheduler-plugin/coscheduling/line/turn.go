@@ -23,7 +23,8 @@ type Refusal struct {
 	// Shape is equal for gangs that would have been refused in the same way, empty for one
 	// that is like no other.
 	Shape string
-	// Again is when the gang is to have another turn even if nothing happens; zero for never.
+	// Again is when the gang is to have another turn even if nothing happens; zero for no time
+	// but idleAfter.
 	Again time.Time
 	// Helpless is for how long the gang gives up its right to be helped, because no room can
 	// be held back for it. 0: it keeps it.
@@ -32,8 +33,9 @@ type Refusal struct {
 	Took time.Duration
 }
 
-// idleAfter is after what time a gang that was refused has another turn even if nothing is
-// known to have happened: something may help that nobody tells of.
+// idleAfter is after what time a gang that was refused, or one ahead that is like it, has
+// another turn even if nothing is known to have happened: something may help that nobody
+// tells of.
 const idleAfter = time.Minute
 
 // Terms are how long a gang waits for what.
@@ -56,6 +58,7 @@ func (l *Line) Alike(key types.NamespacedName, shape string, now time.Time) (Ref
 	if s == nil {
 		return Refusal{}, false
 	}
+	g.initial, g.patience = s.terms.Initial, s.terms.Patience
 	l.refuse(g, s, now)
 	return s.refusal, true
 }
@@ -72,7 +75,7 @@ func (l *Line) Refused(key types.NamespacedName, why Refusal, terms Terms, now t
 	g.failures++
 	g.room, g.initial, g.patience = why.Room, terms.Initial, terms.Patience
 	g.notBefore = now.Add(backOff(g.failures, terms.Initial, terms.Longest))
-	g.again = sooner(why.Again, now.Add(idleAfter))
+	g.again = why.Again
 	if why.Helpless > 0 {
 		g.helpless = now.Add(why.Helpless)
 		l.helped = nil
@@ -97,7 +100,9 @@ func (l *Line) Refused(key types.NamespacedName, why Refusal, terms Terms, now t
 		}
 		return
 	}
-	l.refuse(g, l.shapes.refused(g, why, gained), now)
+	s := l.shapes.refused(g, why, terms, gained)
+	s.idle = now.Add(idleAfter)
+	l.refuse(g, s, now)
 }
 
 // refuse ends the turn of a gang, which waits with a shape from now on.
@@ -139,7 +144,7 @@ func (l *Line) Unbound(key types.NamespacedName, terms Terms, now time.Time) {
 	}
 	g.unbound++
 	g.unboundUntil = now.Add(backOff(g.unbound, terms.Initial, terms.Longest))
-	l.shapes.leave(g)
+	l.part(g, now)
 	g.refusal, g.failures = nil, 0
 	if g.state == refused {
 		g.state = ready

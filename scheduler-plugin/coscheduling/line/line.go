@@ -15,13 +15,13 @@ type Line struct {
 	// due may have a turn now; early are in their back-off, and may have one before a gang
 	// behind them has.
 	due, early ordered
-	// starved have waited for longer than their patience. Helped is the one that was last
-	// made ready for it.
-	starved ordered
-	helped  *gang
-	timers  ordered
-	shapes  shapes
-	debts   debts
+	// hopeful wait and may be helped once they starve; starved are those that do. Helped is
+	// the one that was made ready for it.
+	hopeful, starved ordered
+	helped           *gang
+	timers           ordered
+	shapes           shapes
+	debts            debts
 	// turn is the gang that has its turn, nil for none, and missed is what has happened
 	// meanwhile.
 	turn   *gang
@@ -32,7 +32,8 @@ type Line struct {
 func New() *Line {
 	return &Line{
 		gangs: make(map[types.NamespacedName]*gang),
-		due:   byRank(slotDue), early: byRank(slotEarly), starved: byRank(slotStarved), timers: byTime(slotTimer),
+		due:   byRank(slotDue), early: byRank(slotEarly), timers: byTime(slotTimer),
+		hopeful: byRank(slotHopeful), starved: byRank(slotStarved),
 		shapes: newShapes(), debts: make(debts),
 	}
 }
@@ -126,6 +127,9 @@ func (l *Line) Begin(key types.NamespacedName, since, now time.Time) {
 	}
 	if g.notBefore.After(now) {
 		g.early = now.Add(g.initial)
+	}
+	if since.IsZero() || since.After(now) {
+		since = now // what others have stored may be anything
 	}
 	if g.since.IsZero() || since.Before(g.since) {
 		g.since = since
@@ -230,11 +234,15 @@ func (l *Line) arrange(g *gang, now time.Time) {
 			at = sooner(at, g.in.idle)
 		}
 	}
-	starved, starvesAt := g.starves(now)
-	at = sooner(at, starvesAt)
+	hopeful, starved, changes := g.starves(now)
+	at = sooner(at, changes)
 	l.due.put(g, due)
 	l.early.put(g, early)
+	l.hopeful.put(g, hopeful)
 	l.starved.put(g, starved)
+	if !starved && l.helped == g {
+		l.helped = nil
+	}
 	// The heap must not see another key of what is in it.
 	l.timers.put(g, false)
 	g.timer = at
@@ -274,7 +282,6 @@ func (l *Line) leave(g *gang, now time.Time) {
 	g.state = out
 	l.arrange(g, now)
 	l.pass(g, now)
-	l.helped = nil
 }
 
 // pass has the next gang of the shape tried for which a gang was tried.

@@ -78,7 +78,6 @@ func (l *Line) Refused(key types.NamespacedName, why Refusal, terms Terms, now t
 	g.again = why.Again
 	if why.Helpless > 0 {
 		g.helpless = now.Add(why.Helpless)
-		l.helped = nil
 	}
 	if g.overdue = why.Took > 0; g.overdue {
 		l.debts.owe(key.Namespace, why.Took, now)
@@ -115,7 +114,6 @@ func (l *Line) refuse(g *gang, s *shape, now time.Time) {
 	l.shapes.join(g, s)
 	l.arrange(g, now)
 	l.pass(g, now)
-	l.help(now)
 }
 
 // Placed records that a gang has its place, in its turn: what it was told before is old.
@@ -132,7 +130,6 @@ func (l *Line) Placed(key types.NamespacedName, rest bool, now time.Time) {
 		l.leave(g, now)
 	}
 	l.arrange(g, now)
-	l.helped = nil
 }
 
 // Unbound records that a member of a gang's last placement could not be bound. The gang

@@ -94,18 +94,18 @@ func (l *Line) Forget(key types.NamespacedName, now time.Time) {
 func (l *Line) Next(now time.Time) (Rank, bool) {
 	l.tick(now)
 	first := l.due.first()
-	for first != nil && l.debts.of(first).After(now) {
-		l.putOff(first, now)
+	for first != nil && l.barred(first).After(now) {
+		l.arrange(first, now) // its namespace got into debt since
 		first = l.due.first()
 	}
 	if first == nil {
 		return Rank{}, false
 	}
 	for ahead := l.early.first(); ahead != nil && ahead.rank.Compare(first.rank) < 0; ahead = l.early.first() {
-		if !l.debts.of(ahead).After(now) {
+		if !l.barred(ahead).After(now) {
 			return ahead.rank, true
 		}
-		l.putOff(ahead, now)
+		l.arrange(ahead, now)
 	}
 	return first.rank, true
 }
@@ -176,9 +176,9 @@ func (l *Line) try(s *shape, now time.Time) {
 		}
 		l.part(g, now)
 		g.state, g.notBefore = ready, later(g.notBefore, s.notBefore)
-		if !l.debts.of(g).After(now) {
+		if !l.barred(g).After(now) {
 			s.tried, g.tries = g, s
-		} // else the others would have to wait for the end of its debt, too
+		} // else the others would have to wait with it
 		l.arrange(g, now)
 	}
 }
@@ -211,16 +211,17 @@ func (l *Line) tick(now time.Time) {
 	l.help(now)
 }
 
-// arrange puts a gang into the orders to which it belongs.
+// arrange puts a gang into the orders to which it belongs. One that is barred tries nothing
+// on behalf of others.
 func (l *Line) arrange(g *gang, now time.Time) {
 	l.shapes.reorder(g)
-	var due, early bool
+	var due, early, barred bool
 	var at time.Time
 	switch g.state {
 	case ready:
-		switch hard := later(g.unboundUntil, l.debts.of(g)); {
-		case hard.After(now):
-			at = hard
+		switch until := l.barred(g); {
+		case until.After(now):
+			barred, at = true, until
 		case !g.notBefore.After(now):
 			due = true
 		case !g.early.After(now):
@@ -247,6 +248,9 @@ func (l *Line) arrange(g *gang, now time.Time) {
 	l.timers.put(g, false)
 	g.timer = at
 	l.timers.put(g, !at.IsZero())
+	if barred {
+		l.pass(g, now)
+	}
 }
 
 // part has a gang wait with its shape no more. Another one may be the first now.
@@ -267,11 +271,9 @@ func (l *Line) move(g *gang, rank Rank, now time.Time) {
 	}
 }
 
-// putOff has a gang wait whose namespace got into debt after it was ready, but no other one
-// for it.
-func (l *Line) putOff(g *gang, now time.Time) {
-	l.arrange(g, now)
-	l.pass(g, now)
+// barred is until when a gang has no turn whatever happens, and whoever is behind it.
+func (l *Line) barred(g *gang) time.Time {
+	return later(g.unboundUntil, l.debts.of(g))
 }
 
 // leave takes a gang out of line, and has the next one of its shape tried if it was its turn

@@ -147,7 +147,6 @@ func (l *Line) Unbound(key types.NamespacedName, terms Terms, now time.Time) {
 		g.state = ready
 	}
 	l.arrange(g, now)
-	l.pass(g, now)
 }
 
 // Bound records that the members of a gang's placements are bound: it has no back-off for

@@ -41,7 +41,7 @@ func newShapes() shapes {
 
 // refused is the shape of a gang that was refused, with what is known now. Gained is for how
 // many members there has been room since its turn began.
-func (ss *shapes) refused(g *gang, why Refusal, terms Terms, gained int) *shape {
+func (ss *shapes) refused(g *gang, why Refusal, terms Terms, gained int, now time.Time) *shape {
 	s := ss.named[why.Shape]
 	if why.Shape == "" || s == nil {
 		s = &shape{name: why.Shape, waiting: byRank(slotShape)}
@@ -52,6 +52,7 @@ func (ss *shapes) refused(g *gang, why Refusal, terms Terms, gained int) *shape 
 		s.tried, other.tries = nil, nil // this one has shown it
 	}
 	s.by, s.refusal, s.gained, s.notBefore, s.terms = g.rank, why, gained, g.notBefore, terms
+	s.idle = now.Add(idleAfter)
 	return s
 }
 

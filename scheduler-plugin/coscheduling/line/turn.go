@@ -99,9 +99,7 @@ func (l *Line) Refused(key types.NamespacedName, why Refusal, terms Terms, now t
 		}
 		return
 	}
-	s := l.shapes.refused(g, why, terms, gained)
-	s.idle = now.Add(idleAfter)
-	l.refuse(g, s, now)
+	l.refuse(g, l.shapes.refused(g, why, terms, gained, now), now)
 }
 
 // refuse ends the turn of a gang, which waits with a shape from now on.

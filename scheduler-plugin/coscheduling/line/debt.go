@@ -24,7 +24,7 @@ func (d debts) owe(namespace string, took time.Duration, now time.Time) {
 			delete(d, other)
 		}
 	}
-	d[namespace] = now.Add((overdueShare - 1) * took)
+	d[namespace] = later(d[namespace], now.Add((overdueShare-1)*took))
 }
 
 // of is until when a gang has no turn because of a debt, zero if there is none.

@@ -59,28 +59,29 @@ type gang struct {
 	slots [slots]int
 }
 
-// starves says whether the gang has waited for longer than its patience and may be helped.
-// If not, at is when it may; zero for not before something changes.
-func (g *gang) starves(now time.Time) (is bool, at time.Time) {
-	if g.patience == 0 || !g.lacks || g.state == out || g.refusal == nil || g.since.IsZero() {
-		return false, time.Time{}
+// starves says whether the gang is hopeful: it was refused, is in line for its minimum, and
+// has not given up its right to be helped; and whether it starves: it is, and has waited for
+// longer than its patience. At is when this changes by itself; zero for never.
+func (g *gang) starves(now time.Time) (hopeful, starves bool, at time.Time) {
+	switch {
+	case g.state == out || g.refusal == nil || !g.lacks:
+		return false, false, time.Time{}
+	case g.helpless.After(now):
+		return false, false, g.helpless
+	case g.patience == 0 || g.since.IsZero():
+		return true, false, time.Time{}
 	}
-	if at = later(g.since.Add(g.patience), g.helpless); at.After(now) {
-		return false, at
+	if at = g.since.Add(g.patience); at.After(now) {
+		return true, false, at
 	}
-	return true, time.Time{}
-}
-
-// waits says whether the gang was refused and is still in line for its minimum.
-func (g *gang) waits() bool {
-	return g.state != out && g.refusal != nil && g.lacks
+	return true, true, time.Time{}
 }
 
 // backOff is how long a gang waits after some failures in a row: initial, doubled with
 // each further one, at most longest.
 func backOff(failures int, initial, longest time.Duration) time.Duration {
 	d := initial
-	for i := 1; i < failures && d < longest; i++ {
+	for i := 1; i < failures && 0 < d && d < longest; i++ {
 		d *= 2
 	}
 	return min(d, longest)

@@ -19,6 +19,7 @@ type slot int
 const (
 	slotDue slot = iota
 	slotEarly
+	slotHopeful
 	slotStarved
 	slotTimer
 	slotShape

@@ -15,13 +15,13 @@ type Line struct {
 	// due may have a turn now; early are in their back-off, and may have one before a gang
 	// behind them has.
 	due, early ordered
-	// starved have waited for longer than their patience. Helped is the one that was last
-	// made ready for it.
-	starved ordered
-	helped  *gang
-	timers  ordered
-	shapes  shapes
-	debts   debts
+	// hopeful wait and may be helped once they starve; starved are those that do. Helped is
+	// the one that was made ready for it.
+	hopeful, starved ordered
+	helped           *gang
+	timers           ordered
+	shapes           shapes
+	debts            debts
 	// turn is the gang that has its turn, nil for none, and missed is what has happened
 	// meanwhile.
 	turn   *gang
@@ -32,7 +32,8 @@ type Line struct {
 func New() *Line {
 	return &Line{
 		gangs: make(map[types.NamespacedName]*gang),
-		due:   byRank(slotDue), early: byRank(slotEarly), starved: byRank(slotStarved), timers: byTime(slotTimer),
+		due:   byRank(slotDue), early: byRank(slotEarly), timers: byTime(slotTimer),
+		hopeful: byRank(slotHopeful), starved: byRank(slotStarved),
 		shapes: newShapes(), debts: make(debts),
 	}
 }
@@ -45,18 +46,25 @@ func (l *Line) Enter(rank Rank, lacks bool, now time.Time) {
 		g = &gang{}
 		l.gangs[rank.Key] = g
 	}
-	g.rank, g.lacks = rank, lacks
+	g.lacks = lacks
 	if g.state == out {
 		g.state = ready
 	}
+	l.move(g, rank, now)
 	l.wake(g, now)
 }
 
-// Rerank gives a gang another place in line.
+// Rerank gives a gang another place in line. If it moves forward it is to be ready: there may
+// be room that is held back for those that were ahead of it.
 func (l *Line) Rerank(rank Rank, now time.Time) {
-	if g := l.gangs[rank.Key]; g != nil && g.rank != rank {
-		g.rank = rank
-		l.arrange(g, now)
+	g := l.gangs[rank.Key]
+	if g == nil {
+		return
+	}
+	forward := rank.Compare(g.rank) < 0
+	l.move(g, rank, now)
+	if forward && g.state != out {
+		l.wake(g, now)
 	}
 }
 
@@ -86,7 +94,7 @@ func (l *Line) Forget(key types.NamespacedName, now time.Time) {
 func (l *Line) Next(now time.Time) (Rank, bool) {
 	l.tick(now)
 	first := l.due.first()
-	for first != nil && l.debts.of(first).After(now) {
+	for first != nil && l.barred(first).After(now) {
 		l.arrange(first, now) // its namespace got into debt since
 		first = l.due.first()
 	}
@@ -94,7 +102,7 @@ func (l *Line) Next(now time.Time) (Rank, bool) {
 		return Rank{}, false
 	}
 	for ahead := l.early.first(); ahead != nil && ahead.rank.Compare(first.rank) < 0; ahead = l.early.first() {
-		if !l.debts.of(ahead).After(now) {
+		if !l.barred(ahead).After(now) {
 			return ahead.rank, true
 		}
 		l.arrange(ahead, now)
@@ -120,18 +128,33 @@ func (l *Line) Begin(key types.NamespacedName, since, now time.Time) {
 	if g.notBefore.After(now) {
 		g.early = now.Add(g.initial)
 	}
+	if since.IsZero() || since.After(now) {
+		since = now // what others have stored may be anything
+	}
 	if g.since.IsZero() || since.Before(g.since) {
 		g.since = since
 	}
-	l.shapes.leave(g)
-	g.state, g.woken, g.again = turning, false, time.Time{}
-	l.turn, l.missed = g, missed{}
+	if other := l.turn; other != nil {
+		// Nobody has told its outcome. It must not wait for that for ever.
+		l.end(other)
+		other.state = ready
+		l.arrange(other, now)
+	}
+	l.part(g, now)
+	g.state, g.again, l.turn = turning, time.Time{}, g
 	l.arrange(g, now)
+}
+
+// end ends the turn of a gang if it has it.
+func (l *Line) end(g *gang) {
+	if l.turn == g {
+		l.turn, l.missed, g.woken = nil, missed{}, false
+	}
 }
 
 // Happened tells the line of an event in the cluster.
 func (l *Line) Happened(event Event, now time.Time) {
-	if l.turn != nil && l.turn.state == turning && l.turn.rank.Key != event.By {
+	if l.turn != nil && l.turn.rank.Key != event.By {
 		l.missed.add(event)
 	}
 	for _, s := range l.shapes.helpedBy(&event) {
@@ -141,23 +164,23 @@ func (l *Line) Happened(event Event, now time.Time) {
 
 // Listens says whether an event of a kind could concern anybody.
 func (l *Line) Listens(kind EventKind) bool {
-	if l.turn != nil && l.turn.state == turning {
-		return true
-	}
-	return l.shapes.listens(kind)
+	return l.turn != nil || l.shapes.listens(kind)
 }
 
 // try has the first gang of a shape be ready, on behalf of all.
 func (l *Line) try(s *shape, now time.Time) {
-	g := s.waiting.first()
-	if g == nil {
-		return
+	for s.tried == nil {
+		g := s.waiting.first()
+		if g == nil {
+			return
+		}
+		l.part(g, now)
+		g.state, g.notBefore = ready, later(g.notBefore, s.notBefore)
+		if !l.barred(g).After(now) {
+			s.tried, g.tries = g, s
+		} // else the others would have to wait with it
+		l.arrange(g, now)
 	}
-	s.tried, g.tries = true, s
-	g.notBefore = later(g.notBefore, s.notBefore)
-	l.shapes.leave(g)
-	g.state = ready
-	l.arrange(g, now)
 }
 
 // wake has a gang be ready, or ready after its turn.
@@ -166,7 +189,7 @@ func (l *Line) wake(g *gang, now time.Time) {
 	case turning:
 		g.woken = true
 	case refused:
-		l.shapes.leave(g)
+		l.part(g, now)
 		g.state = ready
 	}
 	l.arrange(g, now)
@@ -175,6 +198,10 @@ func (l *Line) wake(g *gang, now time.Time) {
 // tick makes those ready whose time has come.
 func (l *Line) tick(now time.Time) {
 	for g := l.timers.first(); g != nil && !g.timer.After(now); g = l.timers.first() {
+		if s := g.in; s != nil && s.waiting.first() == g && !s.idle.After(now) {
+			s.idle = now.Add(idleAfter)
+			l.try(s, now)
+		}
 		if g.state == refused && !g.again.IsZero() && !g.again.After(now) {
 			g.again = time.Time{}
 			l.wake(g, now)
@@ -184,15 +211,17 @@ func (l *Line) tick(now time.Time) {
 	l.help(now)
 }
 
-// arrange puts a gang into the orders to which it belongs.
+// arrange puts a gang into the orders to which it belongs. One that is barred tries nothing
+// on behalf of others.
 func (l *Line) arrange(g *gang, now time.Time) {
-	var due, early bool
+	l.shapes.reorder(g)
+	var due, early, barred bool
 	var at time.Time
 	switch g.state {
 	case ready:
-		switch hard := later(g.unboundUntil, l.debts.of(g)); {
-		case hard.After(now):
-			at = hard
+		switch until := l.barred(g); {
+		case until.After(now):
+			barred, at = true, until
 		case !g.notBefore.After(now):
 			due = true
 		case !g.early.After(now):
@@ -202,33 +231,68 @@ func (l *Line) arrange(g *gang, now time.Time) {
 		}
 	case refused:
 		at = g.again
+		if g.in.waiting.first() == g {
+			at = sooner(at, g.in.idle)
+		}
 	}
-	starved, starvesAt := g.starves(now)
-	at = sooner(at, starvesAt)
+	hopeful, starved, changes := g.starves(now)
+	at = sooner(at, changes)
 	l.due.put(g, due)
 	l.early.put(g, early)
+	l.hopeful.put(g, hopeful)
 	l.starved.put(g, starved)
+	if !starved && l.helped == g {
+		l.helped = nil
+	}
 	// The heap must not see another key of what is in it.
 	l.timers.put(g, false)
 	g.timer = at
 	l.timers.put(g, !at.IsZero())
-	l.shapes.reorder(g)
+	if barred {
+		l.pass(g, now)
+	}
+}
+
+// part has a gang wait with its shape no more. Another one may be the first now.
+func (l *Line) part(g *gang, now time.Time) {
+	s := g.in
+	l.shapes.leave(g)
+	if s != nil && s.waiting.first() != nil {
+		l.arrange(s.waiting.first(), now)
+	}
+}
+
+// move gives a gang another place in line, and among those with which it waits.
+func (l *Line) move(g *gang, rank Rank, now time.Time) {
+	g.rank = rank
+	l.arrange(g, now)
+	if g.in != nil {
+		l.arrange(g.in.waiting.first(), now)
+	}
+	if s := g.tries; s != nil && g.state == ready && s.waiting.first() != nil && s.waiting.first().rank.Compare(rank) < 0 {
+		l.pass(g, now) // the one ahead of it now is to try
+	}
+}
+
+// barred is until when a gang has no turn whatever happens, and whoever is behind it.
+func (l *Line) barred(g *gang) time.Time {
+	return later(g.unboundUntil, l.debts.of(g))
 }
 
 // leave takes a gang out of line, and has the next one of its shape tried if it was its turn
 // to show whether there is room.
 func (l *Line) leave(g *gang, now time.Time) {
-	l.shapes.leave(g)
-	g.state, g.woken = out, false
+	l.part(g, now)
+	l.end(g)
+	g.state = out
 	l.arrange(g, now)
 	l.pass(g, now)
-	l.helped = nil
 }
 
 // pass has the next gang of the shape tried for which a gang was tried.
 func (l *Line) pass(g *gang, now time.Time) {
 	if s := g.tries; s != nil {
-		g.tries, s.tried = nil, false
+		g.tries, s.tried = nil, nil
 		l.try(s, now)
 	}
 }

@@ -8,29 +8,34 @@ const mostMissed = 1000
 
 // missed is what has happened since a turn began, which its plan may not have seen.
 type missed struct {
+	// events are those of which it matters how many there were.
 	events []Event
-	// more says that there was more than is remembered.
-	more bool
+	// placing says that a Pod was placed or a node has gone, more that there was more than is
+	// remembered.
+	placing, more bool
 }
 
 func (m *missed) add(event Event) {
-	if len(m.events) == mostMissed {
+	switch {
+	case event.Kind == PodPlaced || event.Kind == NodeGone:
+		m.placing = true // there may be thousands, and they are all the same
+	case len(m.events) == mostMissed:
 		m.more = true
-		return
+	default:
+		m.events = append(m.events, event)
 	}
-	m.events = append(m.events, event)
 }
 
-// help says whether what was missed may help a gang in need.
-func (m *missed) help(need *Need) bool {
-	if m.more {
-		return true
+// help says whether what was missed may help a gang in need, and for how many members it
+// gives room if not.
+func (m *missed) help(need *Need) (gained int, helps bool) {
+	if m.more || m.placing && need.RegardsOthers {
+		return 0, true
 	}
-	gained := 0
 	for i := range m.events {
 		if need.helps(&m.events[i], &gained) {
-			return true
+			return gained, true
 		}
 	}
-	return false
+	return gained, false
 }

@@ -82,9 +82,14 @@ func (n *Need) gain(left *Event) int {
 	}
 	most := 1 // for its place among the Pods of the node
 	for name, smallest := range n.Smallest {
-		if freed := left.Room[name]; freed > 0 && smallest > 0 {
-			most = max(most, int(freed/smallest)+1)
+		freed := left.Room[name]
+		if freed <= 0 || smallest <= 0 {
+			continue
 		}
+		if freed/smallest >= int64(n.Members) {
+			return n.Members // a Pod may claim to leave more than can be added up
+		}
+		most = max(most, int(freed/smallest)+1)
 	}
 	return most
 }

@@ -17,10 +17,15 @@ type shape struct {
 	waiting ordered
 	// gained is for how many members there has been room since.
 	gained int
-	// tried says that a gang of the shape is to show whether there is room now.
-	tried bool
-	// notBefore is the end of the back-off of the gang that was refused last.
+	// tried is the gang that is to show whether there is room now, nil for none.
+	tried *gang
+	// notBefore is the end of the back-off of the gang that was refused last, and terms are
+	// its terms.
 	notBefore time.Time
+	terms     Terms
+	// idle is when a gang is to be tried even if nothing happens. It is the first of those
+	// that wait that is looked at then.
+	idle time.Time
 }
 
 // shapes are those with gangs that wait.
@@ -34,14 +39,20 @@ func newShapes() shapes {
 	return shapes{named: make(map[string]*shape), all: make(map[*shape]bool), regarding: make(map[*shape]bool)}
 }
 
-// of is the shape of a gang that was refused, with what is known now. It forgets what was
-// known before.
-func (ss *shapes) of(g *gang, why Refusal) *shape {
+// refused is the shape of a gang that was refused, with what is known now. Gained is for how
+// many members there has been room since its turn began.
+func (ss *shapes) refused(g *gang, why Refusal, terms Terms, gained int, now time.Time) *shape {
 	s := ss.named[why.Shape]
 	if why.Shape == "" || s == nil {
 		s = &shape{name: why.Shape, waiting: byRank(slotShape)}
+	} else if s.tried == nil && s.by.Compare(g.rank) < 0 {
+		return s // The one ahead lacks the least. That this one was planned at all is not the rule.
 	}
-	s.by, s.refusal, s.gained, s.notBefore = g.rank, why, 0, g.notBefore
+	if other := s.tried; other != nil && g.rank.Compare(other.rank) < 0 {
+		s.tried, other.tries = nil, nil // this one has shown it
+	}
+	s.by, s.refusal, s.gained, s.notBefore, s.terms = g.rank, why, gained, g.notBefore, terms
+	s.idle = now.Add(idleAfter)
 	return s
 }
 
@@ -49,7 +60,7 @@ func (ss *shapes) of(g *gang, why Refusal) *shape {
 // nothing has happened since that may help; nil if not.
 func (ss *shapes) closed(name string, rank Rank) *shape {
 	s := ss.named[name]
-	if name == "" || s == nil || s.tried || s.by.Compare(rank) > 0 {
+	if name == "" || s == nil || s.tried != nil || s.by.Compare(rank) >= 0 {
 		return nil
 	}
 	return s
@@ -102,7 +113,7 @@ func (ss *shapes) helpedBy(event *Event) []*shape {
 	}
 	var helped []*shape
 	for s := range among {
-		if !s.tried && s.waiting.first().rank.Key != event.By && s.refusal.Need.helps(event, &s.gained) {
+		if s.tried == nil && s.waiting.first().rank.Key != event.By && s.refusal.Need.helps(event, &s.gained) {
 			helped = append(helped, s)
 		}
 	}

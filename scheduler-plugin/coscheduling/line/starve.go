@@ -11,39 +11,46 @@ import (
 
 // Starves says whether a gang has the right to be helped now: it has waited for longer than
 // its patience, is the first of those by rank, and no gang of higher priority waits that may
-// yet be helped.
+// yet be helped. It is asked in the gang's turn.
 func (l *Line) Starves(key types.NamespacedName, now time.Time) bool {
 	l.tick(now)
 	g := l.gangs[key]
-	if g == nil || l.starved.first() != g {
+	if g == nil || l.entitled() != g {
 		return false
 	}
-	for _, other := range l.gangs {
-		if other.rank.Priority > g.rank.Priority && other.waits() && !other.helpless.After(now) {
-			return false
-		}
+	if g.state == turning {
+		l.helped = g // it needs no other turn for it
 	}
 	return true
+}
+
+// entitled is the gang that has the right to be helped, nil for none.
+func (l *Line) entitled() *gang {
+	g := l.starved.first()
+	if g == nil || l.hopeful.first().rank.Priority > g.rank.Priority {
+		return nil
+	}
+	return g
 }
 
 // GiveUpHelp has a gang give up its right to be helped for a while.
 func (l *Line) GiveUpHelp(key types.NamespacedName, d time.Duration, now time.Time) {
 	if g := l.gangs[key]; g != nil {
 		g.helpless = now.Add(d)
-		l.helped = nil
 		l.arrange(g, now)
 	}
 }
 
-// help has the gang be ready that is the first to starve.
+// help has the gang be ready that has the right to be helped, once. If it is in its turn,
+// that is still open: it may ask in it.
 func (l *Line) help(now time.Time) {
-	first := l.starved.first()
-	if first == nil || first == l.helped {
+	g := l.entitled()
+	if g == l.helped || g != nil && g.state == turning {
 		return
 	}
-	l.helped = first
-	if first.state == refused {
-		l.wake(first, now)
+	l.helped = g
+	if g != nil && g.state == refused {
+		l.wake(g, now)
 	}
 }
 

@@ -23,7 +23,8 @@ type Refusal struct {
 	// Shape is equal for gangs that would have been refused in the same way, empty for one
 	// that is like no other.
 	Shape string
-	// Again is when the gang is to have another turn even if nothing happens; zero for never.
+	// Again is when the gang is to have another turn even if nothing happens; zero for no time
+	// but idleAfter.
 	Again time.Time
 	// Helpless is for how long the gang gives up its right to be helped, because no room can
 	// be held back for it. 0: it keeps it.
@@ -32,8 +33,9 @@ type Refusal struct {
 	Took time.Duration
 }
 
-// idleAfter is after what time a gang that was refused has another turn even if nothing is
-// known to have happened: something may help that nobody tells of.
+// idleAfter is after what time a gang that was refused, or one ahead that is like it, has
+// another turn even if nothing is known to have happened: something may help that nobody
+// tells of.
 const idleAfter = time.Minute
 
 // Terms are how long a gang waits for what.
@@ -56,7 +58,7 @@ func (l *Line) Alike(key types.NamespacedName, shape string, now time.Time) (Ref
 	if s == nil {
 		return Refusal{}, false
 	}
-	g.refusal = &s.refusal
+	g.initial, g.patience = s.terms.Initial, s.terms.Patience
 	l.refuse(g, s, now)
 	return s.refusal, true
 }
@@ -73,44 +75,43 @@ func (l *Line) Refused(key types.NamespacedName, why Refusal, terms Terms, now t
 	g.failures++
 	g.room, g.initial, g.patience = why.Room, terms.Initial, terms.Patience
 	g.notBefore = now.Add(backOff(g.failures, terms.Initial, terms.Longest))
-	g.again = sooner(why.Again, now.Add(idleAfter))
+	g.again = why.Again
 	if why.Helpless > 0 {
 		g.helpless = now.Add(why.Helpless)
-		l.helped = nil
 	}
 	if g.overdue = why.Took > 0; g.overdue {
 		l.debts.owe(key.Namespace, why.Took, now)
+		why.Shape = "" // the others may be planned in time
 	}
-	missed := l.missed.help(&why.Need) || g.woken
-	s := l.shapes.of(g, why)
-	g.refusal = &s.refusal
-	switch {
-	case g.state != turning: // It has left the line in its turn.
+	g.refusal = &why
+	if g.state != turning { // It has left the line in its turn.
 		l.arrange(g, now)
-		l.pass(g, now)
-	case missed:
-		// It has another turn, and the others of its shape wait for that.
-		if g.tries != s {
+		return
+	}
+	gained, helped := l.missed.help(&why.Need)
+	if helped || g.woken {
+		// It has another turn. The refusal says nothing of others: it was old when it came.
+		l.end(g)
+		g.state = ready
+		l.arrange(g, now)
+		if g.tries != nil && g.tries.name != why.Shape {
 			l.pass(g, now)
-			g.tries, s.tried = s, true
 		}
-		g.state, g.woken = ready, false
-		l.arrange(g, now)
-	default:
-		l.refuse(g, s, now)
+		return
 	}
+	l.refuse(g, l.shapes.refused(g, why, terms, gained, now), now)
 }
 
-// refuse has a gang wait with a shape.
+// refuse ends the turn of a gang, which waits with a shape from now on.
 func (l *Line) refuse(g *gang, s *shape, now time.Time) {
-	g.state = refused
+	l.end(g)
+	g.state, g.refusal = refused, &s.refusal
 	if g.tries == s {
-		g.tries, s.tried = nil, false
+		g.tries, s.tried = nil, nil
 	}
 	l.shapes.join(g, s)
 	l.arrange(g, now)
 	l.pass(g, now)
-	l.help(now)
 }
 
 // Placed records that a gang has its place, in its turn: what it was told before is old.
@@ -127,7 +128,6 @@ func (l *Line) Placed(key types.NamespacedName, rest bool, now time.Time) {
 		l.leave(g, now)
 	}
 	l.arrange(g, now)
-	l.helped = nil
 }
 
 // Unbound records that a member of a gang's last placement could not be bound. The gang
@@ -139,7 +139,7 @@ func (l *Line) Unbound(key types.NamespacedName, terms Terms, now time.Time) {
 	}
 	g.unbound++
 	g.unboundUntil = now.Add(backOff(g.unbound, terms.Initial, terms.Longest))
-	l.shapes.leave(g)
+	l.part(g, now)
 	g.refusal, g.failures = nil, 0
 	if g.state == refused {
 		g.state = ready

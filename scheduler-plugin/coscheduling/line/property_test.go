@@ -1,0 +1,481 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package line
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// lives is how many random lives a line leads, and steps how long they are.
+const (
+	lives = 150
+	steps = 1500
+)
+
+// life is a line to which things happen at random.
+type life struct {
+	t   *testing.T
+	r   *rand.Rand
+	l   *Line
+	now time.Time
+	// turn is the gang that has its turn, as its caller knows it.
+	turn *types.NamespacedName
+	done []string // the last steps
+}
+
+func newLife(t *testing.T, seed uint64) *life {
+	return &life{t: t, r: rand.New(rand.NewPCG(seed, 1)), l: New(), now: start}
+}
+
+func (f *life) note(format string, args ...any) {
+	if f.done = append(f.done, fmt.Sprintf("%v ", f.now.Sub(start))+fmt.Sprintf(format, args...)); len(f.done) > 40 {
+		f.done = f.done[1:]
+	}
+}
+
+func (f *life) fail(format string, args ...any) {
+	f.t.Helper()
+	for _, step := range f.done {
+		f.t.Log(step)
+	}
+	f.t.Fatalf(format, args...)
+}
+
+func (f *life) chance(percent int) bool { return f.r.IntN(100) < percent }
+
+// key is that of one of a dozen gangs of three namespaces.
+func (f *life) key() types.NamespacedName {
+	return types.NamespacedName{Namespace: fmt.Sprintf("n%d", f.r.IntN(3)), Name: fmt.Sprintf("g%d", f.r.IntN(4))}
+}
+
+func (f *life) rank() Rank {
+	return Rank{Key: f.key(), Priority: f.r.Int32N(3), Created: start.Add(time.Duration(f.r.IntN(3)) * time.Second)}
+}
+
+func (f *life) event() Event {
+	return Event{Kind: EventKind(f.r.IntN(6)), Room: Room{"cpu": f.r.Int64N(4)}, Unbounded: f.chance(5), Cordoned: f.chance(30)}
+}
+
+func (f *life) refusal() Refusal {
+	why := Refusal{Room: f.r.IntN(3), Shape: []string{"", "x", "y"}[f.r.IntN(3)]}
+	if f.chance(70) {
+		why.Need = ofCores(1+f.r.IntN(4), 1+f.r.Int64N(2))
+	}
+	why.Need.RegardsOthers = f.chance(20)
+	if f.chance(10) {
+		why.Again = f.now.Add(time.Duration(f.r.IntN(100)-10) * time.Second)
+	}
+	if f.chance(10) {
+		why.Helpless = time.Minute
+	}
+	if f.chance(10) {
+		why.Took = time.Second
+	}
+	return why
+}
+
+func (f *life) terms() Terms {
+	return []Terms{terms, patient, {Initial: time.Second, Longest: 8 * time.Second, Patience: 10 * time.Second}}[f.r.IntN(3)]
+}
+
+// begin begins the turn of whoever is next, and returns it.
+func (f *life) begin() *gang {
+	rank, ok := f.l.Next(f.now)
+	if !ok {
+		return nil
+	}
+	g := f.l.gangs[rank.Key]
+	f.note("begin %v", rank)
+	f.l.Begin(rank.Key, f.now, f.now)
+	f.turn = &rank.Key
+	return g
+}
+
+// end ends the turn, in any way.
+func (f *life) end() {
+	key := *f.turn
+	f.turn = nil
+	if !f.l.Starves(key, f.now) {
+		shape := []string{"", "x", "y"}[f.r.IntN(3)]
+		if _, alike := f.l.Alike(key, shape, f.now); alike {
+			f.note("%v is like others of %s", key, shape)
+			return
+		}
+	}
+	rest := f.chance(30)
+	if f.chance(30) {
+		f.note("placed %v, rest %t", key, rest)
+		f.l.Placed(key, rest, f.now)
+		if !rest {
+			return
+		}
+	}
+	why := f.refusal()
+	f.note("refused %v: %+v", key, why)
+	f.l.Refused(key, why, f.terms(), f.now)
+}
+
+// step has one thing happen.
+func (f *life) step() {
+	switch n := f.r.IntN(100); {
+	case n < 12:
+		rank, lacks := f.rank(), f.chance(80)
+		f.note("enter %v, lacks %t", rank, lacks)
+		f.l.Enter(rank, lacks, f.now)
+	case n < 15:
+		rank := f.rank()
+		f.note("rerank %v", rank)
+		f.l.Rerank(rank, f.now)
+	case n < 18:
+		key := f.key()
+		f.note("wake %v", key)
+		f.l.Wake(key, f.now)
+	case n < 22:
+		key := f.key()
+		f.note("leave %v", key)
+		f.l.Leave(key, f.now)
+	case n < 24:
+		key := f.key()
+		f.note("forget %v", key)
+		f.l.Forget(key, f.now)
+	case n < 40:
+		event := f.event()
+		f.note("event %+v", event)
+		f.l.Happened(event, f.now)
+	case n < 42:
+		key := f.key()
+		f.note("unbound %v", key)
+		f.l.Unbound(key, f.terms(), f.now)
+	case n < 44:
+		key := f.key()
+		f.note("bound and settled %v", key)
+		f.l.Bound(key, f.now)
+		f.l.Settled(key, f.now)
+	case n < 45:
+		key := f.key()
+		f.note("give up help %v", key)
+		f.l.GiveUpHelp(key, 20*time.Second, f.now)
+	case n < 65:
+		f.now = f.now.Add(time.Duration(f.r.IntN(1500)) * time.Millisecond)
+	case n < 67:
+		f.now = f.now.Add(time.Duration(f.r.IntN(90)) * time.Second)
+	case f.turn != nil:
+		f.end()
+	default:
+		f.begin()
+	}
+}
+
+// check holds the line to what must be true of it whatever has happened.
+func (f *life) check() {
+	f.t.Helper()
+	f.checkShapes()
+	rank, ok := f.l.Next(f.now)
+	if want := f.first(); want == nil && ok || want != nil && (!ok || rank != want.rank) {
+		f.fail("%v, %t is next, want %+v", rank, ok, want)
+	}
+	f.checkShapes()
+	f.checkOrders()
+	until := f.l.Until()
+	if !until.IsZero() && !until.After(f.now) {
+		f.fail("the line wants to be asked again %v ago", f.now.Sub(until))
+	}
+	if !ok {
+		if at := f.soonest(); !at.IsZero() && (until.IsZero() || until.After(at)) {
+			f.fail("the line wants to be asked again at %v, but is to look at a gang at %v", until.Sub(start), at.Sub(start))
+		}
+	}
+	for key, g := range f.l.gangs {
+		if got, want := f.l.entitled() == g, f.entitled() == g; got != want {
+			f.fail("%v has the right to be helped: %t, want %t", key, got, want)
+		}
+	}
+}
+
+// first is the dumb line: of all gangs, the first by rank that may have a turn.
+func (f *life) first() *gang {
+	due := f.least(func(g *gang) bool {
+		return g.state == ready && !f.barred(g).After(f.now) && !g.notBefore.After(f.now)
+	})
+	if due == nil {
+		return nil
+	}
+	early := f.least(func(g *gang) bool {
+		return g.state == ready && !f.barred(g).After(f.now) && !g.early.After(f.now)
+	})
+	if early != nil && early.rank.Compare(due.rank) < 0 {
+		return early
+	}
+	return due
+}
+
+func (f *life) barred(g *gang) time.Time {
+	until := g.unboundUntil
+	if debt := f.l.debts[g.rank.Key.Namespace]; (g.since.IsZero() || g.overdue) && debt.After(until) {
+		until = debt
+	}
+	return until
+}
+
+// entitled is the gang that has the right to be helped by the dumb line.
+func (f *life) entitled() *gang {
+	hopeful := func(g *gang) bool {
+		return g.state != out && g.lacks && g.refusal != nil && !g.helpless.After(f.now)
+	}
+	g := f.least(func(g *gang) bool {
+		return hopeful(g) && g.patience > 0 && !g.since.IsZero() && !g.since.Add(g.patience).After(f.now)
+	})
+	if g == nil || f.least(func(other *gang) bool { return hopeful(other) && other.rank.Priority > g.rank.Priority }) != nil {
+		return nil
+	}
+	return g
+}
+
+func (f *life) least(suits func(*gang) bool) *gang {
+	var first *gang
+	for _, g := range f.l.gangs {
+		if suits(g) && (first == nil || g.rank.Compare(first.rank) < 0) {
+			first = g
+		}
+	}
+	return first
+}
+
+// soonest is when something about a gang changes by itself; zero for never.
+func (f *life) soonest() time.Time {
+	var at time.Time
+	consider := func(t time.Time) {
+		if t.After(f.now) {
+			at = sooner(at, t)
+		}
+	}
+	for _, g := range f.l.gangs {
+		switch g.state {
+		case ready:
+			consider(later(f.barred(g), g.notBefore))
+		case refused:
+			consider(g.again)
+			consider(g.in.idle)
+		}
+		if g.state != out && g.lacks && g.refusal != nil {
+			consider(g.helpless)
+			if g.patience > 0 && !g.since.IsZero() {
+				consider(later(g.since.Add(g.patience), g.helpless))
+			}
+		}
+	}
+	return at
+}
+
+func (f *life) checkShapes() {
+	f.t.Helper()
+	turns := 0
+	all := make(map[*shape]int)
+	for key, g := range f.l.gangs {
+		if g.rank.Key != key {
+			f.fail("%v has the rank of %v", key, g.rank.Key)
+		}
+		if (g.state == refused) != (g.in != nil) || g.in != nil && g.in.tried == g {
+			f.fail("%v is in the state %d and waits with %+v", key, g.state, g.in)
+		}
+		if g.in != nil {
+			all[g.in]++
+			if g.refusal == nil || g.in.name != "" && f.l.shapes.named[g.in.name] != g.in {
+				f.fail("%v was refused with a shape that is not known", key)
+			}
+			if slotOf := g.slots[slotShape] - 1; slotOf < 0 || g.in.waiting.items[slotOf] != g {
+				f.fail("%v is not among those of its shape", key)
+			}
+			if s := g.in; s.tried != nil && (s.tried.tries != s || f.l.gangs[s.tried.rank.Key] != s.tried) {
+				f.fail("%v waits for a gang that does not try", key)
+			}
+		}
+		if s := g.tries; s != nil && (s.tried != g || g.state != ready && g.state != turning) {
+			f.fail("%v tries in the state %d, where %+v does", key, g.state, s.tried)
+		}
+		if s := g.tries; s != nil && g.state == ready && f.barred(g).After(f.now) && g.slots[slotDue] == 0 && g.slots[slotEarly] == 0 && !g.timer.Before(f.barred(g)) {
+			f.fail("%v tries, but is barred", key)
+		}
+		if g.state == turning {
+			turns++
+		}
+		if (g.state == turning) != (f.l.turn == g) || g.woken && g.state != turning {
+			f.fail("%v is in the state %d, woken %t", key, g.state, g.woken)
+		}
+	}
+	if turns > 1 || turns == 0 && (f.l.turn != nil || len(f.l.missed.events) > 0) {
+		f.fail("%d gangs are in their turn", turns)
+	}
+	if len(all) != len(f.l.shapes.all) {
+		f.fail("%d shapes are known, want %d", len(f.l.shapes.all), len(all))
+	}
+	for s, n := range all {
+		if !f.l.shapes.all[s] || f.l.shapes.regarding[s] != s.refusal.Need.RegardsOthers || n != s.waiting.Len() {
+			f.fail("the shape %q of %d gangs is wrong", s.name, n)
+		}
+	}
+	for _, among := range []map[*shape]bool{f.l.shapes.regarding, toSet(f.l.shapes.named)} {
+		for s := range among {
+			if all[s] == 0 {
+				f.fail("the shape %q is remembered, with which nobody waits", s.name)
+			}
+		}
+	}
+}
+
+func toSet(named map[string]*shape) map[*shape]bool {
+	set := make(map[*shape]bool)
+	for s := range maps.Values(named) {
+		set[s] = true
+	}
+	return set
+}
+
+// checkOrders checks the heaps after Next. Gangs in debt may be in due and early as long as
+// nobody asks for them.
+func (f *life) checkOrders() {
+	f.t.Helper()
+	for _, o := range []*ordered{&f.l.due, &f.l.early, &f.l.hopeful, &f.l.starved, &f.l.timers} {
+		f.checkOrder(o)
+		for _, g := range o.items {
+			if f.l.gangs[g.rank.Key] != g || g.state == out {
+				f.fail("%v is in an order, but not in line", g.rank.Key)
+			}
+		}
+	}
+	for s := range f.l.shapes.all {
+		f.checkOrder(&s.waiting)
+	}
+	for key, g := range f.l.gangs {
+		due := g.state == ready && !g.notBefore.After(f.now)
+		early := g.state == ready && !due && !g.early.After(f.now)
+		barred := f.barred(g).After(f.now)
+		if in := g.slots[slotDue] > 0; in != due && (in || !barred) {
+			f.fail("%v is due: %t, want %t", key, in, due)
+		}
+		if in := g.slots[slotEarly] > 0; in != early && (in || !barred) {
+			f.fail("%v may be early: %t, want %t", key, in, early)
+		}
+		if in := g.slots[slotTimer] > 0; in == g.timer.IsZero() {
+			f.fail("%v is to be looked at: %t, at %v", key, in, g.timer)
+		}
+	}
+}
+
+func (f *life) checkOrder(o *ordered) {
+	f.t.Helper()
+	for i, g := range o.items {
+		if g.slots[o.slot] != i+1 {
+			f.fail("%v is at %d of order %d, and says %d", g.rank.Key, i+1, o.slot, g.slots[o.slot])
+		}
+		if i > 0 && o.Less(i, (i-1)/2) {
+			f.fail("order %d is out of order", o.slot)
+		}
+	}
+}
+
+func TestTheLineAgreesWithADumbOne(t *testing.T) {
+	for seed := range uint64(lives) {
+		f := newLife(t, seed)
+		for range steps {
+			f.step()
+			f.check()
+		}
+	}
+}
+
+// TestNobodyWaitsForEver: from any state, each gang has a turn as time passes, or one ahead
+// has that is refused with it.
+func TestNobodyWaitsForEver(t *testing.T) {
+	for seed := range uint64(lives) {
+		f := newLife(t, seed)
+		for range 10 {
+			for range steps / 30 {
+				f.step()
+			}
+			f.quiet(2 * time.Minute)
+		}
+	}
+}
+
+// TestAnythingHelpsEverybody: after an event that may help all, each gang has a turn, or one
+// ahead has that is refused with it.
+func TestAnythingHelpsEverybody(t *testing.T) {
+	for seed := range uint64(lives) {
+		f := newLife(t, seed)
+		for range 10 {
+			for range steps / 30 {
+				f.step()
+			}
+			f.note("anything")
+			f.l.Happened(Event{Kind: Anything}, f.now)
+			f.quiet(30 * time.Second)
+		}
+	}
+}
+
+// quiet has everybody refused or placed at random, and nothing else happen. It checks that
+// each gang in line has a turn within a time, and a number of turns of others; or that one
+// ahead has that is refused with it.
+func (f *life) quiet(within time.Duration) {
+	f.t.Helper()
+	if f.turn != nil {
+		f.end()
+	}
+	waits := make(map[*gang]bool)
+	for _, g := range f.l.gangs {
+		if g.state != out {
+			waits[g] = true
+		}
+	}
+	bound := 20 * len(waits)
+	end, turns := f.now.Add(within), 0
+	for !f.now.After(end) {
+		g := f.begin()
+		if g == nil {
+			until := f.l.Until()
+			if until.IsZero() {
+				break
+			}
+			f.now = until
+			f.check()
+			continue
+		}
+		if turns++; turns == bound && len(waits) > 0 {
+			f.fail("%d gangs wait after %d turns", len(waits), turns)
+		}
+		f.now = f.now.Add(time.Duration(f.r.IntN(50)) * time.Millisecond)
+		f.endQuietly(g)
+		delete(waits, g)
+		for other := range waits {
+			if g.state == refused && g.in == other.in && g.rank.Compare(other.rank) < 0 {
+				delete(waits, other)
+			}
+		}
+		f.check()
+	}
+	for g := range waits {
+		f.fail("%v has had no turn in %v: %+v", g.rank, within, g)
+	}
+}
+
+// endQuietly ends the turn of a gang so that nothing but time has it have another.
+func (f *life) endQuietly(g *gang) {
+	f.turn = nil
+	if f.chance(20) {
+		f.note("placed %v", g.rank.Key)
+		f.l.Placed(g.rank.Key, false, f.now)
+		return
+	}
+	why := f.refusal()
+	why.Took, why.Again = 0, time.Time{}
+	f.note("refused %v: %+v", g.rank.Key, why)
+	f.l.Refused(g.rank.Key, why, f.terms(), f.now)
+}

@@ -1,0 +1,355 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package line
+
+import (
+	"testing"
+	"time"
+)
+
+// alike has turns of gangs end because one like them was refused.
+func (c *clocked) alike(shape string, names ...string) {
+	c.t.Helper()
+	for _, name := range names {
+		c.begin(name)
+		if _, alike := c.Alike(keyOf(name), shape, c.now); !alike {
+			c.t.Fatalf("%s is to be planned, want it to be like one that was refused", name)
+		}
+	}
+}
+
+// unlike begins the turn of a gang, and checks that it is to be planned.
+func (c *clocked) unlike(shape, name string) {
+	c.t.Helper()
+	c.begin(name)
+	if _, alike := c.Alike(keyOf(name), shape, c.now); alike {
+		c.t.Fatalf("%s is like one that was refused, want it to be planned", name)
+	}
+}
+
+var x = Refusal{Shape: "x", Message: "no room for x"}
+
+// four are four gangs of shape x, of which the first was refused and the others with it. The
+// back-off of the first is over.
+func four(t *testing.T) *clocked {
+	t.Helper()
+	c := newClocked(t, "a", "b", "c", "d")
+	c.unlike("x", "a")
+	c.refused("a", x)
+	c.alike("x", "b", "c", "d")
+	c.after(time.Second)
+	c.wantNext("")
+	return c
+}
+
+func TestGangsAlikeAreRefusedTogether(t *testing.T) {
+	c := newClocked(t, "a", "b")
+	c.refuse(x, "a")
+	c.begin("b")
+	why, alike := c.Alike(keyOf("b"), "x", c.now)
+	if !alike || why.Message != x.Message {
+		t.Errorf("a gang like one that was refused is told %q, %t", why.Message, alike)
+	}
+	if why, told := c.Told(keyOf("b")); !told || why.Message != x.Message {
+		t.Errorf("it was told %q, %t", why.Message, told)
+	}
+	if failures := c.Failures(keyOf("b")); failures != 0 {
+		t.Errorf("it has failed %d times, but was not planned", failures)
+	}
+}
+
+func TestAGangIsPlannedThatIsLikeNoOther(t *testing.T) {
+	c := newClocked(t, "a", "b", "c", "d")
+	c.refuse(Refusal{}, "a")
+	c.unlike("", "b")
+	c.refused("b", Refusal{})
+	c.refuse(x, "c")
+	c.unlike("y", "d")
+}
+
+// TestAGangAheadIsPlannedItself: the room may be held back for gangs between the two.
+func TestAGangAheadIsPlannedItself(t *testing.T) {
+	c := newClocked(t, "b", "z")
+	c.rank("a", 1)
+	c.refuse(x, "b")
+	c.enter("a")
+	c.unlike("x", "a")
+	c.refused("a", x)
+	c.alike("x", "z")
+}
+
+// TestNobodyIsRefusedWithAGangWhoseTurnTookTooLong: the others may be planned in time.
+func TestNobodyIsRefusedWithAGangWhoseTurnTookTooLong(t *testing.T) {
+	c := newClocked(t, "one/a", "two/b")
+	c.refuse(Refusal{Shape: "x", Took: time.Second}, "one/a")
+	c.unlike("x", "two/b")
+}
+
+func TestAnEventCostsOnePlanForEachShape(t *testing.T) {
+	c := four(t)
+	c.rank("e", -1)
+	c.enter("e")
+	c.refuse(Refusal{Shape: "y"}, "e")
+	c.after(time.Second)
+	for range 3 {
+		c.anything()
+		c.anything()
+		c.unlike("x", "a")
+		c.refused("a", x)
+		c.unlike("y", "e")
+		c.refused("e", Refusal{Shape: "y"})
+		c.wantNext("")
+		c.after(8 * time.Second)
+	}
+}
+
+func TestTheNextOneIsTriedWhenOneLikeItIsPlaced(t *testing.T) {
+	c := four(t)
+	c.anything()
+	c.place("a", "b")
+	c.refuse(x, "c")
+	c.wantNext("")
+	c.anything()
+	c.after(time.Second)
+	c.place("c", "d")
+}
+
+// TestTheNextOneIsTriedWhenTheMinimumOfOneLikeItIsPlaced, though the rest of that waits.
+func TestTheNextOneIsTriedWhenTheMinimumOfOneLikeItIsPlaced(t *testing.T) {
+	c := four(t)
+	c.anything()
+	c.begin("a")
+	c.Placed(keyOf("a"), true, c.now)
+	c.refused("a", Refusal{})
+	c.wantNext("b")
+}
+
+func TestTheNextOneIsTriedWhenOneLikeItDoesNotShowWhetherThereIsRoom(t *testing.T) {
+	leave := func(c *clocked) { c.Leave(keyOf("a"), c.now) }
+	forget := func(c *clocked) { c.Forget(keyOf("a"), c.now) }
+	tests := map[string]func(*clocked){
+		"it leaves":                   leave,
+		"it is forgotten":             forget,
+		"it leaves in its turn":       func(c *clocked) { c.begin("a"); leave(c); c.refused("a", x) },
+		"it is forgotten in its turn": func(c *clocked) { c.begin("a"); forget(c); c.refused("a", x) },
+		"it is of another shape now":  func(c *clocked) { c.refuse(Refusal{Shape: "y"}, "a") },
+		"it is like no other now":     func(c *clocked) { c.refuse(Refusal{}, "a") },
+		"it is refused with another shape": func(c *clocked) {
+			c.rank("0", 1)
+			c.enter("0")
+			c.refuse(Refusal{Shape: "y"}, "0")
+			c.alike("y", "a")
+		},
+		"it could not be bound": func(c *clocked) { c.Unbound(keyOf("a"), terms, c.now) },
+		"it is of another shape, and woken": func(c *clocked) {
+			c.begin("a")
+			c.Wake(keyOf("a"), c.now)
+			c.refused("a", Refusal{Shape: "y"})
+			c.refuse(Refusal{Shape: "y"}, "a") // early
+		},
+	}
+	for name, happens := range tests {
+		t.Run(name, func(t *testing.T) {
+			c := four(t)
+			c.anything()
+			happens(c)
+			c.unlike("x", "b")
+			c.refused("b", x)
+			c.alike("x")
+			c.wantNext("")
+		})
+	}
+}
+
+// TestNobodyIsTriedBesideOneLikeIt, while that is still to be planned.
+func TestNobodyIsTriedBesideOneLikeIt(t *testing.T) {
+	tests := map[string]func(*clocked){
+		"and something happens again": (*clocked).anything,
+		"and an idle minute is over":  func(c *clocked) { c.after(2 * time.Minute) },
+		"and something happens in its turn": func(c *clocked) {
+			c.begin("a")
+			c.anything()
+			c.refused("a", x)
+			c.after(2 * time.Second)
+		},
+		"and it changes": func(c *clocked) { c.enter("a") },
+	}
+	for name, happens := range tests {
+		t.Run(name, func(t *testing.T) {
+			c := four(t)
+			c.anything()
+			happens(c)
+			c.refuse(x, "a")
+			c.wantNext("")
+		})
+	}
+}
+
+func TestANewGangIsPlannedWhileOneLikeItIsInItsBackOff(t *testing.T) {
+	c := four(t)
+	c.anything()
+	c.refuse(x, "a")
+	c.enter("e")
+	c.anything()
+	c.refuse(x, "a") // early
+	c.anything()
+	c.unlike("x", "e")
+	c.refused("e", x)
+	c.after(4 * time.Second)
+	c.refuse(x, "a")
+	c.wantNext("")
+	c.anything()
+	c.after(8 * time.Second)
+	c.place("a", "b", "c", "d", "e")
+}
+
+// TestAGangAheadShowsThatThereIsNoRoom for one that was to show it, too.
+func TestAGangAheadShowsThatThereIsNoRoom(t *testing.T) {
+	c := four(t)
+	c.anything()
+	c.rank("0", 1)
+	c.enter("0")
+	c.refuse(x, "0")
+	c.alike("x", "a")
+	c.wantNext("")
+	c.after(time.Second)
+	c.anything()
+	c.place("0", "a", "b")
+}
+
+// TestWhatOneAheadNeedsIsNotForgotten when one behind it is refused, which may need more.
+func TestWhatOneAheadNeedsIsNotForgotten(t *testing.T) {
+	few, many := Refusal{Shape: "x", Need: ofCores(2, 2)}, Refusal{Shape: "x", Need: ofCores(9, 2)}
+	c := newClocked(t, "a", "b")
+	c.refuse(few, "a")
+	c.happens(cores(PodEnded, 1))
+	c.refuse(many, "b") // it was planned all the same
+	c.after(time.Second)
+	c.wantNext("")
+	c.happens(cores(PodEnded, 1))
+	c.wantNext("a")
+}
+
+// TestARefusalThatWasOldSaysNothingOfOthers: the gang had changed when it was refused, or
+// something had happened.
+func TestARefusalThatWasOldSaysNothingOfOthers(t *testing.T) {
+	for name, happens := range map[string]func(*clocked){
+		"something happened": (*clocked).anything,
+		"the gang changed":   func(c *clocked) { c.enter("a") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newClocked(t, "a", "b")
+			c.begin("a")
+			happens(c)
+			c.refused("a", x)
+			c.begin("a") // early, as b is behind it
+			c.refused("a", Refusal{})
+			c.unlike("x", "b")
+		})
+	}
+}
+
+func TestWhatHappensInATurnOpensTheShape(t *testing.T) {
+	c := four(t)
+	c.enter("d")
+	c.begin("d")
+	c.anything()
+	if _, alike := c.Alike(keyOf("d"), "x", c.now); alike {
+		t.Error("a gang is refused with others after something has happened that may help them")
+	}
+}
+
+// TestAGangThatIsWokenInItsTurnIsPlanned: it may not be like the others any more.
+func TestAGangThatIsWokenInItsTurnIsPlanned(t *testing.T) {
+	c := four(t)
+	c.enter("d")
+	c.begin("d")
+	c.enter("d")
+	if _, alike := c.Alike(keyOf("d"), "x", c.now); alike {
+		t.Error("a gang that was woken is refused with others")
+	}
+}
+
+// TestAGangTakesOverTheBackOffOfOneLikeIt, or many would have as many turns as if none did.
+func TestAGangTakesOverTheBackOffOfOneLikeIt(t *testing.T) {
+	c := four(t)
+	c.anything()
+	c.refuse(x, "a")
+	c.anything()
+	c.Leave(keyOf("a"), c.now)
+	c.wantUntil(2*time.Second, "b")
+}
+
+// TestGangsAlikeHaveOneTurnInAnIdleMinute, whoever of them is left.
+func TestGangsAlikeHaveOneTurnInAnIdleMinute(t *testing.T) {
+	c := newClocked(t, "a", "b", "c")
+	c.refuse(x, "a")
+	c.alike("x", "b", "c")
+	c.wantUntil(time.Minute, "a")
+	c.unlike("x", "a")
+	c.refused("a", x)
+	c.Leave(keyOf("a"), c.now)
+	c.wantUntil(time.Minute, "b")
+	c.unlike("x", "b")
+	c.refused("b", x)
+	b := c.ranks["b"]
+	b.Priority = -1
+	c.Rerank(b, c.now)
+	c.wantUntil(time.Minute, "c")
+	c.unlike("x", "c")
+	c.refused("c", x)
+	c.Forget(keyOf("c"), c.now)
+	c.wantUntil(time.Minute, "b")
+}
+
+// TestAGangInDebtKeepsNobodyLikeItWaiting: its namespace took too much time, not theirs.
+func TestAGangInDebtKeepsNobodyLikeItWaiting(t *testing.T) {
+	long := Refusal{Took: 2 * time.Second}
+	debt := func(t *testing.T) *clocked {
+		c := newClocked(t, "one/a", "two/b", "one/z")
+		c.rank("two/0", 1)
+		c.refuse(long, "one/a")
+		c.refuse(Refusal{}, "two/b")
+		c.after(18 * time.Second)
+		c.enter("two/0", "one/a", "two/b")
+		c.refuse(x, "two/0")
+		c.alike("x", "one/a", "two/b")
+		c.Forget(keyOf("two/0"), c.now)
+		return c
+	}
+	t.Run("that is there", func(t *testing.T) {
+		c := debt(t)
+		c.refuse(long, "one/z")
+		c.after(time.Second)
+		c.anything()
+		c.wantNext("two/b")
+	})
+	t.Run("that comes when it is to show whether there is room", func(t *testing.T) {
+		c := debt(t)
+		c.rank("two/1", 1)
+		c.enter("two/1")
+		c.anything()
+		c.wantNext("two/1")
+		c.Leave(keyOf("two/1"), c.now)
+		c.rank("one/1", 1)
+		c.enter("one/1")
+		c.refuse(long, "one/1")
+		c.after(time.Second)
+		c.Leave(keyOf("one/z"), c.now)
+		c.wantNext("two/b")
+	})
+}
+
+// TestAShapeIsForgottenWithItsGangs, or memory would grow with all that ever waited.
+func TestAShapeIsForgottenWithItsGangs(t *testing.T) {
+	c := four(t)
+	c.anything()
+	c.place("a", "b")
+	c.refuse(x, "c")
+	c.Leave(keyOf("c"), c.now)
+	c.Forget(keyOf("d"), c.now)
+	if n := len(c.shapes.all) + len(c.shapes.named) + len(c.shapes.regarding); n > 0 {
+		t.Errorf("%d shapes are left with which nobody waits", n)
+	}
+}

@@ -269,7 +269,7 @@ func (l *Line) move(g *gang, rank Rank, now time.Time) {
 	if g.in != nil {
 		l.arrange(g.in.waiting.first(), now)
 	}
-	if s := g.tries; s != nil && g.state == ready && s.waiting.first() != nil && s.waiting.first().rank.Compare(rank) < 0 {
+	if s := g.tries; s != nil && s.waiting.first() != nil && s.waiting.first().rank.Compare(rank) < 0 {
 		l.pass(g, now) // the one ahead of it now is to try
 	}
 }

@@ -271,6 +271,34 @@ func TestAGangThatIsWokenInItsTurnIsPlanned(t *testing.T) {
 	}
 }
 
+// TestAGangThatMovesBackLeavesItToTheOneAheadToTry, also in its turn.
+func TestAGangThatMovesBackLeavesItToTheOneAheadToTry(t *testing.T) {
+	back := func(c *clocked) {
+		a := c.ranks["a"]
+		a.Priority = -1
+		c.Rerank(a, c.now)
+	}
+	t.Run("before its turn", func(t *testing.T) {
+		c := four(t)
+		c.anything()
+		back(c)
+		c.unlike("x", "b")
+		c.refused("b", x)
+		c.alike("x", "a")
+		c.wantNext("")
+	})
+	t.Run("in its turn", func(t *testing.T) {
+		c := four(t)
+		c.anything()
+		c.begin("a")
+		c.anything()
+		back(c)
+		c.refused("a", x)
+		c.unlike("x", "b")
+		c.refused("b", x)
+	})
+}
+
 // TestAGangTakesOverTheBackOffOfOneLikeIt, or many would have as many turns as if none did.
 func TestAGangTakesOverTheBackOffOfOneLikeIt(t *testing.T) {
 	c := four(t)

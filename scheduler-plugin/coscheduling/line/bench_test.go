@@ -1,0 +1,141 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package line
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// many is how many gangs the benchmarks have wait.
+const many = 10_000
+
+// turns has all turns that there are now end in the same way, and returns how many were
+// planned. Shape is the shape of a gang.
+func (l *Line) turns(now time.Time, shape func(types.NamespacedName) string, place bool) int {
+	planned := 0
+	for {
+		rank, ok := l.Next(now)
+		if !ok {
+			return planned
+		}
+		l.Begin(rank.Key, now, now)
+		l.Starves(rank.Key, now)
+		if _, alike := l.Alike(rank.Key, shape(rank.Key), now); alike {
+			continue
+		}
+		planned++
+		if place {
+			l.Placed(rank.Key, false, now)
+		} else {
+			l.Refused(rank.Key, Refusal{Shape: shape(rank.Key), Need: ofCores(1, 1)}, patient, now)
+		}
+	}
+}
+
+// crowd has many gangs enter and be refused, and returns how many were planned for it.
+func crowd(l *Line, shape func(types.NamespacedName) string) int {
+	for i := range many {
+		key := types.NamespacedName{Namespace: "default", Name: fmt.Sprintf("g%05d", i)}
+		l.Enter(Rank{Key: key, Created: start}, true, start)
+	}
+	return l.turns(start, shape, false)
+}
+
+func same(types.NamespacedName) string    { return "x" }
+func own(key types.NamespacedName) string { return key.Name }
+func unnamed(types.NamespacedName) string { return "" }
+
+// lifeOfManyAlike leads many gangs that are alike through their lives: they enter, are refused,
+// hear of a thousand events, and are placed. It returns how many plans that took.
+func lifeOfManyAlike() int {
+	l := New()
+	planned, now := crowd(l, same), start
+	for range 1000 {
+		now = now.Add(10 * time.Millisecond)
+		l.Happened(cores(PodEnded, 1), now)
+		planned += l.turns(now, same, false)
+	}
+	now = now.Add(time.Minute)
+	l.Happened(Event{Kind: Anything}, now)
+	return planned + l.turns(now, same, true)
+}
+
+// TestManyGangsAlikeCostFewPlans: the first is planned, and again when its back-off allows; and
+// each when it is placed.
+func TestManyGangsAlikeCostFewPlans(t *testing.T) {
+	began := time.Now()
+	planned := lifeOfManyAlike()
+	if most := many + 20; planned > most {
+		t.Errorf("%d gangs took %d plans, want at most %d", many, planned, most)
+	}
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("%d gangs took %v", many, took) // it is 0.1 s on a quiet machine
+	}
+}
+
+// TestManyGangsAreNotLookedAtWhenAPodIsPlaced, as each binding is such an event.
+func TestManyGangsAreNotLookedAtWhenAPodIsPlaced(t *testing.T) {
+	l := New()
+	if planned := crowd(l, own); planned != many {
+		t.Fatalf("%d gangs took %d plans", many, planned)
+	}
+	if l.Listens(PodPlaced) {
+		t.Error("a line listens to Pods that are placed, which help nobody in it")
+	}
+	if cost := testing.AllocsPerRun(100, func() { l.Happened(Event{Kind: PodPlaced}, start) }); cost > 0 {
+		t.Errorf("a Pod that is placed costs %v allocations", cost)
+	}
+	if planned := l.turns(start.Add(30*time.Second), own, false); planned > 0 {
+		t.Errorf("Pods that were placed took %d plans", planned)
+	}
+}
+
+// BenchmarkManyGangsAlike is 10,000 gangs that are alike, from their entering to their places,
+// with a thousand events.
+func BenchmarkManyGangsAlike(b *testing.B) {
+	for b.Loop() {
+		lifeOfManyAlike()
+	}
+}
+
+// BenchmarkManyGangsOfTheirOwn is 10,000 gangs of which each is like no other, and an event.
+func BenchmarkManyGangsOfTheirOwn(b *testing.B) {
+	crowded := func() *Line {
+		l := New()
+		crowd(l, unnamed)
+		return l
+	}
+	b.Run("Enter", func(b *testing.B) {
+		for b.Loop() {
+			crowded()
+		}
+	})
+	for name, event := range map[string]Event{
+		"PodPlaced": {Kind: PodPlaced}, "NodeTooSmall": cores(NodeChanged, 0),
+	} {
+		b.Run(name+"1000", func(b *testing.B) {
+			l := crowded()
+			for b.Loop() {
+				for range 1000 {
+					l.Happened(event, start)
+				}
+			}
+		})
+	}
+	b.Run("Anything", func(b *testing.B) {
+		l := crowded()
+		now := start
+		for b.Loop() {
+			now = now.Add(10 * time.Second)
+			l.Happened(Event{Kind: Anything}, now)
+			if planned := l.turns(now, unnamed, false); planned != many {
+				b.Fatalf("%d plans", planned)
+			}
+		}
+	})
+}

@@ -20,7 +20,7 @@ export GOFLAGS= GOWORK=off
 
 go mod init "pin.lockstep.dev/$pin"
 go mod edit -go=1.26.0
-if [ "$pin" = kubernetes ]; then
+if [[ $pin == kubernetes* ]]; then
   version=${1##*@}
   staging=v0.${version#v1.}
   upstream=$(go mod download -json "k8s.io/kubernetes@$version" | sed -n 's/.*"GoMod": "\(.*\)",/\1/p')

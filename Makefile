@@ -82,6 +82,10 @@ test-unit: ## Run the tests that need no cluster.
 e2e: components images ## Run the tests on real API servers: simulated nodes, and a real one as root on Linux.
 	hack/e2e.sh $(if $(REAL_NODE),--real-node)
 
+.PHONY: e2e-versions
+e2e-versions: build ## Run Lockstep on older API servers, too, which are built first: make e2e-versions [VERSIONS='1.36 1.35']
+	hack/e2e-versions.sh $(VERSIONS)
+
 .PHONY: lives
 lives: ## Lead 100,000 random lives of Frameworks through crashes and worse: make lives [FIRST_SEED=0]
 	GOGC=400 go test -v -count=1 -run TestRandomLives -timeout 30m ./controller/lifecycle -lives 100000 $(if $(FIRST_SEED),-first-seed $(FIRST_SEED))

@@ -110,6 +110,16 @@ func TestObjectsAreChecked(t *testing.T) {
 			},
 		},
 
+		// API servers before 1.36 do not check the format of a number. kubectl's users are to be
+		// told there, too.
+		"more retries than a client can count": {
+			manifest: "kind: Framework\nmetadata: {name: large}\nspec: {retryPolicy: {maxRetryCount: 2147483648}}",
+			want: []string{
+				`<nil>: Invalid value: "": Checked value must be of type integer with format int32 in spec.retryPolicy.maxRetryCount`,
+				`spec.retryPolicy.maxRetryCount: Invalid value: 2147483648: spec.retryPolicy.maxRetryCount in body should be less than or equal to 2147483647`,
+			},
+		},
+
 		"a gang of the longest name": {
 			manifest: "kind: Framework\nmetadata: {name: " + strings.Repeat("x", 63) + "}\nspec: {gang: {}, taskRoles: [{name: w, taskNumber: 1}]}",
 		},

@@ -19,19 +19,26 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/localenv"
 )
 
+// kubernetesVersion lets any of the tests be run on an older API server.
+var kubernetesVersion = flag.String("kubernetes-version", "", "minor version of the API server, such as 1.36 (default the newest that lockstep-local has)")
+
+// KubernetesVersion is the minor version of the API server that the flag of that name
+// asks for; empty means the newest that lockstep-local has.
+func KubernetesVersion() string { return *kubernetesVersion }
+
 // Cluster is the cluster that the tests of a package share.
 type Cluster struct {
 	*localenv.Cluster
 }
 
-// Main runs the tests of a package on a cluster of their own and returns the
-// code to exit with. use is given the cluster before any test runs. However the
+// Main runs the tests of a package on a cluster of their own, of the version that
+// KubernetesVersion tells, and returns the code to exit with. use is given the cluster before any test runs. However the
 // tests end, also by Ctrl-C, the cluster does not outlive them.
 func Main(m *testing.M, o localenv.Options, use func(ctx context.Context, c *Cluster) error) int {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	o.Output = os.Stderr
+	o.Output, o.KubernetesVersion = os.Stderr, KubernetesVersion()
 	cluster, err := localenv.Up(ctx, o)
 	if err != nil {
 		return failed(err)

@@ -3,9 +3,9 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package versions tests lockstep-scheduler on API servers that lack APIs which the
-// kube-scheduler in it watches, as older ones do. Each test has a cluster of its own
-// and starts the scheduler itself.
+// Package versions tests Lockstep on API servers that lack APIs which the kube-scheduler
+// in lockstep-scheduler watches: on the newest with these switched off, and on older
+// ones. Each test has a cluster of its own and starts the programs itself.
 package versions
 
 import (
@@ -31,27 +31,28 @@ import (
 
 const (
 	namespace = "default"
+	// coresOfNode is what the node offers.
+	coresOfNode = 8
 	// promptly is how long the scheduler may take from its start to the first Pod
 	// that it places.
 	promptly = 10 * time.Second
 )
 
-// world is a cluster of one node without some APIs.
+// world is a cluster of one node.
 type world struct {
 	*localenv.Cluster
 	t   *testing.T
 	ctx context.Context // ends with the test, or by Ctrl-C
 }
 
-// up starts a cluster whose API server is told by runtimeConfig what not to serve.
-// It does not outlive the test.
-func up(t *testing.T, runtimeConfig string) *world {
+// up starts a cluster with the API server that the options describe. It does not outlive
+// the test.
+func up(t *testing.T, o localenv.Options) *world {
 	t.Helper()
 	ctx, stop := signal.NotifyContext(t.Context(), os.Interrupt, syscall.SIGTERM)
 	t.Cleanup(stop)
-	cluster, err := localenv.Up(ctx, localenv.Options{
-		SimulatedNodes: 1, RuntimeConfig: runtimeConfig, With: "none", Output: os.Stderr,
-	})
+	o.SimulatedNodes, o.NodeCPU, o.With, o.Output = 1, fmt.Sprint(coresOfNode), "none", os.Stderr
+	cluster, err := localenv.Up(ctx, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,6 +129,46 @@ func claiming(claim string) func(*corev1.Pod) {
 	}
 }
 
+// claim creates a claim for one device of a driver.
+func (w *world) claim(name, driver string) {
+	w.t.Helper()
+	claim := &resourcev1.ResourceClaim{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: resourcev1.ResourceClaimSpec{Devices: resourcev1.DeviceClaim{Requests: []resourcev1.DeviceRequest{{
+			Name: "one", Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: driver},
+		}}}},
+	}
+	if _, err := w.Kube.ResourceV1().ResourceClaims(namespace).Create(w.ctx, claim, metav1.CreateOptions{}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// offer has the node offer one device of a driver.
+func (w *world) offer(driver string) {
+	w.t.Helper()
+	resources := w.Kube.ResourceV1()
+	class := &resourcev1.DeviceClass{
+		ObjectMeta: metav1.ObjectMeta{Name: driver},
+		Spec: resourcev1.DeviceClassSpec{Selectors: []resourcev1.DeviceSelector{{
+			CEL: &resourcev1.CELDeviceSelector{Expression: fmt.Sprintf("device.driver == %q", driver)},
+		}}},
+	}
+	if _, err := resources.DeviceClasses().Create(w.ctx, class, metav1.CreateOptions{}); err != nil {
+		w.t.Fatal(err)
+	}
+	node := "sim-0"
+	slice := &resourcev1.ResourceSlice{
+		ObjectMeta: metav1.ObjectMeta{Name: "slice"},
+		Spec: resourcev1.ResourceSliceSpec{
+			Driver: driver, NodeName: &node, Devices: []resourcev1.Device{{Name: "gpu-0"}},
+			Pool: resourcev1.ResourcePool{Name: node, Generation: 1, ResourceSliceCount: 1},
+		},
+	}
+	if _, err := resources.ResourceSlices().Create(w.ctx, slice, metav1.CreateOptions{}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
 // gang creates a group of two Pods that need each other, the second one changed by
 // change.
 func (w *world) gang(name string, change ...func(*corev1.Pod)) {
@@ -173,9 +214,8 @@ func (w *world) waitTold(name, text string) {
 	})
 }
 
-// saidOnce fails unless the scheduler has remarked once upon the API server, with
-// text.
-func (w *world) saidOnce(scheduler *localenv.Process, text string) {
+// remarks are the lines in which the scheduler has remarked upon the API server.
+func (w *world) remarks(scheduler *localenv.Process) []string {
 	w.t.Helper()
 	log, err := scheduler.Log()
 	if err != nil {
@@ -187,6 +227,14 @@ func (w *world) saidOnce(scheduler *localenv.Process, text string) {
 			remarks = append(remarks, line)
 		}
 	}
+	return remarks
+}
+
+// saidOnce fails unless the scheduler has remarked once upon the API server, with
+// its version and text.
+func (w *world) saidOnce(scheduler *localenv.Process, text string) {
+	w.t.Helper()
+	remarks := w.remarks(scheduler)
 	if len(remarks) != 1 || !strings.Contains(remarks[0], text) || !strings.Contains(remarks[0], "API server v1.") {
 		w.t.Errorf("it remarked upon the API server by %q, want one line with its version and %q", remarks, text)
 	}
@@ -195,7 +243,7 @@ func (w *world) saidOnce(scheduler *localenv.Process, text string) {
 // TestSchedulingWithoutResourceClaims: the API server does not serve
 // resource.k8s.io/v1, as those before 1.34.
 func TestSchedulingWithoutResourceClaims(t *testing.T) {
-	w := up(t, "resource.k8s.io/v1=false")
+	w := up(t, localenv.Options{RuntimeConfig: "resource.k8s.io/v1=false"})
 	w.pod("ordinary")
 	w.pod("claiming", claiming("gpu"))
 	w.gang("gang")
@@ -222,19 +270,10 @@ func TestSchedulingWithoutResourceClaims(t *testing.T) {
 // devicetaintrules, as those before 1.37. Claims work.
 func TestSchedulingWithoutDeviceTaintRules(t *testing.T) {
 	const driver = "devices.example.com"
-	w := up(t, "resource.k8s.io/v1/devicetaintrules=false")
+	w := up(t, localenv.Options{RuntimeConfig: "resource.k8s.io/v1/devicetaintrules=false"})
 	w.pod("ordinary")
 	w.gang("gang")
-	resources := w.Kube.ResourceV1()
-	claim := &resourcev1.ResourceClaim{
-		ObjectMeta: metav1.ObjectMeta{Name: "gpu"},
-		Spec: resourcev1.ResourceClaimSpec{Devices: resourcev1.DeviceClaim{Requests: []resourcev1.DeviceRequest{{
-			Name: "one", Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: driver},
-		}}}},
-	}
-	if _, err := resources.ResourceClaims(namespace).Create(w.ctx, claim, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	w.claim("gpu", driver)
 	w.pod("claiming", claiming("gpu"))
 
 	scheduler := w.startScheduler()
@@ -242,26 +281,7 @@ func TestSchedulingWithoutDeviceTaintRules(t *testing.T) {
 	w.waitPlaced(testbed.Patience, "gang-0", "gang-1")
 	w.waitTold("claiming", driver)
 
-	class := &resourcev1.DeviceClass{
-		ObjectMeta: metav1.ObjectMeta{Name: driver},
-		Spec: resourcev1.DeviceClassSpec{Selectors: []resourcev1.DeviceSelector{{
-			CEL: &resourcev1.CELDeviceSelector{Expression: fmt.Sprintf("device.driver == %q", driver)},
-		}}},
-	}
-	if _, err := resources.DeviceClasses().Create(w.ctx, class, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	node := "sim-0"
-	slice := &resourcev1.ResourceSlice{
-		ObjectMeta: metav1.ObjectMeta{Name: "slice"},
-		Spec: resourcev1.ResourceSliceSpec{
-			Driver: driver, NodeName: &node, Devices: []resourcev1.Device{{Name: "gpu-0"}},
-			Pool: resourcev1.ResourcePool{Name: node, Generation: 1, ResourceSliceCount: 1},
-		},
-	}
-	if _, err := resources.ResourceSlices().Create(w.ctx, slice, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	w.offer(driver)
 	w.waitPlaced(testbed.Patience, "claiming")
 	w.saidOnce(scheduler, "devicetaintrules of resource.k8s.io/v1")
 }

@@ -42,6 +42,9 @@ type Options struct {
 	// all cores of the machine. It needs root on Linux.
 	RealNode    bool
 	RealNodeCPU string
+	// KubernetesVersion is the minor version of the API server, such as 1.36. Empty
+	// means the newest that lockstep-local has. Not an older one with RealNode.
+	KubernetesVersion string
 	// RuntimeConfig switches APIs of the API server on and off, as its flag
 	// --runtime-config does. Empty leaves them as they come. Not with RealNode.
 	RuntimeConfig string
@@ -108,6 +111,9 @@ func (o Options) args() []string {
 	}
 	if o.RealNodeCPU != "" {
 		args = append(args, "--real-node-cpu", o.RealNodeCPU)
+	}
+	if o.KubernetesVersion != "" {
+		args = append(args, "--kubernetes-version", o.KubernetesVersion)
 	}
 	if o.RuntimeConfig != "" {
 		args = append(args, "--runtime-config", o.RuntimeConfig)

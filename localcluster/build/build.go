@@ -4,7 +4,8 @@
 // Package build turns components into binaries in a cache that all clusters of a user share.
 //
 // A binary lies in CACHE/bin/<component>-<key>/<component>, where the key is a digest of all
-// that decides its content (components.CacheKey). It gets there by a rename, so a file in the
+// that decides its content (components.CacheKey). A component of an older release has its
+// version in front of the key. A binary gets there by a rename, so a file in the
 // cache is always whole. One build runs at a time per cache: whoever comes second waits for
 // the lock and then finds the work done. Components of one pin are built by one `go build`,
 // which compiles what they share once.
@@ -107,7 +108,11 @@ func (b *Builder) lookup(wanted []components.Component, tc components.Toolchain)
 }
 
 func (b *Builder) path(c components.Component, key string) string {
-	return filepath.Join(b.CacheDir, "bin", c.Name+"-"+key, c.Name)
+	folder := c.Name + "-" + key
+	if c.Version != "" {
+		folder = c.Name + "-" + c.Version + "-" + key
+	}
+	return filepath.Join(b.CacheDir, "bin", folder, c.Name)
 }
 
 // lock waits until no other process builds into this cache.
@@ -295,10 +300,12 @@ func binaryName(c components.Component) string {
 	return base
 }
 
+// names are the names of components for a person to read, with the versions that are not the
+// usual ones.
 func names(list []components.Component) []string {
 	var out []string
 	for _, c := range list {
-		out = append(out, c.Name)
+		out = append(out, strings.TrimSpace(c.Name+" "+c.Version))
 	}
 	return out
 }

@@ -72,6 +72,23 @@ func TestEnsureBuildsOnce(t *testing.T) {
 	}
 }
 
+func TestABuildOfAnOlderVersionIsNamedByIt(t *testing.T) {
+	dir := t.TempDir()
+	builder, told := newBuilder(t, dir)
+	older := small(hello)
+	older.Version = "v1.36.3"
+	binaries, err := builder.Ensure(t.Context(), []components.Component{older})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := binaries["small"]; !strings.HasPrefix(got, filepath.Join(dir, "bin", "small-v1.36.3-")) || filepath.Base(got) != "small" {
+		t.Errorf("the binary lies in %s", got)
+	}
+	if !strings.Contains(told(), "small v1.36.3: built in") {
+		t.Errorf("the version was not told:\n%s", told())
+	}
+}
+
 func TestConcurrentBuildersShareTheWork(t *testing.T) {
 	dir := t.TempDir()
 	var builds sync.Map
@@ -144,7 +161,7 @@ func TestBinaryName(t *testing.T) {
 
 func TestByPinBuildsTogetherWhatSharesAPin(t *testing.T) {
 	var got [][]string
-	for _, group := range byPin(append(components.ControlPlane(), components.RealNode()...)) {
+	for _, group := range byPin(append(components.ControlPlane(components.Newest()), components.RealNode()...)) {
 		got = append(got, names(group))
 	}
 	want := [][]string{

@@ -14,14 +14,18 @@ import (
 )
 
 func newBuild() *cobra.Command {
-	var cacheDir string
+	var cacheDir, kubernetesVersion string
 	var realNode bool
 	cmd := &cobra.Command{
 		Use:   "build",
 		Short: "Build the components into the cache, without starting anything",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			wanted := components.ControlPlane()
+			release, err := components.FindRelease(kubernetesVersion)
+			if err != nil {
+				return fmt.Errorf("--kubernetes-version %w", err)
+			}
+			wanted := components.ControlPlane(release)
 			if realNode {
 				wanted = append(wanted, components.RealNode()...)
 			}
@@ -36,6 +40,7 @@ func newBuild() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&realNode, "real-node", false, "also build what a node that runs containers needs")
+	kubernetesVersionFlag(cmd, &kubernetesVersion)
 	cacheDirFlag(cmd, &cacheDir)
 	return cmd
 }

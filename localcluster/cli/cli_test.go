@@ -20,6 +20,8 @@ func TestMistakesAreOneLine(t *testing.T) {
 		"an unknown flag":             {[]string{"up", "--nodes=3"}, "unknown flag: --nodes"},
 		"an unknown program":          {[]string{"up", "--dir", dir, "--with=webhook"}, `--with "webhook": want a list of controller and scheduler, or none`},
 		"a quantity that is none":     {[]string{"up", "--dir", dir, "--node-cpu=many"}, `--node-cpu "many" is not a quantity`},
+		"an unknown version":          {[]string{"up", "--dir", dir, "--with=none", "--kubernetes-version=1.12"}, `--kubernetes-version "1.12" is not known: it is one of 1.37, 1.36, 1.35 and 1.34`},
+		"a version not to be built":   {[]string{"build", "--kubernetes-version=v1.36.0"}, `--kubernetes-version "v1.36.0" is not known: it is one of 1.37,`},
 		"a program that is not there": {[]string{"up", "--dir", dir, "--with=scheduler", "--bin-dir", dir}, "no lockstep-scheduler in " + dir},
 		"a directory below a file":    {[]string{"up", "--dir", "/dev/null/c", "--with=none"}, "--dir: mkdir /dev/null: not a directory"},
 		"status of no cluster":        {[]string{"status", "--dir", dir + "/none"}, "no cluster in " + dir + "/none"},

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -26,7 +27,7 @@ type upFlags struct {
 	dir, kubeconfig, binDir, cacheDir, manifests string
 	with                                         string
 	controllerArgs, schedulerArgs                []string
-	runtimeConfig                                string
+	kubernetesVersion, runtimeConfig             string
 	simulatedNodes                               int
 	nodeCPU, nodeMemory                          string
 	nodePods                                     int64
@@ -52,6 +53,7 @@ func newUp() *cobra.Command {
 	f.StringArrayVar(&flags.controllerArgs, "controller-args", nil, "argument for lockstep-controller; may be repeated")
 	f.StringArrayVar(&flags.schedulerArgs, "scheduler-args", nil, "argument for lockstep-scheduler; may be repeated")
 	f.StringVar(&flags.manifests, "manifests", "", "install crds/ and rbac/ of this directory instead of the built-in ones")
+	kubernetesVersionFlag(cmd, &flags.kubernetesVersion)
 	f.StringVar(&flags.runtimeConfig, "runtime-config", "", "APIs to switch on or off, as for kube-apiserver: resource.k8s.io/v1=false,…")
 	f.IntVar(&flags.simulatedNodes, "simulated-nodes", 0, "number of simulated nodes")
 	f.StringVar(&flags.nodeCPU, "node-cpu", "32", "processors of each simulated node")
@@ -65,6 +67,15 @@ func newUp() *cobra.Command {
 
 func cacheDirFlag(cmd *cobra.Command, dir *string) {
 	cmd.Flags().StringVar(dir, "cache-dir", "", "directory of built components (default $LOCKSTEP_CACHE_DIR, $XDG_CACHE_HOME/lockstep-local or ~/.cache/lockstep-local)")
+}
+
+func kubernetesVersionFlag(cmd *cobra.Command, minor *string) {
+	var known []string
+	for _, r := range components.Releases() {
+		known = append(known, r.Minor)
+	}
+	cmd.Flags().StringVar(minor, "kubernetes-version", components.Newest().Minor,
+		"version of kube-apiserver and kube-controller-manager: "+strings.Join(known, ", "))
 }
 
 func up(cmd *cobra.Command, flags *upFlags) error {
@@ -92,7 +103,7 @@ func up(cmd *cobra.Command, flags *upFlags) error {
 	if err != nil {
 		return err
 	}
-	wanted := components.ControlPlane()
+	wanted := components.ControlPlane(options.Release())
 	if options.RealNode {
 		wanted = append(wanted, components.RealNode()...)
 	}
@@ -120,13 +131,14 @@ func (f *upFlags) options() (*cluster.Options, error) {
 		return nil, err
 	}
 	o := &cluster.Options{
-		Dir:            layout.Dir,
-		ControllerArgs: f.controllerArgs,
-		SchedulerArgs:  f.schedulerArgs,
-		RuntimeConfig:  f.runtimeConfig,
-		SimulatedNodes: f.simulatedNodes,
-		NodePods:       f.nodePods,
-		RealNode:       f.realNode,
+		Dir:               layout.Dir,
+		ControllerArgs:    f.controllerArgs,
+		SchedulerArgs:     f.schedulerArgs,
+		KubernetesVersion: f.kubernetesVersion,
+		RuntimeConfig:     f.runtimeConfig,
+		SimulatedNodes:    f.simulatedNodes,
+		NodePods:          f.nodePods,
+		RealNode:          f.realNode,
 	}
 	if o.With, err = cluster.ParseWith(f.with); err != nil {
 		return nil, err

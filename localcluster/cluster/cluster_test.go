@@ -49,6 +49,10 @@ func TestValidate(t *testing.T) {
 		"processors of no real node":      {func(o *Options) { o.RealNodeCPU = quantity("1") }, "--real-node-cpu is given without --real-node"},
 		"more processors than there are":  {func(o *Options) { o.RealNode, o.RealNodeCPU = true, quantity("3") }, "--real-node-cpu 3 is not above 0 and at most 2"},
 		"other APIs with a real node":     {func(o *Options) { o.RealNode, o.RuntimeConfig = true, "resource.k8s.io/v1=false" }, "--runtime-config is given with --real-node"},
+		"an older API server":             {func(o *Options) { o.KubernetesVersion = "1.34" }, ""},
+		"a version that is not known":     {func(o *Options) { o.KubernetesVersion = "1.12" }, `--kubernetes-version "1.12" is not known: it is one of 1.37, 1.36, 1.35 and 1.34`},
+		"a kubelet newer than its server": {func(o *Options) { o.RealNode, o.KubernetesVersion = true, "1.36" }, "--kubernetes-version 1.36 is given with --real-node, whose kubelet is of 1.37"},
+		"a real node of its own version":  {func(o *Options) { o.RealNode, o.KubernetesVersion = true, "1.37" }, ""},
 		"a path too long for sockets":     {func(o *Options) { o.RealNode, o.Dir = true, "/"+strings.Repeat("d", 100) }, "--dir is 101 bytes long"},
 	}
 	for name, tc := range tests {

@@ -15,6 +15,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/lockstep-k8s/lockstep/localcluster/components"
 	"github.com/lockstep-k8s/lockstep/localcluster/simnodes"
 )
 
@@ -50,6 +51,9 @@ type Options struct {
 	// lockstep-local sets.
 	ControllerArgs, SchedulerArgs []string
 
+	// KubernetesVersion is the minor version of kube-apiserver and kube-controller-manager, such
+	// as 1.36; empty means the newest.
+	KubernetesVersion string
 	// RuntimeConfig switches APIs of the API server on and off, as its flag --runtime-config
 	// does; empty leaves them as they come.
 	RuntimeConfig string
@@ -94,12 +98,18 @@ func (o *Options) Validate(cpus int) error {
 	if len(o.SchedulerArgs) > 0 && !slices.Contains(o.With, Scheduler) {
 		return errors.New("--scheduler-args is given, but --with does not start the scheduler")
 	}
+	if _, err := components.FindRelease(o.KubernetesVersion); err != nil {
+		return fmt.Errorf("--kubernetes-version %w", err)
+	}
 	return o.validateRealNode(cpus)
 }
 
 func (o *Options) validateRealNode(cpus int) error {
 	if o.RealNode && o.RuntimeConfig != "" {
 		return errors.New("--runtime-config is given with --real-node, whose authorizer needs the APIs that come with Kubernetes")
+	}
+	if newest := components.Newest().Minor; o.RealNode && o.KubernetesVersion != "" && o.KubernetesVersion != newest {
+		return fmt.Errorf("--kubernetes-version %s is given with --real-node, whose kubelet is of %s: it may not be newer than the API server", o.KubernetesVersion, newest)
 	}
 	if !o.RealNode {
 		if o.RealNodeCPU != nil {
@@ -114,6 +124,15 @@ func (o *Options) validateRealNode(cpus int) error {
 		return fmt.Errorf("--real-node-cpu %s is not above 0 and at most %d, the processors of this machine", q.String(), cpus)
 	}
 	return nil
+}
+
+// Release is the release of Kubernetes that valid options ask for.
+func (o *Options) Release() components.Release {
+	release, err := components.FindRelease(o.KubernetesVersion)
+	if err != nil {
+		return components.Newest() // not of valid options
+	}
+	return release
 }
 
 // Starts tells whether the options ask for one of Lockstep's programs.

@@ -9,6 +9,8 @@
 // dependencies of one project from choosing versions for another. A component is one program
 // of a pin.
 //
+// Kubernetes has a pin for each release of which a control plane can be built; see Releases.
+//
 // To move a component to another version, run
 //
 //	hack/pin.sh <pin> <package@version>...
@@ -59,14 +61,13 @@ const (
 	RuncUnconfined    = "runc-unconfined"
 )
 
-// KubernetesVersion is the version that the Kubernetes programs report. It is the version of
-// k8s.io/kubernetes in pins/kubernetes.mod; a test holds the two together.
-const KubernetesVersion = "v1.37.1"
-
 // Component is one program built from a pin.
 type Component struct {
 	// Name is the name of the binary.
 	Name string
+	// Version names the binary in the cache beside Name, for a program that is built at several
+	// versions; empty for the usual one.
+	Version string
 	// Pin names the files pins/<Pin>.mod and pins/<Pin>.sum that fix its versions.
 	Pin string
 	// Package is the import path of its main package.
@@ -83,13 +84,14 @@ type Component struct {
 	SeccompTag bool
 }
 
-// ControlPlane lists what every cluster needs.
-func ControlPlane() []Component {
+// ControlPlane lists what a cluster of a release needs. kube-controller-manager may not be newer
+// than the API server. kubectl and etcd are the same for all.
+func ControlPlane(r Release) []Component {
 	return []Component{
 		{Name: Etcd, Pin: "etcd", Package: "go.etcd.io/etcd/server/v3"},
-		kubernetes(APIServer),
-		kubernetes(ControllerManager),
-		kubernetes(Kubectl),
+		r.program(APIServer),
+		r.program(ControllerManager),
+		Newest().program(Kubectl),
 		{Name: Kwok, Pin: "kwok", Package: "sigs.k8s.io/kwok/cmd/kwok"},
 	}
 }
@@ -99,7 +101,7 @@ func RealNode() []Component {
 	const containerd = "github.com/containerd/containerd/v2/cmd/"
 	const cni = "github.com/containernetworking/plugins/plugins/"
 	return []Component{
-		kubernetes(Kubelet),
+		Newest().program(Kubelet),
 		{Name: Containerd, Pin: "containerd", Package: containerd + "containerd"},
 		{Name: ContainerdShim, Pin: "containerd", Package: containerd + "containerd-shim-runc-v2"},
 		{Name: Ctr, Pin: "containerd", Package: containerd + "ctr"},
@@ -110,25 +112,6 @@ func RealNode() []Component {
 		{Name: CoreDNS, Pin: "coredns", Package: "github.com/coredns/coredns"},
 		{Name: Pause, Pin: Pause, Package: ".", Source: pauseSource},
 		{Name: RuncUnconfined, Pin: RuncUnconfined, Package: ".", Source: unconfinedSource},
-	}
-}
-
-// kubernetes is a program of k8s.io/kubernetes. Without the version variables, which the
-// upstream build scripts set, it would report v0.0.0-master and refuse or misreport skews.
-func kubernetes(name string) Component {
-	parts := strings.SplitN(strings.TrimPrefix(KubernetesVersion, "v"), ".", 3)
-	var flags []string
-	for _, pkg := range []string{"k8s.io/component-base/version", "k8s.io/client-go/pkg/version"} {
-		flags = append(flags,
-			"-X "+pkg+".gitVersion="+KubernetesVersion,
-			"-X "+pkg+".gitMajor="+parts[0],
-			"-X "+pkg+".gitMinor="+parts[1])
-	}
-	return Component{
-		Name:        name,
-		Pin:         "kubernetes",
-		Package:     "k8s.io/kubernetes/cmd/" + name,
-		LinkerFlags: strings.Join(flags, " "),
 	}
 }
 

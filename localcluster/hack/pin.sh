@@ -2,6 +2,7 @@
 # Rewrites components/pins/<pin>.mod and .sum for the given packages:
 #   hack/pin.sh kwok sigs.k8s.io/kwok/cmd/kwok@v0.8.0
 #   hack/pin.sh kubernetes k8s.io/kubernetes/cmd/{kube-apiserver,kubelet,...}@v1.37.1
+#   hack/pin.sh kubernetes-1.36 k8s.io/kubernetes/cmd/{kube-apiserver,kube-controller-manager}@v1.36.3
 # k8s.io/kubernetes asks for its staging modules at v0.0.0 and replaces them by folders; a
 # user of the module has to require the published ones instead, which this script does.
 set -euo pipefail
@@ -20,7 +21,7 @@ export GOFLAGS= GOWORK=off
 
 go mod init "pin.lockstep.dev/$pin"
 go mod edit -go=1.26.0
-if [ "$pin" = kubernetes ]; then
+if [[ $pin == kubernetes* ]]; then
   version=${1##*@}
   staging=v0.${version#v1.}
   upstream=$(go mod download -json "k8s.io/kubernetes@$version" | sed -n 's/.*"GoMod": "\(.*\)",/\1/p')

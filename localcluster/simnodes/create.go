@@ -18,13 +18,13 @@ import (
 // createParallelism is how many Nodes are created at a time.
 const createParallelism = 16
 
-// Create creates n simulated Nodes; those that exist are left as they are.
-func Create(ctx context.Context, client kubernetes.Interface, n int, capacity Capacity) error {
+// Create creates n simulated Nodes with kubelets of a version; those that exist are left as they are.
+func Create(ctx context.Context, client kubernetes.Interface, n int, capacity Capacity, version string) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(createParallelism)
 	for i := range n {
 		group.Go(func() error {
-			_, err := client.CoreV1().Nodes().Create(ctx, Node(i, capacity), metav1.CreateOptions{})
+			_, err := client.CoreV1().Nodes().Create(ctx, Node(i, capacity, version), metav1.CreateOptions{})
 			if err != nil && !apierrors.IsAlreadyExists(err) {
 				return fmt.Errorf("creating node %s: %w", NodeName(i), err)
 			}

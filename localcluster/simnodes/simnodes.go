@@ -16,8 +16,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/lockstep-k8s/lockstep/localcluster/components"
 )
 
 // Annotations of a Pod that say how its simulation ends. The stages in stages.yaml read them.
@@ -83,8 +81,9 @@ func NodeName(i int) string {
 	return fmt.Sprintf("sim-%d", i)
 }
 
-// Node returns the i-th simulated Node, ready from the start.
-func Node(i int, capacity Capacity) *corev1.Node {
+// Node returns the i-th simulated Node, ready from the start. It reports version as that of its
+// kubelet: a real one, because clients parse it.
+func Node(i int, capacity Capacity, version string) *corev1.Node {
 	name := NodeName(i)
 	resources := corev1.ResourceList{
 		corev1.ResourceCPU:              capacity.CPU,
@@ -117,8 +116,7 @@ func Node(i int, capacity Capacity) *corev1.Node {
 				Architecture:            "amd64",
 				OSImage:                 "simulated",
 				ContainerRuntimeVersion: "simulated://",
-				// A real version: clients parse it.
-				KubeletVersion: components.KubernetesVersion,
+				KubeletVersion:          version,
 			},
 		},
 	}

@@ -17,7 +17,7 @@ import (
 
 func TestNode(t *testing.T) {
 	capacity := Capacity{CPU: resource.MustParse("8"), Memory: resource.MustParse("16Gi"), Pods: 7000}
-	node := Node(620, capacity)
+	node := Node(620, capacity, "v1.36.3")
 	want := map[string]string{
 		"kubernetes.io/hostname":      "sim-620",
 		"kubernetes.io/os":            "linux",
@@ -32,6 +32,9 @@ func TestNode(t *testing.T) {
 	a := node.Status.Allocatable
 	if a.Cpu().String() != "8" || a.Memory().String() != "16Gi" || a.Pods().Value() != 7000 {
 		t.Errorf("allocatable %v", a)
+	}
+	if got := node.Status.NodeInfo.KubeletVersion; got != "v1.36.3" {
+		t.Errorf("its kubelet is of version %s, want v1.36.3", got)
 	}
 }
 

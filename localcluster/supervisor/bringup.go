@@ -148,7 +148,7 @@ func (s *supervisor) simulateNodes(ctx context.Context, client kubernetes.Interf
 		return err
 	}
 	capacity := simnodes.Capacity{CPU: o.NodeCPU, Memory: o.NodeMemory, Pods: o.NodePods}
-	if err := simnodes.Create(ctx, client, o.SimulatedNodes, capacity); err != nil {
+	if err := simnodes.Create(ctx, client, o.SimulatedNodes, capacity, o.Release().Version); err != nil {
 		return err
 	}
 	selector := simnodes.TypeLabel + "=" + simnodes.TypeKwok

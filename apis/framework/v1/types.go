@@ -146,6 +146,7 @@ type RetryPolicySpec struct {
 	// +default=0
 	// +kubebuilder:default=0
 	// +kubebuilder:validation:Minimum=-2
+	// +kubebuilder:validation:Maximum=2147483647
 	MaxRetryCount int32 `json:"maxRetryCount,omitempty"`
 }
 
@@ -164,6 +165,7 @@ type GangSpec struct {
 	// running attempt's PodGroup.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=2147483647
 	MinMember *int32 `json:"minMember,omitempty"`
 
 	// scheduleTimeoutSeconds completes an attempt with code -130 when its
@@ -171,6 +173,7 @@ type GangSpec struct {
 	// it. Default: it waits for ever. Mutable; counts at once.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=2147483647
 	ScheduleTimeoutSeconds *int32 `json:"scheduleTimeoutSeconds,omitempty"`
 
 	// recoveryTimeoutSeconds completes an attempt with code -131 when its gang
@@ -180,6 +183,7 @@ type GangSpec struct {
 	// once.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=2147483647
 	RecoveryTimeoutSeconds *int32 `json:"recoveryTimeoutSeconds,omitempty"`
 
 	// priorityClassName ranks the gang among others. Pods whose template names no
@@ -235,6 +239,7 @@ type TaskRoleSpec struct {
 	// the gang, from 1 to taskNumber. Default: no minimum of its own. Mutable.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=2147483647
 	MinMember *int32 `json:"minMember,omitempty"`
 
 	// frameworkAttemptCompletionPolicy says how the ends of this role's tasks
@@ -260,6 +265,7 @@ type CompletionPolicySpec struct {
 	// +default=1
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=-1
+	// +kubebuilder:validation:Maximum=2147483647
 	MinFailedTaskCount *int32 `json:"minFailedTaskCount,omitempty"`
 
 	// minSucceededTaskCount completes the attempt once so many tasks of the
@@ -268,6 +274,7 @@ type CompletionPolicySpec struct {
 	// +default=-1
 	// +kubebuilder:default=-1
 	// +kubebuilder:validation:Minimum=-1
+	// +kubebuilder:validation:Maximum=2147483647
 	MinSucceededTaskCount *int32 `json:"minSucceededTaskCount,omitempty"`
 }
 

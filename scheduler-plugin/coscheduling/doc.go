@@ -17,12 +17,11 @@
 // # Algorithm
 //
 // The tracker (tracker.go) watches PodGroups and their Pods and knows of each
-// group who waits and who is placed. Members stay out of the scheduling queue
-// (queue.go), but for the leader of a group that is complete and is to be planned.
-// When the queue hands the leader out, the engine (engine.go) takes it from the
-// scheduler and runs a gang cycle (cycle.go) instead of a Pod's scheduling cycle,
-// on the scheduler's only scheduling goroutine, for the group that is first in
-// line (rank.go):
+// group who waits and who is placed. Groups that are complete stand in a line (package
+// line), which says who is next. Members stay out of the scheduling queue (queue.go). When
+// a group is to have its turn, a bell rings in that queue (bell.go), and the engine
+// (engine.go) runs a gang cycle (cycle.go) instead of a Pod's scheduling cycle, on the
+// scheduler's only scheduling goroutine:
 //
 //  1. gather: a snapshot of the cluster, members that wait, members placed.
 //  2. plan (world.go and package planner): for each class of equal members one
@@ -42,10 +41,9 @@
 // where the least work has to end, and evicts nobody.
 //
 // Holds are the only thing that lasts from one cycle to another. They concern only
-// groups that are behind in line (rank.go), which is a total order, so no two
+// groups that are behind in line, which is a total order, so no two
 // groups can block each other.
 //
-// A group that found no place waits until an event may help it (events.go,
-// need.go), but at least for its back-off. One that could not be bound has a back-off
-// of its own (unbound.go). Its PodGroup's conditions say why (conditions.go).
+// A group that found no place waits until an event may help it (events.go, need.go), but
+// at least for its back-off. Its PodGroup's conditions say why (conditions.go).
 package coscheduling

@@ -25,6 +25,7 @@ import (
 	"k8s.io/kubernetes/cmd/kube-scheduler/app/options"
 
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/served"
 )
 
@@ -118,7 +119,11 @@ func run(cmd *cobra.Command, opts *options.Options) error {
 	if err != nil {
 		return err
 	}
-	if err := coscheduling.Attach(ctx, sched); err != nil {
+	inside, err := kube.Of(sched)
+	if err != nil {
+		return err
+	}
+	if err := coscheduling.Attach(ctx, inside); err != nil {
 		return err
 	}
 	if mutable, ok := gates.(featuregate.MutableFeatureGate); ok {

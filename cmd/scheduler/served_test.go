@@ -44,6 +44,7 @@ import (
 	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 )
 
 // discoveryOnly is an API server that says what it serves, group version by group
@@ -201,7 +202,11 @@ func informers(t *testing.T, attach bool) []string {
 		t.Fatal(err)
 	}
 	if attach {
-		if err := coscheduling.Attach(ctx, sched); err != nil {
+		inside, err := kube.Of(sched)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := coscheduling.Attach(ctx, inside); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -212,7 +212,7 @@ func (e *engine) retryPreemptor(executor *preemption.Executor, by preemption.Exe
 		return !executor.IsPodRunningPreemption(by.UID()), nil
 	})
 	if err == nil { // else the scheduler ends
-		e.sched.SchedulingQueue.Activate(klog.FromContext(e.ctx), by.Pods())
+		e.sched.Activate(klog.FromContext(e.ctx), by.Pods())
 	}
 }
 

@@ -20,7 +20,7 @@ import (
 // it does outrank, the tracker notices what is left (see dissolve). It says so
 // where a profile is configured in a way that does not let it.
 func (e *engine) protectGangs(logger klog.Logger) {
-	for name, profile := range e.sched.Profiles {
+	for name, profile := range e.sched.Profiles() {
 		protected := false
 		for _, plugin := range profile.PreEnqueuePlugins() {
 			if d, ok := plugin.(*defaultpreemption.DefaultPreemption); ok {

@@ -42,6 +42,12 @@ type gangQueue struct {
 	members map[types.UID]*corev1.Pod
 }
 
+// wrap puts the queue in front of the real one.
+func (q *gangQueue) wrap(real internalqueue.SchedulingQueue) internalqueue.SchedulingQueue {
+	q.SchedulingQueue = real
+	return q
+}
+
 // Add implements SchedulingQueue.
 func (q *gangQueue) Add(ctx context.Context, pod *corev1.Pod) {
 	if q.keepsOut(pod) {

@@ -67,7 +67,7 @@ func TestTheDefaultPreemptionAsksAboutGangs(t *testing.T) {
 			gangs: someGangs{spared: []string{"c", "d"}, rest: map[string][]*corev1.Pod{"a": {c}}}, cores: 2, left: []string{"d"},
 		},
 		"Evaluator: what protects those that go along counts": {
-			gangs:   someGangs{rest: map[string][]*corev1.Pod{"a": {makePod("e", 0, "three")}, "c": {makePod("f", 0, "three")}}},
+			gangs:   someGangs{rest: map[string][]*corev1.Pod{"a": {makePod("e", 0, "three")}, "c": {makePod("f", 0, "three"), makePod("g", 0, "three")}}},
 			budgets: []runtime.Object{makeBudget("budget", 0, "e")}, cores: 2, left: []string{"a", "b"},
 		},
 	}

@@ -11,32 +11,23 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apiserver/pkg/server"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/tools/cache"
 	cliflag "k8s.io/component-base/cli/flag"
 	"k8s.io/component-base/cli/globalflag"
-	basecompatibility "k8s.io/component-base/compatibility"
-	"k8s.io/component-base/featuregate"
 	"k8s.io/component-base/logs"
-	logsapi "k8s.io/component-base/logs/api/v1"
 	"k8s.io/component-base/term"
 	"k8s.io/component-base/version/verflag"
 	"k8s.io/klog/v2"
-	"k8s.io/kubernetes/cmd/kube-scheduler/app"
-	"k8s.io/kubernetes/cmd/kube-scheduler/app/options"
 
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube/program"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/served"
 )
-
-// programName is also the schedulerName that is served without --config.
-const programName = "lockstep-scheduler"
 
 // newCommand makes the command with kube-scheduler's flags. kube-scheduler's own
 // command can't be used: it runs the scheduler without a chance to attach the
 // plugin to it.
 func newCommand() *cobra.Command {
-	opts := options.NewOptions()
-	setFlagDefaults(opts)
+	p := program.New(defaults)
 	cmd := &cobra.Command{
 		Use:   programName,
 		Short: "kube-scheduler that places PodGroups whole or not at all",
@@ -56,10 +47,10 @@ profile enables Coscheduling under plugins.multiPoint.`,
 				return nil
 			}
 			verflag.PrintAndExitIfRequested()
-			return run(cmd, opts)
+			return run(cmd, p)
 		},
 	}
-	flags := opts.Flags
+	flags := p.Flags()
 	verflag.AddFlags(flags.FlagSet("global"))
 	globalflag.AddGlobalFlags(flags.FlagSet("global"), cmd.Name(), logs.SkipLoggingConfigurationFlags())
 	for _, set := range flags.FlagSets {
@@ -82,7 +73,7 @@ func noArgs(cmd *cobra.Command, args []string) error {
 }
 
 // run runs the scheduler until the process is asked to end.
-func run(cmd *cobra.Command, opts *options.Options) error {
+func run(cmd *cobra.Command, p *program.Program) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	stop := server.SetupSignalHandler()
@@ -91,46 +82,34 @@ func run(cmd *cobra.Command, opts *options.Options) error {
 		cancel()
 	}()
 
-	apis, err := setGates(ctx, opts)
+	apis, err := setGates(ctx, p)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil // it was asked to end
 		}
 		return err
 	}
-	gates := opts.ComponentGlobalsRegistry.FeatureGateFor(basecompatibility.DefaultKubeComponent)
-	if err := logsapi.ValidateAndApply(opts.Logs, gates); err != nil {
+	if err := p.SetLogs(); err != nil {
 		return fmt.Errorf("setting up logs: %w", err)
 	}
 	cliflag.PrintFlags(cmd.Flags())
 	if remark := apis.Remark(); remark != "" {
 		klog.FromContext(ctx).Info(remark)
 	}
-	if opts.InformerName == nil {
-		name, err := cache.NewInformerName(programName)
-		if err != nil {
-			return fmt.Errorf("naming informers: %w", err)
-		}
-		opts.InformerName = name
-	}
 
-	config, sched, err := setUp(ctx, opts, apis)
+	scheduler, err := p.SetUp(ctx, apis)
 	if err != nil {
 		return err
 	}
-	if err := coscheduling.Attach(ctx, sched); err != nil {
+	if err := coscheduling.Attach(ctx, scheduler.Scheduler); err != nil {
 		return err
 	}
-	if mutable, ok := gates.(featuregate.MutableFeatureGate); ok {
-		mutable.AddMetrics()
-	}
-	opts.ComponentGlobalsRegistry.AddMetrics()
-	client, err := dynamic.NewForConfig(config.KubeConfig)
+	client, err := dynamic.NewForConfig(scheduler.KubeConfig)
 	if err != nil {
 		return fmt.Errorf("making a client: %w", err)
 	}
-	go served.Unsynced{Informers: config.InformerFactory, Dynamic: config.DynInformerFactory, Client: client}.Run(ctx)
-	err = app.Run(ctx, config, sched)
+	go served.Unsynced{Informers: scheduler.Informers, Dynamic: scheduler.DynamicInformers, Client: client}.Run(ctx)
+	err = scheduler.Run(ctx)
 	if ctx.Err() != nil {
 		// Run ends with an error however it ends. Being asked to is none.
 		return nil

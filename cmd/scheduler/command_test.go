@@ -11,11 +11,10 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	kubeschedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
 
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling"
-
-	"k8s.io/kubernetes/cmd/kube-scheduler/app/options"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube/program"
 )
 
 // kubeconfig is a file for a cluster that serves all APIs and has nothing in it:
@@ -85,9 +84,11 @@ func TestDefaultConfiguration(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			opts := options.NewOptions()
-			opts.Deprecated.Kubeconfig = tc.kubeconfig
-			cfg, err := defaultConfiguration(opts)
+			p := program.New(defaults)
+			if err := p.Flags().FlagSet("deprecated").Set("kubeconfig", tc.kubeconfig); err != nil {
+				t.Fatal(err)
+			}
+			cfg, err := p.Configuration()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -105,23 +106,10 @@ func TestDefaultConfiguration(t *testing.T) {
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("configuration (-want, +got):\n%s", diff)
 			}
-			if err := checkPlugin(cfg); err != nil {
-				t.Error(err)
+			if !kube.Profiles(cfg.Profiles).Attachable(coscheduling.Name) {
+				t.Error("no profile enables the plugin")
 			}
 		})
-	}
-}
-
-func TestCheckPlugin(t *testing.T) {
-	plain := &kubeschedulerconfig.KubeSchedulerConfiguration{Profiles: []kubeschedulerconfig.KubeSchedulerProfile{
-		{SchedulerName: "a"}, {SchedulerName: "b", Plugins: &kubeschedulerconfig.Plugins{}},
-	}}
-	if err := checkPlugin(plain); err == nil {
-		t.Error("a configuration without the plugin is accepted")
-	}
-	plain.Profiles[1].Plugins.PreEnqueue.Enabled = []kubeschedulerconfig.Plugin{{Name: coscheduling.Name}}
-	if err := checkPlugin(plain); err != nil {
-		t.Error(err)
 	}
 }
 

@@ -10,23 +10,21 @@ import (
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
-	basecompatibility "k8s.io/component-base/compatibility"
 	componentbaseconfigv1alpha1 "k8s.io/component-base/config/v1alpha1"
-	"k8s.io/component-base/featuregate"
-	"k8s.io/kubernetes/cmd/kube-scheduler/app/options"
 	"sigs.k8s.io/yaml"
 
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube/program"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/served"
 )
 
 // setGates asks the API server what it serves and sets the feature gates: as the
 // command line says, and as the API server allows. It comes before anything reads
 // a gate, the defaults of the configuration among others.
-func setGates(ctx context.Context, opts *options.Options) (*served.APIs, error) {
+func setGates(ctx context.Context, p *program.Program) (*served.APIs, error) {
 	apis := &served.APIs{}
 	// Whoever only writes the configuration needs no cluster for it.
-	if opts.WriteConfigTo == "" {
-		config, err := connection(opts)
+	if !p.OnlyWritesConfiguration() {
+		config, err := connection(p.Connection())
 		if err != nil {
 			return nil, err
 		}
@@ -34,12 +32,9 @@ func setGates(ctx context.Context, opts *options.Options) (*served.APIs, error) 
 			return nil, err
 		}
 	}
-	if err := opts.ComponentGlobalsRegistry.Set(); err != nil {
+	gates, err := p.SetGates()
+	if err != nil {
 		return nil, err
-	}
-	gates, ok := opts.ComponentGlobalsRegistry.FeatureGateFor(basecompatibility.DefaultKubeComponent).(featuregate.MutableVersionedFeatureGate)
-	if !ok {
-		return nil, fmt.Errorf("the feature gates of %s can't be set", basecompatibility.DefaultKubeComponent)
 	}
 	return apis, apis.FitGates(gates)
 }
@@ -47,8 +42,8 @@ func setGates(ctx context.Context, opts *options.Options) (*served.APIs, error) 
 // connection is how the scheduler will connect to the API server. It does not compress, as
 // kube-scheduler's clients don't: else it would have a connection of its own, which a load
 // balancer may lead to an API server of another version.
-func connection(opts *options.Options) (*rest.Config, error) {
-	config, err := configured(opts)
+func connection(to program.Connection) (*rest.Config, error) {
+	config, err := configured(to)
 	if err != nil {
 		return nil, err
 	}
@@ -60,10 +55,10 @@ func connection(opts *options.Options) (*rest.Config, error) {
 // file says, else as --kubeconfig does, and in a Pod without either those of its service
 // account. Of the file nothing else is read yet, because its defaults depend on feature
 // gates.
-func configured(opts *options.Options) (*rest.Config, error) {
-	kubeconfig := opts.Deprecated.Kubeconfig
-	if opts.ConfigFile != "" {
-		content, err := os.ReadFile(opts.ConfigFile)
+func configured(to program.Connection) (*rest.Config, error) {
+	kubeconfig := to.Kubeconfig
+	if to.ConfigFile != "" {
+		content, err := os.ReadFile(to.ConfigFile)
 		if err != nil {
 			return nil, err
 		}
@@ -71,15 +66,15 @@ func configured(opts *options.Options) (*rest.Config, error) {
 			ClientConnection componentbaseconfigv1alpha1.ClientConnectionConfiguration `json:"clientConnection"`
 		}
 		if err := yaml.Unmarshal(content, &file); err != nil {
-			return nil, fmt.Errorf("%s: %w", opts.ConfigFile, err)
+			return nil, fmt.Errorf("%s: %w", to.ConfigFile, err)
 		}
 		kubeconfig = file.ClientConnection.Kubeconfig
 	}
-	if kubeconfig == "" && opts.Master == "" {
+	if kubeconfig == "" && to.Master == "" {
 		// kube-scheduler does the same, and warns. Once is enough.
 		if config, err := rest.InClusterConfig(); err == nil {
 			return config, nil
 		}
 	}
-	return clientcmd.BuildConfigFromFlags(opts.Master, kubeconfig)
+	return clientcmd.BuildConfigFromFlags(to.Master, kubeconfig)
 }

@@ -39,11 +39,12 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
 	featuregatetesting "k8s.io/component-base/featuregate/testing"
-	"k8s.io/kubernetes/cmd/kube-scheduler/app/options"
 	"k8s.io/kubernetes/pkg/scheduler"
 	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube/program"
 )
 
 // discoveryOnly is an API server that says what it serves, group version by group
@@ -185,7 +186,7 @@ func informers(t *testing.T, attach bool) []string {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	cfg, err := defaultConfiguration(options.NewOptions())
+	cfg, err := program.New(defaults).Configuration()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -201,7 +202,11 @@ func informers(t *testing.T, attach bool) []string {
 		t.Fatal(err)
 	}
 	if attach {
-		if err := coscheduling.Attach(ctx, sched); err != nil {
+		inside, err := kube.Of(sched)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := coscheduling.Attach(ctx, inside); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -14,7 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
-	"k8s.io/kubernetes/pkg/scheduler/framework"
+
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 )
 
 // bindRetryDelay is how long a failed bind waits before it is tried again; it
@@ -24,29 +25,26 @@ const bindRetryDelay = 100 * time.Millisecond
 // bind binds one member, off the scheduling goroutine. A member that can't be
 // bound is given back to the queue, and what is left of its gang is planned again
 // after a back-off; the members that are bound count towards the minimum then.
-func (e *engine) bind(ctx context.Context, p *placement, view gangView) {
-	logger := klog.LoggerWithValues(klog.FromContext(ctx), "pod", klog.KObj(p.pod), "node", p.node)
+func (e *engine) bind(ctx context.Context, p *kube.Placement, view gangView) {
+	logger := klog.LoggerWithValues(klog.FromContext(ctx), "pod", klog.KObj(p.Pod), "node", p.Node)
 	ctx = klog.NewContext(ctx, logger)
-	plugin := e.plugins[p.pod.Spec.SchedulerName]
-	start := time.Now()
-	info := &framework.QueuedPodInfo{PodInfo: p.assumed, QueueingParams: framework.QueueingParams{
-		Timestamp: start, Attempts: view.failures + 1, InitialAttemptTimestamp: &view.firstAttempt,
-	}}
+	retries := *e.plugins[p.Pod.Spec.SchedulerName].args.BindRetries
+	attempt := kube.Attempt{Number: view.failures + 1, First: view.firstAttempt, Start: time.Now()}
 
-	status := e.bindMember(ctx, p, *plugin.args.BindRetries)
+	status := kube.RunBindingCycle(ctx, p, func(ctx context.Context) *fwk.Status { return e.bindWithRetries(ctx, p, retries) })
 	if status.IsSuccess() {
 		logger.V(2).Info("Bound member of a pod group")
-		observeBound(p, info, time.Since(start).Seconds())
+		kube.ObserveBound(p.Profile, attempt)
 		return
 	}
 	if ctx.Err() != nil {
 		return // the scheduler ends; the next one sees what is bound
 	}
-	e.unbind(ctx, p)
-	e.tracker.unassume(failedBinding{pod: p.pod, terms: e.terms(&view),
-		message: fmt.Sprintf("%s could not be bound to %s: %s", p.pod.Name, p.node, status.Message())})
+	e.sched.Unbind(ctx, p)
+	e.tracker.unassume(failedBinding{pod: p.Pod, terms: e.terms(&view),
+		message: fmt.Sprintf("%s could not be bound to %s: %s", p.Pod.Name, p.Node, status.Message())})
 	e.metrics.bindFailures.Inc()
-	e.sched.FailureHandler(ctx, p.handle, info, status, &fwk.NominatingInfo{NominatingMode: fwk.ModeOverride}, start)
+	e.sched.FailBinding(ctx, p, attempt, status)
 }
 
 // isBinding says whether members of any profile are being bound.
@@ -62,8 +60,8 @@ func (e *engine) isBinding() bool {
 // bindWithRetries writes the binding and repeats that on the same node if the
 // API server could not be reached or had no time. At most bindParallelism run at
 // once for a profile.
-func (e *engine) bindWithRetries(ctx context.Context, p *placement, retries int32) *fwk.Status {
-	plugin := e.plugins[p.pod.Spec.SchedulerName]
+func (e *engine) bindWithRetries(ctx context.Context, p *kube.Placement, retries int32) *fwk.Status {
+	plugin := e.plugins[p.Pod.Spec.SchedulerName]
 	select {
 	case plugin.binds <- struct{}{}:
 	case <-ctx.Done():
@@ -74,7 +72,7 @@ func (e *engine) bindWithRetries(ctx context.Context, p *placement, retries int3
 	var status *fwk.Status
 	backoff := wait.Backoff{Duration: bindRetryDelay, Factor: 2, Jitter: 0.1, Steps: int(retries) + 1}
 	for {
-		status = e.bindOnce(ctx, p)
+		status = e.sched.Bind(ctx, p)
 		if status.IsSuccess() || backoff.Steps <= 1 || !retriable(status.AsError()) {
 			break
 		}
@@ -94,11 +92,11 @@ func (e *engine) bindWithRetries(ctx context.Context, p *placement, retries int3
 // boundAfterAll says whether a bind that was refused because the Pod has a node
 // is one of ours that had come through: its reply was lost, and the repetition
 // conflicted with it.
-func (e *engine) boundAfterAll(ctx context.Context, p *placement, status *fwk.Status) bool {
+func (e *engine) boundAfterAll(ctx context.Context, p *kube.Placement, status *fwk.Status) bool {
 	if status.IsSuccess() || !apierrors.IsConflict(status.AsError()) {
 		return false
 	}
 	var live *corev1.Pod
-	live, err := p.handle.ClientSet().CoreV1().Pods(p.pod.Namespace).Get(ctx, p.pod.Name, metav1.GetOptions{})
-	return err == nil && live.UID == p.pod.UID && live.Spec.NodeName == p.node
+	live, err := p.Profile.ClientSet().CoreV1().Pods(p.Pod.Namespace).Get(ctx, p.Pod.Name, metav1.GetOptions{})
+	return err == nil && live.UID == p.Pod.UID && live.Spec.NodeName == p.Node
 }

@@ -17,6 +17,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"github.com/lockstep-k8s/lockstep/podgroup"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/planner"
 )
@@ -36,7 +37,7 @@ type cycle struct {
 	classes  []*class
 	// placements are the members placed so far, in order. They are assumed in
 	// the snapshot and reserved.
-	placements []*placement
+	placements []*kube.Placement
 	// provided are the extended resources that some node has and no class of devices
 	// stands for.
 	provided map[corev1.ResourceName]bool
@@ -69,7 +70,7 @@ func (e *engine) runCycle(view gangView) {
 	shape := view.shape()
 	if !c.looksForItself() && e.tracker.alike(view.key, shape) {
 		e.metrics.observeCycle(start, &shortfall{}, nil, 0)
-		observeFailed(e.plugins[view.schedulerName()].handle, false, time.Since(start).Seconds())
+		kube.ObserveFailed(e.plugins[view.schedulerName()].handle, false, time.Since(start))
 		return
 	}
 	why, err := c.place(ctx)
@@ -96,7 +97,7 @@ func (e *engine) runCycle(view gangView) {
 	e.metrics.observeCycle(start, why, err, len(c.placements))
 
 	if why != nil || err != nil {
-		observeFailed(e.plugins[view.schedulerName()].handle, err != nil, time.Since(start).Seconds())
+		kube.ObserveFailed(e.plugins[view.schedulerName()].handle, err != nil, time.Since(start))
 	}
 	if err != nil {
 		logger.Error(err, "Planning a pod group failed")
@@ -120,7 +121,7 @@ func (e *engine) runCycle(view gangView) {
 		e.fail(view, shortfall{message: fmt.Sprintf("no room for %d more members above the minimum", rest)})
 	}
 	for _, p := range c.placements {
-		e.queue.forget(p.pod)
+		e.queue.forget(p.Pod)
 		go e.bind(ctx, p, view)
 	}
 }
@@ -129,7 +130,7 @@ func (e *engine) runCycle(view gangView) {
 func (c *cycle) nodes() map[types.UID]string {
 	nodes := make(map[types.UID]string, len(c.placements))
 	for _, p := range c.placements {
-		nodes[p.pod.UID] = p.node
+		nodes[p.Pod.UID] = p.Node
 	}
 	return nodes
 }
@@ -149,13 +150,13 @@ func (e *engine) terms(view *gangView) line.Terms {
 // place finds a place for the gang, and leaves it assumed in the snapshot and
 // reserved. The shortfall says why there is none; then nothing is left behind.
 func (c *cycle) place(ctx context.Context) (*shortfall, error) {
-	if err := c.sched.Cache.UpdateSnapshot(klog.FromContext(ctx), c.snapshot); err != nil {
+	if err := c.sched.UpdateSnapshot(klog.FromContext(ctx)); err != nil {
 		return nil, fmt.Errorf("taking a snapshot of the cluster: %w", err)
 	}
 	for _, pod := range c.view.waiting {
 		// A member with a nomination takes room from its siblings there.
 		if pod.Status.NominatedNodeName != "" {
-			c.sched.SchedulingQueue.DeleteNominatedPodIfExists(pod)
+			c.sched.Denominate(pod)
 		}
 	}
 	if why := c.admit(ctx); why != nil {
@@ -242,7 +243,7 @@ func (c *cycle) suffices() bool {
 func (c *cycle) wouldSuffice(more podgroup.Tally) bool {
 	placed := c.view.placed.Plus(more)
 	for _, p := range c.placements {
-		placed.Add(podgroup.RoleOf(p.pod), 1)
+		placed.Add(podgroup.RoleOf(p.Pod), 1)
 	}
 	return podgroup.Holds(&c.view.group.Spec, placed)
 }
@@ -253,19 +254,19 @@ func (c *cycle) wouldSuffice(more podgroup.Tally) bool {
 func (c *cycle) commit(ctx context.Context) (*shortfall, error) {
 	c.leaveSnapshot(ctx)
 	for i, p := range c.placements {
-		if state, ok := p.state.(*framework.CycleState); ok {
+		if state, ok := p.State.(*framework.CycleState); ok {
 			state.SetPodGroupSchedulingCycle(nil) // from here on each is on its own
 		}
-		if err := c.assumeInCache(ctx, p); err != nil {
+		if err := c.sched.Assume(ctx, p); err != nil {
 			c.release(ctx, i)
-			return nil, fmt.Errorf("assuming %s on %s: %w", klog.KObj(p.pod), p.node, err)
+			return nil, fmt.Errorf("assuming %s on %s: %w", klog.KObj(p.Pod), p.Node, err)
 		}
-		if status := c.permit(ctx, p); !status.IsSuccess() {
+		if status := kube.Permit(ctx, p); !status.IsSuccess() {
 			c.release(ctx, i+1)
 			if status.IsRejected() {
-				return &shortfall{message: fmt.Sprintf("%s was not permitted on %s: %s", p.pod.Name, p.node, status.Message())}, nil
+				return &shortfall{message: fmt.Sprintf("%s was not permitted on %s: %s", p.Pod.Name, p.Node, status.Message())}, nil
 			}
-			return nil, fmt.Errorf("permitting %s on %s: %w", klog.KObj(p.pod), p.node, status.AsError())
+			return nil, fmt.Errorf("permitting %s on %s: %w", klog.KObj(p.Pod), p.Node, status.AsError())
 		}
 	}
 	return nil, nil
@@ -278,13 +279,13 @@ func (c *cycle) release(ctx context.Context, n int) {
 	for i := len(c.placements) - 1; i >= 0; i-- {
 		p := c.placements[i]
 		// A Permit plugin may hold it.
-		p.handle.RejectWaitingPod(p.pod.UID)
-		p.handle.RunReservePluginsUnreserve(ctx, p.state, p.assumed.Pod, p.node)
+		p.Profile.RejectWaitingPod(p.Pod.UID)
+		p.Profile.RunReservePluginsUnreserve(ctx, p.State, p.Assumed.Pod, p.Node)
 		if i >= n {
 			continue
 		}
-		if err := c.sched.Cache.ForgetPod(logger, p.assumed.Pod); err != nil {
-			logger.Error(err, "Forgetting a member that was assumed failed", "pod", klog.KObj(p.pod))
+		if err := c.sched.Forget(ctx, p); err != nil {
+			logger.Error(err, "Forgetting a member that was assumed failed", "pod", klog.KObj(p.Pod))
 		}
 	}
 	c.placements = nil

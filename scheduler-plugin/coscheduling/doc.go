@@ -12,7 +12,7 @@
 // scheduling.lockstep.dev/pod-group are scheduled as by kube-scheduler, of which
 // the plugin is a part. A Pod whose label names a group that it is no member of
 // waits, and is told so (stranger.go), as one is whose group does not exist
-// (groupless.go).
+// (groupless.go). What leans on kube-scheduler's inside is in package kube.
 //
 // # Algorithm
 //

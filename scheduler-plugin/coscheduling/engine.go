@@ -15,13 +15,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
-	"k8s.io/kubernetes/pkg/scheduler"
-	internalcache "k8s.io/kubernetes/pkg/scheduler/backend/cache"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	schedulingclient "github.com/lockstep-k8s/lockstep/client/clientset/versioned"
 	"github.com/lockstep-k8s/lockstep/podgroup"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 )
 
 // resyncPeriod is how often the engine looks for what is due at least, even if nothing has
@@ -33,10 +32,10 @@ const resyncPeriod = 30 * time.Second
 type engine struct {
 	// ctx ends with the scheduler. NextEntity has no context of its own.
 	ctx      context.Context
-	sched    *scheduler.Scheduler
+	sched    *kube.Scheduler
 	plugins  map[string]*Coscheduling // by scheduler name
-	snapshot *internalcache.Snapshot
-	pop      func(klog.Logger) (framework.QueuedEntityInfo, error)
+	snapshot kube.Snapshot
+	pop      kube.Next
 	queue    *gangQueue
 	// begin notes that the scheduler has begun to schedule: it leads, if leaders
 	// are elected. Before that, begun is open, and the engine watches but does
@@ -54,16 +53,13 @@ type engine struct {
 	metrics  *gangMetrics
 }
 
-// Attach lets the plugin take gangs out of a scheduler's hands: it wraps
-// sched.NextEntity and starts what the plugin needs beside it. Call it after the
+// Attach lets the plugin take gangs out of a scheduler's hands: it decides
+// who is next in its place and starts what the plugin needs beside it. Call it after the
 // scheduler is made and before it runs. It fails if no profile enables the
 // plugin. All that it starts ends with ctx. Of several schedulers of which one is
 // elected, those that don't lead only watch.
-func Attach(ctx context.Context, sched *scheduler.Scheduler) error {
-	plugins, snapshot, err := attachable(sched)
-	if err != nil {
-		return err
-	}
+func Attach(ctx context.Context, sched *kube.Scheduler) error {
+	plugins := pluginsOf(sched.Profiles())
 	if len(plugins) == 0 {
 		return fmt.Errorf("no profile of the scheduler enables the plugin %s", Name)
 	}
@@ -71,41 +67,32 @@ func Attach(ctx context.Context, sched *scheduler.Scheduler) error {
 	if err != nil {
 		return err
 	}
-	return attach(ctx, sched, plugins, snapshot, groups, servedRegistry{})
+	return attach(ctx, sched, plugins, groups, servedRegistry{})
 }
 
-// attachable finds the plugin's instances, by scheduler name, and the snapshot
-// that the profiles share.
-func attachable(sched *scheduler.Scheduler) (map[string]*Coscheduling, *internalcache.Snapshot, error) {
+// pluginsOf are the plugin's instances, by scheduler name.
+func pluginsOf(profiles map[string]framework.Framework) map[string]*Coscheduling {
 	plugins := make(map[string]*Coscheduling)
-	var snapshot *internalcache.Snapshot
-	for name, profile := range sched.Profiles {
+	for name, profile := range profiles {
 		for _, plugin := range profile.PreEnqueuePlugins() {
-			c, ok := plugin.(*Coscheduling)
-			if !ok {
-				continue
+			if c, ok := plugin.(*Coscheduling); ok {
+				plugins[name] = c
 			}
-			if snapshot, ok = c.handle.SnapshotSharedLister().(*internalcache.Snapshot); !ok {
-				return nil, nil, fmt.Errorf("plugin %s needs the scheduler's own snapshot, got %T", Name, c.handle.SnapshotSharedLister())
-			}
-			plugins[name] = c
 		}
 	}
-	return plugins, snapshot, nil
+	return plugins
 }
 
-func attach(ctx context.Context, sched *scheduler.Scheduler, plugins map[string]*Coscheduling,
-	snapshot *internalcache.Snapshot, groups schedulingclient.Interface, registry registry) error {
+func attach(ctx context.Context, sched *kube.Scheduler, plugins map[string]*Coscheduling,
+	groups schedulingclient.Interface, registry registry) error {
 	begun := make(chan struct{})
 	e := &engine{
 		ctx:       ctx,
 		begun:     begun,
 		sched:     sched,
 		plugins:   plugins,
-		snapshot:  snapshot,
-		pop:       sched.NextEntity,
+		snapshot:  sched.Snapshot(),
 		evictions: evictions{until: make(map[types.UID]time.Time)},
-		bell:      &bell{queue: sched.SchedulingQueue},
 	}
 	e.reporter = newReporter(groups, e.clientSet(), e.recorder())
 	stirred := make(chan struct{}, 1)
@@ -127,10 +114,10 @@ func attach(ctx context.Context, sched *scheduler.Scheduler, plugins map[string]
 	for _, c := range plugins {
 		c.engine = e
 	}
-	sched.NextEntity = e.nextEntity
-	e.queue = &gangQueue{SchedulingQueue: sched.SchedulingQueue, tracker: e.tracker, keepsOut: e.places,
-		members: make(map[types.UID]*corev1.Pod)}
-	sched.SchedulingQueue = e.queue
+	e.pop = sched.InterceptNext(e.nextEntity)
+	e.queue = &gangQueue{tracker: e.tracker, keepsOut: e.places, members: make(map[types.UID]*corev1.Pod)}
+	sched.WrapQueue(e.queue.wrap)
+	e.bell = &bell{queue: e.queue.SchedulingQueue}
 	e.begin = sync.OnceFunc(func() { close(begun) })
 	if err := e.startWatching(groups); err != nil {
 		return err
@@ -167,7 +154,7 @@ func (e *engine) nextEntity(logger klog.Logger) (framework.QueuedEntityInfo, err
 		if !e.places(podInfo.Pod) {
 			return entity, nil
 		}
-		e.sched.SchedulingQueue.Done(podInfo.Pod.UID) // it became a member when it was in the queue
+		e.sched.Done(podInfo.Pod) // it became a member when it was in the queue
 	}
 }
 

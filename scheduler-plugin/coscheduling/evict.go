@@ -10,19 +10,13 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
-	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/klog/v2"
-	extenderv1 "k8s.io/kube-scheduler/extender/v1"
-	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
-	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/feature"
-	"k8s.io/kubernetes/pkg/scheduler/framework/preemption"
-	schedulermetrics "k8s.io/kubernetes/pkg/scheduler/metrics"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/podgroup"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 )
 
 // evictionPatience is how long a Pod that is being deleted may outlast its grace
@@ -83,10 +77,9 @@ func (c *cycle) evict(ctx context.Context, view gangView, pods []*corev1.Pod, un
 	e.tracker.setLeaving(pods, true)
 	e.metrics.preemptions.Inc()
 	e.metrics.victims.Add(float64(len(pods)))
-	schedulermetrics.PreemptionAttempts.Inc()
-	schedulermetrics.PreemptionVictims.Observe(float64(len(pods)))
+	kube.ObservePreemption(len(pods))
 	klog.FromContext(ctx).V(2).Info("Preempting Pods for a pod group", "victims", len(pods))
-	by := &preemptor{group: view.group, scheduler: view.schedulerName(), priority: view.rank.Priority, kind: "PodGroup"}
+	by := &kube.Preemptor{Object: withKind(view.group), Scheduler: view.schedulerName(), Priority: view.rank.Priority, Kind: "PodGroup"}
 	go func() {
 		if e.deletePods(ctx, by, pods) {
 			return
@@ -112,7 +105,7 @@ func (e *engine) dissolve(group *schedulingv1alpha1.PodGroup, pods []*corev1.Pod
 	e.metrics.victims.Add(float64(len(rest)))
 	logger := klog.LoggerWithValues(klog.FromContext(e.ctx), "podGroup", klog.KObj(group))
 	logger.V(2).Info("Preempting the rest of a pod group that lost members to preemption", "victims", len(rest))
-	by := &preemptor{group: group, scheduler: rest[0].Spec.SchedulerName, kind: "Pod, which took other members of the PodGroup"}
+	by := &kube.Preemptor{Object: withKind(group), Scheduler: rest[0].Spec.SchedulerName, Kind: "Pod, which took other members of the PodGroup"}
 	if e.deletePods(klog.NewContext(e.ctx, logger), by, rest) {
 		return
 	}
@@ -125,7 +118,7 @@ func (e *engine) dissolve(group *schedulingv1alpha1.PodGroup, pods []*corev1.Pod
 
 // deletePods marks Pods as disrupted and deletes them. It returns false if one
 // is still there.
-func (e *engine) deletePods(ctx context.Context, by *preemptor, pods []*corev1.Pod) bool {
+func (e *engine) deletePods(ctx context.Context, by *kube.Preemptor, pods []*corev1.Pod) bool {
 	failed := make([]bool, len(pods))
 	anyPlugin(e.plugins).handle.Parallelizer().Until(ctx, len(pods), func(i int) {
 		err := e.deletePod(ctx, by, pods[i])
@@ -140,12 +133,11 @@ func (e *engine) deletePods(ctx context.Context, by *preemptor, pods []*corev1.P
 }
 
 // deletePod deletes one Pod, and tries again if the API server had no time.
-func (e *engine) deletePod(ctx context.Context, by *preemptor, pod *corev1.Pod) error {
+func (e *engine) deletePod(ctx context.Context, by *kube.Preemptor, pod *corev1.Pod) error {
 	var last error
-	executor := preemption.NewExecutor(onlyPod{anyPlugin(e.plugins).handle, pod.UID}, feature.Features{})
 	backoff := wait.Backoff{Duration: bindRetryDelay, Factor: 2, Jitter: 0.1, Steps: 5}
 	err := wait.ExponentialBackoffWithContext(ctx, backoff, func(ctx context.Context) (bool, error) {
-		_, last = executor.PreemptPod(ctx, victimOn(pod.Spec.NodeName), by, pod, Name)
+		last = kube.Evict(ctx, anyPlugin(e.plugins).handle, by, pod, Name)
 		if last != nil && !retriable(last) {
 			return false, last
 		}
@@ -157,82 +149,12 @@ func (e *engine) deletePod(ctx context.Context, by *preemptor, pod *corev1.Pod) 
 	return err
 }
 
-// preemptor is who preempts, for messages.
-type preemptor struct {
-	group     *schedulingv1alpha1.PodGroup
-	scheduler string
-	priority  int32
-	kind      string
-}
-
-var _ preemption.ExecutorPreemptor = &preemptor{}
-
-func (p *preemptor) GetName() string              { return p.group.Name }
-func (p *preemptor) GetNamespace() string         { return p.group.Namespace }
-func (p *preemptor) UID() types.UID               { return p.group.UID }
-func (p *preemptor) SchedulerName() string        { return p.scheduler }
-func (p *preemptor) Pods() map[string]*corev1.Pod { return nil }
-func (p *preemptor) Priority() int32              { return p.priority }
-func (p *preemptor) Type() string                 { return p.kind }
-
-// Obj names its kind, because the event recorder's scheme does not know it.
-func (p *preemptor) Obj() runtime.Object {
-	group := p.group.DeepCopy()
+// withKind is a copy of a PodGroup that names its kind: the event recorder's scheme does
+// not know it.
+func withKind(group *schedulingv1alpha1.PodGroup) *schedulingv1alpha1.PodGroup {
+	group = group.DeepCopy()
 	group.SetGroupVersionKind(schedulingv1alpha1.PodGroupGroupVersionKind)
 	return group
-}
-
-// victimOn is a candidate of the executor, of which it asks only the node.
-type victimOn string
-
-func (v victimOn) Name() string                 { return string(v) }
-func (v victimOn) Victims() *extenderv1.Victims { return &extenderv1.Victims{} }
-func (v victimOn) NumPodGroupDisruptions() int  { return 0 }
-
-// tellPreemptors has ordinary Pods that preempt tried again if a victim is gone
-// before they could delete it, because a gang was preempted or dissolved or by
-// chance. kube-scheduler keeps a preemptor out of its queue until it turns to the
-// last victim, and takes that one's end for the sign to try again: if it ended
-// before, the preemptor would wait beside its room for minutes.
-func (e *engine) tellPreemptors(executor *preemption.Executor) {
-	preempt := executor.PreemptPod
-	executor.PreemptPod = func(ctx context.Context, candidate preemption.Candidate, by preemption.ExecutorPreemptor,
-		victim *corev1.Pod, plugin string) (bool, error) {
-		inMemory, err := preempt(ctx, candidate, by, victim, plugin)
-		if err == nil && !inMemory && e.isGone(victim) {
-			go e.retryPreemptor(executor, by)
-		}
-		return inMemory, err
-	}
-}
-
-// retryPreemptor offers a preemptor to the queue as soon as that lets it in.
-func (e *engine) retryPreemptor(executor *preemption.Executor, by preemption.ExecutorPreemptor) {
-	err := wait.PollUntilContextCancel(e.ctx, 10*time.Millisecond, true, func(context.Context) (bool, error) {
-		return !executor.IsPodRunningPreemption(by.UID()), nil
-	})
-	if err == nil { // else the scheduler ends
-		e.sched.SchedulingQueue.Activate(klog.FromContext(e.ctx), by.Pods())
-	}
-}
-
-// isGone says whether the scheduler has seen a Pod's end.
-func (e *engine) isGone(pod *corev1.Pod) bool {
-	live, err := anyPlugin(e.plugins).handle.SharedInformerFactory().Core().V1().Pods().Lister().Pods(pod.Namespace).Get(pod.Name)
-	return err != nil || live.UID != pod.UID
-}
-
-// mayBeTaken says whether an ordinary Pod outranks the gangs of a victim.
-func (e *engine) mayBeTaken(victim preemption.Victim, by *corev1.Pod) bool {
-	for _, info := range victim.Pods() {
-		if _, member := podgroup.GroupOf(info.GetPod()); member && e.tracker.isBlind() {
-			return false // it may be any gang's, and is to be judged when that is known
-		}
-		if priority, ok := e.tracker.priorityOfGang(info.GetPod()); ok && priority >= corev1helpers.PodPriority(by) {
-			return false
-		}
-	}
-	return true
 }
 
 // isBlind says whether there may be gangs that the tracker has not seen yet.
@@ -260,7 +182,7 @@ func (t *tracker) priorityOfGang(pod *corev1.Pod) (int32, bool) {
 // isPreempted says whether a Pod was marked as preempted. The mark comes before
 // the deletion, which may be all at once.
 func isPreempted(pod *corev1.Pod) bool {
-	_, c := podutil.GetPodCondition(&pod.Status, corev1.DisruptionTarget)
+	c := kube.ConditionOf(pod, corev1.DisruptionTarget)
 	return c != nil && c.Status == corev1.ConditionTrue && c.Reason == corev1.PodReasonPreemptionByScheduler
 }
 

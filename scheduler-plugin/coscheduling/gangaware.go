@@ -4,106 +4,46 @@
 package coscheduling
 
 import (
-	"cmp"
-	"context"
-	"slices"
-
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/types"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
-	fwk "k8s.io/kube-scheduler/framework"
-	"k8s.io/kubernetes/pkg/scheduler/framework"
-	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/defaultpreemption"
-	"k8s.io/kubernetes/pkg/scheduler/framework/preemption"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/podgroup"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 )
 
-// gangAware is the default preemption of ordinary Pods, which knows that a gang goes as a
-// whole: if a victim is a member that its gang can't spare, the rest of the gang are
-// victims too. So one member of a thousand is not the cheapest choice, and what protects
-// the others counts.
-type gangAware struct {
-	preemption.Interface
-	tracker *tracker
+// This file is what the default preemption of ordinary Pods asks about gangs.
+
+var _ kube.Gangs = &tracker{}
+
+// MayBeTaken implements kube.Gangs: an ordinary Pod has to outrank the gang of a victim.
+func (t *tracker) MayBeTaken(victim, by *corev1.Pod) bool {
+	if _, member := podgroup.GroupOf(victim); member && t.isBlind() {
+		return false // it may be any gang's, and is to be judged when that is known
+	}
+	priority, ok := t.priorityOfGang(victim)
+	return !ok || priority < corev1helpers.PodPriority(by)
 }
 
-// makeGangAware has a profile's default preemption count so.
-func makeGangAware(d *defaultpreemption.DefaultPreemption, profile framework.Framework, t *tracker) {
-	d.Evaluator = preemption.NewEvaluator(defaultpreemption.Name, profile, gangAware{Interface: d, tracker: t}, d.Executor)
-	before := d.MoreImportantVictim
-	d.MoreImportantVictim = func(a, b preemption.Victim) bool {
-		if a.Priority() == b.Priority() {
-			if costA, costB := t.costOf(a), t.costOf(b); costA != costB {
-				return costA > costB
-			}
-		}
-		return before(a, b)
-	}
-}
-
-// SelectVictimsOnNode implements preemption.Interface.
-func (g gangAware) SelectVictimsOnNode(ctx context.Context, state fwk.CycleState, preemptor *corev1.Pod, node fwk.NodeInfo,
-	possible []*preemption.DomainVictim, budgets []*policyv1.PodDisruptionBudget) ([]*corev1.Pod, int, *fwk.Status) {
-	victims, violations, status := g.Interface.SelectVictimsOnNode(ctx, state, preemptor, node, possible, budgets)
-	if !status.IsSuccess() {
-		return victims, violations, status
-	}
-	rest := g.tracker.restOf(victims)
-	if len(rest) == 0 {
-		return victims, violations, status
-	}
-	victims = append(victims, rest...)
-	// The scores take the first one for the most important.
-	slices.SortStableFunc(victims, func(a, b *corev1.Pod) int {
-		return -cmp.Compare(corev1helpers.PodPriority(a), corev1helpers.PodPriority(b))
-	})
-	if len(budgets) > 0 {
-		violations = countProtected(victims, budgets)
-	}
-	return victims, violations, status
-}
-
-// countProtected is how many Pods PodDisruptionBudgets protect.
-func countProtected(pods []*corev1.Pod, budgets []*policyv1.PodDisruptionBudget) int {
-	all := make([]preemption.Victim, 0, len(pods))
-	for _, pod := range pods {
-		info := &framework.PodInfo{Pod: pod}
-		victim, err := preemption.NewVictim([]fwk.PodInfo{info}, corev1helpers.PodPriority(pod), fwk.PodKeyType)
-		if err != nil {
-			continue // There is always a Pod, so there is no error.
-		}
-		all = append(all, victim)
-	}
-	violating, _ := preemption.FilterVictimsWithPDBViolation(all, budgets)
-	return len(violating)
-}
-
-// costOf is how many Pods go with a victim.
-func (t *tracker) costOf(victim preemption.Victim) int {
-	cost := len(victim.Pods())
-	if cost != 1 {
-		return cost
-	}
-	pod := victim.Pods()[0].GetPod()
-	key, named := podgroup.GroupOf(pod)
+// Cost implements kube.Gangs.
+func (t *tracker) Cost(victim *corev1.Pod) int {
+	key, named := podgroup.GroupOf(victim)
 	if !named {
-		return cost
+		return 1
 	}
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	if g := t.gangs[key]; g != nil {
-		if left, goesOn := g.without([]*corev1.Pod{pod}, t.ours); !goesOn {
-			cost += int(left.Total)
+		if left, goesOn := g.without([]*corev1.Pod{victim}, t.ours); !goesOn {
+			return 1 + int(left.Total)
 		}
 	}
-	return cost
+	return 1
 }
 
-// restOf is the rest of the gangs that can't go on without some Pods, in order.
-func (t *tracker) restOf(victims []*corev1.Pod) []*corev1.Pod {
+// Rest implements kube.Gangs: the rest of the gangs that can't go on without some Pods.
+func (t *tracker) Rest(victims []*corev1.Pod) []*corev1.Pod {
 	taken := make(map[types.NamespacedName][]*corev1.Pod)
 	for _, pod := range victims {
 		if key, named := podgroup.GroupOf(pod); named {

@@ -39,6 +39,7 @@ import (
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	lockstepfake "github.com/lockstep-k8s/lockstep/client/clientset/versioned/fake"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
 )
 
@@ -286,11 +287,11 @@ func (w *world) standBy() (lead func() (stop func())) {
 		w.t.Fatal(err)
 	}
 	w.sched = sched
-	plugins, snapshot, err := attachable(sched)
+	inside, err := kube.Of(sched)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if err := attach(ctx, sched, plugins, snapshot, w.lock, metrics.NewKubeRegistry()); err != nil {
+	if err := attach(ctx, inside, pluginsOf(sched.Profiles), w.lock, metrics.NewKubeRegistry()); err != nil {
 		w.t.Fatal(err)
 	}
 	if w.queue != nil {
@@ -320,11 +321,7 @@ func (w *world) standBy() (lead func() (stop func())) {
 // engine is that of the scheduler, tracker its tracker.
 func (w *world) engine() *engine {
 	w.t.Helper()
-	plugins, _, err := attachable(w.sched)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return anyPlugin(plugins).engine
+	return anyPlugin(pluginsOf(w.sched.Profiles)).engine
 }
 
 func (w *world) tracker() *tracker {

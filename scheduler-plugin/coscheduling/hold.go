@@ -21,6 +21,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"github.com/lockstep-k8s/lockstep/podgroup"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
 )
 
@@ -291,10 +292,10 @@ func (t *tracker) offer(by types.NamespacedName) {
 }
 
 // places are copies of members that name their nodes.
-func places(placements []*placement) []*framework.PodInfo {
+func places(placements []*kube.Placement) []*framework.PodInfo {
 	infos := make([]*framework.PodInfo, len(placements))
 	for i, p := range placements {
-		infos[i] = p.assumed
+		infos[i] = p.Assumed
 	}
 	return infos
 }

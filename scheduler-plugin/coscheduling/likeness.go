@@ -11,13 +11,15 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
 )
 
 // labelBlind are the Filter plugins whose verdict does not depend on the labels
 // of the Pod, nor on which Pods are on the nodes but for what they take.
-var labelBlind = sets.New(names.NodeResourcesFit, names.NodeAffinity, names.TaintToleration,
-	names.NodeUnschedulable, names.NodeName, names.NodePorts)
+var labelBlind = sets.New(kube.NodeResourcesFit, kube.NodeAffinity, names.TaintToleration,
+	kube.NodeUnschedulable, kube.NodeName, kube.NodePorts)
 
 // shape is equal for gangs that find a place or don't together, empty for a gang that is
 // like no other: with members placed, or with claims of their own.

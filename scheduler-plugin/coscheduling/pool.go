@@ -16,10 +16,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	fwk "k8s.io/kube-scheduler/framework"
-	"k8s.io/kubernetes/pkg/scheduler/framework/preemption"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/podgroup"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/victims"
 )
@@ -167,26 +167,19 @@ func (c *cycle) countViolations(p *pool) error {
 		return nil
 	}
 	slices.SortStableFunc(p.units, func(a, b victims.Unit) int { return victims.Compare(&a, &b) })
-	return p.violate(budgets)
+	p.violate(budgets)
+	return nil
 }
 
-func (p *pool) violate(budgets []*policyv1.PodDisruptionBudget) error {
-	index := make(map[preemption.Victim]int, len(p.units))
-	inOrder := make([]preemption.Victim, len(p.units))
+func (p *pool) violate(budgets []*policyv1.PodDisruptionBudget) {
+	units := make([]kube.Unit, len(p.units))
 	for u, unit := range p.units {
-		infos := make([]fwk.PodInfo, len(unit.Pods))
-		for i, pod := range unit.Pods {
-			infos[i] = p.pods[pod]
+		units[u].Priority = unit.Priority
+		for _, pod := range unit.Pods {
+			units[u].Pods = append(units[u].Pods, p.pods[pod])
 		}
-		victim, err := preemption.NewVictim(infos, unit.Priority, fwk.PodKeyType)
-		if err != nil {
-			return fmt.Errorf("counting protected Pods: %w", err)
-		}
-		inOrder[u], index[victim] = victim, u
 	}
-	violating, _ := preemption.FilterVictimsWithPDBViolation(inOrder, budgets)
-	for _, v := range violating {
-		p.units[index[v.Victim]].Violations = v.ViolateCount
+	for u, n := range kube.Violations(units, budgets) {
+		p.units[u].Violations = n
 	}
-	return nil
 }

@@ -15,9 +15,9 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 	internalqueue "k8s.io/kubernetes/pkg/scheduler/backend/queue"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
-	"k8s.io/kubernetes/pkg/scheduler/metrics"
 
 	"github.com/lockstep-k8s/lockstep/podgroup"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 )
 
 // gangQueue is the scheduling queue as the scheduler sees it. It keeps the members
@@ -40,6 +40,12 @@ type gangQueue struct {
 	// members are the members that wait, by UID: those of which the scheduler has
 	// heard, and not yet that they are bound or gone.
 	members map[types.UID]*corev1.Pod
+}
+
+// wrap puts the queue in front of the real one.
+func (q *gangQueue) wrap(real internalqueue.SchedulingQueue) internalqueue.SchedulingQueue {
+	q.SchedulingQueue = real
+	return q
 }
 
 // Add implements SchedulingQueue.
@@ -117,7 +123,7 @@ func (q *gangQueue) keep(pod *corev1.Pod) {
 	q.members[pod.UID] = pod
 	q.mu.Unlock()
 	if !known {
-		countGated(1)
+		kube.CountGated(1)
 	}
 }
 
@@ -128,13 +134,8 @@ func (q *gangQueue) forget(pod *corev1.Pod) {
 	delete(q.members, pod.UID)
 	q.mu.Unlock()
 	if known {
-		countGated(-1)
+		kube.CountGated(-1)
 	}
-}
-
-func countGated(n float64) {
-	metrics.GatedPods().Add(n)
-	metrics.GatedEntities(metrics.Pod).Add(n)
 }
 
 func isSameGang(a, b *corev1.Pod) bool {

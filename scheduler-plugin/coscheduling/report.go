@@ -18,12 +18,11 @@ import (
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
-	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
-	schedutil "k8s.io/kubernetes/pkg/scheduler/util"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	applyv1alpha1 "github.com/lockstep-k8s/lockstep/client/applyconfiguration/scheduling/v1alpha1"
 	schedulingclient "github.com/lockstep-k8s/lockstep/client/clientset/versioned"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 )
 
 // FieldManager is the name under which the plugin applies conditions.
@@ -174,12 +173,9 @@ func (r *reporter) recordChange(ctx context.Context, group *schedulingv1alpha1.P
 	r.recordEvent(ctx, group, kind, c.Reason, c.Message)
 }
 
-// recordEvent records an event on a PodGroup. The recorder's scheme has no PodGroup, so
-// the object must name its kind.
+// recordEvent records an event on a PodGroup.
 func (r *reporter) recordEvent(ctx context.Context, group *schedulingv1alpha1.PodGroup, kind, reason, message string) {
-	group = group.DeepCopy()
-	group.SetGroupVersionKind(schedulingv1alpha1.PodGroupGroupVersionKind)
-	r.recorder.WithLogger(klog.FromContext(ctx)).Eventf(group, nil, kind, reason, "Scheduling", "%s", message)
+	r.recorder.WithLogger(klog.FromContext(ctx)).Eventf(withKind(group), nil, kind, reason, "Scheduling", "%s", message)
 }
 
 // mark is what the condition PodScheduled=False says of a Pod that waits.
@@ -196,15 +192,9 @@ func (r *reporter) markMember(ctx context.Context, key memberKey) error {
 	if pod == nil || isMarked(pod, mark.reason) {
 		return nil
 	}
-	status := pod.Status.DeepCopy()
-	podutil.UpdatePodCondition(status, &corev1.PodCondition{
-		Type:               corev1.PodScheduled,
-		ObservedGeneration: podutil.CalculatePodConditionObservedGeneration(&pod.Status, pod.Generation, corev1.PodScheduled),
-		Status:             corev1.ConditionFalse,
-		Reason:             mark.reason,
-		Message:            mark.message,
+	err := kube.WriteCondition(ctx, r.pods, pod, corev1.PodCondition{
+		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: mark.reason, Message: mark.message,
 	})
-	err := schedutil.PatchPodStatus(ctx, r.pods, pod.Name, pod.Namespace, &pod.Status, status)
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil // it is gone, or has changed, and is looked at again then
 	}
@@ -219,7 +209,7 @@ func (r *reporter) markMember(ctx context.Context, key memberKey) error {
 }
 
 func isMarked(pod *corev1.Pod, reason string) bool {
-	_, c := podutil.GetPodCondition(&pod.Status, corev1.PodScheduled)
+	c := kube.ConditionOf(pod, corev1.PodScheduled)
 	return c != nil && c.Status == corev1.ConditionFalse && c.Reason == reason
 }
 

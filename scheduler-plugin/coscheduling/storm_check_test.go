@@ -74,11 +74,7 @@ func (s *storm) unrest() string {
 	if s.leaving > 0 {
 		return fmt.Sprintf("%d Pods are terminating", s.leaving)
 	}
-	plugins, _, err := attachable(s.sched)
-	if err != nil {
-		return err.Error()
-	}
-	engine := anyPlugin(plugins).engine
+	engine := s.engine()
 	if what := s.unseen(engine.tracker); what != "" {
 		return what
 	}
@@ -332,8 +328,7 @@ func (s *storm) isBehind(g *stormGroup) bool {
 	if !s.starvation {
 		return false
 	}
-	plugins, _, _ := attachable(s.sched)
-	for _, h := range anyPlugin(plugins).engine.holds.inOrder() {
+	for _, h := range s.engine().holds.inOrder() {
 		if h.rank.Compare(g.rank()) < 0 {
 			return true
 		}

@@ -123,11 +123,7 @@ func (s *storm) launch() {
 	s.process = &process{}
 	s.client = mortal{s.kube, s.process}
 	s.stop = s.start()
-	plugins, _, err := attachable(s.sched)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	tracker := anyPlugin(plugins).engine.tracker
+	tracker := s.tracker()
 	s.eventually("the scheduler has read all groups and Pods", func() bool {
 		tracker.mu.RLock()
 		defer tracker.mu.RUnlock()

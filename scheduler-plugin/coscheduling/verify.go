@@ -10,20 +10,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
-	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"github.com/lockstep-k8s/lockstep/podgroup"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/planner"
 )
-
-// placement is a member on a node that all plugins accept.
-type placement struct {
-	pod     *corev1.Pod
-	node    string
-	handle  framework.Framework
-	state   fwk.CycleState     // of PreFilter, Filter and Reserve on that node
-	assumed *framework.PodInfo // a copy of pod that names the node
-}
 
 // realize puts members where a plan wants them, and those that don't hold there
 // elsewhere among the plan's nodes. It says whether the gang's minimum holds
@@ -114,12 +105,12 @@ func (c *cycle) accept(ctx context.Context, class *class, pod *corev1.Pod, node 
 	}
 	status := class.handle.RunFilterPluginsWithNominatedPods(ctx, state, pod, info)
 	if status.IsSuccess() {
-		status = c.passExtenders(ctx, pod, info)
+		status = c.sched.PassExtenders(ctx, pod, info)
 	}
 	if !status.IsSuccess() {
 		return false, c.note(class, node, status)
 	}
-	assumed, err := assumedPod(ctx, state, pod, node)
+	assumed, err := kube.AssumedPod(ctx, state, pod, node)
 	if err != nil {
 		return false, err
 	}
@@ -133,7 +124,7 @@ func (c *cycle) accept(ctx context.Context, class *class, pod *corev1.Pod, node 
 		}
 		return false, c.note(class, node, status)
 	}
-	c.placements = append(c.placements, &placement{pod: pod, node: node, handle: class.handle, state: state, assumed: assumed})
+	c.placements = append(c.placements, &kube.Placement{Pod: pod, Node: node, Profile: class.handle, State: state, Assumed: assumed})
 	return true, nil
 }
 
@@ -164,9 +155,9 @@ func (c *cycle) undo(ctx context.Context) {
 func (c *cycle) leaveSnapshot(ctx context.Context) {
 	logger := klog.FromContext(ctx)
 	for i := len(c.placements) - 1; i >= 0; i-- {
-		if err := c.snapshot.ForgetPod(logger, c.placements[i].assumed.Pod); err != nil {
+		if err := c.snapshot.ForgetPod(logger, c.placements[i].Assumed.Pod); err != nil {
 			// The next UpdateSnapshot forgets it.
-			logger.Error(err, "Forgetting a member in the snapshot failed", "pod", klog.KObj(c.placements[i].pod))
+			logger.Error(err, "Forgetting a member in the snapshot failed", "pod", klog.KObj(c.placements[i].Pod))
 		}
 	}
 }

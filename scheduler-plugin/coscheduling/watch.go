@@ -18,7 +18,6 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
-	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	schedulingclient "github.com/lockstep-k8s/lockstep/client/clientset/versioned"
@@ -133,7 +132,7 @@ func (e *engine) startWatching(groups schedulingclient.Interface) error {
 		}
 		e.tracker.setSynced()
 		// An ordinary Pod may have been denied victims that nobody knew.
-		e.sched.SchedulingQueue.MoveAllToActiveOrBackoffQueue(klog.FromContext(e.ctx), framework.EventUnschedulableTimeout, nil, nil, nil)
+		e.sched.RetryAll(klog.FromContext(e.ctx))
 	}()
 	return nil
 }

@@ -14,9 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
-	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/planner"
 )
 
@@ -190,9 +190,9 @@ func (c *cycle) filter(ctx context.Context, class *class, nodes []fwk.NodeInfo) 
 			class.fits[n], feasible[n] = true, true
 		case !status.IsRejected():
 			return nil, fmt.Errorf("checking %s on node %s: %w", pod.Name, nodes[n].Node().Name, status.AsError())
-		case status.Plugin() == names.NodeResourcesFit:
+		case status.Plugin() == kube.NodeResourcesFit:
 			class.fits[n] = true // how many fit is for the planner to say
-		case !class.monotone && (status.Plugin() == names.InterPodAffinity || status.Plugin() == names.PodTopologySpread):
+		case !class.monotone && (status.Plugin() == kube.InterPodAffinity || status.Plugin() == kube.PodTopologySpread):
 			class.fits[n] = true // another member may make it fit
 		default:
 			class.reasons[status.Message()]++

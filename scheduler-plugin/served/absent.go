@@ -14,8 +14,8 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
-	kubeschedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
-	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
+
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 )
 
 // claimKinds are what the plugin DynamicResources works with. Its feature gate is
@@ -50,15 +50,9 @@ func (a *APIs) FillIn(factory informers.SharedInformerFactory) {
 // would keep such a Pod out of the queue until its claim appears, and say nothing
 // to anybody. Without that extension point the same plugin refuses the Pod when its
 // turn comes, and the Pod's condition and an event give the reason.
-func (a *APIs) TellPods(profiles []kubeschedulerconfig.KubeSchedulerProfile) {
-	if len(a.missingForClaims()) == 0 {
-		return
-	}
-	for i := range profiles {
-		if plugins := profiles[i].Plugins; plugins != nil {
-			plugins.PreEnqueue.Disabled = append(plugins.PreEnqueue.Disabled,
-				kubeschedulerconfig.Plugin{Name: names.DynamicResources})
-		}
+func (a *APIs) TellPods(profiles kube.Profiles) {
+	if len(a.missingForClaims()) > 0 {
+		profiles.DisablePreEnqueue(kube.DynamicResources)
 	}
 }
 

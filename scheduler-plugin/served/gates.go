@@ -9,7 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/component-base/featuregate"
 	"k8s.io/klog/v2"
-	"k8s.io/kubernetes/pkg/features"
+
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 )
 
 // offByDefault are the features that bring an informer and that somebody has to ask
@@ -18,8 +19,8 @@ var offByDefault = []struct {
 	feature  featuregate.Feature
 	resource schema.GroupVersionResource
 }{
-	{features.GenericWorkload, podGroups},
-	{features.CompositePodGroup, compositePodGroups},
+	{kube.GenericWorkload, podGroups},
+	{kube.CompositePodGroup, compositePodGroups},
 }
 
 // FitGates fits feature gates to the API server. It switches off what is on by
@@ -33,7 +34,7 @@ func (a *APIs) FitGates(gates featuregate.MutableVersionedFeatureGate) error {
 			return a.cantHave(off.feature, off.resource)
 		}
 	}
-	const taints = features.DRADeviceTaintRules
+	const taints = kube.DRADeviceTaintRules
 	if a.serves(deviceTaintRules) || !gates.Enabled(taints) {
 		return nil
 	}

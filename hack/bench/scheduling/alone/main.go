@@ -29,6 +29,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 )
 
 // limit bounds the whole: filling the queue and scheduling.
@@ -108,7 +109,11 @@ func newScheduler(ctx context.Context, config *rest.Config, name string, gangs b
 		return nil, fmt.Errorf("making the scheduler: %w", err)
 	}
 	if gangs {
-		if err := coscheduling.Attach(ctx, sched); err != nil {
+		inside, err := kube.Of(sched)
+		if err != nil {
+			return nil, err
+		}
+		if err := coscheduling.Attach(ctx, inside); err != nil {
 			return nil, err
 		}
 	}

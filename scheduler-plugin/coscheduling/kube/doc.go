@@ -1,0 +1,46 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package kube is the only room of the plugin that touches kube-scheduler's inside.
+//
+// # Contract
+//
+// Of k8s.io/kubernetes, the other packages import pkg/scheduler/framework alone, which
+// with k8s.io/kube-scheduler is what kube-scheduler offers to plugins. All else is here and
+// in the packages below, behind functions and small interfaces that speak of Pods, nodes
+// and names. imports_test.go holds everybody to it. So the next minor of Kubernetes touches
+// this tree. The package knows nothing of gangs: what it has to ask about them, it asks by
+// an interface (Gangs).
+//
+// Each thing that leans on how kube-scheduler works has a test that runs kube-scheduler
+// itself, or compares its source, and fails when that changes:
+//
+//	what is used                                             where                     held by
+//	the private scheduling and binding cycle                 cycle.go, binding.go      upstream_test.go
+//	NextEntity, the queue in front of its own                scheduler.go              scheduler_test.go
+//	one snapshot for all profiles, trials in it              scheduler.go, snapshot.go scheduler_test.go
+//	the executor's PreemptPod, IsPodRunningPreemption        preemptors.go             preemption_test.go
+//	DefaultPreemption's IsEligiblePod, MoreImportantVictim,
+//	Evaluator                                                preemption.go             preemption_test.go
+//	how a victim is marked and deleted                       evict.go, onlypod.go      evict_test.go
+//	in which order PodDisruptionBudgets are spent            budgets.go                budgets_test.go
+//	multiPoint and preEnqueue of a profile                   profile.go                profile_test.go
+//	app.Setup and how its command runs                       program/setup.go          program/setup_test.go
+//	names of plugins, feature gates, metrics                 names.go, gates.go,
+//	                                                         metrics.go                the compiler
+//
+// # The next minor of Kubernetes
+//
+//  1. Raise the versions of k8s.io/* in go.mod together, and build. What does not compile
+//     is here, or in the public interfaces of plugins.
+//  2. Test this package and those below. For each checksum that differs, read what
+//     changed upstream between the two versions, change the mirror or the copy
+//     likewise, and only then its version and its checksum.
+//  3. Look for new methods of the scheduling queue that take a Pod or an event: the queue
+//     in front must know of them, or members get past it.
+//  4. Look for new extension points in the cycles, and for new arguments of DefaultPreemption
+//     and of scheduler.New: nothing fails where one is left out.
+//  5. Look in names.go's users for new Filter plugins whose verdict does not depend on
+//     labels, and in package served for new informers that older API servers can't feed.
+//  6. Run everything, and the benchmarks against the new kube-scheduler.
+package kube

@@ -1,0 +1,63 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	extenderv1 "k8s.io/kube-scheduler/extender/v1"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/feature"
+	"k8s.io/kubernetes/pkg/scheduler/framework/preemption"
+)
+
+// Preemptor is for whom Pods are evicted, for messages.
+type Preemptor struct {
+	// Object names its kind, because the event recorder's scheme may not know it.
+	Object interface {
+		metav1.Object
+		runtime.Object
+	}
+	Scheduler string
+	Priority  int32
+	// Kind is what messages call it.
+	Kind string
+}
+
+// Evict has a Pod end as a victim of kube-scheduler's own preemption does: it is marked
+// as disrupted and deleted, and an event says for whom. A Pod that waits for a permit or
+// is about to be bound goes back to the queue instead. It is no error if the Pod is gone,
+// and another one that has its name is left alone.
+func Evict(ctx context.Context, handle fwk.Handle, by *Preemptor, pod *corev1.Pod, plugin string) error {
+	executor := preemption.NewExecutor(onlyPod{handle, pod.UID}, feature.Features{})
+	_, err := executor.PreemptPod(ctx, victimOn(pod.Spec.NodeName), executorPreemptor{by}, pod, plugin)
+	return err
+}
+
+// executorPreemptor is a Preemptor as the executor asks about it.
+type executorPreemptor struct {
+	by *Preemptor
+}
+
+var _ preemption.ExecutorPreemptor = executorPreemptor{}
+
+func (p executorPreemptor) GetName() string              { return p.by.Object.GetName() }
+func (p executorPreemptor) GetNamespace() string         { return p.by.Object.GetNamespace() }
+func (p executorPreemptor) UID() types.UID               { return p.by.Object.GetUID() }
+func (p executorPreemptor) SchedulerName() string        { return p.by.Scheduler }
+func (p executorPreemptor) Pods() map[string]*corev1.Pod { return nil }
+func (p executorPreemptor) Priority() int32              { return p.by.Priority }
+func (p executorPreemptor) Type() string                 { return p.by.Kind }
+func (p executorPreemptor) Obj() runtime.Object          { return p.by.Object }
+
+// victimOn is a candidate of the executor, of which it asks only the node.
+type victimOn string
+
+func (v victimOn) Name() string                 { return string(v) }
+func (v victimOn) Victims() *extenderv1.Victims { return &extenderv1.Victims{} }
+func (v victimOn) NumPodGroupDisruptions() int  { return 0 }

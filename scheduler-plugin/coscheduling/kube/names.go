@@ -1,0 +1,21 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import "k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
+
+// The names of those of kube-scheduler's plugins of which the plugin knows what their
+// verdicts depend on, or which it needs beside itself.
+const (
+	DefaultPreemption = names.DefaultPreemption
+	DynamicResources  = names.DynamicResources
+	InterPodAffinity  = names.InterPodAffinity
+	NodeAffinity      = names.NodeAffinity
+	NodeName          = names.NodeName
+	NodePorts         = names.NodePorts
+	NodeResourcesFit  = names.NodeResourcesFit
+	NodeUnschedulable = names.NodeUnschedulable
+	PodTopologySpread = names.PodTopologySpread
+	TaintToleration   = names.TaintToleration
+)

@@ -1,0 +1,48 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework/preemption"
+)
+
+// tellPreemptors has ordinary Pods that preempt tried again if a victim is gone
+// before they could delete it, because a gang was preempted or dissolved or by
+// chance. kube-scheduler keeps a preemptor out of its queue until it turns to the
+// last victim, and takes that one's end for the sign to try again: if it ended
+// before, the preemptor would wait beside its room for minutes.
+func (s *Scheduler) tellPreemptors(ctx context.Context, executor *preemption.Executor, handle fwk.Handle) {
+	preempt := executor.PreemptPod
+	executor.PreemptPod = func(turn context.Context, candidate preemption.Candidate, by preemption.ExecutorPreemptor,
+		victim *corev1.Pod, plugin string) (bool, error) {
+		inMemory, err := preempt(turn, candidate, by, victim, plugin)
+		if err == nil && !inMemory && isGone(victim, handle) {
+			go s.retryPreemptor(ctx, executor, by)
+		}
+		return inMemory, err
+	}
+}
+
+// retryPreemptor offers a preemptor to the queue as soon as that lets it in.
+func (s *Scheduler) retryPreemptor(ctx context.Context, executor *preemption.Executor, by preemption.ExecutorPreemptor) {
+	err := wait.PollUntilContextCancel(ctx, 10*time.Millisecond, true, func(context.Context) (bool, error) {
+		return !executor.IsPodRunningPreemption(by.UID()), nil
+	})
+	if err == nil { // else the scheduler ends
+		s.Activate(klog.FromContext(ctx), by.Pods())
+	}
+}
+
+// isGone says whether the scheduler has seen a Pod's end.
+func isGone(pod *corev1.Pod, handle fwk.Handle) bool {
+	live, err := handle.SharedInformerFactory().Core().V1().Pods().Lister().Pods(pod.Namespace).Get(pod.Name)
+	return err != nil || live.UID != pod.UID
+}

@@ -1,0 +1,54 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package program
+
+import (
+	"context"
+
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/rest"
+	"k8s.io/component-base/featuregate"
+	"k8s.io/kubernetes/cmd/kube-scheduler/app"
+	"k8s.io/kubernetes/cmd/kube-scheduler/app/config"
+	"k8s.io/kubernetes/pkg/scheduler"
+
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
+)
+
+// Instance is a scheduler that was made and does not run yet.
+type Instance struct {
+	// Scheduler is the scheduler as a plugin uses it.
+	Scheduler *kube.Scheduler
+	// KubeConfig is how it connects to the API server.
+	KubeConfig *rest.Config
+	// Informers and DynamicInformers are what it waits for.
+	Informers        informers.SharedInformerFactory
+	DynamicInformers dynamicinformer.DynamicSharedInformerFactory
+
+	program *Program
+	config  *config.CompletedConfig
+	sched   *scheduler.Scheduler
+}
+
+func (p *Program) instance(cc *config.CompletedConfig, sched *scheduler.Scheduler) (*Instance, error) {
+	inside, err := kube.Of(sched)
+	if err != nil {
+		return nil, err
+	}
+	return &Instance{
+		Scheduler: inside, KubeConfig: cc.KubeConfig, Informers: cc.InformerFactory, DynamicInformers: cc.DynInformerFactory,
+		program: p, config: cc, sched: sched,
+	}, nil
+}
+
+// Run serves, takes part in the election of a leader and schedules, until ctx ends or
+// something fails. It ends with an error however it ends.
+func (i *Instance) Run(ctx context.Context) error {
+	if gates, ok := i.program.gates().(featuregate.MutableFeatureGate); ok {
+		gates.AddMetrics()
+	}
+	i.program.opts.ComponentGlobalsRegistry.AddMetrics()
+	return app.Run(ctx, i.config, i.sched)
+}

@@ -1,0 +1,102 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package program is kube-scheduler's program, as far as a program with another default
+// configuration can use it: its flags, its feature gates, and a copy of how it makes
+// its scheduler (setup.go). What it is built from is in k8s.io/kubernetes/cmd.
+package program
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	cliflag "k8s.io/component-base/cli/flag"
+	basecompatibility "k8s.io/component-base/compatibility"
+	"k8s.io/component-base/featuregate"
+	logsapi "k8s.io/component-base/logs/api/v1"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/cmd/kube-scheduler/app/options"
+)
+
+// Defaults are what is not as in kube-scheduler.
+type Defaults struct {
+	// Name is the schedulerName that is served without --config, and the name of the
+	// leader's lease.
+	Name string
+	// LeaseNamespace is where the lease is without --config.
+	LeaseNamespace string
+	// QPS and Burst bound the requests to the API server without --config.
+	QPS   float32
+	Burst int32
+	// Plugin is the name of a plugin that some profile has to enable, and New makes it.
+	Plugin string
+	New    func(ctx context.Context, args runtime.Object, handle fwk.Handle) (fwk.Plugin, error)
+}
+
+// Program is what was asked for on the command line.
+type Program struct {
+	defaults Defaults
+	opts     *options.Options
+}
+
+// New makes a program with kube-scheduler's flags. Their help tells the defaults.
+func New(defaults Defaults) *Program {
+	p := &Program{defaults: defaults, opts: options.NewOptions()}
+	for set, flags := range map[string]map[string]string{
+		"deprecated":      {"kube-api-qps": fmt.Sprint(defaults.QPS), "kube-api-burst": fmt.Sprint(defaults.Burst)},
+		"leader election": {"leader-elect-resource-name": defaults.Name, "leader-elect-resource-namespace": defaults.LeaseNamespace},
+	} {
+		for name, value := range flags {
+			if flag := p.opts.Flags.FlagSet(set).Lookup(name); flag != nil {
+				flag.DefValue = value
+			}
+		}
+	}
+	return p
+}
+
+// Flags are the program's flags, which the command line sets.
+func (p *Program) Flags() *cliflag.NamedFlagSets {
+	return p.opts.Flags
+}
+
+// Connection is what the flags say of how to connect to the API server: ConfigFile is a
+// KubeSchedulerConfiguration, which goes before a Kubeconfig, and Master is the address.
+type Connection struct {
+	ConfigFile, Kubeconfig, Master string
+}
+
+// Connection is how to connect to the API server.
+func (p *Program) Connection() Connection {
+	return Connection{ConfigFile: p.opts.ConfigFile, Kubeconfig: p.opts.Deprecated.Kubeconfig, Master: p.opts.Master}
+}
+
+// OnlyWritesConfiguration says that the program is to write its configuration to a file
+// and end.
+func (p *Program) OnlyWritesConfiguration() bool {
+	return p.opts.WriteConfigTo != ""
+}
+
+// SetGates sets the feature gates as the command line says, and returns them for more to
+// be set. It comes before anything reads a gate, the defaults of the configuration among
+// others.
+func (p *Program) SetGates() (featuregate.MutableVersionedFeatureGate, error) {
+	if err := p.opts.ComponentGlobalsRegistry.Set(); err != nil {
+		return nil, err
+	}
+	gates, ok := p.gates().(featuregate.MutableVersionedFeatureGate)
+	if !ok {
+		return nil, fmt.Errorf("the feature gates of %s can't be set", basecompatibility.DefaultKubeComponent)
+	}
+	return gates, nil
+}
+
+// SetLogs has logs be as the command line says.
+func (p *Program) SetLogs() error {
+	return logsapi.ValidateAndApply(p.opts.Logs, p.gates())
+}
+
+func (p *Program) gates() featuregate.FeatureGate {
+	return p.opts.ComponentGlobalsRegistry.FeatureGateFor(basecompatibility.DefaultKubeComponent)
+}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/lockstep-k8s/lockstep/podgroup"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/planner"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
 )
 
 // maxPlans bounds how many plans of a gang are verified in one cycle. Plans
@@ -42,9 +43,9 @@ type cycle struct {
 	// asks: a ResourceClaim that one is to have allocated, others may use.
 	groupState *framework.CycleState
 	// heldPods are members of others, assumed in the snapshot because room is held
-	// for them, and ahead are the holds.
+	// for them, and ahead are the claims to it.
 	heldPods []*corev1.Pod
-	ahead    []*hold
+	ahead    []room.Claim
 	// sought says that room was sought for the gang, to the end.
 	sought bool
 	// mightPreempt says that there is work which the gang may take, though not
@@ -80,7 +81,7 @@ func (e *engine) runCycle(view gangView) {
 			err = c.giveUp(c.seekRoom(ctx, why), why)
 			why.message += c.aheadMessage()
 			why.need = c.need(why)
-			if e.holds.of(view.key) == nil {
+			if e.room.Of(view.key) == nil {
 				e.witnesses.remember(fingerprint, c, why)
 			}
 		}
@@ -137,7 +138,7 @@ func (c *cycle) nodes() map[types.UID]string {
 // recall is what a gang just like this one has learned of the cluster. One that
 // starves has to look for itself.
 func (c *cycle) recall(fingerprint string) *shortfall {
-	if c.view.starving || c.holds.of(c.view.key) != nil {
+	if c.view.starving || c.room.Of(c.view.key) != nil {
 		return nil
 	}
 	return c.witnesses.recall(c.tracker, c.view.key, fingerprint)

@@ -25,6 +25,7 @@ import (
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	schedulingclient "github.com/lockstep-k8s/lockstep/client/clientset/versioned"
 	"github.com/lockstep-k8s/lockstep/podgroup"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
 )
 
 const (
@@ -54,9 +55,9 @@ type engine struct {
 
 	// witnesses are used on the scheduling goroutine only.
 	witnesses witnesses
-	holds     holds
-
-	evictions evictions
+	// room is what is kept for gangs that wait, and evictions are of Pods whose end is awaited.
+	room      room.Room
+	evictions room.Evictions
 
 	tracker  *tracker
 	wakeups  workqueue.TypedDelayingInterface[types.NamespacedName]
@@ -115,7 +116,6 @@ func attach(ctx context.Context, sched *scheduler.Scheduler, plugins map[string]
 		snapshot:  snapshot,
 		pop:       sched.NextEntity,
 		witnesses: make(witnesses),
-		evictions: evictions{until: make(map[types.UID]time.Time)},
 		wakeups: workqueue.NewTypedDelayingQueueWithConfig(
 			workqueue.TypedDelayingQueueConfig[types.NamespacedName]{Name: "lockstep_gang_wakeups"}),
 	}

@@ -32,7 +32,7 @@ type need struct {
 // short of room alone, and nobody's work could be taken: otherwise a Pod that
 // ends may help by being one victim less.
 func (c *cycle) need(why *shortfall) need {
-	if !why.certain && why.needed > 0 || c.mightPreempt && c.engine.holds.of(c.view.key) == nil {
+	if !why.certain && why.needed > 0 || c.mightPreempt && c.engine.room.Of(c.view.key) == nil {
 		return need{}
 	}
 	n := need{members: max(1, why.needed-why.room), resources: newResources(c.classes)}
@@ -75,32 +75,32 @@ func toleratesCordon(pod *corev1.Pod) bool {
 		&corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}, false)
 }
 
-// room is what a Pod leaves where it has ended.
-type room struct {
+// leftover is what a Pod leaves where it has ended.
+type leftover struct {
 	resources fwk.Resource
 	// unknown says that it may be more than its requests: a host port, for which
 	// the rest of the node may be free already.
 	unknown bool
 }
 
-func newRoom(ended *corev1.Pod) room {
+func newRoom(ended *corev1.Pod) leftover {
 	for i := range ended.Spec.Containers {
 		for _, port := range ended.Spec.Containers[i].Ports {
 			if port.HostPort != 0 {
-				return room{unknown: true}
+				return leftover{unknown: true}
 			}
 		}
 	}
 	info, err := framework.NewPodInfo(ended)
 	if err != nil {
-		return room{unknown: true}
+		return leftover{unknown: true}
 	}
-	return room{resources: info.CalculateResource().Resource}
+	return leftover{resources: info.CalculateResource().Resource}
 }
 
 // gain is how many members at most find room where a Pod has ended. What it
 // leaves adds up with what was free beside it to one more than fits in it alone.
-func (n *need) gain(left room) int {
+func (n *need) gain(left leftover) int {
 	if left.unknown {
 		return n.members
 	}

@@ -84,11 +84,14 @@ func TestWhatBecomesOfABarrier(t *testing.T) {
 	}
 }
 
-// TestABarrierGetsTooOld, though it grows all the time.
+// TestABarrierGetsTooOld, though it grows all the time, and moves.
 func TestABarrierGetsTooOld(t *testing.T) {
 	jobs := coresOn(t, "a", "job", 30)
 	barrier := NewBarrier(gang("gang", 0, 0), coresOn(t, "a", "member", 30), infos(jobs), time.Minute, noon)
 	for second := 30; second <= 600; second += 30 {
+		if second == 300 {
+			barrier = barrier.MovedTo(barrier.Gang(), coresOn(t, "a", "member", 30), infos(jobs))
+		}
 		jobs = jobs[1:]
 		var got Verdict
 		barrier, got = barrier.Look(cluster{"a": nodeWith("a", amounts{cpu: "30"}, jobs...)}, noon.Add(time.Duration(second)*time.Second))
@@ -106,24 +109,36 @@ func TestABarrierGetsTooOld(t *testing.T) {
 func TestABarrierThatMovesIsNoYounger(t *testing.T) {
 	a, b := coresOn(t, "a", "job", 2), coresOn(t, "b", "other", 3)
 	there := cluster{"a": nodeWith("a", amounts{cpu: "4"}, a...), "b": nodeWith("b", amounts{cpu: "4"}, b...)}
-	barrier := NewBarrier(gang("gang", 0, 0), coresOn(t, "a", "member", 4), infos(a), time.Minute, noon)
+	first := NewBarrier(gang("gang", 0, 0), coresOn(t, "a", "member", 4), infos(coresOn(t, "a", "job", 3)), time.Minute, noon)
+	grown, _ := first.Look(there, noon.Add(10*time.Second))
 	higher := gang("gang", 5, 0)
-	barrier = barrier.MovedTo(higher, coresOn(t, "b", "member", 4), infos(b))
+	barrier := grown.MovedTo(higher, coresOn(t, "b", "member", 4), infos(b))
 	if barrier.Gang() != higher {
 		t.Errorf("it is kept for %v, want %v", barrier.Gang(), higher)
 	}
-	if end := barrier.End().Sub(noon); end != 2*time.Minute {
-		t.Errorf("it ends %s after noon, want 2m", end)
+	if end := barrier.End().Sub(noon); end != 130*time.Second {
+		t.Errorf("it ends %s after noon, want 2m10s", end)
 	}
-	if _, verdict := barrier.Look(there, noon.Add(59*time.Second)); verdict != Stay {
-		t.Errorf("after 59 s the verdict is %d, want that it stays", verdict)
+	if _, verdict := barrier.Look(there, noon.Add(69*time.Second)); verdict != Stay {
+		t.Errorf("after 69 s the verdict is %d, want that it stays", verdict)
 	}
-	if _, verdict := barrier.Look(there, noon.Add(time.Minute)); verdict != GiveUp {
-		t.Errorf("after a minute the verdict is %d, want that it is given up", verdict)
+	if _, verdict := barrier.Look(there, noon.Add(70*time.Second)); verdict != GiveUp {
+		t.Errorf("after 70 s the verdict is %d, want that it is given up", verdict)
 	}
 	there["b"] = nodeWith("b", amounts{cpu: "4"}, b[:2]...)
-	if grown, _ := barrier.Look(there, noon.Add(59*time.Second)); !grown.PatientUntil().After(barrier.PatientUntil()) {
+	if more, _ := barrier.Look(there, noon.Add(69*time.Second)); !more.PatientUntil().After(barrier.PatientUntil()) {
 		t.Error("it has no more time when a Pod ends where it is now")
+	}
+}
+
+// TestABarrierDoesNotGrowByWhatEndsElsewhere: Pods that end anyway are awaited too, wherever
+// they are.
+func TestABarrierDoesNotGrowByWhatEndsElsewhere(t *testing.T) {
+	job, elsewhere := coresOn(t, "a", "job", 1)[0], coresOn(t, "b", "other", 1)[0]
+	barrier := NewBarrier(gang("gang", 0, 0), coresOn(t, "a", "member", 4), infos([]*framework.PodInfo{job, elsewhere}), time.Minute, noon)
+	seen, verdict := barrier.Look(cluster{"a": nodeWith("a", amounts{cpu: "4"}, job)}, noon.Add(10*time.Second))
+	if verdict != Stay || seen.End() != barrier.End() {
+		t.Errorf("the verdict is %d, and it ends %s later; want that it stays, and has not grown", verdict, seen.End().Sub(barrier.End()))
 	}
 }
 

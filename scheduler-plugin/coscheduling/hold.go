@@ -27,19 +27,21 @@ func (e *engine) prune() {
 		}
 	}
 	for _, claim := range e.room.Expired(e.tracker.now()) {
-		e.end(claim)
-		if barrier, ok := claim.(*room.Barrier); ok {
+		barrier, starves := claim.(*room.Barrier)
+		if e.end(claim) && starves {
 			// Its gang has had no turn in which to notice.
 			e.tracker.giveUpHelp(claim.Gang().Rank.Key, barrier.Patience())
 		}
 	}
 }
 
-// end ends a claim, if its gang has none that is newer.
-func (e *engine) end(claim room.Claim) {
-	if e.room.End(claim) {
-		e.ended(claim)
+// end ends a claim, and says whether it did: its gang may have a newer one by now.
+func (e *engine) end(claim room.Claim) bool {
+	if !e.room.End(claim) {
+		return false
 	}
+	e.ended(claim)
+	return true
 }
 
 // drop ends a gang's claim, if it has one.

@@ -20,6 +20,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/planner"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
 )
 
 // maxPlans bounds how many plans of a gang are verified in one cycle. Plans
@@ -45,9 +46,9 @@ type cycle struct {
 	// asks: a ResourceClaim that one is to have allocated, others may use.
 	groupState *framework.CycleState
 	// heldPods are members of others, assumed in the snapshot because room is held
-	// for them, and ahead are the holds.
+	// for them, and ahead are the claims to it.
 	heldPods []*corev1.Pod
-	ahead    []*hold
+	ahead    []room.Claim
 	// sought says that room was sought for the gang, to the end.
 	sought bool
 	// mightPreempt says that there is work which the gang may take, though not

@@ -36,9 +36,9 @@
 // A group that found no place may preempt work of lower priority (preempt.go,
 // package victims): on a snapshot without all that it outranks, the least is
 // chosen that has to go, and the plan is verified without just that. The victims
-// are evicted (evict.go) and the room is held meanwhile (hold.go, and filter.go
+// are evicted (evict.go) and the room is held meanwhile (package room, and filter.go
 // for ordinary Pods). A group that starves (starve.go) holds room in the same way,
-// where the least work has to end, and evicts nobody.
+// where the least work has to end, and evicts nobody (barrier.go).
 //
 // Holds are the only thing that lasts from one cycle to another. They concern only
 // groups that are behind in line, which is a total order, so no two

@@ -21,6 +21,7 @@ import (
 	schedulingclient "github.com/lockstep-k8s/lockstep/client/clientset/versioned"
 	"github.com/lockstep-k8s/lockstep/podgroup"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
 )
 
 // resyncPeriod is how often the engine looks for what is due at least, even if nothing has
@@ -43,9 +44,9 @@ type engine struct {
 	begin func()
 	begun <-chan struct{}
 
-	holds holds
-
-	evictions evictions
+	// room is what is kept for gangs that wait, and evictions are of Pods whose end is awaited.
+	room      room.Room
+	evictions room.Evictions
 
 	tracker  *tracker
 	bell     *bell
@@ -87,12 +88,11 @@ func attach(ctx context.Context, sched *kube.Scheduler, plugins map[string]*Cosc
 	groups schedulingclient.Interface, registry registry) error {
 	begun := make(chan struct{})
 	e := &engine{
-		ctx:       ctx,
-		begun:     begun,
-		sched:     sched,
-		plugins:   plugins,
-		snapshot:  sched.Snapshot(),
-		evictions: evictions{until: make(map[types.UID]time.Time)},
+		ctx:      ctx,
+		begun:    begun,
+		sched:    sched,
+		plugins:  plugins,
+		snapshot: sched.Snapshot(),
 	}
 	e.reporter = newReporter(groups, e.clientSet(), e.recorder())
 	stirred := make(chan struct{}, 1)

@@ -6,7 +6,6 @@ package coscheduling
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,63 +16,18 @@ import (
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/podgroup"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
 )
-
-// evictionPatience is how long a Pod that is being deleted may outlast its grace
-// period before nobody counts on its end any more: its node may be gone.
-const evictionPatience = 30 * time.Second
 
 // dissolvePause is how long it takes until what is left of a gang that preemption has
 // broken is deleted again, because some of it could not be.
 const dissolvePause = 10 * time.Second
 
-// evictions are the Pods that are being evicted, but may not show it yet. It is
-// safe for concurrent use.
-type evictions struct {
-	mu    sync.Mutex
-	until map[types.UID]time.Time
-}
-
-func (e *evictions) add(pods []*corev1.Pod, now, until time.Time) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for uid, end := range e.until {
-		if now.After(end) {
-			delete(e.until, uid)
-		}
-	}
-	for _, pod := range pods {
-		e.until[pod.UID] = until
-	}
-}
-
-func (e *evictions) remove(pod *corev1.Pod) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	delete(e.until, pod.UID)
-}
-
-// isLeaving says whether a Pod ends soon, without anybody doing more.
-func (e *evictions) isLeaving(pod *corev1.Pod, now time.Time) bool {
-	return now.Before(e.endOf(pod))
-}
-
-// endOf is until when a Pod should have ended, zero if nobody has told it to.
-func (e *evictions) endOf(pod *corev1.Pod) time.Time {
-	if pod.DeletionTimestamp != nil {
-		// That is the time of the request plus the grace period.
-		return pod.DeletionTimestamp.Add(evictionPatience)
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.until[pod.UID]
-}
-
 // evict deletes the victims of a gang, off the scheduling goroutine. If one can't
 // be, the gang looks for others.
 func (c *cycle) evict(ctx context.Context, view gangView, pods []*corev1.Pod, until time.Time) {
 	e := c.engine
-	e.evictions.add(pods, e.tracker.now(), until)
+	e.evictions.Add(pods, e.tracker.now(), until)
 	e.tracker.setLeaving(pods, true)
 	e.metrics.preemptions.Inc()
 	e.metrics.victims.Add(float64(len(pods)))
@@ -94,14 +48,14 @@ func (e *engine) dissolve(group *schedulingv1alpha1.PodGroup, pods []*corev1.Pod
 	var rest []*corev1.Pod
 	now := e.tracker.now()
 	for _, pod := range pods {
-		if !e.evictions.isLeaving(pod, now) {
+		if !e.evictions.IsLeaving(pod, now) {
 			rest = append(rest, pod)
 		}
 	}
 	if len(rest) == 0 {
 		return
 	}
-	e.evictions.add(rest, now, now.Add(evictionPatience))
+	e.evictions.Add(rest, now, now.Add(room.EvictionPatience))
 	e.metrics.victims.Add(float64(len(rest)))
 	logger := klog.LoggerWithValues(klog.FromContext(e.ctx), "podGroup", klog.KObj(group))
 	logger.V(2).Info("Preempting the rest of a pod group that lost members to preemption", "victims", len(rest))
@@ -124,7 +78,7 @@ func (e *engine) deletePods(ctx context.Context, by *kube.Preemptor, pods []*cor
 		err := e.deletePod(ctx, by, pods[i])
 		if err != nil && ctx.Err() == nil {
 			klog.FromContext(ctx).Error(err, "Preempting a Pod failed", "pod", klog.KObj(pods[i]))
-			e.evictions.remove(pods[i])
+			e.evictions.Remove(pods[i])
 			e.tracker.setLeaving(pods[i:i+1], false)
 			failed[i] = true
 		}

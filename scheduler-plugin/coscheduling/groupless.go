@@ -80,6 +80,13 @@ func (g *gang) missedSince(m *member) time.Time {
 	return later(m.seen, g.groupless)
 }
 
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
 // isToldOld says whether a Pod waits for members of its gang and was told something
 // else before. The caller holds the lock.
 func (t *tracker) isToldOld(g *gang, m *member) bool {

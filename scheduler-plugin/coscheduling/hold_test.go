@@ -5,12 +5,14 @@ package coscheduling
 
 import (
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
 )
 
 // TestOwnHoldIsNoEvent: a gang that gives up held room is not planned again for
@@ -24,7 +26,7 @@ func TestOwnHoldIsNoEvent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.engine().offer(&hold{rank: line.Rank{Key: gangNamed("gang")}, members: []*framework.PodInfo{member}})
+	w.engine().offer(room.NewVacancy(room.Gang{Rank: line.Rank{Key: gangNamed("gang")}}, []*framework.PodInfo{member}, time.Time{}))
 	tracker := w.tracker()
 	tracker.mu.RLock()
 	defer tracker.mu.RUnlock()

@@ -13,12 +13,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
-	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
 )
 
 // labelBlind are the Filter plugins whose verdict does not depend on the labels
 // of the Pod, nor on which Pods are on the nodes but for what they take.
-var labelBlind = sets.New(kube.NodeResourcesFit, kube.NodeAffinity, names.TaintToleration,
+var labelBlind = sets.New(kube.NodeResourcesFit, kube.NodeAffinity, kube.TaintToleration,
 	kube.NodeUnschedulable, kube.NodeName, kube.NodePorts)
 
 // shape is equal for gangs that find a place or don't together, empty for a gang that is
@@ -45,7 +44,7 @@ func (v *gangView) shape() string {
 // looksForItself says whether the gang has to be planned whatever others have found: it
 // starves, or has room held for it.
 func (c *cycle) looksForItself() bool {
-	return c.view.starving || c.holds.of(c.view.key) != nil
+	return c.view.starving || c.room.Of(c.view.key) != nil
 }
 
 // speaksForOthers says whether what keeps the gang out would keep out others like it.

@@ -20,7 +20,7 @@ import (
 // short of room alone, and nobody's work could be taken: otherwise a Pod that
 // ends may help by being one victim less.
 func (c *cycle) need(why *shortfall) line.Need {
-	if !why.certain && why.needed > 0 || c.mightPreempt && c.engine.holds.of(c.view.key) == nil {
+	if !why.certain && why.needed > 0 || c.mightPreempt && c.engine.room.Of(c.view.key) == nil {
 		return line.Need{}
 	}
 	n := line.Need{Members: max(1, why.needed-why.room)}

@@ -21,6 +21,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/podgroup"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/victims"
 )
 
@@ -57,7 +58,7 @@ func outranked(by line.Rank) prey {
 
 // ending is all work that ends by itself one day. Gangs do.
 func ending() prey {
-	return prey{evictsNobody: true, takes: func(pod *corev1.Pod, of *standing) bool { return of != nil || ends(pod) }}
+	return prey{evictsNobody: true, takes: func(pod *corev1.Pod, of *standing) bool { return of != nil || room.EndsByItself(pod) }}
 }
 
 // brokenBehind are the gangs behind one that have members placed, but too few, and have
@@ -91,7 +92,7 @@ func (c *cycle) gather(may prey) (*pool, error) {
 			if held.Has(pod.UID) {
 				continue
 			}
-			leaves := c.evictions.isLeaving(pod, now)
+			leaves := c.evictions.IsLeaving(pod, now)
 			if named && key == c.view.key && podgroup.IsMember(c.view.group, pod) {
 				if leaves {
 					p.leaving = append(p.leaving, info)

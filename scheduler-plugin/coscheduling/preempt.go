@@ -17,8 +17,10 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"github.com/lockstep-k8s/lockstep/podgroup"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/planner"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/victims"
 )
 
@@ -46,10 +48,7 @@ type space struct {
 // or keeps room free if the gang starves. It adds to why what it has done.
 func (c *cycle) seekRoom(ctx context.Context, why *shortfall) (err error) {
 	defer func() { c.sought = err == nil }()
-	before := c.holds.of(c.view.key)
-	if before != nil && (!before.preempts || before.yields) {
-		before = nil // It has no victims.
-	}
+	before, _ := c.room.Of(c.view.key).(*room.Reservation)
 	if c.view.mayPreempt {
 		found, err := c.findSpace(ctx, outranked(c.view.rank), before != nil)
 		if err != nil {
@@ -88,51 +87,27 @@ func (c *cycle) seekRoom(ctx context.Context, why *shortfall) (err error) {
 }
 
 // claim has the victims of a space evicted, if it has any, and keeps the space for the
-// gang. Whose they are is for the message; before is the gang's hold with victims, or nil.
-func (c *cycle) claim(ctx context.Context, found *space, before *hold, whose string, why *shortfall) {
-	var until time.Time
+// gang. Whose they are is for the message; before is what was reserved for the gang, or nil.
+func (c *cycle) claim(ctx context.Context, found *space, before *room.Reservation, whose string, why *shortfall) {
+	now, gang := c.tracker.now(), room.Gang{Rank: c.view.rank, UID: c.view.group.UID}
+	var claim room.Claim
 	switch {
 	case len(found.victims) > 0:
-		until = c.tracker.now().Add(evictionPatience)
-		for _, pod := range found.victims {
-			until = later(until, c.tracker.now().Add(gracePeriod(pod)+evictionPatience))
-		}
-		if before != nil {
-			until = later(until, before.until)
-		}
-		c.keep(newHold(&c.view, found.places, until))
-		c.evict(ctx, c.view, found.victims, until)
+		claim = room.NewReservation(gang, found.places, found.victims, before, now)
 		why.message += fmt.Sprintf("; %d Pods %s are preempted for it", len(found.victims), whose)
 	case before != nil:
-		until = before.until
-		c.keep(newHold(&c.view, found.places, until))
+		claim = room.NewReservation(gang, found.places, nil, before, now)
 		why.message += "; the Pods that were preempted for it are ending"
 	default:
-		// Their room is kept only from work that the gang might as well have evicted.
-		until = c.goneBy(found.awaited)
-		h := newHold(&c.view, found.places, until)
-		h.yields = true
-		c.keep(h)
+		claim = room.NewVacancy(gang, found.places, c.evictions.GoneBy(found.awaited, now))
 		why.message += "; there will be room for all when Pods that are ending have gone"
 	}
-	// Not from the hold: if the gang goes at this moment, that is pruned already.
-	why.again = until
-}
-
-// goneBy is when Pods that are ending should all have ended.
-func (c *cycle) goneBy(leaving []fwk.PodInfo) time.Time {
-	until := c.tracker.now()
-	for _, info := range leaving {
-		until = later(until, c.evictions.endOf(info.GetPod()))
+	c.keep(claim)
+	if len(found.victims) > 0 {
+		c.evict(ctx, c.view, found.victims, claim.End())
 	}
-	return until
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
+	// If the gang goes at this moment, the claim is pruned already.
+	why.again = claim.End()
 }
 
 // findSpace searches the work that may be taken, by its priority, for the least
@@ -260,6 +235,15 @@ func (t *trial) fitsWithout(ctx context.Context, gone []bool) bool {
 	t.places = places(t.placements)
 	t.undo(ctx)
 	return true
+}
+
+// places are copies of members that name their nodes.
+func places(placements []*kube.Placement) []*framework.PodInfo {
+	infos := make([]*framework.PodInfo, len(placements))
+	for i, p := range placements {
+		infos[i] = p.Assumed
+	}
+	return infos
 }
 
 // podsOf says which of the pool's Pods are in the units that are taken.

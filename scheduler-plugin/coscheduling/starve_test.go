@@ -222,27 +222,6 @@ func (w *world) failures(group string) int {
 	return tracker.line.Failures(gangNamed(group))
 }
 
-func TestWhatEnds(t *testing.T) {
-	deadline := int64(60)
-	tests := map[string]struct {
-		spec corev1.PodSpec
-		want bool
-	}{
-		"a Pod of a Job":                    {spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyOnFailure}, want: true},
-		"a Pod that is never restarted":     {spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever}, want: true},
-		"a service with a deadline":         {spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyAlways, ActiveDeadlineSeconds: &deadline}, want: true},
-		"no Pod that is always restarted":   {spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyAlways}},
-		"nor one that says nothing of that": {},
-	}
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			if got := ends(&corev1.Pod{Spec: tc.spec}); got != tc.want {
-				t.Errorf("it ends: %t, want %t", got, tc.want)
-			}
-		})
-	}
-}
-
 // TestTwoBrokenGangsDoNotWaitForEachOther: each has lost a member, and the cluster has no
 // room but theirs. The one behind gives way.
 func TestTwoBrokenGangsDoNotWaitForEachOther(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/podgroup"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
 )
 
 // stormPatience is how long a storm may take to calm down. It leaves the scheduler
@@ -90,9 +91,9 @@ func (s *storm) unrest() string {
 			}
 		}
 	}
-	for _, h := range engine.holds.inOrder() {
-		if h.preempts {
-			return fmt.Sprintf("room is held for %s, which preempts", h.rank.Key)
+	for _, claim := range engine.room.InOrder() {
+		if _, starves := claim.(*room.Barrier); !starves {
+			return fmt.Sprintf("room is held for %s, which preempts", claim.Gang().Rank.Key)
 		}
 	}
 	return s.unseenByCache()
@@ -328,8 +329,8 @@ func (s *storm) isBehind(g *stormGroup) bool {
 	if !s.starvation {
 		return false
 	}
-	for _, h := range s.engine().holds.inOrder() {
-		if h.rank.Compare(g.rank()) < 0 {
+	for _, claim := range s.engine().room.InOrder() {
+		if claim.Gang().Rank.Compare(g.rank()) < 0 {
 			return true
 		}
 	}

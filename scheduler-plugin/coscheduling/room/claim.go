@@ -1,0 +1,93 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package room
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
+)
+
+// Claim is room that is kept for a gang that waits. It does not change.
+type Claim interface {
+	// Gang is whose room it is.
+	Gang() Gang
+	// Members are those of the gang that are to go there. Each names its node.
+	Members() []*framework.PodInfo
+	// End is when the room is kept no longer, whatever becomes of the gang: what it waits
+	// for may never happen.
+	End() time.Time
+	// Reserved is what others have to leave alone of a node.
+	Reserved(node fwk.NodeInfo) Usage
+	// IsKeptFromPod says whether an ordinary Pod has to leave it alone.
+	IsKeptFromPod(pod *corev1.Pod) bool
+	// IsKeptFromGang says whether a gang that is behind in line has to leave it alone.
+	IsKeptFromGang(behind Behind) bool
+}
+
+// Gang is a gang for which room is kept.
+type Gang struct {
+	// Rank is what it was when the room was sought.
+	Rank line.Rank
+	// UID is that of its PodGroup. Another one of the same name may come.
+	UID types.UID
+}
+
+// Behind is a gang that is planned while room is kept for others.
+type Behind struct {
+	Rank line.Rank
+	// Broken says that it has members placed, but too few.
+	Broken bool
+}
+
+// Nodes finds nodes as they are now, by name. It fails for those that are gone.
+type Nodes interface {
+	Get(name string) (fwk.NodeInfo, error)
+}
+
+// claim is what all kinds of Claim have in common.
+type claim struct {
+	gang    Gang
+	end     time.Time
+	members []*framework.PodInfo
+	// byNode is what the members take of each node.
+	byNode map[string]Usage
+}
+
+func newClaim(gang Gang, members []*framework.PodInfo, end time.Time) claim {
+	c := claim{gang: gang, end: end, members: members, byNode: make(map[string]Usage)}
+	for _, m := range members {
+		node := m.Pod.Spec.NodeName
+		taken := c.byNode[node]
+		taken.add(UsageOf(m))
+		c.byNode[node] = taken
+	}
+	return c
+}
+
+func (c *claim) Gang() Gang                       { return c.gang }
+func (c *claim) Members() []*framework.PodInfo    { return c.members }
+func (c *claim) End() time.Time                   { return c.end }
+func (c *claim) Reserved(node fwk.NodeInfo) Usage { return c.byNode[node.Node().Name] }
+
+// onSameNodes says whether two claims have as many members on each node.
+func onSameNodes(a, b Claim) bool {
+	return slices.Equal(nodesOf(a), nodesOf(b))
+}
+
+// nodesOf are where the members of a claim are to go, in order, once for each member.
+func nodesOf(c Claim) []string {
+	names := make([]string, len(c.Members()))
+	for i, m := range c.Members() {
+		names[i] = m.Pod.Spec.NodeName
+	}
+	slices.Sort(names)
+	return names
+}

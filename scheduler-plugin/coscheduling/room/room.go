@@ -1,0 +1,114 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package room
+
+import (
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Room is all that is kept, one Claim for each gang at most. In the scheduler claims come
+// and go on the scheduling goroutine, Filter plugins read them, and whoever notices drops
+// those that are over. It is safe for concurrent use, and the zero Room keeps nothing.
+type Room struct {
+	mu     sync.RWMutex
+	byGang map[types.NamespacedName]Claim
+}
+
+// Of is the claim of a gang, nil if it has none.
+func (r *Room) Of(gang types.NamespacedName) Claim {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.byGang[gang]
+}
+
+// Keep keeps room for a gang, in the place of what was kept for it before. If that was
+// elsewhere it is returned, as others may have it now; otherwise nil is.
+func (r *Room) Keep(claim Claim) (left Claim) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	key := claim.Gang().Rank.Key
+	before := r.byGang[key]
+	if r.byGang == nil {
+		r.byGang = make(map[types.NamespacedName]Claim)
+	}
+	r.byGang[key] = claim
+	if before == nil || onSameNodes(before, claim) {
+		return nil
+	}
+	return before
+}
+
+// Drop ends the claim of a gang, and returns it; nil if it had none.
+func (r *Room) Drop(gang types.NamespacedName) Claim {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	claim := r.byGang[gang]
+	delete(r.byGang, gang)
+	return claim
+}
+
+// End ends a claim, and says whether it did: the gang may have another one by now, which
+// stays.
+func (r *Room) End(claim Claim) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	key := claim.Gang().Rank.Key
+	if r.byGang[key] != claim {
+		return false
+	}
+	delete(r.byGang, key)
+	return true
+}
+
+// InOrder are all claims, that of the gang first in line first.
+func (r *Room) InOrder() []Claim {
+	return r.inOrder(func(Claim) bool { return true })
+}
+
+// Expired are the claims that have lasted too long, in order. They stay until they are
+// ended.
+func (r *Room) Expired(now time.Time) []Claim {
+	return r.inOrder(func(c Claim) bool { return now.After(c.End()) })
+}
+
+// AheadOfGang are the claims that a gang has to leave alone, in order: of those that are
+// ahead of it in line.
+func (r *Room) AheadOfGang(gang Behind) []Claim {
+	return r.inOrder(func(c Claim) bool {
+		rank := c.Gang().Rank
+		return rank.Key != gang.Rank.Key && rank.Compare(gang.Rank) <= 0 && c.IsKeptFromGang(gang)
+	})
+}
+
+// AheadOfPod are the claims that an ordinary Pod has to leave alone.
+func (r *Room) AheadOfPod(pod *corev1.Pod) []Claim {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	var ahead []Claim
+	for _, c := range r.byGang {
+		if c.IsKeptFromPod(pod) {
+			ahead = append(ahead, c)
+		}
+	}
+	return ahead
+}
+
+func (r *Room) inOrder(wanted func(Claim) bool) []Claim {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	var some []Claim
+	for c := range maps.Values(r.byGang) {
+		if wanted(c) {
+			some = append(some, c)
+		}
+	}
+	slices.SortFunc(some, func(a, b Claim) int { return a.Gang().Rank.Compare(b.Gang().Rank) })
+	return some
+}

@@ -512,6 +512,28 @@ func TestTheRestOfAGangWithAPlaceIsRefused(t *testing.T) {
 	c.wantUntil(time.Second, "a")
 }
 
+func TestAGangIsReadyIfItIsToHaveATurnEvenIfNothingHappens(t *testing.T) {
+	c := newClocked(t)
+	a := keyOf("a")
+	want := func(want bool, when string) {
+		t.Helper()
+		if got := c.IsReady(a); got != want {
+			t.Errorf("%s the gang is ready: %t, want %t", when, got, want)
+		}
+	}
+	want(false, "before it is known")
+	c.enter("a")
+	want(true, "in line")
+	c.begin("a")
+	want(true, "in its turn")
+	c.refused("a", Refusal{})
+	want(false, "when it was refused")
+	c.anything()
+	want(true, "in its back-off, after something has happened,")
+	c.Leave(a, c.now)
+	want(false, "out of line")
+}
+
 func TestABindingThatFailedIsABackOffThatNothingShortens(t *testing.T) {
 	c := newClocked(t, "a")
 	for i, want := range []time.Duration{1, 2, 4, 8, 8} {

@@ -309,6 +309,16 @@ func TestTheBackOffStartsOverAfterAPlace(t *testing.T) {
 	c.wantUntil(time.Second, "a")
 }
 
+// TestAPlaceEndsTheBackOff that the gang was in when it had an early turn.
+func TestAPlaceEndsTheBackOff(t *testing.T) {
+	c := newClocked(t, "a", "b")
+	c.refuse(Refusal{}, "a")
+	c.Wake(keyOf("a"), c.now)
+	c.place("a", "b") // a is early
+	c.enter("a")
+	c.wantNext("a")
+}
+
 // TestAGangAheadHasATurnInItsBackOff: the room may be meant for it.
 func TestAGangAheadHasATurnInItsBackOff(t *testing.T) {
 	c := newClocked(t, "a")
@@ -386,8 +396,9 @@ func TestAGangThatIsWokenIsReady(t *testing.T) {
 		"by Enter": func(c *clocked) { c.enter("a") },
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := newClocked(t, "a")
+			c := newClocked(t, "a", "b")
 			c.refuse(Refusal{Shape: "x"}, "a")
+			c.alike("x", "b")
 			wake(c)
 			c.wantUntil(time.Second, "a")
 			c.begin("a")

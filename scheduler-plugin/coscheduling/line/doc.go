@@ -24,7 +24,12 @@
 // together (shape.go): of all of them the first is ready again when something happens
 // that may help (need.go). If it is placed, the next one is; if it is refused, the others
 // are refused with it. So an event costs one plan for each shape, however many gangs there
-// are of it.
+// are of it, and so does a minute in which nothing is known to happen. A gang that is barred
+// from having turns, by a debt or by bindings that failed, leaves it to the next one to show
+// whether there is room.
+//
+// A refusal says something of the gangs behind the refused one. One ahead is planned itself:
+// less room is held back from it, and it may need less.
 //
 // # Back-off
 //

@@ -309,6 +309,16 @@ func TestTheBackOffStartsOverAfterAPlace(t *testing.T) {
 	c.wantUntil(time.Second, "a")
 }
 
+// TestAPlaceEndsTheBackOff that the gang was in when it had an early turn.
+func TestAPlaceEndsTheBackOff(t *testing.T) {
+	c := newClocked(t, "a", "b")
+	c.refuse(Refusal{}, "a")
+	c.Wake(keyOf("a"), c.now)
+	c.place("a", "b") // a is early
+	c.enter("a")
+	c.wantNext("a")
+}
+
 // TestAGangAheadHasATurnInItsBackOff: the room may be meant for it.
 func TestAGangAheadHasATurnInItsBackOff(t *testing.T) {
 	c := newClocked(t, "a")
@@ -386,8 +396,9 @@ func TestAGangThatIsWokenIsReady(t *testing.T) {
 		"by Enter": func(c *clocked) { c.enter("a") },
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := newClocked(t, "a")
+			c := newClocked(t, "a", "b")
 			c.refuse(Refusal{Shape: "x"}, "a")
+			c.alike("x", "b")
 			wake(c)
 			c.wantUntil(time.Second, "a")
 			c.begin("a")
@@ -510,6 +521,28 @@ func TestTheRestOfAGangWithAPlaceIsRefused(t *testing.T) {
 	}
 	c.anything()
 	c.wantUntil(time.Second, "a")
+}
+
+func TestAGangIsReadyIfItIsToHaveATurnEvenIfNothingHappens(t *testing.T) {
+	c := newClocked(t)
+	a := keyOf("a")
+	want := func(want bool, when string) {
+		t.Helper()
+		if got := c.IsReady(a); got != want {
+			t.Errorf("%s the gang is ready: %t, want %t", when, got, want)
+		}
+	}
+	want(false, "before it is known")
+	c.enter("a")
+	want(true, "in line")
+	c.begin("a")
+	want(true, "in its turn")
+	c.refused("a", Refusal{})
+	want(false, "when it was refused")
+	c.anything()
+	want(true, "in its back-off, after something has happened,")
+	c.Leave(a, c.now)
+	want(false, "out of line")
 }
 
 func TestABindingThatFailedIsABackOffThatNothingShortens(t *testing.T) {

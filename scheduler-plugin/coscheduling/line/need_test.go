@@ -135,6 +135,26 @@ func TestWhatHappensBeforeATurnDoesNotCountAfterIt(t *testing.T) {
 	c.wantNext("")
 }
 
+// TestWhatAGangHasDoneDoesNotHelpItself, but others.
+func TestWhatAGangHasDoneDoesNotHelpItself(t *testing.T) {
+	by := func(name string) Event { return Event{Kind: Anything, By: keyOf(name)} }
+	c := newClocked(t, "a", "b")
+	c.begin("a")
+	c.happens(by("a"))
+	c.refused("a", Refusal{})
+	c.refuse(Refusal{}, "b")
+	c.after(time.Second)
+	c.wantNext("")
+	c.happens(by("a"))
+	c.refuse(Refusal{}, "b")
+	c.wantNext("")
+	c.happens(by("b"))
+	c.begin("a")
+	c.happens(by("b"))
+	c.refused("a", Refusal{})
+	c.wantUntil(2*time.Second, "a")
+}
+
 func TestMoreThanIsRememberedHappensInATurn(t *testing.T) {
 	tests := map[string]struct {
 		need  Need

@@ -121,6 +121,7 @@ func TestTheNextOneIsTriedWhenTheMinimumOfOneLikeItIsPlaced(t *testing.T) {
 	c.anything()
 	c.begin("a")
 	c.Placed(keyOf("a"), true, c.now)
+	c.wantNext("b")
 	c.refused("a", Refusal{})
 	c.wantNext("b")
 }
@@ -307,6 +308,18 @@ func TestAGangTakesOverTheBackOffOfOneLikeIt(t *testing.T) {
 	c.anything()
 	c.Leave(keyOf("a"), c.now)
 	c.wantUntil(2*time.Second, "b")
+}
+
+func TestAGangThatTakesOverABackOffHasOneEarlyTurnInTheShortest(t *testing.T) {
+	c := four(t)
+	c.anything()
+	c.refuse(x, "a")
+	c.anything()
+	c.Leave(keyOf("a"), c.now)
+	c.enter("e")
+	c.refuse(x, "b") // early
+	c.anything()
+	c.wantNext("e")
 }
 
 // TestGangsAlikeHaveOneTurnInAnIdleMinute, whoever of them is left.

@@ -227,8 +227,28 @@ func TestAGangThatBeginsToStarveInItsTurnIsHelped(t *testing.T) {
 	c.begin("a")
 	c.starving("")
 	c.after(2 * time.Second)
+	c.wantNext("")
 	c.Refused(keyOf("a"), Refusal{}, patient, c.now)
 	c.wantUntil(2*time.Second, "a") // after its back-off
 	c.begin("a")
 	c.starving("a")
+}
+
+// TestAGangIsHelpedInTheTurnInWhichItAsks, and has no other one for it.
+func TestAGangIsHelpedInTheTurnInWhichItAsks(t *testing.T) {
+	c := newClocked(t, "a")
+	c.refusePatient(Refusal{}, "a")
+	c.after(patient.Patience - time.Second)
+	c.begin("a")
+	c.after(time.Second)
+	c.starving("a")
+	c.Refused(keyOf("a"), Refusal{}, patient, c.now)
+	c.wantUntil(time.Minute, "a")
+}
+
+func TestAGangThatGaveUpForAMomentIsMadeReadyAfterIt(t *testing.T) {
+	c := hungry(t, "a")
+	c.GiveUpHelp(keyOf("a"), time.Second, c.now)
+	c.after(8 * time.Second)
+	c.wantNext("a")
 }

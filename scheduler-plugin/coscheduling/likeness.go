@@ -47,9 +47,10 @@ func (c *cycle) looksForItself() bool {
 	return c.view.starving || c.room.Of(c.view.key) != nil
 }
 
-// speaksForOthers says whether what keeps the gang out would keep out others like it.
+// speaksForOthers says whether what keeps the gang out would keep out others like it. If it
+// starves, nor can they be helped if it can't.
 func (c *cycle) speaksForOthers(why *shortfall) bool {
-	if !why.certain || c.looksForItself() {
+	if !why.certain || c.room.Of(c.view.key) != nil || c.view.starving && why.helpless == 0 {
 		return false
 	}
 	for _, class := range c.classes {

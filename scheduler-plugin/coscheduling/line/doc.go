@@ -36,7 +36,7 @@
 // A gang that is refused backs off: for a time that doubles with each refusal, and starts
 // over when the room for it has grown. It may have a turn in its back-off if a gang behind
 // it would have one otherwise, as the room may be meant for it; once in its shortest
-// back-off at most. A gang whose members could not be bound backs off by a count of its
+// back-off at most, and no two such turns follow each other. A gang whose members could not be bound backs off by a count of its
 // own, which nothing shortens: it does not lack room. A gang whose turn took too long
 // puts its namespace in debt (debt.go).
 //

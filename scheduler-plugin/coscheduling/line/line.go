@@ -26,6 +26,8 @@ type Line struct {
 	// meanwhile.
 	turn   *gang
 	missed missed
+	// wasEarly says that the last turn was one in a back-off.
+	wasEarly bool
 }
 
 // New makes a line in which nobody waits.
@@ -101,7 +103,7 @@ func (l *Line) Next(now time.Time) (Rank, bool) {
 	if first == nil {
 		return Rank{}, false
 	}
-	for ahead := l.early.first(); ahead != nil && ahead.rank.Compare(first.rank) < 0; ahead = l.early.first() {
+	for ahead := l.early.first(); !l.wasEarly && ahead != nil && ahead.rank.Compare(first.rank) < 0; ahead = l.early.first() {
 		if !l.barred(ahead).After(now) {
 			return ahead.rank, true
 		}
@@ -125,7 +127,7 @@ func (l *Line) Begin(key types.NamespacedName, since, now time.Time) {
 	if g == nil || g.state == out {
 		return
 	}
-	if g.notBefore.After(now) {
+	if l.wasEarly = g.notBefore.After(now); l.wasEarly {
 		g.early = now.Add(g.initial)
 	}
 	if since.IsZero() || since.After(now) {

@@ -356,6 +356,33 @@ func TestAGangAheadTakesEarlyTurnsOnceInItsShortestBackOff(t *testing.T) {
 	}
 }
 
+// TestGangsAheadDoNotTakeEachTurnTogether: many of them that never fit have one early turn
+// before each turn of a gang behind.
+func TestGangsAheadDoNotTakeEachTurnTogether(t *testing.T) {
+	names := []string{"a", "b", "c", "d", "e", "f"}
+	c := newClocked(t, append(names, "z")...)
+	c.refuse(Refusal{}, append(names, "z")...)
+	c.after(time.Second)
+	c.anything()
+	c.refuse(Refusal{}, append(names, "z")...) // the back-off is two seconds now
+	c.after(time.Millisecond)
+	c.Forget(keyOf("z"), c.now)
+	for range 3 {
+		c.enter("z")
+		c.anything()
+		early := c.next()
+		if early == "z" {
+			t.Error("no gang ahead has an early turn")
+		}
+		c.refuse(Refusal{}, early)
+		if got := c.next(); got != "z" {
+			t.Errorf("%s is next, want z", got)
+		}
+		c.refuse(Refusal{}, "z")
+		c.Forget(keyOf("z"), c.now)
+	}
+}
+
 func TestAGangBehindHasNoTurnInItsBackOff(t *testing.T) {
 	c := newClocked(t, "a", "b")
 	c.refuse(Refusal{}, "a", "b")

@@ -210,7 +210,7 @@ func (f *life) first() *gang {
 	early := f.least(func(g *gang) bool {
 		return g.state == ready && !f.barred(g).After(f.now) && !g.early.After(f.now)
 	})
-	if early != nil && early.rank.Compare(due.rank) < 0 {
+	if early != nil && !f.l.wasEarly && early.rank.Compare(due.rank) < 0 {
 		return early
 	}
 	return due

@@ -4,6 +4,7 @@
 package line
 
 import (
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -37,6 +38,19 @@ func (l *Line) entitled() *gang {
 func (l *Line) GiveUpHelp(key types.NamespacedName, d time.Duration, now time.Time) {
 	if g := l.gangs[key]; g != nil {
 		g.helpless = now.Add(d)
+		l.arrange(g, now)
+	}
+}
+
+// giveUpWith has the gangs of a shape give up their right to be helped until a time: what is
+// in vain for one of them is for all.
+func (l *Line) giveUpWith(shape string, until, now time.Time) {
+	s := l.shapes.named[shape]
+	if s == nil {
+		return
+	}
+	for _, g := range slices.Clone(s.waiting.items) {
+		g.helpless = later(g.helpless, until)
 		l.arrange(g, now)
 	}
 }

@@ -252,3 +252,28 @@ func TestAGangThatGaveUpForAMomentIsMadeReadyAfterIt(t *testing.T) {
 	c.after(8 * time.Second)
 	c.wantNext("a")
 }
+
+// TestGangsAlikeGiveUpTheirRightTogether: if one of them can't be helped, none can, and the
+// right goes to the next gang that is not like them.
+func TestGangsAlikeGiveUpTheirRightTogether(t *testing.T) {
+	c := newClocked(t, "a", "b", "c", "z")
+	alike := Refusal{Shape: "alike"}
+	c.refusePatient(alike, "a", "b", "c")
+	c.refusePatient(Refusal{}, "z")
+	for range 30 {
+		c.after(patient.Patience / 30)
+		for name := c.next(); name != ""; name = c.next() {
+			if name == "z" {
+				c.refusePatient(Refusal{}, "z")
+			} else {
+				c.refusePatient(alike, name)
+			}
+		}
+	}
+	c.starving("a")
+	c.Wake(keyOf("a"), c.now)
+	c.after(time.Minute)
+	c.begin("a")
+	c.Refused(keyOf("a"), Refusal{Shape: "alike", Helpless: patient.Patience}, patient, c.now)
+	c.starving("z")
+}

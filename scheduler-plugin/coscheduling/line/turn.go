@@ -78,6 +78,7 @@ func (l *Line) Refused(key types.NamespacedName, why Refusal, terms Terms, now t
 	g.again = why.Again
 	if why.Helpless > 0 {
 		g.helpless = now.Add(why.Helpless)
+		l.giveUpWith(why.Shape, g.helpless, now)
 	}
 	if g.overdue = why.Took > 0; g.overdue {
 		l.debts.owe(key.Namespace, why.Took, now)

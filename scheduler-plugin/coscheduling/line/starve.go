@@ -49,7 +49,11 @@ func (l *Line) giveUpWith(shape string, until, now time.Time) {
 	if s == nil {
 		return
 	}
-	for _, g := range slices.Clone(s.waiting.items) {
+	alike := slices.Clone(s.waiting.items)
+	if s.tried != nil {
+		alike = append(alike, s.tried)
+	}
+	for _, g := range alike {
 		g.helpless = later(g.helpless, until)
 		l.arrange(g, now)
 	}

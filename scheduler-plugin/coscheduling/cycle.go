@@ -122,7 +122,7 @@ func (e *engine) runCycle(view gangView) {
 		e.fail(view, shortfall{message: fmt.Sprintf("no room for %d more members above the minimum", rest)})
 	}
 	for _, p := range c.placements {
-		e.queue.forget(p.Pod)
+		e.queue.Forget(p.Pod)
 		go e.bind(ctx, p, view)
 	}
 }

@@ -18,10 +18,10 @@
 //
 // The tracker (tracker.go) watches PodGroups and their Pods and knows of each
 // group who waits and who is placed. Groups that are complete stand in a line (package
-// line), which says who is next. Members stay out of the scheduling queue (queue.go). When
-// a group is to have its turn, a bell rings in that queue (bell.go), and the engine
-// (engine.go) runs a gang cycle (cycle.go) instead of a Pod's scheduling cycle, on the
-// scheduler's only scheduling goroutine:
+// line), which says who is next. Members stay out of the scheduling queue
+// (kube/queue.go). When a group is to have its turn, a bell rings in that queue (bell.go,
+// kube/bell.go), and the engine (engine.go) runs a gang cycle (cycle.go) instead of a Pod's
+// scheduling cycle, on the scheduler's only scheduling goroutine:
 //
 //  1. gather: a snapshot of the cluster, members that wait, members placed.
 //  2. plan (world.go and package planner): for each class of equal members one

@@ -12,7 +12,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
@@ -37,7 +36,7 @@ type engine struct {
 	plugins  map[string]*Coscheduling // by scheduler name
 	snapshot kube.Snapshot
 	pop      kube.Next
-	queue    *gangQueue
+	queue    *kube.Queue
 	// begin notes that the scheduler has begun to schedule: it leads, if leaders
 	// are elected. Before that, begun is open, and the engine watches but does
 	// nothing.
@@ -49,7 +48,6 @@ type engine struct {
 	evictions room.Evictions
 
 	tracker  *tracker
-	bell     *bell
 	reporter *reporter
 	metrics  *gangMetrics
 }
@@ -115,9 +113,7 @@ func attach(ctx context.Context, sched *kube.Scheduler, plugins map[string]*Cosc
 		c.engine = e
 	}
 	e.pop = sched.InterceptNext(e.nextEntity)
-	e.queue = &gangQueue{tracker: e.tracker, keepsOut: e.places, members: make(map[types.UID]*corev1.Pod)}
-	sched.WrapQueue(e.queue.wrap)
-	e.bell = &bell{queue: e.queue.SchedulingQueue}
+	e.queue = sched.KeepOut(e.places, e.tracker.heard)
 	e.begin = sync.OnceFunc(func() { close(begun) })
 	if err := e.startWatching(groups); err != nil {
 		return err
@@ -147,7 +143,7 @@ func (e *engine) nextEntity(logger klog.Logger) (framework.QueuedEntityInfo, err
 		if !ok || podInfo.Pod == nil {
 			return entity, nil
 		}
-		if priority, rung := e.bell.heard(podInfo.Pod); rung {
+		if priority, rung := e.queue.Bell.Heard(podInfo.Pod); rung {
 			e.turn(priority)
 			continue
 		}

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"github.com/lockstep-k8s/lockstep/podgroup"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
@@ -43,6 +44,14 @@ func helpful() []fwk.ClusterEvent {
 	}
 }
 
+// heard tells the gangs of an event that may help one, wherever they are. So a cycle that
+// ends without a place can't miss what happens during it.
+func (t *tracker) heard(event fwk.ClusterEvent, before, after any) {
+	if framework.MatchAnyClusterEvent(event, t.helpful) {
+		t.happened(event, before, after)
+	}
+}
+
 // EventsToRegister names the events that the plugin wants to be told of. A
 // PodGroup is not among them, so that the plugin starts where its CRD is missing:
 // a kind of a CRD would go through the dynamic informers, for which the scheduler
@@ -61,7 +70,7 @@ func (c *Coscheduling) EventsToRegister(context.Context) ([]fwk.ClusterEventWith
 
 // retryOrdinary is the queueing hint for an ordinary Pod, which is here because
 // it had to leave room for a gang. It is tried again at each event, as long as the
-// room is held. Gangs hear of events from the gangQueue.
+// room is held. Gangs hear of events from the queue in front of that (kube.Queue).
 func retryOrdinary(_ klog.Logger, pod *corev1.Pod, _, _ any) (fwk.QueueingHint, error) {
 	if _, member := podgroup.GroupOf(pod); member {
 		return fwk.QueueSkip, nil

@@ -13,6 +13,7 @@ import (
 	internalqueue "k8s.io/kubernetes/pkg/scheduler/backend/queue"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
 )
 
@@ -38,7 +39,7 @@ func TestNoEventIsLostInFlight(t *testing.T) {
 	var once sync.Once
 	w.queue = func(queue internalqueue.SchedulingQueue) internalqueue.SchedulingQueue {
 		return &delayedTurn{queue, func(uid types.UID) {
-			if strings.HasPrefix(string(uid), bellName) && hasFailed() {
+			if strings.HasPrefix(string(uid), kube.BellName) && hasFailed() {
 				once.Do(func() {
 					w.eventually("both victims are gone", func() bool {
 						return podsIn(w.sched.Cache.Dump().Nodes) == 0

@@ -12,7 +12,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
-	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"github.com/lockstep-k8s/lockstep/podgroup"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
@@ -62,8 +61,7 @@ func (e *engine) ended(claim room.Claim) {
 // has ended there, of which gangs need not hear.
 func (e *engine) offer(claim room.Claim) {
 	e.tracker.offer(claim.Gang().Rank.Key)
-	e.queue.SchedulingQueue.MoveAllToActiveOrBackoffQueue(klog.FromContext(e.ctx),
-		framework.EventAssignedPodDelete, claim.Members()[0].Pod, nil, nil)
+	e.queue.OfferRoom(klog.FromContext(e.ctx), claim.Members()[0].Pod)
 }
 
 // keep keeps room for the cycle's gang.

@@ -35,14 +35,13 @@ func TestAPodThatWasMadeAnewIsOneMember(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.eventually("the Pod is known to the gang and to the queue, and the one before is not", func() bool {
-		tracker, queue := w.tracker(), w.engine().queue
+		tracker := w.tracker()
 		tracker.mu.RLock()
 		members := tracker.gangs[gangNamed("gang")].members
 		known := members[again.UID] != nil && len(members) == 1
 		tracker.mu.RUnlock()
-		queue.mu.Lock()
-		defer queue.mu.Unlock()
-		return known && queue.members[again.UID] != nil && len(queue.members) == 1
+		waiting, _ := w.sched.SchedulingQueue.PendingPods()
+		return known && len(waiting) == 1 && waiting[0].UID == again.UID
 	})
 	if n := w.placed("gang"); n != 0 {
 		t.Errorf("%d members of an incomplete gang are placed", n)

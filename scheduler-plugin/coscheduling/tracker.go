@@ -282,3 +282,9 @@ func (t *tracker) awaken(key types.NamespacedName) {
 	t.line.Wake(key, t.now())
 	t.stir()
 }
+
+func isSameGang(a, b *corev1.Pod) bool {
+	was, _ := podgroup.GroupOf(a)
+	is, _ := podgroup.GroupOf(b)
+	return was == is
+}

@@ -17,7 +17,9 @@
 //
 //	what is used                                             where                     held by
 //	the private scheduling and binding cycle                 cycle.go, binding.go      upstream_test.go
-//	NextEntity, the queue in front of its own                scheduler.go              scheduler_test.go
+//	NextEntity                                               scheduler.go              scheduler_test.go
+//	the queue in front of its own, a Pod of ours in that     queue.go, bell.go         scheduler_test.go, queue_test.go,
+//	                                                                                   bell_test.go
 //	one snapshot for all profiles, trials in it              scheduler.go, snapshot.go scheduler_test.go
 //	the executor's PreemptPod, IsPodRunningPreemption        preemptors.go             preemption_test.go
 //	DefaultPreemption's IsEligiblePod, MoreImportantVictim,

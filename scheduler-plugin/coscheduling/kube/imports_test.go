@@ -23,11 +23,6 @@ var others = map[string]string{
 	"hack/bench":                         "it measures against kube-scheduler itself",
 }
 
-// exceptions are imports that are still to be moved here, by package, with the reason.
-var exceptions = map[string]string{
-	"scheduler-plugin/coscheduling k8s.io/kubernetes/pkg/scheduler/backend/queue": "the queue in front of the scheduler's (queue.go) is about to change with package line",
-}
-
 // TestNobodyElseUsesTheInsideOfKubernetes holds that the next minor of Kubernetes touches
 // this tree of packages and no other. Tests may use what they like.
 func TestNobodyElseUsesTheInsideOfKubernetes(t *testing.T) {
@@ -35,10 +30,6 @@ func TestNobodyElseUsesTheInsideOfKubernetes(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-f", format, module+"...").CombinedOutput()
 	if err != nil {
 		t.Fatalf("listing the imports: %v\n%s", err, out)
-	}
-	unused := make(map[string]bool)
-	for exception := range exceptions {
-		unused[exception] = true
 	}
 	seen := false
 	for line := range strings.Lines(string(out)) {
@@ -51,17 +42,12 @@ func TestNobodyElseUsesTheInsideOfKubernetes(t *testing.T) {
 			seen = true
 			continue
 		}
-		if _, ok := exceptions[line]; ok {
-			delete(unused, line)
-		} else if imported != frameworkPackage {
+		if imported != frameworkPackage {
 			t.Errorf("%s imports %s: only package kube may, and others by what it offers", path, imported)
 		}
 	}
 	if !seen {
 		t.Error("this package imports nothing of Kubernetes: the test does not look where it should")
-	}
-	for exception := range unused {
-		t.Errorf("%s is an exception and not needed any more", exception)
 	}
 }
 

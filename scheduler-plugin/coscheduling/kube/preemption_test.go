@@ -123,7 +123,10 @@ func TestTheExecutorEvictsByItsHook(t *testing.T) {
 			seen.by += pod.Name
 		}
 		mu.Lock()
-		calls = append(calls, seen)
+		// It may try again before it has heard of the end of a victim.
+		if !slices.ContainsFunc(calls, func(c call) bool { return c.victim == seen.victim }) {
+			calls = append(calls, seen)
+		}
 		mu.Unlock()
 		return preempt(ctx, c, by, victim, plugin)
 	}
@@ -131,7 +134,7 @@ func TestTheExecutorEvictsByItsHook(t *testing.T) {
 	high := makePod("high", 10, "")
 	high.Spec.Containers = append(high.Spec.Containers, high.Spec.Containers[0])
 	w.create(high)
-	w.eventually("the Pod has its place", func() bool { return w.pod("high").Spec.NodeName == "one" })
+	w.eventually("both victims are gone", func() bool { return len(w.names()) == 1 })
 	w.eventually("the preemption has ended", func() bool { return !executor.IsPodRunningPreemption(high.UID) })
 	mu.Lock()
 	defer mu.Unlock()

@@ -10,7 +10,6 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/scheduler"
 	internalcache "k8s.io/kubernetes/pkg/scheduler/backend/cache"
-	internalqueue "k8s.io/kubernetes/pkg/scheduler/backend/queue"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 )
 
@@ -62,12 +61,6 @@ func (s *Scheduler) InterceptNext(next Next) (before Next) {
 	return before
 }
 
-// WrapQueue puts a queue in front of the scheduler's. It comes before the scheduler
-// runs.
-func (s *Scheduler) WrapQueue(wrap func(internalqueue.SchedulingQueue) internalqueue.SchedulingQueue) {
-	s.sched.SchedulingQueue = wrap(s.sched.SchedulingQueue)
-}
-
 // Done tells the queue that the turn of a Pod that it has handed out is over.
 func (s *Scheduler) Done(pod *corev1.Pod) {
 	s.sched.SchedulingQueue.Done(pod.UID)
@@ -76,11 +69,6 @@ func (s *Scheduler) Done(pod *corev1.Pod) {
 // Activate has Pods of the queue be tried again, by namespace and name.
 func (s *Scheduler) Activate(logger klog.Logger, pods map[string]*corev1.Pod) {
 	s.sched.SchedulingQueue.Activate(logger, pods)
-}
-
-// Ready are the Pods of the queue that may have their turn now.
-func (s *Scheduler) Ready() []*corev1.Pod {
-	return s.sched.SchedulingQueue.PodsInActiveQ()
 }
 
 // Denominate takes back a Pod's nomination for a node, if it has one.

@@ -163,10 +163,8 @@ func (s *spy) MoveAllToActiveOrBackoffQueue(logger klog.Logger, event fwk.Cluste
 func TestTheSchedulerAsksTheQueueInFront(t *testing.T) {
 	w := newWorld(t, makeNode("one", "1"), makePod("a", 0, "one"))
 	front := &spy{}
-	w.inside.WrapQueue(func(real internalqueue.SchedulingQueue) internalqueue.SchedulingQueue {
-		front.SchedulingQueue = real
-		return front
-	})
+	front.SchedulingQueue = w.sched.SchedulingQueue
+	w.sched.SchedulingQueue = front
 	w.run()
 	heard := func(what string) {
 		t.Helper()

@@ -1,7 +1,7 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package coscheduling
+package kube
 
 import (
 	"context"
@@ -15,26 +15,27 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 	internalqueue "k8s.io/kubernetes/pkg/scheduler/backend/queue"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
-
-	"github.com/lockstep-k8s/lockstep/podgroup"
-	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 )
 
-// gangQueue is the scheduling queue as the scheduler sees it. It keeps the members
-// of gangs out of the real one, and tells their gangs of what happens.
+// Queue is the scheduling queue as the scheduler sees it, in front of the real one. It
+// keeps the members of gangs out of that, and tells of what happens. What implements
+// SchedulingQueue is for the scheduler to call.
 //
 // The real queue looks at each Pod that waits in it when something happens, under
 // its lock. With thousands of members, that would be most of what a scheduler
 // does, and in vain: they wait for their gang. Gangs take turns with ordinary Pods by the
 // bell.
 //
-// Lock order: mu, then the real queue's lock, then the tracker's.
-type gangQueue struct {
+// Lock order: mu, then the real queue's lock, then those of whom it calls.
+type Queue struct {
 	internalqueue.SchedulingQueue
-	tracker *tracker
-	// keepsOut says whether a Pod is a member that the engine places. It never
+	// Bell is in the real queue.
+	Bell *Bell
+	// keepsOut says whether a Pod is a member that the plugin places. It never
 	// changes in the life of a Pod, but with its labels and when it is bound.
 	keepsOut func(pod *corev1.Pod) bool
+	// happened is told of events.
+	happened func(event fwk.ClusterEvent, before, after any)
 
 	mu sync.Mutex
 	// members are the members that wait, by UID: those of which the scheduler has
@@ -42,14 +43,23 @@ type gangQueue struct {
 	members map[types.UID]*corev1.Pod
 }
 
-// wrap puts the queue in front of the real one.
-func (q *gangQueue) wrap(real internalqueue.SchedulingQueue) internalqueue.SchedulingQueue {
-	q.SchedulingQueue = real
+// KeepOut puts a queue in front of the scheduler's that keeps Pods out of it, and tells
+// of each event, after the scheduler's cache was changed. It comes before the scheduler
+// runs.
+func (s *Scheduler) KeepOut(keepsOut func(*corev1.Pod) bool, happened func(event fwk.ClusterEvent, before, after any)) *Queue {
+	q := newQueue(s.sched.SchedulingQueue, keepsOut, happened)
+	s.sched.SchedulingQueue = q
 	return q
 }
 
+func newQueue(real internalqueue.SchedulingQueue, keepsOut func(*corev1.Pod) bool,
+	happened func(event fwk.ClusterEvent, before, after any)) *Queue {
+	return &Queue{SchedulingQueue: real, Bell: &Bell{queue: real}, keepsOut: keepsOut, happened: happened,
+		members: make(map[types.UID]*corev1.Pod)}
+}
+
 // Add implements SchedulingQueue.
-func (q *gangQueue) Add(ctx context.Context, pod *corev1.Pod) {
+func (q *Queue) Add(ctx context.Context, pod *corev1.Pod) {
 	if q.keepsOut(pod) {
 		q.keep(pod)
 		return
@@ -59,14 +69,14 @@ func (q *gangQueue) Add(ctx context.Context, pod *corev1.Pod) {
 
 // Update implements SchedulingQueue. A Pod may become a member or cease to be one.
 // After a broken watch it may be another Pod of the same name.
-func (q *gangQueue) Update(ctx context.Context, before, after *corev1.Pod) {
+func (q *Queue) Update(ctx context.Context, before, after *corev1.Pod) {
 	was, is := q.keepsOut(before), q.keepsOut(after)
 	if !was && !is {
 		q.SchedulingQueue.Update(ctx, before, after)
 		return
 	}
 	if was && (!is || before.UID != after.UID) {
-		q.forget(before)
+		q.Forget(before)
 	}
 	if !was {
 		q.SchedulingQueue.Delete(klog.FromContext(ctx), before)
@@ -75,14 +85,14 @@ func (q *gangQueue) Update(ctx context.Context, before, after *corev1.Pod) {
 }
 
 // Delete implements SchedulingQueue.
-func (q *gangQueue) Delete(logger klog.Logger, pod *corev1.Pod) {
-	q.forget(pod)
+func (q *Queue) Delete(logger klog.Logger, pod *corev1.Pod) {
+	q.Forget(pod)
 	q.SchedulingQueue.Delete(logger, pod)
 }
 
 // AddUnschedulablePodIfNotPresent implements SchedulingQueue. A member comes back
 // if it could not be bound; its gang knows of that.
-func (q *gangQueue) AddUnschedulablePodIfNotPresent(logger klog.Logger, info *framework.QueuedPodInfo, cycle int64) error {
+func (q *Queue) AddUnschedulablePodIfNotPresent(logger klog.Logger, info *framework.QueuedPodInfo, cycle int64) error {
 	if q.keepsOut(info.Pod) {
 		q.keep(info.Pod)
 		q.Done(info.Pod.UID)
@@ -95,16 +105,14 @@ func (q *gangQueue) AddUnschedulablePodIfNotPresent(logger klog.Logger, info *fr
 // told of an event, after the scheduler's cache was changed. It tells the gangs,
 // wherever their leaders are. So a cycle that ends without a place can't miss what
 // happens during it.
-func (q *gangQueue) MoveAllToActiveOrBackoffQueue(logger klog.Logger, event fwk.ClusterEvent, oldObj, newObj any,
+func (q *Queue) MoveAllToActiveOrBackoffQueue(logger klog.Logger, event fwk.ClusterEvent, oldObj, newObj any,
 	preCheck internalqueue.PreEnqueueCheck) {
 	q.SchedulingQueue.MoveAllToActiveOrBackoffQueue(logger, event, oldObj, newObj, preCheck)
-	if framework.MatchAnyClusterEvent(event, q.tracker.helpful) {
-		q.tracker.happened(event, oldObj, newObj)
-	}
+	q.happened(event, oldObj, newObj)
 }
 
 // PendingPods implements SchedulingQueue: members wait, too, and the bell does not.
-func (q *gangQueue) PendingPods() ([]*corev1.Pod, string) {
+func (q *Queue) PendingPods() ([]*corev1.Pod, string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	pods, summary := q.SchedulingQueue.PendingPods()
@@ -117,29 +125,29 @@ func (q *gangQueue) PendingPods() ([]*corev1.Pod, string) {
 
 // keep notes a member that waits. In kube-scheduler's metrics it counts as gated,
 // as it would if the real queue held it back.
-func (q *gangQueue) keep(pod *corev1.Pod) {
+func (q *Queue) keep(pod *corev1.Pod) {
 	q.mu.Lock()
 	_, known := q.members[pod.UID]
 	q.members[pod.UID] = pod
 	q.mu.Unlock()
 	if !known {
-		kube.CountGated(1)
+		CountGated(1)
 	}
 }
 
-// forget notes that a Pod is no member that waits, if it was one.
-func (q *gangQueue) forget(pod *corev1.Pod) {
+// OfferRoom tells the Pods of the real queue, and nobody else, that a Pod has ended on its
+// node.
+func (q *Queue) OfferRoom(logger klog.Logger, ended *corev1.Pod) {
+	q.SchedulingQueue.MoveAllToActiveOrBackoffQueue(logger, framework.EventAssignedPodDelete, ended, nil, nil)
+}
+
+// Forget notes that a Pod is no member that waits, if it was one.
+func (q *Queue) Forget(pod *corev1.Pod) {
 	q.mu.Lock()
 	_, known := q.members[pod.UID]
 	delete(q.members, pod.UID)
 	q.mu.Unlock()
 	if known {
-		kube.CountGated(-1)
+		CountGated(-1)
 	}
-}
-
-func isSameGang(a, b *corev1.Pod) bool {
-	was, _ := podgroup.GroupOf(a)
-	is, _ := podgroup.GroupOf(b)
-	return was == is
 }

@@ -33,7 +33,6 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler"
 	kubeschedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config/latest"
-	internalqueue "k8s.io/kubernetes/pkg/scheduler/backend/queue"
 	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
 
@@ -59,8 +58,6 @@ type world struct {
 
 	// args are the plugin's arguments.
 	args string
-	// queue, if set, stands between the scheduler and its queue.
-	queue func(internalqueue.SchedulingQueue) internalqueue.SchedulingQueue
 	// client is what the scheduler talks to; kube unless something stands between.
 	client kubernetes.Interface
 	// verbosity is that of the scheduler's log.
@@ -293,9 +290,6 @@ func (w *world) standBy() (lead func() (stop func())) {
 	}
 	if err := attach(ctx, inside, pluginsOf(sched.Profiles), w.lock, metrics.NewKubeRegistry()); err != nil {
 		w.t.Fatal(err)
-	}
-	if w.queue != nil {
-		sched.SchedulingQueue = w.queue(sched.SchedulingQueue)
 	}
 	informers.Start(ctx.Done())
 	informers.WaitForCacheSync(ctx.Done())

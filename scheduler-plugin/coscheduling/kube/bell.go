@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 	internalqueue "k8s.io/kubernetes/pkg/scheduler/backend/queue"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
 )
 
 // BellName begins the names of the Pods by which the bell rings; a number ends them.
@@ -20,10 +21,11 @@ const BellName = "lockstep-bell"
 
 // Bell is how gangs take turns with ordinary Pods: a Pod in kube-scheduler's queue that
 // exists nowhere else, with the priority of the gang that is next. When the queue hands it
-// out, that gang has its turn. Its scheduler name is no profile's, so no plugin keeps it
-// back. It is safe for concurrent use.
+// out, that gang has its turn. It is safe for concurrent use.
 type Bell struct {
 	queue internalqueue.SchedulingQueue
+	// profiles are those of the scheduler.
+	profiles []framework.Framework
 
 	mu sync.Mutex
 	// hung is the Pod that is in the queue, nil for none, and rung how many there were.
@@ -48,7 +50,29 @@ func (b *Bell) Ring(ctx context.Context, priority int32) {
 		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)},
 		Spec:       corev1.PodSpec{Priority: &priority},
 	}
+	b.hung.Spec.SchedulerName = b.schedulerName(ctx, b.hung)
 	b.queue.Add(ctx, b.hung)
+}
+
+// schedulerName is the name of a profile of which no plugin keeps a Pod of the bell out of the
+// queue. If there is none it is empty: then the queue asks no plugin, but logs each time
+// that it knows no such profile.
+func (b *Bell) schedulerName(ctx context.Context, pod *corev1.Pod) string {
+	for _, profile := range b.profiles {
+		if letsIn(ctx, profile, pod) {
+			return profile.ProfileName()
+		}
+	}
+	return ""
+}
+
+func letsIn(ctx context.Context, profile framework.Framework, pod *corev1.Pod) bool {
+	for _, plugin := range profile.PreEnqueuePlugins() {
+		if !plugin.PreEnqueue(ctx, pod).IsSuccess() {
+			return false
+		}
+	}
+	return true
 }
 
 // Heard says whether a Pod that the queue has handed out is one of the bell's, and with

@@ -59,7 +59,8 @@ func TestTheBellRingsOnceForTheHighest(t *testing.T) {
 }
 
 // TestTheBellHasItsTurnByPriority: kube-scheduler's own queue hands its Pod out among the
-// ordinary ones, though no profile serves it, and not the Pods that are kept out.
+// ordinary ones, and not the Pods that are kept out. It is of a profile, or the queue would
+// log an error each time.
 func TestTheBellHasItsTurnByPriority(t *testing.T) {
 	w := newWorld(t)
 	queue := w.inside.KeepOut(func(pod *corev1.Pod) bool { return pod.Name == "kept" }, func(fwk.ClusterEvent, any, any) {})
@@ -84,6 +85,9 @@ func TestTheBellHasItsTurnByPriority(t *testing.T) {
 		name := pod.Name
 		if priority, rung := queue.Bell.Heard(pod); rung && priority == 5 {
 			name = "bell"
+			if w.sched.Profiles[pod.Spec.SchedulerName] == nil {
+				t.Errorf("the bell is of the profile %q, which there is not", pod.Spec.SchedulerName)
+			}
 		}
 		got = append(got, name)
 	}

@@ -6,6 +6,7 @@ package kube
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 
@@ -48,6 +49,9 @@ type Queue struct {
 // runs.
 func (s *Scheduler) KeepOut(keepsOut func(*corev1.Pod) bool, happened func(event fwk.ClusterEvent, before, after any)) *Queue {
 	q := newQueue(s.sched.SchedulingQueue, keepsOut, happened)
+	for _, name := range slices.Sorted(maps.Keys(s.sched.Profiles)) {
+		q.Bell.profiles = append(q.Bell.profiles, s.sched.Profiles[name])
+	}
 	s.sched.SchedulingQueue = q
 	return q
 }

@@ -26,8 +26,12 @@ func (e *engine) ring() time.Duration {
 	if now {
 		e.queue.Bell.Ring(e.ctx, priority)
 	}
-	if again.IsZero() {
-		return resyncPeriod
+	wait := resyncPeriod
+	if len(e.room.InOrder()) > 0 {
+		wait = replacementGrace // it may be room for nobody then
 	}
-	return min(max(0, again.Sub(e.tracker.now())), resyncPeriod)
+	if !again.IsZero() {
+		wait = min(wait, max(0, again.Sub(e.tracker.now())))
+	}
+	return wait
 }

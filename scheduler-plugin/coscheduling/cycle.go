@@ -51,6 +51,8 @@ type cycle struct {
 	ahead    []room.Claim
 	// sought says that room was sought for the gang, to the end.
 	sought bool
+	// unlike says that what kept the gang out may be nothing to others of its shape.
+	unlike bool
 	// mightPreempt says that there is work which the gang may take, though not
 	// enough.
 	mightPreempt bool
@@ -86,7 +88,7 @@ func (e *engine) runCycle(view gangView) {
 		err = c.giveUp(c.seekRoom(ctx, why), why)
 		why.message += c.aheadMessage()
 		why.need = c.need(why)
-		if c.speaksForOthers(why) {
+		if c.speaksForOthers(why) && len(c.view.waiting) == len(view.waiting) {
 			why.shape = shape
 		}
 	}
@@ -170,7 +172,7 @@ func (c *cycle) place(ctx context.Context) (*shortfall, error) {
 }
 
 // admit leaves out the members that a PreEnqueue plugin keeps from being scheduled: the
-// queue would keep them, but has seen the leader only. The shortfall says that too few
+// queue would keep them, but has not seen them. The shortfall says that too few
 // are left.
 func (c *cycle) admit(ctx context.Context) *shortfall {
 	all := c.view.placed.Plus(podgroup.Tally{})

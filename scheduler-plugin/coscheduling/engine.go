@@ -143,8 +143,8 @@ func (e *engine) nextEntity(logger klog.Logger) (framework.QueuedEntityInfo, err
 		if !ok || podInfo.Pod == nil {
 			return entity, nil
 		}
-		if priority, rung := e.queue.Bell.Heard(podInfo.Pod); rung {
-			e.turn(priority)
+		if priority, since, rung := e.queue.Bell.Heard(podInfo.Pod); rung {
+			e.turns(priority, since)
 			continue
 		}
 		if !e.places(podInfo.Pod) {
@@ -154,13 +154,21 @@ func (e *engine) nextEntity(logger klog.Logger) (framework.QueuedEntityInfo, err
 	}
 }
 
-// turn is the turn of the gang that is next, unless it ranks behind the priority with which
-// the bell rang: an ordinary Pod may be between the two.
-func (e *engine) turn(priority int32) {
-	if view, ok := e.tracker.begin(priority); ok {
+// turns are the turns of the gangs for which the bell rang: those of its priority, or a higher
+// one, that were due when it was hung. So no ordinary Pod that came later has its turn
+// before them, unless it outranks them.
+func (e *engine) turns(priority int32, hung time.Time) {
+	for {
+		view, ok := e.tracker.begin(priority, hung)
+		if !ok {
+			break
+		}
 		e.runCycle(view)
+		if e.ctx.Err() != nil || e.queue.Outranked(priority) {
+			break
+		}
 	}
-	e.ring() // at once, so that no ordinary Pod comes between two gangs
+	e.ring()
 	e.tracker.stir()
 }
 

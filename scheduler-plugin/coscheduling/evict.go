@@ -16,7 +16,6 @@ import (
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/podgroup"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
-	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
 )
 
 // dissolvePause is how long it takes until what is left of a gang that preemption has
@@ -25,9 +24,9 @@ const dissolvePause = 10 * time.Second
 
 // evict deletes the victims of a gang, off the scheduling goroutine. If one can't
 // be, the gang looks for others.
-func (c *cycle) evict(ctx context.Context, view gangView, pods []*corev1.Pod, until time.Time) {
+func (c *cycle) evict(ctx context.Context, view gangView, pods []*corev1.Pod) {
 	e := c.engine
-	e.evictions.Add(pods, e.tracker.now(), until)
+	e.evictions.Add(pods, e.tracker.now())
 	e.tracker.setLeaving(pods, true)
 	e.metrics.preemptions.Inc()
 	e.metrics.victims.Add(float64(len(pods)))
@@ -55,7 +54,7 @@ func (e *engine) dissolve(group *schedulingv1alpha1.PodGroup, pods []*corev1.Pod
 	if len(rest) == 0 {
 		return
 	}
-	e.evictions.Add(rest, now, now.Add(room.EvictionPatience))
+	e.evictions.Add(rest, now)
 	e.metrics.victims.Add(float64(len(rest)))
 	logger := klog.LoggerWithValues(klog.FromContext(e.ctx), "podGroup", klog.KObj(group))
 	logger.V(2).Info("Preempting the rest of a pod group that lost members to preemption", "victims", len(rest))

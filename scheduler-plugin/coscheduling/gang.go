@@ -100,6 +100,8 @@ type gang struct {
 
 	bindings bindings
 	held     held
+	// brokenUp is since when the gang is not complete any more; zero if it never was, or is.
+	brokenUp time.Time
 	status   conditionState
 }
 

@@ -18,11 +18,19 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
 )
 
+// replacementGrace is how long room that was made by preemption is kept for a gang that has
+// lost a member which waited: whoever made the member may make another.
+const replacementGrace = 5 * time.Second
+
 // prune ends the claims of gangs that don't wait any more, and those that have
-// lasted too long.
+// lasted too long. Room for which others were evicted outlives a member that is replaced.
 func (e *engine) prune() {
 	for _, claim := range e.room.InOrder() {
-		if gang := claim.Gang(); !e.tracker.waits(gang.Rank.Key, gang.UID) {
+		gang, grace := claim.Gang(), time.Duration(0)
+		if _, evicted := claim.(*room.Reservation); evicted {
+			grace = replacementGrace
+		}
+		if !e.tracker.waits(gang.Rank.Key, gang.UID, grace) {
 			e.end(claim)
 		}
 	}
@@ -66,6 +74,9 @@ func (e *engine) offer(claim room.Claim) {
 
 // keep keeps room for the cycle's gang.
 func (c *cycle) keep(claim room.Claim) {
+	if _, starves := claim.(*room.Barrier); starves {
+		c.endOtherBarriers()
+	}
 	if left := c.room.Keep(claim); left != nil {
 		c.offer(left)
 	}
@@ -74,6 +85,16 @@ func (c *cycle) keep(claim room.Claim) {
 		kind = heldForStarving
 	}
 	c.tracker.setHeld(c.view.key, kind)
+}
+
+// endOtherBarriers ends those of gangs that had the right to be helped before the cycle's:
+// one gang at a time has it.
+func (c *cycle) endOtherBarriers() {
+	for _, other := range c.room.InOrder() {
+		if _, starves := other.(*room.Barrier); starves && other.Gang().Rank.Key != c.view.key {
+			c.end(other)
+		}
+	}
 }
 
 // respect puts the members for which the cycle's gang has to leave room into the snapshot.
@@ -138,11 +159,13 @@ func (t *tracker) setHeld(key types.NamespacedName, h held) {
 
 // waits says whether a gang still lacks its minimum. For members above the minimum no
 // room is held: it may have been lowered since.
-func (t *tracker) waits(key types.NamespacedName, uid types.UID) bool {
+// One that was complete less than grace ago counts as if it were.
+func (t *tracker) waits(key types.NamespacedName, uid types.UID, grace time.Duration) bool {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	g := t.gangs[key]
-	return g != nil && g.group != nil && g.group.UID == uid && g.complete() && g.lacksMinimum()
+	return g != nil && g.group != nil && g.group.UID == uid && g.lacksMinimum() &&
+		(g.complete() || t.now().Sub(g.brokenUp) < grace)
 }
 
 // giveUpHelp has a gang give up its right to be helped for a while.

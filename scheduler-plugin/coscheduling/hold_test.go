@@ -9,6 +9,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
+	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
+	"k8s.io/utils/ptr"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
@@ -26,11 +28,55 @@ func TestOwnHoldIsNoEvent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.engine().offer(room.NewVacancy(room.Gang{Rank: line.Rank{Key: gangNamed("gang")}}, []*framework.PodInfo{member}, time.Time{}))
+	w.engine().offer(room.NewVacancy(room.Gang{Rank: line.Rank{Key: gangNamed("gang")}}, []*framework.PodInfo{member}, nil, time.Time{}))
 	tracker := w.tracker()
 	tracker.mu.RLock()
 	defer tracker.mu.RUnlock()
 	if tracker.line.IsReady(gangNamed("gang")) {
 		t.Error("the gang is to be planned again because of its own hold")
+	}
+}
+
+// TestRoomOutlastsAMemberThatIsReplaced: while the victims end, a member that waits is made
+// anew. What the first victim has left is not given to others.
+func TestRoomOutlastsAMemberThatIsReplaced(t *testing.T) {
+	w := newWorld(t, all(makeNodes("node", 2, 1), makePod("a", onNode("node-0")), makePod("b", onNode("node-1")),
+		makeGroup("high", 2), makeMembers("high", 2, ofPriority(10)))...)
+	w.lingers, w.noBackoff = true, true
+	w.start()
+	w.eventually("the victims are ending", func() bool { return len(w.victims()) == 2 })
+	w.finish("high-1")
+	tracker := w.tracker()
+	w.eventually("the gang lacks a member", func() bool {
+		tracker.mu.RLock()
+		defer tracker.mu.RUnlock()
+		return !tracker.gangs[gangNamed("high")].complete()
+	})
+	w.create(makePod("low"))
+	w.finish("a")
+	w.eventually("the other Pod finds no room", func() bool { return w.marked("low") == 1 })
+	again := makePod("high-1", inGroup("high"), ofPriority(10))
+	again.UID = "again"
+	w.create(again)
+	w.finish("b")
+	w.eventually("the gang is placed", func() bool { return w.placed("high") == 2 })
+}
+
+// TestRoomIsReservedUntilAllAreGone: the place of one member is that of a victim, which is gone
+// at once, and that of the other is that of a Pod which ends in some minutes.
+func TestRoomIsReservedUntilAllAreGone(t *testing.T) {
+	atOnce := func(w *schedulertesting.PodWrapper) { w.Spec.TerminationGracePeriodSeconds = new(int64) }
+	slow := makePod("slow", onNode("node-1"), ofPriority(20))
+	slow.DeletionTimestamp = &metav1.Time{Time: time.Now().Add(5 * time.Minute)}
+	slow.Spec.TerminationGracePeriodSeconds = ptr.To[int64](300)
+	slow.Finalizers = []string{"test/stays"}
+	w := newWorld(t, all(makeNodes("node", 2, 1), makePod("victim", onNode("node-0"), atOnce), slow,
+		makeGroup("high", 2), makeMembers("high", 2, ofPriority(10)))...)
+	w.start()
+	w.eventually("the victim is gone", func() bool { return len(w.victims()) == 1 })
+	var claim room.Claim
+	w.eventually("room is reserved", func() bool { claim = w.engine().room.Of(gangNamed("high")); return claim != nil })
+	if left := time.Until(claim.End()); left < 5*time.Minute {
+		t.Errorf("room is reserved for %s, and the Pod takes five minutes", left)
 	}
 }

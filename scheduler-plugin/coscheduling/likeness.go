@@ -50,11 +50,17 @@ func (c *cycle) looksForItself() bool {
 // speaksForOthers says whether what keeps the gang out would keep out others like it. If it
 // starves, nor can they be helped if it can't.
 func (c *cycle) speaksForOthers(why *shortfall) bool {
-	if !why.certain || c.room.Of(c.view.key) != nil || c.view.starving && why.helpless == 0 {
+	if !why.certain || c.unlike || c.room.Of(c.view.key) != nil || c.view.starving && why.helpless == 0 {
 		return false
 	}
-	for _, class := range c.classes {
-		if !class.labelBlind || !class.monotone {
+	return isBlind(c.classes)
+}
+
+// isBlind says whether nothing counted that gangs of a shape may differ in: labels, and the
+// namespace.
+func isBlind(classes []*class) bool {
+	for _, class := range classes {
+		if !class.labelBlind || !class.monotone || len(class.info.RequiredAntiAffinityTerms) > 0 {
 			return false
 		}
 	}

@@ -7,7 +7,11 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	fwk "k8s.io/kube-scheduler/framework"
+	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 )
@@ -76,4 +80,56 @@ func TestALikeGangThatHasGrown(t *testing.T) {
 	})
 	w.create(makeNodes("new", 1, 2)[0])
 	w.eventually("the second gang is placed", func() bool { return w.placed("second") == 1 })
+}
+
+// TestGangsThatDifferInLabelsAreNotAlikeWhereLabelsCount: each pair has the same spec, and the
+// second gang fits where the first does not.
+func TestGangsThatDifferInLabelsAreNotAlikeWhereLabelsCount(t *testing.T) {
+	labelled := func(w *schedulertesting.PodWrapper) { w.Label("app", "a") }
+	repelsA := func(w *schedulertesting.PodWrapper) {
+		w.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
+			RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
+				LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "a"}}, TopologyKey: corev1.LabelHostname}}}}
+	}
+	tests := map[string]struct {
+		before  []apiruntime.Object
+		members []podOption
+	}{
+		"a Pod repels the first from where it would preempt": {
+			before:  all(makePod("guard", onNode("node-0"), ofPriority(100), repelsA), makePod("low", onNode("node-0"), plusCores("2"), ofPriority(0))),
+			members: []podOption{plusCores("1"), ofPriority(10)},
+		},
+		"the members of the first repel each other": {members: []podOption{repelsA}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			members := int32(2)
+			if tc.before != nil {
+				members = 1
+			}
+			w := newWorld(t, all(makeNodes("node", 1, 4), tc.before, bornAt(1, makeGroup("first", members)),
+				makeMembers("first", int(members), append(tc.members, labelled)...))...)
+			w.start()
+			w.condition("first", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
+			w.create(bornAt(2, makeGroup("second", members)))
+			for _, member := range makeMembers("second", int(members), tc.members...) {
+				w.create(member)
+			}
+			w.eventually("the second is placed", func() bool { return w.placed("second") == int(members) })
+		})
+	}
+}
+
+// TestAGangOfWhichMembersAreKeptBackSpeaksForNoOther: of the first only the large member may be
+// scheduled, of the second both.
+func TestAGangOfWhichMembersAreKeptBackSpeaksForNoOther(t *testing.T) {
+	members := func(group string) []apiruntime.Object {
+		return all(makePod(group+"-0", inGroup(group)), makePod(group+"-1", inGroup(group), plusCores("9")))
+	}
+	w := newWorld(t, all(makeNodes("node", 1, 2), bornAt(1, makeGroup("first", 1)), members("first"), members("second"))...)
+	w.others = []fwk.Plugin{suspicious{map[string]bool{"first-1": true, "second-0": true, "second-1": true}}}
+	w.start()
+	w.condition("first", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
+	w.create(bornAt(2, makeGroup("second", 1)))
+	w.eventually("the small member of the second is placed", func() bool { return w.placed("second") == 1 })
 }

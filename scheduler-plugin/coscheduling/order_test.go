@@ -25,8 +25,8 @@ func TestGangAndOrdinaryPodTakeTheirTurnsByPriority(t *testing.T) {
 	}{
 		"a gang whose members outrank the Pod":                               {members: ofPriority(11), wantFirst: true},
 		"a gang whose class outranks the Pod, though not its members":        {members: ofPriority(0), class: "high"},
-		"a gang whose placed member outranks the Pod, though not its leader": {members: ofPriority(0), placed: true, wantFirst: true},
-		"a gang whose leader outranks the Pod, though not its class":         {members: ofPriority(11), class: "low"},
+		"a gang whose placed member outranks the Pod, though not those that wait": {members: ofPriority(0), placed: true, wantFirst: true},
+		"a gang whose members outrank the Pod, though not its class":         {members: ofPriority(11), class: "low"},
 		"a gang that does not outrank the Pod":                               {members: ofPriority(9)},
 	}
 	for name, tc := range tests {
@@ -49,7 +49,7 @@ func TestGangAndOrdinaryPodTakeTheirTurnsByPriority(t *testing.T) {
 				return g != nil && g.complete() && g.placed.Plus(g.waiting).Total == wantPlaced
 			})
 			tracker.setSynced()
-			w.eventually("the leader and the ordinary Pod are queued", func() bool {
+			w.eventually("the bell and the ordinary Pod are queued", func() bool {
 				return len(w.sched.SchedulingQueue.PodsInActiveQ()) == 2
 			})
 
@@ -66,5 +66,52 @@ func TestGangAndOrdinaryPodTakeTheirTurnsByPriority(t *testing.T) {
 				t.Errorf("the gang is placed before the ordinary Pod has its turn: %v, want %v", first, tc.wantFirst)
 			}
 		})
+	}
+}
+
+// TestGangsThatWereReadyFirstGoFirst, before ordinary Pods of the same priority, all of them,
+// and also if a gang of higher priority has its turn in between.
+func TestGangsThatWereReadyFirstGoFirst(t *testing.T) {
+	w := newWorld(t, all(makeNodes("node", 1, 40), bornAt(1, makeGroup("first", 1)), makeMembers("first", 1),
+		bornAt(2, makeGroup("second", 1)), makeMembers("second", 1))...)
+	w.standBy()
+	tracker := w.tracker()
+	complete := func(n int) func() bool {
+		return func() bool {
+			tracker.mu.RLock()
+			defer tracker.mu.RUnlock()
+			for _, g := range tracker.gangs {
+				if g.complete() {
+					n--
+				}
+			}
+			return n <= 0
+		}
+	}
+	w.eventually("both gangs are seen", complete(2))
+	tracker.setSynced()
+	queued := func(n int) func() bool {
+		return func() bool { return len(w.sched.SchedulingQueue.PodsInActiveQ()) == n }
+	}
+	w.eventually("the bell is queued", queued(1))
+	w.create(makePod("ordinary"))
+	w.eventually("the ordinary Pod is queued behind it", queued(2))
+	w.create(bornAt(3, makeGroup("higher", 1)))
+	w.create(makeMembers("higher", 1, plusCores("100"), ofPriority(10))[0])
+	w.eventually("the bell of the gang that outranks all is queued", queued(3))
+
+	next, err := w.sched.NextEntity(klog.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := next.(*framework.QueuedPodInfo).Pod.Name; got != "ordinary" {
+		t.Fatalf("the scheduler is given %s, want the ordinary Pod", got)
+	}
+	tracker.mu.RLock()
+	defer tracker.mu.RUnlock()
+	for _, name := range []string{"first", "second"} {
+		if tracker.gangs[gangNamed(name)].placed.Total != 1 {
+			t.Errorf("%s has had no turn before the ordinary Pod, which came later", name)
+		}
 	}
 }

@@ -93,18 +93,22 @@ func (c *cycle) claim(ctx context.Context, found *space, before *room.Reservatio
 	var claim room.Claim
 	switch {
 	case len(found.victims) > 0:
-		claim = room.NewReservation(gang, found.places, found.victims, before, now)
+		end := c.evictions.GoneBy(room.On(found.places, found.awaited), now)
+		if before != nil {
+			end = later(end, before.End())
+		}
+		claim = room.NewReservation(gang, found.places, found.awaited, end)
 		why.message += fmt.Sprintf("; %d Pods %s are preempted for it", len(found.victims), whose)
 	case before != nil:
-		claim = room.NewReservation(gang, found.places, nil, before, now)
+		claim = room.NewReservation(gang, found.places, found.awaited, before.End())
 		why.message += "; the Pods that were preempted for it are ending"
 	default:
-		claim = room.NewVacancy(gang, found.places, c.evictions.GoneBy(found.awaited, now))
+		claim = room.NewVacancy(gang, found.places, found.awaited, c.evictions.GoneBy(room.On(found.places, found.awaited), now))
 		why.message += "; there will be room for all when Pods that are ending have gone"
 	}
 	c.keep(claim)
 	if len(found.victims) > 0 {
-		c.evict(ctx, c.view, found.victims, claim.End())
+		c.evict(ctx, c.view, found.victims)
 	}
 	// If the gang goes at this moment, the claim is pruned already.
 	why.again = claim.End()
@@ -133,17 +137,23 @@ func (c *cycle) findSpace(ctx context.Context, may prey, evenWithout bool) (foun
 			err = fmt.Errorf("restoring the snapshot: %w", endErr)
 		}
 	}()
-	trial := &trial{cycle: &cycle{engine: c.engine, view: c.view, deadline: c.deadline, rejections: make(map[string]int)}, pool: pool, left: maxTrials}
-	return trial.run(ctx)
+	search := &trial{cycle: &cycle{engine: c.engine, view: c.view, deadline: c.deadline, rejections: make(map[string]int)}, pool: pool, left: maxTrials}
+	found, err = search.run(ctx)
+	if found == nil && (search.asked || !isBlind(search.classes)) {
+		c.unlike = true
+	}
+	return found, err
 }
 
 // trial is a search for victims on a snapshot that is changed for it.
 type trial struct {
 	*cycle
 	pool *pool
-	gone []bool // which of the pool's Pods are out of the snapshot
-	left int    // how often the plugins may still be asked
-	err  error
+	// asked says that the plugins were asked about a choice of victims.
+	asked bool
+	gone  []bool // which of the pool's Pods are out of the snapshot
+	left  int    // how often the plugins may still be asked
+	err   error
 	// places are those of the last time that the gang fitted.
 	places []*framework.PodInfo
 }
@@ -171,6 +181,7 @@ func (t *trial) run(ctx context.Context) (*space, error) {
 	if len(choices) == 0 {
 		return nil, nil
 	}
+	t.asked = true
 	if !t.verifyOne(ctx, choices) && t.err == nil {
 		chosen, ok := victims.Choose(t.pool.units, func(taken []bool) bool { return t.fits(ctx, taken) })
 		if !ok {
@@ -304,7 +315,7 @@ func (t *tracker) standings() map[types.NamespacedName]*standing {
 	for key, g := range t.gangs {
 		if g.group != nil && g.placed.Total > 0 {
 			all[key] = &standing{group: g.group, rank: t.rank(g), placed: g.placed.Plus(podgroup.Tally{}),
-				waits: t.isRefused(g) && g.complete(), since: t.line.Since(key)}
+				waits: t.isRefused(g) && g.complete() && !t.line.Since(key).IsZero(), since: t.line.Since(key)}
 		}
 	}
 	return all

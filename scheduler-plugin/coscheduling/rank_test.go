@@ -114,10 +114,10 @@ func TestAGangHasNoTurnBeforeOrdinaryPodsOfHigherPriority(t *testing.T) {
 	b := newBench()
 	b.setGroup(makeGroup("gang", 1))
 	b.add(makePod("gang-0", inGroup("gang"), ofPriority(5)))
-	if _, ok := b.begin(6); ok {
+	if _, ok := b.begin(6, b.time); ok {
 		t.Error("the gang has a turn that rang for a higher priority")
 	}
-	if _, ok := b.begin(5); !ok {
+	if _, ok := b.begin(5, b.time); !ok {
 		t.Error("the gang has no turn")
 	}
 }

@@ -16,6 +16,7 @@ import (
 	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
 )
 
 // TestManySmallGangsDoNotStarveABigOne: small gangs keep coming for the room that
@@ -270,5 +271,26 @@ func TestAGangThatHadItsPlaceHasNotWaitedSinceItsFirstCycle(t *testing.T) {
 	b.time = b.time.Add(time.Second)
 	if !b.starves(gangName) {
 		t.Error("the gang does not starve when it has waited for a minute")
+	}
+}
+
+// TestAGangThatHasJustLostAMemberIsNotGivenAway: long ago it was told that there is no room
+// for one more than its minimum. Since when it lacks its minimum is not known yet.
+func TestAGangThatHasJustLostAMemberIsNotGivenAway(t *testing.T) {
+	b := newBench()
+	b.setGroup(bornAt(2, makeGroup("gang", 2)))
+	pods := []*corev1.Pod{makePod("a", inGroup("gang")), makePod("b", inGroup("gang")), makePod("c", inGroup("gang"))}
+	b.add(pods...)
+	view := b.turn()
+	b.assume(&view, map[types.UID]string{"uid-a": "node-0", "uid-b": "node-0"})
+	b.fail(gangName, view.group.UID, shortfall{message: "no room for 1 more members above the minimum"}, 0, 0)
+	for _, name := range []string{"a", "b"} {
+		b.setPod(makePod(name, inGroup("gang"), onNode("node-0")))
+	}
+	b.time = b.time.Add(time.Hour)
+	b.deletePod(makePod("b", inGroup("gang"), onNode("node-0")))
+	lost := b.standings()[gangName]
+	if lost.whole() || brokenBehind(line.Rank{Priority: 100}, b.time.Add(-time.Minute)).takes(nil, lost) {
+		t.Error("the gang is taken for one that has waited for long")
 	}
 }

@@ -97,10 +97,14 @@ func (t *tracker) changed(g *gang) {
 		return
 	}
 	if g.complete() {
+		g.brokenUp = time.Time{}
 		t.line.Enter(t.rank(g), g.lacksMinimum(), t.now())
 		t.stir()
 		t.report(g.key, 0)
 		return
+	}
+	if g.brokenUp.IsZero() {
+		g.brokenUp = t.now()
 	}
 	t.line.Leave(g.key, t.now())
 	t.stir() // another one may be next, and room may be given up

@@ -47,12 +47,13 @@ func (v *gangView) schedulerName() string {
 }
 
 // begin begins the turn of the gang that is next, and returns it as its cycle sees it. It
-// returns false if none is to be planned now, or it ranks behind what has this priority.
-func (t *tracker) begin(priority int32) (gangView, bool) {
+// returns false if none is to be planned now, its priority is lower than this, or it is no
+// higher and the gang was not due at this time.
+func (t *tracker) begin(priority int32, dueAt time.Time) (gangView, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	next, ok := t.line.Next(t.now())
-	if !ok || next.Priority < priority {
+	if !ok || next.Priority < priority || next.Priority == priority && t.line.DueSince().After(dueAt) {
 		return gangView{}, false
 	}
 	g := t.gangs[next.Key]
@@ -130,7 +131,8 @@ func (t *tracker) assume(view *gangView, nodes map[types.UID]string) bool {
 		m.assumed, m.placement = node, g.bindings.placement
 		g.count(m, state(m, t.ours), 1)
 	}
-	rest := len(nodes) < len(view.waiting) // of which the cycle tells in a moment
+	// Of the rest the cycle tells in a moment, unless it is gone.
+	rest := len(nodes) < len(view.waiting) && g.complete()
 	t.line.Placed(g.key, rest, t.now())
 	if !rest && g.complete() {
 		t.line.Enter(t.rank(g), g.lacksMinimum(), t.now()) // members have come meanwhile
@@ -158,6 +160,9 @@ func (t *tracker) fail(key types.NamespacedName, uid types.UID, why shortfall, t
 	g := t.gangs[key]
 	if g == nil || g.group == nil || g.group.UID != uid {
 		return
+	}
+	if !g.complete() {
+		t.line.Leave(key, t.now()) // its last member that waited has gone in its turn
 	}
 	t.line.Refused(key, line.Refusal{Message: why.message, Unready: why.unready, Room: why.room, Need: why.need, Shape: why.shape,
 		Again: why.again, Helpless: why.helpless, Took: why.took}, terms, t.now())

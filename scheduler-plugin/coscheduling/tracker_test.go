@@ -55,7 +55,7 @@ func (b *bench) add(pods ...*corev1.Pod) {
 
 // turn begins the turn of the gang that is next, which has no name if there is none.
 func (b *bench) turn() gangView {
-	view, _ := b.begin(math.MinInt32)
+	view, _ := b.begin(math.MinInt32, b.time)
 	return view
 }
 
@@ -215,13 +215,13 @@ func TestNoRoomIsHeldAboveTheMinimum(t *testing.T) {
 	b.setGroup(group)
 	b.add(makePod("a", inGroup("gang"), onNode("node-0")), makePod("b", inGroup("gang")))
 	b.fail(gangName, group.UID, shortfall{message: "no room", needed: 1}, time.Second, time.Second)
-	if !b.waits(gangName, group.UID) {
+	if !b.waits(gangName, group.UID, 0) {
 		t.Error("no room is held for a gang that lacks its minimum")
 	}
 	lowered := makeGroup("gang", 1)
 	lowered.Generation = 2
 	b.setGroup(lowered)
-	if b.waits(gangName, group.UID) {
+	if b.waits(gangName, group.UID, 0) {
 		t.Error("room is held for a gang that has its minimum")
 	}
 }
@@ -277,6 +277,37 @@ func TestAGangThatChangesWhileItIsPlannedIsNotPlaced(t *testing.T) {
 	}
 }
 
+// TestAMemberThatGoesInTheTurnIsNotPlanned: the others have their place, and nobody is left.
+func TestAMemberThatGoesInTheTurnIsNotPlanned(t *testing.T) {
+	for when, goes := range map[string]func(b *bench, view *gangView, nodes map[types.UID]string, pod *corev1.Pod){
+		"before the others have their place": func(b *bench, view *gangView, nodes map[types.UID]string, pod *corev1.Pod) {
+			b.deletePod(pod)
+			b.assume(view, nodes)
+		},
+		"after the others have their place": func(b *bench, view *gangView, nodes map[types.UID]string, pod *corev1.Pod) {
+			b.assume(view, nodes)
+			b.deletePod(pod)
+		},
+	} {
+		t.Run(when, func(t *testing.T) {
+			b := newBench()
+			b.setGroup(makeGroup("gang", 2))
+			pods := []*corev1.Pod{makePod("a", inGroup("gang")), makePod("b", inGroup("gang")), makePod("c", inGroup("gang"))}
+			b.add(pods...)
+			view := b.turn()
+			goes(b, &view, map[types.UID]string{"uid-a": "node-0", "uid-b": "node-0"}, pods[2])
+			b.fail(gangName, view.group.UID, shortfall{message: "no room for 1 more members above the minimum"}, 0, 0)
+			if b.line.IsReady(gangName) {
+				t.Error("the gang is to be planned, though nobody waits")
+			}
+			b.somethingHappens()
+			if view := b.turn(); view.group != nil {
+				t.Errorf("the gang has a turn with %d members that wait", len(view.waiting))
+			}
+		})
+	}
+}
+
 // TestAHoldOutlastsTheTurnThatMadeIt: it is known only after the turn that the gang has
 // found no place, and holds may be pruned before.
 func TestAHoldOutlastsTheTurnThatMadeIt(t *testing.T) {
@@ -284,7 +315,7 @@ func TestAHoldOutlastsTheTurnThatMadeIt(t *testing.T) {
 	group := makeGroup("gang", 1)
 	b.setGroup(group)
 	b.add(makePod("a", inGroup("gang")))
-	if !b.waits(gangName, group.UID) {
+	if !b.waits(gangName, group.UID, 0) {
 		t.Error("the gang's hold would be pruned in its turn")
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,75 +20,71 @@ import (
 // BellName begins the names of the Pods by which the bell rings; a number ends them.
 const BellName = "lockstep-bell"
 
-// Bell is how gangs take turns with ordinary Pods: a Pod in kube-scheduler's queue that
-// exists nowhere else, with the priority of the gang that is next. When the queue hands it
-// out, that gang has its turn. It is safe for concurrent use.
+// Bell is how gangs take turns with ordinary Pods: Pods in kube-scheduler's queue that exist
+// nowhere else, one for each priority at most. When the queue hands one out, gangs of its
+// priority have their turn. It is safe for concurrent use.
 type Bell struct {
 	queue internalqueue.SchedulingQueue
-	// profiles are those of the scheduler.
-	profiles []framework.Framework
 
 	mu sync.Mutex
-	// hung is the Pod that is in the queue, nil for none, and rung how many there were.
-	hung *corev1.Pod
+	// hung are the Pods that are in the queue, and since when, and rung how many there were.
+	hung map[int32]hung
 	rung int
 }
 
-// Ring has the queue hand out a Pod of a priority, unless one of that priority or a higher
-// one is in it.
+type hung struct {
+	pod   *corev1.Pod
+	since time.Time
+}
+
+// Ring has the queue hand out a Pod of a priority, unless one is in it. That one keeps its
+// place in the queue.
 func (b *Bell) Ring(ctx context.Context, priority int32) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.hung != nil {
-		if *b.hung.Spec.Priority >= priority {
-			return
-		}
-		b.queue.Delete(klog.FromContext(ctx), b.hung)
+	if _, hangs := b.hung[priority]; hangs {
+		return
 	}
 	b.rung++
 	name := fmt.Sprintf("%s-%d", BellName, b.rung)
-	b.hung = &corev1.Pod{
+	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)},
 		Spec:       corev1.PodSpec{Priority: &priority},
 	}
-	b.hung.Spec.SchedulerName = b.schedulerName(ctx, b.hung)
-	b.queue.Add(ctx, b.hung)
-}
-
-// schedulerName is the name of a profile of which no plugin keeps a Pod of the bell out of the
-// queue. If there is none it is empty: then the queue asks no plugin, but logs each time
-// that it knows no such profile.
-func (b *Bell) schedulerName(ctx context.Context, pod *corev1.Pod) string {
-	for _, profile := range b.profiles {
-		if letsIn(ctx, profile, pod) {
-			return profile.ProfileName()
-		}
+	if b.hung == nil {
+		b.hung = make(map[int32]hung)
 	}
-	return ""
+	b.hung[priority] = hung{pod: pod, since: time.Now()}
+	b.hang(klog.FromContext(ctx), pod)
 }
 
-func letsIn(ctx context.Context, profile framework.Framework, pod *corev1.Pod) bool {
-	for _, plugin := range profile.PreEnqueuePlugins() {
-		if !plugin.PreEnqueue(ctx, pod).IsSuccess() {
-			return false
-		}
+// hang puts a Pod into the queue past the plugins of its profile, as it has none. By Add, the
+// queue would log each time that it can't sign such a Pod.
+func (b *Bell) hang(logger klog.Logger, pod *corev1.Pod) {
+	info, err := framework.NewPodInfo(pod)
+	if err == nil {
+		err = b.queue.AddUnschedulablePodIfNotPresent(logger, &framework.QueuedPodInfo{PodInfo: info}, b.queue.SchedulingCycle())
 	}
-	return true
+	if err != nil { // There is nothing in the Pod to be wrong, and no other of its name.
+		logger.Error(err, "Ringing for a gang failed")
+		return
+	}
+	b.queue.Activate(logger, map[string]*corev1.Pod{pod.Name: pod})
 }
 
-// Heard says whether a Pod that the queue has handed out is one of the bell's, and with
-// which priority it rang. One that was replaced meanwhile rings, too.
-func (b *Bell) Heard(pod *corev1.Pod) (priority int32, ok bool) {
+// Heard says whether a Pod that the queue has handed out is one of the bell's, with which
+// priority it rang, and when it was hung.
+func (b *Bell) Heard(pod *corev1.Pod) (priority int32, since time.Time, ok bool) {
 	if !isBell(pod) {
-		return 0, false
+		return 0, time.Time{}, false
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.hung != nil && b.hung.UID == pod.UID {
-		b.hung = nil
-	}
+	priority = *pod.Spec.Priority
+	since = b.hung[priority].since
+	delete(b.hung, priority)
 	b.queue.Done(pod.UID)
-	return *pod.Spec.Priority, true
+	return priority, since, true
 }
 
 // isBell says whether a Pod is one by which the bell rings: no Pod of the API server is

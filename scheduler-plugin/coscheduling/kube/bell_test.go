@@ -8,59 +8,46 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 )
 
-// TestTheBellRingsOnceForTheHighest: however often it rings, one Pod of it is in the queue,
-// with the highest priority for which it rang.
-func TestTheBellRingsOnceForTheHighest(t *testing.T) {
-	inner := &realQueue{pods: map[types.UID]*corev1.Pod{}}
-	b := &Bell{queue: inner}
-	hangs := func(when string, want ...int32) {
-		t.Helper()
-		var got []int32
-		for _, pod := range inner.pods {
-			got = append(got, *pod.Spec.Priority)
+// TestTheBellHangsOnceForAPriority: however often it rings for one, one Pod of it is in the
+// queue, and keeps its place there.
+func TestTheBellHangsOnceForAPriority(t *testing.T) {
+	w := newWorld(t)
+	queue := w.inside.KeepOut(func(*corev1.Pod) bool { return false }, func(fwk.ClusterEvent, any, any) {})
+	for _, priority := range []int32{5, 3, 5, 7, 3} {
+		queue.Bell.Ring(w.ctx, priority)
+	}
+	if n := len(queue.PodsInActiveQ()); n != 3 {
+		t.Errorf("%d Pods hang for three priorities", n)
+	}
+	if queue.Outranked(0) {
+		t.Error("the bell is taken for an ordinary Pod that outranks gangs")
+	}
+	for _, want := range []int32{7, 5, 3} {
+		entity, err := w.sched.NextEntity(klog.Background())
+		if err != nil {
+			t.Fatal(err)
 		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("priorities in the queue %s (-want, +got):\n%s", when, diff)
+		priority, since, ok := queue.Bell.Heard(entity.(*framework.QueuedPodInfo).Pod)
+		if !ok || priority != want || since.IsZero() {
+			t.Errorf("heard for %d since %v, want for %d", priority, since, want)
 		}
 	}
-	hear := func() (priority int32) {
-		t.Helper()
-		for uid, pod := range inner.pods {
-			delete(inner.pods, uid)
-			priority, ok := b.Heard(pod)
-			if !ok {
-				t.Error("the bell's Pod is taken for another one")
-			}
-			return priority
-		}
-		return 0
+	queue.Bell.Ring(w.ctx, 5)
+	if n := len(queue.PodsInActiveQ()); n != 1 {
+		t.Errorf("%d Pods hang after it was heard and rang again", n)
 	}
-	b.Ring(t.Context(), 5)
-	b.Ring(t.Context(), 5)
-	b.Ring(t.Context(), 3)
-	hangs("when it rang for 5, and for 3", 5)
-	b.Ring(t.Context(), 7)
-	hangs("when it rang for 7, too", 7)
-	if got := hear(); got != 7 {
-		t.Errorf("it is heard for %d, want 7", got)
-	}
-	hangs("when it was heard")
-	b.Ring(t.Context(), 1)
-	hangs("when it rang again", 1)
-	if _, ok := b.Heard(makePod("ordinary", 1, "")); ok {
+	if _, _, ok := queue.Bell.Heard(makePod("ordinary", 1, "")); ok {
 		t.Error("an ordinary Pod is taken for the bell's")
 	}
 }
 
 // TestTheBellHasItsTurnByPriority: kube-scheduler's own queue hands its Pod out among the
-// ordinary ones, and not the Pods that are kept out. It is of a profile, or the queue would
-// log an error each time.
+// ordinary ones, though no profile serves it, and not the Pods that are kept out.
 func TestTheBellHasItsTurnByPriority(t *testing.T) {
 	w := newWorld(t)
 	queue := w.inside.KeepOut(func(pod *corev1.Pod) bool { return pod.Name == "kept" }, func(fwk.ClusterEvent, any, any) {})
@@ -83,11 +70,8 @@ func TestTheBellHasItsTurnByPriority(t *testing.T) {
 		}
 		pod := entity.(*framework.QueuedPodInfo).Pod
 		name := pod.Name
-		if priority, rung := queue.Bell.Heard(pod); rung && priority == 5 {
+		if priority, _, rung := queue.Bell.Heard(pod); rung && priority == 5 {
 			name = "bell"
-			if w.sched.Profiles[pod.Spec.SchedulerName] == nil {
-				t.Errorf("the bell is of the profile %q, which there is not", pod.Spec.SchedulerName)
-			}
 		}
 		got = append(got, name)
 	}

@@ -14,7 +14,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/metrics"
 )
 
-// ObserveFailed counts a gang that found no place: one attempt, that of its leader,
+// ObserveFailed counts a gang that found no place: one attempt, that of the gang,
 // because the others are gated. Mirrors the beginning of handleSchedulingFailure.
 func ObserveFailed(profile framework.Framework, failed bool, took time.Duration) {
 	if failed {

@@ -6,12 +6,12 @@ package kube
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	internalqueue "k8s.io/kubernetes/pkg/scheduler/backend/queue"
@@ -49,9 +49,6 @@ type Queue struct {
 // runs.
 func (s *Scheduler) KeepOut(keepsOut func(*corev1.Pod) bool, happened func(event fwk.ClusterEvent, before, after any)) *Queue {
 	q := newQueue(s.sched.SchedulingQueue, keepsOut, happened)
-	for _, name := range slices.Sorted(maps.Keys(s.sched.Profiles)) {
-		q.Bell.profiles = append(q.Bell.profiles, s.sched.Profiles[name])
-	}
 	s.sched.SchedulingQueue = q
 	return q
 }
@@ -88,6 +85,13 @@ func (q *Queue) Update(ctx context.Context, before, after *corev1.Pod) {
 	q.Add(ctx, after)
 }
 
+// Outranked says whether an ordinary Pod of a higher priority is to have its turn.
+func (q *Queue) Outranked(priority int32) bool {
+	return slices.ContainsFunc(q.PodsInActiveQ(), func(pod *corev1.Pod) bool {
+		return !isBell(pod) && corev1helpers.PodPriority(pod) > priority
+	})
+}
+
 // Delete implements SchedulingQueue.
 func (q *Queue) Delete(logger klog.Logger, pod *corev1.Pod) {
 	q.Forget(pod)
@@ -107,7 +111,7 @@ func (q *Queue) AddUnschedulablePodIfNotPresent(logger klog.Logger, info *framew
 
 // MoveAllToActiveOrBackoffQueue implements SchedulingQueue: it is how the queue is
 // told of an event, after the scheduler's cache was changed. It tells the gangs,
-// wherever their leaders are. So a cycle that ends without a place can't miss what
+// wherever they wait. So a cycle that ends without a place can't miss what
 // happens during it.
 func (q *Queue) MoveAllToActiveOrBackoffQueue(logger klog.Logger, event fwk.ClusterEvent, oldObj, newObj any,
 	preCheck internalqueue.PreEnqueueCheck) {

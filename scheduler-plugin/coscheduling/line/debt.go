@@ -29,7 +29,7 @@ func (d debts) owe(namespace string, took time.Duration, now time.Time) {
 
 // of is until when a gang has no turn because of a debt, zero if there is none.
 func (d debts) of(g *gang) time.Time {
-	if g.overdue || g.since.IsZero() {
+	if g.overdue || !g.hadTurn {
 		return d[g.rank.Key.Namespace]
 	}
 	return time.Time{}

@@ -46,6 +46,9 @@ type gang struct {
 	unbound      int
 	unboundUntil time.Time
 	overdue      bool // its last turn took too long
+	hadTurn      bool
+	// dueSince is since when it may have its turn, if it may.
+	dueSince time.Time
 
 	// again is when a refused gang is to be ready even if nothing happens; zero for never.
 	again time.Time

@@ -112,6 +112,15 @@ func (l *Line) Next(now time.Time) (Rank, bool) {
 	return first.rank, true
 }
 
+// DueSince is since when the gang is due that Next names, or the one behind it before which
+// it has a turn in its back-off. It is zero if there is none.
+func (l *Line) DueSince() time.Time {
+	if first := l.due.first(); first != nil {
+		return first.dueSince
+	}
+	return time.Time{}
+}
+
 // Until is when Next is to be asked again if nothing happens before; zero for never.
 func (l *Line) Until() time.Time {
 	if first := l.timers.first(); first != nil {
@@ -143,7 +152,7 @@ func (l *Line) Begin(key types.NamespacedName, since, now time.Time) {
 		l.arrange(other, now)
 	}
 	l.part(g, now)
-	g.state, g.again, l.turn = turning, time.Time{}, g
+	g.state, g.again, g.hadTurn, l.turn = turning, time.Time{}, true, g
 	l.arrange(g, now)
 }
 
@@ -239,6 +248,9 @@ func (l *Line) arrange(g *gang, now time.Time) {
 	}
 	hopeful, starved, changes := g.starves(now)
 	at = sooner(at, changes)
+	if due && g.slots[slotDue] == 0 {
+		g.dueSince = now
+	}
 	l.due.put(g, due)
 	l.early.put(g, early)
 	l.hopeful.put(g, hopeful)

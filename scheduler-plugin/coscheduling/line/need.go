@@ -48,7 +48,7 @@ const (
 	Anything EventKind = iota
 	// PodEnded is a Pod that has left its node, or takes less of it.
 	PodEnded
-	// PodPlaced is a Pod that is on a node now, or has other labels there.
+	// PodPlaced is a Pod that is on a node now.
 	PodPlaced
 	// NodeChanged is a node that is new, or has changed.
 	NodeChanged

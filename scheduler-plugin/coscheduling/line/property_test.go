@@ -218,7 +218,7 @@ func (f *life) first() *gang {
 
 func (f *life) barred(g *gang) time.Time {
 	until := g.unboundUntil
-	if debt := f.l.debts[g.rank.Key.Namespace]; (g.since.IsZero() || g.overdue) && debt.After(until) {
+	if debt := f.l.debts[g.rank.Key.Namespace]; (!g.hadTurn || g.overdue) && debt.After(until) {
 		until = debt
 	}
 	return until

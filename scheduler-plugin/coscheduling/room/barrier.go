@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
@@ -26,8 +25,6 @@ const barrierPatience = 2
 // Pods ends.
 type Barrier struct {
 	claim
-	// awaited are the Pods whose end is awaited, with what they take.
-	awaited map[types.UID]Usage
 	// begun is when the gang first had a barrier. Grown is when one of the awaited Pods was
 	// last seen to be gone, and left is how many were not. The barrier's end is
 	// barrierPatience times its patience after grown.
@@ -40,27 +37,17 @@ var _ Claim = &Barrier{}
 // NewBarrier is the first barrier of a gang since it starves. Pods that are awaited on other
 // nodes than those of the members don't concern it.
 func NewBarrier(gang Gang, members []*framework.PodInfo, awaited []fwk.PodInfo, patience time.Duration, now time.Time) *Barrier {
-	b := &Barrier{claim: newClaim(gang, members, now.Add(barrierPatience*patience)), begun: now, grown: now}
-	b.await(awaited)
+	b := &Barrier{claim: newClaim(gang, members, awaited, now.Add(barrierPatience*patience)), begun: now, grown: now}
+	b.left = len(b.awaited)
 	return b
 }
 
 // MovedTo is the barrier in another place, where other Pods are awaited. It is no younger
 // for that, and has not grown.
 func (b *Barrier) MovedTo(gang Gang, members []*framework.PodInfo, awaited []fwk.PodInfo) *Barrier {
-	moved := &Barrier{claim: newClaim(gang, members, b.end), begun: b.begun, grown: b.grown}
-	moved.await(awaited)
+	moved := &Barrier{claim: newClaim(gang, members, awaited, b.end), begun: b.begun, grown: b.grown}
+	moved.left = len(moved.awaited)
 	return moved
-}
-
-func (b *Barrier) await(pods []fwk.PodInfo) {
-	b.awaited = make(map[types.UID]Usage)
-	for _, pod := range pods {
-		if _, concerned := b.byNode[pod.GetPod().Spec.NodeName]; concerned {
-			b.awaited[pod.GetPod().UID] = UsageOf(pod)
-		}
-	}
-	b.left = len(b.awaited)
 }
 
 // Patience is how long the barrier may be without growing.
@@ -139,23 +126,6 @@ func (b *Barrier) stands(nodes Nodes) bool {
 		}
 	}
 	return true
-}
-
-// Reserved is the room of the members that are to come, but for what Pods whose end is
-// awaited still take of it. So the room that a service leaves when it is rolled out is for
-// its next Pod, as it was not counted on.
-func (b *Barrier) Reserved(node fwk.NodeInfo) Usage {
-	var reserved Usage
-	reserved.add(b.claim.Reserved(node))
-	if reserved.IsZero() || len(b.awaited) == 0 {
-		return reserved
-	}
-	for _, pod := range node.GetPods() {
-		if taken, awaited := b.awaited[pod.GetPod().UID]; awaited {
-			reserved.takeOff(taken)
-		}
-	}
-	return reserved
 }
 
 // IsKeptFromPod is true for ordinary Pods of lower priority, and for those of the gang's

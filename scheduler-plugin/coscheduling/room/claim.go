@@ -59,23 +59,61 @@ type claim struct {
 	members []*framework.PodInfo
 	// byNode is what the members take of each node.
 	byNode map[string]Usage
+	// awaited is what the Pods take whose end is awaited.
+	awaited map[types.UID]Usage
 }
 
-func newClaim(gang Gang, members []*framework.PodInfo, end time.Time) claim {
-	c := claim{gang: gang, end: end, members: members, byNode: make(map[string]Usage)}
+// newClaim makes a claim. Pods that are awaited on other nodes than those of the members
+// don't concern it.
+func newClaim(gang Gang, members []*framework.PodInfo, awaited []fwk.PodInfo, end time.Time) claim {
+	c := claim{gang: gang, end: end, members: members, byNode: make(map[string]Usage), awaited: make(map[types.UID]Usage)}
 	for _, m := range members {
 		node := m.Pod.Spec.NodeName
 		taken := c.byNode[node]
 		taken.add(UsageOf(m))
 		c.byNode[node] = taken
 	}
+	for _, pod := range On(members, awaited) {
+		c.awaited[pod.GetPod().UID] = UsageOf(pod)
+	}
 	return c
 }
 
-func (c *claim) Gang() Gang                       { return c.gang }
-func (c *claim) Members() []*framework.PodInfo    { return c.members }
-func (c *claim) End() time.Time                   { return c.end }
-func (c *claim) Reserved(node fwk.NodeInfo) Usage { return c.byNode[node.Node().Name] }
+// On are those of some Pods that are on the nodes of members.
+func On(members []*framework.PodInfo, pods []fwk.PodInfo) []fwk.PodInfo {
+	nodes := make(map[string]bool, len(members))
+	for _, m := range members {
+		nodes[m.Pod.Spec.NodeName] = true
+	}
+	var on []fwk.PodInfo
+	for _, pod := range pods {
+		if nodes[pod.GetPod().Spec.NodeName] {
+			on = append(on, pod)
+		}
+	}
+	return on
+}
+
+func (c *claim) Gang() Gang                    { return c.gang }
+func (c *claim) Members() []*framework.PodInfo { return c.members }
+func (c *claim) End() time.Time                { return c.end }
+
+// Reserved is the room of the members that are to come, but for what Pods whose end is
+// awaited still take of it. So the room that a service leaves when it is rolled out is for
+// its next Pod, as it was not counted on.
+func (c *claim) Reserved(node fwk.NodeInfo) Usage {
+	var reserved Usage
+	reserved.add(c.byNode[node.Node().Name])
+	if reserved.IsZero() || len(c.awaited) == 0 {
+		return reserved
+	}
+	for _, pod := range node.GetPods() {
+		if taken, awaited := c.awaited[pod.GetPod().UID]; awaited {
+			reserved.takeOff(taken)
+		}
+	}
+	return reserved
+}
 
 // onSameNodes says whether two claims have as many members on each node.
 func onSameNodes(a, b Claim) bool {

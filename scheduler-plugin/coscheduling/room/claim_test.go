@@ -96,8 +96,8 @@ func infos(pods []*framework.PodInfo) []fwk.PodInfo {
 func TestWhichPodsLeaveRoomAlone(t *testing.T) {
 	holder := gang("gang", 5, 10)
 	claims := map[string]Claim{
-		"reserved":    NewReservation(holder, nil, nil, nil, noon),
-		"vacant":      NewVacancy(holder, nil, noon),
+		"reserved":    NewReservation(holder, nil, nil, noon),
+		"vacant":      NewVacancy(holder, nil, nil, noon),
 		"held back":   NewBarrier(holder, nil, nil, time.Minute, noon),
 		"moved since": NewBarrier(holder, nil, nil, time.Minute, noon).MovedTo(holder, nil, nil),
 	}
@@ -165,8 +165,8 @@ func TestWhichGangsLeaveRoomAlone(t *testing.T) {
 				claim Claim
 				want  bool
 			}{
-				"reserved":  {NewReservation(holder, nil, nil, nil, noon), tc.reserved},
-				"vacant":    {NewVacancy(holder, nil, noon), tc.vacant},
+				"reserved":  {NewReservation(holder, nil, nil, noon), tc.reserved},
+				"vacant":    {NewVacancy(holder, nil, nil, noon), tc.vacant},
 				"held back": {NewBarrier(holder, nil, nil, time.Minute, noon), tc.heldBack},
 			} {
 				room := &Room{}
@@ -181,7 +181,7 @@ func TestWhichGangsLeaveRoomAlone(t *testing.T) {
 
 func TestWhatIsReservedOfANode(t *testing.T) {
 	members := append(coresOn(t, "a", "here", 2), coresOn(t, "b", "there", 1)...)
-	claim := NewVacancy(gang("gang", 0, 0), members, noon)
+	claim := NewVacancy(gang("gang", 0, 0), members, nil, noon)
 	eight := amounts{cpu: "8"}
 	for node, want := range map[string]int64{"a": 2000, "b": 1000, "c": 0} {
 		if got := claim.Reserved(nodeWith(node, eight)); got.cpu != want {

@@ -4,6 +4,7 @@
 package room
 
 import (
+	"math"
 	"sync"
 	"time"
 
@@ -16,8 +17,10 @@ import (
 // period before nobody counts on its end any more: its node may be gone.
 const EvictionPatience = 30 * time.Second
 
-// maxGracePeriod is the longest grace period that is told from a longer one.
-const maxGracePeriod = 10 * 365 * 24 * time.Hour
+// LongestWait is for how much of a grace period a Pod's end is counted on. A Pod may have one
+// of years, and nobody's room is to be kept for so long. A cluster autoscaler waits as long
+// for a Pod, by default.
+const LongestWait = 10 * time.Minute
 
 // Evictions are the Pods that are being evicted, but may not show it yet. With them it is
 // known until when a Pod should have ended. It is safe for concurrent use, and the zero
@@ -27,8 +30,8 @@ type Evictions struct {
 	until map[types.UID]time.Time
 }
 
-// Add notes that Pods are evicted, and until when they should have ended.
-func (e *Evictions) Add(pods []*corev1.Pod, now, until time.Time) {
+// Add notes that Pods are told to end now.
+func (e *Evictions) Add(pods []*corev1.Pod, now time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for uid, end := range e.until {
@@ -40,7 +43,7 @@ func (e *Evictions) Add(pods []*corev1.Pod, now, until time.Time) {
 		e.until = make(map[types.UID]time.Time)
 	}
 	for _, pod := range pods {
-		e.until[pod.UID] = until
+		e.until[pod.UID] = toldAt(pod, now)
 	}
 }
 
@@ -56,31 +59,48 @@ func (e *Evictions) IsLeaving(pod *corev1.Pod, now time.Time) bool {
 	return now.Before(e.endOf(pod))
 }
 
-// GoneBy is when Pods that are ending should all have ended, and not before now.
-func (e *Evictions) GoneBy(leaving []fwk.PodInfo, now time.Time) time.Time {
-	end := now
-	for _, pod := range leaving {
-		end = later(end, e.endOf(pod.GetPod()))
+// GoneBy is when Pods should all have ended, and not before now. Those that are not ending
+// are told to now.
+func (e *Evictions) GoneBy(pods []fwk.PodInfo, now time.Time) time.Time {
+	gone := now
+	for _, pod := range pods {
+		end := e.endOf(pod.GetPod())
+		if end.IsZero() {
+			end = toldAt(pod.GetPod(), now)
+		}
+		gone = later(gone, end)
+	}
+	return gone
+}
+
+// endOf is until when a Pod should have ended, zero if nobody has told it to.
+//
+// Of a Pod that was told to by this scheduler, its own clock counts as well: that of the
+// API server may be behind.
+func (e *Evictions) endOf(pod *corev1.Pod) time.Time {
+	e.mu.Lock()
+	end := e.until[pod.UID]
+	e.mu.Unlock()
+	if pod.DeletionTimestamp != nil {
+		// That is the time of the request plus the grace period.
+		excess := gracePeriod(pod) - min(gracePeriod(pod), LongestWait)
+		end = later(end, pod.DeletionTimestamp.Add(EvictionPatience-excess))
 	}
 	return end
 }
 
-// endOf is until when a Pod should have ended, zero if nobody has told it to.
-func (e *Evictions) endOf(pod *corev1.Pod) time.Time {
-	if pod.DeletionTimestamp != nil {
-		// That is the time of the request plus the grace period.
-		return pod.DeletionTimestamp.Add(EvictionPatience)
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.until[pod.UID]
+// toldAt is until when a Pod should have ended that is told to at a time.
+func toldAt(pod *corev1.Pod, at time.Time) time.Time {
+	return at.Add(min(gracePeriod(pod), LongestWait) + EvictionPatience)
 }
 
-// gracePeriod is how long a Pod may take to end when it is deleted.
+// gracePeriod is how long a Pod may take to end when it is deleted, or has if it is.
 func gracePeriod(pod *corev1.Pod) time.Duration {
 	seconds := int64(corev1.DefaultTerminationGracePeriodSeconds)
-	if s := pod.Spec.TerminationGracePeriodSeconds; s != nil {
-		seconds = max(0, min(*s, int64(maxGracePeriod/time.Second)))
+	for _, s := range []*int64{pod.Spec.TerminationGracePeriodSeconds, pod.DeletionGracePeriodSeconds} {
+		if s != nil {
+			seconds = max(0, min(*s, int64(math.MaxInt64/time.Second)))
+		}
 	}
 	return time.Duration(seconds) * time.Second
 }

@@ -31,7 +31,7 @@ func TestWhoIsLeaving(t *testing.T) {
 	if evictions.IsLeaving(evicted, noon) {
 		t.Error("a Pod is leaving that nobody has told to")
 	}
-	evictions.Add([]*corev1.Pod{evicted, refused}, noon, noon.Add(time.Minute))
+	evictions.Add([]*corev1.Pod{evicted, refused}, noon)
 	evictions.Remove(refused)
 	for name, tc := range map[string]struct {
 		pod   *corev1.Pod
@@ -55,41 +55,48 @@ func TestWhoIsLeaving(t *testing.T) {
 	if got := evictions.GoneBy(nil, noon); got != noon {
 		t.Errorf("nobody should have ended at %s, want now", got)
 	}
-	evictions.Add([]*corev1.Pod{stays}, noon.Add(2*time.Minute), noon.Add(3*time.Minute))
+	evictions.Add([]*corev1.Pod{stays}, noon.Add(2*time.Minute))
 	if n := len(evictions.until); n != 1 {
 		t.Errorf("%d Pods are remembered, want the one that may yet be leaving", n)
 	}
 }
 
-// TestHowLongRoomIsReserved: for the victims' grace periods and half a minute.
-func TestHowLongRoomIsReserved(t *testing.T) {
-	owner := gang("gang", 0, 0)
-	victims := func(graces ...int64) []*corev1.Pod {
-		pods := coresPods(coresOn(t, "a", "victim", len(graces)))
-		for i := range graces {
-			pods[i].Spec.TerminationGracePeriodSeconds = &graces[i]
-		}
-		return pods
-	}
-	twoMinutes := NewReservation(owner, nil, victims(90), nil, noon)
+// TestUntilWhenPodsAreAwaited: for their grace periods and half a minute, and for no more than
+// ten minutes of a grace period, whoever told them to end, and whose clock says so.
+func TestUntilWhenPodsAreAwaited(t *testing.T) {
+	const year = 365 * 24 * 3600
 	for name, tc := range map[string]struct {
-		victims []*corev1.Pod
-		before  *Reservation
-		want    time.Duration
+		graces []int64
+		told   time.Duration // before noon, by this scheduler; 0 if it did not
+		stated time.Duration // DeletionTimestamp after noon; 0 if there is none
+		want   time.Duration
 	}{
-		"for the longest of their grace periods":        {victims: victims(10, 60, 5), want: 90 * time.Second},
-		"for half a minute, if they need not be waited": {victims: victims(0), want: 30 * time.Second},
-		"for half a minute, if they say what can't be":  {victims: victims(-5), want: 30 * time.Second},
-		"for the default grace period":                  {victims: coresPods(coresOn(t, "a", "victim", 1)), want: 60 * time.Second},
-		"no shorter than for the victims before":        {victims: victims(10), before: twoMinutes, want: 2 * time.Minute},
-		"longer, if the new ones need longer":           {victims: victims(100), before: twoMinutes, want: 130 * time.Second},
-		"as long as before, if there are no new ones":   {before: twoMinutes, want: 2 * time.Minute},
+		"the longest of their grace periods":         {graces: []int64{10, 60, 5}, want: 90 * time.Second},
+		"half a minute, if they need not be waited":  {graces: []int64{0}, want: 30 * time.Second},
+		"half a minute, if they say what can't be":   {graces: []int64{-5}, want: 30 * time.Second},
+		"ten minutes of a year":                      {graces: []int64{year}, want: 630 * time.Second},
+		"ten minutes of what can't be counted":       {graces: []int64{math.MaxInt64}, want: 630 * time.Second},
+		"what is left, if they were told before":     {graces: []int64{60}, told: 20 * time.Second, want: 70 * time.Second},
+		"what the API server says, if it is later":   {graces: []int64{60}, told: 20 * time.Second, stated: 2 * time.Minute, want: 150 * time.Second},
+		"what this one knows, if that is later":      {graces: []int64{60}, told: 20 * time.Second, stated: -2 * time.Minute, want: 70 * time.Second},
+		"ten minutes of a year that has just begun":  {graces: []int64{year}, stated: year * time.Second, want: 630 * time.Second},
+		"nothing of a year that began ten years ago": {graces: []int64{year}, stated: -9 * year * time.Second},
 	} {
-		if got := NewReservation(owner, nil, tc.victims, tc.before, noon).End().Sub(noon); got != tc.want {
-			t.Errorf("%s: it is reserved for %s, want %s", name, got, tc.want)
+		var evictions Evictions
+		infos := coresOn(t, "a", "pod", len(tc.graces))
+		var pods []fwk.PodInfo
+		for i, info := range infos {
+			info.Pod.Spec.TerminationGracePeriodSeconds = &tc.graces[i]
+			if tc.stated != 0 {
+				info.Pod.DeletionTimestamp = &metav1.Time{Time: noon.Add(tc.stated)}
+			}
+			pods = append(pods, info)
 		}
-	}
-	if end := NewReservation(owner, nil, victims(math.MaxInt64), nil, noon).End(); end.Before(noon.AddDate(1, 0, 0)) {
-		t.Errorf("a victim may take longer than can be counted, and its room is reserved until %s", end)
+		if tc.told > 0 {
+			evictions.Add(coresPods(infos), noon.Add(-tc.told))
+		}
+		if got := evictions.GoneBy(pods, noon).Sub(noon); got != tc.want {
+			t.Errorf("%s: they are awaited for %s, want %s", name, got, tc.want)
+		}
 	}
 }

@@ -43,7 +43,7 @@ func TestWhatAnOrdinaryPodMayTake(t *testing.T) {
 			for i := range tc.members {
 				name := fmt.Sprint("gang-", i)
 				member := podOn(t, "a", name, amounts{cpu: "3", gpu: "1"})
-				claims = append(claims, NewVacancy(gang(name, 0, 0), []*framework.PodInfo{member}, noon))
+				claims = append(claims, NewVacancy(gang(name, 0, 0), []*framework.PodInfo{member}, nil, noon))
 			}
 			request := podOn(t, "", "ordinary", tc.request).CalculateResource().Resource
 			if got := MayTake(request, node, claims); got != tc.want {
@@ -132,7 +132,7 @@ func TestRoomIsCountedAsADumbOneCountsIt(t *testing.T) {
 		// While the members are on the way, kube-scheduler would see them on the node.
 		soon := nodeWith("a", capacity, append(runs, members...)...)
 		want := len(noderesources.Fits(ordinary.Pod, soon, nil, noderesources.ResourceRequestsOptions{})) == 0
-		if got := may(NewVacancy(gang("gang", 0, 0), members, noon)); got != want {
+		if got := may(NewVacancy(gang("gang", 0, 0), members, nil, noon)); got != want {
 			t.Fatalf("seed %d: it may take what is not reserved: %v; kube-scheduler says %v", seed, got, want)
 		}
 

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
+	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 )
 
@@ -17,18 +18,10 @@ type Reservation struct{ claim }
 
 var _ Claim = &Reservation{}
 
-// NewReservation keeps room until the victims should have ended. There may be none: the
-// gang is planned again while those of the reservation before, nil for none, are ending.
-// Its end stays.
-func NewReservation(gang Gang, members []*framework.PodInfo, victims []*corev1.Pod, before *Reservation, now time.Time) *Reservation {
-	var end time.Time
-	if before != nil {
-		end = before.end
-	}
-	for _, pod := range victims {
-		end = later(end, now.Add(gracePeriod(pod)+EvictionPatience))
-	}
-	return &Reservation{newClaim(gang, members, end)}
+// NewReservation keeps room until a time: when the awaited Pods should have ended, the victims
+// and those that end anyway.
+func NewReservation(gang Gang, members []*framework.PodInfo, awaited []fwk.PodInfo, end time.Time) *Reservation {
+	return &Reservation{newClaim(gang, members, awaited, end)}
 }
 
 // IsKeptFromPod is true for all ordinary Pods that don't outrank the gang.

@@ -27,15 +27,15 @@ func TestAGangHasOneClaim(t *testing.T) {
 	if got := room.Of(owner.Rank.Key); got != nil {
 		t.Fatalf("before anything is kept there is %v", got)
 	}
-	first := NewVacancy(owner, coresOn(t, "a", "member", 2), noon)
+	first := NewVacancy(owner, coresOn(t, "a", "member", 2), nil, noon)
 	if left := room.Keep(first); left != nil {
 		t.Errorf("the first claim has left %v", left)
 	}
-	again := NewReservation(owner, coresOn(t, "a", "other-member", 2), nil, nil, noon)
+	again := NewReservation(owner, coresOn(t, "a", "other-member", 2), nil, noon)
 	if left := room.Keep(again); left != nil {
 		t.Errorf("others may have %v, which is where the gang is to go still", left)
 	}
-	fewer := NewReservation(owner, coresOn(t, "a", "member", 1), nil, nil, noon)
+	fewer := NewReservation(owner, coresOn(t, "a", "member", 1), nil, noon)
 	if left := room.Keep(fewer); left != again {
 		t.Errorf("others may have %v, want all that was kept before", left)
 	}
@@ -55,9 +55,9 @@ func TestAGangHasOneClaim(t *testing.T) {
 func TestAClaimThatIsOverDoesNotEndANewerOne(t *testing.T) {
 	var room Room
 	owner := gang("gang", 0, 0)
-	room.Keep(NewVacancy(owner, coresOn(t, "a", "member", 1), noon))
+	room.Keep(NewVacancy(owner, coresOn(t, "a", "member", 1), nil, noon))
 	over := room.Expired(noon.Add(time.Second))
-	newer := NewReservation(owner, coresOn(t, "a", "member", 1), nil, nil, noon)
+	newer := NewReservation(owner, coresOn(t, "a", "member", 1), nil, noon)
 	room.Keep(newer)
 	for _, claim := range over {
 		if room.End(claim) {
@@ -75,8 +75,8 @@ func TestAClaimThatIsOverDoesNotEndANewerOne(t *testing.T) {
 func TestClaimsInOrder(t *testing.T) {
 	var room Room
 	for i, owner := range []Gang{gang("young", 5, 9), gang("low", 0, 0), gang("high", 9, 9), gang("old", 5, 1)} {
-		room.Keep(NewReservation(owner, nil, nil, NewReservation(owner, nil, nil, nil, noon), noon))
-		room.Keep(NewVacancy(owner, nil, noon.Add(time.Duration(i)*time.Minute)))
+		room.Keep(NewReservation(owner, nil, nil, noon))
+		room.Keep(NewVacancy(owner, nil, nil, noon.Add(time.Duration(i)*time.Minute)))
 	}
 	if got, want := gangsOf(room.InOrder()), "[high old young low]"; got != want {
 		t.Errorf("in order are %s, want %s", got, want)
@@ -117,7 +117,7 @@ func TestRoomIsReadWhileItChanges(t *testing.T) {
 	}
 	for range 200 {
 		room.Keep(NewBarrier(gang("gang", 0, 0), member, infos(jobs), time.Minute, noon))
-		evictions.Add(coresPods(jobs), noon, noon.Add(time.Minute))
+		evictions.Add(coresPods(jobs), noon)
 	}
 	all.Wait()
 }

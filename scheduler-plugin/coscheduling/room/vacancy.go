@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
+	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 )
 
@@ -17,9 +18,9 @@ type Vacancy struct{ claim }
 
 var _ Claim = &Vacancy{}
 
-// NewVacancy keeps room until a time: when the Pods should have ended.
-func NewVacancy(gang Gang, members []*framework.PodInfo, end time.Time) *Vacancy {
-	return &Vacancy{newClaim(gang, members, end)}
+// NewVacancy keeps room until a time: when the awaited Pods should have ended.
+func NewVacancy(gang Gang, members []*framework.PodInfo, awaited []fwk.PodInfo, end time.Time) *Vacancy {
+	return &Vacancy{newClaim(gang, members, awaited, end)}
 }
 
 // IsKeptFromPod is true for ordinary Pods of lower priority.

@@ -86,7 +86,7 @@ func (s *storm) unrest() string {
 	for name, p := range s.pods {
 		for _, plugin := range s.sched.Profiles[testScheduler].PreEnqueuePlugins() {
 			d, ok := plugin.(*defaultpreemption.DefaultPreemption)
-			if ok && p.waits() && d.Executor.IsPodRunningPreemption(types.UID("uid-"+name)) {
+			if ok && p.waits() && d.Executor.IsPodRunningPreemption(p.uid) {
 				return name + " is preempting"
 			}
 		}
@@ -113,7 +113,7 @@ func (s *storm) unseen(t *tracker) string {
 		if g == nil {
 			return "a group is not seen"
 		}
-		m := g.members[types.UID("uid-"+p.name)]
+		m := g.members[p.uid]
 		if m != nil && m.leaving {
 			return p.name + " is being preempted"
 		}
@@ -163,9 +163,11 @@ func (s *storm) unseenByCache() string {
 		return fmt.Sprintf("Pods are assumed: %v", dump.AssumedPods)
 	}
 	pods := make(map[string]int)
+	known := make(map[types.UID]string)
 	for _, p := range s.pods {
 		if p.runs() {
 			pods[p.node]++
+			known[p.uid] = p.node
 		}
 	}
 	for name, info := range dump.Nodes {
@@ -176,16 +178,60 @@ func (s *storm) unseenByCache() string {
 		if info.Node().Spec.Unschedulable != node.cordoned || len(info.GetPods()) != pods[name] {
 			return fmt.Sprintf("node %s is not seen as it is", name)
 		}
+		for _, pod := range info.GetPods() {
+			if known[pod.GetPod().UID] != name {
+				return fmt.Sprintf("%s is known on %s, and is not there", pod.GetPod().UID, name)
+			}
+		}
 	}
 	if len(dump.Nodes) != len(s.nodes) {
 		return "a node is not seen"
+	}
+	return s.unseenByQueue()
+}
+
+// unseenByQueue says which Pod that waits the queue does not know as it is, or knows and is
+// gone.
+func (s *storm) unseenByQueue() string {
+	queue := s.engine().queue
+	queue.mu.Lock()
+	defer queue.mu.Unlock()
+	members := 0
+	for name, p := range s.pods {
+		switch {
+		case !p.waits():
+		case p.group == "":
+			if info, ok := s.sched.SchedulingQueue.GetPod(name, testNamespace, nil); !ok || info.Pod.UID != p.uid {
+				return name + " is not in the queue"
+			}
+		default:
+			members++
+			if queue.members[p.uid] == nil {
+				return name + " is not among the members that wait"
+			}
+		}
+	}
+	if members != len(queue.members) {
+		return fmt.Sprintf("%d members wait, %d are known to the queue", members, len(queue.members))
+	}
+	return ""
+}
+
+// unfounded says which room is held for nobody: each claim is that of a gang that waits.
+func (s *storm) unfounded() string {
+	for _, claim := range s.engine().room.InOrder() {
+		gang := claim.Gang()
+		g := s.groups[gang.Rank.Key.Name]
+		if g == nil || !g.exists || g.UID != gang.UID || s.lacks(g) == 0 {
+			return fmt.Sprintf("room is held for %s, which does not wait for it", gang.Rank.Key.Name)
+		}
 	}
 	return ""
 }
 
 // broken says which promise does not hold now that all is calm, empty for none.
 func (s *storm) broken() string {
-	for _, check := range []func() string{s.partial, s.left, s.scattered, s.leftBehind, s.shouldPreempt, s.inVain} {
+	for _, check := range []func() string{s.partial, s.unfounded, s.left, s.scattered, s.leftBehind, s.shouldPreempt, s.inVain} {
 		if what := check(); what != "" {
 			return what
 		}

@@ -21,8 +21,9 @@ import (
 )
 
 var (
-	stormsFlag    = flag.Int64("storms", 4, "how many storms TestStorms has")
-	stormSeedFlag = flag.Int64("storm-seed", -1, "have only the storm of this seed, and print it")
+	stormsFlag     = flag.Int64("storms", 4, "how many storms TestStorms has")
+	stormFirstFlag = flag.Int64("storm-first-seed", 0, "the seed of the first storm of TestStorms")
+	stormSeedFlag  = flag.Int64("storm-seed", -1, "have only the storm of this seed, and print it")
 )
 
 // stormRounds is how often a storm calms down.
@@ -47,7 +48,7 @@ func TestStorms(t *testing.T) {
 	}
 	var binds, evicts, actions atomic.Int64
 	t.Run("seed", func(t *testing.T) {
-		for seed := range *stormsFlag {
+		for seed := *stormFirstFlag; seed < *stormFirstFlag+*stormsFlag; seed++ {
 			t.Run(fmt.Sprint(seed), func(t *testing.T) {
 				t.Parallel()
 				s := newStorm(t, seed)
@@ -66,7 +67,6 @@ type storm struct {
 	*history
 	seed    int64
 	random  *rand.Rand
-	made    int // objects, for their names and ages
 	actions int
 	// single says that one action was all that happened since the last calm, and
 	// adds that it only asked for more: it freed nothing, at once or bit by bit.
@@ -111,15 +111,15 @@ func (s *storm) rage() {
 	}
 }
 
-// launch starts a scheduler and waits until it has read what there is: the fake
-// API server has no word for what is deleted between a list and the watch.
+// launch starts a scheduler and waits until it has read what there is.
 func (s *storm) launch() {
 	s.t.Helper()
-	s.eventually("no Pod is terminating", func() bool {
-		s.kube.Lock()
-		defer s.kube.Unlock()
-		return s.leaving == 0
-	})
+	s.kube.Lock()
+	s.wires.renew()
+	s.kube.Unlock()
+	s.lock.Lock()
+	s.groupWires.renew()
+	s.lock.Unlock()
 	s.process = &process{}
 	s.client = mortal{s.kube, s.process}
 	s.stop = s.start()
@@ -168,6 +168,9 @@ var deeds = []struct {
 	{4, (*storm).uncordon},
 	{5, (*storm).failBindings},
 	{2, (*storm).bindForeign},
+	{4, (*storm).breakWatch},
+	{3, (*storm).makeAnew},
+	{2, (*storm).makeGroupAnew},
 }
 
 // act does one thing.
@@ -269,6 +272,7 @@ func (s *storm) addGang() bool {
 func (s *storm) createGroup(g *stormGroup) {
 	s.made++
 	g.PodGroup = g.DeepCopy()
+	g.Generation, g.Status = 1, schedulingv1alpha1.PodGroupStatus{}
 	g.UID = types.UID(fmt.Sprintf("%s-%d", g.Name, s.made))
 	s.lock.Lock()
 	defer s.lock.Unlock()
@@ -303,7 +307,11 @@ func (s *storm) addPod(p *stormPod, never bool) {
 	if never {
 		options = append(options, func(w *schedulertesting.PodWrapper) { w.PreemptionPolicy(corev1.PreemptNever) })
 	}
-	if err := s.kube.Tracker().Create(podResource, makePod(p.name, options...), testNamespace); err != nil {
+	pod := makePod(p.name, options...)
+	pod.ResourceVersion = s.version()
+	p.uid = types.UID(fmt.Sprintf("uid-%s-%s", p.name, pod.ResourceVersion))
+	pod.UID = p.uid
+	if err := s.kube.Tracker().Create(podResource, pod, testNamespace); err != nil {
 		panic(err)
 	}
 	s.touch(p.group)
@@ -371,9 +379,7 @@ func (s *storm) removeGroup(g *stormGroup) {
 	s.excuse(g.Name)
 	s.lock.Lock()
 	defer s.lock.Unlock()
-	if err := s.lock.Tracker().Delete(groupResource, testNamespace, g.Name); err != nil {
-		panic(err)
-	}
+	s.groupWires.bury(groupResource, testNamespace, g.Name)
 }
 
 func (s *storm) deleteGroup() bool {
@@ -480,9 +486,7 @@ func (s *storm) removeNode() bool {
 	s.logf("remove %s", n.name)
 	delete(s.nodes, n.name)
 	s.gone[n.name] = true
-	if err := s.kube.Tracker().Delete(nodeResource, "", n.name); err != nil {
-		panic(err)
-	}
+	s.wires.bury(nodeResource, "", n.name)
 	for name := range s.groups {
 		s.excuse(name) // it may be about to be bound there
 	}

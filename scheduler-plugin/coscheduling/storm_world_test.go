@@ -45,6 +45,7 @@ var (
 // stormPod is a Pod as the API server has it.
 type stormPod struct {
 	name, group string
+	uid         types.UID
 	role        string
 	cpu         int
 	priority    int32
@@ -139,10 +140,15 @@ type history struct {
 	nodes   map[string]*stormNode
 	gone    map[string]bool // nodes that went since the last calm
 	faults  []bindFault     // of the next bindings
+	made    int             // objects, for their names, UIDs, versions and ages
 	leaving int             // Pods that are terminating
 	// died says that a scheduler has died. It may have marked victims that it did
 	// not come to delete; of such a gang all goes when another of it is lost.
 	died bool
+	// wires are the watches of Pods, nodes and the like, groupWires those of PodGroups.
+	wires, groupWires *wires
+	// seenBound are the nodes of Pods when the watch of kube-scheduler last broke.
+	seenBound map[string]string
 
 	bound      []stormPod // since the last calm
 	departed   []stormPod // that waited and were deleted since the last calm
@@ -161,7 +167,8 @@ func newHistory(t *testing.T) *history {
 	// The real API server selects by field: the scheduler does not see Pods that
 	// have ended.
 	h.kube.PrependReactor("list", "pods", h.listRunning)
-	h.kube.PrependWatchReactor("pods", h.watchRunning)
+	h.kube.PrependReactor("patch", "pods", h.onPatch)
+	h.wires, h.groupWires = newWires(&h.kube.Fake, h.kube.Tracker()), newWires(&h.lock.Fake, h.lock.Tracker())
 	return h
 }
 
@@ -185,6 +192,8 @@ func (h *history) onBind(action clienttesting.Action) (bool, apiruntime.Object, 
 	switch {
 	case pod == nil:
 		return true, nil, apierrors.NewNotFound(podResource.GroupResource(), binding.Name)
+	case pod.uid != binding.UID:
+		return true, nil, apierrors.NewConflict(podResource.GroupResource(), binding.Name, errors.New("the UID is that of another Pod"))
 	case pod.deleting || pod.node != "":
 		return true, nil, apierrors.NewConflict(podResource.GroupResource(), binding.Name, errors.New("the Pod has a node or is being deleted"))
 	}
@@ -244,6 +253,9 @@ func (h *history) onEvict(action clienttesting.Action) (bool, apiruntime.Object,
 	pod := h.pods[action.(clienttesting.DeleteAction).GetName()]
 	if pod == nil {
 		return true, nil, apierrors.NewNotFound(podResource.GroupResource(), action.(clienttesting.DeleteAction).GetName())
+	}
+	if p := action.(clienttesting.DeleteActionImpl).DeleteOptions.Preconditions; p != nil && p.UID != nil && *p.UID != pod.uid {
+		return true, nil, apierrors.NewConflict(podResource.GroupResource(), pod.name, errors.New("the UID is that of another Pod"))
 	}
 	if pod.deleting {
 		return true, nil, nil
@@ -366,6 +378,7 @@ func (h *history) updatePod(name string, change func(*corev1.Pod)) {
 	}
 	pod := object.(*corev1.Pod).DeepCopy()
 	change(pod)
+	pod.ResourceVersion = h.version()
 	if err := h.kube.Tracker().Update(podResource, pod, testNamespace); err != nil {
 		panic(err)
 	}
@@ -388,9 +401,7 @@ func (h *history) deletePodGracefully(pod *stormPod, grace time.Duration) {
 	h.touch(pod.group)
 	remove := func() {
 		delete(h.pods, pod.name)
-		if err := h.kube.Tracker().Delete(podResource, testNamespace, pod.name); err != nil {
-			panic(err)
-		}
+		h.wires.bury(podResource, testNamespace, pod.name)
 	}
 	if grace == 0 {
 		remove()
@@ -406,7 +417,28 @@ func (h *history) deletePodGracefully(pod *stormPod, grace time.Duration) {
 	})
 }
 
-// listRunning and watchRunning leave out Pods that have ended, if asked to.
+// version is a new resource version of a Pod. kube-scheduler takes what has that of before
+// for what it has seen.
+func (h *history) version() string {
+	h.made++
+	return fmt.Sprint(h.made)
+}
+
+// onPatch gives a Pod that the scheduler patches a new version.
+func (h *history) onPatch(action clienttesting.Action) (bool, apiruntime.Object, error) {
+	name := action.(clienttesting.PatchAction).GetName()
+	if done, object, err := h.compareUID(action); done {
+		return done, object, err
+	}
+	if _, object, err := clienttesting.ObjectReaction(h.kube.Tracker())(action); err != nil {
+		return true, object, err
+	}
+	h.updatePod(name, func(*corev1.Pod) {})
+	object, err := h.kube.Tracker().Get(podResource, testNamespace, name)
+	return true, object, err
+}
+
+// listRunning leaves out Pods that have ended, if asked to.
 func (h *history) listRunning(action clienttesting.Action) (bool, apiruntime.Object, error) {
 	list := action.(clienttesting.ListAction)
 	if !strings.Contains(list.GetListRestrictions().Fields.String(), "status.phase!=") {
@@ -419,26 +451,6 @@ func (h *history) listRunning(action clienttesting.Action) (bool, apiruntime.Obj
 	pods := object.(*corev1.PodList)
 	pods.Items = slices.DeleteFunc(pods.Items, func(pod corev1.Pod) bool { return pod.Status.Phase == corev1.PodSucceeded })
 	return true, pods, nil
-}
-
-func (h *history) watchRunning(action clienttesting.Action) (bool, watch.Interface, error) {
-	options := action.(clienttesting.WatchActionImpl).ListOptions
-	if !strings.Contains(options.FieldSelector, "status.phase!=") {
-		return false, nil, nil
-	}
-	all, err := h.kube.Tracker().Watch(podResource, action.GetNamespace(), options)
-	if err != nil {
-		return true, nil, err
-	}
-	return true, watch.Filter(all, func(event watch.Event) (watch.Event, bool) {
-		if pod, ok := event.Object.(*corev1.Pod); ok && pod.Status.Phase == corev1.PodSucceeded {
-			if event.Type == watch.Added {
-				return event, false
-			}
-			event.Type = watch.Deleted
-		}
-		return event, true
-	}), nil
 }
 
 // String tells the state, and the end of what led to it.

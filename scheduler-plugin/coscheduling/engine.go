@@ -115,7 +115,7 @@ func attach(ctx context.Context, sched *kube.Scheduler, plugins map[string]*Cosc
 		c.engine = e
 	}
 	e.pop = sched.InterceptNext(e.nextEntity)
-	e.queue = &gangQueue{tracker: e.tracker, keepsOut: e.places, members: make(map[types.UID]*corev1.Pod)}
+	e.queue = &gangQueue{tracker: e.tracker, keepsOut: e.places, gone: e.forgetGone, members: make(map[types.UID]*corev1.Pod)}
 	sched.WrapQueue(e.queue.wrap)
 	e.bell = &bell{queue: e.queue.SchedulingQueue}
 	e.begin = sync.OnceFunc(func() { close(begun) })

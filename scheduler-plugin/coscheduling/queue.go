@@ -35,6 +35,8 @@ type gangQueue struct {
 	// keepsOut says whether a Pod is a member that the engine places. It never
 	// changes in the life of a Pod, but with its labels and when it is bound.
 	keepsOut func(pod *corev1.Pod) bool
+	// gone is told of members that are gone, and of some that are bound.
+	gone func(pod *corev1.Pod)
 
 	mu sync.Mutex
 	// members are the members that wait, by UID: those of which the scheduler has
@@ -68,6 +70,9 @@ func (q *gangQueue) Update(ctx context.Context, before, after *corev1.Pod) {
 	if was && (!is || before.UID != after.UID) {
 		q.forget(before)
 	}
+	if was && before.UID != after.UID {
+		q.gone(before)
+	}
 	if !was {
 		q.SchedulingQueue.Delete(klog.FromContext(ctx), before)
 	}
@@ -78,6 +83,9 @@ func (q *gangQueue) Update(ctx context.Context, before, after *corev1.Pod) {
 func (q *gangQueue) Delete(logger klog.Logger, pod *corev1.Pod) {
 	q.forget(pod)
 	q.SchedulingQueue.Delete(logger, pod)
+	if q.keepsOut(pod) {
+		q.gone(pod)
+	}
 }
 
 // AddUnschedulablePodIfNotPresent implements SchedulingQueue. A member comes back

@@ -99,7 +99,7 @@ func TestMembersStayOutOfTheQueue(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			before := gated(t)
 			inner := &realQueue{pods: map[types.UID]*corev1.Pod{}}
-			q := &gangQueue{SchedulingQueue: inner, members: map[types.UID]*corev1.Pod{},
+			q := &gangQueue{SchedulingQueue: inner, members: map[types.UID]*corev1.Pod{}, gone: func(*corev1.Pod) {},
 				keepsOut: func(pod *corev1.Pod) bool { return pod.Labels[schedulingv1alpha1.LabelPodGroup] != "" }}
 			tc.do(q)
 			want := map[types.UID]*corev1.Pod{}

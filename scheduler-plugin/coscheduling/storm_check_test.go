@@ -454,9 +454,9 @@ func (s *storm) allPods() []stormPod {
 // can't have undone the reason, and for gangs whose members are all alike: of
 // others the search for victims does not find the least in every case.
 func (s *storm) inVain() string {
-	if !s.single || !s.adds || len(s.evictions) == 0 || len(s.gone) > 0 || slices.ContainsFunc(s.bound, func(p stormPod) bool {
+	if !s.single || !s.adds || len(s.evictions) == 0 || len(s.gone) > 0 || slices.ContainsFunc(slices.Concat(s.bound, s.allPods()), func(p stormPod) bool {
 		g := s.groups[p.group]
-		return g != nil && g.mixed
+		return g != nil && g.mixed && (p.waits() || slices.Contains(s.bound, p))
 	}) {
 		return ""
 	}

@@ -4,9 +4,11 @@
 package coscheduling
 
 import (
+	"flag"
 	"fmt"
 	"maps"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -24,6 +26,9 @@ import (
 // goes.
 const stormPatience = 3 * time.Minute
 
+// stormFailed says that a storm has failed.
+var stormFailed atomic.Bool
+
 // await waits until the scheduler has nothing to do any more and all promises
 // hold.
 func (s *storm) await() {
@@ -31,6 +36,12 @@ func (s *storm) await() {
 	var last string
 	deadline := time.Now().Add(stormPatience)
 	for {
+		if s.process.dead.Load() {
+			s.kill()
+		}
+		if stormFailed.Load() && flag.Lookup("test.failfast").Value.String() == "true" {
+			s.t.Skip("another storm has failed")
+		}
 		s.kube.Lock()
 		if len(s.violations) > 0 {
 			defer s.kube.Unlock()
@@ -62,6 +73,7 @@ func (s *storm) await() {
 
 func (s *storm) fail(why string) {
 	s.t.Helper()
+	stormFailed.Store(true)
 	for name, p := range s.pods {
 		if info, ok := s.sched.SchedulingQueue.GetPod(name, testNamespace, nil); ok && p.waits() && p.group == "" {
 			s.logf("%s was rejected by %v, pending on %v, gated by %q", name, info.UnschedulablePlugins, info.PendingPlugins, info.GatingPlugin)
@@ -74,6 +86,9 @@ func (s *storm) fail(why string) {
 func (s *storm) unrest() string {
 	if s.leaving > 0 {
 		return fmt.Sprintf("%d Pods are terminating", s.leaving)
+	}
+	if what := s.outageLeft(); what != "" {
+		return what
 	}
 	engine := s.engine()
 	if what := s.unseen(engine.tracker); what != "" {
@@ -187,6 +202,9 @@ func (s *storm) unseenByCache() string {
 	if len(dump.Nodes) != len(s.nodes) {
 		return "a node is not seen"
 	}
+	if what := s.unseenByListers(); what != "" {
+		return what
+	}
 	return s.unseenByQueue()
 }
 
@@ -225,13 +243,16 @@ func (s *storm) unfounded() string {
 		if g == nil || !g.exists || g.UID != gang.UID || s.lacks(g) == 0 {
 			return fmt.Sprintf("room is held for %s, which does not wait for it", gang.Rank.Key.Name)
 		}
+		if late := time.Since(claim.End()); late > time.Second {
+			return fmt.Sprintf("room is held for %s since %v after its end", gang.Rank.Key.Name, late)
+		}
 	}
 	return ""
 }
 
 // broken says which promise does not hold now that all is calm, empty for none.
 func (s *storm) broken() string {
-	for _, check := range []func() string{s.partial, s.unfounded, s.left, s.scattered, s.leftBehind, s.shouldPreempt, s.inVain} {
+	for _, check := range []func() string{s.partial, s.unfounded, s.left, s.daemonLeft, s.scattered, s.leftBehind, s.shouldPreempt, s.inVain} {
 		if what := check(); what != "" {
 			return what
 		}
@@ -307,7 +328,7 @@ func (s *storm) free(n *stormNode, above int32) int {
 		}
 		priority := p.priority
 		if g := s.groups[p.group]; g != nil && g.exists {
-			priority = max(priority, g.priority)
+			priority = s.priorityOf(g)
 		}
 		if priority >= above {
 			free -= p.cpu
@@ -376,7 +397,7 @@ func (s *storm) isBehind(g *stormGroup) bool {
 		return false
 	}
 	for _, claim := range s.engine().room.InOrder() {
-		if claim.Gang().Rank.Compare(g.rank()) < 0 {
+		if claim.Gang().Rank.Compare(s.rank(g)) < 0 {
 			return true
 		}
 	}
@@ -433,7 +454,7 @@ func (s *storm) scattered() string {
 // has preempted what it needs.
 func (s *storm) shouldPreempt() string {
 	for _, g := range s.sortedGroups() {
-		if need := s.lacks(g); need > 0 && !g.never && !s.isBehind(g) && s.room(g, g.priority) >= need {
+		if need := s.lacks(g); need > 0 && !g.never && !s.isBehind(g) && s.room(g, s.priorityOf(g)) >= need {
 			return fmt.Sprintf("%s waits, though it could preempt work for the %d members that it lacks", g.Name, need)
 		}
 	}
@@ -504,7 +525,7 @@ func (s *storm) inVain() string {
 func (s *storm) outbid(rank int32) bool {
 	return slices.ContainsFunc(s.bound, func(p stormPod) bool {
 		if g := s.groups[p.group]; g != nil {
-			return g.priority > rank
+			return g.mostRank > rank
 		}
 		return p.group == "" && p.priority > rank
 	})

@@ -35,7 +35,7 @@ func (s *storm) makeAnew() bool {
 	p := pick(s, s.pods, func(p *stormPod) bool {
 		// kube-scheduler itself ends when a Pod that it knows on a node comes as another
 		// one that is on none.
-		return !p.deleting && !(s.wires.deaf[runningPods] && s.seenBound[p.name] != "")
+		return !p.deleting && !(s.wires.deaf[runningPods] > 0 && s.seenBound[p.name] != "")
 	})
 	if p == nil {
 		return false
@@ -44,7 +44,8 @@ func (s *storm) makeAnew() bool {
 	s.excuse(p.group)
 	s.deletePodGracefully(p, 0)
 	g := s.groups[p.group]
-	s.addPod(&stormPod{name: p.name, group: p.group, role: p.role, cpu: p.cpu, priority: p.priority}, g != nil && g.never)
+	s.addPod(&stormPod{name: p.name, group: p.group, role: p.role, cpu: p.cpu, priority: p.priority,
+		serves: p.serves, daemon: p.daemon}, g != nil && g.never)
 	return true
 }
 

@@ -74,14 +74,19 @@ type storm struct {
 	// starvation says that gangs that starve hold room.
 	starvation bool
 
-	process *process // of the scheduler that runs
+	process *process                // of the scheduler that runs
+	writer  atomic.Pointer[process] // the same
 	stop    func()
+	// standsBy says that there is a second scheduler, which takes over: standby.
+	standsBy bool
+	standby  *replica
 }
 
 func newStorm(t *testing.T, seed int64) *storm {
 	s := &storm{history: newHistory(t), seed: seed, random: rand.New(rand.NewPCG(uint64(seed), 11))}
 	s.verbosity, s.noBackoff = 2, true
-	s.starvation = seed%4 == 3
+	s.lock.PrependReactor("patch", "podgroups", s.onReport)
+	s.starvation, s.standsBy = seed%4 == 3, seed%5 == 2
 	starvationAfter := "0s"
 	if s.starvation {
 		starvationAfter = "1s"
@@ -114,15 +119,32 @@ func (s *storm) rage() {
 // launch starts a scheduler and waits until it has read what there is.
 func (s *storm) launch() {
 	s.t.Helper()
-	s.kube.Lock()
-	s.wires.renew()
-	s.kube.Unlock()
-	s.lock.Lock()
-	s.groupWires.renew()
-	s.lock.Unlock()
-	s.process = &process{}
-	s.client = mortal{s.kube, s.process}
-	s.stop = s.start()
+	if s.standby == nil {
+		s.kube.Lock()
+		s.wires.renew()
+		s.kube.Unlock()
+		s.lock.Lock()
+		s.groupWires.renew()
+		s.lock.Unlock()
+	}
+	next := s.standby
+	if next == nil {
+		next = s.prepare()
+	}
+	s.writer.Store(next.process)
+	s.process, s.sched = next.process, next.sched
+	// A lease takes seconds to pass on. Whoever is elected has seen by then what the one
+	// before has bound.
+	s.eventually("the next scheduler has seen what there is", func() bool {
+		s.kube.Lock()
+		defer s.kube.Unlock()
+		return s.unseenByCache() == ""
+	})
+	s.stop = next.lead()
+	if s.standsBy {
+		s.standby = s.prepare()
+		s.sched = next.sched
+	}
 	tracker := s.tracker()
 	s.eventually("the scheduler has read all groups and Pods", func() bool {
 		tracker.mu.RLock()
@@ -143,6 +165,9 @@ func (s *storm) kill() {
 	s.faults = nil
 	s.kube.Unlock()
 	s.stop()
+	if s.random.IntN(3) == 0 {
+		s.skewClocks()
+	}
 	s.launch()
 }
 
@@ -171,6 +196,12 @@ var deeds = []struct {
 	{4, (*storm).breakWatch},
 	{3, (*storm).makeAnew},
 	{2, (*storm).makeGroupAnew},
+	{2, (*storm).refuseForAWhile},
+	{3, (*storm).addService},
+	{3, (*storm).addDaemon},
+	{2, (*storm).changeClass},
+	{2, (*storm).changeBudget},
+	{3, (*storm).lightFuse},
 }
 
 // act does one thing.
@@ -247,10 +278,14 @@ func (s *storm) addGang() bool {
 		if s.random.IntN(5) == 0 {
 			spec.MinRoleMember = map[string]int32{"ps": 1}
 		}
+		if s.random.IntN(4) == 0 {
+			spec.PriorityClassName = stormClasses[s.random.IntN(len(stormClasses))]
+		}
 	}))
 	s.groups[name] = g
-	s.logf("add %s: %d of %d, %d cores each (mixed %t), priority %d, never %t, %s, Required %t, ps %d", name, least, g.size, g.cpu,
-		g.mixed, g.priority, g.never, g.Spec.DisruptionMode, g.required(), g.minPs())
+	g.leastRank, g.mostRank = s.priorityOf(g), s.priorityOf(g)
+	s.logf("add %s: %d of %d, %d cores each (mixed %t), priority %d, never %t, %s, Required %t, ps %d, class %q", name, least, g.size, g.cpu,
+		g.mixed, g.priority, g.never, g.Spec.DisruptionMode, g.required(), g.minPs(), g.Spec.PriorityClassName)
 	// The group comes before, among or after its members, of which some may be
 	// late.
 	late, before := 0, s.random.IntN(g.size+1)
@@ -306,6 +341,12 @@ func (s *storm) addPod(p *stormPod, never bool) {
 	}
 	if never {
 		options = append(options, func(w *schedulertesting.PodWrapper) { w.PreemptionPolicy(corev1.PreemptNever) })
+	}
+	if p.serves {
+		options = append(options, ofService)
+	}
+	if p.daemon != "" {
+		options = append(options, ofDaemonSet(p.daemon))
 	}
 	pod := makePod(p.name, options...)
 	pod.ResourceVersion = s.version()
@@ -446,7 +487,7 @@ func (s *storm) grow() bool {
 // else has bound is left out: a Pod that ends before the scheduler has seen that
 // binding is known to it from its own only.
 func (s *storm) finish() bool {
-	p := pick(s, s.pods, func(p *stormPod) bool { return p.runs() && !p.deleting && !p.foreign })
+	p := pick(s, s.pods, func(p *stormPod) bool { return p.runs() && !p.deleting && !p.foreign && !p.serves })
 	if p == nil {
 		return false
 	}
@@ -543,7 +584,7 @@ func (s *storm) failBindings() bool {
 func (s *storm) bindForeign() bool {
 	p := pick(s, s.pods, func(p *stormPod) bool {
 		g := s.groups[p.group]
-		return p.waits() && (g == nil || !g.required())
+		return p.waits() && p.daemon == "" && (g == nil || !g.required())
 	})
 	if p == nil {
 		return false

@@ -11,6 +11,8 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
@@ -34,8 +36,8 @@ type wires struct {
 	// broke is how often the watch of each kind has broken since the scheduler was
 	// launched. An informer waits for twice as long before each list.
 	broke map[string]int
-	// deaf are the kinds whose watch has broken, and does not watch again yet.
-	deaf map[string]bool
+	// deaf is how many watches of a kind have broken, and are not there again yet.
+	deaf map[string]int
 }
 
 // grave is an object that was deleted, and the resource version of its deletion.
@@ -56,7 +58,7 @@ type wire struct {
 }
 
 func newWires(fake *clienttesting.Fake, tracker clienttesting.ObjectTracker) *wires {
-	w := &wires{tracker: tracker, live: map[string][]*wire{}, buried: map[schema.GroupVersionResource][]grave{}, broke: map[string]int{}, deaf: map[string]bool{}}
+	w := &wires{tracker: tracker, live: map[string][]*wire{}, buried: map[schema.GroupVersionResource][]grave{}, broke: map[string]int{}, deaf: map[string]int{}}
 	fake.PrependWatchReactor("*", w.onWatch)
 	return w
 }
@@ -72,9 +74,11 @@ func watchedBy(action clienttesting.WatchActionImpl) string {
 
 // kindsOf are the kinds of the resources of which objects are deleted.
 var kindsOf = map[string]schema.GroupVersionKind{
-	podResource.Resource:   corev1.SchemeGroupVersion.WithKind("Pod"),
-	nodeResource.Resource:  corev1.SchemeGroupVersion.WithKind("Node"),
-	groupResource.Resource: schedulingv1alpha1.SchemeGroupVersion.WithKind("PodGroup"),
+	podResource.Resource:    corev1.SchemeGroupVersion.WithKind("Pod"),
+	classResource.Resource:  schedulingv1.SchemeGroupVersion.WithKind("PriorityClass"),
+	budgetResource.Resource: policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget"),
+	nodeResource.Resource:   corev1.SchemeGroupVersion.WithKind("Node"),
+	groupResource.Resource:  schedulingv1alpha1.SchemeGroupVersion.WithKind("PodGroup"),
 }
 
 // runningPods is the kind of the watch of kube-scheduler itself.
@@ -103,7 +107,7 @@ func (w *wires) onWatch(action clienttesting.Action) (bool, watch.Interface, err
 	}
 	kind := watchedBy(watching)
 	w.live[kind] = append(w.live[kind], broken)
-	delete(w.deaf, kind)
+	w.deaf[kind] = max(0, w.deaf[kind]-1)
 	go broken.pump()
 	return true, broken, nil
 }
@@ -154,10 +158,10 @@ func (w *wires) cut(kind string) {
 	for _, broken := range w.live[kind] {
 		broken.broken = true
 		broken.inner.Stop()
+		w.deaf[kind]++
 	}
 	delete(w.live, kind)
 	w.broke[kind]++
-	w.deaf[kind] = true
 }
 
 // renew is for a new scheduler, whose informers have waited for nothing yet.
@@ -165,7 +169,6 @@ func (w *wires) renew() {
 	clear(w.broke)
 	clear(w.live)
 	clear(w.deaf)
-	clear(w.buried) // it begins with a list
 }
 
 // bury deletes an object for good.

@@ -113,7 +113,7 @@ func attach(ctx context.Context, sched *kube.Scheduler, plugins map[string]*Cosc
 		c.engine = e
 	}
 	e.pop = sched.InterceptNext(e.nextEntity)
-	e.queue = sched.KeepOut(e.places, e.tracker.heard)
+	e.queue = sched.KeepOut(e.places, e.tracker.heard, e.forgetGone)
 	e.begin = sync.OnceFunc(func() { close(begun) })
 	if err := e.startWatching(groups); err != nil {
 		return err

@@ -23,11 +23,11 @@ func TestGangAndOrdinaryPodTakeTheirTurnsByPriority(t *testing.T) {
 		placed    bool // a third member, of priority 11
 		wantFirst bool
 	}{
-		"a gang whose members outrank the Pod":                               {members: ofPriority(11), wantFirst: true},
-		"a gang whose class outranks the Pod, though not its members":        {members: ofPriority(0), class: "high"},
+		"a gang whose members outrank the Pod":                                    {members: ofPriority(11), wantFirst: true},
+		"a gang whose class outranks the Pod, though not its members":             {members: ofPriority(0), class: "high"},
 		"a gang whose placed member outranks the Pod, though not those that wait": {members: ofPriority(0), placed: true, wantFirst: true},
-		"a gang whose members outrank the Pod, though not its class":         {members: ofPriority(11), class: "low"},
-		"a gang that does not outrank the Pod":                               {members: ofPriority(9)},
+		"a gang whose members outrank the Pod, though not its class":              {members: ofPriority(11), class: "low"},
+		"a gang that does not outrank the Pod":                                    {members: ofPriority(9)},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

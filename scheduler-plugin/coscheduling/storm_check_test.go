@@ -4,9 +4,11 @@
 package coscheduling
 
 import (
+	"flag"
 	"fmt"
 	"maps"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -24,6 +26,9 @@ import (
 // goes.
 const stormPatience = 3 * time.Minute
 
+// stormFailed says that a storm has failed.
+var stormFailed atomic.Bool
+
 // await waits until the scheduler has nothing to do any more and all promises
 // hold.
 func (s *storm) await() {
@@ -31,6 +36,12 @@ func (s *storm) await() {
 	var last string
 	deadline := time.Now().Add(stormPatience)
 	for {
+		if s.process.dead.Load() {
+			s.kill()
+		}
+		if stormFailed.Load() && flag.Lookup("test.failfast").Value.String() == "true" {
+			s.t.Skip("another storm has failed")
+		}
 		s.kube.Lock()
 		if len(s.violations) > 0 {
 			defer s.kube.Unlock()
@@ -62,6 +73,7 @@ func (s *storm) await() {
 
 func (s *storm) fail(why string) {
 	s.t.Helper()
+	stormFailed.Store(true)
 	for name, p := range s.pods {
 		if info, ok := s.sched.SchedulingQueue.GetPod(name, testNamespace, nil); ok && p.waits() && p.group == "" {
 			s.logf("%s was rejected by %v, pending on %v, gated by %q", name, info.UnschedulablePlugins, info.PendingPlugins, info.GatingPlugin)
@@ -75,6 +87,9 @@ func (s *storm) unrest() string {
 	if s.leaving > 0 {
 		return fmt.Sprintf("%d Pods are terminating", s.leaving)
 	}
+	if what := s.outageLeft(); what != "" {
+		return what
+	}
 	engine := s.engine()
 	if what := s.unseen(engine.tracker); what != "" {
 		return what
@@ -86,7 +101,7 @@ func (s *storm) unrest() string {
 	for name, p := range s.pods {
 		for _, plugin := range s.sched.Profiles[testScheduler].PreEnqueuePlugins() {
 			d, ok := plugin.(*defaultpreemption.DefaultPreemption)
-			if ok && p.waits() && d.Executor.IsPodRunningPreemption(types.UID("uid-"+name)) {
+			if ok && p.waits() && d.Executor.IsPodRunningPreemption(p.uid) {
 				return name + " is preempting"
 			}
 		}
@@ -113,7 +128,7 @@ func (s *storm) unseen(t *tracker) string {
 		if g == nil {
 			return "a group is not seen"
 		}
-		m := g.members[types.UID("uid-"+p.name)]
+		m := g.members[p.uid]
 		if m != nil && m.leaving {
 			return p.name + " is being preempted"
 		}
@@ -163,9 +178,11 @@ func (s *storm) unseenByCache() string {
 		return fmt.Sprintf("Pods are assumed: %v", dump.AssumedPods)
 	}
 	pods := make(map[string]int)
+	known := make(map[types.UID]string)
 	for _, p := range s.pods {
 		if p.runs() {
 			pods[p.node]++
+			known[p.uid] = p.node
 		}
 	}
 	for name, info := range dump.Nodes {
@@ -176,16 +193,67 @@ func (s *storm) unseenByCache() string {
 		if info.Node().Spec.Unschedulable != node.cordoned || len(info.GetPods()) != pods[name] {
 			return fmt.Sprintf("node %s is not seen as it is", name)
 		}
+		for _, pod := range info.GetPods() {
+			if known[pod.GetPod().UID] != name {
+				return fmt.Sprintf("%s is known on %s, and is not there", pod.GetPod().UID, name)
+			}
+		}
 	}
 	if len(dump.Nodes) != len(s.nodes) {
 		return "a node is not seen"
+	}
+	if what := s.unseenByListers(); what != "" {
+		return what
+	}
+	return s.unseenByQueue()
+}
+
+// unseenByQueue says which Pod that waits the queue does not know as it is, or knows and is
+// gone.
+func (s *storm) unseenByQueue() string {
+	waiting := make(map[types.UID]bool)
+	for _, pod := range s.engine().queue.Members() {
+		waiting[pod.UID] = true
+	}
+	members := 0
+	for name, p := range s.pods {
+		switch {
+		case !p.waits():
+		case p.group == "":
+			if info, ok := s.sched.SchedulingQueue.GetPod(name, testNamespace, nil); !ok || info.Pod.UID != p.uid {
+				return name + " is not in the queue"
+			}
+		default:
+			members++
+			if !waiting[p.uid] {
+				return name + " is not among the members that wait"
+			}
+		}
+	}
+	if members != len(waiting) {
+		return fmt.Sprintf("%d members wait, %d are known to the queue", members, len(waiting))
+	}
+	return ""
+}
+
+// unfounded says which room is held for nobody: each claim is that of a gang that waits.
+func (s *storm) unfounded() string {
+	for _, claim := range s.engine().room.InOrder() {
+		gang := claim.Gang()
+		g := s.groups[gang.Rank.Key.Name]
+		if g == nil || !g.exists || g.UID != gang.UID || s.lacks(g) == 0 {
+			return fmt.Sprintf("room is held for %s, which does not wait for it", gang.Rank.Key.Name)
+		}
+		if late := time.Since(claim.End()); late > time.Second {
+			return fmt.Sprintf("room is held for %s since %v after its end", gang.Rank.Key.Name, late)
+		}
 	}
 	return ""
 }
 
 // broken says which promise does not hold now that all is calm, empty for none.
 func (s *storm) broken() string {
-	for _, check := range []func() string{s.partial, s.left, s.scattered, s.leftBehind, s.shouldPreempt, s.inVain} {
+	for _, check := range []func() string{s.partial, s.unfounded, s.left, s.daemonLeft, s.scattered, s.leftBehind, s.shouldPreempt, s.inVain} {
 		if what := check(); what != "" {
 			return what
 		}
@@ -261,7 +329,7 @@ func (s *storm) free(n *stormNode, above int32) int {
 		}
 		priority := p.priority
 		if g := s.groups[p.group]; g != nil && g.exists {
-			priority = max(priority, g.priority)
+			priority = s.priorityOf(g)
 		}
 		if priority >= above {
 			free -= p.cpu
@@ -330,7 +398,7 @@ func (s *storm) isBehind(g *stormGroup) bool {
 		return false
 	}
 	for _, claim := range s.engine().room.InOrder() {
-		if claim.Gang().Rank.Compare(g.rank()) < 0 {
+		if claim.Gang().Rank.Compare(s.rank(g)) < 0 {
 			return true
 		}
 	}
@@ -387,7 +455,7 @@ func (s *storm) scattered() string {
 // has preempted what it needs.
 func (s *storm) shouldPreempt() string {
 	for _, g := range s.sortedGroups() {
-		if need := s.lacks(g); need > 0 && !g.never && !s.isBehind(g) && s.room(g, g.priority) >= need {
+		if need := s.lacks(g); need > 0 && !g.never && !s.isBehind(g) && s.room(g, s.priorityOf(g)) >= need {
 			return fmt.Sprintf("%s waits, though it could preempt work for the %d members that it lacks", g.Name, need)
 		}
 	}
@@ -408,9 +476,9 @@ func (s *storm) allPods() []stormPod {
 // can't have undone the reason, and for gangs whose members are all alike: of
 // others the search for victims does not find the least in every case.
 func (s *storm) inVain() string {
-	if !s.single || !s.adds || len(s.evictions) == 0 || len(s.gone) > 0 || slices.ContainsFunc(s.bound, func(p stormPod) bool {
+	if !s.single || !s.adds || len(s.evictions) == 0 || len(s.gone) > 0 || slices.ContainsFunc(slices.Concat(s.bound, s.allPods()), func(p stormPod) bool {
 		g := s.groups[p.group]
-		return g != nil && g.mixed
+		return g != nil && g.mixed && (p.waits() || slices.Contains(s.bound, p))
 	}) {
 		return ""
 	}
@@ -458,7 +526,7 @@ func (s *storm) inVain() string {
 func (s *storm) outbid(rank int32) bool {
 	return slices.ContainsFunc(s.bound, func(p stormPod) bool {
 		if g := s.groups[p.group]; g != nil {
-			return g.priority > rank
+			return g.mostRank > rank
 		}
 		return p.group == "" && p.priority > rank
 	})

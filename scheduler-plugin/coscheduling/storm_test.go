@@ -21,8 +21,9 @@ import (
 )
 
 var (
-	stormsFlag    = flag.Int64("storms", 4, "how many storms TestStorms has")
-	stormSeedFlag = flag.Int64("storm-seed", -1, "have only the storm of this seed, and print it")
+	stormsFlag     = flag.Int64("storms", 4, "how many storms TestStorms has")
+	stormFirstFlag = flag.Int64("storm-first-seed", 0, "the seed of the first storm of TestStorms")
+	stormSeedFlag  = flag.Int64("storm-seed", -1, "have only the storm of this seed, and print it")
 )
 
 // stormRounds is how often a storm calms down.
@@ -47,7 +48,7 @@ func TestStorms(t *testing.T) {
 	}
 	var binds, evicts, actions atomic.Int64
 	t.Run("seed", func(t *testing.T) {
-		for seed := range *stormsFlag {
+		for seed := *stormFirstFlag; seed < *stormFirstFlag+*stormsFlag; seed++ {
 			t.Run(fmt.Sprint(seed), func(t *testing.T) {
 				t.Parallel()
 				s := newStorm(t, seed)
@@ -66,7 +67,6 @@ type storm struct {
 	*history
 	seed    int64
 	random  *rand.Rand
-	made    int // objects, for their names and ages
 	actions int
 	// single says that one action was all that happened since the last calm, and
 	// adds that it only asked for more: it freed nothing, at once or bit by bit.
@@ -74,14 +74,19 @@ type storm struct {
 	// starvation says that gangs that starve hold room.
 	starvation bool
 
-	process *process // of the scheduler that runs
+	process *process                // of the scheduler that runs
+	writer  atomic.Pointer[process] // the same
 	stop    func()
+	// standsBy says that there is a second scheduler, which takes over: standby.
+	standsBy bool
+	standby  *replica
 }
 
 func newStorm(t *testing.T, seed int64) *storm {
 	s := &storm{history: newHistory(t), seed: seed, random: rand.New(rand.NewPCG(uint64(seed), 11))}
 	s.verbosity, s.noBackoff = 2, true
-	s.starvation = seed%4 == 3
+	s.lock.PrependReactor("patch", "podgroups", s.onReport)
+	s.starvation, s.standsBy = seed%4 == 3, seed%5 == 2
 	starvationAfter := "0s"
 	if s.starvation {
 		starvationAfter = "1s"
@@ -111,18 +116,35 @@ func (s *storm) rage() {
 	}
 }
 
-// launch starts a scheduler and waits until it has read what there is: the fake
-// API server has no word for what is deleted between a list and the watch.
+// launch starts a scheduler and waits until it has read what there is.
 func (s *storm) launch() {
 	s.t.Helper()
-	s.eventually("no Pod is terminating", func() bool {
+	if s.standby == nil {
+		s.kube.Lock()
+		s.wires.renew()
+		s.kube.Unlock()
+		s.lock.Lock()
+		s.groupWires.renew()
+		s.lock.Unlock()
+	}
+	next := s.standby
+	if next == nil {
+		next = s.prepare()
+	}
+	s.writer.Store(next.process)
+	s.process, s.sched = next.process, next.sched
+	// A lease takes seconds to pass on. Whoever is elected has seen by then what the one
+	// before has bound.
+	s.eventually("the next scheduler has seen what there is", func() bool {
 		s.kube.Lock()
 		defer s.kube.Unlock()
-		return s.leaving == 0
+		return s.unseenByCache() == ""
 	})
-	s.process = &process{}
-	s.client = mortal{s.kube, s.process}
-	s.stop = s.start()
+	s.stop = next.lead()
+	if s.standsBy {
+		s.standby = s.prepare()
+		s.sched = next.sched
+	}
 	tracker := s.tracker()
 	s.eventually("the scheduler has read all groups and Pods", func() bool {
 		tracker.mu.RLock()
@@ -143,6 +165,9 @@ func (s *storm) kill() {
 	s.faults = nil
 	s.kube.Unlock()
 	s.stop()
+	if s.random.IntN(3) == 0 {
+		s.skewClocks()
+	}
 	s.launch()
 }
 
@@ -168,6 +193,15 @@ var deeds = []struct {
 	{4, (*storm).uncordon},
 	{5, (*storm).failBindings},
 	{2, (*storm).bindForeign},
+	{4, (*storm).breakWatch},
+	{3, (*storm).makeAnew},
+	{2, (*storm).makeGroupAnew},
+	{2, (*storm).refuseForAWhile},
+	{3, (*storm).addService},
+	{3, (*storm).addDaemon},
+	{2, (*storm).changeClass},
+	{2, (*storm).changeBudget},
+	{3, (*storm).lightFuse},
 }
 
 // act does one thing.
@@ -244,10 +278,14 @@ func (s *storm) addGang() bool {
 		if s.random.IntN(5) == 0 {
 			spec.MinRoleMember = map[string]int32{"ps": 1}
 		}
+		if s.random.IntN(4) == 0 {
+			spec.PriorityClassName = stormClasses[s.random.IntN(len(stormClasses))]
+		}
 	}))
 	s.groups[name] = g
-	s.logf("add %s: %d of %d, %d cores each (mixed %t), priority %d, never %t, %s, Required %t, ps %d", name, least, g.size, g.cpu,
-		g.mixed, g.priority, g.never, g.Spec.DisruptionMode, g.required(), g.minPs())
+	g.leastRank, g.mostRank = s.priorityOf(g), s.priorityOf(g)
+	s.logf("add %s: %d of %d, %d cores each (mixed %t), priority %d, never %t, %s, Required %t, ps %d, class %q", name, least, g.size, g.cpu,
+		g.mixed, g.priority, g.never, g.Spec.DisruptionMode, g.required(), g.minPs(), g.Spec.PriorityClassName)
 	// The group comes before, among or after its members, of which some may be
 	// late.
 	late, before := 0, s.random.IntN(g.size+1)
@@ -269,6 +307,7 @@ func (s *storm) addGang() bool {
 func (s *storm) createGroup(g *stormGroup) {
 	s.made++
 	g.PodGroup = g.DeepCopy()
+	g.Generation, g.Status = 1, schedulingv1alpha1.PodGroupStatus{}
 	g.UID = types.UID(fmt.Sprintf("%s-%d", g.Name, s.made))
 	s.lock.Lock()
 	defer s.lock.Unlock()
@@ -303,7 +342,17 @@ func (s *storm) addPod(p *stormPod, never bool) {
 	if never {
 		options = append(options, func(w *schedulertesting.PodWrapper) { w.PreemptionPolicy(corev1.PreemptNever) })
 	}
-	if err := s.kube.Tracker().Create(podResource, makePod(p.name, options...), testNamespace); err != nil {
+	if p.serves {
+		options = append(options, ofService)
+	}
+	if p.daemon != "" {
+		options = append(options, ofDaemonSet(p.daemon))
+	}
+	pod := makePod(p.name, options...)
+	pod.ResourceVersion = s.version()
+	p.uid = types.UID(fmt.Sprintf("uid-%s-%s", p.name, pod.ResourceVersion))
+	pod.UID = p.uid
+	if err := s.kube.Tracker().Create(podResource, pod, testNamespace); err != nil {
 		panic(err)
 	}
 	s.touch(p.group)
@@ -371,9 +420,7 @@ func (s *storm) removeGroup(g *stormGroup) {
 	s.excuse(g.Name)
 	s.lock.Lock()
 	defer s.lock.Unlock()
-	if err := s.lock.Tracker().Delete(groupResource, testNamespace, g.Name); err != nil {
-		panic(err)
-	}
+	s.groupWires.bury(groupResource, testNamespace, g.Name)
 }
 
 func (s *storm) deleteGroup() bool {
@@ -440,7 +487,7 @@ func (s *storm) grow() bool {
 // else has bound is left out: a Pod that ends before the scheduler has seen that
 // binding is known to it from its own only.
 func (s *storm) finish() bool {
-	p := pick(s, s.pods, func(p *stormPod) bool { return p.runs() && !p.deleting && !p.foreign })
+	p := pick(s, s.pods, func(p *stormPod) bool { return p.runs() && !p.deleting && !p.foreign && !p.serves })
 	if p == nil {
 		return false
 	}
@@ -480,9 +527,7 @@ func (s *storm) removeNode() bool {
 	s.logf("remove %s", n.name)
 	delete(s.nodes, n.name)
 	s.gone[n.name] = true
-	if err := s.kube.Tracker().Delete(nodeResource, "", n.name); err != nil {
-		panic(err)
-	}
+	s.wires.bury(nodeResource, "", n.name)
 	for name := range s.groups {
 		s.excuse(name) // it may be about to be bound there
 	}
@@ -539,7 +584,7 @@ func (s *storm) failBindings() bool {
 func (s *storm) bindForeign() bool {
 	p := pick(s, s.pods, func(p *stormPod) bool {
 		g := s.groups[p.group]
-		return p.waits() && (g == nil || !g.required())
+		return p.waits() && p.daemon == "" && (g == nil || !g.required())
 	})
 	if p == nil {
 		return false

@@ -12,10 +12,13 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
@@ -37,14 +40,17 @@ func TestMain(m *testing.M) {
 }
 
 var (
-	podResource   = corev1.SchemeGroupVersion.WithResource("pods")
-	nodeResource  = corev1.SchemeGroupVersion.WithResource("nodes")
-	groupResource = schedulingv1alpha1.SchemeGroupVersion.WithResource(schedulingv1alpha1.PodGroupPlural)
+	podResource    = corev1.SchemeGroupVersion.WithResource("pods")
+	nodeResource   = corev1.SchemeGroupVersion.WithResource("nodes")
+	classResource  = schedulingv1.SchemeGroupVersion.WithResource("priorityclasses")
+	budgetResource = policyv1.SchemeGroupVersion.WithResource("poddisruptionbudgets")
+	groupResource  = schedulingv1alpha1.SchemeGroupVersion.WithResource(schedulingv1alpha1.PodGroupPlural)
 )
 
 // stormPod is a Pod as the API server has it.
 type stormPod struct {
 	name, group string
+	uid         types.UID
 	role        string
 	cpu         int
 	priority    int32
@@ -53,6 +59,10 @@ type stormPod struct {
 	succeeded   bool
 	// foreign says that somebody else than the scheduler bound it.
 	foreign bool
+	// serves says that it never ends by itself, and daemon, unless empty, that a DaemonSet
+	// wants it on that node.
+	serves bool
+	daemon string
 }
 
 // placed says whether the Pod counts towards its group's minimum.
@@ -78,8 +88,10 @@ type stormGroup struct {
 	cpu    int // of a member; one more in role ps if mixed
 	mixed  bool
 	never  bool // preempts nobody
-	// priority is that of all its members.
+	// priority is that of all its members. Its PriorityClass may cap it.
 	priority int32
+	// Since the last calm: the lowest and the highest priority that it ranked with.
+	leastRank, mostRank int32
 
 	// whole says that its minimum was placed since it last had no member placed.
 	whole bool
@@ -103,8 +115,8 @@ func (g *stormGroup) required() bool {
 	return len(g.Spec.Topology) > 0
 }
 
-func (g *stormGroup) rank() line.Rank {
-	return line.Rank{Priority: g.priority, Created: g.CreationTimestamp.Time, Key: types.NamespacedName{Namespace: g.Namespace, Name: g.Name}}
+func (h *history) rank(g *stormGroup) line.Rank {
+	return line.Rank{Priority: h.priorityOf(g), Created: g.CreationTimestamp.Time, Key: types.NamespacedName{Namespace: g.Namespace, Name: g.Name}}
 }
 
 type stormNode struct {
@@ -139,10 +151,18 @@ type history struct {
 	nodes   map[string]*stormNode
 	gone    map[string]bool // nodes that went since the last calm
 	faults  []bindFault     // of the next bindings
-	leaving int             // Pods that are terminating
+	outages map[string]*outage
+	classes map[string]int32
+	budgets map[string]bool
+	made    int // objects, for their names, UIDs, versions and ages
+	leaving int // Pods that are terminating
 	// died says that a scheduler has died. It may have marked victims that it did
 	// not come to delete; of such a gang all goes when another of it is lost.
 	died bool
+	// wires are the watches of Pods, nodes and the like, groupWires those of PodGroups.
+	wires, groupWires *wires
+	// seenBound are the nodes of Pods when the watch of kube-scheduler last broke.
+	seenBound map[string]string
 
 	bound      []stormPod // since the last calm
 	departed   []stormPod // that waited and were deleted since the last calm
@@ -155,13 +175,15 @@ type history struct {
 
 func newHistory(t *testing.T) *history {
 	h := &history{world: newWorld(t), pods: map[string]*stormPod{}, groups: map[string]*stormGroup{},
-		nodes: map[string]*stormNode{}, gone: map[string]bool{}}
+		nodes: map[string]*stormNode{}, gone: map[string]bool{}, outages: map[string]*outage{}, classes: map[string]int32{},
+		budgets: map[string]bool{}}
 	h.kube.PrependReactor("create", "pods", h.onBind)
 	h.kube.PrependReactor("delete", "pods", h.onEvict)
 	// The real API server selects by field: the scheduler does not see Pods that
 	// have ended.
 	h.kube.PrependReactor("list", "pods", h.listRunning)
-	h.kube.PrependWatchReactor("pods", h.watchRunning)
+	h.kube.PrependReactor("patch", "pods", h.onPatch)
+	h.wires, h.groupWires = newWires(&h.kube.Fake, h.kube.Tracker()), newWires(&h.lock.Fake, h.lock.Tracker())
 	return h
 }
 
@@ -185,8 +207,13 @@ func (h *history) onBind(action clienttesting.Action) (bool, apiruntime.Object, 
 	switch {
 	case pod == nil:
 		return true, nil, apierrors.NewNotFound(podResource.GroupResource(), binding.Name)
+	case pod.uid != binding.UID:
+		return true, nil, apierrors.NewConflict(podResource.GroupResource(), binding.Name, errors.New("the UID is that of another Pod"))
 	case pod.deleting || pod.node != "":
 		return true, nil, apierrors.NewConflict(podResource.GroupResource(), binding.Name, errors.New("the Pod has a node or is being deleted"))
+	}
+	if h.isOut(pod) {
+		return true, nil, apierrors.NewForbidden(podResource.GroupResource(), binding.Name, errors.New("not for a while"))
 	}
 	fault := bindFaults
 	if len(h.faults) > 0 && pod.group != "" {
@@ -245,12 +272,15 @@ func (h *history) onEvict(action clienttesting.Action) (bool, apiruntime.Object,
 	if pod == nil {
 		return true, nil, apierrors.NewNotFound(podResource.GroupResource(), action.(clienttesting.DeleteAction).GetName())
 	}
+	if p := action.(clienttesting.DeleteActionImpl).DeleteOptions.Preconditions; p != nil && p.UID != nil && *p.UID != pod.uid {
+		return true, nil, apierrors.NewConflict(podResource.GroupResource(), pod.name, errors.New("the UID is that of another Pod"))
+	}
 	if pod.deleting {
 		return true, nil, nil
 	}
 	rank, g := pod.priority, h.groups[pod.group]
 	if g != nil && g.exists {
-		rank = g.priority
+		rank = g.leastRank
 	}
 	h.evicts++
 	h.logf("evict %s from %s", pod.name, pod.node)
@@ -270,7 +300,7 @@ func (h *history) onEvict(action clienttesting.Action) (bool, apiruntime.Object,
 func (h *history) outranked(rank int32) bool {
 	above := func(p *stormPod) bool {
 		if g := h.groups[p.group]; g != nil && g.existed {
-			return g.priority > rank
+			return g.mostRank > rank
 		}
 		return p.group == "" && p.priority > rank
 	}
@@ -339,6 +369,8 @@ func (h *history) touch(group string) {
 	}
 	g.most = max(g.most, members)
 	g.leastMin = min(g.leastMin, g.Spec.MinMember)
+	rank := h.priorityOf(g)
+	g.leastRank, g.mostRank = min(g.leastRank, rank), max(g.mostRank, rank)
 }
 
 // calm forgets what is known of the time before.
@@ -348,6 +380,7 @@ func (h *history) calm() {
 	for name, g := range h.groups {
 		placed, _, members := h.tally(name)
 		g.existed, g.most, g.leastMin, g.preempted = g.exists, members, g.Spec.MinMember, false
+		g.leastRank, g.mostRank = h.priorityOf(g), h.priorityOf(g)
 		if placed == 0 || g.whole {
 			g.excused = false
 		}
@@ -366,6 +399,7 @@ func (h *history) updatePod(name string, change func(*corev1.Pod)) {
 	}
 	pod := object.(*corev1.Pod).DeepCopy()
 	change(pod)
+	pod.ResourceVersion = h.version()
 	if err := h.kube.Tracker().Update(podResource, pod, testNamespace); err != nil {
 		panic(err)
 	}
@@ -388,9 +422,7 @@ func (h *history) deletePodGracefully(pod *stormPod, grace time.Duration) {
 	h.touch(pod.group)
 	remove := func() {
 		delete(h.pods, pod.name)
-		if err := h.kube.Tracker().Delete(podResource, testNamespace, pod.name); err != nil {
-			panic(err)
-		}
+		h.wires.bury(podResource, testNamespace, pod.name)
 	}
 	if grace == 0 {
 		remove()
@@ -406,7 +438,28 @@ func (h *history) deletePodGracefully(pod *stormPod, grace time.Duration) {
 	})
 }
 
-// listRunning and watchRunning leave out Pods that have ended, if asked to.
+// version is a new resource version of a Pod. kube-scheduler takes what has that of before
+// for what it has seen.
+func (h *history) version() string {
+	h.made++
+	return fmt.Sprint(h.made)
+}
+
+// onPatch gives a Pod that the scheduler patches a new version.
+func (h *history) onPatch(action clienttesting.Action) (bool, apiruntime.Object, error) {
+	name := action.(clienttesting.PatchAction).GetName()
+	if done, object, err := h.compareUID(action); done {
+		return done, object, err
+	}
+	if _, object, err := clienttesting.ObjectReaction(h.kube.Tracker())(action); err != nil {
+		return true, object, err
+	}
+	h.updatePod(name, func(*corev1.Pod) {})
+	object, err := h.kube.Tracker().Get(podResource, testNamespace, name)
+	return true, object, err
+}
+
+// listRunning leaves out Pods that have ended, if asked to.
 func (h *history) listRunning(action clienttesting.Action) (bool, apiruntime.Object, error) {
 	list := action.(clienttesting.ListAction)
 	if !strings.Contains(list.GetListRestrictions().Fields.String(), "status.phase!=") {
@@ -421,26 +474,6 @@ func (h *history) listRunning(action clienttesting.Action) (bool, apiruntime.Obj
 	return true, pods, nil
 }
 
-func (h *history) watchRunning(action clienttesting.Action) (bool, watch.Interface, error) {
-	options := action.(clienttesting.WatchActionImpl).ListOptions
-	if !strings.Contains(options.FieldSelector, "status.phase!=") {
-		return false, nil, nil
-	}
-	all, err := h.kube.Tracker().Watch(podResource, action.GetNamespace(), options)
-	if err != nil {
-		return true, nil, err
-	}
-	return true, watch.Filter(all, func(event watch.Event) (watch.Event, bool) {
-		if pod, ok := event.Object.(*corev1.Pod); ok && pod.Status.Phase == corev1.PodSucceeded {
-			if event.Type == watch.Added {
-				return event, false
-			}
-			event.Type = watch.Deleted
-		}
-		return event, true
-	}), nil
-}
-
 // String tells the state, and the end of what led to it.
 func (h *history) String() string {
 	var b strings.Builder
@@ -453,7 +486,7 @@ func (h *history) String() string {
 		g := h.groups[name]
 		placed, ps, members := h.tally(name)
 		fmt.Fprintf(&b, "group %s: exists %t, priority %d, min %d (ps %d), %d placed (ps %d) of %d, Required %t, %s, whole %t, excused %t\n",
-			name, g.exists, g.priority, g.Spec.MinMember, g.minPs(), placed, ps, members, g.required(), g.Spec.DisruptionMode, g.whole, g.excused)
+			name, g.exists, h.priorityOf(g), g.Spec.MinMember, g.minPs(), placed, ps, members, g.required(), g.Spec.DisruptionMode, g.whole, g.excused)
 	}
 	for _, name := range slices.Sorted(maps.Keys(h.pods)) {
 		fmt.Fprintf(&b, "pod %+v\n", *h.pods[name])
@@ -466,15 +499,21 @@ func (h *history) String() string {
 // process is one life of a scheduler.
 type process struct {
 	mu   sync.RWMutex // held by calls that are underway
-	dead bool
+	dead atomic.Bool
+	// fuse counts down the calls after which the process dies by itself: the last one is
+	// done, and nobody hears of it. It never comes if it is not above 0.
+	fuse atomic.Int64
 }
 
 // begin begins a call. It returns false if the process is dead.
 func (p *process) begin() bool {
 	p.mu.RLock()
-	if p.dead {
+	if p.dead.Load() {
 		p.mu.RUnlock()
 		return false
+	}
+	if left := p.fuse.Add(-1); left == 0 {
+		p.dead.Store(true)
 	}
 	return true
 }
@@ -485,7 +524,7 @@ func (p *process) end() { p.mu.RUnlock() }
 func (p *process) die() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.dead = true
+	p.dead.Store(true)
 }
 
 // mortal is the API server as a scheduler sees it whose process may die: from
@@ -526,7 +565,10 @@ func (m mortalPods) Bind(ctx context.Context, binding *corev1.Binding, opts meta
 		return errDead
 	}
 	defer m.process.end()
-	return m.PodInterface.Bind(ctx, binding, opts)
+	if err := m.PodInterface.Bind(ctx, binding, opts); err != nil || !m.process.dead.Load() {
+		return err
+	}
+	return errDead
 }
 
 func (m mortalPods) Delete(ctx context.Context, name string, opts metav1.DeleteOptions) error {

@@ -99,7 +99,7 @@ func (e *engine) startWatching(groups schedulingclient.Interface) error {
 	if err := pods.SetTransform(dropManagedFields); err != nil {
 		return fmt.Errorf("watching Pods: %w", err)
 	}
-	podsSeen, err := pods.AddEventHandler(handlers(e.tracker.setPod, e.tracker.updatePod, e.tracker.deletePod))
+	podsSeen, err := pods.AddEventHandler(handlers(e.tracker.setPod, e.updatePod, e.podGone))
 	if err != nil {
 		return fmt.Errorf("watching Pods: %w", err)
 	}

@@ -17,7 +17,7 @@ import (
 // queue, and keeps its place there.
 func TestTheBellHangsOnceForAPriority(t *testing.T) {
 	w := newWorld(t)
-	queue := w.inside.KeepOut(func(*corev1.Pod) bool { return false }, func(fwk.ClusterEvent, any, any) {})
+	queue := w.inside.KeepOut(func(*corev1.Pod) bool { return false }, func(fwk.ClusterEvent, any, any) {}, func(*corev1.Pod) {})
 	for _, priority := range []int32{5, 3, 5, 7, 3} {
 		queue.Bell.Ring(w.ctx, priority)
 	}
@@ -50,7 +50,7 @@ func TestTheBellHangsOnceForAPriority(t *testing.T) {
 // ordinary ones, though no profile serves it, and not the Pods that are kept out.
 func TestTheBellHasItsTurnByPriority(t *testing.T) {
 	w := newWorld(t)
-	queue := w.inside.KeepOut(func(pod *corev1.Pod) bool { return pod.Name == "kept" }, func(fwk.ClusterEvent, any, any) {})
+	queue := w.inside.KeepOut(func(pod *corev1.Pod) bool { return pod.Name == "kept" }, func(fwk.ClusterEvent, any, any) {}, func(*corev1.Pod) {})
 	for name, priority := range map[string]int32{"high": 10, "kept": 10, "low": 1} {
 		w.create(makePod(name, priority, ""))
 	}

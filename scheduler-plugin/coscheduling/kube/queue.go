@@ -6,6 +6,7 @@ package kube
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 
@@ -37,6 +38,8 @@ type Queue struct {
 	keepsOut func(pod *corev1.Pod) bool
 	// happened is told of events.
 	happened func(event fwk.ClusterEvent, before, after any)
+	// gone is told of members that are gone, and of some that are bound.
+	gone func(pod *corev1.Pod)
 
 	mu sync.Mutex
 	// members are the members that wait, by UID: those of which the scheduler has
@@ -45,17 +48,18 @@ type Queue struct {
 }
 
 // KeepOut puts a queue in front of the scheduler's that keeps Pods out of it, and tells
-// of each event, after the scheduler's cache was changed. It comes before the scheduler
-// runs.
-func (s *Scheduler) KeepOut(keepsOut func(*corev1.Pod) bool, happened func(event fwk.ClusterEvent, before, after any)) *Queue {
-	q := newQueue(s.sched.SchedulingQueue, keepsOut, happened)
+// of each event, after the scheduler's cache was changed, and of Pods that were kept out and
+// are gone. It comes before the scheduler runs.
+func (s *Scheduler) KeepOut(keepsOut func(*corev1.Pod) bool, happened func(event fwk.ClusterEvent, before, after any),
+	gone func(*corev1.Pod)) *Queue {
+	q := newQueue(s.sched.SchedulingQueue, keepsOut, happened, gone)
 	s.sched.SchedulingQueue = q
 	return q
 }
 
 func newQueue(real internalqueue.SchedulingQueue, keepsOut func(*corev1.Pod) bool,
-	happened func(event fwk.ClusterEvent, before, after any)) *Queue {
-	return &Queue{SchedulingQueue: real, Bell: &Bell{queue: real}, keepsOut: keepsOut, happened: happened,
+	happened func(event fwk.ClusterEvent, before, after any), gone func(*corev1.Pod)) *Queue {
+	return &Queue{SchedulingQueue: real, Bell: &Bell{queue: real}, keepsOut: keepsOut, happened: happened, gone: gone,
 		members: make(map[types.UID]*corev1.Pod)}
 }
 
@@ -79,6 +83,9 @@ func (q *Queue) Update(ctx context.Context, before, after *corev1.Pod) {
 	if was && (!is || before.UID != after.UID) {
 		q.Forget(before)
 	}
+	if was && before.UID != after.UID {
+		q.gone(before)
+	}
 	if !was {
 		q.SchedulingQueue.Delete(klog.FromContext(ctx), before)
 	}
@@ -96,6 +103,9 @@ func (q *Queue) Outranked(priority int32) bool {
 func (q *Queue) Delete(logger klog.Logger, pod *corev1.Pod) {
 	q.Forget(pod)
 	q.SchedulingQueue.Delete(logger, pod)
+	if q.keepsOut(pod) {
+		q.gone(pod)
+	}
 }
 
 // AddUnschedulablePodIfNotPresent implements SchedulingQueue. A member comes back
@@ -121,14 +131,16 @@ func (q *Queue) MoveAllToActiveOrBackoffQueue(logger klog.Logger, event fwk.Clus
 
 // PendingPods implements SchedulingQueue: members wait, too, and the bell does not.
 func (q *Queue) PendingPods() ([]*corev1.Pod, string) {
+	pods, summary := q.SchedulingQueue.PendingPods()
+	members := q.Members()
+	return append(slices.DeleteFunc(pods, isBell), members...), fmt.Sprintf("%s; members of gangs:%d", summary, len(members))
+}
+
+// Members are the members that wait, as far as the scheduler has heard of them.
+func (q *Queue) Members() []*corev1.Pod {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	pods, summary := q.SchedulingQueue.PendingPods()
-	pods = slices.DeleteFunc(pods, isBell)
-	for _, pod := range q.members {
-		pods = append(pods, pod)
-	}
-	return pods, fmt.Sprintf("%s; members of gangs:%d", summary, len(q.members))
+	return slices.Collect(maps.Values(q.members))
 }
 
 // keep notes a member that waits. In kube-scheduler's metrics it counts as gated,

@@ -99,7 +99,7 @@ func TestMembersStayOutOfTheQueue(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			before := gated(t)
 			inner := &realQueue{pods: map[types.UID]*corev1.Pod{}}
-			q := newQueue(inner, func(pod *corev1.Pod) bool { return pod.Labels["gang"] != "" }, nil)
+			q := newQueue(inner, func(pod *corev1.Pod) bool { return pod.Labels["gang"] != "" }, nil, func(*corev1.Pod) {})
 			tc.do(q)
 			want := map[types.UID]*corev1.Pod{}
 			if tc.wantQueued != nil {

@@ -1,0 +1,34 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+)
+
+// ForgetGone has a Pod that does not exist any more take no room, if it is assumed on a
+// node. kube-scheduler sees to that itself when it hears of a deletion. But when a watch has
+// broken it may not hear of it: if it has never heard of the Pod, or if another Pod has
+// taken the name meanwhile. Nothing else ever forgets a Pod that is assumed and bound.
+// Mirrors handleAssumedPodDeletion.
+func (s *Scheduler) ForgetGone(logger klog.Logger, pod *corev1.Pod) {
+	if assumed, err := s.sched.Cache.IsAssumedPod(pod); err != nil || !assumed {
+		return
+	}
+	known, err := s.sched.Cache.GetPod(pod) // which names the node
+	if err != nil {
+		return
+	}
+	for _, profile := range s.sched.Profiles {
+		if profile.RejectWaitingPod(pod.UID) {
+			return // its binding fails, and forgets it
+		}
+	}
+	if err := s.sched.Cache.RemoveAssumedPod(logger, known); err != nil {
+		logger.V(2).Info("Pod that is gone was not assumed", "pod", klog.KObj(pod), "reason", err.Error())
+	}
+	s.sched.SchedulingQueue.MoveAllToActiveOrBackoffQueue(logger, framework.EventAssignedPodDelete, known, nil, nil)
+}

@@ -21,12 +21,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/hack/bench/harness"
 )
 
-// Nodes of the two clusters that are measured on, and what they offer.
-const (
-	manyNodes, nodesPerRack = 5000, 100
-	fewNodes                = 1000
-	nodeCPU                 = "32"
-)
+// Nodes of the two clusters that are measured on.
+const manyNodes, fewNodes = 5000, 1000
 
 // Cases are the measurements of the scheduler.
 func Cases() []harness.Case {

@@ -34,6 +34,13 @@ func seconds(what string, t times) harness.Figure {
 	return harness.Figure{What: what, Value: t.median(), Unit: "s"}
 }
 
+// bounded is a figure of seconds that has a bar.
+func bounded(what string, t times, most float64) harness.Figure {
+	figure := seconds(what, t)
+	figure.Bar = harness.AtMost(most)
+	return figure
+}
+
 // gangOf1000 holds one large gang against the same Pods in kube-scheduler, and
 // the time in which its bindings are written against writing them alone.
 func gangOf1000(ctx context.Context, s *stage) error {

@@ -53,10 +53,11 @@ func (c *cycle) speaksForOthers(why *shortfall) bool {
 	if !why.certain || c.room.Of(c.view.key) != nil || c.view.starving && why.helpless == 0 {
 		return false
 	}
-	for _, class := range c.classes {
-		if !class.labelBlind || !class.monotone {
-			return false
-		}
-	}
-	return true
+	return onlyNodesDecide(c.classes)
+}
+
+// onlyNodesDecide says whether each node that rejects a class does so whatever labels its
+// members have, and until the node itself changes.
+func onlyNodesDecide(classes []*class) bool {
+	return !slices.ContainsFunc(classes, func(class *class) bool { return !class.labelBlind || !class.monotone })
 }

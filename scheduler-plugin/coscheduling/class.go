@@ -19,6 +19,8 @@ import (
 // still have their own labels, so a plugin can treat them differently; that is
 // for verification to find.
 type class struct {
+	// key is that of all members.
+	key     string
 	role    string
 	members []*corev1.Pod
 	handle  framework.Framework
@@ -51,6 +53,7 @@ func classify(pods []*corev1.Pod, keys []string, handle func(schedulerName strin
 				return nil, fmt.Errorf("reading affinity of %s: %w", pod.Name, err)
 			}
 			c = &class{
+				key:      keys[i],
 				role:     podgroup.RoleOf(pod),
 				handle:   handle(pod.Spec.SchedulerName),
 				info:     info,

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -49,6 +50,10 @@ type cycle struct {
 	// for them, and ahead are the claims to it.
 	heldPods []*corev1.Pod
 	ahead    []room.Claim
+	// shares says that the cycle may share a pass over all nodes with others, and recalled
+	// is the one that it has from another, nil if it has its own.
+	shares   bool
+	recalled *pass
 	// sought says that room was sought for the gang, to the end.
 	sought bool
 	// unlike says that what kept the gang out may be nothing to others of its shape.
@@ -168,6 +173,7 @@ func (c *cycle) place(ctx context.Context) (*shortfall, error) {
 	if err := c.respect(); err != nil {
 		return nil, err
 	}
+	c.shares = len(c.heldPods) == 0 && !slices.ContainsFunc(c.view.waiting, ownsClaims)
 	return c.plan(ctx)
 }
 
@@ -210,6 +216,7 @@ func (c *cycle) keptBack(ctx context.Context, pod *corev1.Pod) *fwk.Status {
 
 // plan is place on the snapshot as it is.
 func (c *cycle) plan(ctx context.Context) (*shortfall, error) {
+	before := maps.Clone(c.rejections)
 	world, gang, err := c.world(ctx)
 	if err != nil {
 		return nil, err
@@ -224,10 +231,18 @@ func (c *cycle) plan(ctx context.Context) (*shortfall, error) {
 			c.undo(ctx)
 			return nil, err
 		}
-		if ok {
+		if ok && (c.recalled == nil || len(c.placements) == len(c.view.waiting)) {
 			return nil, nil
 		}
 		c.undo(ctx)
+		if c.recalled != nil {
+			break
+		}
+	}
+	if c.recalled != nil {
+		c.passes.drop(c.recalled)
+		c.recalled, c.rejections = nil, before
+		return c.plan(ctx)
 	}
 	why := c.explain(world, gang, tried > 0)
 	return &why, nil

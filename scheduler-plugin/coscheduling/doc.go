@@ -25,7 +25,8 @@
 //
 //  1. gather: a snapshot of the cluster, members that wait, members placed.
 //  2. plan (world.go and package planner): for each class of equal members one
-//     pass of the Filter plugins over all nodes, then a placement of all.
+//     pass of the Filter plugins over all nodes, then a placement of all. Gangs that
+//     are alike share a pass (pass.go).
 //  3. verify (verify.go): member by member, PreFilter, Filter and Reserve on the
 //     planned node, with the members before it assumed there. This is what
 //     honours affinity, topology spread, ports, volumes and claims. A member

@@ -43,6 +43,9 @@ type engine struct {
 	begin func()
 	begun <-chan struct{}
 
+	// passes are those of gangs that were planned last.
+	passes passes
+
 	// room is what is kept for gangs that wait, and evictions are of Pods whose end is awaited.
 	room      room.Room
 	evictions room.Evictions

@@ -56,13 +56,15 @@ func (c *cycle) speaksForOthers(why *shortfall) bool {
 	return isBlind(c.classes)
 }
 
-// isBlind says whether nothing counted that gangs of a shape may differ in: labels, and the
+// isBlind says whether nothing counted in which gangs of a shape may differ: labels, and the
 // namespace.
 func isBlind(classes []*class) bool {
-	for _, class := range classes {
-		if !class.labelBlind || !class.monotone || len(class.info.RequiredAntiAffinityTerms) > 0 {
-			return false
-		}
-	}
-	return true
+	repels := func(class *class) bool { return len(class.info.RequiredAntiAffinityTerms) > 0 }
+	return onlyNodesDecide(classes) && !slices.ContainsFunc(classes, repels)
+}
+
+// onlyNodesDecide says whether each node that rejects a class does so whatever labels its
+// members have, and until the node itself changes.
+func onlyNodesDecide(classes []*class) bool {
+	return !slices.ContainsFunc(classes, func(class *class) bool { return !class.labelBlind || !class.monotone })
 }

@@ -49,44 +49,33 @@ func (c *cycle) world(ctx context.Context) (*planner.World, *planner.Gang, error
 	}
 
 	resources := newResources(c.classes)
-	world := &planner.World{Resources: resources.names, Nodes: make([]planner.Node, len(nodes))}
 	c.provided = resources.provided(nodes, c.classes)
-	// One piece of memory for all nodes: there may be thousands, and a cycle every
-	// millisecond.
-	free := make([]int64, 0, len(nodes)*len(resources.names))
-	domains := make([]string, 0, len(nodes)*len(gang.Levels))
-	for i, info := range nodes {
-		node := info.Node()
-		free = resources.appendFree(free, info)
-		for l := range gang.Levels {
-			domains = append(domains, node.Labels[gang.Levels[l].Key])
-		}
-		world.Nodes[i] = planner.Node{Name: node.Name, Free: last(free, len(resources.names)), Domains: last(domains, len(gang.Levels))}
-	}
+	pass := c.passOf(nodes, resources, gang.Levels)
+	changed := pass.renew(resources, gang.Levels)
 	for i, class := range c.classes {
 		if c.isOverdue() {
 			return nil, nil, errOverdue
 		}
-		feasible, err := c.filter(ctx, class, nodes)
-		if err != nil {
+		view := &pass.views[i]
+		if err := c.filter(ctx, class, view, nodes, changed); err != nil {
 			return nil, nil, err
 		}
-		request := resources.request(class.info)
-		for n := range nodes {
-			if feasible[n] {
-				relax(request, world.Nodes[n].Free)
+		for _, n := range changed {
+			if view.feasible[n] {
+				relax(view.request, pass.world.Nodes[n].Free)
 			}
 		}
 		gang.Classes = append(gang.Classes, planner.Class{
-			Role: class.role, Count: len(class.members), Request: request, Eligible: class.fits, PerNode: class.perNode(),
+			Role: class.role, Count: len(class.members), Request: view.request, Eligible: class.fits, PerNode: class.perNode(),
 		})
 		if i == 0 {
-			if err := c.score(ctx, class, nodes, feasible, world); err != nil {
+			if err := c.score(ctx, class, view, nodes, changed, pass.world); err != nil {
 				return nil, nil, err
 			}
 		}
 	}
-	return world, gang, nil
+	c.keepPass(pass)
+	return pass.world, gang, nil
 }
 
 // levels are the gang's topology constraints, with the domains where members
@@ -154,64 +143,65 @@ func (c *cycle) preFilter(ctx context.Context, class *class, pod *corev1.Pod) (f
 	return state, result.NodeNames, nil
 }
 
-// filter runs the Filter plugins for the first member of a class on all nodes,
-// unsampled, and sets what the class knows of nodes. It returns the nodes on
-// which the member fits as things are.
-func (c *cycle) filter(ctx context.Context, class *class, nodes []fwk.NodeInfo) (feasible []bool, err error) {
-	class.fits = make([]bool, len(nodes))
+// filter runs the Filter plugins for the first member of a class on the nodes that have
+// changed, unsampled, and sets what the class knows of nodes.
+func (c *cycle) filter(ctx context.Context, class *class, view *classPass, nodes []fwk.NodeInfo, changed []int) error {
+	class.fits = view.fits
 	class.reasons = make(map[string]int)
-	feasible = make([]bool, len(nodes))
 	pod := class.members[0]
 	state, allowed, err := c.preFilter(ctx, class, pod)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	class.labelBlind = state != nil
 	if state == nil {
 		for reason := range c.rejections {
 			class.reasons[reason] = len(nodes)
 		}
-		return feasible, nil
+		clear(view.fits)
+		clear(view.feasible)
+		return nil
 	}
-	statuses := make([]*fwk.Status, len(nodes))
-	class.handle.Parallelizer().Until(ctx, len(nodes), func(n int) {
-		if allowed == nil || allowed.Has(nodes[n].Node().Name) {
-			statuses[n] = class.handle.RunFilterPluginsWithNominatedPods(ctx, state, pod, nodes[n])
+	statuses := make([]*fwk.Status, len(changed))
+	class.handle.Parallelizer().Until(ctx, len(changed), func(i int) {
+		if info := nodes[changed[i]]; allowed == nil || allowed.Has(info.Node().Name) {
+			statuses[i] = class.handle.RunFilterPluginsWithNominatedPods(ctx, state, pod, info)
 		} else {
-			statuses[n] = fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "node(s) excluded before filtering")
+			statuses[i] = fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "node(s) excluded before filtering")
 		}
 	}, Name)
-	for n, status := range statuses {
+	for i, n := range changed {
+		status := statuses[i]
 		if !status.IsSuccess() && !labelBlind.Has(status.Plugin()) {
 			class.labelBlind = false
 		}
 		switch {
 		case status.IsSuccess():
-			class.fits[n], feasible[n] = true, true
+			view.fits[n], view.feasible[n] = true, true
 		case !status.IsRejected():
-			return nil, fmt.Errorf("checking %s on node %s: %w", pod.Name, nodes[n].Node().Name, status.AsError())
+			return fmt.Errorf("checking %s on node %s: %w", pod.Name, nodes[n].Node().Name, status.AsError())
 		case status.Plugin() == kube.NodeResourcesFit:
-			class.fits[n] = true // how many fit is for the planner to say
+			view.fits[n] = true // how many fit is for the planner to say
 		case !class.monotone && (status.Plugin() == kube.InterPodAffinity || status.Plugin() == kube.PodTopologySpread):
-			class.fits[n] = true // another member may make it fit
+			view.fits[n] = true // another member may make it fit
 		default:
 			class.reasons[status.Message()]++
 		}
 	}
-	return feasible, nil
+	return nil
 }
 
-// score ranks the nodes on which the first class fits, as the profile's Score
-// plugins see them before anything is placed.
-func (c *cycle) score(ctx context.Context, class *class, nodes []fwk.NodeInfo, feasible []bool, world *planner.World) error {
+// score ranks the nodes that have changed and on which the first class fits, as the
+// profile's Score plugins see them before anything is placed.
+func (c *cycle) score(ctx context.Context, class *class, view *classPass, nodes []fwk.NodeInfo, changed []int, world *planner.World) error {
 	var candidates []fwk.NodeInfo
 	var index []int
-	for n, ok := range feasible {
-		if ok {
+	for _, n := range changed {
+		if view.feasible[n] {
 			candidates, index = append(candidates, nodes[n]), append(index, n)
 		}
 	}
-	if len(candidates) < 2 {
+	if len(candidates) == 0 {
 		return nil
 	}
 	pod := class.members[0]
@@ -294,20 +284,14 @@ func (r resources) request(info *framework.PodInfo) []int64 {
 	return r.quantities(info.CalculateResource().Resource, 1)
 }
 
-// appendFree appends what a node has left.
-func (r resources) appendFree(q []int64, info fwk.NodeInfo) []int64 {
+// readFree reads what a node has left.
+func (r resources) readFree(into []int64, info fwk.NodeInfo) {
 	has, used := info.GetAllocatable(), info.GetRequested()
-	q = append(q, has.GetMilliCPU()-used.GetMilliCPU(), has.GetMemory()-used.GetMemory(),
+	into = append(into[:0], has.GetMilliCPU()-used.GetMilliCPU(), has.GetMemory()-used.GetMemory(),
 		has.GetEphemeralStorage()-used.GetEphemeralStorage(), int64(has.GetAllowedPodNumber()-len(info.GetPods())))
 	for _, name := range r.scalars {
-		q = append(q, has.GetScalarResources()[name]-used.GetScalarResources()[name])
+		into = append(into, has.GetScalarResources()[name]-used.GetScalarResources()[name])
 	}
-	return q
-}
-
-// last are the last n elements, which nothing can be appended to in place.
-func last[T any](of []T, n int) []T {
-	return slices.Clip(of[len(of)-n:])
 }
 
 // relax drops resources of a request of which a node has too little although

@@ -19,6 +19,7 @@ import (
 	watchtools "k8s.io/client-go/tools/watch"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/hack/bench/scheduling/objects"
 )
 
 // bindParallelism is how many bindings Lockstep writes at once by default.
@@ -47,7 +48,7 @@ func (s *stage) watchBindings(ctx context.Context) (watch.Interface, error) {
 // a watch to which it can't send fast enough, which happens on a busy machine:
 // this one goes on after the last event that came.
 func (s *stage) watchPods(ctx context.Context, selector string) (watch.Interface, error) {
-	pods := s.kube.CoreV1().Pods(namespace)
+	pods := s.kube.CoreV1().Pods(objects.Namespace)
 	list, err := pods.List(ctx, metav1.ListOptions{FieldSelector: selector})
 	if err != nil {
 		return nil, fmt.Errorf("listing Pods: %w", err)
@@ -109,7 +110,7 @@ func collect(ctx context.Context, w watch.Interface, n int, ended <-chan struct{
 // schedule has a scheduler schedule w, of which so many Pods have room, and
 // clears the stage again. took is from the start of the process to the last
 // binding.
-func (s *stage) schedule(ctx context.Context, of scheduler, w work, room int) (took time.Duration, b *bindings, err error) {
+func (s *stage) schedule(ctx context.Context, of scheduler, w objects.Work, room int) (took time.Duration, b *bindings, err error) {
 	if err := s.createGroups(ctx, w); err != nil {
 		return 0, nil, err
 	}
@@ -137,7 +138,7 @@ func (s *stage) schedule(ctx context.Context, of scheduler, w work, room int) (t
 
 // write binds w's Pods to the nodes in turn, and does nothing else: what no
 // scheduler can be faster than. It has as many requests under way as Lockstep.
-func (s *stage) write(ctx context.Context, w work, nodes int) (*bindings, error) {
+func (s *stage) write(ctx context.Context, w objects.Work, nodes int) (*bindings, error) {
 	if err := s.createPods(ctx, w); err != nil {
 		return nil, err
 	}
@@ -150,21 +151,21 @@ func (s *stage) write(ctx context.Context, w work, nodes int) (*bindings, error)
 	group.SetLimit(bindParallelism + 1) // one of them reads
 	var b *bindings
 	group.Go(func() (err error) {
-		b, err = collect(groupCtx, watcher, w.total(), nil)
+		b, err = collect(groupCtx, watcher, w.Total(), nil)
 		return err
 	})
-	for i := range w.total() {
+	for i := range w.Total() {
 		group.Go(func() error {
 			binding := &corev1.Binding{
-				ObjectMeta: metav1.ObjectMeta{Name: w.pod(i).Name, Namespace: namespace},
-				Target:     corev1.ObjectReference{Kind: "Node", Name: nodeName(i % nodes)},
+				ObjectMeta: metav1.ObjectMeta{Name: w.Pod(i).Name, Namespace: objects.Namespace},
+				Target:     corev1.ObjectReference{Kind: "Node", Name: objects.NodeName(i % nodes)},
 			}
-			return s.kube.CoreV1().Pods(namespace).Bind(groupCtx, binding, metav1.CreateOptions{})
+			return s.kube.CoreV1().Pods(objects.Namespace).Bind(groupCtx, binding, metav1.CreateOptions{})
 		})
 	}
 	if err := group.Wait(); err != nil {
 		return nil, fmt.Errorf("writing bindings: %w", err)
 	}
-	s.Logf("writing %d bindings alone: %.2f s from first to last", w.total(), b.span().Seconds())
+	s.Logf("writing %d bindings alone: %.2f s from first to last", w.Total(), b.span().Seconds())
 	return b, s.clear(ctx)
 }

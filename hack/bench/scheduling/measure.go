@@ -11,7 +11,9 @@ import (
 	"strings"
 	"time"
 
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/hack/bench/harness"
+	"github.com/lockstep-k8s/lockstep/hack/bench/scheduling/objects"
 )
 
 // times are measurements of one thing, in seconds.
@@ -30,6 +32,13 @@ func ratio(what string, subject, baseline times, than string, bar *harness.Bar) 
 // seconds is a figure that is only told.
 func seconds(what string, t times) harness.Figure {
 	return harness.Figure{What: what, Value: t.median(), Unit: "s"}
+}
+
+// bounded is a figure of seconds that has a bar.
+func bounded(what string, t times, most float64) harness.Figure {
+	figure := seconds(what, t)
+	figure.Bar = harness.AtMost(most)
+	return figure
 }
 
 // gangOf1000 holds one large gang against the same Pods in kube-scheduler, and
@@ -84,7 +93,7 @@ func curve(name string, b *bindings, start time.Time) harness.Series {
 // manyGangs holds many small gangs against the same Pods in kube-scheduler.
 func manyGangs(ctx context.Context, s *stage) error {
 	const gangs, size = 500, 8
-	work := work{scheduler: lockstep.schedulerName, gangs: gangs, size: size, cpu: "1"}
+	work := objects.Work{Scheduler: lockstep.schedulerName, Gangs: gangs, Size: size, CPU: "1"}
 	var plainTook, gangTook, written times
 	for range s.Rounds {
 		took, _, err := s.schedule(ctx, plain, pods(gangs*size, plain), gangs*size)
@@ -111,8 +120,8 @@ func manyGangs(ctx context.Context, s *stage) error {
 // get it whole.
 func contention(ctx context.Context, s *stage) error {
 	const gangs, size, room = 20, 100, fewNodes
-	contended := work{scheduler: lockstep.schedulerName, gangs: gangs, size: size, cpu: nodeCPU}
-	fitting := work{scheduler: plain.schedulerName, size: room, cpu: nodeCPU}
+	contended := objects.Work{Scheduler: lockstep.schedulerName, Gangs: gangs, Size: size, CPU: objects.NodeCPU}
+	fitting := objects.Work{Scheduler: plain.schedulerName, Size: room, CPU: objects.NodeCPU}
 	var plainTook, gangTook times
 	whole, partial := room/size, 0
 	for range s.Rounds {
@@ -148,11 +157,11 @@ func rack(ctx context.Context, s *stage) error {
 	const size = 256
 	free := gang(size)
 	bound := free
-	bound.rack = true
+	bound.Rack = schedulingv1alpha1.TopologyRequired
 	var freeTook, boundTook, freeAlone, boundAlone times
 	for range s.Rounds {
 		for _, contender := range []struct {
-			work        work
+			work        objects.Work
 			took, alone *times
 		}{{free, &freeTook, &freeAlone}, {bound, &boundTook, &boundAlone}} {
 			took, _, err := s.schedule(ctx, lockstep, contender.work, size)
@@ -199,7 +208,7 @@ func alone(ctx context.Context, s *stage) error {
 	var plainTook, gangTook, largeTook times
 	for range s.Rounds {
 		for _, contender := range []struct {
-			work work
+			work objects.Work
 			took *times
 		}{{pods(size, plain), &plainTook}, {gang(size), &gangTook}, {gang(large), &largeTook}} {
 			took, err := s.decide(ctx, contender.work)
@@ -216,15 +225,15 @@ func alone(ctx context.Context, s *stage) error {
 
 // decide measures, in seconds, how long it takes to decide where w goes, in a
 // process of its own, and clears the stage again.
-func (s *stage) decide(ctx context.Context, w work) (float64, error) {
+func (s *stage) decide(ctx context.Context, w objects.Work) (float64, error) {
 	if err := s.createGroups(ctx, w); err != nil {
 		return 0, err
 	}
 	if err := s.createPods(ctx, w); err != nil {
 		return 0, err
 	}
-	cmd := exec.CommandContext(ctx, "scheduling-alone", "-kubeconfig", s.cluster.Kubeconfig, "-scheduler-name", w.scheduler,
-		"-pods", strconv.Itoa(w.total()), "-gangs="+strconv.FormatBool(w.gangs > 0))
+	cmd := exec.CommandContext(ctx, "scheduling-alone", "-kubeconfig", s.cluster.Kubeconfig, "-scheduler-name", w.Scheduler,
+		"-pods", strconv.Itoa(w.Total()), "-gangs="+strconv.FormatBool(w.Gangs > 0))
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
@@ -235,6 +244,6 @@ func (s *stage) decide(ctx context.Context, w work) (float64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("scheduling-alone: %w", err)
 	}
-	s.Logf("%d Pods of %s decided on in %.3f s", w.total(), w.scheduler, took)
+	s.Logf("%d Pods of %s decided on in %.3f s", w.Total(), w.Scheduler, took)
 	return took, s.clear(ctx)
 }

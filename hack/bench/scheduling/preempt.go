@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/lockstep-k8s/lockstep/hack/bench/harness"
+	"github.com/lockstep-k8s/lockstep/hack/bench/scheduling/objects"
 )
 
 // The priority classes of the case. Victims have the least, the gang is between
@@ -32,7 +33,7 @@ func preemption(ctx context.Context, s *stage) error {
 		}
 	}
 	work := gang(size)
-	work.cpu, work.priorityClass = nodeCPU, gangClass
+	work.CPU, work.PriorityClass = objects.NodeCPU, gangClass
 	var planned, evicted times
 	for range s.Rounds {
 		if err := s.occupy(ctx, size); err != nil {
@@ -54,13 +55,13 @@ func preemption(ctx context.Context, s *stage) error {
 // occupy fills all nodes with a Pod each, the first ones with victims.
 func (s *stage) occupy(ctx context.Context, victims int) error {
 	return harness.Parallel(ctx, fewNodes, func(ctx context.Context, i int) error {
-		filler := work{scheduler: plain.schedulerName, size: 1, cpu: nodeCPU, priorityClass: safeClass}
+		filler := objects.Work{Scheduler: plain.schedulerName, Size: 1, CPU: objects.NodeCPU, PriorityClass: safeClass}
 		if i < victims {
-			filler.priorityClass = victimClass
+			filler.PriorityClass = victimClass
 		}
-		pod := filler.pod(0)
-		pod.Name, pod.Spec.NodeName = fmt.Sprintf("filler-%d", i), nodeName(i)
-		if _, err := s.kube.CoreV1().Pods(namespace).Create(ctx, pod, metav1.CreateOptions{}); err != nil {
+		pod := filler.Pod(0)
+		pod.Name, pod.Spec.NodeName = fmt.Sprintf("filler-%d", i), objects.NodeName(i)
+		if _, err := s.kube.CoreV1().Pods(objects.Namespace).Create(ctx, pod, metav1.CreateOptions{}); err != nil {
 			return fmt.Errorf("filling a node: %w", err)
 		}
 		return nil
@@ -70,7 +71,7 @@ func (s *stage) occupy(ctx context.Context, victims int) error {
 // preempt measures the processor time until the first and until the last victim
 // of a gang is to end, and clears the stage again. Nobody plays the nodes, so
 // victims stay, and the gang is not bound.
-func (s *stage) preempt(ctx context.Context, w work) (first, last time.Duration, err error) {
+func (s *stage) preempt(ctx context.Context, w objects.Work) (first, last time.Duration, err error) {
 	if err := s.createPods(ctx, w); err != nil {
 		return 0, 0, err
 	}
@@ -95,12 +96,12 @@ func (s *stage) preempt(ctx context.Context, w work) (first, last time.Duration,
 		return 0, 0, err
 	}
 	ending := map[string]bool{}
-	for len(ending) < w.total() {
+	for len(ending) < w.Total() {
 		select {
 		case event, ok := <-watcher.ResultChan():
 			pod, err := podOf(ctx, event, ok)
 			if err != nil {
-				return 0, 0, fmt.Errorf("after %d of %d evictions: %w", len(ending), w.total(), err)
+				return 0, 0, fmt.Errorf("after %d of %d evictions: %w", len(ending), w.Total(), err)
 			}
 			if pod.DeletionTimestamp != nil {
 				ending[pod.Name] = true
@@ -111,9 +112,9 @@ func (s *stage) preempt(ctx context.Context, w work) (first, last time.Duration,
 				}
 			}
 		case <-p.Done():
-			return 0, 0, fmt.Errorf("the scheduler ended after %d of %d evictions; its log ends with\n%s", len(ending), w.total(), p.logTail())
+			return 0, 0, fmt.Errorf("the scheduler ended after %d of %d evictions; its log ends with\n%s", len(ending), w.Total(), p.logTail())
 		case <-ctx.Done():
-			return 0, 0, fmt.Errorf("%d of %d Pods were evicted: %w; the scheduler's log ends with\n%s", len(ending), w.total(), ctx.Err(), p.logTail())
+			return 0, 0, fmt.Errorf("%d of %d Pods were evicted: %w; the scheduler's log ends with\n%s", len(ending), w.Total(), ctx.Err(), p.logTail())
 		}
 	}
 	if last, err = p.cpu(); err != nil {

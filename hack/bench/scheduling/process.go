@@ -38,11 +38,11 @@ type process struct {
 	*localenv.Process
 }
 
-// start starts a scheduler.
-func (s *stage) start(ctx context.Context, of scheduler) (*process, error) {
-	p, err := localenv.Start(ctx, filepath.Join(s.cluster.Dir, of.program+".log"), of.program,
-		"--kubeconfig="+s.cluster.Kubeconfig, "--leader-elect=false",
-		"--secure-port=0", "--kube-api-qps="+rate, "--kube-api-burst="+rate)
+// start starts a scheduler, with more flags, of which the last of a kind counts.
+func (s *stage) start(ctx context.Context, of scheduler, more ...string) (*process, error) {
+	flags := append([]string{"--kubeconfig=" + s.cluster.Kubeconfig, "--leader-elect=false",
+		"--secure-port=0", "--kube-api-qps=" + rate, "--kube-api-burst=" + rate}, more...)
+	p, err := localenv.Start(ctx, filepath.Join(s.cluster.Dir, of.program+".log"), of.program, flags...)
 	if err != nil {
 		return nil, err
 	}

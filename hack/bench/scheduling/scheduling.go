@@ -17,16 +17,16 @@ package scheduling
 
 import (
 	"context"
+	"time"
 
 	"github.com/lockstep-k8s/lockstep/hack/bench/harness"
 )
 
-// Nodes of the two clusters that are measured on, and what they offer.
-const (
-	manyNodes, nodesPerRack = 5000, 100
-	fewNodes                = 1000
-	nodeCPU                 = "32"
-)
+// Nodes of the two clusters that are measured on.
+const manyNodes, fewNodes = 5000, 1000
+
+// longLimit is for cases of a hundred thousand Pods.
+const longLimit = 30 * time.Minute
 
 // Cases are the measurements of the scheduler.
 func Cases() []harness.Case {
@@ -41,5 +41,16 @@ func Cases() []harness.Case {
 		{Name: "scheduling/rack", Title: "a gang of 256 on 5000 nodes in 50 racks", Run: on(manyNodes, rack)},
 		{Name: "scheduling/preemption", Title: "a gang of 500 over 500 victims on 1000 nodes", Run: on(fewNodes, preemption)},
 		{Name: "scheduling/ordinary", Title: "1000 ordinary Pods on 5000 nodes", Run: on(manyNodes, ordinary)},
+		{Name: "scheduling/seen-1000", Title: "a gang of 1000 on 5000 nodes, since all of it is seen", Run: on(manyNodes, sinceSeen(1, 1000))},
+		{Name: "scheduling/seen-500-gangs", Title: "500 gangs of 8 on 1000 nodes, since all are seen", Run: on(fewNodes, sinceSeen(500, 8))},
+		{Name: "scheduling/10000-pods", Title: "20 gangs of 500 on 5000 nodes, since all are seen", Run: on(manyNodes, tenThousand)},
+		{Name: "scheduling/100-gangs-of-1000", Title: "100 gangs of 1000 on 20,000 nodes, bindings stubbed", Limit: longLimit,
+			Run: hugeCluster(100, 1000, 0.05, 15)},
+		{Name: "scheduling/12500-gangs-of-8", Title: "12,500 gangs of 8 on 20,000 nodes, bindings stubbed", Limit: longLimit,
+			Run: hugeCluster(12_500, 8, 0.1, 30)},
+		{Name: "scheduling/told", Title: "1000 that are to be in a rack of 100, on 20,000 nodes, bindings stubbed",
+			Run: oneDecision("to be told why", unsatisfiable(), true)},
+		{Name: "scheduling/preferred", Title: "512 with preferred topology on 512 nodes, bindings stubbed",
+			Run: oneDecision("scheduling alone", preferred(), false)},
 	}
 }

@@ -9,23 +9,17 @@ import (
 	"fmt"
 	"syscall"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"github.com/lockstep-k8s/lockstep/hack/bench/harness"
+	"github.com/lockstep-k8s/lockstep/hack/bench/scheduling/objects"
 	"github.com/lockstep-k8s/lockstep/internal/localenv"
 )
 
-const (
-	namespace = "bench"
-	// rackLabel is what lockstep-local gives simulated nodes too.
-	rackLabel = "topology.lockstep.dev/rack"
-	// controllerManager is its name in lockstep-local's list of components.
-	controllerManager = "kube-controller-manager"
-)
+// controllerManager is its name in lockstep-local's list of components.
+const controllerManager = "kube-controller-manager"
 
 // stage is a cluster with nodes on which nothing happens but what is measured.
 type stage struct {
@@ -48,7 +42,7 @@ func onStage(ctx context.Context, b *harness.Bench, nodes int, measure func(cont
 		return err
 	}
 	s := &stage{Bench: b, cluster: cluster, kube: kube}
-	if _, err := cluster.CreateNamespace(ctx, metav1.ObjectMeta{Name: namespace}); err != nil {
+	if _, err := cluster.CreateNamespace(ctx, metav1.ObjectMeta{Name: objects.Namespace}); err != nil {
 		return err
 	}
 	// Nothing of what is measured needs the controller manager. Left alone, it
@@ -85,7 +79,7 @@ func (s *stage) warmUp(ctx context.Context) error {
 func (s *stage) makeNodes(ctx context.Context, n int) error {
 	nodes := s.kube.CoreV1().Nodes()
 	return harness.Parallel(ctx, n, func(ctx context.Context, i int) error {
-		node, err := nodes.Create(ctx, makeNode(i), metav1.CreateOptions{})
+		node, err := nodes.Create(ctx, objects.Scene{}.Node(i), metav1.CreateOptions{})
 		if err != nil {
 			return fmt.Errorf("creating node %d: %w", i, err)
 		}
@@ -96,23 +90,4 @@ func (s *stage) makeNodes(ctx context.Context, n int) error {
 		}
 		return nil
 	})
-}
-
-func nodeName(i int) string { return fmt.Sprintf("node-%d", i) }
-
-func makeNode(i int) *corev1.Node {
-	offers := corev1.ResourceList{
-		corev1.ResourceCPU:    resource.MustParse(nodeCPU),
-		corev1.ResourceMemory: resource.MustParse("256Gi"),
-		corev1.ResourcePods:   resource.MustParse("110"),
-	}
-	return &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: nodeName(i), Labels: map[string]string{
-			corev1.LabelHostname: nodeName(i), rackLabel: fmt.Sprintf("rack-%d", i/nodesPerRack),
-		}},
-		Status: corev1.NodeStatus{
-			Capacity: offers, Allocatable: offers,
-			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "Simulated"}},
-		},
-	}
 }

@@ -18,6 +18,7 @@ type packing struct {
 	free   map[int][]int64 // copied from the world on first use
 	placed []int           // per class
 	counts map[[2]int]int  // {class, node} -> members
+	used   [][]int         // per class, where in nodes those are that have members
 	world  *World
 }
 
@@ -28,6 +29,7 @@ func newPacking(world *World, gang *Gang, nodes []int) *packing {
 		free:   make(map[int][]int64),
 		placed: make([]int, len(gang.Classes)),
 		counts: make(map[[2]int]int),
+		used:   make([][]int, len(gang.Classes)),
 		world:  world,
 	}
 }
@@ -45,7 +47,7 @@ func (p *packing) freeOn(node int) []int64 {
 func (p *packing) place(class, n int) int {
 	c := &p.gang.Classes[class]
 	done := 0
-	for _, node := range p.nodes {
+	for i, node := range p.nodes {
 		if done == n {
 			break
 		}
@@ -69,6 +71,9 @@ func (p *packing) place(class, n int) int {
 		for r, request := range c.Request {
 			free[r] -= request * int64(fit)
 		}
+		if p.counts[key] == 0 {
+			p.used[class] = append(p.used[class], i)
+		}
 		p.counts[key] += fit
 		done += fit
 	}
@@ -89,10 +94,10 @@ func (p *packing) total() int {
 func (p *packing) plan() Plan {
 	plan := Plan{Nodes: p.nodes}
 	for class := range p.gang.Classes {
-		for _, node := range p.nodes {
-			if n := p.counts[[2]int{class, node}]; n > 0 {
-				plan.Assignments = append(plan.Assignments, Assignment{Class: class, Node: node, Count: n})
-			}
+		slices.Sort(p.used[class]) // the rest may have found places before those that were needed
+		for _, i := range p.used[class] {
+			node := p.nodes[i]
+			plan.Assignments = append(plan.Assignments, Assignment{Class: class, Node: node, Count: p.counts[[2]int{class, node}]})
 		}
 	}
 	return plan

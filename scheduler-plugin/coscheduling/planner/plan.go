@@ -63,6 +63,13 @@ func candidates(world *World, gang *Gang) []candidate {
 			required = append(required, i)
 		}
 	}
+	if len(required) == 0 && len(world.Nodes) > 0 {
+		everywhere := make([]int, len(world.Nodes))
+		for n := range everywhere {
+			everywhere[n] = n
+		}
+		return []candidate{{nodes: everywhere}}
+	}
 	var all []candidate
 	index := make(map[string]int)
 nodes:

@@ -2,20 +2,28 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command alone measures how long a scheduler takes to decide where so many Pods
-// go, and nothing else. It fills the scheduler's cache and queue from a real API
-// server, then lets it run; a binding is counted instead of written, and events
-// are dropped. It prints the seconds from the start of the run to the last
-// binding.
+// go, and nothing else. It fills the scheduler's cache and queue, then lets it run; a
+// binding is counted instead of written, and events are dropped. It prints the seconds
+// from the start of the run to the last binding, or with -told until a gang is told why
+// it has no place.
+//
+// The objects are those of a real API server, or with -scene of a stub of one, which
+// has so many of them as would take a real one minutes.
 //
 // One process is one measurement, so that no run inherits another's heap.
 package main
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"os"
+	goruntime "runtime"
+	"runtime/pprof"
+	"syscall"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -28,20 +36,35 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/apis/config/latest"
 	"k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 
+	"github.com/lockstep-k8s/lockstep/hack/bench/scheduling/objects"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 )
 
 // limit bounds the whole: filling the queue and scheduling.
-const limit = 2 * time.Minute
+const limit = 8 * time.Minute
+
+// options say what to measure.
+type options struct {
+	kubeconfig, scene string
+	name              string
+	pods, bindings    int
+	gangs, told       bool
+	profile           string
+}
 
 func main() {
-	kubeconfig := flag.String("kubeconfig", "", "the cluster's kubeconfig; required")
-	name := flag.String("scheduler-name", "", "schedulerName of the Pods; required")
-	pods := flag.Int("pods", 0, "how many Pods there are to schedule; required")
-	gangs := flag.Bool("gangs", false, "enable the plugin Coscheduling")
+	var o options
+	flag.StringVar(&o.kubeconfig, "kubeconfig", "", "the cluster's kubeconfig; this or -scene is required")
+	flag.StringVar(&o.scene, "scene", "", "the cluster as JSON of an objects.Scene")
+	flag.StringVar(&o.name, "scheduler-name", "", "schedulerName of the Pods; required")
+	flag.IntVar(&o.pods, "pods", 0, "how many Pods there are to schedule; required")
+	flag.IntVar(&o.bindings, "bindings", 0, "after how many bindings to end, 0 for all Pods")
+	flag.BoolVar(&o.gangs, "gangs", false, "enable the plugin Coscheduling")
+	flag.BoolVar(&o.told, "told", false, "end when a PodGroup is told that it has no place; needs -scene")
+	flag.StringVar(&o.profile, "profile", "", "file to write a profile of what the processor did to")
 	flag.Parse()
-	took, err := run(*kubeconfig, *name, *pods, *gangs)
+	took, err := run(o)
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "alone: %v\n", err)
 		os.Exit(1)
@@ -49,33 +72,77 @@ func main() {
 	fmt.Println(took.Seconds())
 }
 
-func run(kubeconfig, name string, pods int, gangs bool) (time.Duration, error) {
-	if kubeconfig == "" || name == "" || pods < 1 {
-		return 0, errors.New("-kubeconfig, -scheduler-name and -pods (at least 1) are required")
+func run(o options) (took time.Duration, err error) {
+	if (o.kubeconfig == "") == (o.scene == "") || o.name == "" || o.pods < 1 {
+		return 0, errors.New("-scheduler-name, -pods (at least 1) and one of -kubeconfig and -scene are required")
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
-	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	config, told, err := o.config()
 	if err != nil {
 		return 0, err
 	}
 	config.QPS = -1
-	all := newCount(pods)
-	sched, err := newScheduler(ctx, config, name, gangs, all)
+	all := newCount(cmp.Or(o.bindings, o.pods))
+	sched, err := newScheduler(ctx, config, o.name, o.gangs, all)
 	if err != nil {
 		return 0, err
 	}
-	if err := filled(ctx, sched, pods, gangs); err != nil {
+	if err := filled(ctx, sched, o.pods, o.gangs); err != nil {
 		return 0, err
+	}
+	if err := calm(ctx); err != nil {
+		return 0, err
+	}
+	if o.profile != "" {
+		end, err := profile(o.profile)
+		if err != nil {
+			return 0, err
+		}
+		defer func() { err = errors.Join(err, end()) }()
+	}
+	reached := all.reached
+	if o.told {
+		reached = told
 	}
 	start := time.Now()
 	go sched.Run(ctx)
 	select {
-	case last := <-all.reached:
+	case last := <-reached:
 		return last.Sub(start), nil
 	case <-ctx.Done():
-		return 0, fmt.Errorf("%d of %d Pods were bound: %w", all.n.Load(), pods, ctx.Err())
+		return 0, fmt.Errorf("%d of %d Pods were bound: %w", all.n.Load(), o.pods, ctx.Err())
 	}
+}
+
+// config is how the cluster is reached. told is sent when a PodGroup of a scene is told
+// that it has no place.
+func (o options) config() (config *rest.Config, told chan time.Time, err error) {
+	if o.kubeconfig != "" {
+		config, err = clientcmd.BuildConfigFromFlags("", o.kubeconfig)
+		return config, nil, err
+	}
+	var scene objects.Scene
+	if err := json.Unmarshal([]byte(o.scene), &scene); err != nil {
+		return nil, nil, fmt.Errorf("decoding -scene: %w", err)
+	}
+	server := newStill(scene)
+	return &rest.Config{Host: "http://still.invalid", Transport: server}, server.told, nil
+}
+
+// profile begins to write a profile.
+func profile(path string) (end func() error, err error) {
+	file, err := os.Create(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := pprof.StartCPUProfile(file); err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return func() error {
+		pprof.StopCPUProfile()
+		return file.Close()
+	}, nil
 }
 
 // newScheduler makes a scheduler with the default plugins, whose informers run.
@@ -136,6 +203,28 @@ func filled(ctx context.Context, sched *scheduler.Scheduler, pods int, gangs boo
 	})
 	if err != nil {
 		return fmt.Errorf("waiting for the scheduling queue to fill: %w", err)
+	}
+	return nil
+}
+
+// calm waits until all informers' handlers have done their work, which is when the
+// process uses no processor time, and collects the garbage of it.
+func calm(ctx context.Context) error {
+	goruntime.GC()
+	const while, little = 200 * time.Millisecond, 10 * time.Millisecond
+	before := time.Duration(-1)
+	err := wait.PollUntilContextCancel(ctx, while, true, func(context.Context) (bool, error) {
+		var usage syscall.Rusage
+		if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+			return false, err
+		}
+		now := time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+		idle := before >= 0 && now-before < little
+		before = now
+		return idle, nil
+	})
+	if err != nil {
+		return fmt.Errorf("waiting until the scheduler is idle: %w", err)
 	}
 	return nil
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/podgroup"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/status"
 )
 
 // resyncPeriod is how often the engine looks for what is due at least, even if nothing has
@@ -66,7 +67,7 @@ func Attach(ctx context.Context, sched *kube.Scheduler) error {
 	if err != nil {
 		return err
 	}
-	return attach(ctx, sched, plugins, groups, servedRegistry{})
+	return attach(ctx, sched, plugins, groups, status.ServedRegistry())
 }
 
 // pluginsOf are the plugin's instances, by scheduler name.
@@ -83,7 +84,7 @@ func pluginsOf(profiles map[string]framework.Framework) map[string]*Coscheduling
 }
 
 func attach(ctx context.Context, sched *kube.Scheduler, plugins map[string]*Coscheduling,
-	groups schedulingclient.Interface, registry registry) error {
+	groups schedulingclient.Interface, registry status.Registry) error {
 	begun := make(chan struct{})
 	e := &engine{
 		ctx:      ctx,

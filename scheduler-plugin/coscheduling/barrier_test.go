@@ -27,7 +27,7 @@ func TestAGangThatMayNotBePlannedKeepsNoRoom(t *testing.T) {
 		w.create(node)
 	}
 	w.create(makePod("job-1", onNode("other-0"), licensed))
-	w.eventually("room is held back for the gang", func() bool { return w.waiting()[waitingStarved] == 1 })
+	w.eventually("room is held back for the gang", func() bool { return w.waiting()[Starving] == 1 })
 	pod, err := w.kube.CoreV1().Pods(testNamespace).Get(t.Context(), "big-0", metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -36,7 +36,7 @@ func TestAGangThatMayNotBePlannedKeepsNoRoom(t *testing.T) {
 	if _, err := w.kube.CoreV1().Pods(testNamespace).Update(t.Context(), pod, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	w.eventually("no room is held back any more", func() bool { return w.waiting()[waitingStarved] == 0 })
+	w.eventually("no room is held back any more", func() bool { return w.waiting()[Starving] == 0 })
 	if !w.helpless("big") {
 		t.Error("the gang keeps its right to be helped")
 	}

@@ -4,6 +4,8 @@
 package coscheduling
 
 import (
+	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -21,78 +23,83 @@ const messageInterval = 10 * time.Second
 // membersGrace is how old a group is at least when it is said to lack members.
 const membersGrace = 2 * time.Second
 
-// conditionState is what was last written to a PodGroup's conditions, and whether an
-// event has told that its PriorityClass does not count; see capped.go.
-type conditionState struct {
-	written    []schedulingv1alpha1.PodGroupCondition
-	at         time.Time
-	toldCapped bool
-}
-
 // verdict is what the conditions are to say.
 type verdict struct {
 	scheduled       bool
 	reason, message string
 }
 
-// verdict is what the gang's conditions are to say now. The bool is false if
-// that is nothing new: the gang is about to be planned or bound, or is ending. The caller
-// holds the lock.
-func (t *tracker) verdict(g *gang) (verdict, bool) {
-	if g.group == nil {
-		return verdict{}, false
+// News are the conditions to write now, nil for nothing. again is in what time to ask
+// again, 0 for not before something changes. A condition whose status changes gets the
+// transitionID.
+func (g *Gang) News(now time.Time, transitionID string) (conditions []schedulingv1alpha1.PodGroupCondition, again time.Duration) {
+	if g.Group == nil {
+		return nil, 0
 	}
-	if g.scheduled() {
+	v, ok := g.verdict()
+	if !ok {
+		return nil, 0
+	}
+	if v.reason == schedulingv1alpha1.ReasonNotEnoughTasks {
+		// Whoever makes a group makes its members next: that is no news.
+		if left := membersGrace - now.Sub(g.Group.CreationTimestamp.Time); left > 0 {
+			return nil, left
+		}
+	}
+	before := g.Record.ConditionsOf(g.Group)
+	switch v.compare(before) {
+	case changeNone:
+		return nil, 0
+	case changeMessage:
+		if left := messageInterval - now.Sub(g.Record.At); left > 0 {
+			return nil, left
+		}
+	}
+	return v.conditions(before, transitionID, metav1.NewTime(now), g.Group.Generation), 0
+}
+
+// verdict is what the gang's conditions are to say now. The bool is false if that is
+// nothing new: the gang is about to be planned or bound, or is ending. Its group is seen.
+func (g *Gang) verdict() (verdict, bool) {
+	if podgroup.Holds(&g.Group.Spec, g.Bound) {
 		return verdict{scheduled: true, reason: schedulingv1alpha1.ReasonScheduled, message: "at least minMember members are bound"}, true
 	}
-	if podgroup.Holds(&g.group.Spec, g.placed) {
+	if podgroup.Holds(&g.Group.Spec, g.Placed) {
 		return verdict{}, false // it is being bound
 	}
-	ran := g.wasScheduled()
-	if ran && g.waiting.Total == 0 {
+	ran := wasScheduled(g.Record.ConditionsOf(g.Group))
+	if ran && g.Waiting.Total == 0 {
 		// Its members end, or their replacements are still to come.
 		return verdict{}, false
 	}
 	v := verdict{}
-	told, refused := t.line.Told(g.key)
-	switch {
-	case !g.complete():
-		v.reason = schedulingv1alpha1.ReasonNotEnoughTasks
-		v.message = missing(&g.group.Spec, g.placed.Plus(g.waiting))
-	case refused:
-		v.reason = schedulingv1alpha1.ReasonNotEnoughResources
-		if told.Unready {
-			v.reason = schedulingv1alpha1.ReasonNotEnoughTasks
-		}
-		v.message = told.Message
-	case g.bindings.message != "":
-		v.reason = schedulingv1alpha1.ReasonBindingFailed
-		v.message = g.bindings.message
-	default:
+	if v.reason, v.message = g.lacks(); v.reason == "" {
 		return verdict{}, false
 	}
 	if ran {
 		v.reason = schedulingv1alpha1.ReasonPodDeleted
-		if g.failedMembers > g.deletedMembers {
+		if g.Failed > g.Deleted {
 			v.reason = schedulingv1alpha1.ReasonPodFailed
 		}
 	}
 	return v, true
 }
 
-// conditions are those that the group has as far as this scheduler knows: its
-// own last write, which the watch may not have shown yet, comes first.
-func (g *gang) conditions() []schedulingv1alpha1.PodGroupCondition {
-	if g.status.written != nil {
-		return g.status.written
+// missing says which members a gang lacks.
+func missing(spec *schedulingv1alpha1.PodGroupSpec, have podgroup.Tally) string {
+	text := fmt.Sprintf("%d of at least %d members exist", have.Total, spec.MinMember)
+	for _, role := range slices.Sorted(maps.Keys(spec.MinRoleMember)) {
+		if least := spec.MinRoleMember[role]; have.Roles[role] < least {
+			text += fmt.Sprintf(", %d of at least %d in role %s", have.Roles[role], least, role)
+		}
 	}
-	return g.group.Status.Conditions
+	return text
 }
 
-// wasScheduled says whether the group was placed once: it is Scheduled now, or
-// is not because it lost a member.
-func (g *gang) wasScheduled() bool {
-	for _, c := range g.conditions() {
+// wasScheduled says whether a group was placed once: it is Scheduled now, or is not
+// because it lost a member.
+func wasScheduled(conditions []schedulingv1alpha1.PodGroupCondition) bool {
+	for _, c := range conditions {
 		if c.Type == schedulingv1alpha1.ConditionScheduled && c.Status == metav1.ConditionTrue {
 			return true
 		}
@@ -101,6 +108,16 @@ func (g *gang) wasScheduled() bool {
 		}
 	}
 	return false
+}
+
+// NoRoomSince is since when a group's conditions say that it finds no room; zero if they
+// do not.
+func NoRoomSince(conditions []schedulingv1alpha1.PodGroupCondition) time.Time {
+	c := ConditionOf(conditions, schedulingv1alpha1.ConditionUnschedulable)
+	if c == nil || c.Status != metav1.ConditionTrue || c.Reason != schedulingv1alpha1.ReasonNotEnoughResources {
+		return time.Time{}
+	}
+	return c.LastTransitionTime.Time
 }
 
 // change says how much a verdict differs from the conditions that are there.
@@ -117,7 +134,7 @@ const (
 func (v verdict) compare(conditions []schedulingv1alpha1.PodGroupCondition) change {
 	found := change(changeNone)
 	for _, want := range v.conditions(conditions, "", metav1.Time{}, 0) {
-		have := findCondition(conditions, want.Type)
+		have := ConditionOf(conditions, want.Type)
 		switch {
 		case have == nil || have.Status != want.Status || have.Reason != want.Reason:
 			return changeAll
@@ -145,14 +162,15 @@ func (v verdict) conditions(before []schedulingv1alpha1.PodGroupCondition, trans
 		c := &after[i]
 		c.Reason, c.Message = v.reason, v.message
 		c.TransitionID, c.LastTransitionTime, c.ObservedGeneration = transitionID, now, generation
-		if old := findCondition(before, c.Type); old != nil && old.Status == c.Status {
+		if old := ConditionOf(before, c.Type); old != nil && old.Status == c.Status {
 			c.TransitionID, c.LastTransitionTime = old.TransitionID, old.LastTransitionTime
 		}
 	}
 	return after
 }
 
-func findCondition(conditions []schedulingv1alpha1.PodGroupCondition, kind string) *schedulingv1alpha1.PodGroupCondition {
+// ConditionOf is the condition of a type, nil if there is none.
+func ConditionOf(conditions []schedulingv1alpha1.PodGroupCondition, kind string) *schedulingv1alpha1.PodGroupCondition {
 	i := slices.IndexFunc(conditions, func(c schedulingv1alpha1.PodGroupCondition) bool { return c.Type == kind })
 	if i < 0 {
 		return nil

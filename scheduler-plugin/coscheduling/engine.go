@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
@@ -49,7 +50,7 @@ type engine struct {
 	evictions room.Evictions
 
 	tracker  *tracker
-	reporter *reporter
+	reporter *Reporter
 	metrics  *gangMetrics
 }
 
@@ -93,7 +94,6 @@ func attach(ctx context.Context, sched *kube.Scheduler, plugins map[string]*Cosc
 		plugins:  plugins,
 		snapshot: sched.Snapshot(),
 	}
-	e.reporter = newReporter(groups, e.clientSet(), e.recorder())
 	stirred := make(chan struct{}, 1)
 	stir := func() {
 		select {
@@ -101,10 +101,10 @@ func attach(ctx context.Context, sched *kube.Scheduler, plugins map[string]*Cosc
 		default: // it is to look anyway
 		}
 	}
-	e.tracker = newTracker(e.serves, time.Now, stir, e.reporter.groups.AddAfter)
+	e.tracker = newTracker(e.serves, time.Now, stir, func(gang types.NamespacedName, d time.Duration) { e.reporter.Report(gang, d) })
 	e.tracker.classPriority = e.classPriority()
 	e.tracker.dissolve = func(group *schedulingv1alpha1.PodGroup, rest []*corev1.Pod) { go e.dissolve(group, rest) }
-	e.reporter.tracker, e.reporter.binding = e.tracker, e.isBinding
+	e.reporter = NewReporter(e.tracker, groups, e.clientSet(), e.recorder(), e.isBinding)
 	e.protectGangs(klog.FromContext(ctx))
 	var err error
 	if e.metrics, err = newGangMetrics(registry, e.tracker.waitingGangs); err != nil {
@@ -120,7 +120,7 @@ func attach(ctx context.Context, sched *kube.Scheduler, plugins map[string]*Cosc
 		return err
 	}
 	go e.tendBell(stirred)
-	go e.reporter.run(ctx)
+	go e.reporter.Run(ctx)
 	return nil
 }
 

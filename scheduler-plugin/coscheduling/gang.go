@@ -102,7 +102,7 @@ type gang struct {
 	held     held
 	// brokenUp is since when the gang is not complete any more; zero if it never was, or is.
 	brokenUp time.Time
-	status   conditionState
+	record   Record // what was written of it
 }
 
 func newGang(key types.NamespacedName) *gang {

@@ -37,50 +37,72 @@ const (
 	restPeriod   = 20 * time.Millisecond
 )
 
-// reporter writes what is known of gangs to the API server: conditions of
+// Gangs is who knows the gangs. It is safe for concurrent use.
+type Gangs interface {
+	// Look is a gang as it is now. It is false if nothing is to be told of it: nothing is
+	// known of it, or not all that existed before this scheduler is known yet, or another
+	// scheduler leads.
+	Look(key types.NamespacedName) (Gang, bool)
+	// LookAt is a Pod that waits, and its gang without its Pods. It is false if the Pod does
+	// not wait any more, or nothing is to be told of its gang.
+	LookAt(key types.NamespacedName, pod types.UID) (Gang, Pod, bool)
+	// Remember remembers what was written of a group.
+	Remember(group *schedulingv1alpha1.PodGroup, record Record)
+}
+
+// Reporter writes what is known of gangs to the API server: conditions of
 // PodGroups and, once for each member that waits for room, PodScheduled=False,
 // which is what cluster autoscalers look for; and to Pods that wait in vain why. It is
 // off the scheduling goroutine, and a key that is queued twice is one write.
-type reporter struct {
-	tracker *tracker // set before run
-	// binding says whether members are being bound. It is set before run.
-	binding  func() bool
+type Reporter struct {
+	gangs    Gangs
 	client   schedulingclient.Interface
 	pods     kubernetes.Interface
 	recorder events.EventRecorderLogger
-	groups   workqueue.TypedRateLimitingInterface[types.NamespacedName]
-	marks    workqueue.TypedRateLimitingInterface[memberKey]
+	// binding says whether members are being bound.
+	binding func() bool
+	groups  workqueue.TypedRateLimitingInterface[types.NamespacedName]
+	marks   workqueue.TypedRateLimitingInterface[podKey]
 }
 
-// memberKey is a member, or a stranger, to mark.
-type memberKey struct {
+// podKey is a Pod to mark.
+type podKey struct {
 	gang types.NamespacedName
 	uid  types.UID
 }
 
-func newReporter(client schedulingclient.Interface, pods kubernetes.Interface, recorder events.EventRecorderLogger) *reporter {
-	return &reporter{
+// NewReporter makes a Reporter. Most of its workers rest while binding says so.
+func NewReporter(gangs Gangs, client schedulingclient.Interface, pods kubernetes.Interface, recorder events.EventRecorderLogger,
+	binding func() bool) *Reporter {
+	return &Reporter{
+		gangs:    gangs,
 		client:   client,
 		pods:     pods,
 		recorder: recorder,
+		binding:  binding,
 		groups: workqueue.NewTypedRateLimitingQueueWithConfig(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](50*time.Millisecond, 30*time.Second),
 			workqueue.TypedRateLimitingQueueConfig[types.NamespacedName]{Name: "lockstep_pod_group_conditions"}),
 		marks: workqueue.NewTypedRateLimitingQueueWithConfig(
-			workqueue.NewTypedItemExponentialFailureRateLimiter[memberKey](time.Second, time.Minute),
-			workqueue.TypedRateLimitingQueueConfig[memberKey]{Name: "lockstep_unschedulable_members"}),
+			workqueue.NewTypedItemExponentialFailureRateLimiter[podKey](time.Second, time.Minute),
+			workqueue.TypedRateLimitingQueueConfig[podKey]{Name: "lockstep_unschedulable_members"}),
 	}
 }
 
-// run writes until ctx ends.
-func (r *reporter) run(ctx context.Context) {
+// Report asks for what is known of a gang to be written, in d. It does not block.
+func (r *Reporter) Report(gang types.NamespacedName, d time.Duration) {
+	r.groups.AddAfter(gang, d)
+}
+
+// Run writes until ctx ends.
+func (r *Reporter) Run(ctx context.Context) {
 	never := func() bool { return false }
 	go work(ctx, r.groups, never, r.reportOn)
 	for range groupWriters - 1 {
 		go work(ctx, r.groups, r.binding, r.reportOn)
 	}
 	for range markWriters {
-		go work(ctx, r.marks, never, r.markMember)
+		go work(ctx, r.marks, never, r.mark)
 	}
 	<-ctx.Done()
 	r.groups.ShutDown()
@@ -111,35 +133,41 @@ func work[K comparable](ctx context.Context, queue workqueue.TypedRateLimitingIn
 	}
 }
 
-// reportOn brings a PodGroup's conditions up to date and has members marked.
-func (r *reporter) reportOn(ctx context.Context, key types.NamespacedName) error {
-	if err := r.writeConditions(ctx, key); err != nil {
+// reportOn brings a PodGroup's conditions up to date and has Pods marked. Only one worker
+// has the key of a gang at a time, so nobody else writes the gang's record.
+func (r *Reporter) reportOn(ctx context.Context, key types.NamespacedName) error {
+	gang, ok := r.gangs.Look(key)
+	if !ok {
+		return nil
+	}
+	if err := r.writeConditions(ctx, &gang); err != nil {
 		return err
 	}
-	r.tellCapped(ctx, key)
-	for _, uid := range r.tracker.unmarked(key) {
-		r.marks.Add(memberKey{gang: key, uid: uid})
+	if message := gang.Capping(); message != "" {
+		r.recordEvent(ctx, gang.Group, corev1.EventTypeWarning, reasonCapped, message)
+		gang.Record.ToldCapped = true
+		r.gangs.Remember(gang.Group, gang.Record)
 	}
-	for _, waitInVain := range []func(types.NamespacedName) ([]types.UID, time.Duration){r.tracker.unmarkedStrangers, r.tracker.unmarkedGroupless} {
-		unmarked, later := waitInVain(key)
-		for _, uid := range unmarked {
-			r.marks.Add(memberKey{gang: key, uid: uid})
-		}
-		if later > 0 {
-			r.groups.AddAfter(key, later)
-		}
+	unmarked, again := gang.Unmarked(time.Now())
+	for _, uid := range unmarked {
+		r.marks.Add(podKey{gang: key, uid: uid})
+	}
+	if again > 0 {
+		r.groups.AddAfter(key, again)
 	}
 	return nil
 }
 
-func (r *reporter) writeConditions(ctx context.Context, key types.NamespacedName) error {
-	group, conditions, wait := r.tracker.news(key)
-	if wait > 0 {
-		r.groups.AddAfter(key, wait)
+func (r *Reporter) writeConditions(ctx context.Context, gang *Gang) error {
+	now := time.Now()
+	conditions, again := gang.News(now, string(uuid.NewUUID()))
+	if again > 0 {
+		r.groups.AddAfter(gang.Key, again)
 	}
-	if group == nil {
+	if conditions == nil {
 		return nil
 	}
+	group := gang.Group
 	apply := applyv1alpha1.PodGroup(group.Name, group.Namespace).WithUID(group.UID)
 	status := applyv1alpha1.PodGroupStatus()
 	for _, c := range conditions {
@@ -155,17 +183,18 @@ func (r *reporter) writeConditions(ctx context.Context, key types.NamespacedName
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("writing conditions of PodGroup %s: %w", key, err)
+		return fmt.Errorf("writing conditions of PodGroup %s: %w", gang.Key, err)
 	}
 	r.recordChange(ctx, group, conditions)
-	r.tracker.wrote(key, group.UID, conditions)
+	gang.Record.Conditions, gang.Record.At = conditions, now
+	r.gangs.Remember(group, gang.Record)
 	return nil
 }
 
 // recordChange tells of a change of the conditions on the PodGroup itself, for kubectl
 // describe.
-func (r *reporter) recordChange(ctx context.Context, group *schedulingv1alpha1.PodGroup, conditions []schedulingv1alpha1.PodGroupCondition) {
-	c := findCondition(conditions, schedulingv1alpha1.ConditionScheduled)
+func (r *Reporter) recordChange(ctx context.Context, group *schedulingv1alpha1.PodGroup, conditions []schedulingv1alpha1.PodGroupCondition) {
+	c := ConditionOf(conditions, schedulingv1alpha1.ConditionScheduled)
 	kind := corev1.EventTypeWarning
 	if c.Status == metav1.ConditionTrue {
 		kind = corev1.EventTypeNormal
@@ -174,26 +203,28 @@ func (r *reporter) recordChange(ctx context.Context, group *schedulingv1alpha1.P
 }
 
 // recordEvent records an event on a PodGroup.
-func (r *reporter) recordEvent(ctx context.Context, group *schedulingv1alpha1.PodGroup, kind, reason, message string) {
-	r.recorder.WithLogger(klog.FromContext(ctx)).Eventf(withKind(group), nil, kind, reason, "Scheduling", "%s", message)
+func (r *Reporter) recordEvent(ctx context.Context, group *schedulingv1alpha1.PodGroup, kind, reason, message string) {
+	// What comes from a watch does not say its kind, and the recorder does not know it.
+	regarding := &corev1.ObjectReference{
+		APIVersion: schedulingv1alpha1.SchemeGroupVersion.String(), Kind: schedulingv1alpha1.PodGroupGroupVersionKind.Kind,
+		Namespace: group.Namespace, Name: group.Name, UID: group.UID, ResourceVersion: group.ResourceVersion,
+	}
+	r.recorder.WithLogger(klog.FromContext(ctx)).Eventf(regarding, nil, kind, reason, "Scheduling", "%s", message)
 }
 
-// mark is what the condition PodScheduled=False says of a Pod that waits.
-type mark struct {
-	reason, message string
-	// event says that an event says the same.
-	event bool
-}
-
-// markMember sets PodScheduled=False on a member that waits, or on a Pod that waits in
-// vain, unless it has it.
-func (r *reporter) markMember(ctx context.Context, key memberKey) error {
-	pod, mark := r.tracker.markOf(key)
-	if pod == nil || isMarked(pod, mark.reason) {
+// mark sets PodScheduled=False on a Pod that waits, unless it has it.
+func (r *Reporter) mark(ctx context.Context, key podKey) error {
+	gang, waiting, ok := r.gangs.LookAt(key.gang, key.uid)
+	if !ok {
+		return nil
+	}
+	pod := waiting.Pod
+	mark, ok := gang.MarkOf(waiting)
+	if !ok || IsMarked(pod, mark.Reason) {
 		return nil
 	}
 	err := kube.WriteCondition(ctx, r.pods, pod, corev1.PodCondition{
-		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: mark.reason, Message: mark.message,
+		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: mark.Reason, Message: mark.Message,
 	})
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil // it is gone, or has changed, and is looked at again then
@@ -201,101 +232,9 @@ func (r *reporter) markMember(ctx context.Context, key memberKey) error {
 	if err != nil {
 		return fmt.Errorf("marking %s as unschedulable: %w", klog.KObj(pod), err)
 	}
-	if mark.event {
+	if mark.Event {
 		r.recorder.WithLogger(klog.FromContext(ctx)).
-			Eventf(pod, nil, corev1.EventTypeWarning, "FailedScheduling", "Scheduling", "%s", mark.message)
+			Eventf(pod, nil, corev1.EventTypeWarning, "FailedScheduling", "Scheduling", "%s", mark.Message)
 	}
 	return nil
-}
-
-func isMarked(pod *corev1.Pod, reason string) bool {
-	c := kube.ConditionOf(pod, corev1.PodScheduled)
-	return c != nil && c.Status == corev1.ConditionFalse && c.Reason == reason
-}
-
-// news are the conditions to write now, with the group that they are for; nil
-// for nothing. wait is when to ask again, 0 for not before something changes.
-func (t *tracker) news(key types.NamespacedName) (*schedulingv1alpha1.PodGroup, []schedulingv1alpha1.PodGroupCondition, time.Duration) {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	g := t.gangs[key]
-	if g == nil || !t.synced {
-		return nil, nil, 0
-	}
-	v, ok := t.verdict(g)
-	if !ok {
-		return nil, nil, 0
-	}
-	if v.reason == schedulingv1alpha1.ReasonNotEnoughTasks {
-		// Whoever makes a group makes its members next: that is no news.
-		if left := membersGrace - t.now().Sub(g.group.CreationTimestamp.Time); left > 0 {
-			return nil, nil, left
-		}
-	}
-	switch v.compare(g.conditions()) {
-	case changeNone:
-		return nil, nil, 0
-	case changeMessage:
-		if left := messageInterval - t.now().Sub(g.status.at); left > 0 {
-			return nil, nil, left
-		}
-	}
-	conditions := v.conditions(g.conditions(), string(uuid.NewUUID()), metav1.NewTime(t.now()), g.group.Generation)
-	return g.group, conditions, 0
-}
-
-// wrote remembers what was written.
-func (t *tracker) wrote(key types.NamespacedName, uid types.UID, conditions []schedulingv1alpha1.PodGroupCondition) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if g := t.gangs[key]; g != nil && g.group != nil && g.group.UID == uid {
-		g.status.written, g.status.at = conditions, t.now()
-	}
-}
-
-// unmarked are the members that wait for room and have no mark of it.
-func (t *tracker) unmarked(key types.NamespacedName) []types.UID {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	g := t.gangs[key]
-	if g == nil || !t.lacksRoom(g) || !g.complete() {
-		return nil
-	}
-	var unmarked []types.UID
-	for uid, m := range g.members {
-		if state(m, t.ours) == memberWaiting && !isMarked(m.pod, corev1.PodReasonUnschedulable) {
-			unmarked = append(unmarked, uid)
-		}
-	}
-	return unmarked
-}
-
-// lacksRoom says whether the gang found no room in its last turn. The caller holds the lock.
-func (t *tracker) lacksRoom(g *gang) bool {
-	told, refused := t.line.Told(g.key)
-	return refused && !told.Unready
-}
-
-// markOf is a Pod that still waits for room, or in vain, and what it is to be told;
-// nil if it does not wait any more.
-func (t *tracker) markOf(key memberKey) (*corev1.Pod, mark) {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	g := t.gangs[key.gang]
-	if g == nil || g.members[key.uid] == nil {
-		return nil, mark{}
-	}
-	m := g.members[key.uid]
-	switch {
-	case t.waitsInVain(m):
-		return m.pod, mark{reason: reasonNotAMember, message: strangerMessage(g.group), event: true}
-	case t.waitsForGroup(g, m):
-		return m.pod, t.grouplessMark(key.gang)
-	case t.isToldOld(g, m):
-		return m.pod, mark{reason: reasonIncomplete, message: fmt.Sprintf("PodGroup %s lacks members; its conditions say how many", key.gang.Name)}
-	case t.lacksRoom(g) && state(m, t.ours) == memberWaiting:
-		return m.pod, mark{reason: corev1.PodReasonUnschedulable,
-			message: fmt.Sprintf("there is no room for all of PodGroup %s; its conditions say what is missing", key.gang.Name)}
-	}
-	return nil, mark{}
 }

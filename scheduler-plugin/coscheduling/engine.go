@@ -50,7 +50,7 @@ type engine struct {
 	evictions room.Evictions
 
 	tracker  *tracker
-	reporter *Reporter
+	reporter *status.Reporter
 	metrics  *gangMetrics
 }
 
@@ -104,7 +104,7 @@ func attach(ctx context.Context, sched *kube.Scheduler, plugins map[string]*Cosc
 	e.tracker = newTracker(e.serves, time.Now, stir, func(gang types.NamespacedName, d time.Duration) { e.reporter.Report(gang, d) })
 	e.tracker.classPriority = e.classPriority()
 	e.tracker.dissolve = func(group *schedulingv1alpha1.PodGroup, rest []*corev1.Pod) { go e.dissolve(group, rest) }
-	e.reporter = NewReporter(e.tracker, groups, e.clientSet(), e.recorder(), e.isBinding)
+	e.reporter = status.NewReporter(e.tracker, groups, e.clientSet(), e.recorder(), e.isBinding)
 	e.protectGangs(klog.FromContext(ctx))
 	var err error
 	if e.metrics, err = newGangMetrics(registry, e.tracker.waitingGangs); err != nil {

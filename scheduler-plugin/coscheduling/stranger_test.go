@@ -14,6 +14,7 @@ import (
 	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/status"
 )
 
 func attemptOwner(uid types.UID) []metav1.OwnerReference {
@@ -184,12 +185,12 @@ func TestStrangersAreToldInTime(t *testing.T) {
 	if diff := cmp.Diff([]types.UID{stray.UID}, pods); diff != "" || later != 0 {
 		t.Errorf("strangers that are told, and others in %v (-want, +got):\n%s", later, diff)
 	}
-	if mark := b.markOf(stray); mark.Reason != ReasonNotAMember {
+	if mark := b.markOf(stray); mark.Reason != status.ReasonNotAMember {
 		t.Errorf("the stranger is told %+v", mark)
 	}
 
 	marked := stray.DeepCopy()
-	marked.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: ReasonNotAMember}}
+	marked.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: status.ReasonNotAMember}}
 	b.setPod(marked)
 	if pods, _ := b.unmarked(gangName); len(pods) > 0 {
 		t.Errorf("%v are told twice", pods)
@@ -221,7 +222,7 @@ func TestAStrangerWaitsAndIsTold(t *testing.T) {
 			t.Fatal(err)
 		}
 		stray = pod
-		return IsMarked(pod, ReasonNotAMember)
+		return status.IsMarked(pod, status.ReasonNotAMember)
 	})
 	if stray.Spec.NodeName != "" {
 		t.Errorf("the stranger is on %s", stray.Spec.NodeName)

@@ -15,6 +15,7 @@ import (
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/podgroup"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/status"
 )
 
 // tracker knows the gangs: their PodGroups, their members and who of them is in line. It is
@@ -144,7 +145,7 @@ func (t *tracker) setGroup(group *schedulingv1alpha1.PodGroup) {
 	if old == nil || old.UID != group.UID {
 		// A group of the same name is another group: it inherits nothing.
 		t.line.Forget(g.key, t.now())
-		g.record = Record{}
+		g.record = status.Record{}
 		g.bindings = bindings{placement: g.bindings.placement, failed: g.bindings.placement}
 		g.failedMembers, g.deletedMembers = 0, 0
 	} else if old.Generation == group.Generation && !judged {
@@ -171,7 +172,7 @@ func (t *tracker) deleteGroup(group *schedulingv1alpha1.PodGroup) {
 	t.judgeAll(g, old)
 	t.line.Forget(g.key, t.now())
 	t.stir() // another one may be next, and room may be given up
-	g.record = Record{}
+	g.record = status.Record{}
 	g.bindings = bindings{placement: g.bindings.placement, failed: g.bindings.placement}
 	if t.synced {
 		t.report(g.key, 0) // its Pods wait for another one

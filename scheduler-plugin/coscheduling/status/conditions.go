@@ -85,6 +85,48 @@ func (g *Gang) verdict() (verdict, bool) {
 	return v, true
 }
 
+// complete says whether the minimum could hold if all that waits were placed, and
+// something waits.
+func (g *Gang) complete() bool {
+	return g.Group != nil && g.Waiting.Total > 0 && podgroup.Holds(&g.Group.Spec, g.Placed.Plus(g.Waiting))
+}
+
+// The reasons for which gangs wait that are no reasons of a condition: their victims end, and
+// they starve and room is held back for them.
+const (
+	Preempting = "Preempting"
+	Starving   = "Starving"
+)
+
+// WaitsFor is the reason for which members of the gang wait, for the metric of gangs that
+// wait; empty if none do, or the gang is about to be planned.
+func (g *Gang) WaitsFor() string {
+	if g.Group == nil || g.Waiting.Total == 0 {
+		return ""
+	}
+	if g.Kept != "" && g.complete() {
+		return g.Kept
+	}
+	reason, _ := g.lacks()
+	return reason
+}
+
+// lacks is what the gang lacks, as a reason of a condition and a message; empty if it is
+// about to be planned.
+func (g *Gang) lacks() (reason, message string) {
+	switch {
+	case !g.complete():
+		return schedulingv1alpha1.ReasonNotEnoughTasks, missing(&g.Group.Spec, g.Placed.Plus(g.Waiting))
+	case g.Refusal != nil && g.Refusal.Unready:
+		return schedulingv1alpha1.ReasonNotEnoughTasks, g.Refusal.Message
+	case g.Refusal != nil:
+		return schedulingv1alpha1.ReasonNotEnoughResources, g.Refusal.Message
+	case g.Unbound != "":
+		return schedulingv1alpha1.ReasonBindingFailed, g.Unbound
+	}
+	return "", ""
+}
+
 // missing says which members a gang lacks.
 func missing(spec *schedulingv1alpha1.PodGroupSpec, have podgroup.Tally) string {
 	text := fmt.Sprintf("%d of at least %d members exist", have.Total, spec.MinMember)

@@ -43,7 +43,7 @@ func (e *engine) bind(ctx context.Context, p *kube.Placement, view gangView) {
 	e.sched.Unbind(ctx, p)
 	e.tracker.unassume(failedBinding{pod: p.Pod, terms: e.terms(&view),
 		message: fmt.Sprintf("%s could not be bound to %s: %s", p.Pod.Name, p.Node, status.Message())})
-	e.metrics.bindFailures.Inc()
+	e.metrics.BindFailures.Inc()
 	e.sched.FailBinding(ctx, p, attempt, status)
 }
 

@@ -12,6 +12,7 @@ import (
 	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/status"
 )
 
 // TestAGroupHasNoPriorityThatItsPodsDoNotHave: whoever may create PodGroups names the
@@ -45,18 +46,24 @@ func TestAGroupThatIsPlacedAtOnceIsToldOfItsClass(t *testing.T) {
 	b.classPriority = func(string) (int32, bool) { return 100, true }
 	group, pod := makeGroup("gang", 1, ofClass("high")), makePod("a", inGroup("gang"), ofPriority(1))
 	b.setGroup(group)
-	if group, _ := b.capping(gangName); group != nil {
+	if got := b.capping(gangName); got != "" {
 		t.Error("a group without Pods is told that its class is worth more than they have")
 	}
 	b.add(pod)
 	b.assumeAll(map[types.UID]string{pod.UID: "node-0"})
-	if group, _ := b.capping(gangName); group == nil {
+	if got := b.capping(gangName); got == "" {
 		t.Error("a group that was placed at once is told nothing")
 	}
-	b.setToldCapped(group)
-	if group, _ := b.capping(gangName); group != nil {
+	b.Remember(group, status.Record{ToldCapped: true})
+	if got := b.capping(gangName); got != "" {
 		t.Error("a group is told twice")
 	}
+}
+
+// capping is what a gang is told if its PriorityClass does not count.
+func (b *bench) capping(key types.NamespacedName) string {
+	gang, _ := b.Look(key)
+	return gang.Capping()
 }
 
 // TestMembersThatNeitherWaitNorArePlacedLendNoPriority: such Pods may never run.

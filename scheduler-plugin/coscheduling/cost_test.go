@@ -18,14 +18,15 @@ import (
 	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/status"
 )
 
 // cycles is how many gang cycles there have been.
 func (w *world) cycles() int {
 	w.t.Helper()
 	n := 0
-	for _, result := range []string{resultPlaced, resultUnschedulable, resultError} {
-		value, err := testutil.GetCounterMetricValue(w.engine().metrics.cycles.WithLabelValues(result))
+	for _, result := range []status.Result{status.Placed, status.Unschedulable, status.Failed} {
+		value, err := testutil.GetCounterMetricValue(w.engine().metrics.Cycles.WithLabelValues(string(result)))
 		if err != nil {
 			w.t.Fatal(err)
 		}

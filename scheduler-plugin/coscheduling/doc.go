@@ -11,8 +11,8 @@
 // waits holds nothing, but for room that was made for it. Pods without the label
 // scheduling.lockstep.dev/pod-group are scheduled as by kube-scheduler, of which
 // the plugin is a part. A Pod whose label names a group that it is no member of
-// waits, and is told so (stranger.go), as one is whose group does not exist
-// (groupless.go). What leans on kube-scheduler's inside is in package kube.
+// waits (stranger.go), and is told so, as one is whose group does not exist (package
+// status). What leans on kube-scheduler's inside is in package kube.
 //
 // # Algorithm
 //
@@ -46,5 +46,6 @@
 // groups can block each other.
 //
 // A group that found no place waits until an event may help it (events.go, need.go), but
-// at least for its back-off. Its PodGroup's conditions say why (conditions.go).
+// at least for its back-off. Its PodGroup's conditions say why (package
+// status; the tracker answers its questions in tracker_status.go).
 package coscheduling

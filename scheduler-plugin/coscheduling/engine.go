@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
@@ -21,6 +22,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/podgroup"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/status"
 )
 
 // resyncPeriod is how often the engine looks for what is due at least, even if nothing has
@@ -51,7 +53,7 @@ type engine struct {
 	evictions room.Evictions
 
 	tracker  *tracker
-	reporter *reporter
+	reporter *status.Reporter
 	metrics  *gangMetrics
 }
 
@@ -69,7 +71,7 @@ func Attach(ctx context.Context, sched *kube.Scheduler) error {
 	if err != nil {
 		return err
 	}
-	return attach(ctx, sched, plugins, groups, servedRegistry{})
+	return attach(ctx, sched, plugins, groups, status.ServedRegistry())
 }
 
 // pluginsOf are the plugin's instances, by scheduler name.
@@ -86,7 +88,7 @@ func pluginsOf(profiles map[string]framework.Framework) map[string]*Coscheduling
 }
 
 func attach(ctx context.Context, sched *kube.Scheduler, plugins map[string]*Coscheduling,
-	groups schedulingclient.Interface, registry registry) error {
+	groups schedulingclient.Interface, registry status.Registry) error {
 	begun := make(chan struct{})
 	e := &engine{
 		ctx:      ctx,
@@ -95,7 +97,6 @@ func attach(ctx context.Context, sched *kube.Scheduler, plugins map[string]*Cosc
 		plugins:  plugins,
 		snapshot: sched.Snapshot(),
 	}
-	e.reporter = newReporter(groups, e.clientSet(), e.recorder())
 	stirred := make(chan struct{}, 1)
 	stir := func() {
 		select {
@@ -103,10 +104,10 @@ func attach(ctx context.Context, sched *kube.Scheduler, plugins map[string]*Cosc
 		default: // it is to look anyway
 		}
 	}
-	e.tracker = newTracker(e.serves, time.Now, stir, e.reporter.groups.AddAfter)
+	e.tracker = newTracker(e.serves, time.Now, stir, func(gang types.NamespacedName, d time.Duration) { e.reporter.Report(gang, d) })
 	e.tracker.classPriority = e.classPriority()
 	e.tracker.dissolve = func(group *schedulingv1alpha1.PodGroup, rest []*corev1.Pod) { go e.dissolve(group, rest) }
-	e.reporter.tracker, e.reporter.binding = e.tracker, e.isBinding
+	e.reporter = status.NewReporter(e.tracker, groups, e.clientSet(), e.recorder(), e.isBinding)
 	e.protectGangs(klog.FromContext(ctx))
 	var err error
 	if e.metrics, err = newGangMetrics(registry, e.tracker.waitingGangs); err != nil {
@@ -122,7 +123,7 @@ func attach(ctx context.Context, sched *kube.Scheduler, plugins map[string]*Cosc
 		return err
 	}
 	go e.tendBell(stirred)
-	go e.reporter.run(ctx)
+	go e.reporter.Run(ctx)
 	return nil
 }
 

@@ -28,8 +28,8 @@ func (c *cycle) evict(ctx context.Context, view gangView, pods []*corev1.Pod) {
 	e := c.engine
 	e.evictions.Add(pods, e.tracker.now())
 	e.tracker.setLeaving(pods, true)
-	e.metrics.preemptions.Inc()
-	e.metrics.victims.Add(float64(len(pods)))
+	e.metrics.Preemptions.Inc()
+	e.metrics.Victims.Add(float64(len(pods)))
 	kube.ObservePreemption(len(pods))
 	klog.FromContext(ctx).V(2).Info("Preempting Pods for a pod group", "victims", len(pods))
 	by := &kube.Preemptor{Object: withKind(view.group), Scheduler: view.schedulerName(), Priority: view.rank.Priority, Kind: "PodGroup"}
@@ -55,7 +55,7 @@ func (e *engine) dissolve(group *schedulingv1alpha1.PodGroup, pods []*corev1.Pod
 		return
 	}
 	e.evictions.Add(rest, now)
-	e.metrics.victims.Add(float64(len(rest)))
+	e.metrics.Victims.Add(float64(len(rest)))
 	logger := klog.LoggerWithValues(klog.FromContext(e.ctx), "podGroup", klog.KObj(group))
 	logger.V(2).Info("Preempting the rest of a pod group that lost members to preemption", "victims", len(rest))
 	by := &kube.Preemptor{Object: withKind(group), Scheduler: rest[0].Spec.SchedulerName, Kind: "Pod, which took other members of the PodGroup"}

@@ -34,8 +34,8 @@ func TestMembersThatArePreemptedDoNotCount(t *testing.T) {
 	b.setLeaving(victims, true)
 	if b.isNext(low) {
 		t.Error("a member has a turn whose gang is being preempted")
-	} else if v, _ := b.verdict(b.gangs[low]); v.message != "1 of at least 2 members exist" {
-		t.Errorf("it is told %q", v.message)
+	} else if got := b.toldWhy(low); got != "1 of at least 2 members exist" {
+		t.Errorf("it is told %q", got)
 	}
 	b.setLeaving(victims, false)
 	if !b.isNext(low) {

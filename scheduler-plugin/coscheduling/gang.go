@@ -14,6 +14,7 @@ import (
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/podgroup"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/status"
 )
 
 // memberState is what a member means to its gang.
@@ -102,7 +103,7 @@ type gang struct {
 	held     held
 	// brokenUp is since when the gang is not complete any more; zero if it never was, or is.
 	brokenUp time.Time
-	status   conditionState
+	record   status.Record // what was written of it
 }
 
 func newGang(key types.NamespacedName) *gang {

@@ -40,6 +40,7 @@ import (
 	lockstepfake "github.com/lockstep-k8s/lockstep/client/clientset/versioned/fake"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/status"
 )
 
 const (
@@ -383,7 +384,7 @@ func (w *world) marked(prefix string) int {
 	}
 	n := 0
 	for i := range pods.Items {
-		if strings.HasPrefix(pods.Items[i].Name, prefix) && isMarked(&pods.Items[i], corev1.PodReasonUnschedulable) {
+		if strings.HasPrefix(pods.Items[i].Name, prefix) && status.IsMarked(&pods.Items[i], corev1.PodReasonUnschedulable) {
 			n++
 		}
 	}
@@ -407,18 +408,18 @@ func (w *world) eventually(what string, is func() bool) {
 
 // condition waits until a group's condition Unschedulable has a status and
 // reason, and returns it.
-func (w *world) condition(group string, status metav1.ConditionStatus, reason string) schedulingv1alpha1.PodGroupCondition {
+func (w *world) condition(group string, want metav1.ConditionStatus, reason string) schedulingv1alpha1.PodGroupCondition {
 	w.t.Helper()
 	var found schedulingv1alpha1.PodGroupCondition
-	w.eventually(fmt.Sprintf("group %s has Unschedulable=%s for %s", group, status, reason), func() bool {
+	w.eventually(fmt.Sprintf("group %s has Unschedulable=%s for %s", group, want, reason), func() bool {
 		pg, err := w.lock.SchedulingV1alpha1().PodGroups(testNamespace).Get(w.t.Context(), group, metav1.GetOptions{})
 		if err != nil {
 			w.t.Fatal(err)
 		}
-		if c := findCondition(pg.Status.Conditions, schedulingv1alpha1.ConditionUnschedulable); c != nil {
+		if c := status.ConditionOf(pg.Status.Conditions, schedulingv1alpha1.ConditionUnschedulable); c != nil {
 			found = *c
 		}
-		return found.Status == status && found.Reason == reason
+		return found.Status == want && found.Reason == reason
 	})
 	return found
 }

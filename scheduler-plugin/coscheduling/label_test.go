@@ -59,8 +59,8 @@ func TestAMemberThatChangesItsRoleWhileItWaits(t *testing.T) {
 		t.Fatalf("classes %q; want the gang planned with a class for each role", view.classKeys)
 	}
 	b.setPod(worker(0))
-	if v, _ := b.verdict(b.gangs[gangName]); b.isNext(gangName) || v.message != "2 of at least 2 members exist, 0 of at least 1 in role ps" {
-		t.Errorf("the gang has a turn, or is told %q", v.message)
+	if got := b.toldWhy(gangName); b.isNext(gangName) || got != "2 of at least 2 members exist, 0 of at least 1 in role ps" {
+		t.Errorf("the gang has a turn, or is told %q", got)
 	}
 	b.setPod(makePod("gang-1", inGroup("gang"), inRole("ps")))
 	view := b.turn()

@@ -11,7 +11,7 @@ import (
 )
 
 // rank is the gang's place in line. Its PriorityClass counts as far as its members have
-// that priority; see capped.go. The caller holds the lock.
+// that priority; see package status. The caller holds the lock.
 func (t *tracker) rank(g *gang) line.Rank {
 	r := line.Rank{Key: g.key, Priority: g.highestPriority()}
 	if g.group == nil {

@@ -7,10 +7,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/status"
 )
 
 // prepare says what the gang of a cycle may do if it finds no place.
@@ -41,10 +40,9 @@ func (t *tracker) starves(key types.NamespacedName) bool {
 // waitsSince is since when the gang has found no place: since now or, if a scheduler before
 // this one has said so, since that.
 func (g *gang) waitsSince(now time.Time) time.Time {
-	c := findCondition(g.conditions(), schedulingv1alpha1.ConditionUnschedulable)
-	if c != nil && c.Status == metav1.ConditionTrue && c.Reason == schedulingv1alpha1.ReasonNotEnoughResources &&
-		c.LastTransitionTime.Time.Before(now) {
-		return c.LastTransitionTime.Time
+	since := status.NoRoomSince(g.record.ConditionsOf(g.group))
+	if !since.IsZero() && since.Before(now) {
+		return since
 	}
 	return now
 }

@@ -4,7 +4,6 @@
 package coscheduling
 
 import (
-	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -21,15 +20,6 @@ import (
 // attempt is seen later than its Pods, they look like strangers in the group of
 // the attempt before, and placing them one by one would break the gang. So a
 // stranger waits, and is told why.
-
-const (
-	// strangerGrace is how long a Pod is a stranger before it is told so. Most are
-	// strangers only until their own PodGroup is seen.
-	strangerGrace = 5 * time.Second
-	// reasonNotAMember is the reason of PodScheduled=False of a stranger. It is
-	// none that a cluster autoscaler looks for: more nodes would not help.
-	reasonNotAMember = "NotAMemberOfPodGroup"
-)
 
 func (m *member) isStranger() bool {
 	return !m.strangerSince.IsZero()
@@ -82,35 +72,4 @@ func (t *tracker) waitsInVain(m *member) bool {
 	asMember := *m
 	asMember.strangerSince = time.Time{}
 	return state(&asMember, t.ours) == memberWaiting
-}
-
-// unmarkedStrangers are the Pods that wait in vain and have not been told yet.
-// later is when to ask again, 0 for not before something changes.
-func (t *tracker) unmarkedStrangers(key types.NamespacedName) (unmarked []types.UID, later time.Duration) {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	g := t.gangs[key]
-	if g == nil || g.strangers == 0 || !t.synced {
-		return nil, 0
-	}
-	now := t.now()
-	for uid, m := range g.members {
-		if !t.waitsInVain(m) || isMarked(m.pod, reasonNotAMember) {
-			continue
-		}
-		left := strangerGrace - now.Sub(m.strangerSince)
-		if left <= 0 {
-			unmarked = append(unmarked, uid)
-		} else if later == 0 || left < later {
-			later = left
-		}
-	}
-	return unmarked, later
-}
-
-// strangerMessage tells a stranger why it waits. The group has an owner.
-func strangerMessage(group *schedulingv1alpha1.PodGroup) string {
-	owner := podgroup.Owner(group)
-	return fmt.Sprintf("no member of PodGroup %s, whose members are the Pods controlled by %s %s: "+
-		"without the label %s the Pod is scheduled on its own", group.Name, owner.Kind, owner.Name, schedulingv1alpha1.LabelPodGroup)
 }

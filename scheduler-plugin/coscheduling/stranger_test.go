@@ -14,6 +14,7 @@ import (
 	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/status"
 )
 
 func attemptOwner(uid types.UID) []metav1.OwnerReference {
@@ -104,8 +105,8 @@ func TestStrangersMakeNoGangComplete(t *testing.T) {
 	own := makePod("own", inGroup("gang"), of("this"))
 	stray := makePod("a", inGroup("gang"), ofPriority(9))
 	b.add(own, stray, makePod("b", inGroup("gang"), onNode("node-0")))
-	if v, _ := b.verdict(b.gangs[gangName]); b.isNext(gangName) || v.message != "1 of at least 2 members exist" {
-		t.Errorf("the gang has a turn with one of two members, or is told %q", v.message)
+	if got := b.toldWhy(gangName); b.isNext(gangName) || got != "1 of at least 2 members exist" {
+		t.Errorf("the gang has a turn with one of two members, or is told %q", got)
 	}
 
 	b.add(makePod("own-too", inGroup("gang"), of("this")))
@@ -168,31 +169,30 @@ func TestABindingThatOutlivesItsGroup(t *testing.T) {
 // TestStrangersAreToldInTime: a Pod that waits in vain is told so, but not before
 // its own PodGroup had time to be seen.
 func TestStrangersAreToldInTime(t *testing.T) {
+	const grace = 5 * time.Second
 	b := newBench()
 	b.setGroup(groupOf("this", "gang", 1))
 	gate := func(w *schedulertesting.PodWrapper) { w.SchedulingGates([]string{"g"}) }
 	stray := makePod("stray", inGroup("gang"))
 	b.add(stray, makePod("own", inGroup("gang"), of("this")), makePod("placed", inGroup("gang"), onNode("node-0")),
 		makePod("gated", inGroup("gang"), gate), makePod("elsewhere", inGroup("gang"), func(w *schedulertesting.PodWrapper) { w.SchedulerName("other") }))
-	key := memberKey{gang: gangName, uid: stray.UID}
-
 	b.time = b.time.Add(time.Second)
-	if pods, later := b.unmarkedStrangers(gangName); len(pods) > 0 || later != strangerGrace-time.Second {
-		t.Errorf("after a second %v are told, or others in %v, want nobody before %v", pods, later, strangerGrace-time.Second)
+	if pods, later := b.unmarked(gangName); len(pods) > 0 || later != grace-time.Second {
+		t.Errorf("after a second %v are told, or others in %v, want nobody before %v", pods, later, grace-time.Second)
 	}
-	b.time = b.time.Add(strangerGrace - time.Second)
-	pods, later := b.unmarkedStrangers(gangName)
+	b.time = b.time.Add(grace - time.Second)
+	pods, later := b.unmarked(gangName)
 	if diff := cmp.Diff([]types.UID{stray.UID}, pods); diff != "" || later != 0 {
 		t.Errorf("strangers that are told, and others in %v (-want, +got):\n%s", later, diff)
 	}
-	if _, mark := b.markOf(key); mark.reason != reasonNotAMember {
+	if mark := b.markOf(stray); mark.Reason != status.ReasonNotAMember {
 		t.Errorf("the stranger is told %+v", mark)
 	}
 
 	marked := stray.DeepCopy()
-	marked.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: reasonNotAMember}}
+	marked.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: status.ReasonNotAMember}}
 	b.setPod(marked)
-	if pods, _ := b.unmarkedStrangers(gangName); len(pods) > 0 {
+	if pods, _ := b.unmarked(gangName); len(pods) > 0 {
 		t.Errorf("%v are told twice", pods)
 	}
 
@@ -200,7 +200,7 @@ func TestStrangersAreToldInTime(t *testing.T) {
 	adopted.OwnerReferences = attemptOwner("this")
 	b.setPod(adopted)
 	b.fail(gangName, groupOf("this", "gang", 1).UID, shortfall{message: "no room"}, time.Second, time.Second)
-	if _, mark := b.markOf(key); mark.reason != corev1.PodReasonUnschedulable {
+	if mark := b.markOf(stray); mark.Reason != corev1.PodReasonUnschedulable {
 		t.Errorf("a stranger that became a member and finds no room is told %+v", mark)
 	}
 }
@@ -222,7 +222,7 @@ func TestAStrangerWaitsAndIsTold(t *testing.T) {
 			t.Fatal(err)
 		}
 		stray = pod
-		return isMarked(pod, reasonNotAMember)
+		return status.IsMarked(pod, status.ReasonNotAMember)
 	})
 	if stray.Spec.NodeName != "" {
 		t.Errorf("the stranger is on %s", stray.Spec.NodeName)

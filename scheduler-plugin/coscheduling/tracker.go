@@ -4,7 +4,6 @@
 package coscheduling
 
 import (
-	"fmt"
 	"maps"
 	"sync"
 	"time"
@@ -16,6 +15,7 @@ import (
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/podgroup"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/status"
 )
 
 // tracker knows the gangs: their PodGroups, their members and who of them is in line. It is
@@ -50,7 +50,7 @@ type tracker struct {
 	synced bool
 	// noGroups says that the API server does not serve PodGroups, so far.
 	noGroups bool
-	// tellsNoGroups says that Pods are told so; see groupless.go.
+	// tellsNoGroups says that Pods are told so; see tracker_status.go.
 	tellsNoGroups bool
 }
 
@@ -145,7 +145,7 @@ func (t *tracker) setGroup(group *schedulingv1alpha1.PodGroup) {
 	if old == nil || old.UID != group.UID {
 		// A group of the same name is another group: it inherits nothing.
 		t.line.Forget(g.key, t.now())
-		g.status = conditionState{}
+		g.record = status.Record{}
 		g.bindings = bindings{placement: g.bindings.placement, failed: g.bindings.placement}
 		g.failedMembers, g.deletedMembers = 0, 0
 	} else if old.Generation == group.Generation && !judged {
@@ -172,7 +172,7 @@ func (t *tracker) deleteGroup(group *schedulingv1alpha1.PodGroup) {
 	t.judgeAll(g, old)
 	t.line.Forget(g.key, t.now())
 	t.stir() // another one may be next, and room may be given up
-	g.status = conditionState{}
+	g.record = status.Record{}
 	g.bindings = bindings{placement: g.bindings.placement, failed: g.bindings.placement}
 	if t.synced {
 		t.report(g.key, 0) // its Pods wait for another one
@@ -266,17 +266,6 @@ func (t *tracker) deletePod(pod *corev1.Pod) {
 		}
 	}
 	t.forgetIfEmpty(g)
-}
-
-// missing says which members a gang lacks.
-func missing(spec *schedulingv1alpha1.PodGroupSpec, have podgroup.Tally) string {
-	text := fmt.Sprintf("%d of at least %d members exist", have.Total, spec.MinMember)
-	for _, role := range sortedKeys(spec.MinRoleMember) {
-		if least := spec.MinRoleMember[role]; have.Roles[role] < least {
-			text += fmt.Sprintf(", %d of at least %d in role %s", have.Roles[role], least, role)
-		}
-	}
-	return text
 }
 
 // awaken has the gang planned again as soon as its back-off allows.

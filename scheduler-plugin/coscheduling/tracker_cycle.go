@@ -195,39 +195,6 @@ type shortfall struct {
 	certain bool
 }
 
-// Reasons for which gangs wait that are no reasons of a condition: their victims
-// end, and they starve and room is held back for them.
-const (
-	waitingForVictims = "Preempting"
-	waitingStarved    = "Starving"
-)
-
-// waitingGangs counts the gangs that wait, by the reason of their condition. A
-// scheduler that does not lead counts none, so that replicas can be added up.
-func (t *tracker) waitingGangs() map[string]int {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	counts := make(map[string]int)
-	for _, g := range t.gangs {
-		if !t.synced || g.group == nil || g.waiting.Total == 0 {
-			continue
-		}
-		switch {
-		case !g.complete():
-			counts[schedulingv1alpha1.ReasonNotEnoughTasks]++
-		case g.held == heldForPreemption:
-			counts[waitingForVictims]++
-		case g.held == heldForStarving:
-			counts[waitingStarved]++
-		case t.isRefused(g):
-			counts[schedulingv1alpha1.ReasonNotEnoughResources]++
-		case g.bindings.message != "":
-			counts[schedulingv1alpha1.ReasonBindingFailed]++
-		}
-	}
-	return counts
-}
-
 // isRefused says whether the gang found no place in its last turn. The caller holds the lock.
 func (t *tracker) isRefused(g *gang) bool {
 	_, refused := t.line.Told(g.key)
@@ -236,4 +203,11 @@ func (t *tracker) isRefused(g *gang) bool {
 
 func sortedKeys[V any](m map[string]V) []string {
 	return slices.Sorted(maps.Keys(m))
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }

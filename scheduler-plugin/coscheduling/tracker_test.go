@@ -10,7 +10,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
@@ -18,6 +17,7 @@ import (
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/status"
 )
 
 // bench is a tracker with a clock in the test's hands, and the reports that it asked for.
@@ -45,6 +45,42 @@ func newBench() *bench {
 }
 
 var gangName = types.NamespacedName{Namespace: testNamespace, Name: "gang"}
+
+// toldWhy is what a gang's conditions are to say now, empty for nothing new.
+func (b *bench) toldWhy(key types.NamespacedName) string {
+	gang, _ := b.Look(key)
+	conditions, _ := gang.News(b.time, "id")
+	if len(conditions) == 0 {
+		return ""
+	}
+	return conditions[0].Message
+}
+
+// write has a gang's conditions written, and returns what was.
+func (b *bench) write(key types.NamespacedName) status.Record {
+	gang, _ := b.Look(key)
+	conditions, _ := gang.News(b.time, "id")
+	record := status.Record{Conditions: conditions, At: b.time}
+	b.Remember(gang.Group, record)
+	return record
+}
+
+// unmarked are the Pods of a gang that are to be told something now, and in what time
+// others are.
+func (b *bench) unmarked(key types.NamespacedName) ([]types.UID, time.Duration) {
+	gang, _ := b.Look(key)
+	return gang.Unmarked(b.time)
+}
+
+// markOf is what a Pod of the gang "gang" is to be told.
+func (b *bench) markOf(pod *corev1.Pod) status.Mark {
+	gang, waiting, ok := b.LookAt(gangName, pod.UID)
+	if !ok {
+		return status.Mark{}
+	}
+	mark, _ := gang.MarkOf(waiting)
+	return mark
+}
 
 // add makes members known.
 func (b *bench) add(pods ...*corev1.Pod) {
@@ -139,8 +175,8 @@ func TestWhoIsInLine(t *testing.T) {
 			got := ""
 			if !b.isNext(gangName) {
 				got = "its group"
-				if v, ok := b.verdict(b.gangs[gangName]); ok {
-					got = v.message
+				if told := b.toldWhy(gangName); told != "" {
+					got = told
 				}
 			}
 			if got != tc.want {
@@ -190,7 +226,7 @@ func TestRecreatedGroupInheritsNothing(t *testing.T) {
 	b.add(makePod("a", inGroup("gang")))
 	b.turn()
 	b.fail(gangName, group.UID, shortfall{message: "no room"}, time.Hour, time.Hour)
-	b.wrote(gangName, group.UID, verdict{reason: schedulingv1alpha1.ReasonNotEnoughResources}.conditions(nil, "id", metav1.Time{}, 1))
+	late := b.write(gangName)
 
 	again := makeGroup("gang", 1)
 	again.UID = "another"
@@ -199,8 +235,12 @@ func TestRecreatedGroupInheritsNothing(t *testing.T) {
 		t.Error("the new group has no turn")
 	}
 	b.fail(gangName, group.UID, shortfall{message: "late news of the old group"}, time.Hour, time.Hour)
-	if _, conditions, _ := b.news(gangName); conditions != nil {
-		t.Errorf("the new group gets conditions of the old one: %v", conditions)
+	b.Remember(group, late)
+	if got := b.toldWhy(gangName); got != "" {
+		t.Errorf("the new group is told what the old one was: %q", got)
+	}
+	if gang, _ := b.Look(gangName); gang.Record.Conditions != nil {
+		t.Errorf("the new group has the conditions of the old one: %v", gang.Record.Conditions)
 	}
 	if !b.isNext(gangName) {
 		t.Error("a failure of the old group keeps the new one from its turn")
@@ -317,103 +357,6 @@ func TestAHoldOutlastsTheTurnThatMadeIt(t *testing.T) {
 	b.add(makePod("a", inGroup("gang")))
 	if !b.waits(gangName, group.UID, 0) {
 		t.Error("the gang's hold would be pruned in its turn")
-	}
-}
-
-func TestConditions(t *testing.T) {
-	now := metav1.NewTime(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
-	earlier := metav1.NewTime(now.Add(-time.Hour))
-	waiting := verdict{reason: schedulingv1alpha1.ReasonNotEnoughResources, message: "no room"}.conditions(nil, "first", earlier, 1)
-	tests := map[string]struct {
-		before     []schedulingv1alpha1.PodGroupCondition
-		verdict    verdict
-		wantChange change
-		wantID     string
-		wantTime   metav1.Time
-	}{
-		"the first conditions": {
-			verdict:    verdict{reason: schedulingv1alpha1.ReasonNotEnoughTasks, message: "1 of 2"},
-			wantChange: changeAll, wantID: "new", wantTime: now,
-		},
-		"the same again is nothing to write": {
-			before:     waiting,
-			verdict:    verdict{reason: schedulingv1alpha1.ReasonNotEnoughResources, message: "no room"},
-			wantChange: changeNone, wantID: "first", wantTime: earlier,
-		},
-		"another message is the same transition": {
-			before:     waiting,
-			verdict:    verdict{reason: schedulingv1alpha1.ReasonNotEnoughResources, message: "still no room"},
-			wantChange: changeMessage, wantID: "first", wantTime: earlier,
-		},
-		"another reason is the same transition too, but news": {
-			before:     waiting,
-			verdict:    verdict{reason: schedulingv1alpha1.ReasonNotEnoughTasks, message: "1 of 2"},
-			wantChange: changeAll, wantID: "first", wantTime: earlier,
-		},
-		"another status is a new transition": {
-			before:     waiting,
-			verdict:    verdict{scheduled: true, reason: schedulingv1alpha1.ReasonScheduled, message: "bound"},
-			wantChange: changeAll, wantID: "new", wantTime: now,
-		},
-	}
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			if got := tc.verdict.compare(tc.before); got != tc.wantChange {
-				t.Errorf("change %v, want %v", got, tc.wantChange)
-			}
-			after := tc.verdict.conditions(tc.before, "new", now, 5)
-			scheduled := findCondition(after, schedulingv1alpha1.ConditionScheduled)
-			unschedulable := findCondition(after, schedulingv1alpha1.ConditionUnschedulable)
-			if scheduled.Status == unschedulable.Status {
-				t.Errorf("both conditions are %s", scheduled.Status)
-			}
-			want := schedulingv1alpha1.PodGroupCondition{
-				Type: schedulingv1alpha1.ConditionScheduled, Status: scheduled.Status, TransitionID: tc.wantID, ObservedGeneration: 5,
-				LastTransitionTime: tc.wantTime, Reason: tc.verdict.reason, Message: tc.verdict.message,
-			}
-			if diff := cmp.Diff(want, *scheduled); diff != "" {
-				t.Errorf("condition (-want, +got):\n%s", diff)
-			}
-		})
-	}
-}
-
-// TestMessageIsWrittenAtLeisure: an amount that changes with each Pod that ends
-// is not a write each time.
-func TestMessageIsWrittenAtLeisure(t *testing.T) {
-	b := newBench()
-	group := makeGroup("gang", 1)
-	b.setGroup(group)
-	b.add(makePod("a", inGroup("gang")))
-	b.fail(gangName, group.UID, shortfall{message: "short of 5 cpu"}, time.Second, time.Second)
-	_, conditions, _ := b.news(gangName)
-	b.wrote(gangName, group.UID, conditions)
-
-	b.fail(gangName, group.UID, shortfall{message: "short of 4 cpu"}, time.Second, time.Second)
-	b.time = b.time.Add(time.Second)
-	if _, conditions, later := b.news(gangName); conditions != nil || later != messageInterval-time.Second {
-		t.Errorf("write %v now or again in %v, want nothing before %v", conditions, later, messageInterval-time.Second)
-	}
-	b.time = b.time.Add(messageInterval)
-	if _, conditions, _ := b.news(gangName); len(conditions) == 0 || conditions[0].Message != "short of 4 cpu" {
-		t.Errorf("conditions %v, want the new message", conditions)
-	}
-}
-
-// TestNewGroupLacksNoMembersYet: that a group without members lacks them is told
-// only once they should have come.
-func TestNewGroupLacksNoMembersYet(t *testing.T) {
-	b := newBench()
-	group := makeGroup("gang", 2)
-	group.CreationTimestamp = metav1.NewTime(b.time)
-	b.setGroup(group)
-	b.add(makePod("a", inGroup("gang")))
-	if _, conditions, later := b.news(gangName); conditions != nil || later != membersGrace {
-		t.Errorf("write %v now or again in %v, want nothing before %v", conditions, later, membersGrace)
-	}
-	b.time = b.time.Add(membersGrace)
-	if _, conditions, _ := b.news(gangName); len(conditions) == 0 || conditions[0].Reason != schedulingv1alpha1.ReasonNotEnoughTasks {
-		t.Errorf("conditions %v, want the reason %s", conditions, schedulingv1alpha1.ReasonNotEnoughTasks)
 	}
 }
 

@@ -1,7 +1,7 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package coscheduling
+package status
 
 import (
 	"fmt"
@@ -11,31 +11,43 @@ import (
 	"k8s.io/component-base/metrics/legacyregistry"
 )
 
-// gangMetrics are the plugin's metrics, served beside kube-scheduler's own.
-type gangMetrics struct {
-	cycles       *metrics.CounterVec
-	duration     *metrics.HistogramVec
-	members      *metrics.Counter
-	bindFailures *metrics.Counter
-	preemptions  *metrics.Counter
-	victims      *metrics.Counter
-	overdue      *metrics.Counter
+// Metrics are the plugin's metrics, served beside kube-scheduler's own.
+type Metrics struct {
+	// Cycles counts gang cycles by Result.
+	Cycles *metrics.CounterVec
+	// BindFailures counts members whose binding failed for good.
+	BindFailures *metrics.Counter
+	// Preemptions counts how often a gang preempted Pods, and Victims those Pods and the
+	// rest of gangs that lost members to preemption.
+	Preemptions, Victims *metrics.Counter
+	// Overdue counts gang cycles that were given up because they took too long.
+	Overdue *metrics.Counter
+
+	duration *metrics.HistogramVec
+	members  *metrics.Counter
 }
+
+// Result is how a gang cycle ended.
+type Result string
 
 // Results of a gang cycle.
 const (
-	resultPlaced        = "placed"
-	resultUnschedulable = "unschedulable"
-	resultError         = "error"
+	Placed        Result = "placed"
+	Unschedulable Result = "unschedulable"
+	Failed        Result = "error"
 )
 
-// registry is where metrics are registered.
-type registry interface {
+// Registry is where metrics are registered.
+type Registry interface {
 	Register(metrics.Registerable) error
 	CustomRegister(metrics.StableCollector) error
 }
 
-// servedRegistry is the one that the scheduler serves.
+// ServedRegistry is the one that the scheduler serves.
+func ServedRegistry() Registry {
+	return servedRegistry{}
+}
+
 type servedRegistry struct{}
 
 func (servedRegistry) Register(r metrics.Registerable) error { return legacyregistry.Register(r) }
@@ -44,12 +56,12 @@ func (servedRegistry) CustomRegister(c metrics.StableCollector) error {
 	return legacyregistry.CustomRegister(c)
 }
 
-// newGangMetrics registers the metrics. waiting counts the gangs that wait, by
+// NewMetrics registers the metrics. waiting counts the gangs that wait, by
 // reason, when it is asked.
-func newGangMetrics(registry registry, waiting func() map[string]int) (*gangMetrics, error) {
+func NewMetrics(registry Registry, waiting func() map[string]int) (*Metrics, error) {
 	const subsystem = "lockstep_scheduler"
-	m := &gangMetrics{
-		cycles: metrics.NewCounterVec(&metrics.CounterOpts{
+	m := &Metrics{
+		Cycles: metrics.NewCounterVec(&metrics.CounterOpts{
 			Subsystem: subsystem, Name: "gang_cycles_total", StabilityLevel: metrics.ALPHA,
 			Help: "Gang cycles by result: placed, unschedulable or error.",
 		}, []string{"result"}),
@@ -62,24 +74,24 @@ func newGangMetrics(registry registry, waiting func() map[string]int) (*gangMetr
 			Subsystem: subsystem, Name: "gang_members_placed_total", StabilityLevel: metrics.ALPHA,
 			Help: "Members of gangs that were given a node.",
 		}),
-		bindFailures: metrics.NewCounter(&metrics.CounterOpts{
+		BindFailures: metrics.NewCounter(&metrics.CounterOpts{
 			Subsystem: subsystem, Name: "gang_member_bind_failures_total", StabilityLevel: metrics.ALPHA,
 			Help: "Members of gangs whose binding failed for good and that were planned anew.",
 		}),
 	}
-	m.preemptions = metrics.NewCounter(&metrics.CounterOpts{
+	m.Preemptions = metrics.NewCounter(&metrics.CounterOpts{
 		Subsystem: subsystem, Name: "gang_preemptions_total", StabilityLevel: metrics.ALPHA,
 		Help: "How often Pods of lower priority were evicted for a gang.",
 	})
-	m.victims = metrics.NewCounter(&metrics.CounterOpts{
+	m.Victims = metrics.NewCounter(&metrics.CounterOpts{
 		Subsystem: subsystem, Name: "gang_preemption_victims_total", StabilityLevel: metrics.ALPHA,
 		Help: "Pods evicted for gangs, and the rest of gangs that lost members to preemption.",
 	})
-	m.overdue = metrics.NewCounter(&metrics.CounterOpts{
+	m.Overdue = metrics.NewCounter(&metrics.CounterOpts{
 		Subsystem: subsystem, Name: "gang_cycles_given_up_total", StabilityLevel: metrics.ALPHA,
 		Help: "Gang cycles that were given up because they took longer than turnTimeout.",
 	})
-	for _, r := range []metrics.Registerable{m.cycles, m.duration, m.members, m.bindFailures, m.preemptions, m.victims, m.overdue} {
+	for _, r := range []metrics.Registerable{m.Cycles, m.duration, m.members, m.BindFailures, m.Preemptions, m.Victims, m.Overdue} {
 		if err := registry.Register(r); err != nil {
 			return nil, fmt.Errorf("registering metrics: %w", err)
 		}
@@ -92,19 +104,13 @@ func newGangMetrics(registry registry, waiting func() map[string]int) (*gangMetr
 	return m, nil
 }
 
-// observeCycle counts one gang cycle.
-func (m *gangMetrics) observeCycle(start time.Time, why *shortfall, err error, members int) {
-	result := resultPlaced
-	switch {
-	case err != nil:
-		result = resultError
-	case why != nil:
-		result = resultUnschedulable
-	default:
+// ObserveCycle counts a gang cycle that took so long, and the members that it placed.
+func (m *Metrics) ObserveCycle(result Result, took time.Duration, members int) {
+	if result == Placed {
 		m.members.Add(float64(members))
 	}
-	m.cycles.WithLabelValues(result).Inc()
-	m.duration.WithLabelValues(result).Observe(time.Since(start).Seconds())
+	m.Cycles.WithLabelValues(string(result)).Inc()
+	m.duration.WithLabelValues(string(result)).Observe(took.Seconds())
 }
 
 // waitingCollector counts when it is scraped, so that nothing has to be kept up

@@ -1,0 +1,240 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package status
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
+
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	applyv1alpha1 "github.com/lockstep-k8s/lockstep/client/applyconfiguration/scheduling/v1alpha1"
+	schedulingclient "github.com/lockstep-k8s/lockstep/client/clientset/versioned"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
+)
+
+// FieldManager is the name under which the plugin applies conditions.
+const FieldManager = "lockstep-scheduler"
+
+// Bindings come first: they share the API server with the writers. So markWriters
+// is small, as marking members is never urgent, and while members are being bound
+// all groupWriters but one rest.
+const (
+	groupWriters = 4
+	markWriters  = 2
+	restPeriod   = 20 * time.Millisecond
+)
+
+// Gangs is who knows the gangs. It is safe for concurrent use.
+type Gangs interface {
+	// Look is a gang as it is now. It is false if nothing is to be told of it: nothing is
+	// known of it, or not all that existed before this scheduler is known yet, or another
+	// scheduler leads.
+	Look(key types.NamespacedName) (Gang, bool)
+	// LookAt is a Pod that waits, and its gang without its Pods. It is false if the Pod does
+	// not wait any more, or nothing is to be told of its gang.
+	LookAt(key types.NamespacedName, pod types.UID) (Gang, Pod, bool)
+	// Remember remembers what was written of a group.
+	Remember(group *schedulingv1alpha1.PodGroup, record Record)
+}
+
+// Reporter writes what is known of gangs to the API server: conditions of
+// PodGroups and, once for each member that waits for room, PodScheduled=False,
+// which is what cluster autoscalers look for; and to Pods that wait in vain why. It is
+// off the scheduling goroutine, and a key that is queued twice is one write.
+type Reporter struct {
+	gangs    Gangs
+	client   schedulingclient.Interface
+	pods     kubernetes.Interface
+	recorder events.EventRecorderLogger
+	// binding says whether members are being bound.
+	binding func() bool
+	groups  workqueue.TypedRateLimitingInterface[types.NamespacedName]
+	marks   workqueue.TypedRateLimitingInterface[podKey]
+}
+
+// podKey is a Pod to mark.
+type podKey struct {
+	gang types.NamespacedName
+	uid  types.UID
+}
+
+// NewReporter makes a Reporter. Most of its workers rest while binding says so.
+func NewReporter(gangs Gangs, client schedulingclient.Interface, pods kubernetes.Interface, recorder events.EventRecorderLogger,
+	binding func() bool) *Reporter {
+	return &Reporter{
+		gangs:    gangs,
+		client:   client,
+		pods:     pods,
+		recorder: recorder,
+		binding:  binding,
+		groups: workqueue.NewTypedRateLimitingQueueWithConfig(
+			workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](50*time.Millisecond, 30*time.Second),
+			workqueue.TypedRateLimitingQueueConfig[types.NamespacedName]{Name: "lockstep_pod_group_conditions"}),
+		marks: workqueue.NewTypedRateLimitingQueueWithConfig(
+			workqueue.NewTypedItemExponentialFailureRateLimiter[podKey](time.Second, time.Minute),
+			workqueue.TypedRateLimitingQueueConfig[podKey]{Name: "lockstep_unschedulable_members"}),
+	}
+}
+
+// Report asks for what is known of a gang to be written, in d. It does not block.
+func (r *Reporter) Report(gang types.NamespacedName, d time.Duration) {
+	r.groups.AddAfter(gang, d)
+}
+
+// Run writes until ctx ends.
+func (r *Reporter) Run(ctx context.Context) {
+	never := func() bool { return false }
+	go work(ctx, r.groups, never, r.reportOn)
+	for range groupWriters - 1 {
+		go work(ctx, r.groups, r.binding, r.reportOn)
+	}
+	for range markWriters {
+		go work(ctx, r.marks, never, r.mark)
+	}
+	<-ctx.Done()
+	r.groups.ShutDown()
+	r.marks.ShutDown()
+}
+
+// work handles the keys of a queue, and those that fail again later. It begins no
+// other key while rest says so.
+func work[K comparable](ctx context.Context, queue workqueue.TypedRateLimitingInterface[K], rest func() bool,
+	handle func(context.Context, K) error) {
+	logger := klog.FromContext(ctx)
+	for {
+		err := wait.PollUntilContextCancel(ctx, restPeriod, true, func(context.Context) (bool, error) { return !rest(), nil })
+		if err != nil {
+			return // the scheduler ends
+		}
+		key, shutdown := queue.Get()
+		if shutdown {
+			return
+		}
+		if err := handle(ctx, key); err != nil && ctx.Err() == nil {
+			logger.Error(err, "Reporting on a pod group failed, trying again")
+			queue.AddRateLimited(key)
+		} else {
+			queue.Forget(key)
+		}
+		queue.Done(key)
+	}
+}
+
+// reportOn brings a PodGroup's conditions up to date and has Pods marked. Only one worker
+// has the key of a gang at a time, so nobody else writes the gang's record.
+func (r *Reporter) reportOn(ctx context.Context, key types.NamespacedName) error {
+	gang, ok := r.gangs.Look(key)
+	if !ok {
+		return nil
+	}
+	if err := r.writeConditions(ctx, &gang); err != nil {
+		return err
+	}
+	if message := gang.Capping(); message != "" {
+		r.recordEvent(ctx, gang.Group, corev1.EventTypeWarning, reasonCapped, message)
+		gang.Record.ToldCapped = true
+		r.gangs.Remember(gang.Group, gang.Record)
+	}
+	unmarked, again := gang.Unmarked(time.Now())
+	for _, uid := range unmarked {
+		r.marks.Add(podKey{gang: key, uid: uid})
+	}
+	if again > 0 {
+		r.groups.AddAfter(key, again)
+	}
+	return nil
+}
+
+func (r *Reporter) writeConditions(ctx context.Context, gang *Gang) error {
+	now := time.Now()
+	conditions, again := gang.News(now, string(uuid.NewUUID()))
+	if again > 0 {
+		r.groups.AddAfter(gang.Key, again)
+	}
+	if conditions == nil {
+		return nil
+	}
+	group := gang.Group
+	apply := applyv1alpha1.PodGroup(group.Name, group.Namespace).WithUID(group.UID)
+	status := applyv1alpha1.PodGroupStatus()
+	for _, c := range conditions {
+		status.WithConditions(applyv1alpha1.PodGroupCondition().
+			WithType(c.Type).WithStatus(c.Status).WithReason(c.Reason).WithMessage(c.Message).
+			WithTransitionID(c.TransitionID).WithLastTransitionTime(c.LastTransitionTime).
+			WithObservedGeneration(c.ObservedGeneration))
+	}
+	_, err := r.client.SchedulingV1alpha1().PodGroups(group.Namespace).
+		ApplyStatus(ctx, apply.WithStatus(status), metav1.ApplyOptions{FieldManager: FieldManager, Force: true})
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		// It is gone, or another one has its name.
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("writing conditions of PodGroup %s: %w", gang.Key, err)
+	}
+	r.recordChange(ctx, group, conditions)
+	gang.Record.Conditions, gang.Record.At = conditions, now
+	r.gangs.Remember(group, gang.Record)
+	return nil
+}
+
+// recordChange tells of a change of the conditions on the PodGroup itself, for kubectl
+// describe.
+func (r *Reporter) recordChange(ctx context.Context, group *schedulingv1alpha1.PodGroup, conditions []schedulingv1alpha1.PodGroupCondition) {
+	c := ConditionOf(conditions, schedulingv1alpha1.ConditionScheduled)
+	kind := corev1.EventTypeWarning
+	if c.Status == metav1.ConditionTrue {
+		kind = corev1.EventTypeNormal
+	}
+	r.recordEvent(ctx, group, kind, c.Reason, c.Message)
+}
+
+// recordEvent records an event on a PodGroup.
+func (r *Reporter) recordEvent(ctx context.Context, group *schedulingv1alpha1.PodGroup, kind, reason, message string) {
+	// What comes from a watch does not say its kind, and the recorder does not know it.
+	regarding := &corev1.ObjectReference{
+		APIVersion: schedulingv1alpha1.SchemeGroupVersion.String(), Kind: schedulingv1alpha1.PodGroupGroupVersionKind.Kind,
+		Namespace: group.Namespace, Name: group.Name, UID: group.UID, ResourceVersion: group.ResourceVersion,
+	}
+	r.recorder.WithLogger(klog.FromContext(ctx)).Eventf(regarding, nil, kind, reason, "Scheduling", "%s", message)
+}
+
+// mark sets PodScheduled=False on a Pod that waits, unless it has it.
+func (r *Reporter) mark(ctx context.Context, key podKey) error {
+	gang, waiting, ok := r.gangs.LookAt(key.gang, key.uid)
+	if !ok {
+		return nil
+	}
+	pod := waiting.Pod
+	mark, ok := gang.MarkOf(waiting)
+	if !ok || IsMarked(pod, mark.Reason) {
+		return nil
+	}
+	err := kube.WriteCondition(ctx, r.pods, pod, corev1.PodCondition{
+		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: mark.Reason, Message: mark.Message,
+	})
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil // it is gone, or has changed, and is looked at again then
+	}
+	if err != nil {
+		return fmt.Errorf("marking %s as unschedulable: %w", klog.KObj(pod), err)
+	}
+	if mark.Event {
+		r.recorder.WithLogger(klog.FromContext(ctx)).
+			Eventf(pod, nil, corev1.EventTypeWarning, "FailedScheduling", "Scheduling", "%s", mark.Message)
+	}
+	return nil
+}

@@ -1,0 +1,301 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package status
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
+
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	lockstepfake "github.com/lockstep-k8s/lockstep/client/clientset/versioned/fake"
+)
+
+// reporting is a Reporter that runs on an API server that takes what is written, and knows
+// one gang.
+type reporting struct {
+	*Reporter
+	kube *fake.Clientset
+	// refuse has writes of conditions fail with its errors, one after the other.
+	refuse   []error
+	writes   int
+	recorder *events.FakeRecorder
+
+	mu   sync.Mutex
+	gang Gang
+}
+
+// report runs a test with a Reporter that was asked to report on a gang of Pods.
+func report(t *testing.T, gang Gang, refuse []error, test func(t *testing.T, r *reporting), pods ...string) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		r := &reporting{kube: fake.NewClientset(), refuse: refuse, recorder: events.NewFakeRecorder(100), gang: gang}
+		for _, name := range pods {
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(name)}}
+			if err := r.kube.Tracker().Add(pod); err != nil {
+				t.Fatal(err)
+			}
+			r.gang.Pods = append(r.gang.Pods, Pod{Pod: pod, Since: time.Now()})
+		}
+		client := lockstepfake.NewSimpleClientset()
+		client.PrependReactor("patch", "podgroups", func(clienttesting.Action) (bool, runtime.Object, error) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.writes++
+			if r.writes <= len(r.refuse) {
+				return true, nil, r.refuse[r.writes-1]
+			}
+			return true, r.gang.Group, nil
+		})
+		r.Reporter = NewReporter(r, client, r.kube, r.recorder, func() bool { return false })
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go r.Run(ctx)
+		r.Report(gang.Key, 0)
+		test(t, r)
+		cancel()
+		synctest.Wait()
+	})
+}
+
+// Look implements Gangs.
+func (r *reporting) Look(types.NamespacedName) (Gang, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.gang, true
+}
+
+// LookAt implements Gangs. Unlike Look, it shows what was written to the Pod.
+func (r *reporting) LookAt(_ types.NamespacedName, pod types.UID) (Gang, Pod, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	i := slices.IndexFunc(r.gang.Pods, func(p Pod) bool { return p.Pod.UID == pod })
+	if i < 0 {
+		return Gang{}, Pod{}, false
+	}
+	p := r.gang.Pods[i]
+	object, err := r.kube.Tracker().Get(corev1.SchemeGroupVersion.WithResource("pods"), "ns", p.Pod.Name)
+	if err != nil {
+		return Gang{}, Pod{}, false
+	}
+	p.Pod = object.(*corev1.Pod)
+	return r.gang, p, true
+}
+
+// Remember implements Gangs.
+func (r *reporting) Remember(_ *schedulingv1alpha1.PodGroup, record Record) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.gang.Record = record
+}
+
+// told are the reasons for which Pods wait, by name, as far as they were told.
+func (r *reporting) told(t *testing.T) map[string]string {
+	t.Helper()
+	pods, err := r.kube.CoreV1().Pods("ns").List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := make(map[string]string)
+	for _, pod := range pods.Items {
+		for _, c := range pod.Status.Conditions {
+			told[pod.Name] = c.Reason
+		}
+	}
+	return told
+}
+
+// patches is how often Pods were told something.
+func (r *reporting) patches() (n int) {
+	for _, action := range r.kube.Actions() {
+		if action.Matches("patch", "pods/status") {
+			n++
+		}
+	}
+	return n
+}
+
+// rest lets the Reporter work for a while.
+func (r *reporting) rest(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+// events are those recorded since it was asked last.
+func (r *reporting) events() (all []string) {
+	for {
+		select {
+		case event := <-r.recorder.Events:
+			all = append(all, event)
+		default:
+			return all
+		}
+	}
+}
+
+// TestWhatIsKnownOfAGangIsWrittenOnce, however often it is asked for: its conditions, the
+// marks of Pods and an event.
+func TestWhatIsKnownOfAGangIsWrittenOnce(t *testing.T) {
+	report(t, gangOf(complete, refused), nil, func(t *testing.T, r *reporting) {
+		synctest.Wait()
+		r.Report(r.gang.Key, 0)
+		r.rest(time.Minute)
+		if r.writes != 1 {
+			t.Errorf("conditions were written %d times, want once", r.writes)
+		}
+		if diff := cmp.Diff(map[string]string{"a": "Unschedulable", "b": "Unschedulable"}, r.told(t)); diff != "" {
+			t.Errorf("what Pods are told (-want, +got):\n%s", diff)
+		}
+		if n := r.patches(); n != 2 {
+			t.Errorf("two Pods were told something %d times, want each once", n)
+		}
+		if diff := cmp.Diff([]string{"Warning NotEnoughResources no room"}, r.events()); diff != "" {
+			t.Errorf("events (-want, +got):\n%s", diff)
+		}
+	}, "a", "b")
+}
+
+// TestWhatCouldNotBeWrittenIsTriedAgain, unless the group is gone or another one has its
+// name.
+func TestWhatCouldNotBeWrittenIsTriedAgain(t *testing.T) {
+	group := schedulingv1alpha1.Resource("podgroups")
+	tests := map[string]struct {
+		refuse []error
+		want   int // writes
+		// wantTold says that the conditions were written in the end.
+		wantTold bool
+	}{
+		"the API server fails":       {refuse: []error{errors.New("down"), errors.New("down")}, want: 3, wantTold: true},
+		"the group is gone":          {refuse: []error{apierrors.NewNotFound(group, "gang")}, want: 1},
+		"another group has its name": {refuse: []error{apierrors.NewConflict(group, "gang", errors.New("UID"))}, want: 1},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			report(t, gangOf(), tc.refuse, func(t *testing.T, r *reporting) {
+				r.rest(time.Minute)
+				if r.writes != tc.want {
+					t.Errorf("conditions were written %d times, want %d", r.writes, tc.want)
+				}
+				if told := len(r.events()) == 1 && r.gang.Record.Conditions != nil; told != tc.wantTold {
+					t.Errorf("an event tells of the conditions: %t, want %t", told, tc.wantTold)
+				}
+			})
+		})
+	}
+}
+
+// TestAPodIsToldWithoutBeingAskedForAgain: nothing happens when its time has come.
+func TestAPodIsToldWithoutBeingAskedForAgain(t *testing.T) {
+	missing := func(g *Gang) { g.Group = nil }
+	report(t, gangOf(missing), nil, func(t *testing.T, r *reporting) {
+		r.rest(groupGrace - time.Millisecond)
+		if told := r.told(t); len(told) > 0 {
+			t.Errorf("Pods are told something too early: %v", slices.Collect(maps.Values(told)))
+		}
+		r.rest(time.Second)
+		if diff := cmp.Diff(map[string]string{"a": ReasonNoGroup}, r.told(t)); diff != "" {
+			t.Errorf("what Pods are told (-want, +got):\n%s", diff)
+		}
+		r.Report(r.gang.Key, 0)
+		r.rest(time.Minute)
+		if n := len(r.events()); n != 1 {
+			t.Errorf("there are %d events, want one", n)
+		}
+	}, "a")
+}
+
+// TestConditionsAreWrittenWithoutBeingAskedForAgain, when it is time to say that members
+// are missing.
+func TestConditionsAreWrittenWithoutBeingAskedForAgain(t *testing.T) {
+	report(t, Gang{}, nil, func(t *testing.T, r *reporting) {
+		r.mu.Lock()
+		r.gang = gangOf(func(g *Gang) { g.Group.CreationTimestamp = metav1.Now() })
+		r.mu.Unlock()
+		r.Report(r.gang.Key, 0)
+		r.rest(membersGrace - time.Second)
+		if r.writes != 0 {
+			t.Error("conditions of a new group are written too early")
+		}
+		r.rest(2 * time.Second)
+		if r.writes != 1 {
+			t.Errorf("conditions were written %d times, want once", r.writes)
+		}
+	})
+}
+
+// TestAGroupIsToldOfItsClassOnce, by an event.
+func TestAGroupIsToldOfItsClassOnce(t *testing.T) {
+	capped := func(g *Gang) {
+		one, nine := int32(1), int32(9)
+		g.Group.Spec.PriorityClassName, g.Highest, g.Class = "high", &one, &nine
+	}
+	report(t, gangOf(complete, capped), nil, func(t *testing.T, r *reporting) {
+		synctest.Wait()
+		r.Report(r.gang.Key, 0)
+		r.rest(time.Minute)
+		if got := r.events(); len(got) != 1 {
+			t.Errorf("events %q, want one", got)
+		}
+	})
+}
+
+// TestWritersRest: conditions are written by the writer that never rests while
+// members are being bound, and by all when that is over.
+func TestWritersRest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		queue := workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](time.Second, time.Second))
+		ctx, cancel := context.WithCancel(t.Context())
+		defer func() {
+			cancel()
+			queue.ShutDown()
+		}()
+		var binding atomic.Bool
+		var written, writing atomic.Int32
+		slowly := func(context.Context, string) error {
+			writing.Add(1)
+			defer writing.Add(-1)
+			time.Sleep(time.Minute)
+			written.Add(1)
+			return nil
+		}
+		binding.Store(true)
+		go work(ctx, queue, func() bool { return false }, slowly)
+		for range 3 {
+			go work(ctx, queue, binding.Load, slowly)
+		}
+		for _, gang := range []string{"a", "b", "c", "d", "e"} {
+			queue.Add(gang)
+		}
+		time.Sleep(90 * time.Second)
+		if got := written.Load(); got != 1 {
+			t.Errorf("%d were written in a minute and a half of bindings, want one", got)
+		}
+		binding.Store(false)
+		time.Sleep(time.Second)
+		if got := writing.Load(); got != 4 {
+			t.Errorf("%d are being written when the bindings are done, want 4", got)
+		}
+		time.Sleep(time.Minute)
+		if got := written.Load(); got != 5 {
+			t.Errorf("%d of 5 were written in the end", got)
+		}
+	})
+}

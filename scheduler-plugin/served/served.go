@@ -145,10 +145,10 @@ func (a *APIs) serves(resource schema.GroupVersionResource) bool {
 func (a *APIs) Remark() string {
 	var remarks []string
 	if claims := a.missingForClaims(); len(claims) > 0 {
-		remarks = append(remarks, describe(claims...)+", so Pods with resource claims wait")
+		remarks = append(remarks, describe(claims...)+", so Pods with resource claims wait, or run without their devices where the API server drops the claims")
 	}
 	if !a.serves(deviceTaintRules) {
-		remarks = append(remarks, describe(deviceTaintRules)+", so the feature gate DRADeviceTaintRules is off")
+		remarks = append(remarks, describe(deviceTaintRules)+", so device taint rules are not heeded (the feature gate DRADeviceTaintRules is off)")
 	}
 	if len(remarks) == 0 {
 		return ""

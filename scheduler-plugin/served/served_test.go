@@ -113,16 +113,16 @@ func TestWhatAnAPIServerLacksIsSaidInOneLine(t *testing.T) {
 		"an API server of 1.37 as it comes lacks nothing": {byDefault(), ""},
 		"no rules of device taints, as before 1.37": {
 			without("devicetaintrules"),
-			"API server v1.36.2 does not serve devicetaintrules of resource.k8s.io/v1, so the feature gate DRADeviceTaintRules is off; everything else is scheduled",
+			"API server v1.36.2 does not serve devicetaintrules of resource.k8s.io/v1, so device taint rules are not heeded (the feature gate DRADeviceTaintRules is off); everything else is scheduled",
 		},
 		"no group version, as before 1.34": {
 			nil,
-			"API server v1.36.2 does not serve resourceclaims, resourceslices, deviceclasses of resource.k8s.io/v1, so Pods with resource claims wait" +
-				"; nor devicetaintrules of resource.k8s.io/v1, so the feature gate DRADeviceTaintRules is off; everything else is scheduled",
+			"API server v1.36.2 does not serve resourceclaims, resourceslices, deviceclasses of resource.k8s.io/v1, so Pods with resource claims wait, or run without their devices where the API server drops the claims" +
+				"; nor devicetaintrules of resource.k8s.io/v1, so device taint rules are not heeded (the feature gate DRADeviceTaintRules is off); everything else is scheduled",
 		},
 		"one resource switched off": {
 			without("deviceclasses"),
-			"API server v1.36.2 does not serve deviceclasses of resource.k8s.io/v1, so Pods with resource claims wait; everything else is scheduled",
+			"API server v1.36.2 does not serve deviceclasses of resource.k8s.io/v1, so Pods with resource claims wait, or run without their devices where the API server drops the claims; everything else is scheduled",
 		},
 	}
 	for name, tc := range tests {

@@ -29,6 +29,9 @@ func Of(sched *scheduler.Scheduler) (*Scheduler, error) {
 		if !ok {
 			return nil, fmt.Errorf("profile %s has a %T and not the scheduler's own snapshot", name, profile.SnapshotSharedLister())
 		}
+		if s.snapshot != nil && s.snapshot != snapshot {
+			return nil, fmt.Errorf("profile %s does not share its snapshot with the others", name)
+		}
 		s.snapshot = snapshot
 	}
 	return s, nil

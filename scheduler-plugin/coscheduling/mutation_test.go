@@ -15,7 +15,7 @@ import (
 // one at a time, and the tests that are named, or storms, have to notice. "make mutations"
 // runs it.
 func TestMutations(t *testing.T) {
-	suite := mutation.Suite{Default: "TestStorms", Arguments: []string{"-storms", "60", "-test.parallel", "16"}}
+	suite := mutation.Suite{Default: "TestStorms", Arguments: []string{"-storms", "60", "-test.parallel", "12"}}
 	suite.Run(t, mutations())
 }
 
@@ -101,7 +101,7 @@ func mutations() map[string]mutation.Mutation {
 		"a member of a gang costs ordinary Pods no more than another Pod": {File: "gangaware.go", Tests: "TestAnOrdinaryPodTakes",
 			Old: "return 1 + int(left.Total)", New: "return 1 + 0*int(left.Total)"},
 		"ordinary Pods leave the rest of a gang": {File: "gangaware.go", Tests: "TestOrdinaryPodAndGangMembers",
-			Old: "rest = append(rest, g.restWithout(pods, t.ours)...)", New: "_ = g"},
+			Old: "rest = append(rest, g.restWithout(pods, t.ours)...)", New: "_, _ = g, pods"},
 		"a victim that does not end is chosen again": {File: "pool.go", Tests: "TestGangDoesNotPreempt|TestGangPreempts",
 			Old: "if !takes || pod.DeletionTimestamp != nil {", New: "if !takes {"},
 		"a Pod that takes the name of a victim is evicted": {File: "kube/evict.go", Tests: "TestAnotherPodOfTheName",

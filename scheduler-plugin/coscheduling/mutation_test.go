@@ -15,14 +15,14 @@ import (
 // one at a time, and the tests that are named, or storms, have to notice. "make mutations"
 // runs it.
 func TestMutations(t *testing.T) {
-	suite := mutation.Suite{Default: "TestStorms", Arguments: []string{"-storms", "60", "-test.parallel", "12"}}
+	suite := mutation.Suite{Default: "TestStorms", Arguments: []string{"-storms", "60"}}
 	suite.Run(t, mutations())
 }
 
 func mutations() map[string]mutation.Mutation {
 	return map[string]mutation.Mutation{
 		// Room that is held back.
-		"the end of services is waited for": {File: "pool.go", Tests: "TestNothingIsHeldBackWhereOnlyServicesRun",
+		"the end of services is waited for": {File: "pool.go", Tests: "TestAServiceIsRolledOut|TestNothingIsHeldBack",
 			Old: "return of != nil || room.EndsByItself(pod)", New: "return of != nil || room.EndsByItself(pod) || true"},
 		"a barrier is not given up that does not grow": {File: "room/barrier.go", Tests: "TestWhatBecomesOfABarrier",
 			Old: "case now.Sub(b.grown) >= patience, now", New: "case now"},
@@ -56,7 +56,7 @@ func mutations() map[string]mutation.Mutation {
 			Old: "spec.MinMember, spec.MinRoleMember,", New: "spec.MinMember, 0,"},
 		"gangs are alike of which one may not preempt": {File: "likeness.go", Tests: "TestGangsThatDiffer",
 			Old: "v.rank.Priority, v.mayPreempt,", New: "v.rank.Priority, true,"},
-		"a node that goes helps nobody": {File: "events.go", Tests: "Node|Event|Spread",
+		"a node that goes helps nobody": {File: "events.go", Tests: "TestAGangThatSpreads",
 			Old: "\t\t{Resource: fwk.Node, ActionType: fwk.Delete},\n", New: ""},
 		"a Pod that ends helps nobody": {File: "events.go",
 			Old: "fwk.Delete | fwk.UpdatePodScaleDown", New: "fwk.UpdatePodScaleDown"},

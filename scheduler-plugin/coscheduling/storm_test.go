@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"runtime"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -22,7 +24,7 @@ import (
 )
 
 var (
-	stormsFlag     = flag.Int64("storms", 4, "how many storms TestStorms has")
+	stormsFlag     = flag.Int64("storms", 20, "how many storms TestStorms has")
 	stormFirstFlag = flag.Int64("storm-first-seed", 0, "the seed of the first storm of TestStorms")
 	stormSeedFlag  = flag.Int64("storm-seed", -1, "have only the storm of this seed, and print it")
 )
@@ -52,18 +54,27 @@ func TestStorms(t *testing.T) {
 		return
 	}
 	var binds, evicts, actions atomic.Int64
-	t.Run("seed", func(t *testing.T) {
-		for seed := *stormFirstFlag; seed < *stormFirstFlag+*stormsFlag; seed++ {
-			t.Run(fmt.Sprint(seed), func(t *testing.T) {
-				t.Parallel()
-				s := newStorm(t, seed)
-				s.rage()
-				binds.Add(int64(s.binds))
-				evicts.Add(int64(s.evicts))
-				actions.Add(int64(s.actions))
-			})
-		}
-	})
+	// More storms beside each other than tests: they wait more than they compute.
+	seeds := make(chan int64)
+	var workers sync.WaitGroup
+	for range 5 * runtime.NumCPU() {
+		workers.Go(func() {
+			for seed := range seeds {
+				t.Run(fmt.Sprint(seed), func(t *testing.T) {
+					s := newStorm(t, seed)
+					s.rage()
+					binds.Add(int64(s.binds))
+					evicts.Add(int64(s.evicts))
+					actions.Add(int64(s.actions))
+				})
+			}
+		})
+	}
+	for n := range *stormsFlag {
+		seeds <- *stormFirstFlag + n
+	}
+	close(seeds)
+	workers.Wait()
 	t.Logf("%d storms: %d actions, %d bindings, %d evictions", *stormsFlag, actions.Load(), binds.Load(), evicts.Load())
 }
 

@@ -94,10 +94,9 @@ lives: ## Lead 100,000 random lives of Frameworks through crashes and worse: mak
 shell-lives: ## Lead 100,000 random lives through the whole controller, on an API server in memory: make shell-lives [FIRST_SEED=0]
 	GOGC=400 go test -count=1 -run TestShellLives -timeout 12h ./controller -shell-lives 100000 $(if $(FIRST_SEED),-shell-first-seed $(FIRST_SEED))
 
-# A storm waits more than it computes. GOGC as above.
 .PHONY: storms
 storms: ## Let 10,000 random storms go over the scheduler: make storms [STORMS=10000] [FIRST_SEED=0]
-	GOGC=400 go test -v -count=1 -run TestStorms -timeout 0 -parallel $$((8 * $$(getconf _NPROCESSORS_ONLN))) ./scheduler-plugin/coscheduling \
+	GOGC=400 go test -count=1 -run TestStorms -timeout 0 ./scheduler-plugin/coscheduling \
 		-storms $(or $(STORMS),10000) $(if $(FIRST_SEED),-storm-first-seed $(FIRST_SEED))
 
 .PHONY: mutations

@@ -202,6 +202,9 @@ func (s *storm) unseenByCache() string {
 	if len(dump.Nodes) != len(s.nodes) {
 		return "a node is not seen"
 	}
+	if what := s.unseenVolumes(); what != "" {
+		return what
+	}
 	if what := s.unseenByListers(); what != "" {
 		return what
 	}
@@ -374,7 +377,7 @@ func (s *storm) room(g *stormGroup, above int32) int {
 	if cpu == 0 {
 		return 0
 	}
-	racks := make(map[string]int)
+	racks := make(map[string]map[string]int)
 	rack := s.rackOf(g)
 	for _, n := range s.nodes {
 		key := ""
@@ -382,12 +385,22 @@ func (s *storm) room(g *stormGroup, above int32) int {
 			key = n.rack
 		}
 		if rack == "" || rack == n.rack {
-			racks[key] += s.free(n, above) / cpu
+			if racks[key] == nil {
+				racks[key] = make(map[string]int)
+			}
+			racks[key][n.name] = min(s.free(n, above)/cpu, s.admits(g, n.name))
 		}
 	}
 	best := 0
-	for _, n := range racks {
-		best = max(best, n)
+	for _, nodes := range racks {
+		sum := 0
+		for _, n := range nodes {
+			sum += n
+		}
+		if g.stores {
+			sum = s.roomWithVolumes(g, nodes)
+		}
+		best = max(best, sum)
 	}
 	return best
 }
@@ -409,6 +422,9 @@ func (s *storm) isBehind(g *stormGroup) bool {
 // kube-scheduler's business.
 func (s *storm) left() string {
 	for _, g := range s.sortedGroups() {
+		if g.spread {
+			continue // Whether it fits depends on the order.
+		}
 		if need := s.lacks(g); need > 0 && s.room(g, lowest) >= need && !s.isBehind(g) {
 			return fmt.Sprintf("%s waits, though there is room for the %d members that it lacks", g.Name, need)
 		}
@@ -420,7 +436,7 @@ func (s *storm) left() string {
 func (s *storm) leftBehind() string {
 	for _, g := range s.sortedGroups() {
 		placed, placedPs, _ := s.tally(g.Name)
-		if placed < int(g.Spec.MinMember) || placedPs < g.minPs() || s.isBehind(g) {
+		if placed < int(g.Spec.MinMember) || placedPs < g.minPs() || g.spread || s.isBehind(g) {
 			continue
 		}
 		rack := s.rackOf(g)
@@ -429,7 +445,12 @@ func (s *storm) leftBehind() string {
 				continue
 			}
 			for _, n := range s.nodes {
-				if s.free(n, lowest) >= p.cpu && (rack == "" || n.rack == rack) {
+				if g.stores {
+					if v := s.volumeOf(p.name); v != nil && v.node != n.name || v == nil && s.freeVolumes(n.name) == 0 {
+						continue
+					}
+				}
+				if s.free(n, lowest) >= p.cpu && s.admits(g, n.name) > 0 && (rack == "" || n.rack == rack) {
 					return fmt.Sprintf("%s waits, though its gang is placed and there is room on %s", p.name, n.name)
 				}
 			}
@@ -455,6 +476,9 @@ func (s *storm) scattered() string {
 // has preempted what it needs.
 func (s *storm) shouldPreempt() string {
 	for _, g := range s.sortedGroups() {
+		if g.spread || g.stores {
+			continue // Volumes that victims give back are not considered.
+		}
 		if need := s.lacks(g); need > 0 && !g.never && !s.isBehind(g) && s.room(g, s.priorityOf(g)) >= need {
 			return fmt.Sprintf("%s waits, though it could preempt work for the %d members that it lacks", g.Name, need)
 		}
@@ -478,7 +502,7 @@ func (s *storm) allPods() []stormPod {
 func (s *storm) inVain() string {
 	if !s.single || !s.adds || len(s.evictions) == 0 || len(s.gone) > 0 || slices.ContainsFunc(slices.Concat(s.bound, s.allPods()), func(p stormPod) bool {
 		g := s.groups[p.group]
-		return g != nil && g.mixed && (p.waits() || slices.Contains(s.bound, p))
+		return g != nil && !g.isPlain() && (p.waits() || slices.Contains(s.bound, p))
 	}) {
 		return ""
 	}

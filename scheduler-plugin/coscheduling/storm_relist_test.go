@@ -42,6 +42,7 @@ func (s *storm) makeAnew() bool {
 	}
 	s.logf("make %s anew", p.name)
 	s.excuse(p.group)
+	p.anew = true
 	s.deletePodGracefully(p, 0)
 	g := s.groups[p.group]
 	s.addPod(&stormPod{name: p.name, group: p.group, role: p.role, cpu: p.cpu, priority: p.priority,

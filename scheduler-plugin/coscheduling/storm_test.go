@@ -8,12 +8,15 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"runtime"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
 
@@ -21,17 +24,21 @@ import (
 )
 
 var (
-	stormsFlag     = flag.Int64("storms", 4, "how many storms TestStorms has")
+	stormsFlag     = flag.Int64("storms", 20, "how many storms TestStorms has")
 	stormFirstFlag = flag.Int64("storm-first-seed", 0, "the seed of the first storm of TestStorms")
 	stormSeedFlag  = flag.Int64("storm-seed", -1, "have only the storm of this seed, and print it")
 )
+
+// stormBackoff is the longest back-off of a gang.
+const stormBackoff = 100 * time.Millisecond
 
 // stormRounds is how often a storm calms down.
 const stormRounds = 40
 
 // TestStorms lets users, controllers and nodes do anything at any moment while
 // the scheduler works: gangs and Pods come, change and go, nodes are added,
-// cordoned and lost, bindings fail, the scheduler dies. Every binding and every
+// cordoned and lost, bindings fail once or for a while, watches break, the scheduler dies
+// at any of its requests, and another one takes over. Every binding and every
 // eviction is judged as it happens, and whenever things have calmed down the
 // promises of docs/scheduling.md are held against what has become of each group;
 // see storm_check_test.go.
@@ -47,18 +54,27 @@ func TestStorms(t *testing.T) {
 		return
 	}
 	var binds, evicts, actions atomic.Int64
-	t.Run("seed", func(t *testing.T) {
-		for seed := *stormFirstFlag; seed < *stormFirstFlag+*stormsFlag; seed++ {
-			t.Run(fmt.Sprint(seed), func(t *testing.T) {
-				t.Parallel()
-				s := newStorm(t, seed)
-				s.rage()
-				binds.Add(int64(s.binds))
-				evicts.Add(int64(s.evicts))
-				actions.Add(int64(s.actions))
-			})
-		}
-	})
+	// More storms beside each other than tests: they wait more than they compute.
+	seeds := make(chan int64)
+	var workers sync.WaitGroup
+	for range 5 * runtime.NumCPU() {
+		workers.Go(func() {
+			for seed := range seeds {
+				t.Run(fmt.Sprint(seed), func(t *testing.T) {
+					s := newStorm(t, seed)
+					s.rage()
+					binds.Add(int64(s.binds))
+					evicts.Add(int64(s.evicts))
+					actions.Add(int64(s.actions))
+				})
+			}
+		})
+	}
+	for n := range *stormsFlag {
+		seeds <- *stormFirstFlag + n
+	}
+	close(seeds)
+	workers.Wait()
 	t.Logf("%d storms: %d actions, %d bindings, %d evictions", *stormsFlag, actions.Load(), binds.Load(), evicts.Load())
 }
 
@@ -91,13 +107,17 @@ func newStorm(t *testing.T, seed int64) *storm {
 	if s.starvation {
 		starvationAfter = "1s"
 	}
-	s.args = fmt.Sprintf(`{"initialBackoff":"1ms","maxBackoff":"20ms","bindRetries":2,"starvationAfter":%q}`, starvationAfter)
+	s.args = fmt.Sprintf(`{"initialBackoff":"1ms","maxBackoff":"%dms","bindRetries":2,"starvationAfter":%q}`,
+		stormBackoff.Milliseconds(), starvationAfter)
 	return s
 }
 
 // rage is the whole storm.
 func (s *storm) rage() {
 	s.kube.Lock()
+	if err := s.kube.Tracker().Add(localClass()); err != nil {
+		panic(err)
+	}
 	for range 3 {
 		s.addNode()
 	}
@@ -163,6 +183,9 @@ func (s *storm) kill() {
 		s.excuse(name)
 	}
 	s.faults = nil
+	for _, o := range s.outages {
+		o.beginAnew()
+	}
 	s.kube.Unlock()
 	s.stop()
 	if s.random.IntN(3) == 0 {
@@ -266,6 +289,7 @@ func (s *storm) addGang() bool {
 	g := &stormGroup{exists: true, cpu: 1 + s.random.IntN(3), priority: []int32{0, 0, 0, 10, 20}[s.random.IntN(5)]}
 	least := int32(1 + s.random.IntN(6))
 	g.size = int(least) + max(0, s.random.IntN(5)-2)
+	g.apart, g.spread, g.stores = s.random.IntN(12) == 0, s.random.IntN(12) == 0, s.random.IntN(6) == 0
 	g.mixed, g.never = s.random.IntN(6) == 0, s.random.IntN(8) == 0
 	g.PodGroup = bornAt(s.made, makeGroup(name, least, func(spec *schedulingv1alpha1.PodGroupSpec) {
 		spec.DisruptionMode = schedulingv1alpha1.DisruptGang
@@ -284,8 +308,8 @@ func (s *storm) addGang() bool {
 	}))
 	s.groups[name] = g
 	g.leastRank, g.mostRank = s.priorityOf(g), s.priorityOf(g)
-	s.logf("add %s: %d of %d, %d cores each (mixed %t), priority %d, never %t, %s, Required %t, ps %d, class %q", name, least, g.size, g.cpu,
-		g.mixed, g.priority, g.never, g.Spec.DisruptionMode, g.required(), g.minPs(), g.Spec.PriorityClassName)
+	s.logf("add %s: %d of %d, %d cores each (mixed %t, apart %t, spread %t, stores %t), priority %d, never %t, %s, Required %t, ps %d, class %q", name, least, g.size, g.cpu,
+		g.mixed, g.apart, g.spread, g.stores, g.priority, g.never, g.Spec.DisruptionMode, g.required(), g.minPs(), g.Spec.PriorityClassName)
 	// The group comes before, among or after its members, of which some may be
 	// late.
 	late, before := 0, s.random.IntN(g.size+1)
@@ -305,6 +329,7 @@ func (s *storm) addGang() bool {
 }
 
 func (s *storm) createGroup(g *stormGroup) {
+	s.outages[g.Name].beginAnew()
 	s.made++
 	g.PodGroup = g.DeepCopy()
 	g.Generation, g.Status = 1, schedulingv1alpha1.PodGroupStatus{}
@@ -342,6 +367,13 @@ func (s *storm) addPod(p *stormPod, never bool) {
 	if never {
 		options = append(options, func(w *schedulertesting.PodWrapper) { w.PreemptionPolicy(corev1.PreemptNever) })
 	}
+	if g := s.groups[p.group]; g != nil {
+		options = append(options, constrained(g))
+		if g.stores {
+			options = append(options, withVolumeClaim)
+			s.addClaim(p.name)
+		}
+	}
 	if p.serves {
 		options = append(options, ofService)
 	}
@@ -356,6 +388,22 @@ func (s *storm) addPod(p *stormPod, never bool) {
 		panic(err)
 	}
 	s.touch(p.group)
+}
+
+// constrained gives a member the constraints of its gang.
+func constrained(g *stormGroup) podOption {
+	members := &metav1.LabelSelector{MatchLabels: map[string]string{schedulingv1alpha1.LabelPodGroup: g.Name}}
+	return func(w *schedulertesting.PodWrapper) {
+		if g.apart {
+			w.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
+				RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{LabelSelector: members, TopologyKey: corev1.LabelHostname}},
+			}}
+		}
+		if g.spread {
+			w.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: "rack",
+				WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: members}}
+		}
+	}
 }
 
 func (s *storm) addOrdinary() bool {
@@ -512,6 +560,7 @@ func (s *storm) addNode() bool {
 	n.name = object.Name
 	s.nodes[n.name] = n
 	s.logf("add %s: %d cores, rack %s", n.name, n.cpu, n.rack)
+	s.addVolumes(n.name)
 	if err := s.kube.Tracker().Create(nodeResource, object, ""); err != nil {
 		panic(err)
 	}
@@ -584,7 +633,7 @@ func (s *storm) failBindings() bool {
 func (s *storm) bindForeign() bool {
 	p := pick(s, s.pods, func(p *stormPod) bool {
 		g := s.groups[p.group]
-		return p.waits() && p.daemon == "" && (g == nil || !g.required())
+		return p.waits() && p.daemon == "" && (g == nil || g.isPlain() && !g.required())
 	})
 	if p == nil {
 		return false

@@ -47,13 +47,21 @@ func (h *history) isOut(pod *stormPod) bool {
 	}
 	h.excuse(pod.group)
 	o.refused[pod.uid]++
-	// The first of them come sooner than all 20 ms, and the count begins anew with another
-	// PodGroup of the name, or another scheduler.
-	const soon = 24
-	if n, most := o.refused[pod.uid], soon+int(time.Since(o.begun)/(15*time.Millisecond)); n > most {
+	// The back-off is doubled up to the longest one.
+	const soon = 10
+	if n, most := o.refused[pod.uid], soon+int(time.Since(o.begun)/(stormBackoff*2/3)); n > most {
 		h.violated("%s was to be bound %d times within %v, though it is refused", pod.name, n, time.Since(o.begun))
 	}
 	return true
+}
+
+// beginAnew has the back-off of an outage begin anew: for another PodGroup of the name, or
+// another scheduler.
+func (o *outage) beginAnew() {
+	if o != nil {
+		o.begun = time.Now()
+		clear(o.refused)
+	}
 }
 
 // outageLeft says whether bindings are refused. It forgets those outages that are over.

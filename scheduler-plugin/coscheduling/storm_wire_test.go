@@ -77,6 +77,7 @@ var kindsOf = map[string]schema.GroupVersionKind{
 	podResource.Resource:    corev1.SchemeGroupVersion.WithKind("Pod"),
 	classResource.Resource:  schedulingv1.SchemeGroupVersion.WithKind("PriorityClass"),
 	budgetResource.Resource: policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget"),
+	claimResource.Resource:  corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"),
 	nodeResource.Resource:   corev1.SchemeGroupVersion.WithKind("Node"),
 	groupResource.Resource:  schedulingv1alpha1.SchemeGroupVersion.WithKind("PodGroup"),
 }

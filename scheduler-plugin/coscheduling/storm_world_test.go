@@ -35,7 +35,7 @@ import (
 // TestMain gives the fake API server's watches room for a storm: they panic when
 // a reader is behind by more.
 func TestMain(m *testing.M) {
-	watch.DefaultChanSize = 10000
+	watch.DefaultChanSize = 3000
 	os.Exit(m.Run())
 }
 
@@ -63,6 +63,8 @@ type stormPod struct {
 	// wants it on that node.
 	serves bool
 	daemon string
+	// anew says that another Pod takes its name when it goes.
+	anew bool
 }
 
 // placed says whether the Pod counts towards its group's minimum.
@@ -88,6 +90,9 @@ type stormGroup struct {
 	cpu    int // of a member; one more in role ps if mixed
 	mixed  bool
 	never  bool // preempts nobody
+	// apart says that no two members may be on one node, spread that the racks may not have
+	// one more than another, and stores that each has a volume.
+	apart, spread, stores bool
 	// priority is that of all its members. Its PriorityClass may cap it.
 	priority int32
 	// Since the last calm: the lowest and the highest priority that it ranked with.
@@ -109,6 +114,11 @@ type stormGroup struct {
 
 func (g *stormGroup) minPs() int {
 	return int(g.Spec.MinRoleMember["ps"])
+}
+
+// isPlain says whether its members are all alike, and need nothing but cores.
+func (g *stormGroup) isPlain() bool {
+	return !g.mixed && !g.apart && !g.spread && !g.stores
 }
 
 func (g *stormGroup) required() bool {
@@ -154,8 +164,10 @@ type history struct {
 	outages map[string]*outage
 	classes map[string]int32
 	budgets map[string]bool
-	made    int // objects, for their names, UIDs, versions and ages
-	leaving int // Pods that are terminating
+	volumes map[string]*stormVolume
+	claims  map[string]bool // by the name of their Pod
+	made    int             // objects, for their names, UIDs, versions and ages
+	leaving int             // Pods that are terminating
 	// died says that a scheduler has died. It may have marked victims that it did
 	// not come to delete; of such a gang all goes when another of it is lost.
 	died bool
@@ -176,7 +188,8 @@ type history struct {
 func newHistory(t *testing.T) *history {
 	h := &history{world: newWorld(t), pods: map[string]*stormPod{}, groups: map[string]*stormGroup{},
 		nodes: map[string]*stormNode{}, gone: map[string]bool{}, outages: map[string]*outage{}, classes: map[string]int32{},
-		budgets: map[string]bool{}}
+		budgets: map[string]bool{}, volumes: map[string]*stormVolume{}, claims: map[string]bool{}}
+	h.kube.PrependReactor("update", "persistentvolumes", h.onVolume)
 	h.kube.PrependReactor("create", "pods", h.onBind)
 	h.kube.PrependReactor("delete", "pods", h.onEvict)
 	// The real API server selects by field: the scheduler does not see Pods that
@@ -255,6 +268,9 @@ func (h *history) judgeBind(pod *stormPod) {
 		}
 	} else if used, foreign := h.used(node.name); used > node.cpu && !foreign {
 		h.violated("%s was bound to %s, which has %d of %d cores in use now", pod.name, node.name, used, node.cpu)
+	}
+	if v := h.volumeOf(pod.name); v != nil && v.node != pod.node {
+		h.violated("%s was bound to %s, and its volume is on %s", pod.name, pod.node, v.node)
 	}
 	g := h.groups[pod.group]
 	switch {
@@ -423,6 +439,9 @@ func (h *history) deletePodGracefully(pod *stormPod, grace time.Duration) {
 	remove := func() {
 		delete(h.pods, pod.name)
 		h.wires.bury(podResource, testNamespace, pod.name)
+		if !pod.anew {
+			h.removeClaim(pod.name)
+		}
 	}
 	if grace == 0 {
 		remove()

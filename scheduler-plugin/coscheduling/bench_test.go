@@ -13,6 +13,7 @@ import (
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/place"
 )
 
 // BenchmarkPlace plans and verifies a gang on empty nodes in racks of a hundred,
@@ -48,13 +49,13 @@ func BenchmarkPlace(b *testing.B) {
 			ctx := klog.NewContext(b.Context(), klog.Background())
 			for b.Loop() {
 				if !bc.alike {
-					engine.passes = nil
+					engine.passes = place.Passes{}
 				}
-				c := &cycle{engine: engine, view: view, rejections: map[string]int{}}
-				if why, err := c.place(ctx); why != nil || err != nil {
-					b.Fatal(why, err)
+				out, err := engine.plan(ctx, &view, nil)
+				if err != nil || out.Shortfall != nil {
+					b.Fatal(out.Shortfall, err)
 				}
-				c.undo(ctx)
+				engine.release(ctx, out.Placements, 0)
 			}
 		})
 	}
@@ -62,11 +63,11 @@ func BenchmarkPlace(b *testing.B) {
 
 // viewOf is a gang of which no member is placed.
 func viewOf(group *schedulingv1alpha1.PodGroup, members []runtime.Object) gangView {
-	view := gangView{key: gangName, group: group}
+	view := gangView{Gang: place.Gang{Key: gangName, Group: group}}
 	for _, object := range members {
 		pod := object.(*corev1.Pod)
-		view.waiting = append(view.waiting, pod)
-		view.classKeys = append(view.classKeys, classKey(pod))
+		view.Waiting = append(view.Waiting, pod)
+		view.ClassKeys = append(view.ClassKeys, place.ClassKey(pod))
 	}
 	return view
 }
@@ -86,17 +87,13 @@ func BenchmarkFindVictims(b *testing.B) {
 		}
 	}
 	view := viewOf(makeGroup("gang", size), makeMembers("gang", size, ofPriority(10)))
-	view.rank, view.mayPreempt = line.Rank{Priority: 10}, true
+	view.Rank, view.MayPreempt = line.Rank{Priority: 10}, true
 	engine := w.engine()
 	ctx := klog.NewContext(b.Context(), klog.Background())
 	for b.Loop() {
-		c := &cycle{engine: engine, view: view, rejections: map[string]int{}}
-		if why, err := c.place(ctx); why == nil || err != nil {
-			b.Fatal("placed on full nodes", err)
-		}
-		found, err := c.findSpace(ctx, outranked(view.rank), false)
-		if err != nil || found == nil || len(found.victims) != size {
-			b.Fatal(found, err)
+		out, err := engine.plan(ctx, &view, nil)
+		if err != nil || len(out.Victims) != size {
+			b.Fatal(out, err)
 		}
 	}
 }

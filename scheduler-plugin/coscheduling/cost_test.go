@@ -18,6 +18,7 @@ import (
 	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/status"
 )
 
@@ -58,9 +59,9 @@ func TestFiveHundredWaitingGangsCostLittle(t *testing.T) {
 		}
 	}
 	plan := func() (cycles int) {
-		for view := b.turn(); view.group != nil; view = b.turn() {
+		for view := b.turn(); view.Group != nil; view = b.turn() {
 			cycles++
-			b.fail(view.key, view.group.UID, shortfall{message: "no room", needed: 8, need: lacking(8)}, time.Second, 10*time.Second)
+			b.fail(view.Key, view.Group.UID, line.Refusal{Message: "no room", Need: lacking(8)}, time.Second, 10*time.Second)
 		}
 		return cycles
 	}
@@ -173,4 +174,17 @@ func gathered(t *testing.T, name string, labels map[string]string) float64 {
 		}
 	}
 	return 0
+}
+
+// TestWaitingGangsCostLittle: gangs that lack much are not planned for each Pod
+// that ends.
+func TestWaitingGangsCostLittle(t *testing.T) {
+	w := newWorld(t, all(makeNodes("node", 1, 20), makeGroup("runs", 20), makeMembers("runs", 20, onNode("node-0")),
+		makeGroup("gang", 20), makeMembers("gang", 20))...)
+	w.start()
+	w.condition("gang", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
+	for i := range 20 {
+		w.deletePod(makeMembers("runs", 20)[i].(*corev1.Pod).Name)
+	}
+	w.eventually("the gang is placed when all have ended", func() bool { return w.placed("gang") == 20 })
 }

@@ -23,29 +23,27 @@
 // kube/bell.go), and the engine (engine.go) runs a gang cycle (cycle.go) instead of a Pod's
 // scheduling cycle, on the scheduler's only scheduling goroutine:
 //
-//  1. gather: a snapshot of the cluster, members that wait, members placed.
-//  2. plan (world.go and package planner): for each class of equal members one
-//     pass of the Filter plugins over all nodes, then a placement of all. Gangs that
-//     are alike share a pass (pass.go).
-//  3. verify (verify.go): member by member, PreFilter, Filter and Reserve on the
-//     planned node, with the members before it assumed there. This is what
-//     honours affinity, topology spread, ports, volumes and claims. A member
-//     that is rejected is tried on the other nodes of its domain.
-//  4. commit: all are assumed in the scheduler's cache; or all is undone.
-//  5. bind (bind.go), in parallel and off the scheduling goroutine.
+//  1. gather: a snapshot of the cluster, members that wait, members placed, claims.
+//  2. place (package place): what becomes of the group is decided, and nothing is done.
+//     For each class of equal members the Filter plugins look at all nodes once, then
+//     all members are placed together (package planner), and the plugins verify that
+//     member by member, with the members before it assumed. This is what honours
+//     affinity, topology spread, ports, volumes and claims.
+//  3. apply: members that have a place are assumed in the scheduler's cache, or all is
+//     given up; room is kept or left, victims are evicted (evict.go), the line is told.
+//  4. bind (bind.go), in parallel and off the scheduling goroutine.
 //
-// A group that found no place may preempt work of lower priority (preempt.go,
-// package victims): on a snapshot without all that it outranks, the least is
-// chosen that has to go, and the plan is verified without just that. The victims
-// are evicted (evict.go) and the room is held meanwhile (package room, and filter.go
-// for ordinary Pods). A group that starves (starve.go) holds room in the same way,
-// where the least work has to end, and evicts nobody (barrier.go).
+// A group that found no place may preempt work of lower priority (package victims): on a
+// snapshot without all that it outranks, the least is chosen that has to go, and the plan
+// is verified without just that. The room is held until the victims have ended (package
+// room, hold.go, and filter.go for ordinary Pods). A group that starves (starve.go) holds
+// room in the same way, where the least work has to end, and evicts nobody.
 //
 // Holds are the only thing that lasts from one cycle to another. They concern only
 // groups that are behind in line, which is a total order, so no two
 // groups can block each other.
 //
-// A group that found no place waits until an event may help it (events.go, need.go), but
+// A group that found no place waits until an event may help it (events.go), but
 // at least for its back-off. Its PodGroup's conditions say why (package
 // status; the tracker answers its questions in tracker_status.go).
 package coscheduling

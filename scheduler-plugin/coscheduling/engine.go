@@ -14,13 +14,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
-	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	schedulingclient "github.com/lockstep-k8s/lockstep/client/clientset/versioned"
 	"github.com/lockstep-k8s/lockstep/podgroup"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/place"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/status"
 )
@@ -46,7 +46,7 @@ type engine struct {
 	begun <-chan struct{}
 
 	// passes are those of gangs that were planned last.
-	passes passes
+	passes place.Passes
 
 	// room is what is kept for gangs that wait, and evictions are of Pods whose end is awaited.
 	room      room.Room
@@ -54,7 +54,7 @@ type engine struct {
 
 	tracker  *tracker
 	reporter *status.Reporter
-	metrics  *gangMetrics
+	metrics  *status.Metrics
 }
 
 // Attach lets the plugin take gangs out of a scheduler's hands: it decides
@@ -110,7 +110,7 @@ func attach(ctx context.Context, sched *kube.Scheduler, plugins map[string]*Cosc
 	e.reporter = status.NewReporter(e.tracker, groups, e.clientSet(), e.recorder(), e.isBinding)
 	e.protectGangs(klog.FromContext(ctx))
 	var err error
-	if e.metrics, err = newGangMetrics(registry, e.tracker.waitingGangs); err != nil {
+	if e.metrics, err = status.NewMetrics(registry, e.tracker.waitingGangs); err != nil {
 		return err
 	}
 	for _, c := range plugins {
@@ -193,12 +193,4 @@ func retriable(err error) bool {
 		return false
 	}
 	return true
-}
-
-// rejected makes the message of a status.
-func rejected(plugin string, status *fwk.Status) string {
-	if plugin == "" {
-		return status.Message()
-	}
-	return fmt.Sprintf("%s (%s)", status.Message(), plugin)
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/lockstep-k8s/lockstep/podgroup"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/place"
 )
 
 // helpful are the events that may help a gang that found no place: anything that
@@ -120,12 +121,12 @@ func eventOf(kind line.EventKind, oldObj, newObj any) line.Event {
 	switch kind {
 	case line.PodEnded:
 		if pod, ok := oldObj.(*corev1.Pod); ok {
-			return podEnded(pod)
+			return place.PodEnded(pod)
 		}
 		return line.Event{Kind: line.Anything}
 	case line.NodeChanged:
 		if node, ok := newObj.(*corev1.Node); ok {
-			return nodeChanged(node)
+			return place.NodeChanged(node)
 		}
 		return line.Event{Kind: line.Anything}
 	}

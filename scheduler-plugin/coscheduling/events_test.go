@@ -14,6 +14,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/place"
 )
 
 // meddler is a plugin that does something once in the middle of a turn.
@@ -52,7 +53,7 @@ func podsIn(nodes map[string]*framework.NodeInfo) int {
 // lacking is what a gang needs that has room for all but so many members of two
 // cores.
 func lacking(members int) line.Need {
-	room := podEnded(makePod("member", wholeNode)).Room
+	room := place.PodEnded(makePod("member", wholeNode)).Room
 	return line.Need{Members: members, Smallest: room, Least: room}
 }
 
@@ -79,7 +80,7 @@ func TestEventsDuringACycle(t *testing.T) {
 			b.setGroup(group)
 			b.add(makePod("gang-0", inGroup("gang")))
 			fail := func(need line.Need) {
-				b.fail(gangName, group.UID, shortfall{message: "no room", needed: 1, need: need}, time.Second, time.Second)
+				b.fail(gangName, group.UID, line.Refusal{Message: "no room", Need: need}, time.Second, time.Second)
 			}
 			if tc.before.Members > 0 {
 				b.turn()
@@ -87,7 +88,7 @@ func TestEventsDuringACycle(t *testing.T) {
 				b.time = b.time.Add(time.Minute)
 				b.awaken(gangName)
 			}
-			if b.turn().key != gangName {
+			if b.turn().Key != gangName {
 				t.Fatal("the gang is not planned")
 			}
 			for range tc.ended {

@@ -6,6 +6,7 @@ package coscheduling
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -24,20 +25,20 @@ const dissolvePause = 10 * time.Second
 
 // evict deletes the victims of a gang, off the scheduling goroutine. If one can't
 // be, the gang looks for others.
-func (c *cycle) evict(ctx context.Context, view gangView, pods []*corev1.Pod) {
-	e := c.engine
+func (e *engine) evict(ctx context.Context, view *gangView, pods []*corev1.Pod) {
 	e.evictions.Add(pods, e.tracker.now())
 	e.tracker.setLeaving(pods, true)
 	e.metrics.Preemptions.Inc()
 	e.metrics.Victims.Add(float64(len(pods)))
 	kube.ObservePreemption(len(pods))
 	klog.FromContext(ctx).V(2).Info("Preempting Pods for a pod group", "victims", len(pods))
-	by := &kube.Preemptor{Object: withKind(view.group), Scheduler: view.schedulerName(), Priority: view.rank.Priority, Kind: "PodGroup"}
+	by := &kube.Preemptor{Object: withKind(view.Group), Scheduler: view.Waiting[0].Spec.SchedulerName, Priority: view.Rank.Priority, Kind: "PodGroup"}
+	key := view.Key
 	go func() {
 		if e.deletePods(ctx, by, pods) {
 			return
 		}
-		e.tracker.awaken(view.key)
+		e.tracker.awaken(key)
 	}()
 }
 
@@ -82,7 +83,7 @@ func (e *engine) deletePods(ctx context.Context, by *kube.Preemptor, pods []*cor
 			failed[i] = true
 		}
 	}, Name)
-	return count(failed) == 0
+	return !slices.Contains(failed, true)
 }
 
 // deletePod deletes one Pod, and tries again if the API server had no time.

@@ -14,6 +14,7 @@ import (
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/podgroup"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/place"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/status"
 )
 
@@ -58,7 +59,7 @@ type member struct {
 // classKey is the key of the member's class.
 func (m *member) classKey() string {
 	if m.class == "" {
-		m.class = classKey(m.pod)
+		m.class = place.ClassKey(m.pod)
 	}
 	return m.class
 }

@@ -4,16 +4,11 @@
 package coscheduling
 
 import (
-	"cmp"
-	"context"
-	"fmt"
-	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 
-	"github.com/lockstep-k8s/lockstep/podgroup"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
 )
@@ -72,71 +67,29 @@ func (e *engine) offer(claim room.Claim) {
 	e.queue.OfferRoom(klog.FromContext(e.ctx), claim.Members()[0].Pod)
 }
 
-// keep keeps room for the cycle's gang.
-func (c *cycle) keep(claim room.Claim) {
+// keep keeps room for a gang.
+func (e *engine) keep(claim room.Claim) {
 	if _, starves := claim.(*room.Barrier); starves {
-		c.endOtherBarriers()
+		e.endOtherBarriers(claim.Gang().Rank.Key)
 	}
-	if left := c.room.Keep(claim); left != nil {
-		c.offer(left)
+	if left := e.room.Keep(claim); left != nil {
+		e.offer(left)
 	}
 	kind := heldForPreemption
 	if _, starves := claim.(*room.Barrier); starves {
 		kind = heldForStarving
 	}
-	c.tracker.setHeld(c.view.key, kind)
+	e.tracker.setHeld(claim.Gang().Rank.Key, kind)
 }
 
-// endOtherBarriers ends those of gangs that had the right to be helped before the cycle's:
-// one gang at a time has it.
-func (c *cycle) endOtherBarriers() {
-	for _, other := range c.room.InOrder() {
-		if _, starves := other.(*room.Barrier); starves && other.Gang().Rank.Key != c.view.key {
-			c.end(other)
+// endOtherBarriers ends those of gangs that had the right to be helped before this one: one
+// gang at a time has it.
+func (e *engine) endOtherBarriers(gang types.NamespacedName) {
+	for _, other := range e.room.InOrder() {
+		if _, starves := other.(*room.Barrier); starves && other.Gang().Rank.Key != gang {
+			e.end(other)
 		}
 	}
-}
-
-// respect puts the members for which the cycle's gang has to leave room into the snapshot.
-func (c *cycle) respect() error {
-	c.prune()
-	for _, claim := range c.room.AheadOfGang(room.Behind{Rank: c.view.rank, Broken: c.view.broken()}) {
-		for _, m := range claim.Members() {
-			if _, err := c.snapshot.Get(m.Pod.Spec.NodeName); err != nil {
-				continue // the node is gone
-			}
-			if err := c.snapshot.AssumePod(m); err != nil {
-				return fmt.Errorf("holding room for %s: %w", klog.KObj(m.Pod), err)
-			}
-			c.heldPods = append(c.heldPods, m.Pod)
-		}
-		c.ahead = append(c.ahead, claim)
-	}
-	return nil
-}
-
-// leaveHolds takes what respect has put there out of the snapshot, in reverse order.
-func (c *cycle) leaveHolds(ctx context.Context) {
-	logger := klog.FromContext(ctx)
-	for _, pod := range slices.Backward(c.heldPods) {
-		if err := c.snapshot.ForgetPod(logger, pod); err != nil {
-			// The next UpdateSnapshot forgets it.
-			logger.Error(err, "Forgetting held room in the snapshot failed", "pod", klog.KObj(pod))
-		}
-	}
-	c.heldPods = nil
-}
-
-// aheadMessage names the gangs for which room is held back, or is empty.
-func (c *cycle) aheadMessage() string {
-	if len(c.ahead) == 0 {
-		return ""
-	}
-	text := "; room is held back for PodGroup " + c.ahead[0].Gang().Rank.Key.String() + ", which is ahead"
-	if n := len(c.ahead) - 1; n > 0 {
-		text += fmt.Sprintf(", and %d more", n)
-	}
-	return text
 }
 
 // held says whether and why room is held for a gang.
@@ -182,18 +135,4 @@ func (t *tracker) offer(by types.NamespacedName) {
 	defer t.mu.Unlock()
 	t.line.Happened(line.Event{Kind: line.Anything, By: by}, t.now())
 	t.stir()
-}
-
-// whole says whether the members that are placed are the minimum.
-func (v *gangView) whole() bool {
-	return podgroup.Holds(&v.group.Spec, v.placed)
-}
-
-// broken says whether members are placed, but too few.
-func (v *gangView) broken() bool {
-	return v.placed.Total > 0 && !v.whole()
-}
-
-func compareKeys(a, b types.NamespacedName) int {
-	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/place"
 )
 
 // TestMemberThatChangesItsLabel: a Pod that waits in a gang is moved to another,
@@ -55,8 +56,8 @@ func TestAMemberThatChangesItsRoleWhileItWaits(t *testing.T) {
 	b.setGroup(makeGroup("gang", 2, func(s *schedulingv1alpha1.PodGroupSpec) { s.MinRoleMember = map[string]int32{"ps": 1} }))
 	worker := func(n int) *corev1.Pod { return makePod(fmt.Sprintf("gang-%d", n), inGroup("gang"), inRole("worker")) }
 	b.add(makePod("gang-0", inGroup("gang"), inRole("ps")), worker(1))
-	if view := b.turn(); view.group == nil || view.classKeys[0] == view.classKeys[1] {
-		t.Fatalf("classes %q; want the gang planned with a class for each role", view.classKeys)
+	if view := b.turn(); view.Group == nil || view.ClassKeys[0] == view.ClassKeys[1] {
+		t.Fatalf("classes %q; want the gang planned with a class for each role", view.ClassKeys)
 	}
 	b.setPod(worker(0))
 	if got := b.toldWhy(gangName); b.isNext(gangName) || got != "2 of at least 2 members exist, 0 of at least 1 in role ps" {
@@ -64,7 +65,7 @@ func TestAMemberThatChangesItsRoleWhileItWaits(t *testing.T) {
 	}
 	b.setPod(makePod("gang-1", inGroup("gang"), inRole("ps")))
 	view := b.turn()
-	if view.group == nil || view.classKeys[0] != classKey(worker(0)) || view.classKeys[1] == view.classKeys[0] {
-		t.Errorf("classes %q; want the gang planned with the roles of now", view.classKeys)
+	if view.Group == nil || view.ClassKeys[0] != place.ClassKey(worker(0)) || view.ClassKeys[1] == view.ClassKeys[0] {
+		t.Errorf("classes %q; want the gang planned with the roles of now", view.ClassKeys)
 	}
 }

@@ -16,28 +16,6 @@ import (
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 )
 
-// TestGangsThatDifferLearnNothingFromEachOther.
-func TestGangsThatDifferLearnNothingFromEachOther(t *testing.T) {
-	view := func(change func(*gangView)) string {
-		v := viewOf(makeGroup("gang", 2), makeMembers("gang", 2))
-		change(&v)
-		return v.shape()
-	}
-	same := view(func(*gangView) {})
-	for name, change := range map[string]func(*gangView){
-		"the minimum of a role": func(v *gangView) { v.group.Spec.MinRoleMember = map[string]int32{"": 1} },
-		"the right to preempt":  func(v *gangView) { v.mayPreempt = !v.mayPreempt },
-		"the minimum":           func(v *gangView) { v.group.Spec.MinMember = 1 },
-		"the number of members": func(v *gangView) { v.classKeys = v.classKeys[1:] },
-		"the priority":          func(v *gangView) { v.rank.Priority++ },
-		"the kind of a member":  func(v *gangView) { v.classKeys = []string{v.classKeys[0], "another"} },
-	} {
-		if view(change) == same {
-			t.Errorf("gangs that differ in %s are taken to be alike", name)
-		}
-	}
-}
-
 // TestALikeGangIsNotPlannedInVain: two gangs like one that found no place are told the same,
 // and only the first of them is planned.
 func TestALikeGangIsNotPlannedInVain(t *testing.T) {

@@ -18,6 +18,7 @@ import (
 	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
 )
 
 // slow is a plugin that thinks about each Pod for a while, as a slow extender does.
@@ -74,10 +75,10 @@ func TestTurnsThatTakeTooLongHaveATenthOfTheTime(t *testing.T) {
 		fresh := fmt.Sprint("fresh-", made) // Its name comes after those that wait.
 		b.setGroup(makeGroup(fresh, 1))
 		b.add(makePod(fresh+"-0", inGroup(fresh)))
-		for view := b.turn(); view.group != nil; view = b.turn() {
+		for view := b.turn(); view.Group != nil; view = b.turn() {
 			turns++
 			b.time = b.time.Add(took)
-			b.fail(view.key, view.group.UID, shortfall{message: "given up", took: took}, time.Second, 10*time.Second)
+			b.fail(view.Key, view.Group.UID, line.Refusal{Message: "given up", Took: took}, time.Second, 10*time.Second)
 		}
 		b.time = b.time.Add(time.Second)
 	}

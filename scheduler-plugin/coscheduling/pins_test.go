@@ -67,20 +67,3 @@ func boundTo(claim *corev1.PersistentVolumeClaim, object apiruntime.Object) apir
 	pv.Status.Phase = corev1.VolumeBound
 	return pv
 }
-
-// TestMembersWithClaimsOfTheirOwnAreAlike: they cost one look at all nodes. But one gang of
-// them learns nothing from another.
-func TestMembersWithClaimsOfTheirOwnAreAlike(t *testing.T) {
-	withDevice := func(p *schedulertesting.PodWrapper) {
-		p.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu", ResourceClaimName: &p.Pod.Name}}
-	}
-	for name, option := range map[string]podOption{"volumes": withVolumeClaim, "devices": withDevice} {
-		members := makeMembers("gang", 2, option)
-		if classKey(members[0].(*corev1.Pod)) != classKey(members[1].(*corev1.Pod)) {
-			t.Errorf("members that differ only in the names of their %s are of different classes", name)
-		}
-		if view := viewOf(makeGroup("gang", 2), members); view.shape() != "" {
-			t.Errorf("a gang with %s of its own is taken to be like others", name)
-		}
-	}
-}

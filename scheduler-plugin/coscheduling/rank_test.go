@@ -12,6 +12,7 @@ import (
 	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
 )
 
 func ofPriority(priority int32) podOption {
@@ -80,9 +81,9 @@ func TestGangsTakeTheirTurnsInOrder(t *testing.T) {
 			enter(tc.second, tc.secondPods)
 			enter(tc.first, tc.firstPods)
 			var turns []string
-			for view := b.turn(); view.group != nil; view = b.turn() {
-				turns = append(turns, view.key.Name)
-				b.fail(view.key, view.group.UID, shortfall{message: "no room"}, time.Second, time.Second)
+			for view := b.turn(); view.Group != nil; view = b.turn() {
+				turns = append(turns, view.Key.Name)
+				b.fail(view.Key, view.Group.UID, line.Refusal{Message: "no room"}, time.Second, time.Second)
 			}
 			if diff := cmp.Diff([]string{tc.first.Name, tc.second.Name}, turns); diff != "" {
 				t.Errorf("turns (-want, +got):\n%s", diff)

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
 )
 
 // madeAnew is another Pod of the same name.
@@ -71,7 +72,7 @@ func TestAPodGroupThatWasMadeAnewInheritsNothing(t *testing.T) {
 	b.setGroup(group)
 	b.add(makePod("a", inGroup("gang")))
 	b.turn()
-	b.fail(gangName, group.UID, shortfall{message: "no room"}, time.Hour, time.Hour)
+	b.fail(gangName, group.UID, line.Refusal{Message: "no room"}, time.Hour, time.Hour)
 	again := group.DeepCopy()
 	again.UID = "another"
 	handlers(b.setGroup, b.updateGroup, b.deleteGroup).OnUpdate(group, again)

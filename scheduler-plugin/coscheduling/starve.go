@@ -14,20 +14,21 @@ import (
 
 // prepare says what the gang of a cycle may do if it finds no place.
 func (e *engine) prepare(view *gangView) {
-	view.mayPreempt = e.mayPreempt(view)
-	view.starvationAfter = e.plugins[view.schedulerName()].args.StarvationAfter.Duration
-	view.starving = e.tracker.starves(view.key)
+	view.MayPreempt = e.mayPreempt(view)
+	view.StarvationAfter = e.pluginOf(view).args.StarvationAfter.Duration
+	view.Starving = e.tracker.starves(view.Key)
+	view.shape = view.Shape()
 }
 
 // mayPreempt says whether neither a member nor the group's PriorityClass has the
 // preemptionPolicy Never.
 func (e *engine) mayPreempt(view *gangView) bool {
-	for _, pod := range view.waiting {
+	for _, pod := range view.Waiting {
 		if policy := pod.Spec.PreemptionPolicy; policy != nil && *policy == corev1.PreemptNever {
 			return false
 		}
 	}
-	return e.classMayPreempt(view.group.Spec.PriorityClassName)
+	return e.classMayPreempt(view.Group.Spec.PriorityClassName)
 }
 
 // starves says whether a gang has the right to be helped now.

@@ -129,7 +129,7 @@ func TestWhoStarves(t *testing.T) {
 				b.setGroup(group)
 				b.add(makePod(gang.name+"-0", inGroup(gang.name), ofPriority(gang.priority)))
 				view := b.turn()
-				b.fail(view.key, group.UID, shortfall{message: "no room"}, 0, 0)
+				b.fail(view.Key, group.UID, line.Refusal{Message: "no room"}, 0, 0)
 			}
 			b.time = start.Add(time.Minute)
 			var got []string
@@ -264,7 +264,7 @@ func TestAGangThatHadItsPlaceHasNotWaitedSinceItsFirstCycle(t *testing.T) {
 	second := makePod("second", inGroup("gang"))
 	b.add(second)
 	b.turn()
-	b.fail(gangName, group.UID, shortfall{message: "no room"}, 0, 0)
+	b.fail(gangName, group.UID, line.Refusal{Message: "no room"}, 0, 0)
 	b.time = b.time.Add(59 * time.Second)
 	if b.starves(gangName) {
 		t.Error("the gang starves before it has waited for a minute")
@@ -284,14 +284,14 @@ func TestAGangThatHasJustLostAMemberIsNotGivenAway(t *testing.T) {
 	b.add(pods...)
 	view := b.turn()
 	b.assume(&view, map[types.UID]string{"uid-a": "node-0", "uid-b": "node-0"})
-	b.fail(gangName, view.group.UID, shortfall{message: "no room for 1 more members above the minimum"}, 0, 0)
+	b.fail(gangName, view.Group.UID, line.Refusal{Message: "no room for 1 more members above the minimum"}, 0, 0)
 	for _, name := range []string{"a", "b"} {
 		b.setPod(makePod(name, inGroup("gang"), onNode("node-0")))
 	}
 	b.time = b.time.Add(time.Hour)
 	b.deletePod(makePod("b", inGroup("gang"), onNode("node-0")))
 	lost := b.standings()[gangName]
-	if lost.whole() || brokenBehind(line.Rank{Priority: 100}, b.time.Add(-time.Minute)).takes(nil, lost) {
+	if lost.Placed.Total != 1 || lost.Waits {
 		t.Error("the gang is taken for one that has waited for long")
 	}
 }

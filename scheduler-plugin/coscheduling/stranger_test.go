@@ -14,6 +14,7 @@ import (
 	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/status"
 )
 
@@ -111,8 +112,8 @@ func TestStrangersMakeNoGangComplete(t *testing.T) {
 
 	b.add(makePod("own-too", inGroup("gang"), of("this")))
 	view := b.turn()
-	if len(view.waiting) != 2 || view.placed.Total != 0 || view.rank.Priority != 0 {
-		t.Errorf("the gang is planned with %d members waiting, %d placed and the priority %d", len(view.waiting), view.placed.Total, view.rank.Priority)
+	if len(view.Waiting) != 2 || view.Placed.Total != 0 || view.Rank.Priority != 0 {
+		t.Errorf("the gang is planned with %d members waiting, %d placed and the priority %d", len(view.Waiting), view.Placed.Total, view.Rank.Priority)
 	}
 }
 
@@ -199,7 +200,7 @@ func TestStrangersAreToldInTime(t *testing.T) {
 	adopted := marked.DeepCopy()
 	adopted.OwnerReferences = attemptOwner("this")
 	b.setPod(adopted)
-	b.fail(gangName, groupOf("this", "gang", 1).UID, shortfall{message: "no room"}, time.Second, time.Second)
+	b.fail(gangName, groupOf("this", "gang", 1).UID, line.Refusal{Message: "no room"}, time.Second, time.Second)
 	if mark := b.markOf(stray); mark.Reason != corev1.PodReasonUnschedulable {
 		t.Errorf("a stranger that became a member and finds no room is told %+v", mark)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/status"
 )
 
@@ -55,7 +56,7 @@ func TestGangsThatWaitAreCountedByReason(t *testing.T) {
 		b.setGroup(group)
 		b.add(makePod(name+"-0", inGroup(name)))
 		if name != "incomplete" && name != "fresh" {
-			b.fail(gangNamed(name), group.UID, shortfall{message: "no room", unready: name == "unready"}, time.Minute, time.Minute)
+			b.fail(gangNamed(name), group.UID, line.Refusal{Message: "no room", Unready: name == "unready"}, time.Minute, time.Minute)
 		}
 	}
 	b.setHeld(gangNamed("preempts"), heldForPreemption)

@@ -8,15 +8,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	fwk "k8s.io/kube-scheduler/framework"
-	"k8s.io/kubernetes/pkg/scheduler/framework"
 	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/place"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/status"
 )
 
@@ -102,7 +101,7 @@ func (b *bench) isNext(key types.NamespacedName) bool {
 }
 
 // fail ends a turn without a place.
-func (b *bench) fail(key types.NamespacedName, uid types.UID, why shortfall, initial, longest time.Duration) {
+func (b *bench) fail(key types.NamespacedName, uid types.UID, why line.Refusal, initial, longest time.Duration) {
 	b.tracker.fail(key, uid, why, line.Terms{Initial: initial, Longest: longest, Patience: b.starvesAfter})
 }
 
@@ -200,10 +199,10 @@ func TestBackoff(t *testing.T) {
 		{0, time.Second}, {0, 2 * time.Second}, {0, 4 * time.Second}, {0, 5 * time.Second}, {0, 5 * time.Second},
 		{1, time.Second}, {1, 2 * time.Second},
 	} {
-		if b.turn().key != gangName {
+		if b.turn().Key != gangName {
 			t.Fatalf("step %d: the gang is not planned", i)
 		}
-		b.fail(gangName, group.UID, shortfall{message: "no room", room: step.room}, time.Second, 5*time.Second)
+		b.fail(gangName, group.UID, line.Refusal{Message: "no room", Room: step.room}, time.Second, 5*time.Second)
 		b.somethingHappens()
 		if got := b.line.Until().Sub(b.time); got != step.want {
 			t.Errorf("step %d: an event wakes the gang after %v, want %v", i, got, step.want)
@@ -225,7 +224,7 @@ func TestRecreatedGroupInheritsNothing(t *testing.T) {
 	b.setGroup(group)
 	b.add(makePod("a", inGroup("gang")))
 	b.turn()
-	b.fail(gangName, group.UID, shortfall{message: "no room"}, time.Hour, time.Hour)
+	b.fail(gangName, group.UID, line.Refusal{Message: "no room"}, time.Hour, time.Hour)
 	late := b.write(gangName)
 
 	again := makeGroup("gang", 1)
@@ -234,7 +233,7 @@ func TestRecreatedGroupInheritsNothing(t *testing.T) {
 	if !b.isNext(gangName) {
 		t.Error("the new group has no turn")
 	}
-	b.fail(gangName, group.UID, shortfall{message: "late news of the old group"}, time.Hour, time.Hour)
+	b.fail(gangName, group.UID, line.Refusal{Message: "late news of the old group"}, time.Hour, time.Hour)
 	b.Remember(group, late)
 	if got := b.toldWhy(gangName); got != "" {
 		t.Errorf("the new group is told what the old one was: %q", got)
@@ -254,7 +253,7 @@ func TestNoRoomIsHeldAboveTheMinimum(t *testing.T) {
 	group := makeGroup("gang", 2)
 	b.setGroup(group)
 	b.add(makePod("a", inGroup("gang"), onNode("node-0")), makePod("b", inGroup("gang")))
-	b.fail(gangName, group.UID, shortfall{message: "no room", needed: 1}, time.Second, time.Second)
+	b.fail(gangName, group.UID, line.Refusal{Message: "no room"}, time.Second, time.Second)
 	if !b.waits(gangName, group.UID, 0) {
 		t.Error("no room is held for a gang that lacks its minimum")
 	}
@@ -268,7 +267,7 @@ func TestNoRoomIsHeldAboveTheMinimum(t *testing.T) {
 
 // assumeAll has the gang's members placed as a cycle does that began just now.
 func (b *bench) assumeAll(nodes map[types.UID]string) bool {
-	return b.assume(&gangView{key: gangName, group: b.gangs[gangName].group}, nodes)
+	return b.assume(&gangView{Gang: place.Gang{Key: gangName, Group: b.gangs[gangName].group}}, nodes)
 }
 
 // TestAGangThatChangesWhileItIsPlannedIsNotPlaced, if what was found is too little now.
@@ -336,13 +335,13 @@ func TestAMemberThatGoesInTheTurnIsNotPlanned(t *testing.T) {
 			b.add(pods...)
 			view := b.turn()
 			goes(b, &view, map[types.UID]string{"uid-a": "node-0", "uid-b": "node-0"}, pods[2])
-			b.fail(gangName, view.group.UID, shortfall{message: "no room for 1 more members above the minimum"}, 0, 0)
+			b.fail(gangName, view.Group.UID, line.Refusal{Message: "no room for 1 more members above the minimum"}, 0, 0)
 			if b.line.IsReady(gangName) {
 				t.Error("the gang is to be planned, though nobody waits")
 			}
 			b.somethingHappens()
-			if view := b.turn(); view.group != nil {
-				t.Errorf("the gang has a turn with %d members that wait", len(view.waiting))
+			if view := b.turn(); view.Group != nil {
+				t.Errorf("the gang has a turn with %d members that wait", len(view.Waiting))
 			}
 		})
 	}
@@ -357,34 +356,5 @@ func TestAHoldOutlastsTheTurnThatMadeIt(t *testing.T) {
 	b.add(makePod("a", inGroup("gang")))
 	if !b.waits(gangName, group.UID, 0) {
 		t.Error("the gang's hold would be pruned in its turn")
-	}
-}
-
-func TestClassify(t *testing.T) {
-	small, role := makePod("small"), makePod("role", inRole("ps"))
-	sameAsSmall := makePod("same", func(w *schedulertesting.PodWrapper) { w.Label("task", "7") })
-	sameAsSmall.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "INDEX", Value: "7"}}
-	large := makePod("large", func(w *schedulertesting.PodWrapper) { w.Req(map[corev1.ResourceName]string{"cpu": "1"}) })
-	port := makePod("port", func(w *schedulertesting.PodWrapper) { w.HostPort(80) })
-	pods := []*corev1.Pod{small, sameAsSmall, role, large, port}
-	var keys []string
-	for _, pod := range pods {
-		keys = append(keys, classKey(pod))
-	}
-	classes, err := classify(pods, keys, func(string) framework.Framework { return nil })
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got [][]string
-	for _, c := range classes {
-		var names []string
-		for _, pod := range c.members {
-			names = append(names, pod.Name)
-		}
-		got = append(got, names)
-	}
-	want := [][]string{{"small", "same"}, {"role"}, {"large"}, {"port"}}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("classes (-want, +got):\n%s", diff)
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/place"
 )
 
 var errRefused = apierrors.NewForbidden(corev1.Resource("pods"), "binding", errors.New("not this gang"))
@@ -144,10 +145,10 @@ func TestNothingShortensTheBackOffOfAGangThatCannotBeBound(t *testing.T) {
 	}
 	b.setGroup(makeGroup("low", 1))
 	b.add(makePod("low-0", inGroup("low"), ofPriority(-1)))
-	if view := b.turn(); view.key.Name != "low" {
-		t.Errorf("the turn of a gang behind goes to %q", view.key.Name)
+	if view := b.turn(); view.Key.Name != "low" {
+		t.Errorf("the turn of a gang behind goes to %q", view.Key.Name)
 	}
-	b.assume(&gangView{key: gangNamed("low"), group: b.gangs[gangNamed("low")].group}, map[types.UID]string{"uid-low-0": "node-0"})
+	b.assume(&gangView{Gang: place.Gang{Key: gangNamed("low"), Group: b.gangs[gangNamed("low")].group}}, map[types.UID]string{"uid-low-0": "node-0"})
 	b.wantBackoff(t, "after the first failure", time.Second)
 }
 

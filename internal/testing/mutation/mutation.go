@@ -17,9 +17,11 @@ import (
 
 // Mutation is a change of one source file that makes it wrong.
 type Mutation struct {
-	// File is relative to the folder of the test. The tests of its package have to
-	// notice.
+	// File is relative to the folder of the test.
 	File string
+	// By is the folder of the tests that have to notice, relative to that of the test.
+	// Empty means that of the file.
+	By string
 	// Old is replaced by New. It occurs once in the file.
 	Old, New string
 	// Tests is a pattern for the tests that have to notice. Empty means the Default.
@@ -30,7 +32,7 @@ type Mutation struct {
 type Suite struct {
 	// Default is a pattern for the tests that notice a mutation that names none.
 	Default string
-	// Arguments are those of the tests, for files in the folder of the test.
+	// Arguments are those of the tests in the folder of the test.
 	Arguments []string
 }
 
@@ -47,19 +49,19 @@ func (s Suite) Run(t *testing.T, mutations map[string]Mutation) {
 }
 
 func (s Suite) check(t *testing.T, m Mutation) {
-	dir := t.TempDir()
+	dir, by := t.TempDir(), cmp.Or(m.By, filepath.Dir(m.File))
 	binary := filepath.Join(dir, "mutated.test")
 	build := exec.CommandContext(t.Context(), "go", "test", "-c", "-vet=off", "-ldflags=-s -w",
-		"-overlay", m.overlay(t, dir), "-o", binary, "./"+filepath.Dir(m.File))
+		"-overlay", m.overlay(t, dir), "-o", binary, "./"+by)
 	if output, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("the mutation does not compile: %v\n%s", err, output)
 	}
 	tests, arguments := cmp.Or(m.Tests, s.Default), s.Arguments
-	if filepath.Dir(m.File) != "." {
+	if by != "." {
 		tests, arguments = cmp.Or(m.Tests, "."), nil
 	}
 	run := exec.CommandContext(t.Context(), binary, append([]string{"-test.failfast", "-test.run", tests}, arguments...)...)
-	run.Dir = filepath.Dir(m.File)
+	run.Dir = by
 	output, err := run.CombinedOutput()
 	if err == nil {
 		t.Fatalf("%s has not noticed", tests)

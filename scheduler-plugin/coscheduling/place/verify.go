@@ -1,11 +1,12 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package coscheduling
+package place
 
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
@@ -16,19 +17,30 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/planner"
 )
 
+// verification asks the plugins whether the members of a gang hold where a plan puts them.
+type verification struct {
+	gang    *Gang
+	cluster *Cluster
+	filters *filters
+	found   *survey
+	// placements are the members placed so far, in order. They are assumed in
+	// the snapshot and reserved.
+	placements []*kube.Placement
+}
+
 // realize puts members where a plan wants them, and those that don't hold there
 // elsewhere among the plan's nodes. It says whether the gang's minimum holds
 // with them. The caller undoes the placements if not.
-func (c *cycle) realize(ctx context.Context, world *planner.World, plan planner.Plan) (bool, error) {
-	next := make([]int, len(c.classes))
+func (v *verification) realize(ctx context.Context, plan planner.Plan) (bool, error) {
+	next := make([]int, len(v.found.classes))
 	var homeless []int // classes of members whose planned place did not hold
 	var members []*corev1.Pod
 	for _, a := range plan.Assignments {
-		class := c.classes[a.Class]
+		class := v.found.classes[a.Class]
 		for range a.Count {
 			pod := class.members[next[a.Class]]
 			next[a.Class]++
-			ok, err := c.try(ctx, class, pod, world.Nodes[a.Node].Name)
+			ok, err := v.try(ctx, class, pod, v.found.world.Nodes[a.Node].Name)
 			if err != nil {
 				return false, err
 			}
@@ -43,50 +55,68 @@ func (c *cycle) realize(ctx context.Context, world *planner.World, plan planner.
 		left.Add(podgroup.RoleOf(pod), 1)
 	}
 	for i, pod := range members {
-		if !c.wouldSuffice(left) {
+		if !v.wouldSuffice(left) {
 			return false, nil
 		}
-		if err := c.search(ctx, world, plan, c.classes[homeless[i]], pod); err != nil {
+		if err := v.search(ctx, plan, v.found.classes[homeless[i]], pod); err != nil {
 			return false, err
 		}
 		left.Add(podgroup.RoleOf(pod), -1)
 	}
-	return c.suffices(), nil
+	return v.suffices(), nil
+}
+
+// suffices says whether the gang's minimum holds with the placements, and
+// something was placed at all.
+func (v *verification) suffices() bool {
+	if len(v.placements) == 0 {
+		return false
+	}
+	return v.wouldSuffice(podgroup.Tally{})
+}
+
+// wouldSuffice says whether the gang's minimum would hold with more members placed.
+func (v *verification) wouldSuffice(more podgroup.Tally) bool {
+	placed := v.gang.Placed.Plus(more)
+	for _, p := range v.placements {
+		placed.Add(podgroup.RoleOf(p.Pod), 1)
+	}
+	return podgroup.Holds(&v.gang.Group.Spec, placed)
 }
 
 // try places a member on a node if all plugins accept it.
-func (c *cycle) try(ctx context.Context, class *class, pod *corev1.Pod, node string) (bool, error) {
-	if c.isOverdue() {
+func (v *verification) try(ctx context.Context, class *class, pod *corev1.Pod, node string) (bool, error) {
+	if v.cluster.isOverdue() {
 		return false, errOverdue
 	}
 	if class.refused[node] {
 		return false, nil
 	}
-	state, nodes, err := c.preFilter(ctx, class, pod)
+	state, nodes, err := v.filters.preFilter(ctx, class, pod)
 	if err != nil || state == nil || nodes != nil && !nodes.Has(node) {
 		return false, err
 	}
-	return c.accept(ctx, class, pod, node, state)
+	return v.accept(ctx, class, pod, node, state)
 }
 
 // search places a member on the first of the plan's nodes where all plugins
 // accept it, if there is one.
-func (c *cycle) search(ctx context.Context, world *planner.World, plan planner.Plan, class *class, pod *corev1.Pod) error {
-	state, nodes, err := c.preFilter(ctx, class, pod)
+func (v *verification) search(ctx context.Context, plan planner.Plan, class *class, pod *corev1.Pod) error {
+	state, nodes, err := v.filters.preFilter(ctx, class, pod)
 	if err != nil || state == nil {
 		return err
 	}
 	for _, n := range plan.Nodes {
-		if c.isOverdue() {
+		if v.cluster.isOverdue() {
 			return errOverdue
 		}
-		node := world.Nodes[n].Name
+		node := v.found.world.Nodes[n].Name
 		if class.refused[node] || !class.fits[n] || nodes != nil && !nodes.Has(node) {
 			continue
 		}
 		// Filter leaves notes in the state for Reserve, for the node that it
 		// accepted: a clone keeps those of nodes that it rejected apart.
-		if ok, err := c.accept(ctx, class, pod, node, state.Clone()); ok || err != nil {
+		if ok, err := v.accept(ctx, class, pod, node, state.Clone()); ok || err != nil {
 			return err
 		}
 	}
@@ -98,43 +128,43 @@ func (c *cycle) search(ctx context.Context, world *planner.World, plan planner.P
 //
 // Reserve runs here and not at commit because it is where volumes and devices
 // are set aside: otherwise two members would be verified with the same device.
-func (c *cycle) accept(ctx context.Context, class *class, pod *corev1.Pod, node string, state fwk.CycleState) (bool, error) {
-	info, err := c.snapshot.Get(node)
+func (v *verification) accept(ctx context.Context, class *class, pod *corev1.Pod, node string, state fwk.CycleState) (bool, error) {
+	info, err := v.cluster.Snapshot.Get(node)
 	if err != nil {
 		return false, nil // it went since the plan; there is no error to show
 	}
 	status := class.handle.RunFilterPluginsWithNominatedPods(ctx, state, pod, info)
 	if status.IsSuccess() {
-		status = c.sched.PassExtenders(ctx, pod, info)
+		status = v.cluster.Extenders.PassExtenders(ctx, pod, info)
 	}
 	if !status.IsSuccess() {
-		return false, c.note(class, node, status)
+		return false, v.note(class, node, status)
 	}
 	assumed, err := kube.AssumedPod(ctx, state, pod, node)
 	if err != nil {
 		return false, err
 	}
-	if err := c.snapshot.AssumePod(assumed); err != nil {
+	if err := v.cluster.Snapshot.AssumePod(assumed); err != nil {
 		return false, fmt.Errorf("assuming %s in the snapshot: %w", klog.KObj(pod), err)
 	}
 	if status := class.handle.RunReservePluginsReserve(ctx, state, assumed.Pod, node); !status.IsSuccess() {
 		class.handle.RunReservePluginsUnreserve(ctx, state, assumed.Pod, node)
-		if err := c.snapshot.ForgetPod(klog.FromContext(ctx), assumed.Pod); err != nil {
+		if err := v.cluster.Snapshot.ForgetPod(klog.FromContext(ctx), assumed.Pod); err != nil {
 			return false, fmt.Errorf("forgetting %s in the snapshot: %w", klog.KObj(pod), err)
 		}
-		return false, c.note(class, node, status)
+		return false, v.note(class, node, status)
 	}
-	c.placements = append(c.placements, &kube.Placement{Pod: pod, Node: node, Profile: class.handle, State: state, Assumed: assumed})
+	v.placements = append(v.placements, &kube.Placement{Pod: pod, Node: node, Profile: class.handle, State: state, Assumed: assumed})
 	return true, nil
 }
 
 // note remembers why a plugin rejected a member, for the message. A plugin that
 // failed is an error: the plan can't go on without its answer.
-func (c *cycle) note(class *class, node string, status *fwk.Status) error {
+func (v *verification) note(class *class, node string, status *fwk.Status) error {
 	if !status.IsRejected() {
 		return fmt.Errorf("plugin %s on node %s: %w", status.Plugin(), node, status.AsError())
 	}
-	c.rejections[rejected(status.Plugin(), status)]++
+	v.filters.rejections.add(status)
 	if class.monotone {
 		class.refused[node] = true
 	}
@@ -143,21 +173,24 @@ func (c *cycle) note(class *class, node string, status *fwk.Status) error {
 
 // undo gives up all placements, the last first: the snapshot can only forget in
 // the reverse order.
-func (c *cycle) undo(ctx context.Context) {
-	c.leaveSnapshot(ctx)
-	c.release(ctx, 0)
-	for _, class := range c.classes {
+func (v *verification) undo(ctx context.Context) {
+	v.leaveSnapshot(ctx)
+	for _, p := range slices.Backward(v.placements) {
+		p.Profile.RunReservePluginsUnreserve(ctx, p.State, p.Assumed.Pod, p.Node)
+	}
+	v.placements = nil
+	for _, class := range v.found.classes {
 		clear(class.refused)
 	}
 }
 
 // leaveSnapshot takes all placements out of the snapshot, the last first.
-func (c *cycle) leaveSnapshot(ctx context.Context) {
+func (v *verification) leaveSnapshot(ctx context.Context) {
 	logger := klog.FromContext(ctx)
-	for i := len(c.placements) - 1; i >= 0; i-- {
-		if err := c.snapshot.ForgetPod(logger, c.placements[i].Assumed.Pod); err != nil {
+	for i := len(v.placements) - 1; i >= 0; i-- {
+		if err := v.cluster.Snapshot.ForgetPod(logger, v.placements[i].Assumed.Pod); err != nil {
 			// The next UpdateSnapshot forgets it.
-			logger.Error(err, "Forgetting a member in the snapshot failed", "pod", klog.KObj(c.placements[i].Pod))
+			logger.Error(err, "Forgetting a member in the snapshot failed", "pod", klog.KObj(v.placements[i].Pod))
 		}
 	}
 }

@@ -1,7 +1,7 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package coscheduling
+package place
 
 import (
 	"maps"
@@ -16,22 +16,23 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
 )
 
-// need is what the gang of the cycle lacks. It is known if all its classes were
-// short of room alone, and nobody's work could be taken: otherwise a Pod that
-// ends may help by being one victim less.
-func (c *cycle) need(why *shortfall) line.Need {
-	if !why.certain && why.needed > 0 || c.mightPreempt && c.engine.room.Of(c.view.key) == nil {
-		return line.Need{}
+// needOf is what a gang lacks. It is known if all its classes were short of room alone, and
+// nobody's work could be taken: otherwise a Pod that ends may help by being one victim less.
+func needOf(found *survey, why *Shortfall, mayTakeMore bool) line.Need {
+	unknown := line.Need{RegardsOthers: why.Need.RegardsOthers}
+	if !why.Certain || mayTakeMore {
+		return unknown
 	}
-	n := line.Need{Members: max(1, why.needed-why.room)}
-	resources := newResources(c.classes)
-	for _, class := range c.classes {
+	n := unknown
+	n.Members = max(1, why.Needed-why.Room)
+	resources := newResources(found.classes)
+	for _, class := range found.classes {
 		if !class.labelBlind || !class.monotone {
-			return line.Need{}
+			return unknown
 		}
 		n.Cordoned = n.Cordoned || toleratesCordon(class.info.Pod)
 		request := resources.request(class.info)
-		ofNodes := c.ofNodes(resources, request)
+		ofNodes := ofNodes(resources, request, found.provided)
 		if n.Least == nil {
 			n.Smallest, n.Least = make(line.Room), make(line.Room)
 			for r, name := range resources.names {
@@ -51,15 +52,21 @@ func (c *cycle) need(why *shortfall) line.Need {
 
 // ofNodes is a request without the extended resources that nodes need not have: an
 // extender provides them, or a class of devices.
-func (c *cycle) ofNodes(of resources, request []int64) []int64 {
+func ofNodes(of resources, request []int64, provided map[corev1.ResourceName]bool) []int64 {
 	request = slices.Clone(request)
 	extended := len(of.names) - len(of.scalars)
 	for i, name := range of.scalars {
-		if !c.provided[name] {
+		if !provided[name] {
 			request[extended+i] = 0
 		}
 	}
 	return request
+}
+
+// regardsOthers says whether a Pod that is placed may make room for this one.
+func regardsOthers(pod *corev1.Pod) bool {
+	return len(pod.Spec.TopologySpreadConstraints) > 0 ||
+		pod.Spec.Affinity != nil && pod.Spec.Affinity.PodAffinity != nil
 }
 
 func toleratesCordon(pod *corev1.Pod) bool {
@@ -67,8 +74,8 @@ func toleratesCordon(pod *corev1.Pod) bool {
 		&corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}, false)
 }
 
-// podEnded is the event that a Pod has left its node.
-func podEnded(pod *corev1.Pod) line.Event {
+// PodEnded is the event that a Pod has left its node.
+func PodEnded(pod *corev1.Pod) line.Event {
 	for i := range pod.Spec.Containers {
 		for _, port := range pod.Spec.Containers[i].Ports {
 			if port.HostPort != 0 {
@@ -83,8 +90,8 @@ func podEnded(pod *corev1.Pod) line.Event {
 	return line.Event{Kind: line.PodEnded, Room: roomOf(info.CalculateResource().Resource, 0)}
 }
 
-// nodeChanged is the event that a node is new, or has changed.
-func nodeChanged(node *corev1.Node) line.Event {
+// NodeChanged is the event that a node is new, or has changed.
+func NodeChanged(node *corev1.Node) line.Event {
 	allocatable := framework.NewResource(node.Status.Allocatable)
 	return line.Event{Kind: line.NodeChanged, Cordoned: node.Spec.Unschedulable,
 		Room: roomOf(allocatable, int64(allocatable.GetAllowedPodNumber()))}

@@ -1,25 +1,25 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package coscheduling
+package place
 
 import (
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
 
-	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
 )
 
 // TestOnlyHelpfulEventsWakeAGang: the gang lacks room for four members of one
 // core and one GPU each.
 func TestOnlyHelpfulEventsWakeAGang(t *testing.T) {
 	const gpu = "nvidia.com/gpu"
-	ended := func(cores, gpus string, options ...podOption) *corev1.Pod {
+	ended := func(cores, gpus string, options ...func(*schedulertesting.PodWrapper)) *corev1.Pod {
 		w := schedulertesting.MakePod().Name("ended").Req(map[corev1.ResourceName]string{corev1.ResourceCPU: cores, gpu: gpus})
 		for _, o := range options {
 			o(w)
@@ -78,45 +78,31 @@ func TestOnlyHelpfulEventsWakeAGang(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			b := newBench()
-			group, leader := makeGroup("gang", 1), ended("1", "1", inGroup("gang"))
-			leader.Namespace, leader.Spec.SchedulerName = testNamespace, testScheduler
+			leader := ended("1", "1")
 			if tc.tolerant {
 				leader.Spec.Tolerations = []corev1.Toleration{{Key: corev1.TaintNodeUnschedulable, Operator: corev1.TolerationOpExists}}
 			}
-			b.setGroup(group)
-			b.add(leader)
-			view := b.turn()
 			info, err := framework.NewPodInfo(leader)
 			if err != nil {
 				t.Fatal(err)
 			}
-			c := &cycle{engine: &engine{}, view: view, provided: map[corev1.ResourceName]bool{gpu: !tc.foreign}, classes: []*class{{info: info, monotone: true, labelBlind: !tc.other}}}
-			why := shortfall{message: "no room", certain: true, needed: 6, room: 2}
-			why.need = c.need(&why)
-			b.fail(gangName, group.UID, why, 0, 0)
+			found := &survey{provided: map[corev1.ResourceName]bool{gpu: !tc.foreign}, classes: []*class{{info: info, monotone: true, labelBlind: !tc.other}}}
+			need := needOf(found, &Shortfall{Certain: true, Needed: 6, Room: 2}, false)
+
+			now, key := time.Now(), types.NamespacedName{Name: "gang"}
+			gangs := line.New()
+			gangs.Enter(line.Rank{Key: key}, true, now)
+			gangs.Begin(key, now, now)
+			gangs.Refused(key, line.Refusal{Message: "no room", Need: need}, line.Terms{}, now)
 			for _, pod := range tc.pods {
-				b.happened(framework.EventAssignedPodDelete, pod, nil)
+				gangs.Happened(PodEnded(pod), now)
 			}
 			for _, n := range tc.nodes {
-				b.happened(fwk.ClusterEvent{Resource: fwk.Node, ActionType: fwk.Add}, nil, n)
+				gangs.Happened(NodeChanged(n), now)
 			}
-			if got := b.isNext(gangName); got != tc.want {
+			if _, got := gangs.Next(now); got != tc.want {
 				t.Errorf("the gang has another turn is %v, want %v", got, tc.want)
 			}
 		})
 	}
-}
-
-// TestWaitingGangsCostLittle: gangs that lack much are not planned for each Pod
-// that ends.
-func TestWaitingGangsCostLittle(t *testing.T) {
-	w := newWorld(t, all(makeNodes("node", 1, 20), makeGroup("runs", 20), makeMembers("runs", 20, onNode("node-0")),
-		makeGroup("gang", 20), makeMembers("gang", 20))...)
-	w.start()
-	w.condition("gang", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
-	for i := range 20 {
-		w.deletePod(makeMembers("runs", 20)[i].(*corev1.Pod).Name)
-	}
-	w.eventually("the gang is placed when all have ended", func() bool { return w.placed("gang") == 20 })
 }

@@ -1,7 +1,7 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package coscheduling
+package place
 
 import (
 	"crypto/sha256"
@@ -20,40 +20,34 @@ import (
 var labelBlind = sets.New(kube.NodeResourcesFit, kube.NodeAffinity, kube.TaintToleration,
 	kube.NodeUnschedulable, kube.NodeName, kube.NodePorts)
 
-// shape is equal for gangs that find a place or don't together, empty for a gang that is
+// Shape is equal for gangs that find a place or don't together, empty for a gang that is
 // like no other: with members placed, or with claims of their own.
-func (v *gangView) shape() string {
-	if v.placed.Total > 0 || len(v.waiting) == 0 || slices.ContainsFunc(v.waiting, ownsClaims) {
+func (g *Gang) Shape() string {
+	if g.Placed.Total > 0 || len(g.Waiting) == 0 || slices.ContainsFunc(g.Waiting, ownsClaims) {
 		return ""
 	}
-	spec := &v.group.Spec
+	spec := &g.Group.Spec
 	h := sha256.New()
-	fmt.Fprintf(h, "%d %t %d %v %v", v.rank.Priority, v.mayPreempt, spec.MinMember, spec.MinRoleMember, spec.Topology)
+	fmt.Fprintf(h, "%d %t %d %v %v", g.Rank.Priority, g.MayPreempt, spec.MinMember, spec.MinRoleMember, spec.Topology)
 	// The order of members is that in which they are placed.
-	for i, n := 0, 0; i < len(v.classKeys); i += n {
+	for i, n := 0, 0; i < len(g.ClassKeys); i += n {
 		n = 1
-		for i+n < len(v.classKeys) && v.classKeys[i+n] == v.classKeys[i] {
+		for i+n < len(g.ClassKeys) && g.ClassKeys[i+n] == g.ClassKeys[i] {
 			n++
 		}
 		fmt.Fprintf(h, "\n%d ", n)
-		_, _ = io.WriteString(h, v.classKeys[i]) // a hash never fails
+		_, _ = io.WriteString(h, g.ClassKeys[i]) // a hash never fails
 	}
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// looksForItself says whether the gang has to be planned whatever others have found: it
-// starves, or has room held for it.
-func (c *cycle) looksForItself() bool {
-	return c.view.starving || c.room.Of(c.view.key) != nil
-}
-
-// speaksForOthers says whether what keeps the gang out would keep out others like it. If it
+// speaksForOthers says whether what keeps a gang out would keep out others like it. If it
 // starves, nor can they be helped if it can't.
-func (c *cycle) speaksForOthers(why *shortfall) bool {
-	if !why.certain || c.unlike || c.room.Of(c.view.key) != nil || c.view.starving && why.helpless == 0 {
+func speaksForOthers(gang *Gang, found *survey, out *Outcome) bool {
+	if why := out.Shortfall; !why.Certain || why.Overdue || out.Claim != nil || gang.Starving && out.Helpless == 0 {
 		return false
 	}
-	return isBlind(c.classes)
+	return isBlind(found.classes)
 }
 
 // isBlind says whether nothing counted in which gangs of a shape may differ: labels, and the

@@ -1,9 +1,10 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package coscheduling
+package place
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -13,7 +14,6 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	fwk "k8s.io/kube-scheduler/framework"
 
@@ -21,11 +21,10 @@ import (
 	"github.com/lockstep-k8s/lockstep/podgroup"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/planner"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/victims"
 )
-
-type podGroup = schedulingv1alpha1.PodGroup
 
 // pool is the work that a gang might take the place of.
 type pool struct {
@@ -40,7 +39,7 @@ type pool struct {
 // prey is which work a gang may have.
 type prey struct {
 	// takes says whether the gang may have a Pod; of is the Pod's gang, nil for none.
-	takes func(pod *corev1.Pod, of *standing) bool
+	takes func(pod *corev1.Pod, of *Standing) bool
 	// evictsNobody says that it is to end by itself. What ends and comes again at once is
 	// of no use then.
 	evictsNobody bool
@@ -48,9 +47,9 @@ type prey struct {
 
 // outranked is all work of lower priority.
 func outranked(by line.Rank) prey {
-	return prey{takes: func(pod *corev1.Pod, of *standing) bool {
+	return prey{takes: func(pod *corev1.Pod, of *Standing) bool {
 		if of != nil {
-			return of.rank.Priority < by.Priority
+			return of.Rank.Priority < by.Priority
 		}
 		return corev1helpers.PodPriority(pod) < by.Priority
 	}}
@@ -58,49 +57,48 @@ func outranked(by line.Rank) prey {
 
 // ending is all work that ends by itself one day. Gangs do.
 func ending() prey {
-	return prey{evictsNobody: true, takes: func(pod *corev1.Pod, of *standing) bool { return of != nil || room.EndsByItself(pod) }}
+	return prey{evictsNobody: true, takes: func(pod *corev1.Pod, of *Standing) bool { return of != nil || room.EndsByItself(pod) }}
 }
 
 // brokenBehind are the gangs behind one that have members placed, but too few, and have
 // found no room for the others since a time before. They do no work, and wait as it does
 // itself.
 func brokenBehind(ahead line.Rank, before time.Time) prey {
-	return prey{takes: func(_ *corev1.Pod, of *standing) bool {
-		return of != nil && !of.whole() && of.waits && of.since.Before(before) && ahead.Compare(of.rank) < 0
+	return prey{takes: func(_ *corev1.Pod, of *Standing) bool {
+		return of != nil && !of.whole() && of.Waits && of.Since.Before(before) && ahead.Compare(of.Rank) < 0
 	}}
 }
 
 // gather makes the pool of the work that may be taken. The priority of a gang is that
 // of all its members, and gangs end. Of a gang that is disrupted as a whole,
 // each member that it can spare is a unit, and all members together are one.
-func (c *cycle) gather(may prey) (*pool, error) {
-	nodes, err := c.snapshot.List()
+func (s *seeker) gather(may prey) (*pool, error) {
+	nodes, err := s.cluster.Snapshot.List()
 	if err != nil {
 		return nil, fmt.Errorf("listing nodes: %w", err)
 	}
-	held := sets.New[types.UID]()
-	for _, pod := range c.heldPods {
-		held.Insert(pod.UID)
+	if s.standings == nil {
+		s.standings = s.cluster.Standings()
 	}
-	now, standings := c.tracker.now(), c.tracker.standings()
+	now, standings := s.cluster.Now, s.standings
 	p := &pool{}
 	members := make(map[types.NamespacedName][]int)
 	for _, node := range nodes {
 		for _, info := range node.GetPods() {
 			pod := info.GetPod()
 			key, named := podgroup.GroupOf(pod)
-			if held.Has(pod.UID) {
+			if s.held.Has(pod.UID) {
 				continue
 			}
-			leaves := c.evictions.IsLeaving(pod, now)
-			if named && key == c.view.key && podgroup.IsMember(c.view.group, pod) {
+			leaves := s.cluster.Evictions.IsLeaving(pod, now)
+			if named && key == s.gang.Key && podgroup.IsMember(s.gang.Group, pod) {
 				if leaves {
 					p.leaving = append(p.leaving, info)
 				}
 				continue
 			}
 			standing := standings[key]
-			if !named || standing != nil && !podgroup.IsMember(standing.group, pod) {
+			if !named || standing != nil && !podgroup.IsMember(standing.Group, pod) {
 				standing = nil
 			}
 			takes := may.takes(pod, standing)
@@ -117,10 +115,10 @@ func (c *cycle) gather(may prey) (*pool, error) {
 			}
 			priority := corev1helpers.PodPriority(pod)
 			if standing != nil {
-				priority = standing.rank.Priority
+				priority = standing.Rank.Priority
 			}
 			p.pods = append(p.pods, info)
-			if standing != nil && standing.group.Spec.DisruptionMode != schedulingv1alpha1.DisruptPod {
+			if standing != nil && standing.Group.Spec.DisruptionMode != schedulingv1alpha1.DisruptPod {
 				members[key] = append(members[key], len(p.pods)-1)
 				continue
 			}
@@ -131,12 +129,12 @@ func (c *cycle) gather(may prey) (*pool, error) {
 		standing, whole := standings[key], members[key]
 		byYouth(p.pods, whole, now)
 		for _, spare := range standing.surplus(p.pods, whole) {
-			p.add(standing.rank.Priority, now, spare)
+			p.add(standing.Rank.Priority, now, spare)
 		}
-		p.add(standing.rank.Priority, now, whole...)
+		p.add(standing.Rank.Priority, now, whole...)
 		p.units[len(p.units)-1].Spares = func(pods []int) bool { return standing.spares(p.pods, pods) }
 	}
-	if err := c.countViolations(p); err != nil {
+	if err := s.countViolations(p); err != nil {
 		return nil, err
 	}
 	return p, nil
@@ -155,11 +153,11 @@ func (p *pool) add(priority int32, now time.Time, pods ...int) {
 // countViolations says of each unit how many of its Pods a PodDisruptionBudget
 // protects, as the default preemption counts it: the budget is spent on the
 // units in the order in which they would be taken.
-func (c *cycle) countViolations(p *pool) error {
+func (s *seeker) countViolations(p *pool) error {
 	if len(p.units) == 0 {
 		return nil
 	}
-	lister := anyPlugin(c.plugins).handle.SharedInformerFactory().Policy().V1().PodDisruptionBudgets().Lister()
+	lister := s.cluster.Profiles[s.gang.schedulerName()].SharedInformerFactory().Policy().V1().PodDisruptionBudgets().Lister()
 	budgets, err := lister.List(labels.Everything())
 	if err != nil {
 		return fmt.Errorf("listing PodDisruptionBudgets: %w", err)
@@ -183,4 +181,27 @@ func (p *pool) violate(budgets []*policyv1.PodDisruptionBudget) {
 	for u, n := range kube.Violations(units, budgets) {
 		p.units[u].Violations = n
 	}
+}
+
+// requests are the pool's Pods as the planner counts them.
+func (p *pool) requests(classes []*class, world *planner.World, now time.Time) []victims.Pod {
+	index := make(map[string]int, len(world.Nodes))
+	for n := range world.Nodes {
+		index[world.Nodes[n].Name] = n
+	}
+	resources := newResources(classes)
+	pods := make([]victims.Pod, len(p.pods))
+	for i, info := range p.pods {
+		pods[i] = victims.Pod{
+			Node:    index[info.GetPod().Spec.NodeName],
+			Request: resources.quantities(info.CalculateResource().Resource, 1),
+			Lost:    ran(info.GetPod(), now),
+		}
+	}
+	return pods
+}
+
+// compareKeys orders gangs by name, so that a search has the same result each time.
+func compareKeys(a, b types.NamespacedName) int {
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }

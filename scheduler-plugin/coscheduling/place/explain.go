@@ -1,16 +1,18 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package coscheduling
+package place
 
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/planner"
 )
@@ -18,23 +20,36 @@ import (
 // maxReasons is how many different rejections a message names.
 const maxReasons = 3
 
-// explain says in a sentence why the gang found no place. verified says that
-// there were plans, and plugins rejected all of them.
-func (c *cycle) explain(world *planner.World, gang *planner.Gang, verified bool) shortfall {
-	short := planner.Explain(world, gang)
+// rejections are what plugins said of members that had no place, with how often they said
+// it.
+type rejections map[string]int
+
+// add counts a rejection.
+func (r rejections) add(status *fwk.Status) {
+	message := status.Message()
+	if plugin := status.Plugin(); plugin != "" {
+		message = fmt.Sprintf("%s (%s)", message, plugin)
+	}
+	r[message]++
+}
+
+// explain says in a sentence why a gang found no place. verified says that there were
+// plans, and plugins rejected all of them.
+func explain(found *survey, verified bool, said rejections) *Shortfall {
+	short := planner.Explain(found.world, found.gang)
 	switch {
 	case short.Needed == 0:
-		return shortfall{message: "no room for members above the minimum"}
+		return &Shortfall{Message: "no room for members above the minimum"}
 	case verified:
-		return shortfall{needed: short.Needed, message: fmt.Sprintf("not all of the %d members that are needed find a place together: %s",
-			short.Needed, topReasons(c.rejections))}
+		return &Shortfall{Needed: short.Needed, Message: fmt.Sprintf("not all of the %d members that are needed find a place together: %s",
+			short.Needed, topReasons(said))}
 	default:
-		return shortfall{needed: short.Needed, message: c.describe(world, short), room: short.Placed, certain: true}
+		return &Shortfall{Needed: short.Needed, Message: describe(found, short), Room: short.Placed, Certain: true}
 	}
 }
 
 // describe says how many members have room and what the others lack.
-func (c *cycle) describe(world *planner.World, short planner.Shortfall) string {
+func describe(found *survey, short planner.Shortfall) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "there is room for %d of the %d members that are needed", short.Placed, short.Needed)
 	if short.NoDomain {
@@ -47,7 +62,7 @@ func (c *cycle) describe(world *planner.World, short planner.Shortfall) string {
 	if short.Resource != "" && short.Eligible > 0 {
 		fmt.Fprintf(&b, "; the others are short of %s %s", quantity(short.Resource, short.Missing), short.Resource)
 	}
-	class := c.scarcest(short.Role)
+	class := scarcest(found.classes, short.Role)
 	if class == nil {
 		return b.String()
 	}
@@ -55,16 +70,16 @@ func (c *cycle) describe(world *planner.World, short planner.Shortfall) string {
 		b.WriteString("; no two of them can share a node")
 	}
 	if len(class.reasons) > 0 {
-		fmt.Fprintf(&b, "; %d of %d nodes admit them: %s", count(class.fits), len(world.Nodes), topReasons(class.reasons))
+		fmt.Fprintf(&b, "; %d of %d nodes admit them: %s", count(class.fits), len(found.world.Nodes), topReasons(class.reasons))
 	}
 	return b.String()
 }
 
 // scarcest is the class of a role that the fewest nodes admit, the first of them;
 // nil if the role has no members.
-func (c *cycle) scarcest(role string) *class {
+func scarcest(classes []*class, role string) *class {
 	var scarcest *class
-	for _, class := range c.classes {
+	for _, class := range classes {
 		if class.role == role && (scarcest == nil || count(class.fits) < count(scarcest.fits)) {
 			scarcest = class
 		}
@@ -86,7 +101,7 @@ func quantity(name string, amount int64) string {
 
 // topReasons lists the most frequent reasons with their counts.
 func topReasons(reasons map[string]int) string {
-	names := sortedKeys(reasons)
+	names := slices.Sorted(maps.Keys(reasons))
 	slices.SortStableFunc(names, func(a, b string) int { return -cmp.Compare(reasons[a], reasons[b]) })
 	parts := make([]string, 0, maxReasons)
 	for i, name := range names {

@@ -1,7 +1,7 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package coscheduling
+package place
 
 import (
 	"encoding/json"
@@ -40,9 +40,10 @@ type class struct {
 	labelBlind bool
 }
 
-// classify groups members by their class keys. The order of classes and within a class is that
+// classify groups members by their class keys; profiles are those of their schedulers, by
+// name. The order of classes and within a class is that
 // of the members.
-func classify(pods []*corev1.Pod, keys []string, handle func(schedulerName string) framework.Framework) ([]*class, error) {
+func classify(pods []*corev1.Pod, keys []string, profiles map[string]framework.Framework) ([]*class, error) {
 	var classes []*class
 	index := make(map[string]*class)
 	for i, pod := range pods {
@@ -55,7 +56,7 @@ func classify(pods []*corev1.Pod, keys []string, handle func(schedulerName strin
 			c = &class{
 				key:      keys[i],
 				role:     podgroup.RoleOf(pod),
-				handle:   handle(pod.Spec.SchedulerName),
+				handle:   profiles[pod.Spec.SchedulerName],
 				info:     info,
 				monotone: isMonotone(pod),
 				refused:  make(map[string]bool),
@@ -68,11 +69,11 @@ func classify(pods []*corev1.Pod, keys []string, handle func(schedulerName strin
 	return classes, nil
 }
 
-// classKey is equal for members that need the same. It holds what the default
+// ClassKey is equal for members that need the same. It holds what the default
 // plugins read of a Pod's spec, but neither environment nor commands, which
 // differ in each task of a job. Labels are left out for the same reason. What claims of
 // the Pod's own pin it to is added in a cycle (pins.go).
-func classKey(pod *corev1.Pod) string {
+func ClassKey(pod *corev1.Pod) string {
 	type container struct {
 		Resources     corev1.ResourceRequirements
 		RestartPolicy *corev1.ContainerRestartPolicy

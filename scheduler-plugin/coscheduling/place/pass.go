@@ -1,7 +1,7 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package coscheduling
+package place
 
 import (
 	"slices"
@@ -94,14 +94,17 @@ func (p *pass) renew(resources resources, levels []planner.Level) (changed []int
 	return changed
 }
 
-// passes are those that are kept, the last one first.
-type passes []*pass
+// Passes are those that are kept, the last one first. They save time, and change no outcome.
+// The zero value keeps none yet.
+type Passes struct {
+	kept []*pass
+}
 
 // take takes out the pass of a key, if it is of just these nodes. Who took it puts it back.
-func (ps *passes) take(key string, nodes []fwk.NodeInfo) *pass {
-	for i, p := range *ps {
+func (ps *Passes) take(key string, nodes []fwk.NodeInfo) *pass {
+	for i, p := range ps.kept {
 		if p.key == key {
-			*ps = slices.Delete(*ps, i, i+1)
+			ps.kept = slices.Delete(ps.kept, i, i+1)
 			if slices.Equal(p.nodes, nodes) {
 				return p
 			}
@@ -113,20 +116,20 @@ func (ps *passes) take(key string, nodes []fwk.NodeInfo) *pass {
 
 // put keeps a pass, and the one that was asked for longest ago no more if there are too
 // many.
-func (ps *passes) put(p *pass) {
-	*ps = slices.Insert(*ps, 0, p)
-	*ps = slices.Delete(*ps, min(len(*ps), maxPasses), len(*ps))
+func (ps *Passes) put(p *pass) {
+	ps.kept = slices.Insert(ps.kept, 0, p)
+	ps.kept = slices.Delete(ps.kept, min(len(ps.kept), maxPasses), len(ps.kept))
 }
 
 // drop keeps a pass no more.
-func (ps *passes) drop(p *pass) {
-	*ps = slices.DeleteFunc(*ps, func(other *pass) bool { return other == p })
+func (ps *Passes) drop(p *pass) {
+	ps.kept = slices.DeleteFunc(ps.kept, func(other *pass) bool { return other == p })
 }
 
-// passOf is a pass for the cycle's classes: one that was kept, or a new one.
-func (c *cycle) passOf(nodes []fwk.NodeInfo, resources resources, levels []planner.Level) *pass {
+// passOf is a pass for the attempt's classes: one that was kept, or a new one.
+func (a *attempt) passOf(nodes []fwk.NodeInfo, resources resources, levels []planner.Level) *pass {
 	var key strings.Builder
-	for _, class := range c.classes {
+	for _, class := range a.found.classes {
 		key.WriteString(class.key)
 		key.WriteByte('\n')
 	}
@@ -134,18 +137,18 @@ func (c *cycle) passOf(nodes []fwk.NodeInfo, resources resources, levels []plann
 		key.WriteString(level.Key)
 		key.WriteByte('\n')
 	}
-	if c.shares {
-		if p := c.passes.take(key.String(), nodes); p != nil {
-			c.recalled = p
+	if a.shares {
+		if p := a.cluster.Passes.take(key.String(), nodes); p != nil {
+			a.recalled = p
 			return p
 		}
 	}
-	return newPass(key.String(), nodes, resources, len(levels), c.classes)
+	return newPass(key.String(), nodes, resources, len(levels), a.found.classes)
 }
 
 // keepPass keeps what a pass has shown for others, if it holds for them.
-func (c *cycle) keepPass(p *pass) {
-	if c.shares && onlyNodesDecide(c.classes) {
-		c.passes.put(p)
+func (a *attempt) keepPass(p *pass) {
+	if a.shares && onlyNodesDecide(a.found.classes) {
+		a.cluster.Passes.put(p)
 	}
 }

@@ -1,0 +1,69 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package place
+
+import (
+	"context"
+	"maps"
+
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/planner"
+)
+
+// maxPlans bounds how many plans of a gang are verified in one attempt. Plans
+// differ in their topology domain; one that fails verification has members that
+// constrain each other by affinity or spread, and each costs about as much as
+// scheduling the members one by one.
+const maxPlans = 32
+
+// attempt plans a gang on the snapshot as it is, and verifies what it has planned.
+type attempt struct {
+	gang    *Gang
+	cluster *Cluster
+	filters *filters
+	// found is what the last survey has found.
+	found *survey
+	// shares says that the attempt may share a pass over all nodes with others, and recalled
+	// is the one that it has from another, nil if it has its own.
+	shares   bool
+	recalled *pass
+}
+
+// newAttempt is an attempt in which plugins have rejected members already.
+func newAttempt(gang *Gang, cluster *Cluster, said rejections) *attempt {
+	return &attempt{gang: gang, cluster: cluster, filters: &filters{name: cluster.Plugin, rejections: said}, found: &survey{}}
+}
+
+// plan finds a place for the gang, and leaves it assumed in the snapshot and
+// reserved. The shortfall says why there is none; then nothing is left behind.
+func (a *attempt) plan(ctx context.Context) (*verification, *Shortfall, error) {
+	before := maps.Clone(a.filters.rejections)
+	if err := a.survey(ctx); err != nil {
+		return nil, nil, err
+	}
+	v := &verification{gang: a.gang, cluster: a.cluster, filters: a.filters, found: a.found}
+	tried := 0
+	for plan := range planner.Plans(a.found.world, a.found.gang) {
+		if tried++; tried > maxPlans {
+			break
+		}
+		ok, err := v.realize(ctx, plan)
+		if err != nil {
+			v.undo(ctx)
+			return nil, nil, err
+		}
+		if ok && (a.recalled == nil || len(v.placements) == len(a.gang.Waiting)) {
+			return v, nil, nil
+		}
+		v.undo(ctx)
+		if a.recalled != nil {
+			break
+		}
+	}
+	if a.recalled != nil {
+		a.cluster.Passes.drop(a.recalled)
+		a.recalled, a.filters.rejections = nil, before
+		return a.plan(ctx)
+	}
+	return nil, explain(a.found, tried > 0, a.filters.rejections), nil
+}

@@ -1,0 +1,56 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package place
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
+
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+)
+
+// pod is a Pod of a container.
+func pod(name string, options ...func(*schedulertesting.PodWrapper)) *corev1.Pod {
+	w := schedulertesting.MakePod().Name(name).Namespace("ns").UID(name).Container("image")
+	for _, option := range options {
+		option(w)
+	}
+	return w.Obj()
+}
+
+func inRole(role string) func(*schedulertesting.PodWrapper) {
+	return func(w *schedulertesting.PodWrapper) { w.Label(schedulingv1alpha1.LabelRole, role) }
+}
+
+func TestClassify(t *testing.T) {
+	small, role := pod("small"), pod("role", inRole("ps"))
+	sameAsSmall := pod("same", func(w *schedulertesting.PodWrapper) { w.Label("task", "7") })
+	sameAsSmall.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "INDEX", Value: "7"}}
+	large := pod("large", func(w *schedulertesting.PodWrapper) { w.Req(map[corev1.ResourceName]string{"cpu": "1"}) })
+	port := pod("port", func(w *schedulertesting.PodWrapper) { w.HostPort(80) })
+	pods := []*corev1.Pod{small, sameAsSmall, role, large, port}
+	var keys []string
+	for _, pod := range pods {
+		keys = append(keys, ClassKey(pod))
+	}
+	classes, err := classify(pods, keys, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got [][]string
+	for _, c := range classes {
+		var names []string
+		for _, pod := range c.members {
+			names = append(names, pod.Name)
+		}
+		got = append(got, names)
+	}
+	want := [][]string{{"small", "same"}, {"role"}, {"large"}, {"port"}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("classes (-want, +got):\n%s", diff)
+	}
+}

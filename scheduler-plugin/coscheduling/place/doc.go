@@ -1,0 +1,48 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package place seeks a place for a gang: what a gang is and what the cluster is go in, what
+// is to be done comes out.
+//
+// # Contract
+//
+// Place takes a Gang and a Cluster (view.go) and returns an Outcome (outcome.go). The
+// Outcome is data. It names members and their nodes, or says why there are none; whom to
+// evict for the gang; what room to keep for it; and when to try again. The caller does all
+// of that, and may leave it. Place itself binds, evicts, keeps and tells nothing.
+//
+// Two things are changed while it runs, because plugins look at nothing else:
+//
+//   - the snapshot, in which members and claims are assumed, and from which Pods are taken
+//     that might end. It is as before when Place returns.
+//   - what Reserve plugins remember. Volumes and devices are set aside there, and a member
+//     can be verified only if those before it have theirs. Place undoes all of it but for
+//     the Placements of the Outcome: these stay set aside, and whoever does not assume them
+//     runs Unreserve. What is set aside is written to the API server when a member is
+//     bound. One write may come earlier: a member whose binding failed half-way may have a
+//     ResourceClaim reserved already, and Unreserve takes that back.
+//
+// Passes (pass.go) are remembered from one gang to the next. They save time, and no outcome
+// depends on them.
+//
+// It runs on the scheduling goroutine, as one turn of the scheduler, and not beside another.
+//
+// # Algorithm
+//
+//  1. admit (place.go): the PreEnqueue plugins say which members may be scheduled.
+//  2. respect (ahead.go): the claims of others that the gang has to leave alone are put into
+//     the snapshot.
+//  3. survey (world.go): members that need the same are one class (class.go, pins.go). For
+//     each the Filter plugins look at all nodes once (filters.go), or, after a gang that is
+//     alike, at those that have changed (pass.go). The result is the input of package
+//     planner, in amounts of resources (resources.go).
+//  4. verify (verify.go): the planner's plans, one after the other, until one holds. Member
+//     by member the plugins confirm the node, with the members before it assumed there.
+//  5. If none holds: explain (explain.go), in a sentence, and needOf (need.go) in numbers, so
+//     that events which can't help are told from those that may.
+//  6. seek (seek.go): the gang may outrank others, or starve. pool.go has whom it may take
+//     the place of; trial.go the search for the least of them, with package victims, in a
+//     snapshot without them; barrier.go what a gang that starves has kept.
+//
+// A turn that reaches its deadline is given up (overdue.go).
+package place

@@ -1,0 +1,132 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package place
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/planner"
+)
+
+// filters asks the plugins of a profile about members and nodes.
+type filters struct {
+	// name is under which their work is counted.
+	name string
+	// groupState is what plugins share between the members, nil before the first
+	// asks: a ResourceClaim that one is to have allocated, others may use.
+	groupState *framework.CycleState
+	rejections rejections
+}
+
+// preFilter runs the PreFilter plugins for a member. The state is nil if they
+// reject it on all nodes. Nodes are those that they allow, nil for all.
+//
+// The plugin's own PreFilter skips members, so that this does not recurse.
+func (f *filters) preFilter(ctx context.Context, class *class, pod *corev1.Pod) (fwk.CycleState, sets.Set[string], error) {
+	if f.groupState == nil {
+		f.groupState = framework.NewCycleState()
+	}
+	state := framework.NewCycleState()
+	state.SetPodGroupSchedulingCycle(f.groupState)
+	state.Write(framework.PodsToActivateKey, framework.NewPodsToActivate())
+	result, status, _ := class.handle.RunPreFilterPlugins(ctx, state, pod)
+	switch {
+	case status.IsSuccess():
+	case status.IsRejected():
+		f.rejections.add(status)
+		return nil, nil, nil
+	default:
+		return nil, nil, fmt.Errorf("checking %s: %w", pod.Name, status.AsError())
+	}
+	if result.AllNodes() {
+		return state, nil, nil
+	}
+	return state, result.NodeNames, nil
+}
+
+// filter runs the Filter plugins for the first member of a class on the nodes that have
+// changed, unsampled, and sets what the class knows of nodes.
+func (f *filters) filter(ctx context.Context, class *class, view *classPass, nodes []fwk.NodeInfo, changed []int) error {
+	class.fits = view.fits
+	class.reasons = make(map[string]int)
+	pod := class.members[0]
+	state, allowed, err := f.preFilter(ctx, class, pod)
+	if err != nil {
+		return err
+	}
+	class.labelBlind = state != nil
+	if state == nil {
+		for reason := range f.rejections {
+			class.reasons[reason] = len(nodes)
+		}
+		clear(view.fits)
+		clear(view.feasible)
+		return nil
+	}
+	statuses := make([]*fwk.Status, len(changed))
+	class.handle.Parallelizer().Until(ctx, len(changed), func(i int) {
+		if info := nodes[changed[i]]; allowed == nil || allowed.Has(info.Node().Name) {
+			statuses[i] = class.handle.RunFilterPluginsWithNominatedPods(ctx, state, pod, info)
+		} else {
+			statuses[i] = fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "node(s) excluded before filtering")
+		}
+	}, f.name)
+	for i, n := range changed {
+		status := statuses[i]
+		if !status.IsSuccess() && !labelBlind.Has(status.Plugin()) {
+			class.labelBlind = false
+		}
+		switch {
+		case status.IsSuccess():
+			view.fits[n], view.feasible[n] = true, true
+		case !status.IsRejected():
+			return fmt.Errorf("checking %s on node %s: %w", pod.Name, nodes[n].Node().Name, status.AsError())
+		case status.Plugin() == kube.NodeResourcesFit:
+			view.fits[n] = true // how many fit is for the planner to say
+		case !class.monotone && (status.Plugin() == kube.InterPodAffinity || status.Plugin() == kube.PodTopologySpread):
+			view.fits[n] = true // another member may make it fit
+		default:
+			class.reasons[status.Message()]++
+		}
+	}
+	return nil
+}
+
+// score ranks the nodes that have changed and on which the first class fits, as the
+// profile's Score plugins see them before anything is placed.
+func (f *filters) score(ctx context.Context, class *class, view *classPass, nodes []fwk.NodeInfo, changed []int, world *planner.World) error {
+	var candidates []fwk.NodeInfo
+	var index []int
+	for _, n := range changed {
+		if view.feasible[n] {
+			candidates, index = append(candidates, nodes[n]), append(index, n)
+		}
+	}
+	if len(candidates) == 0 {
+		return nil
+	}
+	pod := class.members[0]
+	state, _, err := f.preFilter(ctx, class, pod)
+	if err != nil || state == nil {
+		return err
+	}
+	if status := class.handle.RunPreScorePlugins(ctx, state, pod, candidates); !status.IsSuccess() {
+		return fmt.Errorf("scoring nodes for %s: %w", pod.Name, status.AsError())
+	}
+	scores, status := class.handle.RunScorePlugins(ctx, state, pod, candidates)
+	if !status.IsSuccess() {
+		return fmt.Errorf("scoring nodes for %s: %w", pod.Name, status.AsError())
+	}
+	for i := range scores {
+		world.Nodes[index[i]].Score = scores[i].TotalScore
+	}
+	return nil
+}

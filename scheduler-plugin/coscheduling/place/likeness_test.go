@@ -1,0 +1,45 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package place
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+)
+
+// gangOf is a gang of which all members are needed, and wait.
+func gangOf(members ...*corev1.Pod) *Gang {
+	group := &schedulingv1alpha1.PodGroup{}
+	group.Spec.MinMember = int32(len(members))
+	gang := &Gang{Group: group, Waiting: members}
+	for _, member := range members {
+		gang.ClassKeys = append(gang.ClassKeys, ClassKey(member))
+	}
+	return gang
+}
+
+// TestGangsThatDifferLearnNothingFromEachOther.
+func TestGangsThatDifferLearnNothingFromEachOther(t *testing.T) {
+	view := func(change func(*Gang)) string {
+		v := gangOf(pod("gang-0"), pod("gang-1"))
+		change(v)
+		return v.Shape()
+	}
+	same := view(func(*Gang) {})
+	for name, change := range map[string]func(*Gang){
+		"the minimum of a role": func(v *Gang) { v.Group.Spec.MinRoleMember = map[string]int32{"": 1} },
+		"the right to preempt":  func(v *Gang) { v.MayPreempt = !v.MayPreempt },
+		"the minimum":           func(v *Gang) { v.Group.Spec.MinMember = 1 },
+		"the number of members": func(v *Gang) { v.ClassKeys = v.ClassKeys[1:] },
+		"the priority":          func(v *Gang) { v.Rank.Priority++ },
+		"the kind of a member":  func(v *Gang) { v.ClassKeys = []string{v.ClassKeys[0], "another"} },
+	} {
+		if view(change) == same {
+			t.Errorf("gangs that differ in %s are taken to be alike", name)
+		}
+	}
+}

@@ -1,0 +1,83 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package place
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
+)
+
+// Outcome is what has come of a gang's turn, and what is to be done.
+type Outcome struct {
+	// Placements are members on nodes, in the order in which they were placed. With them the
+	// gang has its minimum. What they need is set aside: the Reserve plugins have run.
+	// Whoever does not assume them has to run Unreserve. Without any, the gang waits on.
+	Placements []*kube.Placement
+	// Shortfall is why the gang, or the rest of it above the minimum, has no place; nil if
+	// all of it has.
+	Shortfall *Shortfall
+	// Victims are to be evicted for the gang.
+	Victims []*corev1.Pod
+	// Claim is what room the gang is to have kept from now on: the one it had, another one,
+	// or nil for none.
+	Claim room.Claim
+	// Again is when to plan the gang again even if nothing happens; zero for never.
+	Again time.Time
+	// Helpless is for how long the gang gives up its right to be helped, because no room
+	// can be held back for it. 0: it keeps it.
+	Helpless time.Duration
+}
+
+// Shortfall is why members have no place.
+type Shortfall struct {
+	Message string
+	// Needed is how many members the minimum lacks, and Room how many of them had a place.
+	// Needed is 0 if it is not the minimum that has no place, or not room that is missing.
+	Needed, Room int
+	// Need is what must happen before they can be placed.
+	Need line.Need
+	// Unready says that it is not room that is missing: members may not be scheduled yet.
+	Unready bool
+	// Certain says that there was no plan at all, rather than plans that plugins
+	// rejected.
+	Certain bool
+	// Overdue says that the turn was given up because it took too long.
+	Overdue bool
+	// OfOthers says that gangs of the same Shape have no place either.
+	OfOthers bool
+}
+
+// Unsought is the outcome for a gang that has no place for another reason than that there
+// is no room, so that none was sought for it. Own is the claim that it has, or nil. If it
+// starves, it must not keep others from being helped meanwhile, nor their room.
+func Unsought(gang *Gang, own room.Claim, why Shortfall) Outcome {
+	out := refused(gang, own, why)
+	if gang.Starving {
+		out.Claim, out.Helpless = nil, gang.StarvationAfter
+	}
+	return out
+}
+
+// refused is the outcome for a gang that has no place, and keeps its claim.
+func refused(gang *Gang, own room.Claim, why Shortfall) Outcome {
+	why.Need.RegardsOthers = slices.ContainsFunc(gang.Waiting, regardsOthers)
+	return Outcome{Shortfall: &why, Claim: own}
+}
+
+// placedOutcome is the outcome for a gang that has its minimum with what is placed.
+func placedOutcome(gang *Gang, placed *verification) Outcome {
+	out := Outcome{Placements: placed.placements}
+	if rest := len(gang.Waiting) - len(placed.placements); rest > 0 {
+		out = refused(gang, nil, Shortfall{Message: fmt.Sprintf("no room for %d more members above the minimum", rest)})
+		out.Placements = placed.placements
+	}
+	return out
+}

@@ -1,0 +1,35 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package place
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// A gang cycle runs on the scheduler's only scheduling goroutine, so whoever makes one
+// last makes everybody wait. Members that differ from each other, and constraints among
+// them, make a cycle long, as do slow extenders. A cycle that takes longer than
+// turnTimeout is given up; see package line for what that costs its namespace.
+
+// errOverdue ends a turn that takes too long.
+var errOverdue = errors.New("the turn took too long")
+
+// isOverdue says whether the turn has to end.
+func (c *Cluster) isOverdue() bool {
+	return !c.Deadline.IsZero() && time.Now().After(c.Deadline)
+}
+
+// tooConstrained tells a gang with so many kinds of members that it takes too long to plan.
+func tooConstrained(kinds int, cluster *Cluster) string {
+	return fmt.Sprintf("the members are of %d kinds, or constrain each other, so much that no place was found within %s",
+		kinds, cluster.Deadline.Sub(cluster.Now))
+}
+
+// giveUp notes that the turn was given up.
+func (s *Shortfall) giveUp() {
+	s.Overdue = true
+	s.Message += "; planning it was given up after that time"
+}

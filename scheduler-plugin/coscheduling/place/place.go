@@ -1,0 +1,101 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package place
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/lockstep-k8s/lockstep/podgroup"
+)
+
+// Place seeks a place for a gang. If it finds none, it looks for what may be done so that
+// the gang has one later. On an error nothing is set aside, and there is no outcome.
+func Place(ctx context.Context, gang Gang, cluster Cluster) (Outcome, error) {
+	said := make(rejections)
+	admitted, why := admit(ctx, &gang, &cluster, said)
+	if why != nil {
+		return Unsought(&gang, cluster.Own, *why), nil
+	}
+	ahead, err := respect(cluster.Ahead, cluster.Snapshot)
+	defer ahead.leave(ctx)
+	if err != nil {
+		return Outcome{}, err
+	}
+	first := newAttempt(admitted, &cluster, said)
+	first.shares = len(ahead.pods) == 0 && !slices.ContainsFunc(admitted.Waiting, ownsClaims)
+	placed, why, err := first.plan(ctx)
+	switch {
+	case errors.Is(err, errOverdue):
+		why = &Shortfall{Message: tooConstrained(len(first.found.classes), &cluster)}
+		why.giveUp()
+		return Unsought(&gang, cluster.Own, *why), nil
+	case err != nil:
+		return Outcome{}, err
+	case why == nil:
+		placed.leaveSnapshot(ctx)
+		return placedOutcome(&gang, placed), nil
+	case why.Needed == 0:
+		return Unsought(&gang, cluster.Own, *why), nil
+	}
+
+	s := &seeker{gang: admitted, cluster: &cluster, held: sets.New[types.UID]()}
+	for _, pod := range ahead.pods {
+		s.held.Insert(pod.UID)
+	}
+	out := refused(&gang, cluster.Own, *why)
+	if err := s.seek(ctx, &out); errors.Is(err, errOverdue) {
+		why.giveUp()
+		out = Unsought(&gang, cluster.Own, *why)
+	} else if err != nil {
+		return Outcome{}, err
+	}
+	out.Shortfall.Message += ahead.message()
+	out.Shortfall.Need = needOf(first.found, out.Shortfall, s.mightPreempt && out.Claim == nil)
+	// One of which members were kept back was planned without them.
+	isAll := len(admitted.Waiting) == len(gang.Waiting)
+	out.Shortfall.OfOthers = isAll && !s.unlike && speaksForOthers(&gang, first.found, &out)
+	return out, nil
+}
+
+// admit leaves out the members that a PreEnqueue plugin keeps from being scheduled: the
+// queue would keep them, but has not seen them. The shortfall says that too few are left.
+func admit(ctx context.Context, gang *Gang, cluster *Cluster, said rejections) (*Gang, *Shortfall) {
+	admitted := *gang
+	admitted.Waiting, admitted.ClassKeys = nil, nil
+	all := gang.Placed.Plus(podgroup.Tally{})
+	for i, pod := range gang.Waiting {
+		if status := keptBack(ctx, pod, cluster); !status.IsSuccess() {
+			said.add(status)
+			continue
+		}
+		admitted.Waiting, admitted.ClassKeys = append(admitted.Waiting, pod), append(admitted.ClassKeys, gang.ClassKeys[i])
+		all.Add(podgroup.RoleOf(pod), 1)
+	}
+	if len(admitted.Waiting) == 0 || !podgroup.Holds(&gang.Group.Spec, all) {
+		return nil, &Shortfall{Unready: true, Message: fmt.Sprintf("%d of %d members may not be scheduled yet: %s",
+			len(gang.Waiting)-len(admitted.Waiting), len(gang.Waiting), topReasons(said))}
+	}
+	return &admitted, nil
+}
+
+// keptBack is what the PreEnqueue plugins of others say of a member.
+func keptBack(ctx context.Context, pod *corev1.Pod, cluster *Cluster) *fwk.Status {
+	for _, plugin := range cluster.Profiles[pod.Spec.SchedulerName].PreEnqueuePlugins() {
+		if plugin.Name() == cluster.Plugin {
+			continue
+		}
+		if status := plugin.PreEnqueue(ctx, pod); !status.IsSuccess() {
+			return status.WithPlugin(plugin.Name())
+		}
+	}
+	return nil
+}

@@ -1,0 +1,85 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package place
+
+import (
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+)
+
+// resources are the resources that a gang's classes request, in a fixed order:
+// CPU in millicores, memory and ephemeral storage in bytes, Pods, and extended
+// ones in their own unit.
+type resources struct {
+	names   []string
+	scalars []corev1.ResourceName
+}
+
+func newResources(classes []*class) resources {
+	extended := make(map[corev1.ResourceName]bool)
+	for _, c := range classes {
+		for name := range c.info.CalculateResource().Resource.GetScalarResources() {
+			extended[name] = true
+		}
+	}
+	return resourcesOf(slices.Sorted(maps.Keys(extended)))
+}
+
+// resourcesOf are these extended resources and those that every node has.
+func resourcesOf(extended []corev1.ResourceName) resources {
+	r := resources{
+		names: []string{string(corev1.ResourceCPU), string(corev1.ResourceMemory),
+			string(corev1.ResourceEphemeralStorage), string(corev1.ResourcePods)},
+		scalars: extended,
+	}
+	for _, name := range r.scalars {
+		r.names = append(r.names, string(name))
+	}
+	return r
+}
+
+func (r resources) quantities(resource fwk.Resource, pods int64) []int64 {
+	q := make([]int64, 0, len(r.names))
+	q = append(q, resource.GetMilliCPU(), resource.GetMemory(), resource.GetEphemeralStorage(), pods)
+	for _, name := range r.scalars {
+		q = append(q, resource.GetScalarResources()[name])
+	}
+	return q
+}
+
+// provided are the extended resources that some node has, but for those of a class of
+// devices: a node may have these without saying so.
+func (r resources) provided(nodes []fwk.NodeInfo, classes []*class) map[corev1.ResourceName]bool {
+	provided := make(map[corev1.ResourceName]bool, len(r.scalars))
+	for _, name := range r.scalars {
+		if len(classes) > 0 {
+			if manager := classes[0].handle.SharedDRAManager(); manager != nil && manager.DeviceClassResolver().GetDeviceClass(name) != nil {
+				continue
+			}
+		}
+		provided[name] = slices.ContainsFunc(nodes, func(info fwk.NodeInfo) bool {
+			return info.GetAllocatable().GetScalarResources()[name] > 0
+		})
+	}
+	return provided
+}
+
+// request is what a member takes.
+func (r resources) request(info *framework.PodInfo) []int64 {
+	return r.quantities(info.CalculateResource().Resource, 1)
+}
+
+// readFree reads what a node has left.
+func (r resources) readFree(into []int64, info fwk.NodeInfo) {
+	has, used := info.GetAllocatable(), info.GetRequested()
+	into = append(into[:0], has.GetMilliCPU()-used.GetMilliCPU(), has.GetMemory()-used.GetMemory(),
+		has.GetEphemeralStorage()-used.GetEphemeralStorage(), int64(has.GetAllowedPodNumber()-len(info.GetPods())))
+	for _, name := range r.scalars {
+		into = append(into, has.GetScalarResources()[name]-used.GetScalarResources()[name])
+	}
+}

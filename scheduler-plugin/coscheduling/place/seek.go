@@ -1,0 +1,137 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package place
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
+)
+
+// seeker seeks room for a gang that found no place.
+type seeker struct {
+	gang    *Gang
+	cluster *Cluster
+	// held are the members of others that are in the snapshot because room is held for
+	// them.
+	held sets.Set[types.UID]
+	// standings are the other gangs, nil before the first search.
+	standings map[types.NamespacedName]*Standing
+	// mightPreempt says that there is work which the gang may take, though not enough.
+	mightPreempt bool
+	// unlike says that what kept the gang out may be nothing to others of its shape.
+	unlike bool
+}
+
+// space is room for a gang that is not there yet.
+type space struct {
+	// victims have to go for it. Without any, it is there when Pods that are
+	// ending already have gone.
+	victims []*corev1.Pod
+	// awaited are all Pods that have to end for it: the victims, and those that end anyway.
+	awaited []fwk.PodInfo
+	// places are the members on the nodes where they have their place then.
+	places []*framework.PodInfo
+}
+
+// seek is for a gang that found no place: it has others preempted if that helps,
+// or keeps room free if the gang starves. It adds to the outcome what is to be done.
+func (s *seeker) seek(ctx context.Context, out *Outcome) error {
+	before, _ := s.cluster.Own.(*room.Reservation)
+	if s.gang.MayPreempt {
+		found, err := s.findSpace(ctx, outranked(s.gang.Rank), before != nil)
+		if err != nil {
+			return err
+		}
+		if found != nil && (len(found.victims) > 0 || before != nil || !s.gang.Starving) {
+			s.claim(found, before, "of lower priority", out)
+			return nil
+		}
+	}
+	if s.gang.Starving && s.gang.MayPreempt && s.gang.Broken() {
+		// Others may be short of members too, and wait for its room as it waits for theirs.
+		found, err := s.findSpace(ctx, brokenBehind(s.gang.Rank, s.cluster.Now.Add(-s.gang.StarvationAfter)), false)
+		if err != nil {
+			return err
+		}
+		if found != nil && len(found.victims) > 0 {
+			s.claim(found, before, "of gangs that are behind it and have lost members too", out)
+			return nil
+		}
+	}
+	if s.gang.Starving {
+		barrier, err := s.bar(ctx)
+		if err != nil {
+			return err
+		}
+		if barrier != nil {
+			out.Claim, out.Again = barrier, barrier.PatientUntil()
+			out.Shortfall.Message += fmt.Sprintf("; it has waited for more than %s, and room is held back for it", s.gang.StarvationAfter)
+			return nil
+		}
+		out.Helpless = s.gang.StarvationAfter
+	}
+	out.Claim = nil
+	return nil
+}
+
+// claim has the victims of a space evicted, if it has any, and the space kept for the gang.
+// Whose they are is for the message; before is what was reserved for the gang, or nil.
+func (s *seeker) claim(found *space, before *room.Reservation, whose string, out *Outcome) {
+	now, gang, why := s.cluster.Now, room.Gang{Rank: s.gang.Rank, UID: s.gang.Group.UID}, out.Shortfall
+	switch {
+	case len(found.victims) > 0:
+		end := s.cluster.Evictions.GoneBy(room.On(found.places, found.awaited), now)
+		if before != nil && before.End().After(end) {
+			end = before.End()
+		}
+		out.Claim = room.NewReservation(gang, found.places, found.awaited, end)
+		why.Message += fmt.Sprintf("; %d Pods %s are preempted for it", len(found.victims), whose)
+	case before != nil:
+		out.Claim = room.NewReservation(gang, found.places, found.awaited, before.End())
+		why.Message += "; the Pods that were preempted for it are ending"
+	default:
+		out.Claim = room.NewVacancy(gang, found.places, found.awaited, s.cluster.Evictions.GoneBy(room.On(found.places, found.awaited), now))
+		why.Message += "; there will be room for all when Pods that are ending have gone"
+	}
+	out.Victims, out.Again = found.victims, out.Claim.End()
+}
+
+// findSpace searches the work that may be taken, by its priority, for the least
+// that has to go so that the gang's minimum has room. It returns nil if there is
+// none, or nothing to search; Pods that are ending count as gone, and are worth
+// a search of their own only if evenWithout.
+//
+// The search is by packing, on the cluster as it would be without all that may
+// be taken, in each domain that a Required topology allows. What it chooses is
+// verified by the plugins, the least choice first. If they reject it, they are
+// asked in the search themselves.
+func (s *seeker) findSpace(ctx context.Context, may prey, evenWithout bool) (found *space, err error) {
+	pool, err := s.gather(may)
+	s.mightPreempt = s.mightPreempt || err == nil && len(pool.units) > 0
+	if err != nil || len(pool.units) == 0 && !pool.yielding && (!evenWithout || len(pool.leaving) == 0) {
+		return nil, err
+	}
+	if err := s.cluster.Snapshot.StartMutations(); err != nil {
+		return nil, fmt.Errorf("trying the cluster without some Pods: %w", err)
+	}
+	defer func() {
+		if endErr := s.cluster.Snapshot.EndMutations(); err == nil && endErr != nil {
+			err = fmt.Errorf("restoring the snapshot: %w", endErr)
+		}
+	}()
+	search := &trial{cluster: s.cluster, attempt: newAttempt(s.gang, s.cluster, make(rejections)), pool: pool, left: maxTrials}
+	found, err = search.run(ctx)
+	if found == nil && (search.asked || !isBlind(search.attempt.found.classes)) {
+		s.unlike = true
+	}
+	return found, err
+}

@@ -1,0 +1,92 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package place
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/podgroup"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
+)
+
+// Gang is a gang that waits, as it is when its turn begins. At least one member waits.
+type Gang struct {
+	Key   types.NamespacedName
+	Rank  line.Rank
+	Group *schedulingv1alpha1.PodGroup
+	// Waiting are the members to place, in their order, and ClassKeys are theirs; see
+	// ClassKey.
+	Waiting   []*corev1.Pod
+	ClassKeys []string
+	// Placed counts the members that are placed, and Nodes is where those are
+	// that have not ended.
+	Placed podgroup.Tally
+	Nodes  []string
+	// MayPreempt says that no member, nor the group's PriorityClass, forbids it to
+	// preempt.
+	MayPreempt bool
+	// Starving says that the gang has waited for longer than StarvationAfter, and
+	// is the first to have a right to be helped.
+	Starving        bool
+	StarvationAfter time.Duration
+}
+
+// schedulerName is the scheduler of the gang's first member, which speaks for
+// all of them.
+func (g *Gang) schedulerName() string {
+	return g.Waiting[0].Spec.SchedulerName
+}
+
+// Broken says whether members are placed, but too few.
+func (g *Gang) Broken() bool {
+	return g.Placed.Total > 0 && !podgroup.Holds(&g.Group.Spec, g.Placed)
+}
+
+// Cluster is what a gang finds, and who may be asked about it.
+type Cluster struct {
+	// Snapshot is up to date. Place changes it and leaves it as it was.
+	Snapshot kube.Snapshot
+	// Profiles are those of the members' schedulers, by scheduler name.
+	Profiles map[string]framework.Framework
+	// Plugin is the name of the plugin that places gangs. It is not asked whether members
+	// may be scheduled, and work in parallel is counted as its own.
+	Plugin    string
+	Extenders Extenders
+	// Own is the claim of the gang, nil if it has none. Ahead are the claims of others that
+	// it has to leave alone, in their order.
+	Own   room.Claim
+	Ahead []room.Claim
+	// Standings are the gangs that have members placed. It is asked once at most, and only
+	// when others may have to end for the gang: there may be many of them.
+	Standings func() map[types.NamespacedName]*Standing
+	Evictions Evictions
+	// Passes are shared by gangs that are planned one after the other.
+	Passes *Passes
+	// Now is when the turn began, and Deadline is when it has to end, zero for never.
+	Now, Deadline time.Time
+}
+
+// Extenders say whether a Pod that all plugins accept may be on a node.
+type Extenders interface {
+	PassExtenders(ctx context.Context, pod *corev1.Pod, node fwk.NodeInfo) *fwk.Status
+}
+
+// Evictions know which Pods are ending; see room.Evictions.
+type Evictions interface {
+	// IsLeaving says whether a Pod is expected to be gone soon.
+	IsLeaving(pod *corev1.Pod, now time.Time) bool
+	// GoneBy is when Pods that are leaving are expected to be gone.
+	GoneBy(leaving []fwk.PodInfo, now time.Time) time.Time
+}
+
+var _ Evictions = &room.Evictions{}

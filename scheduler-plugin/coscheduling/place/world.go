@@ -1,0 +1,142 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package place
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/planner"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
+)
+
+// survey is the cluster as a gang finds it.
+type survey struct {
+	// classes are the gang's members, and what is known of nodes for them.
+	classes []*class
+	// world and gang are for the planner. The gang's classes are those above, in order.
+	world *planner.World
+	gang  *planner.Gang
+	// provided are the extended resources that some node has and no class of devices
+	// stands for.
+	provided map[corev1.ResourceName]bool
+}
+
+// survey makes the planner's input from the snapshot and what the Filter plugins say of each
+// class and node. If it fails, the classes may be known all the same.
+func (a *attempt) survey(ctx context.Context) error {
+	a.found = &survey{}
+	nodes, err := a.cluster.Snapshot.List()
+	if err != nil {
+		return fmt.Errorf("listing nodes: %w", err)
+	}
+	keys := slices.Clone(a.gang.ClassKeys)
+	for i, pod := range a.gang.Waiting {
+		if ownsClaims(pod) {
+			keys[i] += pinsOf(a.cluster.Profiles[pod.Spec.SchedulerName], pod)
+		}
+	}
+	classes, err := classify(a.gang.Waiting, keys, a.cluster.Profiles)
+	if err != nil {
+		return err
+	}
+	a.found.classes = classes
+	spec := &a.gang.Group.Spec
+	gang := &planner.Gang{
+		Min:     max(0, int(spec.MinMember-a.gang.Placed.Total)),
+		MinRole: make(map[string]int, len(spec.MinRoleMember)),
+		Levels:  levels(a.gang, classes, a.cluster.Snapshot),
+	}
+	for role, least := range spec.MinRoleMember {
+		gang.MinRole[role] = max(0, int(least-a.gang.Placed.Roles[role]))
+	}
+
+	resources := newResources(classes)
+	a.found.provided = resources.provided(nodes, classes)
+	pass := a.passOf(nodes, resources, gang.Levels)
+	changed := pass.renew(resources, gang.Levels)
+	a.found.world, a.found.gang = pass.world, gang
+	for i, class := range classes {
+		if a.cluster.isOverdue() {
+			return errOverdue
+		}
+		view := &pass.views[i]
+		if err := a.filters.filter(ctx, class, view, nodes, changed); err != nil {
+			return err
+		}
+		for _, n := range changed {
+			if view.feasible[n] {
+				relax(view.request, pass.world.Nodes[n].Free)
+			}
+		}
+		gang.Classes = append(gang.Classes, planner.Class{
+			Role: class.role, Count: len(class.members), Request: view.request, Eligible: class.fits, PerNode: class.perNode(),
+		})
+		if i == 0 {
+			if err := a.filters.score(ctx, class, view, nodes, changed, pass.world); err != nil {
+				return err
+			}
+		}
+	}
+	a.keepPass(pass)
+	return nil
+}
+
+// levels are the gang's topology constraints, with the domains where members
+// are placed already.
+func levels(gang *Gang, classes []*class, nodes room.Nodes) []planner.Level {
+	var levels []planner.Level
+	for _, constraint := range gang.Group.Spec.Topology {
+		levels = append(levels, planner.Level{
+			Key:      constraint.Key,
+			Required: constraint.Mode == schedulingv1alpha1.TopologyRequired,
+			Fixed:    domainOf(gang.Nodes, constraint.Key, nodes),
+		})
+	}
+	// Members that attract each other are a Required level in other words. The
+	// plugin alone would put the first one anywhere, and the rest might not fit
+	// there.
+	for _, key := range attraction(classes) {
+		if !slices.ContainsFunc(levels, func(l planner.Level) bool { return l.Key == key && l.Required }) {
+			levels = append(levels, planner.Level{Key: key, Required: true, Fixed: domainOf(gang.Nodes, key, nodes)})
+		}
+	}
+	return levels
+}
+
+// domainOf is the domain of most of the nodes that a gang's members are on, empty if none is
+// in any.
+func domainOf(placed []string, key string, nodes room.Nodes) string {
+	counts := make(map[string]int)
+	for _, name := range placed {
+		if info, err := nodes.Get(name); err == nil {
+			if domain := info.Node().Labels[key]; domain != "" {
+				counts[domain]++
+			}
+		}
+	}
+	domains := slices.Sorted(maps.Keys(counts))
+	if len(domains) == 0 {
+		return ""
+	}
+	return slices.MaxFunc(domains, func(a, b string) int { return cmp.Compare(counts[a], counts[b]) })
+}
+
+// relax drops resources of a request of which a node has too little although
+// the plugins accept it there: they don't count this resource, because an
+// extender or a device class provides it, say. The planner then overestimates,
+// which verification corrects; the other way round, room would be missed.
+func relax(request, free []int64) {
+	for r := range request {
+		if request[r] > free[r] {
+			request[r] = 0
+		}
+	}
+}

@@ -8,7 +8,7 @@
 //
 // No member of a group is bound unless, at that moment, the group's minimum can
 // be bound with it, counting members that are placed already. A group that
-// waits holds nothing, but for room that was made for it. Pods without the label
+// waits holds nothing, but for room that was made or is kept for it (package room). Pods without the label
 // scheduling.lockstep.dev/pod-group are scheduled as by kube-scheduler, of which
 // the plugin is a part. A Pod whose label names a group that it is no member of
 // waits (stranger.go), and is told so, as one is whose group does not exist (package
@@ -39,8 +39,8 @@
 // room, hold.go, and filter.go for ordinary Pods). A group that starves (starve.go) holds
 // room in the same way, where the least work has to end, and evicts nobody.
 //
-// Holds are the only thing that lasts from one cycle to another. They concern only
-// groups that are behind in line, which is a total order, so no two
+// Claims to room are all that a group which waits takes from others between two cycles.
+// They concern only groups that are behind in line, which is a total order, so no two
 // groups can block each other.
 //
 // A group that found no place waits until an event may help it (events.go), but

@@ -4,7 +4,6 @@
 package coscheduling
 
 import (
-	"maps"
 	"slices"
 	"time"
 
@@ -162,6 +161,3 @@ func (t *tracker) isRefused(g *gang) bool {
 	return refused
 }
 
-func sortedKeys[V any](m map[string]V) []string {
-	return slices.Sorted(maps.Keys(m))
-}

@@ -22,7 +22,7 @@ func TestMutations(t *testing.T) {
 func mutations() map[string]mutation.Mutation {
 	return map[string]mutation.Mutation{
 		// Room that is held back.
-		"the end of services is waited for": {File: "place/pool.go", By: ".", Tests: "TestAServiceIsRolledOut|TestNothingIsHeldBack",
+		"the end of services is waited for": {File: "place/pool.go", Tests: "TestWhatAGangMayTakeThePlaceOf",
 			Old: "return of != nil || room.EndsByItself(pod)", New: "return of != nil || room.EndsByItself(pod) || true"},
 		"a barrier is not given up that does not grow": {File: "room/barrier.go", Tests: "TestWhatBecomesOfABarrier",
 			Old: "case now.Sub(b.grown) >= patience, now", New: "case now"},
@@ -100,7 +100,7 @@ func mutations() map[string]mutation.Mutation {
 			Old: "if podgroup.Holds(&g.group.Spec, before) {\n", New: "if true {\n"},
 		"a member of a gang costs ordinary Pods no more than another Pod": {File: "gangaware.go", Tests: "TestAnOrdinaryPodTakes",
 			Old: "return 1 + int(left.Total)", New: "return 1 + 0*int(left.Total)"},
-		"ordinary Pods leave the rest of a gang": {File: "gangaware.go", Tests: "TestOrdinaryPodAndGangMembers",
+		"ordinary Pods leave the rest of a gang": {File: "gangaware.go", Tests: "TestAnOrdinaryPodTakes|TestOrdinaryPodAndGangMembers",
 			Old: "rest = append(rest, g.restWithout(pods, t.ours)...)", New: "_, _ = g, pods"},
 		"a victim that does not end is chosen again": {File: "place/pool.go", By: ".", Tests: "TestGangDoesNotPreempt|TestGangPreempts",
 			Old: "if !takes || pod.DeletionTimestamp != nil {", New: "if !takes {"},

@@ -26,6 +26,11 @@ import (
 // goes.
 const stormPatience = 3 * time.Minute
 
+// stormIdle is how long a promise may be broken while the scheduler has nothing to do. It is
+// less than the minute after which each gang is tried anyway, or no event would be missed
+// that nobody tells of.
+const stormIdle = 40 * time.Second
+
 // stormFailed says that a storm has failed.
 var stormFailed atomic.Bool
 
@@ -33,8 +38,8 @@ var stormFailed atomic.Bool
 // hold.
 func (s *storm) await() {
 	s.t.Helper()
-	var last string
-	deadline := time.Now().Add(stormPatience)
+	var last, broken string
+	deadline, since := time.Now().Add(stormPatience), time.Time{}
 	for {
 		if s.process.dead.Load() {
 			s.kill()
@@ -47,8 +52,17 @@ func (s *storm) await() {
 			defer s.kube.Unlock()
 			s.fail(s.violations[0])
 		}
-		if last = s.unrest(); last == "" {
-			last = s.broken()
+		before := broken
+		if last, broken = s.unrest(), ""; last == "" {
+			broken = s.broken()
+			last = broken
+		}
+		if broken == "" || broken != before {
+			since = time.Now()
+		}
+		if time.Since(since) > stormIdle {
+			defer s.kube.Unlock()
+			s.fail(broken + ", and nothing happens")
 		}
 		if last == "" {
 			s.logf("calm")

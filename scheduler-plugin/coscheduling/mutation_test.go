@@ -22,7 +22,7 @@ func TestMutations(t *testing.T) {
 func mutations() map[string]mutation.Mutation {
 	return map[string]mutation.Mutation{
 		// Room that is held back.
-		"the end of services is waited for": {File: "place/pool.go", By: ".", Tests: "TestAServiceIsRolledOut|TestNothingIsHeldBack",
+		"the end of services is waited for": {File: "place/pool.go", Tests: "TestWhatAGangMayTake",
 			Old: "return of != nil || room.EndsByItself(pod)", New: "return of != nil || room.EndsByItself(pod) || true"},
 		"a barrier is not given up that does not grow": {File: "room/barrier.go", Tests: "TestWhatBecomesOfABarrier",
 			Old: "case now.Sub(b.grown) >= patience, now", New: "case now"},
@@ -55,7 +55,7 @@ func mutations() map[string]mutation.Mutation {
 		"gangs with other minima in their roles are alike": {File: "place/likeness.go", Tests: "TestGangsThatDiffer",
 			Old: "spec.MinMember, spec.MinRoleMember,", New: "spec.MinMember, 0,"},
 		"gangs are alike of which one may not preempt": {File: "place/likeness.go", Tests: "TestGangsThatDiffer",
-			Old: "g.Rank.Priority, g.MayPreempt,", New: "v.rank.Priority, true,"},
+			Old: "g.Rank.Priority, g.MayPreempt,", New: "g.Rank.Priority, true,"},
 		"a node that goes helps nobody": {File: "events.go", Tests: "TestAGangThatSpreads",
 			Old: "\t\t{Resource: fwk.Node, ActionType: fwk.Delete},\n", New: ""},
 		"a Pod that ends helps nobody": {File: "events.go",

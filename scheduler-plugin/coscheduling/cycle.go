@@ -159,12 +159,12 @@ func (e *engine) commit(ctx context.Context, view *gangView, placements []*kube.
 			e.release(ctx, placements, i)
 			return nil, fmt.Errorf("assuming %s on %s: %w", klog.KObj(p.Pod), p.Node, err)
 		}
-		if status := kube.Permit(ctx, p); !status.IsSuccess() {
+		if permit := kube.Permit(ctx, p); !permit.IsSuccess() {
 			e.release(ctx, placements, i+1)
-			if status.IsRejected() {
-				return &place.Shortfall{Message: fmt.Sprintf("%s was not permitted on %s: %s", p.Pod.Name, p.Node, status.Message())}, nil
+			if permit.IsRejected() {
+				return &place.Shortfall{Message: fmt.Sprintf("%s was not permitted on %s: %s", p.Pod.Name, p.Node, permit.Message())}, nil
 			}
-			return nil, fmt.Errorf("permitting %s on %s: %w", klog.KObj(p.Pod), p.Node, status.AsError())
+			return nil, fmt.Errorf("permitting %s on %s: %w", klog.KObj(p.Pod), p.Node, permit.AsError())
 		}
 	}
 	if !e.tracker.assume(view, nodes) {

@@ -55,7 +55,7 @@ func mutations() map[string]mutation.Mutation {
 		"gangs with other minima in their roles are alike": {File: "place/likeness.go", Tests: "TestGangsThatDiffer",
 			Old: "spec.MinMember, spec.MinRoleMember,", New: "spec.MinMember, 0,"},
 		"gangs are alike of which one may not preempt": {File: "place/likeness.go", Tests: "TestGangsThatDiffer",
-			Old: "g.Rank.Priority, g.MayPreempt,", New: "v.rank.Priority, true,"},
+			Old: "g.Rank.Priority, g.MayPreempt,", New: "g.Rank.Priority, true,"},
 		"a node that goes helps nobody": {File: "events.go", Tests: "TestAGangThatSpreads",
 			Old: "\t\t{Resource: fwk.Node, ActionType: fwk.Delete},\n", New: ""},
 		"a Pod that ends helps nobody": {File: "events.go",

@@ -160,4 +160,3 @@ func (t *tracker) isRefused(g *gang) bool {
 	_, refused := t.line.Told(g.key)
 	return refused
 }
-

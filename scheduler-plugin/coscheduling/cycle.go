@@ -40,6 +40,9 @@ func (e *engine) runCycle(view gangView) {
 		var why *place.Shortfall
 		if why, err = e.commit(ctx, &view, out.Placements); why != nil {
 			out = place.Unsought(&view.Gang, own, *why)
+			if why.Unready { // Its members have changed, but it has room: it is to have that.
+				out.Claim, out.Helpless = own, 0
+			}
 		}
 	}
 	result := status.Unschedulable
@@ -90,7 +93,7 @@ func (e *engine) plan(ctx context.Context, view *gangView, own room.Claim) (plac
 	for name, plugin := range e.plugins {
 		profiles[name] = plugin.handle
 	}
-	now := e.tracker.now()
+	timeout := e.pluginOf(view).args.TurnTimeout.Duration
 	return place.Place(ctx, view.Gang, place.Cluster{
 		Snapshot:  e.snapshot,
 		Profiles:  profiles,
@@ -101,8 +104,10 @@ func (e *engine) plan(ctx context.Context, view *gangView, own room.Claim) (plac
 		Standings: e.tracker.standings,
 		Evictions: &e.evictions,
 		Passes:    &e.passes,
-		Now:       now,
-		Deadline:  now.Add(e.pluginOf(view).args.TurnTimeout.Duration),
+		Now:       e.tracker.now,
+		Deadline:  e.tracker.now().Add(timeout),
+
+		TurnTimeout: timeout,
 	})
 }
 

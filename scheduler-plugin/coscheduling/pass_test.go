@@ -126,3 +126,37 @@ func TestASharedPassSeesNodesChange(t *testing.T) {
 	w.create(makeNodes("new", 1, 8)[0])
 	place("fourth", "new-0")
 }
+
+// TestGangsThatAreAlikeKeepTheirPreferences: all prefer zone a, and a little zone b. Each fills
+// a node of zone a. But for that only a node of zone b changes, which is the emptiest.
+func TestGangsThatAreAlikeKeepTheirPreferences(t *testing.T) {
+	objects := all(makeNodes("a", 4, 4, "zone=a"), makeNodes("b", 2, 64, "zone=b"))
+	for n := range 4 {
+		objects = all(objects, makePod(fmt.Sprint("half-", n), plusCores("1"), onNode(fmt.Sprint("a-", n))))
+	}
+	w := newWorld(t, objects...)
+	w.start()
+	prefer := func(p *schedulertesting.PodWrapper) {
+		term := func(weight int32, zone string) corev1.PreferredSchedulingTerm {
+			return corev1.PreferredSchedulingTerm{Weight: weight, Preference: corev1.NodeSelectorTerm{
+				MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "zone", Operator: corev1.NodeSelectorOpIn, Values: []string{zone}}}}}
+		}
+		p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
+			PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{term(100, "a"), term(1, "b")}}}
+	}
+	for n := range 4 {
+		name := fmt.Sprint("gang-", n)
+		w.create(makePod(fmt.Sprint("ordinary-", n), onNode("b-0")))
+		w.eventually("the node of zone b has changed", func() bool { return len(w.sched.Cache.Dump().Nodes["b-0"].Pods) == n+1 })
+		w.create(makeGroup(name, 2))
+		for _, member := range makeMembers(name, 2, prefer) {
+			w.create(member)
+		}
+		w.eventually(name+" is placed", func() bool { return w.placed(name) == 2 })
+		for _, member := range []string{name + "-0", name + "-1"} {
+			if node := w.nodeOf()[member]; !strings.HasPrefix(node, "a-") {
+				t.Errorf("%s is on %s, though zone a has room", member, node)
+			}
+		}
+	}
+}

@@ -146,6 +146,7 @@ func (t *tracker) setGroup(group *schedulingv1alpha1.PodGroup) {
 		// A group of the same name is another group: it inherits nothing.
 		t.line.Forget(g.key, t.now())
 		g.record = status.Record{}
+		g.held = heldNot
 		g.bindings = bindings{placement: g.bindings.placement, failed: g.bindings.placement}
 		g.failedMembers, g.deletedMembers = 0, 0
 	} else if old.Generation == group.Generation && !judged {
@@ -173,6 +174,7 @@ func (t *tracker) deleteGroup(group *schedulingv1alpha1.PodGroup) {
 	t.line.Forget(g.key, t.now())
 	t.stir() // another one may be next, and room may be given up
 	g.record = status.Record{}
+	g.held = heldNot
 	g.bindings = bindings{placement: g.bindings.placement, failed: g.bindings.placement}
 	if t.synced {
 		t.report(g.key, 0) // its Pods wait for another one

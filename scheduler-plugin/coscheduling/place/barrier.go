@@ -11,10 +11,9 @@ import (
 
 // bar is the barrier that a starving gang is to have from now on, nil for none.
 func (s *seeker) bar(ctx context.Context) (*room.Barrier, error) {
-	now := s.cluster.Now
 	before, _ := s.cluster.Own.(*room.Barrier)
 	if before != nil {
-		seen, verdict := before.Look(s.cluster.Snapshot, now)
+		seen, verdict := before.Look(s.cluster.Snapshot, s.cluster.Now())
 		switch verdict {
 		case room.GiveUp:
 			return nil, nil
@@ -31,5 +30,5 @@ func (s *seeker) bar(ctx context.Context) (*room.Barrier, error) {
 	if before != nil {
 		return before.MovedTo(gang, found.places, found.awaited), nil
 	}
-	return room.NewBarrier(gang, found.places, found.awaited, s.gang.StarvationAfter, now), nil
+	return room.NewBarrier(gang, found.places, found.awaited, s.gang.StarvationAfter, s.cluster.Now()), nil
 }

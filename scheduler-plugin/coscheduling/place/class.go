@@ -72,7 +72,7 @@ func classify(pods []*corev1.Pod, keys []string, profiles map[string]framework.F
 // ClassKey is equal for members that need the same. It holds what the default
 // plugins read of a Pod's spec, but neither environment nor commands, which
 // differ in each task of a job. Labels are left out for the same reason. What claims of
-// the Pod's own pin it to is added in a cycle (pins.go).
+// the Pod's own pin it to is added in a survey (pins.go).
 func ClassKey(pod *corev1.Pod) string {
 	type container struct {
 		Resources     corev1.ResourceRequirements

@@ -22,8 +22,8 @@
 //     bound. One write may come earlier: a member whose binding failed half-way may have a
 //     ResourceClaim reserved already, and Unreserve takes that back.
 //
-// Passes (pass.go) are remembered from one gang to the next. They save time, and no outcome
-// depends on them.
+// Passes (pass.go) are remembered from one gang to the next. They save time. Which of the
+// nodes that suit a gang as well are taken may depend on them, and no more.
 //
 // It runs on the scheduling goroutine, as one turn of the scheduler, and not beside another.
 //

@@ -25,7 +25,7 @@ func (c *Cluster) isOverdue() bool {
 // tooConstrained tells a gang with so many kinds of members that it takes too long to plan.
 func tooConstrained(kinds int, cluster *Cluster) string {
 	return fmt.Sprintf("the members are of %d kinds, or constrain each other, so much that no place was found within %s",
-		kinds, cluster.Deadline.Sub(cluster.Now))
+		kinds, cluster.TurnTimeout)
 }
 
 // giveUp notes that the turn was given up.

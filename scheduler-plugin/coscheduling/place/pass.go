@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/planner"
@@ -34,7 +35,10 @@ type pass struct {
 	nodes       []fwk.NodeInfo
 	generations []int64
 	world       *planner.World
-	views       []classPass
+	// avoided says that some nodes have taints that Pods had better not tolerate. The scores of
+	// nodes depend on each other then.
+	avoided bool
+	views   []classPass
 }
 
 // classPass is the part of one class.
@@ -83,6 +87,9 @@ func (p *pass) renew(resources resources, levels []planner.Level) (changed []int
 		changed = append(changed, n)
 		node, seen := info.Node(), &p.world.Nodes[n]
 		seen.Name, seen.Score = node.Name, 0
+		p.avoided = p.avoided || slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool {
+			return taint.Effect == corev1.TaintEffectPreferNoSchedule
+		})
 		resources.readFree(seen.Free, info)
 		for l := range levels {
 			seen.Domains[l] = node.Labels[levels[l].Key]
@@ -94,7 +101,22 @@ func (p *pass) renew(resources resources, levels []planner.Level) (changed []int
 	return changed
 }
 
-// Passes are those that are kept, the last one first. They save time, and change no outcome.
+// prefers says whether some nodes suit a Pod better than others by its own words. Score plugins
+// compare the nodes that they are asked about, so the scores of some nodes only are of no
+// use then.
+func prefers(pod *corev1.Pod) bool {
+	for i := range pod.Spec.TopologySpreadConstraints {
+		if pod.Spec.TopologySpreadConstraints[i].WhenUnsatisfiable == corev1.ScheduleAnyway {
+			return true
+		}
+	}
+	a := pod.Spec.Affinity
+	return a != nil && (a.NodeAffinity != nil && len(a.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution) > 0 ||
+		a.PodAffinity != nil && len(a.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution) > 0 ||
+		a.PodAntiAffinity != nil && len(a.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution) > 0)
+}
+
+// Passes are those that are kept, the last one first. They save time; see doc.go.
 // The zero value keeps none yet.
 type Passes struct {
 	kept []*pass
@@ -148,7 +170,7 @@ func (a *attempt) passOf(nodes []fwk.NodeInfo, resources resources, levels []pla
 
 // keepPass keeps what a pass has shown for others, if it holds for them.
 func (a *attempt) keepPass(p *pass) {
-	if a.shares && onlyNodesDecide(a.found.classes) {
+	if a.shares && !p.avoided && onlyNodesDecide(a.found.classes) {
 		a.cluster.Passes.put(p)
 	}
 }

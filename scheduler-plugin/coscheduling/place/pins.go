@@ -77,7 +77,7 @@ func pinsOf(handle framework.Framework, pod *corev1.Pod) string {
 	}
 	data, err := json.Marshal(pins)
 	if err != nil {
-		return string(pod.UID) // as in classKey
+		return string(pod.UID) // as in ClassKey
 	}
 	return string(data)
 }

@@ -31,7 +31,9 @@ func Place(ctx context.Context, gang Gang, cluster Cluster) (Outcome, error) {
 		return Outcome{}, err
 	}
 	first := newAttempt(admitted, &cluster, said)
-	first.shares = len(ahead.pods) == 0 && !slices.ContainsFunc(admitted.Waiting, ownsClaims)
+	first.shares = len(ahead.pods) == 0 && !slices.ContainsFunc(admitted.Waiting, func(pod *corev1.Pod) bool {
+		return ownsClaims(pod) || prefers(pod)
+	})
 	placed, why, err := first.plan(ctx)
 	switch {
 	case errors.Is(err, errOverdue):

@@ -80,7 +80,7 @@ func (s *seeker) gather(may prey) (*pool, error) {
 	if s.standings == nil {
 		s.standings = s.cluster.Standings()
 	}
-	now, standings := s.cluster.Now, s.standings
+	now, standings := s.cluster.Now(), s.standings
 	p := &pool{}
 	members := make(map[types.NamespacedName][]int)
 	for _, node := range nodes {

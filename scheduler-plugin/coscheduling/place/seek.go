@@ -58,7 +58,7 @@ func (s *seeker) seek(ctx context.Context, out *Outcome) error {
 	}
 	if s.gang.Starving && s.gang.MayPreempt && s.gang.Broken() {
 		// Others may be short of members too, and wait for its room as it waits for theirs.
-		found, err := s.findSpace(ctx, brokenBehind(s.gang.Rank, s.cluster.Now.Add(-s.gang.StarvationAfter)), false)
+		found, err := s.findSpace(ctx, brokenBehind(s.gang.Rank, s.cluster.Now().Add(-s.gang.StarvationAfter)), false)
 		if err != nil {
 			return err
 		}
@@ -86,7 +86,7 @@ func (s *seeker) seek(ctx context.Context, out *Outcome) error {
 // claim has the victims of a space evicted, if it has any, and the space kept for the gang.
 // Whose they are is for the message; before is what was reserved for the gang, or nil.
 func (s *seeker) claim(found *space, before *room.Reservation, whose string, out *Outcome) {
-	now, gang, why := s.cluster.Now, room.Gang{Rank: s.gang.Rank, UID: s.gang.Group.UID}, out.Shortfall
+	now, gang, why := s.cluster.Now(), room.Gang{Rank: s.gang.Rank, UID: s.gang.Group.UID}, out.Shortfall
 	switch {
 	case len(found.victims) > 0:
 		end := s.cluster.Evictions.GoneBy(room.On(found.places, found.awaited), now)

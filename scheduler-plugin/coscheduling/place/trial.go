@@ -57,7 +57,7 @@ func (t *trial) run(ctx context.Context) (*space, error) {
 		return nil, err
 	}
 	found := t.attempt.found
-	choices := victims.Search(found.world, found.gang, t.pool.requests(found.classes, found.world, t.cluster.Now), t.pool.units)
+	choices := victims.Search(found.world, found.gang, t.pool.requests(found.classes, found.world, t.cluster.Now()), t.pool.units)
 	if len(choices) == 0 {
 		return nil, nil
 	}

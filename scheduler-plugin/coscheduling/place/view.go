@@ -72,8 +72,11 @@ type Cluster struct {
 	Evictions Evictions
 	// Passes are shared by gangs that are planned one after the other.
 	Passes *Passes
-	// Now is when the turn began, and Deadline is when it has to end, zero for never.
-	Now, Deadline time.Time
+	// Now is what time it is. Deadline is when the turn has to end, zero for never, and
+	// TurnTimeout how long it may take; that is for the message.
+	Now         func() time.Time
+	Deadline    time.Time
+	TurnTimeout time.Duration
 }
 
 // Extenders say whether a Pod that all plugins accept may be on a node.

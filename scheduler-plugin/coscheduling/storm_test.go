@@ -107,7 +107,9 @@ func newStorm(t *testing.T, seed int64) *storm {
 	if s.starvation {
 		starvationAfter = "1s"
 	}
-	s.args = fmt.Sprintf(`{"initialBackoff":"1ms","maxBackoff":"%dms","bindRetries":2,"starvationAfter":%q}`,
+	// On a machine that is busy a turn may take long, and one that is given up is not tried
+	// again at once.
+	s.args = fmt.Sprintf(`{"initialBackoff":"1ms","maxBackoff":"%dms","bindRetries":2,"turnTimeout":"1m","starvationAfter":%q}`,
 		stormBackoff.Milliseconds(), starvationAfter)
 	return s
 }

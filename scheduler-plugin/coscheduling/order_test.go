@@ -53,13 +53,7 @@ func TestGangAndOrdinaryPodTakeTheirTurnsByPriority(t *testing.T) {
 				return len(w.sched.SchedulingQueue.PodsInActiveQ()) == 2
 			})
 
-			next, err := w.sched.NextEntity(klog.Background())
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got := next.(*framework.QueuedPodInfo).Pod.Name; got != "ordinary" {
-				t.Fatalf("the scheduler is given %s, want the ordinary Pod", got)
-			}
+			w.nextIsOrdinary()
 			tracker.mu.RLock()
 			defer tracker.mu.RUnlock()
 			if first := tracker.gangs[gangNamed("gang")].placed.Total == wantPlaced; first != tc.wantFirst {
@@ -100,18 +94,25 @@ func TestGangsThatWereReadyFirstGoFirst(t *testing.T) {
 	w.create(makeMembers("higher", 1, plusCores("100"), ofPriority(10))[0])
 	w.eventually("the bell of the gang that outranks all is queued", queued(3))
 
-	next, err := w.sched.NextEntity(klog.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := next.(*framework.QueuedPodInfo).Pod.Name; got != "ordinary" {
-		t.Fatalf("the scheduler is given %s, want the ordinary Pod", got)
-	}
+	w.nextIsOrdinary()
 	tracker.mu.RLock()
 	defer tracker.mu.RUnlock()
 	for _, name := range []string{"first", "second"} {
 		if tracker.gangs[gangNamed(name)].placed.Total != 1 {
 			t.Errorf("%s has had no turn before the ordinary Pod, which came later", name)
 		}
+	}
+}
+
+// nextIsOrdinary takes the place of the scheduler once, to which nothing but the Pod "ordinary"
+// is to be given.
+func (w *world) nextIsOrdinary() {
+	w.t.Helper()
+	next, err := w.sched.NextEntity(klog.Background())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if got := next.(*framework.QueuedPodInfo).Pod.Name; got != "ordinary" {
+		w.t.Fatalf("the scheduler is given %s, want the ordinary Pod", got)
 	}
 }

@@ -8,10 +8,11 @@ import (
 	"go/parser"
 	"go/token"
 	"os"
-	"os/exec"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/lockstep-k8s/lockstep/internal/testing/imports"
 )
 
 // TestPlaceImportsNothingThatActs: no client, and of the plugin's packages only those that
@@ -33,14 +34,9 @@ func TestPlaceImportsNothingThatActs(t *testing.T) {
 		"k8s.io/kube-scheduler/framework",
 		"k8s.io/kubernetes/pkg/scheduler/framework",
 	}
-	imports, err := exec.CommandContext(t.Context(), "go", "list", "-f", `{{join .Imports "\n"}}`, ".").Output()
-	if err != nil {
-		t.Fatalf("listing the imports: %v", err)
-	}
-	for line := range strings.Lines(string(imports)) {
-		pkg := strings.TrimSpace(line)
+	for _, pkg := range imports.Of(t) {
 		isType := strings.HasPrefix(pkg, "k8s.io/api/") || strings.HasPrefix(pkg, "k8s.io/apimachinery/")
-		if strings.Contains(pkg, ".") && !isType && !slices.Contains(allowed, pkg) {
+		if !isType && !slices.Contains(allowed, pkg) {
 			t.Errorf("the package imports %s", pkg)
 		}
 	}

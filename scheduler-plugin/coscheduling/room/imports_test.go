@@ -4,10 +4,10 @@
 package room
 
 import (
-	"os/exec"
 	"slices"
-	"strings"
 	"testing"
+
+	"github.com/lockstep-k8s/lockstep/internal/testing/imports"
 )
 
 // TestRoomActsOnNothing: the package knows the scheduler's interfaces and the line, and
@@ -22,13 +22,8 @@ func TestRoomActsOnNothing(t *testing.T) {
 		"k8s.io/kubernetes/pkg/scheduler/framework",
 		"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line",
 	}
-	imports, err := exec.CommandContext(t.Context(), "go", "list", "-f", `{{join .Imports "\n"}}`, ".").Output()
-	if err != nil {
-		t.Fatalf("listing the imports: %v", err)
-	}
-	for line := range strings.Lines(string(imports)) {
-		pkg := strings.TrimSpace(line)
-		if strings.Contains(pkg, ".") && !slices.Contains(allowed, pkg) {
+	for _, pkg := range imports.Of(t) {
+		if !slices.Contains(allowed, pkg) {
 			t.Errorf("the package imports %s", pkg)
 		}
 	}

@@ -1,0 +1,28 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package imports holds packages to what they may know, in tests.
+package imports
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// Of are the packages that the package of the test imports itself, tests aside, but for
+// those of the standard library.
+func Of(t *testing.T) []string {
+	t.Helper()
+	listed, err := exec.CommandContext(t.Context(), "go", "list", "-f", `{{join .Imports "\n"}}`, ".").Output()
+	if err != nil {
+		t.Fatalf("listing the imports: %v", err)
+	}
+	var packages []string
+	for line := range strings.Lines(string(listed)) {
+		if pkg := strings.TrimSpace(line); strings.Contains(pkg, ".") {
+			packages = append(packages, pkg)
+		}
+	}
+	return packages
+}

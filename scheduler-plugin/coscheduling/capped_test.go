@@ -12,7 +12,7 @@ import (
 	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
-	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/status"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/news"
 )
 
 // TestAGroupHasNoPriorityThatItsPodsDoNotHave: whoever may create PodGroups names the
@@ -54,7 +54,7 @@ func TestAGroupThatIsPlacedAtOnceIsToldOfItsClass(t *testing.T) {
 	if got := b.capping(gangName); got == "" {
 		t.Error("a group that was placed at once is told nothing")
 	}
-	b.Remember(group, status.Record{ToldCapped: true})
+	b.Remember(group, news.Record{ToldCapped: true})
 	if got := b.capping(gangName); got != "" {
 		t.Error("a group is told twice")
 	}

@@ -14,8 +14,8 @@ import (
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/podgroup"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/news"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/place"
-	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/status"
 )
 
 // memberState is what a member means to its gang.
@@ -104,7 +104,7 @@ type gang struct {
 	held     held
 	// brokenUp is since when the gang is not complete any more; zero if it never was, or is.
 	brokenUp time.Time
-	record   status.Record // what was written of it
+	record   news.Record // what was written of it
 }
 
 func newGang(key types.NamespacedName) *gang {

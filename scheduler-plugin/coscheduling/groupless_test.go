@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
 
-	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/status"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/news"
 )
 
 // scheduledCondition is what the condition PodScheduled of a Pod says, empty for
@@ -38,7 +38,7 @@ func (w *world) scheduledCondition(name string) corev1.PodCondition {
 func TestAPodThatNamesNoPodGroupIsTold(t *testing.T) {
 	w := newWorld(t, all(makeNodes("node", 1, 4), makeMembers("gang", 1))...)
 	w.start()
-	w.eventually("the Pod is told", func() bool { return w.scheduledCondition("gang-0").Reason == status.ReasonNoGroup })
+	w.eventually("the Pod is told", func() bool { return w.scheduledCondition("gang-0").Reason == news.ReasonNoGroup })
 	got := w.scheduledCondition("gang-0")
 	if want := "there is no PodGroup gang in the namespace ns, and the Pod waits for it"; got.Status != corev1.ConditionFalse || got.Message != want {
 		t.Errorf("the Pod is told %s, %q; want False, %q", got.Status, got.Message, want)
@@ -46,7 +46,7 @@ func TestAPodThatNamesNoPodGroupIsTold(t *testing.T) {
 	w.eventually("an event says the same", func() bool { return w.recorded("FailedScheduling "+got.Message) == 1 })
 
 	w.create(makeGroup("gang", 2))
-	w.eventually("the Pod is told that its gang is not complete", func() bool { return w.scheduledCondition("gang-0").Reason == status.ReasonIncomplete })
+	w.eventually("the Pod is told that its gang is not complete", func() bool { return w.scheduledCondition("gang-0").Reason == news.ReasonIncomplete })
 	w.create(makePod("gang-1", inGroup("gang")))
 	w.eventually("the gang is placed", func() bool { return w.placed("gang") == 2 })
 	if n := w.patches("pods"); n != 2 {
@@ -67,12 +67,12 @@ func TestAPodIsToldThatTheAPIServerServesNoPodGroups(t *testing.T) {
 		t.Errorf("a scheduler that does not lead told Pods something %d times", n)
 	}
 	lead()
-	w.eventually("the Pod is told", func() bool { return w.scheduledCondition("gang-0").Reason == status.ReasonNotServed })
+	w.eventually("the Pod is told", func() bool { return w.scheduledCondition("gang-0").Reason == news.ReasonNotServed })
 	if got := w.scheduledCondition("gang-0").Message; !strings.Contains(got, "podgroups.scheduling.lockstep.dev is missing") {
 		t.Errorf("the Pod is told %q, want the name of the CustomResourceDefinition that is missing", got)
 	}
 	w.create(makePod("late-0", inGroup("late")))
-	w.eventually("a Pod that comes later is told", func() bool { return w.scheduledCondition("late-0").Reason == status.ReasonNotServed })
+	w.eventually("a Pod that comes later is told", func() bool { return w.scheduledCondition("late-0").Reason == news.ReasonNotServed })
 }
 
 // sees says whether the scheduler knows a gang.
@@ -105,7 +105,7 @@ func TestWhoIsToldThatItsPodGroupIsMissing(t *testing.T) {
 	want("after the grace", []types.UID{waits.UID}, 0)
 
 	marked := waits.DeepCopy()
-	marked.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: status.ReasonNoGroup}}
+	marked.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: news.ReasonNoGroup}}
 	b.setPod(marked)
 	want("once it was told", nil, 0)
 	b.setPod(waits)

@@ -40,7 +40,7 @@ import (
 	lockstepfake "github.com/lockstep-k8s/lockstep/client/clientset/versioned/fake"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
-	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/status"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/news"
 )
 
 const (
@@ -384,7 +384,7 @@ func (w *world) marked(prefix string) int {
 	}
 	n := 0
 	for i := range pods.Items {
-		if strings.HasPrefix(pods.Items[i].Name, prefix) && status.IsMarked(&pods.Items[i], corev1.PodReasonUnschedulable) {
+		if strings.HasPrefix(pods.Items[i].Name, prefix) && news.IsMarked(&pods.Items[i], corev1.PodReasonUnschedulable) {
 			n++
 		}
 	}
@@ -416,7 +416,7 @@ func (w *world) condition(group string, want metav1.ConditionStatus, reason stri
 		if err != nil {
 			w.t.Fatal(err)
 		}
-		if c := status.ConditionOf(pg.Status.Conditions, schedulingv1alpha1.ConditionUnschedulable); c != nil {
+		if c := news.ConditionOf(pg.Status.Conditions, schedulingv1alpha1.ConditionUnschedulable); c != nil {
 			found = *c
 		}
 		return found.Status == want && found.Reason == reason

@@ -82,7 +82,7 @@ func mutations() map[string]mutation.Mutation {
 			Old: "if g == nil || g.group == nil || g.group.UID != view.Group.UID {", New: "if g == nil || g.group == nil {"},
 		"every Pod is a member that says so": {File: "stranger.go", Tests: "TestStrangersMakeNoGangComplete",
 			Old: "case g.group == nil || podgroup.IsMember(g.group, m.pod):", New: "case true:"},
-		"nobody is told that there is no such PodGroup": {File: "status/marks.go", By: ".", Tests: "TestAPodThatNamesNoPodGroup",
+		"nobody is told that there is no such PodGroup": {File: "news/marks.go", By: ".", Tests: "TestAPodThatNamesNoPodGroup",
 			Old: "return g.grouplessMark(p), true", New: "return Mark{}, false"},
 		"any error means that PodGroups are not served": {File: "watch.go", Tests: "TestAFailedDiscovery",
 			Old: "if apierrors.IsNotFound(err) {", New: "if err != nil || apierrors.IsNotFound(err) {"},

@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/status"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/news"
 )
 
 // prepare says what the gang of a cycle may do if it finds no place.
@@ -41,7 +41,7 @@ func (t *tracker) starves(key types.NamespacedName) bool {
 // waitsSince is since when the gang has found no place: since now or, if a scheduler before
 // this one has said so, since that.
 func (g *gang) waitsSince(now time.Time) time.Time {
-	since := status.NoRoomSince(g.record.ConditionsOf(g.group))
+	since := news.NoRoomSince(g.record.ConditionsOf(g.group))
 	if !since.IsZero() && since.Before(now) {
 		return since
 	}

@@ -17,7 +17,7 @@ import (
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
-	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/status"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/news"
 )
 
 // TestManySmallGangsDoNotStarveABigOne: small gangs keep coming for the room that
@@ -35,7 +35,7 @@ func TestManySmallGangsDoNotStarveABigOne(t *testing.T) {
 		t.Errorf("room is held back at once: %q", got.Message)
 	}
 	w.eventually("room is held back for the big gang", func() bool {
-		return w.sched != nil && w.waiting()[status.Starving] == 1
+		return w.sched != nil && w.waiting()[news.Starving] == 1
 	})
 	// The small gangs come and go, faster than the big one finds the nodes free.
 	w.create(bornAt(2, makeGroup("small2", 1)))
@@ -61,7 +61,7 @@ func TestOrdinaryPodsDoNotStarveAGang(t *testing.T) {
 		makePod("runs-0", onNode("node-0")), makePod("runs-1", onNode("node-1")))...)
 	w.args = `{"initialBackoff":"50ms","maxBackoff":"200ms","starvationAfter":"1s"}`
 	w.start()
-	w.eventually("room is held back for the big gang", func() bool { return w.waiting()[status.Starving] == 1 })
+	w.eventually("room is held back for the big gang", func() bool { return w.waiting()[news.Starving] == 1 })
 
 	ordinary := func(name string, created int, options ...podOption) *corev1.Pod {
 		return makePod(name, append(options, createdAt(created))...)
@@ -155,7 +155,7 @@ func TestAServiceIsRolledOutBesideAGangThatStarves(t *testing.T) {
 		makePod("job-0", onNode("node-0")), makePod("job-1", onNode("node-0")), service("old-3", "served-0"))...)
 	w.args = `{"initialBackoff":"50ms","maxBackoff":"200ms","starvationAfter":"1s"}`
 	w.start()
-	w.eventually("room is held back for the gang", func() bool { return w.waiting()[status.Starving] == 1 })
+	w.eventually("room is held back for the gang", func() bool { return w.waiting()[news.Starving] == 1 })
 	for i, node := range []string{"node-0", "served-0", "served-0"} {
 		old, new := fmt.Sprintf("old-%d", i), fmt.Sprintf("new-%d", i)
 		before := w.failures("big")
@@ -196,7 +196,7 @@ func TestAGangThatCantBeHelpedKeepsNoOtherFromIt(t *testing.T) {
 		bornAt(1, makeGroup("big", 1)), makeMembers("big", 1, plusCores("1")), makePod("job-0", onNode("node-0")))...)
 	w.args = `{"initialBackoff":"50ms","maxBackoff":"200ms","starvationAfter":"1s"}`
 	w.start()
-	w.eventually("room is held back for the gang behind", func() bool { return w.waiting()[status.Starving] == 1 })
+	w.eventually("room is held back for the gang behind", func() bool { return w.waiting()[news.Starving] == 1 })
 	w.deletePod("job-0")
 	w.eventually("it is placed", func() bool { return w.placed("big") == 1 })
 }
@@ -209,7 +209,7 @@ func TestABarrierThatDoesNotGrowIsGivenUp(t *testing.T) {
 	w.args = `{"initialBackoff":"50ms","maxBackoff":"200ms","starvationAfter":"1s"}`
 	w.noBackoff = true // of ordinary Pods, which may be longer than the barrier is away
 	w.start()
-	w.eventually("room is held back for the gang", func() bool { return w.waiting()[status.Starving] == 1 })
+	w.eventually("room is held back for the gang", func() bool { return w.waiting()[news.Starving] == 1 })
 	younger := makePod("younger", plusCores("1"), createdAt(5))
 	w.create(younger)
 	w.eventually("the younger Pod finds no room", func() bool { return w.marked("younger") == 1 })

@@ -15,7 +15,7 @@ import (
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
-	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/status"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/news"
 )
 
 func attemptOwner(uid types.UID) []metav1.OwnerReference {
@@ -186,12 +186,12 @@ func TestStrangersAreToldInTime(t *testing.T) {
 	if diff := cmp.Diff([]types.UID{stray.UID}, pods); diff != "" || later != 0 {
 		t.Errorf("strangers that are told, and others in %v (-want, +got):\n%s", later, diff)
 	}
-	if mark := b.markOf(stray); mark.Reason != status.ReasonNotAMember {
+	if mark := b.markOf(stray); mark.Reason != news.ReasonNotAMember {
 		t.Errorf("the stranger is told %+v", mark)
 	}
 
 	marked := stray.DeepCopy()
-	marked.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: status.ReasonNotAMember}}
+	marked.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: news.ReasonNotAMember}}
 	b.setPod(marked)
 	if pods, _ := b.unmarked(gangName); len(pods) > 0 {
 		t.Errorf("%v are told twice", pods)
@@ -223,7 +223,7 @@ func TestAStrangerWaitsAndIsTold(t *testing.T) {
 			t.Fatal(err)
 		}
 		stray = pod
-		return status.IsMarked(pod, status.ReasonNotAMember)
+		return news.IsMarked(pod, news.ReasonNotAMember)
 	})
 	if stray.Spec.NodeName != "" {
 		t.Errorf("the stranger is on %s", stray.Spec.NodeName)

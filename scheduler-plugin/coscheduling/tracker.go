@@ -15,7 +15,7 @@ import (
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/podgroup"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
-	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/status"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/news"
 )
 
 // tracker knows the gangs: their PodGroups, their members and who of them is in line. It is
@@ -145,7 +145,7 @@ func (t *tracker) setGroup(group *schedulingv1alpha1.PodGroup) {
 	if old == nil || old.UID != group.UID {
 		// A group of the same name is another group: it inherits nothing.
 		t.line.Forget(g.key, t.now())
-		g.record = status.Record{}
+		g.record = news.Record{}
 		g.held = heldNot
 		g.bindings = bindings{placement: g.bindings.placement, failed: g.bindings.placement}
 		g.failedMembers, g.deletedMembers = 0, 0
@@ -173,7 +173,7 @@ func (t *tracker) deleteGroup(group *schedulingv1alpha1.PodGroup) {
 	t.judgeAll(g, old)
 	t.line.Forget(g.key, t.now())
 	t.stir() // another one may be next, and room may be given up
-	g.record = status.Record{}
+	g.record = news.Record{}
 	g.held = heldNot
 	g.bindings = bindings{placement: g.bindings.placement, failed: g.bindings.placement}
 	if t.synced {

@@ -8,22 +8,23 @@ import (
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/podgroup"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/news"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/status"
 )
 
 var _ status.Gangs = &tracker{}
 
 // Look implements status.Gangs.
-func (t *tracker) Look(key types.NamespacedName) (status.Gang, bool) {
+func (t *tracker) Look(key types.NamespacedName) (news.Gang, bool) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	g := t.gangs[key]
 	if g == nil || !t.tells(g) {
-		return status.Gang{}, false
+		return news.Gang{}, false
 	}
 	known := t.known(g)
 	if most := int(g.waiting.Total) + g.strangers; most > 0 {
-		known.Pods = make([]status.Pod, 0, most)
+		known.Pods = make([]news.Pod, 0, most)
 		for _, m := range g.members {
 			if pod, ok := t.waitingPod(m); ok {
 				known.Pods = append(known.Pods, pod)
@@ -34,19 +35,19 @@ func (t *tracker) Look(key types.NamespacedName) (status.Gang, bool) {
 }
 
 // LookAt implements status.Gangs.
-func (t *tracker) LookAt(key types.NamespacedName, uid types.UID) (status.Gang, status.Pod, bool) {
+func (t *tracker) LookAt(key types.NamespacedName, uid types.UID) (news.Gang, news.Pod, bool) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	g := t.gangs[key]
 	if g == nil || !t.tells(g) || g.members[uid] == nil {
-		return status.Gang{}, status.Pod{}, false
+		return news.Gang{}, news.Pod{}, false
 	}
 	pod, ok := t.waitingPod(g.members[uid])
 	return withOwnTallies(t.known(g)), pod, ok
 }
 
 // Remember implements status.Gangs.
-func (t *tracker) Remember(group *schedulingv1alpha1.PodGroup, record status.Record) {
+func (t *tracker) Remember(group *schedulingv1alpha1.PodGroup, record news.Record) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	g := t.gangs[types.NamespacedName{Namespace: group.Namespace, Name: group.Name}]
@@ -64,8 +65,8 @@ func (t *tracker) tells(g *gang) bool {
 
 // known is what is known of a gang, without its Pods. Its tallies are the gang's own. The
 // caller holds the lock.
-func (t *tracker) known(g *gang) status.Gang {
-	known := status.Gang{
+func (t *tracker) known(g *gang) news.Gang {
+	known := news.Gang{
 		Key: g.key, Group: g.group, Missing: g.groupless, NotServed: t.noGroups,
 		Waiting: g.waiting, Placed: g.placed, Bound: g.bound, Failed: g.failedMembers, Deleted: g.deletedMembers,
 		Unbound: g.bindings.message, Assumed: g.bindings.placement > 0, Record: g.record,
@@ -75,9 +76,9 @@ func (t *tracker) known(g *gang) status.Gang {
 	}
 	switch g.held {
 	case heldForPreemption:
-		known.Kept = status.Preempting
+		known.Kept = news.Preempting
 	case heldForStarving:
-		known.Kept = status.Starving
+		known.Kept = news.Starving
 	}
 	if len(g.priorities) > 0 {
 		highest := g.highestPriority()
@@ -92,7 +93,7 @@ func (t *tracker) known(g *gang) status.Gang {
 }
 
 // withOwnTallies gives a Gang tallies that nobody changes.
-func withOwnTallies(known status.Gang) status.Gang {
+func withOwnTallies(known news.Gang) news.Gang {
 	for _, tally := range []*podgroup.Tally{&known.Waiting, &known.Placed, &known.Bound} {
 		*tally = tally.Plus(podgroup.Tally{})
 	}
@@ -101,11 +102,11 @@ func withOwnTallies(known status.Gang) status.Gang {
 
 // waitingPod is a member that waits, or a stranger that would if it were none. It is
 // false for any other Pod. The caller holds the lock.
-func (t *tracker) waitingPod(m *member) (status.Pod, bool) {
+func (t *tracker) waitingPod(m *member) (news.Pod, bool) {
 	if m.isStranger() {
-		return status.Pod{Pod: m.pod, Stranger: true, Since: m.strangerSince}, t.waitsInVain(m)
+		return news.Pod{Pod: m.pod, Stranger: true, Since: m.strangerSince}, t.waitsInVain(m)
 	}
-	return status.Pod{Pod: m.pod, Since: m.seen}, state(m, t.ours) == memberWaiting
+	return news.Pod{Pod: m.pod, Since: m.seen}, state(m, t.ours) == memberWaiting
 }
 
 // tellNoGroups has Pods be told that the API server serves no PodGroups. Before that

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
-	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/status"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/news"
 )
 
 // TestWhatWasLookedAtDoesNotChange: it is told of a gang without the lock of the tracker.
@@ -61,7 +61,7 @@ func TestGangsThatWaitAreCountedByReason(t *testing.T) {
 	}
 	b.setHeld(gangNamed("preempts"), heldForPreemption)
 	b.setHeld(gangNamed("starves"), heldForStarving)
-	want := map[string]int{"NotEnoughTasks": 2, "NotEnoughResources": 1, status.Preempting: 1, status.Starving: 1}
+	want := map[string]int{"NotEnoughTasks": 2, "NotEnoughResources": 1, news.Preempting: 1, news.Starving: 1}
 	if diff := cmp.Diff(want, b.waitingGangs()); diff != "" {
 		t.Errorf("gangs that wait (-want, +got):\n%s", diff)
 	}

@@ -15,8 +15,8 @@ import (
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/news"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/place"
-	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/status"
 )
 
 // bench is a tracker with a clock in the test's hands, and the reports that it asked for.
@@ -56,10 +56,10 @@ func (b *bench) toldWhy(key types.NamespacedName) string {
 }
 
 // write has a gang's conditions written, and returns what was.
-func (b *bench) write(key types.NamespacedName) status.Record {
+func (b *bench) write(key types.NamespacedName) news.Record {
 	gang, _ := b.Look(key)
 	conditions, _ := gang.News(b.time, "id")
-	record := status.Record{Conditions: conditions, At: b.time}
+	record := news.Record{Conditions: conditions, At: b.time}
 	b.Remember(gang.Group, record)
 	return record
 }
@@ -72,10 +72,10 @@ func (b *bench) unmarked(key types.NamespacedName) ([]types.UID, time.Duration) 
 }
 
 // markOf is what a Pod of the gang "gang" is to be told.
-func (b *bench) markOf(pod *corev1.Pod) status.Mark {
+func (b *bench) markOf(pod *corev1.Pod) news.Mark {
 	gang, waiting, ok := b.LookAt(gangName, pod.UID)
 	if !ok {
-		return status.Mark{}
+		return news.Mark{}
 	}
 	mark, _ := gang.MarkOf(waiting)
 	return mark

@@ -343,16 +343,9 @@ func TestAFailedDiscoveryIsNoMissingCRD(t *testing.T) {
 	if victims := w.victims(); len(victims) > 0 {
 		t.Errorf("victims %v", victims)
 	}
-	if w.tracker().tellsPods() {
+	if _, tells := w.engine().gangs.Look(gangName); tells {
 		t.Error("Pods are told that the API server serves no PodGroups")
 	}
-}
-
-// tellsPods says whether Pods are told that the API server serves no PodGroups.
-func (t *tracker) tellsPods() bool {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	return t.tellsNoGroups
 }
 
 // TestOrdinaryPodsKeepTheirSignature: a plugin in the scheduling cycle that signs

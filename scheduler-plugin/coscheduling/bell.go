@@ -5,7 +5,7 @@ package coscheduling
 
 import "time"
 
-// tendBell rings whenever a gang is to have its turn, and gives up the room that is held for
+// tendBell rings whenever a gang is to have its turn, and gives up the room that is kept for
 // nobody, until the scheduler ends. It is woken when something has changed.
 func (e *engine) tendBell() {
 	for {

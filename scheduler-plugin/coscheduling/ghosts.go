@@ -10,13 +10,13 @@ import (
 
 // A member that is placed takes room in kube-scheduler's cache from that moment, and
 // kube-scheduler gives the room back when it hears that the Pod is gone. It has a watch of
-// Pods of its own. While that is broken the tracker may hear of a Pod, place it, and hear of
+// Pods of its own. While that is broken package gangs may hear of a Pod, place it, and hear of
 // its end, of all of which kube-scheduler hears nothing. So whoever hears of the end of a
 // member sees to it that the cache forgets it.
 
 // updatePod learns of a Pod that names a group and has changed.
 func (e *engine) updatePod(before, after *corev1.Pod) {
-	e.tracker.updatePod(before, after)
+	e.gangs.UpdatePod(before, after)
 	if before.UID != after.UID {
 		e.forgetUnheard(before)
 	}
@@ -24,7 +24,7 @@ func (e *engine) updatePod(before, after *corev1.Pod) {
 
 // podGone learns that a Pod that names a group is gone.
 func (e *engine) podGone(pod *corev1.Pod) {
-	e.tracker.deletePod(pod)
+	e.gangs.DeletePod(pod)
 	e.forgetUnheard(pod)
 }
 

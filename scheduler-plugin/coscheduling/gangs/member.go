@@ -41,6 +41,9 @@ type member struct {
 	// moment that this is decided: a sibling placed while the victims go one by one
 	// would be all that is left of the gang.
 	leaving bool
+	// taken says that preemption has taken the member from its present placement, so that it
+	// will not be bound.
+	taken bool
 	// strangerSince is when the Pod was found to be a stranger; see stranger.go.
 	// Zero for a member.
 	strangerSince time.Time

@@ -78,7 +78,7 @@ func (p *Program) SetUp(ctx context.Context, cluster Cluster) (*Instance, error)
 	}
 	cc := c.Complete()
 	if !kube.Profiles(cc.ComponentConfig.Profiles).Attachable(p.defaults.Plugin) {
-		return nil, fmt.Errorf("%s: no profile enables the plugin %s: add it to plugins.multiPoint.enabled of one in profiles",
+		return nil, fmt.Errorf("%s: no profile enables the plugin %s: add it to plugins.multiPoint.enabled of one in profiles, and do not disable it under plugins.preEnqueue",
 			p.opts.ConfigFile, p.defaults.Plugin)
 	}
 

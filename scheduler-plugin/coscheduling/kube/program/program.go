@@ -32,6 +32,8 @@ type Defaults struct {
 	// Plugin is the name of a plugin that some profile has to enable, and New makes it.
 	Plugin string
 	New    func(ctx context.Context, args runtime.Object, handle fwk.Handle) (fwk.Plugin, error)
+	// CheckArgs says what is wrong with the plugin's arguments.
+	CheckArgs func(args runtime.Object) error
 }
 
 // Program is what was asked for on the command line.

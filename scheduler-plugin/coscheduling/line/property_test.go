@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/lockstep-k8s/lockstep/internal/times"
 )
 
 // lives is how many random lives a line leads, and steps how long they are.
@@ -253,13 +255,13 @@ func (f *life) soonest() time.Time {
 	var at time.Time
 	consider := func(t time.Time) {
 		if t.After(f.now) {
-			at = sooner(at, t)
+			at = times.Sooner(at, t)
 		}
 	}
 	for _, g := range f.l.gangs {
 		switch g.state {
 		case ready:
-			consider(later(f.barred(g), g.notBefore))
+			consider(times.Later(f.barred(g), g.notBefore))
 		case refused:
 			consider(g.again)
 			consider(g.in.idle)
@@ -267,7 +269,7 @@ func (f *life) soonest() time.Time {
 		if g.state != out && g.lacks && g.refusal != nil {
 			consider(g.helpless)
 			if g.patience > 0 && !g.since.IsZero() {
-				consider(later(g.since.Add(g.patience), g.helpless))
+				consider(times.Later(g.since.Add(g.patience), g.helpless))
 			}
 		}
 	}

@@ -12,7 +12,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	internalqueue "k8s.io/kubernetes/pkg/scheduler/backend/queue"
@@ -40,6 +39,8 @@ type Queue struct {
 	happened func(event fwk.ClusterEvent, before, after any)
 	// gone is told of members that are gone, and of some that are bound.
 	gone func(pod *corev1.Pod)
+	// outlook is asked whether gangs are outranked.
+	outlook outlook
 
 	mu sync.Mutex
 	// members are the members that wait, by UID: those of which the scheduler has
@@ -70,6 +71,7 @@ func (q *Queue) Add(ctx context.Context, pod *corev1.Pod) {
 		return
 	}
 	q.SchedulingQueue.Add(ctx, pod)
+	q.outlook.note(pod)
 }
 
 // Update implements SchedulingQueue. A Pod may become a member or cease to be one.
@@ -78,6 +80,7 @@ func (q *Queue) Update(ctx context.Context, before, after *corev1.Pod) {
 	was, is := q.keepsOut(before), q.keepsOut(after)
 	if !was && !is {
 		q.SchedulingQueue.Update(ctx, before, after)
+		q.outlook.note(after)
 		return
 	}
 	if was && (!is || before.UID != after.UID) {
@@ -90,13 +93,6 @@ func (q *Queue) Update(ctx context.Context, before, after *corev1.Pod) {
 		q.SchedulingQueue.Delete(klog.FromContext(ctx), before)
 	}
 	q.Add(ctx, after)
-}
-
-// Outranked says whether an ordinary Pod of a higher priority is to have its turn.
-func (q *Queue) Outranked(priority int32) bool {
-	return slices.ContainsFunc(q.PodsInActiveQ(), func(pod *corev1.Pod) bool {
-		return !isBell(pod) && corev1helpers.PodPriority(pod) > priority
-	})
 }
 
 // Delete implements SchedulingQueue.
@@ -116,6 +112,7 @@ func (q *Queue) AddUnschedulablePodIfNotPresent(logger klog.Logger, info *framew
 		q.Done(info.Pod.UID)
 		return nil
 	}
+	defer q.outlook.note(info.Pod)
 	return q.SchedulingQueue.AddUnschedulablePodIfNotPresent(logger, info, cycle)
 }
 

@@ -44,7 +44,7 @@ var passedOn = map[string]string{
 	"SchedulingCycle":              "counts what Pop hands out",
 	"GetPod":                       "is for tests",
 	"InFlightPods":                 "is for tests",
-	"PodsInActiveQ":                "is for tests",
+	"PodsInActiveQ":                "lists what is in the queue",
 	"PodsInBackoffQ":               "is for tests",
 	"UnschedulablePods":            "is for tests",
 	"Run":                          "is about no Pod",

@@ -37,6 +37,8 @@ type gang struct {
 	since time.Time
 	// failures are the refusals in a row without more room, and room is what the last one had.
 	failures, room int
+	// alike are the refusals in a row since then for which another gang was planned.
+	alike int
 	// notBefore is the end of the back-off, and early when the gang may have a turn in it. Initial
 	// is how long the shortest back-off is.
 	notBefore, early time.Time

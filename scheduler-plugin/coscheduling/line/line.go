@@ -188,7 +188,7 @@ func (l *Line) try(s *shape, now time.Time) {
 			return
 		}
 		l.part(g, now)
-		g.state, g.notBefore = ready, times.Later(g.notBefore, s.notBefore)
+		g.state, g.notBefore = ready, s.notBefore
 		if !l.barred(g).After(now) {
 			s.tried, g.tries = g, s
 		} // else the others would have to wait with it

@@ -64,7 +64,7 @@ func (f *life) rank() Rank {
 }
 
 func (f *life) event() Event {
-	return Event{Kind: EventKind(f.r.IntN(6)), Room: Room{"cpu": f.r.Int64N(4)}, Unbounded: f.chance(5), Cordoned: f.chance(30)}
+	return Event{Kind: EventKind(f.r.IntN(7)), Room: Room{"cpu": f.r.Int64N(4)}, Unbounded: f.chance(5), Cordoned: f.chance(30)}
 }
 
 func (f *life) refusal() Refusal {

@@ -131,7 +131,7 @@ func TestObjectsAreChecked(t *testing.T) {
 			if err := utiljson.Unmarshal(data, &object); err != nil {
 				t.Fatal(err)
 			}
-			got := validators[fmt.Sprint(object["kind"])].Create(t, object)
+			got := crd.Texts(validators[fmt.Sprint(object["kind"])].Create(t, object))
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("unexpected problems (-want,+got):\n%s", diff)
 			}

@@ -66,7 +66,7 @@ type JobList struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.minAvailable) || !has(self.tasks) || self.minAvailable <= self.tasks.map(t, t.?replicas.orValue(0)).sum()",fieldPath=".minAvailable",message="job 'minAvailable' should not be greater than total replicas in tasks"
 // +kubebuilder:validation:XValidation:rule="!has(self.tasks) || self.tasks.map(t, t.?replicas.orValue(0)).sum() <= 10000",fieldPath=".tasks",message="must have at most 10000 replicas, which is their sum over all tasks"
 // +kubebuilder:validation:XValidation:rule=`oldSelf.hasValue() || !has(self.volumes) || self.volumes.all(v, !has(v.volumeClaim) || v.?volumeClaimName.orValue("") == "")`,fieldPath=".volumes",message="either VolumeClaim or VolumeClaimName must be specified, not both",optionalOldSelf=true
-// +kubebuilder:validation:XValidation:rule=`!has(self.tasks) || [self.tasks.filter(t, has(t.name)).map(t, t.name)].all(names, self.tasks.all(t, !has(t.dependsOn) || !has(t.dependsOn.name) || t.dependsOn.name.all(d, d != t.?name.orValue("") && (d in names || d.matches("^default(0|[1-9][0-9]?)$") && int(d.substring(7)) < self.tasks.size() && self.tasks[int(d.substring(7))].?name.orValue("") == ""))))`,fieldPath=".tasks",message="dependsOn must name other tasks of the Job"
+// +kubebuilder:validation:XValidation:rule=`!has(self.tasks) || [self.tasks.filter(t, t.?name.orValue("") != "").map(t, t.name)].all(names, self.tasks.all(t, !has(t.dependsOn) || !has(t.dependsOn.name) || t.dependsOn.name.all(d, d != t.?name.orValue("") && (d in names || d.matches("^default(0|[1-9][0-9]?)$") && int(d.substring(7)) < self.tasks.size() && self.tasks[int(d.substring(7))].?name.orValue("") == ""))))`,fieldPath=".tasks",message="dependsOn must name other tasks of the Job"
 // +kubebuilder:validation:XValidation:rule=`(has(self.schedulerName) ? self.schedulerName : "") == (has(oldSelf.schedulerName) ? oldSelf.schedulerName : "")`,fieldPath=".schedulerName",message="job updates may not change fields other than minAvailable, priorityClassName, tasks[*].replicas and tasks[*].minAvailable"
 // +kubebuilder:validation:XValidation:rule="(has(self.policies) ? self.policies : []) == (has(oldSelf.policies) ? oldSelf.policies : [])",fieldPath=".policies",message="job updates may not change fields other than minAvailable, priorityClassName, tasks[*].replicas and tasks[*].minAvailable"
 // +kubebuilder:validation:XValidation:rule="(has(self.plugins) ? self.plugins : {}) == (has(oldSelf.plugins) ? oldSelf.plugins : {})",fieldPath=".plugins",message="job updates may not change fields other than minAvailable, priorityClassName, tasks[*].replicas and tasks[*].minAvailable"
@@ -114,7 +114,7 @@ type JobSpec struct {
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=100
-	// +kubebuilder:validation:XValidation:rule=`self.all(t, t.?name.orValue("") == "" || self.exists_one(u, u.?name.orValue("") == t.name))`,message="duplicated task name: every task needs a name of its own"
+	// +kubebuilder:validation:XValidation:rule=`[self.filter(t, t.?name.orValue("") != "").map(t, t.name)].all(names, names.all(n, names.indexOf(n) == names.lastIndexOf(n)))`,message="duplicated task name: every task needs a name of its own"
 	Tasks []TaskSpec `json:"tasks,omitempty"`
 
 	// policies say what to do on which event, where no policy of the event's task does.
@@ -197,6 +197,7 @@ type PluginFlags []string
 //
 // +kubebuilder:validation:MaxLength=64
 // +kubebuilder:validation:Pattern=`^\+?(0|(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+)$`
+// +kubebuilder:validation:XValidation:rule=`duration(self) >= duration("0s")`,message="must not be negative, and of at most 290 years"
 type Duration string
 
 // VolumeSpec is a claim, and where it is mounted.

@@ -72,10 +72,10 @@ func Of(t *testing.T, file string) *Validator {
 	return v
 }
 
-// Create finds all problems of an object when it is created, sorted, and none if there
-// are none. The object gets its defaults. A field that would be dropped from an object
+// Create finds all problems of an object when it is created. The object gets its defaults.
+// A field that would be dropped from an object
 // without problems fails the test.
-func (v *Validator) Create(t *testing.T, object map[string]any) []string {
+func (v *Validator) Create(t *testing.T, object map[string]any) field.ErrorList {
 	t.Helper()
 	dropped := v.admit(object)
 	errs := validation.ValidateCustomResource(nil, object, v.schema)
@@ -84,8 +84,8 @@ func (v *Validator) Create(t *testing.T, object map[string]any) []string {
 }
 
 // Update finds all problems of an object when it takes the place of an old one, which
-// has its defaults, sorted, and none if there are none. The object gets its defaults.
-func (v *Validator) Update(t *testing.T, object, old map[string]any) []string {
+// has its defaults. The object gets its own.
+func (v *Validator) Update(t *testing.T, object, old map[string]any) field.ErrorList {
 	t.Helper()
 	dropped := v.admit(object)
 	correlated := common.NewCorrelatedObject(object, old, &model.Structural{Structural: v.structural})
@@ -103,15 +103,21 @@ func (v *Validator) admit(object map[string]any) (dropped string) {
 	return dropped
 }
 
-func problems(t *testing.T, errs field.ErrorList, dropped string) []string {
+// problems are errors. Fields that were dropped without one fail the test.
+func problems(t *testing.T, errs field.ErrorList, dropped string) field.ErrorList {
 	t.Helper()
-	var problems []string
-	for _, err := range errs {
-		problems = append(problems, err.Error())
-	}
-	if len(problems) == 0 && dropped != "" {
+	if len(errs) == 0 && dropped != "" {
 		t.Errorf("fields are dropped (-given,+kept):\n%s", dropped)
 	}
-	slices.Sort(problems)
-	return problems
+	return errs
+}
+
+// Texts are what a user reads of problems, sorted, and nil if there are none.
+func Texts(problems field.ErrorList) []string {
+	var texts []string
+	for _, problem := range problems {
+		texts = append(texts, problem.Error())
+	}
+	slices.Sort(texts)
+	return texts
 }

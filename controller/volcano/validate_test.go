@@ -21,8 +21,8 @@ import (
 
 const crdOfJobs = "../../manifests/volcano/batch.volcano.sh_jobs.yaml"
 
-// template stands for a template that nothing is wrong with.
-const template = "template: {spec: {containers: [{name: c, image: i}]}}"
+// goodTemplate stands for a template that nothing is wrong with.
+const goodTemplate = "template: {spec: {containers: [{name: c, image: i}]}}"
 
 // TestTheCRDAndValidateRefuseTheSameJobs holds both to one table. In want, @t stands for a
 // good template and is no part of what is refused.
@@ -199,17 +199,17 @@ func TestTheCRDAndValidateRefuseTheSameJobs(t *testing.T) {
 				wantOfGo = append(slices.Clone(tc.want), tc.wantOfSchema...)
 			}
 			object := objectOf(t, tc.name, tc.spec)
-			compare(t, "the CRD", append(slices.Clone(tc.want), tc.wantOfSchema...), validator.Create(t, runtime.DeepCopyJSON(object)))
-			compare(t, "Validate", wantOfGo, Validate(jobOf(t, object)))
+			compareProblems(t, "the CRD", append(slices.Clone(tc.want), tc.wantOfSchema...), validator.Create(t, runtime.DeepCopyJSON(object)))
+			compareProblems(t, "Validate", wantOfGo, Validate(jobOf(t, object)))
 		})
 	}
 }
 
 const wrongName = "metadata.name: metadata.name must be at most 63 lower-case letters, digits and hyphens, starting and ending with a letter or digit, because it is a label value and a part of host names"
 
-// compare compares problems with what was expected: fields and details, where a detail was
+// compareProblems compares problems with what was expected: fields and details, where a detail was
 // expected, and fields elsewhere.
-func compare(t *testing.T, who string, want []string, problems field.ErrorList) {
+func compareProblems(t *testing.T, who string, want []string, problems field.ErrorList) {
 	t.Helper()
 	withDetail := map[string]bool{}
 	for _, w := range want {
@@ -242,7 +242,7 @@ func objectOf(t *testing.T, name, spec string) map[string]any {
 	if name == "" {
 		name = "j"
 	}
-	manifest := fmt.Sprintf("apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\nmetadata: {name: %s}\nspec: %s\n", name, strings.ReplaceAll(spec, "@t", template))
+	manifest := fmt.Sprintf("apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\nmetadata: {name: %s}\nspec: %s\n", name, strings.ReplaceAll(spec, "@t", goodTemplate))
 	data, err := yaml.YAMLToJSON([]byte(manifest))
 	if err != nil {
 		t.Fatal(err)

@@ -493,10 +493,6 @@ func onNode(node string) podOption {
 	return func(w *schedulertesting.PodWrapper) { w.Node(node) }
 }
 
-func inPhase(phase corev1.PodPhase) podOption {
-	return func(w *schedulertesting.PodWrapper) { w.Phase(phase) }
-}
-
 func inRole(role string) podOption {
 	return func(w *schedulertesting.PodWrapper) { w.Label(schedulingv1alpha1.LabelRole, role) }
 }

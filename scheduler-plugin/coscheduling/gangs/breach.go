@@ -54,8 +54,8 @@ func (g *gang) breakUp() []*corev1.Pod {
 	}
 	var rest []*corev1.Pod
 	for _, m := range g.members {
-		// One that is about to be bound would be left over too.
-		if g.state(m) == memberPlaced && m.pod.Status.Phase != corev1.PodSucceeded {
+		// One that is about to be bound would be left over too, unless it is taken already.
+		if g.state(m) == memberPlaced && m.pod.Status.Phase != corev1.PodSucceeded && !m.taken {
 			rest = append(rest, m.pod)
 			g.setLeaving(m, true)
 		}

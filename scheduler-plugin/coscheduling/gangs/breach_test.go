@@ -67,28 +67,44 @@ func TestTheLateEndOfASurplusDissolvesNothing(t *testing.T) {
 	}
 }
 
-// TestAGangOfWhichAMemberIsTakenBeforeItIsBoundGoesAsAWhole, whether its scheduler hears first
-// that the member was taken, or that it was not bound.
+// TestAGangOfWhichAMemberIsTakenBeforeItIsBoundGoesAsAWhole: that member is not deleted, but
+// given back, and so no deletion tells of it.
 func TestAGangOfWhichAMemberIsTakenBeforeItIsBoundGoesAsAWhole(t *testing.T) {
-	for name, takenFirst := range map[string]bool{"taken first": true, "not bound first": false} {
-		t.Run(name, func(t *testing.T) {
-			b := newBench()
-			guard := &Guard{Of: b.Gangs}
-			b.SetGroup(makeGroup("gang", 2))
-			members := []*corev1.Pod{makePod("a", inGroup("gang")), makePod("b", inGroup("gang"))}
-			b.add(members...)
-			b.assumeAll(gangName, map[types.UID]string{members[0].UID: "node-0", members[1].UID: "node-0"})
-			if takenFirst {
-				guard.Taken(members[0])
-			}
-			b.Unassume(FailedBinding{Pod: members[0]})
-			if !takenFirst {
-				guard.Taken(members[0])
-			}
-			if want := []string{"b"}; !slices.Equal(b.dissolved, want) {
-				t.Errorf("%v are evicted with it, want %v", b.dissolved, want)
-			}
-		})
+	b := newBench()
+	guard := &Guard{Of: b.Gangs}
+	b.SetGroup(makeGroup("gang", 2))
+	members := []*corev1.Pod{makePod("a", inGroup("gang")), makePod("b", inGroup("gang"))}
+	b.add(members...)
+	b.assumeAll(gangName, map[types.UID]string{members[0].UID: "node-0", members[1].UID: "node-0"})
+	if !guard.Take(members[0]) {
+		t.Error("there is no need to preempt a member that is about to be bound")
+	}
+	b.Unassume(FailedBinding{Pod: members[0]})
+	if want := []string{"b"}; !slices.Equal(b.dissolved, want) {
+		t.Errorf("%v are evicted with it, want %v", b.dissolved, want)
+	}
+	for _, pod := range members {
+		if guard.Take(pod) {
+			t.Errorf("%s is preempted again", pod.Name)
+		}
+	}
+}
+
+// TestMembersThatAreTakenBeforeTheyAreBoundAreNotDeleted: both are given back, one after the
+// other.
+func TestMembersThatAreTakenBeforeTheyAreBoundAreNotDeleted(t *testing.T) {
+	b := newBench()
+	guard := &Guard{Of: b.Gangs}
+	b.SetGroup(makeGroup("gang", 2))
+	members := []*corev1.Pod{makePod("a", inGroup("gang")), makePod("b", inGroup("gang"))}
+	b.add(members...)
+	b.assumeAll(gangName, map[types.UID]string{members[0].UID: "node-0", members[1].UID: "node-0"})
+	guard.Take(members[0])
+	guard.Take(members[1])
+	b.Unassume(FailedBinding{Pod: members[1]})
+	b.Unassume(FailedBinding{Pod: members[0]})
+	if len(b.dissolved) > 0 {
+		t.Errorf("%v are evicted", b.dissolved)
 	}
 }
 

@@ -43,24 +43,42 @@ func priorityOf(g *gang, pod *corev1.Pod) (int32, bool) {
 	return g.rank().Priority, true
 }
 
-// Taken notes that a Pod was preempted before it was bound: it is not deleted, but given back.
-// If its gang can't go on without it, the rest is given back or evicted as well.
-func (g *Guard) Taken(victim *corev1.Pod) {
-	key, named := podgroup.GroupOf(victim)
-	if !named {
-		return
-	}
+// Take notes that a Pod is about to be preempted. It is false if there is no need: the Pod is
+// not bound, and it is given back to those that wait, or somebody else sees to that. Such a
+// Pod would be deleted for nothing.
+func (g *Guard) Take(victim *corev1.Pod) bool {
 	g.Of.mu.Lock()
 	defer g.Of.mu.Unlock()
-	of := g.Of.gangs[key]
-	if of == nil || of.members[victim.UID] == nil {
-		return
+	m := g.member(victim)
+	switch {
+	case m == nil, m.pod.Spec.NodeName != "":
+		return true
+	case m.assumed == "", m.leaving, m.taken:
+		return false
 	}
-	if m := of.members[victim.UID]; m.assumed != "" {
-		m.taken = true // it is given back in a moment
-		return
+	m.taken = true
+	return true
+}
+
+// Spare notes that a Pod could not be preempted after all.
+func (g *Guard) Spare(victim *corev1.Pod) {
+	g.Of.mu.Lock()
+	defer g.Of.mu.Unlock()
+	if m := g.member(victim); m != nil {
+		m.taken = false
 	}
-	g.Of.dissolveIfBroken(of)
+}
+
+// member is what is known of a Pod, nil if it is no member. The caller holds the lock.
+func (g *Guard) member(pod *corev1.Pod) *member {
+	key, named := podgroup.GroupOf(pod)
+	if !named || g.Of.gangs[key] == nil {
+		return nil
+	}
+	if m := g.Of.gangs[key].members[pod.UID]; m != nil && !m.isStranger() {
+		return m
+	}
+	return nil
 }
 
 // Cost is how many Pods go if one goes, with that.

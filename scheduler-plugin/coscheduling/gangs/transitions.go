@@ -74,7 +74,7 @@ func (g *gang) see(m *member, pod *corev1.Pod, now time.Time) (isNews, wasPlaced
 	g.alter(m, func() {
 		m.pod = pod
 		if pod.Spec.NodeName != "" {
-			m.assumed = ""
+			m.assumed, m.taken = "", false
 		}
 		g.judge(m, now)
 	})

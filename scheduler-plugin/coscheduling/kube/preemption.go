@@ -24,9 +24,10 @@ type Gangs interface {
 	MayBeTaken(victim, by *corev1.Pod) bool
 	// Cost is how many Pods go if one goes, with that.
 	Cost(victim *corev1.Pod) int
-	// Taken is told of a Pod that was preempted before it was bound: it is not deleted, and
-	// will not be bound.
-	Taken(victim *corev1.Pod)
+	// Take is told of a Pod that is about to be preempted. It is false if there is no need:
+	// the Pod was not bound, and is given back. Spare is told that it could not be preempted.
+	Take(victim *corev1.Pod) bool
+	Spare(victim *corev1.Pod)
 	// Rest are the Pods that go as well if some go, in an order that does not change.
 	Rest(victims []*corev1.Pod) []*corev1.Pod
 }

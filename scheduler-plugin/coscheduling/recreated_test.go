@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/cache"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
@@ -56,8 +57,10 @@ func TestAMemberThatWasMadeAnewHasLostItsPlace(t *testing.T) {
 	b := newBench()
 	b.setGroup(makeGroup("gang", 1))
 	placed, again := makePod("a", inGroup("gang"), onNode("node-0")), madeAnew(makePod("a", inGroup("gang")))
-	b.add(placed)
-	handlers(b.setPod, b.updatePod, b.deletePod).OnUpdate(placed, again)
+	m := newMembers(b.tracker, fake.NewClientset())
+	m.living().OnAdd(placed, true)
+	m.living().OnUpdate(placed, again)
+	m.askUntilAnswered(t)
 	b.wantCounts(t, "after a placed member was made anew", 1, 0, 0)
 	if g := b.gangs[gangName]; g.deletedMembers != 1 {
 		t.Errorf("the gang has lost %d members, want 1", g.deletedMembers)
@@ -86,7 +89,7 @@ func TestAPodGroupThatWasMadeAnewInheritsNothing(t *testing.T) {
 func TestADeletionThatWasMissedIsOne(t *testing.T) {
 	b := newBench()
 	group, pod := makeGroup("gang", 1), makePod("a", inGroup("gang"))
-	pods, groups := handlers(b.setPod, b.updatePod, b.deletePod), handlers(b.setGroup, b.updateGroup, b.deleteGroup)
+	pods, groups := newMembers(b.tracker, fake.NewClientset()).living(), handlers(b.setGroup, b.updateGroup, b.deleteGroup)
 	groups.OnAdd(group, false)
 	pods.OnAdd(pod, false)
 	pods.OnDelete(cache.DeletedFinalStateUnknown{Key: "ns/a", Obj: pod})

@@ -227,15 +227,6 @@ func (t *tracker) setPod(pod *corev1.Pod) {
 	}
 }
 
-// updatePod learns of a Pod that has changed, maybe from one gang to another. After a
-// broken watch it may be another Pod of the same name.
-func (t *tracker) updatePod(before, after *corev1.Pod) {
-	if before.UID != after.UID || !isSameGang(before, after) {
-		t.deletePod(before)
-	}
-	t.setPod(after)
-}
-
 // enter counts a member whose Pod is new or changed. The caller holds the lock.
 func (t *tracker) enter(g *gang, m *member) {
 	g.count(m, state(m, t.ours), 1)
@@ -276,10 +267,4 @@ func (t *tracker) awaken(key types.NamespacedName) {
 	defer t.mu.Unlock()
 	t.line.Wake(key, t.now())
 	t.stir()
-}
-
-func isSameGang(a, b *corev1.Pod) bool {
-	was, _ := podgroup.GroupOf(a)
-	is, _ := podgroup.GroupOf(b)
-	return was == is
 }

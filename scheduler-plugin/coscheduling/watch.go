@@ -10,9 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
-	coreinformers "k8s.io/client-go/informers/core/v1"
 	"k8s.io/client-go/kubernetes"
 	restclient "k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
@@ -89,19 +87,12 @@ func (e *engine) watchClasses() error {
 	return nil
 }
 
-// startWatching feeds the tracker from informers of its own: the scheduler's Pod
-// informer leaves out Pods that have ended, but members that succeeded count
-// towards a minimum. It returns at once; nothing is planned before the first
-// lists are in.
+// startWatching feeds the tracker. It returns at once; nothing is planned before all that
+// existed is known.
 func (e *engine) startWatching(groups schedulingclient.Interface) error {
-	pods := coreinformers.NewFilteredPodInformer(e.clientSet(), metav1.NamespaceAll, 0, cache.Indexers{},
-		func(options *metav1.ListOptions) { options.LabelSelector = schedulingv1alpha1.LabelPodGroup })
-	if err := pods.SetTransform(dropManagedFields); err != nil {
-		return fmt.Errorf("watching Pods: %w", err)
-	}
-	podsSeen, err := pods.AddEventHandler(handlers(e.tracker.setPod, e.updatePod, e.podGone))
+	membersSeen, err := e.watchMembers()
 	if err != nil {
-		return fmt.Errorf("watching Pods: %w", err)
+		return err
 	}
 	factory := schedulinginformers.NewSharedInformerFactory(groups, 0)
 	podGroups := factory.Scheduling().V1alpha1().PodGroups().Informer()
@@ -115,13 +106,12 @@ func (e *engine) startWatching(groups schedulingclient.Interface) error {
 	if err := e.watchClasses(); err != nil {
 		return err
 	}
-	go pods.RunWithContext(e.ctx) // Pods are told if the API server serves no PodGroups
 	go func() {
 		if !e.awaitCRD(groups) {
 			return
 		}
 		go podGroups.RunWithContext(e.ctx)
-		if !cache.WaitForCacheSync(e.ctx.Done(), podsSeen.HasSynced, groupsSeen.HasSynced) {
+		if !cache.WaitFor(e.ctx, "", membersSeen, groupsSeen.HasSyncedChecker()) {
 			return
 		}
 		// Whoever does not lead must not write conditions, nor evict.

@@ -22,8 +22,8 @@ type Gangs interface {
 	DeletePod(pod *corev1.Pod)
 	// IsAssumed says whether a Pod was given a node that its last state may not show.
 	IsAssumed(pod *corev1.Pod) bool
-	// Missing says that it has to be asked what has become of Pods of a gang; see
-	// [Join.Question]. It is called once, until there are none.
+	// Missing says that Pods of a gang are missing: their [Join.Question] is to be made now
+	// and then, as long as they are. It is called again when there were none meanwhile.
 	Missing(gang types.NamespacedName)
 }
 
@@ -48,6 +48,8 @@ type history struct {
 	lives, ended bool
 	// loss is the number of the time that it is missing, 0 if it is not.
 	loss int
+	// noted says that it was missing already when the question was made the last time.
+	noted bool
 }
 
 // New makes a Join that knows no Pods.
@@ -116,21 +118,31 @@ func (j *Join) EndedNoMore(pod *corev1.Pod) {
 }
 
 // Question is what to ask the API server: which Pods of a gang have ended. It holds those
-// that are missing.
+// of which it is to be known.
 type Question struct {
 	Gang   types.NamespacedName
 	losses map[types.UID]int
 }
 
-// Question is what to ask about a gang now. It is false if nobody is missing.
-func (j *Join) Question(gang types.NamespacedName) (Question, bool) {
+// Empty says whether there is nothing to ask yet.
+func (q Question) Empty() bool {
+	return len(q.losses) == 0
+}
+
+// Question is what to ask about a gang now, and whether any of its Pods are missing. It is
+// asked about those that were missing the last time already: of most that end, the other
+// watch tells in a moment.
+func (j *Join) Question(gang types.NamespacedName) (q Question, missing bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	q := Question{Gang: gang, losses: make(map[types.UID]int, len(j.missing[gang]))}
+	q = Question{Gang: gang, losses: map[types.UID]int{}}
 	for uid, h := range j.missing[gang] {
-		q.losses[uid] = h.loss
+		if h.noted {
+			q.losses[uid] = h.loss
+		}
+		h.noted = true
 	}
-	return q, len(q.losses) > 0
+	return q, len(j.missing[gang]) > 0
 }
 
 // Answer takes the answer: all Pods of the gang that have ended, as of a moment after the
@@ -186,7 +198,7 @@ func (j *Join) forget(uid types.UID, h *history) {
 func (j *Join) miss(uid types.UID, h *history) {
 	gang := groupOf(h.pod)
 	j.losses++
-	h.loss = j.losses
+	h.loss, h.noted = j.losses, false
 	if j.missing[gang] == nil {
 		j.missing[gang] = map[types.UID]*history{}
 		j.gangs.Missing(gang)

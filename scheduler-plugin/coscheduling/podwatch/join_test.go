@@ -176,32 +176,41 @@ func TestWhatGangsAreToldOfTheirPods(t *testing.T) {
 }
 
 func (s *script) ask() {
-	s.asking, _ = s.Question(types.NamespacedName{Namespace: "ns", Name: "gang"})
+	for range 2 {
+		s.asking, _ = s.Question(types.NamespacedName{Namespace: "ns", Name: "gang"})
+	}
 }
 
 func (s *script) answer(ended ...*corev1.Pod) {
 	s.Answer(s.asking, ended)
 }
 
-// TestTheQuestionEndsWhenNobodyIsMissing: it is asked as long as somebody is, and no longer.
-func TestTheQuestionEndsWhenNobodyIsMissing(t *testing.T) {
+// TestWhoIsMissingIsAskedAboutUntilFound: not at once, for the other watch may show the Pod
+// in a moment; then as long as it does not, and no longer.
+func TestWhoIsMissingIsAskedAboutUntilFound(t *testing.T) {
 	gang := types.NamespacedName{Namespace: "ns", Name: "gang"}
 	runs, succeeded := makePod("a", "gang", "node", corev1.PodRunning), makePod("a", "gang", "node", corev1.PodSucceeded)
 	j := New(&diary{})
+	question := func(when string, wantAsked, wantMissing bool) Question {
+		t.Helper()
+		q, missing := j.Question(gang)
+		if q.Empty() == wantAsked || missing != wantMissing {
+			t.Errorf("%s: there is something to ask: %t, want %t; somebody is missing: %t, want %t", when, !q.Empty(), wantAsked, missing, wantMissing)
+		}
+		return q
+	}
 	j.Lives(runs)
-	if _, ok := j.Question(gang); ok {
-		t.Error("there is a question while nobody is missing")
-	}
+	question("while it lives", false, false)
 	j.LivesNoMore(runs, true)
-	q, ok := j.Question(gang)
-	if !ok {
-		t.Fatal("nothing is asked about a Pod that is missing")
-	}
+	question("when it is not shown any more", false, true)
+	q := question("a while later", true, true)
 	if !j.Answer(q, []*corev1.Pod{succeeded}) {
 		t.Error("nobody is missing, though the watch of ended Pods has not shown the Pod")
 	}
+	question("when it is known to have ended", true, true)
 	j.Ended(succeeded)
-	if _, ok := j.Question(gang); ok || j.Answer(q, nil) {
-		t.Error("there is a question after the Pod was found")
+	question("when it is shown", false, false)
+	if j.Answer(q, nil) {
+		t.Error("the answer makes somebody missing who was found")
 	}
 }

@@ -294,19 +294,19 @@ func (l *life) name(w *watched) string {
 	return "the watch of ended Pods"
 }
 
-// ask begins to ask about a gang of which somebody is missing.
+// ask begins to ask about the gangs of which somebody is missing.
 func (l *life) ask() {
 	for _, name := range []string{"gang", "other"} {
 		gang := types.NamespacedName{Namespace: "ns", Name: name}
-		q, ok := l.join.Question(gang)
-		if !ok {
+		q, missing := l.join.Question(gang)
+		if missing && !l.missing[gang] {
+			l.failf("somebody of %s is missing, and nobody was told", name)
+		}
+		if !missing {
 			delete(l.missing, gang)
-		} else {
-			if !l.missing[gang] {
-				l.failf("somebody of %s is missing, and nobody was told", name)
-			}
+		}
+		if !q.Empty() {
 			l.asked = append(l.asked, asked{Question: q})
-			return
 		}
 	}
 }
@@ -357,7 +357,7 @@ func (l *life) calm() {
 		}
 	}
 	for _, name := range []string{"gang", "other"} {
-		if _, ok := l.join.Question(types.NamespacedName{Namespace: "ns", Name: name}); ok {
+		if _, missing := l.join.Question(types.NamespacedName{Namespace: "ns", Name: name}); missing {
 			l.failf("somebody of %s is missing for ever", name)
 		}
 	}

@@ -5,6 +5,7 @@ package coscheduling
 
 import (
 	"errors"
+	"slices"
 	"sync/atomic"
 	"testing"
 
@@ -15,6 +16,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 )
 
 // askUntilAnswered has it be asked what has become of the members of the gang of benches.
@@ -127,9 +129,17 @@ func TestAMemberThatEndsWhileTheSchedulerStartsCounts(t *testing.T) {
 			if before {
 				w.end("gang-0", corev1.PodSucceeded)
 			}
-			var lists atomic.Int32
+			var lists []string
 			w.kube.PrependReactor("list", "pods", func(action clienttesting.Action) (bool, apiruntime.Object, error) {
-				if action.GetNamespace() == "" && lists.Add(1) == 2 && !before {
+				list := action.(clienttesting.ListActionImpl)
+				kind := livingPods
+				if list.ListOptions.FieldSelector == kube.EndedPods {
+					kind = endedPods
+					if version := list.ListOptions.ResourceVersion; version != "" {
+						t.Errorf("the Pods that have ended are listed as of version %s, want the newest", version)
+					}
+				}
+				if lists = append(lists, kind); len(lists) == 2 && !before {
 					// The lock of the fake API server is held.
 					object, err := w.kube.Tracker().Get(podResource, testNamespace, "gang-0")
 					if err != nil {
@@ -149,6 +159,11 @@ func TestAMemberThatEndsWhileTheSchedulerStartsCounts(t *testing.T) {
 				known, _ := w.tracker().Look(gangName)
 				return known.Bound.Total == 3 && known.Deleted == 0
 			})
+			w.kube.Lock()
+			defer w.kube.Unlock()
+			if want := []string{livingPods, endedPods}; !slices.Equal(lists, want) {
+				t.Errorf("the lists are of %q, want %q: a Pod that ends between them could be in neither", lists, want)
+			}
 		})
 	}
 }

@@ -75,7 +75,7 @@ func mutations() map[string]mutation.Mutation {
 		"nobody asks what has become of a member": {File: "members.go", Tests: "TestAMemberThatIsDeletedOutright",
 			Old: "{ m.missing.AddAfter(gang, missingDelay) }", New: "{}"},
 		"the two watches of Pods begin at once": {File: "members.go", Tests: "TestAMemberThatEndsWhileTheSchedulerStarts",
-			Old: `if cache.WaitFor(e.ctx, "", livingSeen.HasSyncedChecker()) {`, New: "if true {"},
+			Old: `if cache.WaitFor(e.ctx, "", livingSeen.HasSyncedChecker()) {`, New: "if livingSeen != nil {"},
 		"a Pod that was made anew waits twice": {File: "kube/queue.go", Tests: "TestMembersStay",
 			Old: "if was && (!is || before.UID != after.UID) {", New: "if was && !is {"},
 		"a member of whose name there is another takes room for ever": {File: "kube/queue.go", By: ".", Tests: "TestAMemberOfWhich",

@@ -15,6 +15,7 @@ import (
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/gangs"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 )
 
@@ -29,7 +30,7 @@ func (e *engine) bind(ctx context.Context, p *kube.Placement, view gangView) {
 	logger := klog.LoggerWithValues(klog.FromContext(ctx), "pod", klog.KObj(p.Pod), "node", p.Node)
 	ctx = klog.NewContext(ctx, logger)
 	retries := *e.plugins[p.Pod.Spec.SchedulerName].args.BindRetries
-	attempt := kube.Attempt{Number: view.failures + 1, First: view.firstAttempt, Start: time.Now()}
+	attempt := kube.Attempt{Number: view.Failures + 1, First: view.Since, Start: time.Now()}
 
 	status := kube.RunBindingCycle(ctx, p, func(ctx context.Context) *fwk.Status { return e.bindWithRetries(ctx, p, retries) })
 	if status.IsSuccess() {
@@ -41,8 +42,8 @@ func (e *engine) bind(ctx context.Context, p *kube.Placement, view gangView) {
 		return // the scheduler ends; the next one sees what is bound
 	}
 	e.sched.Unbind(ctx, p)
-	e.tracker.unassume(failedBinding{pod: p.Pod, terms: e.terms(&view),
-		message: fmt.Sprintf("%s could not be bound to %s: %s", p.Pod.Name, p.Node, status.Message())})
+	e.gangs.Unassume(gangs.FailedBinding{Pod: p.Pod, Terms: e.terms(&view),
+		Message: fmt.Sprintf("%s could not be bound to %s: %s", p.Pod.Name, p.Node, status.Message())})
 	e.metrics.BindFailures.Inc()
 	e.sched.FailBinding(ctx, p, attempt, status)
 }

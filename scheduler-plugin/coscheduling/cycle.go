@@ -20,6 +20,13 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/status"
 )
 
+// gangView is a gang as a gang cycle sees it.
+type gangView struct {
+	place.Gang
+	// shape is the gang's; see Gang.Shape.
+	shape string
+}
+
 // runCycle plans a gang, places all of it that fits if that keeps its minimum,
 // and otherwise records why not.
 func (e *engine) runCycle(view gangView) {
@@ -75,7 +82,7 @@ func (e *engine) knowsItHasNoPlace(view *gangView) bool {
 	if view.Starving || e.room.Of(view.Key) != nil {
 		return false
 	}
-	return e.tracker.alike(view.Key, view.shape)
+	return e.gangs.Alike(view.Key, view.shape)
 }
 
 // plan seeks a place for a gang in the cluster as it is now.
@@ -101,11 +108,11 @@ func (e *engine) plan(ctx context.Context, view *gangView, own room.Claim) (plac
 		Extenders: e.sched,
 		Own:       own,
 		Ahead:     e.room.AheadOfGang(room.Behind{Rank: view.Rank, Broken: view.Broken()}),
-		Standings: e.tracker.standings,
+		Standings: e.gangs.Standings,
 		Evictions: &e.evictions,
 		Passes:    &e.passes,
-		Now:       e.tracker.now,
-		Deadline:  e.tracker.now().Add(timeout),
+		Now:       time.Now,
+		Deadline:  time.Now().Add(timeout),
 
 		TurnTimeout: timeout,
 	})
@@ -142,7 +149,7 @@ func (e *engine) refuse(view *gangView, out place.Outcome) {
 		refusal.Took = e.pluginOf(view).args.TurnTimeout.Duration
 		e.metrics.Overdue.Inc()
 	}
-	e.tracker.fail(view.Key, view.Group.UID, refusal, e.terms(view))
+	e.gangs.Refuse(view.Key, view.Group.UID, refusal, e.terms(view))
 }
 
 // terms are how long a gang waits for what.
@@ -152,7 +159,7 @@ func (e *engine) terms(view *gangView) line.Terms {
 }
 
 // commit makes placements known to the scheduler's cache, which all later cycles see, and
-// to the tracker. The shortfall says why that did not work; then nothing is left behind.
+// to package gangs. The shortfall says why that did not work; then nothing is left behind.
 func (e *engine) commit(ctx context.Context, view *gangView, placements []*kube.Placement) (*place.Shortfall, error) {
 	nodes := make(map[types.UID]string, len(placements))
 	for i, p := range placements {
@@ -172,7 +179,7 @@ func (e *engine) commit(ctx context.Context, view *gangView, placements []*kube.
 			return nil, fmt.Errorf("permitting %s on %s: %w", klog.KObj(p.Pod), p.Node, permit.AsError())
 		}
 	}
-	if !e.tracker.assume(view, nodes) {
+	if !e.gangs.Assume(&view.View, nodes) {
 		e.release(ctx, placements, len(placements))
 		return &place.Shortfall{Unready: true, Message: "the group or its members have changed while it was planned"}, nil
 	}

@@ -14,11 +14,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	schedulingclient "github.com/lockstep-k8s/lockstep/client/clientset/versioned"
 	"github.com/lockstep-k8s/lockstep/podgroup"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/gangs"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/place"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
@@ -39,6 +41,10 @@ type engine struct {
 	snapshot kube.Snapshot
 	pop      kube.Next
 	queue    *kube.Queue
+	// helpful are the events that may help a gang.
+	helpful []fwk.ClusterEvent
+	// stirred says that somebody may be next, or that room may be kept for nobody.
+	stirred chan struct{}
 	// begin notes that the scheduler has begun to schedule: it leads, if leaders
 	// are elected. Before that, begun is open, and the engine watches but does
 	// nothing.
@@ -52,7 +58,7 @@ type engine struct {
 	room      room.Room
 	evictions room.Evictions
 
-	tracker  *tracker
+	gangs    *gangs.Gangs
 	reporter *status.Reporter
 	metrics  *status.Metrics
 }
@@ -96,33 +102,32 @@ func attach(ctx context.Context, sched *kube.Scheduler, plugins map[string]*Cosc
 		sched:    sched,
 		plugins:  plugins,
 		snapshot: sched.Snapshot(),
+		helpful:  helpful(),
+		stirred:  make(chan struct{}, 1),
 	}
-	stirred := make(chan struct{}, 1)
-	stir := func() {
-		select {
-		case stirred <- struct{}{}:
-		default: // it is to look anyway
-		}
-	}
-	e.tracker = newTracker(e.serves, time.Now, stir, func(gang types.NamespacedName, d time.Duration) { e.reporter.Report(gang, d) })
-	e.tracker.classPriority = e.classPriority()
-	e.tracker.dissolve = func(group *schedulingv1alpha1.PodGroup, rest []*corev1.Pod) { go e.dissolve(group, rest) }
-	e.reporter = status.NewReporter(e.tracker, groups, e.clientSet(), e.recorder(), e.isBinding)
+	e.gangs = gangs.New(gangs.Config{
+		Rules:    gangs.Rules{Serves: e.serves, ClassValue: e.classValue(), ClassKey: place.ClassKey},
+		Now:      time.Now,
+		Stir:     e.stir,
+		Report:   func(gang types.NamespacedName, d time.Duration) { e.reporter.Report(gang, d) },
+		Dissolve: func(group *schedulingv1alpha1.PodGroup, rest []*corev1.Pod) { go e.dissolve(group, rest) },
+	})
+	e.reporter = status.NewReporter(e.gangs, groups, e.clientSet(), e.recorder(), e.isBinding)
 	e.protectGangs(klog.FromContext(ctx))
 	var err error
-	if e.metrics, err = status.NewMetrics(registry, e.tracker.waitingGangs); err != nil {
+	if e.metrics, err = status.NewMetrics(registry, e.gangs.CountWaiting); err != nil {
 		return err
 	}
 	for _, c := range plugins {
 		c.engine = e
 	}
 	e.pop = sched.InterceptNext(e.nextEntity)
-	e.queue = sched.KeepOut(e.places, e.tracker.heard, e.forgetGone)
+	e.queue = sched.KeepOut(e.places, e.heard, e.forgetGone)
 	e.begin = sync.OnceFunc(func() { close(begun) })
 	if err := e.startWatching(groups); err != nil {
 		return err
 	}
-	go e.tendBell(stirred)
+	go e.tendBell()
 	go e.reporter.Run(ctx)
 	return nil
 }
@@ -163,17 +168,17 @@ func (e *engine) nextEntity(logger klog.Logger) (framework.QueuedEntityInfo, err
 // before them, unless it outranks them.
 func (e *engine) turns(priority int32, hung time.Time) {
 	for {
-		view, ok := e.tracker.begin(priority, hung)
+		view, ok := e.gangs.Begin(priority, hung)
 		if !ok {
 			break
 		}
-		e.runCycle(view)
+		e.runCycle(gangView{Gang: place.Gang{View: view}})
 		if e.ctx.Err() != nil || e.queue.Outranked(priority) {
 			break
 		}
 	}
 	e.ring()
-	e.tracker.stir()
+	e.stir()
 }
 
 // places says whether the engine places a Pod that the queue hands out. A bound

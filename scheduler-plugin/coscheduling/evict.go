@@ -10,12 +10,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/klog/v2"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
-	"github.com/lockstep-k8s/lockstep/podgroup"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 )
 
@@ -26,8 +24,8 @@ const dissolvePause = 10 * time.Second
 // evict deletes the victims of a gang, off the scheduling goroutine. If one can't
 // be, the gang looks for others.
 func (e *engine) evict(ctx context.Context, view *gangView, pods []*corev1.Pod) {
-	e.evictions.Add(pods, e.tracker.now())
-	e.tracker.setLeaving(pods, true)
+	e.evictions.Add(pods, time.Now())
+	e.gangs.SetLeaving(pods, true)
 	e.metrics.Preemptions.Inc()
 	e.metrics.Victims.Add(float64(len(pods)))
 	kube.ObservePreemption(len(pods))
@@ -38,7 +36,7 @@ func (e *engine) evict(ctx context.Context, view *gangView, pods []*corev1.Pod) 
 		if e.deletePods(ctx, by, pods) {
 			return
 		}
-		e.tracker.awaken(key)
+		e.gangs.Wake(key)
 	}()
 }
 
@@ -46,7 +44,7 @@ func (e *engine) evict(ctx context.Context, view *gangView, pods []*corev1.Pod) 
 // go on: whoever outranks a gang may take it, but then as a whole.
 func (e *engine) dissolve(group *schedulingv1alpha1.PodGroup, pods []*corev1.Pod) {
 	var rest []*corev1.Pod
-	now := e.tracker.now()
+	now := time.Now()
 	for _, pod := range pods {
 		if !e.evictions.IsLeaving(pod, now) {
 			rest = append(rest, pod)
@@ -65,7 +63,7 @@ func (e *engine) dissolve(group *schedulingv1alpha1.PodGroup, pods []*corev1.Pod
 	}
 	select {
 	case <-time.After(dissolvePause):
-		e.tracker.dissolveAgain(group)
+		e.gangs.DissolveAgain(group)
 	case <-e.ctx.Done():
 	}
 }
@@ -79,7 +77,7 @@ func (e *engine) deletePods(ctx context.Context, by *kube.Preemptor, pods []*cor
 		if err != nil && ctx.Err() == nil {
 			klog.FromContext(ctx).Error(err, "Preempting a Pod failed", "pod", klog.KObj(pods[i]))
 			e.evictions.Remove(pods[i])
-			e.tracker.setLeaving(pods[i:i+1], false)
+			e.gangs.SetLeaving(pods[i:i+1], false)
 			failed[i] = true
 		}
 	}, Name)
@@ -109,116 +107,4 @@ func withKind(group *schedulingv1alpha1.PodGroup) *schedulingv1alpha1.PodGroup {
 	group = group.DeepCopy()
 	group.SetGroupVersionKind(schedulingv1alpha1.PodGroupGroupVersionKind)
 	return group
-}
-
-// isBlind says whether there may be gangs that the tracker has not seen yet.
-func (t *tracker) isBlind() bool {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	return !t.synced && !t.noGroups
-}
-
-// priorityOfGang is the priority of a member's gang, false if the Pod is none.
-func (t *tracker) priorityOfGang(pod *corev1.Pod) (int32, bool) {
-	key, ok := podgroup.GroupOf(pod)
-	if !ok {
-		return 0, false
-	}
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	g := t.gangs[key]
-	if g == nil || g.group == nil || g.members[pod.UID] == nil || g.members[pod.UID].isStranger() {
-		return 0, false
-	}
-	return t.rank(g).Priority, true
-}
-
-// isPreempted says whether a Pod was marked as preempted. The mark comes before
-// the deletion, which may be all at once.
-func isPreempted(pod *corev1.Pod) bool {
-	c := kube.ConditionOf(pod, corev1.DisruptionTarget)
-	return c != nil && c.Status == corev1.ConditionTrue && c.Reason == corev1.PodReasonPreemptionByScheduler
-}
-
-// noticeBroken asks for the rest of a gang to be dissolved when preemption has just taken a
-// member that was placed, and too few are left. A member that has been going for a while
-// was judged when it went. The caller holds the lock.
-func (t *tracker) noticeBroken(g *gang, lost *corev1.Pod) {
-	if isPreempted(lost) {
-		t.dissolveBroken(g)
-	}
-}
-
-// noticeBrokenBefore is noticeBroken for a scheduler that has just begun to lead: it may be
-// that a gang was broken and not dissolved by the one before. A gang that would be short
-// of members without the preemption as well was not broken by it. The caller holds the
-// lock.
-func (t *tracker) noticeBrokenBefore(g *gang) {
-	if g.group == nil {
-		return
-	}
-	before := g.placed.Plus(podgroup.Tally{})
-	for _, m := range g.members {
-		if m.pod.DeletionTimestamp != nil && m.pod.Spec.NodeName != "" && !m.isStranger() && isPreempted(m.pod) {
-			before.Add(podgroup.RoleOf(m.pod), 1)
-		}
-	}
-	if podgroup.Holds(&g.group.Spec, before) {
-		t.dissolveBroken(g)
-	}
-}
-
-// dissolveBroken asks for the rest of a gang to be dissolved that has lost a member, if too
-// few are left. The caller holds the lock.
-func (t *tracker) dissolveBroken(g *gang) {
-	switch {
-	case g.group == nil, !t.synced, g.group.Spec.DisruptionMode == schedulingv1alpha1.DisruptPod,
-		podgroup.Holds(&g.group.Spec, g.placed):
-		return
-	}
-	var rest []*corev1.Pod
-	for _, m := range g.members {
-		// One that is about to be bound would be left over too.
-		if state(m, t.ours) == memberPlaced && m.pod.Status.Phase != corev1.PodSucceeded {
-			rest = append(rest, m.pod)
-			t.leave(g, m, true)
-		}
-	}
-	if len(rest) > 0 {
-		t.changed(g)
-		t.dissolve(g.group, rest)
-	}
-}
-
-// dissolveAgain asks for the rest of a gang to be dissolved of which something is left.
-func (t *tracker) dissolveAgain(group *schedulingv1alpha1.PodGroup) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	g := t.gangs[types.NamespacedName{Namespace: group.Namespace, Name: group.Name}]
-	if g != nil && g.group != nil && g.group.UID == group.UID {
-		t.dissolveBroken(g)
-	}
-}
-
-// setLeaving records that members of gangs are being preempted, or that it came
-// to nothing. Other Pods are none of its business.
-func (t *tracker) setLeaving(pods []*corev1.Pod, leaving bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, pod := range pods {
-		key, _ := podgroup.GroupOf(pod)
-		g := t.gangs[key]
-		if g == nil || g.members[pod.UID] == nil {
-			continue
-		}
-		t.leave(g, g.members[pod.UID], leaving)
-		t.changed(g)
-	}
-}
-
-// leave is setLeaving for one member. The caller holds the lock.
-func (t *tracker) leave(g *gang, m *member, leaving bool) {
-	g.count(m, state(m, t.ours), -1)
-	m.leaving = leaving
-	t.enter(g, m)
 }

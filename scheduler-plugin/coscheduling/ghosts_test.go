@@ -31,7 +31,7 @@ func TestAMemberOfWhichNobodyHearsTakesNoRoomOnceItIsGone(t *testing.T) {
 			w.start()
 			w.create(makePod("gang-0", inGroup("gang")))
 			w.eventually("kube-scheduler and the gang know the member", func() bool {
-				return w.queued("gang-0") && w.tracker().knows("gang", "uid-gang-0")
+				return w.queued("gang-0") && w.known("gang").Members["uid-gang-0"].Pod != nil
 			})
 			deaf.Store(true)
 			w.kube.Lock()
@@ -47,7 +47,7 @@ func TestAMemberOfWhichNobodyHearsTakesNoRoomOnceItIsGone(t *testing.T) {
 			}
 			deaf.Store(false)
 			w.eventually("nothing is assumed of it", func() bool { return len(w.sched.Cache.Dump().AssumedPods) == 0 })
-			w.eventually("the gang has forgotten it", func() bool { return !w.tracker().knows("gang", "uid-gang-0") })
+			w.eventually("the gang has forgotten it", func() bool { return w.known("gang").Members["uid-gang-0"].Pod == nil })
 			w.create(makeGroup("next", 2))
 			for _, member := range makeMembers("next", 2) {
 				w.create(member)

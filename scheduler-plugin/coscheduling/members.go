@@ -21,6 +21,7 @@ import (
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/internal/tombstone"
 	"github.com/lockstep-k8s/lockstep/podgroup"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/gangs"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/podwatch"
 )
@@ -39,11 +40,11 @@ const (
 	missingAskers = 4
 )
 
-// members tells the tracker of the Pods that name a group. Package podwatch makes one
+// members tells the gangs of the Pods that name a group. Package podwatch makes one
 // history of them out of the scheduler's own watch, which leaves out those that have ended,
 // and a watch of those.
 type members struct {
-	*tracker
+	*gangs.Gangs
 	client kubernetes.Interface
 	join   *podwatch.Join
 	// missing are the gangs about whose Pods it may have to be asked.
@@ -52,17 +53,17 @@ type members struct {
 
 var _ podwatch.Gangs = &members{}
 
-func newMembers(tracker *tracker, client kubernetes.Interface) *members {
-	m := &members{tracker: tracker, client: client, missing: workqueue.NewTypedRateLimitingQueue(
+func newMembers(all *gangs.Gangs, client kubernetes.Interface) *members {
+	m := &members{Gangs: all, client: client, missing: workqueue.NewTypedRateLimitingQueue(
 		workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](missingDelay, missingDelayMax))}
 	m.join = podwatch.New(m)
 	return m
 }
 
-// watchMembers has the tracker told of the Pods that name a group. It returns at once. What
+// watchMembers has the gangs told of the Pods that name a group. It returns at once. What
 // it returns is done when all is told that there was at the start.
 func (e *engine) watchMembers() (cache.DoneChecker, error) {
-	m := newMembers(e.tracker, e.clientSet())
+	m := newMembers(e.gangs, e.clientSet())
 	livingSeen, err := anyPlugin(e.plugins).handle.SharedInformerFactory().Core().V1().Pods().Informer().AddEventHandler(m.living())
 	if err != nil {
 		return nil, fmt.Errorf("watching Pods: %w", err)
@@ -136,17 +137,12 @@ func (m *members) ended() cache.ResourceEventHandler {
 	}, m.join.EndedNoMore)
 }
 
-// SetPod implements podwatch.Gangs.
-func (m *members) SetPod(pod *corev1.Pod) { m.setPod(pod) }
-
-// DeletePod implements podwatch.Gangs.
-func (m *members) DeletePod(pod *corev1.Pod) { m.deletePod(pod) }
-
-// IsAssumed implements podwatch.Gangs.
-func (m *members) IsAssumed(pod *corev1.Pod) bool { return m.isAssumed(pod) }
-
-// Missing implements podwatch.Gangs.
-func (m *members) Missing(gang types.NamespacedName) { m.missing.AddAfter(gang, missingDelay) }
+// SetMissing implements podwatch.Gangs.
+func (m *members) SetMissing(pod *corev1.Pod) {
+	m.Gangs.SetMissing(pod)
+	gang, _ := podgroup.GroupOf(pod)
+	m.missing.AddAfter(gang, missingDelay)
+}
 
 // ask asks what has become of Pods that are missing, until ctx ends.
 func (m *members) ask(ctx context.Context) {
@@ -192,16 +188,4 @@ func (m *members) askAbout(ctx context.Context, gang types.NamespacedName) {
 		return
 	}
 	m.missing.Forget(gang)
-}
-
-// isAssumed says whether a Pod was given a node, and is not known to be bound to it.
-func (t *tracker) isAssumed(pod *corev1.Pod) bool {
-	key, ok := podgroup.GroupOf(pod)
-	if !ok {
-		return false
-	}
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	g := t.gangs[key]
-	return g != nil && g.members[pod.UID] != nil && g.members[pod.UID].assumed != ""
 }

@@ -19,28 +19,11 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 )
 
-// askUntilAnswered has it be asked what has become of the members of the gang of benches.
-func (m *members) askUntilAnswered(t *testing.T) {
-	t.Helper()
-	for range 2 { // the first time, it is too early to ask
-		m.askAbout(t.Context(), gangName)
-	}
-}
-
-// knows says whether a Pod is known as one that names a group.
-func (t *tracker) knows(group string, uid types.UID) bool {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	g := t.gangs[gangNamed(group)]
-	return g != nil && g.members[uid] != nil
-}
-
 // phaseKnown is the phase that a member of group gang is known to have.
-func (t *tracker) phaseKnown(uid types.UID) corev1.PodPhase {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	if g := t.gangs[gangName]; g != nil && g.members[uid] != nil {
-		return g.members[uid].pod.Status.Phase
+func (w *world) phaseKnown(uid types.UID) corev1.PodPhase {
+	w.t.Helper()
+	if pod := w.known("gang").Members[uid].Pod; pod != nil {
+		return pod.Status.Phase
 	}
 	return ""
 }
@@ -80,17 +63,17 @@ func TestAMemberThatCompletesIsNeverLost(t *testing.T) {
 				w.kube.Unlock()
 			}
 			w.end("gang-0", corev1.PodSucceeded)
-			w.eventually("it is known to have succeeded", func() bool { return w.tracker().phaseKnown("uid-gang-0") == corev1.PodSucceeded })
+			w.eventually("it is known to have succeeded", func() bool { return w.phaseKnown("uid-gang-0") == corev1.PodSucceeded })
 			deaf.Store(false)
 			w.deletePod("gang-1")
 			w.eventually("the other member is known to be lost, and nobody else", func() bool {
-				known, _ := w.tracker().Look(gangName)
+				known, _ := w.engine().gangs.Look(gangNamed("gang"))
 				return known.Deleted == 1 && known.Failed == 0 && known.Placed.Total == 1
 			})
 			w.create(makePod("gang-2", inGroup("gang")))
 			w.eventually("another one takes its place", func() bool { return w.placed("gang-2") == 1 })
 			w.deletePod("gang-0")
-			w.eventually("it is forgotten", func() bool { return !w.tracker().knows("gang", "uid-gang-0") })
+			w.eventually("it is forgotten", func() bool { return w.known("gang").Members["uid-gang-0"].Pod == nil })
 		})
 	}
 }
@@ -102,7 +85,7 @@ func TestAMemberThatFailsIsLost(t *testing.T) {
 	w.condition("gang", metav1.ConditionFalse, schedulingv1alpha1.ReasonScheduled)
 	w.end("gang-0", corev1.PodFailed)
 	w.eventually("the gang has a member that failed", func() bool {
-		known, _ := w.tracker().Look(gangName)
+		known, _ := w.engine().gangs.Look(gangNamed("gang"))
 		return known.Failed == 1 && known.Deleted == 0 && known.Placed.Total == 1
 	})
 }
@@ -114,7 +97,7 @@ func TestAMemberThatIsDeletedOutrightIsLost(t *testing.T) {
 	w.condition("gang", metav1.ConditionFalse, schedulingv1alpha1.ReasonScheduled)
 	w.deletePod("gang-0")
 	w.eventually("the gang has lost it", func() bool {
-		known, _ := w.tracker().Look(gangName)
+		known, _ := w.engine().gangs.Look(gangNamed("gang"))
 		return known.Deleted == 1 && known.Failed == 0 && known.Placed.Total == 1
 	})
 }
@@ -156,7 +139,7 @@ func TestAMemberThatEndsWhileTheSchedulerStartsCounts(t *testing.T) {
 			w.start()
 			w.eventually("the third member is placed", func() bool { return w.placed("gang-2") == 1 })
 			w.eventually("the first one counts", func() bool {
-				known, _ := w.tracker().Look(gangName)
+				known, _ := w.engine().gangs.Look(gangNamed("gang"))
 				return known.Bound.Total == 3 && known.Deleted == 0
 			})
 			w.kube.Lock()
@@ -179,7 +162,7 @@ func TestAMemberIsWatchedOnce(t *testing.T) {
 	}
 	w.condition("gang", metav1.ConditionFalse, schedulingv1alpha1.ReasonScheduled)
 	w.eventually("all bindings are seen", func() bool {
-		known, _ := w.tracker().Look(gangName)
+		known, _ := w.engine().gangs.Look(gangNamed("gang"))
 		return known.Bound.Total == n
 	})
 	shown := w.selections.count()
@@ -188,7 +171,7 @@ func TestAMemberIsWatchedOnce(t *testing.T) {
 			n, shown[livingPods], shown[endedPods], 2*n)
 	}
 	w.end("gang-0", corev1.PodSucceeded)
-	w.eventually("its end is seen", func() bool { return w.tracker().phaseKnown("uid-gang-0") == corev1.PodSucceeded })
+	w.eventually("its end is seen", func() bool { return w.phaseKnown("uid-gang-0") == corev1.PodSucceeded })
 	w.eventually("by both watches, once each", func() bool {
 		shown := w.selections.count()
 		return shown[livingPods] == 2*n+1 && shown[endedPods] == 1

@@ -21,6 +21,7 @@ import (
 	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/gangs"
 )
 
 var (
@@ -167,11 +168,9 @@ func (s *storm) launch() {
 		s.standby = s.prepare()
 		s.sched = next.sched
 	}
-	tracker := s.tracker()
 	s.eventually("the scheduler has read all groups and Pods", func() bool {
-		tracker.mu.RLock()
-		defer tracker.mu.RUnlock()
-		return tracker.synced
+		dump, err := gangs.DumpOf(s.engine().gangs)
+		return err == nil && dump.Synced
 	})
 }
 

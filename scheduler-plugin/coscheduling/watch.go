@@ -44,9 +44,9 @@ func (e *engine) recorder() events.EventRecorderLogger {
 	return anyPlugin(e.plugins).handle.EventRecorder()
 }
 
-// classPriority finds the value of a PriorityClass. It asks for the informer
+// classValue finds the value of a PriorityClass. It asks for the informer
 // before the scheduler starts its informers.
-func (e *engine) classPriority() func(name string) (int32, bool) {
+func (e *engine) classValue() func(name string) (int32, bool) {
 	classes := anyPlugin(e.plugins).handle.SharedInformerFactory().Scheduling().V1().PriorityClasses().Lister()
 	return func(name string) (int32, bool) {
 		class, err := classes.Get(name)
@@ -78,7 +78,7 @@ func groupClient(plugins map[string]*Coscheduling) (schedulingclient.Interface, 
 
 // watchClasses has gangs change their places in line when PriorityClasses come and go.
 func (e *engine) watchClasses() error {
-	rerank := func(any) { e.tracker.rerank() }
+	rerank := func(any) { e.gangs.Rerank() }
 	_, err := anyPlugin(e.plugins).handle.SharedInformerFactory().Scheduling().V1().PriorityClasses().Informer().
 		AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: rerank, DeleteFunc: rerank})
 	if err != nil {
@@ -87,8 +87,8 @@ func (e *engine) watchClasses() error {
 	return nil
 }
 
-// startWatching feeds the tracker. It returns at once; nothing is planned before all that
-// existed is known.
+// startWatching tells package gangs what happens. It returns at once; nothing is planned
+// before all that existed is known.
 func (e *engine) startWatching(groups schedulingclient.Interface) error {
 	membersSeen, err := e.watchMembers()
 	if err != nil {
@@ -99,7 +99,7 @@ func (e *engine) startWatching(groups schedulingclient.Interface) error {
 	if err := podGroups.SetTransform(dropManagedFields); err != nil {
 		return fmt.Errorf("watching PodGroups: %w", err)
 	}
-	groupsSeen, err := podGroups.AddEventHandler(handlers(e.tracker.setGroup, e.tracker.updateGroup, e.tracker.deleteGroup))
+	groupsSeen, err := podGroups.AddEventHandler(handlers(e.gangs.SetGroup, e.updateGroup, e.gangs.DeleteGroup))
 	if err != nil {
 		return fmt.Errorf("watching PodGroups: %w", err)
 	}
@@ -120,11 +120,16 @@ func (e *engine) startWatching(groups schedulingclient.Interface) error {
 		case <-e.ctx.Done():
 			return
 		}
-		e.tracker.setSynced()
+		e.gangs.SetSynced()
 		// An ordinary Pod may have been denied victims that nobody knew.
 		e.sched.RetryAll(klog.FromContext(e.ctx))
 	}()
 	return nil
+}
+
+// updateGroup learns of a PodGroup that has changed.
+func (e *engine) updateGroup(_, after *schedulingv1alpha1.PodGroup) {
+	e.gangs.SetGroup(after)
 }
 
 // awaitCRD waits until the API server serves PodGroups, and says so once if it
@@ -137,7 +142,7 @@ func (e *engine) awaitCRD(groups schedulingclient.Interface) bool {
 		served, err := servesPodGroups(groups)
 		if served {
 			if told {
-				e.tracker.setNoGroups(false)
+				e.gangs.SetNoGroups(false)
 				logger.Info("PodGroups are served now")
 			}
 			return true, nil
@@ -149,7 +154,7 @@ func (e *engine) awaitCRD(groups schedulingclient.Interface) bool {
 		}
 		if !told {
 			told = true
-			e.tracker.setNoGroups(true)
+			e.gangs.SetNoGroups(true)
 			go e.tellNoGroups()
 			logger.Error(nil, "The API server does not serve PodGroups: install the CustomResourceDefinition podgroups.scheduling.lockstep.dev. "+
 				"Until then Pods with the label "+schedulingv1alpha1.LabelPodGroup+" wait; all others are scheduled")
@@ -164,7 +169,7 @@ func (e *engine) awaitCRD(groups schedulingclient.Interface) bool {
 func (e *engine) tellNoGroups() {
 	select {
 	case <-e.begun:
-		e.tracker.tellNoGroups()
+		e.gangs.TellNoGroups()
 	case <-e.ctx.Done():
 	}
 }

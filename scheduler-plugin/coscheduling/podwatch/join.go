@@ -22,9 +22,10 @@ type Gangs interface {
 	DeletePod(pod *corev1.Pod)
 	// IsAssumed says whether a Pod was given a node that its last state may not show.
 	IsAssumed(pod *corev1.Pod) bool
-	// Missing says that Pods of a gang are missing: their [Join.Question] is to be made now
-	// and then, as long as they are. It is called again when there were none meanwhile.
-	Missing(gang types.NamespacedName)
+	// SetMissing tells that it is not known whether a Pod has ended or is gone, until SetPod
+	// or DeletePod tells. The [Join.Question] of its gang is to be made now and then, as
+	// long as somebody is missing.
+	SetMissing(pod *corev1.Pod)
 }
 
 // Join joins the two watches. It is safe for concurrent use.
@@ -201,9 +202,9 @@ func (j *Join) miss(uid types.UID, h *history) {
 	h.loss, h.noted = j.losses, false
 	if j.missing[gang] == nil {
 		j.missing[gang] = map[types.UID]*history{}
-		j.gangs.Missing(gang)
 	}
 	j.missing[gang][uid] = h
+	j.gangs.SetMissing(h.pod)
 }
 
 // find notes that a Pod is not missing, if it was. The caller holds the lock.

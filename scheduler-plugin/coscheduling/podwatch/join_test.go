@@ -25,9 +25,11 @@ func (d *diary) SetPod(pod *corev1.Pod) { d.note(describe(pod)) }
 func (d *diary) DeletePod(pod *corev1.Pod) {
 	d.note(string(pod.UID) + " gone from " + groupOf(pod).Name)
 }
-func (d *diary) IsAssumed(*corev1.Pod) bool     { return d.assumed }
-func (d *diary) Missing(g types.NamespacedName) { d.note("missing in " + g.Name) }
-func (d *diary) note(entry string)              { d.entries = append(d.entries, entry) }
+func (d *diary) IsAssumed(*corev1.Pod) bool { return d.assumed }
+func (d *diary) SetMissing(pod *corev1.Pod) {
+	d.note(string(pod.UID) + " missing in " + groupOf(pod).Name)
+}
+func (d *diary) note(entry string) { d.entries = append(d.entries, entry) }
 
 func describe(pod *corev1.Pod) string {
 	return fmt.Sprintf("%s %s in %s on %q", pod.UID, pod.Status.Phase, groupOf(pod).Name, pod.Spec.NodeName)
@@ -61,7 +63,7 @@ func TestWhatGangsAreToldOfTheirPods(t *testing.T) {
 		isRunning   = `a Running in gang on "node"`
 		isSucceeded = `a Succeeded in gang on "node"`
 		isGone      = "a gone from gang"
-		isMissing   = "missing in gang"
+		isMissing   = "a missing in gang"
 	)
 	tests := map[string]struct {
 		life func(*script)
@@ -106,7 +108,7 @@ func TestWhatGangsAreToldOfTheirPods(t *testing.T) {
 				s.LivesNoMore(makePod("b", "gang", "node", corev1.PodRunning), true)
 				s.answer()
 			},
-			[]string{isRunning, `b Running in gang on "node"`, isMissing, isGone}},
+			[]string{isRunning, `b Running in gang on "node"`, isMissing, "b missing in gang", isGone}},
 		"it waits and is deleted": {
 			func(s *script) { s.Lives(waits); s.LivesNoMore(waits, true) },
 			[]string{isWaiting, isGone}},

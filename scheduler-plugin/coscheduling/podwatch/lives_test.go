@@ -157,10 +157,13 @@ func (l *life) alwaysIn(pod *corev1.Pod) bool {
 // IsAssumed implements Gangs.
 func (l *life) IsAssumed(pod *corev1.Pod) bool { return l.bound[pod.UID] }
 
-// Missing implements Gangs.
-func (l *life) Missing(gang types.NamespacedName) {
-	l.logf("  told that somebody of %s is missing", gang.Name)
-	l.missing[gang] = true
+// SetMissing implements Gangs.
+func (l *life) SetMissing(pod *corev1.Pod) {
+	l.logf("  told that %s is missing", pod.UID)
+	l.missing[groupOf(pod)] = true
+	if l.known[pod.UID] == nil {
+		l.failf("%s is missing, of which nobody has heard", pod.UID)
+	}
 }
 
 func (l *life) step() {

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 
-	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/news"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
 )
 
@@ -25,15 +25,15 @@ func (e *engine) prune() {
 		if _, evicted := claim.(*room.Reservation); evicted {
 			grace = replacementGrace
 		}
-		if !e.tracker.waits(gang.Rank.Key, gang.UID, grace) {
+		if !e.gangs.Waits(gang.Rank.Key, gang.UID, grace) {
 			e.end(claim)
 		}
 	}
-	for _, claim := range e.room.Expired(e.tracker.now()) {
+	for _, claim := range e.room.Expired(time.Now()) {
 		barrier, starves := claim.(*room.Barrier)
 		if e.end(claim) && starves {
 			// Its gang has had no turn in which to notice.
-			e.tracker.giveUpHelp(claim.Gang().Rank.Key, barrier.Patience())
+			e.gangs.GiveUpHelp(claim.Gang().Rank.Key, barrier.Patience())
 		}
 	}
 }
@@ -56,30 +56,28 @@ func (e *engine) drop(key types.NamespacedName) {
 
 // ended makes known that a claim has ended, and lets others try for the room.
 func (e *engine) ended(claim room.Claim) {
-	e.tracker.setHeld(claim.Gang().Rank.Key, heldNot)
+	e.gangs.SetKept(claim.Gang().Rank.Key, "")
 	e.offer(claim)
 }
 
 // offer lets others try for the room of a claim. Ordinary Pods are told that a Pod
 // has ended there, of which gangs need not hear.
 func (e *engine) offer(claim room.Claim) {
-	e.tracker.offer(claim.Gang().Rank.Key)
+	e.gangs.Offer(claim.Gang().Rank.Key)
 	e.queue.OfferRoom(klog.FromContext(e.ctx), claim.Members()[0].Pod)
 }
 
 // keep keeps room for a gang.
 func (e *engine) keep(claim room.Claim) {
+	kept := news.Preempting
 	if _, starves := claim.(*room.Barrier); starves {
+		kept = news.Starving
 		e.endOtherBarriers(claim.Gang().Rank.Key)
 	}
 	if left := e.room.Keep(claim); left != nil {
 		e.offer(left)
 	}
-	kind := heldForPreemption
-	if _, starves := claim.(*room.Barrier); starves {
-		kind = heldForStarving
-	}
-	e.tracker.setHeld(claim.Gang().Rank.Key, kind)
+	e.gangs.SetKept(claim.Gang().Rank.Key, kept)
 }
 
 // endOtherBarriers ends those of gangs that had the right to be helped before this one: one
@@ -90,49 +88,4 @@ func (e *engine) endOtherBarriers(gang types.NamespacedName) {
 			e.end(other)
 		}
 	}
-}
-
-// held says whether and why room is held for a gang.
-type held int
-
-const (
-	heldNot held = iota
-	heldForPreemption
-	heldForStarving
-)
-
-// setHeld records whether room is held for a gang.
-func (t *tracker) setHeld(key types.NamespacedName, h held) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if g := t.gangs[key]; g != nil {
-		g.held = h
-	}
-}
-
-// waits says whether a gang still lacks its minimum. For members above the minimum no
-// room is held: it may have been lowered since.
-// One that was complete less than grace ago counts as if it were.
-func (t *tracker) waits(key types.NamespacedName, uid types.UID, grace time.Duration) bool {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	g := t.gangs[key]
-	return g != nil && g.group != nil && g.group.UID == uid && g.lacksMinimum() &&
-		(g.complete() || t.now().Sub(g.brokenUp) < grace)
-}
-
-// giveUpHelp has a gang give up its right to be helped for a while.
-func (t *tracker) giveUpHelp(key types.NamespacedName, d time.Duration) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.line.GiveUpHelp(key, d, t.now())
-	t.stir()
-}
-
-// offer tells the line that a gang has given up room.
-func (t *tracker) offer(by types.NamespacedName) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.line.Happened(line.Event{Kind: line.Anything, By: by}, t.now())
-	t.stir()
 }

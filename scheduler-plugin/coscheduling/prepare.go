@@ -3,20 +3,13 @@
 
 package coscheduling
 
-import (
-	"time"
-
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/status"
-)
+import corev1 "k8s.io/api/core/v1"
 
 // prepare says what the gang of a cycle may do if it finds no place.
 func (e *engine) prepare(view *gangView) {
 	view.MayPreempt = e.mayPreempt(view)
 	view.StarvationAfter = e.pluginOf(view).args.StarvationAfter.Duration
-	view.Starving = e.tracker.starves(view.Key)
+	view.Starving = e.gangs.Starves(view.Key)
 	view.shape = view.Shape()
 }
 
@@ -29,21 +22,4 @@ func (e *engine) mayPreempt(view *gangView) bool {
 		}
 	}
 	return e.classMayPreempt(view.Group.Spec.PriorityClassName)
-}
-
-// starves says whether a gang has the right to be helped now.
-func (t *tracker) starves(key types.NamespacedName) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.line.Starves(key, t.now())
-}
-
-// waitsSince is since when the gang has found no place: since now or, if a scheduler before
-// this one has said so, since that.
-func (g *gang) waitsSince(now time.Time) time.Time {
-	since := status.NoRoomSince(g.record.ConditionsOf(g.group))
-	if !since.IsZero() && since.Before(now) {
-		return since
-	}
-	return now
 }

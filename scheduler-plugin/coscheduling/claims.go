@@ -4,11 +4,14 @@
 package coscheduling
 
 import (
+	"context"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/gangs"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/news"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
 )
@@ -17,75 +20,87 @@ import (
 // lost a member which waited: whoever made the member may make another.
 const replacementGrace = 5 * time.Second
 
+// keeper keeps room for gangs and gives it up, and tells whom that concerns.
+type keeper struct {
+	room  *room.Room
+	gangs *gangs.Gangs
+	queue *kube.Queue
+}
+
+// keepsAny says whether room is kept for any gang.
+func (k *keeper) keepsAny() bool {
+	return len(k.room.InOrder()) > 0
+}
+
 // prune ends the claims of gangs that don't wait any more, and those that have
 // lasted too long. Room for which others were evicted outlives a member that is replaced.
-func (e *engine) prune() {
-	for _, claim := range e.room.InOrder() {
+func (k *keeper) prune(ctx context.Context) {
+	for _, claim := range k.room.InOrder() {
 		gang, grace := claim.Gang(), time.Duration(0)
 		if _, evicted := claim.(*room.Reservation); evicted {
 			grace = replacementGrace
 		}
-		if !e.gangs.Waits(gang.Rank.Key, gang.UID, grace) {
-			e.end(claim)
+		if !k.gangs.Waits(gang.Rank.Key, gang.UID, grace) {
+			k.end(ctx, claim)
 		}
 	}
-	for _, claim := range e.room.Expired(time.Now()) {
+	for _, claim := range k.room.Expired(time.Now()) {
 		barrier, starves := claim.(*room.Barrier)
-		if e.end(claim) && starves {
+		if k.end(ctx, claim) && starves {
 			// Its gang has had no turn in which to notice.
-			e.gangs.GiveUpHelp(claim.Gang().Rank.Key, barrier.Patience())
+			k.gangs.GiveUpHelp(claim.Gang().Rank.Key, barrier.Patience())
 		}
 	}
 }
 
 // end ends a claim, and says whether it did: its gang may have a newer one by now.
-func (e *engine) end(claim room.Claim) bool {
-	if !e.room.End(claim) {
+func (k *keeper) end(ctx context.Context, claim room.Claim) bool {
+	if !k.room.End(claim) {
 		return false
 	}
-	e.ended(claim)
+	k.ended(ctx, claim)
 	return true
 }
 
 // drop ends a gang's claim, if it has one.
-func (e *engine) drop(key types.NamespacedName) {
-	if claim := e.room.Drop(key); claim != nil {
-		e.ended(claim)
+func (k *keeper) drop(ctx context.Context, key types.NamespacedName) {
+	if claim := k.room.Drop(key); claim != nil {
+		k.ended(ctx, claim)
 	}
 }
 
 // ended makes known that a claim has ended, and lets others try for the room.
-func (e *engine) ended(claim room.Claim) {
-	e.gangs.SetKept(claim.Gang().Rank.Key, "")
-	e.offer(claim)
+func (k *keeper) ended(ctx context.Context, claim room.Claim) {
+	k.gangs.SetKept(claim.Gang().Rank.Key, "")
+	k.offer(ctx, claim)
 }
 
 // offer lets others try for the room of a claim. Ordinary Pods are told that a Pod
 // has ended there, of which gangs need not hear.
-func (e *engine) offer(claim room.Claim) {
-	e.gangs.Offer(claim.Gang().Rank.Key)
-	e.queue.OfferRoom(klog.FromContext(e.ctx), claim.Members()[0].Pod)
+func (k *keeper) offer(ctx context.Context, claim room.Claim) {
+	k.gangs.Offer(claim.Gang().Rank.Key)
+	k.queue.OfferRoom(klog.FromContext(ctx), claim.Members()[0].Pod)
 }
 
 // keep keeps room for a gang.
-func (e *engine) keep(claim room.Claim) {
+func (k *keeper) keep(ctx context.Context, claim room.Claim) {
 	kept := news.Preempting
 	if _, starves := claim.(*room.Barrier); starves {
 		kept = news.Starving
-		e.endOtherBarriers(claim.Gang().Rank.Key)
+		k.endOtherBarriers(ctx, claim.Gang().Rank.Key)
 	}
-	if left := e.room.Keep(claim); left != nil {
-		e.offer(left)
+	if left := k.room.Keep(claim); left != nil {
+		k.offer(ctx, left)
 	}
-	e.gangs.SetKept(claim.Gang().Rank.Key, kept)
+	k.gangs.SetKept(claim.Gang().Rank.Key, kept)
 }
 
 // endOtherBarriers ends those of gangs that had the right to be helped before this one: one
 // gang at a time has it.
-func (e *engine) endOtherBarriers(gang types.NamespacedName) {
-	for _, other := range e.room.InOrder() {
+func (k *keeper) endOtherBarriers(ctx context.Context, gang types.NamespacedName) {
+	for _, other := range k.room.InOrder() {
 		if _, starves := other.(*room.Barrier); starves && other.Gang().Rank.Key != gang {
-			e.end(other)
+			k.end(ctx, other)
 		}
 	}
 }

@@ -28,7 +28,7 @@ func TestOwnClaimIsNoEvent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.engine().offer(room.NewVacancy(room.Gang{Rank: line.Rank{Key: gangNamed("gang")}}, []*framework.PodInfo{member}, nil, time.Time{}))
+	w.engine().keeper.offer(t.Context(), room.NewVacancy(room.Gang{Rank: line.Rank{Key: gangNamed("gang")}}, []*framework.PodInfo{member}, nil, time.Time{}))
 	if w.known("gang").Ready {
 		t.Error("the gang is to be planned again because of its own claim")
 	}

@@ -9,10 +9,12 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/gangs"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/place"
@@ -40,7 +42,7 @@ func (e *engine) runCycle(view gangView) {
 		kube.ObserveFailed(plugin.handle, false, time.Since(start))
 		return
 	}
-	e.prune()
+	e.keeper.prune(ctx)
 	own := e.room.Of(view.Key)
 	out, err := e.plan(ctx, &view, own)
 	if err == nil && len(out.Placements) > 0 {
@@ -67,6 +69,25 @@ func (e *engine) runCycle(view gangView) {
 		logger.V(2).Info("Pod group found no place", "waiting", len(view.Waiting), "reason", out.Shortfall.Message, "took", time.Since(start))
 	}
 	e.apply(ctx, view, own, out)
+}
+
+// prepare says what the gang of a cycle may do if it finds no place.
+func (e *engine) prepare(view *gangView) {
+	view.MayPreempt = mayPreempt(&view.View, e.classes)
+	view.StarvationAfter = e.pluginOf(view).args.StarvationAfter.Duration
+	view.Starving = e.gangs.Starves(view.Key)
+	view.shape = view.Shape()
+}
+
+// mayPreempt says whether neither a member nor the group's PriorityClass has the
+// preemptionPolicy Never.
+func mayPreempt(view *gangs.View, classes classes) bool {
+	for _, pod := range view.Waiting {
+		if policy := pod.Spec.PreemptionPolicy; policy != nil && *policy == corev1.PreemptNever {
+			return false
+		}
+	}
+	return classes.mayPreempt(view.Group.Spec.PriorityClassName)
 }
 
 // pluginOf is the plugin in the profile of a gang's first member, which speaks for all of
@@ -122,19 +143,20 @@ func (e *engine) plan(ctx context.Context, view *gangView, own room.Claim) (plac
 func (e *engine) apply(ctx context.Context, view gangView, own room.Claim, out place.Outcome) {
 	switch {
 	case out.Claim == nil:
-		e.drop(view.Key)
+		e.keeper.drop(ctx, view.Key)
 	case out.Claim != own:
-		e.keep(out.Claim)
+		e.keeper.keep(ctx, out.Claim)
 	}
 	if len(out.Victims) > 0 {
-		e.evict(ctx, &view, out.Victims)
+		e.evictor.evict(ctx, &view.View, out.Victims)
 	}
 	if out.Shortfall != nil {
 		e.refuse(&view, out)
 	}
+	terms := e.terms(&view)
 	for _, p := range out.Placements {
 		e.queue.Forget(p.Pod)
-		go e.bind(ctx, p, view)
+		go e.binder.bind(ctx, p, &view.View, terms)
 	}
 }
 

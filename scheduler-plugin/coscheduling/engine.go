@@ -5,20 +5,12 @@ package coscheduling
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
-	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
-	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
-	schedulingclient "github.com/lockstep-k8s/lockstep/client/clientset/versioned"
 	"github.com/lockstep-k8s/lockstep/podgroup"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/gangs"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
@@ -26,10 +18,6 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/status"
 )
-
-// resyncPeriod is how often the engine looks for what is due at least, even if nothing has
-// happened.
-const resyncPeriod = 30 * time.Second
 
 // engine runs the gang cycles of one scheduler, for all profiles that enable the
 // plugin.
@@ -41,15 +29,10 @@ type engine struct {
 	snapshot kube.Snapshot
 	pop      kube.Next
 	queue    *kube.Queue
-	// helpful are the events that may help a gang.
-	helpful []fwk.ClusterEvent
-	// stirred says that somebody may be next, or that room may be kept for nobody.
-	stirred chan struct{}
+	classes  classes
 	// begin notes that the scheduler has begun to schedule: it leads, if leaders
-	// are elected. Before that, begun is open, and the engine watches but does
-	// nothing.
+	// are elected. Before that it is only watched what happens.
 	begin func()
-	begun <-chan struct{}
 
 	// passes are those of gangs that were planned last.
 	passes place.Passes
@@ -58,78 +41,14 @@ type engine struct {
 	room      room.Room
 	evictions room.Evictions
 
-	gangs    *gangs.Gangs
-	reporter *status.Reporter
-	metrics  *status.Metrics
-}
+	gangs   *gangs.Gangs
+	metrics *status.Metrics
+	stirred stir
 
-// Attach lets the plugin take gangs out of a scheduler's hands: it decides
-// who is next in its place and starts what the plugin needs beside it. Call it after the
-// scheduler is made and before it runs. It fails if no profile enables the
-// plugin. All that it starts ends with ctx. Of several schedulers of which one is
-// elected, those that don't lead only watch.
-func Attach(ctx context.Context, sched *kube.Scheduler) error {
-	plugins := pluginsOf(sched.Profiles())
-	if len(plugins) == 0 {
-		return fmt.Errorf("no profile of the scheduler enables the plugin %s", Name)
-	}
-	groups, err := groupClient(plugins)
-	if err != nil {
-		return err
-	}
-	return attach(ctx, sched, plugins, groups, status.ServedRegistry())
-}
-
-// pluginsOf are the plugin's instances, by scheduler name.
-func pluginsOf(profiles map[string]framework.Framework) map[string]*Coscheduling {
-	plugins := make(map[string]*Coscheduling)
-	for name, profile := range profiles {
-		for _, plugin := range profile.PreEnqueuePlugins() {
-			if c, ok := plugin.(*Coscheduling); ok {
-				plugins[name] = c
-			}
-		}
-	}
-	return plugins
-}
-
-func attach(ctx context.Context, sched *kube.Scheduler, plugins map[string]*Coscheduling,
-	groups schedulingclient.Interface, registry status.Registry) error {
-	begun := make(chan struct{})
-	e := &engine{
-		ctx:      ctx,
-		begun:    begun,
-		sched:    sched,
-		plugins:  plugins,
-		snapshot: sched.Snapshot(),
-		helpful:  helpful(),
-		stirred:  make(chan struct{}, 1),
-	}
-	e.gangs = gangs.New(gangs.Config{
-		Rules:    gangs.Rules{Serves: e.serves, ClassValue: e.classValue(), ClassKey: place.ClassKey},
-		Now:      time.Now,
-		Stir:     e.stir,
-		Report:   func(gang types.NamespacedName, d time.Duration) { e.reporter.Report(gang, d) },
-		Dissolve: func(group *schedulingv1alpha1.PodGroup, rest []*corev1.Pod) { go e.dissolve(group, rest) },
-	})
-	e.reporter = status.NewReporter(e.gangs, groups, e.clientSet(), e.recorder(), e.isBinding)
-	e.protectGangs(klog.FromContext(ctx))
-	var err error
-	if e.metrics, err = status.NewMetrics(registry, e.gangs.CountWaiting); err != nil {
-		return err
-	}
-	for _, c := range plugins {
-		c.engine = e
-	}
-	e.pop = sched.InterceptNext(e.nextEntity)
-	e.queue = sched.KeepOut(e.places, e.heard, e.forgetGone)
-	e.begin = sync.OnceFunc(func() { close(begun) })
-	if err := e.startWatching(groups); err != nil {
-		return err
-	}
-	go e.tendBell()
-	go e.reporter.Run(ctx)
-	return nil
+	keeper  *keeper
+	evictor *evictor
+	binder  *binder
+	ringer  *ringer
 }
 
 // serves says whether Pods with this scheduler name are placed by the engine.
@@ -177,8 +96,8 @@ func (e *engine) turns(priority int32, hung time.Time) {
 			break
 		}
 	}
-	e.ring()
-	e.stir()
+	e.ringer.ring(e.ctx)
+	e.stirred.leave()
 }
 
 // places says whether the engine places a Pod that the queue hands out. A bound
@@ -186,16 +105,4 @@ func (e *engine) turns(priority int32, hung time.Time) {
 func (e *engine) places(pod *corev1.Pod) bool {
 	_, member := podgroup.GroupOf(pod)
 	return member && pod.Spec.NodeName == "" && e.serves(pod.Spec.SchedulerName)
-}
-
-// retriable says whether a failed API call may succeed when it is repeated.
-func retriable(err error) bool {
-	switch {
-	case err == nil, errors.Is(err, context.Canceled):
-		return false
-	case apierrors.IsNotFound(err), apierrors.IsConflict(err), apierrors.IsInvalid(err),
-		apierrors.IsForbidden(err), apierrors.IsUnauthorized(err), apierrors.IsBadRequest(err):
-		return false
-	}
-	return true
 }

@@ -48,9 +48,12 @@ func helpful() []fwk.ClusterEvent {
 
 // heard tells the gangs of an event that may help one, wherever they are. So a cycle that
 // ends without a place can't miss what happens during it.
-func (e *engine) heard(event fwk.ClusterEvent, before, after any) {
-	if framework.MatchAnyClusterEvent(event, e.helpful) {
-		happened(e.gangs, event, before, after)
+func heard(by *gangs.Gangs) func(event fwk.ClusterEvent, before, after any) {
+	events := helpful()
+	return func(event fwk.ClusterEvent, before, after any) {
+		if framework.MatchAnyClusterEvent(event, events) {
+			happened(by, event, before, after)
+		}
 	}
 }
 

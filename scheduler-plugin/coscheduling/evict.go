@@ -12,18 +12,31 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/klog/v2"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/gangs"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/status"
 )
 
 // dissolvePause is how long it takes until what is left of a gang that preemption has
 // broken is deleted again, because some of it could not be.
 const dissolvePause = 10 * time.Second
 
+// evictor evicts Pods for gangs, and what preemption has left of gangs.
+type evictor struct {
+	handle framework.Framework
+	gangs  *gangs.Gangs
+	// evictions are the Pods whose end is awaited.
+	evictions *room.Evictions
+	metrics   *status.Metrics
+}
+
 // evict deletes the victims of a gang, off the scheduling goroutine. If one can't
 // be, the gang looks for others.
-func (e *engine) evict(ctx context.Context, view *gangView, pods []*corev1.Pod) {
+func (e *evictor) evict(ctx context.Context, view *gangs.View, pods []*corev1.Pod) {
 	e.evictions.Add(pods, time.Now())
 	e.gangs.SetLeaving(pods, true)
 	e.metrics.Preemptions.Inc()
@@ -41,8 +54,8 @@ func (e *engine) evict(ctx context.Context, view *gangView, pods []*corev1.Pod) 
 }
 
 // dissolve deletes what is left of a gang that was preempted in part and can't
-// go on: whoever outranks a gang may take it, but then as a whole.
-func (e *engine) dissolve(group *schedulingv1alpha1.PodGroup, pods []*corev1.Pod) {
+// go on, until nothing is: whoever outranks a gang may take it, but then as a whole.
+func (e *evictor) dissolve(ctx context.Context, group *schedulingv1alpha1.PodGroup, pods []*corev1.Pod) {
 	var rest []*corev1.Pod
 	now := time.Now()
 	for _, pod := range pods {
@@ -55,24 +68,24 @@ func (e *engine) dissolve(group *schedulingv1alpha1.PodGroup, pods []*corev1.Pod
 	}
 	e.evictions.Add(rest, now)
 	e.metrics.Victims.Add(float64(len(rest)))
-	logger := klog.LoggerWithValues(klog.FromContext(e.ctx), "podGroup", klog.KObj(group))
+	logger := klog.LoggerWithValues(klog.FromContext(ctx), "podGroup", klog.KObj(group))
 	logger.V(2).Info("Preempting the rest of a pod group that lost members to preemption", "victims", len(rest))
 	by := &kube.Preemptor{Object: withKind(group), Scheduler: rest[0].Spec.SchedulerName, Kind: "Pod, which took other members of the PodGroup"}
-	if e.deletePods(klog.NewContext(e.ctx, logger), by, rest) {
+	if e.deletePods(klog.NewContext(ctx, logger), by, rest) {
 		return
 	}
 	select {
 	case <-time.After(dissolvePause):
 		e.gangs.DissolveAgain(group)
-	case <-e.ctx.Done():
+	case <-ctx.Done():
 	}
 }
 
 // deletePods marks Pods as disrupted and deletes them. It returns false if one
 // is still there.
-func (e *engine) deletePods(ctx context.Context, by *kube.Preemptor, pods []*corev1.Pod) bool {
+func (e *evictor) deletePods(ctx context.Context, by *kube.Preemptor, pods []*corev1.Pod) bool {
 	failed := make([]bool, len(pods))
-	anyPlugin(e.plugins).handle.Parallelizer().Until(ctx, len(pods), func(i int) {
+	e.handle.Parallelizer().Until(ctx, len(pods), func(i int) {
 		err := e.deletePod(ctx, by, pods[i])
 		if err != nil && ctx.Err() == nil {
 			klog.FromContext(ctx).Error(err, "Preempting a Pod failed", "pod", klog.KObj(pods[i]))
@@ -85,11 +98,11 @@ func (e *engine) deletePods(ctx context.Context, by *kube.Preemptor, pods []*cor
 }
 
 // deletePod deletes one Pod, and tries again if the API server had no time.
-func (e *engine) deletePod(ctx context.Context, by *kube.Preemptor, pod *corev1.Pod) error {
+func (e *evictor) deletePod(ctx context.Context, by *kube.Preemptor, pod *corev1.Pod) error {
 	var last error
 	backoff := wait.Backoff{Duration: bindRetryDelay, Factor: 2, Jitter: 0.1, Steps: 5}
 	err := wait.ExponentialBackoffWithContext(ctx, backoff, func(ctx context.Context) (bool, error) {
-		last = kube.Evict(ctx, anyPlugin(e.plugins).handle, by, pod, Name)
+		last = kube.Evict(ctx, e.handle, by, pod, Name)
 		if last != nil && !retriable(last) {
 			return false, last
 		}

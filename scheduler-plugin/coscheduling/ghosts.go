@@ -15,6 +15,6 @@ import (
 
 // forgetGone has the cache forget a member that is gone, as kube-scheduler's queue hears. If
 // another Pod has taken its name kube-scheduler itself does not.
-func (e *engine) forgetGone(pod *corev1.Pod) {
-	e.sched.ForgetGone(klog.FromContext(e.ctx), pod)
+func (w *watcher) forgetGone(pod *corev1.Pod) {
+	w.sched.ForgetGone(klog.FromContext(w.ctx), pod)
 }

@@ -89,7 +89,7 @@ type world struct {
 // newWorld makes a world with objects in it. The scheduler is not started.
 func newWorld(t testing.TB, objects ...apiruntime.Object) *world {
 	t.Helper()
-	w := &world{t: t, kube: fake.NewClientset(), lock: lockstepfake.NewSimpleClientset(),
+	w := &world{t: t, kube: fake.NewSimpleClientset(), lock: lockstepfake.NewSimpleClientset(),
 		args: `{"initialBackoff":"50ms","maxBackoff":"200ms","bindRetries":2}`, verbosity: 5,
 		recorder: events.NewFakeRecorder(10000)}
 	w.client = w.kube

@@ -62,9 +62,9 @@ func newMembers(all *gangs.Gangs, client kubernetes.Interface) *members {
 
 // watchMembers has the gangs told of the Pods that name a group. It returns at once. What
 // it returns is done when all is told that there was at the start.
-func (e *engine) watchMembers() (cache.DoneChecker, error) {
-	m := newMembers(e.gangs, e.clientSet())
-	livingSeen, err := anyPlugin(e.plugins).handle.SharedInformerFactory().Core().V1().Pods().Informer().AddEventHandler(m.living())
+func (w *watcher) watchMembers() (cache.DoneChecker, error) {
+	m := newMembers(w.gangs, w.handle.ClientSet())
+	livingSeen, err := w.handle.SharedInformerFactory().Core().V1().Pods().Informer().AddEventHandler(m.living())
 	if err != nil {
 		return nil, fmt.Errorf("watching Pods: %w", err)
 	}
@@ -78,13 +78,13 @@ func (e *engine) watchMembers() (cache.DoneChecker, error) {
 	}
 	go func() {
 		// A Pod that ends between the two lists is in one of them, if this is the order.
-		if cache.WaitFor(e.ctx, "", livingSeen.HasSyncedChecker()) {
-			ended.RunWithContext(e.ctx)
+		if cache.WaitFor(w.ctx, "", livingSeen.HasSyncedChecker()) {
+			ended.RunWithContext(w.ctx)
 		}
 	}()
-	context.AfterFunc(e.ctx, m.missing.ShutDown)
+	context.AfterFunc(w.ctx, m.missing.ShutDown)
 	for range missingAskers {
-		go m.ask(e.ctx)
+		go m.ask(w.ctx)
 	}
 	return endedSeen.HasSyncedChecker(), nil
 }

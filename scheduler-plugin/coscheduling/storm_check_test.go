@@ -310,7 +310,7 @@ func (s *storm) partial() string {
 				running++
 			}
 		}
-		if g.preempted && running > 0 && !cutShort {
+		if g.broken && running > 0 && !cutShort {
 			return fmt.Sprintf("%d of %d members of %s are left by preemption", placed, g.Spec.MinMember, g.Name)
 		}
 	}

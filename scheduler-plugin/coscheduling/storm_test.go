@@ -58,7 +58,7 @@ func TestStorms(t *testing.T) {
 	// More storms beside each other than tests: they wait more than they compute.
 	seeds := make(chan int64)
 	var workers sync.WaitGroup
-	for range 5 * runtime.NumCPU() {
+	for range 12 * runtime.NumCPU() {
 		workers.Go(func() {
 			for seed := range seeds {
 				t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -158,10 +158,17 @@ func (s *storm) launch() {
 	s.process, s.sched = next.process, next.sched
 	// A lease takes seconds to pass on. Whoever is elected has seen by then what the one
 	// before has bound.
+	unseen := ""
+	defer func() {
+		if unseen != "" {
+			s.t.Log(unseen)
+		}
+	}()
 	s.eventually("the next scheduler has seen what there is", func() bool {
 		s.kube.Lock()
 		defer s.kube.Unlock()
-		return s.unseenByCache() == ""
+		unseen = s.unseenByCache()
+		return unseen == ""
 	})
 	s.stop = next.lead()
 	if s.standsBy {

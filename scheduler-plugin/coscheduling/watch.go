@@ -11,86 +11,35 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/kubernetes"
-	restclient "k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	schedulingclient "github.com/lockstep-k8s/lockstep/client/clientset/versioned"
 	schedulinginformers "github.com/lockstep-k8s/lockstep/client/informers/externalversions"
 	"github.com/lockstep-k8s/lockstep/internal/tombstone"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/gangs"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 )
 
 // discoveryPeriod is how often the engine looks whether the API server serves
 // PodGroups, while it does not.
 const discoveryPeriod = 10 * time.Second
 
-// anyPlugin is one of the instances; what belongs to the scheduler as a whole is
-// the same in all of them.
-func anyPlugin(plugins map[string]*Coscheduling) *Coscheduling {
-	for _, c := range plugins {
-		return c
-	}
-	return nil
+// watcher tells package gangs what happens to PodGroups and to Pods that name one.
+type watcher struct {
+	ctx    context.Context
+	sched  *kube.Scheduler
+	handle framework.Framework
+	gangs  *gangs.Gangs
+	// begun is closed when the scheduler has begun to schedule.
+	begun <-chan struct{}
 }
 
-func (e *engine) clientSet() kubernetes.Interface {
-	return anyPlugin(e.plugins).handle.ClientSet()
-}
-
-func (e *engine) recorder() events.EventRecorderLogger {
-	return anyPlugin(e.plugins).handle.EventRecorder()
-}
-
-// classValue finds the value of a PriorityClass. It asks for the informer
-// before the scheduler starts its informers.
-func (e *engine) classValue() func(name string) (int32, bool) {
-	classes := anyPlugin(e.plugins).handle.SharedInformerFactory().Scheduling().V1().PriorityClasses().Lister()
-	return func(name string) (int32, bool) {
-		class, err := classes.Get(name)
-		if err != nil {
-			return 0, false // the only error of a lister is that there is none
-		}
-		return class.Value, true
-	}
-}
-
-// classMayPreempt says whether gangs of a PriorityClass may preempt others.
-func (e *engine) classMayPreempt(name string) bool {
-	class, err := anyPlugin(e.plugins).handle.SharedInformerFactory().Scheduling().V1().PriorityClasses().Lister().Get(name)
-	return err != nil || class.PreemptionPolicy == nil || *class.PreemptionPolicy != corev1.PreemptNever
-}
-
-// groupClient makes a client for PodGroups from the scheduler's configuration.
-func groupClient(plugins map[string]*Coscheduling) (schedulingclient.Interface, error) {
-	config := restclient.CopyConfig(anyPlugin(plugins).handle.KubeConfig())
-	// The scheduler speaks protobuf, which the API server has for its own kinds
-	// only.
-	config.ContentType, config.AcceptContentTypes = "application/json", "application/json"
-	client, err := schedulingclient.NewForConfig(restclient.AddUserAgent(config, "coscheduling"))
-	if err != nil {
-		return nil, fmt.Errorf("making a client for PodGroups: %w", err)
-	}
-	return client, nil
-}
-
-// watchClasses has gangs change their places in line when PriorityClasses come and go.
-func (e *engine) watchClasses() error {
-	rerank := func(any) { e.gangs.Rerank() }
-	_, err := anyPlugin(e.plugins).handle.SharedInformerFactory().Scheduling().V1().PriorityClasses().Informer().
-		AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: rerank, DeleteFunc: rerank})
-	if err != nil {
-		return fmt.Errorf("watching PriorityClasses: %w", err)
-	}
-	return nil
-}
-
-// startWatching tells package gangs what happens. It returns at once; nothing is planned
-// before all that existed is known.
-func (e *engine) startWatching(groups schedulingclient.Interface) error {
-	membersSeen, err := e.watchMembers()
+// start watches. It returns at once; nothing is planned before all that existed is known.
+func (w *watcher) start(groups schedulingclient.Interface) error {
+	membersSeen, err := w.watchMembers()
 	if err != nil {
 		return err
 	}
@@ -99,50 +48,47 @@ func (e *engine) startWatching(groups schedulingclient.Interface) error {
 	if err := podGroups.SetTransform(dropManagedFields); err != nil {
 		return fmt.Errorf("watching PodGroups: %w", err)
 	}
-	groupsSeen, err := podGroups.AddEventHandler(handlers(e.gangs.SetGroup, e.updateGroup, e.gangs.DeleteGroup))
+	groupsSeen, err := podGroups.AddEventHandler(handlers(w.gangs.SetGroup, w.updateGroup, w.gangs.DeleteGroup))
 	if err != nil {
 		return fmt.Errorf("watching PodGroups: %w", err)
 	}
-	if err := e.watchClasses(); err != nil {
-		return err
-	}
 	go func() {
-		if !e.awaitCRD(groups) {
+		if !w.awaitCRD(groups) {
 			return
 		}
-		go podGroups.RunWithContext(e.ctx)
-		if !cache.WaitFor(e.ctx, "", membersSeen, groupsSeen.HasSyncedChecker()) {
+		go podGroups.RunWithContext(w.ctx)
+		if !cache.WaitFor(w.ctx, "", membersSeen, groupsSeen.HasSyncedChecker()) {
 			return
 		}
 		// Whoever does not lead must not write conditions, nor evict.
 		select {
-		case <-e.begun:
-		case <-e.ctx.Done():
+		case <-w.begun:
+		case <-w.ctx.Done():
 			return
 		}
-		e.gangs.SetSynced()
+		w.gangs.SetSynced()
 		// An ordinary Pod may have been denied victims that nobody knew.
-		e.sched.RetryAll(klog.FromContext(e.ctx))
+		w.sched.RetryAll(klog.FromContext(w.ctx))
 	}()
 	return nil
 }
 
 // updateGroup learns of a PodGroup that has changed.
-func (e *engine) updateGroup(_, after *schedulingv1alpha1.PodGroup) {
-	e.gangs.SetGroup(after)
+func (w *watcher) updateGroup(_, after *schedulingv1alpha1.PodGroup) {
+	w.gangs.SetGroup(after)
 }
 
 // awaitCRD waits until the API server serves PodGroups, and says so once if it
 // has to. Ordinary Pods are scheduled meanwhile. It returns false when the
 // scheduler ends.
-func (e *engine) awaitCRD(groups schedulingclient.Interface) bool {
-	logger := klog.FromContext(e.ctx)
+func (w *watcher) awaitCRD(groups schedulingclient.Interface) bool {
+	logger := klog.FromContext(w.ctx)
 	told := false
-	err := wait.PollUntilContextCancel(e.ctx, discoveryPeriod, true, func(context.Context) (bool, error) {
+	err := wait.PollUntilContextCancel(w.ctx, discoveryPeriod, true, func(context.Context) (bool, error) {
 		served, err := servesPodGroups(groups)
 		if served {
 			if told {
-				e.gangs.SetNoGroups(false)
+				w.gangs.SetNoGroups(false)
 				logger.Info("PodGroups are served now")
 			}
 			return true, nil
@@ -154,8 +100,8 @@ func (e *engine) awaitCRD(groups schedulingclient.Interface) bool {
 		}
 		if !told {
 			told = true
-			e.gangs.SetNoGroups(true)
-			go e.tellNoGroups()
+			w.gangs.SetNoGroups(true)
+			go w.tellNoGroups()
 			logger.Error(nil, "The API server does not serve PodGroups: install the CustomResourceDefinition podgroups.scheduling.lockstep.dev. "+
 				"Until then Pods with the label "+schedulingv1alpha1.LabelPodGroup+" wait; all others are scheduled")
 		}
@@ -166,11 +112,11 @@ func (e *engine) awaitCRD(groups schedulingclient.Interface) bool {
 
 // tellNoGroups has Pods be told that the API server serves no PodGroups, as soon as the
 // scheduler leads.
-func (e *engine) tellNoGroups() {
+func (w *watcher) tellNoGroups() {
 	select {
-	case <-e.begun:
-		e.gangs.TellNoGroups()
-	case <-e.ctx.Done():
+	case <-w.begun:
+		w.gangs.TellNoGroups()
+	case <-w.ctx.Done():
 	}
 }
 

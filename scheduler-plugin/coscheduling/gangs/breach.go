@@ -78,8 +78,8 @@ func (g *gang) without(pods []*corev1.Pod) (left podgroup.Tally, goesOn bool) {
 	return left, podgroup.Holds(&g.group.Spec, left)
 }
 
-// restWithout are the placed members that are left over if some Pods go, nil if the gang
-// can go on, or never could.
+// restWithout are the placed members that are left over if some Pods go, those that are about
+// to be bound among them, nil if the gang can go on, or never could.
 func (g *gang) restWithout(pods []*corev1.Pod) []*corev1.Pod {
 	if _, goesOn := g.without(pods); goesOn {
 		return nil
@@ -90,7 +90,7 @@ func (g *gang) restWithout(pods []*corev1.Pod) []*corev1.Pod {
 	}
 	var rest []*corev1.Pod
 	for uid, m := range g.members {
-		if !gone[uid] && g.state(m) == memberPlaced && m.pod.Status.Phase != corev1.PodSucceeded && m.pod.Spec.NodeName != "" {
+		if !gone[uid] && g.state(m) == memberPlaced && m.pod.Status.Phase != corev1.PodSucceeded {
 			rest = append(rest, m.pod)
 		}
 	}

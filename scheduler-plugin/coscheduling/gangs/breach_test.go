@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // TestMembersThatArePreemptedDoNotCount: from the moment that a gang is preempted
@@ -61,6 +62,44 @@ func TestTheLateEndOfASurplusDissolvesNothing(t *testing.T) {
 	b.DeletePod(members[1])
 	b.add(makePod("d", inGroup("gang")))
 	b.DeletePod(surplus)
+	if len(b.dissolved) > 0 {
+		t.Errorf("%v are evicted with it", b.dissolved)
+	}
+}
+
+// TestAGangOfWhichAMemberIsTakenBeforeItIsBoundGoesAsAWhole, whether its scheduler hears first
+// that the member was taken, or that it was not bound.
+func TestAGangOfWhichAMemberIsTakenBeforeItIsBoundGoesAsAWhole(t *testing.T) {
+	for name, takenFirst := range map[string]bool{"taken first": true, "not bound first": false} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench()
+			guard := &Guard{Of: b.Gangs}
+			b.SetGroup(makeGroup("gang", 2))
+			members := []*corev1.Pod{makePod("a", inGroup("gang")), makePod("b", inGroup("gang"))}
+			b.add(members...)
+			b.assumeAll(gangName, map[types.UID]string{members[0].UID: "node-0", members[1].UID: "node-0"})
+			if takenFirst {
+				guard.Taken(members[0])
+			}
+			b.Unassume(FailedBinding{Pod: members[0]})
+			if !takenFirst {
+				guard.Taken(members[0])
+			}
+			if want := []string{"b"}; !slices.Equal(b.dissolved, want) {
+				t.Errorf("%v are evicted with it, want %v", b.dissolved, want)
+			}
+		})
+	}
+}
+
+// TestAGangOfWhichAMemberCanNotBeBoundStays: nobody has taken the member's room.
+func TestAGangOfWhichAMemberCanNotBeBoundStays(t *testing.T) {
+	b := newBench()
+	b.SetGroup(makeGroup("gang", 2))
+	members := []*corev1.Pod{makePod("a", inGroup("gang")), makePod("b", inGroup("gang"))}
+	b.add(members...)
+	b.assumeAll(gangName, map[types.UID]string{members[0].UID: "node-0", members[1].UID: "node-0"})
+	b.Unassume(FailedBinding{Pod: members[0]})
 	if len(b.dissolved) > 0 {
 		t.Errorf("%v are evicted with it", b.dissolved)
 	}

@@ -43,6 +43,26 @@ func priorityOf(g *gang, pod *corev1.Pod) (int32, bool) {
 	return g.rank().Priority, true
 }
 
+// Taken notes that a Pod was preempted before it was bound: it is not deleted, but given back.
+// If its gang can't go on without it, the rest is given back or evicted as well.
+func (g *Guard) Taken(victim *corev1.Pod) {
+	key, named := podgroup.GroupOf(victim)
+	if !named {
+		return
+	}
+	g.Of.mu.Lock()
+	defer g.Of.mu.Unlock()
+	of := g.Of.gangs[key]
+	if of == nil || of.members[victim.UID] == nil {
+		return
+	}
+	if m := of.members[victim.UID]; m.assumed != "" {
+		m.taken = true // it is given back in a moment
+		return
+	}
+	g.Of.dissolveIfBroken(of)
+}
+
 // Cost is how many Pods go if one goes, with that.
 func (g *Guard) Cost(victim *corev1.Pod) int {
 	key, named := podgroup.GroupOf(victim)

@@ -44,6 +44,9 @@ type member struct {
 	leaving bool
 	// missing says that nobody knows whether the Pod has ended or is gone; see SetMissing.
 	missing bool
+	// taken says that preemption has taken the member from its present placement, so that it
+	// will not be bound.
+	taken bool
 	// strangerSince is when the Pod was found to be a stranger; see stranger.go.
 	// Zero for a member.
 	strangerSince time.Time

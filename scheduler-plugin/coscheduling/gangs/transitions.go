@@ -121,7 +121,7 @@ func (g *gang) assume(nodes map[types.UID]string, now time.Time) bool {
 	placement := g.bindings.begin()
 	for uid, node := range nodes {
 		if m := g.members[uid]; m != nil && m.pod.Spec.NodeName == "" {
-			g.alter(m, func() { m.assumed, m.placement = node, placement })
+			g.alter(m, func() { m.assumed, m.placement, m.taken = node, placement, false })
 		}
 	}
 	return true

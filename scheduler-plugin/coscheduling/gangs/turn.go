@@ -107,10 +107,14 @@ func (t *Gangs) Unassume(f FailedBinding) {
 	if g == nil || g.members[f.Pod.UID] == nil || g.members[f.Pod.UID].assumed == "" {
 		return
 	}
-	if first := g.unassume(g.members[f.Pod.UID], f.Message); first {
+	m := g.members[f.Pod.UID]
+	if first := g.unassume(m, f.Message); first {
 		t.line.Unbound(g.key, f.Terms, t.config.Now())
 	}
 	t.changed(g)
+	if m.taken {
+		t.dissolveIfBroken(g)
+	}
 }
 
 // SetLeaving records that members of gangs are being preempted, or that it came

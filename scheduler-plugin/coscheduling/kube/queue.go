@@ -12,7 +12,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	internalqueue "k8s.io/kubernetes/pkg/scheduler/backend/queue"
@@ -42,6 +41,8 @@ type Queue struct {
 	gone func(pod *corev1.Pod)
 	// waits says whether a Pod exists and is not bound, by the scheduler's informer.
 	waits func(pod *corev1.Pod) bool
+	// outlook is asked whether gangs are outranked.
+	outlook outlook
 
 	mu sync.Mutex
 	// members are the members that wait, by UID: those of which the scheduler has
@@ -72,6 +73,7 @@ func (q *Queue) Add(ctx context.Context, pod *corev1.Pod) {
 		return
 	}
 	q.SchedulingQueue.Add(ctx, pod)
+	q.outlook.note(pod)
 }
 
 // Update implements SchedulingQueue. A Pod may become a member or cease to be one.
@@ -80,6 +82,7 @@ func (q *Queue) Update(ctx context.Context, before, after *corev1.Pod) {
 	was, is := q.keepsOut(before), q.keepsOut(after)
 	if !was && !is {
 		q.SchedulingQueue.Update(ctx, before, after)
+		q.outlook.note(after)
 		return
 	}
 	if was && (!is || before.UID != after.UID) {
@@ -92,13 +95,6 @@ func (q *Queue) Update(ctx context.Context, before, after *corev1.Pod) {
 		q.SchedulingQueue.Delete(klog.FromContext(ctx), before)
 	}
 	q.Add(ctx, after)
-}
-
-// Outranked says whether an ordinary Pod of a higher priority is to have its turn.
-func (q *Queue) Outranked(priority int32) bool {
-	return slices.ContainsFunc(q.PodsInActiveQ(), func(pod *corev1.Pod) bool {
-		return !isBell(pod) && corev1helpers.PodPriority(pod) > priority
-	})
 }
 
 // Delete implements SchedulingQueue.
@@ -132,6 +128,7 @@ func (q *Queue) AddUnschedulablePodIfNotPresent(logger klog.Logger, info *framew
 		q.Done(info.Pod.UID)
 		return nil
 	}
+	defer q.outlook.note(info.Pod)
 	return q.SchedulingQueue.AddUnschedulablePodIfNotPresent(logger, info, cycle)
 }
 

@@ -18,6 +18,7 @@ func TestWhatDecidesCannotAct(t *testing.T) {
 		"k8s.io/apimachinery/pkg/apis/meta/v1",
 		"k8s.io/apimachinery/pkg/types",
 		"github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1",
+		"github.com/lockstep-k8s/lockstep/internal/times",
 		"github.com/lockstep-k8s/lockstep/podgroup",
 		"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line",
 	}

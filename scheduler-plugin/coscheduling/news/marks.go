@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/internal/times"
 	"github.com/lockstep-k8s/lockstep/podgroup"
 )
 
@@ -106,7 +107,7 @@ func strangerMessage(group *schedulingv1alpha1.PodGroup) string {
 
 // grouplessMark tells a Pod for what it waits whose group is missing.
 func (g *Gang) grouplessMark(p Pod) Mark {
-	due := later(p.Since, g.Missing).Add(groupGrace)
+	due := times.Later(p.Since, g.Missing).Add(groupGrace)
 	if g.NotServed {
 		return Mark{Reason: ReasonNotServed, Event: true, Due: due, Message: fmt.Sprintf(
 			"the Pod waits for PodGroup %s, and the API server serves no PodGroups: the CustomResourceDefinition %s.%s is missing",
@@ -114,11 +115,4 @@ func (g *Gang) grouplessMark(p Pod) Mark {
 	}
 	return Mark{Reason: ReasonNoGroup, Event: true, Due: due,
 		Message: fmt.Sprintf("there is no PodGroup %s in the namespace %s, and the Pod waits for it", g.Key.Name, g.Key.Namespace)}
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }

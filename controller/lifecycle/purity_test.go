@@ -12,7 +12,23 @@ import (
 // TestPurePackagesHaveNoClient holds that what decides can't act.
 func TestPurePackagesHaveNoClient(t *testing.T) {
 	const module = "github.com/lockstep-k8s/lockstep/"
-	for _, pkg := range []string{"apis/framework/statuscodec", "internal/text", "internal/times", "internal/controlled", "controller/lifecycle", "controller/history", "controller/pacing", "controller/volcano", "podgroup", "scheduler-plugin/coscheduling/gangs", "scheduler-plugin/coscheduling/line", "scheduler-plugin/coscheduling/news", "scheduler-plugin/coscheduling/planner", "scheduler-plugin/coscheduling/victims"} {
+	for _, pkg := range []string{
+		"apis/framework/statuscodec",
+		"controller/history",
+		"controller/lifecycle",
+		"controller/pacing",
+		"controller/volcano",
+		"internal/controlled",
+		"internal/text",
+		"internal/times",
+		"podgroup",
+		"scheduler-plugin/coscheduling/gangs",
+		"scheduler-plugin/coscheduling/line",
+		"scheduler-plugin/coscheduling/news",
+		"scheduler-plugin/coscheduling/planner",
+		"scheduler-plugin/coscheduling/podwatch",
+		"scheduler-plugin/coscheduling/victims",
+	} {
 		t.Run(pkg, func(t *testing.T) {
 			deps, err := exec.CommandContext(t.Context(), "go", "list", "-deps", module+pkg).CombinedOutput()
 			if err != nil {

@@ -16,12 +16,13 @@
 //
 // # Algorithm
 //
-// This package is wiring (attach.go). Watches of PodGroups and their Pods (watch.go) tell
-// package gangs what happens. It knows of each group who waits and who is placed. Groups that
-// are complete stand in a line (package line), which says who is next. Members stay out of the
-// scheduling queue (kube/queue.go). When a group is to have its turn, a bell rings in that
-// queue (bell.go, kube/bell.go), and the engine (engine.go) runs a gang cycle (cycle.go)
-// instead of a Pod's scheduling cycle, on the scheduler's only scheduling goroutine:
+// This package is wiring (attach.go). Watches of PodGroups (watch.go) and of their Pods
+// (members.go, package podwatch) tell package gangs what happens. It knows of each group who
+// waits and who is placed. Groups that are complete stand in a line (package line), which says
+// who is next. Members stay out of the scheduling queue (kube/queue.go). When a group is to
+// have its turn, a bell rings in that queue (bell.go, kube/bell.go), and the engine (engine.go)
+// runs a gang cycle (cycle.go) instead of a Pod's scheduling cycle, on the scheduler's only
+// scheduling goroutine:
 //
 //  1. gather: a snapshot of the cluster, members that wait, members placed, claims.
 //  2. place (package place): what becomes of the group is decided, and nothing is done.

@@ -14,52 +14,40 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 )
 
-// TestAMemberOfWhichKubeSchedulerDoesNotHearTakesNoRoomOnceItIsGone: kube-scheduler and the
-// plugin have a watch of Pods each. While that of kube-scheduler is broken, a gang is placed
-// and goes. The next one finds its room.
-func TestAMemberOfWhichKubeSchedulerDoesNotHearTakesNoRoomOnceItIsGone(t *testing.T) {
-	tests := map[string]struct {
-		heardOf bool // waiting, before the watch breaks
-		anew    bool // another Pod takes the name of the one that goes
-	}{
-		"it has never heard of it":                           {},
-		"it knows it as one that waits, and misses the rest": {heardOf: true},
-		"another Pod has its name":                           {heardOf: true, anew: true},
-	}
-	for name, tc := range tests {
+// TestAMemberOfWhichNobodyHearsTakesNoRoomOnceItIsGone: a member waits, and the watch of
+// living Pods breaks. Then its gang is placed, and the member goes. When the watch is there
+// again the next gang finds the room.
+func TestAMemberOfWhichNobodyHearsTakesNoRoomOnceItIsGone(t *testing.T) {
+	for name, anew := range map[string]bool{"it is missed": false, "another Pod has its name": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, makeNodes("node", 1, 2)...)
-			wires := newWires(&w.kube.Fake, w.kube.Tracker())
+			wires := newWires(&w.kube.Fake, w.kube.Tracker(), w.selections)
 			var deaf atomic.Bool
 			w.kube.PrependReactor("list", "pods", func(action clienttesting.Action) (bool, apiruntime.Object, error) {
-				runs := action.(clienttesting.ListAction).GetListRestrictions().Fields
-				return deaf.Load() && !runs.Empty(), nil, errors.New("no answer")
+				lives := action.(clienttesting.ListAction).GetListRestrictions()
+				return deaf.Load() && !lives.Fields.Empty() && lives.Labels.Empty(), nil, errors.New("no answer")
 			})
 			w.start()
-			if tc.heardOf {
-				w.create(makePod("gang-0", inGroup("gang")))
-				w.eventually("kube-scheduler knows the member", func() bool { return w.queued("gang-0") })
-			}
+			w.create(makePod("gang-0", inGroup("gang")))
+			w.eventually("kube-scheduler and the gang know the member", func() bool {
+				return w.queued("gang-0") && w.known("gang").Members["uid-gang-0"].Pod != nil
+			})
 			deaf.Store(true)
 			w.kube.Lock()
-			wires.cut(runningPods)
+			wires.cut(livingPods)
 			w.kube.Unlock()
-			if !tc.heardOf {
-				w.create(makePod("gang-0", inGroup("gang")))
-			}
 			w.create(makeGroup("gang", 1))
 			w.eventually("the member is bound", func() bool { return w.placed("gang-0") == 1 })
 			w.kube.Lock()
 			wires.bury(podResource, testNamespace, "gang-0")
 			w.kube.Unlock()
-			if tc.anew {
-				again := madeAnew(makePod("gang-0", inGroup("nothing")))
-				w.create(again)
+			if anew {
+				w.create(madeAnew(makePod("gang-0", inGroup("nothing"))))
 			}
-			deaf.Store(tc.heardOf == false)
-			w.eventually("nothing is assumed of it", func() bool { return len(w.sched.Cache.Dump().AssumedPods) == 0 })
 			deaf.Store(false)
+			w.eventually("nothing is assumed of it", func() bool { return len(w.sched.Cache.Dump().AssumedPods) == 0 })
+			w.eventually("the gang has forgotten it", func() bool { return w.known("gang").Members["uid-gang-0"].Pod == nil })
 			w.create(makeGroup("next", 2))
 			for _, member := range makeMembers("next", 2) {
 				w.create(member)

@@ -62,6 +62,8 @@ type world struct {
 	args string
 	// client is what the scheduler talks to; kube unless something stands between.
 	client kubernetes.Interface
+	// selections are what the watches of kube select.
+	selections *selections
 	// verbosity is that of the scheduler's log.
 	verbosity int
 	// others are more plugins of the profile.
@@ -91,6 +93,7 @@ func newWorld(t testing.TB, objects ...apiruntime.Object) *world {
 		args: `{"initialBackoff":"50ms","maxBackoff":"200ms","bindRetries":2}`, verbosity: 5,
 		recorder: events.NewFakeRecorder(10000)}
 	w.client = w.kube
+	w.selections = selectPods(&w.kube.Fake, w.kube.Tracker())
 	w.lock.Resources = []*metav1.APIResourceList{{
 		GroupVersion: schedulingv1alpha1.SchemeGroupVersion.String(),
 		APIResources: []metav1.APIResource{{Name: schedulingv1alpha1.PodGroupPlural}},

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/cache"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
@@ -50,7 +51,7 @@ func TestAPodThatWasMadeAnewIsOneMember(t *testing.T) {
 func TestADeletionThatWasMissedIsOne(t *testing.T) {
 	b := newBench()
 	group, pod := makeGroup("gang", 1), makePod("a", inGroup("gang"))
-	pods := handlers(b.SetPod, b.UpdatePod, b.DeletePod)
+	pods := newMembers(b.Gangs, fake.NewClientset()).living()
 	groups := handlers(b.SetGroup, func(_, after *schedulingv1alpha1.PodGroup) { b.SetGroup(after) }, b.DeleteGroup)
 	groups.OnAdd(group, false)
 	pods.OnAdd(pod, false)

@@ -20,7 +20,7 @@ func (s *storm) breakWatch() bool {
 		s.groupWires.cut(kind)
 		return true
 	}
-	if kind == runningPods {
+	if kind == livingPods {
 		s.seenBound = make(map[string]string)
 		for name, p := range s.pods {
 			s.seenBound[name] = p.node
@@ -35,7 +35,7 @@ func (s *storm) makeAnew() bool {
 	p := pick(s, s.pods, func(p *stormPod) bool {
 		// kube-scheduler itself ends when a Pod that it knows on a node comes as another
 		// one that is on none.
-		return !p.deleting && !(s.wires.deaf[runningPods] > 0 && s.seenBound[p.name] != "")
+		return !p.deleting && !(s.wires.deaf[livingPods] > 0 && s.seenBound[p.name] != "")
 	})
 	if p == nil {
 		return false

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,6 +20,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 )
 
 // wires are the watches of one fake API server, which may break. An informer whose watch
@@ -28,8 +28,9 @@ import (
 // in the list, and what was deleted and made again comes as one update. The lock of the
 // fake API server guards them.
 type wires struct {
-	tracker clienttesting.ObjectTracker
-	live    map[string][]*wire // by what they watch
+	tracker    clienttesting.ObjectTracker
+	selections *selections        // of Pods, nil if it has none
+	live       map[string][]*wire // by what they watch
 	// buried are the objects that were deleted, for watches that begin after a list that
 	// had them. The tracker of the fake API server forgets them.
 	buried map[schema.GroupVersionResource][]grave
@@ -57,19 +58,29 @@ type wire struct {
 	broken bool // set before the inner watch ends
 }
 
-func newWires(fake *clienttesting.Fake, tracker clienttesting.ObjectTracker) *wires {
-	w := &wires{tracker: tracker, live: map[string][]*wire{}, buried: map[schema.GroupVersionResource][]grave{}, broke: map[string]int{}, deaf: map[string]int{}}
+func newWires(fake *clienttesting.Fake, tracker clienttesting.ObjectTracker, selections *selections) *wires {
+	w := &wires{tracker: tracker, selections: selections, live: map[string][]*wire{}, buried: map[schema.GroupVersionResource][]grave{}, broke: map[string]int{}, deaf: map[string]int{}}
 	fake.PrependWatchReactor("*", w.onWatch)
 	return w
 }
 
+// livingPods is the kind of the watch of kube-scheduler itself, and endedPods that of the
+// other one.
+const (
+	livingPods = "pods that live"
+	endedPods  = "pods that ended"
+)
+
 // watchedBy tells informers apart: the scheduler has two of Pods.
 func watchedBy(action clienttesting.WatchActionImpl) string {
-	kind := action.GetResource().Resource
-	if action.ListOptions.FieldSelector != "" {
-		kind += " that run"
+	switch kind := action.GetResource().Resource; {
+	case kind != podResource.Resource:
+		return kind
+	case action.ListOptions.FieldSelector == kube.EndedPods:
+		return endedPods
+	default:
+		return livingPods
 	}
-	return kind
 }
 
 // kindsOf are the kinds of the resources of which objects are deleted.
@@ -81,9 +92,6 @@ var kindsOf = map[string]schema.GroupVersionKind{
 	nodeResource.Resource:   corev1.SchemeGroupVersion.WithKind("Node"),
 	groupResource.Resource:  schedulingv1alpha1.SchemeGroupVersion.WithKind("PodGroup"),
 }
-
-// runningPods is the kind of the watch of kube-scheduler itself.
-const runningPods = "pods that run"
 
 func (w *wires) onWatch(action clienttesting.Action) (bool, watch.Interface, error) {
 	watching := action.(clienttesting.WatchActionImpl)
@@ -97,8 +105,8 @@ func (w *wires) onWatch(action clienttesting.Action) (bool, watch.Interface, err
 		inner.Stop()
 		close(broken.ended)
 	})
-	if strings.Contains(watching.ListOptions.FieldSelector, "status.phase!=") {
-		broken.wanted = running
+	if action.GetResource() == podResource {
+		broken.wanted = w.selections.of(watching)
 	}
 	since, _ := strconv.ParseInt(watching.ListOptions.ResourceVersion, 10, 64)
 	for _, g := range w.buried[action.GetResource()] {
@@ -122,7 +130,7 @@ func (w *wire) Stop() { w.stop() }
 func (w *wire) pump() {
 	defer close(w.events)
 	for _, event := range w.first {
-		if !w.send(event) {
+		if event, ok := w.wanted(event); ok && !w.send(event) {
 			return
 		}
 	}
@@ -150,7 +158,7 @@ func (w *wire) send(event watch.Event) bool {
 func (w *wires) kinds() []string {
 	const most = 2
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(w.live)), func(kind string) bool {
-		return w.broke[kind] >= most || !slices.Contains([]string{"pods", runningPods, "nodes", "podgroups", "priorityclasses", "poddisruptionbudgets"}, kind)
+		return w.broke[kind] >= most || !slices.Contains([]string{livingPods, endedPods, "nodes", "podgroups", "priorityclasses", "poddisruptionbudgets"}, kind)
 	})
 }
 
@@ -198,15 +206,4 @@ func (w *wires) bury(resource schema.GroupVersionResource, namespace, name strin
 		panic(err)
 	}
 	w.buried[resource] = append(w.buried[resource], grave{version, object})
-}
-
-// running makes of the end of a Pod its deletion, for a watch of Pods that run.
-func running(event watch.Event) (watch.Event, bool) {
-	if pod, ok := event.Object.(*corev1.Pod); ok && pod.Status.Phase == corev1.PodSucceeded {
-		if event.Type == watch.Added {
-			return event, false
-		}
-		event.Type = watch.Deleted
-	}
-	return event, true
 }

@@ -194,11 +194,8 @@ func newHistory(t *testing.T) *history {
 	h.kube.PrependReactor("update", "persistentvolumes", h.onVolume)
 	h.kube.PrependReactor("create", "pods", h.onBind)
 	h.kube.PrependReactor("delete", "pods", h.onEvict)
-	// The real API server selects by field: the scheduler does not see Pods that
-	// have ended.
-	h.kube.PrependReactor("list", "pods", h.listRunning)
 	h.kube.PrependReactor("patch", "pods", h.onPatch)
-	h.wires, h.groupWires = newWires(&h.kube.Fake, h.kube.Tracker()), newWires(&h.lock.Fake, h.lock.Tracker())
+	h.wires, h.groupWires = newWires(&h.kube.Fake, h.kube.Tracker(), h.selections), newWires(&h.lock.Fake, h.lock.Tracker(), nil)
 	return h
 }
 
@@ -486,21 +483,6 @@ func (h *history) onPatch(action clienttesting.Action) (bool, apiruntime.Object,
 	h.updatePod(name, func(*corev1.Pod) {})
 	object, err := h.kube.Tracker().Get(podResource, testNamespace, name)
 	return true, object, err
-}
-
-// listRunning leaves out Pods that have ended, if asked to.
-func (h *history) listRunning(action clienttesting.Action) (bool, apiruntime.Object, error) {
-	list := action.(clienttesting.ListAction)
-	if !strings.Contains(list.GetListRestrictions().Fields.String(), "status.phase!=") {
-		return false, nil, nil
-	}
-	object, err := h.kube.Tracker().List(podResource, corev1.SchemeGroupVersion.WithKind("Pod"), list.GetNamespace())
-	if err != nil {
-		return true, nil, err
-	}
-	pods := object.(*corev1.PodList)
-	pods.Items = slices.DeleteFunc(pods.Items, func(pod corev1.Pod) bool { return pod.Status.Phase == corev1.PodSucceeded })
-	return true, pods, nil
 }
 
 // String tells the state, and the end of what led to it.

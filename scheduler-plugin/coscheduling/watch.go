@@ -10,9 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
-	coreinformers "k8s.io/client-go/informers/core/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
@@ -39,19 +37,11 @@ type watcher struct {
 	begun <-chan struct{}
 }
 
-// start watches, by informers of its own: the scheduler's Pod
-// informer leaves out Pods that have ended, but members that succeeded count
-// towards a minimum. It returns at once; nothing is planned before the first
-// lists are in.
+// start watches. It returns at once; nothing is planned before all that existed is known.
 func (w *watcher) start(groups schedulingclient.Interface) error {
-	pods := coreinformers.NewFilteredPodInformer(w.handle.ClientSet(), metav1.NamespaceAll, 0, cache.Indexers{},
-		func(options *metav1.ListOptions) { options.LabelSelector = schedulingv1alpha1.LabelPodGroup })
-	if err := pods.SetTransform(dropManagedFields); err != nil {
-		return fmt.Errorf("watching Pods: %w", err)
-	}
-	podsSeen, err := pods.AddEventHandler(handlers(w.gangs.SetPod, w.updatePod, w.podGone))
+	membersSeen, err := w.watchMembers()
 	if err != nil {
-		return fmt.Errorf("watching Pods: %w", err)
+		return err
 	}
 	factory := schedulinginformers.NewSharedInformerFactory(groups, 0)
 	podGroups := factory.Scheduling().V1alpha1().PodGroups().Informer()
@@ -62,13 +52,12 @@ func (w *watcher) start(groups schedulingclient.Interface) error {
 	if err != nil {
 		return fmt.Errorf("watching PodGroups: %w", err)
 	}
-	go pods.RunWithContext(w.ctx) // Pods are told if the API server serves no PodGroups
 	go func() {
 		if !w.awaitCRD(groups) {
 			return
 		}
 		go podGroups.RunWithContext(w.ctx)
-		if !cache.WaitForCacheSync(w.ctx.Done(), podsSeen.HasSynced, groupsSeen.HasSynced) {
+		if !cache.WaitFor(w.ctx, "", membersSeen, groupsSeen.HasSyncedChecker()) {
 			return
 		}
 		// Whoever does not lead must not write conditions, nor evict.

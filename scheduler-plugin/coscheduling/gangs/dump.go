@@ -74,7 +74,7 @@ func miscounted(g *gang) string {
 		recount.count(m, 1)
 	}
 	for _, tally := range []struct{ got, want podgroup.Tally }{
-		{g.waiting, recount.waiting}, {g.placed, recount.placed}, {g.bound, recount.bound},
+		{g.waiting, recount.waiting}, {g.placed, recount.placed}, {g.missing, recount.missing}, {g.bound, recount.bound},
 	} {
 		if tally.got.Total != tally.want.Total {
 			return fmt.Sprintf("counts %+v, its members are %+v", tally.got, tally.want)

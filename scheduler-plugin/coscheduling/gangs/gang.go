@@ -19,7 +19,7 @@ import (
 // gang is a PodGroup with its members. It is not safe for concurrent use: the
 // lock of Gangs guards it.
 //
-// Invariant: waiting, placed and bound count the members by their state, priorities
+// Invariant: waiting, placed, missing and bound count the members by their state, priorities
 // those that wait or are placed, and strangers the Pods that are no members.
 type gang struct {
 	key   types.NamespacedName
@@ -31,6 +31,9 @@ type gang struct {
 	members map[types.UID]*member
 
 	waiting, placed, bound podgroup.Tally
+	// missing are those of placed that are missing, and doubtUntil is until when that matters.
+	missing    podgroup.Tally
+	doubtUntil time.Time
 	// priorities counts the members of each priority that wait or are placed.
 	priorities map[int32]int
 	strangers  int
@@ -63,6 +66,25 @@ func (g *gang) lacksMinimum() bool {
 	return g.group != nil && !podgroup.Holds(&g.group.Spec, g.placed)
 }
 
+// placedForSure counts the members that are placed, without those that may be gone.
+func (g *gang) placedForSure(now time.Time) podgroup.Tally {
+	placed := g.placed.Plus(podgroup.Tally{})
+	if g.missing.Total == 0 || !now.Before(g.doubtUntil) {
+		return placed
+	}
+	placed.Total -= g.missing.Total
+	for role, n := range g.missing.Roles {
+		placed.Roles[role] -= n
+	}
+	return placed
+}
+
+// isInDoubt says whether it depends on members that are missing whether the gang has its
+// minimum, or how much it lacks.
+func (g *gang) isInDoubt(now time.Time) bool {
+	return g.missing.Total > 0 && now.Before(g.doubtUntil) && g.group != nil && !podgroup.Holds(&g.group.Spec, g.placedForSure(now))
+}
+
 // scheduled says whether the minimum is bound.
 func (g *gang) scheduled() bool {
 	return g.group != nil && podgroup.Holds(&g.group.Spec, g.bound)
@@ -93,6 +115,9 @@ func (g *gang) count(m *member, sign int32) {
 		g.waiting.Add(podgroup.RoleOf(m.pod), sign)
 	case memberPlaced:
 		g.placed.Add(podgroup.RoleOf(m.pod), sign)
+		if m.missing {
+			g.missing.Add(podgroup.RoleOf(m.pod), sign)
+		}
 	}
 	if m.bound() {
 		g.bound.Add(podgroup.RoleOf(m.pod), sign)

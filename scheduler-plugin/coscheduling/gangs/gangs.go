@@ -44,6 +44,10 @@ func New(config Config) *Gangs {
 	return &Gangs{config: config, gangs: make(map[types.NamespacedName]*gang), line: line.New()}
 }
 
+// missingPatience is for how long a gang that depends on members that are missing has no turn.
+// They count from then on: whoever should know what has become of them does not find it out.
+const missingPatience = time.Minute
+
 // incompleteReportDelay is how long a gang is left alone while its Pods are
 // being created before its condition says that some are missing.
 const incompleteReportDelay = time.Second
@@ -132,6 +136,7 @@ func (t *Gangs) SetPod(pod *corev1.Pod) {
 	}
 	isNews, wasPlaced := g.see(m, pod, t.config.Now())
 	t.settle(g)
+	t.doubt(g)
 	if isNews {
 		t.changed(g)
 		if wasPlaced {
@@ -140,13 +145,35 @@ func (t *Gangs) SetPod(pod *corev1.Pod) {
 	}
 }
 
-// UpdatePod learns of a Pod that has changed, maybe from one gang to another. After a
-// broken watch it may be another Pod of the same name.
-func (t *Gangs) UpdatePod(before, after *corev1.Pod) {
-	if before.UID != after.UID || !isSameGang(before, after) {
-		t.DeletePod(before)
+// SetMissing learns that a Pod is shown no more, and that nobody knows yet whether it has ended
+// or is gone; SetPod or DeletePod says that later. It counts as it did: a member that
+// completes is not lost. But it may be gone, and another one may have come for it. So while
+// the minimum depends on it, the gang has no turn.
+func (t *Gangs) SetMissing(pod *corev1.Pod) {
+	key, ok := podgroup.GroupOf(pod)
+	if !ok {
+		return
 	}
-	t.SetPod(after)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	g := t.gangs[key]
+	if g == nil || g.members[pod.UID] == nil {
+		return
+	}
+	g.miss(g.members[pod.UID], t.config.Now())
+	t.doubt(g)
+}
+
+// IsAssumed says whether a Pod was given a node, and is not known to be bound to it.
+func (t *Gangs) IsAssumed(pod *corev1.Pod) bool {
+	key, ok := podgroup.GroupOf(pod)
+	if !ok {
+		return false
+	}
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	g := t.gangs[key]
+	return g != nil && g.members[pod.UID] != nil && g.members[pod.UID].assumed != ""
 }
 
 // DeletePod learns that a Pod is gone, or names another group.
@@ -163,6 +190,7 @@ func (t *Gangs) DeletePod(pod *corev1.Pod) {
 	}
 	isNews, wasPlaced := g.drop(g.members[pod.UID])
 	t.settle(g)
+	t.doubt(g)
 	if isNews {
 		t.changed(g)
 		if wasPlaced {
@@ -201,6 +229,7 @@ func (t *Gangs) changed(g *gang) {
 	if g.complete() {
 		g.incompleteSince = time.Time{}
 		t.line.Enter(g.rank(), g.lacksMinimum(), t.config.Now())
+		t.doubt(g)
 		t.config.Stir()
 		t.config.Report(g.key, 0)
 		return
@@ -215,6 +244,24 @@ func (t *Gangs) changed(g *gang) {
 		return
 	}
 	t.config.Report(g.key, incompleteReportDelay)
+}
+
+// doubt has the gang have no turn while it is in doubt, and have one again. The caller holds
+// the lock.
+func (t *Gangs) doubt(g *gang) {
+	if g.doubtUntil.IsZero() {
+		return
+	}
+	now := t.config.Now()
+	if g.isInDoubt(now) {
+		t.line.Doubt(g.key, g.doubtUntil, now)
+		return
+	}
+	t.line.Doubt(g.key, time.Time{}, now)
+	if g.missing.Total == 0 {
+		g.doubtUntil = time.Time{}
+	}
+	t.config.Stir()
 }
 
 // settle has the gang begin anew once its minimum is bound: with the time since when it
@@ -257,10 +304,4 @@ func (t *Gangs) dissolveIfBroken(g *gang) {
 // keyOf is the key of a PodGroup's gang.
 func keyOf(group *schedulingv1alpha1.PodGroup) types.NamespacedName {
 	return types.NamespacedName{Namespace: group.Namespace, Name: group.Name}
-}
-
-func isSameGang(a, b *corev1.Pod) bool {
-	was, _ := podgroup.GroupOf(a)
-	is, _ := podgroup.GroupOf(b)
-	return was == is
 }

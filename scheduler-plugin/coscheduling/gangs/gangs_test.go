@@ -279,7 +279,8 @@ func TestAMemberThatWasMadeAnewHasLostItsPlace(t *testing.T) {
 	b.SetGroup(makeGroup("gang", 1))
 	placed, again := makePod("a", inGroup("gang"), onNode("node-0")), makePod("a", inGroup("gang"), func(w *schedulertesting.PodWrapper) { w.UID("another") })
 	b.add(placed)
-	b.UpdatePod(placed, again)
+	b.DeletePod(placed)
+	b.SetPod(again)
 	b.wantCounts(t, "after a placed member was made anew", 1, 0, 0)
 	if g := b.gangs[gangName]; g.deletedMembers != 1 {
 		t.Errorf("the gang has lost %d members, want 1", g.deletedMembers)

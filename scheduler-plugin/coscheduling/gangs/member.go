@@ -17,7 +17,8 @@ type memberState int
 
 const (
 	// memberOut neither waits nor is placed: it failed, is being deleted or
-	// preempted, has scheduling gates or another scheduler, or is a stranger.
+	// preempted, has scheduling gates or another scheduler, is a stranger, or was given
+	// back by a binding while it is missing.
 	// Exits: it is replaced, its gates go, its preemption fails, it or the group
 	// gets another controller.
 	memberOut memberState = iota
@@ -41,6 +42,8 @@ type member struct {
 	// moment that this is decided: a sibling placed while the victims go one by one
 	// would be all that is left of the gang.
 	leaving bool
+	// missing says that nobody knows whether the Pod has ended or is gone; see SetMissing.
+	missing bool
 	// taken says that preemption has taken the member from its present placement, so that it
 	// will not be bound.
 	taken bool
@@ -66,7 +69,7 @@ func (m *member) state(serves func(schedulerName string) bool) memberState {
 		return memberOut
 	case m.node() != "":
 		return memberPlaced
-	case len(pod.Spec.SchedulingGates) > 0, !serves(pod.Spec.SchedulerName):
+	case m.missing, len(pod.Spec.SchedulingGates) > 0, !serves(pod.Spec.SchedulerName):
 		return memberOut
 	default:
 		return memberWaiting

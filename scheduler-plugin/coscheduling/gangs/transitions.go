@@ -72,7 +72,7 @@ func (g *gang) see(m *member, pod *corev1.Pod, now time.Time) (isNews, wasPlaced
 		m.class = ""
 	}
 	g.alter(m, func() {
-		m.pod = pod
+		m.pod, m.missing = pod, false
 		if pod.Spec.NodeName != "" {
 			m.assumed, m.taken = "", false
 		}
@@ -100,10 +100,16 @@ func (g *gang) drop(m *member) (isNews, wasPlaced bool) {
 	return true, before == memberPlaced
 }
 
-// assume has members be placed on nodes, by UID, and says whether that keeps the minimum.
-// If not, nothing is changed.
-func (g *gang) assume(nodes map[types.UID]string) bool {
-	placed := g.placed.Plus(podgroup.Tally{})
+// miss has a member be missing from now on.
+func (g *gang) miss(m *member, now time.Time) {
+	g.alter(m, func() { m.missing = true })
+	g.doubtUntil = now.Add(missingPatience)
+}
+
+// assume has members be placed on nodes, by UID, and says whether that keeps the minimum for
+// sure. If not, nothing is changed.
+func (g *gang) assume(nodes map[types.UID]string, now time.Time) bool {
+	placed := g.placedForSure(now)
 	for uid := range nodes {
 		if m := g.members[uid]; m != nil && g.state(m) == memberWaiting {
 			placed.Add(podgroup.RoleOf(m.pod), 1)

@@ -48,7 +48,7 @@ func (t *Gangs) Assume(view *View, nodes map[types.UID]string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	g := t.gangs[view.Key]
-	if g == nil || !g.isOf(view.Group.UID) || !g.assume(nodes) {
+	if g == nil || !g.isOf(view.Group.UID) || !g.assume(nodes, t.config.Now()) {
 		return false
 	}
 	// Of the rest the turn tells in a moment, unless it is gone.

@@ -26,6 +26,7 @@
 //	Evaluator                                                preemption.go             preemption_test.go
 //	how a victim is marked and deleted                       evict.go, onlypod.go      evict_test.go
 //	in which order PodDisruptionBudgets are spent            budgets.go                budgets_test.go
+//	which Pods its informer leaves out                       pods.go                   pods_test.go
 //	multiPoint and preEnqueue of a profile                   profile.go                profile_test.go
 //	app.Setup and how its command runs                       program/setup.go          program/setup_test.go
 //	names of its flags                                       program/program.go        program/program_test.go

@@ -94,6 +94,15 @@ func (l *Line) Forget(key types.NamespacedName, now time.Time) {
 	}
 }
 
+// Doubt says that a gang is to have no turn before a time: it is not known whether it has its
+// minimum. A time that is over says that it is known.
+func (l *Line) Doubt(key types.NamespacedName, until, now time.Time) {
+	if g := l.gangs[key]; g != nil {
+		g.doubtUntil = until
+		l.arrange(g, now)
+	}
+}
+
 // Next is the gang that is to have its turn now, false if there is none.
 func (l *Line) Next(now time.Time) (Rank, bool) {
 	l.tick(now)
@@ -292,7 +301,7 @@ func (l *Line) move(g *gang, rank Rank, now time.Time) {
 
 // barred is until when a gang has no turn whatever happens, and whoever is behind it.
 func (l *Line) barred(g *gang) time.Time {
-	return times.Later(g.unboundUntil, l.debts.of(g))
+	return times.Later(times.Later(g.unboundUntil, g.doubtUntil), l.debts.of(g))
 }
 
 // leave takes a gang out of line, and has the next one of its shape tried if it was its turn

@@ -190,6 +190,10 @@ func (f *life) step() {
 		f.l.Bound(key, f.now)
 		f.l.Settled(key, f.now)
 	case n < 45:
+		key, until := f.key(), f.now.Add(time.Duration(f.r.IntN(3))*10*time.Second)
+		f.note("doubt %v until %v", key, until)
+		f.l.Doubt(key, until, f.now)
+	case n < 46:
 		key := f.key()
 		f.note("give up help %v", key)
 		f.l.GiveUpHelp(key, 20*time.Second, f.now)
@@ -249,7 +253,7 @@ func (f *life) first() *gang {
 }
 
 func (f *life) barred(g *gang) time.Time {
-	until := g.unboundUntil
+	until := times.Later(g.unboundUntil, g.doubtUntil)
 	if debt := f.l.debts[g.rank.Key.Namespace]; (!g.hadTurn || g.overdue) && debt.After(until) {
 		until = debt
 	}

@@ -1,0 +1,225 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package podwatch
+
+import (
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/lockstep-k8s/lockstep/podgroup"
+)
+
+// Gangs are told what becomes of the Pods that name a PodGroup, one after the other. They
+// must not call the Join.
+type Gangs interface {
+	// SetPod tells of a Pod that is new or has changed. It names the same PodGroup as
+	// before.
+	SetPod(pod *corev1.Pod)
+	// DeletePod tells that a Pod is gone, or names the PodGroup no more.
+	DeletePod(pod *corev1.Pod)
+	// IsAssumed says whether a Pod was given a node that its last state may not show.
+	IsAssumed(pod *corev1.Pod) bool
+	// SetMissing tells that it is not known whether a Pod has ended or is gone, until SetPod
+	// or DeletePod tells. The [Join.Question] of its gang is to be made now and then, as
+	// long as somebody is missing.
+	SetMissing(pod *corev1.Pod)
+}
+
+// Join joins the two watches. It is safe for concurrent use.
+type Join struct {
+	gangs Gangs
+
+	mu   sync.Mutex
+	pods map[types.UID]*history
+	// missing are the Pods that are missing, by gang.
+	missing map[types.NamespacedName]map[types.UID]*history
+	losses  int
+}
+
+// history is what is known of a Pod that names a PodGroup.
+//
+// Invariant: it lives, has ended, or is missing. If it lives and pod is nil, the watch of
+// ended Pods says that it is gone.
+type history struct {
+	pod *corev1.Pod // as the gangs know it
+	// lives and ended say in which watch it is.
+	lives, ended bool
+	// loss is the number of the time that it is missing, 0 if it is not.
+	loss int
+	// noted says that it was missing already when the question was made the last time.
+	noted bool
+}
+
+// New makes a Join that knows no Pods.
+func New(gangs Gangs) *Join {
+	return &Join{gangs: gangs, pods: map[types.UID]*history{}, missing: map[types.NamespacedName]map[types.UID]*history{}}
+}
+
+// Lives says that the watch of living Pods shows a Pod, any Pod, as new or changed.
+func (j *Join) Lives(pod *corev1.Pod) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	h := j.pods[pod.UID]
+	_, member := podgroup.GroupOf(pod)
+	switch {
+	case h == nil && !member:
+	case h != nil && (h.ended || h.lives && h.pod == nil):
+		h.lives = true // the watch is behind
+	case !member:
+		j.forget(pod.UID, h)
+	default:
+		h = j.show(pod)
+		h.lives = true
+	}
+}
+
+// LivesNoMore says that the watch of living Pods does not show a Pod any more. If final,
+// the Pod is as it was at the end of that; otherwise it may have changed unseen.
+func (j *Join) LivesNoMore(pod *corev1.Pod, final bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	h := j.pods[pod.UID]
+	switch {
+	case h == nil || !h.lives:
+	case h.ended:
+		h.lives = false
+	case h.pod == nil:
+		delete(j.pods, pod.UID)
+	case pod.Spec.NodeName == "" && (final || !j.gangs.IsAssumed(pod)):
+		j.forget(pod.UID, h)
+	default:
+		h.lives = false
+		j.miss(pod.UID, h)
+	}
+}
+
+// Ended says that the watch of ended Pods shows a Pod, as new or changed.
+func (j *Join) Ended(pod *corev1.Pod) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.show(pod).ended = true
+}
+
+// EndedNoMore says that the watch of ended Pods does not show a Pod any more.
+func (j *Join) EndedNoMore(pod *corev1.Pod) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	h := j.pods[pod.UID]
+	if h == nil || !h.ended {
+		return
+	}
+	j.gangs.DeletePod(h.pod)
+	h.ended, h.pod = false, nil
+	if !h.lives {
+		delete(j.pods, pod.UID)
+	}
+}
+
+// Question is what to ask the API server: which Pods of a gang have ended. It holds those
+// of which it is to be known.
+type Question struct {
+	Gang   types.NamespacedName
+	losses map[types.UID]int
+}
+
+// Empty says whether there is nothing to ask yet.
+func (q Question) Empty() bool {
+	return len(q.losses) == 0
+}
+
+// Question is what to ask about a gang now, and whether any of its Pods are missing. It is
+// asked about those that were missing the last time already: of most that end, the other
+// watch tells in a moment.
+func (j *Join) Question(gang types.NamespacedName) (q Question, missing bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	q = Question{Gang: gang, losses: map[types.UID]int{}}
+	for uid, h := range j.missing[gang] {
+		if h.noted {
+			q.losses[uid] = h.loss
+		}
+		h.noted = true
+	}
+	return q, len(j.missing[gang]) > 0
+}
+
+// Answer takes the answer: all Pods of the gang that have ended, as of a moment after the
+// question. What is missing and is not among them is gone. The others have ended, and
+// are missing until the watch of ended Pods shows them: only that tells when they go. It says
+// whether any are.
+func (j *Join) Answer(q Question, ended []*corev1.Pod) (missing bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	byUID := make(map[types.UID]*corev1.Pod, len(ended))
+	for _, pod := range ended {
+		byUID[pod.UID] = pod
+	}
+	for uid, loss := range q.losses {
+		h := j.pods[uid]
+		if h == nil || h.loss != loss {
+			continue
+		}
+		if pod, ok := byUID[uid]; ok {
+			h.pod = pod
+			j.gangs.SetPod(pod)
+		} else {
+			j.forget(uid, h)
+		}
+	}
+	return len(j.missing[q.Gang]) > 0
+}
+
+// show has the gangs know a Pod as it is. The caller holds the lock.
+func (j *Join) show(pod *corev1.Pod) *history {
+	h := j.pods[pod.UID]
+	if h == nil {
+		h = &history{}
+		j.pods[pod.UID] = h
+	}
+	j.find(pod.UID, h)
+	if h.pod != nil && groupOf(h.pod) != groupOf(pod) {
+		j.gangs.DeletePod(h.pod)
+	}
+	h.pod = pod
+	j.gangs.SetPod(pod)
+	return h
+}
+
+// forget has the gangs, and the Join, forget a Pod that they know. The caller holds the lock.
+func (j *Join) forget(uid types.UID, h *history) {
+	j.find(uid, h)
+	delete(j.pods, uid)
+	j.gangs.DeletePod(h.pod)
+}
+
+// miss notes that a Pod is missing. The caller holds the lock.
+func (j *Join) miss(uid types.UID, h *history) {
+	gang := groupOf(h.pod)
+	j.losses++
+	h.loss, h.noted = j.losses, false
+	if j.missing[gang] == nil {
+		j.missing[gang] = map[types.UID]*history{}
+	}
+	j.missing[gang][uid] = h
+	j.gangs.SetMissing(h.pod)
+}
+
+// find notes that a Pod is not missing, if it was. The caller holds the lock.
+func (j *Join) find(uid types.UID, h *history) {
+	if h.loss == 0 {
+		return
+	}
+	h.loss = 0
+	gang := groupOf(h.pod)
+	if delete(j.missing[gang], uid); len(j.missing[gang]) == 0 {
+		delete(j.missing, gang)
+	}
+}
+
+func groupOf(pod *corev1.Pod) types.NamespacedName {
+	group, _ := podgroup.GroupOf(pod)
+	return group
+}

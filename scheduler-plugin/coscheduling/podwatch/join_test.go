@@ -1,0 +1,218 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package podwatch
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+)
+
+// diary notes what the gangs are told.
+type diary struct {
+	entries []string
+	assumed bool
+}
+
+func (d *diary) SetPod(pod *corev1.Pod) { d.note(describe(pod)) }
+func (d *diary) DeletePod(pod *corev1.Pod) {
+	d.note(string(pod.UID) + " gone from " + groupOf(pod).Name)
+}
+func (d *diary) IsAssumed(*corev1.Pod) bool { return d.assumed }
+func (d *diary) SetMissing(pod *corev1.Pod) {
+	d.note(string(pod.UID) + " missing in " + groupOf(pod).Name)
+}
+func (d *diary) note(entry string) { d.entries = append(d.entries, entry) }
+
+func describe(pod *corev1.Pod) string {
+	return fmt.Sprintf("%s %s in %s on %q", pod.UID, pod.Status.Phase, groupOf(pod).Name, pod.Spec.NodeName)
+}
+
+func makePod(uid, group, node string, phase corev1.PodPhase) *corev1.Pod {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", UID: types.UID(uid)}}
+	if group != "" {
+		pod.Labels = map[string]string{schedulingv1alpha1.LabelPodGroup: group}
+	}
+	pod.Spec.NodeName, pod.Status.Phase = node, phase
+	return pod
+}
+
+// script is a life, as the watches show it.
+type script struct {
+	*Join
+	diary  *diary
+	asking Question
+}
+
+func TestWhatGangsAreToldOfTheirPods(t *testing.T) {
+	waits := makePod("a", "gang", "", corev1.PodPending)
+	runs := makePod("a", "gang", "node", corev1.PodRunning)
+	succeeded := makePod("a", "gang", "node", corev1.PodSucceeded)
+	failed := makePod("a", "gang", "", corev1.PodFailed)
+	elsewhere := makePod("a", "other", "node", corev1.PodRunning)
+	nowhere := makePod("a", "", "node", corev1.PodRunning)
+	const (
+		isWaiting   = `a Pending in gang on ""`
+		isRunning   = `a Running in gang on "node"`
+		isSucceeded = `a Succeeded in gang on "node"`
+		isGone      = "a gone from gang"
+		isMissing   = "a missing in gang"
+	)
+	tests := map[string]struct {
+		life func(*script)
+		want []string
+	}{
+		"it succeeds, as the watch of living Pods says first": {
+			func(s *script) { s.Lives(runs); s.LivesNoMore(runs, true); s.Ended(succeeded) },
+			[]string{isRunning, isMissing, isSucceeded}},
+		"it succeeds, as the watch of ended Pods says first": {
+			func(s *script) { s.Lives(runs); s.Ended(succeeded); s.LivesNoMore(runs, true) },
+			[]string{isRunning, isSucceeded}},
+		"it has succeeded, and the watch of living Pods is far behind": {
+			func(s *script) { s.Ended(succeeded); s.Lives(waits); s.Lives(runs); s.LivesNoMore(runs, true) },
+			[]string{isSucceeded}},
+		"it has succeeded and is deleted, and the watch of living Pods is behind": {
+			func(s *script) {
+				s.Lives(waits)
+				s.Ended(succeeded)
+				s.EndedNoMore(succeeded)
+				s.Lives(runs)
+				s.LivesNoMore(runs, true)
+				s.EndedNoMore(succeeded)
+			},
+			[]string{isWaiting, isSucceeded, isGone}},
+		"it is deleted after it has succeeded": {
+			func(s *script) {
+				s.Lives(runs)
+				s.LivesNoMore(runs, true)
+				s.Ended(succeeded)
+				s.EndedNoMore(succeeded)
+			},
+			[]string{isRunning, isMissing, isSucceeded, isGone}},
+		"it is deleted outright": {
+			func(s *script) { s.Lives(runs); s.LivesNoMore(runs, true); s.ask(); s.answer() },
+			[]string{isRunning, isMissing, isGone}},
+		"it is deleted outright while somebody asks already": {
+			func(s *script) {
+				s.Lives(runs)
+				s.Lives(makePod("b", "gang", "node", corev1.PodRunning))
+				s.LivesNoMore(runs, true)
+				s.ask()
+				s.LivesNoMore(makePod("b", "gang", "node", corev1.PodRunning), true)
+				s.answer()
+			},
+			[]string{isRunning, `b Running in gang on "node"`, isMissing, "b missing in gang", isGone}},
+		"it waits and is deleted": {
+			func(s *script) { s.Lives(waits); s.LivesNoMore(waits, true) },
+			[]string{isWaiting, isGone}},
+		"it was given a node, and is deleted before it is bound": {
+			func(s *script) { s.diary.assumed = true; s.Lives(waits); s.LivesNoMore(waits, true) },
+			[]string{isWaiting, isGone}},
+		"it was given a node, and has gone unseen": {
+			func(s *script) {
+				s.diary.assumed = true
+				s.Lives(waits)
+				s.LivesNoMore(waits, false)
+				s.ask()
+				s.answer(succeeded)
+				s.Ended(succeeded)
+			},
+			[]string{isWaiting, isMissing, isSucceeded, isSucceeded}},
+		"it fails before it has a node": {
+			func(s *script) { s.Lives(waits); s.LivesNoMore(waits, true); s.Ended(failed); s.EndedNoMore(failed) },
+			[]string{isWaiting, isGone, `a Failed in gang on ""`, isGone}},
+		"it succeeds, and the watch of ended Pods is broken": {
+			func(s *script) {
+				s.Lives(runs)
+				s.LivesNoMore(runs, true)
+				s.ask()
+				s.answer(succeeded)
+				s.ask()
+				s.answer(succeeded)
+				s.ask()
+				s.answer()
+			},
+			[]string{isRunning, isMissing, isSucceeded, isSucceeded, isGone}},
+		"it is found before the answer comes": {
+			func(s *script) { s.Lives(runs); s.LivesNoMore(runs, true); s.ask(); s.Ended(succeeded); s.answer() },
+			[]string{isRunning, isMissing, isSucceeded}},
+		"it is shown again before the answer comes": {
+			func(s *script) {
+				s.Lives(runs)
+				s.LivesNoMore(runs, false)
+				s.ask()
+				s.Lives(runs)
+				s.LivesNoMore(runs, false)
+				s.answer()
+			},
+			[]string{isRunning, isMissing, isRunning, isMissing}},
+		"it is relabelled": {
+			func(s *script) { s.Lives(runs); s.Lives(elsewhere); s.Lives(nowhere); s.LivesNoMore(nowhere, true) },
+			[]string{isRunning, isGone, `a Running in other on "node"`, "a gone from other"}},
+		"it is relabelled after it has succeeded": {
+			func(s *script) { s.Ended(succeeded); s.Ended(makePod("a", "other", "node", corev1.PodSucceeded)) },
+			[]string{isSucceeded, isGone, `a Succeeded in other on "node"`}},
+		"it loses its label as it succeeds, and the watch of living Pods is behind": {
+			func(s *script) { s.Ended(succeeded); s.Lives(runs); s.Lives(nowhere); s.EndedNoMore(succeeded) },
+			[]string{isSucceeded, isGone}},
+		"it names no group": {
+			func(s *script) { s.Lives(nowhere); s.LivesNoMore(nowhere, true) }, nil},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			d := &diary{}
+			s := &script{Join: New(d), diary: d}
+			tc.life(s)
+			if !slices.Equal(d.entries, tc.want) {
+				t.Errorf("the gangs were told\n%q, want\n%q", d.entries, tc.want)
+			}
+		})
+	}
+}
+
+func (s *script) ask() {
+	for range 2 {
+		s.asking, _ = s.Question(types.NamespacedName{Namespace: "ns", Name: "gang"})
+	}
+}
+
+func (s *script) answer(ended ...*corev1.Pod) {
+	s.Answer(s.asking, ended)
+}
+
+// TestWhoIsMissingIsAskedAboutUntilFound: not at once, for the other watch may show the Pod
+// in a moment; then as long as it does not, and no longer.
+func TestWhoIsMissingIsAskedAboutUntilFound(t *testing.T) {
+	gang := types.NamespacedName{Namespace: "ns", Name: "gang"}
+	runs, succeeded := makePod("a", "gang", "node", corev1.PodRunning), makePod("a", "gang", "node", corev1.PodSucceeded)
+	j := New(&diary{})
+	question := func(when string, wantAsked, wantMissing bool) Question {
+		t.Helper()
+		q, missing := j.Question(gang)
+		if q.Empty() == wantAsked || missing != wantMissing {
+			t.Errorf("%s: there is something to ask: %t, want %t; somebody is missing: %t, want %t", when, !q.Empty(), wantAsked, missing, wantMissing)
+		}
+		return q
+	}
+	j.Lives(runs)
+	question("while it lives", false, false)
+	j.LivesNoMore(runs, true)
+	question("when it is not shown any more", false, true)
+	q := question("a while later", true, true)
+	if !j.Answer(q, []*corev1.Pod{succeeded}) {
+		t.Error("nobody is missing, though the watch of ended Pods has not shown the Pod")
+	}
+	question("when it is known to have ended", true, true)
+	j.Ended(succeeded)
+	question("when it is shown", false, false)
+	if j.Answer(q, nil) {
+		t.Error("the answer makes somebody missing who was found")
+	}
+}

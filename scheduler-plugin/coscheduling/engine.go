@@ -107,7 +107,7 @@ func attach(ctx context.Context, sched *kube.Scheduler, plugins map[string]*Cosc
 	e.tracker = newTracker(e.serves, time.Now, stir, func(gang types.NamespacedName, d time.Duration) { e.reporter.Report(gang, d) })
 	e.tracker.classPriority = e.classPriority()
 	e.tracker.dissolve = func(group *schedulingv1alpha1.PodGroup, rest []*corev1.Pod) { go e.dissolve(group, rest) }
-	e.reporter = status.NewReporter(e.tracker, groups, e.clientSet(), e.recorder(), e.isBinding)
+	e.reporter = status.NewReporter(nominated{e.tracker, &e.room}, groups, e.clientSet(), e.recorder(), e.isBinding)
 	e.protectGangs(klog.FromContext(ctx))
 	var err error
 	if e.metrics, err = status.NewMetrics(registry, e.tracker.waitingGangs); err != nil {

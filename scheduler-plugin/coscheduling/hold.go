@@ -57,6 +57,7 @@ func (e *engine) drop(key types.NamespacedName) {
 // ended makes known that a claim has ended, and lets others try for the room.
 func (e *engine) ended(claim room.Claim) {
 	e.tracker.setHeld(claim.Gang().Rank.Key, heldNot)
+	e.reporter.Report(claim.Gang().Rank.Key, 0) // its members are nominated no more
 	e.offer(claim)
 }
 

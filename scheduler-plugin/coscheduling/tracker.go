@@ -69,6 +69,10 @@ func newTracker(ours func(string) bool, now func() time.Time, stir func(), repor
 // being created before its condition says that some are missing.
 const incompleteReportDelay = time.Second
 
+// renominatedReportDelay is when it is looked whether the nominations of a gang are as they
+// should be after one has changed. Mostly others change in the same moment.
+const renominatedReportDelay = time.Second
+
 // gangOf finds or makes the gang of a key. The caller holds the lock.
 func (t *tracker) gangOf(key types.NamespacedName) *gang {
 	g, ok := t.gangs[key]
@@ -206,8 +210,11 @@ func (t *tracker) setPod(pod *corev1.Pod) {
 	// Other Pods select by labels, members each other, and plugins look at annotations.
 	relabelled := roleChanged || before == memberWaiting &&
 		(!maps.Equal(m.pod.Labels, pod.Labels) || !maps.Equal(m.pod.Annotations, pod.Annotations))
-	if generation != pod.Generation || roleChanged || m.pod.Status.NominatedNodeName != pod.Status.NominatedNodeName {
+	if generation != pod.Generation || roleChanged {
 		m.class = ""
+	}
+	if m.pod.Status.NominatedNodeName != pod.Status.NominatedNodeName && t.synced {
+		t.report(key, renominatedReportDelay)
 	}
 	m.pod = pod
 	if pod.Spec.NodeName != "" {

@@ -36,7 +36,8 @@
 // A group that found no place may preempt work of lower priority (package victims): on a
 // snapshot without all that it outranks, the least is chosen that has to go, and the plan
 // is verified without just that. The room is held until the victims have ended (package
-// room, hold.go, and filter.go for ordinary Pods). A group that starves (starve.go) holds
+// room, hold.go, and filter.go for ordinary Pods), and the members are nominated for their
+// nodes meanwhile (nominate.go). A group that starves (starve.go) holds
 // room in the same way, where the least work has to end, and evicts nobody.
 //
 // Claims to room are all that a group which waits takes from others between two cycles.

@@ -41,6 +41,8 @@ type Queue struct {
 	// gone is told of members that are gone, and of some that are bound.
 	gone func(pod *corev1.Pod)
 
+	nominations nominations
+
 	mu sync.Mutex
 	// members are the members that wait, by UID: those of which the scheduler has
 	// heard, and not yet that they are bound or gone.
@@ -70,6 +72,7 @@ func (q *Queue) Add(ctx context.Context, pod *corev1.Pod) {
 		return
 	}
 	q.SchedulingQueue.Add(ctx, pod)
+	q.noteNominated(pod)
 }
 
 // Update implements SchedulingQueue. A Pod may become a member or cease to be one.
@@ -78,6 +81,7 @@ func (q *Queue) Update(ctx context.Context, before, after *corev1.Pod) {
 	was, is := q.keepsOut(before), q.keepsOut(after)
 	if !was && !is {
 		q.SchedulingQueue.Update(ctx, before, after)
+		q.noteNominated(after)
 		return
 	}
 	if was && (!is || before.UID != after.UID) {

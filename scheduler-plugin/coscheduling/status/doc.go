@@ -9,6 +9,7 @@
 //
 //	what the conditions of a PodGroup say       conditions.go
 //	which Pod that waits is told what           marks.go
+//	for which node it is nominated              nominations.go
 //	when a PriorityClass does not count         capped.go
 //
 // The Reporter (reporter.go) does it: it asks whoever knows the gangs, by the interface

@@ -48,8 +48,9 @@ type grave struct {
 
 // wire is one watch.
 type wire struct {
-	inner  watch.Interface
-	wanted func(watch.Event) (watch.Event, bool)
+	inner watch.Interface
+	// seen is what the watch shows of an event.
+	seen   func(watch.Event) watch.Event
 	first  []watch.Event
 	events chan watch.Event
 	stop   func()
@@ -92,13 +93,13 @@ func (w *wires) onWatch(action clienttesting.Action) (bool, watch.Interface, err
 		return true, nil, err
 	}
 	broken := &wire{inner: inner, events: make(chan watch.Event), ended: make(chan struct{}),
-		wanted: func(e watch.Event) (watch.Event, bool) { return e, true }}
+		seen: func(e watch.Event) watch.Event { return e }}
 	broken.stop = sync.OnceFunc(func() {
 		inner.Stop()
 		close(broken.ended)
 	})
 	if strings.Contains(watching.ListOptions.FieldSelector, "status.phase!=") {
-		broken.wanted = running
+		broken.seen = running
 	}
 	since, _ := strconv.ParseInt(watching.ListOptions.ResourceVersion, 10, 64)
 	for _, g := range w.buried[action.GetResource()] {
@@ -127,7 +128,7 @@ func (w *wire) pump() {
 		}
 	}
 	for event := range w.inner.ResultChan() {
-		if event, ok := w.wanted(event); ok && !w.send(event) {
+		if !w.send(w.seen(event)) {
 			return
 		}
 	}
@@ -200,13 +201,11 @@ func (w *wires) bury(resource schema.GroupVersionResource, namespace, name strin
 	w.buried[resource] = append(w.buried[resource], grave{version, object})
 }
 
-// running makes of the end of a Pod its deletion, for a watch of Pods that run.
-func running(event watch.Event) (watch.Event, bool) {
+// running makes of the end of a Pod its deletion, for a watch of Pods that run. What comes as
+// added, and has ended, has done so between a list and its watch.
+func running(event watch.Event) watch.Event {
 	if pod, ok := event.Object.(*corev1.Pod); ok && pod.Status.Phase == corev1.PodSucceeded {
-		if event.Type == watch.Added {
-			return event, false
-		}
 		event.Type = watch.Deleted
 	}
-	return event, true
+	return event
 }

@@ -83,9 +83,10 @@ func cut[T any](of []T, n int) (first, rest []T) {
 func (p *pass) renew(resources resources, levels []planner.Level, taken map[int][]int64) (changed []int) {
 	before := p.taken
 	p.taken = taken
+	nominated := len(before) > 0 || len(taken) > 0
 	for n, info := range p.nodes {
 		generation := info.GetGeneration()
-		if p.generations[n] == generation && slices.Equal(before[n], taken[n]) {
+		if p.generations[n] == generation && (!nominated || slices.Equal(before[n], taken[n])) {
 			continue
 		}
 		p.generations[n] = generation

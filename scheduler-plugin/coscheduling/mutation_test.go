@@ -95,7 +95,7 @@ func mutations() map[string]mutation.Mutation {
 		"a nomination outlives the room": {File: "hold.go", Tests: "TestANominationEnds",
 			Old: "\te.reporter.Report(claim.Gang().Rank.Key, 0) // its members are nominated no more\n", New: ""},
 		"a new scheduler leaves the nominations of the one before": {File: "status/nominations.go", By: ".", Tests: "TestASchedulerThatBeginsFinds",
-			Old: "return \"\", told || IsMarked(p.Pod, corev1.PodReasonUnschedulable)", New: "return \"\", told && false"},
+			Old: "return \"\", told || IsMarked(p.Pod, corev1.PodReasonUnschedulable)", New: "return \"\", (told || IsMarked(p.Pod, corev1.PodReasonUnschedulable)) && false"},
 		"nominations change as often as the room": {File: "status/nominations.go", Tests: "TestRoomThatComesAndGoes",
 			Old: "return g.Record.Renominated.Add(nominationPeriod)", New: "return time.Time{}"},
 		"members that are alike go elsewhere in each plan": {File: "place/steady.go", Tests: "TestMembersThatAreAlikeKeep",

@@ -6,6 +6,7 @@ package coscheduling
 import (
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/news"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/status"
 )
@@ -18,7 +19,7 @@ type nominated struct {
 }
 
 // Look implements status.Gangs.
-func (n nominated) Look(key types.NamespacedName) (status.Gang, bool) {
+func (n nominated) Look(key types.NamespacedName) (news.Gang, bool) {
 	gang, ok := n.Gangs.Look(key)
 	for i := range gang.Pods {
 		gang.Pods[i].Nominee = n.nominee(&gang, &gang.Pods[i])
@@ -27,7 +28,7 @@ func (n nominated) Look(key types.NamespacedName) (status.Gang, bool) {
 }
 
 // LookAt implements status.Gangs.
-func (n nominated) LookAt(key types.NamespacedName, uid types.UID) (status.Gang, status.Pod, bool) {
+func (n nominated) LookAt(key types.NamespacedName, uid types.UID) (news.Gang, news.Pod, bool) {
 	gang, pod, ok := n.Gangs.LookAt(key, uid)
 	if ok {
 		pod.Nominee = n.nominee(&gang, &pod)
@@ -36,7 +37,7 @@ func (n nominated) LookAt(key types.NamespacedName, uid types.UID) (status.Gang,
 }
 
 // nominee is the node for which a Pod of a gang is to be nominated.
-func (n nominated) nominee(gang *status.Gang, pod *status.Pod) string {
+func (n nominated) nominee(gang *news.Gang, pod *news.Pod) string {
 	if gang.Group == nil || pod.Stranger {
 		return ""
 	}

@@ -23,6 +23,7 @@ import (
 	applyv1alpha1 "github.com/lockstep-k8s/lockstep/client/applyconfiguration/scheduling/v1alpha1"
 	schedulingclient "github.com/lockstep-k8s/lockstep/client/clientset/versioned"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/news"
 )
 
 // FieldManager is the name under which the plugin applies conditions.
@@ -42,12 +43,12 @@ type Gangs interface {
 	// Look is a gang as it is now. It is false if nothing is to be told of it: nothing is
 	// known of it, or not all that existed before this scheduler is known yet, or another
 	// scheduler leads.
-	Look(key types.NamespacedName) (Gang, bool)
+	Look(key types.NamespacedName) (news.Gang, bool)
 	// LookAt is a Pod that waits, and its gang without its Pods. It is false if the Pod does
 	// not wait any more, or nothing is to be told of its gang.
-	LookAt(key types.NamespacedName, pod types.UID) (Gang, Pod, bool)
+	LookAt(key types.NamespacedName, pod types.UID) (news.Gang, news.Pod, bool)
 	// Remember remembers what was written of a group.
-	Remember(group *schedulingv1alpha1.PodGroup, record Record)
+	Remember(group *schedulingv1alpha1.PodGroup, record news.Record)
 }
 
 // Reporter writes what is known of gangs to the API server: conditions of
@@ -144,7 +145,7 @@ func (r *Reporter) reportOn(ctx context.Context, key types.NamespacedName) error
 		return err
 	}
 	if message := gang.Capping(); message != "" {
-		r.recordEvent(ctx, gang.Group, corev1.EventTypeWarning, reasonCapped, message)
+		r.recordEvent(ctx, gang.Group, corev1.EventTypeWarning, news.ReasonCapped, message)
 		gang.Record.ToldCapped = true
 		r.gangs.Remember(gang.Group, gang.Record)
 	}
@@ -153,7 +154,7 @@ func (r *Reporter) reportOn(ctx context.Context, key types.NamespacedName) error
 	for _, uid := range unmarked {
 		r.marks.Add(podKey{gang: key, uid: uid})
 	}
-	if gang.renominates(unmarked) {
+	if gang.Renominates(unmarked) {
 		gang.Record.Renominated = now
 		r.gangs.Remember(gang.Group, gang.Record)
 	}
@@ -163,7 +164,7 @@ func (r *Reporter) reportOn(ctx context.Context, key types.NamespacedName) error
 	return nil
 }
 
-func (r *Reporter) writeConditions(ctx context.Context, gang *Gang) error {
+func (r *Reporter) writeConditions(ctx context.Context, gang *news.Gang) error {
 	now := time.Now()
 	conditions, again := gang.News(now, string(uuid.NewUUID()))
 	if again > 0 {
@@ -199,7 +200,7 @@ func (r *Reporter) writeConditions(ctx context.Context, gang *Gang) error {
 // recordChange tells of a change of the conditions on the PodGroup itself, for kubectl
 // describe.
 func (r *Reporter) recordChange(ctx context.Context, group *schedulingv1alpha1.PodGroup, conditions []schedulingv1alpha1.PodGroupCondition) {
-	c := ConditionOf(conditions, schedulingv1alpha1.ConditionScheduled)
+	c := news.ConditionOf(conditions, schedulingv1alpha1.ConditionScheduled)
 	kind := corev1.EventTypeWarning
 	if c.Status == metav1.ConditionTrue {
 		kind = corev1.EventTypeNormal
@@ -227,10 +228,10 @@ func (r *Reporter) mark(ctx context.Context, key podKey) error {
 	pod := waiting.Pod
 	var condition *corev1.PodCondition
 	mark, tells := gang.MarkOf(waiting)
-	if tells = tells && !IsMarked(pod, mark.Reason); tells {
+	if tells = tells && !news.IsMarked(pod, mark.Reason); tells {
 		condition = &corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: mark.Reason, Message: mark.Message}
 	}
-	node, changes := gang.nomination(waiting)
+	node, changes := gang.Nomination(waiting)
 	if !changes {
 		node = pod.Status.NominatedNodeName
 	}

@@ -76,7 +76,7 @@ func attach(ctx context.Context, sched *kube.Scheduler, plugins map[string]*Cosc
 		Report:   func(gang types.NamespacedName, d time.Duration) { reporter.Report(gang, d) },
 		Dissolve: func(group *schedulingv1alpha1.PodGroup, rest []*corev1.Pod) { go e.evictor.dissolve(ctx, group, rest) },
 	})
-	reporter = status.NewReporter(e.gangs, groups, handle.ClientSet(), handle.EventRecorder(), func() bool { return isBinding(plugins) })
+	reporter = status.NewReporter(nominated{e.gangs, &e.room}, groups, handle.ClientSet(), handle.EventRecorder(), func() bool { return isBinding(plugins) })
 	protectGangs(ctx, sched, e.gangs, e.serves)
 	var err error
 	if e.metrics, err = status.NewMetrics(registry, e.gangs.CountWaiting); err != nil {

@@ -129,6 +129,7 @@ func (e *engine) plan(ctx context.Context, view *gangView, own room.Claim) (plac
 		Extenders: e.sched,
 		Own:       own,
 		Ahead:     e.room.AheadOfGang(room.Behind{Rank: view.Rank, Broken: view.Broken()}),
+		Nominated: e.queue.Nominated(),
 		Standings: e.gangs.Standings,
 		Evictions: &e.evictions,
 		Passes:    &e.passes,

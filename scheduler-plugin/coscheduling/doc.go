@@ -38,8 +38,9 @@
 // A group that found no place may preempt work of lower priority (package victims): on a
 // snapshot without all that it outranks, the least is chosen that has to go, and the plan
 // is verified without just that. The room is kept until the victims have ended (package
-// room, claims.go, and filter.go for ordinary Pods). For a group that starves room is kept in
-// the same way, where the least work has to end, and nobody is evicted.
+// room, claims.go, and filter.go for ordinary Pods), and the members are nominated for their
+// nodes meanwhile (nominate.go). For a group that starves room is kept in the same way, where
+// the least work has to end, and nobody is evicted.
 //
 // Claims to room are all that a group which waits takes from others between two cycles.
 // They concern only groups that are behind in line, which is a total order, so no two

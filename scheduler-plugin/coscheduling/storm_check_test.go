@@ -253,7 +253,7 @@ func (s *storm) unfounded() string {
 
 // broken says which promise does not hold now that all is calm, empty for none.
 func (s *storm) broken() string {
-	for _, check := range []func() string{s.partial, s.unfounded, s.left, s.daemonLeft, s.scattered, s.leftBehind, s.shouldPreempt, s.inVain} {
+	for _, check := range []func() string{s.partial, s.unfounded, s.left, s.daemonLeft, s.scattered, s.leftBehind, s.shouldPreempt, s.inVain, s.nominated} {
 		if what := check(); what != "" {
 			return what
 		}
@@ -289,6 +289,25 @@ func (s *storm) lacks(g *stormGroup) int {
 		return 0
 	}
 	return max(0, least-placed, g.minPs()-placedPs)
+}
+
+// nominated: no autoscaler is kept from adding nodes for a member. Nothing ends any more, so
+// no room is being made.
+func (s *storm) nominated() string {
+	for _, name := range slices.Sorted(maps.Keys(s.pods)) {
+		p := s.pods[name]
+		if p.group == "" || !p.waits() {
+			continue
+		}
+		object, err := s.kube.Tracker().Get(podResource, testNamespace, name)
+		if err != nil {
+			return err.Error()
+		}
+		if node := object.(*corev1.Pod).Status.NominatedNodeName; node != "" {
+			return fmt.Sprintf("%s is nominated for %s, where nobody makes room for it", name, node)
+		}
+	}
+	return ""
 }
 
 // partial: all or nothing. A group with some of its minimum placed had it whole

@@ -52,6 +52,10 @@ const missingPatience = time.Minute
 // being created before its condition says that some are missing.
 const incompleteReportDelay = time.Second
 
+// renominatedReportDelay is when it is looked whether the nominations of a gang are as they
+// should be after one has changed. Mostly others change in the same moment.
+const renominatedReportDelay = time.Second
+
 // SetSynced says that the initial lists are in and the scheduler leads, and wakes
 // all gangs.
 func (t *Gangs) SetSynced() {
@@ -133,6 +137,9 @@ func (t *Gangs) SetPod(pod *corev1.Pod) {
 		g.add(pod, t.config.Now())
 		t.changed(g)
 		return
+	}
+	if m.pod.Status.NominatedNodeName != pod.Status.NominatedNodeName && t.synced {
+		t.config.Report(key, renominatedReportDelay)
 	}
 	isNews, wasPlaced := g.see(m, pod, t.config.Now())
 	t.settle(g)

@@ -68,7 +68,7 @@ func (g *gang) see(m *member, pod *corev1.Pod, now time.Time) (isNews, wasPlaced
 	// Other Pods select by labels, members each other, and plugins look at annotations.
 	relabelled := roleChanged || before == memberWaiting &&
 		(!maps.Equal(was.Labels, pod.Labels) || !maps.Equal(was.Annotations, pod.Annotations))
-	if was.Generation != pod.Generation || roleChanged || was.Status.NominatedNodeName != pod.Status.NominatedNodeName {
+	if was.Generation != pod.Generation || roleChanged {
 		m.class = ""
 	}
 	g.alter(m, func() {

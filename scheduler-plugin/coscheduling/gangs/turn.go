@@ -189,11 +189,14 @@ func (t *Gangs) Rerank() {
 }
 
 // SetKept records for what room is kept for a gang, news.Preempting or news.Starving; empty
-// if none is.
+// if none is. Its members are told, as they are nominated for nodes only while it is.
 func (t *Gangs) SetKept(key types.NamespacedName, kept string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if g := t.gangs[key]; g != nil {
 		g.kept = kept
+		if kept == "" {
+			t.config.Report(key, 0)
+		}
 	}
 }

@@ -18,11 +18,17 @@ func ConditionOf(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondi
 	return condition
 }
 
-// WriteCondition writes a condition of a Pod as kube-scheduler does: it says which
-// generation of the Pod it is about, and patches the status.
-func WriteCondition(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod, condition corev1.PodCondition) error {
-	condition.ObservedGeneration = podutil.CalculatePodConditionObservedGeneration(&pod.Status, pod.Generation, condition.Type)
+// WriteWait writes why a Pod waits, and for which node it is nominated, in one patch of its
+// status and as kube-scheduler does. The condition says which generation of the Pod it is
+// about; nil leaves those that there are. An empty node is none. It is an error if another
+// Pod has taken the name, and, on most API servers, if a Pod is nominated that is bound.
+func WriteWait(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod, condition *corev1.PodCondition, node string) error {
 	status := pod.Status.DeepCopy()
-	podutil.UpdatePodCondition(status, &condition)
-	return schedutil.PatchPodStatus(ctx, client, pod.Name, pod.Namespace, &pod.Status, status)
+	if condition != nil {
+		told := *condition
+		told.ObservedGeneration = podutil.CalculatePodConditionObservedGeneration(&pod.Status, pod.Generation, told.Type)
+		podutil.UpdatePodCondition(status, &told)
+	}
+	status.NominatedNodeName = node
+	return schedutil.PatchPodStatus(ctx, onlyPodClient{client, pod.UID}, pod.Name, pod.Namespace, &pod.Status, status)
 }

@@ -44,6 +44,8 @@ type Queue struct {
 	// outlook is asked whether gangs are outranked.
 	outlook outlook
 
+	nominations nominations
+
 	mu sync.Mutex
 	// members are the members that wait, by UID: those of which the scheduler has
 	// heard, and not yet that they are bound or gone.
@@ -73,6 +75,7 @@ func (q *Queue) Add(ctx context.Context, pod *corev1.Pod) {
 		return
 	}
 	q.SchedulingQueue.Add(ctx, pod)
+	q.noteNominated(pod)
 	q.outlook.note(pod)
 }
 
@@ -82,6 +85,7 @@ func (q *Queue) Update(ctx context.Context, before, after *corev1.Pod) {
 	was, is := q.keepsOut(before), q.keepsOut(after)
 	if !was && !is {
 		q.SchedulingQueue.Update(ctx, before, after)
+		q.noteNominated(after)
 		q.outlook.note(after)
 		return
 	}
@@ -138,8 +142,20 @@ func (q *Queue) AddUnschedulablePodIfNotPresent(logger klog.Logger, info *framew
 // happens during it.
 func (q *Queue) MoveAllToActiveOrBackoffQueue(logger klog.Logger, event fwk.ClusterEvent, oldObj, newObj any,
 	preCheck internalqueue.PreEnqueueCheck) {
+	if q.isDenomination(event, oldObj) {
+		return
+	}
 	q.SchedulingQueue.MoveAllToActiveOrBackoffQueue(logger, event, oldObj, newObj, preCheck)
 	q.happened(event, oldObj, newObj)
+}
+
+// isDenomination says whether all that has happened is that a member which waits is not
+// nominated for a node any more. kube-scheduler takes that for the end of a Pod there. But
+// what is kept for members is kept by their gang, which tells when it is not, and of a
+// thousand members each would have everybody be tried again.
+func (q *Queue) isDenomination(event fwk.ClusterEvent, before any) bool {
+	pod, ok := before.(*corev1.Pod)
+	return ok && event == framework.EventAssignedPodDelete && pod.Spec.NodeName == "" && q.keepsOut(pod)
 }
 
 // PendingPods implements SchedulingQueue: members wait, too, and the bell does not.

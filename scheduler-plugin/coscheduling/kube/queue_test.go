@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/component-base/metrics/testutil"
 	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
 	internalqueue "k8s.io/kubernetes/pkg/scheduler/backend/queue"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/metrics"
@@ -25,10 +26,8 @@ import (
 var passedOn = map[string]string{
 	"Activate":                     "moves what is in the queue already",
 	"AddAttemptedPodGroupIfNeeded": "takes what Pop has handed out",
-	"AddNominatedPod":              "nominations are looked up by node, of members, too",
-	"DeleteNominatedPodIfExists":   "as AddNominatedPod",
-	"UpdateNominatedPod":           "as AddNominatedPod",
-	"NominatedPodsForNode":         "as AddNominatedPod",
+	"DeleteNominatedPodIfExists":   "nominations that have ended are found to have",
+	"NominatedPodsForNode":         "nominations are looked up by node",
 	"PatchPodStatus":               "writes to the API server alone",
 	"AddPodGroup":                  "is about PodGroups of Kubernetes, whose Pods are no members",
 	"UpdatePodGroup":               "as AddPodGroup",
@@ -83,12 +82,17 @@ func TestTheQueueInFrontKnowsEachMethodOfTheQueue(t *testing.T) {
 type realQueue struct {
 	internalqueue.SchedulingQueue
 	pods map[types.UID]*corev1.Pod
+	// moved is how many events it was told of.
+	moved int
 }
 
 func (q *realQueue) Add(_ context.Context, pod *corev1.Pod)       { q.pods[pod.UID] = pod }
 func (q *realQueue) Update(_ context.Context, _, pod *corev1.Pod) { q.pods[pod.UID] = pod }
 func (q *realQueue) Delete(_ klog.Logger, pod *corev1.Pod)        { delete(q.pods, pod.UID) }
-func (q *realQueue) Done(types.UID)                               {}
+func (q *realQueue) MoveAllToActiveOrBackoffQueue(_ klog.Logger, _ fwk.ClusterEvent, _, _ any, _ internalqueue.PreEnqueueCheck) {
+	q.moved++
+}
+func (q *realQueue) Done(types.UID) {}
 func (q *realQueue) GetPod(name, _ string, _ *corev1.PodSchedulingGroup) (*framework.QueuedPodInfo, bool) {
 	for _, pod := range q.pods {
 		if pod.Name == name {
@@ -196,4 +200,34 @@ func gated(t *testing.T) float64 {
 		t.Fatal(err)
 	}
 	return n
+}
+
+// TestWhoHearsOfANominationThatEnds: kube-scheduler takes it for the end of a Pod on the node.
+func TestWhoHearsOfANominationThatEnds(t *testing.T) {
+	member := func(node string) *corev1.Pod {
+		pod := makePod("pod", 0, node)
+		pod.Labels["gang"], pod.Status.NominatedNodeName = "one", "a"
+		return pod
+	}
+	tests := map[string]struct {
+		event  fwk.ClusterEvent
+		before any
+		want   int
+	}{
+		"nobody, if a member that waits had it":  {event: framework.EventAssignedPodDelete, before: member("")},
+		"all, if an ordinary Pod had it":         {event: framework.EventAssignedPodDelete, before: makePod("pod", 0, ""), want: 1},
+		"all of the end of a member on its node": {event: framework.EventAssignedPodDelete, before: member("a"), want: 1},
+		"all of other events":                    {event: framework.EventUnscheduledPodAdd, before: member(""), want: 1},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			inner, heard := &realQueue{}, 0
+			isMember := func(pod *corev1.Pod) bool { return pod.Labels["gang"] != "" && pod.Spec.NodeName == "" }
+			q := newQueue(inner, isMember, func(fwk.ClusterEvent, any, any) { heard++ }, nil, nil)
+			q.MoveAllToActiveOrBackoffQueue(klog.Background(), tc.event, tc.before, nil, nil)
+			if inner.moved != tc.want || heard != tc.want {
+				t.Errorf("the real queue has heard of %d events and the gangs of %d, want %d", inner.moved, heard, tc.want)
+			}
+		})
+	}
 }

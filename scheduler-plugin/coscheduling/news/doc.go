@@ -7,6 +7,7 @@
 //
 //	what the conditions of a PodGroup say       conditions.go
 //	which Pod that waits is told what           marks.go
+//	for which node it is nominated              nominations.go
 //	when a PriorityClass does not count         capped.go
 //
 // Package gangs knows the Gang, and package status writes what is told.

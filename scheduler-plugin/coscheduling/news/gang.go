@@ -58,6 +58,9 @@ type Pod struct {
 	Stranger bool
 	// Since is since when the Pod is a stranger, or is seen as a member.
 	Since time.Time
+	// Nominee is the node where the Pod goes when Pods have gone that end soon, empty if no
+	// room is kept for it there.
+	Nominee string
 }
 
 // Record is what was written of a gang.
@@ -67,6 +70,9 @@ type Record struct {
 	At         time.Time
 	// ToldCapped says that the group was told that its PriorityClass does not count.
 	ToldCapped bool
+	// Renominated is when it was last decided that Pods which are nominated be so for another
+	// node, or for none.
+	Renominated time.Time
 }
 
 // ConditionsOf are those that a group has as far as this scheduler knows: its own last

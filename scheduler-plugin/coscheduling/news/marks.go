@@ -70,15 +70,16 @@ func (g *Gang) MarkOf(p Pod) (Mark, bool) {
 	return Mark{}, false
 }
 
-// Unmarked are the Pods that are to be told something now, and have not been told it yet.
-// again is in what time to ask again, 0 for not before something changes.
+// Unmarked are the Pods that are to be told something now, and have not been told it yet, or
+// are to be nominated for another node, or for none. again is in what time to ask again, 0
+// for not before something changes.
 func (g *Gang) Unmarked(now time.Time) (unmarked []types.UID, again time.Duration) {
 	for _, p := range g.Pods {
-		mark, ok := g.MarkOf(p)
-		if !ok || IsMarked(p.Pod, mark.Reason) {
+		due, ok := g.due(p)
+		if !ok {
 			continue
 		}
-		left := mark.Due.Sub(now)
+		left := due.Sub(now)
 		if left <= 0 {
 			unmarked = append(unmarked, p.Pod.UID)
 		} else if again == 0 || left < again {
@@ -86,6 +87,21 @@ func (g *Gang) Unmarked(now time.Time) (unmarked []types.UID, again time.Duratio
 		}
 	}
 	return unmarked, again
+}
+
+// due is when a Pod is to be told something or its nomination is to be changed, false for
+// never.
+func (g *Gang) due(p Pod) (time.Time, bool) {
+	mark, tells := g.MarkOf(p)
+	if tells && !IsMarked(p.Pod, mark.Reason) {
+		return mark.Due, true
+	}
+	_, changes := g.Nomination(p)
+	due := mark.Due
+	if at := g.nominationDue(p); at.After(due) {
+		due = at
+	}
+	return due, changes
 }
 
 // IsMarked says whether a Pod was told that it waits, for this reason.

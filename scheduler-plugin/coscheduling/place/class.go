@@ -73,7 +73,8 @@ func classify(pods []*corev1.Pod, keys []string, profiles map[string]framework.F
 // ClassKey is equal for members that need the same. It holds what the default
 // plugins read of a Pod's spec, but neither environment nor commands, which
 // differ in each task of a job. Labels are left out for the same reason. What claims of
-// the Pod's own pin it to is added in a survey (pins.go).
+// the Pod's own pin it to is added in a survey (pins.go). For which node a member is
+// nominated says nothing of its needs.
 func ClassKey(pod *corev1.Pod) string {
 	type container struct {
 		Resources     corev1.ResourceRequirements
@@ -96,13 +97,11 @@ func ClassKey(pod *corev1.Pod) string {
 		RuntimeClass       *string
 		OS                 *corev1.PodOS
 		HostNetwork        bool
-		Nominated          string
 	}{
 		Role: podgroup.RoleOf(pod), Scheduler: spec.SchedulerName, Resources: spec.Resources, Overhead: spec.Overhead,
 		Selector: spec.NodeSelector, Affinity: spec.Affinity, Tolerations: spec.Tolerations,
 		Spread: spec.TopologySpreadConstraints, Claims: nameless(spec.ResourceClaims), Priority: spec.Priority,
 		RuntimeClass: spec.RuntimeClassName, OS: spec.OS, HostNetwork: spec.HostNetwork,
-		Nominated: pod.Status.NominatedNodeName,
 	}
 	reduce := func(containers []corev1.Container) []container {
 		reduced := make([]container, len(containers))

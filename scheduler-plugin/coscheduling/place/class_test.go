@@ -30,6 +30,7 @@ func TestClassify(t *testing.T) {
 	small, role := pod("small"), pod("role", inRole("ps"))
 	sameAsSmall := pod("same", func(w *schedulertesting.PodWrapper) { w.Label("task", "7") })
 	sameAsSmall.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "INDEX", Value: "7"}}
+	sameAsSmall.Status.NominatedNodeName = "node"
 	large := pod("large", func(w *schedulertesting.PodWrapper) { w.Req(map[corev1.ResourceName]string{"cpu": "1"}) })
 	port := pod("port", func(w *schedulertesting.PodWrapper) { w.HostPort(80) })
 	pods := []*corev1.Pod{small, sameAsSmall, role, large, port}

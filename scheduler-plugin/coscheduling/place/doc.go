@@ -35,14 +35,16 @@
 //  3. survey (world.go): members that need the same are one class (class.go, pins.go). For
 //     each the Filter plugins look at all nodes once (filters.go), or, after a gang that is
 //     alike, at those that have changed (pass.go). The result is the input of package
-//     planner, in amounts of resources (resources.go).
+//     planner, in amounts of resources (resources.go). What Pods take that are nominated for
+//     a node is not free, if the gang does not outrank them (nominated.go).
 //  4. verify (verify.go): the planner's plans, one after the other, until one holds. Member
 //     by member the plugins confirm the node, with the members before it assumed there.
 //  5. If none holds: explain (explain.go), in a sentence, and needOf (need.go) in numbers, so
 //     that events which can't help are told from those that may.
 //  6. seek (seek.go): the gang may outrank others, or starve. pool.go has whom it may take
 //     the place of; trial.go the search for the least of them, with package victims, in a
-//     snapshot without them; barrier.go what a gang that starves has kept.
+//     snapshot without them; steady.go which member goes to which of the nodes then;
+//     barrier.go what a gang that starves has kept.
 //
 // A turn that reaches its deadline is given up (overdue.go).
 package place

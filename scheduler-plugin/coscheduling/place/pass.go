@@ -34,7 +34,10 @@ type pass struct {
 	// state of each of them was looked at.
 	nodes       []fwk.NodeInfo
 	generations []int64
-	world       *planner.World
+	// taken is what nominated Pods take of nodes, by the index of the node. It is not free in
+	// the world.
+	taken map[int][]int64
+	world *planner.World
 	// avoided says that some nodes have taints that Pods had better not tolerate. The scores of
 	// nodes depend on each other then.
 	avoided bool
@@ -75,12 +78,15 @@ func cut[T any](of []T, n int) (first, rest []T) {
 	return slices.Clip(of[:n]), of[n:]
 }
 
-// renew reads anew what a node has, if it is not in the state that was looked at. It
-// returns the nodes that are to be looked at again.
-func (p *pass) renew(resources resources, levels []planner.Level) (changed []int) {
+// renew reads anew what a node has, if it is not in the state that was looked at, or nominated
+// Pods take something else of it. It returns the nodes that are to be looked at again.
+func (p *pass) renew(resources resources, levels []planner.Level, taken map[int][]int64) (changed []int) {
+	before := p.taken
+	p.taken = taken
+	nominated := len(before) > 0 || len(taken) > 0
 	for n, info := range p.nodes {
 		generation := info.GetGeneration()
-		if p.generations[n] == generation {
+		if p.generations[n] == generation && (!nominated || slices.Equal(before[n], taken[n])) {
 			continue
 		}
 		p.generations[n] = generation
@@ -91,6 +97,9 @@ func (p *pass) renew(resources resources, levels []planner.Level) (changed []int
 			return taint.Effect == corev1.TaintEffectPreferNoSchedule
 		})
 		resources.readFree(seen.Free, info)
+		for r, q := range taken[n] {
+			seen.Free[r] -= q
+		}
 		for l := range levels {
 			seen.Domains[l] = node.Labels[levels[l].Key]
 		}

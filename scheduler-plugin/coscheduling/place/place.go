@@ -30,6 +30,7 @@ func Place(ctx context.Context, gang Gang, cluster Cluster) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
+	cluster.Nominated = gang.notOutranked(cluster.Nominated)
 	first := newAttempt(admitted, &cluster, said)
 	first.shares = len(ahead.pods) == 0 && !slices.ContainsFunc(admitted.Waiting, func(pod *corev1.Pod) bool {
 		return ownsClaims(pod) || prefers(pod)
@@ -60,7 +61,9 @@ func Place(ctx context.Context, gang Gang, cluster Cluster) (Outcome, error) {
 	} else if err != nil {
 		return Outcome{}, err
 	}
-	out.Shortfall.Message += ahead.message()
+	out.Shortfall.Message += ahead.message() + nominated(cluster.Nominated).message()
+	// Nobody tells of the room when such a Pod is placed elsewhere, but that it is placed.
+	out.Shortfall.Need.RegardsOthers = out.Shortfall.Need.RegardsOthers || len(cluster.Nominated) > 0
 	out.Shortfall.Need = needOf(first.found, out.Shortfall, s.mightPreempt && out.Claim == nil)
 	// One of which members were kept back was planned without them.
 	isAll := len(admitted.Waiting) == len(gang.Waiting)

@@ -53,8 +53,7 @@ func (s *seeker) seek(ctx context.Context, out *Outcome) error {
 			return err
 		}
 		if found != nil && (len(found.victims) > 0 || before != nil || !s.gang.Starving) {
-			s.claim(found, before, "of lower priority", out)
-			return nil
+			return s.claim(found, before, "of lower priority", out)
 		}
 	}
 	if s.gang.Starving && s.gang.MayPreempt && s.gang.Broken() {
@@ -64,8 +63,7 @@ func (s *seeker) seek(ctx context.Context, out *Outcome) error {
 			return err
 		}
 		if found != nil && len(found.victims) > 0 {
-			s.claim(found, before, "of gangs that are behind it and have lost members too", out)
-			return nil
+			return s.claim(found, before, "of gangs that are behind it and have lost members too", out)
 		}
 	}
 	if s.gang.Starving {
@@ -86,24 +84,29 @@ func (s *seeker) seek(ctx context.Context, out *Outcome) error {
 
 // claim has the victims of a space evicted, if it has any, and the space kept for the gang.
 // Whose they are is for the message; before is what was reserved for the gang, or nil.
-func (s *seeker) claim(found *space, before *room.Reservation, whose string, out *Outcome) {
+func (s *seeker) claim(found *space, before *room.Reservation, whose string, out *Outcome) error {
+	places, err := steady(s.gang, found.places, s.cluster.Own)
+	if err != nil {
+		return err
+	}
 	now, gang, why := s.cluster.Now(), room.Gang{Rank: s.gang.Rank, UID: s.gang.Group.UID}, out.Shortfall
 	switch {
 	case len(found.victims) > 0:
-		end := s.cluster.Evictions.GoneBy(room.On(found.places, found.awaited), now)
+		end := s.cluster.Evictions.GoneBy(room.On(places, found.awaited), now)
 		if before != nil && before.End().After(end) {
 			end = before.End()
 		}
-		out.Claim = room.NewReservation(gang, found.places, found.awaited, end)
+		out.Claim = room.NewReservation(gang, places, found.awaited, end)
 		why.Message += fmt.Sprintf("; %d Pods %s are preempted for it", len(found.victims), whose)
 	case before != nil:
-		out.Claim = room.NewReservation(gang, found.places, found.awaited, before.End())
+		out.Claim = room.NewReservation(gang, places, found.awaited, before.End())
 		why.Message += "; the Pods that were preempted for it are ending"
 	default:
-		out.Claim = room.NewVacancy(gang, found.places, found.awaited, s.cluster.Evictions.GoneBy(room.On(found.places, found.awaited), now))
+		out.Claim = room.NewVacancy(gang, places, found.awaited, s.cluster.Evictions.GoneBy(room.On(places, found.awaited), now))
 		why.Message += "; there will be room for all when Pods that are ending have gone"
 	}
 	out.Victims, out.Again = found.victims, out.Claim.End()
+	return nil
 }
 
 // findSpace searches the work that may be taken, by its priority, for the least

@@ -50,6 +50,8 @@ type Cluster struct {
 	// it has to leave alone, in their order.
 	Own   room.Claim
 	Ahead []room.Claim
+	// Nominated are the Pods that are nominated for nodes, by node.
+	Nominated map[string][]fwk.PodInfo
 	// Standings are the gangs that have members placed. It is asked once at most, and only
 	// when others may have to end for the gang: there may be many of them.
 	Standings func() map[types.NamespacedName]*gangs.Standing

@@ -61,7 +61,7 @@ func (a *attempt) survey(ctx context.Context) error {
 	resources := newResources(classes)
 	a.found.provided = resources.provided(nodes, classes)
 	pass := a.passOf(nodes, resources, gang.Levels)
-	changed := pass.renew(resources, gang.Levels)
+	changed := pass.renew(resources, gang.Levels, nominated(a.cluster.Nominated).on(nodes, resources))
 	a.found.world, a.found.gang = pass.world, gang
 	for i, class := range classes {
 		if a.cluster.isOverdue() {
@@ -73,7 +73,7 @@ func (a *attempt) survey(ctx context.Context) error {
 		}
 		for _, n := range changed {
 			if view.feasible[n] {
-				relax(view.request, pass.world.Nodes[n].Free)
+				relax(view.request, pass.world.Nodes[n].Free, pass.taken[n])
 			}
 		}
 		gang.Classes = append(gang.Classes, planner.Class{
@@ -135,10 +135,16 @@ func domainOf(placed []string, key string, nodes room.Nodes) string {
 // relax drops resources of a request of which a node has too little although
 // the plugins accept it there: they don't count this resource, because an
 // extender or a device class provides it, say. The planner then overestimates,
-// which verification corrects; the other way round, room would be missed.
-func relax(request, free []int64) {
+// which verification corrects; the other way round, room would be missed. Taken is what
+// nominated Pods take of what is free, nil for nothing: it is left to them, and not one of
+// the resources that don't count.
+func relax(request, free, taken []int64) {
 	for r := range request {
-		if request[r] > free[r] {
+		has := free[r]
+		if taken != nil {
+			has += taken[r]
+		}
+		if request[r] > has {
 			request[r] = 0
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
@@ -127,6 +128,9 @@ func (b *Barrier) stands(nodes Nodes) bool {
 	}
 	return true
 }
+
+// NodeFor is no node: the work that the gang waits for may run for long.
+func (b *Barrier) NodeFor(types.UID) string { return "" }
 
 // IsKeptFromPod is true for ordinary Pods of lower priority, and for those of the gang's
 // that came after it: the ones before it are few, and have waited longer. It is not kept

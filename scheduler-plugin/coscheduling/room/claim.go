@@ -24,6 +24,9 @@ type Claim interface {
 	// End is when the room is kept no longer, whatever becomes of the gang: what it waits
 	// for may never happen.
 	End() time.Time
+	// NodeFor is where a member goes when Pods have gone that end soon, empty if it has no
+	// place then or nobody knows when that is.
+	NodeFor(member types.UID) string
 	// Reserved is what others have to leave alone of a node.
 	Reserved(node fwk.NodeInfo) Usage
 	// IsKeptFromPod says whether an ordinary Pod has to leave it alone.
@@ -57,6 +60,8 @@ type claim struct {
 	gang    Gang
 	end     time.Time
 	members []*framework.PodInfo
+	// nodes are those of the members.
+	nodes map[types.UID]string
 	// byNode is what the members take of each node.
 	byNode map[string]Usage
 	// awaited is what the Pods take whose end is awaited.
@@ -66,9 +71,11 @@ type claim struct {
 // newClaim makes a claim. Pods that are awaited on other nodes than those of the members
 // don't concern it.
 func newClaim(gang Gang, members []*framework.PodInfo, awaited []fwk.PodInfo, end time.Time) claim {
-	c := claim{gang: gang, end: end, members: members, byNode: make(map[string]Usage), awaited: make(map[types.UID]Usage)}
+	c := claim{gang: gang, end: end, members: members, nodes: make(map[types.UID]string, len(members)),
+		byNode: make(map[string]Usage), awaited: make(map[types.UID]Usage)}
 	for _, m := range members {
 		node := m.Pod.Spec.NodeName
+		c.nodes[m.Pod.UID] = node
 		taken := c.byNode[node]
 		taken.add(UsageOf(m))
 		c.byNode[node] = taken
@@ -94,9 +101,10 @@ func On(members []*framework.PodInfo, pods []fwk.PodInfo) []fwk.PodInfo {
 	return on
 }
 
-func (c *claim) Gang() Gang                    { return c.gang }
-func (c *claim) Members() []*framework.PodInfo { return c.members }
-func (c *claim) End() time.Time                { return c.end }
+func (c *claim) Gang() Gang                      { return c.gang }
+func (c *claim) Members() []*framework.PodInfo   { return c.members }
+func (c *claim) End() time.Time                  { return c.end }
+func (c *claim) NodeFor(member types.UID) string { return c.nodes[member] }
 
 // Reserved is the room of the members that are to come, but for what Pods whose end is
 // awaited still take of it. So the room that a service leaves when it is rolled out is for

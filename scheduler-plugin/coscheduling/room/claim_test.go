@@ -189,3 +189,33 @@ func TestWhatIsReservedOfANode(t *testing.T) {
 		}
 	}
 }
+
+// TestWhereAMemberGoes, as far as it is known when.
+func TestWhereAMemberGoes(t *testing.T) {
+	holder, members := gang("gang", 5, 10), append(coresOn(t, "a", "one", 2), coresOn(t, "b", "other", 1)...)
+	tests := map[string]struct {
+		claim Claim
+		want  map[types.UID]string
+	}{
+		"where victims end":                 {NewReservation(holder, members, nil, noon), map[types.UID]string{"uid-one-0": "a", "uid-one-1": "a", "uid-other-0": "b", "uid-else": ""}},
+		"where Pods end anyway":             {NewVacancy(holder, members, nil, noon), map[types.UID]string{"uid-one-0": "a", "uid-other-0": "b", "uid-else": ""}},
+		"nowhere, if work may run for long": {NewBarrier(holder, members, nil, time.Minute, noon), map[types.UID]string{"uid-one-0": "", "uid-other-0": ""}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			var kept Room
+			kept.Keep(tc.claim)
+			for member, want := range tc.want {
+				if got := kept.NodeFor(named("gang"), holder.UID, member); got != want {
+					t.Errorf("%s goes to %q, want %q", member, got, want)
+				}
+				if got := kept.NodeFor(named("gang"), "made-anew", member); got != "" {
+					t.Errorf("%s of another group of the name goes to %q", member, got)
+				}
+				if got := kept.NodeFor(named("another"), holder.UID, member); got != "" {
+					t.Errorf("%s of another gang goes to %q", member, got)
+				}
+			}
+		})
+	}
+}

@@ -28,6 +28,15 @@ func (r *Room) Of(gang types.NamespacedName) Claim {
 	return r.byGang[gang]
 }
 
+// NodeFor is where a member of a gang goes when Pods have gone that end soon; see Claim. It
+// is empty if nothing is kept for the gang of this UID.
+func (r *Room) NodeFor(gang types.NamespacedName, uid types.UID, member types.UID) string {
+	if claim := r.Of(gang); claim != nil && claim.Gang().UID == uid {
+		return claim.NodeFor(member)
+	}
+	return ""
+}
+
 // Keep keeps room for a gang, in the place of what was kept for it before. If that was
 // elsewhere it is returned, as others may have it now; otherwise nil is.
 func (r *Room) Keep(claim Claim) (left Claim) {

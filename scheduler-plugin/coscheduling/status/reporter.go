@@ -30,8 +30,8 @@ import (
 const FieldManager = "lockstep-scheduler"
 
 // Bindings come first: they share the API server with the writers. So markWriters
-// is small, as marking members is never urgent, and while members are being bound
-// all groupWriters but one rest.
+// is small, as marking and nominating members is never urgent (a cluster autoscaler looks
+// every ten seconds), and while members are being bound all groupWriters but one rest.
 const (
 	groupWriters = 4
 	markWriters  = 2
@@ -53,8 +53,8 @@ type Gangs interface {
 
 // Reporter writes what is known of gangs to the API server: conditions of
 // PodGroups and, once for each member that waits for room, PodScheduled=False,
-// which is what cluster autoscalers look for; and to Pods that wait in vain why. It is
-// off the scheduling goroutine, and a key that is queued twice is one write.
+// which is what cluster autoscalers look for, and the node for which it is nominated; and to
+// Pods that wait in vain why. It is off the scheduling goroutine, and a key that is queued twice is one write.
 type Reporter struct {
 	gangs    Gangs
 	client   schedulingclient.Interface
@@ -149,9 +149,14 @@ func (r *Reporter) reportOn(ctx context.Context, key types.NamespacedName) error
 		gang.Record.ToldCapped = true
 		r.gangs.Remember(gang.Group, gang.Record)
 	}
-	unmarked, again := gang.Unmarked(time.Now())
+	now := time.Now()
+	unmarked, again := gang.Unmarked(now)
 	for _, uid := range unmarked {
 		r.marks.Add(podKey{gang: key, uid: uid})
+	}
+	if gang.Renominates(unmarked) {
+		gang.Record.Renominated = now
+		r.gangs.Remember(gang.Group, gang.Record)
 	}
 	if again > 0 {
 		r.groups.AddAfter(key, again)
@@ -213,27 +218,34 @@ func (r *Reporter) recordEvent(ctx context.Context, group *schedulingv1alpha1.Po
 	r.recorder.WithLogger(klog.FromContext(ctx)).Eventf(regarding, nil, kind, reason, "Scheduling", "%s", message)
 }
 
-// mark sets PodScheduled=False on a Pod that waits, unless it has it.
+// mark sets PodScheduled=False on a Pod that waits, unless it has it, and nominates it for
+// the node where it is to go, or for none.
 func (r *Reporter) mark(ctx context.Context, key podKey) error {
 	gang, waiting, ok := r.gangs.LookAt(key.gang, key.uid)
 	if !ok {
 		return nil
 	}
 	pod := waiting.Pod
-	mark, ok := gang.MarkOf(waiting)
-	if !ok || news.IsMarked(pod, mark.Reason) {
+	var condition *corev1.PodCondition
+	mark, tells := gang.MarkOf(waiting)
+	if tells = tells && !news.IsMarked(pod, mark.Reason); tells {
+		condition = &corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: mark.Reason, Message: mark.Message}
+	}
+	node, changes := gang.Nomination(waiting)
+	if !changes {
+		node = pod.Status.NominatedNodeName
+	}
+	if !tells && !changes {
 		return nil
 	}
-	err := kube.WriteCondition(ctx, r.pods, pod, corev1.PodCondition{
-		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: mark.Reason, Message: mark.Message,
-	})
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil // it is gone, or has changed, and is looked at again then
+	err := kube.WriteWait(ctx, r.pods, pod, condition, node)
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) || apierrors.IsInvalid(err) {
+		return nil // it is gone, has changed or is bound, and is looked at again then
 	}
 	if err != nil {
 		return fmt.Errorf("marking %s as unschedulable: %w", klog.KObj(pod), err)
 	}
-	if mark.Event {
+	if tells && mark.Event {
 		r.recorder.WithLogger(klog.FromContext(ctx)).
 			Eventf(pod, nil, corev1.EventTypeWarning, "FailedScheduling", "Scheduling", "%s", mark.Message)
 	}

@@ -1,0 +1,201 @@
+//go:build e2e
+
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package autoscaling tests gangs on a cluster to which nodes are added when Pods are
+// unschedulable.
+package autoscaling
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/e2e/testbed"
+	"github.com/lockstep-k8s/lockstep/internal/localenv"
+	"github.com/lockstep-k8s/lockstep/internal/localenv/jobs"
+)
+
+// The cluster has four nodes of eight cores in two racks. Each Pod takes a node.
+const (
+	nodes        = 4
+	coresOfNode  = 8
+	nodesPerRack = 2
+)
+
+// rackLabel is the label of nodes that says in which rack they are.
+const rackLabel = "tests.lockstep.dev/rack"
+
+// high is the class of the gangs that preempt others.
+const high = "e2e-autoscaling-high"
+
+// cluster is what the tests share. TestMain sets it once, before any test. They need the
+// nodes for themselves, and so run one after the other.
+var cluster *testbed.Cluster
+
+func TestMain(m *testing.M) {
+	os.Exit(testbed.Main(m, localenv.Options{
+		SimulatedNodes: nodes, NodeCPU: fmt.Sprint(coresOfNode), With: "scheduler",
+	}, func(ctx context.Context, c *testbed.Cluster) error {
+		cluster = c
+		for i := range nodes {
+			patch := fmt.Sprintf(`{"metadata": {"labels": {%q: "rack-%d"}}}`, rackLabel, i/nodesPerRack)
+			if _, err := c.Kube.CoreV1().Nodes().Patch(ctx, fmt.Sprintf("sim-%d", i), types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
+				return fmt.Errorf("putting a node into a rack: %w", err)
+			}
+		}
+		class := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: high}, Value: 1000}
+		_, err := c.Kube.SchedulingV1().PriorityClasses().Create(ctx, class, metav1.CreateOptions{})
+		return err
+	}))
+}
+
+// createGang creates a group and as many Pods as it needs, each for a whole node.
+func createGang(t *testing.T, namespace, name string, n int, change func(*schedulingv1alpha1.PodGroup, *corev1.Pod)) {
+	t.Helper()
+	group := &schedulingv1alpha1.PodGroup{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: schedulingv1alpha1.PodGroupSpec{MinMember: int32(n)}}
+	one := int64(1)
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{schedulingv1alpha1.LabelPodGroup: name}},
+		Spec: corev1.PodSpec{
+			SchedulerName: "lockstep-scheduler", RestartPolicy: corev1.RestartPolicyNever, TerminationGracePeriodSeconds: &one,
+			Containers: []corev1.Container{{
+				Name: "main", Image: "lockstep.dev/simulated:any",
+				Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: *resource.NewQuantity(coresOfNode, resource.DecimalSI)}},
+			}},
+		},
+	}
+	change(group, pod)
+	if _, err := cluster.Lockstep.SchedulingV1alpha1().PodGroups(namespace).Create(t.Context(), group, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for i := range n {
+		pod.Name = fmt.Sprintf("%s-%d", name, i)
+		if _, err := cluster.Kube.CoreV1().Pods(namespace).Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// low makes a gang one that others preempt, and of which no Pod is gone before the test says
+// so.
+func low(_ *schedulingv1alpha1.PodGroup, pod *corev1.Pod) {
+	pod.Finalizers, pod.Labels[jobs.Hold] = []string{jobs.Hold}, "true"
+}
+
+func ofHighClass(_ *schedulingv1alpha1.PodGroup, pod *corev1.Pod) { pod.Spec.PriorityClassName = high }
+
+func inOneRack(group *schedulingv1alpha1.PodGroup, pod *corev1.Pod) {
+	ofHighClass(group, pod)
+	group.Spec.Topology = []schedulingv1alpha1.TopologyConstraint{{Key: rackLabel, Mode: schedulingv1alpha1.TopologyRequired}}
+}
+
+// podsOf are the Pods of a gang.
+func podsOf(ctx context.Context, namespace, gang string) ([]corev1.Pod, error) {
+	pods, err := cluster.Kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: schedulingv1alpha1.LabelPodGroup + "=" + gang})
+	if err != nil {
+		return nil, err
+	}
+	return pods.Items, nil
+}
+
+// waitPods waits until as many Pods of a gang are so.
+func waitPods(t *testing.T, namespace, gang, what string, n int, is func(*corev1.Pod) bool) {
+	t.Helper()
+	testbed.Eventually(t, fmt.Sprintf("%d Pods of %s to be %s", n, gang, what), func(ctx context.Context) (bool, string, error) {
+		pods, err := podsOf(ctx, namespace, gang)
+		found := 0
+		for i := range pods {
+			if is(&pods[i]) {
+				found++
+			}
+		}
+		return found == n, fmt.Sprintf("%d of %d", found, len(pods)), err
+	})
+}
+
+func isPlaced(pod *corev1.Pod) bool { return pod.Spec.NodeName != "" }
+func isEnding(pod *corev1.Pod) bool { return pod.DeletionTimestamp != nil }
+func isNominated(pod *corev1.Pod) bool {
+	return pod.Status.NominatedNodeName != "" && isUnschedulable(pod)
+}
+
+// waitDenominated waits until no Pod of a gang is nominated.
+func waitDenominated(t *testing.T, namespace, gang string) {
+	t.Helper()
+	testbed.Eventually(t, "nobody of "+gang+" to be nominated", func(ctx context.Context) (bool, string, error) {
+		pods, err := podsOf(ctx, namespace, gang)
+		return err == nil && !slices.ContainsFunc(pods, func(p corev1.Pod) bool { return p.Status.NominatedNodeName != "" }), "", err
+	})
+}
+
+// consistently has nodes stay as many as they are, and nobody of a gang be evicted.
+func consistently(t *testing.T, a *autoscaler, namespace, gang string, wantNodes int, d time.Duration) {
+	t.Helper()
+	testbed.Consistently(t, fmt.Sprintf("that %d nodes are added and %s stays", wantNodes, gang), d, func(ctx context.Context) (bool, string, error) {
+		pods, err := podsOf(ctx, namespace, gang)
+		evicted := slices.ContainsFunc(pods, func(p corev1.Pod) bool { return isEnding(&p) })
+		return !evicted && len(a.nodes()) == wantNodes, fmt.Sprintf("added %v", a.nodes()), err
+	})
+}
+
+// TestNoNodeIsAddedWhileVictimsEnd: the gang of low priority takes twenty seconds to go.
+func TestNoNodeIsAddedWhileVictimsEnd(t *testing.T) {
+	autoscaler := startAutoscaler(t)
+	namespace := cluster.Namespace(t)
+	createGang(t, namespace, "low", nodes, low)
+	waitPods(t, namespace, "low", "placed", nodes, isPlaced)
+	createGang(t, namespace, "high", 2, ofHighClass)
+	waitPods(t, namespace, "high", "nominated", 2, isNominated)
+	waitPods(t, namespace, "low", "ending", nodes, isEnding)
+	consistently(t, autoscaler, namespace, "high", 0, 20*time.Second)
+	cluster.Release(t, namespace)
+	waitPods(t, namespace, "high", "placed", 2, isPlaced)
+	waitDenominated(t, namespace, "high")
+	consistently(t, autoscaler, namespace, "high", 0, 3*time.Second)
+}
+
+// TestNodesAreAddedForAGangThatPreemptionDoesNotHelp: there is room for two of three members
+// in a rack, whoever is evicted. It starts on new nodes, and all others stay.
+func TestNodesAreAddedForAGangThatPreemptionDoesNotHelp(t *testing.T) {
+	autoscaler := startAutoscaler(t)
+	namespace := cluster.Namespace(t)
+	createGang(t, namespace, "low", nodes, low)
+	waitPods(t, namespace, "low", "placed", nodes, isPlaced)
+	createGang(t, namespace, "high", 3, inOneRack)
+	waitPods(t, namespace, "high", "placed on new nodes", 3, func(pod *corev1.Pod) bool {
+		return strings.HasPrefix(pod.Spec.NodeName, "scaled-")
+	})
+	consistently(t, autoscaler, namespace, "low", 3, 5*time.Second)
+}
+
+// TestNodesAreAddedWhenVictimsDoNotEnd: they are waited for until half a minute after their
+// grace period.
+func TestNodesAreAddedWhenVictimsDoNotEnd(t *testing.T) {
+	autoscaler := startAutoscaler(t)
+	namespace := cluster.Namespace(t)
+	createGang(t, namespace, "low", nodes, low)
+	waitPods(t, namespace, "low", "placed", nodes, isPlaced)
+	createGang(t, namespace, "high", 2, ofHighClass)
+	waitPods(t, namespace, "high", "nominated", 2, isNominated)
+	if added := autoscaler.nodes(); len(added) > 0 {
+		t.Errorf("the nodes %v were added while the victims might end", added)
+	}
+	waitPods(t, namespace, "high", "placed on new nodes", 2, func(pod *corev1.Pod) bool {
+		return strings.HasPrefix(pod.Spec.NodeName, "scaled-")
+	})
+	waitDenominated(t, namespace, "high")
+	consistently(t, autoscaler, namespace, "high", 2, 3*time.Second)
+}

@@ -1,0 +1,81 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package place
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
+	fwk "k8s.io/kube-scheduler/framework"
+)
+
+// A Pod that has preempted others is nominated for their node until they have ended, and may
+// be so for other reasons. Whoever does not outrank it leaves it the room. The Filter plugins
+// are asked so, but on how much there is on a node the planner decides, and without that it
+// would put members where they are rejected, and have others evicted for room that is there.
+
+// nominated are Pods of others that are nominated for nodes, by node, as far as a gang has to
+// leave them room.
+type nominated map[string][]fwk.PodInfo
+
+// notOutranked are those of the nominated Pods that a gang does not outrank. Its own members are
+// none of them.
+func (g *Gang) notOutranked(all map[string][]fwk.PodInfo) nominated {
+	var ahead nominated
+	for node, pods := range all {
+		for _, info := range pods {
+			pod := info.GetPod()
+			own := slices.ContainsFunc(g.Waiting, func(p *corev1.Pod) bool { return p.UID == pod.UID })
+			if own || corev1helpers.PodPriority(pod) < g.Rank.Priority {
+				continue
+			}
+			if ahead == nil {
+				ahead = make(nominated)
+			}
+			ahead[node] = append(ahead[node], info)
+		}
+	}
+	return ahead
+}
+
+// on is what nominated Pods take of nodes, by the index of the node.
+func (n nominated) on(nodes []fwk.NodeInfo, resources resources) map[int][]int64 {
+	if len(n) == 0 {
+		return nil
+	}
+	taken := make(map[int][]int64)
+	for i, node := range nodes {
+		for _, info := range n[node.Node().Name] {
+			if isOn(info, node) {
+				continue // it is placed, and that is not known everywhere yet
+			}
+			if taken[i] == nil {
+				taken[i] = make([]int64, len(resources.names))
+			}
+			for r, q := range resources.quantities(info.CalculateResource().Resource, 1) {
+				taken[i][r] += q
+			}
+		}
+	}
+	return taken
+}
+
+// isOn says whether a Pod is on a node.
+func isOn(info fwk.PodInfo, node fwk.NodeInfo) bool {
+	return slices.ContainsFunc(node.GetPods(), func(other fwk.PodInfo) bool { return other.GetPod().UID == info.GetPod().UID })
+}
+
+// message says to how many Pods room is left, or is empty.
+func (n nominated) message() string {
+	pods := 0
+	for _, on := range n {
+		pods += len(on)
+	}
+	if pods == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; room is left to %d Pods that are nominated for nodes", pods)
+}

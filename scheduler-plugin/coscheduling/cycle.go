@@ -185,7 +185,7 @@ func (e *engine) release(ctx context.Context, placements []*kube.Placement, n in
 	for i, p := range slices.Backward(placements) {
 		// A Permit plugin may hold it.
 		p.Profile.RejectWaitingPod(p.Pod.UID)
-		p.Profile.RunReservePluginsUnreserve(ctx, p.State, p.Assumed.Pod, p.Node)
+		kube.UndoReserve(ctx, p.Profile, p.State, p.Assumed.Pod, p.Node)
 		if i >= n {
 			continue
 		}

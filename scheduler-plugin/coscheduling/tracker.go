@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	fwk "k8s.io/kube-scheduler/framework"
 
@@ -203,9 +204,11 @@ func (t *tracker) setPod(pod *corev1.Pod) {
 	before, wasBound, wasStranger, generation := state(m, t.ours), m.bound(), m.isStranger(), m.pod.Generation
 	g.count(m, before, -1)
 	roleChanged := podgroup.RoleOf(m.pod) != podgroup.RoleOf(pod)
-	// Other Pods select by labels, members each other, and plugins look at annotations.
+	// Other Pods select by labels, members each other, and plugins look at annotations and
+	// at the claims that were made for a Pod.
 	relabelled := roleChanged || before == memberWaiting &&
-		(!maps.Equal(m.pod.Labels, pod.Labels) || !maps.Equal(m.pod.Annotations, pod.Annotations))
+		(!maps.Equal(m.pod.Labels, pod.Labels) || !maps.Equal(m.pod.Annotations, pod.Annotations) ||
+			!equality.Semantic.DeepEqual(m.pod.Status.ResourceClaimStatuses, pod.Status.ResourceClaimStatuses))
 	if generation != pod.Generation || roleChanged || m.pod.Status.NominatedNodeName != pod.Status.NominatedNodeName {
 		m.class = ""
 	}

@@ -80,6 +80,9 @@ func (e *engine) knowsItHasNoPlace(view *gangView) bool {
 
 // plan seeks a place for a gang in the cluster as it is now.
 func (e *engine) plan(ctx context.Context, view *gangView, own room.Claim) (place.Outcome, error) {
+	if e.freeings.hinders(view.Key) {
+		return place.Unsought(&view.Gang, own, whileFreeing()), nil
+	}
 	for _, pod := range view.Waiting {
 		// A member with a nomination takes room from its siblings there.
 		if pod.Status.NominatedNodeName != "" {
@@ -121,6 +124,9 @@ func (e *engine) apply(ctx context.Context, view gangView, own room.Claim, out p
 	}
 	if len(out.Victims) > 0 {
 		e.evict(ctx, &view, out.Victims)
+	}
+	if len(out.Placements) == 0 && out.Claim == nil {
+		e.freeDevices(ctx, &view.Gang)
 	}
 	if out.Shortfall != nil {
 		e.refuse(&view, out)

@@ -51,6 +51,7 @@ type engine struct {
 	// room is what is kept for gangs that wait, and evictions are of Pods whose end is awaited.
 	room      room.Room
 	evictions room.Evictions
+	freeings  freeings
 
 	tracker  *tracker
 	reporter *status.Reporter

@@ -1,0 +1,99 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package coscheduling
+
+import (
+	"context"
+	"sync"
+
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/place"
+)
+
+// A gang that waits holds no devices. A scheduler that died, or a binding that failed, may have
+// left some to its members: they tie the members to nodes which may be full by now,
+// and keep the devices from others. So a gang for which no place was found and no room is kept
+// gives them back, off the scheduling goroutine: one request after the other, each claim
+// once. Meanwhile the gang is not planned, by claims that are about to change.
+
+// freeings are the gangs that give devices back. It is safe for concurrent use.
+type freeings struct {
+	mu sync.Mutex
+	// underway has for each of them whether it was to have a turn meanwhile.
+	underway map[types.NamespacedName]bool
+}
+
+// begin says whether a gang may begin to give devices back: it does not do so already.
+func (f *freeings) begin(key types.NamespacedName) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if _, is := f.underway[key]; is {
+		return false
+	}
+	if f.underway == nil {
+		f.underway = make(map[types.NamespacedName]bool)
+	}
+	f.underway[key] = false
+	return true
+}
+
+// hinders says whether a gang can't have a turn because it gives devices back.
+func (f *freeings) hinders(key types.NamespacedName) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	_, is := f.underway[key]
+	if is {
+		f.underway[key] = true
+	}
+	return is
+}
+
+// end ends what begin began, and says whether the gang has missed a turn.
+func (f *freeings) end(key types.NamespacedName) (missed bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	missed = f.underway[key]
+	delete(f.underway, key)
+	return missed
+}
+
+// freeDevices has the devices given back that were left to members of a gang which waits.
+func (e *engine) freeDevices(ctx context.Context, gang *place.Gang) {
+	profile := e.plugins[gang.Waiting[0].Spec.SchedulerName].handle
+	logger := klog.FromContext(ctx)
+	leftovers, err := e.sched.Leftovers(profile, gang.Waiting)
+	if err != nil {
+		logger.Error(err, "Looking for devices that were left to a pod group failed")
+	}
+	if len(leftovers) == 0 || !e.freeings.begin(gang.Key) {
+		return
+	}
+	go func() {
+		var freed []*resourcev1.ResourceClaim
+		for _, claim := range leftovers {
+			ok, err := kube.FreeClaim(ctx, profile, claim)
+			if err != nil {
+				logger.Error(err, "Devices stay with a pod group that waits") // its next turn tries again
+				break
+			}
+			if ok {
+				freed = append(freed, claim)
+			}
+		}
+		kube.AwaitFreed(ctx, profile, freed)
+		logger.V(2).Info("Pod group has given devices back that it had no use for", "claims", len(freed), "of", len(leftovers))
+		if missed := e.freeings.end(gang.Key); missed || len(freed) > 0 {
+			e.tracker.awaken(gang.Key)
+		}
+	}()
+}
+
+// whileFreeing is why a gang has no turn that gives devices back.
+func whileFreeing() place.Shortfall {
+	return place.Shortfall{Unready: true, Message: "devices that were left to members are being given back"}
+}

@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -74,12 +75,14 @@ func watchedBy(action clienttesting.WatchActionImpl) string {
 
 // kindsOf are the kinds of the resources of which objects are deleted.
 var kindsOf = map[string]schema.GroupVersionKind{
-	podResource.Resource:    corev1.SchemeGroupVersion.WithKind("Pod"),
-	classResource.Resource:  schedulingv1.SchemeGroupVersion.WithKind("PriorityClass"),
-	budgetResource.Resource: policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget"),
-	claimResource.Resource:  corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"),
-	nodeResource.Resource:   corev1.SchemeGroupVersion.WithKind("Node"),
-	groupResource.Resource:  schedulingv1alpha1.SchemeGroupVersion.WithKind("PodGroup"),
+	podResource.Resource:         corev1.SchemeGroupVersion.WithKind("Pod"),
+	classResource.Resource:       schedulingv1.SchemeGroupVersion.WithKind("PriorityClass"),
+	budgetResource.Resource:      policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget"),
+	claimResource.Resource:       corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"),
+	deviceClaimResource.Resource: resourcev1.SchemeGroupVersion.WithKind("ResourceClaim"),
+	sliceResource.Resource:       resourcev1.SchemeGroupVersion.WithKind("ResourceSlice"),
+	nodeResource.Resource:        corev1.SchemeGroupVersion.WithKind("Node"),
+	groupResource.Resource:       schedulingv1alpha1.SchemeGroupVersion.WithKind("PodGroup"),
 }
 
 // runningPods is the kind of the watch of kube-scheduler itself.
@@ -99,6 +102,7 @@ func (w *wires) onWatch(action clienttesting.Action) (bool, watch.Interface, err
 	})
 	if strings.Contains(watching.ListOptions.FieldSelector, "status.phase!=") {
 		broken.wanted = running
+		broken.first = w.ended()
 	}
 	since, _ := strconv.ParseInt(watching.ListOptions.ResourceVersion, 10, 64)
 	for _, g := range w.buried[action.GetResource()] {
@@ -111,6 +115,22 @@ func (w *wires) onWatch(action clienttesting.Action) (bool, watch.Interface, err
 	w.deaf[kind] = max(0, w.deaf[kind]-1)
 	go broken.pump()
 	return true, broken, nil
+}
+
+// ended tells of the Pods that have succeeded as deleted. One may have done so since a watch
+// that begins was preceded by its list.
+func (w *wires) ended() []watch.Event {
+	list, err := w.tracker.List(podResource, kindsOf[podResource.Resource], "")
+	if err != nil {
+		panic(err)
+	}
+	var gone []watch.Event
+	for i := range list.(*corev1.PodList).Items {
+		if pod := &list.(*corev1.PodList).Items[i]; pod.Status.Phase == corev1.PodSucceeded {
+			gone = append(gone, watch.Event{Type: watch.Deleted, Object: pod})
+		}
+	}
+	return gone
 }
 
 // ResultChan implements watch.Interface.

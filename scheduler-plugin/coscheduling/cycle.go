@@ -26,6 +26,8 @@ func (e *engine) runCycle(view gangView) {
 	logger := klog.LoggerWithValues(klog.FromContext(e.ctx), "podGroup", klog.KRef(view.Key.Namespace, view.Key.Name))
 	ctx := klog.NewContext(e.ctx, logger)
 	start := time.Now()
+	e.turn.Lock()
+	defer e.turn.Unlock()
 	e.prepare(&view)
 	plugin := e.pluginOf(&view)
 	if e.knowsItHasNoPlace(&view) {
@@ -126,7 +128,7 @@ func (e *engine) apply(ctx context.Context, view gangView, own room.Claim, out p
 		e.evict(ctx, &view, out.Victims)
 	}
 	if len(out.Placements) == 0 && out.Claim == nil {
-		e.freeDevices(ctx, &view.Gang)
+		e.freeDevices(ctx, view.Key, view.Waiting)
 	}
 	if out.Shortfall != nil {
 		e.refuse(&view, out)

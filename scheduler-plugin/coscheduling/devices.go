@@ -6,9 +6,12 @@ package coscheduling
 import (
 	"context"
 	"sync"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/klog/v2"
 
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
@@ -19,7 +22,11 @@ import (
 // left some to its members: they tie the members to nodes which may be full by now,
 // and keep the devices from others. So a gang for which no place was found and no room is kept
 // gives them back, off the scheduling goroutine: one request after the other, each claim
-// once. Meanwhile the gang is not planned, by claims that are about to change.
+// once. Meanwhile the gang is not planned, by claims that are about to change. So does a gang
+// that is not complete, which has no turn.
+
+// idlePeriod is how often the devices of gangs are looked after that are not complete.
+const idlePeriod = time.Second
 
 // freeings are the gangs that give devices back. It is safe for concurrent use.
 type freeings struct {
@@ -62,15 +69,69 @@ func (f *freeings) end(key types.NamespacedName) (missed bool) {
 	return missed
 }
 
-// freeDevices has the devices given back that were left to members of a gang which waits.
-func (e *engine) freeDevices(ctx context.Context, gang *place.Gang) {
-	profile := e.plugins[gang.Waiting[0].Spec.SchedulerName].handle
+// idle are gangs that are not complete, and have members that wait. It is safe for
+// concurrent use.
+type idle struct {
+	mu   sync.Mutex
+	keys sets.Set[types.NamespacedName]
+}
+
+func (i *idle) add(key types.NamespacedName) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.keys == nil {
+		i.keys = sets.New[types.NamespacedName]()
+	}
+	i.keys.Insert(key)
+}
+
+// take returns those that were added since.
+func (i *idle) take() sets.Set[types.NamespacedName] {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	keys := i.keys
+	i.keys = nil
+	return keys
+}
+
+// tendIdle looks after the devices of gangs that are not complete.
+func (e *engine) tendIdle(ctx context.Context) {
+	for key := range e.idle.take() {
+		e.turn.Lock() // the gang may be complete now, and have its turn
+		if waiting := e.tracker.idleMembers(key); len(waiting) > 0 {
+			e.freeDevices(ctx, key, waiting)
+		}
+		e.turn.Unlock()
+	}
+}
+
+// idleMembers are the members of a gang that wait, if it is not complete.
+func (t *tracker) idleMembers(key types.NamespacedName) []*corev1.Pod {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	g := t.gangs[key]
+	if g == nil || g.complete() {
+		return nil
+	}
+	var waiting []*corev1.Pod
+	for _, m := range g.members {
+		if state(m, t.ours) == memberWaiting {
+			waiting = append(waiting, m.pod)
+		}
+	}
+	return waiting
+}
+
+// freeDevices has the devices given back that were left to members of a gang which wait. The
+// caller holds e.turn.
+func (e *engine) freeDevices(ctx context.Context, gang types.NamespacedName, waiting []*corev1.Pod) {
+	profile := e.plugins[waiting[0].Spec.SchedulerName].handle
 	logger := klog.FromContext(ctx)
-	leftovers, err := e.sched.Leftovers(profile, gang.Waiting)
+	leftovers, err := e.sched.Leftovers(profile, waiting)
 	if err != nil {
 		logger.Error(err, "Looking for devices that were left to a pod group failed")
 	}
-	if len(leftovers) == 0 || !e.freeings.begin(gang.Key) {
+	if len(leftovers) == 0 || !e.freeings.begin(gang) {
 		return
 	}
 	go func() {
@@ -87,8 +148,8 @@ func (e *engine) freeDevices(ctx context.Context, gang *place.Gang) {
 		}
 		kube.AwaitFreed(ctx, profile, freed)
 		logger.V(2).Info("Pod group has given devices back that it had no use for", "claims", len(freed), "of", len(leftovers))
-		if missed := e.freeings.end(gang.Key); missed || len(freed) > 0 {
-			e.tracker.awaken(gang.Key)
+		if missed := e.freeings.end(gang); missed || len(freed) > 0 {
+			e.tracker.awaken(gang)
 		}
 	}()
 }

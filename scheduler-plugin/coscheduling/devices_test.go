@@ -128,6 +128,15 @@ func TestAGangThatWaitsHoldsNoDevices(t *testing.T) {
 	w.eventually("the gang that fits is placed", func() bool { return w.placed("small") == 1 })
 }
 
+// TestAGangThatIsNotCompleteHoldsNoDevices: it has no turn in which it could be refused.
+func TestAGangThatIsNotCompleteHoldsNoDevices(t *testing.T) {
+	w := newWorld(t, all(makeNodes("node", 1, 4), deviceClass(), devices("node-0", 1),
+		allocatedClaim("broken-0", "node-0", "device-0", "broken-0"), makeGroup("broken", 2), makeMembers("broken", 1, withDeviceClaim),
+		deviceClaims("whole-0"), makeGroup("whole", 1), makeMembers("whole", 1, withDeviceClaim))...)
+	w.start()
+	w.eventually("the gang that is complete is placed", func() bool { return w.placed("whole") == 1 })
+}
+
 // TestDevicesOfOthersStay: a claim that a member shares with a Pod that runs, or that is
 // reserved for a Pod of others, is left alone, however much it is in the way.
 func TestDevicesOfOthersStay(t *testing.T) {

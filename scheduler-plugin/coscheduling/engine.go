@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
@@ -51,7 +52,11 @@ type engine struct {
 	// room is what is kept for gangs that wait, and evictions are of Pods whose end is awaited.
 	room      room.Room
 	evictions room.Evictions
-	freeings  freeings
+	// freeings are the gangs that give devices back, and idle those that are to be looked at
+	// for that. turn is held while a gang has its turn.
+	freeings freeings
+	idle     idle
+	turn     sync.Mutex
 
 	tracker  *tracker
 	reporter *status.Reporter
@@ -108,6 +113,7 @@ func attach(ctx context.Context, sched *kube.Scheduler, plugins map[string]*Cosc
 	e.tracker = newTracker(e.serves, time.Now, stir, func(gang types.NamespacedName, d time.Duration) { e.reporter.Report(gang, d) })
 	e.tracker.classPriority = e.classPriority()
 	e.tracker.dissolve = func(group *schedulingv1alpha1.PodGroup, rest []*corev1.Pod) { go e.dissolve(group, rest) }
+	e.tracker.idle = e.idle.add
 	e.reporter = status.NewReporter(e.tracker, groups, e.clientSet(), e.recorder(), e.isBinding)
 	e.protectGangs(klog.FromContext(ctx))
 	var err error
@@ -125,6 +131,7 @@ func attach(ctx context.Context, sched *kube.Scheduler, plugins map[string]*Cosc
 	}
 	go e.tendBell(stirred)
 	go e.reporter.Run(ctx)
+	go wait.UntilWithContext(ctx, e.tendIdle, idlePeriod)
 	return nil
 }
 

@@ -36,6 +36,8 @@ type tracker struct {
 
 	// dissolve asks for the rest of a gang to be deleted. It must not block.
 	dissolve func(group *schedulingv1alpha1.PodGroup, rest []*corev1.Pod)
+	// idle tells of a gang that is not complete, of which members wait.
+	idle func(key types.NamespacedName)
 	// classPriority is the value of a PriorityClass, false if there is none of
 	// the name.
 	classPriority func(name string) (int32, bool)
@@ -59,6 +61,7 @@ func newTracker(ours func(string) bool, now func() time.Time, stir func(), repor
 	return &tracker{
 		ours: ours, now: now, stir: stir, report: report,
 		dissolve:      func(*schedulingv1alpha1.PodGroup, []*corev1.Pod) {},
+		idle:          func(types.NamespacedName) {},
 		classPriority: func(string) (int32, bool) { return 0, false },
 		gangs:         make(map[types.NamespacedName]*gang),
 		line:          line.New(),
@@ -109,6 +112,9 @@ func (t *tracker) changed(g *gang) {
 	}
 	t.line.Leave(g.key, t.now())
 	t.stir() // another one may be next, and room may be given up
+	if g.waiting.Total > 0 {
+		t.idle(g.key)
+	}
 	if g.scheduled() {
 		t.report(g.key, 0)
 		return

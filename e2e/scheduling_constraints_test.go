@@ -187,11 +187,90 @@ func TestSchedulingDeviceClaims(t *testing.T) {
 	p.none("larger")
 }
 
+// TestSchedulingDevicesOfAnotherNode: a claim was allocated on a node that is full by now, as a
+// scheduler leaves it that dies before the binding. The gang gets another device.
+func TestSchedulingDevicesOfAnotherNode(t *testing.T) {
+	t.Parallel()
+	p := newPool(t)
+	nodes := p.addNodes(2, 2)
+	for _, node := range nodes {
+		p.devices(node, 2)
+	}
+	createPods(t, p.namespace, []*corev1.Pod{p.ordinary("running", func(pod *corev1.Pod) {
+		pod.Spec.NodeName = nodes[0]
+		pod.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}
+	})})
+	left := p.deviceClaim("gang-0")
+	left.Status.Allocation = &resourcev1.AllocationResult{
+		Devices: resourcev1.DeviceAllocationResult{Results: []resourcev1.DeviceRequestAllocationResult{
+			{Request: "one", Driver: p.driver(), Pool: nodes[0], Device: "device-0"},
+		}},
+		NodeSelector: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+			MatchFields: []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: nodes[:1]}},
+		}}},
+	}
+	if _, err := cluster.Kube.ResourceV1().ResourceClaims(p.namespace).UpdateStatus(t.Context(), left, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	p.deviceClaim("gang-1")
+	p.gang("gang", 2, func(pod *corev1.Pod) {
+		pod.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "device", ResourceClaimName: &pod.Name}}
+		pod.Spec.Containers[0].Resources.Claims = []corev1.ResourceClaim{{Name: "device"}}
+	})
+	for _, pod := range p.waitMembers("gang", 2) {
+		if pod.Spec.NodeName != nodes[1] {
+			t.Errorf("%s is on %s, which is full", pod.Name, pod.Spec.NodeName)
+		}
+	}
+	if n := p.allocated(); n != 2 {
+		t.Errorf("%d claims are allocated, want one for each member", n)
+	}
+}
+
+// TestSchedulingASharedDevice: all members use one device, and go where it is.
+func TestSchedulingASharedDevice(t *testing.T) {
+	t.Parallel()
+	const members = 8
+	p := newPool(t)
+	nodes := p.addNodes(2, members)
+	p.devices(nodes[1], 1)
+	shared := p.deviceClaim("shared").Name
+	p.gang("gang", members, func(pod *corev1.Pod) {
+		pod.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "device", ResourceClaimName: &shared}}
+		pod.Spec.Containers[0].Resources.Claims = []corev1.ResourceClaim{{Name: "device"}}
+	})
+	for _, pod := range p.waitMembers("gang", members) {
+		if pod.Spec.NodeName != nodes[1] {
+			t.Errorf("%s is on %s, and the device on %s", pod.Name, pod.Spec.NodeName, nodes[1])
+		}
+	}
+}
+
+// driver is that of the pool's devices.
+func (p *pool) driver() string {
+	return p.name + ".e2e.lockstep.dev"
+}
+
+// deviceClaim makes a claim on one of the pool's devices.
+func (p *pool) deviceClaim(name string) *resourcev1.ResourceClaim {
+	p.t.Helper()
+	claim, err := cluster.Kube.ResourceV1().ResourceClaims(p.namespace).Create(p.t.Context(), &resourcev1.ResourceClaim{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: resourcev1.ResourceClaimSpec{Devices: resourcev1.DeviceClaim{
+			Requests: []resourcev1.DeviceRequest{{Name: "one", Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: p.name}}},
+		}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return claim
+}
+
 // devices publishes n devices of a node, and their class.
 func (p *pool) devices(node string, n int) {
 	p.t.Helper()
 	api := cluster.Kube.ResourceV1()
-	driver := p.name + ".e2e.lockstep.dev"
+	driver := p.driver()
 	expression := fmt.Sprintf("device.driver == %q", driver)
 	if _, err := api.DeviceClasses().Get(p.t.Context(), p.name, metav1.GetOptions{}); err != nil {
 		_, err := api.DeviceClasses().Create(p.t.Context(), &resourcev1.DeviceClass{

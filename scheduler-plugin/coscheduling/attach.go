@@ -68,6 +68,7 @@ func attach(ctx context.Context, sched *kube.Scheduler, plugins map[string]*Cosc
 		begin:    sync.OnceFunc(func() { close(begun) }),
 		stirred:  newStir(),
 	}
+	e.freer = &freer{sched: sched, plugins: plugins}
 	var reporter *status.Reporter
 	e.gangs = gangs.New(gangs.Config{
 		Rules:    gangs.Rules{Serves: e.serves, ClassValue: e.classes.value, ClassKey: place.ClassKey},
@@ -75,7 +76,9 @@ func attach(ctx context.Context, sched *kube.Scheduler, plugins map[string]*Cosc
 		Stir:     e.stirred.leave,
 		Report:   func(gang types.NamespacedName, d time.Duration) { reporter.Report(gang, d) },
 		Dissolve: func(group *schedulingv1alpha1.PodGroup, rest []*corev1.Pod) { go e.evictor.dissolve(ctx, group, rest) },
+		Idle:     e.freer.idle.add,
 	})
+	e.freer.gangs = e.gangs
 	reporter = status.NewReporter(nominated{e.gangs, &e.room}, groups, handle.ClientSet(), handle.EventRecorder(), func() bool { return isBinding(plugins) })
 	protectGangs(ctx, sched, e.gangs, e.serves)
 	var err error
@@ -99,6 +102,7 @@ func attach(ctx context.Context, sched *kube.Scheduler, plugins map[string]*Cosc
 		return err
 	}
 	go e.ringer.tend(ctx)
+	go e.freer.tend(ctx)
 	go reporter.Run(ctx)
 	return nil
 }

@@ -35,6 +35,8 @@ func (e *engine) runCycle(view gangView) {
 	logger := klog.LoggerWithValues(klog.FromContext(e.ctx), "podGroup", klog.KRef(view.Key.Namespace, view.Key.Name))
 	ctx := klog.NewContext(e.ctx, logger)
 	start := time.Now()
+	e.freer.turn.Lock()
+	defer e.freer.turn.Unlock()
 	e.prepare(&view)
 	plugin := e.pluginOf(&view)
 	if e.knowsItHasNoPlace(&view) {
@@ -108,6 +110,9 @@ func (e *engine) knowsItHasNoPlace(view *gangView) bool {
 
 // plan seeks a place for a gang in the cluster as it is now.
 func (e *engine) plan(ctx context.Context, view *gangView, own room.Claim) (place.Outcome, error) {
+	if e.freer.freeings.hinders(view.Key) {
+		return place.Unsought(&view.Gang, own, whileFreeing()), nil
+	}
 	for _, pod := range view.Waiting {
 		// A member with a nomination takes room from its siblings there.
 		if pod.Status.NominatedNodeName != "" {
@@ -150,6 +155,9 @@ func (e *engine) apply(ctx context.Context, view gangView, own room.Claim, out p
 	}
 	if len(out.Victims) > 0 {
 		e.evictor.evict(ctx, &view.View, out.Victims)
+	}
+	if len(out.Placements) == 0 && out.Claim == nil {
+		e.freer.free(ctx, view.Key, view.Waiting)
 	}
 	if out.Shortfall != nil {
 		e.refuse(&view, out)
@@ -215,7 +223,7 @@ func (e *engine) release(ctx context.Context, placements []*kube.Placement, n in
 	for i, p := range slices.Backward(placements) {
 		// A Permit plugin may hold it.
 		p.Profile.RejectWaitingPod(p.Pod.UID)
-		p.Profile.RunReservePluginsUnreserve(ctx, p.State, p.Assumed.Pod, p.Node)
+		kube.UndoReserve(ctx, p.Profile, p.State, p.Assumed.Pod, p.Node)
 		if i >= n {
 			continue
 		}

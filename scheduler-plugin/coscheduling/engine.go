@@ -40,15 +40,15 @@ type engine struct {
 	// room is what is kept for gangs that wait, and evictions are of Pods whose end is awaited.
 	room      room.Room
 	evictions room.Evictions
-
-	gangs   *gangs.Gangs
-	metrics *status.Metrics
-	stirred stir
+	gangs     *gangs.Gangs
+	metrics   *status.Metrics
+	stirred   stir
 
 	keeper  *keeper
 	evictor *evictor
 	binder  *binder
 	ringer  *ringer
+	freer   *freer
 }
 
 // serves says whether Pods with this scheduler name are placed by the engine.

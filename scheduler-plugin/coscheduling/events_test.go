@@ -77,6 +77,7 @@ func newBench() *bench {
 		},
 		Now:      func() time.Time { return b.time },
 		Stir:     func() {},
+		Idle:     func(types.NamespacedName) {},
 		Report:   func(types.NamespacedName, time.Duration) {},
 		Dissolve: func(*schedulingv1alpha1.PodGroup, []*corev1.Pod) {},
 	})

@@ -16,6 +16,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -60,7 +61,7 @@ type world struct {
 
 	// args are the plugin's arguments.
 	args string
-	// client is what the scheduler talks to; kube unless something stands between.
+	// client is what the scheduler talks to: kube, with something that stands between.
 	client kubernetes.Interface
 	// selections are what the watches of kube select.
 	selections *selections
@@ -92,7 +93,7 @@ func newWorld(t testing.TB, objects ...apiruntime.Object) *world {
 	w := &world{t: t, kube: fake.NewSimpleClientset(), lock: lockstepfake.NewSimpleClientset(),
 		args: `{"initialBackoff":"50ms","maxBackoff":"200ms","bindRetries":2}`, verbosity: 5,
 		recorder: events.NewFakeRecorder(10000)}
-	w.client = w.kube
+	w.client = timely{w.kube}
 	w.selections = selectPods(&w.kube.Fake, w.kube.Tracker())
 	w.lock.Resources = []*metav1.APIResourceList{{
 		GroupVersion: schedulingv1alpha1.SchemeGroupVersion.String(),
@@ -101,6 +102,7 @@ func newWorld(t testing.TB, objects ...apiruntime.Object) *world {
 	w.kube.PrependReactor("create", "pods", w.bind)
 	w.kube.PrependReactor("delete", "pods", w.delete)
 	w.kube.PrependReactor("patch", "pods", w.compareUID)
+	w.kube.PrependReactor("update", "resourceclaims", w.updateClaim)
 	w.lock.PrependReactor("patch", "podgroups", w.applyConditions)
 	for _, object := range objects {
 		w.create(object)
@@ -164,6 +166,9 @@ func (w *world) create(object apiruntime.Object) {
 		_, err = w.kube.PolicyV1().PodDisruptionBudgets(o.Namespace).Create(w.t.Context(), o, metav1.CreateOptions{})
 	case *schedulingv1.PriorityClass:
 		_, err = w.kube.SchedulingV1().PriorityClasses().Create(w.t.Context(), o, metav1.CreateOptions{})
+	case *resourcev1.ResourceClaim:
+		o.ResourceVersion = "1" // kube-scheduler sees no update of one that has none
+		err = w.kube.Tracker().Add(o)
 	default:
 		err = w.kube.Tracker().Add(object)
 	}

@@ -117,6 +117,22 @@ func mutations() map[string]mutation.Mutation {
 		"each nomination that ends has everybody tried again": {File: "kube/queue.go", Tests: "TestWhoHearsOfANomination",
 			Old: "\tif q.isDenomination(event, oldObj) {\n\t\treturn\n\t}\n", New: ""},
 
+		// Devices.
+		"a trial takes back what is reserved for a member": {File: "kube/undo.go", By: ".", Tests: "TestATrialWritesNothing",
+			Old: "\tend()\n\tprofile", New: "\tdefer end()\n\tprofile"},
+		"devices stay with a gang that waits": {File: "cycle.go", Tests: "TestDevicesOfAnother|TestAGangThatWaitsHolds",
+			Old: "if len(out.Placements) == 0 && out.Claim == nil {", New: "if false {"},
+		"devices stay with a gang that is not complete": {File: "gangs/look.go", By: ".", Tests: "TestAGangThatIsNotComplete",
+			Old: "if g == nil || g.complete() {", New: "if true || g.complete() {"},
+		"devices are taken from who uses them": {File: "kube/claims.go", By: ".", Tests: "TestDevicesOfOthersStay",
+			Old: "if found[name] != nil && s.hasNode(pod) {", New: "if false && s.hasNode(pod) {"},
+		"devices are taken from those for whom they are reserved": {File: "kube/claims.go", By: ".", Tests: "TestDevicesOfOthersStay",
+			Old: "return !pods.Has(by.UID) })", New: "return false && !pods.Has(by.UID) })"},
+		"a member with a device is like one without": {File: "place/pins.go", By: ".", Tests: "TestMembersGoWhereTheirDevicesAre",
+			Old: "p.Allocated, p.Nodes = true,", New: "p.Allocated, p.Nodes = false,"},
+		"a member whose claim is told wakes nobody": {File: "gangs/transitions.go", By: ".", Tests: "TestAMemberWhoseClaimsAreTold",
+			Old: "!equality.Semantic.DeepEqual(was.Status.ResourceClaimStatuses, pod.Status.ResourceClaimStatuses))", New: "false && equality.Semantic.DeepEqual(1, 1))"},
+
 		// Preemption.
 		"a PriorityClass lends priority": {File: "gangs/gang.go", By: ".",
 			Old: "r.Priority = min(r.Priority, priority)", New: "r.Priority = priority"},

@@ -202,6 +202,9 @@ func (s *storm) unseenByCache() string {
 	if what := s.unseenVolumes(); what != "" {
 		return what
 	}
+	if what := s.unseenDevices(); what != "" {
+		return what
+	}
 	if what := s.unseenByListers(); what != "" {
 		return what
 	}
@@ -253,7 +256,7 @@ func (s *storm) unfounded() string {
 
 // broken says which promise does not hold now that all is calm, empty for none.
 func (s *storm) broken() string {
-	for _, check := range []func() string{s.partial, s.unfounded, s.left, s.daemonLeft, s.scattered, s.leftBehind, s.shouldPreempt, s.inVain, s.nominated} {
+	for _, check := range []func() string{s.partial, s.hoarded, s.unfounded, s.left, s.daemonLeft, s.scattered, s.leftBehind, s.shouldPreempt, s.inVain, s.nominated} {
 		if what := check(); what != "" {
 			return what
 		}
@@ -416,6 +419,9 @@ func (s *storm) room(g *stormGroup, above int32) int {
 		if g.stores {
 			sum = s.roomWithVolumes(g, nodes)
 		}
+		if g.computes || g.shares {
+			sum = s.roomWithDevices(g, nodes)
+		}
 		best = max(best, sum)
 	}
 	return best
@@ -466,7 +472,7 @@ func (s *storm) leftBehind() string {
 						continue
 					}
 				}
-				if s.free(n, lowest) >= p.cpu && s.admits(g, n.name) > 0 && (rack == "" || n.rack == rack) {
+				if s.free(n, lowest) >= p.cpu && s.hasDevice(p, n.name) && s.admits(g, n.name) > 0 && (rack == "" || n.rack == rack) {
 					return fmt.Sprintf("%s waits, though its gang is placed and there is room on %s", p.name, n.name)
 				}
 			}
@@ -492,8 +498,8 @@ func (s *storm) scattered() string {
 // has preempted what it needs.
 func (s *storm) shouldPreempt() string {
 	for _, g := range s.sortedGroups() {
-		if g.spread || g.stores {
-			continue // Volumes that victims give back are not considered.
+		if g.spread || g.stores || g.computes || g.shares {
+			continue // Volumes and devices that victims give back are not considered.
 		}
 		if need := s.lacks(g); need > 0 && !g.never && !s.isBehind(g) && s.room(g, s.priorityOf(g)) >= need {
 			return fmt.Sprintf("%s waits, though it could preempt work for the %d members that it lacks", g.Name, need)
@@ -503,9 +509,9 @@ func (s *storm) shouldPreempt() string {
 }
 
 // allPods are the Pods that exist.
-func (s *storm) allPods() []stormPod {
+func (h *history) allPods() []stormPod {
 	var pods []stormPod
-	for _, p := range s.pods {
+	for _, p := range h.pods {
 		pods = append(pods, *p)
 	}
 	return pods

@@ -46,7 +46,7 @@ func (s *storm) makeAnew() bool {
 	s.deletePodGracefully(p, 0)
 	g := s.groups[p.group]
 	s.addPod(&stormPod{name: p.name, group: p.group, role: p.role, cpu: p.cpu, priority: p.priority,
-		serves: p.serves, daemon: p.daemon}, g != nil && g.never)
+		serves: p.serves, daemon: p.daemon, wantsDevice: p.wantsDevice}, g != nil && g.never)
 	return true
 }
 

@@ -118,8 +118,10 @@ func newStorm(t *testing.T, seed int64) *storm {
 // rage is the whole storm.
 func (s *storm) rage() {
 	s.kube.Lock()
-	if err := s.kube.Tracker().Add(localClass()); err != nil {
-		panic(err)
+	for _, class := range all(localClass(), deviceClass()) {
+		if err := s.kube.Tracker().Add(class); err != nil {
+			panic(err)
+		}
 	}
 	for range 3 {
 		s.addNode()
@@ -298,6 +300,10 @@ func (s *storm) addGang() bool {
 	least := int32(1 + s.random.IntN(6))
 	g.size = int(least) + max(0, s.random.IntN(5)-2)
 	g.apart, g.spread, g.stores = s.random.IntN(12) == 0, s.random.IntN(12) == 0, s.random.IntN(6) == 0
+	if !g.stores {
+		g.computes = s.random.IntN(4) == 0
+		g.shares = !g.computes && s.random.IntN(8) == 0
+	}
 	g.mixed, g.never = s.random.IntN(6) == 0, s.random.IntN(8) == 0
 	g.PodGroup = bornAt(s.made, makeGroup(name, least, func(spec *schedulingv1alpha1.PodGroupSpec) {
 		spec.DisruptionMode = schedulingv1alpha1.DisruptGang
@@ -316,10 +322,13 @@ func (s *storm) addGang() bool {
 	}))
 	s.groups[name] = g
 	g.leastRank, g.mostRank = s.priorityOf(g), s.priorityOf(g)
-	s.logf("add %s: %d of %d, %d cores each (mixed %t, apart %t, spread %t, stores %t), priority %d, never %t, %s, Required %t, ps %d, class %q", name, least, g.size, g.cpu,
-		g.mixed, g.apart, g.spread, g.stores, g.priority, g.never, g.Spec.DisruptionMode, g.required(), g.minPs(), g.Spec.PriorityClassName)
+	s.logf("add %s: %d of %d, %d cores each (mixed %t, apart %t, spread %t, stores %t, computes %t, shares %t), priority %d, never %t, %s, Required %t, ps %d, class %q", name, least, g.size, g.cpu,
+		g.mixed, g.apart, g.spread, g.stores, g.computes, g.shares, g.priority, g.never, g.Spec.DisruptionMode, g.required(), g.minPs(), g.Spec.PriorityClassName)
 	// The group comes before, among or after its members, of which some may be
 	// late.
+	if g.shares {
+		s.addDeviceClaim(g.sharedClaim(), name, nil)
+	}
 	late, before := 0, s.random.IntN(g.size+1)
 	if s.random.IntN(4) == 0 {
 		late = s.random.IntN(g.size)
@@ -381,6 +390,14 @@ func (s *storm) addPod(p *stormPod, never bool) {
 			options = append(options, withVolumeClaim)
 			s.addClaim(p.name)
 		}
+		p.wantsDevice = g.computes
+		if g.shares {
+			p.claim = g.sharedClaim()
+			options = append(options, withSharedClaimOf(p.claim))
+		}
+	}
+	if p.wantsDevice {
+		options = append(options, withClaimTemplate)
 	}
 	if p.serves {
 		options = append(options, ofService)
@@ -394,6 +411,9 @@ func (s *storm) addPod(p *stormPod, never bool) {
 	pod.UID = p.uid
 	if err := s.kube.Tracker().Create(podResource, pod, testNamespace); err != nil {
 		panic(err)
+	}
+	if p.wantsDevice {
+		s.giveClaim(p)
 	}
 	s.touch(p.group)
 }
@@ -415,8 +435,8 @@ func constrained(g *stormGroup) podOption {
 }
 
 func (s *storm) addOrdinary() bool {
-	p := &stormPod{name: s.name("pod"), cpu: 1 + s.random.IntN(3), priority: []int32{0, 0, 10, 20}[s.random.IntN(4)]}
-	s.logf("add %s: %d cores, priority %d", p.name, p.cpu, p.priority)
+	p := &stormPod{name: s.name("pod"), cpu: 1 + s.random.IntN(3), priority: []int32{0, 0, 10, 20}[s.random.IntN(4)], wantsDevice: s.random.IntN(5) == 0}
+	s.logf("add %s: %d cores, priority %d, device %t", p.name, p.cpu, p.priority, p.wantsDevice)
 	s.addPod(p, false)
 	return true
 }
@@ -553,6 +573,7 @@ func (s *storm) finish() bool {
 			s.logf("%s succeeds", other.name)
 			other.succeeded = true
 			s.updatePod(other.name, func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodSucceeded })
+			s.releaseDevices(other)
 			s.touch(other.group)
 		}
 	}
@@ -569,6 +590,7 @@ func (s *storm) addNode() bool {
 	s.nodes[n.name] = n
 	s.logf("add %s: %d cores, rack %s", n.name, n.cpu, n.rack)
 	s.addVolumes(n.name)
+	s.addDevices(n.name)
 	if err := s.kube.Tracker().Create(nodeResource, object, ""); err != nil {
 		panic(err)
 	}
@@ -585,6 +607,7 @@ func (s *storm) removeNode() bool {
 	delete(s.nodes, n.name)
 	s.gone[n.name] = true
 	s.wires.bury(nodeResource, "", n.name)
+	s.removeDevices(n.name)
 	for name := range s.groups {
 		s.excuse(name) // it may be about to be bound there
 	}
@@ -641,7 +664,7 @@ func (s *storm) failBindings() bool {
 func (s *storm) bindForeign() bool {
 	p := pick(s, s.pods, func(p *stormPod) bool {
 		g := s.groups[p.group]
-		return p.waits() && p.daemon == "" && (g == nil || g.isPlain() && !g.required())
+		return p.waits() && p.daemon == "" && !p.wantsDevice && (g == nil || g.isPlain() && !g.required())
 	})
 	if p == nil {
 		return false

@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -85,12 +86,14 @@ func watchedBy(action clienttesting.WatchActionImpl) string {
 
 // kindsOf are the kinds of the resources of which objects are deleted.
 var kindsOf = map[string]schema.GroupVersionKind{
-	podResource.Resource:    corev1.SchemeGroupVersion.WithKind("Pod"),
-	classResource.Resource:  schedulingv1.SchemeGroupVersion.WithKind("PriorityClass"),
-	budgetResource.Resource: policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget"),
-	claimResource.Resource:  corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"),
-	nodeResource.Resource:   corev1.SchemeGroupVersion.WithKind("Node"),
-	groupResource.Resource:  schedulingv1alpha1.SchemeGroupVersion.WithKind("PodGroup"),
+	podResource.Resource:         corev1.SchemeGroupVersion.WithKind("Pod"),
+	classResource.Resource:       schedulingv1.SchemeGroupVersion.WithKind("PriorityClass"),
+	budgetResource.Resource:      policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget"),
+	claimResource.Resource:       corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"),
+	deviceClaimResource.Resource: resourcev1.SchemeGroupVersion.WithKind("ResourceClaim"),
+	sliceResource.Resource:       resourcev1.SchemeGroupVersion.WithKind("ResourceSlice"),
+	nodeResource.Resource:        corev1.SchemeGroupVersion.WithKind("Node"),
+	groupResource.Resource:       schedulingv1alpha1.SchemeGroupVersion.WithKind("PodGroup"),
 }
 
 func (w *wires) onWatch(action clienttesting.Action) (bool, watch.Interface, error) {

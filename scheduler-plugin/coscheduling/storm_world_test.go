@@ -65,6 +65,10 @@ type stormPod struct {
 	daemon string
 	// anew says that another Pod takes its name when it goes.
 	anew bool
+	// wantsDevice says that it is to have a claim from a template, and claim is the name of
+	// the claim that it has, also of one that it shares.
+	wantsDevice bool
+	claim       string
 }
 
 // placed says whether the Pod counts towards its group's minimum.
@@ -93,6 +97,8 @@ type stormGroup struct {
 	// apart says that no two members may be on one node, spread that the racks may not have
 	// one more than another, and stores that each has a volume.
 	apart, spread, stores bool
+	// computes says that each member has a device, and shares that all have the same one.
+	computes, shares bool
 	// priority is that of all its members. Its PriorityClass may cap it.
 	priority int32
 	// Since the last calm: the lowest and the highest priority that it ranked with.
@@ -120,7 +126,12 @@ func (g *stormGroup) minPs() int {
 
 // isPlain says whether its members are all alike, and need nothing but cores.
 func (g *stormGroup) isPlain() bool {
-	return !g.mixed && !g.apart && !g.spread && !g.stores
+	return !g.mixed && !g.apart && !g.spread && !g.stores && !g.computes && !g.shares
+}
+
+// sharedClaim is the name of the claim that the members share, if they do.
+func (g *stormGroup) sharedClaim() string {
+	return g.Name + "-shared"
 }
 
 func (g *stormGroup) required() bool {
@@ -168,8 +179,10 @@ type history struct {
 	budgets map[string]bool
 	volumes map[string]*stormVolume
 	claims  map[string]bool // by the name of their Pod
-	made    int             // objects, for their names, UIDs, versions and ages
-	leaving int             // Pods that are terminating
+	// deviceClaims has the group of each claim on a device, by name.
+	deviceClaims map[string]string
+	made         int // objects, for their names, UIDs, versions and ages
+	leaving      int // Pods that are terminating
 	// died says that a scheduler has died. It may have marked victims that it did
 	// not come to delete; of such a gang all goes when another of it is lost.
 	died bool
@@ -190,12 +203,14 @@ type history struct {
 func newHistory(t *testing.T) *history {
 	h := &history{world: newWorld(t), pods: map[string]*stormPod{}, groups: map[string]*stormGroup{},
 		nodes: map[string]*stormNode{}, gone: map[string]bool{}, outages: map[string]*outage{}, classes: map[string]int32{},
-		budgets: map[string]bool{}, volumes: map[string]*stormVolume{}, claims: map[string]bool{}}
+		budgets: map[string]bool{}, volumes: map[string]*stormVolume{}, claims: map[string]bool{}, deviceClaims: map[string]string{}}
 	h.kube.PrependReactor("update", "persistentvolumes", h.onVolume)
 	h.kube.PrependReactor("create", "pods", h.onBind)
 	h.kube.PrependReactor("delete", "pods", h.onEvict)
 	h.kube.PrependReactor("patch", "pods", h.onPatch)
 	h.wires, h.groupWires = newWires(&h.kube.Fake, h.kube.Tracker(), h.selections), newWires(&h.lock.Fake, h.lock.Tracker(), nil)
+	h.kube.PrependReactor("update", "resourceclaims", h.onClaim)
+	h.kube.PrependReactor("patch", "resourceclaims", h.onClaimPatch)
 	return h
 }
 
@@ -271,6 +286,7 @@ func (h *history) judgeBind(pod *stormPod) {
 	if v := h.volumeOf(pod.name); v != nil && v.node != pod.node {
 		h.violated("%s was bound to %s, and its volume is on %s", pod.name, pod.node, v.node)
 	}
+	h.judgeDevice(pod)
 	g := h.groups[pod.group]
 	switch {
 	case g == nil:
@@ -449,6 +465,7 @@ func (h *history) deletePodGracefully(pod *stormPod, grace time.Duration) {
 		if !pod.anew {
 			h.removeClaim(pod.name)
 		}
+		h.releaseDevices(pod)
 	}
 	if grace == 0 {
 		remove()

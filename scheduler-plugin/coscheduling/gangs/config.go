@@ -38,4 +38,6 @@ type Config struct {
 	// and the gang can't go on. The rest does not count for the gang from then on.
 	// SetLeaving takes that back for a Pod that could not be evicted.
 	Dissolve func(group *schedulingv1alpha1.PodGroup, rest []*corev1.Pod)
+	// Idle tells of a gang that is not complete, of which members wait.
+	Idle func(gang types.NamespacedName)
 }

@@ -246,6 +246,9 @@ func (t *Gangs) changed(g *gang) {
 	}
 	t.line.Leave(g.key, t.config.Now())
 	t.config.Stir() // another one may be next, and room may be given up
+	if g.waiting.Total > 0 {
+		t.config.Idle(g.key)
+	}
 	if g.scheduled() {
 		t.config.Report(g.key, 0)
 		return

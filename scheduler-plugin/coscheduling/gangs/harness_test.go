@@ -64,6 +64,7 @@ func newBlindBench() *bench {
 		},
 		Now:    func() time.Time { return b.time },
 		Stir:   func() {},
+		Idle:   func(types.NamespacedName) {},
 		Report: func(key types.NamespacedName, d time.Duration) { b.report[key] = d },
 		Dissolve: func(_ *schedulingv1alpha1.PodGroup, rest []*corev1.Pod) {
 			for _, pod := range rest {

@@ -16,6 +16,7 @@ import (
 func TestGangsActOnNothing(t *testing.T) {
 	allowed := []string{
 		"k8s.io/api/core/v1",
+		"k8s.io/apimachinery/pkg/api/equality",
 		"k8s.io/apimachinery/pkg/types",
 		"k8s.io/component-helpers/scheduling/corev1",
 		"github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1",

@@ -6,6 +6,7 @@ package gangs
 import (
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
@@ -101,6 +102,23 @@ func waitingPod(m *member, rules *Rules) (news.Pod, bool) {
 		return news.Pod{Pod: m.pod, Stranger: true, Since: m.strangerSince}, m.waitsInVain(rules.Serves)
 	}
 	return news.Pod{Pod: m.pod, Since: m.seen}, m.state(rules.Serves) == memberWaiting
+}
+
+// IdleMembers are the members of a gang that wait, if it is not complete.
+func (t *Gangs) IdleMembers(key types.NamespacedName) []*corev1.Pod {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	g := t.gangs[key]
+	if g == nil || g.complete() {
+		return nil
+	}
+	var waiting []*corev1.Pod
+	for _, m := range g.members {
+		if g.state(m) == memberWaiting {
+			waiting = append(waiting, m.pod)
+		}
+	}
+	return waiting
 }
 
 // CountWaiting counts the gangs that wait, by reason. A scheduler that does not lead

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
@@ -65,9 +66,11 @@ func (g *gang) add(pod *corev1.Pod, now time.Time) {
 func (g *gang) see(m *member, pod *corev1.Pod, now time.Time) (isNews, wasPlaced bool) {
 	before, was, wasBound, wasStranger := g.state(m), m.pod, m.bound(), m.isStranger()
 	roleChanged := podgroup.RoleOf(m.pod) != podgroup.RoleOf(pod)
-	// Other Pods select by labels, members each other, and plugins look at annotations.
+	// Other Pods select by labels, members each other, and plugins look at annotations and
+	// at the claims that were made for a Pod.
 	relabelled := roleChanged || before == memberWaiting &&
-		(!maps.Equal(was.Labels, pod.Labels) || !maps.Equal(was.Annotations, pod.Annotations))
+		(!maps.Equal(was.Labels, pod.Labels) || !maps.Equal(was.Annotations, pod.Annotations) ||
+			!equality.Semantic.DeepEqual(was.Status.ResourceClaimStatuses, pod.Status.ResourceClaimStatuses))
 	if was.Generation != pod.Generation || roleChanged {
 		m.class = ""
 	}

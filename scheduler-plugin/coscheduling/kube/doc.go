@@ -28,6 +28,8 @@
 //	DefaultPreemption's IsEligiblePod, MoreImportantVictim,
 //	Evaluator                                                preemption.go             preemption_test.go
 //	how a victim is marked and deleted                       evict.go, onlypod.go      evict_test.go
+//	DynamicResources' Unreserve, in memory only              undo.go                   undo_test.go
+//	DynamicResources' PostFilter                             claims.go                 upstream_test.go
 //	in which order PodDisruptionBudgets are spent            budgets.go                budgets_test.go
 //	which Pods its informer leaves out                       pods.go                   pods_test.go
 //	multiPoint and preEnqueue of a profile                   profile.go                profile_test.go

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/events"
@@ -53,6 +54,12 @@ type world struct {
 // newWorld makes a scheduler with objects in its caches, which does not run yet.
 func newWorld(t testing.TB, objects ...runtime.Object) *world {
 	t.Helper()
+	return newWorldOf(t, func(fake kubernetes.Interface) kubernetes.Interface { return fake }, objects...)
+}
+
+// newWorldOf is newWorld with something between the scheduler and the fake API server.
+func newWorldOf(t testing.TB, between func(kubernetes.Interface) kubernetes.Interface, objects ...runtime.Object) *world {
+	t.Helper()
 	logger := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.Verbosity(2)))
 	ctx, cancel := context.WithCancel(klog.NewContext(t.Context(), logger))
 	t.Cleanup(cancel)
@@ -65,8 +72,9 @@ func newWorld(t testing.TB, objects ...runtime.Object) *world {
 	}
 	second := cfg.Profiles[0].DeepCopy()
 	second.SchedulerName = "second-scheduler"
-	informers := scheduler.NewInformerFactory(w.client, 0, nil)
-	w.sched, err = scheduler.New(ctx, w.client, informers, nil, func(string) events.EventRecorderLogger { return w.recorder },
+	client := between(w.client)
+	informers := scheduler.NewInformerFactory(client, 0, nil)
+	w.sched, err = scheduler.New(ctx, client, informers, nil, func(string) events.EventRecorderLogger { return w.recorder },
 		scheduler.WithProfiles(cfg.Profiles[0], *second),
 		scheduler.WithPodInitialBackoffSeconds(0), scheduler.WithPodMaxBackoffSeconds(0))
 	if err != nil {

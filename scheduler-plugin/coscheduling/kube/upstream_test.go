@@ -18,17 +18,48 @@ import (
 // update the version that cycle.go names and the checksum here.
 func TestMirroredFileIsUnchanged(t *testing.T) {
 	const want = "f433bed1da8233b52b85879e75f91c9b3d49ad1e8b1f995dc39af98d24e314b0"
+	if got := sumOf(upstream(t, "schedule_one.go")); got != want {
+		t.Errorf("schedule_one.go of k8s.io/kubernetes changed: its SHA-256 is %s; compare cycle.go and binding.go with it", got)
+	}
+}
+
+// TestMirroredFunctionsAreUnchanged fails when DynamicResources gives devices back in another way.
+func TestMirroredFunctionsAreUnchanged(t *testing.T) {
+	const want = "ea39a7c2127428a4ec6bce833e16304aded7244f409d64c185bd821ee62a85af"
+	plugin := filepath.Join("framework", "plugins", "dynamicresources")
+	source := function(t, upstream(t, filepath.Join(plugin, "dynamicresources.go")), "deallocateOrDeletePodClaims") +
+		function(t, upstream(t, filepath.Join(plugin, "extendeddynamicresources.go")), "deleteClaim")
+	if got := sumOf(source); got != want {
+		t.Errorf("deallocateOrDeletePodClaims or deleteClaim of DynamicResources changed: their SHA-256 is %s; compare claims.go with them", got)
+	}
+}
+
+// upstream is a file of kube-scheduler's source.
+func upstream(t *testing.T, path string) string {
+	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "k8s.io/kubernetes").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(strings.TrimSpace(string(out)), "pkg", "scheduler", "schedule_one.go")
-	data, err := os.ReadFile(path)
+	data, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(out)), "pkg", "scheduler", path))
 	if err != nil {
 		t.Fatal(err)
 	}
-	sum := sha256.Sum256(data)
-	if got := hex.EncodeToString(sum[:]); got != want {
-		t.Errorf("schedule_one.go of k8s.io/kubernetes changed: its SHA-256 is %s; compare cycle.go and binding.go with it", got)
+	return string(data)
+}
+
+// function is the source of a method of DynamicResources.
+func function(t *testing.T, source, name string) string {
+	t.Helper()
+	_, after, found := strings.Cut(source, "func (pl *DynamicResources) "+name+"(")
+	body, _, ends := strings.Cut(after, "\n}\n")
+	if !found || !ends {
+		t.Fatalf("DynamicResources has no %s", name)
 	}
+	return "func (pl *DynamicResources) " + name + "(" + body + "\n}\n"
+}
+
+func sumOf(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:])
 }

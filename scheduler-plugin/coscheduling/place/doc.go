@@ -18,9 +18,8 @@
 //   - what Reserve plugins remember. Volumes and devices are set aside there, and a member
 //     can be verified only if those before it have theirs. Place undoes all of it but for
 //     the Placements of the Outcome: these stay set aside, and whoever does not assume them
-//     runs Unreserve. What is set aside is written to the API server when a member is
-//     bound. One write may come earlier: a member whose binding failed half-way may have a
-//     ResourceClaim reserved already, and Unreserve takes that back.
+//     undoes that (kube.UndoReserve). What is set aside is written to the API server when a
+//     member is bound, and not before.
 //
 // Passes (pass.go) are remembered from one gang to the next. They save time. Which of the
 // nodes that suit a gang as well are taken may depend on them, and no more.

@@ -19,7 +19,7 @@ import (
 type Outcome struct {
 	// Placements are members on nodes, in the order in which they were placed. With them the
 	// gang has its minimum. What they need is set aside: the Reserve plugins have run.
-	// Whoever does not assume them has to run Unreserve. Without any, the gang waits on.
+	// Whoever does not assume them has to undo that. Without any, the gang waits on.
 	Placements []*kube.Placement
 	// Shortfall is why the gang, or the rest of it above the minimum, has no place; nil if
 	// all of it has.

@@ -46,9 +46,11 @@ type pin struct {
 	SelectedNode string                              `json:",omitempty"`
 	Affinity     *corev1.VolumeNodeAffinity          `json:",omitempty"`
 	Zones        map[string]string                   `json:",omitempty"`
-	// Device claim: what it asks for, and the nodes where it is allocated.
-	Devices *resourcev1.DeviceClaim `json:",omitempty"`
-	Nodes   *corev1.NodeSelector    `json:",omitempty"`
+	// Device claim: what it asks for, whether it has that, and on which nodes it can be
+	// used then: nil for all.
+	Devices   *resourcev1.DeviceClaim `json:",omitempty"`
+	Allocated bool                    `json:",omitempty"`
+	Nodes     *corev1.NodeSelector    `json:",omitempty"`
 }
 
 // selectedNode is the annotation by which the scheduler says for which node a volume is
@@ -118,7 +120,7 @@ func devicePin(handle framework.Framework, namespace, name string) pin {
 	}
 	p := pin{Devices: &claim.Spec.Devices}
 	if claim.Status.Allocation != nil {
-		p.Nodes = claim.Status.Allocation.NodeSelector
+		p.Allocated, p.Nodes = true, claim.Status.Allocation.NodeSelector
 	}
 	return p
 }

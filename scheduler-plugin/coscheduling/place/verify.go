@@ -148,7 +148,7 @@ func (v *verification) accept(ctx context.Context, class *class, pod *corev1.Pod
 		return false, fmt.Errorf("assuming %s in the snapshot: %w", klog.KObj(pod), err)
 	}
 	if status := class.handle.RunReservePluginsReserve(ctx, state, assumed.Pod, node); !status.IsSuccess() {
-		class.handle.RunReservePluginsUnreserve(ctx, state, assumed.Pod, node)
+		kube.UndoReserve(ctx, class.handle, state, assumed.Pod, node)
 		if err := v.cluster.Snapshot.ForgetPod(klog.FromContext(ctx), assumed.Pod); err != nil {
 			return false, fmt.Errorf("forgetting %s in the snapshot: %w", klog.KObj(pod), err)
 		}
@@ -176,7 +176,7 @@ func (v *verification) note(class *class, node string, status *fwk.Status) error
 func (v *verification) undo(ctx context.Context) {
 	v.leaveSnapshot(ctx)
 	for _, p := range slices.Backward(v.placements) {
-		p.Profile.RunReservePluginsUnreserve(ctx, p.State, p.Assumed.Pod, p.Node)
+		kube.UndoReserve(ctx, p.Profile, p.State, p.Assumed.Pod, p.Node)
 	}
 	v.placements = nil
 	for _, class := range v.found.classes {

@@ -1,0 +1,159 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package coscheduling
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/klog/v2"
+
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/gangs"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/place"
+)
+
+// A gang that waits holds no devices. A scheduler that died, or a binding that failed, may have
+// left some to its members: they tie the members to nodes which may be full by now,
+// and keep the devices from others. So a gang for which no place was found and no room is kept
+// gives them back, off the scheduling goroutine: one request after the other, each claim
+// once. Meanwhile the gang is not planned, by claims that are about to change. So does a gang
+// that is not complete, which has no turn.
+
+// idlePeriod is how often the devices of gangs are looked after that are not complete.
+const idlePeriod = time.Second
+
+// freeings are the gangs that give devices back. It is safe for concurrent use.
+type freeings struct {
+	mu sync.Mutex
+	// underway has for each of them whether it was to have a turn meanwhile.
+	underway map[types.NamespacedName]bool
+}
+
+// begin says whether a gang may begin to give devices back: it does not do so already.
+func (f *freeings) begin(key types.NamespacedName) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if _, is := f.underway[key]; is {
+		return false
+	}
+	if f.underway == nil {
+		f.underway = make(map[types.NamespacedName]bool)
+	}
+	f.underway[key] = false
+	return true
+}
+
+// hinders says whether a gang can't have a turn because it gives devices back.
+func (f *freeings) hinders(key types.NamespacedName) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	_, is := f.underway[key]
+	if is {
+		f.underway[key] = true
+	}
+	return is
+}
+
+// end ends what begin began, and says whether the gang has missed a turn.
+func (f *freeings) end(key types.NamespacedName) (missed bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	missed = f.underway[key]
+	delete(f.underway, key)
+	return missed
+}
+
+// idle are gangs that are not complete, and have members that wait. It is safe for
+// concurrent use.
+type idle struct {
+	mu   sync.Mutex
+	keys sets.Set[types.NamespacedName]
+}
+
+func (i *idle) add(key types.NamespacedName) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.keys == nil {
+		i.keys = sets.New[types.NamespacedName]()
+	}
+	i.keys.Insert(key)
+}
+
+// take returns those that were added since.
+func (i *idle) take() sets.Set[types.NamespacedName] {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	keys := i.keys
+	i.keys = nil
+	return keys
+}
+
+// freer has gangs that wait give devices back.
+type freer struct {
+	sched   *kube.Scheduler
+	plugins map[string]*Coscheduling // by scheduler name
+	gangs   *gangs.Gangs
+
+	freeings freeings
+	idle     idle
+	// turn is held while a gang has its turn.
+	turn sync.Mutex
+}
+
+// tend looks after the devices of gangs that are not complete, until ctx ends.
+func (f *freer) tend(ctx context.Context) {
+	wait.UntilWithContext(ctx, func(ctx context.Context) {
+		for key := range f.idle.take() {
+			f.turn.Lock() // the gang may be complete now, and have its turn
+			if waiting := f.gangs.IdleMembers(key); len(waiting) > 0 {
+				f.free(ctx, key, waiting)
+			}
+			f.turn.Unlock()
+		}
+	}, idlePeriod)
+}
+
+// free has the devices given back that were left to members of a gang which wait. The
+// caller holds f.turn.
+func (f *freer) free(ctx context.Context, gang types.NamespacedName, waiting []*corev1.Pod) {
+	profile := f.plugins[waiting[0].Spec.SchedulerName].handle
+	logger := klog.FromContext(ctx)
+	leftovers, err := f.sched.Leftovers(profile, waiting)
+	if err != nil {
+		logger.Error(err, "Looking for devices that were left to a pod group failed")
+	}
+	if len(leftovers) == 0 || !f.freeings.begin(gang) {
+		return
+	}
+	go func() {
+		var freed []*resourcev1.ResourceClaim
+		for _, claim := range leftovers {
+			ok, err := kube.FreeClaim(ctx, profile, claim)
+			if err != nil {
+				logger.Error(err, "Devices stay with a pod group that waits") // its next turn tries again
+				break
+			}
+			if ok {
+				freed = append(freed, claim)
+			}
+		}
+		kube.AwaitFreed(ctx, profile, freed)
+		logger.V(2).Info("Pod group has given devices back that it had no use for", "claims", len(freed), "of", len(leftovers))
+		if missed := f.freeings.end(gang); missed || len(freed) > 0 {
+			f.gangs.Wake(gang)
+		}
+	}()
+}
+
+// whileFreeing is why a gang has no turn that gives devices back.
+func whileFreeing() place.Shortfall {
+	return place.Shortfall{Unready: true, Message: "devices that were left to members are being given back"}
+}

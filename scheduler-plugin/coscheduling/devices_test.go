@@ -1,0 +1,267 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package coscheduling
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
+	"k8s.io/utils/ptr"
+
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
+)
+
+// allocatedClaim is a claim that has the device of a node, as a scheduler leaves it that dies
+// before the binding. It is reserved for some Pods.
+func allocatedClaim(name, node, device string, pods ...string) *resourcev1.ResourceClaim {
+	claim := deviceClaims(name)[0].(*resourcev1.ResourceClaim)
+	claim.Finalizers = []string{resourcev1.Finalizer}
+	claim.Status.Allocation = &resourcev1.AllocationResult{
+		Devices: resourcev1.DeviceAllocationResult{Results: []resourcev1.DeviceRequestAllocationResult{
+			{Request: claim.Spec.Devices.Requests[0].Name, Driver: "driver.example", Pool: node, Device: device},
+		}},
+		NodeSelector: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+			MatchFields: []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{node}}},
+		}}},
+	}
+	for _, pod := range pods {
+		claim.Status.ReservedFor = append(claim.Status.ReservedFor, resourcev1.ResourceClaimConsumerReference{
+			Resource: "pods", Name: pod, UID: types.UID("uid-" + pod),
+		})
+	}
+	return claim
+}
+
+// claimWrites are the writes of ResourceClaims by whomever, as verb and subresource.
+func (w *world) claimWrites() []string {
+	var writes []string
+	for _, action := range w.kube.Actions() {
+		if action.GetResource().Resource != "resourceclaims" || slices.Contains([]string{"list", "watch", "get"}, action.GetVerb()) {
+			continue
+		}
+		writes = append(writes, action.GetVerb()+" "+action.GetSubresource())
+	}
+	return writes
+}
+
+func (w *world) claim(name string) *resourcev1.ResourceClaim {
+	w.t.Helper()
+	claim, err := w.kube.ResourceV1().ResourceClaims(testNamespace).Get(w.t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return claim
+}
+
+// TestATrialWritesNothing: a scheduler died after it had allocated a device for a member, and
+// before it bound that. The next one has to try where to make room for the gang. The claim
+// stays as it is, and the gang is placed with it.
+func TestATrialWritesNothing(t *testing.T) {
+	w := newWorld(t, all(makeNodes("node", 2, 2), deviceClass(), devices("node-0", 1), devices("node-1", 1),
+		allocatedClaim("gang-0", "node-0", "device-0", "gang-0"), allocatedClaim("gang-1", "node-1", "device-0", "gang-1"),
+		makePod("low-0", onNode("node-0"), wholeNode, ofPriority(0)), makePod("low-1", onNode("node-1"), wholeNode, ofPriority(0)),
+		makeGroup("gang", 2), makeMembers("gang", 2, withDeviceClaim, ofPriority(10)))...)
+	w.lingers = true
+	w.start()
+	w.eventually("the victims are deleted", func() bool { return len(w.victims()) == 2 })
+	if writes := w.claimWrites(); len(writes) > 0 {
+		t.Errorf("while the gang is tried there are writes of claims: %v", writes)
+	}
+	w.finish("low-0", "low-1")
+	w.eventually("the gang is placed", func() bool { return w.placed("gang") == 2 })
+	if writes := w.claimWrites(); len(writes) > 0 {
+		t.Errorf("claims that are reserved for the members already are written: %v", writes)
+	}
+}
+
+// TestDevicesOfAnotherNodeKeepNoGangWaiting: a scheduler died after it had allocated devices
+// for members, or their bindings failed. Meanwhile the node of the devices has become full.
+func TestDevicesOfAnotherNodeKeepNoGangWaiting(t *testing.T) {
+	tests := map[string]struct {
+		claims []apiruntime.Object
+		member podOption
+	}{
+		"a claim that is reserved for its member": {
+			claims: all(allocatedClaim("gang-0", "node-0", "device-0", "gang-0"), deviceClaims("gang-1")), member: withDeviceClaim,
+		},
+		"a claim that is reserved for nobody": {
+			claims: all(allocatedClaim("gang-0", "node-0", "device-0"), deviceClaims("gang-1")), member: withDeviceClaim,
+		},
+		"all claims": {
+			claims: all(allocatedClaim("gang-0", "node-0", "device-0", "gang-0"), allocatedClaim("gang-1", "node-0", "device-1", "gang-1")), member: withDeviceClaim,
+		},
+		"a claim that all members share": {
+			claims: all(allocatedClaim("shared", "node-0", "device-0", "gang-0", "gang-1")), member: withSharedClaim,
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, all(makeNodes("node", 2, 2), deviceClass(), devices("node-0", 2), devices("node-1", 2), tc.claims,
+				makePod("running", onNode("node-0"), wholeNode), makeGroup("gang", 2), makeMembers("gang", 2, tc.member))...)
+			w.start()
+			w.eventually("the gang is placed", func() bool { return w.placed("gang") == 2 })
+			for pod, node := range w.nodeOf() {
+				if pod != "running" && node != "node-1" {
+					t.Errorf("%s is on %s, which is full", pod, node)
+				}
+			}
+		})
+	}
+}
+
+// TestAGangThatWaitsHoldsNoDevices: others may have those that were allocated for it.
+func TestAGangThatWaitsHoldsNoDevices(t *testing.T) {
+	w := newWorld(t, all(makeNodes("node", 1, 4), deviceClass(), devices("node-0", 1),
+		allocatedClaim("large-0", "node-0", "device-0", "large-0"), bornAt(1, makeGroup("large", 1)), makeMembers("large", 1, withDeviceClaim, plusCores("9")),
+		deviceClaims("small-0"), bornAt(2, makeGroup("small", 1)), makeMembers("small", 1, withDeviceClaim))...)
+	w.start()
+	w.eventually("the gang that fits is placed", func() bool { return w.placed("small") == 1 })
+}
+
+// TestAGangThatIsNotCompleteHoldsNoDevices: it has no turn in which it could be refused.
+func TestAGangThatIsNotCompleteHoldsNoDevices(t *testing.T) {
+	w := newWorld(t, all(makeNodes("node", 1, 4), deviceClass(), devices("node-0", 1),
+		allocatedClaim("broken-0", "node-0", "device-0", "broken-0"), makeGroup("broken", 2), makeMembers("broken", 1, withDeviceClaim),
+		deviceClaims("whole-0"), makeGroup("whole", 1), makeMembers("whole", 1, withDeviceClaim))...)
+	w.start()
+	w.eventually("the gang that is complete is placed", func() bool { return w.placed("whole") == 1 })
+}
+
+// TestDevicesOfOthersStay: a claim that a member shares with a Pod that runs, or that is
+// reserved for a Pod of others, is left alone, however much it is in the way.
+func TestDevicesOfOthersStay(t *testing.T) {
+	tests := map[string]struct {
+		claim *resourcev1.ResourceClaim
+		other podOption
+	}{
+		"reserved for another Pod":                   {claim: allocatedClaim("shared", "node-0", "device-0", "other"), other: func(*schedulertesting.PodWrapper) {}},
+		"reserved for a member and another Pod":      {claim: allocatedClaim("shared", "node-0", "device-0", "gang-0", "other"), other: func(*schedulertesting.PodWrapper) {}},
+		"used by a Pod for which it is not reserved": {claim: allocatedClaim("shared", "node-0", "device-0"), other: withSharedClaim},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, all(makeNodes("node", 2, 2), deviceClass(), devices("node-0", 1), devices("node-1", 1), tc.claim,
+				makePod("other", onNode("node-0"), wholeNode, tc.other), makeGroup("gang", 2), makeMembers("gang", 2, withSharedClaim))...)
+			w.start()
+			w.condition("gang", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
+			if writes := w.claimWrites(); len(writes) > 0 {
+				t.Errorf("a claim that others use is written: %v", writes)
+			}
+		})
+	}
+}
+
+// TestAMemberWhoseClaimsAreToldIsPlannedAgain: who makes claims from templates tells their names
+// in the status of the Pod, after the claims are there.
+func TestAMemberWhoseClaimsAreToldIsPlannedAgain(t *testing.T) {
+	b := newBench()
+	group, pod := makeGroup("gang", 1), makePod("gang-0", inGroup("gang"), withClaimTemplate)
+	b.SetGroup(group)
+	b.SetPod(pod)
+	b.turn()
+	b.fail(gangName, group.UID, line.Refusal{Message: "its claim is not there", Unready: true}, time.Second, time.Second)
+	b.time = b.time.Add(2 * time.Second)
+	if _, is, _ := b.Next(); is {
+		t.Fatal("the gang is planned again, and nothing has happened")
+	}
+	b.SetPod(withClaimNamed(pod, "made"))
+	if _, is, _ := b.Next(); !is {
+		t.Error("the gang is not planned again when its member's claim is told")
+	}
+}
+
+// withClaimTemplate has a claim be made for a member.
+func withClaimTemplate(w *schedulertesting.PodWrapper) {
+	w.PodResourceClaims(corev1.PodResourceClaim{Name: "device", ResourceClaimTemplateName: ptr.To("template")})
+}
+
+// withClaimNamed is a Pod whose status names the claim that was made for it.
+func withClaimNamed(pod *corev1.Pod, claim string) *corev1.Pod {
+	pod = pod.DeepCopy()
+	pod.Status.ResourceClaimStatuses = []corev1.PodResourceClaimStatus{{Name: "device", ResourceClaimName: &claim}}
+	return pod
+}
+
+// ofPod makes a claim one that was made for a Pod.
+func ofPod(claim *resourcev1.ResourceClaim, pod *corev1.Pod) *resourcev1.ResourceClaim {
+	claim.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(pod, corev1.SchemeGroupVersion.WithKind("Pod"))}
+	return claim
+}
+
+// TestMembersGoWhereTheirDevicesAre: after a crash the claims of some members are allocated, and
+// those of others are not. Each node has room for one member.
+func TestMembersGoWhereTheirDevicesAre(t *testing.T) {
+	tests := map[string]struct {
+		min    int32
+		claims []*resourcev1.ResourceClaim
+		want   map[string]string
+	}{
+		"each of some on its node": {
+			min: 3,
+			claims: []*resourcev1.ResourceClaim{deviceClaims("made-0")[0].(*resourcev1.ResourceClaim),
+				allocatedClaim("made-1", "node-0", "device-0", "gang-1"), allocatedClaim("made-2", "node-2", "device-0", "gang-2")},
+			want: map[string]string{"gang-0": "node-1", "gang-1": "node-0", "gang-2": "node-2"},
+		},
+		"one with a device that all nodes reach, where no other is left": {
+			min: 2,
+			claims: []*resourcev1.ResourceClaim{deviceClaims("made-0")[0].(*resourcev1.ResourceClaim), ofAll(allocatedClaim("made-1", "network", "device-0", "gang-1")),
+				allocatedClaim("made-2", "node-2", "device-0", "gang-2")},
+			want: map[string]string{"gang-0": "", "gang-2": "node-2"},
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			objects := all(makeNodes("node", 3, 1), deviceClass(), makeGroup("gang", tc.min))
+			for n := range 3 {
+				if tc.want["gang-0"] != "" || n == 2 {
+					objects = append(objects, devices(fmt.Sprintf("node-%d", n), 1))
+				}
+			}
+			for i, object := range makeMembers("gang", 3, withClaimTemplate) {
+				pod := withClaimNamed(object.(*corev1.Pod), fmt.Sprintf("made-%d", i))
+				objects = append(objects, pod, ofPod(tc.claims[i], pod))
+			}
+			w := newWorld(t, objects...)
+			w.start()
+			w.eventually("the gang is placed", func() bool { return w.placed("gang") >= int(tc.min) })
+			nodes := w.nodeOf()
+			for pod, want := range tc.want {
+				if nodes[pod] != want {
+					t.Errorf("%s is on %q, want %q", pod, nodes[pod], want)
+				}
+			}
+		})
+	}
+}
+
+// ofAll has a claim's device be one that all nodes reach.
+func ofAll(claim *resourcev1.ResourceClaim) *resourcev1.ResourceClaim {
+	claim.Status.Allocation.NodeSelector = nil
+	return claim
+}
+
+// TestAClaimForExtendedResourcesIsMadeAnew: a scheduler made the claim for what a member requests
+// as an extended resource, and died. kube-scheduler itself uses no such claim again.
+func TestAClaimForExtendedResourcesIsMadeAnew(t *testing.T) {
+	class := deviceClass().(*resourcev1.DeviceClass)
+	class.Spec.ExtendedResourceName = ptr.To(string(gpu))
+	members := makeMembers("gang", 2, func(w *schedulertesting.PodWrapper) { w.Req(map[corev1.ResourceName]string{gpu: "1"}) })
+	leftover := ofPod(allocatedClaim("left", "node-0", "device-0", "gang-0"), members[0].(*corev1.Pod))
+	leftover.Annotations = map[string]string{resourcev1.ExtendedResourceClaimAnnotation: "true"}
+	w := newWorld(t, all(makeNodes("node", 1, 4), class, devices("node-0", 2), leftover, makeGroup("gang", 2), members)...)
+	w.start()
+	w.eventually("the gang is placed", func() bool { return w.placed("gang") == 2 })
+	if slices.Contains(w.allocated(), "left") {
+		t.Error("the claim that was left is there")
+	}
+}

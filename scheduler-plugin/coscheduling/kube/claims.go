@@ -1,0 +1,170 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/wait"
+	resourcehelper "k8s.io/component-helpers/resource"
+	"k8s.io/dynamic-resource-allocation/resourceclaim"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+	schedulerutil "k8s.io/kubernetes/pkg/scheduler/util"
+)
+
+// A scheduler that dies between the allocation of a ResourceClaim and the binding of its Pod
+// leaves devices of a node to a Pod that is nowhere, and so does a binding that fails. For
+// its own Pods kube-scheduler mends that in the PostFilter of DynamicResources, when they find
+// no node. This file does it for Pods that are placed together, with what follows from that:
+// a claim that is reserved for several of them is as much a leftover as that of one. It mirrors
+// deallocateOrDeletePodClaims and deleteClaim of pkg/scheduler/framework/plugins/dynamicresources,
+// whose source upstream_test.go compares.
+
+// Leftovers are the claims that have devices, although nobody has a use for these: they are
+// reserved for nobody but Pods that wait, which are given, and no Pod that has a node
+// uses them. The Pods are of one namespace and this profile.
+func (s *Scheduler) Leftovers(profile framework.Framework, waiting []*corev1.Pod) ([]*resourcev1.ResourceClaim, error) {
+	manager := profile.SharedDRAManager()
+	if manager == nil || !slices.ContainsFunc(waiting, mayHaveClaims) {
+		return nil, nil
+	}
+	uids := sets.New[types.UID]()
+	for _, pod := range waiting {
+		uids.Insert(pod.UID)
+	}
+	found := make(map[string]*resourcev1.ResourceClaim)
+	for _, pod := range waiting {
+		for _, name := range claimNames(pod) {
+			if claim, err := manager.ResourceClaims().Get(pod.Namespace, name); err == nil && isAllocatedFor(claim, uids) {
+				found[name] = claim
+			}
+		}
+	}
+	if slices.ContainsFunc(waiting, wantsExtendedResources) {
+		all, err := manager.ResourceClaims().List()
+		if err != nil {
+			return nil, fmt.Errorf("listing ResourceClaims: %w", err)
+		}
+		for _, claim := range all {
+			if owner := metav1.GetControllerOfNoCopy(claim); isForExtendedResources(claim) && claim.DeletionTimestamp == nil && owner != nil && uids.Has(owner.UID) {
+				found[claim.Name] = claim
+			}
+		}
+	}
+	if len(found) == 0 {
+		return nil, nil
+	}
+	pods, err := profile.SharedInformerFactory().Core().V1().Pods().Lister().Pods(waiting[0].Namespace).List(labels.Everything())
+	if err != nil {
+		return nil, fmt.Errorf("listing Pods: %w", err)
+	}
+	for _, pod := range pods {
+		for _, name := range claimNames(pod) {
+			if found[name] != nil && s.hasNode(pod) {
+				delete(found, name)
+			}
+		}
+	}
+	leftovers := make([]*resourcev1.ResourceClaim, 0, len(found))
+	for _, name := range slices.Sorted(maps.Keys(found)) {
+		leftovers = append(leftovers, found[name])
+	}
+	return leftovers, nil
+}
+
+// hasNode says whether a Pod is on a node, or about to be bound to one.
+func (s *Scheduler) hasNode(pod *corev1.Pod) bool {
+	if pod.Spec.NodeName != "" {
+		return true
+	}
+	_, err := s.sched.Cache.GetPod(pod)
+	return err == nil
+}
+
+// mayHaveClaims says whether a Pod may have claims, of its own or made for it.
+func mayHaveClaims(pod *corev1.Pod) bool {
+	return len(pod.Spec.ResourceClaims) > 0 || wantsExtendedResources(pod)
+}
+
+// claimNames are the names of the claims that a Pod's spec is about, as far as they are known.
+func claimNames(pod *corev1.Pod) []string {
+	var names []string
+	for i := range pod.Spec.ResourceClaims {
+		if name, _, err := resourceclaim.Name(pod, &pod.Spec.ResourceClaims[i]); err == nil && name != nil {
+			names = append(names, *name)
+		}
+	}
+	return names
+}
+
+// isAllocatedFor says whether a claim has devices that nobody else has reserved.
+func isAllocatedFor(claim *resourcev1.ResourceClaim, pods sets.Set[types.UID]) bool {
+	return claim.Status.Allocation != nil && claim.DeletionTimestamp == nil &&
+		!slices.ContainsFunc(claim.Status.ReservedFor, func(by resourcev1.ResourceClaimConsumerReference) bool { return !pods.Has(by.UID) })
+}
+
+// isForExtendedResources says whether a scheduler has made the claim, for what a Pod requests
+// of extended resources. DynamicResources takes it for a leftover as soon as it sees it.
+func isForExtendedResources(claim *resourcev1.ResourceClaim) bool {
+	return claim.Annotations[resourcev1.ExtendedResourceClaimAnnotation] == "true"
+}
+
+// wantsExtendedResources says whether a Pod requests what a class of devices may stand for.
+func wantsExtendedResources(pod *corev1.Pod) bool {
+	for name := range resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{}) {
+		if schedulerutil.IsDRAExtendedResourceName(name) {
+			return true
+		}
+	}
+	return false
+}
+
+// FreeClaim gives the devices of a leftover back, and says whether it did. That the claim is
+// gone, or has changed, is no error: it is not the leftover any more that it was.
+func FreeClaim(ctx context.Context, profile framework.Framework, leftover *resourcev1.ResourceClaim) (bool, error) {
+	claims, claim := profile.ClientSet().ResourceV1().ResourceClaims(leftover.Namespace), leftover.DeepCopy()
+	var err error
+	if isForExtendedResources(claim) {
+		claim.Finalizers = slices.DeleteFunc(claim.Finalizers, func(f string) bool { return f == resourcev1.Finalizer })
+		if _, err = claims.Update(ctx, claim, metav1.UpdateOptions{}); err == nil {
+			err = claims.Delete(ctx, claim.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &claim.UID}})
+		}
+	} else {
+		claim.Status = resourcev1.ResourceClaimStatus{}
+		_, err = claims.UpdateStatus(ctx, claim, metav1.UpdateOptions{})
+	}
+	switch {
+	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("giving back the devices of ResourceClaim %s/%s: %w", claim.Namespace, claim.Name, err)
+	}
+	return true, nil
+}
+
+// claimPatience is how long AwaitFreed waits for a claim at most.
+const claimPatience = 30 * time.Second
+
+// AwaitFreed waits until the scheduler has seen that claims are free. A Pod for which such a
+// claim was reserved would be bound without a device, if it were placed before.
+func AwaitFreed(ctx context.Context, profile framework.Framework, freed []*resourcev1.ResourceClaim) {
+	manager := profile.SharedDRAManager()
+	for _, claim := range freed {
+		_ = wait.PollUntilContextTimeout(ctx, 5*time.Millisecond, claimPatience, true, func(context.Context) (bool, error) {
+			now, err := manager.ResourceClaims().Get(claim.Namespace, claim.Name)
+			return err != nil || now.UID != claim.UID || now.DeletionTimestamp != nil || now.Status.Allocation == nil, nil
+		})
+	}
+}

@@ -1,125 +1,83 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package controller
+package frameworks
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	logsapi "k8s.io/component-base/logs/api/v1"
-	"k8s.io/klog/v2"
-	clocktesting "k8s.io/utils/clock/testing"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 
 	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/client/clientset/versioned"
 	"github.com/lockstep-k8s/lockstep/controller/lifecycle"
-	"github.com/lockstep-k8s/lockstep/internal/testing/apiserver"
+	"github.com/lockstep-k8s/lockstep/internal/testing/historylog"
 )
 
-// historyLine is what log collectors take apart: the header of klog, the
-// message, the trigger, and the object up to the end of the line.
-var historyLine = regexp.MustCompile(`^I\d{4} \d{2}:\d{2}:\d{2}\.\d{6} +\d+ history\.go:\d+\] (.+): (On\w+): ObjectSnapshot: (.+)$`)
+const namespace = "ns"
 
-// LogBuffer is what the controller has logged.
-type LogBuffer struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (b *LogBuffer) Write(data []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(data)
-}
-
-func (b *LogBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
-}
-
-// CaptureLog logs as lockstep-controller does, but to a buffer.
-func CaptureLog(t *testing.T) *LogBuffer {
-	t.Helper()
-	buffer := &LogBuffer{}
-	state := klog.CaptureState()
-	config := logsapi.NewLoggingConfiguration()
-	config.Verbosity = 2
-	options := &logsapi.LoggingOptions{ErrorStream: buffer, InfoStream: buffer}
-	if err := logsapi.ValidateAndApplyWithOptions(config, options, nil); err != nil {
-		t.Fatalf("setting up the log: %v", err)
+// framework makes a Framework with one role w.
+func framework(tasks int32) *frameworkv1.Framework {
+	return &frameworkv1.Framework{
+		ObjectMeta: metav1.ObjectMeta{Name: "fw", Namespace: namespace, Generation: 1},
+		Spec: frameworkv1.FrameworkSpec{
+			ExecutionType: frameworkv1.ExecutionStart,
+			TaskRoles: []frameworkv1.TaskRoleSpec{{
+				Name: "w", TaskNumber: tasks,
+				Task: frameworkv1.TaskSpec{Pod: runtime.RawExtension{
+					Raw: []byte(`{"spec":{"restartPolicy":"Never","containers":[{"name":"main","image":"busybox"}]}}`)}},
+			}},
+		},
 	}
-	klog.StopFlushDaemon() // It reads what other tests set.
-	t.Cleanup(func() {
-		state.Restore()
-		if err := logsapi.ResetForTest(nil); err != nil {
-			t.Errorf("resetting the log: %v", err)
-		}
-		klog.StopFlushDaemon()
-	})
-	return buffer
 }
 
-// SnapshotLine is a line of the history, taken apart.
-type SnapshotLine struct {
-	Message, Trigger string
-	Data             []byte
-	Object           map[string]any
-}
-
-// History takes the log apart as a collector does.
-func (b *LogBuffer) History(t *testing.T) []SnapshotLine {
+// newCore makes a core with default settings, which logs everything. Nobody runs it.
+func newCore(t *testing.T) *Core {
 	t.Helper()
-	var lines []SnapshotLine
-	for line := range strings.Lines(b.String()) {
-		line = strings.TrimSuffix(line, "\n")
-		if !strings.Contains(line, "ObjectSnapshot") {
-			continue
-		}
-		match := historyLine.FindStringSubmatch(line)
-		if match == nil {
-			t.Fatalf("a line that nobody can parse: %.300s", line)
-		}
-		snapshot := SnapshotLine{Message: match[1], Trigger: match[2], Data: []byte(match[3])}
-		if err := json.Unmarshal(snapshot.Data, &snapshot.Object); err != nil {
-			t.Fatalf("the object of %.300s: %v", line, err)
-		}
-		lines = append(lines, snapshot)
+	config := &configv1alpha1.ControllerConfiguration{}
+	configv1alpha1.SetDefaults(config)
+	rest := &rest.Config{Host: "http://nobody.invalid"}
+	kube, err := kubernetes.NewForConfig(rest)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return lines
-}
-
-// Summary is a line without its object.
-func (s SnapshotLine) Summary() string {
-	return fmt.Sprintf("%s: %s: %v %v", s.Message, s.Trigger, s.Object["apiVersion"], s.Object["kind"])
-}
-
-// historian is a controller that logs everything. Nobody runs it.
-func historian(t *testing.T) *Controller {
-	t.Helper()
-	return newIdle(t, apiserver.New(t).Process("controller"))
+	lockstep, err := versioned.NewForConfig(rest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	idle := func(kind runtime.Object) cache.SharedIndexInformer {
+		return cache.NewSharedIndexInformerWithOptions(&cache.ListWatch{}, kind, cache.SharedIndexInformerOptions{})
+	}
+	c, err := New(kube, lockstep, idle(&schedulingv1alpha1.PodGroup{}), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.frameworks = idle(&frameworkv1.Framework{})
+	return c
 }
 
 // showPod puts a Pod of a Framework into the caches, with its owners, and returns it.
-func (c *Controller) showPod(t *testing.T, f *frameworkv1.Framework, pod *corev1.Pod) *corev1.Pod {
+func (c *Core) showPod(t *testing.T, f *frameworkv1.Framework, pod *corev1.Pod) *corev1.Pod {
 	t.Helper()
 	f = f.DeepCopy()
 	f.UID = "f-uid"
 	configMap := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "fw-attempt", Namespace: namespace, UID: "c-uid",
 		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(f, frameworkv1.FrameworkGroupVersionKind)}}}
-	if err := c.frameworks.GetStore().Add(&frameworkEntry{Framework: *f}); err != nil {
+	if err := c.frameworks.GetStore().Add(f); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.configMaps.GetStore().Add(configMap); err != nil {
@@ -133,7 +91,7 @@ func (c *Controller) showPod(t *testing.T, f *frameworkv1.Framework, pod *corev1
 
 func TestTaskInTheHistory(t *testing.T) {
 	started := metav1.NewTime(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
-	now := started.Add(time.Hour)
+	now := metav1.NewTime(started.Add(time.Hour))
 	f := framework(3)
 	f.UID, f.ResourceVersion, f.Generation = "f-uid", "42", 7
 	f.Status = &frameworkv1.FrameworkStatus{AttemptStatus: frameworkv1.FrameworkAttemptStatus{
@@ -166,15 +124,14 @@ func TestTaskInTheHistory(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			c := historian(t)
-			c.clock = clocktesting.NewFakePassiveClock(now)
-			log := CaptureLog(t)
+			c := newCore(t)
+			log := historylog.Capture(t)
 			f := f.DeepCopy()
 			f.Spec.TaskRoles[0].Name = tc.role
 			c.logHistory([]lifecycle.History{{
 				Trigger: tc.trigger, Framework: f, Task: task,
 				TaskRole: &frameworkv1.TaskRoleStatus{Name: "w", InstanceUID: "r-uid"},
-			}})
+			}}, now.Time)
 			want := map[string]any{}
 			for _, part := range tc.wantMetadata {
 				for key, value := range part {
@@ -196,21 +153,21 @@ func TestTaskInTheHistory(t *testing.T) {
 }
 
 func TestHistoryCanBeSwitchedOff(t *testing.T) {
-	c := historian(t)
+	c := newCore(t)
 	for trigger := range c.history.on {
 		c.history.on[trigger] = false
 	}
 	pod := c.showPod(t, framework(1), &corev1.Pod{})
-	log := CaptureLog(t)
+	log := historylog.Capture(t)
 	f := framework(1)
 	f.Status = &frameworkv1.FrameworkStatus{}
 	for _, trigger := range []lifecycle.HistoryTrigger{
 		lifecycle.OnFrameworkRetry, lifecycle.OnFrameworkDeletion, lifecycle.OnTaskRetry, lifecycle.OnTaskDeletion,
 	} {
 		c.logHistory([]lifecycle.History{{Trigger: trigger, Framework: f,
-			TaskRole: &frameworkv1.TaskRoleStatus{}, Task: &frameworkv1.TaskStatus{}}})
+			TaskRole: &frameworkv1.TaskRoleStatus{}, Task: &frameworkv1.TaskStatus{}}}, time.Now())
 	}
-	c.logFrameworkDeletion(&frameworkEntry{Framework: *f})
+	c.logFrameworkDeletion(f, nil)
 	c.logPodDeletion(pod)
 	if got := log.String(); got != "" {
 		t.Errorf("logged all the same: %s", got)
@@ -247,10 +204,10 @@ func TestHistoryHidesSecrets(t *testing.T) {
 			}}},
 		},
 	}
-	log, seen := CaptureLog(t), 0
+	log, seen := historylog.Capture(t), 0
 	logged := func(mask configv1alpha1.MaskEnv) string {
 		t.Helper()
-		c := historian(t)
+		c := newCore(t)
 		pod := c.showPod(t, f, pod)
 		c.history = newHistoryLog(configv1alpha1.LogObjectSnapshot{MaskEnv: mask})
 		var entries []lifecycle.History
@@ -262,8 +219,8 @@ func TestHistoryHidesSecrets(t *testing.T) {
 					TaskRole: &frameworkv1.TaskRoleStatus{Name: role}, Task: &frameworkv1.TaskStatus{}})
 			}
 		}
-		c.logHistory(entries)
-		c.logFrameworkDeletion(&frameworkEntry{Framework: *f})
+		c.logHistory(entries, time.Now())
+		c.logFrameworkDeletion(f, nil)
 		c.logPodDeletion(pod)
 		var lines []string
 		for _, line := range log.History(t)[seen:] {
@@ -309,8 +266,8 @@ func TestHistoryTakesDataAsItIs(t *testing.T) {
 	}
 	for name, text := range tests {
 		t.Run(name, func(t *testing.T) {
-			c := historian(t)
-			log := CaptureLog(t)
+			c := newCore(t)
+			log := historylog.Capture(t)
 			f := framework(1)
 			f.Annotations = map[string]string{"note": text}
 			f.Spec.Description = text
@@ -319,7 +276,7 @@ func TestHistoryTakesDataAsItIs(t *testing.T) {
 					CompletionStatus: lifecycle.Completion(1, text),
 				},
 			}}
-			c.logHistory([]lifecycle.History{{Trigger: lifecycle.OnFrameworkRetry, Framework: f}})
+			c.logHistory([]lifecycle.History{{Trigger: lifecycle.OnFrameworkRetry, Framework: f}}, time.Now())
 			if lines := strings.Count(log.String(), "\n"); lines != 1 {
 				t.Fatalf("%d lines, want 1", lines)
 			}

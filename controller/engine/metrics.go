@@ -1,15 +1,13 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package controller
+package engine
 
 import (
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/tools/cache"
-
-	"github.com/lockstep-k8s/lockstep/controller/lifecycle"
 )
 
 // metrics are what the controller counts about itself.
@@ -23,13 +21,14 @@ type metrics struct {
 	statusConflicts    prometheus.Counter
 	statusTooLarge     prometheus.Counter
 	actions            *prometheus.CounterVec
-	undecodable        *keySet
 }
+
+// namespace and subsystem begin the names of metrics.
+const namespace, subsystem = "lockstep", "controller"
 
 // newMetrics makes and registers the metrics. queueLength is asked for at each
 // scrape.
 func newMetrics(registerer prometheus.Registerer, queueLength func() int) (*metrics, error) {
-	const namespace, subsystem = "lockstep", "controller"
 	counter := func(name, help string) prometheus.Counter {
 		return prometheus.NewCounter(prometheus.CounterOpts{Namespace: namespace, Subsystem: subsystem, Name: name, Help: help})
 	}
@@ -39,30 +38,24 @@ func newMetrics(registerer prometheus.Registerer, queueLength func() int) (*metr
 			Buckets: append([]float64{0.001, 0.0025}, prometheus.DefBuckets...),
 		})
 	}
-	gauge := func(name, help string, value func() int) prometheus.Collector {
-		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: namespace, Subsystem: subsystem, Name: name, Help: help},
-			func() float64 { return float64(value()) })
-	}
 	m := &metrics{
-		syncSeconds:        histogram("sync_duration_seconds", "Time that syncs of a Framework take of a worker. One that waits for the API server for long gives its worker back."),
+		syncSeconds:        histogram("sync_duration_seconds", "Time that syncs of an owner, such as a Framework, take of a worker. One that waits for the API server for long gives its worker back."),
 		syncErrors:         counter("sync_errors_total", "Syncs with requests that failed, or that failed as a whole. They are tried again."),
-		panics:             counter("panics_total", "Faults of the controller, each of which costs one Framework a while."),
-		statusWrites:       counter("status_writes_total", "Writes of a Framework's status."),
-		statusWriteBytes:   counter("status_write_bytes_total", "Bytes sent in writes of a Framework's status."),
-		statusWriteSeconds: histogram("status_write_duration_seconds", "Time that writes of a Framework's status take."),
-		statusConflicts:    counter("status_write_conflicts_total", "Writes of a Framework's status that found it changed by others."),
-		statusTooLarge:     counter("status_too_large_total", "Writes of a Framework's status that were refused for their size."),
+		panics:             counter("panics_total", "Faults of the controller, each of which costs one owner a while."),
+		statusWrites:       counter("status_writes_total", "Writes of an owner's status."),
+		statusWriteBytes:   counter("status_write_bytes_total", "Bytes sent in writes of an owner's status."),
+		statusWriteSeconds: histogram("status_write_duration_seconds", "Time that writes of an owner's status take."),
+		statusConflicts:    counter("status_write_conflicts_total", "Writes of an owner's status that found it changed by others."),
+		statusTooLarge:     counter("status_too_large_total", "Writes of an owner's status that were refused for their size."),
 		actions: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: namespace, Subsystem: subsystem, Name: "actions_total",
-			Help: "Actions on objects of Frameworks, by kind and result.",
+			Help: "Actions on objects of owners, by kind and result.",
 		}, []string{"kind", "result"}),
-		undecodable: &keySet{keys: map[cache.ObjectName]string{}},
 	}
 	for _, collector := range []prometheus.Collector{
 		m.syncSeconds, m.syncErrors, m.panics, m.statusWrites, m.statusWriteBytes, m.statusWriteSeconds, m.statusConflicts,
 		m.statusTooLarge, m.actions,
-		gauge("undecodable_frameworks", "Frameworks that can't be worked with because they do not decode.", m.undecodable.len),
-		gauge("queue_length", "Frameworks that wait for a sync.", queueLength),
+		gauge("queue_length", "Owners, such as Frameworks, that wait for a sync.", queueLength),
 	} {
 		if err := registerer.Register(collector); err != nil {
 			return nil, err
@@ -71,15 +64,21 @@ func newMetrics(registerer prometheus.Registerer, queueLength func() int) (*metr
 	return m, nil
 }
 
-func (m *metrics) action(kind lifecycle.ActionKind, err error) {
+// gauge is a metric that is asked for at each scrape.
+func gauge(name, help string, value func() int) prometheus.Collector {
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: namespace, Subsystem: subsystem, Name: name, Help: help},
+		func() float64 { return float64(value()) })
+}
+
+func (m *metrics) action(does string, err error) {
 	result := "ok"
 	if err != nil {
 		result = "error"
 	}
-	m.actions.WithLabelValues(string(kind), result).Inc()
+	m.actions.WithLabelValues(does, result).Inc()
 }
 
-// keySet is a set of Frameworks that is counted from another goroutine.
+// keySet is a set of owners that is counted from another goroutine.
 type keySet struct {
 	mu   sync.Mutex
 	keys map[cache.ObjectName]string

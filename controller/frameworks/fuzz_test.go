@@ -1,24 +1,21 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package controller
+package frameworks
 
 import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
 
 	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/apis/framework/statuscodec"
@@ -27,8 +24,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/lifecycle"
 )
 
-// FuzzFrameworkFromServer lists and watches an object that is anything, and leads
-// what is a Framework through its life.
+// FuzzFrameworkFromServer reads an object that is anything, and leads what is a
+// Framework through its life.
 func FuzzFrameworkFromServer(f *testing.F) {
 	for _, document := range storedFrameworks(f) {
 		f.Add(document)
@@ -44,21 +41,11 @@ func FuzzFrameworkFromServer(f *testing.F) {
 		f.Add([]byte(document))
 	}
 	f.Fuzz(func(t *testing.T, document []byte) {
-		list, err := decodeFrameworkList(fmt.Appendf(nil, `{"items":[%s]}`, document))
-		if err != nil || len(list.Items) != 1 {
-			return // Not even an object with metadata, or several.
+		framework, status, err := decode(t, document)
+		if framework == nil {
+			return // Not even an object with metadata.
 		}
-		listed := list.Items[0].(*frameworkEntry)
-		stream := io.NopCloser(bytes.NewReader(fmt.Appendf(nil, `{"type":"ADDED","object":%s}`, document)))
-		decoder := &frameworkWatchDecoder{stream: stream, json: json.NewDecoder(stream)}
-		event, watched, err := decoder.Decode()
-		if err != nil || event != watch.Added {
-			t.Fatalf("listed, but not watched: %s, %v", event, err)
-		}
-		if diff := cmp.Diff(listed.Framework, watched.(*frameworkEntry).Framework); diff != "" {
-			t.Errorf("watched it differs from what is listed (-listed +watched):\n%s", diff)
-		}
-		outlive(t, listed)
+		outlive(t, framework, status, err)
 	})
 }
 
@@ -84,11 +71,11 @@ func FuzzGarbledFramework(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		entry, err := decodeFramework(data)
-		if err != nil {
+		framework, status, err := decode(t, data)
+		if framework == nil {
 			return // The metadata: those the API server keeps in order.
 		}
-		outlive(t, entry)
+		outlive(t, framework, status, err)
 	})
 }
 
@@ -103,14 +90,31 @@ func TestGarbledFrameworks(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if entry, err := decodeFramework(data); err == nil {
-				outlive(t, entry)
+			if framework, status, err := decode(t, data); framework != nil {
+				outlive(t, framework, status, err)
 			}
 			if t.Failed() {
 				t.Fatalf("the Framework is\n%s", data)
 			}
 		}
 	}
+}
+
+// decode reads a Framework as the engine does: its metadata, its spec by the core, and its
+// status as it is. It is nil if not even the metadata is readable.
+func decode(t *testing.T, data []byte) (framework *frameworkv1.Framework, status []byte, err error) {
+	t.Helper()
+	var raw struct {
+		metav1.TypeMeta   `json:",inline"`
+		metav1.ObjectMeta `json:"metadata"`
+		Spec              json.RawMessage `json:"spec"`
+		Status            json.RawMessage `json:"status"`
+	}
+	if json.Unmarshal(data, &raw) != nil {
+		return nil, nil, nil
+	}
+	framework, err = (&Core{}).DecodeOwner(raw.TypeMeta, raw.ObjectMeta, raw.Spec)
+	return framework, raw.Status, err
 }
 
 func decoded(t *testing.T, data []byte) any {
@@ -203,7 +207,7 @@ func storedFrameworks(t testing.TB) [][]byte {
 	var documents [][]byte
 	for _, f := range []*frameworkv1.Framework{gang, rescaled} {
 		f.UID = "fw"
-		life := newFuzzedLife(t, &frameworkEntry{Framework: *f}, nil)
+		life := newFuzzedLife(t, f, nil)
 		spec := &life.snapshot.Framework.Spec
 		for moment := range 10 {
 			switch {
@@ -246,28 +250,28 @@ func storedFramework(t testing.TB, snapshot *lifecycle.Snapshot) []byte {
 // what is decided, until it fails or all is long over. Whatever the Framework is,
 // nothing panics, what is refused is refused in one line, and a status that is
 // written can be read again.
-func outlive(t *testing.T, entry *frameworkEntry) {
+func outlive(t *testing.T, framework *frameworkv1.Framework, stored []byte, refusal error) {
 	t.Helper()
-	if entry.decodeError != nil {
-		checkOneLine(t, entry.decodeError)
+	if refusal != nil {
+		checkOneLine(t, refusal)
 		return
 	}
 	tasks := 0
-	for _, role := range entry.Spec.TaskRoles {
+	for _, role := range framework.Spec.TaskRoles {
 		tasks += int(role.TaskNumber)
 	}
 	if tasks > 100 {
 		return // Nothing new, at length.
 	}
 	var status *frameworkv1.FrameworkStatus
-	if len(entry.storedStatus) > 0 {
+	if len(stored) > 0 {
 		var err error
-		if status, err = statuscodec.Decode(entry.storedStatus); err != nil {
+		if status, err = statuscodec.Decode(stored); err != nil {
 			checkOneLine(t, err)
 			return
 		}
 	}
-	life := newFuzzedLife(t, entry, status)
+	life := newFuzzedLife(t, framework, status)
 	for range 8 {
 		end := life.round()
 		for rounds := 1; end == progressed && rounds < 6; rounds++ {
@@ -313,14 +317,14 @@ func (l *fuzzedLife) NewUID() types.UID {
 func (l *fuzzedLife) Between(least, _ int64) int64 { return least }
 
 // newFuzzedLife makes a world that has what the status tells of.
-func newFuzzedLife(t testing.TB, entry *frameworkEntry, status *frameworkv1.FrameworkStatus) *fuzzedLife {
+func newFuzzedLife(t testing.TB, framework *frameworkv1.Framework, status *frameworkv1.FrameworkStatus) *fuzzedLife {
 	t.Helper()
 	rules, err := lifecycle.NewPodFailureRules(configv1alpha1.DefaultPodFailureSpec())
 	if err != nil {
 		t.Fatal(err)
 	}
 	l := &fuzzedLife{t: t, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), snapshot: lifecycle.Snapshot{
-		Framework: &entry.Framework, Persisted: status, Status: status,
+		Framework: framework, Persisted: status, Status: status,
 		Pods: map[string]*corev1.Pod{}, Deleted: map[types.UID]bool{}, Forced: map[types.UID]bool{}, Gone: map[types.UID]bool{},
 		Options: lifecycle.Options{
 			GangSchedulerName: "lockstep-scheduler", CreationTimeout: time.Minute, CompletedRetention: time.Hour,

@@ -1,7 +1,7 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package controller
+package engine
 
 import (
 	"context"
@@ -26,16 +26,16 @@ func outlast(ctx context.Context) (context.Context, context.CancelFunc) {
 
 // flush writes all that waits to be written, when nobody syncs any more. A successor
 // finds Pods that no status tells of, but not the ends of those that are gone.
-func (c *Controller) flush(ctx context.Context) {
+func (o *Owners[O, S]) flush(ctx context.Context) {
 	ctx, cancel := outlast(ctx)
 	defer cancel()
 	var group errgroup.Group
-	group.SetLimit(c.workers)
-	for key, known := range c.known.all() {
+	group.SetLimit(o.workers)
+	for key, known := range o.known.all() {
 		group.Go(func() error {
-			if err := c.flushOne(ctx, key, known); err != nil {
-				klog.FromContext(ctx).Error(err, "What is known of a Framework could not be written before the end",
-					"framework", klog.KRef(key.Namespace, key.Name))
+			if err := o.flushOne(ctx, key, known); err != nil {
+				klog.FromContext(ctx).Error(err, "What is known of a "+o.resource.Kind+" could not be written before the end",
+					o.logKey, klog.KRef(key.Namespace, key.Name))
 			}
 			return nil
 		})
@@ -46,21 +46,23 @@ func (c *Controller) flush(ctx context.Context) {
 // flushOne takes in what came of the last actions, writes the status, and begins
 // nothing. Another controller may lead already: what has changed meanwhile is not
 // overwritten.
-func (c *Controller) flushOne(ctx context.Context, key cache.ObjectName, known known) error {
+func (o *Owners[O, S]) flushOne(ctx context.Context, key cache.ObjectName, known known[O, S]) error {
 	m := known.memory
 	if m == nil || m.status == m.persisted && len(m.outcomes) == 0 {
 		return nil
 	}
-	p := &pass{controller: c, key: key, memory: m, pace: known.pace, departures: known.departures}
+	p := &pass[O, S]{owners: o, key: key, memory: m, pace: known.pace, departures: known.departures}
 	if same, err := p.refresh(); err != nil || !same {
 		return err
 	}
-	plan, err := p.decide(ctx)
-	if err != nil || plan.Status == m.persisted {
+	next, err := p.decide(ctx)
+	if err != nil || next.Status == m.persisted {
 		return err
 	}
-	c.logHistory(plan.History)
-	data, err := m.encoder.Encode(m.status, c.compress)
+	if next.Before != nil {
+		next.Before()
+	}
+	data, err := m.decider.Encode(m.status)
 	if err != nil {
 		return err
 	}

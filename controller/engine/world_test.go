@@ -1,7 +1,7 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package controller
+package engine_test
 
 import (
 	"sync"
@@ -13,10 +13,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/cache"
 
 	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	"github.com/lockstep-k8s/lockstep/client/clientset/versioned"
+	"github.com/lockstep-k8s/lockstep/client/informers/externalversions"
+	"github.com/lockstep-k8s/lockstep/controller/engine"
+	"github.com/lockstep-k8s/lockstep/controller/frameworks"
 	"github.com/lockstep-k8s/lockstep/controller/pacing"
 	"github.com/lockstep-k8s/lockstep/internal/testing/apiserver"
 )
@@ -42,32 +48,14 @@ func framework(tasks int32) *frameworkv1.Framework {
 	}
 }
 
-// newIdle makes a controller with default settings that does nothing by itself.
-func newIdle(t *testing.T, process *apiserver.Process) *Controller {
-	t.Helper()
-	config := &configv1alpha1.ControllerConfiguration{}
-	configv1alpha1.SetDefaults(config)
-	clients, err := NewClients(process.Config())
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := New(clients, config, prometheus.NewRegistry())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(c.broadcaster.Shutdown)
-	t.Cleanup(c.queue.ShutDown)
-	return c
-}
-
-// world is an API server with one Framework, and a controller that syncs it when the
-// test says so, for tests of what a single sync does. All other tests run the
-// controller as it ships.
+// world is an API server with one Framework, and an engine that syncs it when the test
+// says so, for tests of what a single sync does.
 type world struct {
 	t          *testing.T
 	server     *apiserver.Server
 	process    *apiserver.Process
-	controller *Controller
+	engine     *engine.Engine
+	frameworks *frameworks.Owners
 	// took is how long the last sync took.
 	took time.Duration
 }
@@ -77,16 +65,46 @@ func inWorld(t *testing.T, f *frameworkv1.Framework, test func(t *testing.T, w *
 	synctest.Test(t, func(t *testing.T) {
 		server := apiserver.New(t)
 		w := &world{t: t, server: server, process: server.Process("controller")}
-		w.controller = newIdle(t, w.process)
 		apiserver.Add(server, f)
 		var running sync.WaitGroup
 		t.Cleanup(running.Wait)
-		running.Go(func() { w.controller.frameworks.RunWithContext(t.Context()) })
-		for _, start := range w.controller.startShared {
-			start(t.Context())
-		}
+		w.start(&running)
 		test(t, w)
 	})
+}
+
+// start makes an engine with default settings that does nothing by itself, and fills its
+// caches.
+func (w *world) start(running *sync.WaitGroup) {
+	w.t.Helper()
+	check := func(err error) {
+		w.t.Helper()
+		if err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	config := &configv1alpha1.ControllerConfiguration{}
+	configv1alpha1.SetDefaults(config)
+	kube, err := kubernetes.NewForConfig(w.process.Config())
+	check(err)
+	lockstep, err := versioned.NewForConfig(w.process.Config())
+	check(err)
+	metadata, err := metadata.NewForConfig(w.process.Config())
+	check(err)
+	w.engine, err = engine.New(engine.Options{
+		Kube: kube, Metadata: metadata, Workers: int(*config.WorkerNumber), BatchSize: int(*config.PodBatchSize),
+		Window: config.StatusCoalesceWindow.Duration, Registerer: prometheus.NewRegistry(),
+	})
+	check(err)
+	w.t.Cleanup(w.engine.Discard)
+	factory := externalversions.NewSharedInformerFactory(lockstep, 0)
+	core, err := frameworks.New(kube, lockstep, factory.Scheduling().V1alpha1().PodGroups().Informer(), config)
+	check(err)
+	w.frameworks, err = core.AddTo(w.engine)
+	check(err)
+	running.Go(func() { w.frameworks.Informer().RunWithContext(w.t.Context()) })
+	core.Start(w.t.Context())
+	factory.StartWithContext(w.t.Context())
 }
 
 // sync has the controller sync the Framework once. It sees all that has happened
@@ -103,21 +121,16 @@ func (w *world) sync() {
 	for _, resource := range watched {
 		w.process.Hold(resource)
 	}
-	for w.controller.queue.Len() > 0 {
-		next, _ := w.controller.queue.Get()
-		w.controller.queue.Done(next)
-	}
+	w.engine.EmptyQueue()
 	begun := time.Now()
-	if err := w.controller.sync(w.t.Context(), key, &turn{begun: begun, inFlight: func() int { return 1 }}); err != nil {
+	if err := w.frameworks.Sync(w.t.Context(), key); err != nil {
 		w.t.Fatal(err)
 	}
 	w.took = time.Since(begun)
 }
 
 // status is what the controller knows of the Framework's status.
-func (w *world) status() *frameworkv1.FrameworkStatus {
-	return w.controller.known.byKey[key].memory.status
-}
+func (w *world) status() *frameworkv1.FrameworkStatus { return w.frameworks.Status(key) }
 
 // slowCreations has the API server create one Pod after another, and take so long for
 // each.

@@ -1,11 +1,9 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package controller
+package engine_test
 
 import (
-	"errors"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -13,76 +11,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
-	"github.com/lockstep-k8s/lockstep/controller/lifecycle"
 	"github.com/lockstep-k8s/lockstep/internal/testing/apiserver"
 )
 
-func TestActionsBeginSlowlyAndEndWhenItIsEnough(t *testing.T) {
-	tests := map[string]struct {
-		actions, begin int
-		enoughAfter    int
-		wantRan        int
-	}{
-		"all are run":                         {actions: 100, wantRan: 100},
-		"all are run at a known pace":         {actions: 100, begin: 4, wantRan: 100},
-		"it was enough before it began":       {actions: 100, enoughAfter: -1, wantRan: 1},
-		"it was enough after the third":       {actions: 100, enoughAfter: 3, wantRan: 5}, // Two are under way.
-		"it was enough at once, at some pace": {actions: 100, begin: 8, enoughAfter: -1, wantRan: 1},
-		"nothing to do":                       {wantRan: 0},
-	}
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			ran := 0
-			left := batch{
-				begin: tc.begin, most: func() int { return 8 },
-				enough: func() bool { return tc.enoughAfter < 0 || tc.enoughAfter > 0 && ran >= tc.enoughAfter },
-				do:     func(lifecycle.Action) result { return result{} },
-				skip:   func(lifecycle.Action) bool { return false },
-				begun:  func() {},
-				learn:  func(result) { ran++ },
-			}.run(make([]lifecycle.Action, tc.actions))
-			if ran != tc.wantRan || len(left) != tc.actions-ran {
-				t.Errorf("%d actions ran and %d are left, want %d and the rest", ran, len(left), tc.wantRan)
-			}
-		})
-	}
-}
-
-func TestAFailureSlowsDownAndSparesOthersInVain(t *testing.T) {
-	const tasks, most = 100, 16
-	var underWay, mostUnderWay atomic.Int32
-	failed, ran := false, 0
-	actions := make([]lifecycle.Action, tasks)
-	for i := range actions {
-		actions[i].Role = []string{"a", "b"}[i%2]
-	}
-	batch{
-		begin: 1, most: func() int { return most },
-		enough: func() bool { return false },
-		do: func(action lifecycle.Action) result {
-			defer underWay.Add(-1)
-			if now := underWay.Add(1); now > mostUnderWay.Load() {
-				mostUnderWay.Store(now)
-			}
-			if action.Role == "b" {
-				return result{action: action, err: errors.New("refused")}
-			}
-			return result{action: action}
-		},
-		skip:  func(action lifecycle.Action) bool { return failed && action.Role == "b" },
-		begun: func() {},
-		learn: func(r result) {
-			failed = failed || r.err != nil
-			ran++
-		},
-	}.run(actions)
-	if ran < tasks/2+1 || ran > tasks/2+most {
-		t.Errorf("%d actions ran, want all of a, and of b those at most that were under way with the first: %d", ran, tasks/2+most)
-	}
-	if mostUnderWay.Load() > most {
-		t.Errorf("%d actions were under way together, want %d at most", mostUnderWay.Load(), most)
-	}
-}
+// The tests of this file have the engine sync a Framework, and look at what one sync does.
 
 // TestALargeFrameworkDoesNotKeepAWorker lets every creation of a Pod take time: a
 // sync ends soon all the same, and the next ones go on where it stopped.
@@ -95,7 +27,7 @@ func TestALargeFrameworkDoesNotKeepAWorker(t *testing.T) {
 			time.Sleep(each)
 			w.sync()
 			created := w.created()
-			if created > 0 && created < tasks && w.controller.queue.Len() == 0 {
+			if created > 0 && created < tasks && w.engine.Queued() == 0 {
 				t.Fatalf("the Framework does not wait for its turn after %d of %d Pods", created, tasks)
 			}
 			if w.took > limit {

@@ -1,7 +1,7 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package controller
+package engine
 
 import (
 	"cmp"
@@ -19,44 +19,38 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 
-	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
-	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
-	"github.com/lockstep-k8s/lockstep/controller/lifecycle"
-	"github.com/lockstep-k8s/lockstep/internal/controlled"
+	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 	"github.com/lockstep-k8s/lockstep/internal/text"
 )
 
-// cause is what a request about a Framework fails for: one object if it has a name,
-// the Pods of one role if it has a role, or else all requests of a kind.
+// cause is what a request about an owner fails for: one object if it has a name, all
+// objects of a group if it has a group, or else all requests that do the same.
 type cause struct {
-	kind       lifecycle.ActionKind
-	role, name string
+	does        string
+	group, name string
 }
 
 // Causes that are not of an action.
 var (
 	// statusWrite is the cause of a status that could not be written.
-	statusWrite = cause{kind: "WriteStatus"}
+	statusWrite = cause{does: "WriteStatus"}
 	// wholeSync is the cause of a sync that failed as a whole.
-	wholeSync = cause{kind: "Sync"}
+	wholeSync = cause{does: "Sync"}
 )
 
 // causesOf are the causes that an action may fail for.
-func causesOf(action lifecycle.Action) [2]cause {
-	shared := cause{kind: action.Kind}
-	if action.Kind == lifecycle.CreatePod {
-		shared.role = action.Role
-	}
-	return [2]cause{shared, {kind: action.Kind, name: action.Name}}
+func causesOf(action plan.Action) [2]cause {
+	does := action.Does()
+	return [2]cause{{does: does, group: action.Group}, {does: does, name: action.Name}}
 }
 
-// causeOf is the cause that an action has failed for. A Pod of a role is most likely
-// refused for what all Pods of the role have in common. Any other object stands for
-// itself, unless the API server answers nobody.
-func causeOf(action lifecycle.Action, err error) cause {
+// causeOf is the cause that an action has failed for. An object of a group is most likely
+// refused for what all of the group have in common. Any other object stands for itself,
+// unless the API server answers nobody.
+func causeOf(action plan.Action, err error) cause {
 	causes := causesOf(action)
 	var taken *nameTakenError
-	if !errors.As(err, &taken) && (action.Kind == lifecycle.CreatePod || isUnavailable(err)) {
+	if !errors.As(err, &taken) && (action.Group != "" || isUnavailable(err)) {
 		return causes[0]
 	}
 	return causes[1]
@@ -95,52 +89,44 @@ func (e *nameTakenError) Error() string {
 // maxBlockMessage bounds the message of a block, in bytes.
 const maxBlockMessage = 512
 
-// blockOf tells the user of a creation that is refused for now. Other requests that
+// blockOf tells of a creation or an update that is refused for now. Other requests that
 // fail block nothing.
-func blockOf(action lifecycle.Action, err error) (lifecycle.Block, bool) {
-	switch action.Kind {
-	case lifecycle.CreateConfigMap, lifecycle.CreatePodGroup, lifecycle.UpdatePodGroup, lifecycle.CreatePod:
-	default:
-		return lifecycle.Block{}, false
+func blockOf(action plan.Action, err error) (plan.Block, bool) {
+	if action.Verb != plan.Create && action.Verb != plan.Update {
+		return plan.Block{}, false
 	}
 	message := text.Shorten(fmt.Sprintf("%s: %v", action, err), maxBlockMessage)
-	block := lifecycle.Block{Role: action.Role, Reason: lifecycle.BlockReason(err), Message: message}
+	block := plan.Block{Kind: action.Kind, Group: action.Group, Name: action.Name, Reason: plan.BlockReason(err), Message: message}
 	var taken *nameTakenError
 	if errors.As(err, &taken) {
-		block.Reason = frameworkv1.ReasonNameTaken
+		block.Reason = plan.ReasonNameTaken
 	}
 	return block, true
 }
 
 // refuse notes that an action has failed for now.
-func (p *pass) refuse(action lifecycle.Action, err error) {
+func (p *pass[O, S]) refuse(action plan.Action, err error) {
 	m, why := p.memory, causeOf(action, err)
-	p.pace.Refusals.Refused(why, p.now(), pauseOf(err), p.controller.entropy.Between)
-	if action.Kind == lifecycle.CreatePod {
-		if m.failed[action.Name] {
-			clear(m.failed) // All of its role have had their try: it begins anew.
+	p.pace.Refusals.Refused(why, p.now(), pauseOf(err), p.owners.entropy.Between)
+	if action.Group != "" {
+		if m.failed[refOf(action)] {
+			clear(m.failed) // All of its group have had their try: it begins anew.
 		}
-		m.failed[action.Name] = true
+		m.failed[refOf(action)] = true
 	}
 	block, blocked := blockOf(action, err)
-	if known := m.blocks[why]; blocked && !sameBlock(known.Block, known.name, block, action.Name) {
-		m.blocks[why] = namedBlock{Block: block, name: action.Name}
+	if blocked && !sameBlock(m.blocks[why], block) {
+		m.blocks[why] = block
 		p.blocksChanged = true
 	}
 }
 
-// namedBlock is a block with the name of the object whose creation has shown it.
-type namedBlock struct {
-	lifecycle.Block
-	name string
-}
-
 // sameBlock says whether two blocks say the same in other words: each try may be that of
-// another Pod, and the numbers of a quota change with what others use. The first one
+// another object, and the numbers of a quota change with what others use. The first one
 // stays, so that not every try writes the status.
-func sameBlock(a lifecycle.Block, nameA string, b lifecycle.Block, nameB string) bool {
-	return nameA != "" && a.Role == b.Role && a.Reason == b.Reason &&
-		wording(a.Message, nameA) == wording(b.Message, nameB)
+func sameBlock(a, b plan.Block) bool {
+	return a.Name != "" && a.Kind == b.Kind && a.Group == b.Group && a.Reason == b.Reason &&
+		wording(a.Message, a.Name) == wording(b.Message, b.Name)
 }
 
 // number is a word with a digit: an amount, or an identifier.
@@ -152,8 +138,8 @@ func wording(message, name string) string {
 }
 
 // grant notes that an action has gone through.
-func (p *pass) grant(action lifecycle.Action) {
-	delete(p.memory.failed, action.Name)
+func (p *pass[O, S]) grant(action plan.Action) {
+	delete(p.memory.failed, refOf(action))
 	for _, why := range causesOf(action) {
 		p.pace.Refusals.Granted(why)
 		p.unblock(why)
@@ -163,7 +149,7 @@ func (p *pass) grant(action lifecycle.Action) {
 	}
 }
 
-func (p *pass) unblock(why cause) {
+func (p *pass[O, S]) unblock(why cause) {
 	if _, ok := p.memory.blocks[why]; ok {
 		delete(p.memory.blocks, why)
 		p.blocksChanged = true
@@ -171,13 +157,13 @@ func (p *pass) unblock(why cause) {
 }
 
 // keepCauses forgets the causes of actions that are not planned any more.
-func (p *pass) keepCauses(planned []lifecycle.Action, writes bool) {
+func (p *pass[O, S]) keepCauses(planned []plan.Action, writes bool) {
 	if p.pace.Refusals.None() && len(p.memory.failed) == 0 {
 		return
 	}
-	keep, names := map[cause]bool{wholeSync: true, statusWrite: writes}, map[string]bool{}
+	keep, refs := map[cause]bool{wholeSync: true, statusWrite: writes}, map[ref]bool{}
 	for _, action := range planned {
-		names[action.Name] = true
+		refs[refOf(action)] = true
 		for _, why := range causesOf(action) {
 			keep[why] = true
 		}
@@ -188,9 +174,9 @@ func (p *pass) keepCauses(planned []lifecycle.Action, writes bool) {
 			p.unblock(why)
 		}
 	}
-	for name := range p.memory.failed {
-		if !names[name] {
-			delete(p.memory.failed, name)
+	for object := range p.memory.failed {
+		if !refs[object] {
+			delete(p.memory.failed, object)
 		}
 	}
 }
@@ -198,17 +184,17 @@ func (p *pass) keepCauses(planned []lifecycle.Action, writes bool) {
 // admitted are the actions that may be tried now, those last that have failed before.
 // While tries fail, it is one at most of the refused ones: that which was tried longest
 // ago, and tries for the others.
-func (p *pass) admitted(actions []lifecycle.Action) []lifecycle.Action {
+func (p *pass[O, S]) admitted(actions []plan.Action) []plan.Action {
 	if p.pace.Refusals.None() && p.pace.Repeats.None() {
 		return actions
 	}
 	failed := p.memory.failed
 	ordered := slices.Clone(actions)
-	slices.SortStableFunc(ordered, func(a, b lifecycle.Action) int {
-		return cmp.Compare(rank(failed[a.Name]), rank(failed[b.Name]))
+	slices.SortStableFunc(ordered, func(a, b plan.Action) int {
+		return cmp.Compare(rank(failed[refOf(a)]), rank(failed[refOf(b)]))
 	})
-	var free []lifecycle.Action
-	var try *lifecycle.Action
+	var free []plan.Action
+	var try *plan.Action
 	for i := range ordered {
 		switch due, refused := p.tryDue(ordered[i]); {
 		case !refused, !p.pace.Refusals.Failing() && !due.After(p.now()):
@@ -226,7 +212,7 @@ func (p *pass) admitted(actions []lifecycle.Action) []lifecycle.Action {
 
 // lastTried is when an action was last tried, or another one that has a cause in common
 // with it. Zero if it is not refused.
-func (p *pass) lastTried(action lifecycle.Action) time.Time {
+func (p *pass[O, S]) lastTried(action plan.Action) time.Time {
 	var last time.Time
 	for _, why := range causesOf(action) {
 		if at := p.pace.Refusals.Tried(why); at.After(last) {
@@ -238,7 +224,7 @@ func (p *pass) lastTried(action lifecycle.Action) time.Time {
 
 // tryDue is when an action may be tried that is refused at present, for one cause or
 // for both, or whose last effect somebody has undone.
-func (p *pass) tryDue(action lifecycle.Action) (due time.Time, refused bool) {
+func (p *pass[O, S]) tryDue(action plan.Action) (due time.Time, refused bool) {
 	for _, why := range causesOf(action) {
 		if p.pace.Refusals.Refuses(why) {
 			refused = true
@@ -254,32 +240,24 @@ func (p *pass) tryDue(action lifecycle.Action) (due time.Time, refused bool) {
 }
 
 // writeOf is what is repeated if an action has to be run again.
-func writeOf(action lifecycle.Action) cause { return causesOf(action)[1] }
+func writeOf(action plan.Action) cause { return causesOf(action)[1] }
 
-// noteRepeat notes whether a PodGroup had to be written again as it was written before.
-// Tasks whose objects are deleted end, and have the delays of their retries.
-func (p *pass) noteRepeat(r result) {
-	if r.podGroup == nil {
+// noteRepeat notes whether an object had to be written again as it was written before.
+func (p *pass[O, S]) noteRepeat(r result) {
+	if r.written == nil || r.action.Content == "" {
 		return
 	}
-	wanted := r.action.PodGroup
-	if before := p.memory.wantedPodGroup; before != nil && sameMembers(before, wanted) {
+	object := refOf(r.action)
+	if p.memory.contents[object] == r.action.Content {
 		p.pace.Repeats.Repeated(writeOf(r.action), p.now())
 	} else {
 		p.pace.Repeats.Changed(writeOf(r.action))
 	}
-	p.memory.wantedPodGroup = wanted
-}
-
-// sameMembers says whether two PodGroups are of one attempt and want the same members.
-func sameMembers(a, b *schedulingv1alpha1.PodGroup) bool {
-	owner := metav1.GetControllerOfNoCopy(a)
-	return owner != nil && controlled.By(owner.UID, b) && a.Spec.MinMember == b.Spec.MinMember &&
-		maps.Equal(a.Spec.MinRoleMember, b.Spec.MinRoleMember)
+	p.memory.contents[object] = r.action.Content
 }
 
 // nextTry is when the first of the refused actions may be tried. Zero if none is.
-func (p *pass) nextTry(actions []lifecycle.Action) time.Time {
+func (p *pass[O, S]) nextTry(actions []plan.Action) time.Time {
 	var next time.Time
 	if p.pace.Refusals.None() && p.pace.Repeats.None() {
 		return next
@@ -299,25 +277,20 @@ func rank(last bool) int {
 	return 0
 }
 
-// taken are the names that foreign objects had when they were last looked at.
-func (m *memory) taken() map[string]bool {
-	names := map[string]bool{}
+// taken are the objects whose names foreign ones had when they were last looked at.
+func (m *memory[O, S]) taken() map[ref]bool {
+	objects := map[ref]bool{}
 	for _, block := range m.blocks {
-		if block.Reason == frameworkv1.ReasonNameTaken {
-			names[block.name] = true
+		if block.Reason == plan.ReasonNameTaken {
+			objects[ref{block.Kind, block.Name}] = true
 		}
 	}
-	return names
+	return objects
 }
 
-// blocked are the creations that are refused, in a fixed order.
-func (m *memory) blocked() []lifecycle.Block {
-	blocks := make([]lifecycle.Block, 0, len(m.blocks))
-	for _, block := range m.blocks {
-		blocks = append(blocks, block.Block)
-	}
-	slices.SortFunc(blocks, func(a, b lifecycle.Block) int {
-		return cmp.Or(cmp.Compare(a.Role, b.Role), cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Message, b.Message))
+// blocked are the creations and updates that are refused, in a fixed order.
+func (m *memory[O, S]) blocked() []plan.Block {
+	return slices.SortedFunc(maps.Values(m.blocks), func(a, b plan.Block) int {
+		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Message, b.Message))
 	})
-	return blocks
 }

@@ -1,15 +1,20 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package controller
+package frameworks
 
 import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
-	"slices"
 
 	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
@@ -49,19 +54,34 @@ func newHistoryLog(config configv1alpha1.LogObjectSnapshot) historyLog {
 	return log
 }
 
+// addHistoryHandler has Pods logged that are gone.
+func (c *Core) addHistoryHandler() error {
+	if _, err := c.pods.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		UpdateFunc: func(old, new any) {
+			if old.(*corev1.Pod).UID != new.(*corev1.Pod).UID { // It was deleted and created.
+				c.logPodDeletion(old)
+			}
+		},
+		DeleteFunc: c.logPodDeletion,
+	}); err != nil {
+		return fmt.Errorf("watching Pods for the history: %w", err)
+	}
+	return nil
+}
+
 // logHistory logs the objects of a plan, but of a Framework only once that it will be
 // deleted: the API server may refuse that for long.
-func (p *pass) logHistory(entries []lifecycle.History) {
+func (d *decider) logHistory(entries []lifecycle.History, now time.Time) {
 	deletion := func(entry lifecycle.History) bool { return entry.Trigger == lifecycle.OnFrameworkDeletion }
-	if p.memory.deletionLogged {
+	if d.deletionLogged {
 		entries = slices.DeleteFunc(slices.Clone(entries), deletion)
 	}
-	p.memory.deletionLogged = p.memory.deletionLogged || slices.ContainsFunc(entries, deletion)
-	p.controller.logHistory(entries)
+	d.deletionLogged = d.deletionLogged || slices.ContainsFunc(entries, deletion)
+	d.core.logHistory(entries, now)
 }
 
 // logHistory logs objects, each on a line.
-func (c *Controller) logHistory(entries []lifecycle.History) {
+func (c *Core) logHistory(entries []lifecycle.History, now time.Time) {
 	for _, entry := range entries {
 		if !c.history.on[entry.Trigger] {
 			continue
@@ -72,27 +92,24 @@ func (c *Controller) logHistory(entries []lifecycle.History) {
 		case lifecycle.OnFrameworkDeletion:
 			c.logSnapshot("syncFrameworkState: Framework will be deleted", entry.Trigger, history.Framework(entry.Framework, entry.Framework.Status))
 		case lifecycle.OnTaskRetry:
-			c.logSnapshot("syncTaskState: Task will be retried", entry.Trigger, history.Task(c.clock.Now(), entry))
+			c.logSnapshot("syncTaskState: Task will be retried", entry.Trigger, history.Task(now, entry))
 		case lifecycle.OnTaskDeletion:
-			c.logSnapshot("syncTaskState: Task will be deleted", entry.Trigger, history.Task(c.clock.Now(), entry))
+			c.logSnapshot("syncTaskState: Task will be deleted", entry.Trigger, history.Task(now, entry))
 		}
 	}
 }
 
 // logFrameworkDeletion logs a Framework that is gone, as it was stored last: its
-// status may be compressed. One that does not decode has never run.
-func (c *Controller) logFrameworkDeletion(object any) {
-	entry, ok := tombstone.Object(object).(*frameworkEntry)
-	if !ok || entry.decodeError != nil || !c.history.on[lifecycle.OnFrameworkDeletion] {
-		return
+// status may be compressed.
+func (c *Core) logFrameworkDeletion(framework *frameworkv1.Framework, stored json.RawMessage) {
+	if c.history.on[lifecycle.OnFrameworkDeletion] {
+		c.logSnapshot("enqueueFrameworkObj: Framework Deleted", lifecycle.OnFrameworkDeletion, history.Framework(framework, stored))
 	}
-	c.logSnapshot("enqueueFrameworkObj: Framework Deleted", lifecycle.OnFrameworkDeletion,
-		history.Framework(&entry.Framework, entry.storedStatus))
 }
 
 // logPodDeletion logs a Pod that is gone, if it is still known that it belonged
 // to a Framework.
-func (c *Controller) logPodDeletion(object any) {
+func (c *Core) logPodDeletion(object any) {
 	pod, ok := tombstone.Object(object).(*corev1.Pod)
 	if !ok || !c.history.on[onPodDeletion] || !c.ownedByFramework(pod) {
 		return
@@ -102,28 +119,31 @@ func (c *Controller) logPodDeletion(object any) {
 
 // ownedByFramework says whether the cache holds the ConfigMap that controls a
 // Pod, and the Framework that controls the ConfigMap.
-func (c *Controller) ownedByFramework(pod *corev1.Pod) bool {
+func (c *Core) ownedByFramework(pod *corev1.Pod) bool {
 	configMap, ok := c.controllerOf(pod, c.configMaps, "ConfigMap").(*corev1.ConfigMap)
 	return ok && c.controllerOf(configMap, c.frameworks, frameworkv1.FrameworkKind) != nil
 }
 
 // controllerOf is the cached controller of an object, nil if there is none.
-func (c *Controller) controllerOf(object metav1.Object, owners cache.SharedIndexInformer, kind string) metav1.Object {
+func (c *Core) controllerOf(object metav1.Object, owners cache.SharedIndexInformer, kind string) metav1.Object {
 	reference := metav1.GetControllerOfNoCopy(object)
 	if reference == nil || reference.Kind != kind {
 		return nil
 	}
 	key := cache.NewObjectName(object.GetNamespace(), reference.Name).String()
 	cached, _, err := owners.GetIndexer().GetByKey(key)
-	owner, ok := cached.(metav1.Object)
-	if err != nil || !ok || owner.GetUID() != reference.UID {
+	if err != nil || cached == nil {
+		return nil
+	}
+	owner, err := meta.Accessor(cached)
+	if err != nil || owner.GetUID() != reference.UID {
 		return nil
 	}
 	return owner
 }
 
 // logSnapshot writes one line. The text is data, never a format.
-func (c *Controller) logSnapshot(message string, trigger lifecycle.HistoryTrigger, object any) {
+func (c *Core) logSnapshot(message string, trigger lifecycle.HistoryTrigger, object any) {
 	data, err := history.Encode(object, c.history.masks)
 	if err != nil {
 		klog.ErrorS(err, "Encoding an object snapshot failed", "trigger", trigger)

@@ -1,17 +1,17 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package controller
+package engine
 
 import (
-	"github.com/lockstep-k8s/lockstep/controller/lifecycle"
+	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 )
 
 // batch runs actions beside each other. Only do is called by several goroutines, and
 // all else by the caller's.
 type batch struct {
 	// do runs one action.
-	do func(lifecycle.Action) result
+	do func(plan.Action) result
 	// begin is how many actions are under way at first, and most says how many may be
 	// at present: each that goes well lets one more begin, so that their number doubles
 	// with every answer, and each that fails halves it.
@@ -20,7 +20,7 @@ type batch struct {
 	// enough says that no more are to be begun, after the first. Those are left.
 	enough func() bool
 	// skip says that an action is in vain, after what has been learnt from others.
-	skip func(lifecycle.Action) bool
+	skip func(plan.Action) bool
 	// begun is told each action that begins.
 	begun func()
 	// learn is told each result.
@@ -28,7 +28,7 @@ type batch struct {
 }
 
 // run runs actions, and returns those that it has not begun because it was enough.
-func (b batch) run(actions []lifecycle.Action) (left []lifecycle.Action) {
+func (b batch) run(actions []plan.Action) (left []plan.Action) {
 	results := make(chan result)
 	window, underWay, begun := max(1, b.begin), 0, 0
 	for {

@@ -1,28 +1,19 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package controller
+package frameworks
 
 import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	"github.com/lockstep-k8s/lockstep/controller/engine"
 )
-
-// byOwner indexes Pods by ownerKey: of their controller, and of the Framework whose UID
-// they carry. One that has lost its controller, or changed it, is still found.
-const byOwner = "owner"
-
-// ownerKey is the key of byOwner. Objects own none in other namespaces.
-func ownerKey(namespace string, owner types.UID) string {
-	return namespace + "/" + string(owner)
-}
 
 // newCoreInformers makes the informers of ConfigMaps and Pods of Frameworks.
 // Others are never sent by the API server.
@@ -30,7 +21,7 @@ func newCoreInformers(client kubernetes.Interface, wholePods bool) (informers.Sh
 	factory := informers.NewSharedInformerFactoryWithOptions(client, 0,
 		informers.WithTweakListOptions(func(options *metav1.ListOptions) {
 			options.LabelSelector = frameworkv1.KeyFrameworkName
-			wantCurrent(options)
+			engine.WantCurrent(options)
 		}))
 	configMaps := factory.Core().V1().ConfigMaps().Informer()
 	if err := configMaps.SetTransform(dropData); err != nil {
@@ -44,35 +35,10 @@ func newCoreInformers(client kubernetes.Interface, wholePods bool) (informers.Sh
 	if err := pods.SetTransform(transform); err != nil {
 		return nil, nil, nil, err
 	}
-	if err := pods.AddIndexers(cache.Indexers{byOwner: indexByOwner}); err != nil {
+	if err := pods.AddIndexers(engine.OwnerIndex(frameworkv1.KeyFrameworkUID)); err != nil {
 		return nil, nil, nil, err
 	}
 	return factory, configMaps, pods, nil
-}
-
-// wantCurrent makes a first list as new as everything that was written before it.
-// Informers that can't get it as a stream content themselves with any state that
-// the API server has at hand. A controller that begins, knowing nothing, with a
-// state from before its predecessor's last writes would do again what was done.
-func wantCurrent(options *metav1.ListOptions) {
-	if options.ResourceVersion == "0" {
-		options.ResourceVersion = ""
-	}
-}
-
-func indexByOwner(object any) ([]string, error) {
-	accessor, err := meta.Accessor(object)
-	if err != nil {
-		return nil, err
-	}
-	var keys []string
-	if framework := accessor.GetAnnotations()[frameworkv1.KeyFrameworkUID]; framework != "" {
-		keys = append(keys, ownerKey(accessor.GetNamespace(), types.UID(framework)))
-	}
-	if owner := metav1.GetControllerOfNoCopy(accessor); owner != nil {
-		keys = append(keys, ownerKey(accessor.GetNamespace(), owner.UID))
-	}
-	return keys, nil
 }
 
 func dropManagedFields(object any) (any, error) {
@@ -101,6 +67,14 @@ func dropUnreadOfPod(object any) (any, error) {
 		return object, nil
 	}
 	return read(pod), nil
+}
+
+// reducePod keeps of a Pod that was listed what decisions read.
+func reducePod(object metav1.Object) metav1.Object {
+	if pod, ok := object.(*corev1.Pod); ok {
+		return read(pod)
+	}
+	return object
 }
 
 // read is what decisions read of a Pod.

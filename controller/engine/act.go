@@ -1,7 +1,7 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package controller
+package engine
 
 import (
 	"cmp"
@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
 
-	"github.com/lockstep-k8s/lockstep/controller/lifecycle"
+	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 	"github.com/lockstep-k8s/lockstep/controller/pacing"
 	"github.com/lockstep-k8s/lockstep/internal/text"
 )
@@ -21,7 +21,7 @@ import (
 // what came of them. It says whether anything did. Of what was not begun because the
 // turn is over, the next sync carries on. What fails is tried again when its cause is
 // due, and holds nothing else up.
-func (p *pass) act(ctx context.Context, actions []lifecycle.Action) (bool, error) {
+func (p *pass[O, S]) act(ctx context.Context, actions []plan.Action) (bool, error) {
 	p.blocksChanged = false
 	looks, creations, rest := sortActions(p.admitted(actions))
 	acted, err := p.look(ctx, looks)
@@ -29,7 +29,7 @@ func (p *pass) act(ctx context.Context, actions []lifecycle.Action) (bool, error
 		return acted, err
 	}
 	m := p.memory
-	tally := p.runBatch(ctx, rest, cmp.Or(p.pace.Parallel, p.controller.batchSize))
+	tally := p.runBatch(ctx, rest, cmp.Or(p.pace.Parallel, p.owners.batchSize))
 	// An API server that refuses Pods is not asked in vain a thousand times.
 	created := p.runBatch(ctx, creations, cmp.Or(p.pace.Parallel, 1))
 	m.left = append(tally.left, created.left...)
@@ -39,14 +39,14 @@ func (p *pass) act(ctx context.Context, actions []lifecycle.Action) (bool, error
 }
 
 // sortActions sorts actions by how they are run: looks that are more than a request for
-// one object, creations of Pods, and the rest.
-func sortActions(actions []lifecycle.Action) (looks, creations, rest []lifecycle.Action) {
+// one object, creations of groups, and the rest.
+func sortActions(actions []plan.Action) (looks, creations, rest []plan.Action) {
 	many := lookForMany(actions)
 	for _, action := range actions {
 		switch {
-		case action.Kind == lifecycle.CheckStatus, many && action.Kind == lifecycle.LookForPod:
+		case action.Verb == plan.CheckStatus, many[action.Kind] && action.Verb == plan.LookFor:
 			looks = append(looks, action)
-		case action.Kind == lifecycle.CreatePod:
+		case action.Group != "":
 			creations = append(creations, action)
 		default:
 			rest = append(rest, action)
@@ -61,7 +61,7 @@ type tally struct {
 	failures []error
 	// untold says that no condition tells of some of the failures.
 	untold bool
-	left   []lifecycle.Action
+	left   []plan.Action
 }
 
 func (t *tally) add(other tally) {
@@ -71,24 +71,24 @@ func (t *tally) add(other tally) {
 }
 
 // runBatch runs actions beside each other, as many at first as begin says.
-func (p *pass) runBatch(ctx context.Context, actions []lifecycle.Action, begin int) tally {
+func (p *pass[O, S]) runBatch(ctx context.Context, actions []plan.Action, begin int) tally {
 	var t tally
 	if len(actions) == 0 {
 		return t
 	}
-	c, begun, answered := p.controller, p.now(), 0
-	e := &executor{controller: c, entry: p.entry, taken: p.memory.taken()}
+	c, begun, answered := p.owners, p.now(), 0
+	e := &executor[O, S]{owners: c, owner: p.entry.owner, taken: p.memory.taken()}
 	failedNow := map[cause]bool{}
 	b := batch{
 		begin:  begin,
 		most:   func() int { return pacing.Share(c.batchSize, p.turn.inFlight()) },
 		enough: p.spent,
-		do:     func(action lifecycle.Action) result { return e.do(ctx, action) },
-		skip:   func(action lifecycle.Action) bool { return failedNow[causesOf(action)[0]] },
+		do:     func(action plan.Action) result { return e.do(ctx, action) },
+		skip:   func(action plan.Action) bool { return failedNow[causesOf(action)[0]] },
 		begun:  func() { p.turn.requests++ },
 		learn: func(r result) {
 			answered++
-			c.metrics.action(r.action.Kind, r.err)
+			c.metrics.action(r.action.Does(), r.err)
 			if r.err != nil {
 				failedNow[causeOf(r.action, r.err)] = true
 				t.failures = append(t.failures, fmt.Errorf("%s: %w", r.action, r.err))
@@ -116,16 +116,16 @@ func (p *pass) runBatch(ctx context.Context, actions []lifecycle.Action, begin i
 
 // tellFailures logs what has failed in one line. It tells the user once if there is
 // something that no condition tells.
-func (p *pass) tellFailures(ctx context.Context, failures []error, untold bool) {
+func (p *pass[O, S]) tellFailures(ctx context.Context, failures []error, untold bool) {
 	if len(failures) == 0 {
 		return
 	}
 	err := summarize(failures)
-	p.controller.metrics.syncErrors.Inc()
+	p.owners.metrics.syncErrors.Inc()
 	klog.FromContext(ctx).Error(err, "Requests failed, will be tried again")
 	if untold && p.memory.complaint != reasonActionFailed {
 		p.memory.complaint = reasonActionFailed
-		p.controller.events.Event(reference(p.entry), corev1.EventTypeWarning, reasonActionFailed, err.Error())
+		p.owners.events.Event(p.owners.reference(p.entry.owner), corev1.EventTypeWarning, reasonActionFailed, err.Error())
 	}
 }
 

@@ -1,29 +1,21 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package controller
+package engine
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 
-	"github.com/lockstep-k8s/lockstep/apis/framework/statuscodec"
-	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
-	"github.com/lockstep-k8s/lockstep/controller/lifecycle"
 	"github.com/lockstep-k8s/lockstep/controller/pacing"
 )
 
@@ -34,8 +26,8 @@ const maxConflicts = 5
 // persist writes the status of the memory, and then tells the events that waited
 // for it. It says whether it was written. A write that fails is tried again when
 // that is due. The error is errCacheBehind, or of a status that can't be encoded.
-func (p *pass) persist(ctx context.Context) (bool, error) {
-	c, m := p.controller, p.memory
+func (p *pass[O, S]) persist(ctx context.Context) (bool, error) {
+	c, m := p.owners, p.memory
 	begun := p.now()
 	p.turn.requests++
 	stored, err := p.writeStatus(ctx, p.whole)
@@ -69,9 +61,9 @@ var errCacheBehind = errors.New("the status is not the stored one")
 var errEncoding = errors.New("encoding the status")
 
 // whole is the status of the memory, as it is and encoded.
-func (p *pass) whole() (*frameworkv1.FrameworkStatus, []byte, error) {
+func (p *pass[O, S]) whole() (*S, []byte, error) {
 	status := p.memory.status
-	data, err := p.memory.encoder.Encode(status, p.controller.compress)
+	data, err := p.memory.decider.Encode(status)
 	return status, data, err
 }
 
@@ -80,7 +72,7 @@ func (p *pass) whole() (*frameworkv1.FrameworkStatus, []byte, error) {
 // conflict the Framework is read again. If its status is not the one that this
 // controller has written, or has begun with, the error is errCacheBehind. A conflict
 // although the Framework has not changed is a refusal.
-func (p *pass) writeStatus(ctx context.Context, form func() (*frameworkv1.FrameworkStatus, []byte, error)) (*frameworkv1.FrameworkStatus, error) {
+func (p *pass[O, S]) writeStatus(ctx context.Context, form func() (*S, []byte, error)) (*S, error) {
 	for range maxConflicts {
 		status, data, err := form()
 		if err != nil {
@@ -95,7 +87,7 @@ func (p *pass) writeStatus(ctx context.Context, form func() (*frameworkv1.Framew
 			return nil, err
 		}
 		m, version := p.memory, p.version()
-		p.controller.metrics.statusConflicts.Inc()
+		p.owners.metrics.statusConflicts.Inc()
 		if m.refused == version {
 			return nil, err
 		}
@@ -116,31 +108,31 @@ func (p *pass) writeStatus(ctx context.Context, form func() (*frameworkv1.Framew
 // checkStatus reads the Framework from the API server, and says whether its status is
 // the one that the memory takes for stored, but for conditions of others. From then on
 // the memory has those, knows that it is current, and which resource version it has.
-func (p *pass) checkStatus(ctx context.Context) (current bool, err error) {
+func (p *pass[O, S]) checkStatus(ctx context.Context) (current bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, pacing.RequestTime)
 	defer cancel()
 	p.turn.requests++
-	live, err := p.controller.frameworkClient.Get(ctx, p.key)
+	live, err := p.owners.client.Read(ctx, p.key)
 	switch {
 	case apierrors.IsNotFound(err):
 		return false, nil
 	case err != nil:
-		return false, fmt.Errorf("reading the Framework: %w", err)
-	case live.UID != p.entry.UID:
+		return false, fmt.Errorf("reading the %s: %w", p.owners.resource.Kind, err)
+	case live.owner.GetUID() != p.entry.owner.GetUID():
 		return false, nil
 	}
-	if !p.memory.takeIn(live.storedStatus) {
+	if !p.memory.takeIn(live.storedStatus, p.owners.core) {
 		return false, nil
 	}
 	p.memory.current = true
-	p.memory.resourceVersion = live.ResourceVersion
-	p.memory.noteDeletion(live.DeletionTimestamp)
+	p.memory.resourceVersion = live.owner.GetResourceVersion()
+	p.memory.noteDeletion(live.owner.GetDeletionTimestamp())
 	return true, nil
 }
 
 // noteDeletion notes that the Framework is being deleted, as the API server says: the
 // cache may show that later.
-func (m *memory) noteDeletion(at *metav1.Time) {
+func (m *memory[O, S]) noteDeletion(at *metav1.Time) {
 	if at != nil {
 		m.deletionTimestamp = at
 	}
@@ -149,12 +141,12 @@ func (m *memory) noteDeletion(at *metav1.Time) {
 // checkEntry compares the status of a cached Framework that is newer than the last
 // write with what was written, and takes conditions of others into the memory. The error
 // is errCacheBehind if it is another status.
-func (p *pass) checkEntry() error {
-	m, version := p.memory, p.entry.ResourceVersion
+func (p *pass[O, S]) checkEntry() error {
+	m, version := p.memory, p.entry.owner.GetResourceVersion()
 	if m.resourceVersion == version || m.checked == version || !atLeast(version, m.resourceVersion) {
 		return nil
 	}
-	if !m.takeIn(p.entry.storedStatus) {
+	if !m.takeIn(p.entry.storedStatus, p.owners.core) {
 		return errCacheBehind
 	}
 	m.checked = version
@@ -165,11 +157,11 @@ func (p *pass) checkEntry() error {
 // otherwise what the memory takes for stored, or the one whose write seemed to fail. If
 // not, it changes nothing: nor does a status that does not decode, which is not from
 // this memory.
-func (m *memory) takeIn(stored json.RawMessage) bool {
-	var status *frameworkv1.FrameworkStatus
+func (m *memory[O, S]) takeIn(stored []byte, core Core[O, S]) bool {
+	var status *S
 	if len(stored) > 0 {
 		var err error
-		if status, err = statuscodec.Decode(stored); err != nil {
+		if status, err = core.DecodeStatus(stored); err != nil {
 			return false
 		}
 	}
@@ -179,11 +171,7 @@ func (m *memory) takeIn(stored json.RawMessage) bool {
 	case status == nil || m.stored == nil || m.status == nil:
 		return false
 	}
-	others := func(to *frameworkv1.FrameworkStatus) *frameworkv1.FrameworkStatus {
-		changed := *to
-		changed.Conditions = lifecycle.MergeConditions(to.Conditions, status.Conditions)
-		return &changed
-	}
+	others := func(to *S) *S { return core.WithOthers(to, status) }
 	if !apiequality.Semantic.DeepEqual(status, others(m.stored)) {
 		return false
 	}
@@ -199,9 +187,9 @@ func (m *memory) takeIn(stored json.RawMessage) bool {
 
 // wrote says whether a status is what the memory takes for stored, or the one whose
 // write seemed to fail.
-func (m *memory) wrote(status *frameworkv1.FrameworkStatus) bool {
+func (m *memory[O, S]) wrote(status *S) bool {
 	return apiequality.Semantic.DeepEqual(status, m.stored) ||
-		slices.ContainsFunc(m.sent, func(sent *frameworkv1.FrameworkStatus) bool {
+		slices.ContainsFunc(m.sent, func(sent *S) bool {
 			return apiequality.Semantic.DeepEqual(status, sent)
 		})
 }
@@ -211,7 +199,7 @@ const maxSent = 16
 
 // noteSent remembers a status whose write has failed, unless the error tells that nothing
 // was stored.
-func (m *memory) noteSent(status *frameworkv1.FrameworkStatus, err error) {
+func (m *memory[O, S]) noteSent(status *S, err error) {
 	if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsNotFound(err) ||
 		apierrors.IsTooManyRequests(err) || isTooLarge(err) || slices.Contains(m.sent, status) {
 		return
@@ -222,15 +210,15 @@ func (m *memory) noteSent(status *frameworkv1.FrameworkStatus, err error) {
 
 // writeOnce replaces the stored status if nobody has changed the Framework since it
 // was last seen or written. It is a conflict otherwise.
-func (p *pass) writeOnce(ctx context.Context, data []byte) error {
-	c, entry, m := p.controller, p.entry, p.memory
-	object, err := withStatus(entry, p.version(), data)
+func (p *pass[O, S]) writeOnce(ctx context.Context, data []byte) error {
+	c, m := p.owners, p.memory
+	object, err := c.client.withStatus(p.entry.owner, p.version(), data)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, pacing.RequestTime)
 	defer cancel()
-	updated, err := c.frameworkClient.UpdateStatus(ctx, p.key, object)
+	updated, err := c.client.UpdateStatus(ctx, p.key, object)
 	if err != nil {
 		return err
 	}
@@ -242,42 +230,12 @@ func (p *pass) writeOnce(ctx context.Context, data []byte) error {
 }
 
 // version is the newest resource version of the Framework that is known.
-func (p *pass) version() string {
-	if atLeast(p.entry.ResourceVersion, p.memory.resourceVersion) {
-		return p.entry.ResourceVersion
+func (p *pass[O, S]) version() string {
+	cached := p.entry.owner.GetResourceVersion()
+	if atLeast(cached, p.memory.resourceVersion) {
+		return cached
 	}
 	return p.memory.resourceVersion
-}
-
-// withStatus is a Framework in JSON with nothing but its identity and a status:
-// all that an update of the status has to have. UID and resource version make the
-// API server refuse it with a conflict if they are not the current ones. It takes
-// the API server less time than a JSON patch, for which the stored status would be
-// encoded first.
-func withStatus(entry *frameworkEntry, version string, status []byte) ([]byte, error) {
-	type identity struct {
-		Name            string    `json:"name"`
-		Namespace       string    `json:"namespace"`
-		UID             types.UID `json:"uid"`
-		ResourceVersion string    `json:"resourceVersion"`
-	}
-	head, err := json.Marshal(struct {
-		metav1.TypeMeta `json:",inline"`
-		Metadata        identity `json:"metadata"`
-	}{
-		TypeMeta: metav1.TypeMeta{APIVersion: frameworkv1.SchemeGroupVersion.String(), Kind: frameworkv1.FrameworkKind},
-		Metadata: identity{Name: entry.Name, Namespace: entry.Namespace, UID: entry.UID, ResourceVersion: version},
-	})
-	if err != nil {
-		return nil, err
-	}
-	// The status is JSON already. To embed it by Marshal would scan all of it again.
-	object := bytes.NewBuffer(make([]byte, 0, len(head)+len(status)+len(`,"status":`)))
-	object.Write(bytes.TrimSuffix(head, []byte("}")))
-	object.WriteString(`,"status":`)
-	object.Write(status)
-	object.WriteString("}")
-	return object.Bytes(), nil
 }
 
 // isTooLarge says whether the API server or its storage can't take an object
@@ -293,62 +251,53 @@ func isTooLarge(err error) bool {
 }
 
 // tellTooLarge tells that the status can't be stored whole.
-func (p *pass) tellTooLarge(cause error) {
-	c := p.controller
+func (p *pass[O, S]) tellTooLarge(cause error) {
+	c := p.owners
 	c.metrics.statusTooLarge.Inc()
-	if p.memory.complaint != reasonStatusTooLarge {
-		p.memory.complaint = reasonStatusTooLarge
-		c.events.Eventf(reference(p.entry), corev1.EventTypeWarning, reasonStatusTooLarge,
+	if p.memory.complaint != ReasonStatusTooLarge {
+		p.memory.complaint = ReasonStatusTooLarge
+		c.events.Eventf(p.owners.reference(p.entry.owner), corev1.EventTypeWarning, ReasonStatusTooLarge,
 			"The status is too large to be stored, its diagnostics are cut: %v", cause)
 	}
 }
 
-// shortened is the status of the memory with its diagnostics cut, which a condition
-// tells. The whole one stays in the memory.
-func (p *pass) shortened() (*frameworkv1.FrameworkStatus, []byte, error) {
-	short := statuscodec.Shorten(p.memory.status)
-	meta.SetStatusCondition(&short.Conditions, metav1.Condition{
-		Type:               frameworkv1.ConditionStatusTooLarge,
-		Status:             metav1.ConditionTrue,
-		ObservedGeneration: p.entry.Generation,
-		LastTransitionTime: metav1.NewTime(p.controller.clock.Now().Truncate(time.Second)),
-		Reason:             reasonStatusTooLarge,
-		Message:            "The status is too large to be stored, its diagnostics are cut",
-	})
-	data, err := statuscodec.Encode(short, true)
-	return short, data, err
+// shortened is a shorter status than the memory's, which stays whole.
+func (p *pass[O, S]) shortened() (*S, []byte, error) {
+	return p.memory.decider.Shorten(p.entry.owner, p.memory.status, p.now())
 }
 
 // tell emits the events that waited for the write.
-func (p *pass) tell(ctx context.Context) {
+func (p *pass[O, S]) tell(ctx context.Context) {
 	logger := klog.FromContext(ctx)
 	for _, event := range p.memory.events {
-		logger.V(2).Info("Framework changed", "reason", event.Reason, "message", event.Message)
+		logger.V(2).Info(p.owners.resource.Kind+" changed", "reason", event.Reason, "message", event.Message)
 		eventType := corev1.EventTypeNormal
 		if event.Warning {
 			eventType = corev1.EventTypeWarning
 		}
-		p.controller.events.Event(reference(p.entry), eventType, event.Reason, event.Message)
+		p.owners.events.Event(p.owners.reference(p.entry.owner), eventType, event.Reason, event.Message)
 	}
 	p.memory.events = nil
 }
 
 // Reasons of events that are not decisions.
 const (
-	reasonUndecodable    = "Undecodable"
-	reasonStatusTooLarge = "StatusTooLarge"
+	reasonUndecodable = "Undecodable"
+	// ReasonStatusTooLarge is of the event that tells that a status is stored without its
+	// diagnostics.
+	ReasonStatusTooLarge = "StatusTooLarge"
 	reasonActionFailed   = "ActionFailed"
 	reasonPanicked       = "Panicked"
 )
 
-// reference names the Framework in events.
-func reference(entry *frameworkEntry) *corev1.ObjectReference {
+// reference names an owner in events.
+func (o *Owners[O, S]) reference(owner O) *corev1.ObjectReference {
 	return &corev1.ObjectReference{
-		APIVersion:      frameworkv1.SchemeGroupVersion.String(),
-		Kind:            frameworkv1.FrameworkKind,
-		Namespace:       entry.Namespace,
-		Name:            entry.Name,
-		UID:             entry.UID,
-		ResourceVersion: entry.ResourceVersion,
+		APIVersion:      o.resource.GroupVersion().String(),
+		Kind:            o.resource.Kind,
+		Namespace:       owner.GetNamespace(),
+		Name:            owner.GetName(),
+		UID:             owner.GetUID(),
+		ResourceVersion: owner.GetResourceVersion(),
 	}
 }

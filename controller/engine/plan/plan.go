@@ -29,7 +29,8 @@ type Plan[S any] struct {
 	// Before runs before Status is written: it logs what is about to be overwritten. Nil
 	// for nothing.
 	Before func()
-	// Events are told to the user after Status was written.
+	// Events are told to the user after Status was written. They are of what differs from
+	// the Status of the last Plan: each is planned once, however long the write waits.
 	Events []Event
 	// WakeAt is when time alone may change the decision. Zero if it never does.
 	WakeAt time.Time

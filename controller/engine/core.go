@@ -79,6 +79,9 @@ type Resource struct {
 	Plural string
 	// API reads and writes them, in JSON, at their group and version.
 	API rest.Interface
+	// Optional says that owners of other cores don't wait until these can be listed: the
+	// API server may not serve them yet.
+	Optional bool
 }
 
 // Kind is a kind of objects that a core watches, or writes, or both.
@@ -95,7 +98,7 @@ type Kind struct {
 	OwnersOf func(object metav1.Object) []string
 	// Delay lets changes come together before an owner is synced.
 	Delay time.Duration
-	// Optional says that the engine begins without waiting for the cache.
+	// Optional says that owners are synced without waiting for the cache.
 	Optional bool
 	// Remembers says that objects are shown as they were written until the cache is as
 	// new: then a creation has no Outcome. Without it, a creation has an Outcome

@@ -77,7 +77,9 @@ type Engine struct {
 type anyOwners interface {
 	logName() string
 	run(ctx context.Context)
-	awaited() []cache.InformerSynced
+	optional() bool
+	fill(ctx context.Context) bool
+	isFilled() bool
 	syncSafely(ctx context.Context, key cache.ObjectName, turn *turn) error
 	flush(ctx context.Context)
 }
@@ -111,7 +113,8 @@ func New(options Options) (*Engine, error) {
 	return e, nil
 }
 
-// Ready says whether the caches are filled and owners are being synced.
+// Ready says whether the caches are filled, but for those of optional owners, and owners
+// are being synced.
 func (e *Engine) Ready() bool { return e.ready.Load() }
 
 // Run syncs owners until ctx ends, and returns when the work begun is done. It runs
@@ -127,13 +130,16 @@ func (e *Engine) Run(ctx context.Context) {
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer e.queue.ShutDown()
-	var awaited []cache.InformerSynced
 	for _, owners := range e.inOrder {
 		running.Go(func() { owners.run(ctx) })
-		awaited = append(awaited, owners.awaited()...)
+		if owners.optional() {
+			running.Go(func() { owners.fill(ctx) })
+		}
 	}
-	if !cache.WaitForCacheSync(ctx.Done(), awaited...) {
-		return // ctx has ended.
+	for _, owners := range e.inOrder {
+		if !owners.optional() && !owners.fill(ctx) {
+			return // ctx has ended.
+		}
 	}
 	klog.FromContext(ctx).Info("Running", "workers", e.workers)
 	e.ready.Store(true)
@@ -156,6 +162,8 @@ type Owners[O Owner, S any] struct {
 	kinds       map[string]*Kind
 	known       knowledge[O, S]
 	undecodable *keySet
+	// filled says that the caches are. Before, there are no syncs.
+	filled atomic.Bool
 }
 
 // Add has the engine run the owners of a core too. It is called before Run.
@@ -173,11 +181,14 @@ func Add[O Owner, S any](e *Engine, core Core[O, S]) (*Owners[O, S], error) {
 		kinds:       map[string]*Kind{},
 		undecodable: &keySet{keys: map[cache.ObjectName]string{}},
 	}
-	kinds := append(core.Kinds(), Kind{Name: resource.Kind, Client: o.client})
+	kinds := append(core.Kinds(), Kind{Name: resource.Kind, Client: o.client, Informer: o.informer})
 	for i := range kinds {
 		kind := &kinds[i]
 		if o.kinds[kind.Name] != nil {
 			return nil, fmt.Errorf("the core of the kind %s has the kind %s twice", resource.Kind, kind.Name)
+		}
+		if kind.Informer == nil {
+			return nil, fmt.Errorf("the core of the kind %s does not watch the kind %s", resource.Kind, kind.Name)
 		}
 		o.kinds[kind.Name] = kind
 	}
@@ -217,15 +228,29 @@ func (o *Owners[O, S]) logName() string { return o.logKey }
 
 func (o *Owners[O, S]) run(ctx context.Context) { o.informer.RunWithContext(ctx) }
 
-// awaited are the caches that have to be filled before owners are synced.
-func (o *Owners[O, S]) awaited() []cache.InformerSynced {
+func (o *Owners[O, S]) optional() bool { return o.resource.Optional }
+
+func (o *Owners[O, S]) isFilled() bool { return o.filled.Load() }
+
+// fill waits until the caches are filled, and has all owners synced then. It says whether
+// they are, or else ctx has ended.
+func (o *Owners[O, S]) fill(ctx context.Context) bool {
 	awaited := []cache.InformerSynced{o.informer.HasSynced}
 	for _, kind := range o.kinds {
-		if kind.Informer != nil && !kind.Optional {
+		if !kind.Optional {
 			awaited = append(awaited, kind.Informer.HasSynced)
 		}
 	}
-	return awaited
+	if !cache.WaitForCacheSync(ctx.Done(), awaited...) {
+		return false
+	}
+	o.filled.Store(true)
+	if o.optional() { // The workers may have passed some over.
+		for _, owner := range o.informer.GetIndexer().List() {
+			o.enqueue(owner)
+		}
+	}
+	return true
 }
 
 // written is a kind that the core may write.

@@ -37,7 +37,7 @@ func (o *Owners[O, S]) addHandlers() error {
 		return fmt.Errorf("watching the kind %s: %w", o.resource.Kind, err)
 	}
 	for _, kind := range o.kinds {
-		if kind.Informer == nil || kind.OwnersOf == nil {
+		if kind.OwnersOf == nil {
 			continue
 		}
 		if err := o.addOwnedHandler(kind); err != nil {

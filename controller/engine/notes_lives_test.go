@@ -16,7 +16,9 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/metadata"
@@ -41,9 +43,10 @@ func atDesk(t *testing.T, test func(t *testing.T, d *desk)) {
 	t.Helper()
 	quiet(t)
 	synctest.Test(t, func(t *testing.T) {
-		server := apiserver.New(t, apiserver.WithResource(apiserver.Resource{
-			GroupVersionResource: noteKind.GroupVersion().WithResource("notes"), Kind: noteKind.Kind, Type: (*Note)(nil),
-		}))
+		version := noteKind.GroupVersion()
+		server := apiserver.New(t,
+			apiserver.WithResource(apiserver.Resource{GroupVersionResource: version.WithResource("notes"), Kind: noteKind.Kind, Type: (*Note)(nil)}),
+			apiserver.WithResource(apiserver.Resource{GroupVersionResource: version.WithResource("drafts"), Kind: draftKind.Kind, Type: (*Draft)(nil)}))
 		server.StartGarbageCollector(time.Second)
 		d := &desk{t: t, server: server}
 		defer d.running.Wait()
@@ -54,6 +57,21 @@ func atDesk(t *testing.T, test func(t *testing.T, d *desk)) {
 		}()
 		test(t, d)
 	})
+}
+
+// Draft is an owner of another kind, which the same controller runs.
+type Draft struct{ Note }
+
+var draftKind = noteKind.GroupVersion().WithKind("Draft")
+
+// DeepCopyObject makes a Draft an object.
+func (d *Draft) DeepCopyObject() runtime.Object { return &Draft{*d.Note.DeepCopyObject().(*Note)} }
+
+// drafts are decided on as Notes are. That they are served is not certain.
+type drafts struct{ *notes }
+
+func (d drafts) Resource() engine.Resource {
+	return engine.Resource{GroupVersionKind: draftKind, Plural: "drafts", API: d.api, Optional: true}
 }
 
 // quiet has nobody write to the log.
@@ -100,6 +118,8 @@ func (d *desk) start(writes int) *program {
 	ctx, stop := context.WithCancel(klog.NewContext(d.t.Context(), logr.Discard()))
 	p.stop = stop
 	d.programs = append(d.programs, p)
+	_, err = engine.Add(e, drafts{core})
+	check(err)
 	d.running.Go(func() { core.run(ctx) })
 	d.running.Go(func() { e.Run(ctx) })
 	return p
@@ -212,6 +232,30 @@ func TestAConfigMapThatSomebodyDeletesComesBack(t *testing.T) {
 		}
 		if !d.shows("a", "one") {
 			t.Error("the text is not shown when nobody deletes it any more")
+		}
+	})
+}
+
+// TestOwnersThatAreNotServedKeepNobodyWaiting, and are run as soon as they are served.
+func TestOwnersThatAreNotServedKeepNobodyWaiting(t *testing.T) {
+	atDesk(t, func(t *testing.T, d *desk) {
+		d.server.SetHook(func(r *apiserver.Request) apiserver.Fault {
+			if r.Resource == "drafts" {
+				return apiserver.Fault{Refusal: apierrors.NewNotFound(noteKind.GroupVersion().WithResource("drafts").GroupResource(), "")}
+			}
+			return apiserver.Fault{}
+		})
+		apiserver.Add(d.server, &Draft{Note{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "draft"}, Spec: NoteSpec{Text: "one"}}})
+		d.start(-1)
+		d.write("a", "one")
+		if !d.shows("a", "one") {
+			t.Error("a Note waits for Drafts, which are not served")
+		}
+		d.server.SetHook(nil)
+		time.Sleep(5 * time.Minute) // An informer tries again after a minute at most.
+		synctest.Wait()
+		if draft := apiserver.Find[Draft](d.server, "ns", "draft"); !draft.Status.Shown {
+			t.Error("a Draft is not shown after they are served")
 		}
 	})
 }

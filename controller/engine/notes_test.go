@@ -119,7 +119,7 @@ func configMapOf(note *Note) *corev1.ConfigMap {
 		ObjectMeta: metav1.ObjectMeta{
 			Name: note.Name, Namespace: note.Namespace,
 			Annotations:     map[string]string{revisionKey: strconv.FormatInt(note.Generation, 10)},
-			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(note, noteKind)},
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(note, note.GroupVersionKind())},
 		},
 		Data: map[string]string{"text": note.Spec.Text},
 	}
@@ -168,7 +168,7 @@ func (n *notes) Kinds() []engine.Kind {
 		Informer:  n.configMaps,
 		Remembers: true,
 		OwnersOf: func(object metav1.Object) []string {
-			if owner := metav1.GetControllerOfNoCopy(object); owner != nil && owner.Kind == noteKind.Kind {
+			if owner := metav1.GetControllerOfNoCopy(object); owner != nil && owner.APIVersion == noteKind.GroupVersion().String() {
 				return []string{owner.Name}
 			}
 			return nil

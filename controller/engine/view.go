@@ -17,7 +17,7 @@ import (
 )
 
 // View is what the engine knows of an owner, from which a core makes the snapshot that
-// it decides on. Everything in it is read only. Named, Found and Owned look objects up.
+// it decides on. Everything in it is read only. Named, Owned, Overlay and Found look objects up.
 type View[O Owner, S any] struct {
 	// Owner has metadata and spec.
 	Owner O
@@ -53,12 +53,12 @@ type View[O Owner, S any] struct {
 	Outcomes []plan.Outcome
 
 	pass *pass[O, S]
-	// owned are the sets of objects that Owned has returned.
-	owned []ownedSet
+	// shown are the sets of objects that the decision sees.
+	shown []objectSet
 }
 
-// ownedSet is a set of objects that a decision has seen.
-type ownedSet struct {
+// objectSet is a set of objects that a decision sees.
+type objectSet struct {
 	count int
 	each  func(yield func(metav1.Object))
 }
@@ -104,8 +104,7 @@ func Found[T metav1.Object, O Owner, S any](view *View[O, S], kind string) []T {
 }
 
 // Owned are the objects of a kind, by name, that are under one of the UIDs in the index
-// ByOwner of the cache, as they were written lately if that is newer, and those that were
-// found by a live look. Since when they are being deleted, Terminating tells.
+// ByOwner of the cache, with Overlay.
 func Owned[T metav1.Object, O Owner, S any](view *View[O, S], kind string, uids ...types.UID) (map[string]T, error) {
 	p := view.pass
 	informer, err := p.informer(kind)
@@ -127,6 +126,16 @@ func Owned[T metav1.Object, O Owner, S any](view *View[O, S], kind string, uids 
 			}
 		}
 	}
+	Overlay(view, kind, objects)
+	return objects, nil
+}
+
+// Overlay lays over objects of a kind, which a core has found in the cache by itself, those
+// that were written lately, as long as the cache is older than that, and those that were
+// found by a live look. Since when they are being deleted, Terminating tells. The core
+// calls it once for a kind, and then changes nothing in the map.
+func Overlay[T metav1.Object, O Owner, S any](view *View[O, S], kind string, objects map[string]T) {
+	p := view.pass
 	for at, object := range p.memory.written {
 		if own, ok := object.(T); ok && at.kind == kind {
 			objects[own.GetName()] = own
@@ -142,16 +151,15 @@ func Owned[T metav1.Object, O Owner, S any](view *View[O, S], kind string, uids 
 			p.pace.Terminating.First(object.GetUID(), p.now())
 		}
 	}
-	view.owned = append(view.owned, ownedSet{count: len(objects), each: func(yield func(metav1.Object)) {
+	view.shown = append(view.shown, objectSet{count: len(objects), each: func(yield func(metav1.Object)) {
 		for _, object := range objects {
 			yield(object)
 		}
 	}})
-	return objects, nil
 }
 
 // Terminating is since when, by the controller's own clock, objects have been seen to be
-// deleted, of those that Owned has returned.
+// deleted, of those that Owned and Overlay have shown.
 func (v *View[O, S]) Terminating() map[types.UID]time.Time { return v.pass.pace.Terminating.At() }
 
 // gather puts together what is known of an owner.
@@ -180,7 +188,7 @@ func (p *pass[O, S]) gather() (*View[O, S], error) {
 
 // informer caches the objects of a kind.
 func (p *pass[O, S]) informer(kind string) (cache.SharedIndexInformer, error) {
-	if known := p.owners.kinds[kind]; known != nil && known.Informer != nil {
+	if known := p.owners.kinds[kind]; known != nil {
 		return known.Informer, nil
 	}
 	return nil, fmt.Errorf("there is no cache of the kind %s", kind)
@@ -248,17 +256,17 @@ func (p *pass[O, S]) forgetSightings(view *View[O, S]) {
 	p.pace.Terminating.Keep(func(uid types.UID) bool { return there[uid] })
 }
 
-// count and each are of the objects that the decision has seen.
+// count and each are of the objects that the decision sees.
 func (v *View[O, S]) count() int {
 	count := 0
-	for _, set := range v.owned {
+	for _, set := range v.shown {
 		count += set.count
 	}
 	return count
 }
 
 func (v *View[O, S]) each(yield func(metav1.Object)) {
-	for _, set := range v.owned {
+	for _, set := range v.shown {
 		set.each(yield)
 	}
 }

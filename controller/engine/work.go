@@ -22,6 +22,9 @@ func (e *Engine) process(ctx context.Context, key fair.Key) {
 		return
 	}
 	owners := e.byKind[key.Kind]
+	if !owners.isFilled() {
+		return // All of them are queued when their caches are filled.
+	}
 	logger := klog.LoggerWithValues(klog.FromContext(ctx), owners.logName(), klog.KRef(key.Namespace, key.Name))
 	// What has begun is brought to its end when the controller is asked to stop: what
 	// came of a request that is not answered would not be written.

@@ -59,8 +59,8 @@ type Core[O Owner, S any] interface {
 	OwnerDeleted(owner O, stored []byte)
 }
 
-// Decider decides on one owner, and may remember of it what it likes, as long as the controller does.
-// All of it may be lost at any time. One goroutine at a time uses it.
+// Decider decides on one owner, and may remember of it what it likes, as long as the
+// controller does. All of it may be lost at any time. One goroutine at a time uses it.
 type Decider[O Owner, S any] interface {
 	// Decide says what is to be done next. It changes nothing in the view. An error is one
 	// of the whole sync, which is tried again.

@@ -28,8 +28,8 @@ func TestMembersThatRepelEachOther(t *testing.T) {
 		}}
 	}
 	namespace := cluster.Namespace(t)
-	createGroup(t, namespace, "fits", nodes)
-	createGroup(t, namespace, "toomany", nodes+1)
+	cluster.CreateGroup(t, namespace, "fits", nodes)
+	cluster.CreateGroup(t, namespace, "toomany", nodes+1)
 	createPods(t, namespace, append(members("fits", nodes, apart), members("toomany", nodes+1, apart)...))
 
 	placed := waitPlaced(t, namespace, nodes)
@@ -60,7 +60,7 @@ func TestGangIsTriedAgainWhenANodeIsUncordoned(t *testing.T) {
 	kubectl(t.Context(), "cordon")
 	t.Cleanup(func() { kubectl(context.Background(), "uncordon") })
 	namespace := cluster.Namespace(t)
-	createGroup(t, namespace, "gang", nodes*coresOfNode)
+	cluster.CreateGroup(t, namespace, "gang", nodes*coresOfNode)
 	createPods(t, namespace, members("gang", nodes*coresOfNode))
 	waitUnschedulable(t, namespace, "gang", schedulingv1alpha1.ReasonNotEnoughResources, fmt.Sprintf("short of %d cpu", coresOfNode))
 	kubectl(t.Context(), "uncordon")

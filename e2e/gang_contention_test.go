@@ -26,7 +26,7 @@ func TestTwentyGangsContendForTheRoomOfTen(t *testing.T) {
 	namespace := cluster.Namespace(t)
 	var pods []*corev1.Pod
 	for g := range 2 * fit {
-		createGroup(t, namespace, fmt.Sprintf("gang%02d", g), size)
+		cluster.CreateGroup(t, namespace, fmt.Sprintf("gang%02d", g), size)
 	}
 	for i := range size {
 		for g := range 2 * fit {
@@ -64,12 +64,12 @@ func TestTwentyGangsContendForTheRoomOfTen(t *testing.T) {
 func TestIncompleteGangHoldsNothing(t *testing.T) {
 	const room = nodes * coresOfNode
 	namespace := cluster.Namespace(t)
-	createGroup(t, namespace, "incomplete", room)
+	cluster.CreateGroup(t, namespace, "incomplete", room)
 	createPods(t, namespace, members("incomplete", room-1))
 	waitUnschedulable(t, namespace, "incomplete", schedulingv1alpha1.ReasonNotEnoughTasks,
 		fmt.Sprintf("%d of at least %d members exist", room-1, room))
 
-	createGroup(t, namespace, "other", room)
+	cluster.CreateGroup(t, namespace, "other", room)
 	createPods(t, namespace, members("other", room))
 	placed := waitPlaced(t, namespace, room)
 	if len(placed["other"]) != room {
@@ -81,7 +81,7 @@ func TestIncompleteGangHoldsNothing(t *testing.T) {
 // ones that stayed, which count towards the minimum.
 func TestGangThatIsReplacedInPart(t *testing.T) {
 	namespace := cluster.Namespace(t)
-	createGroup(t, namespace, "gang", 4)
+	cluster.CreateGroup(t, namespace, "gang", 4)
 	createPods(t, namespace, members("gang", 4))
 	placed := waitPlaced(t, namespace, 4)
 	lost := placed["gang"][0]

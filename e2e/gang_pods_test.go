@@ -14,7 +14,6 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/workqueue"
 
@@ -22,47 +21,12 @@ import (
 	"github.com/lockstep-k8s/lockstep/e2e/testbed"
 )
 
-// gangScheduler is the scheduler of all members.
-const gangScheduler = "lockstep-scheduler"
-
 // writers is how many objects a test creates or ends at the same time.
 const writers = 20
 
-// createGroup creates a PodGroup without a Framework.
-func createGroup(t *testing.T, namespace, name string, minMember int32, change ...func(*schedulingv1alpha1.PodGroupSpec)) {
-	t.Helper()
-	group := &schedulingv1alpha1.PodGroup{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec:       schedulingv1alpha1.PodGroupSpec{MinMember: minMember},
-	}
-	for _, c := range change {
-		c(&group.Spec)
-	}
-	if _, err := cluster.Lockstep.SchedulingV1alpha1().PodGroups(namespace).Create(t.Context(), group, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // member is a Pod of a group that requests one core and never ends by itself.
 func member(group string, i int, change ...func(*corev1.Pod)) *corev1.Pod {
-	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{
-			Name:   fmt.Sprintf("%s-%d", group, i),
-			Labels: map[string]string{schedulingv1alpha1.LabelPodGroup: group},
-		},
-		Spec: corev1.PodSpec{
-			SchedulerName: gangScheduler,
-			RestartPolicy: corev1.RestartPolicyNever,
-			Containers: []corev1.Container{{
-				Name: "main", Image: "lockstep.dev/simulated:any",
-				Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}},
-			}},
-		},
-	}
-	for _, c := range change {
-		c(pod)
-	}
-	return pod
+	return testbed.MakePod(fmt.Sprintf("%s-%d", group, i), append([]func(*corev1.Pod){testbed.InGroup(group)}, change...)...)
 }
 
 // members are n Pods of a group.

@@ -17,7 +17,6 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -44,12 +43,6 @@ func ofClass(name string) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) { pod.Spec.PriorityClassName = name }
 }
 
-func withCores(n int) func(*corev1.Pod) {
-	return func(pod *corev1.Pod) {
-		pod.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = *resource.NewQuantity(int64(n), resource.DecimalSI)
-	}
-}
-
 // left are the members of a group that are neither gone nor being deleted.
 func left(ctx context.Context, namespace, group string) ([]*corev1.Pod, error) {
 	_, all, err := gangsIn(ctx, namespace)
@@ -71,13 +64,13 @@ func TestGangPreemptsAGang(t *testing.T) {
 	namespace := cluster.Namespace(t)
 	createClass(t, "e2e-high", 1000)
 	for g := range 10 {
-		createGroup(t, namespace, fmt.Sprintf("low%d", g), 5)
-		createPods(t, namespace, members(fmt.Sprintf("low%d", g), 5, withCores(coresOfNode/5)))
+		cluster.CreateGroup(t, namespace, fmt.Sprintf("low%d", g), 5)
+		createPods(t, namespace, members(fmt.Sprintf("low%d", g), 5, testbed.WithCores(coresOfNode/5)))
 	}
 	waitPlaced(t, namespace, 50)
 
-	createGroup(t, namespace, "high", 5)
-	createPods(t, namespace, members("high", 5, withCores(coresOfNode/5), ofClass("e2e-high")))
+	cluster.CreateGroup(t, namespace, "high", 5)
+	createPods(t, namespace, members("high", 5, testbed.WithCores(coresOfNode/5), ofClass("e2e-high")))
 	waitGangPlaced(t, namespace, "high", 5)
 	testbed.Consistently(t, "that one gang has gone, and none in part", 2*time.Second, func(ctx context.Context) (bool, string, error) {
 		placed, _, err := gangsIn(ctx, namespace)
@@ -90,12 +83,12 @@ func TestGangPreemptsAGang(t *testing.T) {
 func TestGangPreemptsOnlySurplus(t *testing.T) {
 	namespace := cluster.Namespace(t)
 	createClass(t, "e2e-high", 1000)
-	createGroup(t, namespace, "elastic", 6)
-	createPods(t, namespace, members("elastic", 10, withCores(coresOfNode)))
+	cluster.CreateGroup(t, namespace, "elastic", 6)
+	createPods(t, namespace, members("elastic", 10, testbed.WithCores(coresOfNode)))
 	waitPlaced(t, namespace, 10)
 
-	createGroup(t, namespace, "high", 3)
-	createPods(t, namespace, members("high", 3, withCores(coresOfNode), ofClass("e2e-high")))
+	cluster.CreateGroup(t, namespace, "high", 3)
+	createPods(t, namespace, members("high", 3, testbed.WithCores(coresOfNode), ofClass("e2e-high")))
 	waitGangPlaced(t, namespace, "high", 3)
 	pods, err := left(t.Context(), namespace, "elastic")
 	if err != nil || len(pods) != 7 {
@@ -107,12 +100,12 @@ func TestGangPreemptsOnlySurplus(t *testing.T) {
 func TestGangPreemptsNobodyInVain(t *testing.T) {
 	namespace := cluster.Namespace(t)
 	createClass(t, "e2e-high", 1000)
-	createGroup(t, namespace, "low", 4)
-	createPods(t, namespace, members("low", 4, withCores(coresOfNode)))
+	cluster.CreateGroup(t, namespace, "low", 4)
+	createPods(t, namespace, members("low", 4, testbed.WithCores(coresOfNode)))
 	waitPlaced(t, namespace, 4)
 
-	createGroup(t, namespace, "high", nodes+1)
-	createPods(t, namespace, members("high", nodes+1, withCores(coresOfNode), ofClass("e2e-high")))
+	cluster.CreateGroup(t, namespace, "high", nodes+1)
+	createPods(t, namespace, members("high", nodes+1, testbed.WithCores(coresOfNode), ofClass("e2e-high")))
 	waitUnschedulable(t, namespace, "high", schedulingv1alpha1.ReasonNotEnoughResources, "there is room for 6 of the 11")
 	testbed.Consistently(t, "that the low gang stays", 2*time.Second, func(ctx context.Context) (bool, string, error) {
 		pods, err := left(ctx, namespace, "low")
@@ -136,12 +129,12 @@ func TestGangSparesPodsThatABudgetProtects(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, group := range []string{"protected", "other"} {
-		createGroup(t, namespace, group, 5)
-		createPods(t, namespace, members(group, 5, withCores(coresOfNode)))
+		cluster.CreateGroup(t, namespace, group, 5)
+		createPods(t, namespace, members(group, 5, testbed.WithCores(coresOfNode)))
 	}
 	waitPlaced(t, namespace, 10)
-	createGroup(t, namespace, "high", 2)
-	createPods(t, namespace, members("high", 2, withCores(coresOfNode), ofClass("e2e-high")))
+	cluster.CreateGroup(t, namespace, "high", 2)
+	createPods(t, namespace, members("high", 2, testbed.WithCores(coresOfNode), ofClass("e2e-high")))
 	waitGangPlaced(t, namespace, "high", 2)
 	if pods, err := left(t.Context(), namespace, "protected"); err != nil || len(pods) != 5 {
 		t.Errorf("%d of 5 protected Pods are left (%v)", len(pods), err)
@@ -154,11 +147,11 @@ func TestOrdinaryPodTakesAGangWholeOrNotAtAll(t *testing.T) {
 	createClass(t, "e2e-high", 1000)
 	createClass(t, "e2e-higher", 2000)
 	ordinary := func(name, class string) *corev1.Pod {
-		return member(name, 0, withCores(coresOfNode), ofClass(class), func(pod *corev1.Pod) { pod.Labels = nil })
+		return member(name, 0, testbed.WithCores(coresOfNode), ofClass(class), func(pod *corev1.Pod) { pod.Labels = nil })
 	}
 	// The group outranks its own members, but for one.
-	createGroup(t, namespace, "gang", nodes, func(s *schedulingv1alpha1.PodGroupSpec) { s.PriorityClassName = "e2e-high" })
-	gang := members("gang", nodes, withCores(coresOfNode))
+	cluster.CreateGroup(t, namespace, "gang", nodes, func(s *schedulingv1alpha1.PodGroupSpec) { s.PriorityClassName = "e2e-high" })
+	gang := members("gang", nodes, testbed.WithCores(coresOfNode))
 	gang[0].Spec.PriorityClassName = "e2e-high"
 	createPods(t, namespace, gang)
 	waitPlaced(t, namespace, nodes)
@@ -180,12 +173,12 @@ func TestOrdinaryPodTakesAGangWholeOrNotAtAll(t *testing.T) {
 func TestAPodGroupNamesAClassAboveThatOfItsPods(t *testing.T) {
 	theirs, namespace := cluster.Namespace(t), cluster.Namespace(t)
 	createClass(t, "e2e-high", 1000)
-	createPods(t, theirs, members("ordinary", nodes, withCores(coresOfNode), ofClass("e2e-high"), func(pod *corev1.Pod) { pod.Labels = nil }))
+	createPods(t, theirs, members("ordinary", nodes, testbed.WithCores(coresOfNode), ofClass("e2e-high"), func(pod *corev1.Pod) { pod.Labels = nil }))
 	testbed.Eventually(t, "ordinary Pods to be on all nodes", func(ctx context.Context) (bool, string, error) {
 		placed, err := onNodes(ctx, theirs)
 		return placed == nodes, fmt.Sprint(placed), err
 	})
-	createGroup(t, namespace, "gang", 1, func(s *schedulingv1alpha1.PodGroupSpec) { s.PriorityClassName = "system-node-critical" })
+	cluster.CreateGroup(t, namespace, "gang", 1, func(s *schedulingv1alpha1.PodGroupSpec) { s.PriorityClassName = "system-node-critical" })
 	createPods(t, namespace, members("gang", 1))
 	waitUnschedulable(t, namespace, "gang", schedulingv1alpha1.ReasonNotEnoughResources, "there is room for 0 of the 1 members")
 	testbed.Eventually(t, "an event that says so", func(ctx context.Context) (bool, string, error) {
@@ -215,8 +208,8 @@ func onNodes(ctx context.Context, namespace string) (int, error) {
 // TestTwoGroupsOfOneNameInTwoNamespaces share nothing.
 func TestTwoGroupsOfOneNameInTwoNamespaces(t *testing.T) {
 	one, two := cluster.Namespace(t), cluster.Namespace(t)
-	createGroup(t, one, "gang", 3)
-	createGroup(t, two, "gang", 2)
+	cluster.CreateGroup(t, one, "gang", 3)
+	cluster.CreateGroup(t, two, "gang", 2)
 	createPods(t, one, members("gang", 2))
 	createPods(t, two, members("gang", 2))
 	waitPlaced(t, two, 2)

@@ -122,6 +122,6 @@ func TestAPodWithoutItsPodGroupIsTold(t *testing.T) {
 		out, err := cluster.Kubectl(ctx, "get", "events", "-n", namespace, "--field-selector=involvedObject.name="+waits.Name, "-o", "jsonpath={.items[*].message}")
 		return strings.Contains(out, want), out, err
 	})
-	createGroup(t, namespace, "forgotten", 1)
+	cluster.CreateGroup(t, namespace, "forgotten", 1)
 	waitPlaced(t, namespace, 1)
 }

@@ -32,7 +32,7 @@ import (
 func TestPodGroupStatusFollowsAThousandPodEvents(t *testing.T) {
 	const size = 1000
 	namespace := cluster.Namespace(t)
-	createGroup(t, namespace, "wave", 1)
+	cluster.CreateGroup(t, namespace, "wave", 1)
 	seen := newWaveWatcher(t, namespace)
 	nobodys := func(pod *corev1.Pod) { pod.Spec.SchedulerName = "nobody" } // it is not about scheduling
 	pods := members("wave", size, nobodys)
@@ -167,7 +167,7 @@ func (w *waveWatcher) String() string {
 // and neither undoes what the other wrote.
 func TestTwoWritersOfAPodGroupDoNotConflict(t *testing.T) {
 	namespace := cluster.Namespace(t)
-	createGroup(t, namespace, "shared", 2)
+	cluster.CreateGroup(t, namespace, "shared", 2)
 	createPods(t, namespace, members("shared", 2))
 	group := cluster.WaitPodGroup(t, namespace, "shared", "be Running and Scheduled", func(pg *schedulingv1alpha1.PodGroup) bool {
 		return pg.Status.Phase == schedulingv1alpha1.PodGroupRunning && len(pg.Status.Conditions) == 2
@@ -185,7 +185,7 @@ func TestTwoWritersOfAPodGroupDoNotConflict(t *testing.T) {
 
 	// Both write at once what they write, not by force.
 	const writes = 50
-	createGroup(t, namespace, "contended", 2)
+	cluster.CreateGroup(t, namespace, "contended", 2)
 	client := cluster.Lockstep.SchedulingV1alpha1().PodGroups(namespace)
 	write := func(manager string, n int, status *applyschedulingv1alpha1.PodGroupStatusApplyConfiguration) error {
 		_, err := client.ApplyStatus(t.Context(), applyschedulingv1alpha1.PodGroup("contended", namespace).WithStatus(status),
@@ -229,8 +229,8 @@ func TestTwoWritersOfAPodGroupDoNotConflict(t *testing.T) {
 // that it got its place.
 func TestKubectlDescribePodGroupTellsItsStory(t *testing.T) {
 	namespace := cluster.Namespace(t)
-	createGroup(t, namespace, "story", nodes+1)
-	createPods(t, namespace, members("story", nodes+1, withCores(coresOfNode)))
+	cluster.CreateGroup(t, namespace, "story", nodes+1)
+	createPods(t, namespace, members("story", nodes+1, testbed.WithCores(coresOfNode)))
 	describes := func(wants ...string) {
 		t.Helper()
 		testbed.Eventually(t, fmt.Sprintf("kubectl describe podgroup to tell %q", wants), func(ctx context.Context) (bool, string, error) {

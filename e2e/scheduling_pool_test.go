@@ -112,7 +112,7 @@ func (p *pool) ordinary(name string, change ...func(*corev1.Pod)) *corev1.Pod {
 // gang creates a group and n members that it needs all.
 func (p *pool) gang(name string, n int, change ...func(*corev1.Pod)) {
 	p.t.Helper()
-	createGroup(p.t, p.namespace, name, int32(n))
+	cluster.CreateGroup(p.t, p.namespace, name, int32(n))
 	createPods(p.t, p.namespace, p.members(name, n, change...))
 }
 

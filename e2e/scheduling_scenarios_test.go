@@ -34,8 +34,8 @@ func TestSchedulingTwoGangsThatEachFitAlone(t *testing.T) {
 			t.Parallel()
 			p := newPool(t)
 			p.addNodes(2, 3)
-			createGroup(t, p.namespace, "alpha", 4)
-			createGroup(t, p.namespace, "beta", 4)
+			cluster.CreateGroup(t, p.namespace, "alpha", 4)
+			cluster.CreateGroup(t, p.namespace, "beta", 4)
 			for i := range 4 {
 				for _, group := range order {
 					// One after the other: that is the order.
@@ -69,7 +69,7 @@ func TestSchedulingLowGangDoesNotLivelockAHighOne(t *testing.T) {
 	p.addNodes(1, 4)
 	p.gang("low", 4)
 	p.waitMembers("low", 4)
-	createGroup(t, p.namespace, "high", 3)
+	cluster.CreateGroup(t, p.namespace, "high", 3)
 	for i := range 3 {
 		createPods(t, p.namespace, []*corev1.Pod{member("high", i, p.here, ofClass("e2e-livelock")), member("low", 10+i, p.here)})
 	}
@@ -92,7 +92,7 @@ func TestSchedulingManySmallGangsDoNotStarveABigOne(t *testing.T) {
 		p.waitMembers(fmt.Sprintf("small%d", i), 1)
 	}
 	// Pods of one core: each node may hold one of the two, or both one node.
-	createGroup(t, p.namespace, "big", 2)
+	cluster.CreateGroup(t, p.namespace, "big", 2)
 	groups := cluster.Lockstep.SchedulingV1alpha1().PodGroups(p.namespace)
 	group, err := groups.Get(t.Context(), "big", metav1.GetOptions{})
 	if err != nil {
@@ -106,7 +106,7 @@ func TestSchedulingManySmallGangsDoNotStarveABigOne(t *testing.T) {
 	if _, err := groups.UpdateStatus(t.Context(), group, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	createPods(t, p.namespace, p.members("big", 2, withCores(2)))
+	createPods(t, p.namespace, p.members("big", 2, testbed.WithCores(2)))
 	waitUnschedulable(t, p.namespace, "big", schedulingv1alpha1.ReasonNotEnoughResources, "room is held back for it")
 
 	p.gang("small2", 1)
@@ -125,7 +125,7 @@ func TestSchedulingGangWhosePodsArriveOverTime(t *testing.T) {
 	t.Parallel()
 	p := newPool(t)
 	p.addNodes(1, 3)
-	createGroup(t, p.namespace, "slow", 3)
+	cluster.CreateGroup(t, p.namespace, "slow", 3)
 	for i := range 2 {
 		createPods(t, p.namespace, []*corev1.Pod{member("slow", i, p.here)})
 		waitUnschedulable(t, p.namespace, "slow", schedulingv1alpha1.ReasonNotEnoughTasks, fmt.Sprintf("%d of at least 3 members exist", i+1))
@@ -172,7 +172,7 @@ func TestSchedulingMinMemberRaisedAndLoweredWhileWaiting(t *testing.T) {
 	t.Parallel()
 	p := newPool(t)
 	p.addNodes(1, 2)
-	createGroup(t, p.namespace, "gang", 3)
+	cluster.CreateGroup(t, p.namespace, "gang", 3)
 	createPods(t, p.namespace, p.members("gang", 4))
 	waitUnschedulable(t, p.namespace, "gang", schedulingv1alpha1.ReasonNotEnoughResources, "room for 2 of the 3")
 	p.setMinMember("gang", 5)
@@ -194,7 +194,7 @@ func TestSchedulingMembersOfDifferentPriorities(t *testing.T) {
 		pods, err := cluster.Kube.CoreV1().Pods(p.namespace).List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName!="})
 		return err == nil && len(pods.Items) == 2, "", err
 	})
-	createGroup(t, p.namespace, "mixed", 2)
+	cluster.CreateGroup(t, p.namespace, "mixed", 2)
 	createPods(t, p.namespace, []*corev1.Pod{member("mixed", 0, p.here), member("mixed", 1, p.here, ofClass("e2e-mixed-high"))})
 	p.waitMembers("mixed", 2)
 }
@@ -332,8 +332,8 @@ func TestSchedulingTwoGroupsOfOneName(t *testing.T) {
 	t.Parallel()
 	one, two := newPool(t), cluster.Namespace(t)
 	one.addNodes(1, 4)
-	createGroup(t, one.namespace, "gang", 3)
-	createGroup(t, two, "gang", 2)
+	cluster.CreateGroup(t, one.namespace, "gang", 3)
+	cluster.CreateGroup(t, two, "gang", 2)
 	createPods(t, one.namespace, one.members("gang", 2))
 	createPods(t, two, one.members("gang", 2))
 	waitPlaced(t, two, 2)

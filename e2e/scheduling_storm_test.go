@@ -90,7 +90,7 @@ func (s *storm) act() {
 		s.addGang()
 	case n < 8:
 		s.made++
-		createPods(s.t, s.namespace, []*corev1.Pod{s.ordinary(fmt.Sprintf("pod%d", s.made), withCores(1+s.random.IntN(2)))})
+		createPods(s.t, s.namespace, []*corev1.Pod{s.ordinary(fmt.Sprintf("pod%d", s.made), testbed.WithCores(1+s.random.IntN(2)))})
 	case n < 10:
 		s.deleteGang()
 	case n < 12:
@@ -113,13 +113,13 @@ func (s *storm) addGang() {
 	g.size = g.min + s.random.IntN(2)
 	s.gangs[name] = g
 	s.expect(name, g.min)
-	createGroup(s.t, s.namespace, name, int32(g.min))
+	cluster.CreateGroup(s.t, s.namespace, name, int32(g.min))
 	s.addMembers(name, g.size)
 }
 
 func (s *storm) addMembers(name string, n int) {
 	g := s.gangs[name]
-	change := []func(*corev1.Pod){s.here, withCores(g.cores)}
+	change := []func(*corev1.Pod){s.here, testbed.WithCores(g.cores)}
 	if g.high {
 		change = append(change, ofClass("e2e-storm-high"))
 	}

@@ -8,7 +8,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 versions=("$@")
 if [ $# -eq 0 ]; then
-  versions=(1.37 1.36 1.35 1.34)
+  known=$(lockstep-local versions) || exit
+  mapfile -t versions <<<"$known"
 fi
 failed=()
 for version in "${versions[@]}"; do

@@ -82,17 +82,26 @@ func run(cmd *cobra.Command, p *program.Program) error {
 		cancel()
 	}()
 
-	apis, err := setGates(ctx, p)
+	// What is wrong with the command line is told before the API server is asked, which may
+	// take a minute to answer.
+	gates, err := p.SetGates()
+	if err != nil {
+		return err
+	}
+	if err := p.SetLogs(); err != nil {
+		return fmt.Errorf("setting up logs: %w", err)
+	}
+	if err := p.Check(); err != nil {
+		return err
+	}
+	cliflag.PrintFlags(cmd.Flags())
+	apis, err := fitGates(ctx, p, gates)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil // it was asked to end
 		}
 		return err
 	}
-	if err := p.SetLogs(); err != nil {
-		return fmt.Errorf("setting up logs: %w", err)
-	}
-	cliflag.PrintFlags(cmd.Flags())
 	if remark := apis.Remark(); remark != "" {
 		klog.FromContext(ctx).Info(remark)
 	}

@@ -4,10 +4,13 @@
 package main
 
 import (
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -115,59 +118,107 @@ func TestDefaultConfiguration(t *testing.T) {
 
 // TestWrongUse: each mistake is one line that says what is wrong and what would
 // be right.
+// TestWrongUse: what is wrong is told, and before the API server is asked for anything, which
+// may not answer for long.
 func TestWrongUse(t *testing.T) {
+	var asked atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+		asked.Add(1)
+		http.NotFound(w, request)
+	}))
+	t.Cleanup(server.Close)
+	cluster := "--kubeconfig=" + kubeconfigOf(t, server.URL)
 	config := func(profiles string) string {
-		return write(t, "config.yaml", "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"+
-			"leaderElection: {leaderElect: false}\nclientConnection: {kubeconfig: "+kubeconfig(t)+"}\n"+profiles)
+		return "--config=" + write(t, "config.yaml", "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"+
+			"leaderElection: {leaderElect: false}\nclientConnection: {kubeconfig: "+kubeconfigOf(t, server.URL)+"}\n"+profiles)
 	}
+	const plugin = "plugins: {multiPoint: {enabled: [{name: Coscheduling}]}}"
 	tests := map[string]struct {
 		args []string
 		want string
 	}{
 		"an argument that is no flag": {
-			args: []string{"now"},
+			args: []string{"now", cluster},
 			want: `lockstep-scheduler takes flags only, got "now"`,
 		},
 		"a flag that does not exist": {
 			args: []string{"--kubekonfig=x"},
 			want: "unknown flag: --kubekonfig",
 		},
+		"a port that is none": {
+			args: []string{cluster, "--secure-port=70000"},
+			want: "--secure-port 70000 must be between 1 and 65535",
+		},
+		"a feature gate that does not exist": {
+			args: []string{cluster, "--feature-gates=GangGang=true"},
+			want: "unrecognized feature gate: GangGang",
+		},
+		"a format of logs that does not exist": {
+			args: []string{cluster, "--logging-format=verse"},
+			want: `Unsupported log format`,
+		},
+		"a lease that is renewed too late": {
+			args: []string{cluster, "--leader-elect", "--leader-elect-lease-duration=1s"},
+			want: "leaderElection.leaseDuration: Invalid value",
+		},
+		"a kubeconfig that does not exist": {
+			args: []string{"--kubeconfig=/does/not/exist"},
+			want: "stat /does/not/exist: no such file or directory",
+		},
 		"a file that does not exist": {
-			args: []string{"--config=/does/not/exist.yaml", "--secure-port=0"},
+			args: []string{"--config=/does/not/exist.yaml"},
 			want: "open /does/not/exist.yaml: no such file or directory",
 		},
+		"a field that a configuration does not have": {
+			args: []string{config("profils: []")},
+			want: `unknown field "profils"`,
+		},
+		"two profiles of one name": {
+			args: []string{config("profiles: [{schedulerName: s, " + plugin + "}, {schedulerName: s}]")},
+			want: "profiles[1].schedulerName: Duplicate value",
+		},
 		"a configuration without the plugin": {
-			args: []string{"--secure-port=0", "--config=" + config("profiles: [{schedulerName: s}]")},
+			args: []string{config("profiles: [{schedulerName: s}]")},
 			want: "no profile enables the plugin Coscheduling: add it to plugins.multiPoint.enabled",
 		},
 		"an argument of the plugin out of range": {
-			args: []string{"--secure-port=0", "--config=" + config(
-				`profiles: [{schedulerName: s, plugins: {multiPoint: {enabled: [{name: Coscheduling}]}}, pluginConfig: [{name: Coscheduling, args: {bindRetries: 11}}]}]`)},
-			want: "bindRetries: Invalid value: 11: must be from 0 to 10",
+			args: []string{config("profiles: [{schedulerName: s, " + plugin + ", pluginConfig: [{name: Coscheduling, args: {bindRetries: 11}}]}]")},
+			want: "arguments of plugin Coscheduling: bindRetries: Invalid value: 11: must be from 0 to 10",
 		},
 		"an argument that the plugin does not have": {
-			args: []string{"--secure-port=0", "--config=" + config(
-				`profiles: [{schedulerName: s, plugins: {multiPoint: {enabled: [{name: Coscheduling}]}}, pluginConfig: [{name: Coscheduling, args: {bindRetrys: 1}}]}]`)},
+			args: []string{config("profiles: [{schedulerName: s, " + plugin + ", pluginConfig: [{name: Coscheduling, args: {bindRetrys: 1}}]}]")},
 			want: `unknown field "bindRetrys"`,
-		},
-		"the plugin enabled twice": {
-			args: []string{"--secure-port=0", "--config=" + config(
-				`profiles: [{schedulerName: s, plugins: {multiPoint: {enabled: [{name: Coscheduling}, {name: Coscheduling}]}}}]`)},
-			want: `plugin "Coscheduling" already registered`,
 		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			out, ok := execute(t, tc.args...)
-			if ok {
-				t.Fatalf("it ended well and said\n%s", out)
-			}
-			lines := strings.Split(strings.TrimSpace(out), "\n")
-			last := lines[len(lines)-1]
-			if !strings.HasPrefix(last, "Error: ") || !strings.Contains(last, tc.want) {
-				t.Errorf("it said\n%s\nwant an error with %s", out, tc.want)
+			refused(t, tc.want, append([]string{"--secure-port=0"}, tc.args...)...)
+			if n := asked.Swap(0); n > 0 {
+				t.Errorf("the API server was asked %d times before that", n)
 			}
 		})
+	}
+}
+
+// TestAPluginThatIsEnabledTwiceIsRefused, though only when the scheduler is made.
+func TestAPluginThatIsEnabledTwiceIsRefused(t *testing.T) {
+	config := write(t, "config.yaml", "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"+
+		"leaderElection: {leaderElect: false}\nclientConnection: {kubeconfig: "+kubeconfig(t)+"}\n"+
+		"profiles: [{schedulerName: s, plugins: {multiPoint: {enabled: [{name: Coscheduling}, {name: Coscheduling}]}}}]")
+	refused(t, `plugin "Coscheduling" already registered`, "--secure-port=0", "--config="+config)
+}
+
+// refused runs the program, which must end with an error.
+func refused(t *testing.T, want string, args ...string) {
+	t.Helper()
+	out, ok := execute(t, args...)
+	if ok {
+		t.Fatalf("it ended well and said\n%s", out)
+	}
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	last := lines[len(lines)-1]
+	if !strings.HasPrefix(last, "Error: ") || !strings.Contains(last, want) {
+		t.Errorf("it said\n%s\nwant an error with %s", out, want)
 	}
 }
 

@@ -32,4 +32,5 @@ var defaults = program.Defaults{
 	Burst:          defaultBurst,
 	Plugin:         coscheduling.Name,
 	New:            coscheduling.New,
+	CheckArgs:      coscheduling.CheckArgs,
 }

@@ -11,28 +11,25 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	componentbaseconfigv1alpha1 "k8s.io/component-base/config/v1alpha1"
+	"k8s.io/component-base/featuregate"
 	"sigs.k8s.io/yaml"
 
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube/program"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/served"
 )
 
-// setGates asks the API server what it serves and sets the feature gates: as the
-// command line says, and as the API server allows. It comes before anything reads
-// a gate, the defaults of the configuration among others.
-func setGates(ctx context.Context, p *program.Program) (*served.APIs, error) {
-	apis := &served.APIs{}
-	// Whoever only writes the configuration needs no cluster for it.
-	if !p.OnlyWritesConfiguration() {
-		config, err := connection(p.Connection())
-		if err != nil {
-			return nil, err
-		}
-		if apis, err = served.Ask(ctx, config); err != nil {
-			return nil, err
-		}
+// fitGates asks the API server what it serves and fits the feature gates to that, as the
+// command line has set them. It comes before anything is made that depends on a gate, the
+// configuration among others.
+func fitGates(ctx context.Context, p *program.Program, gates featuregate.MutableVersionedFeatureGate) (*served.APIs, error) {
+	if p.OnlyWritesConfiguration() {
+		return &served.APIs{}, nil // no cluster is needed for it
 	}
-	gates, err := p.SetGates()
+	config, err := connection(p.Connection())
+	if err != nil {
+		return nil, err
+	}
+	apis, err := served.Ask(ctx, config)
 	if err != nil {
 		return nil, err
 	}

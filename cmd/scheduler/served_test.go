@@ -10,7 +10,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -25,6 +24,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -97,11 +97,7 @@ func TestFeaturesThatTheAPIServerLacksAreRefused(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			out, ok := execute(t, "--secure-port=0", "--kubeconfig="+kubeconfigOf(t, discoveryOnly(t, tc.serves)), "--feature-gates="+tc.gate)
-			lines := strings.Split(strings.TrimSpace(out), "\n")
-			if last := lines[len(lines)-1]; ok || !strings.HasPrefix(last, "Error: ") || !strings.Contains(last, tc.want) {
-				t.Errorf("it said\n%s\nwant an error with %s", out, tc.want)
-			}
+			refused(t, tc.want, "--secure-port=0", "--kubeconfig="+kubeconfigOf(t, discoveryOnly(t, tc.serves)), "--feature-gates="+tc.gate)
 		})
 	}
 }
@@ -136,20 +132,35 @@ func (o *output) String() string {
 	return o.all.String()
 }
 
-// TestASchedulerWhoseInformersHaveNotSyncedIsNotReady, on an API server that lacks
-// more than the program can do without.
-func TestASchedulerWhoseInformersHaveNotSyncedIsNotReady(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+// sharedPort is a port of 127.0.0.1 on which nobody but a program that permits sharing can
+// listen while the test runs: it is bound already, by a socket that does not listen.
+func sharedPort(t *testing.T) int {
+	t.Helper()
+	socket, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	address := listener.Addr().(*net.TCPAddr)
-	if err := listener.Close(); err != nil {
+	t.Cleanup(func() { _ = unix.Close(socket) })
+	if err := unix.SetsockoptInt(socket, unix.SOL_SOCKET, unix.SO_REUSEPORT, 1); err != nil {
 		t.Fatal(err)
 	}
+	if err := unix.Bind(socket, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		t.Fatal(err)
+	}
+	bound, err := unix.Getsockname(socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bound.(*unix.SockaddrInet4).Port
+}
+
+// TestASchedulerWhoseInformersHaveNotSyncedIsNotReady, on an API server that lacks
+// more than the program can do without.
+func TestASchedulerWhoseInformersHaveNotSyncedIsNotReady(t *testing.T) {
+	port := sharedPort(t)
 	said := &output{}
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "--kubeconfig="+kubeconfigOf(t, discoveryOnly(t, devices())),
-		"--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", address.Port))
+		"--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", port), "--permit-port-sharing")
 	cmd.Env = append(os.Environ(), runMain+"=1")
 	cmd.Stdout, cmd.Stderr = said, said
 	if err := cmd.Start(); err != nil {
@@ -162,8 +173,8 @@ func TestASchedulerWhoseInformersHaveNotSyncedIsNotReady(t *testing.T) {
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	var code int
 	var body []byte
-	err = wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
-		response, err := client.Get("https://" + address.String() + "/readyz")
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
+		response, err := client.Get(fmt.Sprintf("https://127.0.0.1:%d/readyz", port))
 		if err != nil {
 			return false, nil // it does not serve yet
 		}

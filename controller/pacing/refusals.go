@@ -3,7 +3,11 @@
 
 package pacing
 
-import "time"
+import (
+	"time"
+
+	"github.com/lockstep-k8s/lockstep/internal/times"
+)
 
 // Refusals are the causes for which requests about one Framework fail at present. A
 // request that has a refused cause waits until the cause is due; then one request
@@ -74,7 +78,7 @@ func (r *Refusals[Cause]) Due(cause Cause) time.Time {
 	if known == nil {
 		return time.Time{}
 	}
-	return later(known.due, r.tried.Add(min(doubled(MinBackoff, r.failed), maxTryDistance)))
+	return times.Later(known.due, r.tried.Add(min(doubled(MinBackoff, r.failed), maxTryDistance)))
 }
 
 // DueAlone is when a request may try whose cause stands for a whole Framework: it waits
@@ -84,7 +88,7 @@ func (r *Refusals[Cause]) DueAlone(cause Cause) time.Time {
 	if known == nil {
 		return time.Time{}
 	}
-	return later(known.due, r.tried.Add(min(doubled(MinBackoff, min(r.failed, known.failures)), maxTryDistance)))
+	return times.Later(known.due, r.tried.Add(min(doubled(MinBackoff, min(r.failed, known.failures)), maxTryDistance)))
 }
 
 // Tried is when a request of a refused cause was last tried. Zero if it is not refused.

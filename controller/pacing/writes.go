@@ -3,7 +3,11 @@
 
 package pacing
 
-import "time"
+import (
+	"time"
+
+	"github.com/lockstep-k8s/lockstep/internal/times"
+)
 
 // Gate is what waits for a change of the status to be written.
 type Gate int
@@ -83,9 +87,9 @@ func (w *Writes) Due(change Change, base time.Duration) time.Time {
 	case change.Settled:
 		return w.last.Add(base)
 	case change.Starting:
-		return later(w.changed.Add(max(window, w.starting(window, base))), next)
+		return times.Later(w.changed.Add(max(window, w.starting(window, base))), next)
 	default:
-		return later(w.changed.Add(window), next)
+		return times.Later(w.changed.Add(window), next)
 	}
 }
 
@@ -98,11 +102,4 @@ func (w *Writes) starting(window, base time.Duration) time.Duration {
 // window is how long a change that gates nothing waits at the beginning of a wave.
 func window(tasks int, base time.Duration) time.Duration {
 	return base * time.Duration(max(tasksPerWindow, tasks)) / tasksPerWindow
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }

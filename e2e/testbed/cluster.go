@@ -32,28 +32,19 @@ type Cluster struct {
 }
 
 // Main runs the tests of a package on a cluster of their own, of the version that
-// KubernetesVersion tells, and returns the code to exit with. use is given the cluster before any test runs. However the
-// tests end, also by Ctrl-C, the cluster does not outlive them.
+// KubernetesVersion tells, and returns the code to exit with. use is given the cluster before
+// any test runs.
 func Main(m *testing.M, o localenv.Options, use func(ctx context.Context, c *Cluster) error) int {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	o.Output, o.KubernetesVersion = os.Stderr, KubernetesVersion()
-	cluster, err := localenv.Up(ctx, o)
+	o.KubernetesVersion = KubernetesVersion()
+	cluster, down, err := up(ctx, o)
 	if err != nil {
 		return failed(err)
 	}
-	down := sync.OnceValue(func() error { return cluster.Down(context.Background()) })
-	ended := context.AfterFunc(ctx, func() {
-		fmt.Fprintln(os.Stderr, "interrupted: stopping the cluster")
-		if err := down(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-		}
-		os.Exit(1)
-	})
-	defer ended() // before stop, which cancels ctx too
 	code := 0
-	if err := use(ctx, &Cluster{cluster}); err != nil {
+	if err := use(ctx, cluster); err != nil {
 		code = failed(err)
 	} else {
 		code = m.Run()
@@ -62,6 +53,47 @@ func Main(m *testing.M, o localenv.Options, use func(ctx context.Context, c *Clu
 		return failed(err)
 	}
 	return code
+}
+
+// Up starts a cluster for one test, which stops it when it ends.
+func Up(t testing.TB, o localenv.Options) *Cluster {
+	t.Helper()
+	// Not the context of the test, which ends before its cleanups.
+	ctx, stop := signal.NotifyContext(context.WithoutCancel(t.Context()), os.Interrupt, syscall.SIGTERM)
+	cluster, down, err := up(ctx, o)
+	if err != nil {
+		stop()
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		defer stop()
+		if err := down(); err != nil {
+			t.Error(err)
+		}
+	})
+	return cluster
+}
+
+// up starts a cluster that does not outlive the tests, however they end: down stops it, and
+// so does the end of ctx by Ctrl-C, which ends the program, too.
+func up(ctx context.Context, o localenv.Options) (cluster *Cluster, down func() error, err error) {
+	o.Output = os.Stderr
+	started, err := localenv.Up(ctx, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	stop := sync.OnceValue(func() error { return started.Down(context.Background()) })
+	ended := context.AfterFunc(ctx, func() {
+		fmt.Fprintln(os.Stderr, "interrupted: stopping the cluster")
+		if err := stop(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+		os.Exit(1)
+	})
+	return &Cluster{started}, func() error {
+		ended()
+		return stop()
+	}, nil
 }
 
 func failed(err error) int {

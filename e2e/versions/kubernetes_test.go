@@ -15,7 +15,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/discovery"
 
@@ -28,7 +27,7 @@ import (
 
 // part runs a part of a test on the cluster of the test.
 func (w *world) part(name string, run func(w *world)) {
-	w.t.Run(name, func(t *testing.T) { run(&world{Cluster: w.Cluster, t: t, ctx: w.ctx}) })
+	w.t.Run(name, func(t *testing.T) { run(&world{w.Cluster, t}) })
 }
 
 // TestLockstepRunsOnAKubernetesVersion: on that of the flag -kubernetes-version, with
@@ -44,8 +43,7 @@ func TestLockstepRunsOnAKubernetesVersion(t *testing.T) {
 		t.Fatalf("the API server is of version %s, want %s", info.GitVersion, want)
 	}
 	t.Logf("the API server is of version %s", info.GitVersion)
-	testbed := &testbed.Cluster{Cluster: w.Cluster}
-	testbed.StartController(t, localenv.ControllerOptions{}).WaitReady(t)
+	w.StartController(t, localenv.ControllerOptions{}).WaitReady(t)
 	scheduler := w.startScheduler()
 
 	w.part("ordinary Pods are placed", func(w *world) {
@@ -58,7 +56,7 @@ func TestLockstepRunsOnAKubernetesVersion(t *testing.T) {
 	w.part("a Pod with a resource claim gets its device, or is told", claimIsMet)
 	w.part("wrong objects are refused", wrongObjectsAreRefused)
 	w.part("the manifests are taken", func(w *world) {
-		if out, err := w.Kubectl(w.ctx, "apply", "--dry-run=server", "--validate=strict", "-k", "../../manifests"); err != nil {
+		if out, err := w.Kubectl(w.t.Context(), "apply", "--dry-run=server", "--validate=strict", "-k", "../../manifests"); err != nil {
 			w.t.Errorf("%v: %s", err, out)
 		}
 	})
@@ -96,10 +94,10 @@ func (w *world) serves(name string) bool {
 func (w *world) delete(names ...string) {
 	w.t.Helper()
 	for _, name := range names {
-		if err := w.Kube.CoreV1().Pods(namespace).Delete(w.ctx, name, metav1.DeleteOptions{}); err != nil {
+		if err := w.Kube.CoreV1().Pods(namespace).Delete(w.t.Context(), name, metav1.DeleteOptions{}); err != nil {
 			w.t.Fatal(err)
 		}
-		w.await(testbed.Patience, "Pod "+name+" to be gone", func(ctx context.Context) (bool, string, error) {
+		testbed.Eventually(w.t, "Pod "+name+" to be gone", func(ctx context.Context) (bool, string, error) {
 			_, err := w.Kube.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
 			return apierrors.IsNotFound(err), "", nil
 		})
@@ -109,20 +107,17 @@ func (w *world) delete(names ...string) {
 // gangRuns has a Framework wait as a whole for room, and then run.
 func gangRuns(w *world) {
 	const tasks = 4
-	w.pod("in-the-way", func(pod *corev1.Pod) {
-		pod.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = *resource.NewQuantity(coresOfNode-tasks+1, resource.DecimalSI)
-	})
+	w.pod("in-the-way", testbed.WithCores(coresOfNode-tasks+1))
 	w.waitPlaced(testbed.Patience, "in-the-way")
 	fw := jobs.MakeFramework("gang").Gang().
 		Role("worker", tasks, jobs.RunFor(time.Second, 0).CPU("1").Scheduler("lockstep-scheduler").Completes(1, tasks)).Obj()
-	if _, err := w.Lockstep.FrameworkcontrollerV1().Frameworks(namespace).Create(w.ctx, fw, metav1.CreateOptions{}); err != nil {
+	if _, err := w.Lockstep.FrameworkcontrollerV1().Frameworks(namespace).Create(w.t.Context(), fw, metav1.CreateOptions{}); err != nil {
 		w.t.Fatal(err)
 	}
-	cluster := &testbed.Cluster{Cluster: w.Cluster}
-	cluster.WaitFramework(w.t, namespace, fw.Name, "be told that there is no room", func(fw *frameworkv1.Framework) bool {
+	w.WaitFramework(w.t, namespace, fw.Name, "be told that there is no room", func(fw *frameworkv1.Framework) bool {
 		return fw.Status != nil && fw.Status.AttemptStatus.PodGroup != nil && fw.Status.AttemptStatus.PodGroup.Unschedulable != nil
 	})
-	pods, err := w.PodsOf(w.ctx, namespace, fw.Name)
+	pods, err := w.PodsOf(w.t.Context(), namespace, fw.Name)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -136,7 +131,7 @@ func gangRuns(w *world) {
 	}
 
 	w.delete("in-the-way")
-	done := cluster.WaitFrameworkState(w.t, namespace, fw.Name, frameworkv1.FrameworkCompleted)
+	done := w.WaitFrameworkState(w.t, namespace, fw.Name, frameworkv1.FrameworkCompleted)
 	if end := done.Status.AttemptStatus.CompletionStatus; end == nil || end.Type.Name != frameworkv1.CompletionTypeSucceeded {
 		w.t.Errorf("it ended so: %s", localenv.DescribeFramework(done))
 	}
@@ -151,7 +146,7 @@ func claimIsMet(w *world) {
 	const driver = "devices.example.com"
 	w.pod("claiming", claiming("gpu"))
 	defer w.delete("claiming")
-	stored, err := w.Kube.CoreV1().Pods(namespace).Get(w.ctx, "claiming", metav1.GetOptions{})
+	stored, err := w.Kube.CoreV1().Pods(namespace).Get(w.t.Context(), "claiming", metav1.GetOptions{})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -177,7 +172,7 @@ func wrongObjectsAreRefused(w *world) {
 		if kind == "PodGroup" {
 			apiVersion = schedulingv1alpha1.SchemeGroupVersion
 		}
-		return w.KubectlApply(w.ctx, namespace, fmt.Sprintf("apiVersion: %s\nkind: %s\nmetadata: {name: %q}\nspec: %s\n", apiVersion, kind, name, spec))
+		return w.KubectlApply(w.t.Context(), namespace, fmt.Sprintf("apiVersion: %s\nkind: %s\nmetadata: {name: %q}\nspec: %s\n", apiVersion, kind, name, spec))
 	}
 	for name, tc := range map[string]struct {
 		kind, name   string

@@ -11,20 +11,15 @@ package versions
 import (
 	"context"
 	"fmt"
-	"os"
-	"os/signal"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/e2e/testbed"
 	"github.com/lockstep-k8s/lockstep/internal/localenv"
 )
@@ -40,29 +35,17 @@ const (
 
 // world is a cluster of one node.
 type world struct {
-	*localenv.Cluster
-	t   *testing.T
-	ctx context.Context // ends with the test, or by Ctrl-C
+	*testbed.Cluster
+	t *testing.T
 }
 
 // up starts a cluster with the API server that the options describe. It does not outlive
 // the test.
 func up(t *testing.T, o localenv.Options) *world {
 	t.Helper()
-	ctx, stop := signal.NotifyContext(t.Context(), os.Interrupt, syscall.SIGTERM)
-	t.Cleanup(stop)
-	o.SimulatedNodes, o.NodeCPU, o.With, o.Output = 1, fmt.Sprint(coresOfNode), "none", os.Stderr
-	cluster, err := localenv.Up(ctx, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := cluster.Down(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
-	w := &world{cluster, t, ctx}
-	w.await(testbed.Patience, "the service account of Pods", func(ctx context.Context) (bool, string, error) {
+	o.SimulatedNodes, o.NodeCPU, o.With = 1, fmt.Sprint(coresOfNode), "none"
+	w := &world{testbed.Up(t, o), t}
+	testbed.Eventually(t, "the service account of Pods", func(ctx context.Context) (bool, string, error) {
 		_, err := w.Kube.CoreV1().ServiceAccounts(namespace).Get(ctx, "default", metav1.GetOptions{})
 		return err == nil, "", err
 	})
@@ -73,7 +56,8 @@ func up(t *testing.T, o localenv.Options) *world {
 // service account.
 func (w *world) startScheduler() *localenv.Process {
 	w.t.Helper()
-	scheduler, err := w.StartScheduler(w.ctx, "")
+	// Not the context of the test, which ends before its cleanups.
+	scheduler, err := w.StartScheduler(context.WithoutCancel(w.t.Context()), "")
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -86,39 +70,10 @@ func (w *world) startScheduler() *localenv.Process {
 	return scheduler
 }
 
-func (w *world) await(patience time.Duration, what string, condition localenv.Condition) {
-	w.t.Helper()
-	ctx, cancel := context.WithTimeoutCause(w.ctx, patience, fmt.Errorf("timed out after %v", patience))
-	defer cancel()
-	if err := localenv.Await(ctx, what, condition); err != nil {
-		w.t.Fatal(err)
-	}
-}
-
 // pod creates a Pod that requests one core, changed by change.
 func (w *world) pod(name string, change ...func(*corev1.Pod)) {
 	w.t.Helper()
-	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec: corev1.PodSpec{
-			SchedulerName: "lockstep-scheduler", RestartPolicy: corev1.RestartPolicyNever,
-			Containers: []corev1.Container{{
-				Name: "main", Image: "lockstep.dev/simulated:any",
-				Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}},
-			}},
-		},
-	}
-	for _, c := range change {
-		c(pod)
-	}
-	if _, err := w.Kube.CoreV1().Pods(namespace).Create(w.ctx, pod, metav1.CreateOptions{}); err != nil {
-		w.t.Fatal(err)
-	}
-}
-
-// of makes a Pod a member of a group.
-func of(group string) func(*corev1.Pod) {
-	return func(pod *corev1.Pod) { pod.Labels = map[string]string{schedulingv1alpha1.LabelPodGroup: group} }
+	w.CreatePod(w.t, namespace, testbed.MakePod(name, change...))
 }
 
 // claiming has a Pod use a resource claim.
@@ -138,7 +93,7 @@ func (w *world) claim(name, driver string) {
 			Name: "one", Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: driver},
 		}}}},
 	}
-	if _, err := w.Kube.ResourceV1().ResourceClaims(namespace).Create(w.ctx, claim, metav1.CreateOptions{}); err != nil {
+	if _, err := w.Kube.ResourceV1().ResourceClaims(namespace).Create(w.t.Context(), claim, metav1.CreateOptions{}); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -153,7 +108,7 @@ func (w *world) offer(driver string) {
 			CEL: &resourcev1.CELDeviceSelector{Expression: fmt.Sprintf("device.driver == %q", driver)},
 		}}},
 	}
-	if _, err := resources.DeviceClasses().Create(w.ctx, class, metav1.CreateOptions{}); err != nil {
+	if _, err := resources.DeviceClasses().Create(w.t.Context(), class, metav1.CreateOptions{}); err != nil {
 		w.t.Fatal(err)
 	}
 	node := "sim-0"
@@ -164,7 +119,7 @@ func (w *world) offer(driver string) {
 			Pool: resourcev1.ResourcePool{Name: node, Generation: 1, ResourceSliceCount: 1},
 		},
 	}
-	if _, err := resources.ResourceSlices().Create(w.ctx, slice, metav1.CreateOptions{}); err != nil {
+	if _, err := resources.ResourceSlices().Create(w.t.Context(), slice, metav1.CreateOptions{}); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -173,22 +128,16 @@ func (w *world) offer(driver string) {
 // change.
 func (w *world) gang(name string, change ...func(*corev1.Pod)) {
 	w.t.Helper()
-	group := &schedulingv1alpha1.PodGroup{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec:       schedulingv1alpha1.PodGroupSpec{MinMember: 2},
-	}
-	if _, err := w.Lockstep.SchedulingV1alpha1().PodGroups(namespace).Create(w.ctx, group, metav1.CreateOptions{}); err != nil {
-		w.t.Fatal(err)
-	}
-	w.pod(name+"-0", of(name))
-	w.pod(name+"-1", append(change, of(name))...)
+	w.CreateGroup(w.t, namespace, name, 2)
+	w.pod(name+"-0", testbed.InGroup(name))
+	w.pod(name+"-1", append(change, testbed.InGroup(name))...)
 }
 
 // waitPlaced waits until Pods have a node.
 func (w *world) waitPlaced(patience time.Duration, names ...string) {
 	w.t.Helper()
 	for _, name := range names {
-		w.await(patience, "Pod "+name+" to be placed", func(ctx context.Context) (bool, string, error) {
+		testbed.EventuallyWithin(w.t, patience, "Pod "+name+" to be placed", func(ctx context.Context) (bool, string, error) {
 			pod, err := w.Kube.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
 			if err != nil {
 				return false, "", err
@@ -202,7 +151,7 @@ func (w *world) waitPlaced(patience time.Duration, names ...string) {
 // contains text.
 func (w *world) waitTold(name, text string) {
 	w.t.Helper()
-	w.await(testbed.Patience, fmt.Sprintf("Pod %s to be told …%s…", name, text), func(ctx context.Context) (bool, string, error) {
+	testbed.Eventually(w.t, fmt.Sprintf("Pod %s to be told …%s…", name, text), func(ctx context.Context) (bool, string, error) {
 		pod, err := w.Kube.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			return false, "", err
@@ -253,16 +202,7 @@ func TestSchedulingWithoutResourceClaims(t *testing.T) {
 	w.waitPlaced(time.Until(scheduler.Started.Add(promptly)), "ordinary")
 	w.waitPlaced(testbed.Patience, "gang-0", "gang-1")
 	w.waitTold("claiming", `could not find ResourceClaim "default/gpu"`)
-	w.await(testbed.Patience, "the gang with a claim to be told", func(ctx context.Context) (bool, string, error) {
-		group, err := w.Lockstep.SchedulingV1alpha1().PodGroups(namespace).Get(ctx, "claimants", metav1.GetOptions{})
-		if err != nil {
-			return false, "", err
-		}
-		return slices.ContainsFunc(group.Status.Conditions, func(c schedulingv1alpha1.PodGroupCondition) bool {
-			return c.Type == schedulingv1alpha1.ConditionUnschedulable && c.Status == metav1.ConditionTrue &&
-				strings.Contains(c.Message, "ResourceClaim")
-		}), fmt.Sprintf("%+v", group.Status.Conditions), nil
-	})
+	w.WaitGroupTold(w.t, namespace, "claimants", "ResourceClaim")
 	w.saidOnce(scheduler, "resourceclaims, resourceslices, deviceclasses of resource.k8s.io/v1")
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lockstep-k8s/lockstep/localcluster/cluster"
 	"github.com/lockstep-k8s/lockstep/localcluster/components"
 )
 
@@ -27,6 +28,9 @@ func newBuild() *cobra.Command {
 			}
 			wanted := components.ControlPlane(release)
 			if realNode {
+				if err := cluster.CheckRealNodeRelease(release); err != nil {
+					return err
+				}
 				wanted = append(wanted, components.RealNode()...)
 			}
 			binaries, err := ensure(cmd, cacheDir, wanted)

@@ -5,6 +5,7 @@ package cli
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -16,18 +17,19 @@ func TestMistakesAreOneLine(t *testing.T) {
 		args []string
 		want string
 	}{
-		"an unknown command":          {[]string{"launch"}, `unknown command "launch"`},
-		"an unknown flag":             {[]string{"up", "--nodes=3"}, "unknown flag: --nodes"},
-		"an unknown program":          {[]string{"up", "--dir", dir, "--with=webhook"}, `--with "webhook": want a list of controller and scheduler, or none`},
-		"a quantity that is none":     {[]string{"up", "--dir", dir, "--node-cpu=many"}, `--node-cpu "many" is not a quantity`},
-		"an unknown version":          {[]string{"up", "--dir", dir, "--with=none", "--kubernetes-version=1.12"}, `--kubernetes-version "1.12" is not known: it is one of 1.37, 1.36, 1.35 and 1.34`},
-		"a version not to be built":   {[]string{"build", "--kubernetes-version=v1.36.0"}, `--kubernetes-version "v1.36.0" is not known: it is one of 1.37,`},
-		"a program that is not there": {[]string{"up", "--dir", dir, "--with=scheduler", "--bin-dir", dir}, "no lockstep-scheduler in " + dir},
-		"a directory below a file":    {[]string{"up", "--dir", "/dev/null/c", "--with=none"}, "--dir: mkdir /dev/null: not a directory"},
-		"status of no cluster":        {[]string{"status", "--dir", dir + "/none"}, "no cluster in " + dir + "/none"},
-		"logs of no cluster":          {[]string{"logs", "etcd", "--dir", dir + "/none"}, "no cluster in " + dir + "/none"},
-		"images for no cluster":       {[]string{"load-image", "x.tar", "--dir", dir + "/none"}, "no cluster in"},
-		"logs of which component?":    {[]string{"logs", "--dir", dir}, "accepts 1 arg(s), received 0"},
+		"an unknown command":           {[]string{"launch"}, `unknown command "launch"`},
+		"an unknown flag":              {[]string{"up", "--nodes=3"}, "unknown flag: --nodes"},
+		"an unknown program":           {[]string{"up", "--dir", dir, "--with=webhook"}, `--with "webhook": want a list of controller and scheduler, or none`},
+		"a quantity that is none":      {[]string{"up", "--dir", dir, "--node-cpu=many"}, `--node-cpu "many" is not a quantity`},
+		"an unknown version":           {[]string{"up", "--dir", dir, "--with=none", "--kubernetes-version=1.12"}, `--kubernetes-version "1.12" is not known: it is one of 1.37, 1.36, 1.35 and 1.34`},
+		"a version not to be built":    {[]string{"build", "--kubernetes-version=v1.36.0"}, `--kubernetes-version "v1.36.0" is not known: it is one of 1.37,`},
+		"a node newer than its server": {[]string{"build", "--real-node", "--kubernetes-version=1.36"}, "--kubernetes-version 1.36 is given with --real-node, whose kubelet is of 1.37 and may not be newer than the API server: only --kubernetes-version 1.37 goes with it"},
+		"a program that is not there":  {[]string{"up", "--dir", dir, "--with=scheduler", "--bin-dir", dir}, "no lockstep-scheduler in " + dir},
+		"a directory below a file":     {[]string{"up", "--dir", "/dev/null/c", "--with=none"}, "--dir: mkdir /dev/null: not a directory"},
+		"status of no cluster":         {[]string{"status", "--dir", dir + "/none"}, "no cluster in " + dir + "/none"},
+		"logs of no cluster":           {[]string{"logs", "etcd", "--dir", dir + "/none"}, "no cluster in " + dir + "/none"},
+		"images for no cluster":        {[]string{"load-image", "x.tar", "--dir", dir + "/none"}, "no cluster in"},
+		"logs of which component?":     {[]string{"logs", "--dir", dir}, "accepts 1 arg(s), received 0"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -48,7 +50,7 @@ func TestHelpNamesTheCommands(t *testing.T) {
 	if code := Main([]string{"--help"}, &stdout, &stderr); code != 0 {
 		t.Fatalf("exit code %d: %s", code, stderr.String())
 	}
-	for _, name := range []string{"up", "down", "status", "logs", "load-image", "build"} {
+	for _, name := range []string{"up", "down", "status", "logs", "load-image", "build", "versions"} {
 		if !strings.Contains(stdout.String(), "\n  "+name+" ") {
 			t.Errorf("help does not name %s:\n%s", name, stdout.String())
 		}
@@ -75,5 +77,17 @@ func TestDefaultDir(t *testing.T) {
 	t.Setenv("HOME", "")
 	if _, err := layoutOf(""); err == nil || !strings.Contains(err.Error(), "set --dir") {
 		t.Errorf("without a home: %v", err)
+	}
+}
+
+// TestVersionsAreThoseThatCanBeBuilt: hack/e2e-versions.sh tries what it prints.
+func TestVersionsAreThoseThatCanBeBuilt(t *testing.T) {
+	var stdout, stderr strings.Builder
+	if code := Main([]string{"versions"}, &stdout, &stderr); code != 0 {
+		t.Fatalf("exit code %d: %s", code, stderr.String())
+	}
+	want := []string{"1.37", "1.36", "1.35", "1.34"}
+	if got := strings.Fields(stdout.String()); !slices.Equal(got, want) || strings.Count(stdout.String(), "\n") != len(want) {
+		t.Errorf("it prints %q, want a line for each of %v", stdout.String(), want)
 	}
 }

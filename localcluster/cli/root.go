@@ -50,7 +50,7 @@ built from Go modules on first use; no container engine and no image registry is
 		SilenceErrors: true,
 	}
 	root.CompletionOptions.DisableDefaultCmd = true
-	root.AddCommand(newUp(), newDown(), newStatus(), newLogs(), newLoadImage(), newBuild())
+	root.AddCommand(newUp(), newDown(), newStatus(), newLogs(), newLoadImage(), newBuild(), newVersions())
 	root.AddCommand(newSupervise(), newNode(), newReap())
 	return root
 }

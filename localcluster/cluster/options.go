@@ -108,14 +108,14 @@ func (o *Options) validateRealNode(cpus int) error {
 	if o.RealNode && o.RuntimeConfig != "" {
 		return errors.New("--runtime-config is given with --real-node, whose authorizer needs the APIs that come with Kubernetes")
 	}
-	if newest := components.Newest().Minor; o.RealNode && o.KubernetesVersion != "" && o.KubernetesVersion != newest {
-		return fmt.Errorf("--kubernetes-version %s is given with --real-node, whose kubelet is of %s: it may not be newer than the API server", o.KubernetesVersion, newest)
-	}
 	if !o.RealNode {
 		if o.RealNodeCPU != nil {
 			return errors.New("--real-node-cpu is given without --real-node")
 		}
 		return nil
+	}
+	if err := CheckRealNodeRelease(o.Release()); err != nil {
+		return err
 	}
 	if len(o.Dir) > maxDirLength {
 		return fmt.Errorf("--dir is %d bytes long, and with --real-node it may have at most %d (the limit for Unix sockets)", len(o.Dir), maxDirLength)
@@ -124,6 +124,17 @@ func (o *Options) validateRealNode(cpus int) error {
 		return fmt.Errorf("--real-node-cpu %s is not above 0 and at most %d, the processors of this machine", q.String(), cpus)
 	}
 	return nil
+}
+
+// CheckRealNodeRelease says whether a node that runs containers can join a control plane of a
+// release. The error names the flags.
+func CheckRealNodeRelease(release components.Release) error {
+	newest := components.Newest()
+	if release == newest {
+		return nil
+	}
+	return fmt.Errorf("--kubernetes-version %s is given with --real-node, whose kubelet is of %s and may not be newer than the API server: only --kubernetes-version %s goes with it",
+		release.Minor, newest.Minor, newest.Minor)
 }
 
 // Release is the release of Kubernetes that valid options ask for.

@@ -12,6 +12,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"github.com/lockstep-k8s/lockstep/podgroup"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/gangs"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/place"
 )
@@ -47,9 +48,12 @@ func helpful() []fwk.ClusterEvent {
 
 // heard tells the gangs of an event that may help one, wherever they are. So a cycle that
 // ends without a place can't miss what happens during it.
-func (t *tracker) heard(event fwk.ClusterEvent, before, after any) {
-	if framework.MatchAnyClusterEvent(event, t.helpful) {
-		t.happened(event, before, after)
+func heard(by *gangs.Gangs) func(event fwk.ClusterEvent, before, after any) {
+	events := helpful()
+	return func(event fwk.ClusterEvent, before, after any) {
+		if framework.MatchAnyClusterEvent(event, events) {
+			happened(by, event, before, after)
+		}
 	}
 }
 
@@ -88,26 +92,24 @@ func isPlacing(event fwk.ClusterEvent) bool {
 	return event.Resource == fwk.AssignedPod && event.ActionType&fwk.Add != 0
 }
 
-// happened tells the line of an event.
-func (t *tracker) happened(event fwk.ClusterEvent, oldObj, newObj any) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	kind := kindOf(event)
-	if !t.line.Listens(kind) {
-		return
-	}
-	t.line.Happened(eventOf(kind, oldObj, newObj), t.now())
-	t.stir()
+// happened tells gangs of an event.
+func happened(to *gangs.Gangs, event fwk.ClusterEvent, oldObj, newObj any) {
+	kind := kindOf(event, oldObj, newObj)
+	to.Happened(kind, func() line.Event { return eventOf(kind, oldObj, newObj) })
 }
 
-// kindOf is what kind of event it is for the line. What a Pod that is relabelled means for
-// others depends on what they look for.
-func kindOf(event fwk.ClusterEvent) line.EventKind {
+// kindOf is what kind of event it is for the line. A Pod whose labels say now that it is a
+// member of another gang may be one that gives way.
+func kindOf(event fwk.ClusterEvent, oldObj, newObj any) line.EventKind {
 	switch {
 	case event.Resource == fwk.AssignedPod && event.ActionType == fwk.Add:
 		return line.PodPlaced
 	case event.Resource == fwk.AssignedPod && event.ActionType == fwk.Delete:
 		return line.PodEnded
+	case event.Resource == fwk.AssignedPod && event.ActionType == fwk.UpdatePodLabel:
+		if isSameMember(oldObj, newObj) {
+			return line.PodRelabelled
+		}
 	case event.Resource == fwk.Node && event.ActionType == fwk.Delete:
 		return line.NodeGone
 	case event.Resource == fwk.Node:
@@ -131,4 +133,17 @@ func eventOf(kind line.EventKind, oldObj, newObj any) line.Event {
 		return line.Event{Kind: line.Anything}
 	}
 	return line.Event{Kind: kind}
+}
+
+// isSameMember says whether two objects are a Pod that was and is a member of the same gang in
+// the same role, or of none.
+func isSameMember(was, is any) bool {
+	before, ok1 := was.(*corev1.Pod)
+	after, ok2 := is.(*corev1.Pod)
+	if !ok1 || !ok2 {
+		return false
+	}
+	from, _ := podgroup.GroupOf(before)
+	to, _ := podgroup.GroupOf(after)
+	return from == to && podgroup.RoleOf(before) == podgroup.RoleOf(after)
 }

@@ -4,6 +4,7 @@
 package coscheduling
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
@@ -50,15 +52,59 @@ func (w *world) writes() int {
 	return n
 }
 
+// ledger is a plugin that sets something aside for each Pod that has a node, as those of
+// volumes and devices do.
+type ledger struct {
+	// refuses is what it says to the last member; nil for nothing.
+	refuses *fwk.Status
+	// thinks is how long it takes for each Pod.
+	thinks time.Duration
+	// has are the Pods for which something is set aside.
+	has map[string]bool
+}
+
+func (*ledger) Name() string { return "Ledger" }
+
+func (l *ledger) Reserve(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, _ string) *fwk.Status {
+	time.Sleep(l.thinks)
+	if l.refuses != nil && pod.Name == "gang-1" {
+		return l.refuses
+	}
+	l.has[pod.Name] = true
+	return nil
+}
+
+func (l *ledger) Unreserve(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, _ string) {
+	delete(l.has, pod.Name)
+}
+
 // TestAnOutcomeIsNothingButWords: a gang of two is planned on two nodes of a core each, and
-// nothing is different after that.
+// nothing is different after that, but for what is set aside for the places that it is given.
 func TestAnOutcomeIsNothingButWords(t *testing.T) {
+	preempts := func(g *place.Gang) { g.Rank.Priority, g.MayPreempt = 10, true }
+	low := []*corev1.Pod{makePod("low-0", onNode("node-0")), makePod("low-1", onNode("node-1"))}
+	refuses := &ledger{refuses: fwk.NewStatus(fwk.Unschedulable, "no device is left")}
+	fails := &ledger{refuses: fwk.NewStatus(fwk.Error, "the list of devices is broken")}
+	const turnTimeout = 100 * time.Millisecond // the least that is allowed
+	slow := &ledger{thinks: turnTimeout}
+	isRefused := func(why string) func(place.Outcome) bool {
+		return func(out place.Outcome) bool {
+			return out.Shortfall != nil && strings.Contains(out.Shortfall.Message, why) && !out.Shortfall.Overdue && len(out.Victims) == 0
+		}
+	}
+	isOverdue := func(out place.Outcome) bool {
+		return out.Shortfall != nil && out.Shortfall.Overdue && len(out.Victims) == 0
+	}
 	tests := map[string]struct {
 		runs   []*corev1.Pod
 		change func(*place.Gang)
 		// ahead is a gang for which a node is kept.
 		ahead bool
-		want  func(place.Outcome) bool
+		// beside is a plugin; without one it is one that refuses nothing.
+		beside *ledger
+		want   func(place.Outcome) bool
+		// wantError is a part of the error; empty for none.
+		wantError string
 	}{
 		"it has its place": {
 			want: func(out place.Outcome) bool {
@@ -66,8 +112,7 @@ func TestAnOutcomeIsNothingButWords(t *testing.T) {
 			},
 		},
 		"others are to be evicted": {
-			runs:   []*corev1.Pod{makePod("low-0", onNode("node-0")), makePod("low-1", onNode("node-1"))},
-			change: func(g *place.Gang) { g.Rank.Priority, g.MayPreempt = 10, true },
+			runs: low, change: preempts,
 			want: func(out place.Outcome) bool {
 				_, reserved := out.Claim.(*room.Reservation)
 				return len(out.Victims) == 2 && reserved && out.Again.Equal(out.Claim.End())
@@ -92,10 +137,25 @@ func TestAnOutcomeIsNothingButWords(t *testing.T) {
 				return len(out.Placements) == 0 && strings.Contains(out.Shortfall.Message, "room is held back for PodGroup "+testNamespace+"/ahead")
 			},
 		},
+		"a Reserve plugin refuses a member":                             {beside: refuses, want: isRefused("no device is left")},
+		"a Reserve plugin refuses a member while the eviction is tried": {runs: low, change: preempts, beside: refuses, want: isRefused("short of 2 cpu")},
+		"a plugin fails for a member":                                   {beside: fails, wantError: "the list of devices is broken"},
+		"a plugin fails for a member while the eviction is tried":       {runs: low, change: preempts, beside: fails, wantError: "the list of devices is broken"},
+		"it takes too long":                                             {beside: slow, want: isOverdue},
+		"it takes too long while the eviction is tried":                 {runs: low, change: preempts, beside: slow, want: isOverdue},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
+			beside := ledger{has: make(map[string]bool)}
+			if tc.beside != nil {
+				beside.refuses, beside.thinks = tc.beside.refuses, tc.beside.thinks
+			}
+			w.others = []fwk.Plugin{&beside}
+			w.args = fmt.Sprintf(`{"turnTimeout":%q}`, time.Minute)
+			if beside.thinks > 0 {
+				w.args = fmt.Sprintf(`{"turnTimeout":%q}`, turnTimeout)
+			}
 			w.start()()
 			for _, node := range makeNodes("node", 2, 1) {
 				w.sched.Cache.AddNode(klog.Background(), node.(*corev1.Node))
@@ -123,8 +183,20 @@ func TestAnOutcomeIsNothingButWords(t *testing.T) {
 			}
 			before, writes, claims := w.picture(), w.writes(), engine.room.InOrder()
 			out, err := engine.plan(t.Context(), &view, nil)
-			if err != nil || !tc.want(out) {
-				t.Errorf("the outcome is %+v, %v", out, err)
+			switch {
+			case tc.wantError != "":
+				if err == nil || !strings.Contains(err.Error(), tc.wantError) || len(out.Placements) > 0 || out.Shortfall != nil {
+					t.Errorf("the outcome is %+v, %v; want the error %s", out, err, tc.wantError)
+				}
+			case err != nil || !tc.want(out):
+				t.Errorf("the outcome is %+v with the shortfall %+v, %v", out, out.Shortfall, err)
+			}
+			placed := make(map[string]bool)
+			for _, p := range out.Placements {
+				placed[p.Pod.Name] = true
+			}
+			if diff := cmp.Diff(placed, beside.has); diff != "" {
+				t.Errorf("the plugin has set something aside for others (-placed, +set aside):\n%s", diff)
 			}
 			if diff := cmp.Diff(before, w.picture()); diff != "" {
 				t.Errorf("the nodes are others for the plugins (-before, +after):\n%s", diff)

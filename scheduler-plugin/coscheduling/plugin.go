@@ -39,9 +39,9 @@ var (
 // New makes the plugin for a profile. It fails if the arguments are not those
 // of CoschedulingArgs or out of range.
 func New(_ context.Context, obj runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
-	args, err := configv1alpha1.DecodeCoschedulingArgs(obj)
+	args, err := decodeArgs(obj)
 	if err != nil {
-		return nil, fmt.Errorf("arguments of plugin %s: %w", Name, err)
+		return nil, err
 	}
 	// The framework gives plugins itself as their handle. The gang cycle needs
 	// what it has beyond a Handle: RunPreFilterPlugins and the bind phases.
@@ -54,6 +54,20 @@ func New(_ context.Context, obj runtime.Object, handle fwk.Handle) (fwk.Plugin, 
 		args:   args,
 		binds:  make(chan struct{}, *args.BindParallelism),
 	}, nil
+}
+
+// CheckArgs says what is wrong with arguments of the plugin.
+func CheckArgs(obj runtime.Object) error {
+	_, err := decodeArgs(obj)
+	return err
+}
+
+func decodeArgs(obj runtime.Object) (*configv1alpha1.CoschedulingArgs, error) {
+	args, err := configv1alpha1.DecodeCoschedulingArgs(obj)
+	if err != nil {
+		return nil, fmt.Errorf("arguments of plugin %s: %w", Name, err)
+	}
+	return args, nil
 }
 
 // Name returns the name of the plugin.

@@ -27,7 +27,7 @@ var offByDefault = []struct {
 // default and not served. What somebody has asked for and can't have is an error:
 // to go on without it would be another behaviour than the one that was asked for.
 //
-// The gates have the values of the command line, and nothing has read them yet.
+// The gates have the values of the command line, and nothing that depends on them is made yet.
 func (a *APIs) FitGates(gates featuregate.MutableVersionedFeatureGate) error {
 	for _, off := range offByDefault {
 		if gates.Enabled(off.feature) && !a.serves(off.resource) {

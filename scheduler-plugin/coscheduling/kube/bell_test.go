@@ -8,9 +8,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/component-base/metrics/testutil"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/metrics"
 )
 
 // TestTheBellHangsOnceForAPriority: however often it rings for one, one Pod of it is in the
@@ -80,5 +82,31 @@ func TestTheBellHasItsTurnByPriority(t *testing.T) {
 	}
 	if in := w.sched.SchedulingQueue.InFlightPods(); len(in) != 2 {
 		t.Errorf("%d Pods have their turn, want the two ordinary ones", len(in))
+	}
+}
+
+// TestARingCountsInTheMetricsOfTheQueue as docs/scheduling.md says: kube-scheduler counts what
+// enters its queue, and offers no way around that.
+func TestARingCountsInTheMetricsOfTheQueue(t *testing.T) {
+	w := newWorld(t)
+	queue := w.inside.KeepOut(func(*corev1.Pod) bool { return false }, func(fwk.ClusterEvent, any, any) {}, func(*corev1.Pod) {})
+	// It goes on from the back-off by ForceActivate, where there is one.
+	count := func() (n float64) {
+		t.Helper()
+		for _, where := range []string{"active", "backoff", "unschedulable"} {
+			value, err := testutil.GetCounterMetricValue(metrics.SchedulerQueueIncomingPods.WithLabelValues(where, framework.ScheduleAttemptFailure))
+			if err != nil {
+				t.Fatal(err)
+			}
+			n += value
+		}
+		return n
+	}
+	before := count()
+	for _, priority := range []int32{5, 3, 5, 7, 3} {
+		queue.Bell.Ring(w.ctx, priority)
+	}
+	if n := count() - before; n != 3 {
+		t.Errorf("three Pods of the bell count %v times, want once each", n)
 	}
 }

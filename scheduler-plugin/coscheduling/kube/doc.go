@@ -28,6 +28,7 @@
 //	in which order PodDisruptionBudgets are spent            budgets.go                budgets_test.go
 //	multiPoint and preEnqueue of a profile                   profile.go                profile_test.go
 //	app.Setup and how its command runs                       program/setup.go          program/setup_test.go
+//	names of its flags                                       program/program.go        program/program_test.go
 //	names of plugins, feature gates, metrics                 names.go, gates.go,
 //	                                                         metrics.go                the compiler
 //
@@ -38,8 +39,8 @@
 //  2. Test this package and those below. For each checksum that differs, read what
 //     changed upstream between the two versions, change the mirror or the copy
 //     likewise, and only then its version and its checksum.
-//  3. Look for new methods of the scheduling queue that take a Pod or an event: the queue
-//     in front must know of them, or members get past it.
+//  3. If the scheduling queue has new methods, a test names them: the queue in front must
+//     know of those that take a Pod or an event, or members get past it.
 //  4. Look for new extension points in the cycles, and for new arguments of DefaultPreemption
 //     and of scheduler.New: nothing fails where one is left out.
 //  5. Look in names.go's users for new Filter plugins whose verdict does not depend on

@@ -18,13 +18,13 @@ type Enabled struct {
 // EnabledIn are the plugins that a profile runs.
 func EnabledIn(profile framework.Framework) Enabled {
 	plugins := profile.ListPlugins()
-	return Enabled{PreFilter: namesOf(plugins.PreFilter), Filter: namesOf(plugins.Filter), PostFilter: namesOf(plugins.PostFilter)}
+	return Enabled{PreFilter: namesOf(plugins.PreFilter.Enabled), Filter: namesOf(plugins.Filter.Enabled), PostFilter: namesOf(plugins.PostFilter.Enabled)}
 }
 
-func namesOf(set kubeschedulerconfig.PluginSet) []string {
-	names := make([]string, len(set.Enabled))
-	for i := range set.Enabled {
-		names[i] = set.Enabled[i].Name
+func namesOf(plugins []kubeschedulerconfig.Plugin) []string {
+	names := make([]string, len(plugins))
+	for i := range plugins {
+		names[i] = plugins[i].Name
 	}
 	return names
 }
@@ -32,12 +32,20 @@ func namesOf(set kubeschedulerconfig.PluginSet) []string {
 // Profiles are the profiles of a configuration, before a scheduler is made of it.
 type Profiles []kubeschedulerconfig.KubeSchedulerProfile
 
-// Attachable says whether some profile enables a plugin under multiPoint or preEnqueue,
-// where it is found when it is attached.
+// Attachable says whether some profile runs the PreEnqueue of a plugin, where it is found when
+// it is attached: it is enabled there, or under multiPoint and not disabled there.
 func (p Profiles) Attachable(plugin string) bool {
 	return slices.ContainsFunc(p, func(profile kubeschedulerconfig.KubeSchedulerProfile) bool {
-		return profile.Plugins != nil && (slices.Contains(namesOf(profile.Plugins.MultiPoint), plugin) ||
-			slices.Contains(namesOf(profile.Plugins.PreEnqueue), plugin))
+		if profile.Plugins == nil {
+			return false
+		}
+		here := profile.Plugins.PreEnqueue
+		if slices.Contains(namesOf(here.Enabled), plugin) {
+			return true
+		}
+		disabled := namesOf(here.Disabled)
+		return slices.Contains(namesOf(profile.Plugins.MultiPoint.Enabled), plugin) &&
+			!slices.Contains(disabled, plugin) && !slices.Contains(disabled, "*")
 	})
 }
 

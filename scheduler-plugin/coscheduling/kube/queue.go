@@ -12,7 +12,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	internalqueue "k8s.io/kubernetes/pkg/scheduler/backend/queue"
@@ -40,6 +39,10 @@ type Queue struct {
 	happened func(event fwk.ClusterEvent, before, after any)
 	// gone is told of members that are gone, and of some that are bound.
 	gone func(pod *corev1.Pod)
+	// waits says whether a Pod exists and is not bound, by the scheduler's informer.
+	waits func(pod *corev1.Pod) bool
+	// outlook is asked whether gangs are outranked.
+	outlook outlook
 
 	mu sync.Mutex
 	// members are the members that wait, by UID: those of which the scheduler has
@@ -52,14 +55,14 @@ type Queue struct {
 // are gone. It comes before the scheduler runs.
 func (s *Scheduler) KeepOut(keepsOut func(*corev1.Pod) bool, happened func(event fwk.ClusterEvent, before, after any),
 	gone func(*corev1.Pod)) *Queue {
-	q := newQueue(s.sched.SchedulingQueue, keepsOut, happened, gone)
+	q := newQueue(s.sched.SchedulingQueue, keepsOut, happened, gone, s.waits)
 	s.sched.SchedulingQueue = q
 	return q
 }
 
 func newQueue(real internalqueue.SchedulingQueue, keepsOut func(*corev1.Pod) bool,
-	happened func(event fwk.ClusterEvent, before, after any), gone func(*corev1.Pod)) *Queue {
-	return &Queue{SchedulingQueue: real, Bell: &Bell{queue: real}, keepsOut: keepsOut, happened: happened, gone: gone,
+	happened func(event fwk.ClusterEvent, before, after any), gone func(*corev1.Pod), waits func(*corev1.Pod) bool) *Queue {
+	return &Queue{SchedulingQueue: real, Bell: &Bell{queue: real}, keepsOut: keepsOut, happened: happened, gone: gone, waits: waits,
 		members: make(map[types.UID]*corev1.Pod)}
 }
 
@@ -70,6 +73,7 @@ func (q *Queue) Add(ctx context.Context, pod *corev1.Pod) {
 		return
 	}
 	q.SchedulingQueue.Add(ctx, pod)
+	q.outlook.note(pod)
 }
 
 // Update implements SchedulingQueue. A Pod may become a member or cease to be one.
@@ -78,6 +82,7 @@ func (q *Queue) Update(ctx context.Context, before, after *corev1.Pod) {
 	was, is := q.keepsOut(before), q.keepsOut(after)
 	if !was && !is {
 		q.SchedulingQueue.Update(ctx, before, after)
+		q.outlook.note(after)
 		return
 	}
 	if was && (!is || before.UID != after.UID) {
@@ -92,13 +97,6 @@ func (q *Queue) Update(ctx context.Context, before, after *corev1.Pod) {
 	q.Add(ctx, after)
 }
 
-// Outranked says whether an ordinary Pod of a higher priority is to have its turn.
-func (q *Queue) Outranked(priority int32) bool {
-	return slices.ContainsFunc(q.PodsInActiveQ(), func(pod *corev1.Pod) bool {
-		return !isBell(pod) && corev1helpers.PodPriority(pod) > priority
-	})
-}
-
 // Delete implements SchedulingQueue.
 func (q *Queue) Delete(logger klog.Logger, pod *corev1.Pod) {
 	q.Forget(pod)
@@ -108,14 +106,29 @@ func (q *Queue) Delete(logger klog.Logger, pod *corev1.Pod) {
 	}
 }
 
+// waits says whether a Pod exists and is not bound, by the informer's store. That knows of a
+// change before the queue is told of it.
+func (s *Scheduler) waits(pod *corev1.Pod) bool {
+	for _, profile := range s.sched.Profiles {
+		live, err := profile.SharedInformerFactory().Core().V1().Pods().Lister().Pods(pod.Namespace).Get(pod.Name)
+		return err == nil && live.UID == pod.UID && live.Spec.NodeName == ""
+	}
+	return false
+}
+
 // AddUnschedulablePodIfNotPresent implements SchedulingQueue. A member comes back
-// if it could not be bound; its gang knows of that.
+// if it could not be bound; its gang knows of that. It may have gone meanwhile, and its
+// deletion have been told before.
 func (q *Queue) AddUnschedulablePodIfNotPresent(logger klog.Logger, info *framework.QueuedPodInfo, cycle int64) error {
 	if q.keepsOut(info.Pod) {
 		q.keep(info.Pod)
+		if !q.waits(info.Pod) {
+			q.Forget(info.Pod)
+		}
 		q.Done(info.Pod.UID)
 		return nil
 	}
+	defer q.outlook.note(info.Pod)
 	return q.SchedulingQueue.AddUnschedulablePodIfNotPresent(logger, info, cycle)
 }
 

@@ -3,7 +3,11 @@
 
 package line
 
-import "time"
+import (
+	"time"
+
+	"github.com/lockstep-k8s/lockstep/internal/times"
+)
 
 // A turn runs on the scheduler's only scheduling goroutine, so whoever makes one last makes
 // everybody wait. A turn that was given up because it took too long, d, puts its namespace
@@ -24,7 +28,7 @@ func (d debts) owe(namespace string, took time.Duration, now time.Time) {
 			delete(d, other)
 		}
 	}
-	d[namespace] = later(d[namespace], now.Add((overdueShare-1)*took))
+	d[namespace] = times.Later(d[namespace], now.Add((overdueShare-1)*took))
 }
 
 // of is until when a gang has no turn because of a debt, zero if there is none.

@@ -28,6 +28,9 @@
 // from having turns, by a debt or by bindings that failed, leaves it to the next one to show
 // whether there is room.
 //
+// They have one back-off, which is that of the gang among them that was refused the least
+// often: a gang that has come lately is not to wait for one that was refused for an hour.
+//
 // A refusal says something of the gangs behind the refused one. One ahead is planned itself:
 // less room is held back from it, and it may need less.
 //

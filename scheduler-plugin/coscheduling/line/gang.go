@@ -37,6 +37,8 @@ type gang struct {
 	since time.Time
 	// failures are the refusals in a row without more room, and room is what the last one had.
 	failures, room int
+	// alike are the refusals in a row since then for which another gang was planned.
+	alike int
 	// notBefore is the end of the back-off, and early when the gang may have a turn in it. Initial
 	// is how long the shortest back-off is.
 	notBefore, early time.Time
@@ -88,19 +90,4 @@ func backOff(failures int, initial, longest time.Duration) time.Duration {
 		d *= 2
 	}
 	return min(d, longest)
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
-}
-
-// sooner is the earlier of two times, of which zero is never.
-func sooner(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/lockstep-k8s/lockstep/internal/times"
 )
 
 // Line is the gangs that wait, and who of them is next. It is not safe for concurrent use.
@@ -186,7 +188,7 @@ func (l *Line) try(s *shape, now time.Time) {
 			return
 		}
 		l.part(g, now)
-		g.state, g.notBefore = ready, later(g.notBefore, s.notBefore)
+		g.state, g.notBefore = ready, s.notBefore
 		if !l.barred(g).After(now) {
 			s.tried, g.tries = g, s
 		} // else the others would have to wait with it
@@ -238,16 +240,16 @@ func (l *Line) arrange(g *gang, now time.Time) {
 		case !g.early.After(now):
 			early, at = true, g.notBefore
 		default:
-			at = sooner(g.notBefore, g.early)
+			at = times.Sooner(g.notBefore, g.early)
 		}
 	case refused:
 		at = g.again
 		if g.in.waiting.first() == g {
-			at = sooner(at, g.in.idle)
+			at = times.Sooner(at, g.in.idle)
 		}
 	}
 	hopeful, starved, changes := g.starves(now)
-	at = sooner(at, changes)
+	at = times.Sooner(at, changes)
 	if due && g.slots[slotDue] == 0 {
 		g.dueSince = now
 	}
@@ -290,7 +292,7 @@ func (l *Line) move(g *gang, rank Rank, now time.Time) {
 
 // barred is until when a gang has no turn whatever happens, and whoever is behind it.
 func (l *Line) barred(g *gang) time.Time {
-	return later(g.unboundUntil, l.debts.of(g))
+	return times.Later(g.unboundUntil, l.debts.of(g))
 }
 
 // leave takes a gang out of line, and has the next one of its shape tried if it was its turn

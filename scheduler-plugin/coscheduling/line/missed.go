@@ -10,15 +10,17 @@ const mostMissed = 1000
 type missed struct {
 	// events are those of which it matters how many there were.
 	events []Event
-	// placing says that a Pod was placed or a node has gone, more that there was more than is
-	// remembered.
-	placing, more bool
+	// placing says that a Pod was placed or a node has gone, relabelling that a Pod was
+	// relabelled, more that there was more than is remembered.
+	placing, relabelling, more bool
 }
 
 func (m *missed) add(event Event) {
 	switch {
 	case event.Kind == PodPlaced || event.Kind == NodeGone:
 		m.placing = true // there may be thousands, and they are all the same
+	case event.Kind == PodRelabelled:
+		m.relabelling = true
 	case len(m.events) == mostMissed:
 		m.more = true
 	default:
@@ -29,7 +31,7 @@ func (m *missed) add(event Event) {
 // help says whether what was missed may help a gang in need, and for how many members it
 // gives room if not.
 func (m *missed) help(need *Need) (gained int, helps bool) {
-	if m.more || m.placing && need.RegardsOthers {
+	if m.more || m.placing && need.RegardsOthers || m.relabelling && !need.IgnoresLabels {
 		return 0, true
 	}
 	for i := range m.events {

@@ -21,6 +21,9 @@ type Need struct {
 	// RegardsOthers says that a Pod which is placed, or a node that goes, may help: members
 	// want to be near others, or far from many.
 	RegardsOthers bool
+	// IgnoresLabels says that the labels of Pods on nodes are nothing to the members: one that is
+	// relabelled is of no help.
+	IgnoresLabels bool
 }
 
 // Room is amounts of resources by name, in any unit, as long as it is always the same.
@@ -50,6 +53,8 @@ const (
 	PodEnded
 	// PodPlaced is a Pod that is on a node now.
 	PodPlaced
+	// PodRelabelled is a Pod on a node that has other labels now.
+	PodRelabelled
 	// NodeChanged is a node that is new, or has changed.
 	NodeChanged
 	// NodeGone is a node that is no more.
@@ -61,6 +66,8 @@ func (n *Need) helps(event *Event, gained *int) bool {
 	switch event.Kind {
 	case PodPlaced, NodeGone:
 		return n.RegardsOthers
+	case PodRelabelled:
+		return !n.IgnoresLabels
 	case PodEnded:
 		if n.Members == 0 {
 			return true

@@ -61,10 +61,13 @@ var eventTests = map[string]struct {
 	"a node is cordoned, which members don't mind": {
 		Need{Members: 1, Cordoned: true}, []Event{{Kind: NodeChanged, Cordoned: true}}, true},
 
-	"a Pod is placed":                    {Need{}, []Event{{Kind: PodPlaced}}, false},
-	"a Pod is placed, which is regarded": {Need{Members: 9, RegardsOthers: true}, []Event{{Kind: PodPlaced}}, true},
-	"a node goes":                        {ofCores(1, 1), []Event{{Kind: NodeGone}}, false},
-	"a node goes, which is regarded":     {Need{Members: 9, RegardsOthers: true}, []Event{{Kind: NodeGone}}, true},
+	"a Pod is placed":                            {Need{}, []Event{{Kind: PodPlaced}}, false},
+	"a Pod is placed, which is regarded":         {Need{Members: 9, RegardsOthers: true}, []Event{{Kind: PodPlaced}}, true},
+	"a Pod is relabelled":                        {Need{}, []Event{{Kind: PodRelabelled}}, true},
+	"a Pod is relabelled where room is missing":  {ofCores(4, 1), []Event{{Kind: PodRelabelled}}, true},
+	"a Pod is relabelled, which is not regarded": {Need{Members: 4, IgnoresLabels: true}, []Event{{Kind: PodRelabelled}}, false},
+	"a node goes":                                {ofCores(1, 1), []Event{{Kind: NodeGone}}, false},
+	"a node goes, which is regarded":             {Need{Members: 9, RegardsOthers: true}, []Event{{Kind: NodeGone}}, true},
 }
 
 func TestAnEventHelpsAGangByItsNeed(t *testing.T) {

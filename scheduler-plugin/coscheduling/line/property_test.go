@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/lockstep-k8s/lockstep/internal/times"
 )
 
 // lives is how many random lives a line leads, and steps how long they are.
@@ -27,11 +29,13 @@ type life struct {
 	now time.Time
 	// turn is the gang that has its turn, as its caller knows it.
 	turn *types.NamespacedName
+	// told is how often in a row gangs were refused, by themselves or with others.
+	told map[types.NamespacedName]int
 	done []string // the last steps
 }
 
 func newLife(t *testing.T, seed uint64) *life {
-	return &life{t: t, r: rand.New(rand.NewPCG(seed, 1)), l: New(), now: start}
+	return &life{t: t, r: rand.New(rand.NewPCG(seed, 1)), l: New(), now: start, told: make(map[types.NamespacedName]int)}
 }
 
 func (f *life) note(format string, args ...any) {
@@ -60,7 +64,7 @@ func (f *life) rank() Rank {
 }
 
 func (f *life) event() Event {
-	return Event{Kind: EventKind(f.r.IntN(6)), Room: Room{"cpu": f.r.Int64N(4)}, Unbounded: f.chance(5), Cordoned: f.chance(30)}
+	return Event{Kind: EventKind(f.r.IntN(7)), Room: Room{"cpu": f.r.Int64N(4)}, Unbounded: f.chance(5), Cordoned: f.chance(30)}
 }
 
 func (f *life) refusal() Refusal {
@@ -106,6 +110,7 @@ func (f *life) end() {
 		shape := []string{"", "x", "y"}[f.r.IntN(3)]
 		if _, alike := f.l.Alike(key, shape, f.now); alike {
 			f.note("%v is like others of %s", key, shape)
+			f.told[key]++
 			return
 		}
 	}
@@ -113,13 +118,37 @@ func (f *life) end() {
 	if f.chance(30) {
 		f.note("placed %v, rest %t", key, rest)
 		f.l.Placed(key, rest, f.now)
+		delete(f.told, key)
 		if !rest {
 			return
 		}
 	}
 	why := f.refusal()
 	f.note("refused %v: %+v", key, why)
+	f.refused(key, why)
+}
+
+// refused refuses a gang, and those that wait with it.
+func (f *life) refused(key types.NamespacedName, why Refusal) {
+	g := f.l.gangs[key]
+	if g != nil && why.Room > g.room {
+		delete(f.told, key)
+	}
+	f.told[key]++
 	f.l.Refused(key, why, f.terms(), f.now)
+	if g == nil {
+		return
+	}
+	for _, s := range []*shape{g.in, g.tries} {
+		if s == nil {
+			continue
+		}
+		for _, other := range s.waiting.items {
+			if other != g {
+				f.told[other.rank.Key]++
+			}
+		}
+	}
 }
 
 // step has one thing happen.
@@ -145,6 +174,7 @@ func (f *life) step() {
 		key := f.key()
 		f.note("forget %v", key)
 		f.l.Forget(key, f.now)
+		delete(f.told, key)
 	case n < 40:
 		event := f.event()
 		f.note("event %+v", event)
@@ -153,6 +183,7 @@ func (f *life) step() {
 		key := f.key()
 		f.note("unbound %v", key)
 		f.l.Unbound(key, f.terms(), f.now)
+		delete(f.told, key)
 	case n < 44:
 		key := f.key()
 		f.note("bound and settled %v", key)
@@ -177,6 +208,7 @@ func (f *life) step() {
 func (f *life) check() {
 	f.t.Helper()
 	f.checkShapes()
+	f.checkBackOffs()
 	rank, ok := f.l.Next(f.now)
 	if want := f.first(); want == nil && ok || want != nil && (!ok || rank != want.rank) {
 		f.fail("%v, %t is next, want %+v", rank, ok, want)
@@ -253,13 +285,13 @@ func (f *life) soonest() time.Time {
 	var at time.Time
 	consider := func(t time.Time) {
 		if t.After(f.now) {
-			at = sooner(at, t)
+			at = times.Sooner(at, t)
 		}
 	}
 	for _, g := range f.l.gangs {
 		switch g.state {
 		case ready:
-			consider(later(f.barred(g), g.notBefore))
+			consider(times.Later(f.barred(g), g.notBefore))
 		case refused:
 			consider(g.again)
 			consider(g.in.idle)
@@ -267,7 +299,7 @@ func (f *life) soonest() time.Time {
 		if g.state != out && g.lacks && g.refusal != nil {
 			consider(g.helpless)
 			if g.patience > 0 && !g.since.IsZero() {
-				consider(later(g.since.Add(g.patience), g.helpless))
+				consider(times.Later(g.since.Add(g.patience), g.helpless))
 			}
 		}
 	}
@@ -325,6 +357,26 @@ func (f *life) checkShapes() {
 		for s := range among {
 			if all[s] == 0 {
 				f.fail("the shape %q is remembered, with which nobody waits", s.name)
+			}
+		}
+	}
+}
+
+// checkBackOffs holds a shape to the back-off that each of its gangs would have by itself.
+func (f *life) checkBackOffs() {
+	f.t.Helper()
+	for s := range f.l.shapes.all {
+		end := s.notBefore
+		if s.tried != nil {
+			end = s.tried.notBefore
+		}
+		if s.tried != nil && s.tried.state == turning {
+			continue
+		}
+		for _, g := range s.waiting.items {
+			told := f.told[g.rank.Key]
+			if most := backOff(told, terms.Initial, terms.Longest); end.Sub(f.now) > most {
+				f.fail("%v was refused %d times, and waits for a back-off of %v with those that are like it, want %v at most", g.rank, told, end.Sub(f.now), most)
 			}
 		}
 	}
@@ -472,10 +524,11 @@ func (f *life) endQuietly(g *gang) {
 	if f.chance(20) {
 		f.note("placed %v", g.rank.Key)
 		f.l.Placed(g.rank.Key, false, f.now)
+		delete(f.told, g.rank.Key)
 		return
 	}
 	why := f.refusal()
 	why.Took, why.Again = 0, time.Time{}
 	f.note("refused %v: %+v", g.rank.Key, why)
-	f.l.Refused(g.rank.Key, why, f.terms(), f.now)
+	f.refused(g.rank.Key, why)
 }

@@ -19,10 +19,13 @@ type shape struct {
 	gained int
 	// tried is the gang that is to show whether there is room now, nil for none.
 	tried *gang
-	// notBefore is the end of the back-off of the gang that was refused last, and terms are
-	// its terms.
+	// notBefore is the end of the back-off, and failures are the refusals in a row that count
+	// for it: those of the gang that was refused the least often. It must not wait longer than it
+	// would by itself.
 	notBefore time.Time
-	terms     Terms
+	failures  int
+	// terms are those of the gang that was refused last.
+	terms Terms
 	// idle is when a gang is to be tried even if nothing happens. It is the first of those
 	// that wait that is looked at then.
 	idle time.Time
@@ -44,16 +47,35 @@ func newShapes() shapes {
 func (ss *shapes) refused(g *gang, why Refusal, terms Terms, gained int, now time.Time) *shape {
 	s := ss.named[why.Shape]
 	if why.Shape == "" || s == nil {
-		s = &shape{name: why.Shape, waiting: byRank(slotShape)}
+		s = &shape{name: why.Shape, waiting: byRank(slotShape), failures: g.failures}
 	} else if s.tried == nil && s.by.Compare(g.rank) < 0 {
 		return s // The one ahead lacks the least. That this one was planned at all is not the rule.
 	}
 	if other := s.tried; other != nil && g.rank.Compare(other.rank) < 0 {
 		s.tried, other.tries = nil, nil // this one has shown it
 	}
-	s.by, s.refusal, s.gained, s.notBefore, s.terms = g.rank, why, gained, g.notBefore, terms
+	s.by, s.refusal, s.gained, s.terms = g.rank, why, gained, terms
+	s.refusedAgain(g, now)
 	s.idle = now.Add(idleAfter)
 	return s
+}
+
+// refusedAgain begins the back-off anew, as a gang of the shape was planned and refused.
+func (s *shape) refusedAgain(g *gang, now time.Time) {
+	s.failures = min(g.failures, s.failures+1)
+	s.notBefore = now.Add(backOff(s.failures, s.terms.Initial, s.terms.Longest))
+}
+
+// spare has the back-off end no later than that of a gang would by itself that is refused now.
+func (s *shape) spare(g *gang, now time.Time) {
+	failures := g.failures + g.alike
+	if failures >= s.failures {
+		return
+	}
+	s.failures = failures
+	if end := now.Add(backOff(failures, s.terms.Initial, s.terms.Longest)); end.Before(s.notBefore) {
+		s.notBefore = end
+	}
 }
 
 // closed is the shape of a name if a gang of it was refused that is ahead of a rank, and

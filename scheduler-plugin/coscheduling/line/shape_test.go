@@ -310,6 +310,74 @@ func TestAGangTakesOverTheBackOffOfOneLikeIt(t *testing.T) {
 	c.wantUntil(2*time.Second, "b")
 }
 
+// TestAGangWaitsNoLongerThanItsOwnBackOffForOneLikeIt that was refused often: it is new, and
+// by itself would be tried in the shortest back-off when something happens that may help.
+func TestAGangWaitsNoLongerThanItsOwnBackOffForOneLikeIt(t *testing.T) {
+	often := func(t *testing.T) *clocked {
+		c := newClocked(t, "a", "a2")
+		c.refuse(x, "a")
+		c.alike("x", "a2")
+		for range 5 {
+			c.after(terms.Longest)
+			c.anything()
+			c.refuse(x, "a")
+		}
+		return c
+	}
+	t.Run("that waits as well", func(t *testing.T) {
+		c := often(t)
+		c.enter("b")
+		c.alike("x", "b")
+		for _, backOff := range []time.Duration{1, 2, 4, 8, 8} {
+			c.anything()
+			c.wantUntil(backOff*time.Second, "a")
+			c.refuse(x, "a")
+		}
+		c.enter("c")
+		c.alike("x", "c")
+		c.anything()
+		c.wantUntil(time.Second, "a")
+		c.place("a", "a2", "b", "c")
+	})
+	t.Run("that is gone", func(t *testing.T) {
+		c := often(t)
+		c.enter("b")
+		c.alike("x", "b")
+		c.anything()
+		c.Forget(keyOf("a"), c.now)
+		c.wantUntil(time.Second, "a2")
+		c.place("a2", "b")
+	})
+	t.Run("that is to be tried already", func(t *testing.T) {
+		c := often(t)
+		c.anything()
+		c.enter("b")
+		c.wantNext("a") // early
+		c.refuse(x, "a")
+		c.anything()
+		c.unlike("x", "b")
+		c.refused("b", x)
+		c.wantUntil(time.Second, "a")
+	})
+}
+
+// TestAGangThatChangesAgainAndAgainDoesNotShortenABackOff, or who changes a gang each second
+// would have those like it planned each second.
+func TestAGangThatChangesAgainAndAgainDoesNotShortenABackOff(t *testing.T) {
+	c := newClocked(t, "a", "b")
+	c.refuse(x, "a")
+	c.alike("x", "b")
+	for range 5 {
+		c.after(terms.Longest)
+		c.anything()
+		c.refuse(x, "a")
+		c.enter("b")
+		c.alike("x", "b")
+	}
+	c.anything()
+	c.wantUntil(terms.Longest, "a")
+}
+
 func TestAGangThatTakesOverABackOffHasOneEarlyTurnInTheShortest(t *testing.T) {
 	c := four(t)
 	c.anything()

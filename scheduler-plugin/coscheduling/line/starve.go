@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/lockstep-k8s/lockstep/internal/times"
 )
 
 // Starves says whether a gang has the right to be helped now: it has waited for longer than
@@ -54,7 +56,7 @@ func (l *Line) giveUpWith(shape string, until, now time.Time) {
 		alike = append(alike, s.tried)
 	}
 	for _, g := range alike {
-		g.helpless = later(g.helpless, until)
+		g.helpless = times.Later(g.helpless, until)
 		l.arrange(g, now)
 	}
 }

@@ -59,6 +59,7 @@ func (l *Line) Alike(key types.NamespacedName, shape string, now time.Time) (Ref
 		return Refusal{}, false
 	}
 	g.initial, g.patience = s.terms.Initial, s.terms.Patience
+	g.alike++
 	l.refuse(g, s, now)
 	return s.refusal, true
 }
@@ -70,7 +71,7 @@ func (l *Line) Refused(key types.NamespacedName, why Refusal, terms Terms, now t
 		return
 	}
 	if why.Room > g.room {
-		g.failures = 0
+		g.failures, g.alike = 0, 0
 	}
 	g.failures++
 	g.room, g.initial, g.patience = why.Room, terms.Initial, terms.Patience
@@ -94,6 +95,10 @@ func (l *Line) Refused(key types.NamespacedName, why Refusal, terms Terms, now t
 		// It has another turn. The refusal says nothing of others: it was old when it came.
 		l.end(g)
 		g.state = ready
+		if s := g.tries; s != nil && s.name == why.Shape {
+			s.refusedAgain(g, now)
+			g.notBefore = s.notBefore
+		}
 		l.arrange(g, now)
 		if g.tries != nil && g.tries.name != why.Shape {
 			l.pass(g, now)
@@ -110,6 +115,11 @@ func (l *Line) refuse(g *gang, s *shape, now time.Time) {
 	if g.tries == s {
 		g.tries, s.tried = nil, nil
 	}
+	s.spare(g, now)
+	if other := s.tried; other != nil && s.notBefore.Before(other.notBefore) {
+		other.notBefore = s.notBefore
+		l.arrange(other, now)
+	}
 	l.shapes.join(g, s)
 	l.arrange(g, now)
 	l.pass(g, now)
@@ -122,7 +132,7 @@ func (l *Line) Placed(key types.NamespacedName, rest bool, now time.Time) {
 	if g == nil {
 		return
 	}
-	g.refusal, g.failures, g.room, g.overdue, g.lacks = nil, 0, 0, false, false
+	g.refusal, g.failures, g.alike, g.room, g.overdue, g.lacks = nil, 0, 0, 0, false, false
 	g.notBefore, g.early, g.again, g.helpless = time.Time{}, time.Time{}, time.Time{}, time.Time{}
 	l.pass(g, now)
 	if !rest {
@@ -141,7 +151,7 @@ func (l *Line) Unbound(key types.NamespacedName, terms Terms, now time.Time) {
 	g.unbound++
 	g.unboundUntil = now.Add(backOff(g.unbound, terms.Initial, terms.Longest))
 	l.part(g, now)
-	g.refusal, g.failures = nil, 0
+	g.refusal, g.failures, g.alike = nil, 0, 0
 	if g.state == refused {
 		g.state = ready
 	}

@@ -19,7 +19,7 @@ import (
 // needOf is what a gang lacks. It is known if all its classes were short of room alone, and
 // nobody's work could be taken: otherwise a Pod that ends may help by being one victim less.
 func needOf(found *survey, why *Shortfall, mayTakeMore bool) line.Need {
-	unknown := line.Need{RegardsOthers: why.Need.RegardsOthers}
+	unknown := line.Need{RegardsOthers: why.Need.RegardsOthers, IgnoresLabels: why.Certain && isBlind(found.classes)}
 	if !why.Certain || mayTakeMore {
 		return unknown
 	}

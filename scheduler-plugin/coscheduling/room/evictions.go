@@ -11,6 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/lockstep-k8s/lockstep/internal/times"
 )
 
 // EvictionPatience is how long a Pod that is being deleted may outlast its grace
@@ -68,7 +70,7 @@ func (e *Evictions) GoneBy(pods []fwk.PodInfo, now time.Time) time.Time {
 		if end.IsZero() {
 			end = toldAt(pod.GetPod(), now)
 		}
-		gone = later(gone, end)
+		gone = times.Later(gone, end)
 	}
 	return gone
 }
@@ -84,7 +86,7 @@ func (e *Evictions) endOf(pod *corev1.Pod) time.Time {
 	if pod.DeletionTimestamp != nil {
 		// That is the time of the request plus the grace period.
 		excess := gracePeriod(pod) - min(gracePeriod(pod), LongestWait)
-		end = later(end, pod.DeletionTimestamp.Add(EvictionPatience-excess))
+		end = times.Later(end, pod.DeletionTimestamp.Add(EvictionPatience-excess))
 	}
 	return end
 }
@@ -103,11 +105,4 @@ func gracePeriod(pod *corev1.Pod) time.Duration {
 		}
 	}
 	return time.Duration(seconds) * time.Second
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }

@@ -32,6 +32,8 @@ type Defaults struct {
 	// Plugin is the name of a plugin that some profile has to enable, and New makes it.
 	Plugin string
 	New    func(ctx context.Context, args runtime.Object, handle fwk.Handle) (fwk.Plugin, error)
+	// CheckArgs says what is wrong with the plugin's arguments.
+	CheckArgs func(args runtime.Object) error
 }
 
 // Program is what was asked for on the command line.
@@ -40,20 +42,28 @@ type Program struct {
 	opts     *options.Options
 }
 
-// New makes a program with kube-scheduler's flags. Their help tells the defaults.
+// New makes a program with kube-scheduler's flags. Their help tells the defaults. It panics if
+// kube-scheduler has no such flags, which is so in all runs of a build or in none.
 func New(defaults Defaults) *Program {
 	p := &Program{defaults: defaults, opts: options.NewOptions()}
-	for set, flags := range map[string]map[string]string{
-		"deprecated":      {"kube-api-qps": fmt.Sprint(defaults.QPS), "kube-api-burst": fmt.Sprint(defaults.Burst)},
-		"leader election": {"leader-elect-resource-name": defaults.Name, "leader-elect-resource-namespace": defaults.LeaseNamespace},
+	defaults.tell(p.opts.Flags)
+	return p
+}
+
+// tell has the help of kube-scheduler's flags tell these defaults.
+func (d *Defaults) tell(flags *cliflag.NamedFlagSets) {
+	for set, values := range map[string]map[string]string{
+		"deprecated":      {"kube-api-qps": fmt.Sprint(d.QPS), "kube-api-burst": fmt.Sprint(d.Burst)},
+		"leader election": {"leader-elect-resource-name": d.Name, "leader-elect-resource-namespace": d.LeaseNamespace},
 	} {
-		for name, value := range flags {
-			if flag := p.opts.Flags.FlagSet(set).Lookup(name); flag != nil {
-				flag.DefValue = value
+		for name, value := range values {
+			flag := flags.FlagSet(set).Lookup(name)
+			if flag == nil {
+				panic(fmt.Sprintf("kube-scheduler has no flag --%s among those of %s", name, set))
 			}
+			flag.DefValue = value
 		}
 	}
-	return p
 }
 
 // Flags are the program's flags, which the command line sets.

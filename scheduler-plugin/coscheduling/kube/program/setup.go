@@ -53,9 +53,8 @@ func (p *Program) Configuration() (*kubeschedulerconfig.KubeSchedulerConfigurati
 	return cfg, nil
 }
 
-// SetUp makes the scheduler that the command line describes. It fails if no profile
-// enables the plugin: the program would be a plain kube-scheduler, which nobody means
-// who starts it.
+// SetUp makes the scheduler that the command line describes, of which Check has found nothing
+// wrong.
 func (p *Program) SetUp(ctx context.Context, cluster Cluster) (*Instance, error) {
 	if p.opts.InformerName == nil {
 		name, err := cache.NewInformerName(p.defaults.Name)
@@ -77,10 +76,6 @@ func (p *Program) SetUp(ctx context.Context, cluster Cluster) (*Instance, error)
 		return nil, err
 	}
 	cc := c.Complete()
-	if !kube.Profiles(cc.ComponentConfig.Profiles).Attachable(p.defaults.Plugin) {
-		return nil, fmt.Errorf("%s: no profile enables the plugin %s: add it to plugins.multiPoint.enabled of one in profiles",
-			p.opts.ConfigFile, p.defaults.Plugin)
-	}
 
 	cluster.FillIn(cc.InformerFactory)
 	cluster.TellPods(cc.ComponentConfig.Profiles)

@@ -1,0 +1,59 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package program
+
+import (
+	"fmt"
+
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	"k8s.io/klog/v2"
+	"k8s.io/kubernetes/cmd/kube-scheduler/app/options"
+	kubeschedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
+
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
+)
+
+// Check says what is wrong with the flags and with the file of --config, as far as that shows
+// without a cluster. It comes after SetGates. It is an error if no profile enables the plugin:
+// the program would be a plain kube-scheduler, which nobody means who starts it.
+func (p *Program) Check() error {
+	cfg, err := p.asked()
+	if err != nil {
+		return err
+	}
+	// It sets what is validated.
+	p.opts.ApplyLeaderElectionTo(cfg)
+	if errs := p.opts.Validate(); len(errs) > 0 {
+		return utilerrors.NewAggregate(errs)
+	}
+	if !kube.Profiles(cfg.Profiles).Attachable(p.defaults.Plugin) {
+		return fmt.Errorf("%s: no profile enables the plugin %s: add it to plugins.multiPoint.enabled of one in profiles, and do not disable it under plugins.preEnqueue",
+			p.opts.ConfigFile, p.defaults.Plugin)
+	}
+	for _, profile := range cfg.Profiles {
+		for _, config := range profile.PluginConfig {
+			if config.Name != p.defaults.Plugin {
+				continue
+			}
+			if err := p.defaults.CheckArgs(config.Args); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// asked is the configuration of --config or, without it, what runs then. What is not served
+// may change its defaults later, and none of its mistakes.
+func (p *Program) asked() (*kubeschedulerconfig.KubeSchedulerConfiguration, error) {
+	if p.opts.ConfigFile != "" {
+		return options.LoadConfigFromFile(klog.Background(), p.opts.ConfigFile)
+	}
+	cfg, err := p.Configuration()
+	if err == nil {
+		p.opts.ComponentConfig = cfg
+		p.opts.ApplyDeprecated()
+	}
+	return cfg, err
+}

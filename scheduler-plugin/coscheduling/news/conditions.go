@@ -1,0 +1,221 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package news
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/podgroup"
+)
+
+// messageInterval is how long a condition keeps its message at least when
+// nothing but the message changes. The amount that is missing changes with each
+// Pod that ends, and a write for each is no news.
+const messageInterval = 10 * time.Second
+
+// membersGrace is how old a group is at least when it is said to lack members.
+const membersGrace = 2 * time.Second
+
+// verdict is what the conditions are to say.
+type verdict struct {
+	scheduled       bool
+	reason, message string
+}
+
+// News are the conditions to write now, nil for nothing. again is in what time to ask
+// again, 0 for not before something changes. A condition whose status changes gets the
+// transitionID.
+func (g *Gang) News(now time.Time, transitionID string) (conditions []schedulingv1alpha1.PodGroupCondition, again time.Duration) {
+	if g.Group == nil {
+		return nil, 0
+	}
+	v, ok := g.verdict()
+	if !ok {
+		return nil, 0
+	}
+	if v.reason == schedulingv1alpha1.ReasonNotEnoughTasks {
+		// Whoever makes a group makes its members next: that is no news.
+		if left := membersGrace - now.Sub(g.Group.CreationTimestamp.Time); left > 0 {
+			return nil, left
+		}
+	}
+	before := g.Record.ConditionsOf(g.Group)
+	switch v.compare(before) {
+	case changeNone:
+		return nil, 0
+	case changeMessage:
+		if left := messageInterval - now.Sub(g.Record.At); left > 0 {
+			return nil, left
+		}
+	}
+	return v.conditions(before, transitionID, metav1.NewTime(now), g.Group.Generation), 0
+}
+
+// verdict is what the gang's conditions are to say now. The bool is false if that is
+// nothing new: the gang is about to be planned or bound, or is ending. Its group is seen.
+func (g *Gang) verdict() (verdict, bool) {
+	if podgroup.Holds(&g.Group.Spec, g.Bound) {
+		return verdict{scheduled: true, reason: schedulingv1alpha1.ReasonScheduled, message: "at least minMember members are bound"}, true
+	}
+	if podgroup.Holds(&g.Group.Spec, g.Placed) {
+		return verdict{}, false // it is being bound
+	}
+	ran := wasScheduled(g.Record.ConditionsOf(g.Group))
+	if ran && g.Waiting.Total == 0 {
+		// Its members end, or their replacements are still to come.
+		return verdict{}, false
+	}
+	v := verdict{}
+	if v.reason, v.message = g.lacks(); v.reason == "" {
+		return verdict{}, false
+	}
+	if ran {
+		v.reason = schedulingv1alpha1.ReasonPodDeleted
+		if g.Failed > g.Deleted {
+			v.reason = schedulingv1alpha1.ReasonPodFailed
+		}
+	}
+	return v, true
+}
+
+// complete says whether the minimum could hold if all that waits were placed, and
+// something waits.
+func (g *Gang) complete() bool {
+	return g.Group != nil && g.Waiting.Total > 0 && podgroup.Holds(&g.Group.Spec, g.Placed.Plus(g.Waiting))
+}
+
+// The reasons for which gangs wait that are no reasons of a condition: their victims end, and
+// they starve and room is held back for them.
+const (
+	Preempting = "Preempting"
+	Starving   = "Starving"
+)
+
+// WaitsFor is the reason for which members of the gang wait, for the metric of gangs that
+// wait; empty if none do, or the gang is about to be planned.
+func (g *Gang) WaitsFor() string {
+	if g.Group == nil || g.Waiting.Total == 0 {
+		return ""
+	}
+	if g.Kept != "" && g.complete() {
+		return g.Kept
+	}
+	reason, _ := g.lacks()
+	return reason
+}
+
+// lacks is what the gang lacks, as a reason of a condition and a message; empty if it is
+// about to be planned.
+func (g *Gang) lacks() (reason, message string) {
+	switch {
+	case !g.complete():
+		return schedulingv1alpha1.ReasonNotEnoughTasks, missing(&g.Group.Spec, g.Placed.Plus(g.Waiting))
+	case g.Refusal != nil && g.Refusal.Unready:
+		return schedulingv1alpha1.ReasonNotEnoughTasks, g.Refusal.Message
+	case g.Refusal != nil:
+		return schedulingv1alpha1.ReasonNotEnoughResources, g.Refusal.Message
+	case g.Unbound != "":
+		return schedulingv1alpha1.ReasonBindingFailed, g.Unbound
+	}
+	return "", ""
+}
+
+// missing says which members a gang lacks.
+func missing(spec *schedulingv1alpha1.PodGroupSpec, have podgroup.Tally) string {
+	text := fmt.Sprintf("%d of at least %d members exist", have.Total, spec.MinMember)
+	for _, role := range slices.Sorted(maps.Keys(spec.MinRoleMember)) {
+		if least := spec.MinRoleMember[role]; have.Roles[role] < least {
+			text += fmt.Sprintf(", %d of at least %d in role %s", have.Roles[role], least, role)
+		}
+	}
+	return text
+}
+
+// wasScheduled says whether a group was placed once: it is Scheduled now, or is not
+// because it lost a member.
+func wasScheduled(conditions []schedulingv1alpha1.PodGroupCondition) bool {
+	for _, c := range conditions {
+		if c.Type == schedulingv1alpha1.ConditionScheduled && c.Status == metav1.ConditionTrue {
+			return true
+		}
+		if c.Reason == schedulingv1alpha1.ReasonPodDeleted || c.Reason == schedulingv1alpha1.ReasonPodFailed {
+			return true
+		}
+	}
+	return false
+}
+
+// NoRoomSince is since when a group's conditions say that it finds no room; zero if they
+// do not.
+func NoRoomSince(conditions []schedulingv1alpha1.PodGroupCondition) time.Time {
+	c := ConditionOf(conditions, schedulingv1alpha1.ConditionUnschedulable)
+	if c == nil || c.Status != metav1.ConditionTrue || c.Reason != schedulingv1alpha1.ReasonNotEnoughResources {
+		return time.Time{}
+	}
+	return c.LastTransitionTime.Time
+}
+
+// change says how much a verdict differs from the conditions that are there.
+type change int
+
+const (
+	changeNone change = iota
+	// changeMessage: same status and reason.
+	changeMessage
+	changeAll
+)
+
+// compare says how v differs from the conditions.
+func (v verdict) compare(conditions []schedulingv1alpha1.PodGroupCondition) change {
+	found := change(changeNone)
+	for _, want := range v.conditions(conditions, "", metav1.Time{}, 0) {
+		have := ConditionOf(conditions, want.Type)
+		switch {
+		case have == nil || have.Status != want.Status || have.Reason != want.Reason:
+			return changeAll
+		case have.Message != want.Message:
+			found = changeMessage
+		}
+	}
+	return found
+}
+
+// conditions are those that a verdict makes of the ones before it. A condition
+// whose status changes gets the new transitionID and time, others keep theirs.
+func (v verdict) conditions(before []schedulingv1alpha1.PodGroupCondition, transitionID string, now metav1.Time, generation int64) []schedulingv1alpha1.PodGroupCondition {
+	status := func(yes bool) metav1.ConditionStatus {
+		if yes {
+			return metav1.ConditionTrue
+		}
+		return metav1.ConditionFalse
+	}
+	after := []schedulingv1alpha1.PodGroupCondition{
+		{Type: schedulingv1alpha1.ConditionScheduled, Status: status(v.scheduled)},
+		{Type: schedulingv1alpha1.ConditionUnschedulable, Status: status(!v.scheduled)},
+	}
+	for i := range after {
+		c := &after[i]
+		c.Reason, c.Message = v.reason, v.message
+		c.TransitionID, c.LastTransitionTime, c.ObservedGeneration = transitionID, now, generation
+		if old := ConditionOf(before, c.Type); old != nil && old.Status == c.Status {
+			c.TransitionID, c.LastTransitionTime = old.TransitionID, old.LastTransitionTime
+		}
+	}
+	return after
+}
+
+// ConditionOf is the condition of a type, nil if there is none.
+func ConditionOf(conditions []schedulingv1alpha1.PodGroupCondition, kind string) *schedulingv1alpha1.PodGroupCondition {
+	i := slices.IndexFunc(conditions, func(c schedulingv1alpha1.PodGroupCondition) bool { return c.Type == kind })
+	if i < 0 {
+		return nil
+	}
+	return &conditions[i]
+}

@@ -1,0 +1,79 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package news
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/podgroup"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
+)
+
+// Gang is what is known of a gang at one time, as far as it decides on what is told. All
+// that is told follows from it and the time.
+type Gang struct {
+	Key types.NamespacedName
+	// Group is nil while there is no PodGroup of the name, and Missing is since when.
+	// NotServed says that there can't be any: the API server serves no PodGroups.
+	Group     *schedulingv1alpha1.PodGroup
+	Missing   time.Time
+	NotServed bool
+
+	// Waiting, Placed and Bound count the members.
+	Waiting, Placed, Bound podgroup.Tally
+	// Failed and Deleted are how many members have failed and were deleted that had been
+	// bound.
+	Failed, Deleted int
+	// Pods are those that wait for a place, in no order.
+	Pods []Pod
+
+	// Refusal is what the gang was told when it found no place, nil if it has not been
+	// refused since it had one.
+	Refusal *line.Refusal
+	// Kept is for what room is kept for the gang, Preempting or Starving; empty if none is.
+	Kept string
+	// Unbound says why a member could not be bound; empty if the members were bound since.
+	Unbound string
+	// Assumed says that this scheduler has placed the gang before.
+	Assumed bool
+
+	// Highest is the highest priority among the members, and Class the value of the
+	// group's PriorityClass. Both are nil if there is none.
+	Highest, Class *int32
+
+	// Record is what was written of the gang last.
+	Record Record
+}
+
+// Pod is one that waits for a place.
+type Pod struct {
+	Pod *corev1.Pod
+	// Stranger says that the Pod is no member of the group that it names, and would wait
+	// for a place if it were one. The group has an owner then.
+	Stranger bool
+	// Since is since when the Pod is a stranger, or is seen as a member.
+	Since time.Time
+}
+
+// Record is what was written of a gang.
+type Record struct {
+	// Conditions are those that were written last, nil if none were, and At is when.
+	Conditions []schedulingv1alpha1.PodGroupCondition
+	At         time.Time
+	// ToldCapped says that the group was told that its PriorityClass does not count.
+	ToldCapped bool
+}
+
+// ConditionsOf are those that a group has as far as this scheduler knows: its own last
+// write, which the watch may not have shown yet, comes first.
+func (r *Record) ConditionsOf(group *schedulingv1alpha1.PodGroup) []schedulingv1alpha1.PodGroupCondition {
+	if r.Conditions != nil {
+		return r.Conditions
+	}
+	return group.Status.Conditions
+}

@@ -1,0 +1,118 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package news
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/internal/times"
+	"github.com/lockstep-k8s/lockstep/podgroup"
+)
+
+// A Pod that waits is told why, once. A member that waits for room has the mark that
+// cluster autoscalers look for. A Pod that waits in vain, because its PodGroup does not
+// exist or it is no member of it, is told so, unless that is over soon: Pods and groups
+// may come in any order.
+
+// The reasons of PodScheduled=False of a Pod that waits for something else than room. A
+// cluster autoscaler looks for none of them: more nodes would not help.
+const (
+	// ReasonNotAMember: the Pod is no member of the group that it names.
+	ReasonNotAMember = "NotAMemberOfPodGroup"
+	// ReasonNoGroup: there is no such group.
+	ReasonNoGroup = "PodGroupNotFound"
+	// ReasonNotServed: there can't be any.
+	ReasonNotServed = "PodGroupsNotServed"
+	// ReasonIncomplete: the group has come, or the Pod has become a member, and the group
+	// lacks members.
+	ReasonIncomplete = "PodGroupIncomplete"
+)
+
+const (
+	// strangerGrace is how long a Pod is a stranger before it is told so. Most are
+	// strangers only until their own PodGroup is seen.
+	strangerGrace = 5 * time.Second
+	// groupGrace is how long a PodGroup is missing, and a Pod waits for it, before the
+	// Pod is told so. Whoever makes both makes either first.
+	groupGrace = 3 * time.Second
+)
+
+// Mark is what the condition PodScheduled=False says of a Pod that waits.
+type Mark struct {
+	Reason, Message string
+	// Event says that an event says the same.
+	Event bool
+	// Due is when the Pod is told at the earliest; zero for at once.
+	Due time.Time
+}
+
+// MarkOf is what a Pod of the gang is to be told, false for nothing.
+func (g *Gang) MarkOf(p Pod) (Mark, bool) {
+	switch {
+	case p.Stranger:
+		return Mark{Reason: ReasonNotAMember, Message: strangerMessage(g.Group), Event: true, Due: p.Since.Add(strangerGrace)}, true
+	case g.Group == nil:
+		return g.grouplessMark(p), true
+	case !g.complete():
+		// Its conditions say so. Only who was told something else is told.
+		return Mark{Reason: ReasonIncomplete, Message: fmt.Sprintf("PodGroup %s lacks members; its conditions say how many", g.Key.Name)},
+			IsMarked(p.Pod, ReasonNoGroup) || IsMarked(p.Pod, ReasonNotServed) || IsMarked(p.Pod, ReasonNotAMember)
+	case g.Refusal != nil && !g.Refusal.Unready:
+		return Mark{Reason: corev1.PodReasonUnschedulable,
+			Message: fmt.Sprintf("there is no room for all of PodGroup %s; its conditions say what is missing", g.Key.Name)}, true
+	}
+	return Mark{}, false
+}
+
+// Unmarked are the Pods that are to be told something now, and have not been told it yet.
+// again is in what time to ask again, 0 for not before something changes.
+func (g *Gang) Unmarked(now time.Time) (unmarked []types.UID, again time.Duration) {
+	for _, p := range g.Pods {
+		mark, ok := g.MarkOf(p)
+		if !ok || IsMarked(p.Pod, mark.Reason) {
+			continue
+		}
+		left := mark.Due.Sub(now)
+		if left <= 0 {
+			unmarked = append(unmarked, p.Pod.UID)
+		} else if again == 0 || left < again {
+			again = left
+		}
+	}
+	return unmarked, again
+}
+
+// IsMarked says whether a Pod was told that it waits, for this reason.
+func IsMarked(pod *corev1.Pod, reason string) bool {
+	for i := range pod.Status.Conditions {
+		if c := &pod.Status.Conditions[i]; c.Type == corev1.PodScheduled {
+			return c.Status == corev1.ConditionFalse && c.Reason == reason
+		}
+	}
+	return false
+}
+
+// strangerMessage tells a stranger why it waits. The group has an owner.
+func strangerMessage(group *schedulingv1alpha1.PodGroup) string {
+	owner := podgroup.Owner(group)
+	return fmt.Sprintf("no member of PodGroup %s, whose members are the Pods controlled by %s %s: "+
+		"without the label %s the Pod is scheduled on its own", group.Name, owner.Kind, owner.Name, schedulingv1alpha1.LabelPodGroup)
+}
+
+// grouplessMark tells a Pod for what it waits whose group is missing.
+func (g *Gang) grouplessMark(p Pod) Mark {
+	due := times.Later(p.Since, g.Missing).Add(groupGrace)
+	if g.NotServed {
+		return Mark{Reason: ReasonNotServed, Event: true, Due: due, Message: fmt.Sprintf(
+			"the Pod waits for PodGroup %s, and the API server serves no PodGroups: the CustomResourceDefinition %s.%s is missing",
+			g.Key.Name, schedulingv1alpha1.PodGroupPlural, schedulingv1alpha1.GroupName)}
+	}
+	return Mark{Reason: ReasonNoGroup, Event: true, Due: due,
+		Message: fmt.Sprintf("there is no PodGroup %s in the namespace %s, and the Pod waits for it", g.Key.Name, g.Key.Namespace)}
+}

@@ -116,7 +116,7 @@ func mutations() map[string]mutation.Mutation {
 			Old: "if !owners.optional() && !owners.fill(ctx) {", New: "if !owners.fill(ctx) {"},
 		"owners that were passed over stay so": {File: "engine/engine.go", Tests: "TestOwnersThatAreNotServed",
 			Old: "\t\t\to.enqueue(owner)\n", New: "\t\t\t_ = owner\n"},
-		"a decision does not see what was just written": {File: "engine/memory.go", Tests: "TestANoteIsShown|TestAConfigMapThatSomebodyDeletes",
+		"a decision does not see what was just written": {File: "engine/memory.go", Tests: "TestWhatWasJustWritten",
 			Old: "\t\tm.written[refOf(r.action)] = r.written\n", New: "\t\t_ = refOf\n"},
 		"what was written is shown for ever": {File: "engine/view.go", Tests: "TestAViewShows",
 			Old: "\t\t\tdelete(m.written, at)\n", New: "\t\t\t_ = at\n"},

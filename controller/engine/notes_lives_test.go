@@ -227,11 +227,34 @@ func TestAConfigMapThatSomebodyDeletesComesBack(t *testing.T) {
 			time.Sleep(100 * time.Millisecond)
 			synctest.Wait()
 		}
-		if created := d.count("create", "configmaps"); created == 0 || created > 15 {
+		if created := d.count(apiserver.Create, "configmaps"); created == 0 || created > 15 {
 			t.Errorf("%d ConfigMaps were created in a minute, want some, and 15 at most", created)
 		}
 		if !d.shows("a", "one") {
 			t.Error("the text is not shown when nobody deletes it any more")
+		}
+	})
+}
+
+// TestWhatWasJustWrittenIsNotWrittenAgain while the cache is behind.
+func TestWhatWasJustWrittenIsNotWrittenAgain(t *testing.T) {
+	atDesk(t, func(t *testing.T, d *desk) {
+		p := d.start(-1)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		p.Hold("configmaps")
+		d.write("a", "one")
+		if !d.shows("a", "one") {
+			t.Error("the text is not shown, or the status does not say so before the cache does")
+		}
+		tries := 0
+		for _, entry := range d.server.Writes() {
+			if entry.Verb == apiserver.Create && entry.Resource == "configmaps" {
+				tries++
+			}
+		}
+		if tries != 1 {
+			t.Errorf("the ConfigMap was created by %d requests, want 1", tries)
 		}
 	})
 }
@@ -260,10 +283,10 @@ func TestOwnersThatAreNotServedKeepNobodyWaiting(t *testing.T) {
 	})
 }
 
-func (d *desk) count(verb, resource string) int {
+func (d *desk) count(verb apiserver.Verb, resource string) int {
 	count := 0
-	for _, entry := range d.server.Journal() {
-		if fmt.Sprint(entry.Verb) == verb && entry.Resource == resource && entry.Code < http.StatusMultipleChoices {
+	for _, entry := range d.server.Writes() {
+		if entry.Verb == verb && entry.Resource == resource && entry.Code < http.StatusMultipleChoices {
 			count++
 		}
 	}

@@ -75,7 +75,7 @@ func TestAClientSendsARequestOnce(t *testing.T) {
 	if answered != 1 {
 		t.Errorf("%d requests were sent, want 1", answered)
 	}
-	if pause := pauseOf(err); pause != 7*time.Second {
-		t.Errorf("the API server asks for a pause of %v, want 7s", pause)
+	if seconds, _ := apierrors.SuggestsClientDelay(err); seconds != 7 {
+		t.Errorf("the API server asks for a pause of %d s, want 7", seconds)
 	}
 }

@@ -17,11 +17,11 @@ import (
 
 	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
-	"github.com/lockstep-k8s/lockstep/controller"
 	"github.com/lockstep-k8s/lockstep/internal/testing/apiserver"
+	"github.com/lockstep-k8s/lockstep/internal/testing/historylog"
 )
 
-func summaries(lines []controller.SnapshotLine) []string {
+func summaries(lines []historylog.Line) []string {
 	var texts []string
 	for _, line := range lines {
 		texts = append(texts, line.Summary())
@@ -43,7 +43,7 @@ func logEvents(c *cluster) {
 }
 
 func TestHistoryOfDecisions(t *testing.T) {
-	log := controller.CaptureLog(t)
+	log := historylog.Capture(t)
 	inClusterWith(t, logDecisions, func(t *testing.T, c *cluster) {
 		f := newFramework(2)
 		f.Spec.RetryPolicy.MaxRetryCount = 1
@@ -89,7 +89,7 @@ func TestHistoryOverACrash(t *testing.T) {
 	for crashAfter, crashed := 0, true; crashed; crashAfter++ {
 		crashed = false
 		t.Run(fmt.Sprintf("after %d writes", crashAfter), func(t *testing.T) {
-			log := controller.CaptureLog(t)
+			log := historylog.Capture(t)
 			inClusterWith(t, logDecisions, func(t *testing.T, c *cluster) {
 				c.ends = func(pod *corev1.Pod) (int32, bool) {
 					if pod.Annotations[frameworkv1.KeyFrameworkAttemptID] == "0" {
@@ -131,7 +131,7 @@ func TestHistoryOverACrash(t *testing.T) {
 
 // TestHistoryOfEvents deletes Pods, of which one is nobody's, and a Framework.
 func TestHistoryOfEvents(t *testing.T) {
-	log := controller.CaptureLog(t)
+	log := historylog.Capture(t)
 	inClusterWith(t, logEvents, func(t *testing.T, c *cluster) {
 		f := newFramework(1)
 		f.Spec.TaskRoles[0].Task.Pod = runtime.RawExtension{
@@ -175,7 +175,7 @@ func TestHistoryOfEvents(t *testing.T) {
 }
 
 func TestADeletionThatIsRefusedIsInTheHistoryOnce(t *testing.T) {
-	log := controller.CaptureLog(t)
+	log := historylog.Capture(t)
 	inClusterWith(t, logDecisions, func(t *testing.T, c *cluster) {
 		c.ends = succeed
 		c.server.SetHook(func(r *apiserver.Request) apiserver.Fault {

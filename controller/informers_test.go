@@ -15,16 +15,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/cache"
-	"k8s.io/utils/ptr"
 
 	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
-	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 )
 
 // TestBeginsWithTheCurrentState runs a controller on an API server that does not
@@ -95,30 +89,4 @@ func emptyList(resource string) string {
 		"priorityclasses": `"PriorityClassList","apiVersion":"scheduling.k8s.io/v1"`,
 	}
 	return `{"kind":` + kinds[resource] + `,"metadata":{"resourceVersion":"1"},"items":[]}`
-}
-
-// TestOwnersAreOfTheirNamespace: an object of another namespace may name any UID.
-func TestOwnersAreOfTheirNamespace(t *testing.T) {
-	pod := func(namespace string) *corev1.Pod {
-		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-			Namespace: namespace, Name: "a",
-			Annotations:     map[string]string{frameworkv1.KeyFrameworkUID: "framework"},
-			OwnerReferences: []metav1.OwnerReference{{UID: "configmap", Controller: ptr.To(true)}},
-		}}
-	}
-	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{byOwner: indexByOwner})
-	for _, namespace := range []string{"ns", "other"} {
-		if err := indexer.Add(pod(namespace)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, owner := range []types.UID{"framework", "configmap"} {
-		found, err := indexer.ByIndex(byOwner, ownerKey("ns", owner))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(found) != 1 || found[0].(*corev1.Pod).Namespace != "ns" {
-			t.Errorf("%d Pods are of %s in the namespace, want its own", len(found), owner)
-		}
-	}
 }

@@ -126,11 +126,11 @@ func (c *cluster) startProgram() {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	frameworks, err := controller.New(clients, c.config, prometheus.NewRegistry())
+	frameworks, err := controller.NewWith(clients, c.config, prometheus.NewRegistry(),
+		&entropy{random: rand.New(rand.NewPCG(c.random.Uint64(), 0)), program: c.programs, faulty: &c.faulty})
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	frameworks.SetEntropy(&entropy{random: rand.New(rand.NewPCG(c.random.Uint64(), 0)), program: c.programs, faulty: &c.faulty})
 	podGroups, err := podgroupcontroller.New(clients.Lockstep, clients.Kube,
 		frameworks.PodGroupFactory().Scheduling().V1alpha1().PodGroups())
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 )
 
 // act is the API server's side of an action.
@@ -91,7 +92,7 @@ func (w *world) createPod(outcome Outcome) (Outcome, bool) {
 		if err := w.refuse(pod); err != nil {
 			outcome.Refused = PodCreationRefusal(err)
 			if role := outcome.Action.Role; outcome.Refused == nil {
-				w.controller.blocked[role] = Block{role, BlockReason(err), "Pod " + pod.Name + ": " + err.Error()}
+				w.controller.blocked[role] = Block{role, plan.BlockReason(err), "Pod " + pod.Name + ": " + err.Error()}
 			}
 			if present := w.pods[pod.Name]; present != nil && outcome.Refused != nil {
 				w.cache.pods[pod.Name] = present.DeepCopy() // A live look has found it.

@@ -127,18 +127,18 @@ func TestBlockedTasksAreTold(t *testing.T) {
 		"none": {},
 		"a quota": {[]Block{quota}, told{
 			Reason: "QuotaExceeded", Message: "role w: QuotaExceeded: Pod fw-w-0: exceeded quota: q",
-			Events: []Event{{true, "QuotaExceeded", "role w: QuotaExceeded: Pod fw-w-0: exceeded quota: q"}},
+			Events: []Event{{Warning: true, Reason: "QuotaExceeded", Message: "role w: QuotaExceeded: Pod fw-w-0: exceeded quota: q"}},
 		}},
 		"a PodGroup, and two roles": {[]Block{quota, taken, group}, told{
 			Reason: "CreationRefused",
 			Message: "CreationRefused: PodGroup fw-attempt: timeout; role v: NameTaken: the Pod fw-v-0 is somebody else's; " +
 				"role w: QuotaExceeded: Pod fw-w-0: exceeded quota: q",
-			Events: []Event{{true, "CreationRefused", "CreationRefused: PodGroup fw-attempt: timeout; " +
+			Events: []Event{{Warning: true, Reason: "CreationRefused", Message: "CreationRefused: PodGroup fw-attempt: timeout; " +
 				"role v: NameTaken: the Pod fw-v-0 is somebody else's; role w: QuotaExceeded: Pod fw-w-0: exceeded quota: q"}},
 		}},
 		"a message that is too long": {[]Block{long}, told{
 			Reason: "CreationRefused", Message: "role w: CreationRefused: " + strings.Repeat("ä", 128) + "…",
-			Events: []Event{{true, "CreationRefused", "role w: CreationRefused: " + strings.Repeat("ä", 128) + "…"}},
+			Events: []Event{{Warning: true, Reason: "CreationRefused", Message: "role w: CreationRefused: " + strings.Repeat("ä", 128) + "…"}},
 		}},
 	}
 	for name, tc := range tests {

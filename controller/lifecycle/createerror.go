@@ -13,57 +13,34 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 	"github.com/lockstep-k8s/lockstep/internal/text"
 )
 
-// What the API server says where its status has no reason of its own for that.
-const (
-	exceededQuota   = "exceeded quota"
-	noPriorityClass = "no PriorityClass with name"
-)
-
-// lacksQuota says whether a quota is exhausted, and lacksPriorityClass whether the
-// PriorityClass does not exist. Both are a 403 that may be gone at the next try. An error
-// of another kind may quote the same words from the Pod.
-func lacksQuota(err error) bool {
-	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), exceededQuota)
-}
-
-func lacksPriorityClass(err error) bool {
-	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), noPriorityClass)
-}
-
-// BlockReason is the Block.Reason of a creation that failed with an error that may be
-// gone at the next try. An object that exists has to be somebody else's.
-func BlockReason(err error) string {
+// RefusesPodForGood says whether an error at the creation of a Pod ends its task's
+// attempt. If not, the creation is tried again. The first rule that fits decides.
+func RefusesPodForGood(err error) bool {
 	switch {
-	case apierrors.IsAlreadyExists(err):
-		return frameworkv1.ReasonNameTaken
-	case lacksQuota(err):
-		return frameworkv1.ReasonQuotaExceeded
-	case lacksPriorityClass(err):
-		return frameworkv1.ReasonPriorityClassNotFound
+	case plan.LacksQuota(err), plan.LacksPriorityClass(err), isUnrecognized(err):
+		return false
 	default:
-		return frameworkv1.ReasonCreationRefused
+		return apierrors.IsBadRequest(err) || apierrors.IsForbidden(err) ||
+			apierrors.IsInvalid(err) || apierrors.IsRequestEntityTooLargeError(err)
 	}
 }
 
 // PodCreationRefusal is how a task's attempt ends because of an error at the
 // creation of its Pod. It returns nil for an error that may be gone at the next
-// try: the creation is tried again. The first rule that fits decides.
+// try.
 func PodCreationRefusal(err error) *frameworkv1.CompletionStatus {
+	permanent := apierrors.IsInvalid(err) || apierrors.IsRequestEntityTooLargeError(err)
 	switch {
-	case lacksQuota(err), lacksPriorityClass(err), isUnrecognized(err):
+	case !RefusesPodForGood(err):
 		return nil
-	case apierrors.IsBadRequest(err), apierrors.IsForbidden(err):
-		return podRefused(frameworkv1.CodePodCreationUnknownError, err)
-	case apierrors.IsInvalid(err), apierrors.IsRequestEntityTooLargeError(err):
-		if utilnet.IsConnectionReset(err) || utilnet.IsProbableEOF(err) {
-			return podRefused(frameworkv1.CodePodCreationUnknownError, err)
-		}
+	case permanent && !utilnet.IsConnectionReset(err) && !utilnet.IsProbableEOF(err):
 		return podRefused(frameworkv1.CodePodCreationPermanentError, err)
 	default:
-		return nil
+		return podRefused(frameworkv1.CodePodCreationUnknownError, err)
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 )
 
 func TestPodCreationRefusal(t *testing.T) {
@@ -89,7 +90,7 @@ func TestReasonOfARefusalForNow(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := BlockReason(tc.err); got != tc.want {
+			if got := plan.BlockReason(tc.err); got != tc.want {
 				t.Errorf("got %s, want %s", got, tc.want)
 			}
 		})

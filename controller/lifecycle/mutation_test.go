@@ -211,7 +211,7 @@ func mutations() map[string]mutation.Mutation {
 		"a value of a template meets the class of a gang": {File: "priority.go", Tests: "TestPodsOfAGangHaveItsClass",
 			Old: " && pod.Spec.Priority == nil", New: ""},
 		"a missing class fails the attempt": {File: "createerror.go", Tests: "TestAClassThatDoesNotExist",
-			Old: "case lacksQuota(err), lacksPriorityClass(err),", New: "case lacksQuota(err),"},
+			Old: "case plan.LacksQuota(err), plan.LacksPriorityClass(err),", New: "case plan.LacksQuota(err),"},
 		"a gang is timed by the clock of the API server": {File: "gang.go", Tests: "TestAGangThat",
 			Old: "seen.CreationTime = d.timeNow()", New: "created := group.CreationTimestamp\n\t\tseen.CreationTime = &created"},
 		"times of a gang are written when there is time": {File: "gang.go", Tests: "TestAGangThat",

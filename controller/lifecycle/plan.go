@@ -13,6 +13,7 @@ import (
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 )
 
 // Plan is a decision, as data.
@@ -38,24 +39,15 @@ type Plan struct {
 }
 
 // Persist is how soon a status has to be written.
-type Persist int
+type Persist = plan.Persist
 
+// How soon: see package plan.
 const (
-	// PersistNone: nothing changed.
-	PersistNone Persist = iota
-	// PersistLater: the change gates nothing and may wait for others.
-	PersistLater
-	// PersistSoon: actions on tasks wait for it; so may other tasks, so that a
-	// wave of them in a large Framework is worth a short wait.
-	PersistSoon
-	// PersistNow: the Framework waits for it.
-	PersistNow
+	PersistNone  = plan.PersistNone
+	PersistLater = plan.PersistLater
+	PersistSoon  = plan.PersistSoon
+	PersistNow   = plan.PersistNow
 )
-
-// String names the urgency.
-func (p Persist) String() string {
-	return [...]string{"no write", "write later", "write soon", "write now"}[p]
-}
 
 // ActionKind is what an Action does.
 type ActionKind string
@@ -130,10 +122,19 @@ type Action struct {
 
 // String shows the action in a trace: what, of which object.
 func (a Action) String() string {
-	if a.Kind == UpdatePodGroup {
-		return fmt.Sprintf("%s %s minMember=%d", a.Kind, a.Name, a.PodGroup.Spec.MinMember)
+	shown := string(a.Kind) + " " + a.Name
+	if detail := a.Detail(); detail != "" {
+		shown += " " + detail
 	}
-	return string(a.Kind) + " " + a.Name
+	return shown
+}
+
+// Detail says what UpdatePodGroup writes. It is empty for all others.
+func (a Action) Detail() string {
+	if a.Kind != UpdatePodGroup {
+		return ""
+	}
+	return fmt.Sprintf("minMember=%d", a.PodGroup.Spec.MinMember)
 }
 
 // Outcome is what became of an action that went through. One that failed for
@@ -168,11 +169,7 @@ const (
 )
 
 // Event tells the user of a change.
-type Event struct {
-	Warning bool
-	Reason  string
-	Message string
-}
+type Event = plan.Event
 
 // Reasons of events.
 const (

@@ -14,6 +14,7 @@ func TestPurePackagesHaveNoClient(t *testing.T) {
 	const module = "github.com/lockstep-k8s/lockstep/"
 	for _, pkg := range []string{
 		"apis/framework/statuscodec",
+		"controller/engine/plan",
 		"controller/history",
 		"controller/lifecycle",
 		"controller/pacing",

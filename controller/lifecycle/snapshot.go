@@ -12,6 +12,7 @@ import (
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 )
 
 // Snapshot is all that a decision about one Framework sees. Decide changes
@@ -96,9 +97,4 @@ type Options struct {
 }
 
 // Entropy supplies what a decision may not invent.
-type Entropy interface {
-	// NewUID returns an identifier that was never returned before.
-	NewUID() types.UID
-	// Between returns a number drawn evenly from least to most, both inclusive.
-	Between(least, most int64) int64
-}
+type Entropy = plan.Entropy

@@ -17,20 +17,44 @@ import (
 	"k8s.io/utils/clock"
 )
 
+// named is the key of an object, of the only kind.
+func named(namespace, name string) Key {
+	return Key{ObjectName: cache.NewObjectName(namespace, name)}
+}
+
+// TestKindsShareTheTurnsOfTheirNamespace: who has a thousand objects of one kind gets no
+// more turns by having some of another.
+func TestKindsShareTheTurnsOfTheirNamespace(t *testing.T) {
+	queue := NewQueue("test", clock.RealClock{})
+	defer queue.ShutDown()
+	for i := range 1000 {
+		for _, kind := range []string{"Framework", "Job"} {
+			queue.Add(Key{Kind: kind, ObjectName: cache.NewObjectName("busy", fmt.Sprint(i))})
+		}
+	}
+	queue.Add(Key{Kind: "Framework", ObjectName: cache.NewObjectName("calm", "alone")})
+	first, _ := queue.Get()
+	second, _ := queue.Get()
+	third, _ := queue.Get()
+	if first.Namespace != "busy" || second.Namespace != "calm" || third.Namespace != "busy" || third.Kind == first.Kind {
+		t.Errorf("%v, %v and %v are first, want a turn for each namespace, and both kinds in that of the busy one", first, second, third)
+	}
+}
+
 func TestNamespacesTakeTurns(t *testing.T) {
 	queue := NewQueue("test", clock.RealClock{})
 	defer queue.ShutDown()
 	for i := range 1000 {
-		queue.Add(cache.NewObjectName("busy", fmt.Sprint("fw-", i)))
+		queue.Add(named("busy", fmt.Sprint("fw-", i)))
 	}
-	queue.Add(cache.NewObjectName("calm", "alone"))
+	queue.Add(named("calm", "alone"))
 	first, _ := queue.Get()
 	second, _ := queue.Get()
 	if first.Namespace != "busy" || second.Namespace != "calm" {
 		t.Errorf("%s and %s are first, want one of each namespace", first, second)
 	}
 	third, _ := queue.Get()
-	if want := cache.NewObjectName("busy", "fw-1"); third != want {
+	if want := named("busy", "fw-1"); third != want {
 		t.Errorf("%s is third, want %s", third, want)
 	}
 }
@@ -40,7 +64,7 @@ func TestNamespacesTakeTurns(t *testing.T) {
 func TestANamespaceHasABoundedNumberOfSyncsInFlight(t *testing.T) {
 	limits := Limits{Namespace: 32, All: 1024}
 	f := newFlights(limits)
-	name := func(namespace string, i int) cache.ObjectName { return cache.NewObjectName(namespace, fmt.Sprint(i)) }
+	name := func(namespace string, i int) Key { return named(namespace, fmt.Sprint(i)) }
 	for i := range limits.Namespace {
 		if !f.begin(name("a", i)) {
 			t.Fatalf("sync %d may not begin", i)
@@ -55,7 +79,7 @@ func TestANamespaceHasABoundedNumberOfSyncsInFlight(t *testing.T) {
 	if resumed := f.end(name("b", 0)); len(resumed) > 0 {
 		t.Errorf("%v may begin when a sync of another namespace has ended", resumed)
 	}
-	want := []cache.ObjectName{name("a", limits.Namespace)}
+	want := []Key{name("a", limits.Namespace)}
 	if resumed := f.end(name("a", 0)); !slices.Equal(resumed, want) {
 		t.Errorf("%v may begin, want %v", resumed, want)
 	}
@@ -66,18 +90,18 @@ func TestEachNamespaceHasOneSyncInFlightAtLeast(t *testing.T) {
 	limits := Limits{Namespace: 32, All: 1024}
 	f := newFlights(limits)
 	for i := range limits.All {
-		if !f.begin(cache.NewObjectName(fmt.Sprint("ns-", i/limits.Namespace), fmt.Sprint(i))) {
+		if !f.begin(named(fmt.Sprint("ns-", i/limits.Namespace), fmt.Sprint(i))) {
 			t.Fatalf("sync %d may not begin", i)
 		}
 	}
-	if !f.begin(cache.NewObjectName("late", "first")) {
+	if !f.begin(named("late", "first")) {
 		t.Error("the first sync of a namespace may not begin")
 	}
-	second := cache.NewObjectName("late", "second")
+	second := named("late", "second")
 	if f.begin(second) {
 		t.Error("the second sync of a namespace begins beyond the bound")
 	}
-	if resumed := f.end(cache.NewObjectName("ns-0", "0")); !slices.Equal(resumed, []cache.ObjectName{second}) {
+	if resumed := f.end(named("ns-0", "0")); !slices.Equal(resumed, []Key{second}) {
 		t.Errorf("%v may begin when one has ended, want %s", resumed, second)
 	}
 }
@@ -90,7 +114,7 @@ func TestASyncThatHangsCostsItsWorkerItsPatience(t *testing.T) {
 		begun := map[string]int{}
 		answer := make(chan struct{})
 		const patience = 200 * time.Millisecond
-		workers := NewWorkers(queue, Limits{Namespace: 32, All: 1024}, patience, func(_ context.Context, key cache.ObjectName) {
+		workers := NewWorkers(queue, Limits{Namespace: 32, All: 1024}, patience, func(_ context.Context, key Key) {
 			mu.Lock()
 			begun[key.Name]++
 			mu.Unlock()
@@ -101,7 +125,7 @@ func TestASyncThatHangsCostsItsWorkerItsPatience(t *testing.T) {
 		var running sync.WaitGroup
 		running.Go(func() { workers.Work(t.Context(), &running) })
 		for _, name := range []string{"hangs", "goes", "hangs"} {
-			queue.Add(cache.NewObjectName("ns", name))
+			queue.Add(named("ns", name))
 			synctest.Wait()
 			time.Sleep(patience)
 		}
@@ -128,14 +152,14 @@ func TestWhatIsParkedGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		queue := NewQueue("test", clock.RealClock{})
 		var ended atomic.Int32
-		workers := NewWorkers(queue, Limits{Namespace: 4, All: 1024}, 200*time.Millisecond, func(context.Context, cache.ObjectName) {
+		workers := NewWorkers(queue, Limits{Namespace: 4, All: 1024}, 200*time.Millisecond, func(context.Context, Key) {
 			time.Sleep(30 * time.Second)
 			ended.Add(1)
 		}, nil)
 		var running sync.WaitGroup
 		running.Go(func() { workers.Work(t.Context(), &running) })
 		for i := range 20 {
-			queue.Add(cache.NewObjectName("ns", fmt.Sprint(i)))
+			queue.Add(named("ns", fmt.Sprint(i)))
 		}
 		time.Sleep(29 * time.Second)
 		if got := workers.InFlight("ns"); got != 4 {

@@ -3,11 +3,7 @@
 
 package fair
 
-import (
-	"sync"
-
-	"k8s.io/client-go/tools/cache"
-)
+import "sync"
 
 // Limits bound the syncs in flight: those that are begun and not ended.
 type Limits struct {
@@ -24,21 +20,21 @@ type flights struct {
 	// inFlight counts by namespace, and all counts all of them.
 	inFlight map[string]int
 	all      int
-	parked   map[string]map[cache.ObjectName]bool
+	parked   map[string]map[Key]bool
 }
 
 func newFlights(limits Limits) *flights {
-	return &flights{limits: limits, inFlight: map[string]int{}, parked: map[string]map[cache.ObjectName]bool{}}
+	return &flights{limits: limits, inFlight: map[string]int{}, parked: map[string]map[Key]bool{}}
 }
 
 // begin says whether a sync may begin. If not, its object is parked.
-func (f *flights) begin(key cache.ObjectName) bool {
+func (f *flights) begin(key Key) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	own := f.inFlight[key.Namespace]
 	if own > 0 && (own >= f.limits.Namespace || f.all >= f.limits.All) {
 		if f.parked[key.Namespace] == nil {
-			f.parked[key.Namespace] = map[cache.ObjectName]bool{}
+			f.parked[key.Namespace] = map[Key]bool{}
 		}
 		f.parked[key.Namespace][key] = true
 		return false
@@ -50,7 +46,7 @@ func (f *flights) begin(key cache.ObjectName) bool {
 
 // end tells that a sync has ended. It returns the objects that may begin instead: one of
 // each namespace in which one is parked, of which some may be parked again.
-func (f *flights) end(key cache.ObjectName) (resumed []cache.ObjectName) {
+func (f *flights) end(key Key) (resumed []Key) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	wasFull := f.all >= f.limits.All

@@ -9,19 +9,26 @@ import (
 	"k8s.io/utils/clock"
 )
 
+// Key names an object that is to be synced. Objects of several kinds may share a queue.
+type Key struct {
+	// Kind may be empty if there is one kind only.
+	Kind string
+	cache.ObjectName
+}
+
 // Queue is a queue of objects in which namespaces take turns, so that a thousand of
 // one namespace delay those of others by one sync each.
-type Queue = workqueue.TypedDelayingInterface[cache.ObjectName]
+type Queue = workqueue.TypedDelayingInterface[Key]
 
 // NewQueue makes a queue. The name is that of its metrics.
 func NewQueue(name string, clock clock.WithTicker) Queue {
-	return workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[cache.ObjectName]{
+	return workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[Key]{
 		Clock: clock,
 		Name:  name,
-		Queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[cache.ObjectName]{
+		Queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[Key]{
 			Clock: clock,
 			Name:  name,
-			Queue: &turns{waiting: map[string][]cache.ObjectName{}},
+			Queue: &turns{waiting: map[string][]Key{}},
 		}),
 	})
 }
@@ -30,16 +37,16 @@ func NewQueue(name string, clock clock.WithTicker) Queue {
 // locks it.
 type turns struct {
 	// waiting has the keys of each namespace, and order the namespaces that have any.
-	waiting map[string][]cache.ObjectName
+	waiting map[string][]Key
 	order   []string
 	length  int
 }
 
 // Touch does nothing: a key keeps its place.
-func (t *turns) Touch(cache.ObjectName) {}
+func (t *turns) Touch(Key) {}
 
 // Push puts a key behind those of its namespace.
-func (t *turns) Push(key cache.ObjectName) {
+func (t *turns) Push(key Key) {
 	if len(t.waiting[key.Namespace]) == 0 {
 		t.order = append(t.order, key.Namespace)
 	}
@@ -51,7 +58,7 @@ func (t *turns) Push(key cache.ObjectName) {
 func (t *turns) Len() int { return t.length }
 
 // Pop takes the first key of the namespace whose turn it is.
-func (t *turns) Pop() cache.ObjectName {
+func (t *turns) Pop() Key {
 	namespace := t.order[0]
 	t.order = t.order[1:]
 	keys := t.waiting[namespace]

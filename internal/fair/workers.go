@@ -7,8 +7,6 @@ import (
 	"context"
 	"sync"
 	"time"
-
-	"k8s.io/client-go/tools/cache"
 )
 
 // Workers sync the objects of a queue.
@@ -16,7 +14,7 @@ type Workers struct {
 	queue    Queue
 	flights  *flights
 	patience time.Duration
-	process  func(ctx context.Context, key cache.ObjectName)
+	process  func(ctx context.Context, key Key)
 	// busy is told how long a sync has taken of a worker. It may be nil.
 	busy func(time.Duration)
 }
@@ -24,7 +22,7 @@ type Workers struct {
 // NewWorkers makes workers that process the objects of a queue. A worker goes on to
 // other objects if process has not returned after its patience.
 func NewWorkers(queue Queue, limits Limits, patience time.Duration,
-	process func(context.Context, cache.ObjectName), busy func(time.Duration)) *Workers {
+	process func(context.Context, Key), busy func(time.Duration)) *Workers {
 	return &Workers{queue: queue, flights: newFlights(limits), patience: patience, process: process, busy: busy}
 }
 
@@ -62,7 +60,7 @@ func (w *Workers) Work(ctx context.Context, running *sync.WaitGroup) {
 }
 
 // land ends a sync, and lets others begin that had to wait for it.
-func (w *Workers) land(key cache.ObjectName) {
+func (w *Workers) land(key Key) {
 	for _, next := range w.flights.end(key) {
 		w.queue.Add(next)
 	}

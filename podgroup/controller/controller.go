@@ -106,12 +106,13 @@ func (c *Controller) Run(ctx context.Context, workers int) error {
 
 // process syncs a group, unless its last write has failed and may not be tried again yet:
 // Pod events of a group don't hasten that.
-func (c *Controller) process(ctx context.Context, key cache.ObjectName) {
+func (c *Controller) process(ctx context.Context, queued fair.Key) {
+	key := queued.ObjectName
 	if ctx.Err() != nil {
 		return
 	}
 	if wait := time.Until(c.refused.due(key)); wait > 0 {
-		c.queue.AddAfter(key, wait)
+		c.queue.AddAfter(queued, wait)
 		return
 	}
 	logger := klog.FromContext(ctx)
@@ -130,7 +131,7 @@ func (c *Controller) process(ctx context.Context, key cache.ObjectName) {
 	default:
 		logger.Error(err, "Keeping a PodGroup failed, will be tried again", "podGroup", ref)
 	}
-	c.queue.AddAfter(key, c.refused.refuse(key, time.Now()))
+	c.queue.AddAfter(queued, c.refused.refuse(key, time.Now()))
 }
 
 // syncSafely makes a panic an error of this one group.

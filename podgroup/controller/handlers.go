@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/internal/fair"
 	"github.com/lockstep-k8s/lockstep/internal/tombstone"
 	"github.com/lockstep-k8s/lockstep/podgroup"
 )
@@ -53,7 +54,7 @@ func (c *Controller) onPod(obj any) {
 		return
 	}
 	if group, ok := podgroup.GroupOf(pod); ok {
-		c.queue.AddAfter(cache.NamespacedNameAsObjectName(group), window)
+		c.queue.AddAfter(fair.Key{ObjectName: cache.NamespacedNameAsObjectName(group)}, window)
 	}
 }
 
@@ -64,7 +65,7 @@ func (c *Controller) onGroup(before, after any) {
 	if !ok {
 		return
 	}
-	key := cache.MetaObjectToName(is)
+	key := fair.Key{ObjectName: cache.MetaObjectToName(is)}
 	if was, ok := before.(*schedulingv1alpha1.PodGroup); ok && was.UID == is.UID && was.Generation != is.Generation {
 		c.queue.Add(key)
 		return

@@ -15,6 +15,7 @@ import (
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	applyschedulingv1alpha1 "github.com/lockstep-k8s/lockstep/client/applyconfiguration/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/controller/pacing"
+	"github.com/lockstep-k8s/lockstep/internal/fair"
 	"github.com/lockstep-k8s/lockstep/podgroup"
 )
 
@@ -50,7 +51,7 @@ func (c *Controller) sync(ctx context.Context, key cache.ObjectName) error {
 	}
 	c.groups.Mutation(written)
 	if podgroup.NextPhase(want.phase, &group.Spec, counts) != want.phase {
-		c.queue.Add(key) // Legal steps are written one by one.
+		c.queue.Add(fair.Key{ObjectName: key}) // Legal steps are written one by one.
 	}
 	return nil
 }

@@ -1,0 +1,144 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
+
+	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
+	"github.com/lockstep-k8s/lockstep/controller/pacing"
+	"github.com/lockstep-k8s/lockstep/internal/text"
+)
+
+// act runs actions of the last plan that may be tried now, and keeps for the next one
+// what came of them. It says whether anything did. Of what was not begun because the
+// turn is over, the next sync carries on. What fails is tried again when its cause is
+// due, and holds nothing else up.
+func (p *pass[O, S]) act(ctx context.Context, actions []plan.Action) (bool, error) {
+	p.blocksChanged = false
+	looks, creations, rest := sortActions(p.admitted(actions))
+	acted, err := p.look(ctx, looks)
+	if err != nil {
+		return acted, err
+	}
+	m := p.memory
+	tally := p.runBatch(ctx, rest, cmp.Or(p.pace.Parallel, p.owners.batchSize))
+	// An API server that refuses Pods is not asked in vain a thousand times.
+	created := p.runBatch(ctx, creations, cmp.Or(p.pace.Parallel, 1))
+	m.left = append(tally.left, created.left...)
+	tally.add(created)
+	p.tellFailures(ctx, tally.failures, tally.untold)
+	return acted || tally.done > 0 || p.blocksChanged, nil
+}
+
+// sortActions sorts actions by how they are run: looks that are more than a request for
+// one object, creations of groups, and the rest.
+func sortActions(actions []plan.Action) (looks, creations, rest []plan.Action) {
+	many := lookForMany(actions)
+	for _, action := range actions {
+		switch {
+		case action.Verb == plan.CheckStatus, many[action.Kind] && action.Verb == plan.LookFor:
+			looks = append(looks, action)
+		case action.Group != "":
+			creations = append(creations, action)
+		default:
+			rest = append(rest, action)
+		}
+	}
+	return looks, creations, rest
+}
+
+// tally is what came of actions.
+type tally struct {
+	done     int
+	failures []error
+	// untold says that no condition tells of some of the failures.
+	untold bool
+	left   []plan.Action
+}
+
+func (t *tally) add(other tally) {
+	t.done += other.done
+	t.failures = append(t.failures, other.failures...)
+	t.untold = t.untold || other.untold
+}
+
+// runBatch runs actions beside each other, as many at first as begin says.
+func (p *pass[O, S]) runBatch(ctx context.Context, actions []plan.Action, begin int) tally {
+	var t tally
+	if len(actions) == 0 {
+		return t
+	}
+	c, begun, answered := p.owners, p.now(), 0
+	e := &executor[O, S]{owners: c, owner: p.entry.owner, taken: p.memory.taken()}
+	failedNow := map[cause]bool{}
+	b := batch{
+		begin:  begin,
+		most:   func() int { return pacing.Share(c.batchSize, p.turn.inFlight()) },
+		enough: p.spent,
+		do:     func(action plan.Action) result { return e.do(ctx, action) },
+		skip:   func(action plan.Action) bool { return failedNow[causesOf(action)[0]] },
+		begun:  func() { p.turn.requests++ },
+		learn: func(r result) {
+			answered++
+			c.metrics.action(r.action.Does(), r.err)
+			if r.err != nil {
+				failedNow[causeOf(r.action, r.err)] = true
+				t.failures = append(t.failures, fmt.Errorf("%s: %w", r.action, r.err))
+				_, told := blockOf(r.action, r.err)
+				t.untold = t.untold || !told
+				p.refuse(r.action, r.err)
+				return
+			}
+			t.done++
+			p.grant(r.action)
+			p.memory.remember(r)
+			p.noteLook(r)
+			p.noteRepeat(r)
+		},
+	}
+	t.left = b.run(actions)
+	switch {
+	case len(t.failures) > 0:
+		p.pace.Parallel = 0
+	case answered > 1:
+		p.pace.Parallel = pacing.Parallel(answered, p.now().Sub(begun), c.batchSize)
+	}
+	return t
+}
+
+// tellFailures logs what has failed in one line. It tells the user once if there is
+// something that no condition tells.
+func (p *pass[O, S]) tellFailures(ctx context.Context, failures []error, untold bool) {
+	if len(failures) == 0 {
+		return
+	}
+	err := summarize(failures)
+	p.owners.metrics.syncErrors.Inc()
+	klog.FromContext(ctx).Error(err, "Requests failed, will be tried again")
+	if untold && p.memory.complaint != reasonActionFailed {
+		p.memory.complaint = reasonActionFailed
+		p.owners.events.Event(p.owners.reference(p.entry.owner), corev1.EventTypeWarning, reasonActionFailed, err.Error())
+	}
+}
+
+// maxSummary bounds what is told of failures, in bytes: an error may quote what a user has
+// written.
+const maxSummary = 4096
+
+// summarize keeps an error that a thousand Pods have in common short.
+func summarize(errs []error) error {
+	const told = 3
+	summary := errors.Join(errs[:min(told, len(errs))]...).Error()
+	if more := len(errs) - told; more > 0 {
+		summary += fmt.Sprintf(" (and %d more errors)", more)
+	}
+	return errors.New(text.Shorten(summary, maxSummary))
+}

@@ -1,0 +1,153 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"errors"
+	"iter"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
+)
+
+// Owner is an object that a core decides on: its metadata and its spec. Its status is
+// kept apart.
+type Owner interface {
+	metav1.Object
+	runtime.Object
+}
+
+// Core is what the engine has to know of a kind of owners. O is the owner, and S its
+// status. Several goroutines may use a Core.
+type Core[O Owner, S any] interface {
+	// Resource says how the API server knows the owners.
+	Resource() Resource
+	// Kinds are the objects that are watched, created and deleted for owners. It is
+	// called once.
+	Kinds() []Kind
+	// DecodeOwner makes an owner of what the API server has sent, or says why it makes no
+	// sense: then the user is told, and nothing is done until it is changed. In any case it
+	// returns an owner with the metadata. The spec may be empty.
+	DecodeOwner(kind metav1.TypeMeta, metadata metav1.ObjectMeta, spec []byte) (O, error)
+	// DecodeStatus reads a stored status, which is not empty.
+	DecodeStatus(stored []byte) (*S, error)
+	// NewDecider begins to decide on an owner.
+	NewDecider() Decider[O, S]
+	// Size is how many Pods a status is about, which measures what a decision and a
+	// write of it cost. The status may be nil.
+	Size(status *S) int
+	// UIDs are those of objects that a status names.
+	UIDs(status *S) iter.Seq[types.UID]
+	// WithOthers is a status with what others may write into the stored one, such as
+	// conditions of their own. Neither is nil.
+	WithOthers(status, stored *S) *S
+	// RefusesForGood says whether an object will never be created, because of an error at
+	// its creation. All other errors may be gone at the next try.
+	RefusesForGood(action plan.Action, err error) bool
+	// FateOf says what becomes of an object that has the name of one to be created, and
+	// that nobody controls.
+	FateOf(owner O, kind string, object metav1.Object) Fate
+	// OwnerDeleted is told of an owner that is gone, with the status as it was stored last.
+	OwnerDeleted(owner O, stored []byte)
+}
+
+// Decider decides on one owner, and may remember of it what it likes, as long as the
+// controller does. All of it may be lost at any time. One goroutine at a time uses it.
+type Decider[O Owner, S any] interface {
+	// Decide says what is to be done next. It changes nothing in the view. An error is one
+	// of the whole sync, which is tried again.
+	Decide(view *View[O, S], now time.Time, entropy plan.Entropy) (plan.Plan[S], error)
+	// Encode makes JSON of a status, to be stored.
+	Encode(status *S) ([]byte, error)
+	// Shorten makes of a status that is too large to be stored one that is not, and
+	// its JSON.
+	Shorten(owner O, status *S, now time.Time) (*S, []byte, error)
+}
+
+// Resource is how the API server knows the owners of a core.
+type Resource struct {
+	// GroupVersionKind and Plural are their names.
+	schema.GroupVersionKind
+	Plural string
+	// API reads and writes them, in JSON, at their group and version.
+	API rest.Interface
+	// Optional says that owners of other cores don't wait until these can be listed: the
+	// API server may not serve them yet.
+	Optional bool
+}
+
+// Kind is a kind of objects that a core watches, or writes, or both.
+type Kind struct {
+	// Name is what actions and lookups call it.
+	Name string
+	// Client writes the objects, and looks at them. Nil for a kind that is only watched.
+	Client Client
+	// Informer caches them. Whoever makes it sees to it that it holds but what is needed,
+	// and begins with the current state: see WantCurrent.
+	Informer cache.SharedIndexInformer
+	// OwnersOf are the names of the owners, in the object's namespace, that a change of the
+	// object concerns. Nil for a kind whose changes wake nobody.
+	OwnersOf func(object metav1.Object) []string
+	// Delay lets changes come together before an owner is synced.
+	Delay time.Duration
+	// Optional says that owners are synced without waiting for the cache.
+	Optional bool
+	// Remembers says that objects are shown as they were written until the cache is as
+	// new: then a creation has no Outcome. Without it, a creation has an Outcome
+	// with the UID, which the core keeps in the status, and the object is
+	// shown when the cache has it.
+	Remembers bool
+	// Reduce makes of an object that was listed what the cache would hold of it. Nil for
+	// all of it.
+	Reduce func(object metav1.Object) metav1.Object
+}
+
+// Fate is what becomes of an object that has the name of one to be created, and that
+// nobody controls.
+type Fate int
+
+const (
+	// Foreign is somebody else's: the creation waits until it is gone.
+	Foreign Fate = iota
+	// Leftover is one of the owner that was orphaned: it is shown from then on, as if the
+	// cache held it, and the core decides.
+	Leftover
+	// Removable is one of the owner that the core does not care for: it is deleted, and
+	// the creation goes on.
+	Removable
+)
+
+// Defaults are what most cores do in the same way, to be embedded.
+type Defaults[O Owner, S any] struct{}
+
+// UIDs returns none: the status names no UID.
+func (Defaults[O, S]) UIDs(*S) iter.Seq[types.UID] { return func(func(types.UID) bool) {} }
+
+// WithOthers returns the status: nobody else writes it.
+func (Defaults[O, S]) WithOthers(status, _ *S) *S { return status }
+
+// RefusesForGood returns false: all is tried again.
+func (Defaults[O, S]) RefusesForGood(plan.Action, error) bool { return false }
+
+// FateOf returns Foreign.
+func (Defaults[O, S]) FateOf(O, string, metav1.Object) Fate { return Foreign }
+
+// OwnerDeleted does nothing.
+func (Defaults[O, S]) OwnerDeleted(O, []byte) {}
+
+// errTooLong is what a core says that has no shorter status.
+var errTooLong = errors.New("the status has nothing that could be left out")
+
+// Whole is part of a Decider of a core whose status is always small, to be embedded.
+type Whole[O Owner, S any] struct{}
+
+// Shorten fails.
+func (Whole[O, S]) Shorten(O, *S, time.Time) (*S, []byte, error) { return nil, nil, errTooLong }

@@ -1,0 +1,49 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package engine is the shell of lockstep-controller: all that is the same for every kind
+// of object that the controller has Pods run for. Such an object, a Framework say, is an
+// owner; what is to be done for it, a core decides.
+//
+// # One sync
+//
+// A sync gathers what is known of an owner, from the caches and from its memory, in a View
+// (view.go). It has the core decide: that is a plan.Plan, which is data. It writes the
+// status if the Plan asks for it (status.go), runs the Plan's actions (act.go,
+// execute.go), and starts over with what came of them until there is nothing to do without
+// waiting for the API server (pass.go).
+//
+// What the controller itself has done is never decided upon from caches that are behind:
+// the last status is kept in memory and overrides the cached one, and so do objects that
+// were just written (memory.go). What has left the caches is looked at before it is
+// taken for gone (looks.go).
+//
+// What fails is tried again for its cause (causes.go), when package pacing says so.
+// Nothing is shared between owners but the caches, the budget of requests, the queue and
+// the workers, in which namespaces take turns whatever kinds of owners they have (package
+// internal/fair). An owner has one sync at a time, and a namespace a bounded number of
+// them (turn.go, work.go).
+//
+// # A core
+//
+// A core is a Core, which says how its owners are read and what is watched for them, and
+// for each owner a Decider (core.go). Best, what it decides is in a pure package of its
+// own, and the Core is no more than the adapter: for Frameworks that is package lifecycle,
+// with package frameworks. The smallest core that does something is in notes_test.go.
+//
+// A core can count on this:
+//
+//   - Persisted in a View is what the API server holds, unless another controller leads by
+//     now: then writes of the status fail, and nothing is created before a CheckStatus.
+//   - An action that went through is known to the next decision: by its Outcome or by the
+//     object, by View.Deleted, View.Gone or View.Forced.
+//   - An action that failed is forgotten, but for its Block and for when it may be tried
+//     again. A core plans it for as long as it wants it.
+//   - A decision that changes nothing costs no request.
+//
+// In return it promises:
+//
+//   - It plans no action that rests on what is not persisted.
+//   - It writes nothing by name before View.Current.
+//   - Its decision is a function of the View: it comes to rest when nothing changes.
+package engine

@@ -1,0 +1,270 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+
+	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
+	"github.com/lockstep-k8s/lockstep/controller/pacing"
+	"github.com/lockstep-k8s/lockstep/internal/fair"
+)
+
+// componentName is the source of events.
+const componentName = "lockstep-controller"
+
+// Options are the settings of an Engine.
+type Options struct {
+	// Kube writes events, and Metadata deletes owners.
+	Kube     kubernetes.Interface
+	Metadata metadata.Interface
+	// Workers is how many owners are synced at the same time, and BatchSize how many
+	// actions of one are under way together at most.
+	Workers, BatchSize int
+	// Window is the coalescing window of status writes.
+	Window time.Duration
+	// Entropy is that of decisions and delays. Nil means the system's.
+	Entropy plan.Entropy
+	// Registerer has the metrics registered with it.
+	Registerer prometheus.Registerer
+}
+
+// Engine runs the owners of its cores. All of them share its workers, so that namespaces
+// take turns whatever they have. Several controllers may run against one API server only
+// if one of them is elected.
+type Engine struct {
+	kube        kubernetes.Interface
+	metadata    metadata.Interface
+	queue       fair.Queue
+	fairWorkers *fair.Workers
+	broadcaster record.EventBroadcaster
+	events      record.EventRecorder
+	metrics     *metrics
+	registerer  prometheus.Registerer
+	ready       atomic.Bool
+
+	clock   clock.PassiveClock
+	entropy plan.Entropy
+
+	workers   int
+	batchSize int
+	window    time.Duration
+
+	// byKind are the owners by their kind, and inOrder as they were added.
+	byKind  map[string]anyOwners
+	inOrder []anyOwners
+}
+
+// anyOwners are Owners of any type.
+type anyOwners interface {
+	logName() string
+	run(ctx context.Context)
+	optional() bool
+	fill(ctx context.Context) bool
+	isFilled() bool
+	syncSafely(ctx context.Context, key cache.ObjectName, turn *turn) error
+	flush(ctx context.Context)
+}
+
+// New makes an Engine without cores.
+func New(options Options) (*Engine, error) {
+	e := &Engine{
+		kube:        options.Kube,
+		metadata:    options.Metadata,
+		queue:       fair.NewQueue("owner", clock.RealClock{}),
+		broadcaster: record.NewBroadcaster(),
+		registerer:  options.Registerer,
+		clock:       clock.RealClock{},
+		entropy:     options.Entropy,
+		workers:     options.Workers,
+		batchSize:   options.BatchSize,
+		window:      options.Window,
+		byKind:      map[string]anyOwners{},
+	}
+	if e.entropy == nil {
+		e.entropy = systemEntropy{}
+	}
+	scheme := runtime.NewScheme() // Events are about references: no type is looked up.
+	e.events = e.broadcaster.NewRecorder(scheme, corev1.EventSource{Component: componentName})
+	var err error
+	if e.metrics, err = newMetrics(e.registerer, e.queue.Len); err != nil {
+		return nil, fmt.Errorf("registering metrics: %w", err)
+	}
+	e.fairWorkers = fair.NewWorkers(e.queue, fair.Limits{Namespace: pacing.MaxFlights, All: pacing.MaxFlightsInAll},
+		pacing.Patience, e.process, func(busy time.Duration) { e.metrics.syncSeconds.Observe(busy.Seconds()) })
+	return e, nil
+}
+
+// Ready says whether the caches are filled, but for those of optional owners, and owners
+// are being synced.
+func (e *Engine) Ready() bool { return e.ready.Load() }
+
+// Run syncs owners until ctx ends, and returns when the work begun is done. It runs
+// once. The informers of Kinds are started by whoever made them, beside it.
+func (e *Engine) Run(ctx context.Context) {
+	defer e.ready.Store(false)
+	e.broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: e.kube.CoreV1().Events("")})
+	defer e.broadcaster.Shutdown()
+
+	for _, owners := range e.inOrder {
+		defer owners.flush(ctx)
+	}
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer e.queue.ShutDown()
+	for _, owners := range e.inOrder {
+		running.Go(func() { owners.run(ctx) })
+		if owners.optional() {
+			running.Go(func() { owners.fill(ctx) })
+		}
+	}
+	for _, owners := range e.inOrder {
+		if !owners.optional() && !owners.fill(ctx) {
+			return // ctx has ended.
+		}
+	}
+	klog.FromContext(ctx).Info("Running", "workers", e.workers)
+	e.ready.Store(true)
+	for range e.workers {
+		running.Go(func() { e.fairWorkers.Work(ctx, &running) })
+	}
+	<-ctx.Done()
+}
+
+// Owners are the owners of one core at work.
+type Owners[O Owner, S any] struct {
+	*Engine
+	core     Core[O, S]
+	resource Resource
+	// logKey is the key of an owner in the log.
+	logKey   string
+	client   ownerClient[O]
+	informer cache.SharedIndexInformer
+	// kinds are those of the core, and the owners' own.
+	kinds       map[string]*Kind
+	known       knowledge[O, S]
+	undecodable *keySet
+	// filled says that the caches are. Before, there are no syncs.
+	filled atomic.Bool
+}
+
+// Add has the engine run the owners of a core too. It is called before Run.
+func Add[O Owner, S any](e *Engine, core Core[O, S]) (*Owners[O, S], error) {
+	resource := core.Resource()
+	decoder := decoder[O]{kind: resource.Kind, owner: core.DecodeOwner}
+	o := &Owners[O, S]{
+		Engine:   e,
+		core:     core,
+		resource: resource,
+		logKey:   strings.ToLower(resource.Kind),
+		client:   ownerClient[O]{Resource: resource, metadata: e.metadata, decode: decoder.decode},
+		informer: cache.NewSharedIndexInformerWithOptions(newListWatch(resource, decoder), &entry[O]{},
+			cache.SharedIndexInformerOptions{ObjectDescription: resource.Kind}),
+		kinds:       map[string]*Kind{},
+		undecodable: &keySet{keys: map[cache.ObjectName]string{}},
+	}
+	kinds := append(core.Kinds(), Kind{Name: resource.Kind, Client: o.client, Informer: o.informer})
+	for i := range kinds {
+		kind := &kinds[i]
+		if o.kinds[kind.Name] != nil {
+			return nil, fmt.Errorf("the core of the kind %s has the kind %s twice", resource.Kind, kind.Name)
+		}
+		if kind.Informer == nil {
+			return nil, fmt.Errorf("the core of the kind %s does not watch the kind %s", resource.Kind, kind.Name)
+		}
+		o.kinds[kind.Name] = kind
+	}
+	if e.byKind[resource.Kind] != nil {
+		return nil, fmt.Errorf("there are two cores of the kind %s", resource.Kind)
+	}
+	e.byKind[resource.Kind] = o
+	e.inOrder = append(e.inOrder, o)
+	err := e.registerer.Register(gauge("undecodable_"+resource.Plural,
+		resource.Kind+"s that can't be worked with because they do not decode.", o.undecodable.len))
+	if err != nil {
+		return nil, fmt.Errorf("registering metrics: %w", err)
+	}
+	return o, o.addHandlers()
+}
+
+// Informer caches the owners, for a core that looks up which there are.
+func (o *Owners[O, S]) Informer() cache.SharedIndexInformer { return o.informer }
+
+// Known is how many owners the controller remembers, and Undecodable how many it can't
+// work with.
+func (o *Owners[O, S]) Known() int { return len(o.known.all()) }
+
+// Undecodable is described at Known.
+func (o *Owners[O, S]) Undecodable() int { return o.undecodable.len() }
+
+// add and addAfter ask for a sync, at once or after a while.
+func (o *Owners[O, S]) add(key cache.ObjectName) {
+	o.queue.Add(fair.Key{Kind: o.resource.Kind, ObjectName: key})
+}
+
+func (o *Owners[O, S]) addAfter(key cache.ObjectName, wait time.Duration) {
+	o.queue.AddAfter(fair.Key{Kind: o.resource.Kind, ObjectName: key}, wait)
+}
+
+func (o *Owners[O, S]) logName() string { return o.logKey }
+
+func (o *Owners[O, S]) run(ctx context.Context) { o.informer.RunWithContext(ctx) }
+
+func (o *Owners[O, S]) optional() bool { return o.resource.Optional }
+
+func (o *Owners[O, S]) isFilled() bool { return o.filled.Load() }
+
+// fill waits until the caches are filled, and has all owners synced then. It says whether
+// they are, or else ctx has ended.
+func (o *Owners[O, S]) fill(ctx context.Context) bool {
+	awaited := []cache.InformerSynced{o.informer.HasSynced}
+	for _, kind := range o.kinds {
+		if !kind.Optional {
+			awaited = append(awaited, kind.Informer.HasSynced)
+		}
+	}
+	if !cache.WaitForCacheSync(ctx.Done(), awaited...) {
+		return false
+	}
+	o.filled.Store(true)
+	if o.optional() { // The workers may have passed some over.
+		for _, owner := range o.informer.GetIndexer().List() {
+			o.enqueue(owner)
+		}
+	}
+	return true
+}
+
+// written is a kind that the core may write.
+func (o *Owners[O, S]) written(name string) (*Kind, error) {
+	if kind := o.kinds[name]; kind != nil && kind.Client != nil {
+		return kind, nil
+	}
+	return nil, fmt.Errorf("objects of the kind %q are not written for a %s", name, o.resource.Kind)
+}
+
+// reduced is what the cache would hold of an object.
+func (k *Kind) reduced(object metav1.Object) metav1.Object {
+	if k.Reduce == nil || object == nil {
+		return object
+	}
+	return k.Reduce(object)
+}

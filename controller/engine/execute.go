@@ -1,0 +1,252 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime/debug"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/ptr"
+
+	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
+	"github.com/lockstep-k8s/lockstep/controller/pacing"
+)
+
+// result is what came of one action. It went through if there is no error.
+type result struct {
+	action plan.Action
+	// outcome is what the next decision is told.
+	outcome *plan.Outcome
+	// written is an object of a remembered kind as it is after a write.
+	written metav1.Object
+	// found is there, by a live look.
+	found metav1.Object
+	// gone is the UID of an object that a live look did not find.
+	gone types.UID
+	err  error
+}
+
+// executor runs actions of one owner. Several goroutines may use it.
+type executor[O Owner, S any] struct {
+	owners *Owners[O, S]
+	owner  O
+	// taken are objects whose name a foreign one had when it was last looked at.
+	taken map[ref]bool
+}
+
+// target is the object of an action, and how to reach it.
+type target struct {
+	*Kind
+	client    Client
+	namespace string
+}
+
+// do runs one action. A panic is an error of this action.
+func (e *executor[O, S]) do(ctx context.Context, action plan.Action) (r result) {
+	ctx, cancel := context.WithTimeout(ctx, pacing.RequestTime)
+	defer cancel()
+	r.action = action
+	defer func() {
+		if value := recover(); value != nil {
+			e.owners.metrics.panics.Inc()
+			r.err = fmt.Errorf("a fault of the controller: %v", value)
+			klog.FromContext(ctx).Error(r.err, "Panicked", "action", action, "stack", string(debug.Stack()))
+		}
+	}()
+	kind, err := e.owners.written(action.Kind)
+	if err != nil {
+		r.err = err
+		return r
+	}
+	on := target{Kind: kind, client: kind.Client, namespace: e.owner.GetNamespace()}
+	if action.Verb == plan.Create && e.taken[refOf(action)] {
+		if r.err = e.lookAtName(ctx, on, action); r.err != nil {
+			return r
+		}
+	}
+	e.run(ctx, on, &r)
+	return r
+}
+
+// lookAtName looks whether a name is still taken. That is one request, and to find it
+// out by a creation would be two.
+func (e *executor[O, S]) lookAtName(ctx context.Context, on target, action plan.Action) error {
+	if _, err := e.inPlace(ctx, on, action); !apierrors.IsNotFound(err) {
+		return err
+	}
+	return nil
+}
+
+func (e *executor[O, S]) run(ctx context.Context, on target, r *result) {
+	action := r.action
+	switch action.Verb {
+	case plan.Create:
+		e.create(ctx, on, r)
+	case plan.Update:
+		object, err := update(ctx, on, action)
+		on.keep(r, object, err)
+	case plan.Delete:
+		r.err = deleteOne(ctx, on, action, deleteOptions(action.UID, action.Propagation))
+	case plan.ForceDelete:
+		r.err = forceDelete(ctx, on, action)
+	case plan.ConfirmNo:
+		r.found, r.err = presentOf(ctx, on.client, on.namespace, action)
+	case plan.LookFor:
+		r.found, r.gone, r.err = lookFor(ctx, on.client, on.namespace, action)
+		return
+	default:
+		r.err = fmt.Errorf("unknown verb %q", action.Verb)
+	}
+	if r.err == nil && r.found == nil && r.written == nil && r.outcome == nil {
+		r.outcome = &plan.Outcome{Action: action}
+	}
+}
+
+// keep notes an object that was written, or the error.
+func (t target) keep(r *result, object metav1.Object, err error) {
+	switch {
+	case err != nil:
+		r.err = err
+	case t.Remembers:
+		r.written = t.reduced(object)
+	default:
+		r.outcome = &plan.Outcome{Action: r.action, UID: object.GetUID()}
+	}
+}
+
+// create creates an object, or finds the one that is there.
+func (e *executor[O, S]) create(ctx context.Context, on target, r *result) {
+	wanted, err := r.action.Object, error(nil)
+	if wanted == nil {
+		wanted, err = r.action.Build()
+	}
+	var created metav1.Object
+	if err == nil {
+		created, err = on.client.Create(ctx, on.namespace, wanted)
+	}
+	switch {
+	case apierrors.IsAlreadyExists(err):
+		e.adopt(ctx, on, r, wanted)
+	case err != nil && e.owners.core.RefusesForGood(r.action, err):
+		e.refuse(ctx, on, r, err)
+	default:
+		on.keep(r, created, err)
+	}
+}
+
+// adopt takes the object that has the name of one to be created for that, if it has the
+// right owner. If it has gone meanwhile, a creation that nobody else repeats goes on.
+func (e *executor[O, S]) adopt(ctx context.Context, on target, r *result, wanted metav1.Object) {
+	object, err := e.inPlace(ctx, on, r.action)
+	if apierrors.IsNotFound(err) && on.Remembers {
+		object, err = on.client.Create(ctx, on.namespace, wanted)
+	}
+	switch {
+	case err != nil:
+		r.err = err
+	case on.Remembers:
+		r.written = on.reduced(object)
+	default:
+		r.found = object
+	}
+}
+
+// inPlace returns the object that has the name of one to be created, if it has the right
+// owner, or is a leftover of the owner. A removable one is deleted: then none is found.
+func (e *executor[O, S]) inPlace(ctx context.Context, on target, action plan.Action) (metav1.Object, error) {
+	object, err := ofOwner(ctx, on.client, on.namespace, action)
+	var taken *nameTakenError
+	if !errors.As(err, &taken) || taken.controller != "" {
+		return object, err
+	}
+	switch e.owners.core.FateOf(e.owner, action.Kind, taken.object) {
+	case Leftover:
+		return taken.object, nil
+	case Removable:
+		orphan := plan.Action{Name: action.Name, UID: taken.object.GetUID()}
+		if err := deleteOne(ctx, on, orphan, deleteOptions(orphan.UID, metav1.DeletePropagationBackground)); err != nil {
+			return nil, fmt.Errorf("deleting the %s %s that nobody owns: %w", action.Kind, action.Name, err)
+		}
+		return nil, apierrors.NewNotFound(schema.GroupResource{Resource: action.Kind}, action.Name)
+	default:
+		return nil, err
+	}
+}
+
+// refuse makes a refusal for good the outcome of a creation, unless the object is there:
+// that of a creation whose answer was lost may be. Admission comes before the name is
+// looked at, and what is to be created may have changed.
+func (e *executor[O, S]) refuse(ctx context.Context, on target, r *result, refusal error) {
+	if r.found, r.err = presentOf(ctx, on.client, on.namespace, r.action); r.err == nil && r.found == nil {
+		r.outcome = &plan.Outcome{Action: r.action, Refused: refusal}
+	}
+}
+
+// update changes an object by a patch, because others write parts of it at any time,
+// which must not stand in the way.
+func update(ctx context.Context, on target, action plan.Action) (metav1.Object, error) {
+	operations := append([]plan.Operation{{Op: "replace", Path: "/metadata/uid", Value: action.UID}}, action.Patch...)
+	patch, err := json.Marshal(operations)
+	if err != nil {
+		return nil, err
+	}
+	return on.client.Patch(ctx, on.namespace, action.Name, types.JSONPatchType, patch)
+}
+
+// deleteOne deletes an object by its UID. One that is not there, or that another of
+// the same name has replaced, is deleted already.
+func deleteOne(ctx context.Context, on target, action plan.Action, options metav1.DeleteOptions) error {
+	switch err := on.client.Delete(ctx, on.namespace, action.Name, options); {
+	case apierrors.IsNotFound(err):
+		return nil
+	case apierrors.IsConflict(err):
+		// The UID is another one, most likely. But a webhook may say this too.
+		if gone := confirmGone(ctx, on, action.Name, action.UID); gone != nil {
+			return fmt.Errorf("%w, and %w", err, gone)
+		}
+		return nil
+	default:
+		return err
+	}
+}
+
+// forceDelete deletes a Pod without waiting for its node. It returns an error
+// while something else, a finalizer, holds it.
+func forceDelete(ctx context.Context, on target, action plan.Action) error {
+	options := deleteOptions(action.UID, metav1.DeletePropagationBackground)
+	options.GracePeriodSeconds = ptr.To[int64](0)
+	if err := deleteOne(ctx, on, action, options); err != nil {
+		return err
+	}
+	return confirmGone(ctx, on, action.Name, action.UID)
+}
+
+func confirmGone(ctx context.Context, on target, name string, uid types.UID) error {
+	live, err := on.client.Get(ctx, on.namespace, name)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("looking whether it is gone: %w", err)
+	case live.GetUID() != uid:
+		return nil
+	default:
+		return errors.New("it is still there")
+	}
+}
+
+func deleteOptions(uid types.UID, propagation metav1.DeletionPropagation) metav1.DeleteOptions {
+	return metav1.DeleteOptions{
+		Preconditions:     metav1.NewUIDPreconditions(string(uid)),
+		PropagationPolicy: &propagation,
+	}
+}

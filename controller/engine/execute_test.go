@@ -1,0 +1,56 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
+)
+
+// onePod is a client of one Pod, whose deletion is a conflict.
+type onePod struct {
+	Client
+	uid types.UID
+}
+
+func (p onePod) Get(_ context.Context, _, name string) (metav1.Object, error) {
+	if p.uid == "" {
+		return nil, apierrors.NewNotFound(corev1.Resource("pods"), name)
+	}
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, UID: p.uid}}, nil
+}
+
+func (p onePod) Delete(_ context.Context, _, name string, _ metav1.DeleteOptions) error {
+	return apierrors.NewConflict(corev1.Resource("pods"), name, errors.New("come again"))
+}
+
+// TestAConflictIsNoEnd: the UID may be another one, and then the Pod is gone. But a
+// webhook may say the same of a Pod that is there.
+func TestAConflictIsNoEnd(t *testing.T) {
+	action := plan.Action{Verb: plan.Delete, Kind: "Pod", Name: "a", UID: "own"}
+	tests := map[string]struct {
+		live types.UID
+		gone bool
+	}{
+		"it is there":            {live: "own"},
+		"another one is there":   {live: "other", gone: true},
+		"there is none any more": {gone: true},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			err := deleteOne(t.Context(), target{client: onePod{uid: tc.live}}, action, metav1.DeleteOptions{})
+			if gone := err == nil; gone != tc.gone {
+				t.Errorf("the deletion ends with %v, want that it is gone: %t", err, tc.gone)
+			}
+		})
+	}
+}

@@ -1,0 +1,156 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/lockstep-k8s/lockstep/internal/tombstone"
+)
+
+// addHandlers maps events to keys.
+func (o *Owners[O, S]) addHandlers() error {
+	if _, err := o.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: func(object any) { o.enqueue(object) },
+		UpdateFunc: func(old, new any) {
+			if replaced(old, new) {
+				o.tellDeleted(old)
+			}
+			before, now := old.(*entry[O]), new.(*entry[O])
+			mended := o.undecodable.version(now.key()) != "" // Its status, perhaps.
+			if mended || ownerChanged(before, now) {
+				o.enqueue(new)
+			}
+		},
+		DeleteFunc: func(object any) {
+			o.tellDeleted(object)
+			o.enqueue(object)
+		},
+	}); err != nil {
+		return fmt.Errorf("watching the kind %s: %w", o.resource.Kind, err)
+	}
+	for _, kind := range o.kinds {
+		if kind.OwnersOf == nil {
+			continue
+		}
+		if err := o.addOwnedHandler(kind); err != nil {
+			return fmt.Errorf("watching the kind %s: %w", kind.Name, err)
+		}
+	}
+	return nil
+}
+
+// tellDeleted tells the core of an owner that is gone. One that does not decode has
+// never run.
+func (o *Owners[O, S]) tellDeleted(object any) {
+	if gone, ok := tombstone.Object(object).(*entry[O]); ok && gone.decodeError == nil {
+		o.core.OwnerDeleted(gone.owner, gone.storedStatus)
+	}
+}
+
+// replaced says whether an update hides that one object was deleted and another
+// of its name created.
+func replaced(old, new any) bool {
+	return objectMeta(old).GetUID() != objectMeta(new).GetUID()
+}
+
+// ownerChanged says whether an update is more than the controller's own write of the
+// status.
+func ownerChanged[O Owner](old, new *entry[O]) bool {
+	return old.owner.GetUID() != new.owner.GetUID() ||
+		old.owner.GetGeneration() != new.owner.GetGeneration() ||
+		(old.owner.GetDeletionTimestamp() == nil) != (new.owner.GetDeletionTimestamp() == nil) ||
+		(old.decodeError == nil) != (new.decodeError == nil)
+}
+
+// addOwnedHandler maps objects of a kind to their owners.
+func (o *Owners[O, S]) addOwnedHandler(kind *Kind) error {
+	enqueue := func(objects ...any) {
+		for _, key := range ownersOf(kind, objects...) {
+			o.addAfter(key, kind.Delay)
+		}
+	}
+	_, err := kind.Informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: func(object any) { enqueue(object) },
+		UpdateFunc: func(old, new any) {
+			if replaced(old, new) {
+				o.noteDeparture(kind, old, true)
+			}
+			if resourceVersion(old) != resourceVersion(new) {
+				enqueue(old, new) // A label may have changed.
+			}
+		},
+		DeleteFunc: func(object any) {
+			if _, missed := object.(cache.DeletedFinalStateUnknown); !missed {
+				o.noteDeparture(kind, object, false)
+			}
+			enqueue(object)
+		},
+	})
+	return err
+}
+
+// noteDeparture notes the end of an object. It is certain if another object has its
+// name, or it was to be deleted: else it may only have lost its label.
+func (o *Owners[O, S]) noteDeparture(kind *Kind, object any, certain bool) {
+	accessor := objectMeta(object)
+	if accessor == nil {
+		return
+	}
+	departed := departure{uid: accessor.GetUID(), certain: certain || accessor.GetDeletionTimestamp() != nil}
+	if pod, ok := object.(*corev1.Pod); ok {
+		departed.unbound = pod.Spec.NodeName == ""
+	}
+	for _, key := range ownersOf(kind, object) {
+		o.known.departed(key, departed)
+	}
+}
+
+// ownersOf are the owners of objects, each once.
+func ownersOf(kind *Kind, objects ...any) []cache.ObjectName {
+	var keys []cache.ObjectName
+	for _, object := range objects {
+		accessor := objectMeta(object)
+		if accessor == nil {
+			continue
+		}
+		for _, name := range kind.OwnersOf(accessor) {
+			key := cache.NewObjectName(accessor.GetNamespace(), name)
+			if name != "" && !slices.Contains(keys, key) {
+				keys = append(keys, key)
+			}
+		}
+	}
+	return keys
+}
+
+func resourceVersion(object any) string {
+	accessor, err := meta.Accessor(object)
+	if err != nil {
+		return ""
+	}
+	return accessor.GetResourceVersion()
+}
+
+func (o *Owners[O, S]) enqueue(object any) {
+	if accessor := objectMeta(object); accessor != nil {
+		o.add(cache.MetaObjectToName(accessor))
+	}
+}
+
+// objectMeta is the metadata of an object of an event, also of one whose deletion
+// was missed.
+func objectMeta(object any) metav1.Object {
+	accessor, err := meta.Accessor(tombstone.Object(object))
+	if err != nil {
+		return nil
+	}
+	return accessor
+}

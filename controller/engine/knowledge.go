@@ -1,0 +1,121 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"maps"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/lockstep-k8s/lockstep/controller/pacing"
+)
+
+// departure is an object whose deletion an event has told.
+type departure struct {
+	uid types.UID
+	// certain says that it is gone: it was being deleted, or another object has its name.
+	// Else it may only have lost the label that the cache selects by. unbound says that it
+	// is a Pod that had no node.
+	certain, unbound bool
+}
+
+// departures are those of one owner since its last sync. Events add to them while
+// a worker takes them.
+type departures struct {
+	mu   sync.Mutex
+	seen []departure
+}
+
+func (d *departures) add(departed departure) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.seen = append(d.seen, departed)
+}
+
+func (d *departures) take() []departure {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	seen := d.seen
+	d.seen = nil
+	return seen
+}
+
+// known is what the controller knows of one owner between syncs.
+type known[O Owner, S any] struct {
+	memory     *memory[O, S]
+	pace       *pacing.Pace[cause]
+	departures *departures
+}
+
+// knowledge is what the controller knows of all owners of a core.
+type knowledge[O Owner, S any] struct {
+	mu    sync.Mutex
+	byKey map[cache.ObjectName]known[O, S]
+}
+
+// of returns what is known of an owner. At first sight that is the status that
+// the API server has; an owner that was created anew under the same name is
+// seen for the first time again.
+func (k *knowledge[O, S]) of(key cache.ObjectName, entry *entry[O], core Core[O, S]) (known[O, S], error) {
+	k.mu.Lock()
+	before := k.byKey[key]
+	k.mu.Unlock()
+	if before.memory != nil && before.memory.uid == entry.owner.GetUID() {
+		return before, nil
+	}
+	memory, err := newMemory(entry, core) // Others don't wait while a large status is decoded.
+	if err != nil {
+		return known[O, S]{}, err
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.byKey == nil {
+		k.byKey = map[cache.ObjectName]known[O, S]{}
+	}
+	now := known[O, S]{memory: memory, pace: before.pace, departures: before.departures}
+	if before.memory != nil || before.pace == nil { // It was created anew, or is seen for the first time.
+		now.pace, now.departures = &pacing.Pace[cause]{}, &departures{}
+	}
+	k.byKey[key] = now
+	return now, nil
+}
+
+// departed notes the end of an object of an owner, if the owner is known. Of
+// one that is not, a look will tell.
+func (k *knowledge[O, S]) departed(key cache.ObjectName, object departure) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if known, ok := k.byKey[key]; ok {
+		known.departures.add(object)
+	}
+}
+
+// reread forgets what is known of an owner but for its pace, which goes on: the
+// next sync reads the stored status anew. It returns the pace, nil if nothing is known.
+func (k *knowledge[O, S]) reread(key cache.ObjectName) *pacing.Pace[cause] {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	known, ok := k.byKey[key]
+	if !ok {
+		return nil
+	}
+	known.memory = nil
+	k.byKey[key] = known
+	return known.pace
+}
+
+// all is what is known, by owner.
+func (k *knowledge[O, S]) all() map[cache.ObjectName]known[O, S] {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return maps.Clone(k.byKey)
+}
+
+func (k *knowledge[O, S]) forget(key cache.ObjectName) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.byKey, key)
+}

@@ -1,0 +1,230 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
+	"github.com/lockstep-k8s/lockstep/controller/pacing"
+	"github.com/lockstep-k8s/lockstep/internal/controlled"
+)
+
+// A live look asks the API server for what the caches can't tell: whether an object
+// that has left them is gone, or has only lost its label; what an object is that has
+// the name of one to be created; whether the status is the stored one.
+
+// lookFor returns the object of an action, or that it is gone.
+func lookFor(ctx context.Context, client Client, namespace string, action plan.Action) (found metav1.Object, gone types.UID, err error) {
+	live, err := client.Get(ctx, namespace, action.Name)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, action.UID, nil
+	case err != nil:
+		return nil, "", err
+	case live.GetUID() != action.UID:
+		return nil, action.UID, nil
+	default:
+		return live, "", nil
+	}
+}
+
+// ofOwner returns the object that has the name of one to be created, if it has the
+// right owner.
+func ofOwner(ctx context.Context, client Client, namespace string, action plan.Action) (metav1.Object, error) {
+	live, err := client.Get(ctx, namespace, action.Name)
+	if err != nil {
+		return nil, fmt.Errorf("looking for the %s that has its name: %w", action.Kind, err)
+	}
+	if !controlled.By(action.Owner, live) {
+		taken := &nameTakenError{resource: action.Kind, name: action.Name, object: live}
+		if controller := metav1.GetControllerOfNoCopy(live); controller != nil {
+			taken.controller = controller.Kind + " " + controller.Name
+		}
+		return nil, taken
+	}
+	return live, nil
+}
+
+// presentOf returns the object of the action's name if the action's owner controls it,
+// and nil if there is none.
+func presentOf(ctx context.Context, client Client, namespace string, action plan.Action) (metav1.Object, error) {
+	live, err := client.Get(ctx, namespace, action.Name)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("looking for one that is there: %w", err)
+	case !controlled.By(action.Owner, live):
+		return nil, nil
+	default:
+		return live, nil
+	}
+}
+
+// fewLooks is how many objects of a kind are looked at one by one. For more, one list of
+// the namespace takes the API server less time.
+const fewLooks = 10
+
+// lookForMany are the kinds of which actions look for more objects than are looked at one
+// by one.
+func lookForMany(actions []plan.Action) map[string]bool {
+	looks, many := map[string]int{}, map[string]bool{}
+	for _, action := range actions {
+		if action.Verb == plan.LookFor {
+			looks[action.Kind]++
+			many[action.Kind] = looks[action.Kind] > fewLooks
+		}
+	}
+	return many
+}
+
+// look checks the status, and looks for many objects at once.
+func (p *pass[O, S]) look(ctx context.Context, looks []plan.Action) (acted bool, err error) {
+	objects := map[string]map[types.UID]plan.Action{}
+	for _, action := range looks {
+		if action.Verb == plan.LookFor {
+			if objects[action.Kind] == nil {
+				objects[action.Kind] = map[types.UID]plan.Action{}
+			}
+			objects[action.Kind][action.UID] = action
+			continue
+		}
+		switch current, err := p.checkStatus(ctx); {
+		case err != nil:
+			p.fail(ctx, action, err)
+		case !current:
+			return false, errCacheBehind
+		default:
+			p.memory.noteSeen(action.Seen)
+			p.grant(action)
+			acted = true
+		}
+	}
+	looked := false
+	for kind, wanted := range objects {
+		if err := p.lookForAll(ctx, kind, wanted); err != nil {
+			does := string(plan.LookFor) + kind
+			p.pace.Refusals.Refused(cause{does: does}, p.now(), pauseOf(err), p.owners.entropy.Between)
+			p.owners.metrics.action(does, err)
+			p.tellFailures(ctx, []error{fmt.Errorf("looking for %d objects of the kind %s: %w", len(wanted), kind, err)}, true)
+			continue
+		}
+		looked = true
+	}
+	return acted || looked, nil
+}
+
+// fail notes a request that has failed, and tells of it.
+func (p *pass[O, S]) fail(ctx context.Context, action plan.Action, err error) {
+	p.owners.metrics.action(action.Does(), err)
+	p.refuse(action, err)
+	p.tellFailures(ctx, []error{fmt.Errorf("%s: %w", action, err)}, true)
+}
+
+// listPage is how many objects a page of a list has.
+const listPage = 500
+
+// lookForAll lists the objects of a kind in the namespace, and remembers which of the
+// wanted ones are there and which are gone.
+func (p *pass[O, S]) lookForAll(ctx context.Context, kind string, wanted map[types.UID]plan.Action) error {
+	ctx, cancel := context.WithTimeout(ctx, pacing.RequestTime)
+	defer cancel()
+	registered, err := p.owners.written(kind)
+	if err != nil {
+		return err
+	}
+	found := map[types.UID]metav1.Object{}
+	options := metav1.ListOptions{Limit: listPage}
+	for {
+		p.turn.requests++
+		page, next, err := registered.Client.List(ctx, p.key.Namespace, options)
+		if err != nil {
+			return err
+		}
+		for _, object := range page {
+			if wanted[object.GetUID()].UID != "" {
+				found[object.GetUID()] = registered.reduced(object)
+			}
+		}
+		if options.Continue = next; next == "" {
+			break
+		}
+	}
+	for uid, action := range wanted {
+		r := result{action: action, found: found[uid]}
+		if r.found == nil {
+			r.gone = uid
+		}
+		p.memory.remember(r)
+		p.noteLook(r)
+		p.grant(action)
+	}
+	return nil
+}
+
+func isLook(action plan.Action) bool { return action.Verb == plan.LookFor }
+
+// noteMissing notes since when the objects are missing that a plan looks for.
+func (p *pass[O, S]) noteMissing(actions []plan.Action) {
+	missing := map[types.UID]bool{}
+	for _, action := range actions {
+		if isLook(action) {
+			missing[action.UID] = true
+			p.pace.Missing.First(action.UID, p.now())
+		}
+	}
+	p.pace.Missing.Keep(func(uid types.UID) bool { return missing[uid] })
+}
+
+// withoutEarlyLooks leaves out looks for objects that have just left the caches, as an
+// event may still tell of their end, and returns when all of them are due.
+func (p *pass[O, S]) withoutEarlyLooks(actions []plan.Action) (kept []plan.Action, due time.Time) {
+	if !slices.ContainsFunc(actions, isLook) { // As in most rounds: thousands are not copied.
+		return actions, due
+	}
+	kept = make([]plan.Action, 0, len(actions))
+	for _, action := range actions {
+		if at := p.pace.Missing.At()[action.UID].Add(pacing.LookDelay); isLook(action) && at.After(p.now()) {
+			if at.After(due) {
+				due = at
+			}
+			continue
+		}
+		kept = append(kept, action)
+	}
+	return kept, due
+}
+
+// noteLook notes when an object was looked at that may not be in the caches.
+func (p *pass[O, S]) noteLook(r result) {
+	if r.found != nil {
+		p.pace.Looks.Last(r.found.GetUID(), p.now())
+	}
+}
+
+// looksAgain are the looks that are due at objects that the caches don't show, and
+// when the next one is.
+func (p *pass[O, S]) looksAgain() (due []plan.Action, next time.Time) {
+	for uid, at := range p.pace.Looks.At() {
+		stray, ok := p.memory.strays[uid]
+		if !ok {
+			continue
+		}
+		again := at.Add(pacing.LookInterval)
+		if !again.After(p.now()) {
+			due = append(due, plan.Action{Verb: plan.LookFor, Kind: stray.kind, UID: uid, Name: stray.object.GetName()})
+		} else if next.IsZero() || again.Before(next) {
+			next = again
+		}
+	}
+	return due, next
+}

@@ -1,0 +1,179 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
+)
+
+// memory is what the controller remembers of one owner between syncs. Only the owner's
+// one sync, or the flush, touches it. All of it may be lost.
+type memory[O Owner, S any] struct {
+	uid types.UID
+	// resourceVersion is the owner's after our last write or live check. checked is
+	// the newest cached version whose status was found to be ours. refused is a version at
+	// which a write got 409 although a live GET showed that version: a refusal, not a race.
+	resourceVersion, checked, refused string
+	// persisted is the status that the API server has, status is that and what
+	// is not yet written.
+	persisted, status *S
+	// stored is what was written of persisted: that, or a shortened one. sent are those
+	// whose writes have failed since, although the API server may have stored them.
+	stored *S
+	sent   []*S
+	// decider is the core's.
+	decider Decider[O, S]
+	// outcomes, deleted, forced, gone and current are the View's, and seen are its
+	// Checked.
+	outcomes                    []plan.Outcome
+	deleted, forced, gone, seen map[types.UID]bool
+	current                     bool
+	// strays are the owner's objects that were found by a live look, until the caches show
+	// them or they are gone.
+	strays map[types.UID]stray
+	// written are objects of remembered kinds as they were last written, until the caches
+	// are as new.
+	written map[ref]metav1.Object
+	// contents are those of the last writes that went through.
+	contents map[ref]string
+	// blocks are the creations that are refused for now, and failed the objects of a group
+	// whose creation has failed last.
+	blocks map[cause]plan.Block
+	failed map[ref]bool
+	// left are the actions of the last plan that were not yet begun, and generation
+	// is that of the spec it was made for.
+	left       []plan.Action
+	generation int64
+	// events wait for the status that they tell of to be written.
+	events []plan.Event
+	// deletionTimestamp is since when the owner is being deleted, if an answer of the
+	// API server has told that.
+	deletionTimestamp *metav1.Time
+	// complaint is what was last reported, so that it is reported once.
+	complaint string
+}
+
+// ref names an object of an owner.
+type ref struct{ kind, name string }
+
+// refOf names the object of an action.
+func refOf(action plan.Action) ref { return ref{action.Kind, action.Name} }
+
+// stray is an object that was found by a live look.
+type stray struct {
+	kind   string
+	object metav1.Object
+}
+
+// newMemory knows of an owner what is stored.
+func newMemory[O Owner, S any](entry *entry[O], core Core[O, S]) (*memory[O, S], error) {
+	memory := &memory[O, S]{
+		uid:             entry.owner.GetUID(),
+		resourceVersion: entry.owner.GetResourceVersion(),
+		decider:         core.NewDecider(),
+		deleted:         map[types.UID]bool{},
+		forced:          map[types.UID]bool{},
+		gone:            map[types.UID]bool{},
+		seen:            map[types.UID]bool{},
+		strays:          map[types.UID]stray{},
+		written:         map[ref]metav1.Object{},
+		contents:        map[ref]string{},
+		blocks:          map[cause]plan.Block{},
+		failed:          map[ref]bool{},
+	}
+	if len(entry.storedStatus) == 0 {
+		return memory, nil
+	}
+	status, err := core.DecodeStatus(entry.storedStatus)
+	if err != nil {
+		return nil, fmt.Errorf("reading the stored status: %w", err)
+	}
+	memory.persisted, memory.status, memory.stored = status, status, status
+	return memory, nil
+}
+
+// carriesOn says whether some of the last plan is left, and was not made obsolete
+// by a change of the user.
+func (m *memory[O, S]) carriesOn(owner O) bool {
+	return len(m.left) > 0 && m.generation == owner.GetGeneration() && owner.GetDeletionTimestamp() == nil
+}
+
+// remember keeps what the next rounds have to know before the caches do.
+func (m *memory[O, S]) remember(r result) {
+	if r.outcome != nil {
+		m.outcomes = append(m.outcomes, *r.outcome)
+	}
+	switch r.action.Verb {
+	case plan.Delete:
+		m.deleted[r.action.UID] = true
+	case plan.ForceDelete:
+		m.forced[r.action.UID] = true
+	}
+	switch {
+	case r.written != nil:
+		m.written[refOf(r.action)] = r.written
+	case r.found != nil:
+		m.strays[r.found.GetUID()] = stray{kind: r.action.Kind, object: r.found}
+	case r.gone != "":
+		m.gone[r.gone] = true
+		delete(m.strays, r.gone)
+	}
+}
+
+// noteSeen notes objects that were known when the status was found to be the stored one.
+func (m *memory[O, S]) noteSeen(uids []types.UID) {
+	for _, uid := range uids {
+		m.seen[uid] = true
+	}
+}
+
+// bury notes the objects that events told the end of.
+func (m *memory[O, S]) bury(departed []departure) {
+	for _, object := range departed {
+		// A Pod without a node goes at once when it is deleted, without a deletion timestamp.
+		if object.certain || m.deleted[object.uid] && object.unbound {
+			m.gone[object.uid] = true
+			delete(m.strays, object.uid)
+		}
+	}
+}
+
+// pruneSlack is how many entries more than needed are kept before a map is pruned.
+const pruneSlack = 64
+
+// prune forgets deletions of objects that a decision has not seen, that they were seen,
+// and the ends of objects that the status does not name any more.
+func (p *pass[O, S]) prune(view *View[O, S]) {
+	m, count := p.memory, view.count()
+	shown := func(uids map[types.UID]bool) map[types.UID]bool {
+		kept := map[types.UID]bool{}
+		view.each(func(object metav1.Object) {
+			if uids[object.GetUID()] {
+				kept[object.GetUID()] = true
+			}
+		})
+		return kept
+	}
+	if len(m.deleted)+len(m.forced) > 2*count+pruneSlack {
+		m.deleted, m.forced = shown(m.deleted), shown(m.forced)
+	}
+	if len(m.seen) > 2*count+pruneSlack {
+		m.seen = shown(m.seen)
+	}
+	if len(m.gone) <= 2*p.size()+pruneSlack {
+		return
+	}
+	gone := map[types.UID]bool{}
+	for uid := range p.owners.core.UIDs(m.status) {
+		if m.gone[uid] {
+			gone[uid] = true
+		}
+	}
+	m.gone = gone
+}

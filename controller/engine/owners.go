@@ -1,0 +1,187 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+)
+
+// entry is an owner as the cache holds it. One that does not decode has metadata only
+// and says why, so that it can't keep others from being listed and watched.
+type entry[O Owner] struct {
+	// owner is without status.
+	owner O
+	// storedStatus is the status as the API server sent it. It is decoded only
+	// when the controller sees the owner for the first time: from then on it
+	// knows the status better.
+	storedStatus json.RawMessage
+	// decodeError is why the spec is not there: it does not decode, or makes no
+	// sense.
+	decodeError error
+}
+
+// GetObjectMeta has informers find the metadata.
+func (e *entry[O]) GetObjectMeta() metav1.Object { return e.owner }
+
+// GetObjectKind is the owner's.
+func (e *entry[O]) GetObjectKind() schema.ObjectKind { return e.owner.GetObjectKind() }
+
+// DeepCopyObject makes the entry an object that informers can hold.
+func (e *entry[O]) DeepCopyObject() runtime.Object {
+	copied := *e
+	copied.owner = e.owner.DeepCopyObject().(O)
+	return &copied
+}
+
+// key is the name of the owner.
+func (e *entry[O]) key() cache.ObjectName { return cache.MetaObjectToName(e.owner) }
+
+// entryList is what the list of owners is decoded to.
+type entryList struct {
+	metav1.TypeMeta
+	metav1.ListMeta
+	Items []runtime.Object
+}
+
+// DeepCopyObject makes the list an object.
+func (l *entryList) DeepCopyObject() runtime.Object {
+	copied := *l
+	copied.Items = make([]runtime.Object, len(l.Items))
+	for i, item := range l.Items {
+		copied.Items[i] = item.DeepCopyObject()
+	}
+	return &copied
+}
+
+// decoder decodes owners, each by itself.
+type decoder[O Owner] struct {
+	kind string
+	// owner is the core's.
+	owner func(kind metav1.TypeMeta, metadata metav1.ObjectMeta, spec []byte) (O, error)
+}
+
+// newListWatch lists and watches the owners of all namespaces.
+func newListWatch[O Owner](resource Resource, decoder decoder[O]) cache.ListerWatcher {
+	request := func(options metav1.ListOptions) *rest.Request {
+		return resource.API.Get().Resource(resource.Plural).
+			SetHeader("Accept", runtime.ContentTypeJSON).
+			VersionedParams(&options, metav1.ParameterCodec)
+	}
+	return &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			WantCurrent(&options)
+			data, err := request(options).Do(ctx).Raw()
+			if err != nil {
+				return nil, err
+			}
+			return decoder.list(data)
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			options.Watch = true
+			stream, err := request(options).Stream(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return watch.NewStreamWatcherWithLogger(klog.FromContext(ctx), decoder.watch(stream),
+				apierrors.NewClientErrorReporter(http.StatusInternalServerError, http.MethodGet, "ClientWatchDecoding")), nil
+		},
+	}
+}
+
+// WantCurrent makes a first list as new as everything that was written before it.
+// Informers that can't get it as a stream content themselves with any state that
+// the API server has at hand. A controller that begins, knowing nothing, with a
+// state from before its predecessor's last writes would do again what was done.
+func WantCurrent(options *metav1.ListOptions) {
+	if options.ResourceVersion == "0" {
+		options.ResourceVersion = ""
+	}
+}
+
+func (d decoder[O]) list(data []byte) (*entryList, error) {
+	var raw struct {
+		metav1.TypeMeta `json:",inline"`
+		metav1.ListMeta `json:"metadata"`
+		Items           []json.RawMessage `json:"items"`
+	}
+	if err := utiljson.Unmarshal(data, &raw); err != nil {
+		return nil, fmt.Errorf("decoding a list of the kind %s: %w", d.kind, err)
+	}
+	list := &entryList{TypeMeta: raw.TypeMeta, ListMeta: raw.ListMeta}
+	for _, item := range raw.Items {
+		entry, err := d.decode(item)
+		if err != nil {
+			return nil, err
+		}
+		list.Items = append(list.Items, entry)
+	}
+	return list, nil
+}
+
+// decode decodes one owner. An error means that not even its metadata is readable, which
+// the API server does not let happen.
+func (d decoder[O]) decode(data []byte) (*entry[O], error) {
+	var raw struct {
+		metav1.TypeMeta   `json:",inline"`
+		metav1.ObjectMeta `json:"metadata"`
+		Spec              json.RawMessage `json:"spec"`
+		Status            json.RawMessage `json:"status"`
+	}
+	if err := utiljson.Unmarshal(data, &raw); err != nil {
+		return nil, fmt.Errorf("decoding the metadata of a %s: %w", d.kind, err)
+	}
+	owner, err := d.owner(raw.TypeMeta, raw.ObjectMeta, raw.Spec)
+	owner.SetManagedFields(nil)
+	return &entry[O]{owner: owner, storedStatus: raw.Status, decodeError: err}, nil
+}
+
+func (d decoder[O]) watch(stream io.ReadCloser) watch.Decoder {
+	return &watchDecoder[O]{decoder: d, stream: stream, json: json.NewDecoder(stream)}
+}
+
+// watchDecoder decodes the events of a watch.
+type watchDecoder[O Owner] struct {
+	decoder[O]
+	stream io.ReadCloser
+	json   *json.Decoder
+}
+
+// Decode returns the next event.
+func (d *watchDecoder[O]) Decode() (watch.EventType, runtime.Object, error) {
+	var event struct {
+		Type   watch.EventType `json:"type"`
+		Object json.RawMessage `json:"object"`
+	}
+	if err := d.json.Decode(&event); err != nil {
+		return "", nil, err
+	}
+	if event.Type == watch.Error {
+		status := &metav1.Status{}
+		if err := utiljson.Unmarshal(event.Object, status); err != nil {
+			return "", nil, fmt.Errorf("decoding the error of a watch: %w", err)
+		}
+		return event.Type, status, nil
+	}
+	entry, err := d.decode(event.Object)
+	return event.Type, entry, err
+}
+
+// Close ends the watch.
+func (d *watchDecoder[O]) Close() {
+	_ = d.stream.Close() // Nothing is lost: it was read only.
+}

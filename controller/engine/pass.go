@@ -1,0 +1,300 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+
+	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
+	"github.com/lockstep-k8s/lockstep/controller/pacing"
+)
+
+// pass is one sync of one owner: it brings the owner as far as it gets without waiting.
+type pass[O Owner, S any] struct {
+	owners *Owners[O, S]
+	key    cache.ObjectName
+	// entry is the owner as the cache has it. Each round looks again.
+	entry      *entry[O]
+	memory     *memory[O, S]
+	pace       *pacing.Pace[cause]
+	departures *departures
+	turn       *turn
+	// blocksChanged says that memory.blocks have changed since the last plan: another
+	// round must tell the user.
+	blocksChanged bool
+}
+
+// sync runs a pass over one owner. An error is one of the whole pass: single
+// requests that fail are tried again by themselves.
+func (o *Owners[O, S]) sync(ctx context.Context, key cache.ObjectName, turn *turn) error {
+	p, err := o.newPass(key, turn)
+	if p == nil {
+		return err
+	}
+	refusals := &p.pace.Refusals
+	if wait := refusals.DueAlone(wholeSync).Sub(p.now()); wait > 0 {
+		o.addAfter(key, wait)
+		return nil
+	}
+	switch rested, err := p.run(ctx); {
+	case err == nil && rested:
+		refusals.Granted(wholeSync)
+		return nil
+	case err == nil:
+		return nil
+	case errors.Is(err, context.Canceled):
+		return nil
+	default:
+		refusals.Refused(wholeSync, p.now(), 0, o.entropy.Between)
+		o.addAfter(key, refusals.DueAlone(wholeSync).Sub(p.now()))
+		return err
+	}
+}
+
+// newPass returns nil if the owner is gone, or can't be worked with: that is
+// told to the user, and there is nothing to try again until it changes.
+func (o *Owners[O, S]) newPass(key cache.ObjectName, turn *turn) (*pass[O, S], error) {
+	entry, err := o.cached(key)
+	if err != nil {
+		return nil, fmt.Errorf("reading the cache: %w", err)
+	}
+	if entry == nil {
+		o.known.forget(key)
+		o.undecodable.remove(key)
+		return nil, nil
+	}
+	if known := o.undecodable.version(key); known != "" && known == entry.owner.GetResourceVersion() {
+		return nil, nil // It was looked at, and the user knows.
+	}
+	if entry.decodeError != nil {
+		o.complain(entry, entry.decodeError)
+		return nil, nil
+	}
+	known, err := o.known.of(key, entry, o.core)
+	if err != nil {
+		o.complain(entry, err)
+		return nil, nil
+	}
+	o.undecodable.remove(key)
+	return &pass[O, S]{
+		owners: o, key: key, entry: entry, turn: turn,
+		memory: known.memory, pace: known.pace, departures: known.departures,
+	}, nil
+}
+
+// cached is the owner as the cache has it, nil if there is none.
+func (o *Owners[O, S]) cached(key cache.ObjectName) (*entry[O], error) {
+	object, exists, err := o.informer.GetIndexer().GetByKey(key.String())
+	if err != nil || !exists {
+		return nil, err
+	}
+	cached, ok := object.(*entry[O])
+	if !ok {
+		return nil, fmt.Errorf("the cache of the kind %s holds a %T", o.resource.Kind, object)
+	}
+	return cached, nil
+}
+
+// complain tells the user of an owner that can't be worked with.
+func (o *Owners[O, S]) complain(entry *entry[O], err error) {
+	o.undecodable.add(entry.key(), entry.owner.GetResourceVersion())
+	o.events.Event(o.reference(entry.owner), corev1.EventTypeWarning, reasonUndecodable, err.Error())
+}
+
+func (p *pass[O, S]) now() time.Time { return p.owners.clock.Now() }
+
+// size is the number of Pods that the status is about, those that it is about to give up
+// among them: the measure of what a look at the status and a write of it cost.
+func (p *pass[O, S]) size() int {
+	return max(p.owners.core.Size(p.memory.status), p.owners.core.Size(p.memory.persisted))
+}
+
+// spent says whether nothing new is to be begun.
+func (p *pass[O, S]) spent() bool {
+	return pacing.Over(p.turn.begun, p.now(), p.turn.requests)
+}
+
+// run makes rounds until the Framework is at rest, or the turn is over. It says whether
+// the Framework is at rest.
+func (p *pass[O, S]) run(ctx context.Context) (rested bool, err error) {
+	o, syncs := p.owners, &p.pace.Syncs
+	if wait := syncs.Due(p.size()).Sub(p.now()); wait > 0 {
+		o.addAfter(p.key, wait)
+		return false, nil
+	}
+	unfinished := false
+	defer func() { syncs.Ended(p.now(), unfinished) }()
+	for ; !p.spent(); syncs.Round() {
+		if syncs.Restless(p.size()) {
+			rounds := syncs.Rounds()
+			syncs.Rested()
+			return false, fmt.Errorf("not at rest after %d rounds", rounds)
+		}
+		same, err := p.refresh()
+		if err != nil {
+			return false, p.giveUp(err)
+		}
+		if !same {
+			o.add(p.key)
+			return false, nil
+		}
+		progressed, err := p.round(ctx)
+		if err != nil {
+			syncs.Rested()
+			return false, p.giveUp(err)
+		}
+		if !progressed {
+			syncs.Rested()
+			return true, nil
+		}
+	}
+	unfinished = true
+	o.add(p.key)
+	return false, nil
+}
+
+// giveUp ends the pass. A memory that was made from an old status goes with it.
+func (p *pass[O, S]) giveUp(err error) error {
+	if errors.Is(err, errCacheBehind) {
+		p.owners.known.reread(p.key)
+	}
+	return err
+}
+
+// refresh reads the Framework again, whose spec may have changed. It says whether it
+// is still one to work with.
+func (p *pass[O, S]) refresh() (bool, error) {
+	entry, err := p.owners.cached(p.key)
+	if err != nil {
+		return false, fmt.Errorf("reading the cache: %w", err)
+	}
+	if entry == nil || entry.owner.GetUID() != p.memory.uid || entry.decodeError != nil {
+		return false, nil
+	}
+	p.entry = entry
+	return true, p.checkEntry()
+}
+
+// round is gather, decide, persist, act, or goes on to act as the last one has
+// decided. It says whether another round may find more to do at once. Once the turn
+// is over, it begins no more actions. A write or an action that fails holds up nothing
+// but what rests on it.
+func (p *pass[O, S]) round(ctx context.Context) (bool, error) {
+	if p.memory.carriesOn(p.entry.owner) && p.pace.Syncs.Fresh(p.now(), p.size()) {
+		_, err := p.act(ctx, p.memory.left)
+		return true, err
+	}
+	next, err := p.decide(ctx)
+	if err != nil {
+		return false, err
+	}
+	if next.Before != nil {
+		next.Before()
+	}
+	if next.Persist == plan.PersistNone {
+		p.tell(ctx) // What they tell of is stored, or was over before it was.
+	}
+	written := false
+	due := p.writeDue(next)
+	if next.Persist != plan.PersistNone && !due.After(p.now()) {
+		if written, err = p.persist(ctx); err != nil {
+			return false, err
+		}
+		if written && p.spent() {
+			p.memory.left = next.Actions
+			return true, next.Err
+		}
+		due = p.pace.Refusals.DueAlone(statusWrite)
+	}
+	p.noteMissing(next.Actions)
+	wanted, lookFirst := p.withoutEarlyLooks(next.Actions)
+	again, lookNext := p.looksAgain()
+	wanted = append(wanted, again...)
+	acted, err := p.act(ctx, wanted)
+	if err := errors.Join(next.Err, err); err != nil {
+		return false, err
+	}
+	if written || acted {
+		return true, nil
+	}
+	p.keepCauses(wanted, next.Persist != plan.PersistNone)
+	if p.blocksChanged {
+		return true, nil
+	}
+	if next.Persist != plan.PersistNone {
+		p.wakeAt(due)
+	}
+	p.wakeAt(next.WakeAt)
+	p.wakeAt(p.nextTry(wanted))
+	p.wakeAt(lookFirst)
+	p.wakeAt(lookNext)
+	return false, nil
+}
+
+// wakeAt asks for another sync at a time, but not at once: this one has found nothing to
+// do. The zero time asks for none.
+func (p *pass[O, S]) wakeAt(at time.Time) {
+	if !at.IsZero() {
+		p.owners.addAfter(p.key, max(pacing.EventDelay, at.Sub(p.now())))
+	}
+}
+
+// decide makes the next plan, and its status the memory's.
+func (p *pass[O, S]) decide(ctx context.Context) (plan.Plan[S], error) {
+	logger := klog.FromContext(ctx)
+	m := p.memory
+	m.left = nil // All that is still to be done is planned again.
+	view, err := p.gather()
+	if err != nil {
+		return plan.Plan[S]{}, fmt.Errorf("reading the cache: %w", err)
+	}
+	next, err := m.decider.Decide(view, p.now(), p.owners.entropy)
+	if err != nil {
+		return next, err
+	}
+	if logger.V(5).Enabled() {
+		logger.V(5).Info("Decided", "plan", next.String())
+	}
+	m.outcomes = nil
+	m.status = next.Status
+	m.generation = p.entry.owner.GetGeneration()
+	m.events = append(m.events, next.Events...)
+	p.forgetSightings(view)
+	p.prune(view)
+	p.pace.Syncs.Decided(p.now())
+	if next.Persist == plan.PersistNone {
+		p.pace.Writes.Unchanged()
+	} else {
+		p.pace.Writes.Changed(p.now(), p.size(), p.owners.window)
+	}
+	return next, nil
+}
+
+// writeDue is when the status is to be written, if it is: at once, after a while in
+// which other changes may join it, or when a write that has failed may be tried again.
+func (p *pass[O, S]) writeDue(next plan.Plan[S]) time.Time {
+	if p.pace.Refusals.Refuses(statusWrite) {
+		return p.pace.Refusals.DueAlone(statusWrite)
+	}
+	change := pacing.Change{
+		Tasks:    p.size(),
+		Acting:   len(next.Actions) > 0,
+		Settled:  next.Settled,
+		Starting: next.Starting,
+	}
+	switch next.Persist {
+	case plan.PersistNow:
+		change.Gates = pacing.GatesEverything
+	case plan.PersistSoon:
+		change.Gates = pacing.GatesTasks
+	}
+	return p.pace.Writes.Due(change, p.owners.window)
+}

@@ -1,0 +1,114 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Verb is what an Action does.
+type Verb string
+
+// Verbs. All that changes an object which exists names its UID, so that it never hits a
+// successor.
+const (
+	// Create creates an object. If one of the name is there that Action.Owner controls,
+	// that is taken for it, and is shown from then on as if the cache held it. If another
+	// one is there, the creation is refused for now, and is tried again.
+	Create Verb = "Create"
+	// Update applies Action.Patch to an object.
+	Update Verb = "Update"
+	// Delete deletes an object, by Action.Propagation.
+	Delete Verb = "Delete"
+	// ForceDelete deletes a Pod at once, whether or not its node agrees. It has an
+	// Outcome only when the Pod is gone, by a live look.
+	ForceDelete Verb = "ForceDelete"
+	// ConfirmNo looks live whether Action.Owner controls an object of the name. It has
+	// an Outcome only if there is none; one that is there is shown from then on, as if
+	// the cache held it.
+	ConfirmNo Verb = "ConfirmNo"
+	// LookFor looks whether an object that has left the cache is gone. One that is gone
+	// is known as such from then on, one that is not is shown as if the cache held it. It
+	// has no Outcome.
+	LookFor Verb = "LookFor"
+	// CheckStatus compares what is taken for persisted with what the API server holds. If
+	// they are the same, that is known to be current from then on, and Action.Seen were
+	// known then; else all that is known of the owner is dropped and read again. It has
+	// no Outcome.
+	CheckStatus Verb = "CheckStatus"
+)
+
+// Action is one thing to do at the API server, in the owner's namespace. It is data: one
+// place in the engine runs all of them.
+type Action struct {
+	Verb Verb
+	// Kind of the object, by the name with which the core has registered it: "Pod". It is
+	// empty for CheckStatus.
+	Kind string
+	// Name of the object.
+	Name string
+	// UID of the object, for all verbs but Create and ConfirmNo.
+	UID types.UID
+	// Owner is who has to be the controller of an object of that name for it to be the
+	// owner's, in Create and ConfirmNo.
+	Owner types.UID
+	// Object is what Create creates. It is not changed, and has no namespace but the
+	// owner's.
+	Object metav1.Object
+	// Build makes the object of Create if Object is nil, for objects that are many and
+	// take long to build. Several goroutines may call it. An error is judged like one of
+	// the API server.
+	Build func() (metav1.Object, error)
+	// Patch is what Update does, after it has made sure of the UID.
+	Patch []Operation
+	// Propagation is how Delete treats what the object owns.
+	Propagation metav1.DeletionPropagation
+	// Group is what the object has in common with others: the Pods of a role are most
+	// likely refused for the same cause. While creations of a group are refused, one of
+	// them at a time is tried, and its success frees the others. Actions with a group
+	// begin slowly. An action without one stands for itself.
+	Group string
+	// Content is what the object says after Create or Update, in short. A write that has
+	// to be done again with the same content, because somebody has undone it, waits
+	// longer each time. Empty: it is repeated at once.
+	Content string
+	// Seen are UIDs of objects that were known when CheckStatus was planned.
+	Seen []types.UID
+	// Detail says more of the action where it is shown. Empty for most.
+	Detail string
+	// Tag is the core's own, and comes back in the Outcome. The engine does not look at
+	// it.
+	Tag any
+}
+
+// Does is the verb and the kind of an action: "CreatePod".
+func (a Action) Does() string { return string(a.Verb) + a.Kind }
+
+// String shows the action in a trace: what, of which object.
+func (a Action) String() string {
+	shown := a.Does() + " " + a.Name
+	if a.Detail != "" {
+		shown += " " + a.Detail
+	}
+	return shown
+}
+
+// Operation is one step of a JSON patch (RFC 6902).
+type Operation struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value"`
+}
+
+// Outcome is what became of an action that went through. One that failed for now has
+// none: it is planned again, and may be in a Block.
+type Outcome struct {
+	Action Action
+	// UID of the created object.
+	UID types.UID
+	// Refused is why an object will never be created, as the core judges the error. Nil
+	// if it was.
+	Refused error
+}

@@ -1,0 +1,68 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// Block is a Create or an Update that is refused for now and will be tried again. It
+// lasts until a try succeeds, or the action is not planned any more.
+type Block struct {
+	// Kind and Group are the action's. A block of a group stands for all of it.
+	Kind, Group string
+	// Name is the object whose try has shown it.
+	Name string
+	// Reason is one of the reasons below.
+	Reason string
+	// Message says, for people, what is refused and why.
+	Message string
+}
+
+// Reasons of blocks.
+const (
+	// ReasonNameTaken: an object of the name exists that is somebody else's.
+	ReasonNameTaken = "NameTaken"
+	// ReasonQuotaExceeded: a ResourceQuota is exhausted.
+	ReasonQuotaExceeded = "QuotaExceeded"
+	// ReasonPriorityClassNotFound: the object names a PriorityClass that does not exist.
+	ReasonPriorityClassNotFound = "PriorityClassNotFound"
+	// ReasonCreationRefused: anything else.
+	ReasonCreationRefused = "CreationRefused"
+)
+
+// What the API server says where its status has no reason of its own for that.
+const (
+	exceededQuota   = "exceeded quota"
+	noPriorityClass = "no PriorityClass with name"
+)
+
+// LacksQuota says whether a quota is exhausted, and LacksPriorityClass whether the
+// PriorityClass does not exist. Both are a 403 that may be gone at the next try. An error
+// of another kind may quote the same words from the object.
+func LacksQuota(err error) bool {
+	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), exceededQuota)
+}
+
+// LacksPriorityClass is described at LacksQuota.
+func LacksPriorityClass(err error) bool {
+	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), noPriorityClass)
+}
+
+// BlockReason is the Reason of an action that failed with an error that may be gone at
+// the next try. An object that exists has to be somebody else's.
+func BlockReason(err error) string {
+	switch {
+	case apierrors.IsAlreadyExists(err):
+		return ReasonNameTaken
+	case LacksQuota(err):
+		return ReasonQuotaExceeded
+	case LacksPriorityClass(err):
+		return ReasonPriorityClassNotFound
+	default:
+		return ReasonCreationRefused
+	}
+}

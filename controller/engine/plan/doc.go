@@ -1,0 +1,26 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package plan has the words in which a core and the engine speak with each other.
+//
+// A core decides on an owner: a Framework, or a job of another kind. What it decides is a
+// Plan: the next status of the owner, how soon that has to be written, what is to be
+// done, what the user is told, and when to look again. The engine writes, acts and tells,
+// and has the core decide again with what came of it: Outcomes, and Blocks.
+//
+// The package is pure, so that a pure core can use it: it knows no client and no clock.
+//
+// # Persist before act
+//
+// The engine writes the status of a Plan before it runs the Actions of the next one, but
+// the Actions of a Plan run whether or not its own status was written. So a core plans an
+// Action only if the status that is persisted by then allows it. If it needs a status
+// that is not persisted yet, the Plan has Persist instead, and the next Plan has the
+// Action.
+//
+// # Order
+//
+// All Actions of a Plan may run beside each other: those without a Group first, those
+// with one after them, starting slowly. What has to come after something else is not
+// planned before the other is done, which the next Plan knows.
+package plan

@@ -1,0 +1,91 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Plan is a decision about one owner, as data. S is the type of its status.
+type Plan[S any] struct {
+	// Status is the next one. It is the very value that is persisted if it says the same,
+	// so that "was this written?" is a comparison of pointers.
+	Status *S
+	// Persist says whether and how soon Status has to be written.
+	Persist Persist
+	// Starting says that Pods of the owner are about to start: news of them may wait
+	// for each other.
+	Starting bool
+	// Settled says that Status is the first for which others wait, such as the one that
+	// shows that all Pods run. It is written soon, though nothing rests on it.
+	Settled bool
+	// Actions are what the persisted status allows now, in the order in which they begin.
+	Actions []Action
+	// Before runs before Status is written: it logs what is about to be overwritten. Nil
+	// for nothing.
+	Before func()
+	// Events are told to the user after Status was written. They are of what differs from
+	// the Status of the last Plan: each is planned once, however long the write waits.
+	Events []Event
+	// WakeAt is when time alone may change the decision. Zero if it never does.
+	WakeAt time.Time
+	// Err is what makes no sense in what was decided about. It is told as an error of
+	// the whole sync, which is backed off; what else is in the Plan is done all the same.
+	Err error
+}
+
+// String shows the plan in a few lines.
+func (p Plan[S]) String() string {
+	var b strings.Builder
+	b.WriteString(p.Persist.String())
+	for _, action := range p.Actions {
+		fmt.Fprintf(&b, "\n%s", action)
+	}
+	if !p.WakeAt.IsZero() {
+		fmt.Fprintf(&b, "\nwake at %s", p.WakeAt.UTC().Format(time.RFC3339))
+	}
+	if p.Err != nil {
+		fmt.Fprintf(&b, "\nerror: %v", p.Err)
+	}
+	return b.String()
+}
+
+// Persist is how soon a status has to be written.
+type Persist int
+
+const (
+	// PersistNone: nothing changed.
+	PersistNone Persist = iota
+	// PersistLater: the change gates nothing and may wait for others.
+	PersistLater
+	// PersistSoon: actions on single Pods wait for it; so may other Pods, so that a
+	// wave of them in a large owner is worth a short wait.
+	PersistSoon
+	// PersistNow: the owner waits for it.
+	PersistNow
+)
+
+// String names the urgency.
+func (p Persist) String() string {
+	return [...]string{"no write", "write later", "write soon", "write now"}[p]
+}
+
+// Event tells the user of a change.
+type Event struct {
+	Warning bool
+	Reason  string
+	Message string
+}
+
+// Entropy supplies what a decision may not invent.
+type Entropy interface {
+	// NewUID returns an identifier that was never returned before.
+	NewUID() types.UID
+	// Between returns a number drawn evenly from least to most, both inclusive.
+	Between(least, most int64) int64
+}

@@ -1,0 +1,303 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
+
+	"github.com/lockstep-k8s/lockstep/controller/pacing"
+)
+
+// maxConflicts is how often a write of the status is tried again because
+// somebody has changed the Framework meanwhile.
+const maxConflicts = 5
+
+// persist writes the status of the memory, and then tells the events that waited
+// for it. It says whether it was written. A write that fails is tried again when
+// that is due. The error is errCacheBehind, or of a status that can't be encoded.
+func (p *pass[O, S]) persist(ctx context.Context) (bool, error) {
+	c, m := p.owners, p.memory
+	begun := p.now()
+	p.turn.requests++
+	stored, err := p.writeStatus(ctx, p.whole)
+	if isTooLarge(err) {
+		p.tellTooLarge(err)
+		stored, err = p.writeStatus(ctx, p.shortened)
+	}
+	switch {
+	case errors.Is(err, errCacheBehind), errors.Is(err, errEncoding):
+		return false, err
+	case err != nil:
+		p.pace.Refusals.Refused(statusWrite, p.now(), pauseOf(err), c.entropy.Between)
+		p.tellFailures(ctx, []error{fmt.Errorf("writing the status: %w", err)}, true)
+		return false, nil
+	}
+	p.pace.Refusals.Granted(statusWrite)
+	m.persisted, m.stored, m.sent, m.current = m.status, stored, nil, true
+	now := p.now()
+	p.pace.Writes.Written(begun, now)
+	c.metrics.statusWriteSeconds.Observe(now.Sub(begun).Seconds())
+	p.tell(ctx)
+	return true, nil
+}
+
+// errCacheBehind says that the memory was made from a Framework that is no longer
+// the current one: another controller, which led before or leads now, has written
+// its status since.
+var errCacheBehind = errors.New("the status is not the stored one")
+
+// errEncoding says that a status can't be encoded: nothing was sent.
+var errEncoding = errors.New("encoding the status")
+
+// whole is the status of the memory, as it is and encoded.
+func (p *pass[O, S]) whole() (*S, []byte, error) {
+	status := p.memory.status
+	data, err := p.memory.decider.Encode(status)
+	return status, data, err
+}
+
+// writeStatus replaces the stored status, if nobody else has written it, by one that
+// form makes of the memory's, and returns that one. It does not overwrite blindly: on a
+// conflict the Framework is read again. If its status is not the one that this
+// controller has written, or has begun with, the error is errCacheBehind. A conflict
+// although the Framework has not changed is a refusal.
+func (p *pass[O, S]) writeStatus(ctx context.Context, form func() (*S, []byte, error)) (*S, error) {
+	for range maxConflicts {
+		status, data, err := form()
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", errEncoding, err)
+		}
+		err = p.writeOnce(ctx, data)
+		if err == nil {
+			return status, nil
+		}
+		if !apierrors.IsConflict(err) {
+			p.memory.noteSent(status, err)
+			return nil, err
+		}
+		m, version := p.memory, p.version()
+		p.owners.metrics.statusConflicts.Inc()
+		if m.refused == version {
+			return nil, err
+		}
+		switch current, err := p.checkStatus(ctx); {
+		case err != nil:
+			return nil, err
+		case !current:
+			return nil, errCacheBehind
+		}
+		if p.version() == version {
+			m.refused = version
+			return nil, err
+		}
+	}
+	return nil, fmt.Errorf("the Framework was changed by others %d times in a row", maxConflicts)
+}
+
+// checkStatus reads the Framework from the API server, and says whether its status is
+// the one that the memory takes for stored, but for conditions of others. From then on
+// the memory has those, knows that it is current, and which resource version it has.
+func (p *pass[O, S]) checkStatus(ctx context.Context) (current bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, pacing.RequestTime)
+	defer cancel()
+	p.turn.requests++
+	live, err := p.owners.client.Read(ctx, p.key)
+	switch {
+	case apierrors.IsNotFound(err):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("reading the %s: %w", p.owners.resource.Kind, err)
+	case live.owner.GetUID() != p.entry.owner.GetUID():
+		return false, nil
+	}
+	if !p.memory.takeIn(live.storedStatus, p.owners.core) {
+		return false, nil
+	}
+	p.memory.current = true
+	p.memory.resourceVersion = live.owner.GetResourceVersion()
+	p.memory.noteDeletion(live.owner.GetDeletionTimestamp())
+	return true, nil
+}
+
+// noteDeletion notes that the Framework is being deleted, as the API server says: the
+// cache may show that later.
+func (m *memory[O, S]) noteDeletion(at *metav1.Time) {
+	if at != nil {
+		m.deletionTimestamp = at
+	}
+}
+
+// checkEntry compares the status of a cached Framework that is newer than the last
+// write with what was written, and takes conditions of others into the memory. The error
+// is errCacheBehind if it is another status.
+func (p *pass[O, S]) checkEntry() error {
+	m, version := p.memory, p.entry.owner.GetResourceVersion()
+	if m.resourceVersion == version || m.checked == version || !atLeast(version, m.resourceVersion) {
+		return nil
+	}
+	if !m.takeIn(p.entry.storedStatus, p.owners.core) {
+		return errCacheBehind
+	}
+	m.checked = version
+	return nil
+}
+
+// takeIn takes conditions of others from a stored status. It says whether the status is
+// otherwise what the memory takes for stored, or the one whose write seemed to fail. If
+// not, it changes nothing: nor does a status that does not decode, which is not from
+// this memory.
+func (m *memory[O, S]) takeIn(stored []byte, core Core[O, S]) bool {
+	var status *S
+	if len(stored) > 0 {
+		var err error
+		if status, err = core.DecodeStatus(stored); err != nil {
+			return false
+		}
+	}
+	switch {
+	case m.wrote(status):
+		return true
+	case status == nil || m.stored == nil || m.status == nil:
+		return false
+	}
+	others := func(to *S) *S { return core.WithOthers(to, status) }
+	if !apiequality.Semantic.DeepEqual(status, others(m.stored)) {
+		return false
+	}
+	unwritten := m.status != m.persisted
+	m.stored, m.persisted = status, others(m.persisted)
+	if unwritten {
+		m.status = others(m.status)
+	} else {
+		m.status = m.persisted
+	}
+	return true
+}
+
+// wrote says whether a status is what the memory takes for stored, or the one whose
+// write seemed to fail.
+func (m *memory[O, S]) wrote(status *S) bool {
+	return apiequality.Semantic.DeepEqual(status, m.stored) ||
+		slices.ContainsFunc(m.sent, func(sent *S) bool {
+			return apiequality.Semantic.DeepEqual(status, sent)
+		})
+}
+
+// maxSent is how many statuses of uncertain fate are remembered. They share their tasks.
+const maxSent = 16
+
+// noteSent remembers a status whose write has failed, unless the error tells that nothing
+// was stored.
+func (m *memory[O, S]) noteSent(status *S, err error) {
+	if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsNotFound(err) ||
+		apierrors.IsTooManyRequests(err) || isTooLarge(err) || slices.Contains(m.sent, status) {
+		return
+	}
+	m.sent = append(m.sent, status)
+	m.sent = m.sent[max(0, len(m.sent)-maxSent):]
+}
+
+// writeOnce replaces the stored status if nobody has changed the Framework since it
+// was last seen or written. It is a conflict otherwise.
+func (p *pass[O, S]) writeOnce(ctx context.Context, data []byte) error {
+	c, m := p.owners, p.memory
+	object, err := c.client.withStatus(p.entry.owner, p.version(), data)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, pacing.RequestTime)
+	defer cancel()
+	updated, err := c.client.UpdateStatus(ctx, p.key, object)
+	if err != nil {
+		return err
+	}
+	m.resourceVersion = updated.ResourceVersion
+	m.noteDeletion(updated.DeletionTimestamp)
+	c.metrics.statusWrites.Inc()
+	c.metrics.statusWriteBytes.Add(float64(len(object)))
+	return nil
+}
+
+// version is the newest resource version of the Framework that is known.
+func (p *pass[O, S]) version() string {
+	cached := p.entry.owner.GetResourceVersion()
+	if atLeast(cached, p.memory.resourceVersion) {
+		return cached
+	}
+	return p.memory.resourceVersion
+}
+
+// isTooLarge says whether the API server or its storage can't take an object
+// because of its size.
+func isTooLarge(err error) bool {
+	if err == nil {
+		return false
+	}
+	message := err.Error()
+	return apierrors.IsRequestEntityTooLargeError(err) ||
+		strings.Contains(message, "request is too large") ||
+		strings.Contains(message, "trying to send message larger than max")
+}
+
+// tellTooLarge tells that the status can't be stored whole.
+func (p *pass[O, S]) tellTooLarge(cause error) {
+	c := p.owners
+	c.metrics.statusTooLarge.Inc()
+	if p.memory.complaint != ReasonStatusTooLarge {
+		p.memory.complaint = ReasonStatusTooLarge
+		c.events.Eventf(p.owners.reference(p.entry.owner), corev1.EventTypeWarning, ReasonStatusTooLarge,
+			"The status is too large to be stored, its diagnostics are cut: %v", cause)
+	}
+}
+
+// shortened is a shorter status than the memory's, which stays whole.
+func (p *pass[O, S]) shortened() (*S, []byte, error) {
+	return p.memory.decider.Shorten(p.entry.owner, p.memory.status, p.now())
+}
+
+// tell emits the events that waited for the write.
+func (p *pass[O, S]) tell(ctx context.Context) {
+	logger := klog.FromContext(ctx)
+	for _, event := range p.memory.events {
+		logger.V(2).Info(p.owners.resource.Kind+" changed", "reason", event.Reason, "message", event.Message)
+		eventType := corev1.EventTypeNormal
+		if event.Warning {
+			eventType = corev1.EventTypeWarning
+		}
+		p.owners.events.Event(p.owners.reference(p.entry.owner), eventType, event.Reason, event.Message)
+	}
+	p.memory.events = nil
+}
+
+// Reasons of events that are not decisions.
+const (
+	reasonUndecodable = "Undecodable"
+	// ReasonStatusTooLarge is of the event that tells that a status is stored without its
+	// diagnostics.
+	ReasonStatusTooLarge = "StatusTooLarge"
+	reasonActionFailed   = "ActionFailed"
+	reasonPanicked       = "Panicked"
+)
+
+// reference names an owner in events.
+func (o *Owners[O, S]) reference(owner O) *corev1.ObjectReference {
+	return &corev1.ObjectReference{
+		APIVersion:      o.resource.GroupVersion().String(),
+		Kind:            o.resource.Kind,
+		Namespace:       owner.GetNamespace(),
+		Name:            owner.GetName(),
+		UID:             owner.GetUID(),
+		ResourceVersion: owner.GetResourceVersion(),
+	}
+}

@@ -1,0 +1,272 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
+)
+
+// View is what the engine knows of an owner, from which a core makes the snapshot that
+// it decides on. Everything in it is read only. Named, Owned, Overlay and Found look objects up.
+type View[O Owner, S any] struct {
+	// Owner has metadata and spec.
+	Owner O
+	// DeletionTimestamp is since when the owner is being deleted. It may be newer than
+	// what Owner shows. Nil if it is not.
+	DeletionTimestamp *metav1.Time
+	// Persisted is the status that the API server is known to hold. Nil before the first
+	// write.
+	Persisted *S
+	// Status is the last Plan's: Persisted and what is not yet written. Nil before
+	// the first Plan.
+	Status *S
+	// Current says that Persisted is what the API server holds, or once did since this
+	// controller began: it was written by it, or compared with a live look. Before, a core
+	// creates nothing: it plans a CheckStatus. Another controller may have written since.
+	Current bool
+	// Checked holds the UIDs of objects that were in Action.Seen of a CheckStatus that has
+	// found Persisted to be what the API server holds.
+	Checked map[types.UID]bool
+	// Gone holds the UIDs of objects that are certainly gone. An object that is
+	// neither in the caches nor here may only have lost a label: a live look tells.
+	Gone map[types.UID]bool
+	// Deleted holds the UIDs of objects whose deletion the API server accepted, so
+	// that it is not asked for again while the cache is behind. It may be forgotten:
+	// deletion is idempotent.
+	Deleted map[types.UID]bool
+	// Forced holds the UIDs of Pods that were deleted by force and are gone, while the
+	// cache may still show them. It may be forgotten too.
+	Forced map[types.UID]bool
+	// Blocked are the creations and updates that are refused for now, in a fixed order.
+	Blocked []plan.Block
+	// Outcomes are what became of the last Plan's actions. Each is given once.
+	Outcomes []plan.Outcome
+
+	pass *pass[O, S]
+	// shown are the sets of objects that the decision sees.
+	shown []objectSet
+}
+
+// objectSet is a set of objects that a decision sees.
+type objectSet struct {
+	count int
+	each  func(yield func(metav1.Object))
+}
+
+// Named is the object of a name, or nothing if there is none: one that was found by a
+// live look or written lately, as long as the cache is older than that, or else the cached
+// one. Whether it belongs to the owner is for the core to look at.
+func Named[T metav1.Object, O Owner, S any](view *View[O, S], kind, name string) (object T, err error) {
+	p := view.pass
+	for _, stray := range p.memory.strays {
+		if own, ok := stray.object.(T); ok && stray.kind == kind && own.GetName() == name {
+			return own, nil
+		}
+	}
+	if written, ok := p.memory.written[ref{kind, name}].(T); ok {
+		return written, nil
+	}
+	informer, err := p.informer(kind)
+	if err != nil {
+		return object, err
+	}
+	cached, exists, err := informer.GetIndexer().GetByKey(cache.NewObjectName(p.key.Namespace, name).String())
+	if err != nil || !exists {
+		return object, err
+	}
+	object, ok := cached.(T)
+	if !ok {
+		return object, fmt.Errorf("the cache of the kind %s holds a %T", kind, cached)
+	}
+	return object, nil
+}
+
+// Found are the objects of a kind that were found by a live look, and that the cache does
+// not show.
+func Found[T metav1.Object, O Owner, S any](view *View[O, S], kind string) []T {
+	var found []T
+	for _, stray := range view.pass.memory.strays {
+		if own, ok := stray.object.(T); ok && stray.kind == kind {
+			found = append(found, own)
+		}
+	}
+	return found
+}
+
+// Owned are the objects of a kind, by name, that are under one of the UIDs in the index
+// ByOwner of the cache, with Overlay.
+func Owned[T metav1.Object, O Owner, S any](view *View[O, S], kind string, uids ...types.UID) (map[string]T, error) {
+	p := view.pass
+	informer, err := p.informer(kind)
+	if err != nil {
+		return nil, err
+	}
+	objects := map[string]T{}
+	for i, uid := range uids {
+		if uid == "" || slices.Contains(uids[:i], uid) {
+			continue
+		}
+		cached, err := informer.GetIndexer().ByIndex(ByOwner, OwnerKey(p.key.Namespace, uid))
+		if err != nil {
+			return nil, err
+		}
+		for _, object := range cached {
+			if own, ok := object.(T); ok {
+				objects[own.GetName()] = own
+			}
+		}
+	}
+	Overlay(view, kind, objects)
+	return objects, nil
+}
+
+// Overlay lays over objects of a kind, which a core has found in the cache by itself, those
+// that were written lately, as long as the cache is older than that, and those that were
+// found by a live look. Since when they are being deleted, Terminating tells. The core
+// calls it once for a kind, and then changes nothing in the map.
+func Overlay[T metav1.Object, O Owner, S any](view *View[O, S], kind string, objects map[string]T) {
+	p := view.pass
+	for at, object := range p.memory.written {
+		if own, ok := object.(T); ok && at.kind == kind {
+			objects[own.GetName()] = own
+		}
+	}
+	for _, stray := range p.memory.strays {
+		if own, ok := stray.object.(T); ok && stray.kind == kind {
+			objects[own.GetName()] = own
+		}
+	}
+	for _, object := range objects {
+		if object.GetDeletionTimestamp() != nil {
+			p.pace.Terminating.First(object.GetUID(), p.now())
+		}
+	}
+	view.shown = append(view.shown, objectSet{count: len(objects), each: func(yield func(metav1.Object)) {
+		for _, object := range objects {
+			yield(object)
+		}
+	}})
+}
+
+// Terminating is since when, by the controller's own clock, objects have been seen to be
+// deleted, of those that Owned and Overlay have shown.
+func (v *View[O, S]) Terminating() map[types.UID]time.Time { return v.pass.pace.Terminating.At() }
+
+// gather puts together what is known of an owner.
+func (p *pass[O, S]) gather() (*View[O, S], error) {
+	m, owner := p.memory, p.entry.owner
+	m.bury(p.departures.take())
+	view := &View[O, S]{
+		Owner:             owner,
+		DeletionTimestamp: owner.GetDeletionTimestamp(),
+		Persisted:         m.persisted,
+		Status:            m.status,
+		Gone:              m.gone,
+		Blocked:           m.blocked(),
+		Current:           m.current,
+		Checked:           m.seen,
+		Deleted:           m.deleted,
+		Forced:            m.forced,
+		Outcomes:          m.outcomes,
+		pass:              p,
+	}
+	if view.DeletionTimestamp == nil {
+		view.DeletionTimestamp = m.deletionTimestamp // The cache may be behind.
+	}
+	return view, p.forgetShown()
+}
+
+// informer caches the objects of a kind.
+func (p *pass[O, S]) informer(kind string) (cache.SharedIndexInformer, error) {
+	if known := p.owners.kinds[kind]; known != nil {
+		return known.Informer, nil
+	}
+	return nil, fmt.Errorf("there is no cache of the kind %s", kind)
+}
+
+// forgetShown forgets objects that the caches show by now, or newer ones of their names:
+// strays, and what was written lately.
+func (p *pass[O, S]) forgetShown() error {
+	m := p.memory
+	for uid, stray := range m.strays {
+		informer, err := p.informer(stray.kind)
+		if err != nil {
+			return err
+		}
+		object, exists, err := informer.GetIndexer().GetByKey(cache.MetaObjectToName(stray.object).String())
+		if err != nil {
+			return err
+		}
+		if cached := objectMeta(object); exists && cached != nil && (cached.GetUID() == uid || !newer(stray.object, cached)) {
+			delete(m.strays, uid)
+		}
+	}
+	for at, written := range m.written {
+		informer, err := p.informer(at.kind)
+		if err != nil {
+			return err
+		}
+		store := informer.GetIndexer()
+		// The version is read first: what is read after it is at least as new.
+		seen := store.LastStoreSyncResourceVersion()
+		object, exists, err := store.GetByKey(cache.MetaObjectToName(written).String())
+		if err != nil {
+			return err
+		}
+		version := written.GetResourceVersion()
+		if atLeast(seen, version) || exists && resourceVersion(object) == version {
+			delete(m.written, at)
+		}
+	}
+	return nil
+}
+
+// newer says whether one object was written after another.
+func newer(object, than metav1.Object) bool {
+	order, err := resourceversion.CompareResourceVersion(object.GetResourceVersion(), than.GetResourceVersion())
+	return err == nil && order > 0
+}
+
+// atLeast says whether a resource version is as new as another. Versions that
+// can't be compared are not.
+func atLeast(version, than string) bool {
+	order, err := resourceversion.CompareResourceVersion(version, than)
+	return err == nil && order >= 0
+}
+
+// forgetSightings forgets when objects were seen that are not there any more.
+func (p *pass[O, S]) forgetSightings(view *View[O, S]) {
+	strays := p.memory.strays
+	p.pace.Looks.Keep(func(uid types.UID) bool { return strays[uid].object != nil })
+	if len(p.pace.Terminating.At()) <= view.count()+pruneSlack {
+		return
+	}
+	there := make(map[types.UID]bool, view.count())
+	view.each(func(object metav1.Object) { there[object.GetUID()] = true })
+	p.pace.Terminating.Keep(func(uid types.UID) bool { return there[uid] })
+}
+
+// count and each are of the objects that the decision sees.
+func (v *View[O, S]) count() int {
+	count := 0
+	for _, set := range v.shown {
+		count += set.count
+	}
+	return count
+}
+
+func (v *View[O, S]) each(yield func(metav1.Object)) {
+	for _, set := range v.shown {
+		set.each(yield)
+	}
+}

@@ -1,0 +1,271 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package frameworks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/tools/cache"
+
+	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/apis/framework/statuscodec"
+	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/client/clientset/versioned"
+	typedschedulingv1alpha1 "github.com/lockstep-k8s/lockstep/client/clientset/versioned/typed/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/controller/engine"
+	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
+	"github.com/lockstep-k8s/lockstep/controller/lifecycle"
+	"github.com/lockstep-k8s/lockstep/controller/pacing"
+)
+
+// Core is the engine's core of Frameworks.
+type Core struct {
+	engine.Defaults[*frameworkv1.Framework, frameworkv1.FrameworkStatus]
+
+	kube     kubernetes.Interface
+	lockstep versioned.Interface
+
+	configMaps, pods, podGroups cache.SharedIndexInformer
+	// priorityClasses need not be filled: a controller that may not read them runs.
+	priorityClasses cache.SharedIndexInformer
+	// frameworks is set once the engine has it.
+	frameworks cache.SharedIndexInformer
+	// start starts the informers, but for those of PodGroups and Frameworks.
+	start []func(context.Context)
+
+	options  lifecycle.Options
+	history  historyLog
+	compress bool
+}
+
+// Owners are Frameworks at work.
+type Owners = engine.Owners[*frameworkv1.Framework, frameworkv1.FrameworkStatus]
+
+// New makes the core from a configuration with defaults, that was found valid. The
+// informer of PodGroups is shared, and others start it.
+func New(kube kubernetes.Interface, lockstep versioned.Interface, podGroups cache.SharedIndexInformer,
+	config *configv1alpha1.ControllerConfiguration) (*Core, error) {
+	options, err := lifecycleOptions(config)
+	if err != nil {
+		return nil, err
+	}
+	history := newHistoryLog(config.LogObjectSnapshot)
+	coreFactory, configMaps, pods, err := newCoreInformers(kube, history.on[onPodDeletion])
+	if err != nil {
+		return nil, fmt.Errorf("making the informers: %w", err)
+	}
+	classFactory := informers.NewSharedInformerFactoryWithOptions(kube, 0, informers.WithTweakListOptions(engine.WantCurrent))
+	c := &Core{
+		kube:            kube,
+		lockstep:        lockstep,
+		configMaps:      configMaps,
+		pods:            pods,
+		podGroups:       podGroups,
+		priorityClasses: classFactory.Scheduling().V1().PriorityClasses().Informer(),
+		start:           []func(context.Context){coreFactory.StartWithContext, classFactory.StartWithContext},
+		options:         options,
+		history:         history,
+		compress:        *config.LargeFrameworkCompression,
+	}
+	return c, c.addHistoryHandler()
+}
+
+// lifecycleOptions are the settings that decisions depend on.
+func lifecycleOptions(config *configv1alpha1.ControllerConfiguration) (lifecycle.Options, error) {
+	rules, err := lifecycle.NewPodFailureRules(config.PodFailureSpec)
+	if err != nil {
+		return lifecycle.Options{}, err
+	}
+	return lifecycle.Options{
+		GangSchedulerName:       *config.GangSchedulerName,
+		CreationTimeout:         configv1alpha1.Seconds(*config.ObjectLocalCacheCreationTimeoutSec),
+		CompletedRetention:      configv1alpha1.Seconds(max(0, *config.FrameworkCompletedRetainSec)),
+		MinConflictDelaySeconds: *config.FrameworkMinRetryDelaySecForTransientConflictFailed,
+		MaxConflictDelaySeconds: *config.FrameworkMaxRetryDelaySecForTransientConflictFailed,
+		PodFailures:             rules,
+	}, nil
+}
+
+// AddTo has an engine run Frameworks.
+func (c *Core) AddTo(e *engine.Engine) (*Owners, error) {
+	owners, err := engine.Add(e, c)
+	if err != nil {
+		return nil, err
+	}
+	c.frameworks = owners.Informer()
+	return owners, nil
+}
+
+// Start starts the informers, but for those of PodGroups and of Frameworks.
+func (c *Core) Start(ctx context.Context) {
+	for _, start := range c.start {
+		start(ctx)
+	}
+}
+
+// Resource says how the API server knows Frameworks.
+func (c *Core) Resource() engine.Resource {
+	return engine.Resource{
+		GroupVersionKind: frameworkv1.SchemeGroupVersion.WithKind(frameworkv1.FrameworkKind),
+		Plural:           frameworkv1.FrameworkPlural,
+		API:              c.lockstep.FrameworkcontrollerV1().RESTClient(),
+	}
+}
+
+// Names of kinds, as those of actions have them.
+const (
+	kindFramework = frameworkv1.FrameworkKind
+	kindConfigMap = "ConfigMap"
+	kindPodGroup  = "PodGroup"
+	kindPod       = "Pod"
+)
+
+// Kinds are what Frameworks are made of.
+func (c *Core) Kinds() []engine.Kind {
+	return []engine.Kind{
+		{
+			Name: kindConfigMap,
+			Client: engine.ClientOf[*corev1.ConfigMap, *corev1.ConfigMapList](func(namespace string) typedcorev1.ConfigMapInterface {
+				return c.kube.CoreV1().ConfigMaps(namespace)
+			}),
+			Informer: c.configMaps, OwnersOf: frameworksOf,
+		},
+		{
+			Name: kindPodGroup,
+			Client: engine.ClientOf[*schedulingv1alpha1.PodGroup, *schedulingv1alpha1.PodGroupList](func(namespace string) typedschedulingv1alpha1.PodGroupInterface {
+				return c.lockstep.SchedulingV1alpha1().PodGroups(namespace)
+			}),
+			Informer: c.podGroups, OwnersOf: frameworksOf, Delay: pacing.EventDelay, Remembers: true,
+		},
+		{
+			Name: kindPod,
+			Client: engine.ClientOf[*corev1.Pod, *corev1.PodList](func(namespace string) typedcorev1.PodInterface {
+				return c.kube.CoreV1().Pods(namespace)
+			}),
+			Informer: c.pods, OwnersOf: frameworksOf, Delay: pacing.EventDelay, Reduce: reducePod,
+		},
+		{Name: "PriorityClass", Informer: c.priorityClasses, Optional: true},
+	}
+}
+
+// frameworksOf are the names of the Frameworks that an object belongs to, by its label, or
+// did by an annotation: somebody may have changed one of both.
+func frameworksOf(object metav1.Object) []string {
+	return []string{object.GetLabels()[frameworkv1.KeyFrameworkName], object.GetAnnotations()[frameworkv1.KeyFrameworkName]}
+}
+
+// DecodeOwner makes a Framework of what the API server has sent.
+func (c *Core) DecodeOwner(kind metav1.TypeMeta, metadata metav1.ObjectMeta, spec []byte) (*frameworkv1.Framework, error) {
+	framework := &frameworkv1.Framework{TypeMeta: kind, ObjectMeta: metadata}
+	if len(spec) == 0 {
+		return framework, nil
+	}
+	err := utiljson.Unmarshal(spec, &framework.Spec)
+	if err != nil {
+		err = fmt.Errorf("spec does not decode: %w", err)
+	} else {
+		err = lifecycle.CheckSpec(&framework.Spec)
+	}
+	if err != nil {
+		framework.Spec = frameworkv1.FrameworkSpec{}
+	}
+	return framework, err
+}
+
+// DecodeStatus reads a stored status, which may be compressed.
+func (c *Core) DecodeStatus(stored []byte) (*frameworkv1.FrameworkStatus, error) {
+	return statuscodec.Decode(stored)
+}
+
+// Size is the number of tasks, those that a rescale removes among them.
+func (c *Core) Size(status *frameworkv1.FrameworkStatus) int {
+	count := 0
+	if status != nil {
+		for _, role := range status.AttemptStatus.TaskRoleStatuses {
+			count += len(role.TaskStatuses)
+		}
+	}
+	return count
+}
+
+// UIDs are those of the ConfigMap and the Pods.
+func (c *Core) UIDs(status *frameworkv1.FrameworkStatus) iter.Seq[types.UID] {
+	return func(yield func(types.UID) bool) {
+		if uid := status.AttemptStatus.ConfigMapUID; uid != nil && !yield(*uid) {
+			return
+		}
+		for _, role := range status.AttemptStatus.TaskRoleStatuses {
+			for _, task := range role.TaskStatuses {
+				if uid := task.AttemptStatus.PodUID; uid != nil && !yield(*uid) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// WithOthers takes conditions of others from a stored status.
+func (c *Core) WithOthers(status, stored *frameworkv1.FrameworkStatus) *frameworkv1.FrameworkStatus {
+	changed := *status
+	changed.Conditions = lifecycle.MergeConditions(status.Conditions, stored.Conditions)
+	return &changed
+}
+
+// errTemplate is why no Pod can be built from a template.
+type errTemplate struct{ error }
+
+// RefusesForGood says whether a Pod ends its task's attempt by not being there.
+func (c *Core) RefusesForGood(action plan.Action, err error) bool {
+	if action.Kind != kindPod {
+		return false
+	}
+	var template errTemplate
+	return errors.As(err, &template) || lifecycle.RefusesPodForGood(err)
+}
+
+// refusal is how a task's attempt ends because of an error at the creation of its Pod.
+func refusal(err error) *frameworkv1.CompletionStatus {
+	var template errTemplate
+	if errors.As(err, &template) {
+		return lifecycle.PodTemplateRefusal(template.error)
+	}
+	return lifecycle.PodCreationRefusal(err)
+}
+
+// FateOf says that Pods of the Framework that nobody owns, because their ConfigMap was
+// deleted and orphaned them, are leftovers, and that its PodGroup is deleted as they are.
+func (c *Core) FateOf(framework *frameworkv1.Framework, kind string, object metav1.Object) engine.Fate {
+	if object.GetAnnotations()[frameworkv1.KeyFrameworkUID] != string(framework.UID) {
+		return engine.Foreign
+	}
+	switch kind {
+	case kindPod:
+		return engine.Leftover
+	case kindPodGroup:
+		return engine.Removable
+	default:
+		return engine.Foreign
+	}
+}
+
+// OwnerDeleted logs a Framework that is gone.
+func (c *Core) OwnerDeleted(framework *frameworkv1.Framework, stored []byte) {
+	c.logFrameworkDeletion(framework, stored)
+}
+
+// NewDecider begins to decide on a Framework.
+func (c *Core) NewDecider() engine.Decider[*frameworkv1.Framework, frameworkv1.FrameworkStatus] {
+	return &decider{core: c}
+}

@@ -1,0 +1,140 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package frameworks
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+
+	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	"github.com/lockstep-k8s/lockstep/controller/engine"
+)
+
+// newCoreInformers makes the informers of ConfigMaps and Pods of Frameworks.
+// Others are never sent by the API server.
+func newCoreInformers(client kubernetes.Interface, wholePods bool) (informers.SharedInformerFactory, cache.SharedIndexInformer, cache.SharedIndexInformer, error) {
+	factory := informers.NewSharedInformerFactoryWithOptions(client, 0,
+		informers.WithTweakListOptions(func(options *metav1.ListOptions) {
+			options.LabelSelector = frameworkv1.KeyFrameworkName
+			engine.WantCurrent(options)
+		}))
+	configMaps := factory.Core().V1().ConfigMaps().Informer()
+	if err := configMaps.SetTransform(dropData); err != nil {
+		return nil, nil, nil, err
+	}
+	pods := factory.Core().V1().Pods().Informer()
+	transform := dropUnreadOfPod
+	if wholePods {
+		transform = dropManagedFields
+	}
+	if err := pods.SetTransform(transform); err != nil {
+		return nil, nil, nil, err
+	}
+	if err := pods.AddIndexers(engine.OwnerIndex(frameworkv1.KeyFrameworkUID)); err != nil {
+		return nil, nil, nil, err
+	}
+	return factory, configMaps, pods, nil
+}
+
+func dropManagedFields(object any) (any, error) {
+	if accessor, err := meta.Accessor(object); err == nil {
+		accessor.SetManagedFields(nil)
+	}
+	return object, nil
+}
+
+// dropData keeps nothing but the metadata of a ConfigMap. Users may have some with the
+// label of a Framework, and a mebibyte of data in each.
+func dropData(object any) (any, error) {
+	configMap, ok := object.(*corev1.ConfigMap)
+	if !ok {
+		return object, nil
+	}
+	kept := &corev1.ConfigMap{TypeMeta: configMap.TypeMeta, ObjectMeta: configMap.ObjectMeta}
+	kept.ManagedFields = nil
+	return kept, nil
+}
+
+// dropUnreadOfPod keeps of a Pod what decisions read.
+func dropUnreadOfPod(object any) (any, error) {
+	pod, ok := object.(*corev1.Pod)
+	if !ok {
+		return object, nil
+	}
+	return read(pod), nil
+}
+
+// reducePod keeps of a Pod that was listed what decisions read.
+func reducePod(object metav1.Object) metav1.Object {
+	if pod, ok := object.(*corev1.Pod); ok {
+		return read(pod)
+	}
+	return object
+}
+
+// read is what decisions read of a Pod.
+func read(pod *corev1.Pod) *corev1.Pod {
+	kept := &corev1.Pod{
+		TypeMeta: pod.TypeMeta,
+		ObjectMeta: metav1.ObjectMeta{
+			Name:                       pod.Name,
+			Namespace:                  pod.Namespace,
+			UID:                        pod.UID,
+			ResourceVersion:            pod.ResourceVersion,
+			Labels:                     pod.Labels,
+			Annotations:                identity(pod.Annotations),
+			OwnerReferences:            pod.OwnerReferences,
+			CreationTimestamp:          pod.CreationTimestamp,
+			DeletionTimestamp:          pod.DeletionTimestamp,
+			DeletionGracePeriodSeconds: pod.DeletionGracePeriodSeconds,
+		},
+		Spec: corev1.PodSpec{NodeName: pod.Spec.NodeName},
+		Status: corev1.PodStatus{
+			Phase:                 pod.Status.Phase,
+			Reason:                pod.Status.Reason,
+			Message:               pod.Status.Message,
+			PodIP:                 pod.Status.PodIP,
+			HostIP:                pod.Status.HostIP,
+			StartTime:             pod.Status.StartTime,
+			InitContainerStatuses: containerEnds(pod.Status.InitContainerStatuses),
+			ContainerStatuses:     containerEnds(pod.Status.ContainerStatuses),
+		},
+	}
+	for _, condition := range pod.Status.Conditions {
+		if condition.Type == corev1.DisruptionTarget {
+			kept.Status.Conditions = append(kept.Status.Conditions, condition)
+		}
+	}
+	return kept
+}
+
+// identity keeps of a Pod's annotations those that say which attempt of which task it
+// is.
+func identity(annotations map[string]string) map[string]string {
+	kept := map[string]string{}
+	for _, key := range []string{
+		frameworkv1.KeyFrameworkName, frameworkv1.KeyFrameworkUID, frameworkv1.KeyFrameworkAttemptID,
+		frameworkv1.KeyConfigMapUID, frameworkv1.KeyTaskRoleUID, frameworkv1.KeyTaskUID, frameworkv1.KeyTaskAttemptID,
+	} {
+		if value, ok := annotations[key]; ok {
+			kept[key] = value
+		}
+	}
+	return kept
+}
+
+func containerEnds(statuses []corev1.ContainerStatus) []corev1.ContainerStatus {
+	var ends []corev1.ContainerStatus
+	for _, status := range statuses {
+		ends = append(ends, corev1.ContainerStatus{
+			Name:  status.Name,
+			State: corev1.ContainerState{Terminated: status.State.Terminated},
+		})
+	}
+	return ends
+}

@@ -1,0 +1,131 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package frameworks
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/controller/engine"
+	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
+	"github.com/lockstep-k8s/lockstep/controller/lifecycle"
+	"github.com/lockstep-k8s/lockstep/internal/controlled"
+)
+
+// view is what the engine knows of a Framework.
+type view = engine.View[*frameworkv1.Framework, frameworkv1.FrameworkStatus]
+
+// snapshot puts together what is known of a Framework. Everything in it is read only.
+func (c *Core) snapshot(view *view) (lifecycle.Snapshot, error) {
+	snapshot := lifecycle.Snapshot{
+		Framework:  view.Owner,
+		Persisted:  view.Persisted,
+		Status:     view.Status,
+		Gone:       view.Gone,
+		Blocked:    blocksOf(view.Blocked),
+		Current:    view.Current,
+		Checked:    view.Checked,
+		PriorityOf: c.priorityOf(),
+		Deleted:    view.Deleted,
+		Forced:     view.Forced,
+		Outcomes:   outcomesOf(view.Outcomes),
+		Options:    c.options,
+	}
+	if view.DeletionTimestamp != nil && view.Owner.DeletionTimestamp == nil {
+		deleted := *view.Owner // The cache is behind.
+		deleted.DeletionTimestamp = view.DeletionTimestamp
+		snapshot.Framework = &deleted
+	}
+	configMap, err := configMapOf(view)
+	if err != nil {
+		return snapshot, err
+	}
+	owner := attemptUID(view.Status)
+	if configMap != nil {
+		snapshot.ConfigMap = &configMap.ObjectMeta
+		owner = configMap.UID
+	}
+	if owner != "" {
+		if snapshot.PodGroup, err = podGroupOf(view, owner); err != nil {
+			return snapshot, err
+		}
+	}
+	snapshot.Pods, err = engine.Owned[*corev1.Pod](view, kindPod, view.Owner.UID, owner, attemptUID(view.Status))
+	snapshot.Terminating = view.Terminating()
+	return snapshot, err
+}
+
+// attemptUID is the UID of the ConfigMap of a status, empty if it has none.
+func attemptUID(status *frameworkv1.FrameworkStatus) types.UID {
+	if status == nil || status.AttemptStatus.ConfigMapUID == nil {
+		return ""
+	}
+	return *status.AttemptStatus.ConfigMapUID
+}
+
+// configMapOf is the Framework's ConfigMap, nil if there is none: one that was found by a
+// live look, or the cached one.
+func configMapOf(view *view) (*corev1.ConfigMap, error) {
+	if found := engine.Found[*corev1.ConfigMap](view, kindConfigMap); len(found) > 0 {
+		return found[0], nil
+	}
+	cached, err := engine.Named[*corev1.ConfigMap](view, kindConfigMap, frameworkv1.AttemptName(view.Owner.Name))
+	if err != nil || cached == nil || !metav1.IsControlledBy(cached, view.Owner) {
+		return nil, err
+	}
+	return cached, nil
+}
+
+// podGroupOf is the attempt's PodGroup, nil if there is none.
+func podGroupOf(view *view, configMap types.UID) (*schedulingv1alpha1.PodGroup, error) {
+	group, err := engine.Named[*schedulingv1alpha1.PodGroup](view, kindPodGroup, frameworkv1.PodGroupName(view.Owner.Name))
+	if err != nil || group == nil || !controlled.By(configMap, group) {
+		return nil, err
+	}
+	return group, nil
+}
+
+// priorityOf looks classes of priority up in the cache. It is nil as long as the cache
+// is not filled.
+func (c *Core) priorityOf() func(string) (int32, bool) {
+	if !c.priorityClasses.HasSynced() {
+		return nil
+	}
+	return func(name string) (int32, bool) {
+		object, exists, err := c.priorityClasses.GetIndexer().GetByKey(name)
+		class, ok := object.(*schedulingv1.PriorityClass)
+		if err != nil || !exists || !ok {
+			return 0, false
+		}
+		return class.Value, true
+	}
+}
+
+// blocksOf are the creations that are refused for now.
+func blocksOf(blocked []plan.Block) []lifecycle.Block {
+	blocks := make([]lifecycle.Block, len(blocked))
+	for i, block := range blocked {
+		blocks[i] = lifecycle.Block{Role: block.Group, Reason: block.Reason, Message: block.Message}
+	}
+	return blocks
+}
+
+// outcomesOf are what became of the actions of the last plan.
+func outcomesOf(outcomes []plan.Outcome) []lifecycle.Outcome {
+	if len(outcomes) == 0 {
+		return nil
+	}
+	of := make([]lifecycle.Outcome, len(outcomes))
+	for i, outcome := range outcomes {
+		of[i] = lifecycle.Outcome{Action: *outcome.Action.Tag.(*lifecycle.Action), UID: outcome.UID}
+		if outcome.Refused != nil {
+			of[i].Refused = refusal(outcome.Refused)
+		}
+	}
+	return of
+}

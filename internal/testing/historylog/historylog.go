@@ -1,0 +1,99 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package historylog reads the history in the log of lockstep-controller, as collectors of
+// logs do, in tests.
+package historylog
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+
+	logsapi "k8s.io/component-base/logs/api/v1"
+	"k8s.io/klog/v2"
+)
+
+// lineOfHistory is what log collectors take apart: the header of klog, the
+// message, the trigger, and the object up to the end of the line.
+var lineOfHistory = regexp.MustCompile(`^I\d{4} \d{2}:\d{2}:\d{2}\.\d{6} +\d+ history\.go:\d+\] (.+): (On\w+): ObjectSnapshot: (.+)$`)
+
+// Buffer is what the controller has logged.
+type Buffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+// Write takes a part of the log.
+func (b *Buffer) Write(data []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(data)
+}
+
+// String is the log so far.
+func (b *Buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
+// Capture logs as lockstep-controller does, but to a buffer.
+func Capture(t *testing.T) *Buffer {
+	t.Helper()
+	buffer := &Buffer{}
+	state := klog.CaptureState()
+	config := logsapi.NewLoggingConfiguration()
+	config.Verbosity = 2
+	options := &logsapi.LoggingOptions{ErrorStream: buffer, InfoStream: buffer}
+	if err := logsapi.ValidateAndApplyWithOptions(config, options, nil); err != nil {
+		t.Fatalf("setting up the log: %v", err)
+	}
+	klog.StopFlushDaemon() // It reads what other tests set.
+	t.Cleanup(func() {
+		state.Restore()
+		if err := logsapi.ResetForTest(nil); err != nil {
+			t.Errorf("resetting the log: %v", err)
+		}
+		klog.StopFlushDaemon()
+	})
+	return buffer
+}
+
+// Line is a line of the history, taken apart.
+type Line struct {
+	Message, Trigger string
+	Data             []byte
+	Object           map[string]any
+}
+
+// History takes the log apart as a collector does.
+func (b *Buffer) History(t *testing.T) []Line {
+	t.Helper()
+	var lines []Line
+	for line := range strings.Lines(b.String()) {
+		line = strings.TrimSuffix(line, "\n")
+		if !strings.Contains(line, "ObjectSnapshot") {
+			continue
+		}
+		match := lineOfHistory.FindStringSubmatch(line)
+		if match == nil {
+			t.Fatalf("a line that nobody can parse: %.300s", line)
+		}
+		snapshot := Line{Message: match[1], Trigger: match[2], Data: []byte(match[3])}
+		if err := json.Unmarshal(snapshot.Data, &snapshot.Object); err != nil {
+			t.Fatalf("the object of %.300s: %v", line, err)
+		}
+		lines = append(lines, snapshot)
+	}
+	return lines
+}
+
+// Summary is a line without its object.
+func (s Line) Summary() string {
+	return fmt.Sprintf("%s: %s: %v %v", s.Message, s.Trigger, s.Object["apiVersion"], s.Object["kind"])
+}

@@ -19,13 +19,19 @@ sed -i.before '/^ *taskStatuses:$/,/^ *type: array$/ s/^\( *\)nullable: true$/\1
 \1  x-kubernetes-preserve-unknown-fields: true\
 &/' manifests/crds/frameworkcontroller.microsoft.com_frameworks.yaml
 rm manifests/crds/*.before
+# The kinds of Volcano are apart: they are installed only where they are asked for, and
+# only if they are absent.
+tool controller-gen crd:deprecatedV1beta1CompatibilityPreserveUnknownFields=false \
+  paths=./apis/batch/... paths=./apis/bus/... \
+  output:crd:dir=manifests/volcano
 
 # The generators write below the folder that they are told, by package path.
 # They write into a new folder which then takes the place of client/, so that
 # what is no longer generated goes.
 out=$(mktemp -d .generate-XXXXXX)
 trap 'rm -rf "$out"' EXIT
-apis=("$module/apis/framework/v1" "$module/apis/scheduling/v1alpha1")
+apis=("$module/apis/framework/v1" "$module/apis/scheduling/v1alpha1"
+  "$module/apis/batch/v1alpha1" "$module/apis/bus/v1alpha1")
 
 tool applyconfiguration-gen --go-header-file "$header" \
   --output-dir "$out/applyconfiguration" --output-pkg "$module/client/applyconfiguration" \
@@ -34,7 +40,7 @@ tool client-gen --go-header-file "$header" \
   --output-dir "$out/clientset" --output-pkg "$module/client/clientset" \
   --clientset-name versioned --input-base "" \
   --apply-configuration-package "$module/client/applyconfiguration" \
-  --input "$module/apis/framework/v1" --input "$module/apis/scheduling/v1alpha1"
+  "${apis[@]/#/--input=}"
 tool lister-gen --go-header-file "$header" \
   --output-dir "$out/listers" --output-pkg "$module/client/listers" "${apis[@]}"
 tool informer-gen --go-header-file "$header" \

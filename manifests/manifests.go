@@ -11,5 +11,8 @@ import "embed"
 // FS holds crds/*.yaml and rbac/*.yaml, each file one or more YAML documents.
 // Files are to be applied in the order of their names, crds first.
 //
-//go:embed crds/*.yaml rbac/*.yaml
+// It also holds volcano/*.yaml, the CRDs of Volcano's kinds. They are created only where
+// Volcano Jobs are switched on, and only if they are absent: they may be Volcano's own.
+//
+//go:embed crds/*.yaml rbac/*.yaml volcano/*.yaml
 var FS embed.FS

@@ -6,11 +6,15 @@
 package applyconfiguration
 
 import (
+	v1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
+	busv1alpha1 "github.com/lockstep-k8s/lockstep/apis/bus/v1alpha1"
 	v1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
-	v1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	batchv1alpha1 "github.com/lockstep-k8s/lockstep/client/applyconfiguration/batch/v1alpha1"
+	applyconfigurationbusv1alpha1 "github.com/lockstep-k8s/lockstep/client/applyconfiguration/bus/v1alpha1"
 	frameworkv1 "github.com/lockstep-k8s/lockstep/client/applyconfiguration/framework/v1"
 	internal "github.com/lockstep-k8s/lockstep/client/applyconfiguration/internal"
-	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/client/applyconfiguration/scheduling/v1alpha1"
+	applyconfigurationschedulingv1alpha1 "github.com/lockstep-k8s/lockstep/client/applyconfiguration/scheduling/v1alpha1"
 	runtime "k8s.io/apimachinery/pkg/runtime"
 	schema "k8s.io/apimachinery/pkg/runtime/schema"
 	managedfields "k8s.io/apimachinery/pkg/util/managedfields"
@@ -20,7 +24,37 @@ import (
 // apply configuration type exists for the given GroupVersionKind.
 func ForKind(kind schema.GroupVersionKind) interface{} {
 	switch kind {
-	// Group=frameworkcontroller.microsoft.com, Version=v1
+	// Group=batch.volcano.sh, Version=v1alpha1
+	case v1alpha1.SchemeGroupVersion.WithKind("DependsOn"):
+		return &batchv1alpha1.DependsOnApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("Job"):
+		return &batchv1alpha1.JobApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("JobCondition"):
+		return &batchv1alpha1.JobConditionApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("JobSpec"):
+		return &batchv1alpha1.JobSpecApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("JobState"):
+		return &batchv1alpha1.JobStateApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("JobStatus"):
+		return &batchv1alpha1.JobStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("LifecyclePolicy"):
+		return &batchv1alpha1.LifecyclePolicyApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("NetworkTopologySpec"):
+		return &batchv1alpha1.NetworkTopologySpecApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("PartitionPolicySpec"):
+		return &batchv1alpha1.PartitionPolicySpecApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("TaskSpec"):
+		return &batchv1alpha1.TaskSpecApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("TaskState"):
+		return &batchv1alpha1.TaskStateApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("VolumeSpec"):
+		return &batchv1alpha1.VolumeSpecApplyConfiguration{}
+
+		// Group=bus.volcano.sh, Version=v1alpha1
+	case busv1alpha1.SchemeGroupVersion.WithKind("Command"):
+		return &applyconfigurationbusv1alpha1.CommandApplyConfiguration{}
+
+		// Group=frameworkcontroller.microsoft.com, Version=v1
 	case v1.SchemeGroupVersion.WithKind("AttemptGangStatus"):
 		return &frameworkv1.AttemptGangStatusApplyConfiguration{}
 	case v1.SchemeGroupVersion.WithKind("AttemptPodGroupStatus"):
@@ -71,16 +105,16 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &frameworkv1.TaskStatusApplyConfiguration{}
 
 		// Group=scheduling.lockstep.dev, Version=v1alpha1
-	case v1alpha1.SchemeGroupVersion.WithKind("PodGroup"):
-		return &schedulingv1alpha1.PodGroupApplyConfiguration{}
-	case v1alpha1.SchemeGroupVersion.WithKind("PodGroupCondition"):
-		return &schedulingv1alpha1.PodGroupConditionApplyConfiguration{}
-	case v1alpha1.SchemeGroupVersion.WithKind("PodGroupSpec"):
-		return &schedulingv1alpha1.PodGroupSpecApplyConfiguration{}
-	case v1alpha1.SchemeGroupVersion.WithKind("PodGroupStatus"):
-		return &schedulingv1alpha1.PodGroupStatusApplyConfiguration{}
-	case v1alpha1.SchemeGroupVersion.WithKind("TopologyConstraint"):
-		return &schedulingv1alpha1.TopologyConstraintApplyConfiguration{}
+	case schedulingv1alpha1.SchemeGroupVersion.WithKind("PodGroup"):
+		return &applyconfigurationschedulingv1alpha1.PodGroupApplyConfiguration{}
+	case schedulingv1alpha1.SchemeGroupVersion.WithKind("PodGroupCondition"):
+		return &applyconfigurationschedulingv1alpha1.PodGroupConditionApplyConfiguration{}
+	case schedulingv1alpha1.SchemeGroupVersion.WithKind("PodGroupSpec"):
+		return &applyconfigurationschedulingv1alpha1.PodGroupSpecApplyConfiguration{}
+	case schedulingv1alpha1.SchemeGroupVersion.WithKind("PodGroupStatus"):
+		return &applyconfigurationschedulingv1alpha1.PodGroupStatusApplyConfiguration{}
+	case schedulingv1alpha1.SchemeGroupVersion.WithKind("TopologyConstraint"):
+		return &applyconfigurationschedulingv1alpha1.TopologyConstraintApplyConfiguration{}
 
 	}
 	return nil

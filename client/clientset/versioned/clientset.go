@@ -9,6 +9,8 @@ import (
 	fmt "fmt"
 	http "net/http"
 
+	batchv1alpha1 "github.com/lockstep-k8s/lockstep/client/clientset/versioned/typed/batch/v1alpha1"
+	busv1alpha1 "github.com/lockstep-k8s/lockstep/client/clientset/versioned/typed/bus/v1alpha1"
 	frameworkcontrollerv1 "github.com/lockstep-k8s/lockstep/client/clientset/versioned/typed/framework/v1"
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/client/clientset/versioned/typed/scheduling/v1alpha1"
 	discovery "k8s.io/client-go/discovery"
@@ -18,6 +20,8 @@ import (
 
 type Interface interface {
 	Discovery() discovery.DiscoveryInterfaces
+	BatchV1alpha1() batchv1alpha1.BatchV1alpha1Interface
+	BusV1alpha1() busv1alpha1.BusV1alpha1Interface
 	FrameworkcontrollerV1() frameworkcontrollerv1.FrameworkcontrollerV1Interface
 	SchedulingV1alpha1() schedulingv1alpha1.SchedulingV1alpha1Interface
 }
@@ -25,8 +29,20 @@ type Interface interface {
 // Clientset contains the clients for groups.
 type Clientset struct {
 	*discovery.DiscoveryClient
+	batchV1alpha1         *batchv1alpha1.BatchV1alpha1Client
+	busV1alpha1           *busv1alpha1.BusV1alpha1Client
 	frameworkcontrollerV1 *frameworkcontrollerv1.FrameworkcontrollerV1Client
 	schedulingV1alpha1    *schedulingv1alpha1.SchedulingV1alpha1Client
+}
+
+// BatchV1alpha1 retrieves the BatchV1alpha1Client
+func (c *Clientset) BatchV1alpha1() batchv1alpha1.BatchV1alpha1Interface {
+	return c.batchV1alpha1
+}
+
+// BusV1alpha1 retrieves the BusV1alpha1Client
+func (c *Clientset) BusV1alpha1() busv1alpha1.BusV1alpha1Interface {
+	return c.busV1alpha1
 }
 
 // FrameworkcontrollerV1 retrieves the FrameworkcontrollerV1Client
@@ -83,6 +99,14 @@ func NewForConfigAndClient(c *rest.Config, httpClient *http.Client) (*Clientset,
 
 	var cs Clientset
 	var err error
+	cs.batchV1alpha1, err = batchv1alpha1.NewForConfigAndClient(&configShallowCopy, httpClient)
+	if err != nil {
+		return nil, err
+	}
+	cs.busV1alpha1, err = busv1alpha1.NewForConfigAndClient(&configShallowCopy, httpClient)
+	if err != nil {
+		return nil, err
+	}
 	cs.frameworkcontrollerV1, err = frameworkcontrollerv1.NewForConfigAndClient(&configShallowCopy, httpClient)
 	if err != nil {
 		return nil, err
@@ -112,6 +136,8 @@ func NewForConfigOrDie(c *rest.Config) *Clientset {
 // New creates a new Clientset for the given RESTClient.
 func New(c rest.Interface) *Clientset {
 	var cs Clientset
+	cs.batchV1alpha1 = batchv1alpha1.New(c)
+	cs.busV1alpha1 = busv1alpha1.New(c)
 	cs.frameworkcontrollerV1 = frameworkcontrollerv1.New(c)
 	cs.schedulingV1alpha1 = schedulingv1alpha1.New(c)
 

@@ -12,6 +12,8 @@ import (
 	time "time"
 
 	versioned "github.com/lockstep-k8s/lockstep/client/clientset/versioned"
+	batch "github.com/lockstep-k8s/lockstep/client/informers/externalversions/batch"
+	bus "github.com/lockstep-k8s/lockstep/client/informers/externalversions/bus"
 	framework "github.com/lockstep-k8s/lockstep/client/informers/externalversions/framework"
 	internalinterfaces "github.com/lockstep-k8s/lockstep/client/informers/externalversions/internalinterfaces"
 	scheduling "github.com/lockstep-k8s/lockstep/client/informers/externalversions/scheduling"
@@ -313,8 +315,18 @@ type SharedInformerFactory interface {
 	// client.
 	InformerFor(obj runtime.Object, newFunc internalinterfaces.NewInformerFunc) cache.SharedIndexInformer
 
+	Batch() batch.Interface
+	Bus() bus.Interface
 	Frameworkcontroller() framework.Interface
 	Scheduling() scheduling.Interface
+}
+
+func (f *sharedInformerFactory) Batch() batch.Interface {
+	return batch.New(f, f.namespace, f.tweakListOptions)
+}
+
+func (f *sharedInformerFactory) Bus() bus.Interface {
+	return bus.New(f, f.namespace, f.tweakListOptions)
 }
 
 func (f *sharedInformerFactory) Frameworkcontroller() framework.Interface {

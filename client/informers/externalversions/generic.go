@@ -8,8 +8,10 @@ package externalversions
 import (
 	fmt "fmt"
 
+	v1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
+	busv1alpha1 "github.com/lockstep-k8s/lockstep/apis/bus/v1alpha1"
 	v1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
-	v1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	schema "k8s.io/apimachinery/pkg/runtime/schema"
 	cache "k8s.io/client-go/tools/cache"
 )
@@ -40,12 +42,20 @@ func (f *genericInformer) Lister() cache.GenericLister {
 // TODO extend this to unknown resources with a client pool
 func (f *sharedInformerFactory) ForResource(resource schema.GroupVersionResource) (GenericInformer, error) {
 	switch resource {
-	// Group=frameworkcontroller.microsoft.com, Version=v1
+	// Group=batch.volcano.sh, Version=v1alpha1
+	case v1alpha1.SchemeGroupVersion.WithResource("jobs"):
+		return &genericInformer{resource: resource.GroupResource(), informer: f.Batch().V1alpha1().Jobs().Informer()}, nil
+
+		// Group=bus.volcano.sh, Version=v1alpha1
+	case busv1alpha1.SchemeGroupVersion.WithResource("commands"):
+		return &genericInformer{resource: resource.GroupResource(), informer: f.Bus().V1alpha1().Commands().Informer()}, nil
+
+		// Group=frameworkcontroller.microsoft.com, Version=v1
 	case v1.SchemeGroupVersion.WithResource("frameworks"):
 		return &genericInformer{resource: resource.GroupResource(), informer: f.Frameworkcontroller().V1().Frameworks().Informer()}, nil
 
 		// Group=scheduling.lockstep.dev, Version=v1alpha1
-	case v1alpha1.SchemeGroupVersion.WithResource("podgroups"):
+	case schedulingv1alpha1.SchemeGroupVersion.WithResource("podgroups"):
 		return &genericInformer{resource: resource.GroupResource(), informer: f.Scheduling().V1alpha1().PodGroups().Informer()}, nil
 
 	}

@@ -8,6 +8,10 @@ package fake
 import (
 	applyconfiguration "github.com/lockstep-k8s/lockstep/client/applyconfiguration"
 	clientset "github.com/lockstep-k8s/lockstep/client/clientset/versioned"
+	batchv1alpha1 "github.com/lockstep-k8s/lockstep/client/clientset/versioned/typed/batch/v1alpha1"
+	fakebatchv1alpha1 "github.com/lockstep-k8s/lockstep/client/clientset/versioned/typed/batch/v1alpha1/fake"
+	busv1alpha1 "github.com/lockstep-k8s/lockstep/client/clientset/versioned/typed/bus/v1alpha1"
+	fakebusv1alpha1 "github.com/lockstep-k8s/lockstep/client/clientset/versioned/typed/bus/v1alpha1/fake"
 	frameworkcontrollerv1 "github.com/lockstep-k8s/lockstep/client/clientset/versioned/typed/framework/v1"
 	fakeframeworkcontrollerv1 "github.com/lockstep-k8s/lockstep/client/clientset/versioned/typed/framework/v1/fake"
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/client/clientset/versioned/typed/scheduling/v1alpha1"
@@ -124,6 +128,16 @@ var (
 	_ clientset.Interface = &Clientset{}
 	_ testing.FakeClient  = &Clientset{}
 )
+
+// BatchV1alpha1 retrieves the BatchV1alpha1Client
+func (c *Clientset) BatchV1alpha1() batchv1alpha1.BatchV1alpha1Interface {
+	return &fakebatchv1alpha1.FakeBatchV1alpha1{Fake: &c.Fake}
+}
+
+// BusV1alpha1 retrieves the BusV1alpha1Client
+func (c *Clientset) BusV1alpha1() busv1alpha1.BusV1alpha1Interface {
+	return &fakebusv1alpha1.FakeBusV1alpha1{Fake: &c.Fake}
+}
 
 // FrameworkcontrollerV1 retrieves the FrameworkcontrollerV1Client
 func (c *Clientset) FrameworkcontrollerV1() frameworkcontrollerv1.FrameworkcontrollerV1Interface {

@@ -10,18 +10,11 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
-	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
-	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"sigs.k8s.io/yaml"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	"github.com/lockstep-k8s/lockstep/internal/testing/crd"
 )
 
 // TestObjectsAreChecked holds manifests against the schemas and rules of the CRDs,
@@ -124,9 +117,9 @@ func TestObjectsAreChecked(t *testing.T) {
 			manifest: "kind: Framework\nmetadata: {name: " + strings.Repeat("x", 63) + "}\nspec: {gang: {}, taskRoles: [{name: w, taskNumber: 1}]}",
 		},
 	}
-	checks := map[string]func(*testing.T, map[string]any) []string{
-		"Framework": checksOf(t, "../manifests/crds/frameworkcontroller.microsoft.com_frameworks.yaml"),
-		"PodGroup":  checksOf(t, "../manifests/crds/scheduling.lockstep.dev_podgroups.yaml"),
+	validators := map[string]*crd.Validator{
+		"Framework": crd.Of(t, "../manifests/crds/frameworkcontroller.microsoft.com_frameworks.yaml"),
+		"PodGroup":  crd.Of(t, "../manifests/crds/scheduling.lockstep.dev_podgroups.yaml"),
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -138,7 +131,7 @@ func TestObjectsAreChecked(t *testing.T) {
 			if err := utiljson.Unmarshal(data, &object); err != nil {
 				t.Fatal(err)
 			}
-			got := checks[fmt.Sprint(object["kind"])](t, object)
+			got := crd.Texts(validators[fmt.Sprint(object["kind"])].Create(t, object))
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("unexpected problems (-want,+got):\n%s", diff)
 			}
@@ -174,42 +167,4 @@ func podGroupWithStatus(status string) string {
 
 func podGroupWithReason(reason string) string {
 	return podGroupWithStatus("{conditions: [{type: Unschedulable, status: 'True', reason: '" + reason + "'}]}")
-}
-
-// checksOf finds all problems of an object as the API server does when it is
-// created with that CRD, and none if there are none.
-func checksOf(t *testing.T, file string) func(*testing.T, map[string]any) []string {
-	t.Helper()
-	crd := readCRD(t, file)
-	version, err := apiextensions.GetSchemaForVersion(crd, crd.Spec.Versions[0].Name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	properties := version.OpenAPIV3Schema
-	structural, err := schema.NewStructural(properties)
-	if err != nil {
-		t.Fatal(err)
-	}
-	validator, _, err := validation.NewSchemaValidator(properties)
-	if err != nil {
-		t.Fatal(err)
-	}
-	rules := cel.NewValidator(structural, true, celconfig.PerCallLimit)
-	return func(t *testing.T, object map[string]any) []string {
-		given := runtime.DeepCopyJSON(object)
-		pruning.Prune(object, structural, true)
-		dropped := cmp.Diff(given, object)
-		defaulting.Default(object, structural)
-		errs := validation.ValidateCustomResource(nil, object, validator)
-		fromRules, _ := rules.Validate(t.Context(), nil, structural, object, nil, celconfig.RuntimeCELCostBudget)
-		var problems []string
-		for _, err := range append(errs, fromRules...) {
-			problems = append(problems, err.Error())
-		}
-		if len(problems) == 0 && dropped != "" {
-			t.Errorf("fields are dropped (-given,+kept):\n%s", dropped)
-		}
-		slices.Sort(problems)
-		return problems
-	}
 }

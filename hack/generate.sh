@@ -24,6 +24,7 @@ rm manifests/crds/*.before
 tool controller-gen crd:deprecatedV1beta1CompatibilityPreserveUnknownFields=false \
   paths=./apis/batch/... paths=./apis/bus/... \
   output:crd:dir=manifests/volcano
+go run ./hack/partialschema manifests/volcano/batch.volcano.sh_jobs.yaml
 
 # The generators write below the folder that they are told, by package path.
 # They write into a new folder which then takes the place of client/, so that

@@ -31,6 +31,7 @@ const (
 // +kubebuilder:printcolumn:name="RUNNINGS",type=integer,JSONPath=`.status.running`
 // +kubebuilder:printcolumn:name="AGE",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="QUEUE",type=string,priority=1,JSONPath=`.spec.queue`
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 63 && self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="metadata.name must be at most 63 lower-case letters, digits and hyphens, starting and ending with a letter or digit, because it is a label value and a part of host names"
 type Job struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -60,6 +61,30 @@ type JobList struct {
 // JobSpec is what the user wants of a Job. Of a Job that exists, only minAvailable,
 // priorityClassName, and replicas and minAvailable of its tasks may change; a change
 // counts at once.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.tasks) && self.tasks.size() > 0",message="No task specified in job spec: at least one is needed"
+// +kubebuilder:validation:XValidation:rule="!has(self.minAvailable) || !has(self.tasks) || self.minAvailable <= self.tasks.map(t, t.?replicas.orValue(0)).sum()",fieldPath=".minAvailable",message="job 'minAvailable' should not be greater than total replicas in tasks"
+// +kubebuilder:validation:XValidation:rule="!has(self.tasks) || self.tasks.map(t, t.?replicas.orValue(0)).sum() <= 10000",fieldPath=".tasks",message="must have at most 10000 replicas, which is their sum over all tasks"
+// +kubebuilder:validation:XValidation:rule=`oldSelf.hasValue() || !has(self.volumes) || self.volumes.all(v, !has(v.volumeClaim) || v.?volumeClaimName.orValue("") == "")`,fieldPath=".volumes",message="either VolumeClaim or VolumeClaimName must be specified, not both",optionalOldSelf=true
+// +kubebuilder:validation:XValidation:rule=`!has(self.tasks) || [self.tasks.filter(t, t.?name.orValue("") != "").map(t, t.name)].all(names, self.tasks.all(t, !has(t.dependsOn) || !has(t.dependsOn.name) || t.dependsOn.name.all(d, d != t.?name.orValue("") && (d in names || d.matches("^default(0|[1-9][0-9]?)$") && int(d.substring(7)) < self.tasks.size() && self.tasks[int(d.substring(7))].?name.orValue("") == ""))))`,fieldPath=".tasks",message="dependsOn must name other tasks of the Job"
+// +kubebuilder:validation:XValidation:rule=`(has(self.schedulerName) ? self.schedulerName : "") == (has(oldSelf.schedulerName) ? oldSelf.schedulerName : "")`,fieldPath=".schedulerName",message="job updates may not change fields other than minAvailable, priorityClassName, tasks[*].replicas and tasks[*].minAvailable"
+// +kubebuilder:validation:XValidation:rule="(has(self.policies) ? self.policies : []) == (has(oldSelf.policies) ? oldSelf.policies : [])",fieldPath=".policies",message="job updates may not change fields other than minAvailable, priorityClassName, tasks[*].replicas and tasks[*].minAvailable"
+// +kubebuilder:validation:XValidation:rule="(has(self.plugins) ? self.plugins : {}) == (has(oldSelf.plugins) ? oldSelf.plugins : {})",fieldPath=".plugins",message="job updates may not change fields other than minAvailable, priorityClassName, tasks[*].replicas and tasks[*].minAvailable"
+// +kubebuilder:validation:XValidation:rule=`(has(self.runningEstimate) ? self.runningEstimate : "") == (has(oldSelf.runningEstimate) ? oldSelf.runningEstimate : "")`,fieldPath=".runningEstimate",message="job updates may not change fields other than minAvailable, priorityClassName, tasks[*].replicas and tasks[*].minAvailable"
+// +kubebuilder:validation:XValidation:rule=`(has(self.queue) ? self.queue : "") == (has(oldSelf.queue) ? oldSelf.queue : "")`,fieldPath=".queue",message="job updates may not change fields other than minAvailable, priorityClassName, tasks[*].replicas and tasks[*].minAvailable"
+// +kubebuilder:validation:XValidation:rule="(has(self.maxRetry) ? self.maxRetry : 0) == (has(oldSelf.maxRetry) ? oldSelf.maxRetry : 0)",fieldPath=".maxRetry",message="job updates may not change fields other than minAvailable, priorityClassName, tasks[*].replicas and tasks[*].minAvailable"
+// +kubebuilder:validation:XValidation:rule="(has(self.ttlSecondsAfterFinished) ? self.ttlSecondsAfterFinished : -1) == (has(oldSelf.ttlSecondsAfterFinished) ? oldSelf.ttlSecondsAfterFinished : -1)",fieldPath=".ttlSecondsAfterFinished",message="job updates may not change fields other than minAvailable, priorityClassName, tasks[*].replicas and tasks[*].minAvailable"
+// +kubebuilder:validation:XValidation:rule="(has(self.minSuccess) ? self.minSuccess : 0) == (has(oldSelf.minSuccess) ? oldSelf.minSuccess : 0)",fieldPath=".minSuccess",message="job updates may not change fields other than minAvailable, priorityClassName, tasks[*].replicas and tasks[*].minAvailable"
+// +kubebuilder:validation:XValidation:rule="has(self.networkTopology) == has(oldSelf.networkTopology) && (!has(self.networkTopology) || self.networkTopology == oldSelf.networkTopology)",fieldPath=".networkTopology",message="job updates may not change fields other than minAvailable, priorityClassName, tasks[*].replicas and tasks[*].minAvailable"
+// +kubebuilder:validation:XValidation:rule=`(has(self.volumes) ? self.volumes.map(v, [v.mountPath, has(v.volumeClaim) ? "" : v.?volumeClaimName.orValue("")]) : []) == (has(oldSelf.volumes) ? oldSelf.volumes.map(v, [v.mountPath, has(v.volumeClaim) ? "" : v.?volumeClaimName.orValue("")]) : [])`,fieldPath=".volumes",message="job updates may not change fields other than minAvailable, priorityClassName, tasks[*].replicas and tasks[*].minAvailable"
+// +kubebuilder:validation:XValidation:rule="(has(self.volumes) ? self.volumes.map(v, v.?volumeClaim) : []) == (has(oldSelf.volumes) ? oldSelf.volumes.map(v, v.?volumeClaim) : [])",fieldPath=".volumes",message="job updates may not change fields other than minAvailable, priorityClassName, tasks[*].replicas and tasks[*].minAvailable"
+// +kubebuilder:validation:XValidation:rule=`(has(self.tasks) ? self.tasks.map(t, t.?name.orValue("")) : []) == (has(oldSelf.tasks) ? oldSelf.tasks.map(t, t.?name.orValue("")) : [])`,fieldPath=".tasks",message="job updates may not add or remove tasks, rename them, or change their order"
+// +kubebuilder:validation:XValidation:rule="!has(self.tasks) || !has(oldSelf.tasks) || self.tasks.size() != oldSelf.tasks.size() || self.tasks.map(t, t.template) == oldSelf.tasks.map(t, t.template)",fieldPath=".tasks",message="job updates may not change fields other than minAvailable, priorityClassName, tasks[*].replicas and tasks[*].minAvailable: tasks[*].template differs"
+// +kubebuilder:validation:XValidation:rule="!has(self.tasks) || !has(oldSelf.tasks) || self.tasks.size() != oldSelf.tasks.size() || self.tasks.map(t, t.?policies.orValue([])) == oldSelf.tasks.map(t, t.?policies.orValue([]))",fieldPath=".tasks",message="job updates may not change fields other than minAvailable, priorityClassName, tasks[*].replicas and tasks[*].minAvailable: tasks[*].policies differs"
+// +kubebuilder:validation:XValidation:rule=`!has(self.tasks) || !has(oldSelf.tasks) || self.tasks.size() != oldSelf.tasks.size() || self.tasks.map(t, t.?topologyPolicy.orValue("")) == oldSelf.tasks.map(t, t.?topologyPolicy.orValue(""))`,fieldPath=".tasks",message="job updates may not change fields other than minAvailable, priorityClassName, tasks[*].replicas and tasks[*].minAvailable: tasks[*].topologyPolicy differs"
+// +kubebuilder:validation:XValidation:rule="!has(self.tasks) || !has(oldSelf.tasks) || self.tasks.size() != oldSelf.tasks.size() || self.tasks.map(t, t.?maxRetry.orValue(0)) == oldSelf.tasks.map(t, t.?maxRetry.orValue(0))",fieldPath=".tasks",message="job updates may not change fields other than minAvailable, priorityClassName, tasks[*].replicas and tasks[*].minAvailable: tasks[*].maxRetry differs"
+// +kubebuilder:validation:XValidation:rule="!has(self.tasks) || !has(oldSelf.tasks) || self.tasks.size() != oldSelf.tasks.size() || self.tasks.map(t, t.?dependsOn) == oldSelf.tasks.map(t, t.?dependsOn)",fieldPath=".tasks",message="job updates may not change fields other than minAvailable, priorityClassName, tasks[*].replicas and tasks[*].minAvailable: tasks[*].dependsOn differs"
+// +kubebuilder:validation:XValidation:rule="!has(self.tasks) || !has(oldSelf.tasks) || self.tasks.size() != oldSelf.tasks.size() || self.tasks.map(t, t.?partitionPolicy) == oldSelf.tasks.map(t, t.?partitionPolicy)",fieldPath=".tasks",message="job updates may not change fields other than minAvailable, priorityClassName, tasks[*].replicas and tasks[*].minAvailable: tasks[*].partitionPolicy differs"
 type JobSpec struct {
 	// schedulerName is the scheduler of Pods whose template names none. Default: the
 	// gang scheduler. Immutable.
@@ -81,6 +106,7 @@ type JobSpec struct {
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:XValidation:rule="self.all(v, self.exists_one(w, w.mountPath == v.mountPath))",message="duplicated mountPath: every volume needs a path of its own"
 	Volumes []VolumeSpec `json:"volumes,omitempty"`
 
 	// tasks are the kinds of Pods, at least one, with at most 10000 replicas in all.
@@ -88,6 +114,7 @@ type JobSpec struct {
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=100
+	// +kubebuilder:validation:XValidation:rule=`[self.filter(t, t.?name.orValue("") != "").map(t, t.name)].all(names, names.all(n, names.indexOf(n) == names.lastIndexOf(n)))`,message="duplicated task name: every task needs a name of its own"
 	Tasks []TaskSpec `json:"tasks,omitempty"`
 
 	// policies say what to do on which event, where no policy of the event's task does.
@@ -95,6 +122,9 @@ type JobSpec struct {
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:XValidation:rule="self.all(p, !has(p.exitCode) || self.exists_one(q, has(q.exitCode) && q.exitCode == p.exitCode))",message="duplicate exitCode: every policy needs codes and events of its own"
+	// +kubebuilder:validation:XValidation:rule=`["*", "PodFailed", "PodEvicted", "PodPending", "TaskCompleted", "TaskFailed", "Unknown", "JobUpdated"].all(e, self.filter(p, (p.?event.orValue("") == e || has(p.events) && e in p.events)).size() <= 1)`,message="duplicate event: every policy needs codes and events of its own"
+	// +kubebuilder:validation:XValidation:rule=`!self.exists(p, p.?event.orValue("") == "*" || has(p.events) && "*" in p.events) || self.all(p, p.?event.orValue("*") == "*" && (!has(p.events) || p.events.all(e, e == "*")))`,message="if there's * here, no other policy should be here"
 	Policies []LifecyclePolicy `json:"policies,omitempty"`
 
 	// plugins give Pods what they need to find each other: by name, the flags of each.
@@ -102,6 +132,7 @@ type JobSpec struct {
 	// tensorflow, pytorch, mpi and ray bring svc along, mpi also ssh. Immutable.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=16
+	// +kubebuilder:validation:XValidation:rule="self.all(p, p in ['env', 'svc', 'ssh', 'tensorflow', 'pytorch', 'mpi', 'ray', 'hcclrank'])",message="unable to find job plugin: there are env, svc, ssh, tensorflow, pytorch, mpi, ray and hcclrank"
 	Plugins map[string]PluginFlags `json:"plugins,omitempty"`
 
 	// runningEstimate is how long the Job is thought to run. It is kept and nobody
@@ -166,9 +197,12 @@ type PluginFlags []string
 //
 // +kubebuilder:validation:MaxLength=64
 // +kubebuilder:validation:Pattern=`^\+?(0|(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+)$`
+// +kubebuilder:validation:XValidation:rule=`duration(self) >= duration("0s")`,message="must not be negative, and of at most 290 years"
 type Duration string
 
 // VolumeSpec is a claim, and where it is mounted.
+//
+// +kubebuilder:validation:XValidation:rule=`has(self.volumeClaim) || self.?volumeClaimName.orValue("") != ""`,message="either VolumeClaim or VolumeClaimName must be specified"
 type VolumeSpec struct {
 	// mountPath is where the volume appears in every container. Unique in the Job,
 	// without colon.
@@ -193,6 +227,10 @@ type VolumeSpec struct {
 }
 
 // TaskSpec is a kind of Pods: how many of them there are, and what each runs.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.minAvailable) || self.minAvailable <= self.?replicas.orValue(0)",fieldPath=".minAvailable",message="'minAvailable' is greater than 'replicas' in task"
+// +kubebuilder:validation:XValidation:rule="!has(self.partitionPolicy) || self.?replicas.orValue(0) == self.partitionPolicy.totalPartitions * self.partitionPolicy.partitionSize",fieldPath=".replicas",message="must be totalPartitions × partitionSize of the partitionPolicy"
+// +kubebuilder:validation:XValidation:rule="!has(self.partitionPolicy) || !has(self.partitionPolicy.minPartitions) || self.partitionPolicy.minPartitions == 0 || !has(self.minAvailable) || self.minAvailable == self.partitionPolicy.minPartitions * self.partitionPolicy.partitionSize",fieldPath=".minAvailable",message="must be minPartitions × partitionSize of the partitionPolicy, or absent"
 type TaskSpec struct {
 	// name identifies the task in its Job; it is part of the names of its Pods. Unique.
 	// Default: "default" and the place of the task in the list, from 0. Immutable.
@@ -218,17 +256,21 @@ type TaskSpec struct {
 	MinAvailable *int32 `json:"minAvailable,omitempty"`
 
 	// template is a v1 PodTemplateSpec of which metadata and spec count. It is kept as
-	// it was written, so that fields of any version of Kubernetes survive. Immutable.
-	// +optional
+	// it was written, so that fields of any version of Kubernetes survive. It needs a
+	// container at least. Immutable.
+	// +required
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Type=object
-	Template runtime.RawExtension `json:"template,omitzero"`
+	Template runtime.RawExtension `json:"template"`
 
 	// policies say what to do on which event of this task, before those of the Job.
 	// Default none. Immutable.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:XValidation:rule="self.all(p, !has(p.exitCode) || self.exists_one(q, has(q.exitCode) && q.exitCode == p.exitCode))",message="duplicate exitCode: every policy needs codes and events of its own"
+	// +kubebuilder:validation:XValidation:rule=`["*", "PodFailed", "PodEvicted", "PodPending", "TaskCompleted", "TaskFailed", "Unknown", "JobUpdated"].all(e, self.filter(p, (p.?event.orValue("") == e || has(p.events) && e in p.events)).size() <= 1)`,message="duplicate event: every policy needs codes and events of its own"
+	// +kubebuilder:validation:XValidation:rule=`!self.exists(p, p.?event.orValue("") == "*" || has(p.events) && "*" in p.events) || self.all(p, p.?event.orValue("*") == "*" && (!has(p.events) || p.events.all(e, e == "*")))`,message="if there's * here, no other policy should be here"
 	Policies []LifecyclePolicy `json:"policies,omitempty"`
 
 	// topologyPolicy becomes the annotation volcano.sh/numa-topology-policy of the
@@ -269,6 +311,10 @@ const (
 )
 
 // LifecyclePolicy says what to do on some events, or on an exit code.
+//
+// +kubebuilder:validation:XValidation:rule=`self.?action.orValue("") in ["AbortJob", "RestartJob", "TerminateJob", "CompleteJob", "ResumeJob", "RestartTask", "RestartPod", "RestartPartition"]`,message="invalid policy action: must be AbortJob, RestartJob, TerminateJob, CompleteJob, ResumeJob, RestartTask, RestartPod or RestartPartition"
+// +kubebuilder:validation:XValidation:rule="!has(self.exitCode) || !has(self.event) && self.?events.orValue([]).size() == 0",message="must not specify event and exitCode simultaneously"
+// +kubebuilder:validation:XValidation:rule="has(self.exitCode) || has(self.event) || self.?events.orValue([]).size() > 0",message="either event and exitCode should be specified"
 type LifecyclePolicy struct {
 	// action is what to do.
 	// +optional
@@ -290,6 +336,7 @@ type LifecyclePolicy struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=-2147483648
 	// +kubebuilder:validation:Maximum=2147483647
+	// +kubebuilder:validation:XValidation:rule="self != 0",message="0 is not a valid error code"
 	ExitCode *int32 `json:"exitCode,omitempty"`
 
 	// timeout is how long after its event the action is taken. Default: at once.
@@ -329,6 +376,8 @@ const (
 // PartitionPolicySpec divides a task: partition k has the indexes from
 // k × partitionSize, partitionSize of them. replicas must be
 // totalPartitions × partitionSize.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.minPartitions) || self.minPartitions <= self.totalPartitions",fieldPath=".minPartitions",message="must be at most totalPartitions"
 type PartitionPolicySpec struct {
 	// totalPartitions is how many partitions there are.
 	// +required
@@ -359,6 +408,8 @@ type PartitionPolicySpec struct {
 
 // NetworkTopologySpec bounds the domain of the network that Pods may span. Tiers count
 // from the narrowest; which node label each is, the controller's configuration says.
+//
+// +kubebuilder:validation:XValidation:rule=`!has(self.highestTierAllowed) || self.?highestTierName.orValue("") == ""`,message="must not specify highestTierAllowed and highestTierName simultaneously"
 type NetworkTopologySpec struct {
 	// mode is hard, one such domain or none placed, or soft, as few domains as
 	// possible. Default hard.

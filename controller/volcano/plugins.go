@@ -1,0 +1,112 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package volcano
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
+)
+
+// plugin is what a plugin of a Job adds.
+type plugin interface {
+	// change adds to the Pod of an index of a task, which is given by its place.
+	change(pod *corev1.Pod, place int, index int32)
+	// objects are what the plugin needs beside the Pods.
+	objects() []sideObject
+}
+
+// newPlugin makes a plugin for a Job, with its flags, and says what it does not understand
+// of them.
+type newPlugin func(b *builder, flags []string) (p plugin, problem string)
+
+// pluginOrder is in which order plugins change a Pod: one may look at what an earlier one
+// did.
+var pluginOrder = []struct {
+	name string
+	make newPlugin
+}{
+	{batchv1alpha1.PluginEnv, newEnvPlugin},
+	{batchv1alpha1.PluginSvc, newSvcPlugin},
+	{batchv1alpha1.PluginSSH, newSSHPlugin},
+	{batchv1alpha1.PluginTensorflow, newTensorflowPlugin},
+	{batchv1alpha1.PluginPytorch, newPytorchPlugin},
+	{batchv1alpha1.PluginMPI, newMPIPlugin},
+	{batchv1alpha1.PluginRay, newRayPlugin},
+	{batchv1alpha1.PluginHcclrank, newHcclrankPlugin},
+}
+
+// isPlugin says whether there is a plugin of the name.
+func isPlugin(name string) bool {
+	for _, known := range pluginOrder {
+		if known.name == name {
+			return true
+		}
+	}
+	return false
+}
+
+// newPlugins makes the plugins of the Job, in their order, and notes their problems.
+func (b *builder) newPlugins() []plugin {
+	var plugins []plugin
+	for _, known := range pluginOrder {
+		flags, used := b.spec.Plugins[known.name]
+		if !used {
+			continue
+		}
+		p, problem := known.make(b, flags)
+		if problem != "" {
+			b.problems = append(b.problems, problem)
+		}
+		plugins = append(plugins, p)
+	}
+	return plugins
+}
+
+// warnings are what the user is to be told about plugins: flags that make no sense, and
+// values that containers can't have.
+func (b *builder) warnings() []string {
+	warnings := slices.Clone(b.problems)
+	for _, p := range b.plugins {
+		if svc, ok := p.(*svcPlugin); ok {
+			warnings = append(warnings, svc.largeValues()...)
+		}
+	}
+	return warnings
+}
+
+// pluginResources tells of plugins in the status of a Job, while their objects exist.
+func pluginResources(spec *batchv1alpha1.JobSpec) map[string]string {
+	resources := map[string]string{}
+	for name := range spec.Plugins {
+		if name != batchv1alpha1.PluginHcclrank {
+			resources["plugin-"+name] = name
+		}
+	}
+	return resources
+}
+
+// setEnv gives containers an environment variable, after their own, so that it counts.
+func setEnv(containers []*corev1.Container, env ...corev1.EnvVar) {
+	for _, container := range containers {
+		container.Env = append(container.Env, env...)
+	}
+}
+
+// openPort gives a container a port, unless that number is open.
+func openPort(container *corev1.Container, name string, number int32) {
+	for _, port := range container.Ports {
+		if port.ContainerPort == number {
+			return
+		}
+	}
+	container.Ports = append(container.Ports, corev1.ContainerPort{Name: name, ContainerPort: number})
+}
+
+// withoutObjects is a plugin that needs nothing beside the Pods.
+type withoutObjects struct{}
+
+func (withoutObjects) objects() []sideObject { return nil }

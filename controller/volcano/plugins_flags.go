@@ -1,0 +1,64 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package volcano
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"strconv"
+)
+
+// pluginFlags are the flags of a plugin. They have Go's syntax: one or two hyphens, the
+// value after = or as the next entry, that of a switch only after =.
+type pluginFlags struct {
+	plugin string
+	set    *flag.FlagSet
+}
+
+func newPluginFlags(plugin string) pluginFlags {
+	set := flag.NewFlagSet(plugin, flag.ContinueOnError)
+	set.SetOutput(io.Discard)
+	set.Usage = func() {}
+	return pluginFlags{plugin, set}
+}
+
+// text is a flag whose value is a text. into holds the default.
+func (f pluginFlags) text(into *string, name string) { f.set.StringVar(into, name, *into, "") }
+
+// number is a flag whose value is a number. into holds the default, and a value that is no
+// number leaves it.
+func (f pluginFlags) number(into *int32, name string) {
+	f.set.Func(name, "", func(value string) error {
+		n, err := strconv.ParseInt(value, 0, 32)
+		if err == nil {
+			*into = int32(n)
+		}
+		return err
+	})
+}
+
+// toggle is a flag that is on or off. into holds the default, and a value that is neither
+// leaves it.
+func (f pluginFlags) toggle(into *bool, name string) {
+	f.set.BoolFunc(name, "", func(value string) error {
+		on, err := strconv.ParseBool(value)
+		if err == nil {
+			*into = on
+		}
+		return err
+	})
+}
+
+// parse reads the flags up to the first that makes no sense: those before it count, it and
+// those after it do not, and the problem says so.
+func (f pluginFlags) parse(flags []string) (problem string) {
+	if err := f.set.Parse(flags); err != nil {
+		return fmt.Sprintf("Plugin %s: %v: this flag and those after it don't count", f.plugin, err)
+	}
+	if f.set.NArg() > 0 {
+		return fmt.Sprintf("Plugin %s: %q is no flag: it and what comes after it don't count", f.plugin, f.set.Arg(0))
+	}
+	return ""
+}

@@ -1,0 +1,54 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package volcano
+
+import "cmp"
+
+// hostName is the name of the machine that a Pod is to its containers.
+func (b *builder) hostName(place int, index int32) string {
+	task := &b.spec.Tasks[place]
+	return cmp.Or(b.templates[place].Spec.Hostname, podName(b.job.Name, task.Name, index))
+}
+
+// host is the name under which other Pods of the Job find a Pod.
+func (b *builder) host(place int, index int32) string {
+	return b.hostName(place, index) + "." + cmp.Or(b.templates[place].Spec.Subdomain, b.job.Name)
+}
+
+// hosts are those of all Pods of a task.
+func (b *builder) hosts(place int) []string {
+	hosts := make([]string, b.spec.Tasks[place].Replicas)
+	for index := range hosts {
+		hosts[index] = b.host(place, int32(index))
+	}
+	return hosts
+}
+
+// distinctHosts is how many of a task's hosts have a name of their own: one, if its
+// template has one for all.
+func (b *builder) distinctHosts(place int) int32 {
+	replicas := b.spec.Tasks[place].Replicas
+	if b.templates[place].Spec.Hostname != "" {
+		return min(replicas, 1)
+	}
+	return replicas
+}
+
+// placeOf is where a task is in the list, -1 if there is none of the name.
+func (b *builder) placeOf(name string) int {
+	for place := range b.spec.Tasks {
+		if b.spec.Tasks[place].Name == name {
+			return place
+		}
+	}
+	return -1
+}
+
+// replicasOf is how many Pods a task has, none if there is no such task.
+func (b *builder) replicasOf(name string) int32 {
+	if place := b.placeOf(name); place >= 0 {
+		return b.spec.Tasks[place].Replicas
+	}
+	return 0
+}

@@ -1,0 +1,60 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package volcano
+
+import (
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+
+	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
+)
+
+// mpiPlugin tells the master of an MPI program where its workers are.
+type mpiPlugin struct {
+	withoutObjects
+	b              *builder
+	master, worker string
+	port           int32
+	hosts          func() string
+}
+
+func newMPIPlugin(b *builder, flags []string) (plugin, string) {
+	p := &mpiPlugin{b: b, port: 22}
+	problem := p.parse(flags)
+	p.hosts = sync.OnceValue(func() string {
+		if place := b.placeOf(p.worker); place >= 0 {
+			return strings.Join(b.hosts(place), ",")
+		}
+		return ""
+	})
+	return p, problem
+}
+
+func (p *mpiPlugin) parse(flags []string) (problem string) {
+	p.master, p.worker = "master", "worker"
+	f := newPluginFlags(batchv1alpha1.PluginMPI)
+	f.text(&p.master, "master")
+	f.text(&p.worker, "worker")
+	f.number(&p.port, "port")
+	return f.parse(flags)
+}
+
+// mpiMaster is the task of the master, as the flags of the plugin name it.
+func mpiMaster(flags []string) string {
+	p := &mpiPlugin{}
+	p.parse(flags)
+	return p.master
+}
+
+func (p *mpiPlugin) change(pod *corev1.Pod, place int, _ int32) {
+	containers := allContainers(&pod.Spec)
+	if p.b.spec.Tasks[place].Name == p.master && p.b.placeOf(p.worker) >= 0 {
+		setEnv(containers, corev1.EnvVar{Name: "MPI_HOST", Value: p.hosts()})
+	}
+	for _, container := range containers {
+		openPort(container, "mpijob-port", p.port)
+	}
+}

@@ -1,0 +1,178 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package volcano
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+)
+
+// builder makes the objects of one Job. What it makes depends on what it was made from, and
+// on nothing else. It changes nothing after it was made, so it may be used by several
+// goroutines.
+type builder struct {
+	job *batchv1alpha1.Job
+	// spec is the Job's, with all defaults.
+	spec *batchv1alpha1.JobSpec
+	// gangScheduler places the Job's gang, and ours are the names that stand for it.
+	gangScheduler string
+	ours          []string
+	// templates are those of the tasks.
+	templates []*corev1.PodTemplateSpec
+	// claims are mounted into the Pods.
+	claims []claim
+	// plugins change the Pods, in this order.
+	plugins []plugin
+	// problems are what plugins could not make sense of.
+	problems []string
+}
+
+// newBuilder prepares to make the objects of a Job from its spec with all defaults, which
+// is valid. gangScheduler is the name of the scheduler that places gangs; a scheduler that
+// is named in ours stands for it, and so does none. The error says what is wrong with a
+// template or a claim.
+func newBuilder(job *batchv1alpha1.Job, spec *batchv1alpha1.JobSpec, gangScheduler string, ours []string) (*builder, error) {
+	b := &builder{job: job, spec: spec, gangScheduler: gangScheduler, ours: ours}
+	for i := range spec.Tasks {
+		template, err := decodeTemplate(&spec.Tasks[i])
+		if err != nil {
+			return nil, fmt.Errorf("spec.tasks[%d].template %w", i, err)
+		}
+		b.templates = append(b.templates, template)
+	}
+	var err error
+	if b.claims, err = claimsOf(job, spec); err != nil {
+		return nil, err
+	}
+	b.plugins = b.newPlugins()
+	return b, nil
+}
+
+// podMoment is what of a Pod depends on when it is made.
+type podMoment struct {
+	// Version and RetryCount are those of the Job.
+	Version, RetryCount int32
+	// Group is the PodGroup that the Pod becomes a member of. Empty for none.
+	Group string
+}
+
+// pod makes the Pod of an index of a task, which is given by its place.
+func (b *builder) pod(place int, index int32, moment podMoment) *corev1.Pod {
+	task := &b.spec.Tasks[place]
+	template := b.templates[place].DeepCopy()
+	pod := &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}
+	b.identify(pod, task, index, moment)
+	b.inherit(pod)
+	b.schedule(pod, task, moment.Group)
+	b.mountClaims(pod)
+	for _, plugin := range b.plugins {
+		plugin.change(pod, place, index)
+	}
+	return pod
+}
+
+// podName is the name of the Pod of an index, whatever its version. Nothing parses it:
+// labels carry its parts.
+func podName(job, task string, index int32) string {
+	return job + "-" + task + "-" + strconv.Itoa(int(index))
+}
+
+// identify gives the Pod its name, owner, labels and annotations. What the template has of
+// the same name is overwritten, everything else stays.
+func (b *builder) identify(pod *corev1.Pod, task *batchv1alpha1.TaskSpec, index int32, moment podMoment) {
+	number := strconv.Itoa(int(index))
+	pod.Name = podName(b.job.Name, task.Name, index)
+	pod.GenerateName = ""
+	pod.Namespace = b.job.Namespace
+	pod.OwnerReferences = append(pod.OwnerReferences, b.owner())
+	pod.Labels = with(pod.Labels, map[string]string{
+		batchv1alpha1.KeyJobName:      b.job.Name,
+		batchv1alpha1.KeyJobNamespace: b.job.Namespace,
+		batchv1alpha1.KeyTaskName:     task.Name,
+		batchv1alpha1.KeyTaskIndex:    number,
+	})
+	if len(b.spec.Queue) <= validation.LabelValueMaxLength {
+		pod.Labels[batchv1alpha1.KeyQueueName] = b.spec.Queue // A longer name is in the annotation only.
+	}
+	if partitions := task.PartitionPolicy; partitions != nil && partitions.PartitionSize > 0 {
+		pod.Labels[batchv1alpha1.KeyPartitionID] = strconv.Itoa(int(index / partitions.PartitionSize))
+	}
+	pod.Annotations = with(pod.Annotations, map[string]string{
+		batchv1alpha1.KeyJobName:       b.job.Name,
+		batchv1alpha1.KeyTaskName:      task.Name,
+		batchv1alpha1.KeyTaskIndex:     number,
+		batchv1alpha1.KeyQueueName:     b.spec.Queue,
+		batchv1alpha1.KeyJobVersion:    strconv.Itoa(int(moment.Version)),
+		batchv1alpha1.KeyJobRetryCount: strconv.Itoa(int(moment.RetryCount)),
+		batchv1alpha1.KeyTemplateUID:   b.job.Name + "-" + task.Name,
+		batchv1alpha1.KeyGroupName:     b.job.Name + "-" + string(b.job.UID),
+	})
+	if task.TopologyPolicy != "" {
+		pod.Annotations[batchv1alpha1.KeyNumaTopology] = string(task.TopologyPolicy)
+	}
+}
+
+// inherit gives the Pod what it takes over from the labels and annotations of its Job.
+func (b *builder) inherit(pod *corev1.Pod) {
+	for _, key := range []string{batchv1alpha1.KeyPreemptable, batchv1alpha1.KeyCooldownTime} {
+		if value, ok := b.job.Labels[key]; ok {
+			pod.Labels[key] = value
+		}
+	}
+	annotations := []string{batchv1alpha1.KeyPreemptable, batchv1alpha1.KeyCooldownTime, batchv1alpha1.KeyRevocableZone, batchv1alpha1.KeyJDBMinAvailable}
+	if _, ok := b.job.Annotations[batchv1alpha1.KeyJDBMinAvailable]; !ok {
+		annotations = append(annotations, batchv1alpha1.KeyJDBMaxUnavailable)
+	}
+	for _, key := range annotations {
+		if value, ok := b.job.Annotations[key]; ok {
+			pod.Annotations[key] = value
+		}
+	}
+}
+
+// schedule gives the Pod its scheduler, its class and its gang.
+func (b *builder) schedule(pod *corev1.Pod, task *batchv1alpha1.TaskSpec, group string) {
+	spec := &pod.Spec
+	spec.SchedulerName = cmp.Or(spec.SchedulerName, b.spec.SchedulerName)
+	if spec.SchedulerName == "" || slices.Contains(b.ours, spec.SchedulerName) {
+		spec.SchedulerName = b.gangScheduler
+	}
+	// The API server refuses a value that is not that of the class.
+	if spec.PriorityClassName == "" && spec.Priority == nil {
+		spec.PriorityClassName = b.spec.PriorityClassName
+	}
+	if spec.HostNetwork && spec.DNSPolicy == "" {
+		spec.DNSPolicy = corev1.DNSClusterFirstWithHostNet
+	}
+	if group != "" {
+		pod.Labels[schedulingv1alpha1.LabelPodGroup] = group
+		pod.Labels[schedulingv1alpha1.LabelRole] = task.Name
+	}
+}
+
+// owner makes the Job the controller of an object.
+func (b *builder) owner() metav1.OwnerReference { return ownerOf(b.job) }
+
+func ownerOf(job *batchv1alpha1.Job) metav1.OwnerReference {
+	return *metav1.NewControllerRef(job, batchv1alpha1.JobGroupVersionKind)
+}
+
+// with sets the second map's entries in the first, which may be nil.
+func with(into, from map[string]string) map[string]string {
+	if into == nil {
+		into = make(map[string]string, len(from))
+	}
+	maps.Copy(into, from)
+	return into
+}

@@ -1,0 +1,89 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package volcano
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/json"
+
+	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/internal/text"
+)
+
+// Bounds of a Pod template. A Pod takes memory in proportion to the JSON values of its
+// template, and dozens of Pods are built at the same time. etcd takes 1.5 MiB of a Pod.
+const (
+	// maxTemplateBytes bounds a template.
+	maxTemplateBytes = 1 << 20
+	// maxTemplateValues bounds its objects, its lists, and their elements.
+	maxTemplateValues = 20_000
+	// maxContainers bounds its containers of all kinds.
+	maxContainers = 1000
+)
+
+// decodeTemplate reads the template of a task. The error says what is wrong with it; no Pod
+// can be made from it then.
+func decodeTemplate(task *batchv1alpha1.TaskSpec) (*corev1.PodTemplateSpec, error) {
+	raw := task.Template.Raw
+	if len(raw) > maxTemplateBytes {
+		return nil, fmt.Errorf("must have at most %d bytes, has %d", maxTemplateBytes, len(raw))
+	}
+	if values := text.CountSigns(raw, "{[,"); values > maxTemplateValues {
+		return nil, fmt.Errorf("must have at most %d JSON values, has %d", maxTemplateValues, values)
+	}
+	template := &corev1.PodTemplateSpec{}
+	if len(raw) > 0 {
+		if err := json.Unmarshal(raw, template); err != nil {
+			return nil, fmt.Errorf("is no Pod template: %w", err)
+		}
+	}
+	spec := &template.Spec
+	if len(spec.Containers) == 0 {
+		return nil, fmt.Errorf("must have a container in spec.containers")
+	}
+	if n := len(spec.Containers) + len(spec.InitContainers) + len(spec.EphemeralContainers); n > maxContainers {
+		return nil, fmt.Errorf("must have at most %d containers, init containers included, has %d", maxContainers, n)
+	}
+	for _, container := range allContainers(spec) {
+		if container.Name == "" {
+			return nil, fmt.Errorf("must name every container")
+		}
+	}
+	return template, nil
+}
+
+// allContainers are the containers and init containers of a Pod. They can be changed.
+func allContainers(spec *corev1.PodSpec) []*corev1.Container {
+	all := make([]*corev1.Container, 0, len(spec.InitContainers)+len(spec.Containers))
+	for i := range spec.InitContainers {
+		all = append(all, &spec.InitContainers[i])
+	}
+	return append(all, appContainers(spec)...)
+}
+
+// appContainers are the containers of a Pod, but for those of its beginning. They can be
+// changed.
+func appContainers(spec *corev1.PodSpec) []*corev1.Container {
+	all := make([]*corev1.Container, 0, len(spec.Containers))
+	for i := range spec.Containers {
+		all = append(all, &spec.Containers[i])
+	}
+	return all
+}
+
+// templateScheduler is the scheduler that the template of a task names, and empty where it
+// names none or can't be read.
+func templateScheduler(task *batchv1alpha1.TaskSpec) string {
+	var template struct {
+		Spec struct {
+			SchedulerName string `json:"schedulerName"`
+		} `json:"spec"`
+	}
+	if len(task.Template.Raw) == 0 || json.Unmarshal(task.Template.Raw, &template) != nil {
+		return ""
+	}
+	return template.Spec.SchedulerName
+}

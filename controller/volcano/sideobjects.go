@@ -1,0 +1,54 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package volcano
+
+import (
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// sideObject is an object beside the Pods that a plugin needs: it is made before them, and
+// has the Job as its controller.
+type sideObject struct {
+	Kind, Name string
+	// Plugin is what needs it.
+	Plugin string
+	// Object is what it is to be. Nil if Build makes it.
+	Object metav1.Object
+	// Build makes an object with keys of its own. It is called only if there is none yet.
+	// Nil if Object has it.
+	Build func(KeyMaker) (metav1.Object, error)
+	// Follows says that the object is rewritten when the spec changes.
+	Follows bool
+}
+
+// sideObjects are the objects that the plugins of the Job need, in the order in which they
+// are made.
+func (b *builder) sideObjects() []sideObject {
+	var objects []sideObject
+	for _, p := range b.plugins {
+		objects = append(objects, p.objects()...)
+	}
+	return objects
+}
+
+// differs says whether an existing object has to be rewritten.
+func (o sideObject) differs(existing metav1.Object) bool {
+	if !o.Follows {
+		return false
+	}
+	wanted, ok := o.Object.(*corev1.ConfigMap)
+	if !ok {
+		return false
+	}
+	found, ok := existing.(*corev1.ConfigMap)
+	return ok && !maps.Equal(wanted.Data, found.Data)
+}
+
+// metadata is that of an object of the Job.
+func (b *builder) metadata(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: name, Namespace: b.job.Namespace, OwnerReferences: []metav1.OwnerReference{b.owner()}}
+}

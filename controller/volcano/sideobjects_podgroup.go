@@ -1,0 +1,128 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package volcano
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+)
+
+// podGroupHashLength is how many hexadecimal digits tell the PodGroups of Jobs with long
+// names from each other.
+const podGroupHashLength = 10
+
+// podGroupName is the name of the PodGroup of a version of a Job: {job}-job-{version}. Pods
+// name their group in a label, so where that is longer than the 63 characters of a label's
+// value, the Job's name is cut and a hash of it is put in its place. That of a Framework
+// ends in -attempt, or in -attempt- and a hash: the names never meet.
+func podGroupName(job string, version int32) string {
+	suffix := "-job-" + strconv.Itoa(int(version))
+	if len(job)+len(suffix) <= validation.LabelValueMaxLength {
+		return job + suffix
+	}
+	sum := sha256.Sum256([]byte(job))
+	suffix = "-" + hex.EncodeToString(sum[:])[:podGroupHashLength] + suffix
+	return job[:validation.LabelValueMaxLength-len(suffix)] + suffix
+}
+
+// podGroup is the gang of a version of the Job.
+func (b *builder) podGroup(version int32, spec schedulingv1alpha1.PodGroupSpec) *schedulingv1alpha1.PodGroup {
+	group := &schedulingv1alpha1.PodGroup{ObjectMeta: b.metadata(podGroupName(b.job.Name, version)), Spec: spec}
+	group.Labels = map[string]string{
+		batchv1alpha1.KeyJobName:      b.job.Name,
+		batchv1alpha1.KeyJobNamespace: b.job.Namespace,
+	}
+	return group
+}
+
+// activity is what a gang can expect of a task.
+type activity struct {
+	// Started says that Pods of the task may be made.
+	Started bool
+	// Active is how many indexes count in the gang, or will: those that have not ended, and
+	// those whose Pod has succeeded and is still there.
+	Active int32
+	// Done is how many have ended and don't count: their Pod has failed or is gone.
+	Done int32
+}
+
+// podGroupSpec is the gang of a Job, from its spec with all defaults. activities has what
+// can be expected of each task, by its place. There is no gang, and false is returned,
+// while no Pod can be expected.
+//
+// The minimum of the Job is that of the gang. Those of tasks count only if the Job's is at
+// least their sum: they default to all replicas, so a lower minimum of the Job means any
+// Pods. What a task needs that has yet to start does not count: its Pods are made only when
+// others run. And what is done needs no place.
+func podGroupSpec(spec *batchv1alpha1.JobSpec, activities []activity, topology []schedulingv1alpha1.TopologyConstraint) (schedulingv1alpha1.PodGroupSpec, bool) {
+	var minima, active int32
+	for i := range spec.Tasks {
+		minima = addUp(minima, *spec.Tasks[i].MinAvailable)
+		if activities[i].Started {
+			active = addUp(active, activities[i].Active)
+		}
+	}
+	if active < 1 {
+		return schedulingv1alpha1.PodGroupSpec{}, false
+	}
+	ofTasks := spec.MinAvailable >= minima
+	least := spec.MinAvailable
+	var roles map[string]int32
+	for i := range spec.Tasks {
+		task, now := &spec.Tasks[i], activities[i]
+		switch {
+		case now.Started:
+			least -= now.Done
+		case ofTasks:
+			least -= *task.MinAvailable
+		}
+		if own := min(*task.MinAvailable-now.Done, now.Active); ofTasks && now.Started && own > 0 {
+			if roles == nil {
+				roles = map[string]int32{}
+			}
+			roles[task.Name] = own
+		}
+	}
+	return schedulingv1alpha1.PodGroupSpec{
+		MinMember:         max(1, min(least, active)),
+		MinRoleMember:     roles,
+		PriorityClassName: spec.PriorityClassName,
+		Queue:             spec.Queue,
+		Topology:          topology,
+		DisruptionMode:    schedulingv1alpha1.DisruptGang,
+	}, true
+}
+
+// topologyOf maps the widest tier of the network that a Job may span to a label of nodes.
+// tiers has the labels by numbers and names of tiers. If none stands for the tier, unmapped
+// says so: a Job that asks for it strictly can't be placed.
+func topologyOf(spec *batchv1alpha1.JobSpec, tiers map[string]string) (constraints []schedulingv1alpha1.TopologyConstraint, unmapped string) {
+	topology := spec.NetworkTopology
+	if topology == nil {
+		return nil, ""
+	}
+	tier := topology.HighestTierName
+	switch {
+	case topology.HighestTierAllowed != nil:
+		tier = strconv.Itoa(int(*topology.HighestTierAllowed))
+	case tier == "":
+		return nil, "" // It may span all of them.
+	}
+	key := tiers[tier]
+	if key == "" {
+		return nil, fmt.Sprintf("The configuration of the controller has no label of nodes for tier %s of networkTopology", tier)
+	}
+	mode := schedulingv1alpha1.TopologyRequired
+	if topology.Mode == batchv1alpha1.NetworkTopologySoft {
+		mode = schedulingv1alpha1.TopologyPreferred
+	}
+	return []schedulingv1alpha1.TopologyConstraint{{Key: key, Mode: mode}}, ""
+}

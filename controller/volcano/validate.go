@@ -1,0 +1,103 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package volcano
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
+)
+
+// Validate finds what is wrong with a Job by itself. The CRD of Lockstep lets no such Job
+// in, but for what CEL can't find: circles of dependencies, flags of plugins, and what only
+// a template shows that is read as a whole. A CRD of somebody else may let in anything.
+//
+// What an update must not change is not looked at: that needs the Job that was.
+func Validate(job *batchv1alpha1.Job) field.ErrorList {
+	var errs field.ErrorList
+	if problems := validation.IsDNS1123Label(job.Name); len(problems) > 0 {
+		errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), job.Name,
+			"metadata.name must be at most 63 lower-case letters, digits and hyphens, starting and ending with a letter or digit, because it is a label value and a part of host names"))
+	}
+	return append(errs, validateSpec(&job.Spec, field.NewPath("spec"))...)
+}
+
+func validateSpec(spec *batchv1alpha1.JobSpec, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	replicas := int64(0)
+	for i := range spec.Tasks {
+		replicas += int64(max(0, spec.Tasks[i].Replicas))
+	}
+	if int64(spec.MinAvailable) > replicas {
+		errs = append(errs, field.Invalid(path.Child("minAvailable"), spec.MinAvailable,
+			"job 'minAvailable' should not be greater than total replicas in tasks"))
+	}
+	if replicas > batchv1alpha1.MaxReplicas {
+		errs = append(errs, field.Invalid(path.Child("tasks"), replicas,
+			fmt.Sprintf("must have at most %d replicas, which is their sum over all tasks", batchv1alpha1.MaxReplicas)))
+	}
+	errs = append(errs, atLeast(path.Child("minAvailable"), spec.MinAvailable, 0)...)
+	errs = append(errs, atLeast(path.Child("maxRetry"), spec.MaxRetry, 0)...)
+	if ttl := spec.TTLSecondsAfterFinished; ttl != nil {
+		errs = append(errs, atLeast(path.Child("ttlSecondsAfterFinished"), *ttl, 0)...)
+	}
+	if least := spec.MinSuccess; least != nil {
+		errs = append(errs, atLeast(path.Child("minSuccess"), *least, 1)...)
+	}
+	if spec.RunningEstimate != nil {
+		errs = append(errs, validateDuration(*spec.RunningEstimate, path.Child("runningEstimate"))...)
+	}
+	if len(spec.SchedulerName) > validation.DNS1123LabelMaxLength {
+		errs = append(errs, field.TooLong(path.Child("schedulerName"), "", validation.DNS1123LabelMaxLength))
+	}
+	errs = append(errs, subdomain(path.Child("queue"), spec.Queue)...)
+	errs = append(errs, subdomain(path.Child("priorityClassName"), spec.PriorityClassName)...)
+	errs = append(errs, validateTopology(spec.NetworkTopology, path.Child("networkTopology"))...)
+	errs = append(errs, validateVolumes(spec.Volumes, path.Child("volumes"))...)
+	errs = append(errs, validatePolicies(spec.Policies, path.Child("policies"))...)
+	errs = append(errs, validatePlugins(spec, path.Child("plugins"))...)
+	return append(errs, validateTasks(spec, path)...)
+}
+
+func validateTopology(topology *batchv1alpha1.NetworkTopologySpec, path *field.Path) field.ErrorList {
+	if topology == nil {
+		return nil
+	}
+	var errs field.ErrorList
+	modes := []batchv1alpha1.NetworkTopologyMode{"", batchv1alpha1.NetworkTopologyHard, batchv1alpha1.NetworkTopologySoft}
+	if !slices.Contains(modes, topology.Mode) {
+		errs = append(errs, field.NotSupported(path.Child("mode"), topology.Mode, modes[1:]))
+	}
+	if tier := topology.HighestTierAllowed; tier != nil {
+		errs = append(errs, atLeast(path.Child("highestTierAllowed"), *tier, 0)...)
+		if topology.HighestTierName != "" {
+			errs = append(errs, field.Invalid(path, topology.HighestTierName, "must not specify highestTierAllowed and highestTierName simultaneously"))
+		}
+	}
+	return errs
+}
+
+// atLeast says if a number is too small.
+func atLeast(path *field.Path, number, least int32) field.ErrorList {
+	if number < least {
+		return field.ErrorList{field.Invalid(path, number, fmt.Sprintf("must be at least %d", least))}
+	}
+	return nil
+}
+
+// subdomain says if a text is neither empty nor a DNS subdomain.
+func subdomain(path *field.Path, name string) field.ErrorList {
+	if name == "" {
+		return nil
+	}
+	var errs field.ErrorList
+	for _, problem := range validation.IsDNS1123Subdomain(name) {
+		errs = append(errs, field.Invalid(path, name, problem))
+	}
+	return errs
+}

@@ -1,0 +1,181 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package volcano
+
+import (
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
+)
+
+// validateTasks finds what is wrong with the tasks of a Job. path is that of its spec.
+func validateTasks(spec *batchv1alpha1.JobSpec, path *field.Path) field.ErrorList {
+	if len(spec.Tasks) == 0 {
+		return field.ErrorList{field.Invalid(path, nil, "No task specified in job spec: at least one is needed")}
+	}
+	list := path.Child("tasks")
+	var errs field.ErrorList
+	if len(spec.Tasks) > batchv1alpha1.MaxTasks {
+		errs = append(errs, field.TooMany(list, len(spec.Tasks), batchv1alpha1.MaxTasks))
+	}
+	for i := range spec.Tasks {
+		errs = append(errs, validateTask(&spec.Tasks[i], list.Index(i))...)
+	}
+	// What follows is about names, so tasks have those of their places.
+	tasks := effective(spec).Tasks
+	if name, twice := firstTwice(tasks); twice {
+		return append(errs, field.Invalid(list, name, "duplicated task name: every task needs a name of its own"))
+	}
+	return append(errs, validateDependencies(tasks, list)...)
+}
+
+// firstTwice is the first name that two tasks have.
+func firstTwice(tasks []batchv1alpha1.TaskSpec) (string, bool) {
+	seen := map[string]bool{}
+	for i := range tasks {
+		if seen[tasks[i].Name] {
+			return tasks[i].Name, true
+		}
+		seen[tasks[i].Name] = true
+	}
+	return "", false
+}
+
+func validateTask(task *batchv1alpha1.TaskSpec, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if task.Name != "" {
+		for _, problem := range validation.IsDNS1123Label(task.Name) {
+			errs = append(errs, field.Invalid(path.Child("name"), task.Name, problem))
+		}
+	}
+	errs = append(errs, atLeast(path.Child("replicas"), task.Replicas, 0)...)
+	errs = append(errs, atLeast(path.Child("maxRetry"), task.MaxRetry, 0)...)
+	if least := task.MinAvailable; least != nil {
+		errs = append(errs, atLeast(path.Child("minAvailable"), *least, 0)...)
+		if *least > max(0, task.Replicas) {
+			errs = append(errs, field.Invalid(path.Child("minAvailable"), *least, "'minAvailable' is greater than 'replicas' in task"))
+		}
+	}
+	if !slices.Contains(numaPolicies, task.TopologyPolicy) {
+		errs = append(errs, field.NotSupported(path.Child("topologyPolicy"), task.TopologyPolicy, numaPolicies[1:]))
+	}
+	if _, err := decodeTemplate(task); err != nil {
+		errs = append(errs, field.Invalid(path.Child("template"), field.OmitValueType{}, err.Error()))
+	}
+	errs = append(errs, validatePartitions(task, path)...)
+	return append(errs, validatePolicies(task.Policies, path.Child("policies"))...)
+}
+
+var numaPolicies = []batchv1alpha1.NumaPolicy{
+	"", batchv1alpha1.NumaNone, batchv1alpha1.NumaBestEffort, batchv1alpha1.NumaRestricted, batchv1alpha1.NumaSingleNumaNode,
+}
+
+// validatePartitions finds what is wrong with the partitions of a task. path is that of the
+// task.
+func validatePartitions(task *batchv1alpha1.TaskSpec, path *field.Path) field.ErrorList {
+	p := task.PartitionPolicy
+	if p == nil {
+		return nil
+	}
+	own := path.Child("partitionPolicy")
+	errs := atLeast(own.Child("totalPartitions"), p.TotalPartitions, 1)
+	errs = append(errs, atLeast(own.Child("partitionSize"), p.PartitionSize, 1)...)
+	errs = append(errs, atLeast(own.Child("minPartitions"), p.MinPartitions, 0)...)
+	if p.MinPartitions > p.TotalPartitions {
+		errs = append(errs, field.Invalid(own.Child("minPartitions"), p.MinPartitions, "must be at most totalPartitions"))
+	}
+	if int64(task.Replicas) != int64(p.TotalPartitions)*int64(p.PartitionSize) {
+		errs = append(errs, field.Invalid(path.Child("replicas"), task.Replicas, "must be totalPartitions × partitionSize of the partitionPolicy"))
+	}
+	if least := task.MinAvailable; p.MinPartitions > 0 && least != nil && int64(*least) != int64(p.MinPartitions)*int64(p.PartitionSize) {
+		errs = append(errs, field.Invalid(path.Child("minAvailable"), *least, "must be minPartitions × partitionSize of the partitionPolicy, or absent"))
+	}
+	return append(errs, validateTopology(p.NetworkTopology, own.Child("networkTopology"))...)
+}
+
+// validateDependencies finds dependencies on tasks that are not there, and circles. The
+// tasks have their names. path is that of their list.
+func validateDependencies(tasks []batchv1alpha1.TaskSpec, path *field.Path) field.ErrorList {
+	places := make(map[string]int, len(tasks))
+	for i := range tasks {
+		places[tasks[i].Name] = i
+	}
+	var errs field.ErrorList
+	for i := range tasks {
+		on := tasks[i].DependsOn
+		if on == nil {
+			continue
+		}
+		iterations := []batchv1alpha1.Iteration{batchv1alpha1.IterationAny, batchv1alpha1.IterationAll}
+		if !slices.Contains(iterations, on.Iteration) {
+			errs = append(errs, field.NotSupported(path.Index(i).Child("dependsOn", "iteration"), on.Iteration, iterations))
+		}
+		for _, name := range on.Name {
+			if place, ok := places[name]; !ok || place == i {
+				errs = append(errs, field.Invalid(path, name, "dependsOn must name other tasks of the Job"))
+			}
+		}
+	}
+	if len(errs) > 0 {
+		return errs
+	}
+	if circle := tasksInCircles(tasks); len(circle) > 0 {
+		return field.ErrorList{field.Invalid(path, circle, "dependsOn must not lead back to where it began")}
+	}
+	return nil
+}
+
+// tasksInCircles are the tasks that depend on themselves, by way of others, and those that
+// depend on such tasks.
+func tasksInCircles(tasks []batchv1alpha1.TaskSpec) []string {
+	free := map[string]bool{}
+	isStuck := func(name string) bool { return !free[name] }
+	for found := true; found; {
+		found = false
+		for i := range tasks {
+			on := tasks[i].DependsOn
+			if !free[tasks[i].Name] && (on == nil || !slices.ContainsFunc(on.Name, isStuck)) {
+				free[tasks[i].Name] = true
+				found = true
+			}
+		}
+	}
+	var stuck []string
+	for i := range tasks {
+		if isStuck(tasks[i].Name) {
+			stuck = append(stuck, tasks[i].Name)
+		}
+	}
+	return stuck
+}
+
+// validatePlugins finds plugins that are not there or lack the task that they need. path is
+// that of the plugins.
+func validatePlugins(spec *batchv1alpha1.JobSpec, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	tasks := effective(spec).Tasks
+	has := func(name string) bool {
+		return slices.ContainsFunc(tasks, func(task batchv1alpha1.TaskSpec) bool { return task.Name == name })
+	}
+	for _, name := range slices.Sorted(maps.Keys(spec.Plugins)) {
+		if !isPlugin(name) {
+			errs = append(errs, field.Invalid(path, name,
+				"unable to find job plugin: there are env, svc, ssh, tensorflow, pytorch, mpi, ray and hcclrank"))
+		}
+	}
+	for _, plugin := range []struct {
+		name string
+		task func(flags []string) string
+	}{{batchv1alpha1.PluginMPI, mpiMaster}, {batchv1alpha1.PluginRay, rayHead}} {
+		flags, used := spec.Plugins[plugin.name]
+		if needed := plugin.task(flags); used && !has(needed) {
+			errs = append(errs, field.Invalid(path.Key(plugin.name), needed, "there must be the task that the plugin needs"))
+		}
+	}
+	return errs
+}

@@ -1,0 +1,40 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package volcano
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
+)
+
+// validateVolumes finds what is wrong with the volumes of a Job. A claim may have a name
+// beside it: Volcano writes that of what it has made.
+func validateVolumes(volumes []batchv1alpha1.VolumeSpec, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	paths, twice := map[string]bool{}, false
+	for i := range volumes {
+		volume, at := &volumes[i], path.Index(i)
+		twice = twice || paths[volume.MountPath]
+		paths[volume.MountPath] = true
+		if volume.MountPath == "" || strings.Contains(volume.MountPath, ":") {
+			errs = append(errs, field.Invalid(at.Child("mountPath"), volume.MountPath, "must not be empty, and must not contain a colon"))
+		}
+		switch {
+		case volume.VolumeClaim != nil:
+			if err := decodeClaim(volume, &corev1.PersistentVolumeClaimSpec{}); err != nil {
+				errs = append(errs, field.Invalid(at.Child("volumeClaim"), field.OmitValueType{}, "is no spec of a PersistentVolumeClaim: "+err.Error()))
+			}
+		case volume.VolumeClaimName == "":
+			errs = append(errs, field.Invalid(at, nil, "either VolumeClaim or VolumeClaimName must be specified"))
+		}
+	}
+	if twice {
+		errs = append(errs, field.Invalid(path, field.OmitValueType{}, "duplicated mountPath: every volume needs a path of its own"))
+	}
+	return errs
+}

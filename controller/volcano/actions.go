@@ -17,9 +17,7 @@ import (
 func (d *decision) planActions() {
 	switch phase := d.next.State.Phase; {
 	case hasPods(phase):
-		d.planSurplus()
-		d.planDeletions()
-		d.planPods()
+		d.planAttempt()
 	case phase == batchv1alpha1.JobRestarting:
 		if d.planMarks() {
 			d.planSurplus()
@@ -121,8 +119,8 @@ func (d *decision) planDeletions() {
 		}
 		switch {
 		case m.isMarked():
-			if d.isPersistedThere(m) {
-				d.persist(plan.PersistSoon) // A controller that begins would miss it.
+			if d.isOnRecord(m) {
+				d.persist(plan.PersistSoon) // A controller that begins would miss it, or take its successor for it.
 				return
 			}
 			d.act(deletion(KindPod, m.Pod))
@@ -138,27 +136,43 @@ func (d *decision) planDeletions() {
 	})
 }
 
-// isPersistedThere says whether the loss of a Pod would be an event by what is persisted.
-func (d *decision) isPersistedThere(m *member) bool {
-	if m.task.persistedThere == nil {
-		name := m.task.spec.Name
-		m.task.persistedThere = readRecord(d.Persisted, name, reachOf(d.Persisted, name)).there
+// isOnRecord says whether the index of a Pod is there, or has ended, by what is persisted.
+func (d *decision) isOnRecord(m *member) bool {
+	t := m.task
+	if t.persisted == nil {
+		r := readRecord(d.Persisted, t.spec.Name, reachOf(d.Persisted, t.spec.Name))
+		t.persisted = &r
 	}
-	return m.task.persistedThere.has(m.index)
+	return t.persisted.there.has(m.index) || t.persisted.ended(m.index)
 }
 
-// planPods makes the Pods that are missing, and before them what they need.
-func (d *decision) planPods() {
-	if !d.mayMakePods() || !d.planObjects() || !d.planPodGroup() {
-		return
+// planAttempt makes and deletes what a Job needs whose Pods are to run. The gang's minimum
+// is right before Pods come or go, so that the scheduler never counts with one of
+// yesterday.
+func (d *decision) planAttempt() {
+	makes := d.mayMakePods()
+	group := !makes || d.planPodGroup()
+	if group {
+		d.planSurplus()
 	}
+	d.planDeletions()
+	if objects := makes && d.planObjects(); objects && group {
+		d.planPods()
+	}
+}
+
+// planPods makes the Pods that are missing.
+func (d *decision) planPods() {
 	for _, t := range d.tasks {
 		if !d.mayStart(t) {
 			continue
 		}
 		for index := range t.spec.Replicas {
+			if t.record.ended(index) || t.member(index) != nil {
+				continue
+			}
 			name := podName(d.Job.Name, t.spec.Name, index)
-			if t.record.ended(index) || t.member(index) != nil || d.confirming[name] {
+			if d.confirming[name] {
 				continue
 			}
 			d.actIfCurrent(plan.Action{

@@ -14,12 +14,12 @@
 // controller that dies between any two writes leaves a status from which the next one
 // does the right thing. What has to be persisted, and what waits for it:
 //
-//	P1  first status                       everything
-//	P2  a phase                            all that is done in it, and the next phase
-//	P3  a new version                      deleting the Pods of the old one
-//	P4  Restarting, and its target         marking Pods, then deleting them
-//	P5  that a Pod is there no more        deleting it, if it is marked
-//	P6  phase and UID of a Command         deleting the Command
+//	P1  first status                 everything
+//	P2  a phase                      all that is done in it, and the next phase
+//	P3  a new version                deleting the Pods of the old one
+//	P4  Restarting, and its target   marking Pods, then deleting them
+//	P5  a record without the index   deleting a Pod that is marked
+//	P6  phase and UID of a Command   deleting the Command
 //
 // Every phase that a Job passes is written, one legal step at a time: Decide takes one
 // step from the phase that is persisted, and is called again until nothing changes.

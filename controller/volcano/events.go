@@ -39,7 +39,10 @@ type happening struct {
 // happenings are the events of the present version that nothing was done about.
 func (d *decision) happenings() []happening {
 	var all []happening
-	for _, t := range d.tasks {
+	for i, t := range d.tasks {
+		if !d.policies[i] {
+			continue
+		}
 		for index := range t.spec.Replicas {
 			if h, ok := d.happeningOf(t, index); ok {
 				all = append(all, h)

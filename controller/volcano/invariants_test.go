@@ -348,6 +348,14 @@ func (l *life) checkEnd() {
 	if s.Pending+s.Running+s.Terminating+s.Unknown > 0 {
 		l.t.Errorf("Pods are counted that are gone: %s", transcript(s))
 	}
+	for _, kind := range []string{KindService, KindConfigMap, KindSecret, KindNetworkPolicy} {
+		if names := l.names(kind); len(names) > 0 {
+			l.t.Errorf("%s %v is left: %s", kind, names, transcript(s))
+		}
+	}
+	if made := len(l.job.Spec.Volumes) > 0 && s.Succeeded+s.Failed > 0; made && len(l.names(KindClaim)) != 2 {
+		l.t.Errorf("claims: %v", l.names(KindClaim))
+	}
 	if names := l.names(KindCommand); len(names) > 0 {
 		l.t.Errorf("Commands %v are left", names)
 	}

@@ -14,6 +14,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
@@ -114,6 +115,13 @@ func (l *life) newJob() *batchv1alpha1.Job {
 	}
 	if l.random.IntN(4) == 0 {
 		j.Spec.MinSuccess = ptr.To(int32(1 + l.random.IntN(4)))
+	}
+	if l.random.IntN(4) == 0 {
+		j.Spec.Plugins = map[string]batchv1alpha1.PluginFlags{"env": nil, "svc": nil, "ssh": nil}
+		j.Spec.Volumes = []batchv1alpha1.VolumeSpec{
+			{MountPath: "/in", VolumeClaimName: "named"},
+			{MountPath: "/out", VolumeClaim: &kruntime.RawExtension{Raw: []byte(`{"accessModes":["ReadWriteOnce"]}`)}},
+		}
 	}
 	if l.random.IntN(6) == 0 {
 		j.Spec.TTLSecondsAfterFinished = ptr.To(int32(l.random.IntN(2) * 60))
@@ -224,7 +232,11 @@ func (l *life) disturb() {
 
 // meddle is somebody who deletes what is not theirs.
 func (l *life) meddle(pod string) {
-	switch l.random.IntN(8) {
+	switch l.random.IntN(10) {
+	case 8:
+		l.supplyClaim()
+	case 9:
+		l.loseObject()
 	case 0, 1, 2, 3:
 		l.log("user  deletes %s", pod)
 		l.deletePod(pod, 30)
@@ -241,6 +253,23 @@ func (l *life) meddle(pod string) {
 		l.log("user  issues and withdraws a Command")
 		if c := l.names(KindCommand); len(c) > 0 {
 			l.remove(KindCommand, c[0])
+		}
+	}
+}
+
+// supplyClaim is the user who makes the claim that the Job names.
+func (l *life) supplyClaim() {
+	if l.objects[ObjectKey{KindClaim, "named"}] == nil {
+		l.store(KindClaim, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "named", UID: l.newUID()}})
+	}
+}
+
+// loseObject is somebody who deletes an object of a plugin.
+func (l *life) loseObject() {
+	for _, kind := range []string{KindService, KindConfigMap, KindSecret} {
+		if names := l.names(kind); len(names) > 0 && l.random.IntN(2) == 0 {
+			l.log("user  deletes %s %s", kind, names[0])
+			l.remove(kind, names[0])
 		}
 	}
 }
@@ -351,6 +380,7 @@ func (l *life) changePodGroup() {
 // peace lets everything run to its end.
 func (l *life) peace() {
 	l.log("---- peace")
+	l.supplyClaim()
 	for _, name := range l.names(KindPod) {
 		if l.truth.foreign[l.pod(name).UID] {
 			l.remove(KindPod, name)

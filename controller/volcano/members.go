@@ -22,9 +22,8 @@ type task struct {
 	// rescale removes.
 	members []*member
 	record  record
-	// persistedThere are the indexes that are there by what is persisted. Nil if nobody
-	// has asked yet.
-	persistedThere indexes
+	// persisted is what is persisted of it. Nil if nobody has asked yet.
+	persisted *record
 	// counts are those of the present round.
 	counts counts
 }
@@ -67,18 +66,18 @@ func (d *decision) gatherMembers() (goOn bool) {
 			continue
 		}
 		m := &member{Pod: pod, task: t, index: int32(index), version: versionOf(pod), retries: retriesOf(pod)}
-		if m.version > d.next.Version || m.retries > d.next.RetryCount {
-			// The status is an old one. A newer one is on its way.
-			d.outdated = true
+		switch newer := m.version > d.next.Version || m.retries > d.next.RetryCount; {
+		case newer && !d.Checked[pod.UID]:
+			d.outdated = true // The status is an old one, by all appearances.
+			d.checkStatus(pod.UID)
 			continue
+		case newer:
+			m.version = -1 // Somebody has changed what the Pod says of itself.
 		}
 		t.members = append(t.members, m)
 	}
 	for _, t := range d.tasks {
 		slices.SortFunc(t.members, func(a, b *member) int { return cmp.Compare(a.index, b.index) })
-	}
-	if d.outdated {
-		d.checkStatus("")
 	}
 	return !d.outdated
 }

@@ -28,7 +28,7 @@ func (d *decision) planObjects() bool {
 			ready = false
 		}
 	}
-	for _, o := range d.builder.sideObjects() {
+	for _, o := range d.sides {
 		existing := d.object(o.Kind, o.Name)
 		switch {
 		case existing == nil:
@@ -50,7 +50,7 @@ func (d *decision) planObjects() bool {
 			ready = false
 		}
 	}
-	for _, warning := range d.builder.warnings() {
+	for _, warning := range d.warnings {
 		d.warnOnce(ReasonPluginError, "%s", warning)
 	}
 	return ready
@@ -74,10 +74,7 @@ func (d *decision) create(kind, name string, fill func(*plan.Action)) {
 // planRemovals deletes the objects of plugins of a Job that is over. Claims stay as long as
 // the Job does.
 func (d *decision) planRemovals() {
-	if d.builder == nil {
-		return
-	}
-	for _, o := range d.builder.sideObjects() {
+	for _, o := range d.sides {
 		existing := d.object(o.Kind, o.Name)
 		if existing != nil && existing.GetDeletionTimestamp() == nil && !d.Deleted[existing.GetUID()] {
 			d.act(deletion(o.Kind, existing))
@@ -96,7 +93,7 @@ func (d *decision) writeResources() {
 	if resources == nil {
 		resources = map[string]string{}
 	}
-	missing := slices.ContainsFunc(d.builder.sideObjects(), func(o sideObject) bool { return d.object(o.Kind, o.Name) == nil })
+	missing := slices.ContainsFunc(d.sides, func(o sideObject) bool { return d.object(o.Kind, o.Name) == nil })
 	if !isOver(d.next.State.Phase) && !missing {
 		maps.Copy(resources, pluginResources(d.spec))
 	}

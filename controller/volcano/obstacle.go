@@ -4,10 +4,12 @@
 package volcano
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 )
 
 // obstacle is why Pods are not made or placed for now. The user is warned of it, and the
@@ -60,7 +62,9 @@ func (d *decision) explain() {
 	if d.pause || !hasPods(phase) {
 		return
 	}
-	for _, block := range d.Blocked {
+	for _, block := range slices.SortedFunc(slices.Values(d.Blocked), func(a, b plan.Block) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
+	}) {
 		d.obstruct(ReasonFailedCreate, "%s %s: %s: %s", block.Kind, block.Name, block.Reason, block.Message)
 	}
 	if waits := d.waitingGang(); waits != "" && phase == batchv1alpha1.JobPending {

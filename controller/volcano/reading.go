@@ -4,6 +4,8 @@
 package volcano
 
 import (
+	"maps"
+
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 )
@@ -20,6 +22,9 @@ type reading struct {
 	// builder.
 	invalid string
 	builder *builder
+	// sides are the objects of plugins, and warnings what they tell the user.
+	sides    []sideObject
+	warnings []string
 	// hash is that of what must not change.
 	hash string
 	// topology is the gang's, unmapped is why it has none although it should.
@@ -27,11 +32,20 @@ type reading struct {
 	unmapped string
 	// members says, by its place, whether the Pods of a task are placed with the gang.
 	members []bool
+	// policies says, by its place, whether any policy may match events of a task.
+	policies []bool
+}
+
+// isOf says whether the reading is that of a Job as it is now. A write of the status changes
+// nothing that was read.
+func (r *reading) isOf(job *batchv1alpha1.Job) bool {
+	return r.job == job || r.job.UID == job.UID && r.job.Generation == job.Generation &&
+		maps.Equal(r.job.Labels, job.Labels) && maps.Equal(r.job.Annotations, job.Annotations)
 }
 
 // read is the reading of a Job, which the last decision may have made.
 func (m Memory) read(job *batchv1alpha1.Job, options Options) *reading {
-	if m.reading != nil && m.reading.job == job {
+	if m.reading != nil && m.reading.isOf(job) {
 		return m.reading
 	}
 	r := &reading{job: job, spec: effective(&job.Spec), ours: IsOurs(&job.Spec, options)}
@@ -49,7 +63,9 @@ func (m Memory) read(job *batchv1alpha1.Job, options Options) *reading {
 		r.invalid = err.Error()
 		return r
 	}
+	r.sides, r.warnings = r.builder.sideObjects(), r.builder.warnings()
 	for i := range r.spec.Tasks {
+		r.policies = append(r.policies, len(r.spec.Policies)+len(r.spec.Tasks[i].Policies) > 0)
 		r.members = append(r.members, r.builder.pod(i, 0, podMoment{}).Spec.SchedulerName == options.GangSchedulerName)
 	}
 	return r

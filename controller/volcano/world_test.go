@@ -107,6 +107,13 @@ type memory struct {
 	base *batchv1alpha1.JobStatus
 }
 
+// noKeys makes no keys: whoever looks at them makes their own.
+type noKeys struct{}
+
+func (noKeys) NewKeys() (private, public []byte, err error) {
+	return []byte("private"), []byte("public"), nil
+}
+
 const gangScheduler = "lockstep-scheduler"
 
 func newWorld(t *testing.T, job *batchv1alpha1.Job) *world {
@@ -131,6 +138,7 @@ func newWorld(t *testing.T, job *batchv1alpha1.Job) *world {
 			GangSchedulerName: gangScheduler,
 			SchedulerNames:    []string{gangScheduler, "volcano", ""},
 			Manager:           "lockstep-controller",
+			Keys:              noKeys{},
 		},
 	}
 	job.UID = w.newUID()
@@ -651,6 +659,10 @@ func (w *world) patch(object metav1.Object, operations []plan.Operation) metav1.
 		*o = schedulingv1alpha1.PodGroup{}
 	case *busv1alpha1.Command:
 		*o = busv1alpha1.Command{}
+	case *corev1.ConfigMap:
+		*o = corev1.ConfigMap{}
+	default:
+		w.t.Fatalf("nobody patches a %T", object)
 	}
 	if err := json.Unmarshal(data, patched); err != nil {
 		w.t.Fatal(err)

@@ -9,12 +9,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
 	busv1alpha1 "github.com/lockstep-k8s/lockstep/apis/bus/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 )
 
 // TestStories are the lives that users know, on simulated nodes. A Pod that "ends with n"
@@ -471,6 +474,98 @@ func TestStories(t *testing.T) {
 			if !s.told(ReasonSpecChanged) {
 				t.Errorf("events: %v", s.events)
 			}
+		},
+		"objects of plugins are there before Pods, go with the end, and claims stay": func(t *testing.T) {
+			s := given(t, withSpec(job(ofTask("a", 1)), func(s *spec) {
+				s.Plugins = map[string]batchv1alpha1.PluginFlags{"svc": nil, "ssh": nil}
+				s.Volumes = []batchv1alpha1.VolumeSpec{{MountPath: "/out", VolumeClaim: &kruntime.RawExtension{Raw: []byte("{}")}}}
+			}), nil)
+			s.onAction = func(a plan.Action) {
+				if a.Verb == plan.Create && a.Kind == KindPod && (s.objects[ObjectKey{KindService, "j"}] == nil || s.objects[ObjectKey{KindConfigMap, "j-svc"}] == nil ||
+					s.objects[ObjectKey{KindSecret, "j-ssh"}] == nil || len(s.names(KindClaim)) == 0 || s.group(s.written.Version) == nil) {
+					t.Errorf("a Pod is made before what it needs")
+				}
+			}
+			s.until(rr).after(1)
+			claim := s.names(KindClaim)[0]
+			for key, want := range map[string]string{"plugin-svc": "svc", "plugin-ssh": "ssh", "volume-pvc-" + claim: claim} {
+				if got := s.written.ControlledResources[key]; got != want {
+					t.Errorf("controlledResources[%s]: got %q, want %q", key, got, want)
+				}
+			}
+			s.issue(busv1alpha1.ActionAbortJob).until(abd).after(2)
+			if left := len(s.names(KindService)) + len(s.names(KindConfigMap)) + len(s.names(KindSecret)) + len(s.names(KindNetworkPolicy)); left > 0 {
+				t.Errorf("%d objects of plugins are left", left)
+			}
+			if s.written.ControlledResources["plugin-svc"] != "" || s.written.ControlledResources["volume-pvc-"+claim] != claim {
+				t.Errorf("controlledResources: %v", s.written.ControlledResources)
+			}
+			s.issue(busv1alpha1.ActionResumeJob).until(rr)
+			if len(s.names(KindService)) == 0 || s.names(KindClaim)[0] != claim {
+				t.Errorf("Services %v, claims %v", s.names(KindService), s.names(KindClaim))
+			}
+		},
+		"a claim that is missing is waited for": func(t *testing.T) {
+			s := given(t, withSpec(job(ofTask("a", 1)), func(s *spec) {
+				s.Volumes = []batchv1alpha1.VolumeSpec{{MountPath: "/in", VolumeClaimName: "named"}}
+			}), nil)
+			s.after(5).hasPods()
+			if !s.told(ReasonPVCError) || s.written.State.Reason != ReasonPVCError || s.phase() != pp {
+				t.Errorf("events %v, state %+v", s.events, s.written.State)
+			}
+			s.store(KindClaim, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "named", UID: "claim"}})
+			s.until(rr)
+		},
+		"the hosts of a rescaled Job are those of a new one": func(t *testing.T) {
+			hosts := func(s *simulation) map[string]string {
+				return s.objects[ObjectKey{KindConfigMap, "j-svc"}].(*corev1.ConfigMap).Data
+			}
+			withSvc := func(replicas int32) *simulation {
+				return given(t, withSpec(job(ofTask("a", replicas)), func(s *spec) { s.Plugins = map[string]batchv1alpha1.PluginFlags{"svc": nil} }), nil).until(rr)
+			}
+			s := withSvc(2)
+			s.edit(func(j *batchv1alpha1.Job) { j.Spec.Tasks[0].Replicas = 4 })
+			s.after(2)
+			if diff := cmp.Diff(hosts(withSvc(4)), hosts(s)); diff != "" {
+				t.Errorf("hosts (-want +got):\n%s", diff)
+			}
+			s.edit(func(j *batchv1alpha1.Job) { j.Spec.Tasks[0].Replicas = 0 })
+			s.after(2)
+			if got := hosts(s)["VC_A_NUM"]; got != "0" {
+				t.Errorf("VC_A_NUM is %q without Pods", got)
+			}
+		},
+		"a tier that no label stands for keeps a strict Job Pending, and not another": func(t *testing.T) {
+			for mode, want := range map[batchv1alpha1.NetworkTopologyMode]batchv1alpha1.JobPhase{
+				batchv1alpha1.NetworkTopologyHard: pp, batchv1alpha1.NetworkTopologySoft: rr,
+			} {
+				s := given(t, withSpec(job(ofTask("a", 1)), func(s *spec) {
+					s.NetworkTopology = &batchv1alpha1.NetworkTopologySpec{Mode: mode, HighestTierAllowed: ptr.To[int32](1)}
+				}), nil)
+				s.after(3)
+				if s.phase() != want || !s.told(ReasonTopologyUnmapped) {
+					t.Errorf("%s: %v, events %v", mode, s.phases, s.events)
+				}
+			}
+		},
+		"a Pod of a newer version that somebody has made up does not hold the Job up": func(t *testing.T) {
+			s := given(t, job(ofTask("a", 2)), nil)
+			s.until(rr)
+			pod := s.pod("j-a-1")
+			pod.Annotations[batchv1alpha1.KeyJobVersion] = "99"
+			s.store(KindPod, pod)
+			s.after(3).has(tally{r: 2})
+		},
+		"the minimum of a gang is lower before Pods of a rescale go": func(t *testing.T) {
+			s := given(t, job(ofTask("a", 4)), nil)
+			s.until(rr)
+			s.onAction = func(a plan.Action) {
+				if a.Verb == plan.Delete && a.Kind == KindPod && s.group(0).Spec.MinMember != 2 {
+					t.Errorf("%s while the minimum is %d", a, s.group(0).Spec.MinMember)
+				}
+			}
+			s.edit(func(j *batchv1alpha1.Job) { j.Spec.Tasks[0].Replicas = 2 })
+			s.after(2).hasPods("j-a-0", "j-a-1")
 		},
 		"a stop that comes in a restart is honoured": func(t *testing.T) {
 			s := given(t, job(ofTask("a", 2)), nil)

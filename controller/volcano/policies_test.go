@@ -132,3 +132,35 @@ func TestAPodThatDiesIsEvictedAndOneThatHadEndedIsNot(t *testing.T) {
 		t.Errorf("on record is %q", got)
 	}
 }
+
+// TestAPodThatIsOnlyOutOfSightIsNotEvicted takes a Pod from the cache that is still there.
+func TestAPodThatIsOnlyOutOfSightIsNotEvicted(t *testing.T) {
+	s := given(t, job(ofTask("a", 2, on(busv1alpha1.EventPodEvicted, busv1alpha1.ActionTerminateJob))), nil)
+	s.until(rr)
+	clear(s.controller.own)
+	delete(s.cache.objects, ObjectKey{KindPod, "j-a-1"})
+	s.after(2).sees(pp, rr)
+	s.has(tally{r: 2})
+}
+
+// TestATaskThatFailsIsRestartedOnce lets containers be restarted too often, while the Pods
+// that are restarted for it take their time to end.
+func TestATaskThatFailsIsRestartedOnce(t *testing.T) {
+	s := given(t, withSpec(job(ofTask("a", 2, on(busv1alpha1.EventTaskFailed, busv1alpha1.ActionRestartPod)), ofTask("b", 1)), func(s *batchv1alpha1.JobSpec) {
+		s.MinAvailable, s.MaxRetry = 1, 100
+		s.Tasks[0].MaxRetry = 2
+	}), nil)
+	s.until(rr)
+	for i, name := range []string{"j-a-0", "j-a-1"} {
+		pod := s.pod(name)
+		pod.Status.ContainerStatuses[0].RestartCount = int32(2 + i)
+		s.store(KindPod, pod)
+	}
+	for range 5 {
+		s.run() // No kubelet confirms that the Pod has ended.
+	}
+	s.has(tally{r: 2, t: 1, rc: 1})
+	if s.pod("j-a-1").DeletionTimestamp == nil || s.pod("j-a-0").DeletionTimestamp != nil {
+		t.Errorf("the Pod with most restarts is not the one that goes")
+	}
+}

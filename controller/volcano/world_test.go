@@ -99,7 +99,9 @@ type memory struct {
 	core              Memory
 	deleted, checked  map[types.UID]bool
 	// own are objects as the API server has answered, until the cache is as new.
-	own      map[ObjectKey]metav1.Object
+	own map[ObjectKey]metav1.Object
+	// strays are objects that a live look has found, until the cache has them.
+	strays   map[ObjectKey]metav1.Object
 	blocked  map[ObjectKey]plan.Block
 	outcomes []plan.Outcome
 	current  bool
@@ -354,7 +356,7 @@ func (w *world) remembered(stored *batchv1alpha1.JobStatus) *memory {
 	return &memory{
 		persisted: status, status: status, base: stored,
 		deleted: map[types.UID]bool{}, checked: map[types.UID]bool{},
-		own: map[ObjectKey]metav1.Object{}, blocked: map[ObjectKey]plan.Block{},
+		own: map[ObjectKey]metav1.Object{}, strays: map[ObjectKey]metav1.Object{}, blocked: map[ObjectKey]plan.Block{},
 	}
 }
 
@@ -402,6 +404,13 @@ func (w *world) snapshot() Snapshot {
 			continue
 		}
 		objects[key] = own
+	}
+	for key, stray := range m.strays {
+		if objects[key] != nil || w.objects[key] == nil {
+			delete(m.strays, key)
+			continue
+		}
+		objects[key] = stray
 	}
 	s := Snapshot{
 		Job: w.seen(), Persisted: m.persisted, Status: m.status, Memory: m.core,
@@ -556,7 +565,7 @@ func (w *world) act(action plan.Action, replyLost bool) bool {
 		}
 	case plan.ConfirmNo:
 		if have != nil && controlled.By(action.Owner, have) {
-			remember(have)
+			m.strays[key] = copyOf(have)
 		} else if !replyLost {
 			m.outcomes = append(m.outcomes, plan.Outcome{Action: action})
 		}

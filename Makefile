@@ -105,7 +105,7 @@ storms: ## Let 10,000 random storms go over the scheduler: make storms [STORMS=1
 
 .PHONY: mutations
 mutations: ## Show with mutations of the code that its tests bite: make mutations [MUTATION=regexp]
-	go test -v -count=1 -tags mutation -run 'TestMutations/($(MUTATION))' -timeout 60m ./controller/lifecycle ./controller ./scheduler-plugin/coscheduling
+	go test -v -count=1 -tags mutation -run 'TestMutations/($(MUTATION))' -timeout 60m ./controller/lifecycle ./controller/volcano ./controller ./scheduler-plugin/coscheduling
 
 .PHONY: fuzz
 fuzz: ## Run each fuzz test for a while: make fuzz [FUZZTIME=30s]

@@ -113,12 +113,36 @@ func TestObjectsAreChecked(t *testing.T) {
 			},
 		},
 
+		// Commands that nobody can obey are answered, not refused.
+		"a Command": {manifest: "kind: Command\nmetadata: {name: c}\naction: AbortJob\nreason: r\nmessage: m\n" +
+			"target: {apiVersion: batch.volcano.sh/v1alpha1, kind: Job, name: j, uid: u, controller: true}"},
+		"a Command of an unknown action, for a queue": {manifest: "kind: Command\nmetadata: {name: c}\naction: Foo\ntarget: {apiVersion: v1, kind: Queue, name: q, uid: u}"},
+		"a Command for nobody":                        {manifest: "kind: Command\nmetadata: {name: c}\naction: AbortJob"},
+		"a Command for any Job of a name": {
+			manifest: "kind: Command\nmetadata: {name: c}\naction: AbortJob\ntarget: {apiVersion: batch.volcano.sh/v1alpha1, kind: Job, name: j}",
+			want:     []string{"target.uid: Required value"},
+		},
+
+		"a phase of a Job": {manifest: jobWithStatus("{state: {phase: Restarting}, runningDuration: 1m3s, pending: 0, conditions: [{status: Pending, lastTransitionTime: '2026-01-01T00:00:00Z'}]}")},
+		"a phase that no Job has": {
+			manifest: jobWithStatus("{state: {phase: Paused}}"),
+			want: []string{`status.state.phase: Unsupported value: "Paused": supported values: "Pending", "Running", "Restarting", "Aborting", "Aborted", ` +
+				`"Terminating", "Terminated", "Completing", "Completed", "Failed"`},
+		},
+		"a duration of a Job that no client can read": {
+			manifest: jobWithStatus("{runningDuration: long}"),
+			want: []string{`status.runningDuration: Invalid value: "long": status.runningDuration in body should match ` +
+				`'^[-+]?(0|(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+)$'`},
+		},
+
 		"a gang of the longest name": {
 			manifest: "kind: Framework\nmetadata: {name: " + strings.Repeat("x", 63) + "}\nspec: {gang: {}, taskRoles: [{name: w, taskNumber: 1}]}",
 		},
 	}
 	validators := map[string]*crd.Validator{
 		"Framework": crd.Of(t, "../manifests/crds/frameworkcontroller.microsoft.com_frameworks.yaml"),
+		"Job":       crd.Of(t, "../manifests/volcano/batch.volcano.sh_jobs.yaml"),
+		"Command":   crd.Of(t, "../manifests/volcano/bus.volcano.sh_commands.yaml"),
 		"PodGroup":  crd.Of(t, "../manifests/crds/scheduling.lockstep.dev_podgroups.yaml"),
 	}
 	for name, tc := range tests {
@@ -163,6 +187,10 @@ func frameworkWithTasks(tasks string) string {
 func podGroupWithStatus(status string) string {
 	counts := "members: 0, scheduled: 0, running: 0, succeeded: 0, failed: 0, "
 	return "kind: PodGroup\nmetadata: {name: status}\nspec: {minMember: 1}\nstatus: {" + counts + strings.TrimPrefix(status, "{")
+}
+
+func jobWithStatus(status string) string {
+	return "kind: Job\nmetadata: {name: status}\nspec: {tasks: [{replicas: 1, template: {spec: {containers: [{name: c}]}}}]}\nstatus: " + status
 }
 
 func podGroupWithReason(reason string) string {

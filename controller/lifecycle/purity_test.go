@@ -12,7 +12,7 @@ import (
 // TestPurePackagesHaveNoClient holds that what decides can't act.
 func TestPurePackagesHaveNoClient(t *testing.T) {
 	const module = "github.com/lockstep-k8s/lockstep/"
-	for _, pkg := range []string{"apis/framework/statuscodec", "internal/text", "internal/controlled", "controller/lifecycle", "controller/history", "controller/pacing", "controller/engine/plan", "controller/volcano", "podgroup", "scheduler-plugin/coscheduling/line", "scheduler-plugin/coscheduling/planner", "scheduler-plugin/coscheduling/victims"} {
+	for _, pkg := range []string{"apis/framework/statuscodec", "internal/text", "internal/controlled", "controller/engine/plan", "controller/lifecycle", "controller/history", "controller/pacing", "controller/volcano", "podgroup", "scheduler-plugin/coscheduling/gangs", "scheduler-plugin/coscheduling/line", "scheduler-plugin/coscheduling/news", "scheduler-plugin/coscheduling/planner", "scheduler-plugin/coscheduling/victims"} {
 		t.Run(pkg, func(t *testing.T) {
 			deps, err := exec.CommandContext(t.Context(), "go", "list", "-deps", module+pkg).CombinedOutput()
 			if err != nil {

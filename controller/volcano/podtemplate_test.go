@@ -146,3 +146,45 @@ func textOf(t *testing.T, object any) string {
 	}
 	return string(data)
 }
+
+func TestTheSchedulerOfATemplate(t *testing.T) {
+	for template, want := range map[string]string{
+		"":                                  "",
+		`{"spec":{"schedulerName":"s"}}`:    "s",
+		`{"spec":{}}`:                       "",
+		`{"spec":{"schedulerName":1}}`:      "",
+		`{"spec":{"schedulerName":"s"},"`:   "",
+		`{"metadata":{"schedulerName":""}}`: "",
+	} {
+		task := &batchv1alpha1.TaskSpec{}
+		task.Template.Raw = []byte(template)
+		if got := templateScheduler(task); got != want {
+			t.Errorf("of %q: got %q, want %q", template, got, want)
+		}
+	}
+}
+
+func TestATemplateThatWouldTakeTooMuchIsRefused(t *testing.T) {
+	const pod = `{"spec":{"containers":[{"name":"c","args":[%]}]}}`
+	tests := map[string]struct {
+		args string
+		want string
+	}{
+		"a large one":            {`"` + strings.Repeat("x", 1_000_000) + `"`, ""},
+		"one of too many bytes":  {`"` + strings.Repeat("x", 1<<20) + `"`, "must have at most 1048576 bytes, has 1048626"},
+		"one of too many values": {strings.Repeat(`"",`, 20_000) + `""`, "must have at most 20000 JSON values, has 20006"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			task := &batchv1alpha1.TaskSpec{}
+			task.Template.Raw = []byte(strings.Replace(pod, "%", tc.args, 1))
+			problem := ""
+			if _, err := decodeTemplate(task); err != nil {
+				problem = err.Error()
+			}
+			if problem != tc.want {
+				t.Errorf("got %q, want %q", problem, tc.want)
+			}
+		})
+	}
+}

@@ -58,8 +58,10 @@ func TestLockstepRunsOnAKubernetesVersion(t *testing.T) {
 	w.part("a Pod with a resource claim gets its device, or is told", claimIsMet)
 	w.part("wrong objects are refused", wrongObjectsAreRefused)
 	w.part("the manifests are taken", func(w *world) {
-		if out, err := w.Kubectl(w.ctx, "apply", "--dry-run=server", "--validate=strict", "-k", "../../manifests"); err != nil {
-			w.t.Errorf("%v: %s", err, out)
+		for _, manifests := range [][]string{{"-k", "../../manifests"}, {"-f", "../../manifests/volcano"}} {
+			if out, err := w.Kubectl(w.ctx, append([]string{"apply", "--dry-run=server", "--validate=strict"}, manifests...)...); err != nil {
+				w.t.Errorf("%v: %s", err, out)
+			}
 		}
 	})
 	w.part("the scheduler says once what is off", func(w *world) {

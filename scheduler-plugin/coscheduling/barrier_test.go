@@ -11,7 +11,7 @@ import (
 	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
-	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/status"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/news"
 )
 
 // TestAGangThatMayNotBePlannedKeepsNoRoom: a plugin keeps a member back after room was held
@@ -28,7 +28,7 @@ func TestAGangThatMayNotBePlannedKeepsNoRoom(t *testing.T) {
 		w.create(node)
 	}
 	w.create(makePod("job-1", onNode("other-0"), licensed))
-	w.eventually("room is held back for the gang", func() bool { return w.waiting()[status.Starving] == 1 })
+	w.eventually("room is held back for the gang", func() bool { return w.waiting()[news.Starving] == 1 })
 	pod, err := w.kube.CoreV1().Pods(testNamespace).Get(t.Context(), "big-0", metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -37,7 +37,7 @@ func TestAGangThatMayNotBePlannedKeepsNoRoom(t *testing.T) {
 	if _, err := w.kube.CoreV1().Pods(testNamespace).Update(t.Context(), pod, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	w.eventually("no room is held back any more", func() bool { return w.waiting()[status.Starving] == 0 })
+	w.eventually("no room is held back any more", func() bool { return w.waiting()[news.Starving] == 0 })
 	if !w.helpless("big") {
 		t.Error("the gang keeps its right to be helped")
 	}

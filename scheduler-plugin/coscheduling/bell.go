@@ -3,17 +3,48 @@
 
 package coscheduling
 
-import "time"
+import (
+	"context"
+	"time"
 
-// tendBell rings whenever a gang is to have its turn, and gives up the room that is held for
-// nobody, until the scheduler ends. It is woken when something has changed.
-func (e *engine) tendBell(stirred <-chan struct{}) {
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/gangs"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
+)
+
+// resyncPeriod is how often it is looked at least for what is due, even if nothing has
+// happened.
+const resyncPeriod = 30 * time.Second
+
+// stir is a note that somebody may be next, or that room may be kept for nobody.
+type stir chan struct{}
+
+func newStir() stir { return make(stir, 1) }
+
+// leave leaves the note. It does not block.
+func (s stir) leave() {
+	select {
+	case s <- struct{}{}:
+	default: // there is one
+	}
+}
+
+// ringer rings the bell in kube-scheduler's queue.
+type ringer struct {
+	gangs   *gangs.Gangs
+	bell    *kube.Bell
+	keeper  *keeper
+	stirred stir
+}
+
+// tend rings whenever a gang is to have its turn, and gives up the room that is kept for
+// nobody, until ctx ends. It is woken when something has changed.
+func (r *ringer) tend(ctx context.Context) {
 	for {
-		e.prune()
+		r.keeper.prune(ctx)
 		select {
-		case <-stirred:
-		case <-time.After(e.ring()):
-		case <-e.ctx.Done():
+		case <-r.stirred:
+		case <-time.After(r.ring(ctx)):
+		case <-ctx.Done():
 			return
 		}
 	}
@@ -21,17 +52,17 @@ func (e *engine) tendBell(stirred <-chan struct{}) {
 
 // ring rings if a gang is to have its turn, and returns in what time to look again if nothing
 // happens before.
-func (e *engine) ring() time.Duration {
-	priority, now, again := e.tracker.ring()
+func (r *ringer) ring(ctx context.Context) time.Duration {
+	priority, now, again := r.gangs.Next()
 	if now {
-		e.queue.Bell.Ring(e.ctx, priority)
+		r.bell.Ring(ctx, priority)
 	}
 	wait := resyncPeriod
-	if len(e.room.InOrder()) > 0 {
+	if r.keeper.keepsAny() {
 		wait = replacementGrace // it may be room for nobody then
 	}
 	if !again.IsZero() {
-		wait = min(wait, max(0, again.Sub(e.tracker.now())))
+		wait = min(wait, max(0, time.Until(again)))
 	}
 	return wait
 }

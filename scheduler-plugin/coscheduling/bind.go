@@ -5,6 +5,7 @@ package coscheduling
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -15,23 +16,34 @@ import (
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/gangs"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/status"
 )
 
 // bindRetryDelay is how long a failed bind waits before it is tried again; it
 // doubles with each further try.
 const bindRetryDelay = 100 * time.Millisecond
 
+// binder binds members to the nodes where they were placed.
+type binder struct {
+	sched   *kube.Scheduler
+	plugins map[string]*Coscheduling
+	gangs   *gangs.Gangs
+	metrics *status.Metrics
+}
+
 // bind binds one member, off the scheduling goroutine. A member that can't be
 // bound is given back to the queue, and what is left of its gang is planned again
-// after a back-off; the members that are bound count towards the minimum then.
-func (e *engine) bind(ctx context.Context, p *kube.Placement, view gangView) {
+// after a back-off by its terms; the members that are bound count towards the minimum then.
+func (b *binder) bind(ctx context.Context, p *kube.Placement, view *gangs.View, terms line.Terms) {
 	logger := klog.LoggerWithValues(klog.FromContext(ctx), "pod", klog.KObj(p.Pod), "node", p.Node)
 	ctx = klog.NewContext(ctx, logger)
-	retries := *e.plugins[p.Pod.Spec.SchedulerName].args.BindRetries
-	attempt := kube.Attempt{Number: view.failures + 1, First: view.firstAttempt, Start: time.Now()}
+	retries := *b.plugins[p.Pod.Spec.SchedulerName].args.BindRetries
+	attempt := kube.Attempt{Number: view.Failures + 1, First: view.Since, Start: time.Now()}
 
-	status := kube.RunBindingCycle(ctx, p, func(ctx context.Context) *fwk.Status { return e.bindWithRetries(ctx, p, retries) })
+	status := kube.RunBindingCycle(ctx, p, func(ctx context.Context) *fwk.Status { return b.bindWithRetries(ctx, p, retries) })
 	if status.IsSuccess() {
 		logger.V(2).Info("Bound member of a pod group")
 		kube.ObserveBound(p.Profile, attempt)
@@ -40,16 +52,16 @@ func (e *engine) bind(ctx context.Context, p *kube.Placement, view gangView) {
 	if ctx.Err() != nil {
 		return // the scheduler ends; the next one sees what is bound
 	}
-	e.sched.Unbind(ctx, p)
-	e.tracker.unassume(failedBinding{pod: p.Pod, terms: e.terms(&view),
-		message: fmt.Sprintf("%s could not be bound to %s: %s", p.Pod.Name, p.Node, status.Message())})
-	e.metrics.BindFailures.Inc()
-	e.sched.FailBinding(ctx, p, attempt, status)
+	b.sched.Unbind(ctx, p)
+	b.gangs.Unassume(gangs.FailedBinding{Pod: p.Pod, Terms: terms,
+		Message: fmt.Sprintf("%s could not be bound to %s: %s", p.Pod.Name, p.Node, status.Message())})
+	b.metrics.BindFailures.Inc()
+	b.sched.FailBinding(ctx, p, attempt, status)
 }
 
 // isBinding says whether members of any profile are being bound.
-func (e *engine) isBinding() bool {
-	for _, plugin := range e.plugins {
+func isBinding(plugins map[string]*Coscheduling) bool {
+	for _, plugin := range plugins {
 		if len(plugin.binds) > 0 {
 			return true
 		}
@@ -60,8 +72,8 @@ func (e *engine) isBinding() bool {
 // bindWithRetries writes the binding and repeats that on the same node if the
 // API server could not be reached or had no time. At most bindParallelism run at
 // once for a profile.
-func (e *engine) bindWithRetries(ctx context.Context, p *kube.Placement, retries int32) *fwk.Status {
-	plugin := e.plugins[p.Pod.Spec.SchedulerName]
+func (b *binder) bindWithRetries(ctx context.Context, p *kube.Placement, retries int32) *fwk.Status {
+	plugin := b.plugins[p.Pod.Spec.SchedulerName]
 	select {
 	case plugin.binds <- struct{}{}:
 	case <-ctx.Done():
@@ -72,7 +84,7 @@ func (e *engine) bindWithRetries(ctx context.Context, p *kube.Placement, retries
 	var status *fwk.Status
 	backoff := wait.Backoff{Duration: bindRetryDelay, Factor: 2, Jitter: 0.1, Steps: int(retries) + 1}
 	for {
-		status = e.sched.Bind(ctx, p)
+		status = b.sched.Bind(ctx, p)
 		if status.IsSuccess() || backoff.Steps <= 1 || !retriable(status.AsError()) {
 			break
 		}
@@ -83,7 +95,7 @@ func (e *engine) bindWithRetries(ctx context.Context, p *kube.Placement, retries
 			return fwk.AsStatus(ctx.Err())
 		}
 	}
-	if e.boundAfterAll(ctx, p, status) {
+	if boundAfterAll(ctx, p, status) {
 		return nil
 	}
 	return status
@@ -92,11 +104,23 @@ func (e *engine) bindWithRetries(ctx context.Context, p *kube.Placement, retries
 // boundAfterAll says whether a bind that was refused because the Pod has a node
 // is one of ours that had come through: its reply was lost, and the repetition
 // conflicted with it.
-func (e *engine) boundAfterAll(ctx context.Context, p *kube.Placement, status *fwk.Status) bool {
+func boundAfterAll(ctx context.Context, p *kube.Placement, status *fwk.Status) bool {
 	if status.IsSuccess() || !apierrors.IsConflict(status.AsError()) {
 		return false
 	}
 	var live *corev1.Pod
 	live, err := p.Profile.ClientSet().CoreV1().Pods(p.Pod.Namespace).Get(ctx, p.Pod.Name, metav1.GetOptions{})
 	return err == nil && live.UID == p.Pod.UID && live.Spec.NodeName == p.Node
+}
+
+// retriable says whether a failed API call may succeed when it is repeated.
+func retriable(err error) bool {
+	switch {
+	case err == nil, errors.Is(err, context.Canceled):
+		return false
+	case apierrors.IsNotFound(err), apierrors.IsConflict(err), apierrors.IsInvalid(err),
+		apierrors.IsForbidden(err), apierrors.IsUnauthorized(err), apierrors.IsBadRequest(err):
+		return false
+	}
+	return true
 }

@@ -38,10 +38,7 @@ func (w *world) cycles() int {
 
 // quiet says whether no gang is about to be planned.
 func (w *world) quiet() bool {
-	tracker := w.tracker()
-	tracker.mu.Lock()
-	defer tracker.mu.Unlock()
-	_, due := tracker.line.Next(tracker.now())
+	_, due, _ := w.engine().gangs.Next()
 	return !due
 }
 
@@ -53,9 +50,9 @@ func TestFiveHundredWaitingGangsCostLittle(t *testing.T) {
 	b := newBench()
 	for g := range gangs {
 		group := makeGroup(fmt.Sprintf("gang%d", g), 8)
-		b.setGroup(group)
+		b.SetGroup(group)
 		for _, member := range makeMembers(group.Name, 8) {
-			b.add(member.(*corev1.Pod))
+			b.SetPod(member.(*corev1.Pod))
 		}
 	}
 	plan := func() (cycles int) {
@@ -73,15 +70,15 @@ func TestFiveHundredWaitingGangsCostLittle(t *testing.T) {
 	small := makeNodes("small", 1, 1)[0].(*corev1.Node)
 	start := time.Now()
 	for range events {
-		b.happened(fwk.ClusterEvent{Resource: fwk.Node, ActionType: fwk.UpdateNodeLabel}, small, small)
-		b.happened(framework.EventAssignedPodAdd, nil, makePod("placed"))
+		happened(b.Gangs, fwk.ClusterEvent{Resource: fwk.Node, ActionType: fwk.UpdateNodeLabel}, small, small)
+		happened(b.Gangs, framework.EventAssignedPodAdd, nil, makePod("placed"))
 	}
 	t.Logf("an event that can't help costs %v", time.Since(start)/(2*events))
 	if n := plan(); n != 0 {
 		t.Errorf("%d cycles for events that can't help", n)
 	}
 	large := makeNodes("large", 1, 8)[0].(*corev1.Node)
-	b.happened(fwk.ClusterEvent{Resource: fwk.Node, ActionType: fwk.Add}, nil, large)
+	happened(b.Gangs, fwk.ClusterEvent{Resource: fwk.Node, ActionType: fwk.Add}, nil, large)
 	if n := plan(); n != gangs {
 		t.Errorf("%d cycles for an event that may help each of %d gangs", n, gangs)
 	}

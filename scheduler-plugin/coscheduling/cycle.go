@@ -9,16 +9,25 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/gangs"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/place"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/status"
 )
+
+// gangView is a gang as a gang cycle sees it.
+type gangView struct {
+	place.Gang
+	// shape is the gang's; see Gang.Shape.
+	shape string
+}
 
 // runCycle plans a gang, places all of it that fits if that keeps its minimum,
 // and otherwise records why not.
@@ -33,7 +42,7 @@ func (e *engine) runCycle(view gangView) {
 		kube.ObserveFailed(plugin.handle, false, time.Since(start))
 		return
 	}
-	e.prune()
+	e.keeper.prune(ctx)
 	own := e.room.Of(view.Key)
 	out, err := e.plan(ctx, &view, own)
 	if err == nil && len(out.Placements) > 0 {
@@ -62,6 +71,25 @@ func (e *engine) runCycle(view gangView) {
 	e.apply(ctx, view, own, out)
 }
 
+// prepare says what the gang of a cycle may do if it finds no place.
+func (e *engine) prepare(view *gangView) {
+	view.MayPreempt = mayPreempt(&view.View, e.classes)
+	view.StarvationAfter = e.pluginOf(view).args.StarvationAfter.Duration
+	view.Starving = e.gangs.Starves(view.Key)
+	view.shape = view.Shape()
+}
+
+// mayPreempt says whether neither a member nor the group's PriorityClass has the
+// preemptionPolicy Never.
+func mayPreempt(view *gangs.View, classes classes) bool {
+	for _, pod := range view.Waiting {
+		if policy := pod.Spec.PreemptionPolicy; policy != nil && *policy == corev1.PreemptNever {
+			return false
+		}
+	}
+	return classes.mayPreempt(view.Group.Spec.PriorityClassName)
+}
+
 // pluginOf is the plugin in the profile of a gang's first member, which speaks for all of
 // them.
 func (e *engine) pluginOf(view *gangView) *Coscheduling {
@@ -75,7 +103,7 @@ func (e *engine) knowsItHasNoPlace(view *gangView) bool {
 	if view.Starving || e.room.Of(view.Key) != nil {
 		return false
 	}
-	return e.tracker.alike(view.Key, view.shape)
+	return e.gangs.Alike(view.Key, view.shape)
 }
 
 // plan seeks a place for a gang in the cluster as it is now.
@@ -101,11 +129,11 @@ func (e *engine) plan(ctx context.Context, view *gangView, own room.Claim) (plac
 		Extenders: e.sched,
 		Own:       own,
 		Ahead:     e.room.AheadOfGang(room.Behind{Rank: view.Rank, Broken: view.Broken()}),
-		Standings: e.tracker.standings,
+		Standings: e.gangs.Standings,
 		Evictions: &e.evictions,
 		Passes:    &e.passes,
-		Now:       e.tracker.now,
-		Deadline:  e.tracker.now().Add(timeout),
+		Now:       time.Now,
+		Deadline:  time.Now().Add(timeout),
 
 		TurnTimeout: timeout,
 	})
@@ -115,19 +143,20 @@ func (e *engine) plan(ctx context.Context, view *gangView, own room.Claim) (plac
 func (e *engine) apply(ctx context.Context, view gangView, own room.Claim, out place.Outcome) {
 	switch {
 	case out.Claim == nil:
-		e.drop(view.Key)
+		e.keeper.drop(ctx, view.Key)
 	case out.Claim != own:
-		e.keep(out.Claim)
+		e.keeper.keep(ctx, out.Claim)
 	}
 	if len(out.Victims) > 0 {
-		e.evict(ctx, &view, out.Victims)
+		e.evictor.evict(ctx, &view.View, out.Victims)
 	}
 	if out.Shortfall != nil {
 		e.refuse(&view, out)
 	}
+	terms := e.terms(&view)
 	for _, p := range out.Placements {
 		e.queue.Forget(p.Pod)
-		go e.bind(ctx, p, view)
+		go e.binder.bind(ctx, p, &view.View, terms)
 	}
 }
 
@@ -142,7 +171,7 @@ func (e *engine) refuse(view *gangView, out place.Outcome) {
 		refusal.Took = e.pluginOf(view).args.TurnTimeout.Duration
 		e.metrics.Overdue.Inc()
 	}
-	e.tracker.fail(view.Key, view.Group.UID, refusal, e.terms(view))
+	e.gangs.Refuse(view.Key, view.Group.UID, refusal, e.terms(view))
 }
 
 // terms are how long a gang waits for what.
@@ -152,7 +181,7 @@ func (e *engine) terms(view *gangView) line.Terms {
 }
 
 // commit makes placements known to the scheduler's cache, which all later cycles see, and
-// to the tracker. The shortfall says why that did not work; then nothing is left behind.
+// to package gangs. The shortfall says why that did not work; then nothing is left behind.
 func (e *engine) commit(ctx context.Context, view *gangView, placements []*kube.Placement) (*place.Shortfall, error) {
 	nodes := make(map[types.UID]string, len(placements))
 	for i, p := range placements {
@@ -172,7 +201,7 @@ func (e *engine) commit(ctx context.Context, view *gangView, placements []*kube.
 			return nil, fmt.Errorf("permitting %s on %s: %w", klog.KObj(p.Pod), p.Node, permit.AsError())
 		}
 	}
-	if !e.tracker.assume(view, nodes) {
+	if !e.gangs.Assume(&view.View, nodes) {
 		e.release(ctx, placements, len(placements))
 		return &place.Shortfall{Unready: true, Message: "the group or its members have changed while it was planned"}, nil
 	}

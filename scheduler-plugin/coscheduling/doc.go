@@ -11,17 +11,17 @@
 // waits holds nothing, but for room that was made or is kept for it (package room). Pods without the label
 // scheduling.lockstep.dev/pod-group are scheduled as by kube-scheduler, of which
 // the plugin is a part. A Pod whose label names a group that it is no member of
-// waits (stranger.go), and is told so, as one is whose group does not exist (package
-// status). What leans on kube-scheduler's inside is in package kube.
+// waits, and is told so, as one is whose group does not exist (package news). What leans on
+// kube-scheduler's inside is in package kube.
 //
 // # Algorithm
 //
-// The tracker (tracker.go) watches PodGroups and their Pods and knows of each
-// group who waits and who is placed. Groups that are complete stand in a line (package
-// line), which says who is next. Members stay out of the scheduling queue
-// (kube/queue.go). When a group is to have its turn, a bell rings in that queue (bell.go,
-// kube/bell.go), and the engine (engine.go) runs a gang cycle (cycle.go) instead of a Pod's
-// scheduling cycle, on the scheduler's only scheduling goroutine:
+// This package is wiring (attach.go). Watches of PodGroups and their Pods (watch.go) tell
+// package gangs what happens. It knows of each group who waits and who is placed. Groups that
+// are complete stand in a line (package line), which says who is next. Members stay out of the
+// scheduling queue (kube/queue.go). When a group is to have its turn, a bell rings in that
+// queue (bell.go, kube/bell.go), and the engine (engine.go) runs a gang cycle (cycle.go)
+// instead of a Pod's scheduling cycle, on the scheduler's only scheduling goroutine:
 //
 //  1. gather: a snapshot of the cluster, members that wait, members placed, claims.
 //  2. place (package place): what becomes of the group is decided, and nothing is done.
@@ -29,21 +29,22 @@
 //     all members are placed together (package planner), and the plugins verify that
 //     member by member, with the members before it assumed. This is what honours
 //     affinity, topology spread, ports, volumes and claims.
-//  3. apply: members that have a place are assumed in the scheduler's cache, or all is
-//     given up; room is kept or left, victims are evicted (evict.go), the line is told.
+//  3. apply: members that have a place are assumed in the scheduler's cache and in package
+//     gangs, or all is given up; room is kept or left, victims are evicted (evict.go), the
+//     line is told.
 //  4. bind (bind.go), in parallel and off the scheduling goroutine.
 //
 // A group that found no place may preempt work of lower priority (package victims): on a
 // snapshot without all that it outranks, the least is chosen that has to go, and the plan
-// is verified without just that. The room is held until the victims have ended (package
-// room, hold.go, and filter.go for ordinary Pods). A group that starves (starve.go) holds
-// room in the same way, where the least work has to end, and evicts nobody.
+// is verified without just that. The room is kept until the victims have ended (package
+// room, claims.go, and filter.go for ordinary Pods). For a group that starves room is kept in
+// the same way, where the least work has to end, and nobody is evicted.
 //
 // Claims to room are all that a group which waits takes from others between two cycles.
 // They concern only groups that are behind in line, which is a total order, so no two
 // groups can block each other.
 //
 // A group that found no place waits until an event may help it (events.go), but
-// at least for its back-off. Its PodGroup's conditions say why (package
-// status; the tracker answers its questions in tracker_status.go).
+// at least for its back-off. Its PodGroup's conditions say why: package news decides what
+// follows from what package gangs knows, and package status writes it.
 package coscheduling

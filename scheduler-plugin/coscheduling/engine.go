@@ -5,29 +5,19 @@ package coscheduling
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
-	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
-	schedulingclient "github.com/lockstep-k8s/lockstep/client/clientset/versioned"
 	"github.com/lockstep-k8s/lockstep/podgroup"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/gangs"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/place"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/status"
 )
-
-// resyncPeriod is how often the engine looks for what is due at least, even if nothing has
-// happened.
-const resyncPeriod = 30 * time.Second
 
 // engine runs the gang cycles of one scheduler, for all profiles that enable the
 // plugin.
@@ -39,11 +29,10 @@ type engine struct {
 	snapshot kube.Snapshot
 	pop      kube.Next
 	queue    *kube.Queue
+	classes  classes
 	// begin notes that the scheduler has begun to schedule: it leads, if leaders
-	// are elected. Before that, begun is open, and the engine watches but does
-	// nothing.
+	// are elected. Before that it is only watched what happens.
 	begin func()
-	begun <-chan struct{}
 
 	// passes are those of gangs that were planned last.
 	passes place.Passes
@@ -52,79 +41,14 @@ type engine struct {
 	room      room.Room
 	evictions room.Evictions
 
-	tracker  *tracker
-	reporter *status.Reporter
-	metrics  *status.Metrics
-}
+	gangs   *gangs.Gangs
+	metrics *status.Metrics
+	stirred stir
 
-// Attach lets the plugin take gangs out of a scheduler's hands: it decides
-// who is next in its place and starts what the plugin needs beside it. Call it after the
-// scheduler is made and before it runs. It fails if no profile enables the
-// plugin. All that it starts ends with ctx. Of several schedulers of which one is
-// elected, those that don't lead only watch.
-func Attach(ctx context.Context, sched *kube.Scheduler) error {
-	plugins := pluginsOf(sched.Profiles())
-	if len(plugins) == 0 {
-		return fmt.Errorf("no profile of the scheduler enables the plugin %s", Name)
-	}
-	groups, err := groupClient(plugins)
-	if err != nil {
-		return err
-	}
-	return attach(ctx, sched, plugins, groups, status.ServedRegistry())
-}
-
-// pluginsOf are the plugin's instances, by scheduler name.
-func pluginsOf(profiles map[string]framework.Framework) map[string]*Coscheduling {
-	plugins := make(map[string]*Coscheduling)
-	for name, profile := range profiles {
-		for _, plugin := range profile.PreEnqueuePlugins() {
-			if c, ok := plugin.(*Coscheduling); ok {
-				plugins[name] = c
-			}
-		}
-	}
-	return plugins
-}
-
-func attach(ctx context.Context, sched *kube.Scheduler, plugins map[string]*Coscheduling,
-	groups schedulingclient.Interface, registry status.Registry) error {
-	begun := make(chan struct{})
-	e := &engine{
-		ctx:      ctx,
-		begun:    begun,
-		sched:    sched,
-		plugins:  plugins,
-		snapshot: sched.Snapshot(),
-	}
-	stirred := make(chan struct{}, 1)
-	stir := func() {
-		select {
-		case stirred <- struct{}{}:
-		default: // it is to look anyway
-		}
-	}
-	e.tracker = newTracker(e.serves, time.Now, stir, func(gang types.NamespacedName, d time.Duration) { e.reporter.Report(gang, d) })
-	e.tracker.classPriority = e.classPriority()
-	e.tracker.dissolve = func(group *schedulingv1alpha1.PodGroup, rest []*corev1.Pod) { go e.dissolve(group, rest) }
-	e.reporter = status.NewReporter(e.tracker, groups, e.clientSet(), e.recorder(), e.isBinding)
-	e.protectGangs(klog.FromContext(ctx))
-	var err error
-	if e.metrics, err = status.NewMetrics(registry, e.tracker.waitingGangs); err != nil {
-		return err
-	}
-	for _, c := range plugins {
-		c.engine = e
-	}
-	e.pop = sched.InterceptNext(e.nextEntity)
-	e.queue = sched.KeepOut(e.places, e.tracker.heard, e.forgetGone)
-	e.begin = sync.OnceFunc(func() { close(begun) })
-	if err := e.startWatching(groups); err != nil {
-		return err
-	}
-	go e.tendBell(stirred)
-	go e.reporter.Run(ctx)
-	return nil
+	keeper  *keeper
+	evictor *evictor
+	binder  *binder
+	ringer  *ringer
 }
 
 // serves says whether Pods with this scheduler name are placed by the engine.
@@ -163,17 +87,17 @@ func (e *engine) nextEntity(logger klog.Logger) (framework.QueuedEntityInfo, err
 // before them, unless it outranks them.
 func (e *engine) turns(priority int32, hung time.Time) {
 	for {
-		view, ok := e.tracker.begin(priority, hung)
+		view, ok := e.gangs.Begin(priority, hung)
 		if !ok {
 			break
 		}
-		e.runCycle(view)
+		e.runCycle(gangView{Gang: place.Gang{View: view}})
 		if e.ctx.Err() != nil || e.queue.Outranked(priority) {
 			break
 		}
 	}
-	e.ring()
-	e.tracker.stir()
+	e.ringer.ring(e.ctx)
+	e.stirred.leave()
 }
 
 // places says whether the engine places a Pod that the queue hands out. A bound
@@ -181,16 +105,4 @@ func (e *engine) turns(priority int32, hung time.Time) {
 func (e *engine) places(pod *corev1.Pod) bool {
 	_, member := podgroup.GroupOf(pod)
 	return member && pod.Spec.NodeName == "" && e.serves(pod.Spec.SchedulerName)
-}
-
-// retriable says whether a failed API call may succeed when it is repeated.
-func retriable(err error) bool {
-	switch {
-	case err == nil, errors.Is(err, context.Canceled):
-		return false
-	case apierrors.IsNotFound(err), apierrors.IsConflict(err), apierrors.IsInvalid(err),
-		apierrors.IsForbidden(err), apierrors.IsUnauthorized(err), apierrors.IsBadRequest(err):
-		return false
-	}
-	return true
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"github.com/lockstep-k8s/lockstep/podgroup"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/gangs"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/place"
 )
@@ -47,9 +48,12 @@ func helpful() []fwk.ClusterEvent {
 
 // heard tells the gangs of an event that may help one, wherever they are. So a cycle that
 // ends without a place can't miss what happens during it.
-func (t *tracker) heard(event fwk.ClusterEvent, before, after any) {
-	if framework.MatchAnyClusterEvent(event, t.helpful) {
-		t.happened(event, before, after)
+func heard(by *gangs.Gangs) func(event fwk.ClusterEvent, before, after any) {
+	events := helpful()
+	return func(event fwk.ClusterEvent, before, after any) {
+		if framework.MatchAnyClusterEvent(event, events) {
+			happened(by, event, before, after)
+		}
 	}
 }
 
@@ -88,16 +92,10 @@ func isPlacing(event fwk.ClusterEvent) bool {
 	return event.Resource == fwk.AssignedPod && event.ActionType&fwk.Add != 0
 }
 
-// happened tells the line of an event.
-func (t *tracker) happened(event fwk.ClusterEvent, oldObj, newObj any) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+// happened tells gangs of an event.
+func happened(to *gangs.Gangs, event fwk.ClusterEvent, oldObj, newObj any) {
 	kind := kindOf(event)
-	if !t.line.Listens(kind) {
-		return
-	}
-	t.line.Happened(eventOf(kind, oldObj, newObj), t.now())
-	t.stir()
+	to.Happened(kind, func() line.Event { return eventOf(kind, oldObj, newObj) })
 }
 
 // kindOf is what kind of event it is for the line. What a Pod that is relabelled means for

@@ -5,14 +5,18 @@ package coscheduling
 
 import (
 	"context"
+	"math"
 	"sync"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/gangs"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/place"
 )
@@ -57,6 +61,40 @@ func lacking(members int) line.Need {
 	return line.Need{Members: members, Smallest: room, Least: room}
 }
 
+// bench is gangs without a scheduler, with a clock in the test's hands.
+type bench struct {
+	*gangs.Gangs
+	time time.Time
+}
+
+func newBench() *bench {
+	b := &bench{time: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
+	b.Gangs = gangs.New(gangs.Config{
+		Rules: gangs.Rules{
+			Serves:     func(name string) bool { return name == testScheduler },
+			ClassValue: func(string) (int32, bool) { return 0, false },
+			ClassKey:   place.ClassKey,
+		},
+		Now:      func() time.Time { return b.time },
+		Stir:     func() {},
+		Report:   func(types.NamespacedName, time.Duration) {},
+		Dissolve: func(*schedulingv1alpha1.PodGroup, []*corev1.Pod) {},
+	})
+	b.SetSynced()
+	return b
+}
+
+// turn begins the turn of the gang that is next, which has no name if there is none.
+func (b *bench) turn() gangs.View {
+	view, _ := b.Begin(math.MinInt32, b.time)
+	return view
+}
+
+// fail ends a turn without a place.
+func (b *bench) fail(key types.NamespacedName, uid types.UID, why line.Refusal, initial, longest time.Duration) {
+	b.Refuse(key, uid, why, line.Terms{Initial: initial, Longest: longest})
+}
+
 // TestEventsDuringACycle: what happens while a gang is planned, by the turn of
 // any gang, is not lost to it, and what can't help costs nothing.
 func TestEventsDuringACycle(t *testing.T) {
@@ -77,8 +115,8 @@ func TestEventsDuringACycle(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newBench()
 			group := makeGroup("gang", 1)
-			b.setGroup(group)
-			b.add(makePod("gang-0", inGroup("gang")))
+			b.SetGroup(group)
+			b.SetPod(makePod("gang-0", inGroup("gang")))
 			fail := func(need line.Need) {
 				b.fail(gangName, group.UID, line.Refusal{Message: "no room", Need: need}, time.Second, time.Second)
 			}
@@ -86,17 +124,17 @@ func TestEventsDuringACycle(t *testing.T) {
 				b.turn()
 				fail(tc.before)
 				b.time = b.time.Add(time.Minute)
-				b.awaken(gangName)
+				b.Wake(gangName)
 			}
 			if b.turn().Key != gangName {
 				t.Fatal("the gang is not planned")
 			}
 			for range tc.ended {
-				b.happened(framework.EventAssignedPodDelete, makePod("ended"), nil)
+				happened(b.Gangs, framework.EventAssignedPodDelete, makePod("ended"), nil)
 			}
 			fail(tc.need)
 			b.time = b.time.Add(2 * time.Second)
-			if got := b.isNext(gangName); got != tc.want {
+			if _, got, _ := b.Next(); got != tc.want {
 				t.Errorf("the gang is planned again: %v, want %v", got, tc.want)
 			}
 		})

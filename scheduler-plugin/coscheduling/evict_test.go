@@ -4,7 +4,6 @@
 package coscheduling
 
 import (
-	"slices"
 	"sync"
 	"testing"
 
@@ -15,101 +14,8 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
 
-	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 )
-
-// TestMembersThatArePreemptedDoNotCount: from the moment that a gang is preempted
-// its victims don't help a sibling that waits over the minimum. They go one by
-// one, and the sibling would be all that is left.
-func TestMembersThatArePreemptedDoNotCount(t *testing.T) {
-	b := newBench()
-	b.setGroup(makeGroup("low", 2))
-	victims := []*corev1.Pod{makePod("low-0", inGroup("low"), onNode("node-0")), makePod("low-1", inGroup("low"), onNode("node-0"))}
-	sibling := makePod("low-2", inGroup("low"))
-	b.add(append(victims, sibling)...)
-	low := gangNamed("low")
-	if !b.isNext(low) {
-		t.Fatal("a member above the minimum has no turn")
-	}
-	b.setLeaving(victims, true)
-	if b.isNext(low) {
-		t.Error("a member has a turn whose gang is being preempted")
-	} else if got := b.toldWhy(low); got != "1 of at least 2 members exist" {
-		t.Errorf("it is told %q", got)
-	}
-	b.setLeaving(victims, false)
-	if !b.isNext(low) {
-		t.Error("a member has no turn after the preemption has failed")
-	}
-}
-
-// preempted is a Pod that is ending because it was preempted.
-func preempted(pod *corev1.Pod) *corev1.Pod {
-	pod = pod.DeepCopy()
-	pod.Status.Conditions = []corev1.PodCondition{{
-		Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: corev1.PodReasonPreemptionByScheduler,
-	}}
-	now := metav1.Now()
-	pod.DeletionTimestamp = &now
-	return pod
-}
-
-// TestTheLateEndOfASurplusDissolvesNothing: a gang could spare the member that was
-// preempted. Until that has ended, the gang loses another one for another reason, whose
-// replacement waits.
-func TestTheLateEndOfASurplusDissolvesNothing(t *testing.T) {
-	b := newBench()
-	b.dissolve = func(_ *schedulingv1alpha1.PodGroup, rest []*corev1.Pod) {
-		t.Errorf("the rest of the gang is evicted, %d Pods", len(rest))
-	}
-	b.setGroup(makeGroup("gang", 2))
-	members := []*corev1.Pod{makePod("a", inGroup("gang"), onNode("node-0")), makePod("b", inGroup("gang"), onNode("node-0")),
-		makePod("c", inGroup("gang"), onNode("node-0"))}
-	b.add(members...)
-	surplus := preempted(members[2])
-	b.setPod(surplus)
-	b.deletePod(members[1])
-	b.add(makePod("d", inGroup("gang")))
-	b.deletePod(surplus)
-}
-
-// TestASchedulerThatBeginsDissolvesWhatPreemptionHasBroken, and nothing else.
-func TestASchedulerThatBeginsDissolvesWhatPreemptionHasBroken(t *testing.T) {
-	placed := func(name string) *corev1.Pod { return makePod(name, inGroup("gang"), onNode("node-0")) }
-	tests := map[string]struct {
-		pods []*corev1.Pod
-		want []string
-	}{
-		"a gang that preemption has taken a member of": {
-			pods: []*corev1.Pod{placed("a"), placed("b"), preempted(placed("c"))}, want: []string{"a", "b"},
-		},
-		"no gang that could spare it": {
-			pods: []*corev1.Pod{placed("a"), placed("b"), placed("c"), preempted(placed("d"))},
-		},
-		"no gang that would be short of members without the preemption": {
-			pods: []*corev1.Pod{placed("a"), preempted(placed("b"))},
-		},
-	}
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			b := newBench()
-			b.synced = false
-			var dissolved []string
-			b.dissolve = func(_ *schedulingv1alpha1.PodGroup, rest []*corev1.Pod) {
-				for _, pod := range rest {
-					dissolved = append(dissolved, pod.Name)
-				}
-			}
-			b.setGroup(makeGroup("gang", 3))
-			b.add(tc.pods...)
-			b.setSynced()
-			slices.Sort(dissolved)
-			if !slices.Equal(dissolved, tc.want) {
-				t.Errorf("%v are evicted, want %v", dissolved, tc.want)
-			}
-		})
-	}
-}
 
 // TestPreemptorIsToldOfVictimsThatOthersTook: an ordinary Pod preempts two. While
 // it has the first one deleted somebody else deletes the other, and the queue
@@ -141,6 +47,12 @@ func TestPreemptorIsToldOfVictimsThatOthersTook(t *testing.T) {
 	w.eventually("the Pod is placed", func() bool { return w.placed("ordinary") == 1 })
 }
 
+// wasPreempted says whether a Pod is marked as preempted.
+func wasPreempted(pod *corev1.Pod) bool {
+	c := kube.ConditionOf(pod, corev1.DisruptionTarget)
+	return c != nil && c.Status == corev1.ConditionTrue && c.Reason == corev1.PodReasonPreemptionByScheduler
+}
+
 // TestAPodThatTakesTheNameOfAVictimStays: while a victim is about to be evicted it
 // ends by itself, and its controller makes another of the same name, which runs
 // elsewhere.
@@ -170,8 +82,8 @@ func TestAPodThatTakesTheNameOfAVictimStays(t *testing.T) {
 			if err != nil {
 				t.Fatalf("the Pod that took the name: %v", err)
 			}
-			if pod.UID != again.UID || isPreempted(pod) {
-				t.Errorf("the Pod of the name has the UID %s, and is marked as preempted: %v; want %s, not marked", pod.UID, isPreempted(pod), again.UID)
+			if pod.UID != again.UID || wasPreempted(pod) {
+				t.Errorf("the Pod of the name has the UID %s, and is marked as preempted: %v; want %s, not marked", pod.UID, wasPreempted(pod), again.UID)
 			}
 		})
 	}

@@ -15,24 +15,24 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
 )
 
-// holdsKey is where PreFilter leaves a heldAgainst for Filter.
-const holdsKey fwk.StateKey = Name + "/holds"
+// claimsKey is where PreFilter leaves claimsAhead for Filter.
+const claimsKey fwk.StateKey = Name + "/claims"
 
-// heldAgainst is an ordinary Pod's request, and the claims that it has to leave
-// alone. It does not change.
-type heldAgainst struct {
+// claimsAhead are an ordinary Pod's request, and the claims that it has to leave
+// alone. They do not change.
+type claimsAhead struct {
 	request fwk.Resource
 	claims  []room.Claim
 }
 
 // Clone returns the same, which nobody changes.
-func (h *heldAgainst) Clone() fwk.StateData {
-	return h
+func (c *claimsAhead) Clone() fwk.StateData {
+	return c
 }
 
 // PreFilter has the plugin skip Filter, so that it costs ordinary Pods nothing,
-// unless room is held for a gang that is ahead of the Pod. Members of gangs find
-// held room in their cycle's snapshot instead.
+// unless room is kept for a gang that is ahead of the Pod. Members of gangs find
+// claims in their cycle's snapshot instead.
 func (c *Coscheduling) PreFilter(_ context.Context, state fwk.CycleState, pod *corev1.Pod, _ []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
 	if _, member := podgroup.GroupOf(pod); member || c.engine == nil {
 		return nil, fwk.NewStatus(fwk.Skip)
@@ -45,7 +45,7 @@ func (c *Coscheduling) PreFilter(_ context.Context, state fwk.CycleState, pod *c
 	if err != nil {
 		return nil, fwk.AsStatus(fmt.Errorf("reading affinity of %s: %w", pod.Name, err))
 	}
-	state.Write(holdsKey, &heldAgainst{request: info.CalculateResource().Resource, claims: ahead})
+	state.Write(claimsKey, &claimsAhead{request: info.CalculateResource().Resource, claims: ahead})
 	return nil, nil
 }
 
@@ -55,20 +55,20 @@ func (c *Coscheduling) PreFilterExtensions() fwk.PreFilterExtensions {
 	return nil
 }
 
-// Filter keeps ordinary Pods from room that is held for a gang ahead of them.
+// Filter keeps ordinary Pods from room that is kept for a gang ahead of them.
 //
 // It is a Filter, and no PreFilterResult, because kube-scheduler tries a nominated
 // node, and the node of an equal Pod before, without a look at that result.
 func (c *Coscheduling) Filter(_ context.Context, state fwk.CycleState, _ *corev1.Pod, info fwk.NodeInfo) *fwk.Status {
-	data, err := state.Read(holdsKey)
+	data, err := state.Read(claimsKey)
 	if err != nil {
-		return nil // nothing is held
+		return nil // there is no claim
 	}
-	against, ok := data.(*heldAgainst)
+	leaves, ok := data.(*claimsAhead)
 	if !ok {
-		return fwk.AsStatus(fmt.Errorf("reading what is held: got a %T", data))
+		return fwk.AsStatus(fmt.Errorf("reading what is kept: got a %T", data))
 	}
-	if !room.MayTake(against.request, info, against.claims) {
+	if !room.MayTake(leaves.request, info, leaves.claims) {
 		return fwk.NewStatus(fwk.Unschedulable, "node(s) had room that is held for a pod group")
 	}
 	return nil

@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
+	fwk "k8s.io/kube-scheduler/framework"
 	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
@@ -297,6 +298,10 @@ func TestReplacementThatFindsNoPlaceIsReported(t *testing.T) {
 	w.condition("gang", metav1.ConditionFalse, schedulingv1alpha1.ReasonScheduled)
 	w.deletePod("gang-1")
 	w.create(makePod("big", func(p *schedulertesting.PodWrapper) { p.Node("node-0") }))
+	w.eventually("the scheduler has seen that the node is full", func() bool {
+		pods := w.sched.Cache.Dump().Nodes["node-0"].Pods
+		return len(pods) == 2 && !slices.ContainsFunc(pods, func(p fwk.PodInfo) bool { return p.GetPod().Name == "gang-1" })
+	})
 	w.create(makePod("gang-2", inGroup("gang")))
 	w.condition("gang", metav1.ConditionTrue, schedulingv1alpha1.ReasonPodDeleted)
 }
@@ -343,16 +348,9 @@ func TestAFailedDiscoveryIsNoMissingCRD(t *testing.T) {
 	if victims := w.victims(); len(victims) > 0 {
 		t.Errorf("victims %v", victims)
 	}
-	if w.tracker().tellsPods() {
+	if _, tells := w.engine().gangs.Look(gangName); tells {
 		t.Error("Pods are told that the API server serves no PodGroups")
 	}
-}
-
-// tellsPods says whether Pods are told that the API server serves no PodGroups.
-func (t *tracker) tellsPods() bool {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	return t.tellsNoGroups
 }
 
 // TestOrdinaryPodsKeepTheirSignature: a plugin in the scheduling cycle that signs

@@ -38,9 +38,10 @@ import (
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	lockstepfake "github.com/lockstep-k8s/lockstep/client/clientset/versioned/fake"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/gangs"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
-	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/status"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/news"
 )
 
 const (
@@ -86,7 +87,7 @@ type world struct {
 // newWorld makes a world with objects in it. The scheduler is not started.
 func newWorld(t testing.TB, objects ...apiruntime.Object) *world {
 	t.Helper()
-	w := &world{t: t, kube: fake.NewClientset(), lock: lockstepfake.NewSimpleClientset(),
+	w := &world{t: t, kube: fake.NewSimpleClientset(), lock: lockstepfake.NewSimpleClientset(),
 		args: `{"initialBackoff":"50ms","maxBackoff":"200ms","bindRetries":2}`, verbosity: 5,
 		recorder: events.NewFakeRecorder(10000)}
 	w.client = w.kube
@@ -313,25 +314,30 @@ func (w *world) standBy() (lead func() (stop func())) {
 	}
 }
 
-// engine is that of the scheduler, tracker its tracker.
+// engine is that of the scheduler.
 func (w *world) engine() *engine {
 	w.t.Helper()
 	return anyPlugin(pluginsOf(w.sched.Profiles)).engine
 }
 
-func (w *world) tracker() *tracker {
+// known is what the scheduler knows of a gang, and that of no gang if it knows none.
+func (w *world) known(group string) gangs.Entry {
 	w.t.Helper()
-	return w.engine().tracker
+	dump, err := gangs.DumpOf(w.engine().gangs)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return dump.Gangs[gangNamed(group)]
 }
 
 // told is what a gang was told when it last found no place.
 func (w *world) told(group string) line.Refusal {
 	w.t.Helper()
-	tracker := w.tracker()
-	tracker.mu.RLock()
-	defer tracker.mu.RUnlock()
-	told, _ := tracker.line.Told(gangNamed(group))
-	return told
+	known, _ := w.engine().gangs.Look(gangNamed(group))
+	if known.Refusal == nil {
+		return line.Refusal{}
+	}
+	return *known.Refusal
 }
 
 // patches is how often somebody patched objects of a resource.
@@ -344,6 +350,9 @@ func (w *world) patches(resource string) int {
 	}
 	return n
 }
+
+// gangName is the gang that many tests are about.
+var gangName = gangNamed("gang")
 
 func gangNamed(name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: testNamespace, Name: name}
@@ -384,7 +393,7 @@ func (w *world) marked(prefix string) int {
 	}
 	n := 0
 	for i := range pods.Items {
-		if strings.HasPrefix(pods.Items[i].Name, prefix) && status.IsMarked(&pods.Items[i], corev1.PodReasonUnschedulable) {
+		if strings.HasPrefix(pods.Items[i].Name, prefix) && news.IsMarked(&pods.Items[i], corev1.PodReasonUnschedulable) {
 			n++
 		}
 	}
@@ -416,7 +425,7 @@ func (w *world) condition(group string, want metav1.ConditionStatus, reason stri
 		if err != nil {
 			w.t.Fatal(err)
 		}
-		if c := status.ConditionOf(pg.Status.Conditions, schedulingv1alpha1.ConditionUnschedulable); c != nil {
+		if c := news.ConditionOf(pg.Status.Conditions, schedulingv1alpha1.ConditionUnschedulable); c != nil {
 			found = *c
 		}
 		return found.Status == want && found.Reason == reason
@@ -478,6 +487,14 @@ func createdAt(second int) podOption {
 // ofService makes a Pod one of a Deployment: it does not end by itself.
 func ofService(w *schedulertesting.PodWrapper) {
 	w.Spec.RestartPolicy = corev1.RestartPolicyAlways
+}
+
+func onNode(node string) podOption {
+	return func(w *schedulertesting.PodWrapper) { w.Node(node) }
+}
+
+func inPhase(phase corev1.PodPhase) podOption {
+	return func(w *schedulertesting.PodWrapper) { w.Phase(phase) }
 }
 
 func inRole(role string) podOption {

@@ -41,22 +41,17 @@ func TestGangAndOrdinaryPodTakeTheirTurnsByPriority(t *testing.T) {
 				w.create(makePod("runs", inGroup("gang"), onNode("node-0"), ofPriority(11)))
 			}
 			w.standBy()
-			tracker := w.tracker()
 			w.eventually("the gang is seen", func() bool {
-				tracker.mu.RLock()
-				defer tracker.mu.RUnlock()
-				g := tracker.gangs[gangNamed("gang")]
-				return g != nil && g.complete() && g.placed.Plus(g.waiting).Total == wantPlaced
+				known := w.known("gang")
+				return known.Complete && known.Placed.Plus(known.Waiting).Total == wantPlaced
 			})
-			tracker.setSynced()
+			w.engine().gangs.SetSynced()
 			w.eventually("the bell and the ordinary Pod are queued", func() bool {
 				return len(w.sched.SchedulingQueue.PodsInActiveQ()) == 2
 			})
 
 			w.nextIsOrdinary()
-			tracker.mu.RLock()
-			defer tracker.mu.RUnlock()
-			if first := tracker.gangs[gangNamed("gang")].placed.Total == wantPlaced; first != tc.wantFirst {
+			if first := w.known("gang").Placed.Total == wantPlaced; first != tc.wantFirst {
 				t.Errorf("the gang is placed before the ordinary Pod has its turn: %v, want %v", first, tc.wantFirst)
 			}
 		})
@@ -69,21 +64,8 @@ func TestGangsThatWereReadyFirstGoFirst(t *testing.T) {
 	w := newWorld(t, all(makeNodes("node", 1, 40), bornAt(1, makeGroup("first", 1)), makeMembers("first", 1),
 		bornAt(2, makeGroup("second", 1)), makeMembers("second", 1))...)
 	w.standBy()
-	tracker := w.tracker()
-	complete := func(n int) func() bool {
-		return func() bool {
-			tracker.mu.RLock()
-			defer tracker.mu.RUnlock()
-			for _, g := range tracker.gangs {
-				if g.complete() {
-					n--
-				}
-			}
-			return n <= 0
-		}
-	}
-	w.eventually("both gangs are seen", complete(2))
-	tracker.setSynced()
+	w.eventually("both gangs are seen", func() bool { return w.known("first").Complete && w.known("second").Complete })
+	w.engine().gangs.SetSynced()
 	queued := func(n int) func() bool {
 		return func() bool { return len(w.sched.SchedulingQueue.PodsInActiveQ()) == n }
 	}
@@ -95,10 +77,8 @@ func TestGangsThatWereReadyFirstGoFirst(t *testing.T) {
 	w.eventually("the bell of the gang that outranks all is queued", queued(3))
 
 	w.nextIsOrdinary()
-	tracker.mu.RLock()
-	defer tracker.mu.RUnlock()
 	for _, name := range []string{"first", "second"} {
-		if tracker.gangs[gangNamed(name)].placed.Total != 1 {
+		if w.known(name).Placed.Total != 1 {
 			t.Errorf("%s has had no turn before the ordinary Pod, which came later", name)
 		}
 	}

@@ -4,22 +4,27 @@
 package coscheduling
 
 import (
+	"context"
 	"slices"
 
 	"k8s.io/klog/v2"
 
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/gangs"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 )
 
+var _ kube.Gangs = &gangs.Guard{}
+
 // protectGangs has the default preemption of ordinary Pods leave alone the
 // members of a gang that a Pod does not outrank. If it takes one of a gang that
-// it does outrank, the tracker notices what is left (see dissolve). It says so
+// it does outrank, package gangs notices what is left (see dissolve). It says so
 // where a profile is configured in a way that does not let it.
-func (e *engine) protectGangs(logger klog.Logger) {
-	for name, profile := range e.sched.Profiles() {
-		protected := e.sched.GuardPreemption(e.ctx, profile, e.tracker)
-		for _, warning := range gaps(kube.EnabledIn(profile), e.serves(name), protected) {
-			logger.Error(nil, warning, "profile", name)
+func protectGangs(ctx context.Context, sched *kube.Scheduler, all *gangs.Gangs, serves func(schedulerName string) bool) {
+	guard := &gangs.Guard{Of: all}
+	for name, profile := range sched.Profiles() {
+		protected := sched.GuardPreemption(ctx, profile, guard)
+		for _, warning := range gaps(kube.EnabledIn(profile), serves(name), protected) {
+			klog.FromContext(ctx).Error(nil, warning, "profile", name)
 		}
 	}
 }

@@ -20,7 +20,7 @@ func TestPendingPods(t *testing.T) {
 		pods, _ := w.sched.SchedulingQueue.PendingPods()
 		return len(pods) == 3
 	})
-	w.tracker().setSynced()
+	w.engine().gangs.SetSynced()
 	w.eventually("the bell rings for the gang, and is not told of", func() bool {
 		pods, _ := w.sched.SchedulingQueue.PendingPods()
 		return len(w.sched.SchedulingQueue.PodsInActiveQ()) == 2 && len(pods) == 3

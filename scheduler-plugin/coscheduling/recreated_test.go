@@ -5,15 +5,12 @@ package coscheduling
 
 import (
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
-	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
 )
 
 // madeAnew is another Pod of the same name.
@@ -36,11 +33,8 @@ func TestAPodThatWasMadeAnewIsOneMember(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.eventually("the Pod is known to the gang and to the queue, and the one before is not", func() bool {
-		tracker := w.tracker()
-		tracker.mu.RLock()
-		members := tracker.gangs[gangNamed("gang")].members
-		known := members[again.UID] != nil && len(members) == 1
-		tracker.mu.RUnlock()
+		members := w.known("gang").Members
+		known := members[again.UID].Pod != nil && len(members) == 1
 		waiting, _ := w.sched.SchedulingQueue.PendingPods()
 		return known && len(waiting) == 1 && waiting[0].UID == again.UID
 	})
@@ -51,55 +45,21 @@ func TestAPodThatWasMadeAnewIsOneMember(t *testing.T) {
 	w.eventually("the complete gang is placed", func() bool { return w.placed("gang") == 2 })
 }
 
-// TestAMemberThatWasMadeAnewHasLostItsPlace: so has the gang lost a member.
-func TestAMemberThatWasMadeAnewHasLostItsPlace(t *testing.T) {
-	b := newBench()
-	b.setGroup(makeGroup("gang", 1))
-	placed, again := makePod("a", inGroup("gang"), onNode("node-0")), madeAnew(makePod("a", inGroup("gang")))
-	b.add(placed)
-	handlers(b.setPod, b.updatePod, b.deletePod).OnUpdate(placed, again)
-	b.wantCounts(t, "after a placed member was made anew", 1, 0, 0)
-	if g := b.gangs[gangName]; g.deletedMembers != 1 {
-		t.Errorf("the gang has lost %d members, want 1", g.deletedMembers)
-	}
-}
-
-// TestAPodGroupThatWasMadeAnewInheritsNothing: not even the back-off of the one
-// before.
-func TestAPodGroupThatWasMadeAnewInheritsNothing(t *testing.T) {
-	b := newBench()
-	group := makeGroup("gang", 1)
-	b.setGroup(group)
-	b.add(makePod("a", inGroup("gang")))
-	b.turn()
-	b.fail(gangName, group.UID, line.Refusal{Message: "no room"}, time.Hour, time.Hour)
-	again := group.DeepCopy()
-	again.UID = "another"
-	handlers(b.setGroup, b.updateGroup, b.deleteGroup).OnUpdate(group, again)
-	if !b.isNext(gangName) {
-		t.Error("the new group has no turn")
-	}
-}
-
 // TestADeletionThatWasMissedIsOne: the informer finds a Pod and a PodGroup gone when
 // it lists them anew.
 func TestADeletionThatWasMissedIsOne(t *testing.T) {
 	b := newBench()
 	group, pod := makeGroup("gang", 1), makePod("a", inGroup("gang"))
-	pods, groups := handlers(b.setPod, b.updatePod, b.deletePod), handlers(b.setGroup, b.updateGroup, b.deleteGroup)
+	pods := handlers(b.SetPod, b.UpdatePod, b.DeletePod)
+	groups := handlers(b.SetGroup, func(_, after *schedulingv1alpha1.PodGroup) { b.SetGroup(after) }, b.DeleteGroup)
 	groups.OnAdd(group, false)
 	pods.OnAdd(pod, false)
 	pods.OnDelete(cache.DeletedFinalStateUnknown{Key: "ns/a", Obj: pod})
-	b.wantCounts(t, "without the Pod", 0, 0, 0)
+	if known, _ := b.Look(gangName); known.Waiting.Total != 0 {
+		t.Error("the Pod is still known")
+	}
 	groups.OnDelete(cache.DeletedFinalStateUnknown{Key: "ns/gang", Obj: group})
-	if b.knows(gangName) {
+	if _, known := b.Look(gangName); known {
 		t.Error("the gang is still known")
 	}
-}
-
-// knows says whether anything is known of a gang.
-func (b *bench) knows(key types.NamespacedName) bool {
-	b.mu.RLock()
-	defer b.mu.RUnlock()
-	return b.gangs[key] != nil
 }

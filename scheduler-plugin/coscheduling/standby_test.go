@@ -18,17 +18,14 @@ func TestSchedulerThatDoesNotLeadOnlyWatches(t *testing.T) {
 	w := newWorld(t, all(makeNodes("node", 1, 4), makeGroup("waits", 2), makeMembers("waits", 1),
 		makeGroup("runs", 1), makeMembers("runs", 1, onNode("node-0")))...)
 	lead := w.standBy()
-	tracker := w.tracker()
 	w.eventually("the standby has seen both gangs", func() bool {
-		tracker.mu.RLock()
-		defer tracker.mu.RUnlock()
-		waits, runs := tracker.gangs[gangNamed("waits")], tracker.gangs[gangNamed("runs")]
-		return waits != nil && waits.group != nil && len(waits.members) == 1 && runs != nil && runs.scheduled()
+		waits, runs := w.known("waits"), w.known("runs")
+		return waits.Group != nil && len(waits.Members) == 1 && runs.Group != nil && runs.Bound.Total == 1
 	})
 	if n := w.patches("podgroups"); n != 0 {
 		t.Errorf("the standby wrote conditions %d times", n)
 	}
-	if got := tracker.waitingGangs(); len(got) != 0 {
+	if got := w.engine().gangs.CountWaiting(); len(got) != 0 {
 		t.Errorf("the standby counts waiting gangs: %v", got)
 	}
 

@@ -16,7 +16,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/defaultpreemption"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
-	"github.com/lockstep-k8s/lockstep/podgroup"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/gangs"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
 )
 
@@ -105,7 +105,7 @@ func (s *storm) unrest() string {
 		return what
 	}
 	engine := s.engine()
-	if what := s.unseen(engine.tracker); what != "" {
+	if what := s.unseen(engine.gangs); what != "" {
 		return what
 	}
 	queue := s.sched.SchedulingQueue
@@ -128,59 +128,42 @@ func (s *storm) unrest() string {
 	return s.unseenByCache()
 }
 
-// unseen says what the tracker has not seen, or what it is about to do.
-func (s *storm) unseen(t *tracker) string {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
+// unseen says what is not known of gangs, or what they are about to do.
+func (s *storm) unseen(all *gangs.Gangs) string {
+	dump, err := gangs.DumpOf(all)
+	if err != nil {
+		return err.Error()
+	}
 	members := 0
 	for _, p := range s.pods {
 		if p.group == "" {
 			continue
 		}
 		members++
-		g := t.gangs[types.NamespacedName{Namespace: testNamespace, Name: p.group}]
-		if g == nil {
+		g, ok := dump.Gangs[types.NamespacedName{Namespace: testNamespace, Name: p.group}]
+		if !ok {
 			return "a group is not seen"
 		}
-		m := g.members[p.uid]
-		if m != nil && m.leaving {
+		m, ok := g.Members[p.uid]
+		if m.Leaving {
 			return p.name + " is being preempted"
 		}
-		if m == nil || m.pod.Spec.NodeName != p.node || (m.pod.Status.Phase == corev1.PodSucceeded) != p.succeeded || m.assumed != "" {
+		if !ok || m.Pod.Spec.NodeName != p.node || (m.Pod.Status.Phase == corev1.PodSucceeded) != p.succeeded || m.Assumed != "" {
 			return p.name + " is not seen as it is"
 		}
 	}
-	for key, g := range t.gangs {
-		members -= len(g.members)
+	for key, g := range dump.Gangs {
+		members -= len(g.Members)
 		want := s.groups[key.Name]
-		if (g.group != nil) != (want != nil && want.exists) || g.group != nil && (g.group.UID != want.UID || g.group.Generation != want.Generation) {
+		if (g.Group != nil) != (want != nil && want.exists) || g.Group != nil && (g.Group.UID != want.UID || g.Group.Generation != want.Generation) {
 			return fmt.Sprintf("PodGroup %s is not seen as it is", key.Name)
 		}
-		if t.line.IsReady(key) {
+		if g.Ready {
 			return fmt.Sprintf("%s is to be planned", key.Name)
-		}
-		if what := miscounted(t, g); what != "" {
-			return what
 		}
 	}
 	if members != 0 {
 		return "members that are gone are still known"
-	}
-	return ""
-}
-
-// miscounted says whether a gang's tallies are not what its members add up to.
-func miscounted(t *tracker, g *gang) string {
-	recount := newGang(g.key)
-	for _, m := range g.members {
-		recount.count(m, state(m, t.ours), 1)
-	}
-	for _, tally := range []struct{ got, want podgroup.Tally }{
-		{g.waiting, recount.waiting}, {g.placed, recount.placed}, {g.bound, recount.bound},
-	} {
-		if tally.got.Total != tally.want.Total {
-			return fmt.Sprintf("%s counts %+v, its members are %+v", g.key.Name, tally.got, tally.want)
-		}
 	}
 	return ""
 }
@@ -327,7 +310,7 @@ func (s *storm) partial() string {
 				running++
 			}
 		}
-		if g.preempted && running > 0 && !cutShort {
+		if g.broken && running > 0 && !cutShort {
 			return fmt.Sprintf("%d of %d members of %s are left by preemption", placed, g.Spec.MinMember, g.Name)
 		}
 	}

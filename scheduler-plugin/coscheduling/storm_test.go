@@ -21,6 +21,7 @@ import (
 	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/gangs"
 )
 
 var (
@@ -57,7 +58,7 @@ func TestStorms(t *testing.T) {
 	// More storms beside each other than tests: they wait more than they compute.
 	seeds := make(chan int64)
 	var workers sync.WaitGroup
-	for range 5 * runtime.NumCPU() {
+	for range 12 * runtime.NumCPU() {
 		workers.Go(func() {
 			for seed := range seeds {
 				t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -157,21 +158,26 @@ func (s *storm) launch() {
 	s.process, s.sched = next.process, next.sched
 	// A lease takes seconds to pass on. Whoever is elected has seen by then what the one
 	// before has bound.
+	unseen := ""
+	defer func() {
+		if unseen != "" {
+			s.t.Log(unseen)
+		}
+	}()
 	s.eventually("the next scheduler has seen what there is", func() bool {
 		s.kube.Lock()
 		defer s.kube.Unlock()
-		return s.unseenByCache() == ""
+		unseen = s.unseenByCache()
+		return unseen == ""
 	})
 	s.stop = next.lead()
 	if s.standsBy {
 		s.standby = s.prepare()
 		s.sched = next.sched
 	}
-	tracker := s.tracker()
 	s.eventually("the scheduler has read all groups and Pods", func() bool {
-		tracker.mu.RLock()
-		defer tracker.mu.RUnlock()
-		return tracker.synced
+		dump, err := gangs.DumpOf(s.engine().gangs)
+		return err == nil && dump.Synced
 	})
 }
 

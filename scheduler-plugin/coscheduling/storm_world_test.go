@@ -105,6 +105,8 @@ type stormGroup struct {
 	excused bool
 	// preempted says that the scheduler has evicted members since the last calm.
 	preempted bool
+	// broken says that it had its minimum then.
+	broken bool
 	// Since the last calm: whether it existed, the most members it had, and its
 	// lowest minimum.
 	existed  bool
@@ -304,6 +306,8 @@ func (h *history) onEvict(action clienttesting.Action) (bool, apiruntime.Object,
 		h.violated("%s of rank %d was evicted, but nothing above it waits", pod.name, rank)
 	}
 	if g != nil {
+		// One that lacks its minimum already is not broken by it.
+		g.broken = g.broken || h.isWhole(g)
 		g.preempted = true
 	}
 	h.evictions = append(h.evictions, evicted{pod: *pod, rank: rank})
@@ -364,17 +368,23 @@ func (h *history) tally(group string) (placed, placedPs, members int) {
 	return placed, placedPs, members
 }
 
+// isWhole says whether a group has its minimum placed.
+func (h *history) isWhole(g *stormGroup) bool {
+	placed, placedPs, _ := h.tally(g.Name)
+	return placed >= int(g.Spec.MinMember) && placedPs >= g.minPs()
+}
+
 // touch brings what is known of a group up to date.
 func (h *history) touch(group string) {
 	g := h.groups[group]
 	if g == nil {
 		return
 	}
-	placed, placedPs, members := h.tally(group)
+	placed, _, members := h.tally(group)
 	if placed == 0 {
 		g.whole = false
 	}
-	if g.exists && placed >= int(g.Spec.MinMember) && placedPs >= g.minPs() {
+	if g.exists && h.isWhole(g) {
 		g.whole = true
 	}
 	g.existed = g.existed || g.exists
@@ -395,7 +405,7 @@ func (h *history) calm() {
 	h.bound, h.departed, h.evictions, h.faults = nil, nil, nil, nil
 	for name, g := range h.groups {
 		placed, _, members := h.tally(name)
-		g.existed, g.most, g.leastMin, g.preempted = g.exists, members, g.Spec.MinMember, false
+		g.existed, g.most, g.leastMin, g.preempted, g.broken = g.exists, members, g.Spec.MinMember, false, false
 		g.leastRank, g.mostRank = h.priorityOf(g), h.priorityOf(g)
 		if placed == 0 || g.whole {
 			g.excused = false

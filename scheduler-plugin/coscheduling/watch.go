@@ -13,93 +13,43 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	coreinformers "k8s.io/client-go/informers/core/v1"
-	"k8s.io/client-go/kubernetes"
-	restclient "k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	schedulingclient "github.com/lockstep-k8s/lockstep/client/clientset/versioned"
 	schedulinginformers "github.com/lockstep-k8s/lockstep/client/informers/externalversions"
 	"github.com/lockstep-k8s/lockstep/internal/tombstone"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/gangs"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 )
 
 // discoveryPeriod is how often the engine looks whether the API server serves
 // PodGroups, while it does not.
 const discoveryPeriod = 10 * time.Second
 
-// anyPlugin is one of the instances; what belongs to the scheduler as a whole is
-// the same in all of them.
-func anyPlugin(plugins map[string]*Coscheduling) *Coscheduling {
-	for _, c := range plugins {
-		return c
-	}
-	return nil
+// watcher tells package gangs what happens to PodGroups and to Pods that name one.
+type watcher struct {
+	ctx    context.Context
+	sched  *kube.Scheduler
+	handle framework.Framework
+	gangs  *gangs.Gangs
+	// begun is closed when the scheduler has begun to schedule.
+	begun <-chan struct{}
 }
 
-func (e *engine) clientSet() kubernetes.Interface {
-	return anyPlugin(e.plugins).handle.ClientSet()
-}
-
-func (e *engine) recorder() events.EventRecorderLogger {
-	return anyPlugin(e.plugins).handle.EventRecorder()
-}
-
-// classPriority finds the value of a PriorityClass. It asks for the informer
-// before the scheduler starts its informers.
-func (e *engine) classPriority() func(name string) (int32, bool) {
-	classes := anyPlugin(e.plugins).handle.SharedInformerFactory().Scheduling().V1().PriorityClasses().Lister()
-	return func(name string) (int32, bool) {
-		class, err := classes.Get(name)
-		if err != nil {
-			return 0, false // the only error of a lister is that there is none
-		}
-		return class.Value, true
-	}
-}
-
-// classMayPreempt says whether gangs of a PriorityClass may preempt others.
-func (e *engine) classMayPreempt(name string) bool {
-	class, err := anyPlugin(e.plugins).handle.SharedInformerFactory().Scheduling().V1().PriorityClasses().Lister().Get(name)
-	return err != nil || class.PreemptionPolicy == nil || *class.PreemptionPolicy != corev1.PreemptNever
-}
-
-// groupClient makes a client for PodGroups from the scheduler's configuration.
-func groupClient(plugins map[string]*Coscheduling) (schedulingclient.Interface, error) {
-	config := restclient.CopyConfig(anyPlugin(plugins).handle.KubeConfig())
-	// The scheduler speaks protobuf, which the API server has for its own kinds
-	// only.
-	config.ContentType, config.AcceptContentTypes = "application/json", "application/json"
-	client, err := schedulingclient.NewForConfig(restclient.AddUserAgent(config, "coscheduling"))
-	if err != nil {
-		return nil, fmt.Errorf("making a client for PodGroups: %w", err)
-	}
-	return client, nil
-}
-
-// watchClasses has gangs change their places in line when PriorityClasses come and go.
-func (e *engine) watchClasses() error {
-	rerank := func(any) { e.tracker.rerank() }
-	_, err := anyPlugin(e.plugins).handle.SharedInformerFactory().Scheduling().V1().PriorityClasses().Informer().
-		AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: rerank, DeleteFunc: rerank})
-	if err != nil {
-		return fmt.Errorf("watching PriorityClasses: %w", err)
-	}
-	return nil
-}
-
-// startWatching feeds the tracker from informers of its own: the scheduler's Pod
+// start watches, by informers of its own: the scheduler's Pod
 // informer leaves out Pods that have ended, but members that succeeded count
 // towards a minimum. It returns at once; nothing is planned before the first
 // lists are in.
-func (e *engine) startWatching(groups schedulingclient.Interface) error {
-	pods := coreinformers.NewFilteredPodInformer(e.clientSet(), metav1.NamespaceAll, 0, cache.Indexers{},
+func (w *watcher) start(groups schedulingclient.Interface) error {
+	pods := coreinformers.NewFilteredPodInformer(w.handle.ClientSet(), metav1.NamespaceAll, 0, cache.Indexers{},
 		func(options *metav1.ListOptions) { options.LabelSelector = schedulingv1alpha1.LabelPodGroup })
 	if err := pods.SetTransform(dropManagedFields); err != nil {
 		return fmt.Errorf("watching Pods: %w", err)
 	}
-	podsSeen, err := pods.AddEventHandler(handlers(e.tracker.setPod, e.updatePod, e.podGone))
+	podsSeen, err := pods.AddEventHandler(handlers(w.gangs.SetPod, w.updatePod, w.podGone))
 	if err != nil {
 		return fmt.Errorf("watching Pods: %w", err)
 	}
@@ -108,46 +58,48 @@ func (e *engine) startWatching(groups schedulingclient.Interface) error {
 	if err := podGroups.SetTransform(dropManagedFields); err != nil {
 		return fmt.Errorf("watching PodGroups: %w", err)
 	}
-	groupsSeen, err := podGroups.AddEventHandler(handlers(e.tracker.setGroup, e.tracker.updateGroup, e.tracker.deleteGroup))
+	groupsSeen, err := podGroups.AddEventHandler(handlers(w.gangs.SetGroup, w.updateGroup, w.gangs.DeleteGroup))
 	if err != nil {
 		return fmt.Errorf("watching PodGroups: %w", err)
 	}
-	if err := e.watchClasses(); err != nil {
-		return err
-	}
-	go pods.RunWithContext(e.ctx) // Pods are told if the API server serves no PodGroups
+	go pods.RunWithContext(w.ctx) // Pods are told if the API server serves no PodGroups
 	go func() {
-		if !e.awaitCRD(groups) {
+		if !w.awaitCRD(groups) {
 			return
 		}
-		go podGroups.RunWithContext(e.ctx)
-		if !cache.WaitForCacheSync(e.ctx.Done(), podsSeen.HasSynced, groupsSeen.HasSynced) {
+		go podGroups.RunWithContext(w.ctx)
+		if !cache.WaitForCacheSync(w.ctx.Done(), podsSeen.HasSynced, groupsSeen.HasSynced) {
 			return
 		}
 		// Whoever does not lead must not write conditions, nor evict.
 		select {
-		case <-e.begun:
-		case <-e.ctx.Done():
+		case <-w.begun:
+		case <-w.ctx.Done():
 			return
 		}
-		e.tracker.setSynced()
+		w.gangs.SetSynced()
 		// An ordinary Pod may have been denied victims that nobody knew.
-		e.sched.RetryAll(klog.FromContext(e.ctx))
+		w.sched.RetryAll(klog.FromContext(w.ctx))
 	}()
 	return nil
+}
+
+// updateGroup learns of a PodGroup that has changed.
+func (w *watcher) updateGroup(_, after *schedulingv1alpha1.PodGroup) {
+	w.gangs.SetGroup(after)
 }
 
 // awaitCRD waits until the API server serves PodGroups, and says so once if it
 // has to. Ordinary Pods are scheduled meanwhile. It returns false when the
 // scheduler ends.
-func (e *engine) awaitCRD(groups schedulingclient.Interface) bool {
-	logger := klog.FromContext(e.ctx)
+func (w *watcher) awaitCRD(groups schedulingclient.Interface) bool {
+	logger := klog.FromContext(w.ctx)
 	told := false
-	err := wait.PollUntilContextCancel(e.ctx, discoveryPeriod, true, func(context.Context) (bool, error) {
+	err := wait.PollUntilContextCancel(w.ctx, discoveryPeriod, true, func(context.Context) (bool, error) {
 		served, err := servesPodGroups(groups)
 		if served {
 			if told {
-				e.tracker.setNoGroups(false)
+				w.gangs.SetNoGroups(false)
 				logger.Info("PodGroups are served now")
 			}
 			return true, nil
@@ -159,8 +111,8 @@ func (e *engine) awaitCRD(groups schedulingclient.Interface) bool {
 		}
 		if !told {
 			told = true
-			e.tracker.setNoGroups(true)
-			go e.tellNoGroups()
+			w.gangs.SetNoGroups(true)
+			go w.tellNoGroups()
 			logger.Error(nil, "The API server does not serve PodGroups: install the CustomResourceDefinition podgroups.scheduling.lockstep.dev. "+
 				"Until then Pods with the label "+schedulingv1alpha1.LabelPodGroup+" wait; all others are scheduled")
 		}
@@ -171,11 +123,11 @@ func (e *engine) awaitCRD(groups schedulingclient.Interface) bool {
 
 // tellNoGroups has Pods be told that the API server serves no PodGroups, as soon as the
 // scheduler leads.
-func (e *engine) tellNoGroups() {
+func (w *watcher) tellNoGroups() {
 	select {
-	case <-e.begun:
-		e.tracker.tellNoGroups()
-	case <-e.ctx.Done():
+	case <-w.begun:
+		w.gangs.TellNoGroups()
+	case <-w.ctx.Done():
 	}
 }
 

@@ -56,7 +56,7 @@ func newWorld(t testing.TB, objects ...runtime.Object) *world {
 	logger := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.Verbosity(2)))
 	ctx, cancel := context.WithCancel(klog.NewContext(t.Context(), logger))
 	t.Cleanup(cancel)
-	w := &world{t: t, ctx: ctx, client: fake.NewClientset(objects...), recorder: events.NewFakeRecorder(1000)}
+	w := &world{t: t, ctx: ctx, client: fake.NewSimpleClientset(objects...), recorder: events.NewFakeRecorder(1000)}
 	w.client.PrependReactor("create", "pods", w.bind)
 	w.client.PrependReactor("delete", "pods", w.compareUID)
 	cfg, err := latest.Default()

@@ -24,6 +24,9 @@ type Gangs interface {
 	MayBeTaken(victim, by *corev1.Pod) bool
 	// Cost is how many Pods go if one goes, with that.
 	Cost(victim *corev1.Pod) int
+	// Taken is told of a Pod that was preempted before it was bound: it is not deleted, and
+	// will not be bound.
+	Taken(victim *corev1.Pod)
 	// Rest are the Pods that go as well if some go, in an order that does not change.
 	Rest(victims []*corev1.Pod) []*corev1.Pod
 }
@@ -39,7 +42,7 @@ func (s *Scheduler) GuardPreemption(ctx context.Context, profile framework.Frame
 			continue
 		}
 		guarded = true
-		s.tellPreemptors(ctx, d.Executor, profile)
+		s.tellPreemptors(ctx, d.Executor, profile, gangs)
 		makeGangAware(d, profile, gangs)
 	}
 	return guarded

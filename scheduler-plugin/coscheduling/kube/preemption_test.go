@@ -27,6 +27,7 @@ func (g someGangs) MayBeTaken(victim, _ *corev1.Pod) bool {
 	return !slices.Contains(g.spared, victim.Name)
 }
 func (g someGangs) Cost(victim *corev1.Pod) int { return 1 + len(g.rest[victim.Name]) }
+func (g someGangs) Taken(*corev1.Pod)           {}
 func (g someGangs) Rest(victims []*corev1.Pod) []*corev1.Pod {
 	var rest []*corev1.Pod
 	for _, pod := range victims {

@@ -16,14 +16,17 @@ import (
 
 // tellPreemptors has ordinary Pods that preempt tried again if a victim is gone
 // before they could delete it, because a gang was preempted or dissolved or by
-// chance. kube-scheduler keeps a preemptor out of its queue until it turns to the
+// chance, and tells the gangs of victims that are not deleted. kube-scheduler keeps a preemptor out of its queue until it turns to the
 // last victim, and takes that one's end for the sign to try again: if it ended
 // before, the preemptor would wait beside its room for minutes.
-func (s *Scheduler) tellPreemptors(ctx context.Context, executor *preemption.Executor, handle fwk.Handle) {
+func (s *Scheduler) tellPreemptors(ctx context.Context, executor *preemption.Executor, handle fwk.Handle, gangs Gangs) {
 	preempt := executor.PreemptPod
 	executor.PreemptPod = func(turn context.Context, candidate preemption.Candidate, by preemption.ExecutorPreemptor,
 		victim *corev1.Pod, plugin string) (bool, error) {
 		inMemory, err := preempt(turn, candidate, by, victim, plugin)
+		if err == nil && inMemory {
+			gangs.Taken(victim)
+		}
 		if err == nil && !inMemory && isGone(victim, handle) {
 			go s.retryPreemptor(ctx, executor, by)
 		}

@@ -40,6 +40,8 @@ type Queue struct {
 	happened func(event fwk.ClusterEvent, before, after any)
 	// gone is told of members that are gone, and of some that are bound.
 	gone func(pod *corev1.Pod)
+	// waits says whether a Pod exists and is not bound, by the scheduler's informer.
+	waits func(pod *corev1.Pod) bool
 
 	mu sync.Mutex
 	// members are the members that wait, by UID: those of which the scheduler has
@@ -52,14 +54,14 @@ type Queue struct {
 // are gone. It comes before the scheduler runs.
 func (s *Scheduler) KeepOut(keepsOut func(*corev1.Pod) bool, happened func(event fwk.ClusterEvent, before, after any),
 	gone func(*corev1.Pod)) *Queue {
-	q := newQueue(s.sched.SchedulingQueue, keepsOut, happened, gone)
+	q := newQueue(s.sched.SchedulingQueue, keepsOut, happened, gone, s.waits)
 	s.sched.SchedulingQueue = q
 	return q
 }
 
 func newQueue(real internalqueue.SchedulingQueue, keepsOut func(*corev1.Pod) bool,
-	happened func(event fwk.ClusterEvent, before, after any), gone func(*corev1.Pod)) *Queue {
-	return &Queue{SchedulingQueue: real, Bell: &Bell{queue: real}, keepsOut: keepsOut, happened: happened, gone: gone,
+	happened func(event fwk.ClusterEvent, before, after any), gone func(*corev1.Pod), waits func(*corev1.Pod) bool) *Queue {
+	return &Queue{SchedulingQueue: real, Bell: &Bell{queue: real}, keepsOut: keepsOut, happened: happened, gone: gone, waits: waits,
 		members: make(map[types.UID]*corev1.Pod)}
 }
 
@@ -108,11 +110,25 @@ func (q *Queue) Delete(logger klog.Logger, pod *corev1.Pod) {
 	}
 }
 
+// waits says whether a Pod exists and is not bound, by the informer's store. That knows of a
+// change before the queue is told of it.
+func (s *Scheduler) waits(pod *corev1.Pod) bool {
+	for _, profile := range s.sched.Profiles {
+		live, err := profile.SharedInformerFactory().Core().V1().Pods().Lister().Pods(pod.Namespace).Get(pod.Name)
+		return err == nil && live.UID == pod.UID && live.Spec.NodeName == ""
+	}
+	return false
+}
+
 // AddUnschedulablePodIfNotPresent implements SchedulingQueue. A member comes back
-// if it could not be bound; its gang knows of that.
+// if it could not be bound; its gang knows of that. It may have gone meanwhile, and its
+// deletion have been told before.
 func (q *Queue) AddUnschedulablePodIfNotPresent(logger klog.Logger, info *framework.QueuedPodInfo, cycle int64) error {
 	if q.keepsOut(info.Pod) {
 		q.keep(info.Pod)
+		if !q.waits(info.Pod) {
+			q.Forget(info.Pod)
+		}
 		q.Done(info.Pod.UID)
 		return nil
 	}

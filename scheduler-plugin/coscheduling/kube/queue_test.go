@@ -45,6 +45,7 @@ func TestMembersStayOutOfTheQueue(t *testing.T) {
 	ctx := t.Context()
 	tests := map[string]struct {
 		do         func(q *Queue)
+		isGone     bool        // by the informer's store
 		wantQueued *corev1.Pod // in the real queue
 		wantGated  float64     // told as gated, beside what the real queue holds back
 	}{
@@ -73,6 +74,16 @@ func TestMembersStayOutOfTheQueue(t *testing.T) {
 			},
 			wantGated: 1,
 		},
+		"a member that could not be bound and has gone meanwhile": {
+			do: func(q *Queue) {
+				q.Delete(klog.Background(), member)
+				info := &framework.QueuedPodInfo{PodInfo: &framework.PodInfo{Pod: member}}
+				if err := q.AddUnschedulablePodIfNotPresent(klog.Background(), info, 0); err != nil {
+					t.Error(err)
+				}
+			},
+			isGone: true,
+		},
 		"a member that changes": {
 			do:        func(q *Queue) { q.Add(ctx, member); q.Update(ctx, member, member) },
 			wantGated: 1,
@@ -99,7 +110,8 @@ func TestMembersStayOutOfTheQueue(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			before := gated(t)
 			inner := &realQueue{pods: map[types.UID]*corev1.Pod{}}
-			q := newQueue(inner, func(pod *corev1.Pod) bool { return pod.Labels["gang"] != "" }, nil, func(*corev1.Pod) {})
+			q := newQueue(inner, func(pod *corev1.Pod) bool { return pod.Labels["gang"] != "" }, nil, func(*corev1.Pod) {},
+				func(*corev1.Pod) bool { return !tc.isGone })
 			tc.do(q)
 			want := map[types.UID]*corev1.Pod{}
 			if tc.wantQueued != nil {

@@ -5,6 +5,7 @@ package place
 
 import (
 	"context"
+	"iter"
 	"maps"
 
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/planner"
@@ -34,6 +35,24 @@ func newAttempt(gang *Gang, cluster *Cluster, said rejections) *attempt {
 	return &attempt{gang: gang, cluster: cluster, filters: &filters{name: cluster.Plugin, rejections: said}, found: &survey{}}
 }
 
+// plans are the planner's, with as many members as fit and then with no more than the minima
+// ask for. Members that constrain each other may take the places of those that are needed.
+func (a *attempt) plans() iter.Seq[planner.Plan] {
+	return func(yield func(planner.Plan) bool) {
+		for plan := range planner.Plans(a.found.world, a.found.gang) {
+			if !yield(plan) {
+				return
+			}
+		}
+		if a.found.gang.IsLeast() {
+			return
+		}
+		least := *a.found.gang
+		least.LeastOnly = true
+		planner.Plans(a.found.world, &least)(yield)
+	}
+}
+
 // plan finds a place for the gang, and leaves it assumed in the snapshot and
 // reserved. The shortfall says why there is none; then nothing is left behind.
 func (a *attempt) plan(ctx context.Context) (*verification, *Shortfall, error) {
@@ -43,7 +62,7 @@ func (a *attempt) plan(ctx context.Context) (*verification, *Shortfall, error) {
 	}
 	v := &verification{gang: a.gang, cluster: a.cluster, filters: a.filters, found: a.found}
 	tried := 0
-	for plan := range planner.Plans(a.found.world, a.found.gang) {
+	for plan := range a.plans() {
 		if tried++; tried > maxPlans {
 			break
 		}

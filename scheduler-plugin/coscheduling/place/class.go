@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"github.com/lockstep-k8s/lockstep/podgroup"
@@ -165,24 +166,68 @@ func isMonotone(pod *corev1.Pod) bool {
 // perNode is how many members of the class can share a node at most, 0 for any
 // number: one, if they want the same host port or repel each other from a node.
 func (c *class) perNode() int {
-	first := c.members[0]
-	for _, containers := range [][]corev1.Container{first.Spec.InitContainers, first.Spec.Containers} {
+	if c.repels(c) {
+		return 1
+	}
+	return 0
+}
+
+// repels says whether a member of the class keeps one of another class, or the next one of
+// its own, off its node: they want the same host port, or it has an anti-affinity to it.
+func (c *class) repels(other *class) bool {
+	ports := hostPorts(c.members[0])
+	if slices.ContainsFunc(hostPorts(other.members[0]), func(port hostPort) bool { return slices.Contains(ports, port) }) {
+		return true
+	}
+	pod := other.members[0]
+	return slices.ContainsFunc(c.info.RequiredAntiAffinityTerms, func(term fwk.AffinityTerm) bool {
+		return term.TopologyKey == corev1.LabelHostname && term.Selector.Matches(labels.Set(pod.Labels)) && term.Namespaces.Has(pod.Namespace)
+	})
+}
+
+// maxRepelling bounds how many classes are compared with each other. Of more than that the
+// planner believes that they can share nodes, which verification corrects.
+const maxRepelling = 64
+
+// repulsion are for each class the others that it can't share a node with.
+func repulsion(classes []*class) [][]int {
+	all := make([][]int, len(classes))
+	if len(classes) > maxRepelling || !slices.ContainsFunc(classes, func(c *class) bool {
+		return len(c.info.RequiredAntiAffinityTerms) > 0 || len(hostPorts(c.members[0])) > 0
+	}) {
+		return all
+	}
+	for a := range classes {
+		for b := range a {
+			if classes[a].repels(classes[b]) || classes[b].repels(classes[a]) {
+				all[a], all[b] = append(all[a], b), append(all[b], a)
+			}
+		}
+	}
+	return all
+}
+
+// hostPort is a port of a node that a container wants.
+type hostPort struct {
+	protocol corev1.Protocol
+	address  string
+	port     int32
+}
+
+// hostPorts are those that a Pod wants. On several addresses of a node the same port can
+// be had more than once.
+func hostPorts(pod *corev1.Pod) []hostPort {
+	var ports []hostPort
+	for _, containers := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 		for i := range containers {
-			for _, port := range containers[i].Ports {
-				if port.HostPort != 0 {
-					return 1
+			for _, p := range containers[i].Ports {
+				if p.HostPort != 0 {
+					ports = append(ports, hostPort{p.Protocol, p.HostIP, p.HostPort})
 				}
 			}
 		}
 	}
-	for i := range c.info.RequiredAntiAffinityTerms {
-		term := &c.info.RequiredAntiAffinityTerms[i]
-		if term.TopologyKey == corev1.LabelHostname && term.Selector.Matches(labels.Set(first.Labels)) &&
-			term.Namespaces.Has(first.Namespace) {
-			return 1
-		}
-	}
-	return 0
+	return ports
 }
 
 // attraction are the topology keys for which every member must be near one that

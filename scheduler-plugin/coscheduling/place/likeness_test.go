@@ -9,13 +9,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/gangs"
 )
 
 // gangOf is a gang of which all members are needed, and wait.
 func gangOf(members ...*corev1.Pod) *Gang {
 	group := &schedulingv1alpha1.PodGroup{}
 	group.Spec.MinMember = int32(len(members))
-	gang := &Gang{Group: group, Waiting: members}
+	gang := &Gang{View: gangs.View{Group: group, Waiting: members}}
 	for _, member := range members {
 		gang.ClassKeys = append(gang.ClassKeys, ClassKey(member))
 	}

@@ -97,7 +97,7 @@ func (s *seeker) gather(may prey) (*pool, error) {
 				}
 				continue
 			}
-			standing := standings[key]
+			standing := (*Standing)(standings[key])
 			if !named || standing != nil && !podgroup.IsMember(standing.Group, pod) {
 				standing = nil
 			}
@@ -126,7 +126,7 @@ func (s *seeker) gather(may prey) (*pool, error) {
 		}
 	}
 	for _, key := range slices.SortedFunc(maps.Keys(members), compareKeys) {
-		standing, whole := standings[key], members[key]
+		standing, whole := (*Standing)(standings[key]), members[key]
 		byYouth(p.pods, whole, now)
 		for _, spare := range standing.surplus(p.pods, whole) {
 			p.add(standing.Rank.Priority, now, spare)

@@ -11,20 +11,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/podgroup"
-	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/gangs"
 )
 
-// Standing is a gang that has members placed.
-type Standing struct {
-	Group  *schedulingv1alpha1.PodGroup
-	Rank   line.Rank
-	Placed podgroup.Tally
-	// Waits says that the gang found no place for other members, and Since since when.
-	Waits bool
-	Since time.Time
-}
+// Standing is a gang that has members placed, and what can be taken of it.
+type Standing gangs.Standing
 
 // whole says whether the gang has its minimum.
 func (s *Standing) whole() bool {

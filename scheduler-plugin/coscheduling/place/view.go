@@ -12,26 +12,15 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
-	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
-	"github.com/lockstep-k8s/lockstep/podgroup"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/gangs"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
-	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
 )
 
 // Gang is a gang that waits, as it is when its turn begins. At least one member waits.
 type Gang struct {
-	Key   types.NamespacedName
-	Rank  line.Rank
-	Group *schedulingv1alpha1.PodGroup
-	// Waiting are the members to place, in their order, and ClassKeys are theirs; see
-	// ClassKey.
-	Waiting   []*corev1.Pod
-	ClassKeys []string
-	// Placed counts the members that are placed, and Nodes is where those are
-	// that have not ended.
-	Placed podgroup.Tally
-	Nodes  []string
+	// View is what is known of it. Its members' ClassKeys are by ClassKey.
+	gangs.View
 	// MayPreempt says that no member, nor the group's PriorityClass, forbids it to
 	// preempt.
 	MayPreempt bool
@@ -45,11 +34,6 @@ type Gang struct {
 // all of them.
 func (g *Gang) schedulerName() string {
 	return g.Waiting[0].Spec.SchedulerName
-}
-
-// Broken says whether members are placed, but too few.
-func (g *Gang) Broken() bool {
-	return g.Placed.Total > 0 && !podgroup.Holds(&g.Group.Spec, g.Placed)
 }
 
 // Cluster is what a gang finds, and who may be asked about it.
@@ -68,7 +52,7 @@ type Cluster struct {
 	Ahead []room.Claim
 	// Standings are the gangs that have members placed. It is asked once at most, and only
 	// when others may have to end for the gang: there may be many of them.
-	Standings func() map[types.NamespacedName]*Standing
+	Standings func() map[types.NamespacedName]*gangs.Standing
 	Evictions Evictions
 	// Passes are shared by gangs that are planned one after the other.
 	Passes *Passes

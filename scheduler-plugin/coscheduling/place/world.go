@@ -85,6 +85,9 @@ func (a *attempt) survey(ctx context.Context) error {
 			}
 		}
 	}
+	for i, others := range repulsion(classes) {
+		gang.Classes[i].Repels = others
+	}
 	a.keepPass(pass)
 	return nil
 }

@@ -51,7 +51,7 @@ func (p *packing) place(class, n int) int {
 		if done == n {
 			break
 		}
-		if !c.eligible(node) {
+		if !c.eligible(node) || p.isRepelled(c, node) {
 			continue
 		}
 		free := p.freeOn(node)
@@ -81,6 +81,12 @@ func (p *packing) place(class, n int) int {
 	return done
 }
 
+// isRepelled says whether a node holds a member that one of the class may not share it
+// with.
+func (p *packing) isRepelled(c *Class, node int) bool {
+	return slices.ContainsFunc(c.Repels, func(other int) bool { return p.counts[[2]int{other, node}] > 0 })
+}
+
 // total is how many members are placed.
 func (p *packing) total() int {
 	n := 0
@@ -104,11 +110,14 @@ func (p *packing) plan() Plan {
 }
 
 // pack places the whole gang on nodes, or the needed members and then as many
-// others as fit. The bool says whether the minima hold; if not, the packing is
+// others as fit, if they are wanted. The bool says whether the minima hold; if not, the packing is
 // the one that placed the most needed members.
 func pack(world *World, gang *Gang, nodes []int) (*packing, bool) {
 	orders := classOrders(world, gang, nodes)
 	for _, order := range orders {
+		if gang.LeastOnly {
+			break
+		}
 		p := newPacking(world, gang, nodes)
 		if p.placeRest(order, gang.size()); p.total() == gang.size() {
 			return p, p.holds()
@@ -119,7 +128,9 @@ func pack(world *World, gang *Gang, nodes []int) (*packing, bool) {
 		p := newPacking(world, gang, nodes)
 		p.placeNeeded(order)
 		if p.holds() {
-			p.placeRest(order, gang.size())
+			if !gang.LeastOnly {
+				p.placeRest(order, gang.size())
+			}
 			return p, true
 		}
 		if best == nil || p.total() > best.total() {

@@ -6,6 +6,7 @@ package planner
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -44,6 +45,10 @@ func randomCase(r *rand.Rand, uniform bool) (*World, *Gang) {
 		}
 		size += class.Count
 		gang.Classes = append(gang.Classes, class)
+		if other := r.IntN(4); !uniform && other < c {
+			gang.Classes[c].Repels = append(gang.Classes[c].Repels, other)
+			gang.Classes[other].Repels = append(gang.Classes[other].Repels, c)
+		}
 		if class.Role != "" && r.IntN(3) == 0 {
 			gang.MinRole[class.Role] = 1 + r.IntN(2)
 		}
@@ -79,7 +84,8 @@ func twin(world *World, gang *Gang) bool {
 			}
 			for _, n := range c.nodes {
 				key := [2]int{class, n}
-				if !k.eligible(n) || k.slots(free[n]) == 0 || k.PerNode > 0 && counts[key] == k.PerNode {
+				if !k.eligible(n) || k.slots(free[n]) == 0 || k.PerNode > 0 && counts[key] == k.PerNode ||
+					slices.ContainsFunc(k.Repels, func(other int) bool { return counts[[2]int{other, n}] > 0 }) {
 					continue
 				}
 				move(free[n], k.Request, -1)
@@ -135,6 +141,11 @@ func check(t *testing.T, world *World, gang *Gang, plan Plan) {
 	}
 	for _, a := range plan.Assignments {
 		k := &gang.Classes[a.Class]
+		for _, b := range plan.Assignments {
+			if a.Node == b.Node && slices.Contains(k.Repels, b.Class) {
+				t.Errorf("%+v and %+v share a node, but repel each other", a, b)
+			}
+		}
 		placed[a.Class] += a.Count
 		if a.Count < 1 || !k.eligible(a.Node) || k.PerNode > 0 && a.Count > k.PerNode {
 			t.Errorf("%+v is not allowed", a)
@@ -191,9 +202,9 @@ func TestUniformGangsAreExact(t *testing.T) {
 
 // maxMissed is how many in a thousand placeable gangs of unequal members the
 // heuristic may miss in these worlds, which are made to be tight: nodes hold a
-// member or two. It is measured, and there to notice when a change makes it
+// member or two, and some classes share none. It is measured, and there to notice when a change makes it
 // worse.
-const maxMissed = 5
+const maxMissed = 7
 
 // TestUnequalGangsAreRarelyMissed: packing unequal members is a heuristic. It
 // never claims a placement that is not there, and rarely misses one.

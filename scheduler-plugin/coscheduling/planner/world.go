@@ -38,6 +38,8 @@ type Gang struct {
 	Classes []Class
 	// Levels are the topology constraints, widest first.
 	Levels []Level
+	// LeastOnly leaves out the members above the minima.
+	LeastOnly bool
 }
 
 // Class is a number of members that need the same.
@@ -53,6 +55,9 @@ type Class struct {
 	Eligible []bool
 	// PerNode is how many members may share a node. 0: any number.
 	PerNode int
+	// Repels are other classes, by index, of which no member may share a node with one
+	// of this class. It is mutual: each of them repels this class too.
+	Repels []int
 }
 
 // Level is one topology constraint.
@@ -89,6 +94,11 @@ func (g *Gang) size() int {
 		n += g.Classes[i].Count
 	}
 	return n
+}
+
+// IsLeast says whether no member is above the minima.
+func (g *Gang) IsLeast() bool {
+	return g.LeastOnly || needed(g) >= g.size()
 }
 
 // eligible says whether the class may use the node, resources aside.

@@ -23,6 +23,7 @@ import (
 	applyv1alpha1 "github.com/lockstep-k8s/lockstep/client/applyconfiguration/scheduling/v1alpha1"
 	schedulingclient "github.com/lockstep-k8s/lockstep/client/clientset/versioned"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/news"
 )
 
 // FieldManager is the name under which the plugin applies conditions.
@@ -42,12 +43,12 @@ type Gangs interface {
 	// Look is a gang as it is now. It is false if nothing is to be told of it: nothing is
 	// known of it, or not all that existed before this scheduler is known yet, or another
 	// scheduler leads.
-	Look(key types.NamespacedName) (Gang, bool)
+	Look(key types.NamespacedName) (news.Gang, bool)
 	// LookAt is a Pod that waits, and its gang without its Pods. It is false if the Pod does
 	// not wait any more, or nothing is to be told of its gang.
-	LookAt(key types.NamespacedName, pod types.UID) (Gang, Pod, bool)
+	LookAt(key types.NamespacedName, pod types.UID) (news.Gang, news.Pod, bool)
 	// Remember remembers what was written of a group.
-	Remember(group *schedulingv1alpha1.PodGroup, record Record)
+	Remember(group *schedulingv1alpha1.PodGroup, record news.Record)
 }
 
 // Reporter writes what is known of gangs to the API server: conditions of
@@ -144,7 +145,7 @@ func (r *Reporter) reportOn(ctx context.Context, key types.NamespacedName) error
 		return err
 	}
 	if message := gang.Capping(); message != "" {
-		r.recordEvent(ctx, gang.Group, corev1.EventTypeWarning, reasonCapped, message)
+		r.recordEvent(ctx, gang.Group, corev1.EventTypeWarning, news.ReasonCapped, message)
 		gang.Record.ToldCapped = true
 		r.gangs.Remember(gang.Group, gang.Record)
 	}
@@ -158,7 +159,7 @@ func (r *Reporter) reportOn(ctx context.Context, key types.NamespacedName) error
 	return nil
 }
 
-func (r *Reporter) writeConditions(ctx context.Context, gang *Gang) error {
+func (r *Reporter) writeConditions(ctx context.Context, gang *news.Gang) error {
 	now := time.Now()
 	conditions, again := gang.News(now, string(uuid.NewUUID()))
 	if again > 0 {
@@ -194,7 +195,7 @@ func (r *Reporter) writeConditions(ctx context.Context, gang *Gang) error {
 // recordChange tells of a change of the conditions on the PodGroup itself, for kubectl
 // describe.
 func (r *Reporter) recordChange(ctx context.Context, group *schedulingv1alpha1.PodGroup, conditions []schedulingv1alpha1.PodGroupCondition) {
-	c := ConditionOf(conditions, schedulingv1alpha1.ConditionScheduled)
+	c := news.ConditionOf(conditions, schedulingv1alpha1.ConditionScheduled)
 	kind := corev1.EventTypeWarning
 	if c.Status == metav1.ConditionTrue {
 		kind = corev1.EventTypeNormal
@@ -220,7 +221,7 @@ func (r *Reporter) mark(ctx context.Context, key podKey) error {
 	}
 	pod := waiting.Pod
 	mark, ok := gang.MarkOf(waiting)
-	if !ok || IsMarked(pod, mark.Reason) {
+	if !ok || news.IsMarked(pod, mark.Reason) {
 		return nil
 	}
 	err := kube.WriteCondition(ctx, r.pods, pod, corev1.PodCondition{

@@ -27,7 +27,29 @@ import (
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	lockstepfake "github.com/lockstep-k8s/lockstep/client/clientset/versioned/fake"
+	"github.com/lockstep-k8s/lockstep/podgroup"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/news"
 )
+
+// gangOf makes a gang that needs two members, and has one.
+func gangOf(change ...func(*news.Gang)) news.Gang {
+	g := news.Gang{
+		Key: types.NamespacedName{Namespace: "ns", Name: "gang"},
+		Group: &schedulingv1alpha1.PodGroup{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "gang", UID: "uid-of-gang", Generation: 5},
+			Spec:       schedulingv1alpha1.PodGroupSpec{MinMember: 2},
+		},
+		Waiting: podgroup.Tally{Total: 1},
+	}
+	for _, c := range change {
+		c(&g)
+	}
+	return g
+}
+
+func complete(g *news.Gang) { g.Waiting.Total = 2 }
+func refused(g *news.Gang)  { g.Refusal = &line.Refusal{Message: "no room"} }
 
 // reporting is a Reporter that runs on an API server that takes what is written, and knows
 // one gang.
@@ -40,11 +62,11 @@ type reporting struct {
 	recorder *events.FakeRecorder
 
 	mu   sync.Mutex
-	gang Gang
+	gang news.Gang
 }
 
 // report runs a test with a Reporter that was asked to report on a gang of Pods.
-func report(t *testing.T, gang Gang, refuse []error, test func(t *testing.T, r *reporting), pods ...string) {
+func report(t *testing.T, gang news.Gang, refuse []error, test func(t *testing.T, r *reporting), pods ...string) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		r := &reporting{kube: fake.NewClientset(), refuse: refuse, recorder: events.NewFakeRecorder(100), gang: gang}
@@ -53,7 +75,7 @@ func report(t *testing.T, gang Gang, refuse []error, test func(t *testing.T, r *
 			if err := r.kube.Tracker().Add(pod); err != nil {
 				t.Fatal(err)
 			}
-			r.gang.Pods = append(r.gang.Pods, Pod{Pod: pod, Since: time.Now()})
+			r.gang.Pods = append(r.gang.Pods, news.Pod{Pod: pod, Since: time.Now()})
 		}
 		client := lockstepfake.NewSimpleClientset()
 		client.PrependReactor("patch", "podgroups", func(clienttesting.Action) (bool, runtime.Object, error) {
@@ -77,31 +99,31 @@ func report(t *testing.T, gang Gang, refuse []error, test func(t *testing.T, r *
 }
 
 // Look implements Gangs.
-func (r *reporting) Look(types.NamespacedName) (Gang, bool) {
+func (r *reporting) Look(types.NamespacedName) (news.Gang, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.gang, true
 }
 
 // LookAt implements Gangs. Unlike Look, it shows what was written to the Pod.
-func (r *reporting) LookAt(_ types.NamespacedName, pod types.UID) (Gang, Pod, bool) {
+func (r *reporting) LookAt(_ types.NamespacedName, pod types.UID) (news.Gang, news.Pod, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	i := slices.IndexFunc(r.gang.Pods, func(p Pod) bool { return p.Pod.UID == pod })
+	i := slices.IndexFunc(r.gang.Pods, func(p news.Pod) bool { return p.Pod.UID == pod })
 	if i < 0 {
-		return Gang{}, Pod{}, false
+		return news.Gang{}, news.Pod{}, false
 	}
 	p := r.gang.Pods[i]
 	object, err := r.kube.Tracker().Get(corev1.SchemeGroupVersion.WithResource("pods"), "ns", p.Pod.Name)
 	if err != nil {
-		return Gang{}, Pod{}, false
+		return news.Gang{}, news.Pod{}, false
 	}
 	p.Pod = object.(*corev1.Pod)
 	return r.gang, p, true
 }
 
 // Remember implements Gangs.
-func (r *reporting) Remember(_ *schedulingv1alpha1.PodGroup, record Record) {
+func (r *reporting) Remember(_ *schedulingv1alpha1.PodGroup, record news.Record) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.gang.Record = record
@@ -204,14 +226,15 @@ func TestWhatCouldNotBeWrittenIsTriedAgain(t *testing.T) {
 
 // TestAPodIsToldWithoutBeingAskedForAgain: nothing happens when its time has come.
 func TestAPodIsToldWithoutBeingAskedForAgain(t *testing.T) {
-	missing := func(g *Gang) { g.Group = nil }
+	const groupGrace = 3 * time.Second // in package news
+	missing := func(g *news.Gang) { g.Group = nil }
 	report(t, gangOf(missing), nil, func(t *testing.T, r *reporting) {
 		r.rest(groupGrace - time.Millisecond)
 		if told := r.told(t); len(told) > 0 {
 			t.Errorf("Pods are told something too early: %v", slices.Collect(maps.Values(told)))
 		}
 		r.rest(time.Second)
-		if diff := cmp.Diff(map[string]string{"a": ReasonNoGroup}, r.told(t)); diff != "" {
+		if diff := cmp.Diff(map[string]string{"a": news.ReasonNoGroup}, r.told(t)); diff != "" {
 			t.Errorf("what Pods are told (-want, +got):\n%s", diff)
 		}
 		r.Report(r.gang.Key, 0)
@@ -225,9 +248,10 @@ func TestAPodIsToldWithoutBeingAskedForAgain(t *testing.T) {
 // TestConditionsAreWrittenWithoutBeingAskedForAgain, when it is time to say that members
 // are missing.
 func TestConditionsAreWrittenWithoutBeingAskedForAgain(t *testing.T) {
-	report(t, Gang{}, nil, func(t *testing.T, r *reporting) {
+	const membersGrace = 2 * time.Second // in package news
+	report(t, news.Gang{}, nil, func(t *testing.T, r *reporting) {
 		r.mu.Lock()
-		r.gang = gangOf(func(g *Gang) { g.Group.CreationTimestamp = metav1.Now() })
+		r.gang = gangOf(func(g *news.Gang) { g.Group.CreationTimestamp = metav1.Now() })
 		r.mu.Unlock()
 		r.Report(r.gang.Key, 0)
 		r.rest(membersGrace - time.Second)
@@ -243,7 +267,7 @@ func TestConditionsAreWrittenWithoutBeingAskedForAgain(t *testing.T) {
 
 // TestAGroupIsToldOfItsClassOnce, by an event.
 func TestAGroupIsToldOfItsClassOnce(t *testing.T) {
-	capped := func(g *Gang) {
+	capped := func(g *news.Gang) {
 		one, nine := int32(1), int32(9)
 		g.Group.Spec.PriorityClassName, g.Highest, g.Class = "high", &one, &nine
 	}

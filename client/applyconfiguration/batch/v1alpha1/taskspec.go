@@ -27,7 +27,8 @@ type TaskSpecApplyConfiguration struct {
 	// if minPartitions is above 0, else replicas. Mutable.
 	MinAvailable *int32 `json:"minAvailable,omitempty"`
 	// template is a v1 PodTemplateSpec of which metadata and spec count. It is kept as
-	// it was written, so that fields of any version of Kubernetes survive. Immutable.
+	// it was written, so that fields of any version of Kubernetes survive. It needs a
+	// container at least. Immutable.
 	Template *runtime.RawExtension `json:"template,omitempty"`
 	// policies say what to do on which event of this task, before those of the Job.
 	// Default none. Immutable.

@@ -1,7 +1,7 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package status
+package news
 
 import "fmt"
 
@@ -9,8 +9,8 @@ import "fmt"
 // of which PriorityClass, and ask nobody about the class of a PodGroup: if that alone
 // counted, whoever may create PodGroups could evict anybody.
 
-// reasonCapped is the reason of the event that tells a group so.
-const reasonCapped = "PriorityClassCapped"
+// ReasonCapped is the reason of the event that tells a group so.
+const ReasonCapped = "PriorityClassCapped"
 
 // Capping is what to tell a group whose PriorityClass is worth more than its Pods have,
 // once they are there. It is empty if there is nothing to tell, or the group was told.

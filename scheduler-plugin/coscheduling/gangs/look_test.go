@@ -1,22 +1,25 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package coscheduling
+package gangs
 
 import (
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
 
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
-	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/status"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/news"
 )
 
 // TestWhatWasLookedAtDoesNotChange: it is told of a gang without the lock of the tracker.
 func TestWhatWasLookedAtDoesNotChange(t *testing.T) {
 	b := newBench()
-	b.setGroup(makeGroup("gang", 2))
+	b.SetGroup(makeGroup("gang", 2))
 	b.add(makePod("a", inGroup("gang"), inRole("worker")))
 	before, _ := b.Look(gangName)
 	b.add(makePod("b", inGroup("gang"), inRole("worker")), makePod("c", inGroup("gang"), inRole("worker"), onNode("node-0")))
@@ -29,7 +32,7 @@ func TestWhatWasLookedAtDoesNotChange(t *testing.T) {
 // TestWhoLooksSeesWhatWaits: members and strangers that would wait, and nobody else.
 func TestWhoLooksSeesWhatWaits(t *testing.T) {
 	b := newBench()
-	b.setGroup(groupOf("this", "gang", 1))
+	b.SetGroup(groupOf("this", "gang", 1))
 	own, stray := makePod("own", inGroup("gang"), of("this")), makePod("stray", inGroup("gang"))
 	placed, strayPlaced := makePod("placed", inGroup("gang"), of("this"), onNode("node-0")), makePod("stray-placed", inGroup("gang"), onNode("node-0"))
 	b.add(own, stray, placed, strayPlaced)
@@ -53,16 +56,53 @@ func TestGangsThatWaitAreCountedByReason(t *testing.T) {
 	b := newBench()
 	for name, least := range map[string]int32{"incomplete": 2, "fresh": 1, "refused": 1, "preempts": 1, "starves": 1, "unready": 1} {
 		group := makeGroup(name, least)
-		b.setGroup(group)
+		b.SetGroup(group)
 		b.add(makePod(name+"-0", inGroup(name)))
 		if name != "incomplete" && name != "fresh" {
 			b.fail(gangNamed(name), group.UID, line.Refusal{Message: "no room", Unready: name == "unready"}, time.Minute, time.Minute)
 		}
 	}
-	b.setHeld(gangNamed("preempts"), heldForPreemption)
-	b.setHeld(gangNamed("starves"), heldForStarving)
-	want := map[string]int{"NotEnoughTasks": 2, "NotEnoughResources": 1, status.Preempting: 1, status.Starving: 1}
-	if diff := cmp.Diff(want, b.waitingGangs()); diff != "" {
+	b.SetKept(gangNamed("preempts"), news.Preempting)
+	b.SetKept(gangNamed("starves"), news.Starving)
+	want := map[string]int{"NotEnoughTasks": 2, "NotEnoughResources": 1, news.Preempting: 1, news.Starving: 1}
+	if diff := cmp.Diff(want, b.CountWaiting()); diff != "" {
 		t.Errorf("gangs that wait (-want, +got):\n%s", diff)
 	}
+}
+
+// TestWhoIsToldThatItsPodGroupIsMissing, and when: neither before whoever makes the
+// Pods has had time to make the group, nor twice, nor whoever does not wait for it.
+func TestWhoIsToldThatItsPodGroupIsMissing(t *testing.T) {
+	const grace = 3 * time.Second
+	b := newBench()
+	waits := makePod("waits", inGroup("gang"))
+	b.add(waits, makePod("placed", inGroup("gang"), onNode("node-0")),
+		makePod("gated", inGroup("gang"), func(w *schedulertesting.PodWrapper) { w.SchedulingGates([]string{"g"}) }),
+		makePod("elsewhere", inGroup("gang"), func(w *schedulertesting.PodWrapper) { w.SchedulerName("other") }))
+	want := func(when string, want []types.UID, wantLater time.Duration) {
+		t.Helper()
+		pods, later := b.unmarked(gangName)
+		if diff := cmp.Diff(want, pods); diff != "" || later != wantLater {
+			t.Errorf("%s others are told in %v, want %v; told are (-want, +got):\n%s", when, later, wantLater, diff)
+		}
+	}
+	b.time = b.time.Add(time.Second)
+	want("after a second", nil, grace-time.Second)
+	b.time = b.time.Add(grace - time.Second)
+	want("after the grace", []types.UID{waits.UID}, 0)
+
+	marked := waits.DeepCopy()
+	marked.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: news.ReasonNoGroup}}
+	b.SetPod(marked)
+	want("once it was told", nil, 0)
+	b.SetPod(waits)
+
+	b.SetGroup(makeGroup("gang", 3))
+	want("while there is a group", nil, 0)
+	clear(b.report)
+	b.DeleteGroup(makeGroup("gang", 3))
+	if _, asked := b.report[gangName]; !asked {
+		t.Error("no report is asked for when the group is deleted")
+	}
+	want("when the group is deleted", nil, grace)
 }

@@ -1,122 +1,20 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package coscheduling
+package gangs
 
 import (
-	"math"
+	"fmt"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	fwk "k8s.io/kube-scheduler/framework"
 	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
-	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/place"
-	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/status"
 )
-
-// bench is a tracker with a clock in the test's hands, and the reports that it asked for.
-type bench struct {
-	*tracker
-	time   time.Time
-	report map[types.NamespacedName]time.Duration
-	// starvesAfter is after what time gangs that are refused starve; 0 for never.
-	starvesAfter time.Duration
-}
-
-func newBench() *bench {
-	b := &bench{
-		time:   time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
-		report: map[types.NamespacedName]time.Duration{},
-	}
-	b.tracker = newTracker(
-		func(name string) bool { return name == testScheduler },
-		func() time.Time { return b.time },
-		func() {},
-		func(key types.NamespacedName, d time.Duration) { b.report[key] = d },
-	)
-	b.setSynced()
-	return b
-}
-
-var gangName = types.NamespacedName{Namespace: testNamespace, Name: "gang"}
-
-// toldWhy is what a gang's conditions are to say now, empty for nothing new.
-func (b *bench) toldWhy(key types.NamespacedName) string {
-	gang, _ := b.Look(key)
-	conditions, _ := gang.News(b.time, "id")
-	if len(conditions) == 0 {
-		return ""
-	}
-	return conditions[0].Message
-}
-
-// write has a gang's conditions written, and returns what was.
-func (b *bench) write(key types.NamespacedName) status.Record {
-	gang, _ := b.Look(key)
-	conditions, _ := gang.News(b.time, "id")
-	record := status.Record{Conditions: conditions, At: b.time}
-	b.Remember(gang.Group, record)
-	return record
-}
-
-// unmarked are the Pods of a gang that are to be told something now, and in what time
-// others are.
-func (b *bench) unmarked(key types.NamespacedName) ([]types.UID, time.Duration) {
-	gang, _ := b.Look(key)
-	return gang.Unmarked(b.time)
-}
-
-// markOf is what a Pod of the gang "gang" is to be told.
-func (b *bench) markOf(pod *corev1.Pod) status.Mark {
-	gang, waiting, ok := b.LookAt(gangName, pod.UID)
-	if !ok {
-		return status.Mark{}
-	}
-	mark, _ := gang.MarkOf(waiting)
-	return mark
-}
-
-// add makes members known.
-func (b *bench) add(pods ...*corev1.Pod) {
-	for _, pod := range pods {
-		b.setPod(pod)
-	}
-}
-
-// turn begins the turn of the gang that is next, which has no name if there is none.
-func (b *bench) turn() gangView {
-	view, _ := b.begin(math.MinInt32, b.time)
-	return view
-}
-
-// isNext says whether a gang is to have its turn now.
-func (b *bench) isNext(key types.NamespacedName) bool {
-	next, ok := b.line.Next(b.time)
-	return ok && next.Key == key
-}
-
-// fail ends a turn without a place.
-func (b *bench) fail(key types.NamespacedName, uid types.UID, why line.Refusal, initial, longest time.Duration) {
-	b.tracker.fail(key, uid, why, line.Terms{Initial: initial, Longest: longest, Patience: b.starvesAfter})
-}
-
-// somethingHappens is an event that may help any gang.
-func (b *bench) somethingHappens() {
-	b.happened(fwk.ClusterEvent{Resource: fwk.StorageClass, ActionType: fwk.Add}, nil, nil)
-}
-
-func onNode(node string) podOption {
-	return func(w *schedulertesting.PodWrapper) { w.Node(node) }
-}
-
-func inPhase(phase corev1.PodPhase) podOption {
-	return func(w *schedulertesting.PodWrapper) { w.Phase(phase) }
-}
 
 // TestWhoIsInLine, and what a gang is told that is not.
 func TestWhoIsInLine(t *testing.T) {
@@ -168,7 +66,7 @@ func TestWhoIsInLine(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newBench()
 			if tc.group != nil {
-				b.setGroup(tc.group)
+				b.SetGroup(tc.group)
 			}
 			b.add(tc.pods...)
 			got := ""
@@ -190,7 +88,7 @@ func TestWhoIsInLine(t *testing.T) {
 func TestBackoff(t *testing.T) {
 	b := newBench()
 	group := makeGroup("gang", 2)
-	b.setGroup(group)
+	b.SetGroup(group)
 	b.add(makePod("a", inGroup("gang")), makePod("b", inGroup("gang")))
 	for i, step := range []struct {
 		room int
@@ -221,7 +119,7 @@ func TestBackoff(t *testing.T) {
 func TestRecreatedGroupInheritsNothing(t *testing.T) {
 	b := newBench()
 	group := makeGroup("gang", 1)
-	b.setGroup(group)
+	b.SetGroup(group)
 	b.add(makePod("a", inGroup("gang")))
 	b.turn()
 	b.fail(gangName, group.UID, line.Refusal{Message: "no room"}, time.Hour, time.Hour)
@@ -229,7 +127,7 @@ func TestRecreatedGroupInheritsNothing(t *testing.T) {
 
 	again := makeGroup("gang", 1)
 	again.UID = "another"
-	b.setGroup(again)
+	b.SetGroup(again)
 	if !b.isNext(gangName) {
 		t.Error("the new group has no turn")
 	}
@@ -246,28 +144,23 @@ func TestRecreatedGroupInheritsNothing(t *testing.T) {
 	}
 }
 
-// TestNoRoomIsHeldAboveTheMinimum: a gang with one of two members placed loses its
+// TestNoRoomIsKeptAboveTheMinimum: a gang with one of two members placed loses its
 // right to room when one is enough.
-func TestNoRoomIsHeldAboveTheMinimum(t *testing.T) {
+func TestNoRoomIsKeptAboveTheMinimum(t *testing.T) {
 	b := newBench()
 	group := makeGroup("gang", 2)
-	b.setGroup(group)
+	b.SetGroup(group)
 	b.add(makePod("a", inGroup("gang"), onNode("node-0")), makePod("b", inGroup("gang")))
 	b.fail(gangName, group.UID, line.Refusal{Message: "no room"}, time.Second, time.Second)
-	if !b.waits(gangName, group.UID, 0) {
-		t.Error("no room is held for a gang that lacks its minimum")
+	if !b.Waits(gangName, group.UID, 0) {
+		t.Error("no room is kept for a gang that lacks its minimum")
 	}
 	lowered := makeGroup("gang", 1)
 	lowered.Generation = 2
-	b.setGroup(lowered)
-	if b.waits(gangName, group.UID, 0) {
-		t.Error("room is held for a gang that has its minimum")
+	b.SetGroup(lowered)
+	if b.Waits(gangName, group.UID, 0) {
+		t.Error("room is kept for a gang that has its minimum")
 	}
-}
-
-// assumeAll has the gang's members placed as a cycle does that began just now.
-func (b *bench) assumeAll(nodes map[types.UID]string) bool {
-	return b.assume(&gangView{Gang: place.Gang{Key: gangName, Group: b.gangs[gangName].group}}, nodes)
 }
 
 // TestAGangThatChangesWhileItIsPlannedIsNotPlaced, if what was found is too little now.
@@ -278,27 +171,27 @@ func TestAGangThatChangesWhileItIsPlannedIsNotPlaced(t *testing.T) {
 	}{
 		"nothing changes": {change: func(*bench) {}, want: true},
 		"a member is gone": {change: func(b *bench) {
-			b.deletePod(makePod("a", inGroup("gang")))
+			b.DeletePod(makePod("a", inGroup("gang")))
 		}},
 		"a member above the minimum is gone": {change: func(b *bench) {
-			b.deletePod(makePod("c", inGroup("gang")))
+			b.DeletePod(makePod("c", inGroup("gang")))
 		}, want: true},
 		"the minimum is higher": {change: func(b *bench) {
 			higher := makeGroup("gang", 4)
 			higher.Generation = 2
-			b.setGroup(higher)
+			b.SetGroup(higher)
 		}},
 		"the group is another one": {change: func(b *bench) {
 			another := makeGroup("gang", 2)
 			another.UID = "another"
-			b.setGroup(another)
+			b.SetGroup(another)
 		}},
-		"the group is gone": {change: func(b *bench) { b.deleteGroup(makeGroup("gang", 2)) }},
+		"the group is gone": {change: func(b *bench) { b.DeleteGroup(makeGroup("gang", 2)) }},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			b := newBench()
-			b.setGroup(makeGroup("gang", 2))
+			b.SetGroup(makeGroup("gang", 2))
 			b.add(makePod("a", inGroup("gang")), makePod("b", inGroup("gang")), makePod("c", inGroup("gang")))
 			view := b.turn()
 			nodes := map[types.UID]string{"uid-a": "node-0", "uid-b": "node-0"}
@@ -306,7 +199,7 @@ func TestAGangThatChangesWhileItIsPlannedIsNotPlaced(t *testing.T) {
 				nodes["uid-c"] = "node-0"
 			}
 			tc.change(b)
-			if got := b.assume(&view, nodes); got != tc.want {
+			if got := b.Assume(&view, nodes); got != tc.want {
 				t.Errorf("the gang is placed: %t, want %t", got, tc.want)
 			}
 			if g := b.gangs[gangName]; g != nil && !tc.want && g.placed.Total > 0 {
@@ -318,19 +211,19 @@ func TestAGangThatChangesWhileItIsPlannedIsNotPlaced(t *testing.T) {
 
 // TestAMemberThatGoesInTheTurnIsNotPlanned: the others have their place, and nobody is left.
 func TestAMemberThatGoesInTheTurnIsNotPlanned(t *testing.T) {
-	for when, goes := range map[string]func(b *bench, view *gangView, nodes map[types.UID]string, pod *corev1.Pod){
-		"before the others have their place": func(b *bench, view *gangView, nodes map[types.UID]string, pod *corev1.Pod) {
-			b.deletePod(pod)
-			b.assume(view, nodes)
+	for when, goes := range map[string]func(b *bench, view *View, nodes map[types.UID]string, pod *corev1.Pod){
+		"before the others have their place": func(b *bench, view *View, nodes map[types.UID]string, pod *corev1.Pod) {
+			b.DeletePod(pod)
+			b.Assume(view, nodes)
 		},
-		"after the others have their place": func(b *bench, view *gangView, nodes map[types.UID]string, pod *corev1.Pod) {
-			b.assume(view, nodes)
-			b.deletePod(pod)
+		"after the others have their place": func(b *bench, view *View, nodes map[types.UID]string, pod *corev1.Pod) {
+			b.Assume(view, nodes)
+			b.DeletePod(pod)
 		},
 	} {
 		t.Run(when, func(t *testing.T) {
 			b := newBench()
-			b.setGroup(makeGroup("gang", 2))
+			b.SetGroup(makeGroup("gang", 2))
 			pods := []*corev1.Pod{makePod("a", inGroup("gang")), makePod("b", inGroup("gang")), makePod("c", inGroup("gang"))}
 			b.add(pods...)
 			view := b.turn()
@@ -347,14 +240,65 @@ func TestAMemberThatGoesInTheTurnIsNotPlanned(t *testing.T) {
 	}
 }
 
-// TestAHoldOutlastsTheTurnThatMadeIt: it is known only after the turn that the gang has
-// found no place, and holds may be pruned before.
-func TestAHoldOutlastsTheTurnThatMadeIt(t *testing.T) {
+// TestAClaimOutlastsTheTurnThatMadeIt: it is known only after the turn that the gang has
+// found no place, and claims may be pruned before.
+func TestAClaimOutlastsTheTurnThatMadeIt(t *testing.T) {
 	b := newBench()
 	group := makeGroup("gang", 1)
-	b.setGroup(group)
+	b.SetGroup(group)
 	b.add(makePod("a", inGroup("gang")))
-	if !b.waits(gangName, group.UID, 0) {
-		t.Error("the gang's hold would be pruned in its turn")
+	if !b.Waits(gangName, group.UID, 0) {
+		t.Error("the gang's claim would be pruned in its turn")
+	}
+}
+
+// TestAMemberThatChangesItsRoleWhileItWaits: the gang lacks just that role, and then
+// has it.
+func TestAMemberThatChangesItsRoleWhileItWaits(t *testing.T) {
+	b := newBench()
+	b.SetGroup(makeGroup("gang", 2, func(s *schedulingv1alpha1.PodGroupSpec) { s.MinRoleMember = map[string]int32{"ps": 1} }))
+	worker := func(n int) *corev1.Pod { return makePod(fmt.Sprintf("gang-%d", n), inGroup("gang"), inRole("worker")) }
+	b.add(makePod("gang-0", inGroup("gang"), inRole("ps")), worker(1))
+	if view := b.turn(); view.Group == nil || view.ClassKeys[0] == view.ClassKeys[1] {
+		t.Fatalf("classes %q; want the gang planned with a class for each role", view.ClassKeys)
+	}
+	b.SetPod(worker(0))
+	if got := b.toldWhy(gangName); b.isNext(gangName) || got != "2 of at least 2 members exist, 0 of at least 1 in role ps" {
+		t.Errorf("the gang has a turn, or is told %q", got)
+	}
+	b.SetPod(makePod("gang-1", inGroup("gang"), inRole("ps")))
+	view := b.turn()
+	if view.Group == nil || view.ClassKeys[0] != "class of a worker" || view.ClassKeys[1] == view.ClassKeys[0] {
+		t.Errorf("classes %q; want the gang planned with the roles of now", view.ClassKeys)
+	}
+}
+
+// TestAMemberThatWasMadeAnewHasLostItsPlace: so has the gang lost a member.
+func TestAMemberThatWasMadeAnewHasLostItsPlace(t *testing.T) {
+	b := newBench()
+	b.SetGroup(makeGroup("gang", 1))
+	placed, again := makePod("a", inGroup("gang"), onNode("node-0")), makePod("a", inGroup("gang"), func(w *schedulertesting.PodWrapper) { w.UID("another") })
+	b.add(placed)
+	b.UpdatePod(placed, again)
+	b.wantCounts(t, "after a placed member was made anew", 1, 0, 0)
+	if g := b.gangs[gangName]; g.deletedMembers != 1 {
+		t.Errorf("the gang has lost %d members, want 1", g.deletedMembers)
+	}
+}
+
+// TestAPodGroupThatWasMadeAnewInheritsNothing: not even the back-off of the one
+// before.
+func TestAPodGroupThatWasMadeAnewInheritsNothing(t *testing.T) {
+	b := newBench()
+	group := makeGroup("gang", 1)
+	b.SetGroup(group)
+	b.add(makePod("a", inGroup("gang")))
+	b.turn()
+	b.fail(gangName, group.UID, line.Refusal{Message: "no room"}, time.Hour, time.Hour)
+	again := group.DeepCopy()
+	again.UID = "another"
+	b.SetGroup(again)
+	if !b.isNext(gangName) {
+		t.Error("the new group has no turn")
 	}
 }

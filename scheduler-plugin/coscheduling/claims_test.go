@@ -17,9 +17,9 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
 )
 
-// TestOwnHoldIsNoEvent: a gang that gives up held room is not planned again for
-// that, or one that moves its hold in each cycle would never rest.
-func TestOwnHoldIsNoEvent(t *testing.T) {
+// TestOwnClaimIsNoEvent: a gang that gives up its claim to room is not planned again for
+// that, or one that moves its claim in each cycle would never rest.
+func TestOwnClaimIsNoEvent(t *testing.T) {
 	w := newWorld(t, all(makeGroup("gang", 1), makeMembers("gang", 1))...)
 	stop := w.start()
 	w.condition("gang", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
@@ -28,12 +28,9 @@ func TestOwnHoldIsNoEvent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.engine().offer(room.NewVacancy(room.Gang{Rank: line.Rank{Key: gangNamed("gang")}}, []*framework.PodInfo{member}, nil, time.Time{}))
-	tracker := w.tracker()
-	tracker.mu.RLock()
-	defer tracker.mu.RUnlock()
-	if tracker.line.IsReady(gangNamed("gang")) {
-		t.Error("the gang is to be planned again because of its own hold")
+	w.engine().keeper.offer(t.Context(), room.NewVacancy(room.Gang{Rank: line.Rank{Key: gangNamed("gang")}}, []*framework.PodInfo{member}, nil, time.Time{}))
+	if w.known("gang").Ready {
+		t.Error("the gang is to be planned again because of its own claim")
 	}
 }
 
@@ -46,12 +43,7 @@ func TestRoomOutlastsAMemberThatIsReplaced(t *testing.T) {
 	w.start()
 	w.eventually("the victims are ending", func() bool { return len(w.victims()) == 2 })
 	w.finish("high-1")
-	tracker := w.tracker()
-	w.eventually("the gang lacks a member", func() bool {
-		tracker.mu.RLock()
-		defer tracker.mu.RUnlock()
-		return !tracker.gangs[gangNamed("high")].complete()
-	})
+	w.eventually("the gang lacks a member", func() bool { return !w.known("high").Complete })
 	w.create(makePod("low"))
 	w.finish("a")
 	w.eventually("the other Pod finds no room", func() bool { return w.marked("low") == 1 })

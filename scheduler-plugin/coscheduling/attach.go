@@ -1,0 +1,126 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package coscheduling
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	restclient "k8s.io/client-go/rest"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	schedulingclient "github.com/lockstep-k8s/lockstep/client/clientset/versioned"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/gangs"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/place"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/status"
+)
+
+// Attach lets the plugin take gangs out of a scheduler's hands: it decides
+// who is next in its place and starts what the plugin needs beside it. Call it after the
+// scheduler is made and before it runs. It fails if no profile enables the
+// plugin. All that it starts ends with ctx. Of several schedulers of which one is
+// elected, those that don't lead only watch.
+func Attach(ctx context.Context, sched *kube.Scheduler) error {
+	plugins := pluginsOf(sched.Profiles())
+	if len(plugins) == 0 {
+		return fmt.Errorf("no profile of the scheduler enables the plugin %s", Name)
+	}
+	groups, err := groupClient(plugins)
+	if err != nil {
+		return err
+	}
+	return attach(ctx, sched, plugins, groups, status.ServedRegistry())
+}
+
+// pluginsOf are the plugin's instances, by scheduler name.
+func pluginsOf(profiles map[string]framework.Framework) map[string]*Coscheduling {
+	plugins := make(map[string]*Coscheduling)
+	for name, profile := range profiles {
+		for _, plugin := range profile.PreEnqueuePlugins() {
+			if c, ok := plugin.(*Coscheduling); ok {
+				plugins[name] = c
+			}
+		}
+	}
+	return plugins
+}
+
+// attach puts together what works for the plugin. It is told of events by informers and by
+// the queue in front of kube-scheduler's; they go to gangs, which says who is next; and the
+// engine, in the place of the queue's Pop, gives that gang its turn.
+func attach(ctx context.Context, sched *kube.Scheduler, plugins map[string]*Coscheduling,
+	groups schedulingclient.Interface, registry status.Registry) error {
+	begun := make(chan struct{})
+	handle := anyPlugin(plugins).handle
+	e := &engine{
+		ctx:      ctx,
+		sched:    sched,
+		plugins:  plugins,
+		snapshot: sched.Snapshot(),
+		classes:  classesOf(handle.SharedInformerFactory()),
+		begin:    sync.OnceFunc(func() { close(begun) }),
+		stirred:  newStir(),
+	}
+	var reporter *status.Reporter
+	e.gangs = gangs.New(gangs.Config{
+		Rules:    gangs.Rules{Serves: e.serves, ClassValue: e.classes.value, ClassKey: place.ClassKey},
+		Now:      time.Now,
+		Stir:     e.stirred.leave,
+		Report:   func(gang types.NamespacedName, d time.Duration) { reporter.Report(gang, d) },
+		Dissolve: func(group *schedulingv1alpha1.PodGroup, rest []*corev1.Pod) { go e.evictor.dissolve(ctx, group, rest) },
+	})
+	reporter = status.NewReporter(e.gangs, groups, handle.ClientSet(), handle.EventRecorder(), func() bool { return isBinding(plugins) })
+	protectGangs(ctx, sched, e.gangs, e.serves)
+	var err error
+	if e.metrics, err = status.NewMetrics(registry, e.gangs.CountWaiting); err != nil {
+		return err
+	}
+	for _, c := range plugins {
+		c.engine = e
+	}
+	w := &watcher{ctx: ctx, sched: sched, handle: handle, gangs: e.gangs, begun: begun}
+	e.pop = sched.InterceptNext(e.nextEntity)
+	e.queue = sched.KeepOut(e.places, heard(e.gangs), w.forgetGone)
+	e.keeper = &keeper{room: &e.room, gangs: e.gangs, queue: e.queue}
+	e.evictor = &evictor{handle: handle, gangs: e.gangs, evictions: &e.evictions, metrics: e.metrics}
+	e.binder = &binder{sched: sched, plugins: plugins, gangs: e.gangs, metrics: e.metrics}
+	e.ringer = &ringer{gangs: e.gangs, bell: e.queue.Bell, keeper: e.keeper, stirred: e.stirred}
+	if err := e.classes.watch(e.gangs.Rerank); err != nil {
+		return err
+	}
+	if err := w.start(groups); err != nil {
+		return err
+	}
+	go e.ringer.tend(ctx)
+	go reporter.Run(ctx)
+	return nil
+}
+
+// anyPlugin is one of the instances; what belongs to the scheduler as a whole is
+// the same in all of them.
+func anyPlugin(plugins map[string]*Coscheduling) *Coscheduling {
+	for _, c := range plugins {
+		return c
+	}
+	return nil
+}
+
+// groupClient makes a client for PodGroups from the scheduler's configuration.
+func groupClient(plugins map[string]*Coscheduling) (schedulingclient.Interface, error) {
+	config := restclient.CopyConfig(anyPlugin(plugins).handle.KubeConfig())
+	// The scheduler speaks protobuf, which the API server has for its own kinds
+	// only.
+	config.ContentType, config.AcceptContentTypes = "application/json", "application/json"
+	client, err := schedulingclient.NewForConfig(restclient.AddUserAgent(config, "coscheduling"))
+	if err != nil {
+		return nil, fmt.Errorf("making a client for PodGroups: %w", err)
+	}
+	return client, nil
+}

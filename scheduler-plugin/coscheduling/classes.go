@@ -1,0 +1,52 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package coscheduling
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/informers"
+	schedulinglisters "k8s.io/client-go/listers/scheduling/v1"
+	"k8s.io/client-go/tools/cache"
+)
+
+// classes are the PriorityClasses that there are, as an informer of the scheduler sees them.
+// It has to be asked for before the scheduler starts its informers.
+type classes struct {
+	informer cache.SharedIndexInformer
+	lister   schedulinglisters.PriorityClassLister
+}
+
+func classesOf(informers informers.SharedInformerFactory) classes {
+	of := informers.Scheduling().V1().PriorityClasses()
+	return classes{informer: of.Informer(), lister: of.Lister()}
+}
+
+// value is the value of a PriorityClass, false if there is none of the name.
+func (c classes) value(name string) (int32, bool) {
+	class, err := c.lister.Get(name)
+	if err != nil {
+		return 0, false // the only error of a lister is that there is none
+	}
+	return class.Value, true
+}
+
+// mayPreempt says whether gangs of a PriorityClass may preempt others.
+func (c classes) mayPreempt(name string) bool {
+	class, err := c.lister.Get(name)
+	return err != nil || class.PreemptionPolicy == nil || *class.PreemptionPolicy != corev1.PreemptNever
+}
+
+// watch has do be done whenever a PriorityClass comes or goes.
+func (c classes) watch(do func()) error {
+	_, err := c.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(any) { do() },
+		DeleteFunc: func(any) { do() },
+	})
+	if err != nil {
+		return fmt.Errorf("watching PriorityClasses: %w", err)
+	}
+	return nil
+}

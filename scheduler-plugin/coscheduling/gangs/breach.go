@@ -1,0 +1,98 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gangs
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/podgroup"
+)
+
+// Preemption that takes a member which the gang needs breaks the gang. The rest could not go
+// on, and its room is of use to others: whoever outranks a gang may take it, but then as a
+// whole.
+
+// isPreempted says whether a Pod was marked as preempted. The mark comes before
+// the deletion, which may be all at once.
+func isPreempted(pod *corev1.Pod) bool {
+	for i := range pod.Status.Conditions {
+		if c := &pod.Status.Conditions[i]; c.Type == corev1.DisruptionTarget {
+			return c.Status == corev1.ConditionTrue && c.Reason == corev1.PodReasonPreemptionByScheduler
+		}
+	}
+	return false
+}
+
+// goesWhole says whether the rest of the gang goes with a member that it needs.
+func (g *gang) goesWhole() bool {
+	return g.group != nil && g.group.Spec.DisruptionMode != schedulingv1alpha1.DisruptPod
+}
+
+// wasBroken says whether the gang would have its minimum if nobody had been preempted. One
+// that would be short of members all the same was not broken by that.
+func (g *gang) wasBroken() bool {
+	if g.group == nil {
+		return false
+	}
+	before := g.placed.Plus(podgroup.Tally{})
+	for _, m := range g.members {
+		if m.pod.DeletionTimestamp != nil && m.pod.Spec.NodeName != "" && !m.isStranger() && isPreempted(m.pod) {
+			before.Add(podgroup.RoleOf(m.pod), 1)
+		}
+	}
+	return podgroup.Holds(&g.group.Spec, before)
+}
+
+// breakUp has all members leave that are left of a gang which has lost one, if too few are.
+// It returns them.
+func (g *gang) breakUp() []*corev1.Pod {
+	if !g.goesWhole() || podgroup.Holds(&g.group.Spec, g.placed) {
+		return nil
+	}
+	var rest []*corev1.Pod
+	for _, m := range g.members {
+		// One that is about to be bound would be left over too.
+		if g.state(m) == memberPlaced && m.pod.Status.Phase != corev1.PodSucceeded {
+			rest = append(rest, m.pod)
+			g.setLeaving(m, true)
+		}
+	}
+	return rest
+}
+
+// without is what is left of a gang's placed members if some Pods go, and whether the gang
+// goes on with that. One that lacks its minimum already does not stop because of them.
+func (g *gang) without(pods []*corev1.Pod) (left podgroup.Tally, goesOn bool) {
+	if !g.goesWhole() || g.lacksMinimum() {
+		return podgroup.Tally{}, true
+	}
+	left = g.placed.Plus(podgroup.Tally{})
+	for _, pod := range pods {
+		if m := g.members[pod.UID]; m != nil && g.state(m) == memberPlaced {
+			left.Add(podgroup.RoleOf(pod), -1)
+		}
+	}
+	return left, podgroup.Holds(&g.group.Spec, left)
+}
+
+// restWithout are the placed members that are left over if some Pods go, those that are about
+// to be bound among them, nil if the gang can go on, or never could.
+func (g *gang) restWithout(pods []*corev1.Pod) []*corev1.Pod {
+	if _, goesOn := g.without(pods); goesOn {
+		return nil
+	}
+	gone := make(map[types.UID]bool, len(pods))
+	for _, pod := range pods {
+		gone[pod.UID] = true
+	}
+	var rest []*corev1.Pod
+	for uid, m := range g.members {
+		if !gone[uid] && g.state(m) == memberPlaced && m.pod.Status.Phase != corev1.PodSucceeded {
+			rest = append(rest, m.pod)
+		}
+	}
+	return rest
+}

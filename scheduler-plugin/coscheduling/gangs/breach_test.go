@@ -1,0 +1,137 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gangs
+
+import (
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// TestMembersThatArePreemptedDoNotCount: from the moment that a gang is preempted
+// its victims don't help a sibling that waits over the minimum. They go one by
+// one, and the sibling would be all that is left.
+func TestMembersThatArePreemptedDoNotCount(t *testing.T) {
+	b := newBench()
+	b.SetGroup(makeGroup("low", 2))
+	victims := []*corev1.Pod{makePod("low-0", inGroup("low"), onNode("node-0")), makePod("low-1", inGroup("low"), onNode("node-0"))}
+	sibling := makePod("low-2", inGroup("low"))
+	b.add(append(victims, sibling)...)
+	low := gangNamed("low")
+	if !b.isNext(low) {
+		t.Fatal("a member above the minimum has no turn")
+	}
+	b.SetLeaving(victims, true)
+	if b.isNext(low) {
+		t.Error("a member has a turn whose gang is being preempted")
+	} else if got := b.toldWhy(low); got != "1 of at least 2 members exist" {
+		t.Errorf("it is told %q", got)
+	}
+	b.SetLeaving(victims, false)
+	if !b.isNext(low) {
+		t.Error("a member has no turn after the preemption has failed")
+	}
+}
+
+// preempted is a Pod that is ending because it was preempted.
+func preempted(pod *corev1.Pod) *corev1.Pod {
+	pod = pod.DeepCopy()
+	pod.Status.Conditions = []corev1.PodCondition{{
+		Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: corev1.PodReasonPreemptionByScheduler,
+	}}
+	now := metav1.Now()
+	pod.DeletionTimestamp = &now
+	return pod
+}
+
+// TestTheLateEndOfASurplusDissolvesNothing: a gang could spare the member that was
+// preempted. Until that has ended, the gang loses another one for another reason, whose
+// replacement waits.
+func TestTheLateEndOfASurplusDissolvesNothing(t *testing.T) {
+	b := newBench()
+	b.SetGroup(makeGroup("gang", 2))
+	members := []*corev1.Pod{makePod("a", inGroup("gang"), onNode("node-0")), makePod("b", inGroup("gang"), onNode("node-0")),
+		makePod("c", inGroup("gang"), onNode("node-0"))}
+	b.add(members...)
+	surplus := preempted(members[2])
+	b.SetPod(surplus)
+	b.DeletePod(members[1])
+	b.add(makePod("d", inGroup("gang")))
+	b.DeletePod(surplus)
+	if len(b.dissolved) > 0 {
+		t.Errorf("%v are evicted with it", b.dissolved)
+	}
+}
+
+// TestAGangOfWhichAMemberIsTakenBeforeItIsBoundGoesAsAWhole, whether its scheduler hears first
+// that the member was taken, or that it was not bound.
+func TestAGangOfWhichAMemberIsTakenBeforeItIsBoundGoesAsAWhole(t *testing.T) {
+	for name, takenFirst := range map[string]bool{"taken first": true, "not bound first": false} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench()
+			guard := &Guard{Of: b.Gangs}
+			b.SetGroup(makeGroup("gang", 2))
+			members := []*corev1.Pod{makePod("a", inGroup("gang")), makePod("b", inGroup("gang"))}
+			b.add(members...)
+			b.assumeAll(gangName, map[types.UID]string{members[0].UID: "node-0", members[1].UID: "node-0"})
+			if takenFirst {
+				guard.Taken(members[0])
+			}
+			b.Unassume(FailedBinding{Pod: members[0]})
+			if !takenFirst {
+				guard.Taken(members[0])
+			}
+			if want := []string{"b"}; !slices.Equal(b.dissolved, want) {
+				t.Errorf("%v are evicted with it, want %v", b.dissolved, want)
+			}
+		})
+	}
+}
+
+// TestAGangOfWhichAMemberCanNotBeBoundStays: nobody has taken the member's room.
+func TestAGangOfWhichAMemberCanNotBeBoundStays(t *testing.T) {
+	b := newBench()
+	b.SetGroup(makeGroup("gang", 2))
+	members := []*corev1.Pod{makePod("a", inGroup("gang")), makePod("b", inGroup("gang"))}
+	b.add(members...)
+	b.assumeAll(gangName, map[types.UID]string{members[0].UID: "node-0", members[1].UID: "node-0"})
+	b.Unassume(FailedBinding{Pod: members[0]})
+	if len(b.dissolved) > 0 {
+		t.Errorf("%v are evicted with it", b.dissolved)
+	}
+}
+
+// TestASchedulerThatBeginsDissolvesWhatPreemptionHasBroken, and nothing else.
+func TestASchedulerThatBeginsDissolvesWhatPreemptionHasBroken(t *testing.T) {
+	placed := func(name string) *corev1.Pod { return makePod(name, inGroup("gang"), onNode("node-0")) }
+	tests := map[string]struct {
+		pods []*corev1.Pod
+		want []string
+	}{
+		"a gang that preemption has taken a member of": {
+			pods: []*corev1.Pod{placed("a"), placed("b"), preempted(placed("c"))}, want: []string{"a", "b"},
+		},
+		"no gang that could spare it": {
+			pods: []*corev1.Pod{placed("a"), placed("b"), placed("c"), preempted(placed("d"))},
+		},
+		"no gang that would be short of members without the preemption": {
+			pods: []*corev1.Pod{placed("a"), preempted(placed("b"))},
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			b := newBlindBench()
+			b.SetGroup(makeGroup("gang", 3))
+			b.add(tc.pods...)
+			b.SetSynced()
+			slices.Sort(b.dissolved)
+			if !slices.Equal(b.dissolved, tc.want) {
+				t.Errorf("%v are evicted, want %v", b.dissolved, tc.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,41 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gangs
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+)
+
+// Rules are by what Pods are judged.
+type Rules struct {
+	// Serves says whether Pods with this scheduler name are placed by this scheduler.
+	Serves func(schedulerName string) bool
+	// ClassValue is the value of a PriorityClass, false if there is none of the name.
+	ClassValue func(name string) (int32, bool)
+	// ClassKey is equal for members that need the same of a node.
+	ClassKey func(pod *corev1.Pod) string
+}
+
+// Config is what Gangs asks others, and what it asks of them. All functions are set. They are
+// called with the lock of Gangs held, and maybe with that of the scheduling queue: none may
+// block, nor call Gangs or the queue.
+type Config struct {
+	Rules
+	// Now is what time it is.
+	Now func() time.Time
+
+	// Stir says that somebody may be next, or that room may be kept for nobody.
+	Stir func()
+	// Report asks for what is known of a gang to be told, in d.
+	Report func(gang types.NamespacedName, d time.Duration)
+	// Dissolve asks for the rest of a gang to be evicted: preemption has taken a member,
+	// and the gang can't go on. The rest does not count for the gang from then on.
+	// SetLeaving takes that back for a Pod that could not be evicted.
+	Dissolve func(group *schedulingv1alpha1.PodGroup, rest []*corev1.Pod)
+}

@@ -1,0 +1,34 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package gangs knows the gangs: which Pods are members of which, who of them waits and who
+// is placed, and so which gangs are complete. It is pure: it holds no client, no clock and
+// no log. What happens is told to it, and what it knows is asked of it; what time it is, and
+// what a PriorityClass is worth, it asks for by functions that it is given.
+//
+// # The events in, and what comes out
+//
+//	a Pod or a PodGroup has come, changed, gone     SetPod, UpdatePod, DeletePod,
+//	                                                SetGroup, DeleteGroup       (gangs.go)
+//	a turn begins, and how it ends                  Begin, Alike, Refuse        (turn.go)
+//	members have a node, and are not bound there    Assume, Unassume            (turn.go)
+//	members are being preempted                     SetLeaving                  (turn.go)
+//	something has happened that may help            Happened, Wake              (turn.go)
+//
+//	a gang as its turn finds it                     View                        (view.go)
+//	what is known of a gang, to be told             Look, LookAt                (look.go)
+//	what goes if a member does                      Guard                       (guard.go)
+//	what has to be done about what has happened     Config                      (config.go)
+//
+// # The states of a member
+//
+// A member waits, is placed, or counts for nothing (member.go). A gang's counts follow from
+// the states of its members, and all that it does from its counts: it is complete if its
+// minimum could hold with all that waits, and just then it is in line (package line). A gang
+// that preemption has broken is dissolved: what is left of it is to be evicted (breach.go).
+// A Pod that names a group may be no member of it (stranger.go).
+//
+// A gang (gang.go) is a plain value with transitions (transitions.go). Gangs is the table of
+// them, with the line and the one lock that guards both: each event is one step, from one
+// whole state to the next.
+package gangs

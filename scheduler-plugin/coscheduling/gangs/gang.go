@@ -1,0 +1,145 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gangs
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
+
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/podgroup"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/news"
+)
+
+// gang is a PodGroup with its members. It is not safe for concurrent use: the
+// lock of Gangs guards it.
+//
+// Invariant: waiting, placed and bound count the members by their state, priorities
+// those that wait or are placed, and strangers the Pods that are no members.
+type gang struct {
+	key   types.NamespacedName
+	rules *Rules
+	// group is nil while the PodGroup is not seen, and groupless is since when.
+	group     *schedulingv1alpha1.PodGroup
+	groupless time.Time
+	// members are the Pods that name the group, strangers among them.
+	members map[types.UID]*member
+
+	waiting, placed, bound podgroup.Tally
+	// priorities counts the members of each priority that wait or are placed.
+	priorities map[int32]int
+	strangers  int
+	// failedMembers and deletedMembers were placed once; they tell a group that
+	// lost members from one that never had them.
+	failedMembers, deletedMembers int
+
+	bindings bindings
+	// kept is for what room is kept for the gang, as in news.Gang.
+	kept string
+	// incompleteSince is since when the gang is not complete any more; zero if it never was,
+	// or is.
+	incompleteSince time.Time
+	record          news.Record // what was written of it
+}
+
+func newGang(key types.NamespacedName, rules *Rules, now time.Time) *gang {
+	return &gang{key: key, rules: rules, groupless: now, members: make(map[types.UID]*member), priorities: make(map[int32]int)}
+}
+
+// complete says whether the gang's minimum could hold if all that waits were
+// placed, and something waits.
+func (g *gang) complete() bool {
+	return g.group != nil && g.waiting.Total > 0 &&
+		podgroup.Holds(&g.group.Spec, g.placed.Plus(g.waiting))
+}
+
+// lacksMinimum says whether fewer are placed than the minimum.
+func (g *gang) lacksMinimum() bool {
+	return g.group != nil && !podgroup.Holds(&g.group.Spec, g.placed)
+}
+
+// scheduled says whether the minimum is bound.
+func (g *gang) scheduled() bool {
+	return g.group != nil && podgroup.Holds(&g.group.Spec, g.bound)
+}
+
+// isOf says whether the gang is that of a PodGroup, and not of another one of its name.
+func (g *gang) isOf(group types.UID) bool {
+	return g.group != nil && g.group.UID == group
+}
+
+// state is what a member of the gang counts as.
+func (g *gang) state(m *member) memberState {
+	return m.state(g.rules.Serves)
+}
+
+// count adds or, with sign -1, takes away a member, or a stranger.
+func (g *gang) count(m *member, sign int32) {
+	if m.isStranger() {
+		g.strangers += int(sign)
+		return
+	}
+	s := g.state(m)
+	if s != memberOut {
+		g.countPriority(m.pod, int(sign))
+	}
+	switch s {
+	case memberWaiting:
+		g.waiting.Add(podgroup.RoleOf(m.pod), sign)
+	case memberPlaced:
+		g.placed.Add(podgroup.RoleOf(m.pod), sign)
+	}
+	if m.bound() {
+		g.bound.Add(podgroup.RoleOf(m.pod), sign)
+	}
+}
+
+// countPriority adds or, with sign -1, takes away a member's priority.
+func (g *gang) countPriority(pod *corev1.Pod, sign int) {
+	priority := corev1helpers.PodPriority(pod)
+	if g.priorities[priority] += sign; g.priorities[priority] <= 0 {
+		delete(g.priorities, priority)
+	}
+}
+
+// highestPriority is the highest priority among the members that wait or are placed.
+func (g *gang) highestPriority() int32 {
+	first, highest := true, int32(0)
+	for priority := range g.priorities {
+		if first || priority > highest {
+			first, highest = false, priority
+		}
+	}
+	return highest
+}
+
+// rank is the gang's place in line. Its PriorityClass counts as far as its members have
+// that priority; see package news.
+func (g *gang) rank() line.Rank {
+	r := line.Rank{Key: g.key, Priority: g.highestPriority()}
+	if g.group == nil {
+		return r
+	}
+	r.Created = g.group.CreationTimestamp.Time
+	if class := g.group.Spec.PriorityClassName; class != "" {
+		if priority, ok := g.rules.ClassValue(class); ok {
+			r.Priority = min(r.Priority, priority)
+		}
+	}
+	return r
+}
+
+// waitsSince is since when the gang has found no place: since now or, if a scheduler before
+// this one has said so, since that.
+func (g *gang) waitsSince(now time.Time) time.Time {
+	since := news.NoRoomSince(g.record.ConditionsOf(g.group))
+	if !since.IsZero() && since.Before(now) {
+		return since
+	}
+	return now
+}

@@ -1,0 +1,266 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gangs
+
+import (
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/podgroup"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
+)
+
+// Gangs knows the gangs: their PodGroups, their members and who of them is in line. It is
+// safe for concurrent use.
+//
+// Invariant: once it is synced, just the gangs that are complete are in line.
+//
+// Lock order: the scheduling queue calls Gangs with a lock of its own held. So Gangs never
+// calls the queue; the functions of its Config only leave a note.
+type Gangs struct {
+	config Config
+
+	mu    sync.RWMutex
+	gangs map[types.NamespacedName]*gang
+	// line says who of them is next.
+	line *line.Line
+	// synced says that all that existed at the start has been seen, and that the
+	// scheduler leads. Before that, members that are placed may still be unknown:
+	// nothing is planned, told or evicted.
+	synced bool
+	// noGroups says that the API server does not serve PodGroups, so far.
+	noGroups bool
+	// tellsNoGroups says that Pods are told so; see TellNoGroups.
+	tellsNoGroups bool
+}
+
+// New makes Gangs that know of none.
+func New(config Config) *Gangs {
+	return &Gangs{config: config, gangs: make(map[types.NamespacedName]*gang), line: line.New()}
+}
+
+// incompleteReportDelay is how long a gang is left alone while its Pods are
+// being created before its condition says that some are missing.
+const incompleteReportDelay = time.Second
+
+// SetSynced says that the initial lists are in and the scheduler leads, and wakes
+// all gangs.
+func (t *Gangs) SetSynced() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.synced = true
+	for _, g := range t.gangs {
+		t.changed(g)
+		// It may be that a gang was broken and not dissolved by the scheduler before.
+		if g.wasBroken() {
+			t.dissolveIfBroken(g)
+		}
+	}
+}
+
+// SetNoGroups says whether the API server lacks PodGroups.
+func (t *Gangs) SetNoGroups(missing bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.noGroups, t.tellsNoGroups = missing, false
+}
+
+// TellNoGroups has Pods be told that the API server serves no PodGroups. Before that
+// nobody is told anything while not all PodGroups are known.
+func (t *Gangs) TellNoGroups() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.noGroups {
+		return // it serves them by now
+	}
+	t.tellsNoGroups = true
+	for key := range t.gangs {
+		t.config.Report(key, 0)
+	}
+}
+
+// SetGroup learns of a PodGroup, new or changed.
+func (t *Gangs) SetGroup(group *schedulingv1alpha1.PodGroup) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	g := t.gangOf(keyOf(group))
+	another, isNews := g.setGroup(group, t.config.Now())
+	if another {
+		t.line.Forget(g.key, t.config.Now())
+	}
+	if isNews {
+		t.changed(g)
+	}
+}
+
+// DeleteGroup learns that a PodGroup is gone.
+func (t *Gangs) DeleteGroup(group *schedulingv1alpha1.PodGroup) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	g := t.gangs[keyOf(group)]
+	if g == nil || !g.isOf(group.UID) {
+		return
+	}
+	g.loseGroup(t.config.Now())
+	t.line.Forget(g.key, t.config.Now())
+	t.config.Stir() // another one may be next, and room may be given up
+	if t.synced {
+		t.config.Report(g.key, 0) // its Pods wait for another one
+	}
+	t.forgetIfEmpty(g)
+}
+
+// SetPod learns of a Pod, new or changed. One that names no group is none of its business.
+func (t *Gangs) SetPod(pod *corev1.Pod) {
+	key, ok := podgroup.GroupOf(pod)
+	if !ok {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	g := t.gangOf(key)
+	m := g.members[pod.UID]
+	if m == nil {
+		g.add(pod, t.config.Now())
+		t.changed(g)
+		return
+	}
+	isNews, wasPlaced := g.see(m, pod, t.config.Now())
+	t.settle(g)
+	if isNews {
+		t.changed(g)
+		if wasPlaced {
+			t.noticeBroken(g, pod)
+		}
+	}
+}
+
+// UpdatePod learns of a Pod that has changed, maybe from one gang to another. After a
+// broken watch it may be another Pod of the same name.
+func (t *Gangs) UpdatePod(before, after *corev1.Pod) {
+	if before.UID != after.UID || !isSameGang(before, after) {
+		t.DeletePod(before)
+	}
+	t.SetPod(after)
+}
+
+// DeletePod learns that a Pod is gone, or names another group.
+func (t *Gangs) DeletePod(pod *corev1.Pod) {
+	key, ok := podgroup.GroupOf(pod)
+	if !ok {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	g := t.gangs[key]
+	if g == nil || g.members[pod.UID] == nil {
+		return
+	}
+	isNews, wasPlaced := g.drop(g.members[pod.UID])
+	t.settle(g)
+	if isNews {
+		t.changed(g)
+		if wasPlaced {
+			t.noticeBroken(g, pod)
+		}
+	}
+	t.forgetIfEmpty(g)
+}
+
+// gangOf finds or makes the gang of a key. The caller holds the lock.
+func (t *Gangs) gangOf(key types.NamespacedName) *gang {
+	g, ok := t.gangs[key]
+	if !ok {
+		g = newGang(key, &t.config.Rules, t.config.Now())
+		t.gangs[key] = g
+	}
+	return g
+}
+
+// forgetIfEmpty drops a gang that nothing is known of any more. The caller holds the lock.
+func (t *Gangs) forgetIfEmpty(g *gang) {
+	if g.group == nil && len(g.members) == 0 {
+		delete(t.gangs, g.key)
+		t.line.Forget(g.key, t.config.Now())
+	}
+}
+
+// changed makes the gang's news known. The caller holds the lock.
+func (t *Gangs) changed(g *gang) {
+	if !t.synced {
+		if t.tellsNoGroups {
+			t.config.Report(g.key, incompleteReportDelay)
+		}
+		return
+	}
+	if g.complete() {
+		g.incompleteSince = time.Time{}
+		t.line.Enter(g.rank(), g.lacksMinimum(), t.config.Now())
+		t.config.Stir()
+		t.config.Report(g.key, 0)
+		return
+	}
+	if g.incompleteSince.IsZero() {
+		g.incompleteSince = t.config.Now()
+	}
+	t.line.Leave(g.key, t.config.Now())
+	t.config.Stir() // another one may be next, and room may be given up
+	if g.scheduled() {
+		t.config.Report(g.key, 0)
+		return
+	}
+	t.config.Report(g.key, incompleteReportDelay)
+}
+
+// settle has the gang begin anew once its minimum is bound: with the time since when it
+// waits and, if none of the last placement has failed or nobody is left to be bound,
+// with its back-off. The caller holds the lock.
+func (t *Gangs) settle(g *gang) {
+	if !g.scheduled() {
+		return
+	}
+	t.line.Settled(g.key, t.config.Now())
+	b := &g.bindings
+	if b.message == "" || b.lastFailed() && g.waiting.Total > 0 || g.isBinding() {
+		return
+	}
+	b.message = ""
+	t.line.Bound(g.key, t.config.Now())
+}
+
+// noticeBroken asks for the rest of a gang to be dissolved when preemption has just taken a
+// member that was placed, and too few are left. A member that has been going for a while
+// was judged when it went. The caller holds the lock.
+func (t *Gangs) noticeBroken(g *gang, lost *corev1.Pod) {
+	if isPreempted(lost) {
+		t.dissolveIfBroken(g)
+	}
+}
+
+// dissolveIfBroken asks for the rest of a gang to be dissolved that has lost a member, if
+// too few are left. The caller holds the lock.
+func (t *Gangs) dissolveIfBroken(g *gang) {
+	if !t.synced {
+		return
+	}
+	if rest := g.breakUp(); len(rest) > 0 {
+		t.changed(g)
+		t.config.Dissolve(g.group, rest)
+	}
+}
+
+// keyOf is the key of a PodGroup's gang.
+func keyOf(group *schedulingv1alpha1.PodGroup) types.NamespacedName {
+	return types.NamespacedName{Namespace: group.Namespace, Name: group.Name}
+}
+
+func isSameGang(a, b *corev1.Pod) bool {
+	was, _ := podgroup.GroupOf(a)
+	is, _ := podgroup.GroupOf(b)
+	return was == is
+}

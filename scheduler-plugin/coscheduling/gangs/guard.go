@@ -1,0 +1,104 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gangs
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
+
+	"github.com/lockstep-k8s/lockstep/podgroup"
+)
+
+// Guard is what the preemption of ordinary Pods asks about gangs; see kube.Gangs. It is safe
+// for concurrent use.
+type Guard struct {
+	// Of are the gangs that are guarded.
+	Of *Gangs
+}
+
+// MayBeTaken says whether an ordinary Pod may preempt a Pod of lower priority: it has to
+// outrank the gang of the victim.
+func (g *Guard) MayBeTaken(victim, by *corev1.Pod) bool {
+	key, named := podgroup.GroupOf(victim)
+	if !named {
+		return true
+	}
+	g.Of.mu.RLock()
+	defer g.Of.mu.RUnlock()
+	if !g.Of.synced && !g.Of.noGroups {
+		return false // it may be any gang's, and is to be judged when that is known
+	}
+	priority, ok := priorityOf(g.Of.gangs[key], victim)
+	return !ok || priority < corev1helpers.PodPriority(by)
+}
+
+// priorityOf is the priority of a member's gang, false if the Pod is none. The gang is nil
+// if there is none.
+func priorityOf(g *gang, pod *corev1.Pod) (int32, bool) {
+	if g == nil || g.group == nil || g.members[pod.UID] == nil || g.members[pod.UID].isStranger() {
+		return 0, false
+	}
+	return g.rank().Priority, true
+}
+
+// Taken notes that a Pod was preempted before it was bound: it is not deleted, but given back.
+// If its gang can't go on without it, the rest is given back or evicted as well.
+func (g *Guard) Taken(victim *corev1.Pod) {
+	key, named := podgroup.GroupOf(victim)
+	if !named {
+		return
+	}
+	g.Of.mu.Lock()
+	defer g.Of.mu.Unlock()
+	of := g.Of.gangs[key]
+	if of == nil || of.members[victim.UID] == nil {
+		return
+	}
+	if m := of.members[victim.UID]; m.assumed != "" {
+		m.taken = true // it is given back in a moment
+		return
+	}
+	g.Of.dissolveIfBroken(of)
+}
+
+// Cost is how many Pods go if one goes, with that.
+func (g *Guard) Cost(victim *corev1.Pod) int {
+	key, named := podgroup.GroupOf(victim)
+	if !named {
+		return 1
+	}
+	g.Of.mu.RLock()
+	defer g.Of.mu.RUnlock()
+	if of := g.Of.gangs[key]; of != nil {
+		if left, goesOn := of.without([]*corev1.Pod{victim}); !goesOn {
+			return 1 + int(left.Total)
+		}
+	}
+	return 1
+}
+
+// Rest are the rest of the gangs that can't go on without some Pods, in an order that does
+// not change.
+func (g *Guard) Rest(victims []*corev1.Pod) []*corev1.Pod {
+	taken := make(map[types.NamespacedName][]*corev1.Pod)
+	for _, pod := range victims {
+		if key, named := podgroup.GroupOf(pod); named {
+			taken[key] = append(taken[key], pod)
+		}
+	}
+	if len(taken) == 0 {
+		return nil
+	}
+	g.Of.mu.RLock()
+	defer g.Of.mu.RUnlock()
+	var rest []*corev1.Pod
+	for key, pods := range taken {
+		if of := g.Of.gangs[key]; of != nil {
+			rest = append(rest, of.restWithout(pods)...)
+		}
+	}
+	sortMembers(rest)
+	return rest
+}

@@ -1,0 +1,237 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gangs
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
+
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/podgroup"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/news"
+)
+
+const (
+	testScheduler = "lockstep-scheduler"
+	testNamespace = "ns"
+)
+
+// gangName is the gang that most tests are about.
+var gangName = gangNamed("gang")
+
+func gangNamed(name string) types.NamespacedName {
+	return types.NamespacedName{Namespace: testNamespace, Name: name}
+}
+
+// bench is Gangs with a clock in the test's hands, and the reports that they asked for.
+type bench struct {
+	*Gangs
+	time   time.Time
+	report map[types.NamespacedName]time.Duration
+	// dissolved are the names of the Pods that are to be evicted with others.
+	dissolved []string
+	// starvesAfter is after what time gangs that are refused starve; 0 for never.
+	starvesAfter time.Duration
+}
+
+// newBench is a bench on which all is seen that existed before, which is nothing.
+func newBench() *bench {
+	b := newBlindBench()
+	b.SetSynced()
+	return b
+}
+
+// newBlindBench is a bench on which it is not known yet what existed before.
+func newBlindBench() *bench {
+	b := &bench{
+		time:   time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
+		report: map[types.NamespacedName]time.Duration{},
+	}
+	b.Gangs = New(Config{
+		Rules: Rules{
+			Serves:     func(name string) bool { return name == testScheduler },
+			ClassValue: func(string) (int32, bool) { return 0, false },
+			ClassKey:   func(pod *corev1.Pod) string { return "class of a " + podgroup.RoleOf(pod) },
+		},
+		Now:    func() time.Time { return b.time },
+		Stir:   func() {},
+		Report: func(key types.NamespacedName, d time.Duration) { b.report[key] = d },
+		Dissolve: func(_ *schedulingv1alpha1.PodGroup, rest []*corev1.Pod) {
+			for _, pod := range rest {
+				b.dissolved = append(b.dissolved, pod.Name)
+			}
+		},
+	})
+	return b
+}
+
+// add makes members known.
+func (b *bench) add(pods ...*corev1.Pod) {
+	for _, pod := range pods {
+		b.SetPod(pod)
+	}
+}
+
+// turn begins the turn of the gang that is next, which has no name if there is none.
+func (b *bench) turn() View {
+	view, _ := b.Begin(math.MinInt32, b.time)
+	return view
+}
+
+// isNext says whether a gang is to have its turn now.
+func (b *bench) isNext(key types.NamespacedName) bool {
+	next, ok := b.line.Next(b.time)
+	return ok && next.Key == key
+}
+
+// fail ends a turn without a place.
+func (b *bench) fail(key types.NamespacedName, uid types.UID, why line.Refusal, initial, longest time.Duration) {
+	b.Refuse(key, uid, why, line.Terms{Initial: initial, Longest: longest, Patience: b.starvesAfter})
+}
+
+// assumeAll has the gang's members placed as a turn does that began just now.
+func (b *bench) assumeAll(key types.NamespacedName, nodes map[types.UID]string) bool {
+	return b.Assume(&View{Key: key, Group: b.gangs[key].group}, nodes)
+}
+
+// somethingHappens is an event that may help any gang.
+func (b *bench) somethingHappens() {
+	b.Happened(line.Anything, func() line.Event { return line.Event{Kind: line.Anything} })
+}
+
+// toldWhy is what a gang's conditions are to say now, empty for nothing new.
+func (b *bench) toldWhy(key types.NamespacedName) string {
+	gang, _ := b.Look(key)
+	conditions, _ := gang.News(b.time, "id")
+	if len(conditions) == 0 {
+		return ""
+	}
+	return conditions[0].Message
+}
+
+// write has a gang's conditions written, and returns what was.
+func (b *bench) write(key types.NamespacedName) news.Record {
+	gang, _ := b.Look(key)
+	conditions, _ := gang.News(b.time, "id")
+	record := news.Record{Conditions: conditions, At: b.time}
+	b.Remember(gang.Group, record)
+	return record
+}
+
+// unmarked are the Pods of a gang that are to be told something now, and in what time
+// others are.
+func (b *bench) unmarked(key types.NamespacedName) ([]types.UID, time.Duration) {
+	gang, _ := b.Look(key)
+	return gang.Unmarked(b.time)
+}
+
+// markOf is what a Pod of the gang "gang" is to be told.
+func (b *bench) markOf(pod *corev1.Pod) news.Mark {
+	gang, waiting, ok := b.LookAt(gangName, pod.UID)
+	if !ok {
+		return news.Mark{}
+	}
+	mark, _ := gang.MarkOf(waiting)
+	return mark
+}
+
+// capping is what a gang is told if its PriorityClass does not count.
+func (b *bench) capping(key types.NamespacedName) string {
+	gang, _ := b.Look(key)
+	return gang.Capping()
+}
+
+// wantCounts checks what the gang "gang" counts, and that its members add up to it.
+func (b *bench) wantCounts(t *testing.T, when string, waiting, placed, strangers int) {
+	t.Helper()
+	g := b.gangs[gangName]
+	got := map[string]int{"waiting": int(g.waiting.Total), "placed": int(g.placed.Total), "bound": int(g.bound.Total), "strangers": g.strangers}
+	want := map[string]int{"waiting": waiting, "placed": placed, "bound": placed, "strangers": strangers}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s (-want, +got):\n%s", when, diff)
+	}
+	if what := miscounted(g); what != "" {
+		t.Errorf("%s: the gang %s", when, what)
+	}
+}
+
+// makeGroup makes a PodGroup; change may set more of its spec.
+func makeGroup(name string, minMember int32, change ...func(*schedulingv1alpha1.PodGroupSpec)) *schedulingv1alpha1.PodGroup {
+	pg := &schedulingv1alpha1.PodGroup{
+		ObjectMeta: metav1.ObjectMeta{Namespace: testNamespace, Name: name, UID: types.UID("uid-of-group-" + name), Generation: 1},
+		Spec:       schedulingv1alpha1.PodGroupSpec{MinMember: minMember},
+	}
+	for _, c := range change {
+		c(&pg.Spec)
+	}
+	return pg
+}
+
+func ofClass(name string) func(*schedulingv1alpha1.PodGroupSpec) {
+	return func(s *schedulingv1alpha1.PodGroupSpec) { s.PriorityClassName = name }
+}
+
+// bornAt has a PodGroup created so many seconds into the year.
+func bornAt(seconds int, group *schedulingv1alpha1.PodGroup) *schedulingv1alpha1.PodGroup {
+	group.CreationTimestamp = metav1.NewTime(time.Date(2026, 1, 1, 0, 0, seconds, 0, time.UTC))
+	return group
+}
+
+// groupOf makes the PodGroup of an attempt.
+func groupOf(attempt types.UID, name string, minMember int32) *schedulingv1alpha1.PodGroup {
+	group := makeGroup(name, minMember)
+	group.UID = "group-of-" + attempt
+	group.OwnerReferences = attemptOwner(attempt)
+	return group
+}
+
+func attemptOwner(uid types.UID) []metav1.OwnerReference {
+	configMap := &metav1.ObjectMeta{Name: "fw-attempt", UID: uid}
+	return []metav1.OwnerReference{*metav1.NewControllerRef(configMap, corev1.SchemeGroupVersion.WithKind("ConfigMap"))}
+}
+
+// podOption changes a Pod that is being made.
+type podOption func(*schedulertesting.PodWrapper)
+
+// makePod makes a Pod of the scheduler.
+func makePod(name string, options ...podOption) *corev1.Pod {
+	w := schedulertesting.MakePod().Namespace(testNamespace).Name(name).UID("uid-" + name).SchedulerName(testScheduler)
+	for _, o := range options {
+		o(w)
+	}
+	return w.Obj()
+}
+
+func inGroup(group string) podOption {
+	return func(w *schedulertesting.PodWrapper) { w.Label(schedulingv1alpha1.LabelPodGroup, group) }
+}
+
+func inRole(role string) podOption {
+	return func(w *schedulertesting.PodWrapper) { w.Label(schedulingv1alpha1.LabelRole, role) }
+}
+
+func onNode(node string) podOption {
+	return func(w *schedulertesting.PodWrapper) { w.Node(node) }
+}
+
+func inPhase(phase corev1.PodPhase) podOption {
+	return func(w *schedulertesting.PodWrapper) { w.Phase(phase) }
+}
+
+func ofPriority(priority int32) podOption {
+	return func(w *schedulertesting.PodWrapper) { w.Priority(priority) }
+}
+
+// of makes a Pod one of an attempt.
+func of(attempt types.UID) podOption {
+	return func(w *schedulertesting.PodWrapper) { w.Pod.OwnerReferences = attemptOwner(attempt) }
+}

@@ -1,0 +1,31 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gangs
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/lockstep-k8s/lockstep/internal/testing/imports"
+)
+
+// TestGangsActOnNothing: the package knows the APIs and what follows from them, and nothing
+// by which it could do something. The scheduler is not among it: whoever is told of Pods and
+// turns needs none.
+func TestGangsActOnNothing(t *testing.T) {
+	allowed := []string{
+		"k8s.io/api/core/v1",
+		"k8s.io/apimachinery/pkg/types",
+		"k8s.io/component-helpers/scheduling/corev1",
+		"github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1",
+		"github.com/lockstep-k8s/lockstep/podgroup",
+		"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line",
+		"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/news",
+	}
+	for _, pkg := range imports.Of(t) {
+		if !slices.Contains(allowed, pkg) {
+			t.Errorf("the package imports %s", pkg)
+		}
+	}
+}

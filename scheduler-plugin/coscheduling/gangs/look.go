@@ -1,0 +1,155 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gangs
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/podgroup"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/news"
+)
+
+// Look is what is known of a gang, with its Pods that wait. It is false if nothing is to be
+// told of it; see status.Gangs.
+func (t *Gangs) Look(key types.NamespacedName) (news.Gang, bool) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	g := t.gangs[key]
+	if g == nil || !t.tells(g) {
+		return news.Gang{}, false
+	}
+	known := t.known(g)
+	if most := int(g.waiting.Total) + g.strangers; most > 0 {
+		known.Pods = make([]news.Pod, 0, most)
+		for _, m := range g.members {
+			if pod, ok := waitingPod(m, g.rules); ok {
+				known.Pods = append(known.Pods, pod)
+			}
+		}
+	}
+	return withOwnTallies(known), true
+}
+
+// LookAt is a Pod that waits, and what is known of its gang without its Pods. It is false if
+// the Pod does not wait any more, or nothing is to be told of its gang.
+func (t *Gangs) LookAt(key types.NamespacedName, uid types.UID) (news.Gang, news.Pod, bool) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	g := t.gangs[key]
+	if g == nil || !t.tells(g) || g.members[uid] == nil {
+		return news.Gang{}, news.Pod{}, false
+	}
+	pod, ok := waitingPod(g.members[uid], g.rules)
+	return withOwnTallies(t.known(g)), pod, ok
+}
+
+// Remember remembers what was written of a group.
+func (t *Gangs) Remember(group *schedulingv1alpha1.PodGroup, record news.Record) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if g := t.gangs[keyOf(group)]; g != nil && g.isOf(group.UID) {
+		g.record = record
+	}
+}
+
+// tells says whether anybody is to be told of a gang: all that existed before is known, and
+// this scheduler leads. What waits for PodGroups that the API server does not serve is told
+// so before that. The caller holds the lock.
+func (t *Gangs) tells(g *gang) bool {
+	return t.synced || t.tellsNoGroups && g.group == nil
+}
+
+// known is what is known of a gang, without its Pods. Its tallies are the gang's own. The
+// caller holds the lock.
+func (t *Gangs) known(g *gang) news.Gang {
+	known := news.Gang{
+		Key: g.key, Group: g.group, Missing: g.groupless, NotServed: t.noGroups,
+		Waiting: g.waiting, Placed: g.placed, Bound: g.bound, Failed: g.failedMembers, Deleted: g.deletedMembers,
+		Kept: g.kept, Unbound: g.bindings.message, Assumed: g.bindings.placement > 0, Record: g.record,
+	}
+	if told, refused := t.line.Told(g.key); refused {
+		known.Refusal = &told
+	}
+	if len(g.priorities) > 0 {
+		highest := g.highestPriority()
+		known.Highest = &highest
+	}
+	if g.group != nil && g.group.Spec.PriorityClassName != "" {
+		if value, ok := t.config.ClassValue(g.group.Spec.PriorityClassName); ok {
+			known.Class = &value
+		}
+	}
+	return known
+}
+
+// withOwnTallies gives a Gang tallies that nobody changes.
+func withOwnTallies(known news.Gang) news.Gang {
+	for _, tally := range []*podgroup.Tally{&known.Waiting, &known.Placed, &known.Bound} {
+		*tally = tally.Plus(podgroup.Tally{})
+	}
+	return known
+}
+
+// waitingPod is a member that waits, or a stranger that would if it were none. It is
+// false for any other Pod.
+func waitingPod(m *member, rules *Rules) (news.Pod, bool) {
+	if m.isStranger() {
+		return news.Pod{Pod: m.pod, Stranger: true, Since: m.strangerSince}, m.waitsInVain(rules.Serves)
+	}
+	return news.Pod{Pod: m.pod, Since: m.seen}, m.state(rules.Serves) == memberWaiting
+}
+
+// CountWaiting counts the gangs that wait, by reason. A scheduler that does not lead
+// counts none, so that replicas can be added up.
+func (t *Gangs) CountWaiting() map[string]int {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	counts := make(map[string]int)
+	for _, g := range t.gangs {
+		if !t.synced || g.group == nil || g.waiting.Total == 0 {
+			continue
+		}
+		known := t.known(g)
+		if reason := known.WaitsFor(); reason != "" {
+			counts[reason]++
+		}
+	}
+	return counts
+}
+
+// Standings are those of all gangs with members placed.
+func (t *Gangs) Standings() map[types.NamespacedName]*Standing {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	all := make(map[types.NamespacedName]*Standing)
+	for key, g := range t.gangs {
+		if g.group != nil && g.placed.Total > 0 {
+			_, refused := t.line.Told(key)
+			all[key] = &Standing{Group: g.group, Rank: g.rank(), Placed: g.placed.Plus(podgroup.Tally{}),
+				Waits: refused && g.complete() && !t.line.Since(key).IsZero(), Since: t.line.Since(key)}
+		}
+	}
+	return all
+}
+
+// Waits says whether a gang still lacks its minimum, so that room is to be kept for it. The
+// UID is that of its PodGroup. For members above the minimum no room is kept: it may have
+// been lowered since. A gang that was complete less than grace ago counts as if it were.
+func (t *Gangs) Waits(key types.NamespacedName, uid types.UID, grace time.Duration) bool {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	g := t.gangs[key]
+	return g != nil && g.isOf(uid) && g.lacksMinimum() &&
+		(g.complete() || t.config.Now().Sub(g.incompleteSince) < grace)
+}
+
+// Starves says whether a gang has the right to be helped now.
+func (t *Gangs) Starves(key types.NamespacedName) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.line.Starves(key, t.config.Now())
+}

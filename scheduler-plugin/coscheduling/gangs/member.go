@@ -1,0 +1,117 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gangs
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
+)
+
+// memberState is what a member means to its gang.
+type memberState int
+
+const (
+	// memberOut neither waits nor is placed: it failed, is being deleted or
+	// preempted, has scheduling gates or another scheduler, or is a stranger.
+	// Exits: it is replaced, its gates go, its preemption fails, it or the group
+	// gets another controller.
+	memberOut memberState = iota
+	// memberWaiting is to be placed by this scheduler. Exits: assumed in a gang
+	// cycle, bound by someone else, deleted.
+	memberWaiting
+	// memberPlaced is assumed on a node, bound to one, or has succeeded. It counts
+	// towards the minimum. Exits: its binding fails, it fails, it is deleted.
+	memberPlaced
+)
+
+// member is a Pod that names a gang's group, and a member of it unless it is a
+// stranger.
+type member struct {
+	pod *corev1.Pod
+	// assumed is the node of a member whose binding is not seen yet, else empty.
+	assumed string
+	// placement is the number of the placement that assumed it last.
+	placement int
+	// leaving says that the member is being preempted. It does not count from the
+	// moment that this is decided: a sibling placed while the victims go one by one
+	// would be all that is left of the gang.
+	leaving bool
+	// taken says that preemption has taken the member from its present placement, so that it
+	// will not be bound.
+	taken bool
+	// strangerSince is when the Pod was found to be a stranger; see stranger.go.
+	// Zero for a member.
+	strangerSince time.Time
+	// seen is when the Pod was first seen as one that names the group.
+	seen time.Time
+	// class is the Pod's class key, empty while nobody has asked for it.
+	class string
+}
+
+// state is what a member counts as. serves says which scheduler names are served by this
+// scheduler.
+func (m *member) state(serves func(schedulerName string) bool) memberState {
+	pod := m.pod
+	switch {
+	case m.isStranger():
+		return memberOut
+	case pod.Status.Phase == corev1.PodSucceeded:
+		return memberPlaced
+	case pod.Status.Phase == corev1.PodFailed, pod.DeletionTimestamp != nil, m.leaving:
+		return memberOut
+	case m.node() != "":
+		return memberPlaced
+	case len(pod.Spec.SchedulingGates) > 0, !serves(pod.Spec.SchedulerName):
+		return memberOut
+	default:
+		return memberWaiting
+	}
+}
+
+// node is where the member is or is about to be, or empty.
+func (m *member) node() string {
+	return cmp.Or(m.pod.Spec.NodeName, m.assumed)
+}
+
+// bound says whether the API server knows a place of the member, or it has
+// succeeded.
+func (m *member) bound() bool {
+	if m.isStranger() {
+		return false
+	}
+	return m.pod.Status.Phase == corev1.PodSucceeded ||
+		m.pod.Spec.NodeName != "" && m.pod.Status.Phase != corev1.PodFailed && m.pod.DeletionTimestamp == nil && !m.leaving
+}
+
+// classKey is the key of the member's class, by a function that is asked once.
+func (m *member) classKey(of func(pod *corev1.Pod) string) string {
+	if m.class == "" {
+		m.class = of(m.pod)
+	}
+	return m.class
+}
+
+// compareMembers orders members: by priority, then by name. The order is total
+// and does not change in the life of a Pod.
+func compareMembers(a, b *corev1.Pod) int {
+	return cmp.Or(
+		-cmp.Compare(corev1helpers.PodPriority(a), corev1helpers.PodPriority(b)),
+		compareNames(a.Name, b.Name),
+		cmp.Compare(a.UID, b.UID),
+	)
+}
+
+// compareNames puts worker-9 before worker-10: shorter first.
+func compareNames(a, b string) int {
+	return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b))
+}
+
+// sortMembers orders members in place.
+func sortMembers(pods []*corev1.Pod) {
+	slices.SortFunc(pods, compareMembers)
+}

@@ -1,0 +1,149 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gangs
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
+	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
+
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/news"
+)
+
+func TestGangsTakeTheirTurnsInOrder(t *testing.T) {
+	tests := map[string]struct {
+		first, second *schedulingv1alpha1.PodGroup
+		firstPods     []podOption
+		secondPods    []podOption
+	}{
+		"the one whose PriorityClass is higher goes first": {
+			first:      bornAt(9, makeGroup("first", 2, ofClass("high"))),
+			second:     bornAt(1, makeGroup("second", 2, ofClass("low"))),
+			firstPods:  []podOption{ofPriority(4000)},
+			secondPods: []podOption{ofPriority(5000)}, // the group's class counts, not its Pods'
+		},
+		"a class above the members' priority gives no more than they have": {
+			first:      bornAt(9, makeGroup("first", 2)),
+			second:     bornAt(1, makeGroup("second", 2, ofClass("high"))),
+			firstPods:  []podOption{ofPriority(500)},
+			secondPods: []podOption{ofPriority(499)},
+		},
+		"without a class the highest priority among the members counts": {
+			first:     bornAt(9, makeGroup("first", 2)),
+			second:    bornAt(1, makeGroup("second", 2)),
+			firstPods: []podOption{ofPriority(7)},
+		},
+		"a class that does not exist is the same as none": {
+			first:     bornAt(9, makeGroup("first", 2, ofClass("no-such"))),
+			second:    bornAt(1, makeGroup("second", 2)),
+			firstPods: []podOption{ofPriority(7)},
+		},
+		"of equal priority the older group goes first": {
+			first:  bornAt(1, makeGroup("zeta", 2)),
+			second: bornAt(2, makeGroup("alpha", 2)),
+		},
+		"of equal age the name decides": {
+			first:  bornAt(1, makeGroup("alpha", 2)),
+			second: bornAt(1, makeGroup("zeta", 2)),
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			b := newBench()
+			b.config.ClassValue = func(name string) (int32, bool) {
+				value, ok := map[string]int32{"high": 1000, "low": 10}[name]
+				return value, ok
+			}
+			enter := func(group *schedulingv1alpha1.PodGroup, options []podOption) {
+				options = append([]podOption{inGroup(group.Name)}, options...)
+				b.SetGroup(group)
+				b.add(makePod(group.Name+"-0", options...), makePod(group.Name+"-1", options...))
+			}
+			enter(tc.second, tc.secondPods)
+			enter(tc.first, tc.firstPods)
+			var turns []string
+			for view := b.turn(); view.Group != nil; view = b.turn() {
+				turns = append(turns, view.Key.Name)
+				b.fail(view.Key, view.Group.UID, line.Refusal{Message: "no room"}, time.Second, time.Second)
+			}
+			if diff := cmp.Diff([]string{tc.first.Name, tc.second.Name}, turns); diff != "" {
+				t.Errorf("turns (-want, +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestAPriorityClassThatComesGivesItsGangAnotherPlaceInLine.
+func TestAPriorityClassThatComesGivesItsGangAnotherPlaceInLine(t *testing.T) {
+	b := newBench()
+	exists := false
+	b.config.ClassValue = func(string) (int32, bool) { return 10, exists }
+	b.SetGroup(bornAt(1, makeGroup("older", 1, ofClass("low"))))
+	b.SetGroup(bornAt(2, makeGroup("younger", 1)))
+	b.add(makePod("older-0", inGroup("older"), ofPriority(100)), makePod("younger-0", inGroup("younger"), ofPriority(100)))
+	if !b.isNext(gangNamed("older")) {
+		t.Error("the older gang is not ahead")
+	}
+	exists = true
+	b.Rerank()
+	if !b.isNext(gangNamed("younger")) {
+		t.Error("the older gang is ahead, though its class is lower now")
+	}
+}
+
+// TestAGangHasNoTurnBeforeOrdinaryPodsOfHigherPriority: the bell rang for another one.
+func TestAGangHasNoTurnBeforeOrdinaryPodsOfHigherPriority(t *testing.T) {
+	b := newBench()
+	b.SetGroup(makeGroup("gang", 1))
+	b.add(makePod("gang-0", inGroup("gang"), ofPriority(5)))
+	if _, ok := b.Begin(6, b.time); ok {
+		t.Error("the gang has a turn that rang for a higher priority")
+	}
+	if _, ok := b.Begin(5, b.time); !ok {
+		t.Error("the gang has no turn")
+	}
+}
+
+// TestAGroupThatIsPlacedAtOnceIsToldOfItsClass: the next time it may have to wait.
+func TestAGroupThatIsPlacedAtOnceIsToldOfItsClass(t *testing.T) {
+	b := newBench()
+	b.config.ClassValue = func(string) (int32, bool) { return 100, true }
+	group, pod := makeGroup("gang", 1, ofClass("high")), makePod("a", inGroup("gang"), ofPriority(1))
+	b.SetGroup(group)
+	if got := b.capping(gangName); got != "" {
+		t.Error("a group without Pods is told that its class is worth more than they have")
+	}
+	b.add(pod)
+	b.assumeAll(gangName, map[types.UID]string{pod.UID: "node-0"})
+	if got := b.capping(gangName); got == "" {
+		t.Error("a group that was placed at once is told nothing")
+	}
+	b.Remember(group, news.Record{ToldCapped: true})
+	if got := b.capping(gangName); got != "" {
+		t.Error("a group is told twice")
+	}
+}
+
+// TestMembersThatNeitherWaitNorArePlacedLendNoPriority: such Pods may never run.
+func TestMembersThatNeitherWaitNorArePlacedLendNoPriority(t *testing.T) {
+	b := newBench()
+	b.SetGroup(makeGroup("gang", 1))
+	waits := makePod("waits", inGroup("gang"), ofPriority(1))
+	gated := makePod("gated", inGroup("gang"), ofPriority(9), func(w *schedulertesting.PodWrapper) { w.SchedulingGates([]string{"g"}) })
+	b.add(waits, gated)
+	if got, _ := priorityOf(b.gangs[gangName], waits); got != 1 {
+		t.Errorf("the gang's priority is %d, want that of the member that waits, 1", got)
+	}
+	open := gated.DeepCopy()
+	open.Spec.SchedulingGates = nil
+	b.SetPod(open)
+	if got, _ := priorityOf(b.gangs[gangName], waits); got != 9 {
+		t.Errorf("the gang's priority is %d, want that of the member that waits now, too, 9", got)
+	}
+}

@@ -1,0 +1,170 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gangs
+
+import (
+	"maps"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/podgroup"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/news"
+)
+
+// alter changes a member, and counts it anew.
+func (g *gang) alter(m *member, change func()) {
+	g.count(m, -1)
+	change()
+	g.count(m, 1)
+}
+
+// setGroup has the gang be that of a PodGroup, new or changed. It says whether it is another
+// group than before, and whether anything is new that concerns the gang.
+func (g *gang) setGroup(group *schedulingv1alpha1.PodGroup, now time.Time) (another, isNews bool) {
+	old := g.group
+	g.group = group
+	judged := g.judgeAll(old, now)
+	if old == nil || old.UID != group.UID {
+		g.inheritNothing()
+		return true, true
+	}
+	return false, judged || old.Generation != group.Generation
+}
+
+// loseGroup has the gang be without a PodGroup: it is gone.
+func (g *gang) loseGroup(now time.Time) {
+	old := g.group
+	g.group, g.groupless = nil, now
+	g.judgeAll(old, now)
+	g.inheritNothing()
+}
+
+// inheritNothing forgets what has become of the PodGroup before: one of the same name is
+// another one.
+func (g *gang) inheritNothing() {
+	g.record = news.Record{}
+	g.kept = ""
+	g.bindings.forget()
+	g.failedMembers, g.deletedMembers = 0, 0
+}
+
+// add makes a Pod known that was not.
+func (g *gang) add(pod *corev1.Pod, now time.Time) {
+	m := &member{pod: pod, seen: now}
+	g.members[pod.UID] = m
+	g.judge(m, now)
+	g.count(m, 1)
+}
+
+// see has a member be as its Pod is now. It says whether anything is new that concerns the
+// gang, and whether the gang had counted the member as placed.
+func (g *gang) see(m *member, pod *corev1.Pod, now time.Time) (isNews, wasPlaced bool) {
+	before, was, wasBound, wasStranger := g.state(m), m.pod, m.bound(), m.isStranger()
+	roleChanged := podgroup.RoleOf(m.pod) != podgroup.RoleOf(pod)
+	// Other Pods select by labels, members each other, and plugins look at annotations.
+	relabelled := roleChanged || before == memberWaiting &&
+		(!maps.Equal(was.Labels, pod.Labels) || !maps.Equal(was.Annotations, pod.Annotations))
+	if was.Generation != pod.Generation || roleChanged || was.Status.NominatedNodeName != pod.Status.NominatedNodeName {
+		m.class = ""
+	}
+	g.alter(m, func() {
+		m.pod = pod
+		if pod.Spec.NodeName != "" {
+			m.assumed = ""
+		}
+		g.judge(m, now)
+	})
+	if wasBound && !m.isStranger() && pod.Status.Phase == corev1.PodFailed {
+		g.failedMembers++
+	}
+	isNews = g.state(m) != before || m.bound() != wasBound || m.isStranger() != wasStranger || was.Generation != pod.Generation || relabelled
+	return isNews, before == memberPlaced && !m.isStranger()
+}
+
+// drop forgets a Pod that is gone. It says whether that concerns the gang, and whether the
+// gang had counted it as placed.
+func (g *gang) drop(m *member) (isNews, wasPlaced bool) {
+	before := g.state(m)
+	g.count(m, -1)
+	delete(g.members, m.pod.UID)
+	if m.isStranger() {
+		return false, false
+	}
+	if m.pod.Spec.NodeName != "" && m.pod.Status.Phase != corev1.PodFailed {
+		g.deletedMembers++
+	}
+	return true, before == memberPlaced
+}
+
+// assume has members be placed on nodes, by UID, and says whether that keeps the minimum.
+// If not, nothing is changed.
+func (g *gang) assume(nodes map[types.UID]string) bool {
+	placed := g.placed.Plus(podgroup.Tally{})
+	for uid := range nodes {
+		if m := g.members[uid]; m != nil && g.state(m) == memberWaiting {
+			placed.Add(podgroup.RoleOf(m.pod), 1)
+		}
+	}
+	if !podgroup.Holds(&g.group.Spec, placed) {
+		return false
+	}
+	placement := g.bindings.begin()
+	for uid, node := range nodes {
+		if m := g.members[uid]; m != nil && m.pod.Spec.NodeName == "" {
+			g.alter(m, func() { m.assumed, m.placement, m.taken = node, placement, false })
+		}
+	}
+	return true
+}
+
+// unassume takes back where a member was assumed: it could not be bound. It says whether it
+// is the first one of its placement.
+func (g *gang) unassume(m *member, message string) (first bool) {
+	// If it was being preempted, that was all: a Pod that is not bound yet is not
+	// deleted for it.
+	g.alter(m, func() { m.assumed, m.leaving = "", false })
+	return g.bindings.fail(m.placement, message)
+}
+
+// isBinding says whether a member is assumed whose binding is not seen.
+func (g *gang) isBinding() bool {
+	for _, m := range g.members {
+		if m.assumed != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// setLeaving has a member be preempted, or not any more.
+func (g *gang) setLeaving(m *member, leaving bool) {
+	g.alter(m, func() { m.leaving = leaving })
+}
+
+// judge finds out whether a Pod is a member of its gang, or a stranger. While the
+// PodGroup is not seen, that is unknown, and the Pod is taken for a member: nothing
+// is placed anyway. The Pod must not be counted meanwhile.
+func (g *gang) judge(m *member, now time.Time) {
+	switch {
+	case g.group == nil || podgroup.IsMember(g.group, m.pod):
+		m.strangerSince = time.Time{}
+	case !m.isStranger():
+		m.strangerSince = now
+	}
+}
+
+// judgeAll judges all Pods of a gang anew if its PodGroup has another owner than
+// the one before, and says whether it did.
+func (g *gang) judgeAll(before *schedulingv1alpha1.PodGroup, now time.Time) bool {
+	if ownerOf(before) == ownerOf(g.group) {
+		return false
+	}
+	for _, m := range g.members {
+		g.alter(m, func() { g.judge(m, now) })
+	}
+	return true
+}

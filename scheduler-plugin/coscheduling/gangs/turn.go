@@ -1,0 +1,199 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gangs
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/podgroup"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
+)
+
+// Next is the priority of the gang that is to have its turn now, if there is one, and when
+// to ask again if nothing happens before; zero for never.
+func (t *Gangs) Next() (priority int32, now bool, again time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	next, now := t.line.Next(t.config.Now())
+	return next.Priority, now, t.line.Until()
+}
+
+// Begin begins the turn of the gang that is next, and returns it as its turn finds it. It
+// returns false if none is to be planned now, its priority is lower than this, or it is no
+// higher and the gang was not due at this time.
+func (t *Gangs) Begin(priority int32, dueAt time.Time) (View, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	next, ok := t.line.Next(t.config.Now())
+	if !ok || next.Priority < priority || next.Priority == priority && t.line.DueSince().After(dueAt) {
+		return View{}, false
+	}
+	g := t.gangs[next.Key]
+	view := viewOf(g)
+	view.Failures = t.line.Failures(g.key)
+	t.line.Begin(g.key, g.waitsSince(t.config.Now()), t.config.Now())
+	view.Since = t.line.Since(g.key)
+	return view, true
+}
+
+// Assume records where a turn has put members, by UID, and says whether that still
+// keeps the gang's minimum. If not, because the group or its members have changed since
+// the turn began, nothing is recorded.
+func (t *Gangs) Assume(view *View, nodes map[types.UID]string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	g := t.gangs[view.Key]
+	if g == nil || !g.isOf(view.Group.UID) || !g.assume(nodes) {
+		return false
+	}
+	// Of the rest the turn tells in a moment, unless it is gone.
+	rest := len(nodes) < len(view.Waiting) && g.complete()
+	t.line.Placed(g.key, rest, t.config.Now())
+	if !rest && g.complete() {
+		t.line.Enter(g.rank(), g.lacksMinimum(), t.config.Now()) // members have come meanwhile
+	}
+	return true
+}
+
+// Alike ends the turn of a gang whose shape is known to find no place now, and says whether
+// it did.
+func (t *Gangs) Alike(key types.NamespacedName, shape string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	_, ok := t.line.Alike(key, shape, t.config.Now())
+	if ok {
+		t.config.Report(key, 0)
+	}
+	return ok
+}
+
+// Refuse ends the turn of a gang that found no place. The UID is that of the group that was
+// planned: one that took its name since has nothing to do with it.
+func (t *Gangs) Refuse(key types.NamespacedName, uid types.UID, why line.Refusal, terms line.Terms) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	g := t.gangs[key]
+	if g == nil || !g.isOf(uid) {
+		return
+	}
+	if !g.complete() {
+		t.line.Leave(key, t.config.Now()) // its last member that waited has gone in its turn
+	}
+	t.line.Refused(key, why, terms, t.config.Now())
+	t.config.Report(key, 0)
+}
+
+// FailedBinding is a member that could not be bound.
+type FailedBinding struct {
+	Pod *corev1.Pod
+	// Message says why, to be told.
+	Message string
+	// Terms are those by which the gang backs off.
+	Terms line.Terms
+}
+
+// Unassume records that a member could not be bound, and has its gang planned again
+// after a back-off. The members of one placement that fail are one failure.
+func (t *Gangs) Unassume(f FailedBinding) {
+	key, _ := podgroup.GroupOf(f.Pod)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	g := t.gangs[key]
+	if g == nil || g.members[f.Pod.UID] == nil || g.members[f.Pod.UID].assumed == "" {
+		return
+	}
+	m := g.members[f.Pod.UID]
+	if first := g.unassume(m, f.Message); first {
+		t.line.Unbound(g.key, f.Terms, t.config.Now())
+	}
+	t.changed(g)
+	if m.taken {
+		t.dissolveIfBroken(g)
+	}
+}
+
+// SetLeaving records that members of gangs are being preempted, or that it came
+// to nothing. Other Pods are none of its business.
+func (t *Gangs) SetLeaving(pods []*corev1.Pod, leaving bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, pod := range pods {
+		key, _ := podgroup.GroupOf(pod)
+		g := t.gangs[key]
+		if g == nil || g.members[pod.UID] == nil {
+			continue
+		}
+		g.setLeaving(g.members[pod.UID], leaving)
+		t.changed(g)
+	}
+}
+
+// DissolveAgain asks for the rest of a gang to be dissolved of which something is left.
+func (t *Gangs) DissolveAgain(group *schedulingv1alpha1.PodGroup) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if g := t.gangs[keyOf(group)]; g != nil && g.isOf(group.UID) {
+		t.dissolveIfBroken(g)
+	}
+}
+
+// Wake has the gang planned again as soon as its back-off allows.
+func (t *Gangs) Wake(key types.NamespacedName) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.line.Wake(key, t.config.Now())
+	t.config.Stir()
+}
+
+// Happened tells the gangs of an event of a kind that may help one. The event is only made
+// if one listens to its kind.
+func (t *Gangs) Happened(kind line.EventKind, event func() line.Event) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.line.Listens(kind) {
+		return
+	}
+	t.line.Happened(event(), t.config.Now())
+	t.config.Stir()
+}
+
+// Offer tells the others that a gang has given up room.
+func (t *Gangs) Offer(by types.NamespacedName) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.line.Happened(line.Event{Kind: line.Anything, By: by}, t.config.Now())
+	t.config.Stir()
+}
+
+// GiveUpHelp has a gang give up its right to be helped for a while.
+func (t *Gangs) GiveUpHelp(key types.NamespacedName, d time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.line.GiveUpHelp(key, d, t.config.Now())
+	t.config.Stir()
+}
+
+// Rerank gives all gangs their places in line anew: a PriorityClass has come or gone.
+func (t *Gangs) Rerank() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, g := range t.gangs {
+		t.line.Rerank(g.rank(), t.config.Now())
+	}
+	t.config.Stir()
+}
+
+// SetKept records for what room is kept for a gang, news.Preempting or news.Starving; empty
+// if none is.
+func (t *Gangs) SetKept(key types.NamespacedName, kept string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if g := t.gangs[key]; g != nil {
+		g.kept = kept
+	}
+}

@@ -1,0 +1,74 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gangs
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/podgroup"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
+)
+
+// View is a gang as it is when its turn begins. At least one member waits. Nobody changes
+// it, whatever becomes of the gang.
+type View struct {
+	Key   types.NamespacedName
+	Rank  line.Rank
+	Group *schedulingv1alpha1.PodGroup
+	// Waiting are the members to place, in their order, and ClassKeys are theirs; see
+	// Config.ClassKey.
+	Waiting   []*corev1.Pod
+	ClassKeys []string
+	// Placed counts the members that are placed, and Nodes is where those are
+	// that have not ended.
+	Placed podgroup.Tally
+	Nodes  []string
+	// Since is when the gang was first planned since its minimum was last bound, and
+	// Failures are the turns in a row that have found no place.
+	Since    time.Time
+	Failures int
+}
+
+// Broken says whether members are placed, but too few.
+func (v *View) Broken() bool {
+	return v.Placed.Total > 0 && !podgroup.Holds(&v.Group.Spec, v.Placed)
+}
+
+// Standing is a gang that has members placed.
+type Standing struct {
+	Group  *schedulingv1alpha1.PodGroup
+	Rank   line.Rank
+	Placed podgroup.Tally
+	// Waits says that the gang found no place for other members, and Since since when.
+	Waits bool
+	Since time.Time
+}
+
+// viewOf is a gang as a turn sees it that begins now.
+func viewOf(g *gang) View {
+	v := View{Key: g.key, Rank: g.rank(), Group: g.group, Placed: g.placed.Plus(podgroup.Tally{})}
+	keys := make(map[types.UID]string, g.waiting.Total)
+	for _, m := range g.members {
+		switch g.state(m) {
+		case memberWaiting:
+			v.Waiting = append(v.Waiting, m.pod)
+			keys[m.pod.UID] = m.classKey(g.rules.ClassKey)
+		case memberPlaced:
+			if m.pod.Status.Phase != corev1.PodSucceeded {
+				v.Nodes = append(v.Nodes, m.node())
+			}
+		}
+	}
+	sortMembers(v.Waiting)
+	for _, pod := range v.Waiting {
+		v.ClassKeys = append(v.ClassKeys, keys[pod.UID])
+	}
+	slices.Sort(v.Nodes)
+	return v
+}

@@ -1,0 +1,60 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package coscheduling
+
+import (
+	"context"
+	"sync"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	fwk "k8s.io/kube-scheduler/framework"
+	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
+)
+
+// lingering is a plugin that lets nobody be bound before the test says so.
+type lingering struct {
+	began   sync.WaitGroup // of those that are about to be bound
+	release chan struct{}
+}
+
+func (*lingering) Name() string { return "Lingering" }
+
+func (*lingering) PreBindPreFlight(context.Context, fwk.CycleState, *corev1.Pod, string) (*fwk.PreBindPreFlightResult, *fwk.Status) {
+	return nil, nil
+}
+
+func (l *lingering) PreBind(ctx context.Context, _ fwk.CycleState, pod *corev1.Pod, _ string) *fwk.Status {
+	if pod.Name == "high" {
+		return nil
+	}
+	l.began.Done()
+	select {
+	case <-l.release:
+		return nil
+	case <-ctx.Done():
+		return fwk.AsStatus(context.Cause(ctx))
+	}
+}
+
+// TestAGangIsNotLeftInPartByThePreemptionOfAMemberThatIsAboutToBeBound: the member that is
+// taken is not deleted, but given back. The other one could be bound all the same.
+func TestAGangIsNotLeftInPartByThePreemptionOfAMemberThatIsAboutToBeBound(t *testing.T) {
+	onFirst := func(w *schedulertesting.PodWrapper) {
+		w.NodeSelector(map[string]string{corev1.LabelHostname: "node-0"})
+	}
+	w := newWorld(t, all(makeNodes("node", 2, 1), makeGroup("gang", 2), makePod("gang-0", inGroup("gang"), onFirst), makePod("gang-1", inGroup("gang")))...)
+	lingers := &lingering{release: make(chan struct{})}
+	lingers.began.Add(2)
+	w.others = []fwk.Plugin{lingers}
+	w.start()
+	lingers.began.Wait()
+	w.create(makePod("high", ofPriority(10), onFirst))
+	w.eventually("the Pod has its place", func() bool { return w.nodeOf()["high"] != "" })
+	close(lingers.release)
+	w.eventually("both members wait again", func() bool { return w.marked("gang") == 2 })
+	if n := w.placed("gang"); n != 0 {
+		t.Errorf("%d members are left on nodes", n)
+	}
+}

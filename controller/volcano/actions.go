@@ -95,7 +95,7 @@ func (d *decision) planMarks() bool {
 func (d *decision) planSurplus() {
 	d.eachMember(func(m *member) {
 		switch {
-		case !m.isSurplus() || m.isMarked() || m.version < d.next.Version:
+		case !d.isSurplus(m) || m.isMarked() || m.version < d.next.Version:
 		case !d.Checked[m.UID]:
 			d.checkStatus(m.UID)
 		default:
@@ -126,7 +126,7 @@ func (d *decision) planDeletions() {
 			d.act(deletion(KindPod, m.Pod))
 		case m.version < d.next.Version, !isOpen(d.next.State.Phase):
 			d.act(deletion(KindPod, m.Pod))
-		case m.isSurplus():
+		case d.isSurplus(m):
 			// It gets its mark first.
 		case !d.Checked[m.UID]:
 			d.checkStatus(m.UID)

@@ -4,6 +4,7 @@
 package volcano
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -68,10 +69,14 @@ func (d *decision) stillWanted() (goOn bool) {
 
 // initialize makes the first status. Nothing is made before it is written.
 func (d *decision) initialize() (goOn bool) {
-	if d.next.State.Phase == "" {
+	switch phase := d.next.State.Phase; {
+	case phase == "":
 		d.enter(batchv1alpha1.JobPending, "", "")
+	case !isKnown(phase):
+		d.fail(fmt.Errorf("the Job has the phase %q, which does not exist", phase))
+		d.leave = true
 	}
-	return !d.pause
+	return !d.pause && !d.leave
 }
 
 // awaitWrite ends the round if a step of the phase is not written yet.
@@ -124,8 +129,8 @@ func newDecision(snapshot Snapshot, now time.Time) *decision {
 		confirming: map[string]bool{},
 	}
 	d.memory.reading = d.reading
-	if snapshot.Status != nil {
-		d.next = snapshot.Status.DeepCopy()
+	if known := cmp.Or(snapshot.Status, snapshot.Persisted); known != nil {
+		d.next = known.DeepCopy()
 	}
 	for i := range d.spec.Tasks {
 		spec := &d.spec.Tasks[i]

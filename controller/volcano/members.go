@@ -123,13 +123,15 @@ func (m *member) hasEnded() bool {
 // isMarked says whether the Pod is to go, and its end is no event.
 func (m *member) isMarked() bool { return m.Annotations[KeyMark] != "" }
 
-// isSurplus says whether a rescale removes the Pod.
-func (m *member) isSurplus() bool { return m.index >= m.task.spec.Replicas }
+// isSurplus says whether a rescale removes the Pod. A spec that makes no sense removes none.
+func (d *decision) isSurplus(m *member) bool {
+	return d.invalid == "" && m.index >= m.task.spec.Replicas
+}
 
 // isEvicted says whether somebody else deletes a Pod of the present version that has not
 // ended before.
 func (d *decision) isEvicted(m *member) bool {
-	return m.DeletionTimestamp != nil && m.version == d.next.Version && !m.isMarked() && !m.isSurplus() &&
+	return m.DeletionTimestamp != nil && m.version == d.next.Version && !m.isMarked() && !d.isSurplus(m) &&
 		!m.task.record.ended(m.index) && !m.endedBeforeDeletion()
 }
 
@@ -149,7 +151,7 @@ func (d *decision) standing(m *member) standing {
 	switch {
 	case m.isMarked():
 		return going
-	case m.isSurplus() && isOpen(phase):
+	case d.isSurplus(m) && isOpen(phase):
 		return going
 	case m.task.record.ended(m.index):
 		if m.hasEnded() {

@@ -70,7 +70,7 @@ func mutations() map[string]mutation.Mutation {
 		"the last try forgets what has ended": {File: "phases.go", Tests: stories,
 			Old: "if action != busv1alpha1.ActionResumeJob && !lastTry {", New: "if action != busv1alpha1.ActionResumeJob {"},
 		"a rescale is an event": {File: "actions.go", Tests: stories + "|TestRandomLives",
-			Old: "\t\tcase m.isSurplus():\n\t\t\t// It gets its mark first.\n", New: "\t\tcase m.isSurplus():\n\t\t\td.act(deletion(KindPod, m.Pod))\n"},
+			Old: "\t\tcase d.isSurplus(m):\n\t\t\t// It gets its mark first.\n", New: "\t\tcase d.isSurplus(m):\n\t\t\td.act(deletion(KindPod, m.Pod))\n"},
 		"too many restarts don't fail the Job": {File: "phases.go", Tests: stories,
 			Old: "case d.next.RetryCount >= d.spec.MaxRetry:", New: "case d.next.RetryCount > d.spec.MaxRetry:"},
 		"a stop ends before its Pods have": {File: "phases.go",

@@ -51,9 +51,14 @@ func phaseExits(from batchv1alpha1.JobPhase) []batchv1alpha1.JobPhase {
 	}
 }
 
-// isFinal says whether no phase follows.
+// isFinal says whether the Job is finished: no phase follows.
 func isFinal(phase batchv1alpha1.JobPhase) bool {
-	return phase != "" && len(phaseExits(phase)) == 0
+	return phase == batchv1alpha1.JobCompleted || phase == batchv1alpha1.JobFailed || phase == batchv1alpha1.JobTerminated
+}
+
+// isKnown says whether there is such a phase.
+func isKnown(phase batchv1alpha1.JobPhase) bool {
+	return isFinal(phase) || len(phaseExits(phase)) > 0
 }
 
 // hasPods says whether Pods are made in a phase.

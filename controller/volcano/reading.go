@@ -56,6 +56,7 @@ func (m Memory) read(job *batchv1alpha1.Job, options Options) *reading {
 	r.topology, r.unmapped = topologyOf(r.spec, options.Tiers)
 	if errs := Validate(job); len(errs) > 0 {
 		r.invalid = errs.ToAggregate().Error()
+		r.bound()
 		return r
 	}
 	var err error
@@ -69,4 +70,14 @@ func (m Memory) read(job *batchv1alpha1.Job, options Options) *reading {
 		r.members = append(r.members, r.builder.pod(i, 0, podMoment{}).Spec.SchedulerName == options.GangSchedulerName)
 	}
 	return r
+}
+
+// bound keeps the numbers of a spec that was refused within what can be counted with.
+func (r *reading) bound() {
+	left := int32(batchv1alpha1.MaxReplicas)
+	for i := range r.spec.Tasks {
+		task := &r.spec.Tasks[i]
+		task.Replicas = max(0, min(task.Replicas, left))
+		left -= task.Replicas
+	}
 }

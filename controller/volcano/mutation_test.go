@@ -14,7 +14,7 @@ import (
 // TestMutations shows that the tests bite: each mutation must make the random lives fail, or
 // the tests that it names. "make mutations" runs it.
 func TestMutations(t *testing.T) {
-	suite := mutation.Suite{Default: "TestRandomLives", Arguments: []string{"-lives", "20000"}}
+	suite := mutation.Suite{Default: "TestRandomLives", Arguments: []string{"-lives", "8000"}}
 	suite.Run(t, mutations())
 }
 

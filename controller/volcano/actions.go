@@ -138,12 +138,17 @@ func (d *decision) planDeletions() {
 
 // isOnRecord says whether the index of a Pod is there, or has ended, by what is persisted.
 func (d *decision) isOnRecord(m *member) bool {
-	t := m.task
+	persisted := d.persistedOf(m.task)
+	return persisted.there.has(m.index) || persisted.ended(m.index)
+}
+
+// persistedOf is what is persisted of a task.
+func (d *decision) persistedOf(t *task) *record {
 	if t.persisted == nil {
-		r := readRecord(d.Persisted, t.spec.Name, reachOf(d.Persisted, t.spec.Name))
+		r := readRecord(d.Persisted, t.spec.Name, max(t.spec.Replicas, reachOf(d.Persisted, t.spec.Name)))
 		t.persisted = &r
 	}
-	return t.persisted.there.has(m.index) || t.persisted.ended(m.index)
+	return t.persisted
 }
 
 // planAttempt makes and deletes what a Job needs whose Pods are to run. The gang's minimum
@@ -169,6 +174,10 @@ func (d *decision) planPods() {
 		}
 		for index := range t.spec.Replicas {
 			if t.record.ended(index) || t.member(index) != nil {
+				continue
+			}
+			if d.persistedOf(t).ended(index) {
+				d.persist(plan.PersistSoon) // It was scaled away since; another controller would not know.
 				continue
 			}
 			name := podName(d.Job.Name, t.spec.Name, index)

@@ -18,7 +18,7 @@
 //	P2  a phase                      all that is done in it, and the next phase
 //	P3  a new version                deleting the Pods of the old one
 //	P4  Restarting, and its target   marking Pods, then deleting them
-//	P5  a record without the index   deleting a Pod that is marked
+//	P5  a record without the index   deleting a Pod that is marked, making one anew
 //	P6  phase and UID of a Command   deleting the Command
 //
 // Every phase that a Job passes is written, one legal step at a time: Decide takes one

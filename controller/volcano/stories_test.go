@@ -567,6 +567,36 @@ func TestStories(t *testing.T) {
 			s.fate = func(plan.Action) fate { return done }
 			s.after(2).hasPods("j-a-0", "j-a-1")
 		},
+		"an index that had ended, was scaled away and comes back is a new one for every controller": func(t *testing.T) {
+			s := given(t, withSpec(job(ofTask("a", 2)), func(s *spec) { s.MinAvailable = 1 }), nil)
+			s.until(rr)
+			s.setPhase("j-a-1", corev1.PodSucceeded, 0)
+			s.after(1)
+			s.remove(KindPod, "j-a-1")
+			s.writeFrom = plan.PersistSoon // What gates nothing waits.
+			for _, replicas := range []int32{1, 2} {
+				s.edit(func(j *batchv1alpha1.Job) { j.Spec.Tasks[0].Replicas = replicas })
+				s.run()
+			}
+			s.crash()
+			s.after(2).hasPods("j-a-0", "j-a-1")
+			s.writeFrom = plan.PersistLater
+			s.after(1).has(tally{r: 2})
+		},
+		"what a rescale removed is not missed by the next controller": func(t *testing.T) {
+			s := given(t, withSpec(job(ofTask("a", 2, on(busv1alpha1.EventPodEvicted, busv1alpha1.ActionTerminateJob))), func(s *spec) { s.MinAvailable = 1 }), nil)
+			s.until(rr).after(1)
+			s.writeFrom = plan.PersistSoon // What gates nothing waits.
+			s.edit(func(j *batchv1alpha1.Job) { j.Spec.Tasks[0].Replicas = 1 })
+			s.onAction = func(a plan.Action) { s.asleep = s.asleep || a.Verb == plan.Delete && a.Kind == KindPod }
+			s.after(1).hasPods("j-a-0")
+			s.crash()
+			s.edit(func(j *batchv1alpha1.Job) { j.Spec.Tasks[0].Replicas = 2 })
+			s.asleep = false
+			s.onAction = func(plan.Action) {}
+			s.after(3).sees(pp, rr)
+			s.hasPods("j-a-0", "j-a-1")
+		},
 		"a stop that comes in a restart is honoured": func(t *testing.T) {
 			s := given(t, job(ofTask("a", 2)), nil)
 			s.until(rr)

@@ -68,7 +68,7 @@ lint: ## Run golangci-lint, which finds more and takes longer to build than veri
 	cd localcluster && go tool -modfile=$(CURDIR)/hack/tools/lint/go.mod golangci-lint run --config $(CURDIR)/.golangci.yml ./...
 
 .PHONY: test
-test: components images test-unit lives e2e ## Run all tests: unit, random lives, integration, end to end.
+test: components images test-unit lives job-lives e2e ## Run all tests: unit, random lives, integration, end to end.
 
 .PHONY: soak
 soak: mutations shell-lives ## Run what takes hours and is rarely red, before a release: mutations, 100,000 lives of the controller.
@@ -90,6 +90,10 @@ e2e-versions: build ## Run Lockstep on older API servers, too, which are built f
 lives: ## Lead 100,000 random lives of Frameworks through crashes and worse: make lives [FIRST_SEED=0]
 	GOGC=400 go test -v -count=1 -run TestRandomLives -timeout 30m ./controller/lifecycle -lives 100000 $(if $(FIRST_SEED),-first-seed $(FIRST_SEED))
 
+.PHONY: job-lives
+job-lives: ## Lead 100,000 random lives of Volcano Jobs through crashes and worse: make job-lives [FIRST_SEED=0]
+	GOGC=400 go test -v -count=1 -run TestRandomLives -timeout 60m ./controller/volcano -lives 100000 $(if $(FIRST_SEED),-first-seed $(FIRST_SEED))
+
 .PHONY: shell-lives
 shell-lives: ## Lead 100,000 random lives through the whole controller, on an API server in memory: make shell-lives [FIRST_SEED=0]
 	GOGC=400 go test -count=1 -run TestShellLives -timeout 12h ./controller -shell-lives 100000 $(if $(FIRST_SEED),-shell-first-seed $(FIRST_SEED))
@@ -101,7 +105,7 @@ storms: ## Let 10,000 random storms go over the scheduler: make storms [STORMS=1
 
 .PHONY: mutations
 mutations: ## Show with mutations of the code that its tests bite: make mutations [MUTATION=regexp]
-	go test -v -count=1 -tags mutation -run 'TestMutations/($(MUTATION))' -timeout 60m ./controller/lifecycle ./controller ./scheduler-plugin/coscheduling
+	go test -v -count=1 -tags mutation -run 'TestMutations/($(MUTATION))' -timeout 60m ./controller/lifecycle ./controller/volcano ./controller ./scheduler-plugin/coscheduling
 
 .PHONY: fuzz
 fuzz: ## Run each fuzz test for a while: make fuzz [FUZZTIME=30s]

@@ -677,6 +677,7 @@ func (s *storm) bindForeign() bool {
 		return false
 	}
 	s.logf("somebody binds %s to %s", p.name, n.name)
+	s.departed = append(s.departed, *p) // it waits no more, and the scheduler may not know
 	p.foreign = true
 	s.excuse(p.group)
 	s.setNode(p, n.name)

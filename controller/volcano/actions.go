@@ -1,0 +1,226 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package volcano
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
+)
+
+// planActions derives from the status, which is persisted, what is to be done.
+func (d *decision) planActions() {
+	switch phase := d.next.State.Phase; {
+	case hasPods(phase):
+		d.planAttempt()
+	case phase == batchv1alpha1.JobRestarting:
+		if d.planMarks() {
+			d.planSurplus()
+			d.planDeletions()
+		}
+	default:
+		d.planDeletions()
+		if isOver(phase) {
+			d.planRemovals()
+			d.planRetention()
+		}
+	}
+	for _, name := range sortedKeys(d.confirming) {
+		d.act(plan.Action{Verb: plan.ConfirmNo, Kind: KindPod, Name: name, Owner: d.Job.UID})
+	}
+}
+
+func (d *decision) act(action plan.Action) {
+	d.plan.Actions = append(d.plan.Actions, action)
+}
+
+// checkStatus asks whether the status is the stored one, for the sake of an object.
+func (d *decision) checkStatus(object types.UID) {
+	d.checksStatus = true
+	if object != "" {
+		d.unchecked = append(d.unchecked, object)
+	}
+}
+
+func (d *decision) planCheck() {
+	if d.checksStatus {
+		d.act(plan.Action{Verb: plan.CheckStatus, Name: d.Job.Name, UID: d.Job.UID, Seen: d.unchecked})
+	}
+}
+
+// actIfCurrent plans an action that goes by name, once the status with which the
+// controller has begun is known not to be an old one.
+func (d *decision) actIfCurrent(action plan.Action) {
+	if !d.Current {
+		d.checkStatus("")
+		return
+	}
+	d.act(action)
+}
+
+// deletion deletes an object and what it owns, in the background.
+func deletion(kind string, object metav1.Object) plan.Action {
+	return plan.Action{
+		Verb: plan.Delete, Kind: kind, Name: object.GetName(), UID: object.GetUID(),
+		Propagation: metav1.DeletePropagationBackground,
+	}
+}
+
+// planMarks marks the Pods that the restart under way is for, before the first of them is
+// deleted. Those that have joined it get theirs once it is certain that it is under way:
+// otherwise it has to be counted. It says whether all are marked.
+func (d *decision) planMarks() bool {
+	unmarked := d.unmarkedTargets()
+	onRecord, _ := readTarget(d.next.State.Message)
+	for _, m := range unmarked {
+		switch {
+		case onRecord.isOf(m):
+			d.mark(m, onRecord.String())
+		case !d.Checked[m.UID]:
+			d.checkStatus(m.UID)
+		default:
+			d.mark(m, "restart")
+		}
+	}
+	return len(unmarked) == 0
+}
+
+// planSurplus marks the Pods that a rescale removes, so that their end is no event, even
+// if the scale goes up again before. The spec that asks for it must be the present one.
+func (d *decision) planSurplus() {
+	d.eachMember(func(m *member) {
+		switch {
+		case !d.isSurplus(m) || m.isMarked() || m.version < d.next.Version:
+		case !d.Checked[m.UID]:
+			d.checkStatus(m.UID)
+		default:
+			d.mark(m, "rescale")
+		}
+	})
+}
+
+func (d *decision) mark(m *member, why string) {
+	d.act(plan.Action{
+		Verb: plan.Update, Kind: KindPod, Name: m.Name, UID: m.UID,
+		Patch: annotate(m.Pod, KeyMark, why), Content: why, Detail: "mark",
+	})
+}
+
+// planDeletions deletes the Pods that are to go.
+func (d *decision) planDeletions() {
+	d.eachMember(func(m *member) {
+		if d.standing(m) != going || m.DeletionTimestamp != nil || d.Deleted[m.UID] {
+			return
+		}
+		switch {
+		case m.isMarked():
+			if d.isOnRecord(m) {
+				d.persist(plan.PersistSoon) // A controller that begins would miss it, or take its successor for it.
+				return
+			}
+			d.act(deletion(KindPod, m.Pod))
+		case m.version < d.next.Version, !isOpen(d.next.State.Phase):
+			d.act(deletion(KindPod, m.Pod))
+		case d.isSurplus(m):
+			// It gets its mark first.
+		case !d.Checked[m.UID]:
+			d.checkStatus(m.UID)
+		default:
+			d.act(deletion(KindPod, m.Pod)) // Its index has ended before.
+		}
+	})
+}
+
+// isOnRecord says whether the index of a Pod is there, or has ended, by what is persisted.
+func (d *decision) isOnRecord(m *member) bool {
+	persisted := d.persistedOf(m.task)
+	return persisted.there.has(m.index) || persisted.ended(m.index)
+}
+
+// persistedOf is what is persisted of a task.
+func (d *decision) persistedOf(t *task) *record {
+	if t.persisted == nil {
+		r := readRecord(d.Persisted, t.spec.Name, max(t.spec.Replicas, reachOf(d.Persisted, t.spec.Name)))
+		t.persisted = &r
+	}
+	return t.persisted
+}
+
+// planAttempt makes and deletes what a Job needs whose Pods are to run. The gang's minimum
+// is right before Pods come or go, so that the scheduler never counts with one of
+// yesterday.
+func (d *decision) planAttempt() {
+	makes := d.mayMakePods()
+	group := !makes || d.planPodGroup()
+	if group {
+		d.planSurplus()
+	}
+	d.planDeletions()
+	if objects := makes && d.planObjects(); objects && group {
+		d.planPods()
+	}
+}
+
+// planPods makes the Pods that are missing.
+func (d *decision) planPods() {
+	for _, t := range d.tasks {
+		if !d.mayStart(t) {
+			continue
+		}
+		for index := range t.spec.Replicas {
+			if t.record.ended(index) || t.member(index) != nil {
+				continue
+			}
+			if d.persistedOf(t).ended(index) {
+				d.persist(plan.PersistSoon) // It was scaled away since; another controller would not know.
+				continue
+			}
+			name := podName(d.Job.Name, t.spec.Name, index)
+			if d.confirming[name] {
+				continue
+			}
+			d.actIfCurrent(plan.Action{
+				Verb: plan.Create, Kind: KindPod, Name: name, Owner: d.Job.UID,
+				Build: d.podRecipe(t, index), Group: t.spec.Name,
+			})
+		}
+	}
+}
+
+// mayMakePods says whether Pods may be made at all: the spec is sound, and no Pod of an
+// older version is left.
+func (d *decision) mayMakePods() bool {
+	if d.invalid != "" || d.obstacle.reason != "" {
+		return false
+	}
+	left := false
+	d.eachMember(func(m *member) { left = left || m.version < d.next.Version && d.standing(m) == going })
+	return !left
+}
+
+// podRecipe builds the Pod of an index, when it is created.
+func (d *decision) podRecipe(t *task, index int32) func() (metav1.Object, error) {
+	evictedAt := time.Time{}
+	if lost, ok := d.podLost(t, index); ok {
+		if p := d.policyFor(lost); p != nil && p.delay > 0 {
+			evictedAt = lost.at
+		}
+	}
+	moment := podMoment{Version: d.next.Version, RetryCount: d.next.RetryCount}
+	if d.members[t.place] {
+		moment.Group = podGroupName(d.Job.Name, d.next.Version)
+	}
+	b, place := d.builder, t.place
+	return func() (metav1.Object, error) {
+		pod := b.pod(place, index, moment)
+		if !evictedAt.IsZero() {
+			metav1.SetMetaDataAnnotation(&pod.ObjectMeta, KeyEvictedAt, evictedAt.UTC().Format(time.RFC3339))
+		}
+		return pod, nil
+	}
+}

@@ -1,0 +1,146 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package volcano
+
+import (
+	"cmp"
+	"fmt"
+	"strconv"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
+	busv1alpha1 "github.com/lockstep-k8s/lockstep/apis/bus/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
+)
+
+// A Command is executed exactly once. First it is claimed: an annotation on it names the
+// version of the Job for which it counts, so that it is certain that it is still there.
+// Then the phase that it asks for is written, with its UID in the message and with a new
+// version of the Job. Then it is deleted, and before it is gone the status is not
+// written again. So a Command that a cache shows although it is gone has no claim for the
+// present version, and gets none any more.
+
+// commandPrefix begins the message of a state that a Command has asked for.
+const commandPrefix = "Command "
+
+// commandOnRecord is the UID of the Command that has asked for a state.
+func commandOnRecord(state batchv1alpha1.JobState) types.UID {
+	rest, found := strings.CutPrefix(state.Message, commandPrefix)
+	if !found {
+		return ""
+	}
+	uid, _, _ := strings.Cut(rest, ": ")
+	return types.UID(uid)
+}
+
+// finishCommand deletes the Command that was executed last. The status is not written
+// before it is gone.
+func (d *decision) finishCommand() (goOn bool) {
+	uid := commandOnRecord(d.next.State)
+	for _, c := range d.Commands {
+		if c.UID != uid || c.DeletionTimestamp != nil || d.Gone[uid] {
+			continue
+		}
+		if !d.Deleted[uid] {
+			d.act(deletion(KindCommand, c))
+		}
+		d.hold = true
+		return false
+	}
+	return true
+}
+
+// followCommands executes the first Command, or deletes it if it does nothing in the
+// present phase. The next one has its turn when that is gone.
+func (d *decision) followCommands() (goOn bool) {
+	c := d.firstCommand()
+	switch {
+	case c == nil:
+	case c.Target.UID != d.Job.UID:
+		d.dismiss(c, true, fmt.Sprintf("Command %s is for another Job of this name", c.Name))
+	case !isCommand(c.Action):
+		d.dismiss(c, true, fmt.Sprintf("Command %s: there is no action %q for a Job", c.Name, c.Action))
+	case reactionTo(d.next.State.Phase, c.Action) == ignores:
+		d.dismiss(c, false, fmt.Sprintf("%s does nothing in phase %s (Command %s)", c.Action, d.next.State.Phase, c.Name))
+	case c.Annotations[KeyClaim] != strconv.Itoa(int(d.next.Version)):
+		d.claim(c)
+	default:
+		d.executeCommand(c)
+	}
+	return !d.pause
+}
+
+// firstCommand is the oldest Command for the Job that nobody has deleted. Nil if there is
+// none.
+func (d *decision) firstCommand() *busv1alpha1.Command {
+	var first *busv1alpha1.Command
+	for _, c := range d.Commands {
+		if c.DeletionTimestamp != nil || d.Deleted[c.UID] || d.Gone[c.UID] || !targets(c, d.Job.Name) {
+			continue
+		}
+		if first == nil || cmp.Or(c.CreationTimestamp.Compare(first.CreationTimestamp.Time), cmp.Compare(c.Name, first.Name)) < 0 {
+			first = c
+		}
+	}
+	return first
+}
+
+// targets says whether a Command is for the Job of a name.
+func targets(c *busv1alpha1.Command, job string) bool {
+	return c.Target != nil && c.Target.Kind == batchv1alpha1.JobKind && c.Target.Name == job &&
+		c.Target.APIVersion == batchv1alpha1.SchemeGroupVersion.String()
+}
+
+// isCommand says whether users may ask for an action. Restarts of parts have no target
+// that a Command could name.
+func isCommand(action busv1alpha1.Action) bool {
+	switch action {
+	case busv1alpha1.ActionAbortJob, busv1alpha1.ActionRestartJob, busv1alpha1.ActionTerminateJob,
+		busv1alpha1.ActionCompleteJob, busv1alpha1.ActionResumeJob:
+		return true
+	}
+	return false
+}
+
+// dismiss deletes a Command that does nothing, once it is certain that the status by which
+// that is so is no old one.
+func (d *decision) dismiss(c *busv1alpha1.Command, warning bool, message string) {
+	if !d.Checked[c.UID] {
+		d.checkStatus(c.UID)
+		return
+	}
+	d.act(deletion(KindCommand, c))
+	d.once(warning, ReasonCommandIssued, "%s", message)
+}
+
+func (d *decision) claim(c *busv1alpha1.Command) {
+	value := strconv.Itoa(int(d.next.Version))
+	d.act(plan.Action{
+		Verb: plan.Update, Kind: KindCommand, Name: c.Name, UID: c.UID,
+		Patch: annotate(c, KeyClaim, value), Content: value, Detail: "claim=" + value,
+	})
+}
+
+func (d *decision) executeCommand(c *busv1alpha1.Command) {
+	why := fmt.Sprintf("Command %s", c.Name)
+	if c.Message != "" {
+		why += ": " + c.Message
+	}
+	d.execute(c.Action, wholeJob, cmp.Or(c.Reason, ReasonCommandIssued), why)
+	d.next.State.Message = cutMessage(fmt.Sprintf("%s%s: %s", commandPrefix, c.UID, d.next.State.Message))
+	d.tell(false, ReasonCommandIssued, "%s", c.Action)
+	d.tell(false, ReasonExecuteAction, "%s: %s", c.Action, why)
+}
+
+// annotate is a patch that sets an annotation.
+func annotate(object metav1.Object, key, value string) []plan.Operation {
+	if object.GetAnnotations() == nil {
+		return []plan.Operation{{Op: "add", Path: "/metadata/annotations", Value: map[string]string{key: value}}}
+	}
+	escaped := strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
+	return []plan.Operation{{Op: "add", Path: "/metadata/annotations/" + escaped, Value: value}}
+}

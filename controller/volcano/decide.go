@@ -1,0 +1,250 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package volcano
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
+)
+
+// Decide plans one round for one Job. now is the caller's clock; times in the status are
+// cut to whole seconds, as they are on the wire. What it wants to know again is in the
+// Memory.
+func Decide(snapshot Snapshot, now time.Time) (plan.Plan[batchv1alpha1.JobStatus], Memory) {
+	d := newDecision(snapshot, now)
+	d.run()
+	p := d.finish()
+	if d.leave || d.awaiting || d.hold || d.outdated || d.pause {
+		d.memory = d.memory.with(snapshot.Memory) // Not all of it was looked at.
+	}
+	return p, d.memory
+}
+
+// stages are the steps of a round, in order. Each says whether the round goes on: a
+// stage that has decided what must be persisted before a later stage may look at it
+// ends the round.
+var stages = []struct {
+	name string
+	run  func(*decision) (goOn bool)
+}{
+	{"whose Job it is", (*decision).checkOwnership},
+	{"a Job that is being deleted is left alone", (*decision).stillWanted},
+	{"first status", (*decision).initialize},
+	{"a step that is not written yet", (*decision).awaitWrite},
+	{"Pods by task and index", (*decision).gatherMembers},
+	{"the Command that was executed last", (*decision).finishCommand},
+	{"validation of the spec", (*decision).checkSpec},
+	{"what is there and what has ended", (*decision).followRecords},
+	{"Commands", (*decision).followCommands},
+	{"events and policies", (*decision).applyPolicies},
+	{"phase", (*decision).followPhase},
+}
+
+func (d *decision) run() {
+	for _, stage := range stages {
+		if !stage.run(d) {
+			return
+		}
+	}
+}
+
+// stillWanted ends the round of a Job that is being deleted: the garbage collector deletes
+// all that it owns, and nothing of that is an event.
+func (d *decision) stillWanted() (goOn bool) {
+	d.leave = d.Job.DeletionTimestamp != nil
+	return !d.leave
+}
+
+// initialize makes the first status. Nothing is made before it is written.
+func (d *decision) initialize() (goOn bool) {
+	switch phase := d.next.State.Phase; {
+	case phase == "":
+		d.enter(batchv1alpha1.JobPending, "", "")
+	case !isKnown(phase):
+		d.fail(fmt.Errorf("the Job has the phase %q, which does not exist", phase))
+		d.leave = true
+	}
+	return !d.pause && !d.leave
+}
+
+// awaitWrite ends the round if a step of the phase is not written yet.
+func (d *decision) awaitWrite() (goOn bool) {
+	if d.Persisted == nil || d.Persisted.State.Phase != d.next.State.Phase ||
+		d.Persisted.Version != d.next.Version || d.Persisted.RetryCount != d.next.RetryCount {
+		d.awaiting = true
+		d.pauseUntilWritten()
+	}
+	return !d.pause
+}
+
+// decision is one round in the making.
+type decision struct {
+	Snapshot
+	// clock is the caller's time; now is the same cut to seconds.
+	clock time.Time
+	now   metav1.Time
+	*reading
+	tasks []*task
+	// next is the status in the making.
+	next   *batchv1alpha1.JobStatus
+	memory Memory
+	// targets are the restarts of parts that have joined the one that is under way.
+	targets []restart
+	// confirming are names of Pods of which it is not certain that they are gone.
+	confirming map[string]bool
+	// obstacle is why Pods are not made. Its reason is empty if nothing is in the way.
+	obstacle obstacle
+	// leave says that nothing is to be done at all, awaiting that the status of the
+	// Snapshot is to be written as it is, hold that it is not to be written.
+	leave, awaiting, hold bool
+	// outdated is set if an object tells that the status is an old one.
+	outdated bool
+	// pause is set by a stage after which nothing may be done before the write.
+	pause bool
+	// unchecked are objects about which the status has to be checked.
+	checksStatus bool
+	unchecked    []types.UID
+	plan         plan.Plan[batchv1alpha1.JobStatus]
+}
+
+func newDecision(snapshot Snapshot, now time.Time) *decision {
+	d := &decision{
+		Snapshot:   snapshot,
+		clock:      now,
+		now:        metav1.NewTime(now.Truncate(time.Second)),
+		reading:    snapshot.Memory.read(snapshot.Job, snapshot.Options),
+		next:       &batchv1alpha1.JobStatus{},
+		confirming: map[string]bool{},
+	}
+	d.memory.reading = d.reading
+	if known := cmp.Or(snapshot.Status, snapshot.Persisted); known != nil {
+		d.next = known.DeepCopy()
+	}
+	for i := range d.spec.Tasks {
+		spec := &d.spec.Tasks[i]
+		reach := spec.Replicas
+		if !isOpen(d.next.State.Phase) {
+			reach = max(reach, reachOf(d.next, spec.Name)) // What a Job came to is not rescaled.
+		}
+		d.tasks = append(d.tasks, &task{place: i, spec: spec, record: readRecord(d.next, spec.Name, reach)})
+	}
+	return d
+}
+
+// finish turns the decision into a plan.
+func (d *decision) finish() plan.Plan[batchv1alpha1.JobStatus] {
+	switch {
+	case d.leave:
+		d.plan.Status = d.Persisted
+		return d.plan
+	case d.awaiting:
+		d.plan.Status = d.Status
+		return d.plan
+	case d.hold, d.outdated:
+		d.plan.Status = d.Status
+		if !d.outdated {
+			d.planActions()
+		}
+		d.plan.Persist = plan.PersistNone
+		d.planCheck()
+		return d.plan
+	}
+	if d.pause {
+		d.plan.Actions = nil
+	} else {
+		d.planActions()
+		d.planCheck()
+	}
+	d.explain()
+	d.writeRecords()
+	d.writeResources()
+	d.writeCounts()
+	d.settle()
+	return d.plan
+}
+
+// settle compares the status with those that are known.
+func (d *decision) settle() {
+	d.plan.Status = d.next
+	for _, known := range []*batchv1alpha1.JobStatus{d.Status, d.Persisted} {
+		if known != nil && sameStatus(known, d.next) {
+			d.plan.Status = known
+		}
+	}
+	c, all := d.counts(), d.replicas()
+	d.plan.Starting = hasPods(d.next.State.Phase) && c.pending > 0
+	d.plan.Settled = all > 0 && d.next.Running == all && (d.Persisted == nil || d.Persisted.Running != all)
+	switch {
+	case d.plan.Status == d.Persisted:
+		d.plan.Persist = plan.PersistNone
+	case d.plan.Persist == plan.PersistNone:
+		d.plan.Persist = plan.PersistLater
+	}
+}
+
+// sameStatus says whether two statuses say the same. Times count as whole seconds.
+func sameStatus(a, b *batchv1alpha1.JobStatus) bool {
+	return a.State.Phase == b.State.Phase && a.State.Reason == b.State.Reason && a.State.Message == b.State.Message &&
+		a.State.LastTransitionTime.Equal(&b.State.LastTransitionTime) &&
+		a.MinAvailable == b.MinAvailable && a.Pending == b.Pending && a.Running == b.Running &&
+		a.Succeeded == b.Succeeded && a.Failed == b.Failed && a.Terminating == b.Terminating && a.Unknown == b.Unknown &&
+		a.Version == b.Version && a.RetryCount == b.RetryCount && ptr.Equal(a.RunningDuration, b.RunningDuration) &&
+		maps.EqualFunc(a.TaskStatusCount, b.TaskStatusCount, func(a, b batchv1alpha1.TaskState) bool { return maps.Equal(a.Phase, b.Phase) }) &&
+		maps.Equal(a.ControlledResources, b.ControlledResources) &&
+		slices.EqualFunc(a.Conditions, b.Conditions, func(a, b batchv1alpha1.JobCondition) bool {
+			return a.Status == b.Status && a.LastTransitionTime.Equal(&b.LastTransitionTime)
+		})
+}
+
+// persist asks for the status to be written with at least this urgency.
+func (d *decision) persist(urgency plan.Persist) {
+	d.plan.Persist = max(d.plan.Persist, urgency)
+}
+
+// wakeAt asks for another round at a time.
+func (d *decision) wakeAt(at time.Time) {
+	if d.plan.WakeAt.IsZero() || at.Before(d.plan.WakeAt) {
+		d.plan.WakeAt = at
+	}
+}
+
+// fail reports what makes no sense, while all else goes on.
+func (d *decision) fail(err error) {
+	d.plan.Err = errors.Join(d.plan.Err, err)
+}
+
+func (d *decision) tell(warning bool, reason, format string, args ...any) {
+	d.plan.Events = append(d.plan.Events, plan.Event{Warning: warning, Reason: reason, Message: cutMessage(fmt.Sprintf(format, args...))})
+}
+
+// tellOnce tells something that may hold for longer, and warnOnce warns of it: again only
+// after it did not hold, or by another controller.
+func (d *decision) tellOnce(reason, format string, args ...any) {
+	d.once(false, reason, format, args...)
+}
+func (d *decision) warnOnce(reason, format string, args ...any) {
+	d.once(true, reason, format, args...)
+}
+
+func (d *decision) once(warning bool, reason, format string, args ...any) {
+	key := reason + ": " + fmt.Sprintf(format, args...)
+	if !d.Memory.Told[key] && !d.memory.Told[key] {
+		d.tell(warning, reason, format, args...)
+	}
+	if d.memory.Told == nil {
+		d.memory.Told = map[string]bool{}
+	}
+	d.memory.Told[key] = true
+}

@@ -1,0 +1,373 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package volcano
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	busv1alpha1 "github.com/lockstep-k8s/lockstep/apis/bus/v1alpha1"
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/podgroup"
+)
+
+// happening is an event that policies may act on. It is found in the state of objects and
+// in the record, so that it is there as long as nothing was done about it, and no restart
+// of the controller loses one.
+type happening struct {
+	event busv1alpha1.Event
+	// task is nil for an event of no task.
+	task *task
+	// index is that of the Pod.
+	index int32
+	// member is the Pod, nil if it is gone.
+	member *member
+	// codes are the exit codes of a Pod that failed.
+	codes []int32
+	// at is when it happened.
+	at time.Time
+	// what tells of it.
+	what string
+}
+
+// happenings are the events of the present version that nothing was done about.
+func (d *decision) happenings() []happening {
+	var all []happening
+	for i, t := range d.tasks {
+		if !d.policies[i] {
+			continue
+		}
+		for index := range t.spec.Replicas {
+			if h, ok := d.happeningOf(t, index); ok {
+				all = append(all, h)
+			}
+		}
+		for _, find := range []func(*task) (happening, bool){d.taskCompleted, d.taskFailed} {
+			if h, ok := find(t); ok {
+				all = append(all, h)
+			}
+		}
+	}
+	if h, ok := d.gangUnknown(); ok {
+		all = append(all, h)
+	}
+	return all
+}
+
+// happeningOf is the event of an index. Of several the one that came last counts, unless
+// it asks for the same action.
+func (d *decision) happeningOf(t *task, index int32) (happening, bool) {
+	m := t.member(index)
+	switch {
+	case m == nil:
+		return d.podLost(t, index)
+	case m.version != d.next.Version || m.isMarked():
+		return happening{}, false
+	case d.isEvicted(m):
+		d.note("lost "+m.Name, deletionTime(m.Pod))
+		return happening{
+			event: busv1alpha1.EventPodEvicted, task: t, index: index, member: m, at: deletionTime(m.Pod),
+			what: fmt.Sprintf("Pod %s is being deleted", m.Name),
+		}, true
+	case m.DeletionTimestamp != nil:
+		return happening{}, false
+	case m.Status.Phase == corev1.PodFailed:
+		codes := exitCodes(m.Pod)
+		return happening{
+			event: busv1alpha1.EventPodFailed, task: t, index: index, member: m, codes: codes, at: finishTime(m.Pod),
+			what: fmt.Sprintf("Pod %s has failed%s", m.Name, withCodes(codes)),
+		}, true
+	case m.Status.Phase == corev1.PodPending, m.Status.Phase == "":
+		return d.podWaits(m), true
+	default:
+		return happening{}, false
+	}
+}
+
+// podLost is the loss of a Pod that was there, and that nobody has seen go.
+func (d *decision) podLost(t *task, index int32) (happening, bool) {
+	if !t.record.there.has(index) {
+		return happening{}, false
+	}
+	name := podName(d.Job.Name, t.spec.Name, index)
+	return happening{
+		event: busv1alpha1.EventPodEvicted, task: t, index: index, at: d.since("lost " + name),
+		what: fmt.Sprintf("Pod %s is gone", name),
+	}, true
+}
+
+// podWaits is a Pod that has not run. If it replaces one that was evicted, that is the
+// event, unless another action is to follow from its waiting.
+func (d *decision) podWaits(m *member) happening {
+	waits := happening{
+		event: busv1alpha1.EventPodPending, task: m.task, index: m.index, member: m, at: m.CreationTimestamp.Time,
+		what: fmt.Sprintf("Pod %s has not run", m.Name),
+	}
+	since, err := time.Parse(time.RFC3339, m.Annotations[KeyEvictedAt])
+	if err != nil {
+		return waits
+	}
+	lost := happening{
+		event: busv1alpha1.EventPodEvicted, task: m.task, index: m.index, member: m, at: since,
+		what: fmt.Sprintf("Pod %s was evicted, and has not run again", m.Name),
+	}
+	policy := d.policyFor(lost)
+	if policy == nil || policy.delay == 0 {
+		return waits // It was dealt with when it happened.
+	}
+	if other := d.policyFor(waits); other != nil && other.Action != policy.Action {
+		return waits
+	}
+	return lost
+}
+
+// taskCompleted is the success of all Pods of a task. It happens again only after one of
+// them was made anew: those of an earlier version have told of it.
+func (d *decision) taskCompleted(t *task) (happening, bool) {
+	if t.spec.Replicas == 0 || t.record.succeeded.count() < t.spec.Replicas {
+		return happening{}, false
+	}
+	h := happening{event: busv1alpha1.EventTaskCompleted, task: t, what: fmt.Sprintf("All %d Pods of task %s have succeeded", t.spec.Replicas, t.spec.Name)}
+	for _, m := range t.members {
+		if m.version != d.next.Version || d.standing(m) != ended {
+			continue
+		}
+		if at := finishTime(m.Pod); h.member == nil || at.After(h.at) {
+			h.member, h.index, h.at = m, m.index, at
+		}
+	}
+	return h, h.member != nil
+}
+
+// taskFailed is a task whose containers were restarted as often as its maxRetry. It
+// happens again only after one of its Pods was made anew, so it waits while one is missing.
+func (d *decision) taskFailed(t *task) (happening, bool) {
+	h := happening{event: busv1alpha1.EventTaskFailed, task: t}
+	restarts, most := int32(0), int32(-1)
+	for index := range t.spec.Replicas {
+		if t.record.ended(index) {
+			continue
+		}
+		m := t.member(index)
+		if m == nil || d.standing(m) != alive {
+			return happening{}, false
+		}
+		if m.Status.Phase != corev1.PodRunning && m.Status.Phase != corev1.PodPending {
+			continue
+		}
+		n := restartsOf(m.Pod)
+		restarts += n
+		if n > most {
+			most, h.member, h.index = n, m, index
+		}
+	}
+	if h.member == nil || restarts < t.spec.MaxRetry {
+		return happening{}, false
+	}
+	h.at = d.since("restarts of " + t.spec.Name)
+	h.what = fmt.Sprintf("Containers of task %s were restarted %d times, maxRetry is %d", t.spec.Name, restarts, t.spec.MaxRetry)
+	return h, true
+}
+
+// gangUnknown is a gang that has lost members and has no place for them.
+func (d *decision) gangUnknown() (happening, bool) {
+	group := d.podGroup()
+	if group == nil || group.Status.Phase != schedulingv1alpha1.PodGroupUnknown {
+		return happening{}, false
+	}
+	h := happening{event: busv1alpha1.EventUnknown, at: d.since("unknown " + group.Name), what: "The gang has lost Pods and has no place for them"}
+	waits := podgroup.Condition(group, schedulingv1alpha1.ConditionUnschedulable)
+	if waits != nil && waits.Status == metav1.ConditionTrue {
+		h.at = waits.LastTransitionTime.Time
+		h.what += ": " + waits.Message
+	}
+	return h, true
+}
+
+// target is what a restart of a part restarts.
+func (h happening) target(action busv1alpha1.Action) (target, bool) {
+	switch {
+	case h.task == nil:
+		return target{}, false
+	case action == busv1alpha1.ActionRestartTask:
+		return target{action: action, task: h.task.spec.Name}, true
+	case action == busv1alpha1.ActionRestartPod:
+		return target{action: action, task: h.task.spec.Name, number: h.index}, true
+	case action == busv1alpha1.ActionRestartPartition && h.task.spec.PartitionPolicy != nil:
+		return target{action: action, task: h.task.spec.Name, number: h.index / max(1, h.task.spec.PartitionPolicy.PartitionSize)}, true
+	default:
+		return target{}, false
+	}
+}
+
+// since is when something was first seen that holds now, as far as this controller
+// remembers.
+func (d *decision) since(what string) time.Time {
+	at, ok := d.Memory.Since[what]
+	if !ok {
+		at = d.clock
+	}
+	d.note(what, at)
+	return at
+}
+
+// note remembers since when something holds.
+func (d *decision) note(what string, at time.Time) {
+	if d.memory.Since == nil {
+		d.memory.Since = map[string]time.Time{}
+	}
+	d.memory.Since[what] = at
+}
+
+// deletionTime is when the deletion of a Pod was asked for.
+func deletionTime(pod *corev1.Pod) time.Time {
+	at := pod.DeletionTimestamp.Time
+	if grace := pod.DeletionGracePeriodSeconds; grace != nil {
+		at = at.Add(-time.Duration(*grace) * time.Second)
+	}
+	return at
+}
+
+// finishTime is when the last container of a Pod ended, or, where no container tells,
+// when its conditions last changed.
+func finishTime(pod *corev1.Pod) time.Time {
+	latest := time.Time{}
+	note := func(at metav1.Time) {
+		if at.After(latest) {
+			latest = at.Time
+		}
+	}
+	for _, status := range slices.Concat(pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses) {
+		if status.State.Terminated != nil {
+			note(status.State.Terminated.FinishedAt)
+		}
+	}
+	if latest.IsZero() {
+		for _, condition := range pod.Status.Conditions {
+			note(condition.LastTransitionTime)
+		}
+	}
+	if latest.IsZero() {
+		latest = pod.CreationTimestamp.Time
+	}
+	return latest
+}
+
+// exitCodes are those of the app containers that have terminated, but 0.
+func exitCodes(pod *corev1.Pod) []int32 {
+	var codes []int32
+	for _, status := range pod.Status.ContainerStatuses {
+		if ended := status.State.Terminated; ended != nil && ended.ExitCode != 0 && !slices.Contains(codes, ended.ExitCode) {
+			codes = append(codes, ended.ExitCode)
+		}
+	}
+	return codes
+}
+
+func withCodes(codes []int32) string {
+	if len(codes) == 0 {
+		return ""
+	}
+	shown := make([]string, len(codes))
+	for i, code := range codes {
+		shown[i] = fmt.Sprint(code)
+	}
+	return " with exit code " + strings.Join(shown, ", ")
+}
+
+// restartsOf is how often containers of a Pod were restarted.
+func restartsOf(pod *corev1.Pod) int32 {
+	n := int32(0)
+	for _, status := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		n += status.RestartCount
+	}
+	return n
+}
+
+// isRestartOfPart says whether an action restarts less than the Job.
+func isRestartOfPart(action busv1alpha1.Action) bool {
+	return action == busv1alpha1.ActionRestartTask || action == busv1alpha1.ActionRestartPod ||
+		action == busv1alpha1.ActionRestartPartition
+}
+
+// target is a part of the Job that is restarted. That of the restart that is under way is
+// in the message of the state.
+type target struct {
+	action busv1alpha1.Action
+	task   string
+	// number is the Pod's index, or the partition's number.
+	number int32
+}
+
+// whole is all of the Job.
+var wholeJob = target{}
+
+// String is the target as it stands in the message of the state.
+func (t target) String() string {
+	if t.action == busv1alpha1.ActionRestartTask {
+		return fmt.Sprintf("%s %s", t.action, t.task)
+	}
+	return fmt.Sprintf("%s %s %d", t.action, t.task, t.number)
+}
+
+// readTarget finds the target in the message of a state that entered Restarting.
+func readTarget(message string) (target, bool) {
+	head, _, found := strings.Cut(message, ": ")
+	if !found {
+		return target{}, false
+	}
+	var t target
+	fields := strings.Fields(head)
+	if len(fields) < 2 {
+		return target{}, false
+	}
+	t.action, t.task = busv1alpha1.Action(fields[0]), fields[1]
+	if !isRestartOfPart(t.action) {
+		return target{}, false
+	}
+	if t.action == busv1alpha1.ActionRestartTask {
+		return t, len(fields) == 2
+	}
+	if len(fields) != 3 {
+		return target{}, false
+	}
+	if _, err := fmt.Sscan(fields[2], &t.number); err != nil {
+		return target{}, false
+	}
+	return t, true
+}
+
+// has says whether an index of a task is part of the target.
+func (t target) has(of *task, index int32) bool {
+	switch {
+	case t == wholeJob:
+		return true
+	case of.spec.Name != t.task:
+		return false
+	case t.action == busv1alpha1.ActionRestartTask:
+		return true
+	case t.action == busv1alpha1.ActionRestartPod:
+		return index == t.number
+	default:
+		policy := of.spec.PartitionPolicy
+		return policy != nil && index/max(1, policy.PartitionSize) == t.number
+	}
+}
+
+// isOf says whether a Pod is part of the target, which is a part of the Job.
+func (t target) isOf(m *member) bool { return t != wholeJob && t.has(m.task, m.index) }
+
+// taskOf finds a task by name.
+func (d *decision) taskOf(name string) *task {
+	i := slices.IndexFunc(d.tasks, func(t *task) bool { return t.spec.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return d.tasks[i]
+}

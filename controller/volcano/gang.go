@@ -1,0 +1,130 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package volcano
+
+import (
+	"fmt"
+	"strconv"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
+	"github.com/lockstep-k8s/lockstep/podgroup"
+)
+
+// podGroup is the gang of the present version, nil if there is none.
+func (d *decision) podGroup() *schedulingv1alpha1.PodGroup {
+	group := d.PodGroups[podGroupName(d.Job.Name, d.next.Version)]
+	if group == nil || group.DeletionTimestamp != nil || d.Gone[group.UID] {
+		return nil
+	}
+	return group
+}
+
+// activities is what the gang can expect of each task. Pods of tasks that wait for others
+// come later, and bring their minimum along.
+func (d *decision) activities() []activity {
+	all := make([]activity, len(d.tasks))
+	for i, t := range d.tasks {
+		if !d.members[i] {
+			continue
+		}
+		a := activity{Started: d.hasStarted(t)}
+		for index := range t.spec.Replicas {
+			m := t.member(index)
+			stays := t.record.succeeded.has(index) && m != nil && m.version == d.next.Version
+			if t.record.ended(index) && !stays {
+				a.Done++
+			} else {
+				a.Active++
+			}
+		}
+		all[i] = a
+	}
+	return all
+}
+
+// hasStarted says whether a task has Pods, or may have them now.
+func (d *decision) hasStarted(t *task) bool {
+	for _, m := range t.members {
+		if d.standing(m) == alive {
+			return true
+		}
+	}
+	return d.mayStart(t)
+}
+
+// planPodGroup makes the gang what it has to be, before Pods come. It says whether it is.
+func (d *decision) planPodGroup() bool {
+	desired := d.desiredPodGroup()
+	if desired == nil {
+		return true
+	}
+	have := d.PodGroups[desired.Name]
+	minima := func(spec schedulingv1alpha1.PodGroupSpec) string {
+		return fmt.Sprintf("minMember=%d minRoleMember=%v", spec.MinMember, spec.MinRoleMember)
+	}
+	action := plan.Action{
+		Kind: KindPodGroup, Name: desired.Name, Owner: d.Job.UID,
+		Content: minima(desired.Spec), Detail: fmt.Sprintf("minMember=%d", desired.Spec.MinMember),
+	}
+	switch {
+	case have == nil || d.Gone[have.UID]:
+		action.Verb, action.Object = plan.Create, desired
+		d.actIfCurrent(action)
+	case have.DeletionTimestamp != nil:
+		// It is made anew once it is gone.
+	case have.Spec.MinMember != desired.Spec.MinMember ||
+		!apiequality.Semantic.DeepEqual(have.Spec.MinRoleMember, desired.Spec.MinRoleMember):
+		action.Verb, action.UID = plan.Update, have.UID
+		action.Patch = []plan.Operation{
+			{Op: "add", Path: "/spec/minMember", Value: desired.Spec.MinMember},
+			{Op: "add", Path: "/spec/minRoleMember", Value: desired.Spec.MinRoleMember},
+		}
+		d.actIfCurrent(action)
+	default:
+		d.planOldPodGroups()
+		return true
+	}
+	return false
+}
+
+// planOldPodGroups deletes the gangs of earlier versions.
+func (d *decision) planOldPodGroups() {
+	for _, name := range sortedKeys(d.PodGroups) {
+		group := d.PodGroups[name]
+		version, err := strconv.ParseInt(group.Annotations[batchv1alpha1.KeyJobVersion], 10, 32)
+		if err == nil && version < int64(d.next.Version) && group.DeletionTimestamp == nil && !d.Deleted[group.UID] && !d.Gone[group.UID] {
+			d.act(deletion(KindPodGroup, group))
+		}
+	}
+}
+
+// desiredPodGroup is the gang that the Job needs now. Nil if it needs none.
+func (d *decision) desiredPodGroup() *schedulingv1alpha1.PodGroup {
+	spec, needed := podGroupSpec(d.spec, d.activities(), d.topology)
+	if !needed {
+		return nil
+	}
+	group := d.builder.podGroup(d.next.Version, spec)
+	metav1.SetMetaDataAnnotation(&group.ObjectMeta, batchv1alpha1.KeyJobVersion, strconv.Itoa(int(d.next.Version)))
+	metav1.SetMetaDataAnnotation(&group.ObjectMeta, KeyImmutableHash, d.recordedHash())
+	return group
+}
+
+// waitingGang says why the gang can't be placed. Empty if it can, or nobody has tried.
+func (d *decision) waitingGang() string {
+	group := d.podGroup()
+	if group == nil {
+		return ""
+	}
+	waits := podgroup.Condition(group, schedulingv1alpha1.ConditionUnschedulable)
+	if waits == nil || waits.Status != metav1.ConditionTrue {
+		return ""
+	}
+	return fmt.Sprintf("%s: %s", schedulingv1alpha1.CleanReason(waits.Reason), waits.Message)
+}

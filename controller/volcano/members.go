@@ -1,0 +1,234 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package volcano
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+
+	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
+)
+
+// task is a task of the Job, its Pods, and what is remembered of them.
+type task struct {
+	// place is that in the list of tasks.
+	place int
+	spec  *batchv1alpha1.TaskSpec
+	// members are the Pods of the task that are there, by index, also those that a
+	// rescale removes.
+	members []*member
+	record  record
+	// persisted is what is persisted of it. Nil if nobody has asked yet.
+	persisted *record
+	// counts are those of the present round.
+	counts counts
+}
+
+// minAvailable is the effective one of the task.
+func (t *task) minAvailable() int32 { return *t.spec.MinAvailable }
+
+// member is the Pod of an index of a task. There is one at most, because names are fixed.
+type member struct {
+	*corev1.Pod
+	task  *task
+	index int32
+	// version and retries are those of the Job for which it was made.
+	version, retries int32
+}
+
+// standing is what a Pod is to the Job.
+type standing int
+
+const (
+	// alive: it counts by its phase.
+	alive standing = iota
+	// ended: it has ended for good, and stays.
+	ended
+	// going: somebody deletes it, or it is to be deleted.
+	going
+)
+
+// gatherMembers sorts the Pods by task and index. Pods that are not named as the Job
+// would name them are nobody's, and are left to the garbage collector.
+func (d *decision) gatherMembers() (goOn bool) {
+	byName := make(map[string]*task, len(d.tasks))
+	for _, t := range d.tasks {
+		byName[t.spec.Name] = t
+	}
+	for name, pod := range d.Pods {
+		t := byName[pod.Labels[batchv1alpha1.KeyTaskName]]
+		index, err := strconv.ParseInt(pod.Labels[batchv1alpha1.KeyTaskIndex], 10, 32)
+		if t == nil || err != nil || index < 0 || name != podName(d.Job.Name, t.spec.Name, int32(index)) || d.Gone[pod.UID] {
+			continue
+		}
+		m := &member{Pod: pod, task: t, index: int32(index), version: versionOf(pod), retries: retriesOf(pod)}
+		switch newer := m.version > d.next.Version || m.retries > d.next.RetryCount; {
+		case newer && !d.Checked[pod.UID]:
+			d.outdated = true // The status is an old one, by all appearances.
+			d.checkStatus(pod.UID)
+			continue
+		case newer:
+			m.version = -1 // Somebody has changed what the Pod says of itself.
+		}
+		t.members = append(t.members, m)
+	}
+	for _, t := range d.tasks {
+		slices.SortFunc(t.members, func(a, b *member) int { return cmp.Compare(a.index, b.index) })
+	}
+	return !d.outdated
+}
+
+// versionOf is the version of the Job for which a Pod was made. One that does not say so
+// is older than all.
+func versionOf(pod *corev1.Pod) int32 { return numberOf(pod, batchv1alpha1.KeyJobVersion) }
+
+// retriesOf is how often the Job had been restarted when a Pod was made. One that does not
+// say so was made before all restarts.
+func retriesOf(pod *corev1.Pod) int32 { return numberOf(pod, batchv1alpha1.KeyJobRetryCount) }
+
+func numberOf(pod *corev1.Pod, annotation string) int32 {
+	number, err := strconv.ParseInt(pod.Annotations[annotation], 10, 32)
+	if err != nil {
+		return -1
+	}
+	return int32(number)
+}
+
+// member is the Pod of an index, nil if there is none.
+func (t *task) member(index int32) *member {
+	i, found := slices.BinarySearchFunc(t.members, index, func(m *member, index int32) int { return cmp.Compare(m.index, index) })
+	if !found {
+		return nil
+	}
+	return t.members[i]
+}
+
+func (d *decision) eachMember(do func(*member)) {
+	for _, t := range d.tasks {
+		for _, m := range t.members {
+			do(m)
+		}
+	}
+}
+
+// hasEnded says whether a Pod has succeeded or failed.
+func (m *member) hasEnded() bool {
+	return m.Status.Phase == corev1.PodSucceeded || m.Status.Phase == corev1.PodFailed
+}
+
+// isMarked says whether the Pod is to go, and its end is no event.
+func (m *member) isMarked() bool { return m.Annotations[KeyMark] != "" }
+
+// isSurplus says whether a rescale removes the Pod. A spec that makes no sense removes none.
+func (d *decision) isSurplus(m *member) bool {
+	return d.invalid == "" && m.index >= m.task.spec.Replicas
+}
+
+// isEvicted says whether somebody else deletes a Pod of the present version that has not
+// ended before.
+func (d *decision) isEvicted(m *member) bool {
+	return m.DeletionTimestamp != nil && m.version == d.next.Version && !m.isMarked() && !d.isSurplus(m) &&
+		!m.task.record.ended(m.index) && !m.endedBeforeDeletion()
+}
+
+// endedBeforeDeletion says whether a Pod that is being deleted had ended before that was
+// asked for. What a dying Pod comes to does not count.
+func (m *member) endedBeforeDeletion() bool {
+	if !m.hasEnded() || m.DeletionTimestamp == nil {
+		return false
+	}
+	finished := finishTime(m.Pod)
+	return !finished.IsZero() && finished.Before(deletionTime(m.Pod))
+}
+
+// standing is what the Pod is to the Job now.
+func (d *decision) standing(m *member) standing {
+	phase := d.next.State.Phase
+	switch {
+	case m.isMarked():
+		return going
+	case d.isSurplus(m) && isOpen(phase):
+		return going
+	case m.task.record.ended(m.index):
+		if m.hasEnded() {
+			return ended
+		}
+		return going // The index has ended: this Pod was made by somebody who did not know.
+	case m.version < d.next.Version, m.DeletionTimestamp != nil:
+		return going
+	case phase == batchv1alpha1.JobRestarting && d.isTarget(m):
+		return going
+	case !isOpen(phase) && !m.hasEnded():
+		return going
+	default:
+		return alive
+	}
+}
+
+// followRecords brings what is remembered in line with what is there.
+func (d *decision) followRecords() (goOn bool) {
+	phase := d.next.State.Phase
+	for _, t := range d.tasks {
+		here := make(indexes, t.spec.Replicas)
+		for _, m := range t.members {
+			switch {
+			case m.isMarked():
+				t.record.forget(m.index)
+			case hasPods(phase) && m.version == d.next.Version && m.DeletionTimestamp == nil:
+				here.set(m.index, true)
+				if !t.record.ended(m.index) {
+					t.noteEnd(m)
+				}
+			case hasPods(phase) && m.version == d.next.Version && m.endedBeforeDeletion(),
+				d.endedInTime(m):
+				t.noteEnd(m)
+			}
+			if t.record.ended(m.index) {
+				t.record.there.set(m.index, false)
+			}
+		}
+		d.followThere(t, here)
+	}
+	return true
+}
+
+// followThere notes whose Pods are there. One whose Pod is missing stays on record until
+// its Pod is there again, so that its loss is an event for a controller, too, that has
+// just begun. The end of a restart forgets what is missing.
+func (d *decision) followThere(t *task, here indexes) {
+	phase := d.next.State.Phase
+	if !hasPods(phase) {
+		return
+	}
+	restarted := d.Persisted != nil && d.Persisted.State.Phase == batchv1alpha1.JobRestarting
+	for index := range t.spec.Replicas {
+		switch {
+		case t.record.ended(index):
+			t.record.there.set(index, false)
+		case here.has(index):
+			t.record.there.set(index, true)
+		case restarted && t.member(index) == nil:
+			t.record.there.set(index, false)
+		}
+	}
+}
+
+// endedInTime says whether a Pod that is to go has ended before it was deleted, when the
+// Job stops. It counts and stays. Pods of a version before the last were to go anyway.
+func (d *decision) endedInTime(m *member) bool {
+	return !isOpen(d.next.State.Phase) && m.version >= d.next.Version-1 && m.DeletionTimestamp == nil && !m.isMarked()
+}
+
+// noteEnd notes that an index has ended, if its Pod has.
+func (t *task) noteEnd(m *member) {
+	switch m.Status.Phase {
+	case corev1.PodSucceeded:
+		t.record.succeeded.set(m.index, true)
+	case corev1.PodFailed:
+		t.record.failed.set(m.index, true)
+	}
+}

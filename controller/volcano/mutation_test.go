@@ -1,0 +1,111 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build mutation
+
+package volcano
+
+import (
+	"testing"
+
+	"github.com/lockstep-k8s/lockstep/internal/testing/mutation"
+)
+
+// TestMutations shows that the tests bite: each mutation must make the random lives fail, or
+// the tests that it names. "make mutations" runs it.
+func TestMutations(t *testing.T) {
+	suite := mutation.Suite{Default: "TestRandomLives", Arguments: []string{"-lives", "8000"}}
+	suite.Run(t, mutations())
+}
+
+func mutations() map[string]mutation.Mutation {
+	const stories = "TestStories"
+	return map[string]mutation.Mutation{
+		"P1 dropped: Pods are made before the first status": {File: "phases.go",
+			Old: "\td.persist(plan.PersistNow)\n\td.pause = true\n", New: "\td.persist(plan.PersistNow)\n\td.pause = len(d.Pods) > 0\n"},
+		"P2 dropped: a step is taken from one that is not written": {File: "decide.go",
+			Old: "if d.Persisted == nil || d.Persisted.State.Phase != d.next.State.Phase ||", New: "if d.Persisted == nil || false && d.Persisted.State.Phase != d.next.State.Phase ||"},
+		"P5 dropped: a marked Pod is deleted while it is on record": {File: "actions.go", Tests: stories,
+			Old: "if d.isOnRecord(m) {", New: "if false {"},
+		"P5 dropped: a Pod is made for an index that has ended on record": {File: "actions.go", Tests: stories,
+			Old: "if d.persistedOf(t).ended(index) {", New: "if false {"},
+		"P6 dropped: the status is written before the Command is gone": {File: "commands.go",
+			Old: "\t\td.hold = true\n\t\treturn false\n", New: "\t\treturn true\n"},
+		"a Command that is on record is executed again": {File: "commands.go", Tests: "TestRandomLives|TestACommand",
+			Old: "if c.UID != uid || c.DeletionTimestamp != nil || d.Gone[uid] {", New: "if c.UID != uid || true {"},
+		"a Command needs no claim": {File: "commands.go", Tests: "TestRandomLives|TestACommand",
+			Old: "case c.Annotations[KeyClaim] != strconv.Itoa(int(d.next.Version)):", New: "case false:"},
+		"a claim counts for any version": {File: "commands.go", Tests: "TestACommand",
+			Old: "case c.Annotations[KeyClaim] != strconv.Itoa(int(d.next.Version)):", New: "case c.Annotations[KeyClaim] == \"\":"},
+		"a Command is deleted by a status that may be old": {File: "commands.go",
+			Old: "if !d.Checked[c.UID] {", New: "if false {"},
+		"Commands for other Jobs of the name count": {File: "commands.go",
+			Old: "case c.Target.UID != d.Job.UID:", New: "case false:"},
+		"Pods of an older version may be beside new ones": {File: "actions.go",
+			Old: "left = left || m.version < d.next.Version && d.standing(m) == going", New: "left = left || false"},
+		"whole restarts have no version": {File: "phases.go",
+			Old: "case busv1alpha1.ActionRestartJob, busv1alpha1.ActionResumeJob:\n\t\td.next.Version++", New: "case busv1alpha1.ActionResumeJob:\n\t\td.next.Version++"},
+		"stops have no version": {File: "phases.go",
+			Old: "\td.enter(to, reason, message)\n\td.next.Version++\n", New: "\td.enter(to, reason, message)\n"},
+		"a restart is not counted": {File: "phases.go",
+			Old: "\td.next.RetryCount++\n", New: "\tif target == wholeJob {\n\t\td.next.RetryCount++\n\t}\n"},
+		"a restart goes on before all its Pods have their marks": {File: "phases.go", Tests: stories + "|TestRandomLives",
+			Old: "case len(d.unmarkedTargets()) > 0:", New: "case false:"},
+		"Pods of a restart are not marked": {File: "actions.go", Tests: stories,
+			Old: "\t\tcase onRecord.isOf(m):\n\t\t\td.mark(m, onRecord.String())", New: "\t\tcase onRecord.isOf(m):"},
+		"Pods that were made after a restart are restarted": {File: "policies.go",
+			Old: " || m.retries >= d.next.RetryCount {", New: " || false {"},
+		"a restart is joined by a status that may be old": {File: "actions.go",
+			Old: "\t\tcase !d.Checked[m.UID]:\n\t\t\td.checkStatus(m.UID)\n\t\tdefault:\n\t\t\td.mark(m, \"restart\")", New: "\t\tdefault:\n\t\t\td.mark(m, \"restart\")"},
+		"the end of a marked Pod is an event": {File: "events.go",
+			Old: "case m.version != d.next.Version || m.isMarked():", New: "case m.version != d.next.Version:"},
+		"events of an older version count": {File: "events.go",
+			Old: "case m.version != d.next.Version || m.isMarked():", New: "case m.isMarked():"},
+		"a Pod that is missing is taken for gone without a look": {File: "policies.go", Tests: "TestAPodThatIsOnlyOutOfSight",
+			Old: "if h.event == busv1alpha1.EventPodEvicted && h.member == nil && !d.confirmGone(h) {", New: "if false {"},
+		"what has ended is forgotten with its Pod": {File: "members.go", Tests: stories + "|TestRandomLives",
+			Old: "func (d *decision) followRecords() (goOn bool) {\n", New: "func (d *decision) followRecords() (goOn bool) {\n\tfor _, t := range d.tasks {\n\t\tt.record.succeeded.clear()\n\t}\n"},
+		"what has ended is made again": {File: "actions.go", Tests: stories + "|TestRandomLives",
+			Old: "if t.record.ended(index) || t.member(index) != nil {", New: "if t.member(index) != nil {"},
+		"a resumed Job runs all again": {File: "phases.go", Tests: stories,
+			Old: "if action != busv1alpha1.ActionResumeJob && !lastTry {", New: "if !lastTry {"},
+		"the last try forgets what has ended": {File: "phases.go", Tests: stories,
+			Old: "if action != busv1alpha1.ActionResumeJob && !lastTry {", New: "if action != busv1alpha1.ActionResumeJob && (true || lastTry) {"},
+		"a rescale is an event": {File: "actions.go", Tests: stories + "|TestRandomLives",
+			Old: "\t\tcase d.isSurplus(m):\n\t\t\t// It gets its mark first.\n", New: "\t\tcase d.isSurplus(m):\n\t\t\td.act(deletion(KindPod, m.Pod))\n"},
+		"too many restarts don't fail the Job": {File: "phases.go", Tests: stories,
+			Old: "case d.next.RetryCount >= d.spec.MaxRetry:", New: "case d.next.RetryCount > d.spec.MaxRetry:"},
+		"a stop ends before its Pods have": {File: "phases.go",
+			Old: "if c.pending+c.running+c.unknown+c.terminating > 0 {", New: "if c.pending+c.running+c.unknown > 0 {"},
+		"Pods that are to go count as if they stayed": {File: "counters.go", Tests: stories + "|TestRandomLives",
+			Old: "case standing == going:", New: "case m.DeletionTimestamp != nil:"},
+		"the Job ends although a task lacks its minimum": {File: "naturalend.go",
+			Old: "if got := t.record.succeeded.count(); got < t.minAvailable() {", New: "if got := t.record.succeeded.count(); got < 0 {"},
+		"minSuccess that is not reached is no failure": {File: "naturalend.go",
+			Old: "case d.spec.MinSuccess != nil:", New: "case false:"},
+		"a Job without replicas ends": {File: "naturalend.go",
+			Old: "return verdict{}, d.replicas() == 0", New: "return verdict{}, false"},
+		"the minimum of a gang follows after Pods have gone": {File: "actions.go", Tests: stories,
+			Old: "\tif group {\n\t\td.planSurplus()\n\t}\n", New: "\td.planSurplus()\n"},
+		"Pods are made before what they need": {File: "actions.go", Tests: stories,
+			Old: "if objects := makes && d.planObjects(); objects && group {", New: "if objects := makes && (d.planObjects() || true); objects && group {"},
+		"a Pod that a dying one comes to counts": {File: "members.go", Tests: "TestAPodThatDies",
+			Old: "return !finished.IsZero() && finished.Before(deletionTime(m.Pod))", New: "return !finished.IsZero()"},
+		"a Job that is aborted goes after its time to live": {File: "ttl.go", Tests: stories,
+			Old: "if !isFinal(d.next.State.Phase) ||", New: "if !isOver(d.next.State.Phase) ||"},
+		"a finished Job goes at once": {File: "ttl.go",
+			Old: "time.Duration(*ttl) * time.Second", New: "0 * time.Duration(*ttl)"},
+		"Jobs of others are served": {File: "ownership.go", Tests: stories,
+			Old: "case !d.ours:", New: "case false:"},
+		"Pods are made of a template that has changed": {File: "obstacle.go", Tests: stories,
+			Old: "case d.recordedHash() != d.hash:", New: "case false:"},
+		"a delay begins anew with each controller": {File: "policies.go", Tests: stories,
+			Old: "due: h.at.Add(p.delay)}", New: "due: d.since(h.what).Add(p.delay)}"},
+		"a task starts before what it depends on": {File: "dependson.go", Tests: stories,
+			Old: "if !ready && on.Iteration != batchv1alpha1.IterationAny {", New: "if !ready && false {"},
+		"a task is ready although its containers are not": {File: "dependson.go", Tests: stories,
+			Old: "&& allReady(m.Pod) {", New: "{"},
+		"all containers of a task that was restarted tell of it again": {File: "events.go", Tests: "TestATaskThatFails",
+			Old: "if m == nil || d.standing(m) != alive {\n\t\t\treturn happening{}, false\n\t\t}", New: "if m == nil || d.standing(m) != alive {\n\t\t\tcontinue\n\t\t}"},
+	}
+}

@@ -1,0 +1,119 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package volcano
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
+)
+
+// planObjects makes the claims of the Job and the objects of its plugins, which its Pods
+// need. It says whether all are there.
+func (d *decision) planObjects() bool {
+	ready := true
+	for _, claim := range d.builder.claims {
+		switch {
+		case claim.Object == nil && !d.Claims[claim.Name]:
+			d.obstruct(ReasonPVCError, "PersistentVolumeClaim %s, which the Job names, does not exist", claim.Name)
+			ready = false
+		case claim.Object != nil && d.object(KindClaim, claim.Name) == nil:
+			d.create(KindClaim, claim.Name, func(a *plan.Action) { a.Object = claim.Object })
+			ready = false
+		}
+	}
+	for _, o := range d.sides {
+		existing := d.object(o.Kind, o.Name)
+		switch {
+		case existing == nil:
+			d.create(o.Kind, o.Name, func(a *plan.Action) {
+				a.Object = o.Object
+				if build := o.Build; build != nil {
+					keys := d.Options.Keys
+					a.Build = func() (metav1.Object, error) { return build(keys) }
+				}
+			})
+			ready = false
+		case existing.GetDeletionTimestamp() != nil:
+			ready = false // It is made anew once it is gone.
+		case o.differs(existing):
+			content := o.content()
+			d.actIfCurrent(plan.Action{
+				Verb: plan.Update, Kind: o.Kind, Name: o.Name, UID: existing.GetUID(), Patch: o.patch(), Content: content,
+			})
+			ready = false
+		}
+	}
+	for _, warning := range d.warnings {
+		d.warnOnce(ReasonPluginError, "%s", warning)
+	}
+	return ready
+}
+
+// object is an object of the Job. Nil if there is none.
+func (d *decision) object(kind, name string) metav1.Object {
+	object := d.Objects[ObjectKey{kind, name}]
+	if object == nil || d.Gone[object.GetUID()] {
+		return nil
+	}
+	return object
+}
+
+func (d *decision) create(kind, name string, fill func(*plan.Action)) {
+	action := plan.Action{Verb: plan.Create, Kind: kind, Name: name, Owner: d.Job.UID}
+	fill(&action)
+	d.actIfCurrent(action)
+}
+
+// planRemovals deletes the objects of plugins of a Job that is over. Claims stay as long as
+// the Job does.
+func (d *decision) planRemovals() {
+	for _, o := range d.sides {
+		existing := d.object(o.Kind, o.Name)
+		if existing != nil && existing.GetDeletionTimestamp() == nil && !d.Deleted[existing.GetUID()] {
+			d.act(deletion(o.Kind, existing))
+		}
+	}
+}
+
+// writeResources tells in the status of the objects that plugins and volumes have. Those of
+// plugins are told while they exist, claims for ever.
+func (d *decision) writeResources() {
+	if d.builder == nil {
+		return
+	}
+	resources := maps.Clone(d.next.ControlledResources)
+	maps.DeleteFunc(resources, func(key, _ string) bool { return strings.HasPrefix(key, pluginPrefix) })
+	if resources == nil {
+		resources = map[string]string{}
+	}
+	missing := slices.ContainsFunc(d.sides, func(o sideObject) bool { return d.object(o.Kind, o.Name) == nil })
+	if !isOver(d.next.State.Phase) && !missing {
+		maps.Copy(resources, pluginResources(d.spec))
+	}
+	for _, c := range d.builder.claims {
+		if d.object(KindClaim, c.Name) != nil || c.Object == nil && d.Claims[c.Name] {
+			maps.Copy(resources, claimResources([]claim{c}))
+		}
+	}
+	if len(resources) == 0 {
+		resources = nil
+	}
+	d.next.ControlledResources = resources
+}
+
+// patch rewrites what an object of a plugin holds.
+func (o sideObject) patch() []plan.Operation {
+	return []plan.Operation{{Op: "add", Path: "/data", Value: o.Object.(*corev1.ConfigMap).Data}}
+}
+
+// content is a digest of it.
+func (o sideObject) content() string {
+	return hash12(string(canonical(o.Object.(*corev1.ConfigMap).Data)))
+}

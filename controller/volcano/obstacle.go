@@ -1,0 +1,84 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package volcano
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
+)
+
+// obstacle is why Pods are not made or placed for now. The user is warned of it, and the
+// state of a Pending Job tells it.
+type obstacle struct{ reason, message string }
+
+// obstacleReasons are those that the state of a Pending Job may have while it waits.
+var obstacleReasons = []string{
+	ReasonInvalidJob, ReasonSpecChanged, ReasonPVCError, ReasonPluginError, ReasonFailedCreate,
+	ReasonPodGroupPending, ReasonTopologyUnmapped,
+}
+
+// obstruct notes an obstacle. The first one counts.
+func (d *decision) obstruct(reason, format string, args ...any) {
+	if d.obstacle.reason == "" {
+		d.obstacle = obstacle{reason, fmt.Sprintf(format, args...)}
+	}
+}
+
+// checkSpec looks whether the spec makes sense, and whether what must not change in it has
+// changed. Pods are not made of one of which that is not so.
+func (d *decision) checkSpec() (goOn bool) {
+	switch {
+	case d.invalid != "":
+		d.obstruct(ReasonInvalidJob, "%s", d.invalid)
+	case d.recordedHash() != d.hash:
+		d.obstruct(ReasonSpecChanged, "Something in the spec has changed that must not: no Pods are made before it is as it was")
+	case d.unmapped != "" && d.spec.NetworkTopology.Mode == batchv1alpha1.NetworkTopologyHard:
+		d.obstruct(ReasonTopologyUnmapped, "%s", d.unmapped)
+	case d.unmapped != "":
+		d.warnOnce(ReasonTopologyUnmapped, "%s: the Pods may be placed anywhere", d.unmapped)
+	}
+	return true
+}
+
+// recordedHash is the hash of what must not change in the Job, as it was when its first
+// gang was made. Until then it is that of the present spec.
+func (d *decision) recordedHash() string {
+	for _, name := range sortedKeys(d.PodGroups) {
+		if hash := d.PodGroups[name].Annotations[KeyImmutableHash]; hash != "" {
+			return hash
+		}
+	}
+	return d.hash
+}
+
+// explain tells what the Job waits for.
+func (d *decision) explain() {
+	phase := d.next.State.Phase
+	if d.pause || !hasPods(phase) {
+		return
+	}
+	for _, block := range slices.SortedFunc(slices.Values(d.Blocked), func(a, b plan.Block) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
+	}) {
+		d.obstruct(ReasonFailedCreate, "%s %s: %s: %s", block.Kind, block.Name, block.Reason, block.Message)
+	}
+	if waits := d.waitingGang(); waits != "" && phase == batchv1alpha1.JobPending {
+		d.obstruct(ReasonPodGroupPending, "%s", waits)
+	}
+	if d.obstacle.reason != "" {
+		d.warnOnce(d.obstacle.reason, "%s", d.obstacle.message)
+	}
+	state := &d.next.State
+	switch {
+	case phase != batchv1alpha1.JobPending:
+	case d.obstacle.reason != "":
+		state.Reason, state.Message = d.obstacle.reason, cutMessage(d.obstacle.message)
+	case slices.Contains(obstacleReasons, state.Reason):
+		state.Reason, state.Message = "", ""
+	}
+}

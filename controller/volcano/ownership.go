@@ -1,0 +1,63 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package volcano
+
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
+)
+
+// checkOwnership leaves Jobs alone that are not ours: nothing of them is written, nor are
+// their Commands. Of one that should be ours, but has another controller, the user is
+// warned once.
+func (d *decision) checkOwnership() (goOn bool) {
+	switch manager := foreignManager(d.Job, d.Options.Manager); {
+	case !d.ours:
+	case manager != "":
+		d.warnOnce(ReasonForeignStatus, "The status was written by %q: the Job is left alone", manager)
+	case d.ForeignGroup != "":
+		d.warnOnce(ReasonForeignStatus, "The Job has the Volcano PodGroup %s: it is left alone", d.ForeignGroup)
+	default:
+		return true
+	}
+	d.leave = true
+	return false
+}
+
+// IsOurs says whether the scheduler name of a Job makes it ours: that of its spec, or the
+// one that all its templates share, or none.
+func IsOurs(spec *batchv1alpha1.JobSpec, options Options) bool {
+	name := spec.SchedulerName
+	if name == "" {
+		name = sharedScheduler(spec)
+	}
+	return slices.Contains(options.SchedulerNames, name)
+}
+
+// sharedScheduler is the scheduler that all templates name, empty if there is none.
+func sharedScheduler(spec *batchv1alpha1.JobSpec) string {
+	shared := ""
+	for i := range spec.Tasks {
+		name := templateScheduler(&spec.Tasks[i])
+		if name == "" || i > 0 && name != shared {
+			return ""
+		}
+		shared = name
+	}
+	return shared
+}
+
+// foreignManager is who else has written the status of a Job. Empty if nobody has.
+func foreignManager(job *batchv1alpha1.Job, own string) string {
+	i := slices.IndexFunc(job.ManagedFields, func(f metav1.ManagedFieldsEntry) bool {
+		return f.Subresource == "status" && f.Manager != own
+	})
+	if i < 0 {
+		return ""
+	}
+	return job.ManagedFields[i].Manager
+}

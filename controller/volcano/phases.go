@@ -1,0 +1,234 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package volcano
+
+import (
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
+	busv1alpha1 "github.com/lockstep-k8s/lockstep/apis/bus/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
+)
+
+// phaseExits are the phases that may follow a phase. What each means, and why it is
+// left, is told beside its constant.
+func phaseExits(from batchv1alpha1.JobPhase) []batchv1alpha1.JobPhase {
+	const (
+		pending     = batchv1alpha1.JobPending
+		running     = batchv1alpha1.JobRunning
+		restarting  = batchv1alpha1.JobRestarting
+		aborting    = batchv1alpha1.JobAborting
+		aborted     = batchv1alpha1.JobAborted
+		terminating = batchv1alpha1.JobTerminating
+		terminated  = batchv1alpha1.JobTerminated
+		completing  = batchv1alpha1.JobCompleting
+		completed   = batchv1alpha1.JobCompleted
+		failed      = batchv1alpha1.JobFailed
+	)
+	switch from {
+	case "":
+		return []batchv1alpha1.JobPhase{pending}
+	case pending:
+		return []batchv1alpha1.JobPhase{running, restarting, aborting, terminating, completing}
+	case running:
+		return []batchv1alpha1.JobPhase{pending, completed, failed, restarting, aborting, terminating, completing}
+	case restarting:
+		return []batchv1alpha1.JobPhase{failed, pending, aborting, terminating, completing}
+	case aborting:
+		return []batchv1alpha1.JobPhase{aborted, restarting}
+	case aborted:
+		return []batchv1alpha1.JobPhase{restarting}
+	case terminating:
+		return []batchv1alpha1.JobPhase{terminated}
+	case completing:
+		return []batchv1alpha1.JobPhase{completed}
+	default:
+		return nil
+	}
+}
+
+// isFinal says whether the Job is finished: no phase follows.
+func isFinal(phase batchv1alpha1.JobPhase) bool {
+	return phase == batchv1alpha1.JobCompleted || phase == batchv1alpha1.JobFailed || phase == batchv1alpha1.JobTerminated
+}
+
+// isKnown says whether there is such a phase.
+func isKnown(phase batchv1alpha1.JobPhase) bool {
+	return isFinal(phase) || len(phaseExits(phase)) > 0
+}
+
+// hasPods says whether Pods are made in a phase.
+func hasPods(phase batchv1alpha1.JobPhase) bool {
+	return phase == batchv1alpha1.JobPending || phase == batchv1alpha1.JobRunning
+}
+
+// isOpen says whether events and Commands may change a phase as policies say.
+func isOpen(phase batchv1alpha1.JobPhase) bool {
+	return hasPods(phase) || phase == batchv1alpha1.JobRestarting
+}
+
+// isOver says whether the Job is finished, or stopped until it is resumed, and what it
+// had besides its Pods may go.
+func isOver(phase batchv1alpha1.JobPhase) bool {
+	return isFinal(phase) || phase == batchv1alpha1.JobAborted
+}
+
+// reaction is what an action does in a phase.
+type reaction int
+
+const (
+	// ignores: nothing.
+	ignores reaction = iota
+	// changesPhase: the phase changes.
+	changesPhase
+	// marksTarget: the Pods of the target are restarted too, in the restart that is
+	// under way.
+	marksTarget
+)
+
+// reactionTo is what an action does in a phase.
+func reactionTo(phase batchv1alpha1.JobPhase, action busv1alpha1.Action) reaction {
+	switch action {
+	case busv1alpha1.ActionAbortJob, busv1alpha1.ActionTerminateJob, busv1alpha1.ActionCompleteJob:
+		if isOpen(phase) {
+			return changesPhase
+		}
+	case busv1alpha1.ActionRestartJob:
+		if hasPods(phase) {
+			return changesPhase
+		}
+	case busv1alpha1.ActionRestartTask, busv1alpha1.ActionRestartPod, busv1alpha1.ActionRestartPartition:
+		if hasPods(phase) {
+			return changesPhase
+		}
+		if phase == batchv1alpha1.JobRestarting {
+			return marksTarget
+		}
+	case busv1alpha1.ActionResumeJob:
+		if phase == batchv1alpha1.JobAborting || phase == batchv1alpha1.JobAborted {
+			return changesPhase
+		}
+	}
+	return ignores
+}
+
+// enter changes the phase, and ends the round: nothing more is decided or done before
+// that is written.
+func (d *decision) enter(to batchv1alpha1.JobPhase, reason, message string) {
+	from := d.next.State.Phase
+	if !slices.Contains(phaseExits(from), to) {
+		d.fail(fmt.Errorf("phase %q can't become %q", from, to))
+		return
+	}
+	d.next.State = batchv1alpha1.JobState{
+		Phase: to, Reason: cutReason(reason), Message: cutMessage(message), LastTransitionTime: d.now,
+	}
+	conditions := slices.DeleteFunc(slices.Clone(d.next.Conditions), func(c batchv1alpha1.JobCondition) bool { return c.Status == to })
+	d.next.Conditions = append(conditions, batchv1alpha1.JobCondition{Status: to, LastTransitionTime: d.now})
+	if isOver(to) {
+		d.next.RunningDuration = &metav1.Duration{Duration: max(0, d.now.Sub(d.Job.CreationTimestamp.Time))}
+	}
+	d.pauseUntilWritten()
+}
+
+// jobBecomesRestarting: all Pods, or those of a target, go and are made again. What has
+// ended counts no more and goes too, unless this was the last try, or the Job is
+// resumed.
+func (d *decision) jobBecomesRestarting(action busv1alpha1.Action, target target, reason, message string) {
+	lastTry := d.next.RetryCount >= d.spec.MaxRetry-1
+	d.enter(batchv1alpha1.JobRestarting, reason, message)
+	d.next.RetryCount++
+	switch action {
+	case busv1alpha1.ActionRestartJob, busv1alpha1.ActionResumeJob:
+		d.next.Version++
+	}
+	for _, t := range d.tasks {
+		for index := range t.spec.Replicas {
+			if !target.has(t, index) {
+				continue
+			}
+			t.record.there.set(index, false)
+			if action != busv1alpha1.ActionResumeJob && !lastTry {
+				t.record.forget(index)
+			}
+		}
+	}
+}
+
+// jobStops enters the phase in which Pods that have not ended go.
+func (d *decision) jobStops(action busv1alpha1.Action, reason, message string) {
+	to := map[busv1alpha1.Action]batchv1alpha1.JobPhase{
+		busv1alpha1.ActionAbortJob:     batchv1alpha1.JobAborting,
+		busv1alpha1.ActionTerminateJob: batchv1alpha1.JobTerminating,
+		busv1alpha1.ActionCompleteJob:  batchv1alpha1.JobCompleting,
+	}[action]
+	d.enter(to, reason, message)
+	d.next.Version++
+	d.expectNoPods()
+}
+
+// expectNoPods forgets which Pods are there: they go.
+func (d *decision) expectNoPods() {
+	for _, t := range d.tasks {
+		t.record.there.clear()
+	}
+}
+
+// followPhase takes the step that the Pods call for.
+func (d *decision) followPhase() (goOn bool) {
+	c := d.counts()
+	switch d.next.State.Phase {
+	case batchv1alpha1.JobPending:
+		if d.invalid == "" && c.running+c.succeeded+c.failed >= d.minAvailable() {
+			d.enter(batchv1alpha1.JobRunning, ReasonEnoughPods,
+				fmt.Sprintf("%d of %d Pods run or have ended, %d are needed", c.running+c.succeeded+c.failed, d.replicas(), d.minAvailable()))
+		}
+	case batchv1alpha1.JobRunning:
+		d.followRunning(c)
+	case batchv1alpha1.JobRestarting:
+		d.followRestart(c)
+	case batchv1alpha1.JobAborting:
+		d.followStop(c, batchv1alpha1.JobAborted)
+	case batchv1alpha1.JobTerminating:
+		d.followStop(c, batchv1alpha1.JobTerminated)
+	case batchv1alpha1.JobCompleting:
+		d.followStop(c, batchv1alpha1.JobCompleted)
+	}
+	return !d.pause
+}
+
+// followRestart ends a restart: when there were too many of them, or when enough of the
+// old Pods have gone. Which Pods are to go is on them by then.
+func (d *decision) followRestart(c counts) {
+	switch {
+	case d.next.RetryCount >= d.spec.MaxRetry:
+		d.enter(batchv1alpha1.JobFailed, ReasonMaxRetry,
+			fmt.Sprintf("The Job was restarted %d times, maxRetry is %d", d.next.RetryCount, d.spec.MaxRetry))
+		d.expectNoPods()
+	case len(d.unmarkedTargets()) > 0:
+		// They get their marks first.
+	case d.replicas()-c.terminating >= min(d.minAvailable(), d.replicas()):
+		d.enter(batchv1alpha1.JobPending, ReasonRestarted, "Pods are made again")
+		d.followRecords()
+	}
+}
+
+// followStop ends a stop once no Pod is left that has not ended.
+func (d *decision) followStop(c counts, to batchv1alpha1.JobPhase) {
+	if c.pending+c.running+c.unknown+c.terminating > 0 {
+		return
+	}
+	state := d.next.State
+	d.enter(to, state.Reason, state.Message)
+}
+
+// pauseUntilWritten ends the round: nothing more is decided, and nothing is done,
+// before the status is written.
+func (d *decision) pauseUntilWritten() {
+	d.persist(plan.PersistNow)
+	d.pause = true
+}

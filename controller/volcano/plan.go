@@ -1,0 +1,83 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package volcano
+
+import "github.com/lockstep-k8s/lockstep/internal/text"
+
+// Kinds of objects in actions, beside those that Pods need.
+const (
+	KindJob     = "Job"
+	KindCommand = "Command"
+)
+
+// pluginPrefix is that of the keys of plugins in status.controlledResources.
+const pluginPrefix = "plugin-"
+
+// Annotations that the core itself writes and reads.
+const (
+	// KeyMark is on Pods that are to be deleted and made again, or removed by a rescale.
+	// Its value says why. The end of such a Pod is no event.
+	KeyMark = "batch.lockstep.dev/deleted-for"
+	// KeyEvictedAt is on Pods that replace an evicted one while an action waits for its
+	// delay: when that was.
+	KeyEvictedAt = "batch.lockstep.dev/predecessor-evicted-at"
+	// KeyClaim is on Commands that are about to be executed: the version of the Job that
+	// they change.
+	KeyClaim = "batch.lockstep.dev/claimed-at-version"
+	// KeyImmutableHash is on PodGroups: a hash of what must not change in the Job.
+	KeyImmutableHash = "batch.lockstep.dev/immutable-hash"
+)
+
+// Reasons of states and events.
+const (
+	// ReasonExecuteAction: an action is taken, or will be after its delay.
+	ReasonExecuteAction = "ExecuteAction"
+	// ReasonCommandIssued: a Command has asked for something.
+	ReasonCommandIssued = "CommandIssued"
+	// ReasonNoTarget: a restart of a part that the event does not have.
+	ReasonNoTarget = "NoTarget"
+	// ReasonForeignStatus: another controller has written the status.
+	ReasonForeignStatus = "ForeignStatus"
+
+	// ReasonEnoughPods: minAvailable Pods run or have ended.
+	ReasonEnoughPods = "EnoughPods"
+	// ReasonTooManyPending: the minimum does not hold any more.
+	ReasonTooManyPending = "TooManyPending"
+	// ReasonRestarted: Pods are made again.
+	ReasonRestarted = "Restarted"
+	// ReasonMaxRetry: there were too many restarts.
+	ReasonMaxRetry = "MaxRetry"
+	// ReasonMinSuccess: so many Pods have succeeded that the Job is done.
+	ReasonMinSuccess = "MinSuccess"
+	// ReasonAllEnded: all Pods have ended, and enough of them well.
+	ReasonAllEnded = "AllEnded"
+	// ReasonTooFewSuccesses: all Pods have ended, and not enough of them well.
+	ReasonTooFewSuccesses = "TooFewSuccesses"
+
+	// What keeps Pods from being made or placed.
+
+	// ReasonInvalidJob: the spec makes no sense.
+	ReasonInvalidJob = "InvalidJob"
+	// ReasonSpecChanged: something in the spec has changed that must not.
+	ReasonSpecChanged = "SpecChanged"
+	// ReasonPVCError: a claim does not exist.
+	ReasonPVCError = "PVCError"
+	// ReasonPluginError: a plugin can't do what it is to do.
+	ReasonPluginError = "PluginError"
+	// ReasonFailedCreate: an object can't be created for now.
+	ReasonFailedCreate = "FailedCreate"
+	// ReasonPodGroupPending: the gang can't be placed for now.
+	ReasonPodGroupPending = "PodGroupPending"
+	// ReasonTopologyUnmapped: no label of nodes stands for the tier of a topology.
+	ReasonTopologyUnmapped = "TopologyUnmapped"
+)
+
+// Bounds of what the status and events say, in bytes.
+const (
+	maxReason  = 256
+	maxMessage = 1024
+)
+
+func cutReason(reason string) string   { return text.Cut(reason, maxReason) }
+func cutMessage(message string) string { return text.Shorten(message, maxMessage) }

@@ -1,0 +1,189 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package volcano
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
+	busv1alpha1 "github.com/lockstep-k8s/lockstep/apis/bus/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
+)
+
+// policy is a policy that matches an event.
+type policy struct {
+	*batchv1alpha1.LifecyclePolicy
+	// delay is how long after the event its action is taken.
+	delay time.Duration
+}
+
+// policyFor is the policy that decides about an event: the first that matches, of those
+// of its task and then those of the Job. Nil if none does.
+func (d *decision) policyFor(h happening) *policy {
+	var lists [2][]batchv1alpha1.LifecyclePolicy
+	if h.task != nil {
+		lists[0] = h.task.spec.Policies
+	}
+	lists[1] = d.spec.Policies
+	for _, list := range lists {
+		for i := range list {
+			if p := (policy{&list[i], delayOf(&list[i])}); p.matches(h) {
+				return &p
+			}
+		}
+	}
+	return nil
+}
+
+func (p policy) matches(h happening) bool {
+	if h.event == busv1alpha1.EventPodPending && p.Timeout == nil {
+		return false
+	}
+	if p.ExitCode != nil {
+		return h.event == busv1alpha1.EventPodFailed && slices.Contains(h.codes, *p.ExitCode)
+	}
+	named := func(event busv1alpha1.Event) bool { return event == h.event || event == busv1alpha1.EventAny }
+	return named(p.Event) || slices.ContainsFunc(p.Events, named)
+}
+
+// delayOf is the timeout of a policy. One that can't be read is none; validation refuses
+// it.
+func delayOf(p *batchv1alpha1.LifecyclePolicy) time.Duration {
+	if p.Timeout == nil {
+		return 0
+	}
+	delay, err := time.ParseDuration(string(*p.Timeout))
+	if err != nil {
+		return 0
+	}
+	return max(0, delay)
+}
+
+// consequence is an event and the policy that decides about it.
+type consequence struct {
+	happening
+	policy *policy
+	due    time.Time
+}
+
+// applyPolicies takes the action that is due first. In a restart, all restarts of parts
+// that are due join it.
+func (d *decision) applyPolicies() (goOn bool) {
+	if !isOpen(d.next.State.Phase) || d.invalid != "" {
+		return true
+	}
+	for _, c := range d.dueConsequences() {
+		target, hasTarget := c.target(c.policy.Action)
+		if isRestartOfPart(c.policy.Action) && !hasTarget {
+			d.warnOnce(ReasonNoTarget, "%s: %s has nothing to restart on the event %s", c.what, c.policy.Action, c.event)
+			continue
+		}
+		switch reactionTo(d.next.State.Phase, c.policy.Action) {
+		case marksTarget:
+			d.targets = append(d.targets, restart{target, c.member})
+			d.tellOnce(ReasonExecuteAction, "%s: %s", c.policy.Action, c.what)
+		case changesPhase:
+			d.execute(c.policy.Action, target, string(c.event), c.what)
+			d.tell(false, ReasonExecuteAction, "%s: %s", c.policy.Action, c.what)
+			return false
+		}
+	}
+	return true
+}
+
+// dueConsequences are the actions that are due, from the first on. Of those that are not,
+// the user is told, and the Job is looked at again when they are.
+func (d *decision) dueConsequences() []consequence {
+	var due []consequence
+	for _, h := range d.happenings() {
+		p := d.policyFor(h)
+		if p == nil || reactionTo(d.next.State.Phase, p.Action) == ignores {
+			continue
+		}
+		c := consequence{happening: h, policy: p, due: h.at.Add(p.delay)}
+		if p.delay > 0 && d.clock.Before(c.due) {
+			d.wakeAt(c.due)
+			d.tellOnce(ReasonExecuteAction, "%s in %s: %s", p.Action, p.delay, h.what)
+			continue
+		}
+		if h.event == busv1alpha1.EventPodEvicted && h.member == nil && !d.confirmGone(h) {
+			continue
+		}
+		due = append(due, c)
+	}
+	slices.SortStableFunc(due, func(a, b consequence) int { return cmp.Compare(a.due.UnixNano(), b.due.UnixNano()) })
+	return due
+}
+
+// confirmGone says whether it is certain that a Pod is gone, and looks if not: it may
+// only have lost a label, or not be in the cache yet.
+func (d *decision) confirmGone(h happening) bool {
+	name := podName(d.Job.Name, h.task.spec.Name, h.index)
+	for _, outcome := range d.Outcomes {
+		if a := outcome.Action; a.Verb == plan.ConfirmNo && a.Kind == KindPod && a.Name == name {
+			return true
+		}
+	}
+	d.confirming[name] = true
+	return false
+}
+
+// execute does what an action asks for in the present phase.
+func (d *decision) execute(action busv1alpha1.Action, part target, reason, why string) {
+	if action == busv1alpha1.ActionRestartJob || action == busv1alpha1.ActionResumeJob || isRestartOfPart(action) {
+		head := string(action)
+		if isRestartOfPart(action) {
+			head = part.String()
+		} else {
+			part = wholeJob
+		}
+		d.jobBecomesRestarting(action, part, reason, head+": "+why)
+		return
+	}
+	d.jobStops(action, reason, fmt.Sprintf("%s: %s", action, why))
+}
+
+// restart is a part that is restarted, and the Pod whose event has asked for it, if it is
+// there.
+type restart struct {
+	target target
+	source *member
+}
+
+// isTarget says whether the restart that is under way restarts a Pod. One that was made
+// after it is none: the status is an old one then.
+func (d *decision) isTarget(m *member) bool {
+	if m.version != d.next.Version || m.retries >= d.next.RetryCount {
+		return false
+	}
+	if t, ok := readTarget(d.next.State.Message); ok && t.isOf(m) {
+		return true
+	}
+	return slices.ContainsFunc(d.targets, func(r restart) bool { return r.target.has(m.task, m.index) })
+}
+
+// unmarkedTargets are the Pods that are to be restarted and have no mark yet. Pods whose
+// events have asked for that come last.
+func (d *decision) unmarkedTargets() []*member {
+	if d.next.State.Phase != batchv1alpha1.JobRestarting {
+		return nil
+	}
+	var first, last []*member
+	d.eachMember(func(m *member) {
+		switch {
+		case m.isMarked() || !d.isTarget(m):
+		case slices.ContainsFunc(d.targets, func(r restart) bool { return r.source == m }):
+			last = append(last, m)
+		default:
+			first = append(first, m)
+		}
+	})
+	if len(first) > 0 {
+		return first
+	}
+	return last
+}

@@ -1,0 +1,83 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package volcano
+
+import (
+	"maps"
+
+	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+)
+
+// reading is what a Job's spec means. It is made once for each Job that a cache holds: to
+// check a spec and decode its templates takes longer than to decide.
+type reading struct {
+	job *batchv1alpha1.Job
+	// spec has all defaults.
+	spec *batchv1alpha1.JobSpec
+	// ours says whether the Job is ours by its scheduler.
+	ours bool
+	// invalid says what is wrong with the spec. Empty if nothing is; else there is no
+	// builder.
+	invalid string
+	builder *builder
+	// sides are the objects of plugins, and warnings what they tell the user.
+	sides    []sideObject
+	warnings []string
+	// hash is that of what must not change.
+	hash string
+	// topology is the gang's, unmapped is why it has none although it should.
+	topology []schedulingv1alpha1.TopologyConstraint
+	unmapped string
+	// members says, by its place, whether the Pods of a task are placed with the gang.
+	members []bool
+	// policies says, by its place, whether any policy may match events of a task.
+	policies []bool
+}
+
+// isOf says whether the reading is that of a Job as it is now. A write of the status changes
+// nothing that was read.
+func (r *reading) isOf(job *batchv1alpha1.Job) bool {
+	return r.job == job || r.job.UID == job.UID && r.job.Generation == job.Generation &&
+		maps.Equal(r.job.Labels, job.Labels) && maps.Equal(r.job.Annotations, job.Annotations)
+}
+
+// read is the reading of a Job, which the last decision may have made.
+func (m Memory) read(job *batchv1alpha1.Job, options Options) *reading {
+	if m.reading != nil && m.reading.isOf(job) {
+		return m.reading
+	}
+	r := &reading{job: job, spec: effective(&job.Spec), ours: IsOurs(&job.Spec, options)}
+	if !r.ours {
+		return r
+	}
+	r.hash = immutableHash(&job.Spec)
+	r.topology, r.unmapped = topologyOf(r.spec, options.Tiers)
+	if errs := Validate(job); len(errs) > 0 {
+		r.invalid = errs.ToAggregate().Error()
+		r.bound()
+		return r
+	}
+	var err error
+	if r.builder, err = newBuilder(job, r.spec, options.GangSchedulerName, options.SchedulerNames); err != nil {
+		r.invalid = err.Error()
+		return r
+	}
+	r.sides, r.warnings = r.builder.sideObjects(), r.builder.warnings()
+	for i := range r.spec.Tasks {
+		r.policies = append(r.policies, len(r.spec.Policies)+len(r.spec.Tasks[i].Policies) > 0)
+		r.members = append(r.members, r.builder.pod(i, 0, podMoment{}).Spec.SchedulerName == options.GangSchedulerName)
+	}
+	return r
+}
+
+// bound keeps the numbers of a spec that was refused within what can be counted with.
+func (r *reading) bound() {
+	left := int32(batchv1alpha1.MaxReplicas)
+	for i := range r.spec.Tasks {
+		task := &r.spec.Tasks[i]
+		task.Replicas = max(0, min(task.Replicas, left))
+		left -= task.Replicas
+	}
+}

@@ -1,0 +1,108 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package volcano
+
+import (
+	"maps"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
+	busv1alpha1 "github.com/lockstep-k8s/lockstep/apis/bus/v1alpha1"
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
+)
+
+// Snapshot is all that a decision about one Job sees. Decide changes nothing in it.
+type Snapshot struct {
+	// Job gives metadata and spec. Its status is not looked at.
+	Job *batchv1alpha1.Job
+	// Persisted is the status that the API server is known to hold. Nil before the
+	// first write.
+	Persisted *batchv1alpha1.JobStatus
+	// Status is the last Plan's: Persisted and what is not yet written. Nil before the
+	// first Plan.
+	Status *batchv1alpha1.JobStatus
+	// Memory is what the last decision wants to know again. It may be forgotten.
+	Memory Memory
+
+	// Pods are those that the Job controls, by name.
+	Pods map[string]*corev1.Pod
+	// PodGroups are those that the Job controls, by name.
+	PodGroups map[string]*schedulingv1alpha1.PodGroup
+	// Objects are the other objects that the Job controls: Services, ConfigMaps,
+	// Secrets, NetworkPolicies, PersistentVolumeClaims.
+	Objects map[ObjectKey]metav1.Object
+	// Claims says of PersistentVolumeClaims that the Job names, whether they exist.
+	Claims map[string]bool
+	// Commands are those of the Job's namespace whose target has the Job's name.
+	Commands []*busv1alpha1.Command
+	// ForeignGroup is a PodGroup of Volcano that the Job controls. Empty if there is
+	// none.
+	ForeignGroup string
+
+	// Gone holds the UIDs of objects that are certainly gone.
+	Gone map[types.UID]bool
+	// Deleted holds the UIDs of objects whose deletion the API server accepted, so that
+	// it is not asked for again while the cache is behind. It may be forgotten.
+	Deleted map[types.UID]bool
+	// Current says that Persisted is what the API server holds, or once did since this
+	// controller began. Before, nothing is created.
+	Current bool
+	// Checked holds the UIDs of objects that were known when Persisted was last found,
+	// by a live look, to be what the API server holds.
+	Checked map[types.UID]bool
+	// Blocked are creations that are refused for now and will be tried again.
+	Blocked []plan.Block
+	// Outcomes are what became of the last Plan's actions. Each is given once.
+	Outcomes []plan.Outcome
+
+	Options Options
+}
+
+// ObjectKey is a kind and a name.
+type ObjectKey struct{ Kind, Name string }
+
+// Options are the controller's settings that decisions depend on.
+type Options struct {
+	// GangSchedulerName is the scheduler that places PodGroups.
+	GangSchedulerName string
+	// SchedulerNames are those by which a Job is known to be ours. The empty one stands
+	// for a Job that names none.
+	SchedulerNames []string
+	// Manager is the name under which the controller writes statuses.
+	Manager string
+	// Tiers maps tiers of the network, by number or name, to labels of nodes.
+	Tiers map[string]string
+	// Keys makes the keys of plugin ssh.
+	Keys KeyMaker
+}
+
+// Memory is what spares a Job to be told the same thing again, and what no object tells
+// of. A controller that has just begun has an empty one.
+type Memory struct {
+	// Told are the events that were told and still hold, by what they say.
+	Told map[string]bool
+	// Since is when something was first seen that still holds.
+	Since map[string]time.Time
+	// reading is what the spec means.
+	reading *reading
+}
+
+// with is what both memories hold.
+func (m Memory) with(other Memory) Memory {
+	merged := Memory{Told: maps.Clone(other.Told), Since: maps.Clone(other.Since), reading: m.reading}
+	if merged.Told == nil {
+		merged.Told = map[string]bool{}
+	}
+	if merged.Since == nil {
+		merged.Since = map[string]time.Time{}
+	}
+	maps.Copy(merged.Told, m.Told)
+	maps.Copy(merged.Since, m.Since)
+	return merged
+}

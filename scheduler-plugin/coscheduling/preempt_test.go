@@ -405,3 +405,15 @@ func TestLowGangThatIsWokenFirstDoesNotStarveTheHigh(t *testing.T) {
 	}
 	w.eventually("the higher gang is placed", func() bool { return w.placed("high") == 3 })
 }
+
+// TestAGangTakesThePlaceOfOneThatItOutranksOnlyNow: a PriorityClass comes that is worth less than
+// the members of the gang that names it.
+func TestAGangTakesThePlaceOfOneThatItOutranksOnlyNow(t *testing.T) {
+	w := newWorld(t, all(makeNodes("node", 1, 1),
+		makeGroup("low", 1, func(s *schedulingv1alpha1.PodGroupSpec) { s.PriorityClassName = "modest" }), makeMembers("low", 1, onNode("node-0"), ofPriority(20)),
+		makeGroup("high", 1), makeMembers("high", 1, ofPriority(10)))...)
+	w.start()
+	w.condition("high", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
+	w.create(priorityClass("modest", 5, corev1.PreemptLowerPriority))
+	w.eventually("the other one has its place", func() bool { return w.placed("high") == 1 })
+}

@@ -37,6 +37,37 @@ func TestMembersThatArePreemptedDoNotCount(t *testing.T) {
 	}
 }
 
+// TestAGangThatCanNotSpareAMemberAnyMoreGoesAsAWhole: two preempt a member each, and the gang
+// could spare one.
+func TestAGangThatCanNotSpareAMemberAnyMoreGoesAsAWhole(t *testing.T) {
+	b := newBench()
+	b.SetGroup(makeGroup("gang", 2))
+	members := []*corev1.Pod{makePod("a", inGroup("gang"), onNode("node-0")), makePod("b", inGroup("gang"), onNode("node-0")),
+		makePod("c", inGroup("gang"), onNode("node-0"))}
+	b.add(members...)
+	b.SetPod(preempted(members[0]))
+	if len(b.dissolved) > 0 {
+		t.Fatalf("%v are evicted with a member that the gang can spare", b.dissolved)
+	}
+	b.SetLeaving(members[1:2], true)
+	if want := []string{"c"}; !slices.Equal(b.dissolved, want) {
+		t.Errorf("%v are evicted, want %v", b.dissolved, want)
+	}
+}
+
+// TestAGangThatWasBrokenAlreadyStaysWhenAMemberIsPreempted: it has lost a member for another
+// reason, and waits for its replacement.
+func TestAGangThatWasBrokenAlreadyStaysWhenAMemberIsPreempted(t *testing.T) {
+	b := newBench()
+	b.SetGroup(makeGroup("gang", 3))
+	members := []*corev1.Pod{makePod("a", inGroup("gang"), onNode("node-0")), makePod("b", inGroup("gang"), onNode("node-0"))}
+	b.add(members...)
+	b.SetLeaving(members[1:], true)
+	if len(b.dissolved) > 0 {
+		t.Errorf("%v are evicted", b.dissolved)
+	}
+}
+
 // preempted is a Pod that is ending because it was preempted.
 func preempted(pod *corev1.Pod) *corev1.Pod {
 	pod = pod.DeepCopy()

@@ -118,18 +118,28 @@ func (t *Gangs) Unassume(f FailedBinding) {
 }
 
 // SetLeaving records that members of gangs are being preempted, or that it came
-// to nothing. Other Pods are none of its business.
+// to nothing. Other Pods are none of its business. A gang that seemed able to spare them, and
+// has lost others meanwhile, is dissolved.
 func (t *Gangs) SetLeaving(pods []*corev1.Pod, leaving bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	whole := make(map[*gang]bool) // whether it was, of those concerned
 	for _, pod := range pods {
 		key, _ := podgroup.GroupOf(pod)
 		g := t.gangs[key]
 		if g == nil || g.members[pod.UID] == nil {
 			continue
 		}
+		if _, known := whole[g]; !known {
+			whole[g] = g.group != nil && podgroup.Holds(&g.group.Spec, g.placed)
+		}
 		g.setLeaving(g.members[pod.UID], leaving)
 		t.changed(g)
+	}
+	for g, was := range whole {
+		if was && leaving {
+			t.dissolveIfBroken(g)
+		}
 	}
 }
 
@@ -185,6 +195,8 @@ func (t *Gangs) Rerank() {
 	for _, g := range t.gangs {
 		t.line.Rerank(g.rank(), t.config.Now())
 	}
+	// A gang that others outrank only now may give way to them.
+	t.line.Happened(line.Event{Kind: line.Anything}, t.config.Now())
 	t.config.Stir()
 }
 

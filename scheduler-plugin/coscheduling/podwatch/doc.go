@@ -29,6 +29,9 @@
 //     the API server says that it is not among those that have ended. The question must have been
 //     begun after the Pod was found missing, and be answered from the newest state.
 //
+//  4. Two Pods of one name do not exist at a time. If one that has ended has the name of
+//     one that lives, it is missing, and asked about.
+//
 // So a member that completes never counts as lost, not even for a moment, in no order of
 // events. A member that is deleted outright counts for as long as it takes to ask.
 //

@@ -34,6 +34,8 @@ type Join struct {
 
 	mu   sync.Mutex
 	pods map[types.UID]*history
+	// ended are the Pods that the watch of ended Pods shows, by name.
+	ended map[types.NamespacedName]types.UID
 	// missing are the Pods that are missing, by gang.
 	missing map[types.NamespacedName]map[types.UID]*history
 	losses  int
@@ -41,8 +43,8 @@ type Join struct {
 
 // history is what is known of a Pod that names a PodGroup.
 //
-// Invariant: it lives, has ended, or is missing. If it lives and pod is nil, the watch of
-// ended Pods says that it is gone.
+// Invariant: it lives, has ended, or is missing. If pod is nil it is gone, and a watch that is
+// behind shows it still.
 type history struct {
 	pod *corev1.Pod // as the gangs know it
 	// lives and ended say in which watch it is.
@@ -55,7 +57,8 @@ type history struct {
 
 // New makes a Join that knows no Pods.
 func New(gangs Gangs) *Join {
-	return &Join{gangs: gangs, pods: map[types.UID]*history{}, missing: map[types.NamespacedName]map[types.UID]*history{}}
+	return &Join{gangs: gangs, pods: map[types.UID]*history{}, ended: map[types.NamespacedName]types.UID{},
+		missing: map[types.NamespacedName]map[types.UID]*history{}}
 }
 
 // Lives says that the watch of living Pods shows a Pod, any Pod, as new or changed.
@@ -71,8 +74,21 @@ func (j *Join) Lives(pod *corev1.Pod) {
 	case !member:
 		j.forget(pod.UID, h)
 	default:
+		j.doubtNamesake(pod)
 		h = j.show(pod)
 		h.lives = true
+	}
+}
+
+// doubtNamesake has a Pod be missing that has ended and has the name of one that lives: one of
+// them is gone. The caller holds the lock.
+func (j *Join) doubtNamesake(pod *corev1.Pod) {
+	uid, ok := j.ended[nameOf(pod)]
+	if !ok || uid == pod.UID {
+		return
+	}
+	if h := j.pods[uid]; h != nil && h.pod != nil && h.loss == 0 {
+		j.miss(uid, h)
 	}
 }
 
@@ -100,7 +116,17 @@ func (j *Join) LivesNoMore(pod *corev1.Pod, final bool) {
 func (j *Join) Ended(pod *corev1.Pod) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.show(pod).ended = true
+	h := j.pods[pod.UID]
+	if h != nil && h.ended && h.pod == nil {
+		return // it is gone, and the watch is behind
+	}
+	doubted := h != nil && h.ended && h.loss != 0
+	h = j.show(pod)
+	h.ended = true
+	j.ended[nameOf(pod)] = pod.UID
+	if doubted {
+		j.miss(pod.UID, h)
+	}
 }
 
 // EndedNoMore says that the watch of ended Pods does not show a Pod any more.
@@ -111,8 +137,14 @@ func (j *Join) EndedNoMore(pod *corev1.Pod) {
 	if h == nil || !h.ended {
 		return
 	}
-	j.gangs.DeletePod(h.pod)
+	if h.pod != nil {
+		j.find(pod.UID, h)
+		j.gangs.DeletePod(h.pod)
+	}
 	h.ended, h.pod = false, nil
+	if j.ended[nameOf(pod)] == pod.UID {
+		delete(j.ended, nameOf(pod))
+	}
 	if !h.lives {
 		delete(j.pods, pod.UID)
 	}
@@ -162,10 +194,18 @@ func (j *Join) Answer(q Question, ended []*corev1.Pod) (missing bool) {
 		if h == nil || h.loss != loss {
 			continue
 		}
-		if pod, ok := byUID[uid]; ok {
+		pod, ok := byUID[uid]
+		switch {
+		case ok && h.ended:
+			j.show(pod)
+		case ok:
 			h.pod = pod
 			j.gangs.SetPod(pod)
-		} else {
+		case h.ended: // the watch of ended Pods is behind
+			j.find(uid, h)
+			j.gangs.DeletePod(h.pod)
+			h.pod = nil
+		default:
 			j.forget(uid, h)
 		}
 	}
@@ -217,6 +257,10 @@ func (j *Join) find(uid types.UID, h *history) {
 	if delete(j.missing[gang], uid); len(j.missing[gang]) == 0 {
 		delete(j.missing, gang)
 	}
+}
+
+func nameOf(pod *corev1.Pod) types.NamespacedName {
+	return types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
 }
 
 func groupOf(pod *corev1.Pod) types.NamespacedName {

@@ -75,6 +75,24 @@ func TestWhatGangsAreToldOfTheirPods(t *testing.T) {
 		"it succeeds, as the watch of ended Pods says first": {
 			func(s *script) { s.Lives(runs); s.Ended(succeeded); s.LivesNoMore(runs, true) },
 			[]string{isRunning, isSucceeded}},
+		"it has succeeded, is gone, and another one has its name, as the watch of ended Pods says late": {
+			func(s *script) {
+				s.Ended(succeeded)
+				s.Lives(makePod("b", "gang", "", corev1.PodPending))
+				s.ask()
+				s.answer()
+				s.Ended(succeeded)
+				s.EndedNoMore(succeeded)
+			},
+			[]string{isSucceeded, isMissing, `b Pending in gang on ""`, isGone}},
+		"it has succeeded after another one that had its name, of which the watch of living Pods tells late": {
+			func(s *script) {
+				s.Ended(succeeded)
+				s.Lives(makePod("b", "gang", "", corev1.PodPending))
+				s.ask()
+				s.answer(succeeded)
+			},
+			[]string{isSucceeded, isMissing, `b Pending in gang on ""`, isSucceeded}},
 		"it has succeeded, and the watch of living Pods is far behind": {
 			func(s *script) { s.Ended(succeeded); s.Lives(waits); s.Lives(runs); s.LivesNoMore(runs, true) },
 			[]string{isSucceeded}},

@@ -137,6 +137,18 @@ func TestAGangThatIsNotCompleteHoldsNoDevices(t *testing.T) {
 	w.eventually("the gang that is complete is placed", func() bool { return w.placed("whole") == 1 })
 }
 
+// TestMembersThatShareADeviceGoToItsNode: each node has a device, and only the last one has room
+// for all members.
+func TestMembersThatShareADeviceGoToItsNode(t *testing.T) {
+	w := newWorld(t, all(makeNodes("small", 2, 2), makeNodes("large", 1, 8), deviceClass(), devices("small-0", 1), devices("small-1", 1), devices("large-0", 1),
+		deviceClaims("shared"), makePod("runs", onNode("large-0"), plusCores("4")), makeGroup("gang", 3), makeMembers("gang", 3, withSharedClaim))...)
+	w.start()
+	w.eventually("all members are placed", func() bool { return w.placed("gang") == 3 })
+	if node := w.nodeOf()["gang-0"]; node != "large-0" {
+		t.Errorf("they are on %s", node)
+	}
+}
+
 // TestDevicesOfOthersStay: a claim that a member shares with a Pod that runs, or that is
 // reserved for a Pod of others, is left alone, however much it is in the way.
 func TestDevicesOfOthersStay(t *testing.T) {

@@ -7,6 +7,9 @@ import (
 	"context"
 	"iter"
 	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/planner"
 )
@@ -44,13 +47,58 @@ func (a *attempt) plans() iter.Seq[planner.Plan] {
 				return
 			}
 		}
-		if a.found.gang.IsLeast() {
-			return
+		if !a.found.gang.IsLeast() {
+			least := *a.found.gang
+			least.LeastOnly = true
+			for plan := range planner.Plans(a.found.world, &least) {
+				if !yield(plan) {
+					return
+				}
+			}
 		}
-		least := *a.found.gang
-		least.LeastOnly = true
-		planner.Plans(a.found.world, &least)(yield)
+		if shareClaim(a.gang.Waiting) {
+			a.plansOnOneNode(yield)
+		}
 	}
+}
+
+// plansOnOneNode are plans for members that share a claim: the device which the first of them
+// gets may be one that only its node reaches.
+func (a *attempt) plansOnOneNode(yield func(planner.Plan) bool) {
+	world, gang := a.found.world, *a.found.gang
+	gang.Classes = slices.Clone(gang.Classes)
+	for n := range world.Nodes {
+		if !planner.FitsOn(world, a.found.gang, []int{n}) {
+			continue
+		}
+		for c := range gang.Classes {
+			gang.Classes[c].Eligible = make([]bool, len(world.Nodes))
+			gang.Classes[c].Eligible[n] = a.found.gang.Classes[c].Eligible == nil || a.found.gang.Classes[c].Eligible[n]
+		}
+		for plan := range planner.Plans(world, &gang) {
+			if !yield(plan) {
+				return
+			}
+		}
+	}
+}
+
+// shareClaim says whether any two Pods share a claim.
+func shareClaim(pods []*corev1.Pod) bool {
+	claims := make(map[string]bool)
+	for _, pod := range pods {
+		for i := range pod.Spec.ResourceClaims {
+			name := pod.Spec.ResourceClaims[i].ResourceClaimName
+			if name == nil {
+				continue
+			}
+			if claims[*name] {
+				return true
+			}
+			claims[*name] = true
+		}
+	}
+	return false
 }
 
 // plan finds a place for the gang, and leaves it assumed in the snapshot and

@@ -22,7 +22,9 @@
 //
 //  1. What the watch of ended Pods shows has ended, whatever the other one shows: that
 //     is behind.
+//
 //  2. What it shows no more is gone. If the other one shows it still, that is behind.
+//
 //  3. What the watch of living Pods shows no more and the other one does not show has ended
 //     or is gone. If it had no place, that makes no difference: it is gone. If it had
 //     one, it is missing: it stays what it was, until the watch of ended Pods shows it, or

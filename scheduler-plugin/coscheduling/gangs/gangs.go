@@ -167,8 +167,11 @@ func (t *Gangs) SetMissing(pod *corev1.Pod) {
 	if g == nil || g.members[pod.UID] == nil {
 		return
 	}
-	g.miss(g.members[pod.UID], t.config.Now())
+	isNews := g.miss(g.members[pod.UID], t.config.Now())
 	t.doubt(g)
+	if isNews {
+		t.changed(g)
+	}
 }
 
 // IsAssumed says whether a Pod was given a node, and is not known to be bound to it.

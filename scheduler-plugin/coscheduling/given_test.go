@@ -8,8 +8,11 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	fwk "k8s.io/kube-scheduler/framework"
 	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
+
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/gangs"
 )
 
 // TestAMemberThatWasGivenBackIsNotAwaited: a gang takes the node of another one that is about
@@ -39,4 +42,23 @@ func TestAMemberThatWasGivenBackIsNotAwaited(t *testing.T) {
 	w.create(makeGroup("higher", 1))
 	w.create(makePod("higher-0", inGroup("higher"), ofPriority(10), on("late-0")))
 	w.eventually("the third has its place", func() bool { return w.placed("higher") == 1 })
+}
+
+// TestAVictimThatWasGivenBackIsNotDeleted: its binding failed while a gang was planned that is
+// to have its room. It waits again, and its end would make no room.
+func TestAVictimThatWasGivenBackIsNotDeleted(t *testing.T) {
+	w := newWorld(t, all(makeNodes("node", 1, 1), makeGroup("low", 2), makePod("low-0", inGroup("low")))...)
+	w.start()
+	w.eventually("the member waits", func() bool { return w.known("low").Waiting.Total == 1 })
+	victim := w.known("low").Members["uid-low-0"].Pod
+	e := w.engine()
+	high := &gangs.View{Group: makeGroup("high", 1), Waiting: []*corev1.Pod{makePod("high-0", inGroup("high"))}}
+	e.evictor.evict(t.Context(), high, []*corev1.Pod{victim})
+	w.eventually("it counts as one that waits", func() bool { return w.known("low").Waiting.Total == 1 })
+	if e.evictions.IsLeaving(victim, time.Now()) {
+		t.Error("its end is awaited")
+	}
+	if _, err := w.kube.CoreV1().Pods(testNamespace).Get(t.Context(), "low-0", metav1.GetOptions{}); err != nil {
+		t.Errorf("it is deleted: %v", err)
+	}
 }

@@ -186,6 +186,18 @@ func (t *Gangs) IsAssumed(pod *corev1.Pod) bool {
 	return g != nil && g.members[pod.UID] != nil && g.members[pod.UID].assumed != ""
 }
 
+// HasNoPlace says whether a Pod is a member that has no node, nor is about to be bound to one.
+func (t *Gangs) HasNoPlace(pod *corev1.Pod) bool {
+	key, ok := podgroup.GroupOf(pod)
+	if !ok {
+		return false
+	}
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	g := t.gangs[key]
+	return g != nil && g.members[pod.UID] != nil && g.members[pod.UID].node() == ""
+}
+
 // DeletePod learns that a Pod is gone, or names another group.
 func (t *Gangs) DeletePod(pod *corev1.Pod) {
 	key, ok := podgroup.GroupOf(pod)

@@ -93,7 +93,7 @@ func attach(ctx context.Context, sched *kube.Scheduler, plugins map[string]*Cosc
 	e.queue = sched.KeepOut(e.places, heard(e.gangs), w.forgetGone)
 	e.keeper = &keeper{room: &e.room, gangs: e.gangs, queue: e.queue}
 	e.evictor = &evictor{handle: handle, gangs: e.gangs, evictions: &e.evictions, metrics: e.metrics}
-	e.binder = &binder{sched: sched, plugins: plugins, gangs: e.gangs, metrics: e.metrics}
+	e.binder = &binder{sched: sched, plugins: plugins, gangs: e.gangs, evictions: &e.evictions, metrics: e.metrics}
 	e.ringer = &ringer{gangs: e.gangs, bell: e.queue.Bell, keeper: e.keeper, stirred: e.stirred}
 	if err := e.classes.watch(e.gangs.Rerank); err != nil {
 		return err

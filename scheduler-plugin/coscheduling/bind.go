@@ -19,6 +19,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/gangs"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/status"
 )
 
@@ -31,7 +32,9 @@ type binder struct {
 	sched   *kube.Scheduler
 	plugins map[string]*Coscheduling
 	gangs   *gangs.Gangs
-	metrics *status.Metrics
+	// evictions are the Pods whose end is awaited.
+	evictions *room.Evictions
+	metrics   *status.Metrics
 }
 
 // bind binds one member, off the scheduling goroutine. A member that can't be
@@ -53,6 +56,8 @@ func (b *binder) bind(ctx context.Context, p *kube.Placement, view *gangs.View, 
 		return // the scheduler ends; the next one sees what is bound
 	}
 	b.sched.Unbind(ctx, p)
+	// If it was being preempted, that was all: nobody deletes it.
+	b.evictions.Remove(p.Pod)
 	b.gangs.Unassume(gangs.FailedBinding{Pod: p.Pod, Terms: terms,
 		Message: fmt.Sprintf("%s could not be bound to %s: %s", p.Pod.Name, p.Node, status.Message())})
 	b.metrics.BindFailures.Inc()

@@ -82,19 +82,29 @@ func (e *evictor) dissolve(ctx context.Context, group *schedulingv1alpha1.PodGro
 }
 
 // deletePods marks Pods as disrupted and deletes them. It returns false if one
-// is still there.
+// was not deleted.
 func (e *evictor) deletePods(ctx context.Context, by *kube.Preemptor, pods []*corev1.Pod) bool {
 	failed := make([]bool, len(pods))
 	e.handle.Parallelizer().Until(ctx, len(pods), func(i int) {
+		if e.gangs.HasNoPlace(pods[i]) { // It was given back meanwhile, and would be deleted for nothing.
+			e.spare(pods[i])
+			failed[i] = true
+			return
+		}
 		err := e.deletePod(ctx, by, pods[i])
 		if err != nil && ctx.Err() == nil {
 			klog.FromContext(ctx).Error(err, "Preempting a Pod failed", "pod", klog.KObj(pods[i]))
-			e.evictions.Remove(pods[i])
-			e.gangs.SetLeaving(pods[i:i+1], false)
+			e.spare(pods[i])
 			failed[i] = true
 		}
 	}, Name)
 	return !slices.Contains(failed, true)
+}
+
+// spare has a Pod that is not deleted count as before.
+func (e *evictor) spare(pod *corev1.Pod) {
+	e.evictions.Remove(pod)
+	e.gangs.SetLeaving([]*corev1.Pod{pod}, false)
 }
 
 // deletePod deletes one Pod, and tries again if the API server had no time.

@@ -167,8 +167,11 @@ func (t *Gangs) SetMissing(pod *corev1.Pod) {
 	if g == nil || g.members[pod.UID] == nil {
 		return
 	}
-	g.miss(g.members[pod.UID], t.config.Now())
+	isNews := g.miss(g.members[pod.UID], t.config.Now())
 	t.doubt(g)
+	if isNews {
+		t.changed(g)
+	}
 }
 
 // IsAssumed says whether a Pod was given a node, and is not known to be bound to it.
@@ -181,6 +184,18 @@ func (t *Gangs) IsAssumed(pod *corev1.Pod) bool {
 	defer t.mu.RUnlock()
 	g := t.gangs[key]
 	return g != nil && g.members[pod.UID] != nil && g.members[pod.UID].assumed != ""
+}
+
+// HasNoPlace says whether a Pod is a member that has no node, nor is about to be bound to one.
+func (t *Gangs) HasNoPlace(pod *corev1.Pod) bool {
+	key, ok := podgroup.GroupOf(pod)
+	if !ok {
+		return false
+	}
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	g := t.gangs[key]
+	return g != nil && g.members[pod.UID] != nil && g.members[pod.UID].node() == ""
 }
 
 // DeletePod learns that a Pod is gone, or names another group.

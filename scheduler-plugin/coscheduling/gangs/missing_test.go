@@ -9,6 +9,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
 )
 
 // TestAGangDoesNotCountOnAMemberThatMayBeGone: of a gang of two, one is placed, and then it
@@ -96,5 +98,44 @@ func TestAMemberThatIsMissingWaitsForNoPlace(t *testing.T) {
 	b.SetPod(pod)
 	if !b.isNext(gangName) {
 		t.Error("it is not to be placed, though it is there")
+	}
+}
+
+// TestAGangWhoseTurnEndedInDoubtHasAnotherOneWhenThatIsOver: a member is missed in its turn,
+// which so ends in vain; then it is shown that the member has succeeded.
+func TestAGangWhoseTurnEndedInDoubtHasAnotherOneWhenThatIsOver(t *testing.T) {
+	b := newBench()
+	b.SetGroup(makeGroup("gang", 2))
+	lost, waits := makePod("a", inGroup("gang"), onNode("n")), makePod("b", inGroup("gang"))
+	b.add(lost, waits)
+	view := b.turn()
+	b.SetMissing(lost)
+	if b.Assume(&view, map[types.UID]string{waits.UID: "n"}) {
+		t.Fatal("it is placed, though it may be alone")
+	}
+	b.fail(gangName, view.Group.UID, line.Refusal{Unready: true, Message: "changed"}, time.Second, time.Second)
+	b.SetPod(makePod("a", inGroup("gang"), onNode("n"), inPhase(corev1.PodSucceeded)))
+	b.time = b.time.Add(2 * time.Second)
+	if !b.isNext(gangName) {
+		t.Error("it has no turn, though nothing stands in its way")
+	}
+}
+
+// TestAMemberThatIsMissingAfterItsBindingFailedHasNoTurn: the binding fails between the
+// question whether it was given a node and the news that it is missing.
+func TestAMemberThatIsMissingAfterItsBindingFailedHasNoTurn(t *testing.T) {
+	b := newBench()
+	b.SetGroup(makeGroup("gang", 1))
+	pod := makePod("a", inGroup("gang"))
+	b.add(pod)
+	view := b.turn()
+	if !b.Assume(&view, map[types.UID]string{pod.UID: "n"}) || !b.IsAssumed(pod) {
+		t.Fatal("it is not placed")
+	}
+	b.Unassume(FailedBinding{Pod: pod, Message: "there is no such Pod"})
+	b.SetMissing(pod)
+	b.time = b.time.Add(time.Hour)
+	if b.isNext(gangName) {
+		t.Errorf("it is to have a turn with %d members that wait", len(b.turn().Waiting))
 	}
 }

@@ -103,10 +103,13 @@ func (g *gang) drop(m *member) (isNews, wasPlaced bool) {
 	return true, before == memberPlaced
 }
 
-// miss has a member be missing from now on.
-func (g *gang) miss(m *member, now time.Time) {
+// miss has a member be missing from now on. It says whether it counts as something else now:
+// its binding may just have failed, so that it waited.
+func (g *gang) miss(m *member, now time.Time) (isNews bool) {
+	before := g.state(m)
 	g.alter(m, func() { m.missing = true })
 	g.doubtUntil = now.Add(missingPatience)
+	return g.state(m) != before
 }
 
 // assume has members be placed on nodes, by UID, and says whether that keeps the minimum for

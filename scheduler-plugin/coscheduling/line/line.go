@@ -95,11 +95,18 @@ func (l *Line) Forget(key types.NamespacedName, now time.Time) {
 }
 
 // Doubt says that a gang is to have no turn before a time: it is not known whether it has its
-// minimum. A time that is over says that it is known.
+// minimum. A time that is over says that it is known: then the gang is to be ready, as its last
+// turn may have ended in vain for the doubt alone.
 func (l *Line) Doubt(key types.NamespacedName, until, now time.Time) {
-	if g := l.gangs[key]; g != nil {
-		g.doubtUntil = until
-		l.arrange(g, now)
+	g := l.gangs[key]
+	if g == nil {
+		return
+	}
+	doubted := !g.doubtUntil.IsZero()
+	g.doubtUntil = until
+	l.arrange(g, now)
+	if doubted && !until.After(now) && g.state != out {
+		l.wake(g, now)
 	}
 }
 

@@ -103,7 +103,7 @@ func mutations() map[string]mutation.Mutation {
 		"deletions don't name a UID": {File: "engine/execute.go", By: ".", Tests: "TestADeletionSparesAStranger",
 			Old: "Preconditions:     metav1.NewUIDPreconditions(string(uid)),", New: ""},
 		"owners are deleted in the background": {File: "engine/execute.go", By: ".", Tests: "TestOwnersAreDeleted",
-			Old: "PropagationPolicy: &propagation,", New: "PropagationPolicy: new(metav1.DeletePropagationBackground),"},
+			Old: "options.PropagationPolicy = &propagation", New: "options.PropagationPolicy = new(metav1.DeletePropagationBackground)"},
 		"a deletion is not confirmed": {File: "engine/execute.go", By: ".",
 			Old: "return errors.New(\"it is still there\")", New: "_ = errors.New\n\t\treturn nil"},
 		"what is left of a plan outlives a change of the Framework": {File: "engine/memory.go", Tests: "TestAChangeIsNoticed",

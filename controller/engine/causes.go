@@ -242,18 +242,20 @@ func (p *pass[O, S]) tryDue(action plan.Action) (due time.Time, refused bool) {
 // writeOf is what is repeated if an action has to be run again.
 func writeOf(action plan.Action) cause { return causesOf(action)[1] }
 
-// noteRepeat notes whether an object had to be written again as it was written before.
+// noteRepeat notes whether an object had to be written again as it was written before. One
+// that was made anew under a name is not what was changed before.
 func (p *pass[O, S]) noteRepeat(r result) {
 	if r.written == nil || r.action.Content == "" {
 		return
 	}
-	object := refOf(r.action)
-	if p.memory.contents[object] == r.action.Content {
+	object, now := refOf(r.action), content{says: r.action.Content, of: r.written.GetUID()}
+	before := p.memory.contents[object]
+	if before.says == now.says && (before.of == now.of || r.action.Verb == plan.Create) {
 		p.pace.Repeats.Repeated(writeOf(r.action), p.now())
 	} else {
 		p.pace.Repeats.Changed(writeOf(r.action))
 	}
-	p.memory.contents[object] = r.action.Content
+	p.memory.contents[object] = now
 }
 
 // nextTry is when the first of the refused actions may be tried. Zero if none is.

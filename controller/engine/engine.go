@@ -124,9 +124,7 @@ func (e *Engine) Run(ctx context.Context) {
 	e.broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: e.kube.CoreV1().Events("")})
 	defer e.broadcaster.Shutdown()
 
-	for _, owners := range e.inOrder {
-		defer owners.flush(ctx)
-	}
+	defer e.flushAll(ctx)
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer e.queue.ShutDown()

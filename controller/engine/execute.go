@@ -245,8 +245,9 @@ func confirmGone(ctx context.Context, on target, name string, uid types.UID) err
 }
 
 func deleteOptions(uid types.UID, propagation metav1.DeletionPropagation) metav1.DeleteOptions {
-	return metav1.DeleteOptions{
-		Preconditions:     metav1.NewUIDPreconditions(string(uid)),
-		PropagationPolicy: &propagation,
+	options := metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(uid))}
+	if propagation != "" {
+		options.PropagationPolicy = &propagation
 	}
+	return options
 }

@@ -5,6 +5,7 @@ package engine
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -22,6 +23,16 @@ func outlast(ctx context.Context) (context.Context, context.CancelFunc) {
 		stop()
 		cancel()
 	}
+}
+
+// flushAll flushes all cores beside each other: they share the time that is left, which is
+// less than a kubelet waits.
+func (e *Engine) flushAll(ctx context.Context) {
+	var flushing sync.WaitGroup
+	for _, owners := range e.inOrder {
+		flushing.Go(func() { owners.flush(ctx) })
+	}
+	flushing.Wait()
 }
 
 // flush writes all that waits to be written, when nobody syncs any more. A successor

@@ -41,7 +41,7 @@ type memory[O Owner, S any] struct {
 	// are as new.
 	written map[ref]metav1.Object
 	// contents are those of the last writes that went through.
-	contents map[ref]string
+	contents map[ref]content
 	// blocks are the creations that are refused for now, and failed the objects of a group
 	// whose creation has failed last.
 	blocks map[cause]plan.Block
@@ -65,6 +65,12 @@ type ref struct{ kind, name string }
 // refOf names the object of an action.
 func refOf(action plan.Action) ref { return ref{action.Kind, action.Name} }
 
+// content is what a write made an object say, and the UID of that object.
+type content struct {
+	says string
+	of   types.UID
+}
+
 // stray is an object that was found by a live look.
 type stray struct {
 	kind   string
@@ -83,7 +89,7 @@ func newMemory[O Owner, S any](entry *entry[O], core Core[O, S]) (*memory[O, S],
 		seen:            map[types.UID]bool{},
 		strays:          map[types.UID]stray{},
 		written:         map[ref]metav1.Object{},
-		contents:        map[ref]string{},
+		contents:        map[ref]content{},
 		blocks:          map[cause]plan.Block{},
 		failed:          map[ref]bool{},
 	}

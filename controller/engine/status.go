@@ -102,7 +102,7 @@ func (p *pass[O, S]) writeStatus(ctx context.Context, form func() (*S, []byte, e
 			return nil, err
 		}
 	}
-	return nil, fmt.Errorf("the Framework was changed by others %d times in a row", maxConflicts)
+	return nil, fmt.Errorf("the %s was changed by others %d times in a row", p.owners.resource.Kind, maxConflicts)
 }
 
 // checkStatus reads the Framework from the API server, and says whether its status is

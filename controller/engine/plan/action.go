@@ -63,7 +63,7 @@ type Action struct {
 	Build func() (metav1.Object, error)
 	// Patch is what Update does, after it has made sure of the UID.
 	Patch []Operation
-	// Propagation is how Delete treats what the object owns.
+	// Propagation is how Delete treats what the object owns. Empty: as its kind does.
 	Propagation metav1.DeletionPropagation
 	// Group is what the object has in common with others: the Pods of a role are most
 	// likely refused for the same cause. While creations of a group are refused, one of

@@ -12,11 +12,11 @@
 //
 // # Persist before act
 //
-// The engine writes the status of a Plan before it runs the Actions of the next one, but
-// the Actions of a Plan run whether or not its own status was written. So a core plans an
-// Action only if the status that is persisted by then allows it. If it needs a status
-// that is not persisted yet, the Plan has Persist instead, and the next Plan has the
-// Action.
+// A status may wait for others before it is written, and its write may fail: the Actions
+// of its Plan run all the same, and so do those of the Plans after it. So a core plans an
+// Action only if the status allows it that is persisted when it decides, and never because
+// of one that it has planned before. If it needs a status that is not persisted yet, the
+// Plan has Persist instead, and a Plan that finds it persisted has the Action.
 //
 // # Order
 //

@@ -68,10 +68,10 @@ lint: ## Run golangci-lint, which finds more and takes longer to build than veri
 	cd localcluster && go tool -modfile=$(CURDIR)/hack/tools/lint/go.mod golangci-lint run --config $(CURDIR)/.golangci.yml ./...
 
 .PHONY: test
-test: components images test-unit lives job-lives e2e ## Run all tests: unit, random lives, integration, end to end.
+test: components images test-unit lives e2e ## Run all tests: unit, random lives, integration, end to end.
 
 .PHONY: soak
-soak: mutations shell-lives ## Run what takes hours and is rarely red, before a release: mutations, 100,000 lives of the controller.
+soak: mutations shell-lives job-lives ## Run what takes hours and is rarely red, before a release: mutations, 100,000 lives of the controller and of Jobs.
 
 .PHONY: test-unit
 test-unit: ## Run the tests that need no cluster.

@@ -84,6 +84,18 @@ func (s *Scheduler) Leftovers(profile framework.Framework, waiting []*corev1.Pod
 	return leftovers, nil
 }
 
+// HaveDevices says whether a claim has devices that Pods name, whoever has reserved it. The
+// Pods are of one namespace and this profile.
+func HaveDevices(profile framework.Framework, pods []*corev1.Pod) bool {
+	manager := profile.SharedDRAManager()
+	return manager != nil && slices.ContainsFunc(pods, func(pod *corev1.Pod) bool {
+		return slices.ContainsFunc(claimNames(pod), func(name string) bool {
+			claim, err := manager.ResourceClaims().Get(pod.Namespace, name)
+			return err == nil && claim.Status.Allocation != nil
+		})
+	})
+}
+
 // hasNode says whether a Pod is on a node, or about to be bound to one.
 func (s *Scheduler) hasNode(pod *corev1.Pod) bool {
 	if pod.Spec.NodeName != "" {
@@ -154,17 +166,21 @@ func FreeClaim(ctx context.Context, profile framework.Framework, leftover *resou
 	return true, nil
 }
 
-// claimPatience is how long AwaitFreed waits for a claim at most.
-const claimPatience = 30 * time.Second
+// FreedPatience is how long it takes at most until the scheduler has seen that a claim is free,
+// and DoubtPatience that one has changed of which it is not known whether it has.
+const (
+	FreedPatience = 30 * time.Second
+	DoubtPatience = 5 * time.Second
+)
 
-// AwaitFreed waits until the scheduler has seen that claims are free. A Pod for which such a
-// claim was reserved would be bound without a device, if it were placed before.
-func AwaitFreed(ctx context.Context, profile framework.Framework, freed []*resourcev1.ResourceClaim) {
+// AwaitChanged waits until the scheduler has seen that a claim is not any more what FreeClaim was
+// given, or the patience ends. A Pod for which such a claim was reserved would be bound without a device, if it
+// were placed before.
+func AwaitChanged(ctx context.Context, profile framework.Framework, claim *resourcev1.ResourceClaim, patience time.Duration) {
 	manager := profile.SharedDRAManager()
-	for _, claim := range freed {
-		_ = wait.PollUntilContextTimeout(ctx, 5*time.Millisecond, claimPatience, true, func(context.Context) (bool, error) {
-			now, err := manager.ResourceClaims().Get(claim.Namespace, claim.Name)
-			return err != nil || now.UID != claim.UID || now.DeletionTimestamp != nil || now.Status.Allocation == nil, nil
-		})
-	}
+	_ = wait.PollUntilContextTimeout(ctx, 5*time.Millisecond, patience, true, func(context.Context) (bool, error) {
+		now, err := manager.ResourceClaims().Get(claim.Namespace, claim.Name)
+		return err != nil || now.UID != claim.UID || now.DeletionTimestamp != nil || now.Status.Allocation == nil ||
+			now.ResourceVersion != claim.ResourceVersion && !isForExtendedResources(claim), nil
+	})
 }

@@ -127,7 +127,7 @@ func mutations() map[string]mutation.Mutation {
 		"devices stay with a gang that is not complete": {File: "gangs/look.go", By: ".", Tests: "TestAGangThatIsNotComplete",
 			Old: "if g == nil || g.complete() {", New: "if true || g.complete() {"},
 		"devices are taken from who uses them": {File: "kube/claims.go", By: ".", Tests: "TestDevicesOfOthersStay",
-			Old: "if found[name] != nil && s.hasNode(pod) {", New: "if false && s.hasNode(pod) {"},
+			Old: "return ok && s.hasNode(pod)", New: "return ok && false && s.hasNode(pod)"},
 		"devices are taken from those for whom they are reserved": {File: "kube/claims.go", By: ".", Tests: "TestDevicesOfOthersStay",
 			Old: "return !pods.Has(by.UID) })", New: "return false && !pods.Has(by.UID) })"},
 		"a member with a device is like one without": {File: "place/pins.go", By: ".", Tests: "TestMembersGoWhereTheirDevicesAre",

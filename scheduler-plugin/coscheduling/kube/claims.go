@@ -14,7 +14,6 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -66,15 +65,11 @@ func (s *Scheduler) Leftovers(profile framework.Framework, waiting []*corev1.Pod
 	if len(found) == 0 {
 		return nil, nil
 	}
-	pods, err := profile.SharedInformerFactory().Core().V1().Pods().Lister().Pods(waiting[0].Namespace).List(labels.Everything())
-	if err != nil {
-		return nil, fmt.Errorf("listing Pods: %w", err)
-	}
-	for _, pod := range pods {
-		for _, name := range claimNames(pod) {
-			if found[name] != nil && s.hasNode(pod) {
-				delete(found, name)
-			}
+	for name := range found {
+		if used, err := s.isUsed(profile, waiting[0].Namespace, name); err != nil {
+			return nil, err
+		} else if used {
+			delete(found, name)
 		}
 	}
 	leftovers := make([]*resourcev1.ResourceClaim, 0, len(found))
@@ -82,6 +77,24 @@ func (s *Scheduler) Leftovers(profile framework.Framework, waiting []*corev1.Pod
 		leftovers = append(leftovers, found[name])
 	}
 	return leftovers, nil
+}
+
+// claimIndex is the name of the index of Pods by the claims that they name, by namespace and
+// name, which DynamicResources adds for its profile. Without it all Pods of the cluster are to be
+// looked at: the scheduler's informer has no index by namespace.
+const claimIndex = "schedulerPodResourceClaim-"
+
+// isUsed says whether a Pod that has a node names a claim.
+func (s *Scheduler) isUsed(profile framework.Framework, namespace, claim string) (bool, error) {
+	pods := profile.SharedInformerFactory().Core().V1().Pods().Informer().GetIndexer()
+	named, err := pods.ByIndex(claimIndex+profile.ProfileName(), namespace+"/"+claim)
+	if err != nil {
+		return false, fmt.Errorf("looking for Pods with ResourceClaim %s/%s: %w", namespace, claim, err)
+	}
+	return slices.ContainsFunc(named, func(obj any) bool {
+		pod, ok := obj.(*corev1.Pod)
+		return ok && s.hasNode(pod)
+	}), nil
 }
 
 // HaveDevices says whether a claim has devices that Pods name, whoever has reserved it. The

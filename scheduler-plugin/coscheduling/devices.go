@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/klog/v2"
 
@@ -27,8 +26,13 @@ import (
 // once. Meanwhile the gang is not planned, by claims that are about to change. So does a gang
 // that is not complete, which has no turn.
 
-// idlePeriod is how often the devices of gangs are looked after that are not complete.
-const idlePeriod = time.Second
+const (
+	// idlePeriod is how often the devices of gangs are looked after that are not complete.
+	idlePeriod = time.Second
+	// heldPeriod is after what time it is looked again if such a gang held devices: they could not
+	// be given back, or were still reserved for somebody who is gone by then.
+	heldPeriod = 5 * time.Second
+)
 
 // freeings are the gangs that give devices back. It is safe for concurrent use.
 type freeings struct {
@@ -71,29 +75,47 @@ func (f *freeings) end(key types.NamespacedName) (missed bool) {
 	return missed
 }
 
-// idle are gangs that are not complete, and have members that wait. It is safe for
-// concurrent use.
+// idle are gangs that are not complete, and have members that wait, with when they are to be
+// looked at. It is safe for concurrent use.
 type idle struct {
 	mu   sync.Mutex
-	keys sets.Set[types.NamespacedName]
+	keys map[types.NamespacedName]time.Time
 }
 
+// add has a gang be looked at.
 func (i *idle) add(key types.NamespacedName) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.keys == nil {
-		i.keys = sets.New[types.NamespacedName]()
-	}
-	i.keys.Insert(key)
+	i.put(key, time.Time{})
 }
 
-// take returns those that were added since.
-func (i *idle) take() sets.Set[types.NamespacedName] {
+// again has a gang be looked at some time, or before if it is added.
+func (i *idle) again(key types.NamespacedName, at time.Time) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	keys := i.keys
-	i.keys = nil
-	return keys
+	if _, is := i.keys[key]; !is {
+		i.put(key, at)
+	}
+}
+
+func (i *idle) put(key types.NamespacedName, at time.Time) {
+	if i.keys == nil {
+		i.keys = make(map[types.NamespacedName]time.Time)
+	}
+	i.keys[key] = at
+}
+
+// take returns those that are to be looked at now.
+func (i *idle) take(now time.Time) (due []types.NamespacedName) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for key, at := range i.keys {
+		if !at.After(now) {
+			due = append(due, key)
+			delete(i.keys, key)
+		}
+	}
+	return due
 }
 
 // freer has gangs that wait give devices back.
@@ -111,46 +133,52 @@ type freer struct {
 // tend looks after the devices of gangs that are not complete, until ctx ends.
 func (f *freer) tend(ctx context.Context) {
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
-		for key := range f.idle.take() {
+		for _, key := range f.idle.take(time.Now()) {
 			f.turn.Lock() // the gang may be complete now, and have its turn
-			if waiting := f.gangs.IdleMembers(key); len(waiting) > 0 {
-				f.free(ctx, key, waiting)
+			if waiting := f.gangs.IdleMembers(key); len(waiting) > 0 && f.free(ctx, key, waiting) {
+				f.idle.again(key, time.Now().Add(heldPeriod))
 			}
 			f.turn.Unlock()
 		}
 	}, idlePeriod)
 }
 
-// free has the devices given back that were left to members of a gang which wait. The
-// caller holds f.turn.
-func (f *freer) free(ctx context.Context, gang types.NamespacedName, waiting []*corev1.Pod) {
+// free has the devices given back that were left to members of a gang which wait. It says
+// whether members have any, be they given back or not. The caller holds f.turn.
+func (f *freer) free(ctx context.Context, gang types.NamespacedName, waiting []*corev1.Pod) (held bool) {
 	profile := f.plugins[waiting[0].Spec.SchedulerName].handle
 	logger := klog.FromContext(ctx)
 	leftovers, err := f.sched.Leftovers(profile, waiting)
 	if err != nil {
 		logger.Error(err, "Looking for devices that were left to a pod group failed")
 	}
+	held = len(leftovers) > 0 || kube.HaveDevices(profile, waiting)
 	if len(leftovers) == 0 || !f.freeings.begin(gang) {
-		return
+		return held
 	}
 	go func() {
 		var freed []*resourcev1.ResourceClaim
 		for _, claim := range leftovers {
 			ok, err := kube.FreeClaim(ctx, profile, claim)
-			if err != nil {
-				logger.Error(err, "Devices stay with a pod group that waits") // its next turn tries again
-				break
-			}
 			if ok {
 				freed = append(freed, claim)
+			} else if err == nil || retriable(err) { // only the answer to this or the last try may be lost
+				kube.AwaitChanged(ctx, profile, claim, kube.DoubtPatience)
+			}
+			if err != nil {
+				logger.Error(err, "Devices stay with a pod group that waits") // it is tried again
+				break
 			}
 		}
-		kube.AwaitFreed(ctx, profile, freed)
+		for _, claim := range freed {
+			kube.AwaitChanged(ctx, profile, claim, kube.FreedPatience)
+		}
 		logger.V(2).Info("Pod group has given devices back that it had no use for", "claims", len(freed), "of", len(leftovers))
 		if missed := f.freeings.end(gang); missed || len(freed) > 0 {
 			f.gangs.Wake(gang)
 		}
 	}()
+	return held
 }
 
 // whileFreeing is why a gang has no turn that gives devices back.

@@ -4,16 +4,20 @@
 package coscheduling
 
 import (
+	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	clienttesting "k8s.io/client-go/testing"
 	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
 	"k8s.io/utils/ptr"
 
@@ -267,4 +271,43 @@ func TestAClaimForExtendedResourcesIsMadeAnew(t *testing.T) {
 	if slices.Contains(w.allocated(), "left") {
 		t.Error("the claim that was left is there")
 	}
+}
+
+// TestDevicesAreGivenBackAllTheSame, of a gang that is not complete: the API server could not
+// write that at first, and the gang has no turn in which it is tried again.
+func TestDevicesAreGivenBackAllTheSame(t *testing.T) {
+	claims := resourcev1.SchemeGroupVersion.WithResource("resourceclaims").GroupResource()
+	tests := map[string]error{
+		"it had no time":             apierrors.NewTimeoutError("not now", 1),
+		"the claim has just changed": apierrors.NewConflict(claims, "broken-0", errors.New("changed")),
+	}
+	for name, refusal := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, all(makeNodes("node", 1, 4), deviceClass(), devices("node-0", 1),
+				allocatedClaim("broken-0", "node-0", "device-0", "broken-0"), makeGroup("broken", 2), makeMembers("broken", 1, withDeviceClaim),
+				deviceClaims("whole-0"), makeGroup("whole", 1), makeMembers("whole", 1, withDeviceClaim))...)
+			var refused atomic.Bool
+			w.kube.PrependReactor("update", "resourceclaims", func(clienttesting.Action) (bool, apiruntime.Object, error) {
+				return !refused.Swap(true), nil, refusal
+			})
+			w.start()
+			w.eventually("the gang that is complete is placed", func() bool { return w.placed("whole") == 1 })
+		})
+	}
+}
+
+// TestDevicesAreGivenBackWhenTheLastOneHasGone: a claim was reserved for a member which is gone,
+// and that is taken back a while later.
+func TestDevicesAreGivenBackWhenTheLastOneHasGone(t *testing.T) {
+	w := newWorld(t, all(makeNodes("node", 1, 4), deviceClass(), devices("node-0", 1),
+		allocatedClaim("shared", "node-0", "device-0", "broken-0", "gone"), makeGroup("broken", 2), makeMembers("broken", 1, withSharedClaim),
+		deviceClaims("whole-0"), makeGroup("whole", 1), makeMembers("whole", 1, withDeviceClaim))...)
+	w.start()
+	w.condition("broken", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughTasks)
+	claim := w.claim("shared")
+	claim.Status.ReservedFor = claim.Status.ReservedFor[:1]
+	if _, err := w.kube.ResourceV1().ResourceClaims(testNamespace).UpdateStatus(w.t.Context(), claim, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.eventually("the gang that is complete is placed", func() bool { return w.placed("whole") == 1 })
 }

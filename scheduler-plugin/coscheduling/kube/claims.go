@@ -14,7 +14,6 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -66,15 +65,11 @@ func (s *Scheduler) Leftovers(profile framework.Framework, waiting []*corev1.Pod
 	if len(found) == 0 {
 		return nil, nil
 	}
-	pods, err := profile.SharedInformerFactory().Core().V1().Pods().Lister().Pods(waiting[0].Namespace).List(labels.Everything())
-	if err != nil {
-		return nil, fmt.Errorf("listing Pods: %w", err)
-	}
-	for _, pod := range pods {
-		for _, name := range claimNames(pod) {
-			if found[name] != nil && s.hasNode(pod) {
-				delete(found, name)
-			}
+	for name := range found {
+		if used, err := s.isUsed(profile, waiting[0].Namespace, name); err != nil {
+			return nil, err
+		} else if used {
+			delete(found, name)
 		}
 	}
 	leftovers := make([]*resourcev1.ResourceClaim, 0, len(found))
@@ -82,6 +77,36 @@ func (s *Scheduler) Leftovers(profile framework.Framework, waiting []*corev1.Pod
 		leftovers = append(leftovers, found[name])
 	}
 	return leftovers, nil
+}
+
+// claimIndex is the name of the index of Pods by the claims that they name, by namespace and
+// name, which DynamicResources adds for its profile. Without it all Pods of the cluster are to be
+// looked at: the scheduler's informer has no index by namespace.
+const claimIndex = "schedulerPodResourceClaim-"
+
+// isUsed says whether a Pod that has a node names a claim.
+func (s *Scheduler) isUsed(profile framework.Framework, namespace, claim string) (bool, error) {
+	pods := profile.SharedInformerFactory().Core().V1().Pods().Informer().GetIndexer()
+	named, err := pods.ByIndex(claimIndex+profile.ProfileName(), namespace+"/"+claim)
+	if err != nil {
+		return false, fmt.Errorf("looking for Pods with ResourceClaim %s/%s: %w", namespace, claim, err)
+	}
+	return slices.ContainsFunc(named, func(obj any) bool {
+		pod, ok := obj.(*corev1.Pod)
+		return ok && s.hasNode(pod)
+	}), nil
+}
+
+// HaveDevices says whether a claim has devices that Pods name, whoever has reserved it. The
+// Pods are of one namespace and this profile.
+func HaveDevices(profile framework.Framework, pods []*corev1.Pod) bool {
+	manager := profile.SharedDRAManager()
+	return manager != nil && slices.ContainsFunc(pods, func(pod *corev1.Pod) bool {
+		return slices.ContainsFunc(claimNames(pod), func(name string) bool {
+			claim, err := manager.ResourceClaims().Get(pod.Namespace, name)
+			return err == nil && claim.Status.Allocation != nil
+		})
+	})
 }
 
 // hasNode says whether a Pod is on a node, or about to be bound to one.
@@ -154,17 +179,21 @@ func FreeClaim(ctx context.Context, profile framework.Framework, leftover *resou
 	return true, nil
 }
 
-// claimPatience is how long AwaitFreed waits for a claim at most.
-const claimPatience = 30 * time.Second
+// FreedPatience is how long it takes at most until the scheduler has seen that a claim is free,
+// and DoubtPatience that one has changed of which it is not known whether it has.
+const (
+	FreedPatience = 30 * time.Second
+	DoubtPatience = 5 * time.Second
+)
 
-// AwaitFreed waits until the scheduler has seen that claims are free. A Pod for which such a
-// claim was reserved would be bound without a device, if it were placed before.
-func AwaitFreed(ctx context.Context, profile framework.Framework, freed []*resourcev1.ResourceClaim) {
+// AwaitChanged waits until the scheduler has seen that a claim is not any more what FreeClaim was
+// given, or the patience ends. A Pod for which such a claim was reserved would be bound without a device, if it
+// were placed before.
+func AwaitChanged(ctx context.Context, profile framework.Framework, claim *resourcev1.ResourceClaim, patience time.Duration) {
 	manager := profile.SharedDRAManager()
-	for _, claim := range freed {
-		_ = wait.PollUntilContextTimeout(ctx, 5*time.Millisecond, claimPatience, true, func(context.Context) (bool, error) {
-			now, err := manager.ResourceClaims().Get(claim.Namespace, claim.Name)
-			return err != nil || now.UID != claim.UID || now.DeletionTimestamp != nil || now.Status.Allocation == nil, nil
-		})
-	}
+	_ = wait.PollUntilContextTimeout(ctx, 5*time.Millisecond, patience, true, func(context.Context) (bool, error) {
+		now, err := manager.ResourceClaims().Get(claim.Namespace, claim.Name)
+		return err != nil || now.UID != claim.UID || now.DeletionTimestamp != nil || now.Status.Allocation == nil ||
+			now.ResourceVersion != claim.ResourceVersion && !isForExtendedResources(claim), nil
+	})
 }

@@ -16,6 +16,9 @@ import (
 // adds no nodes for a Pod that is nominated, and takes the room there for used. When the room
 // is not kept any more, the nominations end.
 //
+// A member is nominated with the mark that there is no room for it, or has that already: so
+// whoever finds it later, perhaps the next scheduler, knows who has nominated it.
+//
 // For kube-scheduler itself the nominations of members mean nothing: what is kept for a gang
 // is kept by package room.
 
@@ -28,17 +31,20 @@ const nominationPeriod = 10 * time.Second
 // Nomination is for which node a Pod is to be nominated, empty for none. It is false if its
 // Nomination is to stay as it is.
 func (g *Gang) Nomination(p Pod) (node string, changes bool) {
+	mark, told := g.MarkOf(p)
+	marked := IsMarked(p.Pod, corev1.PodReasonUnschedulable)
 	switch {
 	case p.Nominee == p.Pod.Status.NominatedNodeName:
 		return "", false
-	case p.Nominee != "":
+	case p.Nominee != "" && (marked || told && mark.Reason == corev1.PodReasonUnschedulable):
 		return p.Nominee, true
+	case p.Nominee != "":
+		return "", false // its gang is refused right now, or lacks a member since
 	case g.Group != nil && !p.Stranger && g.complete() && g.Refusal == nil:
 		return "", false // its gang is about to be planned
 	}
 	// One that was told nothing yet was nominated by others.
-	_, told := g.MarkOf(p)
-	return "", told || IsMarked(p.Pod, corev1.PodReasonUnschedulable)
+	return "", told || marked
 }
 
 // nominationDue is when a Pod's nomination may be changed; zero for at once.

@@ -55,10 +55,12 @@ func TestForWhichNodeAPodIsNominated(t *testing.T) {
 		"none when its group is gone, and it knows that": {
 			gang: gangOf(groupless), pod: nominatedPod("a", "", ReasonNoGroup), wantChange: true, wantAfter: nominationPeriod,
 		},
-		"the same while its gang is about to be planned":           {gang: gangOf(complete), pod: nominatedPod("a", "", unschedulable)},
-		"what others say, while its gang lacks members":            {gang: gangOf(), pod: nominatedPod("a", "")},
-		"the same while a member is replaced and its room is kept": {gang: gangOf(), pod: nominatedPod("a", "a", unschedulable)},
-		"none if it never was":                                     {gang: gangOf(complete, refused), pod: nominatedPod("", "", unschedulable)},
+		"the same while its gang is about to be planned":            {gang: gangOf(complete), pod: nominatedPod("a", "", unschedulable)},
+		"what others say, while its gang lacks members":             {gang: gangOf(), pod: nominatedPod("a", "")},
+		"the same while a member is replaced and its room is kept":  {gang: gangOf(), pod: nominatedPod("a", "a", unschedulable)},
+		"none while its gang lacks members, if it was told nothing": {gang: gangOf(), pod: nominatedPod("", "a")},
+		"none before its gang is told that there is no room":        {gang: gangOf(complete), pod: nominatedPod("", "a")},
+		"none if it never was":                                      {gang: gangOf(complete, refused), pod: nominatedPod("", "", unschedulable)},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/sets"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
@@ -26,6 +27,7 @@ type class struct {
 	members []*corev1.Pod
 	handle  framework.Framework
 	info    *framework.PodInfo // of the first member
+	ports   sets.Set[hostPort] // that a member wants
 
 	// fits says for each node of the world whether it may hold a member,
 	// resources aside, reasons how many nodes may not and why.
@@ -59,6 +61,7 @@ func classify(pods []*corev1.Pod, keys []string, profiles map[string]framework.F
 				role:     podgroup.RoleOf(pod),
 				handle:   profiles[pod.Spec.SchedulerName],
 				info:     info,
+				ports:    hostPorts(pod),
 				monotone: isMonotone(pod),
 				refused:  make(map[string]bool),
 			}
@@ -174,9 +177,10 @@ func (c *class) perNode() int {
 // repels says whether a member of the class keeps one of another class, or the next one of
 // its own, off its node: they want the same host port, or it has an anti-affinity to it.
 func (c *class) repels(other *class) bool {
-	ports := hostPorts(c.members[0])
-	if slices.ContainsFunc(hostPorts(other.members[0]), func(port hostPort) bool { return slices.Contains(ports, port) }) {
-		return true
+	for port := range other.ports {
+		if c.ports.Has(port) {
+			return true
+		}
 	}
 	pod := other.members[0]
 	return slices.ContainsFunc(c.info.RequiredAntiAffinityTerms, func(term fwk.AffinityTerm) bool {
@@ -188,15 +192,19 @@ func (c *class) repels(other *class) bool {
 // planner believes that they can share nodes, which verification corrects.
 const maxRepelling = 64
 
-// repulsion are for each class the others that it can't share a node with.
-func repulsion(classes []*class) [][]int {
+// repulsion are for each class the others that it can't share a node with. It is not complete if
+// it takes too long.
+func repulsion(classes []*class, isOverdue func() bool) [][]int {
 	all := make([][]int, len(classes))
 	if len(classes) > maxRepelling || !slices.ContainsFunc(classes, func(c *class) bool {
-		return len(c.info.RequiredAntiAffinityTerms) > 0 || len(hostPorts(c.members[0])) > 0
+		return len(c.info.RequiredAntiAffinityTerms) > 0 || len(c.ports) > 0
 	}) {
 		return all
 	}
 	for a := range classes {
+		if isOverdue() {
+			break
+		}
 		for b := range a {
 			if classes[a].repels(classes[b]) || classes[b].repels(classes[a]) {
 				all[a], all[b] = append(all[a], b), append(all[b], a)
@@ -215,14 +223,18 @@ type hostPort struct {
 
 // hostPorts are those that a Pod wants. On several addresses of a node the same port can
 // be had more than once.
-func hostPorts(pod *corev1.Pod) []hostPort {
-	var ports []hostPort
+func hostPorts(pod *corev1.Pod) sets.Set[hostPort] {
+	var ports sets.Set[hostPort]
 	for _, containers := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 		for i := range containers {
 			for _, p := range containers[i].Ports {
-				if p.HostPort != 0 {
-					ports = append(ports, hostPort{p.Protocol, p.HostIP, p.HostPort})
+				if p.HostPort == 0 {
+					continue
 				}
+				if ports == nil {
+					ports = sets.New[hostPort]()
+				}
+				ports.Insert(hostPort{p.Protocol, p.HostIP, p.HostPort})
 			}
 		}
 	}
@@ -230,11 +242,15 @@ func hostPorts(pod *corev1.Pod) []hostPort {
 }
 
 // attraction are the topology keys for which every member must be near one that
-// carries labels like those of all members: they all end up in one domain.
-func attraction(classes []*class) []string {
+// carries labels like those of all members: they all end up in one domain. They are not
+// complete if it takes too long.
+func attraction(classes []*class, isOverdue func() bool) []string {
 	var keys []string
 	for _, c := range classes {
 		for i := range c.info.RequiredAffinityTerms {
+			if isOverdue() {
+				return keys
+			}
 			term := &c.info.RequiredAffinityTerms[i]
 			all := true
 			for _, other := range classes {

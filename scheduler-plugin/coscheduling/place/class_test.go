@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
@@ -53,5 +54,36 @@ func TestClassify(t *testing.T) {
 	want := [][]string{{"small", "same"}, {"role"}, {"large"}, {"port"}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("classes (-want, +got):\n%s", diff)
+	}
+}
+
+// TestClassesAreNotComparedForLongerThanATurn: members of many kinds have many terms and ports,
+// and everybody waits for the turn.
+func TestClassesAreNotComparedForLongerThanATurn(t *testing.T) {
+	alike := map[string]string{"app": "same"}
+	var pods []*corev1.Pod
+	var keys []string
+	for _, name := range []string{"a", "b", "c"} {
+		pods = append(pods, pod(name, func(w *schedulertesting.PodWrapper) {
+			w.Labels(alike).HostPort(80).PodAffinity("zone", &metav1.LabelSelector{MatchLabels: alike}, schedulertesting.PodAffinityWithRequiredReq)
+		}))
+		keys = append(keys, name)
+	}
+	classes, err := classify(pods, keys, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, isOverdue := range []bool{false, true} {
+		over := func() bool { return isOverdue }
+		wantKeys, wantRepelled := []string{"zone", "zone", "zone"}, [][]int{{1, 2}, {0, 2}, {0, 1}}
+		if isOverdue {
+			wantKeys, wantRepelled = nil, make([][]int, 3)
+		}
+		if diff := cmp.Diff(wantKeys, attraction(classes, over)); diff != "" {
+			t.Errorf("overdue %t: what attracts all (-want, +got):\n%s", isOverdue, diff)
+		}
+		if diff := cmp.Diff(wantRepelled, repulsion(classes, over)); diff != "" {
+			t.Errorf("overdue %t: who repels whom (-want, +got):\n%s", isOverdue, diff)
+		}
 	}
 }

@@ -52,7 +52,7 @@ func (a *attempt) survey(ctx context.Context) error {
 	gang := &planner.Gang{
 		Min:     max(0, int(spec.MinMember-a.gang.Placed.Total)),
 		MinRole: make(map[string]int, len(spec.MinRoleMember)),
-		Levels:  levels(a.gang, classes, a.cluster.Snapshot),
+		Levels:  levels(a.gang, classes, a.cluster),
 	}
 	for role, least := range spec.MinRoleMember {
 		gang.MinRole[role] = max(0, int(least-a.gang.Placed.Roles[role]))
@@ -85,8 +85,11 @@ func (a *attempt) survey(ctx context.Context) error {
 			}
 		}
 	}
-	for i, others := range repulsion(classes) {
+	for i, others := range repulsion(classes, a.cluster.isOverdue) {
 		gang.Classes[i].Repels = others
+	}
+	if a.cluster.isOverdue() {
+		return errOverdue
 	}
 	a.keepPass(pass)
 	return nil
@@ -94,7 +97,8 @@ func (a *attempt) survey(ctx context.Context) error {
 
 // levels are the gang's topology constraints, with the domains where members
 // are placed already.
-func levels(gang *Gang, classes []*class, nodes room.Nodes) []planner.Level {
+func levels(gang *Gang, classes []*class, cluster *Cluster) []planner.Level {
+	nodes := cluster.Snapshot
 	var levels []planner.Level
 	for _, constraint := range gang.Group.Spec.Topology {
 		levels = append(levels, planner.Level{
@@ -106,7 +110,7 @@ func levels(gang *Gang, classes []*class, nodes room.Nodes) []planner.Level {
 	// Members that attract each other are a Required level in other words. The
 	// plugin alone would put the first one anywhere, and the rest might not fit
 	// there.
-	for _, key := range attraction(classes) {
+	for _, key := range attraction(classes, cluster.isOverdue) {
 		if !slices.ContainsFunc(levels, func(l planner.Level) bool { return l.Key == key && l.Required }) {
 			levels = append(levels, planner.Level{Key: key, Required: true, Fixed: domainOf(gang.Nodes, key, nodes)})
 		}

@@ -27,6 +27,8 @@ type gangView struct {
 	place.Gang
 	// shape is the gang's; see Gang.Shape.
 	shape string
+	// began is when its turn did.
+	began time.Time
 }
 
 // runCycle plans a gang, places all of it that fits if that keeps its minimum,
@@ -35,6 +37,7 @@ func (e *engine) runCycle(view gangView) {
 	logger := klog.LoggerWithValues(klog.FromContext(e.ctx), "podGroup", klog.KRef(view.Key.Namespace, view.Key.Name))
 	ctx := klog.NewContext(e.ctx, logger)
 	start := time.Now()
+	view.began = start
 	e.freer.turn.Lock()
 	defer e.freer.turn.Unlock()
 	e.prepare(&view)
@@ -177,7 +180,8 @@ func (e *engine) refuse(view *gangView, out place.Outcome) {
 		refusal.Shape = view.shape
 	}
 	if why.Overdue {
-		refusal.Took = e.pluginOf(view).args.TurnTimeout.Duration
+		// One step may take longer than a turn may.
+		refusal.Took = max(e.pluginOf(view).args.TurnTimeout.Duration, time.Since(view.began))
 		e.metrics.Overdue.Inc()
 	}
 	e.gangs.Refuse(view.Key, view.Group.UID, refusal, e.terms(view))

@@ -27,6 +27,8 @@ import (
 // that is not complete, which has no turn.
 
 const (
+	// freeingTime is for how long a gang begins to give back further devices, and so has no turn.
+	freeingTime = 30 * time.Second
 	// idlePeriod is how often the devices of gangs are looked after that are not complete.
 	idlePeriod = time.Second
 	// heldPeriod is after what time it is looked again if such a gang held devices: they could not
@@ -158,7 +160,11 @@ func (f *freer) free(ctx context.Context, gang types.NamespacedName, waiting []*
 	}
 	go func() {
 		var freed []*resourcev1.ResourceClaim
+		begun := time.Now()
 		for _, claim := range leftovers {
+			if time.Since(begun) > freeingTime {
+				break // the gang has a turn, and goes on after that
+			}
 			ok, err := kube.FreeClaim(ctx, profile, claim)
 			if ok {
 				freed = append(freed, claim)

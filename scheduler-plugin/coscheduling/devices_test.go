@@ -58,6 +58,15 @@ func (w *world) claimWrites() []string {
 	return writes
 }
 
+func (w *world) claim(name string) *resourcev1.ResourceClaim {
+	w.t.Helper()
+	claim, err := w.kube.ResourceV1().ResourceClaims(testNamespace).Get(w.t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return claim
+}
+
 // TestATrialWritesNothing: a scheduler died after it had allocated a device for a member, and
 // before it bound that. The next one has to try where to make room for the gang. The claim
 // stays as it is, and the gang is placed with it.

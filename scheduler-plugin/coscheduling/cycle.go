@@ -166,6 +166,7 @@ func (e *engine) apply(ctx context.Context, view gangView, own room.Claim, out p
 		e.refuse(&view, out)
 	}
 	terms := e.terms(&view)
+	kube.ShareClaims(out.Placements)
 	for _, p := range out.Placements {
 		e.queue.Forget(p.Pod)
 		go e.binder.bind(ctx, p, &view.View, terms)

@@ -18,6 +18,7 @@ import (
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/component-base/metrics/testutil"
 	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
 	"k8s.io/utils/ptr"
 
@@ -150,6 +151,22 @@ func TestMembersThatShareADeviceGoToItsNode(t *testing.T) {
 	w.eventually("all members are placed", func() bool { return w.placed("gang") == 3 })
 	if node := w.nodeOf()["gang-0"]; node != "large-0" {
 		t.Errorf("they are on %s", node)
+	}
+}
+
+// TestMembersThatShareADeviceAreBoundAtOnce: the claim has none yet, and each of them is placed as if
+// it were the one for which it gets one.
+func TestMembersThatShareADeviceAreBoundAtOnce(t *testing.T) {
+	w := newWorld(t, all(makeNodes("node", 1, 8), deviceClass(), devices("node-0", 1), deviceClaims("shared"),
+		makeGroup("gang", 8), makeMembers("gang", 8, withSharedClaim))...)
+	w.start()
+	w.eventually("all members are placed", func() bool { return w.placed("gang") == 8 })
+	failures, err := testutil.GetCounterMetricValue(w.engine().metrics.BindFailures)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if failures > 0 {
+		t.Errorf("%v bindings have failed", failures)
 	}
 }
 

@@ -159,7 +159,7 @@ func (s *storm) launch() {
 	s.writer.Store(next.process)
 	s.process, s.sched = next.process, next.sched
 	// A lease takes seconds to pass on. Whoever is elected has seen by then what the one
-	// before has bound.
+	// before has bound, and what it is to go by.
 	unseen := ""
 	defer func() {
 		if unseen != "" {
@@ -169,7 +169,9 @@ func (s *storm) launch() {
 	s.eventually("the next scheduler has seen what there is", func() bool {
 		s.kube.Lock()
 		defer s.kube.Unlock()
-		unseen = s.unseenByCache()
+		if unseen = s.unseenByCache(); unseen == "" && s.standby != nil {
+			unseen = s.unseen(s.engine().gangs)
+		}
 		return unseen == ""
 	})
 	s.stop = next.lead()

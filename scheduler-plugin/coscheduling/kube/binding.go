@@ -42,7 +42,7 @@ func RunBindingCycle(ctx context.Context, p *Placement, bind func(context.Contex
 		defer p.Profile.RemovePodInPreBind(p.Assumed.Pod.UID)
 		p.Profile.AddPodInPreBind(p.Assumed.Pod.UID, cancel)
 	}
-	if status := p.Profile.RunPreBindPlugins(ctx, p.State, p.Assumed.Pod, p.Node); !status.IsSuccess() {
+	if status := preBind(ctx, p); !status.IsSuccess() {
 		return status
 	}
 	if binding := p.Profile.GetPodInPreBind(p.Assumed.Pod.UID); binding != nil && !binding.MarkPrebound() {

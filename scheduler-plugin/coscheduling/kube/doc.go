@@ -33,6 +33,7 @@
 //	in which order PodDisruptionBudgets are spent            budgets.go                budgets_test.go
 //	which Pods its informer leaves out                       pods.go                   pods_test.go
 //	multiPoint and preEnqueue of a profile                   profile.go                profile_test.go
+//	DynamicResources' PreFilter to Reserve, off the cycle    sharing.go                devices_test.go of the plugin
 //	app.Setup and how its command runs                       program/setup.go          program/setup_test.go
 //	names of its flags                                       program/program.go        program/program_test.go
 //	names of plugins, feature gates, metrics                 names.go, gates.go,

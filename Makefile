@@ -100,8 +100,7 @@ shell-lives: ## Lead 100,000 random lives through the whole controller, on an AP
 
 .PHONY: storms
 storms: ## Let 10,000 random storms go over the scheduler: make storms [STORMS=10000] [FIRST_SEED=0]
-	GOGC=400 go test -count=1 -run TestStorms -timeout 0 ./scheduler-plugin/coscheduling \
-		-storms $(or $(STORMS),10000) $(if $(FIRST_SEED),-storm-first-seed $(FIRST_SEED))
+	hack/storms.sh $(or $(STORMS),10000) $(or $(FIRST_SEED),0)
 
 .PHONY: mutations
 mutations: ## Show with mutations of the code that its tests bite: make mutations [MUTATION=regexp]

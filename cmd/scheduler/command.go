@@ -118,6 +118,7 @@ func run(cmd *cobra.Command, p *program.Program) error {
 		return fmt.Errorf("making a client: %w", err)
 	}
 	go served.Unsynced{Informers: scheduler.Informers, Dynamic: scheduler.DynamicInformers, Client: client}.Run(ctx)
+	go endOnChange(ctx, cancel, apis, scheduler.KubeConfig)
 	err = scheduler.Run(ctx)
 	if ctx.Err() != nil {
 		// Run ends with an error however it ends. Being asked to is none.

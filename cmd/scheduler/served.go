@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	componentbaseconfigv1alpha1 "k8s.io/component-base/config/v1alpha1"
 	"k8s.io/component-base/featuregate"
+	"k8s.io/klog/v2"
 	"sigs.k8s.io/yaml"
 
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube/program"
@@ -34,6 +35,20 @@ func fitGates(ctx context.Context, p *program.Program, gates featuregate.Mutable
 		return nil, err
 	}
 	return apis, apis.FitGates(gates)
+}
+
+// endOnChange has the program end in good order when it had better be started again, because
+// the API server serves something else. A leader gives its lease to another replica then.
+func endOnChange(ctx context.Context, end func(), apis *served.APIs, config *rest.Config) {
+	logger := klog.FromContext(ctx)
+	change, err := apis.AwaitChange(ctx, config)
+	switch {
+	case err != nil:
+		logger.Error(err, "Nobody looks whether the API server is upgraded")
+	case change != "":
+		logger.Info(change)
+		end()
+	}
 }
 
 // connection is how the scheduler will connect to the API server. It does not compress, as

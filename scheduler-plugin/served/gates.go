@@ -35,6 +35,7 @@ func (a *APIs) FitGates(gates featuregate.MutableVersionedFeatureGate) error {
 		}
 	}
 	const taints = kube.DRADeviceTaintRules
+	a.taintsAreFixed = gates.ExplicitlySet(taints) || !gates.Enabled(taints)
 	if a.serves(deviceTaintRules) || !gates.Enabled(taints) {
 		return nil
 	}

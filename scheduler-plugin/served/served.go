@@ -15,7 +15,8 @@
 //     (FillIn), and lets Pods that need such objects be told (TellPods),
 //   - says in a line what is missing (Remark).
 //
-// What keeps it waiting all the same is said as well (Unsynced).
+// What keeps it waiting all the same is said as well (Unsynced). Later it asks again and
+// again, and ends if what it was made for does not hold any more (AwaitChange).
 //
 // Resources are asked for and not the version of the API server: an administrator
 // can switch single ones on and off. It is a package of its own because it is about
@@ -67,6 +68,8 @@ var asked = []schema.GroupVersionResource{
 type APIs struct {
 	version string
 	missing []schema.GroupVersionResource
+	// taintsAreFixed says that device taint rules are heeded or not whatever is served.
+	taintsAreFixed bool
 }
 
 // Ask asks an API server which resources it serves. It asks again for a minute

@@ -1,0 +1,124 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package served
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+)
+
+const (
+	// changeInterval is the time between two questions, and changeSettling while the answer is
+	// another one than at start. Both are up to changeJitter times as much longer, so that
+	// replicas of the scheduler do not end together.
+	changeInterval = 5 * time.Minute
+	changeSettling = time.Minute
+	changeJitter   = 0.5
+	// changeAnswers is how often in a row the same answer has to come. While an API server of
+	// several replicas is upgraded, now one of them answers and now another.
+	changeAnswers = 10
+	// leastLife is how long the program runs at least, so that an API server which never
+	// settles costs a failover now and then, and not all the time.
+	leastLife = 30 * time.Minute
+)
+
+// AwaitChange waits until the API server serves something that the scheduler does without
+// since it asked at start, or serves no more what it uses, and has said so for several
+// minutes. It returns a line that says what. The scheduler is made for what it has found, so
+// the program had better end then, and be started again. It returns an empty line if ctx ends.
+//
+// What the command line has asked for is left out: without it the program would not start.
+func (a *APIs) AwaitChange(ctx context.Context, config *rest.Config) (string, error) {
+	again, err := askAnew(config)
+	if err != nil {
+		return "", err
+	}
+	began := time.Now()
+	said, times := "", 0
+	for pause := changeInterval; ; {
+		select {
+		case <-ctx.Done():
+			return "", nil
+		case <-time.After(wait.Jitter(pause, changeJitter)):
+		}
+		var change string
+		now, err := again(ctx)
+		if err == nil {
+			change = a.change(now)
+		} // else it says nothing, and what it said before does not count
+		if change != said {
+			said, times = change, 0
+		}
+		if change == "" {
+			pause = changeInterval
+			continue
+		}
+		if times++; times >= changeAnswers && time.Since(began) >= leastLife {
+			return fmt.Sprintf("API server %s %s: the program ends, to be started again for that", now.version, change), nil
+		}
+		pause = changeSettling
+	}
+}
+
+// askAnew asks by a connection of its own each time. The other one leads to the same replica
+// of the API server for as long as it lasts.
+func askAnew(config *rest.Config) (func(context.Context) (*APIs, error), error) {
+	config = rest.CopyConfig(config)
+	config.Timeout = answerTimeout
+	config.DisableCompression = false // else it would be the scheduler's connection
+	http, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("making a client for discovery: %w", err)
+	}
+	client, err := discovery.NewDiscoveryClientForConfigAndClient(config, http)
+	if err != nil {
+		return nil, fmt.Errorf("making a client for discovery: %w", err)
+	}
+	return func(ctx context.Context) (*APIs, error) {
+		defer utilnet.CloseIdleConnectionsFor(http.Transport)
+		return ask(ctx, client)
+	}, nil
+}
+
+// change says what the API server serves now and did not, or the other way round, as far as
+// the scheduler was made for it. It is empty if nothing has changed.
+func (a *APIs) change(now *APIs) string {
+	var come, gone []schema.GroupVersionResource
+	for _, resource := range a.followed() {
+		switch was, is := a.serves(resource), now.serves(resource); {
+		case is && !was:
+			come = append(come, resource)
+		case was && !is:
+			gone = append(gone, resource)
+		}
+	}
+	var parts []string
+	if len(come) > 0 {
+		parts = append(parts, "serves "+list(come)+" now, which it did not")
+	}
+	if len(gone) > 0 {
+		parts = append(parts, "does not serve "+list(gone)+" any more")
+	}
+	return strings.Join(parts, ", and ")
+}
+
+// followed are the resources for which the scheduler is made one way or the other.
+func (a *APIs) followed() []schema.GroupVersionResource {
+	var resources []schema.GroupVersionResource
+	for _, kind := range claimKinds {
+		resources = append(resources, kind.resource)
+	}
+	if !a.taintsAreFixed {
+		resources = append(resources, deviceTaintRules)
+	}
+	return resources
+}

@@ -53,11 +53,17 @@ type Validator struct {
 	rules      *cel.Validator
 }
 
-// Of is the Validator of the only version of the CRD in a file.
+// Of is the Validator of the first version of the CRD in a file.
 func Of(t *testing.T, file string) *Validator {
 	t.Helper()
+	return OfVersion(t, file, Read(t, file).Spec.Versions[0].Name)
+}
+
+// OfVersion is the Validator of a version of the CRD in a file.
+func OfVersion(t *testing.T, file, name string) *Validator {
+	t.Helper()
 	crd := Read(t, file)
-	version, err := apiextensions.GetSchemaForVersion(crd, crd.Spec.Versions[0].Name)
+	version, err := apiextensions.GetSchemaForVersion(crd, name)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
 // validateTasks finds what is wrong with the tasks of a Job. path is that of its spec.
@@ -64,7 +65,7 @@ func validateTask(task *batchv1alpha1.TaskSpec, path *field.Path) field.ErrorLis
 	if !slices.Contains(numaPolicies, task.TopologyPolicy) {
 		errs = append(errs, field.NotSupported(path.Child("topologyPolicy"), task.TopologyPolicy, numaPolicies[1:]))
 	}
-	if _, err := decodeTemplate(task); err != nil {
+	if _, err := jobpods.DecodeTemplate(task.Template.Raw); err != nil {
 		errs = append(errs, field.Invalid(path.Child("template"), field.OmitValueType{}, err.Error()))
 	}
 	errs = append(errs, validatePartitions(task, path)...)

@@ -54,10 +54,10 @@ func validateTask(task *batchv1alpha1.TaskSpec, path *field.Path) field.ErrorLis
 			errs = append(errs, field.Invalid(path.Child("name"), task.Name, problem))
 		}
 	}
-	errs = append(errs, atLeast(path.Child("replicas"), task.Replicas, 0)...)
-	errs = append(errs, atLeast(path.Child("maxRetry"), task.MaxRetry, 0)...)
+	errs = append(errs, jobpods.AtLeast(path.Child("replicas"), task.Replicas, 0)...)
+	errs = append(errs, jobpods.AtLeast(path.Child("maxRetry"), task.MaxRetry, 0)...)
 	if least := task.MinAvailable; least != nil {
-		errs = append(errs, atLeast(path.Child("minAvailable"), *least, 0)...)
+		errs = append(errs, jobpods.AtLeast(path.Child("minAvailable"), *least, 0)...)
 		if *least > max(0, task.Replicas) {
 			errs = append(errs, field.Invalid(path.Child("minAvailable"), *least, "'minAvailable' is greater than 'replicas' in task"))
 		}
@@ -84,9 +84,9 @@ func validatePartitions(task *batchv1alpha1.TaskSpec, path *field.Path) field.Er
 		return nil
 	}
 	own := path.Child("partitionPolicy")
-	errs := atLeast(own.Child("totalPartitions"), p.TotalPartitions, 1)
-	errs = append(errs, atLeast(own.Child("partitionSize"), p.PartitionSize, 1)...)
-	errs = append(errs, atLeast(own.Child("minPartitions"), p.MinPartitions, 0)...)
+	errs := jobpods.AtLeast(own.Child("totalPartitions"), p.TotalPartitions, 1)
+	errs = append(errs, jobpods.AtLeast(own.Child("partitionSize"), p.PartitionSize, 1)...)
+	errs = append(errs, jobpods.AtLeast(own.Child("minPartitions"), p.MinPartitions, 0)...)
 	if p.MinPartitions > p.TotalPartitions {
 		errs = append(errs, field.Invalid(own.Child("minPartitions"), p.MinPartitions, "must be at most totalPartitions"))
 	}

@@ -57,7 +57,7 @@ type TFJobList struct {
 // +kubebuilder:validation:XValidation:rule="has(self.createdAs) || self.tfReplicaSpecs.exists(t, t.lowerAscii() in ['chief', 'master']) || self.tfReplicaSpecs.all(t, t.lowerAscii() != 'worker' || self.tfReplicaSpecs[t].?replicas.orValue(1) > 0)",fieldPath=".tfReplicaSpecs",message="Worker decides when the job succeeds, and needs at least 1 replica"
 // +kubebuilder:validation:XValidation:rule="self.tfReplicaSpecs.exists(t, self.tfReplicaSpecs[t].?replicas.orValue(1) > 0)",fieldPath=".tfReplicaSpecs",message="at least 1 replica is needed"
 // +kubebuilder:validation:XValidation:rule="self.tfReplicaSpecs.map(t, self.tfReplicaSpecs[t].?replicas.orValue(1)).sum() <= 10000",fieldPath=".tfReplicaSpecs",message="must have at most 10000 replicas, which is their sum over all types"
-// +kubebuilder:validation:XValidation:rule="has(self.createdAs) || self.tfReplicaSpecs.all(t, self.tfReplicaSpecs[t].template.spec.containers.exists(c, c.name == 'tensorflow'))",fieldPath=".tfReplicaSpecs",message="every template needs a container named tensorflow"
+// +kubebuilder:validation:XValidation:rule="has(self.createdAs) || self.tfReplicaSpecs.all(t, !has(self.tfReplicaSpecs[t].template) || !has(self.tfReplicaSpecs[t].template.spec) || !has(self.tfReplicaSpecs[t].template.spec.containers) || self.tfReplicaSpecs[t].template.spec.containers.exists(c, c.name == 'tensorflow'))",fieldPath=".tfReplicaSpecs",message="every template needs a container named tensorflow"
 type TFJobSpec struct {
 	// createdAs is the version of the API through which the job was made, and by whose
 	// rules it lives: v1alpha2, or v1 if there is none. It is set by the API server, and

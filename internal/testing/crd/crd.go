@@ -7,6 +7,7 @@ package crd
 import (
 	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -126,4 +127,33 @@ func Texts(problems field.ErrorList) []string {
 	}
 	slices.Sort(texts)
 	return texts
+}
+
+// Compare compares problems with what was expected: "field: detail", where the detail counts,
+// and "field" elsewhere.
+func Compare(t *testing.T, who string, want []string, problems field.ErrorList) {
+	t.Helper()
+	withDetail := map[string]bool{}
+	for _, w := range want {
+		path, detail, _ := strings.Cut(w, ": ")
+		withDetail[path] = detail != ""
+	}
+	var got []string
+	for _, problem := range problems {
+		path := problem.Field
+		if path == "<nil>" || path == "" {
+			path = "metadata.name" // Rules of the whole object are about its name.
+		}
+		if detailed, expected := withDetail[path]; detailed || !expected {
+			path += ": " + problem.Detail
+		}
+		if !slices.Contains(got, path) {
+			got = append(got, path)
+		}
+	}
+	slices.Sort(got)
+	want = slices.Sorted(slices.Values(want))
+	if diff := cmp.Diff(want, got); diff != "" && len(want)+len(got) > 0 {
+		t.Errorf("what %s finds (-want,+got):\n%s", who, diff)
+	}
 }

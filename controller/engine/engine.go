@@ -149,7 +149,6 @@ func (e *Engine) Run(ctx context.Context) {
 
 // Owners are the owners of one core at work.
 type Owners[O Owner, S any] struct {
-	*Engine
 	core     Core[O, S]
 	resource Resource
 	// logKey is the key of an owner in the log.
@@ -162,6 +161,15 @@ type Owners[O Owner, S any] struct {
 	undecodable *keySet
 	// filled says that the caches are. Before, there are no syncs.
 	filled atomic.Bool
+
+	// What all Owners of an Engine share, and its settings.
+	queue              fair.Queue
+	events             record.EventRecorder
+	metrics            *metrics
+	clock              clock.PassiveClock
+	entropy            plan.Entropy
+	workers, batchSize int
+	window             time.Duration
 }
 
 // Add has the engine run the owners of a core too. It is called before Run.
@@ -169,7 +177,6 @@ func Add[O Owner, S any](e *Engine, core Core[O, S]) (*Owners[O, S], error) {
 	resource := core.Resource()
 	decoder := decoder[O]{kind: resource.Kind, owner: core.DecodeOwner}
 	o := &Owners[O, S]{
-		Engine:   e,
 		core:     core,
 		resource: resource,
 		logKey:   strings.ToLower(resource.Kind),
@@ -178,6 +185,14 @@ func Add[O Owner, S any](e *Engine, core Core[O, S]) (*Owners[O, S], error) {
 			cache.SharedIndexInformerOptions{ObjectDescription: resource.Kind}),
 		kinds:       map[string]*Kind{},
 		undecodable: &keySet{keys: map[cache.ObjectName]string{}},
+		queue:       e.queue,
+		events:      e.events,
+		metrics:     e.metrics,
+		clock:       e.clock,
+		entropy:     e.entropy,
+		workers:     e.workers,
+		batchSize:   e.batchSize,
+		window:      e.window,
 	}
 	kinds := append(core.Kinds(), Kind{Name: resource.Kind, Client: o.client, Informer: o.informer})
 	for i := range kinds {

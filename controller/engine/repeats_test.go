@@ -34,7 +34,7 @@ func TestOnlyWhatSomebodyUndoesIsRepeated(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			p := &pass[*metav1.PartialObjectMetadata, int]{
-				owners: &Owners[*metav1.PartialObjectMetadata, int]{Engine: &Engine{clock: clock.RealClock{}}},
+				owners: &Owners[*metav1.PartialObjectMetadata, int]{clock: clock.RealClock{}},
 				memory: &memory[*metav1.PartialObjectMetadata, int]{contents: map[ref]content{}},
 				pace:   &pacing.Pace[cause]{},
 			}

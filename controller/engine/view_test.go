@@ -62,8 +62,8 @@ func TestAViewShowsTheNewestThatIsKnown(t *testing.T) {
 			}
 			p := &pass[*corev1.ConfigMap, int]{
 				owners: &Owners[*corev1.ConfigMap, int]{
-					Engine: &Engine{clock: clocktesting.NewFakePassiveClock(time.Unix(100, 0))},
-					kinds:  map[string]*Kind{"Pod": {Name: "Pod", Informer: informer}},
+					clock: clocktesting.NewFakePassiveClock(time.Unix(100, 0)),
+					kinds: map[string]*Kind{"Pod": {Name: "Pod", Informer: informer}},
 				},
 				key: cache.NewObjectName("ns", "o"), entry: &entry[*corev1.ConfigMap]{owner: &corev1.ConfigMap{}},
 				memory: memory, pace: &pacing.Pace[cause]{}, departures: &departures{},

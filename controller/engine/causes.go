@@ -245,10 +245,10 @@ func writeOf(action plan.Action) cause { return causesOf(action)[1] }
 // noteRepeat notes whether an object had to be written again as it was written before. One
 // that was made anew under a name is not what was changed before.
 func (p *pass[O, S]) noteRepeat(r result) {
-	if r.written == nil || r.action.Content == "" {
+	if r.remembered == nil || r.action.Content == "" {
 		return
 	}
-	object, now := refOf(r.action), content{says: r.action.Content, of: r.written.GetUID()}
+	object, now := refOf(r.action), content{says: r.action.Content, of: r.remembered.GetUID()}
 	before := p.memory.contents[object]
 	if before.says == now.says && (before.of == now.of || r.action.Verb == plan.Create) {
 		p.pace.Repeats.Repeated(writeOf(r.action), p.now())

@@ -266,8 +266,8 @@ func (o *Owners[O, S]) fill(ctx context.Context) bool {
 	return true
 }
 
-// written is a kind that the core may write.
-func (o *Owners[O, S]) written(name string) (*Kind, error) {
+// writable is a kind that the core may write.
+func (o *Owners[O, S]) writable(name string) (*Kind, error) {
 	if kind := o.kinds[name]; kind != nil && kind.Client != nil {
 		return kind, nil
 	}

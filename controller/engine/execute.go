@@ -26,8 +26,8 @@ type result struct {
 	action plan.Action
 	// outcome is what the next decision is told.
 	outcome *plan.Outcome
-	// written is an object of a remembered kind as it is after a write.
-	written metav1.Object
+	// remembered is an object of a kind that the engine remembers, as it is after a write.
+	remembered metav1.Object
 	// found is there, by a live look.
 	found metav1.Object
 	// gone is the UID of an object that a live look did not find.
@@ -62,7 +62,7 @@ func (e *executor[O, S]) do(ctx context.Context, action plan.Action) (r result) 
 			klog.FromContext(ctx).Error(r.err, "Panicked", "action", action, "stack", string(debug.Stack()))
 		}
 	}()
-	kind, err := e.owners.written(action.Kind)
+	kind, err := e.owners.writable(action.Kind)
 	if err != nil {
 		r.err = err
 		return r
@@ -106,7 +106,7 @@ func (e *executor[O, S]) run(ctx context.Context, on target, r *result) {
 	default:
 		r.err = fmt.Errorf("unknown verb %q", action.Verb)
 	}
-	if r.err == nil && r.found == nil && r.written == nil && r.outcome == nil {
+	if r.err == nil && r.found == nil && r.remembered == nil && r.outcome == nil {
 		r.outcome = &plan.Outcome{Action: action}
 	}
 }
@@ -117,7 +117,7 @@ func (t target) keep(r *result, object metav1.Object, err error) {
 	case err != nil:
 		r.err = err
 	case t.Remembers:
-		r.written = t.reduced(object)
+		r.remembered = t.reduced(object)
 	default:
 		r.outcome = &plan.Outcome{Action: r.action, UID: object.GetUID()}
 	}
@@ -154,7 +154,7 @@ func (e *executor[O, S]) adopt(ctx context.Context, on target, r *result, wanted
 	case err != nil:
 		r.err = err
 	case on.Remembers:
-		r.written = on.reduced(object)
+		r.remembered = on.reduced(object)
 	default:
 		r.found = object
 	}

@@ -37,9 +37,9 @@ type memory[O Owner, S any] struct {
 	// strays are the owner's objects that were found by a live look, until the caches show
 	// them or they are gone.
 	strays map[types.UID]stray
-	// written are objects of remembered kinds as they were last written, until the caches
+	// ahead are objects of remembered kinds as they were last written, until the caches
 	// are as new.
-	written map[ref]metav1.Object
+	ahead map[ref]metav1.Object
 	// contents are those of the last writes that went through.
 	contents map[ref]content
 	// blocks are the creations that are refused for now, and failed the objects of a group
@@ -88,7 +88,7 @@ func newMemory[O Owner, S any](entry *entry[O], core Core[O, S]) (*memory[O, S],
 		gone:            map[types.UID]bool{},
 		seen:            map[types.UID]bool{},
 		strays:          map[types.UID]stray{},
-		written:         map[ref]metav1.Object{},
+		ahead:           map[ref]metav1.Object{},
 		contents:        map[ref]content{},
 		blocks:          map[cause]plan.Block{},
 		failed:          map[ref]bool{},
@@ -122,8 +122,8 @@ func (m *memory[O, S]) remember(r result) {
 		m.forced[r.action.UID] = true
 	}
 	switch {
-	case r.written != nil:
-		m.written[refOf(r.action)] = r.written
+	case r.remembered != nil:
+		m.ahead[refOf(r.action)] = r.remembered
 	case r.found != nil:
 		m.strays[r.found.GetUID()] = stray{kind: r.action.Kind, object: r.found}
 	case r.gone != "":

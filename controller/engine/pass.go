@@ -202,13 +202,13 @@ func (p *pass[O, S]) round(ctx context.Context) (bool, error) {
 	if next.Persist == plan.PersistNone {
 		p.tell(ctx) // What they tell of is stored, or was over before it was.
 	}
-	written := false
+	statusWritten := false
 	due := p.writeDue(next)
 	if next.Persist != plan.PersistNone && !due.After(p.now()) {
-		if written, err = p.persist(ctx); err != nil {
+		if statusWritten, err = p.persist(ctx); err != nil {
 			return false, err
 		}
-		if written && p.spent() {
+		if statusWritten && p.spent() {
 			p.memory.left = next.Actions
 			return true, next.Err
 		}
@@ -222,7 +222,7 @@ func (p *pass[O, S]) round(ctx context.Context) (bool, error) {
 	if err := errors.Join(next.Err, err); err != nil {
 		return false, err
 	}
-	if written || acted {
+	if statusWritten || acted {
 		return true, nil
 	}
 	p.keepCauses(wanted, next.Persist != plan.PersistNone)

@@ -40,8 +40,8 @@ func TestOnlyWhatSomebodyUndoesIsRepeated(t *testing.T) {
 			}
 			for _, w := range tc.writes {
 				p.noteRepeat(result{
-					action:  plan.Action{Verb: w.verb, Kind: "Pod", Name: "p", Content: "restart"},
-					written: &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{UID: w.uid}},
+					action:     plan.Action{Verb: w.verb, Kind: "Pod", Name: "p", Content: "restart"},
+					remembered: &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{UID: w.uid}},
 				})
 			}
 			if repeated := !p.pace.Repeats.None(); repeated != tc.repeated {

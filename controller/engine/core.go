@@ -79,8 +79,8 @@ type Resource struct {
 	Plural string
 	// API reads and writes them, in JSON, at their group and version.
 	API rest.Interface
-	// Optional says that owners of other cores don't wait until these can be listed: the
-	// API server may not serve them yet.
+	// Optional says that the API server may not serve these owners, or what they are made
+	// of: owners of other cores don't wait until they can be listed.
 	Optional bool
 }
 
@@ -98,8 +98,8 @@ type Kind struct {
 	OwnersOf func(object metav1.Object) []string
 	// Delay lets changes come together before an owner is synced.
 	Delay time.Duration
-	// Optional says that owners are synced without waiting for the cache.
-	Optional bool
+	// Unawaited says that owners are synced without waiting for the cache.
+	Unawaited bool
 	// Remembers says that objects are shown as they were written until the cache is as
 	// new: then a creation has no Outcome. Without it, a creation has an Outcome
 	// with the UID, which the core keeps in the status, and the object is

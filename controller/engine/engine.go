@@ -250,7 +250,7 @@ func (o *Owners[O, S]) isFilled() bool { return o.filled.Load() }
 func (o *Owners[O, S]) fill(ctx context.Context) bool {
 	awaited := []cache.InformerSynced{o.informer.HasSynced}
 	for _, kind := range o.kinds {
-		if !kind.Optional {
+		if !kind.Unawaited {
 			awaited = append(awaited, kind.Informer.HasSynced)
 		}
 	}

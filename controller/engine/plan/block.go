@@ -22,7 +22,8 @@ type Block struct {
 	Message string
 }
 
-// Reasons of blocks.
+// Reasons of blocks, as BlockReason gives them. Those of a Framework's condition
+// TasksBlocked are the same words.
 const (
 	// ReasonNameTaken: an object of the name exists that is somebody else's.
 	ReasonNameTaken = "NameTaken"
@@ -53,7 +54,8 @@ func LacksPriorityClass(err error) bool {
 }
 
 // BlockReason is the Reason of an action that failed with an error that may be gone at
-// the next try. An object that exists has to be somebody else's.
+// the next try. An object that exists has to be somebody else's. There is no other source
+// of reasons.
 func BlockReason(err error) string {
 	switch {
 	case apierrors.IsAlreadyExists(err):

@@ -120,6 +120,8 @@ func mutations() map[string]mutation.Mutation {
 			Old: "flushing.Go(func() { owners.flush(ctx) })", New: "func() { owners.flush(ctx) }()"},
 		"a change of another object of the name is a repeat": {File: "engine/causes.go", Tests: "TestOnlyWhat",
 			Old: " && (before.of == now.of || r.action.Verb == plan.Create)", New: ""},
+		"a status that is too large holds up everything": {File: "engine/status.go", Tests: "TestAStatusThatIsTooLarge",
+			Old: "case errors.Is(err, errEncoding), isTooLarge(err):", New: "case isTooLarge(err):"},
 		"a decision does not see what was just written": {File: "engine/memory.go", Tests: "TestWhatWasJustWritten",
 			Old: "\t\tm.ahead[refOf(r.action)] = r.remembered\n", New: "\t\t_ = refOf\n"},
 		"what was written is shown for ever": {File: "engine/view.go", Tests: "TestAViewShows",

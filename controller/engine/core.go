@@ -68,7 +68,8 @@ type Decider[O Owner, S any] interface {
 	// Encode makes JSON of a status, to be stored.
 	Encode(status *S) ([]byte, error)
 	// Shorten makes of a status that is too large to be stored one that is not, and
-	// its JSON.
+	// its JSON. If it can't, the user is told, what rests on the status waits, and the
+	// status is tried again, later and later.
 	Shorten(owner O, status *S, now time.Time) (*S, []byte, error)
 }
 
@@ -143,11 +144,12 @@ func (Defaults[O, S]) FateOf(O, string, metav1.Object) Fate { return Foreign }
 // OwnerDeleted does nothing.
 func (Defaults[O, S]) OwnerDeleted(O, []byte) {}
 
-// errTooLong is what a core says that has no shorter status.
-var errTooLong = errors.New("the status has nothing that could be left out")
+// errWhole is what a core says that has no shorter status.
+var errWhole = errors.New("the status has nothing that could be left out")
 
-// Whole is part of a Decider of a core whose status is always small, to be embedded.
+// Whole is part of a Decider of a core whose status is small, or has nothing that could be
+// left out, to be embedded.
 type Whole[O Owner, S any] struct{}
 
 // Shorten fails.
-func (Whole[O, S]) Shorten(O, *S, time.Time) (*S, []byte, error) { return nil, nil, errTooLong }
+func (Whole[O, S]) Shorten(O, *S, time.Time) (*S, []byte, error) { return nil, nil, errWhole }

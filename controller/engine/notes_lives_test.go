@@ -360,3 +360,57 @@ func TestAWriteWhoseAnswerIsLostIsNotRepeated(t *testing.T) {
 		}
 	})
 }
+
+// TestAStatusThatIsTooLargeHoldsUpNothingElse: the core has no shorter one. What rests on
+// the status that is stored goes on, the user is told once, and the write is tried again,
+// later and later, until it goes through.
+func TestAStatusThatIsTooLargeHoldsUpNothingElse(t *testing.T) {
+	atDesk(t, func(t *testing.T, d *desk) {
+		tries := 0
+		d.server.SetHook(func(r *apiserver.Request) apiserver.Fault {
+			if r.Resource == "notes" && r.Subresource == "status" && len(r.Body) > 1024 {
+				tries++
+				return apiserver.Fault{Refusal: apierrors.NewRequestEntityTooLargeError("etcdserver: request is too large")}
+			}
+			return apiserver.Fault{}
+		})
+		d.start(-1)
+		d.write("a", "one")
+		if !d.shows("a", "one") {
+			t.Fatal("the text is not shown")
+		}
+		remark := strings.Repeat("long ", 1000)
+		apiserver.Change(d.server, "ns", "a", func(n *Note) { metav1.SetMetaDataAnnotation(&n.ObjectMeta, remarkKey, remark) })
+		for range 3 {
+			apiserver.Remove[corev1.ConfigMap](d.server, "ns", "a") // This also tells the engine that there is news.
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			if apiserver.Find[corev1.ConfigMap](d.server, "ns", "a") == nil {
+				t.Fatal("a ConfigMap that was deleted does not come back")
+			}
+		}
+		if tries < 3 || tries > 30 {
+			t.Errorf("the status was written %d times in three minutes, want some tries, and 30 at most", tries)
+		}
+		told := d.eventsOf("a", engine.ReasonStatusTooLarge)
+		if len(told) != 1 || !strings.Contains(told[0], "can't be shortened enough") {
+			t.Errorf("the user was told %q, want once that the status can't be shortened", told)
+		}
+		d.server.SetHook(nil)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if note := apiserver.Find[Note](d.server, "ns", "a"); note.Status.Remark != remark {
+			t.Error("the status is not written when it is small enough")
+		}
+	})
+}
+
+// eventsOf are the messages of events of a Note that have a reason.
+func (d *desk) eventsOf(name, reason string) (messages []string) {
+	for _, event := range apiserver.All[corev1.Event](d.server, "ns") {
+		if event.InvolvedObject.Name == name && event.Reason == reason {
+			messages = append(messages, event.Message)
+		}
+	}
+	return messages
+}

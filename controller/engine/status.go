@@ -32,18 +32,20 @@ func (p *pass[O, S]) persist(ctx context.Context) (bool, error) {
 	p.turn.requests++
 	stored, err := p.writeStatus(ctx, p.whole)
 	if isTooLarge(err) {
-		p.tellTooLarge(err)
-		stored, err = p.writeStatus(ctx, p.shortened)
+		stored, err = p.writeShortened(ctx, err)
 	}
 	switch {
 	case errors.Is(err, errCacheBehind), errors.Is(err, errEncoding):
 		return false, err
 	case err != nil:
 		p.pace.Refusals.Refused(statusWrite, p.now(), pauseOf(err), c.entropy.Between)
-		p.tellFailures(ctx, []error{fmt.Errorf("writing the status: %w", err)}, true)
+		p.tellFailures(ctx, []error{fmt.Errorf("writing the status: %w", err)}, !isTooLarge(err))
 		return false, nil
 	}
 	p.pace.Refusals.Granted(statusWrite)
+	if m.complaint == complaintNotStored {
+		m.complaint = "" // The next one is another one.
+	}
 	m.persisted, m.stored, m.sent, m.current = m.status, stored, nil, true
 	now := p.now()
 	p.pace.Writes.Written(begun, now)
@@ -250,15 +252,33 @@ func isTooLarge(err error) bool {
 		strings.Contains(message, "trying to send message larger than max")
 }
 
-// tellTooLarge tells that the status can't be stored whole.
-func (p *pass[O, S]) tellTooLarge(cause error) {
-	c := p.owners
-	c.metrics.statusTooLarge.Inc()
-	if p.memory.complaint != ReasonStatusTooLarge {
-		p.memory.complaint = ReasonStatusTooLarge
-		c.events.Eventf(p.owners.reference(p.entry.owner), corev1.EventTypeWarning, ReasonStatusTooLarge,
-			"The status is too large to be stored, its diagnostics are cut: %v", cause)
+// writeShortened writes a shorter status in place of the memory's, which was refused for
+// its size, and tells the user. If the core has none that is small enough, the error is
+// the refusal: then all that rests on the status waits, and nothing else.
+func (p *pass[O, S]) writeShortened(ctx context.Context, refusal error) (*S, error) {
+	p.owners.metrics.statusTooLarge.Inc()
+	stored, err := p.writeStatus(ctx, p.shortened)
+	switch {
+	case errors.Is(err, errEncoding), isTooLarge(err):
+		p.tellTooLarge(complaintNotStored, "it can't be shortened enough. What rests on it waits, and it is tried again", refusal)
+		if !isTooLarge(err) {
+			refusal = fmt.Errorf("%w (%v)", refusal, err)
+		}
+		return nil, refusal
+	case err == nil:
+		p.tellTooLarge(ReasonStatusTooLarge, "its diagnostics are cut", refusal)
 	}
+	return stored, err
+}
+
+// tellTooLarge tells once that the status can't be stored whole, and what follows.
+func (p *pass[O, S]) tellTooLarge(complaint, follows string, refusal error) {
+	if p.memory.complaint == complaint {
+		return
+	}
+	p.memory.complaint = complaint
+	p.owners.events.Eventf(p.owners.reference(p.entry.owner), corev1.EventTypeWarning, ReasonStatusTooLarge,
+		"The status is too large to be stored, %s: %v", follows, refusal)
 }
 
 // shortened is a shorter status than the memory's, which stays whole.
@@ -284,11 +304,14 @@ func (p *pass[O, S]) tell(ctx context.Context) {
 const (
 	reasonUndecodable = "Undecodable"
 	// ReasonStatusTooLarge is of the event that tells that a status is stored without its
-	// diagnostics.
+	// diagnostics, or can't be stored at all.
 	ReasonStatusTooLarge = "StatusTooLarge"
 	reasonActionFailed   = "ActionFailed"
 	reasonPanicked       = "Panicked"
 )
+
+// complaintNotStored is the complaint of a status that has no form that can be stored.
+const complaintNotStored = "StatusNotStored"
 
 // reference names an owner in events.
 func (o *Owners[O, S]) reference(owner O) *corev1.ObjectReference {

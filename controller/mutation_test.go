@@ -41,7 +41,7 @@ func mutations() map[string]mutation.Mutation {
 		"a condition of another costs the memory": {File: "engine/status.go", By: ".", Tests: "TestAConditionOfAnother",
 			Old: "if !apiequality.Semantic.DeepEqual(status, others(m.stored)) {", New: "if true {"},
 		"only the last write may have been stored": {File: "engine/status.go", By: ".", Tests: "TestWritesWhoseAnswers",
-			Old: "m.sent = m.sent[max(0, len(m.sent)-maxSent):]", New: "m.sent = m.sent[len(m.sent)-1:]"},
+			Old: "newest(append(m.sent, status), maxSent)", New: "newest(append(m.sent, status), 1)"},
 		"only the cache tells of a deletion": {File: "engine/status.go", By: ".", Tests: "TestADeletedFramework",
 			Old: "\t\tm.deletionTimestamp = at\n", New: "\t\t_ = at\n"},
 		"a mended status is not noticed": {File: "engine/handlers.go", By: ".", Tests: "TestAStatusThatIsMended",

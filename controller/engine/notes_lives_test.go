@@ -5,6 +5,7 @@ package engine_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -23,6 +24,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
 	"github.com/lockstep-k8s/lockstep/controller/engine"
@@ -401,6 +403,40 @@ func TestAStatusThatIsTooLargeHoldsUpNothingElse(t *testing.T) {
 		synctest.Wait()
 		if note := apiserver.Find[Note](d.server, "ns", "a"); note.Status.Remark != remark {
 			t.Error("the status is not written when it is small enough")
+		}
+	})
+}
+
+// TestEventsThatWaitForAStatusAreBounded: a write may fail for days, and what happens
+// meanwhile is told when it goes through, the newest of it.
+func TestEventsThatWaitForAStatusAreBounded(t *testing.T) {
+	atDesk(t, func(t *testing.T, d *desk) {
+		d.server.SetHook(func(r *apiserver.Request) apiserver.Fault {
+			if r.Resource == "notes" && r.Subresource == "status" && strings.Contains(string(r.Body), "remark") {
+				return apiserver.Fault{Refusal: apierrors.NewInternalError(errors.New("no room"))}
+			}
+			return apiserver.Fault{}
+		})
+		p := d.start(-1)
+		d.write("a", "one")
+		if !d.shows("a", "one") {
+			t.Fatal("the text is not shown")
+		}
+		apiserver.Change(d.server, "ns", "a", func(n *Note) { metav1.SetMetaDataAnnotation(&n.ObjectMeta, remarkKey, "news") })
+		apiserver.Remove[corev1.ConfigMap](d.server, "ns", "a")
+		const times = 1100
+		for range times {
+			time.Sleep(2 * time.Minute) // Longer than any back-off of what somebody undoes.
+			synctest.Wait()
+			if apiserver.Find[corev1.ConfigMap](d.server, "ns", "a") == nil {
+				t.Fatal("a ConfigMap that was deleted does not come back")
+			}
+			apiserver.Remove[corev1.ConfigMap](d.server, "ns", "a")
+		}
+		if waiting := p.notes.WaitingEvents(cache.NewObjectName("ns", "a")); waiting > 1000 {
+			t.Errorf("%d events wait for the status, want 1000 at most", waiting)
+		} else if waiting < 900 {
+			t.Errorf("%d events wait for the status: the test does not show what it should", waiting)
 		}
 	})
 }

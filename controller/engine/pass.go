@@ -266,7 +266,7 @@ func (p *pass[O, S]) decide(ctx context.Context) (plan.Plan[S], error) {
 	m.outcomes = nil
 	m.status = next.Status
 	m.generation = p.entry.owner.GetGeneration()
-	m.events = append(m.events, next.Events...)
+	m.events = newest(append(m.events, next.Events...), maxEvents)
 	p.forgetSightings(view)
 	p.prune(view)
 	p.pace.Syncs.Decided(p.now())

@@ -206,8 +206,7 @@ func (m *memory[O, S]) noteSent(status *S, err error) {
 		apierrors.IsTooManyRequests(err) || isTooLarge(err) || slices.Contains(m.sent, status) {
 		return
 	}
-	m.sent = append(m.sent, status)
-	m.sent = m.sent[max(0, len(m.sent)-maxSent):]
+	m.sent = newest(append(m.sent, status), maxSent)
 }
 
 // writeOnce replaces the stored status if nobody has changed the Framework since it

@@ -251,7 +251,7 @@ func (p *pass[O, S]) noteRepeat(r result) {
 	if r.remembered == nil || r.action.Content == "" {
 		return
 	}
-	object, now := refOf(r.action), content{says: r.action.Content, of: r.remembered.GetUID()}
+	object, now := refOf(r.action), content{says: r.action.Content, of: r.remembered.GetUID(), at: p.now()}
 	before := p.memory.contents[object]
 	if before.says == now.says && (before.of == now.of || r.action.Verb == plan.Create) {
 		p.pace.Repeats.Repeated(writeOf(r.action), p.now())

@@ -5,11 +5,14 @@ package engine
 
 import (
 	"fmt"
+	"maps"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
+	"github.com/lockstep-k8s/lockstep/controller/pacing"
 )
 
 // memory is what the controller remembers of one owner between syncs. Only the owner's
@@ -71,10 +74,11 @@ type ref struct{ kind, name string }
 // refOf names the object of an action.
 func refOf(action plan.Action) ref { return ref{action.Kind, action.Name} }
 
-// content is what a write made an object say, and the UID of that object.
+// content is what a write made an object say, the UID of that object, and when that was.
 type content struct {
 	says string
 	of   types.UID
+	at   time.Time
 }
 
 // stray is an object that was found by a live look.
@@ -160,7 +164,7 @@ func (m *memory[O, S]) bury(departed []departure) {
 const pruneSlack = 64
 
 // prune forgets deletions of objects that a decision has not seen, that they were seen,
-// and the ends of objects that the status does not name any more.
+// the ends of objects that the status does not name any more, and writes that have lasted.
 func (p *pass[O, S]) prune(view *View[O, S]) {
 	m, count := p.memory, view.count()
 	shown := func(uids map[types.UID]bool) map[types.UID]bool {
@@ -177,6 +181,10 @@ func (p *pass[O, S]) prune(view *View[O, S]) {
 	}
 	if len(m.seen) > 2*count+pruneSlack {
 		m.seen = shown(m.seen)
+	}
+	p.pace.Repeats.Forget(p.now())
+	if len(m.contents) > 2*count+pruneSlack {
+		maps.DeleteFunc(m.contents, func(_ ref, last content) bool { return p.now().Sub(last.at) >= pacing.Lasting })
 	}
 	if len(m.gone) <= 2*p.size()+pruneSlack {
 		return

@@ -407,6 +407,28 @@ func TestAStatusThatIsTooLargeHoldsUpNothingElse(t *testing.T) {
 	})
 }
 
+// TestNothingIsKnownOfOwnersThatAreGone: a controller lives for months.
+func TestNothingIsKnownOfOwnersThatAreGone(t *testing.T) {
+	atDesk(t, func(t *testing.T, d *desk) {
+		p := d.start(-1)
+		const owners = 50
+		for i := range owners {
+			d.write(fmt.Sprint("note-", i), "one")
+		}
+		if !d.shows(fmt.Sprint("note-", owners-1), "one") || p.notes.Known() != owners {
+			t.Fatalf("%d owners are known, want %d", p.notes.Known(), owners)
+		}
+		for i := range owners {
+			apiserver.Remove[Note](d.server, "ns", fmt.Sprint("note-", i))
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if known := p.notes.Known(); known > 0 {
+			t.Errorf("%d owners are known that are gone", known)
+		}
+	})
+}
+
 // TestEventsThatWaitForAStatusAreBounded: a write may fail for days, and what happens
 // meanwhile is told when it goes through, the newest of it.
 func TestEventsThatWaitForAStatusAreBounded(t *testing.T) {

@@ -20,7 +20,7 @@ import (
 )
 
 // maxConflicts is how often a write of the status is tried again because
-// somebody has changed the Framework meanwhile.
+// somebody has changed the owner meanwhile.
 const maxConflicts = 5
 
 // persist writes the status of the memory, and then tells the events that waited
@@ -54,7 +54,7 @@ func (p *pass[O, S]) persist(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// errCacheBehind says that the memory was made from a Framework that is no longer
+// errCacheBehind says that the memory was made from a state of the owner that is no longer
 // the current one: another controller, which led before or leads now, has written
 // its status since.
 var errCacheBehind = errors.New("the status is not the stored one")
@@ -71,9 +71,9 @@ func (p *pass[O, S]) whole() (*S, []byte, error) {
 
 // writeStatus replaces the stored status, if nobody else has written it, by one that
 // form makes of the memory's, and returns that one. It does not overwrite blindly: on a
-// conflict the Framework is read again. If its status is not the one that this
+// conflict the owner is read again. If its status is not the one that this
 // controller has written, or has begun with, the error is errCacheBehind. A conflict
-// although the Framework has not changed is a refusal.
+// although the owner has not changed is a refusal.
 func (p *pass[O, S]) writeStatus(ctx context.Context, form func() (*S, []byte, error)) (*S, error) {
 	for range maxConflicts {
 		status, data, err := form()
@@ -107,9 +107,9 @@ func (p *pass[O, S]) writeStatus(ctx context.Context, form func() (*S, []byte, e
 	return nil, fmt.Errorf("the %s was changed by others %d times in a row", p.owners.resource.Kind, maxConflicts)
 }
 
-// checkStatus reads the Framework from the API server, and says whether its status is
-// the one that the memory takes for stored, but for conditions of others. From then on
-// the memory has those, knows that it is current, and which resource version it has.
+// checkStatus reads the owner from the API server, and says whether its status is the one
+// that the memory takes for stored, but for what others write into it (Core.WithOthers).
+// From then on the memory has that, knows that it is current, and which resource version it has.
 func (p *pass[O, S]) checkStatus(ctx context.Context) (current bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, pacing.RequestTime)
 	defer cancel()
@@ -132,7 +132,7 @@ func (p *pass[O, S]) checkStatus(ctx context.Context) (current bool, err error) 
 	return true, nil
 }
 
-// noteDeletion notes that the Framework is being deleted, as the API server says: the
+// noteDeletion notes that the owner is being deleted, as the API server says: the
 // cache may show that later.
 func (m *memory[O, S]) noteDeletion(at *metav1.Time) {
 	if at != nil {
@@ -140,8 +140,8 @@ func (m *memory[O, S]) noteDeletion(at *metav1.Time) {
 	}
 }
 
-// checkEntry compares the status of a cached Framework that is newer than the last
-// write with what was written, and takes conditions of others into the memory. The error
+// checkEntry compares the status of a cached owner that is newer than the last write with
+// what was written, and takes what others have written into the memory. The error
 // is errCacheBehind if it is another status.
 func (p *pass[O, S]) checkEntry() error {
 	m, version := p.memory, p.entry.owner.GetResourceVersion()
@@ -155,7 +155,7 @@ func (p *pass[O, S]) checkEntry() error {
 	return nil
 }
 
-// takeIn takes conditions of others from a stored status. It says whether the status is
+// takeIn takes what others have written from a stored status. It says whether the status is
 // otherwise what the memory takes for stored, or the one whose write seemed to fail. If
 // not, it changes nothing: nor does a status that does not decode, which is not from
 // this memory.
@@ -196,7 +196,8 @@ func (m *memory[O, S]) wrote(status *S) bool {
 		})
 }
 
-// maxSent is how many statuses of uncertain fate are remembered. They share their tasks.
+// maxSent is how many statuses of uncertain fate are remembered. Statuses of a
+// Framework share their tasks.
 const maxSent = 16
 
 // noteSent remembers a status whose write has failed, unless the error tells that nothing
@@ -209,7 +210,7 @@ func (m *memory[O, S]) noteSent(status *S, err error) {
 	m.sent = newest(append(m.sent, status), maxSent)
 }
 
-// writeOnce replaces the stored status if nobody has changed the Framework since it
+// writeOnce replaces the stored status if nobody has changed the owner since it
 // was last seen or written. It is a conflict otherwise.
 func (p *pass[O, S]) writeOnce(ctx context.Context, data []byte) error {
 	c, m := p.owners, p.memory
@@ -230,7 +231,7 @@ func (p *pass[O, S]) writeOnce(ctx context.Context, data []byte) error {
 	return nil
 }
 
-// version is the newest resource version of the Framework that is known.
+// version is the newest resource version of the owner that is known.
 func (p *pass[O, S]) version() string {
 	cached := p.entry.owner.GetResourceVersion()
 	if atLeast(cached, p.memory.resourceVersion) {

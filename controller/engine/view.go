@@ -24,8 +24,9 @@ type View[O Owner, S any] struct {
 	// DeletionTimestamp is since when the owner is being deleted. It may be newer than
 	// what Owner shows. Nil if it is not.
 	DeletionTimestamp *metav1.Time
-	// Persisted is the status that the API server is known to hold. Nil before the first
-	// write.
+	// Persisted is the newest status that the API server is known to have taken, whole: what
+	// it holds may be that as Decider.Shorten has made it, or one of the Plans since if the
+	// answer to its write was lost. Nil before the first write.
 	Persisted *S
 	// Status is the last Plan's: Persisted and what is not yet written. Nil before
 	// the first Plan.

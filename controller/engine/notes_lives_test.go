@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -35,6 +36,8 @@ import (
 type desk struct {
 	t      *testing.T
 	server *apiserver.Server
+	// log is where programs log, nowhere unless a test says so.
+	log logr.Logger
 	// programs are those that were started.
 	programs []*program
 	running  sync.WaitGroup
@@ -50,7 +53,7 @@ func atDesk(t *testing.T, test func(t *testing.T, d *desk)) {
 			apiserver.WithResource(apiserver.Resource{GroupVersionResource: version.WithResource("notes"), Kind: noteKind.Kind, Type: (*Note)(nil)}),
 			apiserver.WithResource(apiserver.Resource{GroupVersionResource: version.WithResource("drafts"), Kind: draftKind.Kind, Type: (*Draft)(nil)}))
 		server.StartGarbageCollector(time.Second)
-		d := &desk{t: t, server: server}
+		d := &desk{t: t, server: server, log: logr.Discard()}
 		defer d.running.Wait()
 		defer func() {
 			for _, p := range d.programs {
@@ -86,8 +89,9 @@ func quiet(t *testing.T) {
 // program is one process of a controller of Notes.
 type program struct {
 	*apiserver.Process
-	notes *engine.Owners[*Note, NoteStatus]
-	stop  context.CancelFunc
+	notes   *engine.Owners[*Note, NoteStatus]
+	metrics *prometheus.Registry
+	stop    context.CancelFunc
 }
 
 // start starts a program that lives for so many writes, or for ever if that is negative.
@@ -99,7 +103,7 @@ func (d *desk) start(writes int) *program {
 			d.t.Fatal(err)
 		}
 	}
-	p := &program{Process: d.server.Process(fmt.Sprint("program-", len(d.programs)))}
+	p := &program{Process: d.server.Process(fmt.Sprint("program-", len(d.programs))), metrics: prometheus.NewRegistry()}
 	p.KillAfter(writes)
 	kube, err := kubernetes.NewForConfig(p.Config())
 	check(err)
@@ -111,13 +115,13 @@ func (d *desk) start(writes int) *program {
 	api, err := rest.RESTClientFor(config)
 	check(err)
 	e, err := engine.New(engine.Options{
-		Kube: kube, Metadata: metadata, Workers: 2, BatchSize: 10, Window: 100 * time.Millisecond, Registerer: prometheus.NewRegistry(),
+		Kube: kube, Metadata: metadata, Workers: 2, BatchSize: 10, Window: 100 * time.Millisecond, Registerer: p.metrics,
 	})
 	check(err)
 	core := newNotes(kube, api)
 	p.notes, err = engine.Add(e, core)
 	check(err)
-	ctx, stop := context.WithCancel(klog.NewContext(d.t.Context(), logr.Discard()))
+	ctx, stop := context.WithCancel(klog.NewContext(d.t.Context(), d.log))
 	p.stop = stop
 	d.programs = append(d.programs, p)
 	_, err = engine.Add(e, drafts{core})
@@ -261,7 +265,8 @@ func TestWhatWasJustWrittenIsNotWrittenAgain(t *testing.T) {
 	})
 }
 
-// TestOwnersThatAreNotServedKeepNobodyWaiting, and are run as soon as they are served.
+// TestOwnersThatAreNotServedKeepNobodyWaiting, and are run as soon as they are served. The
+// log tells once that they are not, and once that they are.
 func TestOwnersThatAreNotServedKeepNobodyWaiting(t *testing.T) {
 	atDesk(t, func(t *testing.T, d *desk) {
 		d.server.SetHook(func(r *apiserver.Request) apiserver.Fault {
@@ -271,10 +276,20 @@ func TestOwnersThatAreNotServedKeepNobodyWaiting(t *testing.T) {
 			return apiserver.Fault{}
 		})
 		apiserver.Add(d.server, &Draft{Note{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "draft"}, Spec: NoteSpec{Text: "one"}}})
-		d.start(-1)
+		var log lines
+		d.log = funcr.New(log.add, funcr.Options{})
+		p := d.start(-1)
 		d.write("a", "one")
 		if !d.shows("a", "one") {
 			t.Error("a Note waits for Drafts, which are not served")
+		}
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if told := log.with("Draft"); len(told) != 1 || !strings.Contains(told[0], "may not serve") {
+			t.Errorf("the log says of Drafts %q, want once that they may not be served", told)
+		}
+		if drafts, notes := p.gauge(t, "listed_drafts"), p.gauge(t, "listed_notes"); drafts != 0 || notes != 1 {
+			t.Errorf("the metrics of Drafts and Notes are %v and %v, want 0 and 1", drafts, notes)
 		}
 		d.server.SetHook(nil)
 		time.Sleep(5 * time.Minute) // An informer tries again after a minute at most.
@@ -282,7 +297,53 @@ func TestOwnersThatAreNotServedKeepNobodyWaiting(t *testing.T) {
 		if draft := apiserver.Find[Draft](d.server, "ns", "draft"); !draft.Status.Shown {
 			t.Error("a Draft is not shown after they are served")
 		}
+		if told := log.with("Draft"); len(told) < 2 || !strings.Contains(told[1], "are listed now") {
+			t.Errorf("the log says of Drafts %q, want in the end that they are listed", told)
+		}
+		if drafts := p.gauge(t, "listed_drafts"); drafts != 1 {
+			t.Errorf("the metric of Drafts is %v, want 1", drafts)
+		}
 	})
+}
+
+// lines are what is logged.
+type lines struct {
+	mu  sync.Mutex
+	all []string
+}
+
+func (l *lines) add(_, line string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.all = append(l.all, line)
+}
+
+// with are the lines that speak of something.
+func (l *lines) with(word string) (found []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, line := range l.all {
+		if strings.Contains(line, word) {
+			found = append(found, line)
+		}
+	}
+	return found
+}
+
+// gauge is the value of a metric of the controller.
+func (p *program) gauge(t *testing.T, name string) float64 {
+	t.Helper()
+	families, err := p.metrics.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		if family.GetName() == "lockstep_controller_"+name {
+			return family.GetMetric()[0].GetGauge().GetValue()
+		}
+	}
+	t.Fatalf("there is no metric %s", name)
+	return 0
 }
 
 func (d *desk) count(verb apiserver.Verb, resource string) int {

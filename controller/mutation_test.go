@@ -77,7 +77,7 @@ func mutations() map[string]mutation.Mutation {
 		"a look that fails is never tried again": {File: "engine/pass.go", By: ".", Tests: "TestALookThatFails",
 			Old: "p.keepCauses(wanted,", New: "p.keepCauses(next.Actions,"},
 		"a Pod that runs is refused": {File: "engine/execute.go", By: ".", Tests: "TestAPodThatRuns",
-			Old: "if r.found, r.err = presentOf(ctx, on.client, on.namespace, r.action); r.err == nil && r.found == nil {", New: "if true {"},
+			Old: "if r.found, r.err = presentOf(ctx, on.Client, on.namespace, r.action); r.err == nil && r.found == nil {", New: "if true {"},
 		"objects that were seen before the look at the status are not noted": {File: "engine/looks.go", By: ".", Tests: "TestWhatIsCreatedAfterTheEnd",
 			Old: "\t\t\tp.memory.noteSeen(action.Seen)\n", New: ""},
 		"a memory that was current stays so": {File: "frameworks/snapshot.go", By: ".", Tests: "TestADeposedLeader",

@@ -84,7 +84,7 @@ func (p *pass[O, S]) runBatch(ctx context.Context, actions []plan.Action, begin 
 		most:   func() int { return pacing.Share(c.batchSize, p.turn.inFlight()) },
 		enough: p.spent,
 		do:     func(action plan.Action) result { return e.do(ctx, action) },
-		skip:   func(action plan.Action) bool { return failedNow[causesOf(action)[0]] },
+		skip:   func(action plan.Action) bool { return len(failedNow) > 0 && failedNow[causesOf(action)[0]] },
 		begun:  func() { p.turn.requests++ },
 		learn: func(r result) {
 			answered++

@@ -18,6 +18,7 @@ func TestPurePackagesHaveNoClient(t *testing.T) {
 		"controller/engine/plan",
 		"controller/history",
 		"controller/jobpods",
+		"controller/kubeflow",
 		"controller/lifecycle",
 		"controller/pacing",
 		"controller/volcano",

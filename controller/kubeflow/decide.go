@@ -15,7 +15,6 @@ import (
 
 	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
-	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 	"github.com/lockstep-k8s/lockstep/internal/text"
 )
 
@@ -88,13 +87,13 @@ func (d *decision) read() (goOn bool) {
 // recordedVersion is the version by whose rules objects of the job were made. Empty if there
 // are none.
 func (d *decision) recordedVersion() string {
-	for _, name := range jobpods.SortedKeys(d.PodGroups) {
-		if version := d.PodGroups[name].Annotations[KeyCreatedAs]; version != "" {
+	for _, group := range d.PodGroups { // All say the same.
+		if version := group.Annotations[KeyCreatedAs]; version != "" {
 			return version
 		}
 	}
-	for _, name := range jobpods.SortedKeys(d.Services) {
-		if version := d.Services[name].Annotations[KeyCreatedAs]; version != "" {
+	for _, service := range d.Services {
+		if version := service.Annotations[KeyCreatedAs]; version != "" {
 			return version
 		}
 	}

@@ -4,6 +4,7 @@
 package kubeflow
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -40,8 +41,7 @@ func (d *decision) gather() (goOn bool) {
 	for _, t := range d.types {
 		d.replicas = append(d.replicas, &replicas{replicaType: t, reach: t.number})
 	}
-	for _, name := range jobpods.SortedKeys(d.Pods) {
-		pod := d.Pods[name]
+	for _, pod := range d.Pods {
 		r, index := d.placeOf(pod)
 		if r == nil || d.Gone[pod.UID] {
 			continue
@@ -56,8 +56,9 @@ func (d *decision) gather() (goOn bool) {
 			r.pods[index] = pod
 		}
 	}
-	for _, name := range jobpods.SortedKeys(d.Services) {
-		service := d.Services[name]
+	slices.SortFunc(d.old, func(a, b *corev1.Pod) int { return cmp.Compare(a.Name, b.Name) })
+	slices.Sort(d.unchecked)
+	for _, service := range d.Services {
 		if r, index := d.placeOf(service); r != nil && !d.Gone[service.UID] {
 			r.services[index] = service
 		}
@@ -68,6 +69,9 @@ func (d *decision) gather() (goOn bool) {
 			d.replicasOf(name)
 		}
 	}
+	slices.SortStableFunc(d.replicas, func(a, b *replicas) int {
+		return cmp.Compare(slices.Index(d.kind.types, a.name), slices.Index(d.kind.types, b.name))
+	})
 	for _, r := range d.replicas {
 		r.reach = max(r.reach, reachOf(now[r.name]), reachOf(before[r.name]))
 		r.record, r.persisted = readRecord(now[r.name], r.reach), readRecord(before[r.name], r.reach)

@@ -54,20 +54,21 @@ func namesSchedulerOfOurs(job *Job, options Options) bool {
 // stranger is what shows that another controller has begun the job: objects that we have not
 // made, or a status of somebody else where nothing of ours is. Empty for nothing.
 func (d *decision) stranger() string {
-	ours := 0
-	for _, name := range jobpods.SortedKeys(d.Pods) {
-		if !isOurs(d.Pods[name]) {
-			return "Pod " + name + " was made by another controller"
+	var strangers []string
+	for name, pod := range d.Pods {
+		if !isOurs(pod) {
+			strangers = append(strangers, "Pod "+name+" was made by another controller")
 		}
-		ours++
 	}
-	for _, name := range jobpods.SortedKeys(d.Services) {
-		if !isOurs(d.Services[name]) {
-			return "Service " + name + " was made by another controller"
+	for name, service := range d.Services {
+		if !isOurs(service) {
+			strangers = append(strangers, "Service "+name+" was made by another controller")
 		}
-		ours++
 	}
-	if status := d.Persisted; status != nil && len(status.Conditions) > 0 && ours == 0 && status.Starts == 0 {
+	if len(strangers) > 0 {
+		return slices.Min(strangers)
+	}
+	if status := d.Persisted; status != nil && len(status.Conditions) > 0 && len(d.Pods)+len(d.Services) == 0 && status.Starts == 0 {
 		if manager := jobpods.ForeignManager(d.Job, d.Options.Manager); manager != "" {
 			return "The status was written by " + manager
 		}

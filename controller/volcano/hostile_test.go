@@ -1,0 +1,36 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package volcano
+
+import (
+	"testing"
+
+	busv1alpha1 "github.com/lockstep-k8s/lockstep/apis/bus/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
+)
+
+// creations counts the Pods that are made.
+func (s *simulation) creations() *int {
+	n := 0
+	s.onAction = func(a plan.Action) {
+		if a.Verb == plan.Create && a.Kind == KindPod {
+			n++
+		}
+	}
+	return &n
+}
+
+// TestATemplateCannotSayWhatOnlyTheControllerSays has the controller's own annotations in a
+// template: Pods that were born with a mark would be deleted and made again without end.
+func TestATemplateCannotSayWhatOnlyTheControllerSays(t *testing.T) {
+	j := job(ofTask("a", 2, in("1s", on(busv1alpha1.EventPodEvicted, busv1alpha1.ActionTerminateJob))))
+	j.Spec.Tasks[0].Template.Raw = []byte(`{"metadata":{"annotations":{"mine":"x","` + KeyMark + `":"x","` + KeyEvictedAt + `":"2020-01-01T00:00:00Z"}},
+		"spec":{"containers":[{"name":"c","image":"i"}]}}`)
+	s := given(t, j, nil)
+	made := s.creations()
+	s.until(rr).after(3).has(tally{r: 2})
+	if *made != 2 || s.pod("j-a-0").Annotations["mine"] != "x" {
+		t.Errorf("%d Pods were made, want 2; annotations %v", *made, s.pod("j-a-0").Annotations)
+	}
+}

@@ -6,6 +6,7 @@ package volcano
 import (
 	"testing"
 
+	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
 	busv1alpha1 "github.com/lockstep-k8s/lockstep/apis/bus/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 )
@@ -32,5 +33,27 @@ func TestATemplateCannotSayWhatOnlyTheControllerSays(t *testing.T) {
 	s.until(rr).after(3).has(tally{r: 2})
 	if *made != 2 || s.pod("j-a-0").Annotations["mine"] != "x" {
 		t.Errorf("%d Pods were made, want 2; annotations %v", *made, s.pod("j-a-0").Annotations)
+	}
+}
+
+// TestAPodIsFoundByItsName takes the labels off a Pod. Its name and its owner still say
+// whose it is.
+func TestAPodIsFoundByItsName(t *testing.T) {
+	for name, policy := range map[string][]batchv1alpha1.LifecyclePolicy{
+		"without policies": nil,
+		"with one":         {on(busv1alpha1.EventPodEvicted, busv1alpha1.ActionRestartJob)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := given(t, job(ofTask("a", 2, policy...)), nil)
+			s.until(rr)
+			pod := s.pod("j-a-1")
+			pod.Labels = nil
+			s.store(KindPod, pod)
+			made := s.creations()
+			s.after(3).has(tally{r: 2})
+			if *made != 0 {
+				t.Errorf("%d Pods were made", *made)
+			}
+		})
 	}
 }

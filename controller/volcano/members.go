@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"slices"
 	"strconv"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -60,12 +61,12 @@ func (d *decision) gatherMembers() (goOn bool) {
 		byName[t.spec.Name] = t
 	}
 	for name, pod := range d.Pods {
-		t := byName[pod.Labels[batchv1alpha1.KeyTaskName]]
-		index, err := strconv.ParseInt(pod.Labels[batchv1alpha1.KeyTaskIndex], 10, 32)
-		if t == nil || err != nil || index < 0 || name != podName(d.Job.Name, t.spec.Name, int32(index)) || d.Gone[pod.UID] {
+		taskName, index, ok := partsOf(d.Job.Name, name)
+		t := byName[taskName]
+		if !ok || t == nil || d.Gone[pod.UID] {
 			continue
 		}
-		m := &member{Pod: pod, task: t, index: int32(index), version: versionOf(pod), retries: retriesOf(pod)}
+		m := &member{Pod: pod, task: t, index: index, version: versionOf(pod), retries: retriesOf(pod)}
 		switch newer := m.version > d.next.Version || m.retries > d.next.RetryCount; {
 		case newer && !d.Checked[pod.UID]:
 			d.outdated = true // The status is an old one, by all appearances.
@@ -80,6 +81,19 @@ func (d *decision) gatherMembers() (goOn bool) {
 		slices.SortFunc(t.members, func(a, b *member) int { return cmp.Compare(a.index, b.index) })
 	}
 	return !d.outdated
+}
+
+// partsOf are the task and the index in the name of a Pod of the Job. Labels say the same, but
+// users may change them. ok is false if the Job would name no Pod so.
+func partsOf(job, pod string) (task string, index int32, ok bool) {
+	rest, ok := strings.CutPrefix(pod, job+"-")
+	last := strings.LastIndexByte(rest, '-')
+	if !ok || last < 0 {
+		return "", 0, false
+	}
+	task = rest[:last]
+	number, err := strconv.ParseInt(rest[last+1:], 10, 32)
+	return task, int32(number), err == nil && number >= 0 && pod == podName(job, task, int32(number))
 }
 
 // versionOf is the version of the Job for which a Pod was made. One that does not say so

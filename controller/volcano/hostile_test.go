@@ -6,6 +6,8 @@ package volcano
 import (
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
 	busv1alpha1 "github.com/lockstep-k8s/lockstep/apis/bus/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
@@ -56,4 +58,19 @@ func TestAPodIsFoundByItsName(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestAPodThatEndsWhileTheCommandGoesCounts ends a Pod between the write of Aborting and
+// the deletion of the Command.
+func TestAPodThatEndsWhileTheCommandGoesCounts(t *testing.T) {
+	s := given(t, job(ofTask("a", 2)), nil)
+	s.until(rr)
+	s.onWrite = func(before, after *batchv1alpha1.JobStatus) {
+		if before.State.Phase == rr && after.State.Phase == ab {
+			s.setPhase("j-a-0", corev1.PodSucceeded, 0)
+		}
+	}
+	s.command(busv1alpha1.ActionAbortJob)
+	s.until(abd).has(tally{s: 1})
+	s.hasPods("j-a-0")
 }

@@ -96,7 +96,12 @@ type decision struct {
 	clock time.Time
 	now   metav1.Time
 	*reading
+	// tasks are those of the spec, in their order, and then those that it has lost.
 	tasks []*task
+	// unclear says that the spec is no measure of the Job: it makes no sense, or has lost
+	// tasks. Then nothing is judged by it: no policy acts, no Pod is made or removed by a
+	// rescale, and what is on record stays.
+	unclear bool
 	// next is the status in the making.
 	next   *batchv1alpha1.JobStatus
 	memory Memory
@@ -132,14 +137,7 @@ func newDecision(snapshot Snapshot, now time.Time) *decision {
 	if known := cmp.Or(snapshot.Status, snapshot.Persisted); known != nil {
 		d.next = known.DeepCopy()
 	}
-	for i := range d.spec.Tasks {
-		spec := &d.spec.Tasks[i]
-		reach := spec.Replicas
-		if !isOpen(d.next.State.Phase) {
-			reach = max(reach, reachOf(d.next, spec.Name)) // What a Job came to is not rescaled.
-		}
-		d.tasks = append(d.tasks, &task{place: i, spec: spec, record: readRecord(d.next, spec.Name, reach)})
-	}
+	d.gatherTasks()
 	return d
 }
 

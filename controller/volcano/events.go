@@ -39,8 +39,8 @@ type happening struct {
 // happenings are the events of the present version that nothing was done about.
 func (d *decision) happenings() []happening {
 	var all []happening
-	for i, t := range d.tasks {
-		if !d.policies[i] {
+	for _, t := range d.tasks {
+		if !d.policies[t.place] {
 			continue
 		}
 		for index := range t.spec.Replicas {

@@ -16,7 +16,7 @@ import (
 
 // task is a task of the Job, its Pods, and what is remembered of them.
 type task struct {
-	// place is that in the list of tasks.
+	// place is that in the list of tasks, lost for one that is not there any more.
 	place int
 	spec  *batchv1alpha1.TaskSpec
 	// members are the Pods of the task that are there, by index, also those that a
@@ -27,6 +27,55 @@ type task struct {
 	persisted *record
 	// counts are those of the present round.
 	counts counts
+}
+
+// lost is the place of a task that the spec has lost: the CRD of somebody else may let users
+// take tasks away, or rename them. Its Pods are still the Job's.
+const lost = -1
+
+// gatherTasks finds the tasks of the spec, and those that it has lost, by what is on record and
+// by Pods. A spec that is as it was has lost none.
+func (d *decision) gatherTasks() {
+	seen := map[string]bool{}
+	for i := range d.spec.Tasks {
+		if spec := &d.spec.Tasks[i]; !seen[spec.Name] {
+			seen[spec.Name] = true
+			d.tasks = append(d.tasks, &task{place: i, spec: spec})
+		}
+	}
+	d.unclear = d.invalid != ""
+	if d.unclear || d.recordedHash() != d.hash {
+		for _, name := range d.knownTasks() {
+			if !seen[name] {
+				d.unclear = true
+				d.tasks = append(d.tasks, &task{place: lost, spec: &batchv1alpha1.TaskSpec{Name: name, MinAvailable: new(int32)}})
+			}
+		}
+	}
+	for _, t := range d.tasks {
+		reach := t.spec.Replicas
+		if d.unclear || !isOpen(d.next.State.Phase) {
+			reach = max(reach, reachOf(d.next, t.spec.Name)) // What a Job came to is not rescaled.
+		}
+		t.record = readRecord(d.next, t.spec.Name, reach)
+	}
+}
+
+// knownTasks are the tasks of which something is on record, or there are Pods, in the order of
+// their names.
+func (d *decision) knownTasks() []string {
+	names := map[string]bool{}
+	for key := range d.next.ControlledResources {
+		if name, ok := strings.CutPrefix(key, recordPrefix); ok {
+			names[name] = true
+		}
+	}
+	for pod := range d.Pods {
+		if name, _, ok := partsOf(d.Job.Name, pod); ok {
+			names[name] = true
+		}
+	}
+	return sortedKeys(names)
 }
 
 // minAvailable is the effective one of the task.
@@ -137,9 +186,9 @@ func (m *member) hasEnded() bool {
 // isMarked says whether the Pod is to go, and its end is no event.
 func (m *member) isMarked() bool { return m.Annotations[KeyMark] != "" }
 
-// isSurplus says whether a rescale removes the Pod. A spec that makes no sense removes none.
+// isSurplus says whether a rescale removes the Pod.
 func (d *decision) isSurplus(m *member) bool {
-	return d.invalid == "" && m.index >= m.task.spec.Replicas
+	return !d.unclear && m.index >= m.task.spec.Replicas
 }
 
 // isEvicted says whether somebody else deletes a Pod of the present version that has not
@@ -187,7 +236,7 @@ func (d *decision) standing(m *member) standing {
 func (d *decision) followRecords() (goOn bool) {
 	phase := d.next.State.Phase
 	for _, t := range d.tasks {
-		here := make(indexes, t.spec.Replicas)
+		here := make(indexes, t.record.reach())
 		for _, m := range t.members {
 			switch {
 			case m.isMarked():
@@ -219,7 +268,7 @@ func (d *decision) followThere(t *task, here indexes) {
 		return
 	}
 	restarted := d.Persisted != nil && d.Persisted.State.Phase == batchv1alpha1.JobRestarting
-	for index := range t.spec.Replicas {
+	for index := range t.record.reach() {
 		switch {
 		case t.record.ended(index):
 			t.record.there.set(index, false)

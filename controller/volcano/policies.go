@@ -73,7 +73,7 @@ type consequence struct {
 // applyPolicies takes the action that is due first. In a restart, all restarts of parts
 // that are due join it.
 func (d *decision) applyPolicies() (goOn bool) {
-	if !isOpen(d.next.State.Phase) || d.invalid != "" {
+	if !isOpen(d.next.State.Phase) || d.unclear {
 		return true
 	}
 	for _, c := range d.dueConsequences() {

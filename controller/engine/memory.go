@@ -124,6 +124,10 @@ func (m *memory[O, S]) remember(r result) {
 	switch {
 	case r.written != nil:
 		m.written[refOf(r.action)] = r.written
+		if known, ok := m.strays[r.written.GetUID()]; ok {
+			known.object = r.written
+			m.strays[r.written.GetUID()] = known
+		}
 	case r.found != nil:
 		m.strays[r.found.GetUID()] = stray{kind: r.action.Kind, object: r.found}
 	case r.gone != "":

@@ -361,7 +361,7 @@ func TestAJobOfTooManyPodsGetsNone(t *testing.T) {
 
 // TestJobsRunOnceTheirKindsAreServed, and Frameworks don't wait for that.
 func TestJobsRunOnceTheirKindsAreServed(t *testing.T) {
-	for _, missing := range []string{batchv1alpha1.JobPlural, busv1alpha1.CommandPlural} {
+	for missing, kind := range map[string]string{batchv1alpha1.JobPlural: "Job", busv1alpha1.CommandPlural: "Command"} {
 		t.Run(missing, func(t *testing.T) {
 			quiet(t)
 			unserved := func(c *cluster) {
@@ -381,9 +381,9 @@ func TestJobsRunOnceTheirKindsAreServed(t *testing.T) {
 				if got := c.podNames(); !slices.Equal(got, []string{"fw-w-0"}) {
 					t.Errorf("there are the Pods %v, want those of the Framework alone", got)
 				}
-				told := slices.DeleteFunc(c.trace.lines, func(line string) bool { return !strings.Contains(line, "does not serve a resource") })
-				if len(told) != 1 || !strings.Contains(told[0], missing+".") {
-					t.Errorf("the log says %q, want one line that names %s", told, missing)
+				told := slices.DeleteFunc(c.trace.lines, func(line string) bool { return !strings.Contains(line, "may not serve") })
+				if len(told) != 1 || !strings.Contains(told[0], "missing ["+kind+"]") {
+					t.Errorf("the log says %q, want one line that names the kind %s", told, kind)
 				}
 				c.server.SetHook(nil)
 				c.pass(time.Minute)

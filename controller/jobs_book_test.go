@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
-	busv1alpha1 "github.com/lockstep-k8s/lockstep/apis/bus/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/internal/testing/apiserver"
 )
 
@@ -31,8 +30,12 @@ type jobBook struct {
 
 	mu     sync.Mutex
 	errors int
-	jobs   map[types.UID]*batchv1alpha1.Job
-	pods   map[types.NamespacedName]*corev1.Pod
+	// leading says which process runs now. What another one has asked for gets to the server
+	// late, and late are the Pods that were made so.
+	leading func() string
+	late    map[types.UID]bool
+	jobs    map[types.UID]*batchv1alpha1.Job
+	pods    map[types.NamespacedName]*corev1.Pod
 	// phases are those that a Job had, by its key.
 	phases map[string][]batchv1alpha1.JobPhase
 	// executed has how often a state named a Command, by the Command's UID.
@@ -41,9 +44,9 @@ type jobBook struct {
 	changed map[types.UID]time.Time
 }
 
-func newJobBook(t *testing.T, trace *trace) *jobBook {
+func newJobBook(c *cluster) *jobBook {
 	return &jobBook{
-		t: t, trace: trace, jobs: map[types.UID]*batchv1alpha1.Job{}, pods: map[types.NamespacedName]*corev1.Pod{},
+		t: c.t, trace: c.trace, leading: c.book.leader, late: map[types.UID]bool{}, jobs: map[types.UID]*batchv1alpha1.Job{}, pods: map[types.NamespacedName]*corev1.Pod{},
 		phases: map[string][]batchv1alpha1.JobPhase{}, executed: map[string]int{}, changed: map[types.UID]time.Time{},
 	}
 }
@@ -135,6 +138,10 @@ func (b *jobBook) onPod(w *apiserver.Written) {
 	if !w.Created() || !isController(w) || owner == nil {
 		return
 	}
+	if w.Process != b.leading() {
+		b.late[pod.UID] = true
+		return
+	}
 	job := b.jobs[owner.UID]
 	if job == nil {
 		return // The cache is behind: the garbage collector takes it.
@@ -145,7 +152,7 @@ func (b *jobBook) onPod(w *apiserver.Written) {
 	}
 	for key, other := range b.pods {
 		older, _ := strconv.Atoi(other.Annotations[batchv1alpha1.KeyJobVersion])
-		if older < version && key != w.Key && metav1.IsControlledBy(other, job) && runs(other) {
+		if older < version && key != w.Key && !b.late[other.UID] && metav1.IsControlledBy(other, job) && runs(other) {
 			b.wrong("Pod %s of version %d is made while %s of version %d runs", w.Key, version, key, older)
 		}
 	}
@@ -154,9 +161,4 @@ func (b *jobBook) onPod(w *apiserver.Written) {
 // runs says whether a Pod has not ended.
 func runs(pod *corev1.Pod) bool {
 	return pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
-}
-
-// commandActions are what users ask for.
-var commandActions = []busv1alpha1.Action{
-	busv1alpha1.ActionAbortJob, busv1alpha1.ActionResumeJob, busv1alpha1.ActionRestartJob,
 }

@@ -154,7 +154,7 @@ func TestAJobComesThroughACrashBetweenAnyTwoWrites(t *testing.T) {
 		crashed = false
 		t.Run(fmt.Sprintf("after %d writes", crashAfter), func(t *testing.T) {
 			inClusterWith(t, runJobs, func(t *testing.T, c *cluster) {
-				book := newJobBook(t, c.trace)
+				book := newJobBook(c)
 				c.server.SetObserver(book.observe)
 				c.ends = func(pod *corev1.Pod) (int32, bool) {
 					switch version := pod.Annotations[batchv1alpha1.KeyJobVersion]; {

@@ -11,7 +11,8 @@ import "embed"
 // FS holds crds/*.yaml and rbac/*.yaml, each file one or more YAML documents.
 // Files are to be applied in the order of their names, crds first.
 //
-// It also holds volcano/*.yaml, the CRDs of Volcano's kinds. They are created only where
+// It also holds volcano/*.yaml: the CRDs of Volcano's kinds, and what the controller may do
+// with them. They are created only where
 // Volcano Jobs are switched on, and only if they are absent: they may be Volcano's own.
 //
 //go:embed crds/*.yaml rbac/*.yaml volcano/*.yaml

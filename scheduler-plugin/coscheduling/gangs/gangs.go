@@ -248,6 +248,11 @@ func (t *Gangs) changed(g *gang) {
 		}
 		return
 	}
+	if g.fell() {
+		// Those that outrank it only now may have its place, or what is kept for it.
+		t.line.Happened(line.Event{Kind: line.Anything, By: g.key}, t.config.Now())
+		t.config.Stir()
+	}
 	if g.complete() {
 		g.incompleteSince = time.Time{}
 		t.line.Enter(g.rank(), g.lacksMinimum(), t.config.Now())

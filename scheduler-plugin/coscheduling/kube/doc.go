@@ -31,7 +31,7 @@
 //	Evaluator                                                preemption.go             preemption_test.go
 //	how a victim is marked and deleted                       evict.go, onlypod.go      evict_test.go
 //	DynamicResources' Unreserve, in memory only              undo.go                   undo_test.go
-//	DynamicResources' PostFilter                             claims.go                 upstream_test.go
+//	DynamicResources' PostFilter, its index of Pods          claims.go                 upstream_test.go
 //	in which order PodDisruptionBudgets are spent            budgets.go                budgets_test.go
 //	which Pods its informer leaves out                       pods.go                   pods_test.go
 //	multiPoint and preEnqueue of a profile                   profile.go                profile_test.go

@@ -51,7 +51,7 @@ func TestAPodThatWasMadeAnewIsOneMember(t *testing.T) {
 func TestADeletionThatWasMissedIsOne(t *testing.T) {
 	b := newBench()
 	group, pod := makeGroup("gang", 1), makePod("a", inGroup("gang"))
-	pods := newMembers(b.Gangs, fake.NewClientset()).living()
+	pods := newMembers(b.Gangs, fake.NewClientset(), nil).living()
 	groups := handlers(b.SetGroup, func(_, after *schedulingv1alpha1.PodGroup) { b.SetGroup(after) }, b.DeleteGroup)
 	groups.OnAdd(group, false)
 	pods.OnAdd(pod, false)

@@ -17,6 +17,7 @@ func TestPurePackagesHaveNoClient(t *testing.T) {
 		"apis/framework/statuscodec",
 		"controller/engine/plan",
 		"controller/history",
+		"controller/jobpods",
 		"controller/lifecycle",
 		"controller/pacing",
 		"controller/volcano",

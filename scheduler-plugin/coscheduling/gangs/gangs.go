@@ -63,6 +63,9 @@ func (t *Gangs) SetSynced() {
 	defer t.mu.Unlock()
 	t.synced = true
 	for _, g := range t.gangs {
+		if g.missing.Total > 0 {
+			g.doubtUntil = t.config.Now().Add(missingPatience) // it is only asked about them from now on
+		}
 		t.changed(g)
 		// It may be that a gang was broken and not dissolved by the scheduler before.
 		if g.wasBroken() {

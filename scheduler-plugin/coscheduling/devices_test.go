@@ -252,6 +252,31 @@ func TestMembersThatCanNotShareADeviceAreTold(t *testing.T) {
 	w.eventually("they are placed", func() bool { return w.placed("gang") == 2 })
 }
 
+// TestAClaimThatMovesTakesItsMemberAlong: the claim has a device of node-0 when the member is
+// placed. Before it is reserved for the member it loses that, and somebody who shares it has
+// given it a device of node-1. kube-scheduler would reserve that one for a Pod on node-0.
+func TestAClaimThatMovesTakesItsMemberAlong(t *testing.T) {
+	w := newWorld(t, all(makeNodes("node", 2, 2), deviceClass(), devices("node-0", 1), devices("node-1", 1),
+		allocatedClaim("shared", "node-0", "device-0"), makeGroup("gang", 1), makeMembers("gang", 1, withSharedClaim))...)
+	var moved atomic.Bool
+	w.kube.PrependReactor("update", "resourceclaims", func(action clienttesting.Action) (bool, apiruntime.Object, error) {
+		if !moved.CompareAndSwap(false, true) {
+			return false, nil, nil
+		}
+		claim := allocatedClaim("shared", "node-1", "device-0")
+		claim.ResourceVersion = "100"
+		if err := w.kube.Tracker().Update(deviceClaimResource, claim, testNamespace); err != nil {
+			return true, nil, err
+		}
+		return false, nil, nil
+	})
+	w.start()
+	w.eventually("the member is placed", func() bool { return w.placed("gang") == 1 })
+	if node := w.nodeOf()["gang-0"]; node != "node-1" {
+		t.Errorf("it is on %s, and its device on node-1", node)
+	}
+}
+
 // TestDevicesOfOthersStay: a claim that a member shares with a Pod that runs, or that is
 // reserved for a Pod of others, is left alone, however much it is in the way.
 func TestDevicesOfOthersStay(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	resourcehelper "k8s.io/component-helpers/resource"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
@@ -176,6 +177,42 @@ func preBind(ctx context.Context, p *Placement) *fwk.Status {
 	written(p.shared, status)
 	leave(p.shared)
 	return status
+}
+
+// devicesReach fails if the node of a placement is not one on which the devices of its claims can
+// be used, once the claims are reserved for its Pod. DynamicResources has looked at them when it
+// placed the Pod. Since then a claim that others share may have lost its device, and have one of
+// another node by now: DynamicResources reserves it all the same when it tries again after a conflict.
+func devicesReach(p *Placement) error {
+	names := claimNames(p.Pod)
+	manager := p.Profile.SharedDRAManager()
+	if manager == nil || len(names) == 0 {
+		return nil
+	}
+	node, err := p.Profile.SharedInformerFactory().Core().V1().Nodes().Lister().Get(p.Node)
+	if err != nil {
+		return fmt.Errorf("looking for node %s: %w", p.Node, err)
+	}
+	for _, name := range names {
+		claim, err := manager.ResourceClaims().Get(p.Pod.Namespace, name)
+		if err != nil {
+			return fmt.Errorf("looking for the claim %s: %w", name, err)
+		}
+		if claim.Status.Allocation == nil {
+			return fmt.Errorf("the claim %s has no device", name)
+		}
+		if claim.Status.Allocation.NodeSelector == nil {
+			continue // all nodes reach it
+		}
+		reached, err := nodeaffinity.NewNodeSelector(claim.Status.Allocation.NodeSelector)
+		if err != nil {
+			return fmt.Errorf("reading which nodes reach the devices of the claim %s: %w", name, err)
+		}
+		if !reached.Match(node) {
+			return fmt.Errorf("the claim %s has got a device that %s does not reach", name, p.Node)
+		}
+	}
+	return nil
 }
 
 // written notes how the PreBind of somebody has ended who was to write down the devices of claims.

@@ -35,8 +35,12 @@ type Core[O Owner, S any] interface {
 	Kinds() []Kind
 	// DecodeOwner makes an owner of what the API server has sent, or says why it makes no
 	// sense: then the user is told, and nothing is done until it is changed. In any case it
-	// returns an owner with the metadata. The spec may be empty.
+	// returns an owner with the metadata. The spec may be empty. Managed fields are large:
+	// what a core does not need of them it leaves out.
 	DecodeOwner(kind metav1.TypeMeta, metadata metav1.ObjectMeta, spec []byte) (O, error)
+	// Ignores says whether an owner is none of this controller's business: nothing is read,
+	// written or told of it, whether or not it makes sense.
+	Ignores(owner O) bool
 	// DecodeStatus reads a stored status, which is not empty.
 	DecodeStatus(stored []byte) (*S, error)
 	// NewDecider begins to decide on an owner.
@@ -68,7 +72,8 @@ type Decider[O Owner, S any] interface {
 	// Encode makes JSON of a status, to be stored.
 	Encode(status *S) ([]byte, error)
 	// Shorten makes of a status that is too large to be stored one that is not, and
-	// its JSON.
+	// its JSON. If it can't, the user is told, what rests on the status waits, and the
+	// status is tried again, later and later.
 	Shorten(owner O, status *S, now time.Time) (*S, []byte, error)
 }
 
@@ -79,8 +84,8 @@ type Resource struct {
 	Plural string
 	// API reads and writes them, in JSON, at their group and version.
 	API rest.Interface
-	// Optional says that owners of other cores don't wait until these can be listed: the
-	// API server may not serve them yet.
+	// Optional says that the API server may not serve these owners, or what they are made
+	// of: owners of other cores don't wait until they can be listed.
 	Optional bool
 }
 
@@ -98,8 +103,8 @@ type Kind struct {
 	OwnersOf func(object metav1.Object) []string
 	// Delay lets changes come together before an owner is synced.
 	Delay time.Duration
-	// Optional says that owners are synced without waiting for the cache.
-	Optional bool
+	// Unawaited says that owners are synced without waiting for the cache.
+	Unawaited bool
 	// Remembers says that objects are shown as they were written until the cache is as
 	// new: then a creation has no Outcome. Without it, a creation has an Outcome
 	// with the UID, which the core keeps in the status, and the object is
@@ -128,6 +133,9 @@ const (
 // Defaults are what most cores do in the same way, to be embedded.
 type Defaults[O Owner, S any] struct{}
 
+// Ignores returns false: all owners are the controller's.
+func (Defaults[O, S]) Ignores(O) bool { return false }
+
 // UIDs returns none: the status names no UID.
 func (Defaults[O, S]) UIDs(*S) iter.Seq[types.UID] { return func(func(types.UID) bool) {} }
 
@@ -143,11 +151,12 @@ func (Defaults[O, S]) FateOf(O, string, metav1.Object) Fate { return Foreign }
 // OwnerDeleted does nothing.
 func (Defaults[O, S]) OwnerDeleted(O, []byte) {}
 
-// errTooLong is what a core says that has no shorter status.
-var errTooLong = errors.New("the status has nothing that could be left out")
+// errWhole is what a core says that has no shorter status.
+var errWhole = errors.New("the status has nothing that could be left out")
 
-// Whole is part of a Decider of a core whose status is always small, to be embedded.
+// Whole is part of a Decider of a core whose status is small, or has nothing that could be
+// left out, to be embedded.
 type Whole[O Owner, S any] struct{}
 
 // Shorten fails.
-func (Whole[O, S]) Shorten(O, *S, time.Time) (*S, []byte, error) { return nil, nil, errTooLong }
+func (Whole[O, S]) Shorten(O, *S, time.Time) (*S, []byte, error) { return nil, nil, errWhole }

@@ -74,4 +74,3 @@ func TestAnInvalidJobIsPending(t *testing.T) {
 	s.edit(func(j *batchv1alpha1.Job) { j.Spec.Tasks[0].MaxRetry = 0 })
 	s.until(rr).has(tally{r: 2})
 }
-

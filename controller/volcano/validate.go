@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
 // Bounds of a spec, beside those of the API package. The CRD of Lockstep has the same.
@@ -58,20 +59,20 @@ func validateSpec(spec *batchv1alpha1.JobSpec, path *field.Path) field.ErrorList
 		errs = append(errs, field.Invalid(path.Child("tasks"), replicas,
 			fmt.Sprintf("must have at most %d replicas, which is their sum over all tasks", batchv1alpha1.MaxReplicas)))
 	}
-	errs = append(errs, atLeast(path.Child("minAvailable"), spec.MinAvailable, 0)...)
-	errs = append(errs, atLeast(path.Child("maxRetry"), spec.MaxRetry, 0)...)
+	errs = append(errs, jobpods.AtLeast(path.Child("minAvailable"), spec.MinAvailable, 0)...)
+	errs = append(errs, jobpods.AtLeast(path.Child("maxRetry"), spec.MaxRetry, 0)...)
 	if ttl := spec.TTLSecondsAfterFinished; ttl != nil {
-		errs = append(errs, atLeast(path.Child("ttlSecondsAfterFinished"), *ttl, 0)...)
+		errs = append(errs, jobpods.AtLeast(path.Child("ttlSecondsAfterFinished"), *ttl, 0)...)
 	}
 	if least := spec.MinSuccess; least != nil {
-		errs = append(errs, atLeast(path.Child("minSuccess"), *least, 1)...)
+		errs = append(errs, jobpods.AtLeast(path.Child("minSuccess"), *least, 1)...)
 	}
 	if spec.RunningEstimate != nil {
 		errs = append(errs, validateDuration(*spec.RunningEstimate, path.Child("runningEstimate"))...)
 	}
 	errs = append(errs, tooLong(path.Child("schedulerName"), spec.SchedulerName, validation.DNS1123LabelMaxLength)...)
-	errs = append(errs, subdomain(path.Child("queue"), spec.Queue)...)
-	errs = append(errs, subdomain(path.Child("priorityClassName"), spec.PriorityClassName)...)
+	errs = append(errs, jobpods.Subdomain(path.Child("queue"), spec.Queue)...)
+	errs = append(errs, jobpods.Subdomain(path.Child("priorityClassName"), spec.PriorityClassName)...)
 	errs = append(errs, validateTopology(spec.NetworkTopology, path.Child("networkTopology"))...)
 	errs = append(errs, validateVolumes(spec.Volumes, path.Child("volumes"))...)
 	errs = append(errs, validatePolicies(spec.Policies, path.Child("policies"))...)
@@ -90,20 +91,12 @@ func validateTopology(topology *batchv1alpha1.NetworkTopologySpec, path *field.P
 	}
 	errs = append(errs, tooLong(path.Child("highestTierName"), topology.HighestTierName, validation.DNS1123SubdomainMaxLength)...)
 	if tier := topology.HighestTierAllowed; tier != nil {
-		errs = append(errs, atLeast(path.Child("highestTierAllowed"), *tier, 0)...)
+		errs = append(errs, jobpods.AtLeast(path.Child("highestTierAllowed"), *tier, 0)...)
 		if topology.HighestTierName != "" {
 			errs = append(errs, field.Invalid(path, topology.HighestTierName, "must not specify highestTierAllowed and highestTierName simultaneously"))
 		}
 	}
 	return errs
-}
-
-// atLeast says if a number is too small.
-func atLeast(path *field.Path, number, least int32) field.ErrorList {
-	if number < least {
-		return field.ErrorList{field.Invalid(path, number, fmt.Sprintf("must be at least %d", least))}
-	}
-	return nil
 }
 
 // tooMany says if a list is too long, and tooLong if a text is.
@@ -119,16 +112,4 @@ func tooLong(path *field.Path, text string, most int) field.ErrorList {
 		return field.ErrorList{field.TooLong(path, "", most)}
 	}
 	return nil
-}
-
-// subdomain says if a text is neither empty nor a DNS subdomain.
-func subdomain(path *field.Path, name string) field.ErrorList {
-	if name == "" {
-		return nil
-	}
-	var errs field.ErrorList
-	for _, problem := range validation.IsDNS1123Subdomain(name) {
-		errs = append(errs, field.Invalid(path, name, problem))
-	}
-	return errs
 }

@@ -105,8 +105,16 @@ type decision struct {
 	// next is the status in the making.
 	next   *batchv1alpha1.JobStatus
 	memory Memory
-	// targets are the restarts of parts that have joined the one that is under way.
-	targets []restart
+	// joined are the restarts of parts that have joined the one that is under way, and
+	// sources are the Pods whose events have asked for them.
+	joined  map[target]bool
+	sources map[*member]bool
+	// onRecord is what readTarget says of a message.
+	onRecord struct {
+		message string
+		target  target
+		found   bool
+	}
 	// confirming are names of Pods of which it is not certain that they are gone.
 	confirming map[string]bool
 	// obstacle is why Pods are not made. Its reason is empty if nothing is in the way.
@@ -132,6 +140,8 @@ func newDecision(snapshot Snapshot, now time.Time) *decision {
 		reading:    snapshot.Memory.read(snapshot.Job, snapshot.Options),
 		next:       &batchv1alpha1.JobStatus{},
 		confirming: map[string]bool{},
+		joined:     map[target]bool{},
+		sources:    map[*member]bool{},
 	}
 	d.memory.reading = d.reading
 	if known := cmp.Or(snapshot.Status, snapshot.Persisted); known != nil {

@@ -26,6 +26,8 @@ type task struct {
 	record  record
 	// persisted is what is persisted of it. Nil if nobody has asked yet.
 	persisted *record
+	// joins are the indexes that have joined the restart under way.
+	joins jobpods.Indexes
 	// counts are those of the present round.
 	counts counts
 }

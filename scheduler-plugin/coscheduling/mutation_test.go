@@ -85,7 +85,7 @@ func mutations() map[string]mutation.Mutation {
 		"a PodGroup that was made anew inherits everything": {File: "gangs/transitions.go", Tests: "TestRecreatedGroup|MadeAnew",
 			Old: "if old == nil || old.UID != group.UID {", New: "if old == nil {"},
 		"a placement for a PodGroup is one for another of its name": {File: "gangs/turn.go", Tests: "TestABindingThatOutlives|TestAGangThatChanges",
-			Old: "if g == nil || !g.isOf(view.Group.UID) || !g.assume(nodes) {", New: "if g == nil || g.group == nil || !g.assume(nodes) {"},
+			Old: "if g == nil || !g.isOf(view.Group.UID) ||", New: "if g == nil || g.group == nil ||"},
 		"every Pod is a member that says so": {File: "gangs/transitions.go", Tests: "TestStrangersMakeNoGangComplete",
 			Old: "case g.group == nil || podgroup.IsMember(g.group, m.pod):", New: "case true:"},
 		"nobody is told that there is no such PodGroup": {File: "news/marks.go", By: ".", Tests: "TestAPodThatNamesNoPodGroup",

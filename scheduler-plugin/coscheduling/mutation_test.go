@@ -121,7 +121,7 @@ func mutations() map[string]mutation.Mutation {
 
 		// Devices.
 		"a trial takes back what is reserved for a member": {File: "kube/undo.go", By: ".", Tests: "TestATrialWritesNothing",
-			Old: "\tend()\n\tprofile", New: "\tdefer end()\n\tprofile"},
+			Old: "\tend()\n\treturn ended", New: "\tcontext.AfterFunc(ctx, end)\n\treturn ended"},
 		"members that share a claim are bound as they come": {File: "kube/sharing.go", By: ".", Tests: "TestMembersThatShareADeviceAreBoundAtOnce",
 			Old: "if len(by) < 2 || isAllocated", New: "if true || isAllocated"},
 		"devices stay with a gang that waits": {File: "cycle.go", Tests: "TestDevicesOfAnother|TestAGangThatWaitsHolds",

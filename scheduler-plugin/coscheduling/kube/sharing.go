@@ -119,9 +119,7 @@ func reserveAnew(ctx context.Context, p *Placement) *fwk.Status {
 		if !ok || plugin.Name() != DynamicResources {
 			continue
 		}
-		ended, end := context.WithCancel(ctx)
-		end()
-		claims.Unreserve(ended, p.State, p.Assumed.Pod, p.Node) // in memory alone; see UndoReserve
+		claims.Unreserve(inMemory(ctx), p.State, p.Assumed.Pod, p.Node) // see UndoReserve
 		if _, status := claims.PreFilter(ctx, p.State, p.Pod, nil); !status.IsSuccess() {
 			return status
 		}

@@ -12,7 +12,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"reflect"
 	"strings"
@@ -43,10 +45,27 @@ func complete(file string) error {
 	if err := yaml.Unmarshal(data, &crd); err != nil {
 		return fmt.Errorf("reading %s: %w", file, err)
 	}
-	version := crd["spec"].(schema)["versions"].([]any)[0].(schema)
-	spec := propertyOf(version["schema"].(schema)["openAPIV3Schema"].(schema), "spec")
-	merge(propertyOf(propertyOf(spec, "tasks")["items"].(schema), "template"), podTemplate())
-	merge(propertyOf(propertyOf(spec, "volumes")["items"].(schema), "volumeClaim"), claim())
+	spec, err := partOf(crd, "spec", "versions", 0, "schema", "openAPIV3Schema", "properties", "spec", "properties")
+	if err != nil {
+		return fmt.Errorf("reading %s: %w", file, err)
+	}
+	var m maker
+	for _, unknown := range []struct {
+		path []any
+		of   schema
+	}{
+		{[]any{"tasks", "items", "properties", "template"}, m.podTemplate()},
+		{[]any{"volumes", "items", "properties", "volumeClaim"}, m.claim()},
+	} {
+		part, err := partOf(spec, unknown.path...)
+		if err != nil {
+			return fmt.Errorf("reading the spec in %s: %w", file, err)
+		}
+		maps.Copy(part, unknown.of)
+	}
+	if err := errors.Join(m.errs...); err != nil {
+		return err
+	}
 	if data, err = yaml.Marshal(crd); err != nil {
 		return err
 	}
@@ -56,35 +75,67 @@ func complete(file string) error {
 // schema is the schema of an object, or a part of the CRD.
 type schema = map[string]any
 
+// partOf is the part of an object that is reached by the names of fields and the indexes of
+// lists.
+func partOf(object schema, path ...any) (schema, error) {
+	var part any = object
+	for i, step := range path {
+		found := false
+		switch step := step.(type) {
+		case string:
+			if fields, ok := part.(schema); ok {
+				part, found = fields[step]
+			}
+		case int:
+			if list, ok := part.([]any); ok && step < len(list) {
+				part, found = list[step], true
+			}
+		}
+		if !found {
+			return nil, fmt.Errorf("there is no %v", path[:i+1])
+		}
+	}
+	fields, ok := part.(schema)
+	if !ok {
+		return nil, fmt.Errorf("%v is a %T and no object", path, part)
+	}
+	return fields, nil
+}
+
+// maker makes schemas, and keeps what is wrong with them.
+type maker struct {
+	errs []error
+}
+
 // podTemplate asks for named containers and for quantities that can be read.
-func podTemplate() schema {
-	container := open(reflect.TypeFor[corev1.Container](), schema{
+func (m *maker) podTemplate() schema {
+	container := m.open(reflect.TypeFor[corev1.Container](), schema{
 		"name":      schema{"type": "string", "minLength": 1},
-		"resources": resources(reflect.TypeFor[corev1.ResourceRequirements]()),
+		"resources": m.resources(reflect.TypeFor[corev1.ResourceRequirements]()),
 	}, "name")
 	// A list has no bound: no rule walks it.
 	containers := schema{"type": "array", "items": container}
 	atLeastOne := schema{"type": "array", "items": container, "minItems": 1}
-	return open(reflect.TypeFor[corev1.PodTemplateSpec](), schema{
-		"metadata": open(reflect.TypeFor[metav1.ObjectMeta](), nil),
-		"spec": open(reflect.TypeFor[corev1.PodSpec](), schema{
+	return m.open(reflect.TypeFor[corev1.PodTemplateSpec](), schema{
+		"metadata": m.open(reflect.TypeFor[metav1.ObjectMeta](), nil),
+		"spec": m.open(reflect.TypeFor[corev1.PodSpec](), schema{
 			"containers":     atLeastOne,
 			"initContainers": containers,
 			"overhead":       quantities(),
-			"resources":      resources(reflect.TypeFor[corev1.ResourceRequirements]()),
+			"resources":      m.resources(reflect.TypeFor[corev1.ResourceRequirements]()),
 		}, "containers"),
 	}, "spec")
 }
 
 // claim asks for quantities that can be read.
-func claim() schema {
-	return open(reflect.TypeFor[corev1.PersistentVolumeClaimSpec](), schema{
-		"resources": resources(reflect.TypeFor[corev1.VolumeResourceRequirements]()),
+func (m *maker) claim() schema {
+	return m.open(reflect.TypeFor[corev1.PersistentVolumeClaimSpec](), schema{
+		"resources": m.resources(reflect.TypeFor[corev1.VolumeResourceRequirements]()),
 	})
 }
 
-func resources(of reflect.Type) schema {
-	return open(of, schema{"limits": quantities(), "requests": quantities()})
+func (m *maker) resources(of reflect.Type) schema {
+	return m.open(of, schema{"limits": quantities(), "requests": quantities()})
 }
 
 func quantities() schema {
@@ -101,7 +152,7 @@ const quantity = `^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([numkMGTPE]|[KMGTPE]i|[eE][
 
 // open is the schema of an object that may have any field. It lists those of the type, with
 // the schemas that are known.
-func open(of reflect.Type, known schema, required ...string) schema {
+func (m *maker) open(of reflect.Type, known schema, required ...string) schema {
 	properties := schema{}
 	for i := range of.NumField() {
 		name, _, _ := strings.Cut(of.Field(i).Tag.Get("json"), ",")
@@ -115,7 +166,7 @@ func open(of reflect.Type, known schema, required ...string) schema {
 	}
 	for name := range known {
 		if _, ok := properties[name]; !ok {
-			panic(fmt.Sprintf("%v has no field %s", of, name))
+			m.errs = append(m.errs, fmt.Errorf("%v has no field %s", of, name))
 		}
 	}
 	s := schema{"type": "object", preserve: true, "properties": properties}
@@ -127,13 +178,3 @@ func open(of reflect.Type, known schema, required ...string) schema {
 
 // preserve keeps fields that the schema doesn't know.
 const preserve = "x-kubernetes-preserve-unknown-fields"
-
-func propertyOf(object schema, name string) schema {
-	return object["properties"].(schema)[name].(schema)
-}
-
-func merge(into, from schema) {
-	for key, value := range from {
-		into[key] = value
-	}
-}

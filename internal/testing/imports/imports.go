@@ -6,6 +6,7 @@ package imports
 
 import (
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -25,4 +26,15 @@ func Of(t *testing.T) []string {
 		}
 	}
 	return packages
+}
+
+// Only has the test fail if the package imports another package than those that are allowed,
+// as Of tells.
+func Only(t *testing.T, allowed ...string) {
+	t.Helper()
+	for _, pkg := range Of(t) {
+		if !slices.Contains(allowed, pkg) {
+			t.Errorf("the package imports %s", pkg)
+		}
+	}
 }

@@ -1,11 +1,11 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package lifecycle
+package imports
 
 import (
 	"go/ast"
-	gobuild "go/build"
+	"go/build"
 	"go/parser"
 	"go/token"
 	"os/exec"
@@ -63,8 +63,8 @@ func TestPurePackagesHaveNoClock(t *testing.T) {
 	ofTime := []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTicker", "NewTimer"}
 	for _, pkg := range purePackages() {
 		t.Run(pkg, func(t *testing.T) {
-			dir := filepath.Join("..", "..", filepath.FromSlash(pkg))
-			found, err := gobuild.ImportDir(dir, 0)
+			dir := filepath.Join("..", "..", "..", filepath.FromSlash(pkg))
+			found, err := build.ImportDir(dir, 0)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -21,6 +21,7 @@ func purePackages() []string {
 		"apis/framework/statuscodec",
 		"controller/engine/plan",
 		"controller/history",
+		"controller/jobpods",
 		"controller/lifecycle",
 		"controller/pacing",
 		"controller/volcano",

@@ -102,6 +102,13 @@ func (b *book) lead(process string) {
 	b.leading = process
 }
 
+// leader is the name of the process that runs now.
+func (b *book) leader() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.leading
+}
+
 // loosen notes that somebody lets what belongs to a Framework live on without its
 // owner.
 func (b *book) loosen(framework types.UID) {
@@ -221,6 +228,9 @@ func (b *book) wrong(format string, args ...any) {
 func (b *book) observe(c *apiserver.Written) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if ofJob(c) {
+		return
+	}
 	switch c.Resource {
 	case "frameworks":
 		b.onFramework(c)

@@ -146,16 +146,15 @@ func (e *executor[O, S]) create(ctx context.Context, on target, r *result) {
 // right owner. If it has gone meanwhile, a creation that nobody else repeats goes on.
 func (e *executor[O, S]) adopt(ctx context.Context, on target, r *result, wanted metav1.Object) {
 	object, err := e.inPlace(ctx, on, r.action)
-	if apierrors.IsNotFound(err) && on.Remembers {
-		object, err = on.Client.Create(ctx, on.namespace, wanted)
-	}
 	switch {
+	case apierrors.IsNotFound(err) && on.Remembers:
+		object, err = on.Client.Create(ctx, on.namespace, wanted)
+		on.keep(r, object, err)
 	case err != nil:
 		r.err = err
-	case on.Remembers:
-		r.remembered = on.reduced(object)
 	default:
-		r.found = object
+		// It may be older than the cache, which does not show it because of its labels.
+		r.found = on.reduced(object)
 	}
 }
 

@@ -134,6 +134,10 @@ func (m *memory[O, S]) remember(r result) {
 	switch {
 	case r.remembered != nil:
 		m.ahead[refOf(r.action)] = r.remembered
+		if known, ok := m.strays[r.remembered.GetUID()]; ok {
+			known.object = r.remembered
+			m.strays[r.remembered.GetUID()] = known
+		}
 	case r.found != nil:
 		m.strays[r.found.GetUID()] = stray{kind: r.action.Kind, object: r.found}
 	case r.gone != "":

@@ -28,6 +28,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 	"github.com/lockstep-k8s/lockstep/controller/lifecycle"
 	"github.com/lockstep-k8s/lockstep/controller/pacing"
+	"github.com/lockstep-k8s/lockstep/internal/informing"
 )
 
 // Core is the engine's core of Frameworks.
@@ -66,7 +67,7 @@ func New(kube kubernetes.Interface, lockstep versioned.Interface, podGroups cach
 	if err != nil {
 		return nil, fmt.Errorf("making the informers: %w", err)
 	}
-	classFactory := informers.NewSharedInformerFactoryWithOptions(kube, 0, informers.WithTweakListOptions(engine.WantCurrent))
+	classFactory := informers.NewSharedInformerFactoryWithOptions(kube, 0, informers.WithTweakListOptions(informing.WantCurrent))
 	c := &Core{
 		kube:            kube,
 		lockstep:        lockstep,
@@ -168,6 +169,7 @@ func frameworksOf(object metav1.Object) []string {
 
 // DecodeOwner makes a Framework of what the API server has sent.
 func (c *Core) DecodeOwner(kind metav1.TypeMeta, metadata metav1.ObjectMeta, spec []byte) (*frameworkv1.Framework, error) {
+	metadata.ManagedFields = nil
 	framework := &frameworkv1.Framework{TypeMeta: kind, ObjectMeta: metadata}
 	if len(spec) == 0 {
 		return framework, nil

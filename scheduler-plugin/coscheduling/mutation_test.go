@@ -19,6 +19,11 @@ func TestMutations(t *testing.T) {
 	suite.Run(t, mutations())
 }
 
+// TestMutationsFit shows that each mutation still changes something. "make test" runs it.
+func TestMutationsFit(t *testing.T) {
+	mutation.Fit(t, mutations())
+}
+
 func mutations() map[string]mutation.Mutation {
 	return map[string]mutation.Mutation{
 		// Room that is held back.
@@ -79,13 +84,21 @@ func mutations() map[string]mutation.Mutation {
 		"the two watches of Pods begin at once": {File: "members.go", Tests: "TestAMemberThatEndsWhileTheSchedulerStarts",
 			Old: `if cache.WaitFor(w.ctx, "", livingSeen.HasSyncedChecker()) {`, New: "if livingSeen != nil {"},
 		"a Pod that was made anew waits twice": {File: "kube/queue.go", Tests: "TestMembersStay",
-			Old: "if was && (!is || before.UID != after.UID) {", New: "if was && !is {"},
-		"a member of whose name there is another takes room for ever": {File: "kube/queue.go", By: ".", Tests: "TestAMemberOfWhich",
-			Old: "\tif was && before.UID != after.UID {\n\t\tq.gone(before)\n\t}\n", New: ""},
+			Old: "\tif before.UID != after.UID {\n", New: "\tif false {\n"},
+		"a Pod of whose name there is another takes room for ever": {File: "kube/queue.go", By: ".", Tests: "TestAMemberOfWhich|TestAnOrdinaryPodThatIs",
+			Old: "\tif pod.Spec.NodeName == \"\" {\n\t\tq.gone(pod)\n\t}\n", New: ""},
+		"a Pod that loses its node ends the scheduler": {File: "kube/cache.go", By: ".", Tests: "TestAPodThatLosesItsNode",
+			Old: `if before.UID == after.UID && after.Spec.NodeName != "" && (`, New: "if true || ("},
+		"a scheduler that does not lead asks as others do": {File: "members.go", Tests: "TestASchedulerThatDoesNotLead",
+			Old: "case <-time.After(standbyPause):", New: "case <-time.After(0):"},
+		"each gang is asked about by itself": {File: "members.go", Tests: "TestOneRequestAsks",
+			Old: "len(questions) < missingGangs", New: "len(questions) < 1"},
+		"a gang that falls behind wakes nobody": {File: "gangs/gangs.go", Tests: "TestGangsThatOutrank",
+			Old: "\tif g.fell() {\n", New: "\tif g.fell() && false {\n"},
 		"a PodGroup that was made anew inherits everything": {File: "gangs/transitions.go", Tests: "TestRecreatedGroup|MadeAnew",
 			Old: "if old == nil || old.UID != group.UID {", New: "if old == nil {"},
 		"a placement for a PodGroup is one for another of its name": {File: "gangs/turn.go", Tests: "TestABindingThatOutlives|TestAGangThatChanges",
-			Old: "if g == nil || !g.isOf(view.Group.UID) || !g.assume(nodes) {", New: "if g == nil || g.group == nil || !g.assume(nodes) {"},
+			Old: "if g == nil || !g.isOf(view.Group.UID) ||", New: "if g == nil || g.group == nil ||"},
 		"every Pod is a member that says so": {File: "gangs/transitions.go", Tests: "TestStrangersMakeNoGangComplete",
 			Old: "case g.group == nil || podgroup.IsMember(g.group, m.pod):", New: "case true:"},
 		"nobody is told that there is no such PodGroup": {File: "news/marks.go", By: ".", Tests: "TestAPodThatNamesNoPodGroup",
@@ -121,9 +134,13 @@ func mutations() map[string]mutation.Mutation {
 
 		// Devices.
 		"a trial takes back what is reserved for a member": {File: "kube/undo.go", By: ".", Tests: "TestATrialWritesNothing",
-			Old: "\tend()\n\tprofile", New: "\tdefer end()\n\tprofile"},
+			Old: "\tend()\n\treturn ended", New: "\tcontext.AfterFunc(ctx, end)\n\treturn ended"},
 		"members that share a claim are bound as they come": {File: "kube/sharing.go", By: ".", Tests: "TestMembersThatShareADeviceAreBoundAtOnce",
 			Old: "if len(by) < 2 || isAllocated", New: "if true || isAllocated"},
+		"members get the devices of claims that they share": {File: "place/filters.go", By: ".", Tests: "TestMembersThatShareADeviceAndHave",
+			Old: "kube.PendingClaimsLast(class.handle, pod))", New: "pod)"},
+		"a claim that has moved is taken for one that has not": {File: "kube/sharing.go", By: ".", Tests: "TestAClaimThatMoves",
+			Old: "if !reached.Match(node) {", New: "if reached.Match(node); false {"},
 		"devices stay with a gang that waits": {File: "cycle.go", Tests: "TestDevicesOfAnother|TestAGangThatWaitsHolds",
 			Old: "if len(out.Placements) == 0 && out.Claim == nil {", New: "if false {"},
 		"devices stay with a gang that is not complete": {File: "gangs/look.go", By: ".", Tests: "TestAGangThatIsNotComplete",

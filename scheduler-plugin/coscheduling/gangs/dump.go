@@ -5,6 +5,7 @@ package gangs
 
 import (
 	"fmt"
+	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -41,8 +42,9 @@ type Member struct {
 	Pod *corev1.Pod
 	// Assumed is the node of a member whose binding is not seen yet, else empty.
 	Assumed string
-	// Leaving says that it is being preempted.
-	Leaving bool
+	// Leaving says that it is being preempted, and Missing that it is not known whether it has
+	// ended or is gone.
+	Leaving, Missing bool
 }
 
 // DumpOf copies all that some Gangs know. It fails if a gang's counts are not what its
@@ -56,7 +58,7 @@ func DumpOf(t *Gangs) (Dump, error) {
 			Waiting: g.waiting.Plus(podgroup.Tally{}), Placed: g.placed.Plus(podgroup.Tally{}), Bound: g.bound.Plus(podgroup.Tally{}),
 			Ready: t.line.IsReady(key), Failures: t.line.Failures(key)}
 		for uid, m := range g.members {
-			e.Members[uid] = Member{Pod: m.pod, Assumed: m.assumed, Leaving: m.leaving}
+			e.Members[uid] = Member{Pod: m.pod, Assumed: m.assumed, Leaving: m.leaving, Missing: m.missing}
 		}
 		dump.Gangs[key] = e
 		if what := miscounted(g); what != "" {
@@ -76,9 +78,23 @@ func miscounted(g *gang) string {
 	for _, tally := range []struct{ got, want podgroup.Tally }{
 		{g.waiting, recount.waiting}, {g.placed, recount.placed}, {g.missing, recount.missing}, {g.bound, recount.bound},
 	} {
-		if tally.got.Total != tally.want.Total {
+		if tally.got.Total != tally.want.Total || !includes(tally.got.Roles, tally.want.Roles) || !includes(tally.want.Roles, tally.got.Roles) {
 			return fmt.Sprintf("counts %+v, its members are %+v", tally.got, tally.want)
 		}
 	}
+	if g.strangers != recount.strangers || !maps.Equal(g.priorities, recount.priorities) {
+		return fmt.Sprintf("counts %d strangers and the priorities %v, there are %d and %v", g.strangers, g.priorities, recount.strangers, recount.priorities)
+	}
 	return ""
+}
+
+// includes says whether all that is counted of one is counted as often of another. A role of
+// which there is nobody may be left out.
+func includes(all, some map[string]int32) bool {
+	for role, n := range some {
+		if all[role] != n {
+			return false
+		}
+	}
+	return true
 }

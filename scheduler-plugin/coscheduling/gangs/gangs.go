@@ -63,6 +63,9 @@ func (t *Gangs) SetSynced() {
 	defer t.mu.Unlock()
 	t.synced = true
 	for _, g := range t.gangs {
+		if g.missing.Total > 0 {
+			g.doubtUntil = t.config.Now().Add(missingPatience) // it is only asked about them from now on
+		}
 		t.changed(g)
 		// It may be that a gang was broken and not dissolved by the scheduler before.
 		if g.wasBroken() {
@@ -157,17 +160,13 @@ func (t *Gangs) SetPod(pod *corev1.Pod) {
 // completes is not lost. But it may be gone, and another one may have come for it. So while
 // the minimum depends on it, the gang has no turn.
 func (t *Gangs) SetMissing(pod *corev1.Pod) {
-	key, ok := podgroup.GroupOf(pod)
-	if !ok {
-		return
-	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	g := t.gangs[key]
-	if g == nil || g.members[pod.UID] == nil {
+	g, m := t.memberOf(pod)
+	if m == nil {
 		return
 	}
-	isNews := g.miss(g.members[pod.UID], t.config.Now())
+	isNews := g.miss(m, t.config.Now())
 	t.doubt(g)
 	if isNews {
 		t.changed(g)
@@ -176,41 +175,29 @@ func (t *Gangs) SetMissing(pod *corev1.Pod) {
 
 // IsAssumed says whether a Pod was given a node, and is not known to be bound to it.
 func (t *Gangs) IsAssumed(pod *corev1.Pod) bool {
-	key, ok := podgroup.GroupOf(pod)
-	if !ok {
-		return false
-	}
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	g := t.gangs[key]
-	return g != nil && g.members[pod.UID] != nil && g.members[pod.UID].assumed != ""
+	_, m := t.memberOf(pod)
+	return m != nil && m.assumed != ""
 }
 
 // HasNoPlace says whether a Pod is a member that has no node, nor is about to be bound to one.
 func (t *Gangs) HasNoPlace(pod *corev1.Pod) bool {
-	key, ok := podgroup.GroupOf(pod)
-	if !ok {
-		return false
-	}
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	g := t.gangs[key]
-	return g != nil && g.members[pod.UID] != nil && g.members[pod.UID].node() == ""
+	_, m := t.memberOf(pod)
+	return m != nil && m.node() == ""
 }
 
 // DeletePod learns that a Pod is gone, or names another group.
 func (t *Gangs) DeletePod(pod *corev1.Pod) {
-	key, ok := podgroup.GroupOf(pod)
-	if !ok {
-		return
-	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	g := t.gangs[key]
-	if g == nil || g.members[pod.UID] == nil {
+	g, m := t.memberOf(pod)
+	if m == nil {
 		return
 	}
-	isNews, wasPlaced := g.drop(g.members[pod.UID])
+	isNews, wasPlaced := g.drop(m)
 	t.settle(g)
 	t.doubt(g)
 	if isNews {
@@ -232,6 +219,17 @@ func (t *Gangs) gangOf(key types.NamespacedName) *gang {
 	return g
 }
 
+// memberOf is what is known of a Pod, a stranger among others, and the gang of the group that
+// it names; nil if nothing is known of the Pod. The caller holds the lock.
+func (t *Gangs) memberOf(pod *corev1.Pod) (*gang, *member) {
+	key, named := podgroup.GroupOf(pod)
+	if !named || t.gangs[key] == nil {
+		return nil, nil
+	}
+	g := t.gangs[key]
+	return g, g.members[pod.UID]
+}
+
 // forgetIfEmpty drops a gang that nothing is known of any more. The caller holds the lock.
 func (t *Gangs) forgetIfEmpty(g *gang) {
 	if g.group == nil && len(g.members) == 0 {
@@ -247,6 +245,11 @@ func (t *Gangs) changed(g *gang) {
 			t.config.Report(g.key, incompleteReportDelay)
 		}
 		return
+	}
+	if g.fell() {
+		// Those that outrank it only now may have its place, or what is kept for it.
+		t.line.Happened(line.Event{Kind: line.Anything, By: g.key}, t.config.Now())
+		t.config.Stir()
 	}
 	if g.complete() {
 		g.incompleteSince = time.Time{}

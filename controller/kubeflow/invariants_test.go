@@ -64,7 +64,9 @@ func (l *life) checkPlan(seen *view, p plan.Plan[status]) {
 			l.truth.least[name] = replicasOf(&spec)
 		}
 	}
-	l.truth.specs[p.Status] = seen.Owner
+	if l.truth.specs[p.Status] == nil { // The write may have failed, and the user changed the spec since.
+		l.truth.specs[p.Status] = seen.Owner
+	}
 	l.checkCounts(seen, p.Status)
 	policy := seen.Owner.Spec.RunPolicy
 	begun := p.Status.StartTime != nil && !isFinished(p.Status) && !is(p.Status, kubeflowv1.JobConditionSuspended)

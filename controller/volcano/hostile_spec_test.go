@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
@@ -120,6 +121,38 @@ func TestWhatTheAPIServerHasNoRoomForIsNotTried(t *testing.T) {
 			}
 			if len(s.names(KindConfigMap))+len(s.names(KindSecret)) > 0 {
 				t.Error("objects were made")
+			}
+		})
+	}
+}
+
+// TestObjectsOfPluginsGoWithAJobWhoseSpecTheyHaveLeft stops a Job whose plugins were taken out of
+// the spec, which the CRD of somebody else may allow.
+func TestObjectsOfPluginsGoWithAJobWhoseSpecTheyHaveLeft(t *testing.T) {
+	for name, edit := range map[string]func(*batchv1alpha1.JobSpec){
+		"no plugins":   func(s *batchv1alpha1.JobSpec) { s.Plugins = nil },
+		"a bad plugin": func(s *batchv1alpha1.JobSpec) { s.Plugins["foo"] = nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := given(t, withSpec(job(ofTask("head", 1)), func(s *batchv1alpha1.JobSpec) {
+				s.Plugins = map[string]batchv1alpha1.PluginFlags{"ssh": nil, "ray": nil}
+				s.Volumes = []batchv1alpha1.VolumeSpec{{MountPath: "/out", VolumeClaim: &runtime.RawExtension{Raw: []byte("{}")}}}
+			}), nil)
+			s.until(rr)
+			s.edit(func(j *batchv1alpha1.Job) { edit(&j.Spec) })
+			s.issue(busv1alpha1.ActionTerminateJob).until(td).after(2)
+			for _, kind := range []string{KindService, KindConfigMap, KindSecret, KindNetworkPolicy} {
+				if left := s.names(kind); len(left) > 0 {
+					t.Errorf("%s %v is left", kind, left)
+				}
+			}
+			for key := range s.written.ControlledResources {
+				if strings.HasPrefix(key, pluginPrefix) {
+					t.Errorf("controlledResources has %s", key)
+				}
+			}
+			if claims := s.names(KindClaim); len(claims) != 1 {
+				t.Errorf("claims: %v", claims)
 			}
 		})
 	}

@@ -22,6 +22,7 @@ func purePackages() []string {
 		"controller/engine/plan",
 		"controller/history",
 		"controller/jobpods",
+		"controller/kubeflow",
 		"controller/lifecycle",
 		"controller/pacing",
 		"controller/volcano",

@@ -41,6 +41,8 @@ func (c *Cluster) dump(ctx context.Context, namespace string) string {
 	for _, args := range [][]string{
 		{"get", "frameworks,podgroups,pods,configmaps", "-n", namespace, "-o", "wide"},
 		{"get", "frameworks,podgroups", "-n", namespace, "-o", "yaml"},
+		// Not every cluster has them.
+		{"get", "jobs.batch.volcano.sh,commands.bus.volcano.sh", "-n", namespace, "-o", "yaml", "--ignore-not-found"},
 		{"get", "events", "-n", namespace, "--sort-by=.lastTimestamp"},
 	} {
 		out, err := c.Kubectl(ctx, args...)

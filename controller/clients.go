@@ -16,6 +16,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
@@ -26,13 +27,17 @@ import (
 
 // Clients are what the controller reads and writes with.
 type Clients struct {
-	// Kube reads and writes ConfigMaps, Pods and events, and reads PriorityClasses.
+	// Kube reads and writes ConfigMaps, Pods and events, and reads PriorityClasses. For Jobs
+	// it also writes Services, Secrets, NetworkPolicies and PersistentVolumeClaims.
 	Kube kubernetes.Interface
-	// Lockstep reads Frameworks, writes their status, and reads and writes
-	// PodGroups.
+	// Lockstep reads Frameworks and Jobs, writes their status, reads and writes PodGroups,
+	// and writes Commands.
 	Lockstep versioned.Interface
-	// Metadata deletes Frameworks.
+	// Metadata deletes Frameworks and Jobs, and reads what is only looked at for its being
+	// there.
 	Metadata metadata.Interface
+	// Dynamic reads Commands, whose CRD may be anybody's.
+	Dynamic dynamic.Interface
 }
 
 // NewClients makes the clients of an API server. They share one rate, which is the
@@ -57,6 +62,9 @@ func NewClients(config *rest.Config) (Clients, error) {
 	}
 	if clients.Metadata, err = metadata.NewForConfig(config); err != nil {
 		return clients, fmt.Errorf("making the metadata client: %w", err)
+	}
+	if clients.Dynamic, err = dynamic.NewForConfig(config); err != nil {
+		return clients, fmt.Errorf("making the dynamic client: %w", err)
 	}
 	return clients, nil
 }

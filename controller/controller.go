@@ -15,15 +15,18 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/engine"
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 	"github.com/lockstep-k8s/lockstep/controller/frameworks"
+	"github.com/lockstep-k8s/lockstep/controller/volcanojobs"
 )
 
-// Controller runs Frameworks, and jobs of other kinds if it is told to. Several may run
+// Controller runs Frameworks, and Volcano Jobs if it is told to. Several may run
 // against one API server only if one of them is elected.
 type Controller struct {
 	engine *engine.Engine
 	// podGroupFactory has the informer that the PodGroup controller shares.
 	podGroupFactory externalversions.SharedInformerFactory
 	frameworks      *frameworks.Owners
+	// jobs are nil unless they are switched on.
+	jobs *volcanojobs.Owners
 	// start starts the informers of the cores.
 	start []func(context.Context)
 }
@@ -60,8 +63,29 @@ func newWith(clients Clients, config *configv1alpha1.ControllerConfiguration, re
 	if c.frameworks, err = core.AddTo(c.engine); err != nil {
 		return nil, fmt.Errorf("adding the core of Frameworks: %w", err)
 	}
-	c.start = []func(context.Context){core.Start, c.podGroupFactory.StartWithContext}
+	c.start = append(c.start, core.Start)
+	if *config.VolcanoJobs.Enabled {
+		if err := c.addJobs(clients, config); err != nil {
+			return nil, err
+		}
+	}
+	c.start = append(c.start, c.podGroupFactory.StartWithContext)
 	return c, nil
+}
+
+// addJobs has the engine run Volcano Jobs too.
+func (c *Controller) addJobs(clients Clients, config *configv1alpha1.ControllerConfiguration) error {
+	core, err := volcanojobs.New(volcanojobs.Clients{
+		Kube: clients.Kube, Lockstep: clients.Lockstep, Metadata: clients.Metadata, Dynamic: clients.Dynamic,
+	}, c.podGroupFactory.Scheduling().V1alpha1().PodGroups().Informer(), config)
+	if err != nil {
+		return fmt.Errorf("making the core of Volcano Jobs: %w", err)
+	}
+	if c.jobs, err = core.AddTo(c.engine); err != nil {
+		return fmt.Errorf("adding the core of Volcano Jobs: %w", err)
+	}
+	c.start = append(c.start, core.Start)
+	return nil
 }
 
 // PodGroupFactory holds the informer of all PodGroups, to be shared with the

@@ -221,6 +221,9 @@ func (b *book) wrong(format string, args ...any) {
 func (b *book) observe(c *apiserver.Written) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if ofJob(c) {
+		return
+	}
 	switch c.Resource {
 	case "frameworks":
 		b.onFramework(c)

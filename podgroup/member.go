@@ -6,8 +6,10 @@ package podgroup
 import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/internal/controlled"
 )
@@ -43,14 +45,19 @@ func IsMember(group *schedulingv1alpha1.PodGroup, pod *corev1.Pod) bool {
 	return controlled.By(owner.UID, pod)
 }
 
-// Owner is the object that made the group for Pods of its own: the ConfigMap of a
-// Framework's attempt. It is nil for a group of any other origin, also for one
-// with a controller of another kind, whose Pods may have controllers of their
+// Owner is the object that the group was made for, with Pods of its own: the ConfigMap of
+// a Framework's attempt, or a Volcano Job. It is nil for a group of any other origin, also
+// for one with a controller of another kind, whose Pods may have controllers of their
 // own. It is part of the group, so it is read only.
 func Owner(group *schedulingv1alpha1.PodGroup) *metav1.OwnerReference {
 	controller := metav1.GetControllerOfNoCopy(group)
-	if controller == nil || controller.Kind != "ConfigMap" || controller.APIVersion != corev1.SchemeGroupVersion.String() {
+	if controller == nil {
 		return nil
 	}
-	return controller
+	switch schema.FromAPIVersionAndKind(controller.APIVersion, controller.Kind) {
+	case corev1.SchemeGroupVersion.WithKind("ConfigMap"), batchv1alpha1.JobGroupVersionKind:
+		return controller
+	default:
+		return nil
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -29,9 +30,15 @@ type crd struct {
 	schema   *spec.Schema
 }
 
-// readCRDs reads the CRDs in the folder crds.
-func readCRDs(files fs.FS) ([]crd, error) {
-	names, err := fs.Glob(files, "crds/*.yaml")
+// Where the CRDs are: Lockstep's own, and those of Volcano's kinds.
+const (
+	ownCRDs     = "crds/*.yaml"
+	volcanoCRDs = "volcano/*_*.yaml"
+)
+
+// readCRDs reads the CRDs in files whose names match a pattern.
+func readCRDs(files fs.FS, pattern string) ([]crd, error) {
+	names, err := fs.Glob(files, pattern)
 	if err != nil {
 		return nil, fmt.Errorf("reading the CRDs: %w", err)
 	}
@@ -90,13 +97,10 @@ func newCRD(data []byte) (crd, error) {
 // have set otherwise: versions, with their schemas, subresources and printer
 // columns, are replaced. What only others have set stays, as labels do.
 func installCRDs(ctx context.Context, crds []crd, config *rest.Config) error {
-	client, err := dynamic.NewForConfig(config)
+	resource, err := crdClient(config)
 	if err != nil {
-		return fmt.Errorf("--install-crds: %w", err)
+		return err
 	}
-	resource := client.Resource(schema.GroupVersionResource{
-		Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
-	})
 	for _, crd := range crds {
 		options := metav1.ApplyOptions{FieldManager: programName, Force: true}
 		if _, err := resource.Apply(ctx, crd.object.GetName(), crd.object, options); err != nil {
@@ -105,4 +109,36 @@ func installCRDs(ctx context.Context, crds []crd, config *rest.Config) error {
 		klog.FromContext(ctx).Info("Installed a CRD", "name", crd.object.GetName())
 	}
 	return nil
+}
+
+// installAbsentCRDs creates the CRDs that are not there. One that is may be somebody
+// else's, and is left as it is.
+func installAbsentCRDs(ctx context.Context, crds []crd, config *rest.Config) error {
+	resource, err := crdClient(config)
+	if err != nil {
+		return err
+	}
+	logger := klog.FromContext(ctx)
+	for _, crd := range crds {
+		name := crd.object.GetName()
+		switch _, err := resource.Create(ctx, crd.object, metav1.CreateOptions{FieldManager: programName}); {
+		case apierrors.IsAlreadyExists(err):
+			logger.Info("Left a CRD as it is", "name", name)
+		case err != nil:
+			return fmt.Errorf("--install-crds: creating %s: %w", name, err)
+		default:
+			logger.Info("Installed a CRD", "name", name)
+		}
+	}
+	return nil
+}
+
+func crdClient(config *rest.Config) (dynamic.ResourceInterface, error) {
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("--install-crds: %w", err)
+	}
+	return client.Resource(schema.GroupVersionResource{
+		Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
+	}), nil
 }

@@ -40,9 +40,15 @@ func run(ctx context.Context, f *flags, config *configv1alpha1.ControllerConfigu
 	if err != nil {
 		return err
 	}
-	crds, err := readCRDs(manifests.FS)
+	crds, err := readCRDs(manifests.FS, ownCRDs)
 	if err != nil {
 		return err
+	}
+	var optional []crd // They are not waited for.
+	if *config.VolcanoJobs.Enabled {
+		if optional, err = readCRDs(manifests.FS, volcanoCRDs); err != nil {
+			return err
+		}
 	}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -74,6 +80,9 @@ func run(ctx context.Context, f *flags, config *configv1alpha1.ControllerConfigu
 	group.Go(func() error {
 		if f.installCRDs {
 			if err := installCRDs(ctx, crds, restConfig); err != nil {
+				return err
+			}
+			if err := installAbsentCRDs(ctx, optional, restConfig); err != nil {
 				return err
 			}
 		}

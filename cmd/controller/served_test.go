@@ -80,7 +80,7 @@ func TestServedCRDsAreChecked(t *testing.T) {
 			},
 		},
 	}
-	own, err := readCRDs(manifests.FS)
+	own, err := readCRDs(manifests.FS, ownCRDs)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +117,7 @@ func TestServedCRDsAreChecked(t *testing.T) {
 // TestWithoutTheSchemaTheResourcesHaveToDo is for clusters whose administrator has
 // taken the right to read OpenAPI documents away.
 func TestWithoutTheSchemaTheResourcesHaveToDo(t *testing.T) {
-	own, err := readCRDs(manifests.FS)
+	own, err := readCRDs(manifests.FS, ownCRDs)
 	if err != nil {
 		t.Fatal(err)
 	}

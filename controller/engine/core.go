@@ -35,8 +35,12 @@ type Core[O Owner, S any] interface {
 	Kinds() []Kind
 	// DecodeOwner makes an owner of what the API server has sent, or says why it makes no
 	// sense: then the user is told, and nothing is done until it is changed. In any case it
-	// returns an owner with the metadata. The spec may be empty.
+	// returns an owner with the metadata. The spec may be empty. Managed fields are large:
+	// what a core does not need of them it leaves out.
 	DecodeOwner(kind metav1.TypeMeta, metadata metav1.ObjectMeta, spec []byte) (O, error)
+	// Ignores says whether an owner is none of this controller's business: nothing is read,
+	// written or told of it, whether or not it makes sense.
+	Ignores(owner O) bool
 	// DecodeStatus reads a stored status, which is not empty.
 	DecodeStatus(stored []byte) (*S, error)
 	// NewDecider begins to decide on an owner.
@@ -127,6 +131,9 @@ const (
 
 // Defaults are what most cores do in the same way, to be embedded.
 type Defaults[O Owner, S any] struct{}
+
+// Ignores returns false: all owners are the controller's.
+func (Defaults[O, S]) Ignores(O) bool { return false }
 
 // UIDs returns none: the status names no UID.
 func (Defaults[O, S]) UIDs(*S) iter.Seq[types.UID] { return func(func(types.UID) bool) {} }

@@ -31,6 +31,9 @@ import (
 // componentName is the source of events.
 const componentName = "lockstep-controller"
 
+// FieldManager is who writes the status of owners, as their managed fields have it.
+const FieldManager = componentName
+
 // Options are the settings of an Engine.
 type Options struct {
 	// Kube writes events, and Metadata deletes owners.
@@ -175,7 +178,7 @@ func Add[O Owner, S any](e *Engine, core Core[O, S]) (*Owners[O, S], error) {
 		logKey:   strings.ToLower(resource.Kind),
 		client:   ownerClient[O]{Resource: resource, metadata: e.metadata, decode: decoder.decode},
 		informer: cache.NewSharedIndexInformerWithOptions(newListWatch(resource, decoder), &entry[O]{},
-			cache.SharedIndexInformerOptions{ObjectDescription: resource.Kind}),
+			cache.SharedIndexInformerOptions{ObjectDescription: resource.Kind, Indexers: cache.Indexers{}}),
 		kinds:       map[string]*Kind{},
 		undecodable: &keySet{keys: map[cache.ObjectName]string{}},
 	}

@@ -34,6 +34,7 @@ const acceptMetadata = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;
 // conflict if they are not.
 func (c ownerClient[O]) UpdateStatus(ctx context.Context, key cache.ObjectName, owner []byte) (metav1.ObjectMeta, error) {
 	data, err := c.API.Put().Resource(c.Plural).Namespace(key.Namespace).Name(key.Name).SubResource("status").
+		Param("fieldManager", FieldManager).
 		SetHeader("Accept", acceptMetadata).SetHeader("Content-Type", runtime.ContentTypeJSON).
 		Body(owner).Do(ctx).Raw()
 	if err != nil {

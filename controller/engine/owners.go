@@ -146,7 +146,6 @@ func (d decoder[O]) decode(data []byte) (*entry[O], error) {
 		return nil, fmt.Errorf("decoding the metadata of a %s: %w", d.kind, err)
 	}
 	owner, err := d.owner(raw.TypeMeta, raw.ObjectMeta, raw.Spec)
-	owner.SetManagedFields(nil)
 	return &entry[O]{owner: owner, storedStatus: raw.Status, decodeError: err}, nil
 }
 

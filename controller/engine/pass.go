@@ -59,14 +59,14 @@ func (o *Owners[O, S]) sync(ctx context.Context, key cache.ObjectName, turn *tur
 	}
 }
 
-// newPass returns nil if the owner is gone, or can't be worked with: that is
-// told to the user, and there is nothing to try again until it changes.
+// newPass returns nil if the owner is gone or somebody else's, or can't be worked with:
+// that is told to the user, and there is nothing to try again until it changes.
 func (o *Owners[O, S]) newPass(key cache.ObjectName, turn *turn) (*pass[O, S], error) {
 	entry, err := o.cached(key)
 	if err != nil {
 		return nil, fmt.Errorf("reading the cache: %w", err)
 	}
-	if entry == nil {
+	if entry == nil || o.core.Ignores(entry.owner) {
 		o.known.forget(key)
 		o.undecodable.remove(key)
 		return nil, nil
@@ -176,7 +176,7 @@ func (p *pass[O, S]) refresh() (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("reading the cache: %w", err)
 	}
-	if entry == nil || entry.owner.GetUID() != p.memory.uid || entry.decodeError != nil {
+	if entry == nil || entry.owner.GetUID() != p.memory.uid || entry.decodeError != nil || p.owners.core.Ignores(entry.owner) {
 		return false, nil
 	}
 	p.entry = entry

@@ -168,6 +168,7 @@ func frameworksOf(object metav1.Object) []string {
 
 // DecodeOwner makes a Framework of what the API server has sent.
 func (c *Core) DecodeOwner(kind metav1.TypeMeta, metadata metav1.ObjectMeta, spec []byte) (*frameworkv1.Framework, error) {
+	metadata.ManagedFields = nil
 	framework := &frameworkv1.Framework{TypeMeta: kind, ObjectMeta: metadata}
 	if len(spec) == 0 {
 		return framework, nil

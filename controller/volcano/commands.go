@@ -79,7 +79,7 @@ func (d *decision) followCommands() (goOn bool) {
 func (d *decision) firstCommand() *busv1alpha1.Command {
 	var first *busv1alpha1.Command
 	for _, c := range d.Commands {
-		if c.DeletionTimestamp != nil || d.Deleted[c.UID] || d.Gone[c.UID] || !targets(c, d.Job.Name) {
+		if c.DeletionTimestamp != nil || d.Deleted[c.UID] || d.Gone[c.UID] || TargetOf(c) != d.Job.Name {
 			continue
 		}
 		if first == nil || cmp.Or(c.CreationTimestamp.Compare(first.CreationTimestamp.Time), cmp.Compare(c.Name, first.Name)) < 0 {
@@ -89,10 +89,12 @@ func (d *decision) firstCommand() *busv1alpha1.Command {
 	return first
 }
 
-// targets says whether a Command is for the Job of a name.
-func targets(c *busv1alpha1.Command, job string) bool {
-	return c.Target != nil && c.Target.Kind == batchv1alpha1.JobKind && c.Target.Name == job &&
-		c.Target.APIVersion == batchv1alpha1.SchemeGroupVersion.String()
+// TargetOf is the name of the Job that a Command is for. Empty if it is for something else.
+func TargetOf(c *busv1alpha1.Command) string {
+	if c.Target == nil || c.Target.Kind != batchv1alpha1.JobKind || c.Target.APIVersion != batchv1alpha1.SchemeGroupVersion.String() {
+		return ""
+	}
+	return c.Target.Name
 }
 
 // isCommand says whether users may ask for an action. Restarts of parts have no target

@@ -8,6 +8,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
 )
 
 // sideObject is an object beside the Pods that a plugin needs: it is made before them, and
@@ -50,5 +52,14 @@ func (o sideObject) differs(existing metav1.Object) bool {
 
 // metadata is that of an object of the Job.
 func (b *builder) metadata(name string) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Name: name, Namespace: b.job.Namespace, OwnerReferences: []metav1.OwnerReference{b.owner()}}
+	return metadataOf(b.job, name)
+}
+
+// metadataOf is described at metadata. By its labels the controller finds the object.
+func metadataOf(job *batchv1alpha1.Job, name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Name: name, Namespace: job.Namespace,
+		Labels:          map[string]string{batchv1alpha1.KeyJobName: job.Name, batchv1alpha1.KeyJobNamespace: job.Namespace},
+		OwnerReferences: []metav1.OwnerReference{ownerOf(job)},
+	}
 }

@@ -35,12 +35,7 @@ func podGroupName(job string, version int32) string {
 
 // podGroup is the gang of a version of the Job.
 func (b *builder) podGroup(version int32, spec schedulingv1alpha1.PodGroupSpec) *schedulingv1alpha1.PodGroup {
-	group := &schedulingv1alpha1.PodGroup{ObjectMeta: b.metadata(podGroupName(b.job.Name, version)), Spec: spec}
-	group.Labels = map[string]string{
-		batchv1alpha1.KeyJobName:      b.job.Name,
-		batchv1alpha1.KeyJobNamespace: b.job.Namespace,
-	}
-	return group
+	return &schedulingv1alpha1.PodGroup{ObjectMeta: b.metadata(podGroupName(b.job.Name, version)), Spec: spec}
 }
 
 // activity is what a gang can expect of a task.

@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -66,11 +65,7 @@ func claimName(job *batchv1alpha1.Job, spec *batchv1alpha1.JobSpec, place int) s
 
 // newClaim makes the claim of a volume.
 func newClaim(job *batchv1alpha1.Job, name string, volume *batchv1alpha1.VolumeSpec) (*corev1.PersistentVolumeClaim, error) {
-	object := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{
-		Name:            name,
-		Namespace:       job.Namespace,
-		OwnerReferences: []metav1.OwnerReference{ownerOf(job)},
-	}}
+	object := &corev1.PersistentVolumeClaim{ObjectMeta: metadataOf(job, name)}
 	if err := decodeClaim(volume, &object.Spec); err != nil {
 		return nil, err
 	}

@@ -24,7 +24,7 @@ import (
 )
 
 // withJobs is a controller that runs Volcano Jobs, too.
-var withJobs = localenv.ControllerOptions{Config: testbed.VolcanoConfig(nil)}
+var withJobs = localenv.WithVolcanoJobs("")
 
 // jobLife is a Volcano Job, what its user does, and the end that both imply.
 type jobLife struct {
@@ -111,7 +111,7 @@ var jobLives = map[string]jobLife{
 // and its user imply, as if nothing had happened, with the guarantees kept all the way.
 func TestControllerCrashesUnderVolcanoJobs(t *testing.T) {
 	const kills = 20
-	if err := cluster.InstallVolcano(t.Context()); err != nil {
+	if err := cluster.InstallVolcanoJobs(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if *seed == 0 {
@@ -214,14 +214,14 @@ func ignoreEnd(ctx context.Context, err error) error {
 // TestACommandIsExecutedOnceWheneverTheControllerDies kills the controller at a moment after a
 // Command was issued, sooner and later each time.
 func TestACommandIsExecutedOnceWheneverTheControllerDies(t *testing.T) {
-	controller := startWithJobs(t)
+	controller := cluster.StartControllerOfJobs(t)
 	j := cluster.GivenVolcanoJob(t, "{maxRetry: 100, tasks: [{name: a, replicas: 1, @∞}]}")
 	j.Passes(batchv1alpha1.JobRunning)
 	for i := range 8 {
 		command := j.Issue(j.Command(busv1alpha1.ActionRestartJob))
 		pauseFor(t, time.Duration(i)*15*time.Millisecond)
 		controller.Kill()
-		controller = startWithJobs(t)
+		controller = cluster.StartControllerOfJobs(t)
 		testbed.Eventually(t, "the Command to be gone", func(context.Context) (bool, string, error) {
 			return !slices.Contains(j.Commands(), command), "", nil
 		})
@@ -231,13 +231,13 @@ func TestACommandIsExecutedOnceWheneverTheControllerDies(t *testing.T) {
 
 // TestADelayedActionOutlivesTheController that has armed it.
 func TestADelayedActionOutlivesTheController(t *testing.T) {
-	controller := startWithJobs(t)
+	controller := cluster.StartControllerOfJobs(t)
 	j := cluster.GivenVolcanoJob(t, "{policies: [{exitCode: 5, action: TerminateJob, timeout: 10s}], tasks: [{name: a, replicas: 1, @1→5}, {name: b, replicas: 1, @∞}]}")
 	j.Passes(batchv1alpha1.JobRunning).Counts(testbed.VolcanoTally{Running: 1, Failed: 1})
 	failed := j.Pod("j-a-0").Status.ContainerStatuses[0].State.Terminated.FinishedAt.Time
 	pauseFor(t, time.Until(failed.Add(5*time.Second)))
 	controller.Kill()
-	startWithJobs(t)
+	cluster.StartControllerOfJobs(t)
 	j.Passes(batchv1alpha1.JobTerminating, batchv1alpha1.JobTerminated)
 	for _, condition := range j.Status().Conditions {
 		if condition.Status != batchv1alpha1.JobTerminating {
@@ -251,7 +251,7 @@ func TestADelayedActionOutlivesTheController(t *testing.T) {
 
 // TestWhatHappensWhileNoControllerRunsIsNotLost: a failure, and a Pod that somebody deletes.
 func TestWhatHappensWhileNoControllerRunsIsNotLost(t *testing.T) {
-	controller := startWithJobs(t)
+	controller := cluster.StartControllerOfJobs(t)
 	failing := cluster.GivenVolcanoJob(t, "{policies: [{event: PodFailed, action: CompleteJob}], tasks: [{name: a, replicas: 1, @5→1}, {name: b, replicas: 1, @∞}]}")
 	evicted := cluster.GivenVolcanoJob(t, "{policies: [{event: PodEvicted, action: RestartJob}], tasks: [{name: a, replicas: 2, @∞}]}")
 	failing.Passes(batchv1alpha1.JobRunning)
@@ -262,20 +262,9 @@ func TestWhatHappensWhileNoControllerRunsIsNotLost(t *testing.T) {
 		phase := failing.Pod("j-a-0").Status.Phase
 		return phase == corev1.PodFailed, string(phase), nil
 	})
-	startWithJobs(t)
+	cluster.StartControllerOfJobs(t)
 	failing.Passes(batchv1alpha1.JobCompleting, batchv1alpha1.JobCompleted)
 	evicted.Passes(batchv1alpha1.JobRestarting, batchv1alpha1.JobRunning).Counts(testbed.VolcanoTally{Running: 2, Retries: 1})
-}
-
-// startWithJobs starts a controller that runs Volcano Jobs, too.
-func startWithJobs(t *testing.T) *testbed.Controller {
-	t.Helper()
-	if err := cluster.InstallVolcano(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	controller := cluster.StartController(t, withJobs)
-	controller.WaitReady(t)
-	return controller
 }
 
 // pauseFor waits for a time: the moment is what is tested.

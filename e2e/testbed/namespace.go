@@ -52,7 +52,11 @@ func (c *Cluster) dump(ctx context.Context, namespace string) string {
 		}
 	}
 	for _, component := range []string{"controller", "scheduler"} {
-		fmt.Fprintf(&b, "log of %s:\n%s\n", component, c.LogTail(component, 8000))
+		log := c.LogTail(component, 8000)
+		if component == "controller" && c.controller != nil {
+			log = c.controller.LogTail(8000)
+		}
+		fmt.Fprintf(&b, "log of %s:\n%s\n", component, log)
 	}
 	return b.String()
 }

@@ -71,8 +71,8 @@ func (c *Cluster) Record(t testing.TB, namespace string) *Recording {
 	t.Helper()
 	client := c.Lockstep.FrameworkcontrollerV1().Frameworks(namespace)
 	return c.record(t, namespace, owners{
-		watch: client.Watch,
-		list: func(ctx context.Context) (runtime.Object, error) { return client.List(ctx, metav1.ListOptions{}) },
+		watch:  client.Watch,
+		list:   func(ctx context.Context) (runtime.Object, error) { return client.List(ctx, metav1.ListOptions{}) },
 		broken: brokenGuarantees,
 	})
 }
@@ -83,8 +83,8 @@ func (c *Cluster) RecordVolcanoJobs(t testing.TB, namespace string) *Recording {
 	t.Helper()
 	client := c.Lockstep.BatchV1alpha1().Jobs(namespace)
 	return c.record(t, namespace, owners{
-		watch: client.Watch,
-		list: func(ctx context.Context) (runtime.Object, error) { return client.List(ctx, metav1.ListOptions{}) },
+		watch:  client.Watch,
+		list:   func(ctx context.Context) (runtime.Object, error) { return client.List(ctx, metav1.ListOptions{}) },
 		broken: brokenJobGuarantees,
 	})
 }

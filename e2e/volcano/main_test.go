@@ -56,7 +56,12 @@ func TestMain(m *testing.M) {
 		SimulatedNodes: 10, NodeCPU: "100", NodePods: 400, With: "scheduler", Audit: true,
 	}, func(ctx context.Context, c *testbed.Cluster) error {
 		cluster = c
-		return c.StartJobs(ctx, "  tiers: {\"1\": "+rackLabel+"}\n")
+		if err := c.InstallVolcanoJobs(ctx); err != nil {
+			return err
+		}
+		return c.RunController(ctx, localenv.ControllerOptions{
+			Config: "volcanoJobs: {enabled: true, topologyTiers: {'1': " + rackLabel + "}}\n",
+		})
 	}))
 }
 

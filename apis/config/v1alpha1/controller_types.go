@@ -97,8 +97,30 @@ type ControllerConfiguration struct {
 	// the same time, 1 to 1000. Default 64.
 	PodBatchSize *int32 `json:"podBatchSize,omitempty"`
 
+	// volcanoJobs has Volcano Jobs run, beside Frameworks.
+	VolcanoJobs VolcanoJobs `json:"volcanoJobs,omitzero"`
+
 	// leaderElection lets several replicas run, of which one is active.
 	LeaderElection LeaderElection `json:"leaderElection,omitzero"`
+}
+
+// VolcanoJobs says whether Jobs of batch.volcano.sh are run, and which.
+type VolcanoJobs struct {
+	// enabled has them run. Default false.
+	Enabled *bool `json:"enabled,omitempty"`
+
+	// schedulerNames are those of the Jobs that are run: a Job has the name in its spec, or
+	// else the one that all its templates share, or else the empty one. All others are never
+	// touched. Pods of Jobs that are run are placed by gangSchedulerName, whichever of these
+	// names they have. At least one and at most 16, each once, each empty or a DNS subdomain of
+	// at most 63 characters. Default: gangSchedulerName, "volcano" and "". Where Volcano runs
+	// beside Lockstep it must be gangSchedulerName alone.
+	SchedulerNames []string `json:"schedulerNames,omitempty"`
+
+	// topologyTiers maps tiers of the network, by number or name as networkTopology of a Job
+	// has them, to labels of nodes: {"1": example.com/rack}. At most 64. Default none: then a
+	// Job that asks for a tier strictly is not placed.
+	TopologyTiers map[string]string `json:"topologyTiers,omitempty"`
 }
 
 // LogObjectSnapshot says which object snapshots are logged, all by default, and

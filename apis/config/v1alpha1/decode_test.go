@@ -61,7 +61,10 @@ func everyKey() *ControllerConfiguration {
 		GangSchedulerName:    ptr.To("team-scheduler"),
 		StatusCoalesceWindow: &metav1.Duration{Duration: 250 * time.Millisecond},
 		PodBatchSize:         ptr.To[int32](8),
-		LeaderElection:       LeaderElection{Enabled: ptr.To(true), Namespace: ptr.To("batch"), Name: ptr.To("lockstep")},
+		VolcanoJobs: VolcanoJobs{
+			Enabled: ptr.To(true), SchedulerNames: []string{"team-scheduler"}, TopologyTiers: map[string]string{"1": "example.com/rack"},
+		},
+		LeaderElection: LeaderElection{Enabled: ptr.To(true), Namespace: ptr.To("batch"), Name: ptr.To("lockstep")},
 	}
 }
 

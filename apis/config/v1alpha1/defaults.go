@@ -4,6 +4,7 @@
 package v1alpha1
 
 import (
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -50,10 +51,18 @@ func SetDefaults(c *ControllerConfiguration) {
 	setDefault(&c.StatusCoalesceWindow, metav1.Duration{Duration: 100 * time.Millisecond})
 	setDefault(&c.PodBatchSize, 64)
 
+	setDefault(&c.VolcanoJobs.Enabled, false)
+	if c.VolcanoJobs.SchedulerNames == nil {
+		c.VolcanoJobs.SchedulerNames = slices.Compact([]string{*c.GangSchedulerName, volcanoScheduler, ""})
+	}
+
 	setDefault(&c.LeaderElection.Enabled, false)
 	setDefault(&c.LeaderElection.Namespace, "lockstep-system")
 	setDefault(&c.LeaderElection.Name, "lockstep-controller")
 }
+
+// volcanoScheduler is the scheduler that Volcano's webhook writes into Jobs that name none.
+const volcanoScheduler = "volcano"
 
 func setDefault[T any](field **T, value T) {
 	if *field == nil {

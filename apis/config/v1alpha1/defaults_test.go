@@ -40,6 +40,7 @@ func TestSetDefaults(t *testing.T) {
 		GangSchedulerName:    ptr.To("lockstep-scheduler"),
 		StatusCoalesceWindow: &metav1.Duration{Duration: 100 * time.Millisecond},
 		PodBatchSize:         ptr.To[int32](64),
+		VolcanoJobs:          VolcanoJobs{Enabled: ptr.To(false), SchedulerNames: []string{"lockstep-scheduler", "volcano", ""}},
 		LeaderElection:       LeaderElection{Enabled: ptr.To(false), Namespace: ptr.To("lockstep-system"), Name: ptr.To("lockstep-controller")},
 	}
 	got := &ControllerConfiguration{}

@@ -22,6 +22,7 @@ func Validate(c *ControllerConfiguration) field.ErrorList {
 	errs := validateClient(c)
 	errs = append(errs, validateTimes(c)...)
 	errs = append(errs, validateGang(c)...)
+	errs = append(errs, validateVolcanoJobs(c, field.NewPath("volcanoJobs"))...)
 	errs = append(errs, validateMaskEnv(c.LogObjectSnapshot.MaskEnv, field.NewPath("logObjectSnapshot", "maskEnv"))...)
 	errs = append(errs, validatePodFailureSpec(c.PodFailureSpec, field.NewPath("podFailureSpec"))...)
 	return errs

@@ -4,6 +4,7 @@
 package v1alpha1
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -133,6 +134,28 @@ func TestValidate(t *testing.T) {
 		"a batch that is too large": {
 			file: "podBatchSize: 1001",
 			want: []string{"podBatchSize: Invalid value: 1001: must be from 1 to 1000"},
+		},
+		"Volcano Jobs of one scheduler, and of none": {
+			file: `volcanoJobs: {enabled: true, schedulerNames: [""], topologyTiers: {"1": rack, spine: example.com/spine}}`,
+		},
+		"Volcano Jobs of no scheduler at all": {
+			file: "volcanoJobs: {schedulerNames: []}",
+			want: []string{"volcanoJobs.schedulerNames: Invalid value: 0: must have from 1 to 16 names"},
+		},
+		"schedulers of Volcano Jobs that no Pod can have": {
+			file: "volcanoJobs: {schedulerNames: [a, a, " + strings.Repeat("b", 64) + ", A]}",
+			want: []string{
+				`volcanoJobs.schedulerNames[1]: Duplicate value: "a"`,
+				`volcanoJobs.schedulerNames[2]: Invalid value: "` + strings.Repeat("b", 64) + `": must have at most 63 characters`,
+				`volcanoJobs.schedulerNames[3]: Invalid value: "A": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')`,
+			},
+		},
+		"tiers that no node can have a label for": {
+			file: `volcanoJobs: {topologyTiers: {"": rack, "2": a/b/c}}`,
+			want: []string{
+				`volcanoJobs.topologyTiers: Invalid value: "": must have the number or the name of a tier as key`,
+				`volcanoJobs.topologyTiers[2]: Invalid value: "a/b/c": a valid label key must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]') with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')`,
+			},
 		},
 		"names that no object can have": {
 			file: "{gangSchedulerName: My_Scheduler, leaderElection: {namespace: a.b, name: A}}",

@@ -4,6 +4,7 @@
 package apiserver
 
 import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -30,6 +31,15 @@ func (c *Written) Created() bool { return c.before == nil }
 
 // Removed says whether the object is gone.
 func (c *Written) Removed() bool { return c.after == nil }
+
+// Metadata is that of the object after the change, or, if it is gone, before. It must not be
+// changed.
+func (c *Written) Metadata() *metav1.ObjectMeta {
+	if c.after == nil {
+		return c.before.meta
+	}
+	return c.after.meta
+}
 
 // Before is the object before the change, nil if it is new. It must not be changed.
 func Before[T any, P Object[T]](c *Written) P { return stateOf[T, P](c, c.before) }

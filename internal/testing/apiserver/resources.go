@@ -9,6 +9,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
 
+	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
+	busv1alpha1 "github.com/lockstep-k8s/lockstep/apis/bus/v1alpha1"
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 )
@@ -50,6 +53,12 @@ func resources() []Resource {
 		{GroupVersionResource: policyv1.SchemeGroupVersion.WithResource("poddisruptionbudgets"), Kind: "PodDisruptionBudget", Type: (*policyv1.PodDisruptionBudget)(nil)},
 		{GroupVersionResource: schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}, Kind: "CustomResourceDefinition", Cluster: true},
 		{GroupVersionResource: frameworkv1.SchemeGroupVersion.WithResource(frameworkv1.FrameworkPlural), Kind: "Framework", Type: (*frameworkv1.Framework)(nil)},
+		{GroupVersionResource: core.WithResource("services"), Kind: "Service", Type: (*corev1.Service)(nil)},
+		{GroupVersionResource: core.WithResource("secrets"), Kind: "Secret", NoStatus: true, Type: (*corev1.Secret)(nil)},
+		{GroupVersionResource: core.WithResource("persistentvolumeclaims"), Kind: "PersistentVolumeClaim", Type: (*corev1.PersistentVolumeClaim)(nil)},
+		{GroupVersionResource: networkingv1.SchemeGroupVersion.WithResource("networkpolicies"), Kind: "NetworkPolicy", NoStatus: true, Type: (*networkingv1.NetworkPolicy)(nil)},
+		{GroupVersionResource: batchv1alpha1.SchemeGroupVersion.WithResource(batchv1alpha1.JobPlural), Kind: batchv1alpha1.JobKind, Type: (*batchv1alpha1.Job)(nil)},
+		{GroupVersionResource: busv1alpha1.SchemeGroupVersion.WithResource(busv1alpha1.CommandPlural), Kind: busv1alpha1.CommandKind, NoStatus: true, Type: (*busv1alpha1.Command)(nil)},
 		{GroupVersionResource: schedulingv1alpha1.SchemeGroupVersion.WithResource("podgroups"), Kind: "PodGroup", Type: (*schedulingv1alpha1.PodGroup)(nil)},
 	}
 }

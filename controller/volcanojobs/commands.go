@@ -1,0 +1,68 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package volcanojobs
+
+import (
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/tools/cache"
+
+	busv1alpha1 "github.com/lockstep-k8s/lockstep/apis/bus/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/controller/engine"
+	"github.com/lockstep-k8s/lockstep/controller/volcano"
+)
+
+// byTarget is the index of Commands by the key of the Job that they are for.
+const byTarget = "target"
+
+var commandResource = busv1alpha1.SchemeGroupVersion.WithResource(busv1alpha1.CommandPlural)
+
+// newCommandInformer caches Commands. Each is decoded by itself: the CRD is Volcano's, and one
+// Command that makes no sense must not keep the others from being listed.
+func newCommandInformer(client dynamic.Interface) (cache.SharedIndexInformer, error) {
+	informer := dynamicinformer.NewFilteredDynamicInformer(client, commandResource, metav1.NamespaceAll, 0,
+		cache.Indexers{byTarget: indexByTarget}, engine.WantCurrent).Informer()
+	return informer, informer.SetTransform(decodeCommand)
+}
+
+// decodeCommand makes a Command of what the API server has sent. One that makes no sense has
+// no target: nobody knows whose it is, so it is left alone.
+func decodeCommand(object any) (any, error) {
+	raw, ok := object.(*unstructured.Unstructured)
+	if !ok {
+		return object, nil
+	}
+	command := &busv1alpha1.Command{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(raw.Object, command); err != nil {
+		command = &busv1alpha1.Command{ObjectMeta: metav1.ObjectMeta{
+			Namespace: raw.GetNamespace(), Name: raw.GetName(), UID: raw.GetUID(), ResourceVersion: raw.GetResourceVersion(),
+		}}
+	}
+	command.ManagedFields = nil
+	return command, nil
+}
+
+func indexByTarget(object any) ([]string, error) {
+	command, ok := object.(*busv1alpha1.Command)
+	if !ok {
+		return nil, fmt.Errorf("indexing a Command: got a %T", object)
+	}
+	if job := volcano.TargetOf(command); job != "" {
+		return []string{cache.NewObjectName(command.Namespace, job).String()}, nil
+	}
+	return nil, nil
+}
+
+// jobOfCommand is the name of the Job that a Command is for.
+func jobOfCommand(object metav1.Object) []string {
+	if command, ok := object.(*busv1alpha1.Command); ok {
+		return []string{volcano.TargetOf(command)}
+	}
+	return nil
+}

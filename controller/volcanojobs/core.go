@@ -1,0 +1,248 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package volcanojobs
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	typednetworkingv1 "k8s.io/client-go/kubernetes/typed/networking/v1"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/tools/cache"
+
+	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
+	busv1alpha1 "github.com/lockstep-k8s/lockstep/apis/bus/v1alpha1"
+	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/client/clientset/versioned"
+	typedbusv1alpha1 "github.com/lockstep-k8s/lockstep/client/clientset/versioned/typed/bus/v1alpha1"
+	typedschedulingv1alpha1 "github.com/lockstep-k8s/lockstep/client/clientset/versioned/typed/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/controller/engine"
+	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
+	"github.com/lockstep-k8s/lockstep/controller/pacing"
+	"github.com/lockstep-k8s/lockstep/controller/volcano"
+)
+
+// Clients are what Jobs, and what is made for them, are read and written with.
+type Clients struct {
+	Kube     kubernetes.Interface
+	Lockstep versioned.Interface
+	Metadata metadata.Interface
+	Dynamic  dynamic.Interface
+}
+
+// Core is the engine's core of Volcano Jobs.
+type Core struct {
+	engine.Defaults[*Job, batchv1alpha1.JobStatus]
+
+	clients Clients
+	options volcano.Options
+
+	pods, podGroups, configMaps, commands cache.SharedIndexInformer
+	// volcanoGroups need not be served.
+	volcanoGroups *servedOrNot
+	// metadataOf caches the objects of kinds of which nothing but the metadata is kept.
+	metadataOf map[string]cache.SharedIndexInformer
+	// jobs is set once the engine has it.
+	jobs cache.SharedIndexInformer
+	// start starts the informers, but for those of PodGroups and Jobs.
+	start []func(context.Context)
+
+	// decide is volcano.Decide.
+	decide func(volcano.Snapshot, time.Time) (plan.Plan[batchv1alpha1.JobStatus], volcano.Memory)
+}
+
+// Owners are Jobs at work.
+type Owners = engine.Owners[*Job, batchv1alpha1.JobStatus]
+
+// New makes the core from a configuration with defaults, that was found valid and has Jobs
+// switched on. The informer of PodGroups is shared, and others start it after this.
+func New(clients Clients, podGroups cache.SharedIndexInformer, config *configv1alpha1.ControllerConfiguration) (*Core, error) {
+	c := &Core{
+		clients: clients,
+		options: volcano.Options{
+			GangSchedulerName: *config.GangSchedulerName,
+			SchedulerNames:    config.VolcanoJobs.SchedulerNames,
+			Manager:           engine.FieldManager,
+			Tiers:             config.VolcanoJobs.TopologyTiers,
+			Keys:              rsaKeys{rand.Reader},
+		},
+		podGroups: podGroups,
+		decide:    volcano.Decide,
+	}
+	return c, c.newInformers()
+}
+
+// byClaim is the index of Jobs by the keys of the PersistentVolumeClaims that they name.
+const byClaim = "claim"
+
+// AddTo has an engine run Jobs.
+func (c *Core) AddTo(e *engine.Engine) (*Owners, error) {
+	owners, err := engine.Add(e, c)
+	if err != nil {
+		return nil, err
+	}
+	c.jobs = owners.Informer()
+	if err := tellUnserved(c.jobs, batchv1alpha1.Resource(batchv1alpha1.JobPlural).String()); err != nil {
+		return nil, fmt.Errorf("watching Jobs: %w", err)
+	}
+	return owners, c.jobs.AddIndexers(cache.Indexers{byClaim: indexByClaim})
+}
+
+// indexByClaim has Jobs by the claims that they name.
+func indexByClaim(object any) ([]string, error) {
+	accessor, err := meta.Accessor(object)
+	if err != nil {
+		return nil, err
+	}
+	job, ok := accessor.(*Job)
+	if !ok {
+		return nil, fmt.Errorf("indexing a Job: got a %T", accessor)
+	}
+	var keys []string
+	for _, name := range claimsNamedBy(job) {
+		keys = append(keys, cache.NewObjectName(job.Namespace, name).String())
+	}
+	return keys, nil
+}
+
+// Start starts the informers, but for those of PodGroups and of Jobs.
+func (c *Core) Start(ctx context.Context) {
+	for _, start := range c.start {
+		start(ctx)
+	}
+}
+
+// Resource says how the API server knows Jobs. It need not serve them: Frameworks don't wait
+// for that.
+func (c *Core) Resource() engine.Resource {
+	return engine.Resource{
+		GroupVersionKind: batchv1alpha1.JobGroupVersionKind,
+		Plural:           batchv1alpha1.JobPlural,
+		API:              c.clients.Lockstep.BatchV1alpha1().RESTClient(),
+		Optional:         true,
+	}
+}
+
+// Kinds are what Jobs are made of, and what they are told to do. Their names are fixed, and
+// the status names no UID: so what was written is remembered.
+func (c *Core) Kinds() []engine.Kind {
+	return []engine.Kind{
+		{
+			Name: volcano.KindPod,
+			Client: engine.ClientOf[*corev1.Pod, *corev1.PodList](func(namespace string) typedcorev1.PodInterface {
+				return c.clients.Kube.CoreV1().Pods(namespace)
+			}),
+			Informer: c.pods, OwnersOf: jobsOf, Delay: pacing.EventDelay, Reduce: reducePod, Remembers: true,
+		},
+		{
+			Name: volcano.KindPodGroup,
+			Client: engine.ClientOf[*schedulingv1alpha1.PodGroup, *schedulingv1alpha1.PodGroupList](func(namespace string) typedschedulingv1alpha1.PodGroupInterface {
+				return c.clients.Lockstep.SchedulingV1alpha1().PodGroups(namespace)
+			}),
+			Informer: c.podGroups, OwnersOf: jobsOf, Delay: pacing.EventDelay, Remembers: true,
+		},
+		{
+			Name: volcano.KindConfigMap,
+			Client: engine.ClientOf[*corev1.ConfigMap, *corev1.ConfigMapList](func(namespace string) typedcorev1.ConfigMapInterface {
+				return c.clients.Kube.CoreV1().ConfigMaps(namespace)
+			}),
+			Informer: c.configMaps, OwnersOf: jobsOf, Remembers: true,
+		},
+		{
+			Name: volcano.KindService,
+			Client: engine.ClientOf[*corev1.Service, *corev1.ServiceList](func(namespace string) typedcorev1.ServiceInterface {
+				return c.clients.Kube.CoreV1().Services(namespace)
+			}),
+			Informer: c.metadataOf[volcano.KindService], OwnersOf: jobsOf, Reduce: reduceToMetadata, Remembers: true,
+		},
+		{
+			Name: volcano.KindSecret,
+			Client: engine.ClientOf[*corev1.Secret, *corev1.SecretList](func(namespace string) typedcorev1.SecretInterface {
+				return c.clients.Kube.CoreV1().Secrets(namespace)
+			}),
+			Informer: c.metadataOf[volcano.KindSecret], OwnersOf: jobsOf, Reduce: reduceToMetadata, Remembers: true,
+		},
+		{
+			Name: volcano.KindNetworkPolicy,
+			Client: engine.ClientOf[*networkingv1.NetworkPolicy, *networkingv1.NetworkPolicyList](func(namespace string) typednetworkingv1.NetworkPolicyInterface {
+				return c.clients.Kube.NetworkingV1().NetworkPolicies(namespace)
+			}),
+			Informer: c.metadataOf[volcano.KindNetworkPolicy], OwnersOf: jobsOf, Reduce: reduceToMetadata, Remembers: true,
+		},
+		{
+			Name: volcano.KindClaim,
+			Client: engine.ClientOf[*corev1.PersistentVolumeClaim, *corev1.PersistentVolumeClaimList](func(namespace string) typedcorev1.PersistentVolumeClaimInterface {
+				return c.clients.Kube.CoreV1().PersistentVolumeClaims(namespace)
+			}),
+			Informer: c.metadataOf[volcano.KindClaim], OwnersOf: c.jobsOfClaim, Reduce: reduceToMetadata, Remembers: true,
+		},
+		{
+			Name: volcano.KindCommand,
+			Client: engine.ClientOf[*busv1alpha1.Command, *busv1alpha1.CommandList](func(namespace string) typedbusv1alpha1.CommandInterface {
+				return c.clients.Lockstep.BusV1alpha1().Commands(namespace)
+			}),
+			Informer: c.commands, OwnersOf: jobOfCommand, Remembers: true,
+		},
+		{Name: "PodGroup of Volcano", Informer: c.volcanoGroups, OwnersOf: jobsOf},
+	}
+}
+
+// jobsOf are the names of the Jobs that an object belongs to: by its controller, by its
+// label, or by an annotation. Somebody may have changed one of them.
+func jobsOf(object metav1.Object) []string {
+	names := []string{object.GetLabels()[batchv1alpha1.KeyJobName], object.GetAnnotations()[batchv1alpha1.KeyJobName]}
+	if owner := metav1.GetControllerOfNoCopy(object); owner != nil && owner.Kind == batchv1alpha1.JobKind {
+		names = append(names, owner.Name)
+	}
+	return names
+}
+
+// jobsOfClaim are the names of the Jobs that a PersistentVolumeClaim was made for, or that
+// name it.
+func (c *Core) jobsOfClaim(object metav1.Object) []string {
+	names := jobsOf(object)
+	naming, err := c.jobs.GetIndexer().ByIndex(byClaim, cache.MetaObjectToName(object).String())
+	if err != nil {
+		return names
+	}
+	for _, job := range naming {
+		if accessor, err := meta.Accessor(job); err == nil {
+			names = append(names, accessor.GetName())
+		}
+	}
+	return names
+}
+
+// DecodeStatus reads a stored status.
+func (c *Core) DecodeStatus(stored []byte) (*batchv1alpha1.JobStatus, error) {
+	status := &batchv1alpha1.JobStatus{}
+	if err := utiljson.Unmarshal(stored, status); err != nil {
+		return nil, fmt.Errorf("status does not decode: %w", err)
+	}
+	return status, nil
+}
+
+// Size is the number of Pods that a status counts.
+func (c *Core) Size(status *batchv1alpha1.JobStatus) int {
+	if status == nil {
+		return 0
+	}
+	return int(status.Pending + status.Running + status.Succeeded + status.Failed + status.Terminating + status.Unknown)
+}
+
+// NewDecider begins to decide on a Job.
+func (c *Core) NewDecider() engine.Decider[*Job, batchv1alpha1.JobStatus] {
+	return &decider{core: c}
+}

@@ -1,0 +1,182 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package volcanojobs
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/metadata/metadatainformer"
+	"k8s.io/client-go/tools/cache"
+
+	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/controller/engine"
+	"github.com/lockstep-k8s/lockstep/controller/volcano"
+)
+
+// newInformers makes the informers, but for that of Jobs. The one of PodGroups is shared, and
+// others start it.
+func (c *Core) newInformers() error {
+	labelled := func(options *metav1.ListOptions) {
+		options.LabelSelector = batchv1alpha1.KeyJobName
+		engine.WantCurrent(options)
+	}
+	owned := engine.OwnerIndex("")
+	typed := informers.NewSharedInformerFactoryWithOptions(c.clients.Kube, 0, informers.WithTweakListOptions(labelled))
+	c.pods = typed.Core().V1().Pods().Informer()
+	c.configMaps = typed.Core().V1().ConfigMaps().Informer()
+	c.start = append(c.start, typed.StartWithContext)
+	c.metadataOf = map[string]cache.SharedIndexInformer{}
+	for kind, resource := range map[string]schema.GroupVersionResource{
+		volcano.KindService:       corev1.SchemeGroupVersion.WithResource("services"),
+		volcano.KindSecret:        corev1.SchemeGroupVersion.WithResource("secrets"),
+		volcano.KindNetworkPolicy: networkingv1.SchemeGroupVersion.WithResource("networkpolicies"),
+	} {
+		c.metadataOf[kind] = c.newMetadataInformer(resource, labelled)
+	}
+	// Users name claims of their own, which have no label.
+	c.metadataOf[volcano.KindClaim] = c.newMetadataInformer(corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims"), engine.WantCurrent)
+	var err error
+	if c.volcanoGroups, err = newServedOrNot(c.newMetadataInformer(volcanoGroupResource, engine.WantCurrent)); err != nil {
+		return fmt.Errorf("watching PodGroups of Volcano: %w", err)
+	}
+	if c.commands, err = newCommandInformer(c.clients.Dynamic); err != nil {
+		return fmt.Errorf("watching Commands: %w", err)
+	}
+	if err := tellUnserved(c.commands, commandResource.GroupResource().String()); err != nil {
+		return fmt.Errorf("watching Commands: %w", err)
+	}
+	c.start = append(c.start, func(ctx context.Context) { go c.commands.RunWithContext(ctx) })
+	for informer, keep := range map[cache.SharedIndexInformer]cache.TransformFunc{c.pods: keepOfPod, c.configMaps: dropManagedFields} {
+		if err := informer.SetTransform(keep); err != nil {
+			return err
+		}
+	}
+	for _, informer := range []cache.SharedIndexInformer{c.pods, c.configMaps, c.podGroups} {
+		if err := informer.AddIndexers(owned); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// volcanoGroupResource are Volcano's own PodGroups: a Job that controls one is run by
+// Volcano.
+var volcanoGroupResource = schema.GroupVersionResource{Group: "scheduling.volcano.sh", Version: "v1beta1", Resource: "podgroups"}
+
+// newMetadataInformer caches the metadata of objects, and nothing else of them: what a Secret
+// holds is never read.
+func (c *Core) newMetadataInformer(resource schema.GroupVersionResource, which func(*metav1.ListOptions)) cache.SharedIndexInformer {
+	informer := metadatainformer.NewFilteredMetadataInformer(c.clients.Metadata, resource, metav1.NamespaceAll, 0,
+		engine.OwnerIndex(""), which).Informer()
+	c.start = append(c.start, func(ctx context.Context) { go informer.RunWithContext(ctx) })
+	return informer
+}
+
+func dropManagedFields(object any) (any, error) {
+	if accessor, err := meta.Accessor(object); err == nil {
+		accessor.SetManagedFields(nil)
+	}
+	return object, nil
+}
+
+// reduceToMetadata keeps of an object what the cache of its kind would hold.
+func reduceToMetadata(object metav1.Object) metav1.Object {
+	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Name:              object.GetName(),
+		Namespace:         object.GetNamespace(),
+		UID:               object.GetUID(),
+		ResourceVersion:   object.GetResourceVersion(),
+		Labels:            object.GetLabels(),
+		Annotations:       object.GetAnnotations(),
+		OwnerReferences:   object.GetOwnerReferences(),
+		CreationTimestamp: object.GetCreationTimestamp(),
+		DeletionTimestamp: object.GetDeletionTimestamp(),
+	}}
+}
+
+// keepOfPod keeps of a Pod what decisions read.
+func keepOfPod(object any) (any, error) {
+	if pod, ok := object.(*corev1.Pod); ok {
+		return read(pod), nil
+	}
+	return object, nil
+}
+
+// reducePod keeps of a Pod that was written or listed what decisions read.
+func reducePod(object metav1.Object) metav1.Object {
+	if pod, ok := object.(*corev1.Pod); ok {
+		return read(pod)
+	}
+	return object
+}
+
+// read is what decisions read of a Pod.
+func read(pod *corev1.Pod) *corev1.Pod {
+	kept := &corev1.Pod{
+		TypeMeta: pod.TypeMeta,
+		ObjectMeta: metav1.ObjectMeta{
+			Name:                       pod.Name,
+			Namespace:                  pod.Namespace,
+			UID:                        pod.UID,
+			ResourceVersion:            pod.ResourceVersion,
+			Labels:                     pod.Labels,
+			Annotations:                identity(pod.Annotations),
+			OwnerReferences:            pod.OwnerReferences,
+			CreationTimestamp:          pod.CreationTimestamp,
+			DeletionTimestamp:          pod.DeletionTimestamp,
+			DeletionGracePeriodSeconds: pod.DeletionGracePeriodSeconds,
+		},
+		Spec: corev1.PodSpec{NodeName: pod.Spec.NodeName},
+		Status: corev1.PodStatus{
+			Phase:                 pod.Status.Phase,
+			InitContainerStatuses: containerStates(pod.Status.InitContainerStatuses),
+			ContainerStatuses:     containerStates(pod.Status.ContainerStatuses),
+		},
+	}
+	for _, condition := range pod.Status.Conditions {
+		kept.Status.Conditions = append(kept.Status.Conditions, corev1.PodCondition{
+			Type: condition.Type, Status: condition.Status, LastTransitionTime: condition.LastTransitionTime,
+		})
+	}
+	return kept
+}
+
+// identity keeps of a Pod's annotations those that say for what it was made, and what is to
+// become of it. None are left of none only: a patch that adds the first one is another than
+// one that adds one more.
+func identity(annotations map[string]string) map[string]string {
+	if annotations == nil {
+		return nil
+	}
+	kept := map[string]string{}
+	for _, key := range []string{
+		batchv1alpha1.KeyJobName, batchv1alpha1.KeyJobVersion, batchv1alpha1.KeyJobRetryCount, volcano.KeyMark, volcano.KeyEvictedAt,
+	} {
+		if value, ok := annotations[key]; ok {
+			kept[key] = value
+		}
+	}
+	return kept
+}
+
+// containerStates keeps of containers whether they are ready, how often they were restarted
+// and how they ended.
+func containerStates(statuses []corev1.ContainerStatus) []corev1.ContainerStatus {
+	var kept []corev1.ContainerStatus
+	for _, status := range statuses {
+		state := corev1.ContainerStatus{Name: status.Name, Ready: status.Ready, RestartCount: status.RestartCount}
+		if ended := status.State.Terminated; ended != nil {
+			state.State.Terminated = &corev1.ContainerStateTerminated{ExitCode: ended.ExitCode, FinishedAt: ended.FinishedAt}
+		}
+		kept = append(kept, state)
+	}
+	return kept
+}

@@ -1,0 +1,53 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package volcanojobs
+
+import (
+	"context"
+	"sync/atomic"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+)
+
+// What the API server does not serve is asked for again and again, by the informers, at
+// most half a minute apart.
+
+// servedOrNot caches objects of a kind that need not exist: it counts as filled while the
+// API server does not serve the kind.
+type servedOrNot struct {
+	cache.SharedIndexInformer
+	absent atomic.Bool
+}
+
+// newServedOrNot makes one of an informer that was not started.
+func newServedOrNot(informer cache.SharedIndexInformer) (*servedOrNot, error) {
+	s := &servedOrNot{SharedIndexInformer: informer}
+	return s, informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *cache.Reflector, err error) {
+		if apierrors.IsNotFound(err) {
+			s.absent.Store(true)
+			return
+		}
+		cache.DefaultWatchErrorHandler(ctx, r, err)
+	})
+}
+
+// HasSynced says whether all objects that there are are in the cache.
+func (s *servedOrNot) HasSynced() bool { return s.absent.Load() || s.SharedIndexInformer.HasSynced() }
+
+// tellUnserved has an informer say once, and not at each try, that the API server does not
+// serve its resource. No Job runs before it does.
+func tellUnserved(informer cache.SharedIndexInformer, resource string) error {
+	var told atomic.Bool
+	return informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *cache.Reflector, err error) {
+		switch {
+		case !apierrors.IsNotFound(err):
+			cache.DefaultWatchErrorHandler(ctx, r, err)
+		case !told.Swap(true):
+			klog.FromContext(ctx).Error(nil, "No Volcano Job runs: the API server does not serve a resource that is needed. "+
+				"Apply manifests/volcano, or start with --install-crds; it is noticed within a minute", "resource", resource)
+		}
+	})
+}

@@ -92,8 +92,11 @@ func TestJobsAreGangs(t *testing.T) {
 			}
 		},
 		"where there is room for the minimum only, the Pods of the highest class are in it": func(t *testing.T) {
-			high := makeClass(t, 1000)
-			j := inRoom(t, cluster.Room(t, 3), fmt.Sprintf("{minAvailable: 3, tasks: [{name: executor, replicas: 5, @∞/1}, {name: driver, replicas: 1, @∞/1{priorityClassName: %s}}]}", high))
+			high, room := makeClass(t, 1000), cluster.Room(t, 1)
+			j := inRoom(t, room, fmt.Sprintf("{minAvailable: 3, tasks: [{name: executor, replicas: 5, @∞/1}, {name: driver, replicas: 1, @∞/1{priorityClassName: %s}}]}", high))
+			// All are there before there is room for three.
+			j.Passes(pending).Counts(tally{Pending: 6})
+			room.AddNode(2, nil)
 			j.Passes(running).Counts(tally{Running: 3, Pending: 3})
 			if node := j.Pod("j-driver-0").Spec.NodeName; node == "" {
 				t.Error("the driver waits while executors run")

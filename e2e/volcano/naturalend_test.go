@@ -156,8 +156,13 @@ func TestNamesOfJobs(t *testing.T) {
 	tell(t, map[string]func(t *testing.T){
 		"one of 60 characters gives Pods their full names": func(t *testing.T) {
 			const name = "a-name-of-sixty-characters-which-is-about-as-long-as-can-be1"
-			j := cluster.CreateVolcanoJob(t, cluster.Namespace(t), name, "{plugins: {svc: [], ssh: [], env: []}, tasks: [{name: worker, replicas: 2, @∞}]}", nil)
+			j := cluster.CreateVolcanoJob(t, cluster.Namespace(t), name, "{plugins: {ssh: [], env: []}, tasks: [{name: worker, replicas: 2, @∞}]}", nil)
 			j.Passes(running).HasPods(name+"-worker-0", name+"-worker-1")
+		},
+		"one with which host names are too long is told so": func(t *testing.T) {
+			const name = "a-name-of-sixty-characters-which-is-about-as-long-as-can-be1"
+			j := cluster.CreateVolcanoJob(t, cluster.Namespace(t), name, "{plugins: {svc: []}, tasks: [{name: worker, replicas: 2, @∞}]}", nil)
+			j.Passes(pending).Tells(corev1.EventTypeWarning, "FailedCreate", "spec.hostname")
 		},
 		"a Pod of somebody else under a needed name is waited for, and not taken over": func(t *testing.T) {
 			namespace := cluster.Namespace(t)

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/e2e/testbed"
 )
 
@@ -32,18 +33,15 @@ func TestVolumesOfJobs(t *testing.T) {
 			j := cluster.CreateVolcanoJob(t, namespace, "j", "{volumes: [{mountPath: /in, volumeClaimName: existing}, {mountPath: /out, "+claimOfJob+"}], tasks: [{name: a, replicas: 1, @∞{initContainers: [{name: init, image: i}]}}]}", nil)
 			pod := j.Pod("j-a-0")
 			made := ownClaim(t, j)
-			if len(pod.Spec.InitContainers[0].VolumeMounts) > 0 {
-				t.Errorf("the init container mounts %v", pod.Spec.InitContainers[0].VolumeMounts)
+			if paths := mountPaths(pod.Spec.InitContainers[0]); len(paths) > 0 {
+				t.Errorf("the init container mounts %v", paths)
 			}
-			if paths := mountPaths(pod); !slices.Equal(paths, []string{"/in", "/out"}) {
+			if paths := mountPaths(pod.Spec.Containers[0]); !slices.Equal(paths, []string{"/in", "/out"}) {
 				t.Errorf("the container mounts %v", paths)
 			}
-			resources := j.Status().ControlledResources
-			for _, claim := range []string{"existing", made} {
-				if resources["volume-pvc-"+claim] != claim {
-					t.Errorf("controlledResources are %v, want %s in it", resources, claim)
-				}
-			}
+			j.Is("tell of both claims", func(s *batchv1alpha1.JobStatus) bool {
+				return s.ControlledResources["volume-pvc-existing"] == "existing" && s.ControlledResources["volume-pvc-"+made] == made
+			})
 			if err := cluster.Lockstep.BatchV1alpha1().Jobs(namespace).Delete(t.Context(), "j", metav1.DeleteOptions{}); err != nil {
 				t.Fatal(err)
 			}
@@ -67,7 +65,7 @@ func TestVolumesOfJobs(t *testing.T) {
 			makeClaim(t, namespace, "existing")
 			bindClaim(t, namespace, "existing")
 			j := cluster.CreateVolcanoJob(t, namespace, "j", "{volumes: [{mountPath: /in, volumeClaimName: existing}, {mountPath: /too, volumeClaimName: existing}, {mountPath: /out, "+claimOfJob+"}], tasks: [{name: a, replicas: 1, @∞}]}", nil)
-			if paths := mountPaths(j.Pod("j-a-0")); !slices.Equal(paths, []string{"/in", "/out", "/too"}) {
+			if paths := mountPaths(j.Pod("j-a-0").Spec.Containers[0]); !slices.Equal(paths, []string{"/in", "/out", "/too"}) {
 				t.Errorf("the container mounts %v", paths)
 			}
 			made := ownClaim(t, j)
@@ -122,9 +120,10 @@ func bindClaim(t *testing.T, namespace, name string) {
 	cluster.BindClaim(t, namespace, name, "/simulated")
 }
 
-func mountPaths(pod *corev1.Pod) []string {
+// mountPaths are where a container mounts what the Job gives it.
+func mountPaths(container corev1.Container) []string {
 	var paths []string
-	for _, mount := range pod.Spec.Containers[0].VolumeMounts {
+	for _, mount := range container.VolumeMounts {
 		if !strings.HasPrefix(mount.MountPath, "/var/run/secrets") {
 			paths = append(paths, mount.MountPath)
 		}

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 
@@ -94,13 +95,18 @@ func (c *Cluster) record(t testing.TB, namespace string, owners owners) *Recordi
 	r := &Recording{cluster: c, namespace: namespace, owners: owners}
 	t.Cleanup(r.done.Wait)
 
-	pods := c.Kube.CoreV1().Pods(namespace)
-	list, err := pods.List(t.Context(), metav1.ListOptions{})
+	// A list of the owners, whose watch may go back no further: their kind may have been
+	// served for moments only.
+	list, err := owners.list(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, watched := range []cache.WatchFuncWithContext{owners.watch, pods.Watch} {
-		watcher := Watch(t, list, watched)
+	since, err := meta.ListAccessor(list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, watched := range []cache.WatchFuncWithContext{owners.watch, c.Kube.CoreV1().Pods(namespace).Watch} {
+		watcher := Watch(t, since, watched)
 		r.done.Go(func() { r.collect(t.Context(), watcher) })
 	}
 	return r
@@ -197,9 +203,16 @@ func (r *Recording) catchUp(t testing.TB) uint64 {
 	}
 	Eventually(t, "the recording to catch up", func(context.Context) (bool, string, error) {
 		recorded := r.objectsAt(podsAt, ownersAt)
-		return maps.Equal(recorded, stored), fmt.Sprintf("%d objects of %d", len(recorded), len(stored)), nil
+		return maps.Equal(recorded, stored), fmt.Sprintf("%d objects of %d; %s", len(recorded), len(stored), r.trouble()), nil
 	})
 	return min(podsAt, ownersAt)
+}
+
+// trouble is why the recording may have gaps, empty if it has none.
+func (r *Recording) trouble() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return strings.Join(r.troubles, "; ")
 }
 
 // addStored adds the resource versions of the objects in a list, and returns its own.

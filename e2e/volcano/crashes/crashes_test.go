@@ -3,10 +3,11 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package controller
+package crashes
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -22,6 +23,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/e2e/testbed"
 	"github.com/lockstep-k8s/lockstep/internal/localenv"
 )
+
+var seed = flag.Uint64("seed", 0, "seed of the moments at which the controller is killed and users act; 0 draws one")
 
 // withJobs is a controller that runs Volcano Jobs, too.
 var withJobs = localenv.WithVolcanoJobs("")
@@ -111,9 +114,6 @@ var jobLives = map[string]jobLife{
 // and its user imply, as if nothing had happened, with the guarantees kept all the way.
 func TestControllerCrashesUnderVolcanoJobs(t *testing.T) {
 	const kills = 20
-	if err := cluster.InstallVolcanoJobs(t.Context()); err != nil {
-		t.Fatal(err)
-	}
 	if *seed == 0 {
 		*seed = uint64(time.Now().UnixNano())
 	}
@@ -133,7 +133,7 @@ func TestControllerCrashesUnderVolcanoJobs(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				moments := rand.New(rand.NewPCG(*seed, uint64(len(name))))
-				pause(t, moments, 2*time.Second)
+				pause(t, moments, 10*time.Second)
 				j := cluster.CreateVolcanoJob(t, namespace, "j", life.spec, nil)
 				if life.use != nil {
 					life.use(j, func() { pause(t, moments, 2*time.Second) })
@@ -265,6 +265,11 @@ func TestWhatHappensWhileNoControllerRunsIsNotLost(t *testing.T) {
 	cluster.StartControllerOfJobs(t)
 	failing.Passes(batchv1alpha1.JobCompleting, batchv1alpha1.JobCompleted)
 	evicted.Passes(batchv1alpha1.JobRestarting, batchv1alpha1.JobRunning).Counts(testbed.VolcanoTally{Running: 2, Retries: 1})
+}
+
+// pause waits for a random time below most: the moment is what is tested.
+func pause(t *testing.T, random *rand.Rand, most time.Duration) {
+	pauseFor(t, time.Duration(random.Int64N(int64(most))))
 }
 
 // pauseFor waits for a time: the moment is what is tested.

@@ -124,14 +124,12 @@ func TestControllerCrashesUnderVolcanoJobs(t *testing.T) {
 	var failure error
 	killer.Go(func() { killed, failure = killAgainAndAgain(ctx, kills, rand.New(rand.NewPCG(*seed, 0))) })
 
-	recordings := map[string]*testbed.Recording{}
 	t.Run("lives", func(t *testing.T) {
 		for name, life := range jobLives {
-			namespace := cluster.Namespace(t)
-			recording := cluster.RecordVolcanoJobs(t, namespace)
-			recordings[name] = recording
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
+				namespace := cluster.Namespace(t)
+				recording := cluster.RecordVolcanoJobs(t, namespace)
 				moments := rand.New(rand.NewPCG(*seed, uint64(len(name))))
 				pause(t, moments, 10*time.Second)
 				j := cluster.CreateVolcanoJob(t, namespace, "j", life.spec, nil)

@@ -16,15 +16,15 @@ import (
 // server makes before it takes them, among them the cost limits of CEL rules.
 func TestCRDsAreAccepted(t *testing.T) {
 	var files []string
-	for _, pattern := range []string{"../manifests/crds/*.yaml", "../manifests/volcano/*.yaml"} {
+	for _, pattern := range []string{"../manifests/crds/*.yaml", "../manifests/volcano/*_*.yaml", "../manifests/kubeflow/*.yaml"} {
 		found, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)
 		}
 		files = append(files, found...)
 	}
-	if len(files) != 4 {
-		t.Fatalf("CRD files: got %v, want those of Framework, PodGroup, Job and Command", files)
+	if len(files) != 6 {
+		t.Fatalf("CRD files: got %v, want those of Framework, PodGroup, Job, Command, TFJob and PyTorchJob", files)
 	}
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {

@@ -5,5 +5,6 @@
 // cores that the configuration switches on.
 //
 // Package engine has all that is the same for every kind of owner. Package lifecycle
-// decides on Frameworks, and package frameworks is the adapter between both.
+// decides on Frameworks, and package frameworks is the adapter between both. Packages volcano
+// and volcanojobs are the same for Volcano Jobs.
 package controller

@@ -10,5 +10,8 @@ var NewWith = newWith
 // Known is how many Frameworks the controller remembers.
 func (c *Controller) Known() int { return c.frameworks.Known() }
 
+// KnownJobs is how many Volcano Jobs the controller remembers.
+func (c *Controller) KnownJobs() int { return c.jobs.Known() }
+
 // Undecodable is how many Frameworks the controller can't work with.
 func (c *Controller) Undecodable() int { return c.frameworks.Undecodable() }

@@ -102,6 +102,13 @@ func (b *book) lead(process string) {
 	b.leading = process
 }
 
+// leader is the name of the process that runs now.
+func (b *book) leader() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.leading
+}
+
 // loosen notes that somebody lets what belongs to a Framework live on without its
 // owner.
 func (b *book) loosen(framework types.UID) {

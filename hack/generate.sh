@@ -19,12 +19,16 @@ sed -i.before '/^ *taskStatuses:$/,/^ *type: array$/ s/^\( *\)nullable: true$/\1
 \1  x-kubernetes-preserve-unknown-fields: true\
 &/' manifests/crds/frameworkcontroller.microsoft.com_frameworks.yaml
 rm manifests/crds/*.before
-# The kinds of Volcano are apart: they are installed only where they are asked for, and
-# only if they are absent.
+# The kinds of Volcano and of Kubeflow are apart: they are installed only where they are
+# asked for, and only if they are absent.
 tool controller-gen crd:deprecatedV1beta1CompatibilityPreserveUnknownFields=false \
   paths=./apis/batch/... paths=./apis/bus/... \
   output:crd:dir=manifests/volcano
-go run ./hack/partialschema manifests/volcano/batch.volcano.sh_jobs.yaml
+tool controller-gen crd:deprecatedV1beta1CompatibilityPreserveUnknownFields=false \
+  paths=./apis/kubeflow/... \
+  output:crd:dir=manifests/kubeflow
+go run ./hack/partialschema manifests/volcano/batch.volcano.sh_jobs.yaml \
+  manifests/kubeflow/kubeflow.org_tfjobs.yaml manifests/kubeflow/kubeflow.org_pytorchjobs.yaml
 
 # The generators write below the folder that they are told, by package path.
 # They write into a new folder which then takes the place of client/, so that
@@ -32,7 +36,8 @@ go run ./hack/partialschema manifests/volcano/batch.volcano.sh_jobs.yaml
 out=$(mktemp -d .generate-XXXXXX)
 trap 'rm -rf "$out"' EXIT
 apis=("$module/apis/framework/v1" "$module/apis/scheduling/v1alpha1"
-  "$module/apis/batch/v1alpha1" "$module/apis/bus/v1alpha1")
+  "$module/apis/batch/v1alpha1" "$module/apis/bus/v1alpha1"
+  "$module/apis/kubeflow/v1" "$module/apis/kubeflow/v1alpha2")
 
 tool applyconfiguration-gen --go-header-file "$header" \
   --output-dir "$out/applyconfiguration" --output-pkg "$module/client/applyconfiguration" \

@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# Lets random storms go over the scheduler, from a first seed: hack/storms.sh COUNT FIRST. A
-# process has some of them only, because what the schedulers of a storm leave in memory stays
-# there: 25 MB a storm.
+# Lets random storms go over the scheduler, from a first seed: hack/storms.sh COUNT FIRST. It
+# tells after each 200 how many are over.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

@@ -11,8 +11,10 @@ import "embed"
 // FS holds crds/*.yaml and rbac/*.yaml, each file one or more YAML documents.
 // Files are to be applied in the order of their names, crds first.
 //
-// It also holds volcano/*.yaml, the CRDs of Volcano's kinds. They are created only where
-// Volcano Jobs are switched on, and only if they are absent: they may be Volcano's own.
+// It also holds volcano/*.yaml and kubeflow/*.yaml: the CRDs of Volcano's kinds and of
+// Kubeflow's, which have an underscore in their names, and what the controller may do with
+// them. They are created only where these jobs are switched on, and the CRDs only if they are
+// absent: they may be Volcano's and Kubeflow's own.
 //
-//go:embed crds/*.yaml rbac/*.yaml volcano/*.yaml
+//go:embed crds/*.yaml rbac/*.yaml volcano/*.yaml kubeflow/*.yaml
 var FS embed.FS

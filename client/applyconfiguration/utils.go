@@ -9,11 +9,15 @@ import (
 	v1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
 	busv1alpha1 "github.com/lockstep-k8s/lockstep/apis/bus/v1alpha1"
 	v1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
+	v1alpha2 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1alpha2"
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/client/applyconfiguration/batch/v1alpha1"
 	applyconfigurationbusv1alpha1 "github.com/lockstep-k8s/lockstep/client/applyconfiguration/bus/v1alpha1"
 	frameworkv1 "github.com/lockstep-k8s/lockstep/client/applyconfiguration/framework/v1"
 	internal "github.com/lockstep-k8s/lockstep/client/applyconfiguration/internal"
+	applyconfigurationkubeflowv1 "github.com/lockstep-k8s/lockstep/client/applyconfiguration/kubeflow/v1"
+	kubeflowv1alpha2 "github.com/lockstep-k8s/lockstep/client/applyconfiguration/kubeflow/v1alpha2"
 	applyconfigurationschedulingv1alpha1 "github.com/lockstep-k8s/lockstep/client/applyconfiguration/scheduling/v1alpha1"
 	runtime "k8s.io/apimachinery/pkg/runtime"
 	schema "k8s.io/apimachinery/pkg/runtime/schema"
@@ -103,6 +107,38 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &frameworkv1.TaskSpecApplyConfiguration{}
 	case v1.SchemeGroupVersion.WithKind("TaskStatus"):
 		return &frameworkv1.TaskStatusApplyConfiguration{}
+
+		// Group=kubeflow.org, Version=v1
+	case kubeflowv1.SchemeGroupVersion.WithKind("ElasticPolicy"):
+		return &applyconfigurationkubeflowv1.ElasticPolicyApplyConfiguration{}
+	case kubeflowv1.SchemeGroupVersion.WithKind("JobCondition"):
+		return &applyconfigurationkubeflowv1.JobConditionApplyConfiguration{}
+	case kubeflowv1.SchemeGroupVersion.WithKind("JobStatus"):
+		return &applyconfigurationkubeflowv1.JobStatusApplyConfiguration{}
+	case kubeflowv1.SchemeGroupVersion.WithKind("Metric"):
+		return &applyconfigurationkubeflowv1.MetricApplyConfiguration{}
+	case kubeflowv1.SchemeGroupVersion.WithKind("PyTorchJob"):
+		return &applyconfigurationkubeflowv1.PyTorchJobApplyConfiguration{}
+	case kubeflowv1.SchemeGroupVersion.WithKind("PyTorchJobSpec"):
+		return &applyconfigurationkubeflowv1.PyTorchJobSpecApplyConfiguration{}
+	case kubeflowv1.SchemeGroupVersion.WithKind("RDZVConf"):
+		return &applyconfigurationkubeflowv1.RDZVConfApplyConfiguration{}
+	case kubeflowv1.SchemeGroupVersion.WithKind("ReplicaSpec"):
+		return &applyconfigurationkubeflowv1.ReplicaSpecApplyConfiguration{}
+	case kubeflowv1.SchemeGroupVersion.WithKind("ReplicaStatus"):
+		return &applyconfigurationkubeflowv1.ReplicaStatusApplyConfiguration{}
+	case kubeflowv1.SchemeGroupVersion.WithKind("RunPolicy"):
+		return &applyconfigurationkubeflowv1.RunPolicyApplyConfiguration{}
+	case kubeflowv1.SchemeGroupVersion.WithKind("SchedulingPolicy"):
+		return &applyconfigurationkubeflowv1.SchedulingPolicyApplyConfiguration{}
+	case kubeflowv1.SchemeGroupVersion.WithKind("TFJob"):
+		return &applyconfigurationkubeflowv1.TFJobApplyConfiguration{}
+	case kubeflowv1.SchemeGroupVersion.WithKind("TFJobSpec"):
+		return &applyconfigurationkubeflowv1.TFJobSpecApplyConfiguration{}
+
+		// Group=kubeflow.org, Version=v1alpha2
+	case v1alpha2.SchemeGroupVersion.WithKind("TFJob"):
+		return &kubeflowv1alpha2.TFJobApplyConfiguration{}
 
 		// Group=scheduling.lockstep.dev, Version=v1alpha1
 	case schedulingv1alpha1.SchemeGroupVersion.WithKind("PodGroup"):

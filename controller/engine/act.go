@@ -30,7 +30,7 @@ func (p *pass[O, S]) act(ctx context.Context, actions []plan.Action) (bool, erro
 	}
 	m := p.memory
 	tally := p.runBatch(ctx, rest, cmp.Or(p.pace.Parallel, p.owners.batchSize))
-	// An API server that refuses Pods is not asked in vain a thousand times.
+	// An API server that refuses objects of a group is not asked in vain a thousand times.
 	created := p.runBatch(ctx, creations, cmp.Or(p.pace.Parallel, 1))
 	m.left = append(tally.left, created.left...)
 	tally.add(created)
@@ -84,7 +84,7 @@ func (p *pass[O, S]) runBatch(ctx context.Context, actions []plan.Action, begin 
 		most:   func() int { return pacing.Share(c.batchSize, p.turn.inFlight()) },
 		enough: p.spent,
 		do:     func(action plan.Action) result { return e.do(ctx, action) },
-		skip:   func(action plan.Action) bool { return failedNow[causesOf(action)[0]] },
+		skip:   func(action plan.Action) bool { return len(failedNow) > 0 && failedNow[causesOf(action)[0]] },
 		begun:  func() { p.turn.requests++ },
 		learn: func(r result) {
 			answered++
@@ -133,7 +133,7 @@ func (p *pass[O, S]) tellFailures(ctx context.Context, failures []error, untold 
 // written.
 const maxSummary = 4096
 
-// summarize keeps an error that a thousand Pods have in common short.
+// summarize keeps an error that a thousand objects have in common short.
 func summarize(errs []error) error {
 	const told = 3
 	summary := errors.Join(errs[:min(told, len(errs))]...).Error()

@@ -86,6 +86,11 @@ func (e *nameTakenError) Error() string {
 	return fmt.Sprintf("the name of %s %s is taken by %s", e.resource, e.name, owner)
 }
 
+// Status says that there is such an object already, as the API server does.
+func (e *nameTakenError) Status() metav1.Status {
+	return metav1.Status{Status: metav1.StatusFailure, Reason: metav1.StatusReasonAlreadyExists, Message: e.Error()}
+}
+
 // maxBlockMessage bounds the message of a block, in bytes.
 const maxBlockMessage = 512
 
@@ -96,12 +101,10 @@ func blockOf(action plan.Action, err error) (plan.Block, bool) {
 		return plan.Block{}, false
 	}
 	message := text.Shorten(fmt.Sprintf("%s: %v", action, err), maxBlockMessage)
-	block := plan.Block{Kind: action.Kind, Group: action.Group, Name: action.Name, Reason: plan.BlockReason(err), Message: message}
-	var taken *nameTakenError
-	if errors.As(err, &taken) {
-		block.Reason = plan.ReasonNameTaken
-	}
-	return block, true
+	return plan.Block{
+		Kind: action.Kind, Group: action.Group, Name: action.Name,
+		Reason: plan.BlockReason(err), Message: message,
+	}, true
 }
 
 // refuse notes that an action has failed for now.
@@ -245,10 +248,10 @@ func writeOf(action plan.Action) cause { return causesOf(action)[1] }
 // noteRepeat notes whether an object had to be written again as it was written before. One
 // that was made anew under a name is not what was changed before.
 func (p *pass[O, S]) noteRepeat(r result) {
-	if r.written == nil || r.action.Content == "" {
+	if r.remembered == nil || r.action.Content == "" {
 		return
 	}
-	object, now := refOf(r.action), content{says: r.action.Content, of: r.written.GetUID()}
+	object, now := refOf(r.action), content{says: r.action.Content, of: r.remembered.GetUID(), at: p.now()}
 	before := p.memory.contents[object]
 	if before.says == now.says && (before.of == now.of || r.action.Verb == plan.Create) {
 		p.pace.Repeats.Repeated(writeOf(r.action), p.now())

@@ -72,7 +72,8 @@ type Decider[O Owner, S any] interface {
 	// Encode makes JSON of a status, to be stored.
 	Encode(status *S) ([]byte, error)
 	// Shorten makes of a status that is too large to be stored one that is not, and
-	// its JSON.
+	// its JSON. If it can't, the user is told, what rests on the status waits, and the
+	// status is tried again, later and later.
 	Shorten(owner O, status *S, now time.Time) (*S, []byte, error)
 }
 
@@ -83,8 +84,8 @@ type Resource struct {
 	Plural string
 	// API reads and writes them, in JSON, at their group and version.
 	API rest.Interface
-	// Optional says that owners of other cores don't wait until these can be listed: the
-	// API server may not serve them yet.
+	// Optional says that the API server may not serve these owners, or what they are made
+	// of: owners of other cores don't wait until they can be listed.
 	Optional bool
 }
 
@@ -102,8 +103,8 @@ type Kind struct {
 	OwnersOf func(object metav1.Object) []string
 	// Delay lets changes come together before an owner is synced.
 	Delay time.Duration
-	// Optional says that owners are synced without waiting for the cache.
-	Optional bool
+	// Unawaited says that owners are synced without waiting for the cache.
+	Unawaited bool
 	// Remembers says that objects are shown as they were written until the cache is as
 	// new: then a creation has no Outcome. Without it, a creation has an Outcome
 	// with the UID, which the core keeps in the status, and the object is
@@ -150,11 +151,12 @@ func (Defaults[O, S]) FateOf(O, string, metav1.Object) Fate { return Foreign }
 // OwnerDeleted does nothing.
 func (Defaults[O, S]) OwnerDeleted(O, []byte) {}
 
-// errTooLong is what a core says that has no shorter status.
-var errTooLong = errors.New("the status has nothing that could be left out")
+// errWhole is what a core says that has no shorter status.
+var errWhole = errors.New("the status has nothing that could be left out")
 
-// Whole is part of a Decider of a core whose status is always small, to be embedded.
+// Whole is part of a Decider of a core whose status is small, or has nothing that could be
+// left out, to be embedded.
 type Whole[O Owner, S any] struct{}
 
 // Shorten fails.
-func (Whole[O, S]) Shorten(O, *S, time.Time) (*S, []byte, error) { return nil, nil, errTooLong }
+func (Whole[O, S]) Shorten(O, *S, time.Time) (*S, []byte, error) { return nil, nil, errWhole }

@@ -33,8 +33,11 @@
 //
 // A core can count on this:
 //
-//   - Persisted in a View is what the API server holds, unless another controller leads by
-//     now: then writes of the status fail, and nothing is created before a CheckStatus.
+//   - Persisted in a View is a status that the API server has taken, whole, and nothing
+//     older is stored. A later one of this controller is if the answer to its write was
+//     lost. Before View.Current, it is the status that the cache began with, and another
+//     controller may have written since. It may afterwards too: then the next write of the
+//     status is a conflict, writes nothing, and all that is known is read again.
 //   - An action that went through is known to the next decision: by its Outcome or by the
 //     object, by View.Deleted, View.Gone or View.Forced.
 //   - An action that failed is forgotten, but for its Block and for when it may be tried

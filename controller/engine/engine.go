@@ -6,6 +6,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
@@ -82,6 +84,7 @@ type anyOwners interface {
 	run(ctx context.Context)
 	optional() bool
 	fill(ctx context.Context) bool
+	fillLate(ctx context.Context)
 	isFilled() bool
 	syncSafely(ctx context.Context, key cache.ObjectName, turn *turn) error
 	flush(ctx context.Context)
@@ -134,7 +137,7 @@ func (e *Engine) Run(ctx context.Context) {
 	for _, owners := range e.inOrder {
 		running.Go(func() { owners.run(ctx) })
 		if owners.optional() {
-			running.Go(func() { owners.fill(ctx) })
+			running.Go(func() { owners.fillLate(ctx) })
 		}
 	}
 	for _, owners := range e.inOrder {
@@ -152,7 +155,6 @@ func (e *Engine) Run(ctx context.Context) {
 
 // Owners are the owners of one core at work.
 type Owners[O Owner, S any] struct {
-	*Engine
 	core     Core[O, S]
 	resource Resource
 	// logKey is the key of an owner in the log.
@@ -165,6 +167,15 @@ type Owners[O Owner, S any] struct {
 	undecodable *keySet
 	// filled says that the caches are. Before, there are no syncs.
 	filled atomic.Bool
+
+	// What all Owners of an Engine share, and its settings.
+	queue              fair.Queue
+	events             record.EventRecorder
+	metrics            *metrics
+	clock              clock.PassiveClock
+	entropy            plan.Entropy
+	workers, batchSize int
+	window             time.Duration
 }
 
 // Add has the engine run the owners of a core too. It is called before Run.
@@ -172,7 +183,6 @@ func Add[O Owner, S any](e *Engine, core Core[O, S]) (*Owners[O, S], error) {
 	resource := core.Resource()
 	decoder := decoder[O]{kind: resource.Kind, owner: core.DecodeOwner}
 	o := &Owners[O, S]{
-		Engine:   e,
 		core:     core,
 		resource: resource,
 		logKey:   strings.ToLower(resource.Kind),
@@ -181,6 +191,14 @@ func Add[O Owner, S any](e *Engine, core Core[O, S]) (*Owners[O, S], error) {
 			cache.SharedIndexInformerOptions{ObjectDescription: resource.Kind, Indexers: cache.Indexers{}}),
 		kinds:       map[string]*Kind{},
 		undecodable: &keySet{keys: map[cache.ObjectName]string{}},
+		queue:       e.queue,
+		events:      e.events,
+		metrics:     e.metrics,
+		clock:       e.clock,
+		entropy:     e.entropy,
+		workers:     e.workers,
+		batchSize:   e.batchSize,
+		window:      e.window,
 	}
 	kinds := append(core.Kinds(), Kind{Name: resource.Kind, Client: o.client, Informer: o.informer})
 	for i := range kinds {
@@ -198,10 +216,18 @@ func Add[O Owner, S any](e *Engine, core Core[O, S]) (*Owners[O, S], error) {
 	}
 	e.byKind[resource.Kind] = o
 	e.inOrder = append(e.inOrder, o)
-	err := e.registerer.Register(gauge("undecodable_"+resource.Plural,
-		resource.Kind+"s that can't be worked with because they do not decode.", o.undecodable.len))
-	if err != nil {
-		return nil, fmt.Errorf("registering metrics: %w", err)
+	for _, metric := range []prometheus.Collector{
+		gauge("undecodable_"+resource.Plural, resource.Kind+"s that can't be worked with because they do not decode.", o.undecodable.len),
+		gauge("listed_"+resource.Plural, "1 once "+resource.Kind+"s and all that they need could be listed, and they are synced. 0 before.", o.listed),
+	} {
+		if err := e.registerer.Register(metric); err != nil {
+			return nil, fmt.Errorf("registering metrics: %w", err)
+		}
+	}
+	if resource.Optional {
+		if err := o.informer.SetWatchErrorHandlerWithContext(o.quietly); err != nil {
+			return nil, fmt.Errorf("watching the kind %s: %w", resource.Kind, err)
+		}
 	}
 	return o, o.addHandlers()
 }
@@ -233,12 +259,20 @@ func (o *Owners[O, S]) optional() bool { return o.resource.Optional }
 
 func (o *Owners[O, S]) isFilled() bool { return o.filled.Load() }
 
+// listed is 1 if the caches are filled, and 0 if not.
+func (o *Owners[O, S]) listed() int {
+	if o.isFilled() {
+		return 1
+	}
+	return 0
+}
+
 // fill waits until the caches are filled, and has all owners synced then. It says whether
 // they are, or else ctx has ended.
 func (o *Owners[O, S]) fill(ctx context.Context) bool {
-	awaited := []cache.InformerSynced{o.informer.HasSynced}
+	var awaited []cache.InformerSynced
 	for _, kind := range o.kinds {
-		if !kind.Optional {
+		if !kind.Unawaited {
 			awaited = append(awaited, kind.Informer.HasSynced)
 		}
 	}
@@ -254,8 +288,49 @@ func (o *Owners[O, S]) fill(ctx context.Context) bool {
 	return true
 }
 
-// written is a kind that the core may write.
-func (o *Owners[O, S]) written(name string) (*Kind, error) {
+// unservedAfter is how long caches of optional owners may take to be filled before the log
+// tells of it.
+const unservedAfter = 10 * time.Second
+
+// fillLate fills the caches of optional owners. If that takes long, the log says so, once,
+// and when it is done.
+func (o *Owners[O, S]) fillLate(ctx context.Context) {
+	soon, cancel := context.WithTimeout(ctx, unservedAfter)
+	defer cancel()
+	if o.fill(soon) || ctx.Err() != nil {
+		return
+	}
+	logger := klog.FromContext(ctx)
+	logger.Info("Owners are not synced yet: the API server may not serve all that they need. They will be as soon as it can be listed",
+		"kind", o.resource.Kind, "missing", o.missing())
+	if o.fill(ctx) {
+		logger.Info("Owners that had to wait are listed now, and synced", "kind", o.resource.Kind)
+	}
+}
+
+// missing are the kinds whose caches are awaited and not filled.
+func (o *Owners[O, S]) missing() []string {
+	var names []string
+	for _, kind := range o.kinds {
+		if !kind.Unawaited && !kind.Informer.HasSynced() {
+			names = append(names, kind.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// quietly keeps from the log, again and again, that optional owners are not served.
+func (o *Owners[O, S]) quietly(ctx context.Context, reflector *cache.Reflector, err error) {
+	if apierrors.IsNotFound(err) && !o.isFilled() {
+		klog.FromContext(ctx).V(4).Info("Not served", "kind", o.resource.Kind, "err", err)
+		return
+	}
+	cache.DefaultWatchErrorHandler(ctx, reflector, err)
+}
+
+// writable is a kind that the core may write.
+func (o *Owners[O, S]) writable(name string) (*Kind, error) {
 	if kind := o.kinds[name]; kind != nil && kind.Client != nil {
 		return kind, nil
 	}

@@ -26,8 +26,8 @@ type result struct {
 	action plan.Action
 	// outcome is what the next decision is told.
 	outcome *plan.Outcome
-	// written is an object of a remembered kind as it is after a write.
-	written metav1.Object
+	// remembered is an object of a kind that the engine remembers, as it is after a write.
+	remembered metav1.Object
 	// found is there, by a live look.
 	found metav1.Object
 	// gone is the UID of an object that a live look did not find.
@@ -46,7 +46,6 @@ type executor[O Owner, S any] struct {
 // target is the object of an action, and how to reach it.
 type target struct {
 	*Kind
-	client    Client
 	namespace string
 }
 
@@ -62,12 +61,12 @@ func (e *executor[O, S]) do(ctx context.Context, action plan.Action) (r result) 
 			klog.FromContext(ctx).Error(r.err, "Panicked", "action", action, "stack", string(debug.Stack()))
 		}
 	}()
-	kind, err := e.owners.written(action.Kind)
+	kind, err := e.owners.writable(action.Kind)
 	if err != nil {
 		r.err = err
 		return r
 	}
-	on := target{Kind: kind, client: kind.Client, namespace: e.owner.GetNamespace()}
+	on := target{Kind: kind, namespace: e.owner.GetNamespace()}
 	if action.Verb == plan.Create && e.taken[refOf(action)] {
 		if r.err = e.lookAtName(ctx, on, action); r.err != nil {
 			return r
@@ -99,14 +98,14 @@ func (e *executor[O, S]) run(ctx context.Context, on target, r *result) {
 	case plan.ForceDelete:
 		r.err = forceDelete(ctx, on, action)
 	case plan.ConfirmNo:
-		r.found, r.err = presentOf(ctx, on.client, on.namespace, action)
+		r.found, r.err = presentOf(ctx, on.Client, on.namespace, action)
 	case plan.LookFor:
-		r.found, r.gone, r.err = lookFor(ctx, on.client, on.namespace, action)
+		r.found, r.gone, r.err = lookFor(ctx, on.Client, on.namespace, action)
 		return
 	default:
 		r.err = fmt.Errorf("unknown verb %q", action.Verb)
 	}
-	if r.err == nil && r.found == nil && r.written == nil && r.outcome == nil {
+	if r.err == nil && r.found == nil && r.remembered == nil && r.outcome == nil {
 		r.outcome = &plan.Outcome{Action: action}
 	}
 }
@@ -117,7 +116,7 @@ func (t target) keep(r *result, object metav1.Object, err error) {
 	case err != nil:
 		r.err = err
 	case t.Remembers:
-		r.written = t.reduced(object)
+		r.remembered = t.reduced(object)
 	default:
 		r.outcome = &plan.Outcome{Action: r.action, UID: object.GetUID()}
 	}
@@ -131,7 +130,7 @@ func (e *executor[O, S]) create(ctx context.Context, on target, r *result) {
 	}
 	var created metav1.Object
 	if err == nil {
-		created, err = on.client.Create(ctx, on.namespace, wanted)
+		created, err = on.Client.Create(ctx, on.namespace, wanted)
 	}
 	switch {
 	case apierrors.IsAlreadyExists(err):
@@ -147,23 +146,22 @@ func (e *executor[O, S]) create(ctx context.Context, on target, r *result) {
 // right owner. If it has gone meanwhile, a creation that nobody else repeats goes on.
 func (e *executor[O, S]) adopt(ctx context.Context, on target, r *result, wanted metav1.Object) {
 	object, err := e.inPlace(ctx, on, r.action)
-	if apierrors.IsNotFound(err) && on.Remembers {
-		object, err = on.client.Create(ctx, on.namespace, wanted)
-	}
 	switch {
+	case apierrors.IsNotFound(err) && on.Remembers:
+		object, err = on.Client.Create(ctx, on.namespace, wanted)
+		on.keep(r, object, err)
 	case err != nil:
 		r.err = err
-	case on.Remembers:
-		r.written = on.reduced(object)
 	default:
-		r.found = object
+		// It may be older than the cache, which does not show it because of its labels.
+		r.found = on.reduced(object)
 	}
 }
 
 // inPlace returns the object that has the name of one to be created, if it has the right
 // owner, or is a leftover of the owner. A removable one is deleted: then none is found.
 func (e *executor[O, S]) inPlace(ctx context.Context, on target, action plan.Action) (metav1.Object, error) {
-	object, err := ofOwner(ctx, on.client, on.namespace, action)
+	object, err := ofOwner(ctx, on.Client, on.namespace, action)
 	var taken *nameTakenError
 	if !errors.As(err, &taken) || taken.controller != "" {
 		return object, err
@@ -186,7 +184,7 @@ func (e *executor[O, S]) inPlace(ctx context.Context, on target, action plan.Act
 // that of a creation whose answer was lost may be. Admission comes before the name is
 // looked at, and what is to be created may have changed.
 func (e *executor[O, S]) refuse(ctx context.Context, on target, r *result, refusal error) {
-	if r.found, r.err = presentOf(ctx, on.client, on.namespace, r.action); r.err == nil && r.found == nil {
+	if r.found, r.err = presentOf(ctx, on.Client, on.namespace, r.action); r.err == nil && r.found == nil {
 		r.outcome = &plan.Outcome{Action: r.action, Refused: refusal}
 	}
 }
@@ -199,13 +197,13 @@ func update(ctx context.Context, on target, action plan.Action) (metav1.Object, 
 	if err != nil {
 		return nil, err
 	}
-	return on.client.Patch(ctx, on.namespace, action.Name, types.JSONPatchType, patch)
+	return on.Client.Patch(ctx, on.namespace, action.Name, types.JSONPatchType, patch)
 }
 
 // deleteOne deletes an object by its UID. One that is not there, or that another of
 // the same name has replaced, is deleted already.
 func deleteOne(ctx context.Context, on target, action plan.Action, options metav1.DeleteOptions) error {
-	switch err := on.client.Delete(ctx, on.namespace, action.Name, options); {
+	switch err := on.Client.Delete(ctx, on.namespace, action.Name, options); {
 	case apierrors.IsNotFound(err):
 		return nil
 	case apierrors.IsConflict(err):
@@ -231,7 +229,7 @@ func forceDelete(ctx context.Context, on target, action plan.Action) error {
 }
 
 func confirmGone(ctx context.Context, on target, name string, uid types.UID) error {
-	live, err := on.client.Get(ctx, on.namespace, name)
+	live, err := on.Client.Get(ctx, on.namespace, name)
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil

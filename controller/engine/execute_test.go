@@ -47,7 +47,7 @@ func TestAConflictIsNoEnd(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			err := deleteOne(t.Context(), target{client: onePod{uid: tc.live}}, action, metav1.DeleteOptions{})
+			err := deleteOne(t.Context(), target{Kind: &Kind{Client: onePod{uid: tc.live}}}, action, metav1.DeleteOptions{})
 			if gone := err == nil; gone != tc.gone {
 				t.Errorf("the deletion ends with %v, want that it is gone: %t", err, tc.gone)
 			}

@@ -23,6 +23,11 @@ func (o *Owners[O, S]) Status(key cache.ObjectName) *S {
 	return nil
 }
 
+// WaitingEvents is how many events of an owner wait for its status to be written.
+func (o *Owners[O, S]) WaitingEvents(key cache.ObjectName) int {
+	return len(o.known.all()[key].memory.events)
+}
+
 // Queued is how many syncs wait, and EmptyQueue forgets them.
 func (e *Engine) Queued() int { return e.queue.Len() }
 

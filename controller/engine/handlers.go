@@ -132,11 +132,10 @@ func ownersOf(kind *Kind, objects ...any) []cache.ObjectName {
 }
 
 func resourceVersion(object any) string {
-	accessor, err := meta.Accessor(object)
-	if err != nil {
-		return ""
+	if accessor := objectMeta(object); accessor != nil {
+		return accessor.GetResourceVersion()
 	}
-	return accessor.GetResourceVersion()
+	return ""
 }
 
 func (o *Owners[O, S]) enqueue(object any) {

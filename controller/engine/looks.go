@@ -138,7 +138,7 @@ const listPage = 500
 func (p *pass[O, S]) lookForAll(ctx context.Context, kind string, wanted map[types.UID]plan.Action) error {
 	ctx, cancel := context.WithTimeout(ctx, pacing.RequestTime)
 	defer cancel()
-	registered, err := p.owners.written(kind)
+	registered, err := p.owners.writable(kind)
 	if err != nil {
 		return err
 	}

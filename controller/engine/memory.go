@@ -5,11 +5,14 @@ package engine
 
 import (
 	"fmt"
+	"maps"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
+	"github.com/lockstep-k8s/lockstep/controller/pacing"
 )
 
 // memory is what the controller remembers of one owner between syncs. Only the owner's
@@ -37,9 +40,9 @@ type memory[O Owner, S any] struct {
 	// strays are the owner's objects that were found by a live look, until the caches show
 	// them or they are gone.
 	strays map[types.UID]stray
-	// written are objects of remembered kinds as they were last written, until the caches
+	// ahead are objects of remembered kinds as they were last written, until the caches
 	// are as new.
-	written map[ref]metav1.Object
+	ahead map[ref]metav1.Object
 	// contents are those of the last writes that went through.
 	contents map[ref]content
 	// blocks are the creations that are refused for now, and failed the objects of a group
@@ -59,16 +62,23 @@ type memory[O Owner, S any] struct {
 	complaint string
 }
 
+// maxEvents is how many events wait for a status at most: a write may fail for days.
+const maxEvents = 1000
+
+// newest are so many of the last ones of a list.
+func newest[T any](list []T, most int) []T { return list[max(0, len(list)-most):] }
+
 // ref names an object of an owner.
 type ref struct{ kind, name string }
 
 // refOf names the object of an action.
 func refOf(action plan.Action) ref { return ref{action.Kind, action.Name} }
 
-// content is what a write made an object say, and the UID of that object.
+// content is what a write made an object say, the UID of that object, and when that was.
 type content struct {
 	says string
 	of   types.UID
+	at   time.Time
 }
 
 // stray is an object that was found by a live look.
@@ -88,7 +98,7 @@ func newMemory[O Owner, S any](entry *entry[O], core Core[O, S]) (*memory[O, S],
 		gone:            map[types.UID]bool{},
 		seen:            map[types.UID]bool{},
 		strays:          map[types.UID]stray{},
-		written:         map[ref]metav1.Object{},
+		ahead:           map[ref]metav1.Object{},
 		contents:        map[ref]content{},
 		blocks:          map[cause]plan.Block{},
 		failed:          map[ref]bool{},
@@ -122,8 +132,12 @@ func (m *memory[O, S]) remember(r result) {
 		m.forced[r.action.UID] = true
 	}
 	switch {
-	case r.written != nil:
-		m.written[refOf(r.action)] = r.written
+	case r.remembered != nil:
+		m.ahead[refOf(r.action)] = r.remembered
+		if known, ok := m.strays[r.remembered.GetUID()]; ok {
+			known.object = r.remembered
+			m.strays[r.remembered.GetUID()] = known
+		}
 	case r.found != nil:
 		m.strays[r.found.GetUID()] = stray{kind: r.action.Kind, object: r.found}
 	case r.gone != "":
@@ -154,7 +168,7 @@ func (m *memory[O, S]) bury(departed []departure) {
 const pruneSlack = 64
 
 // prune forgets deletions of objects that a decision has not seen, that they were seen,
-// and the ends of objects that the status does not name any more.
+// the ends of objects that the status does not name any more, and writes that have lasted.
 func (p *pass[O, S]) prune(view *View[O, S]) {
 	m, count := p.memory, view.count()
 	shown := func(uids map[types.UID]bool) map[types.UID]bool {
@@ -171,6 +185,10 @@ func (p *pass[O, S]) prune(view *View[O, S]) {
 	}
 	if len(m.seen) > 2*count+pruneSlack {
 		m.seen = shown(m.seen)
+	}
+	p.pace.Repeats.Forget(p.now())
+	if len(m.contents) > 2*count+pruneSlack {
+		maps.DeleteFunc(m.contents, func(_ ref, last content) bool { return p.now().Sub(last.at) >= pacing.Lasting })
 	}
 	if len(m.gone) <= 2*p.size()+pruneSlack {
 		return

@@ -5,6 +5,7 @@ package engine_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -23,6 +25,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
 	"github.com/lockstep-k8s/lockstep/controller/engine"
@@ -33,6 +36,8 @@ import (
 type desk struct {
 	t      *testing.T
 	server *apiserver.Server
+	// log is where programs log, nowhere unless a test says so.
+	log logr.Logger
 	// programs are those that were started.
 	programs []*program
 	running  sync.WaitGroup
@@ -48,7 +53,7 @@ func atDesk(t *testing.T, test func(t *testing.T, d *desk)) {
 			apiserver.WithResource(apiserver.Resource{GroupVersionResource: version.WithResource("notes"), Kind: noteKind.Kind, Type: (*Note)(nil)}),
 			apiserver.WithResource(apiserver.Resource{GroupVersionResource: version.WithResource("drafts"), Kind: draftKind.Kind, Type: (*Draft)(nil)}))
 		server.StartGarbageCollector(time.Second)
-		d := &desk{t: t, server: server}
+		d := &desk{t: t, server: server, log: logr.Discard()}
 		defer d.running.Wait()
 		defer func() {
 			for _, p := range d.programs {
@@ -84,8 +89,9 @@ func quiet(t *testing.T) {
 // program is one process of a controller of Notes.
 type program struct {
 	*apiserver.Process
-	notes *engine.Owners[*Note, NoteStatus]
-	stop  context.CancelFunc
+	notes   *engine.Owners[*Note, NoteStatus]
+	metrics *prometheus.Registry
+	stop    context.CancelFunc
 }
 
 // start starts a program that lives for so many writes, or for ever if that is negative.
@@ -97,7 +103,7 @@ func (d *desk) start(writes int) *program {
 			d.t.Fatal(err)
 		}
 	}
-	p := &program{Process: d.server.Process(fmt.Sprint("program-", len(d.programs)))}
+	p := &program{Process: d.server.Process(fmt.Sprint("program-", len(d.programs))), metrics: prometheus.NewRegistry()}
 	p.KillAfter(writes)
 	kube, err := kubernetes.NewForConfig(p.Config())
 	check(err)
@@ -109,13 +115,13 @@ func (d *desk) start(writes int) *program {
 	api, err := rest.RESTClientFor(config)
 	check(err)
 	e, err := engine.New(engine.Options{
-		Kube: kube, Metadata: metadata, Workers: 2, BatchSize: 10, Window: 100 * time.Millisecond, Registerer: prometheus.NewRegistry(),
+		Kube: kube, Metadata: metadata, Workers: 2, BatchSize: 10, Window: 100 * time.Millisecond, Registerer: p.metrics,
 	})
 	check(err)
 	core := newNotes(kube, api)
 	p.notes, err = engine.Add(e, core)
 	check(err)
-	ctx, stop := context.WithCancel(klog.NewContext(d.t.Context(), logr.Discard()))
+	ctx, stop := context.WithCancel(klog.NewContext(d.t.Context(), d.log))
 	p.stop = stop
 	d.programs = append(d.programs, p)
 	_, err = engine.Add(e, drafts{core})
@@ -259,7 +265,8 @@ func TestWhatWasJustWrittenIsNotWrittenAgain(t *testing.T) {
 	})
 }
 
-// TestOwnersThatAreNotServedKeepNobodyWaiting, and are run as soon as they are served.
+// TestOwnersThatAreNotServedKeepNobodyWaiting, and are run as soon as they are served. The
+// log tells once that they are not, and once that they are.
 func TestOwnersThatAreNotServedKeepNobodyWaiting(t *testing.T) {
 	atDesk(t, func(t *testing.T, d *desk) {
 		d.server.SetHook(func(r *apiserver.Request) apiserver.Fault {
@@ -269,10 +276,20 @@ func TestOwnersThatAreNotServedKeepNobodyWaiting(t *testing.T) {
 			return apiserver.Fault{}
 		})
 		apiserver.Add(d.server, &Draft{Note{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "draft"}, Spec: NoteSpec{Text: "one"}}})
-		d.start(-1)
+		var log lines
+		d.log = funcr.New(log.add, funcr.Options{})
+		p := d.start(-1)
 		d.write("a", "one")
 		if !d.shows("a", "one") {
 			t.Error("a Note waits for Drafts, which are not served")
+		}
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if told := log.with("Draft"); len(told) != 1 || !strings.Contains(told[0], "may not serve") {
+			t.Errorf("the log says of Drafts %q, want once that they may not be served", told)
+		}
+		if drafts, notes := p.gauge(t, "listed_drafts"), p.gauge(t, "listed_notes"); drafts != 0 || notes != 1 {
+			t.Errorf("the metrics of Drafts and Notes are %v and %v, want 0 and 1", drafts, notes)
 		}
 		d.server.SetHook(nil)
 		time.Sleep(5 * time.Minute) // An informer tries again after a minute at most.
@@ -280,7 +297,53 @@ func TestOwnersThatAreNotServedKeepNobodyWaiting(t *testing.T) {
 		if draft := apiserver.Find[Draft](d.server, "ns", "draft"); !draft.Status.Shown {
 			t.Error("a Draft is not shown after they are served")
 		}
+		if told := log.with("Draft"); len(told) < 2 || !strings.Contains(told[1], "are listed now") {
+			t.Errorf("the log says of Drafts %q, want in the end that they are listed", told)
+		}
+		if drafts := p.gauge(t, "listed_drafts"); drafts != 1 {
+			t.Errorf("the metric of Drafts is %v, want 1", drafts)
+		}
 	})
+}
+
+// lines are what is logged.
+type lines struct {
+	mu  sync.Mutex
+	all []string
+}
+
+func (l *lines) add(_, line string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.all = append(l.all, line)
+}
+
+// with are the lines that speak of something.
+func (l *lines) with(word string) (found []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, line := range l.all {
+		if strings.Contains(line, word) {
+			found = append(found, line)
+		}
+	}
+	return found
+}
+
+// gauge is the value of a metric of the controller.
+func (p *program) gauge(t *testing.T, name string) float64 {
+	t.Helper()
+	families, err := p.metrics.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		if family.GetName() == "lockstep_controller_"+name {
+			return family.GetMetric()[0].GetGauge().GetValue()
+		}
+	}
+	t.Fatalf("there is no metric %s", name)
+	return 0
 }
 
 func (d *desk) count(verb apiserver.Verb, resource string) int {
@@ -359,4 +422,114 @@ func TestAWriteWhoseAnswerIsLostIsNotRepeated(t *testing.T) {
 			t.Error("no answer was lost")
 		}
 	})
+}
+
+// TestAStatusThatIsTooLargeHoldsUpNothingElse: the core has no shorter one. What rests on
+// the status that is stored goes on, the user is told once, and the write is tried again,
+// later and later, until it goes through.
+func TestAStatusThatIsTooLargeHoldsUpNothingElse(t *testing.T) {
+	atDesk(t, func(t *testing.T, d *desk) {
+		tries := 0
+		d.server.SetHook(func(r *apiserver.Request) apiserver.Fault {
+			if r.Resource == "notes" && r.Subresource == "status" && len(r.Body) > 1024 {
+				tries++
+				return apiserver.Fault{Refusal: apierrors.NewRequestEntityTooLargeError("etcdserver: request is too large")}
+			}
+			return apiserver.Fault{}
+		})
+		d.start(-1)
+		d.write("a", "one")
+		if !d.shows("a", "one") {
+			t.Fatal("the text is not shown")
+		}
+		remark := strings.Repeat("long ", 1000)
+		apiserver.Change(d.server, "ns", "a", func(n *Note) { metav1.SetMetaDataAnnotation(&n.ObjectMeta, remarkKey, remark) })
+		for range 3 {
+			apiserver.Remove[corev1.ConfigMap](d.server, "ns", "a") // This also tells the engine that there is news.
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			if apiserver.Find[corev1.ConfigMap](d.server, "ns", "a") == nil {
+				t.Fatal("a ConfigMap that was deleted does not come back")
+			}
+		}
+		if tries < 3 || tries > 30 {
+			t.Errorf("the status was written %d times in three minutes, want some tries, and 30 at most", tries)
+		}
+		told := d.eventsOf("a", engine.ReasonStatusTooLarge)
+		if len(told) != 1 || !strings.Contains(told[0], "can't be shortened enough") {
+			t.Errorf("the user was told %q, want once that the status can't be shortened", told)
+		}
+		d.server.SetHook(nil)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if note := apiserver.Find[Note](d.server, "ns", "a"); note.Status.Remark != remark {
+			t.Error("the status is not written when it is small enough")
+		}
+	})
+}
+
+// TestNothingIsKnownOfOwnersThatAreGone: a controller lives for months.
+func TestNothingIsKnownOfOwnersThatAreGone(t *testing.T) {
+	atDesk(t, func(t *testing.T, d *desk) {
+		p := d.start(-1)
+		const owners = 50
+		for i := range owners {
+			d.write(fmt.Sprint("note-", i), "one")
+		}
+		if !d.shows(fmt.Sprint("note-", owners-1), "one") || p.notes.Known() != owners {
+			t.Fatalf("%d owners are known, want %d", p.notes.Known(), owners)
+		}
+		for i := range owners {
+			apiserver.Remove[Note](d.server, "ns", fmt.Sprint("note-", i))
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if known := p.notes.Known(); known > 0 {
+			t.Errorf("%d owners are known that are gone", known)
+		}
+	})
+}
+
+// TestEventsThatWaitForAStatusAreBounded: a write may fail for days, and what happens
+// meanwhile is told when it goes through, the newest of it.
+func TestEventsThatWaitForAStatusAreBounded(t *testing.T) {
+	atDesk(t, func(t *testing.T, d *desk) {
+		d.server.SetHook(func(r *apiserver.Request) apiserver.Fault {
+			if r.Resource == "notes" && r.Subresource == "status" && strings.Contains(string(r.Body), "remark") {
+				return apiserver.Fault{Refusal: apierrors.NewInternalError(errors.New("no room"))}
+			}
+			return apiserver.Fault{}
+		})
+		p := d.start(-1)
+		d.write("a", "one")
+		if !d.shows("a", "one") {
+			t.Fatal("the text is not shown")
+		}
+		apiserver.Change(d.server, "ns", "a", func(n *Note) { metav1.SetMetaDataAnnotation(&n.ObjectMeta, remarkKey, "news") })
+		apiserver.Remove[corev1.ConfigMap](d.server, "ns", "a")
+		const times = 1100
+		for range times {
+			time.Sleep(2 * time.Minute) // Longer than any back-off of what somebody undoes.
+			synctest.Wait()
+			if apiserver.Find[corev1.ConfigMap](d.server, "ns", "a") == nil {
+				t.Fatal("a ConfigMap that was deleted does not come back")
+			}
+			apiserver.Remove[corev1.ConfigMap](d.server, "ns", "a")
+		}
+		if waiting := p.notes.WaitingEvents(cache.NewObjectName("ns", "a")); waiting > 1000 {
+			t.Errorf("%d events wait for the status, want 1000 at most", waiting)
+		} else if waiting < 900 {
+			t.Errorf("%d events wait for the status: the test does not show what it should", waiting)
+		}
+	})
+}
+
+// eventsOf are the messages of events of a Note that have a reason.
+func (d *desk) eventsOf(name, reason string) (messages []string) {
+	for _, event := range apiserver.All[corev1.Event](d.server, "ns") {
+		if event.InvolvedObject.Name == name && event.Reason == reason {
+			messages = append(messages, event.Message)
+		}
+	}
+	return messages
 }

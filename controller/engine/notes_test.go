@@ -41,6 +41,9 @@ type NoteSpec struct {
 	Text string `json:"text"`
 }
 
+// remarkKey is the annotation of a Note whose value is to be seen in its status.
+const remarkKey = "example.com/remark"
+
 // NoteStatus is all that the core remembers for sure.
 type NoteStatus struct {
 	// Revision is the generation whose text the ConfigMap is to have. It is written before
@@ -48,6 +51,8 @@ type NoteStatus struct {
 	Revision int64 `json:"revision"`
 	// Shown says that it has the text.
 	Shown bool `json:"shown"`
+	// Remark is news on which nothing rests.
+	Remark string `json:"remark,omitempty"`
 }
 
 // DeepCopyObject makes a Note an object.
@@ -79,7 +84,7 @@ type noteSnapshot struct {
 // what it wants is in the plan.
 func decideOnNote(s noteSnapshot) plan.Plan[NoteStatus] {
 	// First the status: what follows from what is seen.
-	next := NoteStatus{Revision: s.note.Generation}
+	next := NoteStatus{Revision: s.note.Generation, Remark: s.note.Annotations[remarkKey]}
 	has := s.configMap != nil && s.configMap.Annotations[revisionKey] == strconv.FormatInt(next.Revision, 10)
 	next.Shown = has && !s.deleted
 	if s.persisted == nil || s.persisted.Revision != next.Revision {

@@ -111,8 +111,9 @@ func (o *Owners[O, S]) complain(entry *entry[O], err error) {
 
 func (p *pass[O, S]) now() time.Time { return p.owners.clock.Now() }
 
-// size is the number of Pods that the status is about, those that it is about to give up
-// among them: the measure of what a look at the status and a write of it cost.
+// size is how large the core says that the status is, or the persisted one if that is
+// larger, as it is while Pods are given up: the measure of what a look at the status and
+// a write of it cost.
 func (p *pass[O, S]) size() int {
 	return max(p.owners.core.Size(p.memory.status), p.owners.core.Size(p.memory.persisted))
 }
@@ -122,8 +123,8 @@ func (p *pass[O, S]) spent() bool {
 	return pacing.Over(p.turn.begun, p.now(), p.turn.requests)
 }
 
-// run makes rounds until the Framework is at rest, or the turn is over. It says whether
-// the Framework is at rest.
+// run makes rounds until the owner is at rest, or the turn is over. It says whether
+// the owner is at rest.
 func (p *pass[O, S]) run(ctx context.Context) (rested bool, err error) {
 	o, syncs := p.owners, &p.pace.Syncs
 	if wait := syncs.Due(p.size()).Sub(p.now()); wait > 0 {
@@ -169,7 +170,7 @@ func (p *pass[O, S]) giveUp(err error) error {
 	return err
 }
 
-// refresh reads the Framework again, whose spec may have changed. It says whether it
+// refresh reads the owner again, whose spec may have changed. It says whether it
 // is still one to work with.
 func (p *pass[O, S]) refresh() (bool, error) {
 	entry, err := p.owners.cached(p.key)
@@ -202,13 +203,13 @@ func (p *pass[O, S]) round(ctx context.Context) (bool, error) {
 	if next.Persist == plan.PersistNone {
 		p.tell(ctx) // What they tell of is stored, or was over before it was.
 	}
-	written := false
+	statusWritten := false
 	due := p.writeDue(next)
 	if next.Persist != plan.PersistNone && !due.After(p.now()) {
-		if written, err = p.persist(ctx); err != nil {
+		if statusWritten, err = p.persist(ctx); err != nil {
 			return false, err
 		}
-		if written && p.spent() {
+		if statusWritten && p.spent() {
 			p.memory.left = next.Actions
 			return true, next.Err
 		}
@@ -222,7 +223,7 @@ func (p *pass[O, S]) round(ctx context.Context) (bool, error) {
 	if err := errors.Join(next.Err, err); err != nil {
 		return false, err
 	}
-	if written || acted {
+	if statusWritten || acted {
 		return true, nil
 	}
 	p.keepCauses(wanted, next.Persist != plan.PersistNone)
@@ -266,7 +267,7 @@ func (p *pass[O, S]) decide(ctx context.Context) (plan.Plan[S], error) {
 	m.outcomes = nil
 	m.status = next.Status
 	m.generation = p.entry.owner.GetGeneration()
-	m.events = append(m.events, next.Events...)
+	m.events = newest(append(m.events, next.Events...), maxEvents)
 	p.forgetSightings(view)
 	p.prune(view)
 	p.pace.Syncs.Decided(p.now())

@@ -4,11 +4,14 @@
 package engine
 
 import (
+	"fmt"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 	"github.com/lockstep-k8s/lockstep/controller/pacing"
@@ -34,14 +37,14 @@ func TestOnlyWhatSomebodyUndoesIsRepeated(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			p := &pass[*metav1.PartialObjectMetadata, int]{
-				owners: &Owners[*metav1.PartialObjectMetadata, int]{Engine: &Engine{clock: clock.RealClock{}}},
+				owners: &Owners[*metav1.PartialObjectMetadata, int]{clock: clock.RealClock{}},
 				memory: &memory[*metav1.PartialObjectMetadata, int]{contents: map[ref]content{}},
 				pace:   &pacing.Pace[cause]{},
 			}
 			for _, w := range tc.writes {
 				p.noteRepeat(result{
-					action:  plan.Action{Verb: w.verb, Kind: "Pod", Name: "p", Content: "restart"},
-					written: &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{UID: w.uid}},
+					action:     plan.Action{Verb: w.verb, Kind: "Pod", Name: "p", Content: "restart"},
+					remembered: &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{UID: w.uid}},
 				})
 			}
 			if repeated := !p.pace.Repeats.None(); repeated != tc.repeated {
@@ -50,3 +53,45 @@ func TestOnlyWhatSomebodyUndoesIsRepeated(t *testing.T) {
 		})
 	}
 }
+
+// TestWritesThatHaveLastedAreForgotten: an owner may live for years, and have objects of
+// ever new names.
+func TestWritesThatHaveLastedAreForgotten(t *testing.T) {
+	clock := clocktesting.NewFakePassiveClock(time.Unix(1_000_000, 0))
+	p := &pass[*metav1.PartialObjectMetadata, int]{
+		owners: &Owners[*metav1.PartialObjectMetadata, int]{clock: clock, core: sizeless{}},
+		memory: &memory[*metav1.PartialObjectMetadata, int]{contents: map[ref]content{}},
+		pace:   &pacing.Pace[cause]{},
+	}
+	write := func(name string) {
+		p.noteRepeat(result{
+			action:     plan.Action{Verb: plan.Create, Kind: "Secret", Name: name, Content: "key"},
+			remembered: &metav1.PartialObjectMetadata{},
+		})
+	}
+	for i := range 10_000 {
+		write(fmt.Sprint("secret-", i))
+		write(fmt.Sprint("secret-", i)) // Somebody has deleted the first one.
+		p.prune(&View[*metav1.PartialObjectMetadata, int]{})
+		clock.SetTime(clock.Now().Add(10 * time.Second))
+	}
+	if known := len(p.memory.contents); known > 2*pruneSlack {
+		t.Errorf("%d writes are remembered, want those of the last minutes", known)
+	}
+	last := plan.Action{Verb: plan.Create, Kind: "Secret", Name: "secret-9999"}
+	if p.pace.Repeats.Due(writeOf(last)).IsZero() {
+		t.Error("the last write is not known to be a repeat")
+	}
+	clock.SetTime(clock.Now().Add(pacing.Lasting))
+	p.prune(&View[*metav1.PartialObjectMetadata, int]{})
+	if !p.pace.Repeats.None() {
+		t.Error("repeats are remembered that have ended")
+	}
+}
+
+// sizeless is a core whose owners have no Pods.
+type sizeless struct {
+	Core[*metav1.PartialObjectMetadata, int]
+}
+
+func (sizeless) Size(*int) int { return 0 }

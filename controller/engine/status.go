@@ -20,7 +20,7 @@ import (
 )
 
 // maxConflicts is how often a write of the status is tried again because
-// somebody has changed the Framework meanwhile.
+// somebody has changed the owner meanwhile.
 const maxConflicts = 5
 
 // persist writes the status of the memory, and then tells the events that waited
@@ -32,18 +32,20 @@ func (p *pass[O, S]) persist(ctx context.Context) (bool, error) {
 	p.turn.requests++
 	stored, err := p.writeStatus(ctx, p.whole)
 	if isTooLarge(err) {
-		p.tellTooLarge(err)
-		stored, err = p.writeStatus(ctx, p.shortened)
+		stored, err = p.writeShortened(ctx, err)
 	}
 	switch {
 	case errors.Is(err, errCacheBehind), errors.Is(err, errEncoding):
 		return false, err
 	case err != nil:
 		p.pace.Refusals.Refused(statusWrite, p.now(), pauseOf(err), c.entropy.Between)
-		p.tellFailures(ctx, []error{fmt.Errorf("writing the status: %w", err)}, true)
+		p.tellFailures(ctx, []error{fmt.Errorf("writing the status: %w", err)}, !isTooLarge(err))
 		return false, nil
 	}
 	p.pace.Refusals.Granted(statusWrite)
+	if m.complaint == complaintNotStored {
+		m.complaint = "" // The next one is another one.
+	}
 	m.persisted, m.stored, m.sent, m.current = m.status, stored, nil, true
 	now := p.now()
 	p.pace.Writes.Written(begun, now)
@@ -52,7 +54,7 @@ func (p *pass[O, S]) persist(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// errCacheBehind says that the memory was made from a Framework that is no longer
+// errCacheBehind says that the memory was made from a state of the owner that is no longer
 // the current one: another controller, which led before or leads now, has written
 // its status since.
 var errCacheBehind = errors.New("the status is not the stored one")
@@ -69,9 +71,9 @@ func (p *pass[O, S]) whole() (*S, []byte, error) {
 
 // writeStatus replaces the stored status, if nobody else has written it, by one that
 // form makes of the memory's, and returns that one. It does not overwrite blindly: on a
-// conflict the Framework is read again. If its status is not the one that this
+// conflict the owner is read again. If its status is not the one that this
 // controller has written, or has begun with, the error is errCacheBehind. A conflict
-// although the Framework has not changed is a refusal.
+// although the owner has not changed is a refusal.
 func (p *pass[O, S]) writeStatus(ctx context.Context, form func() (*S, []byte, error)) (*S, error) {
 	for range maxConflicts {
 		status, data, err := form()
@@ -105,9 +107,9 @@ func (p *pass[O, S]) writeStatus(ctx context.Context, form func() (*S, []byte, e
 	return nil, fmt.Errorf("the %s was changed by others %d times in a row", p.owners.resource.Kind, maxConflicts)
 }
 
-// checkStatus reads the Framework from the API server, and says whether its status is
-// the one that the memory takes for stored, but for conditions of others. From then on
-// the memory has those, knows that it is current, and which resource version it has.
+// checkStatus reads the owner from the API server, and says whether its status is the one
+// that the memory takes for stored, but for what others write into it (Core.WithOthers).
+// From then on the memory has that, knows that it is current, and which resource version it has.
 func (p *pass[O, S]) checkStatus(ctx context.Context) (current bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, pacing.RequestTime)
 	defer cancel()
@@ -130,7 +132,7 @@ func (p *pass[O, S]) checkStatus(ctx context.Context) (current bool, err error) 
 	return true, nil
 }
 
-// noteDeletion notes that the Framework is being deleted, as the API server says: the
+// noteDeletion notes that the owner is being deleted, as the API server says: the
 // cache may show that later.
 func (m *memory[O, S]) noteDeletion(at *metav1.Time) {
 	if at != nil {
@@ -138,8 +140,8 @@ func (m *memory[O, S]) noteDeletion(at *metav1.Time) {
 	}
 }
 
-// checkEntry compares the status of a cached Framework that is newer than the last
-// write with what was written, and takes conditions of others into the memory. The error
+// checkEntry compares the status of a cached owner that is newer than the last write with
+// what was written, and takes what others have written into the memory. The error
 // is errCacheBehind if it is another status.
 func (p *pass[O, S]) checkEntry() error {
 	m, version := p.memory, p.entry.owner.GetResourceVersion()
@@ -153,7 +155,7 @@ func (p *pass[O, S]) checkEntry() error {
 	return nil
 }
 
-// takeIn takes conditions of others from a stored status. It says whether the status is
+// takeIn takes what others have written from a stored status. It says whether the status is
 // otherwise what the memory takes for stored, or the one whose write seemed to fail. If
 // not, it changes nothing: nor does a status that does not decode, which is not from
 // this memory.
@@ -194,7 +196,8 @@ func (m *memory[O, S]) wrote(status *S) bool {
 		})
 }
 
-// maxSent is how many statuses of uncertain fate are remembered. They share their tasks.
+// maxSent is how many statuses of uncertain fate are remembered. Statuses of a
+// Framework share their tasks.
 const maxSent = 16
 
 // noteSent remembers a status whose write has failed, unless the error tells that nothing
@@ -204,11 +207,10 @@ func (m *memory[O, S]) noteSent(status *S, err error) {
 		apierrors.IsTooManyRequests(err) || isTooLarge(err) || slices.Contains(m.sent, status) {
 		return
 	}
-	m.sent = append(m.sent, status)
-	m.sent = m.sent[max(0, len(m.sent)-maxSent):]
+	m.sent = newest(append(m.sent, status), maxSent)
 }
 
-// writeOnce replaces the stored status if nobody has changed the Framework since it
+// writeOnce replaces the stored status if nobody has changed the owner since it
 // was last seen or written. It is a conflict otherwise.
 func (p *pass[O, S]) writeOnce(ctx context.Context, data []byte) error {
 	c, m := p.owners, p.memory
@@ -229,7 +231,7 @@ func (p *pass[O, S]) writeOnce(ctx context.Context, data []byte) error {
 	return nil
 }
 
-// version is the newest resource version of the Framework that is known.
+// version is the newest resource version of the owner that is known.
 func (p *pass[O, S]) version() string {
 	cached := p.entry.owner.GetResourceVersion()
 	if atLeast(cached, p.memory.resourceVersion) {
@@ -250,15 +252,33 @@ func isTooLarge(err error) bool {
 		strings.Contains(message, "trying to send message larger than max")
 }
 
-// tellTooLarge tells that the status can't be stored whole.
-func (p *pass[O, S]) tellTooLarge(cause error) {
-	c := p.owners
-	c.metrics.statusTooLarge.Inc()
-	if p.memory.complaint != ReasonStatusTooLarge {
-		p.memory.complaint = ReasonStatusTooLarge
-		c.events.Eventf(p.owners.reference(p.entry.owner), corev1.EventTypeWarning, ReasonStatusTooLarge,
-			"The status is too large to be stored, its diagnostics are cut: %v", cause)
+// writeShortened writes a shorter status in place of the memory's, which was refused for
+// its size, and tells the user. If the core has none that is small enough, the error is
+// the refusal: then all that rests on the status waits, and nothing else.
+func (p *pass[O, S]) writeShortened(ctx context.Context, refusal error) (*S, error) {
+	p.owners.metrics.statusTooLarge.Inc()
+	stored, err := p.writeStatus(ctx, p.shortened)
+	switch {
+	case errors.Is(err, errEncoding), isTooLarge(err):
+		p.tellTooLarge(complaintNotStored, "it can't be shortened enough. What rests on it waits, and it is tried again", refusal)
+		if !isTooLarge(err) {
+			refusal = fmt.Errorf("%w (%v)", refusal, err)
+		}
+		return nil, refusal
+	case err == nil:
+		p.tellTooLarge(ReasonStatusTooLarge, "its diagnostics are cut", refusal)
 	}
+	return stored, err
+}
+
+// tellTooLarge tells once that the status can't be stored whole, and what follows.
+func (p *pass[O, S]) tellTooLarge(complaint, follows string, refusal error) {
+	if p.memory.complaint == complaint {
+		return
+	}
+	p.memory.complaint = complaint
+	p.owners.events.Eventf(p.owners.reference(p.entry.owner), corev1.EventTypeWarning, ReasonStatusTooLarge,
+		"The status is too large to be stored, %s: %v", follows, refusal)
 }
 
 // shortened is a shorter status than the memory's, which stays whole.
@@ -284,11 +304,14 @@ func (p *pass[O, S]) tell(ctx context.Context) {
 const (
 	reasonUndecodable = "Undecodable"
 	// ReasonStatusTooLarge is of the event that tells that a status is stored without its
-	// diagnostics.
+	// diagnostics, or can't be stored at all.
 	ReasonStatusTooLarge = "StatusTooLarge"
 	reasonActionFailed   = "ActionFailed"
 	reasonPanicked       = "Panicked"
 )
+
+// complaintNotStored is the complaint of a status that has no form that can be stored.
+const complaintNotStored = "StatusNotStored"
 
 // reference names an owner in events.
 func (o *Owners[O, S]) reference(owner O) *corev1.ObjectReference {

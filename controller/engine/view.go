@@ -24,8 +24,9 @@ type View[O Owner, S any] struct {
 	// DeletionTimestamp is since when the owner is being deleted. It may be newer than
 	// what Owner shows. Nil if it is not.
 	DeletionTimestamp *metav1.Time
-	// Persisted is the status that the API server is known to hold. Nil before the first
-	// write.
+	// Persisted is the newest status that the API server is known to have taken, whole: what
+	// it holds may be that as Decider.Shorten has made it, or one of the Plans since if the
+	// answer to its write was lost. Nil before the first write.
 	Persisted *S
 	// Status is the last Plan's: Persisted and what is not yet written. Nil before
 	// the first Plan.
@@ -73,8 +74,8 @@ func Named[T metav1.Object, O Owner, S any](view *View[O, S], kind, name string)
 			return own, nil
 		}
 	}
-	if written, ok := p.memory.written[ref{kind, name}].(T); ok {
-		return written, nil
+	if own, ok := p.memory.ahead[ref{kind, name}].(T); ok {
+		return own, nil
 	}
 	informer, err := p.informer(kind)
 	if err != nil {
@@ -136,7 +137,7 @@ func Owned[T metav1.Object, O Owner, S any](view *View[O, S], kind string, uids 
 // calls it once for a kind, and then changes nothing in the map.
 func Overlay[T metav1.Object, O Owner, S any](view *View[O, S], kind string, objects map[string]T) {
 	p := view.pass
-	for at, object := range p.memory.written {
+	for at, object := range p.memory.ahead {
 		if own, ok := object.(T); ok && at.kind == kind {
 			objects[own.GetName()] = own
 		}
@@ -211,7 +212,7 @@ func (p *pass[O, S]) forgetShown() error {
 			delete(m.strays, uid)
 		}
 	}
-	for at, written := range m.written {
+	for at, ours := range m.ahead {
 		informer, err := p.informer(at.kind)
 		if err != nil {
 			return err
@@ -219,13 +220,13 @@ func (p *pass[O, S]) forgetShown() error {
 		store := informer.GetIndexer()
 		// The version is read first: what is read after it is at least as new.
 		seen := store.LastStoreSyncResourceVersion()
-		object, exists, err := store.GetByKey(cache.MetaObjectToName(written).String())
+		object, exists, err := store.GetByKey(cache.MetaObjectToName(ours).String())
 		if err != nil {
 			return err
 		}
-		version := written.GetResourceVersion()
+		version := ours.GetResourceVersion()
 		if atLeast(seen, version) || exists && resourceVersion(object) == version {
-			delete(m.written, at)
+			delete(m.ahead, at)
 		}
 	}
 	return nil

@@ -29,17 +29,17 @@ func TestAViewShowsTheNewestThatIsKnown(t *testing.T) {
 	ended := pod("ended", "3", "cache")
 	ended.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
 	tests := map[string]struct {
-		cached  []*corev1.Pod
-		seen    string // The version that the cache has seen.
-		written []*corev1.Pod
-		strays  []*corev1.Pod
-		want    map[string]string
+		cached []*corev1.Pod
+		seen   string // The version that the cache has seen.
+		ahead  []*corev1.Pod
+		strays []*corev1.Pod
+		want   map[string]string
 	}{
 		"what the cache has":                       {cached: []*corev1.Pod{pod("a", "3", "cache"), ended}, seen: "4", want: map[string]string{"a": "cache", "ended": "cache"}},
-		"a creation that the cache has not seen":   {seen: "4", written: []*corev1.Pod{pod("a", "5", "write")}, want: map[string]string{"a": "write"}},
-		"a change that the cache has not seen":     {cached: []*corev1.Pod{pod("a", "3", "cache")}, seen: "4", written: []*corev1.Pod{pod("a", "5", "write")}, want: map[string]string{"a": "write"}},
-		"a change that others have changed":        {cached: []*corev1.Pod{pod("a", "6", "cache")}, seen: "6", written: []*corev1.Pod{pod("a", "5", "write")}, want: map[string]string{"a": "cache"}},
-		"a creation that others have deleted":      {seen: "6", written: []*corev1.Pod{pod("a", "5", "write")}, want: map[string]string{}},
+		"a creation that the cache has not seen":   {seen: "4", ahead: []*corev1.Pod{pod("a", "5", "write")}, want: map[string]string{"a": "write"}},
+		"a change that the cache has not seen":     {cached: []*corev1.Pod{pod("a", "3", "cache")}, seen: "4", ahead: []*corev1.Pod{pod("a", "5", "write")}, want: map[string]string{"a": "write"}},
+		"a change that others have changed":        {cached: []*corev1.Pod{pod("a", "6", "cache")}, seen: "6", ahead: []*corev1.Pod{pod("a", "5", "write")}, want: map[string]string{"a": "cache"}},
+		"a creation that others have deleted":      {seen: "6", ahead: []*corev1.Pod{pod("a", "5", "write")}, want: map[string]string{}},
 		"one that was found, and has lost a label": {seen: "6", strays: []*corev1.Pod{pod("a", "5", "look")}, want: map[string]string{"a": "look"}},
 		"one that was found, and is there again":   {cached: []*corev1.Pod{pod("a", "5", "cache")}, seen: "6", strays: []*corev1.Pod{pod("a", "5", "look")}, want: map[string]string{"a": "cache"}},
 	}
@@ -53,17 +53,17 @@ func TestAViewShowsTheNewestThatIsKnown(t *testing.T) {
 				}
 			}
 			informer.GetIndexer().Bookmark(tc.seen)
-			memory := &memory[*corev1.ConfigMap, int]{strays: map[types.UID]stray{}, written: map[ref]metav1.Object{}}
-			for _, pod := range tc.written {
-				memory.written[ref{"Pod", pod.Name}] = pod
+			memory := &memory[*corev1.ConfigMap, int]{strays: map[types.UID]stray{}, ahead: map[ref]metav1.Object{}}
+			for _, pod := range tc.ahead {
+				memory.ahead[ref{"Pod", pod.Name}] = pod
 			}
 			for _, pod := range tc.strays {
 				memory.strays[pod.UID] = stray{kind: "Pod", object: pod}
 			}
 			p := &pass[*corev1.ConfigMap, int]{
 				owners: &Owners[*corev1.ConfigMap, int]{
-					Engine: &Engine{clock: clocktesting.NewFakePassiveClock(time.Unix(100, 0))},
-					kinds:  map[string]*Kind{"Pod": {Name: "Pod", Informer: informer}},
+					clock: clocktesting.NewFakePassiveClock(time.Unix(100, 0)),
+					kinds: map[string]*Kind{"Pod": {Name: "Pod", Informer: informer}},
 				},
 				key: cache.NewObjectName("ns", "o"), entry: &entry[*corev1.ConfigMap]{owner: &corev1.ConfigMap{}},
 				memory: memory, pace: &pacing.Pace[cause]{}, departures: &departures{},

@@ -156,7 +156,7 @@ func (c *Core) Kinds() []engine.Kind {
 			}),
 			Informer: c.pods, OwnersOf: frameworksOf, Delay: pacing.EventDelay, Reduce: reducePod,
 		},
-		{Name: "PriorityClass", Informer: c.priorityClasses, Optional: true},
+		{Name: "PriorityClass", Informer: c.priorityClasses, Unawaited: true},
 	}
 }
 

@@ -208,9 +208,9 @@ const (
 	// soonAfterGrant is how long after its last try a cause is tried again when
 	// another has become free.
 	soonAfterGrant = 5 * time.Second
-	// lasting is how long a write has to last for the next to be no repeat of it: longer
+	// Lasting is how long a write has to last for the next to be no repeat of it: longer
 	// than the longest delay of a repeat.
-	lasting = 2 * MaxBackoff
+	Lasting = 2 * MaxBackoff
 )
 
 // Looks.

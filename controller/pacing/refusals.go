@@ -9,7 +9,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/times"
 )
 
-// Refusals are the causes for which requests about one Framework fail at present. A
+// Refusals are the causes for which requests about one owner fail at present. A
 // request that has a refused cause waits until the cause is due; then one request
 // tries for all of them. Its success frees the others. The zero Refusals has none.
 type Refusals[Cause comparable] struct {
@@ -81,7 +81,7 @@ func (r *Refusals[Cause]) Due(cause Cause) time.Time {
 	return times.Later(known.due, r.tried.Add(min(doubled(MinBackoff, r.failed), maxTryDistance)))
 }
 
-// DueAlone is when a request may try whose cause stands for a whole Framework: it waits
+// DueAlone is when a request may try whose cause stands for a whole owner: it waits
 // for the tries of other causes no longer than its own failures in a row are worth.
 func (r *Refusals[Cause]) DueAlone(cause Cause) time.Time {
 	known := r.byCause[cause]

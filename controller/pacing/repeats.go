@@ -25,7 +25,7 @@ func (r *Repeats[Cause]) Repeated(cause Cause, now time.Time) {
 		r.byCause = map[Cause]repeats{}
 	}
 	known := r.byCause[cause]
-	if now.Sub(known.last) >= lasting {
+	if now.Sub(known.last) >= Lasting {
 		known.inARow = 0
 	}
 	r.byCause[cause] = repeats{inARow: known.inARow + 1, last: now}
@@ -41,6 +41,15 @@ func (r *Repeats[Cause]) Due(cause Cause) time.Time {
 		return time.Time{}
 	}
 	return known.last.Add(min(doubled(MinBackoff, known.inARow-1), MaxBackoff))
+}
+
+// Forget forgets the rows that have ended: their last write has lasted.
+func (r *Repeats[Cause]) Forget(now time.Time) {
+	for cause, known := range r.byCause {
+		if now.Sub(known.last) >= Lasting {
+			delete(r.byCause, cause)
+		}
+	}
 }
 
 // None says whether no write was repeated.

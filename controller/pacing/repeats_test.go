@@ -25,11 +25,20 @@ func TestAWriteThatIsUndoneIsRepeatedAtGrowingIntervals(t *testing.T) {
 	if due := repeats.Due("b"); !due.IsZero() {
 		t.Errorf("another write is due at %v, want at once", due)
 	}
-	now = now.Add(lasting)
+	now = now.Add(Lasting)
 	repeats.Repeated("a", now)
 	if wait := repeats.Due("a").Sub(now); wait != MinBackoff {
 		t.Errorf("after a write that has lasted, the next waits %v, want %v", wait, MinBackoff)
 	}
+	repeats.Forget(now.Add(Lasting - 1))
+	if repeats.None() {
+		t.Error("a row is forgotten that goes on")
+	}
+	repeats.Forget(now.Add(Lasting))
+	if !repeats.None() {
+		t.Error("a row is remembered that has ended")
+	}
+	repeats.Repeated("a", now)
 	repeats.Changed("a")
 	if due := repeats.Due("a"); !due.IsZero() || !repeats.None() {
 		t.Errorf("another object is due at %v, want at once", due)

@@ -11,14 +11,14 @@ func Over(begun, now time.Time, requests int) bool {
 	return elapsed >= turnTime && requests >= turnRequests || elapsed >= longestTurn
 }
 
-// Syncs is what is remembered of the syncs of one Framework.
+// Syncs is what is remembered of the syncs of one owner.
 type Syncs struct {
 	// decided is when the last plan was made, and ended is when the last sync
 	// ended.
 	decided, ended time.Time
 	// unfinished says that the last sync left something to do at once.
 	unfinished bool
-	// rounds is the number of rounds since the Framework was last at rest.
+	// rounds is the number of rounds since the owner was last at rest.
 	rounds int
 }
 
@@ -36,11 +36,11 @@ func (s *Syncs) Fresh(now time.Time, tasks int) bool {
 	return now.Before(s.decided.Add(decideTime(tasks)))
 }
 
-// Restless says whether there were too many rounds since the Framework was last
+// Restless says whether there were too many rounds since the owner was last
 // at rest.
 func (s *Syncs) Restless(tasks int) bool { return s.rounds >= maxRounds+tasks }
 
-// Rounds is the number of rounds since the Framework was last at rest.
+// Rounds is the number of rounds since the owner was last at rest.
 func (s *Syncs) Rounds() int { return s.rounds }
 
 // Round tells that a round has found something to do.

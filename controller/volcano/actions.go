@@ -11,6 +11,7 @@ import (
 
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
+	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
 // planActions derives from the status, which is persisted, what is to be done.
@@ -30,7 +31,7 @@ func (d *decision) planActions() {
 			d.planRetention()
 		}
 	}
-	for _, name := range sortedKeys(d.confirming) {
+	for _, name := range jobpods.SortedKeys(d.confirming) {
 		d.act(plan.Action{Verb: plan.ConfirmNo, Kind: KindPod, Name: name, Owner: d.Job.UID})
 	}
 }
@@ -61,14 +62,6 @@ func (d *decision) actIfCurrent(action plan.Action) {
 		return
 	}
 	d.act(action)
-}
-
-// deletion deletes an object and what it owns, in the background.
-func deletion(kind string, object metav1.Object) plan.Action {
-	return plan.Action{
-		Verb: plan.Delete, Kind: kind, Name: object.GetName(), UID: object.GetUID(),
-		Propagation: metav1.DeletePropagationBackground,
-	}
 }
 
 // planMarks marks the Pods that the restart under way is for, before the first of them is
@@ -107,7 +100,7 @@ func (d *decision) planSurplus() {
 func (d *decision) mark(m *member, why string) {
 	d.act(plan.Action{
 		Verb: plan.Update, Kind: KindPod, Name: m.Name, UID: m.UID,
-		Patch: annotate(m.Pod, KeyMark, why), Content: why, Detail: "mark",
+		Patch: jobpods.Annotate(m.Pod, KeyMark, why), Content: why, Detail: "mark",
 	})
 }
 
@@ -123,15 +116,15 @@ func (d *decision) planDeletions() {
 				d.persist(plan.PersistSoon) // A controller that begins would miss it, or take its successor for it.
 				return
 			}
-			d.act(deletion(KindPod, m.Pod))
+			d.act(jobpods.Deletion(KindPod, m.Pod))
 		case m.version < d.next.Version, !isOpen(d.next.State.Phase):
-			d.act(deletion(KindPod, m.Pod))
+			d.act(jobpods.Deletion(KindPod, m.Pod))
 		case d.isSurplus(m):
 			// It gets its mark first.
 		case !d.Checked[m.UID]:
 			d.checkStatus(m.UID)
 		default:
-			d.act(deletion(KindPod, m.Pod)) // Its index has ended before.
+			d.act(jobpods.Deletion(KindPod, m.Pod)) // Its index has ended before.
 		}
 	})
 }
@@ -139,7 +132,7 @@ func (d *decision) planDeletions() {
 // isOnRecord says whether the index of a Pod is there, or has ended, by what is persisted.
 func (d *decision) isOnRecord(m *member) bool {
 	persisted := d.persistedOf(m.task)
-	return persisted.there.has(m.index) || persisted.ended(m.index)
+	return persisted.there.Has(m.index) || persisted.ended(m.index)
 }
 
 // persistedOf is what is persisted of a task.

@@ -9,12 +9,12 @@ import (
 	"strconv"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
 	busv1alpha1 "github.com/lockstep-k8s/lockstep/apis/bus/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
+	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
 // A Command is executed exactly once. First it is claimed: an annotation on it names the
@@ -46,7 +46,7 @@ func (d *decision) finishCommand() (goOn bool) {
 			continue
 		}
 		if !d.Deleted[uid] {
-			d.act(deletion(KindCommand, c))
+			d.act(jobpods.Deletion(KindCommand, c))
 		}
 		d.hold = true
 		return false
@@ -115,7 +115,7 @@ func (d *decision) dismiss(c *busv1alpha1.Command, warning bool, message string)
 		d.checkStatus(c.UID)
 		return
 	}
-	d.act(deletion(KindCommand, c))
+	d.act(jobpods.Deletion(KindCommand, c))
 	d.once(warning, ReasonCommandIssued, "%s", message)
 }
 
@@ -123,7 +123,7 @@ func (d *decision) claim(c *busv1alpha1.Command) {
 	value := strconv.Itoa(int(d.next.Version))
 	d.act(plan.Action{
 		Verb: plan.Update, Kind: KindCommand, Name: c.Name, UID: c.UID,
-		Patch: annotate(c, KeyClaim, value), Content: value, Detail: "claim=" + value,
+		Patch: jobpods.Annotate(c, KeyClaim, value), Content: value, Detail: "claim=" + value,
 	})
 }
 
@@ -136,13 +136,4 @@ func (d *decision) executeCommand(c *busv1alpha1.Command) {
 	d.next.State.Message = cutMessage(fmt.Sprintf("%s%s: %s", commandPrefix, c.UID, d.next.State.Message))
 	d.tell(false, ReasonCommandIssued, "%s", c.Action)
 	d.tell(false, ReasonExecuteAction, "%s: %s", c.Action, why)
-}
-
-// annotate is a patch that sets an annotation.
-func annotate(object metav1.Object, key, value string) []plan.Operation {
-	if object.GetAnnotations() == nil {
-		return []plan.Operation{{Op: "add", Path: "/metadata/annotations", Value: map[string]string{key: value}}}
-	}
-	escaped := strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
-	return []plan.Operation{{Op: "add", Path: "/metadata/annotations/" + escaped, Value: value}}
 }

@@ -33,7 +33,7 @@ func (d *decision) counts() counts {
 }
 
 func (d *decision) countsOf(t *task) counts {
-	c := counts{succeeded: t.record.succeeded.count(), failed: t.record.failed.count()}
+	c := counts{succeeded: t.record.succeeded.Count(), failed: t.record.failed.Count()}
 	for _, m := range t.members {
 		switch standing := d.standing(m); {
 		case standing == going:

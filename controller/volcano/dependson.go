@@ -34,7 +34,7 @@ func (d *decision) isReady(t *task) bool {
 	if t == nil {
 		return false
 	}
-	ready := t.record.succeeded.count()
+	ready := t.record.succeeded.Count()
 	for _, m := range t.members {
 		if d.standing(m) == alive && m.Status.Phase == corev1.PodRunning && allReady(m.Pod) {
 			ready++

@@ -14,6 +14,7 @@ import (
 
 	busv1alpha1 "github.com/lockstep-k8s/lockstep/apis/bus/v1alpha1"
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 	"github.com/lockstep-k8s/lockstep/podgroup"
 )
 
@@ -70,17 +71,17 @@ func (d *decision) happeningOf(t *task, index int32) (happening, bool) {
 	case m.version != d.next.Version || m.isMarked():
 		return happening{}, false
 	case d.isEvicted(m):
-		d.note("lost "+m.Name, deletionTime(m.Pod))
+		d.note("lost "+m.Name, jobpods.DeletionTime(m.Pod))
 		return happening{
-			event: busv1alpha1.EventPodEvicted, task: t, index: index, member: m, at: deletionTime(m.Pod),
+			event: busv1alpha1.EventPodEvicted, task: t, index: index, member: m, at: jobpods.DeletionTime(m.Pod),
 			what: fmt.Sprintf("Pod %s is being deleted", m.Name),
 		}, true
 	case m.DeletionTimestamp != nil:
 		return happening{}, false
 	case m.Status.Phase == corev1.PodFailed:
-		codes := exitCodes(m.Pod)
+		codes := jobpods.ExitCodes(m.Pod)
 		return happening{
-			event: busv1alpha1.EventPodFailed, task: t, index: index, member: m, codes: codes, at: finishTime(m.Pod),
+			event: busv1alpha1.EventPodFailed, task: t, index: index, member: m, codes: codes, at: jobpods.FinishTime(m.Pod),
 			what: fmt.Sprintf("Pod %s has failed%s", m.Name, withCodes(codes)),
 		}, true
 	case m.Status.Phase == corev1.PodPending, m.Status.Phase == "":
@@ -92,7 +93,7 @@ func (d *decision) happeningOf(t *task, index int32) (happening, bool) {
 
 // podLost is the loss of a Pod that was there, and that nobody has seen go.
 func (d *decision) podLost(t *task, index int32) (happening, bool) {
-	if !t.record.there.has(index) {
+	if !t.record.there.Has(index) {
 		return happening{}, false
 	}
 	name := podName(d.Job.Name, t.spec.Name, index)
@@ -130,7 +131,7 @@ func (d *decision) podWaits(m *member) happening {
 // taskCompleted is the success of all Pods of a task. It happens again only after one of
 // them was made anew: those of an earlier version have told of it.
 func (d *decision) taskCompleted(t *task) (happening, bool) {
-	if t.spec.Replicas == 0 || t.record.succeeded.count() < t.spec.Replicas {
+	if t.spec.Replicas == 0 || t.record.succeeded.Count() < t.spec.Replicas {
 		return happening{}, false
 	}
 	h := happening{event: busv1alpha1.EventTaskCompleted, task: t, what: fmt.Sprintf("All %d Pods of task %s have succeeded", t.spec.Replicas, t.spec.Name)}
@@ -138,7 +139,7 @@ func (d *decision) taskCompleted(t *task) (happening, bool) {
 		if m.version != d.next.Version || d.standing(m) != ended {
 			continue
 		}
-		if at := finishTime(m.Pod); h.member == nil || at.After(h.at) {
+		if at := jobpods.FinishTime(m.Pod); h.member == nil || at.After(h.at) {
 			h.member, h.index, h.at = m, m.index, at
 		}
 	}
@@ -161,7 +162,7 @@ func (d *decision) taskFailed(t *task) (happening, bool) {
 		if m.Status.Phase != corev1.PodRunning && m.Status.Phase != corev1.PodPending {
 			continue
 		}
-		n := restartsOf(m.Pod)
+		n := jobpods.Restarts(m.Pod)
 		restarts += n
 		if n > most {
 			most, h.member, h.index = n, m, index
@@ -225,51 +226,6 @@ func (d *decision) note(what string, at time.Time) {
 	d.memory.Since[what] = at
 }
 
-// deletionTime is when the deletion of a Pod was asked for.
-func deletionTime(pod *corev1.Pod) time.Time {
-	at := pod.DeletionTimestamp.Time
-	if grace := pod.DeletionGracePeriodSeconds; grace != nil {
-		at = at.Add(-time.Duration(*grace) * time.Second)
-	}
-	return at
-}
-
-// finishTime is when the last container of a Pod ended, or, where no container tells,
-// when its conditions last changed.
-func finishTime(pod *corev1.Pod) time.Time {
-	latest := time.Time{}
-	note := func(at metav1.Time) {
-		if at.After(latest) {
-			latest = at.Time
-		}
-	}
-	for _, status := range slices.Concat(pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses) {
-		if status.State.Terminated != nil {
-			note(status.State.Terminated.FinishedAt)
-		}
-	}
-	if latest.IsZero() {
-		for _, condition := range pod.Status.Conditions {
-			note(condition.LastTransitionTime)
-		}
-	}
-	if latest.IsZero() {
-		latest = pod.CreationTimestamp.Time
-	}
-	return latest
-}
-
-// exitCodes are those of the app containers that have terminated, but 0.
-func exitCodes(pod *corev1.Pod) []int32 {
-	var codes []int32
-	for _, status := range pod.Status.ContainerStatuses {
-		if ended := status.State.Terminated; ended != nil && ended.ExitCode != 0 && !slices.Contains(codes, ended.ExitCode) {
-			codes = append(codes, ended.ExitCode)
-		}
-	}
-	return codes
-}
-
 func withCodes(codes []int32) string {
 	if len(codes) == 0 {
 		return ""
@@ -279,15 +235,6 @@ func withCodes(codes []int32) string {
 		shown[i] = fmt.Sprint(code)
 	}
 	return " with exit code " + strings.Join(shown, ", ")
-}
-
-// restartsOf is how often containers of a Pod were restarted.
-func restartsOf(pod *corev1.Pod) int32 {
-	n := int32(0)
-	for _, status := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
-		n += status.RestartCount
-	}
-	return n
 }
 
 // isRestartOfPart says whether an action restarts less than the Job.

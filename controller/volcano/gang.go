@@ -13,6 +13,7 @@ import (
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
+	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 	"github.com/lockstep-k8s/lockstep/podgroup"
 )
 
@@ -36,7 +37,7 @@ func (d *decision) activities() []activity {
 		a := activity{Started: d.hasStarted(t)}
 		for index := range t.spec.Replicas {
 			m := t.member(index)
-			stays := t.record.succeeded.has(index) && m != nil && m.version == d.next.Version
+			stays := t.record.succeeded.Has(index) && m != nil && m.version == d.next.Version
 			if t.record.ended(index) && !stays {
 				a.Done++
 			} else {
@@ -95,11 +96,11 @@ func (d *decision) planPodGroup() bool {
 
 // planOldPodGroups deletes the gangs of earlier versions.
 func (d *decision) planOldPodGroups() {
-	for _, name := range sortedKeys(d.PodGroups) {
+	for _, name := range jobpods.SortedKeys(d.PodGroups) {
 		group := d.PodGroups[name]
 		version, err := strconv.ParseInt(group.Annotations[batchv1alpha1.KeyJobVersion], 10, 32)
 		if err == nil && version < int64(d.next.Version) && group.DeletionTimestamp == nil && !d.Deleted[group.UID] && !d.Gone[group.UID] {
-			d.act(deletion(KindPodGroup, group))
+			d.act(jobpods.Deletion(KindPodGroup, group))
 		}
 	}
 }

@@ -141,10 +141,10 @@ func (l *life) checkEnded(before, after *batchv1alpha1.JobStatus, restarts bool,
 	for _, task := range effective(&l.job.Spec).Tasks {
 		was := readRecord(before, task.Name, 10)
 		is := readRecord(after, task.Name, 10)
-		succeeded += is.succeeded.count()
-		failed += is.failed.count()
+		succeeded += is.succeeded.Count()
+		failed += is.failed.Count()
 		for index := range task.Replicas {
-			if is.succeeded.has(index) && is.failed.has(index) || is.ended(index) && is.there.has(index) {
+			if is.succeeded.Has(index) && is.failed.Has(index) || is.ended(index) && is.there.Has(index) {
 				fail("an index is two things")
 			}
 			kept := index < l.truth.leastReplicas[task.Name]
@@ -199,7 +199,7 @@ func (l *life) checkNaturalEnd(before, after *batchv1alpha1.JobStatus, fail func
 	for _, task := range e.Tasks {
 		replicas += task.Replicas
 		sum += *task.MinAvailable
-		lacks = lacks || readRecord(after, task.Name, task.Replicas).succeeded.count() < *task.MinAvailable
+		lacks = lacks || readRecord(after, task.Name, task.Replicas).succeeded.Count() < *task.MinAvailable
 	}
 	want := ff
 	switch {
@@ -369,7 +369,7 @@ func (l *life) someTaskCannotStart() bool {
 		}
 		for _, needed := range effective(&l.job.Spec).Tasks {
 			r := readRecord(l.written, needed.Name, needed.Replicas)
-			if needed.Name == task.DependsOn.Name[0] && r.succeeded.count() < *needed.MinAvailable {
+			if needed.Name == task.DependsOn.Name[0] && r.succeeded.Count() < *needed.MinAvailable {
 				return true
 			}
 		}

@@ -22,6 +22,7 @@ import (
 	busv1alpha1 "github.com/lockstep-k8s/lockstep/apis/bus/v1alpha1"
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
+	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
 var (
@@ -179,7 +180,7 @@ func (l *life) live() {
 		for range l.random.IntN(3) { // Events are missed, or come twice.
 			l.run()
 		}
-		for _, kind := range sortedKeys(l.behind) {
+		for _, kind := range jobpods.SortedKeys(l.behind) {
 			l.deliver(kind, l.random.IntN(len(l.behind[kind])+1))
 		}
 	}

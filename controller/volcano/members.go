@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
 // task is a task of the Job, its Pods, and what is remembered of them.
@@ -115,10 +116,8 @@ func (d *decision) eachMember(do func(*member)) {
 	}
 }
 
-// hasEnded says whether a Pod has succeeded or failed.
-func (m *member) hasEnded() bool {
-	return m.Status.Phase == corev1.PodSucceeded || m.Status.Phase == corev1.PodFailed
-}
+// hasEnded says whether the Pod has succeeded or failed.
+func (m *member) hasEnded() bool { return jobpods.HasEnded(m.Pod) }
 
 // isMarked says whether the Pod is to go, and its end is no event.
 func (m *member) isMarked() bool { return m.Annotations[KeyMark] != "" }
@@ -132,17 +131,7 @@ func (d *decision) isSurplus(m *member) bool {
 // ended before.
 func (d *decision) isEvicted(m *member) bool {
 	return m.DeletionTimestamp != nil && m.version == d.next.Version && !m.isMarked() && !d.isSurplus(m) &&
-		!m.task.record.ended(m.index) && !m.endedBeforeDeletion()
-}
-
-// endedBeforeDeletion says whether a Pod that is being deleted had ended before that was
-// asked for. What a dying Pod comes to does not count.
-func (m *member) endedBeforeDeletion() bool {
-	if !m.hasEnded() || m.DeletionTimestamp == nil {
-		return false
-	}
-	finished := finishTime(m.Pod)
-	return !finished.IsZero() && finished.Before(deletionTime(m.Pod))
+		!m.task.record.ended(m.index) && !jobpods.EndedBeforeDeletion(m.Pod)
 }
 
 // standing is what the Pod is to the Job now.
@@ -173,22 +162,22 @@ func (d *decision) standing(m *member) standing {
 func (d *decision) followRecords() (goOn bool) {
 	phase := d.next.State.Phase
 	for _, t := range d.tasks {
-		here := make(indexes, t.spec.Replicas)
+		here := make(jobpods.Indexes, t.spec.Replicas)
 		for _, m := range t.members {
 			switch {
 			case m.isMarked():
 				t.record.forget(m.index)
 			case hasPods(phase) && m.version == d.next.Version && m.DeletionTimestamp == nil:
-				here.set(m.index, true)
+				here.Set(m.index, true)
 				if !t.record.ended(m.index) {
 					t.noteEnd(m)
 				}
-			case hasPods(phase) && m.version == d.next.Version && m.endedBeforeDeletion(),
+			case hasPods(phase) && m.version == d.next.Version && jobpods.EndedBeforeDeletion(m.Pod),
 				d.endedInTime(m):
 				t.noteEnd(m)
 			}
 			if t.record.ended(m.index) {
-				t.record.there.set(m.index, false)
+				t.record.there.Set(m.index, false)
 			}
 		}
 		d.followThere(t, here)
@@ -199,7 +188,7 @@ func (d *decision) followRecords() (goOn bool) {
 // followThere notes whose Pods are there. One whose Pod is missing stays on record until
 // its Pod is there again, so that its loss is an event for a controller, too, that has
 // just begun. The end of a restart forgets what is missing.
-func (d *decision) followThere(t *task, here indexes) {
+func (d *decision) followThere(t *task, here jobpods.Indexes) {
 	phase := d.next.State.Phase
 	if !hasPods(phase) {
 		return
@@ -208,11 +197,11 @@ func (d *decision) followThere(t *task, here indexes) {
 	for index := range t.spec.Replicas {
 		switch {
 		case t.record.ended(index):
-			t.record.there.set(index, false)
-		case here.has(index):
-			t.record.there.set(index, true)
+			t.record.there.Set(index, false)
+		case here.Has(index):
+			t.record.there.Set(index, true)
 		case restarted && t.member(index) == nil:
-			t.record.there.set(index, false)
+			t.record.there.Set(index, false)
 		}
 	}
 }
@@ -227,8 +216,8 @@ func (d *decision) endedInTime(m *member) bool {
 func (t *task) noteEnd(m *member) {
 	switch m.Status.Phase {
 	case corev1.PodSucceeded:
-		t.record.succeeded.set(m.index, true)
+		t.record.succeeded.Set(m.index, true)
 	case corev1.PodFailed:
-		t.record.failed.set(m.index, true)
+		t.record.failed.Set(m.index, true)
 	}
 }

@@ -63,7 +63,7 @@ func (d *decision) allEnded(c counts) (verdict, bool) {
 	}
 	if d.taskMinimaCount() {
 		for _, t := range d.tasks {
-			if got := t.record.succeeded.count(); got < t.minAvailable() {
+			if got := t.record.succeeded.Count(); got < t.minAvailable() {
 				return failed("All Pods have ended; %d of task %s have succeeded, %d are needed", got, t.spec.Name, t.minAvailable())
 			}
 		}

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
+	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
 // planObjects makes the claims of the Job and the objects of its plugins, which its Pods
@@ -77,7 +78,7 @@ func (d *decision) planRemovals() {
 	for _, o := range d.sides {
 		existing := d.object(o.Kind, o.Name)
 		if existing != nil && existing.GetDeletionTimestamp() == nil && !d.Deleted[existing.GetUID()] {
-			d.act(deletion(o.Kind, existing))
+			d.act(jobpods.Deletion(o.Kind, existing))
 		}
 	}
 }

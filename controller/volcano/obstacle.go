@@ -10,6 +10,7 @@ import (
 
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
+	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
 // obstacle is why Pods are not made or placed for now. The user is warned of it, and the
@@ -48,7 +49,7 @@ func (d *decision) checkSpec() (goOn bool) {
 // recordedHash is the hash of what must not change in the Job, as it was when its first
 // gang was made. Until then it is that of the present spec.
 func (d *decision) recordedHash() string {
-	for _, name := range sortedKeys(d.PodGroups) {
+	for _, name := range jobpods.SortedKeys(d.PodGroups) {
 		if hash := d.PodGroups[name].Annotations[KeyImmutableHash]; hash != "" {
 			return hash
 		}

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
 // checkOwnership leaves Jobs alone that are not ours: nothing of them is written, nor are
@@ -42,7 +43,7 @@ func IsOurs(spec *batchv1alpha1.JobSpec, options Options) bool {
 func sharedScheduler(spec *batchv1alpha1.JobSpec) string {
 	shared := ""
 	for i := range spec.Tasks {
-		name := templateScheduler(&spec.Tasks[i])
+		name := jobpods.TemplateScheduler(spec.Tasks[i].Template.Raw)
 		if name == "" || i > 0 && name != shared {
 			return ""
 		}

@@ -151,7 +151,7 @@ func (d *decision) jobBecomesRestarting(action busv1alpha1.Action, target target
 			if !target.has(t, index) {
 				continue
 			}
-			t.record.there.set(index, false)
+			t.record.there.Set(index, false)
 			if action != busv1alpha1.ActionResumeJob && !lastTry {
 				t.record.forget(index)
 			}
@@ -174,7 +174,7 @@ func (d *decision) jobStops(action busv1alpha1.Action, reason, message string) {
 // expectNoPods forgets which Pods are there: they go.
 func (d *decision) expectNoPods() {
 	for _, t := range d.tasks {
-		t.record.there.clear()
+		t.record.there.Clear()
 	}
 }
 

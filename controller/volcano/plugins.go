@@ -89,13 +89,6 @@ func pluginResources(spec *batchv1alpha1.JobSpec) map[string]string {
 	return resources
 }
 
-// setEnv gives containers an environment variable, after their own, so that it counts.
-func setEnv(containers []*corev1.Container, env ...corev1.EnvVar) {
-	for _, container := range containers {
-		container.Env = append(container.Env, env...)
-	}
-}
-
 // openPort gives a container a port, unless that number is open.
 func openPort(container *corev1.Container, name string, number int32) {
 	for _, port := range container.Ports {

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
 // envPlugin tells containers the index of their Pod.
@@ -20,7 +21,7 @@ func newEnvPlugin(_ *builder, flags []string) (plugin, string) {
 
 func (envPlugin) change(pod *corev1.Pod, _ int, index int32) {
 	number := strconv.Itoa(int(index))
-	setEnv(allContainers(&pod.Spec),
+	jobpods.SetEnv(jobpods.AllContainers(&pod.Spec),
 		corev1.EnvVar{Name: "VK_TASK_INDEX", Value: number},
 		corev1.EnvVar{Name: "VC_TASK_INDEX", Value: number})
 }

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
 // hcclrankPlugin tells devices that compute together which Pod is which.
@@ -42,7 +43,7 @@ func (p *hcclrankPlugin) change(pod *corev1.Pod, place int, index int32) {
 // rank is that of a Pod: what its containers know as such, or else its place among those of
 // master and worker. Empty for other tasks.
 func (p *hcclrankPlugin) rank(pod *corev1.Pod, place int, index int32) string {
-	for _, container := range appContainers(&pod.Spec) {
+	for _, container := range jobpods.AppContainers(&pod.Spec) {
 		for _, variable := range container.Env {
 			if variable.Name == "RANK" && variable.Value != "" {
 				return variable.Value

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
 // mpiPlugin tells the master of an MPI program where its workers are.
@@ -50,9 +51,9 @@ func mpiMaster(flags []string) string {
 }
 
 func (p *mpiPlugin) change(pod *corev1.Pod, place int, _ int32) {
-	containers := allContainers(&pod.Spec)
+	containers := jobpods.AllContainers(&pod.Spec)
 	if p.b.spec.Tasks[place].Name == p.master && p.b.placeOf(p.worker) >= 0 {
-		setEnv(containers, corev1.EnvVar{Name: "MPI_HOST", Value: p.hosts()})
+		jobpods.SetEnv(containers, corev1.EnvVar{Name: "MPI_HOST", Value: p.hosts()})
 	}
 	for _, container := range containers {
 		openPort(container, "mpijob-port", p.port)

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
 // pytorchPlugin tells containers where the first of them is, how many they are, and which
@@ -58,7 +59,7 @@ func (p *pytorchPlugin) change(pod *corev1.Pod, place int, index int32) {
 			pod.Spec.InitContainers = append(pod.Spec.InitContainers, p.waiter())
 		}
 	}
-	for _, container := range appContainers(&pod.Spec) {
+	for _, container := range jobpods.AppContainers(&pod.Spec) {
 		container.Env = append(container.Env, env...)
 		openPort(container, "pytorchjob-port", p.port)
 	}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
 // rayPlugin starts a cluster of Ray in the Pods.
@@ -75,7 +76,7 @@ func (p *rayPlugin) change(pod *corev1.Pod, place int, _ int32) {
 // runIn has a container of the Pod run a command of the shell, and returns it. Nil if there
 // is none of the name.
 func runIn(pod *corev1.Pod, name, command string) *corev1.Container {
-	for _, container := range appContainers(&pod.Spec) {
+	for _, container := range jobpods.AppContainers(&pod.Spec) {
 		if container.Name == name {
 			container.Command = []string{"sh", "-c", command}
 			return container

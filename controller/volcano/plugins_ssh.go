@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
 // sshPlugin lets the Pods of a Job log into each other: all have one pair of keys.
@@ -61,7 +62,7 @@ func (p *sshPlugin) change(pod *corev1.Pod, _ int, _ int32) {
 		source.Items = append(source.Items, corev1.KeyToPath{Key: key, Path: sshFolder + "/" + key})
 	}
 	pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: p.volume, VolumeSource: corev1.VolumeSource{Secret: source}})
-	for _, container := range allContainers(&pod.Spec) {
+	for _, container := range jobpods.AllContainers(&pod.Spec) {
 		container.VolumeMounts = append(container.VolumeMounts, corev1.VolumeMount{Name: p.volume, MountPath: p.path, SubPath: sshFolder})
 	}
 }

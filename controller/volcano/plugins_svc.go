@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
 // svcPlugin gives the Pods of a Job names in DNS, and tells containers those of all.
@@ -58,7 +59,7 @@ func (p *svcPlugin) change(pod *corev1.Pod, _ int, _ int32) {
 			LocalObjectReference: corev1.LocalObjectReference{Name: p.configName},
 		}},
 	})
-	for _, container := range allContainers(&pod.Spec) {
+	for _, container := range jobpods.AllContainers(&pod.Spec) {
 		container.VolumeMounts = append(container.VolumeMounts, corev1.VolumeMount{Name: p.volume, MountPath: hostsPath})
 		for _, variable := range p.env {
 			container.Env = append(container.Env, *variable.DeepCopy())

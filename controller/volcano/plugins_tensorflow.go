@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
 // tensorflowPlugin tells containers the cluster of TensorFlow that they are in.
@@ -54,7 +55,7 @@ func (p *tensorflowPlugin) change(pod *corev1.Pod, place int, index int32) {
 	}
 	// Names of tasks and roles have nothing that JSON would escape.
 	config := p.cluster() + `,"task":{"type":"` + role + `","index":` + strconv.Itoa(int(index)) + `}}`
-	setEnv(appContainers(&pod.Spec), corev1.EnvVar{Name: "TF_CONFIG", Value: config})
+	jobpods.SetEnv(jobpods.AppContainers(&pod.Spec), corev1.EnvVar{Name: "TF_CONFIG", Value: config})
 }
 
 // render is the beginning of TF_CONFIG, up to the task.

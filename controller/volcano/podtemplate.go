@@ -16,6 +16,7 @@ import (
 
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
 // builder makes the objects of one Job. What it makes depends on what it was made from, and
@@ -45,7 +46,7 @@ type builder struct {
 func newBuilder(job *batchv1alpha1.Job, spec *batchv1alpha1.JobSpec, gangScheduler string, ours []string) (*builder, error) {
 	b := &builder{job: job, spec: spec, gangScheduler: gangScheduler, ours: ours}
 	for i := range spec.Tasks {
-		template, err := decodeTemplate(&spec.Tasks[i])
+		template, err := jobpods.DecodeTemplate(spec.Tasks[i].Template.Raw)
 		if err != nil {
 			return nil, fmt.Errorf("spec.tasks[%d].template %w", i, err)
 		}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
 // builderOf is the builder of the valid Job j in the namespace ns with the UID u. In the
@@ -158,7 +159,7 @@ func TestTheSchedulerOfATemplate(t *testing.T) {
 	} {
 		task := &batchv1alpha1.TaskSpec{}
 		task.Template.Raw = []byte(template)
-		if got := templateScheduler(task); got != want {
+		if got := jobpods.TemplateScheduler(task.Template.Raw); got != want {
 			t.Errorf("of %q: got %q, want %q", template, got, want)
 		}
 	}
@@ -179,7 +180,7 @@ func TestATemplateThatWouldTakeTooMuchIsRefused(t *testing.T) {
 			task := &batchv1alpha1.TaskSpec{}
 			task.Template.Raw = []byte(strings.Replace(pod, "%", tc.args, 1))
 			problem := ""
-			if _, err := decodeTemplate(task); err != nil {
+			if _, err := jobpods.DecodeTemplate(task.Template.Raw); err != nil {
 				problem = err.Error()
 			}
 			if problem != tc.want {

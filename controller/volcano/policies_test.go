@@ -13,6 +13,7 @@ import (
 
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
 	busv1alpha1 "github.com/lockstep-k8s/lockstep/apis/bus/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
 // decisionFor is a decision about a Job that runs.
@@ -90,21 +91,21 @@ func TestTimesOfPods(t *testing.T) {
 			Conditions:            []corev1.PodCondition{{LastTransitionTime: at(20)}},
 		},
 	}
-	if got := finishTime(pod); !got.Equal(at(9).Time) {
+	if got := jobpods.FinishTime(pod); !got.Equal(at(9).Time) {
 		t.Errorf("it has finished at %v, want when the last container did", got)
 	}
-	if got := deletionTime(pod); !got.Equal(at(10).Time) {
+	if got := jobpods.DeletionTime(pod); !got.Equal(at(10).Time) {
 		t.Errorf("its deletion was asked for at %v, want before its grace", got)
 	}
-	if got := exitCodes(pod); len(got) != 2 || got[0] != 3 || got[1] != 5 {
+	if got := jobpods.ExitCodes(pod); len(got) != 2 || got[0] != 3 || got[1] != 5 {
 		t.Errorf("exit codes %v, want 3 and 5", got)
 	}
 	pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses = nil, nil
-	if got := finishTime(pod); !got.Equal(at(20).Time) {
+	if got := jobpods.FinishTime(pod); !got.Equal(at(20).Time) {
 		t.Errorf("without containers it has finished at %v, want when a condition changed", got)
 	}
 	pod.Status.Conditions = nil
-	if got := finishTime(pod); !got.Equal(at(0).Time) {
+	if got := jobpods.FinishTime(pod); !got.Equal(at(0).Time) {
 		t.Errorf("without anything it has finished at %v, want at its creation", got)
 	}
 }

@@ -4,34 +4,16 @@
 package volcano
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"strconv"
 
-	"k8s.io/apimachinery/pkg/util/validation"
-
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
-// podGroupHashLength is how many hexadecimal digits tell the PodGroups of Jobs with long
-// names from each other.
-const podGroupHashLength = 10
-
-// podGroupName is the name of the PodGroup of a version of a Job: {job}-job-{version}. Pods
-// name their group in a label, so where that is longer than the 63 characters of a label's
-// value, the Job's name is cut and a hash of it is put in its place. That of a Framework
-// ends in -attempt, or in -attempt- and a hash: the names never meet.
-func podGroupName(job string, version int32) string {
-	suffix := "-job-" + strconv.Itoa(int(version))
-	if len(job)+len(suffix) <= validation.LabelValueMaxLength {
-		return job + suffix
-	}
-	sum := sha256.Sum256([]byte(job))
-	suffix = "-" + hex.EncodeToString(sum[:])[:podGroupHashLength] + suffix
-	return job[:validation.LabelValueMaxLength-len(suffix)] + suffix
-}
+// podGroupName is the name of the PodGroup of a version of a Job: {job}-job-{version}.
+func podGroupName(job string, version int32) string { return jobpods.GroupName(job, "job", version) }
 
 // podGroup is the gang of a version of the Job.
 func (b *builder) podGroup(version int32, spec schedulingv1alpha1.PodGroupSpec) *schedulingv1alpha1.PodGroup {

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
 // Validate finds what is wrong with a Job by itself. The CRD of Lockstep lets no such Job
@@ -41,13 +42,13 @@ func validateSpec(spec *batchv1alpha1.JobSpec, path *field.Path) field.ErrorList
 		errs = append(errs, field.Invalid(path.Child("tasks"), replicas,
 			fmt.Sprintf("must have at most %d replicas, which is their sum over all tasks", batchv1alpha1.MaxReplicas)))
 	}
-	errs = append(errs, atLeast(path.Child("minAvailable"), spec.MinAvailable, 0)...)
-	errs = append(errs, atLeast(path.Child("maxRetry"), spec.MaxRetry, 0)...)
+	errs = append(errs, jobpods.AtLeast(path.Child("minAvailable"), spec.MinAvailable, 0)...)
+	errs = append(errs, jobpods.AtLeast(path.Child("maxRetry"), spec.MaxRetry, 0)...)
 	if ttl := spec.TTLSecondsAfterFinished; ttl != nil {
-		errs = append(errs, atLeast(path.Child("ttlSecondsAfterFinished"), *ttl, 0)...)
+		errs = append(errs, jobpods.AtLeast(path.Child("ttlSecondsAfterFinished"), *ttl, 0)...)
 	}
 	if least := spec.MinSuccess; least != nil {
-		errs = append(errs, atLeast(path.Child("minSuccess"), *least, 1)...)
+		errs = append(errs, jobpods.AtLeast(path.Child("minSuccess"), *least, 1)...)
 	}
 	if spec.RunningEstimate != nil {
 		errs = append(errs, validateDuration(*spec.RunningEstimate, path.Child("runningEstimate"))...)
@@ -55,8 +56,8 @@ func validateSpec(spec *batchv1alpha1.JobSpec, path *field.Path) field.ErrorList
 	if len(spec.SchedulerName) > validation.DNS1123LabelMaxLength {
 		errs = append(errs, field.TooLong(path.Child("schedulerName"), "", validation.DNS1123LabelMaxLength))
 	}
-	errs = append(errs, subdomain(path.Child("queue"), spec.Queue)...)
-	errs = append(errs, subdomain(path.Child("priorityClassName"), spec.PriorityClassName)...)
+	errs = append(errs, jobpods.Subdomain(path.Child("queue"), spec.Queue)...)
+	errs = append(errs, jobpods.Subdomain(path.Child("priorityClassName"), spec.PriorityClassName)...)
 	errs = append(errs, validateTopology(spec.NetworkTopology, path.Child("networkTopology"))...)
 	errs = append(errs, validateVolumes(spec.Volumes, path.Child("volumes"))...)
 	errs = append(errs, validatePolicies(spec.Policies, path.Child("policies"))...)
@@ -74,30 +75,10 @@ func validateTopology(topology *batchv1alpha1.NetworkTopologySpec, path *field.P
 		errs = append(errs, field.NotSupported(path.Child("mode"), topology.Mode, modes[1:]))
 	}
 	if tier := topology.HighestTierAllowed; tier != nil {
-		errs = append(errs, atLeast(path.Child("highestTierAllowed"), *tier, 0)...)
+		errs = append(errs, jobpods.AtLeast(path.Child("highestTierAllowed"), *tier, 0)...)
 		if topology.HighestTierName != "" {
 			errs = append(errs, field.Invalid(path, topology.HighestTierName, "must not specify highestTierAllowed and highestTierName simultaneously"))
 		}
-	}
-	return errs
-}
-
-// atLeast says if a number is too small.
-func atLeast(path *field.Path, number, least int32) field.ErrorList {
-	if number < least {
-		return field.ErrorList{field.Invalid(path, number, fmt.Sprintf("must be at least %d", least))}
-	}
-	return nil
-}
-
-// subdomain says if a text is neither empty nor a DNS subdomain.
-func subdomain(path *field.Path, name string) field.ErrorList {
-	if name == "" {
-		return nil
-	}
-	var errs field.ErrorList
-	for _, problem := range validation.IsDNS1123Subdomain(name) {
-		errs = append(errs, field.Invalid(path, name, problem))
 	}
 	return errs
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
 // validateTasks finds what is wrong with the tasks of a Job. path is that of its spec.
@@ -53,10 +54,10 @@ func validateTask(task *batchv1alpha1.TaskSpec, path *field.Path) field.ErrorLis
 			errs = append(errs, field.Invalid(path.Child("name"), task.Name, problem))
 		}
 	}
-	errs = append(errs, atLeast(path.Child("replicas"), task.Replicas, 0)...)
-	errs = append(errs, atLeast(path.Child("maxRetry"), task.MaxRetry, 0)...)
+	errs = append(errs, jobpods.AtLeast(path.Child("replicas"), task.Replicas, 0)...)
+	errs = append(errs, jobpods.AtLeast(path.Child("maxRetry"), task.MaxRetry, 0)...)
 	if least := task.MinAvailable; least != nil {
-		errs = append(errs, atLeast(path.Child("minAvailable"), *least, 0)...)
+		errs = append(errs, jobpods.AtLeast(path.Child("minAvailable"), *least, 0)...)
 		if *least > max(0, task.Replicas) {
 			errs = append(errs, field.Invalid(path.Child("minAvailable"), *least, "'minAvailable' is greater than 'replicas' in task"))
 		}
@@ -64,7 +65,7 @@ func validateTask(task *batchv1alpha1.TaskSpec, path *field.Path) field.ErrorLis
 	if !slices.Contains(numaPolicies, task.TopologyPolicy) {
 		errs = append(errs, field.NotSupported(path.Child("topologyPolicy"), task.TopologyPolicy, numaPolicies[1:]))
 	}
-	if _, err := decodeTemplate(task); err != nil {
+	if _, err := jobpods.DecodeTemplate(task.Template.Raw); err != nil {
 		errs = append(errs, field.Invalid(path.Child("template"), field.OmitValueType{}, err.Error()))
 	}
 	errs = append(errs, validatePartitions(task, path)...)
@@ -83,9 +84,9 @@ func validatePartitions(task *batchv1alpha1.TaskSpec, path *field.Path) field.Er
 		return nil
 	}
 	own := path.Child("partitionPolicy")
-	errs := atLeast(own.Child("totalPartitions"), p.TotalPartitions, 1)
-	errs = append(errs, atLeast(own.Child("partitionSize"), p.PartitionSize, 1)...)
-	errs = append(errs, atLeast(own.Child("minPartitions"), p.MinPartitions, 0)...)
+	errs := jobpods.AtLeast(own.Child("totalPartitions"), p.TotalPartitions, 1)
+	errs = append(errs, jobpods.AtLeast(own.Child("partitionSize"), p.PartitionSize, 1)...)
+	errs = append(errs, jobpods.AtLeast(own.Child("minPartitions"), p.MinPartitions, 0)...)
 	if p.MinPartitions > p.TotalPartitions {
 		errs = append(errs, field.Invalid(own.Child("minPartitions"), p.MinPartitions, "must be at most totalPartitions"))
 	}

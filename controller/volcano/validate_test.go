@@ -9,10 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
 
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
@@ -199,42 +197,13 @@ func TestTheCRDAndValidateRefuseTheSameJobs(t *testing.T) {
 				wantOfGo = append(slices.Clone(tc.want), tc.wantOfSchema...)
 			}
 			object := objectOf(t, tc.name, tc.spec)
-			compareProblems(t, "the CRD", append(slices.Clone(tc.want), tc.wantOfSchema...), validator.Create(t, runtime.DeepCopyJSON(object)))
-			compareProblems(t, "Validate", wantOfGo, Validate(jobOf(t, object)))
+			crd.Compare(t, "the CRD", append(slices.Clone(tc.want), tc.wantOfSchema...), validator.Create(t, runtime.DeepCopyJSON(object)))
+			crd.Compare(t, "Validate", wantOfGo, Validate(jobOf(t, object)))
 		})
 	}
 }
 
 const wrongName = "metadata.name: metadata.name must be at most 63 lower-case letters, digits and hyphens, starting and ending with a letter or digit, because it is a label value and a part of host names"
-
-// compareProblems compares problems with what was expected: fields and details, where a detail was
-// expected, and fields elsewhere.
-func compareProblems(t *testing.T, who string, want []string, problems field.ErrorList) {
-	t.Helper()
-	withDetail := map[string]bool{}
-	for _, w := range want {
-		path, detail, _ := strings.Cut(w, ": ")
-		withDetail[path] = detail != ""
-	}
-	var got []string
-	for _, problem := range problems {
-		path := problem.Field
-		if path == "<nil>" || path == "" {
-			path = "metadata.name" // Rules of the whole object are about its name.
-		}
-		if detailed, expected := withDetail[path]; detailed || !expected {
-			path += ": " + problem.Detail
-		}
-		if !slices.Contains(got, path) {
-			got = append(got, path)
-		}
-	}
-	slices.Sort(got)
-	want = slices.Sorted(slices.Values(want))
-	if diff := cmp.Diff(want, got); diff != "" && len(want)+len(got) > 0 {
-		t.Errorf("what %s finds (-want,+got):\n%s", who, diff)
-	}
-}
 
 // objectOf is a Job as the API server gets it.
 func objectOf(t *testing.T, name, spec string) map[string]any {

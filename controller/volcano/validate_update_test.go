@@ -88,7 +88,7 @@ func TestTheCRDAndTheHashTellTheSameUpdates(t *testing.T) {
 				t.Fatal("the update changes nothing")
 			}
 			object := objectOf(t, "", text)
-			compareProblems(t, "the CRD", tc.want, validator.Update(t, object, runtime.DeepCopyJSON(old)))
+			crd.Compare(t, "the CRD", tc.want, validator.Update(t, object, runtime.DeepCopyJSON(old)))
 			changed := immutableHash(&jobOf(t, object).Spec) != immutableHash(&jobOf(t, old).Spec)
 			if want := len(tc.want) > 0 || tc.hidden; changed != want {
 				t.Errorf("the hash has changed: %v, want %v", changed, want)

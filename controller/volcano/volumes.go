@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
 // claim is a PersistentVolumeClaim that the Job's Pods mount.
@@ -89,7 +90,7 @@ func (b *builder) mountClaims(pod *corev1.Pod) {
 				ClaimName: claim.Name,
 			}},
 		})
-		for _, container := range appContainers(&pod.Spec) {
+		for _, container := range jobpods.AppContainers(&pod.Spec) {
 			for _, path := range claim.paths {
 				container.VolumeMounts = append(container.VolumeMounts, corev1.VolumeMount{Name: claim.volume, MountPath: path})
 			}

@@ -21,6 +21,7 @@ import (
 	busv1alpha1 "github.com/lockstep-k8s/lockstep/apis/bus/v1alpha1"
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
+	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 	"github.com/lockstep-k8s/lockstep/internal/controlled"
 )
 
@@ -199,7 +200,7 @@ func (w *world) deliver(kind string, n int) {
 
 // deliverAll tells the controller all that has changed.
 func (w *world) deliverAll() {
-	for _, kind := range sortedKeys(w.behind) {
+	for _, kind := range jobpods.SortedKeys(w.behind) {
 		w.deliver(kind, len(w.behind[kind]))
 	}
 }

@@ -94,9 +94,6 @@ func (c *Core) AddTo(e *engine.Engine) (*Owners, error) {
 		return nil, err
 	}
 	c.jobs = owners.Informer()
-	if err := tellUnserved(c.jobs, batchv1alpha1.Resource(batchv1alpha1.JobPlural).String()); err != nil {
-		return nil, fmt.Errorf("watching Jobs: %w", err)
-	}
 	return owners, c.jobs.AddIndexers(cache.Indexers{byClaim: indexByClaim})
 }
 

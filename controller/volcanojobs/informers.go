@@ -50,7 +50,7 @@ func (c *Core) newInformers() error {
 	if c.commands, err = newCommandInformer(c.clients.Dynamic); err != nil {
 		return fmt.Errorf("watching Commands: %w", err)
 	}
-	if err := tellUnserved(c.commands, commandResource.GroupResource().String()); err != nil {
+	if err := quietly(c.commands); err != nil {
 		return fmt.Errorf("watching Commands: %w", err)
 	}
 	c.start = append(c.start, func(ctx context.Context) { go c.commands.RunWithContext(ctx) })

@@ -37,17 +37,14 @@ func newServedOrNot(informer cache.SharedIndexInformer) (*servedOrNot, error) {
 // HasSynced says whether all objects that there are are in the cache.
 func (s *servedOrNot) HasSynced() bool { return s.absent.Load() || s.SharedIndexInformer.HasSynced() }
 
-// tellUnserved has an informer say once, and not at each try, that the API server does not
-// serve its resource. No Job runs before it does.
-func tellUnserved(informer cache.SharedIndexInformer, resource string) error {
-	var told atomic.Bool
+// quietly has an informer not tell again and again that the API server does not serve what
+// it lists: the engine tells it once.
+func quietly(informer cache.SharedIndexInformer) error {
 	return informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *cache.Reflector, err error) {
-		switch {
-		case !apierrors.IsNotFound(err):
-			cache.DefaultWatchErrorHandler(ctx, r, err)
-		case !told.Swap(true):
-			klog.FromContext(ctx).Error(nil, "No Volcano Job runs: the API server does not serve a resource that is needed. "+
-				"Apply manifests/volcano, or start with --install-crds; it is noticed within a minute", "resource", resource)
+		if apierrors.IsNotFound(err) && !informer.HasSynced() {
+			klog.FromContext(ctx).V(4).Info("Not served", "err", err)
+			return
 		}
+		cache.DefaultWatchErrorHandler(ctx, r, err)
 	})
 }

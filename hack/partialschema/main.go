@@ -1,14 +1,15 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Partialschema gives the CRD of Jobs the schemas of what their templates and claims
-// are checked for. It is a step of make generate: controller-gen knows either the whole
+// Partialschema gives CRDs of jobs the schemas of what their templates and claims are
+// checked for. It is a step of make generate: controller-gen knows either the whole
 // schema of a type, which drops fields of newer versions of Kubernetes, or none.
 //
 // A field that has to be right for anything to be made of it gets its schema. All other
 // fields of the version that Lockstep is built with are listed, and may hold anything.
 // That they are listed matters: rules that compare two templates notice when one field
 // comes in the place of another, which they don't of fields that the schema doesn't know.
+// Of Kubeflow's kinds no rule compares templates, so only what rules look at is listed.
 package main
 
 import (
@@ -20,16 +21,20 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
+
+	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
 )
 
 func main() {
-	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "usage: partialschema FILE, the CRD of Jobs")
+	if len(os.Args) < 2 {
+		fmt.Fprintln(os.Stderr, "usage: partialschema FILE..., CRDs of jobs")
 		os.Exit(2)
 	}
-	if err := complete(os.Args[1]); err != nil {
-		fmt.Fprintln(os.Stderr, "partialschema:", err)
-		os.Exit(1)
+	for _, file := range os.Args[1:] {
+		if err := complete(file); err != nil {
+			fmt.Fprintln(os.Stderr, "partialschema:", err)
+			os.Exit(1)
+		}
 	}
 }
 
@@ -43,14 +48,54 @@ func complete(file string) error {
 	if err := yaml.Unmarshal(data, &crd); err != nil {
 		return fmt.Errorf("reading %s: %w", file, err)
 	}
-	version := crd["spec"].(schema)["versions"].([]any)[0].(schema)
-	spec := propertyOf(version["schema"].(schema)["openAPIV3Schema"].(schema), "spec")
-	merge(propertyOf(propertyOf(spec, "tasks")["items"].(schema), "template"), podTemplate())
-	merge(propertyOf(propertyOf(spec, "volumes")["items"].(schema), "volumeClaim"), claim())
+	for _, version := range crd["spec"].(schema)["versions"].([]any) {
+		version := version.(schema)
+		spec := propertyOf(version["schema"].(schema)["openAPIV3Schema"].(schema), "spec")
+		switch name := crd["metadata"].(schema)["name"]; name {
+		case "jobs.batch.volcano.sh":
+			merge(propertyOf(propertyOf(spec, "tasks")["items"].(schema), "template"), podTemplate())
+			merge(propertyOf(propertyOf(spec, "volumes")["items"].(schema), "volumeClaim"), claim())
+		case "tfjobs.kubeflow.org":
+			merge(templateOf(spec, "tfReplicaSpecs"), replicaTemplate())
+			if version["name"] == "v1alpha2" {
+				// The only difference between both schemas: it tells by which version a job was made.
+				propertyOf(spec, "createdAs")["default"] = "v1alpha2"
+			}
+		case "pytorchjobs.kubeflow.org":
+			merge(templateOf(spec, "pytorchReplicaSpecs"), replicaTemplate())
+		default:
+			return fmt.Errorf("%s has the CRD %v, of which nothing is known", file, name)
+		}
+	}
 	if data, err = yaml.Marshal(crd); err != nil {
 		return err
 	}
 	return os.WriteFile(file, append([]byte("---\n"), data...), 0o644)
+}
+
+// templateOf is the template of each type of replicas.
+func templateOf(spec schema, replicas string) schema {
+	return propertyOf(propertyOf(spec, replicas)["additionalProperties"].(schema), "template")
+}
+
+// replicaTemplate asks for containers that have names and images.
+func replicaTemplate() schema {
+	container := schema{
+		"type": "object", preserve: true, "required": []any{"name", "image"},
+		"properties": schema{
+			"name":  schema{"type": "string", "minLength": 1, "maxLength": 63},
+			"image": schema{"type": "string", "minLength": 1},
+		},
+	}
+	return schema{
+		"type": "object", preserve: true, "required": []any{"spec"},
+		"properties": schema{"spec": schema{
+			"type": "object", preserve: true, "required": []any{"containers"},
+			"properties": schema{"containers": schema{
+				"type": "array", "items": container, "minItems": 1, "maxItems": kubeflowv1.MaxContainers,
+			}},
+		}},
+	}
 }
 
 // schema is the schema of an object, or a part of the CRD.

@@ -200,9 +200,7 @@ func (e *engine) commit(ctx context.Context, view *gangView, placements []*kube.
 	nodes := make(map[types.UID]string, len(placements))
 	for i, p := range placements {
 		nodes[p.Pod.UID] = p.Node
-		if state, ok := p.State.(*framework.CycleState); ok {
-			state.SetPodGroupSchedulingCycle(nil) // from here on each is on its own
-		}
+		kube.Part(p)
 		if err := e.sched.Assume(ctx, p); err != nil {
 			e.release(ctx, placements, i)
 			return nil, fmt.Errorf("assuming %s on %s: %w", klog.KObj(p.Pod), p.Node, err)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -167,6 +168,112 @@ func TestMembersThatShareADeviceAreBoundAtOnce(t *testing.T) {
 	}
 	if failures > 0 {
 		t.Errorf("%v bindings have failed", failures)
+	}
+}
+
+// TestMembersThatShareADeviceAndHaveOneOfTheirOwnAreBoundAtOnce, whichever of their claims they name
+// first. Nobody gets a device that another one has.
+func TestMembersThatShareADeviceAndHaveOneOfTheirOwnAreBoundAtOnce(t *testing.T) {
+	const n = 6
+	shared := corev1.PodResourceClaim{Name: "shared", ResourceClaimName: ptr.To("shared")}
+	other := corev1.PodResourceClaim{Name: "other", ResourceClaimName: ptr.To("other")}
+	own := func(w *schedulertesting.PodWrapper) corev1.PodResourceClaim {
+		return corev1.PodResourceClaim{Name: "own", ResourceClaimName: ptr.To(w.Obj().Name)}
+	}
+	tests := map[string]struct {
+		claims podOption
+		others []string
+	}{
+		"their own first":      {claims: func(w *schedulertesting.PodWrapper) { w.PodResourceClaims(own(w), shared) }},
+		"the shared one first": {claims: func(w *schedulertesting.PodWrapper) { w.PodResourceClaims(shared, own(w)) }},
+		"their own in between": {claims: func(w *schedulertesting.PodWrapper) { w.PodResourceClaims(shared, own(w), other) }, others: []string{"other"}},
+		"some share one more": {claims: func(w *schedulertesting.PodWrapper) {
+			if w.Obj().Name < "gang-3" {
+				w.PodResourceClaims(shared, own(w))
+			} else {
+				w.PodResourceClaims(shared, own(w), other)
+			}
+		}, others: []string{"other"}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			claims := append(append([]string{"shared"}, tc.others...), memberNames("gang", n)...)
+			w := newWorld(t, all(makeNodes("node", 1, n), deviceClass(), devices("node-0", len(claims)), deviceClaims(claims...),
+				makeGroup("gang", n), makeMembers("gang", n, tc.claims))...)
+			w.start()
+			w.eventually("all members are placed", func() bool { return w.placed("gang") == n })
+			failures, err := testutil.GetCounterMetricValue(w.engine().metrics.BindFailures)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if failures > 0 {
+				t.Errorf("%v bindings have failed", failures)
+			}
+			takenBy := make(map[string]string)
+			for _, name := range claims {
+				claim := w.claim(name)
+				if claim.Status.Allocation == nil || len(claim.Status.Allocation.Devices.Results) != 1 {
+					t.Fatalf("claim %s has no device: %v", name, claim.Status)
+				}
+				device := claim.Status.Allocation.Devices.Results[0].Device
+				if other := takenBy[device]; other != "" {
+					t.Errorf("claims %s and %s have one device, %s", name, other, device)
+				}
+				takenBy[device] = name
+				if want := map[bool]int{true: 1, false: 2}[strings.HasPrefix(name, "gang")]; len(claim.Status.ReservedFor) < want || want == 1 && len(claim.Status.ReservedFor) != 1 {
+					t.Errorf("claim %s is reserved for %d Pods", name, len(claim.Status.ReservedFor))
+				}
+			}
+		})
+	}
+}
+
+// TestMembersThatCanNotShareADeviceAreTold: kube-scheduler would give a member the device of the
+// claim that it shares for what it requests as an extended resource. Nothing is held meanwhile, and
+// once the claim has a device they are placed.
+func TestMembersThatCanNotShareADeviceAreTold(t *testing.T) {
+	class := deviceClass().(*resourcev1.DeviceClass)
+	class.Spec.ExtendedResourceName = ptr.To(string(gpu))
+	w := newWorld(t, all(makeNodes("node", 1, 4), class, devices("node-0", 3), deviceClaims("shared"), makeGroup("gang", 2),
+		makeMembers("gang", 2, withSharedClaim, func(w *schedulertesting.PodWrapper) { w.Req(map[corev1.ResourceName]string{gpu: "1"}) }))...)
+	w.start()
+	told := w.condition("gang", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
+	if want := "members that request " + string(gpu) + " can't share the ResourceClaim shared before it has a device"; !strings.Contains(told.Message, want) {
+		t.Errorf("it is told %q, want %q in it", told.Message, want)
+	}
+	if got := w.allocated(); len(got) > 0 || w.placed("gang") > 0 {
+		t.Errorf("%d members are placed, and %v have devices", w.placed("gang"), got)
+	}
+	claim := w.claim("shared")
+	claim.Status = allocatedClaim("shared", "node-0", "device-0", "other").Status
+	if _, err := w.kube.ResourceV1().ResourceClaims(testNamespace).UpdateStatus(w.t.Context(), claim, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.eventually("they are placed", func() bool { return w.placed("gang") == 2 })
+}
+
+// TestAClaimThatMovesTakesItsMemberAlong: the claim has a device of node-0 when the member is
+// placed. Before it is reserved for the member it loses that, and somebody who shares it has
+// given it a device of node-1. kube-scheduler would reserve that one for a Pod on node-0.
+func TestAClaimThatMovesTakesItsMemberAlong(t *testing.T) {
+	w := newWorld(t, all(makeNodes("node", 2, 2), deviceClass(), devices("node-0", 1), devices("node-1", 1),
+		allocatedClaim("shared", "node-0", "device-0"), makeGroup("gang", 1), makeMembers("gang", 1, withSharedClaim))...)
+	var moved atomic.Bool
+	w.kube.PrependReactor("update", "resourceclaims", func(action clienttesting.Action) (bool, apiruntime.Object, error) {
+		if !moved.CompareAndSwap(false, true) {
+			return false, nil, nil
+		}
+		claim := allocatedClaim("shared", "node-1", "device-0")
+		claim.ResourceVersion = "100"
+		if err := w.kube.Tracker().Update(deviceClaimResource, claim, testNamespace); err != nil {
+			return true, nil, err
+		}
+		return false, nil, nil
+	})
+	w.start()
+	w.eventually("the member is placed", func() bool { return w.placed("gang") == 1 })
+	if node := w.nodeOf()["gang-0"]; node != "node-1" {
+		t.Errorf("it is on %s, and its device on node-1", node)
 	}
 }
 

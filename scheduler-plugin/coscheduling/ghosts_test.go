@@ -61,3 +61,43 @@ func TestAMemberOfWhichNobodyHearsTakesNoRoomOnceItIsGone(t *testing.T) {
 func (w *world) queued(name string) bool {
 	return slices.ContainsFunc(w.engine().queue.Members(), func(pod *corev1.Pod) bool { return pod.Name == name })
 }
+
+// TestAnOrdinaryPodThatIsMadeAnewTakesNoRoom: while the watch of living Pods is broken, a Pod is
+// bound, goes, and another one of its name comes.
+func TestAnOrdinaryPodThatIsMadeAnewTakesNoRoom(t *testing.T) {
+	tests := map[string]func() *corev1.Pod{
+		"it waits":           func() *corev1.Pod { return makePod("pod", plusCores("8")) },
+		"it is on a node":    func() *corev1.Pod { return makePod("pod", onNode("node-1")) },
+		"it became a member": func() *corev1.Pod { return makePod("pod", inGroup("nothing")) },
+	}
+	for name, anew := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, all(makeNodes("node", 1, 1))...)
+			wires := newWires(&w.kube.Fake, w.kube.Tracker(), w.selections)
+			var deaf atomic.Bool
+			w.kube.PrependReactor("list", "pods", func(action clienttesting.Action) (bool, apiruntime.Object, error) {
+				lives := action.(clienttesting.ListAction).GetListRestrictions()
+				return deaf.Load() && !lives.Fields.Empty() && lives.Labels.Empty(), nil, errors.New("no answer")
+			})
+			// Its binding waits until the watch has broken.
+			broken := make(chan struct{})
+			w.bindError = func(string) error { <-broken; return nil }
+			w.start()
+			w.create(makePod("pod"))
+			w.eventually("it is assumed", func() bool { return len(w.sched.Cache.Dump().AssumedPods) == 1 })
+			deaf.Store(true)
+			wires.cut(livingPods)
+			close(broken)
+			w.eventually("it is bound", func() bool { return w.placed("pod") == 1 })
+			w.kube.Lock()
+			wires.bury(podResource, testNamespace, "pod")
+			w.kube.Unlock()
+			w.create(madeAnew(anew()))
+			deaf.Store(false)
+			w.eventually("nothing is assumed of it", func() bool { return len(w.sched.Cache.Dump().AssumedPods) == 0 })
+			w.create(makePod("next"))
+			w.eventually("the next Pod has the room", func() bool { return w.placed("next") == 1 })
+		})
+	}
+}

@@ -6,12 +6,13 @@ package coscheduling
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	coreinformers "k8s.io/client-go/informers/core/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
@@ -36,8 +37,13 @@ const (
 	missingDelayMax = 30 * time.Second
 	// missingTimeout is how long the API server may take to answer.
 	missingTimeout = time.Minute
-	// missingAskers is how many gangs are asked about beside each other.
-	missingAskers = 4
+	// missingGangs is about how many gangs it is asked at most by one request, which names all
+	// of them.
+	missingGangs = 100
+	// missingPause is how long it is left alone after an answer, and standbyPause how long a
+	// scheduler that does not lead leaves it alone: that decides nothing, and asks only so as not
+	// to remember Pods for ever that are gone.
+	missingPause, standbyPause = 250 * time.Millisecond, 10 * time.Minute
 )
 
 // members tells the gangs of the Pods that name a group. Package podwatch makes one
@@ -49,12 +55,14 @@ type members struct {
 	join   *podwatch.Join
 	// missing are the gangs about whose Pods it may have to be asked.
 	missing workqueue.TypedRateLimitingInterface[types.NamespacedName]
+	// begun is closed when the scheduler has begun to schedule.
+	begun <-chan struct{}
 }
 
 var _ podwatch.Gangs = &members{}
 
-func newMembers(all *gangs.Gangs, client kubernetes.Interface) *members {
-	m := &members{Gangs: all, client: client, missing: workqueue.NewTypedRateLimitingQueue(
+func newMembers(all *gangs.Gangs, client kubernetes.Interface, begun <-chan struct{}) *members {
+	m := &members{Gangs: all, client: client, begun: begun, missing: workqueue.NewTypedRateLimitingQueue(
 		workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](missingDelay, missingDelayMax))}
 	m.join = podwatch.New(m)
 	return m
@@ -63,7 +71,7 @@ func newMembers(all *gangs.Gangs, client kubernetes.Interface) *members {
 // watchMembers has the gangs told of the Pods that name a group. It returns at once. What
 // it returns is done when all is told that there was at the start.
 func (w *watcher) watchMembers() (cache.DoneChecker, error) {
-	m := newMembers(w.gangs, w.handle.ClientSet())
+	m := newMembers(w.gangs, w.handle.ClientSet(), w.begun)
 	livingSeen, err := w.handle.SharedInformerFactory().Core().V1().Pods().Informer().AddEventHandler(m.living())
 	if err != nil {
 		return nil, fmt.Errorf("watching Pods: %w", err)
@@ -83,9 +91,7 @@ func (w *watcher) watchMembers() (cache.DoneChecker, error) {
 		}
 	}()
 	context.AfterFunc(w.ctx, m.missing.ShutDown)
-	for range missingAskers {
-		go m.ask(w.ctx)
-	}
+	go m.ask(w.ctx)
 	return endedSeen.HasSyncedChecker(), nil
 }
 
@@ -144,48 +150,90 @@ func (m *members) SetMissing(pod *corev1.Pod) {
 	m.missing.AddAfter(gang, missingDelay)
 }
 
-// ask asks what has become of Pods that are missing, until ctx ends.
+// ask asks what has become of Pods that are missing, until ctx ends: one request after the
+// other, each about all gangs whose time has come.
 func (m *members) ask(ctx context.Context) {
-	for {
-		gang, over := m.missing.Get()
+	for m.mayAsk(ctx) {
+		questions, over := m.questions()
 		if over {
 			return
 		}
-		m.askAbout(ctx, gang)
-		m.missing.Done(gang)
+		if len(questions) == 0 {
+			continue
+		}
+		m.askAbout(ctx, questions)
+		select {
+		case <-time.After(missingPause):
+		case <-ctx.Done():
+		}
 	}
 }
 
-// askAbout asks what has become of the Pods of a gang that are missing.
-func (m *members) askAbout(ctx context.Context, gang types.NamespacedName) {
-	question, missing := m.join.Question(gang)
-	switch {
-	case !missing:
-		m.missing.Forget(gang)
-		return
-	case question.Empty():
-		m.missing.AddAfter(gang, missingDelay)
-		return
+// mayAsk waits until the API server may be asked, and says whether ctx goes on.
+func (m *members) mayAsk(ctx context.Context) bool {
+	select {
+	case <-m.begun:
+	case <-time.After(standbyPause):
+	case <-ctx.Done():
 	}
+	return ctx.Err() == nil
+}
+
+// questions waits for a gang about which it may have to be asked, and is what to ask about this
+// one and those that are in the queue, too. Over says that it has ended.
+func (m *members) questions() (questions []podwatch.Question, over bool) {
+	for first := true; first || m.missing.Len() > 0 && len(questions) < missingGangs; first = false {
+		gang, over := m.missing.Get()
+		if over {
+			return nil, true
+		}
+		switch question, missing := m.join.Question(gang); {
+		case !missing:
+			m.missing.Forget(gang)
+		case question.Empty():
+			m.missing.AddAfter(gang, missingDelay)
+		default:
+			questions = append(questions, question)
+		}
+		m.missing.Done(gang)
+	}
+	return questions, false
+}
+
+// askAbout asks what has become of the Pods of gangs that are missing.
+func (m *members) askAbout(ctx context.Context, questions []podwatch.Question) {
 	ctx, cancel := context.WithTimeout(ctx, missingTimeout)
 	defer cancel()
+	namespace := questions[0].Gang.Namespace
+	names := sets.New[string]()
+	for _, question := range questions {
+		if question.Gang.Namespace != namespace {
+			namespace = metav1.NamespaceAll
+		}
+		names.Insert(question.Gang.Name)
+	}
 	// Without a resource version, this is the newest state.
-	list, err := m.client.CoreV1().Pods(gang.Namespace).List(ctx, metav1.ListOptions{
-		LabelSelector: labels.Set{schedulingv1alpha1.LabelPodGroup: gang.Name}.String(),
+	list, err := m.client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{
+		LabelSelector: fmt.Sprintf("%s in (%s)", schedulingv1alpha1.LabelPodGroup, strings.Join(sets.List(names), ",")),
 		FieldSelector: kube.EndedPods,
 	})
 	if err != nil {
-		klog.FromContext(ctx).V(2).Info("Asking which members have ended failed, trying again", "podGroup", klog.KRef(gang.Namespace, gang.Name), "reason", err.Error())
-		m.missing.AddRateLimited(gang)
+		klog.FromContext(ctx).V(2).Info("Asking which members have ended failed, trying again", "podGroups", len(questions), "reason", err.Error())
+		for _, question := range questions {
+			m.missing.AddRateLimited(question.Gang)
+		}
 		return
 	}
-	ended := make([]*corev1.Pod, len(list.Items))
+	ended := make(map[types.NamespacedName][]*corev1.Pod)
 	for i := range list.Items {
-		ended[i] = &list.Items[i]
+		gang, _ := podgroup.GroupOf(&list.Items[i])
+		ended[gang] = append(ended[gang], &list.Items[i])
 	}
-	if m.join.Answer(question, ended) {
-		m.missing.AddRateLimited(gang)
-		return
+	for _, question := range questions {
+		if m.join.Answer(question, ended[question.Gang]) {
+			m.missing.AddRateLimited(question.Gang)
+		} else {
+			m.missing.Forget(question.Gang)
+		}
 	}
-	m.missing.Forget(gang)
 }

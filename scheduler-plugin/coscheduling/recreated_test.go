@@ -51,7 +51,7 @@ func TestAPodThatWasMadeAnewIsOneMember(t *testing.T) {
 func TestADeletionThatWasMissedIsOne(t *testing.T) {
 	b := newBench()
 	group, pod := makeGroup("gang", 1), makePod("a", inGroup("gang"))
-	pods := newMembers(b.Gangs, fake.NewClientset()).living()
+	pods := newMembers(b.Gangs, fake.NewClientset(), nil).living()
 	groups := handlers(b.SetGroup, func(_, after *schedulingv1alpha1.PodGroup) { b.SetGroup(after) }, b.DeleteGroup)
 	groups.OnAdd(group, false)
 	pods.OnAdd(pod, false)
@@ -62,5 +62,51 @@ func TestADeletionThatWasMissedIsOne(t *testing.T) {
 	groups.OnDelete(cache.DeletedFinalStateUnknown{Key: "ns/gang", Obj: group})
 	if _, known := b.Look(gangName); known {
 		t.Error("the gang is still known")
+	}
+}
+
+// TestAPodThatLosesItsNodeEndsNoScheduler: a watch was broken, and what the informer takes for a
+// change of a Pod is another Pod, or one of an API server whose store was restored.
+func TestAPodThatLosesItsNodeEndsNoScheduler(t *testing.T) {
+	waits := func(pod *corev1.Pod) *corev1.Pod { pod.Spec.NodeName = ""; return pod }
+	elsewhere := func(pod *corev1.Pod) *corev1.Pod { pod.Spec.NodeName = "node-1"; return pod }
+	tests := map[string]struct {
+		change  func(*corev1.Pod) *corev1.Pod
+		options []podOption
+	}{
+		"another Pod waits":                 {change: func(pod *corev1.Pod) *corev1.Pod { return waits(madeAnew(pod)) }},
+		"another Pod is on another node":    {change: func(pod *corev1.Pod) *corev1.Pod { return elsewhere(madeAnew(pod)) }},
+		"it waits again":                    {change: waits},
+		"it is on another node":             {change: elsewhere},
+		"a member waits again":              {change: waits, options: []podOption{inGroup("gang")}},
+		"another Pod waits for the member":  {change: func(pod *corev1.Pod) *corev1.Pod { return waits(madeAnew(pod)) }, options: []podOption{inGroup("gang")}},
+		"another member is on another node": {change: func(pod *corev1.Pod) *corev1.Pod { return elsewhere(madeAnew(pod)) }, options: []podOption{inGroup("gang")}},
+		"another Pod waits that is no member": {change: func(pod *corev1.Pod) *corev1.Pod {
+			delete(pod.Labels, schedulingv1alpha1.LabelPodGroup)
+			return waits(madeAnew(pod))
+		}, options: []podOption{inGroup("gang")}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, all(makeNodes("node", 2, 1), makeGroup("gang", 1), makePod("pod", append(tc.options, onNode("node-0"))...))...)
+			w.start()
+			after := tc.change(makePod("pod", append(tc.options, onNode("node-0"))...))
+			after.ResourceVersion = "changed"
+			if err := w.kube.Tracker().Update(podResource, after, testNamespace); err != nil {
+				t.Fatal(err)
+			}
+			w.eventually("it has a node", func() bool { return w.placed("pod") == 1 })
+			w.create(makePod("other"))
+			w.eventually("the other node has room for another Pod, and just for one", func() bool { return w.placed("other") == 1 })
+			w.eventually("the cache has just the Pods that there are", func() bool {
+				pods := 0
+				dump := w.sched.Cache.Dump()
+				for _, node := range dump.Nodes {
+					pods += len(node.GetPods())
+				}
+				return pods == 2 && len(dump.AssumedPods) == 0
+			})
+		})
 	}
 }

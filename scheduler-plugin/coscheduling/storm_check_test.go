@@ -153,7 +153,11 @@ func (s *storm) unseen(all *gangs.Gangs) string {
 		}
 	}
 	for key, g := range dump.Gangs {
-		members -= len(g.Members)
+		for _, m := range g.Members {
+			if dump.Synced || !m.Missing || s.pods[m.Pod.Name] != nil && s.pods[m.Pod.Name].uid == m.Pod.UID {
+				members--
+			} // else it is asked about by who leads
+		}
 		want := s.groups[key.Name]
 		if (g.Group != nil) != (want != nil && want.exists) || g.Group != nil && (g.Group.UID != want.UID || g.Group.Generation != want.Generation) {
 			return fmt.Sprintf("PodGroup %s is not seen as it is", key.Name)

@@ -20,23 +20,13 @@ func (s *storm) breakWatch() bool {
 		s.groupWires.cut(kind)
 		return true
 	}
-	if kind == livingPods {
-		s.seenBound = make(map[string]string)
-		for name, p := range s.pods {
-			s.seenBound[name] = p.node
-		}
-	}
 	s.wires.cut(kind)
 	return true
 }
 
 // makeAnew deletes a Pod and makes another one of its name.
 func (s *storm) makeAnew() bool {
-	p := pick(s, s.pods, func(p *stormPod) bool {
-		// kube-scheduler itself ends when a Pod that it knows on a node comes as another
-		// one that is on none.
-		return !p.deleting && !(s.wires.deaf[livingPods] > 0 && s.seenBound[p.name] != "")
-	})
+	p := pick(s, s.pods, func(p *stormPod) bool { return !p.deleting })
 	if p == nil {
 		return false
 	}

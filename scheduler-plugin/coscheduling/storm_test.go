@@ -58,7 +58,7 @@ func TestStorms(t *testing.T) {
 	// More storms beside each other than tests: they wait more than they compute.
 	seeds := make(chan int64)
 	var workers sync.WaitGroup
-	for range 12 * runtime.NumCPU() {
+	for range 20 * runtime.NumCPU() {
 		workers.Go(func() {
 			for seed := range seeds {
 				t.Run(fmt.Sprint(seed), func(t *testing.T) {

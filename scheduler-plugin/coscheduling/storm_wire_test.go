@@ -38,8 +38,6 @@ type wires struct {
 	// broke is how often the watch of each kind has broken since the scheduler was
 	// launched. An informer waits for twice as long before each list.
 	broke map[string]int
-	// deaf is how many watches of a kind have broken, and are not there again yet.
-	deaf map[string]int
 }
 
 // grave is an object that was deleted, and the resource version of its deletion.
@@ -60,7 +58,7 @@ type wire struct {
 }
 
 func newWires(fake *clienttesting.Fake, tracker clienttesting.ObjectTracker, selections *selections) *wires {
-	w := &wires{tracker: tracker, selections: selections, live: map[string][]*wire{}, buried: map[schema.GroupVersionResource][]grave{}, broke: map[string]int{}, deaf: map[string]int{}}
+	w := &wires{tracker: tracker, selections: selections, live: map[string][]*wire{}, buried: map[schema.GroupVersionResource][]grave{}, broke: map[string]int{}}
 	fake.PrependWatchReactor("*", w.onWatch)
 	return w
 }
@@ -119,7 +117,6 @@ func (w *wires) onWatch(action clienttesting.Action) (bool, watch.Interface, err
 	}
 	kind := watchedBy(watching)
 	w.live[kind] = append(w.live[kind], broken)
-	w.deaf[kind] = max(0, w.deaf[kind]-1)
 	go broken.pump()
 	return true, broken, nil
 }
@@ -170,7 +167,6 @@ func (w *wires) cut(kind string) {
 	for _, broken := range w.live[kind] {
 		broken.broken = true
 		broken.inner.Stop()
-		w.deaf[kind]++
 	}
 	delete(w.live, kind)
 	w.broke[kind]++
@@ -180,7 +176,6 @@ func (w *wires) cut(kind string) {
 func (w *wires) renew() {
 	clear(w.broke)
 	clear(w.live)
-	clear(w.deaf)
 }
 
 // bury deletes an object for good.

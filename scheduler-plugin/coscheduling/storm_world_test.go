@@ -188,8 +188,6 @@ type history struct {
 	died bool
 	// wires are the watches of Pods, nodes and the like, groupWires those of PodGroups.
 	wires, groupWires *wires
-	// seenBound are the nodes of Pods when the watch of kube-scheduler last broke.
-	seenBound map[string]string
 
 	bound      []stormPod // since the last calm
 	departed   []stormPod // that waited and were deleted since the last calm

@@ -12,6 +12,8 @@ import (
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/client/clientset/versioned/typed/batch/v1alpha1"
 	busv1alpha1 "github.com/lockstep-k8s/lockstep/client/clientset/versioned/typed/bus/v1alpha1"
 	frameworkcontrollerv1 "github.com/lockstep-k8s/lockstep/client/clientset/versioned/typed/framework/v1"
+	kubeflowv1 "github.com/lockstep-k8s/lockstep/client/clientset/versioned/typed/kubeflow/v1"
+	kubeflowv1alpha2 "github.com/lockstep-k8s/lockstep/client/clientset/versioned/typed/kubeflow/v1alpha2"
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/client/clientset/versioned/typed/scheduling/v1alpha1"
 	discovery "k8s.io/client-go/discovery"
 	rest "k8s.io/client-go/rest"
@@ -23,6 +25,8 @@ type Interface interface {
 	BatchV1alpha1() batchv1alpha1.BatchV1alpha1Interface
 	BusV1alpha1() busv1alpha1.BusV1alpha1Interface
 	FrameworkcontrollerV1() frameworkcontrollerv1.FrameworkcontrollerV1Interface
+	KubeflowV1() kubeflowv1.KubeflowV1Interface
+	KubeflowV1alpha2() kubeflowv1alpha2.KubeflowV1alpha2Interface
 	SchedulingV1alpha1() schedulingv1alpha1.SchedulingV1alpha1Interface
 }
 
@@ -32,6 +36,8 @@ type Clientset struct {
 	batchV1alpha1         *batchv1alpha1.BatchV1alpha1Client
 	busV1alpha1           *busv1alpha1.BusV1alpha1Client
 	frameworkcontrollerV1 *frameworkcontrollerv1.FrameworkcontrollerV1Client
+	kubeflowV1            *kubeflowv1.KubeflowV1Client
+	kubeflowV1alpha2      *kubeflowv1alpha2.KubeflowV1alpha2Client
 	schedulingV1alpha1    *schedulingv1alpha1.SchedulingV1alpha1Client
 }
 
@@ -48,6 +54,16 @@ func (c *Clientset) BusV1alpha1() busv1alpha1.BusV1alpha1Interface {
 // FrameworkcontrollerV1 retrieves the FrameworkcontrollerV1Client
 func (c *Clientset) FrameworkcontrollerV1() frameworkcontrollerv1.FrameworkcontrollerV1Interface {
 	return c.frameworkcontrollerV1
+}
+
+// KubeflowV1 retrieves the KubeflowV1Client
+func (c *Clientset) KubeflowV1() kubeflowv1.KubeflowV1Interface {
+	return c.kubeflowV1
+}
+
+// KubeflowV1alpha2 retrieves the KubeflowV1alpha2Client
+func (c *Clientset) KubeflowV1alpha2() kubeflowv1alpha2.KubeflowV1alpha2Interface {
+	return c.kubeflowV1alpha2
 }
 
 // SchedulingV1alpha1 retrieves the SchedulingV1alpha1Client
@@ -111,6 +127,14 @@ func NewForConfigAndClient(c *rest.Config, httpClient *http.Client) (*Clientset,
 	if err != nil {
 		return nil, err
 	}
+	cs.kubeflowV1, err = kubeflowv1.NewForConfigAndClient(&configShallowCopy, httpClient)
+	if err != nil {
+		return nil, err
+	}
+	cs.kubeflowV1alpha2, err = kubeflowv1alpha2.NewForConfigAndClient(&configShallowCopy, httpClient)
+	if err != nil {
+		return nil, err
+	}
 	cs.schedulingV1alpha1, err = schedulingv1alpha1.NewForConfigAndClient(&configShallowCopy, httpClient)
 	if err != nil {
 		return nil, err
@@ -139,6 +163,8 @@ func New(c rest.Interface) *Clientset {
 	cs.batchV1alpha1 = batchv1alpha1.New(c)
 	cs.busV1alpha1 = busv1alpha1.New(c)
 	cs.frameworkcontrollerV1 = frameworkcontrollerv1.New(c)
+	cs.kubeflowV1 = kubeflowv1.New(c)
+	cs.kubeflowV1alpha2 = kubeflowv1alpha2.New(c)
 	cs.schedulingV1alpha1 = schedulingv1alpha1.New(c)
 
 	cs.DiscoveryClient = discovery.NewDiscoveryClient(c)

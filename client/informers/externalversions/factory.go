@@ -16,6 +16,7 @@ import (
 	bus "github.com/lockstep-k8s/lockstep/client/informers/externalversions/bus"
 	framework "github.com/lockstep-k8s/lockstep/client/informers/externalversions/framework"
 	internalinterfaces "github.com/lockstep-k8s/lockstep/client/informers/externalversions/internalinterfaces"
+	kubeflow "github.com/lockstep-k8s/lockstep/client/informers/externalversions/kubeflow"
 	scheduling "github.com/lockstep-k8s/lockstep/client/informers/externalversions/scheduling"
 	v1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	runtime "k8s.io/apimachinery/pkg/runtime"
@@ -318,6 +319,7 @@ type SharedInformerFactory interface {
 	Batch() batch.Interface
 	Bus() bus.Interface
 	Frameworkcontroller() framework.Interface
+	Kubeflow() kubeflow.Interface
 	Scheduling() scheduling.Interface
 }
 
@@ -331,6 +333,10 @@ func (f *sharedInformerFactory) Bus() bus.Interface {
 
 func (f *sharedInformerFactory) Frameworkcontroller() framework.Interface {
 	return framework.New(f, f.namespace, f.tweakListOptions)
+}
+
+func (f *sharedInformerFactory) Kubeflow() kubeflow.Interface {
+	return kubeflow.New(f, f.namespace, f.tweakListOptions)
 }
 
 func (f *sharedInformerFactory) Scheduling() scheduling.Interface {

@@ -11,6 +11,8 @@ import (
 	v1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
 	busv1alpha1 "github.com/lockstep-k8s/lockstep/apis/bus/v1alpha1"
 	v1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
+	v1alpha2 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1alpha2"
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	schema "k8s.io/apimachinery/pkg/runtime/schema"
 	cache "k8s.io/client-go/tools/cache"
@@ -53,6 +55,16 @@ func (f *sharedInformerFactory) ForResource(resource schema.GroupVersionResource
 		// Group=frameworkcontroller.microsoft.com, Version=v1
 	case v1.SchemeGroupVersion.WithResource("frameworks"):
 		return &genericInformer{resource: resource.GroupResource(), informer: f.Frameworkcontroller().V1().Frameworks().Informer()}, nil
+
+		// Group=kubeflow.org, Version=v1
+	case kubeflowv1.SchemeGroupVersion.WithResource("pytorchjobs"):
+		return &genericInformer{resource: resource.GroupResource(), informer: f.Kubeflow().V1().PyTorchJobs().Informer()}, nil
+	case kubeflowv1.SchemeGroupVersion.WithResource("tfjobs"):
+		return &genericInformer{resource: resource.GroupResource(), informer: f.Kubeflow().V1().TFJobs().Informer()}, nil
+
+		// Group=kubeflow.org, Version=v1alpha2
+	case v1alpha2.SchemeGroupVersion.WithResource("tfjobs"):
+		return &genericInformer{resource: resource.GroupResource(), informer: f.Kubeflow().V1alpha2().TFJobs().Informer()}, nil
 
 		// Group=scheduling.lockstep.dev, Version=v1alpha1
 	case schedulingv1alpha1.SchemeGroupVersion.WithResource("podgroups"):

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 )
 
 // Block is a Create or an Update that is refused for now and will be tried again. It
@@ -22,16 +24,17 @@ type Block struct {
 	Message string
 }
 
-// Reasons of blocks.
+// Reasons of blocks, as BlockReason gives them. They are API: the condition TasksBlocked of
+// a Framework has them, and no kind of owner has others.
 const (
 	// ReasonNameTaken: an object of the name exists that is somebody else's.
-	ReasonNameTaken = "NameTaken"
+	ReasonNameTaken = frameworkv1.ReasonNameTaken
 	// ReasonQuotaExceeded: a ResourceQuota is exhausted.
-	ReasonQuotaExceeded = "QuotaExceeded"
+	ReasonQuotaExceeded = frameworkv1.ReasonQuotaExceeded
 	// ReasonPriorityClassNotFound: the object names a PriorityClass that does not exist.
-	ReasonPriorityClassNotFound = "PriorityClassNotFound"
+	ReasonPriorityClassNotFound = frameworkv1.ReasonPriorityClassNotFound
 	// ReasonCreationRefused: anything else.
-	ReasonCreationRefused = "CreationRefused"
+	ReasonCreationRefused = frameworkv1.ReasonCreationRefused
 )
 
 // What the API server says where its status has no reason of its own for that.

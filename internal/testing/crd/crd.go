@@ -7,6 +7,7 @@ package crd
 import (
 	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -53,11 +54,17 @@ type Validator struct {
 	rules      *cel.Validator
 }
 
-// Of is the Validator of the only version of the CRD in a file.
+// Of is the Validator of the first version of the CRD in a file.
 func Of(t *testing.T, file string) *Validator {
 	t.Helper()
+	return OfVersion(t, file, Read(t, file).Spec.Versions[0].Name)
+}
+
+// OfVersion is the Validator of a version of the CRD in a file.
+func OfVersion(t *testing.T, file, name string) *Validator {
+	t.Helper()
 	crd := Read(t, file)
-	version, err := apiextensions.GetSchemaForVersion(crd, crd.Spec.Versions[0].Name)
+	version, err := apiextensions.GetSchemaForVersion(crd, name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,4 +127,33 @@ func Texts(problems field.ErrorList) []string {
 	}
 	slices.Sort(texts)
 	return texts
+}
+
+// Compare compares problems with what was expected: "field: detail", where the detail counts,
+// and "field" elsewhere.
+func Compare(t *testing.T, who string, want []string, problems field.ErrorList) {
+	t.Helper()
+	withDetail := map[string]bool{}
+	for _, w := range want {
+		path, detail, _ := strings.Cut(w, ": ")
+		withDetail[path] = detail != ""
+	}
+	var got []string
+	for _, problem := range problems {
+		path := problem.Field
+		if path == "<nil>" || path == "" {
+			path = "metadata.name" // Rules of the whole object are about its name.
+		}
+		if detailed, expected := withDetail[path]; detailed || !expected {
+			path += ": " + problem.Detail
+		}
+		if !slices.Contains(got, path) {
+			got = append(got, path)
+		}
+	}
+	slices.Sort(got)
+	want = slices.Sorted(slices.Values(want))
+	if diff := cmp.Diff(want, got); diff != "" && len(want)+len(got) > 0 {
+		t.Errorf("what %s finds (-want,+got):\n%s", who, diff)
+	}
 }

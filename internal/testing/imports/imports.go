@@ -1,7 +1,8 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package imports holds packages to what they may know, in tests.
+// Package imports holds packages to what they may know, in tests: a test of a package to
+// what is special to it, and those here all pure packages to having no client.
 package imports
 
 import (

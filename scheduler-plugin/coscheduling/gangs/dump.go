@@ -41,8 +41,9 @@ type Member struct {
 	Pod *corev1.Pod
 	// Assumed is the node of a member whose binding is not seen yet, else empty.
 	Assumed string
-	// Leaving says that it is being preempted.
-	Leaving bool
+	// Leaving says that it is being preempted, and Missing that it is not known whether it has
+	// ended or is gone.
+	Leaving, Missing bool
 }
 
 // DumpOf copies all that some Gangs know. It fails if a gang's counts are not what its
@@ -56,7 +57,7 @@ func DumpOf(t *Gangs) (Dump, error) {
 			Waiting: g.waiting.Plus(podgroup.Tally{}), Placed: g.placed.Plus(podgroup.Tally{}), Bound: g.bound.Plus(podgroup.Tally{}),
 			Ready: t.line.IsReady(key), Failures: t.line.Failures(key)}
 		for uid, m := range g.members {
-			e.Members[uid] = Member{Pod: m.pod, Assumed: m.assumed, Leaving: m.leaving}
+			e.Members[uid] = Member{Pod: m.pod, Assumed: m.assumed, Leaving: m.leaving, Missing: m.missing}
 		}
 		dump.Gangs[key] = e
 		if what := miscounted(g); what != "" {

@@ -37,6 +37,8 @@ type gang struct {
 	// priorities counts the members of each priority that wait or are placed.
 	priorities map[int32]int
 	strangers  int
+	// ranked is the gang's priority as the others know it, nil if it has none.
+	ranked *int32
 	// failedMembers and deletedMembers were placed once; they tell a group that
 	// lost members from one that never had them.
 	failedMembers, deletedMembers int
@@ -157,6 +159,18 @@ func (g *gang) rank() line.Rank {
 		}
 	}
 	return r
+}
+
+// fell says whether the gang's priority is lower than it was when this was asked the last time.
+func (g *gang) fell() bool {
+	before := g.ranked
+	if len(g.priorities) == 0 {
+		g.ranked = nil
+		return false // nobody is left to give way
+	}
+	now := g.rank().Priority
+	g.ranked = &now
+	return before != nil && now < *before
 }
 
 // waitsSince is since when the gang has found no place: since now or, if a scheduler before

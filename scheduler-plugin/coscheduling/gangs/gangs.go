@@ -63,6 +63,9 @@ func (t *Gangs) SetSynced() {
 	defer t.mu.Unlock()
 	t.synced = true
 	for _, g := range t.gangs {
+		if g.missing.Total > 0 {
+			g.doubtUntil = t.config.Now().Add(missingPatience) // it is only asked about them from now on
+		}
 		t.changed(g)
 		// It may be that a gang was broken and not dissolved by the scheduler before.
 		if g.wasBroken() {
@@ -247,6 +250,11 @@ func (t *Gangs) changed(g *gang) {
 			t.config.Report(g.key, incompleteReportDelay)
 		}
 		return
+	}
+	if g.fell() {
+		// Those that outrank it only now may have its place, or what is kept for it.
+		t.line.Happened(line.Event{Kind: line.Anything, By: g.key}, t.config.Now())
+		t.config.Stir()
 	}
 	if g.complete() {
 		g.incompleteSince = time.Time{}

@@ -65,6 +65,26 @@ func TestAGangDoesNotCountOnAMemberThatMayBeGone(t *testing.T) {
 	}
 }
 
+// TestASchedulerThatBeginsToLeadDoesNotCountOnMembersThatMayBeGone: they have been missing for
+// long, and nobody was asked about them.
+func TestASchedulerThatBeginsToLeadDoesNotCountOnMembersThatMayBeGone(t *testing.T) {
+	b := newBlindBench()
+	b.SetGroup(makeGroup("gang", 2))
+	lost := makePod("a", inGroup("gang"), onNode("n"))
+	b.add(lost)
+	b.SetMissing(lost)
+	b.add(makePod("b", inGroup("gang")))
+	b.time = b.time.Add(time.Hour)
+	b.SetSynced()
+	if b.isNext(gangName) {
+		t.Error("the gang has a turn, and its second member may be placed alone")
+	}
+	b.SetPod(makePod("a", inGroup("gang"), onNode("n"), inPhase(corev1.PodSucceeded)))
+	if !b.isNext(gangName) {
+		t.Error("the gang has no turn, though it has its minimum")
+	}
+}
+
 // TestAMemberThatIsMissedInATurnHasItEndInVain: what was planned rested on it.
 func TestAMemberThatIsMissedInATurnHasItEndInVain(t *testing.T) {
 	b := newBench()

@@ -147,3 +147,33 @@ func TestMembersThatNeitherWaitNorArePlacedLendNoPriority(t *testing.T) {
 		t.Errorf("the gang's priority is %d, want that of the member that waits now, too, 9", got)
 	}
 }
+
+// TestGangsThatOutrankOneOnlyNowAreTriedAgain: its most important member has gone, and what is
+// left of it may give way to them.
+func TestGangsThatOutrankOneOnlyNowAreTriedAgain(t *testing.T) {
+	tests := map[string]struct {
+		rest int32 // the priority of the member that is left
+		want bool
+	}{
+		"its priority falls": {rest: 1, want: true},
+		"its priority stays": {rest: 9},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			b := newBench()
+			first := makePod("runs-0", inGroup("runs"), onNode("node-0"), ofPriority(9))
+			b.SetGroup(makeGroup("runs", 1))
+			b.add(first, makePod("runs-1", inGroup("runs"), onNode("node-1"), ofPriority(tc.rest)))
+			group := makeGroup("waits", 1)
+			b.SetGroup(group)
+			b.add(makePod("waits-0", inGroup("waits"), ofPriority(5)))
+			b.turn()
+			b.fail(gangNamed("waits"), group.UID, line.Refusal{Message: "no room"}, time.Second, time.Second)
+			b.time = b.time.Add(2 * time.Second)
+			b.DeletePod(first)
+			if got := b.isNext(gangNamed("waits")); got != tc.want {
+				t.Errorf("the gang that waits is to have a turn: %t, want %t", got, tc.want)
+			}
+		})
+	}
+}

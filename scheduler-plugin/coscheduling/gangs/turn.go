@@ -194,6 +194,7 @@ func (t *Gangs) Rerank() {
 	defer t.mu.Unlock()
 	for _, g := range t.gangs {
 		t.line.Rerank(g.rank(), t.config.Now())
+		g.fell() // all are told below
 	}
 	// A gang that others outrank only now may give way to them.
 	t.line.Happened(line.Event{Kind: line.Anything}, t.config.Now())

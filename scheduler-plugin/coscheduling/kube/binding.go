@@ -45,6 +45,9 @@ func RunBindingCycle(ctx context.Context, p *Placement, bind func(context.Contex
 	if status := preBind(ctx, p); !status.IsSuccess() {
 		return status
 	}
+	if err := devicesReach(p); err != nil {
+		return fwk.AsStatus(err)
+	}
 	if binding := p.Profile.GetPodInPreBind(p.Assumed.Pod.UID); binding != nil && !binding.MarkPrebound() {
 		return fwk.AsStatus(context.Cause(ctx))
 	}

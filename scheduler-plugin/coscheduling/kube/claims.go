@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/tools/cache"
 	resourcehelper "k8s.io/component-helpers/resource"
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
@@ -51,14 +53,17 @@ func (s *Scheduler) Leftovers(profile framework.Framework, waiting []*corev1.Pod
 			}
 		}
 	}
-	if slices.ContainsFunc(waiting, wantsExtendedResources) {
-		all, err := manager.ResourceClaims().List()
-		if err != nil {
-			return nil, fmt.Errorf("listing ResourceClaims: %w", err)
+	for _, pod := range waiting {
+		if !wantsExtendedResources(pod) {
+			continue
 		}
-		for _, claim := range all {
-			if owner := metav1.GetControllerOfNoCopy(claim); isForExtendedResources(claim) && claim.DeletionTimestamp == nil && owner != nil && uids.Has(owner.UID) {
-				found[claim.Name] = claim
+		made, err := claimsMadeFor(profile, pod)
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range made {
+			if claim, err := manager.ResourceClaims().Get(pod.Namespace, name); err == nil && isMadeFor(claim, pod.UID) && claim.DeletionTimestamp == nil {
+				found[name] = claim
 			}
 		}
 	}
@@ -77,6 +82,61 @@ func (s *Scheduler) Leftovers(profile framework.Framework, waiting []*corev1.Pod
 		leftovers = append(leftovers, found[name])
 	}
 	return leftovers, nil
+}
+
+// madeIndex is the name of the index of ResourceClaims by the UIDs of the Pods for which schedulers
+// have made them, for extended resources. There may be tens of thousands of others.
+const madeIndex = "lockstepMadeForPod"
+
+// indexClaims has the scheduler's informer of ResourceClaims have the index madeIndex. It comes
+// before the informer is started, and may come again.
+func (s *Scheduler) indexClaims() error {
+	for _, profile := range s.sched.Profiles {
+		if profile.SharedDRAManager() == nil {
+			continue // nobody asks for claims, and the API server may have none
+		}
+		claims := profile.SharedInformerFactory().Resource().V1().ResourceClaims().Informer()
+		if _, is := claims.GetIndexer().GetIndexers()[madeIndex]; is {
+			return nil
+		}
+		err := claims.AddIndexers(cache.Indexers{madeIndex: func(obj any) ([]string, error) {
+			if claim, ok := obj.(*resourcev1.ResourceClaim); ok && isForExtendedResources(claim) {
+				if owner := metav1.GetControllerOfNoCopy(claim); owner != nil {
+					return []string{string(owner.UID)}, nil
+				}
+			}
+			return nil, nil
+		}})
+		if err != nil {
+			return fmt.Errorf("indexing ResourceClaims by the Pods for which they were made: %w", err)
+		}
+		return nil // all profiles have one informer
+	}
+	return nil
+}
+
+// claimsMadeFor are the names of the claims that schedulers have made for what a Pod requests of
+// extended resources.
+func claimsMadeFor(profile framework.Framework, pod *corev1.Pod) ([]string, error) {
+	claims := profile.SharedInformerFactory().Resource().V1().ResourceClaims().Informer().GetIndexer()
+	keys, err := claims.IndexKeys(madeIndex, string(pod.UID))
+	if err != nil {
+		return nil, fmt.Errorf("looking for ResourceClaims that were made for Pod %s/%s: %w", pod.Namespace, pod.Name, err)
+	}
+	var names []string
+	for _, key := range keys {
+		if name, ok := strings.CutPrefix(key, pod.Namespace+"/"); ok {
+			names = append(names, name)
+		}
+	}
+	return names, nil
+}
+
+// isMadeFor says whether a scheduler has made a claim for what a Pod requests of extended
+// resources.
+func isMadeFor(claim *resourcev1.ResourceClaim, pod types.UID) bool {
+	owner := metav1.GetControllerOfNoCopy(claim)
+	return isForExtendedResources(claim) && owner != nil && owner.UID == pod
 }
 
 // claimIndex is the name of the index of Pods by the claims that they name, by namespace and

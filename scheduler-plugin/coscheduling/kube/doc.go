@@ -20,6 +20,8 @@
 //	NextEntity                                               scheduler.go              scheduler_test.go
 //	the queue in front of its own, a Pod of ours in that     queue.go, bell.go         scheduler_test.go, queue_test.go,
 //	                                                                                   bell_test.go
+//	a cache in front of its own, so that no change of a
+//	Pod ends the program                                     cache.go                  recreated_test.go of the plugin
 //	by which ways a Pod comes to be nominated                nominations.go            nominations_test.go
 //	that a nomination which ends is told like a Pod's end    queue.go                  queue_test.go
 //	the condition and nomination of a Pod that waits         condition.go              condition_test.go
@@ -29,7 +31,7 @@
 //	Evaluator                                                preemption.go             preemption_test.go
 //	how a victim is marked and deleted                       evict.go, onlypod.go      evict_test.go
 //	DynamicResources' Unreserve, in memory only              undo.go                   undo_test.go
-//	DynamicResources' PostFilter                             claims.go                 upstream_test.go
+//	DynamicResources' PostFilter, its index of Pods          claims.go                 upstream_test.go
 //	in which order PodDisruptionBudgets are spent            budgets.go                budgets_test.go
 //	which Pods its informer leaves out                       pods.go                   pods_test.go
 //	multiPoint and preEnqueue of a profile                   profile.go                profile_test.go

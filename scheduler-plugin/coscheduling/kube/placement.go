@@ -18,4 +18,5 @@ type Placement struct {
 	Assumed *framework.PodInfo // a copy of Pod that names the node
 	// shared are the claims that it shares with others of its gang; see ShareClaims.
 	shared []*sharedClaim
+	group  group
 }

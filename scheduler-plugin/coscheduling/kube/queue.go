@@ -37,7 +37,8 @@ type Queue struct {
 	keepsOut func(pod *corev1.Pod) bool
 	// happened is told of events.
 	happened func(event fwk.ClusterEvent, before, after any)
-	// gone is told of members that are gone, and of some that are bound.
+	// gone is told of Pods that are gone without having been seen on a node, and of some that
+	// are bound.
 	gone func(pod *corev1.Pod)
 	// waits says whether a Pod exists and is not bound, by the scheduler's informer.
 	waits func(pod *corev1.Pod) bool
@@ -53,12 +54,13 @@ type Queue struct {
 }
 
 // KeepOut puts a queue in front of the scheduler's that keeps Pods out of it, and tells
-// of each event, after the scheduler's cache was changed, and of Pods that were kept out and
-// are gone. It comes before the scheduler runs.
+// of each event, after the scheduler's cache was changed, and of Pods that are gone without
+// having been seen on a node. It comes before the scheduler runs.
 func (s *Scheduler) KeepOut(keepsOut func(*corev1.Pod) bool, happened func(event fwk.ClusterEvent, before, after any),
 	gone func(*corev1.Pod)) *Queue {
 	q := newQueue(s.sched.SchedulingQueue, keepsOut, happened, gone, s.waits)
 	s.sched.SchedulingQueue = q
+	s.sched.Cache = &cacheInFront{Cache: s.sched.Cache, sched: s.sched}
 	return q
 }
 
@@ -82,6 +84,11 @@ func (q *Queue) Add(ctx context.Context, pod *corev1.Pod) {
 // Update implements SchedulingQueue. A Pod may become a member or cease to be one.
 // After a broken watch it may be another Pod of the same name.
 func (q *Queue) Update(ctx context.Context, before, after *corev1.Pod) {
+	if before.UID != after.UID {
+		q.Delete(klog.FromContext(ctx), before)
+		q.Add(ctx, after)
+		return
+	}
 	was, is := q.keepsOut(before), q.keepsOut(after)
 	if !was && !is {
 		q.SchedulingQueue.Update(ctx, before, after)
@@ -89,11 +96,8 @@ func (q *Queue) Update(ctx context.Context, before, after *corev1.Pod) {
 		q.outlook.note(after)
 		return
 	}
-	if was && (!is || before.UID != after.UID) {
+	if was && !is {
 		q.Forget(before)
-	}
-	if was && before.UID != after.UID {
-		q.gone(before)
 	}
 	if !was {
 		q.SchedulingQueue.Delete(klog.FromContext(ctx), before)
@@ -101,11 +105,12 @@ func (q *Queue) Update(ctx context.Context, before, after *corev1.Pod) {
 	q.Add(ctx, after)
 }
 
-// Delete implements SchedulingQueue.
+// Delete implements SchedulingQueue. If a Pod is bound it is told, too, and after a broken
+// watch the one that is bound may be another Pod of the same name.
 func (q *Queue) Delete(logger klog.Logger, pod *corev1.Pod) {
 	q.Forget(pod)
 	q.SchedulingQueue.Delete(logger, pod)
-	if q.keepsOut(pod) {
+	if pod.Spec.NodeName == "" {
 		q.gone(pod)
 	}
 }

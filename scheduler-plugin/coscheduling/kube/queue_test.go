@@ -193,6 +193,45 @@ func TestMembersStayOutOfTheQueue(t *testing.T) {
 	}
 }
 
+// TestTheQueueTellsWhichPodsAreGone: members or not. Who is told looks whether the Pod takes room.
+func TestTheQueueTellsWhichPodsAreGone(t *testing.T) {
+	ctx := t.Context()
+	member := func(pod *corev1.Pod) *corev1.Pod { pod.Labels["gang"] = "one"; return pod }
+	for kind, pod := range map[string]*corev1.Pod{"ordinary Pod": makePod("pod", 0, ""), "member": member(makePod("pod", 0, ""))} {
+		again, changed := pod.DeepCopy(), pod.DeepCopy()
+		again.UID, changed.Labels["other"] = "made-anew", "label"
+		tests := map[string]struct {
+			do   func(q *Queue)
+			want int
+		}{
+			"is deleted":   {do: func(q *Queue) { q.Delete(klog.Background(), pod) }, want: 1},
+			"is made anew": {do: func(q *Queue) { q.Update(ctx, pod, again) }, want: 1},
+			"is made anew, and is no member": {do: func(q *Queue) {
+				q.Update(ctx, pod, func() *corev1.Pod { p := again.DeepCopy(); delete(p.Labels, "gang"); return p }())
+			}, want: 1},
+			"is made anew, and is a member":         {do: func(q *Queue) { q.Update(ctx, pod, member(again.DeepCopy())) }, want: 1},
+			"changes":                               {do: func(q *Queue) { q.Update(ctx, pod, changed) }},
+			"is made anew, and the new one changes": {do: func(q *Queue) { q.Update(ctx, pod, again); q.Update(ctx, again, again) }, want: 1},
+		}
+		for name, tc := range tests {
+			t.Run("a "+kind+" that "+name, func(t *testing.T) {
+				var gone []*corev1.Pod
+				inner := &realQueue{pods: map[types.UID]*corev1.Pod{}}
+				q := newQueue(inner, func(pod *corev1.Pod) bool { return pod.Labels["gang"] != "" }, nil,
+					func(pod *corev1.Pod) { gone = append(gone, pod) }, nil)
+				q.Add(ctx, pod)
+				tc.do(q)
+				if len(gone) != tc.want || tc.want > 0 && gone[0] != pod {
+					t.Errorf("told as gone are %d Pods, want %d: %v", len(gone), tc.want, gone)
+				}
+				if known := len(inner.pods) + len(q.Members()); len(gone) > 0 && (inner.pods[pod.UID] != nil || known > 1) {
+					t.Errorf("%d Pods wait, and the first one among them: %t", known, inner.pods[pod.UID] != nil)
+				}
+			})
+		}
+	}
+}
+
 func gated(t *testing.T) float64 {
 	t.Helper()
 	n, err := testutil.GetGaugeMetricValue(metrics.GatedPods())

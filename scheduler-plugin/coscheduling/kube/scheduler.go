@@ -20,8 +20,8 @@ type Scheduler struct {
 	snapshot *internalcache.Snapshot
 }
 
-// Of is a kube-scheduler as the plugin uses it. It fails if its profiles do not
-// share the snapshot of their scheduler.
+// Of is a kube-scheduler as the plugin uses it. It comes before the scheduler's informers are
+// started, and fails if its profiles do not share the snapshot of their scheduler.
 func Of(sched *scheduler.Scheduler) (*Scheduler, error) {
 	s := &Scheduler{sched: sched}
 	for name, profile := range sched.Profiles {
@@ -33,6 +33,9 @@ func Of(sched *scheduler.Scheduler) (*Scheduler, error) {
 			return nil, fmt.Errorf("profile %s does not share its snapshot with the others", name)
 		}
 		s.snapshot = snapshot
+	}
+	if err := s.indexClaims(); err != nil {
+		return nil, err
 	}
 	return s, nil
 }

@@ -11,6 +11,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 )
 
 // TestMirroredFileIsUnchanged fails when the scheduler's private cycle changes,
@@ -31,6 +35,24 @@ func TestMirroredFunctionsAreUnchanged(t *testing.T) {
 		function(t, upstream(t, filepath.Join(plugin, "extendeddynamicresources.go")), "deleteClaim")
 	if got := sumOf(source); got != want {
 		t.Errorf("deallocateOrDeletePodClaims or deleteClaim of DynamicResources changed: their SHA-256 is %s; compare claims.go with them", got)
+	}
+}
+
+// TestPodsAreIndexedByTheirClaims fails when DynamicResources calls the index by another name, or
+// its keys are others. Then claimIndex and who asks by it are to follow.
+func TestPodsAreIndexedByTheirClaims(t *testing.T) {
+	pod := makePod("pod", 0, "")
+	pod.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "device", ResourceClaimName: ptr.To("shared")}}
+	w := newWorld(t, pod, makePod("other", 0, ""))
+	for name, profile := range w.inside.Profiles() {
+		pods := profile.SharedInformerFactory().Core().V1().Pods().Informer().GetIndexer()
+		found, err := pods.IndexKeys(claimIndex+name, testNamespace+"/shared")
+		if err != nil {
+			t.Fatalf("DynamicResources has no index %s of Pods by their claims: %v", claimIndex+name, err)
+		}
+		if diff := cmp.Diff([]string{testNamespace + "/pod"}, found); diff != "" {
+			t.Errorf("Pods with the claim, by %s (-want, +got):\n%s", claimIndex+name, diff)
+		}
 	}
 }
 

@@ -31,13 +31,17 @@ type filters struct {
 //
 // The plugin's own PreFilter skips members, so that this does not recurse.
 func (f *filters) preFilter(ctx context.Context, class *class, pod *corev1.Pod) (fwk.CycleState, sets.Set[string], error) {
+	if status := kube.MayShare(class.handle, pod); !status.IsSuccess() {
+		f.rejections.add(status)
+		return nil, nil, nil
+	}
 	if f.groupState == nil {
 		f.groupState = framework.NewCycleState()
 	}
 	state := framework.NewCycleState()
 	state.SetPodGroupSchedulingCycle(f.groupState)
 	state.Write(framework.PodsToActivateKey, framework.NewPodsToActivate())
-	result, status, _ := class.handle.RunPreFilterPlugins(ctx, state, pod)
+	result, status, _ := class.handle.RunPreFilterPlugins(ctx, state, kube.PendingClaimsLast(class.handle, pod))
 	switch {
 	case status.IsSuccess():
 	case status.IsRejected():

@@ -48,7 +48,7 @@ func TestPlaceImportsNothingThatActs(t *testing.T) {
 // documentation tells of.
 func TestPlaceUsesNothingOfTheSchedulerThatActs(t *testing.T) {
 	ofKube := []string{
-		"Snapshot", "Placement", "AssumedPod", "UndoReserve", "Unit", "Violations",
+		"Snapshot", "Placement", "AssumedPod", "UndoReserve", "MayShare", "PendingClaimsLast", "Unit", "Violations",
 		"InterPodAffinity", "NodeAffinity", "NodeName", "NodePorts", "NodeResourcesFit", "NodeUnschedulable",
 		"PodTopologySpread", "TaintToleration",
 	}

@@ -38,7 +38,8 @@ func (r *Room) NodeFor(gang types.NamespacedName, uid types.UID, member types.UI
 }
 
 // Keep keeps room for a gang, in the place of what was kept for it before. If that was
-// elsewhere it is returned, as others may have it now; otherwise nil is.
+// elsewhere, or the gang was ahead of more, it is returned, as others may have it now; otherwise
+// nil is.
 func (r *Room) Keep(claim Claim) (left Claim) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -48,7 +49,7 @@ func (r *Room) Keep(claim Claim) (left Claim) {
 		r.byGang = make(map[types.NamespacedName]Claim)
 	}
 	r.byGang[key] = claim
-	if before == nil || onSameNodes(before, claim) {
+	if before == nil || onSameNodes(before, claim) && before.Gang().Rank.Compare(claim.Gang().Rank) >= 0 {
 		return nil
 	}
 	return before

@@ -50,6 +50,19 @@ func TestAGangHasOneClaim(t *testing.T) {
 	}
 }
 
+// TestAClaimIsLeftToThoseWhoAreAheadOnlyNow: it is where it was, but its gang has fallen behind.
+func TestAClaimIsLeftToThoseWhoAreAheadOnlyNow(t *testing.T) {
+	var room Room
+	before := NewVacancy(gang("gang", 9, 0), coresOn(t, "a", "member", 1), nil, noon)
+	room.Keep(before)
+	if left := room.Keep(NewVacancy(gang("gang", 5, 0), coresOn(t, "a", "member", 1), nil, noon)); left != before {
+		t.Errorf("left is %v, want what was kept from more gangs", left)
+	}
+	if left := room.Keep(NewVacancy(gang("gang", 7, 0), coresOn(t, "a", "member", 1), nil, noon)); left != nil {
+		t.Errorf("left is %v, though it is kept from more gangs now", left)
+	}
+}
+
 // TestAClaimThatIsOverDoesNotEndANewerOne: between the look at it and its end the gang has
 // got another.
 func TestAClaimThatIsOverDoesNotEndANewerOne(t *testing.T) {

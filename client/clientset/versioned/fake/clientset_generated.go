@@ -14,6 +14,10 @@ import (
 	fakebusv1alpha1 "github.com/lockstep-k8s/lockstep/client/clientset/versioned/typed/bus/v1alpha1/fake"
 	frameworkcontrollerv1 "github.com/lockstep-k8s/lockstep/client/clientset/versioned/typed/framework/v1"
 	fakeframeworkcontrollerv1 "github.com/lockstep-k8s/lockstep/client/clientset/versioned/typed/framework/v1/fake"
+	kubeflowv1 "github.com/lockstep-k8s/lockstep/client/clientset/versioned/typed/kubeflow/v1"
+	fakekubeflowv1 "github.com/lockstep-k8s/lockstep/client/clientset/versioned/typed/kubeflow/v1/fake"
+	kubeflowv1alpha2 "github.com/lockstep-k8s/lockstep/client/clientset/versioned/typed/kubeflow/v1alpha2"
+	fakekubeflowv1alpha2 "github.com/lockstep-k8s/lockstep/client/clientset/versioned/typed/kubeflow/v1alpha2/fake"
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/client/clientset/versioned/typed/scheduling/v1alpha1"
 	fakeschedulingv1alpha1 "github.com/lockstep-k8s/lockstep/client/clientset/versioned/typed/scheduling/v1alpha1/fake"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -142,6 +146,16 @@ func (c *Clientset) BusV1alpha1() busv1alpha1.BusV1alpha1Interface {
 // FrameworkcontrollerV1 retrieves the FrameworkcontrollerV1Client
 func (c *Clientset) FrameworkcontrollerV1() frameworkcontrollerv1.FrameworkcontrollerV1Interface {
 	return &fakeframeworkcontrollerv1.FakeFrameworkcontrollerV1{Fake: &c.Fake}
+}
+
+// KubeflowV1 retrieves the KubeflowV1Client
+func (c *Clientset) KubeflowV1() kubeflowv1.KubeflowV1Interface {
+	return &fakekubeflowv1.FakeKubeflowV1{Fake: &c.Fake}
+}
+
+// KubeflowV1alpha2 retrieves the KubeflowV1alpha2Client
+func (c *Clientset) KubeflowV1alpha2() kubeflowv1alpha2.KubeflowV1alpha2Interface {
+	return &fakekubeflowv1alpha2.FakeKubeflowV1alpha2{Fake: &c.Fake}
 }
 
 // SchedulingV1alpha1 retrieves the SchedulingV1alpha1Client

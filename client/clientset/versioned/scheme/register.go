@@ -9,6 +9,8 @@ import (
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
 	busv1alpha1 "github.com/lockstep-k8s/lockstep/apis/bus/v1alpha1"
 	frameworkcontrollerv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
+	kubeflowv1alpha2 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1alpha2"
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	v1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	runtime "k8s.io/apimachinery/pkg/runtime"
@@ -24,6 +26,8 @@ var localSchemeBuilder = runtime.SchemeBuilder{
 	batchv1alpha1.AddToScheme,
 	busv1alpha1.AddToScheme,
 	frameworkcontrollerv1.AddToScheme,
+	kubeflowv1.AddToScheme,
+	kubeflowv1alpha2.AddToScheme,
 	schedulingv1alpha1.AddToScheme,
 }
 

@@ -1,7 +1,7 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package lifecycle
+package imports
 
 import (
 	"os/exec"
@@ -9,13 +9,15 @@ import (
 	"testing"
 )
 
-// TestPurePackagesHaveNoClient holds that what decides can't act.
+// TestPurePackagesHaveNoClient holds that what decides can't act. docs/architecture.md
+// has the packages as pure.
 func TestPurePackagesHaveNoClient(t *testing.T) {
 	const module = "github.com/lockstep-k8s/lockstep/"
 	for _, pkg := range []string{
 		"apis/framework/statuscodec",
 		"controller/engine/plan",
 		"controller/history",
+		"controller/jobpods",
 		"controller/lifecycle",
 		"controller/pacing",
 		"controller/volcano",

@@ -1,7 +1,7 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package volcano
+package jobpods
 
 import (
 	"fmt"
@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/json"
 
-	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/internal/text"
 )
 
@@ -24,10 +23,9 @@ const (
 	maxContainers = 1000
 )
 
-// decodeTemplate reads the template of a task. The error says what is wrong with it; no Pod
-// can be made from it then.
-func decodeTemplate(task *batchv1alpha1.TaskSpec) (*corev1.PodTemplateSpec, error) {
-	raw := task.Template.Raw
+// DecodeTemplate reads a template in JSON. The error says what is wrong with it; no Pod can
+// be made from it then.
+func DecodeTemplate(raw []byte) (*corev1.PodTemplateSpec, error) {
 	if len(raw) > maxTemplateBytes {
 		return nil, fmt.Errorf("must have at most %d bytes, has %d", maxTemplateBytes, len(raw))
 	}
@@ -47,7 +45,7 @@ func decodeTemplate(task *batchv1alpha1.TaskSpec) (*corev1.PodTemplateSpec, erro
 	if n := len(spec.Containers) + len(spec.InitContainers) + len(spec.EphemeralContainers); n > maxContainers {
 		return nil, fmt.Errorf("must have at most %d containers, init containers included, has %d", maxContainers, n)
 	}
-	for _, container := range allContainers(spec) {
+	for _, container := range AllContainers(spec) {
 		if container.Name == "" {
 			return nil, fmt.Errorf("must name every container")
 		}
@@ -55,18 +53,18 @@ func decodeTemplate(task *batchv1alpha1.TaskSpec) (*corev1.PodTemplateSpec, erro
 	return template, nil
 }
 
-// allContainers are the containers and init containers of a Pod. They can be changed.
-func allContainers(spec *corev1.PodSpec) []*corev1.Container {
+// AllContainers are the containers and init containers of a Pod. They can be changed.
+func AllContainers(spec *corev1.PodSpec) []*corev1.Container {
 	all := make([]*corev1.Container, 0, len(spec.InitContainers)+len(spec.Containers))
 	for i := range spec.InitContainers {
 		all = append(all, &spec.InitContainers[i])
 	}
-	return append(all, appContainers(spec)...)
+	return append(all, AppContainers(spec)...)
 }
 
-// appContainers are the containers of a Pod, but for those of its beginning. They can be
+// AppContainers are the containers of a Pod, but for those of its beginning. They can be
 // changed.
-func appContainers(spec *corev1.PodSpec) []*corev1.Container {
+func AppContainers(spec *corev1.PodSpec) []*corev1.Container {
 	all := make([]*corev1.Container, 0, len(spec.Containers))
 	for i := range spec.Containers {
 		all = append(all, &spec.Containers[i])
@@ -74,16 +72,23 @@ func appContainers(spec *corev1.PodSpec) []*corev1.Container {
 	return all
 }
 
-// templateScheduler is the scheduler that the template of a task names, and empty where it
-// names none or can't be read.
-func templateScheduler(task *batchv1alpha1.TaskSpec) string {
+// TemplateScheduler is the scheduler that a template in JSON names, and empty where it names
+// none or can't be read.
+func TemplateScheduler(raw []byte) string {
 	var template struct {
 		Spec struct {
 			SchedulerName string `json:"schedulerName"`
 		} `json:"spec"`
 	}
-	if len(task.Template.Raw) == 0 || json.Unmarshal(task.Template.Raw, &template) != nil {
+	if len(raw) == 0 || json.Unmarshal(raw, &template) != nil {
 		return ""
 	}
 	return template.Spec.SchedulerName
+}
+
+// SetEnv gives containers an environment variable, after their own, so that it counts.
+func SetEnv(containers []*corev1.Container, env ...corev1.EnvVar) {
+	for _, container := range containers {
+		container.Env = append(container.Env, env...)
+	}
 }

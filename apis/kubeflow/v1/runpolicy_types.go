@@ -1,0 +1,155 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// RunPolicy says how a job of any kind is run, ended and cleaned up.
+type RunPolicy struct {
+	// cleanPodPolicy says which Pods and their Services go when the job has ended: All,
+	// Running (those that have not ended themselves) or None. Default None. Mutable.
+	// +optional
+	CleanPodPolicy *CleanPodPolicy `json:"cleanPodPolicy,omitempty"`
+
+	// ttlSecondsAfterFinished is how many seconds after its end the job is deleted, 0 at
+	// once. Default: it is kept. Mutable.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=2147483647
+	TTLSecondsAfterFinished *int32 `json:"ttlSecondsAfterFinished,omitempty"`
+
+	// activeDeadlineSeconds is how many seconds after status.startTime the job fails, 0 at
+	// once. Default: never. Mutable.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=9223372036
+	ActiveDeadlineSeconds *int64 `json:"activeDeadlineSeconds,omitempty"`
+
+	// backoffLimit is how many restarts make the job fail: of containers in Pods that run,
+	// of Pods that were made anew because they failed. Types whose restartPolicy is Never
+	// don't count. 0 stands for the first restart or failure. Default: no number does.
+	// Mutable.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=2147483647
+	BackoffLimit *int32 `json:"backoffLimit,omitempty"`
+
+	// schedulingPolicy makes the Pods a gang, and says how it is placed. Default: they are
+	// one if a template names the gang scheduler. Mutable.
+	// +optional
+	SchedulingPolicy *SchedulingPolicy `json:"schedulingPolicy,omitempty"`
+
+	// suspend takes all Pods and Services away, and makes them anew when it is false
+	// again. A job that has ended stays as it is. Default false. Mutable.
+	// +optional
+	// +default=false
+	// +kubebuilder:default=false
+	Suspend *bool `json:"suspend,omitempty"`
+
+	// managedBy is whose the job is. Default: the operator's that takes all. Immutable.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:Enum="";lockstep.dev/kubeflow;kubeflow.org/training-operator;kueue.x-k8s.io/multikueue
+	ManagedBy *string `json:"managedBy,omitempty"`
+}
+
+// CleanPodPolicy says which Pods go when a job has ended.
+//
+// +enum
+// +kubebuilder:validation:Enum="";All;Running;None
+type CleanPodPolicy string
+
+const (
+	// CleanPodPolicyAll takes all Pods and Services.
+	CleanPodPolicyAll CleanPodPolicy = "All"
+	// CleanPodPolicyRunning takes Pods that have not ended, with their Services.
+	CleanPodPolicyRunning CleanPodPolicy = "Running"
+	// CleanPodPolicyNone leaves all Pods and Services.
+	CleanPodPolicyNone CleanPodPolicy = "None"
+)
+
+// SchedulingPolicy says how the Pods of a job are placed.
+type SchedulingPolicy struct {
+	// minAvailable is how many Pods are placed together or not at all. It may exceed what
+	// the job has: then it waits. Default: all replicas, or with an elasticPolicy the
+	// fewest. Mutable.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=2147483647
+	MinAvailable *int32 `json:"minAvailable,omitempty"`
+
+	// queue is recorded in the gang. Default "default". Immutable once it is set.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*)?$`
+	Queue string `json:"queue,omitempty"`
+
+	// minResources is recorded in the gang. Default: what its first minAvailable Pods
+	// request. It counts for the Pods of the next start.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=64
+	MinResources map[corev1.ResourceName]resource.Quantity `json:"minResources,omitempty"`
+
+	// priorityClass ranks the gang among others, and is the class of Pods whose template
+	// names none. It counts for the Pods of the next start.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*)?$`
+	PriorityClass string `json:"priorityClass,omitempty"`
+
+	// scheduleTimeoutSeconds is recorded and has no effect: nothing is held while a gang
+	// waits.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=2147483647
+	ScheduleTimeoutSeconds *int32 `json:"scheduleTimeoutSeconds,omitempty"`
+}
+
+// ReplicaSpec is a type of replicas: how many there are, and what each runs.
+type ReplicaSpec struct {
+	// replicas is how many Pods there are, with indexes from 0. Default 1. Mutable: the
+	// highest indexes come and go.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=10000
+	Replicas *int32 `json:"replicas,omitempty"`
+
+	// template is a v1 PodTemplateSpec of which metadata and spec count. It is kept as it
+	// was written, so that fields of any version of Kubernetes survive. It needs a
+	// container at least. Mutable: a change counts for Pods that are made later.
+	// +required
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +kubebuilder:validation:Type=object
+	Template runtime.RawExtension `json:"template"`
+
+	// restartPolicy says what to do when a Pod ends: Always, OnFailure, Never, or ExitCode,
+	// by which one that fails with a code from 128 on is made anew, and one below fails the
+	// job. It takes the place of the template's. Default: Never for a TFJob, OnFailure for
+	// a PyTorchJob. TFJobs of v1alpha2 go by the template's instead. Mutable: it counts for
+	// Pods that end, or are made, later.
+	// +optional
+	RestartPolicy RestartPolicy `json:"restartPolicy,omitempty"`
+}
+
+// RestartPolicy says what to do when a Pod ends.
+//
+// +enum
+// +kubebuilder:validation:Enum="";Always;OnFailure;Never;ExitCode
+type RestartPolicy string
+
+const (
+	// RestartAlways: containers are restarted in place, Pods that fail are made anew.
+	RestartAlways RestartPolicy = "Always"
+	// RestartOnFailure: containers that fail are restarted in place, Pods that fail are
+	// made anew.
+	RestartOnFailure RestartPolicy = "OnFailure"
+	// RestartNever: a Pod that fails stays so.
+	RestartNever RestartPolicy = "Never"
+	// RestartExitCode: a Pod that fails with a code from 128 on is made anew.
+	RestartExitCode RestartPolicy = "ExitCode"
+)

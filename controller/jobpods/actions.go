@@ -1,0 +1,29 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package jobpods
+
+import (
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
+)
+
+// Deletion deletes an object and what it owns, in the background.
+func Deletion(kind string, object metav1.Object) plan.Action {
+	return plan.Action{
+		Verb: plan.Delete, Kind: kind, Name: object.GetName(), UID: object.GetUID(),
+		Propagation: metav1.DeletePropagationBackground,
+	}
+}
+
+// Annotate is a patch that sets an annotation.
+func Annotate(object metav1.Object, key, value string) []plan.Operation {
+	if object.GetAnnotations() == nil {
+		return []plan.Operation{{Op: "add", Path: "/metadata/annotations", Value: map[string]string{key: value}}}
+	}
+	escaped := strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
+	return []plan.Operation{{Op: "add", Path: "/metadata/annotations/" + escaped, Value: value}}
+}

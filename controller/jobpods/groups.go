@@ -1,0 +1,30 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package jobpods
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// groupHashLength is how many hexadecimal digits tell the PodGroups of jobs with long names
+// from each other.
+const groupHashLength = 10
+
+// GroupName is the name of a PodGroup of a job: {job}-{kind}-{number}. Pods name their group
+// in a label, so where that is longer than the 63 characters of a label's value, the job's
+// name is cut and a hash of it is put in its place. That of a Framework ends in -attempt, or
+// in -attempt- and a hash: the names never meet. kind is a short word in lower case.
+func GroupName(job, kind string, number int32) string {
+	suffix := "-" + kind + "-" + strconv.Itoa(int(number))
+	if len(job)+len(suffix) <= validation.LabelValueMaxLength {
+		return job + suffix
+	}
+	sum := sha256.Sum256([]byte(job))
+	suffix = "-" + hex.EncodeToString(sum[:])[:groupHashLength] + suffix
+	return job[:validation.LabelValueMaxLength-len(suffix)] + suffix
+}

@@ -1,0 +1,72 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kubeflow
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
+)
+
+// Job is a job of any kind, as the core sees it: its metadata, and a spec that has the
+// fields of all kinds. Its status is kept apart.
+type Job struct {
+	metav1.TypeMeta
+	metav1.ObjectMeta
+	Spec Spec
+}
+
+// Spec is what users want of a job of any kind. It shares what it holds with the API object
+// that it was made of, and is not changed.
+type Spec struct {
+	// CreatedAs is the mark of a TFJob that was made through v1alpha2.
+	CreatedAs kubeflowv1.CreatedAs
+	// RunPolicy is that of all kinds.
+	RunPolicy kubeflowv1.RunPolicy
+	// Replicas are those of the types, by names as they were written.
+	Replicas map[string]kubeflowv1.ReplicaSpec
+
+	// SuccessPolicy and EnableDynamicWorker are of TFJobs.
+	SuccessPolicy       kubeflowv1.SuccessPolicy
+	EnableDynamicWorker bool
+
+	// NprocPerNode and ElasticPolicy are of PyTorchJobs.
+	NprocPerNode  *string
+	ElasticPolicy *kubeflowv1.ElasticPolicy
+}
+
+// DeepCopyObject makes a Job an object as clients know it.
+func (j *Job) DeepCopyObject() runtime.Object {
+	copied := &Job{TypeMeta: j.TypeMeta, Spec: j.Spec}
+	j.ObjectMeta.DeepCopyInto(&copied.ObjectMeta)
+	return copied
+}
+
+// FromTFJob is a TFJob, of either version, as the core sees it.
+func FromTFJob(job *kubeflowv1.TFJob) *Job {
+	j := &Job{ObjectMeta: job.ObjectMeta, Spec: Spec{
+		CreatedAs:           job.Spec.CreatedAs,
+		RunPolicy:           job.Spec.RunPolicy,
+		Replicas:            job.Spec.TFReplicaSpecs,
+		EnableDynamicWorker: job.Spec.EnableDynamicWorker,
+	}}
+	if policy := job.Spec.SuccessPolicy; policy != nil {
+		j.Spec.SuccessPolicy = *policy
+	}
+	j.SetGroupVersionKind(tfJob.gvk)
+	return j
+}
+
+// FromPyTorchJob is a PyTorchJob as the core sees it.
+func FromPyTorchJob(job *kubeflowv1.PyTorchJob) *Job {
+	j := &Job{ObjectMeta: job.ObjectMeta, Spec: Spec{
+		RunPolicy:     job.Spec.RunPolicy,
+		Replicas:      job.Spec.PyTorchReplicaSpecs,
+		NprocPerNode:  job.Spec.NprocPerNode,
+		ElasticPolicy: job.Spec.ElasticPolicy,
+	}}
+	j.SetGroupVersionKind(pyTorchJob.gvk)
+	return j
+}

@@ -1,0 +1,103 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kubeflow
+
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
+)
+
+// kind is what jobs of a kind are like. All kinds are decided on by the same code, and
+// differ in nothing but this.
+type kind struct {
+	gvk schema.GroupVersionKind
+	// field is that of the replicas in the spec.
+	field string
+	// operator is the value of the label operator-name.
+	operator string
+	// container is the one that trains, and port, with portName, where it is reached.
+	container string
+	portName  string
+	port      int32
+	// restartPolicy is that of replicas that name none.
+	restartPolicy kubeflowv1.RestartPolicy
+	// types are those that replicas may have, in the order in which they are looked at:
+	// the one that decides goes first.
+	types []string
+	// anyCase says that types may be written in any case.
+	anyCase bool
+	// leaders are the types that decide, where there is one, when the job succeeds.
+	leaders []string
+	// designed says that the job lives by the design of v1alpha2.
+	designed bool
+}
+
+// Kinds. tfJobDesigned is a TFJob of v1alpha2.
+var (
+	tfJob = &kind{
+		gvk:           kubeflowv1.SchemeGroupVersion.WithKind(kubeflowv1.TFJobKind),
+		field:         "tfReplicaSpecs",
+		operator:      "tfjob-controller",
+		container:     "tensorflow",
+		portName:      "tfjob-port",
+		port:          2222,
+		restartPolicy: kubeflowv1.RestartNever,
+		types: []string{
+			kubeflowv1.ReplicaChief, kubeflowv1.ReplicaMaster, kubeflowv1.ReplicaWorker,
+			kubeflowv1.ReplicaEvaluator, kubeflowv1.ReplicaPS,
+		},
+		anyCase: true,
+		leaders: []string{kubeflowv1.ReplicaChief, kubeflowv1.ReplicaMaster},
+	}
+	tfJobDesigned = &kind{
+		gvk:       tfJob.gvk,
+		field:     tfJob.field,
+		operator:  tfJob.operator,
+		container: tfJob.container,
+		portName:  tfJob.portName,
+		port:      tfJob.port,
+		types:     []string{kubeflowv1.ReplicaPS, kubeflowv1.ReplicaWorker, kubeflowv1.ReplicaLocal},
+		designed:  true,
+	}
+	pyTorchJob = &kind{
+		gvk:           kubeflowv1.SchemeGroupVersion.WithKind(kubeflowv1.PyTorchJobKind),
+		field:         "pytorchReplicaSpecs",
+		operator:      "pytorchjob-controller",
+		container:     "pytorch",
+		portName:      "pytorchjob-port",
+		port:          23456,
+		restartPolicy: kubeflowv1.RestartOnFailure,
+		types:         []string{kubeflowv1.ReplicaMaster, kubeflowv1.ReplicaWorker},
+		leaders:       []string{kubeflowv1.ReplicaMaster},
+	}
+)
+
+// kindOf is the kind of a job. Nil for one that nobody knows.
+func kindOf(job *Job, createdAs kubeflowv1.CreatedAs) *kind {
+	switch {
+	case job.Kind == kubeflowv1.TFJobKind && createdAs == kubeflowv1.CreatedAsV1alpha2:
+		return tfJobDesigned
+	case job.Kind == kubeflowv1.TFJobKind:
+		return tfJob
+	case job.Kind == kubeflowv1.PyTorchJobKind:
+		return pyTorchJob
+	default:
+		return nil
+	}
+}
+
+// typeOf is the type that a name stands for. Empty for none.
+func (k *kind) typeOf(name string) string {
+	i := slices.IndexFunc(k.types, func(t string) bool {
+		return t == name || k.anyCase && strings.EqualFold(t, name)
+	})
+	if i < 0 {
+		return ""
+	}
+	return k.types[i]
+}

@@ -1,0 +1,262 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kubeflow
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
+	"github.com/lockstep-k8s/lockstep/controller/jobpods"
+)
+
+// Validate finds what is wrong with a job by itself. The CRDs of Lockstep let no such job
+// in, but for what only a template shows that is read as a whole. A CRD of somebody else may
+// let in anything.
+//
+// What an update must not change is not looked at: that needs the job that was.
+func Validate(job *Job) field.ErrorList { return validate(job, kindOf(job, job.Spec.CreatedAs)) }
+
+// validate is Validate for a job that is taken for one of a kind.
+func validate(job *Job, k *kind) field.ErrorList {
+	if k == nil {
+		return field.ErrorList{field.NotSupported(field.NewPath("kind"), job.Kind, []string{kubeflowv1.TFJobKind, kubeflowv1.PyTorchJobKind})}
+	}
+	errs := validateName(job, k)
+	path := field.NewPath("spec")
+	errs = append(errs, validateReplicas(job, k, path.Child(k.field))...)
+	errs = append(errs, validateRunPolicy(&job.Spec.RunPolicy, path.Child("runPolicy"))...)
+	if k == tfJob || k == tfJobDesigned {
+		policies := []kubeflowv1.SuccessPolicy{kubeflowv1.SuccessPolicyDefault, kubeflowv1.SuccessPolicyAllWorkers}
+		if policy := job.Spec.SuccessPolicy; !slices.Contains(policies, policy) {
+			errs = append(errs, field.NotSupported(path.Child("successPolicy"), policy, policies))
+		}
+	}
+	if k == pyTorchJob {
+		errs = append(errs, validateElasticity(&job.Spec, path)...)
+	}
+	return errs
+}
+
+// validateName asks for names of Pods and Services that can be had.
+func validateName(job *Job, k *kind) field.ErrorList {
+	var errs field.ErrorList
+	path := field.NewPath("metadata", "name")
+	if len(validation.IsDNS1035Label(job.Name)) > 0 {
+		errs = append(errs, field.Invalid(path, job.Name, "metadata.name must begin with a lower-case letter, have only such letters, digits and hyphens, and end with a letter or digit, because Services are named by it"))
+	}
+	for name, spec := range job.Spec.Replicas {
+		highest := replicasOf(&spec)
+		rest := len(strconv.Itoa(int(highest))) + 2
+		if k.designed {
+			rest += uidLength + 1
+		} else {
+			rest = len(strconv.Itoa(int(max(0, highest-1)))) + 2
+		}
+		if len(job.Name)+len(name)+rest > validation.DNS1035LabelMaxLength {
+			return append(errs, field.Invalid(path, job.Name, "metadata.name must be so short that the names of Pods and Services, which have the type and the index behind it, have at most 63 characters"))
+		}
+	}
+	return errs
+}
+
+// replicasOf is how many replicas a type has.
+func replicasOf(spec *kubeflowv1.ReplicaSpec) int32 {
+	if spec.Replicas == nil {
+		return 1
+	}
+	return *spec.Replicas
+}
+
+// validateReplicas looks at the types, together and each by itself.
+func validateReplicas(job *Job, k *kind, path *field.Path) field.ErrorList {
+	if len(job.Spec.Replicas) == 0 {
+		return field.ErrorList{field.Required(path, "at least one type is needed")}
+	}
+	invalid := func(format string, args ...any) field.ErrorList {
+		return field.ErrorList{field.Invalid(path, nil, fmt.Sprintf(format, args...))}
+	}
+	var errs field.ErrorList
+	total := int64(0)
+	given := map[string]int32{}
+	unnamed := false
+	for _, name := range jobpods.SortedKeys(job.Spec.Replicas) {
+		spec := job.Spec.Replicas[name]
+		t := k.typeOf(name)
+		switch _, twice := given[t]; {
+		case t == "" && k == pyTorchJob:
+			return invalid("types must be Master or Worker")
+		case t == "" && k.designed:
+			return invalid("types of v1alpha2 must be PS, Worker or Local")
+		case t == "":
+			return invalid("types must be PS, Worker, Chief, Master or Evaluator")
+		case twice:
+			return invalid("no two types may be equal but for their case")
+		}
+		given[t] = replicasOf(&spec)
+		total += int64(max(0, given[t]))
+		errs = append(errs, jobpods.AtLeast(path.Child(name, "replicas"), int64(given[t]), 0)...)
+		policies := []kubeflowv1.RestartPolicy{"", kubeflowv1.RestartAlways, kubeflowv1.RestartOnFailure, kubeflowv1.RestartNever, kubeflowv1.RestartExitCode}
+		if !slices.Contains(policies, spec.RestartPolicy) {
+			errs = append(errs, field.NotSupported(path.Child(name, "restartPolicy"), spec.RestartPolicy, policies[1:]))
+		}
+		found, problems := validateTemplate(spec.Template.Raw, k.container, path.Child(name, "template"))
+		errs = append(errs, problems...)
+		unnamed = unnamed || len(problems) == 0 && !found && !k.designed
+	}
+	if unnamed {
+		errs = append(errs, invalid("every template needs a container named %s", k.container)...)
+	}
+	if total > kubeflowv1.MaxReplicas {
+		errs = append(errs, invalid("must have at most %d replicas, which is their sum over all types", kubeflowv1.MaxReplicas)...)
+	}
+	if len(errs) == 0 {
+		errs = validateDecider(job, k, given, invalid)
+	}
+	return errs
+}
+
+// validateDecider asks for somebody who decides when the job succeeds.
+func validateDecider(job *Job, k *kind, given map[string]int32, invalid func(string, ...any) field.ErrorList) field.ErrorList {
+	number := func(t string) (n int32, is bool) {
+		n, is = given[t]
+		return n, is
+	}
+	worker, hasWorker := number(kubeflowv1.ReplicaWorker)
+	master, hasMaster := number(kubeflowv1.ReplicaMaster)
+	chief, hasChief := number(kubeflowv1.ReplicaChief)
+	sum := int32(0)
+	for _, n := range given {
+		sum += n
+	}
+	switch {
+	case k == pyTorchJob && hasMaster && (job.Spec.Replicas[kubeflowv1.ReplicaMaster].Replicas == nil || master != 1):
+		return invalid("Master needs replicas: 1, written out")
+	case k == pyTorchJob && hasWorker && worker < 1:
+		return invalid("Worker needs at least 1 replica")
+	case k != tfJob && sum < 1:
+		return invalid("at least 1 replica is needed")
+	case k != tfJob:
+		return nil
+	case hasChief && hasMaster:
+		return invalid("at most one of Chief and Master may be there")
+	case hasChief && chief < 1, hasMaster && master < 1:
+		return invalid("Chief or Master decides when the job succeeds, and needs at least 1 replica")
+	case !hasChief && !hasMaster && hasWorker && worker < 1:
+		return invalid("Worker decides when the job succeeds, and needs at least 1 replica")
+	case sum < 1:
+		return invalid("at least 1 replica is needed")
+	}
+	return nil
+}
+
+// validateTemplate looks at what Pods are made of, and for a container of a name.
+func validateTemplate(raw []byte, container string, path *field.Path) (found bool, errs field.ErrorList) {
+	if len(raw) == 0 {
+		return false, field.ErrorList{field.Required(path, "a template of Pods is needed")}
+	}
+	template, err := jobpods.DecodeTemplate(raw)
+	if err != nil {
+		return false, field.ErrorList{field.Invalid(path, nil, err.Error())}
+	}
+	containers := path.Child("spec", "containers")
+	if n := len(template.Spec.Containers); n > kubeflowv1.MaxContainers {
+		errs = append(errs, field.TooMany(containers, n, kubeflowv1.MaxContainers))
+	}
+	for i, c := range template.Spec.Containers {
+		found = found || c.Name == container
+		if c.Image == "" {
+			errs = append(errs, field.Required(containers.Index(i).Child("image"), "every container needs an image"))
+		}
+	}
+	return found, errs
+}
+
+func validateRunPolicy(policy *kubeflowv1.RunPolicy, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	cleanups := []kubeflowv1.CleanPodPolicy{"", kubeflowv1.CleanPodPolicyAll, kubeflowv1.CleanPodPolicyRunning, kubeflowv1.CleanPodPolicyNone}
+	if c := policy.CleanPodPolicy; c != nil && !slices.Contains(cleanups, *c) {
+		errs = append(errs, field.NotSupported(path.Child("cleanPodPolicy"), *c, cleanups[1:]))
+	}
+	managers := []string{"", kubeflowv1.ManagedByLockstep, kubeflowv1.ManagedByTrainingOperator, kubeflowv1.ManagedByMultiKueue}
+	if m := policy.ManagedBy; m != nil && !slices.Contains(managers, *m) {
+		errs = append(errs, field.NotSupported(path.Child("managedBy"), *m, managers[1:]))
+	}
+	if n := policy.TTLSecondsAfterFinished; n != nil {
+		errs = append(errs, jobpods.AtLeast(path.Child("ttlSecondsAfterFinished"), int64(*n), 0)...)
+	}
+	if n := policy.ActiveDeadlineSeconds; n != nil {
+		errs = append(errs, jobpods.AtLeast(path.Child("activeDeadlineSeconds"), *n, 0)...)
+		if *n > maxDeadlineSeconds {
+			errs = append(errs, field.Invalid(path.Child("activeDeadlineSeconds"), *n, fmt.Sprintf("must be at most %d", int64(maxDeadlineSeconds))))
+		}
+	}
+	if n := policy.BackoffLimit; n != nil {
+		errs = append(errs, jobpods.AtLeast(path.Child("backoffLimit"), int64(*n), 0)...)
+	}
+	if scheduling := policy.SchedulingPolicy; scheduling != nil {
+		path := path.Child("schedulingPolicy")
+		if n := scheduling.MinAvailable; n != nil {
+			errs = append(errs, jobpods.AtLeast(path.Child("minAvailable"), int64(*n), 1)...)
+		}
+		if n := scheduling.ScheduleTimeoutSeconds; n != nil {
+			errs = append(errs, jobpods.AtLeast(path.Child("scheduleTimeoutSeconds"), int64(*n), 0)...)
+		}
+		errs = append(errs, jobpods.Subdomain(path.Child("queue"), scheduling.Queue)...)
+		errs = append(errs, jobpods.Subdomain(path.Child("priorityClass"), scheduling.PriorityClass)...)
+	}
+	return errs
+}
+
+// maxDeadlineSeconds is the longest span of time that there is a number for.
+const maxDeadlineSeconds = 9223372036
+
+var nprocPerNode = regexp.MustCompile(`^(auto|gpu|cpu|[1-9][0-9]*)$`)
+
+// validateElasticity looks at what only PyTorchJobs have.
+func validateElasticity(spec *Spec, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if n := spec.NprocPerNode; n != nil && (len(*n) > 10 || !nprocPerNode.MatchString(*n)) {
+		errs = append(errs, field.Invalid(path.Child("nprocPerNode"), *n, "must be auto, gpu, cpu or a number"))
+	}
+	policy := spec.ElasticPolicy
+	if policy == nil {
+		return errs
+	}
+	if _, ok := spec.Replicas[kubeflowv1.ReplicaWorker]; !ok {
+		errs = append(errs, field.Invalid(path.Child("elasticPolicy"), nil, "needs the type Worker"))
+	}
+	if spec.NprocPerNode != nil && policy.NProcPerNode != nil {
+		errs = append(errs, field.Invalid(path.Child("nprocPerNode"), *spec.NprocPerNode, "must not be set together with elasticPolicy.nProcPerNode"))
+	}
+	path = path.Child("elasticPolicy")
+	for name, n := range map[string]*int32{"minReplicas": policy.MinReplicas, "maxReplicas": policy.MaxReplicas, "nProcPerNode": policy.NProcPerNode, "rdzvPort": policy.RDZVPort} {
+		if n != nil {
+			errs = append(errs, jobpods.AtLeast(path.Child(name), int64(*n), 1)...)
+		}
+	}
+	if n := policy.MaxRestarts; n != nil {
+		errs = append(errs, jobpods.AtLeast(path.Child("maxRestarts"), int64(*n), 0)...)
+	}
+	if policy.MinReplicas != nil && policy.MaxReplicas != nil && *policy.MinReplicas > *policy.MaxReplicas {
+		errs = append(errs, field.Invalid(path.Child("minReplicas"), *policy.MinReplicas, "must be at most maxReplicas"))
+	}
+	backends := []kubeflowv1.RDZVBackend{kubeflowv1.RDZVBackendC10D, kubeflowv1.RDZVBackendETCD, kubeflowv1.RDZVBackendETCDV2}
+	if b := policy.RDZVBackend; b != nil && !slices.Contains(backends, *b) {
+		errs = append(errs, field.NotSupported(path.Child("rdzvBackend"), *b, backends))
+	}
+	if _, err := metricsOf(policy); err != nil {
+		errs = append(errs, field.Invalid(path.Child("metrics"), nil, err.Error()))
+	}
+	return errs
+}
+
+// lower is a type as it stands in names and labels.
+func lower(t string) string { return strings.ToLower(t) }

@@ -1,0 +1,54 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
+	"k8s.io/kubernetes/pkg/scheduler"
+	internalcache "k8s.io/kubernetes/pkg/scheduler/backend/cache"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+)
+
+// cacheInFront is the cache as the scheduler sees it, in front of the real one.
+//
+// The real one ends the program when a Pod that it knows on a node comes to be on another one,
+// or on none. No Pod does that in its life. But after a broken watch one update may be of two
+// Pods: somebody has made the second one under the name of the first. And an API server whose
+// store was restored shows Pods as they were before they were bound. So such an update is
+// taken for the end of what was, and the beginning of what is.
+type cacheInFront struct {
+	internalcache.Cache
+	sched *scheduler.Scheduler
+}
+
+// UpdatePod implements Cache. The scheduler calls it for Pods that were on a node.
+func (c *cacheInFront) UpdatePod(logger klog.Logger, before, after *corev1.Pod) error {
+	known, err := c.GetPod(before)
+	isKnown := err == nil
+	if before.UID == after.UID && after.Spec.NodeName != "" && (!isKnown || known.Spec.NodeName == after.Spec.NodeName) {
+		return c.Cache.UpdatePod(logger, before, after)
+	}
+	logger.Info("A Pod is not on the node any more where it was, or another Pod has its name",
+		"pod", klog.KObj(after), "uidBefore", before.UID, "nodeBefore", before.Spec.NodeName, "uid", after.UID, "node", after.Spec.NodeName)
+	if isKnown {
+		if err := c.Cache.RemovePod(logger, known); err != nil {
+			return err
+		}
+		c.sched.SchedulingQueue.MoveAllToActiveOrBackoffQueue(logger, framework.EventAssignedPodDelete, known, nil, nil)
+	}
+	switch {
+	case after.Spec.NodeName != "":
+		if err := c.AddPod(logger, after); err != nil {
+			return err
+		}
+		c.sched.SchedulingQueue.MoveAllToActiveOrBackoffQueue(logger, framework.EventAssignedPodAdd, nil, after, nil)
+	case c.sched.Profiles.HandlesSchedulerName(after.Spec.SchedulerName):
+		c.AddPodGroupMember(after)
+		c.sched.SchedulingQueue.Add(klog.NewContext(context.Background(), logger), after)
+	}
+	return nil
+}

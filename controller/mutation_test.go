@@ -28,7 +28,7 @@ func mutations() map[string]mutation.Mutation {
 			Old: "if manager.Subresource == \"status\" {", New: "if false {"},
 		"a PodGroup of Volcano says nothing of a Job": {File: "volcanojobs/snapshot.go", By: ".", Tests: "TestAJobThatVolcanoRuns",
 			Old: "return group.GetName(), nil", New: "return group.GetName()[:0], nil"},
-		"a Command that can't be read is an error": {File: "volcanojobs/commands.go", By: ".", Tests: "TestWhatCantBeRead",
+		"a Command that can't be read is an error": {File: "volcanojobs/commands.go", Tests: "TestACommandThatMakesNoSense",
 			Old: "\t\tcommand = &busv1alpha1.Command{ObjectMeta", New: "\t\treturn nil, err\n\t\tcommand = &busv1alpha1.Command{ObjectMeta"},
 		"Frameworks wait for Jobs": {File: "volcanojobs/core.go", By: ".", Tests: "TestJobsRunOnce",
 			Old: "Optional:         true,", New: ""},

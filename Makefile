@@ -77,6 +77,7 @@ soak: mutations shell-lives job-lives ## Run what takes hours and is rarely red,
 test-unit: ## Run the tests that need no cluster.
 	cd localcluster && go test ./...
 	go test -timeout 30m ./...
+	go test -tags mutation -run TestMutationsFit ./controller/lifecycle ./controller/volcano ./controller ./scheduler-plugin/coscheduling
 
 .PHONY: e2e
 e2e: components images ## Run the tests on real API servers: simulated nodes, and a real one as root on Linux.

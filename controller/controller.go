@@ -16,6 +16,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 	"github.com/lockstep-k8s/lockstep/controller/frameworks"
 	"github.com/lockstep-k8s/lockstep/controller/volcanojobs"
+	"github.com/lockstep-k8s/lockstep/internal/informing"
 )
 
 // Controller runs Frameworks, and Volcano Jobs if it is told to. Several may run
@@ -42,7 +43,7 @@ func newWith(clients Clients, config *configv1alpha1.ControllerConfiguration, re
 	entropy plan.Entropy) (*Controller, error) {
 	c := &Controller{
 		podGroupFactory: externalversions.NewSharedInformerFactoryWithOptions(clients.Lockstep, 0,
-			externalversions.WithTweakListOptions(engine.WantCurrent)),
+			externalversions.WithTweakListOptions(informing.WantCurrent)),
 	}
 	var err error
 	if c.engine, err = engine.New(engine.Options{

@@ -18,6 +18,11 @@ func TestMutations(t *testing.T) {
 	suite.Run(t, mutations())
 }
 
+// TestMutationsFit shows that each mutation still changes something. "make test" runs it.
+func TestMutationsFit(t *testing.T) {
+	mutation.Fit(t, mutations())
+}
+
 func mutations() map[string]mutation.Mutation {
 	return map[string]mutation.Mutation{
 		"Jobs of others are touched": {File: "volcanojobs/ours.go", By: ".", Tests: "TestAJobOfAnotherScheduler",
@@ -116,7 +121,7 @@ func mutations() map[string]mutation.Mutation {
 			Old: "before.memory != nil && before.memory.uid == entry.owner.GetUID()", New: "before.memory != nil"},
 		"the stored status is read anew in each sync": {File: "engine/knowledge.go", By: ".", Tests: "Written|Crash|Writes",
 			Old: "before.memory != nil && before.memory.uid == entry.owner.GetUID()", New: "before.memory != nil && false"},
-		"a controller begins with any old state": {File: "engine/owners.go", By: ".", Tests: "TestBeginsWithTheCurrentState",
+		"a controller begins with any old state": {File: "../internal/informing/informing.go", By: ".", Tests: "TestBeginsWithTheCurrentState",
 			Old: "options.ResourceVersion == \"0\"", New: "false"},
 		"a status counts as persisted although its write failed": {File: "engine/status.go", By: ".", Tests: "TestNothingHappens",
 			Old: "\tcase err != nil:\n\t\tp.pace.Refusals.Refused(statusWrite", New: "\tcase err != nil:\n\t\tm.persisted = m.status\n\t\tp.pace.Refusals.Refused(statusWrite"},

@@ -26,8 +26,11 @@ import (
 // newCommand makes the command with kube-scheduler's flags. kube-scheduler's own
 // command can't be used: it runs the scheduler without a chance to attach the
 // plugin to it.
-func newCommand() *cobra.Command {
-	p := program.New(defaults)
+func newCommand() (*cobra.Command, error) {
+	p, err := program.New(defaults)
+	if err != nil {
+		return nil, err
+	}
 	cmd := &cobra.Command{
 		Use:   programName,
 		Short: "kube-scheduler that places PodGroups whole or not at all",
@@ -60,7 +63,7 @@ profile enables Coscheduling under plugins.multiPoint.`,
 	cliflag.SetUsageAndHelpFunc(cmd, *flags, columns)
 	// It fails only for a flag that does not exist.
 	_ = cmd.MarkFlagFilename("config", "yaml", "yml", "json")
-	return cmd
+	return cmd, nil
 }
 
 func noArgs(cmd *cobra.Command, args []string) error {

@@ -87,7 +87,10 @@ func TestDefaultConfiguration(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			p := program.New(defaults)
+			p, err := program.New(defaults)
+			if err != nil {
+				t.Fatal(err)
+			}
 			if err := p.Flags().FlagSet("deprecated").Set("kubeconfig", tc.kubeconfig); err != nil {
 				t.Fatal(err)
 			}

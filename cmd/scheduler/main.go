@@ -31,7 +31,11 @@ func main() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
-	if err := cli.RunNoErrOutput(newCommand()); err != nil {
+	cmd, err := newCommand()
+	if err == nil {
+		err = cli.RunNoErrOutput(cmd)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "Error:", err)
 		os.Exit(1)
 	}

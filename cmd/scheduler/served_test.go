@@ -197,7 +197,11 @@ func informers(t *testing.T, attach bool) []string {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	cfg, err := program.New(defaults).Configuration()
+	p, err := program.New(defaults)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := p.Configuration()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -96,7 +96,7 @@ type Kind struct {
 	// Client writes the objects, and looks at them. Nil for a kind that is only watched.
 	Client Client
 	// Informer caches them. Whoever makes it sees to it that it holds but what is needed,
-	// and begins with the current state: see WantCurrent.
+	// and begins with the current state: see informing.WantCurrent.
 	Informer cache.SharedIndexInformer
 	// OwnersOf are the names of the owners, in the object's namespace, that a change of the
 	// object concerns. Nil for a kind whose changes wake nobody.

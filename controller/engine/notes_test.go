@@ -23,6 +23,7 @@ import (
 
 	"github.com/lockstep-k8s/lockstep/controller/engine"
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
+	"github.com/lockstep-k8s/lockstep/internal/informing"
 )
 
 // This file is the smallest core that does something: a Note has a ConfigMap with its
@@ -142,7 +143,7 @@ type notes struct {
 }
 
 func newNotes(kube kubernetes.Interface, api rest.Interface) *notes {
-	factory := informers.NewSharedInformerFactoryWithOptions(kube, 0, informers.WithTweakListOptions(engine.WantCurrent))
+	factory := informers.NewSharedInformerFactoryWithOptions(kube, 0, informers.WithTweakListOptions(informing.WantCurrent))
 	return &notes{
 		api: api, kube: kube,
 		configMaps: factory.Core().V1().ConfigMaps().Informer(),

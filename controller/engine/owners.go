@@ -19,6 +19,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
+
+	"github.com/lockstep-k8s/lockstep/internal/informing"
 )
 
 // entry is an owner as the cache holds it. One that does not decode has metadata only
@@ -84,7 +86,7 @@ func newListWatch[O Owner](resource Resource, decoder decoder[O]) cache.ListerWa
 	}
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			WantCurrent(&options)
+			informing.WantCurrent(&options)
 			data, err := request(options).Do(ctx).Raw()
 			if err != nil {
 				return nil, err
@@ -100,16 +102,6 @@ func newListWatch[O Owner](resource Resource, decoder decoder[O]) cache.ListerWa
 			return watch.NewStreamWatcherWithLogger(klog.FromContext(ctx), decoder.watch(stream),
 				apierrors.NewClientErrorReporter(http.StatusInternalServerError, http.MethodGet, "ClientWatchDecoding")), nil
 		},
-	}
-}
-
-// WantCurrent makes a first list as new as everything that was written before it.
-// Informers that can't get it as a stream content themselves with any state that
-// the API server has at hand. A controller that begins, knowing nothing, with a
-// state from before its predecessor's last writes would do again what was done.
-func WantCurrent(options *metav1.ListOptions) {
-	if options.ResourceVersion == "0" {
-		options.ResourceVersion = ""
 	}
 }
 

@@ -28,6 +28,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 	"github.com/lockstep-k8s/lockstep/controller/lifecycle"
 	"github.com/lockstep-k8s/lockstep/controller/pacing"
+	"github.com/lockstep-k8s/lockstep/internal/informing"
 )
 
 // Core is the engine's core of Frameworks.
@@ -66,7 +67,7 @@ func New(kube kubernetes.Interface, lockstep versioned.Interface, podGroups cach
 	if err != nil {
 		return nil, fmt.Errorf("making the informers: %w", err)
 	}
-	classFactory := informers.NewSharedInformerFactoryWithOptions(kube, 0, informers.WithTweakListOptions(engine.WantCurrent))
+	classFactory := informers.NewSharedInformerFactoryWithOptions(kube, 0, informers.WithTweakListOptions(informing.WantCurrent))
 	c := &Core{
 		kube:            kube,
 		lockstep:        lockstep,

@@ -5,7 +5,6 @@ package frameworks
 
 import (
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
@@ -13,6 +12,7 @@ import (
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	"github.com/lockstep-k8s/lockstep/controller/engine"
+	"github.com/lockstep-k8s/lockstep/internal/informing"
 )
 
 // newCoreInformers makes the informers of ConfigMaps and Pods of Frameworks.
@@ -21,7 +21,7 @@ func newCoreInformers(client kubernetes.Interface, wholePods bool) (informers.Sh
 	factory := informers.NewSharedInformerFactoryWithOptions(client, 0,
 		informers.WithTweakListOptions(func(options *metav1.ListOptions) {
 			options.LabelSelector = frameworkv1.KeyFrameworkName
-			engine.WantCurrent(options)
+			informing.WantCurrent(options)
 		}))
 	configMaps := factory.Core().V1().ConfigMaps().Informer()
 	if err := configMaps.SetTransform(dropData); err != nil {
@@ -30,7 +30,7 @@ func newCoreInformers(client kubernetes.Interface, wholePods bool) (informers.Sh
 	pods := factory.Core().V1().Pods().Informer()
 	transform := dropUnreadOfPod
 	if wholePods {
-		transform = dropManagedFields
+		transform = informing.DropManagedFields
 	}
 	if err := pods.SetTransform(transform); err != nil {
 		return nil, nil, nil, err
@@ -39,13 +39,6 @@ func newCoreInformers(client kubernetes.Interface, wholePods bool) (informers.Sh
 		return nil, nil, nil, err
 	}
 	return factory, configMaps, pods, nil
-}
-
-func dropManagedFields(object any) (any, error) {
-	if accessor, err := meta.Accessor(object); err == nil {
-		accessor.SetManagedFields(nil)
-	}
-	return object, nil
 }
 
 // dropData keeps nothing but the metadata of a ConfigMap. Users may have some with the

@@ -3,7 +3,66 @@
 
 // Package kubeflow decides how a training job of Kubeflow lives, whatever its kind: TFJob of
 // both versions, and PyTorchJob. It is pure, like package lifecycle, which does the same for
-// Frameworks: it knows no client, no clock and no randomness.
+// Frameworks: it knows no client, no clock and no randomness. What it may see is in a
+// Snapshot, and all that it wants is in a Plan.
 //
-// A kind is a row of data (kinds.go).
+// A kind is a row of data (kinds.go), and a TFJob of v1alpha2 is a kind of its own: other
+// names, arguments, phases, and no runPolicy.
+//
+// # Persist before act
+//
+// The memory of a job is its own status and nothing else. What has to be persisted, and what
+// waits for it:
+//
+//	P1  the number of the start         making anything; the next start's Pods
+//	P2  a suspension                    deleting Pods, Services, gang and autoscaler
+//	P3  an end                          deleting what the cleanPodPolicy says, and the job
+//	P4  the count of a restart, with    deleting the Pod
+//	    its index in restartingIndexes
+//	P5  the index gone from there       making the next Pod
+//
+// So an index that is in restartingIndexes has a Pod that is counted, or none, and never one
+// that is to stay. A controller that dies between any two writes leaves a status from which
+// the next one does the right thing, and counts no restart twice.
+//
+// # Which Pod is which
+//
+// Names are fixed, so there is at most one Pod of an index. An annotation says for which
+// start it was made: a job is begun once, and once more with each resume. Pods of an earlier
+// start go, and while one of them is left, nothing is made. A Pod of the present start under
+// its name is the Pod, whoever made it. Nothing is remembered of UIDs.
+//
+// # What is on record
+//
+// Indexes that have ended are in completedIndexes and failedIndexes. They stay so, whatever
+// becomes of their Pods, until they are scaled away or the job is suspended. Pods have no
+// finalizer: one that ends and is deleted before any controller has seen its end is taken for
+// one that was deleted, and is made anew; what containers of it were restarted is not counted.
+//
+// # Time
+//
+// Deadline, time to live and the reconciler of v1alpha2 follow from times in the status, and
+// each decision says when the next is due: none is late for want of an event.
+//
+// # Where to look
+//
+//	kinds.go       what kinds are like
+//	validate.go    what is wrong with a spec
+//	reading.go     what a spec means
+//	ownership.go   which jobs are ours
+//	members.go     which Pods and Services belong where
+//	record.go      what is remembered of indexes
+//	podends.go     what becomes of a Pod that ends or goes
+//	outcome.go     when a job of v1 runs, succeeds and fails
+//	designed.go    the same of v1alpha2
+//	conditions.go  in which order conditions stand
+//	limits.go      deadline, backoffLimit, time to live
+//	suspension.go, cleanup.go
+//	               when objects go
+//	gang.go, elastic.go
+//	               the PodGroup and the autoscaler
+//	actions.go     what is to be done
+//	events.go      what users are told
+//	builder.go, env_*.go
+//	               what Pods and Services look like
 package kubeflow

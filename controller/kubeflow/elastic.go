@@ -4,6 +4,8 @@
 package kubeflow
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
@@ -12,13 +14,56 @@ import (
 	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
 )
 
+// bounds are the fewest and the most workers of an elastic job.
+func bounds(elastic *kubeflowv1.ElasticPolicy, worker *replicaType) (fewest, most int32) {
+	switch {
+	case elastic.MinReplicas != nil && elastic.MaxReplicas != nil:
+		return *elastic.MinReplicas, *elastic.MaxReplicas
+	case elastic.MinReplicas != nil:
+		return *elastic.MinReplicas, *elastic.MinReplicas
+	case elastic.MaxReplicas != nil:
+		return *elastic.MaxReplicas, *elastic.MaxReplicas
+	default:
+		return worker.number, worker.number
+	}
+}
+
+// autoscaler scales the workers of a job by metrics. Nil if it has none.
+func (b *builder) autoscaler(start int32) (*autoscalingv2.HorizontalPodAutoscaler, error) {
+	elastic := b.job.Spec.ElasticPolicy
+	if elastic == nil || len(elastic.Metrics) == 0 {
+		return nil, nil
+	}
+	metrics, err := metricsOf(elastic)
+	if err != nil {
+		return nil, err
+	}
+	fewest, most := bounds(elastic, typeIn(b.types, kubeflowv1.ReplicaWorker))
+	scaler := &autoscalingv2.HorizontalPodAutoscaler{
+		ObjectMeta: b.metadata(b.job.Name, start),
+		Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
+			ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: b.kind.gvk.GroupVersion().String(), Kind: b.kind.gvk.Kind, Name: b.job.Name},
+			MinReplicas:    &fewest,
+			MaxReplicas:    most,
+			Metrics:        metrics,
+		},
+	}
+	said, err := json.Marshal(scaler.Spec)
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(said)
+	scaler.Annotations[KeyContent] = hex.EncodeToString(sum[:6])
+	return scaler, nil
+}
+
 // metricsOf reads the metrics of an elasticPolicy. The error says which of them makes no
 // sense.
-func metricsOf(policy *kubeflowv1.ElasticPolicy) ([]autoscalingv2.MetricSpec, error) {
+func metricsOf(elastic *kubeflowv1.ElasticPolicy) ([]autoscalingv2.MetricSpec, error) {
 	var metrics []autoscalingv2.MetricSpec
-	for i := range policy.Metrics {
+	for i := range elastic.Metrics {
 		metric := autoscalingv2.MetricSpec{}
-		if err := json.Unmarshal(policy.Metrics[i].Raw, &metric); err != nil {
+		if err := json.Unmarshal(elastic.Metrics[i].Raw, &metric); err != nil {
 			return nil, fmt.Errorf("element %d is no metric of autoscaling/v2: %w", i, err)
 		}
 		metrics = append(metrics, metric)

@@ -35,6 +35,8 @@ type kind struct {
 	leaders []string
 	// designed says that the job lives by the design of v1alpha2.
 	designed bool
+	// tell tells the containers of a Pod of the others.
+	tell func(*builder, *podMaking)
 }
 
 // Kinds. tfJobDesigned is a TFJob of v1alpha2.
@@ -53,6 +55,7 @@ var (
 		},
 		anyCase: true,
 		leaders: []string{kubeflowv1.ReplicaChief, kubeflowv1.ReplicaMaster},
+		tell:    (*builder).tellOfTensorFlow,
 	}
 	tfJobDesigned = &kind{
 		gvk:       tfJob.gvk,
@@ -63,6 +66,7 @@ var (
 		port:      tfJob.port,
 		types:     []string{kubeflowv1.ReplicaPS, kubeflowv1.ReplicaWorker, kubeflowv1.ReplicaLocal},
 		designed:  true,
+		tell:      (*builder).tellAsDesigned,
 	}
 	pyTorchJob = &kind{
 		gvk:           kubeflowv1.SchemeGroupVersion.WithKind(kubeflowv1.PyTorchJobKind),
@@ -74,6 +78,7 @@ var (
 		restartPolicy: kubeflowv1.RestartOnFailure,
 		types:         []string{kubeflowv1.ReplicaMaster, kubeflowv1.ReplicaWorker},
 		leaders:       []string{kubeflowv1.ReplicaMaster},
+		tell:          (*builder).tellOfPyTorch,
 	}
 )
 

@@ -3,6 +3,72 @@
 
 package kubeflow
 
+import (
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
+	"github.com/lockstep-k8s/lockstep/controller/jobpods"
+)
+
+// Annotations that the core itself writes and reads.
+const (
+	// KeyStart is on Pods, Services and PodGroups: the number of the start that they were
+	// made for.
+	KeyStart = "kubeflow.lockstep.dev/start"
+	// KeyCreatedAs is on Services and PodGroups: the version of the API by whose rules the
+	// job lives. It counts more than the mark in the spec, which another's CRD would drop.
+	KeyCreatedAs = "kubeflow.lockstep.dev/created-as"
+	// KeyMinResources and KeyScheduleTimeout are on PodGroups, and record what the
+	// schedulingPolicy says.
+	KeyMinResources    = "kubeflow.lockstep.dev/min-resources"
+	KeyScheduleTimeout = "kubeflow.lockstep.dev/schedule-timeout-seconds"
+	// KeyContent is on a HorizontalPodAutoscaler: a digest of what it was made from.
+	KeyContent = "kubeflow.lockstep.dev/content"
+)
+
 // uidLength is how many digits of a job's UID are in the names of Pods and Services of
 // v1alpha2. All of it would leave 17 characters for the name of the job.
 const uidLength = 8
+
+// objectName is the name of the Pod of an index, and of its Service. Nothing parses it:
+// labels carry its parts.
+func (k *kind) objectName(job *Job, t string, index int32) string {
+	prefix := job.Name + "-" + lower(t) + "-"
+	if k.designed {
+		return prefix + strconv.Itoa(int(index)+1) + "-" + shortUID(job.UID)
+	}
+	return prefix + strconv.Itoa(int(index))
+}
+
+// shortUID are the first hexadecimal digits of a UID.
+func shortUID(uid types.UID) string {
+	digits := strings.Map(func(r rune) rune {
+		if strings.ContainsRune("0123456789abcdef", r) {
+			return r
+		}
+		return -1
+	}, strings.ToLower(string(uid)))
+	return digits[:min(uidLength, len(digits))]
+}
+
+// groupName is the name of the PodGroup of a start.
+func (k *kind) groupName(job *Job, start int32) string {
+	return jobpods.GroupName(job.Name, strings.ToLower(k.gvk.Kind), start)
+}
+
+// reason is a reason of a condition or event: the kind, and what has happened to the job.
+func (k *kind) reason(what string) string { return k.gvk.Kind + what }
+
+// lower is a type as it stands in names and labels.
+func lower(t string) string { return strings.ToLower(t) }
+
+// versionName is how an annotation says by which rules a job lives.
+func (k *kind) versionName() string {
+	if k.designed {
+		return kubeflowv1.CreatedAsV1alpha2
+	}
+	return kubeflowv1.SchemeGroupVersion.Version
+}

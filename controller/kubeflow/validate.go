@@ -8,7 +8,6 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -257,6 +256,3 @@ func validateElasticity(spec *Spec, path *field.Path) field.ErrorList {
 	}
 	return errs
 }
-
-// lower is a type as it stands in names and labels.
-func lower(t string) string { return strings.ToLower(t) }

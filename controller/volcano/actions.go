@@ -69,7 +69,7 @@ func (d *decision) actIfCurrent(action plan.Action) {
 // otherwise it has to be counted. It says whether all are marked.
 func (d *decision) planMarks() bool {
 	unmarked := d.unmarkedTargets()
-	onRecord, _ := readTarget(d.next.State.Message)
+	onRecord, _ := d.targetOnRecord()
 	for _, m := range unmarked {
 		switch {
 		case onRecord.isOf(m):

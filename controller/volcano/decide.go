@@ -44,9 +44,9 @@ var stages = []struct {
 	{"first status", (*decision).initialize},
 	{"a step that is not written yet", (*decision).awaitWrite},
 	{"Pods by task and index", (*decision).gatherMembers},
-	{"the Command that was executed last", (*decision).finishCommand},
 	{"validation of the spec", (*decision).checkSpec},
 	{"what is there and what has ended", (*decision).followRecords},
+	{"the Command that was executed last", (*decision).finishCommand},
 	{"Commands", (*decision).followCommands},
 	{"events and policies", (*decision).applyPolicies},
 	{"phase", (*decision).followPhase},
@@ -96,12 +96,25 @@ type decision struct {
 	clock time.Time
 	now   metav1.Time
 	*reading
+	// tasks are those of the spec, in their order, and then those that it has lost.
 	tasks []*task
+	// unclear says that the spec is no measure of the Job: it makes no sense, or has lost
+	// tasks. Then nothing is judged by it: no policy acts, no Pod is made or removed by a
+	// rescale, and what is on record stays.
+	unclear bool
 	// next is the status in the making.
 	next   *batchv1alpha1.JobStatus
 	memory Memory
-	// targets are the restarts of parts that have joined the one that is under way.
-	targets []restart
+	// joined are the restarts of parts that have joined the one that is under way, and
+	// sources are the Pods whose events have asked for them.
+	joined  map[target]bool
+	sources map[*member]bool
+	// onRecord is what readTarget says of a message.
+	onRecord struct {
+		message string
+		target  target
+		found   bool
+	}
 	// confirming are names of Pods of which it is not certain that they are gone.
 	confirming map[string]bool
 	// obstacle is why Pods are not made. Its reason is empty if nothing is in the way.
@@ -127,19 +140,14 @@ func newDecision(snapshot Snapshot, now time.Time) *decision {
 		reading:    snapshot.Memory.read(snapshot.Job, snapshot.Options),
 		next:       &batchv1alpha1.JobStatus{},
 		confirming: map[string]bool{},
+		joined:     map[target]bool{},
+		sources:    map[*member]bool{},
 	}
 	d.memory.reading = d.reading
 	if known := cmp.Or(snapshot.Status, snapshot.Persisted); known != nil {
 		d.next = known.DeepCopy()
 	}
-	for i := range d.spec.Tasks {
-		spec := &d.spec.Tasks[i]
-		reach := spec.Replicas
-		if !isOpen(d.next.State.Phase) {
-			reach = max(reach, reachOf(d.next, spec.Name)) // What a Job came to is not rescaled.
-		}
-		d.tasks = append(d.tasks, &task{place: i, spec: spec, record: readRecord(d.next, spec.Name, reach)})
-	}
+	d.gatherTasks()
 	return d
 }
 

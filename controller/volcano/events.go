@@ -5,6 +5,7 @@ package volcano
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -40,8 +41,8 @@ type happening struct {
 // happenings are the events of the present version that nothing was done about.
 func (d *decision) happenings() []happening {
 	var all []happening
-	for i, t := range d.tasks {
-		if !d.policies[i] {
+	for _, t := range d.tasks {
+		if !d.policies[t.place] {
 			continue
 		}
 		for index := range t.spec.Replicas {
@@ -292,18 +293,26 @@ func readTarget(message string) (target, bool) {
 
 // has says whether an index of a task is part of the target.
 func (t target) has(of *task, index int32) bool {
+	if t == wholeJob {
+		return true
+	}
+	first, end := t.span(of)
+	return of.spec.Name == t.task && first <= index && index < end
+}
+
+// span are the indexes of its task that the target has, from the first to before the end.
+func (t target) span(of *task) (first, end int32) {
+	policy := of.spec.PartitionPolicy
 	switch {
-	case t == wholeJob:
-		return true
-	case of.spec.Name != t.task:
-		return false
 	case t.action == busv1alpha1.ActionRestartTask:
-		return true
-	case t.action == busv1alpha1.ActionRestartPod:
-		return index == t.number
+		return 0, math.MaxInt32
+	case t.action == busv1alpha1.ActionRestartPod && t.number < math.MaxInt32:
+		return t.number, t.number + 1
+	case t.action == busv1alpha1.ActionRestartPartition && policy != nil:
+		size := max(1, policy.PartitionSize)
+		return multiply(t.number, size), multiply(addUp(t.number, 1), size)
 	default:
-		policy := of.spec.PartitionPolicy
-		return policy != nil && index/max(1, policy.PartitionSize) == t.number
+		return 0, 0
 	}
 }
 

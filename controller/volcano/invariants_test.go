@@ -26,6 +26,9 @@ func (l *life) checkPlan(seen Snapshot, p plan.Plan[batchv1alpha1.JobStatus]) {
 		return
 	}
 	for _, task := range seen.Job.Spec.Tasks {
+		if len(Validate(seen.Job)) > 0 {
+			break // Nothing is rescaled by a spec that makes no sense.
+		}
 		least, known := l.truth.leastReplicas[task.Name]
 		if !known || task.Replicas < least {
 			l.truth.leastReplicas[task.Name] = task.Replicas
@@ -143,7 +146,7 @@ func (l *life) checkEnded(before, after *batchv1alpha1.JobStatus, restarts bool,
 		is := readRecord(after, task.Name, 10)
 		succeeded += is.succeeded.Count()
 		failed += is.failed.Count()
-		for index := range task.Replicas {
+		for index := range min(task.Replicas, 10) {
 			if is.succeeded.Has(index) && is.failed.Has(index) || is.ended(index) && is.there.Has(index) {
 				fail("an index is two things")
 			}

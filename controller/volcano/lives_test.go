@@ -70,6 +70,8 @@ type life struct {
 	random  *rand.Rand
 	verbose bool
 	truth   truth
+	// sane is the spec that the user has made nonsense of. Nil if it makes sense.
+	sane *batchv1alpha1.JobSpec
 }
 
 func newLife(t *testing.T, seed uint64) *life {
@@ -306,8 +308,17 @@ func (l *life) issue() {
 	l.truth.commands[c.UID] = c
 }
 
-// rescale is the user who changes what may change.
+// rescale is the user who changes what may change, and now and then something into nonsense,
+// and back.
 func (l *life) rescale() {
+	if l.sane != nil {
+		l.mend()
+		return
+	}
+	if l.random.IntN(6) == 0 {
+		l.confuse()
+		return
+	}
 	l.edit(func(j *batchv1alpha1.Job) {
 		task := &j.Spec.Tasks[l.random.IntN(len(j.Spec.Tasks))]
 		if task.PartitionPolicy != nil {
@@ -320,6 +331,38 @@ func (l *life) rescale() {
 		j.Spec.MinAvailable = min(j.Spec.MinAvailable, int32(l.replicasOf(j)))
 		l.log("user  scales %s to %d, minAvailable %d", task.Name, task.Replicas, j.Spec.MinAvailable)
 	})
+}
+
+// confuse changes the spec into one that makes no sense.
+func (l *life) confuse() {
+	l.sane = l.job.Spec.DeepCopy()
+	l.edit(func(j *batchv1alpha1.Job) {
+		task := &j.Spec.Tasks[l.random.IntN(len(j.Spec.Tasks))]
+		switch l.random.IntN(5) {
+		case 0:
+			task.Replicas = -1
+		case 1:
+			task.Replicas = 1 << 30
+		case 2:
+			j.Spec.MinSuccess = ptr.To[int32](-1)
+		case 3:
+			j.Spec.MinAvailable = 1 << 30
+		default:
+			task.MaxRetry = -1
+		}
+		l.log("user  makes nonsense of %s: %d replicas, minAvailable %d", task.Name, task.Replicas, j.Spec.MinAvailable)
+	})
+}
+
+// mend takes that back.
+func (l *life) mend() {
+	if l.sane == nil {
+		return
+	}
+	sane := l.sane
+	l.sane = nil
+	l.log("user  mends the spec")
+	l.edit(func(j *batchv1alpha1.Job) { j.Spec = *sane })
 }
 
 // restartController replaces the controller by one that may begin with an old cache of
@@ -382,6 +425,7 @@ func (l *life) changePodGroup() {
 func (l *life) peace() {
 	l.log("---- peace")
 	l.supplyClaim()
+	l.mend()
 	for _, name := range l.names(KindPod) {
 		if l.truth.foreign[l.pod(name).UID] {
 			l.remove(KindPod, name)

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"slices"
 	"strconv"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -16,7 +17,7 @@ import (
 
 // task is a task of the Job, its Pods, and what is remembered of them.
 type task struct {
-	// place is that in the list of tasks.
+	// place is that in the list of tasks, lost for one that is not there any more.
 	place int
 	spec  *batchv1alpha1.TaskSpec
 	// members are the Pods of the task that are there, by index, also those that a
@@ -25,8 +26,59 @@ type task struct {
 	record  record
 	// persisted is what is persisted of it. Nil if nobody has asked yet.
 	persisted *record
+	// joins are the indexes that have joined the restart under way.
+	joins jobpods.Indexes
 	// counts are those of the present round.
 	counts counts
+}
+
+// lost is the place of a task that the spec has lost: the CRD of somebody else may let users
+// take tasks away, or rename them. Its Pods are still the Job's.
+const lost = -1
+
+// gatherTasks finds the tasks of the spec, and those that it has lost, by what is on record and
+// by Pods. A spec that is as it was has lost none.
+func (d *decision) gatherTasks() {
+	seen := map[string]bool{}
+	for i := range d.spec.Tasks {
+		if spec := &d.spec.Tasks[i]; !seen[spec.Name] {
+			seen[spec.Name] = true
+			d.tasks = append(d.tasks, &task{place: i, spec: spec})
+		}
+	}
+	d.unclear = d.invalid != ""
+	if d.unclear || d.recordedHash() != d.hash {
+		for _, name := range d.knownTasks() {
+			if !seen[name] {
+				d.unclear = true
+				d.tasks = append(d.tasks, &task{place: lost, spec: &batchv1alpha1.TaskSpec{Name: name, MinAvailable: new(int32)}})
+			}
+		}
+	}
+	for _, t := range d.tasks {
+		reach := t.spec.Replicas
+		if d.unclear || !isOpen(d.next.State.Phase) {
+			reach = max(reach, reachOf(d.next, t.spec.Name)) // What a Job came to is not rescaled.
+		}
+		t.record = readRecord(d.next, t.spec.Name, reach)
+	}
+}
+
+// knownTasks are the tasks of which something is on record, or there are Pods, in the order of
+// their names.
+func (d *decision) knownTasks() []string {
+	names := map[string]bool{}
+	for key := range d.next.ControlledResources {
+		if name, ok := strings.CutPrefix(key, recordPrefix); ok {
+			names[name] = true
+		}
+	}
+	for pod := range d.Pods {
+		if name, _, ok := partsOf(d.Job.Name, pod); ok {
+			names[name] = true
+		}
+	}
+	return jobpods.SortedKeys(names)
 }
 
 // minAvailable is the effective one of the task.
@@ -61,12 +113,12 @@ func (d *decision) gatherMembers() (goOn bool) {
 		byName[t.spec.Name] = t
 	}
 	for name, pod := range d.Pods {
-		t := byName[pod.Labels[batchv1alpha1.KeyTaskName]]
-		index, err := strconv.ParseInt(pod.Labels[batchv1alpha1.KeyTaskIndex], 10, 32)
-		if t == nil || err != nil || index < 0 || name != podName(d.Job.Name, t.spec.Name, int32(index)) || d.Gone[pod.UID] {
+		taskName, index, ok := partsOf(d.Job.Name, name)
+		t := byName[taskName]
+		if !ok || t == nil || d.Gone[pod.UID] {
 			continue
 		}
-		m := &member{Pod: pod, task: t, index: int32(index), version: versionOf(pod), retries: retriesOf(pod)}
+		m := &member{Pod: pod, task: t, index: index, version: versionOf(pod), retries: retriesOf(pod)}
 		switch newer := m.version > d.next.Version || m.retries > d.next.RetryCount; {
 		case newer && !d.Checked[pod.UID]:
 			d.outdated = true // The status is an old one, by all appearances.
@@ -81,6 +133,19 @@ func (d *decision) gatherMembers() (goOn bool) {
 		slices.SortFunc(t.members, func(a, b *member) int { return cmp.Compare(a.index, b.index) })
 	}
 	return !d.outdated
+}
+
+// partsOf are the task and the index in the name of a Pod of the Job. Labels say the same, but
+// users may change them. ok is false if the Job would name no Pod so.
+func partsOf(job, pod string) (task string, index int32, ok bool) {
+	rest, ok := strings.CutPrefix(pod, job+"-")
+	last := strings.LastIndexByte(rest, '-')
+	if !ok || last < 0 {
+		return "", 0, false
+	}
+	task = rest[:last]
+	number, err := strconv.ParseInt(rest[last+1:], 10, 32)
+	return task, int32(number), err == nil && number >= 0 && pod == podName(job, task, int32(number))
 }
 
 // versionOf is the version of the Job for which a Pod was made. One that does not say so
@@ -122,9 +187,9 @@ func (m *member) hasEnded() bool { return jobpods.HasEnded(m.Pod) }
 // isMarked says whether the Pod is to go, and its end is no event.
 func (m *member) isMarked() bool { return m.Annotations[KeyMark] != "" }
 
-// isSurplus says whether a rescale removes the Pod. A spec that makes no sense removes none.
+// isSurplus says whether a rescale removes the Pod.
 func (d *decision) isSurplus(m *member) bool {
-	return d.invalid == "" && m.index >= m.task.spec.Replicas
+	return !d.unclear && m.index >= m.task.spec.Replicas
 }
 
 // isEvicted says whether somebody else deletes a Pod of the present version that has not
@@ -162,7 +227,7 @@ func (d *decision) standing(m *member) standing {
 func (d *decision) followRecords() (goOn bool) {
 	phase := d.next.State.Phase
 	for _, t := range d.tasks {
-		here := make(jobpods.Indexes, t.spec.Replicas)
+		here := make(jobpods.Indexes, t.record.reach())
 		for _, m := range t.members {
 			switch {
 			case m.isMarked():
@@ -194,7 +259,7 @@ func (d *decision) followThere(t *task, here jobpods.Indexes) {
 		return
 	}
 	restarted := d.Persisted != nil && d.Persisted.State.Phase == batchv1alpha1.JobRestarting
-	for index := range t.spec.Replicas {
+	for index := range t.record.reach() {
 		switch {
 		case t.record.ended(index):
 			t.record.there.Set(index, false)

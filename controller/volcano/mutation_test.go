@@ -18,6 +18,11 @@ func TestMutations(t *testing.T) {
 	suite.Run(t, mutations())
 }
 
+// TestMutationsFit shows that each mutation still changes something. "make test" runs it.
+func TestMutationsFit(t *testing.T) {
+	mutation.Fit(t, mutations())
+}
+
 func mutations() map[string]mutation.Mutation {
 	const stories = "TestStories"
 	return map[string]mutation.Mutation{

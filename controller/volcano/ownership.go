@@ -6,8 +6,6 @@ package volcano
 import (
 	"slices"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
@@ -16,7 +14,7 @@ import (
 // their Commands. Of one that should be ours, but has another controller, the user is
 // warned once.
 func (d *decision) checkOwnership() (goOn bool) {
-	switch manager := foreignManager(d.Job, d.Options.Manager); {
+	switch manager := jobpods.ForeignManager(d.Job, d.Options.Manager); {
 	case !d.ours:
 	case manager != "":
 		d.warnOnce(ReasonForeignStatus, "The status was written by %q: the Job is left alone", manager)
@@ -50,15 +48,4 @@ func sharedScheduler(spec *batchv1alpha1.JobSpec) string {
 		shared = name
 	}
 	return shared
-}
-
-// foreignManager is who else has written the status of a Job. Empty if nobody has.
-func foreignManager(job *batchv1alpha1.Job, own string) string {
-	i := slices.IndexFunc(job.ManagedFields, func(f metav1.ManagedFieldsEntry) bool {
-		return f.Subresource == "status" && f.Manager != own
-	})
-	if i < 0 {
-		return ""
-	}
-	return job.ManagedFields[i].Manager
 }

@@ -147,7 +147,7 @@ func (d *decision) jobBecomesRestarting(action busv1alpha1.Action, target target
 		d.next.Version++
 	}
 	for _, t := range d.tasks {
-		for index := range t.spec.Replicas {
+		for index := range t.record.reach() {
 			if !target.has(t, index) {
 				continue
 			}
@@ -183,11 +183,15 @@ func (d *decision) followPhase() (goOn bool) {
 	c := d.counts()
 	switch d.next.State.Phase {
 	case batchv1alpha1.JobPending:
-		if d.invalid == "" && c.running+c.succeeded+c.failed >= d.minAvailable() {
+		if !d.unclear && c.running+c.succeeded+c.failed >= d.minAvailable() {
 			d.enter(batchv1alpha1.JobRunning, ReasonEnoughPods,
 				fmt.Sprintf("%d of %d Pods run or have ended, %d are needed", c.running+c.succeeded+c.failed, d.replicas(), d.minAvailable()))
 		}
 	case batchv1alpha1.JobRunning:
+		if d.unclear {
+			d.enter(batchv1alpha1.JobPending, d.obstacle.reason, d.obstacle.message)
+			break
+		}
 		d.followRunning(c)
 	case batchv1alpha1.JobRestarting:
 		d.followRestart(c)

@@ -83,14 +83,15 @@ func (b *builder) pod(place int, index int32, moment podMoment) *corev1.Pod {
 	return pod
 }
 
-// podName is the name of the Pod of an index, whatever its version. Nothing parses it:
-// labels carry its parts.
+// podName is the name of the Pod of an index, whatever its version.
 func podName(job, task string, index int32) string {
 	return job + "-" + task + "-" + strconv.Itoa(int(index))
 }
 
 // identify gives the Pod its name, owner, labels and annotations. What the template has of
-// the same name is overwritten, everything else stays.
+// the same name is overwritten. What the controller alone says, of Pods that exist, goes: one
+// that was born with a mark would be deleted and made again without end. Everything else
+// stays.
 func (b *builder) identify(pod *corev1.Pod, task *batchv1alpha1.TaskSpec, index int32, moment podMoment) {
 	number := strconv.Itoa(int(index))
 	pod.Name = podName(b.job.Name, task.Name, index)
@@ -109,6 +110,8 @@ func (b *builder) identify(pod *corev1.Pod, task *batchv1alpha1.TaskSpec, index 
 	if partitions := task.PartitionPolicy; partitions != nil && partitions.PartitionSize > 0 {
 		pod.Labels[batchv1alpha1.KeyPartitionID] = strconv.Itoa(int(index / partitions.PartitionSize))
 	}
+	delete(pod.Annotations, KeyMark)
+	delete(pod.Annotations, KeyEvictedAt)
 	pod.Annotations = with(pod.Annotations, map[string]string{
 		batchv1alpha1.KeyJobName:       b.job.Name,
 		batchv1alpha1.KeyTaskName:      task.Name,

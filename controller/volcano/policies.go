@@ -4,7 +4,6 @@
 package volcano
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -12,6 +11,7 @@ import (
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
 	busv1alpha1 "github.com/lockstep-k8s/lockstep/apis/bus/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
+	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
 // policy is a policy that matches an event.
@@ -73,7 +73,7 @@ type consequence struct {
 // applyPolicies takes the action that is due first. In a restart, all restarts of parts
 // that are due join it.
 func (d *decision) applyPolicies() (goOn bool) {
-	if !isOpen(d.next.State.Phase) || d.invalid != "" {
+	if !isOpen(d.next.State.Phase) || d.unclear {
 		return true
 	}
 	for _, c := range d.dueConsequences() {
@@ -84,7 +84,7 @@ func (d *decision) applyPolicies() (goOn bool) {
 		}
 		switch reactionTo(d.next.State.Phase, c.policy.Action) {
 		case marksTarget:
-			d.targets = append(d.targets, restart{target, c.member})
+			d.join(target, c.member)
 			d.tellOnce(ReasonExecuteAction, "%s: %s", c.policy.Action, c.what)
 		case changesPhase:
 			d.execute(c.policy.Action, target, string(c.event), c.what)
@@ -115,7 +115,7 @@ func (d *decision) dueConsequences() []consequence {
 		}
 		due = append(due, c)
 	}
-	slices.SortStableFunc(due, func(a, b consequence) int { return cmp.Compare(a.due.UnixNano(), b.due.UnixNano()) })
+	slices.SortStableFunc(due, func(a, b consequence) int { return a.due.Compare(b.due) })
 	return due
 }
 
@@ -147,11 +147,33 @@ func (d *decision) execute(action busv1alpha1.Action, part target, reason, why s
 	d.jobStops(action, reason, fmt.Sprintf("%s: %s", action, why))
 }
 
-// restart is a part that is restarted, and the Pod whose event has asked for it, if it is
-// there.
-type restart struct {
-	target target
-	source *member
+// join has a restart of a part join the one that is under way. source is the Pod whose event
+// has asked for it, nil if it is gone.
+func (d *decision) join(part target, source *member) {
+	if source != nil {
+		d.sources[source] = true
+	}
+	if d.joined[part] {
+		return // Thousands of Pods may ask for the same.
+	}
+	d.joined[part] = true
+	t := d.taskOf(part.task)
+	if t.joins == nil {
+		t.joins = make(jobpods.Indexes, t.spec.Replicas)
+	}
+	first, end := part.span(t)
+	for index := max(0, first); index < min(end, t.spec.Replicas); index++ {
+		t.joins.Set(index, true)
+	}
+}
+
+// targetOnRecord is the part that the restart under way restarts, by the message of the state.
+func (d *decision) targetOnRecord() (target, bool) {
+	if known := &d.onRecord; known.message != d.next.State.Message {
+		known.message = d.next.State.Message
+		known.target, known.found = readTarget(known.message)
+	}
+	return d.onRecord.target, d.onRecord.found
 }
 
 // isTarget says whether the restart that is under way restarts a Pod. One that was made
@@ -160,10 +182,8 @@ func (d *decision) isTarget(m *member) bool {
 	if m.version != d.next.Version || m.retries >= d.next.RetryCount {
 		return false
 	}
-	if t, ok := readTarget(d.next.State.Message); ok && t.isOf(m) {
-		return true
-	}
-	return slices.ContainsFunc(d.targets, func(r restart) bool { return r.target.has(m.task, m.index) })
+	t, ok := d.targetOnRecord()
+	return ok && t.isOf(m) || m.task.joins.Has(m.index)
 }
 
 // unmarkedTargets are the Pods that are to be restarted and have no mark yet. Pods whose
@@ -176,7 +196,7 @@ func (d *decision) unmarkedTargets() []*member {
 	d.eachMember(func(m *member) {
 		switch {
 		case m.isMarked() || !d.isTarget(m):
-		case slices.ContainsFunc(d.targets, func(r restart) bool { return r.source == m }):
+		case d.sources[m]:
 			last = append(last, m)
 		default:
 			first = append(first, m)

@@ -55,13 +55,13 @@ func (m Memory) read(job *batchv1alpha1.Job, options Options) *reading {
 	r.hash = immutableHash(&job.Spec)
 	r.topology, r.unmapped = topologyOf(r.spec, options.Tiers)
 	if errs := Validate(job); len(errs) > 0 {
-		r.invalid = errs.ToAggregate().Error()
+		r.invalid = cutMessage(errs.ToAggregate().Error())
 		r.bound()
 		return r
 	}
 	var err error
 	if r.builder, err = newBuilder(job, r.spec, options.GangSchedulerName, options.SchedulerNames); err != nil {
-		r.invalid = err.Error()
+		r.invalid = cutMessage(err.Error())
 		return r
 	}
 	r.sides, r.warnings = r.builder.sideObjects(), r.builder.warnings()

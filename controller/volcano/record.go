@@ -80,6 +80,9 @@ func (r record) String() string {
 	return strings.Join(fields, " ")
 }
 
+// reach is how many indexes can be on record.
+func (r record) reach() int32 { return int32(len(r.there)) }
+
 // ended says whether an index has ended.
 func (r record) ended(index int32) bool { return r.succeeded.Has(index) || r.failed.Has(index) }
 

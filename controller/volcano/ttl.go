@@ -15,7 +15,7 @@ import (
 // aborted stays.
 func (d *decision) planRetention() {
 	ttl := d.spec.TTLSecondsAfterFinished
-	if !isFinal(d.next.State.Phase) || ttl == nil || d.Deleted[d.Job.UID] {
+	if !isFinal(d.next.State.Phase) || ttl == nil || d.invalid != "" || d.Deleted[d.Job.UID] {
 		return
 	}
 	if due := d.next.State.LastTransitionTime.Add(time.Duration(*ttl) * time.Second); d.clock.Before(due) {

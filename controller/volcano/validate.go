@@ -6,12 +6,26 @@ package volcano
 import (
 	"fmt"
 	"slices"
+	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
+)
+
+// Bounds of a spec, beside those of the API package. The CRD of Lockstep has the same.
+const (
+	maxPolicies     = 16
+	maxEvents       = 8
+	maxVolumes      = 32
+	maxMountPath    = 4096
+	maxPlugins      = 16
+	maxFlags        = 32
+	maxFlag         = 16384
+	maxDependencies = 100
+	maxDuration     = 64
 )
 
 // Validate finds what is wrong with a Job by itself. The CRD of Lockstep lets no such Job
@@ -29,6 +43,9 @@ func Validate(job *batchv1alpha1.Job) field.ErrorList {
 }
 
 func validateSpec(spec *batchv1alpha1.JobSpec, path *field.Path) field.ErrorList {
+	if errs := tooMany(path.Child("tasks"), len(spec.Tasks), batchv1alpha1.MaxTasks); len(errs) > 0 {
+		return errs // To look at each of them would take too long.
+	}
 	var errs field.ErrorList
 	replicas := int64(0)
 	for i := range spec.Tasks {
@@ -53,9 +70,7 @@ func validateSpec(spec *batchv1alpha1.JobSpec, path *field.Path) field.ErrorList
 	if spec.RunningEstimate != nil {
 		errs = append(errs, validateDuration(*spec.RunningEstimate, path.Child("runningEstimate"))...)
 	}
-	if len(spec.SchedulerName) > validation.DNS1123LabelMaxLength {
-		errs = append(errs, field.TooLong(path.Child("schedulerName"), "", validation.DNS1123LabelMaxLength))
-	}
+	errs = append(errs, tooLong(path.Child("schedulerName"), spec.SchedulerName, validation.DNS1123LabelMaxLength)...)
 	errs = append(errs, jobpods.Subdomain(path.Child("queue"), spec.Queue)...)
 	errs = append(errs, jobpods.Subdomain(path.Child("priorityClassName"), spec.PriorityClassName)...)
 	errs = append(errs, validateTopology(spec.NetworkTopology, path.Child("networkTopology"))...)
@@ -74,6 +89,7 @@ func validateTopology(topology *batchv1alpha1.NetworkTopologySpec, path *field.P
 	if !slices.Contains(modes, topology.Mode) {
 		errs = append(errs, field.NotSupported(path.Child("mode"), topology.Mode, modes[1:]))
 	}
+	errs = append(errs, tooLong(path.Child("highestTierName"), topology.HighestTierName, validation.DNS1123SubdomainMaxLength)...)
 	if tier := topology.HighestTierAllowed; tier != nil {
 		errs = append(errs, jobpods.AtLeast(path.Child("highestTierAllowed"), *tier, 0)...)
 		if topology.HighestTierName != "" {
@@ -81,4 +97,19 @@ func validateTopology(topology *batchv1alpha1.NetworkTopologySpec, path *field.P
 		}
 	}
 	return errs
+}
+
+// tooMany says if a list is too long, and tooLong if a text is.
+func tooMany(path *field.Path, n, most int) field.ErrorList {
+	if n > most {
+		return field.ErrorList{field.TooMany(path, n, most)}
+	}
+	return nil
+}
+
+func tooLong(path *field.Path, text string, most int) field.ErrorList {
+	if utf8.RuneCountInString(text) > most {
+		return field.ErrorList{field.TooLong(path, "", most)}
+	}
+	return nil
 }

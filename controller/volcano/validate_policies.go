@@ -37,6 +37,9 @@ func eventsOf(policy *batchv1alpha1.LifecyclePolicy) sets.Set[busv1alpha1.Event]
 
 // validatePolicies finds what is wrong with a list of policies.
 func validatePolicies(policies []batchv1alpha1.LifecyclePolicy, path *field.Path) field.ErrorList {
+	if errs := tooMany(path, len(policies), maxPolicies); len(errs) > 0 {
+		return errs
+	}
 	var errs field.ErrorList
 	codes, events := map[int32]int{}, map[busv1alpha1.Event]int{}
 	for i := range policies {
@@ -88,6 +91,7 @@ func validatePolicy(policy *batchv1alpha1.LifecyclePolicy, path *field.Path) fie
 	if policy.Event != "" && !slices.Contains(policyEvents, policy.Event) {
 		errs = append(errs, field.NotSupported(path.Child("event"), policy.Event, policyEvents))
 	}
+	errs = append(errs, tooMany(path.Child("events"), len(policy.Events), maxEvents)...)
 	for i, event := range policy.Events {
 		if !slices.Contains(policyEvents, event) {
 			errs = append(errs, field.NotSupported(path.Child("events").Index(i), event, policyEvents))
@@ -101,6 +105,9 @@ func validatePolicy(policy *batchv1alpha1.LifecyclePolicy, path *field.Path) fie
 
 // validateDuration finds what is wrong with a span of time.
 func validateDuration(duration batchv1alpha1.Duration, path *field.Path) field.ErrorList {
+	if errs := tooLong(path, string(duration), maxDuration); len(errs) > 0 {
+		return errs
+	}
 	if d, err := time.ParseDuration(string(duration)); err != nil || d < 0 {
 		return field.ErrorList{field.Invalid(path, duration, "must be a span of time like 1h30m or 90s, not negative and of at most 290 years")}
 	}

@@ -21,9 +21,6 @@ func validateTasks(spec *batchv1alpha1.JobSpec, path *field.Path) field.ErrorLis
 	}
 	list := path.Child("tasks")
 	var errs field.ErrorList
-	if len(spec.Tasks) > batchv1alpha1.MaxTasks {
-		errs = append(errs, field.TooMany(list, len(spec.Tasks), batchv1alpha1.MaxTasks))
-	}
 	for i := range spec.Tasks {
 		errs = append(errs, validateTask(&spec.Tasks[i], list.Index(i))...)
 	}
@@ -116,6 +113,10 @@ func validateDependencies(tasks []batchv1alpha1.TaskSpec, path *field.Path) fiel
 		if !slices.Contains(iterations, on.Iteration) {
 			errs = append(errs, field.NotSupported(path.Index(i).Child("dependsOn", "iteration"), on.Iteration, iterations))
 		}
+		if problems := tooMany(path.Index(i).Child("dependsOn", "name"), len(on.Name), maxDependencies); len(problems) > 0 {
+			errs = append(errs, problems...)
+			continue
+		}
 		for _, name := range on.Name {
 			if place, ok := places[name]; !ok || place == i {
 				errs = append(errs, field.Invalid(path, name, "dependsOn must name other tasks of the Job"))
@@ -158,6 +159,9 @@ func tasksInCircles(tasks []batchv1alpha1.TaskSpec) []string {
 // validatePlugins finds plugins that are not there or lack the task that they need. path is
 // that of the plugins.
 func validatePlugins(spec *batchv1alpha1.JobSpec, path *field.Path) field.ErrorList {
+	if errs := tooMany(path, len(spec.Plugins), maxPlugins); len(errs) > 0 {
+		return errs
+	}
 	var errs field.ErrorList
 	tasks := effective(spec).Tasks
 	has := func(name string) bool {
@@ -167,6 +171,10 @@ func validatePlugins(spec *batchv1alpha1.JobSpec, path *field.Path) field.ErrorL
 		if !isPlugin(name) {
 			errs = append(errs, field.Invalid(path, name,
 				"unable to find job plugin: there are env, svc, ssh, tensorflow, pytorch, mpi, ray and hcclrank"))
+		}
+		errs = append(errs, tooMany(path.Key(name), len(spec.Plugins[name]), maxFlags)...)
+		for i, flag := range spec.Plugins[name] {
+			errs = append(errs, tooLong(path.Key(name).Index(i), flag, maxFlag)...)
 		}
 	}
 	for _, plugin := range []struct {

@@ -80,6 +80,24 @@ func TestTheCRDAndValidateRefuseTheSameJobs(t *testing.T) {
 		"a minimum of a task above its replicas": {spec: "{tasks: [{name: a, replicas: 2, minAvailable: 3, @t}]}",
 			want: []string{"spec.tasks[0].minAvailable: 'minAvailable' is greater than 'replicas' in task"}},
 		"as many Pods as there may be": {spec: "{tasks: [{name: a, replicas: 9999, @t}, {name: b, replicas: 1, @t}]}"},
+		"a task too many":              {spec: "{tasks: [" + times(101, "{name: t%d, replicas: 1, @t}") + "]}", wantOfSchema: []string{"spec.tasks"}},
+		"a policy too many":            {spec: ofJob("[" + times(17, "{exitCode: 1%d, action: AbortJob}") + "]"), wantOfSchema: []string{"spec.policies"}},
+		"an event too many":            {spec: ofTask("[{events: [" + times(9, "PodFailed") + "], action: AbortJob}]"), wantOfSchema: []string{"spec.tasks[0].policies[0].events"}},
+		"a volume too many":            {spec: "{volumes: [" + times(33, "{mountPath: /%d, volumeClaimName: a}") + "], " + pair + "}", wantOfSchema: []string{"spec.volumes"}},
+		"a path that is too long": {spec: "{volumes: [{mountPath: /" + strings.Repeat("x", 4096) + ", volumeClaimName: a}], " + pair + "}",
+			wantOfSchema: []string{"spec.volumes[0].mountPath"}},
+		"a claim's name that is too long": {spec: "{volumes: [{mountPath: /a, volumeClaimName: " + strings.Repeat("x", 254) + "}], " + pair + "}",
+			wantOfSchema: []string{"spec.volumes[0].volumeClaimName"}},
+		"plugins without end": {spec: "{plugins: {" + times(17, "p%d: []") + "}, " + pair + "}", wantOfSchema: []string{"spec.plugins"}},
+		"a flag too many": {spec: "{plugins: {env: [" + times(33, "-a") + "]}, " + pair + "}",
+			wantOfSchema: []string{"spec.plugins.env"}, wantOfGo: []string{"spec.plugins[env]"}},
+		"a flag that is too long": {spec: "{plugins: {env: [-" + strings.Repeat("x", 16384) + "]}, " + pair + "}",
+			wantOfSchema: []string{"spec.plugins.env[0]"}, wantOfGo: []string{"spec.plugins[env][0]"}},
+		"a dependency too many": {spec: "{tasks: [{name: a, replicas: 1, @t}, {name: b, replicas: 1, dependsOn: {name: [" + times(101, "a") + "]}, @t}]}",
+			wantOfSchema: []string{"spec.tasks[1].dependsOn.name"}},
+		"a name of a tier that is too long": {spec: "{networkTopology: {highestTierName: " + strings.Repeat("x", 254) + "}, " + pair + "}",
+			wantOfSchema: []string{"spec.networkTopology.highestTierName"}},
+		"a span of time that is too long": {spec: "{runningEstimate: " + strings.Repeat("0", 64) + "1s, " + pair + "}", wantOfSchema: []string{"spec.runningEstimate"}},
 		"one Pod too many": {spec: "{tasks: [{name: a, replicas: 10000, @t}, {name: b, replicas: 1, @t}]}",
 			want: []string{"spec.tasks: must have at most 10000 replicas, which is their sum over all tasks"}},
 
@@ -205,6 +223,15 @@ func TestTheCRDAndValidateRefuseTheSameJobs(t *testing.T) {
 
 const wrongName = "metadata.name: metadata.name must be at most 63 lower-case letters, digits and hyphens, starting and ending with a letter or digit, because it is a label value and a part of host names"
 
+// times repeats a text of a list, with the place in it for %d.
+func times(n int, text string) string {
+	texts := make([]string, n)
+	for i := range texts {
+		texts[i] = strings.ReplaceAll(text, "%d", fmt.Sprint(i))
+	}
+	return strings.Join(texts, ", ")
+}
+
 // objectOf is a Job as the API server gets it.
 func objectOf(t *testing.T, name, spec string) map[string]any {
 	t.Helper()
@@ -235,4 +262,21 @@ func jobOf(t *testing.T, object map[string]any) *batchv1alpha1.Job {
 		t.Fatal(err)
 	}
 	return job
+}
+
+// TestASpecWithoutBoundsIsRefusedAtOnce has as many tasks as fit into an object, each of which
+// depends on the next. Only the CRD of somebody else lets that in.
+func TestASpecWithoutBoundsIsRefusedAtOnce(t *testing.T) {
+	job := &batchv1alpha1.Job{}
+	job.Name = "j"
+	for i := range 30_000 {
+		job.Spec.Tasks = append(job.Spec.Tasks, batchv1alpha1.TaskSpec{DependsOn: &batchv1alpha1.DependsOn{Name: []string{defaultTaskName(i + 1)}}})
+	}
+	if errs := Validate(job); len(errs) != 1 || errs[0].Field != "spec.tasks" {
+		t.Errorf("%d problems, want one, of spec.tasks", len(errs))
+	}
+	memory := Memory{}.read(job, Options{SchedulerNames: []string{""}})
+	if n := len(memory.invalid); n == 0 || n > maxMessage {
+		t.Errorf("%d bytes say what is wrong, want at most %d", n, maxMessage)
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
@@ -15,6 +16,9 @@ import (
 // validateVolumes finds what is wrong with the volumes of a Job. A claim may have a name
 // beside it: Volcano writes that of what it has made.
 func validateVolumes(volumes []batchv1alpha1.VolumeSpec, path *field.Path) field.ErrorList {
+	if errs := tooMany(path, len(volumes), maxVolumes); len(errs) > 0 {
+		return errs
+	}
 	var errs field.ErrorList
 	paths, twice := map[string]bool{}, false
 	for i := range volumes {
@@ -24,6 +28,8 @@ func validateVolumes(volumes []batchv1alpha1.VolumeSpec, path *field.Path) field
 		if volume.MountPath == "" || strings.Contains(volume.MountPath, ":") {
 			errs = append(errs, field.Invalid(at.Child("mountPath"), volume.MountPath, "must not be empty, and must not contain a colon"))
 		}
+		errs = append(errs, tooLong(at.Child("mountPath"), volume.MountPath, maxMountPath)...)
+		errs = append(errs, tooLong(at.Child("volumeClaimName"), volume.VolumeClaimName, validation.DNS1123SubdomainMaxLength)...)
 		switch {
 		case volume.VolumeClaim != nil:
 			if err := decodeClaim(volume, &corev1.PersistentVolumeClaimSpec{}); err != nil {

@@ -14,8 +14,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	busv1alpha1 "github.com/lockstep-k8s/lockstep/apis/bus/v1alpha1"
-	"github.com/lockstep-k8s/lockstep/controller/engine"
 	"github.com/lockstep-k8s/lockstep/controller/volcano"
+	"github.com/lockstep-k8s/lockstep/internal/informing"
 )
 
 // byTarget is the index of Commands by the key of the Job that they are for.
@@ -27,7 +27,7 @@ var commandResource = busv1alpha1.SchemeGroupVersion.WithResource(busv1alpha1.Co
 // Command that makes no sense must not keep the others from being listed.
 func newCommandInformer(client dynamic.Interface) (cache.SharedIndexInformer, error) {
 	informer := dynamicinformer.NewFilteredDynamicInformer(client, commandResource, metav1.NamespaceAll, 0,
-		cache.Indexers{byTarget: indexByTarget}, engine.WantCurrent).Informer()
+		cache.Indexers{byTarget: indexByTarget}, informing.WantCurrent).Informer()
 	return informer, informer.SetTransform(decodeCommand)
 }
 

@@ -19,6 +19,7 @@ import (
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/controller/engine"
 	"github.com/lockstep-k8s/lockstep/controller/volcano"
+	"github.com/lockstep-k8s/lockstep/internal/informing"
 )
 
 // newInformers makes the informers, but for that of Jobs. The one of PodGroups is shared, and
@@ -26,7 +27,7 @@ import (
 func (c *Core) newInformers() error {
 	labelled := func(options *metav1.ListOptions) {
 		options.LabelSelector = batchv1alpha1.KeyJobName
-		engine.WantCurrent(options)
+		informing.WantCurrent(options)
 	}
 	owned := engine.OwnerIndex("")
 	typed := informers.NewSharedInformerFactoryWithOptions(c.clients.Kube, 0, informers.WithTweakListOptions(labelled))
@@ -42,9 +43,9 @@ func (c *Core) newInformers() error {
 		c.metadataOf[kind] = c.newMetadataInformer(resource, labelled)
 	}
 	// Users name claims of their own, which have no label.
-	c.metadataOf[volcano.KindClaim] = c.newMetadataInformer(corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims"), engine.WantCurrent)
+	c.metadataOf[volcano.KindClaim] = c.newMetadataInformer(corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims"), informing.WantCurrent)
 	var err error
-	if c.volcanoGroups, err = newServedOrNot(c.newMetadataInformer(volcanoGroupResource, engine.WantCurrent)); err != nil {
+	if c.volcanoGroups, err = newServedOrNot(c.newMetadataInformer(volcanoGroupResource, informing.WantCurrent)); err != nil {
 		return fmt.Errorf("watching PodGroups of Volcano: %w", err)
 	}
 	if c.commands, err = newCommandInformer(c.clients.Dynamic); err != nil {

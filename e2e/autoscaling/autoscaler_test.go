@@ -8,6 +8,7 @@ package autoscaling
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -24,6 +25,9 @@ const scanInterval = 500 * time.Millisecond
 
 // newRack is the rack of all nodes that the autoscaler adds.
 const newRack = "new"
+
+// newNodes begins the names of the nodes that the autoscaler adds; a number ends them.
+const newNodes = "scaled-"
 
 // autoscaler stands in for a cluster autoscaler that adds nodes. As a real one does, it looks
 // for Pods that are unschedulable, takes those that are nominated for a node that exists for
@@ -137,15 +141,12 @@ func takeRoom(free map[string]int64, request int64) bool {
 func (a *autoscaler) addNode(ctx context.Context) (string, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	name := fmt.Sprintf("scaled-%d", len(a.added))
+	name := fmt.Sprintf("%s%d", newNodes, len(a.added))
 	node := &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{}, Annotations: map[string]string{}},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: maps.Clone(a.template.Labels), Annotations: map[string]string{}},
 		Spec:       corev1.NodeSpec{Taints: a.template.Spec.Taints},
 		Status: corev1.NodeStatus{Capacity: a.template.Status.Capacity, Allocatable: a.template.Status.Allocatable,
 			Addresses: a.template.Status.Addresses, NodeInfo: a.template.Status.NodeInfo},
-	}
-	for key, value := range a.template.Labels {
-		node.Labels[key] = value
 	}
 	for key, value := range a.template.Annotations {
 		if strings.HasPrefix(key, "kwok.x-k8s.io/") {

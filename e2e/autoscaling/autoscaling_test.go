@@ -18,7 +18,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -63,43 +62,28 @@ func TestMain(m *testing.M) {
 }
 
 // createGang creates a group and as many Pods as it needs, each for a whole node.
-func createGang(t *testing.T, namespace, name string, n int, change func(*schedulingv1alpha1.PodGroup, *corev1.Pod)) {
+func createGang(t *testing.T, namespace, name string, n int, change func(*corev1.Pod), changeGroup ...func(*schedulingv1alpha1.PodGroupSpec)) {
 	t.Helper()
-	group := &schedulingv1alpha1.PodGroup{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: schedulingv1alpha1.PodGroupSpec{MinMember: int32(n)}}
-	one := int64(1)
-	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{schedulingv1alpha1.LabelPodGroup: name}},
-		Spec: corev1.PodSpec{
-			SchedulerName: "lockstep-scheduler", RestartPolicy: corev1.RestartPolicyNever, TerminationGracePeriodSeconds: &one,
-			Containers: []corev1.Container{{
-				Name: "main", Image: "lockstep.dev/simulated:any",
-				Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: *resource.NewQuantity(coresOfNode, resource.DecimalSI)}},
-			}},
-		},
-	}
-	change(group, pod)
-	if _, err := cluster.Lockstep.SchedulingV1alpha1().PodGroups(namespace).Create(t.Context(), group, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	cluster.CreateGroup(t, namespace, name, int32(n), changeGroup...)
 	for i := range n {
-		pod.Name = fmt.Sprintf("%s-%d", name, i)
-		if _, err := cluster.Kube.CoreV1().Pods(namespace).Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		cluster.CreatePod(t, namespace, testbed.MakePod(fmt.Sprintf("%s-%d", name, i), testbed.InGroup(name), testbed.WithCores(coresOfNode), endingSoon, change))
 	}
+}
+
+// endingSoon has a Pod be gone a second after it is deleted.
+func endingSoon(pod *corev1.Pod) {
+	one := int64(1)
+	pod.Spec.TerminationGracePeriodSeconds = &one
 }
 
 // low makes a gang one that others preempt, and of which no Pod is gone before the test says
 // so.
-func low(_ *schedulingv1alpha1.PodGroup, pod *corev1.Pod) {
-	pod.Finalizers, pod.Labels[jobs.Hold] = []string{jobs.Hold}, "true"
-}
+func low(pod *corev1.Pod) { pod.Finalizers, pod.Labels[jobs.Hold] = []string{jobs.Hold}, "true" }
 
-func ofHighClass(_ *schedulingv1alpha1.PodGroup, pod *corev1.Pod) { pod.Spec.PriorityClassName = high }
+func ofHighClass(pod *corev1.Pod) { pod.Spec.PriorityClassName = high }
 
-func inOneRack(group *schedulingv1alpha1.PodGroup, pod *corev1.Pod) {
-	ofHighClass(group, pod)
-	group.Spec.Topology = []schedulingv1alpha1.TopologyConstraint{{Key: rackLabel, Mode: schedulingv1alpha1.TopologyRequired}}
+func inOneRack(group *schedulingv1alpha1.PodGroupSpec) {
+	group.Topology = []schedulingv1alpha1.TopologyConstraint{{Key: rackLabel, Mode: schedulingv1alpha1.TopologyRequired}}
 }
 
 // podsOf are the Pods of a gang.
@@ -127,6 +111,9 @@ func waitPods(t *testing.T, namespace, gang, what string, n int, is func(*corev1
 }
 
 func isPlaced(pod *corev1.Pod) bool { return pod.Spec.NodeName != "" }
+func isOnNewNode(pod *corev1.Pod) bool {
+	return strings.HasPrefix(pod.Spec.NodeName, newNodes)
+}
 func isEnding(pod *corev1.Pod) bool { return pod.DeletionTimestamp != nil }
 func isNominated(pod *corev1.Pod) bool {
 	return pod.Status.NominatedNodeName != "" && isUnschedulable(pod)
@@ -174,10 +161,8 @@ func TestNodesAreAddedForAGangThatPreemptionDoesNotHelp(t *testing.T) {
 	namespace := cluster.Namespace(t)
 	createGang(t, namespace, "low", nodes, low)
 	waitPods(t, namespace, "low", "placed", nodes, isPlaced)
-	createGang(t, namespace, "high", 3, inOneRack)
-	waitPods(t, namespace, "high", "placed on new nodes", 3, func(pod *corev1.Pod) bool {
-		return strings.HasPrefix(pod.Spec.NodeName, "scaled-")
-	})
+	createGang(t, namespace, "high", 3, ofHighClass, inOneRack)
+	waitPods(t, namespace, "high", "placed on new nodes", 3, isOnNewNode)
 	consistently(t, autoscaler, namespace, "low", 3, 5*time.Second)
 }
 
@@ -193,9 +178,7 @@ func TestNodesAreAddedWhenVictimsDoNotEnd(t *testing.T) {
 	if added := autoscaler.nodes(); len(added) > 0 {
 		t.Errorf("the nodes %v were added while the victims might end", added)
 	}
-	waitPods(t, namespace, "high", "placed on new nodes", 2, func(pod *corev1.Pod) bool {
-		return strings.HasPrefix(pod.Spec.NodeName, "scaled-")
-	})
+	waitPods(t, namespace, "high", "placed on new nodes", 2, isOnNewNode)
 	waitDenominated(t, namespace, "high")
 	consistently(t, autoscaler, namespace, "high", 2, 3*time.Second)
 }

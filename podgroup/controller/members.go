@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/internal/informing"
 	"github.com/lockstep-k8s/lockstep/podgroup"
 )
 
@@ -26,9 +27,7 @@ func newPodInformer(client kubernetes.Interface) cache.SharedIndexInformer {
 	factory := informers.NewSharedInformerFactoryWithOptions(client, 0,
 		informers.WithTweakListOptions(func(o *metav1.ListOptions) {
 			o.LabelSelector = schedulingv1alpha1.LabelPodGroup
-			if o.ResourceVersion == "0" { // Any state: the phase would follow an old one.
-				o.ResourceVersion = ""
-			}
+			informing.WantCurrent(o) // else the phase would follow an old state
 		}),
 		informers.WithTransform(strip),
 	)

@@ -27,7 +27,7 @@ func (licence) PreEnqueue(_ context.Context, pod *corev1.Pod) *fwk.Status {
 	return nil
 }
 
-// TestOtherPluginsKeepMembersBackToo, and not the leader alone.
+// TestOtherPluginsKeepMembersBackToo: each member, and not the first alone.
 func TestOtherPluginsKeepMembersBackToo(t *testing.T) {
 	licensed := func(w *schedulertesting.PodWrapper) { w.Annotation("licence", "yes") }
 	w := newWorld(t, all(makeNodes("node", 1, 8), makeGroup("gang", 3), makeMembers("gang", 2, licensed), makePod("gang-2", inGroup("gang")),

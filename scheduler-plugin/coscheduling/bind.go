@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -113,7 +112,6 @@ func boundAfterAll(ctx context.Context, p *kube.Placement, status *fwk.Status) b
 	if status.IsSuccess() || !apierrors.IsConflict(status.AsError()) {
 		return false
 	}
-	var live *corev1.Pod
 	live, err := p.Profile.ClientSet().CoreV1().Pods(p.Pod.Namespace).Get(ctx, p.Pod.Name, metav1.GetOptions{})
 	return err == nil && live.UID == p.Pod.UID && live.Spec.NodeName == p.Node
 }

@@ -133,7 +133,7 @@ func TestWaitingGangsAreNotPlannedInVain(t *testing.T) {
 }
 
 // TestKubeSchedulersOwnMetricsStayRight: an attempt that fails is one attempt, of
-// the leader; each member that is bound is one that succeeds.
+// the gang; each member that is bound is one that succeeds.
 func TestKubeSchedulersOwnMetricsStayRight(t *testing.T) {
 	schedulermetrics.Register()
 	attempts := func(result string) float64 {

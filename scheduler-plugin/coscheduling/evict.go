@@ -46,10 +46,9 @@ func (e *evictor) evict(ctx context.Context, view *gangs.View, pods []*corev1.Po
 	by := &kube.Preemptor{Object: withKind(view.Group), Scheduler: view.Waiting[0].Spec.SchedulerName, Priority: view.Rank.Priority, Kind: "PodGroup"}
 	key := view.Key
 	go func() {
-		if e.deletePods(ctx, by, pods) {
-			return
+		if !e.deletePods(ctx, by, pods) {
+			e.gangs.Wake(key)
 		}
-		e.gangs.Wake(key)
 	}()
 }
 

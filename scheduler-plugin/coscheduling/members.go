@@ -20,6 +20,7 @@ import (
 	"k8s.io/klog/v2"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/internal/informing"
 	"github.com/lockstep-k8s/lockstep/internal/tombstone"
 	"github.com/lockstep-k8s/lockstep/podgroup"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/gangs"
@@ -77,7 +78,7 @@ func (w *watcher) watchMembers() (cache.DoneChecker, error) {
 		return nil, fmt.Errorf("watching Pods: %w", err)
 	}
 	ended := coreinformers.NewFilteredPodInformer(m.client, metav1.NamespaceAll, 0, cache.Indexers{}, selectEnded)
-	if err := ended.SetTransform(dropManagedFields); err != nil {
+	if err := ended.SetTransform(informing.DropManagedFields); err != nil {
 		return nil, fmt.Errorf("watching Pods that have ended: %w", err)
 	}
 	endedSeen, err := ended.AddEventHandler(m.ended())
@@ -100,9 +101,7 @@ func (w *watcher) watchMembers() (cache.DoneChecker, error) {
 // its cache, which may be older than what another informer has begun with.
 func selectEnded(options *metav1.ListOptions) {
 	options.LabelSelector, options.FieldSelector = schedulingv1alpha1.LabelPodGroup, kube.EndedPods
-	if options.ResourceVersion == "0" {
-		options.ResourceVersion = ""
-	}
+	informing.WantCurrent(options)
 }
 
 // living is the handler of the scheduler's own informer.

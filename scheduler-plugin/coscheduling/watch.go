@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/cache"
@@ -18,6 +17,7 @@ import (
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	schedulingclient "github.com/lockstep-k8s/lockstep/client/clientset/versioned"
 	schedulinginformers "github.com/lockstep-k8s/lockstep/client/informers/externalversions"
+	"github.com/lockstep-k8s/lockstep/internal/informing"
 	"github.com/lockstep-k8s/lockstep/internal/tombstone"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/gangs"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
@@ -45,7 +45,7 @@ func (w *watcher) start(groups schedulingclient.Interface) error {
 	}
 	factory := schedulinginformers.NewSharedInformerFactory(groups, 0)
 	podGroups := factory.Scheduling().V1alpha1().PodGroups().Informer()
-	if err := podGroups.SetTransform(dropManagedFields); err != nil {
+	if err := podGroups.SetTransform(informing.DropManagedFields); err != nil {
 		return fmt.Errorf("watching PodGroups: %w", err)
 	}
 	groupsSeen, err := podGroups.AddEventHandler(handlers(w.gangs.SetGroup, w.updateGroup, w.gangs.DeleteGroup))
@@ -158,15 +158,4 @@ func handlers[T any](add func(T), update func(before, after T), remove func(T)) 
 			}
 		},
 	}
-}
-
-// dropManagedFields saves the memory of a field that nothing here reads.
-func dropManagedFields(obj any) (any, error) {
-	switch o := obj.(type) {
-	case *corev1.Pod:
-		o.ManagedFields = nil
-	case *schedulingv1alpha1.PodGroup:
-		o.ManagedFields = nil
-	}
-	return obj, nil
 }

@@ -128,8 +128,8 @@ const (
 	// Running; Restarting, Aborting, Terminating, Completing by an action.
 	JobPending JobPhase = "Pending"
 	// JobRunning: minAvailable Pods run or have ended. Exits: Completed and Failed at
-	// the natural end; Pending, when too many wait; Restarting, Aborting, Terminating,
-	// Completing by an action.
+	// the natural end; Pending, when too many wait, or the spec makes no sense any more;
+	// Restarting, Aborting, Terminating, Completing by an action.
 	JobRunning JobPhase = "Running"
 	// JobRestarting: Pods go and are made again. Exits: Failed, when there were too
 	// many restarts; Pending; Aborting, Terminating, Completing by an action.

@@ -89,8 +89,7 @@ type SchedulingPolicy struct {
 	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*)?$`
 	Queue string `json:"queue,omitempty"`
 
-	// minResources is recorded in the gang. Default: what its first minAvailable Pods
-	// request. It counts for the Pods of the next start.
+	// minResources is recorded with the gang and has no effect: what Pods request counts.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=64
 	MinResources map[corev1.ResourceName]resource.Quantity `json:"minResources,omitempty"`

@@ -15,47 +15,61 @@ import (
 
 // compare measures n Frameworks of so many tasks against bare Pods, from the
 // first creation until all run, and holds the ratio to a bar: Frameworks as
-// FrameworkController knows them, and then gangs.
+// FrameworkController knows them, and then gangs. Bare Pods are those that the
+// Frameworks have, and are placed one by one by the same scheduler.
 func compare(ctx context.Context, b *harness.Bench, n, tasks int, bar float64) error {
 	c, err := up(ctx, b)
 	if err != nil {
 		return err
 	}
-	if err := c.compare(ctx, b, "plain Frameworks", plain, n, tasks, bar); err != nil {
-		return err
+	for _, frameworks := range []struct {
+		name string
+		of   shape
+	}{{"plain Frameworks", plain}, {"gangs", gang}} {
+		err := duel(ctx, b,
+			contender{frameworks.name, func(ctx context.Context) (time.Duration, error) { return c.runFrameworks(ctx, frameworks.of, n, tasks) }},
+			contender{"bare Pods", func(ctx context.Context) (time.Duration, error) { return c.runBare(ctx, frameworks.of, n, tasks) }},
+			bar)
+		if err != nil {
+			return err
+		}
 	}
-	return c.compare(ctx, b, "gangs", gang, n, tasks, bar)
+	return nil
 }
 
-// compare measures Frameworks of one shape. Bare Pods are those that the
-// Frameworks have, and are placed one by one by the same scheduler.
-func (c *cluster) compare(ctx context.Context, b *harness.Bench, what string, of shape, n, tasks int, bar float64) error {
+// contender is what is measured, or what it is measured against.
+type contender struct {
+	name string
+	run  func(context.Context) (time.Duration, error)
+}
+
+// duel measures how long subject takes against baseline, from creation to all running, and
+// holds the ratio to a bar.
+func duel(ctx context.Context, b *harness.Bench, subject, baseline contender, bar float64) error {
 	// The first of all finds cold caches everywhere: it does not count.
-	if _, err := c.runBare(ctx, of, n, tasks); err != nil {
-		return err
+	for _, c := range []contender{baseline, subject} {
+		if _, err := c.run(ctx); err != nil {
+			return fmt.Errorf("running %s for the first time: %w", c.name, err)
+		}
 	}
-	if _, err := c.runFrameworks(ctx, of, n, tasks); err != nil {
-		return err
-	}
-	var bare, frameworks, ratios []float64
+	var was, is, ratios []float64
 	// In turn, so that what drifts on the machine drifts for both. Each pair has a
 	// ratio of its own: the medians of all may come from rounds far apart.
 	for range b.Rounds {
-		was, err := c.runBare(ctx, of, n, tasks)
-		if err != nil {
-			return fmt.Errorf("running bare Pods: %w", err)
+		took := [2]time.Duration{}
+		for i, c := range []contender{baseline, subject} {
+			var err error
+			if took[i], err = c.run(ctx); err != nil {
+				return fmt.Errorf("running %s: %w", c.name, err)
+			}
 		}
-		is, err := c.runFrameworks(ctx, of, n, tasks)
-		if err != nil {
-			return fmt.Errorf("running %s: %w", what, err)
-		}
-		b.Logf("bare Pods %.2f s, %s %.2f s", was.Seconds(), what, is.Seconds())
-		bare, frameworks = append(bare, was.Seconds()), append(frameworks, is.Seconds())
-		ratios = append(ratios, is.Seconds()/was.Seconds())
+		b.Logf("%s %.2f s, %s %.2f s", baseline.name, took[0].Seconds(), subject.name, took[1].Seconds())
+		was, is = append(was, took[0].Seconds()), append(is, took[1].Seconds())
+		ratios = append(ratios, took[1].Seconds()/took[0].Seconds())
 	}
 	b.Report(harness.Figure{
-		What: what + ", creation to all running, against bare Pods", Value: harness.Median(ratios), Unit: "×", Bar: harness.AtMost(bar),
-		Note: fmt.Sprintf("%.2f s against %.2f s, medians of %d", harness.Median(frameworks), harness.Median(bare), b.Rounds),
+		What: fmt.Sprintf("%s, creation to all running, against %s", subject.name, baseline.name), Value: harness.Median(ratios), Unit: "×", Bar: harness.AtMost(bar),
+		Note: fmt.Sprintf("%.2f s against %.2f s, medians of %d", harness.Median(is), harness.Median(was), b.Rounds),
 	})
 	return nil
 }

@@ -2,11 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package imports holds packages to what they may know, in tests: a test of a package to
-// what is special to it, and those here all pure packages to having no client.
+// what is special to it, and those here all pure packages to having neither client nor clock.
 package imports
 
 import (
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -26,4 +27,15 @@ func Of(t *testing.T) []string {
 		}
 	}
 	return packages
+}
+
+// Only has the test fail if the package imports another package than those that are allowed,
+// as Of tells.
+func Only(t *testing.T, allowed ...string) {
+	t.Helper()
+	for _, pkg := range Of(t) {
+		if !slices.Contains(allowed, pkg) {
+			t.Errorf("the package imports %s", pkg)
+		}
+	}
 }

@@ -48,6 +48,14 @@ func (s Suite) Run(t *testing.T, mutations map[string]Mutation) {
 	}
 }
 
+// Fit fails for each mutation that would change nothing, because the code is another by now. It
+// is quick.
+func Fit(t *testing.T, mutations map[string]Mutation) {
+	for name, m := range mutations {
+		t.Run(name, func(t *testing.T) { m.source(t) })
+	}
+}
+
 func (s Suite) check(t *testing.T, m Mutation) {
 	dir, by := t.TempDir(), cmp.Or(m.By, filepath.Dir(m.File))
 	binary := filepath.Join(dir, "mutated.test")
@@ -72,19 +80,13 @@ func (s Suite) check(t *testing.T, m Mutation) {
 // overlay writes the mutated file, and says for the compiler what it replaces.
 func (m Mutation) overlay(t *testing.T, dir string) string {
 	t.Helper()
-	source, err := os.ReadFile(m.File)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if n := strings.Count(string(source), m.Old); n != 1 {
-		t.Fatalf("%s has %d times, want once:\n%s", m.File, n, m.Old)
-	}
+	source := m.source(t)
 	original, err := filepath.Abs(m.File)
 	if err != nil {
 		t.Fatal(err)
 	}
 	mutated := filepath.Join(dir, filepath.Base(m.File))
-	if err := os.WriteFile(mutated, []byte(strings.Replace(string(source), m.Old, m.New, 1)), 0o644); err != nil {
+	if err := os.WriteFile(mutated, []byte(strings.Replace(source, m.Old, m.New, 1)), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	data, err := json.Marshal(map[string]map[string]string{"Replace": {original: mutated}})
@@ -96,4 +98,17 @@ func (m Mutation) overlay(t *testing.T, dir string) string {
 		t.Fatal(err)
 	}
 	return overlay
+}
+
+// source is what is in the file that the mutation changes.
+func (m Mutation) source(t *testing.T) string {
+	t.Helper()
+	source, err := os.ReadFile(m.File)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(string(source), m.Old); n != 1 {
+		t.Fatalf("%s has %d times, want once:\n%s", m.File, n, m.Old)
+	}
+	return string(source)
 }

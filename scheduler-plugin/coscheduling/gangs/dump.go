@@ -5,6 +5,7 @@ package gangs
 
 import (
 	"fmt"
+	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -77,9 +78,23 @@ func miscounted(g *gang) string {
 	for _, tally := range []struct{ got, want podgroup.Tally }{
 		{g.waiting, recount.waiting}, {g.placed, recount.placed}, {g.missing, recount.missing}, {g.bound, recount.bound},
 	} {
-		if tally.got.Total != tally.want.Total {
+		if tally.got.Total != tally.want.Total || !includes(tally.got.Roles, tally.want.Roles) || !includes(tally.want.Roles, tally.got.Roles) {
 			return fmt.Sprintf("counts %+v, its members are %+v", tally.got, tally.want)
 		}
 	}
+	if g.strangers != recount.strangers || !maps.Equal(g.priorities, recount.priorities) {
+		return fmt.Sprintf("counts %d strangers and the priorities %v, there are %d and %v", g.strangers, g.priorities, recount.strangers, recount.priorities)
+	}
 	return ""
+}
+
+// includes says whether all that is counted of one is counted as often of another. A role of
+// which there is nobody may be left out.
+func includes(all, some map[string]int32) bool {
+	for role, n := range some {
+		if all[role] != n {
+			return false
+		}
+	}
+	return true
 }

@@ -160,17 +160,13 @@ func (t *Gangs) SetPod(pod *corev1.Pod) {
 // completes is not lost. But it may be gone, and another one may have come for it. So while
 // the minimum depends on it, the gang has no turn.
 func (t *Gangs) SetMissing(pod *corev1.Pod) {
-	key, ok := podgroup.GroupOf(pod)
-	if !ok {
-		return
-	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	g := t.gangs[key]
-	if g == nil || g.members[pod.UID] == nil {
+	g, m := t.memberOf(pod)
+	if m == nil {
 		return
 	}
-	isNews := g.miss(g.members[pod.UID], t.config.Now())
+	isNews := g.miss(m, t.config.Now())
 	t.doubt(g)
 	if isNews {
 		t.changed(g)
@@ -179,41 +175,29 @@ func (t *Gangs) SetMissing(pod *corev1.Pod) {
 
 // IsAssumed says whether a Pod was given a node, and is not known to be bound to it.
 func (t *Gangs) IsAssumed(pod *corev1.Pod) bool {
-	key, ok := podgroup.GroupOf(pod)
-	if !ok {
-		return false
-	}
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	g := t.gangs[key]
-	return g != nil && g.members[pod.UID] != nil && g.members[pod.UID].assumed != ""
+	_, m := t.memberOf(pod)
+	return m != nil && m.assumed != ""
 }
 
 // HasNoPlace says whether a Pod is a member that has no node, nor is about to be bound to one.
 func (t *Gangs) HasNoPlace(pod *corev1.Pod) bool {
-	key, ok := podgroup.GroupOf(pod)
-	if !ok {
-		return false
-	}
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	g := t.gangs[key]
-	return g != nil && g.members[pod.UID] != nil && g.members[pod.UID].node() == ""
+	_, m := t.memberOf(pod)
+	return m != nil && m.node() == ""
 }
 
 // DeletePod learns that a Pod is gone, or names another group.
 func (t *Gangs) DeletePod(pod *corev1.Pod) {
-	key, ok := podgroup.GroupOf(pod)
-	if !ok {
-		return
-	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	g := t.gangs[key]
-	if g == nil || g.members[pod.UID] == nil {
+	g, m := t.memberOf(pod)
+	if m == nil {
 		return
 	}
-	isNews, wasPlaced := g.drop(g.members[pod.UID])
+	isNews, wasPlaced := g.drop(m)
 	t.settle(g)
 	t.doubt(g)
 	if isNews {
@@ -233,6 +217,17 @@ func (t *Gangs) gangOf(key types.NamespacedName) *gang {
 		t.gangs[key] = g
 	}
 	return g
+}
+
+// memberOf is what is known of a Pod, a stranger among others, and the gang of the group that
+// it names; nil if nothing is known of the Pod. The caller holds the lock.
+func (t *Gangs) memberOf(pod *corev1.Pod) (*gang, *member) {
+	key, named := podgroup.GroupOf(pod)
+	if !named || t.gangs[key] == nil {
+		return nil, nil
+	}
+	g := t.gangs[key]
+	return g, g.members[pod.UID]
 }
 
 // forgetIfEmpty drops a gang that nothing is known of any more. The caller holds the lock.

@@ -49,9 +49,9 @@ func priorityOf(g *gang, pod *corev1.Pod) (int32, bool) {
 func (g *Guard) Take(victim *corev1.Pod) bool {
 	g.Of.mu.Lock()
 	defer g.Of.mu.Unlock()
-	m := g.member(victim)
+	_, m := g.Of.memberOf(victim)
 	switch {
-	case m == nil, m.pod.Spec.NodeName != "":
+	case m == nil, m.isStranger(), m.pod.Spec.NodeName != "":
 		return true
 	case m.assumed == "", m.leaving, m.taken:
 		return false
@@ -64,21 +64,9 @@ func (g *Guard) Take(victim *corev1.Pod) bool {
 func (g *Guard) Spare(victim *corev1.Pod) {
 	g.Of.mu.Lock()
 	defer g.Of.mu.Unlock()
-	if m := g.member(victim); m != nil {
+	if _, m := g.Of.memberOf(victim); m != nil {
 		m.taken = false
 	}
-}
-
-// member is what is known of a Pod, nil if it is no member. The caller holds the lock.
-func (g *Guard) member(pod *corev1.Pod) *member {
-	key, named := podgroup.GroupOf(pod)
-	if !named || g.Of.gangs[key] == nil {
-		return nil
-	}
-	if m := g.Of.gangs[key].members[pod.UID]; m != nil && !m.isStranger() {
-		return m
-	}
-	return nil
 }
 
 // Cost is how many Pods go if one goes, with that.

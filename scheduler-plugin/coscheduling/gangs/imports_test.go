@@ -4,7 +4,6 @@
 package gangs
 
 import (
-	"slices"
 	"testing"
 
 	"github.com/lockstep-k8s/lockstep/internal/testing/imports"
@@ -14,7 +13,7 @@ import (
 // by which it could do something. The scheduler is not among it: whoever is told of Pods and
 // turns needs none.
 func TestGangsActOnNothing(t *testing.T) {
-	allowed := []string{
+	imports.Only(t,
 		"k8s.io/api/core/v1",
 		"k8s.io/apimachinery/pkg/api/equality",
 		"k8s.io/apimachinery/pkg/types",
@@ -23,10 +22,5 @@ func TestGangsActOnNothing(t *testing.T) {
 		"github.com/lockstep-k8s/lockstep/podgroup",
 		"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line",
 		"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/news",
-	}
-	for _, pkg := range imports.Of(t) {
-		if !slices.Contains(allowed, pkg) {
-			t.Errorf("the package imports %s", pkg)
-		}
-	}
+	)
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/news"
 )
 
-// TestWhatWasLookedAtDoesNotChange: it is told of a gang without the lock of the tracker.
+// TestWhatWasLookedAtDoesNotChange: it is told of a gang without the lock of Gangs.
 func TestWhatWasLookedAtDoesNotChange(t *testing.T) {
 	b := newBench()
 	b.SetGroup(makeGroup("gang", 2))

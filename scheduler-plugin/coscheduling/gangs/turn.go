@@ -100,14 +100,12 @@ type FailedBinding struct {
 // Unassume records that a member could not be bound, and has its gang planned again
 // after a back-off. The members of one placement that fail are one failure.
 func (t *Gangs) Unassume(f FailedBinding) {
-	key, _ := podgroup.GroupOf(f.Pod)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	g := t.gangs[key]
-	if g == nil || g.members[f.Pod.UID] == nil || g.members[f.Pod.UID].assumed == "" {
+	g, m := t.memberOf(f.Pod)
+	if m == nil || m.assumed == "" {
 		return
 	}
-	m := g.members[f.Pod.UID]
 	if first := g.unassume(m, f.Message); first {
 		t.line.Unbound(g.key, f.Terms, t.config.Now())
 	}
@@ -125,15 +123,14 @@ func (t *Gangs) SetLeaving(pods []*corev1.Pod, leaving bool) {
 	defer t.mu.Unlock()
 	whole := make(map[*gang]bool) // whether it was, of those concerned
 	for _, pod := range pods {
-		key, _ := podgroup.GroupOf(pod)
-		g := t.gangs[key]
-		if g == nil || g.members[pod.UID] == nil {
+		g, m := t.memberOf(pod)
+		if m == nil {
 			continue
 		}
 		if _, known := whole[g]; !known {
 			whole[g] = g.group != nil && podgroup.Holds(&g.group.Spec, g.placed)
 		}
-		g.setLeaving(g.members[pod.UID], leaving)
+		g.setLeaving(m, leaving)
 		t.changed(g)
 	}
 	for g, was := range whole {

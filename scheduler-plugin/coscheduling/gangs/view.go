@@ -53,12 +53,10 @@ type Standing struct {
 // viewOf is a gang as a turn sees it that begins now.
 func viewOf(g *gang) View {
 	v := View{Key: g.key, Rank: g.rank(), Group: g.group, Placed: g.placed.Plus(podgroup.Tally{})}
-	keys := make(map[types.UID]string, g.waiting.Total)
 	for _, m := range g.members {
 		switch g.state(m) {
 		case memberWaiting:
 			v.Waiting = append(v.Waiting, m.pod)
-			keys[m.pod.UID] = m.classKey(g.rules.ClassKey)
 		case memberPlaced:
 			if m.pod.Status.Phase != corev1.PodSucceeded {
 				v.Nodes = append(v.Nodes, m.node())
@@ -67,7 +65,7 @@ func viewOf(g *gang) View {
 	}
 	sortMembers(v.Waiting)
 	for _, pod := range v.Waiting {
-		v.ClassKeys = append(v.ClassKeys, keys[pod.UID])
+		v.ClassKeys = append(v.ClassKeys, g.members[pod.UID].classKey(g.rules.ClassKey))
 	}
 	slices.Sort(v.Nodes)
 	return v

@@ -18,9 +18,15 @@ import (
 // kube-scheduler's own Unreserve is for a binding that failed. DynamicResources takes the
 // reservation of a claim back then, also one that is none of this attempt: after a crash, the
 // Pod has it from before, and is to keep it. It does so with the context that it is
-// given. No client sends a request in a context that has ended.
+// given.
 func UndoReserve(ctx context.Context, profile framework.Framework, state fwk.CycleState, pod *corev1.Pod, node string) {
-	ended, end := context.WithCancel(klog.NewContext(ctx, klog.Logger{})) // that it did not is not worth a line
+	profile.RunReservePluginsUnreserve(inMemory(ctx), state, pod, node)
+}
+
+// inMemory is a context that has ended, in which no client sends a request. That it did not is
+// not worth a line of the log.
+func inMemory(ctx context.Context) context.Context {
+	ended, end := context.WithCancel(klog.NewContext(ctx, klog.Logger{}))
 	end()
-	profile.RunReservePluginsUnreserve(ended, state, pod, node)
+	return ended
 }

@@ -4,7 +4,6 @@
 package news
 
 import (
-	"slices"
 	"testing"
 
 	"github.com/lockstep-k8s/lockstep/internal/testing/imports"
@@ -13,7 +12,7 @@ import (
 // TestWhatDecidesCannotAct: what is told of a gang is decided by functions that know
 // nothing by which they could do something, nor a random number.
 func TestWhatDecidesCannotAct(t *testing.T) {
-	allowed := []string{
+	imports.Only(t,
 		"k8s.io/api/core/v1",
 		"k8s.io/apimachinery/pkg/apis/meta/v1",
 		"k8s.io/apimachinery/pkg/types",
@@ -21,10 +20,5 @@ func TestWhatDecidesCannotAct(t *testing.T) {
 		"github.com/lockstep-k8s/lockstep/internal/times",
 		"github.com/lockstep-k8s/lockstep/podgroup",
 		"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line",
-	}
-	for _, pkg := range imports.Of(t) {
-		if !slices.Contains(allowed, pkg) {
-			t.Errorf("the package imports %s", pkg)
-		}
-	}
+	)
 }

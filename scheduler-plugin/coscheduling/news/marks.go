@@ -61,8 +61,10 @@ func (g *Gang) MarkOf(p Pod) (Mark, bool) {
 		return g.grouplessMark(p), true
 	case !g.complete():
 		// Its conditions say so. Only who was told something else is told.
-		return Mark{Reason: ReasonIncomplete, Message: fmt.Sprintf("PodGroup %s lacks members; its conditions say how many", g.Key.Name)},
-			IsMarked(p.Pod, ReasonNoGroup) || IsMarked(p.Pod, ReasonNotServed) || IsMarked(p.Pod, ReasonNotAMember)
+		if !IsMarked(p.Pod, ReasonNoGroup) && !IsMarked(p.Pod, ReasonNotServed) && !IsMarked(p.Pod, ReasonNotAMember) {
+			return Mark{}, false
+		}
+		return Mark{Reason: ReasonIncomplete, Message: fmt.Sprintf("PodGroup %s lacks members; its conditions say how many", g.Key.Name)}, true
 	case g.Refusal != nil && !g.Refusal.Unready:
 		return Mark{Reason: corev1.PodReasonUnschedulable,
 			Message: fmt.Sprintf("there is no room for all of PodGroup %s; its conditions say what is missing", g.Key.Name)}, true

@@ -31,11 +31,12 @@ const nominationPeriod = 10 * time.Second
 // Nomination is for which node a Pod is to be nominated, empty for none. It is false if its
 // Nomination is to stay as it is.
 func (g *Gang) Nomination(p Pod) (node string, changes bool) {
+	if p.Nominee == p.Pod.Status.NominatedNodeName {
+		return "", false
+	}
 	mark, told := g.MarkOf(p)
 	marked := IsMarked(p.Pod, corev1.PodReasonUnschedulable)
 	switch {
-	case p.Nominee == p.Pod.Status.NominatedNodeName:
-		return "", false
 	case p.Nominee != "" && (marked || told && mark.Reason == corev1.PodReasonUnschedulable):
 		return p.Nominee, true
 	case p.Nominee != "":
@@ -63,7 +64,10 @@ func (g *Gang) Renominates(pods []types.UID) bool {
 		some[uid] = true
 	}
 	return g.Group != nil && slices.ContainsFunc(g.Pods, func(p Pod) bool {
+		if p.Pod.Status.NominatedNodeName == "" || !some[p.Pod.UID] {
+			return false
+		}
 		_, changes := g.Nomination(p)
-		return changes && p.Pod.Status.NominatedNodeName != "" && some[p.Pod.UID]
+		return changes
 	})
 }

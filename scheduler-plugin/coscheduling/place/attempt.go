@@ -39,15 +39,18 @@ func newAttempt(gang *Gang, cluster *Cluster, said rejections) *attempt {
 }
 
 // plans are the planner's, with as many members as fit and then with no more than the minima
-// ask for. Members that constrain each other may take the places of those that are needed.
+// ask for. Members that constrain each other may take the places of those that are needed. If
+// the minima find no room the first time they are not packed again.
 func (a *attempt) plans() iter.Seq[planner.Plan] {
 	return func(yield func(planner.Plan) bool) {
+		fits := false
 		for plan := range planner.Plans(a.found.world, a.found.gang) {
+			fits = true
 			if !yield(plan) {
 				return
 			}
 		}
-		if !a.found.gang.IsLeast() {
+		if fits && !a.found.gang.IsLeast() {
 			least := *a.found.gang
 			least.LeastOnly = true
 			for plan := range planner.Plans(a.found.world, &least) {

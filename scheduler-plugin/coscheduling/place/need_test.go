@@ -78,11 +78,11 @@ func TestOnlyHelpfulEventsWakeAGang(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			leader := ended("1", "1")
+			first := ended("1", "1")
 			if tc.tolerant {
-				leader.Spec.Tolerations = []corev1.Toleration{{Key: corev1.TaintNodeUnschedulable, Operator: corev1.TolerationOpExists}}
+				first.Spec.Tolerations = []corev1.Toleration{{Key: corev1.TaintNodeUnschedulable, Operator: corev1.TolerationOpExists}}
 			}
-			info, err := framework.NewPodInfo(leader)
+			info, err := framework.NewPodInfo(first)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -4,7 +4,6 @@
 package room
 
 import (
-	"slices"
 	"testing"
 
 	"github.com/lockstep-k8s/lockstep/internal/testing/imports"
@@ -13,7 +12,7 @@ import (
 // TestRoomActsOnNothing: the package knows the scheduler's interfaces and the line, and
 // nothing by which it could do something. What those import is not its business.
 func TestRoomActsOnNothing(t *testing.T) {
-	allowed := []string{
+	imports.Only(t,
 		"k8s.io/api/core/v1",
 		"k8s.io/apimachinery/pkg/apis/meta/v1",
 		"k8s.io/apimachinery/pkg/types",
@@ -22,10 +21,5 @@ func TestRoomActsOnNothing(t *testing.T) {
 		"k8s.io/kubernetes/pkg/scheduler/framework",
 		"github.com/lockstep-k8s/lockstep/internal/times",
 		"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line",
-	}
-	for _, pkg := range imports.Of(t) {
-		if !slices.Contains(allowed, pkg) {
-			t.Errorf("the package imports %s", pkg)
-		}
-	}
+	)
 }

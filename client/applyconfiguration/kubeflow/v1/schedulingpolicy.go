@@ -21,8 +21,7 @@ type SchedulingPolicyApplyConfiguration struct {
 	MinAvailable *int32 `json:"minAvailable,omitempty"`
 	// queue is recorded in the gang. Default "default". Immutable once it is set.
 	Queue *string `json:"queue,omitempty"`
-	// minResources is recorded in the gang. Default: what its first minAvailable Pods
-	// request. It counts for the Pods of the next start.
+	// minResources is recorded with the gang and has no effect: what Pods request counts.
 	MinResources map[corev1.ResourceName]resource.Quantity `json:"minResources,omitempty"`
 	// priorityClass ranks the gang among others, and is the class of Pods whose template
 	// names none. It counts for the Pods of the next start.

@@ -42,16 +42,18 @@ type Program struct {
 	opts     *options.Options
 }
 
-// New makes a program with kube-scheduler's flags. Their help tells the defaults. It panics if
-// kube-scheduler has no such flags, which is so in all runs of a build or in none.
-func New(defaults Defaults) *Program {
+// New makes a program with kube-scheduler's flags. Their help tells the defaults. It is an error
+// if kube-scheduler has no such flags, which is so in all runs of a build or in none.
+func New(defaults Defaults) (*Program, error) {
 	p := &Program{defaults: defaults, opts: options.NewOptions()}
-	defaults.tell(p.opts.Flags)
-	return p
+	if err := defaults.tell(p.opts.Flags); err != nil {
+		return nil, err
+	}
+	return p, nil
 }
 
 // tell has the help of kube-scheduler's flags tell these defaults.
-func (d *Defaults) tell(flags *cliflag.NamedFlagSets) {
+func (d *Defaults) tell(flags *cliflag.NamedFlagSets) error {
 	for set, values := range map[string]map[string]string{
 		"deprecated":      {"kube-api-qps": fmt.Sprint(d.QPS), "kube-api-burst": fmt.Sprint(d.Burst)},
 		"leader election": {"leader-elect-resource-name": d.Name, "leader-elect-resource-namespace": d.LeaseNamespace},
@@ -59,11 +61,12 @@ func (d *Defaults) tell(flags *cliflag.NamedFlagSets) {
 		for name, value := range values {
 			flag := flags.FlagSet(set).Lookup(name)
 			if flag == nil {
-				panic(fmt.Sprintf("kube-scheduler has no flag --%s among those of %s", name, set))
+				return fmt.Errorf("kube-scheduler has no flag --%s among those of %s", name, set)
 			}
 			flag.DefValue = value
 		}
 	}
+	return nil
 }
 
 // Flags are the program's flags, which the command line sets.

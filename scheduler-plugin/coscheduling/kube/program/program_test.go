@@ -14,7 +14,10 @@ import (
 // TestTheHelpTellsTheDefaultsThatRun: without --config and without the flags of the same
 // names, the configuration has these values.
 func TestTheHelpTellsTheDefaultsThatRun(t *testing.T) {
-	p := New(Defaults{Name: "some-scheduler", LeaseNamespace: "some-namespace", QPS: 12, Burst: 34, Plugin: "Some"})
+	p, err := New(Defaults{Name: "some-scheduler", LeaseNamespace: "some-namespace", QPS: 12, Burst: 34, Plugin: "Some"})
+	if err != nil {
+		t.Fatal(err)
+	}
 	cfg, err := p.Configuration()
 	if err != nil {
 		t.Fatal(err)
@@ -39,11 +42,8 @@ func TestTheHelpTellsTheDefaultsThatRun(t *testing.T) {
 
 // TestAFlagThatKubeSchedulerDropsIsNoticed, and not passed over.
 func TestAFlagThatKubeSchedulerDropsIsNoticed(t *testing.T) {
-	defer func() {
-		if said := fmt.Sprint(recover()); !strings.Contains(said, "kube-scheduler has no flag --") {
-			t.Errorf("it said %s", said)
-		}
-	}()
-	(&Defaults{}).tell(&cliflag.NamedFlagSets{})
-	t.Error("nothing was said of flags that do not exist")
+	err := (&Defaults{}).tell(&cliflag.NamedFlagSets{})
+	if err == nil || !strings.Contains(err.Error(), "kube-scheduler has no flag --") {
+		t.Errorf("it said %v", err)
+	}
 }

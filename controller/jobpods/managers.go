@@ -1,0 +1,23 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package jobpods
+
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// ForeignManager is who else has written the status of an owner. Empty if nobody has. own is
+// the name under which this controller does.
+func ForeignManager(owner metav1.Object, own string) string {
+	fields := owner.GetManagedFields()
+	i := slices.IndexFunc(fields, func(f metav1.ManagedFieldsEntry) bool {
+		return f.Subresource == "status" && f.Manager != own
+	})
+	if i < 0 {
+		return ""
+	}
+	return fields[i].Manager
+}

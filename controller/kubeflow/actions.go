@@ -1,0 +1,177 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kubeflow
+
+import (
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
+	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
+	"github.com/lockstep-k8s/lockstep/controller/jobpods"
+)
+
+// planActions derives from the status, of which all that matters here is persisted, what is
+// to be done.
+func (d *decision) planActions() {
+	switch {
+	case is(d.next, kubeflowv1.JobConditionSuspended) && !isFinished(d.next):
+		d.planRemoval()
+	case isFinished(d.next) && d.kind.designed:
+		// All stays.
+	case isFinished(d.next):
+		d.planCleanup()
+		d.planRetention()
+	default:
+		d.planRun()
+	}
+}
+
+func (d *decision) act(action plan.Action) { d.plan.Actions = append(d.plan.Actions, action) }
+
+// checkStatus asks whether the status is the stored one, for the sake of an object.
+func (d *decision) checkStatus(object types.UID) {
+	d.checksStatus = true
+	if object != "" {
+		d.unchecked = append(d.unchecked, object)
+	}
+}
+
+func (d *decision) planCheck() {
+	if d.checksStatus {
+		d.act(plan.Action{Verb: plan.CheckStatus, Name: d.Job.Name, UID: d.Job.UID, Seen: d.unchecked})
+	}
+}
+
+// actIfCurrent plans an action that goes by the status, once the one with which the
+// controller has begun is known not to be an old one.
+func (d *decision) actIfCurrent(action plan.Action) {
+	if !d.Current {
+		d.checkStatus("")
+		return
+	}
+	d.act(action)
+}
+
+// remove deletes an object, unless that has been asked for. It says whether it is still there.
+func (d *decision) remove(kind string, object metav1.Object) bool {
+	if d.Gone[object.GetUID()] {
+		return false
+	}
+	if object.GetDeletionTimestamp() == nil && !d.Deleted[object.GetUID()] {
+		d.act(jobpods.Deletion(kind, object))
+	}
+	return true
+}
+
+// planRun makes and deletes what a job needs whose Pods are to run: the gang before the Pods,
+// so that the scheduler never counts with one of yesterday, and all Services before them, so
+// that every name can be looked up.
+func (d *decision) planRun() {
+	for _, pod := range d.old {
+		d.remove(KindPod, pod)
+	}
+	d.planReplacements()
+	d.planSurplusServices()
+	if d.invalid != "" || len(d.old) > 0 {
+		return
+	}
+	d.planAutoscaler()
+	group, services := d.planPodGroup(), d.planServices()
+	if group && services {
+		d.planPods()
+	}
+}
+
+// planReplacements deletes the Pods that are counted and go. The count is persisted: another
+// controller would not count them again.
+func (d *decision) planReplacements() {
+	d.eachPod(func(r *replicas, index int32, pod *corev1.Pod) {
+		if !r.record.restarting.Has(index) || pod.DeletionTimestamp != nil || d.Deleted[pod.UID] {
+			return
+		}
+		if !r.persisted.restarting.Has(index) {
+			d.persist(plan.PersistSoon)
+			return
+		}
+		d.actIfCurrent(jobpods.Deletion(KindPod, pod))
+	})
+}
+
+// planSurplusServices deletes the Services of indexes that are scaled away, after their Pods,
+// and those of an earlier start.
+func (d *decision) planSurplusServices() {
+	if d.invalid != "" {
+		return
+	}
+	d.eachService(func(r *replicas, index int32, service *corev1.Service) {
+		if index >= r.number && d.Pods[service.Name] == nil || startOf(service) < d.next.Starts {
+			d.remove(KindService, service)
+		}
+	})
+}
+
+func (d *decision) eachService(visit func(*replicas, int32, *corev1.Service)) {
+	for _, r := range d.replicas {
+		for index := range r.reach {
+			if service := r.services[index]; service != nil {
+				visit(r, index, service)
+			}
+		}
+	}
+}
+
+// planServices makes the Services that are missing. It says whether all are there.
+func (d *decision) planServices() bool {
+	all := true
+	for _, r := range d.replicas {
+		for index := range r.number {
+			service := r.services[index]
+			if service != nil {
+				all = all && service.DeletionTimestamp == nil && startOf(service) >= d.next.Starts
+				continue
+			}
+			all = false
+			name, start, b, t := d.kind.objectName(d.Job, r.name, index), d.next.Starts, d.builder, r.replicaType
+			d.actIfCurrent(plan.Action{
+				Verb: plan.Create, Kind: KindService, Name: name, Owner: d.Job.UID, Group: "Service " + lower(r.name),
+				Content: d.content(), Build: func() (metav1.Object, error) { return b.service(t, index, start), nil },
+			})
+		}
+	}
+	return all
+}
+
+// planPods makes the Pods that are missing: of indexes that have not ended, and whose last
+// Pod is counted and gone, by what is persisted.
+func (d *decision) planPods() {
+	group := ""
+	if d.gang {
+		group = d.kind.groupName(d.Job, d.next.Starts)
+	}
+	for _, r := range d.replicas {
+		for index := range r.number {
+			name := d.kind.objectName(d.Job, r.name, index)
+			switch {
+			case r.pods[index] != nil, r.record.ended(index), r.record.restarting.Has(index):
+				continue
+			case r.persisted.ended(index), r.persisted.restarting.Has(index):
+				d.persist(plan.PersistSoon)
+				continue
+			}
+			start, b, t := d.next.Starts, d.builder, r.replicaType
+			d.actIfCurrent(plan.Action{
+				Verb: plan.Create, Kind: KindPod, Name: name, Owner: d.Job.UID, Group: lower(r.name),
+				Content: d.content(), Build: func() (metav1.Object, error) { return b.pod(t, index, start, group), nil },
+			})
+		}
+	}
+}
+
+// content is what an object says that is made again, if somebody deletes it: the same, for
+// as long as the start goes on.
+func (d *decision) content() string { return "start " + strconv.Itoa(int(d.next.Starts)) }

@@ -1,0 +1,175 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kubeflow
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+)
+
+// builder makes the objects of one job. What it makes depends on what it was made from, and
+// on nothing else. It changes nothing after it was made, so several goroutines may use it.
+type builder struct {
+	job     *Job
+	kind    *kind
+	types   []*replicaType
+	options Options
+	// cluster is the part of TF_CONFIG that all Pods share: the addresses of all. hosts are
+	// the lists of them that arguments have, by type.
+	cluster func() string
+	hosts   func() map[string]string
+}
+
+func newBuilder(job *Job, k *kind, types []*replicaType, options Options) *builder {
+	b := &builder{job: job, kind: k, types: types, options: options}
+	b.cluster = sync.OnceValue(b.renderCluster)
+	b.hosts = sync.OnceValue(b.renderHosts)
+	return b
+}
+
+// podMaking is a Pod that is being made.
+type podMaking struct {
+	*corev1.Pod
+	of    *replicaType
+	index int32
+}
+
+// pod makes the Pod of an index for a start. group is the PodGroup that it becomes a member
+// of, empty for none.
+func (b *builder) pod(t *replicaType, index, start int32, group string) *corev1.Pod {
+	template := t.template.DeepCopy()
+	pod := &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}
+	pod.Name, pod.GenerateName, pod.Namespace = b.kind.objectName(b.job, t.name, index), "", b.job.Namespace
+	pod.OwnerReferences = append(pod.OwnerReferences, b.owner())
+	pod.Labels = with(pod.Labels, b.labels(t.name, index))
+	if b.leads(t.name, index) {
+		pod.Labels[kubeflowv1.KeyJobRole] = kubeflowv1.JobRoleMaster
+	}
+	pod.Annotations = with(pod.Annotations, map[string]string{KeyStart: strconv.Itoa(int(start))})
+	if group != "" && t.member {
+		pod.Labels[schedulingv1alpha1.LabelPodGroup] = group
+		pod.Labels[schedulingv1alpha1.LabelRole] = lower(t.name)
+	}
+	b.kind.tell(b, &podMaking{Pod: pod, of: t, index: index})
+	return pod
+}
+
+// labels find the Pod of an index.
+func (b *builder) labels(t string, index int32) map[string]string {
+	return map[string]string{
+		kubeflowv1.KeyOperatorName: b.kind.operator,
+		kubeflowv1.KeyJobName:      b.job.Name,
+		kubeflowv1.KeyReplicaType:  lower(t),
+		kubeflowv1.KeyReplicaIndex: strconv.Itoa(int(index)),
+	}
+}
+
+// leads says whether a Pod's log is that of the job: the Chief's or Master's, or if there is
+// none, that of worker 0.
+func (b *builder) leads(t string, index int32) bool {
+	leaders := []string{kubeflowv1.ReplicaChief, kubeflowv1.ReplicaMaster}
+	if slices.Contains(leaders, t) {
+		return true
+	}
+	return t == kubeflowv1.ReplicaWorker && index == 0 &&
+		!slices.ContainsFunc(b.types, func(t *replicaType) bool { return slices.Contains(leaders, t.name) })
+}
+
+// service makes the Service of an index for a start. Those who wait for a Pod that is not
+// ready find it, too.
+func (b *builder) service(t *replicaType, index, start int32) *corev1.Service {
+	service := &corev1.Service{
+		ObjectMeta: b.metadata(b.kind.objectName(b.job, t.name, index), start),
+		Spec: corev1.ServiceSpec{
+			ClusterIP:                corev1.ClusterIPNone,
+			Selector:                 b.labels(t.name, index),
+			PublishNotReadyAddresses: true,
+		},
+	}
+	service.Labels = b.labels(t.name, index)
+	for _, port := range b.kind.mainContainer(&t.template.Spec).Ports {
+		if port.Name != "" {
+			service.Spec.Ports = append(service.Spec.Ports, corev1.ServicePort{
+				Name: port.Name, Port: port.ContainerPort, Protocol: port.Protocol, TargetPort: intstr.FromInt32(port.ContainerPort),
+			})
+		}
+	}
+	return service
+}
+
+// metadata is that of an object of the job, but of a Pod, for a start.
+func (b *builder) metadata(name string, start int32) metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Name: name, Namespace: b.job.Namespace, OwnerReferences: []metav1.OwnerReference{b.owner()},
+		Annotations: map[string]string{KeyStart: strconv.Itoa(int(start)), KeyCreatedAs: b.kind.versionName()},
+	}
+}
+
+// owner makes the job the controller of an object.
+func (b *builder) owner() metav1.OwnerReference { return *metav1.NewControllerRef(b.job, b.kind.gvk) }
+
+// mainContainer is the container that trains: the one of the kind's name, or else the first.
+func (k *kind) mainContainer(spec *corev1.PodSpec) *corev1.Container {
+	return &spec.Containers[max(0, k.namedContainer(spec))]
+}
+
+// namedContainer is where the container of the kind's name is. -1 if there is none.
+func (k *kind) namedContainer(spec *corev1.PodSpec) int {
+	return slices.IndexFunc(spec.Containers, func(c corev1.Container) bool { return c.Name == k.container })
+}
+
+// openPort gives the container that trains the port by which the others reach it, unless it
+// has one of that name.
+func (k *kind) openPort(spec *corev1.PodSpec) {
+	container := k.mainContainer(spec)
+	if !slices.ContainsFunc(container.Ports, func(p corev1.ContainerPort) bool { return p.Name == k.portName }) {
+		container.Ports = append(container.Ports, corev1.ContainerPort{Name: k.portName, ContainerPort: k.port})
+	}
+}
+
+// portOf is the port by which Pods of a type are reached.
+func (b *builder) portOf(t *replicaType) string {
+	for _, port := range b.kind.mainContainer(&t.template.Spec).Ports {
+		if port.Name == b.kind.portName {
+			return strconv.Itoa(int(port.ContainerPort))
+		}
+	}
+	return strconv.Itoa(int(b.kind.port))
+}
+
+// address is where a Pod of the job is reached.
+func (b *builder) address(t *replicaType, index int32) string {
+	host := b.kind.objectName(b.job, t.name, index) + "." + b.job.Namespace + ".svc"
+	if b.options.ClusterDomain != "" {
+		host += "." + b.options.ClusterDomain
+	}
+	return host + ":" + b.portOf(t)
+}
+
+// addresses are those of all Pods of a type.
+func (b *builder) addresses(t *replicaType) []string {
+	all := make([]string, 0, t.number)
+	for index := range t.number {
+		all = append(all, b.address(t, index))
+	}
+	return all
+}
+
+// with sets the second map's entries in the first, which may be nil.
+func with(into, from map[string]string) map[string]string {
+	if into == nil {
+		into = make(map[string]string, len(from))
+	}
+	maps.Copy(into, from)
+	return into
+}

@@ -1,0 +1,82 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kubeflow
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
+	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
+	"github.com/lockstep-k8s/lockstep/controller/jobpods"
+)
+
+// planRemoval takes away all that a suspended job has. Services go after their Pods.
+func (d *decision) planRemoval() {
+	for _, name := range jobpods.SortedKeys(d.Pods) {
+		d.remove(KindPod, d.Pods[name])
+	}
+	for _, name := range jobpods.SortedKeys(d.Services) {
+		if d.isPodGone(name) {
+			d.remove(KindService, d.Services[name])
+		}
+	}
+	d.planGangRemoval()
+}
+
+// planGangRemoval takes away what only a job needs that runs: the gang and the autoscaler.
+func (d *decision) planGangRemoval() {
+	for _, name := range jobpods.SortedKeys(d.PodGroups) {
+		d.remove(KindPodGroup, d.PodGroups[name])
+	}
+	for _, name := range jobpods.SortedKeys(d.Autoscalers) {
+		d.remove(KindAutoscaler, d.Autoscalers[name])
+	}
+}
+
+func (d *decision) isPodGone(name string) bool {
+	pod := d.Pods[name]
+	return pod == nil || d.Gone[pod.UID]
+}
+
+// planCleanup takes away what the cleanPodPolicy says of a job that has ended. Pods of a job
+// that a limit has ended don't run on: where they stay, they are given no more time.
+func (d *decision) planCleanup() {
+	d.planGangRemoval()
+	policy := kubeflowv1.CleanPodPolicyNone
+	if p := d.Job.Spec.RunPolicy.CleanPodPolicy; p != nil && *p != "" {
+		policy = *p
+	}
+	stays := func(pod *corev1.Pod) bool {
+		return policy == kubeflowv1.CleanPodPolicyNone || policy == kubeflowv1.CleanPodPolicyRunning && jobpods.HasEnded(pod)
+	}
+	for _, pod := range d.old {
+		d.remove(KindPod, pod)
+	}
+	for _, name := range jobpods.SortedKeys(d.Pods) {
+		switch pod := d.Pods[name]; {
+		case startOf(pod) != d.next.Starts:
+		case !stays(pod):
+			d.remove(KindPod, pod)
+		case d.endedByLimit():
+			d.stop(pod)
+		}
+	}
+	for _, name := range jobpods.SortedKeys(d.Services) {
+		if d.isPodGone(name) && policy != kubeflowv1.CleanPodPolicyNone {
+			d.remove(KindService, d.Services[name])
+		}
+	}
+}
+
+// stop has the kubelet end a Pod whose object stays: its deadline is one of the few fields
+// that may be set later.
+func (d *decision) stop(pod *corev1.Pod) {
+	if jobpods.HasEnded(pod) || pod.DeletionTimestamp != nil || pod.Spec.ActiveDeadlineSeconds != nil && *pod.Spec.ActiveDeadlineSeconds <= 1 {
+		return
+	}
+	d.act(plan.Action{
+		Verb: plan.Update, Kind: KindPod, Name: pod.Name, UID: pod.UID, Content: "stop", Detail: "stop",
+		Patch: []plan.Operation{{Op: "add", Path: "/spec/activeDeadlineSeconds", Value: int64(1)}},
+	})
+}

@@ -1,0 +1,102 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kubeflow
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
+)
+
+// condition is the job's condition of a type. Nil if it has none.
+func condition(status *kubeflowv1.JobStatus, t kubeflowv1.JobConditionType) *kubeflowv1.JobCondition {
+	if status == nil {
+		return nil
+	}
+	i := slices.IndexFunc(status.Conditions, func(c kubeflowv1.JobCondition) bool { return c.Type == t })
+	if i < 0 {
+		return nil
+	}
+	return &status.Conditions[i]
+}
+
+// is says whether a condition is True.
+func is(status *kubeflowv1.JobStatus, t kubeflowv1.JobConditionType) bool {
+	c := condition(status, t)
+	return c != nil && c.Status == corev1.ConditionTrue
+}
+
+// isFinished says whether a job has ended for good.
+func isFinished(status *kubeflowv1.JobStatus) bool {
+	return status != nil && (status.Phase == kubeflowv1.JobSucceeded || status.Phase == kubeflowv1.JobFailed)
+}
+
+// set sets a condition. One whose status and reason stay is left as it is; one that changes
+// becomes the last. It says whether there was a change.
+func (d *decision) set(t kubeflowv1.JobConditionType, status corev1.ConditionStatus, reason, message string) bool {
+	changed := kubeflowv1.JobCondition{
+		Type: t, Status: status, Reason: reason, Message: cutMessage(message),
+		LastUpdateTime: d.now, LastTransitionTime: d.now,
+	}
+	if old := condition(d.next, t); old != nil {
+		if old.Status == status && old.Reason == reason {
+			return false
+		}
+		if old.Status == status {
+			changed.LastTransitionTime = old.LastTransitionTime
+		}
+	}
+	d.drop(t)
+	d.next.Conditions = append(d.next.Conditions, changed)
+	return true
+}
+
+// drop takes a condition out.
+func (d *decision) drop(t kubeflowv1.JobConditionType) {
+	d.next.Conditions = slices.DeleteFunc(d.next.Conditions, func(c kubeflowv1.JobCondition) bool { return c.Type == t })
+}
+
+// enter makes a condition of a v1 job True, and tells of it. Running and Restarting take each
+// other's place; the end turns both to False where they stand.
+func (d *decision) enter(t kubeflowv1.JobConditionType, message string) bool {
+	if !d.set(t, corev1.ConditionTrue, d.kind.reason(string(t)), message) {
+		return false
+	}
+	switch t {
+	case kubeflowv1.JobConditionRunning:
+		d.drop(kubeflowv1.JobConditionRestarting)
+	case kubeflowv1.JobConditionRestarting:
+		d.drop(kubeflowv1.JobConditionRunning)
+	case kubeflowv1.JobConditionSucceeded, kubeflowv1.JobConditionFailed:
+		d.settleCondition(kubeflowv1.JobConditionRunning)
+		d.settleCondition(kubeflowv1.JobConditionRestarting)
+	}
+	if t != kubeflowv1.JobConditionCreated {
+		d.tell(t == kubeflowv1.JobConditionFailed, d.kind.reason(string(t)), "%s", message)
+	}
+	return true
+}
+
+// settleCondition turns a condition to False without moving it.
+func (d *decision) settleCondition(t kubeflowv1.JobConditionType) {
+	if c := condition(d.next, t); c != nil && c.Status != corev1.ConditionFalse {
+		c.Status, c.LastUpdateTime, c.LastTransitionTime = corev1.ConditionFalse, d.now, d.now
+	}
+}
+
+// sameConditions says whether two lists say the same. Times count as whole seconds.
+func sameConditions(a, b []kubeflowv1.JobCondition) bool {
+	return slices.EqualFunc(a, b, func(a, b kubeflowv1.JobCondition) bool {
+		return a.Type == b.Type && a.Status == b.Status && a.Reason == b.Reason && a.Message == b.Message &&
+			a.LastUpdateTime.Equal(&b.LastUpdateTime) && a.LastTransitionTime.Equal(&b.LastTransitionTime)
+	})
+}
+
+// sameTime says whether two times, which may be absent, are the same.
+func sameTime(a, b *metav1.Time) bool {
+	return a == nil && b == nil || a != nil && b != nil && a.Equal(b)
+}

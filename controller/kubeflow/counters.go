@@ -1,0 +1,66 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kubeflow
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
+	"github.com/lockstep-k8s/lockstep/controller/jobpods"
+)
+
+// count counts the Pods of all types. One that runs and is being deleted counts nowhere; one
+// that is to be made anew because it failed counts as failed until it is gone. Of a suspended
+// job all Pods count that still run: whoever waits for their room waits for that.
+func (d *decision) count() {
+	suspended := is(d.next, kubeflowv1.JobConditionSuspended)
+	for _, r := range d.replicas {
+		r.counts = counts{succeeded: r.record.completed.Count(), failed: r.record.failed.Count()}
+		for index, pod := range r.pods {
+			switch {
+			case suspended && pod.Status.Phase == corev1.PodRunning, runs(pod):
+				r.counts.active++
+			case r.record.restarting.Has(index) && pod.Status.Phase == corev1.PodFailed &&
+				(pod.DeletionTimestamp == nil || jobpods.EndedBeforeDeletion(pod)):
+				r.counts.failed++
+			}
+		}
+	}
+}
+
+// writeCounts tells in the status how many Pods there are, and stores the records. What a job
+// had when it succeeded stays.
+func (d *decision) writeCounts() {
+	d.count()
+	if d.next.Phase == kubeflowv1.JobSucceeded && isFinished(d.Status) || d.invalid != "" && !d.hasReplicas() {
+		return
+	}
+	statuses := map[string]kubeflowv1.ReplicaStatus{}
+	for _, r := range d.replicas {
+		s := kubeflowv1.ReplicaStatus{Active: r.counts.active, Succeeded: r.counts.succeeded, Failed: r.counts.failed}
+		if d.next.Phase == kubeflowv1.JobSucceeded && !d.kind.designed {
+			s.Active, s.Succeeded = 0, s.Succeeded+s.Active
+		}
+		r.record.write(&s)
+		if d.kind == pyTorchJob {
+			s.Selector = fmt.Sprintf("%s=%s,%s=%s,%s=%s", kubeflowv1.KeyJobName, d.Job.Name,
+				kubeflowv1.KeyOperatorName, d.kind.operator, kubeflowv1.KeyReplicaType, lower(r.name))
+		}
+		if d.ofSpec(r) || d.invalid != "" || len(r.pods) > 0 || r.record.restarting.Count() > 0 || r.record.restarts > 0 {
+			statuses[r.name] = s
+		}
+	}
+	if len(statuses) == 0 {
+		statuses = nil
+	}
+	if d.kind.designed {
+		d.next.TFReplicaStatuses = statuses
+	} else {
+		d.next.ReplicaStatuses = statuses
+	}
+}
+
+func (d *decision) hasReplicas() bool { return len(d.replicas) > 0 }

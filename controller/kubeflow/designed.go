@@ -1,0 +1,151 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kubeflow
+
+import (
+	"cmp"
+	"hash/fnv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
+	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
+	"github.com/lockstep-k8s/lockstep/controller/jobpods"
+)
+
+// followDesign finds the phase and the conditions of a TFJob of v1alpha2. It ends when all its
+// Pods have, those of parameter servers, too.
+func (d *decision) followDesign() {
+	if d.invalid != "" {
+		return
+	}
+	d.followReconciler()
+	view := d.designedView()
+	if view.exists {
+		d.setDesigned(kubeflowv1.JobConditionCreated, corev1.ConditionTrue, "Created", "All Pods and Services exist")
+	}
+	if len(d.memory.Awaited) == 0 && is(d.next, kubeflowv1.JobConditionRestarting) {
+		d.setDesigned(kubeflowv1.JobConditionRestarting, corev1.ConditionFalse, "Restarted", "What was made anew runs")
+	}
+	d.next.Phase = d.designedPhase(view)
+	running := condition(d.next, kubeflowv1.JobConditionRunning)
+	switch d.next.Phase {
+	case kubeflowv1.JobRunning:
+		d.setDesigned(kubeflowv1.JobConditionRunning, corev1.ConditionTrue, "Running", "All Pods run or have succeeded")
+	case kubeflowv1.JobUnknown:
+		if running != nil {
+			d.setDesigned(kubeflowv1.JobConditionRunning, corev1.ConditionUnknown, "NodeLost", "The node of a Pod is not heard from")
+		}
+	case kubeflowv1.JobSucceeded, kubeflowv1.JobFailed:
+		d.next.CompletionTime = &d.now
+		d.persist(plan.PersistNow)
+		fallthrough
+	default:
+		if running != nil {
+			d.setDesigned(kubeflowv1.JobConditionRunning, corev1.ConditionFalse, "NotRunning", "Not all Pods run")
+		}
+	}
+	// What users want to know most comes last.
+	if d.restarting != "" {
+		d.setDesigned(kubeflowv1.JobConditionRestarting, corev1.ConditionTrue, "Restarting", d.restarting)
+	}
+	if view.failed || d.refused {
+		d.setDesigned(kubeflowv1.JobConditionFailed, corev1.ConditionTrue, "Failed", cmp.Or(d.failure, "A Pod has failed"))
+	}
+}
+
+// setDesigned sets a condition, and tells of it if it becomes True.
+func (d *decision) setDesigned(t kubeflowv1.JobConditionType, status corev1.ConditionStatus, reason, message string) {
+	if d.set(t, status, d.kind.reason(reason), message) && status == corev1.ConditionTrue {
+		d.tell(t == kubeflowv1.JobConditionFailed, d.kind.reason(string(t)), "%s", message)
+	}
+}
+
+// designedView is what there is of a job of v1alpha2, over all types.
+type designedView struct {
+	// exists says that all Pods and Services do, launched that all Pods run or have ended,
+	// ended that all have.
+	exists, launched, ended bool
+	// runs, failed and lost say that a Pod does, has, is.
+	runs, failed, lost bool
+}
+
+func (d *decision) designedView() designedView {
+	v := designedView{exists: true, launched: true, ended: true}
+	for _, r := range d.replicas {
+		v.failed = v.failed || r.record.failed.Count() > 0
+		for index := range r.number {
+			pod, ended := r.pods[index], r.record.ended(index)
+			v.exists = v.exists && r.services[index] != nil && (ended || pod != nil)
+			v.launched = v.launched && (ended || runs(pod))
+			v.ended = v.ended && ended
+			v.runs = v.runs || !ended && runs(pod)
+			v.lost = v.lost || pod != nil && !ended && (pod.Status.Phase == corev1.PodUnknown || pod.Status.Reason == "NodeLost")
+		}
+	}
+	return v
+}
+
+// designedPhase is the phase of a job of v1alpha2. One of which a Pod has failed goes on being
+// what it was until all have ended.
+func (d *decision) designedPhase(v designedView) kubeflowv1.JobPhase {
+	switch {
+	case d.refused, v.ended && v.failed:
+		return kubeflowv1.JobFailed
+	case v.ended:
+		return kubeflowv1.JobSucceeded
+	case v.lost:
+		return kubeflowv1.JobUnknown
+	case v.exists && v.launched && v.runs && (!v.failed || d.next.Phase == kubeflowv1.JobRunning || d.next.Phase == kubeflowv1.JobUnknown):
+		return kubeflowv1.JobRunning
+	default:
+		return kubeflowv1.JobPending
+	}
+}
+
+// followReconciler notes when all that the job has was last compared with its spec. Each
+// period in which nothing happens is twice as long as the one before; what happens makes it
+// short again, and so does another controller.
+func (d *decision) followReconciler() {
+	base := d.Options.ReconcilePeriod
+	if base <= 0 {
+		base = DefaultReconcilePeriod
+	}
+	seen, period := d.seen(), max(base, d.Memory.Period)
+	if seen != d.Memory.Seen {
+		period = base
+	}
+	last := d.next.LastReconcileTime
+	if last == nil {
+		last = d.next.StartTime
+	}
+	if due := last.Add(period); !d.clock.Before(due) {
+		d.next.LastReconcileTime = &d.now
+		if d.Memory.Period != 0 && seen == d.Memory.Seen {
+			period = min(2*period, max(base, maxReconcilePeriod))
+		}
+		last = &d.now
+	}
+	d.memory.Seen, d.memory.Period = seen, period
+	d.wakeAt(last.Add(max(period, time.Second)))
+}
+
+// seen is a digest of what the job has.
+func (d *decision) seen() uint64 {
+	digest := fnv.New64a()
+	add := func(texts ...string) {
+		for _, t := range texts {
+			digest.Write([]byte(t))
+			digest.Write([]byte{0})
+		}
+	}
+	for _, name := range jobpods.SortedKeys(d.Pods) {
+		add(name, string(d.Pods[name].UID), d.Pods[name].ResourceVersion)
+	}
+	for _, name := range jobpods.SortedKeys(d.Services) {
+		add(name, string(d.Services[name].UID), d.Services[name].ResourceVersion)
+	}
+	return digest.Sum64()
+}

@@ -1,0 +1,132 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kubeflow
+
+import (
+	"cmp"
+	"fmt"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
+	"github.com/lockstep-k8s/lockstep/controller/jobpods"
+)
+
+// tellOfPyTorch tells all containers of a Pod how to find the others, and has workers wait
+// until the master's name can be looked up.
+func (b *builder) tellOfPyTorch(pod *podMaking) {
+	env := []corev1.EnvVar{{Name: "PYTHONUNBUFFERED", Value: "1"}}
+	set := func(value string, names ...string) {
+		for _, name := range names {
+			env = append(env, corev1.EnvVar{Name: name, Value: value})
+		}
+	}
+	spec, nodes := &b.job.Spec, total(b.types)
+	master := typeIn(b.types, kubeflowv1.ReplicaMaster)
+	if master != nil {
+		rank := pod.index
+		if pod.of != master {
+			rank++
+		}
+		set(b.portOf(master), "MASTER_PORT", "PET_MASTER_PORT")
+		set(b.masterName(), "MASTER_ADDR", "PET_MASTER_ADDR")
+		set(strconv.FormatInt(int64(nodes)*processes(spec), 10), "WORLD_SIZE")
+		set(strconv.Itoa(int(rank)), "RANK", "PET_NODE_RANK")
+	}
+	elastic := spec.ElasticPolicy
+	switch {
+	case spec.NprocPerNode != nil:
+		set(*spec.NprocPerNode, "PET_NPROC_PER_NODE")
+	case elastic == nil || elastic.NProcPerNode == nil:
+		set("auto", "PET_NPROC_PER_NODE")
+	}
+	if elastic == nil {
+		set(strconv.Itoa(int(nodes)), "PET_NNODES")
+	} else {
+		b.tellOfElasticity(elastic, set)
+	}
+	jobpods.SetEnv(jobpods.AppContainers(&pod.Spec), env...)
+	if master != nil && pod.of != master {
+		pod.Spec.InitContainers = append(pod.Spec.InitContainers, b.waitForMaster())
+	}
+}
+
+// tellOfElasticity tells how workers meet whose number may change. A master is one more.
+func (b *builder) tellOfElasticity(elastic *kubeflowv1.ElasticPolicy, set func(value string, names ...string)) {
+	worker := typeIn(b.types, kubeflowv1.ReplicaWorker)
+	host, port := b.kind.objectName(b.job, worker.name, 0), b.portOf(worker)
+	if elastic.RDZVHost != nil {
+		host = *elastic.RDZVHost
+	}
+	if elastic.RDZVPort != nil {
+		port = strconv.Itoa(int(*elastic.RDZVPort))
+	}
+	set(host+":"+port, "PET_RDZV_ENDPOINT")
+	backend := kubeflowv1.RDZVBackendC10D
+	if elastic.RDZVBackend != nil {
+		backend = *elastic.RDZVBackend
+	}
+	set(string(backend), "PET_RDZV_BACKEND")
+	fewest, most := bounds(elastic, worker)
+	if typeIn(b.types, kubeflowv1.ReplicaMaster) != nil {
+		fewest, most = fewest+1, most+1
+	}
+	set(fmt.Sprintf("%d:%d", fewest, most), "PET_NNODES")
+	if elastic.MaxRestarts != nil {
+		set(strconv.Itoa(int(*elastic.MaxRestarts)), "PET_MAX_RESTARTS")
+	}
+	if elastic.NProcPerNode != nil {
+		set(strconv.Itoa(int(*elastic.NProcPerNode)), "PET_NPROC_PER_NODE")
+	}
+	if elastic.RDZVID != nil {
+		set(*elastic.RDZVID, "PET_RDZV_ID")
+	}
+	if len(elastic.RDZVConf) > 0 {
+		var settings []string
+		for _, setting := range elastic.RDZVConf {
+			settings = append(settings, setting.Key+"="+setting.Value)
+		}
+		set(strings.Join(settings, ","), "PET_RDZV_CONF")
+	}
+	if elastic.Standalone != nil && *elastic.Standalone {
+		set("", "PET_STANDALONE")
+	}
+}
+
+// processes is how many processes each Pod has, as far as that is a number.
+func processes(spec *Spec) int64 {
+	if spec.NprocPerNode != nil {
+		if n, err := strconv.ParseInt(*spec.NprocPerNode, 10, 32); err == nil {
+			return n
+		}
+	}
+	return 1
+}
+
+func (b *builder) masterName() string {
+	return b.kind.objectName(b.job, kubeflowv1.ReplicaMaster, 0)
+}
+
+// waitForMaster looks the master's name up until it is there.
+func (b *builder) waitForMaster() corev1.Container {
+	script := fmt.Sprintf(`tries=0
+until nslookup %s; do
+  tries=$((tries+1))
+  if [ "$tries" -ge %d ]; then echo "the master has no address"; exit 1; fi
+  sleep 2
+done`, b.masterName(), cmp.Or(b.options.InitMaxTries, DefaultInitMaxTries))
+	resources := func(cpu, memory string) corev1.ResourceList {
+		return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory)}
+	}
+	return corev1.Container{
+		Name:            "init-pytorch",
+		Image:           cmp.Or(b.options.InitImage, DefaultInitImage),
+		ImagePullPolicy: corev1.PullIfNotPresent,
+		Command:         []string{"sh", "-c", script},
+		Resources:       corev1.ResourceRequirements{Requests: resources("50m", "10Mi"), Limits: resources("100m", "20Mi")},
+	}
+}

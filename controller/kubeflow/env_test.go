@@ -1,0 +1,163 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kubeflow
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// envOf are the variables of a container of a Pod, in order.
+func (w *world) envOf(pod string, container int) []string {
+	w.T.Helper()
+	p := w.settle().Pod(pod)
+	if p == nil {
+		w.T.Fatalf("there is no Pod %s", pod)
+	}
+	var all []string
+	for _, e := range p.Spec.Containers[container].Env {
+		all = append(all, e.Name+"="+e.Value)
+	}
+	return all
+}
+
+// TestTensorFlowIsToldOfTheCluster in TF_CONFIG.
+func TestTensorFlowIsToldOfTheCluster(t *testing.T) {
+	tests := map[string]struct {
+		spec, domain, pod string
+		want              string
+	}{
+		"a worker and a parameter server": {
+			spec: "{tfReplicaSpecs: {Worker: {@t}, PS: {@t}}}", domain: "tf.org", pod: "j-worker-0",
+			want: `{"cluster":{"ps":["j-ps-0.n.svc.tf.org:2222"],"worker":["j-worker-0.n.svc.tf.org:2222"]},"task":{"type":"worker","index":0},"environment":"cloud"}`,
+		},
+		"an evaluator is part of the cluster": {
+			spec: "{tfReplicaSpecs: {Worker: {replicas: 2, @t}, PS: {@t}, Evaluator: {@t}}}", pod: "j-evaluator-0",
+			want: `{"cluster":{"evaluator":["j-evaluator-0.n.svc:2222"],"ps":["j-ps-0.n.svc:2222"],"worker":["j-worker-0.n.svc:2222","j-worker-1.n.svc:2222"]},"task":{"type":"evaluator","index":0},"environment":"cloud"}`,
+		},
+		"a port of one's own": {
+			spec: "{tfReplicaSpecs: {Worker: {@t}, PS: {template: {spec: {containers: [{name: tensorflow, image: i, ports: [{name: tfjob-port, containerPort: 5000}, {name: http, containerPort: 80}]}]}}}}}", pod: "j-worker-0",
+			want: `{"cluster":{"ps":["j-ps-0.n.svc:5000"],"worker":["j-worker-0.n.svc:2222"]},"task":{"type":"worker","index":0},"environment":"cloud"}`,
+		},
+		"a dynamic worker knows itself and the parameter servers": {
+			spec: "{enableDynamicWorker: true, tfReplicaSpecs: {Worker: {replicas: 2, @t}, PS: {replicas: 2, @t}}}", pod: "j-worker-1",
+			want: `{"cluster":{"worker":{"1":"j-worker-1.n.svc:2222"},"ps":["j-ps-0.n.svc:2222","j-ps-1.n.svc:2222"]},"task":{"type":"worker","index":1}}`,
+		},
+		"its parameter servers know themselves": {
+			spec: "{enableDynamicWorker: true, tfReplicaSpecs: {Worker: {replicas: 2, @t}, PS: {replicas: 2, @t}}}", pod: "j-ps-0",
+			want: `{"cluster":{"worker":{},"ps":["j-ps-0.n.svc:2222"]},"task":{"type":"ps","index":0}}`,
+		},
+		"its chief knows nobody": {
+			spec: "{enableDynamicWorker: true, tfReplicaSpecs: {Chief: {@t}, Worker: {@t}}}", pod: "j-chief-0",
+			want: `{"cluster":{"worker":{},"ps":[]},"task":{"type":"chief","index":0}}`,
+		},
+		"a type without replicas": {
+			spec: "{tfReplicaSpecs: {Chief: {@t}, Worker: {@t}, PS: {replicas: 0, @t}}}", pod: "j-chief-0",
+			want: `{"cluster":{"chief":["j-chief-0.n.svc:2222"],"ps":[],"worker":["j-worker-0.n.svc:2222"]},"task":{"type":"chief","index":0},"environment":"cloud"}`,
+		},
+		"a single Pod is no cluster": {spec: "{tfReplicaSpecs: {PS: {@t}}}", pod: "j-ps-0"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := given(t, tc.spec)
+			w.core.options.ClusterDomain = tc.domain
+			if got, _ := w.env(tc.pod, 0, "TF_CONFIG"); got != tc.want {
+				t.Errorf("TF_CONFIG is\n%s, want\n%s", got, tc.want)
+			}
+		})
+	}
+}
+
+// TestOnlyTheContainerThatTrainsIsTold, after what the user has set.
+func TestOnlyTheContainerThatTrainsIsTold(t *testing.T) {
+	w := given(t, `{tfReplicaSpecs: {Worker: {replicas: 2, template: {spec: {containers: [{name: log, image: i}, {name: tensorflow, image: i, env: [{name: TF_CONFIG, value: x}]}]}}}, PS: {@t}}}`)
+	if got := w.envOf("j-worker-0", 0); len(got) > 0 {
+		t.Errorf("log has %v", got)
+	}
+	if got := w.envOf("j-worker-0", 1); len(got) != 2 || got[0] != "TF_CONFIG=x" || got[1] == "TF_CONFIG=x" {
+		t.Errorf("tensorflow has %v", got)
+	}
+	if ports := w.Pod("j-worker-0").Spec.Containers[1].Ports; len(ports) != 1 || ports[0].Name != "tfjob-port" {
+		t.Errorf("ports: %v", ports)
+	}
+}
+
+// TestAServiceHasAllNamedPorts of the container that trains.
+func TestAServiceHasAllNamedPorts(t *testing.T) {
+	w := given(t, "{tfReplicaSpecs: {Worker: {template: {spec: {containers: [{name: tensorflow, image: i, ports: [{containerPort: 7}, {name: http, containerPort: 80}]}]}}}}}")
+	var names []string
+	for _, port := range w.service("j-worker-0").Spec.Ports {
+		names = append(names, port.Name)
+	}
+	if diff := cmp.Diff([]string{"http", "tfjob-port"}, names); diff != "" {
+		t.Errorf("ports (-want,+got):\n%s", diff)
+	}
+}
+
+// TestPyTorchIsToldHowToMeet, in this order.
+func TestPyTorchIsToldHowToMeet(t *testing.T) {
+	tests := map[string]struct {
+		spec, pod string
+		want      []string
+	}{
+		"a worker with a master": {
+			spec: torch("2", "", ""), pod: "j-worker-1",
+			want: []string{"PYTHONUNBUFFERED=1", "MASTER_PORT=23456", "PET_MASTER_PORT=23456", "MASTER_ADDR=j-master-0", "PET_MASTER_ADDR=j-master-0",
+				"WORLD_SIZE=3", "RANK=2", "PET_NODE_RANK=2", "PET_NPROC_PER_NODE=auto", "PET_NNODES=3"},
+		},
+		"the master": {
+			spec: torch("2", "", "nprocPerNode: '4', "), pod: "j-master-0",
+			want: []string{"PYTHONUNBUFFERED=1", "MASTER_PORT=23456", "PET_MASTER_PORT=23456", "MASTER_ADDR=j-master-0", "PET_MASTER_ADDR=j-master-0",
+				"WORLD_SIZE=12", "RANK=0", "PET_NODE_RANK=0", "PET_NPROC_PER_NODE=4", "PET_NNODES=3"},
+		},
+		"processes that are no number": {
+			spec: torch("2", "", "nprocPerNode: gpu, "), pod: "j-master-0",
+			want: []string{"PYTHONUNBUFFERED=1", "MASTER_PORT=23456", "PET_MASTER_PORT=23456", "MASTER_ADDR=j-master-0", "PET_MASTER_ADDR=j-master-0",
+				"WORLD_SIZE=3", "RANK=0", "PET_NODE_RANK=0", "PET_NPROC_PER_NODE=gpu", "PET_NNODES=3"},
+		},
+		"workers alone": {
+			spec: "{pytorchReplicaSpecs: {Worker: {replicas: 2, @t}}}", pod: "j-worker-1",
+			want: []string{"PYTHONUNBUFFERED=1", "PET_NPROC_PER_NODE=auto", "PET_NNODES=2"},
+		},
+		"elastic workers": {
+			spec: "{elasticPolicy: {minReplicas: 1, maxReplicas: 3, maxRestarts: 3}, pytorchReplicaSpecs: {Worker: {@t}}}", pod: "j-worker-0",
+			want: []string{"PYTHONUNBUFFERED=1", "PET_NPROC_PER_NODE=auto", "PET_RDZV_ENDPOINT=j-worker-0:23456", "PET_RDZV_BACKEND=c10d", "PET_NNODES=1:3", "PET_MAX_RESTARTS=3"},
+		},
+		"elastic workers with all there is": {
+			spec: "{elasticPolicy: {maxReplicas: 4, rdzvBackend: etcd, rdzvHost: h, rdzvPort: 1234, rdzvId: r, rdzvConf: [{key: a, value: '1'}, {key: b, value: '2'}], standalone: true, nProcPerNode: 2}, pytorchReplicaSpecs: {Worker: {replicas: 2, @t}}}", pod: "j-worker-0",
+			want: []string{"PYTHONUNBUFFERED=1", "PET_RDZV_ENDPOINT=h:1234", "PET_RDZV_BACKEND=etcd", "PET_NNODES=4:4", "PET_NPROC_PER_NODE=2", "PET_RDZV_ID=r", "PET_RDZV_CONF=a=1,b=2", "PET_STANDALONE="},
+		},
+		"elastic workers without bounds": {
+			spec: "{elasticPolicy: {}, pytorchReplicaSpecs: {Worker: {replicas: 2, @t}}}", pod: "j-worker-0",
+			want: []string{"PYTHONUNBUFFERED=1", "PET_NPROC_PER_NODE=auto", "PET_RDZV_ENDPOINT=j-worker-0:23456", "PET_RDZV_BACKEND=c10d", "PET_NNODES=2:2"},
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, givenTorch(t, tc.spec).envOf(tc.pod, 0)); diff != "" {
+				t.Errorf("variables (-want,+got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestWorkersOfPyTorchWaitForTheMaster in a container of their own.
+func TestWorkersOfPyTorchWaitForTheMaster(t *testing.T) {
+	w := givenTorch(t, torch("1", "", "")).settle()
+	if inits := w.Pod("j-master-0").Spec.InitContainers; len(inits) > 0 {
+		t.Errorf("the master has %v", inits)
+	}
+	inits := w.Pod("j-worker-0").Spec.InitContainers
+	if len(inits) != 1 || inits[0].Name != "init-pytorch" || inits[0].Image != "alpine:3.10" || inits[0].ImagePullPolicy != corev1.PullIfNotPresent || len(inits[0].Env) > 0 {
+		t.Fatalf("the worker has %+v", inits)
+	}
+	if got := inits[0].Resources.Limits.Memory().String(); got != "20Mi" {
+		t.Errorf("its memory is limited to %s", got)
+	}
+	if inits := givenTorch(t, "{pytorchReplicaSpecs: {Worker: {@t}}}").settle().Pod("j-worker-0").Spec.InitContainers; len(inits) > 0 {
+		t.Errorf("without a master a worker has %v", inits)
+	}
+}

@@ -1,0 +1,97 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kubeflow
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
+)
+
+// explain tells what the job waits for: objects that can't be made for now.
+func (d *decision) explain() {
+	for _, block := range slices.SortedFunc(slices.Values(d.Blocked), func(a, b plan.Block) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
+	}) {
+		reason := block.Reason
+		if reason != plan.ReasonNameTaken {
+			reason = "FailedCreate" + block.Kind
+		}
+		d.warnOnce(reason, "%s %s: %s", block.Kind, block.Name, block.Message)
+	}
+}
+
+// tellOfObjects tells of the Pods and Services that were made and that went, since the last
+// decision. What is made at once is told at once.
+func (d *decision) tellOfObjects() {
+	d.memory.Missing, d.memory.Going = map[objectKey]bool{}, map[objectKey]bool{}
+	for _, action := range d.plan.Actions {
+		if action.Kind != KindPod && action.Kind != KindService {
+			continue
+		}
+		switch key := (objectKey{action.Kind, action.Name}); action.Verb {
+		case plan.Create:
+			d.memory.Missing[key] = true
+		case plan.Delete:
+			d.memory.Going[key] = true
+		}
+	}
+	for _, kind := range []string{KindPod, KindService} {
+		d.tellOfKind(kind, "SuccessfulCreate"+kind, "Made", d.Memory.Missing, d.memory.Missing, true)
+		d.tellOfKind(kind, "SuccessfulDelete"+kind, "Deleted", d.Memory.Going, d.memory.Going, false)
+	}
+}
+
+// tellOfKind tells of the objects of a kind that were to come, or to go, and have. While more
+// of them are under way it waits, so that a thousand Pods are one event.
+func (d *decision) tellOfKind(kind, reason, verb string, before, now map[objectKey]bool, there bool) {
+	var names []string
+	waits := false
+	for key := range before {
+		if key.kind != kind {
+			continue
+		}
+		switch {
+		case d.exists(key) == there:
+			names = append(names, key.name)
+		case !now[key]:
+			waits = waits || !there // It is being deleted.
+			if !there {
+				now[key] = true
+			}
+		}
+	}
+	for key := range now {
+		waits = waits || key.kind == kind
+	}
+	if len(names) == 0 {
+		return
+	}
+	if waits {
+		for _, name := range names {
+			now[objectKey{kind, name}] = true // It is told with the others.
+		}
+		return
+	}
+	slices.Sort(names)
+	shown := names[:min(shownNames, len(names))]
+	message := fmt.Sprintf("%s %s", verb, strings.Join(shown, ", "))
+	if more := len(names) - len(shown); more > 0 {
+		message += fmt.Sprintf(" and %d more", more)
+	}
+	d.tell(false, reason, "%s", message)
+}
+
+// shownNames is how many names an event tells.
+const shownNames = 5
+
+func (d *decision) exists(key objectKey) bool {
+	if key.kind == KindPod {
+		return d.Pods[key.name] != nil
+	}
+	return d.Services[key.name] != nil
+}

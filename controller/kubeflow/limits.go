@@ -1,0 +1,84 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kubeflow
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
+	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
+	"github.com/lockstep-k8s/lockstep/controller/jobpods"
+)
+
+// limitReached begins the message of a job that a limit has ended: its Pods are ended, too,
+// whatever the cleanPodPolicy.
+const limitReached = "Limit reached: "
+
+// endedByLimit says whether a limit has ended the job.
+func (d *decision) endedByLimit() bool {
+	c := condition(d.next, kubeflowv1.JobConditionFailed)
+	return c != nil && strings.HasPrefix(c.Message, limitReached)
+}
+
+// overLimit is which limit the job has reached. Empty for none; then there is another round
+// when its time is up.
+func (d *decision) overLimit() string {
+	policy := &d.Job.Spec.RunPolicy
+	if seconds := policy.ActiveDeadlineSeconds; seconds != nil && d.next.StartTime != nil {
+		due := d.next.StartTime.Add(time.Duration(min(max(0, *seconds), maxDeadlineSeconds)) * time.Second)
+		if !d.clock.Before(due) {
+			return fmt.Sprintf("%sthe job was active for activeDeadlineSeconds, %d", limitReached, *seconds)
+		}
+		d.wakeAt(due)
+	}
+	if limit := policy.BackoffLimit; limit != nil {
+		if n := d.allRestarts(); n > 0 && n >= int64(*limit) {
+			return fmt.Sprintf("%s%d restarts, backoffLimit is %d", limitReached, n, *limit)
+		}
+	}
+	return ""
+}
+
+// allRestarts are the restarts of containers in Pods that run, and those on record. Types
+// whose Pods are never restarted have none.
+func (d *decision) allRestarts() int64 {
+	sum := int64(0)
+	for _, r := range d.replicas {
+		if r.policy == kubeflowv1.RestartNever {
+			continue
+		}
+		sum += int64(r.record.restarts)
+		for index, pod := range r.pods {
+			if pod.Status.Phase == corev1.PodRunning && !r.record.restarting.Has(index) && !r.record.ended(index) {
+				sum += int64(jobpods.Restarts(pod))
+			}
+		}
+	}
+	return sum
+}
+
+// planRetention deletes a job that has ended for as long as it says.
+func (d *decision) planRetention() {
+	ttl := d.Job.Spec.RunPolicy.TTLSecondsAfterFinished
+	if ttl == nil || d.kind.designed || d.next.CompletionTime == nil || d.Deleted[d.Job.UID] {
+		return
+	}
+	if due := d.next.CompletionTime.Add(time.Duration(max(0, *ttl)) * time.Second); d.clock.Before(due) {
+		d.wakeAt(due)
+		return
+	}
+	if !d.Checked[d.Job.UID] {
+		d.checkStatus(d.Job.UID)
+		return
+	}
+	d.once(false, "SuccessfulDeleteJob", "The job is deleted, because it ended ttlSecondsAfterFinished ago, %d", *ttl)
+	d.act(plan.Action{
+		Verb: plan.Delete, Kind: KindJob, Name: d.Job.Name, UID: d.Job.UID, Propagation: metav1.DeletePropagationBackground,
+	})
+}

@@ -1,0 +1,146 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kubeflow
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
+	"github.com/lockstep-k8s/lockstep/controller/jobpods"
+)
+
+// replicas are the Pods of a type, and what is remembered of them.
+type replicas struct {
+	*replicaType
+	// pods are those of the present start that are there, by index, and services likewise.
+	pods     map[int32]*corev1.Pod
+	services map[int32]*corev1.Service
+	// reach is above all indexes of which there is, or should be, anything.
+	reach int32
+	// record is what is remembered, and persisted what of it the API server has.
+	record, persisted record
+	counts            counts
+}
+
+// counts are Pods by what they are to the job.
+type counts struct{ active, succeeded, failed int32 }
+
+// ofSpec says whether the spec has the type. Else only what is left of it is there.
+func (d *decision) ofSpec(r *replicas) bool { return d.typeNamed(r.name) != nil }
+
+// gather sorts the Pods and Services by type and index. Those that are not named as the job
+// would name them are nobody's, and are left to the garbage collector.
+func (d *decision) gather() (goOn bool) {
+	for _, t := range d.types {
+		d.replicas = append(d.replicas, &replicas{replicaType: t, reach: t.number})
+	}
+	for _, pod := range d.Pods {
+		r, index := d.placeOf(pod)
+		if r == nil || d.Gone[pod.UID] {
+			continue
+		}
+		switch start := startOf(pod); {
+		case start > d.next.Starts && !d.Checked[pod.UID]:
+			d.outdated = true // The status is an old one, by all appearances.
+			d.checkStatus(pod.UID)
+		case start != d.next.Starts:
+			d.old = append(d.old, pod)
+		default:
+			r.pods[index] = pod
+		}
+	}
+	slices.SortFunc(d.old, func(a, b *corev1.Pod) int { return cmp.Compare(a.Name, b.Name) })
+	slices.Sort(d.unchecked)
+	for _, service := range d.Services {
+		if r, index := d.placeOf(service); r != nil && !d.Gone[service.UID] {
+			r.services[index] = service
+		}
+	}
+	now, before := d.kind.statusesOf(d.next), d.kind.statusesOf(d.Persisted)
+	for _, name := range d.kind.types {
+		if _, known := now[name]; known {
+			d.replicasOf(name)
+		}
+	}
+	slices.SortStableFunc(d.replicas, func(a, b *replicas) int {
+		return cmp.Compare(slices.Index(d.kind.types, a.name), slices.Index(d.kind.types, b.name))
+	})
+	for _, r := range d.replicas {
+		r.reach = max(r.reach, reachOf(now[r.name]), reachOf(before[r.name]))
+		r.record, r.persisted = readRecord(now[r.name], r.reach), readRecord(before[r.name], r.reach)
+	}
+	return !d.outdated
+}
+
+// placeOf is the type and the index of a Pod or a Service. Nil if the job would not name it so.
+func (d *decision) placeOf(object metav1.Object) (*replicas, int32) {
+	label := object.GetLabels()[kubeflowv1.KeyReplicaType]
+	i := slices.IndexFunc(d.kind.types, func(t string) bool { return strings.EqualFold(t, label) })
+	n, err := strconv.ParseInt(object.GetLabels()[kubeflowv1.KeyReplicaIndex], 10, 32)
+	if i < 0 || err != nil || n < 0 || n >= kubeflowv1.MaxReplicas {
+		return nil, 0
+	}
+	index := int32(n)
+	if object.GetName() != d.kind.objectName(d.Job, d.kind.types[i], index) {
+		return nil, 0
+	}
+	r := d.replicasOf(d.kind.types[i])
+	r.reach = max(r.reach, index+1)
+	if r.pods == nil {
+		r.pods, r.services = map[int32]*corev1.Pod{}, map[int32]*corev1.Service{}
+	}
+	return r, index
+}
+
+// replicasOf are those of a type, which the spec may not have any more.
+func (d *decision) replicasOf(name string) *replicas {
+	for _, r := range d.replicas {
+		if r.name == name {
+			return r
+		}
+	}
+	r := &replicas{replicaType: &replicaType{name: name, policy: kubeflowv1.RestartNever}}
+	d.replicas = append(d.replicas, r)
+	return r
+}
+
+// startOf is the number of the start that an object was made for. One that does not say so is
+// older than all.
+func startOf(object metav1.Object) int32 {
+	n, err := strconv.ParseInt(object.GetAnnotations()[KeyStart], 10, 32)
+	if err != nil || n < 0 {
+		return -1
+	}
+	return int32(n)
+}
+
+// runs says whether a Pod runs and nobody deletes it.
+func runs(pod *corev1.Pod) bool {
+	return pod != nil && pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil
+}
+
+// hasRun says whether a Pod has ever run.
+func hasRun(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodRunning || pod.Status.Phase == corev1.PodUnknown || jobpods.HasEnded(pod)
+}
+
+// allEnded says whether all indexes of a type have succeeded.
+func (r *replicas) allSucceeded() bool { return r.number > 0 && r.record.completed.Count() >= r.number }
+
+// eachPod visits the Pods of the present start, in order.
+func (d *decision) eachPod(visit func(*replicas, int32, *corev1.Pod)) {
+	for _, r := range d.replicas {
+		for index := range r.reach {
+			if pod := r.pods[index]; pod != nil {
+				visit(r, index, pod)
+			}
+		}
+	}
+}

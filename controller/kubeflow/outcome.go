@@ -1,0 +1,153 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kubeflow
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
+	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
+)
+
+// followOutcome says of a v1 job whether it runs, and whether it has ended. Success is looked
+// for before failure: a job is never both.
+func (d *decision) followOutcome() {
+	d.count()
+	if d.invalid == "" {
+		deciders := d.deciders()
+		active := slices.ContainsFunc(deciders, func(r *replicas) bool { return r.counts.active > 0 })
+		switch {
+		case d.restarting != "":
+			d.enter(kubeflowv1.JobConditionRestarting, d.restarting)
+		case active && (len(d.memory.Awaited) == 0 || !is(d.next, kubeflowv1.JobConditionRestarting)):
+			d.enter(kubeflowv1.JobConditionRunning, "Pods run that decide when the job ends")
+		}
+		if why := d.success(deciders); why != "" {
+			d.end(kubeflowv1.JobConditionSucceeded, why)
+			return
+		}
+		if why := d.failed(deciders); why != "" {
+			d.end(kubeflowv1.JobConditionFailed, why)
+			return
+		}
+	}
+	if why := d.overLimit(); why != "" {
+		d.end(kubeflowv1.JobConditionFailed, why)
+		return
+	}
+	d.next.Phase = kubeflowv1.JobPending
+	if is(d.next, kubeflowv1.JobConditionRunning) {
+		d.next.Phase = kubeflowv1.JobRunning
+	}
+}
+
+// end ends a job.
+func (d *decision) end(how kubeflowv1.JobConditionType, why string) {
+	d.enter(how, why)
+	d.next.Phase = kubeflowv1.JobSucceeded
+	if how == kubeflowv1.JobConditionFailed {
+		d.next.Phase = kubeflowv1.JobFailed
+	}
+	d.next.CompletionTime = &d.now
+	d.persist(plan.PersistNow)
+}
+
+// deciders are the types whose Pods decide whether the job runs and succeeds: the one that
+// leads, or else the workers, or all if there is none of them.
+func (d *decision) deciders() []*replicas {
+	for _, names := range [][]string{d.kind.leaders, {kubeflowv1.ReplicaWorker}} {
+		for _, r := range d.replicas {
+			if r.number > 0 && slices.Contains(names, r.name) {
+				return []*replicas{r}
+			}
+		}
+	}
+	return d.replicas
+}
+
+// success is why the job succeeds. Empty if it does not yet.
+func (d *decision) success(deciders []*replicas) string {
+	decides := deciders[0]
+	onlyWorkers := len(deciders) == 1 && decides.name == kubeflowv1.ReplicaWorker
+	switch {
+	case onlyWorkers && d.Job.Spec.ElasticPolicy != nil && decides.record.completed.Count() > 0:
+		return "A worker has succeeded"
+	case onlyWorkers && d.kind == tfJob && d.Job.Spec.SuccessPolicy == kubeflowv1.SuccessPolicyDefault && d.workerHasExited(decides):
+		return "Worker 0 has succeeded"
+	}
+	some := false
+	for _, r := range deciders {
+		if r.number > 0 && !r.allSucceeded() {
+			return ""
+		}
+		some = some || r.number > 0
+	}
+	if !some {
+		return ""
+	}
+	return fmt.Sprintf("All replicas of %s have succeeded", decides.name)
+}
+
+// workerHasExited says whether worker 0 has succeeded, by the word of the container that
+// trains.
+func (d *decision) workerHasExited(workers *replicas) bool {
+	pod := workers.pods[0]
+	if pod == nil || pod.Status.Phase != corev1.PodSucceeded || !workers.record.completed.Has(0) {
+		return false
+	}
+	code, known := d.exitCode(pod)
+	return known && code == 0
+}
+
+// failed is why the job fails. Empty if it does not. The type that decides is looked at first.
+func (d *decision) failed(deciders []*replicas) string {
+	if d.failure != "" && d.refused {
+		return d.failure
+	}
+	for _, r := range d.replicas {
+		n := r.record.failed.Count()
+		switch {
+		case n == 0:
+		case d.kind == tfJob && d.Job.Spec.EnableDynamicWorker && r.name == kubeflowv1.ReplicaWorker:
+			ended := n + r.record.completed.Count()
+			if n >= r.number || ended >= r.number && slices.Contains(deciders, r) {
+				return "All workers have ended, and not all of them well"
+			}
+		case d.failure != "":
+			return d.failure
+		default:
+			return fmt.Sprintf("%d replicas of %s have failed", n, r.name)
+		}
+	}
+	return ""
+}
+
+// followRefusals notes that an object will never be created: the job fails.
+func (d *decision) followRefusals() {
+	for _, outcome := range d.Outcomes {
+		if outcome.Refused != nil && outcome.Action.Verb == plan.Create {
+			d.refused = true
+			d.failure = fmt.Sprintf("%s %s can never be created: %v", outcome.Action.Kind, outcome.Action.Name, outcome.Refused)
+			d.tell(true, "FailedCreate"+outcome.Action.Kind, "%s", d.failure)
+		}
+	}
+}
+
+// followRest notes what becomes of Pods of a job that has failed and whose Pods may run on.
+func (d *decision) followRest() {
+	d.eachPod(func(r *replicas, index int32, pod *corev1.Pod) {
+		if pod.DeletionTimestamp != nil || r.record.ended(index) || r.record.restarting.Has(index) || d.Deleted[pod.UID] {
+			return
+		}
+		switch pod.Status.Phase {
+		case corev1.PodSucceeded:
+			r.record.completed.Set(index, true)
+		case corev1.PodFailed:
+			r.record.failed.Set(index, true)
+		}
+	})
+}

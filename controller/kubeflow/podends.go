@@ -1,0 +1,161 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kubeflow
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
+	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
+	"github.com/lockstep-k8s/lockstep/controller/jobpods"
+)
+
+// followPods notes what has become of the Pods of a job that has not ended: which have ended
+// for good, and which go because another is to take their place.
+func (d *decision) followPods() (goOn bool) {
+	if d.invalid != "" {
+		return true // What a spec says that makes no sense takes no Pods.
+	}
+	for _, r := range d.replicas {
+		for index := range r.reach {
+			pod := r.pods[index]
+			switch {
+			case pod == nil && r.record.restarting.Has(index):
+				r.record.restarting.Set(index, false) // It is gone, and was counted.
+				d.persist(plan.PersistSoon)
+			case pod == nil && index >= r.number:
+				r.record.completed.Set(index, false)
+				r.record.failed.Set(index, false)
+			case pod == nil, r.record.restarting.Has(index):
+			case index >= r.number:
+				d.release(r, index, pod, 0) // It is scaled away.
+			case r.record.ended(index):
+			case jobpods.HasEnded(pod) && (pod.DeletionTimestamp == nil || jobpods.EndedBeforeDeletion(pod)):
+				d.noteEnd(r, index, pod)
+			case pod.DeletionTimestamp != nil:
+				d.release(r, index, pod, 0) // Somebody else deletes it.
+				if hasRun(pod) && !d.kind.designed {
+					d.restart(pod, "Pod "+pod.Name+" was deleted")
+				}
+			}
+		}
+	}
+	return true
+}
+
+// noteEnd notes that a Pod has ended, for good or to be made anew.
+func (d *decision) noteEnd(r *replicas, index int32, pod *corev1.Pod) {
+	if pod.Status.Phase == corev1.PodSucceeded {
+		r.record.completed.Set(index, true)
+		r.count(jobpods.Restarts(pod))
+		d.persist(plan.PersistSoon)
+		return
+	}
+	how := d.howItFailed(pod)
+	d.tell(true, "ExitedWithCode", "Pod %s %s", pod.Name, how)
+	if d.isMadeAnew(r, pod) {
+		d.release(r, index, pod, 1)
+		d.restart(pod, "Pod "+pod.Name+" "+how)
+		return
+	}
+	r.record.failed.Set(index, true)
+	r.count(jobpods.Restarts(pod))
+	d.persist(plan.PersistSoon)
+	if d.failure == "" {
+		d.failure = "Pod " + pod.Name + " " + how
+	}
+}
+
+// isMadeAnew says whether another Pod takes the place of one that has failed.
+func (d *decision) isMadeAnew(r *replicas, pod *corev1.Pod) bool {
+	switch r.policy {
+	case kubeflowv1.RestartAlways, kubeflowv1.RestartOnFailure:
+		return true
+	case kubeflowv1.RestartExitCode:
+		code, known := d.exitCode(pod)
+		return !known || code >= firstRetryableCode
+	default:
+		return false
+	}
+}
+
+// firstRetryableCode is the least exit code that may be gone at the next try: programs that
+// a signal ends have such.
+const firstRetryableCode = 128
+
+// exitCode is that of the container that trains. Without one, the Pod was evicted, or its
+// node is lost.
+func (d *decision) exitCode(pod *corev1.Pod) (code int32, known bool) {
+	name := d.kind.mainContainer(&pod.Spec).Name
+	for _, status := range pod.Status.ContainerStatuses {
+		if ended := status.State.Terminated; status.Name == name && ended != nil {
+			return ended.ExitCode, true
+		}
+	}
+	return 0, false
+}
+
+func (d *decision) howItFailed(pod *corev1.Pod) string {
+	if code, known := d.exitCode(pod); known {
+		return fmt.Sprintf("has failed with exit code %d", code)
+	}
+	if pod.Status.Reason != "" {
+		return "has failed: " + pod.Status.Reason
+	}
+	return "has failed"
+}
+
+// release notes that a Pod goes, and counts what it had, in one write.
+func (d *decision) release(r *replicas, index int32, pod *corev1.Pod, failures int32) {
+	if !r.record.ended(index) {
+		r.count(jobpods.Restarts(pod) + failures)
+	}
+	r.record.completed.Set(index, false)
+	r.record.failed.Set(index, false)
+	r.record.restarting.Set(index, true)
+	d.persist(plan.PersistSoon)
+}
+
+// count counts restarts of a type whose Pods may be restarted.
+func (r *replicas) count(restarts int32) {
+	if r.policy != kubeflowv1.RestartNever {
+		r.record.add(restarts)
+	}
+}
+
+// restart says that a Pod is made anew, until the new one runs.
+func (d *decision) restart(pod *corev1.Pod, why string) {
+	d.awaitRun(pod.Name)
+	d.restarting = why
+}
+
+// awaitRun waits for the Pod of a name to run.
+func (d *decision) awaitRun(name string) {
+	if d.memory.Awaited == nil {
+		d.memory.Awaited = map[string]bool{}
+	}
+	d.memory.Awaited[name] = true
+}
+
+// followReplacements forgets those that were made anew and run, or are not needed any more.
+// A controller that does not know which they are waits for all that don't run.
+func (d *decision) followReplacements() (goOn bool) {
+	known := d.Memory.Awaited != nil
+	under := is(d.next, kubeflowv1.JobConditionRestarting)
+	for _, r := range d.replicas {
+		for index := range r.number {
+			pod, name := r.pods[index], d.kind.objectName(d.Job, r.name, index)
+			waits := !r.record.ended(index) && (r.record.restarting.Has(index) || !runs(pod))
+			if waits && (d.Memory.Awaited[name] || !known && under) {
+				d.awaitRun(name)
+			}
+		}
+	}
+	if d.memory.Awaited == nil {
+		d.memory.Awaited = map[string]bool{}
+	}
+	return true
+}

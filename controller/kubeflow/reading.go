@@ -1,0 +1,149 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kubeflow
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
+	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
+	"github.com/lockstep-k8s/lockstep/controller/jobpods"
+)
+
+// reading is what a job's spec means. It is made once for each job that a cache holds: to
+// check a spec and decode its templates takes longer than to decide.
+type reading struct {
+	job  *Job
+	kind *kind
+	// invalid says what is wrong with the spec. Empty if nothing is; else there is no
+	// builder, and there are no types.
+	invalid string
+	types   []*replicaType
+	builder *builder
+	// gang says whether the Pods of the job are placed together.
+	gang bool
+	// warnings are about what counts otherwise than it was written.
+	warnings []plan.Event
+}
+
+// replicaType is a type of replicas with all defaults.
+type replicaType struct {
+	name   string
+	number int32
+	// policy is what becomes of Pods that fail.
+	policy kubeflowv1.RestartPolicy
+	// template is changed no more.
+	template *corev1.PodTemplateSpec
+	// member says whether its Pods are placed with the gang.
+	member bool
+}
+
+// isOf says whether the reading is that of a job as it is now. A write of the status changes
+// nothing that was read.
+func (r *reading) isOf(job *Job, k *kind) bool {
+	return r.kind == k && (r.job == job || r.job.UID == job.UID && r.job.Generation == job.Generation &&
+		maps.Equal(r.job.Annotations, job.Annotations))
+}
+
+// read is the reading of a job, which the last decision may have made.
+func (m Memory) read(job *Job, k *kind, options Options) *reading {
+	if m.reading != nil && m.reading.isOf(job, k) {
+		return m.reading
+	}
+	r := &reading{job: job, kind: k}
+	if errs := validate(job, k); len(errs) > 0 {
+		r.invalid = errs.ToAggregate().Error()
+		return r
+	}
+	for name, spec := range job.Spec.Replicas {
+		template, err := jobpods.DecodeTemplate(spec.Template.Raw)
+		if err != nil {
+			r.invalid = err.Error() // It was valid just before.
+			return r
+		}
+		r.types = append(r.types, &replicaType{name: k.typeOf(name), number: replicasOf(&spec), policy: spec.RestartPolicy, template: template})
+	}
+	slices.SortFunc(r.types, func(a, b *replicaType) int {
+		return cmp.Compare(slices.Index(k.types, a.name), slices.Index(k.types, b.name))
+	})
+	r.gang = options.GangAlways || job.Spec.RunPolicy.SchedulingPolicy != nil && !k.designed ||
+		slices.ContainsFunc(r.types, func(t *replicaType) bool { return t.template.Spec.SchedulerName == options.GangSchedulerName })
+	for _, t := range r.types {
+		r.complete(t, options)
+	}
+	r.warnOfWholeJob()
+	r.builder = newBuilder(job, k, r.types, options)
+	return r
+}
+
+// complete gives a type its defaults, and its template what is the same in all its Pods.
+func (r *reading) complete(t *replicaType, options Options) {
+	spec := &t.template.Spec
+	if r.kind.designed {
+		t.policy = kubeflowv1.RestartPolicy(cmp.Or(spec.RestartPolicy, corev1.RestartPolicyAlways))
+	} else {
+		t.policy = cmp.Or(t.policy, r.kind.restartPolicy)
+		if spec.RestartPolicy != "" {
+			r.warn("SetPodTemplateRestartPolicy", "The restartPolicy of "+t.name+" counts, not that of its template")
+		}
+		spec.RestartPolicy = corev1.RestartPolicy(t.policy)
+		if t.policy == kubeflowv1.RestartExitCode {
+			spec.RestartPolicy = corev1.RestartPolicyNever
+		}
+	}
+	if r.gang {
+		if spec.SchedulerName == "" {
+			spec.SchedulerName = options.GangSchedulerName
+		}
+		t.member = spec.SchedulerName == options.GangSchedulerName
+		if !t.member {
+			r.warn("SetPodTemplateSchedulerName", "Pods of "+t.name+" are not placed with the others: their template names the scheduler "+spec.SchedulerName)
+		}
+		policy := r.job.Spec.RunPolicy.SchedulingPolicy
+		// The API server refuses a value that is not that of the class.
+		if policy != nil && !r.kind.designed && spec.PriorityClassName == "" && spec.Priority == nil {
+			spec.PriorityClassName = policy.PriorityClass
+		}
+	}
+	r.kind.openPort(spec)
+}
+
+func (r *reading) warnOfWholeJob() {
+	policy := &r.job.Spec.RunPolicy
+	if r.kind.designed && (policy.CleanPodPolicy != nil || policy.TTLSecondsAfterFinished != nil || policy.ActiveDeadlineSeconds != nil ||
+		policy.BackoffLimit != nil || policy.SchedulingPolicy != nil || policy.Suspend != nil && *policy.Suspend) {
+		r.warn("RunPolicyIgnored", "A TFJob of v1alpha2 has no runPolicy: what it says has no effect")
+	}
+	if elastic := r.job.Spec.ElasticPolicy; elastic != nil && elastic.NProcPerNode != nil {
+		r.warn("Deprecated", "elasticPolicy.nProcPerNode is deprecated: nprocPerNode of the spec takes its place")
+	}
+}
+
+func (r *reading) warn(reason, message string) {
+	r.warnings = append(r.warnings, plan.Event{Warning: true, Reason: reason, Message: message})
+}
+
+// typeNamed is a type of the spec. Nil if it is not there.
+func (r *reading) typeNamed(name string) *replicaType { return typeIn(r.types, name) }
+
+func typeIn(types []*replicaType, name string) *replicaType {
+	i := slices.IndexFunc(types, func(t *replicaType) bool { return t.name == name })
+	if i < 0 {
+		return nil
+	}
+	return types[i]
+}
+
+// total is how many replicas there are, over all types.
+func total(types []*replicaType) int32 {
+	sum := int32(0)
+	for _, t := range types {
+		sum += t.number
+	}
+	return sum
+}

@@ -1,0 +1,81 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kubeflow
+
+import (
+	"strconv"
+	"strings"
+
+	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
+	"github.com/lockstep-k8s/lockstep/controller/jobpods"
+)
+
+// record is what the status remembers of the Pods of a type, by index.
+type record struct {
+	// completed and failed are the indexes that have ended, whatever becomes of their Pods:
+	// they are not run again.
+	completed, failed jobpods.Indexes
+	// restarting are the indexes whose Pod is counted in restarts and goes. An entry stays
+	// until that Pod is gone, and no other is made before, so none is counted twice.
+	restarting jobpods.Indexes
+	restarts   int32
+}
+
+// readRecord reads what a status remembers of a type, as far as its indexes reach.
+func readRecord(stored kubeflowv1.ReplicaStatus, reach int32) record {
+	r := record{
+		make(jobpods.Indexes, reach), make(jobpods.Indexes, reach), make(jobpods.Indexes, reach), max(0, stored.Restarts),
+	}
+	r.completed.Read(stored.CompletedIndexes)
+	r.failed.Read(stored.FailedIndexes)
+	r.restarting.Read(stored.RestartingIndexes)
+	return r
+}
+
+// reachOf is how many indexes a status remembers something of.
+func reachOf(stored kubeflowv1.ReplicaStatus) int32 {
+	reach := int32(0)
+	for _, list := range []string{stored.CompletedIndexes, stored.FailedIndexes, stored.RestartingIndexes} {
+		for _, number := range strings.FieldsFunc(list, func(r rune) bool { return r < '0' || r > '9' }) {
+			if n, err := strconv.ParseInt(number, 10, 32); err == nil {
+				reach = max(reach, int32(min(n, kubeflowv1.MaxReplicas-1))+1)
+			}
+		}
+	}
+	return reach
+}
+
+// ended says whether an index has ended.
+func (r *record) ended(index int32) bool { return r.completed.Has(index) || r.failed.Has(index) }
+
+// add counts restarts.
+func (r *record) add(restarts int32) {
+	r.restarts = int32(min(int64(r.restarts)+int64(max(0, restarts)), 1<<31-1))
+}
+
+// clear forgets all: everything begins anew.
+func (r *record) clear() {
+	r.completed.Clear()
+	r.failed.Clear()
+	r.restarting.Clear()
+	r.restarts = 0
+}
+
+// write stores the record in the status of its type.
+func (r *record) write(into *kubeflowv1.ReplicaStatus) {
+	into.CompletedIndexes, into.FailedIndexes = r.completed.String(), r.failed.String()
+	into.RestartingIndexes, into.Restarts = r.restarting.String(), r.restarts
+}
+
+// statusesOf are what a status has of the types of replicas.
+func (k *kind) statusesOf(status *kubeflowv1.JobStatus) map[string]kubeflowv1.ReplicaStatus {
+	switch {
+	case status == nil:
+		return nil
+	case k.designed:
+		return status.TFReplicaStatuses
+	default:
+		return status.ReplicaStatuses
+	}
+}

@@ -1,0 +1,130 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kubeflow
+
+import (
+	"time"
+
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
+)
+
+// Kinds of objects in actions.
+const (
+	KindJob        = "Job"
+	KindPod        = "Pod"
+	KindService    = "Service"
+	KindPodGroup   = "PodGroup"
+	KindAutoscaler = "HorizontalPodAutoscaler"
+)
+
+// Snapshot is all that a decision about one job sees. Decide changes nothing in it.
+type Snapshot struct {
+	// Job gives metadata and spec.
+	Job *Job
+	// Persisted is the status that the API server is known to hold. Nil before the first
+	// write.
+	Persisted *kubeflowv1.JobStatus
+	// Status is the last Plan's: Persisted and what is not yet written. Nil before the first
+	// Plan.
+	Status *kubeflowv1.JobStatus
+	// Memory is what the last decision wants to know again. It may be forgotten.
+	Memory Memory
+
+	// Pods, Services, PodGroups and Autoscalers are those that the job controls, by name.
+	Pods        map[string]*corev1.Pod
+	Services    map[string]*corev1.Service
+	PodGroups   map[string]*schedulingv1alpha1.PodGroup
+	Autoscalers map[string]*autoscalingv2.HorizontalPodAutoscaler
+
+	// Gone holds the UIDs of objects that are certainly gone.
+	Gone map[types.UID]bool
+	// Deleted holds the UIDs of objects whose deletion the API server accepted, so that it
+	// is not asked for again while the cache is behind. It may be forgotten.
+	Deleted map[types.UID]bool
+	// Current says that Persisted is what the API server holds, or once did since this
+	// controller began. Before, nothing is created.
+	Current bool
+	// Checked holds the UIDs of objects that were known when Persisted was last found, by a
+	// live look, to be what the API server holds.
+	Checked map[types.UID]bool
+	// Blocked are creations that are refused for now and will be tried again.
+	Blocked []plan.Block
+	// Outcomes are what became of the last Plan's actions. Each is given once.
+	Outcomes []plan.Outcome
+
+	Options Options
+}
+
+// Options are the controller's settings that decisions depend on.
+type Options struct {
+	// TakeJobs says whose jobs are taken.
+	TakeJobs TakeJobs
+	// GangSchedulerName is the scheduler that places PodGroups.
+	GangSchedulerName string
+	// SchedulerNames are those by which a template shows that a job is ours.
+	SchedulerNames []string
+	// GangAlways makes a gang of every job.
+	GangAlways bool
+	// Manager is the name under which the controller writes statuses.
+	Manager string
+	// ClusterDomain follows .svc in addresses. Empty for none.
+	ClusterDomain string
+	// InitImage is that of the container in which workers of PyTorch wait for the master,
+	// and InitMaxTries how often they look, 2 s apart.
+	InitImage    string
+	InitMaxTries int
+	// ReconcilePeriod is how long after the last comparison of a job of v1alpha2 with all
+	// that it has comes the next.
+	ReconcilePeriod time.Duration
+}
+
+// TakeJobs says which jobs a controller takes, beside those that are Lockstep's by their
+// managedBy.
+type TakeJobs string
+
+const (
+	// TakeManaged takes no others.
+	TakeManaged TakeJobs = "Managed"
+	// TakeScheduler takes those of the training operator, too, if a template names a
+	// scheduler of ours.
+	TakeScheduler TakeJobs = "Scheduler"
+	// TakeAll takes all of the training operator's.
+	TakeAll TakeJobs = "All"
+)
+
+// Defaults of Options.
+const (
+	DefaultInitImage       = "alpine:3.10"
+	DefaultInitMaxTries    = 100
+	DefaultReconcilePeriod = 15 * time.Second
+	// maxReconcilePeriod is the longest, of a job of which nothing is heard.
+	maxReconcilePeriod = 5 * time.Minute
+)
+
+// Memory is what spares users to be told the same thing again, and what no object tells of.
+// A controller that has just begun has an empty one.
+type Memory struct {
+	// Told are the events that were told and still hold, by what they say.
+	Told map[string]bool
+	// Awaited are the names of Pods that are made anew and have not run yet. Nil says that
+	// this controller does not know.
+	Awaited map[string]bool
+	// Missing and Going are the names of Pods and Services that were to be made, and to go.
+	Missing, Going map[objectKey]bool
+	// Period is how long a job of v1alpha2 may wait to be looked at, and Seen what it had
+	// when it was looked at last.
+	Period time.Duration
+	Seen   uint64
+	// reading is what the spec means.
+	reading *reading
+}
+
+// objectKey is a kind and a name.
+type objectKey struct{ kind, name string }

@@ -1,0 +1,76 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package volcano
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+
+	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
+	busv1alpha1 "github.com/lockstep-k8s/lockstep/apis/bus/v1alpha1"
+)
+
+// TestASpecThatMakesNoSenseIsNotJudged edits a Job that runs, as the CRD of somebody else
+// may let users do, and back again.
+func TestASpecThatMakesNoSenseIsNotJudged(t *testing.T) {
+	for name, edit := range map[string]func(*batchv1alpha1.JobSpec){
+		"negative replicas":               func(s *batchv1alpha1.JobSpec) { s.Tasks[0].Replicas = -1 },
+		"too many replicas":               func(s *batchv1alpha1.JobSpec) { s.Tasks[1].Replicas = 1 << 30 },
+		"too many replicas in front":      func(s *batchv1alpha1.JobSpec) { s.Tasks[0].Replicas = 1 << 30 },
+		"minSuccess below 1":              func(s *batchv1alpha1.JobSpec) { s.MinSuccess = ptr.To[int32](-5) },
+		"a minimum that nobody can count": func(s *batchv1alpha1.JobSpec) { s.MinAvailable = -1 << 31 },
+		"no tasks":                        func(s *batchv1alpha1.JobSpec) { s.Tasks = nil },
+		"a task less":                     func(s *batchv1alpha1.JobSpec) { s.Tasks = s.Tasks[:1] },
+		"a task renamed":                  func(s *batchv1alpha1.JobSpec) { s.Tasks[0].Name = "z" },
+		"the other way round":             func(s *batchv1alpha1.JobSpec) { s.Tasks[0], s.Tasks[1] = s.Tasks[1], s.Tasks[0] },
+		"a task more":                     func(s *batchv1alpha1.JobSpec) { s.Tasks = append(s.Tasks, ofTask("c", 1)) },
+		"two tasks of one name":           func(s *batchv1alpha1.JobSpec) { s.Tasks[1].Name = "a" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := given(t, job(ofTask("a", 2), ofTask("b", 2)), nil)
+			s.until(rr)
+			s.setPhase("j-a-0", corev1.PodSucceeded, 0)
+			s.after(2).has(tally{s: 1, r: 3})
+			s.remove(KindPod, "j-a-0")
+			before := s.uidOf("j-a-1") + s.uidOf("j-b-0") + s.uidOf("j-b-1")
+			good := s.job.Spec
+			s.edit(func(j *batchv1alpha1.Job) { j.Spec = *good.DeepCopy(); edit(&j.Spec) })
+			s.after(3)
+			if isFinal(s.phase()) {
+				t.Errorf("it has ended: %+v", s.written.State)
+			}
+			s.crash()
+			s.after(3)
+			if s.written.Succeeded != 1 {
+				t.Errorf("%d have succeeded, want 1", s.written.Succeeded)
+			}
+			s.edit(func(j *batchv1alpha1.Job) { j.Spec = good })
+			s.until(rr).after(3).has(tally{s: 1, r: 3})
+			s.hasPods("j-a-1", "j-b-0", "j-b-1")
+			if after := s.uidOf("j-a-1") + s.uidOf("j-b-0") + s.uidOf("j-b-1"); after != before {
+				t.Errorf("Pods were %s and are %s", before, after)
+			}
+
+			s.edit(func(j *batchv1alpha1.Job) { j.Spec = *good.DeepCopy(); edit(&j.Spec) })
+			s.after(1)
+			s.issue(busv1alpha1.ActionTerminateJob).until(td).after(3)
+			s.hasPods()
+		})
+	}
+}
+
+// TestAnInvalidJobIsPending holds that a Job whose spec becomes nonsense says so.
+func TestAnInvalidJobIsPending(t *testing.T) {
+	s := given(t, job(ofTask("a", 2)), nil)
+	s.until(rr)
+	s.edit(func(j *batchv1alpha1.Job) { j.Spec.Tasks[0].MaxRetry = -1 })
+	s.after(2).has(tally{r: 2})
+	if state := s.written.State; state.Phase != pp || state.Reason != ReasonInvalidJob || state.Message == "" {
+		t.Errorf("state: %+v", state)
+	}
+	s.edit(func(j *batchv1alpha1.Job) { j.Spec.Tasks[0].MaxRetry = 0 })
+	s.until(rr).has(tally{r: 2})
+}

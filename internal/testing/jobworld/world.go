@@ -1,0 +1,659 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package jobworld is a model of an API server, its caches and one controller, for one job
+// of any kind, in tests of pure cores. Time moves only when a test says so. Caches may be
+// behind, each kind by itself, requests may be refused or their replies lost, and the
+// controller may die between any two writes.
+package jobworld
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
+	"github.com/lockstep-k8s/lockstep/controller/jobpods"
+	"github.com/lockstep-k8s/lockstep/internal/controlled"
+)
+
+// Kinds of objects that the world itself knows something of. Owner is the job.
+const (
+	Pod   = "Pod"
+	Owner = "Job"
+)
+
+// Key is a kind and a name.
+type Key struct{ Kind, Name string }
+
+// Fate is what becomes of a request to the API server.
+type Fate int
+
+const (
+	// Done: it has happened.
+	Done Fate = iota
+	// Refused: nothing has happened, and the controller gets an error.
+	Refused
+	// ReplyLost: it has happened, but the controller gets an error.
+	ReplyLost
+)
+
+// View is what the controller sees.
+type View[O metav1.Object, S any] struct {
+	Owner             O
+	Persisted, Status *S
+	// Objects are all that the caches have, whoever controls them.
+	Objects          map[Key]metav1.Object
+	Deleted, Checked map[types.UID]bool
+	Current          bool
+	Blocked          []plan.Block
+	Outcomes         []plan.Outcome
+}
+
+// Controls says whether the owner controls an object.
+func (v *View[O, S]) Controls(object metav1.Object) bool {
+	return controlled.By(v.Owner.GetUID(), object)
+}
+
+// Core decides. Forget makes it forget all that it remembers, as a crash does.
+type Core[O metav1.Object, S any] interface {
+	Decide(view *View[O, S], now time.Time) plan.Plan[S]
+	Forget()
+}
+
+// World is the model. Its exported fields may be set at any time.
+type World[O metav1.Object, S any] struct {
+	T   *testing.T
+	Now time.Time
+	// Owner is the job at the API server, and Gone says that it was deleted.
+	Owner O
+	Gone  bool
+	// Written is the status at the API server, Before the one it has replaced.
+	Written, Before *S
+	// Objects are all others that the API server has.
+	Objects map[Key]metav1.Object
+
+	// Prompt delivers every event at once.
+	Prompt bool
+	// CrashAfter counts writes down to a crash of the controller; negative never.
+	CrashAfter int
+	// Fate is what becomes of a request.
+	Fate func(plan.Action) Fate
+	// Refuses says why an object will never be created. Nil for all that may be.
+	Refuses func(metav1.Object) error
+	// PendingGoAtOnce lets a Pod that has no node go when it is deleted, as the API server
+	// does.
+	PendingGoAtOnce bool
+	// WriteFrom is the urgency from which a status is written in a round.
+	WriteFrom plan.Persist
+	// OnPlan sees each decision, OnWrite each status that is written, OnAction each action
+	// that was taken, and OnEvent what the user is told.
+	OnPlan   func(*View[O, S], plan.Plan[S])
+	OnWrite  func(before, after *S)
+	OnAction func(plan.Action)
+	OnEvent  func(plan.Event)
+
+	// Events are what the user was told, and Writes how many statuses were written.
+	Events []plan.Event
+	Writes int
+
+	core       Core[O, S]
+	cache      cache[O]
+	behind     map[string][]func(*cache[O])
+	controller *memory[S]
+	uids, rv   int
+}
+
+type cache[O metav1.Object] struct {
+	owner   O
+	gone    bool
+	objects map[Key]metav1.Object
+	// version is the newest that was seen, by kind.
+	version map[string]int
+}
+
+// memory is what a controller forgets in a crash.
+type memory[S any] struct {
+	persisted, status *S
+	deleted, checked  map[types.UID]bool
+	// own are objects as the API server has answered, until the cache is as new, and strays
+	// those that a live look has found, until the cache has them.
+	own, strays map[Key]metav1.Object
+	blocked     map[Key]plan.Block
+	outcomes    []plan.Outcome
+	current     bool
+	// base is the status that the controller began with or has written.
+	base *S
+}
+
+// New is a world with a job, which gets a UID, and a core that decides on it.
+func New[O metav1.Object, S any](t *testing.T, owner O, core Core[O, S]) *World[O, S] {
+	w := &World[O, S]{
+		T: t, Now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), Owner: owner, core: core,
+		Objects: map[Key]metav1.Object{}, Prompt: true, CrashAfter: -1,
+		Fate: func(plan.Action) Fate { return Done }, Refuses: func(metav1.Object) error { return nil },
+		WriteFrom: plan.PersistLater,
+		OnPlan:    func(*View[O, S], plan.Plan[S]) {}, OnWrite: func(_, _ *S) {}, OnAction: func(plan.Action) {}, OnEvent: func(plan.Event) {},
+		cache:  cache[O]{owner: owner, objects: map[Key]metav1.Object{}, version: map[string]int{}},
+		behind: map[string][]func(*cache[O]){},
+	}
+	owner.SetUID(w.NewUID())
+	owner.SetCreationTimestamp(metav1.NewTime(w.Now))
+	return w
+}
+
+// NewUID is one that nobody has.
+func (w *World[O, S]) NewUID() types.UID {
+	w.uids++
+	return types.UID(fmt.Sprintf("uid-%d", w.uids))
+}
+
+// Version changes whenever an object does.
+func (w *World[O, S]) Version() int { return w.rv }
+
+func copyOf[T metav1.Object](object T) T {
+	return any(any(object).(runtime.Object).DeepCopyObject()).(T)
+}
+
+func copyOfAny(object metav1.Object) metav1.Object {
+	return object.(runtime.Object).DeepCopyObject().(metav1.Object)
+}
+
+func versionNumber(object metav1.Object) int {
+	n := 0
+	fmt.Sscan(object.GetResourceVersion(), &n)
+	return n
+}
+
+// readBack is a status of the API server, read back from JSON.
+func (w *World[O, S]) readBack(stored *S) *S {
+	if stored == nil {
+		return nil
+	}
+	data, err := json.Marshal(stored)
+	if err != nil {
+		w.T.Fatalf("encoding: %v", err)
+	}
+	status := new(S)
+	if err := json.Unmarshal(data, status); err != nil {
+		w.T.Fatalf("reading back the status: %v", err)
+	}
+	return status
+}
+
+// changed tells the cache of a change, sooner or later.
+func (w *World[O, S]) changed(kind string, apply func(*cache[O])) {
+	if w.Prompt {
+		apply(&w.cache)
+		return
+	}
+	w.behind[kind] = append(w.behind[kind], apply)
+}
+
+// Behind are the kinds of which the caches have not heard all, with how much is left.
+func (w *World[O, S]) Behind() map[string]int {
+	left := map[string]int{}
+	for kind, events := range w.behind {
+		left[kind] = len(events)
+	}
+	return left
+}
+
+// Deliver tells the controller up to n changes of a kind.
+func (w *World[O, S]) Deliver(kind string, n int) {
+	for range min(n, len(w.behind[kind])) {
+		w.behind[kind][0](&w.cache)
+		w.behind[kind] = w.behind[kind][1:]
+	}
+}
+
+// DeliverAll tells the controller all that has changed.
+func (w *World[O, S]) DeliverAll() {
+	for _, kind := range jobpods.SortedKeys(w.behind) {
+		w.Deliver(kind, len(w.behind[kind]))
+	}
+}
+
+// Store puts an object into the API server.
+func (w *World[O, S]) Store(kind string, object metav1.Object) {
+	w.rv++
+	version := w.rv
+	object.SetResourceVersion(fmt.Sprint(version))
+	key := Key{kind, object.GetName()}
+	w.Objects[key] = object
+	seen := copyOfAny(object)
+	w.changed(kind, func(c *cache[O]) {
+		c.objects[key] = seen
+		c.version[kind] = version
+	})
+}
+
+// Remove takes an object out of the API server.
+func (w *World[O, S]) Remove(kind, name string) {
+	key := Key{kind, name}
+	if w.Objects[key] == nil {
+		return
+	}
+	w.rv++
+	version := w.rv
+	delete(w.Objects, key)
+	w.changed(kind, func(c *cache[O]) {
+		if object := c.objects[key]; object != nil && w.controller != nil {
+			delete(w.controller.deleted, object.GetUID())
+		}
+		delete(c.objects, key)
+		c.version[kind] = version
+	})
+}
+
+// Pod is a Pod, nil if there is none.
+func (w *World[O, S]) Pod(name string) *corev1.Pod {
+	pod, _ := w.Objects[Key{Pod, name}].(*corev1.Pod)
+	return pod
+}
+
+// Names are those of all objects of a kind.
+func (w *World[O, S]) Names(kind string) []string {
+	var names []string
+	for key := range w.Objects {
+		if key.Kind == kind {
+			names = append(names, key.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// OwnPods are the names of the job's Pods.
+func (w *World[O, S]) OwnPods() []string {
+	return slices.DeleteFunc(w.Names(Pod), func(name string) bool { return !controlled.By(w.Owner.GetUID(), w.Pod(name)) })
+}
+
+// DeletePod begins the deletion of a Pod. One that has ended, or has no node, goes at once.
+func (w *World[O, S]) DeletePod(name string, graceSeconds int64) {
+	pod := w.Pod(name)
+	if pod == nil || pod.DeletionTimestamp != nil {
+		return
+	}
+	if jobpods.HasEnded(pod) || w.PendingGoAtOnce && pod.Spec.NodeName == "" {
+		w.Remove(Pod, name)
+		return
+	}
+	at := metav1.NewTime(w.Now.Add(time.Duration(graceSeconds) * time.Second).Truncate(time.Second))
+	pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = &at, &graceSeconds
+	w.Store(Pod, pod)
+}
+
+// EndPod is the kubelet that confirms the end of a deleted Pod.
+func (w *World[O, S]) EndPod(name string) {
+	if pod := w.Pod(name); pod != nil && pod.DeletionTimestamp != nil {
+		w.Remove(Pod, name)
+	}
+}
+
+// SetPhase is the kubelet that runs a Pod. exitCode is that of all containers, where they
+// have ended; a negative one leaves no word of them.
+func (w *World[O, S]) SetPhase(name string, phase corev1.PodPhase, exitCode int32) {
+	pod := w.Pod(name)
+	if pod == nil {
+		w.T.Fatalf("there is no Pod %s", name)
+	}
+	pod.Status.Phase = phase
+	if pod.Spec.NodeName == "" {
+		pod.Spec.NodeName = "node-1"
+	}
+	old := pod.Status.ContainerStatuses
+	pod.Status.ContainerStatuses = nil
+	for i, container := range pod.Spec.Containers {
+		status := corev1.ContainerStatus{Name: container.Name, Ready: phase == corev1.PodRunning}
+		if i < len(old) {
+			status.RestartCount = old[i].RestartCount
+		}
+		if jobpods.HasEnded(pod) && exitCode >= 0 {
+			status.State.Terminated = &corev1.ContainerStateTerminated{ExitCode: exitCode, FinishedAt: metav1.NewTime(w.Now.Truncate(time.Second))}
+		}
+		pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, status)
+	}
+	w.Store(Pod, pod)
+}
+
+// Edit is a user who changes the job.
+func (w *World[O, S]) Edit(change func(O)) {
+	if w.Gone {
+		return
+	}
+	edited := copyOf(w.Owner)
+	change(edited)
+	edited.SetGeneration(edited.GetGeneration() + 1)
+	w.Owner = edited
+	w.changed(Owner, func(c *cache[O]) { c.owner = edited })
+}
+
+// Crash makes the controller forget. The next one begins with what the API server has.
+func (w *World[O, S]) Crash() {
+	w.forget()
+	w.DeliverAll()
+	w.CrashAfter = -1
+}
+
+func (w *World[O, S]) forget() {
+	w.controller = nil
+	w.core.Forget()
+}
+
+// BeginWithOldStatus has the next controller begin with the status before the last.
+func (w *World[O, S]) BeginWithOldStatus() {
+	if w.Before != nil {
+		w.controller = w.remembered(w.Before)
+	}
+}
+
+// remembered is the memory of a controller that begins with a status that the API server
+// has, or had.
+func (w *World[O, S]) remembered(stored *S) *memory[S] {
+	status := w.readBack(stored)
+	return &memory[S]{
+		persisted: status, status: status, base: stored,
+		deleted: map[types.UID]bool{}, checked: map[types.UID]bool{},
+		own: map[Key]metav1.Object{}, strays: map[Key]metav1.Object{}, blocked: map[Key]plan.Block{},
+	}
+}
+
+// Run lets the controller work until it has nothing to do without an event, or a request
+// fails. It returns the last plan.
+func (w *World[O, S]) Run() plan.Plan[S] {
+	w.T.Helper()
+	var p plan.Plan[S]
+	for range 200 {
+		if w.cache.gone || w.Gone {
+			w.forget()
+			return p
+		}
+		if w.controller == nil {
+			w.controller = w.remembered(w.Written)
+		}
+		var end roundEnd
+		p, end = w.round()
+		switch end {
+		case crashed:
+			w.Crash()
+		case outdated:
+			w.forget()
+		case atRest, failed:
+			return p
+		}
+	}
+	w.T.Fatalf("the controller does not come to rest; its last plan: %v", p)
+	return p
+}
+
+// View is what the controller sees.
+func (w *World[O, S]) View() *View[O, S] {
+	m := w.controller
+	if m == nil {
+		m = w.remembered(w.Written)
+	}
+	objects := maps.Clone(w.cache.objects)
+	for key, own := range m.own {
+		if w.cache.version[key.Kind] >= versionNumber(own) {
+			delete(m.own, key)
+			continue
+		}
+		objects[key] = own
+	}
+	for key, stray := range m.strays {
+		if objects[key] != nil || w.Objects[key] == nil {
+			delete(m.strays, key)
+			continue
+		}
+		objects[key] = stray
+	}
+	v := &View[O, S]{
+		Owner: w.cache.owner, Persisted: m.persisted, Status: m.status, Objects: objects,
+		Deleted: m.deleted, Checked: m.checked, Current: m.current, Outcomes: m.outcomes,
+	}
+	for _, block := range m.blocked {
+		v.Blocked = append(v.Blocked, block)
+	}
+	return v
+}
+
+// roundEnd is how a round of the controller ended.
+type roundEnd int
+
+const (
+	atRest roundEnd = iota
+	progressed
+	failed
+	crashed
+	// outdated is a controller that finds its status to be an old one.
+	outdated
+)
+
+// round is one gather, decide, persist and act, as the engine does it.
+func (w *World[O, S]) round() (plan.Plan[S], roundEnd) {
+	w.T.Helper()
+	view := w.View()
+	p := w.core.Decide(view, w.Now)
+	w.OnPlan(view, p)
+	m := w.controller
+	m.outcomes = nil
+	if p.Err != nil {
+		w.T.Fatalf("deciding: %v", p.Err)
+	}
+	m.status = p.Status
+	end := atRest
+	if p.Persist >= w.WriteFrom && p.Persist != plan.PersistNone {
+		if end = w.persist(p.Status); end != progressed {
+			return p, end
+		}
+	}
+	for _, event := range p.Events {
+		w.Events = append(w.Events, event)
+		w.OnEvent(event)
+	}
+	maps.DeleteFunc(m.blocked, func(key Key, _ plan.Block) bool {
+		return !slices.ContainsFunc(p.Actions, func(a plan.Action) bool { return a.Kind == key.Kind && a.Name == key.Name })
+	})
+	for _, action := range p.Actions {
+		if w.writeFails() {
+			return p, crashed
+		}
+		fate := w.Fate(action)
+		if fate == Refused {
+			end = failed
+			continue
+		}
+		if action.Verb == plan.CheckStatus && m.base != w.Written {
+			return p, outdated
+		}
+		ok := w.act(action, fate == ReplyLost)
+		w.OnAction(action)
+		switch {
+		case !ok || fate == ReplyLost:
+			end = failed
+		case end == atRest:
+			end = progressed
+		}
+	}
+	return p, end
+}
+
+// persist writes a status.
+func (w *World[O, S]) persist(status *S) roundEnd {
+	fate := w.Fate(plan.Action{Kind: "status"})
+	m := w.controller
+	switch {
+	case w.writeFails():
+		return crashed
+	case fate == Refused || w.Gone:
+		return failed
+	case m.base != w.Written:
+		return outdated
+	}
+	if w.Written == status { // The reply was lost: it finds the status to be its own.
+		m.persisted, m.current = status, true
+		return progressed
+	}
+	w.Before, w.Written = w.Written, status
+	w.Writes++
+	w.OnWrite(w.Before, status)
+	if fate == ReplyLost {
+		m.base = status
+		return failed
+	}
+	m.persisted, m.base, m.current = status, status, true
+	return progressed
+}
+
+// writeFails counts down to the crash.
+func (w *World[O, S]) writeFails() bool {
+	if w.CrashAfter < 0 {
+		return false
+	}
+	w.CrashAfter--
+	return w.CrashAfter < 0
+}
+
+// act is the API server's side of an action. It says whether that went through.
+func (w *World[O, S]) act(action plan.Action, replyLost bool) bool {
+	key := Key{action.Kind, action.Name}
+	m, have := w.controller, w.Objects[key]
+	remember := func(object metav1.Object) {
+		if !replyLost {
+			m.own[key] = copyOfAny(object)
+		}
+	}
+	switch action.Verb {
+	case plan.CheckStatus:
+		if !replyLost {
+			m.current = true
+			for _, uid := range action.Seen {
+				m.checked[uid] = true
+			}
+		}
+	case plan.ConfirmNo:
+		if have != nil && controlled.By(action.Owner, have) {
+			m.strays[key] = copyOfAny(have)
+		} else if !replyLost {
+			m.outcomes = append(m.outcomes, plan.Outcome{Action: action})
+		}
+	case plan.Create:
+		return w.create(action, remember)
+	case plan.Update:
+		if have == nil || have.GetUID() != action.UID {
+			return false
+		}
+		patched := w.patch(have, action.Patch)
+		w.Store(action.Kind, patched)
+		remember(patched)
+	case plan.Delete:
+		if !replyLost {
+			m.deleted[action.UID] = true
+		}
+		switch {
+		case action.Kind == Owner:
+			if w.Owner.GetUID() == action.UID && w.Owner.GetDeletionTimestamp() == nil {
+				at := metav1.NewTime(w.Now)
+				w.Edit(func(o O) { o.SetDeletionTimestamp(&at) })
+			}
+		case have == nil || have.GetUID() != action.UID:
+		case action.Kind == Pod:
+			w.DeletePod(action.Name, 30)
+		default:
+			w.Remove(action.Kind, action.Name)
+		}
+	default:
+		w.T.Fatalf("nobody knows how to do %s", action)
+	}
+	return true
+}
+
+func (w *World[O, S]) create(action plan.Action, remember func(metav1.Object)) bool {
+	key := Key{action.Kind, action.Name}
+	if have := w.Objects[key]; have != nil {
+		if controlled.By(action.Owner, have) {
+			remember(have) // A live look has found it.
+			return true
+		}
+		w.controller.blocked[key] = plan.Block{Kind: action.Kind, Group: action.Group, Name: action.Name, Reason: plan.ReasonNameTaken, Message: "it is somebody else's"}
+		return false
+	}
+	object := action.Object
+	if object == nil {
+		built, err := action.Build()
+		if err != nil {
+			w.T.Fatalf("building %s: %v", action.Name, err)
+		}
+		object = built
+	}
+	if err := w.Refuses(object); err != nil {
+		w.controller.outcomes = append(w.controller.outcomes, plan.Outcome{Action: action, Refused: err})
+		return true
+	}
+	created := copyOfAny(object)
+	created.SetUID(w.NewUID())
+	created.SetCreationTimestamp(metav1.NewTime(w.Now.Truncate(time.Second)))
+	if pod, ok := created.(*corev1.Pod); ok {
+		pod.Status.Phase = corev1.PodPending
+	}
+	w.Store(action.Kind, created)
+	remember(created)
+	delete(w.controller.blocked, key)
+	return true
+}
+
+// patch applies a patch that sets fields.
+func (w *World[O, S]) patch(object metav1.Object, operations []plan.Operation) metav1.Object {
+	w.T.Helper()
+	data, err := json.Marshal(object)
+	if err != nil {
+		w.T.Fatal(err)
+	}
+	var fields map[string]any
+	if err := json.Unmarshal(data, &fields); err != nil {
+		w.T.Fatal(err)
+	}
+	for _, op := range operations {
+		into := fields
+		steps := strings.Split(strings.TrimPrefix(op.Path, "/"), "/")
+		for i := range steps {
+			steps[i] = strings.NewReplacer("~1", "/", "~0", "~").Replace(steps[i])
+		}
+		for _, step := range steps[:len(steps)-1] {
+			next, ok := into[step].(map[string]any)
+			if !ok {
+				w.T.Fatalf("patch: there is no %s of %s", step, op.Path)
+			}
+			into = next
+		}
+		if last := steps[len(steps)-1]; op.Op == "remove" {
+			delete(into, last)
+		} else {
+			into[last] = op.Value
+		}
+	}
+	if data, err = json.Marshal(fields); err != nil {
+		w.T.Fatal(err)
+	}
+	patched := newLike(object)
+	if err := json.Unmarshal(data, patched); err != nil {
+		w.T.Fatal(err)
+	}
+	return patched
+}
+
+// newLike is an empty object of the type of another.
+func newLike(object metav1.Object) metav1.Object {
+	return reflect.New(reflect.TypeOf(object).Elem()).Interface().(metav1.Object)
+}

@@ -396,7 +396,7 @@ func (s *storm) room(g *stormGroup, above int32) int {
 			cpu = max(cpu, p.cpu)
 		}
 	}
-	if cpu == 0 {
+	if cpu == 0 || s.needsItsVolumes(g) {
 		return 0
 	}
 	racks := make(map[string]map[string]int)

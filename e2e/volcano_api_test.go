@@ -9,28 +9,14 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-
-	"github.com/lockstep-k8s/lockstep/e2e/testbed"
-	"github.com/lockstep-k8s/lockstep/manifests"
 )
 
 // installVolcanoAPI has the API server serve Jobs and Commands, as is done once where Volcano
 // Jobs are switched on. They stay for the tests that follow.
 func installVolcanoAPI(t *testing.T) {
 	t.Helper()
-	for _, name := range []string{"batch.volcano.sh_jobs", "bus.volcano.sh_commands"} {
-		manifest, err := manifests.FS.ReadFile("volcano/" + name + ".yaml")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if output, err := cluster.KubectlApply(t.Context(), "default", string(manifest)); err != nil {
-			t.Fatalf("%v: %s", err, output)
-		}
-	}
-	output, err := cluster.Kubectl(t.Context(), "wait", "--for=condition=Established", "--timeout="+testbed.Patience.String(),
-		"crd/jobs.batch.volcano.sh", "crd/commands.bus.volcano.sh")
-	if err != nil {
-		t.Fatalf("%v: %s", err, output)
+	if err := cluster.InstallVolcanoJobs(t.Context()); err != nil {
+		t.Fatal(err)
 	}
 }
 

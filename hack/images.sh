@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Packs Lockstep's programs and the images of the example and the tests into
+# Packs Lockstep's programs and the images of the examples and the tests into
 # bin/images/, from static binaries alone: no base image, no registry. What is
 # newer than its binary is left as it is.
 set -euo pipefail
@@ -11,6 +11,7 @@ export CGO_ENABLED=0
 mkdir -p bin/images
 
 go build -o bin/training ./examples/training
+go build -o bin/rollcall ./examples/volcano/rollcall
 go build -o bin/toolbox ./e2e/toolbox
 (cd localcluster && go build -o ../bin/pack-image ./cmd/pack-image)
 
@@ -27,6 +28,7 @@ pack controller bin/lockstep-controller --entrypoint /bin/lockstep-controller
 pack scheduler bin/lockstep-scheduler --entrypoint /bin/lockstep-scheduler
 pack frameworkbarrier bin/frameworkbarrier --entrypoint /bin/frameworkbarrier
 pack training bin/training --entrypoint /bin/training
+pack rollcall bin/rollcall --entrypoint /bin/rollcall
 links=()
 for tool in sh bash printenv env sleep hostname getent cat ls true false nginx; do
   links+=(--link "/bin/$tool=/bin/toolbox")

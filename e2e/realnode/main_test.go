@@ -24,8 +24,14 @@ var images = flag.String("images", "../../bin/images", "folder of the image tars
 var cluster *testbed.Cluster
 
 func TestMain(m *testing.M) {
-	os.Exit(testbed.Main(m, localenv.Options{RealNode: true, RealNodeCPU: "1", With: "controller,scheduler"}, func(ctx context.Context, c *testbed.Cluster) error {
+	os.Exit(testbed.Main(m, localenv.Options{RealNode: true, RealNodeCPU: "1", With: "scheduler"}, func(ctx context.Context, c *testbed.Cluster) error {
 		cluster = c
-		return c.LoadImages(ctx, *images, "toolbox", "training", "frameworkbarrier")
+		if err := c.LoadImages(ctx, *images, "toolbox", "training", "rollcall", "frameworkbarrier"); err != nil {
+			return err
+		}
+		if err := c.InstallVolcanoJobs(ctx); err != nil {
+			return err
+		}
+		return c.RunController(ctx, localenv.WithVolcanoJobs(""))
 	}))
 }

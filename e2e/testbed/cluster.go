@@ -29,6 +29,8 @@ func KubernetesVersion() string { return *kubernetesVersion }
 // Cluster is the cluster that the tests of a package share.
 type Cluster struct {
 	*localenv.Cluster
+	// controller is what RunController has started. Nil without it.
+	controller *localenv.Controller
 }
 
 // Main runs the tests of a package on a cluster of their own, of the version that
@@ -90,10 +92,22 @@ func up(ctx context.Context, o localenv.Options) (cluster *Cluster, down func() 
 		}
 		os.Exit(1)
 	})
-	return &Cluster{started}, func() error {
+	return &Cluster{Cluster: started}, func() error {
 		ended()
 		return stop()
 	}, nil
+}
+
+// RunController starts lockstep-controller for all tests of a package, on a cluster that runs
+// none, and waits until it is ready.
+func (c *Cluster) RunController(ctx context.Context, o localenv.ControllerOptions) error {
+	var err error
+	if c.controller, err = c.Cluster.StartController(ctx, o); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, Patience, fmt.Errorf("timed out after %v", Patience))
+	defer cancel()
+	return c.controller.WaitReady(ctx)
 }
 
 func failed(err error) int {

@@ -8,24 +8,28 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	"github.com/lockstep-k8s/lockstep/internal/localenv"
 )
 
 // Images that `make images` packs and that stand in for those of a manifest:
 // FrameworkBarrier's for its own, and one with a shell, some tools and a web
-// server for all others.
+// server for all others. Those of Lockstep's examples stand for themselves.
 const (
 	toolboxImage = "lockstep.dev/toolbox:dev"
 	barrierImage = "lockstep.dev/frameworkbarrier:dev"
+
+	exampleImages = "lockstep.dev/"
 )
 
-// ReplaceImages replaces every image of the Frameworks in a manifest, so that it
+// ReplaceImages replaces every image of the Frameworks and Volcano Jobs in a manifest, so that it
 // runs where no registry is. It returns the name of the last of them, empty if
 // there is none. What has no kind is left out.
 func ReplaceImages(manifest []byte) (replaced, name string, err error) {
 	replaced, err = localenv.EditManifest(manifest, func(object *unstructured.Unstructured) error {
-		if object.GetKind() == frameworkv1.FrameworkKind {
+		switch object.GetKind() {
+		case frameworkv1.FrameworkKind, batchv1alpha1.JobKind:
 			name = object.GetName()
 			replaceImages(object.Object)
 		}
@@ -38,7 +42,7 @@ func ReplaceImages(manifest []byte) (replaced, name string, err error) {
 func replaceImages(value any) {
 	switch value := value.(type) {
 	case map[string]any:
-		if image, ok := value["image"].(string); ok {
+		if image, ok := value["image"].(string); ok && !strings.HasPrefix(image, exampleImages) {
 			value["image"] = toolboxImage
 			if strings.Contains(image, "frameworkbarrier") {
 				value["image"] = barrierImage

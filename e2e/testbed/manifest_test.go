@@ -21,6 +21,12 @@ func TestReplaceImages(t *testing.T) {
 				"  initContainers:\n  - image: lockstep.dev/frameworkbarrier:dev\n    imagePullPolicy: Never\n" + service,
 			wantName: "f",
 		},
+		"the images of a Volcano Job, but not those of examples": {
+			manifest: "kind: Job\nmetadata: {name: j}\nc: [{image: a}, {image: lockstep.dev/rollcall:dev}]\n",
+			want: "---\nc:\n- image: lockstep.dev/toolbox:dev\n  imagePullPolicy: Never\n- image: lockstep.dev/rollcall:dev\n" +
+				"kind: Job\nmetadata:\n  name: j\n",
+			wantName: "j",
+		},
 		"nothing of a file without objects": {manifest: "workerNumber: 1\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -29,7 +35,7 @@ func TestReplaceImages(t *testing.T) {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" || gotName != tc.wantName {
-				t.Errorf("Framework %q, want %q; manifest (-want,+got):\n%s", gotName, tc.wantName, diff)
+				t.Errorf("the last one is %q, want %q; manifest (-want,+got):\n%s", gotName, tc.wantName, diff)
 			}
 		})
 	}

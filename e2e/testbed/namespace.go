@@ -41,6 +41,8 @@ func (c *Cluster) dump(ctx context.Context, namespace string) string {
 	for _, args := range [][]string{
 		{"get", "frameworks,podgroups,pods,configmaps", "-n", namespace, "-o", "wide"},
 		{"get", "frameworks,podgroups", "-n", namespace, "-o", "yaml"},
+		// Not every cluster has them.
+		{"get", "jobs.batch.volcano.sh,commands.bus.volcano.sh", "-n", namespace, "-o", "yaml", "--ignore-not-found"},
 		{"get", "events", "-n", namespace, "--sort-by=.lastTimestamp"},
 	} {
 		out, err := c.Kubectl(ctx, args...)
@@ -50,7 +52,11 @@ func (c *Cluster) dump(ctx context.Context, namespace string) string {
 		}
 	}
 	for _, component := range []string{"controller", "scheduler"} {
-		fmt.Fprintf(&b, "log of %s:\n%s\n", component, c.LogTail(component, 8000))
+		log := c.LogTail(component, 8000)
+		if component == "controller" && c.controller != nil {
+			log = c.controller.LogTail(8000)
+		}
+		fmt.Fprintf(&b, "log of %s:\n%s\n", component, log)
 	}
 	return b.String()
 }

@@ -10,24 +10,28 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 
+	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 )
 
-// Recording is all that happened to the Frameworks and Pods of a namespace,
-// whoever did it, in the order in which it was stored.
+// Recording is all that happened to the Frameworks or Volcano Jobs of a namespace, and to its
+// Pods, whoever did it, in the order in which it was stored.
 type Recording struct {
 	cluster   *Cluster
 	namespace string
+	owners    owners
 	done      sync.WaitGroup
 
 	mu     sync.Mutex
@@ -36,29 +40,73 @@ type Recording struct {
 	troubles []string
 }
 
-// event is what a watch told. Exactly one of framework and pod is not nil.
+// owners are the kind of objects that Pods are recorded with.
+type owners struct {
+	watch cache.WatchFuncWithContext
+	list  func(ctx context.Context) (runtime.Object, error)
+	// broken says what in a history must not have happened.
+	broken func([]event) []string
+}
+
+// event is what a watch told. Exactly one of framework, job and pod is not nil.
 type event struct {
 	// version is the resource version, which all kinds share: etcd counts its
 	// writes.
 	version   uint64
 	gone      bool
 	framework *frameworkv1.Framework
+	job       *batchv1alpha1.Job
 	pod       *corev1.Pod
 }
 
-// Record begins to record a namespace in which there is nothing yet.
+// owner is the object, if it is not a Pod.
+func (e event) owner() metav1.Object {
+	if e.job != nil {
+		return e.job
+	}
+	return e.framework
+}
+
+// Record begins to record the Frameworks of a namespace in which there is nothing yet.
 func (c *Cluster) Record(t testing.TB, namespace string) *Recording {
 	t.Helper()
-	r := &Recording{cluster: c, namespace: namespace}
+	client := c.Lockstep.FrameworkcontrollerV1().Frameworks(namespace)
+	return c.record(t, namespace, owners{
+		watch:  client.Watch,
+		list:   func(ctx context.Context) (runtime.Object, error) { return client.List(ctx, metav1.ListOptions{}) },
+		broken: brokenGuarantees,
+	})
+}
+
+// RecordVolcanoJobs begins to record the Volcano Jobs of a namespace in which there is nothing
+// yet.
+func (c *Cluster) RecordVolcanoJobs(t testing.TB, namespace string) *Recording {
+	t.Helper()
+	client := c.Lockstep.BatchV1alpha1().Jobs(namespace)
+	return c.record(t, namespace, owners{
+		watch:  client.Watch,
+		list:   func(ctx context.Context) (runtime.Object, error) { return client.List(ctx, metav1.ListOptions{}) },
+		broken: brokenJobGuarantees,
+	})
+}
+
+func (c *Cluster) record(t testing.TB, namespace string, owners owners) *Recording {
+	t.Helper()
+	r := &Recording{cluster: c, namespace: namespace, owners: owners}
 	t.Cleanup(r.done.Wait)
 
-	frameworks, pods := c.Lockstep.FrameworkcontrollerV1().Frameworks(namespace), c.Kube.CoreV1().Pods(namespace)
-	list, err := frameworks.List(t.Context(), metav1.ListOptions{})
+	// A list of the owners, whose watch may go back no further: their kind may have been
+	// served for moments only.
+	list, err := owners.list(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, watched := range []cache.WatchFuncWithContext{frameworks.Watch, pods.Watch} {
-		watcher := Watch(t, list, watched)
+	since, err := meta.ListAccessor(list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, watched := range []cache.WatchFuncWithContext{owners.watch, c.Kube.CoreV1().Pods(namespace).Watch} {
+		watcher := Watch(t, since, watched)
 		r.done.Go(func() { r.collect(t.Context(), watcher) })
 	}
 	return r
@@ -93,6 +141,8 @@ func newEvent(object runtime.Object) (event, error) {
 	switch object := object.(type) {
 	case *frameworkv1.Framework:
 		e.framework, version = object, object.ResourceVersion
+	case *batchv1alpha1.Job:
+		e.job, version = object, object.ResourceVersion
 	case *corev1.Pod:
 		e.pod, version = object, object.ResourceVersion
 	default:
@@ -117,7 +167,7 @@ func (r *Recording) Check(t testing.TB) {
 	}
 	r.sort()
 	events := slices.DeleteFunc(slices.Clone(r.events), func(e event) bool { return e.version > upTo })
-	for i, broken := range brokenGuarantees(events) {
+	for i, broken := range r.owners.broken(events) {
 		if i == 10 {
 			t.Error("… and more")
 			break
@@ -138,42 +188,62 @@ func (r *Recording) catchUp(t testing.TB) uint64 {
 	if err != nil {
 		t.Fatal(err)
 	}
-	frameworks, err := r.cluster.Lockstep.FrameworkcontrollerV1().Frameworks(r.namespace).List(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	podsAt, err := strconv.ParseUint(pods.ResourceVersion, 10, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	frameworksAt, err := strconv.ParseUint(frameworks.ResourceVersion, 10, 64)
+	listed, err := r.owners.list(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	stored := map[types.UID]string{}
-	for i := range pods.Items {
-		stored[pods.Items[i].UID] = pods.Items[i].ResourceVersion
+	podsAt, err := addStored(stored, pods)
+	if err != nil {
+		t.Fatal(err)
 	}
-	for i := range frameworks.Items {
-		stored[frameworks.Items[i].UID] = frameworks.Items[i].ResourceVersion
+	ownersAt, err := addStored(stored, listed)
+	if err != nil {
+		t.Fatal(err)
 	}
 	Eventually(t, "the recording to catch up", func(context.Context) (bool, string, error) {
-		recorded := r.objectsAt(podsAt, frameworksAt)
-		return maps.Equal(recorded, stored), fmt.Sprintf("%d objects of %d", len(recorded), len(stored)), nil
+		recorded := r.objectsAt(podsAt, ownersAt)
+		return maps.Equal(recorded, stored), fmt.Sprintf("%d objects of %d; %s", len(recorded), len(stored), r.trouble()), nil
 	})
-	return min(podsAt, frameworksAt)
+	return min(podsAt, ownersAt)
+}
+
+// trouble is why the recording may have gaps, empty if it has none.
+func (r *Recording) trouble() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return strings.Join(r.troubles, "; ")
+}
+
+// addStored adds the resource versions of the objects in a list, and returns its own.
+func addStored(stored map[types.UID]string, list runtime.Object) (at uint64, err error) {
+	err = meta.EachListItem(list, func(item runtime.Object) error {
+		object, err := meta.Accessor(item)
+		if err != nil {
+			return err
+		}
+		stored[object.GetUID()] = object.GetResourceVersion()
+		return nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	accessor, err := meta.ListAccessor(list)
+	if err != nil {
+		return 0, err
+	}
+	return strconv.ParseUint(accessor.GetResourceVersion(), 10, 64)
 }
 
 // objectsAt are the resource versions of the objects that existed, Pods at one
-// resource version and Frameworks at another.
-func (r *Recording) objectsAt(pods, frameworks uint64) map[types.UID]string {
+// resource version and their owners at another.
+func (r *Recording) objectsAt(pods, owners uint64) map[types.UID]string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.sort()
 	objects := map[types.UID]string{}
 	for _, e := range r.events {
-		var object metav1.Object = e.framework
-		at := frameworks
+		object, at := e.owner(), owners
 		if e.pod != nil {
 			object, at = e.pod, pods
 		}

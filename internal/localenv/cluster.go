@@ -48,6 +48,8 @@ type Options struct {
 	// RuntimeConfig switches APIs of the API server on and off, as its flag
 	// --runtime-config does. Empty leaves them as they come. Not with RealNode.
 	RuntimeConfig string
+	// Audit has the API server write down who changed what: see AuditLog.
+	Audit bool
 	// With is which of Lockstep's programs run: "controller,scheduler", either,
 	// or "none". Empty means both.
 	With string
@@ -117,6 +119,9 @@ func (o Options) args() []string {
 	}
 	if o.RuntimeConfig != "" {
 		args = append(args, "--runtime-config", o.RuntimeConfig)
+	}
+	if o.Audit {
+		args = append(args, "--audit")
 	}
 	if o.With != "" {
 		args = append(args, "--with", o.With)

@@ -141,6 +141,10 @@ func (c *Cluster) Bin() string { return filepath.Join(c.Dir, "bin") }
 // Logs is the folder of the logs of the cluster's programs.
 func (c *Cluster) Logs() string { return filepath.Join(c.Dir, "logs") }
 
+// AuditLog is the file in which the API server writes down who changed what, an object of
+// audit.k8s.io/v1 a line. It is there if Options.Audit asked for it.
+func (c *Cluster) AuditLog() string { return filepath.Join(c.Logs(), "audit.log") }
+
 // LogTail is the end of the log of a program of the cluster, at most n bytes, or
 // why it can't be read.
 func (c *Cluster) LogTail(name string, n int) string {

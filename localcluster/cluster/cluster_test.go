@@ -221,6 +221,23 @@ func TestAPIsAreSwitchedOffOnTheAPIServer(t *testing.T) {
 	}
 }
 
+// TestChangesAreWrittenDownWhereThatIsAskedFor: the policy and the log, and neither of them
+// without being asked.
+func TestChangesAreWrittenDownWhereThatIsAskedFor(t *testing.T) {
+	o := valid()
+	for _, audit := range []bool{false, true} {
+		o.Audit = audit
+		p := plan(o)
+		programs := p.ControlPlane()
+		args := programs[slices.IndexFunc(programs, func(p Program) bool { return p.Name == components.APIServer })].Args
+		for _, want := range []string{"--audit-policy-file=" + p.Layout.Config("audit.yaml"), "--audit-log-path=" + p.Layout.AuditLog()} {
+			if slices.Contains(args, want) != audit {
+				t.Errorf("asked for: %t; the API server gets %q", audit, args)
+			}
+		}
+	}
+}
+
 func TestOwnProgramsComeAsTheirServiceAccounts(t *testing.T) {
 	o := valid()
 	o.With = []string{Scheduler}

@@ -28,6 +28,10 @@ func (l Layout) Lock() string { return l.path("lock") }
 func (l Layout) Logs() string           { return l.path("logs") }
 func (l Layout) Log(name string) string { return l.path("logs", name+".log") }
 
+// AuditLog is where the API server writes down who changed what, a JSON object a line. It is
+// there only if the options ask for it.
+func (l Layout) AuditLog() string { return l.path("logs", "audit.log") }
+
 // Bin holds links to the binaries, for people.
 func (l Layout) Bin() string { return l.path("bin") }
 

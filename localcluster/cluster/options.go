@@ -57,6 +57,8 @@ type Options struct {
 	// RuntimeConfig switches APIs of the API server on and off, as its flag --runtime-config
 	// does; empty leaves them as they come.
 	RuntimeConfig string
+	// Audit has the API server write down who changed what, in Layout.AuditLog.
+	Audit bool
 
 	// SimulatedNodes is the number of Nodes that KWOK plays.
 	SimulatedNodes int

@@ -110,12 +110,20 @@ func (p *Plan) etcd() Program {
 func (p *Plan) apiServer() Program {
 	l := p.Layout
 	authorizers := "Node,RBAC"
-	var apis []string
+	var asked []string
 	if p.Options.RuntimeConfig != "" {
 		// The Node authorizer watches ResourceSlices itself and would never be ready without
 		// them. It is for kubelets, and there is none.
 		authorizers = "RBAC"
-		apis = []string{"--runtime-config=" + p.Options.RuntimeConfig}
+		asked = []string{"--runtime-config=" + p.Options.RuntimeConfig}
+	}
+	if p.Options.Audit {
+		asked = append(asked,
+			"--audit-policy-file="+l.Config("audit.yaml"),
+			"--audit-log-path="+l.AuditLog(),
+			// A line is there when the request is answered.
+			"--audit-log-mode=blocking",
+		)
 	}
 	return Program{
 		Name: components.APIServer,
@@ -153,7 +161,7 @@ func (p *Plan) apiServer() Program {
 			// Gangs come in bursts; the defaults (400 and 200) make a small cluster queue.
 			"--max-requests-inflight=3000",
 			"--max-mutating-requests-inflight=1500",
-		}, apis...),
+		}, asked...),
 		HealthURL: p.Server() + "/readyz",
 		Address:   loopback(p.Ports.APIServer),
 	}
@@ -194,6 +202,19 @@ func (p *Plan) controllerManager() Program {
 		HealthURL: "https://" + loopback(p.Ports.ControllerManager) + "/healthz",
 		Address:   loopback(p.Ports.ControllerManager),
 	}
+}
+
+// AuditPolicy is what of requests to the API server is written down, where that is asked for:
+// who changed which object when, and not what was in it.
+func (p *Plan) AuditPolicy() string {
+	return `apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived, ResponseStarted]
+rules:
+- level: Metadata
+  verbs: [create, update, patch, delete, deletecollection]
+- level: None
+`
 }
 
 // Kwok is the program that plays the simulated nodes.

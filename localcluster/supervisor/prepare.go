@@ -47,6 +47,11 @@ func prepare(plan *cluster.Plan, now time.Time) error {
 	if err := writeFile(layout.Config("Corefile"), []byte(plan.Corefile())); err != nil {
 		return err
 	}
+	if plan.Options.Audit {
+		if err := writeFile(layout.Config("audit.yaml"), []byte(plan.AuditPolicy())); err != nil {
+			return err
+		}
+	}
 	return linkBinaries(plan)
 }
 

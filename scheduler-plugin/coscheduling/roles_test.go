@@ -54,6 +54,18 @@ func TestMembersAboveTheMinimumTakeNoPlaceOfOneThatIsNeeded(t *testing.T) {
 	}
 }
 
+// TestMembersOfAHigherPriorityAreInTheMinimum: of a driver and five executors, any three are
+// enough to start, and three fit, of which one may be the driver, which is the largest.
+func TestMembersOfAHigherPriorityAreInTheMinimum(t *testing.T) {
+	w := newWorld(t, all(makeNodes("node", 1, 4), makeGroup("gang", 3), makeMembers("gang", 5),
+		makePod("gang-driver", inGroup("gang"), plusCores("1"), ofPriority(10)))...)
+	w.start()
+	w.eventually("the minimum is placed", func() bool { return w.placed("gang-") == 3 })
+	if w.nodeOf()["gang-driver"] == "" {
+		t.Error("the driver is not among those that are placed")
+	}
+}
+
 func roles(least map[string]int32) func(*schedulingv1alpha1.PodGroupSpec) {
 	return func(spec *schedulingv1alpha1.PodGroupSpec) { spec.MinRoleMember = least }
 }

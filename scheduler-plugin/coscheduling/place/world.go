@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/planner"
@@ -77,7 +78,7 @@ func (a *attempt) survey(ctx context.Context) error {
 			}
 		}
 		gang.Classes = append(gang.Classes, planner.Class{
-			Role: class.role, Count: len(class.members), Request: view.request, Eligible: class.fits, PerNode: class.perNode(),
+			Role: class.role, Count: len(class.members), Priority: corev1helpers.PodPriority(class.members[0]), Request: view.request, Eligible: class.fits, PerNode: class.perNode(),
 		})
 		if i == 0 {
 			if err := a.filters.score(ctx, class, view, nodes, changed, pass.world); err != nil {

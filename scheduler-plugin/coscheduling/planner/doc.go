@@ -15,7 +15,8 @@
 //  1. The nodes are split into candidates: one for each combination of domains
 //     of the Required levels, or a single one if there is none.
 //  2. In each candidate all members are packed. If they don't all fit, the
-//     needed ones are packed alone, and then as many others as still fit.
+//     needed ones are packed alone, and then as many others as still fit: of
+//     both those of the highest priority first, as long as the minima hold so.
 //  3. Plans yields the candidates in which the minima hold, the tightest first:
 //     the one that keeps the largest room free elsewhere.
 //

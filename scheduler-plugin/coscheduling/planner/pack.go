@@ -110,7 +110,7 @@ func (p *packing) plan() Plan {
 }
 
 // pack places the whole gang on nodes, or the needed members and then as many
-// others as fit, if they are wanted. The bool says whether the minima hold; if not, the packing is
+// others as fit, if they are wanted, of the highest priority first. The bool says whether the minima hold; if not, the packing is
 // the one that placed the most needed members.
 func pack(world *World, gang *Gang, nodes []int) (*packing, bool) {
 	orders := classOrders(world, gang, nodes)
@@ -124,33 +124,52 @@ func pack(world *World, gang *Gang, nodes []int) (*packing, bool) {
 		}
 	}
 	var best *packing
-	for _, order := range orders {
-		p := newPacking(world, gang, nodes)
-		p.placeNeeded(order)
-		if p.holds() {
-			if !gang.LeastOnly {
-				p.placeRest(order, gang.size())
+	for _, ranked := range gang.rankings() {
+		for _, order := range orders {
+			p := newPacking(world, gang, nodes)
+			p.placeNeeded(ranked(order), ranked(bySize(gang)))
+			if p.holds() {
+				if !gang.LeastOnly {
+					p.placeRest(byPriority(gang, order), gang.size())
+				}
+				return p, true
 			}
-			return p, true
-		}
-		if best == nil || p.total() > best.total() {
-			best = p
+			if best == nil || p.total() > best.total() {
+				best = p
+			}
 		}
 	}
 	return best, false
 }
 
+// rankings are the ways to put an order of classes into another one, for the members that are
+// needed: those of the highest priority first, and, if the minima can't be held so, as it is.
+func (g *Gang) rankings() []func(order []int) []int {
+	asItIs := func(order []int) []int { return order }
+	if !slices.ContainsFunc(g.Classes, func(c Class) bool { return c.Priority != g.Classes[0].Priority }) {
+		return []func([]int) []int{asItIs}
+	}
+	return []func([]int) []int{func(order []int) []int { return byPriority(g, order) }, asItIs}
+}
+
+// byPriority is an order of the classes with the highest priority first.
+func byPriority(gang *Gang, order []int) []int {
+	ranked := slices.Clone(order)
+	slices.SortStableFunc(ranked, func(a, b int) int { return -cmp.Compare(gang.Classes[a].Priority, gang.Classes[b].Priority) })
+	return ranked
+}
+
 // placeNeeded packs what the minima ask for and no more: those of the roles
-// first, then any members up to Min, the smallest first, because they fit most
-// easily.
-func (p *packing) placeNeeded(order []int) {
+// first, then any members up to Min. Unless a priority says otherwise, those are the smallest
+// first, because they fit most easily.
+func (p *packing) placeNeeded(order, free []int) {
 	for _, class := range order {
 		c := &p.gang.Classes[class]
 		if left := p.gang.MinRole[c.Role] - p.inRole(c.Role); left > 0 {
 			p.place(class, min(left, c.Count))
 		}
 	}
-	p.placeRest(bySize(p.gang), p.gang.Min)
+	p.placeRest(free, p.gang.Min)
 }
 
 // placeRest packs members that are left, class after class, until there are n in

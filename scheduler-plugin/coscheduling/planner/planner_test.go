@@ -95,6 +95,31 @@ func TestPlans(t *testing.T) {
 			gang:  Gang{Min: 0, Classes: []Class{workers(2, 1)}},
 			want:  "0@n0=1",
 		},
+		"where not all fit, members of a higher priority are in the minimum": {
+			nodes: nodes(3),
+			gang:  Gang{Min: 3, Classes: []Class{workers(5, 1), {Role: "driver", Count: 1, Request: []int64{1}, Priority: 9}}},
+			want:  "0@n0=2 1@n0=1",
+		},
+		"also if they are larger": {
+			nodes: nodes(4),
+			gang:  Gang{Min: 3, Classes: []Class{workers(5, 1), {Role: "driver", Count: 1, Request: []int64{2}, Priority: 9}}},
+			want:  "0@n0=2 1@n0=1",
+		},
+		"but not if the minimum could not be held then": {
+			nodes: nodes(3),
+			gang:  Gang{Min: 3, Classes: []Class{workers(5, 1), {Role: "driver", Count: 1, Request: []int64{2}, Priority: 9}}},
+			want:  "0@n0=3",
+		},
+		"of those above the minimum the ones of a higher priority are placed": {
+			nodes: nodes(3),
+			gang:  Gang{Min: 1, MinRole: map[string]int{"worker": 1}, Classes: []Class{workers(5, 1), {Role: "driver", Count: 2, Request: []int64{1}, Priority: 9}}},
+			want:  "0@n0=1 1@n0=2",
+		},
+		"the minimum of a role comes before a higher priority": {
+			nodes: nodes(2),
+			gang:  Gang{Min: 2, MinRole: map[string]int{"worker": 2}, Classes: []Class{workers(2, 1), {Role: "driver", Count: 1, Request: []int64{1}, Priority: 9}}},
+			want:  "0@n0=2",
+		},
 		"large members go first, small ones fill the gaps": {
 			nodes: nodes(3, 3),
 			gang:  Gang{Min: 4, Classes: []Class{workers(2, 1), {Role: "big", Count: 2, Request: []int64{2}}}},

@@ -48,6 +48,9 @@ type Class struct {
 	Role string
 	// Count is how many they are.
 	Count int
+	// Priority is theirs. Where not all members fit, those of a higher one are placed first,
+	// as far as the minima can be held so.
+	Priority int32
 	// Request is what one of them takes of each resource of the World.
 	Request []int64
 	// Eligible says for each node of the World whether it may hold a member of

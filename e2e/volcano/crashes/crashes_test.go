@@ -1,0 +1,279 @@
+//go:build e2e
+
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package crashes
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
+	busv1alpha1 "github.com/lockstep-k8s/lockstep/apis/bus/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/e2e/testbed"
+	"github.com/lockstep-k8s/lockstep/internal/localenv"
+)
+
+var seed = flag.Uint64("seed", 0, "seed of the moments at which the controller is killed and users act; 0 draws one")
+
+// withJobs is a controller that runs Volcano Jobs, too.
+var withJobs = localenv.WithVolcanoJobs("")
+
+// jobLife is a Volcano Job, what its user does, and the end that both imply.
+type jobLife struct {
+	spec string
+	use  func(j *testbed.VolcanoJob, pause func())
+	want batchv1alpha1.JobPhase
+	// tally is what it counts in the end. Where that depends on who is first, only the
+	// retries count.
+	tally       testbed.VolcanoTally
+	onlyRetries bool
+}
+
+var jobLives = map[string]jobLife{
+	"natural": {
+		spec: "{plugins: {svc: [], ssh: [], env: []}, tasks: [{name: a, replicas: 3, @2→0}]}",
+		want: batchv1alpha1.JobCompleted, tally: testbed.VolcanoTally{Succeeded: 3},
+	},
+	"failing": {
+		spec: "{minSuccess: 2, maxRetry: 3, policies: [{events: [PodFailed, PodEvicted], action: RestartJob}], tasks: [{name: a, replicas: 1, @∞}, {name: b, replicas: 1, @1→1}]}",
+		want: batchv1alpha1.JobFailed, tally: testbed.VolcanoTally{Failed: 1, Retries: 3},
+	},
+	"task-done": {
+		spec: "{policies: [{event: TaskCompleted, action: CompleteJob}], tasks: [{name: a, replicas: 1, @2→0}, {name: b, replicas: 2, @∞}]}",
+		want: batchv1alpha1.JobCompleted, tally: testbed.VolcanoTally{Succeeded: 1},
+	},
+	"task-restarted": {
+		spec: "{maxRetry: 3, tasks: [{name: a, replicas: 1, @∞}, {name: b, replicas: 2, policies: [{exitCode: 5, action: RestartTask}], @1→5}]}",
+		want: batchv1alpha1.JobFailed, tally: testbed.VolcanoTally{Retries: 3}, onlyRetries: true,
+	},
+	"delayed": {
+		spec: "{policies: [{exitCode: 5, action: TerminateJob, timeout: 6s}], tasks: [{name: a, replicas: 1, @1→5}, {name: b, replicas: 1, @∞}]}",
+		want: batchv1alpha1.JobTerminated, tally: testbed.VolcanoTally{Failed: 1},
+	},
+	"dependent": {
+		spec: "{tasks: [{name: a, replicas: 1, dependsOn: {name: [b]}, @1→0}, {name: b, replicas: 2, @4→0}]}",
+		want: batchv1alpha1.JobCompleted, tally: testbed.VolcanoTally{Succeeded: 3},
+	},
+	"commanded": {
+		spec: "{maxRetry: 9, plugins: {svc: []}, tasks: [{name: a, replicas: 2, @∞}]}",
+		use: func(j *testbed.VolcanoJob, pause func()) {
+			for _, action := range []busv1alpha1.Action{busv1alpha1.ActionAbortJob, busv1alpha1.ActionResumeJob} {
+				j.Passes(batchv1alpha1.JobPending)
+				pause()
+				j.Do(action)
+			}
+			for range 3 {
+				j.Passes(batchv1alpha1.JobRestarting, batchv1alpha1.JobRunning)
+				pause()
+				j.Do(busv1alpha1.ActionRestartJob)
+			}
+			j.Passes(batchv1alpha1.JobRestarting, batchv1alpha1.JobRunning).Do(busv1alpha1.ActionCompleteJob)
+		},
+		want: batchv1alpha1.JobCompleted, tally: testbed.VolcanoTally{Retries: 4},
+	},
+	"evicted": {
+		spec: "{maxRetry: 9, policies: [{event: PodEvicted, action: RestartJob}], tasks: [{name: a, replicas: 2, @∞}]}",
+		use: func(j *testbed.VolcanoJob, pause func()) {
+			for range 3 {
+				j.Passes(batchv1alpha1.JobRunning)
+				j.Counts(testbed.VolcanoTally{Running: 2, Retries: j.Status().RetryCount})
+				j.Kill("j-a-1")
+				j.Passes(batchv1alpha1.JobRestarting)
+				pause()
+			}
+			j.Passes(batchv1alpha1.JobRunning).Do(busv1alpha1.ActionTerminateJob)
+		},
+		want: batchv1alpha1.JobTerminated, tally: testbed.VolcanoTally{Retries: 3},
+	},
+	"scaled": {
+		spec: "{plugins: {svc: []}, tasks: [{name: a, replicas: 2, @∞}]}",
+		use: func(j *testbed.VolcanoJob, pause func()) {
+			for _, replicas := range []int32{5, 1, 0, 4, 3} {
+				pause()
+				j.Edit(func(s *batchv1alpha1.JobSpec) { s.Tasks[0].Replicas = replicas })
+			}
+			j.Counts(testbed.VolcanoTally{Running: 3}).Do(busv1alpha1.ActionTerminateJob)
+		},
+		want: batchv1alpha1.JobTerminated,
+	},
+}
+
+// TestControllerCrashesUnderVolcanoJobs kills the controller at random moments while Jobs are
+// created, restarted, commanded, rescaled and completed. Each must come to the end that its spec
+// and its user imply, as if nothing had happened, with the guarantees kept all the way.
+func TestControllerCrashesUnderVolcanoJobs(t *testing.T) {
+	const kills = 20
+	if *seed == 0 {
+		*seed = uint64(time.Now().UnixNano())
+	}
+	t.Logf("to have the same moments again: -seed %d", *seed)
+	ctx, stop := context.WithCancel(t.Context())
+	var killer sync.WaitGroup
+	var killed int
+	var failure error
+	killer.Go(func() { killed, failure = killAgainAndAgain(ctx, kills, rand.New(rand.NewPCG(*seed, 0))) })
+
+	t.Run("lives", func(t *testing.T) {
+		for name, life := range jobLives {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				namespace := cluster.Namespace(t)
+				recording := cluster.RecordVolcanoJobs(t, namespace)
+				moments := rand.New(rand.NewPCG(*seed, uint64(len(name))))
+				pause(t, moments, 10*time.Second)
+				j := cluster.CreateVolcanoJob(t, namespace, "j", life.spec, nil)
+				if life.use != nil {
+					life.use(j, func() { pause(t, moments, 2*time.Second) })
+				}
+				j.Passes(life.want)
+				j.Is(fmt.Sprintf("count %+v", life.tally), func(s *batchv1alpha1.JobStatus) bool {
+					got := testbed.VolcanoTallyOf(s)
+					return got == life.tally || life.onlyRetries && got.Retries == life.tally.Retries
+				})
+				recording.Check(t)
+				wantNothingLeftOver(t, j)
+			})
+		}
+	})
+	stop()
+	killer.Wait()
+	if failure != nil {
+		t.Error(failure)
+	}
+	t.Logf("the controller was killed %d times", killed)
+}
+
+// wantNothingLeftOver waits until no Pod runs, and no object of plugins is left, of a Job that
+// is over.
+func wantNothingLeftOver(t *testing.T, j *testbed.VolcanoJob) {
+	t.Helper()
+	testbed.Eventually(t, "nothing of the Job to be left but Pods that have ended", func(ctx context.Context) (bool, string, error) {
+		for name, pod := range j.Pods() {
+			if pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
+				return false, "Pod " + name, nil
+			}
+		}
+		services, err := cluster.Kube.CoreV1().Services(j.Namespace).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return false, "", err
+		}
+		return len(services.Items) == 0, fmt.Sprintf("%d Services", len(services.Items)), nil
+	})
+}
+
+// killAgainAndAgain starts controllers and kills them at random moments, until ctx ends; so often
+// at most, and then the last one goes on.
+func killAgainAndAgain(ctx context.Context, most int, random *rand.Rand) (killed int, err error) {
+	for {
+		controller, err := cluster.Cluster.StartController(ctx, withJobs)
+		if err != nil {
+			return killed, err
+		}
+		// A third dies while it starts.
+		if random.IntN(3) > 0 {
+			if err := controller.WaitReady(ctx); err != nil {
+				return killed, ignoreEnd(ctx, err)
+			}
+		}
+		moment := time.After(time.Duration(random.Int64N(int64(2 * time.Second))))
+		if killed == most {
+			moment = nil
+		}
+		select {
+		case <-moment:
+			controller.Kill()
+			killed++
+		case <-ctx.Done():
+			controller.Kill()
+			return killed, nil
+		}
+	}
+}
+
+// ignoreEnd is the error of something that ctx has not ended.
+func ignoreEnd(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// TestACommandIsExecutedOnceWheneverTheControllerDies kills the controller at a moment after a
+// Command was issued, sooner and later each time.
+func TestACommandIsExecutedOnceWheneverTheControllerDies(t *testing.T) {
+	controller := cluster.StartControllerOfJobs(t)
+	j := cluster.GivenVolcanoJob(t, "{maxRetry: 100, tasks: [{name: a, replicas: 1, @∞}]}")
+	j.Passes(batchv1alpha1.JobRunning)
+	for i := range 8 {
+		command := j.Issue(j.Command(busv1alpha1.ActionRestartJob))
+		pauseFor(t, time.Duration(i)*15*time.Millisecond)
+		controller.Kill()
+		controller = cluster.StartControllerOfJobs(t)
+		testbed.Eventually(t, "the Command to be gone", func(context.Context) (bool, string, error) {
+			return !slices.Contains(j.Commands(), command), "", nil
+		})
+		j.Passes(batchv1alpha1.JobRestarting, batchv1alpha1.JobRunning).Counts(testbed.VolcanoTally{Running: 1, Retries: int32(i) + 1})
+	}
+}
+
+// TestADelayedActionOutlivesTheController that has armed it.
+func TestADelayedActionOutlivesTheController(t *testing.T) {
+	controller := cluster.StartControllerOfJobs(t)
+	j := cluster.GivenVolcanoJob(t, "{policies: [{exitCode: 5, action: TerminateJob, timeout: 10s}], tasks: [{name: a, replicas: 1, @1→5}, {name: b, replicas: 1, @∞}]}")
+	j.Passes(batchv1alpha1.JobRunning).Counts(testbed.VolcanoTally{Running: 1, Failed: 1})
+	failed := j.Pod("j-a-0").Status.ContainerStatuses[0].State.Terminated.FinishedAt.Time
+	pauseFor(t, time.Until(failed.Add(5*time.Second)))
+	controller.Kill()
+	cluster.StartControllerOfJobs(t)
+	j.Passes(batchv1alpha1.JobTerminating, batchv1alpha1.JobTerminated)
+	for _, condition := range j.Status().Conditions {
+		if condition.Status != batchv1alpha1.JobTerminating {
+			continue
+		}
+		if took := condition.LastTransitionTime.Sub(failed); took < 9*time.Second || took > 20*time.Second {
+			t.Errorf("it was terminated %v after the failure, want about 10s", took)
+		}
+	}
+}
+
+// TestWhatHappensWhileNoControllerRunsIsNotLost: a failure, and a Pod that somebody deletes.
+func TestWhatHappensWhileNoControllerRunsIsNotLost(t *testing.T) {
+	controller := cluster.StartControllerOfJobs(t)
+	failing := cluster.GivenVolcanoJob(t, "{policies: [{event: PodFailed, action: CompleteJob}], tasks: [{name: a, replicas: 1, @5→1}, {name: b, replicas: 1, @∞}]}")
+	evicted := cluster.GivenVolcanoJob(t, "{policies: [{event: PodEvicted, action: RestartJob}], tasks: [{name: a, replicas: 2, @∞}]}")
+	failing.Passes(batchv1alpha1.JobRunning)
+	evicted.Passes(batchv1alpha1.JobRunning).Counts(testbed.VolcanoTally{Running: 2})
+	controller.Kill()
+	evicted.Kill("j-a-1").HasPods("j-a-0")
+	testbed.Eventually(t, "the Pod to fail", func(context.Context) (bool, string, error) {
+		phase := failing.Pod("j-a-0").Status.Phase
+		return phase == corev1.PodFailed, string(phase), nil
+	})
+	cluster.StartControllerOfJobs(t)
+	failing.Passes(batchv1alpha1.JobCompleting, batchv1alpha1.JobCompleted)
+	evicted.Passes(batchv1alpha1.JobRestarting, batchv1alpha1.JobRunning).Counts(testbed.VolcanoTally{Running: 2, Retries: 1})
+}
+
+// pause waits for a random time below most: the moment is what is tested.
+func pause(t *testing.T, random *rand.Rand, most time.Duration) {
+	pauseFor(t, time.Duration(random.Int64N(int64(most))))
+}
+
+// pauseFor waits for a time: the moment is what is tested.
+func pauseFor(t *testing.T, d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-t.Context().Done():
+	}
+}

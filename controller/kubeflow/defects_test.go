@@ -81,6 +81,13 @@ func TestDefects(t *testing.T) {
 				w.run("j-worker-1").says("Created Running")
 			}
 		},
+		"2124: nor does one whose deletion and end are seen at once": func(t *testing.T) {
+			w := given(t, workers("replicas: 2")).run()
+			w.DeletePod("j-worker-1", 30)
+			w.Now = w.Now.Add(time.Second)
+			w.SetPhase("j-worker-1", corev1.PodFailed, 143)
+			w.says("Created Restarting").counted("Worker 1/0/0").run("j-worker-1").says("Created Running")
+		},
 		"2342, 1589: the backoffLimit is reached by Pods that are made anew": func(t *testing.T) {
 			w := given(t, withPolicy("backoffLimit: 2", "restartPolicy: ExitCode")).run()
 			w.exit("j-worker-0", 137).says("Created Restarting").run()

@@ -118,6 +118,9 @@ type stormGroup struct {
 	existed  bool
 	most     int
 	leastMin int32
+	// unseen are the members that had succeeded and are gone since: the scheduler hears of that
+	// from another watch than of the Pods that come, perhaps after them.
+	unseen int
 }
 
 func (g *stormGroup) minPs() int {
@@ -404,7 +407,7 @@ func (h *history) touch(group string) {
 			members++ // it counts until it is gone
 		}
 	}
-	g.most = max(g.most, members)
+	g.most = max(g.most, members+g.unseen)
 	g.leastMin = min(g.leastMin, g.Spec.MinMember)
 	rank := h.priorityOf(g)
 	g.leastRank, g.mostRank = min(g.leastRank, rank), max(g.mostRank, rank)
@@ -416,7 +419,7 @@ func (h *history) calm() {
 	h.bound, h.departed, h.evictions, h.faults = nil, nil, nil, nil
 	for name, g := range h.groups {
 		placed, _, members := h.tally(name)
-		g.existed, g.most, g.leastMin, g.preempted, g.broken = g.exists, members, g.Spec.MinMember, false, false
+		g.existed, g.most, g.unseen, g.leastMin, g.preempted, g.broken = g.exists, members, 0, g.Spec.MinMember, false, false
 		g.leastRank, g.mostRank = h.priorityOf(g), h.priorityOf(g)
 		if placed == 0 || g.whole {
 			g.excused = false
@@ -458,6 +461,9 @@ func (h *history) deletePodGracefully(pod *stormPod, grace time.Duration) {
 	pod.deleting = true
 	h.touch(pod.group)
 	remove := func() {
+		if g := h.groups[pod.group]; g != nil && pod.succeeded {
+			g.unseen++
+		}
 		delete(h.pods, pod.name)
 		h.wires.bury(podResource, testNamespace, pod.name)
 		if !pod.anew {
@@ -586,29 +592,32 @@ type mortalPods struct {
 
 var errDead = errors.New("the process is dead")
 
+// whileAlive has a request be done by a process that lives. It hears of it if it does so still.
+func whileAlive[T any](p *process, request func() (T, error)) (T, error) {
+	var none T
+	if !p.begin() {
+		return none, errDead
+	}
+	defer p.end()
+	result, err := request()
+	if err == nil && p.dead.Load() {
+		return none, errDead
+	}
+	return result, err
+}
+
 func (m mortalPods) Bind(ctx context.Context, binding *corev1.Binding, opts metav1.CreateOptions) error {
-	if !m.process.begin() {
-		return errDead
-	}
-	defer m.process.end()
-	if err := m.PodInterface.Bind(ctx, binding, opts); err != nil || !m.process.dead.Load() {
-		return err
-	}
-	return errDead
+	_, err := whileAlive(m.process, func() (any, error) { return nil, m.PodInterface.Bind(ctx, binding, opts) })
+	return err
 }
 
 func (m mortalPods) Delete(ctx context.Context, name string, opts metav1.DeleteOptions) error {
-	if !m.process.begin() {
-		return errDead
-	}
-	defer m.process.end()
-	return m.PodInterface.Delete(ctx, name, opts)
+	_, err := whileAlive(m.process, func() (any, error) { return nil, m.PodInterface.Delete(ctx, name, opts) })
+	return err
 }
 
 func (m mortalPods) Patch(ctx context.Context, name string, pt types.PatchType, data []byte, opts metav1.PatchOptions, subresources ...string) (*corev1.Pod, error) {
-	if !m.process.begin() {
-		return nil, errDead
-	}
-	defer m.process.end()
-	return m.PodInterface.Patch(ctx, name, pt, data, opts, subresources...)
+	return whileAlive(m.process, func() (*corev1.Pod, error) {
+		return m.PodInterface.Patch(ctx, name, pt, data, opts, subresources...)
+	})
 }

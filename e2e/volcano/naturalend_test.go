@@ -8,7 +8,6 @@ package volcano
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -246,5 +245,5 @@ func specOf(t *testing.T, j *testbed.VolcanoJob) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return fmt.Sprintf("%s", raw)
+	return string(raw)
 }

@@ -244,7 +244,7 @@ func TestADelayedActionOutlivesTheController(t *testing.T) {
 		if condition.Status != batchv1alpha1.JobTerminating {
 			continue
 		}
-		if took := condition.LastTransitionTime.Sub(failed); took < 9*time.Second || took > 20*time.Second {
+		if took := condition.LastTransitionTime.Sub(failed); took < 9*time.Second || took > time.Minute {
 			t.Errorf("it was terminated %v after the failure, want about 10s", took)
 		}
 	}

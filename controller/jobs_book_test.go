@@ -31,11 +31,13 @@ type jobBook struct {
 	mu     sync.Mutex
 	errors int
 	// leading says which process runs now. What another one has asked for gets to the server
-	// late, and late are the Pods that were made so.
+	// late.
 	leading func() string
-	late    map[types.UID]bool
-	jobs    map[types.UID]*batchv1alpha1.Job
-	pods    map[types.NamespacedName]*corev1.Pod
+	// unseen are Pods that a controller may overlook when it makes those of the next version:
+	// such as were made late, or have lost their label.
+	unseen map[types.UID]bool
+	jobs   map[types.UID]*batchv1alpha1.Job
+	pods   map[types.NamespacedName]*corev1.Pod
 	// phases are those that a Job had, by its key.
 	phases map[string][]batchv1alpha1.JobPhase
 	// executed has how often a state named a Command, by the Command's UID.
@@ -46,7 +48,7 @@ type jobBook struct {
 
 func newJobBook(c *cluster) *jobBook {
 	return &jobBook{
-		t: c.t, trace: c.trace, leading: c.book.leader, late: map[types.UID]bool{}, jobs: map[types.UID]*batchv1alpha1.Job{}, pods: map[types.NamespacedName]*corev1.Pod{},
+		t: c.t, trace: c.trace, leading: c.book.leader, unseen: map[types.UID]bool{}, jobs: map[types.UID]*batchv1alpha1.Job{}, pods: map[types.NamespacedName]*corev1.Pod{},
 		phases: map[string][]batchv1alpha1.JobPhase{}, executed: map[string]int{}, changed: map[types.UID]time.Time{},
 	}
 }
@@ -58,6 +60,13 @@ func (b *jobBook) wrong(format string, args ...any) {
 	if b.errors <= 3 {
 		b.t.Errorf("at %.3f s: %s", time.Since(b.trace.begun).Seconds(), message)
 	}
+}
+
+// noteUnlabelled notes a Pod that somebody takes the label of.
+func (b *jobBook) noteUnlabelled(pod types.UID) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.unseen[pod] = true
 }
 
 // observe is an apiserver.Observer.
@@ -139,7 +148,7 @@ func (b *jobBook) onPod(w *apiserver.Written) {
 		return
 	}
 	if w.Process != b.leading() {
-		b.late[pod.UID] = true
+		b.unseen[pod.UID] = true
 		return
 	}
 	job := b.jobs[owner.UID]
@@ -152,7 +161,7 @@ func (b *jobBook) onPod(w *apiserver.Written) {
 	}
 	for key, other := range b.pods {
 		older, _ := strconv.Atoi(other.Annotations[batchv1alpha1.KeyJobVersion])
-		if older < version && key != w.Key && !b.late[other.UID] && metav1.IsControlledBy(other, job) && runs(other) {
+		if older < version && key != w.Key && !b.unseen[other.UID] && metav1.IsControlledBy(other, job) && runs(other) {
 			b.wrong("Pod %s of version %d is made while %s of version %d runs", w.Key, version, key, older)
 		}
 	}

@@ -81,7 +81,7 @@ type jobLife struct {
 // issues Commands.
 var jobDisturbances = []disturbance{
 	disturbRequests, disturbAnswers, disturbLate, disturbRefusals, disturbWatches, disturbCrashes, disturbRestarts, disturbPods,
-	disturbForce, disturbNames, disturbSpec, disturbStop, disturbNodes, disturbFailures, disturbClock,
+	disturbForce, disturbLabels, disturbNames, disturbSpec, disturbStop, disturbNodes, disturbFailures, disturbClock,
 }
 
 // watchedForJobs are the resources that the controller watches for Jobs.
@@ -216,6 +216,12 @@ func (l *jobLife) disturb(kind disturbance, job *batchv1alpha1.Job) {
 		l.deletePodOf(job, metav1.DeleteOptions{})
 	case disturbForce:
 		l.deletePodOf(job, metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)})
+	case disturbLabels:
+		if pod := l.podOfJob(job); pod != nil && pod.DeletionTimestamp == nil {
+			l.trace.log("somebody takes the label of Pod %s", pod.Name)
+			l.book.noteUnlabelled(pod.UID)
+			apiserver.ChangeAny(l.server, pod.Namespace, pod.Name, func(pod *corev1.Pod) { delete(pod.Labels, batchv1alpha1.KeyJobName) })
+		}
 	case disturbNames:
 		l.takeNameOf(job)
 	case disturbSpec:
@@ -243,12 +249,19 @@ func (l *jobLife) issue(job *batchv1alpha1.Job, action busv1alpha1.Action) {
 	apiserver.Add(l.server, newCommand(fmt.Sprintf("%s-command-%d", job.Name, l.commands), job, action))
 }
 
-func (l *jobLife) deletePodOf(job *batchv1alpha1.Job, options metav1.DeleteOptions) {
+// podOfJob is a Pod of a Job, nil if there is none.
+func (l *jobLife) podOfJob(job *batchv1alpha1.Job) *corev1.Pod {
 	pods := slices.DeleteFunc(apiserver.All[corev1.Pod](l.server, job.Namespace), func(pod *corev1.Pod) bool {
 		return !metav1.IsControlledBy(pod, job)
 	})
-	if len(pods) > 0 {
-		pod := pods[l.random.IntN(len(pods))]
+	if len(pods) == 0 {
+		return nil
+	}
+	return pods[l.random.IntN(len(pods))]
+}
+
+func (l *jobLife) deletePodOf(job *batchv1alpha1.Job, options metav1.DeleteOptions) {
+	if pod := l.podOfJob(job); pod != nil {
 		l.trace.log("somebody deletes Pod %s", pod.Name)
 		apiserver.DeleteObject[corev1.Pod](l.server, pod.Namespace, pod.Name, options)
 	}
@@ -279,9 +292,14 @@ func (l *jobLife) makePeace() {
 	l.busy, l.failing, l.slowToEnd = false, false, false
 	l.server.SetSkew(0)
 	for _, pod := range apiserver.All[corev1.Pod](l.server, "") {
-		if metav1.GetControllerOf(pod) == nil {
+		owner := metav1.GetControllerOf(pod)
+		if owner == nil {
 			apiserver.Remove[corev1.Pod](l.server, pod.Namespace, pod.Name)
+			continue
 		}
+		apiserver.ChangeAny(l.server, pod.Namespace, pod.Name, func(pod *corev1.Pod) { // Else it is looked at for ever.
+			pod.Labels[batchv1alpha1.KeyJobName] = owner.Name
+		})
 	}
 	if l.program == nil {
 		l.startProgram()
@@ -292,7 +310,9 @@ func (l *jobLife) makePeace() {
 		l.program.process.ReleaseAll(resource)
 	}
 	for _, job := range l.jobs {
-		if l.random.IntN(3) == 0 {
+		// What depends on a task of which a Pod has failed waits for ever.
+		waits := slices.ContainsFunc(job.Spec.Tasks, func(task batchv1alpha1.TaskSpec) bool { return task.DependsOn != nil })
+		if waits || l.random.IntN(3) == 0 {
 			l.issue(job, busv1alpha1.ActionTerminateJob)
 			continue
 		}

@@ -572,6 +572,27 @@ func TestARescaleOfAJobChangesItsHostsAndItsGang(t *testing.T) {
 	})
 }
 
+// TestALargeJobIsWrittenAFewTimes, although its Pods come, run and end one after the other.
+func TestALargeJobIsWrittenAFewTimes(t *testing.T) {
+	const tasks = 1000
+	withJobs(t, func(t *testing.T, c *cluster) {
+		apiserver.Add(c.server, newJob(newTask("a", tasks)))
+		c.ends = succeed
+		for begun := time.Now(); c.jobStatus("j").State.Phase != batchv1alpha1.JobCompleted; c.runNodes(30) {
+			if c.pass(100 * time.Millisecond); time.Since(begun) > 10*time.Minute {
+				t.Fatalf("the Job has not completed within 10 minutes: %+v", c.jobStatus("j"))
+			}
+		}
+		counts := map[string]int{}
+		for _, entry := range c.tries() {
+			counts[fmt.Sprintf("%s %s", entry.Verb, entry.Resource)]++
+		}
+		if counts["update jobs"] > 40 || counts["create pods"] != tasks || counts["create podgroups"] != 1 || counts["patch podgroups"] > 0 {
+			t.Errorf("the writes are %v, want a few tens of the Job, each Pod once, and one PodGroup", counts)
+		}
+	})
+}
+
 // TestAFinishedJobIsDeletedInTime, in the foreground.
 func TestAFinishedJobIsDeletedInTime(t *testing.T) {
 	withJobs(t, func(t *testing.T, c *cluster) {

@@ -14,7 +14,7 @@ import (
 // TestMutations puts the faults back that the shell has had, and others: each must
 // make the simulated lives fail, or the tests that it names. "make mutations" runs it.
 func TestMutations(t *testing.T) {
-	suite := mutation.Suite{Default: "TestShellLives", Arguments: []string{"-shell-lives", "2000"}}
+	suite := mutation.Suite{Default: "TestShellLives$", Arguments: []string{"-shell-lives", "2000"}}
 	suite.Run(t, mutations())
 }
 
@@ -25,6 +25,26 @@ func TestMutationsFit(t *testing.T) {
 
 func mutations() map[string]mutation.Mutation {
 	return map[string]mutation.Mutation{
+		"Jobs of others are touched": {File: "volcanojobs/ours.go", By: ".", Tests: "TestAJobOfAnotherScheduler",
+			Old: "return !job.ours", New: "return false && !job.ours"},
+		"a Job that can't be read is everybody's": {File: "volcanojobs/ours.go", By: ".", Tests: "TestAJobOfAnotherScheduler",
+			Old: "\t\t\tjob.ours = c.namesUs(spec)\n", New: "\t\t\tjob.ours = true\n"},
+		"nobody knows who has written the status of a Job": {File: "volcanojobs/ours.go", By: ".", Tests: "TestAJobThatVolcanoRuns",
+			Old: "if manager.Subresource == \"status\" {", New: "if false {"},
+		"a PodGroup of Volcano says nothing of a Job": {File: "volcanojobs/snapshot.go", By: ".", Tests: "TestAJobThatVolcanoRuns",
+			Old: "return group.GetName(), nil", New: "return group.GetName()[:0], nil"},
+		"a Command that can't be read is an error": {File: "volcanojobs/commands.go", Tests: "TestACommandThatMakesNoSense",
+			Old: "\t\tcommand = &busv1alpha1.Command{ObjectMeta", New: "\t\treturn nil, err\n\t\tcommand = &busv1alpha1.Command{ObjectMeta"},
+		"Frameworks wait for Jobs": {File: "volcanojobs/core.go", By: ".", Tests: "TestJobsRunOnce",
+			Old: "Optional:         true,", New: ""},
+		"what was written for a Job is not remembered": {File: "volcanojobs/core.go", By: ".", Tests: "TestShellLivesOfJobs|TestALargeJob",
+			Old: "jobsOf, Delay: pacing.EventDelay, Reduce: reducePod, Remembers: true,", New: "jobsOf, Delay: pacing.EventDelay, Reduce: reducePod,"},
+		"a Pod that a creation has found is taken for a new one": {File: "engine/execute.go", By: ".", Tests: "TestAPodOfAJobThatLost",
+			Old: "r.found = on.reduced(object)\n\t}\n}", New: "on.keep(r, object, nil)\n\t}\n}"},
+		"a claim wakes no Job": {File: "volcanojobs/core.go", By: ".", Tests: "TestAJobGoesOnOnceTheClaim",
+			Old: "OwnersOf: c.jobsOfClaim,", New: "OwnersOf: jobsOf,"},
+		"the marks of Pods are not kept": {File: "volcanojobs/informers.go", By: ".", Tests: "TestShellLivesOfJobs",
+			Old: "volcano.KeyMark, ", New: ""},
 		"an error is tried again at once": {File: "engine/causes.go", By: ".", Tests: "TestAnExhaustedQuota",
 			Old: "\tp.pace.Refusals.Refused(why, p.now(), pauseOf(err), p.owners.entropy.Between)\n", New: ""},
 		"the end of an error is not noticed": {File: "engine/pass.go", By: ".", Tests: "TestAnExhaustedQuota",

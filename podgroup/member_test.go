@@ -26,6 +26,8 @@ func TestIsMember(t *testing.T) {
 	before := controller("v1", "ConfigMap", "fw-attempt", "before")
 	replicas := controller("apps/v1", "ReplicaSet", "web", "replicas")
 	operator := controller("example.com/v1", "Training", "job", "operator")
+	job := controller("batch.volcano.sh/v1alpha1", "Job", "train", "job")
+	ofBatch := controller("batch/v1", "Job", "train", "job-of-batch")
 
 	tests := map[string]struct {
 		group, pod []metav1.OwnerReference
@@ -43,6 +45,10 @@ func TestIsMember(t *testing.T) {
 		"a group of an attempt, a Pod that a user made":              {group: []metav1.OwnerReference{attempt}},
 		"a group of an attempt, a Pod of a ReplicaSet":               {group: []metav1.OwnerReference{attempt}, pod: []metav1.OwnerReference{replicas}},
 		"a group of an attempt, a Pod that it owns but not controls": {group: []metav1.OwnerReference{attempt}, pod: []metav1.OwnerReference{owner(attempt)}},
+		"a group of a Volcano Job, a Pod of that Job":                {group: []metav1.OwnerReference{job}, pod: []metav1.OwnerReference{job}, want: true},
+		"a group of a Volcano Job, a Pod of a Job of its name":       {group: []metav1.OwnerReference{job}, pod: []metav1.OwnerReference{ofBatch}},
+		"a group of a Volcano Job, a Pod that a user made":           {group: []metav1.OwnerReference{job}},
+		"a group of a Kubernetes Job, a Pod that a user made":        {group: []metav1.OwnerReference{ofBatch}, want: true},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

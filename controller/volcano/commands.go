@@ -6,6 +6,7 @@ package volcano
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -54,39 +55,44 @@ func (d *decision) finishCommand() (goOn bool) {
 	return true
 }
 
-// followCommands executes the first Command, or deletes it if it does nothing in the
-// present phase. The next one has its turn when that is gone.
+// maxDismissals is how many Commands that do nothing are deleted in a round.
+const maxDismissals = 100
+
+// followCommands executes the first Command that does something in the present phase, and
+// deletes those before it that do nothing. The next one has its turn when that is gone.
 func (d *decision) followCommands() (goOn bool) {
-	c := d.firstCommand()
-	switch {
-	case c == nil:
-	case c.Target.UID != d.Job.UID:
-		d.dismiss(c, true, fmt.Sprintf("Command %s is for another Job of this name", c.Name))
-	case !isCommand(c.Action):
-		d.dismiss(c, true, fmt.Sprintf("Command %s: there is no action %q for a Job", c.Name, c.Action))
-	case reactionTo(d.next.State.Phase, c.Action) == ignores:
-		d.dismiss(c, false, fmt.Sprintf("%s does nothing in phase %s (Command %s)", c.Action, d.next.State.Phase, c.Name))
-	case c.Annotations[KeyClaim] != strconv.Itoa(int(d.next.Version)):
-		d.claim(c)
-	default:
-		d.executeCommand(c)
+	waiting := d.waitingCommands()
+	for _, c := range waiting[:min(len(waiting), maxDismissals)] {
+		switch {
+		case c.Target.UID != d.Job.UID:
+			d.dismiss(c, true, fmt.Sprintf("Command %s is for another Job of this name", c.Name))
+		case !isCommand(c.Action):
+			d.dismiss(c, true, fmt.Sprintf("Command %s: there is no action %q for a Job", c.Name, c.Action))
+		case reactionTo(d.next.State.Phase, c.Action) == ignores:
+			d.dismiss(c, false, fmt.Sprintf("%s does nothing in phase %s (Command %s)", c.Action, d.next.State.Phase, c.Name))
+		case c.Annotations[KeyClaim] != strconv.Itoa(int(d.next.Version)):
+			d.claim(c)
+			return true
+		default:
+			d.executeCommand(c)
+			return !d.pause
+		}
 	}
-	return !d.pause
+	return true
 }
 
-// firstCommand is the oldest Command for the Job that nobody has deleted. Nil if there is
-// none.
-func (d *decision) firstCommand() *busv1alpha1.Command {
-	var first *busv1alpha1.Command
+// waitingCommands are the Commands for the Job that nobody has deleted, the oldest first.
+func (d *decision) waitingCommands() []*busv1alpha1.Command {
+	var waiting []*busv1alpha1.Command
 	for _, c := range d.Commands {
-		if c.DeletionTimestamp != nil || d.Deleted[c.UID] || d.Gone[c.UID] || TargetOf(c) != d.Job.Name {
-			continue
-		}
-		if first == nil || cmp.Or(c.CreationTimestamp.Compare(first.CreationTimestamp.Time), cmp.Compare(c.Name, first.Name)) < 0 {
-			first = c
+		if c.DeletionTimestamp == nil && !d.Deleted[c.UID] && !d.Gone[c.UID] && TargetOf(c) == d.Job.Name {
+			waiting = append(waiting, c)
 		}
 	}
-	return first
+	slices.SortFunc(waiting, func(a, b *busv1alpha1.Command) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	})
+	return waiting
 }
 
 // TargetOf is the name of the Job that a Command is for. Empty if it is for something else.

@@ -88,3 +88,28 @@ func TestWhatIsOnTheWireIsBounded(t *testing.T) {
 		t.Errorf("%s after %d writes, want Completed after at most %d", s.phase(), s.writes, most)
 	}
 }
+
+// TestThousandsOfCommandsThatDoNothingGoTogether issues as many as a loop that went wrong, and
+// two at the end that count: the second does nothing before the first has.
+func TestThousandsOfCommandsThatDoNothingGoTogether(t *testing.T) {
+	const useless = 2000
+	s := given(t, job(ofTask("a", 2)), nil)
+	s.until(rr)
+	looks := 0
+	s.onAction = func(a plan.Action) {
+		if a.Verb == plan.CheckStatus {
+			looks++
+		}
+	}
+	for range useless {
+		s.command(busv1alpha1.ActionResumeJob)
+	}
+	s.now = s.now.Add(time.Second)
+	s.command(busv1alpha1.ActionAbortJob)
+	s.now = s.now.Add(time.Second)
+	s.command(busv1alpha1.ActionResumeJob)
+	s.after(3).has(tally{r: 2, rc: 1})
+	if left := s.names(KindCommand); len(left) > 0 || looks > 2*useless/maxDismissals {
+		t.Errorf("%d Commands are left, the status was looked at %d times", len(left), looks)
+	}
+}

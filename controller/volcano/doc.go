@@ -59,6 +59,7 @@
 //	objects.go     when claims and the objects of plugins come and go
 //	obstacle.go    why Pods are not made, and what the user is told of it
 //	ownership.go   which Jobs are ours
+//	sizes.go       what the API server has no room for
 //	actions.go     what is to be done
 //	ttl.go         when a Job that is finished is deleted
 //	effective.go, validate.go, podtemplate.go, plugins.go, sideobjects.go, volumes.go

@@ -99,7 +99,7 @@ func (d *decision) podLost(t *task, index int32) (happening, bool) {
 	}
 	name := podName(d.Job.Name, t.spec.Name, index)
 	return happening{
-		event: busv1alpha1.EventPodEvicted, task: t, index: index, at: d.since("lost " + name),
+		event: busv1alpha1.EventPodEvicted, task: t, index: index, at: d.since("lost "+name, time.Time{}),
 		what: fmt.Sprintf("Pod %s is gone", name),
 	}, true
 }
@@ -151,7 +151,7 @@ func (d *decision) taskCompleted(t *task) (happening, bool) {
 // happens again only after one of its Pods was made anew, so it waits while one is missing.
 func (d *decision) taskFailed(t *task) (happening, bool) {
 	h := happening{event: busv1alpha1.EventTaskFailed, task: t}
-	restarts, most := int32(0), int32(-1)
+	restarts, most, last := int32(0), int32(-1), time.Time{}
 	for index := range t.spec.Replicas {
 		if t.record.ended(index) {
 			continue
@@ -165,6 +165,9 @@ func (d *decision) taskFailed(t *task) (happening, bool) {
 		}
 		n := jobpods.Restarts(m.Pod)
 		restarts += n
+		if at := restartTime(m.Pod); at.After(last) {
+			last = at
+		}
 		if n > most {
 			most, h.member, h.index = n, m, index
 		}
@@ -172,7 +175,7 @@ func (d *decision) taskFailed(t *task) (happening, bool) {
 	if h.member == nil || restarts < t.spec.MaxRetry {
 		return happening{}, false
 	}
-	h.at = d.since("restarts of " + t.spec.Name)
+	h.at = d.since("restarts of "+t.spec.Name, last)
 	h.what = fmt.Sprintf("Containers of task %s were restarted %d times, maxRetry is %d", t.spec.Name, restarts, t.spec.MaxRetry)
 	return h, true
 }
@@ -183,7 +186,7 @@ func (d *decision) gangUnknown() (happening, bool) {
 	if group == nil || group.Status.Phase != schedulingv1alpha1.PodGroupUnknown {
 		return happening{}, false
 	}
-	h := happening{event: busv1alpha1.EventUnknown, at: d.since("unknown " + group.Name), what: "The gang has lost Pods and has no place for them"}
+	h := happening{event: busv1alpha1.EventUnknown, at: d.since("unknown "+group.Name, time.Time{}), what: "The gang has lost Pods and has no place for them"}
 	waits := podgroup.Condition(group, schedulingv1alpha1.ConditionUnschedulable)
 	if waits != nil && waits.Status == metav1.ConditionTrue {
 		h.at = waits.LastTransitionTime.Time
@@ -208,12 +211,28 @@ func (h happening) target(action busv1alpha1.Action) (target, bool) {
 	}
 }
 
+// restartTime is when a container of a Pod last ended to be restarted. Zero if none did, or
+// none tells.
+func restartTime(pod *corev1.Pod) time.Time {
+	last := time.Time{}
+	for _, status := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		if ended := status.LastTerminationState.Terminated; ended != nil && ended.FinishedAt.After(last) {
+			last = ended.FinishedAt.Time
+		}
+	}
+	return last
+}
+
 // since is when something was first seen that holds now, as far as this controller
-// remembers.
-func (d *decision) since(what string) time.Time {
+// remembers. If it does not, it is the last time of which objects tell, if one does.
+func (d *decision) since(what string, told time.Time) time.Time {
 	at, ok := d.Memory.Since[what]
-	if !ok {
+	switch {
+	case ok:
+	case told.IsZero() || told.After(d.clock):
 		at = d.clock
+	default:
+		at = told
 	}
 	d.note(what, at)
 	return at

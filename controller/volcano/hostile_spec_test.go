@@ -4,9 +4,12 @@
 package volcano
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
@@ -73,4 +76,84 @@ func TestAnInvalidJobIsPending(t *testing.T) {
 	}
 	s.edit(func(j *batchv1alpha1.Job) { j.Spec.Tasks[0].MaxRetry = 0 })
 	s.until(rr).has(tally{r: 2})
+}
+
+// TestWhatTheAPIServerHasNoRoomForIsNotTried has plugins make more of a Job than fits: the user
+// is told once, and nothing is built for thousands of Pods.
+func TestWhatTheAPIServerHasNoRoomForIsNotTried(t *testing.T) {
+	many := func(n int) string {
+		var containers []string
+		for i := range n {
+			containers = append(containers, fmt.Sprintf(`{"name":"c%d","image":"i"}`, i))
+		}
+		return `{"spec":{"containers":[` + strings.Join(containers, ",") + `]}}`
+	}
+	for name, tc := range map[string]struct {
+		change func(*batchv1alpha1.JobSpec)
+		want   string
+	}{
+		"hosts in the ConfigMap": {func(s *batchv1alpha1.JobSpec) {
+			s.Tasks[0].Name, s.Tasks[0].Replicas = strings.Repeat("x", 63), 10_000
+			s.Plugins = map[string]batchv1alpha1.PluginFlags{"svc": {"--inject-hosts-env=false"}}
+		}, "ConfigMap j-svc would have 1457993 bytes, the API server takes 1048576"},
+		"hosts in the Secret": {func(s *batchv1alpha1.JobSpec) {
+			s.Tasks[0].Name, s.Tasks[0].Replicas = strings.Repeat("x", 63), 10_000
+			s.Plugins = map[string]batchv1alpha1.PluginFlags{"ssh": nil}
+		}, "Secret j-ssh would have 1"},
+		"TF_CONFIG in each container": {func(s *batchv1alpha1.JobSpec) {
+			s.Tasks[0].Name, s.Tasks[0].Replicas = "worker", 1000
+			s.Tasks[0].Template.Raw = []byte(many(200))
+			s.Plugins = map[string]batchv1alpha1.PluginFlags{"tensorflow": nil}
+		}, "a Pod of task worker would have "},
+		"paths in each container": {func(s *batchv1alpha1.JobSpec) {
+			s.Tasks[0].Template.Raw = []byte(many(1000))
+			for i := range 32 {
+				s.Volumes = append(s.Volumes, batchv1alpha1.VolumeSpec{MountPath: fmt.Sprintf("/%s%d", strings.Repeat("x", 4000), i), VolumeClaimName: "c"})
+			}
+		}, "a Pod of task a would have "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := given(t, withSpec(job(ofTask("a", 1)), tc.change), nil)
+			s.after(2).sees(pp)
+			s.hasPods()
+			if state := s.written.State; state.Reason != ReasonPluginError || !strings.Contains(state.Message, tc.want) {
+				t.Errorf("state: %+v", state)
+			}
+			if len(s.names(KindConfigMap))+len(s.names(KindSecret)) > 0 {
+				t.Error("objects were made")
+			}
+		})
+	}
+}
+
+// TestObjectsOfPluginsGoWithAJobWhoseSpecTheyHaveLeft stops a Job whose plugins were taken out of
+// the spec, which the CRD of somebody else may allow.
+func TestObjectsOfPluginsGoWithAJobWhoseSpecTheyHaveLeft(t *testing.T) {
+	for name, edit := range map[string]func(*batchv1alpha1.JobSpec){
+		"no plugins":   func(s *batchv1alpha1.JobSpec) { s.Plugins = nil },
+		"a bad plugin": func(s *batchv1alpha1.JobSpec) { s.Plugins["foo"] = nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := given(t, withSpec(job(ofTask("head", 1)), func(s *batchv1alpha1.JobSpec) {
+				s.Plugins = map[string]batchv1alpha1.PluginFlags{"ssh": nil, "ray": nil}
+				s.Volumes = []batchv1alpha1.VolumeSpec{{MountPath: "/out", VolumeClaim: &runtime.RawExtension{Raw: []byte("{}")}}}
+			}), nil)
+			s.until(rr)
+			s.edit(func(j *batchv1alpha1.Job) { edit(&j.Spec) })
+			s.issue(busv1alpha1.ActionTerminateJob).until(td).after(2)
+			for _, kind := range []string{KindService, KindConfigMap, KindSecret, KindNetworkPolicy} {
+				if left := s.names(kind); len(left) > 0 {
+					t.Errorf("%s %v is left", kind, left)
+				}
+			}
+			for key := range s.written.ControlledResources {
+				if strings.HasPrefix(key, pluginPrefix) {
+					t.Errorf("controlledResources has %s", key)
+				}
+			}
+			if claims := s.names(KindClaim); len(claims) != 1 {
+				t.Errorf("claims: %v", claims)
+			}
+		})
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
 	busv1alpha1 "github.com/lockstep-k8s/lockstep/apis/bus/v1alpha1"
@@ -73,4 +74,22 @@ func TestAPodThatEndsWhileTheCommandGoesCounts(t *testing.T) {
 	s.command(busv1alpha1.ActionAbortJob)
 	s.until(abd).has(tally{s: 1})
 	s.hasPods("j-a-0")
+}
+
+// TestADelayAfterATaskHasFailedOutlivesControllers replaces the controller more often than the
+// delay lasts. The last restart of a container tells since when.
+func TestADelayAfterATaskHasFailedOutlivesControllers(t *testing.T) {
+	s := given(t, job(ofTask("a", 1, in("10s", on(busv1alpha1.EventTaskFailed, busv1alpha1.ActionTerminateJob)))), nil)
+	s.until(rr)
+	pod := s.pod("j-a-0")
+	container := &pod.Status.ContainerStatuses[0]
+	container.RestartCount = 3
+	container.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ExitCode: 1, FinishedAt: metav1.NewTime(s.now)}
+	s.store(KindPod, pod)
+	for range 9 {
+		s.after(1)
+		s.crash()
+	}
+	s.sees(pp, rr)
+	s.after(2).sees(pp, rr, tt, td)
 }

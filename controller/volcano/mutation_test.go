@@ -105,7 +105,7 @@ func mutations() map[string]mutation.Mutation {
 		"Pods are made of a template that has changed": {File: "obstacle.go", Tests: stories,
 			Old: "case d.recordedHash() != d.hash:", New: "case false:"},
 		"a delay begins anew with each controller": {File: "policies.go", Tests: stories,
-			Old: "due: h.at.Add(p.delay)}", New: "due: d.since(h.what).Add(p.delay)}"},
+			Old: "due: h.at.Add(p.delay)}", New: "due: d.since(h.what, time.Time{}).Add(p.delay)}"},
 		"a task starts before what it depends on": {File: "dependson.go", Tests: stories,
 			Old: "if !ready && on.Iteration != batchv1alpha1.IterationAny {", New: "if !ready && false {"},
 		"a task is ready although its containers are not": {File: "dependson.go", Tests: stories,

@@ -72,13 +72,13 @@ func (d *decision) create(kind, name string, fill func(*plan.Action)) {
 	d.actIfCurrent(action)
 }
 
-// planRemovals deletes the objects of plugins of a Job that is over. Claims stay as long as
-// the Job does.
+// planRemovals deletes the objects of plugins of a Job that is over, also of those that are not in
+// its spec any more. Claims stay as long as the Job does.
 func (d *decision) planRemovals() {
-	for _, o := range d.sides {
-		existing := d.object(o.Kind, o.Name)
+	for _, key := range pluginObjects(d.Job.Name) {
+		existing := d.object(key.Kind, key.Name)
 		if existing != nil && existing.GetDeletionTimestamp() == nil && !d.Deleted[existing.GetUID()] {
-			d.act(jobpods.Deletion(o.Kind, existing))
+			d.act(jobpods.Deletion(key.Kind, existing))
 		}
 	}
 }
@@ -86,7 +86,8 @@ func (d *decision) planRemovals() {
 // writeResources tells in the status of the objects that plugins and volumes have. Those of
 // plugins are told while they exist, claims for ever.
 func (d *decision) writeResources() {
-	if d.builder == nil {
+	over := isOver(d.next.State.Phase)
+	if d.builder == nil && !over {
 		return
 	}
 	resources := maps.Clone(d.next.ControlledResources)
@@ -95,10 +96,10 @@ func (d *decision) writeResources() {
 		resources = map[string]string{}
 	}
 	missing := slices.ContainsFunc(d.sides, func(o sideObject) bool { return d.object(o.Kind, o.Name) == nil })
-	if !isOver(d.next.State.Phase) && !missing {
+	if !over && !missing {
 		maps.Copy(resources, pluginResources(d.spec))
 	}
-	for _, c := range d.builder.claims {
+	for _, c := range d.claims() {
 		if d.object(KindClaim, c.Name) != nil || c.Object == nil && d.Claims[c.Name] {
 			maps.Copy(resources, claimResources([]claim{c}))
 		}
@@ -107,6 +108,14 @@ func (d *decision) writeResources() {
 		resources = nil
 	}
 	d.next.ControlledResources = resources
+}
+
+// claims are those of the spec, none if it makes no sense.
+func (d *decision) claims() []claim {
+	if d.builder == nil {
+		return nil
+	}
+	return d.builder.claims
 }
 
 // patch rewrites what an object of a plugin holds.

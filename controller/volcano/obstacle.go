@@ -38,6 +38,8 @@ func (d *decision) checkSpec() (goOn bool) {
 		d.obstruct(ReasonInvalidJob, "%s", d.invalid)
 	case d.recordedHash() != d.hash:
 		d.obstruct(ReasonSpecChanged, "Something in the spec has changed that must not: no Pods are made before it is as it was")
+	case d.tooLarge != "":
+		d.obstruct(ReasonPluginError, "%s", d.tooLarge)
 	case d.unmapped != "" && d.spec.NetworkTopology.Mode == batchv1alpha1.NetworkTopologyHard:
 		d.obstruct(ReasonTopologyUnmapped, "%s", d.unmapped)
 	case d.unmapped != "":

@@ -99,7 +99,7 @@ func (p *rayPlugin) ports() []corev1.ServicePort {
 // objects is the Service of the head.
 func (p *rayPlugin) objects() []sideObject {
 	b := p.b
-	name := b.job.Name + "-head-svc"
+	name := raySvcName(b.job.Name)
 	return []sideObject{{
 		Kind: KindService, Name: name, Plugin: batchv1alpha1.PluginRay,
 		Object: &corev1.Service{

@@ -39,7 +39,7 @@ const (
 )
 
 func newSSHPlugin(b *builder, flags []string) (plugin, string) {
-	p := &sshPlugin{b: b, path: defaultSSHPath, port: defaultSSHPort, name: b.job.Name + "-ssh", volume: volumeName(b.job.Name, "ssh")}
+	p := &sshPlugin{b: b, path: defaultSSHPath, port: defaultSSHPort, name: sshSecretName(b.job.Name), volume: volumeName(b.job.Name, "ssh")}
 	f := newPluginFlags(batchv1alpha1.PluginSSH)
 	f.text(&p.path, "ssh-key-file-path")
 	f.text(&p.private, "ssh-private-key")

@@ -34,7 +34,7 @@ type svcPlugin struct {
 const hostsPath = "/etc/volcano"
 
 func newSvcPlugin(b *builder, flags []string) (plugin, string) {
-	p := &svcPlugin{b: b, injectHosts: true, volume: volumeName(b.job.Name, "svc"), configName: b.job.Name + "-svc"}
+	p := &svcPlugin{b: b, injectHosts: true, volume: volumeName(b.job.Name, "svc"), configName: svcConfigName(b.job.Name)}
 	f := newPluginFlags(batchv1alpha1.PluginSvc)
 	f.toggle(&p.publishNotReady, "publish-not-ready-addresses")
 	f.toggle(&p.disableNetwork, "disable-network-policy")

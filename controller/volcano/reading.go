@@ -22,6 +22,8 @@ type reading struct {
 	// builder.
 	invalid string
 	builder *builder
+	// tooLarge says what the API server has no room for. Empty if all fits.
+	tooLarge string
 	// sides are the objects of plugins, and warnings what they tell the user.
 	sides    []sideObject
 	warnings []string
@@ -64,6 +66,7 @@ func (m Memory) read(job *batchv1alpha1.Job, options Options) *reading {
 		r.invalid = cutMessage(err.Error())
 		return r
 	}
+	r.tooLarge = r.builder.tooLarge()
 	r.sides, r.warnings = r.builder.sideObjects(), r.builder.warnings()
 	for i := range r.spec.Tasks {
 		r.policies = append(r.policies, len(r.spec.Policies)+len(r.spec.Tasks[i].Policies) > 0)

@@ -27,6 +27,19 @@ type sideObject struct {
 	Follows bool
 }
 
+// Names of what plugins make, beside those that are the Job's name.
+func svcConfigName(job string) string { return job + "-svc" }
+func sshSecretName(job string) string { return job + "-ssh" }
+func raySvcName(job string) string    { return job + "-head-svc" }
+
+// pluginObjects are all objects that plugins may have made for a Job, whatever its spec says now.
+func pluginObjects(job string) []ObjectKey {
+	return []ObjectKey{
+		{KindConfigMap, svcConfigName(job)}, {KindService, job}, {KindNetworkPolicy, job},
+		{KindSecret, sshSecretName(job)}, {KindService, raySvcName(job)},
+	}
+}
+
 // sideObjects are the objects that the plugins of the Job need, in the order in which they
 // are made.
 func (b *builder) sideObjects() []sideObject {

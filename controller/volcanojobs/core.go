@@ -231,12 +231,13 @@ func (c *Core) DecodeStatus(stored []byte) (*batchv1alpha1.JobStatus, error) {
 	return status, nil
 }
 
-// Size is the number of Pods that a status counts.
+// Size is the number of Pods that a status counts, or will at least.
 func (c *Core) Size(status *batchv1alpha1.JobStatus) int {
 	if status == nil {
 		return 0
 	}
-	return int(status.Pending + status.Running + status.Succeeded + status.Failed + status.Terminating + status.Unknown)
+	counted := status.Pending + status.Running + status.Succeeded + status.Failed + status.Terminating + status.Unknown
+	return int(max(counted, status.MinAvailable))
 }
 
 // NewDecider begins to decide on a Job.

@@ -147,6 +147,8 @@ func mutations() map[string]mutation.Mutation {
 			Old: "if len(by) < 2 || isAllocated", New: "if true || isAllocated"},
 		"members get the devices of claims that they share": {File: "place/filters.go", By: ".", Tests: "TestMembersThatShareADeviceAndHave",
 			Old: "kube.PendingClaimsLast(class.handle, pod))", New: "pod)"},
+		"a gang that starts keeps what preemption leaves of it": {File: "gangs/breach.go", By: ".", Tests: "TestAGangIsNotLeftInPart",
+			Old: "(g.starts || ", New: "("},
 		"a claim that has moved is taken for one that has not": {File: "kube/sharing.go", By: ".", Tests: "TestAClaimThatMoves",
 			Old: "if !reached.Match(node) {", New: "if reached.Match(node); false {"},
 		"devices stay with a gang that waits": {File: "cycle.go", Tests: "TestDevicesOfAnother|TestAGangThatWaitsHolds",

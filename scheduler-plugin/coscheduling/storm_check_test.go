@@ -325,9 +325,7 @@ func (s *storm) partial() string {
 		if placed == 0 || placed >= int(g.Spec.MinMember) && placedPs >= g.minPs() || g.excused {
 			continue
 		}
-		// A sibling may be taken before the last binding is written, alone in this mode.
-		cutShort := g.preempted && g.Spec.DisruptionMode == schedulingv1alpha1.DisruptPod
-		if !g.whole && !cutShort {
+		if !g.whole {
 			return fmt.Sprintf("%d of %d members of %s are placed, and it never had its minimum", placed, g.Spec.MinMember, g.Name)
 		}
 		running := 0
@@ -336,7 +334,8 @@ func (s *storm) partial() string {
 				running++
 			}
 		}
-		if g.broken && running > 0 && !cutShort {
+		keepsRest := g.Spec.DisruptionMode == schedulingv1alpha1.DisruptPod
+		if g.broken && running > 0 && !keepsRest {
 			return fmt.Sprintf("%d of %d members of %s are left by preemption", placed, g.Spec.MinMember, g.Name)
 		}
 	}
@@ -397,7 +396,7 @@ func (s *storm) room(g *stormGroup, above int32) int {
 			cpu = max(cpu, p.cpu)
 		}
 	}
-	if cpu == 0 {
+	if cpu == 0 || s.needsItsVolumes(g) {
 		return 0
 	}
 	racks := make(map[string]map[string]int)
@@ -545,7 +544,7 @@ func (s *storm) inVain() string {
 			return fmt.Sprintf("%s of rank %d was evicted, but nothing above it was bound or waits", e.pod.name, e.rank)
 		}
 		unit := e.pod.name
-		if g := s.groups[e.pod.group]; g != nil && g.Spec.DisruptionMode != schedulingv1alpha1.DisruptPod {
+		if g := s.groups[e.pod.group]; g != nil && (g.Spec.DisruptionMode != schedulingv1alpha1.DisruptPod || !g.whole) {
 			if placed, placedPs, _ := s.tally(g.Name); placed < int(g.Spec.MinMember) || placedPs < g.minPs() {
 				unit = e.pod.group // all or nothing of it went
 			}

@@ -517,6 +517,7 @@ func (s *storm) recreateGroup() bool {
 		return false
 	}
 	s.logf("create PodGroup %s again", g.Name)
+	s.excuse(g.Name) // until the scheduler has seen it, its members are Pods like any others
 	g.exists = true
 	s.createGroup(g)
 	s.touch(g.Name)

@@ -168,6 +168,18 @@ func (s *storm) admits(g *stormGroup, node string) int {
 	return 1
 }
 
+// needsItsVolumes says whether a group can't have its minimum of role ps without members that
+// have a volume: whether it fits depends on where those are.
+func (s *storm) needsItsVolumes(g *stormGroup) bool {
+	_, ps, _ := s.tally(g.Name)
+	for _, p := range s.pods {
+		if p.group == g.Name && p.waits() && p.role == "ps" && s.volumeOf(p.name) == nil {
+			ps++
+		}
+	}
+	return ps < g.minPs()
+}
+
 // roomWithVolumes is room for a group whose members have claims: those with a volume have
 // their place where that is, and each of the others takes a volume that is free. Room are
 // the members that there is room for on each node, volumes aside.

@@ -11,6 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	fwk "k8s.io/kube-scheduler/framework"
 	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
+
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 )
 
 // lingering is a plugin that lets nobody be bound before the test says so.
@@ -44,17 +46,24 @@ func TestAGangIsNotLeftInPartByThePreemptionOfAMemberThatIsAboutToBeBound(t *tes
 	onFirst := func(w *schedulertesting.PodWrapper) {
 		w.NodeSelector(map[string]string{corev1.LabelHostname: "node-0"})
 	}
-	w := newWorld(t, all(makeNodes("node", 2, 1), makeGroup("gang", 2), makePod("gang-0", inGroup("gang"), onFirst), makePod("gang-1", inGroup("gang")))...)
-	lingers := &lingering{release: make(chan struct{})}
-	lingers.began.Add(2)
-	w.others = []fwk.Plugin{lingers}
-	w.start()
-	lingers.began.Wait()
-	w.create(makePod("high", ofPriority(10), onFirst))
-	w.eventually("the Pod has its place", func() bool { return w.nodeOf()["high"] != "" })
-	close(lingers.release)
-	w.eventually("both members wait again", func() bool { return w.marked("gang") == 2 })
-	if n := w.placed("gang"); n != 0 {
-		t.Errorf("%d members are left on nodes", n)
+	for name, group := range map[string]*schedulingv1alpha1.PodGroup{
+		"one that goes whole": makeGroup("gang", 2),
+		"one whose members go one at a time once it has started": makeGroup("gang", 2, byPods),
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, all(makeNodes("node", 2, 1), group, makePod("gang-0", inGroup("gang"), onFirst), makePod("gang-1", inGroup("gang")))...)
+			lingers := &lingering{release: make(chan struct{})}
+			lingers.began.Add(2)
+			w.others = []fwk.Plugin{lingers}
+			w.start()
+			lingers.began.Wait()
+			w.create(makePod("high", ofPriority(10), onFirst))
+			w.eventually("the Pod has its place", func() bool { return w.nodeOf()["high"] != "" })
+			close(lingers.release)
+			w.eventually("both members wait again", func() bool { return w.marked("gang") == 2 })
+			if n := w.placed("gang"); n != 0 {
+				t.Errorf("%d members are left on nodes", n)
+			}
+		})
 	}
 }

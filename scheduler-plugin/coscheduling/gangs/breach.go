@@ -26,9 +26,10 @@ func isPreempted(pod *corev1.Pod) bool {
 	return false
 }
 
-// goesWhole says whether the rest of the gang goes with a member that it needs.
+// goesWhole says whether the rest of the gang goes with a member that it needs. While it starts,
+// it does so in any mode: it starts whole or not at all.
 func (g *gang) goesWhole() bool {
-	return g.group != nil && g.group.Spec.DisruptionMode != schedulingv1alpha1.DisruptPod
+	return g.group != nil && (g.starts || g.group.Spec.DisruptionMode != schedulingv1alpha1.DisruptPod)
 }
 
 // wasBroken says whether the gang would have its minimum if nobody had been preempted. One

@@ -44,6 +44,9 @@ type gang struct {
 	failedMembers, deletedMembers int
 
 	bindings bindings
+	// starts says that members were placed while none was bound, and that the minimum was not
+	// bound since.
+	starts bool
 	// kept is for what room is kept for the gang, as in news.Gang.
 	kept string
 	// incompleteSince is since when the gang is not complete any more; zero if it never was,

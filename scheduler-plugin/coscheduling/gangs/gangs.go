@@ -240,6 +240,7 @@ func (t *Gangs) forgetIfEmpty(g *gang) {
 
 // changed makes the gang's news known. The caller holds the lock.
 func (t *Gangs) changed(g *gang) {
+	g.starts = g.starts && !g.scheduled()
 	if !t.synced {
 		if t.tellsNoGroups {
 			t.config.Report(g.key, incompleteReportDelay)

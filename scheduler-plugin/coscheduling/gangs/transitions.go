@@ -124,6 +124,7 @@ func (g *gang) assume(nodes map[types.UID]string, now time.Time) bool {
 	if !podgroup.Holds(&g.group.Spec, placed) {
 		return false
 	}
+	g.starts = g.starts || g.bound.Total == 0
 	placement := g.bindings.begin()
 	for uid, node := range nodes {
 		if m := g.members[uid]; m != nil && m.pod.Spec.NodeName == "" {

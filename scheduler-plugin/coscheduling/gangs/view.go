@@ -45,6 +45,8 @@ type Standing struct {
 	Group  *schedulingv1alpha1.PodGroup
 	Rank   line.Rank
 	Placed podgroup.Tally
+	// GoesWhole says that the rest goes with a member that the gang needs.
+	GoesWhole bool
 	// Waits says that the gang found no place for other members, and Since since when.
 	Waits bool
 	Since time.Time

@@ -17,7 +17,6 @@ import (
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/podgroup"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
@@ -118,7 +117,7 @@ func (s *seeker) gather(may prey) (*pool, error) {
 				priority = standing.Rank.Priority
 			}
 			p.pods = append(p.pods, info)
-			if standing != nil && standing.Group.Spec.DisruptionMode != schedulingv1alpha1.DisruptPod {
+			if standing != nil && standing.GoesWhole {
 				members[key] = append(members[key], len(p.pods)-1)
 				continue
 			}

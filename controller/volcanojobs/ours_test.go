@@ -1,0 +1,97 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package volcanojobs
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	busv1alpha1 "github.com/lockstep-k8s/lockstep/apis/bus/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/controller/volcano"
+)
+
+func TestWhoseJobItIs(t *testing.T) {
+	c := &Core{options: volcano.Options{SchedulerNames: []string{"lockstep-scheduler", ""}}}
+	alone := &Core{options: volcano.Options{SchedulerNames: []string{"lockstep-scheduler"}}}
+	const ours, theirs = `{"spec":{"schedulerName":"lockstep-scheduler"}}`, `{"spec":{"schedulerName":"volcano"}}`
+	tests := map[string]struct {
+		core           *Core
+		spec           string
+		ignored, wrong bool
+	}{
+		"a name in the list":               {core: c, spec: `{"schedulerName":"lockstep-scheduler"}`},
+		"a name that is not":               {core: c, spec: `{"schedulerName":"volcano"}`, ignored: true},
+		"no name, which is in the list":    {core: c, spec: `{"tasks":[{"template":{"spec":{}}}]}`},
+		"no name, which is not":            {core: alone, spec: `{"tasks":[{"template":{"spec":{}}}]}`, ignored: true},
+		"no spec at all":                   {core: alone, ignored: true},
+		"one that the templates share":     {core: alone, spec: `{"tasks":[{"template":` + ours + `},{"template":` + ours + `}]}`},
+		"templates that do not share one":  {core: alone, spec: `{"tasks":[{"template":` + ours + `},{"template":` + theirs + `}]}`, ignored: true},
+		"the Job's before the templates'":  {core: alone, spec: `{"schedulerName":"lockstep-scheduler","tasks":[{"template":` + theirs + `}]}`},
+		"a wrong spec of ours":             {core: c, spec: `{"tasks":[{"replicas":"many","template":` + ours + `}]}`, wrong: true},
+		"a wrong spec of another":          {core: c, spec: `{"schedulerName":"volcano","tasks":[{"replicas":"many"}]}`, ignored: true, wrong: true},
+		"a wrong one that can't say whose": {core: c, spec: `{"schedulerName":7}`, ignored: true, wrong: true},
+		"tasks that can't say whose":       {core: c, spec: `{"tasks":"none"}`, ignored: true, wrong: true},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			job, err := tc.core.DecodeOwner(metav1.TypeMeta{}, metav1.ObjectMeta{Name: "j"}, []byte(tc.spec))
+			if job == nil || job.Name != "j" {
+				t.Fatalf("the Job is %v, want one with its metadata", job)
+			}
+			if got := tc.core.Ignores(job); got != tc.ignored || (err != nil) != tc.wrong {
+				t.Errorf("ignored: %t, want %t; error: %v", got, tc.ignored, err)
+			}
+		})
+	}
+}
+
+// TestManagersOfTheStatusAreKept, without what they have written, and no others.
+func TestManagersOfTheStatusAreKept(t *testing.T) {
+	c := &Core{}
+	job, err := c.DecodeOwner(metav1.TypeMeta{}, metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{
+		{Manager: "kubectl", FieldsV1: &metav1.FieldsV1{Raw: []byte("{}")}},
+		{Manager: "volcano", Subresource: "status", FieldsV1: &metav1.FieldsV1{Raw: []byte("{}")}},
+	}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(job.ManagedFields) != 1 || job.ManagedFields[0].Manager != "volcano" || job.ManagedFields[0].FieldsV1 != nil {
+		t.Errorf("the managers are %v, want that of the status alone", job.ManagedFields)
+	}
+}
+
+func TestACommandThatMakesNoSenseIsForNobody(t *testing.T) {
+	tests := map[string]struct {
+		fields map[string]any
+		target string
+	}{
+		"a Command for a Job": {
+			fields: map[string]any{"action": "AbortJob", "target": map[string]any{"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "j", "uid": "u"}},
+			target: "j",
+		},
+		"a Command for a queue": {
+			fields: map[string]any{"action": "OpenQueue", "target": map[string]any{"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "name": "j", "uid": "u"}},
+		},
+		"one without a target":    {fields: map[string]any{"action": "AbortJob"}},
+		"one that can't be read":  {fields: map[string]any{"action": []any{"AbortJob"}, "target": "j"}},
+		"one whose target is odd": {fields: map[string]any{"action": "AbortJob", "target": map[string]any{"name": int64(7)}}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			raw := &unstructured.Unstructured{Object: tc.fields}
+			raw.SetNamespace("ns")
+			raw.SetName("c")
+			decoded, err := decodeCommand(raw)
+			command, ok := decoded.(*busv1alpha1.Command)
+			if err != nil || !ok || command.Namespace != "ns" || command.Name != "c" {
+				t.Fatalf("the Command is %v, with the error %v, want one with its metadata", decoded, err)
+			}
+			if got := volcano.TargetOf(command); got != tc.target {
+				t.Errorf("it is for %q, want %q", got, tc.target)
+			}
+		})
+	}
+}

@@ -42,7 +42,8 @@
 // An event is a state that lasts until something is done about it: a Pod that failed and
 // has no mark, an index that is missing (events.go). So none is lost or acted on twice,
 // whenever a controller begins. When an action with a delay is due follows from the times
-// that the objects themselves carry.
+// that the objects themselves carry, or from the record, where their Pods may be gone by
+// then (record_moments.go).
 //
 // # Where to look
 //
@@ -53,7 +54,7 @@
 //	commands.go    what users ask for, exactly once
 //	members.go     what a Pod is to the Job
 //	counters.go    what is counted
-//	record.go      what is remembered of indexes
+//	record.go      what is remembered of indexes, and of times in record_moments.go
 //	dependson.go   when a task may start
 //	gang.go        the PodGroup of a version
 //	objects.go     when claims and the objects of plugins come and go

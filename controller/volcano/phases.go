@@ -152,6 +152,7 @@ func (d *decision) jobBecomesRestarting(action busv1alpha1.Action, target target
 				continue
 			}
 			t.record.there.Set(index, false)
+			t.record.dealtWith(index)
 			if action != busv1alpha1.ActionResumeJob && !lastTry {
 				t.record.forget(index)
 			}
@@ -171,10 +172,11 @@ func (d *decision) jobStops(action busv1alpha1.Action, reason, message string) {
 	d.expectNoPods()
 }
 
-// expectNoPods forgets which Pods are there: they go.
+// expectNoPods forgets which Pods are there: they go. Nothing follows from what they did.
 func (d *decision) expectNoPods() {
 	for _, t := range d.tasks {
 		t.record.there.Clear()
+		t.record.waits, t.record.done = nil, nil
 	}
 }
 

@@ -99,7 +99,9 @@ func (d *decision) applyPolicies() (goOn bool) {
 // the user is told, and the Job is looked at again when they are.
 func (d *decision) dueConsequences() []consequence {
 	var due []consequence
-	for _, h := range d.happenings() {
+	all := d.happenings()
+	d.rememberDelays(all)
+	for _, h := range all {
 		p := d.policyFor(h)
 		if p == nil || reactionTo(d.next.State.Phase, p.Action) == ignores {
 			continue
@@ -164,6 +166,9 @@ func (d *decision) join(part target, source *member) {
 	first, end := part.span(t)
 	for index := max(0, first); index < min(end, t.spec.Replicas); index++ {
 		t.joins.Set(index, true)
+		if t.record.ended(index) && t.member(index) == nil {
+			t.record.forget(index) // There is no Pod to get a mark.
+		}
 	}
 }
 

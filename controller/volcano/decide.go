@@ -46,6 +46,7 @@ var stages = []struct {
 	{"Pods by task and index", (*decision).gatherMembers},
 	{"validation of the spec", (*decision).checkSpec},
 	{"what is there and what has ended", (*decision).followRecords},
+	{"Pods that may be out of sight", (*decision).lookForMissing},
 	{"the Command that was executed last", (*decision).finishCommand},
 	{"Commands", (*decision).followCommands},
 	{"events and policies", (*decision).applyPolicies},

@@ -53,6 +53,7 @@
 //	policies.go    which policy decides about an event, and when
 //	commands.go    what users ask for, exactly once
 //	members.go     what a Pod is to the Job
+//	missing.go     Pods that may be out of sight
 //	counters.go    what is counted
 //	record.go      what is remembered of indexes, and of times in record_moments.go
 //	dependson.go   when a task may start

@@ -146,6 +146,7 @@ func (d *decision) jobBecomesRestarting(action busv1alpha1.Action, target target
 	case busv1alpha1.ActionRestartJob, busv1alpha1.ActionResumeJob:
 		d.next.Version++
 	}
+	d.noteMissing(target)
 	for _, t := range d.tasks {
 		for index := range t.record.reach() {
 			if !target.has(t, index) {
@@ -169,6 +170,7 @@ func (d *decision) jobStops(action busv1alpha1.Action, reason, message string) {
 	}[action]
 	d.enter(to, reason, message)
 	d.next.Version++
+	d.noteMissing(wholeJob)
 	d.expectNoPods()
 }
 
@@ -217,6 +219,8 @@ func (d *decision) followRestart(c counts) {
 		d.expectNoPods()
 	case len(d.unmarkedTargets()) > 0:
 		// They get their marks first.
+	case d.areMissing():
+		// They are looked for first.
 	case d.replicas()-c.terminating >= min(d.minAvailable(), d.replicas()):
 		d.enter(batchv1alpha1.JobPending, ReasonRestarted, "Pods are made again")
 		d.followRecords()
@@ -225,7 +229,7 @@ func (d *decision) followRestart(c counts) {
 
 // followStop ends a stop once no Pod is left that has not ended.
 func (d *decision) followStop(c counts, to batchv1alpha1.JobPhase) {
-	if c.pending+c.running+c.unknown+c.terminating > 0 {
+	if c.pending+c.running+c.unknown+c.terminating > 0 || d.areMissing() {
 		return
 	}
 	state := d.next.State

@@ -23,6 +23,10 @@ type record struct {
 	// succeeded and failed are the indexes that have ended, whatever becomes of their
 	// Pods: they are not made again.
 	succeeded, failed jobpods.Indexes
+	// missing are the indexes whose Pods were not in sight when the Job, or a part of it,
+	// began to be restarted, or to stop: one may have lost the label by which it is found.
+	// The phase is not left before it is certain that none is there.
+	missing jobpods.Indexes
 	// waits are the failures, and done the end of the task, after which an action with a
 	// delay is to follow: their Pods may be gone before it is due.
 	waits waits
@@ -37,6 +41,7 @@ func newRecord(replicas int32) record {
 		there:     make(jobpods.Indexes, replicas),
 		succeeded: make(jobpods.Indexes, replicas),
 		failed:    make(jobpods.Indexes, replicas),
+		missing:   make(jobpods.Indexes, replicas),
 	}
 }
 
@@ -55,6 +60,8 @@ func readRecord(status *batchv1alpha1.JobStatus, task string, replicas int32) re
 			r.succeeded.Read(ranges)
 		case "failed":
 			r.failed.Read(ranges)
+		case "missing":
+			r.missing.Read(ranges)
 		default:
 			r.readMoment(name, ranges)
 		}
@@ -85,7 +92,7 @@ func (r record) String() string {
 	for _, field := range []struct {
 		name string
 		set  jobpods.Indexes
-	}{{"there", r.there}, {"succeeded", r.succeeded}, {"failed", r.failed}} {
+	}{{"there", r.there}, {"succeeded", r.succeeded}, {"failed", r.failed}, {"missing", r.missing}} {
 		if ranges := field.set.String(); ranges != "" {
 			fields = append(fields, field.name+"="+ranges)
 		}

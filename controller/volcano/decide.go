@@ -73,6 +73,7 @@ func (d *decision) initialize() (goOn bool) {
 	switch phase := d.next.State.Phase; {
 	case phase == "":
 		d.enter(batchv1alpha1.JobPending, "", "")
+		d.recordHash()
 	case !isKnown(phase):
 		d.fail(fmt.Errorf("the Job has the phase %q, which does not exist", phase))
 		d.leave = true

@@ -20,6 +20,7 @@
 //	P4  Restarting, and its target   marking Pods, then deleting them
 //	P5  a record without the index   deleting a Pod that is marked, making one anew
 //	P6  phase and UID of a Command   deleting the Command
+//	P7  the hash of the spec         making the first object
 //
 // Every phase that a Job passes is written, one legal step at a time: Decide takes one
 // step from the phase that is persisted, and is called again until nothing changes.

@@ -4,6 +4,7 @@
 package volcano
 
 import (
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -104,4 +105,25 @@ func TestAResumedJobKnowsNothingOfDelays(t *testing.T) {
 	s.remove(KindPod, "j-a-0")
 	s.issue(busv1alpha1.ActionAbortJob).until(abd).issue(busv1alpha1.ActionResumeJob).until(rr)
 	s.after(30).has(tally{r: 1, f: 1, rc: 1})
+}
+
+func TestThousandsOfDelayedActionsAreToldInFewEvents(t *testing.T) {
+	const pods = 3000
+	policies := []batchv1alpha1.LifecyclePolicy{in("20s", on(busv1alpha1.EventPodFailed, busv1alpha1.ActionRestartPod))}
+	s := given(t, job(ofTask("a", pods, policies...)), nil)
+	s.room = pods
+	s.until(rr)
+	before := len(s.events)
+	for _, name := range s.ownPods() {
+		s.setPhase(name, corev1.PodFailed, 1)
+	}
+	s.after(3)
+	told := s.events[before:]
+	if len(told) != 1 || !strings.Contains(told[0].Message, "RestartPod in 20s") || !strings.Contains(told[0].Message, "2999 more") {
+		t.Errorf("%d events are told, the first of them %v; want one that counts", len(told), told[:min(1, len(told))])
+	}
+	s.after(20)
+	if told := s.events[before:]; len(told) > 6 {
+		t.Errorf("%d events are told of the restart", len(told))
+	}
 }

@@ -52,6 +52,7 @@
 //	naturalend.go  how a Job ends by itself
 //	events.go      what happens to Pods, tasks and the gang
 //	policies.go    which policy decides about an event, and when
+//	chorus.go      what is told of many Pods together
 //	commands.go    what users ask for, exactly once
 //	members.go     what a Pod is to the Job
 //	missing.go     Pods that may be out of sight

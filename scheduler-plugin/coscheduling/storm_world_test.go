@@ -118,6 +118,9 @@ type stormGroup struct {
 	existed  bool
 	most     int
 	leastMin int32
+	// unseen are the members that had succeeded and are gone since: the scheduler hears of that
+	// from another watch than of the Pods that come, perhaps after them.
+	unseen int
 }
 
 func (g *stormGroup) minPs() int {
@@ -404,7 +407,7 @@ func (h *history) touch(group string) {
 			members++ // it counts until it is gone
 		}
 	}
-	g.most = max(g.most, members)
+	g.most = max(g.most, members+g.unseen)
 	g.leastMin = min(g.leastMin, g.Spec.MinMember)
 	rank := h.priorityOf(g)
 	g.leastRank, g.mostRank = min(g.leastRank, rank), max(g.mostRank, rank)
@@ -416,7 +419,7 @@ func (h *history) calm() {
 	h.bound, h.departed, h.evictions, h.faults = nil, nil, nil, nil
 	for name, g := range h.groups {
 		placed, _, members := h.tally(name)
-		g.existed, g.most, g.leastMin, g.preempted, g.broken = g.exists, members, g.Spec.MinMember, false, false
+		g.existed, g.most, g.unseen, g.leastMin, g.preempted, g.broken = g.exists, members, 0, g.Spec.MinMember, false, false
 		g.leastRank, g.mostRank = h.priorityOf(g), h.priorityOf(g)
 		if placed == 0 || g.whole {
 			g.excused = false
@@ -458,6 +461,9 @@ func (h *history) deletePodGracefully(pod *stormPod, grace time.Duration) {
 	pod.deleting = true
 	h.touch(pod.group)
 	remove := func() {
+		if g := h.groups[pod.group]; g != nil && pod.succeeded {
+			g.unseen++
+		}
 		delete(h.pods, pod.name)
 		h.wires.bury(podResource, testNamespace, pod.name)
 		if !pod.anew {

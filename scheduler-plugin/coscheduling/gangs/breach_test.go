@@ -31,6 +31,14 @@ func TestMembersThatArePreemptedDoNotCount(t *testing.T) {
 	} else if got := b.toldWhy(low); got != "1 of at least 2 members exist" {
 		t.Errorf("it is told %q", got)
 	}
+	for _, victim := range victims {
+		ended := victim.DeepCopy()
+		ended.Status.Phase = corev1.PodSucceeded
+		b.SetPod(ended)
+	}
+	if b.isNext(low) {
+		t.Error("a member has a turn because members have succeeded that are being deleted")
+	}
 	b.SetLeaving(victims, false)
 	if !b.isNext(low) {
 		t.Error("a member has no turn after the preemption has failed")

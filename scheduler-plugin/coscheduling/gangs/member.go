@@ -39,8 +39,8 @@ type member struct {
 	// placement is the number of the placement that assumed it last.
 	placement int
 	// leaving says that the member is being preempted. It does not count from the
-	// moment that this is decided: a sibling placed while the victims go one by one
-	// would be all that is left of the gang.
+	// moment that this is decided, also if it succeeds meanwhile: a sibling placed while the
+	// victims go one by one would be all that is left of the gang.
 	leaving bool
 	// missing says that nobody knows whether the Pod has ended or is gone; see SetMissing.
 	missing bool
@@ -61,11 +61,11 @@ type member struct {
 func (m *member) state(serves func(schedulerName string) bool) memberState {
 	pod := m.pod
 	switch {
-	case m.isStranger():
+	case m.isStranger(), m.leaving:
 		return memberOut
 	case pod.Status.Phase == corev1.PodSucceeded:
 		return memberPlaced
-	case pod.Status.Phase == corev1.PodFailed, pod.DeletionTimestamp != nil, m.leaving:
+	case pod.Status.Phase == corev1.PodFailed, pod.DeletionTimestamp != nil:
 		return memberOut
 	case m.node() != "":
 		return memberPlaced
@@ -84,11 +84,11 @@ func (m *member) node() string {
 // bound says whether the API server knows a place of the member, or it has
 // succeeded.
 func (m *member) bound() bool {
-	if m.isStranger() {
+	if m.isStranger() || m.leaving {
 		return false
 	}
 	return m.pod.Status.Phase == corev1.PodSucceeded ||
-		m.pod.Spec.NodeName != "" && m.pod.Status.Phase != corev1.PodFailed && m.pod.DeletionTimestamp == nil && !m.leaving
+		m.pod.Spec.NodeName != "" && m.pod.Status.Phase != corev1.PodFailed && m.pod.DeletionTimestamp == nil
 }
 
 // classKey is the key of the member's class, by a function that is asked once.

@@ -354,17 +354,3 @@ func (m mortalClaims) Patch(ctx context.Context, name string, pt types.PatchType
 		return m.ResourceClaimInterface.Patch(ctx, name, pt, data, opts, subresources...)
 	})
 }
-
-// whileAlive has a request be done by a process that lives. It hears of it if it does so still.
-func whileAlive[T any](p *process, request func() (T, error)) (T, error) {
-	var none T
-	if !p.begin() {
-		return none, errDead
-	}
-	defer p.end()
-	done, err := request()
-	if err == nil && p.dead.Load() {
-		return none, errDead
-	}
-	return done, err
-}

@@ -4,6 +4,7 @@
 package coscheduling
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/component-helpers/storage/volume"
 )
@@ -203,4 +205,19 @@ func (s *storm) roomWithVolumes(g *stormGroup, room map[string]int) int {
 		left += min(n-here, s.freeVolumes(node))
 	}
 	return placed + min(others, left)
+}
+
+func (m mortalCore) PersistentVolumes() corev1client.PersistentVolumeInterface {
+	return mortalVolumes{m.CoreV1Interface.PersistentVolumes(), m.process}
+}
+
+type mortalVolumes struct {
+	corev1client.PersistentVolumeInterface
+	process *process
+}
+
+func (m mortalVolumes) Update(ctx context.Context, volume *corev1.PersistentVolume, opts metav1.UpdateOptions) (*corev1.PersistentVolume, error) {
+	return whileAlive(m.process, func() (*corev1.PersistentVolume, error) {
+		return m.PersistentVolumeInterface.Update(ctx, volume, opts)
+	})
 }

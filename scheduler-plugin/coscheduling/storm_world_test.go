@@ -592,29 +592,32 @@ type mortalPods struct {
 
 var errDead = errors.New("the process is dead")
 
+// whileAlive has a request be done by a process that lives. It hears of it if it does so still.
+func whileAlive[T any](p *process, request func() (T, error)) (T, error) {
+	var none T
+	if !p.begin() {
+		return none, errDead
+	}
+	defer p.end()
+	result, err := request()
+	if err == nil && p.dead.Load() {
+		return none, errDead
+	}
+	return result, err
+}
+
 func (m mortalPods) Bind(ctx context.Context, binding *corev1.Binding, opts metav1.CreateOptions) error {
-	if !m.process.begin() {
-		return errDead
-	}
-	defer m.process.end()
-	if err := m.PodInterface.Bind(ctx, binding, opts); err != nil || !m.process.dead.Load() {
-		return err
-	}
-	return errDead
+	_, err := whileAlive(m.process, func() (any, error) { return nil, m.PodInterface.Bind(ctx, binding, opts) })
+	return err
 }
 
 func (m mortalPods) Delete(ctx context.Context, name string, opts metav1.DeleteOptions) error {
-	if !m.process.begin() {
-		return errDead
-	}
-	defer m.process.end()
-	return m.PodInterface.Delete(ctx, name, opts)
+	_, err := whileAlive(m.process, func() (any, error) { return nil, m.PodInterface.Delete(ctx, name, opts) })
+	return err
 }
 
 func (m mortalPods) Patch(ctx context.Context, name string, pt types.PatchType, data []byte, opts metav1.PatchOptions, subresources ...string) (*corev1.Pod, error) {
-	if !m.process.begin() {
-		return nil, errDead
-	}
-	defer m.process.end()
-	return m.PodInterface.Patch(ctx, name, pt, data, opts, subresources...)
+	return whileAlive(m.process, func() (*corev1.Pod, error) {
+		return m.PodInterface.Patch(ctx, name, pt, data, opts, subresources...)
+	})
 }

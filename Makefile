@@ -77,7 +77,7 @@ soak: mutations shell-lives job-lives ## Run what takes hours and is rarely red,
 test-unit: ## Run the tests that need no cluster.
 	cd localcluster && go test ./...
 	go test -timeout 30m ./...
-	go test -tags mutation -run TestMutationsFit ./controller/lifecycle ./controller/volcano ./controller ./scheduler-plugin/coscheduling
+	go test -tags mutation -run TestMutationsFit ./controller/lifecycle ./controller/volcano ./controller/kubeflow ./controller ./scheduler-plugin/coscheduling
 
 .PHONY: e2e
 e2e: components images ## Run the tests on real API servers: simulated nodes, and a real one as root on Linux.
@@ -92,8 +92,8 @@ lives: ## Lead 100,000 random lives of Frameworks through crashes and worse: mak
 	GOGC=400 go test -v -count=1 -run TestRandomLives -timeout 30m ./controller/lifecycle -lives 100000 $(if $(FIRST_SEED),-first-seed $(FIRST_SEED))
 
 .PHONY: job-lives
-job-lives: ## Lead 100,000 random lives of Volcano Jobs through crashes and worse: make job-lives [FIRST_SEED=0]
-	GOGC=400 go test -v -count=1 -run TestRandomLives -timeout 60m ./controller/volcano -lives 100000 $(if $(FIRST_SEED),-first-seed $(FIRST_SEED))
+job-lives: ## Lead 100,000 random lives of Volcano Jobs, and of Kubeflow's, through crashes and worse: make job-lives [FIRST_SEED=0]
+	GOGC=400 go test -v -count=1 -run TestRandomLives -timeout 60m ./controller/volcano ./controller/kubeflow -lives 100000 $(if $(FIRST_SEED),-first-seed $(FIRST_SEED))
 
 .PHONY: shell-lives
 shell-lives: ## Lead 100,000 random lives through the whole controller, on an API server in memory: make shell-lives [FIRST_SEED=0]
@@ -105,7 +105,7 @@ storms: ## Let 10,000 random storms go over the scheduler: make storms [STORMS=1
 
 .PHONY: mutations
 mutations: ## Show with mutations of the code that its tests bite: make mutations [MUTATION=regexp]
-	go test -v -count=1 -tags mutation -run 'TestMutations/($(MUTATION))' -timeout 60m ./controller/lifecycle ./controller/volcano ./controller ./scheduler-plugin/coscheduling
+	go test -v -count=1 -tags mutation -run 'TestMutations/($(MUTATION))' -timeout 60m ./controller/lifecycle ./controller/volcano ./controller/kubeflow ./controller ./scheduler-plugin/coscheduling
 
 .PHONY: fuzz
 fuzz: ## Run each fuzz test for a while: make fuzz [FUZZTIME=30s]

@@ -150,7 +150,7 @@ func (d *decision) planServices() bool {
 // Pod is counted and gone, by what is persisted.
 func (d *decision) planPods() {
 	group := ""
-	if d.gang {
+	if d.isGang() {
 		group = d.kind.groupName(d.Job, d.next.Starts)
 	}
 	for _, r := range d.replicas {

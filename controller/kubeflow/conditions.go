@@ -30,9 +30,10 @@ func is(status *kubeflowv1.JobStatus, t kubeflowv1.JobConditionType) bool {
 	return c != nil && c.Status == corev1.ConditionTrue
 }
 
-// isFinished says whether a job has ended for good.
+// isFinished says whether a job has ended for good. Only its completionTime tells: another's
+// CRD drops the phase, and a job of v1alpha2 has no condition of its success.
 func isFinished(status *kubeflowv1.JobStatus) bool {
-	return status != nil && (status.Phase == kubeflowv1.JobSucceeded || status.Phase == kubeflowv1.JobFailed)
+	return status != nil && status.CompletionTime != nil
 }
 
 // set sets a condition. One whose status and reason stay is left as it is; one that changes

@@ -108,7 +108,13 @@ func (d *decision) initialize() (goOn bool) {
 	if !d.kind.designed {
 		d.enter(kubeflowv1.JobConditionCreated, "The job was seen")
 	}
-	if d.next.Phase == "" {
+	switch failed := is(d.next, kubeflowv1.JobConditionFailed); {
+	case d.next.Phase != "":
+	case isFinished(d.next) && failed:
+		d.next.Phase = kubeflowv1.JobFailed
+	case isFinished(d.next):
+		d.next.Phase = kubeflowv1.JobSucceeded
+	default:
 		d.next.Phase = kubeflowv1.JobPending
 	}
 	if d.next.StartTime == nil && !d.wantsSuspension() && !is(d.next, kubeflowv1.JobConditionSuspended) && !isFinished(d.next) {

@@ -14,6 +14,7 @@ import (
 
 	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
+	"github.com/lockstep-k8s/lockstep/internal/testing/jobworld"
 )
 
 // TestDefects holds that none of the defects of the training operator comes back. Numbers are
@@ -79,6 +80,13 @@ func TestDefects(t *testing.T) {
 				}
 				w.run("j-worker-1").says("Created Running")
 			}
+		},
+		"2124: nor does one whose deletion and end are seen at once": func(t *testing.T) {
+			w := given(t, workers("replicas: 2")).run()
+			w.DeletePod("j-worker-1", 30)
+			w.Now = w.Now.Add(time.Second)
+			w.SetPhase("j-worker-1", corev1.PodFailed, 143)
+			w.says("Created Restarting").counted("Worker 1/0/0").run("j-worker-1").says("Created Running")
 		},
 		"2342, 1589: the backoffLimit is reached by Pods that are made anew": func(t *testing.T) {
 			w := given(t, withPolicy("backoffLimit: 2", "restartPolicy: ExitCode")).run()
@@ -351,5 +359,40 @@ func TestAJobOfAnotherKindKeepsItsPods(t *testing.T) {
 	w.pass(2).says("Created")
 	if pod := w.Pod("j-worker-0"); pod.UID != "theirs" || w.told("NameTaken") != 1 {
 		t.Errorf("the Pod is %s, events %v", pod.UID, w.Events)
+	}
+}
+
+// TestTheGangIsThereBeforeItsPods, so that none is placed alone.
+func TestTheGangIsThereBeforeItsPods(t *testing.T) {
+	w := given(t, withPolicy("schedulingPolicy: {}", "replicas: 2"))
+	w.OnAction = func(a plan.Action) {
+		if a.Kind == KindPod && a.Verb == plan.Create && len(w.Names(KindPodGroup)) == 0 {
+			t.Errorf("%s comes before the gang", a)
+		}
+	}
+	w.Fate = func(a plan.Action) jobworld.Fate {
+		if a.Kind == KindPodGroup && w.Writes < 2 {
+			w.Writes = 2
+			return jobworld.Refused
+		}
+		return jobworld.Done
+	}
+	w.has(KindPod, "j-worker-0", "j-worker-1")
+}
+
+// TestAJobIsDeletedByAStatusThatIsCurrent: a job that was made to end by an old status must
+// not go.
+func TestAJobIsDeletedByAStatusThatIsCurrent(t *testing.T) {
+	w := given(t, withPolicy("ttlSecondsAfterFinished: 0", "replicas: 1"))
+	var before plan.Action
+	w.OnAction = func(a plan.Action) {
+		if a.Verb == plan.Delete && a.Kind == KindJob && before.Verb != plan.CheckStatus {
+			t.Errorf("the job is deleted after %s", before)
+		}
+		before = a
+	}
+	w.run().succeed("j-worker-0")
+	if !w.Gone {
+		t.Error("the job is still there")
 	}
 }

@@ -162,9 +162,13 @@ func TestTheReconcilerLooksLessAndLessOften(t *testing.T) {
 		t.Errorf("then after %v, want %v", got, want)
 	}
 	w.pass(3).restarted("j-ps-1"+u, 1)
+	if got := looks(16); len(got) != 1 {
+		t.Errorf("after a Pod event it looks after %v", got)
+	}
+	looks(15 * (2 + 4 + 8))
 	w.Crash()
-	if got := looks(20); len(got) == 0 {
-		t.Error("a Pod event did not make it look")
+	if got := looks(16); len(got) != 1 {
+		t.Errorf("another controller looks after %v", got)
 	}
 	w.succeed(w.OwnPods()...)
 	if got := looks(600); len(got) > 0 {

@@ -77,12 +77,12 @@ func (b *builder) podGroup(start, done int32) (*schedulingv1alpha1.PodGroup, err
 // planPodGroup makes the gang what it has to be. It says whether it is.
 func (d *decision) planPodGroup() bool {
 	for _, name := range jobpods.SortedKeys(d.PodGroups) {
-		if group := d.PodGroups[name]; startOf(group) < d.next.Starts || !d.gang {
+		if group := d.PodGroups[name]; startOf(group) < d.next.Starts {
 			d.remove(KindPodGroup, group)
 		}
 	}
 	waiting, done := d.membersDone()
-	if !d.gang || waiting == 0 {
+	if !d.isGang() || waiting == 0 {
 		return true // There is no gang, or nobody left to place.
 	}
 	desired, err := d.builder.podGroup(d.next.Starts, done)
@@ -108,6 +108,25 @@ func (d *decision) planPodGroup() bool {
 	}
 	d.actIfCurrent(action)
 	return false
+}
+
+// isGang says whether the Pods of this start are placed together. What makes a gang of a job
+// that has Pods already counts from the next start on.
+func (d *decision) isGang() bool {
+	if !d.gang {
+		return false
+	}
+	if d.PodGroups[d.kind.groupName(d.Job, d.next.Starts)] != nil {
+		return true
+	}
+	for _, r := range d.replicas {
+		for _, pod := range r.pods {
+			if r.member && pod.Labels[schedulingv1alpha1.LabelPodGroup] == "" {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // membersDone counts the members of the gang that are still to be placed or run, and those

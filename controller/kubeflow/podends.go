@@ -15,6 +15,10 @@ import (
 
 // followPods notes what has become of the Pods of a job that has not ended: which have ended
 // for good, and which go because another is to take their place.
+//
+// What is noted is forgotten only once it is persisted. Nobody knows of a write that seemed to
+// fail whether the API server has it: a status that is again as it was before would never be
+// written, and the next controller would find what is long past.
 func (d *decision) followPods() (goOn bool) {
 	if d.invalid != "" {
 		return true // What a spec says that makes no sense takes no Pods.
@@ -24,11 +28,15 @@ func (d *decision) followPods() (goOn bool) {
 			pod := r.pods[index]
 			switch {
 			case pod == nil && r.record.restarting.Has(index):
-				r.record.restarting.Set(index, false) // It is gone, and was counted.
+				// It is gone, and was counted.
+				r.record.restarting.Set(index, !r.persisted.restarting.Has(index))
 				d.persist(plan.PersistSoon)
-			case pod == nil && index >= r.number:
-				r.record.completed.Set(index, false)
-				r.record.failed.Set(index, false)
+			case pod == nil && index >= r.number && r.record.ended(index):
+				if r.persisted.ended(index) {
+					r.record.completed.Set(index, false)
+					r.record.failed.Set(index, false)
+				}
+				d.persist(plan.PersistSoon)
 			case pod == nil, r.record.restarting.Has(index):
 			case index >= r.number:
 				d.release(r, index, pod, 0) // It is scaled away.

@@ -311,6 +311,15 @@ func TestStories(t *testing.T) {
 			}
 			w.run().says("Created Running")
 		},
+		"what makes a gang of a job that runs counts from the next start on": func(t *testing.T) {
+			w := given(t, workers("replicas: 2, restartPolicy: OnFailure")).run()
+			w.edit(func(s *Spec) { s.RunPolicy.SchedulingPolicy = &kubeflowv1.SchedulingPolicy{} }).has(KindPodGroup)
+			w.exit("j-worker-1", 1).has(KindPodGroup)
+			if group := w.Pod("j-worker-1").Labels[schedulingv1alpha1.LabelPodGroup]; group != "" {
+				t.Errorf("a Pod is in the group %s", group)
+			}
+			w.suspend(true).suspend(false).has(KindPodGroup, "j-tfjob-2")
+		},
 		"what has ended and is gone needs no place in the gang": func(t *testing.T) {
 			w := given(t, "{successPolicy: AllWorkers, runPolicy: {schedulingPolicy: {}}, tfReplicaSpecs: {Worker: {replicas: 3, @t}}}").run().succeed("j-worker-1")
 			if got := w.group().Spec.MinMember; got != 3 {
@@ -509,6 +518,16 @@ func TestAnothersCRDKeepsJobsAsTheyAre(t *testing.T) {
 		w.edit(func(s *Spec) { s.CreatedAs = "" })
 		w.Remove(KindPod, name)
 		w.has(KindPod, name)
+	})
+	t.Run("a job that has ended", func(t *testing.T) {
+		for _, end := range []func(*world){func(w *world) { w.succeed("j-worker-0") }, func(w *world) { w.exit("j-worker-0", 1) }} {
+			w := given(t, withPolicy("cleanPodPolicy: All", "replicas: 1")).run()
+			end(w)
+			phase, conditions := w.Written.Phase, shown(w.Written)
+			w.Written.Phase, w.Written.Starts, w.Written.ReplicaStatuses = "", 0, nil
+			w.Crash()
+			w.pass(3).has(KindPod).inPhase(phase).says(conditions)
+		}
 	})
 	t.Run("a job that was resumed", func(t *testing.T) {
 		w := given(t, workers("replicas: 1")).run().suspend(true).suspend(false).run()

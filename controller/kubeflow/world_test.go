@@ -328,3 +328,6 @@ func (w *world) group() *schedulingv1alpha1.PodGroup {
 func (w *world) take(name string) {
 	w.Store(KindPod, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, UID: w.NewUID()}, Status: corev1.PodStatus{Phase: corev1.PodRunning}})
 }
+
+// keyOf is the key of a Pod.
+func keyOf(name string) jobworld.Key { return jobworld.Key{Kind: KindPod, Name: name} }

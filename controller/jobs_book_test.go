@@ -34,7 +34,7 @@ type jobBook struct {
 	// late.
 	leading func() string
 	// unseen are Pods that a controller may overlook when it makes those of the next version:
-	// such as were made late, or have lost their label.
+	// such as were made late, or have lost their label while a restart may be under way.
 	unseen map[types.UID]bool
 	jobs   map[types.UID]*batchv1alpha1.Job
 	pods   map[types.NamespacedName]*corev1.Pod
@@ -60,6 +60,16 @@ func (b *jobBook) wrong(format string, args ...any) {
 	if b.errors <= 3 {
 		b.t.Errorf("at %.3f s: %s", time.Since(b.trace.begun).Seconds(), message)
 	}
+}
+
+// phaseOf is the phase of a Job, empty if it has none.
+func (b *jobBook) phaseOf(job types.UID) batchv1alpha1.JobPhase {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if known := b.jobs[job]; known != nil {
+		return known.Status.State.Phase
+	}
+	return ""
 }
 
 // noteUnlabelled notes a Pod that somebody takes the label of.

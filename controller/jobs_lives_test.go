@@ -219,7 +219,9 @@ func (l *jobLife) disturb(kind disturbance, job *batchv1alpha1.Job) {
 	case disturbLabels:
 		if pod := l.podOfJob(job); pod != nil && pod.DeletionTimestamp == nil {
 			l.trace.log("somebody takes the label of Pod %s", pod.Name)
-			l.book.noteUnlabelled(pod.UID)
+			if status := l.book.phaseOf(job.UID); l.program != nil || status != batchv1alpha1.JobPending && status != batchv1alpha1.JobRunning {
+				l.book.noteUnlabelled(pod.UID) // Its restart may be under way.
+			}
 			apiserver.ChangeAny(l.server, pod.Namespace, pod.Name, func(pod *corev1.Pod) { delete(pod.Labels, batchv1alpha1.KeyJobName) })
 		}
 	case disturbNames:

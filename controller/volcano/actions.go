@@ -188,7 +188,7 @@ func (d *decision) planPods() {
 // mayMakePods says whether Pods may be made at all: the spec is sound, and no Pod of an
 // older version is left.
 func (d *decision) mayMakePods() bool {
-	if d.invalid != "" || d.obstacle.reason != "" {
+	if d.invalid != "" || d.obstacle.reason != "" || !d.isHashWritten() {
 		return false
 	}
 	left := false

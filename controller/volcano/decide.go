@@ -46,6 +46,7 @@ var stages = []struct {
 	{"Pods by task and index", (*decision).gatherMembers},
 	{"validation of the spec", (*decision).checkSpec},
 	{"what is there and what has ended", (*decision).followRecords},
+	{"Pods that may be out of sight", (*decision).lookForMissing},
 	{"the Command that was executed last", (*decision).finishCommand},
 	{"Commands", (*decision).followCommands},
 	{"events and policies", (*decision).applyPolicies},
@@ -72,6 +73,7 @@ func (d *decision) initialize() (goOn bool) {
 	switch phase := d.next.State.Phase; {
 	case phase == "":
 		d.enter(batchv1alpha1.JobPending, "", "")
+		d.recordHash()
 	case !isKnown(phase):
 		d.fail(fmt.Errorf("the Job has the phase %q, which does not exist", phase))
 		d.leave = true

@@ -20,6 +20,7 @@
 //	P4  Restarting, and its target   marking Pods, then deleting them
 //	P5  a record without the index   deleting a Pod that is marked, making one anew
 //	P6  phase and UID of a Command   deleting the Command
+//	P7  the hash of the spec         making the first object
 //
 // Every phase that a Job passes is written, one legal step at a time: Decide takes one
 // step from the phase that is persisted, and is called again until nothing changes.
@@ -42,7 +43,8 @@
 // An event is a state that lasts until something is done about it: a Pod that failed and
 // has no mark, an index that is missing (events.go). So none is lost or acted on twice,
 // whenever a controller begins. When an action with a delay is due follows from the times
-// that the objects themselves carry.
+// that the objects themselves carry, or from the record, where their Pods may be gone by
+// then (record_moments.go).
 //
 // # Where to look
 //
@@ -50,10 +52,12 @@
 //	naturalend.go  how a Job ends by itself
 //	events.go      what happens to Pods, tasks and the gang
 //	policies.go    which policy decides about an event, and when
+//	chorus.go      what is told of many Pods together
 //	commands.go    what users ask for, exactly once
 //	members.go     what a Pod is to the Job
+//	missing.go     Pods that may be out of sight
 //	counters.go    what is counted
-//	record.go      what is remembered of indexes
+//	record.go      what is remembered of indexes, and of times in record_moments.go
 //	dependson.go   when a task may start
 //	gang.go        the PodGroup of a version
 //	objects.go     when claims and the objects of plugins come and go

@@ -67,6 +67,8 @@ func (d *decision) happenings() []happening {
 func (d *decision) happeningOf(t *task, index int32) (happening, bool) {
 	m := t.member(index)
 	switch {
+	case m == nil && t.record.failed.Has(index):
+		return d.failedBefore(t, index)
 	case m == nil:
 		return d.podLost(t, index)
 	case m.version != d.next.Version || m.isMarked():
@@ -78,7 +80,7 @@ func (d *decision) happeningOf(t *task, index int32) (happening, bool) {
 			what: fmt.Sprintf("Pod %s is being deleted", m.Name),
 		}, true
 	case m.DeletionTimestamp != nil:
-		return happening{}, false
+		return d.failedBefore(t, index)
 	case m.Status.Phase == corev1.PodFailed:
 		codes := jobpods.ExitCodes(m.Pod)
 		return happening{
@@ -143,6 +145,10 @@ func (d *decision) taskCompleted(t *task) (happening, bool) {
 		if at := jobpods.FinishTime(m.Pod); h.member == nil || at.After(h.at) {
 			h.member, h.index, h.at = m, m.index, at
 		}
+	}
+	if done := t.record.done; done != nil && (h.member == nil || done.at > h.at.Unix()) {
+		h.member, h.index, h.at = t.member(done.index), done.index, time.Unix(done.at, 0)
+		return h, true // The last Pod is gone, and an action is to follow.
 	}
 	return h, h.member != nil
 }

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
@@ -33,6 +34,7 @@ func (d *decision) obstruct(reason, format string, args ...any) {
 // checkSpec looks whether the spec makes sense, and whether what must not change in it has
 // changed. Pods are not made of one of which that is not so.
 func (d *decision) checkSpec() (goOn bool) {
+	d.recordHash()
 	switch {
 	case d.invalid != "":
 		d.obstruct(ReasonInvalidJob, "%s", d.invalid)
@@ -48,15 +50,57 @@ func (d *decision) checkSpec() (goOn bool) {
 	return true
 }
 
-// recordedHash is the hash of what must not change in the Job, as it was when its first
-// gang was made. Until then it is that of the present spec.
+// recordedHash is the hash of what must not change in the Job, as it was when the first of its
+// objects was made. Until then it is that of the present spec. It is in the status; that of a
+// Job from before it was has it in the PodGroup at most.
 func (d *decision) recordedHash() string {
+	if hash := d.next.ControlledResources[hashOnRecord]; hash != "" {
+		return hash
+	}
 	for _, name := range jobpods.SortedKeys(d.PodGroups) {
 		if hash := d.PodGroups[name].Annotations[KeyImmutableHash]; hash != "" {
 			return hash
 		}
 	}
 	return d.hash
+}
+
+// recordHash puts it into the status. A user may mend all of a Job of which nothing was ever
+// made.
+func (d *decision) recordHash() {
+	if d.invalid != "" || !isOpen(d.next.State.Phase) {
+		return
+	}
+	hash := d.recordedHash()
+	if !d.wasEverMade() {
+		hash = d.hash
+	}
+	if d.next.ControlledResources[hashOnRecord] != hash {
+		d.next.ControlledResources = with(d.next.ControlledResources, map[string]string{hashOnRecord: hash})
+	}
+}
+
+// wasEverMade says whether there are, or were, Pods of the Job or a gang.
+func (d *decision) wasEverMade() bool {
+	if d.next.Version > 0 || d.next.RetryCount > 0 || len(d.Pods) > 0 || len(d.PodGroups) > 0 {
+		return true
+	}
+	for key := range d.next.ControlledResources {
+		if strings.HasPrefix(key, recordPrefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// isHashWritten says whether the hash is persisted, before the first object is made. If it is
+// not, it will be.
+func (d *decision) isHashWritten() bool {
+	if d.Persisted != nil && d.Persisted.ControlledResources[hashOnRecord] == d.hash {
+		return true
+	}
+	d.persist(plan.PersistSoon)
+	return false
 }
 
 // explain tells what the Job waits for.

@@ -146,12 +146,14 @@ func (d *decision) jobBecomesRestarting(action busv1alpha1.Action, target target
 	case busv1alpha1.ActionRestartJob, busv1alpha1.ActionResumeJob:
 		d.next.Version++
 	}
+	d.noteMissing(target)
 	for _, t := range d.tasks {
 		for index := range t.record.reach() {
 			if !target.has(t, index) {
 				continue
 			}
 			t.record.there.Set(index, false)
+			t.record.dealtWith(index)
 			if action != busv1alpha1.ActionResumeJob && !lastTry {
 				t.record.forget(index)
 			}
@@ -168,13 +170,15 @@ func (d *decision) jobStops(action busv1alpha1.Action, reason, message string) {
 	}[action]
 	d.enter(to, reason, message)
 	d.next.Version++
+	d.noteMissing(wholeJob)
 	d.expectNoPods()
 }
 
-// expectNoPods forgets which Pods are there: they go.
+// expectNoPods forgets which Pods are there: they go. Nothing follows from what they did.
 func (d *decision) expectNoPods() {
 	for _, t := range d.tasks {
 		t.record.there.Clear()
+		t.record.waits, t.record.done = nil, nil
 	}
 }
 
@@ -215,6 +219,8 @@ func (d *decision) followRestart(c counts) {
 		d.expectNoPods()
 	case len(d.unmarkedTargets()) > 0:
 		// They get their marks first.
+	case d.areMissing():
+		// They are looked for first.
 	case d.replicas()-c.terminating >= min(d.minAvailable(), d.replicas()):
 		d.enter(batchv1alpha1.JobPending, ReasonRestarted, "Pods are made again")
 		d.followRecords()
@@ -223,7 +229,7 @@ func (d *decision) followRestart(c counts) {
 
 // followStop ends a stop once no Pod is left that has not ended.
 func (d *decision) followStop(c counts, to batchv1alpha1.JobPhase) {
-	if c.pending+c.running+c.unknown+c.terminating > 0 {
+	if c.pending+c.running+c.unknown+c.terminating > 0 || d.areMissing() {
 		return
 	}
 	state := d.next.State

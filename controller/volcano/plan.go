@@ -14,6 +14,10 @@ const (
 // pluginPrefix is that of the keys of plugins in status.controlledResources.
 const pluginPrefix = "plugin-"
 
+// hashOnRecord is the key of the hash of what must not change in the Job, in
+// status.controlledResources.
+const hashOnRecord = "immutable-hash"
+
 // Annotations that the core itself writes and reads.
 const (
 	// KeyMark is on Pods that are to be deleted and made again, or removed by a rescale.
@@ -25,7 +29,8 @@ const (
 	// KeyClaim is on Commands that are about to be executed: the version of the Job that
 	// they change.
 	KeyClaim = "batch.lockstep.dev/claimed-at-version"
-	// KeyImmutableHash is on PodGroups: a hash of what must not change in the Job.
+	// KeyImmutableHash is on PodGroups: a hash of what must not change in the Job, as the
+	// status has it too.
 	KeyImmutableHash = "batch.lockstep.dev/immutable-hash"
 )
 

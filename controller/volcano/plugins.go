@@ -4,6 +4,8 @@
 package volcano
 
 import (
+	"fmt"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -39,6 +41,30 @@ var pluginOrder = []struct {
 	{batchv1alpha1.PluginHcclrank, newHcclrankPlugin},
 }
 
+// ported is a plugin with flags for ports.
+type ported interface {
+	// portFlags are the plugin's name, its flags, and their values.
+	portFlags() (plugin string, ports map[string]int32)
+}
+
+// checkPorts finds a port that there can't be. The API server would refuse the Pods, or the
+// Service, without a word of the flag.
+func (b *builder) checkPorts() error {
+	for _, p := range b.plugins {
+		with, ok := p.(ported)
+		if !ok {
+			continue
+		}
+		plugin, ports := with.portFlags()
+		for _, name := range slices.Sorted(maps.Keys(ports)) {
+			if port := ports[name]; port < 1 || port > 65535 {
+				return fmt.Errorf("spec.plugins[%s]: Invalid value: %d: the port of flag --%s must be from 1 to 65535", plugin, port, name)
+			}
+		}
+	}
+	return nil
+}
+
 // isPlugin says whether there is a plugin of the name.
 func isPlugin(name string) bool {
 	for _, known := range pluginOrder {
@@ -71,8 +97,11 @@ func (b *builder) newPlugins() []plugin {
 func (b *builder) warnings() []string {
 	warnings := slices.Clone(b.problems)
 	for _, p := range b.plugins {
-		if svc, ok := p.(*svcPlugin); ok {
-			warnings = append(warnings, svc.largeValues()...)
+		switch p := p.(type) {
+		case *svcPlugin:
+			warnings = append(warnings, p.largeValues()...)
+		case *rayPlugin:
+			warnings = append(warnings, p.missingContainers()...)
 		}
 	}
 	return warnings

@@ -59,3 +59,7 @@ func (p *mpiPlugin) change(pod *corev1.Pod, place int, _ int32) {
 		openPort(container, "mpijob-port", p.port)
 	}
 }
+
+func (p *mpiPlugin) portFlags() (plugin string, ports map[string]int32) {
+	return batchv1alpha1.PluginMPI, map[string]int32{"port": p.port}
+}

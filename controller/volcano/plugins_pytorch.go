@@ -78,3 +78,7 @@ done
 `, p.b.host(p.masterPlace, 0), p.port, p.waitSeconds)
 	return corev1.Container{Name: "wait-for-master", Image: p.waitImage, Command: []string{"sh", "-c", script}}
 }
+
+func (p *pytorchPlugin) portFlags() (plugin string, ports map[string]int32) {
+	return batchv1alpha1.PluginPytorch, map[string]int32{"port": p.port}
+}

@@ -5,6 +5,8 @@ package volcano
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -112,4 +114,30 @@ func (p *rayPlugin) objects() []sideObject {
 			},
 		},
 	}}
+}
+
+func (p *rayPlugin) portFlags() (plugin string, ports map[string]int32) {
+	return batchv1alpha1.PluginRay, map[string]int32{"port": p.port, "dashboardPort": p.dashboardPort, "clientPort": p.clientsPort}
+}
+
+// missingContainers says which container that Ray is to be started in does not exist.
+func (p *rayPlugin) missingContainers() []string {
+	var missing []string
+	for _, role := range []struct{ task, flag, container string }{
+		{p.head, "headContainer", p.headContainer}, {p.worker, "workerContainer", p.workerContainer},
+	} {
+		place := p.b.placeOf(role.task)
+		if place < 0 {
+			continue
+		}
+		var names []string
+		for _, container := range jobpods.AppContainers(&p.b.templates[place].Spec) {
+			names = append(names, container.Name)
+		}
+		if !slices.Contains(names, role.container) {
+			missing = append(missing, fmt.Sprintf("Plugin ray: task %s has no container %q, so Ray is not started in its Pods: flag --%s must name one of %s",
+				role.task, role.container, role.flag, strings.Join(names, ", ")))
+		}
+	}
+	return missing
 }

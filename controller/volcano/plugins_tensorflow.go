@@ -78,3 +78,7 @@ func (p *tensorflowPlugin) render() string {
 	}
 	return `{"cluster":{` + strings.Join(lists, ",") + `}`
 }
+
+func (p *tensorflowPlugin) portFlags() (plugin string, ports map[string]int32) {
+	return batchv1alpha1.PluginTensorflow, map[string]int32{"port": p.port}
+}

@@ -57,7 +57,7 @@ func newBuilder(job *batchv1alpha1.Job, spec *batchv1alpha1.JobSpec, gangSchedul
 		return nil, err
 	}
 	b.plugins = b.newPlugins()
-	return b, nil
+	return b, b.checkPorts()
 }
 
 // podMoment is what of a Pod depends on when it is made.

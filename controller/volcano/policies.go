@@ -76,6 +76,7 @@ func (d *decision) applyPolicies() (goOn bool) {
 	if !isOpen(d.next.State.Phase) || d.unclear {
 		return true
 	}
+	joined := chorus{}
 	for _, c := range d.dueConsequences() {
 		target, hasTarget := c.target(c.policy.Action)
 		if isRestartOfPart(c.policy.Action) && !hasTarget {
@@ -85,13 +86,14 @@ func (d *decision) applyPolicies() (goOn bool) {
 		switch reactionTo(d.next.State.Phase, c.policy.Action) {
 		case marksTarget:
 			d.join(target, c.member)
-			d.tellOnce(ReasonExecuteAction, "%s: %s", c.policy.Action, c.what)
+			joined.add(string(c.policy.Action), c.happening)
 		case changesPhase:
 			d.execute(c.policy.Action, target, string(c.event), c.what)
 			d.tell(false, ReasonExecuteAction, "%s: %s", c.policy.Action, c.what)
 			return false
 		}
 	}
+	d.tellChorus(joined)
 	return true
 }
 
@@ -99,7 +101,10 @@ func (d *decision) applyPolicies() (goOn bool) {
 // the user is told, and the Job is looked at again when they are.
 func (d *decision) dueConsequences() []consequence {
 	var due []consequence
-	for _, h := range d.happenings() {
+	all := d.happenings()
+	d.rememberDelays(all)
+	told := chorus{}
+	for _, h := range all {
 		p := d.policyFor(h)
 		if p == nil || reactionTo(d.next.State.Phase, p.Action) == ignores {
 			continue
@@ -107,7 +112,7 @@ func (d *decision) dueConsequences() []consequence {
 		c := consequence{happening: h, policy: p, due: h.at.Add(p.delay)}
 		if p.delay > 0 && d.clock.Before(c.due) {
 			d.wakeAt(c.due)
-			d.tellOnce(ReasonExecuteAction, "%s in %s: %s", p.Action, p.delay, h.what)
+			told.add(fmt.Sprintf("%s in %s", p.Action, p.delay), h)
 			continue
 		}
 		if h.event == busv1alpha1.EventPodEvicted && h.member == nil && !d.confirmGone(h) {
@@ -115,6 +120,7 @@ func (d *decision) dueConsequences() []consequence {
 		}
 		due = append(due, c)
 	}
+	d.tellChorus(told)
 	slices.SortStableFunc(due, func(a, b consequence) int { return a.due.Compare(b.due) })
 	return due
 }
@@ -164,6 +170,9 @@ func (d *decision) join(part target, source *member) {
 	first, end := part.span(t)
 	for index := max(0, first); index < min(end, t.spec.Replicas); index++ {
 		t.joins.Set(index, true)
+		if t.record.ended(index) && t.member(index) == nil {
+			t.record.forget(index) // There is no Pod to get a mark.
+		}
 	}
 }
 

@@ -23,13 +23,26 @@ type record struct {
 	// succeeded and failed are the indexes that have ended, whatever becomes of their
 	// Pods: they are not made again.
 	succeeded, failed jobpods.Indexes
+	// missing are the indexes whose Pods were not in sight when the Job, or a part of it,
+	// began to be restarted, or to stop: one may have lost the label by which it is found.
+	// The phase is not left before it is certain that none is there.
+	missing jobpods.Indexes
+	// waits are the failures, and done the end of the task, after which an action with a
+	// delay is to follow: their Pods may be gone before it is due.
+	waits waits
+	done  *lastSuccess
 }
 
 // recordPrefix is that of the keys in status.controlledResources.
 const recordPrefix = "pods-"
 
 func newRecord(replicas int32) record {
-	return record{make(jobpods.Indexes, replicas), make(jobpods.Indexes, replicas), make(jobpods.Indexes, replicas)}
+	return record{
+		there:     make(jobpods.Indexes, replicas),
+		succeeded: make(jobpods.Indexes, replicas),
+		failed:    make(jobpods.Indexes, replicas),
+		missing:   make(jobpods.Indexes, replicas),
+	}
 }
 
 // readRecord reads what a status remembers of a task, as far as its indexes reach.
@@ -47,6 +60,10 @@ func readRecord(status *batchv1alpha1.JobStatus, task string, replicas int32) re
 			r.succeeded.Read(ranges)
 		case "failed":
 			r.failed.Read(ranges)
+		case "missing":
+			r.missing.Read(ranges)
+		default:
+			r.readMoment(name, ranges)
 		}
 	}
 	return r
@@ -58,9 +75,12 @@ func reachOf(status *batchv1alpha1.JobStatus, task string) int32 {
 		return 0
 	}
 	reach := int32(0)
-	for _, number := range strings.FieldsFunc(status.ControlledResources[recordPrefix+task], func(r rune) bool { return r < '0' || r > '9' }) {
-		if n, err := strconv.ParseInt(number, 10, 32); err == nil {
-			reach = max(reach, int32(min(n, batchv1alpha1.MaxReplicas))+1)
+	for _, field := range strings.Fields(status.ControlledResources[recordPrefix+task]) {
+		_, ranges, _ := strings.Cut(field, "=")
+		for _, number := range strings.FieldsFunc(ranges, func(r rune) bool { return r < '0' || r > '9' }) {
+			if n, err := strconv.ParseInt(number, 10, 32); err == nil {
+				reach = max(reach, int32(min(n, batchv1alpha1.MaxReplicas))+1)
+			}
 		}
 	}
 	return reach
@@ -72,12 +92,12 @@ func (r record) String() string {
 	for _, field := range []struct {
 		name string
 		set  jobpods.Indexes
-	}{{"there", r.there}, {"succeeded", r.succeeded}, {"failed", r.failed}} {
+	}{{"there", r.there}, {"succeeded", r.succeeded}, {"failed", r.failed}, {"missing", r.missing}} {
 		if ranges := field.set.String(); ranges != "" {
 			fields = append(fields, field.name+"="+ranges)
 		}
 	}
-	return strings.Join(fields, " ")
+	return strings.Join(append(fields, r.momentFields()...), " ")
 }
 
 // reach is how many indexes can be on record.
@@ -87,10 +107,11 @@ func (r record) reach() int32 { return int32(len(r.there)) }
 func (r record) ended(index int32) bool { return r.succeeded.Has(index) || r.failed.Has(index) }
 
 // forget forgets all of an index.
-func (r record) forget(index int32) {
+func (r *record) forget(index int32) {
 	r.there.Set(index, false)
 	r.succeeded.Set(index, false)
 	r.failed.Set(index, false)
+	r.dealtWith(index)
 }
 
 // write stores the records in a status.

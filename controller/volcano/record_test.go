@@ -4,13 +4,16 @@
 package volcano
 
 import (
+	"strings"
 	"testing"
 
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
 )
 
 func TestARecordIsReadAsItWasWritten(t *testing.T) {
-	for _, stored := range []string{"", "there=0", "there=0-2 succeeded=3,5 failed=4", "succeeded=0-9", "failed=1,3,5,7-9"} {
+	for _, stored := range []string{"", "there=0", "there=0-2 succeeded=3,5 failed=4", "succeeded=0-9", "failed=1,3,5,7-9",
+		"failed=0-9 failed@1792486800=0,4-5 failed@1792486801=1 failed@1792486700/3=2", "succeeded=0-9 done@1792486800=7",
+	} {
 		status := &batchv1alpha1.JobStatus{ControlledResources: map[string]string{"pods-a": stored}}
 		if got := readRecord(status, "a", 10).String(); got != stored {
 			t.Errorf("%q is read as %q", stored, got)
@@ -26,6 +29,11 @@ func TestWhatMakesNoSenseInARecordIsLeftOut(t *testing.T) {
 		"there=2-4000000000":             "",
 		"there=0-2000000000":             "there=0-9",
 		"there=8-12 nonsense failed=1,x": "there=8-9 failed=1",
+		"failed=1 failed@x=1":            "failed=1",
+		"failed=1 failed@5/x=1":          "failed=1",
+		"failed=1 failed@-5=1":           "failed=1",
+		"failed=1 failed@5=1,12":         "failed=1 failed@5=1",
+		"done@5=10 done@9":               "",
 	}
 	for stored, want := range tests {
 		status := &batchv1alpha1.JobStatus{ControlledResources: map[string]string{"pods-a": stored}}
@@ -38,11 +46,34 @@ func TestWhatMakesNoSenseInARecordIsLeftOut(t *testing.T) {
 func TestTheReachOfARecordIsThatOfItsHighestIndex(t *testing.T) {
 	tests := map[string]int32{
 		"": 0, "there=0": 1, "there=0-2 succeeded=7": 8, "failed=99999999999999": 0, "failed=2000000000": batchv1alpha1.MaxReplicas + 1,
+		"failed=3 failed@1792486800/137=3": 4,
 	}
 	for stored, want := range tests {
 		status := &batchv1alpha1.JobStatus{ControlledResources: map[string]string{"pods-a": stored}}
 		if got := reachOf(status, "a"); got != want {
 			t.Errorf("%q reaches %d, want %d", stored, got, want)
+		}
+	}
+}
+
+func TestTheTimesOfFailuresTakeLittleRoom(t *testing.T) {
+	const pods, delay = 10_000, 1000
+	r := newRecord(pods)
+	for index := range int32(pods) {
+		r.wait(index, moment{1792486800 + int64(index)*delay/pods, 1 + index%2})
+	}
+	before := r.waits
+	for range 5 {
+		status := &batchv1alpha1.JobStatus{ControlledResources: map[string]string{"pods-a": r.String()}}
+		if n := strings.Count(r.String(), "@"); n > 2*maxMoments {
+			t.Fatalf("there are %d times on record, want %d at most for each of two codes", n, maxMoments)
+		}
+		r = readRecord(status, "a", pods)
+	}
+	for index, was := range before {
+		is := r.waits[index]
+		if late := is.at - was.at; late < 0 || late > delay/8 || is.code != was.code {
+			t.Fatalf("index %d failed with %d at %d, and %d at %d is on record", index, was.code, was.at, is.code, is.at)
 		}
 	}
 }

@@ -475,6 +475,51 @@ func TestStories(t *testing.T) {
 				t.Errorf("events: %v", s.events)
 			}
 		},
+		"a template that changes is made into no Pod, though no gang tells of the one that was": func(t *testing.T) {
+			s := given(t, job(ofTask("a", 2)), nil)
+			s.job.Spec.Tasks[0].Template.Raw = []byte(`{"spec":{"schedulerName":"another","containers":[{"name":"c","image":"i"}]}}`)
+			s.job.Spec.SchedulerName = "volcano"
+			s.after(2).hasPods("j-a-0", "j-a-1")
+			if groups := s.names(KindPodGroup); len(groups) > 0 {
+				t.Fatalf("there are PodGroups: %v", groups)
+			}
+			s.edit(func(j *batchv1alpha1.Job) {
+				j.Spec.Tasks[0].Template.Raw = []byte(`{"spec":{"schedulerName":"another","containers":[{"name":"c","image":"other"}]}}`)
+			})
+			s.crash()
+			s.kill("j-a-1").after(3).hasPods("j-a-0")
+			if !s.told(ReasonSpecChanged) {
+				t.Errorf("events: %v", s.events)
+			}
+		},
+		"nor if somebody has deleted the gang": func(t *testing.T) {
+			s := given(t, job(ofTask("a", 2)), nil)
+			s.until(rr)
+			s.asleep = true
+			s.edit(func(j *batchv1alpha1.Job) {
+				j.Spec.Tasks[0].Template.Raw = []byte(`{"spec":{"containers":[{"name":"c","image":"other"}]}}`)
+			})
+			for _, group := range s.names(KindPodGroup) {
+				s.remove(KindPodGroup, group)
+			}
+			s.asleep = false
+			s.crash()
+			s.kill("j-a-1").after(3).hasPods("j-a-0")
+			if !s.told(ReasonSpecChanged) {
+				t.Errorf("events: %v", s.events)
+			}
+		},
+		"a Job of which nothing was made may be mended": func(t *testing.T) {
+			s := given(t, withSpec(job(ofTask("a", 1)), func(s *spec) {
+				s.Volumes = []batchv1alpha1.VolumeSpec{{MountPath: "/in", VolumeClaimName: "missing"}}
+			}), nil)
+			s.job.Spec.SchedulerName = "volcano"
+			s.job.Spec.Tasks[0].Template.Raw = []byte(`{"spec":{"schedulerName":"another","containers":[{"name":"c","image":"i"}]}}`)
+			s.after(3).sees(pp)
+			s.hasPods()
+			s.edit(func(j *batchv1alpha1.Job) { j.Spec.Volumes = nil })
+			s.after(3).hasPods("j-a-0")
+		},
 		"objects of plugins are there before Pods, go with the end, and claims stay": func(t *testing.T) {
 			s := given(t, withSpec(job(ofTask("a", 1)), func(s *spec) {
 				s.Plugins = map[string]batchv1alpha1.PluginFlags{"svc": nil, "ssh": nil}

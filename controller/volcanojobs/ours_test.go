@@ -52,8 +52,8 @@ func TestWhoseJobItIs(t *testing.T) {
 func TestManagersOfTheStatusAreKept(t *testing.T) {
 	c := &Core{}
 	job, err := c.DecodeOwner(metav1.TypeMeta{}, metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{
-		{Manager: "kubectl", FieldsV1: &metav1.FieldsV1{Raw: []byte("{}")}},
-		{Manager: "volcano", Subresource: "status", FieldsV1: &metav1.FieldsV1{Raw: []byte("{}")}},
+		{Manager: "kubectl", FieldsV1: metav1.NewFieldsV1("{}")},
+		{Manager: "volcano", Subresource: "status", FieldsV1: metav1.NewFieldsV1("{}")},
 	}}, nil)
 	if err != nil {
 		t.Fatal(err)

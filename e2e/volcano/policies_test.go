@@ -49,7 +49,7 @@ func TestPoliciesOfJobsAndTasks(t *testing.T) {
 			j := inRoom(t, cluster.Room(t, 1), "{tasks: [{name: a, replicas: 1, policies: [{event: PodPending, action: TerminateJob, timeout: 5s}], @∞/100}]}")
 			j.Passes(pending, terminating, terminated).Never(running)
 			made := conditionTime(j.Status(), pending)
-			if waited := conditionTime(j.Status(), terminating).Sub(made); waited < 4*time.Second || waited > 15*time.Second {
+			if waited := conditionTime(j.Status(), terminating).Sub(made); waited < 4*time.Second || waited > time.Minute {
 				t.Errorf("it was terminated after %v, want about 5s", waited)
 			}
 		},
@@ -59,12 +59,12 @@ func TestPoliciesOfJobsAndTasks(t *testing.T) {
 		},
 		"a Pod that runs in time does not end the Job": func(t *testing.T) {
 			room := cluster.Room(t, 1)
-			j := inRoom(t, room, "{tasks: [{name: a, replicas: 1, policies: [{event: PodPending, action: TerminateJob, timeout: 15s}], @∞/2}]}")
+			j := inRoom(t, room, "{tasks: [{name: a, replicas: 1, policies: [{event: PodPending, action: TerminateJob, timeout: 40s}], @∞/2}]}")
 			j.Passes(pending).HasPods("j-a-0")
 			room.AddNode(2, nil)
 			j.Passes(running)
 			made := conditionTime(j.Status(), pending)
-			j.Stays(time.Until(made.Add(17 * time.Second))).Never(terminating)
+			j.Stays(time.Until(made.Add(42 * time.Second))).Never(terminating)
 		},
 		"the first policy that fits decides: not the one for the code, with another": func(t *testing.T) {
 			given(t, "{policies: [{exitCode: 3, action: AbortJob}, {event: PodFailed, action: CompleteJob}], tasks: [{name: a, replicas: 1, @2→7}, {name: b, replicas: 1, @∞}]}").

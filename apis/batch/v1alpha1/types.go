@@ -59,8 +59,8 @@ type JobList struct {
 }
 
 // JobSpec is what the user wants of a Job. Of a Job that exists, only minAvailable,
-// priorityClassName, and replicas and minAvailable of its tasks may change; a change
-// counts at once.
+// priorityClassName, and replicas and minAvailable of its tasks may change. A change counts
+// at once, but that of priorityClassName only for Pods and PodGroups that are made later.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.tasks) && self.tasks.size() > 0",message="No task specified in job spec: at least one is needed"
 // +kubebuilder:validation:XValidation:rule="!has(self.minAvailable) || !has(self.tasks) || self.minAvailable <= self.tasks.map(t, t.?replicas.orValue(0)).sum()",fieldPath=".minAvailable",message="job 'minAvailable' should not be greater than total replicas in tasks"
@@ -165,7 +165,9 @@ type JobSpec struct {
 	TTLSecondsAfterFinished *int32 `json:"ttlSecondsAfterFinished,omitempty"`
 
 	// priorityClassName ranks the gang among others, and is the class of Pods whose
-	// template names none. Default: the highest priority among its Pods. Mutable.
+	// template names none. Default: the highest priority among its Pods. Mutable; a change
+	// counts for Pods that are made later, and for the gang from the next restart of the
+	// whole Job on.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*)?$`

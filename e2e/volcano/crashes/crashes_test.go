@@ -9,6 +9,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -114,23 +115,25 @@ var jobLives = map[string]jobLife{
 // and its user imply, as if nothing had happened, with the guarantees kept all the way.
 func TestControllerCrashesUnderVolcanoJobs(t *testing.T) {
 	const kills = 20
-	if *seed == 0 {
-		*seed = uint64(time.Now().UnixNano())
+	drawn := *seed
+	if drawn == 0 {
+		drawn = uint64(time.Now().UnixNano())
 	}
-	t.Logf("to have the same moments again: -seed %d", *seed)
+	t.Logf("to have the same moments again: -seed %d", drawn)
 	ctx, stop := context.WithCancel(t.Context())
 	var killer sync.WaitGroup
 	var killed int
 	var failure error
-	killer.Go(func() { killed, failure = killAgainAndAgain(ctx, kills, rand.New(rand.NewPCG(*seed, 0))) })
+	killer.Go(func() { killed, failure = killAgainAndAgain(ctx, kills, rand.New(rand.NewPCG(drawn, 0))) })
 
 	t.Run("lives", func(t *testing.T) {
-		for name, life := range jobLives {
+		for i, name := range slices.Sorted(maps.Keys(jobLives)) {
+			life := jobLives[name]
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				namespace := cluster.Namespace(t)
 				recording := cluster.RecordVolcanoJobs(t, namespace)
-				moments := rand.New(rand.NewPCG(*seed, uint64(len(name))))
+				moments := rand.New(rand.NewPCG(drawn, uint64(i)+1))
 				pause(t, moments, 10*time.Second)
 				j := cluster.CreateVolcanoJob(t, namespace, "j", life.spec, nil)
 				if life.use != nil {
@@ -241,7 +244,7 @@ func TestADelayedActionOutlivesTheController(t *testing.T) {
 		if condition.Status != batchv1alpha1.JobTerminating {
 			continue
 		}
-		if took := condition.LastTransitionTime.Sub(failed); took < 9*time.Second || took > 20*time.Second {
+		if took := condition.LastTransitionTime.Sub(failed); took < 9*time.Second || took > time.Minute {
 			t.Errorf("it was terminated %v after the failure, want about 10s", took)
 		}
 	}

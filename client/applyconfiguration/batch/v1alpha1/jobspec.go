@@ -13,8 +13,8 @@ import (
 // with apply.
 //
 // JobSpec is what the user wants of a Job. Of a Job that exists, only minAvailable,
-// priorityClassName, and replicas and minAvailable of its tasks may change; a change
-// counts at once.
+// priorityClassName, and replicas and minAvailable of its tasks may change. A change counts
+// at once, but that of priorityClassName only for Pods and PodGroups that are made later.
 type JobSpecApplyConfiguration struct {
 	// schedulerName is the scheduler of Pods whose template names none. Default: the
 	// gang scheduler. Immutable.
@@ -49,7 +49,9 @@ type JobSpecApplyConfiguration struct {
 	// Terminated Job is deleted, 0 at once. Default: it is kept. Immutable.
 	TTLSecondsAfterFinished *int32 `json:"ttlSecondsAfterFinished,omitempty"`
 	// priorityClassName ranks the gang among others, and is the class of Pods whose
-	// template names none. Default: the highest priority among its Pods. Mutable.
+	// template names none. Default: the highest priority among its Pods. Mutable; a change
+	// counts for Pods that are made later, and for the gang from the next restart of the
+	// whole Job on.
 	PriorityClassName *string `json:"priorityClassName,omitempty"`
 	// minSuccess completes the Job as soon as so many Pods have succeeded. Default:
 	// it ends when all Pods have. Immutable.

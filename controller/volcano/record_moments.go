@@ -1,0 +1,207 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package volcano
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	busv1alpha1 "github.com/lockstep-k8s/lockstep/apis/bus/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/controller/jobpods"
+)
+
+// moment is what has to be known of a failure to take an action some time after it:
+// "failed@1792486800/3=0-2,5".
+type moment struct {
+	// at is when it happened, in seconds since 1970.
+	at int64
+	// code is the exit code that the policy names, 0 if it names none. No other code of
+	// the Pod matters: the policies of a Job don't change.
+	code int32
+}
+
+// waits are the moments of failures, by index.
+type waits map[int32]moment
+
+// lastSuccess is the last Pod of a task that has succeeded, and when that was:
+// "done@1792486800=3".
+type lastSuccess struct {
+	at    int64
+	index int32
+}
+
+// maxMoments is how many times of failures are told apart for one exit code. Of more, those
+// that are close to each other count as the last of them, so that an action comes later
+// than it might, by an eighth of its delay at most.
+const maxMoments = 16
+
+// Names of fields, to which the time is added, and the code.
+const (
+	fieldFailedAt = "failed"
+	fieldDoneAt   = "done"
+)
+
+// readMoment reads a field that has a time in its name. What makes no sense is left out.
+func (r *record) readMoment(name, ranges string) {
+	name, when, _ := strings.Cut(name, "@")
+	seconds, code, _ := strings.Cut(when, "/")
+	at, err := strconv.ParseInt(seconds, 10, 40)
+	if err != nil || at <= 0 {
+		return
+	}
+	switch name {
+	case fieldDoneAt:
+		if index, err := strconv.ParseInt(ranges, 10, 32); err == nil && index >= 0 && index < int64(r.reach()) {
+			r.done = &lastSuccess{at, int32(index)}
+		}
+	case fieldFailedAt:
+		number, err := strconv.ParseInt(cmp.Or(code, "0"), 10, 32)
+		if err != nil {
+			return
+		}
+		indexes := make(jobpods.Indexes, r.reach())
+		indexes.Read(ranges)
+		for index := range r.reach() {
+			if indexes.Has(index) {
+				r.wait(index, moment{at, int32(number)})
+			}
+		}
+	}
+}
+
+// wait notes that an action is to follow from the failure of an index.
+func (r *record) wait(index int32, m moment) {
+	if r.waits == nil {
+		r.waits = waits{}
+	}
+	r.waits[index] = m
+}
+
+// dealtWith forgets what was to follow from an index, and from the end of its task.
+func (r *record) dealtWith(index int32) {
+	delete(r.waits, index)
+	r.done = nil
+}
+
+// momentFields are the fields with times, as they are stored.
+func (r record) momentFields() []string {
+	var fields []string
+	together := map[moment]jobpods.Indexes{}
+	for index, m := range r.waits.bounded() {
+		if together[m] == nil {
+			together[m] = make(jobpods.Indexes, r.reach())
+		}
+		together[m].Set(index, true)
+	}
+	for _, m := range slices.SortedFunc(maps.Keys(together), func(a, b moment) int {
+		return cmp.Or(cmp.Compare(a.code, b.code), cmp.Compare(a.at, b.at))
+	}) {
+		name := fmt.Sprintf("%s@%d", fieldFailedAt, m.at)
+		if m.code != 0 {
+			name += fmt.Sprintf("/%d", m.code)
+		}
+		if ranges := together[m].String(); ranges != "" {
+			fields = append(fields, name+"="+ranges)
+		}
+	}
+	if r.done != nil {
+		fields = append(fields, fmt.Sprintf("%s@%d=%d", fieldDoneAt, r.done.at, r.done.index))
+	}
+	return fields
+}
+
+// bounded has few moments for each code. Times within one span of 2ⁿ seconds become the last
+// of them, with the least n that does. As spans of one n lie within those of the next, what
+// was put together once stays in its span, however often that is done.
+func (w waits) bounded() waits {
+	times := map[int32]map[int64]bool{}
+	for _, m := range w {
+		if times[m.code] == nil {
+			times[m.code] = map[int64]bool{}
+		}
+		times[m.code][m.at] = true
+	}
+	last := map[moment]int64{}
+	for code, all := range times {
+		spans := map[int64]int64{}
+		n := 0
+		for ; n == 0 || len(spans) > maxMoments; n++ {
+			clear(spans)
+			for at := range all {
+				spans[at>>n] = max(spans[at>>n], at)
+			}
+		}
+		for at := range all {
+			last[moment{at, code}] = spans[at>>(n-1)]
+		}
+	}
+	bound := waits{}
+	for index, m := range w {
+		bound[index] = moment{last[m], m.code}
+	}
+	return bound
+}
+
+// rememberDelays notes on record from which events, whose Pods may be gone before, an action
+// with a delay is to follow. If it concerns the whole task or Job, the first of them will do.
+func (d *decision) rememberDelays(all []happening) {
+	for _, t := range d.tasks {
+		t.record.waits, t.record.done = nil, nil
+	}
+	type class struct {
+		task *task
+		code int32
+	}
+	first := map[class]int32{}
+	for _, h := range all {
+		if h.event != busv1alpha1.EventPodFailed && h.event != busv1alpha1.EventTaskCompleted {
+			continue
+		}
+		p := d.policyFor(h)
+		if p == nil || p.delay == 0 || h.at.Unix() <= 0 {
+			continue
+		}
+		r := &h.task.record
+		if h.event == busv1alpha1.EventTaskCompleted {
+			r.done = &lastSuccess{h.at.Unix(), h.index}
+			continue
+		}
+		m := moment{at: h.at.Unix()}
+		if p.ExitCode != nil {
+			m.code = *p.ExitCode
+		}
+		if p.Action == busv1alpha1.ActionRestartPod || p.Action == busv1alpha1.ActionRestartPartition {
+			r.wait(h.index, m)
+			continue
+		}
+		c := class{h.task, m.code}
+		known, ok := first[c]
+		if ok && r.waits[known].at <= m.at {
+			continue
+		}
+		delete(r.waits, known)
+		first[c] = h.index
+		r.wait(h.index, m)
+	}
+}
+
+// failedBefore is the failure of an index whose Pod is gone, or going, if an action is to
+// follow from it.
+func (d *decision) failedBefore(t *task, index int32) (happening, bool) {
+	m, ok := t.record.waits[index]
+	if !ok || !t.record.failed.Has(index) {
+		return happening{}, false
+	}
+	h := happening{event: busv1alpha1.EventPodFailed, task: t, index: index, at: time.Unix(m.at, 0)}
+	if m.code != 0 {
+		h.codes = []int32{m.code}
+	}
+	h.what = fmt.Sprintf("Pod %s has failed%s", podName(d.Job.Name, t.spec.Name, index), withCodes(h.codes))
+	return h, true
+}

@@ -412,3 +412,23 @@ func TestAJobIsDeletedByAStatusThatIsCurrent(t *testing.T) {
 		t.Error("the job is still there")
 	}
 }
+
+// TestAnEndIsForgottenOnlyOnceItIsPersisted, and its index is run again only once that is.
+func TestAnEndIsForgottenOnlyOnceItIsPersisted(t *testing.T) {
+	w := given(t, "{successPolicy: AllWorkers, tfReplicaSpecs: {Worker: {replicas: 3, @t}}}").run()
+	w.WriteFrom = plan.PersistNow // All else waits.
+	w.succeed("j-worker-2")
+	w.Remove(KindPod, "j-worker-2")
+	w.scale("Worker", 2)
+	if got := w.Run().Status.ReplicaStatuses["Worker"].CompletedIndexes; got != "2" {
+		t.Errorf("completed are %q before that was written", got)
+	}
+	w.WriteFrom = plan.PersistLater
+	w.scale("Worker", 3).settle()
+	w.WriteFrom = plan.PersistNow
+	if w.scale("Worker", 2).scale("Worker", 3); w.Pod("j-worker-2") != nil && w.Written.ReplicaStatuses["Worker"].CompletedIndexes != "" {
+		t.Error("worker 2 is made while it has ended on record")
+	}
+	w.WriteFrom = plan.PersistLater
+	w.has(KindPod, "j-worker-0", "j-worker-1", "j-worker-2")
+}

@@ -86,7 +86,11 @@ func TestDefects(t *testing.T) {
 			w.DeletePod("j-worker-1", 30)
 			w.Now = w.Now.Add(time.Second)
 			w.SetPhase("j-worker-1", corev1.PodFailed, 143)
-			w.says("Created Restarting").counted("Worker 1/0/0").run("j-worker-1").says("Created Running")
+			w.Run()
+			if got := w.Written.ReplicaStatuses["Worker"].Failed; got != 0 {
+				t.Errorf("%d Pods have failed", got)
+			}
+			w.says("Created Restarting").run("j-worker-1").says("Created Running")
 		},
 		"2342, 1589: the backoffLimit is reached by Pods that are made anew": func(t *testing.T) {
 			w := given(t, withPolicy("backoffLimit: 2", "restartPolicy: ExitCode")).run()
@@ -191,14 +195,25 @@ func TestDefects(t *testing.T) {
 		"1458: Services are there before the Pods, and go after them": func(t *testing.T) {
 			w := given(t, w4ps2)
 			services, pods := 0, 0
+			w.OnPlan = func(seen *view, p plan.Plan[status]) {
+				there := 0
+				for key := range seen.Objects {
+					if key.Kind == KindService {
+						there++
+					}
+				}
+				for _, a := range p.Actions {
+					if a.Kind == KindPod && a.Verb == plan.Create && there != 6 {
+						t.Errorf("%s while there are %d Services", a, there)
+					}
+				}
+			}
 			w.OnAction = func(a plan.Action) {
 				switch {
 				case a.Kind == KindService && a.Verb == plan.Create:
 					services++
 				case a.Kind == KindPod && a.Verb == plan.Create:
-					if pods++; services != 6 {
-						t.Errorf("a Pod is made after %d Services", services)
-					}
+					pods++
 				case a.Kind == KindService && a.Verb == plan.Delete:
 					if w.Pod(a.Name) != nil {
 						t.Errorf("Service %s goes before its Pod", a.Name)
@@ -370,14 +385,15 @@ func TestTheGangIsThereBeforeItsPods(t *testing.T) {
 			t.Errorf("%s comes before the gang", a)
 		}
 	}
+	refused := 0
 	w.Fate = func(a plan.Action) jobworld.Fate {
-		if a.Kind == KindPodGroup && w.Writes < 2 {
-			w.Writes = 2
+		if a.Kind == KindPodGroup && refused < 3 {
+			refused++
 			return jobworld.Refused
 		}
 		return jobworld.Done
 	}
-	w.has(KindPod, "j-worker-0", "j-worker-1")
+	w.pass(4).has(KindPod, "j-worker-0", "j-worker-1")
 }
 
 // TestAJobIsDeletedByAStatusThatIsCurrent: a job that was made to end by an old status must
@@ -395,4 +411,24 @@ func TestAJobIsDeletedByAStatusThatIsCurrent(t *testing.T) {
 	if !w.Gone {
 		t.Error("the job is still there")
 	}
+}
+
+// TestAnEndIsForgottenOnlyOnceItIsPersisted, and its index is run again only once that is.
+func TestAnEndIsForgottenOnlyOnceItIsPersisted(t *testing.T) {
+	w := given(t, "{successPolicy: AllWorkers, tfReplicaSpecs: {Worker: {replicas: 3, @t}}}").run()
+	w.WriteFrom = plan.PersistNow // All else waits.
+	w.succeed("j-worker-2")
+	w.Remove(KindPod, "j-worker-2")
+	w.scale("Worker", 2)
+	if got := w.Run().Status.ReplicaStatuses["Worker"].CompletedIndexes; got != "2" {
+		t.Errorf("completed are %q before that was written", got)
+	}
+	w.WriteFrom = plan.PersistLater
+	w.scale("Worker", 3).settle()
+	w.WriteFrom = plan.PersistNow
+	if w.scale("Worker", 2).scale("Worker", 3); w.Pod("j-worker-2") != nil && w.Written.ReplicaStatuses["Worker"].CompletedIndexes != "" {
+		t.Error("worker 2 is made while it has ended on record")
+	}
+	w.WriteFrom = plan.PersistLater
+	w.has(KindPod, "j-worker-0", "j-worker-1", "j-worker-2")
 }

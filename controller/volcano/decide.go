@@ -239,15 +239,13 @@ func (d *decision) tell(warning bool, reason, format string, args ...any) {
 	d.plan.Events = append(d.plan.Events, plan.Event{Warning: warning, Reason: reason, Message: cutMessage(fmt.Sprintf(format, args...))})
 }
 
-// tellOnce tells something that may hold for longer, and warnOnce warns of it: again only
-// after it did not hold, or by another controller.
-func (d *decision) tellOnce(reason, format string, args ...any) {
-	d.once(false, reason, format, args...)
-}
+// warnOnce warns of something that may hold for longer.
 func (d *decision) warnOnce(reason, format string, args ...any) {
 	d.once(true, reason, format, args...)
 }
 
+// once tells something that may hold for longer: again only after it did not hold, or by
+// another controller.
 func (d *decision) once(warning bool, reason, format string, args ...any) {
 	key := reason + ": " + fmt.Sprintf(format, args...)
 	if !d.Memory.Told[key] && !d.memory.Told[key] {

@@ -6,10 +6,11 @@ package volcanojobs
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/informers"
@@ -44,8 +45,14 @@ func (c *Core) newInformers() error {
 	}
 	// Users name claims of their own, which have no label.
 	c.metadataOf[volcano.KindClaim] = c.newMetadataInformer(corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims"), informing.WantCurrent)
+	volcanoGroups := c.newMetadataInformer(volcanoGroupResource, informing.WantCurrent)
+	for _, informer := range append(slices.Collect(maps.Values(c.metadataOf)), volcanoGroups) {
+		if err := informer.SetTransform(informing.DropManagedFields); err != nil {
+			return err
+		}
+	}
 	var err error
-	if c.volcanoGroups, err = newServedOrNot(c.newMetadataInformer(volcanoGroupResource, informing.WantCurrent)); err != nil {
+	if c.volcanoGroups, err = newServedOrNot(volcanoGroups); err != nil {
 		return fmt.Errorf("watching PodGroups of Volcano: %w", err)
 	}
 	if c.commands, err = newCommandInformer(c.clients.Dynamic); err != nil {
@@ -55,7 +62,7 @@ func (c *Core) newInformers() error {
 		return fmt.Errorf("watching Commands: %w", err)
 	}
 	c.start = append(c.start, func(ctx context.Context) { go c.commands.RunWithContext(ctx) })
-	for informer, keep := range map[cache.SharedIndexInformer]cache.TransformFunc{c.pods: keepOfPod, c.configMaps: dropManagedFields} {
+	for informer, keep := range map[cache.SharedIndexInformer]cache.TransformFunc{c.pods: keepOfPod, c.configMaps: informing.DropManagedFields} {
 		if err := informer.SetTransform(keep); err != nil {
 			return err
 		}
@@ -79,13 +86,6 @@ func (c *Core) newMetadataInformer(resource schema.GroupVersionResource, which f
 		engine.OwnerIndex(""), which).Informer()
 	c.start = append(c.start, func(ctx context.Context) { go informer.RunWithContext(ctx) })
 	return informer
-}
-
-func dropManagedFields(object any) (any, error) {
-	if accessor, err := meta.Accessor(object); err == nil {
-		accessor.SetManagedFields(nil)
-	}
-	return object, nil
 }
 
 // reduceToMetadata keeps of an object what the cache of its kind would hold.

@@ -20,8 +20,8 @@ func (d *decision) noteMissing(part target) {
 	}
 }
 
-// lookForMissing looks for them, and forgets those that are certainly not there. One that is
-// found is the Job's again, and goes.
+// lookForMissing looks for them, and forgets those that are certainly not there, or have ended
+// by now. One that is found is the Job's again, and goes.
 func (d *decision) lookForMissing() (goOn bool) {
 	certain := map[string]bool{}
 	for _, outcome := range d.Outcomes {
@@ -35,7 +35,7 @@ func (d *decision) lookForMissing() (goOn bool) {
 			switch {
 			case !t.record.missing.Has(index):
 				continue
-			case hasPods(d.next.State.Phase):
+			case hasPods(d.next.State.Phase), t.record.ended(index):
 				t.record.missing.Set(index, false)
 				continue
 			case t.member(index) != nil:

@@ -6,6 +6,8 @@ package volcano
 import (
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
 	busv1alpha1 "github.com/lockstep-k8s/lockstep/apis/bus/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
@@ -49,5 +51,25 @@ func TestAPodThatIsOutOfSightGoesBeforeItsJobGoesOn(t *testing.T) {
 				t.Errorf("the Job is %s", s.phase())
 			}
 		})
+	}
+}
+
+// TestAPodThatSucceedsWhileItIsLookedForKeepsNoJobFromItsEnd: it comes into sight, and stays.
+func TestAPodThatSucceedsWhileItIsLookedForKeepsNoJobFromItsEnd(t *testing.T) {
+	s := given(t, job(ofTask("a", 3)), nil)
+	s.until(rr)
+	s.asleep = true
+	s.command(busv1alpha1.ActionTerminateJob)
+	s.crash()
+	delete(s.cache.objects, ObjectKey{KindPod, "j-a-1"})
+	s.onWrite = func(was, is *batchv1alpha1.JobStatus) {
+		if is.State.Phase == batchv1alpha1.JobTerminating && was.State.Phase != batchv1alpha1.JobTerminating {
+			s.setPhase("j-a-1", corev1.PodSucceeded, 0)
+		}
+	}
+	s.asleep = false
+	s.after(5)
+	if s.phase() != td {
+		t.Errorf("the Job is %s, its record %v", s.phase(), s.written.ControlledResources)
 	}
 }

@@ -81,7 +81,7 @@ func mutations() map[string]mutation.Mutation {
 		"too many restarts don't fail the Job": {File: "phases.go", Tests: stories,
 			Old: "case d.next.RetryCount >= d.spec.MaxRetry:", New: "case d.next.RetryCount > d.spec.MaxRetry:"},
 		"a stop ends before its Pods have": {File: "phases.go",
-			Old: "if c.pending+c.running+c.unknown+c.terminating > 0 {", New: "if c.pending+c.running+c.unknown > 0 {"},
+			Old: "c.unknown+c.terminating > 0 || d.areMissing()", New: "c.unknown > 0 || d.areMissing()"},
 		"Pods that are to go count as if they stayed": {File: "counters.go", Tests: stories + "|TestRandomLives",
 			Old: "case standing == going:", New: "case m.DeletionTimestamp != nil:"},
 		"the Job ends although a task lacks its minimum": {File: "naturalend.go",

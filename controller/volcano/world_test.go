@@ -424,7 +424,7 @@ func (w *world) snapshot() Snapshot {
 		switch o := object.(type) {
 		case *corev1.Pod:
 			if mine {
-				s.Pods[key.Name] = o
+				s.Pods[key.Name] = KeepOfPod(o)
 			}
 		case *schedulingv1alpha1.PodGroup:
 			if mine {

@@ -106,7 +106,7 @@ func reduceToMetadata(object metav1.Object) metav1.Object {
 // keepOfPod keeps of a Pod what decisions read.
 func keepOfPod(object any) (any, error) {
 	if pod, ok := object.(*corev1.Pod); ok {
-		return read(pod), nil
+		return volcano.KeepOfPod(pod), nil
 	}
 	return object, nil
 }
@@ -114,70 +114,7 @@ func keepOfPod(object any) (any, error) {
 // reducePod keeps of a Pod that was written or listed what decisions read.
 func reducePod(object metav1.Object) metav1.Object {
 	if pod, ok := object.(*corev1.Pod); ok {
-		return read(pod)
+		return volcano.KeepOfPod(pod)
 	}
 	return object
-}
-
-// read is what decisions read of a Pod.
-func read(pod *corev1.Pod) *corev1.Pod {
-	kept := &corev1.Pod{
-		TypeMeta: pod.TypeMeta,
-		ObjectMeta: metav1.ObjectMeta{
-			Name:                       pod.Name,
-			Namespace:                  pod.Namespace,
-			UID:                        pod.UID,
-			ResourceVersion:            pod.ResourceVersion,
-			Labels:                     pod.Labels,
-			Annotations:                identity(pod.Annotations),
-			OwnerReferences:            pod.OwnerReferences,
-			CreationTimestamp:          pod.CreationTimestamp,
-			DeletionTimestamp:          pod.DeletionTimestamp,
-			DeletionGracePeriodSeconds: pod.DeletionGracePeriodSeconds,
-		},
-		Spec: corev1.PodSpec{NodeName: pod.Spec.NodeName},
-		Status: corev1.PodStatus{
-			Phase:                 pod.Status.Phase,
-			InitContainerStatuses: containerStates(pod.Status.InitContainerStatuses),
-			ContainerStatuses:     containerStates(pod.Status.ContainerStatuses),
-		},
-	}
-	for _, condition := range pod.Status.Conditions {
-		kept.Status.Conditions = append(kept.Status.Conditions, corev1.PodCondition{
-			Type: condition.Type, Status: condition.Status, LastTransitionTime: condition.LastTransitionTime,
-		})
-	}
-	return kept
-}
-
-// identity keeps of a Pod's annotations those that say for what it was made, and what is to
-// become of it. None are left of none only: a patch that adds the first one is another than
-// one that adds one more.
-func identity(annotations map[string]string) map[string]string {
-	if annotations == nil {
-		return nil
-	}
-	kept := map[string]string{}
-	for _, key := range []string{
-		batchv1alpha1.KeyJobName, batchv1alpha1.KeyJobVersion, batchv1alpha1.KeyJobRetryCount, volcano.KeyMark, volcano.KeyEvictedAt,
-	} {
-		if value, ok := annotations[key]; ok {
-			kept[key] = value
-		}
-	}
-	return kept
-}
-
-// containerStates keeps of containers whether they are ready, how often they were restarted
-// and how they ended.
-func containerStates(statuses []corev1.ContainerStatus) []corev1.ContainerStatus {
-	var kept []corev1.ContainerStatus
-	for _, status := range statuses {
-		state := corev1.ContainerStatus{Name: status.Name, Ready: status.Ready, RestartCount: status.RestartCount}
-		if ended := status.State.Terminated; ended != nil {
-			state.State.Terminated = &corev1.ContainerStateTerminated{ExitCode: ended.ExitCode, FinishedAt: ended.FinishedAt}
-		}
-		kept = append(kept, state)
-	}
-	return kept
 }

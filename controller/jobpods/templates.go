@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/json"
 
+	"github.com/lockstep-k8s/lockstep/internal/quantity"
 	"github.com/lockstep-k8s/lockstep/internal/text"
 )
 
@@ -31,6 +32,9 @@ func DecodeTemplate(raw []byte) (*corev1.PodTemplateSpec, error) {
 	}
 	if values := text.CountSigns(raw, "{[,"); values > maxTemplateValues {
 		return nil, fmt.Errorf("must have at most %d JSON values, has %d", maxTemplateValues, values)
+	}
+	if err := quantity.CheckJSON(raw); err != nil {
+		return nil, err
 	}
 	template := &corev1.PodTemplateSpec{}
 	if len(raw) > 0 {

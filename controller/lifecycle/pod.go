@@ -14,6 +14,7 @@ import (
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/internal/quantity"
 )
 
 // podBuilder builds the Pods of one role of an attempt from the template in the
@@ -99,6 +100,9 @@ func (b *podBuilder) decode(template string) (*corev1.PodTemplateSpec, error) {
 	decoded := &corev1.PodTemplateSpec{}
 	if template == "" {
 		return decoded, nil
+	}
+	if err := quantity.CheckJSON([]byte(template)); err != nil {
+		return nil, fmt.Errorf("spec.taskRoles[%s].task.pod.%w", b.role.Name, err)
 	}
 	if err := json.Unmarshal([]byte(template), decoded); err != nil {
 		return nil, fmt.Errorf("spec.taskRoles[%s].task.pod is no Pod template: %w", b.role.Name, err)

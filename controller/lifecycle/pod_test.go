@@ -174,6 +174,14 @@ func TestGangPods(t *testing.T) {
 	}
 }
 
+func TestTemplateWithAQuantityThatWouldBeReadForEverNamesTheField(t *testing.T) {
+	f, status := attempted(t, nil, `{"spec":{"containers":[{"name":"c","resources":{"limits":{"cpu":"1.0000000000000000001e2000000000"}}}]}}`)
+	_, err := recipe(f, status, 0)()
+	if err == nil || !strings.Contains(err.Error(), "task.pod.spec.containers[0].resources.limits.cpu: must be a quantity with an exponent from -999 to 999") {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestTemplateThatIsNoPodNamesTheField(t *testing.T) {
 	tests := map[string]struct{ template, want string }{
 		"fixed template":        {`{"spec":{"containers":[{"env":[{"name":"A","value":1}]}]}}`, "env.value"},

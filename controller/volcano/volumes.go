@@ -16,6 +16,7 @@ import (
 
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
+	"github.com/lockstep-k8s/lockstep/internal/quantity"
 )
 
 // claim is a PersistentVolumeClaim that the Job's Pods mount.
@@ -76,6 +77,9 @@ func newClaim(job *batchv1alpha1.Job, name string, volume *batchv1alpha1.VolumeS
 func decodeClaim(volume *batchv1alpha1.VolumeSpec, into *corev1.PersistentVolumeClaimSpec) error {
 	if len(volume.VolumeClaim.Raw) == 0 {
 		return nil
+	}
+	if err := quantity.CheckJSON(volume.VolumeClaim.Raw); err != nil {
+		return err
 	}
 	return json.Unmarshal(volume.VolumeClaim.Raw, into)
 }

@@ -1,0 +1,101 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package quantity keeps quantities from being read that would take for ever: reading one such as
+// "1.0000000000000000001e2000000000" makes a number of two thousand million digits. Whoever may
+// write a template would stop the program that reads it.
+package quantity
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/lockstep-k8s/lockstep/internal/text"
+)
+
+// maxDigits is how many digits the exponent of a quantity may have.
+const maxDigits = 3
+
+// CheckJSON fails if a quantity of a template in JSON has an exponent of more than three digits.
+// The error names its field. What is no JSON has none: to read it fails by itself.
+func CheckJSON(raw []byte) error {
+	if !isSuspect(raw) {
+		return nil
+	}
+	var template any
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.UseNumber()
+	if decoder.Decode(&template) != nil {
+		return nil
+	}
+	return check("", template, false)
+}
+
+// isSuspect says whether there may be a long exponent somewhere. It is quick: few templates
+// are read twice.
+func isSuspect(raw []byte) bool {
+	for i, c := range raw {
+		switch c {
+		case '\\':
+			if i+1 < len(raw) && raw[i+1] == 'u' {
+				return true // it may stand for any sign
+			}
+		case 'e', 'E':
+			rest := raw[i+1:]
+			if len(rest) > 0 && (rest[0] == '+' || rest[0] == '-') {
+				rest = rest[1:]
+			}
+			if len(rest) > maxDigits && !bytes.ContainsFunc(rest[:maxDigits+1], func(r rune) bool { return r < '0' || r > '9' }) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// longExponent is the end of a number that CheckJSON refuses.
+var longExponent = regexp.MustCompile(`[eE][+-]?[0-9]{4,}$`)
+
+// check looks for quantities in a value. Is says that the value is one, or has some.
+func check(path string, value any, is bool) error {
+	switch v := value.(type) {
+	case map[string]any:
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			if err := check(strings.TrimPrefix(path+"."+name, "."), v[name], is || isQuantity(name)); err != nil {
+				return err
+			}
+		}
+	case []any:
+		for i, element := range v {
+			if err := check(path+"["+strconv.Itoa(i)+"]", element, is); err != nil {
+				return err
+			}
+		}
+	case string:
+		return checkNumber(path, v, is)
+	case json.Number:
+		return checkNumber(path, v.String(), is)
+	}
+	return nil
+}
+
+func checkNumber(path, number string, is bool) error {
+	if is && longExponent.MatchString(strings.TrimSpace(number)) {
+		return fmt.Errorf("%s: must be a quantity with an exponent from -999 to 999, is %q", path, text.Cut(number, 60))
+	}
+	return nil
+}
+
+// isQuantity says whether fields of a name are quantities in a template of Pods or of
+// PersistentVolumeClaims, or hold some. Readers of JSON may take a name in other letters for it.
+func isQuantity(name string) bool {
+	return slices.ContainsFunc([]string{"limits", "requests", "overhead", "sizeLimit", "divisor"}, func(known string) bool {
+		return strings.EqualFold(name, known)
+	})
+}

@@ -14,7 +14,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
@@ -28,6 +27,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 	"github.com/lockstep-k8s/lockstep/controller/pacing"
 	"github.com/lockstep-k8s/lockstep/internal/fair"
+	"github.com/lockstep-k8s/lockstep/internal/informing"
 )
 
 // componentName is the source of events.
@@ -225,7 +225,7 @@ func Add[O Owner, S any](e *Engine, core Core[O, S]) (*Owners[O, S], error) {
 		}
 	}
 	if resource.Optional {
-		if err := o.informer.SetWatchErrorHandlerWithContext(o.quietly); err != nil {
+		if err := informing.Quietly(o.informer, o.isFilled); err != nil {
 			return nil, fmt.Errorf("watching the kind %s: %w", resource.Kind, err)
 		}
 	}
@@ -318,15 +318,6 @@ func (o *Owners[O, S]) missing() []string {
 	}
 	slices.Sort(names)
 	return names
-}
-
-// quietly keeps from the log, again and again, that optional owners are not served.
-func (o *Owners[O, S]) quietly(ctx context.Context, reflector *cache.Reflector, err error) {
-	if apierrors.IsNotFound(err) && !o.isFilled() {
-		klog.FromContext(ctx).V(4).Info("Not served", "kind", o.resource.Kind, "err", err)
-		return
-	}
-	cache.DefaultWatchErrorHandler(ctx, reflector, err)
 }
 
 // writable is a kind that the core may write.

@@ -28,7 +28,7 @@ func newCoreInformers(client kubernetes.Interface, wholePods bool) (informers.Sh
 		return nil, nil, nil, err
 	}
 	pods := factory.Core().V1().Pods().Informer()
-	transform := dropUnreadOfPod
+	transform := keepOfPod
 	if wholePods {
 		transform = informing.DropManagedFields
 	}
@@ -53,22 +53,8 @@ func dropData(object any) (any, error) {
 	return kept, nil
 }
 
-// dropUnreadOfPod keeps of a Pod what decisions read.
-func dropUnreadOfPod(object any) (any, error) {
-	pod, ok := object.(*corev1.Pod)
-	if !ok {
-		return object, nil
-	}
-	return read(pod), nil
-}
-
-// reducePod keeps of a Pod that was listed what decisions read.
-func reducePod(object metav1.Object) metav1.Object {
-	if pod, ok := object.(*corev1.Pod); ok {
-		return read(pod)
-	}
-	return object
-}
+// keepOfPod and reducePod keep of a Pod what decisions read.
+var keepOfPod, reducePod = informing.Keep(read)
 
 // read is what decisions read of a Pod.
 func read(pod *corev1.Pod) *corev1.Pod {

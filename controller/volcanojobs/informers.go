@@ -58,7 +58,7 @@ func (c *Core) newInformers() error {
 	if c.commands, err = newCommandInformer(c.clients.Dynamic); err != nil {
 		return fmt.Errorf("watching Commands: %w", err)
 	}
-	if err := quietly(c.commands); err != nil {
+	if err := informing.Quietly(c.commands, c.commands.HasSynced); err != nil {
 		return fmt.Errorf("watching Commands: %w", err)
 	}
 	c.start = append(c.start, func(ctx context.Context) { go c.commands.RunWithContext(ctx) })
@@ -103,18 +103,5 @@ func reduceToMetadata(object metav1.Object) metav1.Object {
 	}}
 }
 
-// keepOfPod keeps of a Pod what decisions read.
-func keepOfPod(object any) (any, error) {
-	if pod, ok := object.(*corev1.Pod); ok {
-		return volcano.KeepOfPod(pod), nil
-	}
-	return object, nil
-}
-
-// reducePod keeps of a Pod that was written or listed what decisions read.
-func reducePod(object metav1.Object) metav1.Object {
-	if pod, ok := object.(*corev1.Pod); ok {
-		return volcano.KeepOfPod(pod)
-	}
-	return object
-}
+// keepOfPod and reducePod keep of a Pod what decisions read.
+var keepOfPod, reducePod = informing.Keep(volcano.KeepOfPod)

@@ -9,7 +9,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/klog/v2"
 )
 
 // What the API server does not serve is asked for again and again, by the informers, at
@@ -36,15 +35,3 @@ func newServedOrNot(informer cache.SharedIndexInformer) (*servedOrNot, error) {
 
 // HasSynced says whether all objects that there are are in the cache.
 func (s *servedOrNot) HasSynced() bool { return s.absent.Load() || s.SharedIndexInformer.HasSynced() }
-
-// quietly has an informer not tell again and again that the API server does not serve what
-// it lists: the engine tells it once.
-func quietly(informer cache.SharedIndexInformer) error {
-	return informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *cache.Reflector, err error) {
-		if apierrors.IsNotFound(err) && !informer.HasSynced() {
-			klog.FromContext(ctx).V(4).Info("Not served", "err", err)
-			return
-		}
-		cache.DefaultWatchErrorHandler(ctx, r, err)
-	})
-}

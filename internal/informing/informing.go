@@ -5,8 +5,13 @@
 package informing
 
 import (
+	"context"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
 )
 
 // WantCurrent makes a first list as new as everything that was written before it. Informers that
@@ -26,4 +31,35 @@ func DropManagedFields(object any) (any, error) {
 		accessor.SetManagedFields(nil)
 	}
 	return object, nil
+}
+
+// Keep is what an informer keeps of its objects, as keeps says: for the informer itself, which
+// is its transform, and for an object that comes to the cache's owner by another way.
+func Keep[T metav1.Object](keeps func(T) T) (cache.TransformFunc, func(metav1.Object) metav1.Object) {
+	transform := func(object any) (any, error) {
+		if o, ok := object.(T); ok {
+			return keeps(o), nil
+		}
+		return object, nil
+	}
+	reduce := func(object metav1.Object) metav1.Object {
+		if o, ok := object.(T); ok {
+			return keeps(o)
+		}
+		return object
+	}
+	return transform, reduce
+}
+
+// Quietly has an informer not log, again and again, that the API server does not serve what it
+// lists, as long as it is not filled. Somebody else tells that once. It fails if the informer
+// was started.
+func Quietly(informer cache.SharedIndexInformer, filled func() bool) error {
+	return informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, reflector *cache.Reflector, err error) {
+		if apierrors.IsNotFound(err) && !filled() {
+			klog.FromContext(ctx).V(4).Info("Not served", "err", err)
+			return
+		}
+		cache.DefaultWatchErrorHandler(ctx, reflector, err)
+	})
 }

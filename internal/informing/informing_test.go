@@ -34,3 +34,21 @@ func TestManagedFieldsAreDroppedOfObjects(t *testing.T) {
 		t.Errorf("got %v (%v), want what is no object as it is", got, err)
 	}
 }
+
+func TestWhatIsKeptOfAnObjectIsTheSameOnEveryWay(t *testing.T) {
+	transform, reduce := informing.Keep(func(pod *corev1.Pod) *corev1.Pod {
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: pod.Name}}
+	})
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: map[string]string{"k": "v"}}}
+	got, err := transform(pod)
+	if kept, ok := got.(*corev1.Pod); err != nil || !ok || kept.Name != "a" || kept.Labels != nil {
+		t.Errorf("the informer keeps %v (%v)", got, err)
+	}
+	if kept := reduce(pod); kept.GetName() != "a" || kept.GetLabels() != nil {
+		t.Errorf("of an object from elsewhere %v is kept", kept)
+	}
+	other := &corev1.ConfigMap{}
+	if got, err := transform(other); err != nil || got != any(other) || reduce(other) != metav1.Object(other) {
+		t.Errorf("an object of another kind became %v (%v)", got, err)
+	}
+}

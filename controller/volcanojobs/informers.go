@@ -6,8 +6,6 @@ package volcanojobs
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -36,22 +34,24 @@ func (c *Core) newInformers() error {
 	c.configMaps = typed.Core().V1().ConfigMaps().Informer()
 	c.start = append(c.start, typed.StartWithContext)
 	c.metadataOf = map[string]cache.SharedIndexInformer{}
+	var err error
 	for kind, resource := range map[string]schema.GroupVersionResource{
 		volcano.KindService:       corev1.SchemeGroupVersion.WithResource("services"),
 		volcano.KindSecret:        corev1.SchemeGroupVersion.WithResource("secrets"),
 		volcano.KindNetworkPolicy: networkingv1.SchemeGroupVersion.WithResource("networkpolicies"),
 	} {
-		c.metadataOf[kind] = c.newMetadataInformer(resource, labelled)
-	}
-	// Users name claims of their own, which have no label.
-	c.metadataOf[volcano.KindClaim] = c.newMetadataInformer(corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims"), informing.WantCurrent)
-	volcanoGroups := c.newMetadataInformer(volcanoGroupResource, informing.WantCurrent)
-	for _, informer := range append(slices.Collect(maps.Values(c.metadataOf)), volcanoGroups) {
-		if err := informer.SetTransform(informing.DropManagedFields); err != nil {
+		if c.metadataOf[kind], err = c.newMetadataInformer(resource, labelled); err != nil {
 			return err
 		}
 	}
-	var err error
+	// Users name claims of their own, which have no label.
+	if c.metadataOf[volcano.KindClaim], err = c.newMetadataInformer(corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims"), informing.WantCurrent); err != nil {
+		return err
+	}
+	volcanoGroups, err := c.newMetadataInformer(volcanoGroupResource, informing.WantCurrent)
+	if err != nil {
+		return err
+	}
 	if c.volcanoGroups, err = newServedOrNot(volcanoGroups); err != nil {
 		return fmt.Errorf("watching PodGroups of Volcano: %w", err)
 	}
@@ -81,11 +81,11 @@ var volcanoGroupResource = schema.GroupVersionResource{Group: "scheduling.volcan
 
 // newMetadataInformer caches the metadata of objects, and nothing else of them: what a Secret
 // holds is never read.
-func (c *Core) newMetadataInformer(resource schema.GroupVersionResource, which func(*metav1.ListOptions)) cache.SharedIndexInformer {
+func (c *Core) newMetadataInformer(resource schema.GroupVersionResource, which func(*metav1.ListOptions)) (cache.SharedIndexInformer, error) {
 	informer := metadatainformer.NewFilteredMetadataInformer(c.clients.Metadata, resource, metav1.NamespaceAll, 0,
 		engine.OwnerIndex(""), which).Informer()
 	c.start = append(c.start, func(ctx context.Context) { go informer.RunWithContext(ctx) })
-	return informer
+	return informer, informer.SetTransform(informing.DropManagedFields)
 }
 
 // reduceToMetadata keeps of an object what the cache of its kind would hold.

@@ -83,3 +83,24 @@ func (s Indexes) Read(ranges string) {
 
 // SortedKeys are the keys of a map, so that plans don't depend on chance.
 func SortedKeys[K ~string, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
+
+// Reach is how many indexes reach as far as ranges do, whether they can be read or not. A number
+// above most counts as that.
+func Reach(ranges string, most int32) int32 {
+	reach := int32(0)
+	for _, number := range strings.FieldsFunc(ranges, func(r rune) bool { return r < '0' || r > '9' }) {
+		if n, err := strconv.ParseInt(number, 10, 32); err == nil {
+			reach = max(reach, min(int32(n), most)+1)
+		}
+	}
+	return reach
+}
+
+// With sets the second map's entries in the first, which may be nil.
+func With(into, from map[string]string) map[string]string {
+	if into == nil {
+		into = make(map[string]string, len(from))
+	}
+	maps.Copy(into, from)
+	return into
+}

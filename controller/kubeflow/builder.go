@@ -4,7 +4,6 @@
 package kubeflow
 
 import (
-	"maps"
 	"slices"
 	"strconv"
 	"sync"
@@ -15,6 +14,7 @@ import (
 
 	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
 // builder makes the objects of one job. What it makes depends on what it was made from, and
@@ -51,11 +51,11 @@ func (b *builder) pod(t *replicaType, index, start int32, group string) *corev1.
 	pod := &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}
 	pod.Name, pod.GenerateName, pod.Namespace = b.kind.objectName(b.job, t.name, index), "", b.job.Namespace
 	pod.OwnerReferences = append(pod.OwnerReferences, b.owner())
-	pod.Labels = with(pod.Labels, b.labels(t.name, index))
+	pod.Labels = jobpods.With(pod.Labels, b.labels(t.name, index))
 	if b.leads(t.name, index) {
 		pod.Labels[kubeflowv1.KeyJobRole] = kubeflowv1.JobRoleMaster
 	}
-	pod.Annotations = with(pod.Annotations, map[string]string{KeyStart: strconv.Itoa(int(start))})
+	pod.Annotations = jobpods.With(pod.Annotations, map[string]string{KeyStart: strconv.Itoa(int(start))})
 	if group != "" && t.member {
 		pod.Labels[schedulingv1alpha1.LabelPodGroup] = group
 		pod.Labels[schedulingv1alpha1.LabelRole] = lower(t.name)
@@ -163,13 +163,4 @@ func (b *builder) addresses(t *replicaType) []string {
 		all = append(all, b.address(t, index))
 	}
 	return all
-}
-
-// with sets the second map's entries in the first, which may be nil.
-func with(into, from map[string]string) map[string]string {
-	if into == nil {
-		into = make(map[string]string, len(from))
-	}
-	maps.Copy(into, from)
-	return into
 }

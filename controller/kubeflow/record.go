@@ -4,9 +4,6 @@
 package kubeflow
 
 import (
-	"strconv"
-	"strings"
-
 	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
@@ -37,11 +34,7 @@ func readRecord(stored kubeflowv1.ReplicaStatus, reach int32) record {
 func reachOf(stored kubeflowv1.ReplicaStatus) int32 {
 	reach := int32(0)
 	for _, list := range []string{stored.CompletedIndexes, stored.FailedIndexes, stored.RestartingIndexes} {
-		for _, number := range strings.FieldsFunc(list, func(r rune) bool { return r < '0' || r > '9' }) {
-			if n, err := strconv.ParseInt(number, 10, 32); err == nil {
-				reach = max(reach, int32(min(n, kubeflowv1.MaxReplicas-1))+1)
-			}
-		}
+		reach = max(reach, jobpods.Reach(list, kubeflowv1.MaxReplicas-1))
 	}
 	return reach
 }

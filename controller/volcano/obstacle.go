@@ -76,7 +76,7 @@ func (d *decision) recordHash() {
 		hash = d.hash
 	}
 	if d.next.ControlledResources[hashOnRecord] != hash {
-		d.next.ControlledResources = with(d.next.ControlledResources, map[string]string{hashOnRecord: hash})
+		d.next.ControlledResources = jobpods.With(d.next.ControlledResources, map[string]string{hashOnRecord: hash})
 	}
 }
 

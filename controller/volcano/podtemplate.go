@@ -6,7 +6,6 @@ package volcano
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 
@@ -98,7 +97,7 @@ func (b *builder) identify(pod *corev1.Pod, task *batchv1alpha1.TaskSpec, index 
 	pod.GenerateName = ""
 	pod.Namespace = b.job.Namespace
 	pod.OwnerReferences = append(pod.OwnerReferences, b.owner())
-	pod.Labels = with(pod.Labels, map[string]string{
+	pod.Labels = jobpods.With(pod.Labels, map[string]string{
 		batchv1alpha1.KeyJobName:      b.job.Name,
 		batchv1alpha1.KeyJobNamespace: b.job.Namespace,
 		batchv1alpha1.KeyTaskName:     task.Name,
@@ -112,7 +111,7 @@ func (b *builder) identify(pod *corev1.Pod, task *batchv1alpha1.TaskSpec, index 
 	}
 	delete(pod.Annotations, KeyMark)
 	delete(pod.Annotations, KeyEvictedAt)
-	pod.Annotations = with(pod.Annotations, map[string]string{
+	pod.Annotations = jobpods.With(pod.Annotations, map[string]string{
 		batchv1alpha1.KeyJobName:       b.job.Name,
 		batchv1alpha1.KeyTaskName:      task.Name,
 		batchv1alpha1.KeyTaskIndex:     number,
@@ -170,13 +169,4 @@ func (b *builder) owner() metav1.OwnerReference { return ownerOf(b.job) }
 
 func ownerOf(job *batchv1alpha1.Job) metav1.OwnerReference {
 	return *metav1.NewControllerRef(job, batchv1alpha1.JobGroupVersionKind)
-}
-
-// with sets the second map's entries in the first, which may be nil.
-func with(into, from map[string]string) map[string]string {
-	if into == nil {
-		into = make(map[string]string, len(from))
-	}
-	maps.Copy(into, from)
-	return into
 }

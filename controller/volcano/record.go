@@ -5,7 +5,6 @@ package volcano
 
 import (
 	"maps"
-	"strconv"
 	"strings"
 
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
@@ -77,11 +76,7 @@ func reachOf(status *batchv1alpha1.JobStatus, task string) int32 {
 	reach := int32(0)
 	for _, field := range strings.Fields(status.ControlledResources[recordPrefix+task]) {
 		_, ranges, _ := strings.Cut(field, "=")
-		for _, number := range strings.FieldsFunc(ranges, func(r rune) bool { return r < '0' || r > '9' }) {
-			if n, err := strconv.ParseInt(number, 10, 32); err == nil {
-				reach = max(reach, int32(min(n, batchv1alpha1.MaxReplicas))+1)
-			}
-		}
+		reach = max(reach, jobpods.Reach(ranges, batchv1alpha1.MaxReplicas))
 	}
 	return reach
 }

@@ -34,9 +34,11 @@ func KeepOfPod(pod *corev1.Pod) *corev1.Pod {
 		},
 	}
 	for _, condition := range pod.Status.Conditions {
-		kept.Status.Conditions = append(kept.Status.Conditions, corev1.PodCondition{
-			Type: condition.Type, Status: condition.Status, LastTransitionTime: condition.LastTransitionTime,
-		})
+		keep := corev1.PodCondition{Type: condition.Type, Status: condition.Status, LastTransitionTime: condition.LastTransitionTime}
+		if condition.Type == corev1.DisruptionTarget {
+			keep.Reason = condition.Reason // It says who deletes the Pod.
+		}
+		kept.Status.Conditions = append(kept.Status.Conditions, keep)
 	}
 	return kept
 }

@@ -236,7 +236,7 @@ func (l *jobLife) awaitEnd() {
 	for _, job := range l.jobs {
 		keys = append(keys, job.Namespace+"/"+job.Name)
 	}
-	l.holdAtRest(keys)
+	l.holdAtRest(keys, func(pod *corev1.Pod) bool { return !runs(pod) })
 	for _, job := range l.jobs {
 		apiserver.DeleteObject[batchv1alpha1.Job](l.server, job.Namespace, job.Name, metav1.DeleteOptions{})
 	}

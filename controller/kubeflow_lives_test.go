@@ -281,7 +281,8 @@ func (l *trainingLife) awaitEnd() {
 		}
 		l.pass(time.Second)
 	}
-	l.holdAtRest(keys)
+	// By cleanPodPolicy None all Pods stay, those that were never placed among them.
+	l.holdAtRest(keys, func(pod *corev1.Pod) bool { return !runs(pod) || pod.Spec.NodeName == "" })
 	for _, job := range l.tfJobs {
 		apiserver.DeleteObject[kubeflowv1.TFJob](l.server, job.Namespace, job.Name, metav1.DeleteOptions{})
 	}

@@ -161,15 +161,15 @@ func (l *shellLife) endDisturbances(label string, watched []string) {
 	}
 }
 
-// holdAtRest holds that no Pod runs, and that the controller does nothing, once all jobs have
-// ended. The keys are theirs.
-func (l *shellLife) holdAtRest(keys []string) {
+// holdAtRest holds that no Pod is left that may not be, and that the controller does nothing,
+// once all jobs have ended. The keys are theirs.
+func (l *shellLife) holdAtRest(keys []string, mayStay func(*corev1.Pod) bool) {
 	for range 10 {
 		l.pass(30 * time.Second)
 		l.runNodes(1)
 	}
 	for _, pod := range apiserver.All[corev1.Pod](l.server, "") {
-		if runs(pod) {
+		if !mayStay(pod) {
 			l.t.Errorf("Pod %s is left behind", pod.Name)
 		}
 	}

@@ -78,7 +78,7 @@ func mutations() map[string]mutation.Mutation {
 			Old: "p.delay == 0 && hasPods(d.next.State.Phase) ||", New: "p.delay == 0 ||"},
 		"a Pod that is made Failed to be deleted has failed": {File: "../jobpods/ends.go", By: ".", Tests: "TestAPodOfALostNode",
 			Old: "return pod.DeletionTimestamp != nil || orphaned(pod) != nil", New: "return pod.DeletionTimestamp != nil"},
-		"what is kept of a Pod does not say who deletes it": {File: "keep.go", Tests: "TestAPodOfALostNode",
+		"what is kept of a Pod does not say who deletes it": {File: "../jobpods/keep.go", By: ".", Tests: "TestAPodOfALostNode",
 			Old: "keep.Reason = condition.Reason", New: "keep.Reason = \"\""},
 		"a Pod is deleted though it has ended since": {File: "actions.go", Tests: "TestASuccessThatAStop",
 			Old: "deletion.Version = m.ResourceVersion", New: "deletion.Version = \"\""},

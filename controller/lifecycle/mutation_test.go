@@ -215,7 +215,7 @@ func mutations() map[string]mutation.Mutation {
 			Old: "\tb.giveClass(pod)\n", New: ""},
 		"a value of a template meets the class of a gang": {File: "priority.go", Tests: "TestPodsOfAGangHaveItsClass",
 			Old: " && pod.Spec.Priority == nil", New: ""},
-		"a missing class fails the attempt": {File: "createerror.go", Tests: "TestAClassThatDoesNotExist",
+		"a missing class fails the attempt": {File: "../engine/plan/block.go", By: ".", Tests: "TestAClassThatDoesNotExist",
 			Old: "case plan.LacksQuota(err), plan.LacksPriorityClass(err),", New: "case plan.LacksQuota(err),"},
 		"a gang is timed by the clock of the API server": {File: "gang.go", Tests: "TestAGangThat",
 			Old: "seen.CreationTime = d.timeNow()", New: "created := group.CreationTimestamp\n\t\tseen.CreationTime = &created"},

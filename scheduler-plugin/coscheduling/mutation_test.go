@@ -54,7 +54,7 @@ func mutations() map[string]mutation.Mutation {
 		"a gang ahead takes the turns of those behind it": {File: "line/line.go", Tests: "TestAGangAheadTakesEarlyTurns",
 			Old: "g.early = now.Add(g.initial)", New: "g.early = now"},
 		"a turn takes as long as it likes": {File: "place/overdue.go", By: ".", Tests: "TestAGangThatTakesTooLong",
-			Old: "return !c.Deadline.IsZero() && time", New: "return false && time"},
+			Old: "return !c.Deadline.IsZero() && c.Now()", New: "return false && c.Now()"},
 		"turns that take too long cost nothing": {File: "line/turn.go", Tests: "Debt|TestGangsWhoseTurns",
 			Old: "\t\tl.debts.owe(key.Namespace, why.Took, now)\n", New: ""},
 		"gangs with other minima in their roles are alike": {File: "place/likeness.go", Tests: "TestGangsThatDiffer",

@@ -66,16 +66,22 @@ func (a *attempt) plans() iter.Seq[planner.Plan] {
 }
 
 // plansOnOneNode are plans for members that share a claim: the device which the first of them
-// gets may be one that only its node reaches.
+// gets may be one that only its node reaches. They end when the turn has to.
 func (a *attempt) plansOnOneNode(yield func(planner.Plan) bool) {
 	world, gang := a.found.world, *a.found.gang
 	gang.Classes = slices.Clone(gang.Classes)
+	for c := range gang.Classes {
+		gang.Classes[c].Eligible = make([]bool, len(world.Nodes))
+	}
 	for n := range world.Nodes {
+		if a.cluster.isOverdue() {
+			return
+		}
 		if !planner.FitsOn(world, a.found.gang, []int{n}) {
 			continue
 		}
 		for c := range gang.Classes {
-			gang.Classes[c].Eligible = make([]bool, len(world.Nodes))
+			clear(gang.Classes[c].Eligible)
 			gang.Classes[c].Eligible[n] = a.found.gang.Classes[c].Eligible == nil || a.found.gang.Classes[c].Eligible[n]
 		}
 		for plan := range planner.Plans(world, &gang) {
@@ -134,6 +140,9 @@ func (a *attempt) plan(ctx context.Context) (*verification, *Shortfall, error) {
 		a.cluster.Passes.drop(a.recalled)
 		a.recalled, a.filters.rejections = nil, before
 		return a.plan(ctx)
+	}
+	if a.cluster.isOverdue() {
+		return nil, nil, errOverdue
 	}
 	return nil, explain(a.found, tried > 0, a.filters.rejections), nil
 }

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	fwk "k8s.io/kube-scheduler/framework"
 )
@@ -24,12 +24,18 @@ type nominated map[string][]fwk.PodInfo
 // notOutranked are those of the nominated Pods that a gang does not outrank. Its own members are
 // none of them.
 func (g *Gang) notOutranked(all map[string][]fwk.PodInfo) nominated {
+	if len(all) == 0 {
+		return nil
+	}
+	own := make(map[types.UID]bool, len(g.Waiting))
+	for _, pod := range g.Waiting {
+		own[pod.UID] = true
+	}
 	var ahead nominated
 	for node, pods := range all {
 		for _, info := range pods {
 			pod := info.GetPod()
-			own := slices.ContainsFunc(g.Waiting, func(p *corev1.Pod) bool { return p.UID == pod.UID })
-			if own || corev1helpers.PodPriority(pod) < g.Rank.Priority {
+			if own[pod.UID] || corev1helpers.PodPriority(pod) < g.Rank.Priority {
 				continue
 			}
 			if ahead == nil {

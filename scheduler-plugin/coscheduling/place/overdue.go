@@ -6,7 +6,6 @@ package place
 import (
 	"errors"
 	"fmt"
-	"time"
 )
 
 // A gang cycle runs on the scheduler's only scheduling goroutine, so whoever makes one
@@ -19,7 +18,7 @@ var errOverdue = errors.New("the turn took too long")
 
 // isOverdue says whether the turn has to end.
 func (c *Cluster) isOverdue() bool {
-	return !c.Deadline.IsZero() && time.Now().After(c.Deadline)
+	return !c.Deadline.IsZero() && c.Now().After(c.Deadline)
 }
 
 // tooConstrained tells a gang with so many kinds of members that it takes too long to plan.

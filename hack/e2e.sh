@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-packages=(./e2e ./e2e/controller ./e2e/versions ./e2e/volcano ./e2e/volcano/crashes ./e2e/volcano/beside ./e2e/kubeflow ./e2e/kubeflow/crashes ./e2e/kubeflow/beside ./e2e/starving ./e2e/autoscaling)
+packages=(./e2e ./e2e/controller ./e2e/versions ./e2e/volcano ./e2e/volcano/crashes ./e2e/volcano/beside ./e2e/starving ./e2e/autoscaling)
 if [[ ${1:-} == --real-node ]]; then
   packages+=(./e2e/realnode)
 else

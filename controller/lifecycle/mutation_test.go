@@ -216,7 +216,7 @@ func mutations() map[string]mutation.Mutation {
 		"a value of a template meets the class of a gang": {File: "priority.go", Tests: "TestPodsOfAGangHaveItsClass",
 			Old: " && pod.Spec.Priority == nil", New: ""},
 		"a missing class fails the attempt": {File: "../engine/plan/block.go", By: ".", Tests: "TestAClassThatDoesNotExist",
-			Old: "case plan.LacksQuota(err), plan.LacksPriorityClass(err),", New: "case plan.LacksQuota(err),"},
+			Old: "case LacksQuota(err), LacksPriorityClass(err),", New: "case LacksQuota(err),"},
 		"a gang is timed by the clock of the API server": {File: "gang.go", Tests: "TestAGangThat",
 			Old: "seen.CreationTime = d.timeNow()", New: "created := group.CreationTimestamp\n\t\tseen.CreationTime = &created"},
 		"times of a gang are written when there is time": {File: "gang.go", Tests: "TestAGangThat",

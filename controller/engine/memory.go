@@ -127,7 +127,9 @@ func (m *memory[O, S]) remember(r result) {
 	}
 	switch r.action.Verb {
 	case plan.Delete:
-		m.deleted[r.action.UID] = true
+		if r.remembered == nil { // Else it has changed, and is there.
+			m.deleted[r.action.UID] = true
+		}
 	case plan.ForceDelete:
 		m.forced[r.action.UID] = true
 	}

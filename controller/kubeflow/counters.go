@@ -23,8 +23,7 @@ func (d *decision) count() {
 			switch {
 			case suspended && pod.Status.Phase == corev1.PodRunning, runs(pod):
 				r.counts.active++
-			case r.record.restarting.Has(index) && pod.Status.Phase == corev1.PodFailed &&
-				(pod.DeletionTimestamp == nil || jobpods.EndedBeforeDeletion(pod)):
+			case r.record.restarting.Has(index) && pod.Status.Phase == corev1.PodFailed && jobpods.EndedForGood(pod):
 				r.counts.failed++
 			}
 		}

@@ -77,7 +77,7 @@ func newLife(t *testing.T, seed uint64) *life {
 	l.PendingGoAtOnce = l.chance(2)
 	l.OnPlan = l.checkPlan
 	l.OnWrite = l.checkWrite
-	l.OnAction = l.checkAction
+	l.BeforeAction, l.OnAction = l.checkDeletion, l.checkAction
 	l.OnEvent = func(e plan.Event) { l.log("tell  %s: %s", e.Reason, e.Message) }
 	return l
 }

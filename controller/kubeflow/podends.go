@@ -41,9 +41,9 @@ func (d *decision) followPods() (goOn bool) {
 			case index >= r.number:
 				d.release(r, index, pod, 0) // It is scaled away.
 			case r.record.ended(index):
-			case jobpods.HasEnded(pod) && (pod.DeletionTimestamp == nil || jobpods.EndedBeforeDeletion(pod)):
+			case jobpods.EndedForGood(pod):
 				d.noteEnd(r, index, pod)
-			case pod.DeletionTimestamp != nil:
+			case jobpods.IsBeingDeleted(pod):
 				d.release(r, index, pod, 0) // Somebody else deletes it.
 				if hasRun(pod) && !d.kind.designed {
 					d.restart(pod, "Pod "+pod.Name+" was deleted")

@@ -50,7 +50,7 @@ func (c *core) snapshot(v *view) Snapshot {
 		Job: v.Owner, Persisted: v.Persisted, Status: v.Status, Memory: c.memory,
 		Pods: map[string]*corev1.Pod{}, Services: map[string]metav1.Object{},
 		PodGroups: map[string]*schedulingv1alpha1.PodGroup{}, Autoscalers: map[string]metav1.Object{},
-		Deleted: v.Deleted, Current: v.Current, Checked: v.Checked, Blocked: v.Blocked, Outcomes: v.Outcomes, Options: c.options,
+		Deleted: v.Deleted, Gone: v.Gone, Current: v.Current, Checked: v.Checked, Blocked: v.Blocked, Outcomes: v.Outcomes, Options: c.options,
 	}
 	for key, object := range v.Objects {
 		if !v.Controls(object) {

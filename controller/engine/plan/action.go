@@ -63,6 +63,11 @@ type Action struct {
 	Build func() (metav1.Object, error)
 	// Patch is what Update does, after it has made sure of the UID.
 	Patch []Operation
+	// Version is the resource version that the object must have for Delete to delete it, so
+	// that nothing is deleted that has changed in a way that the decision has not seen. One
+	// that has another is shown as it is now, if the engine remembers its kind, and has no
+	// Outcome. Empty: any.
+	Version string
 	// Propagation is how Delete treats what the object owns. Empty: as its kind does.
 	Propagation metav1.DeletionPropagation
 	// Group is what the object has in common with others: the Pods of a role are most

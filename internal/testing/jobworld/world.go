@@ -55,9 +55,11 @@ type View[O metav1.Object, S any] struct {
 	// Objects are all that the caches have, whoever controls them.
 	Objects          map[Key]metav1.Object
 	Deleted, Checked map[types.UID]bool
-	Current          bool
-	Blocked          []plan.Block
-	Outcomes         []plan.Outcome
+	// Gone are those that are certainly gone, as the engine would know.
+	Gone     map[types.UID]bool
+	Current  bool
+	Blocked  []plan.Block
+	Outcomes []plan.Outcome
 }
 
 // Controls says whether the owner controls an object.
@@ -96,12 +98,12 @@ type World[O metav1.Object, S any] struct {
 	PendingGoAtOnce bool
 	// WriteFrom is the urgency from which a status is written in a round.
 	WriteFrom plan.Persist
-	// OnPlan sees each decision, OnWrite each status that is written, OnAction each action
-	// that was taken, and OnEvent what the user is told.
-	OnPlan   func(*View[O, S], plan.Plan[S])
-	OnWrite  func(before, after *S)
-	OnAction func(plan.Action)
-	OnEvent  func(plan.Event)
+	// OnPlan sees each decision, OnWrite each status that is written, BeforeAction each action
+	// that is about to be taken, OnAction each that was, and OnEvent what the user is told.
+	OnPlan                 func(*View[O, S], plan.Plan[S])
+	OnWrite                func(before, after *S)
+	BeforeAction, OnAction func(plan.Action)
+	OnEvent                func(plan.Event)
 
 	// Events are what the user was told, and Writes how many statuses were written.
 	Events []plan.Event
@@ -124,8 +126,8 @@ type cache[O metav1.Object] struct {
 
 // memory is what a controller forgets in a crash.
 type memory[S any] struct {
-	persisted, status *S
-	deleted, checked  map[types.UID]bool
+	persisted, status      *S
+	deleted, checked, gone map[types.UID]bool
 	// own are objects as the API server has answered, until the cache is as new, and strays
 	// those that a live look has found, until the cache has them.
 	own, strays map[Key]metav1.Object
@@ -143,7 +145,7 @@ func New[O metav1.Object, S any](t *testing.T, owner O, core Core[O, S]) *World[
 		Objects: map[Key]metav1.Object{}, Prompt: true, CrashAfter: -1,
 		Fate: func(plan.Action) Fate { return Done }, Refuses: func(metav1.Object) error { return nil },
 		WriteFrom: plan.PersistLater,
-		OnPlan:    func(*View[O, S], plan.Plan[S]) {}, OnWrite: func(_, _ *S) {}, OnAction: func(plan.Action) {}, OnEvent: func(plan.Event) {},
+		OnPlan:    func(*View[O, S], plan.Plan[S]) {}, OnWrite: func(_, _ *S) {}, BeforeAction: func(plan.Action) {}, OnAction: func(plan.Action) {}, OnEvent: func(plan.Event) {},
 		cache:  cache[O]{owner: owner, objects: map[Key]metav1.Object{}, version: map[string]int{}},
 		behind: map[string][]func(*cache[O]){},
 	}
@@ -248,12 +250,23 @@ func (w *World[O, S]) Remove(kind, name string) {
 	version := w.rv
 	delete(w.Objects, key)
 	w.changed(kind, func(c *cache[O]) {
-		if object := c.objects[key]; object != nil && w.controller != nil {
-			delete(w.controller.deleted, object.GetUID())
-		}
+		w.controller.bury(c.objects[key])
 		delete(c.objects, key)
 		c.version[kind] = version
 	})
+}
+
+// bury notes an object that has left the cache as gone, if that is certain: it was being
+// deleted, or is a Pod without a node, which goes at once. Else it may have lost its label.
+func (m *memory[S]) bury(object metav1.Object) {
+	if m == nil || object == nil {
+		return
+	}
+	pod, ok := object.(*corev1.Pod)
+	unbound := ok && pod.Spec.NodeName == ""
+	if object.GetDeletionTimestamp() != nil || unbound && m.deleted[object.GetUID()] {
+		m.gone[object.GetUID()] = true
+	}
 }
 
 // Pod is a Pod, nil if there is none.
@@ -364,7 +377,7 @@ func (w *World[O, S]) remembered(stored *S) *memory[S] {
 	status := w.readBack(stored)
 	return &memory[S]{
 		persisted: status, status: status, base: stored,
-		deleted: map[types.UID]bool{}, checked: map[types.UID]bool{},
+		deleted: map[types.UID]bool{}, checked: map[types.UID]bool{}, gone: map[types.UID]bool{},
 		own: map[Key]metav1.Object{}, strays: map[Key]metav1.Object{}, blocked: map[Key]plan.Block{},
 	}
 }
@@ -412,7 +425,7 @@ func (w *World[O, S]) View() *View[O, S] {
 		objects[key] = own
 	}
 	for key, stray := range m.strays {
-		if objects[key] != nil || w.Objects[key] == nil {
+		if objects[key] != nil || w.Objects[key] == nil || m.gone[stray.GetUID()] {
 			delete(m.strays, key)
 			continue
 		}
@@ -420,7 +433,7 @@ func (w *World[O, S]) View() *View[O, S] {
 	}
 	v := &View[O, S]{
 		Owner: w.cache.owner, Persisted: m.persisted, Status: m.status, Objects: objects,
-		Deleted: m.deleted, Checked: m.checked, Current: m.current, Outcomes: m.outcomes,
+		Deleted: m.deleted, Checked: m.checked, Gone: m.gone, Current: m.current, Outcomes: m.outcomes,
 	}
 	for _, block := range m.blocked {
 		v.Blocked = append(v.Blocked, block)
@@ -477,6 +490,7 @@ func (w *World[O, S]) round() (plan.Plan[S], roundEnd) {
 		if action.Verb == plan.CheckStatus && m.base != w.Written {
 			return p, outdated
 		}
+		w.BeforeAction(action)
 		ok := w.act(action, fate == ReplyLost)
 		w.OnAction(action)
 		switch {
@@ -558,6 +572,10 @@ func (w *World[O, S]) act(action plan.Action, replyLost bool) bool {
 		w.Store(action.Kind, patched)
 		remember(patched)
 	case plan.Delete:
+		if have != nil && have.GetUID() == action.UID && action.Version != "" && have.GetResourceVersion() != action.Version {
+			remember(have)
+			return true
+		}
 		if !replyLost {
 			m.deleted[action.UID] = true
 		}

@@ -8,11 +8,15 @@ import (
 	"slices"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
 
 	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
+	"github.com/lockstep-k8s/lockstep/controller/engine"
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 	"github.com/lockstep-k8s/lockstep/controller/kubeflow"
 )
@@ -49,7 +53,7 @@ func TestWhoseJobItIs(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			for _, take := range all {
-				c := &Core{kind: kinds()[0], options: kubeflow.Options{TakeJobs: take, SchedulerNames: []string{"lockstep-scheduler"}}}
+				c := &Core{kind: kinds()[0], options: kubeflow.Options{TakeJobs: take, SchedulerNames: []string{"lockstep-scheduler"}}, informers: noObjects()}
 				job, err := c.DecodeOwner(metav1.TypeMeta{}, metav1.ObjectMeta{Namespace: "ns", Name: "j"}, []byte(tc.spec))
 				if job == nil || job.Name != "j" || job.Kind != kubeflowv1.TFJobKind {
 					t.Fatalf("the job is %v, want one with its metadata and kind", job)
@@ -115,5 +119,30 @@ func TestWhatIsRefusedForGood(t *testing.T) {
 				t.Errorf("for good: %t, want %t", got, tc.want)
 			}
 		})
+	}
+}
+
+// noObjects are informers that hold nothing.
+func noObjects() *informers {
+	empty := func() cache.SharedIndexInformer {
+		return cache.NewSharedIndexInformerWithOptions(&cache.ListWatch{}, &corev1.Pod{}, cache.SharedIndexInformerOptions{Indexers: engine.OwnerIndex("")})
+	}
+	return &informers{pods: empty(), services: empty()}
+}
+
+// TestAJobThatHasBegunStaysOurs, though its template names another scheduler by now.
+func TestAJobThatHasBegunStaysOurs(t *testing.T) {
+	c := &Core{kind: kinds()[0], options: kubeflow.Options{TakeJobs: kubeflow.TakeScheduler}, informers: noObjects()}
+	job, err := c.DecodeOwner(metav1.TypeMeta{}, metav1.ObjectMeta{Namespace: "ns", Name: "j", UID: "u"}, []byte(`{}`))
+	if err != nil || !c.Ignores(job) {
+		t.Fatalf("it is taken before it has begun: %v", err)
+	}
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "j-worker-0", Annotations: map[string]string{kubeflow.KeyStart: "1"},
+		OwnerReferences: []metav1.OwnerReference{{UID: "u", Controller: ptr.To(true)}}}}
+	if err := c.informers.services.GetIndexer().Add(service); err != nil {
+		t.Fatal(err)
+	}
+	if c.Ignores(job) {
+		t.Error("it is left alone")
 	}
 }

@@ -33,11 +33,11 @@ func TestAPanicCostsOneJobAWhile(t *testing.T) {
 				return nil, err
 			}
 			for _, core := range cores.cores {
-				core.decide = func(snapshot kubeflow.Snapshot, now time.Time) (plan.Plan[kubeflowv1.JobStatus], kubeflow.Memory) {
+				core.decide = func(snapshot kubeflow.Snapshot, now time.Time, entropy plan.Entropy) (plan.Plan[kubeflowv1.JobStatus], kubeflow.Memory) {
 					if faulty && snapshot.Job.Name == "faulty" {
 						panic("a fault")
 					}
-					return kubeflow.Decide(snapshot, now)
+					return kubeflow.Decide(snapshot, now, entropy)
 				}
 			}
 			_, err = cores.AddTo(s.Engine)

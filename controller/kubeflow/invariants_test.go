@@ -161,7 +161,11 @@ func (l *life) checkWrite(before, after *status) {
 	if begun && after.Starts != before.Starts+1 || !begun && !sameTime(before.StartTime, after.StartTime) {
 		fail("the starts are wrong, or startTime")
 	}
-	if isFinished(after) != (after.CompletionTime != nil) {
+	ended := after.Phase == kubeflowv1.JobSucceeded || after.Phase == kubeflowv1.JobFailed
+	if l.Owner.Spec.CreatedAs == "" {
+		ended = is(after, kubeflowv1.JobConditionSucceeded) || is(after, kubeflowv1.JobConditionFailed)
+	}
+	if ended != (after.CompletionTime != nil) {
 		fail("completionTime is wrong")
 	}
 	if isFinished(before) && (after.Phase != before.Phase || !sameConditions(before.Conditions, after.Conditions) || begun) {
@@ -296,7 +300,7 @@ func (l *life) checkAction(action plan.Action) {
 	switch {
 	case action.Verb == plan.Create && action.Kind == KindPod:
 		l.checkCreation(action, fail)
-	case action.Verb == plan.Delete && action.Kind == KindJob:
+	case action.Verb == plan.Delete && action.Kind == l.Owner.Kind:
 		ttl := l.Owner.Spec.RunPolicy.TTLSecondsAfterFinished
 		if ttl == nil || !isFinished(l.Written) || l.Now.Before(l.Written.CompletionTime.Add(time.Duration(*ttl)*time.Second)) {
 			fail("the job is deleted too early")
@@ -355,13 +359,7 @@ func (l *life) checkDeletion(action plan.Action) {
 
 // placeOf is the type and the index of a Pod.
 func (l *life) placeOf(pod *corev1.Pod) (string, int32) {
-	index, _ := strconv.Atoi(pod.Labels[kubeflowv1.KeyReplicaIndex])
-	for _, name := range kindOfJob(l.Owner).types {
-		if lower(name) == pod.Labels[kubeflowv1.KeyReplicaType] {
-			return name, int32(index)
-		}
-	}
-	return "", int32(index)
+	return kindOfJob(l.Owner).placeNamed(l.Owner, pod.Name)
 }
 
 // checkEnd holds that a job that is left alone comes to its end, and that of it stays what its

@@ -301,7 +301,7 @@ func (l *life) meddle(pod string) {
 			l.Remove(kind, name)
 		}
 	}
-	switch l.random.IntN(9) {
+	switch l.random.IntN(10) {
 	case 0, 1, 2, 3:
 		l.log("user  deletes %s", pod)
 		l.DeletePod(pod, 30)
@@ -320,6 +320,12 @@ func (l *life) meddle(pod string) {
 			l.log("user  takes the name %s", name)
 			l.take(name)
 			l.truth.foreign[l.Pod(name).UID] = true
+		}
+	case 9:
+		if p := l.Pod(pod); p != nil {
+			l.log("user  takes the labels of %s", pod)
+			p.Labels = nil
+			l.Store(KindPod, p)
 		}
 	}
 }

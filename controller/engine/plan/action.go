@@ -38,6 +38,10 @@ const (
 	// known then; else all that is known of the owner is dropped and read again. It has
 	// no Outcome.
 	CheckStatus Verb = "CheckStatus"
+	// List looks live at all objects of a kind that Action.Selector selects and Action.Owner
+	// controls. They are shown from then on as they were found, until the cache is as new, and
+	// what the cache holds and is gone is known as such. It has an Outcome.
+	List Verb = "List"
 )
 
 // Action is one thing to do at the API server, in the owner's namespace. It is data: one
@@ -47,13 +51,16 @@ type Action struct {
 	// Kind of the object, by the name with which the core has registered it: "Pod". It is
 	// empty for CheckStatus.
 	Kind string
-	// Name of the object.
+	// Name of the object; for List, the owner's.
 	Name string
-	// UID of the object, for all verbs but Create and ConfirmNo.
+	// UID of the object, for all verbs but Create, ConfirmNo and List.
 	UID types.UID
 	// Owner is who has to be the controller of an object of that name for it to be the
-	// owner's, in Create and ConfirmNo.
+	// owner's, in Create, ConfirmNo and List.
 	Owner types.UID
+	// Selector are the labels that the objects of List have, as a query of labels. It selects
+	// nothing that the cache leaves out.
+	Selector string
 	// Object is what Create creates. It is not changed, and has no namespace but the
 	// owner's.
 	Object metav1.Object

@@ -6,11 +6,13 @@ package volcano
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
 	busv1alpha1 "github.com/lockstep-k8s/lockstep/apis/bus/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 )
 
 func TestARestartThatJoinsAnotherIsNotLostWhereverTheControllerDies(t *testing.T) {
@@ -135,4 +137,48 @@ func TestAnEventThatARestartHasNoUseForIsNotForgotten(t *testing.T) {
 			s.after(8).has(tally{r: s.written.Running, p: s.written.Pending, rc: 2})
 		})
 	}
+}
+
+// TestWhatWasToBeRestartedHasEndedWhenTheJobStops: the end of a Pod that is gone is not forgotten
+// for a restart that does not come.
+func TestWhatWasToBeRestartedHasEndedWhenTheJobStops(t *testing.T) {
+	s := given(t, job(
+		ofTask("a", 2, on(busv1alpha1.EventPodEvicted, busv1alpha1.ActionRestartTask)),
+		ofTask("b", 1, in("5s", on(busv1alpha1.EventPodFailed, busv1alpha1.ActionRestartTask))),
+		ofTask("c", 1, in("5s", on(busv1alpha1.EventPodFailed, busv1alpha1.ActionTerminateJob)))), nil)
+	s.until(rr)
+	s.setPhase("j-b-0", corev1.PodFailed, 1)
+	s.setPhase("j-c-0", corev1.PodFailed, 1)
+	s.after(2)
+	s.remove(KindPod, "j-b-0")
+	s.deletePod("j-a-0", 30)
+	s.run()
+	s.now = s.now.Add(10 * time.Second)
+	s.run()
+	s.until(td).has(tally{f: 2, rc: 1})
+}
+
+// TestAnEvictionThatRestartsNothingIsNotLookedInto: RestartPartition of a task without partitions,
+// while another part is restarted.
+func TestAnEvictionThatRestartsNothingIsNotLookedInto(t *testing.T) {
+	s := given(t, job(
+		ofTask("a", 2, on(busv1alpha1.EventPodEvicted, busv1alpha1.ActionRestartTask)),
+		ofTask("b", 1, on(busv1alpha1.EventPodEvicted, busv1alpha1.ActionRestartPartition))), nil)
+	s.until(rr)
+	s.deletePod("j-a-0", 30)
+	s.run()
+	s.remove(KindPod, "j-b-0")
+	looks := 0
+	s.onAction = func(a plan.Action) {
+		if a.Verb == plan.ConfirmNo {
+			looks++
+		}
+	}
+	for range 3 { // Each event of the Job would be a look.
+		s.run()
+	}
+	if s.phase() != rs || !s.told(ReasonNoTarget) || looks > 0 {
+		t.Errorf("the Job is %s, events %v, %d looks", s.phase(), s.events, looks)
+	}
+	s.until(rr).has(tally{r: 3, rc: 1})
 }

@@ -75,25 +75,24 @@ func (d *decision) applyPolicies() (goOn bool) {
 	if !isOpen(d.next.State.Phase) || d.unclear {
 		return true
 	}
-	joined := chorus{}
+	joined, parts := chorus{}, []target{}
 	for _, c := range d.dueConsequences() {
-		target, hasTarget := c.target(c.policy.Action)
-		if isRestartOfPart(c.policy.Action) && !hasTarget {
-			d.warnOnce(ReasonNoTarget, "%s: %s has nothing to restart on the event %s", c.what, c.policy.Action, c.event)
-			continue
-		}
+		target, _ := c.target(c.policy.Action)
 		switch reactionTo(d.next.State.Phase, c.policy.Action) {
 		case marksTarget:
 			if d.isLastRestart() {
 				continue // The Job is about to fail, and what has ended counts.
 			}
-			d.join(target)
+			parts = append(parts, target)
 			joined.add(string(c.policy.Action), c.happening)
 		case changesPhase:
 			d.execute(c.policy.Action, target, string(c.event), c.what)
 			d.tell(false, ReasonExecuteAction, "%s: %s", c.policy.Action, c.what)
 			return false
 		}
+	}
+	for _, part := range parts { // Unless the Job stops: then what has ended counts.
+		d.join(part)
 	}
 	d.tellChorus(joined)
 	return true
@@ -115,6 +114,10 @@ func (d *decision) dueConsequences() []consequence {
 		if p.delay > 0 && d.clock.Before(c.due) {
 			d.wakeAt(c.due)
 			told.add(fmt.Sprintf("%s in %s", p.Action, p.delay), h)
+			continue
+		}
+		if _, hasTarget := c.target(p.Action); isRestartOfPart(p.Action) && !hasTarget {
+			d.warnOnce(ReasonNoTarget, "%s: %s has nothing to restart on the event %s", h.what, p.Action, h.event)
 			continue
 		}
 		if h.event == busv1alpha1.EventPodEvicted && h.member == nil && !d.confirmGone(h) {

@@ -312,7 +312,7 @@ func (c *cluster) addRaw(t *testing.T, resource schema.GroupVersionResource, nam
 	if err := json.Unmarshal([]byte(fields), &object.Object); err != nil {
 		t.Fatal(err)
 	}
-	kind := map[string]string{"jobs": "Job", "commands": "Command", "podgroups": "PodGroup"}[resource.Resource]
+	kind := map[string]string{"jobs": "Job", "commands": "Command", "podgroups": "PodGroup", "tfjobs": "TFJob"}[resource.Resource]
 	object.SetGroupVersionKind(resource.GroupVersion().WithKind(kind))
 	object.SetNamespace("ns")
 	object.SetName(name)

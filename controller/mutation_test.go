@@ -29,7 +29,7 @@ func mutations() map[string]mutation.Mutation {
 			Old: "return !job.ours", New: "return false && !job.ours"},
 		"a Job that can't be read is everybody's": {File: "volcanojobs/ours.go", By: ".", Tests: "TestAJobOfAnotherScheduler",
 			Old: "\t\t\tjob.ours = c.namesUs(spec)\n", New: "\t\t\tjob.ours = true\n"},
-		"nobody knows who has written the status of a Job": {File: "volcanojobs/ours.go", By: ".", Tests: "TestAJobThatVolcanoRuns",
+		"nobody knows who has written the status of a Job": {File: "adapter/owners.go", By: ".", Tests: "TestAJobThatVolcanoRuns",
 			Old: "if manager.Subresource == \"status\" {", New: "if false {"},
 		"a PodGroup of Volcano says nothing of a Job": {File: "volcanojobs/snapshot.go", By: ".", Tests: "TestAJobThatVolcanoRuns",
 			Old: "return group.GetName(), nil", New: "return group.GetName()[:0], nil"},

@@ -108,14 +108,14 @@ func (d *decision) planSurplusServices() {
 	if d.invalid != "" {
 		return
 	}
-	d.eachService(func(r *replicas, index int32, service *corev1.Service) {
-		if index >= r.number && d.Pods[service.Name] == nil || startOf(service) < d.next.Starts {
+	d.eachService(func(r *replicas, index int32, service metav1.Object) {
+		if index >= r.number && d.Pods[service.GetName()] == nil || startOf(service) < d.next.Starts {
 			d.remove(KindService, service)
 		}
 	})
 }
 
-func (d *decision) eachService(visit func(*replicas, int32, *corev1.Service)) {
+func (d *decision) eachService(visit func(*replicas, int32, metav1.Object)) {
 	for _, r := range d.replicas {
 		for index := range r.reach {
 			if service := r.services[index]; service != nil {
@@ -132,7 +132,7 @@ func (d *decision) planServices() bool {
 		for index := range r.number {
 			service := r.services[index]
 			if service != nil {
-				all = all && service.DeletionTimestamp == nil && startOf(service) >= d.next.Starts
+				all = all && service.GetDeletionTimestamp() == nil && startOf(service) >= d.next.Starts
 				continue
 			}
 			all = false

@@ -66,12 +66,15 @@ func (b *builder) pod(t *replicaType, index, start int32, group string) *corev1.
 
 // labels find the Pod of an index.
 func (b *builder) labels(t string, index int32) map[string]string {
-	return map[string]string{
-		kubeflowv1.KeyOperatorName: b.kind.operator,
-		kubeflowv1.KeyJobName:      b.job.Name,
+	return jobpods.With(b.jobLabels(), map[string]string{
 		kubeflowv1.KeyReplicaType:  lower(t),
 		kubeflowv1.KeyReplicaIndex: strconv.Itoa(int(index)),
-	}
+	})
+}
+
+// jobLabels find all that the job has.
+func (b *builder) jobLabels() map[string]string {
+	return map[string]string{kubeflowv1.KeyOperatorName: b.kind.operator, kubeflowv1.KeyJobName: b.job.Name}
 }
 
 // leads says whether a Pod's log is that of the job: the Chief's or Master's, or if there is

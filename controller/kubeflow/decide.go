@@ -93,7 +93,7 @@ func (d *decision) recordedVersion() string {
 		}
 	}
 	for _, service := range d.Services {
-		if version := service.Annotations[KeyCreatedAs]; version != "" {
+		if version := service.GetAnnotations()[KeyCreatedAs]; version != "" {
 			return version
 		}
 	}

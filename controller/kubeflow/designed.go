@@ -145,7 +145,7 @@ func (d *decision) seen() uint64 {
 		add(name, string(d.Pods[name].UID), d.Pods[name].ResourceVersion)
 	}
 	for _, name := range jobpods.SortedKeys(d.Services) {
-		add(name, string(d.Services[name].UID), d.Services[name].ResourceVersion)
+		add(name, string(d.Services[name].GetUID()), d.Services[name].GetResourceVersion())
 	}
 	return digest.Sum64()
 }

@@ -21,7 +21,7 @@ type replicas struct {
 	*replicaType
 	// pods are those of the present start that are there, by index, and services likewise.
 	pods     map[int32]*corev1.Pod
-	services map[int32]*corev1.Service
+	services map[int32]metav1.Object
 	// reach is above all indexes of which there is, or should be, anything.
 	reach int32
 	// record is what is remembered, and persisted what of it the API server has.
@@ -59,7 +59,7 @@ func (d *decision) gather() (goOn bool) {
 	slices.SortFunc(d.old, func(a, b *corev1.Pod) int { return cmp.Compare(a.Name, b.Name) })
 	slices.Sort(d.unchecked)
 	for _, service := range d.Services {
-		if r, index := d.placeOf(service); r != nil && !d.Gone[service.UID] {
+		if r, index := d.placeOf(service); r != nil && !d.Gone[service.GetUID()] {
 			r.services[index] = service
 		}
 	}
@@ -94,7 +94,7 @@ func (d *decision) placeOf(object metav1.Object) (*replicas, int32) {
 	r := d.replicasOf(d.kind.types[i])
 	r.reach = max(r.reach, index+1)
 	if r.pods == nil {
-		r.pods, r.services = map[int32]*corev1.Pod{}, map[int32]*corev1.Service{}
+		r.pods, r.services = map[int32]*corev1.Pod{}, map[int32]metav1.Object{}
 	}
 	return r, index
 }

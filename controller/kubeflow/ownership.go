@@ -26,8 +26,11 @@ func (d *decision) checkOwnership() (goOn bool) {
 	return !d.leave
 }
 
-// Takes says whether a job is ours, by its managedBy and the options.
+// Takes says whether a job is ours, by its namespace, its managedBy and the options.
 func Takes(job *Job, options Options) bool {
+	if len(options.Namespaces) > 0 && !options.Namespaces[job.Namespace] {
+		return false
+	}
 	manager := ""
 	if m := job.Spec.RunPolicy.ManagedBy; m != nil {
 		manager = *m

@@ -69,7 +69,7 @@ func TestNothingThatIsStoredMakesADecisionPanic(t *testing.T) {
 		if random.IntN(8) == 0 {
 			stored = nil
 		}
-		pods, services := map[string]*corev1.Pod{}, map[string]*corev1.Service{}
+		pods, services := map[string]*corev1.Pod{}, map[string]metav1.Object{}
 		for i := range random.IntN(4) {
 			index := word("0", "1", "7", "-1", "2147483647", "x")
 			labels := map[string]string{kubeflowv1.KeyReplicaType: word("worker", "ps", "", "master"), kubeflowv1.KeyReplicaIndex: index}

@@ -6,8 +6,8 @@ package kubeflow
 import (
 	"time"
 
-	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
@@ -37,11 +37,12 @@ type Snapshot struct {
 	// Memory is what the last decision wants to know again. It may be forgotten.
 	Memory Memory
 
-	// Pods, Services, PodGroups and Autoscalers are those that the job controls, by name.
+	// Pods, Services, PodGroups and Autoscalers are those that the job controls, by name. Pods
+	// have what KeepOfPod keeps. Of Services and Autoscalers nothing but the metadata is read.
 	Pods        map[string]*corev1.Pod
-	Services    map[string]*corev1.Service
+	Services    map[string]metav1.Object
 	PodGroups   map[string]*schedulingv1alpha1.PodGroup
-	Autoscalers map[string]*autoscalingv2.HorizontalPodAutoscaler
+	Autoscalers map[string]metav1.Object
 
 	// Gone holds the UIDs of objects that are certainly gone.
 	Gone map[types.UID]bool
@@ -66,6 +67,8 @@ type Snapshot struct {
 type Options struct {
 	// TakeJobs says whose jobs are taken.
 	TakeJobs TakeJobs
+	// Namespaces are those whose jobs are taken. Empty for all.
+	Namespaces map[string]bool
 	// GangSchedulerName is the scheduler that places PodGroups.
 	GangSchedulerName string
 	// SchedulerNames are those by which a template shows that a job is ours.

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -405,7 +406,7 @@ func TestStories(t *testing.T) {
 				elastic.MaxReplicas = ptr.To[int32](5)
 				s.ElasticPolicy = elastic
 			})
-			if got := w.core.last.Autoscalers["j"].Spec; got.MaxReplicas != 5 || *got.MinReplicas != 1 || got.ScaleTargetRef.Kind != "PyTorchJob" || len(got.Metrics) != 1 {
+			if got := w.core.last.Autoscalers["j"].(*autoscalingv2.HorizontalPodAutoscaler).Spec; got.MaxReplicas != 5 || *got.MinReplicas != 1 || got.ScaleTargetRef.Kind != "PyTorchJob" || len(got.Metrics) != 1 {
 				t.Errorf("the autoscaler is %+v", got)
 			}
 			w.suspend(true).has(KindAutoscaler).suspend(false).has(KindAutoscaler, "j").

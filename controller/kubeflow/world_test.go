@@ -48,8 +48,8 @@ func (c *core) Decide(v *view, now time.Time) plan.Plan[status] {
 func (c *core) snapshot(v *view) Snapshot {
 	s := Snapshot{
 		Job: v.Owner, Persisted: v.Persisted, Status: v.Status, Memory: c.memory,
-		Pods: map[string]*corev1.Pod{}, Services: map[string]*corev1.Service{},
-		PodGroups: map[string]*schedulingv1alpha1.PodGroup{}, Autoscalers: map[string]*autoscalingv2.HorizontalPodAutoscaler{},
+		Pods: map[string]*corev1.Pod{}, Services: map[string]metav1.Object{},
+		PodGroups: map[string]*schedulingv1alpha1.PodGroup{}, Autoscalers: map[string]metav1.Object{},
 		Deleted: v.Deleted, Current: v.Current, Checked: v.Checked, Blocked: v.Blocked, Outcomes: v.Outcomes, Options: c.options,
 	}
 	for key, object := range v.Objects {
@@ -58,7 +58,7 @@ func (c *core) snapshot(v *view) Snapshot {
 		}
 		switch o := object.(type) {
 		case *corev1.Pod:
-			s.Pods[key.Name] = o
+			s.Pods[key.Name] = KeepOfPod(o)
 		case *corev1.Service:
 			s.Services[key.Name] = o
 		case *schedulingv1alpha1.PodGroup:

@@ -12,6 +12,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/controller/adapter"
 	"github.com/lockstep-k8s/lockstep/controller/volcano"
 )
 
@@ -31,7 +32,7 @@ func (j *Job) DeepCopyObject() runtime.Object {
 // DecodeOwner makes a Job of what the API server has sent. The CRD may be Volcano's, or
 // anybody's: what a spec may hold is for the decision to look at, if it can be read at all.
 func (c *Core) DecodeOwner(kind metav1.TypeMeta, metadata metav1.ObjectMeta, spec []byte) (*Job, error) {
-	metadata.ManagedFields = statusWriters(metadata.ManagedFields)
+	metadata.ManagedFields = adapter.StatusWriters(metadata.ManagedFields)
 	job := &Job{Job: &batchv1alpha1.Job{TypeMeta: kind, ObjectMeta: metadata}}
 	if len(spec) > 0 {
 		if err := utiljson.Unmarshal(spec, &job.Spec); err != nil {
@@ -65,16 +66,3 @@ func (c *Core) namesUs(spec []byte) bool {
 
 // Ignores says whether a Job is somebody else's.
 func (c *Core) Ignores(job *Job) bool { return !job.ours }
-
-// statusWriters are the managers of a Job's status. What fields they have written is left
-// out.
-func statusWriters(managers []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
-	var kept []metav1.ManagedFieldsEntry
-	for _, manager := range managers {
-		if manager.Subresource == "status" {
-			manager.FieldsV1 = nil
-			kept = append(kept, manager)
-		}
-	}
-	return kept
-}

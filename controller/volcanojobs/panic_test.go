@@ -84,7 +84,11 @@ func run(t *testing.T, server *apiserver.Server, decide func(volcano.Snapshot, t
 	settings := &configv1alpha1.ControllerConfiguration{}
 	configv1alpha1.SetDefaults(settings)
 	factory := externalversions.NewSharedInformerFactory(clients.Lockstep, 0)
-	core, err := New(clients, factory.Scheduling().V1alpha1().PodGroups().Informer(), settings)
+	podGroups := factory.Scheduling().V1alpha1().PodGroups().Informer()
+	if err := podGroups.AddIndexers(engine.OwnerIndex("")); err != nil {
+		t.Fatal(err)
+	}
+	core, err := New(clients, podGroups, settings)
 	if err != nil {
 		t.Fatal(err)
 	}

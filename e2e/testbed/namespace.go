@@ -43,6 +43,7 @@ func (c *Cluster) dump(ctx context.Context, namespace string) string {
 		{"get", "frameworks,podgroups", "-n", namespace, "-o", "yaml"},
 		// Not every cluster has them.
 		{"get", "jobs.batch.volcano.sh,commands.bus.volcano.sh", "-n", namespace, "-o", "yaml", "--ignore-not-found"},
+		{"get", "tfjobs.kubeflow.org,pytorchjobs.kubeflow.org", "-n", namespace, "-o", "yaml", "--ignore-not-found"},
 		{"get", "events", "-n", namespace, "--sort-by=.lastTimestamp"},
 	} {
 		out, err := c.Kubectl(ctx, args...)

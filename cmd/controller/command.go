@@ -63,7 +63,7 @@ A configuration file of FrameworkController is accepted as it is.`,
 	set.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig of the API server; overrides kubeConfigFilePath and kubeApiServerAddress of --config")
 	set.StringVar(&f.configFile, "config", "", "configuration file, YAML; without it, all defaults")
 	set.StringVar(&f.healthAddress, "health-address", ":8080", "host:port on which /healthz, /readyz and /metrics are served; empty for none")
-	set.BoolVar(&f.installCRDs, "install-crds", false, "create or update the CRDs before anything else, and create those of Volcano Jobs and of Kubeflow's if these are switched on and it has none; needs the permission to")
+	set.BoolVar(&f.installCRDs, "install-crds", false, "create or update the CRDs before anything else, and create those of Volcano Jobs and of Kubeflow's where these are switched on and the CRDs are absent; needs the permission to")
 	logsapi.AddFlags(f.logging, set)
 	return cmd
 }

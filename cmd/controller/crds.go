@@ -117,21 +117,32 @@ func installCRDs(ctx context.Context, crds []crd, config *rest.Config) error {
 	return nil
 }
 
-// installAbsentCRDs creates the CRDs that are not there. One that is may be somebody
-// else's, and is left as it is.
-func installAbsentCRDs(ctx context.Context, crds []crd, config *rest.Config) error {
+// labelPartOf is on CRDs of the kinds of other products that are Lockstep's own.
+const labelPartOf = "app.kubernetes.io/part-of"
+
+// installOptionalCRDs creates the CRDs that are not there, and brings those up to date that this
+// program has made. One without Lockstep's label, or of which others have set what is to be
+// changed, may be another product's, and is left as it is.
+func installOptionalCRDs(ctx context.Context, crds []crd, config *rest.Config) error {
 	resource, err := crdClient(config)
 	if err != nil {
 		return err
 	}
 	logger := klog.FromContext(ctx)
 	for _, crd := range crds {
-		name := crd.object.GetName()
-		switch _, err := resource.Create(ctx, crd.object, metav1.CreateOptions{FieldManager: programName}); {
-		case apierrors.IsAlreadyExists(err):
+		name, label := crd.object.GetName(), crd.object.GetLabels()[labelPartOf]
+		switch there, err := resource.Get(ctx, name, metav1.GetOptions{}); {
+		case err != nil && !apierrors.IsNotFound(err):
+			return fmt.Errorf("--install-crds: reading %s: %w", name, err)
+		case err == nil && (label == "" || there.GetLabels()[labelPartOf] != label):
 			logger.Info("Left a CRD as it is", "name", name)
+			continue
+		}
+		switch _, err := resource.Apply(ctx, name, crd.object, metav1.ApplyOptions{FieldManager: programName}); {
+		case apierrors.IsConflict(err):
+			logger.Info("Left a CRD as it is, because others have written it", "name", name, "conflict", err.Error())
 		case err != nil:
-			return fmt.Errorf("--install-crds: creating %s: %w", name, err)
+			return fmt.Errorf("--install-crds: applying %s: %w", name, err)
 		default:
 			logger.Info("Installed a CRD", "name", name)
 		}

@@ -87,7 +87,7 @@ func run(ctx context.Context, f *flags, config *configv1alpha1.ControllerConfigu
 			if err := installCRDs(ctx, crds, restConfig); err != nil {
 				return err
 			}
-			if err := installAbsentCRDs(ctx, optional, restConfig); err != nil {
+			if err := installOptionalCRDs(ctx, optional, restConfig); err != nil {
 				return err
 			}
 		}

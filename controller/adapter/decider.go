@@ -17,7 +17,7 @@ import (
 type decider[O engine.Owner, S, N, M any] struct {
 	engine.Whole[O, S]
 	snapshot func(*engine.View[O, S], M) (N, error)
-	decide   func(N, time.Time) (plan.Plan[S], M)
+	decide   func(N, time.Time, plan.Entropy) (plan.Plan[S], M)
 	// memory is what the last decision wants to know again. What a spec means is a part of
 	// it, so that templates are decoded once for each version of an owner.
 	memory M
@@ -27,18 +27,18 @@ type decider[O engine.Owner, S, N, M any] struct {
 // what it wanted to know again, which snapshot puts into what it sees. N is what a decision
 // sees, and M what it wants to know again.
 func NewDecider[O engine.Owner, S, N, M any](
-	snapshot func(*engine.View[O, S], M) (N, error), decide func(N, time.Time) (plan.Plan[S], M),
+	snapshot func(*engine.View[O, S], M) (N, error), decide func(N, time.Time, plan.Entropy) (plan.Plan[S], M),
 ) engine.Decider[O, S] {
 	return &decider[O, S, N, M]{snapshot: snapshot, decide: decide}
 }
 
 // Decide has the pure function decide, which speaks the engine's words.
-func (d *decider[O, S, N, M]) Decide(view *engine.View[O, S], now time.Time, _ plan.Entropy) (plan.Plan[S], error) {
+func (d *decider[O, S, N, M]) Decide(view *engine.View[O, S], now time.Time, entropy plan.Entropy) (plan.Plan[S], error) {
 	snapshot, err := d.snapshot(view, d.memory)
 	if err != nil {
 		return plan.Plan[S]{}, fmt.Errorf("reading the cache: %w", err)
 	}
-	next, memory := d.decide(snapshot, now)
+	next, memory := d.decide(snapshot, now, entropy)
 	d.memory = memory
 	return next, nil
 }

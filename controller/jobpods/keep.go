@@ -33,9 +33,11 @@ func Keep(pod *corev1.Pod, annotations ...string) *corev1.Pod {
 		},
 	}
 	for _, condition := range pod.Status.Conditions {
-		kept.Status.Conditions = append(kept.Status.Conditions, corev1.PodCondition{
-			Type: condition.Type, Status: condition.Status, LastTransitionTime: condition.LastTransitionTime,
-		})
+		keep := corev1.PodCondition{Type: condition.Type, Status: condition.Status, LastTransitionTime: condition.LastTransitionTime}
+		if condition.Type == corev1.DisruptionTarget {
+			keep.Reason = condition.Reason // It says who deletes the Pod.
+		}
+		kept.Status.Conditions = append(kept.Status.Conditions, keep)
 	}
 	return kept
 }

@@ -56,8 +56,10 @@
 //	outcome.go     when a job of v1 runs, succeeds and fails
 //	designed.go    the same of v1alpha2
 //	conditions.go  in which order conditions stand
+//	reconciler.go  when a job of v1alpha2 is looked at, though nothing is heard of it
+//	kept.go        what a CRD of somebody else's keeps of a status
 //	limits.go      deadline, backoffLimit, time to live
-//	suspension.go, cleanup.go
+//	suspension.go, cleanup.go, force.go
 //	               when objects go
 //	gang.go, elastic.go
 //	               the PodGroup and the autoscaler

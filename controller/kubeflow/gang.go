@@ -96,7 +96,7 @@ func (d *decision) planPodGroup() bool {
 	}
 	have := d.PodGroups[desired.Name]
 	switch {
-	case have == nil || d.Gone[have.UID]:
+	case have == nil || d.isGone(have.UID):
 		action.Verb, action.Object = plan.Create, desired
 	case have.DeletionTimestamp != nil:
 		return false // It is made anew once it is gone.
@@ -156,7 +156,7 @@ func (d *decision) planAutoscaler() {
 		return
 	}
 	have := d.Autoscalers[d.Job.Name]
-	if have != nil && d.Gone[have.GetUID()] {
+	if have != nil && d.isGone(have.GetUID()) {
 		have = nil
 	}
 	switch {

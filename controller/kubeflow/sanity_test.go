@@ -87,7 +87,7 @@ func TestNothingThatIsStoredMakesADecisionPanic(t *testing.T) {
 		p, _ := Decide(Snapshot{
 			Job: job, Persisted: stored, Status: stored, Pods: pods, Services: services, Current: true,
 			Options: Options{TakeJobs: TakeAll, GangSchedulerName: gangScheduler, GangAlways: random.IntN(2) == 0},
-		}, time.Unix(1e9+int64(random.IntN(100)), 0))
+		}, time.Unix(1e9+int64(random.IntN(100)), 0), steady{})
 		for _, action := range p.Actions {
 			if action.Verb == plan.Create && action.Build != nil {
 				if _, err := action.Build(); err != nil {

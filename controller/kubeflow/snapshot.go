@@ -15,9 +15,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 )
 
-// Kinds of objects in actions.
+// Kinds of objects in actions. The job itself is of its own kind: TFJob, say.
 const (
-	KindJob        = "Job"
 	KindPod        = "Pod"
 	KindService    = "Service"
 	KindPodGroup   = "PodGroup"
@@ -46,12 +45,19 @@ type Snapshot struct {
 
 	// Gone holds the UIDs of objects that are certainly gone.
 	Gone map[types.UID]bool
+	// Forced holds the UIDs of Pods that were deleted by force and are gone.
+	Forced map[types.UID]bool
+	// Terminating is since when, by the controller's own clock, objects have been seen to be
+	// deleted.
+	Terminating map[types.UID]time.Time
 	// Deleted holds the UIDs of objects whose deletion the API server accepted, so that it
 	// is not asked for again while the cache is behind. It may be forgotten.
 	Deleted map[types.UID]bool
 	// Current says that Persisted is what the API server holds, or once did since this
 	// controller began. Before, nothing is created.
 	Current bool
+	// Kept says whether the API server keeps all of the status: see the function.
+	Kept plan.Kept
 	// Checked holds the UIDs of objects that were known when Persisted was last found, by a
 	// live look, to be what the API server holds.
 	Checked map[types.UID]bool
@@ -75,6 +81,9 @@ type Options struct {
 	SchedulerNames []string
 	// GangAlways makes a gang of every job.
 	GangAlways bool
+	// ForeignCRDs has jobs begun, too, of whose status the API server does not keep all,
+	// because their CRD is not Lockstep's.
+	ForeignCRDs bool
 	// Manager is the name under which the controller writes statuses.
 	Manager string
 	// ClusterDomain follows .svc in addresses. Empty for none.
@@ -121,10 +130,8 @@ type Memory struct {
 	Awaited map[string]bool
 	// Missing and Going are the names of Pods and Services that were to be made, and to go.
 	Missing, Going map[objectKey]bool
-	// Period is how long a job of v1alpha2 may wait to be looked at, and Seen what it had
-	// when it was looked at last.
-	Period time.Duration
-	Seen   uint64
+	// reconciler is when a job of v1alpha2 is looked at.
+	reconciler reconciler
 	// reading is what the spec means.
 	reading *reading
 }

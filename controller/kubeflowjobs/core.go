@@ -49,7 +49,7 @@ type Core struct {
 	informers *informers
 
 	// decide is kubeflow.Decide.
-	decide func(kubeflow.Snapshot, time.Time) (plan.Plan[kubeflowv1.JobStatus], kubeflow.Memory)
+	decide func(kubeflow.Snapshot, time.Time, plan.Entropy) (plan.Plan[kubeflowv1.JobStatus], kubeflow.Memory)
 }
 
 // Owners are jobs of one kind at work.
@@ -161,6 +161,11 @@ func (c *Core) jobsOf(object metav1.Object) []string {
 		names = append(names, owner.Name)
 	}
 	return names
+}
+
+// Kept is what the API server keeps of a status.
+func (c *Core) Kept(status, stored *kubeflowv1.JobStatus) *kubeflowv1.JobStatus {
+	return kubeflow.Kept(status, stored)
 }
 
 // DecodeStatus reads a stored status.

@@ -6,11 +6,14 @@ package kubeflowjobs
 import (
 	"encoding/json"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/cache"
 
 	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
 	"github.com/lockstep-k8s/lockstep/controller/adapter"
+	"github.com/lockstep-k8s/lockstep/controller/engine"
 	"github.com/lockstep-k8s/lockstep/controller/kubeflow"
 )
 
@@ -78,4 +81,22 @@ func (c *Core) templatesIn(spec []byte) map[string]kubeflowv1.ReplicaSpec {
 }
 
 // Ignores says whether a job is somebody else's.
-func (c *Core) Ignores(job *Job) bool { return !job.ours }
+func (c *Core) Ignores(job *Job) bool {
+	return !job.ours && !(kubeflow.TakesBegun(job.Job, c.options) && c.hasBegun(job))
+}
+
+// hasBegun says whether there is a Service or a Pod of a job that this controller has made.
+func (c *Core) hasBegun(job *Job) bool {
+	for _, informer := range []cache.SharedIndexInformer{c.informers.services, c.informers.pods} {
+		objects, err := informer.GetIndexer().ByIndex(engine.ByOwner, engine.OwnerKey(job.Namespace, job.UID))
+		if err != nil {
+			return false
+		}
+		for _, object := range objects {
+			if accessor, err := meta.Accessor(object); err == nil && kubeflow.IsOurs(accessor) {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -25,8 +25,10 @@ func (c *Core) snapshot(view *view, memory kubeflow.Memory) (kubeflow.Snapshot, 
 		Status:    view.Status,
 		Memory:    memory,
 		Gone:      view.Gone,
+		Forced:    view.Forced,
 		Deleted:   view.Deleted,
 		Current:   view.Current,
+		Kept:      view.Kept,
 		Checked:   view.Checked,
 		Blocked:   view.Blocked,
 		Outcomes:  view.Outcomes,
@@ -49,5 +51,6 @@ func (c *Core) snapshot(view *view, memory kubeflow.Memory) (kubeflow.Snapshot, 
 		return snapshot, err
 	}
 	snapshot.Autoscalers, err = engine.Owned[metav1.Object](view, kubeflow.KindAutoscaler, uid)
+	snapshot.Terminating = view.Terminating()
 	return snapshot, err
 }

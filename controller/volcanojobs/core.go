@@ -229,5 +229,7 @@ func (c *Core) Size(status *batchv1alpha1.JobStatus) int {
 
 // NewDecider begins to decide on a Job.
 func (c *Core) NewDecider() engine.Decider[*Job, batchv1alpha1.JobStatus] {
-	return adapter.NewDecider(c.snapshot, c.decide)
+	return adapter.NewDecider(c.snapshot, func(s volcano.Snapshot, now time.Time, _ plan.Entropy) (plan.Plan[batchv1alpha1.JobStatus], volcano.Memory) {
+		return c.decide(s, now)
+	})
 }

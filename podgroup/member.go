@@ -39,11 +39,13 @@ func RoleOf(pod *corev1.Pod) string {
 // It is a guard against accidents. Whoever may create Pods in the namespace may
 // give them any owner references, and so make them members of any group there.
 func IsMember(group *schedulingv1alpha1.PodGroup, pod *corev1.Pod) bool {
-	owner := Owner(group)
-	if owner == nil {
-		return true
-	}
-	return controlled.By(owner.UID, pod)
+	return IsMemberUnder(Owner(group), pod)
+}
+
+// IsMemberUnder says whether a Pod is a member of the group that its label names, if this is the
+// group's Owner, nil if it has none. See IsMember.
+func IsMemberUnder(owner *metav1.OwnerReference, pod *corev1.Pod) bool {
+	return owner == nil || controlled.By(owner.UID, pod)
 }
 
 // Owner is the object that the group was made for, with Pods of its own: the ConfigMap of

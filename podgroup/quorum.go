@@ -7,16 +7,34 @@ import (
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 )
 
-// Holds says whether so many members are a quorum: minMember in all and
-// minRoleMember of each role.
-func Holds(spec *schedulingv1alpha1.PodGroupSpec, members Tally) bool {
-	if members.Total < spec.MinMember {
+// Minimum is how many members of a group are to be placed together.
+type Minimum struct {
+	// Members is how many there are to be in all.
+	Members int32
+	// Roles is how many of a role are to be among them, beside Members. Nobody changes it.
+	Roles map[string]int32
+}
+
+// MinimumOf is the minimum that the spec of a PodGroup asks for. It shares the spec's map.
+func MinimumOf(spec *schedulingv1alpha1.PodGroupSpec) Minimum {
+	return Minimum{Members: spec.MinMember, Roles: spec.MinRoleMember}
+}
+
+// HeldBy says whether so many members are a quorum: the minimum in all and that of each role.
+func (m Minimum) HeldBy(members Tally) bool {
+	if members.Total < m.Members {
 		return false
 	}
-	for role, least := range spec.MinRoleMember {
+	for role, least := range m.Roles {
 		if members.Roles[role] < least {
 			return false
 		}
 	}
 	return true
+}
+
+// Holds says whether so many members are a quorum: minMember in all and
+// minRoleMember of each role.
+func Holds(spec *schedulingv1alpha1.PodGroupSpec, members Tally) bool {
+	return MinimumOf(spec).HeldBy(members)
 }

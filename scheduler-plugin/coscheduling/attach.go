@@ -10,12 +10,11 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	restclient "k8s.io/client-go/rest"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
-	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	schedulingclient "github.com/lockstep-k8s/lockstep/client/clientset/versioned"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/gangs"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/place"
@@ -74,8 +73,8 @@ func attach(ctx context.Context, sched *kube.Scheduler, plugins map[string]*Cosc
 		Rules:    gangs.Rules{Serves: e.serves, ClassValue: e.classes.value, ClassKey: place.ClassKey},
 		Now:      time.Now,
 		Stir:     e.stirred.leave,
-		Report:   func(gang types.NamespacedName, d time.Duration) { reporter.Report(gang, d) },
-		Dissolve: func(group *schedulingv1alpha1.PodGroup, rest []*corev1.Pod) { go e.evictor.dissolve(ctx, group, rest) },
+		Report:   func(gang dialect.Key, d time.Duration) { reporter.Report(gang, d) },
+		Dissolve: func(group *dialect.Group, rest []*corev1.Pod) { go e.evictor.dissolve(ctx, group, rest) },
 		Idle:     e.freer.idle.add,
 	})
 	e.freer.gangs = e.gangs

@@ -12,6 +12,8 @@ import (
 	"k8s.io/klog/v2"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/podgroup"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/gangs"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/place"
@@ -64,11 +66,11 @@ func BenchmarkPlace(b *testing.B) {
 
 // viewOf is a gang of which no member is placed.
 func viewOf(group *schedulingv1alpha1.PodGroup, members []runtime.Object) gangView {
-	view := gangView{Gang: place.Gang{View: gangs.View{Key: gangName, Group: group}}}
+	view := gangView{Gang: place.Gang{View: gangs.View{Key: gangName, Group: dialect.FromOwn(group)}}}
 	for _, object := range members {
 		pod := object.(*corev1.Pod)
 		view.Waiting = append(view.Waiting, pod)
-		view.ClassKeys = append(view.ClassKeys, place.ClassKey(pod))
+		view.ClassKeys = append(view.ClassKeys, place.ClassKey(pod, podgroup.RoleOf(pod)))
 	}
 	return view
 }

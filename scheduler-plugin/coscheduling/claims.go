@@ -7,9 +7,9 @@ import (
 	"context"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/gangs"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/news"
@@ -63,7 +63,7 @@ func (k *keeper) end(ctx context.Context, claim room.Claim) bool {
 }
 
 // drop ends a gang's claim, if it has one.
-func (k *keeper) drop(ctx context.Context, key types.NamespacedName) {
+func (k *keeper) drop(ctx context.Context, key dialect.Key) {
 	if claim := k.room.Drop(key); claim != nil {
 		k.ended(ctx, claim)
 	}
@@ -97,7 +97,7 @@ func (k *keeper) keep(ctx context.Context, claim room.Claim) {
 
 // endOtherBarriers ends those of gangs that had the right to be helped before this one: one
 // gang at a time has it.
-func (k *keeper) endOtherBarriers(ctx context.Context, gang types.NamespacedName) {
+func (k *keeper) endOtherBarriers(ctx context.Context, gang dialect.Key) {
 	for _, other := range k.room.InOrder() {
 		if _, starves := other.(*room.Barrier); starves && other.Gang().Rank.Key != gang {
 			k.end(ctx, other)

@@ -10,10 +10,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/klog/v2"
 
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/gangs"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/place"
@@ -40,25 +40,25 @@ const (
 type freeings struct {
 	mu sync.Mutex
 	// underway has for each of them whether it was to have a turn meanwhile.
-	underway map[types.NamespacedName]bool
+	underway map[dialect.Key]bool
 }
 
 // begin says whether a gang may begin to give devices back: it does not do so already.
-func (f *freeings) begin(key types.NamespacedName) bool {
+func (f *freeings) begin(key dialect.Key) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if _, is := f.underway[key]; is {
 		return false
 	}
 	if f.underway == nil {
-		f.underway = make(map[types.NamespacedName]bool)
+		f.underway = make(map[dialect.Key]bool)
 	}
 	f.underway[key] = false
 	return true
 }
 
 // hinders says whether a gang can't have a turn because it gives devices back.
-func (f *freeings) hinders(key types.NamespacedName) bool {
+func (f *freeings) hinders(key dialect.Key) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	_, is := f.underway[key]
@@ -69,7 +69,7 @@ func (f *freeings) hinders(key types.NamespacedName) bool {
 }
 
 // end ends what begin began, and says whether the gang has missed a turn.
-func (f *freeings) end(key types.NamespacedName) (missed bool) {
+func (f *freeings) end(key dialect.Key) (missed bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	missed = f.underway[key]
@@ -81,18 +81,18 @@ func (f *freeings) end(key types.NamespacedName) (missed bool) {
 // looked at. It is safe for concurrent use.
 type idle struct {
 	mu   sync.Mutex
-	keys map[types.NamespacedName]time.Time
+	keys map[dialect.Key]time.Time
 }
 
 // add has a gang be looked at.
-func (i *idle) add(key types.NamespacedName) {
+func (i *idle) add(key dialect.Key) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.put(key, time.Time{})
 }
 
 // again has a gang be looked at some time, or before if it is added.
-func (i *idle) again(key types.NamespacedName, at time.Time) {
+func (i *idle) again(key dialect.Key, at time.Time) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if _, is := i.keys[key]; !is {
@@ -100,15 +100,15 @@ func (i *idle) again(key types.NamespacedName, at time.Time) {
 	}
 }
 
-func (i *idle) put(key types.NamespacedName, at time.Time) {
+func (i *idle) put(key dialect.Key, at time.Time) {
 	if i.keys == nil {
-		i.keys = make(map[types.NamespacedName]time.Time)
+		i.keys = make(map[dialect.Key]time.Time)
 	}
 	i.keys[key] = at
 }
 
 // take returns those that are to be looked at now.
-func (i *idle) take(now time.Time) (due []types.NamespacedName) {
+func (i *idle) take(now time.Time) (due []dialect.Key) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	for key, at := range i.keys {
@@ -147,7 +147,7 @@ func (f *freer) tend(ctx context.Context) {
 
 // free has the devices given back that were left to members of a gang which wait. It says
 // whether members have any, be they given back or not. The caller holds f.turn.
-func (f *freer) free(ctx context.Context, gang types.NamespacedName, waiting []*corev1.Pod) (held bool) {
+func (f *freer) free(ctx context.Context, gang dialect.Key, waiting []*corev1.Pod) (held bool) {
 	profile := f.plugins[waiting[0].Spec.SchedulerName].handle
 	logger := klog.FromContext(ctx)
 	leftovers, err := f.sched.Leftovers(profile, waiting)

@@ -11,7 +11,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
-	"github.com/lockstep-k8s/lockstep/podgroup"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/gangs"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/place"
@@ -103,6 +103,6 @@ func (e *engine) turns(priority int32, hung time.Time) {
 // places says whether the engine places a Pod that the queue hands out. A bound
 // Pod is there for a resize, which is kube-scheduler's business.
 func (e *engine) places(pod *corev1.Pod) bool {
-	_, member := podgroup.GroupOf(pod)
+	_, member := dialect.KeyOf(pod)
 	return member && pod.Spec.NodeName == "" && e.serves(pod.Spec.SchedulerName)
 }

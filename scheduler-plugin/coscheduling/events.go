@@ -11,7 +11,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
-	"github.com/lockstep-k8s/lockstep/podgroup"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/gangs"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/place"
@@ -77,7 +77,7 @@ func (c *Coscheduling) EventsToRegister(context.Context) ([]fwk.ClusterEventWith
 // it had to leave room for a gang. It is tried again at each event, as long as the
 // room is held. Gangs hear of events from the queue in front of that (kube.Queue).
 func retryOrdinary(_ klog.Logger, pod *corev1.Pod, _, _ any) (fwk.QueueingHint, error) {
-	if _, member := podgroup.GroupOf(pod); member {
+	if _, member := dialect.KeyOf(pod); member {
 		return fwk.QueueSkip, nil
 	}
 	return fwk.Queue, nil
@@ -143,7 +143,7 @@ func isSameMember(was, is any) bool {
 	if !ok1 || !ok2 {
 		return false
 	}
-	from, _ := podgroup.GroupOf(before)
-	to, _ := podgroup.GroupOf(after)
-	return from == to && podgroup.RoleOf(before) == podgroup.RoleOf(after)
+	from, _ := dialect.KeyOf(before)
+	to, _ := dialect.KeyOf(after)
+	return from == to && to.RoleOf(before) == to.RoleOf(after)
 }

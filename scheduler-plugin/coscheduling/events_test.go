@@ -16,6 +16,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/gangs"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/place"
@@ -77,12 +78,17 @@ func newBench() *bench {
 		},
 		Now:      func() time.Time { return b.time },
 		Stir:     func() {},
-		Idle:     func(types.NamespacedName) {},
-		Report:   func(types.NamespacedName, time.Duration) {},
-		Dissolve: func(*schedulingv1alpha1.PodGroup, []*corev1.Pod) {},
+		Idle:     func(dialect.Key) {},
+		Report:   func(dialect.Key, time.Duration) {},
+		Dissolve: func(*dialect.Group, []*corev1.Pod) {},
 	})
 	b.SetSynced()
 	return b
+}
+
+// SetGroup makes a PodGroup known, new or changed.
+func (b *bench) SetGroup(group *schedulingv1alpha1.PodGroup) {
+	b.Gangs.SetGroup(dialect.FromOwn(group))
 }
 
 // turn begins the turn of the gang that is next, which has no name if there is none.
@@ -92,7 +98,7 @@ func (b *bench) turn() gangs.View {
 }
 
 // fail ends a turn without a place.
-func (b *bench) fail(key types.NamespacedName, uid types.UID, why line.Refusal, initial, longest time.Duration) {
+func (b *bench) fail(key dialect.Key, uid types.UID, why line.Refusal, initial, longest time.Duration) {
 	b.Refuse(key, uid, why, line.Terms{Initial: initial, Longest: longest})
 }
 

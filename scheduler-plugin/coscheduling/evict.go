@@ -14,7 +14,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
-	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/gangs"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
@@ -43,7 +43,7 @@ func (e *evictor) evict(ctx context.Context, view *gangs.View, pods []*corev1.Po
 	e.metrics.Victims.Add(float64(len(pods)))
 	kube.ObservePreemption(len(pods))
 	klog.FromContext(ctx).V(2).Info("Preempting Pods for a pod group", "victims", len(pods))
-	by := &kube.Preemptor{Object: withKind(view.Group), Scheduler: view.Waiting[0].Spec.SchedulerName, Priority: view.Rank.Priority, Kind: "PodGroup"}
+	by := &kube.Preemptor{Object: view.Group.Object(), Scheduler: view.Waiting[0].Spec.SchedulerName, Priority: view.Rank.Priority, Kind: "PodGroup"}
 	key := view.Key
 	go func() {
 		if !e.deletePods(ctx, by, pods) {
@@ -54,7 +54,7 @@ func (e *evictor) evict(ctx context.Context, view *gangs.View, pods []*corev1.Po
 
 // dissolve deletes what is left of a gang that was preempted in part and can't
 // go on, until nothing is: whoever outranks a gang may take it, but then as a whole.
-func (e *evictor) dissolve(ctx context.Context, group *schedulingv1alpha1.PodGroup, pods []*corev1.Pod) {
+func (e *evictor) dissolve(ctx context.Context, group *dialect.Group, pods []*corev1.Pod) {
 	var rest []*corev1.Pod
 	now := time.Now()
 	for _, pod := range pods {
@@ -67,9 +67,9 @@ func (e *evictor) dissolve(ctx context.Context, group *schedulingv1alpha1.PodGro
 	}
 	e.evictions.Add(rest, now)
 	e.metrics.Victims.Add(float64(len(rest)))
-	logger := klog.LoggerWithValues(klog.FromContext(ctx), "podGroup", klog.KObj(group))
+	logger := klog.LoggerWithValues(klog.FromContext(ctx), "podGroup", klog.KRef(group.Key.Namespace, group.Key.Name))
 	logger.V(2).Info("Preempting the rest of a pod group that lost members to preemption", "victims", len(rest))
-	by := &kube.Preemptor{Object: withKind(group), Scheduler: rest[0].Spec.SchedulerName, Kind: "Pod, which took other members of the PodGroup"}
+	by := &kube.Preemptor{Object: group.Object(), Scheduler: rest[0].Spec.SchedulerName, Kind: "Pod, which took other members of the PodGroup"}
 	if e.deletePods(klog.NewContext(ctx, logger), by, rest) {
 		return
 	}
@@ -121,12 +121,4 @@ func (e *evictor) deletePod(ctx context.Context, by *kube.Preemptor, pod *corev1
 		return fmt.Errorf("deleting %s: %w", klog.KObj(pod), last)
 	}
 	return err
-}
-
-// withKind is a copy of a PodGroup that names its kind: the event recorder's scheme does
-// not know it.
-func withKind(group *schedulingv1alpha1.PodGroup) *schedulingv1alpha1.PodGroup {
-	group = group.DeepCopy()
-	group.SetGroupVersionKind(schedulingv1alpha1.PodGroupGroupVersionKind)
-	return group
 }

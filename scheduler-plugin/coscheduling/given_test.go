@@ -12,6 +12,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
 
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/gangs"
 )
 
@@ -52,7 +53,7 @@ func TestAVictimThatWasGivenBackIsNotDeleted(t *testing.T) {
 	w.eventually("the member waits", func() bool { return w.known("low").Waiting.Total == 1 })
 	victim := w.known("low").Members["uid-low-0"].Pod
 	e := w.engine()
-	high := &gangs.View{Group: makeGroup("high", 1), Waiting: []*corev1.Pod{makePod("high-0", inGroup("high"))}}
+	high := &gangs.View{Group: dialect.FromOwn(makeGroup("high", 1)), Waiting: []*corev1.Pod{makePod("high-0", inGroup("high"))}}
 	e.evictor.evict(t.Context(), high, []*corev1.Pod{victim})
 	w.eventually("it counts as one that waits", func() bool { return w.known("low").Waiting.Total == 1 })
 	if e.evictions.IsLeaving(victim, time.Now()) {

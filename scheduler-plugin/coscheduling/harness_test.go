@@ -39,6 +39,7 @@ import (
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	lockstepfake "github.com/lockstep-k8s/lockstep/client/clientset/versioned/fake"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/gangs"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
@@ -369,8 +370,8 @@ func (w *world) patches(resource string) int {
 // gangName is the gang that many tests are about.
 var gangName = gangNamed("gang")
 
-func gangNamed(name string) types.NamespacedName {
-	return types.NamespacedName{Namespace: testNamespace, Name: name}
+func gangNamed(name string) dialect.Key {
+	return dialect.Key{Namespace: testNamespace, Name: name}
 }
 
 // nodeOf is where each Pod is, empty for nowhere.

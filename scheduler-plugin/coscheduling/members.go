@@ -11,7 +11,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	coreinformers "k8s.io/client-go/informers/core/v1"
 	"k8s.io/client-go/kubernetes"
@@ -22,7 +21,7 @@ import (
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/internal/informing"
 	"github.com/lockstep-k8s/lockstep/internal/tombstone"
-	"github.com/lockstep-k8s/lockstep/podgroup"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/gangs"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/podwatch"
@@ -55,7 +54,7 @@ type members struct {
 	client kubernetes.Interface
 	join   *podwatch.Join
 	// missing are the gangs about whose Pods it may have to be asked.
-	missing workqueue.TypedRateLimitingInterface[types.NamespacedName]
+	missing workqueue.TypedRateLimitingInterface[dialect.Key]
 	// begun is closed when the scheduler has begun to schedule.
 	begun <-chan struct{}
 }
@@ -64,7 +63,7 @@ var _ podwatch.Gangs = &members{}
 
 func newMembers(all *gangs.Gangs, client kubernetes.Interface, begun <-chan struct{}) *members {
 	m := &members{Gangs: all, client: client, begun: begun, missing: workqueue.NewTypedRateLimitingQueue(
-		workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](missingDelay, missingDelayMax))}
+		workqueue.NewTypedItemExponentialFailureRateLimiter[dialect.Key](missingDelay, missingDelayMax))}
 	m.join = podwatch.New(m)
 	return m
 }
@@ -145,7 +144,7 @@ func (m *members) ended() cache.ResourceEventHandler {
 // SetMissing implements podwatch.Gangs.
 func (m *members) SetMissing(pod *corev1.Pod) {
 	m.Gangs.SetMissing(pod)
-	gang, _ := podgroup.GroupOf(pod)
+	gang, _ := dialect.KeyOf(pod)
 	m.missing.AddAfter(gang, missingDelay)
 }
 
@@ -223,9 +222,9 @@ func (m *members) askAbout(ctx context.Context, questions []podwatch.Question) {
 		}
 		return
 	}
-	ended := make(map[types.NamespacedName][]*corev1.Pod)
+	ended := make(map[dialect.Key][]*corev1.Pod)
 	for i := range list.Items {
-		gang, _ := podgroup.GroupOf(&list.Items[i])
+		gang, _ := dialect.KeyOf(&list.Items[i])
 		ended[gang] = append(ended[gang], &list.Items[i])
 	}
 	for _, question := range questions {

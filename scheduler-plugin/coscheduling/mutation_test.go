@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/lockstep-k8s/lockstep/internal/testing/mutation"
+
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // TestMutations shows that the tests bite: faults that the scheduler once had are put back,
@@ -58,7 +60,7 @@ func mutations() map[string]mutation.Mutation {
 		"turns that take too long cost nothing": {File: "line/turn.go", Tests: "Debt|TestGangsWhoseTurns",
 			Old: "\t\tl.debts.owe(key.Namespace, why.Took, now)\n", New: ""},
 		"gangs with other minima in their roles are alike": {File: "place/likeness.go", Tests: "TestGangsThatDiffer",
-			Old: "spec.MinMember, spec.MinRoleMember,", New: "spec.MinMember, 0,"},
+			Old: "spec.Minimum.Members, spec.Minimum.Roles,", New: "spec.Minimum.Members, 0,"},
 		"gangs are alike of which one may not preempt": {File: "place/likeness.go", Tests: "TestGangsThatDiffer",
 			Old: "g.Rank.Priority, g.MayPreempt,", New: "g.Rank.Priority, true,"},
 		"a node that goes helps nobody": {File: "events.go", Tests: "TestAGangThatSpreads",
@@ -66,7 +68,7 @@ func mutations() map[string]mutation.Mutation {
 		"a Pod that ends helps nobody": {File: "events.go",
 			Old: "fwk.Delete | fwk.UpdatePodScaleDown", New: "fwk.UpdatePodScaleDown"},
 		"a member that changes its role is not counted anew": {File: "gangs/transitions.go", Tests: "TestAMemberThatChangesItsRole",
-			Old: "roleChanged := podgroup.RoleOf(m.pod) != podgroup.RoleOf(pod)", New: "roleChanged := false"},
+			Old: "roleChanged := g.key.RoleOf(m.pod) != g.key.RoleOf(pod)", New: "roleChanged := false"},
 		"other plugins are asked about nobody": {File: "place/place.go", By: ".", Tests: "TestOtherPluginsKeepMembersBackToo",
 			Old: "if status := plugin.PreEnqueue(ctx, pod); !status.IsSuccess() {\n\t\t\treturn status.WithPlugin(plugin.Name())", New: "if status := plugin.PreEnqueue(ctx, pod); false {\n\t\t\treturn status.WithPlugin(plugin.Name())"},
 
@@ -100,7 +102,7 @@ func mutations() map[string]mutation.Mutation {
 		"a placement for a PodGroup is one for another of its name": {File: "gangs/turn.go", Tests: "TestABindingThatOutlives|TestAGangThatChanges",
 			Old: "if g == nil || !g.isOf(view.Group.UID) ||", New: "if g == nil || g.group == nil ||"},
 		"every Pod is a member that says so": {File: "gangs/transitions.go", Tests: "TestStrangersMakeNoGangComplete",
-			Old: "case g.group == nil || podgroup.IsMember(g.group, m.pod):", New: "case true:"},
+			Old: "case g.group == nil || g.group.HasMember(m.pod):", New: "case true:"},
 		"nobody is told that there is no such PodGroup": {File: "news/marks.go", By: ".", Tests: "TestAPodThatNamesNoPodGroup",
 			Old: "return g.grouplessMark(p), true", New: "return Mark{}, false"},
 		"any error means that PodGroups are not served": {File: "watch.go", Tests: "TestAFailedDiscovery",
@@ -134,7 +136,7 @@ func mutations() map[string]mutation.Mutation {
 		"the planner gives away the room of nominated Pods": {File: "place/pass.go", By: ".", Tests: "TestAGangLeavesRoomToPods|TestAGangIsPackedBeside",
 			Old: "\t\t\tseen.Free[r] -= q\n", New: "\t\t\t_, _ = r, q\n"},
 		"a gang yields to nominated Pods that it outranks": {File: "place/nominated.go", By: ".", Tests: "TestAGangLeavesRoomToPods",
-			Old: "own || corev1helpers.PodPriority(pod) < g.Rank.Priority", New: "own || corev1helpers.PodPriority(pod) < g.Rank.Priority && false"},
+			Old: "own[pod.UID] || corev1helpers.PodPriority(pod) < g.Rank.Priority", New: "own[pod.UID] || corev1helpers.PodPriority(pod) < g.Rank.Priority && false"},
 		"nobody hears that a nominated Pod is placed elsewhere": {File: "place/place.go", By: ".", Tests: "TestAGangIsPlacedWhenANominationEnds",
 			Old: "out.Shortfall.Need.RegardsOthers || len(cluster.Nominated) > 0", New: "out.Shortfall.Need.RegardsOthers"},
 		"each nomination that ends has everybody tried again": {File: "kube/queue.go", Tests: "TestWhoHearsOfANomination",
@@ -170,11 +172,11 @@ func mutations() map[string]mutation.Mutation {
 		"room of Pods that end anyway is not kept": {File: "place/seek.go", By: ".", Tests: "TestRoomOfPodsThatEndAnyway",
 			Old: " && !pool.yielding &&", New: " &&"},
 		"own members that end are no room to come": {File: "place/pool.go", By: ".", Tests: "TestAGangWaitsForItsOwnMembers",
-			Old: "podgroup.IsMember(s.gang.Group, pod) {\n\t\t\t\tif leaves {", New: "podgroup.IsMember(s.gang.Group, pod) {\n\t\t\t\tif false {"},
+			Old: "s.gang.Group.HasMember(pod) {\n\t\t\t\tif leaves {", New: "s.gang.Group.HasMember(pod) {\n\t\t\t\tif false {"},
 		"the late end of a surplus dissolves its gang": {File: "gangs/transitions.go", Tests: "TestTheLateEnd",
 			Old: "\treturn true, before == memberPlaced\n", New: "\treturn true, before != memberWaiting\n"},
 		"a scheduler that begins dissolves healthy gangs": {File: "gangs/breach.go", Tests: "TestASchedulerThatBegins",
-			Old: "return podgroup.Holds(&g.group.Spec, before)\n", New: "return true\n"},
+			Old: "return g.group.HeldBy(before)\n", New: "return true\n"},
 		"a member of a gang costs ordinary Pods no more than another Pod": {File: "gangs/guard.go", Tests: "TestWhoGoesWithAMember",
 			Old: "return 1 + int(left.Total)", New: "return 1 + 0*int(left.Total)"},
 		"ordinary Pods leave the rest of a gang": {File: "gangs/guard.go", Tests: "TestWhoGoesWithAMember",

@@ -6,6 +6,7 @@ package coscheduling
 import (
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/news"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/status"
@@ -19,7 +20,7 @@ type nominated struct {
 }
 
 // Look implements status.Gangs.
-func (n nominated) Look(key types.NamespacedName) (news.Gang, bool) {
+func (n nominated) Look(key dialect.Key) (news.Gang, bool) {
 	gang, ok := n.Gangs.Look(key)
 	for i := range gang.Pods {
 		gang.Pods[i].Nominee = n.nominee(&gang, &gang.Pods[i])
@@ -28,7 +29,7 @@ func (n nominated) Look(key types.NamespacedName) (news.Gang, bool) {
 }
 
 // LookAt implements status.Gangs.
-func (n nominated) LookAt(key types.NamespacedName, uid types.UID) (news.Gang, news.Pod, bool) {
+func (n nominated) LookAt(key dialect.Key, uid types.UID) (news.Gang, news.Pod, bool) {
 	gang, pod, ok := n.Gangs.LookAt(key, uid)
 	if ok {
 		pod.Nominee = n.nominee(&gang, &pod)

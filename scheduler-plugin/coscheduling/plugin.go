@@ -13,7 +13,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
-	"github.com/lockstep-k8s/lockstep/podgroup"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
 
 // Name is the name of the plugin in a KubeSchedulerConfiguration.
@@ -78,7 +78,7 @@ func (c *Coscheduling) Name() string {
 // PreEnqueue lets ordinary Pods pass. Members of gangs are not offered to the queue; one
 // that gets there all the same stays where it does no harm.
 func (c *Coscheduling) PreEnqueue(_ context.Context, pod *corev1.Pod) *fwk.Status {
-	if _, member := podgroup.GroupOf(pod); !member {
+	if _, member := dialect.KeyOf(pod); !member {
 		return nil
 	}
 	if c.engine == nil {
@@ -95,7 +95,7 @@ func (c *Coscheduling) PreEnqueue(_ context.Context, pod *corev1.Pod) *fwk.Statu
 // the batching of ordinary Pods, for a whole profile if a plugin in the
 // scheduling cycle lacks this method.
 func (c *Coscheduling) SignPod(_ context.Context, pod *corev1.Pod) ([]fwk.SignFragment, *fwk.Status) {
-	if _, member := podgroup.GroupOf(pod); member {
+	if _, member := dialect.KeyOf(pod); member {
 		return nil, fwk.NewStatus(fwk.Unschedulable, "members of a pod group are placed together")
 	}
 	return nil, nil

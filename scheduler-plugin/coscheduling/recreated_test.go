@@ -52,7 +52,8 @@ func TestADeletionThatWasMissedIsOne(t *testing.T) {
 	b := newBench()
 	group, pod := makeGroup("gang", 1), makePod("a", inGroup("gang"))
 	pods := newMembers(b.Gangs, fake.NewClientset(), nil).living()
-	groups := handlers(b.SetGroup, func(_, after *schedulingv1alpha1.PodGroup) { b.SetGroup(after) }, b.DeleteGroup)
+	w := &watcher{gangs: b.Gangs}
+	groups := handlers(w.setGroup, w.updateGroup, w.deleteGroup)
 	groups.OnAdd(group, false)
 	pods.OnAdd(pod, false)
 	pods.OnDelete(cache.DeletedFinalStateUnknown{Key: "ns/a", Obj: pod})

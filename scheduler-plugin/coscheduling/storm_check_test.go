@@ -16,6 +16,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/defaultpreemption"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/gangs"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
 )
@@ -140,7 +141,7 @@ func (s *storm) unseen(all *gangs.Gangs) string {
 			continue
 		}
 		members++
-		g, ok := dump.Gangs[types.NamespacedName{Namespace: testNamespace, Name: p.group}]
+		g, ok := dump.Gangs[dialect.Key{Namespace: testNamespace, Name: p.group}]
 		if !ok {
 			return "a group is not seen"
 		}

@@ -29,6 +29,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
 )
 
@@ -142,7 +143,7 @@ func (g *stormGroup) required() bool {
 }
 
 func (h *history) rank(g *stormGroup) line.Rank {
-	return line.Rank{Priority: h.priorityOf(g), Created: g.CreationTimestamp.Time, Key: types.NamespacedName{Namespace: g.Namespace, Name: g.Name}}
+	return line.Rank{Priority: h.priorityOf(g), Created: g.CreationTimestamp.Time, Key: dialect.Key{Namespace: g.Namespace, Name: g.Name}}
 }
 
 type stormNode struct {

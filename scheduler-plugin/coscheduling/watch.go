@@ -19,6 +19,7 @@ import (
 	schedulinginformers "github.com/lockstep-k8s/lockstep/client/informers/externalversions"
 	"github.com/lockstep-k8s/lockstep/internal/informing"
 	"github.com/lockstep-k8s/lockstep/internal/tombstone"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/gangs"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 )
@@ -48,7 +49,7 @@ func (w *watcher) start(groups schedulingclient.Interface) error {
 	if err := podGroups.SetTransform(informing.DropManagedFields); err != nil {
 		return fmt.Errorf("watching PodGroups: %w", err)
 	}
-	groupsSeen, err := podGroups.AddEventHandler(handlers(w.gangs.SetGroup, w.updateGroup, w.gangs.DeleteGroup))
+	groupsSeen, err := podGroups.AddEventHandler(handlers(w.setGroup, w.updateGroup, w.deleteGroup))
 	if err != nil {
 		return fmt.Errorf("watching PodGroups: %w", err)
 	}
@@ -73,9 +74,19 @@ func (w *watcher) start(groups schedulingclient.Interface) error {
 	return nil
 }
 
+// setGroup learns of a PodGroup that is new.
+func (w *watcher) setGroup(group *schedulingv1alpha1.PodGroup) {
+	w.gangs.SetGroup(dialect.FromOwn(group))
+}
+
 // updateGroup learns of a PodGroup that has changed.
 func (w *watcher) updateGroup(_, after *schedulingv1alpha1.PodGroup) {
-	w.gangs.SetGroup(after)
+	w.setGroup(after)
+}
+
+// deleteGroup learns that a PodGroup is gone.
+func (w *watcher) deleteGroup(group *schedulingv1alpha1.PodGroup) {
+	w.gangs.DeleteGroup(dialect.KeyOfOwn(group), group.UID)
 }
 
 // awaitCRD waits until the API server serves PodGroups, and says so once if it

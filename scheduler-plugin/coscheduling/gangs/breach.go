@@ -41,16 +41,16 @@ func (g *gang) wasBroken() bool {
 	before := g.placed.Plus(podgroup.Tally{})
 	for _, m := range g.members {
 		if m.pod.DeletionTimestamp != nil && m.pod.Spec.NodeName != "" && !m.isStranger() && isPreempted(m.pod) {
-			before.Add(podgroup.RoleOf(m.pod), 1)
+			before.Add(g.key.RoleOf(m.pod), 1)
 		}
 	}
-	return podgroup.Holds(&g.group.Spec, before)
+	return g.group.HeldBy(before)
 }
 
 // breakUp has all members leave that are left of a gang which has lost one, if too few are.
 // It returns them.
 func (g *gang) breakUp() []*corev1.Pod {
-	if !g.goesWhole() || podgroup.Holds(&g.group.Spec, g.placed) {
+	if !g.goesWhole() || g.group.HeldBy(g.placed) {
 		return nil
 	}
 	var rest []*corev1.Pod
@@ -73,10 +73,10 @@ func (g *gang) without(pods []*corev1.Pod) (left podgroup.Tally, goesOn bool) {
 	left = g.placed.Plus(podgroup.Tally{})
 	for _, pod := range pods {
 		if m := g.members[pod.UID]; m != nil && g.state(m) == memberPlaced {
-			left.Add(podgroup.RoleOf(pod), -1)
+			left.Add(g.key.RoleOf(pod), -1)
 		}
 	}
-	return left, podgroup.Holds(&g.group.Spec, left)
+	return left, g.group.HeldBy(left)
 }
 
 // restWithout are the placed members that are left over if some Pods go, those that are about

@@ -7,9 +7,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 
-	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
 
 // Rules are by what Pods are judged.
@@ -18,8 +17,8 @@ type Rules struct {
 	Serves func(schedulerName string) bool
 	// ClassValue is the value of a PriorityClass, false if there is none of the name.
 	ClassValue func(name string) (int32, bool)
-	// ClassKey is equal for members that need the same of a node.
-	ClassKey func(pod *corev1.Pod) string
+	// ClassKey is equal for members that need the same of a node and have the same role.
+	ClassKey func(pod *corev1.Pod, role string) string
 }
 
 // Config is what Gangs asks others, and what it asks of them. All functions are set. They are
@@ -33,11 +32,11 @@ type Config struct {
 	// Stir says that somebody may be next, or that room may be kept for nobody.
 	Stir func()
 	// Report asks for what is known of a gang to be told, in d.
-	Report func(gang types.NamespacedName, d time.Duration)
+	Report func(gang dialect.Key, d time.Duration)
 	// Dissolve asks for the rest of a gang to be evicted: preemption has taken a member,
 	// and the gang can't go on. The rest does not count for the gang from then on.
 	// SetLeaving takes that back for a Pod that could not be evicted.
-	Dissolve func(group *schedulingv1alpha1.PodGroup, rest []*corev1.Pod)
+	Dissolve func(group *dialect.Group, rest []*corev1.Pod)
 	// Idle tells of a gang that is not complete, of which members wait.
-	Idle func(gang types.NamespacedName)
+	Idle func(gang dialect.Key)
 }

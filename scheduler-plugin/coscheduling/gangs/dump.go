@@ -10,8 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/podgroup"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
 
 // Dump is all that is known at one time, for tests that hold it against the truth.
@@ -19,13 +19,13 @@ type Dump struct {
 	// Synced says that all that existed at the start has been seen, and that the scheduler
 	// leads.
 	Synced bool
-	Gangs  map[types.NamespacedName]Entry
+	Gangs  map[dialect.Key]Entry
 }
 
 // Entry is what is known of a gang.
 type Entry struct {
 	// Group is nil while there is no PodGroup of the name.
-	Group *schedulingv1alpha1.PodGroup
+	Group *dialect.Group
 	// Members are the Pods that name the group, strangers among them.
 	Members                map[types.UID]Member
 	Waiting, Placed, Bound podgroup.Tally
@@ -52,7 +52,7 @@ type Member struct {
 func DumpOf(t *Gangs) (Dump, error) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	dump := Dump{Synced: t.synced, Gangs: make(map[types.NamespacedName]Entry, len(t.gangs))}
+	dump := Dump{Synced: t.synced, Gangs: make(map[dialect.Key]Entry, len(t.gangs))}
 	for key, g := range t.gangs {
 		e := Entry{Group: g.group, Members: make(map[types.UID]Member, len(g.members)), Complete: g.complete(),
 			Waiting: g.waiting.Plus(podgroup.Tally{}), Placed: g.placed.Plus(podgroup.Tally{}), Bound: g.bound.Plus(podgroup.Tally{}),

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 
-	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/podgroup"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/news"
 )
@@ -22,10 +22,10 @@ import (
 // Invariant: waiting, placed, missing and bound count the members by their state, priorities
 // those that wait or are placed, and strangers the Pods that are no members.
 type gang struct {
-	key   types.NamespacedName
+	key   dialect.Key
 	rules *Rules
 	// group is nil while the PodGroup is not seen, and groupless is since when.
-	group     *schedulingv1alpha1.PodGroup
+	group     *dialect.Group
 	groupless time.Time
 	// members are the Pods that name the group, strangers among them.
 	members map[types.UID]*member
@@ -55,7 +55,7 @@ type gang struct {
 	record          news.Record // what was written of it
 }
 
-func newGang(key types.NamespacedName, rules *Rules, now time.Time) *gang {
+func newGang(key dialect.Key, rules *Rules, now time.Time) *gang {
 	return &gang{key: key, rules: rules, groupless: now, members: make(map[types.UID]*member), priorities: make(map[int32]int)}
 }
 
@@ -63,12 +63,12 @@ func newGang(key types.NamespacedName, rules *Rules, now time.Time) *gang {
 // placed, and something waits.
 func (g *gang) complete() bool {
 	return g.group != nil && g.waiting.Total > 0 &&
-		podgroup.Holds(&g.group.Spec, g.placed.Plus(g.waiting))
+		g.group.HeldBy(g.placed.Plus(g.waiting))
 }
 
 // lacksMinimum says whether fewer are placed than the minimum.
 func (g *gang) lacksMinimum() bool {
-	return g.group != nil && !podgroup.Holds(&g.group.Spec, g.placed)
+	return g.group != nil && !g.group.HeldBy(g.placed)
 }
 
 // placedForSure counts the members that are placed, without those that may be gone.
@@ -87,12 +87,12 @@ func (g *gang) placedForSure(now time.Time) podgroup.Tally {
 // isInDoubt says whether it depends on members that are missing whether the gang has its
 // minimum, or how much it lacks.
 func (g *gang) isInDoubt(now time.Time) bool {
-	return g.missing.Total > 0 && now.Before(g.doubtUntil) && g.group != nil && !podgroup.Holds(&g.group.Spec, g.placedForSure(now))
+	return g.missing.Total > 0 && now.Before(g.doubtUntil) && g.group != nil && !g.group.HeldBy(g.placedForSure(now))
 }
 
 // scheduled says whether the minimum is bound.
 func (g *gang) scheduled() bool {
-	return g.group != nil && podgroup.Holds(&g.group.Spec, g.bound)
+	return g.group != nil && g.group.HeldBy(g.bound)
 }
 
 // isOf says whether the gang is that of a PodGroup, and not of another one of its name.
@@ -117,15 +117,15 @@ func (g *gang) count(m *member, sign int32) {
 	}
 	switch s {
 	case memberWaiting:
-		g.waiting.Add(podgroup.RoleOf(m.pod), sign)
+		g.waiting.Add(g.key.RoleOf(m.pod), sign)
 	case memberPlaced:
-		g.placed.Add(podgroup.RoleOf(m.pod), sign)
+		g.placed.Add(g.key.RoleOf(m.pod), sign)
 		if m.missing {
-			g.missing.Add(podgroup.RoleOf(m.pod), sign)
+			g.missing.Add(g.key.RoleOf(m.pod), sign)
 		}
 	}
 	if m.bound() {
-		g.bound.Add(podgroup.RoleOf(m.pod), sign)
+		g.bound.Add(g.key.RoleOf(m.pod), sign)
 	}
 }
 
@@ -155,7 +155,7 @@ func (g *gang) rank() line.Rank {
 	if g.group == nil {
 		return r
 	}
-	r.Created = g.group.CreationTimestamp.Time
+	r.Created = g.group.Created
 	if class := g.group.Spec.PriorityClassName; class != "" {
 		if priority, ok := g.rules.ClassValue(class); ok {
 			r.Priority = min(r.Priority, priority)

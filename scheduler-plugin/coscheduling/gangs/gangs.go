@@ -10,8 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
-	"github.com/lockstep-k8s/lockstep/podgroup"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
 )
 
@@ -26,7 +25,7 @@ type Gangs struct {
 	config Config
 
 	mu    sync.RWMutex
-	gangs map[types.NamespacedName]*gang
+	gangs map[dialect.Key]*gang
 	// line says who of them is next.
 	line *line.Line
 	// synced says that all that existed at the start has been seen, and that the
@@ -41,7 +40,7 @@ type Gangs struct {
 
 // New makes Gangs that know of none.
 func New(config Config) *Gangs {
-	return &Gangs{config: config, gangs: make(map[types.NamespacedName]*gang), line: line.New()}
+	return &Gangs{config: config, gangs: make(map[dialect.Key]*gang), line: line.New()}
 }
 
 // missingPatience is for how long a gang that depends on members that are missing has no turn.
@@ -96,10 +95,10 @@ func (t *Gangs) TellNoGroups() {
 }
 
 // SetGroup learns of a PodGroup, new or changed.
-func (t *Gangs) SetGroup(group *schedulingv1alpha1.PodGroup) {
+func (t *Gangs) SetGroup(group *dialect.Group) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	g := t.gangOf(keyOf(group))
+	g := t.gangOf(group.Key)
 	another, isNews := g.setGroup(group, t.config.Now())
 	if another {
 		t.line.Forget(g.key, t.config.Now())
@@ -109,12 +108,12 @@ func (t *Gangs) SetGroup(group *schedulingv1alpha1.PodGroup) {
 	}
 }
 
-// DeleteGroup learns that a PodGroup is gone.
-func (t *Gangs) DeleteGroup(group *schedulingv1alpha1.PodGroup) {
+// DeleteGroup learns that the PodGroup of a gang is gone. The UID is that of the PodGroup.
+func (t *Gangs) DeleteGroup(key dialect.Key, uid types.UID) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	g := t.gangs[keyOf(group)]
-	if g == nil || !g.isOf(group.UID) {
+	g := t.gangs[key]
+	if g == nil || !g.isOf(uid) {
 		return
 	}
 	g.loseGroup(t.config.Now())
@@ -128,7 +127,7 @@ func (t *Gangs) DeleteGroup(group *schedulingv1alpha1.PodGroup) {
 
 // SetPod learns of a Pod, new or changed. One that names no group is none of its business.
 func (t *Gangs) SetPod(pod *corev1.Pod) {
-	key, ok := podgroup.GroupOf(pod)
+	key, ok := dialect.KeyOf(pod)
 	if !ok {
 		return
 	}
@@ -210,7 +209,7 @@ func (t *Gangs) DeletePod(pod *corev1.Pod) {
 }
 
 // gangOf finds or makes the gang of a key. The caller holds the lock.
-func (t *Gangs) gangOf(key types.NamespacedName) *gang {
+func (t *Gangs) gangOf(key dialect.Key) *gang {
 	g, ok := t.gangs[key]
 	if !ok {
 		g = newGang(key, &t.config.Rules, t.config.Now())
@@ -222,7 +221,7 @@ func (t *Gangs) gangOf(key types.NamespacedName) *gang {
 // memberOf is what is known of a Pod, a stranger among others, and the gang of the group that
 // it names; nil if nothing is known of the Pod. The caller holds the lock.
 func (t *Gangs) memberOf(pod *corev1.Pod) (*gang, *member) {
-	key, named := podgroup.GroupOf(pod)
+	key, named := dialect.KeyOf(pod)
 	if !named || t.gangs[key] == nil {
 		return nil, nil
 	}
@@ -328,9 +327,4 @@ func (t *Gangs) dissolveIfBroken(g *gang) {
 		t.changed(g)
 		t.config.Dissolve(g.group, rest)
 	}
-}
-
-// keyOf is the key of a PodGroup's gang.
-func keyOf(group *schedulingv1alpha1.PodGroup) types.NamespacedName {
-	return types.NamespacedName{Namespace: group.Namespace, Name: group.Name}
 }

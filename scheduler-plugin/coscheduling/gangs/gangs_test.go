@@ -13,6 +13,7 @@ import (
 	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
 )
 
@@ -132,7 +133,7 @@ func TestRecreatedGroupInheritsNothing(t *testing.T) {
 		t.Error("the new group has no turn")
 	}
 	b.fail(gangName, group.UID, line.Refusal{Message: "late news of the old group"}, time.Hour, time.Hour)
-	b.Remember(group, late)
+	b.Remember(dialect.FromOwn(group), late)
 	if got := b.toldWhy(gangName); got != "" {
 		t.Errorf("the new group is told what the old one was: %q", got)
 	}

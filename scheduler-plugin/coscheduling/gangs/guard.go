@@ -5,10 +5,9 @@ package gangs
 
 import (
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 
-	"github.com/lockstep-k8s/lockstep/podgroup"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
 
 // Guard is what the preemption of ordinary Pods asks about gangs; see kube.Gangs. It is safe
@@ -21,7 +20,7 @@ type Guard struct {
 // MayBeTaken says whether an ordinary Pod may preempt a Pod of lower priority: it has to
 // outrank the gang of the victim.
 func (g *Guard) MayBeTaken(victim, by *corev1.Pod) bool {
-	key, named := podgroup.GroupOf(victim)
+	key, named := dialect.KeyOf(victim)
 	if !named {
 		return true
 	}
@@ -71,7 +70,7 @@ func (g *Guard) Spare(victim *corev1.Pod) {
 
 // Cost is how many Pods go if one goes, with that.
 func (g *Guard) Cost(victim *corev1.Pod) int {
-	key, named := podgroup.GroupOf(victim)
+	key, named := dialect.KeyOf(victim)
 	if !named {
 		return 1
 	}
@@ -88,9 +87,9 @@ func (g *Guard) Cost(victim *corev1.Pod) int {
 // Rest are the rest of the gangs that can't go on without some Pods, in an order that does
 // not change.
 func (g *Guard) Rest(victims []*corev1.Pod) []*corev1.Pod {
-	taken := make(map[types.NamespacedName][]*corev1.Pod)
+	taken := make(map[dialect.Key][]*corev1.Pod)
 	for _, pod := range victims {
-		if key, named := podgroup.GroupOf(pod); named {
+		if key, named := dialect.KeyOf(pod); named {
 			taken[key] = append(taken[key], pod)
 		}
 	}

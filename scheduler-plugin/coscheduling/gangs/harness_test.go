@@ -15,7 +15,7 @@ import (
 	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
-	"github.com/lockstep-k8s/lockstep/podgroup"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/news"
 )
@@ -28,15 +28,15 @@ const (
 // gangName is the gang that most tests are about.
 var gangName = gangNamed("gang")
 
-func gangNamed(name string) types.NamespacedName {
-	return types.NamespacedName{Namespace: testNamespace, Name: name}
+func gangNamed(name string) dialect.Key {
+	return dialect.Key{Namespace: testNamespace, Name: name}
 }
 
 // bench is Gangs with a clock in the test's hands, and the reports that they asked for.
 type bench struct {
 	*Gangs
 	time   time.Time
-	report map[types.NamespacedName]time.Duration
+	report map[dialect.Key]time.Duration
 	// dissolved are the names of the Pods that are to be evicted with others.
 	dissolved []string
 	// starvesAfter is after what time gangs that are refused starve; 0 for never.
@@ -54,25 +54,35 @@ func newBench() *bench {
 func newBlindBench() *bench {
 	b := &bench{
 		time:   time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
-		report: map[types.NamespacedName]time.Duration{},
+		report: map[dialect.Key]time.Duration{},
 	}
 	b.Gangs = New(Config{
 		Rules: Rules{
 			Serves:     func(name string) bool { return name == testScheduler },
 			ClassValue: func(string) (int32, bool) { return 0, false },
-			ClassKey:   func(pod *corev1.Pod) string { return "class of a " + podgroup.RoleOf(pod) },
+			ClassKey:   func(_ *corev1.Pod, role string) string { return "class of a " + role },
 		},
 		Now:    func() time.Time { return b.time },
 		Stir:   func() {},
-		Idle:   func(types.NamespacedName) {},
-		Report: func(key types.NamespacedName, d time.Duration) { b.report[key] = d },
-		Dissolve: func(_ *schedulingv1alpha1.PodGroup, rest []*corev1.Pod) {
+		Idle:   func(dialect.Key) {},
+		Report: func(key dialect.Key, d time.Duration) { b.report[key] = d },
+		Dissolve: func(_ *dialect.Group, rest []*corev1.Pod) {
 			for _, pod := range rest {
 				b.dissolved = append(b.dissolved, pod.Name)
 			}
 		},
 	})
 	return b
+}
+
+// SetGroup makes a PodGroup known, new or changed.
+func (b *bench) SetGroup(group *schedulingv1alpha1.PodGroup) {
+	b.Gangs.SetGroup(dialect.FromOwn(group))
+}
+
+// DeleteGroup has a PodGroup be gone.
+func (b *bench) DeleteGroup(group *schedulingv1alpha1.PodGroup) {
+	b.Gangs.DeleteGroup(dialect.KeyOfOwn(group), group.UID)
 }
 
 // add makes members known.
@@ -89,18 +99,18 @@ func (b *bench) turn() View {
 }
 
 // isNext says whether a gang is to have its turn now.
-func (b *bench) isNext(key types.NamespacedName) bool {
+func (b *bench) isNext(key dialect.Key) bool {
 	next, ok := b.line.Next(b.time)
 	return ok && next.Key == key
 }
 
 // fail ends a turn without a place.
-func (b *bench) fail(key types.NamespacedName, uid types.UID, why line.Refusal, initial, longest time.Duration) {
+func (b *bench) fail(key dialect.Key, uid types.UID, why line.Refusal, initial, longest time.Duration) {
 	b.Refuse(key, uid, why, line.Terms{Initial: initial, Longest: longest, Patience: b.starvesAfter})
 }
 
 // assumeAll has the gang's members placed as a turn does that began just now.
-func (b *bench) assumeAll(key types.NamespacedName, nodes map[types.UID]string) bool {
+func (b *bench) assumeAll(key dialect.Key, nodes map[types.UID]string) bool {
 	return b.Assume(&View{Key: key, Group: b.gangs[key].group}, nodes)
 }
 
@@ -110,7 +120,7 @@ func (b *bench) somethingHappens() {
 }
 
 // toldWhy is what a gang's conditions are to say now, empty for nothing new.
-func (b *bench) toldWhy(key types.NamespacedName) string {
+func (b *bench) toldWhy(key dialect.Key) string {
 	gang, _ := b.Look(key)
 	conditions, _ := gang.News(b.time, "id")
 	if len(conditions) == 0 {
@@ -120,7 +130,7 @@ func (b *bench) toldWhy(key types.NamespacedName) string {
 }
 
 // write has a gang's conditions written, and returns what was.
-func (b *bench) write(key types.NamespacedName) news.Record {
+func (b *bench) write(key dialect.Key) news.Record {
 	gang, _ := b.Look(key)
 	conditions, _ := gang.News(b.time, "id")
 	record := news.Record{Conditions: conditions, At: b.time}
@@ -130,7 +140,7 @@ func (b *bench) write(key types.NamespacedName) news.Record {
 
 // unmarked are the Pods of a gang that are to be told something now, and in what time
 // others are.
-func (b *bench) unmarked(key types.NamespacedName) ([]types.UID, time.Duration) {
+func (b *bench) unmarked(key dialect.Key) ([]types.UID, time.Duration) {
 	gang, _ := b.Look(key)
 	return gang.Unmarked(b.time)
 }
@@ -146,7 +156,7 @@ func (b *bench) markOf(pod *corev1.Pod) news.Mark {
 }
 
 // capping is what a gang is told if its PriorityClass does not count.
-func (b *bench) capping(key types.NamespacedName) string {
+func (b *bench) capping(key dialect.Key) string {
 	gang, _ := b.Look(key)
 	return gang.Capping()
 }

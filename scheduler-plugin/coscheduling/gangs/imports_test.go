@@ -20,6 +20,7 @@ func TestGangsActOnNothing(t *testing.T) {
 		"k8s.io/component-helpers/scheduling/corev1",
 		"github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1",
 		"github.com/lockstep-k8s/lockstep/podgroup",
+		"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect",
 		"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line",
 		"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/news",
 	)

@@ -9,14 +9,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/podgroup"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/news"
 )
 
 // Look is what is known of a gang, with its Pods that wait. It is false if nothing is to be
 // told of it; see status.Gangs.
-func (t *Gangs) Look(key types.NamespacedName) (news.Gang, bool) {
+func (t *Gangs) Look(key dialect.Key) (news.Gang, bool) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	g := t.gangs[key]
@@ -37,7 +37,7 @@ func (t *Gangs) Look(key types.NamespacedName) (news.Gang, bool) {
 
 // LookAt is a Pod that waits, and what is known of its gang without its Pods. It is false if
 // the Pod does not wait any more, or nothing is to be told of its gang.
-func (t *Gangs) LookAt(key types.NamespacedName, uid types.UID) (news.Gang, news.Pod, bool) {
+func (t *Gangs) LookAt(key dialect.Key, uid types.UID) (news.Gang, news.Pod, bool) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	g := t.gangs[key]
@@ -49,10 +49,10 @@ func (t *Gangs) LookAt(key types.NamespacedName, uid types.UID) (news.Gang, news
 }
 
 // Remember remembers what was written of a group.
-func (t *Gangs) Remember(group *schedulingv1alpha1.PodGroup, record news.Record) {
+func (t *Gangs) Remember(group *dialect.Group, record news.Record) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if g := t.gangs[keyOf(group)]; g != nil && g.isOf(group.UID) {
+	if g := t.gangs[group.Key]; g != nil && g.isOf(group.UID) {
 		g.record = record
 	}
 }
@@ -105,7 +105,7 @@ func waitingPod(m *member, rules *Rules) (news.Pod, bool) {
 }
 
 // IdleMembers are the members of a gang that wait, if it is not complete.
-func (t *Gangs) IdleMembers(key types.NamespacedName) []*corev1.Pod {
+func (t *Gangs) IdleMembers(key dialect.Key) []*corev1.Pod {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	g := t.gangs[key]
@@ -140,10 +140,10 @@ func (t *Gangs) CountWaiting() map[string]int {
 }
 
 // Standings are those of all gangs with members placed.
-func (t *Gangs) Standings() map[types.NamespacedName]*Standing {
+func (t *Gangs) Standings() map[dialect.Key]*Standing {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	all := make(map[types.NamespacedName]*Standing)
+	all := make(map[dialect.Key]*Standing)
 	for key, g := range t.gangs {
 		if g.group != nil && g.placed.Total > 0 {
 			_, refused := t.line.Told(key)
@@ -157,7 +157,7 @@ func (t *Gangs) Standings() map[types.NamespacedName]*Standing {
 // Waits says whether a gang still lacks its minimum, so that room is to be kept for it. The
 // UID is that of its PodGroup. For members above the minimum no room is kept: it may have
 // been lowered since. A gang that was complete less than grace ago counts as if it were.
-func (t *Gangs) Waits(key types.NamespacedName, uid types.UID, grace time.Duration) bool {
+func (t *Gangs) Waits(key dialect.Key, uid types.UID, grace time.Duration) bool {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	g := t.gangs[key]
@@ -166,7 +166,7 @@ func (t *Gangs) Waits(key types.NamespacedName, uid types.UID, grace time.Durati
 }
 
 // Starves says whether a gang has the right to be helped now.
-func (t *Gangs) Starves(key types.NamespacedName) bool {
+func (t *Gangs) Starves(key dialect.Key) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.line.Starves(key, t.config.Now())

@@ -91,10 +91,10 @@ func (m *member) bound() bool {
 		m.pod.Spec.NodeName != "" && m.pod.Status.Phase != corev1.PodFailed && m.pod.DeletionTimestamp == nil
 }
 
-// classKey is the key of the member's class, by a function that is asked once.
-func (m *member) classKey(of func(pod *corev1.Pod) string) string {
+// classKey is the key of a member's class, which is asked for once.
+func (g *gang) classKey(m *member) string {
 	if m.class == "" {
-		m.class = of(m.pod)
+		m.class = g.rules.ClassKey(m.pod, g.key.RoleOf(m.pod))
 	}
 	return m.class
 }

@@ -12,6 +12,7 @@ import (
 	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/news"
 )
@@ -124,7 +125,7 @@ func TestAGroupThatIsPlacedAtOnceIsToldOfItsClass(t *testing.T) {
 	if got := b.capping(gangName); got == "" {
 		t.Error("a group that was placed at once is told nothing")
 	}
-	b.Remember(group, news.Record{ToldCapped: true})
+	b.Remember(dialect.FromOwn(group), news.Record{ToldCapped: true})
 	if got := b.capping(gangName); got != "" {
 		t.Error("a group is told twice")
 	}

@@ -8,8 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
-	"github.com/lockstep-k8s/lockstep/podgroup"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
 
 // A stranger is a Pod that names a PodGroup and is no member of it; see
@@ -36,12 +35,9 @@ func (m *member) waitsInVain(serves func(schedulerName string) bool) bool {
 }
 
 // ownerOf is the UID of a group's owner, empty if there is none.
-func ownerOf(group *schedulingv1alpha1.PodGroup) types.UID {
-	if group == nil {
+func ownerOf(group *dialect.Group) types.UID {
+	if group == nil || group.Owner == nil {
 		return ""
 	}
-	if owner := podgroup.Owner(group); owner != nil {
-		return owner.UID
-	}
-	return ""
+	return group.Owner.UID
 }

@@ -11,8 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 
-	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
-	"github.com/lockstep-k8s/lockstep/podgroup"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/news"
 )
 
@@ -25,7 +24,7 @@ func (g *gang) alter(m *member, change func()) {
 
 // setGroup has the gang be that of a PodGroup, new or changed. It says whether it is another
 // group than before, and whether anything is new that concerns the gang.
-func (g *gang) setGroup(group *schedulingv1alpha1.PodGroup, now time.Time) (another, isNews bool) {
+func (g *gang) setGroup(group *dialect.Group, now time.Time) (another, isNews bool) {
 	old := g.group
 	g.group = group
 	judged := g.judgeAll(old, now)
@@ -33,7 +32,7 @@ func (g *gang) setGroup(group *schedulingv1alpha1.PodGroup, now time.Time) (anot
 		g.inheritNothing()
 		return true, true
 	}
-	return false, judged || old.Generation != group.Generation
+	return false, judged || !old.Spec.Equal(&group.Spec)
 }
 
 // loseGroup has the gang be without a PodGroup: it is gone.
@@ -65,7 +64,7 @@ func (g *gang) add(pod *corev1.Pod, now time.Time) {
 // gang, and whether the gang had counted the member as placed.
 func (g *gang) see(m *member, pod *corev1.Pod, now time.Time) (isNews, wasPlaced bool) {
 	before, was, wasBound, wasStranger := g.state(m), m.pod, m.bound(), m.isStranger()
-	roleChanged := podgroup.RoleOf(m.pod) != podgroup.RoleOf(pod)
+	roleChanged := g.key.RoleOf(m.pod) != g.key.RoleOf(pod)
 	// Other Pods select by labels, members each other, and plugins look at annotations and
 	// at the claims that were made for a Pod.
 	relabelled := roleChanged || before == memberWaiting &&
@@ -118,10 +117,10 @@ func (g *gang) assume(nodes map[types.UID]string, now time.Time) bool {
 	placed := g.placedForSure(now)
 	for uid := range nodes {
 		if m := g.members[uid]; m != nil && g.state(m) == memberWaiting {
-			placed.Add(podgroup.RoleOf(m.pod), 1)
+			placed.Add(g.key.RoleOf(m.pod), 1)
 		}
 	}
-	if !podgroup.Holds(&g.group.Spec, placed) {
+	if !g.group.HeldBy(placed) {
 		return false
 	}
 	g.starts = g.starts || g.bound.Total == 0
@@ -163,7 +162,7 @@ func (g *gang) setLeaving(m *member, leaving bool) {
 // is placed anyway. The Pod must not be counted meanwhile.
 func (g *gang) judge(m *member, now time.Time) {
 	switch {
-	case g.group == nil || podgroup.IsMember(g.group, m.pod):
+	case g.group == nil || g.group.HasMember(m.pod):
 		m.strangerSince = time.Time{}
 	case !m.isStranger():
 		m.strangerSince = now
@@ -172,7 +171,7 @@ func (g *gang) judge(m *member, now time.Time) {
 
 // judgeAll judges all Pods of a gang anew if its PodGroup has another owner than
 // the one before, and says whether it did.
-func (g *gang) judgeAll(before *schedulingv1alpha1.PodGroup, now time.Time) bool {
+func (g *gang) judgeAll(before *dialect.Group, now time.Time) bool {
 	if ownerOf(before) == ownerOf(g.group) {
 		return false
 	}

@@ -9,8 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
-	"github.com/lockstep-k8s/lockstep/podgroup"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
 )
 
@@ -62,7 +61,7 @@ func (t *Gangs) Assume(view *View, nodes map[types.UID]string) bool {
 
 // Alike ends the turn of a gang whose shape is known to find no place now, and says whether
 // it did.
-func (t *Gangs) Alike(key types.NamespacedName, shape string) bool {
+func (t *Gangs) Alike(key dialect.Key, shape string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	_, ok := t.line.Alike(key, shape, t.config.Now())
@@ -74,7 +73,7 @@ func (t *Gangs) Alike(key types.NamespacedName, shape string) bool {
 
 // Refuse ends the turn of a gang that found no place. The UID is that of the group that was
 // planned: one that took its name since has nothing to do with it.
-func (t *Gangs) Refuse(key types.NamespacedName, uid types.UID, why line.Refusal, terms line.Terms) {
+func (t *Gangs) Refuse(key dialect.Key, uid types.UID, why line.Refusal, terms line.Terms) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	g := t.gangs[key]
@@ -128,7 +127,7 @@ func (t *Gangs) SetLeaving(pods []*corev1.Pod, leaving bool) {
 			continue
 		}
 		if _, known := whole[g]; !known {
-			whole[g] = g.group != nil && podgroup.Holds(&g.group.Spec, g.placed)
+			whole[g] = g.group != nil && g.group.HeldBy(g.placed)
 		}
 		g.setLeaving(m, leaving)
 		t.changed(g)
@@ -141,16 +140,16 @@ func (t *Gangs) SetLeaving(pods []*corev1.Pod, leaving bool) {
 }
 
 // DissolveAgain asks for the rest of a gang to be dissolved of which something is left.
-func (t *Gangs) DissolveAgain(group *schedulingv1alpha1.PodGroup) {
+func (t *Gangs) DissolveAgain(group *dialect.Group) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if g := t.gangs[keyOf(group)]; g != nil && g.isOf(group.UID) {
+	if g := t.gangs[group.Key]; g != nil && g.isOf(group.UID) {
 		t.dissolveIfBroken(g)
 	}
 }
 
 // Wake has the gang planned again as soon as its back-off allows.
-func (t *Gangs) Wake(key types.NamespacedName) {
+func (t *Gangs) Wake(key dialect.Key) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.line.Wake(key, t.config.Now())
@@ -170,7 +169,7 @@ func (t *Gangs) Happened(kind line.EventKind, event func() line.Event) {
 }
 
 // Offer tells the others that a gang has given up room.
-func (t *Gangs) Offer(by types.NamespacedName) {
+func (t *Gangs) Offer(by dialect.Key) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.line.Happened(line.Event{Kind: line.Anything, By: by}, t.config.Now())
@@ -178,7 +177,7 @@ func (t *Gangs) Offer(by types.NamespacedName) {
 }
 
 // GiveUpHelp has a gang give up its right to be helped for a while.
-func (t *Gangs) GiveUpHelp(key types.NamespacedName, d time.Duration) {
+func (t *Gangs) GiveUpHelp(key dialect.Key, d time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.line.GiveUpHelp(key, d, t.config.Now())
@@ -200,7 +199,7 @@ func (t *Gangs) Rerank() {
 
 // SetKept records for what room is kept for a gang, news.Preempting or news.Starving; empty
 // if none is. Its members are told, as they are nominated for nodes only while it is.
-func (t *Gangs) SetKept(key types.NamespacedName, kept string) {
+func (t *Gangs) SetKept(key dialect.Key, kept string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if g := t.gangs[key]; g != nil {

@@ -8,8 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
-
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
 )
 
@@ -43,7 +42,7 @@ func TestTurnsThatTakeTooLongHaveATenthOfTheTime(t *testing.T) {
 	group.Namespace, member.Namespace = "elsewhere", "elsewhere"
 	b.SetGroup(group)
 	b.add(member)
-	if !b.isNext(types.NamespacedName{Namespace: "elsewhere", Name: "a"}) {
+	if !b.isNext(dialect.Key{Namespace: "elsewhere", Name: "a"}) {
 		t.Error("a gang of another namespace has no turn")
 	}
 }

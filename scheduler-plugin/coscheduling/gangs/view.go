@@ -8,19 +8,18 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 
-	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/podgroup"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
 )
 
 // View is a gang as it is when its turn begins. At least one member waits. Nobody changes
 // it, whatever becomes of the gang.
 type View struct {
-	Key   types.NamespacedName
+	Key   dialect.Key
 	Rank  line.Rank
-	Group *schedulingv1alpha1.PodGroup
+	Group *dialect.Group
 	// Waiting are the members to place, in their order, and ClassKeys are theirs; see
 	// Config.ClassKey.
 	Waiting   []*corev1.Pod
@@ -37,12 +36,12 @@ type View struct {
 
 // Broken says whether members are placed, but too few.
 func (v *View) Broken() bool {
-	return v.Placed.Total > 0 && !podgroup.Holds(&v.Group.Spec, v.Placed)
+	return v.Placed.Total > 0 && !v.Group.HeldBy(v.Placed)
 }
 
 // Standing is a gang that has members placed.
 type Standing struct {
-	Group  *schedulingv1alpha1.PodGroup
+	Group  *dialect.Group
 	Rank   line.Rank
 	Placed podgroup.Tally
 	// GoesWhole says that the rest goes with a member that the gang needs.
@@ -67,7 +66,7 @@ func viewOf(g *gang) View {
 	}
 	sortMembers(v.Waiting)
 	for _, pod := range v.Waiting {
-		v.ClassKeys = append(v.ClassKeys, g.members[pod.UID].classKey(g.rules.ClassKey))
+		v.ClassKeys = append(v.ClassKeys, g.classKey(g.members[pod.UID]))
 	}
 	slices.Sort(v.Nodes)
 	return v

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
 
 // many is how many gangs the benchmarks have wait.
@@ -16,7 +16,7 @@ const many = 10_000
 
 // turns has all turns that there are now end in the same way, and returns how many were
 // planned. Shape is the shape of a gang.
-func (l *Line) turns(now time.Time, shape func(types.NamespacedName) string, place bool) int {
+func (l *Line) turns(now time.Time, shape func(dialect.Key) string, place bool) int {
 	planned := 0
 	for {
 		rank, ok := l.Next(now)
@@ -38,17 +38,17 @@ func (l *Line) turns(now time.Time, shape func(types.NamespacedName) string, pla
 }
 
 // crowd has many gangs enter and be refused, and returns how many were planned for it.
-func crowd(l *Line, shape func(types.NamespacedName) string) int {
+func crowd(l *Line, shape func(dialect.Key) string) int {
 	for i := range many {
-		key := types.NamespacedName{Namespace: "default", Name: fmt.Sprintf("g%05d", i)}
+		key := dialect.Key{Namespace: "default", Name: fmt.Sprintf("g%05d", i)}
 		l.Enter(Rank{Key: key, Created: start}, true, start)
 	}
 	return l.turns(start, shape, false)
 }
 
-func same(types.NamespacedName) string    { return "x" }
-func own(key types.NamespacedName) string { return key.Name }
-func unnamed(types.NamespacedName) string { return "" }
+func same(dialect.Key) string    { return "x" }
+func own(key dialect.Key) string { return key.Name }
+func unnamed(dialect.Key) string { return "" }
 
 // lifeOfManyAlike leads many gangs that are alike through their lives: they enter, are refused,
 // hear of a thousand events, and are placed. It returns how many plans that took.

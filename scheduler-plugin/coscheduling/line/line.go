@@ -6,14 +6,13 @@ package line
 import (
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/lockstep-k8s/lockstep/internal/times"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
 
 // Line is the gangs that wait, and who of them is next. It is not safe for concurrent use.
 type Line struct {
-	gangs map[types.NamespacedName]*gang
+	gangs map[dialect.Key]*gang
 	// due may have a turn now; early are in their back-off, and may have one before a gang
 	// behind them has.
 	due, early ordered
@@ -35,7 +34,7 @@ type Line struct {
 // New makes a line in which nobody waits.
 func New() *Line {
 	return &Line{
-		gangs: make(map[types.NamespacedName]*gang),
+		gangs: make(map[dialect.Key]*gang),
 		due:   byRank(slotDue), early: byRank(slotEarly), timers: byTime(slotTimer),
 		hopeful: byRank(slotHopeful), starved: byRank(slotStarved),
 		shapes: newShapes(), debts: make(debts),
@@ -73,21 +72,21 @@ func (l *Line) Rerank(rank Rank, now time.Time) {
 }
 
 // Wake has a gang be ready if it is in line.
-func (l *Line) Wake(key types.NamespacedName, now time.Time) {
+func (l *Line) Wake(key dialect.Key, now time.Time) {
 	if g := l.gangs[key]; g != nil && g.state != out {
 		l.wake(g, now)
 	}
 }
 
 // Leave takes a gang out of line. Its back-off goes on.
-func (l *Line) Leave(key types.NamespacedName, now time.Time) {
+func (l *Line) Leave(key dialect.Key, now time.Time) {
 	if g := l.gangs[key]; g != nil {
 		l.leave(g, now)
 	}
 }
 
 // Forget takes a gang out of line for good.
-func (l *Line) Forget(key types.NamespacedName, now time.Time) {
+func (l *Line) Forget(key dialect.Key, now time.Time) {
 	if g := l.gangs[key]; g != nil {
 		l.leave(g, now)
 		delete(l.gangs, key)
@@ -97,7 +96,7 @@ func (l *Line) Forget(key types.NamespacedName, now time.Time) {
 // Doubt says that a gang is to have no turn before a time: it is not known whether it has its
 // minimum. A time that is over says that it is known: then the gang is to be ready, as its last
 // turn may have ended in vain for the doubt alone.
-func (l *Line) Doubt(key types.NamespacedName, until, now time.Time) {
+func (l *Line) Doubt(key dialect.Key, until, now time.Time) {
 	g := l.gangs[key]
 	if g == nil {
 		return
@@ -149,7 +148,7 @@ func (l *Line) Until() time.Time {
 
 // Begin begins the turn of a gang, which Next has named. Since is since when it waits, as
 // far as that is known from elsewhere: now if it is not.
-func (l *Line) Begin(key types.NamespacedName, since, now time.Time) {
+func (l *Line) Begin(key dialect.Key, since, now time.Time) {
 	g := l.gangs[key]
 	if g == nil || g.state == out {
 		return

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
 
 // start is when tests begin.
@@ -37,14 +37,14 @@ func newClocked(t *testing.T, names ...string) *clocked {
 	return c
 }
 
-func keyOf(name string) types.NamespacedName {
+func keyOf(name string) dialect.Key {
 	if namespace, name, ok := strings.Cut(name, "/"); ok {
-		return types.NamespacedName{Namespace: namespace, Name: name}
+		return dialect.Key{Namespace: namespace, Name: name}
 	}
-	return types.NamespacedName{Namespace: "default", Name: name}
+	return dialect.Key{Namespace: "default", Name: name}
 }
 
-func nameOf(key types.NamespacedName) string {
+func nameOf(key dialect.Key) string {
 	if key.Namespace == "default" {
 		return key.Name
 	}

@@ -3,7 +3,7 @@
 
 package line
 
-import "k8s.io/apimachinery/pkg/types"
+import "github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 
 // Need is what must happen before a gang that was refused can have a place: a lower bound,
 // so that nothing is ignored that would have helped. The zero need is that anything may
@@ -40,7 +40,7 @@ type Event struct {
 	// Cordoned says that the node is.
 	Cordoned bool
 	// By is the gang that has made it happen, if one has. It is of no help to itself.
-	By types.NamespacedName
+	By dialect.Key
 }
 
 // EventKind is what kind of thing has happened.

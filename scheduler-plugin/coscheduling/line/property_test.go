@@ -10,9 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/lockstep-k8s/lockstep/internal/times"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
 
 // lives is how many random lives a line leads, and steps how long they are.
@@ -28,14 +27,14 @@ type life struct {
 	l   *Line
 	now time.Time
 	// turn is the gang that has its turn, as its caller knows it.
-	turn *types.NamespacedName
+	turn *dialect.Key
 	// told is how often in a row gangs were refused, by themselves or with others.
-	told map[types.NamespacedName]int
+	told map[dialect.Key]int
 	done []string // the last steps
 }
 
 func newLife(t *testing.T, seed uint64) *life {
-	return &life{t: t, r: rand.New(rand.NewPCG(seed, 1)), l: New(), now: start, told: make(map[types.NamespacedName]int)}
+	return &life{t: t, r: rand.New(rand.NewPCG(seed, 1)), l: New(), now: start, told: make(map[dialect.Key]int)}
 }
 
 func (f *life) note(format string, args ...any) {
@@ -55,8 +54,8 @@ func (f *life) fail(format string, args ...any) {
 func (f *life) chance(percent int) bool { return f.r.IntN(100) < percent }
 
 // key is that of one of a dozen gangs of three namespaces.
-func (f *life) key() types.NamespacedName {
-	return types.NamespacedName{Namespace: fmt.Sprintf("n%d", f.r.IntN(3)), Name: fmt.Sprintf("g%d", f.r.IntN(4))}
+func (f *life) key() dialect.Key {
+	return dialect.Key{Namespace: fmt.Sprintf("n%d", f.r.IntN(3)), Name: fmt.Sprintf("g%d", f.r.IntN(4))}
 }
 
 func (f *life) rank() Rank {
@@ -129,7 +128,7 @@ func (f *life) end() {
 }
 
 // refused refuses a gang, and those that wait with it.
-func (f *life) refused(key types.NamespacedName, why Refusal) {
+func (f *life) refused(key dialect.Key, why Refusal) {
 	g := f.l.gangs[key]
 	if g != nil && why.Room > g.room {
 		delete(f.told, key)

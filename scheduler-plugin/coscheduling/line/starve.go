@@ -7,15 +7,14 @@ import (
 	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/lockstep-k8s/lockstep/internal/times"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
 
 // Starves says whether a gang has the right to be helped now: it has waited for longer than
 // its patience, is the first of those by rank, and no gang of higher priority waits that may
 // yet be helped. It is asked in the gang's turn.
-func (l *Line) Starves(key types.NamespacedName, now time.Time) bool {
+func (l *Line) Starves(key dialect.Key, now time.Time) bool {
 	l.tick(now)
 	g := l.gangs[key]
 	if g == nil || l.entitled() != g {
@@ -37,7 +36,7 @@ func (l *Line) entitled() *gang {
 }
 
 // GiveUpHelp has a gang give up its right to be helped for a while.
-func (l *Line) GiveUpHelp(key types.NamespacedName, d time.Duration, now time.Time) {
+func (l *Line) GiveUpHelp(key dialect.Key, d time.Duration, now time.Time) {
 	if g := l.gangs[key]; g != nil {
 		g.helpless = now.Add(d)
 		l.arrange(g, now)
@@ -76,7 +75,7 @@ func (l *Line) help(now time.Time) {
 
 // Told is what a gang was told when it was refused last; false if it was not since it had a
 // place.
-func (l *Line) Told(key types.NamespacedName) (Refusal, bool) {
+func (l *Line) Told(key dialect.Key) (Refusal, bool) {
 	if g := l.gangs[key]; g != nil && g.refusal != nil {
 		return *g.refusal, true
 	}
@@ -85,14 +84,14 @@ func (l *Line) Told(key types.NamespacedName) (Refusal, bool) {
 
 // IsReady says whether a gang is to have a turn, now or when its back-off is over, even if
 // nothing happens.
-func (l *Line) IsReady(key types.NamespacedName) bool {
+func (l *Line) IsReady(key dialect.Key) bool {
 	g := l.gangs[key]
 	return g != nil && (g.state == ready || g.state == turning)
 }
 
 // Since is since when a gang waits: it was first planned then. Zero if it was not planned
 // since its minimum was bound.
-func (l *Line) Since(key types.NamespacedName) time.Time {
+func (l *Line) Since(key dialect.Key) time.Time {
 	if g := l.gangs[key]; g != nil {
 		return g.since
 	}
@@ -100,7 +99,7 @@ func (l *Line) Since(key types.NamespacedName) time.Time {
 }
 
 // Failures are the turns and placements of a gang in a row that came to nothing.
-func (l *Line) Failures(key types.NamespacedName) int {
+func (l *Line) Failures(key dialect.Key) int {
 	if g := l.gangs[key]; g != nil {
 		return g.failures + g.unbound
 	}

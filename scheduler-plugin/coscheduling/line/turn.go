@@ -6,7 +6,7 @@ package line
 import (
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
 
 // Refusal is why a gang found no place in its turn.
@@ -49,7 +49,7 @@ type Terms struct {
 // Alike ends the turn of a gang whose shape is known to find no place, as another gang ahead
 // of it was refused and nothing has happened since that may help. It returns what that one
 // was told, or false: then the gang is to be planned.
-func (l *Line) Alike(key types.NamespacedName, shape string, now time.Time) (Refusal, bool) {
+func (l *Line) Alike(key dialect.Key, shape string, now time.Time) (Refusal, bool) {
 	g := l.gangs[key]
 	if g == nil || g.state != turning || g.woken {
 		return Refusal{}, false
@@ -65,7 +65,7 @@ func (l *Line) Alike(key types.NamespacedName, shape string, now time.Time) (Ref
 }
 
 // Refused ends the turn of a gang that found no place.
-func (l *Line) Refused(key types.NamespacedName, why Refusal, terms Terms, now time.Time) {
+func (l *Line) Refused(key dialect.Key, why Refusal, terms Terms, now time.Time) {
 	g := l.gangs[key]
 	if g == nil {
 		return
@@ -127,7 +127,7 @@ func (l *Line) refuse(g *gang, s *shape, now time.Time) {
 
 // Placed records that a gang has its place, in its turn: what it was told before is old.
 // If members are left that wait, it is still in its turn.
-func (l *Line) Placed(key types.NamespacedName, rest bool, now time.Time) {
+func (l *Line) Placed(key dialect.Key, rest bool, now time.Time) {
 	g := l.gangs[key]
 	if g == nil {
 		return
@@ -143,7 +143,7 @@ func (l *Line) Placed(key types.NamespacedName, rest bool, now time.Time) {
 
 // Unbound records that a member of a gang's last placement could not be bound. The gang
 // backs off, and what it was told of the rest is old.
-func (l *Line) Unbound(key types.NamespacedName, terms Terms, now time.Time) {
+func (l *Line) Unbound(key dialect.Key, terms Terms, now time.Time) {
 	g := l.gangs[key]
 	if g == nil {
 		return
@@ -160,7 +160,7 @@ func (l *Line) Unbound(key types.NamespacedName, terms Terms, now time.Time) {
 
 // Bound records that the members of a gang's placements are bound: it has no back-off for
 // those that were not.
-func (l *Line) Bound(key types.NamespacedName, now time.Time) {
+func (l *Line) Bound(key dialect.Key, now time.Time) {
 	if g := l.gangs[key]; g != nil {
 		g.unbound, g.unboundUntil = 0, time.Time{}
 		l.arrange(g, now)
@@ -168,7 +168,7 @@ func (l *Line) Bound(key types.NamespacedName, now time.Time) {
 }
 
 // Settled records that a gang's minimum is bound: since when it waits begins anew.
-func (l *Line) Settled(key types.NamespacedName, now time.Time) {
+func (l *Line) Settled(key dialect.Key, now time.Time) {
 	if g := l.gangs[key]; g != nil {
 		g.since = time.Time{}
 		l.arrange(g, now)

@@ -42,7 +42,7 @@ func (g *Gang) News(now time.Time, transitionID string) (conditions []scheduling
 	}
 	if v.reason == schedulingv1alpha1.ReasonNotEnoughTasks {
 		// Whoever makes a group makes its members next: that is no news.
-		if left := membersGrace - now.Sub(g.Group.CreationTimestamp.Time); left > 0 {
+		if left := membersGrace - now.Sub(g.Group.Created); left > 0 {
 			return nil, left
 		}
 	}
@@ -61,10 +61,10 @@ func (g *Gang) News(now time.Time, transitionID string) (conditions []scheduling
 // verdict is what the gang's conditions are to say now. The bool is false if that is
 // nothing new: the gang is about to be planned or bound, or is ending. Its group is seen.
 func (g *Gang) verdict() (verdict, bool) {
-	if podgroup.Holds(&g.Group.Spec, g.Bound) {
+	if g.Group.HeldBy(g.Bound) {
 		return verdict{scheduled: true, reason: schedulingv1alpha1.ReasonScheduled, message: "at least minMember members are bound"}, true
 	}
-	if podgroup.Holds(&g.Group.Spec, g.Placed) {
+	if g.Group.HeldBy(g.Placed) {
 		return verdict{}, false // it is being bound
 	}
 	ran := wasScheduled(g.Record.ConditionsOf(g.Group))
@@ -88,7 +88,7 @@ func (g *Gang) verdict() (verdict, bool) {
 // complete says whether the minimum could hold if all that waits were placed, and
 // something waits.
 func (g *Gang) complete() bool {
-	return g.Group != nil && g.Waiting.Total > 0 && podgroup.Holds(&g.Group.Spec, g.Placed.Plus(g.Waiting))
+	return g.Group != nil && g.Waiting.Total > 0 && g.Group.HeldBy(g.Placed.Plus(g.Waiting))
 }
 
 // The reasons for which gangs wait that are no reasons of a condition: their victims end, and
@@ -116,7 +116,7 @@ func (g *Gang) WaitsFor() string {
 func (g *Gang) lacks() (reason, message string) {
 	switch {
 	case !g.complete():
-		return schedulingv1alpha1.ReasonNotEnoughTasks, missing(&g.Group.Spec, g.Placed.Plus(g.Waiting))
+		return schedulingv1alpha1.ReasonNotEnoughTasks, missing(&g.Group.Spec.Minimum, g.Placed.Plus(g.Waiting))
 	case g.Refusal != nil && g.Refusal.Unready:
 		return schedulingv1alpha1.ReasonNotEnoughTasks, g.Refusal.Message
 	case g.Refusal != nil:
@@ -128,11 +128,11 @@ func (g *Gang) lacks() (reason, message string) {
 }
 
 // missing says which members a gang lacks.
-func missing(spec *schedulingv1alpha1.PodGroupSpec, have podgroup.Tally) string {
-	text := fmt.Sprintf("%d of at least %d members exist", have.Total, spec.MinMember)
-	for _, role := range slices.Sorted(maps.Keys(spec.MinRoleMember)) {
-		if least := spec.MinRoleMember[role]; have.Roles[role] < least {
-			text += fmt.Sprintf(", %d of at least %d in role %s", have.Roles[role], least, role)
+func missing(least *podgroup.Minimum, have podgroup.Tally) string {
+	text := fmt.Sprintf("%d of at least %d members exist", have.Total, least.Members)
+	for _, role := range slices.Sorted(maps.Keys(least.Roles)) {
+		if n := least.Roles[role]; have.Roles[role] < n {
+			text += fmt.Sprintf(", %d of at least %d in role %s", have.Roles[role], n, role)
 		}
 	}
 	return text

@@ -9,10 +9,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/podgroup"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
 )
 
@@ -22,10 +22,10 @@ var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 // gangOf makes a gang that needs two members, and has one.
 func gangOf(change ...func(*Gang)) Gang {
 	g := Gang{
-		Key: types.NamespacedName{Namespace: "ns", Name: "gang"},
-		Group: &schedulingv1alpha1.PodGroup{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "gang", UID: "uid-of-gang", Generation: 5},
-			Spec:       schedulingv1alpha1.PodGroupSpec{MinMember: 2},
+		Key: dialect.Key{Namespace: "ns", Name: "gang"},
+		Group: &dialect.Group{
+			Key: dialect.Key{Namespace: "ns", Name: "gang"}, UID: "uid-of-gang", Generation: 5,
+			Spec: dialect.Spec{Minimum: podgroup.Minimum{Members: 2}},
 		},
 		Waiting: podgroup.Tally{Total: 1},
 	}
@@ -44,8 +44,8 @@ func placed(g *Gang)     { g.Waiting, g.Placed = podgroup.Tally{}, podgroup.Tall
 func bound(g *Gang)      { placed(g); g.Bound = g.Placed }
 func preempts(g *Gang)   { g.Kept = Preempting }
 func nobody(g *Gang)     { g.Waiting = podgroup.Tally{} }
-func wasBound(g *Gang)   { g.Group.Status.Conditions = said(schedulingv1alpha1.ReasonScheduled) }
-func lostMember(g *Gang) { g.Group.Status.Conditions = said(schedulingv1alpha1.ReasonPodDeleted) }
+func wasBound(g *Gang)   { g.Group.Conditions = said(schedulingv1alpha1.ReasonScheduled) }
+func lostMember(g *Gang) { g.Group.Conditions = said(schedulingv1alpha1.ReasonPodDeleted) }
 
 // said are conditions of an hour ago.
 func said(reason string) []schedulingv1alpha1.PodGroupCondition {
@@ -72,7 +72,7 @@ func TestWhatTheConditionsSay(t *testing.T) {
 		},
 		"which roles are missing": {
 			gang: gangOf(complete, func(g *Gang) {
-				g.Group.Spec.MinRoleMember = map[string]int32{"worker": 1, "ps": 2}
+				g.Group.Spec.Minimum.Roles = map[string]int32{"worker": 1, "ps": 2}
 				g.Waiting.Roles, g.Placed.Roles = map[string]int32{"worker": 1}, map[string]int32{"ps": 1}
 			}),
 			wantReason: "NotEnoughTasks", wantMessage: "2 of at least 2 members exist, 1 of at least 2 in role ps", wantWaitsFor: "NotEnoughTasks",
@@ -101,7 +101,7 @@ func TestWhatTheConditionsSay(t *testing.T) {
 			gang: gangOf(bound), wantScheduled: true, wantReason: "Scheduled", wantMessage: "at least minMember members are bound",
 		},
 		"the same if there is no place for members above the minimum": {
-			gang: gangOf(bound, complete, refused, func(g *Gang) { g.Group.Status.Conditions = nil }), wantScheduled: true,
+			gang: gangOf(bound, complete, refused, func(g *Gang) { g.Group.Conditions = nil }), wantScheduled: true,
 			wantReason: "Scheduled", wantMessage: "at least minMember members are bound", wantWaitsFor: "NotEnoughResources",
 		},
 		"nothing while the members of a gang that ran end": {gang: gangOf(wasBound, nobody)},
@@ -179,7 +179,7 @@ func TestWhatChangesInConditions(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			tc.gang.Group.Status.Conditions = tc.before
+			tc.gang.Group.Conditions = tc.before
 			conditions, _ := tc.gang.News(start, "new")
 			if tc.wantNone {
 				if conditions != nil {
@@ -221,7 +221,7 @@ func TestMessageIsWrittenAtLeisure(t *testing.T) {
 // only once they should have come.
 func TestNewGroupLacksNoMembersYet(t *testing.T) {
 	g := gangOf()
-	g.Group.CreationTimestamp = metav1.NewTime(start)
+	g.Group.Created = start
 	if conditions, again := g.News(start, "id"); conditions != nil || again != membersGrace {
 		t.Errorf("write %v now or again in %v, want nothing before %v", conditions, again, membersGrace)
 	}

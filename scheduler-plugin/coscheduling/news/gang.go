@@ -7,20 +7,20 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/podgroup"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
 )
 
 // Gang is what is known of a gang at one time, as far as it decides on what is told. All
 // that is told follows from it and the time.
 type Gang struct {
-	Key types.NamespacedName
+	Key dialect.Key
 	// Group is nil while there is no PodGroup of the name, and Missing is since when.
 	// NotServed says that there can't be any: the API server serves no PodGroups.
-	Group     *schedulingv1alpha1.PodGroup
+	Group     *dialect.Group
 	Missing   time.Time
 	NotServed bool
 
@@ -77,9 +77,9 @@ type Record struct {
 
 // ConditionsOf are those that a group has as far as this scheduler knows: its own last
 // write, which the watch may not have shown yet, comes first.
-func (r *Record) ConditionsOf(group *schedulingv1alpha1.PodGroup) []schedulingv1alpha1.PodGroupCondition {
+func (r *Record) ConditionsOf(group *dialect.Group) []schedulingv1alpha1.PodGroupCondition {
 	if r.Conditions != nil {
 		return r.Conditions
 	}
-	return group.Status.Conditions
+	return group.Conditions
 }

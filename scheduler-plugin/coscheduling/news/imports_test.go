@@ -19,6 +19,7 @@ func TestWhatDecidesCannotAct(t *testing.T) {
 		"github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1",
 		"github.com/lockstep-k8s/lockstep/internal/times",
 		"github.com/lockstep-k8s/lockstep/podgroup",
+		"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect",
 		"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line",
 	)
 }

@@ -12,7 +12,7 @@ import (
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/internal/times"
-	"github.com/lockstep-k8s/lockstep/podgroup"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
 
 // A Pod that waits is told why, once. A member that waits for room has the mark that
@@ -117,10 +117,10 @@ func IsMarked(pod *corev1.Pod, reason string) bool {
 }
 
 // strangerMessage tells a stranger why it waits. The group has an owner.
-func strangerMessage(group *schedulingv1alpha1.PodGroup) string {
-	owner := podgroup.Owner(group)
+func strangerMessage(group *dialect.Group) string {
+	owner := group.Owner
 	return fmt.Sprintf("no member of PodGroup %s, whose members are the Pods controlled by %s %s: "+
-		"without the label %s the Pod is scheduled on its own", group.Name, owner.Kind, owner.Name, schedulingv1alpha1.LabelPodGroup)
+		"without the label %s the Pod is scheduled on its own", group.Key.Name, owner.Kind, owner.Name, schedulingv1alpha1.LabelPodGroup)
 }
 
 // grouplessMark tells a Pod for what it waits whose group is missing.

@@ -32,7 +32,7 @@ func stranger(told ...string) Pod {
 // owned gives the group an owner, without which there are no strangers.
 func owned(g *Gang) {
 	attempt := &metav1.ObjectMeta{Name: "fw-attempt", UID: "attempt"}
-	g.Group.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(attempt, corev1.SchemeGroupVersion.WithKind("ConfigMap"))}
+	g.Group.Owner = metav1.NewControllerRef(attempt, corev1.SchemeGroupVersion.WithKind("ConfigMap"))
 }
 
 // TestWhatAPodThatWaitsIsTold, and when.

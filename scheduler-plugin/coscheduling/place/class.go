@@ -14,7 +14,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
-	"github.com/lockstep-k8s/lockstep/podgroup"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
 
 // class is a set of members that need the same of a node. Members of a class
@@ -43,10 +43,10 @@ type class struct {
 	labelBlind bool
 }
 
-// classify groups members by their class keys; profiles are those of their schedulers, by
+// classify groups members of a gang by their class keys; profiles are those of their schedulers, by
 // name. The order of classes and within a class is that
 // of the members.
-func classify(pods []*corev1.Pod, keys []string, profiles map[string]framework.Framework) ([]*class, error) {
+func classify(group dialect.Key, pods []*corev1.Pod, keys []string, profiles map[string]framework.Framework) ([]*class, error) {
 	var classes []*class
 	index := make(map[string]*class)
 	for i, pod := range pods {
@@ -58,7 +58,7 @@ func classify(pods []*corev1.Pod, keys []string, profiles map[string]framework.F
 			}
 			c = &class{
 				key:      keys[i],
-				role:     podgroup.RoleOf(pod),
+				role:     group.RoleOf(pod),
 				handle:   profiles[pod.Spec.SchedulerName],
 				info:     info,
 				ports:    hostPorts(pod),
@@ -73,12 +73,12 @@ func classify(pods []*corev1.Pod, keys []string, profiles map[string]framework.F
 	return classes, nil
 }
 
-// ClassKey is equal for members that need the same. It holds what the default
+// ClassKey is equal for members that need the same and have the same role. It holds what the default
 // plugins read of a Pod's spec, but neither environment nor commands, which
 // differ in each task of a job. Labels are left out for the same reason. What claims of
 // the Pod's own pin it to is added in a survey (pins.go). For which node a member is
 // nominated says nothing of its needs.
-func ClassKey(pod *corev1.Pod) string {
+func ClassKey(pod *corev1.Pod, role string) string {
 	type container struct {
 		Resources     corev1.ResourceRequirements
 		RestartPolicy *corev1.ContainerRestartPolicy
@@ -101,7 +101,7 @@ func ClassKey(pod *corev1.Pod) string {
 		OS                 *corev1.PodOS
 		HostNetwork        bool
 	}{
-		Role: podgroup.RoleOf(pod), Scheduler: spec.SchedulerName, Resources: spec.Resources, Overhead: spec.Overhead,
+		Role: role, Scheduler: spec.SchedulerName, Resources: spec.Resources, Overhead: spec.Overhead,
 		Selector: spec.NodeSelector, Affinity: spec.Affinity, Tolerations: spec.Tolerations,
 		Spread: spec.TopologySpreadConstraints, Claims: nameless(spec.ResourceClaims), Priority: spec.Priority,
 		RuntimeClass: spec.RuntimeClassName, OS: spec.OS, HostNetwork: spec.HostNetwork,

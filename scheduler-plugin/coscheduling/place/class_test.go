@@ -12,6 +12,8 @@ import (
 	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/podgroup"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
 
 // pod is a Pod of a container.
@@ -37,9 +39,9 @@ func TestClassify(t *testing.T) {
 	pods := []*corev1.Pod{small, sameAsSmall, role, large, port}
 	var keys []string
 	for _, pod := range pods {
-		keys = append(keys, ClassKey(pod))
+		keys = append(keys, ClassKey(pod, podgroup.RoleOf(pod)))
 	}
-	classes, err := classify(pods, keys, nil)
+	classes, err := classify(dialect.Key{}, pods, keys, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +71,7 @@ func TestClassesAreNotComparedForLongerThanATurn(t *testing.T) {
 		}))
 		keys = append(keys, name)
 	}
-	classes, err := classify(pods, keys, nil)
+	classes, err := classify(dialect.Key{}, pods, keys, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,6 +22,7 @@ func TestPlaceImportsNothingThatActs(t *testing.T) {
 	allowed := []string{
 		ours + "apis/scheduling/v1alpha1",
 		ours + "podgroup",
+		ours + "scheduler-plugin/coscheduling/dialect",
 		ours + "scheduler-plugin/coscheduling/gangs",
 		ours + "scheduler-plugin/coscheduling/kube",
 		ours + "scheduler-plugin/coscheduling/line",

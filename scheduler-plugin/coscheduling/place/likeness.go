@@ -28,7 +28,7 @@ func (g *Gang) Shape() string {
 	}
 	spec := &g.Group.Spec
 	h := sha256.New()
-	fmt.Fprintf(h, "%d %t %d %v %v", g.Rank.Priority, g.MayPreempt, spec.MinMember, spec.MinRoleMember, spec.Topology)
+	fmt.Fprintf(h, "%d %t %d %v %v", g.Rank.Priority, g.MayPreempt, spec.Minimum.Members, spec.Minimum.Roles, spec.Topology)
 	// The order of members is that in which they are placed.
 	for i, n := 0, 0; i < len(g.ClassKeys); i += n {
 		n = 1

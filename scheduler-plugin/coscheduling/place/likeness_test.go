@@ -8,17 +8,17 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/podgroup"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/gangs"
 )
 
 // gangOf is a gang of which all members are needed, and wait.
 func gangOf(members ...*corev1.Pod) *Gang {
-	group := &schedulingv1alpha1.PodGroup{}
-	group.Spec.MinMember = int32(len(members))
+	group := &dialect.Group{Spec: dialect.Spec{Minimum: podgroup.Minimum{Members: int32(len(members))}}}
 	gang := &Gang{View: gangs.View{Group: group, Waiting: members}}
 	for _, member := range members {
-		gang.ClassKeys = append(gang.ClassKeys, ClassKey(member))
+		gang.ClassKeys = append(gang.ClassKeys, ClassKey(member, podgroup.RoleOf(member)))
 	}
 	return gang
 }
@@ -32,9 +32,9 @@ func TestGangsThatDifferLearnNothingFromEachOther(t *testing.T) {
 	}
 	same := view(func(*Gang) {})
 	for name, change := range map[string]func(*Gang){
-		"the minimum of a role": func(v *Gang) { v.Group.Spec.MinRoleMember = map[string]int32{"": 1} },
+		"the minimum of a role": func(v *Gang) { v.Group.Spec.Minimum.Roles = map[string]int32{"": 1} },
 		"the right to preempt":  func(v *Gang) { v.MayPreempt = !v.MayPreempt },
-		"the minimum":           func(v *Gang) { v.Group.Spec.MinMember = 1 },
+		"the minimum":           func(v *Gang) { v.Group.Spec.Minimum.Members = 1 },
 		"the number of members": func(v *Gang) { v.ClassKeys = v.ClassKeys[1:] },
 		"the priority":          func(v *Gang) { v.Rank.Priority++ },
 		"the kind of a member":  func(v *Gang) { v.ClassKeys = []string{v.ClassKeys[0], "another"} },

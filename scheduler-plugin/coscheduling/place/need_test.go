@@ -8,10 +8,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
 
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
 )
 
@@ -89,7 +89,7 @@ func TestOnlyHelpfulEventsWakeAGang(t *testing.T) {
 			found := &survey{provided: map[corev1.ResourceName]bool{gpu: !tc.foreign}, classes: []*class{{info: info, monotone: true, labelBlind: !tc.other}}}
 			need := needOf(found, &Shortfall{Certain: true, Needed: 6, Room: 2}, false)
 
-			now, key := time.Now(), types.NamespacedName{Name: "gang"}
+			now, key := time.Now(), dialect.Key{Name: "gang"}
 			gangs := line.New()
 			gangs.Enter(line.Rank{Key: key}, true, now)
 			gangs.Begin(key, now, now)

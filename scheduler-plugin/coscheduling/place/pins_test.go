@@ -19,7 +19,7 @@ func TestMembersWithClaimsOfTheirOwnAreAlike(t *testing.T) {
 	}
 	for name, option := range map[string]func(*schedulertesting.PodWrapper){"volumes": withVolume, "devices": withDevice} {
 		a, b := pod("gang-0", option), pod("gang-1", option)
-		if ClassKey(a) != ClassKey(b) {
+		if ClassKey(a, "") != ClassKey(b, "") {
 			t.Errorf("members that differ only in the names of their %s are of different classes", name)
 		}
 		if gangOf(a, b).Shape() != "" {

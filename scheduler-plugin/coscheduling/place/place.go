@@ -83,9 +83,9 @@ func admit(ctx context.Context, gang *Gang, cluster *Cluster, said rejections) (
 			continue
 		}
 		admitted.Waiting, admitted.ClassKeys = append(admitted.Waiting, pod), append(admitted.ClassKeys, gang.ClassKeys[i])
-		all.Add(podgroup.RoleOf(pod), 1)
+		all.Add(gang.Key.RoleOf(pod), 1)
 	}
-	if len(admitted.Waiting) == 0 || !podgroup.Holds(&gang.Group.Spec, all) {
+	if len(admitted.Waiting) == 0 || !gang.Group.HeldBy(all) {
 		return nil, &Shortfall{Unready: true, Message: fmt.Sprintf("%d of %d members may not be scheduled yet: %s",
 			len(gang.Waiting)-len(admitted.Waiting), len(gang.Waiting), topReasons(said))}
 	}

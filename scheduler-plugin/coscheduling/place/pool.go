@@ -4,7 +4,6 @@
 package place
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -13,11 +12,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/types"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/lockstep-k8s/lockstep/podgroup"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/planner"
@@ -81,23 +79,23 @@ func (s *seeker) gather(may prey) (*pool, error) {
 	}
 	now, standings := s.cluster.Now(), s.standings
 	p := &pool{}
-	members := make(map[types.NamespacedName][]int)
+	members := make(map[dialect.Key][]int)
 	for _, node := range nodes {
 		for _, info := range node.GetPods() {
 			pod := info.GetPod()
-			key, named := podgroup.GroupOf(pod)
+			key, named := dialect.KeyOf(pod)
 			if s.held.Has(pod.UID) {
 				continue
 			}
 			leaves := s.cluster.Evictions.IsLeaving(pod, now)
-			if named && key == s.gang.Key && podgroup.IsMember(s.gang.Group, pod) {
+			if named && key == s.gang.Key && s.gang.Group.HasMember(pod) {
 				if leaves {
 					p.leaving = append(p.leaving, info)
 				}
 				continue
 			}
 			standing := (*Standing)(standings[key])
-			if !named || standing != nil && !podgroup.IsMember(standing.Group, pod) {
+			if !named || standing != nil && !standing.Group.HasMember(pod) {
 				standing = nil
 			}
 			takes := may.takes(pod, standing)
@@ -124,7 +122,7 @@ func (s *seeker) gather(may prey) (*pool, error) {
 			p.add(priority, now, len(p.pods)-1)
 		}
 	}
-	for _, key := range slices.SortedFunc(maps.Keys(members), compareKeys) {
+	for _, key := range slices.SortedFunc(maps.Keys(members), dialect.Key.Compare) {
 		standing, whole := (*Standing)(standings[key]), members[key]
 		byYouth(p.pods, whole, now)
 		for _, spare := range standing.surplus(p.pods, whole) {
@@ -198,9 +196,4 @@ func (p *pool) requests(classes []*class, world *planner.World, now time.Time) [
 		}
 	}
 	return pods
-}
-
-// compareKeys orders gangs by name, so that a search has the same result each time.
-func compareKeys(a, b types.NamespacedName) int {
-	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }

@@ -10,8 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
 
-	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/podgroup"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
 )
 
@@ -20,8 +20,8 @@ import (
 func TestWhatAGangMayTakeThePlaceOf(t *testing.T) {
 	noon := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	gang := func(priority int32, placed int32, change func(*Standing)) *Standing {
-		s := &Standing{Group: &schedulingv1alpha1.PodGroup{}, Rank: line.Rank{Priority: priority}, Waits: true, Since: noon.Add(-time.Hour)}
-		s.Group.Spec.MinMember = 2
+		s := &Standing{Group: &dialect.Group{}, Rank: line.Rank{Priority: priority}, Waits: true, Since: noon.Add(-time.Hour)}
+		s.Group.Spec.Minimum.Members = 2
 		s.Placed = podgroup.Tally{}
 		s.Placed.Add("", placed)
 		if change != nil {

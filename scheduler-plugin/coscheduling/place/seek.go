@@ -13,6 +13,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/gangs"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
 )
@@ -25,7 +26,7 @@ type seeker struct {
 	// them.
 	held sets.Set[types.UID]
 	// standings are the other gangs, nil before the first search.
-	standings map[types.NamespacedName]*gangs.Standing
+	standings map[dialect.Key]*gangs.Standing
 	// mightPreempt says that there is work which the gang may take, though not enough.
 	mightPreempt bool
 	// unlike says that what kept the gang out may be nothing to others of its shape.

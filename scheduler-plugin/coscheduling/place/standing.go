@@ -20,7 +20,7 @@ type Standing gangs.Standing
 
 // whole says whether the gang has its minimum.
 func (s *Standing) whole() bool {
-	return podgroup.Holds(&s.Group.Spec, s.Placed)
+	return s.Group.HeldBy(s.Placed)
 }
 
 // surplus are those of a gang's Pods, by index, that it can spare one by one:
@@ -29,9 +29,9 @@ func (s *Standing) surplus(pods []fwk.PodInfo, youngest []int) []int {
 	var spare []int
 	left := s.Placed.Plus(podgroup.Tally{})
 	for _, p := range youngest {
-		role := podgroup.RoleOf(pods[p].GetPod())
+		role := s.Group.Key.RoleOf(pods[p].GetPod())
 		left.Add(role, -1)
-		if podgroup.Holds(&s.Group.Spec, left) {
+		if s.Group.HeldBy(left) {
 			spare = append(spare, p)
 		} else {
 			left.Add(role, 1)
@@ -44,9 +44,9 @@ func (s *Standing) surplus(pods []fwk.PodInfo, youngest []int) []int {
 func (s *Standing) spares(pods []fwk.PodInfo, some []int) bool {
 	left := s.Placed.Plus(podgroup.Tally{})
 	for _, p := range some {
-		left.Add(podgroup.RoleOf(pods[p].GetPod()), -1)
+		left.Add(s.Group.Key.RoleOf(pods[p].GetPod()), -1)
 	}
-	return podgroup.Holds(&s.Group.Spec, left)
+	return s.Group.HeldBy(left)
 }
 
 // byYouth orders Pods, by index, the one that has run the shortest first.

@@ -52,7 +52,7 @@ func (v *verification) realize(ctx context.Context, plan planner.Plan) (bool, er
 	// What is still to be searched for may suffice, or not any more.
 	left := podgroup.Tally{}
 	for _, pod := range members {
-		left.Add(podgroup.RoleOf(pod), 1)
+		left.Add(v.gang.Key.RoleOf(pod), 1)
 	}
 	for i, pod := range members {
 		if !v.wouldSuffice(left) {
@@ -61,7 +61,7 @@ func (v *verification) realize(ctx context.Context, plan planner.Plan) (bool, er
 		if err := v.search(ctx, plan, v.found.classes[homeless[i]], pod); err != nil {
 			return false, err
 		}
-		left.Add(podgroup.RoleOf(pod), -1)
+		left.Add(v.gang.Key.RoleOf(pod), -1)
 	}
 	return v.suffices(), nil
 }
@@ -79,9 +79,9 @@ func (v *verification) suffices() bool {
 func (v *verification) wouldSuffice(more podgroup.Tally) bool {
 	placed := v.gang.Placed.Plus(more)
 	for _, p := range v.placements {
-		placed.Add(podgroup.RoleOf(p.Pod), 1)
+		placed.Add(v.gang.Key.RoleOf(p.Pod), 1)
 	}
-	return podgroup.Holds(&v.gang.Group.Spec, placed)
+	return v.gang.Group.HeldBy(placed)
 }
 
 // try places a member on a node if all plugins accept it.

@@ -8,10 +8,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/gangs"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
@@ -54,7 +54,7 @@ type Cluster struct {
 	Nominated map[string][]fwk.PodInfo
 	// Standings are the gangs that have members placed. It is asked once at most, and only
 	// when others may have to end for the gang: there may be many of them.
-	Standings func() map[types.NamespacedName]*gangs.Standing
+	Standings func() map[dialect.Key]*gangs.Standing
 	Evictions Evictions
 	// Passes are shared by gangs that are planned one after the other.
 	Passes *Passes

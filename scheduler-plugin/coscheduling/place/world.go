@@ -44,18 +44,18 @@ func (a *attempt) survey(ctx context.Context) error {
 			keys[i] += pinsOf(a.cluster.Profiles[pod.Spec.SchedulerName], pod)
 		}
 	}
-	classes, err := classify(a.gang.Waiting, keys, a.cluster.Profiles)
+	classes, err := classify(a.gang.Key, a.gang.Waiting, keys, a.cluster.Profiles)
 	if err != nil {
 		return err
 	}
 	a.found.classes = classes
-	spec := &a.gang.Group.Spec
+	minimum := &a.gang.Group.Spec.Minimum
 	gang := &planner.Gang{
-		Min:     max(0, int(spec.MinMember-a.gang.Placed.Total)),
-		MinRole: make(map[string]int, len(spec.MinRoleMember)),
+		Min:     max(0, int(minimum.Members-a.gang.Placed.Total)),
+		MinRole: make(map[string]int, len(minimum.Roles)),
 		Levels:  levels(a.gang, classes, a.cluster),
 	}
-	for role, least := range spec.MinRoleMember {
+	for role, least := range minimum.Roles {
 		gang.MinRole[role] = max(0, int(least-a.gang.Placed.Roles[role]))
 	}
 

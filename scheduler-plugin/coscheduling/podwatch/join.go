@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/lockstep-k8s/lockstep/podgroup"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
 
 // Gangs are told what becomes of the Pods that name a PodGroup, one after the other. They
@@ -37,7 +37,7 @@ type Join struct {
 	// ended are the Pods that the watch of ended Pods shows, by name.
 	ended map[types.NamespacedName]types.UID
 	// missing are the Pods that are missing, by gang.
-	missing map[types.NamespacedName]map[types.UID]*history
+	missing map[dialect.Key]map[types.UID]*history
 	losses  int
 }
 
@@ -58,7 +58,7 @@ type history struct {
 // New makes a Join that knows no Pods.
 func New(gangs Gangs) *Join {
 	return &Join{gangs: gangs, pods: map[types.UID]*history{}, ended: map[types.NamespacedName]types.UID{},
-		missing: map[types.NamespacedName]map[types.UID]*history{}}
+		missing: map[dialect.Key]map[types.UID]*history{}}
 }
 
 // Lives says that the watch of living Pods shows a Pod, any Pod, as new or changed.
@@ -66,7 +66,7 @@ func (j *Join) Lives(pod *corev1.Pod) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	h := j.pods[pod.UID]
-	_, member := podgroup.GroupOf(pod)
+	_, member := dialect.KeyOf(pod)
 	switch {
 	case h == nil && !member:
 	case h != nil && (h.ended || h.lives && h.pod == nil):
@@ -153,7 +153,7 @@ func (j *Join) EndedNoMore(pod *corev1.Pod) {
 // Question is what to ask the API server: which Pods of a gang have ended. It holds those
 // of which it is to be known.
 type Question struct {
-	Gang   types.NamespacedName
+	Gang   dialect.Key
 	losses map[types.UID]int
 }
 
@@ -165,7 +165,7 @@ func (q Question) Empty() bool {
 // Question is what to ask about a gang now, and whether any of its Pods are missing. It is
 // asked about those that were missing the last time already: of most that end, the other
 // watch tells in a moment.
-func (j *Join) Question(gang types.NamespacedName) (q Question, missing bool) {
+func (j *Join) Question(gang dialect.Key) (q Question, missing bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	q = Question{Gang: gang, losses: map[types.UID]int{}}
@@ -263,7 +263,7 @@ func nameOf(pod *corev1.Pod) types.NamespacedName {
 	return types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
 }
 
-func groupOf(pod *corev1.Pod) types.NamespacedName {
-	group, _ := podgroup.GroupOf(pod)
+func groupOf(pod *corev1.Pod) dialect.Key {
+	group, _ := dialect.KeyOf(pod)
 	return group
 }

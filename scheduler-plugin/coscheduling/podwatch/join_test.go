@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
 
 // diary notes what the gangs are told.
@@ -197,7 +198,7 @@ func TestWhatGangsAreToldOfTheirPods(t *testing.T) {
 
 func (s *script) ask() {
 	for range 2 {
-		s.asking, _ = s.Question(types.NamespacedName{Namespace: "ns", Name: "gang"})
+		s.asking, _ = s.Question(dialect.Key{Namespace: "ns", Name: "gang"})
 	}
 }
 
@@ -208,7 +209,7 @@ func (s *script) answer(ended ...*corev1.Pod) {
 // TestWhoIsMissingIsAskedAboutUntilFound: not at once, for the other watch may show the Pod
 // in a moment; then as long as it does not, and no longer.
 func TestWhoIsMissingIsAskedAboutUntilFound(t *testing.T) {
-	gang := types.NamespacedName{Namespace: "ns", Name: "gang"}
+	gang := dialect.Key{Namespace: "ns", Name: "gang"}
 	runs, succeeded := makePod("a", "gang", "node", corev1.PodRunning), makePod("a", "gang", "node", corev1.PodSucceeded)
 	j := New(&diary{})
 	question := func(when string, wantAsked, wantMissing bool) Question {

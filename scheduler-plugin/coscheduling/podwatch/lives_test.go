@@ -13,6 +13,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
 
 // TestNoOrderOfEventsLosesAPod leads random lives: Pods are made, bound, end, are relabelled,
@@ -46,7 +48,7 @@ type life struct {
 	living, ended *watched
 	// known is what the gangs know.
 	known   map[types.UID]*corev1.Pod
-	missing map[types.NamespacedName]bool
+	missing map[dialect.Key]bool
 	asked   []asked
 
 	log, wrong []string
@@ -70,7 +72,7 @@ type watched struct {
 
 func newLife(seed uint64) *life {
 	l := &life{random: rand.New(rand.NewPCG(seed, 1)), versions: []map[string]*corev1.Pod{{}}, bound: map[types.UID]bool{},
-		known: map[types.UID]*corev1.Pod{}, missing: map[types.NamespacedName]bool{}}
+		known: map[types.UID]*corev1.Pod{}, missing: map[dialect.Key]bool{}}
 	l.join = New(l)
 	// Something is there when the watches begin.
 	for range l.random.IntN(8) {
@@ -300,7 +302,7 @@ func (l *life) name(w *watched) string {
 // ask begins to ask about the gangs of which somebody is missing.
 func (l *life) ask() {
 	for _, name := range []string{"gang", "other"} {
-		gang := types.NamespacedName{Namespace: "ns", Name: name}
+		gang := dialect.Key{Namespace: "ns", Name: name}
 		q, missing := l.join.Question(gang)
 		if missing && !l.missing[gang] {
 			l.failf("somebody of %s is missing, and nobody was told", name)
@@ -360,7 +362,7 @@ func (l *life) calm() {
 		}
 	}
 	for _, name := range []string{"gang", "other"} {
-		if _, missing := l.join.Question(types.NamespacedName{Namespace: "ns", Name: name}); missing {
+		if _, missing := l.join.Question(dialect.Key{Namespace: "ns", Name: name}); missing {
 			l.failf("somebody of %s is missing for ever", name)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
 
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
 )
 
@@ -79,8 +80,8 @@ func gang(name string, priority int32, created int) Gang {
 		Priority: priority, Created: noon.Add(time.Duration(created) * time.Second), Key: named(name)}}
 }
 
-func named(name string) types.NamespacedName {
-	return types.NamespacedName{Namespace: "ns", Name: name}
+func named(name string) dialect.Key {
+	return dialect.Key{Namespace: "ns", Name: name}
 }
 
 func infos(pods []*framework.PodInfo) []fwk.PodInfo {

@@ -20,6 +20,7 @@ func TestRoomActsOnNothing(t *testing.T) {
 		"k8s.io/kube-scheduler/framework",
 		"k8s.io/kubernetes/pkg/scheduler/framework",
 		"github.com/lockstep-k8s/lockstep/internal/times",
+		"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect",
 		"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line",
 	)
 }

@@ -11,6 +11,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
 
 // Room is all that is kept, one Claim for each gang at most. In the scheduler claims come
@@ -18,11 +20,11 @@ import (
 // those that are over. It is safe for concurrent use, and the zero Room keeps nothing.
 type Room struct {
 	mu     sync.RWMutex
-	byGang map[types.NamespacedName]Claim
+	byGang map[dialect.Key]Claim
 }
 
 // Of is the claim of a gang, nil if it has none.
-func (r *Room) Of(gang types.NamespacedName) Claim {
+func (r *Room) Of(gang dialect.Key) Claim {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	return r.byGang[gang]
@@ -30,7 +32,7 @@ func (r *Room) Of(gang types.NamespacedName) Claim {
 
 // NodeFor is where a member of a gang goes when Pods have gone that end soon; see Claim. It
 // is empty if nothing is kept for the gang of this UID.
-func (r *Room) NodeFor(gang types.NamespacedName, uid types.UID, member types.UID) string {
+func (r *Room) NodeFor(gang dialect.Key, uid types.UID, member types.UID) string {
 	if claim := r.Of(gang); claim != nil && claim.Gang().UID == uid {
 		return claim.NodeFor(member)
 	}
@@ -46,7 +48,7 @@ func (r *Room) Keep(claim Claim) (left Claim) {
 	key := claim.Gang().Rank.Key
 	before := r.byGang[key]
 	if r.byGang == nil {
-		r.byGang = make(map[types.NamespacedName]Claim)
+		r.byGang = make(map[dialect.Key]Claim)
 	}
 	r.byGang[key] = claim
 	if before == nil || onSameNodes(before, claim) && before.Gang().Rank.Compare(claim.Gang().Rank) >= 0 {
@@ -56,7 +58,7 @@ func (r *Room) Keep(claim Claim) (left Claim) {
 }
 
 // Drop ends the claim of a gang, and returns it; nil if it had none.
-func (r *Room) Drop(gang types.NamespacedName) Claim {
+func (r *Room) Drop(gang dialect.Key) Claim {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	claim := r.byGang[gang]

@@ -16,7 +16,7 @@ import (
 func TestTheReporterKnowsNoScheduler(t *testing.T) {
 	const module = "github.com/lockstep-k8s/lockstep/"
 	allowed := []string{"apis/scheduling/v1alpha1", "client/applyconfiguration/scheduling/v1alpha1", "client/clientset/versioned",
-		"scheduler-plugin/coscheduling/kube", "scheduler-plugin/coscheduling/news"}
+		"scheduler-plugin/coscheduling/dialect", "scheduler-plugin/coscheduling/kube", "scheduler-plugin/coscheduling/news"}
 	for _, pkg := range imports.Of(t) {
 		own, ok := strings.CutPrefix(pkg, module)
 		if ok && !slices.Contains(allowed, own) || strings.HasPrefix(pkg, "k8s.io/kube") {

@@ -22,6 +22,7 @@ import (
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	applyv1alpha1 "github.com/lockstep-k8s/lockstep/client/applyconfiguration/scheduling/v1alpha1"
 	schedulingclient "github.com/lockstep-k8s/lockstep/client/clientset/versioned"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/news"
 )
@@ -43,12 +44,12 @@ type Gangs interface {
 	// Look is a gang as it is now. It is false if nothing is to be told of it: nothing is
 	// known of it, or not all that existed before this scheduler is known yet, or another
 	// scheduler leads.
-	Look(key types.NamespacedName) (news.Gang, bool)
+	Look(key dialect.Key) (news.Gang, bool)
 	// LookAt is a Pod that waits, and its gang without its Pods. It is false if the Pod does
 	// not wait any more, or nothing is to be told of its gang.
-	LookAt(key types.NamespacedName, pod types.UID) (news.Gang, news.Pod, bool)
+	LookAt(key dialect.Key, pod types.UID) (news.Gang, news.Pod, bool)
 	// Remember remembers what was written of a group.
-	Remember(group *schedulingv1alpha1.PodGroup, record news.Record)
+	Remember(group *dialect.Group, record news.Record)
 }
 
 // Reporter writes what is known of gangs to the API server: conditions of
@@ -62,13 +63,13 @@ type Reporter struct {
 	recorder events.EventRecorderLogger
 	// binding says whether members are being bound.
 	binding func() bool
-	groups  workqueue.TypedRateLimitingInterface[types.NamespacedName]
+	groups  workqueue.TypedRateLimitingInterface[dialect.Key]
 	marks   workqueue.TypedRateLimitingInterface[podKey]
 }
 
 // podKey is a Pod to mark.
 type podKey struct {
-	gang types.NamespacedName
+	gang dialect.Key
 	uid  types.UID
 }
 
@@ -82,8 +83,8 @@ func NewReporter(gangs Gangs, client schedulingclient.Interface, pods kubernetes
 		recorder: recorder,
 		binding:  binding,
 		groups: workqueue.NewTypedRateLimitingQueueWithConfig(
-			workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](50*time.Millisecond, 30*time.Second),
-			workqueue.TypedRateLimitingQueueConfig[types.NamespacedName]{Name: "lockstep_pod_group_conditions"}),
+			workqueue.NewTypedItemExponentialFailureRateLimiter[dialect.Key](50*time.Millisecond, 30*time.Second),
+			workqueue.TypedRateLimitingQueueConfig[dialect.Key]{Name: "lockstep_pod_group_conditions"}),
 		marks: workqueue.NewTypedRateLimitingQueueWithConfig(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[podKey](time.Second, time.Minute),
 			workqueue.TypedRateLimitingQueueConfig[podKey]{Name: "lockstep_unschedulable_members"}),
@@ -91,7 +92,7 @@ func NewReporter(gangs Gangs, client schedulingclient.Interface, pods kubernetes
 }
 
 // Report asks for what is known of a gang to be written, in d. It does not block.
-func (r *Reporter) Report(gang types.NamespacedName, d time.Duration) {
+func (r *Reporter) Report(gang dialect.Key, d time.Duration) {
 	r.groups.AddAfter(gang, d)
 }
 
@@ -136,7 +137,7 @@ func work[K comparable](ctx context.Context, queue workqueue.TypedRateLimitingIn
 
 // reportOn brings a PodGroup's conditions up to date and has Pods marked. Only one worker
 // has the key of a gang at a time, so nobody else writes the gang's record.
-func (r *Reporter) reportOn(ctx context.Context, key types.NamespacedName) error {
+func (r *Reporter) reportOn(ctx context.Context, key dialect.Key) error {
 	gang, ok := r.gangs.Look(key)
 	if !ok {
 		return nil
@@ -174,7 +175,7 @@ func (r *Reporter) writeConditions(ctx context.Context, gang *news.Gang) error {
 		return nil
 	}
 	group := gang.Group
-	apply := applyv1alpha1.PodGroup(group.Name, group.Namespace).WithUID(group.UID)
+	apply := applyv1alpha1.PodGroup(group.Key.Name, group.Key.Namespace).WithUID(group.UID)
 	status := applyv1alpha1.PodGroupStatus()
 	for _, c := range conditions {
 		status.WithConditions(applyv1alpha1.PodGroupCondition().
@@ -182,7 +183,7 @@ func (r *Reporter) writeConditions(ctx context.Context, gang *news.Gang) error {
 			WithTransitionID(c.TransitionID).WithLastTransitionTime(c.LastTransitionTime).
 			WithObservedGeneration(c.ObservedGeneration))
 	}
-	_, err := r.client.SchedulingV1alpha1().PodGroups(group.Namespace).
+	_, err := r.client.SchedulingV1alpha1().PodGroups(group.Key.Namespace).
 		ApplyStatus(ctx, apply.WithStatus(status), metav1.ApplyOptions{FieldManager: FieldManager, Force: true})
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		// It is gone, or another one has its name.
@@ -199,7 +200,7 @@ func (r *Reporter) writeConditions(ctx context.Context, gang *news.Gang) error {
 
 // recordChange tells of a change of the conditions on the PodGroup itself, for kubectl
 // describe.
-func (r *Reporter) recordChange(ctx context.Context, group *schedulingv1alpha1.PodGroup, conditions []schedulingv1alpha1.PodGroupCondition) {
+func (r *Reporter) recordChange(ctx context.Context, group *dialect.Group, conditions []schedulingv1alpha1.PodGroupCondition) {
 	c := news.ConditionOf(conditions, schedulingv1alpha1.ConditionScheduled)
 	kind := corev1.EventTypeWarning
 	if c.Status == metav1.ConditionTrue {
@@ -209,13 +210,8 @@ func (r *Reporter) recordChange(ctx context.Context, group *schedulingv1alpha1.P
 }
 
 // recordEvent records an event on a PodGroup.
-func (r *Reporter) recordEvent(ctx context.Context, group *schedulingv1alpha1.PodGroup, kind, reason, message string) {
-	// What comes from a watch does not say its kind, and the recorder does not know it.
-	regarding := &corev1.ObjectReference{
-		APIVersion: schedulingv1alpha1.SchemeGroupVersion.String(), Kind: schedulingv1alpha1.PodGroupGroupVersionKind.Kind,
-		Namespace: group.Namespace, Name: group.Name, UID: group.UID, ResourceVersion: group.ResourceVersion,
-	}
-	r.recorder.WithLogger(klog.FromContext(ctx)).Eventf(regarding, nil, kind, reason, "Scheduling", "%s", message)
+func (r *Reporter) recordEvent(ctx context.Context, group *dialect.Group, kind, reason, message string) {
+	r.recorder.WithLogger(klog.FromContext(ctx)).Eventf(group.Object(), nil, kind, reason, "Scheduling", "%s", message)
 }
 
 // mark sets PodScheduled=False on a Pod that waits, unless it has it, and nominates it for

@@ -28,6 +28,7 @@ import (
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	lockstepfake "github.com/lockstep-k8s/lockstep/client/clientset/versioned/fake"
 	"github.com/lockstep-k8s/lockstep/podgroup"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/news"
 )
@@ -35,10 +36,10 @@ import (
 // gangOf makes a gang that needs two members, and has one.
 func gangOf(change ...func(*news.Gang)) news.Gang {
 	g := news.Gang{
-		Key: types.NamespacedName{Namespace: "ns", Name: "gang"},
-		Group: &schedulingv1alpha1.PodGroup{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "gang", UID: "uid-of-gang", Generation: 5},
-			Spec:       schedulingv1alpha1.PodGroupSpec{MinMember: 2},
+		Key: dialect.Key{Namespace: "ns", Name: "gang"},
+		Group: &dialect.Group{
+			Key: dialect.Key{Namespace: "ns", Name: "gang"}, UID: "uid-of-gang", Generation: 5,
+			Spec: dialect.Spec{Minimum: podgroup.Minimum{Members: 2}},
 		},
 		Waiting: podgroup.Tally{Total: 1},
 	}
@@ -85,7 +86,7 @@ func report(t *testing.T, gang news.Gang, refuse []error, test func(t *testing.T
 			if r.writes <= len(r.refuse) {
 				return true, nil, r.refuse[r.writes-1]
 			}
-			return true, r.gang.Group, nil
+			return true, &schedulingv1alpha1.PodGroup{}, nil
 		})
 		r.Reporter = NewReporter(r, client, r.kube, r.recorder, func() bool { return false })
 		ctx, cancel := context.WithCancel(t.Context())
@@ -99,14 +100,14 @@ func report(t *testing.T, gang news.Gang, refuse []error, test func(t *testing.T
 }
 
 // Look implements Gangs.
-func (r *reporting) Look(types.NamespacedName) (news.Gang, bool) {
+func (r *reporting) Look(dialect.Key) (news.Gang, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.gang, true
 }
 
 // LookAt implements Gangs. Unlike Look, it shows what was written to the Pod.
-func (r *reporting) LookAt(_ types.NamespacedName, pod types.UID) (news.Gang, news.Pod, bool) {
+func (r *reporting) LookAt(_ dialect.Key, pod types.UID) (news.Gang, news.Pod, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	i := slices.IndexFunc(r.gang.Pods, func(p news.Pod) bool { return p.Pod.UID == pod })
@@ -123,7 +124,7 @@ func (r *reporting) LookAt(_ types.NamespacedName, pod types.UID) (news.Gang, ne
 }
 
 // Remember implements Gangs.
-func (r *reporting) Remember(_ *schedulingv1alpha1.PodGroup, record news.Record) {
+func (r *reporting) Remember(_ *dialect.Group, record news.Record) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.gang.Record = record
@@ -251,7 +252,7 @@ func TestConditionsAreWrittenWithoutBeingAskedForAgain(t *testing.T) {
 	const membersGrace = 2 * time.Second // in package news
 	report(t, news.Gang{}, nil, func(t *testing.T, r *reporting) {
 		r.mu.Lock()
-		r.gang = gangOf(func(g *news.Gang) { g.Group.CreationTimestamp = metav1.Now() })
+		r.gang = gangOf(func(g *news.Gang) { g.Group.Created = time.Now() })
 		r.mu.Unlock()
 		r.Report(r.gang.Key, 0)
 		r.rest(membersGrace - time.Second)

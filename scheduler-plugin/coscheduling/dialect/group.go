@@ -1,0 +1,76 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dialect
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/podgroup"
+)
+
+// Group is what the scheduler knows of a PodGroup of any dialect. Nobody changes it.
+type Group struct {
+	Key Key
+	// UID and ResourceVersion are those of the object, and Generation counts the changes of
+	// its spec.
+	UID             types.UID
+	ResourceVersion string
+	Generation      int64
+	// Created is when the object was created.
+	Created time.Time
+	// Owner is what the group was made for, with Pods of its own: then only the Pods that it
+	// controls are members. Nil if the link alone makes a member.
+	Owner *metav1.OwnerReference
+	// Spec is what is asked for.
+	Spec Spec
+	// Conditions are what the object says of the gang: whether it is placed, and why not.
+	Conditions []schedulingv1alpha1.PodGroupCondition
+}
+
+// Spec is what a group asks for.
+type Spec struct {
+	// Minimum is how many members are to be placed together.
+	Minimum podgroup.Minimum
+	// PriorityClassName ranks the group, as far as its members have that priority. Empty for
+	// the highest priority among them.
+	PriorityClassName string
+	// Topology says how close together the members are to be, widest domain first.
+	Topology []schedulingv1alpha1.TopologyConstraint
+	// DisruptionMode is what preemption may take of the group once it is placed.
+	DisruptionMode schedulingv1alpha1.DisruptionMode
+}
+
+// Equal says whether two specs ask for the same.
+func (s *Spec) Equal(other *Spec) bool {
+	return s.Minimum.Members == other.Minimum.Members && maps.Equal(s.Minimum.Roles, other.Minimum.Roles) &&
+		s.PriorityClassName == other.PriorityClassName && slices.Equal(s.Topology, other.Topology) &&
+		s.DisruptionMode == other.DisruptionMode
+}
+
+// HeldBy says whether so many members are the group's minimum, or more.
+func (g *Group) HeldBy(members podgroup.Tally) bool {
+	return g.Spec.Minimum.HeldBy(members)
+}
+
+// HasMember says whether a Pod that names the group is a member of it. See podgroup.IsMember.
+func (g *Group) HasMember(pod *corev1.Pod) bool {
+	return podgroup.IsMemberUnder(g.Owner, pod)
+}
+
+// Object is the group for whoever needs no more than its kind, its name and its UID, such as a
+// recorder of events.
+func (g *Group) Object() *metav1.PartialObjectMetadata {
+	object := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Namespace: g.Key.Namespace, Name: g.Key.Name, UID: g.UID, ResourceVersion: g.ResourceVersion,
+	}}
+	object.SetGroupVersionKind(g.Key.Dialect.Kind())
+	return object
+}

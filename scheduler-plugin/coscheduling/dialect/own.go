@@ -1,0 +1,34 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dialect
+
+import (
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/podgroup"
+)
+
+// KeyOfOwn is the key of the gang of a PodGroup of Lockstep's.
+func KeyOfOwn(group *schedulingv1alpha1.PodGroup) Key {
+	return Key{Dialect: Own, Namespace: group.Namespace, Name: group.Name}
+}
+
+// FromOwn is the Group that a PodGroup of Lockstep's stands for. They share what neither may
+// change.
+func FromOwn(group *schedulingv1alpha1.PodGroup) *Group {
+	return &Group{
+		Key:             KeyOfOwn(group),
+		UID:             group.UID,
+		ResourceVersion: group.ResourceVersion,
+		Generation:      group.Generation,
+		Created:         group.CreationTimestamp.Time,
+		Owner:           podgroup.Owner(group),
+		Spec: Spec{
+			Minimum:           podgroup.MinimumOf(&group.Spec),
+			PriorityClassName: group.Spec.PriorityClassName,
+			Topology:          group.Spec.Topology,
+			DisruptionMode:    group.Spec.DisruptionMode,
+		},
+		Conditions: group.Status.Conditions,
+	}
+}

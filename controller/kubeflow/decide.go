@@ -248,6 +248,7 @@ func (d *decision) finish() plan.Plan[kubeflowv1.JobStatus] {
 		d.planActions()
 	}
 	d.explain()
+	d.tellOfDeletions()
 	d.planCheck()
 	d.tellOfObjects()
 	d.settle()

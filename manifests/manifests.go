@@ -16,5 +16,8 @@ import "embed"
 // switched on, and the CRDs only if they are absent: they may be Volcano's own. The CRDs of
 // Kubeflow's kinds in kubeflow/*.yaml are for nobody yet: no program runs these jobs.
 //
-//go:embed crds/*.yaml rbac/*.yaml volcano/*.yaml kubeflow/*.yaml
+// In dialects/*.yaml is what the scheduler may do with the PodGroups of other projects. The CRDs of
+// those are theirs to install.
+//
+//go:embed crds/*.yaml rbac/*.yaml volcano/*.yaml kubeflow/*.yaml dialects/*.yaml
 var FS embed.FS

@@ -88,7 +88,7 @@ func report(t *testing.T, gang news.Gang, refuse []error, test func(t *testing.T
 			}
 			return true, &schedulingv1alpha1.PodGroup{}, nil
 		})
-		r.Reporter = NewReporter(r, client, r.kube, r.recorder, func() bool { return false })
+		r.Reporter = NewReporter(r, client, nil, r.kube, r.recorder, func() bool { return false })
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		go r.Run(ctx)

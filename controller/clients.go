@@ -27,13 +27,14 @@ import (
 
 // Clients are what the controller reads and writes with.
 type Clients struct {
-	// Kube reads and writes ConfigMaps, Pods and events, and reads PriorityClasses. For Jobs
-	// it also writes Services, Secrets, NetworkPolicies and PersistentVolumeClaims.
+	// Kube reads and writes ConfigMaps, Pods and events, and reads PriorityClasses. For jobs
+	// it also writes Services, Secrets, NetworkPolicies, PersistentVolumeClaims and
+	// HorizontalPodAutoscalers.
 	Kube kubernetes.Interface
-	// Lockstep reads Frameworks and Jobs, writes their status, reads and writes PodGroups,
+	// Lockstep reads Frameworks and jobs, writes their status, reads and writes PodGroups,
 	// and writes Commands.
 	Lockstep versioned.Interface
-	// Metadata deletes Frameworks and Jobs, and reads what is only looked at for its being
+	// Metadata deletes Frameworks and jobs, and reads what is only looked at for its being
 	// there.
 	Metadata metadata.Interface
 	// Dynamic reads Commands, whose CRD may be anybody's.

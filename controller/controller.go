@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
 	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
@@ -15,19 +16,22 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/engine"
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 	"github.com/lockstep-k8s/lockstep/controller/frameworks"
+	"github.com/lockstep-k8s/lockstep/controller/kubeflowjobs"
 	"github.com/lockstep-k8s/lockstep/controller/volcanojobs"
 	"github.com/lockstep-k8s/lockstep/internal/informing"
 )
 
-// Controller runs Frameworks, and Volcano Jobs if it is told to. Several may run
-// against one API server only if one of them is elected.
+// Controller runs Frameworks, and Volcano Jobs and training jobs of Kubeflow if it is told
+// to. Several may run against one API server only if one of them is elected.
 type Controller struct {
 	engine *engine.Engine
 	// podGroupFactory has the informer that the PodGroup controller shares.
 	podGroupFactory externalversions.SharedInformerFactory
 	frameworks      *frameworks.Owners
-	// jobs are nil unless they are switched on.
+	// jobs are Volcano Jobs. They are nil unless they are switched on.
 	jobs *volcanojobs.Owners
+	// kubeflowJobs are those of each kind. There are none unless they are switched on.
+	kubeflowJobs []*kubeflowjobs.Owners
 	// start starts the informers of the cores.
 	start []func(context.Context)
 }
@@ -57,7 +61,11 @@ func newWith(clients Clients, config *configv1alpha1.ControllerConfiguration, re
 	}); err != nil {
 		return nil, err
 	}
-	core, err := frameworks.New(clients.Kube, clients.Lockstep, c.podGroupFactory.Scheduling().V1alpha1().PodGroups().Informer(), config)
+	podGroups := c.podGroupFactory.Scheduling().V1alpha1().PodGroups().Informer()
+	if err := podGroups.AddIndexers(engine.OwnerIndex("")); err != nil {
+		return nil, fmt.Errorf("watching PodGroups: %w", err)
+	}
+	core, err := frameworks.New(clients.Kube, clients.Lockstep, podGroups, config)
 	if err != nil {
 		return nil, fmt.Errorf("making the core of Frameworks: %w", err)
 	}
@@ -66,7 +74,12 @@ func newWith(clients Clients, config *configv1alpha1.ControllerConfiguration, re
 	}
 	c.start = append(c.start, core.Start)
 	if *config.VolcanoJobs.Enabled {
-		if err := c.addJobs(clients, config); err != nil {
+		if err := c.addJobs(clients, podGroups, config); err != nil {
+			return nil, err
+		}
+	}
+	if *config.KubeflowJobs.Enabled {
+		if err := c.addKubeflowJobs(clients, podGroups, config); err != nil {
 			return nil, err
 		}
 	}
@@ -75,10 +88,10 @@ func newWith(clients Clients, config *configv1alpha1.ControllerConfiguration, re
 }
 
 // addJobs has the engine run Volcano Jobs too.
-func (c *Controller) addJobs(clients Clients, config *configv1alpha1.ControllerConfiguration) error {
+func (c *Controller) addJobs(clients Clients, podGroups cache.SharedIndexInformer, config *configv1alpha1.ControllerConfiguration) error {
 	core, err := volcanojobs.New(volcanojobs.Clients{
 		Kube: clients.Kube, Lockstep: clients.Lockstep, Metadata: clients.Metadata, Dynamic: clients.Dynamic,
-	}, c.podGroupFactory.Scheduling().V1alpha1().PodGroups().Informer(), config)
+	}, podGroups, config)
 	if err != nil {
 		return fmt.Errorf("making the core of Volcano Jobs: %w", err)
 	}
@@ -86,6 +99,21 @@ func (c *Controller) addJobs(clients Clients, config *configv1alpha1.ControllerC
 		return fmt.Errorf("adding the core of Volcano Jobs: %w", err)
 	}
 	c.start = append(c.start, core.Start)
+	return nil
+}
+
+// addKubeflowJobs has the engine run training jobs of Kubeflow too.
+func (c *Controller) addKubeflowJobs(clients Clients, podGroups cache.SharedIndexInformer, config *configv1alpha1.ControllerConfiguration) error {
+	cores, err := kubeflowjobs.New(kubeflowjobs.Clients{
+		Kube: clients.Kube, Lockstep: clients.Lockstep, Metadata: clients.Metadata,
+	}, podGroups, config)
+	if err != nil {
+		return fmt.Errorf("making the cores of Kubeflow's jobs: %w", err)
+	}
+	if c.kubeflowJobs, err = cores.AddTo(c.engine); err != nil {
+		return err
+	}
+	c.start = append(c.start, cores.Start)
 	return nil
 }
 

@@ -6,5 +6,6 @@
 //
 // Package engine has all that is the same for every kind of owner. Package lifecycle
 // decides on Frameworks, and package frameworks is the adapter between both. Packages volcano
-// and volcanojobs are the same for Volcano Jobs.
+// and volcanojobs are the same for Volcano Jobs, kubeflow and kubeflowjobs for training jobs of
+// Kubeflow.
 package controller

@@ -4,12 +4,10 @@
 package controller_test
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
-	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -25,11 +23,9 @@ import (
 // restart counts once, that a Command is executed once at most, and that no Pod of a version
 // is made while one of an older version runs.
 type jobBook struct {
-	t     *testing.T
-	trace *trace
+	witness
 
-	mu     sync.Mutex
-	errors int
+	mu sync.Mutex
 	// leading says which process runs now. What another one has asked for gets to the server
 	// late.
 	leading func() string
@@ -48,17 +44,8 @@ type jobBook struct {
 
 func newJobBook(c *cluster) *jobBook {
 	return &jobBook{
-		t: c.t, trace: c.trace, leading: c.book.leader, unseen: map[types.UID]bool{}, jobs: map[types.UID]*batchv1alpha1.Job{}, pods: map[types.NamespacedName]*corev1.Pod{},
+		witness: witness{t: c.t, trace: c.trace}, leading: c.book.leader, unseen: map[types.UID]bool{}, jobs: map[types.UID]*batchv1alpha1.Job{}, pods: map[types.NamespacedName]*corev1.Pod{},
 		phases: map[string][]batchv1alpha1.JobPhase{}, executed: map[string]int{}, changed: map[types.UID]time.Time{},
-	}
-}
-
-func (b *jobBook) wrong(format string, args ...any) {
-	b.errors++
-	message := fmt.Sprintf(format, args...)
-	b.trace.log("WRONG: %s", message)
-	if b.errors <= 3 {
-		b.t.Errorf("at %.3f s: %s", time.Since(b.trace.begun).Seconds(), message)
 	}
 }
 

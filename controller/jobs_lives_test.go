@@ -6,11 +6,8 @@ package controller_test
 import (
 	"fmt"
 	"math/rand/v2"
-	"runtime"
 	"slices"
-	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -25,45 +22,9 @@ import (
 // TestShellLivesOfJobs leads Volcano Jobs through random lives, in the cluster of
 // TestShellLives and with its flags.
 func TestShellLivesOfJobs(t *testing.T) {
-	quiet(t)
-	if *shellSeed >= 0 {
-		leadJobLife(t, uint64(*shellSeed), true)
-		return
-	}
-	lives := *shellLives / 2
-	if testing.Short() {
-		lives = min(lives, 100)
-	}
-	t.Logf("leading %d lives, with the seeds %d to %d", lives, *shellFirst, *shellFirst+lives-1)
-	var next atomic.Uint64
-	var failed atomic.Int64
-	for range runtime.GOMAXPROCS(0) {
-		t.Run("", func(t *testing.T) {
-			t.Parallel()
-			for i := next.Add(1) - 1; i < lives && failed.Load() < *shellFails; i = next.Add(1) - 1 {
-				seed := *shellFirst + i
-				if !t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) { leadJobLife(t, seed, false) }) {
-					failed.Add(1)
-				}
-			}
-		})
-	}
-}
-
-func leadJobLife(t *testing.T, seed uint64, verbose bool) {
-	defer func() {
-		if err := recover(); err != nil {
-			t.Errorf("seed %d: %v", seed, err)
-		}
-		if t.Failed() {
-			t.Logf("to see the life alone: go test ./controller -run TestShellLivesOfJobs -shell-seed %d -v", seed)
-		}
-	}()
-	synctest.Test(t, func(t *testing.T) {
+	leadLives(t, *shellLives/2, func(t *testing.T, seed uint64) (*trace, func()) {
 		l := newJobLife(t, seed)
-		l.trace.verbose = verbose
-		defer l.trace.print()
-		l.live()
+		return l.trace, l.live
 	})
 }
 
@@ -183,15 +144,6 @@ func replicasOf(job *batchv1alpha1.Job) int32 {
 // disturb does one random thing of a kind.
 func (l *jobLife) disturb(kind disturbance, job *batchv1alpha1.Job) {
 	switch kind {
-	case disturbRequests:
-		l.changeOdds(faultConflict, faultThrottled, faultInternal, faultUnavailable, faultBroken)
-	case disturbAnswers:
-		l.changeOdds(faultLostAnswer, faultSlow, faultSlowAnswer)
-	case disturbLate:
-		l.changeOdds(faultLate)
-		if l.random.IntN(3) == 0 {
-			l.crash()
-		}
 	case disturbRefusals:
 		if l.random.IntN(3) == 0 {
 			l.faults.drop("")
@@ -202,22 +154,12 @@ func (l *jobLife) disturb(kind disturbance, job *batchv1alpha1.Job) {
 				l.faults.add(podsRefused(name, fmt.Sprintf("%s-x-", job.Name), podRefusals[name]))
 			}
 		}
-	case disturbWatches:
-		l.disturbWatch(watchedForJobs[l.random.IntN(len(watchedForJobs))])
-	case disturbCrashes:
-		l.crash()
-	case disturbRestarts:
-		if l.program == nil {
-			l.startProgram()
-		} else {
-			l.stopProgram()
-		}
 	case disturbPods:
 		l.deletePodOf(job, metav1.DeleteOptions{})
 	case disturbForce:
 		l.deletePodOf(job, metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)})
 	case disturbLabels:
-		if pod := l.podOfJob(job); pod != nil && pod.DeletionTimestamp == nil {
+		if pod := l.podControlledBy(job); pod != nil && pod.DeletionTimestamp == nil {
 			l.trace.log("somebody takes the label of Pod %s", pod.Name)
 			if status := l.book.phaseOf(job.UID); l.program != nil || status != batchv1alpha1.JobPending && status != batchv1alpha1.JobRunning {
 				l.book.noteUnlabelled(pod.UID) // Its restart may be under way.
@@ -225,7 +167,7 @@ func (l *jobLife) disturb(kind disturbance, job *batchv1alpha1.Job) {
 			apiserver.ChangeAny(l.server, pod.Namespace, pod.Name, func(pod *corev1.Pod) { delete(pod.Labels, batchv1alpha1.KeyJobName) })
 		}
 	case disturbNames:
-		l.takeNameOf(job)
+		l.takeNameOfPod(job.Namespace, job.Name+"-x-0")
 	case disturbSpec:
 		apiserver.ChangeAny(l.server, job.Namespace, job.Name, func(job *batchv1alpha1.Job) {
 			job.Spec.MinAvailable = 0
@@ -235,12 +177,8 @@ func (l *jobLife) disturb(kind disturbance, job *batchv1alpha1.Job) {
 		l.issue(job, []busv1alpha1.Action{
 			busv1alpha1.ActionAbortJob, busv1alpha1.ActionResumeJob, busv1alpha1.ActionResumeJob, busv1alpha1.ActionRestartJob, busv1alpha1.ActionRestartPod,
 		}[l.random.IntN(5)])
-	case disturbNodes:
-		l.changeNodes()
-	case disturbFailures:
-		l.failing = !l.failing
-	case disturbClock:
-		l.server.SetSkew(time.Duration(l.random.IntN(121)-60) * time.Minute)
+	default:
+		l.disturbProgram(kind, watchedForJobs)
 	}
 }
 
@@ -251,66 +189,9 @@ func (l *jobLife) issue(job *batchv1alpha1.Job, action busv1alpha1.Action) {
 	apiserver.Add(l.server, newCommand(fmt.Sprintf("%s-command-%d", job.Name, l.commands), job, action))
 }
 
-// podOfJob is a Pod of a Job, nil if there is none.
-func (l *jobLife) podOfJob(job *batchv1alpha1.Job) *corev1.Pod {
-	pods := slices.DeleteFunc(apiserver.All[corev1.Pod](l.server, job.Namespace), func(pod *corev1.Pod) bool {
-		return !metav1.IsControlledBy(pod, job)
-	})
-	if len(pods) == 0 {
-		return nil
-	}
-	return pods[l.random.IntN(len(pods))]
-}
-
-func (l *jobLife) deletePodOf(job *batchv1alpha1.Job, options metav1.DeleteOptions) {
-	if pod := l.podOfJob(job); pod != nil {
-		l.trace.log("somebody deletes Pod %s", pod.Name)
-		apiserver.DeleteObject[corev1.Pod](l.server, pod.Namespace, pod.Name, options)
-	}
-}
-
-// takeNameOf is somebody who has a Pod of a name that the controller will want, or gives it
-// back.
-func (l *jobLife) takeNameOf(job *batchv1alpha1.Job) {
-	name := job.Name + "-x-0"
-	switch pod := apiserver.Find[corev1.Pod](l.server, job.Namespace, name); {
-	case pod == nil:
-		l.trace.log("somebody takes the name %s", name)
-		apiserver.Add(l.server, &corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Namespace: job.Namespace, Name: name, Labels: map[string]string{squatter: ""}},
-			Spec:       corev1.PodSpec{NodeName: "node-0"}, Status: corev1.PodStatus{Phase: corev1.PodUnknown},
-		})
-	case pod.Labels[squatter] == "" && metav1.GetControllerOf(pod) == nil:
-		apiserver.Remove[corev1.Pod](l.server, job.Namespace, name)
-	}
-}
-
 // makePeace ends all that disturbs, and gives each Job a reason to end.
 func (l *jobLife) makePeace() {
-	l.trace.log("peace begins")
-	l.faults.set(nil)
-	l.faults.drop("")
-	clear(l.lostNodes)
-	l.busy, l.failing, l.slowToEnd = false, false, false
-	l.server.SetSkew(0)
-	for _, pod := range apiserver.All[corev1.Pod](l.server, "") {
-		owner := metav1.GetControllerOf(pod)
-		if owner == nil {
-			apiserver.Remove[corev1.Pod](l.server, pod.Namespace, pod.Name)
-			continue
-		}
-		apiserver.ChangeAny(l.server, pod.Namespace, pod.Name, func(pod *corev1.Pod) { // Else it is looked at for ever.
-			pod.Labels[batchv1alpha1.KeyJobName] = owner.Name
-		})
-	}
-	if l.program == nil {
-		l.startProgram()
-	}
-	l.program.process.KillAfter(-1)
-	for _, resource := range watchedForJobs {
-		l.program.process.Delay(resource, 0)
-		l.program.process.ReleaseAll(resource)
-	}
+	l.endDisturbances(batchv1alpha1.KeyJobName, watchedForJobs)
 	for _, job := range l.jobs {
 		// What depends on a task of which a Pod has failed waits for ever.
 		waits := slices.ContainsFunc(job.Spec.Tasks, func(task batchv1alpha1.TaskSpec) bool { return task.DependsOn != nil })
@@ -351,41 +232,13 @@ func (l *jobLife) awaitEnd() {
 		}
 		l.pass(time.Second)
 	}
-	for range 10 {
-		l.pass(30 * time.Second)
-		l.runNodes(1)
+	var keys []string
+	for _, job := range l.jobs {
+		keys = append(keys, job.Namespace+"/"+job.Name)
 	}
-	for _, pod := range apiserver.All[corev1.Pod](l.server, "") {
-		if runs(pod) {
-			l.t.Errorf("Pod %s is left behind", pod.Name)
-		}
-	}
-	before := l.jobRequests()
-	l.pass(time.Hour)
-	if after := l.jobRequests(); after != before {
-		l.t.Errorf("there were %d requests in an hour in which there was nothing to do", after-before)
-	}
+	l.holdAtRest(keys, func(pod *corev1.Pod) bool { return !runs(pod) })
 	for _, job := range l.jobs {
 		apiserver.DeleteObject[batchv1alpha1.Job](l.server, job.Namespace, job.Name, metav1.DeleteOptions{})
 	}
-	for range 5 {
-		l.pass(10 * time.Second)
-		l.runNodes(1)
-	}
-	if known := l.program.frameworks.KnownJobs(); known > 0 {
-		l.t.Errorf("the controller remembers %d Jobs when all are gone", known)
-	}
-	for _, pod := range apiserver.All[corev1.Pod](l.server, "") {
-		l.t.Errorf("Pod %s is left behind when its Job is gone", pod.Name)
-	}
-}
-
-// jobRequests is how many requests the controller has made for Jobs.
-func (l *jobLife) jobRequests() int {
-	total := 0
-	for _, job := range l.jobs {
-		requests, _ := l.faults.count(job.Namespace + "/" + job.Name)
-		total += requests
-	}
-	return total
+	l.holdAllGone(l.program.frameworks.KnownJobs)
 }

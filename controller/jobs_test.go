@@ -312,7 +312,7 @@ func (c *cluster) addRaw(t *testing.T, resource schema.GroupVersionResource, nam
 	if err := json.Unmarshal([]byte(fields), &object.Object); err != nil {
 		t.Fatal(err)
 	}
-	kind := map[string]string{"jobs": "Job", "commands": "Command", "podgroups": "PodGroup"}[resource.Resource]
+	kind := map[string]string{"jobs": "Job", "commands": "Command", "podgroups": "PodGroup", "tfjobs": "TFJob"}[resource.Resource]
 	object.SetGroupVersionKind(resource.GroupVersion().WithKind(kind))
 	object.SetNamespace("ns")
 	object.SetName(name)
@@ -335,7 +335,7 @@ func TestWhatCantBeReadDisturbsNoOther(t *testing.T) {
 		c.awaitPhase(t, "j", batchv1alpha1.JobRunning)
 		apiserver.Add(c.server, newCommand("stop", job, busv1alpha1.ActionAbortJob))
 		c.awaitPhase(t, "j", batchv1alpha1.JobAborted)
-		c.wantEvent(t, "garbled", corev1.EventTypeWarning, "Undecodable", "replicas")
+		c.wantEvent(t, "garbled", corev1.EventTypeWarning, "InvalidJob", "replicas")
 		// A controller that begins lists both.
 		c.killProgram()
 		c.startProgram()
@@ -404,16 +404,33 @@ func TestNoKindHoldsUpAnother(t *testing.T) {
 		apiserver.Add(c.server, job)
 	}
 	addFramework := func(c *cluster, namespace, name string) { c.add(namespace, name, map[string]int32{"w": 2}) }
+	addTFJob := func(c *cluster, namespace, name string) {
+		job := newTFJob(map[string]int32{"Worker": 2})
+		job.Namespace, job.Name = namespace, name
+		apiserver.Add(c.server, job)
+	}
+	addPyTorchJob := func(c *cluster, namespace, name string) {
+		job := newPyTorchJob(map[string]int32{"Worker": 2})
+		job.Namespace, job.Name = namespace, name
+		apiserver.Add(c.server, job)
+	}
 	tests := map[string]struct {
 		many, one func(c *cluster, namespace, name string)
 	}{
-		"a thousand Jobs, and a Framework": {addJob, addFramework},
-		"a thousand Frameworks, and a Job": {addFramework, addJob},
-		"a thousand Jobs, and a Job":       {addJob, addJob},
+		"a thousand TFJobs, and a Framework":  {addTFJob, addFramework},
+		"a thousand TFJobs, and a PyTorchJob": {addTFJob, addPyTorchJob},
+		"a thousand Frameworks, and a TFJob":  {addFramework, addTFJob},
+		"a thousand Jobs, and a Framework":    {addJob, addFramework},
+		"a thousand Frameworks, and a Job":    {addFramework, addJob},
+		"a thousand Jobs, and a Job":          {addJob, addJob},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			withJobs(t, func(t *testing.T, c *cluster) {
+			quiet(t)
+			inClusterWith(t, func(c *cluster) {
+				runJobs(c)
+				runTraining(c)
+			}, func(t *testing.T, c *cluster) {
 				c.server.SetHook(func(r *apiserver.Request) apiserver.Fault {
 					if r.Namespace == "" || r.Resource == "events" { // The watches, and what is only told.
 						return apiserver.Fault{}

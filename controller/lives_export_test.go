@@ -13,5 +13,14 @@ func (c *Controller) Known() int { return c.frameworks.Known() }
 // KnownJobs is how many Volcano Jobs the controller remembers.
 func (c *Controller) KnownJobs() int { return c.jobs.Known() }
 
+// KnownKubeflowJobs is how many training jobs of Kubeflow the controller remembers.
+func (c *Controller) KnownKubeflowJobs() int {
+	known := 0
+	for _, jobs := range c.kubeflowJobs {
+		known += jobs.Known()
+	}
+	return known
+}
+
 // Undecodable is how many Frameworks the controller can't work with.
 func (c *Controller) Undecodable() int { return c.frameworks.Undecodable() }

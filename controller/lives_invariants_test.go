@@ -28,8 +28,7 @@ import (
 //
 // What is stored counts, not what runs: a Pod that was removed by force is gone here.
 type book struct {
-	t     *testing.T
-	trace *trace
+	witness
 	// creationTimeout is how long a creation may take to be seen.
 	creationTimeout time.Duration
 
@@ -37,7 +36,6 @@ type book struct {
 	// leading is the name of the process that runs now. What another one has asked for
 	// gets to the server late.
 	leading    string
-	errors     int
 	stored     map[types.NamespacedName]*frameworkv1.Framework
 	accounts   map[types.UID]*account
 	pods       map[types.NamespacedName]*corev1.Pod
@@ -81,7 +79,7 @@ type account struct {
 
 func newBook(t *testing.T, trace *trace) *book {
 	return &book{
-		t: t, trace: trace,
+		witness:    witness{t: t, trace: trace},
 		stored:     map[types.NamespacedName]*frameworkv1.Framework{},
 		accounts:   map[types.UID]*account{},
 		pods:       map[types.NamespacedName]*corev1.Pod{},
@@ -214,8 +212,15 @@ func nextRetry(status *frameworkv1.FrameworkStatus) time.Time {
 	return next
 }
 
-// wrong reports what must not be.
-func (b *book) wrong(format string, args ...any) {
+// witness tells the test of what must not be.
+type witness struct {
+	t      *testing.T
+	trace  *trace
+	errors int
+}
+
+// wrong reports what must not be. Those that come after the first few are only in the trace.
+func (b *witness) wrong(format string, args ...any) {
 	b.errors++
 	message := fmt.Sprintf(format, args...)
 	b.trace.log("WRONG: %s", message)
@@ -228,7 +233,7 @@ func (b *book) wrong(format string, args ...any) {
 func (b *book) observe(c *apiserver.Written) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if ofJob(c) {
+	if ofJob(c) || ofTraining(c) {
 		return
 	}
 	switch c.Resource {

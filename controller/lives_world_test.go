@@ -334,9 +334,12 @@ func (c *cluster) setPhase(pod *corev1.Pod, phase corev1.PodPhase, code int32) {
 		}
 		pod.Status.PodIP = "10.0.0.1"
 		if phase == corev1.PodSucceeded || phase == corev1.PodFailed {
-			pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", State: corev1.ContainerState{
-				Terminated: &corev1.ContainerStateTerminated{ExitCode: code, FinishedAt: metav1.Now()},
-			}}}
+			pod.Status.ContainerStatuses = nil
+			for _, container := range pod.Spec.Containers {
+				pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, corev1.ContainerStatus{
+					Name: container.Name, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, FinishedAt: metav1.Now()}},
+				})
+			}
 		}
 	})
 }

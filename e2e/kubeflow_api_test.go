@@ -167,3 +167,42 @@ func TestAPyTorchJobIsScaled(t *testing.T) {
 		}
 	}
 }
+
+// TestAKubeflowJobNeverChangesHands: whose it is, its managedBy says for good. The webhook of the
+// training operator compared a PyTorchJob with itself, and let any change through.
+func TestAKubeflowJobNeverChangesHands(t *testing.T) {
+	installKubeflowAPI(t)
+	namespace := cluster.Namespace(t)
+	const (
+		field    = "spec.runPolicy.managedBy"
+		refusal  = "is immutable: a job never changes hands"
+		ours     = `{"spec":{"runPolicy":{"managedBy":"lockstep.dev/kubeflow"}}}`
+		operator = `{"spec":{"runPolicy":{"managedBy":"kubeflow.org/training-operator"}}}`
+		unset    = `{"spec":{"runPolicy":{"managedBy":null}}}`
+		same     = `{"spec":{"runPolicy":{"managedBy":"kueue.x-k8s.io/multikueue","suspend":true}}}`
+	)
+	for kind, replicas := range map[string]string{"TFJob": "tfReplicaSpecs", "PyTorchJob": "pytorchReplicaSpecs"} {
+		for name, policy := range map[string]string{"given": "{managedBy: kueue.x-k8s.io/multikueue}", "without": "{suspend: true}"} {
+			spec := "{runPolicy: " + policy + ", " + replicas + ": {Worker: {@t}}}"
+			if output, err := cluster.KubectlApply(t.Context(), namespace, kubeflowJob("v1", kind, name, spec)); err != nil {
+				t.Fatalf("%v: %s", err, output)
+			}
+		}
+		for _, step := range []struct {
+			name, patch string
+			refused     bool
+		}{
+			{name: "given", patch: ours, refused: true},
+			{name: "given", patch: unset, refused: true},
+			{name: "given", patch: same},
+			{name: "without", patch: ours, refused: true},
+			{name: "without", patch: operator, refused: true},
+			{name: "without", patch: unset},
+		} {
+			output, err := cluster.Kubectl(t.Context(), "-n", namespace, "patch", kind, step.name, "--type=merge", "-p", step.patch)
+			if refused := err != nil; refused != step.refused || refused && (!strings.Contains(output, field) || !strings.Contains(output, refusal)) {
+				t.Errorf("%s %s is patched with %s: %v: %s", kind, step.name, step.patch, err, output)
+			}
+		}
+	}
+}

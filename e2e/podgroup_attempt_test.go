@@ -185,7 +185,7 @@ func TestFailedGangReleasesEverythingBeforeItsNextAttempt(t *testing.T) {
 	create(t, namespace, fw)
 
 	released, begun := version{}, version{}
-	deadline := time.After(3 * time.Minute)
+	deadline := time.After(testbed.Patience)
 	for podsLeft, groupLeft := nodes, 1; begun.of == "" || podsLeft > 0 || groupLeft > 0; {
 		var event watch.Event
 		var left *int

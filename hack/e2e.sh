@@ -1,16 +1,30 @@
 #!/usr/bin/env bash
 # Runs the tests that need a cluster; with --real-node also those that need a
-# node that runs containers.
-set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+# node that runs containers. What fails does not keep the others from running.
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
+trap 'exit 130' INT TERM # Not the next package after Ctrl-C.
 
-packages=(./e2e ./e2e/controller ./e2e/versions ./e2e/volcano ./e2e/volcano/crashes ./e2e/volcano/beside ./e2e/starving ./e2e/autoscaling)
+# Packages that keep all processors busy: each runs alone.
+busy=(./e2e ./e2e/volcano)
+# Packages that wait most of the time: two of them run beside each other, each with a
+# cluster of its own. go test prints what they say one after the other. The longest is the
+# first, so that it is not left to run alone at the end.
+waiting=(./e2e/controller)
 if [[ ${1:-} == --real-node ]]; then
-  packages+=(./e2e/realnode)
+  waiting+=(./e2e/realnode)
 else
   echo "e2e: no root on Linux: the tests on a real node are left out"
 fi
-(cd localcluster && go test -tags integration -count=1 -timeout 15m ./integration)
-# One package after the other: each has a cluster of its own. Tests that may run
-# beside others wait most of the time, so there may be more than there are cores.
-go test -tags e2e -count=1 -timeout 30m -p 1 -parallel 16 "${packages[@]}"
+waiting+=(./e2e/volcano/crashes ./e2e/versions ./e2e/volcano/beside ./e2e/autoscaling ./e2e/starving)
+
+# Tests that may run beside others wait, too, so there may be more than there are cores.
+run() {
+  go test -tags e2e -count=1 -timeout 30m -parallel 16 "$@"
+}
+
+code=0
+(cd localcluster && go test -tags integration -count=1 -timeout 15m ./integration) || code=1
+run -p 1 "${busy[@]}" || code=1
+run -p 2 "${waiting[@]}" || code=1
+exit "$code"

@@ -30,7 +30,7 @@ pack frameworkbarrier bin/frameworkbarrier --entrypoint /bin/frameworkbarrier
 pack training bin/training --entrypoint /bin/training
 pack rollcall bin/rollcall --entrypoint /bin/rollcall
 links=()
-for tool in sh bash printenv env sleep hostname getent cat ls true false nginx; do
+for tool in sh bash printenv env sleep hostname getent nslookup cat ls true false nginx; do
   links+=(--link "/bin/$tool=/bin/toolbox")
 done
 pack toolbox bin/toolbox --entrypoint /bin/toolbox "${links[@]}"

@@ -11,10 +11,10 @@ import "embed"
 // FS holds crds/*.yaml and rbac/*.yaml, each file one or more YAML documents.
 // Files are to be applied in the order of their names, crds first.
 //
-// It also holds volcano/*.yaml: the CRDs of Volcano's kinds, which have an underscore in their
-// names, and what the controller may do with them. They are created only where these Jobs are
-// switched on, and the CRDs only if they are absent: they may be Volcano's own. The CRDs of
-// Kubeflow's kinds in kubeflow/*.yaml are for nobody yet: no program runs these jobs.
+// It also holds volcano/*.yaml and kubeflow/*.yaml: the CRDs of Volcano's and of Kubeflow's
+// kinds, which have an underscore in their names, and what the controller may do with them.
+// They are created only where these jobs are switched on, and the CRDs only if they are absent:
+// they may be those of Volcano, or of the training operator.
 //
 // In dialects/*.yaml is what the scheduler may do with the PodGroups of other projects. The CRDs of
 // those are theirs to install.

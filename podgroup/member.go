@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
+	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/internal/controlled"
 )
@@ -48,7 +49,7 @@ func IsMemberUnder(owner *metav1.OwnerReference, pod *corev1.Pod) bool {
 }
 
 // Owner is the object that the group was made for, with Pods of its own: the ConfigMap of
-// a Framework's attempt, or a Volcano Job. It is nil for a group of any other origin, also
+// a Framework's attempt, a Volcano Job, or a training job of Kubeflow. It is nil for a group of any other origin, also
 // for one with a controller of another kind, whose Pods may have controllers of their
 // own. It is part of the group, so it is read only.
 func Owner(group *schedulingv1alpha1.PodGroup) *metav1.OwnerReference {
@@ -57,7 +58,8 @@ func Owner(group *schedulingv1alpha1.PodGroup) *metav1.OwnerReference {
 		return nil
 	}
 	switch schema.FromAPIVersionAndKind(controller.APIVersion, controller.Kind) {
-	case corev1.SchemeGroupVersion.WithKind("ConfigMap"), batchv1alpha1.JobGroupVersionKind:
+	case corev1.SchemeGroupVersion.WithKind("ConfigMap"), batchv1alpha1.JobGroupVersionKind,
+		kubeflowv1.SchemeGroupVersion.WithKind(kubeflowv1.TFJobKind), kubeflowv1.SchemeGroupVersion.WithKind(kubeflowv1.PyTorchJobKind):
 		return controller
 	default:
 		return nil

@@ -38,7 +38,8 @@ func newCommand() *cobra.Command {
 		Long: `lockstep-controller turns each Framework (frameworkcontroller.microsoft.com/v1)
 into attempts of Pods, retries, completes and rescales them, and keeps the phase
 and the counters of every PodGroup (scheduling.lockstep.dev/v1alpha1). If the
-configuration switches them on, it runs Volcano Jobs (batch.volcano.sh/v1alpha1), too.
+configuration switches them on, it runs Volcano Jobs (batch.volcano.sh/v1alpha1), too,
+and TFJobs and PyTorchJobs of Kubeflow (kubeflow.org/v1, and v1alpha2 of TFJobs).
 
 A configuration file of FrameworkController is accepted as it is.`,
 		Args:    cobra.NoArgs,
@@ -62,7 +63,7 @@ A configuration file of FrameworkController is accepted as it is.`,
 	set.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig of the API server; overrides kubeConfigFilePath and kubeApiServerAddress of --config")
 	set.StringVar(&f.configFile, "config", "", "configuration file, YAML; without it, all defaults")
 	set.StringVar(&f.healthAddress, "health-address", ":8080", "host:port on which /healthz, /readyz and /metrics are served; empty for none")
-	set.BoolVar(&f.installCRDs, "install-crds", false, "create or update the CRDs before anything else, and create those of Volcano Jobs if these are switched on and it has none; needs the permission to")
+	set.BoolVar(&f.installCRDs, "install-crds", false, "create or update the CRDs before anything else, and create those of Volcano Jobs and of Kubeflow's where these are switched on and the CRDs are absent; needs the permission to")
 	logsapi.AddFlags(f.logging, set)
 	return cmd
 }

@@ -5,8 +5,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,17 +25,18 @@ import (
 type crd struct {
 	object *unstructured.Unstructured
 
-	// What the object says of its resource, in the only version that it has.
+	// What the object says of its resource, in the version that is stored.
 	resource schema.GroupVersionResource
 	kind     schema.GroupVersionKind
 	status   bool // It has the status subresource.
 	schema   *spec.Schema
 }
 
-// Where the CRDs are: Lockstep's own, and those of Volcano's kinds.
+// Where the CRDs are: Lockstep's own, and those of Volcano's and Kubeflow's kinds.
 const (
-	ownCRDs     = "crds/*.yaml"
-	volcanoCRDs = "volcano/*_*.yaml"
+	ownCRDs      = "crds/*.yaml"
+	volcanoCRDs  = "volcano/*_*.yaml"
+	kubeflowCRDs = "kubeflow/*_*.yaml"
 )
 
 // readCRDs reads the CRDs in files whose names match a pattern.
@@ -60,6 +63,16 @@ func newCRD(data []byte) (crd, error) {
 	if err := yaml.Unmarshal(data, &c.object.Object); err != nil {
 		return c, err
 	}
+	type version struct {
+		Name         string `json:"name"`
+		Storage      bool   `json:"storage"`
+		Subresources struct {
+			Status *struct{} `json:"status"`
+		} `json:"subresources"`
+		Schema struct {
+			OpenAPIV3Schema *spec.Schema `json:"openAPIV3Schema"`
+		} `json:"schema"`
+	}
 	var definition struct {
 		Spec struct {
 			Group string `json:"group"`
@@ -67,29 +80,22 @@ func newCRD(data []byte) (crd, error) {
 				Kind   string `json:"kind"`
 				Plural string `json:"plural"`
 			} `json:"names"`
-			Versions []struct {
-				Name         string `json:"name"`
-				Subresources struct {
-					Status *struct{} `json:"status"`
-				} `json:"subresources"`
-				Schema struct {
-					OpenAPIV3Schema *spec.Schema `json:"openAPIV3Schema"`
-				} `json:"schema"`
-			} `json:"versions"`
+			Versions []version `json:"versions"`
 		} `json:"spec"`
 	}
 	if err := yaml.Unmarshal(data, &definition); err != nil {
 		return c, err
 	}
-	if n := len(definition.Spec.Versions); n != 1 {
-		return c, fmt.Errorf("spec.versions must have one version, has %d", n)
+	i := slices.IndexFunc(definition.Spec.Versions, func(v version) bool { return v.Storage })
+	if i < 0 {
+		return c, errors.New("spec.versions must have one that is stored")
 	}
-	version := definition.Spec.Versions[0]
-	group := schema.GroupVersion{Group: definition.Spec.Group, Version: version.Name}
+	stored := definition.Spec.Versions[i]
+	group := schema.GroupVersion{Group: definition.Spec.Group, Version: stored.Name}
 	c.resource = group.WithResource(definition.Spec.Names.Plural)
 	c.kind = group.WithKind(definition.Spec.Names.Kind)
-	c.status = version.Subresources.Status != nil
-	c.schema = version.Schema.OpenAPIV3Schema
+	c.status = stored.Subresources.Status != nil
+	c.schema = stored.Schema.OpenAPIV3Schema
 	return c, nil
 }
 
@@ -111,21 +117,32 @@ func installCRDs(ctx context.Context, crds []crd, config *rest.Config) error {
 	return nil
 }
 
-// installAbsentCRDs creates the CRDs that are not there. One that is may be somebody
-// else's, and is left as it is.
-func installAbsentCRDs(ctx context.Context, crds []crd, config *rest.Config) error {
+// labelPartOf is on CRDs of the kinds of other products that are Lockstep's own.
+const labelPartOf = "app.kubernetes.io/part-of"
+
+// installOptionalCRDs creates the CRDs that are not there, and brings those up to date that this
+// program has made. One without Lockstep's label, or of which others have set what is to be
+// changed, may be another product's, and is left as it is.
+func installOptionalCRDs(ctx context.Context, crds []crd, config *rest.Config) error {
 	resource, err := crdClient(config)
 	if err != nil {
 		return err
 	}
 	logger := klog.FromContext(ctx)
 	for _, crd := range crds {
-		name := crd.object.GetName()
-		switch _, err := resource.Create(ctx, crd.object, metav1.CreateOptions{FieldManager: programName}); {
-		case apierrors.IsAlreadyExists(err):
+		name, label := crd.object.GetName(), crd.object.GetLabels()[labelPartOf]
+		switch there, err := resource.Get(ctx, name, metav1.GetOptions{}); {
+		case err != nil && !apierrors.IsNotFound(err):
+			return fmt.Errorf("--install-crds: reading %s: %w", name, err)
+		case err == nil && (label == "" || there.GetLabels()[labelPartOf] != label):
 			logger.Info("Left a CRD as it is", "name", name)
+			continue
+		}
+		switch _, err := resource.Apply(ctx, name, crd.object, metav1.ApplyOptions{FieldManager: programName}); {
+		case apierrors.IsConflict(err):
+			logger.Info("Left a CRD as it is, because others have written it", "name", name, "conflict", err.Error())
 		case err != nil:
-			return fmt.Errorf("--install-crds: creating %s: %w", name, err)
+			return fmt.Errorf("--install-crds: applying %s: %w", name, err)
 		default:
 			logger.Info("Installed a CRD", "name", name)
 		}

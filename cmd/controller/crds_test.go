@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
 
 	"github.com/lockstep-k8s/lockstep/internal/testing/apiserver"
 	"github.com/lockstep-k8s/lockstep/manifests"
@@ -37,7 +38,7 @@ func TestCRDsOfVolcanoAreCreatedWhereTheyAreAbsent(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 { // Once more when the program starts again.
-		if err := installAbsentCRDs(t.Context(), crds, server.Config()); err != nil {
+		if err := installOptionalCRDs(t.Context(), crds, server.Config()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -48,4 +49,75 @@ func TestCRDsOfVolcanoAreCreatedWhereTheyAreAbsent(t *testing.T) {
 	if _, err := client.Get(t.Context(), "commands.bus.volcano.sh", metav1.GetOptions{}); err != nil {
 		t.Errorf("the CRD of Commands is not there: %v", err)
 	}
+}
+
+// TestCRDsOfKubeflowAreBroughtUpToDateIfTheyAreLockstepsOwn, and stay what they are if another
+// product has put its own in their place.
+func TestCRDsOfKubeflowAreBroughtUpToDateIfTheyAreLockstepsOwn(t *testing.T) {
+	crds, err := readCRDs(manifests.FS, kubeflowCRDs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(crds) != 2 || crds[0].resource.Version != "v1" || crds[1].resource.Version != "v1" {
+		t.Fatalf("the CRDs are %v, want those of TFJobs and PyTorchJobs, stored as v1", crds)
+	}
+	older := make([]crd, len(crds))
+	for i := range crds {
+		older[i] = crds[i]
+		older[i].object = crds[i].object.DeepCopy()
+		setSingular(older[i].object, "old")
+	}
+	singularOf := func(object *unstructured.Unstructured) string {
+		name, _, _ := unstructured.NestedString(object.Object, "spec", "names", "singular")
+		return name
+	}
+	tests := map[string]struct {
+		change func(t *testing.T, client dynamic.ResourceInterface, there *unstructured.Unstructured) error
+		want   string
+	}{
+		"as this program has made it": {want: "tfjob"},
+		"with another's names": {want: "theirs", change: func(t *testing.T, client dynamic.ResourceInterface, there *unstructured.Unstructured) error {
+			theirs := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"names": map[string]any{"singular": "theirs"}}}}
+			theirs.SetGroupVersionKind(there.GroupVersionKind())
+			_, err := client.Apply(t.Context(), there.GetName(), theirs, metav1.ApplyOptions{FieldManager: "helm", Force: true})
+			return err
+		}},
+		"without the label of Lockstep": {want: "old", change: func(t *testing.T, client dynamic.ResourceInterface, there *unstructured.Unstructured) error {
+			there.SetLabels(nil)
+			_, err := client.Update(t.Context(), there, metav1.UpdateOptions{FieldManager: "helm"})
+			return err
+		}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			server := apiserver.New(t)
+			client, err := crdClient(server.Config())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := installOptionalCRDs(t.Context(), older, server.Config()); err != nil {
+				t.Fatal(err)
+			}
+			if tc.change != nil {
+				there, err := client.Get(t.Context(), "tfjobs.kubeflow.org", metav1.GetOptions{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := tc.change(t, client, there); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := installOptionalCRDs(t.Context(), crds, server.Config()); err != nil {
+				t.Fatal(err)
+			}
+			after, err := client.Get(t.Context(), "tfjobs.kubeflow.org", metav1.GetOptions{})
+			if err != nil || singularOf(after) != tc.want {
+				t.Errorf("the singular is %q (%v), want %q", singularOf(after), err, tc.want)
+			}
+		})
+	}
+}
+
+func setSingular(object *unstructured.Unstructured, name string) {
+	object.Object["spec"].(map[string]any)["names"].(map[string]any)["singular"] = name
 }

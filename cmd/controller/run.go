@@ -45,10 +45,15 @@ func run(ctx context.Context, f *flags, config *configv1alpha1.ControllerConfigu
 		return err
 	}
 	var optional []crd // They are not waited for.
-	if *config.VolcanoJobs.Enabled {
-		if optional, err = readCRDs(manifests.FS, volcanoCRDs); err != nil {
+	for pattern, enabled := range map[string]bool{volcanoCRDs: *config.VolcanoJobs.Enabled, kubeflowCRDs: *config.KubeflowJobs.Enabled} {
+		if !enabled {
+			continue
+		}
+		more, err := readCRDs(manifests.FS, pattern)
+		if err != nil {
 			return err
 		}
+		optional = append(optional, more...)
 	}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -82,7 +87,7 @@ func run(ctx context.Context, f *flags, config *configv1alpha1.ControllerConfigu
 			if err := installCRDs(ctx, crds, restConfig); err != nil {
 				return err
 			}
-			if err := installAbsentCRDs(ctx, optional, restConfig); err != nil {
+			if err := installOptionalCRDs(ctx, optional, restConfig); err != nil {
 				return err
 			}
 		}

@@ -53,6 +53,9 @@ type Core[O Owner, S any] interface {
 	// WithOthers is a status with what others may write into the stored one, such as
 	// conditions of their own. Neither is nil.
 	WithOthers(status, stored *S) *S
+	// Kept is what the API server keeps of a status if it has made stored of one: all of it,
+	// unless the CRD of the owners is somebody else's, and lacks fields. Neither is nil.
+	Kept(status, stored *S) *S
 	// RefusesForGood says whether an object will never be created, because of an error at
 	// its creation. All other errors may be gone at the next try.
 	RefusesForGood(action plan.Action, err error) bool
@@ -141,6 +144,9 @@ func (Defaults[O, S]) UIDs(*S) iter.Seq[types.UID] { return func(func(types.UID)
 
 // WithOthers returns the status: nobody else writes it.
 func (Defaults[O, S]) WithOthers(status, _ *S) *S { return status }
+
+// Kept returns the status: all of it is kept.
+func (Defaults[O, S]) Kept(status, _ *S) *S { return status }
 
 // RefusesForGood returns false: all is tried again.
 func (Defaults[O, S]) RefusesForGood(plan.Action, error) bool { return false }

@@ -94,7 +94,7 @@ func (e *executor[O, S]) run(ctx context.Context, on target, r *result) {
 		object, err := update(ctx, on, action)
 		on.keep(r, object, err)
 	case plan.Delete:
-		r.err = deleteOne(ctx, on, action, deleteOptions(action.UID, action.Propagation))
+		e.delete(ctx, on, r)
 	case plan.ForceDelete:
 		r.err = forceDelete(ctx, on, action)
 	case plan.ConfirmNo:
@@ -200,6 +200,26 @@ func update(ctx context.Context, on target, action plan.Action) (metav1.Object, 
 	return on.Client.Patch(ctx, on.namespace, action.Name, types.JSONPatchType, patch)
 }
 
+// delete deletes an object, unless it has changed since the version that the action names.
+func (e *executor[O, S]) delete(ctx context.Context, on target, r *result) {
+	options := deleteOptions(r.action.UID, r.action.Propagation)
+	if r.action.Version != "" {
+		options.Preconditions.ResourceVersion = &r.action.Version
+	}
+	err := deleteOne(ctx, on, r.action, options)
+	var changed *changedError
+	if errors.As(err, &changed) && on.Remembers && r.action.Version != "" && changed.object.GetResourceVersion() != r.action.Version {
+		on.keep(r, changed.object, nil)
+		return
+	}
+	r.err = err
+}
+
+// changedError is an object that is still there, though a request has met a conflict.
+type changedError struct{ object metav1.Object }
+
+func (e *changedError) Error() string { return "it is still there" }
+
 // deleteOne deletes an object by its UID. One that is not there, or that another of
 // the same name has replaced, is deleted already.
 func deleteOne(ctx context.Context, on target, action plan.Action, options metav1.DeleteOptions) error {
@@ -238,7 +258,7 @@ func confirmGone(ctx context.Context, on target, name string, uid types.UID) err
 	case live.GetUID() != uid:
 		return nil
 	default:
-		return errors.New("it is still there")
+		return &changedError{live}
 	}
 }
 

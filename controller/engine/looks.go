@@ -20,7 +20,8 @@ import (
 
 // A live look asks the API server for what the caches can't tell: whether an object
 // that has left them is gone, or has only lost its label; what an object is that has
-// the name of one to be created; whether the status is the stored one.
+// the name of one to be created; whether the status is the stored one. One that an owner has
+// now and then is at all that it has (list.go), for what a watch may have lost.
 
 // lookFor returns the object of an action, or that it is gone.
 func lookFor(ctx context.Context, client Client, namespace string, action plan.Action) (found metav1.Object, gone types.UID, err error) {
@@ -87,27 +88,34 @@ func lookForMany(actions []plan.Action) map[string]bool {
 	return many
 }
 
-// look checks the status, and looks for many objects at once.
+// look checks the status, lists objects, and looks for many at once.
 func (p *pass[O, S]) look(ctx context.Context, looks []plan.Action) (acted bool, err error) {
 	objects := map[string]map[types.UID]plan.Action{}
 	for _, action := range looks {
-		if action.Verb == plan.LookFor {
+		switch action.Verb {
+		case plan.LookFor:
 			if objects[action.Kind] == nil {
 				objects[action.Kind] = map[types.UID]plan.Action{}
 			}
 			objects[action.Kind][action.UID] = action
 			continue
-		}
-		switch current, err := p.checkStatus(ctx); {
-		case err != nil:
-			p.fail(ctx, action, err)
-		case !current:
-			return false, errCacheBehind
+		case plan.List:
+			err = p.list(ctx, action)
 		default:
-			p.memory.noteSeen(action.Seen)
-			p.grant(action)
-			acted = true
+			var current bool
+			if current, err = p.checkStatus(ctx); err == nil && !current {
+				return false, errCacheBehind
+			}
+			if err == nil {
+				p.memory.noteSeen(action.Seen)
+			}
 		}
+		if err != nil {
+			p.fail(ctx, action, err)
+			continue
+		}
+		p.grant(action)
+		acted = true
 	}
 	looked := false
 	for kind, wanted := range objects {
@@ -130,34 +138,12 @@ func (p *pass[O, S]) fail(ctx context.Context, action plan.Action, err error) {
 	p.tellFailures(ctx, []error{fmt.Errorf("%s: %w", action, err)}, true)
 }
 
-// listPage is how many objects a page of a list has.
-const listPage = 500
-
 // lookForAll lists the objects of a kind in the namespace, and remembers which of the
 // wanted ones are there and which are gone.
 func (p *pass[O, S]) lookForAll(ctx context.Context, kind string, wanted map[types.UID]plan.Action) error {
-	ctx, cancel := context.WithTimeout(ctx, pacing.RequestTime)
-	defer cancel()
-	registered, err := p.owners.writable(kind)
+	found, err := p.listed(ctx, kind, "", func(object metav1.Object) bool { return wanted[object.GetUID()].UID != "" })
 	if err != nil {
 		return err
-	}
-	found := map[types.UID]metav1.Object{}
-	options := metav1.ListOptions{Limit: listPage}
-	for {
-		p.turn.requests++
-		page, next, err := registered.Client.List(ctx, p.key.Namespace, options)
-		if err != nil {
-			return err
-		}
-		for _, object := range page {
-			if wanted[object.GetUID()].UID != "" {
-				found[object.GetUID()] = registered.reduced(object)
-			}
-		}
-		if options.Continue = next; next == "" {
-			break
-		}
 	}
 	for uid, action := range wanted {
 		r := result{action: action, found: found[uid]}

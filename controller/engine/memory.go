@@ -32,16 +32,17 @@ type memory[O Owner, S any] struct {
 	sent   []*S
 	// decider is the core's.
 	decider Decider[O, S]
-	// outcomes, deleted, forced, gone and current are the View's, and seen are its
+	// outcomes, deleted, forced, gone, current and kept are the View's, and seen are its
 	// Checked.
 	outcomes                    []plan.Outcome
 	deleted, forced, gone, seen map[types.UID]bool
 	current                     bool
+	kept                        plan.Kept
 	// strays are the owner's objects that were found by a live look, until the caches show
 	// them or they are gone.
 	strays map[types.UID]stray
-	// ahead are objects of remembered kinds as they were last written, until the caches
-	// are as new.
+	// ahead are objects of remembered kinds as they were last written, and of any kind as a
+	// list has shown them, until the caches are as new.
 	ahead map[ref]metav1.Object
 	// contents are those of the last writes that went through.
 	contents map[ref]content
@@ -127,7 +128,9 @@ func (m *memory[O, S]) remember(r result) {
 	}
 	switch r.action.Verb {
 	case plan.Delete:
-		m.deleted[r.action.UID] = true
+		if r.remembered == nil { // Else it has changed, and is there.
+			m.deleted[r.action.UID] = true
+		}
 	case plan.ForceDelete:
 		m.forced[r.action.UID] = true
 	}

@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 
+	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 	"github.com/lockstep-k8s/lockstep/controller/pacing"
 )
 
@@ -168,17 +169,17 @@ func (m *memory[O, S]) takeIn(stored []byte, core Core[O, S]) bool {
 		}
 	}
 	switch {
-	case m.wrote(status):
+	case m.wrote(status, core):
 		return true
 	case status == nil || m.stored == nil || m.status == nil:
 		return false
 	}
 	others := func(to *S) *S { return core.WithOthers(to, status) }
-	if !apiequality.Semantic.DeepEqual(status, others(m.stored)) {
+	if !m.keeps(others(m.stored), status, core) {
 		return false
 	}
 	unwritten := m.status != m.persisted
-	m.stored, m.persisted = status, others(m.persisted)
+	m.stored, m.persisted = others(m.stored), others(m.persisted)
 	if unwritten {
 		m.status = others(m.status)
 	} else {
@@ -187,13 +188,28 @@ func (m *memory[O, S]) takeIn(stored []byte, core Core[O, S]) bool {
 	return true
 }
 
-// wrote says whether a status is what the memory takes for stored, or the one whose
+// wrote says whether a stored status is what the memory takes for that, or the one whose
 // write seemed to fail.
-func (m *memory[O, S]) wrote(status *S) bool {
-	return apiequality.Semantic.DeepEqual(status, m.stored) ||
-		slices.ContainsFunc(m.sent, func(sent *S) bool {
-			return apiequality.Semantic.DeepEqual(status, sent)
-		})
+func (m *memory[O, S]) wrote(stored *S, core Core[O, S]) bool {
+	return m.keeps(m.stored, stored, core) ||
+		slices.ContainsFunc(m.sent, func(sent *S) bool { return m.keeps(sent, stored, core) })
+}
+
+// keeps says whether a stored status is what the API server keeps of a written one. Then it
+// notes whether that is all of it.
+func (m *memory[O, S]) keeps(written, stored *S, core Core[O, S]) bool {
+	kept := written
+	if written != nil && stored != nil {
+		kept = core.Kept(written, stored)
+	}
+	if !apiequality.Semantic.DeepEqual(stored, kept) {
+		return false
+	}
+	m.kept = plan.KeptWhole
+	if kept != written && !apiequality.Semantic.DeepEqual(kept, written) {
+		m.kept = plan.KeptInPart
+	}
+	return true
 }
 
 // maxSent is how many statuses of uncertain fate are remembered. Statuses of a

@@ -35,6 +35,9 @@ type View[O Owner, S any] struct {
 	// controller began: it was written by it, or compared with a live look. Before, a core
 	// creates nothing: it plans a CheckStatus. Another controller may have written since.
 	Current bool
+	// Kept is how much of the status the API server keeps, by the last live look that has found
+	// one of this core there (Core.Kept).
+	Kept plan.Kept
 	// Checked holds the UIDs of objects that were in Action.Seen of a CheckStatus that has
 	// found Persisted to be what the API server holds.
 	Checked map[types.UID]bool
@@ -175,6 +178,7 @@ func (p *pass[O, S]) gather() (*View[O, S], error) {
 		Gone:              m.gone,
 		Blocked:           m.blocked(),
 		Current:           m.current,
+		Kept:              m.kept,
 		Checked:           m.seen,
 		Deleted:           m.deleted,
 		Forced:            m.forced,

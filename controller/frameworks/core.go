@@ -9,21 +9,18 @@ import (
 	"fmt"
 	"iter"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
-	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/cache"
 
 	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/apis/framework/statuscodec"
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
-	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/client/clientset/versioned"
-	typedschedulingv1alpha1 "github.com/lockstep-k8s/lockstep/client/clientset/versioned/typed/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/controller/adapter"
 	"github.com/lockstep-k8s/lockstep/controller/engine"
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 	"github.com/lockstep-k8s/lockstep/controller/lifecycle"
@@ -137,24 +134,18 @@ const (
 func (c *Core) Kinds() []engine.Kind {
 	return []engine.Kind{
 		{
-			Name: kindConfigMap,
-			Client: engine.ClientOf[*corev1.ConfigMap, *corev1.ConfigMapList](func(namespace string) typedcorev1.ConfigMapInterface {
-				return c.kube.CoreV1().ConfigMaps(namespace)
-			}),
+			Name:     kindConfigMap,
+			Client:   adapter.ConfigMaps(c.kube),
 			Informer: c.configMaps, OwnersOf: frameworksOf,
 		},
 		{
-			Name: kindPodGroup,
-			Client: engine.ClientOf[*schedulingv1alpha1.PodGroup, *schedulingv1alpha1.PodGroupList](func(namespace string) typedschedulingv1alpha1.PodGroupInterface {
-				return c.lockstep.SchedulingV1alpha1().PodGroups(namespace)
-			}),
+			Name:     kindPodGroup,
+			Client:   adapter.PodGroups(c.lockstep),
 			Informer: c.podGroups, OwnersOf: frameworksOf, Delay: pacing.EventDelay, Remembers: true,
 		},
 		{
-			Name: kindPod,
-			Client: engine.ClientOf[*corev1.Pod, *corev1.PodList](func(namespace string) typedcorev1.PodInterface {
-				return c.kube.CoreV1().Pods(namespace)
-			}),
+			Name:     kindPod,
+			Client:   adapter.Pods(c.kube),
 			Informer: c.pods, OwnersOf: frameworksOf, Delay: pacing.EventDelay, Reduce: reducePod,
 		},
 		{Name: "PriorityClass", Informer: c.priorityClasses, Unawaited: true},
@@ -234,7 +225,7 @@ func (c *Core) RefusesForGood(action plan.Action, err error) bool {
 		return false
 	}
 	var template errTemplate
-	return errors.As(err, &template) || lifecycle.RefusesPodForGood(err)
+	return errors.As(err, &template) || plan.RefusesPodForGood(err)
 }
 
 // refusal is how a task's attempt ends because of an error at the creation of its Pod.

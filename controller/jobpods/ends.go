@@ -16,18 +16,45 @@ func HasEnded(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-// EndedBeforeDeletion says whether a Pod that is being deleted had ended before that was
-// asked for. What a dying Pod comes to does not count.
-func EndedBeforeDeletion(pod *corev1.Pod) bool {
-	if !HasEnded(pod) || pod.DeletionTimestamp == nil {
-		return false
-	}
-	finished := FinishTime(pod)
-	return !finished.IsZero() && finished.Before(DeletionTime(pod))
+// EndedForGood says whether a Pod has succeeded or failed and nobody deletes it. What a dying
+// Pod comes to does not count: the kubelet makes one Failed that is deleted before its
+// containers start, and its clock may be behind, so times don't tell which came first. An
+// end counts if it was seen before the deletion.
+func EndedForGood(pod *corev1.Pod) bool { return HasEnded(pod) && !IsBeingDeleted(pod) }
+
+// IsBeingDeleted says whether somebody deletes a Pod, or is about to: the garbage collector of
+// Pods makes one Failed whose node is gone, and deletes it with its next request. Which of
+// the two is seen first is left to chance, so both mean the same.
+func IsBeingDeleted(pod *corev1.Pod) bool {
+	return pod.DeletionTimestamp != nil || orphaned(pod) != nil
 }
 
-// DeletionTime is when the deletion of a Pod was asked for.
+// reasonPodGC is why the garbage collector of Pods, in kube-controller-manager, disrupts one.
+const reasonPodGC = "DeletionByPodGC"
+
+// orphaned is the condition by which the garbage collector of Pods says that it made a Pod
+// Failed in order to delete it. Nil if it did not.
+func orphaned(pod *corev1.Pod) *corev1.PodCondition {
+	if pod.Status.Phase != corev1.PodFailed {
+		return nil
+	}
+	for i := range pod.Status.Conditions {
+		condition := &pod.Status.Conditions[i]
+		if condition.Type == corev1.DisruptionTarget && condition.Status == corev1.ConditionTrue && condition.Reason == reasonPodGC {
+			return condition
+		}
+	}
+	return nil
+}
+
+// DeletionTime is when the deletion of a Pod was asked for that IsBeingDeleted. Zero of another.
 func DeletionTime(pod *corev1.Pod) time.Time {
+	if pod.DeletionTimestamp == nil {
+		if condition := orphaned(pod); condition != nil {
+			return condition.LastTransitionTime.Time
+		}
+		return time.Time{}
+	}
 	at := pod.DeletionTimestamp.Time
 	if grace := pod.DeletionGracePeriodSeconds; grace != nil {
 		at = at.Add(-time.Duration(*grace) * time.Second)

@@ -97,9 +97,9 @@ func Reach(ranges string, most int32) int32 {
 }
 
 // With sets the second map's entries in the first, which may be nil.
-func With(into, from map[string]string) map[string]string {
+func With[V any](into, from map[string]V) map[string]V {
 	if into == nil {
-		into = make(map[string]string, len(from))
+		into = make(map[string]V, len(from))
 	}
 	maps.Copy(into, from)
 	return into

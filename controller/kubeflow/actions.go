@@ -18,6 +18,7 @@ import (
 // planActions derives from the status, of which all that matters here is persisted, what is
 // to be done.
 func (d *decision) planActions() {
+	d.planForce()
 	switch {
 	case is(d.next, kubeflowv1.JobConditionSuspended) && !isFinished(d.next):
 		d.planRemoval()
@@ -59,7 +60,7 @@ func (d *decision) actIfCurrent(action plan.Action) {
 
 // remove deletes an object, unless that has been asked for. It says whether it is still there.
 func (d *decision) remove(kind string, object metav1.Object) bool {
-	if d.Gone[object.GetUID()] {
+	if d.isGone(object.GetUID()) {
 		return false
 	}
 	if object.GetDeletionTimestamp() == nil && !d.Deleted[object.GetUID()] {
@@ -77,7 +78,8 @@ func (d *decision) planRun() {
 	}
 	d.planReplacements()
 	d.planSurplusServices()
-	if d.invalid != "" || len(d.old) > 0 {
+	d.planLists()
+	if d.invalid != "" || len(d.old) > 0 || !d.isKept() {
 		return
 	}
 	d.planAutoscaler()
@@ -108,14 +110,14 @@ func (d *decision) planSurplusServices() {
 	if d.invalid != "" {
 		return
 	}
-	d.eachService(func(r *replicas, index int32, service *corev1.Service) {
-		if index >= r.number && d.Pods[service.Name] == nil || startOf(service) < d.next.Starts {
+	d.eachService(func(r *replicas, index int32, service metav1.Object) {
+		if index >= r.number && d.isPodGone(service.GetName()) || startOf(service) < d.next.Starts {
 			d.remove(KindService, service)
 		}
 	})
 }
 
-func (d *decision) eachService(visit func(*replicas, int32, *corev1.Service)) {
+func (d *decision) eachService(visit func(*replicas, int32, metav1.Object)) {
 	for _, r := range d.replicas {
 		for index := range r.reach {
 			if service := r.services[index]; service != nil {
@@ -132,8 +134,11 @@ func (d *decision) planServices() bool {
 		for index := range r.number {
 			service := r.services[index]
 			if service != nil {
-				all = all && service.DeletionTimestamp == nil && startOf(service) >= d.next.Starts
+				all = all && service.GetDeletionTimestamp() == nil && startOf(service) >= d.next.Starts
 				continue
+			}
+			if r.record.ended(index) && r.pods[index] == nil {
+				continue // There is nobody to reach.
 			}
 			all = false
 			name, start, b, t := d.kind.objectName(d.Job, r.name, index), d.next.Starts, d.builder, r.replicaType

@@ -4,6 +4,7 @@
 package kubeflow
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"sync"
@@ -66,12 +67,15 @@ func (b *builder) pod(t *replicaType, index, start int32, group string) *corev1.
 
 // labels find the Pod of an index.
 func (b *builder) labels(t string, index int32) map[string]string {
-	return map[string]string{
-		kubeflowv1.KeyOperatorName: b.kind.operator,
-		kubeflowv1.KeyJobName:      b.job.Name,
+	return jobpods.With(b.jobLabels(), map[string]string{
 		kubeflowv1.KeyReplicaType:  lower(t),
 		kubeflowv1.KeyReplicaIndex: strconv.Itoa(int(index)),
-	}
+	})
+}
+
+// jobLabels find all that the job has.
+func (b *builder) jobLabels() map[string]string {
+	return map[string]string{kubeflowv1.KeyOperatorName: b.kind.operator, kubeflowv1.KeyJobName: b.job.Name}
 }
 
 // leads says whether a Pod's log is that of the job: the Chief's or Master's, or if there is
@@ -97,14 +101,36 @@ func (b *builder) service(t *replicaType, index, start int32) *corev1.Service {
 		},
 	}
 	service.Labels = b.labels(t.name, index)
-	for _, port := range b.kind.mainContainer(&t.template.Spec).Ports {
-		if port.Name != "" {
-			service.Spec.Ports = append(service.Spec.Ports, corev1.ServicePort{
-				Name: port.Name, Port: port.ContainerPort, Protocol: port.Protocol, TargetPort: intstr.FromInt32(port.ContainerPort),
-			})
-		}
+	for _, port := range b.kind.namedPorts(&t.template.Spec) {
+		service.Spec.Ports = append(service.Spec.Ports, corev1.ServicePort{
+			Name: port.Name, Port: port.ContainerPort, Protocol: port.Protocol, TargetPort: intstr.FromInt32(port.ContainerPort),
+		})
 	}
 	return service
+}
+
+// namedPorts are the ports with a name of the container that trains. Of those with one number a
+// Service takes but one: the kind's, or else the first.
+func (k *kind) namedPorts(spec *corev1.PodSpec) []corev1.ContainerPort {
+	var named []corev1.ContainerPort
+	for _, port := range k.mainContainer(spec).Ports {
+		i := slices.IndexFunc(named, func(p corev1.ContainerPort) bool {
+			return p.ContainerPort == port.ContainerPort && protocol(p) == protocol(port)
+		})
+		switch {
+		case port.Name == "":
+		case i < 0:
+			named = append(named, port)
+		case port.Name == k.portName:
+			named[i] = port
+		}
+	}
+	return named
+}
+
+// protocol is that of a port, by which two of one number differ.
+func protocol(port corev1.ContainerPort) corev1.Protocol {
+	return cmp.Or(port.Protocol, corev1.ProtocolTCP)
 }
 
 // metadata is that of an object of the job, but of a Pod, for a start.

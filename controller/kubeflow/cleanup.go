@@ -36,7 +36,7 @@ func (d *decision) planGangRemoval() {
 
 func (d *decision) isPodGone(name string) bool {
 	pod := d.Pods[name]
-	return pod == nil || d.Gone[pod.UID]
+	return pod == nil || d.isGone(pod.UID)
 }
 
 // planCleanup takes away what the cleanPodPolicy says of a job that has ended. Pods of a job

@@ -14,17 +14,22 @@ import (
 
 // count counts the Pods of all types. One that runs and is being deleted counts nowhere; one
 // that is to be made anew because it failed counts as failed until it is gone. Of a suspended
-// job all Pods count that still run: whoever waits for their room waits for that.
+// job all Pods count that are on nodes, of whatever start: whoever waits for their room waits for
+// that.
 func (d *decision) count() {
 	suspended := is(d.next, kubeflowv1.JobConditionSuspended)
 	for _, r := range d.replicas {
-		r.counts = counts{succeeded: r.record.completed.Count(), failed: r.record.failed.Count()}
+		r.counts = counts{succeeded: r.succeeded(), failed: r.failed()}
+		for _, pod := range r.old {
+			if suspended && isBound(pod) {
+				r.counts.active++
+			}
+		}
 		for index, pod := range r.pods {
 			switch {
-			case suspended && pod.Status.Phase == corev1.PodRunning, runs(pod):
+			case suspended && isBound(pod), runs(pod):
 				r.counts.active++
-			case r.record.restarting.Has(index) && pod.Status.Phase == corev1.PodFailed &&
-				(pod.DeletionTimestamp == nil || jobpods.EndedBeforeDeletion(pod)):
+			case r.record.restarting.Has(index) && pod.Status.Phase == corev1.PodFailed && jobpods.EndedForGood(pod):
 				r.counts.failed++
 			}
 		}

@@ -15,13 +15,14 @@ import (
 
 	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
+	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 	"github.com/lockstep-k8s/lockstep/internal/text"
 )
 
 // Decide plans one round for one job. now is the caller's clock; times in the status are cut
 // to whole seconds, as they are on the wire. What it wants to know again is in the Memory.
-func Decide(snapshot Snapshot, now time.Time) (plan.Plan[kubeflowv1.JobStatus], Memory) {
-	d := newDecision(snapshot, now)
+func Decide(snapshot Snapshot, now time.Time, entropy plan.Entropy) (plan.Plan[kubeflowv1.JobStatus], Memory) {
+	d := newDecision(snapshot, now, entropy)
 	d.run()
 	p := d.finish()
 	if d.leave || d.outdated {
@@ -40,6 +41,7 @@ var stages = []struct {
 	{"by which rules it lives", (*decision).read},
 	{"first status", (*decision).initialize},
 	{"Pods and Services by type and index", (*decision).gather},
+	{"whether the API server remembers the job", (*decision).checkCRD},
 	{"suspension", (*decision).followSuspension},
 	{"what has become of the Pods", (*decision).follow},
 }
@@ -84,16 +86,33 @@ func (d *decision) read() (goOn bool) {
 	return true
 }
 
-// recordedVersion is the version by whose rules objects of the job were made. Empty if there
+// recordedVersion is the version by whose rules objects of the job were made. Names tell, which
+// nobody can change; of a PodGroup, which comes before all others, an annotation. Empty if there
 // are none.
 func (d *decision) recordedVersion() string {
-	for _, group := range d.PodGroups { // All say the same.
-		if version := group.Annotations[KeyCreatedAs]; version != "" {
-			return version
+	isNamedBy := func(k *kind) bool {
+		for name := range d.Services {
+			if t, _ := k.placeNamed(d.Job, name); t != "" {
+				return true
+			}
 		}
+		for name := range d.Pods {
+			if t, _ := k.placeNamed(d.Job, name); t != "" {
+				return true
+			}
+		}
+		return false
 	}
-	for _, service := range d.Services {
-		if version := service.Annotations[KeyCreatedAs]; version != "" {
+	switch {
+	case d.Job.Kind != kubeflowv1.TFJobKind:
+		return ""
+	case isNamedBy(tfJobDesigned):
+		return kubeflowv1.CreatedAsV1alpha2
+	case isNamedBy(tfJob):
+		return tfJob.versionName()
+	}
+	for _, name := range jobpods.SortedKeys(d.PodGroups) {
+		if version := d.PodGroups[name].Annotations[KeyCreatedAs]; version != "" {
 			return version
 		}
 	}
@@ -167,8 +186,9 @@ func (d *decision) follow() (goOn bool) {
 type decision struct {
 	Snapshot
 	// clock is the caller's time; now is the same cut to seconds.
-	clock time.Time
-	now   metav1.Time
+	clock   time.Time
+	now     metav1.Time
+	entropy plan.Entropy
 	*reading
 	kind     *kind
 	replicas []*replicas
@@ -185,13 +205,15 @@ type decision struct {
 	// the status is an old one.
 	leave, outdated bool
 	checksStatus    bool
-	unchecked       []types.UID
-	plan            plan.Plan[kubeflowv1.JobStatus]
+	// lists are the kinds of which all is to be listed live.
+	lists     []string
+	unchecked []types.UID
+	plan      plan.Plan[kubeflowv1.JobStatus]
 }
 
-func newDecision(snapshot Snapshot, now time.Time) *decision {
+func newDecision(snapshot Snapshot, now time.Time, entropy plan.Entropy) *decision {
 	d := &decision{
-		Snapshot: snapshot, clock: now, now: metav1.NewTime(now.Truncate(time.Second)),
+		Snapshot: snapshot, clock: now, now: metav1.NewTime(now.Truncate(time.Second)), entropy: entropy,
 		next: &kubeflowv1.JobStatus{},
 	}
 	if snapshot.Status == nil {

@@ -19,7 +19,7 @@ func BenchmarkDecide(b *testing.B) {
 	snapshot.Memory = w.core.memory
 	b.ResetTimer()
 	for b.Loop() {
-		if p, _ := Decide(snapshot, w.Now); len(p.Actions) > 1 || p.Status.ReplicaStatuses["Worker"].Succeeded != 1 {
+		if p, _ := Decide(snapshot, w.Now, steady{}); len(p.Actions) > 1 || p.Status.ReplicaStatuses["Worker"].Succeeded != 1 {
 			b.Fatalf("unexpected: %v", p)
 		}
 	}

@@ -179,10 +179,24 @@ func TestDefects(t *testing.T) {
 				"spec": jobOf(t, objectOf(t, "", "", "", "{tfReplicaSpecs: {Worker: {template: {spec: {containers: []}}}}}")),
 				"name": jobOf(t, objectOf(t, "", "", strings.Repeat("x", 63), workers("replicas: 1"))),
 			} {
-				w := newWorld(t, job).pass(2).says("Created").has(KindPod)
+				w := newWorld(t, job).pass(2).says("Created Failed").has(KindPod)
 				if w.told("TFJobInvalid") != 1 {
 					t.Errorf("%s: events %v", what, w.Events)
 				}
+			}
+		},
+		"561, 706, 813: an object of which nothing makes sense stops nobody": func(t *testing.T) {
+			w := newWorld(t, &Job{TypeMeta: metav1.TypeMeta{Kind: "TFJob"}, ObjectMeta: metav1.ObjectMeta{Name: "j"}, Spec: Spec{
+				Replicas: map[string]kubeflowv1.ReplicaSpec{"": {Replicas: ptr.To[int32](-7)}, "Worker": {RestartPolicy: "?"}},
+			}}).pass(2).says("Created Failed")
+			if w.told("TFJobInvalid") != 1 {
+				t.Errorf("events: %v", w.Events)
+			}
+		},
+		"965, 1079, 1407: a quiet job asks for no other look, whatever its size": func(t *testing.T) {
+			w := given(t, "{tfReplicaSpecs: {Worker: {replicas: 50, @t}}}").run()
+			if p := w.Run(); !p.WakeAt.IsZero() || len(p.Actions) > 0 || p.Persist != plan.PersistNone {
+				t.Errorf("it wants %v", p)
 			}
 		},
 		"1976: a user's own Service with the labels hides nothing": func(t *testing.T) {
@@ -251,7 +265,7 @@ func TestDefects(t *testing.T) {
 			if _, times := w.env("j-worker-0", 0, "PET_RDZV_CONF"); times != 0 {
 				t.Error("PET_RDZV_CONF is set")
 			}
-			newWorld(t, jobOf(t, objectOf(t, "", "PyTorchJob", "", "{elasticPolicy: {}, pytorchReplicaSpecs: {Master: {replicas: 1, @t}}}"))).pass(1).says("Created")
+			newWorld(t, jobOf(t, objectOf(t, "", "PyTorchJob", "", "{elasticPolicy: {}, pytorchReplicaSpecs: {Master: {replicas: 1, @t}}}"))).pass(1).says("Created Failed")
 		},
 		"never Succeeded and Failed: the type that decides goes first": func(t *testing.T) {
 			w := given(t, "{tfReplicaSpecs: {Chief: {@t}, Worker: {@t}}}").run()
@@ -402,7 +416,7 @@ func TestAJobIsDeletedByAStatusThatIsCurrent(t *testing.T) {
 	w := given(t, withPolicy("ttlSecondsAfterFinished: 0", "replicas: 1"))
 	var before plan.Action
 	w.OnAction = func(a plan.Action) {
-		if a.Verb == plan.Delete && a.Kind == KindJob && before.Verb != plan.CheckStatus {
+		if a.Verb == plan.Delete && a.Kind == w.Owner.Kind && before.Verb != plan.CheckStatus {
 			t.Errorf("the job is deleted after %s", before)
 		}
 		before = a

@@ -5,8 +5,8 @@ package kubeflow
 
 import (
 	"cmp"
-	"hash/fnv"
-	"time"
+	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -19,6 +19,11 @@ import (
 // Pods have, those of parameter servers, too.
 func (d *decision) followDesign() {
 	if d.invalid != "" {
+		if !d.everBegan() {
+			d.setDesigned(kubeflowv1.JobConditionFailed, corev1.ConditionTrue, "Failed", d.invalidity())
+			d.next.Phase, d.next.CompletionTime = kubeflowv1.JobFailed, &d.now
+			d.persist(plan.PersistNow)
+		}
 		return
 	}
 	d.followReconciler()
@@ -51,7 +56,7 @@ func (d *decision) followDesign() {
 	if d.restarting != "" {
 		d.setDesigned(kubeflowv1.JobConditionRestarting, corev1.ConditionTrue, "Restarting", d.restarting)
 	}
-	if view.failed || d.refused {
+	if view.failed {
 		d.setDesigned(kubeflowv1.JobConditionFailed, corev1.ConditionTrue, "Failed", cmp.Or(d.failure, "A Pod has failed"))
 	}
 }
@@ -75,24 +80,38 @@ type designedView struct {
 func (d *decision) designedView() designedView {
 	v := designedView{exists: true, launched: true, ended: true}
 	for _, r := range d.replicas {
-		v.failed = v.failed || r.record.failed.Count() > 0
+		v.failed = v.failed || r.failed() > 0
 		for index := range r.number {
 			pod, ended := r.pods[index], r.record.ended(index)
-			v.exists = v.exists && r.services[index] != nil && (ended || pod != nil)
+			v.exists = v.exists && (r.services[index] != nil && (ended || pod != nil) || ended && pod == nil)
 			v.launched = v.launched && (ended || runs(pod))
 			v.ended = v.ended && ended
 			v.runs = v.runs || !ended && runs(pod)
 			v.lost = v.lost || pod != nil && !ended && (pod.Status.Phase == corev1.PodUnknown || pod.Status.Reason == "NodeLost")
 		}
 	}
+	v.ended = v.ended && d.allPodsHaveEnded()
 	return v
+}
+
+// allPodsHaveEnded says whether no Pod may run, also of those that are scaled away, and of other
+// starts.
+func (d *decision) allPodsHaveEnded() bool {
+	for _, r := range d.replicas {
+		for _, pod := range slices.Concat(slices.Collect(maps.Values(r.pods)), r.old) {
+			if !jobpods.HasEnded(pod) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // designedPhase is the phase of a job of v1alpha2. One of which a Pod has failed goes on being
 // what it was until all have ended.
 func (d *decision) designedPhase(v designedView) kubeflowv1.JobPhase {
 	switch {
-	case d.refused, v.ended && v.failed:
+	case v.ended && v.failed:
 		return kubeflowv1.JobFailed
 	case v.ended:
 		return kubeflowv1.JobSucceeded
@@ -103,49 +122,4 @@ func (d *decision) designedPhase(v designedView) kubeflowv1.JobPhase {
 	default:
 		return kubeflowv1.JobPending
 	}
-}
-
-// followReconciler notes when all that the job has was last compared with its spec. Each
-// period in which nothing happens is twice as long as the one before; what happens makes it
-// short again, and so does another controller.
-func (d *decision) followReconciler() {
-	base := d.Options.ReconcilePeriod
-	if base <= 0 {
-		base = DefaultReconcilePeriod
-	}
-	seen, period := d.seen(), max(base, d.Memory.Period)
-	if seen != d.Memory.Seen {
-		period = base
-	}
-	last := d.next.LastReconcileTime
-	if last == nil {
-		last = d.next.StartTime
-	}
-	if due := last.Add(period); !d.clock.Before(due) {
-		d.next.LastReconcileTime = &d.now
-		if d.Memory.Period != 0 && seen == d.Memory.Seen {
-			period = min(2*period, max(base, maxReconcilePeriod))
-		}
-		last = &d.now
-	}
-	d.memory.Seen, d.memory.Period = seen, period
-	d.wakeAt(last.Add(max(period, time.Second)))
-}
-
-// seen is a digest of what the job has.
-func (d *decision) seen() uint64 {
-	digest := fnv.New64a()
-	add := func(texts ...string) {
-		for _, t := range texts {
-			digest.Write([]byte(t))
-			digest.Write([]byte{0})
-		}
-	}
-	for _, name := range jobpods.SortedKeys(d.Pods) {
-		add(name, string(d.Pods[name].UID), d.Pods[name].ResourceVersion)
-	}
-	for _, name := range jobpods.SortedKeys(d.Services) {
-		add(name, string(d.Services[name].UID), d.Services[name].ResourceVersion)
-	}
-	return digest.Sum64()
 }

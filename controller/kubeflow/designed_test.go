@@ -14,6 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
+	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
+	"github.com/lockstep-k8s/lockstep/internal/testing/jobworld"
 )
 
 // designed is a TFJob of v1alpha2 with two parameter servers and three workers. policy is the
@@ -166,6 +168,15 @@ func TestTheReconcilerLooksLessAndLessOften(t *testing.T) {
 		t.Errorf("after a Pod event it looks after %v", got)
 	}
 	looks(15 * (2 + 4 + 8))
+	lists := 0
+	w.OnAction = func(a plan.Action) {
+		if a.Verb == plan.List {
+			lists++
+		}
+	}
+	if got := len(looks(1200)); lists != got*len(reconciledKinds) {
+		t.Errorf("it lists %d times in %d periods", lists, got)
+	}
 	w.Crash()
 	if got := looks(16); len(got) != 1 {
 		t.Errorf("another controller looks after %v", got)
@@ -173,5 +184,72 @@ func TestTheReconcilerLooksLessAndLessOften(t *testing.T) {
 	w.succeed(w.OwnPods()...)
 	if got := looks(600); len(got) > 0 {
 		t.Errorf("it looks at a job that has ended, after %v", got)
+	}
+}
+
+// TestTheReconcilerFindsWhatNoEventHasTold: a Service and a Pod are gone, a Pod runs, and the
+// watches are silent.
+func TestTheReconcilerFindsWhatNoEventHasTold(t *testing.T) {
+	w := designed(t, "Never").run()
+	pod, service := "j-worker-2"+u, "j-ps-1"+u
+	w.Prompt = false
+	w.Remove(KindPod, pod)
+	w.Remove(KindService, service)
+	if w.pass(14); w.Pod(pod) != nil {
+		t.Error("the Pod is back before its turn")
+	}
+	w.pass(1)
+	if w.Pod(pod) == nil || w.Objects[jobworld.Key{Kind: KindService, Name: service}] == nil {
+		t.Error("what was deleted is not back")
+	}
+	w.SetPhase(pod, corev1.PodRunning, 0)
+	w.inPhase("Pending").pass(15).inPhase("Running")
+}
+
+// TestTheReconcilerTriesAgain when it can't list, and says that it has looked when it has.
+func TestTheReconcilerTriesAgain(t *testing.T) {
+	w := designed(t, "Never").run()
+	w.Fate = func(a plan.Action) jobworld.Fate {
+		if a.Verb == plan.List && a.Kind == KindService {
+			return jobworld.Refused
+		}
+		return jobworld.Done
+	}
+	if w.pass(20); w.Written.LastReconcileTime != nil {
+		t.Error("it says that it has looked")
+	}
+	w.Fate = func(plan.Action) jobworld.Fate { return jobworld.Done }
+	if w.pass(1); w.Written.LastReconcileTime == nil {
+		t.Error("it does not try again")
+	}
+}
+
+// latest is entropy without chance: the greatest of all numbers.
+type latest struct{ steady }
+
+func (latest) Between(_, most int64) int64 { return most }
+
+// TestJobsTakeTheirTurnsApart from each other, also after a time without a controller.
+func TestJobsTakeTheirTurnsApart(t *testing.T) {
+	w := designed(t, "Never").run()
+	w.core.entropy = latest{}
+	first := w.pass(15).Written.LastReconcileTime
+	if first == nil {
+		t.Fatal("it has not looked after 15 s")
+	}
+	if w.pass(32); !w.Written.LastReconcileTime.Equal(first) {
+		t.Error("it looks again before 30 s and a tenth have gone by")
+	}
+	before := w.pass(1).Written.LastReconcileTime
+	if before.Equal(first) {
+		t.Error("it does not look after 33 s")
+	}
+	w.Now = w.Now.Add(time.Hour)
+	w.Crash()
+	if w.pass(14); !w.Written.LastReconcileTime.Equal(before) {
+		t.Error("with all others, it looks at once")
+	}
+	if w.pass(1); w.Written.LastReconcileTime.Equal(before) {
+		t.Error("it does not look within a period")
 	}
 }

@@ -4,7 +4,7 @@
 // Package kubeflow decides how a training job of Kubeflow lives, whatever its kind: TFJob of
 // both versions, and PyTorchJob. It is pure, like package lifecycle, which does the same for
 // Frameworks: it knows no client, no clock and no randomness. What it may see is in a
-// Snapshot, and all that it wants is in a Plan. No program makes use of it yet.
+// Snapshot, and all that it wants is in a Plan. Package kubeflowjobs has the engine act on it.
 //
 // A kind is a row of data (kinds.go), and a TFJob of v1alpha2 is a kind of its own: other
 // names, arguments, phases, and no runPolicy.
@@ -56,8 +56,10 @@
 //	outcome.go     when a job of v1 runs, succeeds and fails
 //	designed.go    the same of v1alpha2
 //	conditions.go  in which order conditions stand
+//	reconciler.go  when a job of v1alpha2 is looked at, though nothing is heard of it
+//	kept.go        what a CRD of somebody else's keeps of a status
 //	limits.go      deadline, backoffLimit, time to live
-//	suspension.go, cleanup.go
+//	suspension.go, cleanup.go, force.go
 //	               when objects go
 //	gang.go, elastic.go
 //	               the PodGroup and the autoscaler

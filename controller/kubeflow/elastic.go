@@ -53,6 +53,7 @@ func (b *builder) autoscaler(start int32) (*autoscalingv2.HorizontalPodAutoscale
 		return nil, err
 	}
 	sum := sha256.Sum256(said)
+	scaler.Labels = b.jobLabels()
 	scaler.Annotations[KeyContent] = hex.EncodeToString(sum[:6])
 	return scaler, nil
 }

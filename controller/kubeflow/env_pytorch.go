@@ -90,12 +90,15 @@ func (b *builder) tellOfElasticity(elastic *kubeflowv1.ElasticPolicy, set func(v
 		for _, setting := range elastic.RDZVConf {
 			settings = append(settings, setting.Key+"="+setting.Value)
 		}
-		set(strings.Join(settings, ","), "PET_RDZV_CONF")
+		set(strings.Join(settings, ","), rdzvConf)
 	}
 	if elastic.Standalone != nil && *elastic.Standalone {
 		set("", "PET_STANDALONE")
 	}
 }
+
+// rdzvConf is the variable of the settings of a backend.
+const rdzvConf = "PET_RDZV_CONF"
 
 // processes is how many processes each Pod has, as far as that is a number.
 func processes(spec *Spec) int64 {

@@ -60,7 +60,7 @@ func (b *builder) podGroup(start, done int32) (*schedulingv1alpha1.PodGroup, err
 			DisruptionMode:    schedulingv1alpha1.DisruptGang,
 		},
 	}
-	group.Labels = map[string]string{kubeflowv1.KeyOperatorName: b.kind.operator, kubeflowv1.KeyJobName: b.job.Name}
+	group.Labels = b.jobLabels()
 	if len(policy.MinResources) > 0 {
 		least, err := json.Marshal(policy.MinResources)
 		if err != nil {
@@ -96,7 +96,7 @@ func (d *decision) planPodGroup() bool {
 	}
 	have := d.PodGroups[desired.Name]
 	switch {
-	case have == nil || d.Gone[have.UID]:
+	case have == nil || d.isGone(have.UID):
 		action.Verb, action.Object = plan.Create, desired
 	case have.DeletionTimestamp != nil:
 		return false // It is made anew once it is gone.
@@ -156,20 +156,20 @@ func (d *decision) planAutoscaler() {
 		return
 	}
 	have := d.Autoscalers[d.Job.Name]
-	if have != nil && d.Gone[have.UID] {
+	if have != nil && d.isGone(have.GetUID()) {
 		have = nil
 	}
 	switch {
 	case desired == nil && have != nil, have != nil && startOf(have) < d.next.Starts:
 		d.remove(KindAutoscaler, have)
-	case desired == nil || have != nil && have.DeletionTimestamp != nil:
+	case desired == nil || have != nil && have.GetDeletionTimestamp() != nil:
 	case have == nil:
 		d.actIfCurrent(plan.Action{
 			Verb: plan.Create, Kind: KindAutoscaler, Name: desired.Name, Owner: d.Job.UID, Object: desired, Content: desired.Annotations[KeyContent],
 		})
-	case have.Annotations[KeyContent] != desired.Annotations[KeyContent]:
+	case have.GetAnnotations()[KeyContent] != desired.Annotations[KeyContent]:
 		d.actIfCurrent(plan.Action{
-			Verb: plan.Update, Kind: KindAutoscaler, Name: have.Name, UID: have.UID, Content: desired.Annotations[KeyContent],
+			Verb: plan.Update, Kind: KindAutoscaler, Name: have.GetName(), UID: have.GetUID(), Content: desired.Annotations[KeyContent],
 			Patch: append(jobpods.Annotate(have, KeyContent, desired.Annotations[KeyContent]),
 				plan.Operation{Op: "add", Path: "/spec", Value: desired.Spec}),
 		})

@@ -116,8 +116,7 @@ func (l *life) checkCounts(seen *view, after *status) {
 			counted[pod.UID] = true
 			if spec, ok := seen.Owner.Spec.Replicas[name]; ok && policyOf(seen.Owner, &spec) != kubeflowv1.RestartNever {
 				want += jobpods.Restarts(pod)
-				if is.restarting.Has(index) && pod.Status.Phase == corev1.PodFailed && index < replicasOf(&spec) &&
-					(pod.DeletionTimestamp == nil || jobpods.EndedBeforeDeletion(pod)) {
+				if is.restarting.Has(index) && pod.Status.Phase == corev1.PodFailed && index < replicasOf(&spec) && jobpods.EndedForGood(pod) {
 					want++
 				}
 			}
@@ -162,7 +161,11 @@ func (l *life) checkWrite(before, after *status) {
 	if begun && after.Starts != before.Starts+1 || !begun && !sameTime(before.StartTime, after.StartTime) {
 		fail("the starts are wrong, or startTime")
 	}
-	if isFinished(after) != (after.CompletionTime != nil) {
+	ended := after.Phase == kubeflowv1.JobSucceeded || after.Phase == kubeflowv1.JobFailed
+	if l.Owner.Spec.CreatedAs == "" {
+		ended = is(after, kubeflowv1.JobConditionSucceeded) || is(after, kubeflowv1.JobConditionFailed)
+	}
+	if ended != (after.CompletionTime != nil) {
 		fail("completionTime is wrong")
 	}
 	if isFinished(before) && (after.Phase != before.Phase || !sameConditions(before.Conditions, after.Conditions) || begun) {
@@ -297,9 +300,7 @@ func (l *life) checkAction(action plan.Action) {
 	switch {
 	case action.Verb == plan.Create && action.Kind == KindPod:
 		l.checkCreation(action, fail)
-	case action.Verb == plan.Delete && action.Kind == KindPod:
-		l.checkDeletion(action, fail)
-	case action.Verb == plan.Delete && action.Kind == KindJob:
+	case action.Verb == plan.Delete && action.Kind == l.Owner.Kind:
 		ttl := l.Owner.Spec.RunPolicy.TTLSecondsAfterFinished
 		if ttl == nil || !isFinished(l.Written) || l.Now.Before(l.Written.CompletionTime.Add(time.Duration(*ttl)*time.Second)) {
 			fail("the job is deleted too early")
@@ -333,12 +334,12 @@ func (l *life) checkCreation(action plan.Action, fail func(string)) {
 	}
 }
 
-// checkDeletion holds that a Pod goes for a reason: it is counted, the job is suspended, of
-// another start, or has ended.
-func (l *life) checkDeletion(action plan.Action, fail func(string)) {
+// checkDeletion holds that a Pod that is about to be deleted goes for a reason: it is counted, the
+// job is suspended, of another start, or has ended.
+func (l *life) checkDeletion(action plan.Action) {
 	l.T.Helper()
 	pod := l.Pod(action.Name)
-	if pod == nil || pod.UID != action.UID {
+	if action.Verb != plan.Delete || action.Kind != KindPod || pod == nil || pod.UID != action.UID {
 		return
 	}
 	name, index := l.placeOf(pod)
@@ -352,19 +353,13 @@ func (l *life) checkDeletion(action plan.Action, fail func(string)) {
 	case isFinished(l.Written) && policy != kubeflowv1.CleanPodPolicyNone && l.Owner.Spec.CreatedAs == "":
 	case !isFinished(l.Written) && r.restarting.Has(index):
 	default:
-		fail("nothing asks for it")
+		l.T.Errorf("nothing asks for it: %s while %s is persisted", action, transcript(l.Written))
 	}
 }
 
 // placeOf is the type and the index of a Pod.
 func (l *life) placeOf(pod *corev1.Pod) (string, int32) {
-	index, _ := strconv.Atoi(pod.Labels[kubeflowv1.KeyReplicaIndex])
-	for _, name := range kindOfJob(l.Owner).types {
-		if lower(name) == pod.Labels[kubeflowv1.KeyReplicaType] {
-			return name, int32(index)
-		}
-	}
-	return "", int32(index)
+	return kindOfJob(l.Owner).placeNamed(l.Owner, pod.Name)
 }
 
 // checkEnd holds that a job that is left alone comes to its end, and that of it stays what its

@@ -4,10 +4,13 @@
 package kubeflow
 
 import (
+	"sync"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
+	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
 // Job is a job of any kind, as the core sees it: its metadata, and a spec that has the
@@ -16,6 +19,31 @@ type Job struct {
 	metav1.TypeMeta
 	metav1.ObjectMeta
 	Spec Spec
+
+	// names are the schedulers that the templates name, read once. Nil for a job that was not
+	// made of an API object.
+	names func() []string
+}
+
+// schedulers are those that the templates name.
+func (j *Job) schedulers() []string {
+	if j.names != nil {
+		return j.names()
+	}
+	var names []string
+	for _, spec := range j.Spec.Replicas {
+		if name := jobpods.TemplateScheduler(spec.Template.Raw); name != "" {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// readOnce has the job read its templates for schedulers but once.
+func (j *Job) readOnce() *Job {
+	read := *j
+	j.names = sync.OnceValue(read.schedulers)
+	return j
 }
 
 // Spec is what users want of a job of any kind. It shares what it holds with the API object
@@ -39,7 +67,7 @@ type Spec struct {
 
 // DeepCopyObject makes a Job an object as clients know it.
 func (j *Job) DeepCopyObject() runtime.Object {
-	copied := &Job{TypeMeta: j.TypeMeta, Spec: j.Spec}
+	copied := &Job{TypeMeta: j.TypeMeta, Spec: j.Spec, names: j.names}
 	j.ObjectMeta.DeepCopyInto(&copied.ObjectMeta)
 	return copied
 }
@@ -56,7 +84,7 @@ func FromTFJob(job *kubeflowv1.TFJob) *Job {
 		j.Spec.SuccessPolicy = *policy
 	}
 	j.SetGroupVersionKind(tfJob.gvk)
-	return j
+	return j.readOnce()
 }
 
 // FromPyTorchJob is a PyTorchJob as the core sees it.
@@ -68,5 +96,5 @@ func FromPyTorchJob(job *kubeflowv1.PyTorchJob) *Job {
 		ElasticPolicy: job.Spec.ElasticPolicy,
 	}}
 	j.SetGroupVersionKind(pyTorchJob.gvk)
-	return j
+	return j.readOnce()
 }

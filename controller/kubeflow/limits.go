@@ -79,6 +79,6 @@ func (d *decision) planRetention() {
 	}
 	d.once(false, "SuccessfulDeleteJob", "The job is deleted, because it ended ttlSecondsAfterFinished ago, %d", *ttl)
 	d.act(plan.Action{
-		Verb: plan.Delete, Kind: KindJob, Name: d.Job.Name, UID: d.Job.UID, Propagation: metav1.DeletePropagationBackground,
+		Verb: plan.Delete, Kind: d.kind.gvk.Kind, Name: d.Job.Name, UID: d.Job.UID, Propagation: metav1.DeletePropagationBackground,
 	})
 }

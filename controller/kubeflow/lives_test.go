@@ -77,7 +77,7 @@ func newLife(t *testing.T, seed uint64) *life {
 	l.PendingGoAtOnce = l.chance(2)
 	l.OnPlan = l.checkPlan
 	l.OnWrite = l.checkWrite
-	l.OnAction = l.checkAction
+	l.BeforeAction, l.OnAction = l.checkDeletion, l.checkAction
 	l.OnEvent = func(e plan.Event) { l.log("tell  %s: %s", e.Reason, e.Message) }
 	return l
 }
@@ -301,7 +301,7 @@ func (l *life) meddle(pod string) {
 			l.Remove(kind, name)
 		}
 	}
-	switch l.random.IntN(9) {
+	switch l.random.IntN(10) {
 	case 0, 1, 2, 3:
 		l.log("user  deletes %s", pod)
 		l.DeletePod(pod, 30)
@@ -320,6 +320,12 @@ func (l *life) meddle(pod string) {
 			l.log("user  takes the name %s", name)
 			l.take(name)
 			l.truth.foreign[l.Pod(name).UID] = true
+		}
+	case 9:
+		if p := l.Pod(pod); p != nil {
+			l.log("user  takes the labels of %s", pod)
+			p.Labels = nil
+			l.Store(KindPod, p)
 		}
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"slices"
 	"strconv"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,9 +20,12 @@ type replicas struct {
 	*replicaType
 	// pods are those of the present start that are there, by index, and services likewise.
 	pods     map[int32]*corev1.Pod
-	services map[int32]*corev1.Service
-	// reach is above all indexes of which there is, or should be, anything.
-	reach int32
+	services map[int32]metav1.Object
+	// old are Pods of other starts.
+	old []*corev1.Pod
+	// reach is above all indexes of which there is, or should be, anything, and counted above
+	// all that count: what is scaled away does not.
+	reach, counted int32
 	// record is what is remembered, and persisted what of it the API server has.
 	record, persisted record
 	counts            counts
@@ -43,7 +45,7 @@ func (d *decision) gather() (goOn bool) {
 	}
 	for _, pod := range d.Pods {
 		r, index := d.placeOf(pod)
-		if r == nil || d.Gone[pod.UID] {
+		if r == nil || d.isGone(pod.UID) {
 			continue
 		}
 		switch start := startOf(pod); {
@@ -52,6 +54,7 @@ func (d *decision) gather() (goOn bool) {
 			d.checkStatus(pod.UID)
 		case start != d.next.Starts:
 			d.old = append(d.old, pod)
+			r.old = append(r.old, pod)
 		default:
 			r.pods[index] = pod
 		}
@@ -59,7 +62,7 @@ func (d *decision) gather() (goOn bool) {
 	slices.SortFunc(d.old, func(a, b *corev1.Pod) int { return cmp.Compare(a.Name, b.Name) })
 	slices.Sort(d.unchecked)
 	for _, service := range d.Services {
-		if r, index := d.placeOf(service); r != nil && !d.Gone[service.UID] {
+		if r, index := d.placeOf(service); r != nil && !d.isGone(service.GetUID()) {
 			r.services[index] = service
 		}
 	}
@@ -75,26 +78,24 @@ func (d *decision) gather() (goOn bool) {
 	for _, r := range d.replicas {
 		r.reach = max(r.reach, reachOf(now[r.name]), reachOf(before[r.name]))
 		r.record, r.persisted = readRecord(now[r.name], r.reach), readRecord(before[r.name], r.reach)
+		r.counted = r.number
+		if d.invalid != "" || isFinished(d.next) {
+			r.counted = r.reach // Nothing is scaled.
+		}
 	}
 	return !d.outdated
 }
 
 // placeOf is the type and the index of a Pod or a Service. Nil if the job would not name it so.
 func (d *decision) placeOf(object metav1.Object) (*replicas, int32) {
-	label := object.GetLabels()[kubeflowv1.KeyReplicaType]
-	i := slices.IndexFunc(d.kind.types, func(t string) bool { return strings.EqualFold(t, label) })
-	n, err := strconv.ParseInt(object.GetLabels()[kubeflowv1.KeyReplicaIndex], 10, 32)
-	if i < 0 || err != nil || n < 0 || n >= kubeflowv1.MaxReplicas {
+	t, index := d.kind.placeNamed(d.Job, object.GetName())
+	if t == "" {
 		return nil, 0
 	}
-	index := int32(n)
-	if object.GetName() != d.kind.objectName(d.Job, d.kind.types[i], index) {
-		return nil, 0
-	}
-	r := d.replicasOf(d.kind.types[i])
+	r := d.replicasOf(t)
 	r.reach = max(r.reach, index+1)
 	if r.pods == nil {
-		r.pods, r.services = map[int32]*corev1.Pod{}, map[int32]*corev1.Service{}
+		r.pods, r.services = map[int32]*corev1.Pod{}, map[int32]metav1.Object{}
 	}
 	return r, index
 }
@@ -131,8 +132,15 @@ func hasRun(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodRunning || pod.Status.Phase == corev1.PodUnknown || jobpods.HasEnded(pod)
 }
 
-// allEnded says whether all indexes of a type have succeeded.
-func (r *replicas) allSucceeded() bool { return r.number > 0 && r.record.completed.Count() >= r.number }
+// succeeded and failed are how many of the indexes that count have.
+func (r *replicas) succeeded() int32 { return r.record.completed[:r.counted].Count() }
+func (r *replicas) failed() int32    { return r.record.failed[:r.counted].Count() }
+
+// allSucceeded says whether all indexes of a type have succeeded.
+func (r *replicas) allSucceeded() bool { return r.number > 0 && r.succeeded() >= r.number }
+
+// isBound says whether a Pod takes room on a node.
+func isBound(pod *corev1.Pod) bool { return pod.Spec.NodeName != "" && !jobpods.HasEnded(pod) }
 
 // eachPod visits the Pods of the present start, in order.
 func (d *decision) eachPod(visit func(*replicas, int32, *corev1.Pod)) {

@@ -33,14 +33,37 @@ const (
 // v1alpha2. All of it would leave 17 characters for the name of the job.
 const uidLength = 8
 
-// objectName is the name of the Pod of an index, and of its Service. Nothing parses it:
-// labels carry its parts.
+// objectName is the name of the Pod of an index, and of its Service.
 func (k *kind) objectName(job *Job, t string, index int32) string {
 	prefix := job.Name + "-" + lower(t) + "-"
 	if k.designed {
 		return prefix + strconv.Itoa(int(index)+1) + "-" + shortUID(job.UID)
 	}
 	return prefix + strconv.Itoa(int(index))
+}
+
+// placeNamed is the type and the index of the Pod or Service of a name. Labels carry them too,
+// but anybody may take these away. The type is empty if the job would name nothing so.
+func (k *kind) placeNamed(job *Job, name string) (t string, index int32) {
+	rest, isOurs := strings.CutPrefix(name, job.Name+"-")
+	if !isOurs {
+		return "", 0
+	}
+	for _, t := range k.types {
+		number, isOfType := strings.CutPrefix(rest, lower(t)+"-")
+		if !isOfType {
+			continue
+		}
+		number, _, _ = strings.Cut(number, "-")
+		n, err := strconv.ParseInt(number, 10, 32)
+		if k.designed {
+			n--
+		}
+		if err == nil && n >= 0 && n < kubeflowv1.MaxReplicas && k.objectName(job, t, int32(n)) == name {
+			return t, int32(n)
+		}
+	}
+	return "", 0
 }
 
 // shortUID are the first hexadecimal digits of a UID.

@@ -34,6 +34,9 @@ func (d *decision) followOutcome() {
 			d.end(kubeflowv1.JobConditionFailed, why)
 			return
 		}
+	} else if !d.everBegan() {
+		d.end(kubeflowv1.JobConditionFailed, d.invalidity())
+		return
 	}
 	if why := d.overLimit(); why != "" {
 		d.end(kubeflowv1.JobConditionFailed, why)
@@ -56,6 +59,20 @@ func (d *decision) end(how kubeflowv1.JobConditionType, why string) {
 	d.persist(plan.PersistNow)
 }
 
+// everBegan says whether there is anything of the job, or was. A spec that makes no sense fails a
+// job of which there is nothing. One that runs goes on, and its user may mend what was edited.
+func (d *decision) everBegan() bool {
+	for _, r := range d.replicas {
+		if r.record.completed.Count()+r.record.failed.Count()+r.record.restarting.Count()+r.record.restarts > 0 {
+			return true
+		}
+	}
+	return len(d.Pods)+len(d.Services) > 0
+}
+
+// invalidity is why a job fails whose spec makes no sense.
+func (d *decision) invalidity() string { return "The spec makes no sense: " + d.invalid }
+
 // deciders are the types whose Pods decide whether the job runs and succeeds: the one that
 // leads, or else the workers, or all if there is none of them.
 func (d *decision) deciders() []*replicas {
@@ -74,7 +91,7 @@ func (d *decision) success(deciders []*replicas) string {
 	decides := deciders[0]
 	onlyWorkers := len(deciders) == 1 && decides.name == kubeflowv1.ReplicaWorker
 	switch {
-	case onlyWorkers && d.Job.Spec.ElasticPolicy != nil && decides.record.completed.Count() > 0:
+	case onlyWorkers && d.Job.Spec.ElasticPolicy != nil && decides.succeeded() > 0:
 		return "A worker has succeeded"
 	case onlyWorkers && d.kind == tfJob && d.Job.Spec.SuccessPolicy == kubeflowv1.SuccessPolicyDefault && d.workerHasExited(decides):
 		return "Worker 0 has succeeded"
@@ -109,11 +126,11 @@ func (d *decision) failed(deciders []*replicas) string {
 		return d.failure
 	}
 	for _, r := range d.replicas {
-		n := r.record.failed.Count()
+		n := r.failed()
 		switch {
 		case n == 0:
 		case d.kind == tfJob && d.Job.Spec.EnableDynamicWorker && r.name == kubeflowv1.ReplicaWorker:
-			ended := n + r.record.completed.Count()
+			ended := n + r.succeeded()
 			if n >= r.number || ended >= r.number && slices.Contains(deciders, r) {
 				return "All workers have ended, and not all of them well"
 			}
@@ -126,13 +143,20 @@ func (d *decision) failed(deciders []*replicas) string {
 	return ""
 }
 
-// followRefusals notes that an object will never be created: the job fails.
+// followRefusals notes that an object will never be created. A job of v1 fails; of v1alpha2, that
+// index has.
 func (d *decision) followRefusals() {
 	for _, outcome := range d.Outcomes {
-		if outcome.Refused != nil && outcome.Action.Verb == plan.Create {
-			d.refused = true
-			d.failure = fmt.Sprintf("%s %s can never be created: %v", outcome.Action.Kind, outcome.Action.Name, outcome.Refused)
-			d.tell(true, "FailedCreate"+outcome.Action.Kind, "%s", d.failure)
+		action := outcome.Action
+		if outcome.Refused == nil || action.Verb != plan.Create {
+			continue
+		}
+		d.refused = true
+		d.failure = fmt.Sprintf("%s %s can never be created: %v", action.Kind, action.Name, outcome.Refused)
+		d.tell(true, "FailedCreate"+action.Kind, "%s", d.failure)
+		if t, index := d.kind.placeNamed(d.Job, action.Name); t != "" && d.kind.designed {
+			d.replicasOf(t).record.failed.Set(index, true)
+			d.persist(plan.PersistSoon)
 		}
 	}
 }

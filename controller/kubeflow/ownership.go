@@ -15,7 +15,7 @@ import (
 // checkOwnership leaves jobs alone that are not ours: nothing of them is written. Of one that
 // should be ours, but that another controller has begun, the user is warned once.
 func (d *decision) checkOwnership() (goOn bool) {
-	if !Takes(d.Job, d.Options) {
+	if !Takes(d.Job, d.Options) && !(TakesBegun(d.Job, d.Options) && d.hasBegun()) {
 		d.leave = true
 		return false
 	}
@@ -26,13 +26,12 @@ func (d *decision) checkOwnership() (goOn bool) {
 	return !d.leave
 }
 
-// Takes says whether a job is ours, by its managedBy and the options.
+// Takes says whether a job is ours, by its namespace, its managedBy, its templates and the options.
 func Takes(job *Job, options Options) bool {
-	manager := ""
-	if m := job.Spec.RunPolicy.ManagedBy; m != nil {
-		manager = *m
+	if !options.serves(job.Namespace) {
+		return false
 	}
-	switch manager {
+	switch managerOf(job) {
 	case kubeflowv1.ManagedByLockstep:
 		return true
 	case "", kubeflowv1.ManagedByTrainingOperator:
@@ -42,9 +41,40 @@ func Takes(job *Job, options Options) bool {
 	}
 }
 
+// TakesBegun says whether a job is ours of which there is an object that IsOurs, whatever
+// scheduler its templates name by now: they may be edited, and a job never changes hands.
+func TakesBegun(job *Job, options Options) bool {
+	manager := managerOf(job)
+	isFree := manager == "" || manager == kubeflowv1.ManagedByTrainingOperator
+	return options.serves(job.Namespace) && options.TakeJobs == TakeScheduler && isFree || Takes(job, options)
+}
+
+// serves says whether jobs of a namespace may be ours.
+func (o *Options) serves(namespace string) bool {
+	return len(o.Namespaces) == 0 || o.Namespaces[namespace]
+}
+
+// managerOf is whose a job is by its spec. Empty if it does not say.
+func managerOf(job *Job) string {
+	if m := job.Spec.RunPolicy.ManagedBy; m != nil {
+		return *m
+	}
+	return ""
+}
+
 func namesSchedulerOfOurs(job *Job, options Options) bool {
-	for _, spec := range job.Spec.Replicas {
-		if name := jobpods.TemplateScheduler(spec.Template.Raw); name != "" && slices.Contains(options.SchedulerNames, name) {
+	return slices.ContainsFunc(job.schedulers(), func(name string) bool { return slices.Contains(options.SchedulerNames, name) })
+}
+
+// hasBegun says whether there is an object of the job that this controller has made.
+func (d *decision) hasBegun() bool {
+	for _, pod := range d.Pods {
+		if IsOurs(pod) {
+			return true
+		}
+	}
+	for _, service := range d.Services {
+		if IsOurs(service) {
 			return true
 		}
 	}
@@ -56,25 +86,30 @@ func namesSchedulerOfOurs(job *Job, options Options) bool {
 func (d *decision) stranger() string {
 	var strangers []string
 	for name, pod := range d.Pods {
-		if !isOurs(pod) {
+		if !IsOurs(pod) {
 			strangers = append(strangers, "Pod "+name+" was made by another controller")
 		}
 	}
 	for name, service := range d.Services {
-		if !isOurs(service) {
+		if !IsOurs(service) {
 			strangers = append(strangers, "Service "+name+" was made by another controller")
 		}
 	}
 	if len(strangers) > 0 {
 		return slices.Min(strangers)
 	}
-	if status := d.Persisted; status != nil && len(status.Conditions) > 0 && len(d.Pods)+len(d.Services) == 0 && status.Starts == 0 {
-		if manager := jobpods.ForeignManager(d.Job, d.Options.Manager); manager != "" {
-			return "The status was written by " + manager
-		}
+	status := d.Persisted
+	if status == nil || len(status.Conditions) == 0 || len(d.Pods)+len(d.Services) > 0 || status.Phase != "" || status.Starts > 0 {
+		return ""
+	}
+	if manager := jobpods.ForeignManager(d.Job, d.Options.Manager); manager != "" {
+		return "The status was written by " + manager
+	}
+	if !slices.ContainsFunc(d.Job.ManagedFields, func(f metav1.ManagedFieldsEntry) bool { return f.Subresource == "status" }) {
+		return "Somebody has written the status, and its managed fields, which tell who, were dropped"
 	}
 	return ""
 }
 
-// isOurs says whether a Pod or a Service of the job was made by this controller.
-func isOurs(object metav1.Object) bool { return object.GetAnnotations()[KeyStart] != "" }
+// IsOurs says whether a Pod or a Service of a job was made by this controller.
+func IsOurs(object metav1.Object) bool { return object.GetAnnotations()[KeyStart] != "" }

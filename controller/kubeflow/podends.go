@@ -41,9 +41,9 @@ func (d *decision) followPods() (goOn bool) {
 			case index >= r.number:
 				d.release(r, index, pod, 0) // It is scaled away.
 			case r.record.ended(index):
-			case jobpods.HasEnded(pod) && (pod.DeletionTimestamp == nil || jobpods.EndedBeforeDeletion(pod)):
+			case jobpods.EndedForGood(pod):
 				d.noteEnd(r, index, pod)
-			case pod.DeletionTimestamp != nil:
+			case jobpods.IsBeingDeleted(pod):
 				d.release(r, index, pod, 0) // Somebody else deletes it.
 				if hasRun(pod) && !d.kind.designed {
 					d.restart(pod, "Pod "+pod.Name+" was deleted")
@@ -97,6 +97,9 @@ const firstRetryableCode = 128
 // exitCode is that of the container that trains. Without one, the Pod was evicted, or its
 // node is lost.
 func (d *decision) exitCode(pod *corev1.Pod) (code int32, known bool) {
+	if len(pod.Spec.Containers) == 0 {
+		return 0, false // Nobody could run such a Pod.
+	}
 	name := d.kind.mainContainer(&pod.Spec).Name
 	for _, status := range pod.Status.ContainerStatuses {
 		if ended := status.State.Terminated; status.Name == name && ended != nil {

@@ -7,12 +7,12 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
-	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
 // reading is what a job's spec means. It is made once for each job that a cache holds: to
@@ -27,6 +27,8 @@ type reading struct {
 	builder *builder
 	// gang says whether the Pods of the job are placed together.
 	gang bool
+	// forceAfter is how long the deletion of a Pod may take. Nil for ever.
+	forceAfter *time.Duration
 	// warnings are about what counts otherwise than it was written.
 	warnings []plan.Event
 }
@@ -56,17 +58,14 @@ func (m Memory) read(job *Job, k *kind, options Options) *reading {
 		return m.reading
 	}
 	r := &reading{job: job, kind: k}
-	if errs := validate(job, k); len(errs) > 0 {
+	r.readForceDeletion()
+	decoded, errs := validate(job, k)
+	if len(errs) > 0 {
 		r.invalid = errs.ToAggregate().Error()
 		return r
 	}
 	for name, spec := range job.Spec.Replicas {
-		template, err := jobpods.DecodeTemplate(spec.Template.Raw)
-		if err != nil {
-			r.invalid = err.Error() // It was valid just before.
-			return r
-		}
-		r.types = append(r.types, &replicaType{name: k.typeOf(name), number: replicasOf(&spec), policy: spec.RestartPolicy, template: template})
+		r.types = append(r.types, &replicaType{name: k.typeOf(name), number: replicasOf(&spec), policy: spec.RestartPolicy, template: decoded[name]})
 	}
 	slices.SortFunc(r.types, func(a, b *replicaType) int {
 		return cmp.Compare(slices.Index(k.types, a.name), slices.Index(k.types, b.name))
@@ -77,7 +76,12 @@ func (m Memory) read(job *Job, k *kind, options Options) *reading {
 		r.complete(t, options)
 	}
 	r.warnOfWholeJob()
-	r.builder = newBuilder(job, k, r.types, options)
+	b := newBuilder(job, k, r.types, options)
+	if problem := b.tooLong(); problem != "" {
+		r.invalid, r.types = problem, nil
+		return r
+	}
+	r.builder = b
 	return r
 }
 

@@ -69,7 +69,7 @@ func TestNothingThatIsStoredMakesADecisionPanic(t *testing.T) {
 		if random.IntN(8) == 0 {
 			stored = nil
 		}
-		pods, services := map[string]*corev1.Pod{}, map[string]*corev1.Service{}
+		pods, services := map[string]*corev1.Pod{}, map[string]metav1.Object{}
 		for i := range random.IntN(4) {
 			index := word("0", "1", "7", "-1", "2147483647", "x")
 			labels := map[string]string{kubeflowv1.KeyReplicaType: word("worker", "ps", "", "master"), kubeflowv1.KeyReplicaIndex: index}
@@ -87,7 +87,7 @@ func TestNothingThatIsStoredMakesADecisionPanic(t *testing.T) {
 		p, _ := Decide(Snapshot{
 			Job: job, Persisted: stored, Status: stored, Pods: pods, Services: services, Current: true,
 			Options: Options{TakeJobs: TakeAll, GangSchedulerName: gangScheduler, GangAlways: random.IntN(2) == 0},
-		}, time.Unix(1e9+int64(random.IntN(100)), 0))
+		}, time.Unix(1e9+int64(random.IntN(100)), 0), steady{})
 		for _, action := range p.Actions {
 			if action.Verb == plan.Create && action.Build != nil {
 				if _, err := action.Build(); err != nil {

@@ -6,8 +6,8 @@ package kubeflow
 import (
 	"time"
 
-	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
@@ -15,9 +15,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 )
 
-// Kinds of objects in actions.
+// Kinds of objects in actions. The job itself is of its own kind: TFJob, say.
 const (
-	KindJob        = "Job"
 	KindPod        = "Pod"
 	KindService    = "Service"
 	KindPodGroup   = "PodGroup"
@@ -37,20 +36,28 @@ type Snapshot struct {
 	// Memory is what the last decision wants to know again. It may be forgotten.
 	Memory Memory
 
-	// Pods, Services, PodGroups and Autoscalers are those that the job controls, by name.
+	// Pods, Services, PodGroups and Autoscalers are those that the job controls, by name. Pods
+	// have what KeepOfPod keeps. Of Services and Autoscalers nothing but the metadata is read.
 	Pods        map[string]*corev1.Pod
-	Services    map[string]*corev1.Service
+	Services    map[string]metav1.Object
 	PodGroups   map[string]*schedulingv1alpha1.PodGroup
-	Autoscalers map[string]*autoscalingv2.HorizontalPodAutoscaler
+	Autoscalers map[string]metav1.Object
 
 	// Gone holds the UIDs of objects that are certainly gone.
 	Gone map[types.UID]bool
+	// Forced holds the UIDs of Pods that were deleted by force and are gone.
+	Forced map[types.UID]bool
+	// Terminating is since when, by the controller's own clock, objects have been seen to be
+	// deleted.
+	Terminating map[types.UID]time.Time
 	// Deleted holds the UIDs of objects whose deletion the API server accepted, so that it
 	// is not asked for again while the cache is behind. It may be forgotten.
 	Deleted map[types.UID]bool
 	// Current says that Persisted is what the API server holds, or once did since this
 	// controller began. Before, nothing is created.
 	Current bool
+	// Kept says whether the API server keeps all of the status: see the function.
+	Kept plan.Kept
 	// Checked holds the UIDs of objects that were known when Persisted was last found, by a
 	// live look, to be what the API server holds.
 	Checked map[types.UID]bool
@@ -66,12 +73,17 @@ type Snapshot struct {
 type Options struct {
 	// TakeJobs says whose jobs are taken.
 	TakeJobs TakeJobs
+	// Namespaces are those whose jobs are taken. Empty for all.
+	Namespaces map[string]bool
 	// GangSchedulerName is the scheduler that places PodGroups.
 	GangSchedulerName string
 	// SchedulerNames are those by which a template shows that a job is ours.
 	SchedulerNames []string
 	// GangAlways makes a gang of every job.
 	GangAlways bool
+	// ForeignCRDs has jobs begun, too, of whose status the API server does not keep all,
+	// because their CRD is not Lockstep's.
+	ForeignCRDs bool
 	// Manager is the name under which the controller writes statuses.
 	Manager string
 	// ClusterDomain follows .svc in addresses. Empty for none.
@@ -118,10 +130,8 @@ type Memory struct {
 	Awaited map[string]bool
 	// Missing and Going are the names of Pods and Services that were to be made, and to go.
 	Missing, Going map[objectKey]bool
-	// Period is how long a job of v1alpha2 may wait to be looked at, and Seen what it had
-	// when it was looked at last.
-	Period time.Duration
-	Seen   uint64
+	// reconciler is when a job of v1alpha2 is looked at.
+	reconciler reconciler
 	// reading is what the spec means.
 	reading *reading
 }

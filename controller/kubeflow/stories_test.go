@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -405,7 +407,7 @@ func TestStories(t *testing.T) {
 				elastic.MaxReplicas = ptr.To[int32](5)
 				s.ElasticPolicy = elastic
 			})
-			if got := w.core.last.Autoscalers["j"].Spec; got.MaxReplicas != 5 || *got.MinReplicas != 1 || got.ScaleTargetRef.Kind != "PyTorchJob" || len(got.Metrics) != 1 {
+			if got := w.core.last.Autoscalers["j"].(*autoscalingv2.HorizontalPodAutoscaler).Spec; got.MaxReplicas != 5 || *got.MinReplicas != 1 || got.ScaleTargetRef.Kind != "PyTorchJob" || len(got.Metrics) != 1 {
 				t.Errorf("the autoscaler is %+v", got)
 			}
 			w.suspend(true).has(KindAutoscaler).suspend(false).has(KindAutoscaler, "j").
@@ -539,6 +541,58 @@ func TestAnothersCRDKeepsJobsAsTheyAre(t *testing.T) {
 			t.Error("the Pod is another one")
 		}
 	})
+}
+
+// TestAJobThatTheAPIServerDoesNotRememberIsLeftAlone, as another's CRD drops a part of its status,
+// unless the administrator wants it.
+func TestAJobThatTheAPIServerDoesNotRememberIsLeftAlone(t *testing.T) {
+	anothersCRD := func(w *world) *world {
+		w.Keeps = func(s *status) *status { return Kept(s, &status{}) }
+		return w
+	}
+	t.Run("one that is new", func(t *testing.T) {
+		w := anothersCRD(given(t, workers("replicas: 1"))).pass(3).has(KindPod).has(KindService).says("Created")
+		w.Crash()
+		if w.pass(3).has(KindPod); w.told("ForeignCRD") != 2 {
+			t.Errorf("each controller says it once: %v", w.Events)
+		}
+	})
+	t.Run("one that is resumed", func(t *testing.T) {
+		w := anothersCRD(given(t, workers("replicas: 1")).run().suspend(true))
+		w.Crash()
+		if w.suspend(false).pass(1).has(KindPod); w.told("ForeignCRD") != 1 {
+			t.Errorf("events: %v", w.Events)
+		}
+	})
+	t.Run("one that has begun goes on", func(t *testing.T) {
+		w := anothersCRD(given(t, withPolicy("ttlSecondsAfterFinished: 3", "replicas: 1, restartPolicy: OnFailure")).run())
+		w.Crash()
+		w.exit("j-worker-0", 1).run().says("Created Running").succeed("j-worker-0")
+		w.Crash()
+		if w.pass(3); !w.Gone {
+			t.Error("it did not go after its time to live")
+		}
+	})
+	t.Run("one that is wanted", func(t *testing.T) {
+		w := anothersCRD(given(t, withPolicy("ttlSecondsAfterFinished: 3", "replicas: 1")))
+		w.core.options.ForeignCRDs = true
+		if w.run().says("Created Running").succeed("j-worker-0").pass(3); !w.Gone {
+			t.Error("it did not go after its time to live")
+		}
+	})
+}
+
+// TestWhatAnothersCRDKeeps of a status.
+func TestWhatAnothersCRDKeeps(t *testing.T) {
+	w := given(t, workers("replicas: 2")).run().succeed("j-worker-1")
+	if kept := Kept(w.Written, w.Written); kept != w.Written {
+		t.Errorf("Lockstep's keeps %+v", kept)
+	}
+	kept := Kept(w.Written, &status{})
+	want := map[string]kubeflowv1.ReplicaStatus{"Worker": {Active: 1, Succeeded: 1}}
+	if diff := cmp.Diff(want, kept.ReplicaStatuses); diff != "" || kept.Phase != "" || kept.Starts != 0 || len(kept.Conditions) != 2 || kept.StartTime == nil {
+		t.Errorf("another's keeps %+v:\n%s", kept, diff)
+	}
 }
 
 // TestASpecThatMakesNoSenseTakesNoPods edits a job that runs into nonsense, as the CRD of

@@ -9,11 +9,13 @@ import (
 	"slices"
 	"strconv"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
+	"github.com/lockstep-k8s/lockstep/internal/text"
 )
 
 // Validate finds what is wrong with a job by itself. The CRDs of Lockstep let no such job
@@ -21,16 +23,25 @@ import (
 // let in anything.
 //
 // What an update must not change is not looked at: that needs the job that was.
-func Validate(job *Job) field.ErrorList { return validate(job, kindOf(job, job.Spec.CreatedAs)) }
+func Validate(job *Job) field.ErrorList {
+	_, errs := validate(job, kindOf(job, job.Spec.CreatedAs))
+	return errs
+}
 
-// validate is Validate for a job that is taken for one of a kind.
-func validate(job *Job, k *kind) field.ErrorList {
+// templates are those of replicas, by the names of types as they were written. They were decoded
+// for this job, and may be changed.
+type templates map[string]*corev1.PodTemplateSpec
+
+// validate is Validate for a job that is taken for one of a kind. Templates take long to decode,
+// and are returned for others to use. Of a valid job all are there.
+func validate(job *Job, k *kind) (templates, field.ErrorList) {
 	if k == nil {
-		return field.ErrorList{field.NotSupported(field.NewPath("kind"), job.Kind, []string{kubeflowv1.TFJobKind, kubeflowv1.PyTorchJobKind})}
+		return nil, field.ErrorList{field.NotSupported(field.NewPath("kind"), job.Kind, []string{kubeflowv1.TFJobKind, kubeflowv1.PyTorchJobKind})}
 	}
 	errs := validateName(job, k)
 	path := field.NewPath("spec")
-	errs = append(errs, validateReplicas(job, k, path.Child(k.field))...)
+	decoded, problems := validateReplicas(job, k, path.Child(k.field))
+	errs = append(errs, problems...)
 	errs = append(errs, validateRunPolicy(&job.Spec.RunPolicy, path.Child("runPolicy"))...)
 	if k == tfJob || k == tfJobDesigned {
 		policies := []kubeflowv1.SuccessPolicy{kubeflowv1.SuccessPolicyDefault, kubeflowv1.SuccessPolicyAllWorkers}
@@ -41,7 +52,7 @@ func validate(job *Job, k *kind) field.ErrorList {
 	if k == pyTorchJob {
 		errs = append(errs, validateElasticity(&job.Spec, path)...)
 	}
-	return errs
+	return decoded, errs
 }
 
 // validateName asks for names of Pods and Services that can be had.
@@ -75,29 +86,29 @@ func replicasOf(spec *kubeflowv1.ReplicaSpec) int32 {
 }
 
 // validateReplicas looks at the types, together and each by itself.
-func validateReplicas(job *Job, k *kind, path *field.Path) field.ErrorList {
+func validateReplicas(job *Job, k *kind, path *field.Path) (templates, field.ErrorList) {
 	if len(job.Spec.Replicas) == 0 {
-		return field.ErrorList{field.Required(path, "at least one type is needed")}
+		return nil, field.ErrorList{field.Required(path, "at least one type is needed")}
 	}
 	invalid := func(format string, args ...any) field.ErrorList {
 		return field.ErrorList{field.Invalid(path, nil, fmt.Sprintf(format, args...))}
 	}
 	var errs field.ErrorList
 	total := int64(0)
-	given := map[string]int32{}
+	given, decoded := map[string]int32{}, templates{}
 	unnamed := false
 	for _, name := range jobpods.SortedKeys(job.Spec.Replicas) {
 		spec := job.Spec.Replicas[name]
 		t := k.typeOf(name)
 		switch _, twice := given[t]; {
 		case t == "" && k == pyTorchJob:
-			return invalid("types must be Master or Worker")
+			return nil, invalid("types must be Master or Worker")
 		case t == "" && k.designed:
-			return invalid("types of v1alpha2 must be PS, Worker or Local")
+			return nil, invalid("types of v1alpha2 must be PS, Worker or Local")
 		case t == "":
-			return invalid("types must be PS, Worker, Chief, Master or Evaluator")
+			return nil, invalid("types must be PS, Worker, Chief, Master or Evaluator")
 		case twice:
-			return invalid("no two types may be equal but for their case")
+			return nil, invalid("no two types may be equal but for their case")
 		}
 		given[t] = replicasOf(&spec)
 		total += int64(max(0, given[t]))
@@ -106,9 +117,10 @@ func validateReplicas(job *Job, k *kind, path *field.Path) field.ErrorList {
 		if !slices.Contains(policies, spec.RestartPolicy) {
 			errs = append(errs, field.NotSupported(path.Child(name, "restartPolicy"), spec.RestartPolicy, policies[1:]))
 		}
-		found, problems := validateTemplate(spec.Template.Raw, k.container, path.Child(name, "template"))
+		template, problems := validateTemplate(spec.Template.Raw, path.Child(name, "template"))
 		errs = append(errs, problems...)
-		unnamed = unnamed || len(problems) == 0 && !found && !k.designed
+		decoded[name] = template
+		unnamed = unnamed || len(problems) == 0 && k.namedContainer(&template.Spec) < 0 && !k.designed
 	}
 	if unnamed {
 		errs = append(errs, invalid("every template needs a container named %s", k.container)...)
@@ -119,7 +131,7 @@ func validateReplicas(job *Job, k *kind, path *field.Path) field.ErrorList {
 	if len(errs) == 0 {
 		errs = validateDecider(job, k, given, invalid)
 	}
-	return errs
+	return decoded, errs
 }
 
 // validateDecider asks for somebody who decides when the job succeeds.
@@ -156,26 +168,25 @@ func validateDecider(job *Job, k *kind, given map[string]int32, invalid func(str
 	return nil
 }
 
-// validateTemplate looks at what Pods are made of, and for a container of a name.
-func validateTemplate(raw []byte, container string, path *field.Path) (found bool, errs field.ErrorList) {
+// validateTemplate looks at what Pods are made of. Without errors there is a template.
+func validateTemplate(raw []byte, path *field.Path) (template *corev1.PodTemplateSpec, errs field.ErrorList) {
 	if len(raw) == 0 {
-		return false, field.ErrorList{field.Required(path, "a template of Pods is needed")}
+		return nil, field.ErrorList{field.Required(path, "a template of Pods is needed")}
 	}
 	template, err := jobpods.DecodeTemplate(raw)
 	if err != nil {
-		return false, field.ErrorList{field.Invalid(path, nil, err.Error())}
+		return nil, field.ErrorList{field.Invalid(path, nil, err.Error())}
 	}
 	containers := path.Child("spec", "containers")
 	if n := len(template.Spec.Containers); n > kubeflowv1.MaxContainers {
 		errs = append(errs, field.TooMany(containers, n, kubeflowv1.MaxContainers))
 	}
 	for i, c := range template.Spec.Containers {
-		found = found || c.Name == container
 		if c.Image == "" {
 			errs = append(errs, field.Required(containers.Index(i).Child("image"), "every container needs an image"))
 		}
 	}
-	return found, errs
+	return template, errs
 }
 
 func validateRunPolicy(policy *kubeflowv1.RunPolicy, path *field.Path) field.ErrorList {
@@ -208,8 +219,32 @@ func validateRunPolicy(policy *kubeflowv1.RunPolicy, path *field.Path) field.Err
 		if n := scheduling.ScheduleTimeoutSeconds; n != nil {
 			errs = append(errs, jobpods.AtLeast(path.Child("scheduleTimeoutSeconds"), int64(*n), 0)...)
 		}
+		errs = append(errs, validateAmounts(scheduling.MinResources, path.Child("minResources"))...)
 		errs = append(errs, jobpods.Subdomain(path.Child("queue"), scheduling.Queue)...)
 		errs = append(errs, jobpods.Subdomain(path.Child("priorityClass"), scheduling.PriorityClass)...)
+	}
+	return errs
+}
+
+// amountPattern is that of the CRDs, and maxAmount bounds an amount, and maxAmounts their number.
+var amountPattern = regexp.MustCompile(`^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]{1,3})?$`)
+
+const (
+	maxAmount  = 64
+	maxAmounts = 64
+)
+
+// validateAmounts looks at quantities without reading them as such.
+func validateAmounts(amounts map[corev1.ResourceName]kubeflowv1.Amount, path *field.Path) field.ErrorList {
+	if n := len(amounts); n > maxAmounts {
+		return field.ErrorList{field.TooMany(path, n, maxAmounts)}
+	}
+	var errs field.ErrorList
+	for _, name := range jobpods.SortedKeys(amounts) {
+		if amount := string(amounts[name]); len(amount) > maxAmount || !amountPattern.MatchString(amount) {
+			errs = append(errs, field.Invalid(path.Child(string(name)), text.Cut(amount, maxAmount),
+				"must be a quantity of at most 64 characters, with an exponent from -999 to 999"))
+		}
 	}
 	return errs
 }

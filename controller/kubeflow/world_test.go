@@ -14,6 +14,7 @@ import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
@@ -31,16 +32,23 @@ const gangScheduler = "lockstep-scheduler"
 // core is this package, in a world.
 type core struct {
 	options Options
+	entropy plan.Entropy
 	memory  Memory
 	// last is what the last decision has seen.
 	last Snapshot
 }
 
+// steady is entropy without chance: the least of all numbers.
+type steady struct{}
+
+func (steady) NewUID() types.UID            { panic("nothing is new") }
+func (steady) Between(least, _ int64) int64 { return least }
+
 func (c *core) Forget() { c.memory = Memory{} }
 
 func (c *core) Decide(v *view, now time.Time) plan.Plan[status] {
 	c.last = c.snapshot(v)
-	p, memory := Decide(c.last, now)
+	p, memory := Decide(c.last, now, c.entropy)
 	c.memory = memory
 	return p
 }
@@ -48,9 +56,9 @@ func (c *core) Decide(v *view, now time.Time) plan.Plan[status] {
 func (c *core) snapshot(v *view) Snapshot {
 	s := Snapshot{
 		Job: v.Owner, Persisted: v.Persisted, Status: v.Status, Memory: c.memory,
-		Pods: map[string]*corev1.Pod{}, Services: map[string]*corev1.Service{},
-		PodGroups: map[string]*schedulingv1alpha1.PodGroup{}, Autoscalers: map[string]*autoscalingv2.HorizontalPodAutoscaler{},
-		Deleted: v.Deleted, Current: v.Current, Checked: v.Checked, Blocked: v.Blocked, Outcomes: v.Outcomes, Options: c.options,
+		Pods: map[string]*corev1.Pod{}, Services: map[string]metav1.Object{},
+		PodGroups: map[string]*schedulingv1alpha1.PodGroup{}, Autoscalers: map[string]metav1.Object{},
+		Deleted: v.Deleted, Gone: v.Gone, Terminating: v.Terminating, Current: v.Current, Kept: v.Kept, Checked: v.Checked, Blocked: v.Blocked, Outcomes: v.Outcomes, Options: c.options,
 	}
 	for key, object := range v.Objects {
 		if !v.Controls(object) {
@@ -58,7 +66,7 @@ func (c *core) snapshot(v *view) Snapshot {
 		}
 		switch o := object.(type) {
 		case *corev1.Pod:
-			s.Pods[key.Name] = o
+			s.Pods[key.Name] = KeepOfPod(o)
 		case *corev1.Service:
 			s.Services[key.Name] = o
 		case *schedulingv1alpha1.PodGroup:
@@ -94,11 +102,14 @@ func givenOf(t *testing.T, version, kind, spec string) *world {
 
 func newWorld(t *testing.T, job *Job) *world {
 	job.Namespace = "n"
-	c := &core{options: Options{
+	job.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "lockstep-controller", Subresource: "status"}}
+	c := &core{entropy: steady{}, options: Options{
 		TakeJobs: TakeAll, GangSchedulerName: gangScheduler, SchedulerNames: []string{gangScheduler},
 		Manager: "lockstep-controller", ReconcilePeriod: DefaultReconcilePeriod,
 	}}
-	return &world{World: jobworld.New[*Job, status](t, job, c), core: c}
+	w := &world{World: jobworld.New[*Job, status](t, job, c), core: c}
+	w.OwnerKind = job.Kind
+	return w
 }
 
 // settle lets the controller do all that it can, and Pods that are deleted end.
@@ -186,7 +197,7 @@ func (w *world) edit(change func(*Spec)) *world {
 		for name, spec := range j.Spec.Replicas {
 			replicas[name] = spec
 		}
-		j.Spec.Replicas = replicas
+		j.Spec.Replicas, j.names = replicas, nil
 		change(&j.Spec)
 	})
 	return w.settle()

@@ -6,7 +6,6 @@ package lifecycle
 import (
 	"encoding/json"
 	"errors"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,36 +16,19 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/text"
 )
 
-// RefusesPodForGood says whether an error at the creation of a Pod ends its task's
-// attempt. If not, the creation is tried again. The first rule that fits decides.
-func RefusesPodForGood(err error) bool {
-	switch {
-	case plan.LacksQuota(err), plan.LacksPriorityClass(err), isUnrecognized(err):
-		return false
-	default:
-		return apierrors.IsBadRequest(err) || apierrors.IsForbidden(err) ||
-			apierrors.IsInvalid(err) || apierrors.IsRequestEntityTooLargeError(err)
-	}
-}
-
 // PodCreationRefusal is how a task's attempt ends because of an error at the
 // creation of its Pod. It returns nil for an error that may be gone at the next
 // try.
 func PodCreationRefusal(err error) *frameworkv1.CompletionStatus {
 	permanent := apierrors.IsInvalid(err) || apierrors.IsRequestEntityTooLargeError(err)
 	switch {
-	case !RefusesPodForGood(err):
+	case !plan.RefusesPodForGood(err):
 		return nil
 	case permanent && !utilnet.IsConnectionReset(err) && !utilnet.IsProbableEOF(err):
 		return podRefused(frameworkv1.CodePodCreationPermanentError, err)
 	default:
 		return podRefused(frameworkv1.CodePodCreationUnknownError, err)
 	}
-}
-
-// isUnrecognized says whether the API server does not know what Pods are, for now.
-func isUnrecognized(err error) bool {
-	return apierrors.IsBadRequest(err) && strings.Contains(err.Error(), "object provided is unrecognized")
 }
 
 // PodTemplateRefusal is how a task's attempt ends because no Pod can be built

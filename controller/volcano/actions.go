@@ -27,7 +27,9 @@ func (d *decision) planActions() {
 	default:
 		d.planDeletions()
 		if isOver(phase) {
-			d.planRemovals()
+			if d.counts().left() == 0 {
+				d.planRemovals() // What still ends may need its Service, and the NetworkPolicy protects it.
+			}
 			d.planRetention()
 		}
 	}
@@ -65,8 +67,8 @@ func (d *decision) actIfCurrent(action plan.Action) {
 }
 
 // planMarks marks the Pods that the restart under way is for, before the first of them is
-// deleted. Those that have joined it get theirs once it is certain that it is under way:
-// otherwise it has to be counted. It says whether all are marked.
+// deleted. Those that have joined it get theirs once that is written. It says whether all are
+// marked.
 func (d *decision) planMarks() bool {
 	unmarked := d.unmarkedTargets()
 	onRecord, _ := d.targetOnRecord()
@@ -74,10 +76,10 @@ func (d *decision) planMarks() bool {
 		switch {
 		case onRecord.isOf(m):
 			d.mark(m, onRecord.String())
-		case !d.Checked[m.UID]:
-			d.checkStatus(m.UID)
-		default:
+		case d.persistedOf(m.task).joined.Has(m.index):
 			d.mark(m, "restart")
+		default:
+			d.persist(plan.PersistSoon)
 		}
 	}
 	return len(unmarked) == 0
@@ -117,10 +119,16 @@ func (d *decision) planDeletions() {
 				return
 			}
 			d.act(jobpods.Deletion(KindPod, m.Pod))
-		case m.version < d.next.Version, !isOpen(d.next.State.Phase):
+		case !isOpen(d.next.State.Phase):
+			deletion := jobpods.Deletion(KindPod, m.Pod)
+			deletion.Version = m.ResourceVersion // If it has ended meanwhile, that counts.
+			d.act(deletion)
+		case m.version < d.next.Version:
 			d.act(jobpods.Deletion(KindPod, m.Pod))
 		case d.isSurplus(m):
 			// It gets its mark first.
+		case !m.task.record.ended(m.index):
+			// Somebody else is about to delete it.
 		case !d.Checked[m.UID]:
 			d.checkStatus(m.UID)
 		default:

@@ -113,3 +113,79 @@ func TestThousandsOfCommandsThatDoNothingGoTogether(t *testing.T) {
 		t.Errorf("%d Commands are left, the status was looked at %d times", len(left), looks)
 	}
 }
+
+// TestNothingIsLookedForWhileACommandGoes: what a look would find could not be put on record, so
+// it would be repeated without end.
+func TestNothingIsLookedForWhileACommandGoes(t *testing.T) {
+	s := given(t, job(ofTask("a", 3)), nil)
+	s.until(rr)
+	s.asleep = true
+	s.command(busv1alpha1.ActionAbortJob)
+	s.crash()
+	s.remove(KindPod, "j-a-1")
+	looks := 0
+	s.beforeAction = func(a plan.Action) {
+		if a.Verb == plan.Delete && a.Kind == KindCommand {
+			s.prompt = false // Nobody tells that it is gone.
+		}
+		if a.Verb == plan.ConfirmNo {
+			looks++
+		}
+	}
+	s.run()
+	if s.phase() != ab || looks > 0 {
+		t.Errorf("the Job is %s, and %d looks were taken", s.phase(), looks)
+	}
+	s.prompt, s.asleep = true, false
+	s.deliverAll()
+	s.until(abd)
+	if looks == 0 {
+		t.Errorf("nobody has looked for the Pod that is missing")
+	}
+}
+
+func TestTheUserIsToldWhyACommandOrARestartWaits(t *testing.T) {
+	refuse := func(kind string) func(plan.Action) fate {
+		return func(a plan.Action) fate {
+			if a.Verb == plan.Update && a.Kind == kind {
+				return refused
+			}
+			return done
+		}
+	}
+	tests := map[string]func(s *simulation){
+		"a Command of a Running Job": func(s *simulation) {
+			s.fate = refuse(KindCommand)
+			s.issue(busv1alpha1.ActionAbortJob).sees(pp, rr)
+		},
+		"a Command of an Aborted Job": func(s *simulation) {
+			s.issue(busv1alpha1.ActionAbortJob).until(abd)
+			s.fate = refuse(KindCommand)
+			s.issue(busv1alpha1.ActionResumeJob).after(1).sees(pp, rr, ab, abd)
+		},
+		"a mark": func(s *simulation) {
+			s.fate = refuse(KindPod)
+			s.setPhase("j-a-0", corev1.PodFailed, 1)
+			s.after(2).sees(pp, rr, rs)
+		},
+	}
+	for name, story := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := given(t, job(ofTask("a", 2, on(busv1alpha1.EventPodFailed, busv1alpha1.ActionRestartPod))), nil)
+			s.until(rr)
+			story(s)
+			told := 0
+			for _, event := range s.after(3).events {
+				if event.Reason == ReasonFailedUpdate && event.Warning {
+					told++
+				}
+			}
+			if told != 1 {
+				t.Errorf("it is told %d times, want once: %v", told, s.events)
+			}
+			if s.told(ReasonFailedCreate) {
+				t.Errorf("a creation is told of: %v", s.events)
+			}
+		})
+	}
+}

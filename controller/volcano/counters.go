@@ -22,6 +22,9 @@ func (c counts) plus(other counts) counts {
 	}
 }
 
+// left is how many Pods are there that have not ended.
+func (c counts) left() int32 { return c.pending + c.running + c.unknown + c.terminating }
+
 // counts counts the Pods of all tasks.
 func (d *decision) counts() counts {
 	var all counts
@@ -39,7 +42,7 @@ func (d *decision) countsOf(t *task) counts {
 		case standing == going:
 			c.terminating++
 		case standing == ended, m.hasEnded():
-			// It is on record, or will be when a restart is over.
+			// It is on record, or about to be made anew.
 		case m.Status.Phase == corev1.PodRunning:
 			c.running++
 		case m.Status.Phase == corev1.PodUnknown:

@@ -107,18 +107,17 @@ type decision struct {
 	// next is the status in the making.
 	next   *batchv1alpha1.JobStatus
 	memory Memory
-	// joined are the restarts of parts that have joined the one that is under way, and
-	// sources are the Pods whose events have asked for them.
-	joined  map[target]bool
-	sources map[*member]bool
+	// joined are the restarts of parts that have joined the one that is under way in this round.
+	joined map[target]bool
 	// onRecord is what readTarget says of a message.
 	onRecord struct {
 		message string
 		target  target
 		found   bool
 	}
-	// confirming are names of Pods of which it is not certain that they are gone.
-	confirming map[string]bool
+	// confirming are names of Pods of which it is not certain that they are gone, and notFound
+	// those of which the last round has made certain. Nil before somebody asks.
+	confirming, notFound map[string]bool
 	// obstacle is why Pods are not made. Its reason is empty if nothing is in the way.
 	obstacle obstacle
 	// leave says that nothing is to be done at all, awaiting that the status of the
@@ -139,11 +138,10 @@ func newDecision(snapshot Snapshot, now time.Time) *decision {
 		Snapshot:   snapshot,
 		clock:      now,
 		now:        metav1.NewTime(now.Truncate(time.Second)),
-		reading:    snapshot.Memory.read(snapshot.Job, snapshot.Options),
+		reading:    snapshot.Memory.read(snapshot.Job, snapshot.Unreadable, snapshot.Options),
 		next:       &batchv1alpha1.JobStatus{},
 		confirming: map[string]bool{},
 		joined:     map[target]bool{},
-		sources:    map[*member]bool{},
 	}
 	d.memory.reading = d.reading
 	if known := cmp.Or(snapshot.Status, snapshot.Persisted); known != nil {
@@ -165,6 +163,7 @@ func (d *decision) finish() plan.Plan[batchv1alpha1.JobStatus] {
 	case d.hold, d.outdated:
 		d.plan.Status = d.Status
 		if !d.outdated {
+			clear(d.confirming) // What a look would find could not be put on record.
 			d.planActions()
 		}
 		d.plan.Persist = plan.PersistNone

@@ -10,14 +10,15 @@
 //
 // The memory of a Job is its own status and nothing else. What is to be done is written
 // first: a phase, with a new version of the Job where all Pods go, or with the target in
-// the message of the state where a part is restarted. Only then Pods are deleted. So a
+// the message of the state where a part is restarted. Parts that join a restart which is
+// under way are in the record of their task. Only then Pods are deleted. So a
 // controller that dies between any two writes leaves a status from which the next one
 // does the right thing. What has to be persisted, and what waits for it:
 //
 //	P1  first status                 everything
 //	P2  a phase                      all that is done in it, and the next phase
 //	P3  a new version                deleting the Pods of the old one
-//	P4  Restarting, and its target   marking Pods, then deleting them
+//	P4  Restarting, and its targets  marking Pods, then deleting them
 //	P5  a record without the index   deleting a Pod that is marked, making one anew
 //	P6  phase and UID of a Command   deleting the Command
 //	P7  the hash of the spec         making the first object

@@ -6,49 +6,114 @@ package volcano
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"slices"
+	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/json"
 
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
 )
 
-// immutableHash tells specs apart, as they are stored, whose immutable parts differ, which the CRD of
-// Lockstep refuses, and another may not. Two texts of one template have one hash. Defaults
-// are left out, so that it holds for other versions of this program.
+// hashScheme begins the hashes that immutableHash makes. Those of another scheme are of specs
+// that were read in another way, and can't be compared: whoever changes what is hashed, a
+// default say, has to change it.
+const hashScheme = "2:"
+
+// immutableHash tells specs apart whose immutable parts differ, which the CRD of Lockstep
+// refuses, and another may not. Two texts that mean the same have one hash: the CRD may be
+// replaced by one that fills in other defaults.
 func immutableHash(spec *batchv1alpha1.JobSpec) string {
-	fixed := *spec
+	fixed := *effective(spec)
 	fixed.MinAvailable = 0
 	fixed.PriorityClassName = ""
-	fixed.Tasks = make([]batchv1alpha1.TaskSpec, len(spec.Tasks))
-	for i, task := range spec.Tasks {
-		task.Replicas = 0
-		task.MinAvailable = nil
-		fixed.Tasks[i] = task
+	for i := range fixed.Tasks {
+		fixed.Tasks[i].Replicas = 0
+		fixed.Tasks[i].MinAvailable = nil
 	}
-	fixed.Volumes = make([]batchv1alpha1.VolumeSpec, len(spec.Volumes))
-	for i, volume := range spec.Volumes {
-		if volume.VolumeClaim != nil {
-			volume.VolumeClaimName = "" // Volcano writes there what it has made.
+	for name, flags := range fixed.Plugins {
+		if flags == nil {
+			fixed.Plugins[name] = batchv1alpha1.PluginFlags{} // It is there, though it has none.
 		}
-		fixed.Volumes[i] = volume
 	}
-	sum := sha256.Sum256(canonical(fixed))
-	return hex.EncodeToString(sum[:])
+	fixed.Volumes = slices.Clone(spec.Volumes)
+	for i := range fixed.Volumes {
+		if fixed.Volumes[i].VolumeClaim != nil {
+			fixed.Volumes[i].VolumeClaimName = "" // Volcano writes there what it has made.
+		}
+	}
+	var text []byte
+	if plain, ok := plainOf(fixed); ok {
+		withoutDefaults(plain)
+		text = sorted(plain)
+	} else {
+		text = canonical(fixed)
+	}
+	sum := sha256.Sum256(text)
+	return hashScheme + hex.EncodeToString(sum[:])
+}
+
+// isComparable says whether a hash was made as immutableHash makes them.
+func isComparable(hash string) bool { return strings.HasPrefix(hash, hashScheme) }
+
+// withoutDefaults takes out of a spec what schemas of Pods fill in: names of nothing, and the
+// protocol of ports. What is null is not there.
+func withoutDefaults(value any) {
+	switch value := value.(type) {
+	case map[string]any:
+		for key, field := range value {
+			switch {
+			case field == nil, field == "" && (key == "name" || key == "service"):
+				delete(value, key)
+			case key == "ports":
+				withoutProtocol(field)
+			}
+			withoutDefaults(field)
+		}
+	case []any:
+		for _, element := range value {
+			withoutDefaults(element)
+		}
+	}
+}
+
+func withoutProtocol(ports any) {
+	list, _ := ports.([]any)
+	for _, port := range list {
+		if port, ok := port.(map[string]any); ok && port["protocol"] == string(corev1.ProtocolTCP) {
+			delete(port, "protocol")
+		}
+	}
 }
 
 // canonical is a value as JSON with the keys of all objects in order. What can't be read is
 // taken as it is.
 func canonical(value any) []byte {
+	if plain, ok := plainOf(value); ok {
+		return sorted(plain)
+	}
 	data, err := json.Marshal(value)
 	if err != nil {
 		return []byte(err.Error())
 	}
-	var plain any
-	if json.Unmarshal(data, &plain) != nil {
-		return data
+	return data
+}
+
+// plainOf is a value in the terms of JSON: maps, lists, texts and numbers. It says whether the
+// value can be read.
+func plainOf(value any) (plain any, ok bool) {
+	data, err := json.Marshal(value)
+	if err != nil {
+		return nil, false
 	}
-	if sorted, err := json.Marshal(plain); err == nil {
-		return sorted
+	return plain, json.Unmarshal(data, &plain) == nil
+}
+
+// sorted is a plain value as JSON. It always is.
+func sorted(plain any) []byte {
+	data, err := json.Marshal(plain)
+	if err != nil {
+		return []byte(err.Error())
 	}
 	return data
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 )
 
 func TestWhatASpecLeavesOutHasADefault(t *testing.T) {
@@ -76,5 +77,53 @@ func TestDefaultsOfASpecThatNobodyCheckedAreNumbers(t *testing.T) {
 	got := effective(spec)
 	if got.MinAvailable != most || *got.Tasks[2].MinAvailable != most {
 		t.Errorf("minima: got %d and %d, want the largest number", got.MinAvailable, *got.Tasks[2].MinAvailable)
+	}
+}
+
+func TestTheHashIsThatOfWhatASpecMeans(t *testing.T) {
+	template := func(containers string) string {
+		return "{tasks: [{replicas: 2, template: {metadata: {labels: {protocol: TCP}}, spec: {containers: " + containers + "}}}], plugins: {tensorflow: []}}"
+	}
+	tests := map[string]struct {
+		a, b string
+		same bool
+	}{
+		"defaults of the Job, left out or filled in": {
+			a:    "{tasks: [{replicas: 2, dependsOn: {name: [x]}, @t}], networkTopology: {highestTierAllowed: 1}}",
+			b:    "{queue: default, maxRetry: 3, minAvailable: 2, tasks: [{name: default0, replicas: 2, minAvailable: 2, maxRetry: 3, dependsOn: {name: [x], iteration: all}, @t}], networkTopology: {mode: hard, highestTierAllowed: 1}}",
+			same: true,
+		},
+		"defaults of a template": {
+			a:    template("[{name: c, ports: [{containerPort: 1}], env: [{name: E, valueFrom: {configMapKeyRef: {key: k}}}]}]"),
+			b:    template("[{name: c, ports: [{containerPort: 1, protocol: TCP}], env: [{name: E, value: null, valueFrom: {configMapKeyRef: {key: k, name: ''}}}]}]"),
+			same: true,
+		},
+		"a plugin without flags, in two ways": {a: "{plugins: {env: []}, tasks: [{@t}]}", b: "{plugins: {env: null}, tasks: [{@t}]}", same: true},
+		"a plugin without flags, and none":    {a: "{plugins: {env: null}, tasks: [{@t}]}", b: "{tasks: [{@t}]}"},
+		"another protocol":                    {a: template("[{name: c, ports: [{containerPort: 1}]}]"), b: template("[{name: c, ports: [{containerPort: 1, protocol: UDP}]}]")},
+		"a label":                             {a: template("[{name: c}]"), b: "{tasks: [{replicas: 2, template: {metadata: {labels: {}}, spec: {containers: [{name: c}]}}}], plugins: {tensorflow: []}}"},
+		"a queue":                             {a: "{queue: q, tasks: [{@t}]}", b: "{tasks: [{@t}]}"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			a, b := immutableHash(&jobOf(t, objectOf(t, "", tc.a)).Spec), immutableHash(&jobOf(t, objectOf(t, "", tc.b)).Spec)
+			if (a == b) != tc.same {
+				t.Errorf("the hashes are equal: %v, want %v", a == b, tc.same)
+			}
+		})
+	}
+}
+
+func TestAHashThatWasMadeInAnotherWayKeepsNoJobFromItsPods(t *testing.T) {
+	s := given(t, job(ofTask("a", 2)), nil)
+	s.until(rr)
+	s.written.ControlledResources[hashOnRecord] = "0123456789abcdef"
+	for _, name := range s.names(KindPodGroup) {
+		s.objects[ObjectKey{KindPodGroup, name}].(*schedulingv1alpha1.PodGroup).Annotations[KeyImmutableHash] = "0123456789abcdef"
+	}
+	s.crash()
+	s.kill("j-a-1").after(2).has(tally{r: 2})
+	if got := s.written.ControlledResources[hashOnRecord]; got != immutableHash(&s.job.Spec) {
+		t.Errorf("on record is %q", got)
 	}
 }

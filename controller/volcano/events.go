@@ -71,7 +71,7 @@ func (d *decision) happeningOf(t *task, index int32) (happening, bool) {
 		return d.failedBefore(t, index)
 	case m == nil:
 		return d.podLost(t, index)
-	case m.version != d.next.Version || m.isMarked():
+	case m.version != d.next.Version || m.isMarked() || d.isTarget(m):
 		return happening{}, false
 	case d.isEvicted(m):
 		d.note("lost "+m.Name, jobpods.DeletionTime(m.Pod))
@@ -79,7 +79,7 @@ func (d *decision) happeningOf(t *task, index int32) (happening, bool) {
 			event: busv1alpha1.EventPodEvicted, task: t, index: index, member: m, at: jobpods.DeletionTime(m.Pod),
 			what: fmt.Sprintf("Pod %s is being deleted", m.Name),
 		}, true
-	case m.DeletionTimestamp != nil:
+	case jobpods.IsBeingDeleted(m.Pod):
 		return d.failedBefore(t, index)
 	case m.Status.Phase == corev1.PodFailed:
 		codes := jobpods.ExitCodes(m.Pod)
@@ -100,10 +100,13 @@ func (d *decision) podLost(t *task, index int32) (happening, bool) {
 		return happening{}, false
 	}
 	name := podName(d.Job.Name, t.spec.Name, index)
-	return happening{
-		event: busv1alpha1.EventPodEvicted, task: t, index: index, at: d.since("lost "+name, time.Time{}),
-		what: fmt.Sprintf("Pod %s is gone", name),
-	}, true
+	h := happening{event: busv1alpha1.EventPodEvicted, task: t, index: index, what: fmt.Sprintf("Pod %s is gone", name)}
+	if m, ok := t.record.lost[index]; ok {
+		h.at = time.Unix(m.at, 0)
+	} else {
+		h.at = d.since("lost "+name, time.Time{})
+	}
+	return h, true
 }
 
 // podWaits is a Pod that has not run. If it replaces one that was evicted, that is the

@@ -14,6 +14,7 @@ import (
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
 	busv1alpha1 "github.com/lockstep-k8s/lockstep/apis/bus/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
+	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
 var podInMessage = regexp.MustCompile(`Pod (j-\S+)`)
@@ -36,6 +37,11 @@ func (l *life) checkPlan(seen Snapshot, p plan.Plan[batchv1alpha1.JobStatus]) {
 	}
 	if l.truth.specs[p.Status] == nil { // The write may have failed, and the user changed the spec since.
 		l.truth.specs[p.Status] = seen.Job
+		for name, pod := range seen.Pods {
+			if jobpods.EndedForGood(pod) && pod.Annotations[KeyMark] == "" && versionOf(pod) == p.Status.Version {
+				l.truth.seenEnded[p.Status] = append(l.truth.seenEnded[p.Status], name)
+			}
+		}
 	}
 	if seen.Persisted == nil || p.Status.State.Phase == seen.Persisted.State.Phase || l.truth.cause[p.Status] != "" {
 		return
@@ -150,16 +156,41 @@ func (l *life) checkEnded(before, after *batchv1alpha1.JobStatus, restarts bool,
 			if is.succeeded.Has(index) && is.failed.Has(index) || is.ended(index) && is.there.Has(index) {
 				fail("an index is two things")
 			}
+			if uid := l.lastUID[ObjectKey{KindPod, podName(l.job.Name, task.Name, index)}]; is.ended(index) && !was.ended(index) &&
+				!l.truth.endedAlive[uid] && !l.truth.foreign[uid] {
+				fail("the end of a Pod that somebody had deleted counts: " + task.Name + " " + strconv.Itoa(int(index)))
+			}
 			kept := index < l.truth.leastReplicas[task.Name]
 			marked := l.truth.marked[podName(l.job.Name, task.Name, index)]
-			if was.ended(index) && !is.ended(index) && !restarts && kept && !marked {
+			if was.ended(index) && !is.ended(index) && !restarts && kept && !marked && !is.joined.Has(index) {
 				fail("an index that had ended has not: " + task.Name + " " + strconv.Itoa(int(index)))
 			}
 		}
 	}
 	clear(l.truth.leastReplicas)
+	l.checkSeenEnds(after, fail)
 	if succeeded != after.Succeeded || failed != after.Failed {
 		fail("what has ended is not what is counted")
+	}
+}
+
+// checkSeenEnds holds that what was seen to end, when the status was decided, is on record,
+// unless it is restarted.
+func (l *life) checkSeenEnds(after *batchv1alpha1.JobStatus, fail func(string)) {
+	l.t.Helper()
+	if job := l.truth.specs[after]; job == nil || len(Validate(job)) > 0 {
+		return
+	}
+	part, isPart := readTarget(after.State.Message)
+	for _, name := range l.truth.seenEnded[after] {
+		taskName, index, _ := partsOf(l.job.Name, name)
+		for _, spec := range effective(&l.truth.specs[after].Spec).Tasks {
+			r := readRecord(after, taskName, spec.Replicas)
+			restarted := after.State.Phase == rs && (isPart && part.has(&task{spec: &spec}, index) || r.joined.Has(index))
+			if spec.Name == taskName && index < spec.Replicas && !r.ended(index) && !restarted {
+				fail("the end of " + name + " was seen, and is not on record")
+			}
+		}
 	}
 }
 
@@ -241,8 +272,6 @@ func (l *life) checkAction(action plan.Action) {
 	switch {
 	case action.Verb == plan.Create && action.Kind == KindPod:
 		l.checkCreation(action, fail)
-	case action.Verb == plan.Delete && action.Kind == KindPod:
-		l.checkDeletion(action, fail)
 	case action.Verb == plan.Update && action.Kind == KindPod:
 		if pod := l.pod(action.Name); pod != nil && pod.UID == action.UID {
 			l.truth.marked[action.Name] = true
@@ -295,11 +324,12 @@ func (l *life) wasJustMade(action plan.Action) bool {
 	return pod.ResourceVersion == strconv.Itoa(l.rv)
 }
 
-// checkDeletion holds that a Pod goes for a reason: an action, a rescale, or the end.
-func (l *life) checkDeletion(action plan.Action, fail func(string)) {
+// checkDeletion holds that a Pod that is about to be deleted goes for a reason: an action, a
+// rescale, or the end.
+func (l *life) checkDeletion(action plan.Action) {
 	l.t.Helper()
 	pod := l.pod(action.Name)
-	if pod == nil || pod.UID != action.UID {
+	if action.Verb != plan.Delete || action.Kind != KindPod || pod == nil || pod.UID != action.UID {
 		return
 	}
 	status := l.written
@@ -311,7 +341,7 @@ func (l *life) checkDeletion(action plan.Action, fail func(string)) {
 	case !isOpen(status.State.Phase):
 	case ended:
 	default:
-		fail("nothing asks for it")
+		l.t.Errorf("nothing asks for it: %s while %s is persisted", action, transcript(status))
 	}
 }
 

@@ -5,78 +5,14 @@ package volcano
 
 import (
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
 // KeepOfPod is what decisions read of a Pod, and nothing else of it: so much is worth caching.
+// Of its annotations those are kept that say for what it was made, and what is to become of it.
 func KeepOfPod(pod *corev1.Pod) *corev1.Pod {
-	kept := &corev1.Pod{
-		TypeMeta: pod.TypeMeta,
-		ObjectMeta: metav1.ObjectMeta{
-			Name:                       pod.Name,
-			Namespace:                  pod.Namespace,
-			UID:                        pod.UID,
-			ResourceVersion:            pod.ResourceVersion,
-			Labels:                     pod.Labels,
-			Annotations:                identity(pod.Annotations),
-			OwnerReferences:            pod.OwnerReferences,
-			CreationTimestamp:          pod.CreationTimestamp,
-			DeletionTimestamp:          pod.DeletionTimestamp,
-			DeletionGracePeriodSeconds: pod.DeletionGracePeriodSeconds,
-		},
-		Spec: corev1.PodSpec{NodeName: pod.Spec.NodeName},
-		Status: corev1.PodStatus{
-			Phase:                 pod.Status.Phase,
-			InitContainerStatuses: containerStates(pod.Status.InitContainerStatuses),
-			ContainerStatuses:     containerStates(pod.Status.ContainerStatuses),
-		},
-	}
-	for _, condition := range pod.Status.Conditions {
-		kept.Status.Conditions = append(kept.Status.Conditions, corev1.PodCondition{
-			Type: condition.Type, Status: condition.Status, LastTransitionTime: condition.LastTransitionTime,
-		})
-	}
-	return kept
-}
-
-// identity keeps of a Pod's annotations those that say for what it was made, and what is to
-// become of it. None are left of none only: a patch that adds the first one is another than
-// one that adds one more.
-func identity(annotations map[string]string) map[string]string {
-	if annotations == nil {
-		return nil
-	}
-	kept := map[string]string{}
-	for _, key := range []string{
-		batchv1alpha1.KeyJobName, batchv1alpha1.KeyJobVersion, batchv1alpha1.KeyJobRetryCount, KeyMark, KeyEvictedAt,
-	} {
-		if value, ok := annotations[key]; ok {
-			kept[key] = value
-		}
-	}
-	return kept
-}
-
-// containerStates keeps of containers whether they are ready, how often they were restarted
-// and how they ended, now and before that.
-func containerStates(statuses []corev1.ContainerStatus) []corev1.ContainerStatus {
-	var kept []corev1.ContainerStatus
-	for _, status := range statuses {
-		kept = append(kept, corev1.ContainerStatus{
-			Name: status.Name, Ready: status.Ready, RestartCount: status.RestartCount,
-			State:                corev1.ContainerState{Terminated: endOf(status.State.Terminated)},
-			LastTerminationState: corev1.ContainerState{Terminated: endOf(status.LastTerminationState.Terminated)},
-		})
-	}
-	return kept
-}
-
-// endOf keeps of the end of a container how and when it ended.
-func endOf(ended *corev1.ContainerStateTerminated) *corev1.ContainerStateTerminated {
-	if ended == nil {
-		return nil
-	}
-	return &corev1.ContainerStateTerminated{ExitCode: ended.ExitCode, FinishedAt: ended.FinishedAt}
+	return jobpods.Keep(pod,
+		batchv1alpha1.KeyJobName, batchv1alpha1.KeyJobVersion, batchv1alpha1.KeyJobRetryCount, KeyMark, KeyEvictedAt)
 }

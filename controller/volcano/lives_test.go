@@ -82,6 +82,7 @@ func newLife(t *testing.T, seed uint64) *life {
 	l.pendingGoAtOnce = random.IntN(2) == 0
 	l.onPlan = l.checkPlan
 	l.onWrite = l.checkWrite
+	l.beforeAction = l.checkDeletion
 	l.onAction = l.checkAction
 	l.onEvent = func(e plan.Event) { l.log("tell  %s: %s", e.Reason, e.Message) }
 	return l
@@ -218,6 +219,7 @@ func (l *life) disturb() {
 	case 9, 10, 11:
 		l.log("user  ends %s", pod)
 		l.endPod(pod)
+		l.collectOrphan(pod)
 	case 12:
 		l.rescale()
 	case 13:
@@ -235,7 +237,9 @@ func (l *life) disturb() {
 
 // meddle is somebody who deletes what is not theirs.
 func (l *life) meddle(pod string) {
-	switch l.random.IntN(10) {
+	switch l.random.IntN(11) {
+	case 10:
+		l.loseNode(pod)
 	case 8:
 		l.supplyClaim()
 	case 9:
@@ -390,21 +394,60 @@ func (l *life) advancePod(name string) {
 	}
 	switch pod.Status.Phase {
 	case corev1.PodPending, corev1.PodUnknown:
-		l.setPhase(name, []corev1.PodPhase{corev1.PodRunning, corev1.PodRunning, corev1.PodRunning, corev1.PodFailed}[l.random.IntN(4)], 1)
+		l.becomes(name, []corev1.PodPhase{corev1.PodRunning, corev1.PodRunning, corev1.PodRunning, corev1.PodFailed}[l.random.IntN(4)], 1)
 	case corev1.PodRunning:
 		switch l.random.IntN(6) {
 		case 0, 1:
-			l.setPhase(name, corev1.PodSucceeded, 0)
+			l.becomes(name, corev1.PodSucceeded, 0)
 		case 2:
-			l.setPhase(name, corev1.PodFailed, int32(1+l.random.IntN(2)))
+			l.becomes(name, corev1.PodFailed, int32(1+l.random.IntN(2)))
 		case 3:
-			l.setPhase(name, corev1.PodUnknown, 0)
+			l.becomes(name, corev1.PodUnknown, 0)
 		case 4:
 			pod.Status.ContainerStatuses[0].RestartCount += 2
 			l.store(KindPod, pod)
 		}
 	}
 	l.log("node  %s is %s", name, l.pod(name).Status.Phase)
+}
+
+// becomes is the kubelet that reports a phase. Of a Pod that dies it may tell no containers, or
+// times of a clock that is behind.
+func (l *life) becomes(name string, phase corev1.PodPhase, exitCode int32) {
+	l.setPhase(name, phase, exitCode)
+	pod := l.pod(name)
+	switch {
+	case !jobpods.HasEnded(pod):
+	case pod.DeletionTimestamp == nil:
+		l.truth.endedAlive[pod.UID] = true
+	default:
+		if pod.Status.ContainerStatuses[0].State.Terminated.FinishedAt = metav1.NewTime(l.now.Add(-time.Minute)); l.random.IntN(2) == 0 {
+			pod.Status.ContainerStatuses = nil
+			pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: pod.CreationTimestamp}}
+		}
+		l.store(KindPod, pod)
+	}
+}
+
+// loseNode is the garbage collector of Pods that begins to delete one whose node is gone.
+func (l *life) loseNode(name string) {
+	pod := l.pod(name)
+	if pod == nil || jobpods.HasEnded(pod) {
+		return
+	}
+	l.log("node  of %s is gone", name)
+	pod.Status.Phase, pod.Status.ContainerStatuses = corev1.PodFailed, nil
+	pod.Status.Conditions = []corev1.PodCondition{{
+		Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "DeletionByPodGC", LastTransitionTime: metav1.NewTime(l.now),
+	}}
+	l.store(KindPod, pod)
+}
+
+// collectOrphan is the garbage collector of Pods that goes on.
+func (l *life) collectOrphan(name string) {
+	if pod := l.pod(name); pod != nil && jobpods.HasEnded(pod) && jobpods.IsBeingDeleted(pod) {
+		l.remove(KindPod, name)
+	}
 }
 
 func (l *life) changePodGroup() {
@@ -445,15 +488,16 @@ func (l *life) peace() {
 		}
 		for _, name := range l.ownPods() {
 			l.endPod(name)
+			l.collectOrphan(name)
 			pod := l.pod(name)
 			if pod == nil || pod.DeletionTimestamp != nil {
 				continue
 			}
 			switch pod.Status.Phase {
 			case corev1.PodPending, corev1.PodUnknown:
-				l.setPhase(name, corev1.PodRunning, 0)
+				l.becomes(name, corev1.PodRunning, 0)
 			case corev1.PodRunning:
-				l.setPhase(name, corev1.PodSucceeded, 0)
+				l.becomes(name, corev1.PodSucceeded, 0)
 			}
 		}
 		l.run()
@@ -503,6 +547,10 @@ type truth struct {
 	specs map[*batchv1alpha1.JobStatus]*batchv1alpha1.Job
 	// marked are names of which a Pod was marked.
 	marked map[string]bool
+	// endedAlive are Pods that have ended while nobody deleted them.
+	endedAlive map[types.UID]bool
+	// seenEnded are the names of those whose end a decision has seen.
+	seenEnded map[*batchv1alpha1.JobStatus][]string
 	// leastReplicas are the fewest of a task since the last write.
 	leastReplicas map[string]int32
 }
@@ -511,6 +559,7 @@ func newTruth() truth {
 	return truth{
 		foreign: map[types.UID]bool{}, commands: map[types.UID]*busv1alpha1.Command{}, executed: map[types.UID]int{},
 		causes: map[string]int{}, cause: map[*batchv1alpha1.JobStatus]string{},
-		specs: map[*batchv1alpha1.JobStatus]*batchv1alpha1.Job{}, marked: map[string]bool{}, leastReplicas: map[string]int32{},
+		specs: map[*batchv1alpha1.JobStatus]*batchv1alpha1.Job{}, marked: map[string]bool{},
+		endedAlive: map[types.UID]bool{}, seenEnded: map[*batchv1alpha1.JobStatus][]string{}, leastReplicas: map[string]int32{},
 	}
 }

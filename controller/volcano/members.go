@@ -26,8 +26,6 @@ type task struct {
 	record  record
 	// persisted is what is persisted of it. Nil if nobody has asked yet.
 	persisted *record
-	// joins are the indexes that have joined the restart under way.
-	joins jobpods.Indexes
 	// counts are those of the present round.
 	counts counts
 }
@@ -192,11 +190,11 @@ func (d *decision) isSurplus(m *member) bool {
 	return !d.unclear && m.index >= m.task.spec.Replicas
 }
 
-// isEvicted says whether somebody else deletes a Pod of the present version that has not
-// ended before.
+// isEvicted says whether somebody else deletes a Pod of the present version that was not seen
+// to end before.
 func (d *decision) isEvicted(m *member) bool {
-	return m.DeletionTimestamp != nil && m.version == d.next.Version && !m.isMarked() && !d.isSurplus(m) &&
-		!m.task.record.ended(m.index) && !jobpods.EndedBeforeDeletion(m.Pod)
+	return jobpods.IsBeingDeleted(m.Pod) && m.version == d.next.Version && !m.isMarked() && !d.isSurplus(m) &&
+		!m.task.record.ended(m.index)
 }
 
 // standing is what the Pod is to the Job now.
@@ -212,9 +210,9 @@ func (d *decision) standing(m *member) standing {
 			return ended
 		}
 		return going // The index has ended: this Pod was made by somebody who did not know.
-	case m.version < d.next.Version, m.DeletionTimestamp != nil:
+	case m.version < d.next.Version, jobpods.IsBeingDeleted(m.Pod):
 		return going
-	case phase == batchv1alpha1.JobRestarting && d.isTarget(m):
+	case d.isTarget(m):
 		return going
 	case !isOpen(phase) && !m.hasEnded():
 		return going
@@ -229,55 +227,49 @@ func (d *decision) followRecords() (goOn bool) {
 	for _, t := range d.tasks {
 		here := make(jobpods.Indexes, t.record.reach())
 		for _, m := range t.members {
-			switch {
-			case m.isMarked():
+			if m.isMarked() {
 				t.record.forget(m.index)
-			case hasPods(phase) && m.version == d.next.Version && m.DeletionTimestamp == nil:
-				here.Set(m.index, true)
-				if !t.record.ended(m.index) {
-					t.noteEnd(m)
-				}
-			case hasPods(phase) && m.version == d.next.Version && jobpods.EndedBeforeDeletion(m.Pod),
-				d.endedInTime(m):
+				continue
+			}
+			here.Set(m.index, m.version == d.next.Version && !jobpods.IsBeingDeleted(m.Pod))
+			if !t.record.ended(m.index) && d.endCounts(m) {
 				t.noteEnd(m)
 			}
-			if t.record.ended(m.index) {
-				t.record.there.Set(m.index, false)
-			}
 		}
-		d.followThere(t, here)
+		t.followThere(here, hasPods(phase))
 	}
 	return true
 }
 
-// followThere notes whose Pods are there. One whose Pod is missing stays on record until
-// its Pod is there again, so that its loss is an event for a controller, too, that has
-// just begun. The end of a restart forgets what is missing.
-func (d *decision) followThere(t *task, here jobpods.Indexes) {
-	phase := d.next.State.Phase
-	if !hasPods(phase) {
-		return
-	}
-	restarted := d.Persisted != nil && d.Persisted.State.Phase == batchv1alpha1.JobRestarting
+// followThere notes whose Pods are there, while Pods are made. One whose Pod is missing stays
+// on record until its Pod is there again, or something is done about it, so that its loss is
+// an event for a controller, too, that has just begun.
+func (t *task) followThere(here jobpods.Indexes, made bool) {
 	for index := range t.record.reach() {
 		switch {
 		case t.record.ended(index):
 			t.record.there.Set(index, false)
-		case here.Has(index):
+		case made && here.Has(index):
 			t.record.there.Set(index, true)
-		case restarted && t.member(index) == nil:
-			t.record.there.Set(index, false)
 		}
 	}
 }
 
-// endedInTime says whether a Pod that is to go has ended before it was deleted, when the
-// Job stops. It counts and stays. Pods of a version before the last were to go anyway.
-func (d *decision) endedInTime(m *member) bool {
-	return !isOpen(d.next.State.Phase) && m.version >= d.next.Version-1 && m.DeletionTimestamp == nil && !m.isMarked()
+// endCounts says whether what a Pod without a mark came to counts: it was seen before anybody
+// deleted the Pod, and the Pod is not about to be made anew. When the Job stops, those
+// that were to go count too. Pods of a version before the last were to go anyway.
+func (d *decision) endCounts(m *member) bool {
+	switch phase := d.next.State.Phase; {
+	case !jobpods.EndedForGood(m.Pod):
+		return false
+	case !isOpen(phase):
+		return m.version >= d.next.Version-1
+	default:
+		return m.version == d.next.Version && !d.isTarget(m)
+	}
 }
 
-// noteEnd notes that an index has ended, if its Pod has.
+// noteEnd notes that an index has ended as its Pod has.
 func (t *task) noteEnd(m *member) {
 	switch m.Status.Phase {
 	case corev1.PodSucceeded:

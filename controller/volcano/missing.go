@@ -3,8 +3,6 @@
 
 package volcano
 
-import "github.com/lockstep-k8s/lockstep/controller/engine/plan"
-
 // noteMissing notes the Pods of a part that are not in sight when it begins to go. Of a task
 // of which nothing was ever seen there are none.
 func (d *decision) noteMissing(part target) {
@@ -13,7 +11,7 @@ func (d *decision) noteMissing(part target) {
 			continue
 		}
 		for index := range t.record.reach() {
-			if part.has(t, index) && !t.record.ended(index) && t.member(index) == nil {
+			if part.has(t, index) && !t.record.ended(index) && t.member(index) == nil && !d.wasNotFound(podName(d.Job.Name, t.spec.Name, index)) {
 				t.record.missing.Set(index, true)
 			}
 		}
@@ -23,12 +21,6 @@ func (d *decision) noteMissing(part target) {
 // lookForMissing looks for them, and forgets those that are certainly not there, or have ended
 // by now. One that is found is the Job's again, and goes.
 func (d *decision) lookForMissing() (goOn bool) {
-	certain := map[string]bool{}
-	for _, outcome := range d.Outcomes {
-		if a := outcome.Action; a.Verb == plan.ConfirmNo && a.Kind == KindPod {
-			certain[a.Name] = true
-		}
-	}
 	for _, t := range d.tasks {
 		for index := range t.record.reach() {
 			name := ""
@@ -43,7 +35,7 @@ func (d *decision) lookForMissing() (goOn bool) {
 			default:
 				name = podName(d.Job.Name, t.spec.Name, index)
 			}
-			if certain[name] {
+			if d.wasNotFound(name) {
 				t.record.missing.Set(index, false)
 			} else {
 				d.confirming[name] = true

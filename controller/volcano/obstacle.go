@@ -51,14 +51,15 @@ func (d *decision) checkSpec() (goOn bool) {
 }
 
 // recordedHash is the hash of what must not change in the Job, as it was when the first of its
-// objects was made. Until then it is that of the present spec. It is in the status; that of a
+// objects was made. Until then it is that of the present spec, and so it is if the one on record
+// was made by another version of this program, in another way. It is in the status; that of a
 // Job from before it was has it in the PodGroup at most.
 func (d *decision) recordedHash() string {
-	if hash := d.next.ControlledResources[hashOnRecord]; hash != "" {
+	if hash := d.next.ControlledResources[hashOnRecord]; isComparable(hash) {
 		return hash
 	}
 	for _, name := range jobpods.SortedKeys(d.PodGroups) {
-		if hash := d.PodGroups[name].Annotations[KeyImmutableHash]; hash != "" {
+		if hash := d.PodGroups[name].Annotations[KeyImmutableHash]; isComparable(hash) {
 			return hash
 		}
 	}
@@ -106,13 +107,20 @@ func (d *decision) isHashWritten() bool {
 // explain tells what the Job waits for.
 func (d *decision) explain() {
 	phase := d.next.State.Phase
-	if d.pause || !hasPods(phase) {
+	if d.pause {
 		return
 	}
 	for _, block := range slices.SortedFunc(slices.Values(d.Blocked), func(a, b plan.Block) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
 	}) {
-		d.obstruct(ReasonFailedCreate, "%s %s: %s: %s", block.Kind, block.Name, block.Reason, block.Message)
+		if hasPods(phase) && block.Kind != KindCommand {
+			d.obstruct(ReasonFailedCreate, "%s %s: %s: %s", block.Kind, block.Name, block.Reason, block.Message)
+		} else { // A mark, or a claim: it keeps no Pod from being made.
+			d.warnOnce(ReasonFailedUpdate, "%s %s: %s: %s", block.Kind, block.Name, block.Reason, block.Message)
+		}
+	}
+	if !isOpen(phase) {
+		return
 	}
 	if waits := d.waitingGang(); waits != "" && phase == batchv1alpha1.JobPending {
 		d.obstruct(ReasonPodGroupPending, "%s", waits)

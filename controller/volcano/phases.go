@@ -178,7 +178,15 @@ func (d *decision) jobStops(action busv1alpha1.Action, reason, message string) {
 func (d *decision) expectNoPods() {
 	for _, t := range d.tasks {
 		t.record.there.Clear()
-		t.record.waits, t.record.done = nil, nil
+		t.record.joined.Clear()
+		t.record.forgetMoments()
+	}
+}
+
+// endJoins forgets what has joined a restart that is over.
+func (d *decision) endJoins() {
+	for _, t := range d.tasks {
+		t.record.joined.Clear()
 	}
 }
 
@@ -209,27 +217,32 @@ func (d *decision) followPhase() (goOn bool) {
 	return !d.pause
 }
 
+// isLastRestart says whether there were so many restarts that the one under way ends the Job.
+func (d *decision) isLastRestart() bool { return d.next.RetryCount >= d.spec.MaxRetry }
+
 // followRestart ends a restart: when there were too many of them, or when enough of the
 // old Pods have gone. Which Pods are to go is on them by then.
 func (d *decision) followRestart(c counts) {
 	switch {
-	case d.next.RetryCount >= d.spec.MaxRetry:
+	case d.isLastRestart():
 		d.enter(batchv1alpha1.JobFailed, ReasonMaxRetry,
 			fmt.Sprintf("The Job was restarted %d times, maxRetry is %d", d.next.RetryCount, d.spec.MaxRetry))
 		d.expectNoPods()
+		d.followRecords()
 	case len(d.unmarkedTargets()) > 0:
 		// They get their marks first.
-	case d.areMissing():
-		// They are looked for first.
+	case d.areMissing() || len(d.confirming) > 0:
+		// Pods that are out of sight are looked for first: their loss may be an event that joins.
 	case d.replicas()-c.terminating >= min(d.minAvailable(), d.replicas()):
 		d.enter(batchv1alpha1.JobPending, ReasonRestarted, "Pods are made again")
+		d.endJoins()
 		d.followRecords()
 	}
 }
 
 // followStop ends a stop once no Pod is left that has not ended.
 func (d *decision) followStop(c counts, to batchv1alpha1.JobPhase) {
-	if c.pending+c.running+c.unknown+c.terminating > 0 || d.areMissing() {
+	if c.left() > 0 || d.areMissing() {
 		return
 	}
 	state := d.next.State

@@ -72,6 +72,8 @@ const (
 	ReasonPluginError = "PluginError"
 	// ReasonFailedCreate: an object can't be created for now.
 	ReasonFailedCreate = "FailedCreate"
+	// ReasonFailedUpdate: an object can't be changed for now.
+	ReasonFailedUpdate = "FailedUpdate"
 	// ReasonPodGroupPending: the gang can't be placed for now.
 	ReasonPodGroupPending = "PodGroupPending"
 	// ReasonTopologyUnmapped: no label of nodes stands for the tier of a topology.

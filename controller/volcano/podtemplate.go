@@ -119,7 +119,6 @@ func (b *builder) identify(pod *corev1.Pod, task *batchv1alpha1.TaskSpec, index 
 		batchv1alpha1.KeyJobVersion:    strconv.Itoa(int(moment.Version)),
 		batchv1alpha1.KeyJobRetryCount: strconv.Itoa(int(moment.RetryCount)),
 		batchv1alpha1.KeyTemplateUID:   b.job.Name + "-" + task.Name,
-		batchv1alpha1.KeyGroupName:     b.job.Name + "-" + string(b.job.UID),
 	})
 	if task.TopologyPolicy != "" {
 		pod.Annotations[batchv1alpha1.KeyNumaTopology] = string(task.TopologyPolicy)
@@ -150,6 +149,9 @@ func (b *builder) schedule(pod *corev1.Pod, task *batchv1alpha1.TaskSpec, group 
 	spec.SchedulerName = cmp.Or(spec.SchedulerName, b.spec.SchedulerName)
 	if spec.SchedulerName == "" || slices.Contains(b.ours, spec.SchedulerName) {
 		spec.SchedulerName = b.gangScheduler
+	}
+	if spec.SchedulerName == b.gangScheduler { // Another one, Volcano's say, would wait for such a group.
+		pod.Annotations[batchv1alpha1.KeyGroupName] = b.job.Name + "-" + string(b.job.UID)
 	}
 	// The API server refuses a value that is not that of the class.
 	if spec.PriorityClassName == "" && spec.Priority == nil {

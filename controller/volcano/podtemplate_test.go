@@ -113,6 +113,22 @@ func TestSchedulerClassAndDNSOfAPod(t *testing.T) {
 	}
 }
 
+// TestAPodOfAnotherSchedulerHasNoGroupOfOurs: Volcano's scheduler would wait for one.
+func TestAPodOfAnotherSchedulerHasNoGroupOfOurs(t *testing.T) {
+	job := jobOf(t, objectOf(t, "", `{schedulerName: lockstep-scheduler, tasks: [{replicas: 1, @t},
+  {replicas: 1, template: {spec: {schedulerName: volcano, containers: [{name: c, image: i}]}}}]}`))
+	b, err := newBuilder(job, effective(&job.Spec), "lockstep-scheduler", []string{"lockstep-scheduler"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for place, want := range []bool{true, false} {
+		pod := b.pod(place, 0, podMoment{})
+		if _, got := pod.Annotations[batchv1alpha1.KeyGroupName]; got != want {
+			t.Errorf("a Pod of scheduler %s has a group: %v, want %v", pod.Spec.SchedulerName, got, want)
+		}
+	}
+}
+
 func TestPodsOfTasksWithoutNames(t *testing.T) {
 	b := builderOf(t, "{tasks: [{replicas: 1, @t}, {replicas: 1, dependsOn: {name: [default0]}, @t}]}")
 	for place, want := range []string{"j-default0-0", "j-default1-0"} {

@@ -11,7 +11,6 @@ import (
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
 	busv1alpha1 "github.com/lockstep-k8s/lockstep/apis/bus/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
-	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
 // policy is a policy that matches an event.
@@ -76,22 +75,24 @@ func (d *decision) applyPolicies() (goOn bool) {
 	if !isOpen(d.next.State.Phase) || d.unclear {
 		return true
 	}
-	joined := chorus{}
+	joined, parts := chorus{}, []target{}
 	for _, c := range d.dueConsequences() {
-		target, hasTarget := c.target(c.policy.Action)
-		if isRestartOfPart(c.policy.Action) && !hasTarget {
-			d.warnOnce(ReasonNoTarget, "%s: %s has nothing to restart on the event %s", c.what, c.policy.Action, c.event)
-			continue
-		}
+		target, _ := c.target(c.policy.Action)
 		switch reactionTo(d.next.State.Phase, c.policy.Action) {
 		case marksTarget:
-			d.join(target, c.member)
+			if d.isLastRestart() {
+				continue // The Job is about to fail, and what has ended counts.
+			}
+			parts = append(parts, target)
 			joined.add(string(c.policy.Action), c.happening)
 		case changesPhase:
 			d.execute(c.policy.Action, target, string(c.event), c.what)
 			d.tell(false, ReasonExecuteAction, "%s: %s", c.policy.Action, c.what)
 			return false
 		}
+	}
+	for _, part := range parts { // Unless the Job stops: then what has ended counts.
+		d.join(part)
 	}
 	d.tellChorus(joined)
 	return true
@@ -115,6 +116,10 @@ func (d *decision) dueConsequences() []consequence {
 			told.add(fmt.Sprintf("%s in %s", p.Action, p.delay), h)
 			continue
 		}
+		if _, hasTarget := c.target(p.Action); isRestartOfPart(p.Action) && !hasTarget {
+			d.warnOnce(ReasonNoTarget, "%s: %s has nothing to restart on the event %s", h.what, p.Action, h.event)
+			continue
+		}
 		if h.event == busv1alpha1.EventPodEvicted && h.member == nil && !d.confirmGone(h) {
 			continue
 		}
@@ -129,13 +134,24 @@ func (d *decision) dueConsequences() []consequence {
 // only have lost a label, or not be in the cache yet.
 func (d *decision) confirmGone(h happening) bool {
 	name := podName(d.Job.Name, h.task.spec.Name, h.index)
-	for _, outcome := range d.Outcomes {
-		if a := outcome.Action; a.Verb == plan.ConfirmNo && a.Kind == KindPod && a.Name == name {
-			return true
-		}
+	if d.wasNotFound(name) {
+		return true
 	}
 	d.confirming[name] = true
 	return false
+}
+
+// wasNotFound says whether the look of the last round has found no Pod of a name.
+func (d *decision) wasNotFound(name string) bool {
+	if d.notFound == nil {
+		d.notFound = map[string]bool{}
+		for _, outcome := range d.Outcomes {
+			if a := outcome.Action; a.Verb == plan.ConfirmNo && a.Kind == KindPod {
+				d.notFound[a.Name] = true
+			}
+		}
+	}
+	return d.notFound[name]
 }
 
 // execute does what an action asks for in the present phase.
@@ -153,27 +169,21 @@ func (d *decision) execute(action busv1alpha1.Action, part target, reason, why s
 	d.jobStops(action, reason, fmt.Sprintf("%s: %s", action, why))
 }
 
-// join has a restart of a part join the one that is under way. source is the Pod whose event
-// has asked for it, nil if it is gone.
-func (d *decision) join(part target, source *member) {
-	if source != nil {
-		d.sources[source] = true
-	}
+// join has a restart of a part join the one that is under way. That is on record from then on,
+// and what has asked for it is forgotten.
+func (d *decision) join(part target) {
 	if d.joined[part] {
 		return // Thousands of Pods may ask for the same.
 	}
 	d.joined[part] = true
+	d.noteMissing(part)
 	t := d.taskOf(part.task)
-	if t.joins == nil {
-		t.joins = make(jobpods.Indexes, t.spec.Replicas)
-	}
 	first, end := part.span(t)
-	for index := max(0, first); index < min(end, t.spec.Replicas); index++ {
-		t.joins.Set(index, true)
-		if t.record.ended(index) && t.member(index) == nil {
-			t.record.forget(index) // There is no Pod to get a mark.
-		}
+	for index := max(0, first); index < min(end, t.record.reach()); index++ {
+		t.record.forget(index)
+		t.record.joined.Set(index, true)
 	}
+	d.persist(plan.PersistSoon)
 }
 
 // targetOnRecord is the part that the restart under way restarts, by the message of the state.
@@ -188,31 +198,20 @@ func (d *decision) targetOnRecord() (target, bool) {
 // isTarget says whether the restart that is under way restarts a Pod. One that was made
 // after it is none: the status is an old one then.
 func (d *decision) isTarget(m *member) bool {
-	if m.version != d.next.Version || m.retries >= d.next.RetryCount {
+	if d.next.State.Phase != batchv1alpha1.JobRestarting || m.version != d.next.Version || m.retries >= d.next.RetryCount {
 		return false
 	}
 	t, ok := d.targetOnRecord()
-	return ok && t.isOf(m) || m.task.joins.Has(m.index)
+	return ok && t.isOf(m) || m.task.record.joined.Has(m.index)
 }
 
-// unmarkedTargets are the Pods that are to be restarted and have no mark yet. Pods whose
-// events have asked for that come last.
+// unmarkedTargets are the Pods that are to be restarted and have no mark yet.
 func (d *decision) unmarkedTargets() []*member {
-	if d.next.State.Phase != batchv1alpha1.JobRestarting {
-		return nil
-	}
-	var first, last []*member
+	var unmarked []*member
 	d.eachMember(func(m *member) {
-		switch {
-		case m.isMarked() || !d.isTarget(m):
-		case d.sources[m]:
-			last = append(last, m)
-		default:
-			first = append(first, m)
+		if !m.isMarked() && d.isTarget(m) {
+			unmarked = append(unmarked, m)
 		}
 	})
-	if len(first) > 0 {
-		return first
-	}
-	return last
+	return unmarked
 }

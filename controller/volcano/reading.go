@@ -5,6 +5,7 @@ package volcano
 
 import (
 	"maps"
+	"math"
 
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
@@ -45,10 +46,14 @@ func (r *reading) isOf(job *batchv1alpha1.Job) bool {
 		maps.Equal(r.job.Labels, job.Labels) && maps.Equal(r.job.Annotations, job.Annotations)
 }
 
-// read is the reading of a Job, which the last decision may have made.
-func (m Memory) read(job *batchv1alpha1.Job, options Options) *reading {
+// read is the reading of a Job, which the last decision may have made. unreadable says why there
+// is no spec.
+func (m Memory) read(job *batchv1alpha1.Job, unreadable string, options Options) *reading {
 	if m.reading != nil && m.reading.isOf(job) {
 		return m.reading
+	}
+	if unreadable != "" {
+		return unreadableSpec(job, unreadable)
 	}
 	r := &reading{job: job, spec: effective(&job.Spec), ours: IsOurs(&job.Spec, options)}
 	if !r.ours {
@@ -73,6 +78,13 @@ func (m Memory) read(job *batchv1alpha1.Job, options Options) *reading {
 		r.members = append(r.members, r.builder.pod(i, 0, podMoment{}).Spec.SchedulerName == options.GangSchedulerName)
 	}
 	return r
+}
+
+// unreadableSpec is the reading of a Job of ours whose spec can't be read. As nobody knows how
+// often it may be restarted, nothing limits that.
+func unreadableSpec(job *batchv1alpha1.Job, why string) *reading {
+	spec := effective(&batchv1alpha1.JobSpec{MaxRetry: math.MaxInt32})
+	return &reading{job: job, spec: spec, ours: true, invalid: cutMessage("spec can't be read: " + why)}
 }
 
 // bound keeps the numbers of a spec that was refused within what can be counted with.

@@ -26,10 +26,13 @@ type record struct {
 	// began to be restarted, or to stop: one may have lost the label by which it is found.
 	// The phase is not left before it is certain that none is there.
 	missing jobpods.Indexes
-	// waits are the failures, and done the end of the task, after which an action with a
-	// delay is to follow: their Pods may be gone before it is due.
-	waits waits
-	done  *lastSuccess
+	// joined are the indexes that are restarted by the restart under way, beside those that it
+	// began with, which are in the message of the state.
+	joined jobpods.Indexes
+	// waits are the failures, lost the evictions, and done the end of the task, after which an
+	// action is to follow later: their Pods may be gone before it is due.
+	waits, lost waits
+	done        *lastSuccess
 }
 
 // recordPrefix is that of the keys in status.controlledResources.
@@ -41,6 +44,7 @@ func newRecord(replicas int32) record {
 		succeeded: make(jobpods.Indexes, replicas),
 		failed:    make(jobpods.Indexes, replicas),
 		missing:   make(jobpods.Indexes, replicas),
+		joined:    make(jobpods.Indexes, replicas),
 	}
 }
 
@@ -61,6 +65,8 @@ func readRecord(status *batchv1alpha1.JobStatus, task string, replicas int32) re
 			r.failed.Read(ranges)
 		case "missing":
 			r.missing.Read(ranges)
+		case "joined":
+			r.joined.Read(ranges)
 		default:
 			r.readMoment(name, ranges)
 		}
@@ -87,7 +93,7 @@ func (r record) String() string {
 	for _, field := range []struct {
 		name string
 		set  jobpods.Indexes
-	}{{"there", r.there}, {"succeeded", r.succeeded}, {"failed", r.failed}, {"missing", r.missing}} {
+	}{{"there", r.there}, {"succeeded", r.succeeded}, {"failed", r.failed}, {"missing", r.missing}, {"joined", r.joined}} {
 		if ranges := field.set.String(); ranges != "" {
 			fields = append(fields, field.name+"="+ranges)
 		}

@@ -16,8 +16,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
-// moment is what has to be known of a failure to take an action some time after it:
-// "failed@1792486800/3=0-2,5".
+// moment is what has to be known of a failure, or an eviction, to take an action some time after
+// it: "failed@1792486800/3=0-2,5", "evicted@1792486810=4".
 type moment struct {
 	// at is when it happened, in seconds since 1970.
 	at int64
@@ -26,7 +26,7 @@ type moment struct {
 	code int32
 }
 
-// waits are the moments of failures, by index.
+// waits are the moments of failures, or of evictions, by index.
 type waits map[int32]moment
 
 // lastSuccess is the last Pod of a task that has succeeded, and when that was:
@@ -44,6 +44,7 @@ const maxMoments = 16
 // Names of fields, to which the time is added, and the code.
 const (
 	fieldFailedAt = "failed"
+	fieldLostAt   = "evicted"
 	fieldDoneAt   = "done"
 )
 
@@ -60,58 +61,72 @@ func (r *record) readMoment(name, ranges string) {
 		if index, err := strconv.ParseInt(ranges, 10, 32); err == nil && index >= 0 && index < int64(r.reach()) {
 			r.done = &lastSuccess{at, int32(index)}
 		}
-	case fieldFailedAt:
+	case fieldFailedAt, fieldLostAt:
 		number, err := strconv.ParseInt(cmp.Or(code, "0"), 10, 32)
 		if err != nil {
 			return
 		}
 		indexes := make(jobpods.Indexes, r.reach())
 		indexes.Read(ranges)
+		into := &r.waits
+		if name == fieldLostAt {
+			into = &r.lost
+		}
 		for index := range r.reach() {
 			if indexes.Has(index) {
-				r.wait(index, moment{at, int32(number)})
+				into.add(index, moment{at, int32(number)})
 			}
 		}
 	}
 }
 
-// wait notes that an action is to follow from the failure of an index.
-func (r *record) wait(index int32, m moment) {
-	if r.waits == nil {
-		r.waits = waits{}
+// add notes that an action is to follow from what happened to an index.
+func (w *waits) add(index int32, m moment) {
+	if *w == nil {
+		*w = waits{}
 	}
-	r.waits[index] = m
+	(*w)[index] = m
 }
 
 // dealtWith forgets what was to follow from an index, and from the end of its task.
 func (r *record) dealtWith(index int32) {
 	delete(r.waits, index)
+	delete(r.lost, index)
 	r.done = nil
 }
 
+// forgetMoments forgets what was to follow.
+func (r *record) forgetMoments() { r.waits, r.lost, r.done = nil, nil, nil }
+
 // momentFields are the fields with times, as they are stored.
 func (r record) momentFields() []string {
+	fields := append(r.waits.fields(fieldFailedAt, r.reach()), r.lost.fields(fieldLostAt, r.reach())...)
+	if r.done != nil {
+		fields = append(fields, fmt.Sprintf("%s@%d=%d", fieldDoneAt, r.done.at, r.done.index))
+	}
+	return fields
+}
+
+// fields are the moments as they are stored, with the name of the field.
+func (w waits) fields(name string, reach int32) []string {
 	var fields []string
 	together := map[moment]jobpods.Indexes{}
-	for index, m := range r.waits.bounded() {
+	for index, m := range w.bounded() {
 		if together[m] == nil {
-			together[m] = make(jobpods.Indexes, r.reach())
+			together[m] = make(jobpods.Indexes, reach)
 		}
 		together[m].Set(index, true)
 	}
 	for _, m := range slices.SortedFunc(maps.Keys(together), func(a, b moment) int {
 		return cmp.Or(cmp.Compare(a.code, b.code), cmp.Compare(a.at, b.at))
 	}) {
-		name := fmt.Sprintf("%s@%d", fieldFailedAt, m.at)
+		field := fmt.Sprintf("%s@%d", name, m.at)
 		if m.code != 0 {
-			name += fmt.Sprintf("/%d", m.code)
+			field += fmt.Sprintf("/%d", m.code)
 		}
 		if ranges := together[m].String(); ranges != "" {
-			fields = append(fields, name+"="+ranges)
+			fields = append(fields, field+"="+ranges)
 		}
-	}
-	if r.done != nil {
-		fields = append(fields, fmt.Sprintf("%s@%d=%d", fieldDoneAt, r.done.at, r.done.index))
 	}
 	return fields
 }
@@ -148,11 +163,12 @@ func (w waits) bounded() waits {
 	return bound
 }
 
-// rememberDelays notes on record from which events, whose Pods may be gone before, an action
-// with a delay is to follow. If it concerns the whole task or Job, the first of them will do.
+// rememberDelays notes on record from which events, whose Pods may be gone before, an action is
+// to follow later: after its delay, or, in a restart, once all its Pods have their marks, or the
+// restart is over. If it concerns the whole task or Job, the first of them will do.
 func (d *decision) rememberDelays(all []happening) {
 	for _, t := range d.tasks {
-		t.record.waits, t.record.done = nil, nil
+		t.record.forgetMoments()
 	}
 	type class struct {
 		task *task
@@ -160,16 +176,26 @@ func (d *decision) rememberDelays(all []happening) {
 	}
 	first := map[class]int32{}
 	for _, h := range all {
-		if h.event != busv1alpha1.EventPodFailed && h.event != busv1alpha1.EventTaskCompleted {
+		switch h.event {
+		case busv1alpha1.EventPodFailed, busv1alpha1.EventTaskCompleted:
+		case busv1alpha1.EventPodEvicted:
+			if h.member != nil && !jobpods.IsBeingDeleted(h.member.Pod) {
+				continue // The Pod that has taken its place tells when it was.
+			}
+		default:
 			continue
 		}
 		p := d.policyFor(h)
-		if p == nil || p.delay == 0 || h.at.Unix() <= 0 {
+		if p == nil || p.delay == 0 && hasPods(d.next.State.Phase) || h.at.Unix() <= 0 {
 			continue
 		}
 		r := &h.task.record
-		if h.event == busv1alpha1.EventTaskCompleted {
+		switch h.event {
+		case busv1alpha1.EventTaskCompleted:
 			r.done = &lastSuccess{h.at.Unix(), h.index}
+			continue
+		case busv1alpha1.EventPodEvicted:
+			r.lost.add(h.index, moment{at: h.at.Unix()})
 			continue
 		}
 		m := moment{at: h.at.Unix()}
@@ -177,7 +203,7 @@ func (d *decision) rememberDelays(all []happening) {
 			m.code = *p.ExitCode
 		}
 		if p.Action == busv1alpha1.ActionRestartPod || p.Action == busv1alpha1.ActionRestartPartition {
-			r.wait(h.index, m)
+			r.waits.add(h.index, m)
 			continue
 		}
 		c := class{h.task, m.code}
@@ -187,7 +213,7 @@ func (d *decision) rememberDelays(all []happening) {
 		}
 		delete(r.waits, known)
 		first[c] = h.index
-		r.wait(h.index, m)
+		r.waits.add(h.index, m)
 	}
 }
 

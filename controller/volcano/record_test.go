@@ -12,7 +12,7 @@ import (
 
 func TestARecordIsReadAsItWasWritten(t *testing.T) {
 	for _, stored := range []string{"", "there=0", "there=0-2 succeeded=3,5 failed=4", "succeeded=0-9", "failed=1,3,5,7-9",
-		"failed=0-9 failed@1792486800=0,4-5 failed@1792486801=1 failed@1792486700/3=2", "succeeded=0-9 done@1792486800=7",
+		"failed=0-9 failed@1792486800=0,4-5 failed@1792486801=1 failed@1792486700/3=2", "succeeded=0-9 done@1792486800=7", "there=0-3 evicted@1792486800=1,3 evicted@1792486801=2", "there=0 joined=3-5",
 	} {
 		status := &batchv1alpha1.JobStatus{ControlledResources: map[string]string{"pods-a": stored}}
 		if got := readRecord(status, "a", 10).String(); got != stored {
@@ -60,7 +60,7 @@ func TestTheTimesOfFailuresTakeLittleRoom(t *testing.T) {
 	const pods, delay = 10_000, 1000
 	r := newRecord(pods)
 	for index := range int32(pods) {
-		r.wait(index, moment{1792486800 + int64(index)*delay/pods, 1 + index%2})
+		r.waits.add(index, moment{1792486800 + int64(index)*delay/pods, 1 + index%2})
 	}
 	before := r.waits
 	for range 5 {

@@ -15,12 +15,15 @@ import (
 	busv1alpha1 "github.com/lockstep-k8s/lockstep/apis/bus/v1alpha1"
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
+	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
 // Snapshot is all that a decision about one Job sees. Decide changes nothing in it.
 type Snapshot struct {
 	// Job gives metadata and spec. Its status is not looked at.
 	Job *batchv1alpha1.Job
+	// Unreadable says why the spec can't be read, which is empty then. Empty if it can.
+	Unreadable string
 	// Persisted is the status that the API server is known to hold. Nil before the
 	// first write.
 	Persisted *batchv1alpha1.JobStatus
@@ -95,14 +98,9 @@ type Memory struct {
 
 // with is what both memories hold.
 func (m Memory) with(other Memory) Memory {
-	merged := Memory{Told: maps.Clone(other.Told), Since: maps.Clone(other.Since), reading: m.reading}
-	if merged.Told == nil {
-		merged.Told = map[string]bool{}
+	return Memory{
+		Told:    jobpods.With(maps.Clone(other.Told), m.Told),
+		Since:   jobpods.With(maps.Clone(other.Since), m.Since),
+		reading: m.reading,
 	}
-	if merged.Since == nil {
-		merged.Since = map[string]time.Time{}
-	}
-	maps.Copy(merged.Told, m.Told)
-	maps.Copy(merged.Since, m.Since)
-	return merged
 }

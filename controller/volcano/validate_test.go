@@ -279,7 +279,7 @@ func TestASpecWithoutBoundsIsRefusedAtOnce(t *testing.T) {
 	if errs := Validate(job); len(errs) != 1 || errs[0].Field != "spec.tasks" {
 		t.Errorf("%d problems, want one, of spec.tasks", len(errs))
 	}
-	memory := Memory{}.read(job, Options{SchedulerNames: []string{""}})
+	memory := Memory{}.read(job, "", Options{SchedulerNames: []string{""}})
 	if n := len(memory.invalid); n == 0 || n > maxMessage {
 		t.Errorf("%d bytes say what is wrong, want at most %d", n, maxMessage)
 	}

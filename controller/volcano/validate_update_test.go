@@ -37,6 +37,7 @@ func TestTheCRDAndTheHashTellTheSameUpdates(t *testing.T) {
 		"all that may":                  {from: []string{"minAvailable: 2, minSuccess", "minAvailable: 3, minSuccess", "priorityClassName: x", "priorityClassName: z", "replicas: 2, template", "replicas: 1, minAvailable: 1, template", "minAvailable: 2, maxRetry", "minAvailable: 3, maxRetry"}},
 		"the order of keys":             {from: []string{"name: c, image: i, args: [x]", "args: [x], image: i, name: c"}},
 		"defaults that are written out": {from: []string{"schedulerName: s,", "schedulerName: s, queue: default, maxRetry: 3,"}},
+		"defaults of a schema, within":  {from: []string{"iteration: all", "iteration: all", "highestTierAllowed: 1", "highestTierAllowed: 1, mode: hard"}},
 		"a name of a claim beside it, as Volcano writes it": {from: []string{"volumeClaim: {", "volumeClaimName: made, volumeClaim: {"}},
 
 		"the scheduler":        {from: []string{"schedulerName: s", "schedulerName: t"}, want: []string{"spec.schedulerName: " + other}},

@@ -55,15 +55,17 @@ type world struct {
 	crashAfter int
 	// fate is what becomes of a request.
 	fate func(plan.Action) fate
+	// unreadable says why the spec can't be read. Empty if it can.
+	unreadable string
 	// pendingGoAtOnce lets a Pod that has no node go when it is deleted, as the API
 	// server does.
 	pendingGoAtOnce bool
-	// onPlan sees each decision, onWrite each status that is written, onAction each
-	// action that was taken, onEvent what the user is told.
-	onPlan   func(Snapshot, plan.Plan[batchv1alpha1.JobStatus])
-	onWrite  func(before, after *batchv1alpha1.JobStatus)
-	onAction func(plan.Action)
-	onEvent  func(plan.Event)
+	// onPlan sees each decision, onWrite each status that is written, beforeAction each action
+	// that is about to be taken, onAction each that was, onEvent what the user is told.
+	onPlan                 func(Snapshot, plan.Plan[batchv1alpha1.JobStatus])
+	onWrite                func(before, after *batchv1alpha1.JobStatus)
+	beforeAction, onAction func(plan.Action)
+	onEvent                func(plan.Event)
 	// writeFrom is the urgency from which a status is written in a round.
 	writeFrom plan.Persist
 	options   Options
@@ -96,9 +98,9 @@ type cache struct {
 
 // memory is what a controller forgets in a crash.
 type memory struct {
-	persisted, status *batchv1alpha1.JobStatus
-	core              Memory
-	deleted, checked  map[types.UID]bool
+	persisted, status      *batchv1alpha1.JobStatus
+	core                   Memory
+	deleted, checked, gone map[types.UID]bool
 	// own are objects as the API server has answered, until the cache is as new.
 	own map[ObjectKey]metav1.Object
 	// strays are objects that a live look has found, until the cache has them.
@@ -122,21 +124,22 @@ const gangScheduler = "lockstep-scheduler"
 func newWorld(t *testing.T, job *batchv1alpha1.Job) *world {
 	t.Helper()
 	w := &world{
-		t:          t,
-		now:        time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
-		job:        job,
-		objects:    map[ObjectKey]metav1.Object{},
-		lastUID:    map[ObjectKey]types.UID{},
-		cache:      cache{objects: map[ObjectKey]metav1.Object{}, version: map[string]int{}},
-		behind:     map[string][]func(*cache){},
-		prompt:     true,
-		crashAfter: -1,
-		fate:       func(plan.Action) fate { return done },
-		writeFrom:  plan.PersistLater,
-		onPlan:     func(Snapshot, plan.Plan[batchv1alpha1.JobStatus]) {},
-		onWrite:    func(_, _ *batchv1alpha1.JobStatus) {},
-		onAction:   func(plan.Action) {},
-		onEvent:    func(plan.Event) {},
+		t:            t,
+		now:          time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
+		job:          job,
+		objects:      map[ObjectKey]metav1.Object{},
+		lastUID:      map[ObjectKey]types.UID{},
+		cache:        cache{objects: map[ObjectKey]metav1.Object{}, version: map[string]int{}},
+		behind:       map[string][]func(*cache){},
+		prompt:       true,
+		crashAfter:   -1,
+		fate:         func(plan.Action) fate { return done },
+		writeFrom:    plan.PersistLater,
+		onPlan:       func(Snapshot, plan.Plan[batchv1alpha1.JobStatus]) {},
+		onWrite:      func(_, _ *batchv1alpha1.JobStatus) {},
+		beforeAction: func(plan.Action) {},
+		onAction:     func(plan.Action) {},
+		onEvent:      func(plan.Event) {},
 		options: Options{
 			GangSchedulerName: gangScheduler,
 			SchedulerNames:    []string{gangScheduler, "volcano", ""},
@@ -230,12 +233,23 @@ func (w *world) remove(kind, name string) {
 	version := w.rv
 	delete(w.objects, key)
 	w.changed(kind, func(c *cache) {
-		if object := c.objects[key]; object != nil && w.controller != nil {
-			delete(w.controller.deleted, object.GetUID())
-		}
+		w.controller.bury(c.objects[key])
 		delete(c.objects, key)
 		c.version[kind] = version
 	})
+}
+
+// bury notes an object that has left the cache as gone, if that is certain: it was being
+// deleted, or is a Pod without a node, which goes at once. Else it may have lost its label.
+func (m *memory) bury(object metav1.Object) {
+	if m == nil || object == nil {
+		return
+	}
+	pod, ok := object.(*corev1.Pod)
+	unbound := ok && pod.Spec.NodeName == ""
+	if object.GetDeletionTimestamp() != nil || unbound && m.deleted[object.GetUID()] {
+		m.gone[object.GetUID()] = true
+	}
 }
 
 func (w *world) pod(name string) *corev1.Pod {
@@ -356,7 +370,7 @@ func (w *world) remembered(stored *batchv1alpha1.JobStatus) *memory {
 	status := w.readBack(stored)
 	return &memory{
 		persisted: status, status: status, base: stored,
-		deleted: map[types.UID]bool{}, checked: map[types.UID]bool{},
+		deleted: map[types.UID]bool{}, checked: map[types.UID]bool{}, gone: map[types.UID]bool{},
 		own: map[ObjectKey]metav1.Object{}, strays: map[ObjectKey]metav1.Object{}, blocked: map[ObjectKey]plan.Block{},
 	}
 }
@@ -407,17 +421,17 @@ func (w *world) snapshot() Snapshot {
 		objects[key] = own
 	}
 	for key, stray := range m.strays {
-		if objects[key] != nil || w.objects[key] == nil {
+		if objects[key] != nil || w.objects[key] == nil || m.gone[stray.GetUID()] {
 			delete(m.strays, key)
 			continue
 		}
 		objects[key] = stray
 	}
 	s := Snapshot{
-		Job: w.seen(), Persisted: m.persisted, Status: m.status, Memory: m.core,
+		Job: w.seen(), Unreadable: w.unreadable, Persisted: m.persisted, Status: m.status, Memory: m.core,
 		Pods: map[string]*corev1.Pod{}, PodGroups: map[string]*schedulingv1alpha1.PodGroup{},
 		Objects: map[ObjectKey]metav1.Object{}, Claims: map[string]bool{},
-		Deleted: m.deleted, Current: m.current, Checked: m.checked, Outcomes: m.outcomes, Options: w.options,
+		Deleted: m.deleted, Gone: m.gone, Current: m.current, Checked: m.checked, Outcomes: m.outcomes, Options: w.options,
 	}
 	for key, object := range objects {
 		mine := controlled.By(w.job.UID, object)
@@ -490,12 +504,18 @@ func (w *world) round() (plan.Plan[batchv1alpha1.JobStatus], roundEnd) {
 		}
 		fate := w.fate(action)
 		if fate == refused {
+			if action.Verb == plan.Create || action.Verb == plan.Update {
+				m.blocked[ObjectKey{action.Kind, action.Name}] = plan.Block{
+					Kind: action.Kind, Group: action.Group, Name: action.Name, Reason: plan.ReasonCreationRefused, Message: "not now",
+				}
+			}
 			end = failed
 			continue
 		}
 		if action.Verb == plan.CheckStatus && m.base != w.written {
 			return p, outdated
 		}
+		w.beforeAction(action)
 		ok := w.act(action, fate == replyLost)
 		w.onAction(action)
 		switch {
@@ -579,7 +599,12 @@ func (w *world) act(action plan.Action, replyLost bool) bool {
 		patched := w.patch(have, action.Patch)
 		w.store(action.Kind, patched)
 		remember(patched)
+		delete(m.blocked, key)
 	case plan.Delete:
+		if have != nil && have.GetUID() == action.UID && action.Version != "" && have.GetResourceVersion() != action.Version {
+			remember(have)
+			return true
+		}
 		if !replyLost {
 			m.deleted[action.UID] = true
 		}

@@ -13,7 +13,6 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
@@ -24,10 +23,9 @@ import (
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
 	busv1alpha1 "github.com/lockstep-k8s/lockstep/apis/bus/v1alpha1"
 	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
-	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/client/clientset/versioned"
 	typedbusv1alpha1 "github.com/lockstep-k8s/lockstep/client/clientset/versioned/typed/bus/v1alpha1"
-	typedschedulingv1alpha1 "github.com/lockstep-k8s/lockstep/client/clientset/versioned/typed/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/controller/adapter"
 	"github.com/lockstep-k8s/lockstep/controller/engine"
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 	"github.com/lockstep-k8s/lockstep/controller/pacing"
@@ -67,7 +65,8 @@ type Core struct {
 type Owners = engine.Owners[*Job, batchv1alpha1.JobStatus]
 
 // New makes the core from a configuration with defaults, that was found valid and has Jobs
-// switched on. The informer of PodGroups is shared, and others start it after this.
+// switched on. The informer of PodGroups is shared: others start it, and have it indexed by
+// engine.OwnerIndex.
 func New(clients Clients, podGroups cache.SharedIndexInformer, config *configv1alpha1.ControllerConfiguration) (*Core, error) {
 	c := &Core{
 		clients: clients,
@@ -137,53 +136,45 @@ func (c *Core) Resource() engine.Resource {
 func (c *Core) Kinds() []engine.Kind {
 	return []engine.Kind{
 		{
-			Name: volcano.KindPod,
-			Client: engine.ClientOf[*corev1.Pod, *corev1.PodList](func(namespace string) typedcorev1.PodInterface {
-				return c.clients.Kube.CoreV1().Pods(namespace)
-			}),
+			Name:     volcano.KindPod,
+			Client:   adapter.Pods(c.clients.Kube),
 			Informer: c.pods, OwnersOf: jobsOf, Delay: pacing.EventDelay, Reduce: reducePod, Remembers: true,
 		},
 		{
-			Name: volcano.KindPodGroup,
-			Client: engine.ClientOf[*schedulingv1alpha1.PodGroup, *schedulingv1alpha1.PodGroupList](func(namespace string) typedschedulingv1alpha1.PodGroupInterface {
-				return c.clients.Lockstep.SchedulingV1alpha1().PodGroups(namespace)
-			}),
+			Name:     volcano.KindPodGroup,
+			Client:   adapter.PodGroups(c.clients.Lockstep),
 			Informer: c.podGroups, OwnersOf: jobsOf, Delay: pacing.EventDelay, Remembers: true,
 		},
 		{
-			Name: volcano.KindConfigMap,
-			Client: engine.ClientOf[*corev1.ConfigMap, *corev1.ConfigMapList](func(namespace string) typedcorev1.ConfigMapInterface {
-				return c.clients.Kube.CoreV1().ConfigMaps(namespace)
-			}),
+			Name:     volcano.KindConfigMap,
+			Client:   adapter.ConfigMaps(c.clients.Kube),
 			Informer: c.configMaps, OwnersOf: jobsOf, Remembers: true,
 		},
 		{
-			Name: volcano.KindService,
-			Client: engine.ClientOf[*corev1.Service, *corev1.ServiceList](func(namespace string) typedcorev1.ServiceInterface {
-				return c.clients.Kube.CoreV1().Services(namespace)
-			}),
-			Informer: c.metadataOf[volcano.KindService], OwnersOf: jobsOf, Reduce: reduceToMetadata, Remembers: true,
+			Name:     volcano.KindService,
+			Client:   adapter.Services(c.clients.Kube),
+			Informer: c.metadataOf[volcano.KindService], OwnersOf: jobsOf, Reduce: adapter.ReduceToMetadata, Remembers: true,
 		},
 		{
 			Name: volcano.KindSecret,
 			Client: engine.ClientOf[*corev1.Secret, *corev1.SecretList](func(namespace string) typedcorev1.SecretInterface {
 				return c.clients.Kube.CoreV1().Secrets(namespace)
 			}),
-			Informer: c.metadataOf[volcano.KindSecret], OwnersOf: jobsOf, Reduce: reduceToMetadata, Remembers: true,
+			Informer: c.metadataOf[volcano.KindSecret], OwnersOf: jobsOf, Reduce: adapter.ReduceToMetadata, Remembers: true,
 		},
 		{
 			Name: volcano.KindNetworkPolicy,
 			Client: engine.ClientOf[*networkingv1.NetworkPolicy, *networkingv1.NetworkPolicyList](func(namespace string) typednetworkingv1.NetworkPolicyInterface {
 				return c.clients.Kube.NetworkingV1().NetworkPolicies(namespace)
 			}),
-			Informer: c.metadataOf[volcano.KindNetworkPolicy], OwnersOf: jobsOf, Reduce: reduceToMetadata, Remembers: true,
+			Informer: c.metadataOf[volcano.KindNetworkPolicy], OwnersOf: jobsOf, Reduce: adapter.ReduceToMetadata, Remembers: true,
 		},
 		{
 			Name: volcano.KindClaim,
 			Client: engine.ClientOf[*corev1.PersistentVolumeClaim, *corev1.PersistentVolumeClaimList](func(namespace string) typedcorev1.PersistentVolumeClaimInterface {
 				return c.clients.Kube.CoreV1().PersistentVolumeClaims(namespace)
 			}),
-			Informer: c.metadataOf[volcano.KindClaim], OwnersOf: c.jobsOfClaim, Reduce: reduceToMetadata, Remembers: true,
+			Informer: c.metadataOf[volcano.KindClaim], OwnersOf: c.jobsOfClaim, Reduce: adapter.ReduceToMetadata, Remembers: true,
 		},
 		{
 			Name: volcano.KindCommand,
@@ -224,11 +215,7 @@ func (c *Core) jobsOfClaim(object metav1.Object) []string {
 
 // DecodeStatus reads a stored status.
 func (c *Core) DecodeStatus(stored []byte) (*batchv1alpha1.JobStatus, error) {
-	status := &batchv1alpha1.JobStatus{}
-	if err := utiljson.Unmarshal(stored, status); err != nil {
-		return nil, fmt.Errorf("status does not decode: %w", err)
-	}
-	return status, nil
+	return adapter.DecodeStatus[batchv1alpha1.JobStatus](stored)
 }
 
 // Size is the number of Pods that a status counts, or will at least.
@@ -242,5 +229,7 @@ func (c *Core) Size(status *batchv1alpha1.JobStatus) int {
 
 // NewDecider begins to decide on a Job.
 func (c *Core) NewDecider() engine.Decider[*Job, batchv1alpha1.JobStatus] {
-	return &decider{core: c}
+	return adapter.NewDecider(c.snapshot, func(s volcano.Snapshot, now time.Time, _ plan.Entropy) (plan.Plan[batchv1alpha1.JobStatus], volcano.Memory) {
+		return c.decide(s, now)
+	})
 }

@@ -12,10 +12,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/informers"
-	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/tools/cache"
 
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/controller/adapter"
 	"github.com/lockstep-k8s/lockstep/controller/engine"
 	"github.com/lockstep-k8s/lockstep/controller/volcano"
 	"github.com/lockstep-k8s/lockstep/internal/informing"
@@ -24,10 +24,7 @@ import (
 // newInformers makes the informers, but for that of Jobs. The one of PodGroups is shared, and
 // others start it.
 func (c *Core) newInformers() error {
-	labelled := func(options *metav1.ListOptions) {
-		options.LabelSelector = batchv1alpha1.KeyJobName
-		informing.WantCurrent(options)
-	}
+	labelled := adapter.Labelled(batchv1alpha1.KeyJobName)
 	owned := engine.OwnerIndex("")
 	typed := informers.NewSharedInformerFactoryWithOptions(c.clients.Kube, 0, informers.WithTweakListOptions(labelled))
 	c.pods = typed.Core().V1().Pods().Informer()
@@ -67,7 +64,7 @@ func (c *Core) newInformers() error {
 			return err
 		}
 	}
-	for _, informer := range []cache.SharedIndexInformer{c.pods, c.configMaps, c.podGroups} {
+	for _, informer := range []cache.SharedIndexInformer{c.pods, c.configMaps} {
 		if err := informer.AddIndexers(owned); err != nil {
 			return err
 		}
@@ -79,28 +76,14 @@ func (c *Core) newInformers() error {
 // Volcano.
 var volcanoGroupResource = schema.GroupVersionResource{Group: "scheduling.volcano.sh", Version: "v1beta1", Resource: "podgroups"}
 
-// newMetadataInformer caches the metadata of objects, and nothing else of them: what a Secret
-// holds is never read.
+// newMetadataInformer caches the metadata of objects, and starts with the others.
 func (c *Core) newMetadataInformer(resource schema.GroupVersionResource, which func(*metav1.ListOptions)) (cache.SharedIndexInformer, error) {
-	informer := metadatainformer.NewFilteredMetadataInformer(c.clients.Metadata, resource, metav1.NamespaceAll, 0,
-		engine.OwnerIndex(""), which).Informer()
+	informer, err := adapter.MetadataInformer(c.clients.Metadata, resource, which)
+	if err != nil {
+		return nil, err
+	}
 	c.start = append(c.start, func(ctx context.Context) { go informer.RunWithContext(ctx) })
-	return informer, informer.SetTransform(informing.DropManagedFields)
-}
-
-// reduceToMetadata keeps of an object what the cache of its kind would hold.
-func reduceToMetadata(object metav1.Object) metav1.Object {
-	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
-		Name:              object.GetName(),
-		Namespace:         object.GetNamespace(),
-		UID:               object.GetUID(),
-		ResourceVersion:   object.GetResourceVersion(),
-		Labels:            object.GetLabels(),
-		Annotations:       object.GetAnnotations(),
-		OwnerReferences:   object.GetOwnerReferences(),
-		CreationTimestamp: object.GetCreationTimestamp(),
-		DeletionTimestamp: object.GetDeletionTimestamp(),
-	}}
+	return informer, nil
 }
 
 // keepOfPod and reducePod keep of a Pod what decisions read.

@@ -5,13 +5,13 @@ package volcanojobs
 
 import (
 	"encoding/json"
-	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/controller/adapter"
 	"github.com/lockstep-k8s/lockstep/controller/volcano"
 )
 
@@ -21,23 +21,25 @@ type Job struct {
 	// ours says whether its scheduler makes it ours. Of one that is not, nothing is ever
 	// written, and nobody is told of it, even if it makes no sense.
 	ours bool
+	// unreadable says why the spec, which is empty then, can't be read. Empty if it can.
+	unreadable string
 }
 
 // DeepCopyObject makes a Job an object that informers can hold.
 func (j *Job) DeepCopyObject() runtime.Object {
-	return &Job{Job: j.Job.DeepCopy(), ours: j.ours}
+	return &Job{Job: j.Job.DeepCopy(), ours: j.ours, unreadable: j.unreadable}
 }
 
 // DecodeOwner makes a Job of what the API server has sent. The CRD may be Volcano's, or
-// anybody's: what a spec may hold is for the decision to look at, if it can be read at all.
+// anybody's: what a spec may hold is for the decision to look at, and what if it can't be read.
 func (c *Core) DecodeOwner(kind metav1.TypeMeta, metadata metav1.ObjectMeta, spec []byte) (*Job, error) {
-	metadata.ManagedFields = statusWriters(metadata.ManagedFields)
+	metadata.ManagedFields = adapter.StatusWriters(metadata.ManagedFields)
 	job := &Job{Job: &batchv1alpha1.Job{TypeMeta: kind, ObjectMeta: metadata}}
 	if len(spec) > 0 {
 		if err := utiljson.Unmarshal(spec, &job.Spec); err != nil {
 			job.Spec = batchv1alpha1.JobSpec{}
-			job.ours = c.namesUs(spec)
-			return job, fmt.Errorf("spec does not decode: %w", err)
+			job.ours, job.unreadable = c.namesUs(spec), err.Error()
+			return job, nil
 		}
 	}
 	job.ours = volcano.IsOurs(&job.Spec, c.options)
@@ -65,16 +67,3 @@ func (c *Core) namesUs(spec []byte) bool {
 
 // Ignores says whether a Job is somebody else's.
 func (c *Core) Ignores(job *Job) bool { return !job.ours }
-
-// statusWriters are the managers of a Job's status. What fields they have written is left
-// out.
-func statusWriters(managers []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
-	var kept []metav1.ManagedFieldsEntry
-	for _, manager := range managers {
-		if manager.Subresource == "status" {
-			manager.FieldsV1 = nil
-			kept = append(kept, manager)
-		}
-	}
-	return kept
-}

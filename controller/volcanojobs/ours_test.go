@@ -41,8 +41,8 @@ func TestWhoseJobItIs(t *testing.T) {
 			if job == nil || job.Name != "j" {
 				t.Fatalf("the Job is %v, want one with its metadata", job)
 			}
-			if got := tc.core.Ignores(job); got != tc.ignored || (err != nil) != tc.wrong {
-				t.Errorf("ignored: %t, want %t; error: %v", got, tc.ignored, err)
+			if got := tc.core.Ignores(job); got != tc.ignored || err != nil || (job.unreadable != "") != tc.wrong {
+				t.Errorf("ignored: %t, want %t; can't be read: %q; error: %v", got, tc.ignored, job.unreadable, err)
 			}
 		})
 	}

@@ -9,23 +9,16 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/metadata"
 
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
-	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
-	"github.com/lockstep-k8s/lockstep/client/clientset/versioned"
-	"github.com/lockstep-k8s/lockstep/client/informers/externalversions"
-	"github.com/lockstep-k8s/lockstep/controller/engine"
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 	"github.com/lockstep-k8s/lockstep/controller/pacing"
 	"github.com/lockstep-k8s/lockstep/controller/volcano"
 	"github.com/lockstep-k8s/lockstep/internal/testing/apiserver"
+	"github.com/lockstep-k8s/lockstep/internal/testing/coretest"
 )
 
 // TestAPanicCostsOneJobAWhile, and after that it goes on if the fault is gone.
@@ -56,59 +49,20 @@ func TestAPanicCostsOneJobAWhile(t *testing.T) {
 		if !pods("faulty") {
 			t.Errorf("the Job has no Pods %v after the fault is gone", pacing.MaxBackoff)
 		}
-		told := false
-		for _, event := range apiserver.All[corev1.Event](server, "ns") {
-			told = told || event.InvolvedObject.Name == "faulty" && event.Reason == "Panicked"
-		}
-		if !told {
-			t.Error("the user was not told of the fault")
-		}
+		coretest.WantEvent(t, server, "faulty", "Panicked")
 	})
 }
 
 // run runs Jobs with a core that decides otherwise, until the test ends.
 func run(t *testing.T, server *apiserver.Server, decide func(volcano.Snapshot, time.Time) (plan.Plan[batchv1alpha1.JobStatus], volcano.Memory)) {
 	t.Helper()
-	config := server.Config()
-	var clients Clients
-	var errs [4]error
-	clients.Kube, errs[0] = kubernetes.NewForConfig(config)
-	clients.Lockstep, errs[1] = versioned.NewForConfig(config)
-	clients.Metadata, errs[2] = metadata.NewForConfig(config)
-	clients.Dynamic, errs[3] = dynamic.NewForConfig(config)
-	for _, err := range errs {
+	coretest.Run(t, server, func(s coretest.Setup) (func(context.Context), error) {
+		core, err := New(Clients{Kube: s.Kube, Lockstep: s.Lockstep, Metadata: s.Metadata, Dynamic: s.Dynamic}, s.PodGroups, s.Config)
 		if err != nil {
-			t.Fatal(err)
+			return nil, err
 		}
-	}
-	settings := &configv1alpha1.ControllerConfiguration{}
-	configv1alpha1.SetDefaults(settings)
-	factory := externalversions.NewSharedInformerFactory(clients.Lockstep, 0)
-	core, err := New(clients, factory.Scheduling().V1alpha1().PodGroups().Informer(), settings)
-	if err != nil {
-		t.Fatal(err)
-	}
-	core.decide = decide
-	e, err := engine.New(engine.Options{
-		Kube: clients.Kube, Metadata: clients.Metadata, Workers: 2, BatchSize: 2, Registerer: prometheus.NewRegistry(),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := core.AddTo(e); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	core.Start(ctx)
-	factory.StartWithContext(ctx)
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		e.Run(ctx)
-	}()
-	t.Cleanup(func() {
-		cancel()
-		<-ended
-		factory.Shutdown()
+		core.decide = decide
+		_, err = core.AddTo(s.Engine)
+		return core.Start, err
 	})
 }

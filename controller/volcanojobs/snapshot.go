@@ -21,19 +21,21 @@ import (
 type view = engine.View[*Job, batchv1alpha1.JobStatus]
 
 // snapshot puts together what is known of a Job. Everything in it is read only.
-func (c *Core) snapshot(view *view) (volcano.Snapshot, error) {
+func (c *Core) snapshot(view *view, memory volcano.Memory) (volcano.Snapshot, error) {
 	snapshot := volcano.Snapshot{
-		Job:       view.Owner.Job,
-		Persisted: view.Persisted,
-		Status:    view.Status,
-		Objects:   map[volcano.ObjectKey]metav1.Object{},
-		Gone:      view.Gone,
-		Deleted:   view.Deleted,
-		Current:   view.Current,
-		Checked:   view.Checked,
-		Blocked:   view.Blocked,
-		Outcomes:  view.Outcomes,
-		Options:   c.options,
+		Job:        view.Owner.Job,
+		Unreadable: view.Owner.unreadable,
+		Persisted:  view.Persisted,
+		Status:     view.Status,
+		Memory:     memory,
+		Objects:    map[volcano.ObjectKey]metav1.Object{},
+		Gone:       view.Gone,
+		Deleted:    view.Deleted,
+		Current:    view.Current,
+		Checked:    view.Checked,
+		Blocked:    view.Blocked,
+		Outcomes:   view.Outcomes,
+		Options:    c.options,
 	}
 	if view.DeletionTimestamp != nil && snapshot.Job.DeletionTimestamp == nil {
 		deleted := *snapshot.Job // The cache is behind.

@@ -22,9 +22,9 @@ var cluster *testbed.Cluster
 
 func TestMain(m *testing.M) {
 	os.Exit(testbed.Main(m, localenv.Options{
-		SimulatedNodes: 5, NodeCPU: "100", NodePods: 400, With: "scheduler",
-	}, func(_ context.Context, c *testbed.Cluster) error {
+		SimulatedNodes: 5, NodeCPU: "100", NodePods: 400, With: "none",
+	}, func(ctx context.Context, c *testbed.Cluster) error {
 		cluster = c
-		return nil
+		return c.RunScheduler(ctx, "")
 	}))
 }

@@ -32,6 +32,11 @@ func TestMain(m *testing.M) {
 		if err := c.InstallVolcanoJobs(ctx); err != nil {
 			return err
 		}
-		return c.RunController(ctx, localenv.WithVolcanoJobs(""))
+		if err := c.InstallKubeflowJobs(ctx); err != nil {
+			return err
+		}
+		// The image in which workers of PyTorch wait for their master is one that is here.
+		kubeflow := localenv.WithKubeflowJobs("takeJobs: All, pytorchInitImage: 'lockstep.dev/toolbox:dev'")
+		return c.RunController(ctx, localenv.WithVolcanoJobs(kubeflow.Config))
 	}))
 }

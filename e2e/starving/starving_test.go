@@ -38,8 +38,7 @@ func TestMain(m *testing.M) {
 		SimulatedNodes: nodes, NodeCPU: fmt.Sprint(coresOfNode), With: "none",
 	}, func(ctx context.Context, c *testbed.Cluster) error {
 		cluster = c
-		_, err := c.StartScheduler(ctx, "starvationAfter: 3s")
-		return err
+		return c.RunScheduler(ctx, "starvationAfter: 3s")
 	}))
 }
 

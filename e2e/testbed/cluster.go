@@ -31,6 +31,9 @@ type Cluster struct {
 	*localenv.Cluster
 	// controller is what RunController has started. Nil without it.
 	controller *localenv.Controller
+	// scheduler is what RunScheduler has started. Nil without it.
+	scheduler *runningScheduler
+	leaving   leavingNamespaces
 }
 
 // Main runs the tests of a package on a cluster of their own, of the version that
@@ -50,6 +53,9 @@ func Main(m *testing.M, o localenv.Options, use func(ctx context.Context, c *Clu
 		code = failed(err)
 	} else {
 		code = m.Run()
+		if err := cluster.waitNamespacesGone(ctx); err != nil {
+			code = failed(err)
+		}
 	}
 	if err := down(); err != nil {
 		return failed(err)
@@ -69,6 +75,9 @@ func Up(t testing.TB, o localenv.Options) *Cluster {
 	}
 	t.Cleanup(func() {
 		defer stop()
+		if err := cluster.waitNamespacesGone(ctx); err != nil {
+			t.Error(err)
+		}
 		if err := down(); err != nil {
 			t.Error(err)
 		}

@@ -22,7 +22,8 @@ import (
 //  2. Pods of two versions of a Job never run at the same time;
 //  3. an index that has ended is not run again in the same version and retry;
 //  4. phases follow each other in legal order, one step a write, and final ones stay;
-//  5. a restart is counted when it begins, and only then; no number goes back.
+//  5. a restart is counted when it begins, and only then; no number goes back;
+//  6. nothing of a Job runs that becomes Aborted or Terminated, or, after Completing, Completed.
 //
 // A Pod runs, in this sense, from its creation until its containers have ended or it is gone,
 // whichever is first.
@@ -156,12 +157,18 @@ func (h *jobHistory) jobChanged(job *batchv1alpha1.Job, gone bool) {
 	if now.Version < old.Version {
 		h.complain("Job %s went back from version %d to %d", job.Name, old.Version, now.Version)
 	}
-	switch now.State.Phase {
-	case batchv1alpha1.JobAborted, batchv1alpha1.JobTerminated:
+	if isStopped(old.State.Phase, now.State.Phase) {
 		for _, pod := range h.pods {
 			if r, _ := runOf(pod); r.job == job.UID && !hasEnded(pod) {
 				h.complain("Job %s is %s, and Pod %s runs", job.Name, now.State.Phase, pod.Name)
 			}
 		}
 	}
+}
+
+// isStopped says whether a Job is in a phase, or has just got there, in which nothing of it runs.
+// What a Job is Completed of that came to its natural end may still be on its way out.
+func isStopped(before, now batchv1alpha1.JobPhase) bool {
+	return now == batchv1alpha1.JobAborted || now == batchv1alpha1.JobTerminated ||
+		now == batchv1alpha1.JobCompleted && before == batchv1alpha1.JobCompleting
 }

@@ -44,6 +44,7 @@ func TestBrokenGuaranteesOfJobsAreFound(t *testing.T) {
 		rr = batchv1alpha1.JobRunning
 		rs = batchv1alpha1.JobRestarting
 		cd = batchv1alpha1.JobCompleted
+		cc = batchv1alpha1.JobCompleting
 		ab = batchv1alpha1.JobAborting
 		xx = batchv1alpha1.JobAborted
 	)
@@ -69,6 +70,8 @@ func TestBrokenGuaranteesOfJobsAreFound(t *testing.T) {
 		"a restart that does not count":    {then: []event{jobEvent(rs, 1, 0)}, want: "with 0 retries to Restarting with 0"},
 		"a number that goes back":          {then: []event{jobEvent(rs, 1, 1), jobEvent(pp, 0, 1)}, want: "back from version 1 to 0"},
 		"a Pod that outlives the abort":    {then: []event{jobEvent(ab, 1, 0), jobEvent(xx, 1, 0)}, want: "is Aborted, and Pod p runs"},
+		"a Pod that outlives CompleteJob":  {then: []event{jobEvent(cc, 1, 0), jobEvent(cd, 1, 0)}, want: "is Completed, and Pod p runs"},
+		"a Pod that outlives the end":      {then: []event{jobEvent(rr, 0, 0), jobEvent(cd, 0, 0)}},
 		"Pods of nobody, or somebody else": {then: []event{{pod: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "other", UID: "9"}}}}},
 	} {
 		t.Run(name, func(t *testing.T) {

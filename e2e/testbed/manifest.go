@@ -10,6 +10,7 @@ import (
 
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
 	"github.com/lockstep-k8s/lockstep/internal/localenv"
 )
 
@@ -23,13 +24,13 @@ const (
 	exampleImages = "lockstep.dev/"
 )
 
-// ReplaceImages replaces every image of the Frameworks and Volcano Jobs in a manifest, so that it
+// ReplaceImages replaces every image of the Frameworks and the jobs in a manifest, so that it
 // runs where no registry is. It returns the name of the last of them, empty if
 // there is none. What has no kind is left out.
 func ReplaceImages(manifest []byte) (replaced, name string, err error) {
 	replaced, err = localenv.EditManifest(manifest, func(object *unstructured.Unstructured) error {
 		switch object.GetKind() {
-		case frameworkv1.FrameworkKind, batchv1alpha1.JobKind:
+		case frameworkv1.FrameworkKind, batchv1alpha1.JobKind, kubeflowv1.TFJobKind, kubeflowv1.PyTorchJobKind:
 			name = object.GetName()
 			replaceImages(object.Object)
 		}

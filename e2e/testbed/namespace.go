@@ -5,16 +5,20 @@ package testbed
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Namespace makes a namespace for one test. When the test ends, it says what was
-// in it if the test failed, deletes it, and waits until no Pod of it is left, so
-// that the next test finds the nodes free.
+// in it if the test failed, deletes it, and waits until no Framework and no Pod of it is
+// left, so that the next test finds the nodes free. That the rest of it goes, too, is
+// waited for when all tests have ended, as Kubernetes takes its time: see
+// waitNamespacesGone.
 func (c *Cluster) Namespace(t testing.TB) string {
 	t.Helper()
 	namespace, err := c.CreateNamespace(t.Context(), metav1.ObjectMeta{GenerateName: "e2e-"})
@@ -26,13 +30,45 @@ func (c *Cluster) Namespace(t testing.TB) string {
 		if t.Failed() {
 			t.Log(c.dump(ctx, namespace))
 		}
+		c.leaving.add(leavingNamespace{namespace, t.Name()})
 		deleting, cancel := context.WithTimeout(ctx, 2*Patience)
 		defer cancel()
-		if err := c.DeleteNamespace(deleting, namespace); err != nil {
+		if err := c.ClearNamespace(deleting, namespace); err != nil {
 			t.Errorf("%v\n%s", err, c.dump(ctx, namespace))
 		}
 	})
 	return namespace
+}
+
+// leavingNamespace is a namespace that is being deleted, and the test that had it.
+type leavingNamespace struct{ name, test string }
+
+// leavingNamespaces are those of tests that have ended. Tests end beside each other.
+type leavingNamespaces struct {
+	mu  sync.Mutex
+	all []leavingNamespace
+}
+
+func (l *leavingNamespaces) add(namespace leavingNamespace) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.all = append(l.all, namespace)
+}
+
+// waitNamespacesGone waits until the namespaces of all tests that have ended are gone. The
+// error says what is left of those that stay.
+func (c *Cluster) waitNamespacesGone(ctx context.Context) error {
+	c.leaving.mu.Lock()
+	defer c.leaving.mu.Unlock()
+	waiting, cancel := context.WithTimeoutCause(ctx, Patience, fmt.Errorf("timed out after %v", Patience))
+	defer cancel()
+	var errs []error
+	for _, namespace := range c.leaving.all {
+		if err := c.WaitNamespaceGone(waiting, namespace.name); err != nil {
+			errs = append(errs, fmt.Errorf("after %s: %w\n%s", namespace.test, err, c.dump(ctx, namespace.name)))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // dump says what is in a namespace, and what Lockstep's programs logged last.
@@ -43,6 +79,7 @@ func (c *Cluster) dump(ctx context.Context, namespace string) string {
 		{"get", "frameworks,podgroups", "-n", namespace, "-o", "yaml"},
 		// Not every cluster has them.
 		{"get", "jobs.batch.volcano.sh,commands.bus.volcano.sh", "-n", namespace, "-o", "yaml", "--ignore-not-found"},
+		{"get", "tfjobs.kubeflow.org,pytorchjobs.kubeflow.org", "-n", namespace, "-o", "yaml", "--ignore-not-found"},
 		{"get", "events", "-n", namespace, "--sort-by=.lastTimestamp"},
 	} {
 		out, err := c.Kubectl(ctx, args...)
@@ -55,6 +92,9 @@ func (c *Cluster) dump(ctx context.Context, namespace string) string {
 		log := c.LogTail(component, 8000)
 		if component == "controller" && c.controller != nil {
 			log = c.controller.LogTail(8000)
+		}
+		if component == "scheduler" && c.scheduler != nil {
+			log = c.scheduler.LogTail(8000)
 		}
 		fmt.Fprintf(&b, "log of %s:\n%s\n", component, log)
 	}

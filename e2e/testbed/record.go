@@ -17,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
@@ -24,9 +25,10 @@ import (
 
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
 )
 
-// Recording is all that happened to the Frameworks or Volcano Jobs of a namespace, and to its
+// Recording is all that happened to the Frameworks, or the jobs of a kind, of a namespace, and to its
 // Pods, whoever did it, in the order in which it was stored.
 type Recording struct {
 	cluster   *Cluster
@@ -48,7 +50,7 @@ type owners struct {
 	broken func([]event) []string
 }
 
-// event is what a watch told. Exactly one of framework, job and pod is not nil.
+// event is what a watch told. Exactly one of framework, job, training and pod is not nil.
 type event struct {
 	// version is the resource version, which all kinds share: etcd counts its
 	// writes.
@@ -56,13 +58,17 @@ type event struct {
 	gone      bool
 	framework *frameworkv1.Framework
 	job       *batchv1alpha1.Job
+	training  *trainingRecord
 	pod       *corev1.Pod
 }
 
 // owner is the object, if it is not a Pod.
 func (e event) owner() metav1.Object {
-	if e.job != nil {
+	switch {
+	case e.job != nil:
 		return e.job
+	case e.training != nil:
+		return e.training
 	}
 	return e.framework
 }
@@ -87,6 +93,18 @@ func (c *Cluster) RecordVolcanoJobs(t testing.TB, namespace string) *Recording {
 		watch:  client.Watch,
 		list:   func(ctx context.Context) (runtime.Object, error) { return client.List(ctx, metav1.ListOptions{}) },
 		broken: brokenJobGuarantees,
+	})
+}
+
+// RecordTrainingJobs begins to record Kubeflow's jobs of a kind of a namespace in which there is
+// nothing yet.
+func (c *Cluster) RecordTrainingJobs(t testing.TB, namespace string, kind TrainingKind) *Recording {
+	t.Helper()
+	client := c.trainingJobs(t, namespace, kind, kubeflowv1.SchemeGroupVersion.Version)
+	return c.record(t, namespace, owners{
+		watch:  client.Watch,
+		list:   func(ctx context.Context) (runtime.Object, error) { return client.List(ctx, metav1.ListOptions{}) },
+		broken: brokenTrainingGuarantees,
 	})
 }
 
@@ -143,6 +161,11 @@ func newEvent(object runtime.Object) (event, error) {
 		e.framework, version = object, object.ResourceVersion
 	case *batchv1alpha1.Job:
 		e.job, version = object, object.ResourceVersion
+	case *unstructured.Unstructured:
+		e.training, version = &trainingRecord{Object: object}, object.GetResourceVersion()
+		if _, status := readTrainingJob(object); status != nil {
+			e.training.status = *status
+		}
 	case *corev1.Pod:
 		e.pod, version = object, object.ResourceVersion
 	default:

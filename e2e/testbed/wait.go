@@ -20,7 +20,7 @@ import (
 
 // Patience is how long a test waits for what should take seconds: enough for a
 // busy machine with two cores. It bounds failing tests only.
-const Patience = 3 * time.Minute
+const Patience = 5 * time.Minute
 
 // patient is the context of a test, for as long as it waits for something.
 func patient(t testing.TB, patience time.Duration) (context.Context, context.CancelFunc) {

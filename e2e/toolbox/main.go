@@ -33,6 +33,7 @@ func tools() map[string]func(args []string) error {
 		"sleep":    sleep,
 		"hostname": hostname,
 		"getent":   getent,
+		"nslookup": func(args []string) error { return getent(append([]string{"ahosts"}, args...)) },
 		"cat":      cat,
 		"ls":       ls,
 		"true":     func([]string) error { return nil },

@@ -84,6 +84,9 @@ func dial(ctx context.Context, address string) (net.Conn, error) {
 	}
 }
 
+// Rank is which of the workers this one is.
+func (r *ring) Rank() int { return r.rank }
+
 // Close hangs up on both neighbours.
 func (r *ring) Close() {
 	if r.next != nil {

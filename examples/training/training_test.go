@@ -130,7 +130,7 @@ func TestSettings(t *testing.T) {
 	if s.rank != 2 || s.attempt != 1 {
 		t.Errorf("rank %d, attempt %d, want 2 and 1", s.rank, s.attempt)
 	}
-	host, port := s.peer(3)
+	host, port := peersInFramework(func(key string) string { return env[key] }, 29500)(3)
 	if host != "worker-3.train.team.svc.cluster.local" || port != 29500 {
 		t.Errorf("peer 3 is %s:%d, want worker-3.train.team.svc.cluster.local:29500", host, port)
 	}

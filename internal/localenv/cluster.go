@@ -21,6 +21,7 @@ import (
 	"syscall"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -65,7 +66,7 @@ type Cluster struct {
 	Kubeconfig string
 	// Config is what Kubeconfig says, without a rate limit.
 	Config *rest.Config
-	// Kube and Lockstep are clients made from Config.
+	// Kube and Lockstep are clients made from Config; Kube speaks protobuf.
 	Kube     kubernetes.Interface
 	Lockstep lockstep.Interface
 
@@ -137,7 +138,12 @@ func (c *Cluster) connect() error {
 	config.QPS = -1 // callers wait for the server, not for a client's limiter
 	config.DisableCompression = true
 	c.Config = config
-	if c.Kube, err = kubernetes.NewForConfig(config); err != nil {
+	// In protobuf, as lists of thousands of Pods are read again and again, and reading JSON
+	// would keep the processors from what is tested. Custom resources know JSON only.
+	core := rest.CopyConfig(config)
+	core.ContentType = runtime.ContentTypeProtobuf
+	core.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+	if c.Kube, err = kubernetes.NewForConfig(core); err != nil {
 		return err
 	}
 	c.Lockstep, err = lockstep.NewForConfig(config)

@@ -22,6 +22,11 @@ func (c *Cluster) KubectlApply(ctx context.Context, namespace, manifest string) 
 	return c.kubectl(ctx, strings.NewReader(manifest), "apply", "--namespace", namespace, "-f", "-")
 }
 
+// KubectlReplace replaces what is there by a manifest, as `kubectl replace -f -` does.
+func (c *Cluster) KubectlReplace(ctx context.Context, manifest string) (string, error) {
+	return c.kubectl(ctx, strings.NewReader(manifest), "replace", "-f", "-")
+}
+
 func (c *Cluster) kubectl(ctx context.Context, stdin io.Reader, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, filepath.Join(c.Bin(), "kubectl"), append([]string{"--kubeconfig", c.Kubeconfig}, args...)...)
 	cmd.Stdin = stdin

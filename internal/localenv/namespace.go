@@ -32,39 +32,63 @@ func (c *Cluster) CreateNamespace(ctx context.Context, meta metav1.ObjectMeta) (
 }
 
 // DeleteNamespace deletes a namespace with all that is in it, and waits until it
-// is gone. Pods that jobs.Hold keeps are let go. An error does not keep it from
-// deleting the rest.
+// is gone. An error does not keep it from deleting the rest.
 func (c *Cluster) DeleteNamespace(ctx context.Context, namespace string) error {
-	// Frameworks first, and in the foreground: their controller must not make new
+	return errors.Join(c.ClearNamespace(ctx, namespace), c.WaitNamespaceGone(ctx, namespace))
+}
+
+// ClearNamespace deletes a namespace, and waits until no Framework and no Pod of it is
+// left and none can come. Pods that jobs.Hold keeps are let go. The rest goes later, as
+// Kubernetes waits for some seconds before it empties a namespace: see
+// WaitNamespaceGone. An error does not keep it from deleting the rest.
+func (c *Cluster) ClearNamespace(ctx context.Context, namespace string) error {
+	// Frameworks first, and in the foreground: their controller must not try to make new
 	// Pods while the namespace empties.
 	foreground, zero := metav1.DeletePropagationForeground, int64(0)
+	frameworks, pods := c.Lockstep.FrameworkcontrollerV1().Frameworks(namespace), c.Kube.CoreV1().Pods(namespace)
 	var errs []error
 	err := tryAgain(func() error {
-		return c.Lockstep.FrameworkcontrollerV1().Frameworks(namespace).DeleteCollection(ctx, metav1.DeleteOptions{PropagationPolicy: &foreground}, metav1.ListOptions{})
+		return frameworks.DeleteCollection(ctx, metav1.DeleteOptions{PropagationPolicy: &foreground}, metav1.ListOptions{})
 	})
 	if err != nil {
 		errs = append(errs, fmt.Errorf("deleting Frameworks: %w", err))
 	}
-	err = tryAgain(func() error {
-		return c.Kube.CoreV1().Pods(namespace).DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: &zero}, metav1.ListOptions{})
-	})
-	if err != nil {
-		errs = append(errs, fmt.Errorf("deleting Pods: %w", err))
-	}
+	// Before the Pods: in a namespace that is being deleted nobody can make others.
 	if err := c.Kube.CoreV1().Namespaces().Delete(ctx, namespace, metav1.DeleteOptions{}); err != nil {
-		return errors.Join(append(errs, fmt.Errorf("deleting namespace %s: %w", namespace, err))...)
+		errs = append(errs, fmt.Errorf("deleting namespace %s: %w", namespace, err))
 	}
-	err = Await(ctx, "namespace "+namespace+" to be gone", func(ctx context.Context) (bool, string, error) {
+	err = Await(ctx, "the Frameworks and Pods of namespace "+namespace+" to be gone", func(ctx context.Context) (bool, string, error) {
+		// Again and again, because a request to create one may have been under way.
+		if err := pods.DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: &zero}, metav1.ListOptions{}); err != nil {
+			return false, "", err
+		}
 		if err := c.ReleasePods(ctx, namespace); err != nil {
 			return false, "", err
 		}
-		_, err := c.Kube.CoreV1().Namespaces().Get(ctx, namespace, metav1.GetOptions{})
+		leftPods, err := pods.List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return false, "", err
+		}
+		leftFrameworks, err := frameworks.List(ctx, metav1.ListOptions{})
+		if err != nil && !apierrors.IsNotFound(err) { // Their kind may not be served.
+			return false, "", err
+		}
+		f, p := len(leftFrameworks.Items), len(leftPods.Items)
+		return f+p == 0, fmt.Sprintf("%d Frameworks, %d Pods", f, p), nil
+	})
+	return errors.Join(append(errs, err)...)
+}
+
+// WaitNamespaceGone waits until a namespace that ClearNamespace has deleted is gone, with
+// all that was in it.
+func (c *Cluster) WaitNamespaceGone(ctx context.Context, namespace string) error {
+	return Await(ctx, "namespace "+namespace+" to be gone", func(ctx context.Context) (bool, string, error) {
+		left, err := c.Kube.CoreV1().Namespaces().Get(ctx, namespace, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			return true, "", nil
 		}
-		return false, "it exists", err
+		return false, fmt.Sprintf("it exists: %+v", left.Status), err
 	})
-	return errors.Join(append(errs, err)...)
 }
 
 // tryAgain deletes a collection, a few times if need be. The API server deletes its

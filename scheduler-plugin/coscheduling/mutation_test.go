@@ -136,7 +136,7 @@ func mutations() map[string]mutation.Mutation {
 		"the planner gives away the room of nominated Pods": {File: "place/pass.go", By: ".", Tests: "TestAGangLeavesRoomToPods|TestAGangIsPackedBeside",
 			Old: "\t\t\tseen.Free[r] -= q\n", New: "\t\t\t_, _ = r, q\n"},
 		"a gang yields to nominated Pods that it outranks": {File: "place/nominated.go", By: ".", Tests: "TestAGangLeavesRoomToPods",
-			Old: "own || corev1helpers.PodPriority(pod) < g.Rank.Priority", New: "own || corev1helpers.PodPriority(pod) < g.Rank.Priority && false"},
+			Old: "own[pod.UID] || corev1helpers.PodPriority(pod) < g.Rank.Priority", New: "own[pod.UID] || corev1helpers.PodPriority(pod) < g.Rank.Priority && false"},
 		"nobody hears that a nominated Pod is placed elsewhere": {File: "place/place.go", By: ".", Tests: "TestAGangIsPlacedWhenANominationEnds",
 			Old: "out.Shortfall.Need.RegardsOthers || len(cluster.Nominated) > 0", New: "out.Shortfall.Need.RegardsOthers"},
 		"each nomination that ends has everybody tried again": {File: "kube/queue.go", Tests: "TestWhoHearsOfANomination",

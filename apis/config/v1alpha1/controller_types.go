@@ -100,6 +100,9 @@ type ControllerConfiguration struct {
 	// volcanoJobs has Volcano Jobs run, beside Frameworks.
 	VolcanoJobs VolcanoJobs `json:"volcanoJobs,omitzero"`
 
+	// kubeflowJobs has training jobs of Kubeflow run, beside Frameworks.
+	KubeflowJobs KubeflowJobs `json:"kubeflowJobs,omitzero"`
+
 	// leaderElection lets several replicas run, of which one is active.
 	LeaderElection LeaderElection `json:"leaderElection,omitzero"`
 }
@@ -122,6 +125,71 @@ type VolcanoJobs struct {
 	// Job that asks for a tier strictly is not placed.
 	TopologyTiers map[string]string `json:"topologyTiers,omitempty"`
 }
+
+// KubeflowJobs says whether TFJobs and PyTorchJobs of kubeflow.org are run, which, and how.
+type KubeflowJobs struct {
+	// enabled has them run. Default false.
+	Enabled *bool `json:"enabled,omitempty"`
+
+	// takeJobs says which jobs are run. Managed: those whose runPolicy.managedBy is
+	// lockstep.dev/kubeflow. Scheduler: those, and of the jobs that are the training
+	// operator's, because their managedBy is absent, empty or kubeflow.org/training-operator,
+	// the ones with a template that names one of schedulerNames. All: those, and all that are
+	// the training operator's. All others are never touched. Default Managed. The other two
+	// are only for namespaces in which no training operator runs.
+	TakeJobs *TakeJobs `json:"takeJobs,omitempty"`
+
+	// namespaces are those whose jobs are run. At most 1000, each once, each a DNS label.
+	// Default none, which is all.
+	Namespaces []string `json:"namespaces,omitempty"`
+
+	// schedulerNames are those by which a template shows, with takeJobs: Scheduler, that its
+	// job is Lockstep's. At least one and at most 16, each once, each a DNS subdomain of at most
+	// 63 characters. Default: gangSchedulerName.
+	SchedulerNames []string `json:"schedulerNames,omitempty"`
+
+	// gang says which jobs are gangs, whose Pods start together. Auto: those that have a
+	// runPolicy.schedulingPolicy, or a template that names gangSchedulerName. Always: all.
+	// Default Auto.
+	Gang *GangMode `json:"gang,omitempty"`
+
+	// customClusterDomain follows .svc in the addresses of TF_CONFIG and of the arguments of
+	// v1alpha2, as cluster.local does. Empty, or a DNS subdomain. Default empty.
+	CustomClusterDomain *string `json:"customClusterDomain,omitempty"`
+
+	// pytorchInitImage is that of the container in which workers of a PyTorchJob wait until
+	// the name of its master is known. It needs a shell and nslookup. 1 to 1024 characters
+	// without spaces. Default "alpine:3.10".
+	PyTorchInitImage *string `json:"pytorchInitImage,omitempty"`
+
+	// pytorchInitMaxTries is how often they look, 2 seconds apart, before they fail: 1 to
+	// 1000000. Default 100.
+	PyTorchInitMaxTries *int32 `json:"pytorchInitMaxTries,omitempty"`
+
+	// reconcilerSyncLoopPeriod is how long after the last time a TFJob of v1alpha2 is compared
+	// with its Pods and Services once more, 1s to 5m. Each time that finds nothing to do the
+	// wait doubles, up to 5m. Default 15s.
+	ReconcilerSyncLoopPeriod *metav1.Duration `json:"reconcilerSyncLoopPeriod,omitempty"`
+}
+
+// TakeJobs says which training jobs of Kubeflow are run.
+type TakeJobs string
+
+// Values of TakeJobs.
+const (
+	TakeJobsManaged   TakeJobs = "Managed"
+	TakeJobsScheduler TakeJobs = "Scheduler"
+	TakeJobsAll       TakeJobs = "All"
+)
+
+// GangMode says which training jobs of Kubeflow are gangs.
+type GangMode string
+
+// Values of GangMode.
+const (
+	GangAuto   GangMode = "Auto"
+	GangAlways GangMode = "Always"
+)
 
 // LogObjectSnapshot says which object snapshots are logged, all by default, and
 // what is masked in them.

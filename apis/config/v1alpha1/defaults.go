@@ -56,6 +56,8 @@ func SetDefaults(c *ControllerConfiguration) {
 		c.VolcanoJobs.SchedulerNames = slices.Compact([]string{*c.GangSchedulerName, volcanoScheduler, ""})
 	}
 
+	setKubeflowJobsDefaults(&c.KubeflowJobs, *c.GangSchedulerName)
+
 	setDefault(&c.LeaderElection.Enabled, false)
 	setDefault(&c.LeaderElection.Namespace, "lockstep-system")
 	setDefault(&c.LeaderElection.Name, "lockstep-controller")
@@ -63,6 +65,19 @@ func SetDefaults(c *ControllerConfiguration) {
 
 // volcanoScheduler is the scheduler that Volcano's webhook writes into Jobs that name none.
 const volcanoScheduler = "volcano"
+
+func setKubeflowJobsDefaults(jobs *KubeflowJobs, gangScheduler string) {
+	setDefault(&jobs.Enabled, false)
+	setDefault(&jobs.TakeJobs, TakeJobsManaged)
+	if jobs.SchedulerNames == nil {
+		jobs.SchedulerNames = []string{gangScheduler}
+	}
+	setDefault(&jobs.Gang, GangAuto)
+	setDefault(&jobs.CustomClusterDomain, "")
+	setDefault(&jobs.PyTorchInitImage, "alpine:3.10")
+	setDefault(&jobs.PyTorchInitMaxTries, 100)
+	setDefault(&jobs.ReconcilerSyncLoopPeriod, metav1.Duration{Duration: 15 * time.Second})
+}
 
 func setDefault[T any](field **T, value T) {
 	if *field == nil {

@@ -41,7 +41,12 @@ func TestSetDefaults(t *testing.T) {
 		StatusCoalesceWindow: &metav1.Duration{Duration: 100 * time.Millisecond},
 		PodBatchSize:         ptr.To[int32](64),
 		VolcanoJobs:          VolcanoJobs{Enabled: ptr.To(false), SchedulerNames: []string{"lockstep-scheduler", "volcano", ""}},
-		LeaderElection:       LeaderElection{Enabled: ptr.To(false), Namespace: ptr.To("lockstep-system"), Name: ptr.To("lockstep-controller")},
+		KubeflowJobs: KubeflowJobs{
+			Enabled: ptr.To(false), TakeJobs: ptr.To(TakeJobsManaged), SchedulerNames: []string{"lockstep-scheduler"}, Gang: ptr.To(GangAuto),
+			CustomClusterDomain: ptr.To(""), PyTorchInitImage: ptr.To("alpine:3.10"), PyTorchInitMaxTries: ptr.To[int32](100),
+			ReconcilerSyncLoopPeriod: &metav1.Duration{Duration: 15 * time.Second},
+		},
+		LeaderElection: LeaderElection{Enabled: ptr.To(false), Namespace: ptr.To("lockstep-system"), Name: ptr.To("lockstep-controller")},
 	}
 	got := &ControllerConfiguration{}
 	SetDefaults(got)

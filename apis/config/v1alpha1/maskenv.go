@@ -41,9 +41,8 @@ func setMaskEnvDefaults(m *MaskEnv) {
 }
 
 func validateMaskEnv(m MaskEnv, path *field.Path) field.ErrorList {
-	policies := []MaskEnvPolicy{MaskEnvByName, MaskEnvAll, MaskEnvNone}
-	if m.Policy != nil && !slices.Contains(policies, *m.Policy) {
-		return field.ErrorList{field.NotSupported(path.Child("policy"), *m.Policy, policies)}
+	if errs := oneOf(path.Child("policy"), m.Policy, MaskEnvByName, MaskEnvAll, MaskEnvNone); len(errs) > 0 {
+		return errs
 	}
 	fragments := path.Child("nameFragments")
 	switch {

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"fmt"
 	"net/url"
+	"slices"
 	"strconv"
 	"time"
 
@@ -23,6 +24,7 @@ func Validate(c *ControllerConfiguration) field.ErrorList {
 	errs = append(errs, validateTimes(c)...)
 	errs = append(errs, validateGang(c)...)
 	errs = append(errs, validateVolcanoJobs(c, field.NewPath("volcanoJobs"))...)
+	errs = append(errs, validateKubeflowJobs(c, field.NewPath("kubeflowJobs"))...)
 	errs = append(errs, validateMaskEnv(c.LogObjectSnapshot.MaskEnv, field.NewPath("logObjectSnapshot", "maskEnv"))...)
 	errs = append(errs, validatePodFailureSpec(c.PodFailureSpec, field.NewPath("podFailureSpec"))...)
 	return errs
@@ -109,4 +111,12 @@ func within[T cmp.Ordered](path *field.Path, value *T, least, most T) field.Erro
 		return nil
 	}
 	return field.ErrorList{field.Invalid(path, *value, fmt.Sprintf("must be from %v to %v", least, most))}
+}
+
+// oneOf wants a value that is set to be one of those that there are.
+func oneOf[T ~string](path *field.Path, value *T, values ...T) field.ErrorList {
+	if value == nil || slices.Contains(values, *value) {
+		return nil
+	}
+	return field.ErrorList{field.NotSupported(path, *value, values)}
 }

@@ -4,6 +4,7 @@
 package v1alpha1
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -157,6 +158,53 @@ func TestValidate(t *testing.T) {
 				`volcanoJobs.topologyTiers[2]: Invalid value: "a/b/c": a valid label key must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]') with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')`,
 			},
 		},
+		"Kubeflow's jobs of two namespaces, at the ends of what is legal": {
+			file: `kubeflowJobs: {takeJobs: All, gang: Auto, namespaces: [a, b], customClusterDomain: "", pytorchInitMaxTries: 1, reconcilerSyncLoopPeriod: 1s}`,
+		},
+		"Kubeflow's jobs, at the other ends": {
+			file: `kubeflowJobs: {pytorchInitMaxTries: 1000000, reconcilerSyncLoopPeriod: 5m, pytorchInitImage: ` + strings.Repeat("a", 1024) + `}`,
+		},
+		"settings of Kubeflow's jobs that nobody knows": {
+			file: `kubeflowJobs: {takeJobs: some, gang: Never}`,
+			want: []string{
+				`kubeflowJobs.takeJobs: Unsupported value: "some": supported values: "Managed", "Scheduler", "All"`,
+				`kubeflowJobs.gang: Unsupported value: "Never": supported values: "Auto", "Always"`,
+			},
+		},
+		"schedulers of Kubeflow's jobs that no template can name": {
+			file: `kubeflowJobs: {schedulerNames: [a, "", a]}`,
+			want: []string{
+				`kubeflowJobs.schedulerNames[1]: Invalid value: "": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')`,
+				`kubeflowJobs.schedulerNames[2]: Duplicate value: "a"`,
+			},
+		},
+		"namespaces of Kubeflow's jobs that can't be": {
+			file: `kubeflowJobs: {namespaces: [a, a.b, a]}`,
+			want: []string{
+				`kubeflowJobs.namespaces[1]: Invalid value: "a.b": must not contain dots`,
+				`kubeflowJobs.namespaces[2]: Duplicate value: "a"`,
+			},
+		},
+		"too many namespaces of Kubeflow's jobs": {
+			file: "kubeflowJobs: {namespaces: [" + manyNames(1001) + "]}",
+			want: []string{"kubeflowJobs.namespaces: Invalid value: 1001: must have at most 1000 namespaces"},
+		},
+		"a domain, an image, tries and a period that can't be": {
+			file: `kubeflowJobs: {customClusterDomain: "a b", pytorchInitImage: "a b", pytorchInitMaxTries: 0, reconcilerSyncLoopPeriod: 5m1s}`,
+			want: []string{
+				`kubeflowJobs.customClusterDomain: Invalid value: "a b": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')`,
+				`kubeflowJobs.pytorchInitImage: Invalid value: "a b": must have from 1 to 1024 characters, none of them a space`,
+				"kubeflowJobs.pytorchInitMaxTries: Invalid value: 0: must be from 1 to 1000000",
+				`kubeflowJobs.reconcilerSyncLoopPeriod: Invalid value: "5m1s": must be from 1s to 5m`,
+			},
+		},
+		"no image, and too short a period": {
+			file: `kubeflowJobs: {pytorchInitImage: "", reconcilerSyncLoopPeriod: 999ms}`,
+			want: []string{
+				`kubeflowJobs.pytorchInitImage: Invalid value: "": must have from 1 to 1024 characters, none of them a space`,
+				`kubeflowJobs.reconcilerSyncLoopPeriod: Invalid value: "999ms": must be from 1s to 5m`,
+			},
+		},
 		"names that no object can have": {
 			file: "{gangSchedulerName: My_Scheduler, leaderElection: {namespace: a.b, name: A}}",
 			want: []string{
@@ -275,4 +323,13 @@ func TestValidateIgnoresWhatIsNotSet(t *testing.T) {
 	if errs := Validate(&ControllerConfiguration{}); len(errs) > 0 {
 		t.Errorf("Validate without defaults: %v", errs)
 	}
+}
+
+// manyNames is a list of so many names.
+func manyNames(n int) string {
+	names := make([]string, n)
+	for i := range names {
+		names[i] = fmt.Sprint("n", i)
+	}
+	return strings.Join(names, ", ")
 }

@@ -13,6 +13,7 @@ import (
 // +genclient
 // +kubebuilder:object:root=true
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+// +kubebuilder:metadata:labels="app.kubernetes.io/part-of=lockstep"
 // +kubebuilder:resource:path=pytorchjobs,singular=pytorchjob
 // +kubebuilder:storageversion
 // +kubebuilder:subresource:status

@@ -4,8 +4,9 @@
 package v1
 
 import (
+	"encoding/json"
+
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
@@ -92,7 +93,7 @@ type SchedulingPolicy struct {
 	// minResources is recorded with the gang and has no effect: what Pods request counts.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=64
-	MinResources map[corev1.ResourceName]resource.Quantity `json:"minResources,omitempty"`
+	MinResources map[corev1.ResourceName]Amount `json:"minResources,omitempty"`
 
 	// priorityClass ranks the gang among others, and is the class of Pods whose template
 	// names none. It counts for the Pods of the next start.
@@ -107,6 +108,25 @@ type SchedulingPolicy struct {
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=2147483647
 	ScheduleTimeoutSeconds *int32 `json:"scheduleTimeoutSeconds,omitempty"`
+}
+
+// Amount is a quantity as it was written, as a number or a text. It is never read as a quantity:
+// one with a long exponent would take for ever.
+//
+// +kubebuilder:validation:Type=""
+// +kubebuilder:validation:XIntOrString
+// +kubebuilder:validation:MaxLength=64
+// +kubebuilder:validation:Pattern=`^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]{1,3})?$`
+type Amount string
+
+// UnmarshalJSON keeps what a text says, and of anything else the JSON.
+func (a *Amount) UnmarshalJSON(data []byte) error {
+	var text string
+	if json.Unmarshal(data, &text) != nil {
+		text = string(data)
+	}
+	*a = Amount(text)
+	return nil
 }
 
 // ReplicaSpec is a type of replicas: how many there are, and what each runs.

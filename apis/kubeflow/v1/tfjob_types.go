@@ -10,6 +10,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +genclient
 // +kubebuilder:object:root=true
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+// +kubebuilder:metadata:labels="app.kubernetes.io/part-of=lockstep"
 // +kubebuilder:resource:path=tfjobs,singular=tfjob
 // +kubebuilder:storageversion
 // +kubebuilder:subresource:status

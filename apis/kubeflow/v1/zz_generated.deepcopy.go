@@ -9,7 +9,6 @@ package v1
 
 import (
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
@@ -369,9 +368,9 @@ func (in *SchedulingPolicy) DeepCopyInto(out *SchedulingPolicy) {
 	}
 	if in.MinResources != nil {
 		in, out := &in.MinResources, &out.MinResources
-		*out = make(map[corev1.ResourceName]resource.Quantity, len(*in))
+		*out = make(map[corev1.ResourceName]Amount, len(*in))
 		for key, val := range *in {
-			(*out)[key] = val.DeepCopy()
+			(*out)[key] = val
 		}
 	}
 	if in.ScheduleTimeoutSeconds != nil {

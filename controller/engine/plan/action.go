@@ -38,6 +38,10 @@ const (
 	// known then; else all that is known of the owner is dropped and read again. It has
 	// no Outcome.
 	CheckStatus Verb = "CheckStatus"
+	// List looks live at all objects of a kind that Action.Selector selects and Action.Owner
+	// controls. They are shown from then on as they were found, until the cache is as new, and
+	// what the cache holds and is gone is known as such. It has an Outcome.
+	List Verb = "List"
 )
 
 // Action is one thing to do at the API server, in the owner's namespace. It is data: one
@@ -47,13 +51,16 @@ type Action struct {
 	// Kind of the object, by the name with which the core has registered it: "Pod". It is
 	// empty for CheckStatus.
 	Kind string
-	// Name of the object.
+	// Name of the object; for List, the owner's.
 	Name string
-	// UID of the object, for all verbs but Create and ConfirmNo.
+	// UID of the object, for all verbs but Create, ConfirmNo and List.
 	UID types.UID
 	// Owner is who has to be the controller of an object of that name for it to be the
-	// owner's, in Create and ConfirmNo.
+	// owner's, in Create, ConfirmNo and List.
 	Owner types.UID
+	// Selector are the labels that the objects of List have, as a query of labels. It selects
+	// nothing that the cache leaves out.
+	Selector string
 	// Object is what Create creates. It is not changed, and has no namespace but the
 	// owner's.
 	Object metav1.Object
@@ -63,6 +70,11 @@ type Action struct {
 	Build func() (metav1.Object, error)
 	// Patch is what Update does, after it has made sure of the UID.
 	Patch []Operation
+	// Version is the resource version that the object must have for Delete to delete it, so
+	// that nothing is deleted that has changed in a way that the decision has not seen. One
+	// that has another is shown as it is now, if the engine remembers its kind, and has no
+	// Outcome. Empty: any.
+	Version string
 	// Propagation is how Delete treats what the object owns. Empty: as its kind does.
 	Propagation metav1.DeletionPropagation
 	// Group is what the object has in common with others: the Pods of a role are most

@@ -69,3 +69,20 @@ func BlockReason(err error) string {
 		return ReasonCreationRefused
 	}
 }
+
+// RefusesPodForGood says whether an error at the creation of a Pod says that it will never be
+// created. If not, the creation is tried again. The first rule that fits decides.
+func RefusesPodForGood(err error) bool {
+	switch {
+	case LacksQuota(err), LacksPriorityClass(err), isUnrecognized(err):
+		return false
+	default:
+		return apierrors.IsBadRequest(err) || apierrors.IsForbidden(err) ||
+			apierrors.IsInvalid(err) || apierrors.IsRequestEntityTooLargeError(err)
+	}
+}
+
+// isUnrecognized says whether the API server does not know what Pods are, for now.
+func isUnrecognized(err error) bool {
+	return apierrors.IsBadRequest(err) && strings.Contains(err.Error(), "object provided is unrecognized")
+}

@@ -75,6 +75,19 @@ func (p Persist) String() string {
 	return [...]string{"no write", "write later", "write soon", "write now"}[p]
 }
 
+// Kept is how much of a status the API server keeps.
+type Kept int
+
+const (
+	// KeptUnknown: nobody has looked since the controller began.
+	KeptUnknown Kept = iota
+	// KeptWhole: all of it.
+	KeptWhole
+	// KeptInPart: the CRD of the owner is somebody else's, and lacks fields. What it drops is
+	// lost with the controller.
+	KeptInPart
+)
+
 // Event tells the user of a change.
 type Event struct {
 	Warning bool

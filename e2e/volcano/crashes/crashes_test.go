@@ -7,12 +7,8 @@ package crashes
 
 import (
 	"context"
-	"flag"
 	"fmt"
-	"maps"
-	"math/rand/v2"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -24,8 +20,6 @@ import (
 	"github.com/lockstep-k8s/lockstep/e2e/testbed"
 	"github.com/lockstep-k8s/lockstep/internal/localenv"
 )
-
-var seed = flag.Uint64("seed", 0, "seed of the moments at which the controller is killed and users act; 0 draws one")
 
 // withJobs is a controller that runs Volcano Jobs, too.
 var withJobs = localenv.WithVolcanoJobs("")
@@ -114,47 +108,24 @@ var jobLives = map[string]jobLife{
 // created, restarted, commanded, rescaled and completed. Each must come to the end that its spec
 // and its user imply, as if nothing had happened, with the guarantees kept all the way.
 func TestControllerCrashesUnderVolcanoJobs(t *testing.T) {
-	const kills = 20
-	drawn := *seed
-	if drawn == 0 {
-		drawn = uint64(time.Now().UnixNano())
-	}
-	t.Logf("to have the same moments again: -seed %d", drawn)
-	ctx, stop := context.WithCancel(t.Context())
-	var killer sync.WaitGroup
-	var killed int
-	var failure error
-	killer.Go(func() { killed, failure = killAgainAndAgain(ctx, kills, rand.New(rand.NewPCG(drawn, 0))) })
-
-	t.Run("lives", func(t *testing.T) {
-		for i, name := range slices.Sorted(maps.Keys(jobLives)) {
-			life := jobLives[name]
-			t.Run(name, func(t *testing.T) {
-				t.Parallel()
-				namespace := cluster.Namespace(t)
-				recording := cluster.RecordVolcanoJobs(t, namespace)
-				moments := rand.New(rand.NewPCG(drawn, uint64(i)+1))
-				pause(t, moments, 10*time.Second)
-				j := cluster.CreateVolcanoJob(t, namespace, "j", life.spec, nil)
-				if life.use != nil {
-					life.use(j, func() { pause(t, moments, 2*time.Second) })
-				}
-				j.Passes(life.want)
-				j.Is(fmt.Sprintf("count %+v", life.tally), func(s *batchv1alpha1.JobStatus) bool {
-					got := testbed.VolcanoTallyOf(s)
-					return got == life.tally || life.onlyRetries && got.Retries == life.tally.Retries
-				})
-				recording.Check(t)
-				wantNothingLeftOver(t, j)
+	lives := map[string]testbed.Life{}
+	for name, life := range jobLives {
+		lives[name] = func(t *testing.T, namespace string, pause func(time.Duration)) {
+			recording := cluster.RecordVolcanoJobs(t, namespace)
+			j := cluster.CreateVolcanoJob(t, namespace, "j", life.spec, nil)
+			if life.use != nil {
+				life.use(j, func() { pause(2 * time.Second) })
+			}
+			j.Passes(life.want)
+			j.Is(fmt.Sprintf("count %+v", life.tally), func(s *batchv1alpha1.JobStatus) bool {
+				got := testbed.VolcanoTallyOf(s)
+				return got == life.tally || life.onlyRetries && got.Retries == life.tally.Retries
 			})
+			recording.Check(t)
+			wantNothingLeftOver(t, j)
 		}
-	})
-	stop()
-	killer.Wait()
-	if failure != nil {
-		t.Error(failure)
 	}
-	t.Logf("the controller was killed %d times", killed)
+	cluster.UnderCrashes(t, withJobs, 20, lives)
 }
 
 // wantNothingLeftOver waits until no Pod runs, and no object of plugins is left, of a Job that
@@ -175,43 +146,6 @@ func wantNothingLeftOver(t *testing.T, j *testbed.VolcanoJob) {
 	})
 }
 
-// killAgainAndAgain starts controllers and kills them at random moments, until ctx ends; so often
-// at most, and then the last one goes on.
-func killAgainAndAgain(ctx context.Context, most int, random *rand.Rand) (killed int, err error) {
-	for {
-		controller, err := cluster.Cluster.StartController(ctx, withJobs)
-		if err != nil {
-			return killed, err
-		}
-		// A third dies while it starts.
-		if random.IntN(3) > 0 {
-			if err := controller.WaitReady(ctx); err != nil {
-				return killed, ignoreEnd(ctx, err)
-			}
-		}
-		moment := time.After(time.Duration(random.Int64N(int64(2 * time.Second))))
-		if killed == most {
-			moment = nil
-		}
-		select {
-		case <-moment:
-			controller.Kill()
-			killed++
-		case <-ctx.Done():
-			controller.Kill()
-			return killed, nil
-		}
-	}
-}
-
-// ignoreEnd is the error of something that ctx has not ended.
-func ignoreEnd(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return nil
-	}
-	return err
-}
-
 // TestACommandIsExecutedOnceWheneverTheControllerDies kills the controller at a moment after a
 // Command was issued, sooner and later each time.
 func TestACommandIsExecutedOnceWheneverTheControllerDies(t *testing.T) {
@@ -220,7 +154,7 @@ func TestACommandIsExecutedOnceWheneverTheControllerDies(t *testing.T) {
 	j.Passes(batchv1alpha1.JobRunning)
 	for i := range 8 {
 		command := j.Issue(j.Command(busv1alpha1.ActionRestartJob))
-		pauseFor(t, time.Duration(i)*15*time.Millisecond)
+		testbed.PauseFor(t, time.Duration(i)*15*time.Millisecond)
 		controller.Kill()
 		controller = cluster.StartControllerOfJobs(t)
 		testbed.Eventually(t, "the Command to be gone", func(context.Context) (bool, string, error) {
@@ -236,7 +170,7 @@ func TestADelayedActionOutlivesTheController(t *testing.T) {
 	j := cluster.GivenVolcanoJob(t, "{policies: [{exitCode: 5, action: TerminateJob, timeout: 10s}], tasks: [{name: a, replicas: 1, @1→5}, {name: b, replicas: 1, @∞}]}")
 	j.Passes(batchv1alpha1.JobRunning).Counts(testbed.VolcanoTally{Running: 1, Failed: 1})
 	failed := j.Pod("j-a-0").Status.ContainerStatuses[0].State.Terminated.FinishedAt.Time
-	pauseFor(t, time.Until(failed.Add(5*time.Second)))
+	testbed.PauseFor(t, time.Until(failed.Add(5*time.Second)))
 	controller.Kill()
 	cluster.StartControllerOfJobs(t)
 	j.Passes(batchv1alpha1.JobTerminating, batchv1alpha1.JobTerminated)
@@ -266,17 +200,4 @@ func TestWhatHappensWhileNoControllerRunsIsNotLost(t *testing.T) {
 	cluster.StartControllerOfJobs(t)
 	failing.Passes(batchv1alpha1.JobCompleting, batchv1alpha1.JobCompleted)
 	evicted.Passes(batchv1alpha1.JobRestarting, batchv1alpha1.JobRunning).Counts(testbed.VolcanoTally{Running: 2, Retries: 1})
-}
-
-// pause waits for a random time below most: the moment is what is tested.
-func pause(t *testing.T, random *rand.Rand, most time.Duration) {
-	pauseFor(t, time.Duration(random.Int64N(int64(most))))
-}
-
-// pauseFor waits for a time: the moment is what is tested.
-func pauseFor(t *testing.T, d time.Duration) {
-	select {
-	case <-time.After(d):
-	case <-t.Context().Done():
-	}
 }

@@ -8,29 +8,114 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	watchtools "k8s.io/client-go/tools/watch"
 
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
+	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
 	"github.com/lockstep-k8s/lockstep/hack/bench/harness"
 	"github.com/lockstep-k8s/lockstep/internal/localenv"
 )
 
-// compareJobs measures n Volcano Jobs of so many tasks against gangs of Frameworks, from the
-// first creation until all run, and holds the ratio to a bar. One controller runs both.
-func compareJobs(ctx context.Context, b *harness.Bench, n, tasks int, bar float64) error {
+// jobKind is a kind of jobs that is compared with gangs of Frameworks.
+type jobKind struct {
+	// name is what a figure calls them.
+	name string
+	// install has the API server serve them, and options are those of a controller that runs
+	// them.
+	install func(context.Context, *cluster) error
+	options localenv.ControllerOptions
+	// create creates a job of the tasks that gang has, which run for ever.
+	create func(ctx context.Context, c *cluster, namespace, name string, tasks int) error
+	// client and resource are where they are watched, and running is how many Pods a job says
+	// that it runs.
+	client   func(*cluster) rest.Interface
+	resource string
+	object   runtime.Object
+	running  func(runtime.Object) (name string, pods int)
+}
+
+var volcanoJobs = jobKind{
+	name:    "Volcano Jobs",
+	install: func(ctx context.Context, c *cluster) error { return c.InstallVolcanoJobs(ctx) },
+	options: localenv.WithVolcanoJobs(""),
+	create: func(ctx context.Context, c *cluster, namespace, name string, tasks int) error {
+		_, err := c.Lockstep.BatchV1alpha1().Jobs(namespace).Create(ctx, &batchv1alpha1.Job{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec: batchv1alpha1.JobSpec{
+				Tasks: []batchv1alpha1.TaskSpec{{Name: roleName, Replicas: int32(tasks), Template: gangTemplate()}},
+			},
+		}, metav1.CreateOptions{})
+		return err
+	},
+	client: func(c *cluster) rest.Interface { return c.Lockstep.BatchV1alpha1().RESTClient() }, resource: "jobs", object: &batchv1alpha1.Job{},
+	running: func(object runtime.Object) (string, int) {
+		job := object.(*batchv1alpha1.Job)
+		return job.Name, int(job.Status.Running)
+	},
+}
+
+var tfJobs = jobKind{
+	name:    "TFJobs",
+	install: func(ctx context.Context, c *cluster) error { return c.InstallKubeflowJobs(ctx) },
+	options: localenv.WithKubeflowJobs("takeJobs: All"),
+	create: func(ctx context.Context, c *cluster, namespace, name string, tasks int) error {
+		template, err := trainingTemplate()
+		if err != nil {
+			return err
+		}
+		_, err = c.Lockstep.KubeflowV1().TFJobs(namespace).Create(ctx, &kubeflowv1.TFJob{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec: kubeflowv1.TFJobSpec{
+				RunPolicy: kubeflowv1.RunPolicy{SchedulingPolicy: &kubeflowv1.SchedulingPolicy{}},
+				TFReplicaSpecs: map[string]kubeflowv1.ReplicaSpec{
+					kubeflowv1.ReplicaWorker: {Replicas: new(int32(tasks)), Template: template},
+				},
+			},
+		}, metav1.CreateOptions{})
+		return err
+	},
+	client: func(c *cluster) rest.Interface { return c.Lockstep.KubeflowV1().RESTClient() }, resource: "tfjobs", object: &kubeflowv1.TFJob{},
+	running: func(object runtime.Object) (string, int) {
+		job := object.(*kubeflowv1.TFJob)
+		return job.Name, int(job.Status.ReplicaStatuses[kubeflowv1.ReplicaWorker].Active)
+	},
+}
+
+// gangTemplate is the template of the tasks that gang has.
+func gangTemplate() runtime.RawExtension { return gang("", 1, 0).Spec.TaskRoles[0].Task.Pod }
+
+// trainingTemplate is gangTemplate with the name that the container of a TFJob has to have, and
+// without the restartPolicy that is for its replicas to say.
+func trainingTemplate() (runtime.RawExtension, error) {
+	var template corev1.PodTemplateSpec
+	if err := json.Unmarshal(gangTemplate().Raw, &template); err != nil {
+		return runtime.RawExtension{}, err
+	}
+	template.Spec.Containers[0].Name, template.Spec.RestartPolicy = "tensorflow", ""
+	raw, err := json.Marshal(&template)
+	return runtime.RawExtension{Raw: raw}, err
+}
+
+// compareJobs measures n jobs of so many tasks against gangs of Frameworks, from the first
+// creation until all run, and holds the ratio to a bar. One controller runs both.
+func compareJobs(ctx context.Context, b *harness.Bench, kind jobKind, n, tasks int, bar float64) error {
 	up, err := b.Up(ctx, localenv.Options{SimulatedNodes: 1000, NodeCPU: "32", With: "scheduler"})
 	if err != nil {
 		return err
 	}
 	c := &cluster{Cluster: up}
-	if err := c.InstallVolcanoJobs(ctx); err != nil {
+	if err := kind.install(ctx, c); err != nil {
 		return err
 	}
-	controller, err := c.StartController(ctx, localenv.WithVolcanoJobs(""))
+	controller, err := c.StartController(ctx, kind.options)
 	if err != nil {
 		return err
 	}
@@ -38,48 +123,38 @@ func compareJobs(ctx context.Context, b *harness.Bench, n, tasks int, bar float6
 		return err
 	}
 	return duel(ctx, b,
-		contender{"Volcano Jobs", func(ctx context.Context) (time.Duration, error) { return c.runJobs(ctx, n, tasks) }},
+		contender{kind.name, func(ctx context.Context) (time.Duration, error) { return c.runJobs(ctx, kind, n, tasks) }},
 		contender{"gangs of Frameworks", func(ctx context.Context) (time.Duration, error) { return c.runFrameworks(ctx, gang, n, tasks) }},
 		bar)
 }
 
-// runJobs is how long n Volcano Jobs take.
-func (c *cluster) runJobs(ctx context.Context, n, tasks int) (took time.Duration, err error) {
+// runJobs is how long n jobs take.
+func (c *cluster) runJobs(ctx context.Context, kind jobKind, n, tasks int) (took time.Duration, err error) {
 	err = c.InNamespace(ctx, func(ctx context.Context, namespace string) error {
 		took, err = timed(ctx,
-			func(ctx context.Context) error { return c.createJobs(ctx, namespace, n, tasks) },
-			func(ctx context.Context) error { return c.waitJobsRunning(ctx, namespace, n, tasks) })
+			func(ctx context.Context) error {
+				return harness.Parallel(ctx, n, func(ctx context.Context, i int) error {
+					return kind.create(ctx, c, namespace, fmt.Sprintf("f%d", i), tasks)
+				})
+			},
+			func(ctx context.Context) error { return c.waitJobsRunning(ctx, kind, namespace, n, tasks) })
 		return err
 	})
 	return took, err
 }
 
-// createJobs creates n Volcano Jobs of the tasks that gang has.
-func (c *cluster) createJobs(ctx context.Context, namespace string, n, tasks int) error {
-	template := gang("", tasks, 0).Spec.TaskRoles[0].Task.Pod
-	return harness.Parallel(ctx, n, func(ctx context.Context, i int) error {
-		_, err := c.Lockstep.BatchV1alpha1().Jobs(namespace).Create(ctx, &batchv1alpha1.Job{
-			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("f%d", i)},
-			Spec: batchv1alpha1.JobSpec{
-				Tasks: []batchv1alpha1.TaskSpec{{Name: roleName, Replicas: int32(tasks), Template: template}},
-			},
-		}, metav1.CreateOptions{})
-		return err
-	})
-}
-
-// waitJobsRunning watches until all Pods of n Volcano Jobs run, by their statuses.
-func (c *cluster) waitJobsRunning(ctx context.Context, namespace string, n, tasks int) error {
+// waitJobsRunning watches until all Pods of n jobs run, by their statuses.
+func (c *cluster) waitJobsRunning(ctx context.Context, kind jobKind, namespace string, n, tasks int) error {
 	running := map[string]bool{}
-	source := cache.NewListWatchFromClient(c.Lockstep.BatchV1alpha1().RESTClient(), "jobs", namespace, fields.Everything())
-	_, err := watchtools.UntilWithSync(ctx, source, &batchv1alpha1.Job{}, nil, func(event watch.Event) (bool, error) {
-		if job, ok := event.Object.(*batchv1alpha1.Job); ok && int(job.Status.Running) == tasks {
-			running[job.Name] = true
+	source := cache.NewListWatchFromClient(kind.client(c), kind.resource, namespace, fields.Everything())
+	_, err := watchtools.UntilWithSync(ctx, source, kind.object, nil, func(event watch.Event) (bool, error) {
+		if name, pods := kind.running(event.Object); pods == tasks {
+			running[name] = true
 		}
 		return len(running) >= n, nil
 	})
 	if err != nil {
-		return fmt.Errorf("%d of %d Volcano Jobs run all their Pods: %w", len(running), n, err)
+		return fmt.Errorf("%d of %d %s run all their Pods: %w", len(running), n, kind.name, err)
 	}
 	return nil
 }

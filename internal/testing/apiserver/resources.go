@@ -6,6 +6,7 @@ package apiserver
 import (
 	"reflect"
 
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
@@ -20,6 +21,7 @@ import (
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
 	busv1alpha1 "github.com/lockstep-k8s/lockstep/apis/bus/v1alpha1"
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 )
 
@@ -59,6 +61,9 @@ func resources() []Resource {
 		{GroupVersionResource: networkingv1.SchemeGroupVersion.WithResource("networkpolicies"), Kind: "NetworkPolicy", NoStatus: true, Type: (*networkingv1.NetworkPolicy)(nil)},
 		{GroupVersionResource: batchv1alpha1.SchemeGroupVersion.WithResource(batchv1alpha1.JobPlural), Kind: batchv1alpha1.JobKind, Type: (*batchv1alpha1.Job)(nil)},
 		{GroupVersionResource: busv1alpha1.SchemeGroupVersion.WithResource(busv1alpha1.CommandPlural), Kind: busv1alpha1.CommandKind, NoStatus: true, Type: (*busv1alpha1.Command)(nil)},
+		{GroupVersionResource: kubeflowv1.SchemeGroupVersion.WithResource(kubeflowv1.TFJobPlural), Kind: kubeflowv1.TFJobKind, Type: (*kubeflowv1.TFJob)(nil)},
+		{GroupVersionResource: kubeflowv1.SchemeGroupVersion.WithResource(kubeflowv1.PyTorchJobPlural), Kind: kubeflowv1.PyTorchJobKind, Type: (*kubeflowv1.PyTorchJob)(nil)},
+		{GroupVersionResource: autoscalingv2.SchemeGroupVersion.WithResource("horizontalpodautoscalers"), Kind: "HorizontalPodAutoscaler", Type: (*autoscalingv2.HorizontalPodAutoscaler)(nil)},
 		{GroupVersionResource: schedulingv1alpha1.SchemeGroupVersion.WithResource("podgroups"), Kind: "PodGroup", Type: (*schedulingv1alpha1.PodGroup)(nil)},
 	}
 }

@@ -27,7 +27,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/controlled"
 )
 
-// Kinds of objects that the world itself knows something of. Owner is the job.
+// Kinds of objects that the world itself knows something of. Owner is the job, unless
+// World.OwnerKind says otherwise.
 const (
 	Pod   = "Pod"
 	Owner = "Job"
@@ -55,9 +56,16 @@ type View[O metav1.Object, S any] struct {
 	// Objects are all that the caches have, whoever controls them.
 	Objects          map[Key]metav1.Object
 	Deleted, Checked map[types.UID]bool
-	Current          bool
-	Blocked          []plan.Block
-	Outcomes         []plan.Outcome
+	// Gone are those that are certainly gone, as the engine would know.
+	Gone map[types.UID]bool
+	// Terminating is since when the controller has seen that objects are being deleted.
+	Terminating map[types.UID]time.Time
+	// Current says that Persisted was compared with what the API server has, and Kept how much
+	// it keeps of it.
+	Current  bool
+	Kept     plan.Kept
+	Blocked  []plan.Block
+	Outcomes []plan.Outcome
 }
 
 // Controls says whether the owner controls an object.
@@ -78,6 +86,8 @@ type World[O metav1.Object, S any] struct {
 	// Owner is the job at the API server, and Gone says that it was deleted.
 	Owner O
 	Gone  bool
+	// OwnerKind is what actions call the job.
+	OwnerKind string
 	// Written is the status at the API server, Before the one it has replaced.
 	Written, Before *S
 	// Objects are all others that the API server has.
@@ -94,14 +104,16 @@ type World[O metav1.Object, S any] struct {
 	// PendingGoAtOnce lets a Pod that has no node go when it is deleted, as the API server
 	// does.
 	PendingGoAtOnce bool
+	// Keeps is what the API server keeps of a status that is written.
+	Keeps func(*S) *S
 	// WriteFrom is the urgency from which a status is written in a round.
 	WriteFrom plan.Persist
-	// OnPlan sees each decision, OnWrite each status that is written, OnAction each action
-	// that was taken, and OnEvent what the user is told.
-	OnPlan   func(*View[O, S], plan.Plan[S])
-	OnWrite  func(before, after *S)
-	OnAction func(plan.Action)
-	OnEvent  func(plan.Event)
+	// OnPlan sees each decision, OnWrite each status that is written, BeforeAction each action
+	// that is about to be taken, OnAction each that was, and OnEvent what the user is told.
+	OnPlan                 func(*View[O, S], plan.Plan[S])
+	OnWrite                func(before, after *S)
+	BeforeAction, OnAction func(plan.Action)
+	OnEvent                func(plan.Event)
 
 	// Events are what the user was told, and Writes how many statuses were written.
 	Events []plan.Event
@@ -124,14 +136,16 @@ type cache[O metav1.Object] struct {
 
 // memory is what a controller forgets in a crash.
 type memory[S any] struct {
-	persisted, status *S
-	deleted, checked  map[types.UID]bool
-	// own are objects as the API server has answered, until the cache is as new, and strays
+	persisted, status      *S
+	deleted, checked, gone map[types.UID]bool
+	terminating            map[types.UID]time.Time
+	// own are objects as the API server has answered, or a list has shown them, until the cache is as new, and strays
 	// those that a live look has found, until the cache has them.
 	own, strays map[Key]metav1.Object
 	blocked     map[Key]plan.Block
 	outcomes    []plan.Outcome
 	current     bool
+	kept        plan.Kept
 	// base is the status that the controller began with or has written.
 	base *S
 }
@@ -142,8 +156,8 @@ func New[O metav1.Object, S any](t *testing.T, owner O, core Core[O, S]) *World[
 		T: t, Now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), Owner: owner, core: core,
 		Objects: map[Key]metav1.Object{}, Prompt: true, CrashAfter: -1,
 		Fate: func(plan.Action) Fate { return Done }, Refuses: func(metav1.Object) error { return nil },
-		WriteFrom: plan.PersistLater,
-		OnPlan:    func(*View[O, S], plan.Plan[S]) {}, OnWrite: func(_, _ *S) {}, OnAction: func(plan.Action) {}, OnEvent: func(plan.Event) {},
+		WriteFrom: plan.PersistLater, OwnerKind: Owner, Keeps: func(status *S) *S { return status },
+		OnPlan: func(*View[O, S], plan.Plan[S]) {}, OnWrite: func(_, _ *S) {}, BeforeAction: func(plan.Action) {}, OnAction: func(plan.Action) {}, OnEvent: func(plan.Event) {},
 		cache:  cache[O]{owner: owner, objects: map[Key]metav1.Object{}, version: map[string]int{}},
 		behind: map[string][]func(*cache[O]){},
 	}
@@ -180,7 +194,7 @@ func (w *World[O, S]) readBack(stored *S) *S {
 	if stored == nil {
 		return nil
 	}
-	data, err := json.Marshal(stored)
+	data, err := json.Marshal(w.Keeps(stored))
 	if err != nil {
 		w.T.Fatalf("encoding: %v", err)
 	}
@@ -248,12 +262,23 @@ func (w *World[O, S]) Remove(kind, name string) {
 	version := w.rv
 	delete(w.Objects, key)
 	w.changed(kind, func(c *cache[O]) {
-		if object := c.objects[key]; object != nil && w.controller != nil {
-			delete(w.controller.deleted, object.GetUID())
-		}
+		w.controller.bury(c.objects[key])
 		delete(c.objects, key)
 		c.version[kind] = version
 	})
+}
+
+// bury notes an object that has left the cache as gone, if that is certain: it was being
+// deleted, or is a Pod without a node, which goes at once. Else it may have lost its label.
+func (m *memory[S]) bury(object metav1.Object) {
+	if m == nil || object == nil {
+		return
+	}
+	pod, ok := object.(*corev1.Pod)
+	unbound := ok && pod.Spec.NodeName == ""
+	if object.GetDeletionTimestamp() != nil || unbound && m.deleted[object.GetUID()] {
+		m.gone[object.GetUID()] = true
+	}
 }
 
 // Pod is a Pod, nil if there is none.
@@ -364,7 +389,7 @@ func (w *World[O, S]) remembered(stored *S) *memory[S] {
 	status := w.readBack(stored)
 	return &memory[S]{
 		persisted: status, status: status, base: stored,
-		deleted: map[types.UID]bool{}, checked: map[types.UID]bool{},
+		deleted: map[types.UID]bool{}, checked: map[types.UID]bool{}, gone: map[types.UID]bool{}, terminating: map[types.UID]time.Time{},
 		own: map[Key]metav1.Object{}, strays: map[Key]metav1.Object{}, blocked: map[Key]plan.Block{},
 	}
 }
@@ -412,15 +437,20 @@ func (w *World[O, S]) View() *View[O, S] {
 		objects[key] = own
 	}
 	for key, stray := range m.strays {
-		if objects[key] != nil || w.Objects[key] == nil {
+		if objects[key] != nil || w.Objects[key] == nil || m.gone[stray.GetUID()] {
 			delete(m.strays, key)
 			continue
 		}
 		objects[key] = stray
 	}
+	for _, object := range objects {
+		if _, known := m.terminating[object.GetUID()]; object.GetDeletionTimestamp() != nil && !known {
+			m.terminating[object.GetUID()] = w.Now
+		}
+	}
 	v := &View[O, S]{
 		Owner: w.cache.owner, Persisted: m.persisted, Status: m.status, Objects: objects,
-		Deleted: m.deleted, Checked: m.checked, Current: m.current, Outcomes: m.outcomes,
+		Deleted: m.deleted, Checked: m.checked, Gone: m.gone, Terminating: m.terminating, Current: m.current, Kept: m.kept, Outcomes: m.outcomes,
 	}
 	for _, block := range m.blocked {
 		v.Blocked = append(v.Blocked, block)
@@ -477,6 +507,7 @@ func (w *World[O, S]) round() (plan.Plan[S], roundEnd) {
 		if action.Verb == plan.CheckStatus && m.base != w.Written {
 			return p, outdated
 		}
+		w.BeforeAction(action)
 		ok := w.act(action, fate == ReplyLost)
 		w.OnAction(action)
 		switch {
@@ -537,7 +568,10 @@ func (w *World[O, S]) act(action plan.Action, replyLost bool) bool {
 	switch action.Verb {
 	case plan.CheckStatus:
 		if !replyLost {
-			m.current = true
+			m.current, m.kept = true, plan.KeptWhole
+			if w.Keeps(w.Written) != w.Written {
+				m.kept = plan.KeptInPart
+			}
 			for _, uid := range action.Seen {
 				m.checked[uid] = true
 			}
@@ -548,6 +582,10 @@ func (w *World[O, S]) act(action plan.Action, replyLost bool) bool {
 		} else if !replyLost {
 			m.outcomes = append(m.outcomes, plan.Outcome{Action: action})
 		}
+	case plan.List:
+		if !replyLost {
+			w.list(action)
+		}
 	case plan.Create:
 		return w.create(action, remember)
 	case plan.Update:
@@ -557,12 +595,23 @@ func (w *World[O, S]) act(action plan.Action, replyLost bool) bool {
 		patched := w.patch(have, action.Patch)
 		w.Store(action.Kind, patched)
 		remember(patched)
+	case plan.ForceDelete:
+		if have != nil && have.GetUID() == action.UID {
+			w.Remove(action.Kind, action.Name)
+		}
+		if !replyLost {
+			m.gone[action.UID] = true
+		}
 	case plan.Delete:
+		if have != nil && have.GetUID() == action.UID && action.Version != "" && have.GetResourceVersion() != action.Version {
+			remember(have)
+			return true
+		}
 		if !replyLost {
 			m.deleted[action.UID] = true
 		}
 		switch {
-		case action.Kind == Owner:
+		case action.Kind == w.OwnerKind:
 			if w.Owner.GetUID() == action.UID && w.Owner.GetDeletionTimestamp() == nil {
 				at := metav1.NewTime(w.Now)
 				w.Edit(func(o O) { o.SetDeletionTimestamp(&at) })
@@ -577,6 +626,24 @@ func (w *World[O, S]) act(action plan.Action, replyLost bool) bool {
 		w.T.Fatalf("nobody knows how to do %s", action)
 	}
 	return true
+}
+
+// list shows the controller the job's objects of a kind as they are, and which are gone of
+// those that it knows.
+func (w *World[O, S]) list(action plan.Action) {
+	m := w.controller
+	for key, known := range w.View().Objects {
+		have := w.Objects[key]
+		if key.Kind == action.Kind && controlled.By(action.Owner, known) && (have == nil || have.GetUID() != known.GetUID()) {
+			m.gone[known.GetUID()] = true
+		}
+	}
+	for key, have := range w.Objects {
+		if key.Kind == action.Kind && controlled.By(action.Owner, have) {
+			m.own[key] = copyOfAny(have)
+		}
+	}
+	m.outcomes = append(m.outcomes, plan.Outcome{Action: action})
 }
 
 func (w *World[O, S]) create(action plan.Action, remember func(metav1.Object)) bool {

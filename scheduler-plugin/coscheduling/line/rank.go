@@ -22,12 +22,16 @@ type Rank struct {
 	Key     dialect.Key
 }
 
-// Compare is negative if r is ahead of other.
+// Compare is negative if r is ahead of other. Lines are long, so it looks at no more than it has to.
 func (r Rank) Compare(other Rank) int {
-	return cmp.Or(
-		-cmp.Compare(r.Priority, other.Priority),
-		r.Created.Compare(other.Created),
-		cmp.Compare(r.Key.Name, other.Key.Name),
-		r.Key.Compare(other.Key),
-	)
+	if c := -cmp.Compare(r.Priority, other.Priority); c != 0 {
+		return c
+	}
+	if c := r.Created.Compare(other.Created); c != 0 {
+		return c
+	}
+	if c := cmp.Compare(r.Key.Name, other.Key.Name); c != 0 {
+		return c
+	}
+	return r.Key.Compare(other.Key)
 }

@@ -6,8 +6,8 @@
 package v1
 
 import (
+	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
 	corev1 "k8s.io/api/core/v1"
-	resource "k8s.io/apimachinery/pkg/api/resource"
 )
 
 // SchedulingPolicyApplyConfiguration represents a declarative configuration of the SchedulingPolicy type for use
@@ -22,7 +22,7 @@ type SchedulingPolicyApplyConfiguration struct {
 	// queue is recorded in the gang. Default "default". Immutable once it is set.
 	Queue *string `json:"queue,omitempty"`
 	// minResources is recorded with the gang and has no effect: what Pods request counts.
-	MinResources map[corev1.ResourceName]resource.Quantity `json:"minResources,omitempty"`
+	MinResources map[corev1.ResourceName]kubeflowv1.Amount `json:"minResources,omitempty"`
 	// priorityClass ranks the gang among others, and is the class of Pods whose template
 	// names none. It counts for the Pods of the next start.
 	PriorityClass *string `json:"priorityClass,omitempty"`
@@ -57,9 +57,9 @@ func (b *SchedulingPolicyApplyConfiguration) WithQueue(value string) *Scheduling
 // and returns the receiver, so that objects can be build by chaining "With" function invocations.
 // If called multiple times, the entries provided by each call will be put on the MinResources field,
 // overwriting an existing map entries in MinResources field with the same key.
-func (b *SchedulingPolicyApplyConfiguration) WithMinResources(entries map[corev1.ResourceName]resource.Quantity) *SchedulingPolicyApplyConfiguration {
+func (b *SchedulingPolicyApplyConfiguration) WithMinResources(entries map[corev1.ResourceName]kubeflowv1.Amount) *SchedulingPolicyApplyConfiguration {
 	if b.MinResources == nil && len(entries) > 0 {
-		b.MinResources = make(map[corev1.ResourceName]resource.Quantity, len(entries))
+		b.MinResources = make(map[corev1.ResourceName]kubeflowv1.Amount, len(entries))
 	}
 	for k, v := range entries {
 		b.MinResources[k] = v

@@ -20,7 +20,7 @@ func TestTemplatesAreExpanded(t *testing.T) {
   spec: {restartPolicy: Never, containers: [{name: c, image: i}], priorityClassName: p, affinity: {},
     nodeSelector: {tests.lockstep.dev/room: r}, tolerations: [{key: tests.lockstep.dev/room, operator: Exists}]}}}]}`
 	var got, wanted any
-	expanded := expandTemplates(spec, &Room{name: "r"})
+	expanded := expandTemplates(spec, "c", "restartPolicy: Never", &Room{name: "r"})
 	if err := yaml.Unmarshal([]byte(expanded), &got); err != nil {
 		t.Fatalf("%v: %s", err, expanded)
 	}
@@ -29,5 +29,17 @@ func TestTemplatesAreExpanded(t *testing.T) {
 	}
 	if diff := cmp.Diff(wanted, got); diff != "" {
 		t.Errorf("templates (-want,+got):\n%s", diff)
+	}
+}
+
+func TestTemplatesOfPodsThatTheTestRuns(t *testing.T) {
+	for spec, want := range map[string]string{
+		"{@?}":                    "{template: {metadata: {annotations: {}}, spec: {schedulerName: by-hand, containers: [{name: main, image: i}]}}}",
+		"{@∞}":                    "{template: {metadata: {annotations: {}}, spec: {containers: [{name: main, image: i}]}}}",
+		"{@?{hostname: h}, a: b}": "{template: {metadata: {annotations: {}}, spec: {schedulerName: by-hand, containers: [{name: main, image: i}], hostname: h}}, a: b}",
+	} {
+		if got := expandTemplates(spec, "main", "", nil); got != want {
+			t.Errorf("%s stands for %s, want %s", spec, got, want)
+		}
 	}
 }

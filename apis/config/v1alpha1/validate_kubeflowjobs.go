@@ -1,0 +1,58 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// Bounds of KubeflowJobs.
+const (
+	maxNamespaces      = 1000
+	maxImage           = 1024
+	maxInitTries       = 1_000_000
+	minReconcilePeriod = time.Second
+	maxReconcilePeriod = 5 * time.Minute
+)
+
+func validateKubeflowJobs(c *ControllerConfiguration, path *field.Path) field.ErrorList {
+	jobs := c.KubeflowJobs
+	errs := oneOf(path.Child("takeJobs"), jobs.TakeJobs, TakeJobsManaged, TakeJobsScheduler, TakeJobsAll)
+	errs = append(errs, oneOf(path.Child("gang"), jobs.Gang, GangAuto, GangAlways)...)
+	errs = append(errs, validateSchedulerNames(c, path.Child("schedulerNames"), jobs.SchedulerNames, !orNone)...)
+	namespaces := path.Child("namespaces")
+	if n := len(jobs.Namespaces); n > maxNamespaces {
+		errs = append(errs, field.Invalid(namespaces, n, fmt.Sprintf("must have at most %d namespaces", maxNamespaces)))
+	}
+	known := map[string]bool{}
+	for i, namespace := range jobs.Namespaces {
+		if known[namespace] {
+			errs = append(errs, field.Duplicate(namespaces.Index(i), namespace))
+		}
+		known[namespace] = true
+		for _, problem := range validation.IsDNS1123Label(namespace) {
+			errs = append(errs, field.Invalid(namespaces.Index(i), namespace, problem))
+		}
+	}
+	if domain := jobs.CustomClusterDomain; domain != nil && *domain != "" {
+		for _, problem := range validation.IsDNS1123Subdomain(*domain) {
+			errs = append(errs, field.Invalid(path.Child("customClusterDomain"), *domain, problem))
+		}
+	}
+	if image := jobs.PyTorchInitImage; image != nil && (*image == "" || len(*image) > maxImage || strings.ContainsFunc(*image, unicode.IsSpace)) {
+		errs = append(errs, field.Invalid(path.Child("pytorchInitImage"), *image,
+			fmt.Sprintf("must have from 1 to %d characters, none of them a space", maxImage)))
+	}
+	errs = append(errs, within(path.Child("pytorchInitMaxTries"), jobs.PyTorchInitMaxTries, 1, maxInitTries)...)
+	if period := jobs.ReconcilerSyncLoopPeriod; period != nil && (period.Duration < minReconcilePeriod || period.Duration > maxReconcilePeriod) {
+		errs = append(errs, field.Invalid(path.Child("reconcilerSyncLoopPeriod"), period.Duration.String(), "must be from 1s to 5m"))
+	}
+	return errs
+}

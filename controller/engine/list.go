@@ -1,0 +1,123 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
+	"github.com/lockstep-k8s/lockstep/controller/pacing"
+	"github.com/lockstep-k8s/lockstep/internal/controlled"
+)
+
+// list looks live at what the owner has of a kind, and remembers where the cache is behind:
+// objects that it lacks, or has an older version of, and those that it holds and are gone.
+func (p *pass[O, S]) list(ctx context.Context, action plan.Action) error {
+	known, err := p.knownOf(action)
+	if err != nil {
+		return err
+	}
+	found, err := p.listed(ctx, action.Kind, action.Selector, func(object metav1.Object) bool {
+		return controlled.By(action.Owner, object)
+	})
+	if err != nil {
+		return err
+	}
+	if err := p.lookForLost(ctx, action.Kind, known, found); err != nil {
+		return err
+	}
+	for uid, object := range found {
+		if before := known[uid]; before == nil || before.GetResourceVersion() != object.GetResourceVersion() {
+			p.memory.ahead[ref{action.Kind, object.GetName()}] = object
+		}
+	}
+	p.memory.outcomes = append(p.memory.outcomes, plan.Outcome{Action: action})
+	return nil
+}
+
+// knownOf are the objects of a list as the decision has seen them, but for strays, which are
+// looked at anyway.
+func (p *pass[O, S]) knownOf(action plan.Action) (map[types.UID]metav1.Object, error) {
+	informer, err := p.informer(action.Kind)
+	if err != nil {
+		return nil, err
+	}
+	cached, err := informer.GetIndexer().ByIndex(ByOwner, OwnerKey(p.key.Namespace, action.Owner))
+	if err != nil {
+		return nil, err
+	}
+	known := map[types.UID]metav1.Object{}
+	for _, object := range cached {
+		if accessor := objectMeta(object); accessor != nil && !p.memory.gone[accessor.GetUID()] {
+			known[accessor.GetUID()] = accessor
+		}
+	}
+	for at, object := range p.memory.ahead {
+		if at.kind == action.Kind && controlled.By(action.Owner, object) {
+			known[object.GetUID()] = object
+		}
+	}
+	return known, nil
+}
+
+// lookForLost looks for the objects that are known and were not found: they are gone, or have
+// lost a label.
+func (p *pass[O, S]) lookForLost(ctx context.Context, kind string, known, found map[types.UID]metav1.Object) error {
+	lost := map[types.UID]plan.Action{}
+	for uid, object := range known {
+		if found[uid] == nil {
+			lost[uid] = plan.Action{Verb: plan.LookFor, Kind: kind, Name: object.GetName(), UID: uid}
+		}
+	}
+	if len(lost) > fewLooks {
+		return p.lookForAll(ctx, kind, lost)
+	}
+	ctx, cancel := context.WithTimeout(ctx, pacing.RequestTime)
+	defer cancel()
+	for _, action := range lost {
+		p.turn.requests++
+		live, gone, err := lookFor(ctx, p.owners.kinds[kind].Client, p.key.Namespace, action)
+		if err != nil {
+			return err
+		}
+		if live == nil {
+			p.memory.remember(result{action: action, gone: gone})
+		}
+	}
+	return nil
+}
+
+// listPage is how many objects a page of a list has.
+const listPage = 500
+
+// listed are the objects of a kind in the namespace, as the cache would hold them, that have
+// the labels and are wanted.
+func (p *pass[O, S]) listed(ctx context.Context, kind, selector string, wanted func(metav1.Object) bool) (map[types.UID]metav1.Object, error) {
+	ctx, cancel := context.WithTimeout(ctx, pacing.RequestTime)
+	defer cancel()
+	registered, err := p.owners.writable(kind)
+	if err != nil {
+		return nil, err
+	}
+	found := map[types.UID]metav1.Object{}
+	options := metav1.ListOptions{Limit: listPage, LabelSelector: selector}
+	for {
+		p.turn.requests++
+		page, next, err := registered.Client.List(ctx, p.key.Namespace, options)
+		if err != nil {
+			return nil, err
+		}
+		for _, object := range page {
+			if wanted(object) {
+				found[object.GetUID()] = registered.reduced(object)
+			}
+		}
+		if options.Continue = next; next == "" {
+			return found, nil
+		}
+	}
+}

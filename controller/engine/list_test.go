@@ -1,0 +1,148 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+	clocktesting "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
+
+	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
+	"github.com/lockstep-k8s/lockstep/controller/pacing"
+)
+
+// storedPods is a Client of Pods that are stored somewhere. It lists them one to a page.
+type storedPods struct {
+	Client
+	pods  []*corev1.Pod
+	lists int
+}
+
+func (s *storedPods) Get(_ context.Context, _, name string) (metav1.Object, error) {
+	for _, pod := range s.pods {
+		if pod.Name == name {
+			return pod, nil
+		}
+	}
+	return nil, apierrors.NewNotFound(corev1.Resource("pods"), name)
+}
+
+func (s *storedPods) List(_ context.Context, _ string, options metav1.ListOptions) (page []metav1.Object, next string, err error) {
+	if options.Continue == "" {
+		s.lists++
+	}
+	key, value, _ := strings.Cut(options.LabelSelector, "=")
+	selected := slices.DeleteFunc(slices.Clone(s.pods), func(pod *corev1.Pod) bool { return key != "" && pod.Labels[key] != value })
+	at := 0
+	fmt.Sscan(options.Continue, &at)
+	if at < len(selected) {
+		page = append(page, selected[at])
+	}
+	if at+1 < len(selected) {
+		next = fmt.Sprint(at + 1)
+	}
+	return page, next, nil
+}
+
+// TestAListShowsWhatNoEventHasTold of the owner's objects.
+func TestAListShowsWhatNoEventHasTold(t *testing.T) {
+	pod := func(name, version, owner, job string) *corev1.Pod {
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "ns", Name: name, UID: types.UID(owner + "-" + name), ResourceVersion: version,
+			OwnerReferences: []metav1.OwnerReference{{UID: types.UID(owner), Controller: ptr.To(true)}},
+		}}
+		if job != "" {
+			p.Labels = map[string]string{"job": job}
+		}
+		return p
+	}
+	ours := func(name, version string) *corev1.Pod { return pod(name, version, "o", "j") }
+	many := func(version string) (all []*corev1.Pod) {
+		for i := range 2 * fewLooks {
+			all = append(all, ours(fmt.Sprint("p", i), version))
+		}
+		return all
+	}
+	tests := map[string]struct {
+		cached, stored []*corev1.Pod
+		// want are the Pods that a decision sees then, with their versions.
+		want  []string
+		lists int
+	}{
+		"what the cache has as well":              {cached: []*corev1.Pod{ours("a", "3")}, stored: []*corev1.Pod{ours("a", "3")}, want: []string{"a 3"}, lists: 1},
+		"one that the cache has not heard of":     {stored: []*corev1.Pod{ours("a", "5"), ours("b", "6")}, want: []string{"a 5", "b 6"}, lists: 1},
+		"a change that the cache has not seen":    {cached: []*corev1.Pod{ours("a", "3")}, stored: []*corev1.Pod{ours("a", "5")}, want: []string{"a 5"}, lists: 1},
+		"one that is gone":                        {cached: []*corev1.Pod{ours("a", "3"), ours("b", "3")}, stored: []*corev1.Pod{ours("b", "3")}, want: []string{"b 3"}, lists: 1},
+		"one that is gone, and another in place":  {cached: []*corev1.Pod{ours("a", "3")}, stored: []*corev1.Pod{pod("a", "5", "other", "j")}, lists: 1},
+		"one that has lost its label is there":    {cached: []*corev1.Pod{ours("a", "3")}, stored: []*corev1.Pod{pod("a", "5", "o", "")}, want: []string{"a 3"}, lists: 1},
+		"somebody else's with the label":          {stored: []*corev1.Pod{pod("a", "5", "other", "j")}, lists: 1},
+		"many that are gone are one more request": {cached: many("3"), lists: 2},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			informer := cache.NewSharedIndexInformerWithOptions(&cache.ListWatch{}, &corev1.Pod{}, cache.SharedIndexInformerOptions{Indexers: OwnerIndex("")})
+			for _, pod := range tc.cached {
+				if err := informer.GetIndexer().Add(pod); err != nil {
+					t.Fatal(err)
+				}
+			}
+			informer.GetIndexer().Bookmark("4")
+			stored := &storedPods{pods: tc.stored}
+			metrics, err := newMetrics(prometheus.NewRegistry(), func() int { return 0 })
+			if err != nil {
+				t.Fatal(err)
+			}
+			p := &pass[*corev1.ConfigMap, int]{
+				owners: &Owners[*corev1.ConfigMap, int]{
+					clock: clocktesting.NewFakePassiveClock(time.Unix(100, 0)), metrics: metrics,
+					kinds: map[string]*Kind{"Pod": {Name: "Pod", Informer: informer, Client: stored}},
+				},
+				key: cache.NewObjectName("ns", "o"), entry: &entry[*corev1.ConfigMap]{owner: &corev1.ConfigMap{}},
+				memory: &memory[*corev1.ConfigMap, int]{strays: map[types.UID]stray{}, ahead: map[ref]metav1.Object{}, gone: map[types.UID]bool{}},
+				pace:   &pacing.Pace[cause]{}, departures: &departures{}, turn: &turn{},
+			}
+			list := plan.Action{Verb: plan.List, Kind: "Pod", Name: "o", Owner: "o", Selector: "job=j"}
+			if acted, err := p.act(t.Context(), []plan.Action{list}); err != nil || !acted {
+				t.Fatalf("acted %v: %v", acted, err)
+			}
+			view, err := p.gather()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(view.Outcomes) != 1 || view.Outcomes[0].Action.Verb != plan.List {
+				t.Errorf("outcomes: %v", view.Outcomes)
+			}
+			pods, err := Owned[*corev1.Pod](view, "Pod", "o")
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for name, pod := range pods {
+				if !view.Gone[pod.UID] {
+					got = append(got, name+" "+pod.ResourceVersion)
+				}
+			}
+			slices.Sort(got)
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("unexpected Pods (-want +got):\n%s", diff)
+			}
+			if stored.lists != tc.lists {
+				t.Errorf("%d lists, want %d", stored.lists, tc.lists)
+			}
+		})
+	}
+}

@@ -1,0 +1,80 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package jobpods
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Keep is what decisions about jobs of all kinds read of a Pod, with the annotations of some
+// keys, and nothing else of it: so much is worth caching.
+func Keep(pod *corev1.Pod, annotations ...string) *corev1.Pod {
+	kept := &corev1.Pod{
+		TypeMeta: pod.TypeMeta,
+		ObjectMeta: metav1.ObjectMeta{
+			Name:                       pod.Name,
+			Namespace:                  pod.Namespace,
+			UID:                        pod.UID,
+			ResourceVersion:            pod.ResourceVersion,
+			Labels:                     pod.Labels,
+			Annotations:                some(pod.Annotations, annotations),
+			OwnerReferences:            pod.OwnerReferences,
+			CreationTimestamp:          pod.CreationTimestamp,
+			DeletionTimestamp:          pod.DeletionTimestamp,
+			DeletionGracePeriodSeconds: pod.DeletionGracePeriodSeconds,
+		},
+		Spec: corev1.PodSpec{NodeName: pod.Spec.NodeName},
+		Status: corev1.PodStatus{
+			Phase:                 pod.Status.Phase,
+			InitContainerStatuses: containerStates(pod.Status.InitContainerStatuses),
+			ContainerStatuses:     containerStates(pod.Status.ContainerStatuses),
+		},
+	}
+	for _, condition := range pod.Status.Conditions {
+		keep := corev1.PodCondition{Type: condition.Type, Status: condition.Status, LastTransitionTime: condition.LastTransitionTime}
+		if condition.Type == corev1.DisruptionTarget {
+			keep.Reason = condition.Reason // It says who deletes the Pod.
+		}
+		kept.Status.Conditions = append(kept.Status.Conditions, keep)
+	}
+	return kept
+}
+
+// some are the annotations of some keys. None are left of none only: a patch that adds the
+// first one is another than one that adds one more.
+func some(annotations map[string]string, keys []string) map[string]string {
+	if annotations == nil {
+		return nil
+	}
+	kept := map[string]string{}
+	for _, key := range keys {
+		if value, ok := annotations[key]; ok {
+			kept[key] = value
+		}
+	}
+	return kept
+}
+
+// containerStates keeps of containers whether they are ready, how often they were restarted
+// and how they ended, now and before that.
+func containerStates(statuses []corev1.ContainerStatus) []corev1.ContainerStatus {
+	var kept []corev1.ContainerStatus
+	for _, status := range statuses {
+		kept = append(kept, corev1.ContainerStatus{
+			Name: status.Name, Ready: status.Ready, RestartCount: status.RestartCount,
+			State:                corev1.ContainerState{Terminated: endOf(status.State.Terminated)},
+			LastTerminationState: corev1.ContainerState{Terminated: endOf(status.LastTerminationState.Terminated)},
+		})
+	}
+	return kept
+}
+
+// endOf keeps of the end of a container how and when it ended.
+func endOf(ended *corev1.ContainerStateTerminated) *corev1.ContainerStateTerminated {
+	if ended == nil {
+		return nil
+	}
+	return &corev1.ContainerStateTerminated{ExitCode: ended.ExitCode, FinishedAt: ended.FinishedAt}
+}

@@ -1,0 +1,60 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kubeflow
+
+import (
+	"strconv"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
+	"github.com/lockstep-k8s/lockstep/controller/jobpods"
+)
+
+// KeyForceDeletion is an annotation of a job: after how many seconds Pods are deleted by force that
+// are being deleted, from 0 to 2147483647. Users set it. Without it, Pods of a node that is dead
+// stay until somebody says that it is, as no controller can know.
+const KeyForceDeletion = "kubeflow.lockstep.dev/pod-graceful-deletion-timeout-seconds"
+
+// readForceDeletion reads the annotation. One that makes no sense has no effect, and a warning.
+func (r *reading) readForceDeletion() {
+	written, isThere := r.job.Annotations[KeyForceDeletion]
+	if !isThere {
+		return
+	}
+	seconds, err := strconv.ParseInt(written, 10, 32)
+	if err != nil || seconds < 0 {
+		r.warn("InvalidAnnotation", "metadata.annotations["+KeyForceDeletion+"] must be a number of seconds from 0 to 2147483647: it has no effect")
+		return
+	}
+	after := time.Duration(seconds) * time.Second
+	r.forceAfter = &after
+}
+
+// planForce deletes Pods by force whose deletion takes longer than the user allows, by the
+// controller's own clock.
+func (d *decision) planForce() {
+	if d.forceAfter == nil {
+		return
+	}
+	for _, name := range jobpods.SortedKeys(d.Pods) {
+		pod := d.Pods[name]
+		if pod.DeletionTimestamp == nil || d.isGone(pod.UID) {
+			continue
+		}
+		since, isKnown := d.Terminating[pod.UID]
+		if !isKnown {
+			since = d.clock
+		}
+		if due := since.Add(*d.forceAfter); d.clock.Before(due) {
+			d.wakeAt(due)
+			continue
+		}
+		d.act(plan.Action{Verb: plan.ForceDelete, Kind: KindPod, Name: pod.Name, UID: pod.UID})
+	}
+}
+
+// isGone says whether an object is certainly gone that a cache may still show.
+func (d *decision) isGone(uid types.UID) bool { return d.Gone[uid] || d.Forced[uid] }

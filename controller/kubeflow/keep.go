@@ -1,0 +1,23 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kubeflow
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/lockstep-k8s/lockstep/controller/jobpods"
+)
+
+// KeepOfPod is what decisions read of a Pod, and nothing else of it: so much is worth caching.
+// Besides what it has in common with Pods of other jobs, those are the names of its containers,
+// as the one that trains is found by its name, and what may end it, or has.
+func KeepOfPod(pod *corev1.Pod) *corev1.Pod {
+	kept := jobpods.Keep(pod, KeyStart)
+	kept.Spec.ActiveDeadlineSeconds = pod.Spec.ActiveDeadlineSeconds
+	for _, container := range pod.Spec.Containers {
+		kept.Spec.Containers = append(kept.Spec.Containers, corev1.Container{Name: container.Name})
+	}
+	kept.Status.Reason = pod.Status.Reason
+	return kept
+}

@@ -1,0 +1,55 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kubeflow
+
+import (
+	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
+	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
+)
+
+// Kept is what the API server keeps of a status if it has made stored of one. A CRD that is not
+// Lockstep's knows nothing of what Lockstep adds to the status, and all of that is dropped. Every
+// status of this package has a phase, so one that is stored without was cut.
+func Kept(status, stored *kubeflowv1.JobStatus) *kubeflowv1.JobStatus {
+	if stored.Phase != "" {
+		return status
+	}
+	kept := *status
+	kept.Phase, kept.Starts, kept.TFReplicaStatuses = "", 0, nil
+	if status.ReplicaStatuses != nil {
+		kept.ReplicaStatuses = map[string]kubeflowv1.ReplicaStatus{}
+	}
+	for name, s := range status.ReplicaStatuses {
+		kept.ReplicaStatuses[name] = kubeflowv1.ReplicaStatus{Active: s.Active, Succeeded: s.Succeeded, Failed: s.Failed, Selector: s.Selector}
+	}
+	return &kept
+}
+
+// checkCRD leaves a job alone of whose status the API server does not keep all, unless that is
+// wanted: in a crash of the controller, restarts would be forgotten, and so would be what has
+// ended of Pods that are gone. One that has begun, or ended, goes on as well as it can.
+func (d *decision) checkCRD() (goOn bool) {
+	if d.remembers() || d.Kept != plan.KeptInPart {
+		return true
+	}
+	d.warnOnce("ForeignCRD", "The CRD of the kind %s is not Lockstep's, and does not keep all of the status: the job is left alone. "+
+		"Install Lockstep's, or have jobs of this CRD run by the option foreignCRDs", d.Job.Kind)
+	d.leave = true
+	return false
+}
+
+// remembers says whether it does not matter whether the API server keeps all of the status.
+func (d *decision) remembers() bool {
+	return d.Options.ForeignCRDs || isFinished(d.next) || len(d.Pods)+len(d.Services) > 0
+}
+
+// isKept says whether the API server is known to keep the status, or need not. If not, a live
+// look tells, before anything is made.
+func (d *decision) isKept() bool {
+	if d.remembers() || d.Kept != plan.KeptUnknown {
+		return true
+	}
+	d.checkStatus("")
+	return false
+}

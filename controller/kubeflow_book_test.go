@@ -1,0 +1,168 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller_test
+
+import (
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
+	"github.com/lockstep-k8s/lockstep/controller/jobpods"
+	"github.com/lockstep-k8s/lockstep/controller/kubeflow"
+	"github.com/lockstep-k8s/lockstep/internal/testing/apiserver"
+)
+
+// trainingBook has everything that is stored of training jobs of Kubeflow, and holds on each
+// change what must be true of it: that what has ended has ended, that starts and restarts only
+// grow, that no index is run again that has ended, and that no Pod of a start is made while one
+// of an earlier start runs, or while the job is suspended.
+type trainingBook struct {
+	witness
+
+	mu sync.Mutex
+	// leading says which process runs now. What another one has asked for gets to the server
+	// late.
+	leading func() string
+	// unseen are Pods that a controller may overlook when it begins the next start: such as
+	// were made late, or have lost their label while that may be under way.
+	unseen map[types.UID]bool
+	jobs   map[types.UID]*kubeflowv1.JobStatus
+	pods   map[types.NamespacedName]*corev1.Pod
+}
+
+func newTrainingBook(c *cluster) *trainingBook {
+	return &trainingBook{
+		witness: witness{t: c.t, trace: c.trace}, leading: c.book.leader, unseen: map[types.UID]bool{},
+		jobs: map[types.UID]*kubeflowv1.JobStatus{}, pods: map[types.NamespacedName]*corev1.Pod{},
+	}
+}
+
+// noteUnlabelled notes a Pod that somebody takes the label of.
+func (b *trainingBook) noteUnlabelled(pod types.UID) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.unseen[pod] = true
+}
+
+// observe is an apiserver.Observer.
+func (b *trainingBook) observe(w *apiserver.Written) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.trace.verbose && w.Resource != "events" {
+		b.trace.log("    %s writes %s %s (created %t, removed %t)", w.Process, w.Resource, w.Key, w.Created(), w.Removed())
+	}
+	switch w.Resource {
+	case kubeflowv1.TFJobPlural:
+		if job := apiserver.After[kubeflowv1.TFJob](w); job != nil {
+			b.onStatus(w, job.UID, &job.Status)
+		}
+	case kubeflowv1.PyTorchJobPlural:
+		if job := apiserver.After[kubeflowv1.PyTorchJob](w); job != nil {
+			b.onStatus(w, job.UID, &job.Status)
+		}
+	case "pods":
+		b.onPod(w)
+	}
+}
+
+func isTrue(status *kubeflowv1.JobStatus, t kubeflowv1.JobConditionType) bool {
+	for _, condition := range status.Conditions {
+		if condition.Type == t {
+			return condition.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+func hasFinished(status *kubeflowv1.JobStatus) bool {
+	return status.Phase == kubeflowv1.JobSucceeded || status.Phase == kubeflowv1.JobFailed
+}
+
+func (b *trainingBook) onStatus(w *apiserver.Written, uid types.UID, is *kubeflowv1.JobStatus) {
+	was := b.jobs[uid]
+	b.jobs[uid] = is
+	if was == nil {
+		return
+	}
+	if was.Phase != is.Phase || says(was) != says(is) {
+		b.trace.log("      %s %s is %s: %s", w.Resource, w.Key, is.Phase, says(is))
+	}
+	if isTrue(is, kubeflowv1.JobConditionSucceeded) && isTrue(is, kubeflowv1.JobConditionFailed) {
+		b.wrong("%s %s has succeeded and failed", w.Resource, w.Key)
+	}
+	if hasFinished(was) {
+		if diff := cmp.Diff(was.Conditions, is.Conditions); diff != "" || was.Phase != is.Phase || !was.CompletionTime.Equal(is.CompletionTime) {
+			b.wrong("%s %s had ended, and is told of otherwise (-was +is):\n%s", w.Resource, w.Key, diff)
+		}
+	}
+	if is.Starts != was.Starts && is.Starts != was.Starts+1 {
+		b.wrong("%s %s: start %d is followed by %d", w.Resource, w.Key, was.Starts, is.Starts)
+	}
+	if is.Starts != was.Starts || isTrue(is, kubeflowv1.JobConditionSuspended) {
+		return // All begins anew.
+	}
+	for name, before := range was.ReplicaStatuses {
+		if after := is.ReplicaStatuses[name]; after.Restarts < before.Restarts {
+			b.wrong("%s %s: %d restarts of %s become %d", w.Resource, w.Key, before.Restarts, name, after.Restarts)
+		}
+	}
+}
+
+func (b *trainingBook) onPod(w *apiserver.Written) {
+	pod := apiserver.After[corev1.Pod](w)
+	if pod == nil {
+		delete(b.pods, w.Key)
+		return
+	}
+	b.pods[w.Key] = pod
+	owner := metav1.GetControllerOfNoCopy(pod)
+	if !w.Created() || !isController(w) || owner == nil {
+		return
+	}
+	if w.Process != b.leading() {
+		b.unseen[pod.UID] = true
+		return
+	}
+	status := b.jobs[owner.UID]
+	if status == nil {
+		return // The cache is behind: the garbage collector takes it.
+	}
+	start := startOfPod(pod)
+	if start > status.Starts {
+		b.wrong("Pod %s is made for start %d, the status knows %d", w.Key, start, status.Starts)
+	}
+	if start < status.Starts {
+		return // It was asked for before, and is deleted.
+	}
+	if hasFinished(status) || isTrue(status, kubeflowv1.JobConditionSuspended) {
+		b.wrong("Pod %s is made for a job that is %s: %s", w.Key, status.Phase, says(status))
+	}
+	if index, err := strconv.Atoi(pod.Labels[kubeflowv1.KeyReplicaIndex]); err == nil {
+		for name, replicas := range status.ReplicaStatuses {
+			done := make(jobpods.Indexes, index+1)
+			done.Read(replicas.CompletedIndexes)
+			if strings.EqualFold(name, pod.Labels[kubeflowv1.KeyReplicaType]) && done.Has(int32(index)) {
+				b.wrong("Pod %s is made again, although it has succeeded", w.Key)
+			}
+		}
+	}
+	for key, other := range b.pods {
+		if older := startOfPod(other); older < start && key != w.Key && !b.unseen[other.UID] && other.OwnerReferences != nil &&
+			metav1.GetControllerOfNoCopy(other).UID == owner.UID && runs(other) {
+			b.wrong("Pod %s of start %d is made while %s of start %d runs", w.Key, start, key, older)
+		}
+	}
+}
+
+// startOfPod is the start that a Pod was made for.
+func startOfPod(pod *corev1.Pod) int32 {
+	start, _ := strconv.ParseInt(pod.Annotations[kubeflow.KeyStart], 10, 32)
+	return int32(start)
+}

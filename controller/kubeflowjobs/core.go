@@ -1,0 +1,206 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kubeflowjobs
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	typedautoscalingv2 "k8s.io/client-go/kubernetes/typed/autoscaling/v2"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/tools/cache"
+
+	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
+	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
+	"github.com/lockstep-k8s/lockstep/client/clientset/versioned"
+	"github.com/lockstep-k8s/lockstep/controller/adapter"
+	"github.com/lockstep-k8s/lockstep/controller/engine"
+	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
+	"github.com/lockstep-k8s/lockstep/controller/kubeflow"
+	"github.com/lockstep-k8s/lockstep/controller/pacing"
+)
+
+// Clients are what jobs, and what is made for them, are read and written with.
+type Clients struct {
+	Kube     kubernetes.Interface
+	Lockstep versioned.Interface
+	Metadata metadata.Interface
+}
+
+// Cores are the engine's cores of all kinds of jobs.
+type Cores struct {
+	informers *informers
+	cores     []*Core
+}
+
+// Core is the engine's core of one kind of jobs.
+type Core struct {
+	engine.Defaults[*Job, kubeflowv1.JobStatus]
+
+	kind      kind
+	clients   Clients
+	options   kubeflow.Options
+	informers *informers
+
+	// decide is kubeflow.Decide.
+	decide func(kubeflow.Snapshot, time.Time, plan.Entropy) (plan.Plan[kubeflowv1.JobStatus], kubeflow.Memory)
+}
+
+// Owners are jobs of one kind at work.
+type Owners = engine.Owners[*Job, kubeflowv1.JobStatus]
+
+// New makes the cores from a configuration with defaults, that was found valid and has jobs
+// switched on. The informer of PodGroups is shared: others start it, and have it indexed by
+// engine.OwnerIndex.
+func New(clients Clients, podGroups cache.SharedIndexInformer, config *configv1alpha1.ControllerConfiguration) (*Cores, error) {
+	informers, err := newInformers(clients, podGroups)
+	if err != nil {
+		return nil, err
+	}
+	all := &Cores{informers: informers}
+	for _, k := range kinds() {
+		all.cores = append(all.cores, &Core{
+			kind: k, clients: clients, options: optionsOf(config), informers: informers, decide: kubeflow.Decide,
+		})
+	}
+	return all, nil
+}
+
+// optionsOf are the settings that decisions depend on.
+func optionsOf(config *configv1alpha1.ControllerConfiguration) kubeflow.Options {
+	jobs := &config.KubeflowJobs
+	options := kubeflow.Options{
+		TakeJobs:          kubeflow.TakeJobs(*jobs.TakeJobs),
+		Namespaces:        map[string]bool{},
+		GangSchedulerName: *config.GangSchedulerName,
+		SchedulerNames:    jobs.SchedulerNames,
+		GangAlways:        *jobs.Gang == configv1alpha1.GangAlways,
+		Manager:           engine.FieldManager,
+		ClusterDomain:     *jobs.CustomClusterDomain,
+		InitImage:         *jobs.PyTorchInitImage,
+		InitMaxTries:      int(*jobs.PyTorchInitMaxTries),
+		ReconcilePeriod:   jobs.ReconcilerSyncLoopPeriod.Duration,
+	}
+	for _, namespace := range jobs.Namespaces {
+		options.Namespaces[namespace] = true
+	}
+	return options
+}
+
+// AddTo has an engine run jobs of all kinds. It returns those of each.
+func (c *Cores) AddTo(e *engine.Engine) ([]*Owners, error) {
+	var all []*Owners
+	for _, core := range c.cores {
+		owners, err := engine.Add(e, core)
+		if err != nil {
+			return nil, fmt.Errorf("adding the core of %ss: %w", core.kind.name, err)
+		}
+		all = append(all, owners)
+	}
+	return all, nil
+}
+
+// Start starts the informers, but for those of PodGroups and of jobs.
+func (c *Cores) Start(ctx context.Context) {
+	for _, start := range c.informers.start {
+		start(ctx)
+	}
+}
+
+// Resource says how the API server knows jobs of the kind. It need not serve them: others don't
+// wait for that.
+func (c *Core) Resource() engine.Resource {
+	return engine.Resource{
+		GroupVersionKind: kubeflowv1.SchemeGroupVersion.WithKind(c.kind.name),
+		Plural:           c.kind.plural,
+		API:              c.clients.Lockstep.KubeflowV1().RESTClient(),
+		Optional:         true,
+	}
+}
+
+// Kinds are what jobs are made of. Their names are fixed, and the status names no UID: so what
+// was written is remembered.
+func (c *Core) Kinds() []engine.Kind {
+	return []engine.Kind{
+		{
+			Name: kubeflow.KindPod, Client: adapter.Pods(c.clients.Kube), Informer: c.informers.pods,
+			OwnersOf: c.jobsOf, Delay: pacing.EventDelay, Reduce: reducePod, Remembers: true,
+		},
+		{
+			Name: kubeflow.KindService, Client: adapter.Services(c.clients.Kube), Informer: c.informers.services,
+			OwnersOf: c.jobsOf, Delay: pacing.EventDelay, Reduce: adapter.ReduceToMetadata, Remembers: true,
+		},
+		{
+			Name: kubeflow.KindPodGroup, Client: adapter.PodGroups(c.clients.Lockstep), Informer: c.informers.podGroups,
+			OwnersOf: c.jobsOf, Delay: pacing.EventDelay, Remembers: true,
+		},
+		{
+			Name: kubeflow.KindAutoscaler,
+			Client: engine.ClientOf[*autoscalingv2.HorizontalPodAutoscaler, *autoscalingv2.HorizontalPodAutoscalerList](func(namespace string) typedautoscalingv2.HorizontalPodAutoscalerInterface {
+				return c.clients.Kube.AutoscalingV2().HorizontalPodAutoscalers(namespace)
+			}),
+			Informer: c.informers.autoscalers, OwnersOf: c.jobsOf, Reduce: adapter.ReduceToMetadata, Remembers: true,
+		},
+	}
+}
+
+// jobsOf are the names of the jobs of the kind that an object belongs to: by its controller, or
+// by its labels. Somebody may have changed one of them.
+func (c *Core) jobsOf(object metav1.Object) []string {
+	var names []string
+	if labels := object.GetLabels(); labels[kubeflowv1.KeyOperatorName] == c.kind.operator {
+		names = append(names, labels[kubeflowv1.KeyJobName])
+	}
+	if owner := metav1.GetControllerOfNoCopy(object); owner != nil && owner.Kind == c.kind.name {
+		names = append(names, owner.Name)
+	}
+	return names
+}
+
+// Kept is what the API server keeps of a status.
+func (c *Core) Kept(status, stored *kubeflowv1.JobStatus) *kubeflowv1.JobStatus {
+	return kubeflow.Kept(status, stored)
+}
+
+// DecodeStatus reads a stored status.
+func (c *Core) DecodeStatus(stored []byte) (*kubeflowv1.JobStatus, error) {
+	return adapter.DecodeStatus[kubeflowv1.JobStatus](stored)
+}
+
+// Size is the number of Pods that a status counts.
+func (c *Core) Size(status *kubeflowv1.JobStatus) int {
+	count := 0
+	if status != nil {
+		for _, statuses := range []map[string]kubeflowv1.ReplicaStatus{status.ReplicaStatuses, status.TFReplicaStatuses} {
+			for _, s := range statuses {
+				count += int(s.Active) + int(s.Succeeded) + int(s.Failed)
+			}
+		}
+	}
+	return count
+}
+
+// RefusesForGood says whether the API server will never take a Pod or a Service, so that the
+// job fails. Of a Service it has to say that the Service is wrong: where nothing but a right
+// is missing, an administrator helps all jobs.
+func (c *Core) RefusesForGood(action plan.Action, err error) bool {
+	switch action.Kind {
+	case kubeflow.KindPod:
+		return plan.RefusesPodForGood(err)
+	case kubeflow.KindService:
+		return apierrors.IsInvalid(err)
+	default:
+		return false
+	}
+}
+
+// NewDecider begins to decide on a job.
+func (c *Core) NewDecider() engine.Decider[*Job, kubeflowv1.JobStatus] {
+	return adapter.NewDecider(c.snapshot, c.decide)
+}

@@ -1,0 +1,56 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kubeflowjobs
+
+import (
+	"context"
+	"fmt"
+
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	clientgoinformers "k8s.io/client-go/informers"
+	"k8s.io/client-go/tools/cache"
+
+	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
+	"github.com/lockstep-k8s/lockstep/controller/adapter"
+	"github.com/lockstep-k8s/lockstep/controller/engine"
+	"github.com/lockstep-k8s/lockstep/controller/kubeflow"
+	"github.com/lockstep-k8s/lockstep/internal/informing"
+)
+
+// informers cache what jobs of all kinds are made of. Of Services and autoscalers they have
+// nothing but the metadata.
+type informers struct {
+	pods, services, podGroups, autoscalers cache.SharedIndexInformer
+	// start starts them, but for that of PodGroups.
+	start []func(context.Context)
+}
+
+// newInformers makes the informers. The one of PodGroups is shared with others, who start it.
+func newInformers(clients Clients, podGroups cache.SharedIndexInformer) (*informers, error) {
+	labelled := adapter.Labelled(kubeflowv1.KeyJobName)
+	typed := clientgoinformers.NewSharedInformerFactoryWithOptions(clients.Kube, 0, clientgoinformers.WithTweakListOptions(labelled))
+	i := &informers{pods: typed.Core().V1().Pods().Informer(), podGroups: podGroups}
+	i.start = append(i.start, typed.StartWithContext)
+	if err := i.pods.SetTransform(keepOfPod); err != nil {
+		return nil, fmt.Errorf("watching Pods: %w", err)
+	}
+	if err := i.pods.AddIndexers(engine.OwnerIndex("")); err != nil {
+		return nil, fmt.Errorf("watching Pods: %w", err)
+	}
+	var err error
+	if i.services, err = adapter.MetadataInformer(clients.Metadata, corev1.SchemeGroupVersion.WithResource("services"), labelled); err != nil {
+		return nil, fmt.Errorf("watching Services: %w", err)
+	}
+	if i.autoscalers, err = adapter.MetadataInformer(clients.Metadata, autoscalingv2.SchemeGroupVersion.WithResource("horizontalpodautoscalers"), labelled); err != nil {
+		return nil, fmt.Errorf("watching HorizontalPodAutoscalers: %w", err)
+	}
+	for _, informer := range []cache.SharedIndexInformer{i.services, i.autoscalers} {
+		i.start = append(i.start, func(ctx context.Context) { go informer.RunWithContext(ctx) })
+	}
+	return i, nil
+}
+
+// keepOfPod and reducePod keep of a Pod what decisions read.
+var keepOfPod, reducePod = informing.Keep(kubeflow.KeepOfPod)

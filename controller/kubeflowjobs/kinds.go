@@ -1,0 +1,59 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kubeflowjobs
+
+import (
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
+	"github.com/lockstep-k8s/lockstep/controller/kubeflow"
+)
+
+// kind is what the API server knows jobs of a kind by, and how their specs are read.
+type kind struct {
+	name, plural string
+	// operator is the value of the label operator-name of what jobs of the kind are made of.
+	operator string
+	// replicas is the field of the spec that has them, by type.
+	replicas string
+	// decode reads the spec of a job.
+	decode func(metadata metav1.ObjectMeta, spec []byte) (*kubeflow.Job, error)
+}
+
+// kinds are all kinds of jobs. TFJobs of v1alpha2 are stored as those of v1, with a mark.
+func kinds() []kind {
+	return []kind{
+		{
+			name: kubeflowv1.TFJobKind, plural: kubeflowv1.TFJobPlural, operator: "tfjob-controller", replicas: "tfReplicaSpecs",
+			decode: func(metadata metav1.ObjectMeta, spec []byte) (*kubeflow.Job, error) {
+				job := &kubeflowv1.TFJob{ObjectMeta: metadata}
+				err := decodeSpec(spec, &job.Spec)
+				return kubeflow.FromTFJob(job), err
+			},
+		},
+		{
+			name: kubeflowv1.PyTorchJobKind, plural: kubeflowv1.PyTorchJobPlural, operator: "pytorchjob-controller", replicas: "pytorchReplicaSpecs",
+			decode: func(metadata metav1.ObjectMeta, spec []byte) (*kubeflow.Job, error) {
+				job := &kubeflowv1.PyTorchJob{ObjectMeta: metadata}
+				err := decodeSpec(spec, &job.Spec)
+				return kubeflow.FromPyTorchJob(job), err
+			},
+		},
+	}
+}
+
+// decodeSpec reads a spec. One that can't be read is left empty.
+func decodeSpec[S any](data []byte, spec *S) error {
+	if len(data) == 0 {
+		return nil
+	}
+	if err := utiljson.Unmarshal(data, spec); err != nil {
+		*spec = *new(S)
+		return fmt.Errorf("spec does not decode: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,148 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kubeflowjobs
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
+
+	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
+	"github.com/lockstep-k8s/lockstep/controller/engine"
+	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
+	"github.com/lockstep-k8s/lockstep/controller/kubeflow"
+)
+
+func TestWhoseJobItIs(t *testing.T) {
+	const (
+		lockstep = `"runPolicy":{"managedBy":"lockstep.dev/kubeflow"}`
+		operator = `"runPolicy":{"managedBy":"kubeflow.org/training-operator"}`
+		kueue    = `"runPolicy":{"managedBy":"kueue.x-k8s.io/multikueue"}`
+		named    = `"tfReplicaSpecs":{"Worker":{"template":{"spec":{"schedulerName":"lockstep-scheduler"}}}}`
+		other    = `"tfReplicaSpecs":{"Worker":{"template":{"spec":{"schedulerName":"another"}}}}`
+		// garbled does not decode.
+		garbled = `"tfReplicaSpecs":{"Worker":{"replicas":"many","template":{"spec":{"schedulerName":"lockstep-scheduler"}}}}`
+	)
+	all := []kubeflow.TakeJobs{kubeflow.TakeManaged, kubeflow.TakeScheduler, kubeflow.TakeAll}
+	tests := map[string]struct {
+		spec string
+		// by are the settings of takeJobs by which it is taken.
+		by    []kubeflow.TakeJobs
+		wrong bool
+	}{
+		"one that names Lockstep":                    {spec: `{` + lockstep + `}`, by: all},
+		"one that names nobody":                      {spec: `{}`, by: all[2:]},
+		"one of the training operator":               {spec: `{` + operator + `}`, by: all[2:]},
+		"one whose template names a scheduler":       {spec: `{` + named + `}`, by: all[1:]},
+		"one whose template names another":           {spec: `{` + other + `}`, by: all[2:]},
+		"one that runs in another cluster":           {spec: `{` + kueue + `,` + named + `}`},
+		"a garbled one that names Lockstep":          {spec: `{` + lockstep + `,` + garbled + `}`, by: all, wrong: true},
+		"a garbled one whose template names us":      {spec: `{` + garbled + `}`, by: all[1:], wrong: true},
+		"a garbled one that runs in another cluster": {spec: `{` + kueue + `,` + garbled + `}`, wrong: true},
+		"one that can't say whose it is":             {spec: `{"runPolicy":7}`, wrong: true},
+		"one without readable types":                 {spec: `{"tfReplicaSpecs":"none"}`, by: all[2:], wrong: true},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			for _, take := range all {
+				c := &Core{kind: kinds()[0], options: kubeflow.Options{TakeJobs: take, SchedulerNames: []string{"lockstep-scheduler"}}, informers: noObjects()}
+				job, err := c.DecodeOwner(metav1.TypeMeta{}, metav1.ObjectMeta{Namespace: "ns", Name: "j"}, []byte(tc.spec))
+				if job == nil || job.Name != "j" || job.Kind != kubeflowv1.TFJobKind {
+					t.Fatalf("the job is %v, want one with its metadata and kind", job)
+				}
+				if got, want := !c.Ignores(job), slices.Contains(tc.by, take); got != want || (err != nil) != tc.wrong {
+					t.Errorf("takeJobs %s: taken: %t, want %t; error: %v", take, got, want, err)
+				}
+				c.options.Namespaces = map[string]bool{"others": true}
+				if job, _ := c.DecodeOwner(metav1.TypeMeta{}, metav1.ObjectMeta{Namespace: "ns", Name: "j"}, []byte(tc.spec)); !c.Ignores(job) {
+					t.Errorf("takeJobs %s: it is taken, although its namespace is not", take)
+				}
+			}
+		})
+	}
+}
+
+func TestAnObjectConcernsTheJobsOfItsKind(t *testing.T) {
+	labelled := func(operator string) map[string]string {
+		return map[string]string{kubeflowv1.KeyJobName: "j", kubeflowv1.KeyOperatorName: operator}
+	}
+	controlled := func(kind string) []metav1.OwnerReference {
+		yes := true
+		return []metav1.OwnerReference{{Kind: kind, Name: "k", Controller: &yes}}
+	}
+	tests := map[string]struct {
+		object metav1.ObjectMeta
+		want   [2][]string // TFJobs, PyTorchJobs.
+	}{
+		"by its labels":                     {object: metav1.ObjectMeta{Labels: labelled("pytorchjob-controller")}, want: [2][]string{nil, {"j"}}},
+		"by its controller":                 {object: metav1.ObjectMeta{OwnerReferences: controlled("TFJob")}, want: [2][]string{{"k"}, nil}},
+		"by both, which somebody changed":   {object: metav1.ObjectMeta{Labels: labelled("tfjob-controller"), OwnerReferences: controlled("PyTorchJob")}, want: [2][]string{{"j"}, {"k"}}},
+		"no job, by a label of another one": {object: metav1.ObjectMeta{Labels: labelled("xgboostjob-controller")}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			for i, k := range kinds() {
+				if got := (&Core{kind: k}).jobsOf(&tc.object); !slices.Equal(got, tc.want[i]) {
+					t.Errorf("of the kind %s: %v, want %v", k.name, got, tc.want[i])
+				}
+			}
+		})
+	}
+}
+
+func TestWhatIsRefusedForGood(t *testing.T) {
+	invalid := apierrors.NewInvalid(schema.GroupKind{}, "j", nil)
+	forbidden := apierrors.NewForbidden(schema.GroupResource{}, "j", errors.New("no right"))
+	tests := map[string]struct {
+		kind string
+		err  error
+		want bool
+	}{
+		"a wrong Pod":                        {kubeflow.KindPod, invalid, true},
+		"a Pod that a policy forbids":        {kubeflow.KindPod, forbidden, true},
+		"a wrong Service":                    {kubeflow.KindService, invalid, true},
+		"a Service without the right for it": {kubeflow.KindService, forbidden, false},
+		"a wrong autoscaler":                 {kubeflow.KindAutoscaler, invalid, false},
+		"a Pod, by an API server in trouble": {kubeflow.KindPod, apierrors.NewInternalError(errors.New("oops")), false},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := (&Core{}).RefusesForGood(plan.Action{Verb: plan.Create, Kind: tc.kind}, tc.err); got != tc.want {
+				t.Errorf("for good: %t, want %t", got, tc.want)
+			}
+		})
+	}
+}
+
+// noObjects are informers that hold nothing.
+func noObjects() *informers {
+	empty := func() cache.SharedIndexInformer {
+		return cache.NewSharedIndexInformerWithOptions(&cache.ListWatch{}, &corev1.Pod{}, cache.SharedIndexInformerOptions{Indexers: engine.OwnerIndex("")})
+	}
+	return &informers{pods: empty(), services: empty()}
+}
+
+// TestAJobThatHasBegunStaysOurs, though its template names another scheduler by now.
+func TestAJobThatHasBegunStaysOurs(t *testing.T) {
+	c := &Core{kind: kinds()[0], options: kubeflow.Options{TakeJobs: kubeflow.TakeScheduler}, informers: noObjects()}
+	job, err := c.DecodeOwner(metav1.TypeMeta{}, metav1.ObjectMeta{Namespace: "ns", Name: "j", UID: "u"}, []byte(`{}`))
+	if err != nil || !c.Ignores(job) {
+		t.Fatalf("it is taken before it has begun: %v", err)
+	}
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "j-worker-0", Annotations: map[string]string{kubeflow.KeyStart: "1"},
+		OwnerReferences: []metav1.OwnerReference{{UID: "u", Controller: ptr.To(true)}}}}
+	if err := c.informers.services.GetIndexer().Add(service); err != nil {
+		t.Fatal(err)
+	}
+	if c.Ignores(job) {
+		t.Error("it is left alone")
+	}
+}

@@ -1,0 +1,117 @@
+//go:build e2e
+
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package beside tests Kubeflow's jobs on a cluster on which the training operator is installed:
+// with CRDs that are its own, of v1 alone, that check little and drop what they don't know; and
+// with jobs that are for it.
+package beside
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/lockstep-k8s/lockstep/e2e/testbed"
+	"github.com/lockstep-k8s/lockstep/internal/localenv"
+)
+
+// cluster is what the tests share. TestMain sets it once, before any test.
+var cluster *testbed.Cluster
+
+func TestMain(m *testing.M) {
+	os.Exit(testbed.Main(m, localenv.Options{
+		SimulatedNodes: 2, NodeCPU: "100", With: "scheduler", Audit: true,
+	}, func(ctx context.Context, c *testbed.Cluster) error {
+		cluster = c
+		if err := c.InstallKubeflowJobs(ctx); err != nil {
+			return err
+		}
+		// Which jobs are taken is left to the default: those that are Lockstep's by name.
+		return c.RunController(ctx, localenv.WithKubeflowJobs("foreignCRDs: true"))
+	}))
+}
+
+// upstreams is a CRD as the training operator has it, cut down: v1 alone; no rules, as its
+// webhook checks specs; templates whole. Fields that it does not know are dropped.
+const upstreams = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  name: PLURAL.kubeflow.org
+spec:
+  group: kubeflow.org
+  names: {kind: KIND, listKind: KINDList, plural: PLURAL, singular: SINGULAR}
+  scope: Namespaced
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    subresources: {status: {}}
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec:
+            type: object
+            properties:
+              runPolicy: {type: object, x-kubernetes-preserve-unknown-fields: true}
+              FIELD:
+                type: object
+                additionalProperties: {type: object, x-kubernetes-preserve-unknown-fields: true}
+          status:
+            type: object
+            properties:
+              conditions:
+                type: array
+                items:
+                  type: object
+                  required: [status, type]
+                  properties:
+                    lastTransitionTime: {type: string, format: date-time}
+                    lastUpdateTime: {type: string, format: date-time}
+                    message: {type: string}
+                    reason: {type: string}
+                    status: {type: string}
+                    type: {type: string}
+              replicaStatuses:
+                type: object
+                additionalProperties:
+                  type: object
+                  properties:
+                    active: {type: integer, format: int32}
+                    failed: {type: integer, format: int32}
+                    succeeded: {type: integer, format: int32}
+                    selector: {type: string}
+              startTime: {type: string, format: date-time}
+              completionTime: {type: string, format: date-time}
+              lastReconcileTime: {type: string, format: date-time}
+`
+
+// replace has upstream's CRDs take the place of Lockstep's. Jobs stay what they are.
+var replace = sync.OnceValue(func() error {
+	for _, words := range [][]string{{"TFJob", "tfjob", "tfReplicaSpecs"}, {"PyTorchJob", "pytorchjob", "pytorchReplicaSpecs"}} {
+		crd := strings.NewReplacer("KIND", words[0], "PLURAL", words[1]+"s", "SINGULAR", words[1], "FIELD", words[2]).Replace(upstreams)
+		// Not by the context of a test: the others go on with it.
+		if out, err := cluster.KubectlReplace(context.Background(), crd); err != nil {
+			return fmt.Errorf("%w: %s", err, out)
+		}
+	}
+	return nil
+})
+
+// onUpstreamsCRDs waits until the CRDs are upstream's.
+func onUpstreamsCRDs(t *testing.T) {
+	t.Helper()
+	if err := replace(); err != nil {
+		t.Fatal(err)
+	}
+	testbed.Eventually(t, "v1alpha2 not to be served any more", func(ctx context.Context) (bool, string, error) {
+		out, err := cluster.Kubectl(ctx, "get", "--raw", "/apis/kubeflow.org/v1alpha2/tfjobs")
+		return err != nil && strings.Contains(out, "could not find the requested resource"), out, nil
+	})
+}

@@ -1,0 +1,98 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package testbed
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// roomLabel is on the nodes of a room: the label that Pods select, and the taint that keeps
+// others out.
+const roomLabel = "tests.lockstep.dev/room"
+
+// Room is a set of simulated nodes for the Pods of one test.
+type Room struct {
+	name    string
+	cluster *Cluster
+	t       testing.TB
+	nodes   []string
+}
+
+// Room makes nodes for one test, each with so many cores. They are there until the test ends,
+// longer than its namespace if that is made later.
+func (c *Cluster) Room(t testing.TB, cores ...int) *Room {
+	t.Helper()
+	r := &Room{name: fmt.Sprintf("room-%x", time.Now().UnixNano()), cluster: c, t: t}
+	t.Cleanup(func() {
+		for _, node := range r.nodes {
+			if err := c.Kube.CoreV1().Nodes().Delete(context.WithoutCancel(t.Context()), node, metav1.DeleteOptions{}); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	for _, n := range cores {
+		r.AddNode(n, nil)
+	}
+	return r
+}
+
+// AddNode adds a node of so many cores, with these labels.
+func (r *Room) AddNode(cores int, labels map[string]string) {
+	r.t.Helper()
+	client := r.cluster.Kube.CoreV1().Nodes()
+	template, err := client.Get(r.t.Context(), "sim-0", metav1.GetOptions{})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	name := fmt.Sprintf("%s-%d", r.name, len(r.nodes))
+	node := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: maps.Clone(template.Labels), Annotations: map[string]string{}},
+		Spec: corev1.NodeSpec{Taints: append(slices.Clone(template.Spec.Taints),
+			corev1.Taint{Key: roomLabel, Value: r.name, Effect: corev1.TaintEffectNoSchedule})},
+		Status: corev1.NodeStatus{Capacity: template.Status.Capacity.DeepCopy(), Addresses: template.Status.Addresses, NodeInfo: template.Status.NodeInfo},
+	}
+	for key, value := range template.Annotations {
+		if strings.HasPrefix(key, "kwok.x-k8s.io/") {
+			node.Annotations[key] = value
+		}
+	}
+	maps.Copy(node.Labels, labels)
+	node.Labels[corev1.LabelHostname], node.Labels[roomLabel] = name, r.name
+	node.Status.Capacity[corev1.ResourceCPU] = *resource.NewQuantity(int64(cores), resource.DecimalSI)
+	node.Status.Allocatable = node.Status.Capacity.DeepCopy()
+	if _, err := client.Create(r.t.Context(), node, metav1.CreateOptions{}); err != nil {
+		r.t.Fatal(err)
+	}
+	r.nodes = append(r.nodes, name)
+}
+
+// Cordon closes the nodes to new Pods, or opens them.
+func (r *Room) Cordon(closed bool) {
+	r.t.Helper()
+	for _, node := range r.nodes {
+		patch := fmt.Appendf(nil, `{"spec": {"unschedulable": %t}}`, closed)
+		if _, err := r.cluster.Kube.CoreV1().Nodes().Patch(r.t.Context(), node, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+			r.t.Fatal(err)
+		}
+	}
+}
+
+// selection are the fields of a Pod's spec that bring it into the room.
+func (r *Room) selection() string {
+	if r == nil {
+		return ""
+	}
+	return fmt.Sprintf(", nodeSelector: {%s: %s}, tolerations: [{key: %s, operator: Exists}]", roomLabel, r.name, roomLabel)
+}

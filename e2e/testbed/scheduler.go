@@ -1,0 +1,42 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package testbed
+
+import (
+	"context"
+	"testing"
+
+	"github.com/lockstep-k8s/lockstep/internal/localenv"
+)
+
+// runningScheduler is the scheduler of all tests of a package, and how to start it again.
+type runningScheduler struct {
+	*localenv.Process
+	start func() (*localenv.Process, error)
+}
+
+// RunScheduler starts lockstep-scheduler for all tests of a package, on a cluster that runs
+// none. args are those of StartScheduler.
+func (c *Cluster) RunScheduler(ctx context.Context, args string) error {
+	start := func() (*localenv.Process, error) { return c.StartScheduler(ctx, args) }
+	process, err := start()
+	if err != nil {
+		return err
+	}
+	c.scheduler = &runningScheduler{process, start}
+	return nil
+}
+
+// StopScheduler ends the scheduler that RunScheduler has started. When the test ends, it is
+// started again. No other test may run meanwhile.
+func (c *Cluster) StopScheduler(t testing.TB) {
+	t.Helper()
+	c.scheduler.Kill()
+	t.Cleanup(func() {
+		var err error
+		if c.scheduler.Process, err = c.scheduler.start(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}

@@ -1,0 +1,34 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package localenv
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+
+	"github.com/lockstep-k8s/lockstep/manifests"
+)
+
+// installKinds applies all that a folder of the manifests has, and waits until its kinds are
+// served, for as long as kubectl waits by itself. CRDs are named as kubectl does: crd/name.
+func (c *Cluster) installKinds(ctx context.Context, folder string, crds ...string) error {
+	files, err := fs.Glob(manifests.FS, folder+"/*.yaml")
+	if err != nil {
+		return err
+	}
+	for _, file := range files {
+		manifest, err := manifests.FS.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		if out, err := c.KubectlApply(ctx, "default", string(manifest)); err != nil {
+			return fmt.Errorf("applying %s: %w: %s", file, err, out)
+		}
+	}
+	if out, err := c.Kubectl(ctx, append([]string{"wait", "--for=condition=Established"}, crds...)...); err != nil {
+		return fmt.Errorf("waiting for the kinds of %s: %w: %s", folder, err, out)
+	}
+	return nil
+}

@@ -9,8 +9,6 @@ import (
 	"testing"
 
 	"github.com/lockstep-k8s/lockstep/internal/testing/mutation"
-
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // TestMutations shows that the tests bite: faults that the scheduler once had are put back,

@@ -102,6 +102,9 @@ func (h *history) onVolume(action clienttesting.Action) (bool, apiruntime.Object
 	}
 	v.claim = ref.Name
 	h.logf("%s is bound to %s", ref.Name, chosen.Name)
+	if p := h.pods[ref.Name]; p != nil && h.nodes[v.node] == nil {
+		h.excuse(p.group) // the scheduler does not know yet that the node is gone, and the claim is bound for good
+	}
 	pv := h.updateVolume(chosen.Name, func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef, pv.Status.Phase = ref, corev1.VolumeBound })
 	object, err := h.kube.Tracker().Get(claimResource, testNamespace, ref.Name)
 	if err != nil {

@@ -87,7 +87,6 @@ func optionsOf(config *configv1alpha1.ControllerConfiguration) kubeflow.Options 
 		InitImage:         *jobs.PyTorchInitImage,
 		InitMaxTries:      int(*jobs.PyTorchInitMaxTries),
 		ReconcilePeriod:   jobs.ReconcilerSyncLoopPeriod.Duration,
-		ForeignCRDs:       *jobs.ForeignCRDs,
 	}
 	for _, namespace := range jobs.Namespaces {
 		options.Namespaces[namespace] = true

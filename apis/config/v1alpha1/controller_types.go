@@ -176,11 +176,6 @@ type KubeflowJobs struct {
 	// with its Pods and Services once more, 1s to 5m. Each time that finds nothing to do the
 	// wait doubles, up to 5m. Default 15s.
 	ReconcilerSyncLoopPeriod *metav1.Duration `json:"reconcilerSyncLoopPeriod,omitempty"`
-
-	// foreignCRDs has jobs begun, too, whose CRD is not Lockstep's and does not keep all of
-	// their status. What has ended of Pods that are gone, and restarts of those, are forgotten
-	// then. Default false: such jobs are left alone, and told so.
-	ForeignCRDs *bool `json:"foreignCRDs,omitempty"`
 }
 
 // TakeJobs says which training jobs of Kubeflow are run.

@@ -68,7 +68,7 @@ func everyKey() *ControllerConfiguration {
 			Enabled: ptr.To(true), TakeJobs: ptr.To(TakeJobsScheduler), ForeignCRDs: ptr.To(true), Namespaces: []string{"team-a", "team-b"},
 			SchedulerNames: []string{"team-scheduler"}, Gang: ptr.To(GangAlways), CustomClusterDomain: ptr.To("cluster.local"),
 			PyTorchInitImage: ptr.To("registry.example.com/alpine:3"), PyTorchInitMaxTries: ptr.To[int32](5),
-			ReconcilerSyncLoopPeriod: &metav1.Duration{Duration: 30 * time.Second}, ForeignCRDs: ptr.To(true),
+			ReconcilerSyncLoopPeriod: &metav1.Duration{Duration: 30 * time.Second},
 		},
 		LeaderElection: LeaderElection{Enabled: ptr.To(true), Namespace: ptr.To("batch"), Name: ptr.To("lockstep")},
 	}

@@ -78,7 +78,6 @@ func setKubeflowJobsDefaults(jobs *KubeflowJobs, gangScheduler string) {
 	setDefault(&jobs.PyTorchInitImage, "alpine:3.10")
 	setDefault(&jobs.PyTorchInitMaxTries, 100)
 	setDefault(&jobs.ReconcilerSyncLoopPeriod, metav1.Duration{Duration: 15 * time.Second})
-	setDefault(&jobs.ForeignCRDs, false)
 }
 
 func setDefault[T any](field **T, value T) {

@@ -44,7 +44,7 @@ func TestSetDefaults(t *testing.T) {
 		KubeflowJobs: KubeflowJobs{
 			Enabled: ptr.To(false), TakeJobs: ptr.To(TakeJobsManaged), ForeignCRDs: ptr.To(false), SchedulerNames: []string{"lockstep-scheduler"}, Gang: ptr.To(GangAuto),
 			CustomClusterDomain: ptr.To(""), PyTorchInitImage: ptr.To("alpine:3.10"), PyTorchInitMaxTries: ptr.To[int32](100),
-			ReconcilerSyncLoopPeriod: &metav1.Duration{Duration: 15 * time.Second}, ForeignCRDs: ptr.To(false),
+			ReconcilerSyncLoopPeriod: &metav1.Duration{Duration: 15 * time.Second},
 		},
 		LeaderElection: LeaderElection{Enabled: ptr.To(false), Namespace: ptr.To("lockstep-system"), Name: ptr.To("lockstep-controller")},
 	}

@@ -355,14 +355,17 @@ func (j *TrainingJob) TryChange(patch string) error {
 	return err
 }
 
-// Object is the job as the API server has it now, by v1.
-func (j *TrainingJob) Object() *unstructured.Unstructured {
+// WriteStatus merges a patch into the status, as another controller does.
+func (j *TrainingJob) WriteStatus(manager, patch string) *TrainingJob {
 	j.t.Helper()
-	object, err := j.client.Get(j.t.Context(), j.Name, metav1.GetOptions{})
+	raw, err := yaml.YAMLToJSON([]byte("{status: " + patch + "}"))
 	if err != nil {
+		j.t.Fatalf("the patch %s: %v", patch, err)
+	}
+	if _, err := j.client.Patch(j.t.Context(), j.Name, types.MergePatchType, raw, metav1.PatchOptions{FieldManager: manager}, "status"); err != nil {
 		j.t.Fatal(err)
 	}
-	return object
+	return j
 }
 
 // Owner is what makes the job the controller of an object.

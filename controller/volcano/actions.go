@@ -128,13 +128,32 @@ func (d *decision) planDeletions() {
 		case d.isSurplus(m):
 			// It gets its mark first.
 		case !m.task.record.ended(m.index):
-			// Somebody else is about to delete it.
+			d.deleteOrphan(m) // Somebody else is about to delete it.
 		case !d.Checked[m.UID]:
 			d.checkStatus(m.UID)
 		default:
 			d.act(jobpods.Deletion(KindPod, m.Pod)) // Its index has ended before.
 		}
 	})
+}
+
+// orphanPatience is how long an orphan is left to the garbage collector of Pods.
+const orphanPatience = 10 * time.Second
+
+// deleteOrphan deletes a Pod that the garbage collector of Pods was about to delete for some
+// time, as it has been, unless it has changed since.
+func (d *decision) deleteOrphan(m *member) {
+	if !jobpods.IsOrphaned(m.Pod) {
+		return
+	}
+	due := d.since("orphaned "+string(m.UID), jobpods.DeletionTime(m.Pod)).Add(orphanPatience)
+	if d.clock.Before(due) {
+		d.wakeAt(due)
+		return
+	}
+	deletion := jobpods.Deletion(KindPod, m.Pod)
+	deletion.Version = m.ResourceVersion
+	d.act(deletion)
 }
 
 // isOnRecord says whether the index of a Pod is there, or has ended, by what is persisted.

@@ -76,12 +76,12 @@ func passOver(t *testing.T, pods []*corev1.Pod, stored *storedPods) *pass[*corev
 	}
 	return &pass[*corev1.ConfigMap, int]{
 		owners: &Owners[*corev1.ConfigMap, int]{
-			clock: clocktesting.NewFakePassiveClock(time.Unix(100, 0)), metrics: metrics,
+			clock: clocktesting.NewFakePassiveClock(time.Unix(100, 0)), metrics: metrics, batchSize: 1,
 			kinds: map[string]*Kind{"Pod": {Name: "Pod", Informer: informer, Client: stored}},
 		},
 		key: cache.NewObjectName("ns", "o"), entry: &entry[*corev1.ConfigMap]{owner: &corev1.ConfigMap{}},
 		memory: &memory[*corev1.ConfigMap, int]{strays: map[types.UID]stray{}, ahead: map[ref]metav1.Object{}, gone: map[types.UID]bool{}},
-		pace:   &pacing.Pace[cause]{}, departures: &departures{}, turn: &turn{},
+		pace:   &pacing.Pace[cause]{}, departures: &departures{}, turn: &turn{begun: time.Unix(100, 0), inFlight: func() int { return 1 }},
 	}
 }
 

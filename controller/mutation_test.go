@@ -64,7 +64,7 @@ func mutations() map[string]mutation.Mutation {
 		"the end of an error is not noticed": {File: "engine/pass.go", By: ".", Tests: "TestAnExhaustedQuota",
 			Old: "\tp.wakeAt(p.nextTry(wanted))\n", New: ""},
 		"each try of a role writes the status": {File: "engine/causes.go", By: ".", Tests: "TestAnExhaustedQuota",
-			Old: "return a.Name != \"\" && a.Kind", New: "return a.Name == b.Name && a.Kind"},
+			Old: "return a.Name != \"\" && a.Verb", New: "return a.Name == b.Name && a.Verb"},
 		"the numbers of a quota make another block": {File: "engine/causes.go", By: ".", Tests: "TestAnExhaustedQuota",
 			Old: "return number.ReplaceAllString(strings.ReplaceAll(message, name, \"\"), \"\")", New: "return strings.ReplaceAll(message, name, \"\")"},
 		"the first refused cause has all tries": {File: "engine/causes.go", By: ".", Tests: "TestEachRefusedRole",

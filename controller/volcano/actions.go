@@ -120,9 +120,7 @@ func (d *decision) planDeletions() {
 			}
 			d.act(jobpods.Deletion(KindPod, m.Pod))
 		case !isOpen(d.next.State.Phase):
-			deletion := jobpods.Deletion(KindPod, m.Pod)
-			deletion.Version = m.ResourceVersion // If it has ended meanwhile, that counts.
-			d.act(deletion)
+			d.act(deletionAsSeen(m)) // If it has ended meanwhile, that counts.
 		case m.version < d.next.Version:
 			d.act(jobpods.Deletion(KindPod, m.Pod))
 		case d.isSurplus(m):
@@ -151,9 +149,14 @@ func (d *decision) deleteOrphan(m *member) {
 		d.wakeAt(due)
 		return
 	}
+	d.act(deletionAsSeen(m))
+}
+
+// deletionAsSeen deletes a Pod unless it has changed since it was seen.
+func deletionAsSeen(m *member) plan.Action {
 	deletion := jobpods.Deletion(KindPod, m.Pod)
 	deletion.Version = m.ResourceVersion
-	d.act(deletion)
+	return deletion
 }
 
 // isOnRecord says whether the index of a Pod is there, or has ended, by what is persisted.

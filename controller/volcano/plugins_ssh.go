@@ -93,13 +93,29 @@ func (p *sshPlugin) secret(keys KeyMaker) (metav1.Object, error) {
 	}, nil
 }
 
+// sshHeader begins the configuration, and sshHost is what it says of each Pod.
+const (
+	sshHeader = "StrictHostKeyChecking no\nUserKnownHostsFile /dev/null\n"
+	sshHost   = "Host %s\n  HostName %s\n  Port %d\n"
+)
+
+// size is how many bytes the configuration will have, without writing it.
+func (p *sshPlugin) size() int {
+	size := len(sshHeader)
+	for place := range p.b.spec.Tasks {
+		size += int(p.b.distinctHosts(place))*len(fmt.Sprintf(sshHost, "", "", p.port)) +
+			p.b.bytesOf(place, p.b.hostName) + p.b.bytesOf(place, p.b.host)
+	}
+	return size
+}
+
 // config tells ssh where to find the Pods by their short names.
 func (p *sshPlugin) config() string {
 	var config strings.Builder
-	config.WriteString("StrictHostKeyChecking no\nUserKnownHostsFile /dev/null\n")
+	config.WriteString(sshHeader)
 	for place := range p.b.spec.Tasks {
 		for index := range p.b.distinctHosts(place) {
-			fmt.Fprintf(&config, "Host %s\n  HostName %s\n  Port %d\n", p.b.hostName(place, index), p.b.host(place, index), p.port)
+			fmt.Fprintf(&config, sshHost, p.b.hostName(place, index), p.b.host(place, index), p.port)
 		}
 	}
 	return config.String()

@@ -324,25 +324,98 @@ func TestAJobThatAnotherControllerHasBegunIsLeftAloneAfterOneWarning(t *testing.
 	withTraining(t, func(t *testing.T, c *cluster) {
 		c.killProgram()
 		job := apiserver.Add(c.server, newTFJob(map[string]int32{"Worker": 2}))
-		apiserver.Add(c.server, &corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{
-				Namespace: "ns", Name: "j-worker-0",
-				Labels: map[string]string{kubeflowv1.KeyJobName: "j", kubeflowv1.KeyOperatorName: "tfjob-controller",
-					kubeflowv1.KeyReplicaType: "worker", kubeflowv1.KeyReplicaIndex: "0"},
-				OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(job, kubeflowv1.SchemeGroupVersion.WithKind(kubeflowv1.TFJobKind))},
-			},
-		})
+		apiserver.Add(c.server, podOfAnotherController(job))
 		c.server.ClearJournal()
 		c.startProgram()
 		for range 10 {
 			c.pass(time.Minute)
 			apiserver.Change(c.server, "ns", "j", func(job *kubeflowv1.TFJob) { *job.Spec.TFReplicaSpecs["Worker"].Replicas++ })
 		}
-		writes := slices.DeleteFunc(c.jobRequests(), func(request string) bool { return strings.HasPrefix(request, "get ") })
-		if len(writes) != 1 || !strings.HasPrefix(writes[0], "create events j.") {
-			t.Errorf("the controller has sent %q, want one event", writes)
+		c.wantOneWarning(t, "ManagedElsewhere")
+	})
+}
+
+// TestAJobIsLeftAloneWhosePodsTheCacheDoesNotShowYet: a training operator was faster.
+func TestAJobIsLeftAloneWhosePodsTheCacheDoesNotShowYet(t *testing.T) {
+	withTraining(t, func(t *testing.T, c *cluster) {
+		c.program.process.Hold("pods")
+		c.server.ClearJournal()
+		job := apiserver.Add(c.server, newTFJob(map[string]int32{"Worker": 2}))
+		apiserver.Add(c.server, podOfAnotherController(job))
+		c.pass(time.Minute)
+		c.program.process.ReleaseAll("pods")
+		c.pass(time.Minute)
+		c.wantOneWarning(t, "ManagedElsewhere")
+	})
+}
+
+// podOfAnotherController is the first worker of a TFJob as a training operator makes it.
+func podOfAnotherController(job *kubeflowv1.TFJob) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: job.Namespace, Name: job.Name + "-worker-0",
+			Labels: map[string]string{kubeflowv1.KeyJobName: job.Name, kubeflowv1.KeyOperatorName: "tfjob-controller",
+				kubeflowv1.KeyReplicaType: "worker", kubeflowv1.KeyReplicaIndex: "0"},
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(job, kubeflowv1.SchemeGroupVersion.WithKind(kubeflowv1.TFJobKind))},
+		},
+	}
+}
+
+// wantOneWarning holds that the controller has written nothing of the job j but one Warning of a
+// reason.
+func (c *cluster) wantOneWarning(t *testing.T, reason string) {
+	t.Helper()
+	writes := slices.DeleteFunc(c.jobRequests(), func(request string) bool { return strings.HasPrefix(request, "get ") })
+	if len(writes) != 1 || !strings.HasPrefix(writes[0], "create events j.") {
+		t.Errorf("the controller has sent %q, want one event", writes)
+	}
+	c.wantEvent(t, "j", corev1.EventTypeWarning, reason, "left alone")
+}
+
+// TestAJobOfAForeignCRDRunsOnlyIfItIsWanted: the CRD of the training operator drops what Lockstep
+// adds to the status.
+func TestAJobOfAForeignCRDRunsOnlyIfItIsWanted(t *testing.T) {
+	foreign := func(wanted bool) func(*cluster) {
+		return func(c *cluster) {
+			runTraining(c)
+			c.config.KubeflowJobs.ForeignCRDs = &wanted
+			fields := []string{"phase", "starts", "tfReplicaStatuses"}
+			for _, added := range []string{"completedIndexes", "failedIndexes", "restartingIndexes", "restarts"} {
+				fields = append(fields, "replicaStatuses.*."+added)
+			}
+			c.server.DropFromStatus(kubeflowv1.TFJobPlural, fields...)
+			job := newTFJob(map[string]int32{"Worker": 2})
+			job.Spec.RunPolicy.TTLSecondsAfterFinished = ptr.To[int32](30)
+			apiserver.Add(c.server, job)
 		}
-		c.wantEvent(t, "j", corev1.EventTypeWarning, "ManagedElsewhere", "left alone")
+	}
+	t.Run("without the setting it is left alone, and its user is told", func(t *testing.T) {
+		quiet(t)
+		inClusterWith(t, foreign(false), func(t *testing.T, c *cluster) {
+			c.pass(time.Minute)
+			c.wantEvent(t, "j", corev1.EventTypeWarning, "ForeignCRD", "foreignCRDs")
+			writes := slices.DeleteFunc(c.jobRequests(), func(request string) bool { return strings.HasPrefix(request, "get ") })
+			if len(writes) != 2 || writes[0] != tfJobStatusWrite || !strings.HasPrefix(writes[1], "create events j.") {
+				t.Errorf("the controller has written %q, want the first status, by which it has found out, and one event", writes)
+			}
+			c.server.ClearJournal()
+			c.pass(time.Hour)
+			if n := c.requests(); n > 0 {
+				t.Errorf("there were %d requests in an hour in which nothing happened", n)
+			}
+		})
+	})
+	t.Run("with the setting it runs to its end, and goes when its time to live is up", func(t *testing.T) {
+		quiet(t)
+		inClusterWith(t, foreign(true), func(t *testing.T, c *cluster) {
+			c.await(t, "it runs", func() bool { return says(c.trainingStatus("j")) == "Created Running" })
+			c.ends = succeed
+			c.await(t, "it has succeeded", func() bool { return says(c.trainingStatus("j")) == "Created !Running Succeeded" })
+			if status := c.trainingStatus("j"); status.Phase != "" || status.ReplicaStatuses["Worker"].Succeeded != 2 || status.ReplicaStatuses["Worker"].CompletedIndexes != "" {
+				t.Errorf("the CRD has kept %+v", status)
+			}
+			c.await(t, "it is deleted", func() bool { return apiserver.Find[kubeflowv1.TFJob](c.server, "ns", "j") == nil })
+		})
 	})
 }
 

@@ -38,6 +38,7 @@ var stages = []struct {
 }{
 	{"whose job it is", (*decision).checkOwnership},
 	{"a job that is being deleted is left alone", (*decision).stillWanted},
+	{"that nobody else has begun it", (*decision).checkUnbegun},
 	{"by which rules it lives", (*decision).read},
 	{"first status", (*decision).initialize},
 	{"Pods and Services by type and index", (*decision).gather},
@@ -349,6 +350,7 @@ func (m Memory) with(other Memory) Memory {
 		merged.Told = map[string]bool{}
 	}
 	maps.Copy(merged.Told, m.Told)
+	merged.looked = merged.looked || m.looked
 	if m.reading != nil {
 		merged.reading = m.reading
 	}

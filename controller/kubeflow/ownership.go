@@ -99,7 +99,7 @@ func (d *decision) stranger() string {
 		return slices.Min(strangers)
 	}
 	status := d.Persisted
-	if status == nil || len(status.Conditions) == 0 || len(d.Pods)+len(d.Services) > 0 || status.Phase != "" || status.Starts > 0 {
+	if isBlank(status) || len(d.Pods)+len(d.Services) > 0 || status.Phase != "" || status.Starts > 0 {
 		return ""
 	}
 	if manager := jobpods.ForeignManager(d.Job, d.Options.Manager); manager != "" {
@@ -109,6 +109,22 @@ func (d *decision) stranger() string {
 		return "Somebody has written the status, and its managed fields, which tell who, were dropped"
 	}
 	return ""
+}
+
+// checkUnbegun looks live for Pods of a job of which nothing is on record, before anything of it
+// is written: another controller may have begun it of whose Pods the cache has not heard yet.
+func (d *decision) checkUnbegun() (goOn bool) {
+	d.memory.looked = d.Memory.looked || d.wasListed(KindPod) || !isBlank(d.Persisted) || d.hasBegun()
+	if !d.memory.looked {
+		d.list(KindPod)
+		d.leave = true
+	}
+	return !d.leave
+}
+
+// isBlank says whether a status says nothing that anybody would know a job by.
+func isBlank(status *kubeflowv1.JobStatus) bool {
+	return status == nil || len(status.Conditions) == 0 && status.Phase == "" && status.Starts == 0
 }
 
 // IsOurs says whether a Pod or a Service of a job was made by this controller.

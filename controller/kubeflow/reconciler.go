@@ -6,6 +6,7 @@ package kubeflow
 import (
 	"hash/fnv"
 	"maps"
+	"slices"
 	"time"
 
 	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
@@ -36,12 +37,10 @@ func (d *decision) followReconciler() {
 	r := d.nextTurn()
 	if !d.clock.Before(r.due) {
 		r.listed = maps.Clone(r.listed)
-		for _, outcome := range d.Outcomes {
-			if outcome.Action.Verb == plan.List {
-				r.listed = with(r.listed, outcome.Action.Kind)
-			}
-		}
 		for _, kind := range reconciledKinds {
+			if d.wasListed(kind) {
+				r.listed = with(r.listed, kind)
+			}
 			if !r.listed[kind] {
 				d.lists = append(d.lists, kind)
 			}
@@ -101,10 +100,22 @@ func (d *decision) between(least, most time.Duration) time.Duration {
 // planLists lists what the job has of the kinds whose turn it is.
 func (d *decision) planLists() {
 	for _, kind := range d.lists {
-		d.act(plan.Action{
-			Verb: plan.List, Kind: kind, Name: d.Job.Name, Owner: d.Job.UID, Selector: kubeflowv1.KeyJobName + "=" + d.Job.Name,
-		})
+		d.list(kind)
 	}
+}
+
+// list lists live what the job has of a kind.
+func (d *decision) list(kind string) {
+	d.act(plan.Action{
+		Verb: plan.List, Kind: kind, Name: d.Job.Name, Owner: d.Job.UID, Selector: kubeflowv1.KeyJobName + "=" + d.Job.Name,
+	})
+}
+
+// wasListed says whether the last plan has listed what the job has of a kind.
+func (d *decision) wasListed(kind string) bool {
+	return slices.ContainsFunc(d.Outcomes, func(outcome plan.Outcome) bool {
+		return outcome.Action.Verb == plan.List && outcome.Action.Kind == kind
+	})
 }
 
 // seen is a digest of what the job has.

@@ -130,6 +130,8 @@ type Memory struct {
 	Awaited map[string]bool
 	// Missing and Going are the names of Pods and Services that were to be made, and to go.
 	Missing, Going map[objectKey]bool
+	// looked says that the Pods of the job were listed live before it was begun.
+	looked bool
 	// reconciler is when a job of v1alpha2 is looked at.
 	reconciler reconciler
 	// reading is what the spec means.

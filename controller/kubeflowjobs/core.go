@@ -80,6 +80,7 @@ func optionsOf(config *configv1alpha1.ControllerConfiguration) kubeflow.Options 
 		Namespaces:        map[string]bool{},
 		GangSchedulerName: *config.GangSchedulerName,
 		SchedulerNames:    jobs.SchedulerNames,
+		ForeignCRDs:       *jobs.ForeignCRDs,
 		GangAlways:        *jobs.Gang == configv1alpha1.GangAlways,
 		Manager:           engine.FieldManager,
 		ClusterDomain:     *jobs.CustomClusterDomain,

@@ -139,6 +139,12 @@ type KubeflowJobs struct {
 	// are only for namespaces in which no training operator runs.
 	TakeJobs *TakeJobs `json:"takeJobs,omitempty"`
 
+	// foreignCRDs has jobs run, too, whose CRD is not Lockstep's and does not keep all of the
+	// status, as the training operator's does not: restarts and what has ended are known then
+	// as long as the Pods are there. Without it such jobs are left alone, and an event says so.
+	// Default false.
+	ForeignCRDs *bool `json:"foreignCRDs,omitempty"`
+
 	// namespaces are those whose jobs are run. At most 1000, each once, each a DNS label.
 	// Default none, which is all.
 	Namespaces []string `json:"namespaces,omitempty"`

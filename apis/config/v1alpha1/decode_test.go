@@ -65,7 +65,7 @@ func everyKey() *ControllerConfiguration {
 			Enabled: ptr.To(true), SchedulerNames: []string{"team-scheduler"}, TopologyTiers: map[string]string{"1": "example.com/rack"},
 		},
 		KubeflowJobs: KubeflowJobs{
-			Enabled: ptr.To(true), TakeJobs: ptr.To(TakeJobsScheduler), Namespaces: []string{"team-a", "team-b"},
+			Enabled: ptr.To(true), TakeJobs: ptr.To(TakeJobsScheduler), ForeignCRDs: ptr.To(true), Namespaces: []string{"team-a", "team-b"},
 			SchedulerNames: []string{"team-scheduler"}, Gang: ptr.To(GangAlways), CustomClusterDomain: ptr.To("cluster.local"),
 			PyTorchInitImage: ptr.To("registry.example.com/alpine:3"), PyTorchInitMaxTries: ptr.To[int32](5),
 			ReconcilerSyncLoopPeriod: &metav1.Duration{Duration: 30 * time.Second},

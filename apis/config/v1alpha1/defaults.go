@@ -69,6 +69,7 @@ const volcanoScheduler = "volcano"
 func setKubeflowJobsDefaults(jobs *KubeflowJobs, gangScheduler string) {
 	setDefault(&jobs.Enabled, false)
 	setDefault(&jobs.TakeJobs, TakeJobsManaged)
+	setDefault(&jobs.ForeignCRDs, false)
 	if jobs.SchedulerNames == nil {
 		jobs.SchedulerNames = []string{gangScheduler}
 	}

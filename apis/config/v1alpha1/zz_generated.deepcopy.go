@@ -264,6 +264,11 @@ func (in *KubeflowJobs) DeepCopyInto(out *KubeflowJobs) {
 		*out = new(TakeJobs)
 		**out = **in
 	}
+	if in.ForeignCRDs != nil {
+		in, out := &in.ForeignCRDs, &out.ForeignCRDs
+		*out = new(bool)
+		**out = **in
+	}
 	if in.Namespaces != nil {
 		in, out := &in.Namespaces, &out.Namespaces
 		*out = make([]string, len(*in))

@@ -32,7 +32,7 @@
 //   - Nothing runs but the server: no kubelet, scheduler or quota. A test plays their
 //     part, with Change, Remove and hooks.
 //   - Specs are not validated, and custom resources have no schema: no defaults, no
-//     pruning, and server-side apply takes lists as a whole.
+//     pruning but that of Server.DropFromStatus, and server-side apply takes lists as a whole.
 //   - Whoever asks may do everything. Lists come in one piece. Watches last until
 //     they are dropped.
 package apiserver

@@ -22,6 +22,8 @@ type table struct {
 	// forgotten is up to which version the log can't be watched any more.
 	forgotten uint64
 	watches   map[*watcher]struct{}
+	// dropped are the fields of a status that are not stored, by path.
+	dropped [][]string
 }
 
 // event is a write of one object, or a bookmark.

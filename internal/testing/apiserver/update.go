@@ -83,6 +83,9 @@ func (s *Server) replace(c *call, current *revision, object runtime.Object) (*re
 // store stores the new state of an object, unless it is the same or the last
 // finalizer of a deleted one has gone.
 func (s *Server) store(t *table, current *revision, object runtime.Object) (*revision, error) {
+	if err := t.prune(object); err != nil {
+		return nil, err
+	}
 	metadata, old := metaOf(object), current.meta
 	metadata.ResourceVersion = old.ResourceVersion
 	if t.generation && !t.sameDesire(object, current.object) {

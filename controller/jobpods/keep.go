@@ -42,15 +42,35 @@ func Keep(pod *corev1.Pod, annotations ...string) *corev1.Pod {
 	return kept
 }
 
-// some are the annotations of some keys. None are left of none only: a patch that adds the
+// KeepMetadata is what is worth caching of the metadata of an object of which nothing else is
+// read: labels and annotations of some keys, and who controls it. Of the others a user may write a
+// megabyte.
+func KeepMetadata(object metav1.Object, keys ...string) metav1.ObjectMeta {
+	kept := metav1.ObjectMeta{
+		Name:              object.GetName(),
+		Namespace:         object.GetNamespace(),
+		UID:               object.GetUID(),
+		ResourceVersion:   object.GetResourceVersion(),
+		Labels:            some(object.GetLabels(), keys),
+		Annotations:       some(object.GetAnnotations(), keys),
+		CreationTimestamp: object.GetCreationTimestamp(),
+		DeletionTimestamp: object.GetDeletionTimestamp(),
+	}
+	if controller := metav1.GetControllerOf(object); controller != nil {
+		kept.OwnerReferences = []metav1.OwnerReference{*controller}
+	}
+	return kept
+}
+
+// some are the labels or annotations of some keys. None are left of none only: a patch that adds the
 // first one is another than one that adds one more.
-func some(annotations map[string]string, keys []string) map[string]string {
-	if annotations == nil {
+func some(all map[string]string, keys []string) map[string]string {
+	if all == nil {
 		return nil
 	}
 	kept := map[string]string{}
 	for _, key := range keys {
-		if value, ok := annotations[key]; ok {
+		if value, ok := all[key]; ok {
 			kept[key] = value
 		}
 	}

@@ -70,7 +70,11 @@ func (p *sshPlugin) change(pod *corev1.Pod, _ int, _ int32) {
 // objects is the Secret. It does not follow the spec: containers would not see it, since
 // they mount a part of it.
 func (p *sshPlugin) objects() []sideObject {
-	return []sideObject{{Kind: KindSecret, Name: p.name, Plugin: batchv1alpha1.PluginSSH, Build: p.secret}}
+	object := sideObject{Kind: KindSecret, Name: p.name, Plugin: batchv1alpha1.PluginSSH, Build: p.secret}
+	if p.private == "" {
+		object.Lost = fmt.Sprintf("The Secret %s is gone while Pods run: it is made anew with other keys, by which new Pods can't log into those. RestartJob gives all the same", p.name)
+	}
+	return []sideObject{object}
 }
 
 // secret makes the Secret with the keys that the user gave, or with new ones.

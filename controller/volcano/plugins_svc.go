@@ -139,7 +139,7 @@ func (p *svcPlugin) objects() []sideObject {
 	members := map[string]string{batchv1alpha1.KeyJobName: b.job.Name, batchv1alpha1.KeyJobNamespace: b.job.Namespace}
 	objects := []sideObject{
 		{
-			Kind: KindConfigMap, Name: p.configName, Plugin: batchv1alpha1.PluginSvc, Follows: true,
+			Kind: KindConfigMap, Name: p.configName, Plugin: batchv1alpha1.PluginSvc, Follows: true, Digest: digestOf(p.data()),
 			Object: &corev1.ConfigMap{ObjectMeta: b.metadata(p.configName), Data: p.data()},
 		},
 		{

@@ -121,21 +121,43 @@ func (d *decision) planDeletions() {
 			}
 			d.act(jobpods.Deletion(KindPod, m.Pod))
 		case !isOpen(d.next.State.Phase):
-			deletion := jobpods.Deletion(KindPod, m.Pod)
-			deletion.Version = m.ResourceVersion // If it has ended meanwhile, that counts.
-			d.act(deletion)
+			d.act(deletionAsSeen(m)) // If it has ended meanwhile, that counts.
 		case m.version < d.next.Version:
 			d.act(jobpods.Deletion(KindPod, m.Pod))
 		case d.isSurplus(m):
 			// It gets its mark first.
 		case !m.task.record.ended(m.index):
-			// Somebody else is about to delete it.
+			d.deleteOrphan(m) // Somebody else is about to delete it.
 		case !d.Checked[m.UID]:
 			d.checkStatus(m.UID)
 		default:
 			d.act(jobpods.Deletion(KindPod, m.Pod)) // Its index has ended before.
 		}
 	})
+}
+
+// orphanPatience is how long an orphan is left to the garbage collector of Pods.
+const orphanPatience = 10 * time.Second
+
+// deleteOrphan deletes a Pod that the garbage collector of Pods was about to delete for some
+// time, as it has been, unless it has changed since.
+func (d *decision) deleteOrphan(m *member) {
+	if !jobpods.IsOrphaned(m.Pod) {
+		return
+	}
+	due := d.since("orphaned "+string(m.UID), jobpods.DeletionTime(m.Pod)).Add(orphanPatience)
+	if d.clock.Before(due) {
+		d.wakeAt(due)
+		return
+	}
+	d.act(deletionAsSeen(m))
+}
+
+// deletionAsSeen deletes a Pod unless it has changed since it was seen.
+func deletionAsSeen(m *member) plan.Action {
+	deletion := jobpods.Deletion(KindPod, m.Pod)
+	deletion.Version = m.ResourceVersion
+	return deletion
 }
 
 // isOnRecord says whether the index of a Pod is there, or has ended, by what is persisted.

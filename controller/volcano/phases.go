@@ -227,6 +227,7 @@ func (d *decision) followRestart(c counts) {
 	case d.isLastRestart():
 		d.enter(batchv1alpha1.JobFailed, ReasonMaxRetry,
 			fmt.Sprintf("The Job was restarted %d times, maxRetry is %d", d.next.RetryCount, d.spec.MaxRetry))
+		d.noteMissing(wholeJob)
 		d.expectNoPods()
 		d.followRecords()
 	case len(d.unmarkedTargets()) > 0:

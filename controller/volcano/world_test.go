@@ -510,7 +510,7 @@ func (w *world) round() (plan.Plan[batchv1alpha1.JobStatus], roundEnd) {
 		if fate == refused {
 			if action.Verb == plan.Create || action.Verb == plan.Update {
 				m.blocked[ObjectKey{action.Kind, action.Name}] = plan.Block{
-					Kind: action.Kind, Group: action.Group, Name: action.Name, Reason: plan.ReasonCreationRefused, Message: "not now",
+					Verb: action.Verb, Kind: action.Kind, Group: action.Group, Name: action.Name, Reason: plan.ReasonCreationRefused, Message: "not now",
 				}
 			}
 			end = failed
@@ -601,6 +601,9 @@ func (w *world) act(action plan.Action, replyLost bool) bool {
 			return false
 		}
 		patched := w.patch(have, action.Patch)
+		if patched == nil {
+			return false
+		}
 		w.store(action.Kind, patched)
 		remember(patched)
 		delete(m.blocked, key)
@@ -637,7 +640,7 @@ func (w *world) create(action plan.Action, remember func(metav1.Object)) bool {
 			remember(have) // A live look has found it.
 			return true
 		}
-		w.controller.blocked[key] = plan.Block{Kind: action.Kind, Group: action.Group, Name: action.Name, Reason: plan.ReasonNameTaken, Message: "it is somebody else's"}
+		w.controller.blocked[key] = plan.Block{Verb: action.Verb, Kind: action.Kind, Group: action.Group, Name: action.Name, Reason: plan.ReasonNameTaken, Message: "it is somebody else's"}
 		return false
 	}
 	object := action.Object
@@ -660,7 +663,7 @@ func (w *world) create(action plan.Action, remember func(metav1.Object)) bool {
 	return true
 }
 
-// patch applies a patch that sets fields.
+// patch applies a patch that sets fields. It returns nil if a test of the patch fails.
 func (w *world) patch(object metav1.Object, operations []plan.Operation) metav1.Object {
 	w.t.Helper()
 	data, err := json.Marshal(object)
@@ -681,9 +684,13 @@ func (w *world) patch(object metav1.Object, operations []plan.Operation) metav1.
 			}
 			into = next
 		}
-		if last := steps[len(steps)-1]; op.Op == "remove" {
+		switch last := steps[len(steps)-1]; {
+		case op.Op == "test" && into[last] != op.Value:
+			return nil
+		case op.Op == "test":
+		case op.Op == "remove":
 			delete(into, last)
-		} else {
+		default:
 			into[last] = op.Value
 		}
 	}

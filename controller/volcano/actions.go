@@ -4,6 +4,7 @@
 package volcano
 
 import (
+	"fmt"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -209,10 +210,16 @@ func (d *decision) planPods() {
 			}
 			d.actIfCurrent(plan.Action{
 				Verb: plan.Create, Kind: KindPod, Name: name, Owner: d.Job.UID,
-				Build: d.podRecipe(t, index), Group: t.spec.Name,
+				Build: d.podRecipe(t, index), Group: t.spec.Name, Content: d.content(),
 			})
 		}
 	}
+}
+
+// content is what an object says that is made again, if somebody deletes it: the same, until the
+// Job is restarted or stops. Who deletes it again and again waits longer and longer for it.
+func (d *decision) content() string {
+	return fmt.Sprintf("version %d, retry %d", d.next.Version, d.next.RetryCount)
 }
 
 // mayMakePods says whether Pods may be made at all: the spec is sound, and no Pod of an

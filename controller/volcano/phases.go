@@ -234,6 +234,8 @@ func (d *decision) followRestart(c counts) {
 		// They get their marks first.
 	case d.areMissing() || len(d.confirming) > 0:
 		// Pods that are out of sight are looked for first: their loss may be an event that joins.
+	case d.clock.Before(d.nextRun()):
+		d.wakeAt(d.nextRun())
 	case d.replicas()-c.terminating >= min(d.minAvailable(), d.replicas()):
 		d.enter(batchv1alpha1.JobPending, ReasonRestarted, "Pods are made again")
 		d.endJoins()

@@ -445,7 +445,11 @@ func (w *world) snapshot() Snapshot {
 				s.PodGroups[key.Name] = o
 			}
 		case *busv1alpha1.Command:
-			s.Commands = append(s.Commands, o)
+			s.Commands = append(s.Commands, KeepOfCommand(o))
+		case *corev1.ConfigMap:
+			if mine {
+				s.Objects[key] = KeepOfConfigMap(o)
+			}
 		default:
 			if key.Kind == KindClaim {
 				s.Claims[key.Name] = true

@@ -95,7 +95,7 @@ func mutations() map[string]mutation.Mutation {
 		"the clock of a node counts that is ahead": {File: "events.go", Tests: "TestANodeWhoseClock",
 			Old: "if _, ahead := d.Memory.Since[what]; !ahead && !told.After(d.clock) {", New: "if true {"},
 		"an update that is refused is told as a creation": {File: "obstacle.go", Tests: "TestTheUserIsTold",
-			Old: "block.Kind == KindPod && block.Verb == plan.Update:", New: "false:"},
+			Old: "case block.Verb == plan.Update:", New: "case false:"},
 		"the first annotation takes the place of others": {File: "../jobpods/actions.go", By: "../jobpods", Tests: "TestAnAnnotation",
 			Old: "\t\t\t{Op: \"test\", Path: \"/metadata/annotations\", Value: nil},\n", New: ""},
 		"a Pod that is made Failed to be deleted has failed": {File: "../jobpods/ends.go", By: ".", Tests: "TestAPodOfALostNode",

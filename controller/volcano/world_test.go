@@ -519,6 +519,10 @@ func (w *world) round() (plan.Plan[batchv1alpha1.JobStatus], roundEnd) {
 		if action.Verb == plan.CheckStatus && m.base != w.written {
 			return p, outdated
 		}
+		if action.Verb == plan.CheckStatus && w.specIsOld() {
+			w.controller = nil
+			return p, failed
+		}
 		w.beforeAction(action)
 		ok := w.act(action, fate == replyLost)
 		w.onAction(action)
@@ -532,6 +536,11 @@ func (w *world) round() (plan.Plan[batchv1alpha1.JobStatus], roundEnd) {
 	return p, end
 }
 
+// specIsOld says whether the controller has decided on a spec that is not the present one.
+func (w *world) specIsOld() bool {
+	return w.seen().Generation != w.job.Generation && w.job.DeletionTimestamp == nil
+}
+
 // persist writes a status.
 func (w *world) persist(status *batchv1alpha1.JobStatus) roundEnd {
 	fate := w.fate(plan.Action{Kind: "status"})
@@ -543,6 +552,9 @@ func (w *world) persist(status *batchv1alpha1.JobStatus) roundEnd {
 		return failed
 	case m.base != w.written:
 		return outdated
+	case w.specIsOld():
+		w.controller = nil // It waits for the event.
+		return failed
 	}
 	if w.written == status { // The reply was lost: it finds the status to be its own.
 		m.persisted, m.current = status, true

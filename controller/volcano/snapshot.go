@@ -92,6 +92,8 @@ type Memory struct {
 	Told jobpods.Told
 	// Since is when something was first seen that still holds.
 	Since map[string]time.Time
+	// InSight are the Pods that are noted as missing and were in sight, by name.
+	InSight map[string]types.UID
 	// reading is what the spec means.
 	reading *reading
 }
@@ -102,6 +104,7 @@ func (m Memory) with(other Memory, last int) Memory {
 	return Memory{
 		Told:    m.Told.And(other.Told, last),
 		Since:   jobpods.With(maps.Clone(other.Since), m.Since),
+		InSight: jobpods.With(maps.Clone(other.InSight), m.InSight),
 		reading: m.reading,
 	}
 }

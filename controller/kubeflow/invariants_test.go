@@ -342,6 +342,9 @@ func (l *life) checkDeletion(action plan.Action) {
 	if action.Verb != plan.Delete || action.Kind != KindPod || pod == nil || pod.UID != action.UID {
 		return
 	}
+	if action.Version != "" && action.Version != pod.ResourceVersion {
+		return // The API server will not do it.
+	}
 	name, index := l.placeOf(pod)
 	r := l.recordsOf(l.Written)[name]
 	policy := kubeflowv1.CleanPodPolicyNone

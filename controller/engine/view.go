@@ -24,6 +24,9 @@ type View[O Owner, S any] struct {
 	// DeletionTimestamp is since when the owner is being deleted. It may be newer than
 	// what Owner shows. Nil if it is not.
 	DeletionTimestamp *metav1.Time
+	// Version is the resource version of the owner as far as it is known: that of Owner, or a
+	// newer one that has Status but for what is not yet written.
+	Version string
 	// Persisted is the newest status that the API server is known to have taken, whole: what
 	// it holds may be that as Decider.Shorten has made it, or one of the Plans since if the
 	// answer to its write was lost. Nil before the first write.
@@ -173,6 +176,7 @@ func (p *pass[O, S]) gather() (*View[O, S], error) {
 	view := &View[O, S]{
 		Owner:             owner,
 		DeletionTimestamp: owner.GetDeletionTimestamp(),
+		Version:           p.version(),
 		Persisted:         m.persisted,
 		Status:            m.status,
 		Gone:              m.gone,

@@ -6,7 +6,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
 trap 'exit 130' INT TERM # Not the next package after Ctrl-C.
 
 # Packages that keep all processors busy: each runs alone.
-busy=(./e2e ./e2e/volcano)
+busy=(./e2e ./e2e/volcano ./e2e/kubeflow)
 # Packages that wait most of the time: two of them run beside each other, each with a
 # cluster of its own. go test prints what they say one after the other. The longest is the
 # first, so that it is not left to run alone at the end.
@@ -16,7 +16,7 @@ if [[ ${1:-} == --real-node ]]; then
 else
   echo "e2e: no root on Linux: the tests on a real node are left out"
 fi
-waiting+=(./e2e/volcano/crashes ./e2e/versions ./e2e/volcano/beside ./e2e/autoscaling ./e2e/starving)
+waiting+=(./e2e/kubeflow/crashes ./e2e/volcano/crashes ./e2e/versions ./e2e/volcano/beside ./e2e/kubeflow/beside ./e2e/autoscaling ./e2e/starving ./e2e/dialects)
 
 # Tests that may run beside others wait, too, so there may be more than there are cores.
 run() {

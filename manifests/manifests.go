@@ -16,5 +16,8 @@ import "embed"
 // They are created only where these jobs are switched on, and the CRDs only if they are absent:
 // they may be those of Volcano, or of the training operator.
 //
-//go:embed crds/*.yaml rbac/*.yaml volcano/*.yaml kubeflow/*.yaml
+// In dialects/*.yaml is what the scheduler may do with the PodGroups of other projects. The CRDs of
+// those are theirs to install.
+//
+//go:embed crds/*.yaml rbac/*.yaml volcano/*.yaml kubeflow/*.yaml dialects/*.yaml
 var FS embed.FS

@@ -211,7 +211,7 @@ func informers(t *testing.T, attach bool) []string {
 	sched, err := scheduler.New(ctx, client, typed, untyped,
 		func(string) events.EventRecorderLogger { return events.NewFakeRecorder(100) },
 		scheduler.WithProfiles(cfg.Profiles...),
-		scheduler.WithKubeConfig(&rest.Config{Host: "http://127.0.0.1:1"}),
+		scheduler.WithKubeConfig(&rest.Config{Host: discoveryOnly(t, nil)}), // dialects of PodGroups are asked for
 		scheduler.WithFrameworkOutOfTreeRegistry(frameworkruntime.Registry{coscheduling.Name: coscheduling.New}))
 	if err != nil {
 		t.Fatal(err)

@@ -47,6 +47,7 @@ func (d *decision) followReconciler() {
 		}
 		if len(d.lists) == 0 {
 			d.next.LastReconcileTime = &d.now
+			d.persist(plan.PersistNow) // Users read from it how often the job is looked at.
 			r.listed, r.period = nil, min(2*r.period, max(d.basePeriod(), maxReconcilePeriod))
 			r.due = d.turnAfter(d.now.Time, r.period)
 		}

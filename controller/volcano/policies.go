@@ -87,6 +87,9 @@ func (d *decision) applyPolicies() (goOn bool) {
 			joined.add(string(c.policy.Action), c.happening)
 		case changesPhase:
 			d.execute(c.policy.Action, target, string(c.event), c.what)
+			if d.next.State.Phase == batchv1alpha1.JobRestarting {
+				d.rememberDelays(d.happenings()) // The Pods of the other events may be gone by the next round.
+			}
 			d.tell(false, ReasonExecuteAction, "%s: %s", c.policy.Action, c.what)
 			return false
 		}

@@ -211,7 +211,9 @@ func (d *decision) rememberDelays(all []happening) {
 		if ok && r.waits[known].at <= m.at {
 			continue
 		}
-		delete(r.waits, known)
+		if ok {
+			delete(r.waits, known)
+		}
 		first[c] = h.index
 		r.waits.add(h.index, m)
 	}

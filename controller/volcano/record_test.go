@@ -4,10 +4,15 @@
 package volcano
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
 
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
+	busv1alpha1 "github.com/lockstep-k8s/lockstep/apis/bus/v1alpha1"
 )
 
 func TestARecordIsReadAsItWasWritten(t *testing.T) {
@@ -75,5 +80,42 @@ func TestTheTimesOfFailuresTakeLittleRoom(t *testing.T) {
 		if late := is.at - was.at; late < 0 || late > delay/8 || is.code != was.code {
 			t.Fatalf("index %d failed with %d at %d, and %d at %d is on record", index, was.code, was.at, is.code, is.at)
 		}
+	}
+}
+
+// TestEachExitCodeHasAMomentOfItsOwn: of each code that a policy names, and of all others, the
+// first failure of a task is on record.
+func TestEachExitCodeHasAMomentOfItsOwn(t *testing.T) {
+	policies := []batchv1alpha1.LifecyclePolicy{
+		in("20s", onCode(3, busv1alpha1.ActionAbortJob)),
+		in("60s", on(busv1alpha1.EventPodFailed, busv1alpha1.ActionCompleteJob)),
+	}
+	tests := map[string]struct {
+		// codes are those of the indexes, which fail a second after each other.
+		codes []int32
+		// coded and other are the indexes whose moments are on record.
+		coded, other int
+	}{
+		"index 0 has the code":                     {codes: []int32{3, 1}, coded: 0, other: 1},
+		"index 0 has another":                      {codes: []int32{1, 3}, coded: 1, other: 0},
+		"the second of each does not count":        {codes: []int32{3, 3, 1, 1}, coded: 0, other: 2},
+		"nor does it with another code in between": {codes: []int32{1, 3, 1, 3}, coded: 1, other: 0},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := given(t, withSpec(job(ofTask("a", 5, policies...)), func(s *batchv1alpha1.JobSpec) { s.MinAvailable = 1 }), nil)
+			s.until(rr).after(1)
+			begun := s.now
+			for index, code := range tc.codes {
+				s.now = begun.Add(time.Duration(index) * time.Second)
+				s.setPhase(podName("j", "a", int32(index)), corev1.PodFailed, code)
+			}
+			s.after(1)
+			at := func(index int) int64 { return begun.Unix() + int64(index) }
+			want := fmt.Sprintf(" failed@%d=%d failed@%d/3=%d", at(tc.other), tc.other, at(tc.coded), tc.coded)
+			if got := s.written.ControlledResources["pods-a"]; !strings.HasSuffix(got, want) {
+				t.Errorf("on record is %q, want it to end in %q", got, want)
+			}
+		})
 	}
 }

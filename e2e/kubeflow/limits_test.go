@@ -114,7 +114,8 @@ func TestABackoffLimit(t *testing.T) {
 			j := given(t, testbed.TFJob, "Worker 1 OnFailure", "runPolicy: {backoffLimit: 1}").HasPairs("j-worker-0")
 			for range 3 {
 				before := j.Run("j-worker-0").Passes("Created Running").UIDs()
-				j.Kill("j-worker-0").Passes("Created Restarting")
+				j.Hold("j-worker-0").Kill("j-worker-0").Passes("Created Restarting")
+				cluster.Release(t, j.Namespace)
 				testbed.Eventually(t, "another Pod", replaced(j, before, "j-worker-0"))
 			}
 			j.Never(failed)
@@ -123,8 +124,11 @@ func TestABackoffLimit(t *testing.T) {
 	for _, policy := range []string{"None", "Running", "All"} {
 		t.Run("leaves what cleanPodPolicy "+policy+" says", func(t *testing.T) {
 			t.Parallel()
-			j := given(t, testbed.PyTorchJob, "Master 1, Worker 1", "runPolicy: {backoffLimit: 1, cleanPodPolicy: "+policy+"}").HasPairs("j-master-0", "j-worker-0")
-			j.Run().Has("Created Running").Restarted(3, "j-master-0").Has("Created !Running Failed")
+			// They run on a simulated node: a Pod without one could not be stopped, but by its deletion.
+			j := cluster.GivenTrainingJob(t, testbed.PyTorchJob, specOf(testbed.PyTorchJob, "Master 1, Worker 1", "@∞",
+				"runPolicy: {backoffLimit: 1, schedulingPolicy: {}, cleanPodPolicy: "+policy+"}"))
+			j.HasPairs("j-master-0", "j-worker-0").Counts("Master", counts{Active: 1}).Counts("Worker", counts{Active: 1})
+			j.Restarted(3, "j-master-0").Has("Created !Running Failed")
 			if policy == "None" {
 				j.Stays(time.Second).HasPairs("j-master-0", "j-worker-0")
 			} else {

@@ -149,12 +149,12 @@ func TestAPyTorchJobIsScaled(t *testing.T) {
 func TestOneBadJobHindersNoOther(t *testing.T) {
 	t.Parallel()
 	namespace := cluster.Namespace(t)
-	bad := cluster.CreateTrainingJob(t, namespace, testbed.TFJob, "bad", "{tfReplicaSpecs: {Worker: {@?{hostname: Not_A_Name}}}}", nil)
+	bad := cluster.CreateTrainingJob(t, namespace, testbed.TFJob, "bad", "{tfReplicaSpecs: {Worker: {@?{dnsPolicy: Nonsense}}}}", nil)
 	var good []*testbed.TrainingJob
 	for i := range 20 {
 		good = append(good, cluster.CreateTrainingJob(t, namespace, testbed.TFJob, fmt.Sprintf("good%d", i), specOf(testbed.TFJob, "Worker 1", "@?"), nil))
 	}
-	bad.Has("Created Failed").Tells(corev1.EventTypeWarning, "FailedCreatePod", "hostname").HasPods()
+	bad.Has("Created Failed").Tells(corev1.EventTypeWarning, "FailedCreatePod", "dnsPolicy").HasPods()
 	for _, j := range good {
 		j.Run(j.Name + "-worker-0").Has("Created Running")
 	}

@@ -138,7 +138,7 @@ func TestATFJobOfV1alpha2(t *testing.T) {
 			j.HasPairs(pairs(j)...)
 		},
 		"has no runPolicy, and says so": func(t *testing.T) {
-			j := cluster.GivenTrainingJob(t, testbed.TFJobV1alpha2, specOf(testbed.TFJobV1alpha2, "Worker 1", "@?", "runPolicy: {suspend: true}"))
+			j := cluster.GivenTrainingJob(t, testbed.TFJobV1alpha2, specOf(testbed.TFJobV1alpha2, "Worker 1", "@?", "runPolicy: {cleanPodPolicy: All}"))
 			j.Tells(corev1.EventTypeWarning, "RunPolicyIgnored", "v1alpha2").HasPairs(pair(j, "worker", 1))
 		},
 		"stays what it is, whoever labels it through whatever version": func(t *testing.T) {

@@ -13,8 +13,9 @@ import (
 
 // StartScheduler starts lockstep-scheduler as lockstep-local does, with the rights of its
 // service account, and returns at once. args are the arguments of Coscheduling as lines of
-// YAML, empty for the defaults. It is killed when ctx ends.
-func (c *Cluster) StartScheduler(ctx context.Context, args string) (*Process, error) {
+// YAML, empty for the defaults. It also serves the Pods that name one of more schedulers. It is
+// killed when ctx ends.
+func (c *Cluster) StartScheduler(ctx context.Context, args string, more ...string) (*Process, error) {
 	config, err := os.ReadFile(filepath.Join(c.Dir, "config", "scheduler.yaml"))
 	if err != nil {
 		return nil, fmt.Errorf("reading the configuration of the scheduler: %w", err)
@@ -23,14 +24,18 @@ func (c *Cluster) StartScheduler(ctx context.Context, args string) (*Process, er
 	if err != nil {
 		return nil, fmt.Errorf("making a folder for a scheduler: %w", err)
 	}
-	text := string(config)
+	pluginConfig := ""
 	if args != "" {
-		// The last profile is the one that enables the plugin.
-		text += "  pluginConfig:\n  - name: Coscheduling\n    args:\n"
+		pluginConfig = "  pluginConfig:\n  - name: Coscheduling\n    args:\n"
 		for line := range strings.Lines(args) {
-			text += "      " + line
+			pluginConfig += "      " + line
 		}
-		text += "\n"
+		pluginConfig += "\n"
+	}
+	// The last profile is the one that enables the plugin.
+	text := string(config) + pluginConfig
+	for _, name := range more {
+		text += fmt.Sprintf("- schedulerName: %s\n  plugins: {multiPoint: {enabled: [{name: Coscheduling}]}}\n%s", name, pluginConfig)
 	}
 	path := filepath.Join(dir, "config.yaml")
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {

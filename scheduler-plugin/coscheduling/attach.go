@@ -6,13 +6,17 @@ package coscheduling
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/dynamic"
 	restclient "k8s.io/client-go/rest"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
+	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
 	schedulingclient "github.com/lockstep-k8s/lockstep/client/clientset/versioned"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/gangs"
@@ -31,11 +35,11 @@ func Attach(ctx context.Context, sched *kube.Scheduler) error {
 	if len(plugins) == 0 {
 		return fmt.Errorf("no profile of the scheduler enables the plugin %s", Name)
 	}
-	groups, err := groupClient(plugins)
+	groups, others, err := groupClients(plugins)
 	if err != nil {
 		return err
 	}
-	return attach(ctx, sched, plugins, groups, status.ServedRegistry())
+	return attach(ctx, sched, plugins, groups, others, status.ServedRegistry())
 }
 
 // pluginsOf are the plugin's instances, by scheduler name.
@@ -55,7 +59,11 @@ func pluginsOf(profiles map[string]framework.Framework) map[string]*Coscheduling
 // the queue in front of kube-scheduler's; they go to gangs, which says who is next; and the
 // engine, in the place of the queue's Pop, gives that gang its turn.
 func attach(ctx context.Context, sched *kube.Scheduler, plugins map[string]*Coscheduling,
-	groups schedulingclient.Interface, registry status.Registry) error {
+	groups schedulingclient.Interface, others dynamic.Interface, registry status.Registry) error {
+	dialects, err := dialectsOf(plugins)
+	if err != nil {
+		return err
+	}
 	begun := make(chan struct{})
 	handle := anyPlugin(plugins).handle
 	e := &engine{
@@ -68,9 +76,10 @@ func attach(ctx context.Context, sched *kube.Scheduler, plugins map[string]*Cosc
 		stirred:  newStir(),
 	}
 	e.freer = &freer{sched: sched, plugins: plugins}
+	links := &dialect.Links{}
 	var reporter *status.Reporter
 	e.gangs = gangs.New(gangs.Config{
-		Rules:    gangs.Rules{Serves: e.serves, ClassValue: e.classes.value, ClassKey: place.ClassKey},
+		Rules:    gangs.Rules{Links: links, Serves: e.serves, ClassValue: e.classes.value, ClassKey: place.ClassKey},
 		Now:      time.Now,
 		Stir:     e.stirred.leave,
 		Report:   func(gang dialect.Key, d time.Duration) { reporter.Report(gang, d) },
@@ -78,9 +87,8 @@ func attach(ctx context.Context, sched *kube.Scheduler, plugins map[string]*Cosc
 		Idle:     e.freer.idle.add,
 	})
 	e.freer.gangs = e.gangs
-	reporter = status.NewReporter(nominated{e.gangs, &e.room}, groups, handle.ClientSet(), handle.EventRecorder(), func() bool { return isBinding(plugins) })
+	reporter = status.NewReporter(nominated{e.gangs, &e.room}, groups, others, handle.ClientSet(), handle.EventRecorder(), func() bool { return isBinding(plugins) })
 	protectGangs(ctx, sched, e.gangs, e.serves)
-	var err error
 	if e.metrics, err = status.NewMetrics(registry, e.gangs.CountWaiting); err != nil {
 		return err
 	}
@@ -97,7 +105,10 @@ func attach(ctx context.Context, sched *kube.Scheduler, plugins map[string]*Cosc
 	if err := e.classes.watch(e.gangs.Rerank); err != nil {
 		return err
 	}
-	if err := w.start(groups); err != nil {
+	w.queue = e.queue
+	if err := w.start(groups, []*foreign{
+		{watcher: w, dialect: dialect.SchedulerPlugins, mode: dialects.SchedulerPlugins.Mode, client: others, links: links, read: dialect.FromSchedulerPlugins},
+	}); err != nil {
 		return err
 	}
 	go e.ringer.tend(ctx)
@@ -115,15 +126,32 @@ func anyPlugin(plugins map[string]*Coscheduling) *Coscheduling {
 	return nil
 }
 
-// groupClient makes a client for PodGroups from the scheduler's configuration.
-func groupClient(plugins map[string]*Coscheduling) (schedulingclient.Interface, error) {
+// dialectsOf are the dialects of all profiles, which have to say the same of them.
+func dialectsOf(plugins map[string]*Coscheduling) (configv1alpha1.Dialects, error) {
+	names := slices.Sorted(maps.Keys(plugins))
+	for _, name := range names[1:] {
+		if plugins[name].args.Dialects != plugins[names[0]].args.Dialects {
+			return configv1alpha1.Dialects{}, fmt.Errorf("the profiles %s and %s have other arguments of plugin %s in the field dialects: they must be the same in all profiles",
+				names[0], name, Name)
+		}
+	}
+	return plugins[names[0]].args.Dialects, nil
+}
+
+// groupClients make clients for PodGroups, those of Lockstep and those of others, from the
+// scheduler's configuration.
+func groupClients(plugins map[string]*Coscheduling) (schedulingclient.Interface, dynamic.Interface, error) {
 	config := restclient.CopyConfig(anyPlugin(plugins).handle.KubeConfig())
 	// The scheduler speaks protobuf, which the API server has for its own kinds
 	// only.
 	config.ContentType, config.AcceptContentTypes = "application/json", "application/json"
 	client, err := schedulingclient.NewForConfig(restclient.AddUserAgent(config, "coscheduling"))
 	if err != nil {
-		return nil, fmt.Errorf("making a client for PodGroups: %w", err)
+		return nil, nil, fmt.Errorf("making a client for PodGroups: %w", err)
 	}
-	return client, nil
+	others, err := dynamic.NewForConfig(restclient.AddUserAgent(config, "coscheduling"))
+	if err != nil {
+		return nil, nil, fmt.Errorf("making a client for PodGroups of other projects: %w", err)
+	}
+	return client, others, nil
 }

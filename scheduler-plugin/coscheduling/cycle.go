@@ -131,6 +131,7 @@ func (e *engine) plan(ctx context.Context, view *gangView, own room.Claim) (plac
 	}
 	timeout := e.pluginOf(view).args.TurnTimeout.Duration
 	return place.Place(ctx, view.Gang, place.Cluster{
+		KeyOf:     e.gangs.KeyOf,
 		Snapshot:  e.snapshot,
 		Profiles:  profiles,
 		Plugin:    Name,

@@ -11,7 +11,6 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
-	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/gangs"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/place"
@@ -103,6 +102,6 @@ func (e *engine) turns(priority int32, hung time.Time) {
 // places says whether the engine places a Pod that the queue hands out. A bound
 // Pod is there for a resize, which is kube-scheduler's business.
 func (e *engine) places(pod *corev1.Pod) bool {
-	_, member := dialect.KeyOf(pod)
+	_, member := e.gangs.KeyOf(pod)
 	return member && pod.Spec.NodeName == "" && e.serves(pod.Spec.SchedulerName)
 }

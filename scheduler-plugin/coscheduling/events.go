@@ -11,7 +11,6 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
-	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/gangs"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/place"
@@ -65,7 +64,7 @@ func (c *Coscheduling) EventsToRegister(context.Context) ([]fwk.ClusterEventWith
 	events := helpful()
 	hints := make([]fwk.ClusterEventWithHint, len(events))
 	for i, event := range events {
-		hints[i] = fwk.ClusterEventWithHint{Event: event, QueueingHintFn: retryOrdinary}
+		hints[i] = fwk.ClusterEventWithHint{Event: event, QueueingHintFn: c.retryOrdinary}
 		if isPlacing(event) {
 			hints[i].QueueingHintFn = retryNobody
 		}
@@ -76,8 +75,8 @@ func (c *Coscheduling) EventsToRegister(context.Context) ([]fwk.ClusterEventWith
 // retryOrdinary is the queueing hint for an ordinary Pod, which is here because
 // it had to leave room for a gang. It is tried again at each event, as long as the
 // room is held. Gangs hear of events from the queue in front of that (kube.Queue).
-func retryOrdinary(_ klog.Logger, pod *corev1.Pod, _, _ any) (fwk.QueueingHint, error) {
-	if _, member := dialect.KeyOf(pod); member {
+func (c *Coscheduling) retryOrdinary(_ klog.Logger, pod *corev1.Pod, _, _ any) (fwk.QueueingHint, error) {
+	if _, member := c.keyOf(pod); member {
 		return fwk.QueueSkip, nil
 	}
 	return fwk.Queue, nil
@@ -94,20 +93,20 @@ func isPlacing(event fwk.ClusterEvent) bool {
 
 // happened tells gangs of an event.
 func happened(to *gangs.Gangs, event fwk.ClusterEvent, oldObj, newObj any) {
-	kind := kindOf(event, oldObj, newObj)
+	kind := kindOf(to, event, oldObj, newObj)
 	to.Happened(kind, func() line.Event { return eventOf(kind, oldObj, newObj) })
 }
 
 // kindOf is what kind of event it is for the line. A Pod whose labels say now that it is a
 // member of another gang may be one that gives way.
-func kindOf(event fwk.ClusterEvent, oldObj, newObj any) line.EventKind {
+func kindOf(of *gangs.Gangs, event fwk.ClusterEvent, oldObj, newObj any) line.EventKind {
 	switch {
 	case event.Resource == fwk.AssignedPod && event.ActionType == fwk.Add:
 		return line.PodPlaced
 	case event.Resource == fwk.AssignedPod && event.ActionType == fwk.Delete:
 		return line.PodEnded
 	case event.Resource == fwk.AssignedPod && event.ActionType == fwk.UpdatePodLabel:
-		if isSameMember(oldObj, newObj) {
+		if isSameMember(of, oldObj, newObj) {
 			return line.PodRelabelled
 		}
 	case event.Resource == fwk.Node && event.ActionType == fwk.Delete:
@@ -137,13 +136,13 @@ func eventOf(kind line.EventKind, oldObj, newObj any) line.Event {
 
 // isSameMember says whether two objects are a Pod that was and is a member of the same gang in
 // the same role, or of none.
-func isSameMember(was, is any) bool {
+func isSameMember(of *gangs.Gangs, was, is any) bool {
 	before, ok1 := was.(*corev1.Pod)
 	after, ok2 := is.(*corev1.Pod)
 	if !ok1 || !ok2 {
 		return false
 	}
-	from, _ := dialect.KeyOf(before)
-	to, _ := dialect.KeyOf(after)
+	from, _ := of.KeyOf(before)
+	to, _ := of.KeyOf(after)
 	return from == to && to.RoleOf(before) == to.RoleOf(after)
 }

@@ -11,7 +11,6 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
-	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
 )
 
@@ -34,7 +33,7 @@ func (c *claimsAhead) Clone() fwk.StateData {
 // unless room is kept for a gang that is ahead of the Pod. Members of gangs find
 // claims in their cycle's snapshot instead.
 func (c *Coscheduling) PreFilter(_ context.Context, state fwk.CycleState, pod *corev1.Pod, _ []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
-	if _, member := dialect.KeyOf(pod); member || c.engine == nil {
+	if _, member := c.keyOf(pod); member || c.engine == nil {
 		return nil, fwk.NewStatus(fwk.Skip)
 	}
 	ahead := c.engine.room.AheadOfPod(pod)

@@ -59,6 +59,8 @@ type world struct {
 	kube  *fake.Clientset
 	lock  *lockstepfake.Clientset
 	sched *scheduler.Scheduler
+	// foreign has the PodGroups of other dialects, none of which are served at first.
+	foreign *otherGroups
 
 	// args are the plugin's arguments.
 	args string
@@ -93,7 +95,7 @@ func newWorld(t testing.TB, objects ...apiruntime.Object) *world {
 	t.Helper()
 	w := &world{t: t, kube: fake.NewSimpleClientset(), lock: lockstepfake.NewSimpleClientset(),
 		args: `{"initialBackoff":"50ms","maxBackoff":"200ms","bindRetries":2}`, verbosity: 5,
-		recorder: events.NewFakeRecorder(10000)}
+		recorder: events.NewFakeRecorder(10000), foreign: newOtherGroups()}
 	w.client = timely{w.kube}
 	w.selections = selectPods(&w.kube.Fake, w.kube.Tracker())
 	w.lock.Resources = []*metav1.APIResourceList{{
@@ -306,7 +308,7 @@ func (w *world) standBy() (lead func() (stop func())) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if err := attach(ctx, inside, pluginsOf(sched.Profiles), w.lock, uncollected{metrics.NewKubeRegistry()}); err != nil {
+	if err := attach(ctx, inside, pluginsOf(sched.Profiles), w.lock, w.foreign, uncollected{metrics.NewKubeRegistry()}); err != nil {
 		w.t.Fatal(err)
 	}
 	informers.Start(ctx.Done())

@@ -6,6 +6,7 @@ package coscheduling
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -64,7 +65,7 @@ var _ podwatch.Gangs = &members{}
 func newMembers(all *gangs.Gangs, client kubernetes.Interface, begun <-chan struct{}) *members {
 	m := &members{Gangs: all, client: client, begun: begun, missing: workqueue.NewTypedRateLimitingQueue(
 		workqueue.NewTypedItemExponentialFailureRateLimiter[dialect.Key](missingDelay, missingDelayMax))}
-	m.join = podwatch.New(m)
+	m.join = podwatch.New(m, all.KeyOf)
 	return m
 }
 
@@ -72,11 +73,24 @@ func newMembers(all *gangs.Gangs, client kubernetes.Interface, begun <-chan stru
 // it returns is done when all is told that there was at the start.
 func (w *watcher) watchMembers() (cache.DoneChecker, error) {
 	m := newMembers(w.gangs, w.handle.ClientSet(), w.begun)
-	livingSeen, err := w.handle.SharedInformerFactory().Core().V1().Pods().Informer().AddEventHandler(m.living())
+	w.members = m
+	var err error
+	w.livingSeen, err = w.handle.SharedInformerFactory().Core().V1().Pods().Informer().AddEventHandler(m.living())
 	if err != nil {
 		return nil, fmt.Errorf("watching Pods: %w", err)
 	}
-	ended := coreinformers.NewFilteredPodInformer(m.client, metav1.NamespaceAll, 0, cache.Indexers{}, selectEnded)
+	endedSeen, err := w.watchEnded(m, schedulingv1alpha1.LabelPodGroup)
+	if err != nil {
+		return nil, err
+	}
+	context.AfterFunc(w.ctx, m.missing.ShutDown)
+	go m.ask(w.ctx)
+	return endedSeen, nil
+}
+
+// watchEnded watches the Pods that name a group by a label and have ended.
+func (w *watcher) watchEnded(m *members, label string) (cache.DoneChecker, error) {
+	ended := coreinformers.NewFilteredPodInformer(m.client, metav1.NamespaceAll, 0, cache.Indexers{}, selectEnded(label))
 	if err := ended.SetTransform(informing.DropManagedFields); err != nil {
 		return nil, fmt.Errorf("watching Pods that have ended: %w", err)
 	}
@@ -84,23 +98,42 @@ func (w *watcher) watchMembers() (cache.DoneChecker, error) {
 	if err != nil {
 		return nil, fmt.Errorf("watching Pods that have ended: %w", err)
 	}
+	livingSeen := w.livingSeen
 	go func() {
 		// A Pod that ends between the two lists is in one of them, if this is the order.
 		if cache.WaitFor(w.ctx, "", livingSeen.HasSyncedChecker()) {
 			ended.RunWithContext(w.ctx)
 		}
 	}()
-	context.AfterFunc(w.ctx, m.missing.ShutDown)
-	go m.ask(w.ctx)
 	return endedSeen.HasSyncedChecker(), nil
 }
 
-// selectEnded has lists and watches be of the Pods that name a group and have ended. A list
-// is of those that there are now: an informer begins with what the API server has in
+// selectEnded has lists and watches be of the Pods that name a group by a label and have ended.
+// A list is of those that there are now: an informer begins with what the API server has in
 // its cache, which may be older than what another informer has begun with.
-func selectEnded(options *metav1.ListOptions) {
-	options.LabelSelector, options.FieldSelector = schedulingv1alpha1.LabelPodGroup, kube.EndedPods
-	informing.WantCurrent(options)
+func selectEnded(label string) func(options *metav1.ListOptions) {
+	return func(options *metav1.ListOptions) {
+		options.LabelSelector, options.FieldSelector = label, kube.EndedPods
+		informing.WantCurrent(options)
+	}
+}
+
+// showAgain shows a living Pod that is in a store again: it may name a gang by now. What the
+// handlers of the store show meanwhile comes last.
+func (m *members) showAgain(store cache.Store, pod *corev1.Pod) {
+	for {
+		m.join.Lives(pod)
+		object, exists, err := store.Get(pod)
+		switch now, ok := object.(*corev1.Pod); {
+		case err != nil || !exists || !ok || now.UID != pod.UID:
+			m.join.LivesNoMore(pod, false)
+			return
+		case now == pod:
+			return
+		default:
+			pod = now
+		}
+	}
 }
 
 // living is the handler of the scheduler's own informer.
@@ -144,7 +177,7 @@ func (m *members) ended() cache.ResourceEventHandler {
 // SetMissing implements podwatch.Gangs.
 func (m *members) SetMissing(pod *corev1.Pod) {
 	m.Gangs.SetMissing(pod)
-	gang, _ := dialect.KeyOf(pod)
+	gang, _ := m.KeyOf(pod)
 	m.missing.AddAfter(gang, missingDelay)
 }
 
@@ -202,30 +235,15 @@ func (m *members) questions() (questions []podwatch.Question, over bool) {
 func (m *members) askAbout(ctx context.Context, questions []podwatch.Question) {
 	ctx, cancel := context.WithTimeout(ctx, missingTimeout)
 	defer cancel()
-	namespace := questions[0].Gang.Namespace
-	names := sets.New[string]()
-	for _, question := range questions {
-		if question.Gang.Namespace != namespace {
-			namespace = metav1.NamespaceAll
-		}
-		names.Insert(question.Gang.Name)
-	}
-	// Without a resource version, this is the newest state.
-	list, err := m.client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{
-		LabelSelector: fmt.Sprintf("%s in (%s)", schedulingv1alpha1.LabelPodGroup, strings.Join(sets.List(names), ",")),
-		FieldSelector: kube.EndedPods,
-	})
-	if err != nil {
-		klog.FromContext(ctx).V(2).Info("Asking which members have ended failed, trying again", "podGroups", len(questions), "reason", err.Error())
-		for _, question := range questions {
-			m.missing.AddRateLimited(question.Gang)
-		}
-		return
-	}
 	ended := make(map[dialect.Key][]*corev1.Pod)
-	for i := range list.Items {
-		gang, _ := dialect.KeyOf(&list.Items[i])
-		ended[gang] = append(ended[gang], &list.Items[i])
+	for _, label := range labelsOf(questions) {
+		if err := m.listEnded(ctx, label, questions, ended); err != nil {
+			klog.FromContext(ctx).V(2).Info("Asking which members have ended failed, trying again", "podGroups", len(questions), "reason", err.Error())
+			for _, question := range questions {
+				m.missing.AddRateLimited(question.Gang)
+			}
+			return
+		}
 	}
 	for _, question := range questions {
 		if m.join.Answer(question, ended[question.Gang]) {
@@ -234,4 +252,46 @@ func (m *members) askAbout(ctx context.Context, questions []podwatch.Question) {
 			m.missing.Forget(question.Gang)
 		}
 	}
+}
+
+// labelsOf are the labels by which Pods name the gangs of some questions.
+func labelsOf(questions []podwatch.Question) []string {
+	var labels []string
+	for _, question := range questions {
+		for _, label := range question.Gang.Dialect.Labels() {
+			if !slices.Contains(labels, label) {
+				labels = append(labels, label)
+			}
+		}
+	}
+	return labels
+}
+
+// listEnded adds the Pods that have ended and name by a label one of the gangs in question.
+func (m *members) listEnded(ctx context.Context, label string, questions []podwatch.Question, ended map[dialect.Key][]*corev1.Pod) error {
+	namespace, names := "", sets.New[string]()
+	for _, question := range questions {
+		if !slices.Contains(question.Gang.Dialect.Labels(), label) {
+			continue
+		}
+		if names.Len() == 0 {
+			namespace = question.Gang.Namespace
+		} else if question.Gang.Namespace != namespace {
+			namespace = metav1.NamespaceAll
+		}
+		names.Insert(question.Gang.Name)
+	}
+	// Without a resource version, this is the newest state.
+	list, err := m.client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{
+		LabelSelector: fmt.Sprintf("%s in (%s)", label, strings.Join(sets.List(names), ",")),
+		FieldSelector: kube.EndedPods,
+	})
+	if err != nil {
+		return err
+	}
+	for i := range list.Items {
+		gang, _ := m.KeyOf(&list.Items[i])
+		ended[gang] = append(ended[gang], &list.Items[i])
+	}
+	return nil
 }

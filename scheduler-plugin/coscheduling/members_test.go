@@ -34,7 +34,7 @@ func (w *world) phaseKnown(uid types.UID) corev1.PodPhase {
 	return ""
 }
 
-// end has a Pod end.
+// end has a Pod be in a phase, such as one in which it has ended.
 func (w *world) end(name string, phase corev1.PodPhase) {
 	w.t.Helper()
 	pod, err := w.kube.CoreV1().Pods(testNamespace).Get(w.t.Context(), name, metav1.GetOptions{})

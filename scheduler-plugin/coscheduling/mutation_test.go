@@ -9,8 +9,6 @@ import (
 	"testing"
 
 	"github.com/lockstep-k8s/lockstep/internal/testing/mutation"
-
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // TestMutations shows that the tests bite: faults that the scheduler once had are put back,
@@ -107,6 +105,18 @@ func mutations() map[string]mutation.Mutation {
 			Old: "return g.grouplessMark(p), true", New: "return Mark{}, false"},
 		"any error means that PodGroups are not served": {File: "watch.go", Tests: "TestAFailedDiscovery",
 			Old: "if apierrors.IsNotFound(err) {", New: "if err != nil || apierrors.IsNotFound(err) {"},
+
+		// PodGroups of other dialects.
+		"the phase of another program is overwritten": {File: "status/reporter.go", Tests: "TestAPhaseThatSomebodyElseWrites",
+			Old: `gang.Group.PhaseBy != "" && gang.Group.PhaseBy != FieldManager {`, New: "false {"},
+		"the groups of other schedulers are written": {File: "gangs/look.go", By: ".", Tests: "TestTheGroupsOfOthers",
+			Old: "known.Theirs = !served", New: "known.Theirs = false"},
+		"a member that begins to run is no news": {File: "gangs/gangs.go", By: ".", Tests: "TestAGangOfSchedulerPlugins",
+			Old: "if key.Dialect != dialect.Own && m.pod.Status.Phase", New: "if false && m.pod.Status.Phase"},
+		"a dialect that may not be read is on": {File: "foreign.go", Tests: "TestPodsOfADialectThatIsOffAreOrdinary",
+			Old: "\t\treturn forbidden, nil\n", New: "\t\treturn served, nil\n"},
+		"groups of one name in two dialects are one": {File: "dialect/links.go", By: ".", Tests: "TestAGangOfSchedulerPlugins",
+			Old: "Key{Dialect: d, Namespace", New: "Key{Namespace"},
 
 		// Nominations.
 		"members are not nominated while victims end": {File: "nominate.go", Tests: "TestMembersAreNominatedWhile",

@@ -34,12 +34,17 @@ type watcher struct {
 	sched  *kube.Scheduler
 	handle framework.Framework
 	gangs  *gangs.Gangs
+	queue  *kube.Queue
 	// begun is closed when the scheduler has begun to schedule.
 	begun <-chan struct{}
+	// members are set by watchMembers, and livingSeen says whether those that live were shown.
+	members    *members
+	livingSeen cache.ResourceEventHandlerRegistration
 }
 
-// start watches. It returns at once; nothing is planned before all that existed is known.
-func (w *watcher) start(groups schedulingclient.Interface) error {
+// start watches. It returns as soon as it is known which dialects are served; nothing is planned
+// before all that existed is known.
+func (w *watcher) start(groups schedulingclient.Interface, others []*foreign) error {
 	membersSeen, err := w.watchMembers()
 	if err != nil {
 		return err
@@ -53,12 +58,21 @@ func (w *watcher) start(groups schedulingclient.Interface) error {
 	if err != nil {
 		return fmt.Errorf("watching PodGroups: %w", err)
 	}
+	seen := []cache.DoneChecker{membersSeen, groupsSeen.HasSyncedChecker()}
+	for _, other := range others {
+		other.members = w.members
+		ofOther, err := other.start()
+		if err != nil {
+			return err
+		}
+		seen = append(seen, ofOther...)
+	}
 	go func() {
 		if !w.awaitCRD(groups) {
 			return
 		}
 		go podGroups.RunWithContext(w.ctx)
-		if !cache.WaitFor(w.ctx, "", membersSeen, groupsSeen.HasSyncedChecker()) {
+		if !cache.WaitFor(w.ctx, "", seen...) {
 			return
 		}
 		// Whoever does not lead must not write conditions, nor evict.

@@ -5,6 +5,7 @@ package v1alpha1
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -38,6 +39,9 @@ func SetDefaultsCoschedulingArgs(args *CoschedulingArgs) {
 	if args.BindRetries == nil {
 		args.BindRetries = ptr.To[int32](3)
 	}
+	if args.Dialects.SchedulerPlugins.Mode == "" {
+		args.Dialects.SchedulerPlugins.Mode = DialectAuto
+	}
 }
 
 // ValidateCoschedulingArgs says what is out of range in arguments whose defaults
@@ -62,6 +66,10 @@ func ValidateCoschedulingArgs(args *CoschedulingArgs) field.ErrorList {
 	durationIn("turnTimeout", args.TurnTimeout.Duration, 100*time.Millisecond, time.Minute)
 	numberIn("bindParallelism", *args.BindParallelism, 1, 1000)
 	numberIn("bindRetries", *args.BindRetries, 0, 10)
+	modes := []DialectMode{DialectAuto, DialectOn, DialectOff}
+	if mode := args.Dialects.SchedulerPlugins.Mode; !slices.Contains(modes, mode) {
+		errs = append(errs, field.NotSupported(field.NewPath("dialects", "schedulerPlugins", "mode"), mode, modes))
+	}
 	return errs
 }
 

@@ -23,6 +23,7 @@ func TestDecodeCoschedulingArgs(t *testing.T) {
 			TurnTimeout:     &metav1.Duration{Duration: 2 * time.Second},
 			BindParallelism: ptr.To[int32](64),
 			BindRetries:     ptr.To[int32](3),
+			Dialects:        Dialects{SchedulerPlugins: SchedulerPluginsDialect{Mode: DialectAuto}},
 		}
 		change(args)
 		return args
@@ -69,6 +70,18 @@ func TestDecodeCoschedulingArgs(t *testing.T) {
 		"a turn without a bound": {
 			obj:     &runtime.Unknown{Raw: []byte(`{"turnTimeout":"0s"}`)},
 			wantErr: `turnTimeout: Invalid value: "0s": must be from 100ms to 1m0s`,
+		},
+		"a dialect that is switched off": {
+			obj:  &runtime.Unknown{Raw: []byte(`{"dialects":{"schedulerPlugins":{"mode":"Off"}}}`)},
+			want: defaults(func(a *CoschedulingArgs) { a.Dialects.SchedulerPlugins.Mode = DialectOff }),
+		},
+		"a mode of a dialect that there is not": {
+			obj:     &runtime.Unknown{Raw: []byte(`{"dialects":{"schedulerPlugins":{"mode":"Sometimes"}}}`)},
+			wantErr: `dialects.schedulerPlugins.mode: Unsupported value: "Sometimes": supported values: "Auto", "On", "Off"`,
+		},
+		"a dialect that nobody knows": {
+			obj:     &runtime.Unknown{Raw: []byte(`{"dialects":{"volcano":{"mode":"On"}}}`)},
+			wantErr: `unknown field "volcano"`,
 		},
 		"arguments of another plugin": {
 			obj:     &runtime.Unknown{Raw: []byte(`{"kind":"NodeAffinityArgs"}`)},

@@ -38,4 +38,35 @@ type CoschedulingArgs struct {
 	// bindRetries is how often a failed bind of a member is tried again on the
 	// same node, 0 to 10. Default 3.
 	BindRetries *int32 `json:"bindRetries,omitempty"`
+
+	// dialects say which PodGroups of other projects are served. They are the same in all
+	// profiles.
+	Dialects Dialects `json:"dialects,omitzero"`
 }
+
+// Dialects say which PodGroups of other projects are served.
+type Dialects struct {
+	// schedulerPlugins are the PodGroups of scheduler-plugins, scheduling.x-k8s.io/v1alpha1.
+	SchedulerPlugins SchedulerPluginsDialect `json:"schedulerPlugins,omitzero"`
+}
+
+// SchedulerPluginsDialect says whether the PodGroups of scheduler-plugins are served.
+type SchedulerPluginsDialect struct {
+	// mode is Auto, On or Off. Default Auto.
+	Mode DialectMode `json:"mode,omitempty"`
+}
+
+// DialectMode says when PodGroups of another project are served.
+//
+// +enum
+type DialectMode string
+
+const (
+	// DialectAuto: as soon as the API server serves them and lets them be listed. Until then
+	// Pods that name one are ordinary.
+	DialectAuto DialectMode = "Auto"
+	// DialectOn: always. Pods that name one wait while the API server does not serve them.
+	DialectOn DialectMode = "On"
+	// DialectOff: never. What Pods say of them means nothing.
+	DialectOff DialectMode = "Off"
+)

@@ -7,7 +7,9 @@
 // that decide read nothing else, so a dialect is added here and nowhere else.
 //
 //	which gang a Pod names, and in which role    Links (links.go), Key.RoleOf (key.go)
-//	the Group that an object stands for          FromOwn (own.go)
+//	the Group that an object stands for          FromOwn (own.go),
+//	                                             FromSchedulerPlugins (schedulerplugins.go)
+//	what the status of a foreign object says     Status (status.go)
 //
 // The package is pure: values in, values out. Who watches the objects, and who writes what is
 // told of them, is package coscheduling and package status.

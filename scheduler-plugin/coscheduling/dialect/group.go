@@ -31,8 +31,13 @@ type Group struct {
 	Owner *metav1.OwnerReference
 	// Spec is what is asked for.
 	Spec Spec
-	// Conditions are what the object says of the gang: whether it is placed, and why not.
+	// Conditions are what the object says of the gang: whether it is placed, and why not. Of
+	// dialects without conditions they say what is known from the status.
 	Conditions []schedulingv1alpha1.PodGroupCondition
+	// Status is what it says in the words of another dialect, nil for Own, and PhaseBy the
+	// field manager that has written the phase of that, empty if nobody has.
+	Status  *Status
+	PhaseBy string
 }
 
 // Spec is what a group asks for.

@@ -19,11 +19,47 @@ type Dialect uint8
 const (
 	// Own is Lockstep's PodGroup, scheduling.lockstep.dev/v1alpha1. It is always on.
 	Own Dialect = iota
+	// SchedulerPlugins is that of scheduler-plugins, scheduling.x-k8s.io/v1alpha1.
+	SchedulerPlugins
+
+	// dialects is how many there are.
+	dialects
 )
+
+// words are what the dialects differ in.
+var words = [dialects]struct {
+	kind   schema.GroupVersionKind
+	labels []string
+}{
+	Own: {
+		kind:   schedulingv1alpha1.PodGroupGroupVersionKind,
+		labels: []string{schedulingv1alpha1.LabelPodGroup},
+	},
+	SchedulerPlugins: {
+		kind: schema.GroupVersionKind{Group: "scheduling.x-k8s.io", Version: "v1alpha1", Kind: "PodGroup"},
+		// Since 0.25, until 0.24, and before 0.19.
+		labels: []string{"scheduling.x-k8s.io/pod-group", "pod-group.scheduling.sigs.k8s.io", "pod-group.scheduling.sigs.k8s.io/name"},
+	},
+}
 
 // Kind is the kind of the dialect's groups, with its version.
 func (d Dialect) Kind() schema.GroupVersionKind {
-	return schedulingv1alpha1.PodGroupGroupVersionKind
+	return words[d].kind
+}
+
+// Resource is the resource of the dialect's groups.
+func (d Dialect) Resource() schema.GroupVersionResource {
+	return d.Kind().GroupVersion().WithResource(schedulingv1alpha1.PodGroupPlural)
+}
+
+// CRD is the name of the CustomResourceDefinition of the dialect's groups.
+func (d Dialect) CRD() string {
+	return d.Resource().GroupResource().String()
+}
+
+// Labels are those by which a Pod names its group, the first that it has. Nobody changes them.
+func (d Dialect) Labels() []string {
+	return words[d].labels
 }
 
 // Key names a gang. Groups of several dialects may have one name, and are several gangs.
@@ -36,7 +72,7 @@ type Key struct {
 func (k Key) String() string {
 	name := k.Namespace + "/" + k.Name
 	if k.Dialect != Own {
-		name += " (" + k.Dialect.Kind().Group + ")"
+		name += " of " + k.Dialect.Kind().Group
 	}
 	return name
 }
@@ -50,7 +86,11 @@ func (k Key) Compare(other Key) int {
 	)
 }
 
-// RoleOf is the role of a Pod in the gang, empty if it has none.
+// RoleOf is the role of a Pod in the gang, empty if it has none. Groups of scheduler-plugins
+// know no roles.
 func (k Key) RoleOf(pod *corev1.Pod) string {
-	return podgroup.RoleOf(pod)
+	if k.Dialect == Own {
+		return podgroup.RoleOf(pod)
+	}
+	return ""
 }

@@ -4,15 +4,43 @@
 package dialect
 
 import (
-	corev1 "k8s.io/api/core/v1"
+	"sync/atomic"
 
-	"github.com/lockstep-k8s/lockstep/podgroup"
+	corev1 "k8s.io/api/core/v1"
 )
 
-// KeyOf is the key of the gang that a Pod names. The bool is false if it names none. Whether
-// the Pod is a member depends on the group, see Group.HasMember; whether this scheduler places
-// it, on its schedulerName.
-func KeyOf(pod *corev1.Pod) (Key, bool) {
-	group, named := podgroup.GroupOf(pod)
-	return Key{Dialect: Own, Namespace: group.Namespace, Name: group.Name}, named
+// Links read which gang a Pod names, in the dialects that are on. Own always is. A dialect that
+// was turned on stays on: what Pods say is never taken for nothing again, so no member of a gang
+// is placed by itself because somebody has taken a kind away. They are safe for concurrent use;
+// nil has Own alone.
+type Links struct {
+	on atomic.Uint32
+}
+
+// TurnOn turns a dialect on.
+func (l *Links) TurnOn(d Dialect) {
+	l.on.Or(1 << d)
+}
+
+// AreOn says whether a dialect is on.
+func (l *Links) AreOn(d Dialect) bool {
+	return d == Own || l != nil && l.on.Load()&(1<<d) != 0
+}
+
+// KeyOf is the key of the gang that a Pod names. The bool is false if it names none. If it names
+// several, the first dialect counts, in the order of their constants. Whether the Pod is a member
+// depends on the group, see Group.HasMember; whether this scheduler places it, on its
+// schedulerName.
+func (l *Links) KeyOf(pod *corev1.Pod) (Key, bool) {
+	for d := range dialects {
+		if !l.AreOn(d) {
+			continue
+		}
+		for _, label := range d.Labels() {
+			if name := pod.Labels[label]; name != "" {
+				return Key{Dialect: d, Namespace: pod.Namespace, Name: name}, true
+			}
+		}
+	}
+	return Key{Namespace: pod.Namespace}, false
 }

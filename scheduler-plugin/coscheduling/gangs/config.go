@@ -13,6 +13,8 @@ import (
 
 // Rules are by what Pods are judged.
 type Rules struct {
+	// Links read which gang a Pod names; nil for the dialect Own alone.
+	Links *dialect.Links
 	// Serves says whether Pods with this scheduler name are placed by this scheduler.
 	Serves func(schedulerName string) bool
 	// ClassValue is the value of a PriorityClass, false if there is none of the name.

@@ -36,11 +36,13 @@ type Gangs struct {
 	noGroups bool
 	// tellsNoGroups says that Pods are told so; see TellNoGroups.
 	tellsNoGroups bool
+	// unserved says of the other dialects which the API server does not serve.
+	unserved map[dialect.Dialect]bool
 }
 
 // New makes Gangs that know of none.
 func New(config Config) *Gangs {
-	return &Gangs{config: config, gangs: make(map[dialect.Key]*gang), line: line.New()}
+	return &Gangs{config: config, gangs: make(map[dialect.Key]*gang), line: line.New(), unserved: make(map[dialect.Dialect]bool)}
 }
 
 // missingPatience is for how long a gang that depends on members that are missing has no turn.
@@ -127,7 +129,7 @@ func (t *Gangs) DeleteGroup(key dialect.Key, uid types.UID) {
 
 // SetPod learns of a Pod, new or changed. One that names no group is none of its business.
 func (t *Gangs) SetPod(pod *corev1.Pod) {
-	key, ok := dialect.KeyOf(pod)
+	key, ok := t.KeyOf(pod)
 	if !ok {
 		return
 	}
@@ -142,6 +144,9 @@ func (t *Gangs) SetPod(pod *corev1.Pod) {
 	}
 	if m.pod.Status.NominatedNodeName != pod.Status.NominatedNodeName && t.synced {
 		t.config.Report(key, renominatedReportDelay)
+	}
+	if key.Dialect != dialect.Own && m.pod.Status.Phase != pod.Status.Phase && t.synced {
+		t.config.Report(key, 0) // the group counts its Pods by their phases
 	}
 	isNews, wasPlaced := g.see(m, pod, t.config.Now())
 	t.settle(g)
@@ -208,6 +213,11 @@ func (t *Gangs) DeletePod(pod *corev1.Pod) {
 	t.forgetIfEmpty(g)
 }
 
+// KeyOf is the key of the gang that a Pod names, false if it names none.
+func (t *Gangs) KeyOf(pod *corev1.Pod) (dialect.Key, bool) {
+	return t.config.Links.KeyOf(pod)
+}
+
 // gangOf finds or makes the gang of a key. The caller holds the lock.
 func (t *Gangs) gangOf(key dialect.Key) *gang {
 	g, ok := t.gangs[key]
@@ -221,7 +231,7 @@ func (t *Gangs) gangOf(key dialect.Key) *gang {
 // memberOf is what is known of a Pod, a stranger among others, and the gang of the group that
 // it names; nil if nothing is known of the Pod. The caller holds the lock.
 func (t *Gangs) memberOf(pod *corev1.Pod) (*gang, *member) {
-	key, named := dialect.KeyOf(pod)
+	key, named := t.KeyOf(pod)
 	if !named || t.gangs[key] == nil {
 		return nil, nil
 	}

@@ -20,7 +20,7 @@ type Guard struct {
 // MayBeTaken says whether an ordinary Pod may preempt a Pod of lower priority: it has to
 // outrank the gang of the victim.
 func (g *Guard) MayBeTaken(victim, by *corev1.Pod) bool {
-	key, named := dialect.KeyOf(victim)
+	key, named := g.Of.KeyOf(victim)
 	if !named {
 		return true
 	}
@@ -70,7 +70,7 @@ func (g *Guard) Spare(victim *corev1.Pod) {
 
 // Cost is how many Pods go if one goes, with that.
 func (g *Guard) Cost(victim *corev1.Pod) int {
-	key, named := dialect.KeyOf(victim)
+	key, named := g.Of.KeyOf(victim)
 	if !named {
 		return 1
 	}
@@ -89,7 +89,7 @@ func (g *Guard) Cost(victim *corev1.Pod) int {
 func (g *Guard) Rest(victims []*corev1.Pod) []*corev1.Pod {
 	taken := make(map[dialect.Key][]*corev1.Pod)
 	for _, pod := range victims {
-		if key, named := dialect.KeyOf(pod); named {
+		if key, named := g.Of.KeyOf(pod); named {
 			taken[key] = append(taken[key], pod)
 		}
 	}

@@ -24,6 +24,11 @@ func (t *Gangs) Look(key dialect.Key) (news.Gang, bool) {
 		return news.Gang{}, false
 	}
 	known := t.known(g)
+	if key.Dialect != dialect.Own {
+		var served bool
+		known.Census, known.Member, served = g.census()
+		known.Theirs = !served
+	}
 	if most := int(g.waiting.Total) + g.strangers; most > 0 {
 		known.Pods = make([]news.Pod, 0, most)
 		for _, m := range g.members {
@@ -64,11 +69,17 @@ func (t *Gangs) tells(g *gang) bool {
 	return t.synced || t.tellsNoGroups && g.group == nil
 }
 
+// isUnserved says whether the API server does not serve the PodGroups of a dialect. The caller
+// holds the lock.
+func (t *Gangs) isUnserved(d dialect.Dialect) bool {
+	return d == dialect.Own && t.noGroups || t.unserved[d]
+}
+
 // known is what is known of a gang, without its Pods. Its tallies are the gang's own. The
 // caller holds the lock.
 func (t *Gangs) known(g *gang) news.Gang {
 	known := news.Gang{
-		Key: g.key, Group: g.group, Missing: g.groupless, NotServed: t.noGroups,
+		Key: g.key, Group: g.group, Missing: g.groupless, NotServed: t.isUnserved(g.key.Dialect),
 		Waiting: g.waiting, Placed: g.placed, Bound: g.bound, Failed: g.failedMembers, Deleted: g.deletedMembers,
 		Kept: g.kept, Unbound: g.bindings.message, Assumed: g.bindings.placement > 0, Record: g.record,
 	}

@@ -195,6 +195,19 @@ func (q *Queue) OfferRoom(logger klog.Logger, ended *corev1.Pod) {
 	q.SchedulingQueue.MoveAllToActiveOrBackoffQueue(logger, framework.EventAssignedPodDelete, ended, nil, nil)
 }
 
+// TakeOut takes a Pod out of the real queue that has become a member without having changed. If
+// it has its turn just now, it keeps that.
+func (q *Queue) TakeOut(logger klog.Logger, pod *corev1.Pod) {
+	if !q.keepsOut(pod) {
+		return
+	}
+	q.SchedulingQueue.Delete(logger, pod)
+	q.keep(pod)
+	if !q.waits(pod) {
+		q.Forget(pod)
+	}
+}
+
 // Forget notes that a Pod is no member that waits, if it was one.
 func (q *Queue) Forget(pod *corev1.Pod) {
 	q.mu.Lock()

@@ -33,7 +33,7 @@ type verdict struct {
 // again, 0 for not before something changes. A condition whose status changes gets the
 // transitionID.
 func (g *Gang) News(now time.Time, transitionID string) (conditions []schedulingv1alpha1.PodGroupCondition, again time.Duration) {
-	if g.Group == nil {
+	if g.Group == nil || g.Theirs {
 		return nil, 0
 	}
 	v, ok := g.verdict()
@@ -51,6 +51,9 @@ func (g *Gang) News(now time.Time, transitionID string) (conditions []scheduling
 	case changeNone:
 		return nil, 0
 	case changeMessage:
+		if v.scheduled {
+			return nil, 0 // before is from a dialect whose groups keep no message
+		}
 		if left := messageInterval - now.Sub(g.Record.At); left > 0 {
 			return nil, left
 		}

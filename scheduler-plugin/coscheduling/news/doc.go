@@ -9,6 +9,7 @@
 //	which Pod that waits is told what           marks.go
 //	for which node it is nominated              nominations.go
 //	when a PriorityClass does not count         capped.go
+//	what the status of other groups says        status.go
 //
 // Package gangs knows the Gang, and package status writes what is told.
 package news

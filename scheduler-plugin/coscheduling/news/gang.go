@@ -46,6 +46,13 @@ type Gang struct {
 	// group's PriorityClass. Both are nil if there is none.
 	Highest, Class *int32
 
+	// Of a group of another dialect: Census counts its Pods by their phases, Member is one of
+	// them, nil if there is none, and Theirs says that none of them names a scheduler that is
+	// served here, so that somebody else is to tell of it.
+	Census dialect.Census
+	Member *corev1.Pod
+	Theirs bool
+
 	// Record is what was written of the gang last.
 	Record Record
 }
@@ -68,6 +75,10 @@ type Record struct {
 	// Conditions are those that were written last, nil if none were, and At is when.
 	Conditions []schedulingv1alpha1.PodGroupCondition
 	At         time.Time
+	// Status is what was written last of a group of another dialect, nil if nothing was, and
+	// StatusAt is when.
+	Status   *dialect.Status
+	StatusAt time.Time
 	// ToldCapped says that the group was told that its PriorityClass does not count.
 	ToldCapped bool
 	// Renominated is when it was last decided that Pods which are nominated be so for another

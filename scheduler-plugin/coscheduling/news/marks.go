@@ -64,10 +64,10 @@ func (g *Gang) MarkOf(p Pod) (Mark, bool) {
 		if !IsMarked(p.Pod, ReasonNoGroup) && !IsMarked(p.Pod, ReasonNotServed) && !IsMarked(p.Pod, ReasonNotAMember) {
 			return Mark{}, false
 		}
-		return Mark{Reason: ReasonIncomplete, Message: fmt.Sprintf("PodGroup %s lacks members; its conditions say how many", g.Key.Name)}, true
+		return Mark{Reason: ReasonIncomplete, Message: fmt.Sprintf("PodGroup %s lacks members; its %s say how many", g.Key.Name, g.tellers())}, true
 	case g.Refusal != nil && !g.Refusal.Unready:
 		return Mark{Reason: corev1.PodReasonUnschedulable,
-			Message: fmt.Sprintf("there is no room for all of PodGroup %s; its conditions say what is missing", g.Key.Name)}, true
+			Message: fmt.Sprintf("there is no room for all of PodGroup %s; its %s say what is missing", g.Key.Name, g.tellers())}, true
 	}
 	return Mark{}, false
 }
@@ -128,9 +128,25 @@ func (g *Gang) grouplessMark(p Pod) Mark {
 	due := times.Later(p.Since, g.Missing).Add(groupGrace)
 	if g.NotServed {
 		return Mark{Reason: ReasonNotServed, Event: true, Due: due, Message: fmt.Sprintf(
-			"the Pod waits for PodGroup %s, and the API server serves no PodGroups: the CustomResourceDefinition %s.%s is missing",
-			g.Key.Name, schedulingv1alpha1.PodGroupPlural, schedulingv1alpha1.GroupName)}
+			"the Pod waits for PodGroup %s, and the API server serves no PodGroups: the CustomResourceDefinition %s is missing",
+			g.Key.Name, g.Key.Dialect.CRD())}
 	}
 	return Mark{Reason: ReasonNoGroup, Event: true, Due: due,
-		Message: fmt.Sprintf("there is no PodGroup %s in the namespace %s, and the Pod waits for it", g.Key.Name, g.Key.Namespace)}
+		Message: fmt.Sprintf("there is no PodGroup %s%s in the namespace %s, and the Pod waits for it", g.Key.Name, ofDialect(g.Key.Dialect), g.Key.Namespace)}
+}
+
+// tellers are what tells of the gang on its group.
+func (g *Gang) tellers() string {
+	if g.Key.Dialect == dialect.Own {
+		return "conditions"
+	}
+	return "events"
+}
+
+// ofDialect tells a group of another dialect from one of Lockstep's.
+func ofDialect(d dialect.Dialect) string {
+	if d == dialect.Own {
+		return ""
+	}
+	return " of " + d.Kind().Group
 }

@@ -44,8 +44,9 @@ func (g *Gang) Nomination(p Pod) (node string, changes bool) {
 	case g.Group != nil && !p.Stranger && g.complete() && g.Refusal == nil:
 		return "", false // its gang is about to be planned
 	}
-	// One that was told nothing yet was nominated by others.
-	return "", told || marked
+	// One that was told nothing yet was nominated by others. That its binding has failed was
+	// written over what it was told before.
+	return "", told || marked || IsMarked(p.Pod, corev1.PodReasonSchedulerError)
 }
 
 // nominationDue is when a Pod's nomination may be changed; zero for at once.

@@ -83,7 +83,7 @@ func (s *seeker) gather(may prey) (*pool, error) {
 	for _, node := range nodes {
 		for _, info := range node.GetPods() {
 			pod := info.GetPod()
-			key, named := dialect.KeyOf(pod)
+			key, named := s.cluster.KeyOf(pod)
 			if s.held.Has(pod.UID) {
 				continue
 			}

@@ -55,6 +55,8 @@ type Cluster struct {
 	// Standings are the gangs that have members placed. It is asked once at most, and only
 	// when others may have to end for the gang: there may be many of them.
 	Standings func() map[dialect.Key]*gangs.Standing
+	// KeyOf is the gang that a Pod names, false if it names none.
+	KeyOf     func(pod *corev1.Pod) (dialect.Key, bool)
 	Evictions Evictions
 	// Passes are shared by gangs that are planned one after the other.
 	Passes *Passes

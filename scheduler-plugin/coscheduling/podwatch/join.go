@@ -31,6 +31,7 @@ type Gangs interface {
 // Join joins the two watches. It is safe for concurrent use.
 type Join struct {
 	gangs Gangs
+	keyOf func(pod *corev1.Pod) (dialect.Key, bool)
 
 	mu   sync.Mutex
 	pods map[types.UID]*history
@@ -55,9 +56,10 @@ type history struct {
 	noted bool
 }
 
-// New makes a Join that knows no Pods.
-func New(gangs Gangs) *Join {
-	return &Join{gangs: gangs, pods: map[types.UID]*history{}, ended: map[types.NamespacedName]types.UID{},
+// New makes a Join that knows no Pods. KeyOf is the gang that a Pod names, false if it names none.
+// It may come to be another one only for Pods that named none.
+func New(gangs Gangs, keyOf func(pod *corev1.Pod) (dialect.Key, bool)) *Join {
+	return &Join{gangs: gangs, keyOf: keyOf, pods: map[types.UID]*history{}, ended: map[types.NamespacedName]types.UID{},
 		missing: map[dialect.Key]map[types.UID]*history{}}
 }
 
@@ -66,7 +68,7 @@ func (j *Join) Lives(pod *corev1.Pod) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	h := j.pods[pod.UID]
-	_, member := dialect.KeyOf(pod)
+	_, member := j.keyOf(pod)
 	switch {
 	case h == nil && !member:
 	case h != nil && (h.ended || h.lives && h.pod == nil):
@@ -220,7 +222,7 @@ func (j *Join) show(pod *corev1.Pod) *history {
 		j.pods[pod.UID] = h
 	}
 	j.find(pod.UID, h)
-	if h.pod != nil && groupOf(h.pod) != groupOf(pod) {
+	if h.pod != nil && j.groupOf(h.pod) != j.groupOf(pod) {
 		j.gangs.DeletePod(h.pod)
 	}
 	h.pod = pod
@@ -237,7 +239,7 @@ func (j *Join) forget(uid types.UID, h *history) {
 
 // miss notes that a Pod is missing. The caller holds the lock.
 func (j *Join) miss(uid types.UID, h *history) {
-	gang := groupOf(h.pod)
+	gang := j.groupOf(h.pod)
 	j.losses++
 	h.loss, h.noted = j.losses, false
 	if j.missing[gang] == nil {
@@ -253,7 +255,7 @@ func (j *Join) find(uid types.UID, h *history) {
 		return
 	}
 	h.loss = 0
-	gang := groupOf(h.pod)
+	gang := j.groupOf(h.pod)
 	if delete(j.missing[gang], uid); len(j.missing[gang]) == 0 {
 		delete(j.missing, gang)
 	}
@@ -263,7 +265,7 @@ func nameOf(pod *corev1.Pod) types.NamespacedName {
 	return types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
 }
 
-func groupOf(pod *corev1.Pod) dialect.Key {
-	group, _ := dialect.KeyOf(pod)
+func (j *Join) groupOf(pod *corev1.Pod) dialect.Key {
+	group, _ := j.keyOf(pod)
 	return group
 }

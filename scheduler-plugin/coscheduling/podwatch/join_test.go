@@ -32,6 +32,17 @@ func (d *diary) SetMissing(pod *corev1.Pod) {
 }
 func (d *diary) note(entry string) { d.entries = append(d.entries, entry) }
 
+// groupOf is the gang that a Pod names, without a name if it names none.
+func groupOf(pod *corev1.Pod) dialect.Key {
+	group, _ := ownLinks(pod)
+	return group
+}
+
+// ownLinks read which gang of Lockstep a Pod names.
+func ownLinks(pod *corev1.Pod) (dialect.Key, bool) {
+	return (*dialect.Links)(nil).KeyOf(pod)
+}
+
 func describe(pod *corev1.Pod) string {
 	return fmt.Sprintf("%s %s in %s on %q", pod.UID, pod.Status.Phase, groupOf(pod).Name, pod.Spec.NodeName)
 }
@@ -187,7 +198,7 @@ func TestWhatGangsAreToldOfTheirPods(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			d := &diary{}
-			s := &script{Join: New(d), diary: d}
+			s := &script{Join: New(d, ownLinks), diary: d}
 			tc.life(s)
 			if !slices.Equal(d.entries, tc.want) {
 				t.Errorf("the gangs were told\n%q, want\n%q", d.entries, tc.want)
@@ -211,7 +222,7 @@ func (s *script) answer(ended ...*corev1.Pod) {
 func TestWhoIsMissingIsAskedAboutUntilFound(t *testing.T) {
 	gang := dialect.Key{Namespace: "ns", Name: "gang"}
 	runs, succeeded := makePod("a", "gang", "node", corev1.PodRunning), makePod("a", "gang", "node", corev1.PodSucceeded)
-	j := New(&diary{})
+	j := New(&diary{}, ownLinks)
 	question := func(when string, wantAsked, wantMissing bool) Question {
 		t.Helper()
 		q, missing := j.Question(gang)

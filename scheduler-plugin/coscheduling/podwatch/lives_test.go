@@ -73,7 +73,7 @@ type watched struct {
 func newLife(seed uint64) *life {
 	l := &life{random: rand.New(rand.NewPCG(seed, 1)), versions: []map[string]*corev1.Pod{{}}, bound: map[types.UID]bool{},
 		known: map[types.UID]*corev1.Pod{}, missing: map[dialect.Key]bool{}}
-	l.join = New(l)
+	l.join = New(l, ownLinks)
 	// Something is there when the watches begin.
 	for range l.random.IntN(8) {
 		l.change()

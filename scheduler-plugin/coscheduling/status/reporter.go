@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
@@ -27,7 +28,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/news"
 )
 
-// FieldManager is the name under which the plugin applies conditions.
+// FieldManager is the name under which the plugin writes the status of groups.
 const FieldManager = "lockstep-scheduler"
 
 // Bindings come first: they share the API server with the writers. So markWriters
@@ -57,8 +58,10 @@ type Gangs interface {
 // which is what cluster autoscalers look for, and the node for which it is nominated; and to
 // Pods that wait in vain why. It is off the scheduling goroutine, and a key that is queued twice is one write.
 type Reporter struct {
-	gangs    Gangs
-	client   schedulingclient.Interface
+	gangs  Gangs
+	client schedulingclient.Interface
+	// foreign is for groups of other dialects.
+	foreign  dynamic.Interface
 	pods     kubernetes.Interface
 	recorder events.EventRecorderLogger
 	// binding says whether members are being bound.
@@ -74,11 +77,12 @@ type podKey struct {
 }
 
 // NewReporter makes a Reporter. Most of its workers rest while binding says so.
-func NewReporter(gangs Gangs, client schedulingclient.Interface, pods kubernetes.Interface, recorder events.EventRecorderLogger,
+func NewReporter(gangs Gangs, client schedulingclient.Interface, foreign dynamic.Interface, pods kubernetes.Interface, recorder events.EventRecorderLogger,
 	binding func() bool) *Reporter {
 	return &Reporter{
 		gangs:    gangs,
 		client:   client,
+		foreign:  foreign,
 		pods:     pods,
 		recorder: recorder,
 		binding:  binding,
@@ -145,6 +149,9 @@ func (r *Reporter) reportOn(ctx context.Context, key dialect.Key) error {
 	if err := r.writeConditions(ctx, &gang); err != nil {
 		return err
 	}
+	if err := r.writeStatus(ctx, &gang); err != nil {
+		return err
+	}
 	if message := gang.Capping(); message != "" {
 		r.recordEvent(ctx, gang.Group, corev1.EventTypeWarning, news.ReasonCapped, message)
 		gang.Record.ToldCapped = true
@@ -175,6 +182,20 @@ func (r *Reporter) writeConditions(ctx context.Context, gang *news.Gang) error {
 		return nil
 	}
 	group := gang.Group
+	if group.Key.Dialect == dialect.Own {
+		if exists, err := r.applyConditions(ctx, group, conditions); err != nil || !exists {
+			return err
+		}
+	} // those of others have no conditions, but events
+	r.recordChange(ctx, group, conditions)
+	gang.Record.Conditions, gang.Record.At = conditions, now
+	r.gangs.Remember(group, gang.Record)
+	return nil
+}
+
+// applyConditions writes the conditions of a PodGroup of Lockstep's. It returns false if that is
+// gone, or another one has its name.
+func (r *Reporter) applyConditions(ctx context.Context, group *dialect.Group, conditions []schedulingv1alpha1.PodGroupCondition) (exists bool, err error) {
 	apply := applyv1alpha1.PodGroup(group.Key.Name, group.Key.Namespace).WithUID(group.UID)
 	status := applyv1alpha1.PodGroupStatus()
 	for _, c := range conditions {
@@ -183,17 +204,42 @@ func (r *Reporter) writeConditions(ctx context.Context, gang *news.Gang) error {
 			WithTransitionID(c.TransitionID).WithLastTransitionTime(c.LastTransitionTime).
 			WithObservedGeneration(c.ObservedGeneration))
 	}
-	_, err := r.client.SchedulingV1alpha1().PodGroups(group.Key.Namespace).
+	_, err = r.client.SchedulingV1alpha1().PodGroups(group.Key.Namespace).
 		ApplyStatus(ctx, apply.WithStatus(status), metav1.ApplyOptions{FieldManager: FieldManager, Force: true})
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		// It is gone, or another one has its name.
-		return nil
+		return false, nil
 	}
 	if err != nil {
-		return fmt.Errorf("writing conditions of PodGroup %s: %w", gang.Key, err)
+		return false, fmt.Errorf("writing conditions of PodGroup %s: %w", group.Key, err)
 	}
-	r.recordChange(ctx, group, conditions)
-	gang.Record.Conditions, gang.Record.At = conditions, now
+	return true, nil
+}
+
+// writeStatus brings the status of a group of another dialect up to date. If somebody else
+// writes its phase, that is left to them.
+func (r *Reporter) writeStatus(ctx context.Context, gang *news.Gang) error {
+	now := time.Now()
+	status, again := gang.Status(now)
+	if again > 0 {
+		r.groups.AddAfter(gang.Key, again)
+	}
+	if status == nil || gang.Group.PhaseBy != "" && gang.Group.PhaseBy != FieldManager {
+		return nil
+	}
+	group := gang.Group
+	patch, err := status.Patch(string(group.UID))
+	if err != nil {
+		return fmt.Errorf("writing the status of PodGroup %s: %w", gang.Key, err)
+	}
+	_, err = r.foreign.Resource(group.Key.Dialect.Resource()).Namespace(group.Key.Namespace).
+		Patch(ctx, group.Key.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: FieldManager}, "status")
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil // it is gone, or another one has its name
+	}
+	if err != nil {
+		return fmt.Errorf("writing the status of PodGroup %s: %w", gang.Key, err)
+	}
+	gang.Record.Status, gang.Record.StatusAt = status, now
 	r.gangs.Remember(group, gang.Record)
 	return nil
 }

@@ -6,8 +6,10 @@ package status
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -18,8 +20,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/events"
@@ -57,6 +61,8 @@ func refused(g *news.Gang)  { g.Refusal = &line.Refusal{Message: "no room"} }
 type reporting struct {
 	*Reporter
 	kube *fake.Clientset
+	// others have the groups of other dialects.
+	others *dynamicfake.FakeDynamicClient
 	// refuse has writes of conditions fail with its errors, one after the other.
 	refuse   []error
 	writes   int
@@ -70,7 +76,7 @@ type reporting struct {
 func report(t *testing.T, gang news.Gang, refuse []error, test func(t *testing.T, r *reporting), pods ...string) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		r := &reporting{kube: fake.NewClientset(), refuse: refuse, recorder: events.NewFakeRecorder(100), gang: gang}
+		r := &reporting{kube: fake.NewClientset(), others: dynamicfake.NewSimpleDynamicClient(runtime.NewScheme(), otherGroup()), refuse: refuse, recorder: events.NewFakeRecorder(100), gang: gang}
 		for _, name := range pods {
 			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(name)}}
 			if err := r.kube.Tracker().Add(pod); err != nil {
@@ -88,7 +94,7 @@ func report(t *testing.T, gang news.Gang, refuse []error, test func(t *testing.T
 			}
 			return true, &schedulingv1alpha1.PodGroup{}, nil
 		})
-		r.Reporter = NewReporter(r, client, r.kube, r.recorder, func() bool { return false })
+		r.Reporter = NewReporter(r, client, r.others, r.kube, r.recorder, func() bool { return false })
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		go r.Run(ctx)
@@ -323,4 +329,57 @@ func TestWritersRest(t *testing.T) {
 			t.Errorf("%d of 5 were written in the end", got)
 		}
 	})
+}
+
+// otherGroup is the group of the gang, if it is one of scheduler-plugins.
+func otherGroup() *unstructured.Unstructured {
+	group := &unstructured.Unstructured{}
+	group.SetGroupVersionKind(dialect.SchedulerPlugins.Kind())
+	group.SetNamespace("ns")
+	group.SetName("gang")
+	group.SetUID("uid-of-gang")
+	return group
+}
+
+// foreign makes the gang one of scheduler-plugins whose phase somebody has written last.
+func foreign(phaseBy string) func(*news.Gang) {
+	return func(g *news.Gang) {
+		g.Key.Dialect, g.Group.Key.Dialect = dialect.SchedulerPlugins, dialect.SchedulerPlugins
+		g.Group.Status, g.Group.PhaseBy = &dialect.Status{}, phaseBy
+		g.Census.Exist = 2
+	}
+}
+
+// TestAPhaseThatSomebodyElseWritesIsLeftToThem, and so are conditions, which other groups have
+// not. Events tell all the same.
+func TestAPhaseThatSomebodyElseWritesIsLeftToThem(t *testing.T) {
+	for name, tc := range map[string]struct {
+		phaseBy string
+		want    int
+	}{
+		"nobody has written it":                {"", 1},
+		"a scheduler like this has written it": {FieldManager, 1},
+		"another program has written it":       {"controller", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			report(t, gangOf(complete, refused, foreign(tc.phaseBy)), nil, func(t *testing.T, r *reporting) {
+				r.rest(time.Minute)
+				writes := 0
+				for _, action := range r.others.Actions() {
+					if action.Matches("patch", "podgroups/status") {
+						writes++
+					}
+				}
+				if writes != tc.want {
+					t.Errorf("the status was written %d times, want %d", writes, tc.want)
+				}
+				if r.writes != 0 {
+					t.Errorf("conditions were written %d times", r.writes)
+				}
+				if told := fmt.Sprint(r.events()); !strings.Contains(told, "NotEnoughResources no room") {
+					t.Errorf("the events say %s, want that there is no room", told)
+				}
+			})
+		})
+	}
 }

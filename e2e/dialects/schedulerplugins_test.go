@@ -1,0 +1,127 @@
+//go:build e2e
+
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dialects
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/lockstep-k8s/lockstep/e2e/testbed"
+	"github.com/lockstep-k8s/lockstep/internal/localenv/jobs"
+)
+
+const label = "scheduling.x-k8s.io/pod-group"
+
+// ofScheduler has a Pod name a scheduler.
+func ofScheduler(name string) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) { pod.Spec.SchedulerName = name }
+}
+
+// runsFor has a Pod end with success after so many seconds.
+func runsFor(seconds int) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) {
+		pod.Annotations = map[string]string{jobs.AnnotationRunSeconds: fmt.Sprint(seconds), jobs.AnnotationExitCode: "0"}
+	}
+}
+
+// TestTheGangsOfOtherToolsRun: of tools that write PodGroups of scheduler-plugins. Each group is
+// placed when its last member comes, says how far it is, and nothing else of it is changed.
+func TestTheGangsOfOtherToolsRun(t *testing.T) {
+	tools := map[string]struct {
+		label, owner, scheduler string
+		spec                    map[string]any
+	}{
+		"training-operator, told to use another gang scheduler than Volcano": {label, "TFJob", testbed.GangScheduler,
+			map[string]any{"minMember": int64(3), "minResources": map[string]any{"cpu": "3"}}},
+		"mpi-operator, which always writes a time-out": {label, "MPIJob", testbed.GangScheduler,
+			map[string]any{"minMember": int64(3), "minResources": map[string]any{"cpu": "3"}, "scheduleTimeoutSeconds": int64(0)}},
+		"Trainer": {label, "TrainJob", testbed.GangScheduler,
+			map[string]any{"minMember": int64(3), "minResources": map[string]any{"cpu": "3"}, "scheduleTimeoutSeconds": int64(60)}},
+		"KubeRay, whose Pods name a scheduler of its own choice": {label, "", constant,
+			map[string]any{"minMember": int64(3), "minResources": map[string]any{"cpu": "3"}}},
+		"RBG, which has an old label": {"pod-group.scheduling.sigs.k8s.io/name", "RoleBasedGroup", testbed.GangScheduler,
+			map[string]any{"minMember": int64(3), "scheduleTimeoutSeconds": int64(60)}},
+	}
+	for name, tool := range tools {
+		t.Run(name, func(t *testing.T) {
+			namespace := cluster.Namespace(t)
+			member := func(i int) {
+				cluster.CreatePod(t, namespace, testbed.MakePod(fmt.Sprintf("job-%d", i), named(tool.label, "job"), ofScheduler(tool.scheduler), runsFor(3)))
+			}
+			create(t, namespace, "job", tool.owner, tool.spec)
+			member(0)
+			member(1)
+			waitPhase(t, namespace, "job", "Pending")
+			testbed.Eventually(t, "an event to say what is missing", func(ctx context.Context) (bool, string, error) {
+				out, err := cluster.Kubectl(ctx, "get", "events", "-n", namespace, "--field-selector=involvedObject.kind=PodGroup,reason=NotEnoughTasks", "-o", "jsonpath={.items[*].message}")
+				return strings.Contains(out, "2 of at least 3 members exist"), out, err
+			})
+			if n, err := placed(t.Context(), namespace); err != nil || n > 0 {
+				t.Errorf("%d Pods are placed, and one of the gang is missing (%v)", n, err)
+			}
+			member(2)
+			waitPlaced(t, namespace, 3)
+			group := waitPhase(t, namespace, "job", "Finished")
+			if generation := group.GetGeneration(); generation != 1 {
+				t.Errorf("the generation of the group is %d: its spec was changed", generation)
+			}
+			for _, fields := range group.GetManagedFields() {
+				if fields.Manager != "tool" && (fields.Manager != "lockstep-scheduler" || fields.Subresource != "status") {
+					t.Errorf("%s has written the group, by subresource %q", fields.Manager, fields.Subresource)
+				}
+			}
+			if status := fmt.Sprint(group.Object["status"]); !strings.Contains(status, "succeeded:3") {
+				t.Errorf("the status says %s, want 3 that have succeeded", status)
+			}
+		})
+	}
+}
+
+// TestAGangOfAnotherToolWaitsForRoomOfAll: none of it is bound while there is room for a part.
+func TestAGangOfAnotherToolWaitsForRoomOfAll(t *testing.T) {
+	namespace := cluster.Namespace(t)
+	create(t, namespace, "large", "TFJob", map[string]any{"minMember": int64(4)})
+	for i := range 4 {
+		cluster.CreatePod(t, namespace, testbed.MakePod(fmt.Sprintf("large-%d", i), testbed.WithCores(7), named(label, "large")))
+	}
+	testbed.Eventually(t, "an event to say that there is no room", func(ctx context.Context) (bool, string, error) {
+		out, err := cluster.Kubectl(ctx, "get", "events", "-n", namespace, "--field-selector=involvedObject.kind=PodGroup,reason=NotEnoughResources", "-o", "jsonpath={.items[*].message}")
+		return strings.Contains(out, "there is room for 3 of the 4 members that are needed"), out, err
+	})
+	waitPhase(t, namespace, "large", "Scheduling")
+	if n, err := placed(t.Context(), namespace); err != nil || n > 0 {
+		t.Errorf("%d Pods are placed of a gang that does not fit (%v)", n, err)
+	}
+}
+
+// TestAPodThatCameBeforeTheKindIsAMember: it waited in the queue as an ordinary Pod.
+func TestAPodThatCameBeforeTheKindIsAMember(t *testing.T) {
+	create(t, early, "early", "TFJob", map[string]any{"minMember": int64(2)})
+	testbed.Eventually(t, "its group to miss another one", func(ctx context.Context) (bool, string, error) {
+		out, err := cluster.Kubectl(ctx, "get", "events", "-n", early, "--field-selector=involvedObject.kind=PodGroup", "-o", "jsonpath={.items[*].message}")
+		return strings.Contains(out, "1 of at least 2 members exist"), out, err
+	})
+}
+
+// TestTheGroupsOfOtherSchedulersAreLeftAlone, and so are their Pods.
+func TestTheGroupsOfOtherSchedulersAreLeftAlone(t *testing.T) {
+	namespace := cluster.Namespace(t)
+	create(t, namespace, "theirs", "TFJob", map[string]any{"minMember": int64(1)})
+	cluster.CreatePod(t, namespace, testbed.MakePod("theirs-0", named(label, "theirs"), ofScheduler("another")))
+	testbed.Consistently(t, "nobody to write the group", 5*time.Second, func(ctx context.Context) (bool, string, error) {
+		group, err := groups.Namespace(namespace).Get(ctx, "theirs", metav1.GetOptions{})
+		if err != nil {
+			return false, "", err
+		}
+		return group.Object["status"] == nil, fmt.Sprint(group.Object["status"]), nil
+	})
+}

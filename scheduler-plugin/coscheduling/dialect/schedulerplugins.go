@@ -1,0 +1,146 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dialect
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/podgroup"
+)
+
+// The phases of a PodGroup of scheduler-plugins, as its own controller writes them.
+const (
+	// PhasePending: fewer Pods exist than minMember.
+	PhasePending = "Pending"
+	// PhaseScheduling: enough exist, and too few of them run or have succeeded.
+	PhaseScheduling = "Scheduling"
+	// PhaseRunning: minMember of them run or have succeeded.
+	PhaseRunning = "Running"
+	// PhaseFailed: one has failed, and with those that run or have succeeded minMember of
+	// them have started. Final.
+	PhaseFailed = "Failed"
+	// PhaseFinished: minMember of them have succeeded. Final.
+	PhaseFinished = "Finished"
+)
+
+// FromSchedulerPlugins is the Group that a PodGroup of scheduler-plugins stands for. What can't
+// be read counts as not said. minResources and scheduleTimeoutSeconds say nothing to this
+// scheduler: nothing is held while a gang waits.
+func FromSchedulerPlugins(object *unstructured.Unstructured) *Group {
+	group := fromObject(SchedulerPlugins, object)
+	group.Spec = Spec{
+		Minimum:        podgroup.Minimum{Members: max(1, numberIn(object, "spec", "minMember"))},
+		DisruptionMode: schedulingv1alpha1.DisruptGang,
+	}
+	status := Status{
+		Running:   numberIn(object, "status", "running"),
+		Succeeded: numberIn(object, "status", "succeeded"),
+		Failed:    numberIn(object, "status", "failed"),
+	}
+	status.Phase, _, _ = unstructured.NestedString(object.Object, "status", "phase")
+	status.OccupiedBy, _, _ = unstructured.NestedString(object.Object, "status", "occupiedBy")
+	group.Status = &status
+	if slices.Contains([]string{PhaseRunning, PhaseFailed, PhaseFinished}, status.Phase) {
+		// It has no conditions. But whoever comes after another scheduler knows by the phase
+		// that the gang was placed.
+		group.Conditions = []schedulingv1alpha1.PodGroupCondition{
+			{Type: schedulingv1alpha1.ConditionScheduled, Status: metav1.ConditionTrue, Reason: schedulingv1alpha1.ReasonScheduled},
+			{Type: schedulingv1alpha1.ConditionUnschedulable, Status: metav1.ConditionFalse, Reason: schedulingv1alpha1.ReasonScheduled},
+		}
+	}
+	return group
+}
+
+// fromObject is what all objects of other projects have in common.
+func fromObject(d Dialect, object *unstructured.Unstructured) *Group {
+	return &Group{
+		Key:             Key{Dialect: d, Namespace: object.GetNamespace(), Name: object.GetName()},
+		UID:             object.GetUID(),
+		ResourceVersion: object.GetResourceVersion(),
+		Generation:      object.GetGeneration(),
+		Created:         object.GetCreationTimestamp().Time,
+		PhaseBy:         phaseBy(object),
+	}
+}
+
+// numberIn is a number of an object, 0 if there is none or it can't be one.
+func numberIn(object *unstructured.Unstructured, path ...string) int32 {
+	value, found, err := unstructured.NestedFieldNoCopy(object.Object, path...)
+	if err != nil || !found {
+		return 0
+	}
+	switch n := value.(type) {
+	case int64:
+		return int32(min(max(n, 0), math.MaxInt32))
+	case float64:
+		return int32(min(max(n, 0), math.MaxInt32))
+	default:
+		return 0
+	}
+}
+
+// Census counts the Pods of a group that exist, and those of them that run, have succeeded
+// and have failed.
+type Census struct {
+	Exist, Running, Succeeded, Failed int32
+}
+
+// Add counts one more Pod.
+func (c *Census) Add(pod *corev1.Pod) {
+	c.Exist++
+	switch pod.Status.Phase {
+	case corev1.PodRunning:
+		c.Running++
+	case corev1.PodSucceeded:
+		c.Succeeded++
+	case corev1.PodFailed:
+		c.Failed++
+	}
+}
+
+// Next is the status of a PodGroup of scheduler-plugins that follows from the present one, what
+// the group asks for, its Pods, and one of them.
+func (s Status) Next(least int32, pods Census, member *corev1.Pod) Status {
+	if s.Phase == PhaseFinished || s.Phase == PhaseFailed {
+		return s
+	}
+	next := Status{Phase: phaseOf(least, pods), Running: pods.Running, Succeeded: pods.Succeeded, Failed: pods.Failed, OccupiedBy: s.OccupiedBy}
+	if next.OccupiedBy == "" && next.Phase != PhasePending && member != nil {
+		next.OccupiedBy = ownersOf(member)
+	}
+	return next
+}
+
+// phaseOf is the phase of a group that is not in a final one.
+func phaseOf(least int32, pods Census) string {
+	switch {
+	case pods.Exist < least:
+		return PhasePending
+	case pods.Succeeded >= least:
+		return PhaseFinished
+	case pods.Failed > 0 && pods.Failed+pods.Running+pods.Succeeded >= least:
+		return PhaseFailed
+	case pods.Running+pods.Succeeded >= least:
+		return PhaseRunning
+	default:
+		return PhaseScheduling
+	}
+}
+
+// ownersOf are the owners of a Pod, as the field occupiedBy has them.
+func ownersOf(pod *corev1.Pod) string {
+	owners := make([]string, len(pod.OwnerReferences))
+	for i, owner := range pod.OwnerReferences {
+		owners[i] = pod.Namespace + "/" + owner.Name
+	}
+	slices.Sort(owners)
+	return strings.Join(owners, ",")
+}

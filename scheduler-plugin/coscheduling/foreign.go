@@ -1,0 +1,203 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package coscheduling
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+
+	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/internal/informing"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
+)
+
+const (
+	// forbiddenPeriod is how often it is looked whether PodGroups of a dialect may be read,
+	// while they may not.
+	forbiddenPeriod = time.Minute
+	// answerTimeout is how long the API server may take at the start to say whether it serves
+	// a dialect.
+	answerTimeout = time.Minute
+)
+
+// foreign are the PodGroups of another dialect, which the API server may not serve.
+type foreign struct {
+	*watcher
+	dialect dialect.Dialect
+	mode    configv1alpha1.DialectMode
+	client  dynamic.Interface
+	members *members
+	links   *dialect.Links
+	// read is the Group of an object.
+	read func(*unstructured.Unstructured) *dialect.Group
+}
+
+// service says whether the PodGroups of a dialect can be read.
+type service string
+
+const (
+	served    service = "served"
+	notServed service = "its CustomResourceDefinition is not installed"
+	forbidden service = "lockstep-scheduler may not list its PodGroups: the ClusterRole of the dialect is not bound"
+)
+
+// start begins to watch if the dialect is on. What it returns is done when all groups are told
+// that there were at the start.
+func (f *foreign) start() ([]cache.DoneChecker, error) {
+	logger := klog.FromContext(f.ctx)
+	if f.mode == configv1alpha1.DialectOff {
+		logger.Info("Dialect of PodGroups", "group", f.dialect.Kind().Group, "on", false, "reason", "its mode is Off")
+		return nil, nil
+	}
+	found, err := f.await(answerTimeout)
+	if err != nil {
+		return nil, err
+	}
+	on := found == served || f.mode == configv1alpha1.DialectOn
+	logger.Info("Dialect of PodGroups", "group", f.dialect.Kind().Group, "on", on, "mode", f.mode, "reason", string(found))
+	if on {
+		f.links.TurnOn(f.dialect)
+	}
+	if found == served {
+		return f.watch()
+	}
+	f.gangs.SetServed(f.dialect, false)
+	go f.startLater(found)
+	return nil, nil
+}
+
+// await asks whether the dialect is served until the API server says, for so long at most.
+func (f *foreign) await(timeout time.Duration) (found service, err error) {
+	var last error
+	err = wait.PollUntilContextTimeout(f.ctx, time.Second, timeout, true, func(ctx context.Context) (bool, error) {
+		found, last = f.ask(ctx)
+		return last == nil, nil
+	})
+	if err != nil && last != nil {
+		err = last
+	}
+	return found, err
+}
+
+// ask asks once. Whether a kind is served and whether it may be read are one question.
+func (f *foreign) ask(ctx context.Context) (service, error) {
+	_, err := f.client.Resource(f.dialect.Resource()).List(ctx, metav1.ListOptions{Limit: 1})
+	switch {
+	case err == nil:
+		return served, nil
+	case apierrors.IsNotFound(err):
+		return notServed, nil
+	case apierrors.IsForbidden(err):
+		return forbidden, nil
+	default:
+		return "", fmt.Errorf("finding out whether the API server serves %s: %w", f.dialect.CRD(), err)
+	}
+}
+
+// startLater begins to watch once the dialect can be read, and has it be on from then.
+func (f *foreign) startLater(found service) {
+	period := discoveryPeriod
+	for found != served {
+		if period = discoveryPeriod; found == forbidden {
+			period = forbiddenPeriod
+		}
+		select {
+		case <-time.After(period):
+		case <-f.ctx.Done():
+			return
+		}
+		if now, err := f.ask(f.ctx); err == nil {
+			found = now
+		}
+	}
+	klog.FromContext(f.ctx).Info("Dialect of PodGroups", "group", f.dialect.Kind().Group, "on", true, "mode", f.mode, "reason", string(found))
+	f.gangs.SetServed(f.dialect, true)
+	if !f.links.AreOn(f.dialect) {
+		f.links.TurnOn(f.dialect)
+		f.takeOver()
+	}
+	if _, err := f.watch(); err != nil {
+		klog.FromContext(f.ctx).Error(err, "Watching PodGroups failed", "group", f.dialect.Kind().Group)
+	}
+}
+
+// takeOver has the Pods be members that have come as ordinary ones.
+func (f *foreign) takeOver() {
+	pods := f.handle.SharedInformerFactory().Core().V1().Pods().Informer().GetStore()
+	for _, object := range pods.List() {
+		pod, ok := object.(*corev1.Pod)
+		if !ok {
+			continue
+		}
+		if key, named := f.gangs.KeyOf(pod); named && key.Dialect == f.dialect {
+			f.members.showAgain(pods, pod)
+			f.queue.TakeOut(klog.FromContext(f.ctx), pod)
+		}
+	}
+}
+
+// watch watches the groups, and those of their Pods that have ended.
+func (f *foreign) watch() ([]cache.DoneChecker, error) {
+	var seen []cache.DoneChecker
+	for _, label := range f.dialect.Labels() {
+		ended, err := f.watchEnded(f.members, label)
+		if err != nil {
+			return nil, err
+		}
+		seen = append(seen, ended)
+	}
+	groups := dynamicinformer.NewFilteredDynamicInformer(f.client, f.dialect.Resource(), metav1.NamespaceAll, 0, cache.Indexers{}, nil).Informer()
+	if err := groups.SetTransform(reduced); err != nil {
+		return nil, fmt.Errorf("watching %s: %w", f.dialect.CRD(), err)
+	}
+	if err := informing.Quietly(groups, func() bool { return false }); err != nil {
+		return nil, fmt.Errorf("watching %s: %w", f.dialect.CRD(), err)
+	}
+	groupsSeen, err := groups.AddEventHandler(handlers(f.setGroup, f.updateGroup, f.deleteGroup))
+	if err != nil {
+		return nil, fmt.Errorf("watching %s: %w", f.dialect.CRD(), err)
+	}
+	go func() {
+		// A gang is planned when its group is seen. Then its Pods are to be known.
+		if cache.WaitFor(f.ctx, "", seen...) {
+			groups.RunWithContext(f.ctx)
+		}
+	}()
+	return append(seen, groupsSeen.HasSyncedChecker()), nil
+}
+
+// reduced is the transform of the informer of foreign groups.
+func reduced(object any) (any, error) {
+	if group, ok := object.(*unstructured.Unstructured); ok {
+		dialect.Reduce(group)
+	}
+	return object, nil
+}
+
+func (f *foreign) setGroup(object *unstructured.Unstructured) {
+	f.gangs.SetGroup(f.read(object))
+}
+
+func (f *foreign) updateGroup(before, after *unstructured.Unstructured) {
+	if before.GetUID() != after.GetUID() { // the watch was broken
+		f.deleteGroup(before)
+	}
+	f.setGroup(after)
+}
+
+func (f *foreign) deleteGroup(object *unstructured.Unstructured) {
+	group := f.read(object)
+	f.gangs.DeleteGroup(group.Key, group.UID)
+}

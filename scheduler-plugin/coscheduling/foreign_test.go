@@ -1,0 +1,160 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package coscheduling
+
+import (
+	"slices"
+	"sync/atomic"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
+	clienttesting "k8s.io/client-go/testing"
+	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
+
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/news"
+)
+
+// otherGroups are the PodGroups of other dialects on an API server.
+type otherGroups struct {
+	*dynamicfake.FakeDynamicClient
+	// refusal answers lists, if set.
+	refusal atomic.Pointer[apierrors.StatusError]
+}
+
+// newOtherGroups makes an API server that serves none.
+func newOtherGroups() *otherGroups {
+	resource := dialect.SchedulerPlugins.Resource()
+	o := &otherGroups{FakeDynamicClient: dynamicfake.NewSimpleDynamicClientWithCustomListKinds(apiruntime.NewScheme(),
+		map[schema.GroupVersionResource]string{resource: "PodGroupList"})}
+	o.refusal.Store(apierrors.NewNotFound(resource.GroupResource(), ""))
+	o.PrependReactor("list", resource.Resource, func(clienttesting.Action) (bool, apiruntime.Object, error) {
+		if refusal := o.refusal.Load(); refusal != nil {
+			return true, nil, refusal
+		}
+		return false, nil, nil
+	})
+	return o
+}
+
+// makeOtherGroup makes a PodGroup of scheduler-plugins.
+func makeOtherGroup(name string, minMember int64) *unstructured.Unstructured {
+	group := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"minMember": minMember}}}
+	group.SetGroupVersionKind(dialect.SchedulerPlugins.Kind())
+	group.SetNamespace(testNamespace)
+	group.SetName(name)
+	group.SetUID(types.UID("uid-of-other-group-" + name))
+	return group
+}
+
+// serve has the API server serve PodGroups of scheduler-plugins, and have some.
+func (w *world) serve(groups ...*unstructured.Unstructured) {
+	w.t.Helper()
+	w.foreign.refusal.Store(nil)
+	for _, group := range groups {
+		if _, err := w.foreign.Resource(dialect.SchedulerPlugins.Resource()).Namespace(testNamespace).Create(w.t.Context(), group, metav1.CreateOptions{}); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
+
+// phaseOfOther is the phase of a PodGroup of scheduler-plugins.
+func (w *world) phaseOfOther(name string) string {
+	w.t.Helper()
+	group, err := w.foreign.Resource(dialect.SchedulerPlugins.Resource()).Namespace(testNamespace).Get(w.t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	phase, _, err := unstructured.NestedString(group.Object, "status", "phase")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return phase
+}
+
+// bound are the names of the Pods that were bound, sorted.
+func (w *world) bound() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Sorted(slices.Values(w.bindings))
+}
+
+func labelled(label, value string) podOption {
+	return func(w *schedulertesting.PodWrapper) { w.Label(label, value) }
+}
+
+// TestAGangOfSchedulerPluginsIsPlacedWhole, by whichever label its Pods name it, beside a gang
+// of Lockstep's that has the same name. Its phase says how far it is.
+func TestAGangOfSchedulerPluginsIsPlacedWhole(t *testing.T) {
+	for _, label := range dialect.SchedulerPlugins.Labels() {
+		t.Run(label, func(t *testing.T) {
+			w := newWorld(t, all(makeNodes("node", 1, 4), makeGroup("gang", 2), makePod("own-0", inGroup("gang")))...)
+			w.serve(makeOtherGroup("gang", 2))
+			w.start()
+			w.create(makePod("gang-0", labelled(label, "gang")))
+			w.eventually("the group says that Pods are missing", func() bool { return w.phaseOfOther("gang") == dialect.PhasePending })
+			if bound := w.bound(); len(bound) > 0 {
+				t.Errorf("%v are bound, and each of the gangs lacks a member", bound)
+			}
+			w.create(makePod("gang-1", labelled(label, "gang")))
+			w.eventually("both are bound", func() bool { return slices.Equal(w.bound(), []string{"gang-0", "gang-1"}) })
+			w.eventually("the group says that they are to run", func() bool { return w.phaseOfOther("gang") == dialect.PhaseScheduling })
+			for _, name := range []string{"gang-0", "gang-1"} {
+				w.end(name, corev1.PodRunning)
+			}
+			w.eventually("the group says that they run", func() bool { return w.phaseOfOther("gang") == dialect.PhaseRunning })
+		})
+	}
+}
+
+// TestPodsOfADialectThatIsOffAreOrdinary, and so are those of one that the API server does not
+// serve, or does not let the scheduler read.
+func TestPodsOfADialectThatIsOffAreOrdinary(t *testing.T) {
+	tests := map[string]func(w *world){
+		"it is switched off": func(w *world) { w.args = `{"dialects":{"schedulerPlugins":{"mode":"Off"}}}`; w.serve() },
+		"it is not served":   func(*world) {},
+		"nobody may list it": func(w *world) {
+			w.foreign.refusal.Store(apierrors.NewForbidden(dialect.SchedulerPlugins.Resource().GroupResource(), "", nil))
+		},
+	}
+	for name, prepare := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, all(makeNodes("node", 1, 4), makePod("gang-0", labelled("scheduling.x-k8s.io/pod-group", "gang")))...)
+			prepare(w)
+			w.start()
+			w.eventually("the Pod is bound by itself", func() bool { return slices.Equal(w.bound(), []string{"gang-0"}) })
+		})
+	}
+}
+
+// TestPodsOfADialectThatIsOnWait: it is on by configuration, and the API server does not serve it.
+func TestPodsOfADialectThatIsOnWait(t *testing.T) {
+	w := newWorld(t, all(makeNodes("node", 1, 4), makePod("gang-0", labelled("scheduling.x-k8s.io/pod-group", "gang")), makePod("alone"))...)
+	w.args = `{"dialects":{"schedulerPlugins":{"mode":"On"}}}`
+	w.start()
+	w.eventually("an ordinary Pod is bound", func() bool { return slices.Equal(w.bound(), []string{"alone"}) })
+	w.eventually("the other one is told why it waits", func() bool { return w.scheduledCondition("gang-0").Reason == news.ReasonNotServed })
+}
+
+// TestTheGroupsOfOthersAreLeftAlone: no member of the group names this scheduler.
+func TestTheGroupsOfOthersAreLeftAlone(t *testing.T) {
+	elsewhere := func(w *schedulertesting.PodWrapper) { w.SchedulerName("another") }
+	label := labelled("scheduling.x-k8s.io/pod-group", "theirs")
+	w := newWorld(t, all(makeNodes("node", 1, 4), makePod("theirs-0", label, elsewhere, onNode("node-0")), makePod("theirs-1", label, elsewhere))...)
+	w.serve(makeOtherGroup("theirs", 2), makeOtherGroup("ours", 2))
+	w.start()
+	w.create(makePod("ours-0", labelled("scheduling.x-k8s.io/pod-group", "ours")))
+	// Both lack a member, and the other one was the first.
+	w.eventually("our group has a phase", func() bool { return w.phaseOfOther("ours") != "" })
+	if phase := w.phaseOfOther("theirs"); phase != "" {
+		t.Errorf("the phase %s was written to the group of another scheduler", phase)
+	}
+}

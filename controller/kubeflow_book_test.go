@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -62,10 +63,16 @@ func (b *trainingBook) observe(w *apiserver.Written) {
 	case kubeflowv1.TFJobPlural:
 		if job := apiserver.After[kubeflowv1.TFJob](w); job != nil {
 			b.onStatus(w, job.UID, &job.Status)
+		} else {
+			job = apiserver.Before[kubeflowv1.TFJob](w)
+			b.onRemoval(w, &job.Spec.RunPolicy, &job.Status)
 		}
 	case kubeflowv1.PyTorchJobPlural:
 		if job := apiserver.After[kubeflowv1.PyTorchJob](w); job != nil {
 			b.onStatus(w, job.UID, &job.Status)
+		} else {
+			job = apiserver.Before[kubeflowv1.PyTorchJob](w)
+			b.onRemoval(w, &job.Spec.RunPolicy, &job.Status)
 		}
 	case "pods":
 		b.onPod(w)
@@ -113,6 +120,26 @@ func (b *trainingBook) onStatus(w *apiserver.Written, uid types.UID, is *kubeflo
 			b.wrong("%s %s: %d restarts of %s become %d", w.Resource, w.Key, before.Restarts, name, after.Restarts)
 		}
 	}
+}
+
+// onRemoval holds that the controller deletes no job but one that has ended, by what is stored, for
+// as long as it says.
+func (b *trainingBook) onRemoval(w *apiserver.Written, policy *kubeflowv1.RunPolicy, last *kubeflowv1.JobStatus) {
+	b.trace.log("      %s %s is deleted by %q", w.Resource, w.Key, w.Process)
+	if !isController(w) {
+		return
+	}
+	if ttl := policy.TTLSecondsAfterFinished; ttl == nil || !hasFinished(last) || time.Since(last.CompletionTime.Time) < time.Duration(*ttl)*time.Second {
+		b.wrong("%s %s is deleted in phase %s, completed at %v, with the time to live %v", w.Resource, w.Key, last.Phase, last.CompletionTime, ttl)
+	}
+}
+
+// hasEnded says whether a job has, which may be gone since.
+func (b *trainingBook) hasEnded(job types.UID) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	status := b.jobs[job]
+	return status != nil && hasFinished(status)
 }
 
 func (b *trainingBook) onPod(w *apiserver.Written) {

@@ -171,6 +171,9 @@ func (l *trainingLife) choosePolicies(policy *kubeflowv1.RunPolicy, replicas map
 	if l.random.IntN(6) == 0 {
 		policy.ActiveDeadlineSeconds = ptr.To(int64(10 + l.random.IntN(200)))
 	}
+	if l.random.IntN(4) == 0 {
+		policy.TTLSecondsAfterFinished = ptr.To([]int32{0, 5, 60}[l.random.IntN(3)])
+	}
 	if l.random.IntN(6) == 0 {
 		policy.Suspend = ptr.To(true)
 	}
@@ -266,7 +269,7 @@ func (l *trainingLife) awaitEnd() {
 	}
 	ended := func() bool {
 		for _, job := range l.all() {
-			if !hasFinished(l.trainingStatus(job.GetName())) {
+			if !l.book.hasEnded(job.GetUID()) {
 				return false
 			}
 		}
@@ -284,10 +287,24 @@ func (l *trainingLife) awaitEnd() {
 	// By cleanPodPolicy None all Pods stay, those that were never placed among them.
 	l.holdAtRest(keys, func(pod *corev1.Pod) bool { return !runs(pod) || pod.Spec.NodeName == "" })
 	for _, job := range l.tfJobs {
+		l.holdTimeToLive(job, &job.Spec.RunPolicy, apiserver.Find[kubeflowv1.TFJob](l.server, job.Namespace, job.Name) != nil)
+	}
+	for _, job := range l.torchJobs {
+		l.holdTimeToLive(job, &job.Spec.RunPolicy, apiserver.Find[kubeflowv1.PyTorchJob](l.server, job.Namespace, job.Name) != nil)
+	}
+	for _, job := range l.tfJobs {
 		apiserver.DeleteObject[kubeflowv1.TFJob](l.server, job.Namespace, job.Name, metav1.DeleteOptions{})
 	}
 	for _, job := range l.torchJobs {
 		apiserver.DeleteObject[kubeflowv1.PyTorchJob](l.server, job.Namespace, job.Name, metav1.DeleteOptions{})
 	}
 	l.holdAllGone(l.program.frameworks.KnownKubeflowJobs)
+}
+
+// holdTimeToLive holds that of the jobs that ended long ago those are left that have no time to
+// live.
+func (l *trainingLife) holdTimeToLive(job metav1.Object, policy *kubeflowv1.RunPolicy, isThere bool) {
+	if goes := policy.TTLSecondsAfterFinished != nil; goes == isThere {
+		l.t.Errorf("the job %s is there: %t; it is to go after its end: %t", job.GetName(), isThere, goes)
+	}
 }

@@ -35,6 +35,8 @@ func mutations() map[string]mutation.Mutation {
 			Old: "*jobs.ForeignCRDs,", New: "true,"},
 		"a Pod concerns the job of its name, whatever the kind": {File: "kubeflowjobs/core.go", Tests: "TestAnObjectConcerns",
 			Old: "labels[kubeflowv1.KeyOperatorName] == c.kind.operator {", New: "labels[kubeflowv1.KeyOperatorName] != \"\" {"},
+		"a training job whose Pods are being made is a small one": {File: "kubeflowjobs/core.go", Tests: "TestAJobIsAsLarge",
+			Old: "return max(wanted, count)", New: "_ = wanted\n\treturn count"},
 		"Frameworks wait for training jobs": {File: "kubeflowjobs/core.go", By: ".", Tests: "TestTrainingJobsRunOnce",
 			Old: "Optional:         true,", New: ""},
 		"what was written for a training job is not remembered": {File: "kubeflowjobs/core.go", By: ".", Tests: "TestShellLivesOfTrainingJobs|TestALargeTrainingJob",

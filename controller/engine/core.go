@@ -45,9 +45,10 @@ type Core[O Owner, S any] interface {
 	DecodeStatus(stored []byte) (*S, error)
 	// NewDecider begins to decide on an owner.
 	NewDecider() Decider[O, S]
-	// Size is how many Pods a status is about, which measures what a decision and a
-	// write of it cost. The status may be nil.
-	Size(status *S) int
+	// Size is how many Pods an owner and a status of it are about, those that are still to be
+	// made among them: it measures what a decision and a write of the status cost. The status
+	// may be nil.
+	Size(owner O, status *S) int
 	// UIDs are those of objects that a status names.
 	UIDs(status *S) iter.Seq[types.UID]
 	// WithOthers is a status with what others may write into the stored one, such as

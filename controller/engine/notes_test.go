@@ -204,7 +204,7 @@ func (n *notes) DecodeStatus(stored []byte) (*NoteStatus, error) {
 }
 
 // Size is what a Note costs: as much as a Framework of one task.
-func (n *notes) Size(*NoteStatus) int { return 1 }
+func (n *notes) Size(*Note, *NoteStatus) int { return 1 }
 
 // NewDecider begins to decide on a Note, of which this core remembers nothing.
 func (n *notes) NewDecider() engine.Decider[*Note, NoteStatus] { return noteDecider{} }

@@ -115,7 +115,7 @@ func (p *pass[O, S]) now() time.Time { return p.owners.clock.Now() }
 // larger, as it is while Pods are given up: the measure of what a look at the status and
 // a write of it cost.
 func (p *pass[O, S]) size() int {
-	return max(p.owners.core.Size(p.memory.status), p.owners.core.Size(p.memory.persisted))
+	return max(p.owners.core.Size(p.entry.owner, p.memory.status), p.owners.core.Size(p.entry.owner, p.memory.persisted))
 }
 
 // spent says whether nothing new is to be begun.

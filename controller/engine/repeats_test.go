@@ -60,6 +60,7 @@ func TestWritesThatHaveLastedAreForgotten(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(time.Unix(1_000_000, 0))
 	p := &pass[*metav1.PartialObjectMetadata, int]{
 		owners: &Owners[*metav1.PartialObjectMetadata, int]{clock: clock, core: sizeless{}},
+		entry:  &entry[*metav1.PartialObjectMetadata]{},
 		memory: &memory[*metav1.PartialObjectMetadata, int]{contents: map[ref]content{}},
 		pace:   &pacing.Pace[cause]{},
 	}
@@ -94,4 +95,4 @@ type sizeless struct {
 	Core[*metav1.PartialObjectMetadata, int]
 }
 
-func (sizeless) Size(*int) int { return 0 }
+func (sizeless) Size(*metav1.PartialObjectMetadata, *int) int { return 0 }

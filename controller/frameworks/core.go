@@ -183,7 +183,7 @@ func (c *Core) DecodeStatus(stored []byte) (*frameworkv1.FrameworkStatus, error)
 }
 
 // Size is the number of tasks, those that a rescale removes among them.
-func (c *Core) Size(status *frameworkv1.FrameworkStatus) int {
+func (c *Core) Size(_ *frameworkv1.Framework, status *frameworkv1.FrameworkStatus) int {
 	count := 0
 	if status != nil {
 		for _, role := range status.AttemptStatus.TaskRoleStatuses {

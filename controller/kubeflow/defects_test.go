@@ -38,7 +38,16 @@ func TestDefects(t *testing.T) {
 			w.says("Created Running").has(KindPod, sixPods...)
 		},
 		"3419: a limit under None ends what runs, and its objects stay": func(t *testing.T) {
-			w := given(t, "{runPolicy: {activeDeadlineSeconds: 2}, tfReplicaSpecs: {Worker: {replicas: 4, @t}, PS: {replicas: 2, @t}}}").run().pass(3)
+			w := given(t, "{runPolicy: {activeDeadlineSeconds: 2}, tfReplicaSpecs: {Worker: {replicas: 4, @t}, PS: {replicas: 2, @t}}}").run()
+			stops := 0
+			w.OnAction = func(a plan.Action) {
+				if a.Verb == plan.Update && a.Kind == KindPod {
+					stops++
+				}
+			}
+			if w.pass(3).pass(60); stops != len(sixPods) {
+				t.Errorf("%d requests stop %d Pods", stops, len(sixPods))
+			}
 			w.says("Created !Running(TFJobRunning) Failed").has(KindPod, sixPods...).has(KindService, sixPods...).counted("PS 2/0/0 Worker 4/0/0")
 			for _, name := range sixPods {
 				if got := w.Pod(name).Spec.ActiveDeadlineSeconds; got == nil || *got != 1 {
@@ -425,6 +434,15 @@ func TestAJobIsDeletedByAStatusThatIsCurrent(t *testing.T) {
 	if !w.Gone {
 		t.Error("the job is still there")
 	}
+}
+
+// TestAnEndCountsBeforeItIsWritten: the Pod of an index that has ended goes before that is stored.
+func TestAnEndCountsBeforeItIsWritten(t *testing.T) {
+	w := given(t, "{successPolicy: AllWorkers, tfReplicaSpecs: {Worker: {replicas: 2, @t}}}").run()
+	w.WriteFrom = plan.PersistNow // All else waits.
+	w.succeed("j-worker-1")
+	w.Remove(KindPod, "j-worker-1")
+	w.pass(2).has(KindPod, "j-worker-0")
 }
 
 // TestAnEndIsForgottenOnlyOnceItIsPersisted, and its index is run again only once that is.

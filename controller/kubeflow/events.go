@@ -77,17 +77,22 @@ func (d *decision) tellOfKind(kind, reason, verb string, before, now map[objectK
 		}
 		return
 	}
-	slices.Sort(names)
-	shown := names[:min(shownNames, len(names))]
-	message := fmt.Sprintf("%s %s", verb, strings.Join(shown, ", "))
-	if more := len(names) - len(shown); more > 0 {
-		message += fmt.Sprintf(" and %d more", more)
-	}
-	d.tell(false, reason, "%s", message)
+	d.tell(false, reason, "%s %s", verb, listed(names))
 }
 
 // shownNames is how many names an event tells.
 const shownNames = 5
+
+// listed are names as an event tells them. It sorts them.
+func listed(names []string) string {
+	slices.Sort(names)
+	shown := names[:min(shownNames, len(names))]
+	told := strings.Join(shown, ", ")
+	if more := len(names) - len(shown); more > 0 {
+		told += fmt.Sprintf(" and %d more", more)
+	}
+	return told
+}
 
 func (d *decision) exists(key objectKey) bool {
 	if key.kind == KindPod {

@@ -11,6 +11,7 @@ import (
 
 	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
+	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
 // followOutcome says of a v1 job whether it runs, and whether it has ended. Success is looked
@@ -143,21 +144,26 @@ func (d *decision) failed(deciders []*replicas) string {
 	return ""
 }
 
-// followRefusals notes that an object will never be created. A job of v1 fails; of v1alpha2, that
-// index has.
+// followRefusals notes that objects will never be created. A job of v1 fails; of v1alpha2, those
+// indexes have. All that are refused beside each other, as those of one template are, are one
+// event.
 func (d *decision) followRefusals() {
+	refused, why := map[string][]string{}, map[string]error{}
 	for _, outcome := range d.Outcomes {
 		action := outcome.Action
 		if outcome.Refused == nil || action.Verb != plan.Create {
 			continue
 		}
-		d.refused = true
-		d.failure = fmt.Sprintf("%s %s can never be created: %v", action.Kind, action.Name, outcome.Refused)
-		d.tell(true, "FailedCreate"+action.Kind, "%s", d.failure)
+		refused[action.Kind], why[action.Kind] = append(refused[action.Kind], action.Name), outcome.Refused
 		if t, index := d.kind.placeNamed(d.Job, action.Name); t != "" && d.kind.designed {
 			d.replicasOf(t).record.failed.Set(index, true)
 			d.persist(plan.PersistSoon)
 		}
+	}
+	for _, kind := range jobpods.SortedKeys(refused) {
+		d.refused = true
+		d.failure = fmt.Sprintf("%s %s can never be created: %v", kind, listed(refused[kind]), why[kind])
+		d.tell(true, "FailedCreate"+kind, "%s", d.failure)
 	}
 }
 

@@ -353,8 +353,8 @@ func TestStories(t *testing.T) {
 			w.Remove(KindPod, "j-worker-0")
 			w.run().says("Created Running")
 		},
-		"a Pod that can never be made fails the job": func(t *testing.T) {
-			w := given(t, workers("replicas: 1"))
+		"Pods that can never be made fail the job, and are one event": func(t *testing.T) {
+			w := given(t, workers("replicas: 7"))
 			w.Refuses = func(object metav1.Object) error {
 				if _, ok := object.(*corev1.Pod); ok {
 					return errors.New("spec.containers[0].image: Required value")
@@ -362,7 +362,8 @@ func TestStories(t *testing.T) {
 				return nil
 			}
 			w.says("Created Failed")
-			if w.told("FailedCreatePod") != 1 {
+			i := slices.IndexFunc(w.Events, func(e plan.Event) bool { return e.Reason == "FailedCreatePod" })
+			if w.told("FailedCreatePod") != 1 || !strings.Contains(w.Events[i].Message, "j-worker-0, j-worker-1, j-worker-2, j-worker-3, j-worker-4 and 2 more") {
 				t.Errorf("events: %v", w.Events)
 			}
 		},

@@ -15,6 +15,7 @@ import (
 	typedautoscalingv2 "k8s.io/client-go/kubernetes/typed/autoscaling/v2"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
 
 	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
 	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
@@ -174,9 +175,12 @@ func (c *Core) DecodeStatus(stored []byte) (*kubeflowv1.JobStatus, error) {
 	return adapter.DecodeStatus[kubeflowv1.JobStatus](stored)
 }
 
-// Size is the number of Pods that a status counts.
-func (c *Core) Size(status *kubeflowv1.JobStatus) int {
-	count := 0
+// Size is the number of Pods that a job is to have, or that a status counts if those are more.
+func (c *Core) Size(job *Job, status *kubeflowv1.JobStatus) int {
+	wanted, count := 0, 0
+	for _, replicas := range job.Spec.Replicas {
+		wanted += int(max(0, ptr.Deref(replicas.Replicas, 1)))
+	}
 	if status != nil {
 		for _, statuses := range []map[string]kubeflowv1.ReplicaStatus{status.ReplicaStatuses, status.TFReplicaStatuses} {
 			for _, s := range statuses {
@@ -184,7 +188,7 @@ func (c *Core) Size(status *kubeflowv1.JobStatus) int {
 			}
 		}
 	}
-	return count
+	return max(wanted, count)
 }
 
 // RefusesForGood says whether the API server will never take a Pod or a Service, so that the

@@ -135,6 +135,20 @@ func TestWhatIsRefusedForGood(t *testing.T) {
 	}
 }
 
+// TestAJobIsAsLargeAsItIsToBe, or as its status says, if Pods are given up.
+func TestAJobIsAsLargeAsItIsToBe(t *testing.T) {
+	job := &Job{Job: &kubeflow.Job{}}
+	job.Spec.Replicas = map[string]kubeflowv1.ReplicaSpec{"Worker": {Replicas: ptr.To[int32](100)}, "PS": {}}
+	counts := func(n int32) *kubeflowv1.JobStatus {
+		return &kubeflowv1.JobStatus{ReplicaStatuses: map[string]kubeflowv1.ReplicaStatus{"Worker": {Active: n, Succeeded: 1, Failed: 1}}}
+	}
+	for status, want := range map[*kubeflowv1.JobStatus]int{nil: 101, counts(1): 101, counts(200): 202} {
+		if got := (&Core{}).Size(job, status); got != want {
+			t.Errorf("with the status %+v its size is %d, want %d", status, got, want)
+		}
+	}
+}
+
 // noObjects are informers that hold nothing.
 func noObjects() *informers {
 	empty := func() cache.SharedIndexInformer {

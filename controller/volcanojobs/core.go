@@ -219,7 +219,7 @@ func (c *Core) DecodeStatus(stored []byte) (*batchv1alpha1.JobStatus, error) {
 }
 
 // Size is the number of Pods that a status counts, or will at least.
-func (c *Core) Size(status *batchv1alpha1.JobStatus) int {
+func (c *Core) Size(_ *Job, status *batchv1alpha1.JobStatus) int {
 	if status == nil {
 		return 0
 	}

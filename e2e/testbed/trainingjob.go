@@ -355,16 +355,6 @@ func (j *TrainingJob) TryChange(patch string) error {
 	return err
 }
 
-// Object is the job as the API server has it now, by v1.
-func (j *TrainingJob) Object() *unstructured.Unstructured {
-	j.t.Helper()
-	object, err := j.client.Get(j.t.Context(), j.Name, metav1.GetOptions{})
-	if err != nil {
-		j.t.Fatal(err)
-	}
-	return object
-}
-
 // Owner is what makes the job the controller of an object.
 func (j *TrainingJob) Owner() []metav1.OwnerReference {
 	return []metav1.OwnerReference{{

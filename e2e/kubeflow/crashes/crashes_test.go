@@ -284,3 +284,31 @@ func TestSettings(t *testing.T) {
 		t.Errorf("the worker waits for the master with %+v", init)
 	}
 }
+
+// TestWhichJobsAreTaken of those that are for the training operator: with takeJobs: Scheduler,
+// the ones of which a template names a scheduler of ours, in the namespaces that are ours.
+func TestWhichJobsAreTaken(t *testing.T) {
+	ours, other := cluster.Namespace(t), cluster.Namespace(t)
+	controller := cluster.StartController(t, localenv.WithKubeflowJobs("takeJobs: Scheduler, schedulerNames: [ours], namespaces: ["+ours+"]"))
+	controller.WaitReady(t)
+	of := func(namespace, name, scheduler, policy string) *testbed.TrainingJob {
+		spec := fmt.Sprintf("{runPolicy: {%s}, tfReplicaSpecs: {Worker: {@?}, PS: {@∞{%s}}}}", policy, scheduler)
+		return cluster.CreateTrainingJob(t, namespace, testbed.TFJob, name, spec, nil)
+	}
+	const names, managed = "schedulerName: ours", "managedBy: lockstep.dev/kubeflow"
+	left := []*testbed.TrainingJob{
+		of(ours, "of-another-scheduler", "schedulerName: another", ""), of(ours, "of-none", "", ""),
+		of(ours, "of-another-cluster", names, "managedBy: kueue.x-k8s.io/multikueue"),
+		of(other, "elsewhere", names, ""), of(other, "managed-elsewhere", "", managed),
+	}
+	for _, j := range []*testbed.TrainingJob{
+		of(ours, "named", names, ""), of(ours, "of-the-operator", names, "managedBy: kubeflow.org/training-operator"), of(ours, "managed", "", managed),
+	} {
+		j.HasPairs(j.Name+"-worker-0", j.Name+"-ps-0").Has("Created")
+	}
+	for _, j := range left {
+		if j.HasPairs(); len(j.Statuses()) > 0 || len(j.Events()) > 0 {
+			t.Errorf("job %s has the statuses %+v and the events %+v", j.Name, j.Statuses(), j.Events())
+		}
+	}
+}

@@ -323,8 +323,8 @@ func TestUserChangesTheSpecDuringAWrite(t *testing.T) {
 		c.server.ClearJournal()
 		c.awaitState(t, "fw", frameworkv1.FrameworkAttemptRunning)
 		tries := c.tries()
-		if len(tries) < 2 || tries[0].Code != http.StatusConflict || tries[1].Code != http.StatusOK || !tries[1].At.Equal(tries[0].At) {
-			t.Errorf("the writes are %v, want a conflict, and another write at once", tries)
+		if len(tries) < 2 || tries[0].Code != http.StatusConflict || tries[1].Code != http.StatusOK || tries[1].At.Sub(tries[0].At) > time.Second {
+			t.Errorf("the writes are %v, want a conflict, and another write within a second", tries)
 		}
 	})
 }

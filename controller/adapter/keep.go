@@ -11,29 +11,26 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/lockstep-k8s/lockstep/controller/engine"
+	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 	"github.com/lockstep-k8s/lockstep/internal/informing"
 )
 
 // MetadataInformer caches the metadata of objects of all namespaces, by their controllers, and
-// nothing else of them: what a Secret holds, say, is never read. Whoever made it starts it.
-func MetadataInformer(client metadata.Interface, resource schema.GroupVersionResource, which func(*metav1.ListOptions)) (cache.SharedIndexInformer, error) {
+// nothing else of them: what a Secret holds, say, is never read. Of labels and annotations it has
+// those of some keys. Whoever made it starts it.
+func MetadataInformer(client metadata.Interface, resource schema.GroupVersionResource, which func(*metav1.ListOptions), keys ...string) (cache.SharedIndexInformer, error) {
 	informer := metadatainformer.NewFilteredMetadataInformer(client, resource, metav1.NamespaceAll, 0, engine.OwnerIndex(""), which).Informer()
-	return informer, informer.SetTransform(informing.DropManagedFields)
+	keep, _ := informing.Keep(func(object *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
+		return &metav1.PartialObjectMetadata{TypeMeta: object.TypeMeta, ObjectMeta: jobpods.KeepMetadata(object, keys...)}
+	})
+	return informer, informer.SetTransform(keep)
 }
 
 // ReduceToMetadata keeps of an object what the cache of a MetadataInformer would hold.
-func ReduceToMetadata(object metav1.Object) metav1.Object {
-	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
-		Name:              object.GetName(),
-		Namespace:         object.GetNamespace(),
-		UID:               object.GetUID(),
-		ResourceVersion:   object.GetResourceVersion(),
-		Labels:            object.GetLabels(),
-		Annotations:       object.GetAnnotations(),
-		OwnerReferences:   object.GetOwnerReferences(),
-		CreationTimestamp: object.GetCreationTimestamp(),
-		DeletionTimestamp: object.GetDeletionTimestamp(),
-	}}
+func ReduceToMetadata(keys ...string) func(metav1.Object) metav1.Object {
+	return func(object metav1.Object) metav1.Object {
+		return &metav1.PartialObjectMetadata{ObjectMeta: jobpods.KeepMetadata(object, keys...)}
+	}
 }
 
 // Labelled selects the objects that have a label, and has a list of them be current.

@@ -44,7 +44,7 @@ func sortActions(actions []plan.Action) (looks, creations, rest []plan.Action) {
 	many := lookForMany(actions)
 	for _, action := range actions {
 		switch {
-		case action.Verb == plan.CheckStatus, action.Verb == plan.List, many[action.Kind] && action.Verb == plan.LookFor:
+		case action.Verb == plan.CheckStatus, action.Verb == plan.List, many[action.Does()]:
 			looks = append(looks, action)
 		case action.Group != "":
 			creations = append(creations, action)

@@ -102,7 +102,7 @@ func blockOf(action plan.Action, err error) (plan.Block, bool) {
 	}
 	message := text.Shorten(fmt.Sprintf("%s: %v", action, err), maxBlockMessage)
 	return plan.Block{
-		Kind: action.Kind, Group: action.Group, Name: action.Name,
+		Verb: action.Verb, Kind: action.Kind, Group: action.Group, Name: action.Name,
 		Reason: plan.BlockReason(err), Message: message,
 	}, true
 }
@@ -128,7 +128,7 @@ func (p *pass[O, S]) refuse(action plan.Action, err error) {
 // another object, and the numbers of a quota change with what others use. The first one
 // stays, so that not every try writes the status.
 func sameBlock(a, b plan.Block) bool {
-	return a.Name != "" && a.Kind == b.Kind && a.Group == b.Group && a.Reason == b.Reason &&
+	return a.Name != "" && a.Verb == b.Verb && a.Kind == b.Kind && a.Group == b.Group && a.Reason == b.Reason &&
 		wording(a.Message, a.Name) == wording(b.Message, b.Name)
 }
 

@@ -82,10 +82,10 @@ func (p *pass[O, S]) knownOf(action plan.Action) (cached, known map[types.UID]me
 // lookForLost looks for the objects that are known and were not found: they are gone, or have
 // lost a label.
 func (p *pass[O, S]) lookForLost(ctx context.Context, kind string, known, found map[types.UID]metav1.Object) error {
-	lost := map[types.UID]plan.Action{}
+	var lost []plan.Action
 	for uid, object := range known {
 		if found[uid] == nil {
-			lost[uid] = plan.Action{Verb: plan.LookFor, Kind: kind, Name: object.GetName(), UID: uid}
+			lost = append(lost, plan.Action{Verb: plan.LookFor, Kind: kind, Name: object.GetName(), UID: uid})
 		}
 	}
 	if len(lost) > fewLooks {

@@ -28,11 +28,12 @@ import (
 // storedPods is a Client of Pods that are stored somewhere. It lists them one to a page.
 type storedPods struct {
 	Client
-	pods  []*corev1.Pod
-	lists int
+	pods        []*corev1.Pod
+	gets, lists int
 }
 
 func (s *storedPods) Get(_ context.Context, _, name string) (metav1.Object, error) {
+	s.gets++
 	for _, pod := range s.pods {
 		if pod.Name == name {
 			return pod, nil
@@ -56,6 +57,68 @@ func (s *storedPods) List(_ context.Context, _ string, options metav1.ListOption
 		next = fmt.Sprint(at + 1)
 	}
 	return page, next, nil
+}
+
+// passOver is a pass over the owner o, whose Pods are stored somewhere, and of which a cache shows
+// some.
+func passOver(t *testing.T, pods []*corev1.Pod, stored *storedPods) *pass[*corev1.ConfigMap, int] {
+	t.Helper()
+	informer := cache.NewSharedIndexInformerWithOptions(&cache.ListWatch{}, &corev1.Pod{}, cache.SharedIndexInformerOptions{Indexers: OwnerIndex("")})
+	for _, pod := range pods {
+		if err := informer.GetIndexer().Add(pod); err != nil {
+			t.Fatal(err)
+		}
+	}
+	informer.GetIndexer().Bookmark("4")
+	metrics, err := newMetrics(prometheus.NewRegistry(), func() int { return 0 })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &pass[*corev1.ConfigMap, int]{
+		owners: &Owners[*corev1.ConfigMap, int]{
+			clock: clocktesting.NewFakePassiveClock(time.Unix(100, 0)), metrics: metrics, batchSize: 1,
+			kinds: map[string]*Kind{"Pod": {Name: "Pod", Informer: informer, Client: stored}},
+		},
+		key: cache.NewObjectName("ns", "o"), entry: &entry[*corev1.ConfigMap]{owner: &corev1.ConfigMap{}},
+		memory: &memory[*corev1.ConfigMap, int]{strays: map[types.UID]stray{}, ahead: map[ref]metav1.Object{}, listed: map[types.UID]stray{}, gone: map[types.UID]bool{}},
+		pace:   &pacing.Pace[cause]{}, departures: &departures{}, turn: &turn{begun: time.Unix(100, 0), inFlight: func() int { return 1 }},
+	}
+}
+
+// TestManyNamesAreLookedForInOneList, and few of them one by one.
+func TestManyNamesAreLookedForInOneList(t *testing.T) {
+	for n, want := range map[int]struct{ gets, lists int }{fewLooks: {gets: fewLooks}, fewLooks + 1: {lists: 1}} {
+		stored := &storedPods{}
+		var looks []plan.Action
+		for i := range n {
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: fmt.Sprint("p", i), UID: types.UID(fmt.Sprint("u", i)), ResourceVersion: "5"}}
+			switch i {
+			case 0: // It is the owner's.
+				pod.OwnerReferences = []metav1.OwnerReference{{UID: "o", Controller: ptr.To(true)}}
+				stored.pods = append(stored.pods, pod)
+			case 1: // Somebody else has the name.
+				stored.pods = append(stored.pods, pod)
+			}
+			looks = append(looks, plan.Action{Verb: plan.ConfirmNo, Kind: "Pod", Name: pod.Name, Owner: "o"})
+		}
+		p := passOver(t, nil, stored)
+		if acted, err := p.act(t.Context(), looks); err != nil || !acted {
+			t.Fatalf("acted %v: %v", acted, err)
+		}
+		if stored.gets != want.gets || stored.lists != want.lists {
+			t.Errorf("of %d names: %d requests for one and %d lists, want %+v", n, stored.gets, stored.lists, want)
+		}
+		view, err := p.gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(view.Outcomes) != n-1 || slices.ContainsFunc(view.Outcomes, func(o plan.Outcome) bool { return o.Action.Name == "p0" }) {
+			t.Errorf("of %d names %d are said to have no Pod, want all but p0", n, len(view.Outcomes))
+		}
+		if found := Found[*corev1.Pod](view, "Pod"); len(found) != 1 || found[0].Name != "p0" {
+			t.Errorf("%d Pods are found, want p0", len(found))
+		}
+	}
 }
 
 // TestAListShowsWhatNoEventHasTold of the owner's objects.
@@ -94,27 +157,8 @@ func TestAListShowsWhatNoEventHasTold(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			informer := cache.NewSharedIndexInformerWithOptions(&cache.ListWatch{}, &corev1.Pod{}, cache.SharedIndexInformerOptions{Indexers: OwnerIndex("")})
-			for _, pod := range tc.cached {
-				if err := informer.GetIndexer().Add(pod); err != nil {
-					t.Fatal(err)
-				}
-			}
-			informer.GetIndexer().Bookmark("4")
 			stored := &storedPods{pods: tc.stored}
-			metrics, err := newMetrics(prometheus.NewRegistry(), func() int { return 0 })
-			if err != nil {
-				t.Fatal(err)
-			}
-			p := &pass[*corev1.ConfigMap, int]{
-				owners: &Owners[*corev1.ConfigMap, int]{
-					clock: clocktesting.NewFakePassiveClock(time.Unix(100, 0)), metrics: metrics,
-					kinds: map[string]*Kind{"Pod": {Name: "Pod", Informer: informer, Client: stored}},
-				},
-				key: cache.NewObjectName("ns", "o"), entry: &entry[*corev1.ConfigMap]{owner: &corev1.ConfigMap{}},
-				memory: &memory[*corev1.ConfigMap, int]{strays: map[types.UID]stray{}, ahead: map[ref]metav1.Object{}, listed: map[types.UID]stray{}, gone: map[types.UID]bool{}},
-				pace:   &pacing.Pace[cause]{}, departures: &departures{}, turn: &turn{},
-			}
+			p := passOver(t, tc.cached, stored)
 			list := plan.Action{Verb: plan.List, Kind: "Pod", Name: "o", Owner: "o", Selector: "job=j"}
 			if acted, err := p.act(t.Context(), []plan.Action{list}); err != nil || !acted {
 				t.Fatalf("acted %v: %v", acted, err)
@@ -129,7 +173,7 @@ func TestAListShowsWhatNoEventHasTold(t *testing.T) {
 			if diff := cmp.Diff(tc.want, shownPods(t, view)); diff != "" {
 				t.Errorf("unexpected Pods (-want +got):\n%s", diff)
 			}
-			informer.GetIndexer().Bookmark("9") // The watch has told of others, and has lost these.
+			p.owners.kinds["Pod"].Informer.GetIndexer().Bookmark("9") // The watch has told of others, and has lost these.
 			if view, err = p.gather(); err != nil {
 				t.Fatal(err)
 			}

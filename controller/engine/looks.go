@@ -75,14 +75,20 @@ func presentOf(ctx context.Context, client Client, namespace string, action plan
 // the namespace takes the API server less time.
 const fewLooks = 10
 
-// lookForMany are the kinds of which actions look for more objects than are looked at one
-// by one.
+// isLookAtOne says whether an action looks at one object, as a list of its kind would too.
+func isLookAtOne(action plan.Action) bool {
+	return action.Verb == plan.LookFor || action.Verb == plan.ConfirmNo
+}
+
+// lookForMany says, by what they do, of which actions there are more than are looked at one by
+// one.
 func lookForMany(actions []plan.Action) map[string]bool {
 	looks, many := map[string]int{}, map[string]bool{}
 	for _, action := range actions {
-		if action.Verb == plan.LookFor {
-			looks[action.Kind]++
-			many[action.Kind] = looks[action.Kind] > fewLooks
+		if isLookAtOne(action) {
+			does := action.Does()
+			looks[does]++
+			many[does] = looks[does] > fewLooks
 		}
 	}
 	return many
@@ -90,14 +96,11 @@ func lookForMany(actions []plan.Action) map[string]bool {
 
 // look checks the status, lists objects, and looks for many at once.
 func (p *pass[O, S]) look(ctx context.Context, looks []plan.Action) (acted bool, err error) {
-	objects := map[string]map[types.UID]plan.Action{}
+	together := map[string][]plan.Action{}
 	for _, action := range looks {
 		switch action.Verb {
-		case plan.LookFor:
-			if objects[action.Kind] == nil {
-				objects[action.Kind] = map[types.UID]plan.Action{}
-			}
-			objects[action.Kind][action.UID] = action
+		case plan.LookFor, plan.ConfirmNo:
+			together[action.Does()] = append(together[action.Does()], action)
 			continue
 		case plan.List:
 			err = p.list(ctx, action)
@@ -118,9 +121,12 @@ func (p *pass[O, S]) look(ctx context.Context, looks []plan.Action) (acted bool,
 		acted = true
 	}
 	looked := false
-	for kind, wanted := range objects {
-		if err := p.lookForAll(ctx, kind, wanted); err != nil {
-			does := string(plan.LookFor) + kind
+	for does, wanted := range together {
+		kind, lookForAll := wanted[0].Kind, p.lookForAll
+		if wanted[0].Verb == plan.ConfirmNo {
+			lookForAll = p.confirmAll
+		}
+		if err := lookForAll(ctx, kind, wanted); err != nil {
 			p.pace.Refusals.Refused(cause{does: does}, p.now(), pauseOf(err), p.owners.entropy.Between)
 			p.owners.metrics.action(does, err)
 			p.tellFailures(ctx, []error{fmt.Errorf("looking for %d objects of the kind %s: %w", len(wanted), kind, err)}, true)
@@ -140,21 +146,58 @@ func (p *pass[O, S]) fail(ctx context.Context, action plan.Action, err error) {
 
 // lookForAll lists the objects of a kind in the namespace, and remembers which of the
 // wanted ones are there and which are gone.
-func (p *pass[O, S]) lookForAll(ctx context.Context, kind string, wanted map[types.UID]plan.Action) error {
-	found, err := p.listed(ctx, kind, "", func(object metav1.Object) bool { return wanted[object.GetUID()].UID != "" })
+func (p *pass[O, S]) lookForAll(ctx context.Context, kind string, looks []plan.Action) error {
+	wanted := make(map[types.UID]bool, len(looks))
+	for _, action := range looks {
+		wanted[action.UID] = true
+	}
+	found, err := p.listed(ctx, kind, "", func(object metav1.Object) bool { return wanted[object.GetUID()] })
 	if err != nil {
 		return err
 	}
-	for uid, action := range wanted {
-		r := result{action: action, found: found[uid]}
+	for _, action := range looks {
+		r := result{action: action, found: found[action.UID]}
 		if r.found == nil {
-			r.gone = uid
+			r.gone = action.UID
 		}
-		p.memory.remember(r)
-		p.noteLook(r)
-		p.grant(action)
+		p.noteFound(r)
 	}
 	return nil
+}
+
+// confirmAll lists the objects of a kind in the namespace, and remembers which of the names have
+// one that the owner of the action controls, and which have none.
+func (p *pass[O, S]) confirmAll(ctx context.Context, kind string, looks []plan.Action) error {
+	owners := make(map[string]types.UID, len(looks))
+	for _, action := range looks {
+		owners[action.Name] = action.Owner
+	}
+	found, err := p.listed(ctx, kind, "", func(object metav1.Object) bool {
+		owner, wanted := owners[object.GetName()]
+		return wanted && controlled.By(owner, object)
+	})
+	if err != nil {
+		return err
+	}
+	there := make(map[string]metav1.Object, len(found))
+	for _, object := range found {
+		there[object.GetName()] = object
+	}
+	for _, action := range looks {
+		r := result{action: action, found: there[action.Name]}
+		if r.found == nil {
+			r.outcome = &plan.Outcome{Action: action}
+		}
+		p.noteFound(r)
+	}
+	return nil
+}
+
+// noteFound remembers what a list has shown of the object of an action.
+func (p *pass[O, S]) noteFound(r result) {
+	p.memory.remember(r)
+	p.noteLook(r)
+	p.grant(r.action)
 }
 
 func isLook(action plan.Action) bool { return action.Verb == plan.LookFor }

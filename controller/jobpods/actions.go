@@ -19,10 +19,14 @@ func Deletion(kind string, object metav1.Object) plan.Action {
 	}
 }
 
-// Annotate is a patch that sets an annotation.
+// Annotate is a patch that sets an annotation. If the object is seen without any, the patch
+// fails where somebody has set the first one meanwhile: it would take that one's place.
 func Annotate(object metav1.Object, key, value string) []plan.Operation {
 	if object.GetAnnotations() == nil {
-		return []plan.Operation{{Op: "add", Path: "/metadata/annotations", Value: map[string]string{key: value}}}
+		return []plan.Operation{
+			{Op: "test", Path: "/metadata/annotations", Value: nil},
+			{Op: "add", Path: "/metadata/annotations", Value: map[string]string{key: value}},
+		}
 	}
 	escaped := strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
 	return []plan.Operation{{Op: "add", Path: "/metadata/annotations/" + escaped, Value: value}}

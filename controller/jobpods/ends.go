@@ -47,6 +47,10 @@ func orphaned(pod *corev1.Pod) *corev1.PodCondition {
 	return nil
 }
 
+// IsOrphaned says whether the garbage collector of Pods has made a Pod Failed, and has not asked
+// for its deletion yet. It asks once: if that fails and the node comes back, nobody deletes it.
+func IsOrphaned(pod *corev1.Pod) bool { return pod.DeletionTimestamp == nil && orphaned(pod) != nil }
+
 // DeletionTime is when the deletion of a Pod was asked for that IsBeingDeleted. Zero of another.
 func DeletionTime(pod *corev1.Pod) time.Time {
 	if pod.DeletionTimestamp == nil {

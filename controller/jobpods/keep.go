@@ -8,30 +8,20 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Keep is what decisions about jobs of all kinds read of a Pod, with the annotations of some
-// keys, and nothing else of it: so much is worth caching.
-func Keep(pod *corev1.Pod, annotations ...string) *corev1.Pod {
+// Keep is what decisions about jobs of all kinds read of a Pod, with the labels and
+// annotations of some keys, and nothing else of it: so much is worth caching.
+func Keep(pod *corev1.Pod, keys ...string) *corev1.Pod {
 	kept := &corev1.Pod{
-		TypeMeta: pod.TypeMeta,
-		ObjectMeta: metav1.ObjectMeta{
-			Name:                       pod.Name,
-			Namespace:                  pod.Namespace,
-			UID:                        pod.UID,
-			ResourceVersion:            pod.ResourceVersion,
-			Labels:                     pod.Labels,
-			Annotations:                some(pod.Annotations, annotations),
-			OwnerReferences:            pod.OwnerReferences,
-			CreationTimestamp:          pod.CreationTimestamp,
-			DeletionTimestamp:          pod.DeletionTimestamp,
-			DeletionGracePeriodSeconds: pod.DeletionGracePeriodSeconds,
-		},
-		Spec: corev1.PodSpec{NodeName: pod.Spec.NodeName},
+		TypeMeta:   pod.TypeMeta,
+		ObjectMeta: KeepMetadata(pod, keys...),
+		Spec:       corev1.PodSpec{NodeName: pod.Spec.NodeName},
 		Status: corev1.PodStatus{
 			Phase:                 pod.Status.Phase,
 			InitContainerStatuses: containerStates(pod.Status.InitContainerStatuses),
 			ContainerStatuses:     containerStates(pod.Status.ContainerStatuses),
 		},
 	}
+	kept.DeletionGracePeriodSeconds = pod.DeletionGracePeriodSeconds
 	for _, condition := range pod.Status.Conditions {
 		keep := corev1.PodCondition{Type: condition.Type, Status: condition.Status, LastTransitionTime: condition.LastTransitionTime}
 		if condition.Type == corev1.DisruptionTarget {
@@ -42,15 +32,34 @@ func Keep(pod *corev1.Pod, annotations ...string) *corev1.Pod {
 	return kept
 }
 
-// some are the annotations of some keys. None are left of none only: a patch that adds the
+// KeepMetadata is what is worth caching of an object's metadata: of labels and annotations those of
+// some keys, and of owners the controller. Of the others a user may write a megabyte.
+func KeepMetadata(object metav1.Object, keys ...string) metav1.ObjectMeta {
+	kept := metav1.ObjectMeta{
+		Name:              object.GetName(),
+		Namespace:         object.GetNamespace(),
+		UID:               object.GetUID(),
+		ResourceVersion:   object.GetResourceVersion(),
+		Labels:            some(object.GetLabels(), keys),
+		Annotations:       some(object.GetAnnotations(), keys),
+		CreationTimestamp: object.GetCreationTimestamp(),
+		DeletionTimestamp: object.GetDeletionTimestamp(),
+	}
+	if controller := metav1.GetControllerOf(object); controller != nil {
+		kept.OwnerReferences = []metav1.OwnerReference{*controller}
+	}
+	return kept
+}
+
+// some are the labels or annotations of some keys. None are left of none only: a patch that adds the
 // first one is another than one that adds one more.
-func some(annotations map[string]string, keys []string) map[string]string {
-	if annotations == nil {
+func some(all map[string]string, keys []string) map[string]string {
+	if all == nil {
 		return nil
 	}
 	kept := map[string]string{}
 	for _, key := range keys {
-		if value, ok := annotations[key]; ok {
+		if value, ok := all[key]; ok {
 			kept[key] = value
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/lockstep-k8s/lockstep/internal/quantity"
 	"github.com/lockstep-k8s/lockstep/internal/text"
@@ -54,7 +55,24 @@ func DecodeTemplate(raw []byte) (*corev1.PodTemplateSpec, error) {
 			return nil, fmt.Errorf("must name every container")
 		}
 	}
+	if err := checkNames(spec); err != nil {
+		return nil, err
+	}
 	return template, nil
+}
+
+// checkNames looks at the names by which Pods find each other. They are in what is made for
+// other Pods, thousands of times, before the API server sees them.
+func checkNames(spec *corev1.PodSpec) error {
+	for _, name := range []struct{ field, value string }{{"spec.hostname", spec.Hostname}, {"spec.subdomain", spec.Subdomain}} {
+		if name.value == "" {
+			continue
+		}
+		if problems := validation.IsDNS1123Label(name.value); len(problems) > 0 {
+			return fmt.Errorf("must have a DNS label in %s, which has at most %d characters: %s", name.field, validation.DNS1123LabelMaxLength, problems[0])
+		}
+	}
+	return nil
 }
 
 // AllContainers are the containers and init containers of a Pod. They can be changed.

@@ -5,10 +5,40 @@ package jobpods
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/lockstep-k8s/lockstep/internal/text"
 )
+
+// MaxProblems is how many problems of a spec are told, and worth looking for. A spec of 1 MiB
+// can have a hundred thousand.
+const MaxProblems = 20
+
+// maxProblem bounds what is told of one, in bytes. It may quote what is wrong.
+const maxProblem = 512
+
+// Problems tells what is wrong with a spec: its first problems, each of them once and no more
+// than its beginning, and how many more there are.
+func Problems(errs field.ErrorList) string {
+	var told []string
+	for _, err := range errs[:min(len(errs), MaxProblems)] {
+		if problem := text.Shorten(err.Error(), maxProblem); !slices.Contains(told, problem) {
+			told = append(told, problem)
+		}
+	}
+	all := strings.Join(told, ", ")
+	if len(told) > 1 {
+		all = "[" + all + "]"
+	}
+	if more := len(errs) - MaxProblems; more > 0 {
+		all += fmt.Sprintf(" and %d more", more)
+	}
+	return all
+}
 
 // AtLeast says if a number is too small.
 func AtLeast[N int32 | int64](path *field.Path, number, least N) field.ErrorList {

@@ -6,6 +6,8 @@ package kubeflow
 import (
 	corev1 "k8s.io/api/core/v1"
 
+	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
@@ -13,7 +15,7 @@ import (
 // Besides what it has in common with Pods of other jobs, those are the names of its containers,
 // as the one that trains is found by its name, and what may end it, or has.
 func KeepOfPod(pod *corev1.Pod) *corev1.Pod {
-	kept := jobpods.Keep(pod, KeyStart)
+	kept := jobpods.Keep(pod, KeyStart, kubeflowv1.KeyJobName, kubeflowv1.KeyOperatorName, schedulingv1alpha1.LabelPodGroup)
 	kept.Spec.ActiveDeadlineSeconds = pod.Spec.ActiveDeadlineSeconds
 	for _, container := range pod.Spec.Containers {
 		kept.Spec.Containers = append(kept.Spec.Containers, corev1.Container{Name: container.Name})

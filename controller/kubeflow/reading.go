@@ -13,6 +13,7 @@ import (
 
 	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
+	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
 // reading is what a job's spec means. It is made once for each job that a cache holds: to
@@ -61,7 +62,7 @@ func (m Memory) read(job *Job, k *kind, options Options) *reading {
 	r.readForceDeletion()
 	decoded, errs := validate(job, k)
 	if len(errs) > 0 {
-		r.invalid = errs.ToAggregate().Error()
+		r.invalid = jobpods.Problems(errs)
 		return r
 	}
 	for name, spec := range job.Spec.Replicas {

@@ -136,7 +136,7 @@ func (c *Core) Kinds() []engine.Kind {
 		},
 		{
 			Name: kubeflow.KindService, Client: adapter.Services(c.clients.Kube), Informer: c.informers.services,
-			OwnersOf: c.jobsOf, Delay: pacing.EventDelay, Reduce: adapter.ReduceToMetadata, Remembers: true,
+			OwnersOf: c.jobsOf, Delay: pacing.EventDelay, Reduce: reduceToMetadata, Remembers: true,
 		},
 		{
 			Name: kubeflow.KindPodGroup, Client: adapter.PodGroups(c.clients.Lockstep), Informer: c.informers.podGroups,
@@ -147,7 +147,7 @@ func (c *Core) Kinds() []engine.Kind {
 			Client: engine.ClientOf[*autoscalingv2.HorizontalPodAutoscaler, *autoscalingv2.HorizontalPodAutoscalerList](func(namespace string) typedautoscalingv2.HorizontalPodAutoscalerInterface {
 				return c.clients.Kube.AutoscalingV2().HorizontalPodAutoscalers(namespace)
 			}),
-			Informer: c.informers.autoscalers, OwnersOf: c.jobsOf, Reduce: adapter.ReduceToMetadata, Remembers: true,
+			Informer: c.informers.autoscalers, OwnersOf: c.jobsOf, Reduce: reduceToMetadata, Remembers: true,
 		},
 	}
 }

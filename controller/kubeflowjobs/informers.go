@@ -40,10 +40,10 @@ func newInformers(clients Clients, podGroups cache.SharedIndexInformer) (*inform
 		return nil, fmt.Errorf("watching Pods: %w", err)
 	}
 	var err error
-	if i.services, err = adapter.MetadataInformer(clients.Metadata, corev1.SchemeGroupVersion.WithResource("services"), labelled); err != nil {
+	if i.services, err = adapter.MetadataInformer(clients.Metadata, corev1.SchemeGroupVersion.WithResource("services"), labelled, keysRead...); err != nil {
 		return nil, fmt.Errorf("watching Services: %w", err)
 	}
-	if i.autoscalers, err = adapter.MetadataInformer(clients.Metadata, autoscalingv2.SchemeGroupVersion.WithResource("horizontalpodautoscalers"), labelled); err != nil {
+	if i.autoscalers, err = adapter.MetadataInformer(clients.Metadata, autoscalingv2.SchemeGroupVersion.WithResource("horizontalpodautoscalers"), labelled, keysRead...); err != nil {
 		return nil, fmt.Errorf("watching HorizontalPodAutoscalers: %w", err)
 	}
 	for _, informer := range []cache.SharedIndexInformer{i.services, i.autoscalers} {
@@ -54,3 +54,9 @@ func newInformers(clients Clients, podGroups cache.SharedIndexInformer) (*inform
 
 // keepOfPod and reducePod keep of a Pod what decisions read.
 var keepOfPod, reducePod = informing.Keep(kubeflow.KeepOfPod)
+
+// keysRead are those of the labels and annotations that are read of Services and autoscalers.
+var keysRead = []string{kubeflowv1.KeyJobName, kubeflowv1.KeyOperatorName, kubeflow.KeyStart, kubeflow.KeyContent}
+
+// reduceToMetadata keeps what the informers of Services and autoscalers would.
+var reduceToMetadata = adapter.ReduceToMetadata(keysRead...)

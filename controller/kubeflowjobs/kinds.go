@@ -10,6 +10,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
+	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 	"github.com/lockstep-k8s/lockstep/controller/kubeflow"
 )
 
@@ -46,10 +47,14 @@ func kinds() []kind {
 	}
 }
 
-// decodeSpec reads a spec. One that can't be read is left empty.
+// decodeSpec reads a spec. One that can't be read, or would take far more room than the text does,
+// is left empty.
 func decodeSpec[S any](data []byte, spec *S) error {
 	if len(data) == 0 {
 		return nil
+	}
+	if err := jobpods.CheckSpec(data); err != nil {
+		return err
 	}
 	if err := utiljson.Unmarshal(data, spec); err != nil {
 		*spec = *new(S)

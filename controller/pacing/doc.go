@@ -108,8 +108,9 @@
 // delay. As everything else waits for them, F counts for them as their own failures in a
 // row if those are fewer.
 //
-// A PodGroup that somebody deletes, or changes, is written again. The f-th time in a row
-// it waits for the delay of f failures. A row ends with a write that has lasted for 100 s.
+// A PodGroup that somebody deletes, or changes, is written again, and so is what a job of
+// another kind is made of. The f-th time in a row it waits for the delay of f failures. A
+// row ends with a write that has lasted for 100 s.
 //
 // # Looks
 //

@@ -4,6 +4,7 @@
 package volcano
 
 import (
+	"fmt"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -120,21 +121,43 @@ func (d *decision) planDeletions() {
 			}
 			d.act(jobpods.Deletion(KindPod, m.Pod))
 		case !isOpen(d.next.State.Phase):
-			deletion := jobpods.Deletion(KindPod, m.Pod)
-			deletion.Version = m.ResourceVersion // If it has ended meanwhile, that counts.
-			d.act(deletion)
+			d.act(deletionAsSeen(m)) // If it has ended meanwhile, that counts.
 		case m.version < d.next.Version:
 			d.act(jobpods.Deletion(KindPod, m.Pod))
 		case d.isSurplus(m):
 			// It gets its mark first.
 		case !m.task.record.ended(m.index):
-			// Somebody else is about to delete it.
+			d.deleteOrphan(m) // Somebody else is about to delete it.
 		case !d.Checked[m.UID]:
 			d.checkStatus(m.UID)
 		default:
 			d.act(jobpods.Deletion(KindPod, m.Pod)) // Its index has ended before.
 		}
 	})
+}
+
+// orphanPatience is how long an orphan is left to the garbage collector of Pods.
+const orphanPatience = 10 * time.Second
+
+// deleteOrphan deletes a Pod that the garbage collector of Pods was about to delete for some
+// time, as it has been, unless it has changed since.
+func (d *decision) deleteOrphan(m *member) {
+	if !jobpods.IsOrphaned(m.Pod) {
+		return
+	}
+	due := d.since("orphaned "+string(m.UID), jobpods.DeletionTime(m.Pod)).Add(orphanPatience)
+	if d.clock.Before(due) {
+		d.wakeAt(due)
+		return
+	}
+	d.act(deletionAsSeen(m))
+}
+
+// deletionAsSeen deletes a Pod unless it has changed since it was seen.
+func deletionAsSeen(m *member) plan.Action {
+	deletion := jobpods.Deletion(KindPod, m.Pod)
+	deletion.Version = m.ResourceVersion
+	return deletion
 }
 
 // isOnRecord says whether the index of a Pod is there, or has ended, by what is persisted.
@@ -187,10 +210,16 @@ func (d *decision) planPods() {
 			}
 			d.actIfCurrent(plan.Action{
 				Verb: plan.Create, Kind: KindPod, Name: name, Owner: d.Job.UID,
-				Build: d.podRecipe(t, index), Group: t.spec.Name,
+				Build: d.podRecipe(t, index), Group: t.spec.Name, Content: d.content(),
 			})
 		}
 	}
+}
+
+// content is what an object says that is made again, if somebody deletes it: the same, until the
+// Job is restarted or stops. Who deletes it again and again waits longer and longer for it.
+func (d *decision) content() string {
+	return fmt.Sprintf("version %d, retry %d", d.next.Version, d.next.RetryCount)
 }
 
 // mayMakePods says whether Pods may be made at all: the spec is sound, and no Pod of an

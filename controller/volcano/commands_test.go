@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
 	busv1alpha1 "github.com/lockstep-k8s/lockstep/apis/bus/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 )
@@ -167,6 +168,14 @@ func TestTheUserIsToldWhyACommandOrARestartWaits(t *testing.T) {
 			s.fate = refuse(KindPod)
 			s.setPhase("j-a-0", corev1.PodFailed, 1)
 			s.after(2).sees(pp, rr, rs)
+		},
+		"the mark of a rescale": func(s *simulation) {
+			s.fate = refuse(KindPod)
+			s.edit(func(j *batchv1alpha1.Job) { j.Spec.Tasks[0].Replicas = 1 })
+		},
+		"the minimum of the gang": func(s *simulation) {
+			s.fate = refuse(KindPodGroup)
+			s.edit(func(j *batchv1alpha1.Job) { j.Spec.Tasks[0].Replicas = 1 })
 		},
 	}
 	for name, story := range tests {

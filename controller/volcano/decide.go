@@ -246,9 +246,10 @@ func (d *decision) warnOnce(reason, format string, args ...any) {
 // once tells something that may hold for longer: again only after it did not hold, or by
 // another controller.
 func (d *decision) once(warning bool, reason, format string, args ...any) {
-	key := reason + ": " + fmt.Sprintf(format, args...)
+	message := cutMessage(fmt.Sprintf(format, args...))
+	key := reason + ": " + message
 	if !d.Memory.Told[key] && !d.memory.Told[key] {
-		d.tell(warning, reason, format, args...)
+		d.tell(warning, reason, "%s", message)
 	}
 	if d.memory.Told == nil {
 		d.memory.Told = map[string]bool{}

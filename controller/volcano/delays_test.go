@@ -6,6 +6,7 @@ package volcano
 import (
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -82,6 +83,29 @@ func TestAnActionWithADelayOutlivesPods(t *testing.T) {
 			if tc.anew != "" && got != tc.anew {
 				t.Errorf("made anew: %s, want %s", got, tc.anew)
 			}
+		})
+	}
+}
+
+// TestANodeWhoseClockIsAheadMakesNoDelayLonger, nor does it begin anew with each controller.
+func TestANodeWhoseClockIsAheadMakesNoDelayLonger(t *testing.T) {
+	for name, tc := range map[string]struct {
+		policy batchv1alpha1.LifecyclePolicy
+		phase  corev1.PodPhase
+	}{
+		"of a failure": {in("20s", on(busv1alpha1.EventPodFailed, busv1alpha1.ActionAbortJob)), corev1.PodFailed},
+		"of an end":    {in("20s", on(busv1alpha1.EventTaskCompleted, busv1alpha1.ActionAbortJob)), corev1.PodSucceeded},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := given(t, job(ofTask("a", 1, tc.policy), ofTask("b", 1)), nil)
+			s.until(rr).after(1)
+			seen := s.now
+			s.now = seen.Add(time.Hour) // By the clock of the node.
+			s.setPhase("j-a-0", tc.phase, 0)
+			s.now = seen
+			s.after(15)
+			s.crash()
+			s.after(10).sees(pp, rr, ab, abd)
 		})
 	}
 }

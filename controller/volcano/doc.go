@@ -66,6 +66,7 @@
 //	ownership.go   which Jobs are ours
 //	sizes.go       what the API server has no room for
 //	actions.go     what is to be done
+//	backoff.go     how soon a Job that was restarted runs again
 //	ttl.go         when a Job that is finished is deleted
 //	effective.go, validate.go, podtemplate.go, plugins.go, sideobjects.go, volumes.go
 //	               what the objects look like

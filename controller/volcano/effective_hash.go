@@ -6,7 +6,6 @@ package volcano
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,7 +17,7 @@ import (
 // hashScheme begins the hashes that immutableHash makes. Those of another scheme are of specs
 // that were read in another way, and can't be compared: whoever changes what is hashed, a
 // default say, has to change it.
-const hashScheme = "2:"
+const hashScheme = "3:"
 
 // immutableHash tells specs apart whose immutable parts differ, which the CRD of Lockstep
 // refuses, and another may not. Two texts that mean the same have one hash: the CRD may be
@@ -34,12 +33,6 @@ func immutableHash(spec *batchv1alpha1.JobSpec) string {
 	for name, flags := range fixed.Plugins {
 		if flags == nil {
 			fixed.Plugins[name] = batchv1alpha1.PluginFlags{} // It is there, though it has none.
-		}
-	}
-	fixed.Volumes = slices.Clone(spec.Volumes)
-	for i := range fixed.Volumes {
-		if fixed.Volumes[i].VolumeClaim != nil {
-			fixed.Volumes[i].VolumeClaimName = "" // Volcano writes there what it has made.
 		}
 	}
 	var text []byte

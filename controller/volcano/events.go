@@ -84,7 +84,7 @@ func (d *decision) happeningOf(t *task, index int32) (happening, bool) {
 	case m.Status.Phase == corev1.PodFailed:
 		codes := jobpods.ExitCodes(m.Pod)
 		return happening{
-			event: busv1alpha1.EventPodFailed, task: t, index: index, member: m, codes: codes, at: jobpods.FinishTime(m.Pod),
+			event: busv1alpha1.EventPodFailed, task: t, index: index, member: m, codes: codes, at: d.endOf(m),
 			what: fmt.Sprintf("Pod %s has failed%s", m.Name, withCodes(codes)),
 		}, true
 	case m.Status.Phase == corev1.PodPending, m.Status.Phase == "":
@@ -145,7 +145,7 @@ func (d *decision) taskCompleted(t *task) (happening, bool) {
 		if m.version != d.next.Version || d.standing(m) != ended {
 			continue
 		}
-		if at := jobpods.FinishTime(m.Pod); h.member == nil || at.After(h.at) {
+		if at := d.endOf(m); h.member == nil || at.After(h.at) {
 			h.member, h.index, h.at = m, m.index, at
 		}
 	}
@@ -230,6 +230,23 @@ func restartTime(pod *corev1.Pod) time.Time {
 		}
 	}
 	return last
+}
+
+// endOf is when a Pod ended, by the clock of its node. If that is ahead, it is when the end was
+// first seen, so that no delay is longer than it has to be.
+func (d *decision) endOf(m *member) time.Time {
+	told, what := jobpods.FinishTime(m.Pod), "ended "+string(m.UID)
+	if _, ahead := d.Memory.Since[what]; !ahead && !told.After(d.clock) {
+		return told
+	}
+	at := d.since(what, told)
+	if noted, ok := m.task.record.waits[m.index]; ok && noted.at < at.Unix() {
+		return time.Unix(noted.at, 0) // Another controller has seen it.
+	}
+	if done := m.task.record.done; done != nil && done.index == m.index && done.at < at.Unix() {
+		return time.Unix(done.at, 0)
+	}
+	return at
 }
 
 // since is when something was first seen that holds now, as far as this controller

@@ -157,3 +157,104 @@ func TestObjectsOfPluginsGoWithAJobWhoseSpecTheyHaveLeft(t *testing.T) {
 		})
 	}
 }
+
+// TestTheUserIsToldOfNoMoreThanTheFirstProblems gives Jobs as many as fit into a spec. To tell of
+// all of them would take minutes.
+func TestTheUserIsToldOfNoMoreThanTheFirstProblems(t *testing.T) {
+	odd := make([]busv1alpha1.Event, 20_000)
+	for i := range odd {
+		odd[i] = busv1alpha1.Event(fmt.Sprint("odd", i))
+	}
+	for name, tc := range map[string]struct {
+		change func(*batchv1alpha1.JobSpec)
+		most   int
+		want   string
+	}{
+		"events of a policy": {func(s *batchv1alpha1.JobSpec) {
+			s.Policies = []batchv1alpha1.LifecyclePolicy{{Action: busv1alpha1.ActionAbortJob, Events: odd}}
+		}, 1, "spec.policies[0].events: Too many: 20000: must have at most 8 items"},
+		"policies of tasks": {func(s *batchv1alpha1.JobSpec) {
+			s.Tasks = nil
+			for i := range 100 {
+				task := ofTask(fmt.Sprint("t", i), 1)
+				for range 16 {
+					task.Policies = append(task.Policies, batchv1alpha1.LifecyclePolicy{Action: "Odd", Events: odd[:8]})
+				}
+				s.Tasks = append(s.Tasks, task)
+			}
+		}, 1000, "spec.tasks[0].policies[0]: Invalid value: \"Odd\""},
+		"dependencies": {func(s *batchv1alpha1.JobSpec) {
+			s.Tasks = nil
+			for i := range 100 {
+				task := ofTask(fmt.Sprint("t", i), 1)
+				task.DependsOn = &batchv1alpha1.DependsOn{}
+				for j := range 100 {
+					task.DependsOn.Name = append(task.DependsOn.Name, fmt.Sprintf("odd%d-%d", i, j))
+				}
+				s.Tasks = append(s.Tasks, task)
+			}
+		}, 200, "dependsOn must name other tasks"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			j := withSpec(job(ofTask("a", 1)), tc.change)
+			if n := len(Validate(j)); n == 0 || n > tc.most {
+				t.Errorf("%d problems were looked for, want at most %d", n, tc.most)
+			}
+			s := given(t, j, nil)
+			s.after(1).sees(pp)
+			if state := s.written.State; state.Reason != ReasonInvalidJob || !strings.Contains(state.Message, tc.want) {
+				t.Errorf("state: %+v", state)
+			}
+		})
+	}
+}
+
+// TestAHostnameThatIsNoneIsRefused before the names of all Pods are made with it.
+func TestAHostnameThatIsNoneIsRefused(t *testing.T) {
+	for _, key := range []string{"hostname", "subdomain"} {
+		s := given(t, withSpec(job(ofTask("a", 10)), func(s *batchv1alpha1.JobSpec) {
+			s.Tasks[0].Template.Raw = fmt.Appendf(nil, `{"spec":{"containers":[{"name":"c"}],%q:%q}}`, key, strings.Repeat("x", 64))
+			s.Plugins = map[string]batchv1alpha1.PluginFlags{"svc": nil}
+		}), nil)
+		s.after(1)
+		s.hasPods()
+		if state := s.written.State; state.Reason != ReasonInvalidJob || !strings.Contains(state.Message, "spec.tasks[0].template: Invalid value: must have a DNS label in spec."+key) {
+			t.Errorf("state: %+v", state)
+		}
+	}
+}
+
+// TestSizesAreKnownBeforeAnythingIsRendered holds what is worked out against what is made.
+func TestSizesAreKnownBeforeAnythingIsRendered(t *testing.T) {
+	const named = `{"spec":{"hostname":"one","subdomain":"two","containers":[{"name":"c"}]}}`
+	const below = `{"spec":{"subdomain":"two","containers":[{"name":"c"}]}}`
+	for name, template := range map[string]string{"a template": "", "one host for all": named, "a subdomain": below} {
+		for _, replicas := range []int32{0, 1, 2, 9, 10, 11, 99, 100, 101, 1234, 9999} {
+			j := withSpec(job(ofTask("a", replicas), ofTask("long-name", 1)), func(s *batchv1alpha1.JobSpec) {
+				s.Plugins = map[string]batchv1alpha1.PluginFlags{"svc": nil, "ssh": {"--ssh-port=2222"}}
+				if template != "" {
+					s.Tasks[0].Template.Raw = []byte(template)
+				}
+			})
+			b, err := newBuilder(j, effective(&j.Spec), gangScheduler, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, p := range b.plugins {
+				want, got := 0, 0
+				switch p := p.(type) {
+				case *svcPlugin:
+					got = p.size()
+					for key, value := range p.data() {
+						want += len(key) + len(value)
+					}
+				case *sshPlugin:
+					want, got = len(p.config()), p.size()
+				}
+				if got != want {
+					t.Errorf("%s with %d replicas, %T: %d bytes, want %d", name, replicas, p, got, want)
+				}
+			}
+		}
+	}
+}

@@ -340,6 +340,7 @@ func (l *life) checkDeletion(action plan.Action) {
 	case versionOf(pod) < status.Version:
 	case !isOpen(status.State.Phase):
 	case ended:
+	case jobpods.IsOrphaned(pod) && !l.now.Before(jobpods.DeletionTime(pod).Add(orphanPatience)):
 	default:
 		l.t.Errorf("nothing asks for it: %s while %s is persisted", action, transcript(status))
 	}

@@ -4,9 +4,16 @@
 package volcano
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
+	busv1alpha1 "github.com/lockstep-k8s/lockstep/apis/bus/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
@@ -15,4 +22,49 @@ import (
 func KeepOfPod(pod *corev1.Pod) *corev1.Pod {
 	return jobpods.Keep(pod,
 		batchv1alpha1.KeyJobName, batchv1alpha1.KeyJobVersion, batchv1alpha1.KeyJobRetryCount, KeyMark, KeyEvictedAt)
+}
+
+// ConfigMap is what decisions read of a ConfigMap. Anybody may make thousands that look as if they
+// were a Job's, with a megabyte in each.
+type ConfigMap struct {
+	metav1.TypeMeta
+	metav1.ObjectMeta
+	// Digest is that of the data.
+	Digest string
+}
+
+// DeepCopyObject makes it an object that informers can hold.
+func (m *ConfigMap) DeepCopyObject() runtime.Object {
+	return &ConfigMap{TypeMeta: m.TypeMeta, ObjectMeta: *m.ObjectMeta.DeepCopy(), Digest: m.Digest}
+}
+
+// KeepOfConfigMap is what decisions read of a ConfigMap, and nothing else of it.
+func KeepOfConfigMap(configMap *corev1.ConfigMap) *ConfigMap {
+	return &ConfigMap{ObjectMeta: jobpods.KeepMetadata(configMap, batchv1alpha1.KeyJobName), Digest: digestOf(configMap.Data)}
+}
+
+// digestOf tells the data of ConfigMaps apart.
+func digestOf(data map[string]string) string {
+	hash := sha256.New()
+	for _, key := range jobpods.SortedKeys(data) {
+		fmt.Fprintf(hash, "%d %d %s%s", len(key), len(data[key]), key, data[key])
+	}
+	return hex.EncodeToString(hash.Sum(nil))
+}
+
+// maxTarget bounds what a Command may say of its target, in bytes: names have 253 at most.
+const maxTarget = 1024
+
+// KeepOfCommand is what decisions read of a Command, and nothing else of it. One whose target
+// can't be the name of anything is for nobody.
+func KeepOfCommand(command *busv1alpha1.Command) *busv1alpha1.Command {
+	kept := &busv1alpha1.Command{
+		TypeMeta: command.TypeMeta, ObjectMeta: jobpods.KeepMetadata(command, KeyClaim),
+		Action: busv1alpha1.Action(cutReason(string(command.Action))),
+		Reason: cutReason(command.Reason), Message: cutMessage(command.Message),
+	}
+	if t := command.Target; t != nil && len(t.APIVersion)+len(t.Kind)+len(t.Name)+len(t.UID) <= maxTarget {
+		kept.Target = t
+	}
+	return kept
 }

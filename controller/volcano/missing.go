@@ -3,19 +3,37 @@
 
 package volcano
 
-// noteMissing notes the Pods of a part that are not in sight when it begins to go. Of a task
-// of which nothing was ever seen there are none.
+import (
+	"k8s.io/apimachinery/pkg/types"
+
+	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
+)
+
+// noteMissing notes the Pods of a part that are not in sight when it begins to go, and those that
+// a controller that begins won't see, because they have lost their label. When all of the Job
+// goes that has not ended, they are noted whether they are in sight or not: a Pod that loses its
+// label later would be left running. Of a task of which nothing was ever seen there are none.
 func (d *decision) noteMissing(part target) {
 	for _, t := range d.tasks {
 		if len(t.members) == 0 && t.record.there.Count() == 0 {
 			continue
 		}
 		for index := range t.record.reach() {
-			if part.has(t, index) && !t.record.ended(index) && t.member(index) == nil && !d.wasNotFound(podName(d.Job.Name, t.spec.Name, index)) {
+			if part.has(t, index) && !t.record.ended(index) && d.mayBeMissed(t, index) {
 				t.record.missing.Set(index, true)
 			}
 		}
 	}
+}
+
+// mayBeMissed says whether a Pod of an index that is to go may be there and a controller that
+// begins not see it.
+func (d *decision) mayBeMissed(t *task, index int32) bool {
+	m := t.member(index)
+	if m == nil {
+		return !d.wasNotFound(podName(d.Job.Name, t.spec.Name, index))
+	}
+	return !isOpen(d.next.State.Phase) || m.Labels[batchv1alpha1.KeyJobName] == ""
 }
 
 // lookForMissing looks for them, and forgets those that are certainly not there, or have ended
@@ -23,26 +41,31 @@ func (d *decision) noteMissing(part target) {
 func (d *decision) lookForMissing() (goOn bool) {
 	for _, t := range d.tasks {
 		for index := range t.record.reach() {
-			name := ""
-			switch {
-			case !t.record.missing.Has(index):
+			if !t.record.missing.Has(index) {
 				continue
+			}
+			switch m, name := t.member(index), podName(d.Job.Name, t.spec.Name, index); {
 			case hasPods(d.next.State.Phase), t.record.ended(index):
 				t.record.missing.Set(index, false)
-				continue
-			case t.member(index) != nil:
-				continue
-			default:
-				name = podName(d.Job.Name, t.spec.Name, index)
-			}
-			if d.wasNotFound(name) {
+			case m != nil:
+				d.noteInSight(name, m.UID)
+			case d.wasNotFound(name), d.Gone[d.Memory.InSight[name]]:
 				t.record.missing.Set(index, false)
-			} else {
+			default:
 				d.confirming[name] = true
 			}
 		}
 	}
 	return true
+}
+
+// noteInSight remembers which Pod of a name was last in sight, so that nobody has to look for it
+// when an event has told its end.
+func (d *decision) noteInSight(name string, uid types.UID) {
+	if d.memory.InSight == nil {
+		d.memory.InSight = map[string]types.UID{}
+	}
+	d.memory.InSight[name] = uid
 }
 
 // areMissing says whether Pods may be there that are not in sight.

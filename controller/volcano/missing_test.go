@@ -4,9 +4,11 @@
 package volcano
 
 import (
+	"fmt"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
 	busv1alpha1 "github.com/lockstep-k8s/lockstep/apis/bus/v1alpha1"
@@ -72,4 +74,79 @@ func TestAPodThatSucceedsWhileItIsLookedForKeepsNoJobFromItsEnd(t *testing.T) {
 	if s.phase() != td {
 		t.Errorf("the Job is %s, its record %v", s.phase(), s.written.ControlledResources)
 	}
+}
+
+// TestAPodWithoutItsLabelGoesWithItsJob: the controller that has followed it dies when the Job
+// begins to go, and the next one does not see it.
+func TestAPodWithoutItsLabelGoesWithItsJob(t *testing.T) {
+	command := func(action busv1alpha1.Action) func(*simulation) {
+		return func(s *simulation) { s.command(action) }
+	}
+	tests := map[string]struct {
+		goes func(*simulation)
+		// dies is the phase in which the controller dies, ends that in which the Job ends.
+		dies, ends batchv1alpha1.JobPhase
+	}{
+		"aborted":                       {goes: command(busv1alpha1.ActionAbortJob), dies: ab, ends: abd},
+		"terminated":                    {goes: command(busv1alpha1.ActionTerminateJob), dies: tt, ends: td},
+		"restarted":                     {goes: command(busv1alpha1.ActionRestartJob), dies: rs, ends: rr},
+		"completed by enough successes": {goes: func(s *simulation) { succeed(s, "j-b-0") }, dies: cd, ends: cd},
+		"failed by its last restart":    {goes: func(s *simulation) { s.setPhase("j-b-0", corev1.PodFailed, 1) }, dies: ff, ends: ff},
+	}
+	for name, tc := range tests {
+		for _, before := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, the label is lost before: %v", name, before), func(t *testing.T) {
+				if !before && tc.dies == rs {
+					t.Skip("it is marked, or of an older version, when it is found")
+				}
+				s := given(t, withSpec(job(ofTask("a", 2, on(busv1alpha1.EventPodEvicted, busv1alpha1.ActionAbortJob)),
+					ofTask("b", 1, on(busv1alpha1.EventPodFailed, busv1alpha1.ActionRestartPod))), func(s *batchv1alpha1.JobSpec) {
+					s.MinSuccess = ptr.To[int32](1)
+					s.MaxRetry = 1
+				}), nil)
+				if tc.dies == rs {
+					s.job.Spec.MaxRetry = 9
+				}
+				s.until(rr).after(1)
+				pod := s.pod("j-a-1")
+				loseLabel := func() {
+					delete(pod.Labels, batchv1alpha1.KeyJobName)
+					delete(s.cache.objects, ObjectKey{KindPod, "j-a-1"})
+				}
+				if before {
+					clear(s.controller.own)
+					loseLabel()
+					s.after(1).sees(pp, rr)
+				}
+				s.onWrite = func(was, is *batchv1alpha1.JobStatus) {
+					if is.State.Phase == tc.dies && was.State.Phase != tc.dies {
+						s.crashAfter = 0
+						if !before {
+							loseLabel()
+						}
+					}
+				}
+				tc.goes(s)
+				s.after(10)
+				if s.uidOf("j-a-1") == string(pod.UID) {
+					t.Errorf("the Pod is left, the Job %s after %v, its record %v", s.phase(), s.phases, s.written.ControlledResources)
+				}
+				if s.phase() != tc.ends {
+					t.Errorf("the Job is %s, want %s", s.phase(), tc.ends)
+				}
+			})
+		}
+	}
+}
+
+// TestPodsWhoseEndsAreToldAreNotLookedFor when a Job stops.
+func TestPodsWhoseEndsAreToldAreNotLookedFor(t *testing.T) {
+	s := given(t, job(ofTask("a", 20)), nil)
+	s.until(rr).after(1)
+	s.onAction = func(a plan.Action) {
+		if a.Verb == plan.ConfirmNo {
+			t.Errorf("it is looked for %s, whose end an event has told", a.Name)
+		}
+	}
+	s.issue(busv1alpha1.ActionAbortJob).after(5).sees(pp, rr, ab, abd)
 }

@@ -32,6 +32,7 @@ func (d *decision) followRunning(c counts) {
 		}
 		d.enter(v.phase, v.reason, v.message)
 		if isFinal(v.phase) {
+			d.noteMissing(wholeJob)
 			d.expectNoPods()
 		}
 		return

@@ -33,6 +33,9 @@ func (d *decision) planObjects() bool {
 		existing := d.object(o.Kind, o.Name)
 		switch {
 		case existing == nil:
+			if o.Lost != "" && d.counts().running > 0 {
+				d.warnOnce(ReasonPluginError, "%s", o.Lost)
+			}
 			d.create(o.Kind, o.Name, func(a *plan.Action) {
 				a.Object = o.Object
 				if build := o.Build; build != nil {
@@ -44,9 +47,8 @@ func (d *decision) planObjects() bool {
 		case existing.GetDeletionTimestamp() != nil:
 			ready = false // It is made anew once it is gone.
 		case o.differs(existing):
-			content := o.content()
 			d.actIfCurrent(plan.Action{
-				Verb: plan.Update, Kind: o.Kind, Name: o.Name, UID: existing.GetUID(), Patch: o.patch(), Content: content,
+				Verb: plan.Update, Kind: o.Kind, Name: o.Name, UID: existing.GetUID(), Patch: o.patch(), Content: o.Digest,
 			})
 			ready = false
 		}
@@ -67,7 +69,7 @@ func (d *decision) object(kind, name string) metav1.Object {
 }
 
 func (d *decision) create(kind, name string, fill func(*plan.Action)) {
-	action := plan.Action{Verb: plan.Create, Kind: kind, Name: name, Owner: d.Job.UID}
+	action := plan.Action{Verb: plan.Create, Kind: kind, Name: name, Owner: d.Job.UID, Content: d.content()}
 	fill(&action)
 	d.actIfCurrent(action)
 }
@@ -99,10 +101,8 @@ func (d *decision) writeResources() {
 	if !over && !missing {
 		maps.Copy(resources, pluginResources(d.spec))
 	}
-	for _, c := range d.claims() {
-		if d.object(KindClaim, c.Name) != nil || c.Object == nil && d.Claims[c.Name] {
-			maps.Copy(resources, claimResources([]claim{c}))
-		}
+	if d.builder != nil && d.recordedHash() == d.hash { // Else they are not the claims of the Job.
+		d.writeClaims(resources)
 	}
 	if len(resources) == 0 {
 		resources = nil
@@ -110,20 +110,19 @@ func (d *decision) writeResources() {
 	d.next.ControlledResources = resources
 }
 
-// claims are those of the spec, none if it makes no sense.
-func (d *decision) claims() []claim {
-	if d.builder == nil {
-		return nil
+// writeClaims tells of the claims of the spec that exist or did, and of no others: each edit of a
+// name would leave an entry behind.
+func (d *decision) writeClaims(resources map[string]string) {
+	named := claimResources(d.builder.claims)
+	maps.DeleteFunc(resources, func(key, _ string) bool { return strings.HasPrefix(key, claimPrefix) && named[key] == "" })
+	for _, c := range d.builder.claims {
+		if d.object(KindClaim, c.Name) != nil || c.Object == nil && d.Claims[c.Name] {
+			resources[claimPrefix+c.Name] = c.Name
+		}
 	}
-	return d.builder.claims
 }
 
 // patch rewrites what an object of a plugin holds.
 func (o sideObject) patch() []plan.Operation {
 	return []plan.Operation{{Op: "add", Path: "/data", Value: o.Object.(*corev1.ConfigMap).Data}}
-}
-
-// content is a digest of it.
-func (o sideObject) content() string {
-	return hash12(string(canonical(o.Object.(*corev1.ConfigMap).Data)))
 }

@@ -20,7 +20,7 @@ type obstacle struct{ reason, message string }
 
 // obstacleReasons are those that the state of a Pending Job may have while it waits.
 var obstacleReasons = []string{
-	ReasonInvalidJob, ReasonSpecChanged, ReasonPVCError, ReasonPluginError, ReasonFailedCreate,
+	ReasonInvalidJob, ReasonSpecChanged, ReasonPVCError, ReasonPluginError, ReasonFailedCreate, ReasonFailedUpdate,
 	ReasonPodGroupPending, ReasonTopologyUnmapped,
 }
 
@@ -113,10 +113,14 @@ func (d *decision) explain() {
 	for _, block := range slices.SortedFunc(slices.Values(d.Blocked), func(a, b plan.Block) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
 	}) {
-		if hasPods(phase) && block.Kind != KindCommand {
-			d.obstruct(ReasonFailedCreate, "%s %s: %s: %s", block.Kind, block.Name, block.Reason, block.Message)
-		} else { // A mark, or a claim: it keeps no Pod from being made.
+		switch {
+		case !hasPods(phase), block.Kind == KindCommand, block.Kind == KindPod && block.Verb == plan.Update:
+			// A mark, or a claim: it keeps no Pod from being made.
 			d.warnOnce(ReasonFailedUpdate, "%s %s: %s: %s", block.Kind, block.Name, block.Reason, block.Message)
+		case block.Verb == plan.Update:
+			d.obstruct(ReasonFailedUpdate, "%s %s: %s: %s", block.Kind, block.Name, block.Reason, block.Message)
+		default:
+			d.obstruct(ReasonFailedCreate, "%s %s: %s: %s", block.Kind, block.Name, block.Reason, block.Message)
 		}
 	}
 	if !isOpen(phase) {

@@ -227,12 +227,15 @@ func (d *decision) followRestart(c counts) {
 	case d.isLastRestart():
 		d.enter(batchv1alpha1.JobFailed, ReasonMaxRetry,
 			fmt.Sprintf("The Job was restarted %d times, maxRetry is %d", d.next.RetryCount, d.spec.MaxRetry))
+		d.noteMissing(wholeJob)
 		d.expectNoPods()
 		d.followRecords()
 	case len(d.unmarkedTargets()) > 0:
 		// They get their marks first.
 	case d.areMissing() || len(d.confirming) > 0:
 		// Pods that are out of sight are looked for first: their loss may be an event that joins.
+	case d.clock.Before(d.nextRun()):
+		d.wakeAt(d.nextRun())
 	case d.replicas()-c.terminating >= min(d.minAvailable(), d.replicas()):
 		d.enter(batchv1alpha1.JobPending, ReasonRestarted, "Pods are made again")
 		d.endJoins()

@@ -14,6 +14,9 @@ const (
 // pluginPrefix is that of the keys of plugins in status.controlledResources.
 const pluginPrefix = "plugin-"
 
+// claimPrefix is that of the keys of claims in status.controlledResources.
+const claimPrefix = "volume-pvc-"
+
 // hashOnRecord is the key of the hash of what must not change in the Job, in
 // status.controlledResources.
 const hashOnRecord = "immutable-hash"

@@ -16,9 +16,9 @@ func (b *builder) host(place int, index int32) string {
 	return b.hostName(place, index) + "." + cmp.Or(b.templates[place].Spec.Subdomain, b.job.Name)
 }
 
-// hosts are those of all Pods of a task.
-func (b *builder) hosts(place int) []string {
-	hosts := make([]string, b.spec.Tasks[place].Replicas)
+// hosts are those of the first Pods of a task.
+func (b *builder) hosts(place int, number int32) []string {
+	hosts := make([]string, number)
 	for index := range hosts {
 		hosts[index] = b.host(place, int32(index))
 	}
@@ -33,6 +33,25 @@ func (b *builder) distinctHosts(place int) int32 {
 		return min(replicas, 1)
 	}
 	return replicas
+}
+
+// bytesOf is how long the names of a task's distinct hosts are together, where name gives that of
+// an index. Names differ in nothing but the digits of the index.
+func (b *builder) bytesOf(place int, name func(place int, index int32) string) int {
+	number := int(b.distinctHosts(place))
+	if number == 0 {
+		return 0
+	}
+	return number*(len(name(place, 0))-1) + digitsBelow(number)
+}
+
+// digitsBelow is how many digits the numbers from 0 to below n have together.
+func digitsBelow(n int) int {
+	digits := n
+	for power := 10; power < n; power *= 10 {
+		digits += n - power
+	}
+	return digits
 }
 
 // placeOf is where a task is in the list, -1 if there is none of the name.

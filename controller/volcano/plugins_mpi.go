@@ -27,7 +27,7 @@ func newMPIPlugin(b *builder, flags []string) (plugin, string) {
 	problem := p.parse(flags)
 	p.hosts = sync.OnceValue(func() string {
 		if place := b.placeOf(p.worker); place >= 0 {
-			return strings.Join(b.hosts(place), ",")
+			return strings.Join(b.hosts(place, b.spec.Tasks[place].Replicas), ",")
 		}
 		return ""
 	})

@@ -70,7 +70,11 @@ func (p *sshPlugin) change(pod *corev1.Pod, _ int, _ int32) {
 // objects is the Secret. It does not follow the spec: containers would not see it, since
 // they mount a part of it.
 func (p *sshPlugin) objects() []sideObject {
-	return []sideObject{{Kind: KindSecret, Name: p.name, Plugin: batchv1alpha1.PluginSSH, Build: p.secret}}
+	object := sideObject{Kind: KindSecret, Name: p.name, Plugin: batchv1alpha1.PluginSSH, Build: p.secret}
+	if p.private == "" {
+		object.Lost = fmt.Sprintf("The Secret %s is gone while Pods run: it is made anew with other keys, by which new Pods can't log into those. RestartJob gives all the same", p.name)
+	}
+	return []sideObject{object}
 }
 
 // secret makes the Secret with the keys that the user gave, or with new ones.
@@ -93,13 +97,29 @@ func (p *sshPlugin) secret(keys KeyMaker) (metav1.Object, error) {
 	}, nil
 }
 
+// sshHeader begins the configuration, and sshHost is what it says of each Pod.
+const (
+	sshHeader = "StrictHostKeyChecking no\nUserKnownHostsFile /dev/null\n"
+	sshHost   = "Host %s\n  HostName %s\n  Port %d\n"
+)
+
+// size is how many bytes the configuration will have, without writing it.
+func (p *sshPlugin) size() int {
+	size := len(sshHeader)
+	for place := range p.b.spec.Tasks {
+		size += int(p.b.distinctHosts(place))*len(fmt.Sprintf(sshHost, "", "", p.port)) +
+			p.b.bytesOf(place, p.b.hostName) + p.b.bytesOf(place, p.b.host)
+	}
+	return size
+}
+
 // config tells ssh where to find the Pods by their short names.
 func (p *sshPlugin) config() string {
 	var config strings.Builder
-	config.WriteString("StrictHostKeyChecking no\nUserKnownHostsFile /dev/null\n")
+	config.WriteString(sshHeader)
 	for place := range p.b.spec.Tasks {
 		for index := range p.b.distinctHosts(place) {
-			fmt.Fprintf(&config, "Host %s\n  HostName %s\n  Port %d\n", p.b.hostName(place, index), p.b.host(place, index), p.port)
+			fmt.Fprintf(&config, sshHost, p.b.hostName(place, index), p.b.host(place, index), p.port)
 		}
 	}
 	return config.String()

@@ -88,13 +88,26 @@ func underscored(task string) string { return strings.ReplaceAll(task, "-", "_")
 func (p *svcPlugin) render() map[string]string {
 	data := make(map[string]string, 3*len(p.b.spec.Tasks))
 	for place := range p.b.spec.Tasks {
-		hosts := p.b.hosts(place)[:p.b.distinctHosts(place)]
+		hosts := p.b.hosts(place, p.b.distinctHosts(place))
 		hostsKey, numberKey := p.keysOf(place)
 		data[underscored(p.b.spec.Tasks[place].Name)+".host"] = strings.Join(hosts, "\n")
 		data[hostsKey] = strings.Join(hosts, ",")
 		data[numberKey] = strconv.Itoa(len(hosts))
 	}
 	return data
+}
+
+// size is how many bytes the data will have, without rendering it.
+func (p *svcPlugin) size() int {
+	size := 0
+	for place := range p.b.spec.Tasks {
+		number := int(p.b.distinctHosts(place))
+		list := p.b.bytesOf(place, p.b.host) + max(0, number-1)
+		hostsKey, numberKey := p.keysOf(place)
+		size += len(p.b.spec.Tasks[place].Name) + len(".host") + list +
+			len(hostsKey) + list + len(numberKey) + len(strconv.Itoa(number))
+	}
+	return size
 }
 
 // largestVariable is from which size on, in bytes, a variable may be too large for a
@@ -126,7 +139,7 @@ func (p *svcPlugin) objects() []sideObject {
 	members := map[string]string{batchv1alpha1.KeyJobName: b.job.Name, batchv1alpha1.KeyJobNamespace: b.job.Namespace}
 	objects := []sideObject{
 		{
-			Kind: KindConfigMap, Name: p.configName, Plugin: batchv1alpha1.PluginSvc, Follows: true,
+			Kind: KindConfigMap, Name: p.configName, Plugin: batchv1alpha1.PluginSvc, Follows: true, Digest: digestOf(p.data()),
 			Object: &corev1.ConfigMap{ObjectMeta: b.metadata(p.configName), Data: p.data()},
 		},
 		{

@@ -66,7 +66,7 @@ func (p *tensorflowPlugin) render() string {
 		if place < 0 || p.b.spec.Tasks[place].Replicas == 0 {
 			continue
 		}
-		addresses := p.b.hosts(place)
+		addresses := p.b.hosts(place, p.b.spec.Tasks[place].Replicas)
 		for i := range addresses {
 			addresses[i] += ":" + strconv.Itoa(int(p.port))
 		}

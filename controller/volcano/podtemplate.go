@@ -74,7 +74,7 @@ func (b *builder) pod(place int, index int32, moment podMoment) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}
 	b.identify(pod, task, index, moment)
 	b.inherit(pod)
-	b.schedule(pod, task, moment.Group)
+	b.schedule(pod, place, moment.Group)
 	b.mountClaims(pod)
 	for _, plugin := range b.plugins {
 		plugin.change(pod, place, index)
@@ -144,12 +144,9 @@ func (b *builder) inherit(pod *corev1.Pod) {
 }
 
 // schedule gives the Pod its scheduler, its class and its gang.
-func (b *builder) schedule(pod *corev1.Pod, task *batchv1alpha1.TaskSpec, group string) {
+func (b *builder) schedule(pod *corev1.Pod, place int, group string) {
 	spec := &pod.Spec
-	spec.SchedulerName = cmp.Or(spec.SchedulerName, b.spec.SchedulerName)
-	if spec.SchedulerName == "" || slices.Contains(b.ours, spec.SchedulerName) {
-		spec.SchedulerName = b.gangScheduler
-	}
+	spec.SchedulerName = b.schedulerOf(place)
 	if spec.SchedulerName == b.gangScheduler { // Another one, Volcano's say, would wait for such a group.
 		pod.Annotations[batchv1alpha1.KeyGroupName] = b.job.Name + "-" + string(b.job.UID)
 	}
@@ -162,8 +159,17 @@ func (b *builder) schedule(pod *corev1.Pod, task *batchv1alpha1.TaskSpec, group 
 	}
 	if group != "" {
 		pod.Labels[schedulingv1alpha1.LabelPodGroup] = group
-		pod.Labels[schedulingv1alpha1.LabelRole] = task.Name
+		pod.Labels[schedulingv1alpha1.LabelRole] = b.spec.Tasks[place].Name
 	}
+}
+
+// schedulerOf is the scheduler of the Pods of a task.
+func (b *builder) schedulerOf(place int) string {
+	name := cmp.Or(b.templates[place].Spec.SchedulerName, b.spec.SchedulerName)
+	if name == "" || slices.Contains(b.ours, name) {
+		return b.gangScheduler
+	}
+	return name
 }
 
 // owner makes the Job the controller of an object.

@@ -200,6 +200,28 @@ func TestAPodOfALostNodeIsEvicted(t *testing.T) {
 	}
 }
 
+// TestAPodThatNobodyDeletesAfterAllIsMadeAnew: the garbage collector of Pods has made it Failed,
+// its deletion has failed, and the node has come back.
+func TestAPodThatNobodyDeletesAfterAllIsMadeAnew(t *testing.T) {
+	s := given(t, job(ofTask("a", 2)), nil)
+	s.until(rr)
+	pod, before := s.pod("j-a-0"), s.uidOf("j-a-0")
+	pod.Status.Phase = corev1.PodFailed
+	pod.Status.Conditions = []corev1.PodCondition{{
+		Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "DeletionByPodGC", LastTransitionTime: metav1.NewTime(s.now),
+	}}
+	s.store(KindPod, pod)
+	s.after(5)
+	if s.uidOf("j-a-0") != before {
+		t.Errorf("the Pod is not left to the garbage collector")
+	}
+	s.after(20)
+	if s.uidOf("j-a-0") == before {
+		t.Errorf("the Pod is there for ever: %+v", s.written)
+	}
+	s.has(tally{r: 2})
+}
+
 func TestAPodThatIsOnlyOutOfSightIsNotEvicted(t *testing.T) {
 	s := given(t, job(ofTask("a", 2, on(busv1alpha1.EventPodEvicted, busv1alpha1.ActionTerminateJob))), nil)
 	s.until(rr)

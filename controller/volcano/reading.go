@@ -9,6 +9,7 @@ import (
 
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
 // reading is what a Job's spec means. It is made once for each Job that a cache holds: to
@@ -28,7 +29,7 @@ type reading struct {
 	// sides are the objects of plugins, and warnings what they tell the user.
 	sides    []sideObject
 	warnings []string
-	// hash is that of what must not change.
+	// hash is that of what must not change. Empty if the spec is invalid: it may be huge.
 	hash string
 	// topology is the gang's, unmapped is why it has none although it should.
 	topology []schedulingv1alpha1.TopologyConstraint
@@ -59,13 +60,13 @@ func (m Memory) read(job *batchv1alpha1.Job, unreadable string, options Options)
 	if !r.ours {
 		return r
 	}
-	r.hash = immutableHash(&job.Spec)
 	r.topology, r.unmapped = topologyOf(r.spec, options.Tiers)
 	if errs := Validate(job); len(errs) > 0 {
-		r.invalid = cutMessage(errs.ToAggregate().Error())
+		r.invalid = cutMessage(jobpods.Problems(errs))
 		r.bound()
 		return r
 	}
+	r.hash = immutableHash(&job.Spec)
 	var err error
 	if r.builder, err = newBuilder(job, r.spec, options.GangSchedulerName, options.SchedulerNames); err != nil {
 		r.invalid = cutMessage(err.Error())
@@ -75,7 +76,7 @@ func (m Memory) read(job *batchv1alpha1.Job, unreadable string, options Options)
 	r.sides, r.warnings = r.builder.sideObjects(), r.builder.warnings()
 	for i := range r.spec.Tasks {
 		r.policies = append(r.policies, len(r.spec.Policies)+len(r.spec.Tasks[i].Policies) > 0)
-		r.members = append(r.members, r.builder.pod(i, 0, podMoment{}).Spec.SchedulerName == options.GangSchedulerName)
+		r.members = append(r.members, r.builder.schedulerOf(i) == options.GangSchedulerName)
 	}
 	return r
 }

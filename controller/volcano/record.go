@@ -23,8 +23,9 @@ type record struct {
 	// Pods: they are not made again.
 	succeeded, failed jobpods.Indexes
 	// missing are the indexes whose Pods were not in sight when the Job, or a part of it,
-	// began to be restarted, or to stop: one may have lost the label by which it is found.
-	// The phase is not left before it is certain that none is there.
+	// began to be restarted, or to stop, or may not be in sight of a controller that begins: one
+	// may have lost the label by which it is found. Until it is certain that none is there, it is
+	// looked for, and neither a restart nor a stop is over.
 	missing jobpods.Indexes
 	// joined are the indexes that are restarted by the restart under way, beside those that it
 	// began with, which are in the message of the state.

@@ -4,9 +4,6 @@
 package volcano
 
 import (
-	"maps"
-
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
@@ -25,6 +22,11 @@ type sideObject struct {
 	Build func(KeyMaker) (metav1.Object, error)
 	// Follows says that the object is rewritten when the spec changes.
 	Follows bool
+	// Digest is that of the data, of an object that follows.
+	Digest string
+	// Lost is what the user is warned of if the object is made anew while Pods run. Empty if
+	// nothing is lost.
+	Lost string
 }
 
 // Names of what plugins make, beside those that are the Job's name.
@@ -55,12 +57,8 @@ func (o sideObject) differs(existing metav1.Object) bool {
 	if !o.Follows {
 		return false
 	}
-	wanted, ok := o.Object.(*corev1.ConfigMap)
-	if !ok {
-		return false
-	}
-	found, ok := existing.(*corev1.ConfigMap)
-	return ok && !maps.Equal(wanted.Data, found.Data)
+	found, ok := existing.(*ConfigMap)
+	return ok && o.Digest != found.Digest
 }
 
 // metadata is that of an object of the Job.

@@ -20,12 +20,9 @@ func (b *builder) tooLarge() string {
 		kind, name, size := "", "", 0
 		switch p := p.(type) {
 		case *svcPlugin:
-			kind, name = KindConfigMap, p.configName
-			for key, value := range p.data() {
-				size += len(key) + len(value)
-			}
+			kind, name, size = KindConfigMap, p.configName, p.size()
 		case *sshPlugin:
-			kind, name, size = KindSecret, p.name, len(p.config())
+			kind, name, size = KindSecret, p.name, p.size()
 		}
 		if size > corev1.MaxSecretSize {
 			return fmt.Sprintf("The %s %s would have %d bytes, the API server takes %d: the Job has too many Pods for the plugin", kind, name, size, corev1.MaxSecretSize)

@@ -92,6 +92,8 @@ type Memory struct {
 	Told map[string]bool
 	// Since is when something was first seen that still holds.
 	Since map[string]time.Time
+	// InSight are the Pods that are noted as missing and were in sight, by name.
+	InSight map[string]types.UID
 	// reading is what the spec means.
 	reading *reading
 }
@@ -101,6 +103,7 @@ func (m Memory) with(other Memory) Memory {
 	return Memory{
 		Told:    jobpods.With(maps.Clone(other.Told), m.Told),
 		Since:   jobpods.With(maps.Clone(other.Since), m.Since),
+		InSight: jobpods.With(maps.Clone(other.InSight), m.InSight),
 		reading: m.reading,
 	}
 }

@@ -4,10 +4,12 @@
 package volcano
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"unicode/utf8"
 
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -97,6 +99,25 @@ func validateTopology(topology *batchv1alpha1.NetworkTopologySpec, path *field.P
 		}
 	}
 	return errs
+}
+
+// CheckSpec says why a spec in JSON must not be decoded: it would unfold to far more than it is
+// as a text. A Job of such a spec is one whose spec can't be read.
+func CheckSpec(raw []byte) error {
+	if err := jobpods.CheckSpec(raw); err != nil {
+		return err
+	}
+	var lists struct {
+		Tasks   []json.RawMessage `json:"tasks"`
+		Volumes []json.RawMessage `json:"volumes"`
+	}
+	if err := utiljson.Unmarshal(raw, &lists); err != nil {
+		return err
+	}
+	path := field.NewPath("spec")
+	errs := tooMany(path.Child("tasks"), len(lists.Tasks), batchv1alpha1.MaxTasks)
+	errs = append(errs, tooMany(path.Child("volumes"), len(lists.Volumes), maxVolumes)...)
+	return errs.ToAggregate()
 }
 
 // tooMany says if a list is too long, and tooLong if a text is.

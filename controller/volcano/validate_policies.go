@@ -44,6 +44,10 @@ func validatePolicies(policies []batchv1alpha1.LifecyclePolicy, path *field.Path
 	codes, events := map[int32]int{}, map[busv1alpha1.Event]int{}
 	for i := range policies {
 		policy := &policies[i]
+		if problems := tooMany(path.Index(i).Child("events"), len(policy.Events), maxEvents); len(problems) > 0 {
+			errs = append(errs, problems...)
+			continue // To look at each of them would take too long.
+		}
 		errs = append(errs, validatePolicy(policy, path.Index(i))...)
 		if policy.ExitCode != nil {
 			codes[*policy.ExitCode]++
@@ -91,7 +95,6 @@ func validatePolicy(policy *batchv1alpha1.LifecyclePolicy, path *field.Path) fie
 	if policy.Event != "" && !slices.Contains(policyEvents, policy.Event) {
 		errs = append(errs, field.NotSupported(path.Child("event"), policy.Event, policyEvents))
 	}
-	errs = append(errs, tooMany(path.Child("events"), len(policy.Events), maxEvents)...)
 	for i, event := range policy.Events {
 		if !slices.Contains(policyEvents, event) {
 			errs = append(errs, field.NotSupported(path.Child("events").Index(i), event, policyEvents))

@@ -22,7 +22,9 @@ func validateTasks(spec *batchv1alpha1.JobSpec, path *field.Path) field.ErrorLis
 	list := path.Child("tasks")
 	var errs field.ErrorList
 	for i := range spec.Tasks {
-		errs = append(errs, validateTask(&spec.Tasks[i], list.Index(i))...)
+		if errs = append(errs, validateTask(&spec.Tasks[i], list.Index(i))...); len(errs) > jobpods.MaxProblems {
+			return errs // That is enough to mend for once.
+		}
 	}
 	// What follows is about names, so tasks have those of their places.
 	tasks := effective(spec).Tasks
@@ -106,8 +108,11 @@ func validateDependencies(tasks []batchv1alpha1.TaskSpec, path *field.Path) fiel
 	var errs field.ErrorList
 	for i := range tasks {
 		on := tasks[i].DependsOn
-		if on == nil {
+		switch {
+		case on == nil:
 			continue
+		case len(errs) > jobpods.MaxProblems:
+			return errs
 		}
 		iterations := []batchv1alpha1.Iteration{batchv1alpha1.IterationAny, batchv1alpha1.IterationAll}
 		if !slices.Contains(iterations, on.Iteration) {

@@ -106,7 +106,7 @@ func (b *builder) mountClaims(pod *corev1.Pod) {
 func claimResources(claims []claim) map[string]string {
 	resources := map[string]string{}
 	for _, claim := range claims {
-		resources["volume-pvc-"+claim.Name] = claim.Name
+		resources[claimPrefix+claim.Name] = claim.Name
 	}
 	return resources
 }

@@ -445,7 +445,11 @@ func (w *world) snapshot() Snapshot {
 				s.PodGroups[key.Name] = o
 			}
 		case *busv1alpha1.Command:
-			s.Commands = append(s.Commands, o)
+			s.Commands = append(s.Commands, KeepOfCommand(o))
+		case *corev1.ConfigMap:
+			if mine {
+				s.Objects[key] = KeepOfConfigMap(o)
+			}
 		default:
 			if key.Kind == KindClaim {
 				s.Claims[key.Name] = true
@@ -506,7 +510,7 @@ func (w *world) round() (plan.Plan[batchv1alpha1.JobStatus], roundEnd) {
 		if fate == refused {
 			if action.Verb == plan.Create || action.Verb == plan.Update {
 				m.blocked[ObjectKey{action.Kind, action.Name}] = plan.Block{
-					Kind: action.Kind, Group: action.Group, Name: action.Name, Reason: plan.ReasonCreationRefused, Message: "not now",
+					Verb: action.Verb, Kind: action.Kind, Group: action.Group, Name: action.Name, Reason: plan.ReasonCreationRefused, Message: "not now",
 				}
 			}
 			end = failed
@@ -514,6 +518,10 @@ func (w *world) round() (plan.Plan[batchv1alpha1.JobStatus], roundEnd) {
 		}
 		if action.Verb == plan.CheckStatus && m.base != w.written {
 			return p, outdated
+		}
+		if action.Verb == plan.CheckStatus && w.specIsOld() {
+			w.controller = nil
+			return p, failed
 		}
 		w.beforeAction(action)
 		ok := w.act(action, fate == replyLost)
@@ -528,6 +536,11 @@ func (w *world) round() (plan.Plan[batchv1alpha1.JobStatus], roundEnd) {
 	return p, end
 }
 
+// specIsOld says whether the controller has decided on a spec that is not the present one.
+func (w *world) specIsOld() bool {
+	return w.seen().Generation != w.job.Generation && w.job.DeletionTimestamp == nil
+}
+
 // persist writes a status.
 func (w *world) persist(status *batchv1alpha1.JobStatus) roundEnd {
 	fate := w.fate(plan.Action{Kind: "status"})
@@ -539,6 +552,9 @@ func (w *world) persist(status *batchv1alpha1.JobStatus) roundEnd {
 		return failed
 	case m.base != w.written:
 		return outdated
+	case w.specIsOld():
+		w.controller = nil // It waits for the event.
+		return failed
 	}
 	if w.written == status { // The reply was lost: it finds the status to be its own.
 		m.persisted, m.current = status, true
@@ -597,6 +613,9 @@ func (w *world) act(action plan.Action, replyLost bool) bool {
 			return false
 		}
 		patched := w.patch(have, action.Patch)
+		if patched == nil {
+			return false
+		}
 		w.store(action.Kind, patched)
 		remember(patched)
 		delete(m.blocked, key)
@@ -633,7 +652,7 @@ func (w *world) create(action plan.Action, remember func(metav1.Object)) bool {
 			remember(have) // A live look has found it.
 			return true
 		}
-		w.controller.blocked[key] = plan.Block{Kind: action.Kind, Group: action.Group, Name: action.Name, Reason: plan.ReasonNameTaken, Message: "it is somebody else's"}
+		w.controller.blocked[key] = plan.Block{Verb: action.Verb, Kind: action.Kind, Group: action.Group, Name: action.Name, Reason: plan.ReasonNameTaken, Message: "it is somebody else's"}
 		return false
 	}
 	object := action.Object
@@ -656,7 +675,7 @@ func (w *world) create(action plan.Action, remember func(metav1.Object)) bool {
 	return true
 }
 
-// patch applies a patch that sets fields.
+// patch applies a patch that sets fields. It returns nil if a test of the patch fails.
 func (w *world) patch(object metav1.Object, operations []plan.Operation) metav1.Object {
 	w.t.Helper()
 	data, err := json.Marshal(object)
@@ -677,9 +696,13 @@ func (w *world) patch(object metav1.Object, operations []plan.Operation) metav1.
 			}
 			into = next
 		}
-		if last := steps[len(steps)-1]; op.Op == "remove" {
+		switch last := steps[len(steps)-1]; {
+		case op.Op == "test" && into[last] != op.Value:
+			return nil
+		case op.Op == "test":
+		case op.Op == "remove":
 			delete(into, last)
-		} else {
+		default:
 			into[last] = op.Value
 		}
 	}

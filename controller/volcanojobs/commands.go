@@ -44,8 +44,7 @@ func decodeCommand(object any) (any, error) {
 			Namespace: raw.GetNamespace(), Name: raw.GetName(), UID: raw.GetUID(), ResourceVersion: raw.GetResourceVersion(),
 		}}
 	}
-	command.ManagedFields = nil
-	return command, nil
+	return volcano.KeepOfCommand(command), nil
 }
 
 func indexByTarget(object any) ([]string, error) {

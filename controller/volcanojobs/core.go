@@ -148,40 +148,40 @@ func (c *Core) Kinds() []engine.Kind {
 		{
 			Name:     volcano.KindConfigMap,
 			Client:   adapter.ConfigMaps(c.clients.Kube),
-			Informer: c.configMaps, OwnersOf: jobsOf, Remembers: true,
+			Informer: c.configMaps, OwnersOf: jobsOf, Reduce: reduceConfigMap, Remembers: true,
 		},
 		{
 			Name:     volcano.KindService,
 			Client:   adapter.Services(c.clients.Kube),
-			Informer: c.metadataOf[volcano.KindService], OwnersOf: jobsOf, Reduce: adapter.ReduceToMetadata, Remembers: true,
+			Informer: c.metadataOf[volcano.KindService], OwnersOf: jobsOf, Reduce: reduceToMetadata, Remembers: true,
 		},
 		{
 			Name: volcano.KindSecret,
 			Client: engine.ClientOf[*corev1.Secret, *corev1.SecretList](func(namespace string) typedcorev1.SecretInterface {
 				return c.clients.Kube.CoreV1().Secrets(namespace)
 			}),
-			Informer: c.metadataOf[volcano.KindSecret], OwnersOf: jobsOf, Reduce: adapter.ReduceToMetadata, Remembers: true,
+			Informer: c.metadataOf[volcano.KindSecret], OwnersOf: jobsOf, Reduce: reduceToMetadata, Remembers: true,
 		},
 		{
 			Name: volcano.KindNetworkPolicy,
 			Client: engine.ClientOf[*networkingv1.NetworkPolicy, *networkingv1.NetworkPolicyList](func(namespace string) typednetworkingv1.NetworkPolicyInterface {
 				return c.clients.Kube.NetworkingV1().NetworkPolicies(namespace)
 			}),
-			Informer: c.metadataOf[volcano.KindNetworkPolicy], OwnersOf: jobsOf, Reduce: adapter.ReduceToMetadata, Remembers: true,
+			Informer: c.metadataOf[volcano.KindNetworkPolicy], OwnersOf: jobsOf, Reduce: reduceToMetadata, Remembers: true,
 		},
 		{
 			Name: volcano.KindClaim,
 			Client: engine.ClientOf[*corev1.PersistentVolumeClaim, *corev1.PersistentVolumeClaimList](func(namespace string) typedcorev1.PersistentVolumeClaimInterface {
 				return c.clients.Kube.CoreV1().PersistentVolumeClaims(namespace)
 			}),
-			Informer: c.metadataOf[volcano.KindClaim], OwnersOf: c.jobsOfClaim, Reduce: adapter.ReduceToMetadata, Remembers: true,
+			Informer: c.metadataOf[volcano.KindClaim], OwnersOf: c.jobsOfClaim, Reduce: reduceToMetadata, Remembers: true,
 		},
 		{
 			Name: volcano.KindCommand,
 			Client: engine.ClientOf[*busv1alpha1.Command, *busv1alpha1.CommandList](func(namespace string) typedbusv1alpha1.CommandInterface {
 				return c.clients.Lockstep.BusV1alpha1().Commands(namespace)
 			}),
-			Informer: c.commands, OwnersOf: jobOfCommand, Remembers: true,
+			Informer: c.commands, OwnersOf: jobOfCommand, Reduce: reduceCommand, Remembers: true,
 		},
 		{Name: "PodGroup of Volcano", Informer: c.volcanoGroups, OwnersOf: jobsOf},
 	}

@@ -59,7 +59,7 @@ func (c *Core) newInformers() error {
 		return fmt.Errorf("watching Commands: %w", err)
 	}
 	c.start = append(c.start, func(ctx context.Context) { go c.commands.RunWithContext(ctx) })
-	for informer, keep := range map[cache.SharedIndexInformer]cache.TransformFunc{c.pods: keepOfPod, c.configMaps: informing.DropManagedFields} {
+	for informer, keep := range map[cache.SharedIndexInformer]cache.TransformFunc{c.pods: keepOfPod, c.configMaps: keepOfConfigMap} {
 		if err := informer.SetTransform(keep); err != nil {
 			return err
 		}
@@ -78,7 +78,7 @@ var volcanoGroupResource = schema.GroupVersionResource{Group: "scheduling.volcan
 
 // newMetadataInformer caches the metadata of objects, and starts with the others.
 func (c *Core) newMetadataInformer(resource schema.GroupVersionResource, which func(*metav1.ListOptions)) (cache.SharedIndexInformer, error) {
-	informer, err := adapter.MetadataInformer(c.clients.Metadata, resource, which)
+	informer, err := adapter.MetadataInformer(c.clients.Metadata, resource, which, batchv1alpha1.KeyJobName)
 	if err != nil {
 		return nil, err
 	}
@@ -86,5 +86,10 @@ func (c *Core) newMetadataInformer(resource schema.GroupVersionResource, which f
 	return informer, nil
 }
 
-// keepOfPod and reducePod keep of a Pod what decisions read.
-var keepOfPod, reducePod = informing.Keep(volcano.KeepOfPod)
+// What decisions read of objects, for their informers, and for objects that come otherwise.
+var (
+	keepOfPod, reducePod             = informing.Keep(volcano.KeepOfPod)
+	keepOfConfigMap, reduceConfigMap = informing.Keep(volcano.KeepOfConfigMap)
+	_, reduceCommand                 = informing.Keep(volcano.KeepOfCommand)
+	reduceToMetadata                 = adapter.ReduceToMetadata(batchv1alpha1.KeyJobName)
+)

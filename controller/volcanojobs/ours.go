@@ -4,7 +4,9 @@
 package volcanojobs
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -35,34 +37,69 @@ func (j *Job) DeepCopyObject() runtime.Object {
 func (c *Core) DecodeOwner(kind metav1.TypeMeta, metadata metav1.ObjectMeta, spec []byte) (*Job, error) {
 	metadata.ManagedFields = adapter.StatusWriters(metadata.ManagedFields)
 	job := &Job{Job: &batchv1alpha1.Job{TypeMeta: kind, ObjectMeta: metadata}}
-	if len(spec) > 0 {
-		if err := utiljson.Unmarshal(spec, &job.Spec); err != nil {
-			job.Spec = batchv1alpha1.JobSpec{}
-			job.ours, job.unreadable = c.namesUs(spec), err.Error()
-			return job, nil
-		}
+	if err := decodeSpec(spec, &job.Spec); err != nil {
+		job.Spec = batchv1alpha1.JobSpec{}
+		job.ours, job.unreadable = c.namesUs(spec), err.Error()
+		return job, nil
 	}
 	job.ours = volcano.IsOurs(&job.Spec, c.options)
 	return job, nil
+}
+
+// decodeSpec reads a spec, unless that would take far more room than the text does.
+func decodeSpec(raw []byte, into *batchv1alpha1.JobSpec) error {
+	if len(raw) == 0 {
+		return nil
+	}
+	if err := volcano.CheckSpec(raw); err != nil {
+		return err
+	}
+	return utiljson.Unmarshal(raw, into)
 }
 
 // namesUs says whether a spec that does not decode as a whole is that of a Job of ours. One
 // that does not even say so is not.
 func (c *Core) namesUs(spec []byte) bool {
 	var names struct {
-		SchedulerName string `json:"schedulerName"`
-		Tasks         []struct {
-			Template runtime.RawExtension `json:"template"`
-		} `json:"tasks"`
+		SchedulerName string          `json:"schedulerName"`
+		Tasks         json.RawMessage `json:"tasks"`
 	}
 	if err := json.Unmarshal(spec, &names); err != nil {
 		return false
 	}
 	known := &batchv1alpha1.JobSpec{SchedulerName: names.SchedulerName}
-	for _, task := range names.Tasks {
-		known.Tasks = append(known.Tasks, batchv1alpha1.TaskSpec{Template: task.Template})
+	if known.SchedulerName == "" && len(names.Tasks) > 0 {
+		var err error
+		if known.Tasks, err = firstTasks(names.Tasks); err != nil {
+			return false
+		}
 	}
 	return volcano.IsOurs(known, c.options)
+}
+
+// firstTasks are the templates of as many tasks as a Job may have. The others are not even read:
+// there may be any number of them.
+func firstTasks(raw []byte) ([]batchv1alpha1.TaskSpec, error) {
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	switch begin, err := decoder.Token(); {
+	case err != nil:
+		return nil, err
+	case begin == nil:
+		return nil, nil
+	case begin != json.Delim('['):
+		return nil, fmt.Errorf("tasks are no list")
+	}
+	var tasks []batchv1alpha1.TaskSpec
+	for decoder.More() && len(tasks) < batchv1alpha1.MaxTasks {
+		var task struct {
+			Template runtime.RawExtension `json:"template"`
+		}
+		if err := decoder.Decode(&task); err != nil {
+			return nil, err
+		}
+		tasks = append(tasks, batchv1alpha1.TaskSpec{Template: task.Template})
+	}
+	return tasks, nil
 }
 
 // Ignores says whether a Job is somebody else's.

@@ -4,6 +4,7 @@
 package volcanojobs
 
 import (
+	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -43,6 +44,37 @@ func TestWhoseJobItIs(t *testing.T) {
 			}
 			if got := tc.core.Ignores(job); got != tc.ignored || err != nil || (job.unreadable != "") != tc.wrong {
 				t.Errorf("ignored: %t, want %t; can't be read: %q; error: %v", got, tc.ignored, job.unreadable, err)
+			}
+		})
+	}
+}
+
+// TestASpecThatUnfoldsToFarMoreIsNotDecoded has specs of some hundred kilobytes that would take
+// hundreds of times as much. Whose they are is known all the same.
+func TestASpecThatUnfoldsToFarMoreIsNotDecoded(t *testing.T) {
+	c := &Core{options: volcano.Options{SchedulerNames: []string{"lockstep-scheduler"}}}
+	list := func(element string, n int) string { return "[" + strings.Repeat(element+",", n-1) + element + "]" }
+	template := func(volumes int) string {
+		return `{"template":{"spec":{"schedulerName":"lockstep-scheduler","containers":[{"name":"c"}],"volumes":` + list("{}", volumes) + `}}}`
+	}
+	tests := map[string]struct{ spec, want string }{
+		"templates that fit":             {spec: `{"tasks":` + list(template(5000), 4) + `}`},
+		"templates that together do not": {spec: `{"tasks":` + list(template(5000), 6) + `}`, want: "spec must have at most 50000 JSON values, all templates together, has 60"},
+		"empty tasks":                    {spec: `{"schedulerName":"lockstep-scheduler","tasks":` + list("{}", 200_000) + `}`, want: "spec must have at most 50000 JSON values"},
+		"more tasks than there may be":   {spec: `{"tasks":` + list(template(1), 101) + `}`, want: "spec.tasks: Too many: 101: must have at most 100 items"},
+		"more volumes":                   {spec: `{"schedulerName":"lockstep-scheduler","volumes":` + list("{}", 33) + `}`, want: "spec.volumes: Too many: 33: must have at most 32 items"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			job, err := c.DecodeOwner(metav1.TypeMeta{}, metav1.ObjectMeta{Name: "j"}, []byte(tc.spec))
+			if err != nil || c.Ignores(job) {
+				t.Fatalf("error %v, ignored %t, want a Job of ours", err, c.Ignores(job))
+			}
+			if !strings.Contains(job.unreadable, tc.want) || (job.unreadable == "") != (tc.want == "") {
+				t.Errorf("it can't be read: %q, want %q", job.unreadable, tc.want)
+			}
+			if held := len(job.Spec.Tasks) + len(job.Spec.Volumes); tc.want != "" && held > 0 {
+				t.Errorf("%d of its tasks and volumes were decoded", held)
 			}
 		})
 	}

@@ -35,7 +35,7 @@ func DropManagedFields(object any) (any, error) {
 
 // Keep is what an informer keeps of its objects, as keeps says: for the informer itself, which
 // is its transform, and for an object that comes to the cache's owner by another way.
-func Keep[T metav1.Object](keeps func(T) T) (cache.TransformFunc, func(metav1.Object) metav1.Object) {
+func Keep[T, K metav1.Object](keeps func(T) K) (cache.TransformFunc, func(metav1.Object) metav1.Object) {
 	transform := func(object any) (any, error) {
 		if o, ok := object.(T); ok {
 			return keeps(o), nil

@@ -33,10 +33,10 @@ const (
 	// is known as such from then on, one that is not is shown as if the cache held it. It
 	// has no Outcome.
 	LookFor Verb = "LookFor"
-	// CheckStatus compares what is taken for persisted with what the API server holds. If
-	// they are the same, that is known to be current from then on, and Action.Seen were
-	// known then; else all that is known of the owner is dropped and read again. It has
-	// no Outcome.
+	// CheckStatus compares what is taken for persisted, and the spec that was decided on, with
+	// what the API server holds. If they are the same, that is known to be current from then
+	// on, and Action.Seen were known then; else all that is known of the owner is dropped and
+	// read again. It has no Outcome.
 	CheckStatus Verb = "CheckStatus"
 	// List looks live at all objects of a kind that Action.Selector selects and Action.Owner
 	// controls. They are shown from then on as they were found, until the cache is as new, and

@@ -14,6 +14,8 @@ import (
 // Block is a Create or an Update that is refused for now and will be tried again. It
 // lasts until a try succeeds, or the action is not planned any more.
 type Block struct {
+	// Verb is the action's: Create or Update.
+	Verb Verb
 	// Kind and Group are the action's. A block of a group stands for all of it.
 	Kind, Group string
 	// Name is the object whose try has shown it.

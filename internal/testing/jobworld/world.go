@@ -618,6 +618,9 @@ func (w *World[O, S]) act(action plan.Action, replyLost bool) bool {
 			return false
 		}
 		patched := w.patch(have, action.Patch)
+		if patched == nil {
+			return false
+		}
 		w.Store(action.Kind, patched)
 		remember(patched)
 	case plan.ForceDelete:
@@ -695,7 +698,7 @@ func (w *World[O, S]) create(action plan.Action, remember func(metav1.Object)) b
 			remember(have) // A live look has found it.
 			return true
 		}
-		w.controller.blocked[key] = plan.Block{Kind: action.Kind, Group: action.Group, Name: action.Name, Reason: plan.ReasonNameTaken, Message: "it is somebody else's"}
+		w.controller.blocked[key] = plan.Block{Verb: action.Verb, Kind: action.Kind, Group: action.Group, Name: action.Name, Reason: plan.ReasonNameTaken, Message: "it is somebody else's"}
 		return false
 	}
 	object := action.Object
@@ -722,7 +725,7 @@ func (w *World[O, S]) create(action plan.Action, remember func(metav1.Object)) b
 	return true
 }
 
-// patch applies a patch that sets fields.
+// patch applies a patch that sets fields. It returns nil if a test of the patch fails.
 func (w *World[O, S]) patch(object metav1.Object, operations []plan.Operation) metav1.Object {
 	w.T.Helper()
 	data, err := json.Marshal(object)
@@ -746,9 +749,13 @@ func (w *World[O, S]) patch(object metav1.Object, operations []plan.Operation) m
 			}
 			into = next
 		}
-		if last := steps[len(steps)-1]; op.Op == "remove" {
+		switch last := steps[len(steps)-1]; {
+		case op.Op == "test" && into[last] != op.Value:
+			return nil
+		case op.Op == "test":
+		case op.Op == "remove":
 			delete(into, last)
-		} else {
+		default:
 			into[last] = op.Value
 		}
 	}

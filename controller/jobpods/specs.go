@@ -1,0 +1,23 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package jobpods
+
+import (
+	"fmt"
+
+	"github.com/lockstep-k8s/lockstep/internal/text"
+)
+
+// MaxSpecValues bounds the objects, the lists and their elements in the spec of a job, over all
+// its templates together. A value of a few bytes can take hundreds of them once it is decoded,
+// and what was decoded is kept for as long as there is the job.
+const MaxSpecValues = 50_000
+
+// CheckSpec says whether a spec in JSON has too many values to be decoded.
+func CheckSpec(raw []byte) error {
+	if values := text.CountSigns(raw, "{[,"); values > MaxSpecValues {
+		return fmt.Errorf("spec must have at most %d JSON values, all templates together, has %d", MaxSpecValues, values)
+	}
+	return nil
+}

@@ -1,0 +1,44 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package volcano
+
+import (
+	"time"
+
+	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
+)
+
+const (
+	// firstDistance is how far apart the runs of a Job begin at least that is restarted for the
+	// second time. Each restart doubles it.
+	firstDistance = time.Second
+	// longestDistance is the most that it grows to, of a Job with up to restartsPerMinute Pods. Of
+	// one with more it grows in proportion, so that no Job makes more Pods in a minute for ever.
+	longestDistance   = time.Minute
+	restartsPerMinute = 200
+)
+
+// distance is how far apart the runs of a Job begin at least after so many restarts.
+func distance(restarts, replicas int32) time.Duration {
+	if restarts < 2 {
+		return 0
+	}
+	longest := max(longestDistance, time.Duration(replicas)*longestDistance/restartsPerMinute)
+	return min(firstDistance<<min(restarts-2, 30), longest)
+}
+
+// nextRun is when the Job that is being restarted may run again. The zero time means at once. A run
+// that has lasted for long enough is followed by the next without delay, and so is a restart that
+// a user has asked for. It follows from what is on record, whichever controller looks.
+func (d *decision) nextRun() time.Time {
+	if commandOnRecord(d.next.State) != "" {
+		return time.Time{}
+	}
+	for _, c := range d.next.Conditions {
+		if c.Status == batchv1alpha1.JobPending && !c.LastTransitionTime.IsZero() {
+			return c.LastTransitionTime.Add(distance(d.next.RetryCount, d.replicas()))
+		}
+	}
+	return time.Time{}
+}

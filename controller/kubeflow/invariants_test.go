@@ -349,6 +349,7 @@ func (l *life) checkDeletion(action plan.Action) {
 		policy = *p
 	}
 	switch {
+	case r.ended(index) && !jobpods.HasEnded(pod):
 	case startOf(pod) != l.Written.Starts, is(l.Written, kubeflowv1.JobConditionSuspended):
 	case isFinished(l.Written) && policy != kubeflowv1.CleanPodPolicyNone && l.Owner.Spec.CreatedAs == "":
 	case !isFinished(l.Written) && r.restarting.Has(index):

@@ -41,8 +41,9 @@ func Takes(job *Job, options Options) bool {
 	}
 }
 
-// TakesBegun says whether a job is ours of which there is an object that IsOurs, whatever
-// scheduler its templates name by now: they may be edited, and a job never changes hands.
+// TakesBegun says whether a job is ours that was begun here, as its status or an object that IsOurs
+// tells, whatever scheduler its templates name by now: they may be edited, and a job never changes
+// hands.
 func TakesBegun(job *Job, options Options) bool {
 	manager := managerOf(job)
 	isFree := manager == "" || manager == kubeflowv1.ManagedByTrainingOperator
@@ -66,8 +67,14 @@ func namesSchedulerOfOurs(job *Job, options Options) bool {
 	return slices.ContainsFunc(job.schedulers(), func(name string) bool { return slices.Contains(options.SchedulerNames, name) })
 }
 
-// hasBegun says whether there is an object of the job that this controller has made.
+// hasBegun says whether the job is one that this controller has begun: a status of it tells, or
+// an object that it has made.
 func (d *decision) hasBegun() bool {
+	return d.Persisted != nil && d.Persisted.Starts > 0 || jobpods.HasStatusOf(d.Job, d.Options.Manager) || d.hasObjects()
+}
+
+// hasObjects says whether there is an object of the job that this controller has made.
+func (d *decision) hasObjects() bool {
 	for _, pod := range d.Pods {
 		if IsOurs(pod) {
 			return true
@@ -114,7 +121,7 @@ func (d *decision) stranger() string {
 // checkUnbegun looks live for Pods of a job of which nothing is on record, before anything of it
 // is written: another controller may have begun it of whose Pods the cache has not heard yet.
 func (d *decision) checkUnbegun() (goOn bool) {
-	d.memory.looked = d.Memory.looked || d.wasListed(KindPod) || !isBlank(d.Persisted) || d.hasBegun()
+	d.memory.looked = d.Memory.looked || d.wasListed(KindPod) || !isBlank(d.Persisted) || d.hasObjects()
 	if !d.memory.looked {
 		d.list(KindPod)
 		d.leave = true

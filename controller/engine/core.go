@@ -55,7 +55,8 @@ type Core[O Owner, S any] interface {
 	// conditions of their own. Neither is nil.
 	WithOthers(status, stored *S) *S
 	// Kept is what the API server keeps of a status if it has made stored of one: all of it,
-	// unless the CRD of the owners is somebody else's, and lacks fields. Neither is nil.
+	// unless the CRD of the owners is somebody else's, and lacks fields. Of an empty stored one
+	// it is what any CRD keeps. Neither is nil.
 	Kept(status, stored *S) *S
 	// RefusesForGood says whether an object will never be created, because of an error at
 	// its creation. All other errors may be gone at the next try.

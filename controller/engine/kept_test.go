@@ -63,6 +63,15 @@ func TestAStatusThatTheAPIServerCutsIsKnownAgain(t *testing.T) {
 			}
 		})
 	}
+	cut := &cutStatus{Known: "a"}
+	for name, m := range map[string]*memory[*metav1.PartialObjectMetadata, cutStatus]{
+		`{"known":"a"}`: {persisted: cut, status: cut, stored: cut},
+		"":              {},
+	} {
+		if !m.takeIn([]byte(name), cutCore{}) || m.kept != plan.KeptUnknown {
+			t.Errorf("a status %s from which nothing can be dropped tells of %v", name, m.kept)
+		}
+	}
 	m := &memory[*metav1.PartialObjectMetadata, cutStatus]{persisted: written, status: written, stored: written}
 	for _, stored := range []string{`{"known":"a"}`, `{"known":"a","unknown":"x"}`} {
 		m.takeIn([]byte(stored), cutCore{})

@@ -5,6 +5,7 @@ package engine
 
 import (
 	"context"
+	"maps"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -17,7 +18,7 @@ import (
 // list looks live at what the owner has of a kind, and remembers where the cache is behind:
 // objects that it lacks, or has an older version of, and those that it holds and are gone.
 func (p *pass[O, S]) list(ctx context.Context, action plan.Action) error {
-	known, err := p.knownOf(action)
+	cached, known, err := p.knownOf(action)
 	if err != nil {
 		return err
 	}
@@ -31,29 +32,43 @@ func (p *pass[O, S]) list(ctx context.Context, action plan.Action) error {
 		return err
 	}
 	for uid, object := range found {
-		if before := known[uid]; before == nil || before.GetResourceVersion() != object.GetResourceVersion() {
-			p.memory.ahead[ref{action.Kind, object.GetName()}] = object
+		at := ref{action.Kind, object.GetName()}
+		if ours := p.memory.ahead[at]; ours != nil && newer(object, ours) {
+			delete(p.memory.ahead, at)
+		}
+		before := cached[uid]
+		if before == nil {
+			p.noteLook(result{found: object})
+		}
+		if before == nil || before.GetResourceVersion() != object.GetResourceVersion() {
+			p.memory.listed[uid] = stray{kind: action.Kind, object: object}
 		}
 	}
 	p.memory.outcomes = append(p.memory.outcomes, plan.Outcome{Action: action})
 	return nil
 }
 
-// knownOf are the objects of a list as the decision has seen them, but for strays, which are
-// looked at anyway.
-func (p *pass[O, S]) knownOf(action plan.Action) (map[types.UID]metav1.Object, error) {
+// knownOf are the objects of a list as the cache has them, and as the decision has seen them, but
+// for strays, which are looked at anyway.
+func (p *pass[O, S]) knownOf(action plan.Action) (cached, known map[types.UID]metav1.Object, err error) {
 	informer, err := p.informer(action.Kind)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	cached, err := informer.GetIndexer().ByIndex(ByOwner, OwnerKey(p.key.Namespace, action.Owner))
+	objects, err := informer.GetIndexer().ByIndex(ByOwner, OwnerKey(p.key.Namespace, action.Owner))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	known := map[types.UID]metav1.Object{}
-	for _, object := range cached {
+	cached = map[types.UID]metav1.Object{}
+	for _, object := range objects {
 		if accessor := objectMeta(object); accessor != nil && !p.memory.gone[accessor.GetUID()] {
-			known[accessor.GetUID()] = accessor
+			cached[accessor.GetUID()] = accessor
+		}
+	}
+	known = maps.Clone(cached)
+	for uid, listed := range p.memory.listed {
+		if listed.kind == action.Kind && controlled.By(action.Owner, listed.object) {
+			known[uid] = listed.object
 		}
 	}
 	for at, object := range p.memory.ahead {
@@ -61,7 +76,7 @@ func (p *pass[O, S]) knownOf(action plan.Action) (map[types.UID]metav1.Object, e
 			known[object.GetUID()] = object
 		}
 	}
-	return known, nil
+	return cached, known, nil
 }
 
 // lookForLost looks for the objects that are known and were not found: they are gone, or have

@@ -80,7 +80,7 @@ func passOver(t *testing.T, pods []*corev1.Pod, stored *storedPods) *pass[*corev
 			kinds: map[string]*Kind{"Pod": {Name: "Pod", Informer: informer, Client: stored}},
 		},
 		key: cache.NewObjectName("ns", "o"), entry: &entry[*corev1.ConfigMap]{owner: &corev1.ConfigMap{}},
-		memory: &memory[*corev1.ConfigMap, int]{strays: map[types.UID]stray{}, ahead: map[ref]metav1.Object{}, gone: map[types.UID]bool{}},
+		memory: &memory[*corev1.ConfigMap, int]{strays: map[types.UID]stray{}, ahead: map[ref]metav1.Object{}, listed: map[types.UID]stray{}, gone: map[types.UID]bool{}},
 		pace:   &pacing.Pace[cause]{}, departures: &departures{}, turn: &turn{begun: time.Unix(100, 0), inFlight: func() int { return 1 }},
 	}
 }
@@ -170,23 +170,35 @@ func TestAListShowsWhatNoEventHasTold(t *testing.T) {
 			if len(view.Outcomes) != 1 || view.Outcomes[0].Action.Verb != plan.List {
 				t.Errorf("outcomes: %v", view.Outcomes)
 			}
-			pods, err := Owned[*corev1.Pod](view, "Pod", "o")
-			if err != nil {
+			if diff := cmp.Diff(tc.want, shownPods(t, view)); diff != "" {
+				t.Errorf("unexpected Pods (-want +got):\n%s", diff)
+			}
+			p.owners.kinds["Pod"].Informer.GetIndexer().Bookmark("9") // The watch has told of others, and has lost these.
+			if view, err = p.gather(); err != nil {
 				t.Fatal(err)
 			}
-			var got []string
-			for name, pod := range pods {
-				if !view.Gone[pod.UID] {
-					got = append(got, name+" "+pod.ResourceVersion)
-				}
-			}
-			slices.Sort(got)
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("unexpected Pods (-want +got):\n%s", diff)
+			if diff := cmp.Diff(tc.want, shownPods(t, view)); diff != "" {
+				t.Errorf("unexpected Pods after news of others (-want +got):\n%s", diff)
 			}
 			if stored.lists != tc.lists {
 				t.Errorf("%d lists, want %d", stored.lists, tc.lists)
 			}
 		})
 	}
+}
+
+// shownPods are the Pods of the owner o that a decision sees, with their versions.
+func shownPods(t *testing.T, view *View[*corev1.ConfigMap, int]) (shown []string) {
+	t.Helper()
+	pods, err := Owned[*corev1.Pod](view, "Pod", "o")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, pod := range pods {
+		if !view.Gone[pod.UID] {
+			shown = append(shown, name+" "+pod.ResourceVersion)
+		}
+	}
+	slices.Sort(shown)
+	return shown
 }

@@ -244,7 +244,7 @@ func (p *pass[O, S]) noteLook(r result) {
 // when the next one is.
 func (p *pass[O, S]) looksAgain() (due []plan.Action, next time.Time) {
 	for uid, at := range p.pace.Looks.At() {
-		stray, ok := p.memory.strays[uid]
+		stray, ok := p.memory.lookedAt(uid)
 		if !ok {
 			continue
 		}

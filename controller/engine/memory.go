@@ -41,9 +41,12 @@ type memory[O Owner, S any] struct {
 	// strays are the owner's objects that were found by a live look, until the caches show
 	// them or they are gone.
 	strays map[types.UID]stray
-	// ahead are objects of remembered kinds as they were last written, and of any kind as a
-	// list has shown them, until the caches are as new.
+	// ahead are objects of remembered kinds as they were last written, until the caches are as
+	// new.
 	ahead map[ref]metav1.Object
+	// listed are objects as a list has shown them, until the caches show them as new or they
+	// are gone: of others the caches may have heard later news, and have lost those of these.
+	listed map[types.UID]stray
 	// contents are those of the last writes that went through.
 	contents map[ref]content
 	// blocks are the creations that are refused for now, and failed the objects of a group
@@ -100,6 +103,7 @@ func newMemory[O Owner, S any](entry *entry[O], core Core[O, S]) (*memory[O, S],
 		seen:            map[types.UID]bool{},
 		strays:          map[types.UID]stray{},
 		ahead:           map[ref]metav1.Object{},
+		listed:          map[types.UID]stray{},
 		contents:        map[ref]content{},
 		blocks:          map[cause]plan.Block{},
 		failed:          map[ref]bool{},
@@ -133,20 +137,34 @@ func (m *memory[O, S]) remember(r result) {
 		}
 	case plan.ForceDelete:
 		m.forced[r.action.UID] = true
+		delete(m.listed, r.action.UID)
 	}
 	switch {
 	case r.remembered != nil:
 		m.ahead[refOf(r.action)] = r.remembered
-		if known, ok := m.strays[r.remembered.GetUID()]; ok {
-			known.object = r.remembered
-			m.strays[r.remembered.GetUID()] = known
+		for _, looked := range []map[types.UID]stray{m.strays, m.listed} {
+			if known, ok := looked[r.remembered.GetUID()]; ok {
+				known.object = r.remembered
+				looked[r.remembered.GetUID()] = known
+			}
 		}
 	case r.found != nil:
 		m.strays[r.found.GetUID()] = stray{kind: r.action.Kind, object: r.found}
+		delete(m.listed, r.found.GetUID())
 	case r.gone != "":
 		m.gone[r.gone] = true
 		delete(m.strays, r.gone)
+		delete(m.listed, r.gone)
 	}
+}
+
+// lookedAt is an object that was found by a live look, and that the caches may not show.
+func (m *memory[O, S]) lookedAt(uid types.UID) (stray, bool) {
+	if known, ok := m.strays[uid]; ok {
+		return known, true
+	}
+	known, ok := m.listed[uid]
+	return known, ok
 }
 
 // noteSeen notes objects that were known when the status was found to be the stored one.
@@ -163,6 +181,7 @@ func (m *memory[O, S]) bury(departed []departure) {
 		if object.certain || m.deleted[object.uid] && object.unbound {
 			m.gone[object.uid] = true
 			delete(m.strays, object.uid)
+			delete(m.listed, object.uid)
 		}
 	}
 }

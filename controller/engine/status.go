@@ -200,18 +200,22 @@ func (m *memory[O, S]) wrote(stored *S, core Core[O, S]) bool {
 }
 
 // keeps says whether a stored status is what the API server keeps of a written one. Then it
-// notes whether that is all of it.
+// notes whether that is all of it, if the comparison tells: a status from which nothing can be
+// dropped, such as one that was read back without what had been dropped, proves nothing.
 func (m *memory[O, S]) keeps(written, stored *S, core Core[O, S]) bool {
-	kept := written
-	if written != nil && stored != nil {
-		kept = core.Kept(written, stored)
+	if written == nil || stored == nil {
+		return written == stored
 	}
+	kept := core.Kept(written, stored)
 	if !apiequality.Semantic.DeepEqual(stored, kept) {
 		return false
 	}
-	m.kept = plan.KeptWhole
-	if kept != written && !apiequality.Semantic.DeepEqual(kept, written) {
+	differs := func(part *S) bool { return part != written && !apiequality.Semantic.DeepEqual(part, written) }
+	switch {
+	case differs(kept):
 		m.kept = plan.KeptInPart
+	case differs(core.Kept(written, new(S))):
+		m.kept = plan.KeptWhole
 	}
 	return true
 }

@@ -24,6 +24,9 @@ type View[O Owner, S any] struct {
 	// DeletionTimestamp is since when the owner is being deleted. It may be newer than
 	// what Owner shows. Nil if it is not.
 	DeletionTimestamp *metav1.Time
+	// Version is the resource version of the owner as far as it is known: that of Owner, or a
+	// newer one that has Status but for what is not yet written.
+	Version string
 	// Persisted is the newest status that the API server is known to have taken, whole: what
 	// it holds may be that as Decider.Shorten has made it, or one of the Plans since if the
 	// answer to its write was lost. Nil before the first write.
@@ -80,6 +83,11 @@ func Named[T metav1.Object, O Owner, S any](view *View[O, S], kind, name string)
 	if own, ok := p.memory.ahead[ref{kind, name}].(T); ok {
 		return own, nil
 	}
+	for _, listed := range p.memory.listed {
+		if own, ok := listed.object.(T); ok && listed.kind == kind && own.GetName() == name {
+			return own, nil
+		}
+	}
 	informer, err := p.informer(kind)
 	if err != nil {
 		return object, err
@@ -135,11 +143,16 @@ func Owned[T metav1.Object, O Owner, S any](view *View[O, S], kind string, uids 
 }
 
 // Overlay lays over objects of a kind, which a core has found in the cache by itself, those
-// that were written lately, as long as the cache is older than that, and those that were
-// found by a live look. Since when they are being deleted, Terminating tells. The core
+// that a list has shown or that were written lately, as long as the cache is older than that, and
+// those that were found by a live look. Since when they are being deleted, Terminating tells. The core
 // calls it once for a kind, and then changes nothing in the map.
 func Overlay[T metav1.Object, O Owner, S any](view *View[O, S], kind string, objects map[string]T) {
 	p := view.pass
+	for _, listed := range p.memory.listed {
+		if own, ok := listed.object.(T); ok && listed.kind == kind {
+			objects[own.GetName()] = own
+		}
+	}
 	for at, object := range p.memory.ahead {
 		if own, ok := object.(T); ok && at.kind == kind {
 			objects[own.GetName()] = own
@@ -173,6 +186,7 @@ func (p *pass[O, S]) gather() (*View[O, S], error) {
 	view := &View[O, S]{
 		Owner:             owner,
 		DeletionTimestamp: owner.GetDeletionTimestamp(),
+		Version:           p.version(),
 		Persisted:         m.persisted,
 		Status:            m.status,
 		Gone:              m.gone,
@@ -200,9 +214,22 @@ func (p *pass[O, S]) informer(kind string) (cache.SharedIndexInformer, error) {
 }
 
 // forgetShown forgets objects that the caches show by now, or newer ones of their names:
-// strays, and what was written lately.
+// strays, what a list has shown, and what was written lately.
 func (p *pass[O, S]) forgetShown() error {
 	m := p.memory
+	for uid, listed := range m.listed {
+		informer, err := p.informer(listed.kind)
+		if err != nil {
+			return err
+		}
+		object, exists, err := informer.GetIndexer().GetByKey(cache.MetaObjectToName(listed.object).String())
+		if err != nil {
+			return err
+		}
+		if cached := objectMeta(object); m.gone[uid] || exists && cached != nil && atLeast(cached.GetResourceVersion(), listed.object.GetResourceVersion()) {
+			delete(m.listed, uid)
+		}
+	}
 	for uid, stray := range m.strays {
 		informer, err := p.informer(stray.kind)
 		if err != nil {
@@ -251,8 +278,10 @@ func atLeast(version, than string) bool {
 
 // forgetSightings forgets when objects were seen that are not there any more.
 func (p *pass[O, S]) forgetSightings(view *View[O, S]) {
-	strays := p.memory.strays
-	p.pace.Looks.Keep(func(uid types.UID) bool { return strays[uid].object != nil })
+	p.pace.Looks.Keep(func(uid types.UID) bool {
+		_, unseen := p.memory.lookedAt(uid)
+		return unseen
+	})
 	if len(p.pace.Terminating.At()) <= view.count()+pruneSlack {
 		return
 	}

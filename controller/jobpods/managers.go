@@ -9,6 +9,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
+// HasStatusOf says whether a manager has written an owner's status.
+func HasStatusOf(owner metav1.Object, manager string) bool {
+	return slices.ContainsFunc(owner.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool {
+		return f.Subresource == "status" && f.Manager == manager
+	})
+}
+
 // ForeignManager is who else has written the status of an owner. Empty if nobody has. own is
 // the name under which this controller does.
 func ForeignManager(owner metav1.Object, own string) string {

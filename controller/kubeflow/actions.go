@@ -58,15 +58,52 @@ func (d *decision) actIfCurrent(action plan.Action) {
 	d.act(action)
 }
 
-// remove deletes an object, unless that has been asked for. It says whether it is still there.
-func (d *decision) remove(kind string, object metav1.Object) bool {
-	if d.isGone(object.GetUID()) {
-		return false
+// remove deletes an object, unless that has been asked for.
+func (d *decision) remove(kind string, object metav1.Object) {
+	if d.mayGo(object) {
+		d.actIfCurrent(jobpods.Deletion(kind, object))
 	}
-	if object.GetDeletionTimestamp() == nil && !d.Deleted[object.GetUID()] {
-		d.act(jobpods.Deletion(kind, object))
+}
+
+// removeUnchanged deletes a Pod that goes for what it is, not for what the job is: if it has
+// changed since, it is looked at again.
+func (d *decision) removeUnchanged(pod *corev1.Pod) {
+	if !d.mayGo(pod) {
+		return
 	}
-	return true
+	deletion := jobpods.Deletion(KindPod, pod)
+	deletion.Version = pod.ResourceVersion
+	d.actIfCurrent(deletion)
+}
+
+// mayGo says whether an object is there whose deletion nobody has asked for.
+func (d *decision) mayGo(object metav1.Object) bool {
+	return !d.isGone(object.GetUID()) && object.GetDeletionTimestamp() == nil && !d.Deleted[object.GetUID()]
+}
+
+// removeOld deletes a Pod of another start. Where the number of the start was dropped, it is
+// known by what is there, and the status has to be found to be that of the API server, too.
+func (d *decision) removeOld(pod *corev1.Pod) {
+	if d.Kept == plan.KeptInPart && d.mayGo(pod) && !d.Checked[pod.UID] {
+		d.checkStatus(pod.UID)
+		return
+	}
+	d.remove(KindPod, pod)
+}
+
+// planLatecomers deletes the Pods of indexes that have ended on record, if they have not ended
+// themselves: another controller has made them too late. An end that the cache does not show yet
+// is no reason.
+func (d *decision) planLatecomers() {
+	d.eachPod(func(r *replicas, index int32, pod *corev1.Pod) {
+		switch {
+		case !r.persisted.ended(index) || !r.record.ended(index) || jobpods.HasEnded(pod) || !d.mayGo(pod):
+		case !d.Checked[pod.UID]:
+			d.checkStatus(pod.UID)
+		default:
+			d.removeUnchanged(pod)
+		}
+	})
 }
 
 // planRun makes and deletes what a job needs whose Pods are to run: the gang before the Pods,
@@ -74,9 +111,10 @@ func (d *decision) remove(kind string, object metav1.Object) bool {
 // that every name can be looked up.
 func (d *decision) planRun() {
 	for _, pod := range d.old {
-		d.remove(KindPod, pod)
+		d.removeOld(pod)
 	}
 	d.planReplacements()
+	d.planLatecomers()
 	d.planSurplusServices()
 	d.planLists()
 	if d.invalid != "" || len(d.old) > 0 || !d.isKept() {
@@ -100,7 +138,11 @@ func (d *decision) planReplacements() {
 			d.persist(plan.PersistSoon)
 			return
 		}
-		d.actIfCurrent(jobpods.Deletion(KindPod, pod))
+		if !d.Checked[pod.UID] {
+			d.checkStatus(pod.UID) // Another controller may have counted it and made its successor, which this is.
+			return
+		}
+		d.act(jobpods.Deletion(KindPod, pod))
 	})
 }
 

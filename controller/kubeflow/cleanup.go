@@ -43,21 +43,24 @@ func (d *decision) isPodGone(name string) bool {
 // that a limit has ended don't run on: where they stay, they are given no more time.
 func (d *decision) planCleanup() {
 	d.planGangRemoval()
+	d.planLatecomers()
 	policy := kubeflowv1.CleanPodPolicyNone
-	if p := d.Job.Spec.RunPolicy.CleanPodPolicy; p != nil && *p != "" {
+	if p := d.Job.Spec.RunPolicy.CleanPodPolicy; p != nil && *p != "" && d.invalid == "" {
 		policy = *p
 	}
 	stays := func(pod *corev1.Pod) bool {
 		return policy == kubeflowv1.CleanPodPolicyNone || policy == kubeflowv1.CleanPodPolicyRunning && jobpods.HasEnded(pod)
 	}
 	for _, pod := range d.old {
-		d.remove(KindPod, pod)
+		d.removeOld(pod)
 	}
 	for _, name := range jobpods.SortedKeys(d.Pods) {
 		switch pod := d.Pods[name]; {
 		case startOf(pod) != d.next.Starts:
-		case !stays(pod):
+		case policy == kubeflowv1.CleanPodPolicyAll:
 			d.remove(KindPod, pod)
+		case !stays(pod):
+			d.removeUnchanged(pod)
 		case d.endedByLimit():
 			d.stop(pod)
 		}
@@ -84,7 +87,7 @@ func (d *decision) stop(pod *corev1.Pod) {
 	if jobpods.HasEnded(pod) || pod.DeletionTimestamp != nil || pod.Spec.ActiveDeadlineSeconds != nil && *pod.Spec.ActiveDeadlineSeconds <= 1 {
 		return
 	}
-	d.act(plan.Action{
+	d.actIfCurrent(plan.Action{
 		Verb: plan.Update, Kind: KindPod, Name: pod.Name, UID: pod.UID, Content: "stop", Detail: "stop",
 		Patch: []plan.Operation{{Op: "add", Path: "/spec/activeDeadlineSeconds", Value: int64(1)}},
 	})

@@ -155,11 +155,8 @@ func (d *decision) begin() {
 // newestStart is the highest number that an object of the job carries, at least 1.
 func (d *decision) newestStart() int32 {
 	newest := int32(1)
-	for _, pod := range d.Pods {
-		newest = max(newest, startOf(pod))
-	}
-	for _, service := range d.Services {
-		newest = max(newest, startOf(service))
+	for object := range d.objects() {
+		newest = max(newest, startOf(object))
 	}
 	return newest
 }
@@ -236,7 +233,7 @@ func (d *decision) finish() plan.Plan[kubeflowv1.JobStatus] {
 	switch {
 	case d.leave:
 		d.plan.Status = d.Status
-		d.plan.Persist = plan.PersistNone
+		d.planCheck()
 		return d.plan
 	case d.outdated:
 		d.plan.Status, d.plan.Persist = d.Status, plan.PersistNone
@@ -350,6 +347,9 @@ func (m Memory) with(other Memory, last int) Memory {
 	merged := other
 	merged.Told = m.Told.And(other.Told, last)
 	merged.looked = merged.looked || m.looked
+	if !m.crd.due.IsZero() {
+		merged.crd = m.crd
+	}
 	if m.reading != nil {
 		merged.reading = m.reading
 	}

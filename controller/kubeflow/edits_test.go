@@ -40,9 +40,25 @@ func TestWhatUsersEdit(t *testing.T) {
 			w.edit(func(s *Spec) { *s = jobOf(t, objectOf(t, "", "", "", ofScheduler("other"))).Spec })
 			w.succeed("j-worker-0").says("Created !Running(TFJobRunning) Succeeded")
 		},
+		"and so does one that is suspended, and has nothing but its status": func(t *testing.T) {
+			for _, byStarts := range []bool{true, false} {
+				w := newWorld(t, jobOf(t, objectOf(t, "", "", "", ofScheduler(gangScheduler))))
+				w.core.options.TakeJobs = TakeScheduler
+				w.run().suspend(true).has(KindPod)
+				if byStarts {
+					w.Owner.ManagedFields = nil
+				} else {
+					w.Written.Starts = 0
+				}
+				w.edit(func(s *Spec) { *s = jobOf(t, objectOf(t, "", "", "", ofScheduler("other"))).Spec })
+				w.Crash()
+				w.suspend(false).run().says("Created !Suspended(TFJobResumed) Running")
+			}
+		},
 		"one that has not begun is ours no more": func(t *testing.T) {
 			w := newWorld(t, jobOf(t, objectOf(t, "", "", "", ofScheduler("other"))))
 			w.core.options.TakeJobs = TakeScheduler
+			w.Owner.ManagedFields = nil
 			if w.pass(2).has(KindPod); w.Written != nil {
 				t.Errorf("its status is %+v", w.Written)
 			}

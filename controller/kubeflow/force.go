@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
@@ -41,7 +42,7 @@ func (d *decision) planForce() {
 	}
 	for _, name := range jobpods.SortedKeys(d.Pods) {
 		pod := d.Pods[name]
-		if pod.DeletionTimestamp == nil || d.isGone(pod.UID) {
+		if pod.DeletionTimestamp == nil || d.isGone(pod.UID) || d.awaitsRecord(pod) {
 			continue
 		}
 		since, isKnown := d.Terminating[pod.UID]
@@ -54,6 +55,18 @@ func (d *decision) planForce() {
 		}
 		d.act(plan.Action{Verb: plan.ForceDelete, Kind: KindPod, Name: pod.Name, UID: pod.UID})
 	}
+}
+
+// awaitsRecord says whether what is noted of the index of a Pod is not persisted yet: another
+// controller could not find it out again once the Pod is gone.
+func (d *decision) awaitsRecord(pod *corev1.Pod) bool {
+	r, index := d.placeOf(pod)
+	if r == nil || int(index) >= len(r.record.restarting) ||
+		r.record.ended(index) == r.persisted.ended(index) && r.record.restarting.Has(index) == r.persisted.restarting.Has(index) {
+		return false
+	}
+	d.persist(plan.PersistSoon)
+	return true
 }
 
 // isGone says whether an object is certainly gone that a cache may still show.

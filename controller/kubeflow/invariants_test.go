@@ -352,6 +352,7 @@ func (l *life) checkDeletion(action plan.Action) {
 		policy = *p
 	}
 	switch {
+	case r.ended(index) && !jobpods.HasEnded(pod):
 	case startOf(pod) != l.Written.Starts, is(l.Written, kubeflowv1.JobConditionSuspended):
 	case pod.Spec.NodeName == "" && isFinished(l.Written) && endedByLimit(l.Written):
 	case isFinished(l.Written) && policy != kubeflowv1.CleanPodPolicyNone && l.Owner.Spec.CreatedAs == "":

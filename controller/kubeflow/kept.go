@@ -4,6 +4,8 @@
 package kubeflow
 
 import (
+	"time"
+
 	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 )
@@ -35,8 +37,34 @@ func (d *decision) checkCRD() (goOn bool) {
 	}
 	d.warnOnce("ForeignCRD", "The CRD of the kind %s is not Lockstep's, and does not keep all of the status: the job is left alone. "+
 		"Install Lockstep's, or have jobs of this CRD run by the option foreignCRDs", d.Job.Kind)
-	d.leave = true
+	d.leave, d.plan.Persist = true, plan.PersistNone
+	d.lookAgain()
 	return false
+}
+
+// crdLook is when it is looked again whether Lockstep's CRD has taken the place of another's.
+type crdLook struct {
+	after time.Duration
+	due   time.Time
+}
+
+// How long it takes until it is looked whether there is another CRD: no event tells.
+const firstCRDLook, lastCRDLook = time.Second, 5 * time.Minute
+
+// lookAgain looks, later and later, whether the API server has come to keep all of the status: it
+// is written as it is, and read.
+func (d *decision) lookAgain() {
+	look := d.Memory.crd
+	if !look.due.IsZero() && !d.clock.Before(look.due) {
+		d.persist(plan.PersistNow)
+		d.checkStatus("")
+	}
+	if !d.clock.Before(look.due) {
+		look.after = min(max(2*look.after, firstCRDLook), lastCRDLook)
+		look.due = d.turnAfter(d.clock, look.after)
+	}
+	d.memory.crd = look
+	d.wakeAt(look.due)
 }
 
 // remembers says whether it does not matter whether the API server keeps all of the status.
@@ -45,11 +73,16 @@ func (d *decision) remembers() bool {
 }
 
 // isKept says whether the API server is known to keep the status, or need not. If not, a live
-// look tells, before anything is made.
+// look tells, before anything is made. One at a status of which nothing can be dropped tells
+// nothing: it is written first.
 func (d *decision) isKept() bool {
-	if d.remembers() || d.Kept != plan.KeptUnknown {
+	switch {
+	case d.remembers() || d.Kept != plan.KeptUnknown:
 		return true
+	case d.Persisted.Phase == "":
+		d.persist(plan.PersistNow)
+	default:
+		d.checkStatus("")
 	}
-	d.checkStatus("")
 	return false
 }

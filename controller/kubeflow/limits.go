@@ -79,7 +79,7 @@ func (d *decision) allRestarts() int64 {
 // planRetention deletes a job that has ended for as long as it says.
 func (d *decision) planRetention() {
 	ttl := d.Job.Spec.RunPolicy.TTLSecondsAfterFinished
-	if ttl == nil || d.kind.designed || d.next.CompletionTime == nil || d.Deleted[d.Job.UID] {
+	if ttl == nil || d.invalid != "" || d.kind.designed || d.next.CompletionTime == nil || d.Deleted[d.Job.UID] {
 		return
 	}
 	if due := d.next.CompletionTime.Add(time.Duration(max(0, *ttl)) * time.Second); d.clock.Before(due) {
@@ -92,6 +92,7 @@ func (d *decision) planRetention() {
 	}
 	d.once(false, "SuccessfulDeleteJob", "The job is deleted, because it ended ttlSecondsAfterFinished ago, %d", *ttl)
 	d.act(plan.Action{
-		Verb: plan.Delete, Kind: d.kind.gvk.Kind, Name: d.Job.Name, UID: d.Job.UID, Propagation: metav1.DeletePropagationBackground,
+		Verb: plan.Delete, Kind: d.kind.gvk.Kind, Name: d.Job.Name, UID: d.Job.UID, Version: d.Version,
+		Propagation: metav1.DeletePropagationBackground,
 	})
 }

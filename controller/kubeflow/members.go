@@ -5,6 +5,7 @@ package kubeflow
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 	"strconv"
 
@@ -48,24 +49,23 @@ func (d *decision) gather() (goOn bool) {
 		if r == nil || d.isGone(pod.UID) {
 			continue
 		}
-		switch start := startOf(pod); {
-		case start > d.next.Starts && !d.Checked[pod.UID]:
-			d.outdated = true // The status is an old one, by all appearances.
-			d.checkStatus(pod.UID)
-		case start != d.next.Starts:
-			d.old = append(d.old, pod)
-			r.old = append(r.old, pod)
-		default:
+		if startOf(pod) == d.next.Starts {
 			r.pods[index] = pod
+			continue
 		}
+		d.old = append(d.old, pod)
+		r.old = append(r.old, pod)
 	}
 	slices.SortFunc(d.old, func(a, b *corev1.Pod) int { return cmp.Compare(a.Name, b.Name) })
-	slices.Sort(d.unchecked)
 	for _, service := range d.Services {
 		if r, index := d.placeOf(service); r != nil && !d.isGone(service.GetUID()) {
 			r.services[index] = service
 		}
 	}
+	for object := range d.objects() {
+		d.checkStart(object)
+	}
+	slices.Sort(d.unchecked)
 	now, before := d.kind.statusesOf(d.next), d.kind.statusesOf(d.Persisted)
 	for _, name := range d.kind.types {
 		if _, known := now[name]; known {
@@ -84,6 +84,32 @@ func (d *decision) gather() (goOn bool) {
 		}
 	}
 	return !d.outdated
+}
+
+// checkStart looks whether the status is an old one, as it seems to be if an object was made for a
+// start that it does not know. Then nothing goes by it.
+func (d *decision) checkStart(object metav1.Object) {
+	if startOf(object) > d.next.Starts && !d.Checked[object.GetUID()] && !d.isGone(object.GetUID()) {
+		d.outdated = true
+		d.checkStatus(object.GetUID())
+	}
+}
+
+// objects are all that the job has, in no order.
+func (d *decision) objects() iter.Seq[metav1.Object] {
+	return func(yield func(metav1.Object) bool) {
+		_ = each(d.Pods, yield) && each(d.Services, yield) && each(d.PodGroups, yield) && each(d.Autoscalers, yield)
+	}
+}
+
+// each visits the objects of a map, until one says that it is enough.
+func each[T metav1.Object](objects map[string]T, yield func(metav1.Object) bool) (goOn bool) {
+	for _, object := range objects {
+		if !yield(object) {
+			return false
+		}
+	}
+	return true
 }
 
 // placeOf is the type and the index of a Pod or a Service. Nil if the job would not name it so.

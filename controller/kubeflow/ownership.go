@@ -45,8 +45,9 @@ func Takes(job *Job, options Options) bool {
 	}
 }
 
-// TakesBegun says whether a job is ours of which there is an object that IsOurs, whatever
-// scheduler its templates name by now: they may be edited, and a job never changes hands.
+// TakesBegun says whether a job is ours that was begun here, as its status or an object that IsOurs
+// tells, whatever scheduler its templates name by now: they may be edited, and a job never changes
+// hands.
 func TakesBegun(job *Job, options Options) bool {
 	manager := managerOf(job)
 	isFree := manager == "" || manager == kubeflowv1.ManagedByTrainingOperator
@@ -70,8 +71,14 @@ func namesSchedulerOfOurs(job *Job, options Options) bool {
 	return slices.ContainsFunc(job.schedulers(), func(name string) bool { return slices.Contains(options.SchedulerNames, name) })
 }
 
-// hasBegun says whether there is an object of the job that this controller has made.
+// hasBegun says whether the job is one that this controller has begun: a status of it tells, or
+// an object that it has made.
 func (d *decision) hasBegun() bool {
+	return d.Persisted != nil && d.Persisted.Starts > 0 || jobpods.HasStatusOf(d.Job, d.Options.Manager) || d.hasObjects()
+}
+
+// hasObjects says whether there is an object of the job that this controller has made.
+func (d *decision) hasObjects() bool {
 	for _, pod := range d.Pods {
 		if IsOurs(pod) {
 			return true
@@ -113,17 +120,12 @@ func (d *decision) stranger() string {
 // this one. Empty for nothing.
 func (d *decision) statusOfAnother() string {
 	status := d.Persisted
-	isWriter := func(of func(manager string) bool) bool {
-		return slices.ContainsFunc(d.Job.ManagedFields, func(f metav1.ManagedFieldsEntry) bool {
-			return f.Subresource == "status" && of(f.Manager)
-		})
-	}
 	switch {
 	case isBlank(status), status.Phase != "", status.Starts > 0:
 		return ""
-	case isWriter(func(manager string) bool { return manager == d.Options.Manager }):
+	case jobpods.HasStatusOf(d.Job, d.Options.Manager):
 		return ""
-	case isWriter(func(string) bool { return true }):
+	case jobpods.ForeignManager(d.Job, d.Options.Manager) != "":
 		return "The status was written by " + jobpods.ForeignManager(d.Job, d.Options.Manager)
 	default:
 		return "Somebody has written the status, and its managed fields, which tell who, were dropped"
@@ -140,7 +142,7 @@ func (d *decision) endedElsewhere() bool {
 // checkUnbegun looks live for Pods of a job of which nothing of ours is on record, before anything of it
 // is written: another controller may have begun it of whose Pods the cache has not heard yet.
 func (d *decision) checkUnbegun() (goOn bool) {
-	d.memory.looked = d.Memory.looked || d.wasListed(KindPod) || d.hasBegun() ||
+	d.memory.looked = d.Memory.looked || d.wasListed(KindPod) || d.hasObjects() ||
 		!isBlank(d.Persisted) && d.statusOfAnother() == ""
 	if !d.memory.looked {
 		d.list(KindPod)

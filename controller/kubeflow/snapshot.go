@@ -28,6 +28,8 @@ const (
 type Snapshot struct {
 	// Job gives metadata and spec.
 	Job *Job
+	// Version is the resource version of the job as it is known to be.
+	Version string
 	// Persisted is the status that the API server is known to hold. Nil before the first
 	// write.
 	Persisted *kubeflowv1.JobStatus
@@ -133,6 +135,8 @@ type Memory struct {
 	Missing, Going map[objectKey]bool
 	// looked says that the Pods of the job were listed live before it was begun.
 	looked bool
+	// crd is when the CRD is looked at again that keeps but a part of the status.
+	crd crdLook
 	// reconciler is when a job of v1alpha2 is looked at.
 	reconciler reconciler
 	// reading is what the spec means.

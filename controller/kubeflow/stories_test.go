@@ -20,6 +20,7 @@ import (
 	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
+	"github.com/lockstep-k8s/lockstep/internal/testing/jobworld"
 )
 
 const w4ps2 = "{tfReplicaSpecs: {Worker: {replicas: 4, @t}, PS: {replicas: 2, @t}}}"
@@ -483,6 +484,7 @@ func TestWhoseJobItIs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := given(t, spec(tc.manager, tc.scheduler))
 			w.core.options.TakeJobs = tc.takes
+			w.Owner.ManagedFields = nil
 			w.pass(2)
 			if taken := w.Written != nil; taken != tc.want || len(w.Objects) > 0 != tc.want {
 				t.Errorf("taken: %v, objects %d, want %v", taken, len(w.Objects), tc.want)
@@ -532,7 +534,7 @@ func TestAJobThatAnotherControllerHasSuspendedIsTaken(t *testing.T) {
 				w := givenByAnother(t, withPolicy("suspend: true, cleanPodPolicy: All", "replicas: 2"), kubeflowv1.JobConditionSuspended)
 				if anothersCRD {
 					w.core.options.ForeignCRDs = true
-					w.Keeps = func(s *status) *status { return Kept(s, &status{}) }
+					w.ForeignCRD = true
 				}
 				if begun {
 					w.Written.StartTime = &metav1.Time{Time: w.Now.Add(-time.Hour)}
@@ -593,7 +595,7 @@ func (w *world) wroteStatus() {
 // edits it again and again.
 func TestWhatWasToldTakesNoMoreRoomThanWhatHolds(t *testing.T) {
 	w := given(t, workers("replicas: 1"))
-	w.Keeps = func(s *status) *status { return Kept(s, &status{}) }
+	w.ForeignCRD = true
 	w.pass(2)
 	for i := range 30 {
 		w.edit(func(s *Spec) { s.SuccessPolicy = kubeflowv1.SuccessPolicy(strings.Repeat("x", i+1)) }).pass(1)
@@ -641,7 +643,7 @@ func TestAnothersCRDKeepsJobsAsTheyAre(t *testing.T) {
 // unless the administrator wants it.
 func TestAJobThatTheAPIServerDoesNotRememberIsLeftAlone(t *testing.T) {
 	anothersCRD := func(w *world) *world {
-		w.Keeps = func(s *status) *status { return Kept(s, &status{}) }
+		w.ForeignCRD = true
 		return w
 	}
 	t.Run("one that is new", func(t *testing.T) {
@@ -657,6 +659,37 @@ func TestAJobThatTheAPIServerDoesNotRememberIsLeftAlone(t *testing.T) {
 		if w.suspend(false).pass(1).has(KindPod); w.told("ForeignCRD") != 1 {
 			t.Errorf("events: %v", w.Events)
 		}
+	})
+	t.Run("until Lockstep's CRD takes the place of the other", func(t *testing.T) {
+		w := anothersCRD(given(t, workers("replicas: 1"))).pass(60).has(KindPod)
+		w.ForeignCRD = false
+		w.Now = w.Now.Add(6 * time.Minute)
+		w.run().says("Created Running")
+	})
+	t.Run("and looks later and later whether it has", func(t *testing.T) {
+		w := anothersCRD(given(t, workers("replicas: 1"))).settle()
+		looks := 0
+		w.OnAction = func(plan.Action) { looks++ }
+		for range 720 {
+			w.Now = w.Now.Add(5 * time.Second)
+			w.Run()
+		}
+		if looks < 12 || looks > 30 || w.told("ForeignCRD") != 1 {
+			t.Errorf("it has looked %d times in an hour, and told %v", looks, w.Events)
+		}
+	})
+	t.Run("and one of Lockstep's is begun by the next controller, whatever the last one has made", func(t *testing.T) {
+		w := given(t, workers("replicas: 1"))
+		w.Fate = func(a plan.Action) jobworld.Fate {
+			if a.Verb == plan.Create {
+				return jobworld.Refused
+			}
+			return jobworld.Done
+		}
+		w.settle()
+		w.Fate = func(plan.Action) jobworld.Fate { return jobworld.Done }
+		w.Crash()
+		w.run().says("Created Running")
 	})
 	t.Run("one that has begun goes on", func(t *testing.T) {
 		w := anothersCRD(given(t, withPolicy("ttlSecondsAfterFinished: 3", "replicas: 1, restartPolicy: OnFailure")).run())

@@ -55,7 +55,7 @@ func (c *core) Decide(v *view, now time.Time) plan.Plan[status] {
 
 func (c *core) snapshot(v *view) Snapshot {
 	s := Snapshot{
-		Job: v.Owner, Persisted: v.Persisted, Status: v.Status, Memory: c.memory,
+		Job: v.Owner, Version: v.Version, Persisted: v.Persisted, Status: v.Status, Memory: c.memory,
 		Pods: map[string]*corev1.Pod{}, Services: map[string]metav1.Object{},
 		PodGroups: map[string]*schedulingv1alpha1.PodGroup{}, Autoscalers: map[string]metav1.Object{},
 		Deleted: v.Deleted, Gone: v.Gone, Terminating: v.Terminating, Current: v.Current, Kept: v.Kept, Checked: v.Checked, Blocked: v.Blocked, Outcomes: v.Outcomes, Options: c.options,
@@ -109,6 +109,7 @@ func newWorld(t *testing.T, job *Job) *world {
 	}}
 	w := &world{World: jobworld.New[*Job, status](t, job, c), core: c}
 	w.OwnerKind = job.Kind
+	w.Cut = func(s *status) *status { return Kept(s, &status{}) }
 	return w
 }
 

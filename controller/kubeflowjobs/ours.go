@@ -14,6 +14,7 @@ import (
 	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
 	"github.com/lockstep-k8s/lockstep/controller/adapter"
 	"github.com/lockstep-k8s/lockstep/controller/engine"
+	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 	"github.com/lockstep-k8s/lockstep/controller/kubeflow"
 )
 
@@ -85,8 +86,12 @@ func (c *Core) Ignores(job *Job) bool {
 	return !job.ours && !(kubeflow.TakesBegun(job.Job, c.options) && c.hasBegun(job))
 }
 
-// hasBegun says whether there is a Service or a Pod of a job that this controller has made.
+// hasBegun says whether this controller has written the status of a job, or made a Service or a
+// Pod of it.
 func (c *Core) hasBegun(job *Job) bool {
+	if jobpods.HasStatusOf(job, c.options.Manager) {
+		return true
+	}
 	for _, informer := range []cache.SharedIndexInformer{c.informers.services, c.informers.pods} {
 		objects, err := informer.GetIndexer().ByIndex(engine.ByOwner, engine.OwnerKey(job.Namespace, job.UID))
 		if err != nil {

@@ -70,6 +70,19 @@ func TestWhoseJobItIs(t *testing.T) {
 	}
 }
 
+// TestAJobWhoseStatusIsOursStaysOurs, whatever scheduler its template names by now.
+func TestAJobWhoseStatusIsOursStaysOurs(t *testing.T) {
+	for manager, ours := range map[string]bool{engine.FieldManager: true, "training-operator": false} {
+		c := &Core{kind: kinds()[0], options: kubeflow.Options{TakeJobs: kubeflow.TakeScheduler, Manager: engine.FieldManager}, informers: noObjects()}
+		job, err := c.DecodeOwner(metav1.TypeMeta{}, metav1.ObjectMeta{
+			Namespace: "ns", Name: "j", ManagedFields: []metav1.ManagedFieldsEntry{{Manager: manager, Subresource: "status"}},
+		}, []byte(`{"tfReplicaSpecs":{"Worker":{"template":{"spec":{"schedulerName":"another"}}}}}`))
+		if err != nil || c.Ignores(job) == ours {
+			t.Errorf("status of %s: ours %t, want %t; error: %v", manager, !c.Ignores(job), ours, err)
+		}
+	}
+}
+
 func TestAnObjectConcernsTheJobsOfItsKind(t *testing.T) {
 	labelled := func(operator string) map[string]string {
 		return map[string]string{kubeflowv1.KeyJobName: "j", kubeflowv1.KeyOperatorName: operator}

@@ -21,6 +21,7 @@ type view = engine.View[*Job, kubeflowv1.JobStatus]
 func (c *Core) snapshot(view *view, memory kubeflow.Memory) (kubeflow.Snapshot, error) {
 	snapshot := kubeflow.Snapshot{
 		Job:       view.Owner.Job,
+		Version:   view.Version,
 		Persisted: view.Persisted,
 		Status:    view.Status,
 		Memory:    memory,

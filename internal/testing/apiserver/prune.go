@@ -13,11 +13,12 @@ import (
 
 // DropFromStatus has the server drop fields of the status whenever an object of a custom
 // resource is changed, as one does whose CRD lacks them: "phase", say, or
-// "replicaStatuses.*.restarts", where * is every key.
+// "replicaStatuses.*.restarts", where * is every key. It drops no others from then on.
 func (s *Server) DropFromStatus(resource string, paths ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := s.table(resource)
+	t.dropped = nil
 	for _, path := range paths {
 		t.dropped = append(t.dropped, strings.Split(path, "."))
 	}

@@ -51,7 +51,9 @@ const (
 
 // View is what the controller sees.
 type View[O metav1.Object, S any] struct {
-	Owner             O
+	Owner O
+	// Version is that of the owner: its generation, as nothing but the spec changes it here.
+	Version           string
 	Persisted, Status *S
 	// Objects are all that the caches have, whoever controls them.
 	Objects          map[Key]metav1.Object
@@ -104,8 +106,10 @@ type World[O metav1.Object, S any] struct {
 	// PendingGoAtOnce lets a Pod that has no node go when it is deleted, as the API server
 	// does.
 	PendingGoAtOnce bool
-	// Keeps is what the API server keeps of a status that is written.
-	Keeps func(*S) *S
+	// ForeignCRD says that the API server keeps of a status that is written but what Cut makes
+	// of it. Cut is nil for a core whose status is kept whole by any CRD.
+	ForeignCRD bool
+	Cut        func(*S) *S
 	// WriteFrom is the urgency from which a status is written in a round.
 	WriteFrom plan.Persist
 	// OnPlan sees each decision, OnWrite each status that is written, BeforeAction each action
@@ -124,6 +128,8 @@ type World[O metav1.Object, S any] struct {
 	behind     map[string][]func(*cache[O])
 	controller *memory[S]
 	uids, rv   int
+	// cut says that a part of Written was dropped when it was written.
+	cut bool
 }
 
 type cache[O metav1.Object] struct {
@@ -146,8 +152,9 @@ type memory[S any] struct {
 	outcomes    []plan.Outcome
 	current     bool
 	kept        plan.Kept
-	// base is the status that the controller began with or has written.
-	base *S
+	// base is the status that the controller began with or has written, and taken is what it
+	// takes for that: what it has read, or all that it has sent.
+	base, taken *S
 }
 
 // New is a world with a job, which gets a UID, and a core that decides on it.
@@ -156,7 +163,7 @@ func New[O metav1.Object, S any](t *testing.T, owner O, core Core[O, S]) *World[
 		T: t, Now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), Owner: owner, core: core,
 		Objects: map[Key]metav1.Object{}, Prompt: true, CrashAfter: -1,
 		Fate: func(plan.Action) Fate { return Done }, Refuses: func(metav1.Object) error { return nil },
-		WriteFrom: plan.PersistLater, OwnerKind: Owner, Keeps: func(status *S) *S { return status },
+		WriteFrom: plan.PersistLater, OwnerKind: Owner,
 		OnPlan: func(*View[O, S], plan.Plan[S]) {}, OnWrite: func(_, _ *S) {}, BeforeAction: func(plan.Action) {}, OnAction: func(plan.Action) {}, OnEvent: func(plan.Event) {},
 		cache:  cache[O]{owner: owner, objects: map[Key]metav1.Object{}, version: map[string]int{}},
 		behind: map[string][]func(*cache[O]){},
@@ -189,12 +196,20 @@ func versionNumber(object metav1.Object) int {
 	return n
 }
 
-// readBack is a status of the API server, read back from JSON.
+// readBack is a status of the API server, as it is read.
 func (w *World[O, S]) readBack(stored *S) *S {
-	if stored == nil {
+	if stored != nil && (w.ForeignCRD || w.cut) {
+		stored = w.Cut(stored)
+	}
+	return w.readAs(stored)
+}
+
+// readAs is a status that was encoded and decoded.
+func (w *World[O, S]) readAs(sent *S) *S {
+	if sent == nil {
 		return nil
 	}
-	data, err := json.Marshal(w.Keeps(stored))
+	data, err := json.Marshal(sent)
 	if err != nil {
 		w.T.Fatalf("encoding: %v", err)
 	}
@@ -376,6 +391,17 @@ func (w *World[O, S]) forget() {
 	w.core.Forget()
 }
 
+// TakeOver has another controller lead. What is returned lets the former one go on, which knows
+// nothing of that.
+func (w *World[O, S]) TakeOver() (thaw func()) {
+	former := w.controller
+	w.Crash()
+	return func() {
+		w.forget()
+		w.controller = former
+	}
+}
+
 // BeginWithOldStatus has the next controller begin with the status before the last.
 func (w *World[O, S]) BeginWithOldStatus() {
 	if w.Before != nil {
@@ -388,7 +414,7 @@ func (w *World[O, S]) BeginWithOldStatus() {
 func (w *World[O, S]) remembered(stored *S) *memory[S] {
 	status := w.readBack(stored)
 	return &memory[S]{
-		persisted: status, status: status, base: stored,
+		persisted: status, status: status, base: stored, taken: status,
 		deleted: map[types.UID]bool{}, checked: map[types.UID]bool{}, gone: map[types.UID]bool{}, terminating: map[types.UID]time.Time{},
 		own: map[Key]metav1.Object{}, strays: map[Key]metav1.Object{}, blocked: map[Key]plan.Block{},
 	}
@@ -449,7 +475,7 @@ func (w *World[O, S]) View() *View[O, S] {
 		}
 	}
 	v := &View[O, S]{
-		Owner: w.cache.owner, Persisted: m.persisted, Status: m.status, Objects: objects,
+		Owner: w.cache.owner, Version: fmt.Sprint(w.cache.owner.GetGeneration()), Persisted: m.persisted, Status: m.status, Objects: objects,
 		Deleted: m.deleted, Checked: m.checked, Gone: m.gone, Terminating: m.terminating, Current: m.current, Kept: m.kept, Outcomes: m.outcomes,
 	}
 	for _, block := range m.blocked {
@@ -532,7 +558,9 @@ func (w *World[O, S]) persist(status *S) roundEnd {
 	case m.base != w.Written:
 		return outdated
 	}
-	if w.Written == status { // The reply was lost: it finds the status to be its own.
+	w.cut = w.ForeignCRD
+	m.taken = status
+	if w.Written == status { // The reply was lost, or it is written again.
 		m.persisted, m.current = status, true
 		return progressed
 	}
@@ -568,10 +596,7 @@ func (w *World[O, S]) act(action plan.Action, replyLost bool) bool {
 	switch action.Verb {
 	case plan.CheckStatus:
 		if !replyLost {
-			m.current, m.kept = true, plan.KeptWhole
-			if w.Keeps(w.Written) != w.Written {
-				m.kept = plan.KeptInPart
-			}
+			m.current, m.kept = true, w.keptOf(m)
 			for _, uid := range action.Seen {
 				m.checked[uid] = true
 			}
@@ -606,6 +631,9 @@ func (w *World[O, S]) act(action plan.Action, replyLost bool) bool {
 			m.gone[action.UID] = true
 		}
 	case plan.Delete:
+		if action.Kind == w.OwnerKind && action.Version != "" && action.Version != fmt.Sprint(w.Owner.GetGeneration()) {
+			return false
+		}
 		if have != nil && have.GetUID() == action.UID && action.Version != "" && have.GetResourceVersion() != action.Version {
 			remember(have)
 			return true
@@ -629,6 +657,20 @@ func (w *World[O, S]) act(action plan.Action, replyLost bool) bool {
 		w.T.Fatalf("nobody knows how to do %s", action)
 	}
 	return true
+}
+
+// keptOf is how much of the status is kept, as a live look shows it: more than before only if
+// there was something that could have been dropped.
+func (w *World[O, S]) keptOf(m *memory[S]) plan.Kept {
+	same := func(a, b *S) bool { return reflect.DeepEqual(w.readAs(a), w.readAs(b)) }
+	switch {
+	case w.Cut == nil || m.taken == nil || same(m.taken, w.Cut(m.taken)):
+		return m.kept
+	case same(w.readBack(m.base), m.taken):
+		return plan.KeptWhole
+	default:
+		return plan.KeptInPart
+	}
 }
 
 // list shows the controller the job's objects of a kind as they are, and which are gone of

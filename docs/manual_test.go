@@ -5,6 +5,7 @@
 package docs
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -12,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"sigs.k8s.io/yaml"
 
 	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
@@ -135,6 +138,49 @@ func TestConfigurationExample(t *testing.T) {
 	}
 	if want := []int32{-1000, 220}; !slices.Equal(codes, want) {
 		t.Errorf("the completion codes are %v, want %v", codes, want)
+	}
+}
+
+// blockOfYAML finds the examples in YAML of a document, and settingInText those in its text between
+// backquotes.
+var (
+	blockOfYAML   = regexp.MustCompile("(?s)\n *```yaml\n(.*?)```")
+	settingInText = regexp.MustCompile("`(\\w+: \\{[^`]*\\})`")
+)
+
+// TestSettingsThatDocumentsShowAreThere reads all that they show of a configuration of
+// lockstep-controller as it does, which refuses keys that it does not know.
+func TestSettingsThatDocumentsShowAreThere(t *testing.T) {
+	documents, err := filepath.Glob("*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := map[string]bool{}
+	for _, field := range reflect.VisibleFields(reflect.TypeFor[configv1alpha1.ControllerConfiguration]()) {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		keys[name] = name != "" && name != "apiVersion" && name != "kind"
+	}
+	examples := 0
+	for _, document := range append(documents, "../README.md") {
+		text := read(t, document)
+		for _, found := range slices.Concat(blockOfYAML.FindAllStringSubmatch(text, -1), settingInText.FindAllStringSubmatch(text, -1)) {
+			var example map[string]any
+			if yaml.Unmarshal([]byte(found[1]), &example) != nil {
+				continue // Parts of it are left out, or it has several documents.
+			}
+			isSetting := example["kind"] == "ControllerConfiguration" ||
+				example["kind"] == nil && slices.ContainsFunc(slices.Collect(maps.Keys(example)), func(key string) bool { return keys[key] })
+			if !isSetting {
+				continue
+			}
+			examples++
+			if _, err := configv1alpha1.Decode([]byte(found[1])); err != nil {
+				t.Errorf("%s: %v in:\n%s", document, err, found[1])
+			}
+		}
+	}
+	if examples < 5 {
+		t.Errorf("only %d examples of settings were found", examples)
 	}
 }
 

@@ -29,12 +29,15 @@ type builder struct {
 	// the lists of them that arguments have, by type.
 	cluster func() string
 	hosts   func() map[string]string
+	// leastResources is what the gang needs at least, in JSON.
+	leastResources func() (string, error)
 }
 
 func newBuilder(job *Job, k *kind, types []*replicaType, options Options) *builder {
 	b := &builder{job: job, kind: k, types: types, options: options}
 	b.cluster = sync.OnceValue(b.renderCluster)
 	b.hosts = sync.OnceValue(b.renderHosts)
+	b.leastResources = sync.OnceValues(b.renderLeastResources)
 	return b
 }
 

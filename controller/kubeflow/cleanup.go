@@ -73,8 +73,17 @@ func (d *decision) planCleanup() {
 }
 
 // stop has the kubelet end a Pod whose object stays: its deadline is one of the few fields
-// that may be set later.
+// that may be set later. A Pod without a node has no kubelet, and no logs: it goes, unless it has
+// got a node in the meantime.
 func (d *decision) stop(pod *corev1.Pod) {
+	if pod.Spec.NodeName == "" && !jobpods.HasEnded(pod) {
+		if pod.DeletionTimestamp == nil && !d.Deleted[pod.UID] {
+			deletion := jobpods.Deletion(KindPod, pod)
+			deletion.Version = pod.ResourceVersion
+			d.act(deletion)
+		}
+		return
+	}
 	if jobpods.HasEnded(pod) || pod.DeletionTimestamp != nil || pod.Spec.ActiveDeadlineSeconds != nil && *pod.Spec.ActiveDeadlineSeconds <= 1 {
 		return
 	}

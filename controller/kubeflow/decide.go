@@ -26,7 +26,7 @@ func Decide(snapshot Snapshot, now time.Time, entropy plan.Entropy) (plan.Plan[k
 	d.run()
 	p := d.finish()
 	if d.leave || d.outdated {
-		d.memory = d.memory.with(snapshot.Memory) // Not all of it was looked at.
+		d.memory = d.memory.with(snapshot.Memory, d.stage) // Not all of it was looked at.
 	}
 	return p, d.memory
 }
@@ -48,11 +48,13 @@ var stages = []struct {
 }
 
 func (d *decision) run() {
-	for _, stage := range stages {
+	for i, stage := range stages {
+		d.stage = i
 		if !stage.run(d) {
 			return
 		}
 	}
+	d.stage = len(stages)
 }
 
 // stillWanted ends the round of a job that is being deleted: the garbage collector deletes
@@ -199,6 +201,9 @@ type decision struct {
 	failure, restarting string
 	// refused says that an object can never be created.
 	refused bool
+	// stage is the one that runs, or is the last that did: an index of stages, or their number
+	// when all have run.
+	stage int
 	// leave says that nothing is to be done at all, and outdated that an object tells that
 	// the status is an old one.
 	leave, outdated bool
@@ -240,6 +245,7 @@ func (d *decision) finish() plan.Plan[kubeflowv1.JobStatus] {
 		d.planActions()
 	}
 	d.explain()
+	d.tellOfDeletions()
 	d.planCheck()
 	d.tellOfObjects()
 	d.settle()
@@ -329,24 +335,17 @@ func (d *decision) warnOnce(reason, format string, args ...any) {
 }
 
 func (d *decision) once(warning bool, reason, format string, args ...any) {
-	key := reason + ": " + fmt.Sprintf(format, args...)
-	if !d.Memory.Told[key] && !d.memory.Told[key] {
-		d.tell(warning, reason, format, args...)
+	message := cutMessage(fmt.Sprintf(format, args...))
+	if !d.Memory.Told.Has(d.stage, reason, message) && !d.memory.Told.Has(d.stage, reason, message) {
+		d.tell(warning, reason, "%s", message)
 	}
-	if d.memory.Told == nil {
-		d.memory.Told = map[string]bool{}
-	}
-	d.memory.Told[key] = true
+	d.memory.Told.Note(d.stage, reason, message)
 }
 
-// with is what both memories hold.
-func (m Memory) with(other Memory) Memory {
+// with is what both memories hold, if the round that left this one ended with a stage.
+func (m Memory) with(other Memory, last int) Memory {
 	merged := other
-	merged.Told = maps.Clone(other.Told)
-	if merged.Told == nil {
-		merged.Told = map[string]bool{}
-	}
-	maps.Copy(merged.Told, m.Told)
+	merged.Told = m.Told.And(other.Told, last)
 	merged.looked = merged.looked || m.looked
 	if !m.crd.due.IsZero() {
 		merged.crd = m.crd

@@ -56,6 +56,28 @@ func TestDefects(t *testing.T) {
 			}
 			w.set(corev1.PodFailed, sixPods...).counted("PS 0/0/2 Worker 0/0/4")
 		},
+		"3419: a limit under None ends what no kubelet would: Pods without a node go": func(t *testing.T) {
+			w := given(t, "{runPolicy: {activeDeadlineSeconds: 2}, tfReplicaSpecs: {Worker: {replicas: 2, @t}}}").run("j-worker-0").pass(3)
+			w.says("Created !Running(TFJobRunning) Failed").has(KindPod, "j-worker-0").has(KindService, "j-worker-0", "j-worker-1")
+		},
+		"3419: but not one that has got a node in the meantime": func(t *testing.T) {
+			w := given(t, "{runPolicy: {activeDeadlineSeconds: 2}, tfReplicaSpecs: {Worker: {@t}}}").settle()
+			w.Prompt = false
+			w.SetPhase("j-worker-0", corev1.PodRunning, 0)
+			w.Now = w.Now.Add(3 * time.Second)
+			w.Run()
+			w.Prompt = true
+			w.DeliverAll()
+			w.settle()
+			if pod := w.Pod("j-worker-0"); pod == nil || pod.Spec.ActiveDeadlineSeconds == nil {
+				t.Errorf("the Pod is %+v", pod)
+			}
+		},
+		"a backoffLimit of 0 ends a job with its first Pod that fails, also of workers that come and go": func(t *testing.T) {
+			spec := "{enableDynamicWorker: true, runPolicy: {%}, tfReplicaSpecs: {Worker: {replicas: 3, restartPolicy: Never, @t}}}"
+			given(t, strings.Replace(spec, "%", "backoffLimit: 0", 1)).run().exit("j-worker-1", 1).says("Created !Running(TFJobRunning) Failed")
+			given(t, strings.Replace(spec, "%", "backoffLimit: 1", 1)).run().exit("j-worker-1", 1).says("Created Running")
+		},
 		"3419: an end that is no limit lets what runs run on, under None": func(t *testing.T) {
 			w := given(t, "{tfReplicaSpecs: {Worker: {replicas: 2, @t}}}").run().exit("j-worker-1", 1).says("Created !Running(TFJobRunning) Failed")
 			if got := w.Pod("j-worker-0").Spec.ActiveDeadlineSeconds; got != nil {

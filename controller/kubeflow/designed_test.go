@@ -111,8 +111,28 @@ func TestDesignedStories(t *testing.T) {
 			w.Remove(KindPod, five[4])
 			w.has(KindPod, five...).has(KindService, five...).inPhase("Pending").run().inPhase("Running").says("Created Running")
 		},
+		"it is suspended and resumed, as Kueue does it": func(t *testing.T) {
+			w := givenDesigned(t, "{runPolicy: {suspend: true}, tfReplicaSpecs: {PS: {@t}, Worker: {replicas: 2, template: {spec: {restartPolicy: Never, containers: [{name: tensorflow, image: i}]}}}}}").
+				pass(3).has(KindPod).has(KindService).says("Suspended").inPhase("Pending")
+			if w.Written.StartTime != nil || w.told("RunPolicyIgnored") != 0 {
+				t.Errorf("started %v, events %v", w.Written.StartTime, w.Events)
+			}
+			w.suspend(false).run().says("!Suspended(TFJobResumed) Created Running").inPhase("Running")
+			first := w.OwnPods()
+			w.exit(first[1], 1).says("!Suspended(TFJobResumed) Created Running Failed")
+			w.suspend(true).has(KindPod).has(KindService).says("!Running(TFJobSuspended) Suspended").counted("PS 0/0/0 Worker 0/0/0")
+			w.Crash()
+			w.suspend(false).has(KindPod, first...).run().says("!Suspended(TFJobResumed) Created Running").pass(40).
+				succeed(first...).inPhase("Succeeded")
+		},
+		"fields of v1 have no effect, and a warning": func(t *testing.T) {
+			w := givenDesigned(t, "{successPolicy: AllWorkers, tfReplicaSpecs: {Worker: {restartPolicy: Never, @t}}}").pass(2)
+			if w.told("FieldsIgnored") != 1 {
+				t.Errorf("events: %v", w.Events)
+			}
+		},
 		"a runPolicy has no effect, and a warning": func(t *testing.T) {
-			w := givenDesigned(t, "{runPolicy: {suspend: true, ttlSecondsAfterFinished: 0, cleanPodPolicy: All}, tfReplicaSpecs: {PS: {@t}}}").pass(3)
+			w := givenDesigned(t, "{runPolicy: {ttlSecondsAfterFinished: 0, cleanPodPolicy: All}, tfReplicaSpecs: {PS: {@t}}}").pass(3)
 			pods := w.OwnPods()
 			w.run().succeed(pods...).pass(3).has(KindPod, pods...)
 			if w.told("RunPolicyIgnored") != 1 || w.Gone {

@@ -61,6 +61,7 @@
 //	limits.go      deadline, backoffLimit, time to live
 //	suspension.go, cleanup.go, force.go
 //	               when objects go
+//	waiting.go     what users are told of objects that don't go
 //	gang.go, elastic.go
 //	               the PodGroup and the autoscaler
 //	actions.go     what is to be done

@@ -5,6 +5,7 @@ package kubeflow
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 
 	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
+	"github.com/lockstep-k8s/lockstep/internal/testing/jobworld"
 )
 
 // TestWhatUsersEdit are changes of a job and of what it has, by hand, while it lives.
@@ -200,6 +202,87 @@ func TestATextThatNoProcessStartsWithIsRefused(t *testing.T) {
 	}
 }
 
+// TestWhatIsToldToAllContainersIsBounded, since all of it is in each of them.
+func TestWhatIsToldToAllContainersIsBounded(t *testing.T) {
+	setting := "{key: a, value: " + strings.Repeat("x", 1024) + "}"
+	for containers, fits := range map[int]bool{10: true, 20: false} {
+		others := strings.Repeat(", {name: c, image: i}", containers-1)
+		template := "template: {spec: {containers: [{name: pytorch, image: i}" + others + "]}}"
+		job := jobOf(t, objectOf(t, "", "PyTorchJob", "", "{elasticPolicy: {rdzvConf: ["+strings.Repeat(setting+", ", 63)+setting+"]}, pytorchReplicaSpecs: {Worker: {"+template+"}}}"))
+		r := (Memory{}).read(job, pyTorchJob, Options{})
+		if (r.invalid == "") != fits || !fits && !strings.HasPrefix(r.invalid, "spec.elasticPolicy: the containers of a Pod of Worker would be told ") {
+			t.Errorf("%d containers: %s", containers, r.invalid)
+		}
+	}
+}
+
+// TestAnEditThatMakesNoSenseFailsNoJobThatWaits, for a name, a quota or after a resume: nothing of it
+// is there, but its user may mend what was edited.
+func TestAnEditThatMakesNoSenseFailsNoJobThatWaits(t *testing.T) {
+	nonsense := func(s *Spec) { s.SuccessPolicy = "Some" }
+	waits := map[string]func(*world){
+		"for a name": func(w *world) {
+			w.Fate = func(a plan.Action) jobworld.Fate {
+				if a.Verb == plan.Create {
+					return jobworld.Refused
+				}
+				return jobworld.Done
+			}
+			w.pass(2).edit(nonsense)
+		},
+		"since its resume": func(w *world) {
+			w.run().suspend(true)
+			w.edit(func(s *Spec) { nonsense(s); s.RunPolicy.Suspend = nil })
+		},
+	}
+	for name, wait := range waits {
+		for version, of := range map[string]func(*testing.T, string) *world{"v1": given, "v1alpha2": givenDesigned} {
+			t.Run(name+", of "+version, func(t *testing.T) {
+				w := of(t, "{tfReplicaSpecs: {Worker: {@t}}}")
+				wait(w)
+				w.pass(2)
+				w.Crash()
+				if w.pass(2); isFinished(w.Written) || w.told("TFJobInvalid") == 0 {
+					t.Fatalf("the status is %s, events %v", transcript(w.Written), w.Events)
+				}
+				w.Fate = func(plan.Action) jobworld.Fate { return jobworld.Done }
+				if w.edit(func(s *Spec) { s.SuccessPolicy = "" }).run().inPhase("Running"); len(w.OwnPods()) != 1 {
+					t.Errorf("Pods: %v", w.OwnPods())
+				}
+			})
+		}
+	}
+}
+
+// TestTheUserHearsWhatAJobWaitsFor if the deletion of an object does not end.
+func TestTheUserHearsWhatAJobWaitsFor(t *testing.T) {
+	for kind, grace := range map[string]time.Duration{KindPod: 30 * time.Second, KindService: 0, KindPodGroup: 0} {
+		t.Run(kind, func(t *testing.T) {
+			w := given(t, withPolicy("schedulingPolicy: {}", "restartPolicy: OnFailure")).run()
+			name := w.Names(kind)[0]
+			if kind == KindPod {
+				w.DeletePod(name, 30)
+			} else {
+				object := w.Objects[jobworld.Key{Kind: kind, Name: name}]
+				object.SetDeletionTimestamp(&metav1.Time{Time: w.Now})
+				w.Store(kind, object)
+			}
+			w.Run()
+			w.Now = w.Now.Add(grace + 59*time.Second)
+			p := w.Run()
+			if w.told("Waiting") != 0 || !p.WakeAt.Equal(w.Now.Add(time.Second)) {
+				t.Errorf("after less than a minute it looks again at %v, events %v", p.WakeAt, w.Events)
+			}
+			w.Now = w.Now.Add(time.Second)
+			w.Run()
+			w.Run()
+			if w.told("Waiting") != 1 || !slices.ContainsFunc(w.Events, func(e plan.Event) bool { return strings.HasPrefix(e.Message, kind+" "+name+" is being deleted") }) {
+				t.Errorf("after a minute: %v", w.Events)
+			}
+		})
+	}
+}
+
 // TestAPodWithoutContainersIsNoPanic, though nobody could run it.
 func TestAPodWithoutContainersIsNoPanic(t *testing.T) {
 	w := given(t, workers("restartPolicy: ExitCode")).run()
@@ -257,4 +340,22 @@ func TestWhatIsOnNodesCountsWhileASuspendedJobStops(t *testing.T) {
 		t.Errorf("%d are active while two Pods are on their way out", got)
 	}
 	w.counted("Worker 0/0/0")
+}
+
+// TestAGangRecordsWhatItNeedsAtLeast: minResources, or else what the first of its Pods request.
+func TestAGangRecordsWhatItNeedsAtLeast(t *testing.T) {
+	template := func(resources string) string {
+		return "template: {spec: {containers: [{name: tensorflow, image: i, resources: " + resources + "}, {name: log, image: i, resources: {requests: {cpu: 100m}}}]}}"
+	}
+	replicas := ", tfReplicaSpecs: {Worker: {replicas: 3, " + template("{requests: {cpu: 1}, limits: {cpu: 2, nvidia.com/gpu: 1}}") + "}, PS: {replicas: 2, " + template("{requests: {memory: 1Gi}}") + "}}}"
+	for policy, want := range map[string]string{
+		"{minResources: {cpu: 7}}": `{"cpu":"7"}`,
+		"{}":                       `{"cpu":"3500m","memory":"2Gi","nvidia.com/gpu":"3"}`,
+		"{minAvailable: 2}":        `{"cpu":"2200m","nvidia.com/gpu":"2"}`,
+	} {
+		w := given(t, "{runPolicy: {schedulingPolicy: "+policy+"}"+replicas)
+		if got := w.group().Annotations[KeyMinResources]; got != want {
+			t.Errorf("%s: %s, want %s", policy, got, want)
+		}
+	}
 }

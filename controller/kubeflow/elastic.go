@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 
 	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
+	"github.com/lockstep-k8s/lockstep/internal/quantity"
 )
 
 // bounds are the fewest and the most workers of an elastic job.
@@ -58,11 +59,26 @@ func (b *builder) autoscaler(start int32) (*autoscalingv2.HorizontalPodAutoscale
 	return scaler, nil
 }
 
+// Bounds of the metrics of a job: their number, as in the CRD, and the bytes of each.
+const (
+	maxMetrics     = 32
+	maxMetricBytes = 16 << 10
+)
+
 // metricsOf reads the metrics of an elasticPolicy. The error says which of them makes no
-// sense.
+// sense, or would take for ever to read.
 func metricsOf(elastic *kubeflowv1.ElasticPolicy) ([]autoscalingv2.MetricSpec, error) {
+	if n := len(elastic.Metrics); n > maxMetrics {
+		return nil, fmt.Errorf("must have at most %d elements, has %d", maxMetrics, n)
+	}
 	var metrics []autoscalingv2.MetricSpec
 	for i := range elastic.Metrics {
+		if n := len(elastic.Metrics[i].Raw); n > maxMetricBytes {
+			return nil, fmt.Errorf("element %d must have at most %d bytes, has %d", i, maxMetricBytes, n)
+		}
+		if err := quantity.CheckMetric(elastic.Metrics[i].Raw); err != nil {
+			return nil, fmt.Errorf("element %d: %w", i, err)
+		}
 		metric := autoscalingv2.MetricSpec{}
 		if err := json.Unmarshal(elastic.Metrics[i].Raw, &metric); err != nil {
 			return nil, fmt.Errorf("element %d is no metric of autoscaling/v2: %w", i, err)

@@ -14,6 +14,10 @@ import (
 // MAX_ARG_STRLEN, but for the sign at its end.
 const maxText = 128<<10 - 1
 
+// maxTold bounds what all containers of a Pod are told, in bytes. etcd takes 1.5 MiB of a Pod, and
+// dozens of Pods are built at the same time.
+const maxTold = 1 << 20
+
 // tooLong says what the programs of a job would be told that no process can be started with.
 // Empty if all is well. The last Pod of each type is looked at: none has longer texts.
 func (b *builder) tooLong() string {
@@ -21,23 +25,38 @@ func (b *builder) tooLong() string {
 		if t.number == 0 {
 			continue
 		}
-		last := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: b.kind.mainContainer(&t.template.Spec).Name}}}}
-		b.kind.tell(b, &podMaking{Pod: last, of: t, index: t.number - 1})
-		c := &last.Spec.Containers[0]
-		for _, env := range c.Env {
-			c.Args = append(c.Args, env.Name+"="+env.Value)
+		last := &corev1.Pod{}
+		for _, container := range t.template.Spec.Containers {
+			last.Spec.Containers = append(last.Spec.Containers, corev1.Container{Name: container.Name})
 		}
-		for _, told := range c.Args {
-			if len(told) <= maxText {
-				continue
+		b.kind.tell(b, &podMaking{Pod: last, of: t, index: t.number - 1})
+		all := 0
+		for i := range last.Spec.Containers {
+			for _, told := range toldTo(&last.Spec.Containers[i]) {
+				all += len(told)
+				if len(told) <= maxText {
+					continue
+				}
+				name, _, _ := strings.Cut(told, "=")
+				field, help := b.kind.field, "a shorter name, or fewer replicas"
+				if name == rdzvConf {
+					field, help = "elasticPolicy.rdzvConf", "fewer settings"
+				}
+				return fmt.Sprintf("spec.%s: %s would have %d characters, and no process starts with more than %d: use %s", field, name, len(told), maxText, help)
 			}
-			name, _, _ := strings.Cut(told, "=")
-			field, help := b.kind.field, "a shorter name, or fewer replicas"
-			if name == rdzvConf {
-				field, help = "elasticPolicy.rdzvConf", "fewer settings"
-			}
-			return fmt.Sprintf("spec.%s: %s would have %d characters, and no process starts with more than %d: use %s", field, name, len(told), maxText, help)
+		}
+		if all > maxTold {
+			return fmt.Sprintf("spec.elasticPolicy: the containers of a Pod of %s would be told %d bytes, and may be told at most %d together: use fewer containers, or fewer settings in rdzvConf", t.name, all, maxTold)
 		}
 	}
 	return ""
+}
+
+// toldTo is what a container is told: its arguments and variables.
+func toldTo(c *corev1.Container) []string {
+	told := c.Args
+	for _, env := range c.Env {
+		told = append(told, env.Name+"="+env.Value)
+	}
+	return told
 }

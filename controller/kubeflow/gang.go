@@ -5,8 +5,10 @@ package kubeflow
 
 import (
 	"fmt"
+	"maps"
 	"strconv"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/json"
 
 	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
@@ -43,6 +45,51 @@ func (b *builder) leastMembers() int32 {
 	return sum
 }
 
+// renderLeastResources is what the least members need together, in JSON: minResources, or else what
+// the first of them request. Empty if that is nothing, or is of more kinds than minResources may be.
+func (b *builder) renderLeastResources() (string, error) {
+	if given := b.schedulingPolicy().MinResources; len(given) > 0 {
+		least, err := json.Marshal(given)
+		return string(least), err
+	}
+	sum := corev1.ResourceList{}
+	left := b.leastMembers()
+	for _, t := range b.types {
+		n := min(left, t.number)
+		if !t.member || n == 0 {
+			continue
+		}
+		left -= n
+		for name, amount := range requestsOf(&t.template.Spec) {
+			amount.Mul(int64(n))
+			total := sum[name]
+			total.Add(amount)
+			sum[name] = total
+		}
+	}
+	if len(sum) == 0 || len(sum) > maxAmounts {
+		return "", nil
+	}
+	least, err := json.Marshal(sum)
+	return string(least), err
+}
+
+// requestsOf is what the containers of a Pod request, or are limited to where they request nothing.
+func requestsOf(spec *corev1.PodSpec) corev1.ResourceList {
+	sum := corev1.ResourceList{}
+	for _, c := range jobpods.AppContainers(spec) {
+		wanted := corev1.ResourceList{}
+		maps.Copy(wanted, c.Resources.Limits)
+		maps.Copy(wanted, c.Resources.Requests)
+		for name, amount := range wanted {
+			total := sum[name]
+			total.Add(amount)
+			sum[name] = total
+		}
+	}
+	return sum
+}
+
 // podGroup is the gang of a start. done is how many of its members have ended and need no
 // place any more.
 func (b *builder) podGroup(start, done int32) (*schedulingv1alpha1.PodGroup, error) {
@@ -61,12 +108,12 @@ func (b *builder) podGroup(start, done int32) (*schedulingv1alpha1.PodGroup, err
 		},
 	}
 	group.Labels = b.jobLabels()
-	if len(policy.MinResources) > 0 {
-		least, err := json.Marshal(policy.MinResources)
-		if err != nil {
-			return nil, fmt.Errorf("writing minResources: %w", err)
-		}
-		group.Annotations[KeyMinResources] = string(least)
+	least, err := b.leastResources()
+	if err != nil {
+		return nil, fmt.Errorf("writing minResources: %w", err)
+	}
+	if least != "" {
+		group.Annotations[KeyMinResources] = least
 	}
 	if seconds := policy.ScheduleTimeoutSeconds; seconds != nil {
 		group.Annotations[KeyScheduleTimeout] = strconv.Itoa(int(*seconds))

@@ -261,7 +261,7 @@ func (l *life) checkOutcome(after *status, fail func(string)) {
 		}
 	}
 	switch {
-	case after.Phase == kubeflowv1.JobFailed && failed == 0 && !strings.HasPrefix(condition(after, kubeflowv1.JobConditionFailed).Message, limitReached):
+	case after.Phase == kubeflowv1.JobFailed && failed == 0 && !endedByLimit(after):
 		fail("it fails for nothing")
 	case after.Phase == kubeflowv1.JobFailed:
 		if k.designed && completed+failed != all {
@@ -342,6 +342,9 @@ func (l *life) checkDeletion(action plan.Action) {
 	if action.Verb != plan.Delete || action.Kind != KindPod || pod == nil || pod.UID != action.UID {
 		return
 	}
+	if action.Version != "" && action.Version != pod.ResourceVersion {
+		return // The API server will not do it.
+	}
 	name, index := l.placeOf(pod)
 	r := l.recordsOf(l.Written)[name]
 	policy := kubeflowv1.CleanPodPolicyNone
@@ -351,11 +354,18 @@ func (l *life) checkDeletion(action plan.Action) {
 	switch {
 	case r.ended(index) && !jobpods.HasEnded(pod):
 	case startOf(pod) != l.Written.Starts, is(l.Written, kubeflowv1.JobConditionSuspended):
+	case pod.Spec.NodeName == "" && isFinished(l.Written) && endedByLimit(l.Written):
 	case isFinished(l.Written) && policy != kubeflowv1.CleanPodPolicyNone && l.Owner.Spec.CreatedAs == "":
 	case !isFinished(l.Written) && r.restarting.Has(index):
 	default:
 		l.T.Errorf("nothing asks for it: %s while %s is persisted", action, transcript(l.Written))
 	}
+}
+
+// endedByLimit says whether a limit has ended a job.
+func endedByLimit(s *status) bool {
+	failed := condition(s, kubeflowv1.JobConditionFailed)
+	return failed != nil && strings.HasPrefix(failed.Message, limitReached)
 }
 
 // placeOf is the type and the index of a Pod.

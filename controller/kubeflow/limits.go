@@ -38,11 +38,24 @@ func (d *decision) overLimit() string {
 		d.wakeAt(due)
 	}
 	if limit := policy.BackoffLimit; limit != nil {
+		if n := d.failedPods(); n > 0 && *limit == 0 {
+			return fmt.Sprintf("%s%d Pods have failed, backoffLimit is 0", limitReached, n)
+		}
 		if n := d.allRestarts(); n > 0 && n >= int64(*limit) {
 			return fmt.Sprintf("%s%d restarts, backoffLimit is %d", limitReached, n, *limit)
 		}
 	}
 	return ""
+}
+
+// failedPods are the indexes that have failed for good, of all types. Those of workers that come and
+// go as they like fail no job by themselves.
+func (d *decision) failedPods() int32 {
+	sum := int32(0)
+	for _, r := range d.replicas {
+		sum += r.failed()
+	}
+	return sum
 }
 
 // allRestarts are the restarts of containers in Pods that run, and those on record. Types

@@ -60,9 +60,14 @@ func (d *decision) end(how kubeflowv1.JobConditionType, why string) {
 	d.persist(plan.PersistNow)
 }
 
-// everBegan says whether there is anything of the job, or was. A spec that makes no sense fails a
-// job of which there is nothing. One that runs goes on, and its user may mend what was edited.
+// everBegan says whether the job was begun by a spec that made sense: there is anything of it, or
+// was, or this start or an earlier one is on record. A spec that makes no sense fails a job that is
+// begun with it. One that runs, or waits for a quota or a name, goes on with that, and its user may
+// mend what was edited.
 func (d *decision) everBegan() bool {
+	if d.next.Starts > 1 || d.Persisted != nil && d.Persisted.StartTime != nil {
+		return true
+	}
 	for _, r := range d.replicas {
 		if r.record.completed.Count()+r.record.failed.Count()+r.record.restarting.Count()+r.record.restarts > 0 {
 			return true

@@ -13,13 +13,17 @@ import (
 )
 
 // checkOwnership leaves jobs alone that are not ours: nothing of them is written. Of one that
-// should be ours, but that another controller has begun, the user is warned once.
+// should be ours, but that another controller has begun, the user is warned once, unless it has ended.
 func (d *decision) checkOwnership() (goOn bool) {
 	if !Takes(d.Job, d.Options) && !(TakesBegun(d.Job, d.Options) && d.hasBegun()) {
 		d.leave = true
 		return false
 	}
-	if what := d.stranger(); what != "" {
+	switch what := d.stranger(); {
+	case what == "":
+	case d.endedElsewhere():
+		d.leave = true
+	default:
 		d.warnOnce("ManagedElsewhere", "%s: the job is left alone", what)
 		d.leave = true
 	}
@@ -105,23 +109,41 @@ func (d *decision) stranger() string {
 	if len(strangers) > 0 {
 		return slices.Min(strangers)
 	}
-	status := d.Persisted
-	if isBlank(status) || len(d.Pods)+len(d.Services) > 0 || status.Phase != "" || status.Starts > 0 {
+	// A suspended job has nothing of anybody's: whoever has suspended it, it begins anew.
+	if len(d.Pods)+len(d.Services) > 0 || is(d.Persisted, kubeflowv1.JobConditionSuspended) {
 		return ""
 	}
-	if manager := jobpods.ForeignManager(d.Job, d.Options.Manager); manager != "" {
-		return "The status was written by " + manager
-	}
-	if !slices.ContainsFunc(d.Job.ManagedFields, func(f metav1.ManagedFieldsEntry) bool { return f.Subresource == "status" }) {
-		return "Somebody has written the status, and its managed fields, which tell who, were dropped"
-	}
-	return ""
+	return d.statusOfAnother()
 }
 
-// checkUnbegun looks live for Pods of a job of which nothing is on record, before anything of it
+// statusOfAnother is what shows that the status was written by another controller, and never by
+// this one. Empty for nothing.
+func (d *decision) statusOfAnother() string {
+	status := d.Persisted
+	switch {
+	case isBlank(status), status.Phase != "", status.Starts > 0:
+		return ""
+	case jobpods.HasStatusOf(d.Job, d.Options.Manager):
+		return ""
+	case jobpods.ForeignManager(d.Job, d.Options.Manager) != "":
+		return "The status was written by " + jobpods.ForeignManager(d.Job, d.Options.Manager)
+	default:
+		return "Somebody has written the status, and its managed fields, which tell who, were dropped"
+	}
+}
+
+// endedElsewhere says whether the job has ended, and not with this controller. Its user knows who
+// ran it.
+func (d *decision) endedElsewhere() bool {
+	isOver := isFinished(d.Persisted) || is(d.Persisted, kubeflowv1.JobConditionSucceeded) || is(d.Persisted, kubeflowv1.JobConditionFailed)
+	return isOver && d.statusOfAnother() != ""
+}
+
+// checkUnbegun looks live for Pods of a job of which nothing of ours is on record, before anything of it
 // is written: another controller may have begun it of whose Pods the cache has not heard yet.
 func (d *decision) checkUnbegun() (goOn bool) {
-	d.memory.looked = d.Memory.looked || d.wasListed(KindPod) || !isBlank(d.Persisted) || d.hasObjects()
+	d.memory.looked = d.Memory.looked || d.wasListed(KindPod) || d.hasObjects() ||
+		!isBlank(d.Persisted) && d.statusOfAnother() == ""
 	if !d.memory.looked {
 		d.list(KindPod)
 		d.leave = true

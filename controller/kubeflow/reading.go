@@ -38,8 +38,8 @@ type reading struct {
 type replicaType struct {
 	name   string
 	number int32
-	// policy is what becomes of Pods that fail.
-	policy kubeflowv1.RestartPolicy
+	// policy is what becomes of Pods that fail, and written is what the spec says of that.
+	policy, written kubeflowv1.RestartPolicy
 	// template is changed no more.
 	template *corev1.PodTemplateSpec
 	// member says whether its Pods are placed with the gang.
@@ -66,7 +66,7 @@ func (m Memory) read(job *Job, k *kind, options Options) *reading {
 		return r
 	}
 	for name, spec := range job.Spec.Replicas {
-		r.types = append(r.types, &replicaType{name: k.typeOf(name), number: replicasOf(&spec), policy: spec.RestartPolicy, template: decoded[name]})
+		r.types = append(r.types, &replicaType{name: k.typeOf(name), number: replicasOf(&spec), written: spec.RestartPolicy, template: decoded[name]})
 	}
 	slices.SortFunc(r.types, func(a, b *replicaType) int {
 		return cmp.Compare(slices.Index(k.types, a.name), slices.Index(k.types, b.name))
@@ -92,7 +92,7 @@ func (r *reading) complete(t *replicaType, options Options) {
 	if r.kind.designed {
 		t.policy = kubeflowv1.RestartPolicy(cmp.Or(spec.RestartPolicy, corev1.RestartPolicyAlways))
 	} else {
-		t.policy = cmp.Or(t.policy, r.kind.restartPolicy)
+		t.policy = cmp.Or(t.written, r.kind.restartPolicy)
 		if spec.RestartPolicy != "" {
 			r.warn("SetPodTemplateRestartPolicy", "The restartPolicy of "+t.name+" counts, not that of its template")
 		}
@@ -121,8 +121,11 @@ func (r *reading) complete(t *replicaType, options Options) {
 func (r *reading) warnOfWholeJob() {
 	policy := &r.job.Spec.RunPolicy
 	if r.kind.designed && (policy.CleanPodPolicy != nil || policy.TTLSecondsAfterFinished != nil || policy.ActiveDeadlineSeconds != nil ||
-		policy.BackoffLimit != nil || policy.SchedulingPolicy != nil || policy.Suspend != nil && *policy.Suspend) {
-		r.warn("RunPolicyIgnored", "A TFJob of v1alpha2 has no runPolicy: what it says has no effect")
+		policy.BackoffLimit != nil || policy.SchedulingPolicy != nil) {
+		r.warn("RunPolicyIgnored", "A TFJob of v1alpha2 has no runPolicy: but for suspend, what it says has no effect")
+	}
+	if spec := &r.job.Spec; r.kind.designed && (spec.SuccessPolicy != "" || spec.EnableDynamicWorker || slices.ContainsFunc(r.types, func(t *replicaType) bool { return t.written != "" })) {
+		r.warn("FieldsIgnored", "A TFJob of v1alpha2 has no successPolicy and no enableDynamicWorker, and the restartPolicy is that of its templates: what the spec says else has no effect")
 	}
 	if elastic := r.job.Spec.ElasticPolicy; elastic != nil && elastic.NProcPerNode != nil {
 		r.warn("Deprecated", "elasticPolicy.nProcPerNode is deprecated: nprocPerNode of the spec takes its place")

@@ -514,6 +514,98 @@ func TestAJobThatAnotherControllerHasBegunIsLeftAlone(t *testing.T) {
 			t.Errorf("writes %d, objects %d, events %v", w.Writes, len(w.Objects), w.Events)
 		}
 	})
+	t.Run("by its end, without a word", func(t *testing.T) {
+		w := givenByAnother(t, "{tfReplicaSpecs: {Worker: {@t}}}", kubeflowv1.JobConditionSucceeded)
+		for range 3 {
+			w.Crash()
+			w.pass(3)
+		}
+		if w.Writes != 0 || len(w.Objects) != 0 || len(w.Events) != 0 {
+			t.Errorf("writes %d, objects %d, events %v", w.Writes, len(w.Objects), w.Events)
+		}
+	})
+}
+
+// TestAJobThatAnotherControllerHasSuspendedIsTaken, since it has nothing of anybody's.
+func TestAJobThatAnotherControllerHasSuspendedIsTaken(t *testing.T) {
+	for name, anothersCRD := range map[string]bool{"with the CRD of Lockstep": false, "with another's": true} {
+		t.Run(name, func(t *testing.T) {
+			for _, begun := range []bool{false, true} {
+				w := givenByAnother(t, withPolicy("suspend: true, cleanPodPolicy: All", "replicas: 2"), kubeflowv1.JobConditionSuspended)
+				if anothersCRD {
+					w.core.options.ForeignCRDs = true
+					w.ForeignCRD = true
+				}
+				if begun {
+					w.Written.StartTime = &metav1.Time{Time: w.Now.Add(-time.Hour)}
+				}
+				w.pass(2).says("Created Suspended").has(KindPod)
+				w.wroteStatus()
+				w.Crash()
+				w.suspend(false).run().says("Created !Suspended(TFJobResumed) Running").succeed("j-worker-0").has(KindPod)
+				w.Crash()
+				w.pass(2).says("Created !Suspended(TFJobResumed) !Running(TFJobRunning) Succeeded")
+				if w.told("ManagedElsewhere") != 0 {
+					t.Errorf("events: %v", w.Events)
+				}
+			}
+		})
+	}
+	t.Run("but one whose Pods the cache does not show yet is left alone", func(t *testing.T) {
+		w := givenByAnother(t, withPolicy("suspend: true", "replicas: 1"), kubeflowv1.JobConditionSuspended)
+		w.Prompt = false
+		w.Store(KindPod, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+			Name: "j-worker-0", UID: w.NewUID(), OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(w.Owner, tfJob.gvk)},
+		}})
+		w.Run()
+		if w.Writes != 0 {
+			t.Errorf("%d statuses were written", w.Writes)
+		}
+	})
+}
+
+// givenByAnother is a TFJob of which a training operator has written a status, that ends with a
+// condition.
+func givenByAnother(t *testing.T, spec string, last kubeflowv1.JobConditionType) *world {
+	t.Helper()
+	w := given(t, spec)
+	w.Written = &status{}
+	for _, is := range []kubeflowv1.JobConditionType{kubeflowv1.JobConditionCreated, last} {
+		w.Written.Conditions = append(w.Written.Conditions, kubeflowv1.JobCondition{Type: is, Status: corev1.ConditionTrue, Reason: "TFJob" + string(is)})
+	}
+	if last == kubeflowv1.JobConditionSucceeded {
+		w.Written.CompletionTime = &metav1.Time{Time: w.Now}
+	}
+	w.Edit(func(j *Job) {
+		j.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "training-operator", Subresource: "status"}}
+	})
+	w.Crash()
+	return w
+}
+
+// wroteStatus has the job say that this controller has written its status, too.
+func (w *world) wroteStatus() {
+	w.Edit(func(j *Job) {
+		own := metav1.ManagedFieldsEntry{Manager: w.core.options.Manager, Subresource: "status"}
+		j.ManagedFields = append(slices.Clone(j.ManagedFields), own)
+	})
+}
+
+// TestWhatWasToldTakesNoMoreRoomThanWhatHolds, also of a job that is left alone while its user
+// edits it again and again.
+func TestWhatWasToldTakesNoMoreRoomThanWhatHolds(t *testing.T) {
+	w := given(t, workers("replicas: 1"))
+	w.ForeignCRD = true
+	w.pass(2)
+	for i := range 30 {
+		w.edit(func(s *Spec) { s.SuccessPolicy = kubeflowv1.SuccessPolicy(strings.Repeat("x", i+1)) }).pass(1)
+	}
+	if w.told("TFJobInvalid") != 30 || w.told("ForeignCRD") != 1 {
+		t.Errorf("told %d times that it is invalid, and %d times of its CRD", w.told("TFJobInvalid"), w.told("ForeignCRD"))
+	}
+	if got := len(w.core.memory.Told); got > 2 {
+		t.Errorf("%d things are remembered that were told", got)
+	}
 }
 
 // TestAnothersCRDKeepsJobsAsTheyAre: the training operator's drops what it does not know.

@@ -10,10 +10,11 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 )
 
-// wantsSuspension says whether the user has suspended the job. One of v1alpha2 can't be.
+// wantsSuspension says whether the user has suspended the job, or Kueue has. It is all of a runPolicy
+// that counts for a job of v1alpha2, too: whoever shares the room with it counts on that.
 func (d *decision) wantsSuspension() bool {
 	suspend := d.Job.Spec.RunPolicy.Suspend
-	return suspend != nil && *suspend && !d.kind.designed
+	return suspend != nil && *suspend
 }
 
 // followSuspension suspends a job that has not ended, and resumes it: with all Pods from the
@@ -27,6 +28,10 @@ func (d *decision) followSuspension() (goOn bool) {
 			d.set(kubeflowv1.JobConditionRunning, corev1.ConditionFalse, d.kind.reason("Suspended"), "The job is suspended")
 		}
 		d.drop(kubeflowv1.JobConditionRestarting)
+		if d.kind.designed { // They are about Pods that are not there any more.
+			d.drop(kubeflowv1.JobConditionCreated)
+			d.drop(kubeflowv1.JobConditionFailed)
+		}
 		d.enter(kubeflowv1.JobConditionSuspended, "The job is suspended: it has no Pods until it is resumed")
 		d.next.Phase = kubeflowv1.JobPending
 		d.forget()

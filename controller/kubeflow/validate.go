@@ -286,8 +286,37 @@ func validateElasticity(spec *Spec, path *field.Path) field.ErrorList {
 	if b := policy.RDZVBackend; b != nil && !slices.Contains(backends, *b) {
 		errs = append(errs, field.NotSupported(path.Child("rdzvBackend"), *b, backends))
 	}
+	errs = append(errs, validateRendezvous(policy, path)...)
 	if _, err := metricsOf(policy); err != nil {
 		errs = append(errs, field.Invalid(path.Child("metrics"), nil, err.Error()))
+	}
+	return errs
+}
+
+// Bounds of what workers are told of the place where they meet, as in the CRD.
+const (
+	maxRendezvousHost = validation.DNS1123SubdomainMaxLength
+	maxRendezvousText = 1024
+	maxRendezvousConf = 64
+)
+
+// validateRendezvous looks at texts that every container of every Pod is told.
+func validateRendezvous(policy *kubeflowv1.ElasticPolicy, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	atMost := func(path *field.Path, value *string, most int) {
+		if value != nil && len(*value) > most {
+			errs = append(errs, field.TooLong(path, "", most))
+		}
+	}
+	atMost(path.Child("rdzvHost"), policy.RDZVHost, maxRendezvousHost)
+	atMost(path.Child("rdzvId"), policy.RDZVID, maxRendezvousText)
+	conf := path.Child("rdzvConf")
+	if n := len(policy.RDZVConf); n > maxRendezvousConf {
+		return append(errs, field.TooMany(conf, n, maxRendezvousConf))
+	}
+	for i := range policy.RDZVConf {
+		atMost(conf.Index(i).Child("key"), &policy.RDZVConf[i].Key, maxRendezvousText)
+		atMost(conf.Index(i).Child("value"), &policy.RDZVConf[i].Value, maxRendezvousText)
 	}
 	return errs
 }

@@ -144,7 +144,16 @@ func TestTheCRDsAndValidateRefuseTheSameJobs(t *testing.T) {
 		"numbers that are too small": {kind: "PyTorchJob", spec: elastic("{minReplicas: 0, maxReplicas: 0, rdzvPort: 0, nProcPerNode: 0, maxRestarts: -1}"),
 			want: []string{"spec.elasticPolicy.maxReplicas", "spec.elasticPolicy.maxRestarts", "spec.elasticPolicy.minReplicas", "spec.elasticPolicy.nProcPerNode", "spec.elasticPolicy.rdzvPort"}},
 		"a backend that nobody knows": {kind: "PyTorchJob", spec: elastic("{rdzvBackend: gloo}"), want: []string{"spec.elasticPolicy.rdzvBackend"}},
-		"a metric that is none":       {kind: "PyTorchJob", spec: elastic("{metrics: [{type: 7}]}"), want: []string{}, wantOfGo: []string{"spec.elasticPolicy.metrics"}},
+		"a metric that takes for ever to read": {kind: "PyTorchJob", spec: elastic(`{metrics: [{type: Resource, resource: {name: cpu, target: {type: AverageValue, averageValue: "1.0000000000000000001e2000000000"}}}]}`),
+			want: []string{}, wantOfGo: []string{"spec.elasticPolicy.metrics: element 0: resource.target.averageValue: must be a quantity with an exponent from -999 to 999, is \"1.0000000000000000001e2000000000\""}},
+		"texts about the rendezvous that are too long": {kind: "PyTorchJob", spec: elastic("{rdzvHost: " + strings.Repeat("h", 254) + ", rdzvId: " + strings.Repeat("i", 1025) +
+			", rdzvConf: [{key: a, value: b}, {key: " + strings.Repeat("k", 1025) + ", value: " + strings.Repeat("v", 1025) + "}]}"),
+			want: []string{"spec.elasticPolicy.rdzvConf[1].key", "spec.elasticPolicy.rdzvConf[1].value", "spec.elasticPolicy.rdzvHost", "spec.elasticPolicy.rdzvId"}},
+		"too many settings": {kind: "PyTorchJob", spec: elastic("{rdzvConf: [" + strings.Repeat("{key: a}, ", 64) + "{key: a}]}"), want: []string{"spec.elasticPolicy.rdzvConf"}},
+		"too many metrics":  {kind: "PyTorchJob", spec: elastic("{metrics: [" + strings.Repeat("{type: Resource}, ", 32) + "{type: Resource}]}"), want: []string{"spec.elasticPolicy.metrics"}},
+		"a metric of many bytes": {kind: "PyTorchJob", spec: elastic("{metrics: [{type: " + strings.Repeat("x", 16<<10) + "}]}"),
+			want: []string{}, wantOfGo: []string{"spec.elasticPolicy.metrics"}},
+		"a metric that is none": {kind: "PyTorchJob", spec: elastic("{metrics: [{type: 7}]}"), want: []string{}, wantOfGo: []string{"spec.elasticPolicy.metrics"}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -192,12 +192,13 @@ func (c *Core) Size(job *Job, status *kubeflowv1.JobStatus) int {
 }
 
 // RefusesForGood says whether the API server will never take a Pod or a Service, so that the
-// job fails. Of a Service it has to say that the Service is wrong: where nothing but a right
-// is missing, an administrator helps all jobs.
+// job fails. It has to say that the object is wrong: where something is forbidden, by a right, a
+// policy, or a ServiceAccount that is not there yet, somebody may help, and the job has no policy of
+// retries by which it would begin again.
 func (c *Core) RefusesForGood(action plan.Action, err error) bool {
 	switch action.Kind {
 	case kubeflow.KindPod:
-		return plan.RefusesPodForGood(err)
+		return plan.RefusesPodForGood(err) && !apierrors.IsForbidden(err)
 	case kubeflow.KindService:
 		return apierrors.IsInvalid(err)
 	default:

@@ -120,7 +120,9 @@ func TestWhatIsRefusedForGood(t *testing.T) {
 		want bool
 	}{
 		"a wrong Pod":                        {kubeflow.KindPod, invalid, true},
-		"a Pod that a policy forbids":        {kubeflow.KindPod, forbidden, true},
+		"a Pod that a policy forbids":        {kubeflow.KindPod, forbidden, false},
+		"a Pod that nobody can read":         {kubeflow.KindPod, apierrors.NewBadRequest("no JSON"), true},
+		"a Pod that is too large":            {kubeflow.KindPod, apierrors.NewRequestEntityTooLargeError("limit is 3 MiB"), true},
 		"a wrong Service":                    {kubeflow.KindService, invalid, true},
 		"a Service without the right for it": {kubeflow.KindService, forbidden, false},
 		"a wrong autoscaler":                 {kubeflow.KindAutoscaler, invalid, false},

@@ -43,20 +43,17 @@ func (d *decision) tellChorus(c chorus) {
 	for _, v := range c.order {
 		size := bits.Len(uint(c.counts[v]))
 		key := func(size int) string {
-			return fmt.Sprintf("%s: %s, %s of %s, %d", ReasonExecuteAction, v.head, v.event, v.task, size)
+			return fmt.Sprintf("%s, %s of %s, %d", v.head, v.event, v.task, size)
 		}
-		if !d.Memory.Told[key(size)] && !d.memory.Told[key(size)] {
+		if !d.Memory.Told.Has(d.stage, ReasonExecuteAction, key(size)) && !d.memory.Told.Has(d.stage, ReasonExecuteAction, key(size)) {
 			message := c.first[v]
 			if others := c.counts[v] - 1; others > 0 {
 				message += fmt.Sprintf(", and there are %d more events %s of task %s", others, v.event, v.task)
 			}
 			d.tell(false, ReasonExecuteAction, "%s: %s", v.head, message)
 		}
-		if d.memory.Told == nil {
-			d.memory.Told = map[string]bool{}
-		}
 		for ; size > 0; size-- {
-			d.memory.Told[key(size)] = true
+			d.memory.Told.Note(d.stage, ReasonExecuteAction, key(size))
 		}
 	}
 }

@@ -27,7 +27,11 @@ func Decide(snapshot Snapshot, now time.Time) (plan.Plan[batchv1alpha1.JobStatus
 	d.run()
 	p := d.finish()
 	if d.leave || d.awaiting || d.hold || d.outdated || d.pause {
-		d.memory = d.memory.with(snapshot.Memory) // Not all of it was looked at.
+		last := -1
+		if d.leave {
+			last = d.stage
+		}
+		d.memory = d.memory.with(snapshot.Memory, last) // Not all of it was looked at.
 	}
 	return p, d.memory
 }
@@ -54,11 +58,13 @@ var stages = []struct {
 }
 
 func (d *decision) run() {
-	for _, stage := range stages {
+	for i, stage := range stages {
+		d.stage = i
 		if !stage.run(d) {
 			return
 		}
 	}
+	d.stage = len(stages)
 }
 
 // stillWanted ends the round of a Job that is being deleted: the garbage collector deletes
@@ -120,6 +126,9 @@ type decision struct {
 	confirming, notFound map[string]bool
 	// obstacle is why Pods are not made. Its reason is empty if nothing is in the way.
 	obstacle obstacle
+	// stage is the one that runs, or is the last that did: an index of stages, or their number
+	// when all have run.
+	stage int
 	// leave says that nothing is to be done at all, awaiting that the status of the
 	// Snapshot is to be written as it is, hold that it is not to be written.
 	leave, awaiting, hold bool
@@ -247,12 +256,8 @@ func (d *decision) warnOnce(reason, format string, args ...any) {
 // another controller.
 func (d *decision) once(warning bool, reason, format string, args ...any) {
 	message := cutMessage(fmt.Sprintf(format, args...))
-	key := reason + ": " + message
-	if !d.Memory.Told[key] && !d.memory.Told[key] {
+	if !d.Memory.Told.Has(d.stage, reason, message) && !d.memory.Told.Has(d.stage, reason, message) {
 		d.tell(warning, reason, "%s", message)
 	}
-	if d.memory.Told == nil {
-		d.memory.Told = map[string]bool{}
-	}
-	d.memory.Told[key] = true
+	d.memory.Told.Note(d.stage, reason, message)
 }

@@ -88,8 +88,8 @@ type Options struct {
 // Memory is what spares a Job to be told the same thing again, and what no object tells
 // of. A controller that has just begun has an empty one.
 type Memory struct {
-	// Told are the events that were told and still hold, by what they say.
-	Told map[string]bool
+	// Told are the events that were told and still hold.
+	Told jobpods.Told
 	// Since is when something was first seen that still holds.
 	Since map[string]time.Time
 	// InSight are the Pods that are noted as missing and were in sight, by name.
@@ -98,10 +98,11 @@ type Memory struct {
 	reading *reading
 }
 
-// with is what both memories hold.
-func (m Memory) with(other Memory) Memory {
+// with is what both memories hold, if the round that left this one has looked at all that stages
+// tell up to the last, and -1 is none of them.
+func (m Memory) with(other Memory, last int) Memory {
 	return Memory{
-		Told:    jobpods.With(maps.Clone(other.Told), m.Told),
+		Told:    m.Told.And(other.Told, last),
 		Since:   jobpods.With(maps.Clone(other.Since), m.Since),
 		InSight: jobpods.With(maps.Clone(other.InSight), m.InSight),
 		reading: m.reading,

@@ -24,7 +24,13 @@ const maxDigits = 3
 
 // CheckJSON fails if a quantity of a template in JSON has an exponent of more than three digits.
 // The error names its field. What is no JSON has none: to read it fails by itself.
-func CheckJSON(raw []byte) error {
+func CheckJSON(raw []byte) error { return checkFields(raw, ofTemplates) }
+
+// CheckMetric is CheckJSON for a metric of autoscaling/v2.
+func CheckMetric(raw []byte) error { return checkFields(raw, ofMetrics) }
+
+// checkFields looks at the fields of some names.
+func checkFields(raw []byte, quantities []string) error {
 	if !isSuspect(raw) {
 		return nil
 	}
@@ -34,7 +40,7 @@ func CheckJSON(raw []byte) error {
 	if decoder.Decode(&template) != nil {
 		return nil
 	}
-	return check("", template, false)
+	return check("", template, quantities, false)
 }
 
 // isSuspect says whether there may be a long exponent somewhere. It is quick: few templates
@@ -63,17 +69,17 @@ func isSuspect(raw []byte) bool {
 var longExponent = regexp.MustCompile(`[eE][+-]?[0-9]{4,}$`)
 
 // check looks for quantities in a value. Is says that the value is one, or has some.
-func check(path string, value any, is bool) error {
+func check(path string, value any, quantities []string, is bool) error {
 	switch v := value.(type) {
 	case map[string]any:
 		for _, name := range slices.Sorted(maps.Keys(v)) {
-			if err := check(strings.TrimPrefix(path+"."+name, "."), v[name], is || isQuantity(name)); err != nil {
+			if err := check(strings.TrimPrefix(path+"."+name, "."), v[name], quantities, is || isQuantity(name, quantities)); err != nil {
 				return err
 			}
 		}
 	case []any:
 		for i, element := range v {
-			if err := check(path+"["+strconv.Itoa(i)+"]", element, is); err != nil {
+			if err := check(path+"["+strconv.Itoa(i)+"]", element, quantities, is); err != nil {
 				return err
 			}
 		}
@@ -92,10 +98,17 @@ func checkNumber(path, number string, is bool) error {
 	return nil
 }
 
-// isQuantity says whether fields of a name are quantities in a template of Pods or of
-// PersistentVolumeClaims, or hold some. Readers of JSON may take a name in other letters for it.
-func isQuantity(name string) bool {
-	return slices.ContainsFunc([]string{"limits", "requests", "overhead", "sizeLimit", "divisor"}, func(known string) bool {
+// ofTemplates are the names of fields that are quantities, or hold some, in a template of Pods or of
+// PersistentVolumeClaims, and ofMetrics those in a metric.
+var (
+	ofTemplates = []string{"limits", "requests", "overhead", "sizeLimit", "divisor"}
+	ofMetrics   = []string{"value", "averageValue"}
+)
+
+// isQuantity says whether fields of a name are quantities. Readers of JSON may take a name in other
+// letters for it.
+func isQuantity(name string, quantities []string) bool {
+	return slices.ContainsFunc(quantities, func(known string) bool {
 		return strings.EqualFold(name, known)
 	})
 }

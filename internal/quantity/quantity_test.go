@@ -47,3 +47,15 @@ func TestEverythingElseIsLeftToWhoReadsIt(t *testing.T) {
 		})
 	}
 }
+
+func TestQuantitiesOfMetrics(t *testing.T) {
+	for metric, want := range map[string]string{
+		`{"resource":{"target":{"averageValue":"1.0000000000000000001e2000000000"}}}`: "resource.target.averageValue: must be",
+		`{"external":{"target":{"Value":1e20000}}}`:                                   "external.target.Value: must be",
+		`{"pods":{"target":{"averageValue":"1e3"}}}`:                                  "",
+	} {
+		if err := CheckMetric([]byte(metric)); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %q", metric, err, want)
+		}
+	}
+}

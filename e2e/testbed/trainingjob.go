@@ -355,6 +355,19 @@ func (j *TrainingJob) TryChange(patch string) error {
 	return err
 }
 
+// WriteStatus merges a patch into the status, as another controller does.
+func (j *TrainingJob) WriteStatus(manager, patch string) *TrainingJob {
+	j.t.Helper()
+	raw, err := yaml.YAMLToJSON([]byte("{status: " + patch + "}"))
+	if err != nil {
+		j.t.Fatalf("the patch %s: %v", patch, err)
+	}
+	if _, err := j.client.Patch(j.t.Context(), j.Name, types.MergePatchType, raw, metav1.PatchOptions{FieldManager: manager}, "status"); err != nil {
+		j.t.Fatal(err)
+	}
+	return j
+}
+
 // Owner is what makes the job the controller of an object.
 func (j *TrainingJob) Owner() []metav1.OwnerReference {
 	return []metav1.OwnerReference{{

@@ -11,9 +11,11 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
@@ -310,5 +312,38 @@ func TestWhichJobsAreTaken(t *testing.T) {
 		if j.HasPairs(); len(j.Statuses()) > 0 || len(j.Events()) > 0 {
 			t.Errorf("job %s has the statuses %+v and the events %+v", j.Name, j.Statuses(), j.Events())
 		}
+	}
+}
+
+// TestComingOverFromTheTrainingOperator has jobs that it has left behind: one that it has
+// suspended goes on, one that has ended stays as it is, and one whose Pods run is told of.
+func TestComingOverFromTheTrainingOperator(t *testing.T) {
+	namespace := cluster.Namespace(t)
+	condition := func(what string) string {
+		return fmt.Sprintf("{type: %[1]s, status: 'True', reason: TFJob%[1]s, message: by the training operator, lastTransitionTime: '2026-01-01T00:00:00Z', lastUpdateTime: '2026-01-01T00:00:00Z'}", what)
+	}
+	of := func(name, policy, status string, conditions ...string) *testbed.TrainingJob {
+		var all []string
+		for _, c := range conditions {
+			all = append(all, condition(c))
+		}
+		j := cluster.CreateTrainingJob(t, namespace, testbed.TFJob, name, "{runPolicy: {"+policy+"}, tfReplicaSpecs: {Worker: {@?}}}", nil)
+		return j.WriteStatus("training-operator", "{"+status+"replicaStatuses: {Worker: {}}, conditions: ["+strings.Join(all, ", ")+"]}")
+	}
+	const began = "startTime: '2026-01-01T00:00:00Z', "
+	suspended := of("suspended", "suspend: true", "", "Created", "Suspended")
+	ended := of("ended", "ttlSecondsAfterFinished: 100000000", began+"completionTime: '2026-01-01T00:01:00Z', ", "Created", "Succeeded")
+	running := of("running", "", began, "Created", "Running")
+	cluster.CreatePod(t, namespace, testbed.MakePod("running-worker-0", func(pod *corev1.Pod) {
+		pod.OwnerReferences, pod.Spec.SchedulerName = running.Owner(), testbed.ByHand
+		pod.Labels = map[string]string{kubeflowv1.KeyJobName: "running", kubeflowv1.KeyReplicaType: "worker", kubeflowv1.KeyReplicaIndex: "0", kubeflowv1.KeyOperatorName: "tfjob-controller"}
+	}))
+
+	start(t, "")
+	suspended.Change("{spec: {runPolicy: {suspend: false}}}").HasPairs("suspended-worker-0").Run().Has("Created !Suspended Running")
+	running.Tells(corev1.EventTypeWarning, "ManagedElsewhere", "running-worker-0").HasPods("running-worker-0").HasServices()
+	ended.HasPairs().Stays(time.Second)
+	if s := ended.Status(); len(ended.Events()) > 0 || s.Starts > 0 {
+		t.Errorf("the job that had ended has the events %+v and the status %+v", ended.Events(), s)
 	}
 }

@@ -45,7 +45,7 @@ func writesPhase(entry *metav1.ManagedFieldsEntry) bool {
 			Phase *struct{} `json:"f:phase"`
 		} `json:"f:status"`
 	}
-	return entry.FieldsV1 != nil && json.Unmarshal(entry.FieldsV1.Raw, &fields) == nil && fields.Status.Phase != nil
+	return entry.FieldsV1 != nil && json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields) == nil && fields.Status.Phase != nil
 }
 
 // Reduce has an object keep of its managed fields just who has written its phase, which saves

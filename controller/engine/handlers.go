@@ -67,7 +67,20 @@ func ownerChanged[O Owner](old, new *entry[O]) bool {
 	return old.owner.GetUID() != new.owner.GetUID() ||
 		old.owner.GetGeneration() != new.owner.GetGeneration() ||
 		(old.owner.GetDeletionTimestamp() == nil) != (new.owner.GetDeletionTimestamp() == nil) ||
-		(old.decodeError == nil) != (new.decodeError == nil)
+		(old.decodeError == nil) != (new.decodeError == nil) ||
+		!slices.Equal(otherManagers(old.owner), otherManagers(new.owner))
+}
+
+// otherManagers are those who have written an owner besides this controller, as far as its
+// managed fields are kept: a core may leave an owner alone that another controller serves.
+func otherManagers(owner metav1.Object) []string {
+	var others []string
+	for _, entry := range owner.GetManagedFields() {
+		if entry.Manager != FieldManager {
+			others = append(others, entry.Manager)
+		}
+	}
+	return others
 }
 
 // addOwnedHandler maps objects of a kind to their owners.

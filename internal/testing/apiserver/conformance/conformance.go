@@ -194,12 +194,21 @@ func (e *env) record(w watch.Interface, err error) *recording {
 	go func() {
 		defer close(done)
 		for event := range w.ResultChan() {
+			if isPassing(event) {
+				continue
+			}
 			r.mu.Lock()
 			r.events = append(r.events, describe(event))
 			r.mu.Unlock()
 		}
 	}()
 	return r
+}
+
+// isPassing says whether an event is a bookmark that an API server may send at any time.
+func isPassing(event watch.Event) bool {
+	accessor, err := meta.Accessor(event.Object)
+	return err == nil && event.Type == watch.Bookmark && accessor.GetAnnotations()[metav1.InitialEventsAnnotationKey] == ""
 }
 
 func describe(event watch.Event) string {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
@@ -197,7 +198,7 @@ func (l *life) checkConditions(before, after *status, fail func(string)) {
 		fail("it runs and restarts")
 	}
 	seen := map[kubeflowv1.JobConditionType]bool{}
-	changedSince := false
+	var changedAt metav1.Time // of the last that has changed; zero for none
 	for _, c := range after.Conditions {
 		if seen[c.Type] {
 			fail("a condition twice, " + string(c.Type))
@@ -208,11 +209,11 @@ func (l *life) checkConditions(before, after *status, fail func(string)) {
 		switch {
 		case !changed && (!old.LastTransitionTime.Equal(&c.LastTransitionTime) || !old.LastUpdateTime.Equal(&c.LastUpdateTime)):
 			// It may have changed and changed back, in steps that were not written.
-			changedSince = true
-		case !changed && changedSince && !isFinished(after) && c.LastUpdateTime.Unix() != l.Now.Unix():
+			changedAt = c.LastUpdateTime
+		case !changed && c.LastUpdateTime.Before(&changedAt) && !isFinished(after):
 			fail("what has changed is not the last, before " + string(c.Type))
 		case changed:
-			changedSince = true
+			changedAt = c.LastUpdateTime
 		}
 	}
 	if !designed && len(after.Conditions) > 0 && !seen[kubeflowv1.JobConditionCreated] {

@@ -162,7 +162,11 @@ func (l *life) checkEnded(before, after *batchv1alpha1.JobStatus, restarts bool,
 			}
 			kept := index < l.truth.leastReplicas[task.Name]
 			marked := l.truth.marked[podName(l.job.Name, task.Name, index)]
-			if was.ended(index) && !is.ended(index) && !restarts && kept && !marked && !is.joined.Has(index) {
+			// A restart that waits for a Pod which is gone joins the one under way, and may be
+			// over with it, in one write.
+			_, waits := was.waits[index]
+			joins := is.joined.Has(index) || before.State.Phase == rs && waits
+			if was.ended(index) && !is.ended(index) && !restarts && kept && !marked && !joins {
 				fail("an index that had ended has not: " + task.Name + " " + strconv.Itoa(int(index)))
 			}
 		}

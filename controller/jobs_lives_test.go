@@ -22,7 +22,7 @@ import (
 // TestShellLivesOfJobs leads Volcano Jobs through random lives, in the cluster of
 // TestShellLives and with its flags.
 func TestShellLivesOfJobs(t *testing.T) {
-	leadLives(t, *shellLives/2, func(t *testing.T, seed uint64) (*trace, func()) {
+	leadLives(t, *shellLives/2, 100, func(t *testing.T, seed uint64) (*trace, func()) {
 		l := newJobLife(t, seed)
 		return l.trace, l.live
 	})
@@ -56,12 +56,7 @@ func newJobLife(t *testing.T, seed uint64) *jobLife {
 	l.server.SetHook(l.faults.befall)
 	l.book = newJobBook(l.cluster)
 	l.server.SetObserver(l.book.observe)
-	for _, index := range random.Perm(len(jobDisturbances))[:random.IntN(7)] {
-		l.kinds = append(l.kinds, jobDisturbances[index])
-	}
-	if random.IntN(8) == 0 {
-		l.kinds = slices.Clone(jobDisturbances)
-	}
+	l.kinds = chooseOfJobs(random, jobDisturbances)
 	return l
 }
 

@@ -22,7 +22,7 @@ import (
 // TestShellLivesOfTrainingJobs leads training jobs of Kubeflow through random lives, in the
 // cluster of TestShellLives and with its flags.
 func TestShellLivesOfTrainingJobs(t *testing.T) {
-	leadLives(t, *shellLives/2, func(t *testing.T, seed uint64) (*trace, func()) {
+	leadLives(t, *shellLives/2, 100, func(t *testing.T, seed uint64) (*trace, func()) {
 		l := newTrainingLife(t, seed)
 		return l.trace, l.live
 	})
@@ -53,12 +53,7 @@ func newTrainingLife(t *testing.T, seed uint64) *trainingLife {
 	l.server.SetHook(l.faults.befall)
 	l.book = newTrainingBook(l.cluster)
 	l.server.SetObserver(l.book.observe)
-	for _, index := range random.Perm(len(trainingDisturbances))[:random.IntN(7)] {
-		l.kinds = append(l.kinds, trainingDisturbances[index])
-	}
-	if random.IntN(8) == 0 {
-		l.kinds = slices.Clone(trainingDisturbances)
-	}
+	l.kinds = chooseOfJobs(random, trainingDisturbances)
 	return l
 }
 

@@ -4,13 +4,8 @@
 package controller_test
 
 import (
-	"fmt"
-	"runtime"
+	"math/rand/v2"
 	"slices"
-	"strings"
-	"sync/atomic"
-	"testing"
-	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,53 +16,16 @@ import (
 
 // What the lives of jobs of all kinds have in common.
 
-// leadLives leads so many random lives, with the flags of TestShellLives. Each is made, with its
-// trace, in a bubble of its own.
-func leadLives(t *testing.T, lives uint64, newLife func(t *testing.T, seed uint64) (*trace, func())) {
-	quiet(t)
-	lead := func(t *testing.T, seed uint64, verbose bool) {
-		defer func() {
-			if err := recover(); err != nil {
-				t.Errorf("seed %d: %v", seed, err)
-			}
-			if t.Failed() {
-				t.Logf("to see the life alone: go test ./controller -run %s -shell-seed %d -v", testName(t), seed)
-			}
-		}()
-		synctest.Test(t, func(t *testing.T) {
-			trace, live := newLife(t, seed)
-			trace.verbose = verbose
-			defer trace.print()
-			live()
-		})
+// chooseOfJobs draws the disturbances of a life of jobs.
+func chooseOfJobs(random *rand.Rand, all []disturbance) []disturbance {
+	var chosen []disturbance
+	for _, index := range random.Perm(len(all))[:random.IntN(7)] {
+		chosen = append(chosen, all[index])
 	}
-	if *shellSeed >= 0 {
-		lead(t, uint64(*shellSeed), true)
-		return
+	if random.IntN(8) == 0 {
+		return slices.Clone(all)
 	}
-	if testing.Short() {
-		lives = min(lives, 100)
-	}
-	t.Logf("leading %d lives, with the seeds %d to %d", lives, *shellFirst, *shellFirst+lives-1)
-	var next atomic.Uint64
-	var failed atomic.Int64
-	for range runtime.GOMAXPROCS(0) {
-		t.Run("", func(t *testing.T) {
-			t.Parallel()
-			for i := next.Add(1) - 1; i < lives && failed.Load() < *shellFails; i = next.Add(1) - 1 {
-				seed := *shellFirst + i
-				if !t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) { lead(t, seed, false) }) {
-					failed.Add(1)
-				}
-			}
-		})
-	}
-}
-
-// testName is the name of a test without those of its parts.
-func testName(t *testing.T) string {
-	name, _, _ := strings.Cut(t.Name(), "/")
-	return name
+	return chosen
 }
 
 // disturbProgram does one random thing of a kind that has nothing to do with what the jobs are.

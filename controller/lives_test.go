@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -32,14 +33,38 @@ var (
 )
 
 func TestShellLives(t *testing.T) {
+	leadLives(t, *shellLives, 200, func(t *testing.T, seed uint64) (*trace, func()) {
+		l := newShellLife(t, seed)
+		return l.trace, l.live
+	})
+}
+
+// leadLives leads a number of random lives, or the one that a flag asks for. With -short they
+// are no more than short. Each is made, with its trace, in a bubble of its own.
+func leadLives(t *testing.T, lives, short uint64, newLife func(t *testing.T, seed uint64) (*trace, func())) {
 	quiet(t)
+	lead := func(t *testing.T, seed uint64, verbose bool) {
+		defer func() {
+			if err := recover(); err != nil {
+				t.Errorf("seed %d: %v", seed, err)
+			}
+			if t.Failed() {
+				t.Logf("to see the life alone: go test ./controller -run %s -shell-seed %d -v", testName(t), seed)
+			}
+		}()
+		synctest.Test(t, func(t *testing.T) {
+			trace, live := newLife(t, seed)
+			trace.verbose = verbose
+			defer trace.print()
+			live()
+		})
+	}
 	if *shellSeed >= 0 {
-		leadShellLife(t, uint64(*shellSeed), true)
+		lead(t, uint64(*shellSeed), true)
 		return
 	}
-	lives := *shellLives
 	if testing.Short() {
-		lives = min(lives, 200)
+		lives = min(lives, short)
 	}
 	t.Logf("leading %d lives, with the seeds %d to %d", lives, *shellFirst, *shellFirst+lives-1)
 	var next atomic.Uint64
@@ -49,12 +74,18 @@ func TestShellLives(t *testing.T) {
 			t.Parallel()
 			for i := next.Add(1) - 1; i < lives && failed.Load() < *shellFails; i = next.Add(1) - 1 {
 				seed := *shellFirst + i
-				if !t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) { leadShellLife(t, seed, false) }) {
+				if !t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) { lead(t, seed, false) }) {
 					failed.Add(1)
 				}
 			}
 		})
 	}
+}
+
+// testName is the name of a test without those of its parts.
+func testName(t *testing.T) string {
+	name, _, _ := strings.Cut(t.Name(), "/")
+	return name
 }
 
 // quiet has nobody write to the log, and no handler of errors sleep by a clock that
@@ -68,24 +99,6 @@ func quiet(t *testing.T) {
 	})
 	klog.SetLogger(logr.Discard())
 	utilruntime.ErrorHandlers = nil
-}
-
-// leadShellLife leads one life in a bubble of its own.
-func leadShellLife(t *testing.T, seed uint64, verbose bool) {
-	defer func() {
-		if err := recover(); err != nil {
-			t.Errorf("seed %d: %v", seed, err)
-		}
-		if t.Failed() {
-			t.Logf("to see the life alone: go test ./controller -run TestShellLives -shell-seed %d -v", seed)
-		}
-	}()
-	synctest.Test(t, func(t *testing.T) {
-		l := newShellLife(t, seed)
-		l.trace.verbose = verbose
-		defer l.trace.print()
-		l.live()
-	})
 }
 
 // shellLife is a few Frameworks in one random cluster.

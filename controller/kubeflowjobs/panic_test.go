@@ -17,7 +17,6 @@ import (
 	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 	"github.com/lockstep-k8s/lockstep/controller/kubeflow"
-	"github.com/lockstep-k8s/lockstep/controller/pacing"
 	"github.com/lockstep-k8s/lockstep/internal/testing/apiserver"
 	"github.com/lockstep-k8s/lockstep/internal/testing/coretest"
 )
@@ -34,7 +33,7 @@ func TestAPanicCostsOneJobAWhile(t *testing.T) {
 			}
 			for _, core := range cores.cores {
 				core.decide = func(snapshot kubeflow.Snapshot, now time.Time, entropy plan.Entropy) (plan.Plan[kubeflowv1.JobStatus], kubeflow.Memory) {
-					if faulty && snapshot.Job.Name == "faulty" {
+					if faulty && snapshot.Job.Name == coretest.Faulty {
 						panic("a fault")
 					}
 					return kubeflow.Decide(snapshot, now, entropy)
@@ -44,7 +43,7 @@ func TestAPanicCostsOneJobAWhile(t *testing.T) {
 			return cores.Start, err
 		})
 		pods := func(name string) bool { return apiserver.Find[corev1.Pod](server, "ns", name+"-worker-0") != nil }
-		for _, name := range []string{"faulty", "calm"} {
+		create := func(name string) {
 			apiserver.Add(server, &kubeflowv1.TFJob{
 				ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name},
 				Spec: kubeflowv1.TFJobSpec{
@@ -54,15 +53,6 @@ func TestAPanicCostsOneJobAWhile(t *testing.T) {
 				},
 			})
 		}
-		time.Sleep(time.Second)
-		if pods("faulty") || !pods("calm") {
-			t.Errorf("of the job that has a fault there are Pods: %t, of the other: %t", pods("faulty"), pods("calm"))
-		}
-		faulty = false
-		time.Sleep(pacing.MaxBackoff + time.Second)
-		if !pods("faulty") {
-			t.Errorf("the job has no Pods %v after the fault is gone", pacing.MaxBackoff)
-		}
-		coretest.WantEvent(t, server, "faulty", "Panicked")
+		coretest.CostsOneAWhile(t, server, &faulty, create, pods)
 	})
 }

@@ -15,7 +15,6 @@ import (
 
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
-	"github.com/lockstep-k8s/lockstep/controller/pacing"
 	"github.com/lockstep-k8s/lockstep/controller/volcano"
 	"github.com/lockstep-k8s/lockstep/internal/testing/apiserver"
 	"github.com/lockstep-k8s/lockstep/internal/testing/coretest"
@@ -27,29 +26,20 @@ func TestAPanicCostsOneJobAWhile(t *testing.T) {
 		server := apiserver.New(t)
 		faulty := true
 		run(t, server, func(snapshot volcano.Snapshot, now time.Time) (plan.Plan[batchv1alpha1.JobStatus], volcano.Memory) {
-			if faulty && snapshot.Job.Name == "faulty" {
+			if faulty && snapshot.Job.Name == coretest.Faulty {
 				panic("a fault")
 			}
 			return volcano.Decide(snapshot, now)
 		})
 		pods := func(name string) bool { return apiserver.Find[corev1.Pod](server, "ns", name+"-a-0") != nil }
-		for _, name := range []string{"faulty", "calm"} {
+		create := func(name string) {
 			apiserver.Add(server, &batchv1alpha1.Job{
 				ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name},
 				Spec: batchv1alpha1.JobSpec{Tasks: []batchv1alpha1.TaskSpec{{Name: "a", Replicas: 1, Template: runtime.RawExtension{
 					Raw: []byte(`{"spec":{"containers":[{"name":"main","image":"busybox"}]}}`)}}}},
 			})
 		}
-		time.Sleep(time.Second)
-		if pods("faulty") || !pods("calm") {
-			t.Errorf("of the Job that has a fault there are Pods: %t, of the other: %t", pods("faulty"), pods("calm"))
-		}
-		faulty = false
-		time.Sleep(pacing.MaxBackoff + time.Second)
-		if !pods("faulty") {
-			t.Errorf("the Job has no Pods %v after the fault is gone", pacing.MaxBackoff)
-		}
-		coretest.WantEvent(t, server, "faulty", "Panicked")
+		coretest.CostsOneAWhile(t, server, &faulty, create, pods)
 	})
 }
 

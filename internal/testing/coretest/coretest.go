@@ -7,6 +7,7 @@ package coretest
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
@@ -19,6 +20,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/client/clientset/versioned"
 	"github.com/lockstep-k8s/lockstep/client/informers/externalversions"
 	"github.com/lockstep-k8s/lockstep/controller/engine"
+	"github.com/lockstep-k8s/lockstep/controller/pacing"
 	"github.com/lockstep-k8s/lockstep/internal/testing/apiserver"
 )
 
@@ -89,3 +91,26 @@ func WantEvent(t *testing.T, server *apiserver.Server, object, reason string) {
 	}
 	t.Errorf("the user was not told of %s, for %s", object, reason)
 }
+
+// CostsOneAWhile holds what a panic in the decisions on one owner costs: it waits, the other
+// one does not, and it goes on when the fault is gone. It runs in a bubble of testing/synctest.
+// create makes an owner of a name in namespace ns, hasPods says whether it has Pods, and the
+// core panics on the one that is named Faulty for as long as faulty is true.
+func CostsOneAWhile(t *testing.T, server *apiserver.Server, faulty *bool, create func(name string), hasPods func(name string) bool) {
+	t.Helper()
+	create(Faulty)
+	create("calm")
+	time.Sleep(time.Second)
+	if hasPods(Faulty) || !hasPods("calm") {
+		t.Errorf("of the one that has a fault there are Pods: %t, of the other: %t", hasPods(Faulty), hasPods("calm"))
+	}
+	*faulty = false
+	time.Sleep(pacing.MaxBackoff + time.Second)
+	if !hasPods(Faulty) {
+		t.Errorf("there are no Pods %v after the fault is gone", pacing.MaxBackoff)
+	}
+	WantEvent(t, server, Faulty, "Panicked")
+}
+
+// Faulty is the name of the owner on which decisions panic in CostsOneAWhile.
+const Faulty = "faulty"

@@ -95,10 +95,10 @@ func TestAPodWithoutItsLabelGoesWithItsJob(t *testing.T) {
 	}
 	for name, tc := range tests {
 		for _, before := range []bool{true, false} {
+			if !before && tc.dies == rs {
+				continue // It is marked, or of an older version, when it is found.
+			}
 			t.Run(fmt.Sprintf("%s, the label is lost before: %v", name, before), func(t *testing.T) {
-				if !before && tc.dies == rs {
-					t.Skip("it is marked, or of an older version, when it is found")
-				}
 				s := given(t, withSpec(job(ofTask("a", 2, on(busv1alpha1.EventPodEvicted, busv1alpha1.ActionAbortJob)),
 					ofTask("b", 1, on(busv1alpha1.EventPodFailed, busv1alpha1.ActionRestartPod))), func(s *batchv1alpha1.JobSpec) {
 					s.MinSuccess = ptr.To[int32](1)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/client-go/dynamic"
 	restclient "k8s.io/client-go/rest"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
@@ -79,7 +80,7 @@ func attach(ctx context.Context, sched *kube.Scheduler, plugins map[string]*Cosc
 	links := &dialect.Links{}
 	var reporter *status.Reporter
 	e.gangs = gangs.New(gangs.Config{
-		Rules:    gangs.Rules{Links: links, Serves: e.serves, ClassValue: e.classes.value, ClassKey: place.ClassKey},
+		Rules:    gangs.Rules{Links: links, Serves: e.serves, ClassValue: e.classes.value, ClassKey: place.ClassKey, Provision: provisionTerms(&dialects.Reservation)},
 		Now:      time.Now,
 		Stir:     e.stirred.leave,
 		Report:   func(gang dialect.Key, d time.Duration) { reporter.Report(gang, d) },
@@ -89,7 +90,7 @@ func attach(ctx context.Context, sched *kube.Scheduler, plugins map[string]*Cosc
 	e.freer.gangs = e.gangs
 	reporter = status.NewReporter(nominated{e.gangs, &e.room}, groups, others, handle.ClientSet(), handle.EventRecorder(), func() bool { return isBinding(plugins) })
 	protectGangs(ctx, sched, e.gangs, e.serves)
-	if e.metrics, err = status.NewMetrics(registry, e.gangs.CountWaiting); err != nil {
+	if e.metrics, err = status.NewMetrics(registry, e.gangs.CountWaiting, func() map[string]float64 { return held(&e.room) }); err != nil {
 		return err
 	}
 	for _, c := range plugins {
@@ -97,8 +98,8 @@ func attach(ctx context.Context, sched *kube.Scheduler, plugins map[string]*Cosc
 	}
 	w := &watcher{ctx: ctx, sched: sched, handle: handle, gangs: e.gangs, begun: begun}
 	e.pop = sched.InterceptNext(e.nextEntity)
-	e.queue = sched.KeepOut(e.places, heard(e.gangs), w.forgetGone)
-	e.keeper = &keeper{room: &e.room, gangs: e.gangs, queue: e.queue}
+	e.queue = sched.KeepOut(e.places, e.heard(), w.forgetGone)
+	e.keeper = &keeper{room: &e.room, gangs: e.gangs, queue: e.queue, tells: reporter.Warn, metrics: e.metrics}
 	e.evictor = &evictor{handle: handle, gangs: e.gangs, evictions: &e.evictions, metrics: e.metrics}
 	e.binder = &binder{sched: sched, plugins: plugins, gangs: e.gangs, evictions: &e.evictions, metrics: e.metrics}
 	e.ringer = &ringer{gangs: e.gangs, bell: e.queue.Bell, keeper: e.keeper, stirred: e.stirred}
@@ -130,7 +131,7 @@ func anyPlugin(plugins map[string]*Coscheduling) *Coscheduling {
 func dialectsOf(plugins map[string]*Coscheduling) (configv1alpha1.Dialects, error) {
 	names := slices.Sorted(maps.Keys(plugins))
 	for _, name := range names[1:] {
-		if plugins[name].args.Dialects != plugins[names[0]].args.Dialects {
+		if !equality.Semantic.DeepEqual(plugins[name].args.Dialects, plugins[names[0]].args.Dialects) {
 			return configv1alpha1.Dialects{}, fmt.Errorf("the profiles %s and %s have other arguments of plugin %s in the field dialects: they must be the same in all profiles",
 				names[0], name, Name)
 		}

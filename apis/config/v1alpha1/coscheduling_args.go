@@ -42,6 +42,7 @@ func SetDefaultsCoschedulingArgs(args *CoschedulingArgs) {
 	if args.Dialects.SchedulerPlugins.Mode == "" {
 		args.Dialects.SchedulerPlugins.Mode = DialectAuto
 	}
+	setReservationDefaults(&args.Dialects.Reservation)
 }
 
 // ValidateCoschedulingArgs says what is out of range in arguments whose defaults
@@ -70,7 +71,7 @@ func ValidateCoschedulingArgs(args *CoschedulingArgs) field.ErrorList {
 	if mode := args.Dialects.SchedulerPlugins.Mode; !slices.Contains(modes, mode) {
 		errs = append(errs, field.NotSupported(field.NewPath("dialects", "schedulerPlugins", "mode"), mode, modes))
 	}
-	return errs
+	return append(errs, validateReservation(&args.Dialects.Reservation, field.NewPath("dialects", "reservation"))...)
 }
 
 // DecodeCoschedulingArgs reads the arguments that a scheduler hands to its

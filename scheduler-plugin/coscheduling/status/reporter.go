@@ -255,6 +255,11 @@ func (r *Reporter) recordChange(ctx context.Context, group *dialect.Group, condi
 	r.recordEvent(ctx, group, kind, c.Reason, c.Message)
 }
 
+// Warn records an event of type Warning on a PodGroup.
+func (r *Reporter) Warn(ctx context.Context, group *dialect.Group, reason, message string) {
+	r.recordEvent(ctx, group, corev1.EventTypeWarning, reason, message)
+}
+
 // recordEvent records an event on a PodGroup.
 func (r *Reporter) recordEvent(ctx context.Context, group *dialect.Group, kind, reason, message string) {
 	r.recorder.WithLogger(klog.FromContext(ctx)).Eventf(group.Object(), nil, kind, reason, "Scheduling", "%s", message)

@@ -28,15 +28,12 @@ const (
 	ReasonReservationLost = "ReservationLost"
 )
 
-// volcanoGroup is the API group of Volcano's PodGroups.
-const volcanoGroup = "scheduling.volcano.sh"
-
 // provisionTerms are what the configuration says of room for members to come, by gang.
 func provisionTerms(r *configv1alpha1.Reservation) func(gang dialect.Key) provision.Terms {
 	modes := map[string]configv1alpha1.ReservationMode{
 		dialect.Own.Kind().Group:              r.Lockstep,
 		dialect.SchedulerPlugins.Kind().Group: r.SchedulerPlugins,
-		volcanoGroup:                          r.Volcano,
+		dialect.Volcano.Kind().Group:          r.Volcano,
 	}
 	return func(gang dialect.Key) provision.Terms {
 		mode, known := modes[gang.Dialect.Kind().Group]

@@ -22,7 +22,7 @@ import (
 
 // keeping are arguments of a scheduler that keeps room for members to come.
 func keeping(more string) string {
-	return `{"initialBackoff":"50ms","maxBackoff":"200ms","dialects":{"reservation":{"namespaces":["ns"]` + more + `}}}`
+	return `{"initialBackoff":"50ms","maxBackoff":"200ms","dialects":{"reservation":{"namespaces":["ns"],"namespacePercent":100` + more + `}}}`
 }
 
 // asking has a PodGroup ask for CPU for all its members.
@@ -233,7 +233,7 @@ func TestRoomIsLookedAtWithoutBeingKept(t *testing.T) {
 // TestAGangStartsWithWhatThereIs, if that is how it is configured.
 func TestAGangStartsWithWhatThereIs(t *testing.T) {
 	w := newWorld(t, makeNodes("node", 1, 4)...)
-	w.args = keeping(`,"namespacePercent":100,"schedulerPlugins":"BestEffort"`)
+	w.args = keeping(`,"schedulerPlugins":"BestEffort"`)
 	w.serve(makeSpark("a", "13", 1))
 	w.start()
 	w.create(makePod("a-driver", ofSpark("a")))
@@ -243,7 +243,7 @@ func TestAGangStartsWithWhatThereIs(t *testing.T) {
 // TestANamespaceHasItsShare: more is not kept for its groups, and one that asks for more waits.
 func TestANamespaceHasItsShare(t *testing.T) {
 	w := newWorld(t, makeNodes("node", 2, 10)...)
-	w.args = keeping(`,"namespacePercent":40`)
+	w.args = strings.Replace(keeping(""), "100", "40", 1)
 	w.serve(makeSpark("a", "7", 1), makeSpark("b", "4", 2))
 	w.start()
 	w.create(makePod("a-driver", ofSpark("a")))

@@ -27,6 +27,7 @@ func TestDecodeCoschedulingArgs(t *testing.T) {
 				SchedulerPlugins: SchedulerPluginsDialect{Mode: DialectAuto},
 				Reservation: Reservation{Timeout: &metav1.Duration{Duration: 10 * time.Minute}, NamespacePercent: ptr.To[int32](50), Preemption: ptr.To(false),
 					Lockstep: ReservationStrict, SchedulerPlugins: ReservationStrict, Volcano: ReservationStrict},
+				Volcano: VolcanoDialect{Mode: DialectAuto, Claim: ClaimAll},
 			},
 		}
 		change(args)
@@ -83,9 +84,17 @@ func TestDecodeCoschedulingArgs(t *testing.T) {
 			obj:     &runtime.Unknown{Raw: []byte(`{"dialects":{"schedulerPlugins":{"mode":"Sometimes"}}}`)},
 			wantErr: `dialects.schedulerPlugins.mode: Unsupported value: "Sometimes": supported values: "Auto", "On", "Off"`,
 		},
+		"a mode of Volcano's that there is not": {
+			obj:     &runtime.Unknown{Raw: []byte(`{"dialects":{"volcano":{"mode":"on"}}}`)},
+			wantErr: `dialects.volcano.mode: Unsupported value: "on": supported values: "Auto", "On", "Off"`,
+		},
+		"a claim that there is not": {
+			obj:     &runtime.Unknown{Raw: []byte(`{"dialects":{"volcano":{"claim":"Some"}}}`)},
+			wantErr: `dialects.volcano.claim: Unsupported value: "Some": supported values: "All", "None"`,
+		},
 		"a dialect that nobody knows": {
-			obj:     &runtime.Unknown{Raw: []byte(`{"dialects":{"volcano":{"mode":"On"}}}`)},
-			wantErr: `unknown field "volcano"`,
+			obj:     &runtime.Unknown{Raw: []byte(`{"dialects":{"koordinator":{"mode":"On"}}}`)},
+			wantErr: `unknown field "koordinator"`,
 		},
 		"room is kept for members to come": {
 			obj: &runtime.Unknown{Raw: []byte(`{"dialects":{"reservation":{"namespaces":["team-a","*"],"timeout":"0s","namespacePercent":100,"preemption":true,"volcano":"BestEffort","lockstep":"Off"}}}`)},

@@ -109,6 +109,18 @@ func (t *Gangs) SetGroup(group *dialect.Group) {
 	if isNews {
 		t.changed(g)
 	}
+	if t.synced && group.Key.Dialect != dialect.Own {
+		// Somebody may have changed its status, or waits for it.
+		t.config.Report(g.key, reportDelay(group))
+	}
+}
+
+// reportDelay is in what time a group of another dialect is told of when it has changed.
+func reportDelay(group *dialect.Group) time.Duration {
+	if group.IsAwaited() {
+		return 0
+	}
+	return incompleteReportDelay
 }
 
 // DeleteGroup learns that the PodGroup of a gang is gone. The UID is that of the PodGroup.
@@ -149,7 +161,11 @@ func (t *Gangs) SetPod(pod *corev1.Pod) {
 	if key.Dialect != dialect.Own && m.pod.Status.Phase != pod.Status.Phase && t.synced {
 		t.config.Report(key, 0) // the group counts its Pods by their phases
 	}
+	hasEnded := m.pod.Status.Phase != pod.Status.Phase && pod.Status.Phase == corev1.PodSucceeded
 	isNews, wasPlaced := g.see(m, pod, t.config.Now())
+	if hasEnded && !isNews && g.provided.due != nil {
+		t.changed(g) // it may have been the last one for which others may come
+	}
 	t.settle(g)
 	t.doubt(g)
 	if isNews {

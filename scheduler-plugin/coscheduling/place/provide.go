@@ -150,6 +150,15 @@ func (g *Gang) rest() provision.Amounts {
 	return rest
 }
 
+// takes is what all members take, virtual ones among them.
+func (g *Gang) takes() provision.Amounts {
+	sum := make(provision.Amounts)
+	for _, pod := range g.Waiting {
+		sum.Add(provision.OfPod(pod))
+	}
+	return sum
+}
+
 // virtualMembers are the virtual members of a gang when so many of its members are placed, which
 // take so much, and their class keys.
 func (g *Gang) virtualMembers(n int, takes provision.Amounts) (members []*corev1.Pod, keys []string) {
@@ -355,7 +364,7 @@ func (a *attempt) explainRest(why *Shortfall) {
 		if len(real.Waiting) == 1 {
 			why.Message = fmt.Sprintf("there is room for its 1 member, but not for all of %s that it asks to have kept", rest)
 		}
-		if !rest.Within(allocatable(a.cluster, 100)) {
+		if !a.gang.takes().WithoutPods().Within(allocatable(a.cluster, 100)) {
 			why.Message += ", which is more than all nodes have"
 		} else if short := planner.Explain(a.found.world, a.found.gang); short.Resource != "" && short.Missing > 0 {
 			why.Message += fmt.Sprintf("; short of %s %s", quantity(short.Resource, short.Missing), short.Resource)

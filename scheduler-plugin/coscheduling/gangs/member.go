@@ -59,6 +59,8 @@ type member struct {
 	// takes is what the Pod takes of a node as of a generation, nil while nobody has asked for it.
 	takes   provision.Amounts
 	takesAt int64
+	// placedSince is since when it was first asked for; see placedAt.
+	placedSince time.Time
 }
 
 // state is what a member counts as. serves says which scheduler names are served by this

@@ -146,17 +146,18 @@ func (m *member) amounts() provision.Amounts {
 	return m.takes
 }
 
-// placedAt is when a member was placed that is.
+// placedAt is when a member was placed that is: as the API server says, or else when it was first seen
+// to be.
 func (m *member) placedAt(now time.Time) time.Time {
-	if m.pod.Spec.NodeName == "" {
-		return now // it is about to be bound
+	if m.placedSince.IsZero() {
+		m.placedSince = now
 	}
 	for i := range m.pod.Status.Conditions {
 		if c := &m.pod.Status.Conditions[i]; c.Type == corev1.PodScheduled && c.Status == corev1.ConditionTrue {
 			return c.LastTransitionTime.Time
 		}
 	}
-	return m.seen
+	return m.placedSince
 }
 
 // wantsRoom says whether room is to be sought for members to come.

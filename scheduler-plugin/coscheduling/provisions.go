@@ -97,6 +97,9 @@ func (e *engine) provided(of dialect.Key) provision.Amounts {
 // kept for them before is gone to others.
 func (e *engine) sought(ctx context.Context, view *gangView, before, after room.Claim, rest provision.Amounts, passed bool) {
 	e.gangs.Sought(view.Key, view.Group.UID, rest, passed)
+	if is, isKept := after.(*room.Provision); isKept && after != before {
+		klog.FromContext(ctx).V(2).Info("Keeping room for members of a pod group that are to come", "room", is.Held().String(), "of", rest.String(), "until", is.End())
+	}
 	was, wasKept := before.(*room.Provision)
 	if !wasKept {
 		return

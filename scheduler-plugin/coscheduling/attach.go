@@ -12,6 +12,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/client-go/dynamic"
 	restclient "k8s.io/client-go/rest"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
@@ -108,7 +109,7 @@ func attach(ctx context.Context, sched *kube.Scheduler, plugins map[string]*Cosc
 	w.queue = e.queue
 	if err := w.start(groups, []*foreign{
 		{watcher: w, dialect: dialect.SchedulerPlugins, mode: dialects.SchedulerPlugins.Mode, client: others, links: links, read: dialect.FromSchedulerPlugins},
-	}); err != nil {
+	}, &grouping{watcher: w, client: others, links: links}, dialects.Rules); err != nil {
 		return err
 	}
 	go e.ringer.tend(ctx)
@@ -130,7 +131,7 @@ func anyPlugin(plugins map[string]*Coscheduling) *Coscheduling {
 func dialectsOf(plugins map[string]*Coscheduling) (configv1alpha1.Dialects, error) {
 	names := slices.Sorted(maps.Keys(plugins))
 	for _, name := range names[1:] {
-		if plugins[name].args.Dialects != plugins[names[0]].args.Dialects {
+		if !equality.Semantic.DeepEqual(plugins[name].args.Dialects, plugins[names[0]].args.Dialects) {
 			return configv1alpha1.Dialects{}, fmt.Errorf("the profiles %s and %s have other arguments of plugin %s in the field dialects: they must be the same in all profiles",
 				names[0], name, Name)
 		}

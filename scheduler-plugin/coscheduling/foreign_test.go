@@ -33,8 +33,11 @@ type otherGroups struct {
 // newOtherGroups makes an API server that serves none.
 func newOtherGroups() *otherGroups {
 	resource := dialect.SchedulerPlugins.Resource()
-	o := &otherGroups{FakeDynamicClient: dynamicfake.NewSimpleDynamicClientWithCustomListKinds(apiruntime.NewScheme(),
-		map[schema.GroupVersionResource]string{resource: "PodGroupList"})}
+	lists := map[schema.GroupVersionResource]string{resource: "PodGroupList"}
+	for _, owners := range dialect.OwnerKinds() {
+		lists[owners.Resource] = string(owners.Rule[:len(owners.Rule)-1]) + "List"
+	}
+	o := &otherGroups{FakeDynamicClient: dynamicfake.NewSimpleDynamicClientWithCustomListKinds(apiruntime.NewScheme(), lists)}
 	o.refusal.Store(apierrors.NewNotFound(resource.GroupResource(), ""))
 	o.PrependReactor("list", resource.Resource, func(clienttesting.Action) (bool, apiruntime.Object, error) {
 		if refusal := o.refusal.Load(); refusal != nil {

@@ -6,6 +6,7 @@ package coscheduling
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
+	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	schedulingclient "github.com/lockstep-k8s/lockstep/client/clientset/versioned"
 	schedulinginformers "github.com/lockstep-k8s/lockstep/client/informers/externalversions"
@@ -40,11 +42,14 @@ type watcher struct {
 	// members are set by watchMembers, and livingSeen says whether those that live were shown.
 	members    *members
 	livingSeen cache.ResourceEventHandlerRegistration
+	// allEnded is the informer of all Pods that have ended, nil as long as no dialect needs it.
+	allEndedLock sync.Mutex
+	allEnded     cache.SharedIndexInformer
 }
 
 // start watches. It returns as soon as it is known which dialects are served; nothing is planned
 // before all that existed is known.
-func (w *watcher) start(groups schedulingclient.Interface, others []*foreign) error {
+func (w *watcher) start(groups schedulingclient.Interface, others []*foreign, ruled *grouping, rules []configv1alpha1.GroupingRule) error {
 	membersSeen, err := w.watchMembers()
 	if err != nil {
 		return err
@@ -67,6 +72,11 @@ func (w *watcher) start(groups schedulingclient.Interface, others []*foreign) er
 		}
 		seen = append(seen, ofOther...)
 	}
+	ofRules, err := ruled.start(rules)
+	if err != nil {
+		return err
+	}
+	seen = append(seen, ofRules...)
 	go func() {
 		if !w.awaitCRD(groups) {
 			return

@@ -70,6 +70,16 @@ func ValidateCoschedulingArgs(args *CoschedulingArgs) field.ErrorList {
 	if mode := args.Dialects.SchedulerPlugins.Mode; !slices.Contains(modes, mode) {
 		errs = append(errs, field.NotSupported(field.NewPath("dialects", "schedulerPlugins", "mode"), mode, modes))
 	}
+	seen := make(map[GroupingRule]bool)
+	for i, rule := range args.Dialects.Rules {
+		switch path := field.NewPath("dialects", "rules").Index(i); {
+		case !slices.Contains(GroupingRules(), rule):
+			errs = append(errs, field.NotSupported(path, rule, GroupingRules()))
+		case seen[rule]:
+			errs = append(errs, field.Duplicate(path, rule))
+		}
+		seen[rule] = true
+	}
 	return errs
 }
 

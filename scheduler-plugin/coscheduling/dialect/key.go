@@ -21,6 +21,8 @@ const (
 	Own Dialect = iota
 	// SchedulerPlugins is that of scheduler-plugins, scheduling.x-k8s.io/v1alpha1.
 	SchedulerPlugins
+	// Rules are gangs without a PodGroup: a rule says which Pods are one. See rules.go.
+	Rules
 
 	// dialects is how many there are.
 	dialects
@@ -38,8 +40,10 @@ var words = [dialects]struct {
 	SchedulerPlugins: {
 		kind: schema.GroupVersionKind{Group: "scheduling.x-k8s.io", Version: "v1alpha1", Kind: "PodGroup"},
 		// Since 0.25, until 0.24, and before 0.19.
-		labels: []string{"scheduling.x-k8s.io/pod-group", "pod-group.scheduling.sigs.k8s.io", "pod-group.scheduling.sigs.k8s.io/name"},
+		labels: []string{"scheduling.x-k8s.io/pod-group", "pod-group.scheduling.sigs.k8s.io", lightGroup},
 	},
+	// What is told of the gang is told of one of its Pods.
+	Rules: {kind: corev1.SchemeGroupVersion.WithKind("Pod")},
 }
 
 // Kind is the kind of the dialect's groups, with its version.
@@ -71,7 +75,7 @@ type Key struct {
 // String is the namespace and the name, and what tells the group from one of Lockstep's.
 func (k Key) String() string {
 	name := k.Namespace + "/" + k.Name
-	if k.Dialect != Own {
+	if k.Dialect != Own && k.Dialect != Rules {
 		name += " of " + k.Dialect.Kind().Group
 	}
 	return name

@@ -15,6 +15,10 @@ import (
 // nil has Own alone.
 type Links struct {
 	on atomic.Uint32
+	// rulesOn are the rules that are on, and Owners know what the owners say for which some of
+	// them ask. Owners is set before a rule is turned on.
+	rulesOn atomic.Uint32
+	Owners  *Owners
 }
 
 // TurnOn turns a dialect on.
@@ -42,5 +46,14 @@ func (l *Links) KeyOf(pod *corev1.Pod) (Key, bool) {
 			}
 		}
 	}
+	if by, named := l.ruledBy(pod); named {
+		return by.gang, true
+	}
 	return Key{Namespace: pod.Namespace}, false
+}
+
+// IsUnselectable says whether a Pod names a group of a dialect, on or not, of which no watch can
+// select the Pods.
+func IsUnselectable(pod *corev1.Pod) bool {
+	return IsNamedByRule(pod)
 }

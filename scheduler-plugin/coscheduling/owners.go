@@ -30,6 +30,8 @@ import (
 const (
 	// byOwner is the index of Pods by the owners that they name.
 	byOwner = "lockstep.owner"
+	// byNamespace is the index of Pods that name owners, by namespace.
+	byNamespace = "lockstep.owned"
 	// sweepPeriod is how often it is looked whether Pods are left of owners that are gone.
 	sweepPeriod = time.Minute
 	// awaitedPeriod is how often Pods are looked for whose owner is not seen. Those that wait for
@@ -94,7 +96,7 @@ func (g *grouping) start(rules []configv1alpha1.GroupingRule) ([]cache.DoneCheck
 
 // watchPods indexes the Pods that live, and watches the namespaces, and those Pods that have ended.
 func (g *grouping) watchPods(rules []configv1alpha1.GroupingRule) ([]cache.DoneChecker, error) {
-	if err := g.living.AddIndexers(cache.Indexers{byOwner: ownersOf}); err != nil {
+	if err := g.living.AddIndexers(cache.Indexers{byOwner: ownersOf, byNamespace: ownedIn}); err != nil {
 		return nil, fmt.Errorf("indexing Pods: %w", err)
 	}
 	ended, err := g.watchAllEnded(g.members)
@@ -121,6 +123,14 @@ func ownersOf(object any) ([]string, error) {
 		}
 	}
 	return names, nil
+}
+
+// ownedIn is the index of Pods that name owners.
+func ownedIn(object any) ([]string, error) {
+	if pod, ok := object.(*corev1.Pod); ok && len(dialect.OwnersNamedBy(pod)) > 0 {
+		return []string{pod.Namespace}, nil
+	}
+	return nil, nil
 }
 
 // allows says whether owners of a namespace may make gangs, and whether that is known.
@@ -285,7 +295,7 @@ func (g *grouping) setNamespace(ns *corev1.Namespace) {
 			}
 		}
 	}
-	g.settleAll(g.living.GetIndexer().ByIndex(cache.NamespaceIndex, ns.Name))
+	g.settleAll(g.living.GetIndexer().ByIndex(byNamespace, ns.Name))
 }
 
 // updateNamespace learns of a namespace that has changed.

@@ -80,7 +80,7 @@ func attach(ctx context.Context, sched *kube.Scheduler, plugins map[string]*Cosc
 	links := &dialect.Links{}
 	var reporter *status.Reporter
 	e.gangs = gangs.New(gangs.Config{
-		Rules:    gangs.Rules{Links: links, Serves: e.serves, ClassValue: e.classes.value, ClassKey: place.ClassKey},
+		Rules:    gangs.Rules{Links: links, Serves: e.serves, Claims: claims(dialects), ClassValue: e.classes.value, ClassKey: place.ClassKey},
 		Now:      time.Now,
 		Stir:     e.stirred.leave,
 		Report:   func(gang dialect.Key, d time.Duration) { reporter.Report(gang, d) },
@@ -107,8 +107,10 @@ func attach(ctx context.Context, sched *kube.Scheduler, plugins map[string]*Cosc
 		return err
 	}
 	w.queue = e.queue
+	all := &foreigners{watcher: w, client: others, discovery: groups.Discovery(), links: links, serves: e.serves, setApart: reporter.SetApart}
 	if err := w.start(groups, []*foreign{
-		{watcher: w, dialect: dialect.SchedulerPlugins, mode: dialects.SchedulerPlugins.Mode, client: others, links: links, read: dialect.FromSchedulerPlugins},
+		{foreigners: all, dialect: dialect.SchedulerPlugins, mode: dialects.SchedulerPlugins.Mode, read: dialect.FromSchedulerPlugins},
+		{foreigners: all, dialect: dialect.Volcano, mode: dialects.Volcano.Mode, profile: volcanoProfile, read: dialect.FromVolcano},
 	}, &grouping{watcher: w, client: others, links: links}, dialects.Rules); err != nil {
 		return err
 	}
@@ -137,6 +139,13 @@ func dialectsOf(plugins map[string]*Coscheduling) (configv1alpha1.Dialects, erro
 		}
 	}
 	return plugins[names[0]].args.Dialects, nil
+}
+
+// claims says of which dialects groups without Pods are this scheduler's.
+func claims(dialects configv1alpha1.Dialects) func(dialect.Dialect) bool {
+	return func(d dialect.Dialect) bool {
+		return d == dialect.Volcano && dialects.Volcano.Claim == configv1alpha1.ClaimAll
+	}
 }
 
 // groupClients make clients for PodGroups, those of Lockstep and those of others, from the

@@ -65,7 +65,6 @@ func (w *watcher) start(groups schedulingclient.Interface, others []*foreign, ru
 	}
 	seen := []cache.DoneChecker{membersSeen, groupsSeen.HasSyncedChecker()}
 	for _, other := range others {
-		other.members = w.members
 		ofOther, err := other.start()
 		if err != nil {
 			return err

@@ -39,8 +39,13 @@ func SetDefaultsCoschedulingArgs(args *CoschedulingArgs) {
 	if args.BindRetries == nil {
 		args.BindRetries = ptr.To[int32](3)
 	}
-	if args.Dialects.SchedulerPlugins.Mode == "" {
-		args.Dialects.SchedulerPlugins.Mode = DialectAuto
+	for _, mode := range []*DialectMode{&args.Dialects.SchedulerPlugins.Mode, &args.Dialects.Volcano.Mode} {
+		if *mode == "" {
+			*mode = DialectAuto
+		}
+	}
+	if args.Dialects.Volcano.Claim == "" {
+		args.Dialects.Volcano.Claim = ClaimAll
 	}
 }
 
@@ -66,19 +71,30 @@ func ValidateCoschedulingArgs(args *CoschedulingArgs) field.ErrorList {
 	durationIn("turnTimeout", args.TurnTimeout.Duration, 100*time.Millisecond, time.Minute)
 	numberIn("bindParallelism", *args.BindParallelism, 1, 1000)
 	numberIn("bindRetries", *args.BindRetries, 0, 10)
-	modes := []DialectMode{DialectAuto, DialectOn, DialectOff}
-	if mode := args.Dialects.SchedulerPlugins.Mode; !slices.Contains(modes, mode) {
-		errs = append(errs, field.NotSupported(field.NewPath("dialects", "schedulerPlugins", "mode"), mode, modes))
-	}
-	seen := make(map[GroupingRule]bool)
-	for i, rule := range args.Dialects.Rules {
-		switch path := field.NewPath("dialects", "rules").Index(i); {
+	return append(errs, validateDialects(&args.Dialects, field.NewPath("dialects"))...)
+}
+
+// validateDialects says what is wrong with what dialects say.
+func validateDialects(dialects *Dialects, path *field.Path) field.ErrorList {
+	volcano := path.Child("volcano")
+	return slices.Concat(
+		oneOf(path.Child("schedulerPlugins", "mode"), &dialects.SchedulerPlugins.Mode, DialectAuto, DialectOn, DialectOff),
+		oneOf(volcano.Child("mode"), &dialects.Volcano.Mode, DialectAuto, DialectOn, DialectOff),
+		oneOf(volcano.Child("claim"), &dialects.Volcano.Claim, ClaimAll, ClaimNone),
+		validateRules(dialects.Rules, path.Child("rules")),
+	)
+}
+
+// validateRules says which rules there are not, and which are there twice.
+func validateRules(rules []GroupingRule, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i, rule := range rules {
+		switch {
 		case !slices.Contains(GroupingRules(), rule):
-			errs = append(errs, field.NotSupported(path, rule, GroupingRules()))
-		case seen[rule]:
-			errs = append(errs, field.Duplicate(path, rule))
+			errs = append(errs, field.NotSupported(path.Index(i), rule, GroupingRules()))
+		case slices.Contains(rules[:i], rule):
+			errs = append(errs, field.Duplicate(path.Index(i), rule))
 		}
-		seen[rule] = true
 	}
 	return errs
 }

@@ -145,7 +145,7 @@ func (g *Gang) called() string {
 
 // tellers are what tells of the gang on its group.
 func (g *Gang) tellers() string {
-	if g.Key.Dialect == dialect.Own {
+	if g.Key.Dialect.KeepsConditions() {
 		return "its conditions"
 	}
 	if g.Group.IsImplied() {

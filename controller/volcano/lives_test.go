@@ -176,7 +176,7 @@ func (l *life) live() {
 	l.fate = l.randomFate
 	for range 50 {
 		l.disturb()
-		l.writeFrom = []plan.Persist{plan.PersistLater, plan.PersistSoon}[l.random.IntN(2)]
+		l.writeFrom = []plan.Persist{plan.PersistLater, plan.PersistSoon, plan.PersistNow}[l.random.IntN(3)]
 		if l.random.IntN(6) == 0 {
 			l.crashAfter = l.random.IntN(6)
 		}

@@ -491,7 +491,8 @@ func (w *world) round() (plan.Plan[batchv1alpha1.JobStatus], roundEnd) {
 	m.status, m.core = p.Status, core
 	end := atRest
 	if p.Persist >= w.writeFrom && p.Persist != plan.PersistNone {
-		if end = w.persist(p.Status); end != progressed {
+		// What does not rest on a write that is refused goes on.
+		if end = w.persist(p.Status); end == crashed || end == outdated || w.controller == nil {
 			return p, end
 		}
 	}

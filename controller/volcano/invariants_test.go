@@ -112,6 +112,11 @@ func (l *life) checkWrite(before, after *batchv1alpha1.JobStatus) {
 	if entered && before.State.Phase == rs && after.State.Phase == pp {
 		l.checkRestarted(before, after, fail)
 	}
+	if entered && before.State.Phase == rs && after.State.Phase == ff {
+		if spec := l.truth.specs[after]; len(Validate(spec)) > 0 || after.RetryCount < effective(&spec.Spec).MaxRetry {
+			fail("maxRetry does not ask for its end")
+		}
+	}
 	if entered && after.State.Phase == rr && after.Running+after.Succeeded+after.Failed < after.MinAvailable {
 		fail("it runs without its minimum")
 	}

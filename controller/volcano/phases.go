@@ -139,7 +139,7 @@ func (d *decision) enter(to batchv1alpha1.JobPhase, reason, message string) {
 // ended counts no more and goes too, unless this was the last try, or the Job is
 // resumed.
 func (d *decision) jobBecomesRestarting(action busv1alpha1.Action, target target, reason, message string) {
-	lastTry := d.next.RetryCount >= d.spec.MaxRetry-1
+	lastTry := d.endsAfter(d.next.RetryCount + 1)
 	d.enter(batchv1alpha1.JobRestarting, reason, message)
 	d.next.RetryCount++
 	switch action {
@@ -218,7 +218,13 @@ func (d *decision) followPhase() (goOn bool) {
 }
 
 // isLastRestart says whether there were so many restarts that the one under way ends the Job.
-func (d *decision) isLastRestart() bool { return d.next.RetryCount >= d.spec.MaxRetry }
+func (d *decision) isLastRestart() bool { return d.endsAfter(d.next.RetryCount) }
+
+// endsAfter says whether so many restarts end the Job. They don't while its spec is refused, or not
+// what it was: what such a spec says of maxRetry is no measure.
+func (d *decision) endsAfter(restarts int32) bool {
+	return d.invalid == "" && d.recordedHash() == d.hash && restarts >= d.spec.MaxRetry
+}
 
 // followRestart ends a restart: when there were too many of them, or when enough of the
 // old Pods have gone. Which Pods are to go is on them by then.

@@ -650,7 +650,8 @@ func (w *world) create(action plan.Action, remember func(metav1.Object)) bool {
 	key := ObjectKey{action.Kind, action.Name}
 	if have := w.objects[key]; have != nil {
 		if controlled.By(action.Owner, have) {
-			remember(have) // A live look has found it.
+			remember(have) // A live look has found it, though no cache may ever have it.
+			w.controller.strays[key] = copyOf(have)
 			return true
 		}
 		w.controller.blocked[key] = plan.Block{Verb: action.Verb, Kind: action.Kind, Group: action.Group, Name: action.Name, Reason: plan.ReasonNameTaken, Message: "it is somebody else's"}

@@ -232,6 +232,11 @@ func (in *Dialects) DeepCopyInto(out *Dialects) {
 	*out = *in
 	out.SchedulerPlugins = in.SchedulerPlugins
 	out.Volcano = in.Volcano
+	if in.Rules != nil {
+		in, out := &in.Rules, &out.Rules
+		*out = make([]GroupingRule, len(*in))
+		copy(*out, *in)
+	}
 	in.Reservation.DeepCopyInto(&out.Reservation)
 }
 

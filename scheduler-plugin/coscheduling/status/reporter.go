@@ -153,7 +153,7 @@ func (r *Reporter) reportOn(ctx context.Context, key dialect.Key) error {
 		return err
 	}
 	if message := gang.Capping(); message != "" {
-		r.recordEvent(ctx, gang.Group, corev1.EventTypeWarning, news.ReasonCapped, message)
+		r.recordEvent(ctx, gang.Group, corev1.EventTypeWarning, news.ReasonCapped, actionScheduling, message)
 		gang.Record.ToldCapped = true
 		r.gangs.Remember(gang.Group, gang.Record)
 	}
@@ -187,7 +187,7 @@ func (r *Reporter) writeConditions(ctx context.Context, gang *news.Gang) error {
 			return err
 		}
 	} // those of others have no conditions, but events
-	r.recordChange(ctx, group, conditions)
+	r.recordChange(ctx, gang, conditions, now)
 	gang.Record.Conditions, gang.Record.At = conditions, now
 	r.gangs.Remember(group, gang.Record)
 	return nil
@@ -246,18 +246,29 @@ func (r *Reporter) writeStatus(ctx context.Context, gang *news.Gang) error {
 
 // recordChange tells of a change of the conditions on the PodGroup itself, for kubectl
 // describe.
-func (r *Reporter) recordChange(ctx context.Context, group *dialect.Group, conditions []schedulingv1alpha1.PodGroupCondition) {
+func (r *Reporter) recordChange(ctx context.Context, gang *news.Gang, conditions []schedulingv1alpha1.PodGroupCondition, now time.Time) {
 	c := news.ConditionOf(conditions, schedulingv1alpha1.ConditionScheduled)
 	kind := corev1.EventTypeWarning
 	if c.Status == metav1.ConditionTrue {
 		kind = corev1.EventTypeNormal
 	}
-	r.recordEvent(ctx, group, kind, c.Reason, c.Message)
+	action := actionScheduling
+	if hint, wait := gang.Hint(now); hint != "" && wait == 0 {
+		action = actionHinting
+	}
+	r.recordEvent(ctx, gang.Group, kind, c.Reason, action, c.Message)
 }
 
+// The actions of events. Of events that differ in nothing but their message, the recorder writes the
+// first one and counts the others.
+const (
+	actionScheduling = "Scheduling"
+	actionHinting    = "Hinting"
+)
+
 // recordEvent records an event on a PodGroup.
-func (r *Reporter) recordEvent(ctx context.Context, group *dialect.Group, kind, reason, message string) {
-	r.recorder.WithLogger(klog.FromContext(ctx)).Eventf(group.Object(), nil, kind, reason, "Scheduling", "%s", message)
+func (r *Reporter) recordEvent(ctx context.Context, group *dialect.Group, kind, reason, action, message string) {
+	r.recorder.WithLogger(klog.FromContext(ctx)).Eventf(group.Object(), nil, kind, reason, action, "%s", message)
 }
 
 // mark sets PodScheduled=False on a Pod that waits, unless it has it, and nominates it for
@@ -289,7 +300,7 @@ func (r *Reporter) mark(ctx context.Context, key podKey) error {
 	}
 	if tells && mark.Event {
 		r.recorder.WithLogger(klog.FromContext(ctx)).
-			Eventf(pod, nil, corev1.EventTypeWarning, "FailedScheduling", "Scheduling", "%s", mark.Message)
+			Eventf(pod, nil, corev1.EventTypeWarning, "FailedScheduling", actionScheduling, "%s", mark.Message)
 	}
 	return nil
 }

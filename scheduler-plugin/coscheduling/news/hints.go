@@ -35,7 +35,7 @@ var causes = []struct {
 		fits: func(g *Gang) bool {
 			return slices.ContainsFunc(g.Pods, func(p Pod) bool { return p.Pod.Annotations[exclusive] != "" })
 		},
-		likely: "with exclusive topology LeaderWorkerSet makes workers only once their leader has a node: set startupPolicy LeaderReady, or leave out exclusive topology",
+		likely: "with exclusive topology LeaderWorkerSet makes workers only once their leader has a node: leave out exclusive topology, or set startupPolicy LeaderReady and ask for the leader alone",
 	},
 	{
 		fits: func(g *Gang) bool {
@@ -60,7 +60,7 @@ var causes = []struct {
 // Hint is the likely cause why a gang lacks members, empty if none is known. It may be told in wait, 0
 // for now.
 func (g *Gang) Hint(now time.Time) (likely string, wait time.Duration) {
-	if g.Group == nil || g.Group.MadeFor == "" || g.complete() {
+	if g.Group == nil || g.complete() {
 		return "", 0
 	}
 	var newest time.Time

@@ -52,7 +52,7 @@ type told struct {
 func (s *storm) serveOthers() {
 	s.told = &told{writes: map[types.UID]int{}, last: map[types.UID]time.Time{}}
 	s.otherWires = newWires(&s.foreign.Fake, s.foreign.Tracker(), nil)
-	s.foreign.refusal.Store(nil)
+	s.serve()
 	s.foreign.PrependReactor("patch", otherResource.Resource, s.onTold)
 }
 
@@ -95,7 +95,7 @@ func (w *told) judge(group *unstructured.Unstructured, patch clienttesting.Patch
 		wrong = "more than the status is written"
 	case before.Phase == dialect.PhaseFinished || before.Phase == dialect.PhaseFailed:
 		wrong = "the phase was final"
-	case *before == *next:
+	case before.SaysTheSameAs(next):
 		wrong = "it said so already"
 	case before.Phase == next.Phase && time.Since(w.last[uid]) < 9*time.Second:
 		wrong = fmt.Sprintf("only counters have changed, %v after the last write", time.Since(w.last[uid]))
@@ -233,8 +233,9 @@ func (s *storm) untold() string {
 		if err != nil {
 			return err.Error()
 		}
-		says := dialect.FromSchedulerPlugins(object.(*unstructured.Unstructured)).Status.Phase
-		want := dialect.Status{}.Next(g.Spec.MinMember, census, nil).Phase
+		group := dialect.FromSchedulerPlugins(object.(*unstructured.Unstructured))
+		says := group.Status.Phase
+		want := group.NextStatus(dialect.Status{}, dialect.Facts{Pods: census}).Phase
 		if says == dialect.PhaseFinished && g.finished || census.Exist == 0 {
 			continue
 		}

@@ -35,6 +35,9 @@ import (
 var (
 	cluster *testbed.Cluster
 	groups  dynamic.NamespaceableResourceInterface
+	// objects is for all kinds, and scheduler is the program.
+	objects   dynamic.Interface
+	scheduler *localenv.Process
 )
 
 // early is a namespace with a Pod in it that names a group, and was there before its kind.
@@ -52,8 +55,16 @@ func TestMain(m *testing.M) {
 		if err != nil {
 			return err
 		}
+		objects = client
 		groups = client.Resource(schema.GroupVersionResource{Group: "scheduling.x-k8s.io", Version: "v1alpha1", Resource: "podgroups"})
 		rights, err := manifests.FS.ReadFile("dialects/scheduler-plugins.yaml")
+		if err != nil {
+			return err
+		}
+		if out, err := c.KubectlApply(ctx, "default", string(rights)); err != nil {
+			return fmt.Errorf("%w: %s", err, out)
+		}
+		rights, err = manifests.FS.ReadFile("dialects/rules.yaml")
 		if err != nil {
 			return err
 		}
@@ -64,7 +75,7 @@ func TestMain(m *testing.M) {
 		if err != nil {
 			return err
 		}
-		scheduler, err := c.StartScheduler(ctx, "", also)
+		scheduler, err = c.StartScheduler(ctx, rules, also)
 		if err != nil {
 			return err
 		}

@@ -119,7 +119,7 @@ func attach(ctx context.Context, sched *kube.Scheduler, own types.NamespacedName
 	if err := w.start(groups, []*foreign{
 		{foreigners: all, dialect: dialect.SchedulerPlugins, mode: dialects.SchedulerPlugins.Mode, read: dialect.FromSchedulerPlugins},
 		{foreigners: all, dialect: dialect.Volcano, mode: dialects.Volcano.Mode, profile: volcanoProfile, read: dialect.FromVolcano},
-	}); err != nil {
+	}, &grouping{watcher: w, client: others, links: links}, dialects.Rules); err != nil {
 		return err
 	}
 	// Before anything is placed.

@@ -117,7 +117,7 @@ func (y yielding) Look(key dialect.Key) (news.Gang, bool) {
 func (r *rivalry) note(ctx context.Context, sign rivals.Sign) {
 	if r.known.Note(sign, time.Now()) {
 		klog.FromContext(ctx).Error(nil, "Two schedulers serve one scheduler name. Both place its Pods and write their groups: stop one of them, or have it serve another name",
-			"schedulerName", sign.Name, "this", r.own.String(), "other", sign.Other)
+			"schedulerName", sign.Name, "this", status.FieldManager, "other", sign.Other)
 	}
 }
 

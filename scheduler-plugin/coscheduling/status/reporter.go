@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -156,8 +157,13 @@ func (r *Reporter) reportOn(ctx context.Context, key dialect.Key) error {
 	if err := r.tell(ctx, &gang); err != nil {
 		return err
 	}
+	if message := gang.MinimaDiffer(); message != "" {
+		r.recordEvent(ctx, &gang, corev1.EventTypeWarning, news.ReasonMinimaDiffer, actionScheduling, message)
+		gang.Record.ToldMinima = true
+		r.gangs.Remember(gang.Group, gang.Record)
+	}
 	if message := gang.Capping(); message != "" {
-		r.recordEvent(ctx, gang.Group, corev1.EventTypeWarning, news.ReasonCapped, actionScheduling, message)
+		r.recordEvent(ctx, &gang, corev1.EventTypeWarning, news.ReasonCapped, actionScheduling, message)
 		gang.Record.ToldCapped = true
 		r.gangs.Remember(gang.Group, gang.Record)
 	}
@@ -268,7 +274,7 @@ func (r *Reporter) recordChange(ctx context.Context, gang *news.Gang, conditions
 	if hint, wait := gang.Hint(now); hint != "" && wait == 0 {
 		action = actionHinting
 	}
-	r.recordEvent(ctx, gang.Group, kind, c.Reason, action, c.Message)
+	r.recordEvent(ctx, gang, kind, c.Reason, action, c.Message)
 }
 
 // The actions of events. Of events that differ in nothing but their message, the recorder writes the
@@ -278,9 +284,26 @@ const (
 	actionHinting    = "Hinting"
 )
 
-// recordEvent records an event on a PodGroup.
-func (r *Reporter) recordEvent(ctx context.Context, group *dialect.Group, kind, reason, action, message string) {
-	r.recorder.WithLogger(klog.FromContext(ctx)).Eventf(group.Object(), nil, kind, reason, action, "%s", message)
+// subjectOf is what events of a gang are told of: its PodGroup or, if it has none, the first of its
+// Pods. It is nil if there is neither.
+func subjectOf(gang *news.Gang) runtime.Object {
+	switch {
+	case !gang.Group.IsImplied():
+		return gang.Group.Object()
+	case gang.Member != nil:
+		return gang.Member
+	default:
+		return nil
+	}
+}
+
+// recordEvent records an event on a PodGroup or, of a gang without one, on one of its Pods.
+func (r *Reporter) recordEvent(ctx context.Context, gang *news.Gang, kind, reason, action, message string) {
+	subject := subjectOf(gang)
+	if subject == nil {
+		return
+	}
+	r.recorder.WithLogger(klog.FromContext(ctx)).Eventf(subject, nil, kind, reason, action, "%s", message)
 }
 
 // mark sets PodScheduled=False on a Pod that waits, unless it has it, and nominates it for

@@ -44,9 +44,12 @@ func (p *Program) instance(cc *config.CompletedConfig, sched *scheduler.Schedule
 	}, nil
 }
 
-// Lease is that of the leader, if one is elected.
+// Lease is that of the leader, empty if none is elected.
 func (i *Instance) Lease() types.NamespacedName {
 	election := &i.config.ComponentConfig.LeaderElection
+	if !election.LeaderElect {
+		return types.NamespacedName{}
+	}
 	return types.NamespacedName{Namespace: election.ResourceNamespace, Name: election.ResourceName}
 }
 

@@ -25,9 +25,9 @@ func TestDecodeCoschedulingArgs(t *testing.T) {
 			BindRetries:     ptr.To[int32](3),
 			Dialects: Dialects{
 				SchedulerPlugins: SchedulerPluginsDialect{Mode: DialectAuto},
+				Volcano:          VolcanoDialect{Mode: DialectAuto, Claim: ClaimAll, Rivals: RivalsRefuse},
 				Reservation: Reservation{Timeout: &metav1.Duration{Duration: 10 * time.Minute}, NamespacePercent: ptr.To[int32](50), Preemption: ptr.To(false),
 					Lockstep: ReservationStrict, SchedulerPlugins: ReservationStrict, Volcano: ReservationStrict},
-				Volcano: VolcanoDialect{Mode: DialectAuto, Claim: ClaimAll},
 			},
 		}
 		change(args)

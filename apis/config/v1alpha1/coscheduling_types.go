@@ -146,7 +146,23 @@ type VolcanoDialect struct {
 	// tools create no Pods before the status of their group says that it may have some. Default
 	// All.
 	Claim ClaimPolicy `json:"claim,omitempty"`
+	// rivals says what to do while another scheduler serves the name volcano, too: Refuse or Ignore.
+	// Both would place the same Pods, and write the same groups. Default Refuse.
+	Rivals RivalPolicy `json:"rivals,omitempty"`
 }
+
+// RivalPolicy says what to do with the groups of a dialect while another scheduler of the same name
+// places their Pods.
+//
+// +enum
+type RivalPolicy string
+
+const (
+	// RivalsRefuse: leave them to it. None of their Pods is placed, and no status is written.
+	RivalsRefuse RivalPolicy = "Refuse"
+	// RivalsIgnore: serve them all the same. The one who says so knows better.
+	RivalsIgnore RivalPolicy = "Ignore"
+)
 
 // ClaimPolicy says which groups without Pods are this scheduler's.
 //

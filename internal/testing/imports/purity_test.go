@@ -38,6 +38,7 @@ func purePackages() []string {
 		"scheduler-plugin/coscheduling/planner",
 		"scheduler-plugin/coscheduling/podwatch",
 		"scheduler-plugin/coscheduling/provision",
+		"scheduler-plugin/coscheduling/rivals",
 		"scheduler-plugin/coscheduling/victims",
 	}
 }

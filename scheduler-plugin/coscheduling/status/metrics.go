@@ -59,8 +59,9 @@ func (servedRegistry) CustomRegister(c metrics.StableCollector) error {
 }
 
 // NewMetrics registers the metrics. When they are asked, waiting counts the gangs that wait, by
-// reason, and held is how much room is kept for members to come, by resource.
-func NewMetrics(registry Registry, waiting func() map[string]int, held func() map[string]float64) (*Metrics, error) {
+// reason, rivals are the scheduler names of which another scheduler is known, and held is how much room is
+// kept for members to come, by resource.
+func NewMetrics(registry Registry, waiting func() map[string]int, rivals func() []string, held func() map[string]float64) (*Metrics, error) {
 	const subsystem = "lockstep_scheduler"
 	m := &Metrics{
 		Cycles: metrics.NewCounterVec(&metrics.CounterOpts{
@@ -102,13 +103,18 @@ func NewMetrics(registry Registry, waiting func() map[string]int, held func() ma
 			return nil, fmt.Errorf("registering metrics: %w", err)
 		}
 	}
-	for _, c := range []*collector{
-		{desc: metrics.NewDesc(subsystem+"_waiting_gangs", "Gangs with members that wait, by reason.", []string{"reason"}, nil, metrics.ALPHA, ""),
-			values: func() map[string]float64 { return floats(waiting()) }},
-		{desc: metrics.NewDesc(subsystem+"_reserved_resources", "Room that is kept for members to come, by resource: cores of CPU, bytes, or the number.",
-			[]string{"resource"}, nil, metrics.ALPHA, ""), values: held},
-	} {
-		if err := registry.CustomRegister(c); err != nil {
+	gauges := []*askedCollector{
+		{ask: func() map[string]float64 { return floats(waiting()) }, desc: metrics.NewDesc(subsystem+"_waiting_gangs", "Gangs with members that wait, by reason.",
+			[]string{"reason"}, nil, metrics.ALPHA, "")},
+		{ask: func() map[string]float64 { return ones(rivals()) }, desc: metrics.NewDesc(subsystem+"_rivals",
+			"1 for each scheduler name that another scheduler serves, too, as far as is known.",
+			[]string{"scheduler_name"}, nil, metrics.ALPHA, "")},
+		{ask: held, desc: metrics.NewDesc(subsystem+"_reserved_resources",
+			"Room that is kept for members to come, by resource: cores of CPU, bytes, or the number.",
+			[]string{"resource"}, nil, metrics.ALPHA, "")},
+	}
+	for _, gauge := range gauges {
+		if err := registry.CustomRegister(gauge); err != nil {
 			return nil, fmt.Errorf("registering metrics: %w", err)
 		}
 	}
@@ -133,20 +139,29 @@ func floats(counts map[string]int) map[string]float64 {
 	return values
 }
 
-// collector counts when it is scraped, so that nothing has to be kept up to date in between. A value
-// has one label.
-type collector struct {
-	metrics.BaseStableCollector
-	desc   *metrics.Desc
-	values func() map[string]float64
+// ones are 1 for each of the names.
+func ones(names []string) map[string]float64 {
+	counts := make(map[string]float64, len(names))
+	for _, name := range names {
+		counts[name] = 1
+	}
+	return counts
 }
 
-func (c *collector) DescribeWithStability(ch chan<- *metrics.Desc) {
+// askedCollector asks for numbers by a label when it is scraped, so that nothing has to be kept up
+// to date in between.
+type askedCollector struct {
+	metrics.BaseStableCollector
+	ask  func() map[string]float64
+	desc *metrics.Desc
+}
+
+func (c *askedCollector) DescribeWithStability(ch chan<- *metrics.Desc) {
 	ch <- c.desc
 }
 
-func (c *collector) CollectWithStability(ch chan<- metrics.Metric) {
-	for label, value := range c.values() {
-		ch <- metrics.NewLazyConstMetric(c.desc, metrics.GaugeValue, value, label)
+func (c *askedCollector) CollectWithStability(ch chan<- metrics.Metric) {
+	for label, n := range c.ask() {
+		ch <- metrics.NewLazyConstMetric(c.desc, metrics.GaugeValue, n, label)
 	}
 }

@@ -48,6 +48,7 @@ type engine struct {
 	binder  *binder
 	ringer  *ringer
 	freer   *freer
+	rivalry *rivalry
 }
 
 // serves says whether Pods with this scheduler name are placed by the engine.
@@ -102,6 +103,5 @@ func (e *engine) turns(priority int32, hung time.Time) {
 // places says whether the engine places a Pod that the queue hands out. A bound
 // Pod is there for a resize, which is kube-scheduler's business.
 func (e *engine) places(pod *corev1.Pod) bool {
-	_, member := e.gangs.KeyOf(pod)
-	return member && pod.Spec.NodeName == "" && e.serves(pod.Spec.SchedulerName)
+	return e.gangs.KeepsOut(pod) && pod.Spec.NodeName == "" && e.serves(pod.Spec.SchedulerName)
 }

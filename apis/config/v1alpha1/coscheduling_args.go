@@ -47,6 +47,9 @@ func SetDefaultsCoschedulingArgs(args *CoschedulingArgs) {
 	if args.Dialects.Volcano.Claim == "" {
 		args.Dialects.Volcano.Claim = ClaimAll
 	}
+	if args.Dialects.Volcano.Rivals == "" {
+		args.Dialects.Volcano.Rivals = RivalsRefuse
+	}
 }
 
 // ValidateCoschedulingArgs says what is out of range in arguments whose defaults
@@ -81,7 +84,23 @@ func validateDialects(dialects *Dialects, path *field.Path) field.ErrorList {
 		oneOf(path.Child("schedulerPlugins", "mode"), &dialects.SchedulerPlugins.Mode, DialectAuto, DialectOn, DialectOff),
 		oneOf(volcano.Child("mode"), &dialects.Volcano.Mode, DialectAuto, DialectOn, DialectOff),
 		oneOf(volcano.Child("claim"), &dialects.Volcano.Claim, ClaimAll, ClaimNone),
+		oneOf(volcano.Child("rivals"), &dialects.Volcano.Rivals, RivalsRefuse, RivalsIgnore),
+		validateRules(dialects.Rules, path.Child("rules")),
 	)
+}
+
+// validateRules says which rules there are not, and which are there twice.
+func validateRules(rules []GroupingRule, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i, rule := range rules {
+		switch {
+		case !slices.Contains(GroupingRules(), rule):
+			errs = append(errs, field.NotSupported(path.Index(i), rule, GroupingRules()))
+		case slices.Contains(rules[:i], rule):
+			errs = append(errs, field.Duplicate(path.Index(i), rule))
+		}
+	}
+	return errs
 }
 
 // DecodeCoschedulingArgs reads the arguments that a scheduler hands to its

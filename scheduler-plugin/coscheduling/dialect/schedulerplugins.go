@@ -4,7 +4,6 @@
 package dialect
 
 import (
-	"math"
 	"slices"
 	"strings"
 
@@ -62,7 +61,7 @@ func FromSchedulerPlugins(object *unstructured.Unstructured) *Group {
 
 // fromObject is what all objects of other projects have in common.
 func fromObject(d Dialect, object *unstructured.Unstructured) *Group {
-	return &Group{
+	group := &Group{
 		Key:             Key{Dialect: d, Namespace: object.GetNamespace(), Name: object.GetName()},
 		UID:             object.GetUID(),
 		ResourceVersion: object.GetResourceVersion(),
@@ -70,6 +69,10 @@ func fromObject(d Dialect, object *unstructured.Unstructured) *Group {
 		Created:         object.GetCreationTimestamp().Time,
 		PhaseBy:         phaseBy(object),
 	}
+	if owners := object.GetOwnerReferences(); len(owners) > 0 {
+		group.MadeFor = owners[0].Kind
+	}
+	return group
 }
 
 // numberIn is a number of an object, 0 if there is none or it can't be one.
@@ -78,14 +81,7 @@ func numberIn(object *unstructured.Unstructured, path ...string) int32 {
 	if err != nil || !found {
 		return 0
 	}
-	switch n := value.(type) {
-	case int64:
-		return int32(min(max(n, 0), math.MaxInt32))
-	case float64:
-		return int32(min(max(n, 0), math.MaxInt32))
-	default:
-		return 0
-	}
+	return number(value)
 }
 
 // nextOfSchedulerPlugins is the status of a PodGroup of scheduler-plugins that follows from the

@@ -57,8 +57,8 @@ func (servedRegistry) CustomRegister(c metrics.StableCollector) error {
 }
 
 // NewMetrics registers the metrics. waiting counts the gangs that wait, by
-// reason, when it is asked.
-func NewMetrics(registry Registry, waiting func() map[string]int) (*Metrics, error) {
+// reason, and rivals the scheduler names of which another scheduler is known, when they are asked.
+func NewMetrics(registry Registry, waiting func() map[string]int, rivals func() []string) (*Metrics, error) {
 	const subsystem = "lockstep_scheduler"
 	m := &Metrics{
 		Cycles: metrics.NewCounterVec(&metrics.CounterOpts{
@@ -96,10 +96,17 @@ func NewMetrics(registry Registry, waiting func() map[string]int) (*Metrics, err
 			return nil, fmt.Errorf("registering metrics: %w", err)
 		}
 	}
-	if err := registry.CustomRegister(&waitingCollector{waiting: waiting, desc: metrics.NewDesc(
-		subsystem+"_waiting_gangs", "Gangs with members that wait, by reason.",
-		[]string{"reason"}, nil, metrics.ALPHA, "")}); err != nil {
-		return nil, fmt.Errorf("registering metrics: %w", err)
+	gauges := []*askedCollector{
+		{ask: waiting, desc: metrics.NewDesc(subsystem+"_waiting_gangs", "Gangs with members that wait, by reason.",
+			[]string{"reason"}, nil, metrics.ALPHA, "")},
+		{ask: func() map[string]int { return ones(rivals()) }, desc: metrics.NewDesc(subsystem+"_rivals",
+			"1 for each scheduler name that another scheduler serves, too, as far as is known.",
+			[]string{"scheduler_name"}, nil, metrics.ALPHA, "")},
+	}
+	for _, gauge := range gauges {
+		if err := registry.CustomRegister(gauge); err != nil {
+			return nil, fmt.Errorf("registering metrics: %w", err)
+		}
 	}
 	return m, nil
 }
@@ -113,20 +120,29 @@ func (m *Metrics) ObserveCycle(result Result, took time.Duration, members int) {
 	m.duration.WithLabelValues(string(result)).Observe(took.Seconds())
 }
 
-// waitingCollector counts when it is scraped, so that nothing has to be kept up
-// to date in between.
-type waitingCollector struct {
-	metrics.BaseStableCollector
-	waiting func() map[string]int
-	desc    *metrics.Desc
+// ones are 1 for each of the names.
+func ones(names []string) map[string]int {
+	counts := make(map[string]int, len(names))
+	for _, name := range names {
+		counts[name] = 1
+	}
+	return counts
 }
 
-func (c *waitingCollector) DescribeWithStability(ch chan<- *metrics.Desc) {
+// askedCollector asks for numbers by a label when it is scraped, so that nothing has to be kept up
+// to date in between.
+type askedCollector struct {
+	metrics.BaseStableCollector
+	ask  func() map[string]int
+	desc *metrics.Desc
+}
+
+func (c *askedCollector) DescribeWithStability(ch chan<- *metrics.Desc) {
 	ch <- c.desc
 }
 
-func (c *waitingCollector) CollectWithStability(ch chan<- metrics.Metric) {
-	for reason, n := range c.waiting() {
-		ch <- metrics.NewLazyConstMetric(c.desc, metrics.GaugeValue, float64(n), reason)
+func (c *askedCollector) CollectWithStability(ch chan<- metrics.Metric) {
+	for label, n := range c.ask() {
+		ch <- metrics.NewLazyConstMetric(c.desc, metrics.GaugeValue, float64(n), label)
 	}
 }

@@ -59,6 +59,8 @@ type Spec struct {
 	DisruptionMode schedulingv1alpha1.DisruptionMode
 	// Provision is what room is to be kept for members that are still to come.
 	Provision Provision
+	// Staged says that the minimum counts members which only come after others have run.
+	Staged bool
 }
 
 // Provision is what a group asks to have kept for members that are still to come; see package
@@ -78,11 +80,18 @@ type Provision struct {
 func (s *Spec) Equal(other *Spec) bool {
 	return s.Minimum.Members == other.Minimum.Members && maps.Equal(s.Minimum.Roles, other.Minimum.Roles) &&
 		s.PriorityClassName == other.PriorityClassName && slices.Equal(s.Topology, other.Topology) &&
-		s.DisruptionMode == other.DisruptionMode && s.Provision.equal(&other.Provision)
+		s.DisruptionMode == other.DisruptionMode && s.Staged == other.Staged && s.Provision.equal(&other.Provision)
 }
 
 func (p *Provision) equal(other *Provision) bool {
 	return p.Members == other.Members && p.Timeout == other.Timeout && p.Resources.Equal(other.Resources)
+}
+
+// Renewed is another state of the group, with the minimum of this one.
+func (g *Group) Renewed(as *Group) *Group {
+	renewed := *as
+	renewed.Spec.Minimum = g.Spec.Minimum
+	return &renewed
 }
 
 // HeldBy says whether so many members are the group's minimum, or more.

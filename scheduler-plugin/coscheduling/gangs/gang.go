@@ -59,6 +59,7 @@ type gang struct {
 	record          news.Record // what was written of it
 	// provided is what room is kept for members that are still to come.
 	provided provided
+	staging  staging
 }
 
 func newGang(key dialect.Key, rules *Rules, now time.Time) *gang {
@@ -68,7 +69,7 @@ func newGang(key dialect.Key, rules *Rules, now time.Time) *gang {
 // complete says whether the gang's minimum could hold if all that waits were
 // placed, and something waits.
 func (g *gang) complete() bool {
-	return g.group != nil && g.waiting.Total > 0 &&
+	return g.group != nil && g.waiting.Total > 0 && !g.staging.gathers &&
 		g.group.HeldBy(g.placed.Plus(g.waiting))
 }
 

@@ -25,20 +25,23 @@ func (g *gang) alter(m *member, change func()) {
 // setGroup has the gang be that of a PodGroup, new or changed. It says whether it is another
 // group than before, and whether anything is new that concerns the gang.
 func (g *gang) setGroup(group *dialect.Group, now time.Time) (another, isNews bool) {
-	old := g.group
-	g.group = group
+	old, asked := g.group, g.staging.asked
+	g.group, g.staging.asked = group, group
 	judged := g.judgeAll(old, now)
 	if old == nil || old.UID != group.UID {
 		g.inheritNothing()
 		return true, true
 	}
-	return false, judged || !old.Spec.Equal(&group.Spec)
+	if g.isStaged() {
+		g.group = old.Renewed(group)
+	}
+	return false, judged || !asked.Spec.Equal(&group.Spec)
 }
 
 // loseGroup has the gang be without a PodGroup: it is gone.
 func (g *gang) loseGroup(now time.Time) {
 	old := g.group
-	g.group, g.groupless = nil, now
+	g.group, g.groupless, g.staging.asked = nil, now, nil
 	g.judgeAll(old, now)
 	g.inheritNothing()
 }
@@ -60,6 +63,7 @@ func (g *gang) add(pod *corev1.Pod, now time.Time) {
 	g.hear(m, now)
 	g.judge(m, now)
 	g.count(m, 1)
+	g.joinStage(m, now)
 }
 
 // see has a member be as its Pod is now. It says whether anything is new that concerns the

@@ -90,7 +90,7 @@ func attach(ctx context.Context, sched *kube.Scheduler, plugins map[string]*Cosc
 	e.freer.gangs = e.gangs
 	reporter = status.NewReporter(nominated{e.gangs, &e.room}, groups, others, handle.ClientSet(), handle.EventRecorder(), func() bool { return isBinding(plugins) })
 	protectGangs(ctx, sched, e.gangs, e.serves)
-	if e.metrics, err = status.NewMetrics(registry, e.gangs.CountWaiting); err != nil {
+	if e.metrics, err = status.NewMetrics(registry, e.gangs.CountWaiting, e.gangs.CountForeign); err != nil {
 		return err
 	}
 	for _, c := range plugins {
@@ -110,7 +110,7 @@ func attach(ctx context.Context, sched *kube.Scheduler, plugins map[string]*Cosc
 	all := &foreigners{watcher: w, client: others, discovery: groups.Discovery(), links: links, serves: e.serves, setApart: reporter.SetApart}
 	if err := w.start(groups, []*foreign{
 		{foreigners: all, dialect: dialect.SchedulerPlugins, mode: dialects.SchedulerPlugins.Mode, read: dialect.FromSchedulerPlugins},
-		{foreigners: all, dialect: dialect.Volcano, mode: dialects.Volcano.Mode, profile: volcanoProfile, read: dialect.FromVolcano},
+		{foreigners: all, dialect: dialect.Volcano, mode: dialects.Volcano.Mode, profile: volcanoProfile, read: dialect.FromVolcano(tiersOf(dialects.Volcano.Tiers))},
 	}); err != nil {
 		return err
 	}
@@ -146,6 +146,15 @@ func claims(dialects configv1alpha1.Dialects) func(dialect.Dialect) bool {
 	return func(d dialect.Dialect) bool {
 		return d == dialect.Volcano && dialects.Volcano.Claim == configv1alpha1.ClaimAll
 	}
+}
+
+// tiersOf are the tiers of a network topology.
+func tiersOf(given []configv1alpha1.Tier) []dialect.Tier {
+	tiers := make([]dialect.Tier, len(given))
+	for i, tier := range given {
+		tiers[i] = dialect.Tier{Number: tier.Tier, Name: tier.Name, Key: tier.Key}
+	}
+	return tiers
 }
 
 // groupClients make clients for PodGroups, those of Lockstep and those of others, from the

@@ -38,6 +38,8 @@ type Group struct {
 	// field manager that has written the phase of that, empty if nobody has.
 	Status  *Status
 	PhaseBy string
+	// Warnings are what whoever made the group is to be told of it.
+	Warnings []Warning
 	// Asked is the minimum as the object has it, by which its phase is told.
 	Asked int32
 }
@@ -53,13 +55,22 @@ type Spec struct {
 	Topology []schedulingv1alpha1.TopologyConstraint
 	// DisruptionMode is what preemption may take of the group once it is placed.
 	DisruptionMode schedulingv1alpha1.DisruptionMode
+	// Obstacle says why the group can't be placed, whatever room there is; empty if it can.
+	Obstacle string
+}
+
+// Warning is what an event on a group tells, once.
+type Warning struct {
+	Reason, Message string
+	// Always says that it is told of groups of other schedulers, too.
+	Always bool
 }
 
 // Equal says whether two specs ask for the same.
 func (s *Spec) Equal(other *Spec) bool {
 	return s.Minimum.Members == other.Minimum.Members && maps.Equal(s.Minimum.Roles, other.Minimum.Roles) &&
 		s.PriorityClassName == other.PriorityClassName && slices.Equal(s.Topology, other.Topology) &&
-		s.DisruptionMode == other.DisruptionMode
+		s.DisruptionMode == other.DisruptionMode && s.Obstacle == other.Obstacle
 }
 
 // HeldBy says whether so many members are the group's minimum, or more.

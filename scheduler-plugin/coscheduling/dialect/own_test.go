@@ -49,6 +49,7 @@ func TestAnythingElseThatIsAskedForIsNews(t *testing.T) {
 		"Minimum":           func(s *Spec) { s.Minimum.Roles = map[string]int32{"ps": 1} },
 		"PriorityClassName": func(s *Spec) { s.PriorityClassName = "high" },
 		"Topology":          func(s *Spec) { s.Topology = []schedulingv1alpha1.TopologyConstraint{{Key: "rack"}} },
+		"Obstacle":          func(s *Spec) { s.Obstacle = "no such tier" },
 		"DisruptionMode":    func(s *Spec) { s.DisruptionMode = schedulingv1alpha1.DisruptPod },
 	}
 	if before, after := (Spec{}), (Spec{Minimum: podgroup.Minimum{Members: 1}}); before.Equal(&after) {

@@ -4,6 +4,7 @@
 package dialect
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/podgroup"
@@ -31,6 +33,9 @@ const (
 	PhaseFinished = "Finished"
 )
 
+// ReasonNameTooLong is the reason of the event on a group that no Pod can name.
+const ReasonNameTooLong = "NameTooLong"
+
 // FromSchedulerPlugins is the Group that a PodGroup of scheduler-plugins stands for. What can't
 // be read counts as not said. minResources and scheduleTimeoutSeconds say nothing to this
 // scheduler: nothing is held while a gang waits.
@@ -41,6 +46,10 @@ func FromSchedulerPlugins(object *unstructured.Unstructured) *Group {
 		DisruptionMode: schedulingv1alpha1.DisruptGang,
 	}
 	group.Asked = group.Spec.Minimum.Members
+	if len(group.Key.Name) > validation.LabelValueMaxLength {
+		group.Warnings = []Warning{{Reason: ReasonNameTooLong, Always: true, Message: fmt.Sprintf(
+			"Pods name their PodGroup by a label, whose value has at most %d characters: no Pod can be a member of this group", validation.LabelValueMaxLength)}}
+	}
 	status := Status{
 		Running:   numberIn(object, "status", "running"),
 		Succeeded: numberIn(object, "status", "succeeded"),
@@ -78,6 +87,11 @@ func numberIn(object *unstructured.Unstructured, path ...string) int32 {
 	if err != nil || !found {
 		return 0
 	}
+	return number(value)
+}
+
+// number is a value as a number, 0 if it can't be one.
+func number(value any) int32 {
 	switch n := value.(type) {
 	case int64:
 		return int32(min(max(n, 0), math.MaxInt32))

@@ -53,6 +53,7 @@ type gang struct {
 	// or is.
 	incompleteSince time.Time
 	record          news.Record // what was written of it
+	rivalry         rivalry     // and who else has
 }
 
 func newGang(key dialect.Key, rules *Rules, now time.Time) *gang {
@@ -60,9 +61,9 @@ func newGang(key dialect.Key, rules *Rules, now time.Time) *gang {
 }
 
 // complete says whether the gang's minimum could hold if all that waits were
-// placed, and something waits.
+// placed, something waits, and nothing is in the way.
 func (g *gang) complete() bool {
-	return g.group != nil && g.waiting.Total > 0 &&
+	return g.group != nil && g.waiting.Total > 0 && g.group.Spec.Obstacle == "" &&
 		g.group.HeldBy(g.placed.Plus(g.waiting))
 }
 

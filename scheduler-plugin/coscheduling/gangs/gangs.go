@@ -230,6 +230,11 @@ func (t *Gangs) KeyOf(pod *corev1.Pod) (dialect.Key, bool) {
 	return t.config.Links.KeyOf(pod)
 }
 
+// AreOn says whether a dialect is on.
+func (t *Gangs) AreOn(d dialect.Dialect) bool {
+	return t.config.Links.AreOn(d)
+}
+
 // gangOf finds or makes the gang of a key. The caller holds the lock.
 func (t *Gangs) gangOf(key dialect.Key) *gang {
 	g, ok := t.gangs[key]

@@ -82,6 +82,7 @@ func (t *Gangs) known(g *gang) news.Gang {
 		Key: g.key, Group: g.group, Missing: g.groupless, NotServed: t.isUnserved(g.key.Dialect),
 		Waiting: g.waiting, Placed: g.placed, Bound: g.bound, Failed: g.failedMembers, Deleted: g.deletedMembers,
 		Kept: g.kept, Unbound: g.bindings.message, Assumed: g.bindings.placement > 0, Record: g.record,
+		Foreign: g.rivalry.foreign, YieldsUntil: g.rivalry.until,
 	}
 	if told, refused := t.line.Told(g.key); refused {
 		known.Refusal = &told
@@ -109,10 +110,11 @@ func withOwnTallies(known news.Gang) news.Gang {
 // waitingPod is a member that waits, or a stranger that would if it were none. It is
 // false for any other Pod.
 func waitingPod(m *member, rules *Rules) (news.Pod, bool) {
+	ignored := rules.Links.Ignored(m.pod)
 	if m.isStranger() {
-		return news.Pod{Pod: m.pod, Stranger: true, Since: m.strangerSince}, m.waitsInVain(rules.Serves)
+		return news.Pod{Pod: m.pod, Ignored: ignored, Stranger: true, Since: m.strangerSince}, m.waitsInVain(rules.Serves)
 	}
-	return news.Pod{Pod: m.pod, Since: m.seen}, m.state(rules.Serves) == memberWaiting
+	return news.Pod{Pod: m.pod, Ignored: ignored, Since: m.seen}, m.state(rules.Serves) == memberWaiting
 }
 
 // IdleMembers are the members of a gang that wait, if it is not complete.

@@ -88,10 +88,10 @@ func (g *Gang) verdict() (verdict, bool) {
 	return v, true
 }
 
-// complete says whether the minimum could hold if all that waits were placed, and
-// something waits.
+// complete says whether the minimum could hold if all that waits were placed, something
+// waits, and nothing is in the way.
 func (g *Gang) complete() bool {
-	return g.Group != nil && g.Waiting.Total > 0 && g.Group.HeldBy(g.Placed.Plus(g.Waiting))
+	return g.Group != nil && g.Waiting.Total > 0 && g.Group.Spec.Obstacle == "" && g.Group.HeldBy(g.Placed.Plus(g.Waiting))
 }
 
 // The reasons for which gangs wait that are no reasons of a condition: their victims end, and
@@ -118,6 +118,8 @@ func (g *Gang) WaitsFor() string {
 // about to be planned.
 func (g *Gang) lacks() (reason, message string) {
 	switch {
+	case g.Group.Spec.Obstacle != "":
+		return schedulingv1alpha1.ReasonNotEnoughResources, g.Group.Spec.Obstacle
 	case !g.complete():
 		return schedulingv1alpha1.ReasonNotEnoughTasks, missing(&g.Group.Spec.Minimum, g.Placed.Plus(g.Waiting))
 	case g.Refusal != nil && g.Refusal.Unready:

@@ -32,6 +32,8 @@ const (
 	// ReasonIncomplete: the group has come, or the Pod has become a member, and the group
 	// lacks members.
 	ReasonIncomplete = "PodGroupIncomplete"
+	// ReasonObstacle: the group asks for something that it can't have.
+	ReasonObstacle = "PodGroupUnsupported"
 )
 
 const (
@@ -59,6 +61,8 @@ func (g *Gang) MarkOf(p Pod) (Mark, bool) {
 		return Mark{Reason: ReasonNotAMember, Message: strangerMessage(g.Group), Event: true, Due: p.Since.Add(strangerGrace)}, true
 	case g.Group == nil:
 		return g.grouplessMark(p), true
+	case g.Group.Spec.Obstacle != "":
+		return Mark{Reason: ReasonObstacle, Message: fmt.Sprintf("PodGroup %s can't be placed: %s", g.Key.Name, g.Group.Spec.Obstacle)}, true
 	case !g.complete():
 		// Its conditions say so. Only who was told something else is told.
 		if !IsMarked(p.Pod, ReasonNoGroup) && !IsMarked(p.Pod, ReasonNotServed) && !IsMarked(p.Pod, ReasonNotAMember) {

@@ -56,9 +56,9 @@ func (servedRegistry) CustomRegister(c metrics.StableCollector) error {
 	return legacyregistry.CustomRegister(c)
 }
 
-// NewMetrics registers the metrics. waiting counts the gangs that wait, by
-// reason, when it is asked.
-func NewMetrics(registry Registry, waiting func() map[string]int) (*Metrics, error) {
+// NewMetrics registers the metrics. When they are asked, waiting counts the gangs that wait, by
+// reason, and foreign the groups whose status is left to other programs, by their API group.
+func NewMetrics(registry Registry, waiting, foreign func() map[string]int) (*Metrics, error) {
 	const subsystem = "lockstep_scheduler"
 	m := &Metrics{
 		Cycles: metrics.NewCounterVec(&metrics.CounterOpts{
@@ -96,10 +96,15 @@ func NewMetrics(registry Registry, waiting func() map[string]int) (*Metrics, err
 			return nil, fmt.Errorf("registering metrics: %w", err)
 		}
 	}
-	if err := registry.CustomRegister(&waitingCollector{waiting: waiting, desc: metrics.NewDesc(
-		subsystem+"_waiting_gangs", "Gangs with members that wait, by reason.",
-		[]string{"reason"}, nil, metrics.ALPHA, "")}); err != nil {
-		return nil, fmt.Errorf("registering metrics: %w", err)
+	for _, c := range []*collector{
+		{count: waiting, desc: metrics.NewDesc(subsystem+"_waiting_gangs", "Gangs with members that wait, by reason.",
+			[]string{"reason"}, nil, metrics.ALPHA, "")},
+		{count: foreign, desc: metrics.NewDesc(subsystem+"_foreign_writers", "PodGroups whose status is left to another program that writes it, by the API group of their kind.",
+			[]string{"group"}, nil, metrics.ALPHA, "")},
+	} {
+		if err := registry.CustomRegister(c); err != nil {
+			return nil, fmt.Errorf("registering metrics: %w", err)
+		}
 	}
 	return m, nil
 }
@@ -113,20 +118,20 @@ func (m *Metrics) ObserveCycle(result Result, took time.Duration, members int) {
 	m.duration.WithLabelValues(string(result)).Observe(took.Seconds())
 }
 
-// waitingCollector counts when it is scraped, so that nothing has to be kept up
+// collector counts when it is scraped, so that nothing has to be kept up
 // to date in between.
-type waitingCollector struct {
+type collector struct {
 	metrics.BaseStableCollector
-	waiting func() map[string]int
-	desc    *metrics.Desc
+	count func() map[string]int
+	desc  *metrics.Desc
 }
 
-func (c *waitingCollector) DescribeWithStability(ch chan<- *metrics.Desc) {
+func (c *collector) DescribeWithStability(ch chan<- *metrics.Desc) {
 	ch <- c.desc
 }
 
-func (c *waitingCollector) CollectWithStability(ch chan<- metrics.Metric) {
-	for reason, n := range c.waiting() {
-		ch <- metrics.NewLazyConstMetric(c.desc, metrics.GaugeValue, float64(n), reason)
+func (c *collector) CollectWithStability(ch chan<- metrics.Metric) {
+	for label, n := range c.count() {
+		ch <- metrics.NewLazyConstMetric(c.desc, metrics.GaugeValue, float64(n), label)
 	}
 }

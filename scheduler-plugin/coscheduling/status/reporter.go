@@ -29,7 +29,7 @@ import (
 )
 
 // FieldManager is the name under which the plugin writes the status of groups.
-const FieldManager = "lockstep-scheduler"
+const FieldManager = dialect.Writer
 
 // Bindings come first: they share the API server with the writers. So markWriters
 // is small, as marking and nominating members is never urgent (a cluster autoscaler looks
@@ -156,6 +156,19 @@ func (r *Reporter) reportOn(ctx context.Context, key dialect.Key) error {
 	if err := r.tell(ctx, &gang); err != nil {
 		return err
 	}
+	if untold, told := gang.SeveralGroups(); len(untold) > 0 {
+		for _, p := range untold {
+			event := gang.SeveralGroupsEvent(p)
+			r.recorder.WithLogger(klog.FromContext(ctx)).Eventf(p.Pod, nil, event.Kind, event.Reason, "Scheduling", "%s", event.Message)
+		}
+		gang.Record.ToldIgnored = told
+		r.gangs.Remember(gang.Group, gang.Record)
+	}
+	for _, warning := range gang.Warnings() {
+		r.recordEvent(ctx, gang.Group, warning.Kind, warning.Reason, warning.Message)
+		gang.Record.Warned = append(gang.Record.Warned, warning.Reason)
+		r.gangs.Remember(gang.Group, gang.Record)
+	}
 	if message := gang.Capping(); message != "" {
 		r.recordEvent(ctx, gang.Group, corev1.EventTypeWarning, news.ReasonCapped, message)
 		gang.Record.ToldCapped = true
@@ -197,23 +210,33 @@ func (r *Reporter) tell(ctx context.Context, gang *news.Gang) error {
 		if exists, err := r.applyConditions(ctx, group, conditions); err != nil || !exists {
 			return err
 		}
-	case status != nil && !isTheirs(group):
+	case status != nil && gang.YieldsUntil.After(now):
+		r.yield(ctx, gang, now)
+	case status != nil && !group.LeavesPhase():
 		if exists, err := r.writeStatus(ctx, group, status); err != nil || !exists {
 			return err
 		}
 		gang.Record.Status, gang.Record.StatusAt = status, now
 	}
 	if conditions != nil {
-		r.recordChange(ctx, group, conditions)
+		event := gang.EventOf(conditions)
+		r.recordEvent(ctx, group, event.Kind, event.Reason, event.Message)
 		gang.Record.Conditions, gang.Record.At = conditions, now
 	}
 	r.gangs.Remember(group, gang.Record)
 	return nil
 }
 
-// isTheirs says whether somebody else writes the phase of a group, so that it is left to them.
-func isTheirs(group *dialect.Group) bool {
-	return group.Key.Dialect == dialect.SchedulerPlugins && group.PhaseBy != "" && group.PhaseBy != FieldManager
+// yield leaves the status of a group to the program that fights for it, until it is time to try
+// again, and says so once.
+func (r *Reporter) yield(ctx context.Context, gang *news.Gang, now time.Time) {
+	r.groups.AddAfter(gang.Key, gang.YieldsUntil.Sub(now))
+	if gang.Record.YieldTold.Equal(gang.YieldsUntil) {
+		return
+	}
+	gang.Record.YieldTold = gang.YieldsUntil
+	klog.FromContext(ctx).Error(nil, "Another program writes the phase of a PodGroup again and again: its status is left to that for a while, and its gang is placed all the same",
+		"podGroup", gang.Key.String(), "program", gang.Group.PhaseBy, "until", gang.YieldsUntil)
 }
 
 // applyConditions writes the conditions of a PodGroup of Lockstep's. It returns false if that is
@@ -254,17 +277,6 @@ func (r *Reporter) writeStatus(ctx context.Context, group *dialect.Group, status
 		return false, fmt.Errorf("writing the status of PodGroup %s: %w", group.Key, err)
 	}
 	return true, nil
-}
-
-// recordChange tells of a change of the conditions on the PodGroup itself, for kubectl
-// describe.
-func (r *Reporter) recordChange(ctx context.Context, group *dialect.Group, conditions []schedulingv1alpha1.PodGroupCondition) {
-	c := news.ConditionOf(conditions, schedulingv1alpha1.ConditionScheduled)
-	kind := corev1.EventTypeWarning
-	if c.Status == metav1.ConditionTrue {
-		kind = corev1.EventTypeNormal
-	}
-	r.recordEvent(ctx, group, kind, c.Reason, c.Message)
 }
 
 // recordEvent records an event on a PodGroup.

@@ -5,6 +5,7 @@ package kubeflowjobs
 
 import (
 	"errors"
+	"net/http"
 	"slices"
 	"testing"
 
@@ -12,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	webhookerrors "k8s.io/apiserver/pkg/admission/plugin/webhook/errors"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 
@@ -114,6 +116,12 @@ func TestAnObjectConcernsTheJobsOfItsKind(t *testing.T) {
 func TestWhatIsRefusedForGood(t *testing.T) {
 	invalid := apierrors.NewInvalid(schema.GroupKind{}, "j", nil)
 	forbidden := apierrors.NewForbidden(schema.GroupResource{}, "j", errors.New("no right"))
+	// What the API server makes of the denial of a ValidatingAdmissionPolicy without a reason, and of a
+	// webhook without a code, and with that of a wrong object.
+	denied := apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "j", errors.New("ValidatingAdmissionPolicy 'quiet hours' with binding 'all' denied request: not now"))
+	denied.ErrStatus.Reason, denied.ErrStatus.Code = metav1.StatusReasonInvalid, http.StatusUnprocessableEntity
+	refused := webhookerrors.ToStatusErr("policy.example.com", nil)
+	unprocessable := webhookerrors.ToStatusErr("policy.example.com", &metav1.Status{Message: "no", Reason: metav1.StatusReasonInvalid, Code: http.StatusUnprocessableEntity})
 	tests := map[string]struct {
 		kind string
 		err  error
@@ -126,6 +134,10 @@ func TestWhatIsRefusedForGood(t *testing.T) {
 		"a wrong Service":                    {kubeflow.KindService, invalid, true},
 		"a Service without the right for it": {kubeflow.KindService, forbidden, false},
 		"a wrong autoscaler":                 {kubeflow.KindAutoscaler, invalid, false},
+		"a Pod that a policy denies":         {kubeflow.KindPod, denied, false},
+		"a Service that a policy denies":     {kubeflow.KindService, denied, false},
+		"a Pod that a webhook denies":        {kubeflow.KindPod, refused, false},
+		"a Service that a webhook denies":    {kubeflow.KindService, unprocessable, false},
 		"a Pod, by an API server in trouble": {kubeflow.KindPod, apierrors.NewInternalError(errors.New("oops")), false},
 	}
 	for name, tc := range tests {

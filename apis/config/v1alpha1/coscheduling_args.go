@@ -88,6 +88,7 @@ func validateDialects(dialects *Dialects, path *field.Path) field.ErrorList {
 		oneOf(volcano.Child("claim"), &dialects.Volcano.Claim, ClaimAll, ClaimNone),
 		oneOf(volcano.Child("unlinkedPods"), &dialects.Volcano.UnlinkedPods, UnlinkedSchedule, UnlinkedWait),
 		validateTiers(dialects.Volcano.Tiers, volcano.Child("tiers")),
+		validateRules(dialects.Rules, path.Child("rules")),
 	)
 }
 
@@ -114,6 +115,20 @@ func validateTiers(tiers []Tier, path *field.Path) field.ErrorList {
 		names.Insert(tier.Name)
 		for _, problem := range validation.IsQualifiedName(tier.Key) {
 			errs = append(errs, field.Invalid(at.Child("key"), tier.Key, problem))
+		}
+	}
+	return errs
+}
+
+// validateRules says which rules there are not, and which are there twice.
+func validateRules(rules []GroupingRule, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i, rule := range rules {
+		switch {
+		case !slices.Contains(GroupingRules(), rule):
+			errs = append(errs, field.NotSupported(path.Index(i), rule, GroupingRules()))
+		case slices.Contains(rules[:i], rule):
+			errs = append(errs, field.Duplicate(path.Index(i), rule))
 		}
 	}
 	return errs

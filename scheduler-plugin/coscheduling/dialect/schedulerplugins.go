@@ -5,7 +5,6 @@ package dialect
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
@@ -88,18 +87,6 @@ func numberIn(object *unstructured.Unstructured, path ...string) int32 {
 		return 0
 	}
 	return number(value)
-}
-
-// number is a value as a number, 0 if it can't be one.
-func number(value any) int32 {
-	switch n := value.(type) {
-	case int64:
-		return int32(min(max(n, 0), math.MaxInt32))
-	case float64:
-		return int32(min(max(n, 0), math.MaxInt32))
-	default:
-		return 0
-	}
 }
 
 // nextOfSchedulerPlugins is the status of a PodGroup of scheduler-plugins that follows from the

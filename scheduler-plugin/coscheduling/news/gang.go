@@ -58,6 +58,9 @@ type Gang struct {
 	// YieldsUntil until when the group's status is left to that, as it has done so before.
 	Foreign     bool
 	YieldsUntil time.Time
+	// Minima are what the members say that the gang's minimum is, ascending; none if a PodGroup
+	// says it.
+	Minima []int32
 
 	// Record is what was written of the gang last.
 	Record Record
@@ -93,6 +96,8 @@ type Record struct {
 	YieldTold time.Time
 	// Warned are the reasons of the warnings that the group was told.
 	Warned []string
+	// ToldMinima says that the members were told that they ask for several minima.
+	ToldMinima bool
 	// ToldCapped says that the group was told that its PriorityClass does not count.
 	ToldCapped bool
 	// Renominated is when it was last decided that Pods which are nominated be so for another

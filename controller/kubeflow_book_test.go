@@ -61,22 +61,39 @@ func (b *trainingBook) observe(w *apiserver.Written) {
 	}
 	switch w.Resource {
 	case kubeflowv1.TFJobPlural:
-		if job := apiserver.After[kubeflowv1.TFJob](w); job != nil {
-			b.onStatus(w, job.UID, &job.Status)
-		} else {
-			job = apiserver.Before[kubeflowv1.TFJob](w)
-			b.onRemoval(w, &job.Spec.RunPolicy, &job.Status)
-		}
+		onJob(b, w, func(job *kubeflowv1.TFJob) (*kubeflowv1.RunPolicy, *kubeflowv1.JobStatus) {
+			return &job.Spec.RunPolicy, &job.Status
+		})
 	case kubeflowv1.PyTorchJobPlural:
-		if job := apiserver.After[kubeflowv1.PyTorchJob](w); job != nil {
-			b.onStatus(w, job.UID, &job.Status)
-		} else {
-			job = apiserver.Before[kubeflowv1.PyTorchJob](w)
-			b.onRemoval(w, &job.Spec.RunPolicy, &job.Status)
-		}
+		onJob(b, w, func(job *kubeflowv1.PyTorchJob) (*kubeflowv1.RunPolicy, *kubeflowv1.JobStatus) {
+			return &job.Spec.RunPolicy, &job.Status
+		})
+	case kubeflowv1.XGBoostJobPlural:
+		onJob(b, w, func(job *kubeflowv1.XGBoostJob) (*kubeflowv1.RunPolicy, *kubeflowv1.JobStatus) {
+			return &job.Spec.RunPolicy, &job.Status
+		})
+	case kubeflowv1.PaddleJobPlural:
+		onJob(b, w, func(job *kubeflowv1.PaddleJob) (*kubeflowv1.RunPolicy, *kubeflowv1.JobStatus) {
+			return &job.Spec.RunPolicy, &job.Status
+		})
+	case kubeflowv1.JAXJobPlural:
+		onJob(b, w, func(job *kubeflowv1.JAXJob) (*kubeflowv1.RunPolicy, *kubeflowv1.JobStatus) {
+			return &job.Spec.RunPolicy, &job.Status
+		})
 	case "pods":
 		b.onPod(w)
 	}
+}
+
+// onJob notes what is stored of a job of a kind.
+func onJob[T any, P apiserver.Object[T]](b *trainingBook, w *apiserver.Written, partsOf func(P) (*kubeflowv1.RunPolicy, *kubeflowv1.JobStatus)) {
+	if job := apiserver.After[T, P](w); job != nil {
+		_, status := partsOf(job)
+		b.onStatus(w, job.GetUID(), status)
+		return
+	}
+	policy, status := partsOf(apiserver.Before[T, P](w))
+	b.onRemoval(w, policy, status)
 }
 
 func isTrue(status *kubeflowv1.JobStatus, t kubeflowv1.JobConditionType) bool {

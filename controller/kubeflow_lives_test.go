@@ -32,9 +32,68 @@ func TestShellLivesOfTrainingJobs(t *testing.T) {
 // the controller and not the Frameworks.
 type trainingLife struct {
 	*shellLife
-	tfJobs    []*kubeflowv1.TFJob
-	torchJobs []*kubeflowv1.PyTorchJob
-	book      *trainingBook
+	jobs []lifeJob
+	book *trainingBook
+}
+
+// lifeJob is a training job of a life, whatever its kind, as it was made. The functions are about
+// what is stored of it.
+type lifeJob struct {
+	metav1.Object
+	policy  *kubeflowv1.RunPolicy
+	edit    func(func(*kubeflowv1.RunPolicy, map[string]kubeflowv1.ReplicaSpec))
+	isThere func() bool
+	remove  func()
+}
+
+// addLifeJob makes a job. partsOf are the parts of its spec that all kinds have.
+func addLifeJob[T any, P apiserver.Object[T]](l *trainingLife, job P, partsOf func(P) (*kubeflowv1.RunPolicy, map[string]kubeflowv1.ReplicaSpec)) {
+	added := apiserver.Add(l.server, job)
+	namespace, name := added.GetNamespace(), added.GetName()
+	policy, _ := partsOf(added)
+	l.jobs = append(l.jobs, lifeJob{
+		Object: added, policy: policy,
+		edit: func(edit func(*kubeflowv1.RunPolicy, map[string]kubeflowv1.ReplicaSpec)) {
+			apiserver.ChangeAny(l.server, namespace, name, func(job P) { edit(partsOf(job)) })
+		},
+		isThere: func() bool { return apiserver.Find[T, P](l.server, namespace, name) != nil },
+		remove:  func() { apiserver.DeleteObject[T, P](l.server, namespace, name, metav1.DeleteOptions{}) },
+	})
+}
+
+// addJob makes a job of any kind.
+func (l *trainingLife) addJob(name string) {
+	switch l.random.IntN(7) {
+	case 0, 1, 2:
+		addLifeJob(l, l.newTFJob(name), func(job *kubeflowv1.TFJob) (*kubeflowv1.RunPolicy, map[string]kubeflowv1.ReplicaSpec) {
+			return &job.Spec.RunPolicy, job.Spec.TFReplicaSpecs
+		})
+	case 3:
+		addLifeJob(l, l.newPyTorchJob(name), func(job *kubeflowv1.PyTorchJob) (*kubeflowv1.RunPolicy, map[string]kubeflowv1.ReplicaSpec) {
+			return &job.Spec.RunPolicy, job.Spec.PyTorchReplicaSpecs
+		})
+	case 4:
+		job := &kubeflowv1.XGBoostJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}}
+		job.Spec.XGBReplicaSpecs = replicaSpecs("xgboost", map[string]int32{"Master": 1, "Worker": int32(l.random.IntN(3))})
+		l.choosePolicies(&job.Spec.RunPolicy, job.Spec.XGBReplicaSpecs)
+		addLifeJob(l, job, func(job *kubeflowv1.XGBoostJob) (*kubeflowv1.RunPolicy, map[string]kubeflowv1.ReplicaSpec) {
+			return &job.Spec.RunPolicy, job.Spec.XGBReplicaSpecs
+		})
+	case 5:
+		job := &kubeflowv1.PaddleJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}}
+		job.Spec.PaddleReplicaSpecs = replicaSpecs("paddle", l.someReplicas("Worker", "Master"))
+		l.choosePolicies(&job.Spec.RunPolicy, job.Spec.PaddleReplicaSpecs)
+		addLifeJob(l, job, func(job *kubeflowv1.PaddleJob) (*kubeflowv1.RunPolicy, map[string]kubeflowv1.ReplicaSpec) {
+			return &job.Spec.RunPolicy, job.Spec.PaddleReplicaSpecs
+		})
+	default:
+		job := &kubeflowv1.JAXJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}}
+		job.Spec.JAXReplicaSpecs = replicaSpecs("jax", l.someReplicas("Worker"))
+		l.choosePolicies(&job.Spec.RunPolicy, job.Spec.JAXReplicaSpecs)
+		addLifeJob(l, job, func(job *kubeflowv1.JAXJob) (*kubeflowv1.RunPolicy, map[string]kubeflowv1.ReplicaSpec) {
+			return &job.Spec.RunPolicy, job.Spec.JAXReplicaSpecs
+		})
+	}
 }
 
 // trainingDisturbances are the disturbances of the lives of training jobs: here disturbStop is
@@ -43,7 +102,10 @@ type trainingLife struct {
 var trainingDisturbances = append(slices.Clone(jobDisturbances), disturbConfigMaps)
 
 // watchedForTraining are the resources that the controller watches for training jobs.
-var watchedForTraining = []string{"pods", "services", "podgroups", kubeflowv1.TFJobPlural, kubeflowv1.PyTorchJobPlural, "horizontalpodautoscalers"}
+var watchedForTraining = []string{
+	"pods", "services", "podgroups", kubeflowv1.TFJobPlural, kubeflowv1.PyTorchJobPlural, kubeflowv1.XGBoostJobPlural,
+	kubeflowv1.PaddleJobPlural, kubeflowv1.JAXJobPlural, "horizontalpodautoscalers",
+}
 
 func newTrainingLife(t *testing.T, seed uint64) *trainingLife {
 	random := rand.New(rand.NewPCG(seed, 2))
@@ -61,12 +123,7 @@ func newTrainingLife(t *testing.T, seed uint64) *trainingLife {
 func (l *trainingLife) live() {
 	l.trace.log("disturbed by %v", l.kinds)
 	for i := range 1 + l.random.IntN(3) {
-		name := string(rune('a' + i))
-		if l.random.IntN(2) == 0 {
-			l.tfJobs = append(l.tfJobs, apiserver.Add(l.server, l.newTFJob(name)))
-		} else {
-			l.torchJobs = append(l.torchJobs, apiserver.Add(l.server, l.newPyTorchJob(name)))
-		}
+		l.addJob(string(rune('a' + i)))
 	}
 	l.startProgram()
 	l.slowToEnd = l.random.IntN(3) == 0
@@ -176,32 +233,14 @@ func (l *trainingLife) choosePolicies(policy *kubeflowv1.RunPolicy, replicas map
 
 // editEach changes every job.
 func (l *trainingLife) editEach(edit func(*kubeflowv1.RunPolicy, map[string]kubeflowv1.ReplicaSpec)) {
-	for _, job := range l.tfJobs {
-		apiserver.ChangeAny(l.server, job.Namespace, job.Name, func(job *kubeflowv1.TFJob) { edit(&job.Spec.RunPolicy, job.Spec.TFReplicaSpecs) })
+	for _, job := range l.jobs {
+		job.edit(edit)
 	}
-	for _, job := range l.torchJobs {
-		apiserver.ChangeAny(l.server, job.Namespace, job.Name, func(job *kubeflowv1.PyTorchJob) {
-			edit(&job.Spec.RunPolicy, job.Spec.PyTorchReplicaSpecs)
-		})
-	}
-}
-
-// all are the jobs of both kinds.
-func (l *trainingLife) all() []metav1.Object {
-	var all []metav1.Object
-	for _, job := range l.tfJobs {
-		all = append(all, job)
-	}
-	for _, job := range l.torchJobs {
-		all = append(all, job)
-	}
-	return all
 }
 
 // disturb does one random thing of a kind.
 func (l *trainingLife) disturb(kind disturbance) {
-	all := l.all()
-	job := all[l.random.IntN(len(all))]
+	job := l.jobs[l.random.IntN(len(l.jobs))]
 	switch kind {
 	case disturbRefusals:
 		if l.random.IntN(3) == 0 {
@@ -259,11 +298,11 @@ func (l *trainingLife) deletePartsOf(job metav1.Object) {
 // nothing is left when the jobs are deleted.
 func (l *trainingLife) awaitEnd() {
 	var keys []string
-	for _, job := range l.all() {
+	for _, job := range l.jobs {
 		keys = append(keys, job.GetNamespace()+"/"+job.GetName())
 	}
 	ended := func() bool {
-		for _, job := range l.all() {
+		for _, job := range l.jobs {
 			if !l.book.hasEnded(job.GetUID()) {
 				return false
 			}
@@ -272,7 +311,7 @@ func (l *trainingLife) awaitEnd() {
 	}
 	for begun := time.Now(); !ended(); l.runNodes(1) {
 		if time.Since(begun) > longestPeace {
-			for _, job := range l.all() {
+			for _, job := range l.jobs {
 				l.t.Errorf("after %v of peace: the job %s is %+v", longestPeace, job.GetName(), l.trainingStatus(job.GetName()))
 			}
 			return
@@ -281,25 +320,20 @@ func (l *trainingLife) awaitEnd() {
 	}
 	// By cleanPodPolicy None all Pods stay, those that were never placed among them.
 	l.holdAtRest(keys, func(pod *corev1.Pod) bool { return !runs(pod) || pod.Spec.NodeName == "" })
-	for _, job := range l.tfJobs {
-		l.holdTimeToLive(job, &job.Spec.RunPolicy, apiserver.Find[kubeflowv1.TFJob](l.server, job.Namespace, job.Name) != nil)
+	for _, job := range l.jobs {
+		l.holdTimeToLive(job)
 	}
-	for _, job := range l.torchJobs {
-		l.holdTimeToLive(job, &job.Spec.RunPolicy, apiserver.Find[kubeflowv1.PyTorchJob](l.server, job.Namespace, job.Name) != nil)
-	}
-	for _, job := range l.tfJobs {
-		apiserver.DeleteObject[kubeflowv1.TFJob](l.server, job.Namespace, job.Name, metav1.DeleteOptions{})
-	}
-	for _, job := range l.torchJobs {
-		apiserver.DeleteObject[kubeflowv1.PyTorchJob](l.server, job.Namespace, job.Name, metav1.DeleteOptions{})
+	for _, job := range l.jobs {
+		job.remove()
 	}
 	l.holdAllGone(l.program.frameworks.KnownKubeflowJobs)
 }
 
 // holdTimeToLive holds that of the jobs that ended long ago those are left that have no time to
 // live.
-func (l *trainingLife) holdTimeToLive(job metav1.Object, policy *kubeflowv1.RunPolicy, isThere bool) {
-	if goes := policy.TTLSecondsAfterFinished != nil; goes == isThere {
+func (l *trainingLife) holdTimeToLive(job lifeJob) {
+	isThere := job.isThere()
+	if goes := job.policy.TTLSecondsAfterFinished != nil; goes == isThere {
 		l.t.Errorf("the job %s is there: %t; it is to go after its end: %t", job.GetName(), isThere, goes)
 	}
 }

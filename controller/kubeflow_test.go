@@ -76,6 +76,15 @@ func (c *cluster) trainingStatus(name string) *kubeflowv1.JobStatus {
 	if job := apiserver.Find[kubeflowv1.PyTorchJob](c.server, "ns", name); job != nil {
 		return &job.Status
 	}
+	if job := apiserver.Find[kubeflowv1.XGBoostJob](c.server, "ns", name); job != nil {
+		return &job.Status
+	}
+	if job := apiserver.Find[kubeflowv1.PaddleJob](c.server, "ns", name); job != nil {
+		return &job.Status
+	}
+	if job := apiserver.Find[kubeflowv1.JAXJob](c.server, "ns", name); job != nil {
+		return &job.Status
+	}
 	return &kubeflowv1.JobStatus{}
 }
 
@@ -128,6 +137,36 @@ func TestATrainingJobRunsToItsEnd(t *testing.T) {
 			add:       func(c *cluster) { apiserver.Add(c.server, newPyTorchJob(map[string]int32{"Master": 1, "Worker": 2})) },
 			pods:      []string{"j-master-0", "j-worker-0", "j-worker-1"},
 			succeeded: map[string]int32{"Master": 1, "Worker": 2},
+		},
+		"an XGBoostJob": {
+			add: func(c *cluster) {
+				apiserver.Add(c.server, &kubeflowv1.XGBoostJob{
+					ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "j"},
+					Spec:       kubeflowv1.XGBoostJobSpec{XGBReplicaSpecs: replicaSpecs("xgboost", map[string]int32{"Master": 1, "Worker": 2})},
+				})
+			},
+			pods:      []string{"j-master-0", "j-worker-0", "j-worker-1"},
+			succeeded: map[string]int32{"Master": 1, "Worker": 2},
+		},
+		"a PaddleJob": {
+			add: func(c *cluster) {
+				apiserver.Add(c.server, &kubeflowv1.PaddleJob{
+					ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "j"},
+					Spec:       kubeflowv1.PaddleJobSpec{PaddleReplicaSpecs: replicaSpecs("paddle", map[string]int32{"Master": 1, "Worker": 1})},
+				})
+			},
+			pods:      []string{"j-master-0", "j-worker-0"},
+			succeeded: map[string]int32{"Master": 1, "Worker": 1},
+		},
+		"a JAXJob": {
+			add: func(c *cluster) {
+				apiserver.Add(c.server, &kubeflowv1.JAXJob{
+					ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "j"},
+					Spec:       kubeflowv1.JAXJobSpec{JAXReplicaSpecs: replicaSpecs("jax", map[string]int32{"Worker": 2})},
+				})
+			},
+			pods:      []string{"j-worker-0", "j-worker-1"},
+			succeeded: map[string]int32{"Worker": 2},
 		},
 	}
 	for name, tc := range tests {

@@ -10,15 +10,18 @@ import (
 	"strings"
 	"testing"
 
+	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
 	"github.com/lockstep-k8s/lockstep/e2e/testbed"
 	"github.com/lockstep-k8s/lockstep/manifests"
 )
 
-// installKubeflowAPI has the API server serve TFJobs and PyTorchJobs. They stay for the
-// tests that follow.
+// installKubeflowAPI has the API server serve Kubeflow's training jobs of all kinds. They stay
+// for the tests that follow.
 func installKubeflowAPI(t *testing.T) {
 	t.Helper()
-	for _, plural := range []string{"tfjobs", "pytorchjobs"} {
+	wait := []string{"wait", "--for=condition=Established", "--timeout=" + testbed.Patience.String()}
+	for _, plural := range kubeflowv1.Plurals() {
+		wait = append(wait, "crd/"+plural+"."+kubeflowv1.GroupName)
 		manifest, err := manifests.FS.ReadFile("kubeflow/kubeflow.org_" + plural + ".yaml")
 		if err != nil {
 			t.Fatal(err)
@@ -27,8 +30,7 @@ func installKubeflowAPI(t *testing.T) {
 			t.Fatalf("%v: %s", err, output)
 		}
 	}
-	output, err := cluster.Kubectl(t.Context(), "wait", "--for=condition=Established", "--timeout="+testbed.Patience.String(),
-		"crd/tfjobs.kubeflow.org", "crd/pytorchjobs.kubeflow.org")
+	output, err := cluster.Kubectl(t.Context(), wait...)
 	if err != nil {
 		t.Fatalf("%v: %s", err, output)
 	}
@@ -36,10 +38,8 @@ func installKubeflowAPI(t *testing.T) {
 
 // kubeflowJob is the manifest of a job. In its spec, @t stands for a good template.
 func kubeflowJob(version, kind, name, spec string) string {
-	template := "template: {spec: {containers: [{name: tensorflow, image: i}]}}"
-	if kind == "PyTorchJob" {
-		template = "template: {spec: {containers: [{name: pytorch, image: i}]}}"
-	}
+	containers := map[string]string{"TFJob": "tensorflow", "PyTorchJob": "pytorch", "XGBoostJob": "xgboost", "PaddleJob": "paddle", "JAXJob": "jax"}
+	template := "template: {spec: {containers: [{name: " + containers[kind] + ", image: i}]}}"
 	return fmt.Sprintf("apiVersion: kubeflow.org/%s\nkind: %s\nmetadata: {name: %q}\nspec: %s\n", version, kind, name, strings.ReplaceAll(spec, "@t", template))
 }
 
@@ -123,6 +123,9 @@ func TestWrongKubeflowJobsAreRefused(t *testing.T) {
 		"elasticity without workers":      {kind: "PyTorchJob", spec: "{elasticPolicy: {}, pytorchReplicaSpecs: {Master: {replicas: 1, @t}}}", want: "spec.elasticPolicy"},
 		"two numbers of processes":        {kind: "PyTorchJob", spec: "{nprocPerNode: '2', elasticPolicy: {nProcPerNode: 2}, pytorchReplicaSpecs: {Worker: {@t}}}", want: "spec.nprocPerNode"},
 		"a type in lower case":            {kind: "PyTorchJob", spec: "{pytorchReplicaSpecs: {worker: {@t}}}", want: "types must be Master or Worker"},
+		"an XGBoostJob without a master":  {kind: "XGBoostJob", spec: "{xgbReplicaSpecs: {Worker: {@t}}}", want: "Master decides when the job succeeds, and has to be there"},
+		"a PaddleJob of no workers":       {kind: "PaddleJob", spec: "{paddleReplicaSpecs: {Worker: {replicas: 0, @t}}}", want: "needs at least 1 replica"},
+		"a JAXJob with a master":          {kind: "JAXJob", spec: "{jaxReplicaSpecs: {Master: {@t}}}", want: "types must be Worker"},
 	}
 	namespace := cluster.Namespace(t)
 	for name, tc := range tests {

@@ -27,8 +27,7 @@ tool controller-gen crd:deprecatedV1beta1CompatibilityPreserveUnknownFields=fals
 tool controller-gen crd:deprecatedV1beta1CompatibilityPreserveUnknownFields=false \
   paths=./apis/kubeflow/... \
   output:crd:dir=manifests/kubeflow
-go run ./hack/partialschema manifests/volcano/batch.volcano.sh_jobs.yaml \
-  manifests/kubeflow/kubeflow.org_tfjobs.yaml manifests/kubeflow/kubeflow.org_pytorchjobs.yaml
+go run ./hack/partialschema manifests/volcano/batch.volcano.sh_jobs.yaml manifests/kubeflow/kubeflow.org_*.yaml
 
 # The generators write below the folder that they are told, by package path.
 # They write into a new folder which then takes the place of client/, so that

@@ -57,9 +57,9 @@ func Owner(group *schedulingv1alpha1.PodGroup) *metav1.OwnerReference {
 	if controller == nil {
 		return nil
 	}
-	switch schema.FromAPIVersionAndKind(controller.APIVersion, controller.Kind) {
-	case corev1.SchemeGroupVersion.WithKind("ConfigMap"), batchv1alpha1.JobGroupVersionKind,
-		kubeflowv1.SchemeGroupVersion.WithKind(kubeflowv1.TFJobKind), kubeflowv1.SchemeGroupVersion.WithKind(kubeflowv1.PyTorchJobKind):
+	kind := schema.FromAPIVersionAndKind(controller.APIVersion, controller.Kind)
+	switch {
+	case kind == corev1.SchemeGroupVersion.WithKind("ConfigMap"), kind == batchv1alpha1.JobGroupVersionKind, kubeflowv1.IsJob(kind):
 		return controller
 	default:
 		return nil

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
+	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
 	"github.com/lockstep-k8s/lockstep/internal/testing/apiserver"
 	"github.com/lockstep-k8s/lockstep/manifests"
 )
@@ -58,8 +59,13 @@ func TestCRDsOfKubeflowAreBroughtUpToDateIfTheyAreLockstepsOwn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(crds) != 2 || crds[0].resource.Version != "v1" || crds[1].resource.Version != "v1" {
-		t.Fatalf("the CRDs are %v, want those of TFJobs and PyTorchJobs, stored as v1", crds)
+	if len(crds) != len(kubeflowv1.Plurals()) {
+		t.Fatalf("there are %d CRDs, want one of each of %v", len(crds), kubeflowv1.Plurals())
+	}
+	for i := range crds {
+		if crds[i].resource.Version != "v1" {
+			t.Fatalf("the CRD %v is not stored as v1", crds[i])
+		}
 	}
 	older := make([]crd, len(crds))
 	for i := range crds {

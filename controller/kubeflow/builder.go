@@ -29,6 +29,8 @@ type builder struct {
 	// the lists of them that arguments have, by type.
 	cluster func() string
 	hosts   func() map[string]string
+	// workers is the list of the names of all workers.
+	workers func() string
 	// leastResources is what the gang needs at least, in JSON.
 	leastResources func() (string, error)
 }
@@ -37,6 +39,7 @@ func newBuilder(job *Job, k *kind, types []*replicaType, options Options) *build
 	b := &builder{job: job, kind: k, types: types, options: options}
 	b.cluster = sync.OnceValue(b.renderCluster)
 	b.hosts = sync.OnceValue(b.renderHosts)
+	b.workers = sync.OnceValue(b.renderWorkers)
 	b.leastResources = sync.OnceValues(b.renderLeastResources)
 	return b
 }

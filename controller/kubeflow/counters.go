@@ -50,7 +50,7 @@ func (d *decision) writeCounts() {
 			s.Active, s.Succeeded = 0, s.Succeeded+s.Active
 		}
 		r.record.write(&s)
-		if d.kind == pyTorchJob {
+		if d.kind.scales {
 			s.Selector = fmt.Sprintf("%s=%s,%s=%s,%s=%s", kubeflowv1.KeyJobName, d.Job.Name,
 				kubeflowv1.KeyOperatorName, d.kind.operator, kubeflowv1.KeyReplicaType, lower(r.name))
 		}

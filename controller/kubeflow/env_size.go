@@ -46,7 +46,11 @@ func (b *builder) tooLong() string {
 			}
 		}
 		if all > maxTold {
-			return fmt.Sprintf("spec.elasticPolicy: the containers of a Pod of %s would be told %d bytes, and may be told at most %d together: use fewer containers, or fewer settings in rdzvConf", t.name, all, maxTold)
+			field, help := b.kind.field, "fewer replicas"
+			if elastic := b.job.Spec.ElasticPolicy; elastic != nil && len(elastic.RDZVConf) > 0 {
+				field, help = "elasticPolicy", "fewer settings in rdzvConf"
+			}
+			return fmt.Sprintf("spec.%s: the containers of a Pod of %s would be told %d bytes, and may be told at most %d together: use fewer containers, or %s", field, t.name, all, maxTold, help)
 		}
 	}
 	return ""

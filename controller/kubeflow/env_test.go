@@ -8,6 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+
+	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
 )
 
 // envOf are the variables of a container of a Pod, in order.
@@ -159,5 +161,79 @@ func TestWorkersOfPyTorchWaitForTheMaster(t *testing.T) {
 	}
 	if inits := givenTorch(t, "{pytorchReplicaSpecs: {Worker: {@t}}}").settle().Pod("j-worker-0").Spec.InitContainers; len(inits) > 0 {
 		t.Errorf("without a master a worker has %v", inits)
+	}
+}
+
+// TestXGBoostIsToldOfTheMasterAndTheWorkers, in all containers: the tracker of XGBoost is with the
+// master, and LightGBM wants all workers.
+func TestXGBoostIsToldOfTheMasterAndTheWorkers(t *testing.T) {
+	of := func(rest string) string { return "{xgbReplicaSpecs: {Master: {replicas: 1, @t}" + rest + "}}" }
+	const two = ", Worker: {replicas: 2, template: {spec: {containers: [{name: xgboost, image: i, ports: [{name: xgboostjob-port, containerPort: 77}]}, {name: log, image: i}]}}}"
+	told := func(rank string) []string {
+		return []string{"MASTER_PORT=9999", "MASTER_ADDR=j-master-0", "WORLD_SIZE=3", "RANK=" + rank, "PYTHONUNBUFFERED=1", "WORKER_PORT=77", "WORKER_ADDRS=j-worker-0,j-worker-1"}
+	}
+	tests := map[string]struct {
+		spec, pod string
+		container int
+		want      []string
+	}{
+		"the master":                    {spec: of(two), pod: "j-master-0", want: told("0")},
+		"a worker":                      {spec: of(two), pod: "j-worker-1", want: told("2")},
+		"another container of it":       {spec: of(two), pod: "j-worker-0", container: 1, want: told("1")},
+		"a master alone":                {spec: of(""), pod: "j-master-0", want: []string{"MASTER_PORT=9999", "MASTER_ADDR=j-master-0", "WORLD_SIZE=1", "RANK=0", "PYTHONUNBUFFERED=1"}},
+		"a master with workers of none": {spec: of(", Worker: {replicas: 0, @t}"), pod: "j-master-0", want: []string{"MASTER_PORT=9999", "MASTER_ADDR=j-master-0", "WORLD_SIZE=1", "RANK=0", "PYTHONUNBUFFERED=1"}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, givenXGBoost(t, tc.spec).envOf(tc.pod, tc.container)); diff != "" {
+				t.Errorf("variables (-want,+got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestPaddleIsToldWhereToMeet as its launcher reads it: at the first server, or at worker 0, which
+// knows its own address by nothing but its IP.
+func TestPaddleIsToldWhereToMeet(t *testing.T) {
+	const servers, alone = "{paddleReplicaSpecs: {Master: {replicas: 2, @t}, Worker: {replicas: 2, @t}}}", "{elasticPolicy: {minReplicas: 1, maxReplicas: 3, maxRestarts: 4}, paddleReplicaSpecs: {Worker: {replicas: 2, @t}}}"
+	told := func(nodes string, rest ...string) []string {
+		return append([]string{"PYTHONUNBUFFERED=1", "PADDLE_JOB_ID=j", "PADDLE_NNODES=" + nodes}, rest...)
+	}
+	tests := map[string]struct {
+		spec, pod string
+		want      []string
+	}{
+		"the first server": {spec: servers, pod: "j-master-0", want: told("4", "POD_IP_DUMMY=", "PADDLE_MASTER=$(POD_IP_DUMMY):36543", "PADDLE_SERVER_NUM=1")},
+		"another server":   {spec: servers, pod: "j-master-1", want: told("4", "PADDLE_MASTER=j-master-0:36543", "PADDLE_SERVER_NUM=1")},
+		"a trainer":        {spec: servers, pod: "j-worker-0", want: told("4", "PADDLE_MASTER=j-master-0:36543", "PADDLE_TRAINER_NUM=1")},
+		"worker 0 of all":  {spec: alone, pod: "j-worker-0", want: told("2", "POD_IP_DUMMY=", "PADDLE_MASTER=$(POD_IP_DUMMY):36543", "PADDLE_MAX_RESTART=4")},
+		"another worker":   {spec: alone, pod: "j-worker-1", want: told("2", "PADDLE_MASTER=j-worker-0:36543", "PADDLE_MAX_RESTART=4")},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := givenPaddle(t, tc.spec)
+			if diff := cmp.Diff(tc.want, w.envOf(tc.pod, 0)); diff != "" {
+				t.Errorf("variables (-want,+got):\n%s", diff)
+			}
+			for _, e := range w.Pod(tc.pod).Spec.Containers[0].Env {
+				if e.Name == "POD_IP_DUMMY" && (e.ValueFrom == nil || e.ValueFrom.FieldRef.FieldPath != "status.podIP") {
+					t.Errorf("%s is %+v", e.Name, e)
+				}
+			}
+		})
+	}
+}
+
+// TestJAXIsToldOfTheCoordinator, which is worker 0.
+func TestJAXIsToldOfTheCoordinator(t *testing.T) {
+	w := givenJAX(t, "{jaxReplicaSpecs: {Worker: {replicas: 3, @t}}}")
+	want := []string{"PYTHONUNBUFFERED=1", "COORDINATOR_PORT=6666", "COORDINATOR_ADDRESS=j-worker-0", "NUM_PROCESSES=3", "PROCESS_ID=2"}
+	if diff := cmp.Diff(want, w.envOf("j-worker-2", 0)); diff != "" {
+		t.Errorf("variables (-want,+got):\n%s", diff)
+	}
+	for name, leads := range map[string]bool{"j-worker-0": true, "j-worker-1": false} {
+		if role := w.Pod(name).Labels[kubeflowv1.KeyJobRole]; (role == "master") != leads {
+			t.Errorf("%s has the role %q", name, role)
+		}
 	}
 }

@@ -277,6 +277,9 @@ func (l *life) checkOutcome(after *status, fail func(string)) {
 	case k == tfJob && spec.Spec.SuccessPolicy == kubeflowv1.SuccessPolicyAllWorkers && lacking[kubeflowv1.ReplicaWorker] > 0 &&
 		!slices.ContainsFunc(k.leaders, func(t string) bool { _, there := spec.Spec.Replicas[t]; return there }):
 		fail("it succeeds without all workers")
+	case (k == jaxJob || k == paddleJob && !slices.ContainsFunc(k.leaders, func(t string) bool { _, there := spec.Spec.Replicas[t]; return there })) &&
+		lacking[kubeflowv1.ReplicaWorker] > 0:
+		fail("it succeeds without all its workers")
 	}
 }
 

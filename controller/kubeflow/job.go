@@ -60,8 +60,9 @@ type Spec struct {
 	SuccessPolicy       kubeflowv1.SuccessPolicy
 	EnableDynamicWorker bool
 
-	// NprocPerNode and ElasticPolicy are of PyTorchJobs.
-	NprocPerNode  *string
+	// NprocPerNode is of PyTorchJobs.
+	NprocPerNode *string
+	// ElasticPolicy is of PyTorchJobs. That of PaddleJobs has some of its fields.
 	ElasticPolicy *kubeflowv1.ElasticPolicy
 }
 
@@ -96,5 +97,31 @@ func FromPyTorchJob(job *kubeflowv1.PyTorchJob) *Job {
 		ElasticPolicy: job.Spec.ElasticPolicy,
 	}}
 	j.SetGroupVersionKind(pyTorchJob.gvk)
+	return j.readOnce()
+}
+
+// FromXGBoostJob is an XGBoostJob as the core sees it.
+func FromXGBoostJob(job *kubeflowv1.XGBoostJob) *Job {
+	j := &Job{ObjectMeta: job.ObjectMeta, Spec: Spec{RunPolicy: job.Spec.RunPolicy, Replicas: job.Spec.XGBReplicaSpecs}}
+	j.SetGroupVersionKind(xgBoostJob.gvk)
+	return j.readOnce()
+}
+
+// FromPaddleJob is a PaddleJob as the core sees it.
+func FromPaddleJob(job *kubeflowv1.PaddleJob) *Job {
+	j := &Job{ObjectMeta: job.ObjectMeta, Spec: Spec{RunPolicy: job.Spec.RunPolicy, Replicas: job.Spec.PaddleReplicaSpecs}}
+	if elastic := job.Spec.ElasticPolicy; elastic != nil {
+		j.Spec.ElasticPolicy = &kubeflowv1.ElasticPolicy{
+			MinReplicas: elastic.MinReplicas, MaxReplicas: elastic.MaxReplicas, MaxRestarts: elastic.MaxRestarts, Metrics: elastic.Metrics,
+		}
+	}
+	j.SetGroupVersionKind(paddleJob.gvk)
+	return j.readOnce()
+}
+
+// FromJAXJob is a JAXJob as the core sees it.
+func FromJAXJob(job *kubeflowv1.JAXJob) *Job {
+	j := &Job{ObjectMeta: job.ObjectMeta, Spec: Spec{RunPolicy: job.Spec.RunPolicy, Replicas: job.Spec.JAXReplicaSpecs}}
+	j.SetGroupVersionKind(jaxJob.gvk)
 	return j.readOnce()
 }

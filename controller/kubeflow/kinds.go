@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
 )
@@ -33,10 +34,19 @@ type kind struct {
 	anyCase bool
 	// leaders are the types that decide, where there is one, when the job succeeds.
 	leaders []string
+	// required are the types that have to be there, and lone those of exactly one replica, which
+	// has to be written out.
+	required, lone []string
+	// anyWorkerEnds says that an elastic job of workers alone succeeds with any of them.
+	anyWorkerEnds bool
+	// scales says that the number of workers is changed through the scale of the job, too.
+	scales bool
 	// designed says that the job lives by the design of v1alpha2.
 	designed bool
 	// tell tells the containers of a Pod of the others.
 	tell func(*builder, *podMaking)
+	// validate finds what is wrong with fields that other kinds do not have. Nil for none.
+	validate func(*Spec, *field.Path) field.ErrorList
 }
 
 // Kinds. tfJobDesigned is a TFJob of v1alpha2.
@@ -53,9 +63,10 @@ var (
 			kubeflowv1.ReplicaChief, kubeflowv1.ReplicaMaster, kubeflowv1.ReplicaWorker,
 			kubeflowv1.ReplicaEvaluator, kubeflowv1.ReplicaPS,
 		},
-		anyCase: true,
-		leaders: []string{kubeflowv1.ReplicaChief, kubeflowv1.ReplicaMaster},
-		tell:    (*builder).tellOfTensorFlow,
+		anyCase:  true,
+		leaders:  []string{kubeflowv1.ReplicaChief, kubeflowv1.ReplicaMaster},
+		tell:     (*builder).tellOfTensorFlow,
+		validate: validateSuccessPolicy,
 	}
 	tfJobDesigned = &kind{
 		gvk:       tfJob.gvk,
@@ -67,6 +78,7 @@ var (
 		types:     []string{kubeflowv1.ReplicaPS, kubeflowv1.ReplicaWorker, kubeflowv1.ReplicaLocal},
 		designed:  true,
 		tell:      (*builder).tellAsDesigned,
+		validate:  validateSuccessPolicy,
 	}
 	pyTorchJob = &kind{
 		gvk:           kubeflowv1.SchemeGroupVersion.WithKind(kubeflowv1.PyTorchJobKind),
@@ -78,22 +90,68 @@ var (
 		restartPolicy: kubeflowv1.RestartOnFailure,
 		types:         []string{kubeflowv1.ReplicaMaster, kubeflowv1.ReplicaWorker},
 		leaders:       []string{kubeflowv1.ReplicaMaster},
+		lone:          []string{kubeflowv1.ReplicaMaster},
+		anyWorkerEnds: true,
+		scales:        true,
 		tell:          (*builder).tellOfPyTorch,
+		validate:      validateTorch,
+	}
+	xgBoostJob = &kind{
+		gvk:           kubeflowv1.SchemeGroupVersion.WithKind(kubeflowv1.XGBoostJobKind),
+		field:         "xgbReplicaSpecs",
+		operator:      "xgboostjob-controller",
+		container:     "xgboost",
+		portName:      "xgboostjob-port",
+		port:          9999,
+		restartPolicy: kubeflowv1.RestartNever,
+		types:         []string{kubeflowv1.ReplicaMaster, kubeflowv1.ReplicaWorker},
+		leaders:       []string{kubeflowv1.ReplicaMaster},
+		required:      []string{kubeflowv1.ReplicaMaster},
+		lone:          []string{kubeflowv1.ReplicaMaster},
+		tell:          (*builder).tellOfXGBoost,
+	}
+	paddleJob = &kind{
+		gvk:           kubeflowv1.SchemeGroupVersion.WithKind(kubeflowv1.PaddleJobKind),
+		field:         "paddleReplicaSpecs",
+		operator:      "paddlejob-controller",
+		container:     "paddle",
+		portName:      "master",
+		port:          36543,
+		restartPolicy: kubeflowv1.RestartOnFailure,
+		types:         []string{kubeflowv1.ReplicaMaster, kubeflowv1.ReplicaWorker},
+		leaders:       []string{kubeflowv1.ReplicaMaster},
+		scales:        true,
+		tell:          (*builder).tellOfPaddle,
+		validate:      validateElasticity,
+	}
+	jaxJob = &kind{
+		gvk:           kubeflowv1.SchemeGroupVersion.WithKind(kubeflowv1.JAXJobKind),
+		field:         "jaxReplicaSpecs",
+		operator:      "jaxjob-controller",
+		container:     "jax",
+		portName:      "jaxjob-port",
+		port:          6666,
+		restartPolicy: kubeflowv1.RestartNever,
+		types:         []string{kubeflowv1.ReplicaWorker},
+		scales:        true,
+		tell:          (*builder).tellOfJAX,
 	}
 )
 
+// allKinds are those that jobs are taken for by their kind alone.
+func allKinds() []*kind { return []*kind{tfJob, pyTorchJob, xgBoostJob, paddleJob, jaxJob} }
+
 // kindOf is the kind of a job. Nil for one that nobody knows.
 func kindOf(job *Job, createdAs kubeflowv1.CreatedAs) *kind {
-	switch {
-	case job.Kind == kubeflowv1.TFJobKind && createdAs == kubeflowv1.CreatedAsV1alpha2:
+	if job.Kind == tfJobDesigned.gvk.Kind && createdAs == kubeflowv1.CreatedAsV1alpha2 {
 		return tfJobDesigned
-	case job.Kind == kubeflowv1.TFJobKind:
-		return tfJob
-	case job.Kind == kubeflowv1.PyTorchJobKind:
-		return pyTorchJob
-	default:
-		return nil
 	}
+	for _, k := range allKinds() {
+		if job.Kind == k.gvk.Kind {
+			return k
+		}
+	}
+	return nil
 }
 
 // typeOf is the type that a name stands for. Empty for none.

@@ -100,13 +100,24 @@ func (l *life) newJob() *Job {
 		job := &Job{Spec: Spec{Replicas: map[string]kubeflowv1.ReplicaSpec{}}}
 		job.Name = "j"
 		job.SetGroupVersionKind(tfJob.gvk)
-		switch l.random.IntN(5) {
+		switch l.random.IntN(8) {
 		case 0, 1:
 			job.SetGroupVersionKind(pyTorchJob.gvk)
 			l.fillTorch(job)
 		case 2:
 			job.Spec.CreatedAs = kubeflowv1.CreatedAsV1alpha2
 			l.fill(job, "tensorflow", kubeflowv1.ReplicaPS, kubeflowv1.ReplicaWorker, kubeflowv1.ReplicaLocal)
+		case 3:
+			job.SetGroupVersionKind(xgBoostJob.gvk)
+			l.fill(job, "xgboost", kubeflowv1.ReplicaWorker)
+			job.Spec.Replicas[kubeflowv1.ReplicaMaster] = l.newReplicas("xgboost", 1)
+		case 4:
+			job.SetGroupVersionKind(paddleJob.gvk)
+			l.fill(job, "paddle", kubeflowv1.ReplicaWorker, kubeflowv1.ReplicaMaster)
+			l.fillElastic(job)
+		case 5:
+			job.SetGroupVersionKind(jaxJob.gvk)
+			l.fill(job, "jax", kubeflowv1.ReplicaWorker)
 		default:
 			l.fill(job, "tensorflow", kubeflowv1.ReplicaWorker, kubeflowv1.ReplicaPS, kubeflowv1.ReplicaChief, kubeflowv1.ReplicaEvaluator)
 			job.Spec.SuccessPolicy = oneOf(l, kubeflowv1.SuccessPolicyDefault, kubeflowv1.SuccessPolicyAllWorkers)
@@ -124,6 +135,11 @@ func (l *life) fillTorch(job *Job) {
 	if l.chance(2) {
 		job.Spec.Replicas[kubeflowv1.ReplicaMaster] = l.newReplicas("pytorch", 1)
 	}
+	l.fillElastic(job)
+}
+
+// fillElastic may make a job elastic.
+func (l *life) fillElastic(job *Job) {
 	if l.chance(3) {
 		job.Spec.ElasticPolicy = &kubeflowv1.ElasticPolicy{MinReplicas: ptr.To[int32](1), MaxReplicas: ptr.To[int32](4)}
 		if l.chance(2) {

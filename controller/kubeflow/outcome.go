@@ -97,7 +97,7 @@ func (d *decision) success(deciders []*replicas) string {
 	decides := deciders[0]
 	onlyWorkers := len(deciders) == 1 && decides.name == kubeflowv1.ReplicaWorker
 	switch {
-	case onlyWorkers && d.Job.Spec.ElasticPolicy != nil && decides.succeeded() > 0:
+	case onlyWorkers && d.kind.anyWorkerEnds && d.Job.Spec.ElasticPolicy != nil && decides.succeeded() > 0:
 		return "A worker has succeeded"
 	case onlyWorkers && d.kind == tfJob && d.Job.Spec.SuccessPolicy == kubeflowv1.SuccessPolicyDefault && d.workerHasExited(decides):
 		return "Worker 0 has succeeded"

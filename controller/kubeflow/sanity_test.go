@@ -29,7 +29,7 @@ func TestNothingThatIsStoredMakesADecisionPanic(t *testing.T) {
 	names := []string{"Worker", "PS", "Chief", "Master", "Local", "wORKER", "", "x y"}
 	for range 5000 {
 		job := &Job{ObjectMeta: metav1.ObjectMeta{Name: word("j", "", "J.x"), Namespace: "n", UID: "u"}, Spec: Spec{Replicas: map[string]kubeflowv1.ReplicaSpec{}}}
-		job.Kind = word("TFJob", "PyTorchJob", "TFJob", "Odd")
+		job.Kind = word("TFJob", "PyTorchJob", "TFJob", "XGBoostJob", "PaddleJob", "JAXJob", "Odd")
 		job.Spec.CreatedAs = kubeflowv1.CreatedAs(word("", "v1alpha2", "v9"))
 		for range random.IntN(4) {
 			spec := kubeflowv1.ReplicaSpec{RestartPolicy: kubeflowv1.RestartPolicy(word("", "Never", "ExitCode", "odd"))}
@@ -37,8 +37,8 @@ func TestNothingThatIsStoredMakesADecisionPanic(t *testing.T) {
 				spec.Replicas = ptr.To(pick(0, 1, 3, -1, math.MaxInt32, math.MinInt32))
 			}
 			spec.Template = runtime.RawExtension{Raw: []byte(word(
-				`{"spec":{"containers":[{"name":"tensorflow","image":"i"},{"name":"pytorch","image":"i"}]}}`,
-				`{"spec":{"containers":[{"name":"tensorflow","image":"i"},{"name":"pytorch","image":"i"}]}}`, "", "[]", "{", "null", `{"spec":7}`))}
+				`{"spec":{"containers":[{"name":"tensorflow","image":"i"},{"name":"pytorch","image":"i"},{"name":"xgboost","image":"i"},{"name":"paddle","image":"i"},{"name":"jax","image":"i"}]}}`,
+				`{"spec":{"containers":[{"name":"tensorflow","image":"i"},{"name":"pytorch","image":"i"},{"name":"xgboost","image":"i"},{"name":"paddle","image":"i"},{"name":"jax","image":"i"}]}}`, "", "[]", "{", "null", `{"spec":7}`))}
 			job.Spec.Replicas[names[random.IntN(len(names))]] = spec
 		}
 		policy := &job.Spec.RunPolicy

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -36,23 +37,26 @@ type templates map[string]*corev1.PodTemplateSpec
 // and are returned for others to use. Of a valid job all are there.
 func validate(job *Job, k *kind) (templates, field.ErrorList) {
 	if k == nil {
-		return nil, field.ErrorList{field.NotSupported(field.NewPath("kind"), job.Kind, []string{kubeflowv1.TFJobKind, kubeflowv1.PyTorchJobKind})}
+		return nil, field.ErrorList{field.NotSupported(field.NewPath("kind"), job.Kind, kindNames())}
 	}
 	errs := validateName(job, k)
 	path := field.NewPath("spec")
 	decoded, problems := validateReplicas(job, k, path.Child(k.field))
 	errs = append(errs, problems...)
 	errs = append(errs, validateRunPolicy(&job.Spec.RunPolicy, path.Child("runPolicy"))...)
-	if k == tfJob || k == tfJobDesigned {
-		policies := []kubeflowv1.SuccessPolicy{kubeflowv1.SuccessPolicyDefault, kubeflowv1.SuccessPolicyAllWorkers}
-		if policy := job.Spec.SuccessPolicy; !slices.Contains(policies, policy) {
-			errs = append(errs, field.NotSupported(path.Child("successPolicy"), policy, policies))
-		}
-	}
-	if k == pyTorchJob {
-		errs = append(errs, validateElasticity(&job.Spec, path)...)
+	if k.validate != nil {
+		errs = append(errs, k.validate(&job.Spec, path)...)
 	}
 	return decoded, errs
+}
+
+// kindNames are those of all kinds.
+func kindNames() []string {
+	var names []string
+	for _, k := range allKinds() {
+		names = append(names, k.gvk.Kind)
+	}
+	return names
 }
 
 // validateName asks for names of Pods and Services that can be had.
@@ -101,12 +105,12 @@ func validateReplicas(job *Job, k *kind, path *field.Path) (templates, field.Err
 		spec := job.Spec.Replicas[name]
 		t := k.typeOf(name)
 		switch _, twice := given[t]; {
-		case t == "" && k == pyTorchJob:
-			return nil, invalid("types must be Master or Worker")
 		case t == "" && k.designed:
 			return nil, invalid("types of v1alpha2 must be PS, Worker or Local")
-		case t == "":
+		case t == "" && k == tfJob:
 			return nil, invalid("types must be PS, Worker, Chief, Master or Evaluator")
+		case t == "":
+			return nil, invalid("types must be %s", strings.Join(k.types, " or "))
 		case twice:
 			return nil, invalid("no two types may be equal but for their case")
 		}
@@ -136,31 +140,35 @@ func validateReplicas(job *Job, k *kind, path *field.Path) (templates, field.Err
 
 // validateDecider asks for somebody who decides when the job succeeds.
 func validateDecider(job *Job, k *kind, given map[string]int32, invalid func(string, ...any) field.ErrorList) field.ErrorList {
-	number := func(t string) (n int32, is bool) {
-		n, is = given[t]
-		return n, is
+	for _, t := range k.required {
+		if _, isThere := given[t]; !isThere {
+			return invalid("%s decides when the job succeeds, and has to be there", t)
+		}
 	}
-	worker, hasWorker := number(kubeflowv1.ReplicaWorker)
-	master, hasMaster := number(kubeflowv1.ReplicaMaster)
-	chief, hasChief := number(kubeflowv1.ReplicaChief)
-	sum := int32(0)
-	for _, n := range given {
+	for _, t := range k.lone {
+		if n, isThere := given[t]; isThere && (job.Spec.Replicas[t].Replicas == nil || n != 1) {
+			return invalid("%s needs replicas: 1, written out", t)
+		}
+	}
+	worker, hasWorker := given[kubeflowv1.ReplicaWorker]
+	if k == pyTorchJob && hasWorker && worker < 1 {
+		return invalid("Worker needs at least 1 replica")
+	}
+	leads, sum := 0, int32(0)
+	for t, n := range given {
 		sum += n
+		if !slices.Contains(k.leaders, t) {
+			continue
+		}
+		if n < 1 {
+			return invalid("%s decides when the job succeeds, and needs at least 1 replica", strings.Join(k.leaders, " or "))
+		}
+		leads++
 	}
 	switch {
-	case k == pyTorchJob && hasMaster && (job.Spec.Replicas[kubeflowv1.ReplicaMaster].Replicas == nil || master != 1):
-		return invalid("Master needs replicas: 1, written out")
-	case k == pyTorchJob && hasWorker && worker < 1:
-		return invalid("Worker needs at least 1 replica")
-	case k != tfJob && sum < 1:
-		return invalid("at least 1 replica is needed")
-	case k != tfJob:
-		return nil
-	case hasChief && hasMaster:
-		return invalid("at most one of Chief and Master may be there")
-	case hasChief && chief < 1, hasMaster && master < 1:
-		return invalid("Chief or Master decides when the job succeeds, and needs at least 1 replica")
-	case !hasChief && !hasMaster && hasWorker && worker < 1:
+	case leads > 1:
+		return invalid("at most one of %s may be there", strings.Join(k.leaders, " and "))
+	case leads == 0 && hasWorker && worker < 1 && !k.designed:
 		return invalid("Worker decides when the job succeeds, and needs at least 1 replica")
 	case sum < 1:
 		return invalid("at least 1 replica is needed")
@@ -254,21 +262,36 @@ const maxDeadlineSeconds = 9223372036
 
 var nprocPerNode = regexp.MustCompile(`^(auto|gpu|cpu|[1-9][0-9]*)$`)
 
-// validateElasticity looks at what only PyTorchJobs have.
-func validateElasticity(spec *Spec, path *field.Path) field.ErrorList {
+// validateSuccessPolicy looks at what only TFJobs have.
+func validateSuccessPolicy(spec *Spec, path *field.Path) field.ErrorList {
+	policies := []kubeflowv1.SuccessPolicy{kubeflowv1.SuccessPolicyDefault, kubeflowv1.SuccessPolicyAllWorkers}
+	if policy := spec.SuccessPolicy; !slices.Contains(policies, policy) {
+		return field.ErrorList{field.NotSupported(path.Child("successPolicy"), policy, policies)}
+	}
+	return nil
+}
+
+// validateTorch looks at what only PyTorchJobs have, and at their elasticPolicy.
+func validateTorch(spec *Spec, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if n := spec.NprocPerNode; n != nil && (len(*n) > 10 || !nprocPerNode.MatchString(*n)) {
 		errs = append(errs, field.Invalid(path.Child("nprocPerNode"), *n, "must be auto, gpu, cpu or a number"))
 	}
+	if policy := spec.ElasticPolicy; policy != nil && spec.NprocPerNode != nil && policy.NProcPerNode != nil {
+		errs = append(errs, field.Invalid(path.Child("nprocPerNode"), *spec.NprocPerNode, "must not be set together with elasticPolicy.nProcPerNode"))
+	}
+	return append(errs, validateElasticity(spec, path)...)
+}
+
+// validateElasticity looks at the elasticPolicy of any kind, if there is one.
+func validateElasticity(spec *Spec, path *field.Path) field.ErrorList {
 	policy := spec.ElasticPolicy
 	if policy == nil {
-		return errs
+		return nil
 	}
+	var errs field.ErrorList
 	if _, ok := spec.Replicas[kubeflowv1.ReplicaWorker]; !ok {
 		errs = append(errs, field.Invalid(path.Child("elasticPolicy"), nil, "needs the type Worker"))
-	}
-	if spec.NprocPerNode != nil && policy.NProcPerNode != nil {
-		errs = append(errs, field.Invalid(path.Child("nprocPerNode"), *spec.NprocPerNode, "must not be set together with elasticPolicy.nProcPerNode"))
 	}
 	path = path.Child("elasticPolicy")
 	for name, n := range map[string]*int32{"minReplicas": policy.MinReplicas, "maxReplicas": policy.MaxReplicas, "nProcPerNode": policy.NProcPerNode, "rdzvPort": policy.RDZVPort} {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
@@ -18,12 +19,8 @@ import (
 )
 
 const (
-	crdOfTFJobs      = "../../manifests/kubeflow/kubeflow.org_tfjobs.yaml"
-	crdOfPyTorchJobs = "../../manifests/kubeflow/kubeflow.org_pytorchjobs.yaml"
-
-	// templateOfTF and templateOfTorch stand for templates that nothing is wrong with.
-	templateOfTF    = "template: {spec: {containers: [{name: tensorflow, image: i}]}}"
-	templateOfTorch = "template: {spec: {containers: [{name: pytorch, image: i}]}}"
+	// templateOfTF is a template that nothing is wrong with.
+	templateOfTF = "template: {spec: {containers: [{name: tensorflow, image: i}]}}"
 
 	letters = "metadata.name: metadata.name must begin with a lower-case letter, have only such letters, digits and hyphens, and end with a letter or digit, because Services are named by it"
 	tooLong = "metadata.name: metadata.name must be so short that the names of Pods and Services, which have the type and the index behind it, have at most 63 characters"
@@ -153,7 +150,51 @@ func TestTheCRDsAndValidateRefuseTheSameJobs(t *testing.T) {
 		"too many metrics":  {kind: "PyTorchJob", spec: elastic("{metrics: [" + strings.Repeat("{type: Resource}, ", 32) + "{type: Resource}]}"), want: []string{"spec.elasticPolicy.metrics"}},
 		"a metric of many bytes": {kind: "PyTorchJob", spec: elastic("{metrics: [{type: " + strings.Repeat("x", 16<<10) + "}]}"),
 			want: []string{}, wantOfGo: []string{"spec.elasticPolicy.metrics"}},
-		"a metric that is none": {kind: "PyTorchJob", spec: elastic("{metrics: [{type: 7}]}"), want: []string{}, wantOfGo: []string{"spec.elasticPolicy.metrics"}},
+		"an XGBoostJob":                        {kind: "XGBoostJob", spec: "{xgbReplicaSpecs: {Master: {replicas: 1, @t}, Worker: {replicas: 2, restartPolicy: ExitCode, @t}}}"},
+		"an XGBoostJob of a master alone":      {kind: "XGBoostJob", spec: "{xgbReplicaSpecs: {Master: {replicas: 1, @t}}}"},
+		"an XGBoostJob whose workers are none": {kind: "XGBoostJob", spec: "{xgbReplicaSpecs: {Master: {replicas: 1, @t}, Worker: {replicas: 0, @t}}}"},
+		"an XGBoostJob without a master": {kind: "XGBoostJob", spec: "{xgbReplicaSpecs: {Worker: {@t}}}",
+			want: []string{"spec.xgbReplicaSpecs: Master decides when the job succeeds, and has to be there"}},
+		"two masters of an XGBoostJob": {kind: "XGBoostJob", spec: "{xgbReplicaSpecs: {Master: {replicas: 2, @t}, Worker: {@t}}}",
+			want: []string{"spec.xgbReplicaSpecs: Master needs replicas: 1, written out"}},
+		"a master of an XGBoostJob that is not written out": {kind: "XGBoostJob", spec: "{xgbReplicaSpecs: {Master: {@t}}}",
+			want: []string{"spec.xgbReplicaSpecs: Master needs replicas: 1, written out"}},
+		"a type that an XGBoostJob lacks": {kind: "XGBoostJob", spec: "{xgbReplicaSpecs: {Master: {replicas: 1, @t}, PS: {@t}}}",
+			want: []string{"spec.xgbReplicaSpecs: types must be Master or Worker"}},
+		"a container that does not boost": {kind: "XGBoostJob", spec: "{xgbReplicaSpecs: {Master: {replicas: 1, " + templateOfTF + "}}}",
+			want: []string{"spec.xgbReplicaSpecs: every template needs a container named xgboost"}},
+		"a name of an XGBoostJob too long": {kind: "XGBoostJob", name: strings.Repeat("x", 55), spec: "{xgbReplicaSpecs: {Master: {replicas: 1, @t}}}", want: []string{tooLong}},
+		"too many of an XGBoostJob": {kind: "XGBoostJob", spec: "{xgbReplicaSpecs: {Master: {replicas: 1, @t}, Worker: {replicas: 10000, @t}}}",
+			want: []string{"spec.xgbReplicaSpecs: must have at most 10000 replicas, which is their sum over all types"}},
+
+		"a PaddleJob": {kind: "PaddleJob", spec: "{paddleReplicaSpecs: {Master: {replicas: 2, @t}, Worker: {replicas: 3, @t}}}"},
+		"a PaddleJob of workers alone, elastic": {kind: "PaddleJob", spec: `{elasticPolicy: {minReplicas: 1, maxReplicas: 4, maxRestarts: 2, metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 80}}}]},
+  paddleReplicaSpecs: {Worker: {replicas: 2, @t}}}`},
+		"a PaddleJob of a master alone":      {kind: "PaddleJob", spec: "{paddleReplicaSpecs: {Master: {@t}}}"},
+		"a PaddleJob whose workers are none": {kind: "PaddleJob", spec: "{paddleReplicaSpecs: {Master: {@t}, Worker: {replicas: 0, @t}}}"},
+		"no worker of a PaddleJob": {kind: "PaddleJob", spec: "{paddleReplicaSpecs: {Worker: {replicas: 0, @t}}}",
+			want: []string{"spec.paddleReplicaSpecs: Worker decides when the job succeeds, and needs at least 1 replica"}},
+		"no master of them, of a PaddleJob": {kind: "PaddleJob", spec: "{paddleReplicaSpecs: {Master: {replicas: 0, @t}, Worker: {@t}}}",
+			want: []string{"spec.paddleReplicaSpecs: Master decides when the job succeeds, and needs at least 1 replica"}},
+		"a type that a PaddleJob lacks": {kind: "PaddleJob", spec: "{paddleReplicaSpecs: {Chief: {@t}}}",
+			want: []string{"spec.paddleReplicaSpecs: types must be Master or Worker"}},
+		"a container that does not paddle": {kind: "PaddleJob", spec: "{paddleReplicaSpecs: {Worker: {" + templateOfTF + "}}}",
+			want: []string{"spec.paddleReplicaSpecs: every template needs a container named paddle"}},
+		"an elastic PaddleJob without workers": {kind: "PaddleJob", spec: "{elasticPolicy: {}, paddleReplicaSpecs: {Master: {@t}}}", want: []string{"spec.elasticPolicy: needs the type Worker"}},
+		"fewest above most, of a PaddleJob": {kind: "PaddleJob", spec: "{elasticPolicy: {minReplicas: 3, maxReplicas: 2, maxRestarts: -1}, paddleReplicaSpecs: {Worker: {@t}}}",
+			want: []string{"spec.elasticPolicy.maxRestarts", "spec.elasticPolicy.minReplicas: must be at most maxReplicas"}},
+		"a name of a PaddleJob too long": {kind: "PaddleJob", name: strings.Repeat("x", 55), spec: "{paddleReplicaSpecs: {Worker: {@t}}}", want: []string{tooLong}},
+		"too many of a PaddleJob": {kind: "PaddleJob", spec: "{paddleReplicaSpecs: {Worker: {replicas: 10001, @t}}}",
+			want:     []string{"spec.paddleReplicaSpecs.Worker.replicas", "spec.paddleReplicaSpecs: must have at most 10000 replicas, which is their sum over all types"},
+			wantOfGo: []string{"spec.paddleReplicaSpecs: must have at most 10000 replicas, which is their sum over all types"}},
+
+		"a JAXJob":                    {kind: "JAXJob", spec: "{runPolicy: {schedulingPolicy: {}}, jaxReplicaSpecs: {Worker: {replicas: 3, @t}}}"},
+		"no worker of a JAXJob":       {kind: "JAXJob", spec: "{jaxReplicaSpecs: {Worker: {replicas: 0, @t}}}", want: []string{"spec.jaxReplicaSpecs: Worker decides when the job succeeds, and needs at least 1 replica"}},
+		"a type that a JAXJob lacks":  {kind: "JAXJob", spec: "{jaxReplicaSpecs: {Master: {@t}}}", want: []string{"spec.jaxReplicaSpecs: types must be Worker"}},
+		"a container that is no JAX":  {kind: "JAXJob", spec: "{jaxReplicaSpecs: {Worker: {" + templateOfTF + "}}}", want: []string{"spec.jaxReplicaSpecs: every template needs a container named jax"}},
+		"a name of a JAXJob too long": {kind: "JAXJob", name: strings.Repeat("x", 55), spec: "{jaxReplicaSpecs: {Worker: {@t}}}", want: []string{tooLong}},
+		"no types of a JAXJob":        {kind: "JAXJob", spec: "{jaxReplicaSpecs: {}}", want: []string{"spec.jaxReplicaSpecs"}},
+		"a metric that is none":       {kind: "PyTorchJob", spec: elastic("{metrics: [{type: 7}]}"), want: []string{}, wantOfGo: []string{"spec.elasticPolicy.metrics"}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -266,10 +307,7 @@ func objectOf(t *testing.T, version, kind, name, spec string) map[string]any {
 	if name == "" {
 		name = "j"
 	}
-	template := templateOfTF
-	if kind == "PyTorchJob" {
-		template = templateOfTorch
-	}
+	template := fmt.Sprintf("template: {spec: {containers: [{name: %s, image: i}]}}", kindOf(&Job{TypeMeta: metav1.TypeMeta{Kind: kind}}, "").container)
 	manifest := fmt.Sprintf("apiVersion: kubeflow.org/%s\nkind: %s\nmetadata: {name: %s}\nspec: %s\n", version, kind, name, strings.ReplaceAll(spec, "@t", template))
 	data, err := yaml.YAMLToJSON([]byte(manifest))
 	if err != nil {
@@ -285,10 +323,7 @@ func objectOf(t *testing.T, version, kind, name, spec string) map[string]any {
 // validatorOf finds what the API server finds wrong with objects of a kind and version.
 func validatorOf(t *testing.T, object map[string]any) *crd.Validator {
 	t.Helper()
-	file := crdOfTFJobs
-	if object["kind"] == "PyTorchJob" {
-		file = crdOfPyTorchJobs
-	}
+	file := fmt.Sprintf("../../manifests/kubeflow/kubeflow.org_%ss.yaml", strings.ToLower(object["kind"].(string)))
 	return crd.OfVersion(t, file, strings.TrimPrefix(object["apiVersion"].(string), "kubeflow.org/"))
 }
 
@@ -299,16 +334,25 @@ func jobOf(t *testing.T, object map[string]any) *Job {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if object["kind"] == "PyTorchJob" {
-		job := &kubeflowv1.PyTorchJob{}
-		if err := utiljson.Unmarshal(data, job); err != nil {
-			t.Fatal(err)
-		}
-		return FromPyTorchJob(job)
+	switch object["kind"] {
+	case "PyTorchJob":
+		return FromPyTorchJob(decoded(t, data, &kubeflowv1.PyTorchJob{}))
+	case "XGBoostJob":
+		return FromXGBoostJob(decoded(t, data, &kubeflowv1.XGBoostJob{}))
+	case "PaddleJob":
+		return FromPaddleJob(decoded(t, data, &kubeflowv1.PaddleJob{}))
+	case "JAXJob":
+		return FromJAXJob(decoded(t, data, &kubeflowv1.JAXJob{}))
+	default:
+		return FromTFJob(decoded(t, data, &kubeflowv1.TFJob{}))
 	}
-	job := &kubeflowv1.TFJob{}
-	if err := utiljson.Unmarshal(data, job); err != nil {
+}
+
+// decoded is an object that was decoded into what is given.
+func decoded[T any](t *testing.T, data []byte, into *T) *T {
+	t.Helper()
+	if err := utiljson.Unmarshal(data, into); err != nil {
 		t.Fatal(err)
 	}
-	return FromTFJob(job)
+	return into
 }

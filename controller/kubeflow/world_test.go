@@ -91,6 +91,11 @@ func given(t *testing.T, spec string) *world { return givenOf(t, "v1", "TFJob", 
 func givenTorch(t *testing.T, spec string) *world    { return givenOf(t, "v1", "PyTorchJob", spec) }
 func givenDesigned(t *testing.T, spec string) *world { return givenOf(t, "v1alpha2", "TFJob", spec) }
 
+// givenXGBoost, givenPaddle and givenJAX are jobs of those kinds.
+func givenXGBoost(t *testing.T, spec string) *world { return givenOf(t, "v1", "XGBoostJob", spec) }
+func givenPaddle(t *testing.T, spec string) *world  { return givenOf(t, "v1", "PaddleJob", spec) }
+func givenJAX(t *testing.T, spec string) *world     { return givenOf(t, "v1", "JAXJob", spec) }
+
 func givenOf(t *testing.T, version, kind, spec string) *world {
 	t.Helper()
 	object := objectOf(t, version, kind, "", spec)

@@ -44,6 +44,30 @@ func kinds() []kind {
 				return kubeflow.FromPyTorchJob(job), err
 			},
 		},
+		{
+			name: kubeflowv1.XGBoostJobKind, plural: kubeflowv1.XGBoostJobPlural, operator: "xgboostjob-controller", replicas: "xgbReplicaSpecs",
+			decode: func(metadata metav1.ObjectMeta, spec []byte) (*kubeflow.Job, error) {
+				job := &kubeflowv1.XGBoostJob{ObjectMeta: metadata}
+				err := decodeSpec(spec, &job.Spec)
+				return kubeflow.FromXGBoostJob(job), err
+			},
+		},
+		{
+			name: kubeflowv1.PaddleJobKind, plural: kubeflowv1.PaddleJobPlural, operator: "paddlejob-controller", replicas: "paddleReplicaSpecs",
+			decode: func(metadata metav1.ObjectMeta, spec []byte) (*kubeflow.Job, error) {
+				job := &kubeflowv1.PaddleJob{ObjectMeta: metadata}
+				err := decodeSpec(spec, &job.Spec)
+				return kubeflow.FromPaddleJob(job), err
+			},
+		},
+		{
+			name: kubeflowv1.JAXJobKind, plural: kubeflowv1.JAXJobPlural, operator: "jaxjob-controller", replicas: "jaxReplicaSpecs",
+			decode: func(metadata metav1.ObjectMeta, spec []byte) (*kubeflow.Job, error) {
+				job := &kubeflowv1.JAXJob{ObjectMeta: metadata}
+				err := decodeSpec(spec, &job.Spec)
+				return kubeflow.FromJAXJob(job), err
+			},
+		},
 	}
 }
 

@@ -95,18 +95,20 @@ func TestAnObjectConcernsTheJobsOfItsKind(t *testing.T) {
 	}
 	tests := map[string]struct {
 		object metav1.ObjectMeta
-		want   [2][]string // TFJobs, PyTorchJobs.
+		want   map[string][]string // by kind
 	}{
-		"by its labels":                     {object: metav1.ObjectMeta{Labels: labelled("pytorchjob-controller")}, want: [2][]string{nil, {"j"}}},
-		"by its controller":                 {object: metav1.ObjectMeta{OwnerReferences: controlled("TFJob")}, want: [2][]string{{"k"}, nil}},
-		"by both, which somebody changed":   {object: metav1.ObjectMeta{Labels: labelled("tfjob-controller"), OwnerReferences: controlled("PyTorchJob")}, want: [2][]string{{"j"}, {"k"}}},
-		"no job, by a label of another one": {object: metav1.ObjectMeta{Labels: labelled("xgboostjob-controller")}},
+		"by its labels":                     {object: metav1.ObjectMeta{Labels: labelled("pytorchjob-controller")}, want: map[string][]string{"PyTorchJob": {"j"}}},
+		"by its controller":                 {object: metav1.ObjectMeta{OwnerReferences: controlled("TFJob")}, want: map[string][]string{"TFJob": {"k"}}},
+		"by both, which somebody changed":   {object: metav1.ObjectMeta{Labels: labelled("tfjob-controller"), OwnerReferences: controlled("JAXJob")}, want: map[string][]string{"TFJob": {"j"}, "JAXJob": {"k"}}},
+		"an XGBoostJob, by its labels":      {object: metav1.ObjectMeta{Labels: labelled("xgboostjob-controller")}, want: map[string][]string{"XGBoostJob": {"j"}}},
+		"a PaddleJob, by its labels":        {object: metav1.ObjectMeta{Labels: labelled("paddlejob-controller")}, want: map[string][]string{"PaddleJob": {"j"}}},
+		"no job, by a label of another one": {object: metav1.ObjectMeta{Labels: labelled("mxjob-controller")}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			for i, k := range kinds() {
-				if got := (&Core{kind: k}).jobsOf(&tc.object); !slices.Equal(got, tc.want[i]) {
-					t.Errorf("of the kind %s: %v, want %v", k.name, got, tc.want[i])
+			for _, k := range kinds() {
+				if got := (&Core{kind: k}).jobsOf(&tc.object); !slices.Equal(got, tc.want[k.name]) {
+					t.Errorf("of the kind %s: %v, want %v", k.name, got, tc.want[k.name])
 				}
 			}
 		})

@@ -3,7 +3,7 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kubeflow tests TFJobs and PyTorchJobs as their users meet them: on a real API server,
+// Package kubeflow tests training jobs of all kinds as their users meet them: on a real API server,
 // with the programs as they are shipped. The tests share a cluster and run beside each other.
 // Most Pods are in the hands of their tests, which do to them what a kubelet would. Those that
 // are placed are on simulated nodes.
@@ -61,6 +61,7 @@ func tell(t *testing.T, stories map[string]func(t *testing.T)) {
 // fields are those of a spec that hold replicas, by kind.
 var fields = map[testbed.TrainingKind]string{
 	testbed.TFJob: "tfReplicaSpecs", testbed.TFJobV1alpha2: "tfReplicaSpecs", testbed.PyTorchJob: "pytorchReplicaSpecs",
+	testbed.XGBoostJob: "xgbReplicaSpecs", testbed.PaddleJob: "paddleReplicaSpecs", testbed.JAXJob: "jaxReplicaSpecs",
 }
 
 // given makes a job j in a namespace of its own, of replicas such as "Worker 4 OnFailure, PS 2":

@@ -7,6 +7,7 @@ package realnode
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -75,22 +76,25 @@ func (e trainingEnding) reached(s *kubeflowv1.JobStatus) bool {
 	return s.Phase == e.phase && restarts == e.restarts
 }
 
-// trainingStatuses are those of the TFJobs and PyTorchJobs of a namespace.
+// trainingStatuses are those of the training jobs of a namespace, whatever their kinds.
 func trainingStatuses(ctx context.Context, namespace string) ([]kubeflowv1.JobStatus, error) {
 	var all []kubeflowv1.JobStatus
-	tf, err := cluster.Lockstep.KubeflowV1().TFJobs(namespace).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil, err
-	}
-	for _, job := range tf.Items {
-		all = append(all, job.Status)
-	}
-	torch, err := cluster.Lockstep.KubeflowV1().PyTorchJobs(namespace).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil, err
-	}
-	for _, job := range torch.Items {
-		all = append(all, job.Status)
+	for _, plural := range kubeflowv1.Plurals() {
+		var list struct {
+			Items []struct {
+				Status kubeflowv1.JobStatus `json:"status"`
+			} `json:"items"`
+		}
+		data, err := cluster.Lockstep.KubeflowV1().RESTClient().Get().Namespace(namespace).Resource(plural).DoRaw(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if err := json.Unmarshal(data, &list); err != nil {
+			return nil, err
+		}
+		for _, job := range list.Items {
+			all = append(all, job.Status)
+		}
 	}
 	return all, nil
 }

@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
@@ -44,7 +45,7 @@ func brokenTrainingGuarantees(events []event) []string {
 	return h.broken
 }
 
-// trainingRecord is a TFJob or a PyTorchJob as it was stored.
+// trainingRecord is a training job as it was stored.
 type trainingRecord struct {
 	metav1.Object
 	status kubeflowv1.JobStatus
@@ -86,7 +87,7 @@ const keyTrainingStart = "kubeflow.lockstep.dev/start"
 // trainingRunOf is what a Pod is made for; false if it is of no job.
 func trainingRunOf(pod *corev1.Pod) (trainingRun, bool) {
 	owner := metav1.GetControllerOf(pod)
-	if owner == nil || owner.Kind != kubeflowv1.TFJobKind && owner.Kind != kubeflowv1.PyTorchJobKind {
+	if owner == nil || !kubeflowv1.IsJob(schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind)) {
 		return trainingRun{}, false
 	}
 	number := func(text string) int {

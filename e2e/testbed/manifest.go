@@ -29,8 +29,8 @@ const (
 // there is none. What has no kind is left out.
 func ReplaceImages(manifest []byte) (replaced, name string, err error) {
 	replaced, err = localenv.EditManifest(manifest, func(object *unstructured.Unstructured) error {
-		switch object.GetKind() {
-		case frameworkv1.FrameworkKind, batchv1alpha1.JobKind, kubeflowv1.TFJobKind, kubeflowv1.PyTorchJobKind:
+		kind := object.GetKind()
+		if kind == frameworkv1.FrameworkKind || kind == batchv1alpha1.JobKind || object.GroupVersionKind().Group == kubeflowv1.GroupName {
 			name = object.GetName()
 			replaceImages(object.Object)
 		}

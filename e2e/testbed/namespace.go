@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
 )
 
 // Namespace makes a namespace for one test. When the test ends, it says what was
@@ -79,7 +81,7 @@ func (c *Cluster) dump(ctx context.Context, namespace string) string {
 		{"get", "frameworks,podgroups", "-n", namespace, "-o", "yaml"},
 		// Not every cluster has them.
 		{"get", "jobs.batch.volcano.sh,commands.bus.volcano.sh", "-n", namespace, "-o", "yaml", "--ignore-not-found"},
-		{"get", "tfjobs.kubeflow.org,pytorchjobs.kubeflow.org", "-n", namespace, "-o", "yaml", "--ignore-not-found"},
+		{"get", strings.Join(kubeflowv1.Plurals(), "."+kubeflowv1.GroupName+",") + "." + kubeflowv1.GroupName, "-n", namespace, "-o", "yaml", "--ignore-not-found"},
 		{"get", "events", "-n", namespace, "--sort-by=.lastTimestamp"},
 	} {
 		out, err := c.Kubectl(ctx, args...)

@@ -39,9 +39,12 @@ var (
 	TFJob         = TrainingKind{kubeflowv1.SchemeGroupVersion.Version, kubeflowv1.TFJobKind, "tfjobs", "tensorflow"}
 	TFJobV1alpha2 = TrainingKind{kubeflowv1alpha2.SchemeGroupVersion.Version, kubeflowv1.TFJobKind, "tfjobs", "tensorflow"}
 	PyTorchJob    = TrainingKind{kubeflowv1.SchemeGroupVersion.Version, kubeflowv1.PyTorchJobKind, "pytorchjobs", "pytorch"}
+	XGBoostJob    = TrainingKind{kubeflowv1.SchemeGroupVersion.Version, kubeflowv1.XGBoostJobKind, "xgboostjobs", "xgboost"}
+	PaddleJob     = TrainingKind{kubeflowv1.SchemeGroupVersion.Version, kubeflowv1.PaddleJobKind, "paddlejobs", "paddle"}
+	JAXJob        = TrainingKind{kubeflowv1.SchemeGroupVersion.Version, kubeflowv1.JAXJobKind, "jaxjobs", "jax"}
 )
 
-// TrainingJob is a TFJob or a PyTorchJob of a test.
+// TrainingJob is a training job of a test.
 type TrainingJob struct {
 	trackedJob[kubeflowv1.JobStatus]
 

@@ -18,6 +18,9 @@
 //	                        TF_CONFIG, tell of
 //	a Pod of a PyTorchJob   by the process of rank 0, which MASTER_ADDR or
 //	                        PET_RDZV_ENDPOINT tells of
+//	a Pod of an XGBoostJob  by the master, which MASTER_ADDR tells of
+//	a Pod of a PaddleJob    by the one that PADDLE_MASTER tells of
+//	a Pod of a JAXJob       by worker 0, which COORDINATOR_ADDRESS tells of
 package main
 
 import (
@@ -83,6 +86,12 @@ func parse(args []string, getenv func(string) string) (settings, error) {
 		p, err = cluster.place()
 	case getenv("TF_CONFIG") != "":
 		p, err = placeByTFConfig(getenv("TF_CONFIG"))
+	case getenv("MASTER_ADDR") != "" && getenv("PET_NNODES") == "":
+		p, err = placeInXGBoostJob(getenv)
+	case getenv("COORDINATOR_ADDRESS") != "":
+		p, err = placeInJAXJob(getenv)
+	case getenv("PADDLE_MASTER") != "":
+		p, err = placeInPaddleJob(getenv)
 	case getenv("MASTER_ADDR") != "" || getenv("PET_RDZV_ENDPOINT") != "":
 		p, err = placeInPyTorchJob(getenv)
 	default:

@@ -44,7 +44,7 @@ type reducer interface {
 func placeInFramework(getenv func(string) string, workers, port int) (place, error) {
 	rank, err := strconv.Atoi(getenv("FC_TASK_INDEX"))
 	if err != nil {
-		return place{}, fmt.Errorf("FC_TASK_INDEX is %q, not a number: run this as a task of a Framework, or in a TFJob or PyTorchJob", getenv("FC_TASK_INDEX"))
+		return place{}, fmt.Errorf("FC_TASK_INDEX is %q, not a number: run this as a task of a Framework, or in a training job of Kubeflow", getenv("FC_TASK_INDEX"))
 	}
 	attempt, err := strconv.Atoi(getenv("FC_FRAMEWORK_ATTEMPT_ID"))
 	if err != nil {

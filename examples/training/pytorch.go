@@ -33,16 +33,9 @@ func placeInPyTorchJob(getenv func(string) string) (place, error) {
 		}
 		return meeting(endpoint, -1, workers, name == host), nil
 	}
-	rank, err := strconv.Atoi(getenv("RANK"))
+	rank, workers, err := rankOf(getenv, "RANK", "WORLD_SIZE")
 	if err != nil {
-		return place{}, fmt.Errorf("RANK: %w", err)
-	}
-	workers, err := strconv.Atoi(getenv("WORLD_SIZE"))
-	if err != nil {
-		return place{}, fmt.Errorf("WORLD_SIZE: %w", err)
-	}
-	if rank < 0 || rank >= workers {
-		return place{}, fmt.Errorf("RANK is %d, but WORLD_SIZE is %d", rank, workers)
+		return place{}, err
 	}
 	// What torchrun would go by says the same.
 	if nodes, err := mostNodes(getenv("PET_NNODES")); err != nil || nodes != workers || getenv("PET_NODE_RANK") != getenv("RANK") || getenv("PET_MASTER_ADDR") != getenv("MASTER_ADDR") {

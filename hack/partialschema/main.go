@@ -63,6 +63,12 @@ func complete(file string) error {
 			}
 		case "pytorchjobs.kubeflow.org":
 			merge(templateOf(spec, "pytorchReplicaSpecs"), replicaTemplate())
+		case "xgboostjobs.kubeflow.org":
+			merge(templateOf(spec, "xgbReplicaSpecs"), replicaTemplate())
+		case "paddlejobs.kubeflow.org":
+			merge(templateOf(spec, "paddleReplicaSpecs"), replicaTemplate())
+		case "jaxjobs.kubeflow.org":
+			merge(templateOf(spec, "jaxReplicaSpecs"), replicaTemplate())
 		default:
 			return fmt.Errorf("%s has the CRD %v, of which nothing is known", file, name)
 		}

@@ -3,13 +3,21 @@
 
 package localenv
 
-import "context"
+import (
+	"context"
 
-// InstallKubeflowJobs has the API server serve Kubeflow's TFJobs and PyTorchJobs, and gives
-// lockstep-controller the rights that it needs for them. It waits until both are served, for
+	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
+)
+
+// InstallKubeflowJobs has the API server serve Kubeflow's training jobs of all kinds, and gives
+// lockstep-controller the rights that it needs for them. It waits until all are served, for
 // as long as kubectl waits by itself.
 func (c *Cluster) InstallKubeflowJobs(ctx context.Context) error {
-	return c.installKinds(ctx, "kubeflow", "crd/tfjobs.kubeflow.org", "crd/pytorchjobs.kubeflow.org")
+	var crds []string
+	for _, plural := range kubeflowv1.Plurals() {
+		crds = append(crds, "crd/"+plural+"."+kubeflowv1.GroupName)
+	}
+	return c.installKinds(ctx, "kubeflow", crds...)
 }
 
 // WithKubeflowJobs are options of a controller that runs Kubeflow's jobs. settings are more of

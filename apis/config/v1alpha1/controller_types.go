@@ -126,7 +126,7 @@ type VolcanoJobs struct {
 	TopologyTiers map[string]string `json:"topologyTiers,omitempty"`
 }
 
-// KubeflowJobs says whether TFJobs and PyTorchJobs of kubeflow.org are run, which, and how.
+// KubeflowJobs says whether training jobs of kubeflow.org are run, which, and how.
 type KubeflowJobs struct {
 	// enabled has them run. Default false.
 	Enabled *bool `json:"enabled,omitempty"`

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package v1 is the API of Kubeflow's training jobs, group kubeflow.org, version v1:
-// TFJob and PyTorchJob.
+// TFJob, PyTorchJob, XGBoostJob, PaddleJob and JAXJob.
 //
 // A job has replicas of some types, such as workers and parameter servers: a Pod and a
 // Service each, which are told of each other in the environment. Names on the wire are

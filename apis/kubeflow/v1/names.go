@@ -5,8 +5,8 @@ package v1
 
 // Labels of Pods and Services of a job. Kubeflow's clients read them: they never change.
 const (
-	// KeyOperatorName is the name of the kind's controller: tfjob-controller,
-	// pytorchjob-controller.
+	// KeyOperatorName is the name of the kind's controller: that of the kind in lower case,
+	// and -controller.
 	KeyOperatorName = "training.kubeflow.org/operator-name"
 	KeyJobName      = "training.kubeflow.org/job-name"
 	// KeyReplicaType is the type in lower case.

@@ -18,6 +18,12 @@ const (
 	TFJobPlural      = "tfjobs"
 	PyTorchJobKind   = "PyTorchJob"
 	PyTorchJobPlural = "pytorchjobs"
+	XGBoostJobKind   = "XGBoostJob"
+	XGBoostJobPlural = "xgboostjobs"
+	PaddleJobKind    = "PaddleJob"
+	PaddleJobPlural  = "paddlejobs"
+	JAXJobKind       = "JAXJob"
+	JAXJobPlural     = "jaxjobs"
 )
 
 // SchemeGroupVersion is the group and version of the types in this package.
@@ -34,8 +40,27 @@ func Resource(resource string) schema.GroupResource {
 	return SchemeGroupVersion.WithResource(resource).GroupResource()
 }
 
+// Plurals are the resources of all kinds of jobs.
+func Plurals() []string {
+	return []string{TFJobPlural, PyTorchJobPlural, XGBoostJobPlural, PaddleJobPlural, JAXJobPlural}
+}
+
+// IsJob says whether a kind is one of the jobs of this package.
+func IsJob(kind schema.GroupVersionKind) bool {
+	if kind.GroupVersion() != SchemeGroupVersion {
+		return false
+	}
+	switch kind.Kind {
+	case TFJobKind, PyTorchJobKind, XGBoostJobKind, PaddleJobKind, JAXJobKind:
+		return true
+	default:
+		return false
+	}
+}
+
 func addKnownTypes(scheme *runtime.Scheme) error {
-	scheme.AddKnownTypes(SchemeGroupVersion, &TFJob{}, &TFJobList{}, &PyTorchJob{}, &PyTorchJobList{})
+	scheme.AddKnownTypes(SchemeGroupVersion, &TFJob{}, &TFJobList{}, &PyTorchJob{}, &PyTorchJobList{},
+		&XGBoostJob{}, &XGBoostJobList{}, &PaddleJob{}, &PaddleJobList{}, &JAXJob{}, &JAXJobList{})
 	metav1.AddToGroupVersion(scheme, SchemeGroupVersion)
 	return nil
 }

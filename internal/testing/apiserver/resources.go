@@ -63,6 +63,9 @@ func resources() []Resource {
 		{GroupVersionResource: busv1alpha1.SchemeGroupVersion.WithResource(busv1alpha1.CommandPlural), Kind: busv1alpha1.CommandKind, NoStatus: true, Type: (*busv1alpha1.Command)(nil)},
 		{GroupVersionResource: kubeflowv1.SchemeGroupVersion.WithResource(kubeflowv1.TFJobPlural), Kind: kubeflowv1.TFJobKind, Type: (*kubeflowv1.TFJob)(nil)},
 		{GroupVersionResource: kubeflowv1.SchemeGroupVersion.WithResource(kubeflowv1.PyTorchJobPlural), Kind: kubeflowv1.PyTorchJobKind, Type: (*kubeflowv1.PyTorchJob)(nil)},
+		{GroupVersionResource: kubeflowv1.SchemeGroupVersion.WithResource(kubeflowv1.XGBoostJobPlural), Kind: kubeflowv1.XGBoostJobKind, Type: (*kubeflowv1.XGBoostJob)(nil)},
+		{GroupVersionResource: kubeflowv1.SchemeGroupVersion.WithResource(kubeflowv1.PaddleJobPlural), Kind: kubeflowv1.PaddleJobKind, Type: (*kubeflowv1.PaddleJob)(nil)},
+		{GroupVersionResource: kubeflowv1.SchemeGroupVersion.WithResource(kubeflowv1.JAXJobPlural), Kind: kubeflowv1.JAXJobKind, Type: (*kubeflowv1.JAXJob)(nil)},
 		{GroupVersionResource: autoscalingv2.SchemeGroupVersion.WithResource("horizontalpodautoscalers"), Kind: "HorizontalPodAutoscaler", Type: (*autoscalingv2.HorizontalPodAutoscaler)(nil)},
 		{GroupVersionResource: schedulingv1alpha1.SchemeGroupVersion.WithResource("podgroups"), Kind: "PodGroup", Type: (*schedulingv1alpha1.PodGroup)(nil)},
 	}

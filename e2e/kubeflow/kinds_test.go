@@ -1,0 +1,80 @@
+//go:build e2e
+
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kubeflow
+
+import (
+	"testing"
+
+	"github.com/lockstep-k8s/lockstep/e2e/testbed"
+)
+
+// TestMoreKinds are the lives of XGBoostJobs, PaddleJobs and JAXJobs: what their Pods are told, who
+// decides, and what kubectl scales.
+func TestMoreKinds(t *testing.T) {
+	tell(t, map[string]func(t *testing.T){
+		"an XGBoostJob is its master's": func(t *testing.T) {
+			j := given(t, testbed.XGBoostJob, "Master 1, Worker 2").HasPairs(append(numbered("worker", 2), "j-master-0")...)
+			wantEnv(t, j, "j-worker-1", map[string]string{
+				"MASTER_ADDR": "j-master-0", "MASTER_PORT": "9999", "WORLD_SIZE": "3", "RANK": "2", "WORKER_PORT": "9999", "WORKER_ADDRS": "j-worker-0,j-worker-1",
+			})
+			j.Run().Has("Created Running").End(0, "j-worker-0").Has("Created Running")
+			j.End(0, "j-master-0").Has("Created !Running Succeeded").Counts("Master", counts{Succeeded: 1})
+		},
+		"an XGBoostJob fails with a worker": func(t *testing.T) {
+			j := given(t, testbed.XGBoostJob, "Master 1, Worker 1").HasPairs("j-master-0", "j-worker-0").Run().Has("Created Running")
+			j.End(1, "j-worker-0").Has("Created !Running Failed")
+		},
+		"a PaddleJob is its servers'": func(t *testing.T) {
+			j := given(t, testbed.PaddleJob, "Master 1, Worker 1").HasPairs("j-master-0", "j-worker-0")
+			wantEnv(t, j, "j-worker-0", map[string]string{"PADDLE_MASTER": "j-master-0:36543", "PADDLE_NNODES": "2", "PADDLE_JOB_ID": "j", "PADDLE_TRAINER_NUM": "1"})
+			wantEnv(t, j, "j-master-0", map[string]string{"PADDLE_MASTER": "$(POD_IP_DUMMY):36543", "PADDLE_SERVER_NUM": "1"})
+			j.Run().Has("Created Running").End(0, "j-master-0").Has("Created !Running Succeeded")
+		},
+		"a PaddleJob of workers is scaled, and succeeds with all of them": func(t *testing.T) {
+			j := given(t, testbed.PaddleJob, "Worker 1").HasPairs("j-worker-0")
+			scale(t, j, "paddlejob", "2")
+			j.HasPairs(numbered("worker", 2)...).Run().Counts("Worker", counts{Active: 2}).End(0, "j-worker-0").Has("Created Running")
+			j.End(0, "j-worker-1").Has("Created !Running Succeeded")
+		},
+		"a JAXJob is scaled, and succeeds with all its workers": func(t *testing.T) {
+			j := given(t, testbed.JAXJob, "Worker 2").HasPairs(numbered("worker", 2)...)
+			wantEnv(t, j, "j-worker-1", map[string]string{"COORDINATOR_ADDRESS": "j-worker-0", "COORDINATOR_PORT": "6666", "NUM_PROCESSES": "2", "PROCESS_ID": "1"})
+			scale(t, j, "jaxjob", "3")
+			j.HasPairs(numbered("worker", 3)...).Run().Has("Created Running").End(0, numbered("worker", 3)...).Has("Created !Running Succeeded")
+		},
+		"gangs of all of them are placed": func(t *testing.T) {
+			for kind, replicas := range map[testbed.TrainingKind]string{testbed.XGBoostJob: "Master 1, Worker 2", testbed.PaddleJob: "Worker 3", testbed.JAXJob: "Worker 3"} {
+				j := cluster.GivenTrainingJob(t, kind, specOf(kind, replicas, "@∞", "runPolicy: {schedulingPolicy: {}}"))
+				if n := j.PodGroup(1).Spec.MinMember; n != 3 {
+					t.Errorf("%d Pods have to start together, want 3", n)
+				}
+				j.Passes("Created Running")
+			}
+		},
+	})
+}
+
+// wantEnv wants the first container of a Pod to have variables of these values.
+func wantEnv(t *testing.T, j *testbed.TrainingJob, pod string, want map[string]string) {
+	t.Helper()
+	have := map[string]string{}
+	for _, e := range j.Pods()[pod].Spec.Containers[0].Env {
+		have[e.Name] = e.Value
+	}
+	for name, value := range want {
+		if have[name] != value {
+			t.Errorf("%s of %s is %q, want %q", name, pod, have[name], value)
+		}
+	}
+}
+
+// scale has kubectl scale the workers of a job.
+func scale(t *testing.T, j *testbed.TrainingJob, kind, replicas string) {
+	t.Helper()
+	if out, err := cluster.Kubectl(t.Context(), "-n", j.Namespace, "scale", kind, "j", "--replicas="+replicas); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+}

@@ -116,6 +116,9 @@ func (e *engine) plan(ctx context.Context, view *gangView, own room.Claim) (plac
 	if e.freer.freeings.hinders(view.Key) {
 		return place.Unsought(&view.Gang, own, whileFreeing()), nil
 	}
+	if e.rivalry.refuses(view.Key.Dialect) {
+		return place.Unsought(&view.Gang, own, whileRival()), nil
+	}
 	for _, pod := range view.Waiting {
 		// A member with a nomination takes room from its siblings there.
 		if pod.Status.NominatedNodeName != "" {

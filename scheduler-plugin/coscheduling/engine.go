@@ -48,6 +48,7 @@ type engine struct {
 	binder  *binder
 	ringer  *ringer
 	freer   *freer
+	rivalry *rivalry
 }
 
 // serves says whether Pods with this scheduler name are placed by the engine.

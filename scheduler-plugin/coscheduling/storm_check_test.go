@@ -16,7 +16,6 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/defaultpreemption"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
-	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/gangs"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
 )
@@ -53,6 +52,10 @@ func (s *storm) await() {
 			defer s.kube.Unlock()
 			s.fail(s.violations[0])
 		}
+		if wrong := s.toldWrong(); wrong != "" {
+			defer s.kube.Unlock()
+			s.fail(wrong)
+		}
 		before := broken
 		if last, broken = s.unrest(), ""; last == "" {
 			broken = s.broken()
@@ -68,9 +71,11 @@ func (s *storm) await() {
 		if last == "" {
 			s.logf("calm")
 			s.calm()
+			s.calmOthers()
 			s.kube.Unlock()
 			s.kube.ClearActions()
 			s.lock.ClearActions()
+			s.foreign.ClearActions()
 			return
 		}
 		if time.Now().After(deadline) {
@@ -141,7 +146,7 @@ func (s *storm) unseen(all *gangs.Gangs) string {
 			continue
 		}
 		members++
-		g, ok := dump.Gangs[dialect.Key{Namespace: testNamespace, Name: p.group}]
+		g, ok := dump.Gangs[s.groups[p.group].key()]
 		if !ok {
 			return "a group is not seen"
 		}
@@ -261,7 +266,7 @@ func (s *storm) unfounded() string {
 
 // broken says which promise does not hold now that all is calm, empty for none.
 func (s *storm) broken() string {
-	for _, check := range []func() string{s.partial, s.hoarded, s.unfounded, s.left, s.daemonLeft, s.scattered, s.leftBehind, s.shouldPreempt, s.inVain, s.nominated} {
+	for _, check := range []func() string{s.partial, s.hoarded, s.unfounded, s.left, s.daemonLeft, s.scattered, s.leftBehind, s.shouldPreempt, s.inVain, s.nominated, s.untold} {
 		if what := check(); what != "" {
 			return what
 		}

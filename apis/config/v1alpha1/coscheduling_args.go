@@ -52,6 +52,9 @@ func SetDefaultsCoschedulingArgs(args *CoschedulingArgs) {
 	if args.Dialects.Volcano.UnlinkedPods == "" {
 		args.Dialects.Volcano.UnlinkedPods = UnlinkedSchedule
 	}
+	if args.Dialects.Volcano.Rivals == "" {
+		args.Dialects.Volcano.Rivals = RivalsRefuse
+	}
 }
 
 // ValidateCoschedulingArgs says what is out of range in arguments whose defaults
@@ -88,6 +91,7 @@ func validateDialects(dialects *Dialects, path *field.Path) field.ErrorList {
 		oneOf(volcano.Child("claim"), &dialects.Volcano.Claim, ClaimAll, ClaimNone),
 		oneOf(volcano.Child("unlinkedPods"), &dialects.Volcano.UnlinkedPods, UnlinkedSchedule, UnlinkedWait),
 		validateTiers(dialects.Volcano.Tiers, volcano.Child("tiers")),
+		oneOf(volcano.Child("rivals"), &dialects.Volcano.Rivals, RivalsRefuse, RivalsIgnore),
 		validateRules(dialects.Rules, path.Child("rules")),
 	)
 }

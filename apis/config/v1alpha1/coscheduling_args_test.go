@@ -25,7 +25,7 @@ func TestDecodeCoschedulingArgs(t *testing.T) {
 			BindRetries:     ptr.To[int32](3),
 			Dialects: Dialects{
 				SchedulerPlugins: SchedulerPluginsDialect{Mode: DialectAuto},
-				Volcano:          VolcanoDialect{Mode: DialectAuto, Claim: ClaimAll, UnlinkedPods: UnlinkedSchedule},
+				Volcano:          VolcanoDialect{Mode: DialectAuto, Claim: ClaimAll, UnlinkedPods: UnlinkedSchedule, Rivals: RivalsRefuse},
 			},
 		}
 		change(args)

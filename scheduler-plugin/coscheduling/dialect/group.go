@@ -29,6 +29,9 @@ type Group struct {
 	// Owner is what the group was made for, with Pods of its own: then only the Pods that it
 	// controls are members. Nil if the link alone makes a member.
 	Owner *metav1.OwnerReference
+	// MadeFor is the kind of the first owner of the object, for which a tool has made the group. Empty
+	// for Own, and if there is no owner. Other than Owner, it says nothing of members.
+	MadeFor string
 	// Spec is what is asked for.
 	Spec Spec
 	// Conditions are what the object says of the gang: whether it is placed, and why not. Of

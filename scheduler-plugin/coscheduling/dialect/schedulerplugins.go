@@ -70,7 +70,7 @@ func FromSchedulerPlugins(object *unstructured.Unstructured) *Group {
 
 // fromObject is what all objects of other projects have in common.
 func fromObject(d Dialect, object *unstructured.Unstructured) *Group {
-	return &Group{
+	group := &Group{
 		Key:             Key{Dialect: d, Namespace: object.GetNamespace(), Name: object.GetName()},
 		UID:             object.GetUID(),
 		ResourceVersion: object.GetResourceVersion(),
@@ -78,6 +78,10 @@ func fromObject(d Dialect, object *unstructured.Unstructured) *Group {
 		Created:         object.GetCreationTimestamp().Time,
 		PhaseBy:         phaseBy(object),
 	}
+	if owners := object.GetOwnerReferences(); len(owners) > 0 {
+		group.MadeFor = owners[0].Kind
+	}
+	return group
 }
 
 // numberIn is a number of an object, 0 if there is none or it can't be one.

@@ -41,8 +41,8 @@ func TestWhatATrainingOperatorWritesIsRead(t *testing.T) {
 		"status": {"phase": "Running", "occupiedBy": "ns/tj", "running": 2, "succeeded": 1}}`))
 	want := &Group{
 		Key: Key{Dialect: SchedulerPlugins, Namespace: "ns", Name: "tj"}, UID: "u", ResourceVersion: "7", Generation: 2,
-		Created: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
-		Spec:    Spec{Minimum: podgroup.Minimum{Members: 3}, DisruptionMode: schedulingv1alpha1.DisruptGang},
+		Created: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), MadeFor: "TFJob",
+		Spec: Spec{Minimum: podgroup.Minimum{Members: 3}, DisruptionMode: schedulingv1alpha1.DisruptGang},
 		Conditions: []schedulingv1alpha1.PodGroupCondition{
 			{Type: schedulingv1alpha1.ConditionScheduled, Status: metav1.ConditionTrue, Reason: schedulingv1alpha1.ReasonScheduled},
 			{Type: schedulingv1alpha1.ConditionUnschedulable, Status: metav1.ConditionFalse, Reason: schedulingv1alpha1.ReasonScheduled},

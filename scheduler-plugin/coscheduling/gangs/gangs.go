@@ -165,6 +165,9 @@ func (t *Gangs) SetPod(pod *corev1.Pod) {
 	if key.Dialect != dialect.Own && m.pod.Status.Phase != pod.Status.Phase && t.synced {
 		t.config.Report(key, 0) // the group counts its Pods by their phases
 	}
+	if t.synced && g.isBoundElsewhere(m, pod) {
+		t.config.BoundElsewhere(pod)
+	}
 	isNews, wasPlaced := g.see(m, pod, t.config.Now())
 	t.settle(g)
 	t.doubt(g)

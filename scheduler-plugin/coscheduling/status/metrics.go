@@ -57,8 +57,9 @@ func (servedRegistry) CustomRegister(c metrics.StableCollector) error {
 }
 
 // NewMetrics registers the metrics. When they are asked, waiting counts the gangs that wait, by
-// reason, and foreign the groups whose status is left to other programs, by their API group.
-func NewMetrics(registry Registry, waiting, foreign func() map[string]int) (*Metrics, error) {
+// reason, foreign the groups whose status is left to other programs, by their API group, and rivals
+// are the scheduler names of which another scheduler is known.
+func NewMetrics(registry Registry, waiting, foreign func() map[string]int, rivals func() []string) (*Metrics, error) {
 	const subsystem = "lockstep_scheduler"
 	m := &Metrics{
 		Cycles: metrics.NewCounterVec(&metrics.CounterOpts{
@@ -96,13 +97,17 @@ func NewMetrics(registry Registry, waiting, foreign func() map[string]int) (*Met
 			return nil, fmt.Errorf("registering metrics: %w", err)
 		}
 	}
-	for _, c := range []*collector{
-		{count: waiting, desc: metrics.NewDesc(subsystem+"_waiting_gangs", "Gangs with members that wait, by reason.",
+	gauges := []*askedCollector{
+		{ask: waiting, desc: metrics.NewDesc(subsystem+"_waiting_gangs", "Gangs with members that wait, by reason.",
 			[]string{"reason"}, nil, metrics.ALPHA, "")},
-		{count: foreign, desc: metrics.NewDesc(subsystem+"_foreign_writers", "PodGroups whose status is left to another program that writes it, by the API group of their kind.",
+		{ask: foreign, desc: metrics.NewDesc(subsystem+"_foreign_writers", "PodGroups whose status is left to another program that writes it, by the API group of their kind.",
 			[]string{"group"}, nil, metrics.ALPHA, "")},
-	} {
-		if err := registry.CustomRegister(c); err != nil {
+		{ask: func() map[string]int { return ones(rivals()) }, desc: metrics.NewDesc(subsystem+"_rivals",
+			"1 for each scheduler name that another scheduler serves, too, as far as is known.",
+			[]string{"scheduler_name"}, nil, metrics.ALPHA, "")},
+	}
+	for _, gauge := range gauges {
+		if err := registry.CustomRegister(gauge); err != nil {
 			return nil, fmt.Errorf("registering metrics: %w", err)
 		}
 	}
@@ -118,20 +123,29 @@ func (m *Metrics) ObserveCycle(result Result, took time.Duration, members int) {
 	m.duration.WithLabelValues(string(result)).Observe(took.Seconds())
 }
 
-// collector counts when it is scraped, so that nothing has to be kept up
-// to date in between.
-type collector struct {
-	metrics.BaseStableCollector
-	count func() map[string]int
-	desc  *metrics.Desc
+// ones are 1 for each of the names.
+func ones(names []string) map[string]int {
+	counts := make(map[string]int, len(names))
+	for _, name := range names {
+		counts[name] = 1
+	}
+	return counts
 }
 
-func (c *collector) DescribeWithStability(ch chan<- *metrics.Desc) {
+// askedCollector asks for numbers by a label when it is scraped, so that nothing has to be kept up
+// to date in between.
+type askedCollector struct {
+	metrics.BaseStableCollector
+	ask  func() map[string]int
+	desc *metrics.Desc
+}
+
+func (c *askedCollector) DescribeWithStability(ch chan<- *metrics.Desc) {
 	ch <- c.desc
 }
 
-func (c *collector) CollectWithStability(ch chan<- metrics.Metric) {
-	for label, n := range c.count() {
+func (c *askedCollector) CollectWithStability(ch chan<- metrics.Metric) {
+	for label, n := range c.ask() {
 		ch <- metrics.NewLazyConstMetric(c.desc, metrics.GaugeValue, float64(n), label)
 	}
 }

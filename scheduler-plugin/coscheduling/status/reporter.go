@@ -4,6 +4,7 @@
 package status
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -160,23 +161,23 @@ func (r *Reporter) reportOn(ctx context.Context, key dialect.Key) error {
 	if untold, told := gang.SeveralGroups(); len(untold) > 0 {
 		for _, p := range untold {
 			event := gang.SeveralGroupsEvent(p)
-			r.recorder.WithLogger(klog.FromContext(ctx)).Eventf(p.Pod, nil, event.Kind, event.Reason, "Scheduling", "%s", event.Message)
+			r.recorder.WithLogger(klog.FromContext(ctx)).Eventf(p.Pod, nil, event.Kind, event.Reason, actionScheduling, "%s", event.Message)
 		}
 		gang.Record.ToldIgnored = told
 		r.gangs.Remember(gang.Group, gang.Record)
 	}
 	for _, warning := range gang.Warnings() {
-		r.recordEvent(ctx, &gang, warning.Kind, warning.Reason, warning.Message)
+		r.recordEvent(ctx, &gang, warning.Kind, warning.Reason, actionScheduling, warning.Message)
 		gang.Record.Warned = append(gang.Record.Warned, warning.Reason)
 		r.gangs.Remember(gang.Group, gang.Record)
 	}
 	if message := gang.MinimaDiffer(); message != "" {
-		r.recordEvent(ctx, &gang, corev1.EventTypeWarning, news.ReasonMinimaDiffer, message)
+		r.recordEvent(ctx, &gang, corev1.EventTypeWarning, news.ReasonMinimaDiffer, actionScheduling, message)
 		gang.Record.ToldMinima = true
 		r.gangs.Remember(gang.Group, gang.Record)
 	}
 	if message := gang.Capping(); message != "" {
-		r.recordEvent(ctx, &gang, corev1.EventTypeWarning, news.ReasonCapped, message)
+		r.recordEvent(ctx, &gang, corev1.EventTypeWarning, news.ReasonCapped, actionScheduling, message)
 		gang.Record.ToldCapped = true
 		r.gangs.Remember(gang.Group, gang.Record)
 	}
@@ -225,8 +226,7 @@ func (r *Reporter) tell(ctx context.Context, gang *news.Gang) error {
 		gang.Record.Status, gang.Record.StatusAt = status, now
 	}
 	if conditions != nil {
-		event := gang.EventOf(conditions)
-		r.recordEvent(ctx, gang, event.Kind, event.Reason, event.Message)
+		r.recordChange(ctx, gang, conditions, now)
 		gang.Record.Conditions, gang.Record.At = conditions, now
 	}
 	r.gangs.Remember(group, gang.Record)
@@ -285,6 +285,24 @@ func (r *Reporter) writeStatus(ctx context.Context, group *dialect.Group, status
 	return true, nil
 }
 
+// recordChange tells of a change of the conditions on the PodGroup itself, for kubectl
+// describe.
+func (r *Reporter) recordChange(ctx context.Context, gang *news.Gang, conditions []schedulingv1alpha1.PodGroupCondition, now time.Time) {
+	event := gang.EventOf(conditions)
+	action := cmp.Or(event.Action, actionScheduling)
+	if hint, wait := gang.Hint(now); hint != "" && wait == 0 {
+		action = actionHinting
+	}
+	r.recordEvent(ctx, gang, event.Kind, event.Reason, action, event.Message)
+}
+
+// The actions of events. Of events that differ in nothing but their message, the recorder writes the
+// first one and counts the others.
+const (
+	actionScheduling = "Scheduling"
+	actionHinting    = "Hinting"
+)
+
 // subjectOf is what events of a gang are told of: its PodGroup or, if it has none, the first of its
 // Pods. It is nil if there is neither.
 func subjectOf(gang *news.Gang) runtime.Object {
@@ -299,12 +317,12 @@ func subjectOf(gang *news.Gang) runtime.Object {
 }
 
 // recordEvent records an event on a PodGroup or, of a gang without one, on one of its Pods.
-func (r *Reporter) recordEvent(ctx context.Context, gang *news.Gang, kind, reason, message string) {
+func (r *Reporter) recordEvent(ctx context.Context, gang *news.Gang, kind, reason, action, message string) {
 	subject := subjectOf(gang)
 	if subject == nil {
 		return
 	}
-	r.recorder.WithLogger(klog.FromContext(ctx)).Eventf(subject, nil, kind, reason, "Scheduling", "%s", message)
+	r.recorder.WithLogger(klog.FromContext(ctx)).Eventf(subject, nil, kind, reason, action, "%s", message)
 }
 
 // mark sets PodScheduled=False on a Pod that waits, unless it has it, and nominates it for
@@ -336,7 +354,7 @@ func (r *Reporter) mark(ctx context.Context, key podKey) error {
 	}
 	if tells && mark.Event {
 		r.recorder.WithLogger(klog.FromContext(ctx)).
-			Eventf(pod, nil, corev1.EventTypeWarning, "FailedScheduling", "Scheduling", "%s", mark.Message)
+			Eventf(pod, nil, corev1.EventTypeWarning, "FailedScheduling", actionScheduling, "%s", mark.Message)
 	}
 	return nil
 }

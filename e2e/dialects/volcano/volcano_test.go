@@ -21,30 +21,39 @@ import (
 )
 
 // TestATrainingOperatorCreatesPodsOnceItMay: it makes the group, waits until that is in the phase Inqueue, and
-// deletes it after the end. A worker that is replaced meanwhile must not have the group wait again: the
-// operator would create none.
+// deletes it after the end.
 func TestATrainingOperatorCreatesPodsOnceItMay(t *testing.T) {
 	t.Parallel()
 	j := newTool(t, "tj", ofVolcano)
-	phases := j.watchPhases()
 	j.makeGroup("TFJob", map[string]any{"minMember": int64(3), "queue": "default", "minResources": map[string]any{"cpu": "3"}}, nil)
 	j.waitPhase("Inqueue")
-	j.pod("tj-worker-0", "worker")
-	j.pod("tj-worker-1", "worker")
+	j.pod("tj-worker-0", "worker", runsFor(3, 0))
+	j.pod("tj-worker-1", "worker", runsFor(3, 0))
 	j.waitStatus("NotEnoughTasks")
 	j.nobodyIsPlaced()
-	j.pod("tj-worker-2", "worker", runsFor(5, 0))
+	j.pod("tj-worker-2", "worker", runsFor(3, 0))
 	j.waitPlaced("tj-worker-0", "tj-worker-1", "tj-worker-2")
-	j.waitPhase("Running")
 	j.waitEvent("PodGroup", "Scheduled", "pod group is ready")
-	j.deletePod("tj-worker-0")
-	j.pod("tj-worker-0", "worker", runsFor(2, 0))
-	j.waitPlaced("tj-worker-0", "tj-worker-1", "tj-worker-2")
-	j.deletePod("tj-worker-1")
-	j.pod("tj-worker-1", "worker", runsFor(2, 0))
 	j.waitPhase("Completed")
 	j.check()
 	j.deleteGroup()
+}
+
+// TestAWorkerIsReplaced: the group must not wait again meanwhile, as the operator would create no Pod.
+func TestAWorkerIsReplaced(t *testing.T) {
+	t.Parallel()
+	j := newTool(t, "tj", ofVolcano)
+	phases := j.watchPhases()
+	j.makeGroup("TFJob", map[string]any{"minMember": int64(2), "queue": "default"}, nil)
+	j.waitPhase("Inqueue")
+	j.pod("tj-worker-0", "worker")
+	j.pod("tj-worker-1", "worker")
+	j.waitPhase("Running")
+	j.deletePod("tj-worker-1")
+	j.waitPhase("Inqueue")
+	j.pod("tj-worker-1", "worker")
+	j.waitPlaced("tj-worker-0", "tj-worker-1")
+	j.waitPhase("Running")
 	if seen := phases(); slices.Contains(seen, "Pending") {
 		t.Errorf("the phases were %q: the operator creates no Pods while it is Pending", seen)
 	}

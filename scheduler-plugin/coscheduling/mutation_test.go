@@ -109,6 +109,8 @@ func mutations() map[string]mutation.Mutation {
 		// PodGroups of other dialects.
 		"the phase of another program is overwritten": {File: "dialect/status.go", By: "status", Tests: "TestAPhaseThatSomebodyElseWrites",
 			Old: `g.PhaseBy != "" && g.PhaseBy != Writer`, New: "false"},
+		"Pods without a group never wait for one": {File: "plugin.go", Tests: "TestAPodWithoutAGroupWaitsForOne",
+			Old: "!c.engine.gangs.AreOn(dialect.Volcano) {", New: "true {"},
 		"another program is fought for ever": {File: "gangs/rivalry.go", Tests: "TestWhenAStatusIsLeftToAnotherProgram",
 			Old: "if now.Sub(r.changed) < rivalWindow {", New: "if false {"},
 		"the maker of a group is its rival": {File: "gangs/rivalry.go", Tests: "TestWhenAStatusIsLeftToAnotherProgram",

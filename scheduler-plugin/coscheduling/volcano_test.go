@@ -188,3 +188,35 @@ func TestAPodThatNamesTwoGroupsIsTold(t *testing.T) {
 		return w.recorded("SeveralPodGroups the Pod names several PodGroups: it is a member of own") == 1
 	})
 }
+
+// TestAPodWithoutAGroupWaitsForOne, if it names the scheduler of Volcano and the configuration says so:
+// Volcano's controllers make the group, and write the annotation.
+func TestAPodWithoutAGroupWaitsForOne(t *testing.T) {
+	named := func(w *schedulertesting.PodWrapper) { w.SchedulerName("volcano") }
+	for policy, waits := range map[string]bool{"Wait": true, "Schedule": false} {
+		t.Run(policy, func(t *testing.T) {
+			w := newWorld(t, all(makeNodes("node", 1, 4), makePod("unlinked", named))...)
+			w.name, w.args = "volcano", `{"dialects":{"volcano":{"unlinkedPods":"`+policy+`"}}}`
+			w.serveDialect(dialect.Volcano, makeVolcanoGroup("gang", 1))
+			w.start()
+			if !waits {
+				w.eventually("it is bound by itself", func() bool { return slices.Equal(w.bound(), []string{"unlinked"}) })
+				return
+			}
+			w.create(makePod("linked", named, ofVolcano("gang")))
+			w.eventually("a member is bound", func() bool { return len(w.bound()) > 0 })
+			if bound := w.bound(); !slices.Equal(bound, []string{"linked"}) {
+				t.Errorf("%v are bound, and one of them names no group", bound)
+			}
+			pod, err := w.kube.CoreV1().Pods(testNamespace).Get(t.Context(), "unlinked", metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			pod.Annotations = map[string]string{"scheduling.k8s.io/group-name": "gang"}
+			if _, err := w.kube.CoreV1().Pods(testNamespace).Update(t.Context(), pod, metav1.UpdateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			w.eventually("it is bound when it names one", func() bool { return len(w.bound()) == 2 })
+		})
+	}
+}

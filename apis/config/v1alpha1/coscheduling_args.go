@@ -55,6 +55,7 @@ func SetDefaultsCoschedulingArgs(args *CoschedulingArgs) {
 	if args.Dialects.Volcano.Rivals == "" {
 		args.Dialects.Volcano.Rivals = RivalsRefuse
 	}
+	setReservationDefaults(&args.Dialects.Reservation)
 }
 
 // ValidateCoschedulingArgs says what is out of range in arguments whose defaults
@@ -93,6 +94,7 @@ func validateDialects(dialects *Dialects, path *field.Path) field.ErrorList {
 		validateTiers(dialects.Volcano.Tiers, volcano.Child("tiers")),
 		oneOf(volcano.Child("rivals"), &dialects.Volcano.Rivals, RivalsRefuse, RivalsIgnore),
 		validateRules(dialects.Rules, path.Child("rules")),
+		validateReservation(&dialects.Reservation, path.Child("reservation")),
 	)
 }
 

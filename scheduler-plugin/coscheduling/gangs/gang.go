@@ -58,6 +58,8 @@ type gang struct {
 	incompleteSince time.Time
 	record          news.Record // what was written of it
 	rivalry         rivalry     // and who else has
+	// provided is what room is kept for members that are still to come.
+	provided provided
 }
 
 func newGang(key dialect.Key, rules *Rules, now time.Time) *gang {

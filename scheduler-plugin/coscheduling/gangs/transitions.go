@@ -50,6 +50,7 @@ func (g *gang) loseGroup(now time.Time) {
 func (g *gang) inheritNothing() {
 	g.record, g.rivalry = news.Record{}, rivalry{}
 	g.kept = ""
+	g.provided = provided{}
 	g.bindings.forget()
 	g.failedMembers, g.deletedMembers = 0, 0
 }

@@ -7,7 +7,6 @@ package volcano
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -77,7 +76,10 @@ func TestATrainingJobIsSuspended(t *testing.T) {
 		j.deleteGroup()
 		testbed.Consistently(t, "nobody to make the group again", 3*time.Second, func(ctx context.Context) (bool, string, error) {
 			_, err := groups.Namespace(j.namespace).Get(ctx, j.name, metav1.GetOptions{})
-			return apierrors.IsNotFound(err), fmt.Sprint(err), nil
+			if err != nil && !apierrors.IsNotFound(err) {
+				return false, "", err
+			}
+			return err != nil, "it is there again", nil
 		})
 	}
 }

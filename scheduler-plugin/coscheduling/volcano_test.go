@@ -13,7 +13,6 @@ import (
 	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
 
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
-	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/news"
 )
 
 // volcanoOn has PodGroups of Volcano's be served though no profile is named as its scheduler.
@@ -163,7 +162,7 @@ func TestAVolcanoGangThatAsksForATier(t *testing.T) {
 	w.serveDialect(dialect.Volcano, near("near", 1), near("far", 2))
 	w.start()
 	w.eventually("the Pods of one are told what is in the way", func() bool {
-		return w.scheduledCondition("far-0").Reason == news.ReasonObstacle && w.scheduledCondition("far-1").Reason == news.ReasonObstacle
+		return w.scheduledCondition("far-0").Reason == dialect.ReasonNotSupported && w.scheduledCondition("far-1").Reason == dialect.ReasonNotSupported
 	})
 	w.eventually("and so is its group", func() bool {
 		return w.recorded("Unschedulable 2/2 tasks in gang unschedulable: the networkTopology asks for one domain of tier 2") == 1

@@ -4,6 +4,7 @@
 package dialect
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -40,12 +41,14 @@ const ReasonSubGroups = "SubGroupPolicyIgnored"
 func FromVolcano(tiers []Tier) func(object *unstructured.Unstructured) *Group {
 	return func(object *unstructured.Unstructured) *Group {
 		group := fromVolcano(object)
-		group.Spec.Topology, group.Spec.Obstacle = topologyOfVolcano(object.Object, tiers)
+		var obstacle string
+		group.Spec.Topology, obstacle = topologyOfVolcano(object.Object, tiers)
 		if subgroups := listIn(object.Object, "spec", "subGroupPolicy"); len(subgroups) > 0 {
 			group.Warnings = []Warning{{Reason: ReasonSubGroups, Message: "the scheduler knows no subGroupPolicy: only minMember counts, and minTaskMember"}}
-			if group.Spec.Obstacle == "" {
-				group.Spec.Obstacle = obstacleOfSubgroups(subgroups)
-			}
+			obstacle = cmp.Or(obstacle, obstacleOfSubgroups(subgroups))
+		}
+		if obstacle != "" {
+			group.Spec.Halt = Halt{Reason: ReasonNotSupported, Message: obstacle}
 		}
 		return group
 	}
@@ -139,9 +142,9 @@ func conditionsOfVolcano(conditions []schedulingv1alpha1.PodGroupCondition) []ma
 }
 
 // reasonOfVolcano is the reason of a condition in the words of Volcano, which knows no failed
-// bindings.
+// bindings, and nothing that can't be had.
 func reasonOfVolcano(reason string) string {
-	if reason == schedulingv1alpha1.ReasonBindingFailed {
+	if reason == schedulingv1alpha1.ReasonBindingFailed || reason == ReasonNotSupported {
 		return schedulingv1alpha1.ReasonNotEnoughResources
 	}
 	return reason

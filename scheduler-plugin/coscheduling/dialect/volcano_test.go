@@ -92,8 +92,8 @@ func TestHowCloseTogetherAVolcanoGroupIsToBe(t *testing.T) {
 			if diff := cmp.Diff(tc.want, got.Spec.Topology); diff != "" {
 				t.Errorf("-want, +got:\n%s", diff)
 			}
-			if !strings.Contains(got.Spec.Obstacle, tc.wantObstacle) || (got.Spec.Obstacle == "") != (tc.wantObstacle == "") {
-				t.Errorf("the obstacle is %q, want %q", got.Spec.Obstacle, tc.wantObstacle)
+			if !strings.Contains(got.Spec.Halt.Message, tc.wantObstacle) || (got.Spec.Halt.Message == "") != (tc.wantObstacle == "") {
+				t.Errorf("the obstacle is %q, want %q", got.Spec.Halt.Message, tc.wantObstacle)
 			}
 			if warned := len(got.Warnings) == 1 && got.Warnings[0].Reason == ReasonSubGroups; warned != tc.wantWarning {
 				t.Errorf("the warnings are %v", got.Warnings)

@@ -77,9 +77,6 @@ func TestWhatTheConditionsSay(t *testing.T) {
 			}),
 			wantReason: "NotEnoughTasks", wantMessage: "2 of at least 2 members exist, 1 of at least 2 in role ps", wantWaitsFor: "NotEnoughTasks",
 		},
-		"what is in the way, whoever exists": {
-			gang: gangOf(complete, func(g *Gang) { g.Group.Spec.Obstacle = "no such tier" }), wantReason: "NotEnoughResources", wantMessage: "no such tier", wantWaitsFor: "NotEnoughResources",
-		},
 		"nothing while the gang is about to be planned": {gang: gangOf(complete)},
 		"why there is no place": {
 			gang: gangOf(complete, refused), wantReason: "NotEnoughResources", wantMessage: "no room", wantWaitsFor: "NotEnoughResources",

@@ -32,8 +32,6 @@ const (
 	// ReasonIncomplete: the group has come, or the Pod has become a member, and the group
 	// lacks members.
 	ReasonIncomplete = "PodGroupIncomplete"
-	// ReasonObstacle: the group asks for something that it can't have.
-	ReasonObstacle = "PodGroupUnsupported"
 )
 
 const (
@@ -61,8 +59,9 @@ func (g *Gang) MarkOf(p Pod) (Mark, bool) {
 		return Mark{Reason: ReasonNotAMember, Message: strangerMessage(g.Group), Event: true, Due: p.Since.Add(strangerGrace)}, true
 	case g.Group == nil:
 		return g.grouplessMark(p), true
-	case g.Group.Spec.Obstacle != "":
-		return Mark{Reason: ReasonObstacle, Message: fmt.Sprintf("PodGroup %s can't be placed: %s", g.Key.Name, g.Group.Spec.Obstacle)}, true
+	case g.Group.IsHalted():
+		return Mark{Reason: g.Group.Spec.Halt.Reason, Event: true,
+			Message: fmt.Sprintf("PodGroup %s: %s", g.Key.Name, g.Group.Spec.Halt.Message)}, true
 	case !g.complete():
 		// Its conditions say so. Only who was told something else is told.
 		if !IsMarked(p.Pod, ReasonNoGroup) && !IsMarked(p.Pod, ReasonNotServed) && !IsMarked(p.Pod, ReasonNotAMember) {
@@ -132,8 +131,8 @@ func (g *Gang) grouplessMark(p Pod) Mark {
 	due := times.Later(p.Since, g.Missing).Add(groupGrace)
 	if g.NotServed {
 		return Mark{Reason: ReasonNotServed, Event: true, Due: due, Message: fmt.Sprintf(
-			"the Pod waits for PodGroup %s, and the API server serves no PodGroups: the CustomResourceDefinition %s is missing",
-			g.Key.Name, g.Key.Dialect.CRD())}
+			"the Pod waits for PodGroup %s, and the API server serves no PodGroups%s: %s",
+			g.Key.Name, ofDialect(g.Key.Dialect), g.Key.Dialect.Lack())}
 	}
 	return Mark{Reason: ReasonNoGroup, Event: true, Due: due,
 		Message: fmt.Sprintf("there is no PodGroup %s%s in the namespace %s, and the Pod waits for it", g.Key.Name, ofDialect(g.Key.Dialect), g.Key.Namespace)}

@@ -107,8 +107,16 @@ func mutations() map[string]mutation.Mutation {
 			Old: "if apierrors.IsNotFound(err) {", New: "if err != nil || apierrors.IsNotFound(err) {"},
 
 		// PodGroups of other dialects.
-		"the phase of another program is overwritten": {File: "status/reporter.go", Tests: "TestAPhaseThatSomebodyElseWrites",
-			Old: `group.PhaseBy != "" && group.PhaseBy != FieldManager`, New: "false"},
+		"the phase of another program is overwritten": {File: "dialect/status.go", By: "status", Tests: "TestAPhaseThatSomebodyElseWrites",
+			Old: `g.PhaseBy != "" && g.PhaseBy != Writer`, New: "false"},
+		"Pods without a group never wait for one": {File: "plugin.go", Tests: "TestAPodWithoutAGroupWaitsForOne",
+			Old: "!c.engine.gangs.AreOn(dialect.Volcano) {", New: "true {"},
+		"another program is fought for ever": {File: "gangs/rivalry.go", Tests: "TestWhenAStatusIsLeftToAnotherProgram",
+			Old: "if now.Sub(r.changed) < rivalWindow {", New: "if false {"},
+		"the maker of a group is its rival": {File: "gangs/rivalry.go", Tests: "TestWhenAStatusIsLeftToAnotherProgram",
+			Old: `case group.PhaseBy != "" && r.ours:`, New: `case group.PhaseBy != "":`},
+		"a gang is placed that can't be as it asks": {File: "dialect/volcano.go", By: ".", Tests: "TestAVolcanoGangThatAsksForATier",
+			Old: `if obstacle != "" {`, New: "if false {"},
 		"the groups of other schedulers are written": {File: "gangs/look.go", By: ".", Tests: "TestTheGroupsOfOthers",
 			Old: "known.Theirs = !ours", New: "known.Theirs = false"},
 		"a Pod that has ended is forgotten by a watch that shows it no more": {File: "podwatch/join.go", Tests: "TestWhatGangsAreToldOfTheirPods",

@@ -172,7 +172,7 @@ func mutations() map[string]mutation.Mutation {
 		"Pods of an ordinary group wait for ever": {File: "foreign.go", Tests: "TestAnOrdinaryGroupOfKubernetes",
 			Old: "case isLoose && !wasLoose:", New: "case false:"},
 		"a Pod of an ordinary group has its turn with the gangs": {File: "gangs/gangs.go", By: ".", Tests: "TestAnOrdinaryGroupOfKubernetes",
-			Old: "if named && t.IsLoose(key) {", New: "if false {"},
+			Old: "if named && t.IsLoose(key) {", New: "if false && named && t.IsLoose(key) {"},
 		"an older version is not asked for": {File: "foreign.go", Tests: "TestAGangOfAnOlderKubernetes",
 			Old: "\t\tcase apierrors.IsNotFound(err):\n", New: "\t\tcase apierrors.IsNotFound(err):\n\t\t\treturn notServed, nil\n"},
 		"nobody is told that a group was preempted": {File: "gangs/breach.go", By: ".", Tests: "TestAGroupThatIsPreempted",

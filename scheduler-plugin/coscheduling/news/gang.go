@@ -83,6 +83,8 @@ type Record struct {
 	// StatusAt is when.
 	Status   *dialect.Status
 	StatusAt time.Time
+	// ToldName says that the group was told that no Pod can name it.
+	ToldName bool
 	// ToldMinima says that the members were told that they ask for several minima.
 	ToldMinima bool
 	// ToldCapped says that the group was told that its PriorityClass does not count.

@@ -162,6 +162,11 @@ func (r *Reporter) reportOn(ctx context.Context, key dialect.Key) error {
 		gang.Record.ToldMinima = true
 		r.gangs.Remember(gang.Group, gang.Record)
 	}
+	if message := gang.Naming(); message != "" {
+		r.recordEvent(ctx, &gang, corev1.EventTypeWarning, news.ReasonNameTooLong, actionScheduling, message)
+		gang.Record.ToldName = true
+		r.gangs.Remember(gang.Group, gang.Record)
+	}
 	if message := gang.Capping(); message != "" {
 		r.recordEvent(ctx, &gang, corev1.EventTypeWarning, news.ReasonCapped, actionScheduling, message)
 		gang.Record.ToldCapped = true

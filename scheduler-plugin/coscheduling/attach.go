@@ -86,7 +86,8 @@ func attach(ctx context.Context, sched *kube.Scheduler, own types.NamespacedName
 	links := &dialect.Links{}
 	var reporter *status.Reporter
 	e.gangs = gangs.New(gangs.Config{
-		Rules:    gangs.Rules{Links: links, Serves: e.serves, Claims: claims(dialects), ClassValue: e.classes.value, ClassKey: place.ClassKey},
+		Rules: gangs.Rules{Links: links, Serves: e.serves, Claims: claims(dialects), ClassValue: e.classes.value, ClassKey: place.ClassKey,
+			Provision: provisionTerms(&dialects.Reservation)},
 		Now:      time.Now,
 		Stir:     e.stirred.leave,
 		Report:   func(gang dialect.Key, d time.Duration) { reporter.Report(gang, d) },
@@ -98,7 +99,7 @@ func attach(ctx context.Context, sched *kube.Scheduler, own types.NamespacedName
 	e.freer.gangs = e.gangs
 	reporter = status.NewReporter(nominated{yielding{e.gangs, e.rivalry}, &e.room}, groups, others, handle.ClientSet(), handle.EventRecorder(), func() bool { return isBinding(plugins) })
 	protectGangs(ctx, sched, e.gangs, e.serves)
-	if e.metrics, err = status.NewMetrics(registry, e.gangs.CountWaiting, e.rivalry.contested); err != nil {
+	if e.metrics, err = status.NewMetrics(registry, e.gangs.CountWaiting, e.rivalry.contested, func() map[string]float64 { return held(&e.room) }); err != nil {
 		return err
 	}
 	for _, c := range plugins {
@@ -106,8 +107,8 @@ func attach(ctx context.Context, sched *kube.Scheduler, own types.NamespacedName
 	}
 	w := &watcher{ctx: ctx, sched: sched, handle: handle, gangs: e.gangs, begun: begun}
 	e.pop = sched.InterceptNext(e.nextEntity)
-	e.queue = sched.KeepOut(e.places, heard(e.gangs), w.forgetGone)
-	e.keeper = &keeper{room: &e.room, gangs: e.gangs, queue: e.queue}
+	e.queue = sched.KeepOut(e.places, e.heard(), w.forgetGone)
+	e.keeper = &keeper{room: &e.room, gangs: e.gangs, queue: e.queue, tells: reporter.Warn, metrics: e.metrics}
 	e.evictor = &evictor{handle: handle, gangs: e.gangs, evictions: &e.evictions, metrics: e.metrics}
 	e.binder = &binder{sched: sched, plugins: plugins, gangs: e.gangs, evictions: &e.evictions, metrics: e.metrics}
 	e.ringer = &ringer{gangs: e.gangs, bell: e.queue.Bell, keeper: e.keeper, stirred: e.stirred}

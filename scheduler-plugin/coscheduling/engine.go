@@ -91,7 +91,11 @@ func (e *engine) turns(priority int32, hung time.Time) {
 		if !ok {
 			break
 		}
-		e.runCycle(gangView{Gang: place.Gang{View: view}})
+		if cycle := (gangView{Gang: place.Gang{View: view}}); len(view.Waiting) > 0 {
+			e.runCycle(cycle)
+		} else {
+			e.provide(cycle)
+		}
 		if e.ctx.Err() != nil || e.queue.Outranked(priority) {
 			break
 		}

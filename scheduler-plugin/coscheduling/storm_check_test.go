@@ -128,7 +128,7 @@ func (s *storm) unrest() string {
 	}
 	for _, claim := range engine.room.InOrder() {
 		if _, starves := claim.(*room.Barrier); !starves {
-			return fmt.Sprintf("room is held for %s, which preempts", claim.Gang().Rank.Key)
+			return fmt.Sprintf("room is held for %s, which preempts or has members to come", claim.Gang().Rank.Key)
 		}
 	}
 	return s.unseenByCache()
@@ -456,6 +456,9 @@ func (s *storm) left() string {
 		if g.spread {
 			continue // Whether it fits depends on the order.
 		}
+		if s.strict && g.asks > 0 {
+			continue // It starts only with room for members to come.
+		}
 		if need := s.lacks(g); need > 0 && s.room(g, lowest) >= need && !s.isBehind(g) {
 			return fmt.Sprintf("%s waits, though there is room for the %d members that it lacks", g.Name, need)
 		}
@@ -510,6 +513,9 @@ func (s *storm) shouldPreempt() string {
 		if g.spread || g.stores || g.computes || g.shares {
 			continue // Volumes and devices that victims give back are not considered.
 		}
+		if s.strict && g.asks > 0 {
+			continue // Nobody is evicted for members to come.
+		}
 		if need := s.lacks(g); need > 0 && !g.never && !s.isBehind(g) && s.room(g, s.priorityOf(g)) >= need {
 			return fmt.Sprintf("%s waits, though it could preempt work for the %d members that it lacks", g.Name, need)
 		}
@@ -531,6 +537,9 @@ func (h *history) allPods() []stormPod {
 // can't have undone the reason, and for gangs whose members are all alike: of
 // others the search for victims does not find the least in every case.
 func (s *storm) inVain() string {
+	if s.keeps {
+		return "" // They made room where it was kept for members to come, and is not any more.
+	}
 	if !s.single || !s.adds || len(s.evictions) == 0 || len(s.gone) > 0 || slices.ContainsFunc(slices.Concat(s.bound, s.allPods()), func(p stormPod) bool {
 		g := s.groups[p.group]
 		return g != nil && !g.isPlain() && (p.waits() || slices.Contains(s.bound, p))

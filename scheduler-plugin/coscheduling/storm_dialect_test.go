@@ -135,6 +135,11 @@ func (g *stormGroup) beTheirs() {
 // other is the group as scheduler-plugins has it.
 func (g *stormGroup) other() *unstructured.Unstructured {
 	group := makeOtherGroup(g.Name, int64(g.Spec.MinMember))
+	if g.asks > 0 {
+		if err := unstructured.SetNestedField(group.Object, fmt.Sprint(g.asks), "spec", "minResources", "cpu"); err != nil {
+			panic(err)
+		}
+	}
 	group.SetUID(g.UID)
 	group.SetGeneration(g.Generation)
 	group.SetCreationTimestamp(g.CreationTimestamp)

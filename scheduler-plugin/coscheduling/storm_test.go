@@ -96,6 +96,9 @@ type storm struct {
 	single, adds bool
 	// starvation says that gangs that starve hold room.
 	starvation bool
+	// keeps says that groups may ask for room for members to come, and strict that those which do
+	// start only with it.
+	keeps, strict bool
 
 	process *process                // of the scheduler that runs
 	writer  atomic.Pointer[process] // the same
@@ -117,8 +120,18 @@ func newStorm(t *testing.T, seed int64) *storm {
 	}
 	// On a machine that is busy a turn may take long, and one that is given up is not tried
 	// again at once.
-	s.args = fmt.Sprintf(`{"initialBackoff":"1ms","maxBackoff":"%dms","bindRetries":2,"turnTimeout":"1m","starvationAfter":%q}`,
-		stormBackoff.Milliseconds(), starvationAfter)
+	s.keeps, s.strict = seed%7 == 4, seed%14 == 11
+	reservation := ""
+	if s.keeps {
+		mode := "BestEffort"
+		if s.strict {
+			mode = "Strict"
+		}
+		reservation = fmt.Sprintf(`,"dialects":{"reservation":{"namespaces":["*"],"timeout":"300ms","namespacePercent":%d,"preemption":%t,"lockstep":%q,"schedulerPlugins":%q}}`,
+			[]int{50, 100}[seed%2], seed%3 == 0, mode, mode)
+	}
+	s.args = fmt.Sprintf(`{"initialBackoff":"1ms","maxBackoff":"%dms","bindRetries":2,"turnTimeout":"1m","starvationAfter":%q%s}`,
+		stormBackoff.Milliseconds(), starvationAfter, reservation)
 	return s
 }
 
@@ -339,10 +352,14 @@ func (s *storm) addGang() bool {
 	if s.dialects.IntN(3) == 0 {
 		g.beTheirs()
 	}
+	if s.keeps && s.random.IntN(2) == 0 {
+		g.asks = g.size*g.cpu + s.random.IntN(8)
+		asking(fmt.Sprint(g.asks))(&g.Spec)
+	}
 	s.groups[name] = g
 	g.leastRank, g.mostRank = s.priorityOf(g), s.priorityOf(g)
-	s.logf("add %s: %d of %d, %d cores each (mixed %t, apart %t, spread %t, stores %t, computes %t, shares %t), priority %d, never %t, %s, Required %t, ps %d, class %q, of scheduler-plugins %t", name, least, g.size, g.cpu,
-		g.mixed, g.apart, g.spread, g.stores, g.computes, g.shares, g.priority, g.never, g.Spec.DisruptionMode, g.required(), g.minPs(), g.Spec.PriorityClassName, g.theirs)
+	s.logf("add %s: %d of %d, %d cores each (mixed %t, apart %t, spread %t, stores %t, computes %t, shares %t), asks for %d, priority %d, never %t, %s, Required %t, ps %d, class %q, of scheduler-plugins %t", name, least, g.size, g.cpu,
+		g.mixed, g.apart, g.spread, g.stores, g.computes, g.shares, g.asks, g.priority, g.never, g.Spec.DisruptionMode, g.required(), g.minPs(), g.Spec.PriorityClassName, g.theirs)
 	// The group comes before, among or after its members, of which some may be
 	// late.
 	if g.shares {

@@ -103,6 +103,8 @@ type stormGroup struct {
 	apart, spread, stores bool
 	// computes says that each member has a device, and shares that all have the same one.
 	computes, shares bool
+	// asks is how many cores its members ask for in all, those to come too; 0 for nothing.
+	asks int
 	// priority is that of all its members. Its PriorityClass may cap it.
 	priority int32
 	// Since the last calm: the lowest and the highest priority that it ranked with.

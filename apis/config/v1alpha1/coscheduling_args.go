@@ -50,6 +50,7 @@ func SetDefaultsCoschedulingArgs(args *CoschedulingArgs) {
 	if args.Dialects.Volcano.Rivals == "" {
 		args.Dialects.Volcano.Rivals = RivalsRefuse
 	}
+	setReservationDefaults(&args.Dialects.Reservation)
 }
 
 // ValidateCoschedulingArgs says what is out of range in arguments whose defaults
@@ -86,6 +87,7 @@ func validateDialects(dialects *Dialects, path *field.Path) field.ErrorList {
 		oneOf(volcano.Child("claim"), &dialects.Volcano.Claim, ClaimAll, ClaimNone),
 		oneOf(volcano.Child("rivals"), &dialects.Volcano.Rivals, RivalsRefuse, RivalsIgnore),
 		validateRules(dialects.Rules, path.Child("rules")),
+		validateReservation(&dialects.Reservation, path.Child("reservation")),
 	)
 }
 

@@ -14,6 +14,7 @@ import (
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/podgroup"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/provision"
 )
 
 // Group is what the scheduler knows of a PodGroup of any dialect. Nobody changes it.
@@ -56,13 +57,32 @@ type Spec struct {
 	Topology []schedulingv1alpha1.TopologyConstraint
 	// DisruptionMode is what preemption may take of the group once it is placed.
 	DisruptionMode schedulingv1alpha1.DisruptionMode
+	// Provision is what room is to be kept for members that are still to come.
+	Provision Provision
+}
+
+// Provision is what a group asks to have kept for members that are still to come; see package
+// provision.
+type Provision struct {
+	// Resources are those of all members together, as far as nodes can have them; nil if the
+	// group asks for none.
+	Resources provision.Amounts
+	// Members is how many members there are to be in all, 0 if that is not known.
+	Members int
+	// Timeout is how long the room is to be kept at most without a member that comes. 0: the
+	// group does not say.
+	Timeout time.Duration
 }
 
 // Equal says whether two specs ask for the same.
 func (s *Spec) Equal(other *Spec) bool {
 	return s.Minimum.Members == other.Minimum.Members && maps.Equal(s.Minimum.Roles, other.Minimum.Roles) &&
 		s.PriorityClassName == other.PriorityClassName && slices.Equal(s.Topology, other.Topology) &&
-		s.DisruptionMode == other.DisruptionMode
+		s.DisruptionMode == other.DisruptionMode && s.Provision.equal(&other.Provision)
+}
+
+func (p *Provision) equal(other *Provision) bool {
+	return p.Members == other.Members && p.Timeout == other.Timeout && p.Resources.Equal(other.Resources)
 }
 
 // HeldBy says whether so many members are the group's minimum, or more.

@@ -48,6 +48,7 @@ func (g *gang) loseGroup(now time.Time) {
 func (g *gang) inheritNothing() {
 	g.record = news.Record{}
 	g.kept = ""
+	g.provided = provided{}
 	g.bindings.forget()
 	g.failedMembers, g.deletedMembers = 0, 0
 }

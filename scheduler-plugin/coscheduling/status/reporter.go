@@ -289,6 +289,11 @@ const (
 	actionHinting    = "Hinting"
 )
 
+// Warn records an event of type Warning on a PodGroup.
+func (r *Reporter) Warn(ctx context.Context, group *dialect.Group, reason, message string) {
+	r.recorder.WithLogger(klog.FromContext(ctx)).Eventf(group.Object(), nil, corev1.EventTypeWarning, reason, actionScheduling, "%s", message)
+}
+
 // subjectOf is what events of a gang are told of: its PodGroup or, if it has none, the first of its
 // Pods. It is nil if there is neither.
 func subjectOf(gang *news.Gang) runtime.Object {

@@ -58,6 +58,11 @@ func TestWhoLeadsUnderAServedNameIsToldAtTheStart(t *testing.T) {
 	waitLog(t, `schedulerName="volcano" this="lockstep-scheduler" other="vc-scheduler-0, which holds the Lease volcano-system/volcano"`)
 }
 
+// TestWhatIsServedIsToldAtTheStart, in one line.
+func TestWhatIsServedIsToldAtTheStart(t *testing.T) {
+	waitLog(t, `"What is served" schedulerNames=["lockstep-scheduler","volcano"] podGroupsOf=["scheduling.lockstep.dev"]`)
+}
+
 // TestWhoBindsAMemberThatWaitsIsTold: it waits for another member, and somebody binds it.
 func TestWhoBindsAMemberThatWaitsIsTold(t *testing.T) {
 	// What is older than a scheduler's lead may have been bound by the one before it.

@@ -112,16 +112,6 @@ func TestAPodThatCameBeforeTheKindIsAMember(t *testing.T) {
 	})
 }
 
-// TestAGroupThatNoPodCanNameIsToldSo: its name is longer than a label may be.
-func TestAGroupThatNoPodCanNameIsToldSo(t *testing.T) {
-	namespace := cluster.Namespace(t)
-	create(t, namespace, strings.Repeat("x", 64), "TFJob", map[string]any{"minMember": int64(1)})
-	testbed.Eventually(t, "an event to say that its name is too long", func(ctx context.Context) (bool, string, error) {
-		out, err := cluster.Kubectl(ctx, "get", "events", "-n", namespace, "--field-selector=involvedObject.kind=PodGroup,reason=NameTooLong", "-o", "jsonpath={.items[*].message}")
-		return strings.Contains(out, "its name has 64"), out, err
-	})
-}
-
 // TestTheGroupsOfOtherSchedulersAreLeftAlone, and so are their Pods.
 func TestTheGroupsOfOtherSchedulersAreLeftAlone(t *testing.T) {
 	namespace := cluster.Namespace(t)

@@ -7,7 +7,6 @@
 //
 //	what the conditions of a PodGroup say       conditions.go
 //	why members that are missing don't come     hints.go
-//	when a group can have no members            names.go
 //	which Pod that waits is told what           marks.go
 //	for which node it is nominated              nominations.go
 //	when a PriorityClass does not count         capped.go

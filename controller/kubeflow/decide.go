@@ -199,6 +199,8 @@ type decision struct {
 	memory Memory
 	// failure is why the job fails, and restarting why a Pod is made anew. Empty if not.
 	failure, restarting string
+	// evicted is which worker of MPI was evicted, which fails the job. Empty for none.
+	evicted string
 	// refused says that an object can never be created.
 	refused bool
 	// stage is the one that runs, or is the last that did: an index of stages, or their number

@@ -17,6 +17,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
+	kubeflowv2beta1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v2beta1"
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 	"github.com/lockstep-k8s/lockstep/internal/testing/jobworld"
@@ -100,7 +101,7 @@ func (l *life) newJob() *Job {
 		job := &Job{Spec: Spec{Replicas: map[string]kubeflowv1.ReplicaSpec{}}}
 		job.Name = "j"
 		job.SetGroupVersionKind(tfJob.gvk)
-		switch l.random.IntN(8) {
+		switch l.random.IntN(10) {
 		case 0, 1:
 			job.SetGroupVersionKind(pyTorchJob.gvk)
 			l.fillTorch(job)
@@ -115,6 +116,9 @@ func (l *life) newJob() *Job {
 			job.SetGroupVersionKind(paddleJob.gvk)
 			l.fill(job, "paddle", kubeflowv1.ReplicaWorker, kubeflowv1.ReplicaMaster)
 			l.fillElastic(job)
+		case 6, 7:
+			job.SetGroupVersionKind(mpiJob.gvk)
+			l.fillMPI(job)
 		case 5:
 			job.SetGroupVersionKind(jaxJob.gvk)
 			l.fill(job, "jax", kubeflowv1.ReplicaWorker)
@@ -136,6 +140,22 @@ func (l *life) fillTorch(job *Job) {
 		job.Spec.Replicas[kubeflowv1.ReplicaMaster] = l.newReplicas("pytorch", 1)
 	}
 	l.fillElastic(job)
+}
+
+// fillMPI makes a launcher, and maybe workers.
+func (l *life) fillMPI(job *Job) {
+	l.fill(job, "mpi", kubeflowv1.ReplicaWorker)
+	job.Spec.Replicas[kubeflowv1.ReplicaLauncher] = l.newReplicas("mpi", 1)
+	for _, name := range jobpods.SortedKeys(job.Spec.Replicas) {
+		spec := job.Spec.Replicas[name]
+		spec.RestartPolicy = oneOf(l, kubeflowv1.RestartNever, kubeflowv1.RestartOnFailure)
+		job.Spec.Replicas[name] = spec
+	}
+	job.Spec.MPI = &MPI{
+		SlotsPerWorker: 1, SSHAuthMountPath: rootSSHPath, RunLauncherAsWorker: l.chance(2),
+		LauncherCreationPolicy: oneOf(l, kubeflowv2beta1.LauncherCreationPolicyAtStartup, kubeflowv2beta1.LauncherCreationPolicyWaitForWorkersReady),
+		Implementation:         kubeflowv2beta1.MPIImplementationOpenMPI,
+	}
 }
 
 // fillElastic may make a job elastic.

@@ -111,12 +111,22 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		// Group=kubeflow.org, Version=v1
 	case kubeflowv1.SchemeGroupVersion.WithKind("ElasticPolicy"):
 		return &applyconfigurationkubeflowv1.ElasticPolicyApplyConfiguration{}
+	case kubeflowv1.SchemeGroupVersion.WithKind("JAXJob"):
+		return &applyconfigurationkubeflowv1.JAXJobApplyConfiguration{}
+	case kubeflowv1.SchemeGroupVersion.WithKind("JAXJobSpec"):
+		return &applyconfigurationkubeflowv1.JAXJobSpecApplyConfiguration{}
 	case kubeflowv1.SchemeGroupVersion.WithKind("JobCondition"):
 		return &applyconfigurationkubeflowv1.JobConditionApplyConfiguration{}
 	case kubeflowv1.SchemeGroupVersion.WithKind("JobStatus"):
 		return &applyconfigurationkubeflowv1.JobStatusApplyConfiguration{}
 	case kubeflowv1.SchemeGroupVersion.WithKind("Metric"):
 		return &applyconfigurationkubeflowv1.MetricApplyConfiguration{}
+	case kubeflowv1.SchemeGroupVersion.WithKind("PaddleElasticPolicy"):
+		return &applyconfigurationkubeflowv1.PaddleElasticPolicyApplyConfiguration{}
+	case kubeflowv1.SchemeGroupVersion.WithKind("PaddleJob"):
+		return &applyconfigurationkubeflowv1.PaddleJobApplyConfiguration{}
+	case kubeflowv1.SchemeGroupVersion.WithKind("PaddleJobSpec"):
+		return &applyconfigurationkubeflowv1.PaddleJobSpecApplyConfiguration{}
 	case kubeflowv1.SchemeGroupVersion.WithKind("PyTorchJob"):
 		return &applyconfigurationkubeflowv1.PyTorchJobApplyConfiguration{}
 	case kubeflowv1.SchemeGroupVersion.WithKind("PyTorchJobSpec"):
@@ -135,6 +145,10 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &applyconfigurationkubeflowv1.TFJobApplyConfiguration{}
 	case kubeflowv1.SchemeGroupVersion.WithKind("TFJobSpec"):
 		return &applyconfigurationkubeflowv1.TFJobSpecApplyConfiguration{}
+	case kubeflowv1.SchemeGroupVersion.WithKind("XGBoostJob"):
+		return &applyconfigurationkubeflowv1.XGBoostJobApplyConfiguration{}
+	case kubeflowv1.SchemeGroupVersion.WithKind("XGBoostJobSpec"):
+		return &applyconfigurationkubeflowv1.XGBoostJobSpecApplyConfiguration{}
 
 		// Group=kubeflow.org, Version=v1alpha2
 	case v1alpha2.SchemeGroupVersion.WithKind("TFJob"):

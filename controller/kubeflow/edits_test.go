@@ -219,16 +219,17 @@ func TestWhatIsToldToAllContainersIsBounded(t *testing.T) {
 
 // TestTheNamesOfAllWorkersAreBoundedInAllContainers, as each of them is told all names.
 func TestTheNamesOfAllWorkersAreBoundedInAllContainers(t *testing.T) {
+	name := strings.Repeat("x", 20)
 	for replicas, wants := range map[int]string{
-		8000: "", 9000: "spec.xgbReplicaSpecs: WORKER_ADDRS would have ",
+		3900: "", 4100: "spec.xgbReplicaSpecs: WORKER_ADDRS would have ",
 	} {
-		job := jobOf(t, objectOf(t, "", "XGBoostJob", "", fmt.Sprintf("{xgbReplicaSpecs: {Master: {replicas: 1, @t}, Worker: {replicas: %d, @t}}}", replicas)))
+		job := jobOf(t, objectOf(t, "", "XGBoostJob", name, fmt.Sprintf("{xgbReplicaSpecs: {Master: {replicas: 1, @t}, Worker: {replicas: %d, @t}}}", replicas)))
 		if r := (Memory{}).read(job, xgBoostJob, Options{}); (wants == "") != (r.invalid == "") || !strings.HasPrefix(r.invalid, wants) {
 			t.Errorf("%d workers: %s", replicas, r.invalid)
 		}
 	}
 	template := "template: {spec: {containers: [{name: xgboost, image: i}" + strings.Repeat(", {name: c, image: i}", 9) + "]}}"
-	job := jobOf(t, objectOf(t, "", "XGBoostJob", "", "{xgbReplicaSpecs: {Master: {replicas: 1, "+template+"}, Worker: {replicas: 8000, "+template+"}}}"))
+	job := jobOf(t, objectOf(t, "", "XGBoostJob", name, "{xgbReplicaSpecs: {Master: {replicas: 1, "+template+"}, Worker: {replicas: 3900, "+template+"}}}"))
 	if r := (Memory{}).read(job, xgBoostJob, Options{}); !strings.HasPrefix(r.invalid, "spec.xgbReplicaSpecs: the containers of a Pod of Master would be told ") || !strings.HasSuffix(r.invalid, "or fewer replicas") {
 		t.Errorf("ten containers: %s", r.invalid)
 	}

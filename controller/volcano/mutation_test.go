@@ -60,7 +60,7 @@ func mutations() map[string]mutation.Mutation {
 			Old: "\t\tcase onRecord.isOf(m):\n\t\t\td.mark(m, onRecord.String())", New: "\t\tcase onRecord.isOf(m):"},
 		"Pods that were made after a restart are restarted": {File: "policies.go",
 			Old: " || m.retries >= d.next.RetryCount {", New: " || false {"},
-		"Pods are marked for what has joined before that is written": {File: "actions.go",
+		"Pods are marked for what has joined before that is written": {File: "actions.go", Tests: "TestARestartThatJoins",
 			Old: "case d.persistedOf(m.task).joined.Has(m.index):", New: "case true:"},
 		"a restart that joins another is not on record": {File: "policies.go", Tests: "TestARestartThatJoins",
 			Old: "t.record.joined.Set(index, true)", New: "t.record.joined.Set(index, false)"},

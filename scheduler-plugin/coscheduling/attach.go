@@ -12,6 +12,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/client-go/dynamic"
 	restclient "k8s.io/client-go/rest"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
@@ -79,7 +80,7 @@ func attach(ctx context.Context, sched *kube.Scheduler, plugins map[string]*Cosc
 	links := &dialect.Links{}
 	var reporter *status.Reporter
 	e.gangs = gangs.New(gangs.Config{
-		Rules:    gangs.Rules{Links: links, Serves: e.serves, ClassValue: e.classes.value, ClassKey: place.ClassKey},
+		Rules:    gangs.Rules{Links: links, Serves: e.serves, Claims: claims(dialects), ClassValue: e.classes.value, ClassKey: place.ClassKey},
 		Now:      time.Now,
 		Stir:     e.stirred.leave,
 		Report:   func(gang dialect.Key, d time.Duration) { reporter.Report(gang, d) },
@@ -106,8 +107,10 @@ func attach(ctx context.Context, sched *kube.Scheduler, plugins map[string]*Cosc
 		return err
 	}
 	w.queue = e.queue
+	all := &foreigners{watcher: w, client: others, discovery: groups.Discovery(), links: links, serves: e.serves, setApart: reporter.SetApart}
 	if err := w.start(groups, []*foreign{
-		{watcher: w, dialect: dialect.SchedulerPlugins, mode: dialects.SchedulerPlugins.Mode, client: others, links: links, read: dialect.FromSchedulerPlugins},
+		{foreigners: all, dialect: dialect.SchedulerPlugins, mode: dialects.SchedulerPlugins.Mode, read: dialect.FromSchedulerPlugins},
+		{foreigners: all, dialect: dialect.Volcano, mode: dialects.Volcano.Mode, profile: volcanoProfile, read: dialect.FromVolcano},
 	}); err != nil {
 		return err
 	}
@@ -130,12 +133,19 @@ func anyPlugin(plugins map[string]*Coscheduling) *Coscheduling {
 func dialectsOf(plugins map[string]*Coscheduling) (configv1alpha1.Dialects, error) {
 	names := slices.Sorted(maps.Keys(plugins))
 	for _, name := range names[1:] {
-		if plugins[name].args.Dialects != plugins[names[0]].args.Dialects {
+		if !equality.Semantic.DeepEqual(plugins[name].args.Dialects, plugins[names[0]].args.Dialects) {
 			return configv1alpha1.Dialects{}, fmt.Errorf("the profiles %s and %s have other arguments of plugin %s in the field dialects: they must be the same in all profiles",
 				names[0], name, Name)
 		}
 	}
 	return plugins[names[0]].args.Dialects, nil
+}
+
+// claims says of which dialects groups without Pods are this scheduler's.
+func claims(dialects configv1alpha1.Dialects) func(dialect.Dialect) bool {
+	return func(d dialect.Dialect) bool {
+		return d == dialect.Volcano && dialects.Volcano.Claim == configv1alpha1.ClaimAll
+	}
 }
 
 // groupClients make clients for PodGroups, those of Lockstep and those of others, from the

@@ -6,6 +6,7 @@ package coscheduling
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/tools/cache"
@@ -32,14 +34,28 @@ const (
 	answerTimeout = time.Minute
 )
 
+// volcanoProfile is the name of the scheduler that the Pods of most groups of Volcano's name.
+const volcanoProfile = "volcano"
+
+// foreigners is what the PodGroups of all other dialects share.
+type foreigners struct {
+	*watcher
+	client    dynamic.Interface
+	discovery discovery.DiscoveryInterface
+	links     *dialect.Links
+	// serves says whether Pods with this scheduler name are placed by this scheduler.
+	serves func(schedulerName string) bool
+	// setApart says whether the API server has a subresource for the status of a dialect's groups.
+	setApart func(d dialect.Dialect, apart bool)
+}
+
 // foreign are the PodGroups of another dialect, which the API server may not serve.
 type foreign struct {
-	*watcher
+	*foreigners
 	dialect dialect.Dialect
 	mode    configv1alpha1.DialectMode
-	client  dynamic.Interface
-	members *members
-	links   *dialect.Links
+	// profile is the name of a scheduler without which mode Auto is Off; empty for none.
+	profile string
 	// read is the Group of an object.
 	read func(*unstructured.Unstructured) *dialect.Group
 }
@@ -59,6 +75,10 @@ func (f *foreign) start() ([]cache.DoneChecker, error) {
 	logger := klog.FromContext(f.ctx)
 	if f.mode == configv1alpha1.DialectOff {
 		logger.Info("Dialect of PodGroups", "group", f.dialect.Kind().Group, "on", false, "reason", "its mode is Off")
+		return nil, nil
+	}
+	if f.mode == configv1alpha1.DialectAuto && f.profile != "" && !f.serves(f.profile) {
+		logger.Info("Dialect of PodGroups", "group", f.dialect.Kind().Group, "on", false, "mode", f.mode, "reason", "no profile is named "+f.profile)
 		return nil, nil
 	}
 	found, err := f.await(answerTimeout)
@@ -96,7 +116,7 @@ func (f *foreign) ask(ctx context.Context) (service, error) {
 	_, err := f.client.Resource(f.dialect.Resource()).List(ctx, metav1.ListOptions{Limit: 1})
 	switch {
 	case err == nil:
-		return served, nil
+		return served, f.askApart()
 	case apierrors.IsNotFound(err):
 		return notServed, nil
 	case apierrors.IsForbidden(err):
@@ -104,6 +124,21 @@ func (f *foreign) ask(ctx context.Context) (service, error) {
 	default:
 		return "", fmt.Errorf("finding out whether the API server serves %s: %w", f.dialect.CRD(), err)
 	}
+}
+
+// askApart asks whether the status of the groups is a subresource, if it may be none.
+func (f *foreign) askApart() error {
+	if !f.dialect.MayLackStatus() {
+		return nil
+	}
+	version := f.dialect.Kind().GroupVersion().String()
+	list, err := f.discovery.ServerResourcesForGroupVersion(version)
+	if err != nil {
+		return fmt.Errorf("asking for the resources of %s: %w", version, err)
+	}
+	name := f.dialect.Resource().Resource + "/status"
+	f.setApart(f.dialect, slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == name }))
+	return nil
 }
 
 // startLater begins to watch once the dialect can be read, and has it be on from then.
@@ -153,6 +188,13 @@ func (f *foreign) watch() ([]cache.DoneChecker, error) {
 	var seen []cache.DoneChecker
 	for _, label := range f.dialect.Labels() {
 		ended, err := f.watchEnded(f.members, label)
+		if err != nil {
+			return nil, err
+		}
+		seen = append(seen, ended)
+	}
+	if len(f.dialect.Labels()) == 0 {
+		ended, err := f.watchAllEnded(f.members)
 		if err != nil {
 			return nil, err
 		}

@@ -26,50 +26,75 @@ import (
 // otherGroups are the PodGroups of other dialects on an API server.
 type otherGroups struct {
 	*dynamicfake.FakeDynamicClient
-	// refusal answers lists, if set.
-	refusal atomic.Pointer[apierrors.StatusError]
+	// refusals answer lists of the groups of a dialect, if set.
+	refusals map[dialect.Dialect]*atomic.Pointer[apierrors.StatusError]
 }
 
 // newOtherGroups makes an API server that serves none.
 func newOtherGroups() *otherGroups {
-	resource := dialect.SchedulerPlugins.Resource()
-	o := &otherGroups{FakeDynamicClient: dynamicfake.NewSimpleDynamicClientWithCustomListKinds(apiruntime.NewScheme(),
-		map[schema.GroupVersionResource]string{resource: "PodGroupList"})}
-	o.refusal.Store(apierrors.NewNotFound(resource.GroupResource(), ""))
-	o.PrependReactor("list", resource.Resource, func(clienttesting.Action) (bool, apiruntime.Object, error) {
-		if refusal := o.refusal.Load(); refusal != nil {
-			return true, nil, refusal
+	o := &otherGroups{refusals: make(map[dialect.Dialect]*atomic.Pointer[apierrors.StatusError])}
+	kinds := make(map[schema.GroupVersionResource]string)
+	for _, d := range []dialect.Dialect{dialect.SchedulerPlugins, dialect.Volcano} {
+		kinds[d.Resource()] = "PodGroupList"
+		o.refusals[d] = &atomic.Pointer[apierrors.StatusError]{}
+		o.refuse(d, apierrors.NewNotFound(d.Resource().GroupResource(), ""))
+	}
+	o.FakeDynamicClient = dynamicfake.NewSimpleDynamicClientWithCustomListKinds(apiruntime.NewScheme(), kinds)
+	o.PrependReactor("list", "podgroups", func(action clienttesting.Action) (bool, apiruntime.Object, error) {
+		for d, refusal := range o.refusals {
+			if why := refusal.Load(); d.Resource() == action.GetResource() && why != nil {
+				return true, nil, why
+			}
 		}
 		return false, nil, nil
 	})
 	return o
 }
 
-// makeOtherGroup makes a PodGroup of scheduler-plugins.
-func makeOtherGroup(name string, minMember int64) *unstructured.Unstructured {
+// refuse has the API server answer lists of a dialect with an error; nil for none.
+func (o *otherGroups) refuse(d dialect.Dialect, why *apierrors.StatusError) {
+	o.refusals[d].Store(why)
+}
+
+// makeForeignGroup makes a PodGroup of a dialect.
+func makeForeignGroup(d dialect.Dialect, name string, minMember int64) *unstructured.Unstructured {
 	group := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"minMember": minMember}}}
-	group.SetGroupVersionKind(dialect.SchedulerPlugins.Kind())
+	group.SetGroupVersionKind(d.Kind())
 	group.SetNamespace(testNamespace)
 	group.SetName(name)
 	group.SetUID(types.UID("uid-of-other-group-" + name))
 	return group
 }
 
-// serve has the API server serve PodGroups of scheduler-plugins, and have some.
-func (w *world) serve(groups ...*unstructured.Unstructured) {
+// makeOtherGroup makes a PodGroup of scheduler-plugins.
+func makeOtherGroup(name string, minMember int64) *unstructured.Unstructured {
+	return makeForeignGroup(dialect.SchedulerPlugins, name, minMember)
+}
+
+// serveDialect has the API server serve PodGroups of a dialect, and have some.
+func (w *world) serveDialect(d dialect.Dialect, groups ...*unstructured.Unstructured) {
 	w.t.Helper()
-	w.foreign.refusal.Store(nil)
 	for _, group := range groups {
-		if _, err := w.foreign.Resource(dialect.SchedulerPlugins.Resource()).Namespace(testNamespace).Create(w.t.Context(), group, metav1.CreateOptions{}); err != nil {
+		if _, err := w.foreign.Resource(d.Resource()).Namespace(testNamespace).Create(w.t.Context(), group, metav1.CreateOptions{}); err != nil {
 			w.t.Fatal(err)
 		}
 	}
+	w.lock.Lock()
+	w.lock.Resources = append(w.lock.Resources, &metav1.APIResourceList{GroupVersion: d.Kind().GroupVersion().String(), APIResources: []metav1.APIResource{{Name: "podgroups"}}})
+	w.lock.Unlock()
+	w.foreign.refuse(d, nil)
 }
 
-// phaseOfOther is the phase of a PodGroup of scheduler-plugins.
-func (w *world) phaseOfOther(name string) string {
+// serve has the API server serve PodGroups of scheduler-plugins, and have some.
+func (w *world) serve(groups ...*unstructured.Unstructured) {
 	w.t.Helper()
-	group, err := w.foreign.Resource(dialect.SchedulerPlugins.Resource()).Namespace(testNamespace).Get(w.t.Context(), name, metav1.GetOptions{})
+	w.serveDialect(dialect.SchedulerPlugins, groups...)
+}
+
+// phaseOf is the phase of a PodGroup of a dialect.
+func (w *world) phaseOf(d dialect.Dialect, name string) string {
+	w.t.Helper()
+	group, err := w.foreign.Resource(d.Resource()).Namespace(testNamespace).Get(w.t.Context(), name, metav1.GetOptions{})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -78,6 +103,12 @@ func (w *world) phaseOfOther(name string) string {
 		w.t.Fatal(err)
 	}
 	return phase
+}
+
+// phaseOfOther is the phase of a PodGroup of scheduler-plugins.
+func (w *world) phaseOfOther(name string) string {
+	w.t.Helper()
+	return w.phaseOf(dialect.SchedulerPlugins, name)
 }
 
 // bound are the names of the Pods that were bound, sorted.
@@ -122,7 +153,7 @@ func TestPodsOfADialectThatIsOffAreOrdinary(t *testing.T) {
 		"it is switched off": func(w *world) { w.args = `{"dialects":{"schedulerPlugins":{"mode":"Off"}}}`; w.serve() },
 		"it is not served":   func(*world) {},
 		"nobody may list it": func(w *world) {
-			w.foreign.refusal.Store(apierrors.NewForbidden(dialect.SchedulerPlugins.Resource().GroupResource(), "", nil))
+			w.foreign.refuse(dialect.SchedulerPlugins, apierrors.NewForbidden(dialect.SchedulerPlugins.Resource().GroupResource(), "", nil))
 		},
 	}
 	for name, prepare := range tests {

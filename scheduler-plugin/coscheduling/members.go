@@ -98,6 +98,12 @@ func (w *watcher) watchEnded(m *members, label string) (cache.DoneChecker, error
 	if err != nil {
 		return nil, fmt.Errorf("watching Pods that have ended: %w", err)
 	}
+	w.runEnded(ended)
+	return endedSeen.HasSyncedChecker(), nil
+}
+
+// runEnded runs an informer of Pods that have ended.
+func (w *watcher) runEnded(ended cache.SharedIndexInformer) {
 	livingSeen := w.livingSeen
 	go func() {
 		// A Pod that ends between the two lists is in one of them, if this is the order.
@@ -105,10 +111,54 @@ func (w *watcher) watchEnded(m *members, label string) (cache.DoneChecker, error
 			ended.RunWithContext(w.ctx)
 		}
 	}()
-	return endedSeen.HasSyncedChecker(), nil
 }
 
-// selectEnded has lists and watches be of the Pods that name a group by a label and have ended.
+// watchAllEnded watches all Pods that have ended, for groups that no label names. All dialects
+// that have such groups share one watch, which keeps no more of other Pods than their names.
+func (w *watcher) watchAllEnded(m *members) (cache.DoneChecker, error) {
+	w.allEndedLock.Lock()
+	defer w.allEndedLock.Unlock()
+	first := w.allEnded == nil
+	if first {
+		w.allEnded = coreinformers.NewFilteredPodInformer(m.client, metav1.NamespaceAll, 0, cache.Indexers{}, selectEnded(""))
+		if err := w.allEnded.SetTransform(keepMembers); err != nil {
+			return nil, fmt.Errorf("watching Pods that have ended: %w", err)
+		}
+	}
+	// Each dialect has a handler of its own: only a new one is shown what was there before.
+	seen, err := w.allEnded.AddEventHandler(cache.FilteringResourceEventHandler{
+		FilterFunc: func(object any) bool {
+			pod, ok := tombstone.Object(object).(*corev1.Pod)
+			return ok && dialect.IsUnselectable(pod)
+		},
+		Handler: m.ended(),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("watching Pods that have ended: %w", err)
+	}
+	if first {
+		w.runEnded(w.allEnded)
+	}
+	return seen.HasSyncedChecker(), nil
+}
+
+// keepMembers is a transform of an informer of Pods that keeps of a Pod no more than its name if
+// it may be a member of no gang for which the informer is there.
+func keepMembers(object any) (any, error) {
+	pod, ok := object.(*corev1.Pod)
+	if !ok {
+		return object, nil
+	}
+	if dialect.IsUnselectable(pod) {
+		return informing.DropManagedFields(pod)
+	}
+	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
+	}}, nil
+}
+
+// selectEnded has lists and watches be of the Pods that name a group by a label and have ended; of
+// all that have ended if the label is empty.
 // A list is of those that there are now: an informer begins with what the API server has in
 // its cache, which may be older than what another informer has begun with.
 func selectEnded(label string) func(options *metav1.ListOptions) {
@@ -236,8 +286,8 @@ func (m *members) askAbout(ctx context.Context, questions []podwatch.Question) {
 	ctx, cancel := context.WithTimeout(ctx, missingTimeout)
 	defer cancel()
 	ended := make(map[dialect.Key][]*corev1.Pod)
-	for _, label := range labelsOf(questions) {
-		if err := m.listEnded(ctx, label, questions, ended); err != nil {
+	for _, selection := range selectionsOf(questions) {
+		if err := m.listEnded(ctx, selection, ended); err != nil {
 			klog.FromContext(ctx).V(2).Info("Asking which members have ended failed, trying again", "podGroups", len(questions), "reason", err.Error())
 			for _, question := range questions {
 				m.missing.AddRateLimited(question.Gang)
@@ -254,44 +304,58 @@ func (m *members) askAbout(ctx context.Context, questions []podwatch.Question) {
 	}
 }
 
-// labelsOf are the labels by which Pods name the gangs of some questions.
-func labelsOf(questions []podwatch.Question) []string {
-	var labels []string
-	for _, question := range questions {
-		for _, label := range question.Gang.Dialect.Labels() {
-			if !slices.Contains(labels, label) {
-				labels = append(labels, label)
-			}
-		}
-	}
-	return labels
+// selection selects ended Pods: in a namespace, if that is not empty, and with one of some values
+// of a label, if that is not empty.
+type selection struct {
+	namespace, label string
+	names            sets.Set[string]
 }
 
-// listEnded adds the Pods that have ended and name by a label one of the gangs in question.
-func (m *members) listEnded(ctx context.Context, label string, questions []podwatch.Question, ended map[dialect.Key][]*corev1.Pod) error {
-	namespace, names := "", sets.New[string]()
-	for _, question := range questions {
-		if !slices.Contains(question.Gang.Dialect.Labels(), label) {
-			continue
+// selectionsOf are as few as select the Pods of all gangs in question: one for each label, and
+// one for each namespace in which no label names the group.
+func selectionsOf(questions []podwatch.Question) []selection {
+	var all []selection
+	find := func(same func(selection) bool, otherwise selection) *selection {
+		i := slices.IndexFunc(all, same)
+		if i < 0 {
+			all = append(all, otherwise)
+			i = len(all) - 1
 		}
-		if names.Len() == 0 {
-			namespace = question.Gang.Namespace
-		} else if question.Gang.Namespace != namespace {
-			namespace = metav1.NamespaceAll
-		}
-		names.Insert(question.Gang.Name)
+		return &all[i]
 	}
+	for _, question := range questions {
+		gang := question.Gang
+		labels := gang.Dialect.Labels()
+		if len(labels) == 0 {
+			find(func(s selection) bool { return s.label == "" && s.namespace == gang.Namespace }, selection{namespace: gang.Namespace})
+		}
+		for _, label := range labels {
+			s := find(func(s selection) bool { return s.label == label },
+				selection{namespace: gang.Namespace, label: label, names: sets.New[string]()})
+			if s.namespace != gang.Namespace {
+				s.namespace = metav1.NamespaceAll
+			}
+			s.names.Insert(gang.Name)
+		}
+	}
+	return all
+}
+
+// listEnded adds the Pods that are selected and have ended, by the gang that they name.
+func (m *members) listEnded(ctx context.Context, s selection, ended map[dialect.Key][]*corev1.Pod) error {
 	// Without a resource version, this is the newest state.
-	list, err := m.client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{
-		LabelSelector: fmt.Sprintf("%s in (%s)", label, strings.Join(sets.List(names), ",")),
-		FieldSelector: kube.EndedPods,
-	})
+	options := metav1.ListOptions{FieldSelector: kube.EndedPods}
+	if s.label != "" {
+		options.LabelSelector = fmt.Sprintf("%s in (%s)", s.label, strings.Join(sets.List(s.names), ","))
+	}
+	list, err := m.client.CoreV1().Pods(s.namespace).List(ctx, options)
 	if err != nil {
 		return err
 	}
 	for i := range list.Items {
-		gang, _ := m.KeyOf(&list.Items[i])
-		ended[gang] = append(ended[gang], &list.Items[i])
+		if gang, named := m.KeyOf(&list.Items[i]); named {
+			ended[gang] = append(ended[gang], &list.Items[i])
+		}
 	}
 	return nil
 }

@@ -108,9 +108,15 @@ func mutations() map[string]mutation.Mutation {
 
 		// PodGroups of other dialects.
 		"the phase of another program is overwritten": {File: "status/reporter.go", Tests: "TestAPhaseThatSomebodyElseWrites",
-			Old: `gang.Group.PhaseBy != "" && gang.Group.PhaseBy != FieldManager {`, New: "false {"},
+			Old: `group.PhaseBy != "" && group.PhaseBy != FieldManager`, New: "false"},
 		"the groups of other schedulers are written": {File: "gangs/look.go", By: ".", Tests: "TestTheGroupsOfOthers",
-			Old: "known.Theirs = !served", New: "known.Theirs = false"},
+			Old: "known.Theirs = !ours", New: "known.Theirs = false"},
+		"a Pod that has ended is forgotten by a watch that shows it no more": {File: "podwatch/join.go", Tests: "TestWhatGangsAreToldOfTheirPods",
+			Old: "\t\treturn // another watch shows it as one of another gang\n", New: ""},
+		"the status of a group that Pods wait for is told late": {File: "gangs/gangs.go", Tests: "TestAGroupThatSomebodyWaitsFor",
+			Old: "if group.IsAwaited() {", New: "if false {"},
+		"groups without Pods are nobody's": {File: "gangs/census.go", By: ".", Tests: "TestAVolcanoGangIsPlacedWhole",
+			Old: "ours = len(g.members) == 0 && ", New: "ours = false && "},
 		"a member that begins to run is no news": {File: "gangs/gangs.go", By: ".", Tests: "TestAGangOfSchedulerPlugins",
 			Old: "if key.Dialect != dialect.Own && m.pod.Status.Phase", New: "if false && m.pod.Status.Phase"},
 		"a dialect that may not be read is on": {File: "foreign.go", Tests: "TestPodsOfADialectThatIsOffAreOrdinary",

@@ -6,6 +6,7 @@ package coscheduling
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -40,6 +41,9 @@ type watcher struct {
 	// members are set by watchMembers, and livingSeen says whether those that live were shown.
 	members    *members
 	livingSeen cache.ResourceEventHandlerRegistration
+	// allEnded is the informer of all Pods that have ended, nil as long as no dialect needs it.
+	allEndedLock sync.Mutex
+	allEnded     cache.SharedIndexInformer
 }
 
 // start watches. It returns as soon as it is known which dialects are served; nothing is planned
@@ -60,7 +64,6 @@ func (w *watcher) start(groups schedulingclient.Interface, others []*foreign) er
 	}
 	seen := []cache.DoneChecker{membersSeen, groupsSeen.HasSyncedChecker()}
 	for _, other := range others {
-		other.members = w.members
 		ofOther, err := other.start()
 		if err != nil {
 			return err

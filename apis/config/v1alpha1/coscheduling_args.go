@@ -39,8 +39,13 @@ func SetDefaultsCoschedulingArgs(args *CoschedulingArgs) {
 	if args.BindRetries == nil {
 		args.BindRetries = ptr.To[int32](3)
 	}
-	if args.Dialects.SchedulerPlugins.Mode == "" {
-		args.Dialects.SchedulerPlugins.Mode = DialectAuto
+	for _, mode := range []*DialectMode{&args.Dialects.SchedulerPlugins.Mode, &args.Dialects.Volcano.Mode} {
+		if *mode == "" {
+			*mode = DialectAuto
+		}
+	}
+	if args.Dialects.Volcano.Claim == "" {
+		args.Dialects.Volcano.Claim = ClaimAll
 	}
 }
 
@@ -66,11 +71,17 @@ func ValidateCoschedulingArgs(args *CoschedulingArgs) field.ErrorList {
 	durationIn("turnTimeout", args.TurnTimeout.Duration, 100*time.Millisecond, time.Minute)
 	numberIn("bindParallelism", *args.BindParallelism, 1, 1000)
 	numberIn("bindRetries", *args.BindRetries, 0, 10)
-	modes := []DialectMode{DialectAuto, DialectOn, DialectOff}
-	if mode := args.Dialects.SchedulerPlugins.Mode; !slices.Contains(modes, mode) {
-		errs = append(errs, field.NotSupported(field.NewPath("dialects", "schedulerPlugins", "mode"), mode, modes))
-	}
-	return errs
+	return append(errs, validateDialects(&args.Dialects, field.NewPath("dialects"))...)
+}
+
+// validateDialects says what is wrong with what dialects say.
+func validateDialects(dialects *Dialects, path *field.Path) field.ErrorList {
+	volcano := path.Child("volcano")
+	return slices.Concat(
+		oneOf(path.Child("schedulerPlugins", "mode"), &dialects.SchedulerPlugins.Mode, DialectAuto, DialectOn, DialectOff),
+		oneOf(volcano.Child("mode"), &dialects.Volcano.Mode, DialectAuto, DialectOn, DialectOff),
+		oneOf(volcano.Child("claim"), &dialects.Volcano.Claim, ClaimAll, ClaimNone),
+	)
 }
 
 // DecodeCoschedulingArgs reads the arguments that a scheduler hands to its

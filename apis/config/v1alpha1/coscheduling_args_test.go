@@ -23,7 +23,10 @@ func TestDecodeCoschedulingArgs(t *testing.T) {
 			TurnTimeout:     &metav1.Duration{Duration: 2 * time.Second},
 			BindParallelism: ptr.To[int32](64),
 			BindRetries:     ptr.To[int32](3),
-			Dialects:        Dialects{SchedulerPlugins: SchedulerPluginsDialect{Mode: DialectAuto}},
+			Dialects: Dialects{
+				SchedulerPlugins: SchedulerPluginsDialect{Mode: DialectAuto},
+				Volcano:          VolcanoDialect{Mode: DialectAuto, Claim: ClaimAll},
+			},
 		}
 		change(args)
 		return args
@@ -79,9 +82,17 @@ func TestDecodeCoschedulingArgs(t *testing.T) {
 			obj:     &runtime.Unknown{Raw: []byte(`{"dialects":{"schedulerPlugins":{"mode":"Sometimes"}}}`)},
 			wantErr: `dialects.schedulerPlugins.mode: Unsupported value: "Sometimes": supported values: "Auto", "On", "Off"`,
 		},
+		"a mode of Volcano's that there is not": {
+			obj:     &runtime.Unknown{Raw: []byte(`{"dialects":{"volcano":{"mode":"on"}}}`)},
+			wantErr: `dialects.volcano.mode: Unsupported value: "on": supported values: "Auto", "On", "Off"`,
+		},
+		"a claim that there is not": {
+			obj:     &runtime.Unknown{Raw: []byte(`{"dialects":{"volcano":{"claim":"Some"}}}`)},
+			wantErr: `dialects.volcano.claim: Unsupported value: "Some": supported values: "All", "None"`,
+		},
 		"a dialect that nobody knows": {
-			obj:     &runtime.Unknown{Raw: []byte(`{"dialects":{"volcano":{"mode":"On"}}}`)},
-			wantErr: `unknown field "volcano"`,
+			obj:     &runtime.Unknown{Raw: []byte(`{"dialects":{"koordinator":{"mode":"On"}}}`)},
+			wantErr: `unknown field "koordinator"`,
 		},
 		"arguments of another plugin": {
 			obj:     &runtime.Unknown{Raw: []byte(`{"kind":"NodeAffinityArgs"}`)},

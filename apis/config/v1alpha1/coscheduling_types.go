@@ -48,6 +48,8 @@ type CoschedulingArgs struct {
 type Dialects struct {
 	// schedulerPlugins are the PodGroups of scheduler-plugins, scheduling.x-k8s.io/v1alpha1.
 	SchedulerPlugins SchedulerPluginsDialect `json:"schedulerPlugins,omitzero"`
+	// volcano are the PodGroups of Volcano, scheduling.volcano.sh/v1beta1.
+	Volcano VolcanoDialect `json:"volcano,omitzero"`
 }
 
 // SchedulerPluginsDialect says whether the PodGroups of scheduler-plugins are served.
@@ -55,6 +57,30 @@ type SchedulerPluginsDialect struct {
 	// mode is Auto, On or Off. Default Auto.
 	Mode DialectMode `json:"mode,omitempty"`
 }
+
+// VolcanoDialect says whether the PodGroups of Volcano are served, and how.
+type VolcanoDialect struct {
+	// mode is Auto, On or Off. Auto is for schedulers with a profile named volcano alone: without
+	// one it is Off. Default Auto.
+	Mode DialectMode `json:"mode,omitempty"`
+	// claim says of which groups the status is written that no Pod names yet: All or None. Some
+	// tools create no Pods before the status of their group says that it may have some. Default
+	// All.
+	Claim ClaimPolicy `json:"claim,omitempty"`
+}
+
+// ClaimPolicy says which groups without Pods are this scheduler's.
+//
+// +enum
+type ClaimPolicy string
+
+const (
+	// ClaimAll: all of them.
+	ClaimAll ClaimPolicy = "All"
+	// ClaimNone: none. A group is this scheduler's once a Pod that names it names a scheduler
+	// that is served here.
+	ClaimNone ClaimPolicy = "None"
+)
 
 // DialectMode says when PodGroups of another project are served.
 //

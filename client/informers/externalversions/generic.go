@@ -57,10 +57,16 @@ func (f *sharedInformerFactory) ForResource(resource schema.GroupVersionResource
 		return &genericInformer{resource: resource.GroupResource(), informer: f.Frameworkcontroller().V1().Frameworks().Informer()}, nil
 
 		// Group=kubeflow.org, Version=v1
+	case kubeflowv1.SchemeGroupVersion.WithResource("jaxjobs"):
+		return &genericInformer{resource: resource.GroupResource(), informer: f.Kubeflow().V1().JAXJobs().Informer()}, nil
+	case kubeflowv1.SchemeGroupVersion.WithResource("paddlejobs"):
+		return &genericInformer{resource: resource.GroupResource(), informer: f.Kubeflow().V1().PaddleJobs().Informer()}, nil
 	case kubeflowv1.SchemeGroupVersion.WithResource("pytorchjobs"):
 		return &genericInformer{resource: resource.GroupResource(), informer: f.Kubeflow().V1().PyTorchJobs().Informer()}, nil
 	case kubeflowv1.SchemeGroupVersion.WithResource("tfjobs"):
 		return &genericInformer{resource: resource.GroupResource(), informer: f.Kubeflow().V1().TFJobs().Informer()}, nil
+	case kubeflowv1.SchemeGroupVersion.WithResource("xgboostjobs"):
+		return &genericInformer{resource: resource.GroupResource(), informer: f.Kubeflow().V1().XGBoostJobs().Informer()}, nil
 
 		// Group=kubeflow.org, Version=v1alpha2
 	case v1alpha2.SchemeGroupVersion.WithResource("tfjobs"):

@@ -6,6 +6,7 @@ package lifecycle
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -19,6 +20,7 @@ import (
 	watchtools "k8s.io/client-go/tools/watch"
 
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
+	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
 	"github.com/lockstep-k8s/lockstep/hack/bench/harness"
 	"github.com/lockstep-k8s/lockstep/internal/localenv"
@@ -104,9 +106,57 @@ func trainingTemplate() (runtime.RawExtension, error) {
 	return runtime.RawExtension{Raw: raw}, err
 }
 
-// compareJobs measures n jobs of so many tasks against gangs of Frameworks, from the first
+// jobBaseline is what jobs are compared with.
+type jobBaseline struct {
+	name string
+	run  func(ctx context.Context, c *cluster, n, tasks int) (time.Duration, error)
+}
+
+var gangsAlone = jobBaseline{
+	name: "gangs of Frameworks",
+	run: func(ctx context.Context, c *cluster, n, tasks int) (time.Duration, error) {
+		return c.runFrameworks(ctx, gang, n, tasks)
+	},
+}
+
+var gangsWithServices = jobBaseline{
+	name: "gangs of Frameworks and their Services",
+	run: func(ctx context.Context, c *cluster, n, tasks int) (took time.Duration, err error) {
+		err = c.InNamespace(ctx, func(ctx context.Context, namespace string) error {
+			took, err = timed(ctx,
+				func(ctx context.Context) error {
+					if err := c.createServices(ctx, namespace, n, tasks); err != nil {
+						return err
+					}
+					return c.createFrameworks(ctx, namespace, gang, n, tasks)
+				},
+				func(ctx context.Context) error { return c.waitRunning(ctx, namespace, n, tasks) })
+			return err
+		})
+		return took, err
+	},
+}
+
+// createServices creates a headless Service for each task of n Frameworks, before they are there:
+// every name can be looked up when the first Pod runs.
+func (c *cluster) createServices(ctx context.Context, namespace string, n, tasks int) error {
+	return harness.Parallel(ctx, n*tasks, func(ctx context.Context, i int) error {
+		framework, index := fmt.Sprintf("f%d", i/tasks), strconv.Itoa(i%tasks)
+		_, err := c.Kube.CoreV1().Services(namespace).Create(ctx, &corev1.Service{
+			ObjectMeta: metav1.ObjectMeta{Name: framework + "-" + roleName + "-" + index},
+			Spec: corev1.ServiceSpec{
+				ClusterIP: corev1.ClusterIPNone, PublishNotReadyAddresses: true,
+				Selector: map[string]string{frameworkv1.KeyFrameworkName: framework, frameworkv1.KeyTaskIndex: index},
+				Ports:    []corev1.ServicePort{{Port: 2222}},
+			},
+		}, metav1.CreateOptions{})
+		return err
+	})
+}
+
+// compareJobs measures n jobs of so many tasks against a baseline of gangs, from the first
 // creation until all run, and holds the ratio to a bar. One controller runs both.
-func compareJobs(ctx context.Context, b *harness.Bench, kind jobKind, n, tasks int, bar float64) error {
+func compareJobs(ctx context.Context, b *harness.Bench, kind jobKind, baseline jobBaseline, n, tasks int, bar float64) error {
 	up, err := b.Up(ctx, localenv.Options{SimulatedNodes: 1000, NodeCPU: "32", With: "scheduler"})
 	if err != nil {
 		return err
@@ -124,7 +174,7 @@ func compareJobs(ctx context.Context, b *harness.Bench, kind jobKind, n, tasks i
 	}
 	return duel(ctx, b,
 		contender{kind.name, func(ctx context.Context) (time.Duration, error) { return c.runJobs(ctx, kind, n, tasks) }},
-		contender{"gangs of Frameworks", func(ctx context.Context) (time.Duration, error) { return c.runFrameworks(ctx, gang, n, tasks) }},
+		contender{baseline.name, func(ctx context.Context) (time.Duration, error) { return baseline.run(ctx, c, n, tasks) }},
 		bar)
 }
 

@@ -8,7 +8,8 @@
 // What is compared with bare Pods is measured twice: of plain Frameworks, which is
 // what FrameworkController knows, and of gangs. Everything else is of gangs. Bare
 // Pods are placed one by one by the scheduler of the Frameworks beside them. Volcano
-// Jobs and TFJobs are compared with gangs. A Framework or a Job counts as running when its status
+// Jobs and TFJobs are compared with gangs, and a large TFJob also with a gang that has a Service
+// for each Pod, as TFJobs do. A Framework or a Job counts as running when its status
 // says so of all its tasks, a bare Pod when its own status does.
 package lifecycle
 
@@ -34,22 +35,32 @@ func Cases() []harness.Case {
 		{
 			Name: "lifecycle/one-job", Title: "1 Volcano Job of 1000 tasks", Limit: 30 * time.Minute,
 			Run: func(ctx context.Context, b *harness.Bench) error {
-				return compareJobs(ctx, b, volcanoJobs, 1, 1000, 1.1)
+				return compareJobs(ctx, b, volcanoJobs, gangsAlone, 1, 1000, 1.1)
 			},
 		},
 		{
 			Name: "lifecycle/many-jobs", Title: "200 Volcano Jobs of 4 tasks", Limit: 30 * time.Minute,
 			Run: func(ctx context.Context, b *harness.Bench) error {
-				return compareJobs(ctx, b, volcanoJobs, 200, 4, 1.1)
+				return compareJobs(ctx, b, volcanoJobs, gangsAlone, 200, 4, 1.1)
 			},
 		},
 		{
 			Name: "lifecycle/one-tfjob", Title: "1 TFJob of 1000 tasks", Limit: 30 * time.Minute,
-			Run: func(ctx context.Context, b *harness.Bench) error { return compareJobs(ctx, b, tfJobs, 1, 1000, 1.15) },
+			Run: func(ctx context.Context, b *harness.Bench) error {
+				return compareJobs(ctx, b, tfJobs, gangsAlone, 1, 1000, 1.15)
+			},
+		},
+		{
+			Name: "lifecycle/one-tfjob-served", Title: "1 TFJob of 1000 tasks, against a gang with as many Services", Limit: 30 * time.Minute,
+			Run: func(ctx context.Context, b *harness.Bench) error {
+				return compareJobs(ctx, b, tfJobs, gangsWithServices, 1, 1000, 1.15)
+			},
 		},
 		{
 			Name: "lifecycle/many-tfjobs", Title: "200 TFJobs of 4 tasks", Limit: 30 * time.Minute,
-			Run: func(ctx context.Context, b *harness.Bench) error { return compareJobs(ctx, b, tfJobs, 200, 4, 1.15) },
+			Run: func(ctx context.Context, b *harness.Bench) error {
+				return compareJobs(ctx, b, tfJobs, gangsAlone, 200, 4, 1.15)
+			},
 		},
 		{Name: "lifecycle/writes", Title: "Writes of the status from creation to Completed", Run: statusWrites},
 		{Name: "lifecycle/large", Title: "1 Framework of 10,000 tasks", Limit: 20 * time.Minute, Run: large},

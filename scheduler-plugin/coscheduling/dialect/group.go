@@ -38,6 +38,8 @@ type Group struct {
 	// field manager that has written the phase of that, empty if nobody has.
 	Status  *Status
 	PhaseBy string
+	// Asked is the minimum as the object has it, by which its phase is told.
+	Asked int32
 }
 
 // Spec is what a group asks for.

@@ -5,6 +5,7 @@ package dialect
 
 import (
 	"cmp"
+	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -13,7 +14,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/podgroup"
 )
 
-// Dialect is a kind of PodGroup.
+// Dialect is a kind of PodGroup. If a Pod names groups of several, the first one counts, in the
+// order of the constants.
 type Dialect uint8
 
 const (
@@ -21,6 +23,8 @@ const (
 	Own Dialect = iota
 	// SchedulerPlugins is that of scheduler-plugins, scheduling.x-k8s.io/v1alpha1.
 	SchedulerPlugins
+	// Volcano is that of Volcano, scheduling.volcano.sh/v1beta1.
+	Volcano
 
 	// dialects is how many there are.
 	dialects
@@ -28,8 +32,10 @@ const (
 
 // words are what the dialects differ in.
 var words = [dialects]struct {
-	kind   schema.GroupVersionKind
-	labels []string
+	kind schema.GroupVersionKind
+	// labels and annotations are those by which a Pod names its group: the first that it has,
+	// of the labels or, where there are none, of the annotations.
+	labels, annotations []string
 }{
 	Own: {
 		kind:   schedulingv1alpha1.PodGroupGroupVersionKind,
@@ -39,6 +45,11 @@ var words = [dialects]struct {
 		kind: schema.GroupVersionKind{Group: "scheduling.x-k8s.io", Version: "v1alpha1", Kind: "PodGroup"},
 		// Since 0.25, until 0.24, and before 0.19.
 		labels: []string{"scheduling.x-k8s.io/pod-group", "pod-group.scheduling.sigs.k8s.io", "pod-group.scheduling.sigs.k8s.io/name"},
+	},
+	Volcano: {
+		kind: schema.GroupVersionKind{Group: "scheduling.volcano.sh", Version: "v1beta1", Kind: "PodGroup"},
+		// Volcano's scheduler reads the first one alone.
+		annotations: []string{"scheduling.k8s.io/group-name", "scheduling.volcano.sh/group-name"},
 	},
 }
 
@@ -57,9 +68,29 @@ func (d Dialect) CRD() string {
 	return d.Resource().GroupResource().String()
 }
 
-// Labels are those by which a Pod names its group, the first that it has. Nobody changes them.
+// Labels are those by which a Pod names its group, the first that it has. There are none if
+// something else names it, by which no watch can select. Nobody changes them.
 func (d Dialect) Labels() []string {
 	return words[d].labels
+}
+
+// Set is a set of dialects, empty at first. It is safe for concurrent use.
+type Set struct {
+	bits atomic.Uint32
+}
+
+// Set has the set hold a dialect, or not.
+func (s *Set) Set(d Dialect, in bool) {
+	if in {
+		s.bits.Or(1 << d)
+	} else {
+		s.bits.And(^(uint32(1) << d))
+	}
+}
+
+// Has says whether the set holds a dialect.
+func (s *Set) Has(d Dialect) bool {
+	return s.bits.Load()&(1<<d) != 0
 }
 
 // Key names a gang. Groups of several dialects may have one name, and are several gangs.
@@ -89,8 +120,12 @@ func (k Key) Compare(other Key) int {
 // RoleOf is the role of a Pod in the gang, empty if it has none. Groups of scheduler-plugins
 // know no roles.
 func (k Key) RoleOf(pod *corev1.Pod) string {
-	if k.Dialect == Own {
+	switch k.Dialect {
+	case Own:
 		return podgroup.RoleOf(pod)
+	case Volcano:
+		return cmp.Or(pod.Annotations[volcanoTask], pod.Labels[volcanoTask])
+	default:
+		return ""
 	}
-	return ""
 }

@@ -4,8 +4,6 @@
 package dialect
 
 import (
-	"sync/atomic"
-
 	corev1 "k8s.io/api/core/v1"
 )
 
@@ -14,17 +12,17 @@ import (
 // is placed by itself because somebody has taken a kind away. They are safe for concurrent use;
 // nil has Own alone.
 type Links struct {
-	on atomic.Uint32
+	on Set
 }
 
 // TurnOn turns a dialect on.
 func (l *Links) TurnOn(d Dialect) {
-	l.on.Or(1 << d)
+	l.on.Set(d, true)
 }
 
 // AreOn says whether a dialect is on.
 func (l *Links) AreOn(d Dialect) bool {
-	return d == Own || l != nil && l.on.Load()&(1<<d) != 0
+	return d == Own || l != nil && l.on.Has(d)
 }
 
 // KeyOf is the key of the gang that a Pod names. The bool is false if it names none. If it names
@@ -36,11 +34,35 @@ func (l *Links) KeyOf(pod *corev1.Pod) (Key, bool) {
 		if !l.AreOn(d) {
 			continue
 		}
-		for _, label := range d.Labels() {
-			if name := pod.Labels[label]; name != "" {
-				return Key{Dialect: d, Namespace: pod.Namespace, Name: name}, true
-			}
+		if name := d.groupNamedBy(pod); name != "" {
+			return Key{Dialect: d, Namespace: pod.Namespace, Name: name}, true
 		}
 	}
 	return Key{Namespace: pod.Namespace}, false
+}
+
+// groupNamedBy is the name of the group of the dialect that a Pod names, empty if it names none.
+func (d Dialect) groupNamedBy(pod *corev1.Pod) string {
+	for _, label := range words[d].labels {
+		if name := pod.Labels[label]; name != "" {
+			return name
+		}
+	}
+	for _, annotation := range words[d].annotations {
+		if name := pod.Annotations[annotation]; name != "" {
+			return name
+		}
+	}
+	return ""
+}
+
+// IsUnselectable says whether a Pod names a group of a dialect, on or not, of which no watch can
+// select the Pods.
+func IsUnselectable(pod *corev1.Pod) bool {
+	for d := range dialects {
+		if len(d.Labels()) == 0 && d.groupNamedBy(pod) != "" {
+			return true
+		}
+	}
+	return false
 }

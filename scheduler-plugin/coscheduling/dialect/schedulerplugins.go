@@ -40,6 +40,7 @@ func FromSchedulerPlugins(object *unstructured.Unstructured) *Group {
 		Minimum:        podgroup.Minimum{Members: max(1, numberIn(object, "spec", "minMember"))},
 		DisruptionMode: schedulingv1alpha1.DisruptGang,
 	}
+	group.Asked = group.Spec.Minimum.Members
 	status := Status{
 		Running:   numberIn(object, "status", "running"),
 		Succeeded: numberIn(object, "status", "succeeded"),
@@ -87,34 +88,16 @@ func numberIn(object *unstructured.Unstructured, path ...string) int32 {
 	}
 }
 
-// Census counts the Pods of a group that exist, and those of them that run, have succeeded
-// and have failed.
-type Census struct {
-	Exist, Running, Succeeded, Failed int32
-}
-
-// Add counts one more Pod.
-func (c *Census) Add(pod *corev1.Pod) {
-	c.Exist++
-	switch pod.Status.Phase {
-	case corev1.PodRunning:
-		c.Running++
-	case corev1.PodSucceeded:
-		c.Succeeded++
-	case corev1.PodFailed:
-		c.Failed++
+// nextOfSchedulerPlugins is the status of a PodGroup of scheduler-plugins that follows from the
+// present one.
+func nextOfSchedulerPlugins(now Status, asked int32, facts Facts) Status {
+	if now.Phase == PhaseFinished || now.Phase == PhaseFailed {
+		return now
 	}
-}
-
-// Next is the status of a PodGroup of scheduler-plugins that follows from the present one, what
-// the group asks for, its Pods, and one of them.
-func (s Status) Next(least int32, pods Census, member *corev1.Pod) Status {
-	if s.Phase == PhaseFinished || s.Phase == PhaseFailed {
-		return s
-	}
-	next := Status{Phase: phaseOf(least, pods), Running: pods.Running, Succeeded: pods.Succeeded, Failed: pods.Failed, OccupiedBy: s.OccupiedBy}
-	if next.OccupiedBy == "" && next.Phase != PhasePending && member != nil {
-		next.OccupiedBy = ownersOf(member)
+	pods := facts.Pods
+	next := Status{Phase: phaseOf(asked, pods), Running: pods.Running, Succeeded: pods.Succeeded, Failed: pods.Failed, OccupiedBy: now.OccupiedBy}
+	if next.OccupiedBy == "" && next.Phase != PhasePending && facts.Member != nil {
+		next.OccupiedBy = ownersOf(facts.Member)
 	}
 	return next
 }

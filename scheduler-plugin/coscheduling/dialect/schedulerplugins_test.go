@@ -5,6 +5,7 @@ package dialect
 
 import (
 	"encoding/json"
+	"slices"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/podgroup"
@@ -44,7 +46,7 @@ func TestWhatATrainingOperatorWritesIsRead(t *testing.T) {
 			{Type: schedulingv1alpha1.ConditionScheduled, Status: metav1.ConditionTrue, Reason: schedulingv1alpha1.ReasonScheduled},
 			{Type: schedulingv1alpha1.ConditionUnschedulable, Status: metav1.ConditionFalse, Reason: schedulingv1alpha1.ReasonScheduled},
 		},
-		Status: &Status{Phase: "Running", Running: 2, Succeeded: 1, OccupiedBy: "ns/tj"}, PhaseBy: "lockstep-scheduler",
+		Status: &Status{Phase: "Running", Running: 2, Succeeded: 1, OccupiedBy: "ns/tj"}, PhaseBy: "lockstep-scheduler", Asked: 3,
 	}
 	if diff := cmp.Diff(want, got, cmp.Comparer(func(a, b time.Time) bool { return a.Equal(b) })); diff != "" {
 		t.Errorf("-want, +got:\n%s", diff)
@@ -102,7 +104,7 @@ func TestThePhasesOfSchedulerPlugins(t *testing.T) {
 		"somebody has written a phase that nobody writes now": {Status{Phase: "PreScheduling"}, Census{Exist: 2, Running: 2}, Status{Phase: PhaseRunning, Running: 2, OccupiedBy: "ns/job"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, tc.before.Next(2, tc.pods, member)); diff != "" {
+			if diff := cmp.Diff(tc.want, (&Group{Key: Key{Dialect: SchedulerPlugins}, Asked: 2}).NextStatus(tc.before, Facts{Pods: tc.pods, Member: member})); diff != "" {
 				t.Errorf("-want, +got:\n%s", diff)
 			}
 		})
@@ -111,18 +113,22 @@ func TestThePhasesOfSchedulerPlugins(t *testing.T) {
 
 // TestAPatchSaysNothingElse: but the status, and whose it is.
 func TestAPatchSaysNothingElse(t *testing.T) {
-	patch, err := (&Status{Phase: PhaseRunning, Running: 2}).Patch("u")
+	group := Group{Key: Key{Dialect: SchedulerPlugins}, UID: "u", ResourceVersion: "7"}
+	write, err := group.WriteOf(&Status{Phase: PhaseRunning, Running: 2}, false)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var got map[string]any
-	if err := json.Unmarshal(patch, &got); err != nil {
+	if err := json.Unmarshal(write.Body, &got); err != nil {
 		t.Fatal(err)
 	}
 	want := map[string]any{"metadata": map[string]any{"uid": "u"},
 		"status": map[string]any{"phase": "Running", "running": 2.0, "succeeded": 0.0, "failed": 0.0}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want, +got:\n%s", diff)
+	}
+	if write.Type != types.MergePatchType || !slices.Equal(write.Subresources, []string{"status"}) {
+		t.Errorf("it is a request of type %s to %q", write.Type, write.Subresources)
 	}
 }
 

@@ -5,26 +5,139 @@ package dialect
 
 import (
 	"encoding/json"
+	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 )
 
 // Status is what the object of another dialect says of its gang, in the words of that.
 type Status struct {
 	Phase                      string
 	Running, Succeeded, Failed int32
-	OccupiedBy                 string
+	// OccupiedBy is of scheduler-plugins alone.
+	OccupiedBy string
+	// Conditions are of the dialects that have some.
+	Conditions []schedulingv1alpha1.PodGroupCondition
 }
 
-// Patch is a merge patch that has the group with this UID say this. Counts of 0 are left out of
-// objects by those who read them, and are written all the same: they may have been others.
-func (s *Status) Patch(uid string) ([]byte, error) {
-	status := map[string]any{"phase": s.Phase, "running": s.Running, "succeeded": s.Succeeded, "failed": s.Failed}
-	if s.OccupiedBy != "" {
-		status["occupiedBy"] = s.OccupiedBy
+// SaysTheSameAs says whether two statuses say the same. Since when a condition has its status makes no
+// difference.
+func (s *Status) SaysTheSameAs(other *Status) bool {
+	return s.Phase == other.Phase && s.Running == other.Running && s.Succeeded == other.Succeeded && s.Failed == other.Failed &&
+		s.OccupiedBy == other.OccupiedBy && slices.EqualFunc(s.Conditions, other.Conditions, sayTheSame)
+}
+
+func sayTheSame(a, b schedulingv1alpha1.PodGroupCondition) bool {
+	return a.Type == b.Type && a.Status == b.Status && a.Reason == b.Reason && a.Message == b.Message
+}
+
+// Facts are what the status of a group follows from, beside what it was.
+type Facts struct {
+	// Pods counts the Pods that name the group, and Member is one of them, nil if there is none.
+	Pods   Census
+	Member *corev1.Pod
+	// Conditions are what there is to say of the gang: whether it is placed, and why not.
+	Conditions []schedulingv1alpha1.PodGroupCondition
+}
+
+// Census counts the Pods of a group that exist, and some of them.
+type Census struct {
+	Exist int32
+	// Running, Succeeded and Failed are those in a phase. Ending are those in phase Running
+	// that are being deleted.
+	Running, Ending, Succeeded, Failed int32
+	// Placed have a node, or have ended.
+	Placed int32
+}
+
+// Add counts one more Pod.
+func (c *Census) Add(pod *corev1.Pod) {
+	c.Exist++
+	switch pod.Status.Phase {
+	case corev1.PodRunning:
+		c.Running++
+		if pod.DeletionTimestamp != nil {
+			c.Ending++
+		}
+	case corev1.PodSucceeded:
+		c.Succeeded++
+	case corev1.PodFailed:
+		c.Failed++
 	}
-	return json.Marshal(map[string]any{"metadata": map[string]any{"uid": uid}, "status": status})
+	if pod.Spec.NodeName != "" || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+		c.Placed++
+	}
+}
+
+// NextStatus is the status of a group of another dialect that follows from the present one.
+func (g *Group) NextStatus(now Status, facts Facts) Status {
+	switch g.Key.Dialect {
+	case SchedulerPlugins:
+		return nextOfSchedulerPlugins(now, g.Asked, facts)
+	case Volcano:
+		return nextOfVolcano(now, g.Asked, facts)
+	default:
+		return now
+	}
+}
+
+// IsAwaited says whether somebody waits for the group's status to change, so that it is to be
+// written at once.
+func (g *Group) IsAwaited() bool {
+	return g.Key.Dialect == Volcano && (g.Status.Phase == "" || g.Status.Phase == PhasePending)
+}
+
+// KeepsConditions says whether groups of the dialect have conditions. Those that have none are
+// told of by events alone.
+func (d Dialect) KeepsConditions() bool {
+	return d == Own || d == Volcano
+}
+
+// MayLackStatus says whether there are releases of the dialect's kind without a subresource for
+// the status.
+func (d Dialect) MayLackStatus() bool {
+	return d == Volcano
+}
+
+// Write is a request that has a group say a status.
+type Write struct {
+	Type types.PatchType
+	Body []byte
+	// Subresources is empty for a request to the object itself.
+	Subresources []string
+}
+
+// WriteOf is the request that has the group say a status of its dialect. Apart says whether
+// the API server has a subresource for the status, of dialects with which it may or may not.
+//
+// It never is one of server-side apply on the object itself: that would create a group which was
+// deleted.
+func (g *Group) WriteOf(status *Status, apart bool) (Write, error) {
+	write := Write{Type: types.MergePatchType, Subresources: []string{"status"}}
+	// Counts of 0 are left out of objects by those who read them, and are written all the same:
+	// they may have been others.
+	fields := map[string]any{"phase": status.Phase, "running": status.Running, "succeeded": status.Succeeded, "failed": status.Failed}
+	object := map[string]any{"uid": g.UID}
+	if status.OccupiedBy != "" {
+		fields["occupiedBy"] = status.OccupiedBy
+	}
+	if g.Key.Dialect == Volcano {
+		fields["conditions"] = conditionsOfVolcano(status.Conditions)
+		// The list of conditions is written as a whole, and so it is not to be one that somebody
+		// has changed meanwhile.
+		object["resourceVersion"] = g.ResourceVersion
+		if !apart {
+			write.Subresources = nil
+		}
+	}
+	var err error
+	write.Body, err = json.Marshal(map[string]any{"metadata": object, "status": fields})
+	return write, err
 }
 
 // phaseBy is the field manager that has written the phase of an object last, empty if nobody

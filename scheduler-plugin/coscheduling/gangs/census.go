@@ -10,19 +10,21 @@ import (
 )
 
 // PodGroups of other dialects have their Pods counted by the phase, as those who read them
-// expect it, and are told about only if some of the Pods are this scheduler's.
+// expect it, and are told about only if some of the Pods are this scheduler's, or there are none
+// and the configuration says that such groups are.
 
 // census counts the gang's Pods. Member is the first of them by name, nil if there is none, and
-// served says whether one names a scheduler that is served here.
-func (g *gang) census() (pods dialect.Census, member *corev1.Pod, served bool) {
+// ours says whether the group is this scheduler's to tell about.
+func (g *gang) census() (pods dialect.Census, member *corev1.Pod, ours bool) {
+	ours = len(g.members) == 0 && g.rules.Claims != nil && g.rules.Claims(g.key.Dialect)
 	for _, m := range g.members {
 		pods.Add(m.pod)
-		served = served || g.rules.Serves(m.pod.Spec.SchedulerName)
+		ours = ours || g.rules.Serves(m.pod.Spec.SchedulerName)
 		if member == nil || compareNames(m.pod.Name, member.Name) < 0 {
 			member = m.pod
 		}
 	}
-	return pods, member, served
+	return pods, member, ours
 }
 
 // SetServed says whether the API server serves the PodGroups of a dialect that is not Own.

@@ -17,6 +17,9 @@ type Rules struct {
 	Links *dialect.Links
 	// Serves says whether Pods with this scheduler name are placed by this scheduler.
 	Serves func(schedulerName string) bool
+	// Claims says whether groups of a dialect of which there are no Pods are this scheduler's to
+	// tell about; nil for never.
+	Claims func(d dialect.Dialect) bool
 	// ClassValue is the value of a PriorityClass, false if there is none of the name.
 	ClassValue func(name string) (int32, bool)
 	// ClassKey is equal for members that need the same of a node and have the same role.

@@ -108,6 +108,18 @@ func (t *Gangs) SetGroup(group *dialect.Group) {
 	if isNews {
 		t.changed(g)
 	}
+	if t.synced && group.Key.Dialect != dialect.Own {
+		// Somebody may have changed its status, or waits for it.
+		t.config.Report(g.key, reportDelay(group))
+	}
+}
+
+// reportDelay is in what time a group of another dialect is told of when it has changed.
+func reportDelay(group *dialect.Group) time.Duration {
+	if group.IsAwaited() {
+		return 0
+	}
+	return incompleteReportDelay
 }
 
 // DeleteGroup learns that the PodGroup of a gang is gone. The UID is that of the PodGroup.

@@ -25,9 +25,9 @@ func (t *Gangs) Look(key dialect.Key) (news.Gang, bool) {
 	}
 	known := t.known(g)
 	if key.Dialect != dialect.Own {
-		var served bool
-		known.Census, known.Member, served = g.census()
-		known.Theirs = !served
+		var ours bool
+		known.Census, known.Member, ours = g.census()
+		known.Theirs = !ours
 	}
 	if most := int(g.waiting.Total) + g.strangers; most > 0 {
 		known.Pods = make([]news.Pod, 0, most)

@@ -47,8 +47,8 @@ type Gang struct {
 	Highest, Class *int32
 
 	// Of a group of another dialect: Census counts its Pods by their phases, Member is one of
-	// them, nil if there is none, and Theirs says that none of them names a scheduler that is
-	// served here, so that somebody else is to tell of it.
+	// them, nil if there is none, and Theirs says that somebody else is to tell of it: none of
+	// them names a scheduler that is served here.
 	Census dialect.Census
 	Member *corev1.Pod
 	Theirs bool

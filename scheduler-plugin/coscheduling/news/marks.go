@@ -137,7 +137,7 @@ func (g *Gang) grouplessMark(p Pod) Mark {
 
 // tellers are what tells of the gang on its group.
 func (g *Gang) tellers() string {
-	if g.Key.Dialect == dialect.Own {
+	if g.Key.Dialect.KeepsConditions() {
 		return "conditions"
 	}
 	return "events"

@@ -6,6 +6,7 @@ package news
 import (
 	"time"
 
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
 
@@ -14,8 +15,9 @@ import (
 const countersInterval = 10 * time.Second
 
 // Status is what the status of a group of another dialect is to say now, nil for nothing new.
-// again is in what time to ask again, 0 for not before something changes.
-func (g *Gang) Status(now time.Time) (status *dialect.Status, again time.Duration) {
+// Conditions are those to be written now, nil for those that there are. again is in what time to
+// ask again, 0 for not before something changes.
+func (g *Gang) Status(now time.Time, conditions []schedulingv1alpha1.PodGroupCondition) (status *dialect.Status, again time.Duration) {
 	if g.Group == nil || g.Group.Status == nil || g.Theirs {
 		return nil, 0
 	}
@@ -23,11 +25,16 @@ func (g *Gang) Status(now time.Time) (status *dialect.Status, again time.Duratio
 	if g.Record.Status != nil {
 		before = g.Record.Status // the watch may not have shown it yet
 	}
-	next := before.Next(g.Group.Spec.Minimum.Members, g.Census, g.Member)
-	if next == *before {
+	isNews := conditions != nil
+	if !isNews {
+		conditions = g.Record.ConditionsOf(g.Group)
+	}
+	next := g.Group.NextStatus(*before, dialect.Facts{Pods: g.Census, Member: g.Member, Conditions: conditions})
+	if next.SaysTheSameAs(before) {
 		return nil, 0
 	}
-	if left := countersInterval - now.Sub(g.Record.StatusAt); next.Phase == before.Phase && left > 0 {
+	isNews = isNews && g.Key.Dialect.KeepsConditions() || next.Phase != before.Phase
+	if left := countersInterval - now.Sub(g.Record.StatusAt); !isNews && left > 0 {
 		return nil, left
 	}
 	return &next, 0

@@ -14,7 +14,7 @@ import (
 func TestWhenAGroupOfAnotherDialectIsWritten(t *testing.T) {
 	foreign := func(g *Gang) {
 		g.Key.Dialect, g.Group.Key.Dialect = dialect.SchedulerPlugins, dialect.SchedulerPlugins
-		g.Group.Status = &dialect.Status{}
+		g.Group.Status, g.Group.Asked = &dialect.Status{}, g.Group.Spec.Minimum.Members
 	}
 	runs := &dialect.Status{Phase: dialect.PhaseRunning, Running: 2}
 	wrote := func(status *dialect.Status) func(*Gang) {
@@ -40,7 +40,7 @@ func TestWhenAGroupOfAnotherDialectIsWritten(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			g := gangOf(tc.change...)
-			got, again := g.Status(start.Add(tc.at))
+			got, again := g.Status(start.Add(tc.at), nil)
 			phase := ""
 			if got != nil {
 				phase = got.Phase
@@ -49,6 +49,26 @@ func TestWhenAGroupOfAnotherDialectIsWritten(t *testing.T) {
 				t.Errorf("the phase %q is written, and it is asked again in %v; want %q, %v", phase, again, tc.want, tc.wantAgain)
 			}
 		})
+	}
+}
+
+// TestNewConditionsAreWrittenAtOnce, of dialects that have some.
+func TestNewConditionsAreWrittenAtOnce(t *testing.T) {
+	for of, want := range map[dialect.Dialect]bool{dialect.Volcano: true, dialect.SchedulerPlugins: false} {
+		g := gangOf(func(g *Gang) {
+			g.Key.Dialect, g.Group.Key.Dialect, g.Group.Asked = of, of, 2
+			g.Group.Status = &dialect.Status{}
+			g.Census = dialect.Census{Exist: 3, Placed: 3, Running: 3}
+		})
+		before := g.Group.NextStatus(*g.Group.Status, dialect.Facts{Pods: dialect.Census{Exist: 3, Placed: 3, Running: 2}})
+		g.Record.Status, g.Record.StatusAt = &before, start
+		status, _ := g.Status(start.Add(time.Second), said("Scheduled"))
+		if (status != nil) != want {
+			t.Errorf("%s: the status %v is written", of.Kind(), status)
+		}
+		if want && len(status.Conditions) != 2 {
+			t.Errorf("%s: the conditions are %v", of.Kind(), status.Conditions)
+		}
 	}
 }
 

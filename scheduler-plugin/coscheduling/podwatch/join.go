@@ -114,10 +114,14 @@ func (j *Join) LivesNoMore(pod *corev1.Pod, final bool) {
 	}
 }
 
-// Ended says that the watch of ended Pods shows a Pod, as new or changed.
+// Ended says that the watch of ended Pods shows a Pod, any Pod, as new or changed. There may be
+// several such watches, which show a Pod more than once.
 func (j *Join) Ended(pod *corev1.Pod) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	if _, member := j.keyOf(pod); !member {
+		return
+	}
 	h := j.pods[pod.UID]
 	if h != nil && h.ended && h.pod == nil {
 		return // it is gone, and the watch is behind
@@ -138,6 +142,9 @@ func (j *Join) EndedNoMore(pod *corev1.Pod) {
 	h := j.pods[pod.UID]
 	if h == nil || !h.ended {
 		return
+	}
+	if h.pod != nil && j.groupOf(h.pod) != j.groupOf(pod) {
+		return // another watch shows it as one of another gang
 	}
 	if h.pod != nil {
 		j.find(pod.UID, h)

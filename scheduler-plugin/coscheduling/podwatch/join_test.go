@@ -192,6 +192,26 @@ func TestWhatGangsAreToldOfTheirPods(t *testing.T) {
 		"it loses its label as it succeeds, and the watch of living Pods is behind": {
 			func(s *script) { s.Ended(succeeded); s.Lives(runs); s.Lives(nowhere); s.EndedNoMore(succeeded) },
 			[]string{isSucceeded, isGone}},
+		"it is shown to have ended by two watches": {
+			func(s *script) {
+				s.Ended(succeeded)
+				s.Ended(succeeded)
+				s.EndedNoMore(succeeded)
+				s.EndedNoMore(succeeded)
+			},
+			[]string{isSucceeded, isSucceeded, isGone}},
+		"it is relabelled after it has succeeded, and goes from one watch to another": {
+			func(s *script) {
+				s.Ended(succeeded)
+				s.Ended(makePod("a", "other", "node", corev1.PodSucceeded))
+				s.EndedNoMore(succeeded)
+			},
+			[]string{isSucceeded, isGone, `a Succeeded in other on "node"`}},
+		"it has ended, and names no group": {
+			func(s *script) {
+				s.Ended(makePod("a", "", "node", corev1.PodSucceeded))
+				s.EndedNoMore(makePod("a", "", "node", corev1.PodSucceeded))
+			}, nil},
 		"it names no group": {
 			func(s *script) { s.Lives(nowhere); s.LivesNoMore(nowhere, true) }, nil},
 	}

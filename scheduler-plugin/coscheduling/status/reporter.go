@@ -60,8 +60,10 @@ type Gangs interface {
 type Reporter struct {
 	gangs  Gangs
 	client schedulingclient.Interface
-	// foreign is for groups of other dialects.
+	// foreign is for groups of other dialects, and apart are those whose status is a subresource,
+	// of the dialects of which it may be one or not.
 	foreign  dynamic.Interface
+	apart    dialect.Set
 	pods     kubernetes.Interface
 	recorder events.EventRecorderLogger
 	// binding says whether members are being bound.
@@ -93,6 +95,11 @@ func NewReporter(gangs Gangs, client schedulingclient.Interface, foreign dynamic
 			workqueue.NewTypedItemExponentialFailureRateLimiter[podKey](time.Second, time.Minute),
 			workqueue.TypedRateLimitingQueueConfig[podKey]{Name: "lockstep_unschedulable_members"}),
 	}
+}
+
+// SetApart says whether the API server has a subresource for the status of a dialect's groups.
+func (r *Reporter) SetApart(d dialect.Dialect, apart bool) {
+	r.apart.Set(d, apart)
 }
 
 // Report asks for what is known of a gang to be written, in d. It does not block.
@@ -146,10 +153,7 @@ func (r *Reporter) reportOn(ctx context.Context, key dialect.Key) error {
 	if !ok {
 		return nil
 	}
-	if err := r.writeConditions(ctx, &gang); err != nil {
-		return err
-	}
-	if err := r.writeStatus(ctx, &gang); err != nil {
+	if err := r.tell(ctx, &gang); err != nil {
 		return err
 	}
 	if message := gang.Capping(); message != "" {
@@ -172,25 +176,44 @@ func (r *Reporter) reportOn(ctx context.Context, key dialect.Key) error {
 	return nil
 }
 
-func (r *Reporter) writeConditions(ctx context.Context, gang *news.Gang) error {
+// tell writes what there is to say of a gang on its group: conditions, and the status of a group
+// of another dialect. Events say of conditions that they have changed, also of those that a
+// dialect lacks.
+func (r *Reporter) tell(ctx context.Context, gang *news.Gang) error {
 	now := time.Now()
 	conditions, again := gang.News(now, string(uuid.NewUUID()))
 	if again > 0 {
 		r.groups.AddAfter(gang.Key, again)
 	}
-	if conditions == nil {
-		return nil
+	status, again := gang.Status(now, conditions)
+	if again > 0 {
+		r.groups.AddAfter(gang.Key, again)
 	}
 	group := gang.Group
-	if group.Key.Dialect == dialect.Own {
+	switch {
+	case conditions == nil && status == nil:
+		return nil
+	case group.Key.Dialect == dialect.Own:
 		if exists, err := r.applyConditions(ctx, group, conditions); err != nil || !exists {
 			return err
 		}
-	} // those of others have no conditions, but events
-	r.recordChange(ctx, group, conditions)
-	gang.Record.Conditions, gang.Record.At = conditions, now
+	case status != nil && !isTheirs(group):
+		if exists, err := r.writeStatus(ctx, group, status); err != nil || !exists {
+			return err
+		}
+		gang.Record.Status, gang.Record.StatusAt = status, now
+	}
+	if conditions != nil {
+		r.recordChange(ctx, group, conditions)
+		gang.Record.Conditions, gang.Record.At = conditions, now
+	}
 	r.gangs.Remember(group, gang.Record)
 	return nil
+}
+
+// isTheirs says whether somebody else writes the phase of a group, so that it is left to them.
+func isTheirs(group *dialect.Group) bool {
+	return group.Key.Dialect == dialect.SchedulerPlugins && group.PhaseBy != "" && group.PhaseBy != FieldManager
 }
 
 // applyConditions writes the conditions of a PodGroup of Lockstep's. It returns false if that is
@@ -215,33 +238,22 @@ func (r *Reporter) applyConditions(ctx context.Context, group *dialect.Group, co
 	return true, nil
 }
 
-// writeStatus brings the status of a group of another dialect up to date. If somebody else
-// writes its phase, that is left to them.
-func (r *Reporter) writeStatus(ctx context.Context, gang *news.Gang) error {
-	now := time.Now()
-	status, again := gang.Status(now)
-	if again > 0 {
-		r.groups.AddAfter(gang.Key, again)
-	}
-	if status == nil || gang.Group.PhaseBy != "" && gang.Group.PhaseBy != FieldManager {
-		return nil
-	}
-	group := gang.Group
-	patch, err := status.Patch(string(group.UID))
+// writeStatus writes the status of a group of another dialect. It returns false if that is gone, or
+// is not any more what it was.
+func (r *Reporter) writeStatus(ctx context.Context, group *dialect.Group, status *dialect.Status) (exists bool, err error) {
+	write, err := group.WriteOf(status, r.apart.Has(group.Key.Dialect))
 	if err != nil {
-		return fmt.Errorf("writing the status of PodGroup %s: %w", gang.Key, err)
+		return false, fmt.Errorf("writing the status of PodGroup %s: %w", group.Key, err)
 	}
 	_, err = r.foreign.Resource(group.Key.Dialect.Resource()).Namespace(group.Key.Namespace).
-		Patch(ctx, group.Key.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: FieldManager}, "status")
+		Patch(ctx, group.Key.Name, write.Type, write.Body, metav1.PatchOptions{FieldManager: FieldManager}, write.Subresources...)
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil // it is gone, or another one has its name
+		return false, nil // it is gone or has changed, and is looked at again then
 	}
 	if err != nil {
-		return fmt.Errorf("writing the status of PodGroup %s: %w", gang.Key, err)
+		return false, fmt.Errorf("writing the status of PodGroup %s: %w", group.Key, err)
 	}
-	gang.Record.Status, gang.Record.StatusAt = status, now
-	r.gangs.Remember(group, gang.Record)
-	return nil
+	return true, nil
 }
 
 // recordChange tells of a change of the conditions on the PodGroup itself, for kubectl

@@ -24,9 +24,9 @@ type ReplicaSpecApplyConfiguration struct {
 	Template *runtime.RawExtension `json:"template,omitempty"`
 	// restartPolicy says what to do when a Pod ends: Always, OnFailure, Never, or ExitCode,
 	// by which one that fails with a code from 128 on is made anew, and one below fails the
-	// job. It takes the place of the template's. Default: Never for a TFJob, OnFailure for
-	// a PyTorchJob. TFJobs of v1alpha2 go by the template's instead. Mutable: it counts for
-	// Pods that end, or are made, later.
+	// job. It takes the place of the template's. Default: Never, but OnFailure of a
+	// PyTorchJob or PaddleJob. TFJobs of v1alpha2 go by the template's instead. Mutable: it
+	// counts for Pods that end, or are made, later.
 	RestartPolicy *kubeflowv1.RestartPolicy `json:"restartPolicy,omitempty"`
 }
 

@@ -5,6 +5,22 @@
 
 package v1
 
+// JAXJobListerExpansion allows custom methods to be added to
+// JAXJobLister.
+type JAXJobListerExpansion interface{}
+
+// JAXJobNamespaceListerExpansion allows custom methods to be added to
+// JAXJobNamespaceLister.
+type JAXJobNamespaceListerExpansion interface{}
+
+// PaddleJobListerExpansion allows custom methods to be added to
+// PaddleJobLister.
+type PaddleJobListerExpansion interface{}
+
+// PaddleJobNamespaceListerExpansion allows custom methods to be added to
+// PaddleJobNamespaceLister.
+type PaddleJobNamespaceListerExpansion interface{}
+
 // PyTorchJobListerExpansion allows custom methods to be added to
 // PyTorchJobLister.
 type PyTorchJobListerExpansion interface{}
@@ -20,3 +36,11 @@ type TFJobListerExpansion interface{}
 // TFJobNamespaceListerExpansion allows custom methods to be added to
 // TFJobNamespaceLister.
 type TFJobNamespaceListerExpansion interface{}
+
+// XGBoostJobListerExpansion allows custom methods to be added to
+// XGBoostJobLister.
+type XGBoostJobListerExpansion interface{}
+
+// XGBoostJobNamespaceListerExpansion allows custom methods to be added to
+// XGBoostJobNamespaceLister.
+type XGBoostJobNamespaceListerExpansion interface{}

@@ -11,10 +11,16 @@ import (
 
 // Interface provides access to all the informers in this group version.
 type Interface interface {
+	// JAXJobs returns a JAXJobInformer.
+	JAXJobs() TypedJAXJobInformer
+	// PaddleJobs returns a PaddleJobInformer.
+	PaddleJobs() TypedPaddleJobInformer
 	// PyTorchJobs returns a PyTorchJobInformer.
 	PyTorchJobs() TypedPyTorchJobInformer
 	// TFJobs returns a TFJobInformer.
 	TFJobs() TypedTFJobInformer
+	// XGBoostJobs returns a XGBoostJobInformer.
+	XGBoostJobs() TypedXGBoostJobInformer
 }
 
 type version struct {
@@ -28,6 +34,16 @@ func New(f internalinterfaces.SharedInformerFactory, namespace string, tweakList
 	return &version{factory: f, namespace: namespace, tweakListOptions: tweakListOptions}
 }
 
+// JAXJobs returns a TypedJAXJobInformer.
+func (v *version) JAXJobs() TypedJAXJobInformer {
+	return &jAXJobInformer{factory: v.factory, namespace: v.namespace, tweakListOptions: v.tweakListOptions}
+}
+
+// PaddleJobs returns a TypedPaddleJobInformer.
+func (v *version) PaddleJobs() TypedPaddleJobInformer {
+	return &paddleJobInformer{factory: v.factory, namespace: v.namespace, tweakListOptions: v.tweakListOptions}
+}
+
 // PyTorchJobs returns a TypedPyTorchJobInformer.
 func (v *version) PyTorchJobs() TypedPyTorchJobInformer {
 	return &pyTorchJobInformer{factory: v.factory, namespace: v.namespace, tweakListOptions: v.tweakListOptions}
@@ -36,4 +52,9 @@ func (v *version) PyTorchJobs() TypedPyTorchJobInformer {
 // TFJobs returns a TypedTFJobInformer.
 func (v *version) TFJobs() TypedTFJobInformer {
 	return &tFJobInformer{factory: v.factory, namespace: v.namespace, tweakListOptions: v.tweakListOptions}
+}
+
+// XGBoostJobs returns a TypedXGBoostJobInformer.
+func (v *version) XGBoostJobs() TypedXGBoostJobInformer {
+	return &xGBoostJobInformer{factory: v.factory, namespace: v.namespace, tweakListOptions: v.tweakListOptions}
 }

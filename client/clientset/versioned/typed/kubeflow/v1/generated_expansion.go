@@ -5,6 +5,12 @@
 
 package v1
 
+type JAXJobExpansion interface{}
+
+type PaddleJobExpansion interface{}
+
 type PyTorchJobExpansion interface{}
 
 type TFJobExpansion interface{}
+
+type XGBoostJobExpansion interface{}

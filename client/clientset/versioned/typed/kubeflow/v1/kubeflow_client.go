@@ -15,13 +15,24 @@ import (
 
 type KubeflowV1Interface interface {
 	RESTClient() rest.Interface
+	JAXJobsGetter
+	PaddleJobsGetter
 	PyTorchJobsGetter
 	TFJobsGetter
+	XGBoostJobsGetter
 }
 
 // KubeflowV1Client is used to interact with features provided by the kubeflow.org group.
 type KubeflowV1Client struct {
 	restClient rest.Interface
+}
+
+func (c *KubeflowV1Client) JAXJobs(namespace string) JAXJobInterface {
+	return newJAXJobs(c, namespace)
+}
+
+func (c *KubeflowV1Client) PaddleJobs(namespace string) PaddleJobInterface {
+	return newPaddleJobs(c, namespace)
 }
 
 func (c *KubeflowV1Client) PyTorchJobs(namespace string) PyTorchJobInterface {
@@ -30,6 +41,10 @@ func (c *KubeflowV1Client) PyTorchJobs(namespace string) PyTorchJobInterface {
 
 func (c *KubeflowV1Client) TFJobs(namespace string) TFJobInterface {
 	return newTFJobs(c, namespace)
+}
+
+func (c *KubeflowV1Client) XGBoostJobs(namespace string) XGBoostJobInterface {
+	return newXGBoostJobs(c, namespace)
 }
 
 // NewForConfig creates a new KubeflowV1Client for the given config.

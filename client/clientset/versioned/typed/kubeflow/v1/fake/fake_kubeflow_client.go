@@ -15,12 +15,24 @@ type FakeKubeflowV1 struct {
 	*testing.Fake
 }
 
+func (c *FakeKubeflowV1) JAXJobs(namespace string) v1.JAXJobInterface {
+	return newFakeJAXJobs(c, namespace)
+}
+
+func (c *FakeKubeflowV1) PaddleJobs(namespace string) v1.PaddleJobInterface {
+	return newFakePaddleJobs(c, namespace)
+}
+
 func (c *FakeKubeflowV1) PyTorchJobs(namespace string) v1.PyTorchJobInterface {
 	return newFakePyTorchJobs(c, namespace)
 }
 
 func (c *FakeKubeflowV1) TFJobs(namespace string) v1.TFJobInterface {
 	return newFakeTFJobs(c, namespace)
+}
+
+func (c *FakeKubeflowV1) XGBoostJobs(namespace string) v1.XGBoostJobInterface {
+	return newFakeXGBoostJobs(c, namespace)
 }
 
 // RESTClient returns a RESTClient that is used to communicate

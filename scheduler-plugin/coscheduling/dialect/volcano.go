@@ -1,0 +1,166 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dialect
+
+import (
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/podgroup"
+)
+
+// volcanoTask is the annotation or label that names the role of a Pod in a group of Volcano's.
+const volcanoTask = "volcano.sh/task-spec"
+
+// The phases of a PodGroup of Volcano's. PhasePending and PhaseRunning are the others.
+const (
+	// PhaseInqueue: its Pods may be created. Some tools create none before.
+	PhaseInqueue = "Inqueue"
+	// PhaseUnknown: some members run, and the gang is unschedulable. Volcano's Jobs have
+	// policies for this.
+	PhaseUnknown = "Unknown"
+	// PhaseCompleted: minMember were placed, and all of those have ended.
+	PhaseCompleted = "Completed"
+)
+
+// maxConditions bounds how many conditions of a group are read.
+const maxConditions = 20
+
+// FromVolcano is the Group that a PodGroup of Volcano's stands for. What can't be read counts as
+// not said. The minima of roles count as Volcano has it: not at all if they add up to more than
+// minMember.
+func FromVolcano(object *unstructured.Unstructured) *Group {
+	group := fromObject(Volcano, object)
+	group.Asked = numberIn(object, "spec", "minMember")
+	group.Spec = Spec{
+		Minimum:        podgroup.Minimum{Members: max(1, group.Asked), Roles: rolesOfVolcano(object, group.Asked)},
+		DisruptionMode: schedulingv1alpha1.DisruptGang,
+	}
+	group.Spec.PriorityClassName, _, _ = unstructured.NestedString(object.Object, "spec", "priorityClassName")
+	status := Status{
+		Running:    numberIn(object, "status", "running"),
+		Succeeded:  numberIn(object, "status", "succeeded"),
+		Failed:     numberIn(object, "status", "failed"),
+		Conditions: conditionsIn(object, group.Created),
+	}
+	status.Phase, _, _ = unstructured.NestedString(object.Object, "status", "phase")
+	group.Status, group.Conditions = &status, status.Conditions
+	return group
+}
+
+// rolesOfVolcano are the minima of roles, nil if none count.
+func rolesOfVolcano(object *unstructured.Unstructured, least int32) map[string]int32 {
+	given, found, err := unstructured.NestedFieldNoCopy(object.Object, "spec", "minTaskMember")
+	minima, ok := given.(map[string]any)
+	if err != nil || !found || !ok {
+		return nil
+	}
+	roles, sum := make(map[string]int32, len(minima)), int64(0)
+	for role := range minima {
+		if n := numberIn(object, "spec", "minTaskMember", role); n > 0 {
+			roles[role] = n
+			sum += int64(n)
+		}
+	}
+	if len(roles) == 0 || sum > int64(least) {
+		return nil
+	}
+	return roles
+}
+
+// conditionsIn are the conditions of an object of Volcano's, one of each type: the newest, as
+// Volcano takes none back. None has its status since before the group was created.
+func conditionsIn(object *unstructured.Unstructured, created time.Time) []schedulingv1alpha1.PodGroupCondition {
+	given, _, _ := unstructured.NestedFieldNoCopy(object.Object, "status", "conditions")
+	list, _ := given.([]any)
+	var conditions []schedulingv1alpha1.PodGroupCondition
+	for _, entry := range list[max(0, len(list)-maxConditions):] {
+		fields, ok := entry.(map[string]any)
+		if !ok {
+			continue
+		}
+		read := func(name string) string { text, _ := fields[name].(string); return text }
+		c := schedulingv1alpha1.PodGroupCondition{
+			Type: read("type"), Status: metav1.ConditionStatus(read("status")), TransitionID: read("transitionID"),
+			Reason: read("reason"), Message: read("message"), LastTransitionTime: metav1.NewTime(created),
+		}
+		if at, err := time.Parse(time.RFC3339, read("lastTransitionTime")); err == nil && at.After(created) {
+			c.LastTransitionTime = metav1.NewTime(at)
+		}
+		i := slices.IndexFunc(conditions, func(other schedulingv1alpha1.PodGroupCondition) bool { return other.Type == c.Type })
+		switch {
+		case i < 0:
+			conditions = append(conditions, c)
+		case !c.LastTransitionTime.Before(&conditions[i].LastTransitionTime):
+			conditions[i] = c
+		}
+	}
+	return conditions
+}
+
+// conditionsOfVolcano are conditions as an object of Volcano's has them.
+func conditionsOfVolcano(conditions []schedulingv1alpha1.PodGroupCondition) []map[string]any {
+	list := make([]map[string]any, 0, len(conditions))
+	for _, c := range conditions {
+		fields := map[string]any{"type": c.Type, "status": c.Status}
+		for name, text := range map[string]string{"transitionID": c.TransitionID, "reason": reasonOfVolcano(c.Reason), "message": c.Message} {
+			if text != "" {
+				fields[name] = text
+			}
+		}
+		if !c.LastTransitionTime.IsZero() {
+			fields["lastTransitionTime"] = c.LastTransitionTime
+		}
+		list = append(list, fields)
+	}
+	return list
+}
+
+// reasonOfVolcano is the reason of a condition in the words of Volcano, which knows no failed
+// bindings.
+func reasonOfVolcano(reason string) string {
+	if reason == schedulingv1alpha1.ReasonBindingFailed {
+		return schedulingv1alpha1.ReasonNotEnoughResources
+	}
+	return reason
+}
+
+// nextOfVolcano is the status of a PodGroup of Volcano's that follows from the present one.
+func nextOfVolcano(now Status, asked int32, facts Facts) Status {
+	pods := facts.Pods
+	next := Status{
+		Phase:   phaseOfVolcano(asked, facts),
+		Running: pods.Running - pods.Ending, Succeeded: pods.Succeeded, Failed: pods.Failed,
+		Conditions: slices.Clone(facts.Conditions),
+	}
+	for _, c := range now.Conditions {
+		if !slices.ContainsFunc(next.Conditions, func(other schedulingv1alpha1.PodGroupCondition) bool { return other.Type == c.Type }) {
+			next.Conditions = append(next.Conditions, c) // somebody else's
+		}
+	}
+	return next
+}
+
+// phaseOfVolcano is the phase that Volcano gives a group, but that a group is let in at once
+// which waits for that. Volcano has one that lost members wait again, for a moment.
+func phaseOfVolcano(asked int32, facts Facts) string {
+	pods := facts.Pods
+	unschedulable := slices.ContainsFunc(facts.Conditions, func(c schedulingv1alpha1.PodGroupCondition) bool {
+		return c.Type == schedulingv1alpha1.ConditionUnschedulable && c.Status == metav1.ConditionTrue
+	})
+	switch {
+	case pods.Running > pods.Ending && unschedulable:
+		return PhaseUnknown
+	case pods.Placed >= asked && pods.Placed == pods.Succeeded+pods.Failed:
+		return PhaseCompleted
+	case pods.Placed >= asked:
+		return PhaseRunning
+	default:
+		return PhaseInqueue
+	}
+}

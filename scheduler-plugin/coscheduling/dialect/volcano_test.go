@@ -1,0 +1,180 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dialect
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/podgroup"
+)
+
+// volcanoGroup is a group of Volcano's with a spec and a status.
+func volcanoGroup(t *testing.T, spec, status string) *Group {
+	t.Helper()
+	return FromVolcano(object(t, `{"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup",
+		"metadata": {"namespace": "ns", "name": "g", "uid": "u", "resourceVersion": "7", "creationTimestamp": "2026-01-01T00:00:00Z"},
+		"spec": `+spec+`, "status": `+status+`}`))
+}
+
+// TestWhatAVolcanoGroupAsksFor: what can't be read is not said.
+func TestWhatAVolcanoGroupAsksFor(t *testing.T) {
+	for name, tc := range map[string]struct {
+		spec  string
+		asked int32
+		want  Spec
+	}{
+		"nothing":                       {`{}`, 0, Spec{Minimum: podgroup.Minimum{Members: 1}}},
+		"no spec":                       {`null`, 0, Spec{Minimum: podgroup.Minimum{Members: 1}}},
+		"none, which is planned as one": {`{"minMember": 0}`, 0, Spec{Minimum: podgroup.Minimum{Members: 1}}},
+		"as training-operator writes it": {`{"minMember": 3, "queue": "default", "minResources": {"cpu": "3"}}`, 3,
+			Spec{Minimum: podgroup.Minimum{Members: 3}}},
+		"a priority":                    {`{"minMember": 2, "priorityClassName": "high"}`, 2, Spec{Minimum: podgroup.Minimum{Members: 2}, PriorityClassName: "high"}},
+		"minima of roles":               {`{"minMember": 3, "minTaskMember": {"ps": 1, "worker": 2}}`, 3, Spec{Minimum: podgroup.Minimum{Members: 3, Roles: map[string]int32{"ps": 1, "worker": 2}}}},
+		"minima of roles above all":     {`{"minMember": 2, "minTaskMember": {"ps": 1, "worker": 2}}`, 2, Spec{Minimum: podgroup.Minimum{Members: 2}}},
+		"minima of roles that are none": {`{"minMember": 2, "minTaskMember": {"ps": "one", "worker": -2}}`, 2, Spec{Minimum: podgroup.Minimum{Members: 2}}},
+		"roles in words":                {`{"minMember": 2, "minTaskMember": "all"}`, 2, Spec{Minimum: podgroup.Minimum{Members: 2}}},
+		"a priority that is no name":    {`{"minMember": 2, "priorityClassName": 7}`, 2, Spec{Minimum: podgroup.Minimum{Members: 2}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := volcanoGroup(t, tc.spec, `{}`)
+			tc.want.DisruptionMode = schedulingv1alpha1.DisruptGang
+			if diff := cmp.Diff(tc.want, got.Spec); diff != "" {
+				t.Errorf("-want, +got:\n%s", diff)
+			}
+			if got.Asked != tc.asked {
+				t.Errorf("its phase is told by a minimum of %d, want %d", got.Asked, tc.asked)
+			}
+		})
+	}
+}
+
+// TestWhatTheStatusOfAVolcanoGroupSays: of conditions of a type the newest one counts, and none is
+// older than the group, whatever somebody has written.
+func TestWhatTheStatusOfAVolcanoGroupSays(t *testing.T) {
+	got := volcanoGroup(t, `{}`, `{"phase": "Unknown", "running": 1, "failed": 2, "conditions": [
+		"no condition",
+		{"type": "Unschedulable", "status": "True", "reason": "NotEnoughTasks", "lastTransitionTime": "2026-01-01T00:02:00Z", "transitionID": "b"},
+		{"type": "Unschedulable", "status": "True", "reason": "NotEnoughResources", "lastTransitionTime": "2026-01-01T00:01:00Z", "transitionID": "a"},
+		{"type": "Scheduled", "status": "True", "reason": "tasks in gang are ready to be scheduled", "lastTransitionTime": "2020-01-01T00:00:00Z"}]}`)
+	created := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	want := []schedulingv1alpha1.PodGroupCondition{
+		{Type: "Unschedulable", Status: metav1.ConditionTrue, Reason: "NotEnoughTasks", LastTransitionTime: metav1.NewTime(created.Add(2 * time.Minute)), TransitionID: "b"},
+		{Type: "Scheduled", Status: metav1.ConditionTrue, Reason: "tasks in gang are ready to be scheduled", LastTransitionTime: metav1.NewTime(created)},
+	}
+	if diff := cmp.Diff(want, got.Conditions, cmp.Comparer(func(a, b time.Time) bool { return a.Equal(b) })); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
+	}
+	if got.Status.Phase != PhaseUnknown || got.Status.Running != 1 || got.Status.Failed != 2 {
+		t.Errorf("the status is %+v", got.Status)
+	}
+}
+
+// TestThePhasesOfVolcano, for a group that asks for two.
+func TestThePhasesOfVolcano(t *testing.T) {
+	unschedulable := []schedulingv1alpha1.PodGroupCondition{{Type: "Unschedulable", Status: metav1.ConditionTrue}}
+	for name, tc := range map[string]struct {
+		before     string
+		pods       Census
+		conditions []schedulingv1alpha1.PodGroupCondition
+		want       string
+	}{
+		"nobody is there":                        {"", Census{}, nil, PhaseInqueue},
+		"its maker has it wait":                  {PhasePending, Census{}, nil, PhaseInqueue},
+		"both wait":                              {PhaseInqueue, Census{Exist: 2}, unschedulable, PhaseInqueue},
+		"both have a node":                       {PhaseInqueue, Census{Exist: 2, Placed: 2}, nil, PhaseRunning},
+		"one has failed":                         {PhaseRunning, Census{Exist: 2, Placed: 2, Running: 1, Failed: 1}, nil, PhaseRunning},
+		"both have ended":                        {PhaseRunning, Census{Exist: 2, Placed: 2, Succeeded: 1, Failed: 1}, nil, PhaseCompleted},
+		"both have ended, and one more waits":    {PhaseRunning, Census{Exist: 3, Placed: 2, Succeeded: 2}, nil, PhaseCompleted},
+		"one is being replaced":                  {PhaseRunning, Census{Exist: 2, Placed: 1, Running: 1}, nil, PhaseInqueue},
+		"one was replaced, and there is no room": {PhaseRunning, Census{Exist: 2, Placed: 1, Running: 1}, unschedulable, PhaseUnknown},
+		"one ends, and there is no room":         {PhaseRunning, Census{Exist: 2, Placed: 1, Running: 1, Ending: 1}, unschedulable, PhaseInqueue},
+		"there is room again":                    {PhaseUnknown, Census{Exist: 2, Placed: 2, Running: 1}, nil, PhaseRunning},
+		"all were deleted":                       {PhaseCompleted, Census{}, nil, PhaseInqueue},
+	} {
+		t.Run(name, func(t *testing.T) {
+			group := volcanoGroup(t, `{"minMember": 2}`, `{}`)
+			got := group.NextStatus(Status{Phase: tc.before}, Facts{Pods: tc.pods, Conditions: tc.conditions})
+			if got.Phase != tc.want {
+				t.Errorf("the phase is %s, want %s", got.Phase, tc.want)
+			}
+		})
+	}
+	if got := volcanoGroup(t, `{"minMember": 0}`, `{}`).NextStatus(Status{Phase: PhaseRunning}, Facts{}); got.Phase != PhaseCompleted {
+		t.Errorf("the phase of a group of which nothing is left, and nothing asked for, is %s, want %s", got.Phase, PhaseCompleted)
+	}
+}
+
+// TestWhatIsWrittenToAVolcanoGroup: the status of that version of that object and nothing else, by a
+// merge patch, on the object itself or, if there is one, on the subresource.
+func TestWhatIsWrittenToAVolcanoGroup(t *testing.T) {
+	group := volcanoGroup(t, `{"minMember": 2}`, `{"conditions": [{"type": "Theirs", "status": "True", "message": "m"}]}`)
+	at := metav1.NewTime(time.Date(2026, 1, 1, 0, 1, 0, 0, time.UTC))
+	status := group.NextStatus(*group.Status, Facts{Pods: Census{Exist: 2}, Conditions: []schedulingv1alpha1.PodGroupCondition{
+		{Type: "Unschedulable", Status: metav1.ConditionTrue, Reason: schedulingv1alpha1.ReasonBindingFailed, Message: "why", TransitionID: "id", LastTransitionTime: at, ObservedGeneration: 3},
+	}})
+	for apart, want := range map[bool][]string{false: nil, true: {"status"}} {
+		write, err := group.WriteOf(&status, apart)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var body any
+		if err := json.Unmarshal(write.Body, &body); err != nil {
+			t.Fatal(err)
+		}
+		wantBody := map[string]any{
+			"metadata": map[string]any{"uid": "u", "resourceVersion": "7"},
+			"status": map[string]any{"phase": "Inqueue", "running": 0.0, "succeeded": 0.0, "failed": 0.0, "conditions": []any{
+				map[string]any{"type": "Unschedulable", "status": "True", "reason": "NotEnoughResources", "message": "why", "transitionID": "id", "lastTransitionTime": "2026-01-01T00:01:00Z"},
+				map[string]any{"type": "Theirs", "status": "True", "message": "m", "lastTransitionTime": "2026-01-01T00:00:00Z"},
+			}},
+		}
+		if diff := cmp.Diff(wantBody, body); diff != "" {
+			t.Errorf("-want, +got:\n%s", diff)
+		}
+		if diff := cmp.Diff(want, write.Subresources); diff != "" || write.Type != "application/merge-patch+json" {
+			t.Errorf("it is a request of type %s to (-want, +got)\n%s", write.Type, diff)
+		}
+	}
+}
+
+// TestWhichVolcanoGangAPodNames, and in which role: an annotation comes before a label, and another
+// project's label before both.
+func TestWhichVolcanoGangAPodNames(t *testing.T) {
+	links := &Links{}
+	links.TurnOn(Volcano)
+	key := Key{Dialect: Volcano, Namespace: "ns", Name: "g"}
+	for name, tc := range map[string]struct {
+		annotations, labels map[string]string
+		want                Key
+		wantRole            string
+		unselectable        bool
+	}{
+		"by the annotation of today": {annotations: map[string]string{"scheduling.k8s.io/group-name": "g", "scheduling.volcano.sh/group-name": "h"}, want: key, unselectable: true},
+		"by the other one":           {annotations: map[string]string{"scheduling.volcano.sh/group-name": "g"}, want: key, unselectable: true},
+		"a label does not":           {labels: map[string]string{"scheduling.k8s.io/group-name": "g"}, want: Key{Namespace: "ns"}},
+		"with a role": {annotations: map[string]string{"scheduling.k8s.io/group-name": "g", "volcano.sh/task-spec": "worker"},
+			labels: map[string]string{"volcano.sh/task-spec": "ps"}, want: key, wantRole: "worker", unselectable: true},
+		"with the label of a role": {annotations: map[string]string{"scheduling.k8s.io/group-name": "g"},
+			labels: map[string]string{"volcano.sh/task-spec": "ps"}, want: key, wantRole: "ps", unselectable: true},
+		"and one of Lockstep's": {annotations: map[string]string{"scheduling.k8s.io/group-name": "g"},
+			labels: map[string]string{schedulingv1alpha1.LabelPodGroup: "own"}, want: Key{Namespace: "ns", Name: "own"}, unselectable: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Annotations: tc.annotations, Labels: tc.labels}}
+			if got, _ := links.KeyOf(pod); got != tc.want || got.RoleOf(pod) != tc.wantRole {
+				t.Errorf("it names %v in role %q, want %v in %q", got, got.RoleOf(pod), tc.want, tc.wantRole)
+			}
+			if got := IsUnselectable(pod); got != tc.unselectable {
+				t.Errorf("it can't be selected by what names its group: %t", got)
+			}
+		})
+	}
+}

@@ -56,7 +56,7 @@ type MPIJobList struct {
 // +kubebuilder:validation:XValidation:rule="self.mpiReplicaSpecs.exists(t, t == 'Launcher')",fieldPath=".mpiReplicaSpecs",message="Launcher decides when the job succeeds, and has to be there"
 // +kubebuilder:validation:XValidation:rule="self.mpiReplicaSpecs.all(t, t != 'Launcher' || self.mpiReplicaSpecs[t].?replicas.orValue(1) == 1)",fieldPath=".mpiReplicaSpecs",message="Launcher needs replicas: 1"
 // +kubebuilder:validation:XValidation:rule="self.mpiReplicaSpecs.all(t, t != 'Worker' || self.mpiReplicaSpecs[t].?replicas.orValue(1) > 0)",fieldPath=".mpiReplicaSpecs",message="Worker needs at least 1 replica"
-// +kubebuilder:validation:XValidation:rule="self.mpiReplicaSpecs.all(t, self.mpiReplicaSpecs[t].?restartPolicy.orValue(”) in [”, 'Never', 'OnFailure'])",fieldPath=".mpiReplicaSpecs",message="restartPolicy must be Never or OnFailure"
+// +kubebuilder:validation:XValidation:rule="self.mpiReplicaSpecs.all(t, !(self.mpiReplicaSpecs[t].?restartPolicy.orValue('Never') in ['Always', 'ExitCode']))",fieldPath=".mpiReplicaSpecs",message="restartPolicy must be Never or OnFailure"
 // +kubebuilder:validation:XValidation:rule="self.mpiReplicaSpecs.map(t, self.mpiReplicaSpecs[t].?replicas.orValue(1)).sum() <= 10000",fieldPath=".mpiReplicaSpecs",message="must have at most 10000 replicas, which is their sum over all types"
 type MPIJobSpec struct {
 	// slotsPerWorker is how many processes the list of hosts gives to each worker. Default 1.

@@ -23,6 +23,7 @@ import (
 	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
 	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/controller/kubeflow"
 	"github.com/lockstep-k8s/lockstep/internal/testing/apiserver"
 )
 
@@ -522,6 +523,28 @@ func TestAPodThatIsRefusedForGoodFailsItsJob(t *testing.T) {
 			t.Errorf("the last condition is %+v, want Failed because of its Pods", last)
 		}
 		c.awaitTraining(t, "good", kubeflowv1.JobRunning)
+	})
+}
+
+// TestAJobThatHangsOnADeadNodeIsHelpedByAnAnnotation, which is set when it hangs already: nothing else
+// happens to the job then.
+func TestAJobThatHangsOnADeadNodeIsHelpedByAnAnnotation(t *testing.T) {
+	withTraining(t, func(t *testing.T, c *cluster) {
+		apiserver.Add(c.server, newTFJob(map[string]int32{"Worker": 1}))
+		c.awaitTraining(t, "j", kubeflowv1.JobRunning)
+		first := c.podUID("ns", "j-worker-0")
+		apiserver.DeleteObject[corev1.Pod](c.server, "ns", "j-worker-0", metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](30)})
+		c.pass(time.Hour) // No kubelet ends it.
+		if pod := apiserver.Find[corev1.Pod](c.server, "ns", "j-worker-0"); pod == nil || pod.UID != first {
+			t.Fatalf("the Pod of the dead node is gone, though nobody said that it may go")
+		}
+		apiserver.Change(c.server, "ns", "j", func(job *kubeflowv1.TFJob) {
+			job.Annotations = map[string]string{kubeflow.KeyForceDeletion: "60"}
+		})
+		c.pass(time.Minute)
+		if got := c.podUID("ns", "j-worker-0"); got == first || got == "" {
+			t.Errorf("a minute after the annotation the job has no other Pod than that of the dead node")
+		}
 	})
 }
 

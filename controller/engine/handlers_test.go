@@ -25,8 +25,9 @@ func TestWhichChangesOfAnOwnerBringASync(t *testing.T) {
 			e.storedStatus = []byte(`{"phase":"Running"}`)
 			e.owner.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "another", Subresource: "status"}}
 		}, true},
-		"another one of its name": {func(e *entry[*corev1.Pod]) { e.owner.UID = "another" }, true},
-		"it is being deleted":     {func(e *entry[*corev1.Pod]) { e.owner.DeletionTimestamp = &metav1.Time{} }, true},
+		"an annotation, by its user": {func(e *entry[*corev1.Pod]) { e.owner.Annotations = map[string]string{"patience": "30"} }, true},
+		"another one of its name":    {func(e *entry[*corev1.Pod]) { e.owner.UID = "another" }, true},
+		"it is being deleted":        {func(e *entry[*corev1.Pod]) { e.owner.DeletionTimestamp = &metav1.Time{} }, true},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

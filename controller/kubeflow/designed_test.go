@@ -104,6 +104,10 @@ func TestDesignedStories(t *testing.T) {
 		"a node that is not heard from": func(t *testing.T) {
 			w := designed(t, "Never").run().set(corev1.PodUnknown, five[3]).inPhase("Unknown").says("Created ?Running")
 			w.run(five[3]).inPhase("Running").says("Created Running")
+			pod := w.Pod(five[3]).DeepCopy()
+			pod.Status.Reason = "NodeLost" // As the node controller of older releases leaves the phase.
+			w.Store(KindPod, pod)
+			w.settle().inPhase("Unknown").says("Created ?Running")
 		},
 		"what somebody deletes is back": func(t *testing.T) {
 			w := designed(t, "Never").run()

@@ -31,6 +31,16 @@ func TestAFormerLeader(t *testing.T) {
 			t.Error("the Pod that runs was deleted")
 		}
 	})
+	t.Run("deletes no Pod of a start that it has not heard of", func(t *testing.T) {
+		w := given(t, workers("replicas: 1")).run()
+		thaw := w.TakeOver()
+		w.suspend(true).suspend(false).run()
+		before := w.uid("j-worker-0")
+		thaw()
+		if w.pass(2); w.uid("j-worker-0") != before {
+			t.Error("the Pod that runs was deleted")
+		}
+	})
 	t.Run("deletes nothing of a job that was resumed", func(t *testing.T) {
 		w := givenTorch(t, torch("1", "", "runPolicy: {schedulingPolicy: {}}, ")).run().suspend(true)
 		thaw := w.TakeOver()

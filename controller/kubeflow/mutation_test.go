@@ -67,7 +67,7 @@ func mutations() map[string]mutation.Mutation {
 			Old: "\tcase d.Persisted.Phase == \"\":\n\t\td.persist(plan.PersistNow)\n", New: ""},
 		"a job of ours that has nothing changes hands": {File: "ownership.go", Tests: "TestWhatUsersEdit",
 			Old: "jobpods.HasStatusOf(d.Job, d.Options.Manager) ||", New: ""},
-		"a Pod of a newer start is one of an old one": {File: "members.go",
+		"a Pod of a newer start is one of an old one": {File: "members.go", Tests: "TestAFormerLeader",
 			Old: "\t\td.outdated = true\n", New: ""},
 		"Pods of an earlier start may be beside new ones": {File: "actions.go", Tests: stories + "|TestRandomLives",
 			Old: "if d.invalid != \"\" || len(d.old) > 0 ||", New: "if d.invalid != \"\" ||"},

@@ -653,6 +653,12 @@ func TestAJobThatTheAPIServerDoesNotRememberIsLeftAlone(t *testing.T) {
 			t.Errorf("each controller says it once: %v", w.Events)
 		}
 	})
+	t.Run("one that is new, while the API server is slow to take a status", func(t *testing.T) {
+		w := anothersCRD(given(t, workers("replicas: 1"))).pass(1)
+		w.Crash() // What the next controller finds has nothing that another's CRD drops.
+		w.WriteFrom = plan.PersistNow
+		w.pass(3).has(KindPod).has(KindService)
+	})
 	t.Run("one that is resumed", func(t *testing.T) {
 		w := anothersCRD(given(t, workers("replicas: 1")).run().suspend(true))
 		w.Crash()
@@ -699,6 +705,12 @@ func TestAJobThatTheAPIServerDoesNotRememberIsLeftAlone(t *testing.T) {
 		if w.pass(3); !w.Gone {
 			t.Error("it did not go after its time to live")
 		}
+	})
+	t.Run("one that has begun has its Pods made anew", func(t *testing.T) {
+		w := anothersCRD(given(t, workers("replicas: 1")).run())
+		w.Crash()
+		w.Remove(KindPod, "j-worker-0")
+		w.run().has(KindPod, "j-worker-0")
 	})
 	t.Run("one that is wanted", func(t *testing.T) {
 		w := anothersCRD(given(t, withPolicy("ttlSecondsAfterFinished: 3", "replicas: 1")))

@@ -213,13 +213,15 @@ func (c *Core) Size(job *Job, status *kubeflowv1.JobStatus) int {
 
 // RefusesForGood says whether the API server will never take a Pod or a Service, so that the
 // job fails. It has to say that the object is wrong: where something is forbidden, by a right, a
-// policy, or a ServiceAccount that is not there yet, somebody may help, and the job has no policy of
-// retries by which it would begin again.
+// policy, a webhook, or a ServiceAccount that is not there yet, somebody may help, and the job has no
+// policy of retries by which it would begin again.
 func (c *Core) RefusesForGood(action plan.Action, err error) bool {
-	switch action.Kind {
-	case kubeflow.KindPod:
+	switch {
+	case plan.DeniedByPolicy(err):
+		return false
+	case action.Kind == kubeflow.KindPod:
 		return plan.RefusesPodForGood(err) && !apierrors.IsForbidden(err)
-	case kubeflow.KindService:
+	case action.Kind == kubeflow.KindService:
 		return apierrors.IsInvalid(err)
 	default:
 		return false

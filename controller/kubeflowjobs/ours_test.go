@@ -5,6 +5,7 @@ package kubeflowjobs
 
 import (
 	"errors"
+	"net/http"
 	"slices"
 	"testing"
 
@@ -12,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	webhookerrors "k8s.io/apiserver/pkg/admission/plugin/webhook/errors"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 
@@ -93,18 +95,20 @@ func TestAnObjectConcernsTheJobsOfItsKind(t *testing.T) {
 	}
 	tests := map[string]struct {
 		object metav1.ObjectMeta
-		want   [2][]string // TFJobs, PyTorchJobs.
+		want   map[string][]string // by kind
 	}{
-		"by its labels":                     {object: metav1.ObjectMeta{Labels: labelled("pytorchjob-controller")}, want: [2][]string{nil, {"j"}}},
-		"by its controller":                 {object: metav1.ObjectMeta{OwnerReferences: controlled("TFJob")}, want: [2][]string{{"k"}, nil}},
-		"by both, which somebody changed":   {object: metav1.ObjectMeta{Labels: labelled("tfjob-controller"), OwnerReferences: controlled("PyTorchJob")}, want: [2][]string{{"j"}, {"k"}}},
-		"no job, by a label of another one": {object: metav1.ObjectMeta{Labels: labelled("xgboostjob-controller")}},
+		"by its labels":                     {object: metav1.ObjectMeta{Labels: labelled("pytorchjob-controller")}, want: map[string][]string{"PyTorchJob": {"j"}}},
+		"by its controller":                 {object: metav1.ObjectMeta{OwnerReferences: controlled("TFJob")}, want: map[string][]string{"TFJob": {"k"}}},
+		"by both, which somebody changed":   {object: metav1.ObjectMeta{Labels: labelled("tfjob-controller"), OwnerReferences: controlled("JAXJob")}, want: map[string][]string{"TFJob": {"j"}, "JAXJob": {"k"}}},
+		"an XGBoostJob, by its labels":      {object: metav1.ObjectMeta{Labels: labelled("xgboostjob-controller")}, want: map[string][]string{"XGBoostJob": {"j"}}},
+		"a PaddleJob, by its labels":        {object: metav1.ObjectMeta{Labels: labelled("paddlejob-controller")}, want: map[string][]string{"PaddleJob": {"j"}}},
+		"no job, by a label of another one": {object: metav1.ObjectMeta{Labels: labelled("mxjob-controller")}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			for i, k := range kinds() {
-				if got := (&Core{kind: k}).jobsOf(&tc.object); !slices.Equal(got, tc.want[i]) {
-					t.Errorf("of the kind %s: %v, want %v", k.name, got, tc.want[i])
+			for _, k := range kinds() {
+				if got := (&Core{kind: k}).jobsOf(&tc.object); !slices.Equal(got, tc.want[k.name]) {
+					t.Errorf("of the kind %s: %v, want %v", k.name, got, tc.want[k.name])
 				}
 			}
 		})
@@ -114,6 +118,12 @@ func TestAnObjectConcernsTheJobsOfItsKind(t *testing.T) {
 func TestWhatIsRefusedForGood(t *testing.T) {
 	invalid := apierrors.NewInvalid(schema.GroupKind{}, "j", nil)
 	forbidden := apierrors.NewForbidden(schema.GroupResource{}, "j", errors.New("no right"))
+	// What the API server makes of the denial of a ValidatingAdmissionPolicy without a reason, and of a
+	// webhook without a code, and with that of a wrong object.
+	denied := apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "j", errors.New("ValidatingAdmissionPolicy 'quiet hours' with binding 'all' denied request: not now"))
+	denied.ErrStatus.Reason, denied.ErrStatus.Code = metav1.StatusReasonInvalid, http.StatusUnprocessableEntity
+	refused := webhookerrors.ToStatusErr("policy.example.com", nil)
+	unprocessable := webhookerrors.ToStatusErr("policy.example.com", &metav1.Status{Message: "no", Reason: metav1.StatusReasonInvalid, Code: http.StatusUnprocessableEntity})
 	tests := map[string]struct {
 		kind string
 		err  error
@@ -126,6 +136,10 @@ func TestWhatIsRefusedForGood(t *testing.T) {
 		"a wrong Service":                    {kubeflow.KindService, invalid, true},
 		"a Service without the right for it": {kubeflow.KindService, forbidden, false},
 		"a wrong autoscaler":                 {kubeflow.KindAutoscaler, invalid, false},
+		"a Pod that a policy denies":         {kubeflow.KindPod, denied, false},
+		"a Service that a policy denies":     {kubeflow.KindService, denied, false},
+		"a Pod that a webhook denies":        {kubeflow.KindPod, refused, false},
+		"a Service that a webhook denies":    {kubeflow.KindService, unprocessable, false},
 		"a Pod, by an API server in trouble": {kubeflow.KindPod, apierrors.NewInternalError(errors.New("oops")), false},
 	}
 	for name, tc := range tests {

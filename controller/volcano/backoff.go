@@ -13,18 +13,20 @@ const (
 	// firstDistance is how far apart the runs of a Job begin at least that is restarted for the
 	// second time. Each restart doubles it.
 	firstDistance = time.Second
-	// longestDistance is the most that it grows to, of a Job with up to restartsPerMinute Pods. Of
-	// one with more it grows in proportion, so that no Job makes more Pods in a minute for ever.
+	// longestDistance is the most that it grows to, if a restart makes up to restartsPerMinute Pods
+	// anew. If it makes more it grows in proportion, so that no Job makes more Pods in a minute for
+	// ever.
 	longestDistance   = time.Minute
 	restartsPerMinute = 200
 )
 
-// distance is how far apart the runs of a Job begin at least after so many restarts.
-func distance(restarts, replicas int32) time.Duration {
+// distance is how far apart the runs of a Job begin at least after so many restarts, the last of
+// which makes so many Pods.
+func distance(restarts, pods int32) time.Duration {
 	if restarts < 2 {
 		return 0
 	}
-	longest := max(longestDistance, time.Duration(replicas)*longestDistance/restartsPerMinute)
+	longest := max(longestDistance, time.Duration(pods)*longestDistance/restartsPerMinute)
 	return min(firstDistance<<min(restarts-2, 30), longest)
 }
 
@@ -37,8 +39,25 @@ func (d *decision) nextRun() time.Time {
 	}
 	for _, c := range d.next.Conditions {
 		if c.Status == batchv1alpha1.JobPending && !c.LastTransitionTime.IsZero() {
-			return c.LastTransitionTime.Add(distance(d.next.RetryCount, d.replicas()))
+			return c.LastTransitionTime.Add(distance(d.next.RetryCount, d.madeAnew()))
 		}
 	}
 	return time.Time{}
+}
+
+// madeAnew is how many Pods the restart that is under way makes.
+func (d *decision) madeAnew() int32 {
+	part, isPart := d.targetOnRecord()
+	if !isPart {
+		return d.replicas()
+	}
+	pods := int32(0)
+	for _, t := range d.tasks {
+		for index := range t.spec.Replicas {
+			if part.has(t, index) || t.record.joined.Has(index) {
+				pods++
+			}
+		}
+	}
+	return pods
 }

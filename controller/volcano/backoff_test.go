@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
@@ -51,6 +52,52 @@ func TestRunsBeginFartherApartTheMorePodsThereAre(t *testing.T) {
 	}
 	if got := distance(1000, 10_000); got != 50*time.Minute {
 		t.Errorf("of 10,000 Pods: %s, want 50m", got)
+	}
+}
+
+// TestTheRestartOfAPartWaitsForWhatItMakesAnew: one Pod of a large Job that fails again and again
+// waits no longer than one of a small Job.
+func TestTheRestartOfAPartWaitsForWhatItMakesAnew(t *testing.T) {
+	const pods = 800
+	for name, tc := range map[string]struct {
+		action  busv1alpha1.Action
+		fail    []string
+		minutes int
+	}{
+		"a Pod":                       {busv1alpha1.ActionRestartPod, []string{"j-a-0"}, 1},
+		"two Pods of different tasks": {busv1alpha1.ActionRestartPod, []string{"j-a-0", "j-b-0"}, 1},
+		"a partition":                 {busv1alpha1.ActionRestartPartition, []string{"j-a-0"}, 2},
+		"a task":                      {busv1alpha1.ActionRestartTask, []string{"j-b-0"}, 1},
+		"a large task":                {busv1alpha1.ActionRestartTask, []string{"j-a-0"}, 4},
+		"two tasks":                   {busv1alpha1.ActionRestartTask, []string{"j-a-0", "j-c-0"}, 6},
+		"the Job":                     {busv1alpha1.ActionRestartJob, []string{"j-b-0"}, 7},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := given(t, withSpec(job(ofTask("a", pods), ofTask("b", 200), ofTask("c", 400)), func(s *batchv1alpha1.JobSpec) {
+				s.Policies = []batchv1alpha1.LifecyclePolicy{on(busv1alpha1.EventPodFailed, tc.action)}
+				s.Tasks[0].PartitionPolicy = &batchv1alpha1.PartitionPolicySpec{TotalPartitions: 2, PartitionSize: pods / 2}
+				s.MaxRetry, s.MinAvailable = 1000, 1
+			}), nil)
+			s.room = 2 * pods
+			s.until(rr)
+			s.written.RetryCount = 100 // It was restarted often.
+			s.crash()
+			began := s.now
+			for _, name := range tc.fail {
+				s.setPhase(name, corev1.PodFailed, 1)
+			}
+			s.after(1)
+			if s.phase() != rs {
+				t.Fatalf("the Job is %s", s.phase())
+			}
+			for s.phase() == rs && s.now.Sub(began) < time.Hour {
+				s.now = s.now.Add(20 * time.Second)
+				s.settle()
+			}
+			if got := s.now.Sub(began).Round(time.Minute); got != time.Duration(tc.minutes)*time.Minute {
+				t.Errorf("it is restarted after %s, want %d minutes", got, tc.minutes)
+			}
+		})
 	}
 }
 

@@ -70,7 +70,7 @@ func (d *decision) followCommands() (goOn bool) {
 			d.dismiss(c, true, fmt.Sprintf("Command %s: there is no action %q for a Job", c.Name, c.Action))
 		case reactionTo(d.next.State.Phase, c.Action) == ignores:
 			d.dismiss(c, false, fmt.Sprintf("%s does nothing in phase %s (Command %s)", c.Action, d.next.State.Phase, c.Name))
-		case c.Annotations[KeyClaim] != strconv.Itoa(int(d.next.Version)):
+		case !d.isClaimed(c):
 			d.claim(c)
 			return true
 		default:
@@ -81,7 +81,8 @@ func (d *decision) followCommands() (goOn bool) {
 	return true
 }
 
-// waitingCommands are the Commands for the Job that nobody has deleted, the oldest first.
+// waitingCommands are the Commands for the Job that nobody has deleted, the oldest first. The one that
+// is claimed is before all others: its claim is a change, so that it looks newer than it is.
 func (d *decision) waitingCommands() []*busv1alpha1.Command {
 	var waiting []*busv1alpha1.Command
 	for _, c := range d.Commands {
@@ -89,10 +90,35 @@ func (d *decision) waitingCommands() []*busv1alpha1.Command {
 			waiting = append(waiting, c)
 		}
 	}
+	rank := func(c *busv1alpha1.Command) int {
+		if d.isClaimed(c) {
+			return 0
+		}
+		return 1
+	}
 	slices.SortFunc(waiting, func(a, b *busv1alpha1.Command) int {
-		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(
+			cmp.Compare(rank(a), rank(b)),
+			a.CreationTimestamp.Compare(b.CreationTimestamp.Time),
+			cmp.Compare(sequenceOf(a), sequenceOf(b)),
+			cmp.Compare(a.Name, b.Name),
+		)
 	})
 	return waiting
+}
+
+// sequenceOf tells Commands of one second apart: the API server counts its writes. 0 if it does not.
+func sequenceOf(c *busv1alpha1.Command) uint64 {
+	sequence, err := strconv.ParseUint(c.ResourceVersion, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return sequence
+}
+
+// isClaimed says whether a Command has a claim for the present version of the Job.
+func (d *decision) isClaimed(c *busv1alpha1.Command) bool {
+	return c.Annotations[KeyClaim] == strconv.Itoa(int(d.next.Version))
 }
 
 // TargetOf is the name of the Job that a Command is for. Empty if it is for something else.

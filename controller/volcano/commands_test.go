@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
 	busv1alpha1 "github.com/lockstep-k8s/lockstep/apis/bus/v1alpha1"
@@ -87,6 +88,40 @@ func TestWhatIsOnTheWireIsBounded(t *testing.T) {
 	}
 	if s.phase() != cd || s.writes > most {
 		t.Errorf("%s after %d writes, want Completed after at most %d", s.phase(), s.writes, most)
+	}
+}
+
+// TestCommandsOfOneSecondHaveTheirTurnsInOrder, whatever their names, and the claim of the first
+// does not put it behind the second.
+func TestCommandsOfOneSecondHaveTheirTurnsInOrder(t *testing.T) {
+	for _, crash := range []bool{false, true} {
+		s := given(t, job(ofTask("a", 2)), nil)
+		s.until(rr).after(1)
+		s.asleep = true
+		s.rv = max(s.rv, 98) // So the second has a resource version of a digit more.
+		for _, c := range []struct {
+			action busv1alpha1.Action
+			name   string
+		}{{busv1alpha1.ActionAbortJob, "z"}, {busv1alpha1.ActionTerminateJob, "y"}} {
+			s.store(KindCommand, &busv1alpha1.Command{
+				ObjectMeta: metav1.ObjectMeta{Name: c.name, UID: s.newUID(), CreationTimestamp: metav1.NewTime(s.now.Truncate(time.Second))},
+				Action:     c.action, Target: metav1.NewControllerRef(s.job, batchv1alpha1.JobGroupVersionKind),
+			})
+		}
+		if crash {
+			s.crashAfter = 2 // The first is claimed by then.
+		}
+		s.asleep = false
+		claims := 0
+		s.onAction = func(a plan.Action) {
+			if a.Verb == plan.Update && a.Kind == KindCommand {
+				claims++
+			}
+		}
+		s.after(10).sees(pp, rr, ab, abd)
+		if left := s.names(KindCommand); len(left) > 0 || claims != 1 {
+			t.Errorf("Commands %v are left, %d were claimed", left, claims)
+		}
 	}
 }
 

@@ -65,6 +65,61 @@ func TestASpecThatMakesNoSenseIsNotJudged(t *testing.T) {
 	}
 }
 
+// TestNoRestartIsTheLastByASpecThatIsNoMeasure edits a Job that has been restarted more often than
+// maxRetry is by default, and takes maxRetry away with it.
+func TestNoRestartIsTheLastByASpecThatIsNoMeasure(t *testing.T) {
+	edits := map[string]func(*batchv1alpha1.JobSpec){
+		"a minimum that is too high": func(s *batchv1alpha1.JobSpec) { s.MinAvailable = 9 },
+		"a negative maxRetry":        func(s *batchv1alpha1.JobSpec) { s.MaxRetry = -1 },
+		"a task renamed":             func(s *batchv1alpha1.JobSpec) { s.Tasks[1].Name = "z" },
+		"another template": func(s *batchv1alpha1.JobSpec) {
+			s.Tasks[0].Template.Raw = []byte(`{"spec":{"containers":[{"name":"d"}]}}`)
+		},
+	}
+	// Each is begun before the edit and goes on after it.
+	restarts := map[string]struct{ begin, goOn func(*simulation) }{
+		"the restart of a task": {begin: func(s *simulation) {
+			s.deletePod("j-a-0", 30)
+			s.run()
+		}},
+		"a Command to restart it": {goOn: func(s *simulation) { s.issue(busv1alpha1.ActionRestartJob) }},
+		"a Command to resume it": {
+			begin: func(s *simulation) { s.issue(busv1alpha1.ActionAbortJob).until(abd) },
+			goOn:  func(s *simulation) { s.issue(busv1alpha1.ActionResumeJob) },
+		},
+	}
+	for restart, steps := range restarts {
+		for edited, edit := range edits {
+			t.Run(restart+", "+edited, func(t *testing.T) {
+				s := given(t, withSpec(job(ofTask("a", 2, on(busv1alpha1.EventPodEvicted, busv1alpha1.ActionRestartTask)), ofTask("b", 1)), func(s *batchv1alpha1.JobSpec) {
+					s.MaxRetry = 100
+				}), nil)
+				s.until(rr)
+				for range 5 {
+					s.issue(busv1alpha1.ActionRestartJob).until(rr)
+				}
+				if steps.begin != nil {
+					steps.begin(s)
+				}
+				good := s.job.Spec
+				s.edit(func(j *batchv1alpha1.Job) {
+					j.Spec = *good.DeepCopy()
+					j.Spec.MaxRetry = 0
+					edit(&j.Spec)
+				})
+				if steps.goOn != nil {
+					steps.goOn(s)
+				}
+				if s.after(60); s.phase() != pp {
+					t.Errorf("the Job is %s: %s", s.phase(), s.written.State.Message)
+				}
+				s.edit(func(j *batchv1alpha1.Job) { j.Spec = good })
+				s.after(60).has(tally{r: 3, rc: 6})
+			})
+		}
+	}
+}
+
 // TestAnInvalidJobIsPending holds that a Job whose spec becomes nonsense says so.
 func TestAnInvalidJobIsPending(t *testing.T) {
 	s := given(t, job(ofTask("a", 2)), nil)

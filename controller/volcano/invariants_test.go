@@ -109,6 +109,14 @@ func (l *life) checkWrite(before, after *batchv1alpha1.JobStatus) {
 			fail("a stop ends before the Pods are gone")
 		}
 	}
+	if entered && before.State.Phase == rs && after.State.Phase == pp {
+		l.checkRestarted(before, after, fail)
+	}
+	if entered && before.State.Phase == rs && after.State.Phase == ff {
+		if spec := l.truth.specs[after]; len(Validate(spec)) > 0 || after.RetryCount < effective(&spec.Spec).MaxRetry {
+			fail("maxRetry does not ask for its end")
+		}
+	}
 	if entered && after.State.Phase == rr && after.Running+after.Succeeded+after.Failed < after.MinAvailable {
 		fail("it runs without its minimum")
 	}
@@ -193,6 +201,23 @@ func (l *life) checkSeenEnds(after *batchv1alpha1.JobStatus, fail func(string)) 
 			restarted := after.State.Phase == rs && (isPart && part.has(&task{spec: &spec}, index) || r.joined.Has(index))
 			if spec.Name == taskName && index < spec.Replicas && !r.ended(index) && !restarted {
 				fail("the end of " + name + " was seen, and is not on record")
+			}
+		}
+	}
+}
+
+// checkRestarted holds that all Pods of a part are new, or go, when its restart is over.
+func (l *life) checkRestarted(before, after *batchv1alpha1.JobStatus, fail func(string)) {
+	l.t.Helper()
+	part, isPart := readTarget(before.State.Message)
+	for _, spec := range effective(&l.job.Spec).Tasks {
+		joined := readRecord(before, spec.Name, 10).joined
+		for _, name := range l.ownPods() {
+			pod := l.pod(name)
+			taskName, index, _ := partsOf(l.job.Name, name)
+			restarted := isPart && part.has(&task{spec: &spec}, index) || joined.Has(index)
+			if taskName == spec.Name && restarted && retriesOf(pod) < after.RetryCount && pod.Annotations[KeyMark] == "" && !jobpods.IsBeingDeleted(pod) {
+				fail("the restart is over, and has left " + name + " as it was")
 			}
 		}
 	}

@@ -176,7 +176,7 @@ func (l *life) live() {
 	l.fate = l.randomFate
 	for range 50 {
 		l.disturb()
-		l.writeFrom = []plan.Persist{plan.PersistLater, plan.PersistSoon}[l.random.IntN(2)]
+		l.writeFrom = []plan.Persist{plan.PersistLater, plan.PersistSoon, plan.PersistNow}[l.random.IntN(3)]
 		if l.random.IntN(6) == 0 {
 			l.crashAfter = l.random.IntN(6)
 		}
@@ -342,6 +342,7 @@ func (l *life) confuse() {
 	l.sane = l.job.Spec.DeepCopy()
 	l.edit(func(j *batchv1alpha1.Job) {
 		task := &j.Spec.Tasks[l.random.IntN(len(j.Spec.Tasks))]
+		j.Spec.MaxRetry = int32(l.random.IntN(3))
 		switch l.random.IntN(5) {
 		case 0:
 			task.Replicas = -1

@@ -12,14 +12,15 @@ import (
 // noteMissing notes the Pods of a part that are not in sight when it begins to go, and those that
 // a controller that begins won't see, because they have lost their label. When all of the Job
 // goes that has not ended, they are noted whether they are in sight or not: a Pod that loses its
-// label later would be left running. Of a task of which nothing was ever seen there are none.
-func (d *decision) noteMissing(part target) {
+// label later would be left running. Those that have ended are noted if they go too. Of a task of
+// which nothing was ever seen there are none.
+func (d *decision) noteMissing(part target, endedGo bool) {
 	for _, t := range d.tasks {
-		if len(t.members) == 0 && t.record.there.Count() == 0 {
+		if len(t.members) == 0 && t.record.isEmpty() {
 			continue
 		}
 		for index := range t.record.reach() {
-			if part.has(t, index) && !t.record.ended(index) && d.mayBeMissed(t, index) {
+			if part.has(t, index) && (endedGo || !t.record.ended(index)) && d.mayBeMissed(t, index) {
 				t.record.missing.Set(index, true)
 			}
 		}

@@ -150,3 +150,65 @@ func TestPodsWhoseEndsAreToldAreNotLookedFor(t *testing.T) {
 	}
 	s.issue(busv1alpha1.ActionAbortJob).after(5).sees(pp, rr, ab, abd)
 }
+
+// TestAPodThatHadEndedIsMadeAnewThoughItIsOutOfSight: its part is restarted, and what it came to
+// counts for the new run as little as it would in sight.
+func TestAPodThatHadEndedIsMadeAnewThoughItIsOutOfSight(t *testing.T) {
+	hide := func(s *simulation, name string) {
+		delete(s.pod(name).Labels, batchv1alpha1.KeyJobName)
+		clear(s.controller.own)
+		delete(s.cache.objects, ObjectKey{KindPod, name})
+	}
+	tests := map[string]struct {
+		policy batchv1alpha1.LifecyclePolicy
+		// happens brings about the restart of task a, with a Pod of it out of sight.
+		happens func(*simulation)
+		// anew are the Pods that are made anew.
+		anew string
+	}{
+		"one that has succeeded, beside one that fails": {on(busv1alpha1.EventPodFailed, busv1alpha1.ActionRestartTask), func(s *simulation) {
+			succeed(s, "j-a-1")
+			s.after(1)
+			hide(s, "j-a-1")
+			s.setPhase("j-a-0", corev1.PodFailed, 1)
+		}, "++-"},
+		"all of a task, after a while": {in("5s", on(busv1alpha1.EventTaskCompleted, busv1alpha1.ActionRestartTask)), func(s *simulation) {
+			succeed(s, "j-a-0", "j-a-1")
+			s.after(1)
+			hide(s, "j-a-0")
+			hide(s, "j-a-1")
+		}, "++-"},
+		"one that asks for it, by a controller that dies": {on(busv1alpha1.EventPodFailed, busv1alpha1.ActionRestartPod), func(s *simulation) {
+			s.setPhase("j-a-0", corev1.PodFailed, 1)
+			hide(s, "j-a-0")
+			s.controller.strays[ObjectKey{KindPod, "j-a-0"}] = copyOf(s.pod("j-a-0")) // It has followed the Pod.
+			s.onWrite = func(was, is *batchv1alpha1.JobStatus) {
+				if is.State.Phase == rs && was.State.Phase != rs {
+					s.crashAfter = 0
+				}
+			}
+		}, "+--"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := given(t, withSpec(job(ofTask("a", 2, tc.policy), ofTask("b", 1)), func(s *batchv1alpha1.JobSpec) {
+				s.MinAvailable, s.MaxRetry = 1, 9
+			}), nil)
+			s.until(rr).after(1)
+			names := s.ownPods()
+			before := map[string]string{}
+			for _, name := range names {
+				before[name] = s.uidOf(name)
+			}
+			tc.happens(s)
+			s.after(10).has(tally{r: 3, rc: 1})
+			got := ""
+			for _, name := range names {
+				got += map[bool]string{true: "-", false: "+"}[s.uidOf(name) == before[name]]
+			}
+			if got != tc.anew {
+				t.Errorf("made anew: %s, want %s", got, tc.anew)
+			}
+		})
+	}
+}

@@ -32,7 +32,7 @@ func (d *decision) followRunning(c counts) {
 		}
 		d.enter(v.phase, v.reason, v.message)
 		if isFinal(v.phase) {
-			d.noteMissing(wholeJob)
+			d.noteMissing(wholeJob, false)
 			d.expectNoPods()
 		}
 		return

@@ -139,14 +139,14 @@ func (d *decision) enter(to batchv1alpha1.JobPhase, reason, message string) {
 // ended counts no more and goes too, unless this was the last try, or the Job is
 // resumed.
 func (d *decision) jobBecomesRestarting(action busv1alpha1.Action, target target, reason, message string) {
-	lastTry := d.next.RetryCount >= d.spec.MaxRetry-1
+	endedGo := action != busv1alpha1.ActionResumeJob && !d.endsAfter(d.next.RetryCount+1)
 	d.enter(batchv1alpha1.JobRestarting, reason, message)
 	d.next.RetryCount++
 	switch action {
 	case busv1alpha1.ActionRestartJob, busv1alpha1.ActionResumeJob:
 		d.next.Version++
 	}
-	d.noteMissing(target)
+	d.noteMissing(target, endedGo)
 	for _, t := range d.tasks {
 		for index := range t.record.reach() {
 			if !target.has(t, index) {
@@ -154,7 +154,7 @@ func (d *decision) jobBecomesRestarting(action busv1alpha1.Action, target target
 			}
 			t.record.there.Set(index, false)
 			t.record.dealtWith(index)
-			if action != busv1alpha1.ActionResumeJob && !lastTry {
+			if endedGo {
 				t.record.forget(index)
 			}
 		}
@@ -170,7 +170,7 @@ func (d *decision) jobStops(action busv1alpha1.Action, reason, message string) {
 	}[action]
 	d.enter(to, reason, message)
 	d.next.Version++
-	d.noteMissing(wholeJob)
+	d.noteMissing(wholeJob, false)
 	d.expectNoPods()
 }
 
@@ -218,7 +218,13 @@ func (d *decision) followPhase() (goOn bool) {
 }
 
 // isLastRestart says whether there were so many restarts that the one under way ends the Job.
-func (d *decision) isLastRestart() bool { return d.next.RetryCount >= d.spec.MaxRetry }
+func (d *decision) isLastRestart() bool { return d.endsAfter(d.next.RetryCount) }
+
+// endsAfter says whether so many restarts end the Job. They don't while its spec is refused, or not
+// what it was: what such a spec says of maxRetry is no measure.
+func (d *decision) endsAfter(restarts int32) bool {
+	return d.invalid == "" && d.recordedHash() == d.hash && restarts >= d.spec.MaxRetry
+}
 
 // followRestart ends a restart: when there were too many of them, or when enough of the
 // old Pods have gone. Which Pods are to go is on them by then.
@@ -227,7 +233,7 @@ func (d *decision) followRestart(c counts) {
 	case d.isLastRestart():
 		d.enter(batchv1alpha1.JobFailed, ReasonMaxRetry,
 			fmt.Sprintf("The Job was restarted %d times, maxRetry is %d", d.next.RetryCount, d.spec.MaxRetry))
-		d.noteMissing(wholeJob)
+		d.noteMissing(wholeJob, false)
 		d.expectNoPods()
 		d.followRecords()
 	case len(d.unmarkedTargets()) > 0:

@@ -179,7 +179,7 @@ func (d *decision) join(part target) {
 		return // Thousands of Pods may ask for the same.
 	}
 	d.joined[part] = true
-	d.noteMissing(part)
+	d.noteMissing(part, true)
 	t := d.taskOf(part.task)
 	first, end := part.span(t)
 	for index := max(0, first); index < min(end, t.record.reach()); index++ {

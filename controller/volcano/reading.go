@@ -5,7 +5,6 @@ package volcano
 
 import (
 	"maps"
-	"math"
 
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
@@ -81,11 +80,9 @@ func (m Memory) read(job *batchv1alpha1.Job, unreadable string, options Options)
 	return r
 }
 
-// unreadableSpec is the reading of a Job of ours whose spec can't be read. As nobody knows how
-// often it may be restarted, nothing limits that.
+// unreadableSpec is the reading of a Job of ours whose spec can't be read.
 func unreadableSpec(job *batchv1alpha1.Job, why string) *reading {
-	spec := effective(&batchv1alpha1.JobSpec{MaxRetry: math.MaxInt32})
-	return &reading{job: job, spec: spec, ours: true, invalid: cutMessage("spec can't be read: " + why)}
+	return &reading{job: job, spec: effective(&batchv1alpha1.JobSpec{}), ours: true, invalid: cutMessage("spec can't be read: " + why)}
 }
 
 // bound keeps the numbers of a spec that was refused within what can be counted with.

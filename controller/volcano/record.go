@@ -105,6 +105,9 @@ func (r record) String() string {
 // reach is how many indexes can be on record.
 func (r record) reach() int32 { return int32(len(r.there)) }
 
+// isEmpty says whether no Pod was ever seen.
+func (r record) isEmpty() bool { return r.there.Count()+r.succeeded.Count()+r.failed.Count() == 0 }
+
 // ended says whether an index has ended.
 func (r record) ended(index int32) bool { return r.succeeded.Has(index) || r.failed.Has(index) }
 

@@ -491,7 +491,8 @@ func (w *world) round() (plan.Plan[batchv1alpha1.JobStatus], roundEnd) {
 	m.status, m.core = p.Status, core
 	end := atRest
 	if p.Persist >= w.writeFrom && p.Persist != plan.PersistNone {
-		if end = w.persist(p.Status); end != progressed {
+		// What does not rest on a write that is refused goes on.
+		if end = w.persist(p.Status); end == crashed || end == outdated || w.controller == nil {
 			return p, end
 		}
 	}
@@ -649,7 +650,8 @@ func (w *world) create(action plan.Action, remember func(metav1.Object)) bool {
 	key := ObjectKey{action.Kind, action.Name}
 	if have := w.objects[key]; have != nil {
 		if controlled.By(action.Owner, have) {
-			remember(have) // A live look has found it.
+			remember(have) // A live look has found it, though no cache may ever have it.
+			w.controller.strays[key] = copyOf(have)
 			return true
 		}
 		w.controller.blocked[key] = plan.Block{Verb: action.Verb, Kind: action.Kind, Group: action.Group, Name: action.Name, Reason: plan.ReasonNameTaken, Message: "it is somebody else's"}

@@ -218,13 +218,20 @@ func (c *Core) DecodeStatus(stored []byte) (*batchv1alpha1.JobStatus, error) {
 	return adapter.DecodeStatus[batchv1alpha1.JobStatus](stored)
 }
 
-// Size is the number of Pods that a status counts, or will at least.
-func (c *Core) Size(_ *Job, status *batchv1alpha1.JobStatus) int {
-	if status == nil {
-		return 0
+// Size is the number of Pods that a Job is to have, or that a status counts if those are more. No
+// Job has more than it may, whatever a spec that is refused says.
+func (c *Core) Size(job *Job, status *batchv1alpha1.JobStatus) int {
+	wanted, count := 0, 0
+	for i := range job.Spec.Tasks {
+		wanted += int(max(0, job.Spec.Tasks[i].Replicas))
 	}
-	counted := status.Pending + status.Running + status.Succeeded + status.Failed + status.Terminating + status.Unknown
-	return int(max(counted, status.MinAvailable))
+	if status != nil {
+		for _, n := range []int32{status.Pending, status.Running, status.Succeeded, status.Failed, status.Terminating, status.Unknown} {
+			count += int(n)
+		}
+		count = max(count, int(status.MinAvailable))
+	}
+	return min(max(wanted, count), batchv1alpha1.MaxReplicas)
 }
 
 // NewDecider begins to decide on a Job.

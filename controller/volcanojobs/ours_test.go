@@ -4,12 +4,14 @@
 package volcanojobs
 
 import (
+	"math"
 	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
 	busv1alpha1 "github.com/lockstep-k8s/lockstep/apis/bus/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/controller/volcano"
 )
@@ -46,6 +48,37 @@ func TestWhoseJobItIs(t *testing.T) {
 				t.Errorf("ignored: %t, want %t; can't be read: %q; error: %v", got, tc.ignored, job.unreadable, err)
 			}
 		})
+	}
+}
+
+// TestAJobIsAsLargeAsItIsToBe from the first look at it on, so that it is worked on as seldom as one
+// of its size.
+func TestAJobIsAsLargeAsItIsToBe(t *testing.T) {
+	job := &Job{Job: &batchv1alpha1.Job{}}
+	counts := func(running int32) *batchv1alpha1.JobStatus {
+		return &batchv1alpha1.JobStatus{MinAvailable: 1, Running: running, Succeeded: 1, Failed: 1, Pending: 1, Terminating: 1, Unknown: 1}
+	}
+	for _, tc := range []struct {
+		replicas []int32
+		status   *batchv1alpha1.JobStatus
+		want     int
+	}{
+		{nil, nil, 0},
+		{[]int32{6000, 3000}, nil, 9000},
+		{[]int32{6000, 3000}, counts(1), 9000},
+		{[]int32{6000, 3000}, counts(9000), 9005},
+		{[]int32{3, 4}, &batchv1alpha1.JobStatus{MinAvailable: 9}, 9},
+		{[]int32{3, 4}, &batchv1alpha1.JobStatus{MinAvailable: math.MaxInt32}, batchv1alpha1.MaxReplicas},
+		{[]int32{-7, 4}, nil, 4},
+		{[]int32{math.MaxInt32, math.MaxInt32, 1}, nil, batchv1alpha1.MaxReplicas},
+	} {
+		job.Spec.Tasks = nil
+		for _, n := range tc.replicas {
+			job.Spec.Tasks = append(job.Spec.Tasks, batchv1alpha1.TaskSpec{Replicas: n})
+		}
+		if got := (&Core{}).Size(job, tc.status); got != tc.want {
+			t.Errorf("of %v replicas, with the status %+v: %d, want %d", tc.replicas, tc.status, got, tc.want)
+		}
 	}
 }
 

@@ -31,6 +31,9 @@ import (
 var (
 	cluster *testbed.Cluster
 	groups  dynamic.NamespaceableResourceInterface
+	// objects is for all kinds, and scheduler is the program.
+	objects   dynamic.Interface
+	scheduler *localenv.Process
 )
 
 // early is a namespace with a Pod in it that names a group, and was there before its kind.
@@ -48,6 +51,7 @@ func TestMain(m *testing.M) {
 		if err != nil {
 			return err
 		}
+		objects = client
 		groups = client.Resource(schema.GroupVersionResource{Group: "scheduling.x-k8s.io", Version: "v1alpha1", Resource: "podgroups"})
 		rights, err := manifests.FS.ReadFile("dialects/scheduler-plugins.yaml")
 		if err != nil {
@@ -56,7 +60,14 @@ func TestMain(m *testing.M) {
 		if out, err := c.KubectlApply(ctx, "default", string(rights)); err != nil {
 			return fmt.Errorf("%w: %s", err, out)
 		}
-		scheduler, err := c.StartScheduler(ctx, "", constant)
+		rights, err = manifests.FS.ReadFile("dialects/rules.yaml")
+		if err != nil {
+			return err
+		}
+		if out, err := c.KubectlApply(ctx, "default", string(rights)); err != nil {
+			return fmt.Errorf("%w: %s", err, out)
+		}
+		scheduler, err = c.StartScheduler(ctx, rules, constant)
 		if err != nil {
 			return err
 		}

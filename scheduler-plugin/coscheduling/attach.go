@@ -111,7 +111,7 @@ func attach(ctx context.Context, sched *kube.Scheduler, plugins map[string]*Cosc
 	if err := w.start(groups, []*foreign{
 		{foreigners: all, dialect: dialect.SchedulerPlugins, mode: dialects.SchedulerPlugins.Mode, read: dialect.FromSchedulerPlugins},
 		{foreigners: all, dialect: dialect.Volcano, mode: dialects.Volcano.Mode, profile: volcanoProfile, read: dialect.FromVolcano},
-	}); err != nil {
+	}, &grouping{watcher: w, client: others, links: links}, dialects.Rules); err != nil {
 		return err
 	}
 	go e.ringer.tend(ctx)

@@ -102,6 +102,5 @@ func (e *engine) turns(priority int32, hung time.Time) {
 // places says whether the engine places a Pod that the queue hands out. A bound
 // Pod is there for a resize, which is kube-scheduler's business.
 func (e *engine) places(pod *corev1.Pod) bool {
-	_, member := e.gangs.KeyOf(pod)
-	return member && pod.Spec.NodeName == "" && e.serves(pod.Spec.SchedulerName)
+	return e.gangs.KeepsOut(pod) && pod.Spec.NodeName == "" && e.serves(pod.Spec.SchedulerName)
 }

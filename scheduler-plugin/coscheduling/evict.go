@@ -43,13 +43,21 @@ func (e *evictor) evict(ctx context.Context, view *gangs.View, pods []*corev1.Po
 	e.metrics.Victims.Add(float64(len(pods)))
 	kube.ObservePreemption(len(pods))
 	klog.FromContext(ctx).V(2).Info("Preempting Pods for a pod group", "victims", len(pods))
-	by := &kube.Preemptor{Object: view.Group.Object(), Scheduler: view.Waiting[0].Spec.SchedulerName, Priority: view.Rank.Priority, Kind: "PodGroup"}
+	by := &kube.Preemptor{Object: standIn(view.Group, view.Waiting[0]), Scheduler: view.Waiting[0].Spec.SchedulerName, Priority: view.Rank.Priority, Kind: "PodGroup"}
 	key := view.Key
 	go func() {
 		if !e.deletePods(ctx, by, pods) {
 			e.gangs.Wake(key)
 		}
 	}()
+}
+
+// standIn is the object of a group or, if there is none, one of its Pods.
+func standIn(group *dialect.Group, pod *corev1.Pod) kube.Object {
+	if group.IsImplied() {
+		return pod
+	}
+	return group.Object()
 }
 
 // dissolve deletes what is left of a gang that was preempted in part and can't
@@ -69,7 +77,7 @@ func (e *evictor) dissolve(ctx context.Context, group *dialect.Group, pods []*co
 	e.metrics.Victims.Add(float64(len(rest)))
 	logger := klog.LoggerWithValues(klog.FromContext(ctx), "podGroup", klog.KRef(group.Key.Namespace, group.Key.Name))
 	logger.V(2).Info("Preempting the rest of a pod group that lost members to preemption", "victims", len(rest))
-	by := &kube.Preemptor{Object: group.Object(), Scheduler: rest[0].Spec.SchedulerName, Kind: "Pod, which took other members of the PodGroup"}
+	by := &kube.Preemptor{Object: standIn(group, rest[0]), Scheduler: rest[0].Spec.SchedulerName, Kind: "Pod, which took other members of the PodGroup"}
 	if e.deletePods(klog.NewContext(ctx, logger), by, rest) {
 		return
 	}

@@ -39,6 +39,9 @@ func newOtherGroups() *otherGroups {
 		o.refusals[d] = &atomic.Pointer[apierrors.StatusError]{}
 		o.refuse(d, apierrors.NewNotFound(d.Resource().GroupResource(), ""))
 	}
+	for _, owners := range dialect.OwnerKinds() {
+		kinds[owners.Resource] = string(owners.Rule[:len(owners.Rule)-1]) + "List"
+	}
 	o.FakeDynamicClient = dynamicfake.NewSimpleDynamicClientWithCustomListKinds(apiruntime.NewScheme(), kinds)
 	o.PrependReactor("list", "podgroups", func(action clienttesting.Action) (bool, apiruntime.Object, error) {
 		for d, refusal := range o.refusals {

@@ -186,6 +186,23 @@ func (m *members) showAgain(store cache.Store, pod *corev1.Pod) {
 	}
 }
 
+// showEndedAgain shows a Pod that is in a store of those that have ended again, as showAgain does.
+func (m *members) showEndedAgain(store cache.Store, pod *corev1.Pod) {
+	for {
+		m.join.Ended(pod)
+		object, exists, err := store.Get(pod)
+		switch now, ok := object.(*corev1.Pod); {
+		case err != nil || !exists || !ok || now.UID != pod.UID:
+			m.join.EndedNoMore(pod)
+			return
+		case now == pod:
+			return
+		default:
+			pod = now
+		}
+	}
+}
+
 // living is the handler of the scheduler's own informer.
 func (m *members) living() cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{

@@ -78,7 +78,7 @@ func (c *Coscheduling) Name() string {
 // PreEnqueue lets ordinary Pods pass. Members of gangs are not offered to the queue; one
 // that gets there all the same stays where it does no harm.
 func (c *Coscheduling) PreEnqueue(_ context.Context, pod *corev1.Pod) *fwk.Status {
-	if _, member := c.keyOf(pod); !member {
+	if _, member := c.keyOf(pod); !member && (c.engine == nil || !c.engine.gangs.KeepsOut(pod)) {
 		return nil
 	}
 	if c.engine == nil {

@@ -15,6 +15,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
+	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	schedulingclient "github.com/lockstep-k8s/lockstep/client/clientset/versioned"
 	schedulinginformers "github.com/lockstep-k8s/lockstep/client/informers/externalversions"
@@ -48,7 +49,7 @@ type watcher struct {
 
 // start watches. It returns as soon as it is known which dialects are served; nothing is planned
 // before all that existed is known.
-func (w *watcher) start(groups schedulingclient.Interface, others []*foreign) error {
+func (w *watcher) start(groups schedulingclient.Interface, others []*foreign, ruled *grouping, rules []configv1alpha1.GroupingRule) error {
 	membersSeen, err := w.watchMembers()
 	if err != nil {
 		return err
@@ -70,6 +71,11 @@ func (w *watcher) start(groups schedulingclient.Interface, others []*foreign) er
 		}
 		seen = append(seen, ofOther...)
 	}
+	ofRules, err := ruled.start(rules)
+	if err != nil {
+		return err
+	}
+	seen = append(seen, ofRules...)
 	go func() {
 		if !w.awaitCRD(groups) {
 			return

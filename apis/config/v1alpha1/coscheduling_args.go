@@ -81,7 +81,22 @@ func validateDialects(dialects *Dialects, path *field.Path) field.ErrorList {
 		oneOf(path.Child("schedulerPlugins", "mode"), &dialects.SchedulerPlugins.Mode, DialectAuto, DialectOn, DialectOff),
 		oneOf(volcano.Child("mode"), &dialects.Volcano.Mode, DialectAuto, DialectOn, DialectOff),
 		oneOf(volcano.Child("claim"), &dialects.Volcano.Claim, ClaimAll, ClaimNone),
+		validateRules(dialects.Rules, path.Child("rules")),
 	)
+}
+
+// validateRules says which rules there are not, and which are there twice.
+func validateRules(rules []GroupingRule, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i, rule := range rules {
+		switch {
+		case !slices.Contains(GroupingRules(), rule):
+			errs = append(errs, field.NotSupported(path.Index(i), rule, GroupingRules()))
+		case slices.Contains(rules[:i], rule):
+			errs = append(errs, field.Duplicate(path.Index(i), rule))
+		}
+	}
+	return errs
 }
 
 // DecodeCoschedulingArgs reads the arguments that a scheduler hands to its

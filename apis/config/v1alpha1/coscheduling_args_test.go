@@ -82,6 +82,18 @@ func TestDecodeCoschedulingArgs(t *testing.T) {
 			obj:     &runtime.Unknown{Raw: []byte(`{"dialects":{"schedulerPlugins":{"mode":"Sometimes"}}}`)},
 			wantErr: `dialects.schedulerPlugins.mode: Unsupported value: "Sometimes": supported values: "Auto", "On", "Off"`,
 		},
+		"rules by which Pods are gangs": {
+			obj:  &runtime.Unknown{Raw: []byte(`{"dialects":{"rules":["KueuePods","Jobs"]}}`)},
+			want: defaults(func(a *CoschedulingArgs) { a.Dialects.Rules = []GroupingRule{RuleKueuePods, RuleJobs} }),
+		},
+		"a rule that there is not": {
+			obj:     &runtime.Unknown{Raw: []byte(`{"dialects":{"rules":["Jobs","CronJobs"]}}`)},
+			wantErr: `dialects.rules[1]: Unsupported value: "CronJobs": supported values: "Annotations", "KueuePods", "MinAvailable", "JobSets", "LeaderWorkerSets", "Jobs"`,
+		},
+		"a rule that is there twice": {
+			obj:     &runtime.Unknown{Raw: []byte(`{"dialects":{"rules":["Jobs","Jobs"]}}`)},
+			wantErr: `dialects.rules[1]: Duplicate value: "Jobs"`,
+		},
 		"a mode of Volcano's that there is not": {
 			obj:     &runtime.Unknown{Raw: []byte(`{"dialects":{"volcano":{"mode":"on"}}}`)},
 			wantErr: `dialects.volcano.mode: Unsupported value: "on": supported values: "Auto", "On", "Off"`,

@@ -44,12 +44,46 @@ type CoschedulingArgs struct {
 	Dialects Dialects `json:"dialects,omitzero"`
 }
 
-// Dialects say which PodGroups of other projects are served.
+// Dialects say which PodGroups of other projects are served, and which Pods are gangs without one.
 type Dialects struct {
 	// schedulerPlugins are the PodGroups of scheduler-plugins, scheduling.x-k8s.io/v1alpha1.
 	SchedulerPlugins SchedulerPluginsDialect `json:"schedulerPlugins,omitzero"`
 	// volcano are the PodGroups of Volcano, scheduling.volcano.sh/v1beta1.
 	Volcano VolcanoDialect `json:"volcano,omitzero"`
+	// rules have Pods be a gang of which no PodGroup tells. None is on that is not listed.
+	//
+	// +listType=set
+	Rules []GroupingRule `json:"rules,omitempty"`
+}
+
+// GroupingRule says which Pods are a gang, without a PodGroup.
+//
+// +enum
+type GroupingRule string
+
+const (
+	// RuleAnnotations: Pods of one name in the annotation scheduling.lockstep.dev/group, or of
+	// one owner if they have the annotation scheduling.lockstep.dev/group-by.
+	RuleAnnotations GroupingRule = "Annotations"
+	// RuleKueuePods: the plain Pods of a pod group of Kueue, those that are served or admitted
+	// one by one excepted.
+	RuleKueuePods GroupingRule = "KueuePods"
+	// RuleMinAvailable: Pods of one name in the label pod-group.scheduling.sigs.k8s.io/name that
+	// have the label pod-group.scheduling.sigs.k8s.io/min-available, unless there is a PodGroup
+	// of scheduler-plugins of that name.
+	RuleMinAvailable GroupingRule = "MinAvailable"
+	// RuleJobSets: the Pods of a JobSet, in namespaces that are labelled for it.
+	RuleJobSets GroupingRule = "JobSets"
+	// RuleLeaderWorkerSets: each replica of a LeaderWorkerSet, in namespaces that are labelled
+	// for it.
+	RuleLeaderWorkerSets GroupingRule = "LeaderWorkerSets"
+	// RuleJobs: the Pods of a Job, in namespaces that are labelled for it.
+	RuleJobs GroupingRule = "Jobs"
+)
+
+// GroupingRules are all rules. If several fit a Pod, the first one counts.
+func GroupingRules() []GroupingRule {
+	return []GroupingRule{RuleAnnotations, RuleKueuePods, RuleMinAvailable, RuleJobSets, RuleLeaderWorkerSets, RuleJobs}
 }
 
 // SchedulerPluginsDialect says whether the PodGroups of scheduler-plugins are served.

@@ -84,6 +84,17 @@ func RefusesPodForGood(err error) bool {
 	}
 }
 
+// DeniedByPolicy says whether an error is the word of an admission webhook or of an admission policy,
+// whatever its code: a policy that gives no reason denies as if the object were wrong, and a webhook
+// that gives no code as if nobody could read it. Such a denial is over when its author has changed it,
+// or what it goes by. The words are those of the API server; an object that has them in a field which
+// is wrong is taken for denied, too.
+func DeniedByPolicy(err error) bool {
+	said := err.Error()
+	return strings.Contains(said, `admission webhook "`) && strings.Contains(said, " denied the request") ||
+		strings.Contains(said, "olicy '") && strings.Contains(said, "' denied request: ")
+}
+
 // isUnrecognized says whether the API server does not know what Pods are, for now.
 func isUnrecognized(err error) bool {
 	return apierrors.IsBadRequest(err) && strings.Contains(err.Error(), "object provided is unrecognized")

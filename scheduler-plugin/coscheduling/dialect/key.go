@@ -25,6 +25,8 @@ const (
 	SchedulerPlugins
 	// Volcano is that of Volcano, scheduling.volcano.sh/v1beta1.
 	Volcano
+	// Rules are gangs without a PodGroup: a rule says which Pods are one. See rules.go.
+	Rules
 
 	// dialects is how many there are.
 	dialects
@@ -44,13 +46,15 @@ var words = [dialects]struct {
 	SchedulerPlugins: {
 		kind: schema.GroupVersionKind{Group: "scheduling.x-k8s.io", Version: "v1alpha1", Kind: "PodGroup"},
 		// Since 0.25, until 0.24, and before 0.19.
-		labels: []string{"scheduling.x-k8s.io/pod-group", "pod-group.scheduling.sigs.k8s.io", "pod-group.scheduling.sigs.k8s.io/name"},
+		labels: []string{"scheduling.x-k8s.io/pod-group", "pod-group.scheduling.sigs.k8s.io", lightGroup},
 	},
 	Volcano: {
 		kind: schema.GroupVersionKind{Group: "scheduling.volcano.sh", Version: "v1beta1", Kind: "PodGroup"},
 		// Volcano's scheduler reads the first one alone.
 		annotations: []string{"scheduling.k8s.io/group-name", "scheduling.volcano.sh/group-name"},
 	},
+	// What is told of the gang is told of one of its Pods.
+	Rules: {kind: corev1.SchemeGroupVersion.WithKind("Pod")},
 }
 
 // Kind is the kind of the dialect's groups, with its version.
@@ -102,7 +106,7 @@ type Key struct {
 // String is the namespace and the name, and what tells the group from one of Lockstep's.
 func (k Key) String() string {
 	name := k.Namespace + "/" + k.Name
-	if k.Dialect != Own {
+	if k.Dialect != Own && k.Dialect != Rules {
 		name += " of " + k.Dialect.Kind().Group
 	}
 	return name

@@ -4,6 +4,8 @@
 package dialect
 
 import (
+	"sync/atomic"
+
 	corev1 "k8s.io/api/core/v1"
 )
 
@@ -13,6 +15,10 @@ import (
 // nil has Own alone.
 type Links struct {
 	on Set
+	// rulesOn are the rules that are on, and Owners know what the owners say for which some of
+	// them ask. Owners is set before a rule is turned on.
+	rulesOn atomic.Uint32
+	Owners  *Owners
 }
 
 // TurnOn turns a dialect on.
@@ -37,6 +43,9 @@ func (l *Links) KeyOf(pod *corev1.Pod) (Key, bool) {
 		if name := d.groupNamedBy(pod); name != "" {
 			return Key{Dialect: d, Namespace: pod.Namespace, Name: name}, true
 		}
+	}
+	if by, named := l.ruledBy(pod); named {
+		return by.gang, true
 	}
 	return Key{Namespace: pod.Namespace}, false
 }
@@ -64,5 +73,5 @@ func IsUnselectable(pod *corev1.Pod) bool {
 			return true
 		}
 	}
-	return false
+	return IsNamedByRule(pod)
 }

@@ -4,7 +4,6 @@
 package dialect
 
 import (
-	"math"
 	"slices"
 	"strings"
 
@@ -78,14 +77,7 @@ func numberIn(object *unstructured.Unstructured, path ...string) int32 {
 	if err != nil || !found {
 		return 0
 	}
-	switch n := value.(type) {
-	case int64:
-		return int32(min(max(n, 0), math.MaxInt32))
-	case float64:
-		return int32(min(max(n, 0), math.MaxInt32))
-	default:
-		return 0
-	}
+	return number(value)
 }
 
 // nextOfSchedulerPlugins is the status of a PodGroup of scheduler-plugins that follows from the

@@ -37,6 +37,10 @@ type gang struct {
 	// priorities counts the members of each priority that wait or are placed.
 	priorities map[int32]int
 	strangers  int
+	// minima counts the members by the minimum that they say, and oldest is when the first one
+	// was created; see implied.go.
+	minima map[int32]int
+	oldest time.Time
 	// ranked is the gang's priority as the others know it, nil if it has none.
 	ranked *int32
 	// failedMembers and deletedMembers were placed once; they tell a group that
@@ -56,7 +60,7 @@ type gang struct {
 }
 
 func newGang(key dialect.Key, rules *Rules, now time.Time) *gang {
-	return &gang{key: key, rules: rules, groupless: now, members: make(map[types.UID]*member), priorities: make(map[int32]int)}
+	return &gang{key: key, rules: rules, groupless: now, members: make(map[types.UID]*member), priorities: make(map[int32]int), minima: make(map[int32]int)}
 }
 
 // complete says whether the gang's minimum could hold if all that waits were

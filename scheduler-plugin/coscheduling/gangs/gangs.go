@@ -131,7 +131,12 @@ func (t *Gangs) DeleteGroup(key dialect.Key, uid types.UID) {
 		return
 	}
 	g.loseGroup(t.config.Now())
+	g.imply(t.config.Now())
 	t.line.Forget(g.key, t.config.Now())
+	if g.group != nil {
+		t.changed(g) // its Pods say enough
+		return
+	}
 	t.config.Stir() // another one may be next, and room may be given up
 	if t.synced {
 		t.config.Report(g.key, 0) // its Pods wait for another one
@@ -213,7 +218,7 @@ func (t *Gangs) DeletePod(pod *corev1.Pod) {
 	if m == nil {
 		return
 	}
-	isNews, wasPlaced := g.drop(m)
+	isNews, wasPlaced := g.drop(m, t.config.Now())
 	t.settle(g)
 	t.doubt(g)
 	if isNews {
@@ -228,6 +233,13 @@ func (t *Gangs) DeletePod(pod *corev1.Pod) {
 // KeyOf is the key of the gang that a Pod names, false if it names none.
 func (t *Gangs) KeyOf(pod *corev1.Pod) (dialect.Key, bool) {
 	return t.config.Links.KeyOf(pod)
+}
+
+// KeepsOut says whether a Pod is none that kube-scheduler places by itself: it names a gang, or it
+// is not known yet whether it does.
+func (t *Gangs) KeepsOut(pod *corev1.Pod) bool {
+	_, named := t.KeyOf(pod)
+	return named || t.config.Links.Awaits(pod)
 }
 
 // gangOf finds or makes the gang of a key. The caller holds the lock.

@@ -81,7 +81,7 @@ func (t *Gangs) known(g *gang) news.Gang {
 	known := news.Gang{
 		Key: g.key, Group: g.group, Missing: g.groupless, NotServed: t.isUnserved(g.key.Dialect),
 		Waiting: g.waiting, Placed: g.placed, Bound: g.bound, Failed: g.failedMembers, Deleted: g.deletedMembers,
-		Kept: g.kept, Unbound: g.bindings.message, Assumed: g.bindings.placement > 0, Record: g.record,
+		Minima: g.saidMinima(), Kept: g.kept, Unbound: g.bindings.message, Assumed: g.bindings.placement > 0, Record: g.record,
 	}
 	if told, refused := t.line.Told(g.key); refused {
 		known.Refusal = &told

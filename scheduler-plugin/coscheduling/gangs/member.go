@@ -52,6 +52,8 @@ type member struct {
 	strangerSince time.Time
 	// seen is when the Pod was first seen as one that names the group.
 	seen time.Time
+	// minimum is the gang's, as far as the Pod says; 0 if it does not.
+	minimum int32
 	// class is the Pod's class key, empty while nobody has asked for it.
 	class string
 }

@@ -56,6 +56,7 @@ func (g *gang) inheritNothing() {
 func (g *gang) add(pod *corev1.Pod, now time.Time) {
 	m := &member{pod: pod, seen: now}
 	g.members[pod.UID] = m
+	g.hear(m, now)
 	g.judge(m, now)
 	g.count(m, 1)
 }
@@ -70,6 +71,7 @@ func (g *gang) see(m *member, pod *corev1.Pod, now time.Time) (isNews, wasPlaced
 	relabelled := roleChanged || before == memberWaiting &&
 		(!maps.Equal(was.Labels, pod.Labels) || !maps.Equal(was.Annotations, pod.Annotations) ||
 			!equality.Semantic.DeepEqual(was.Status.ResourceClaimStatuses, pod.Status.ResourceClaimStatuses))
+	saysAnother := g.listen(m, pod, now)
 	if was.Generation != pod.Generation || roleChanged {
 		m.class = ""
 	}
@@ -83,16 +85,17 @@ func (g *gang) see(m *member, pod *corev1.Pod, now time.Time) (isNews, wasPlaced
 	if wasBound && !m.isStranger() && pod.Status.Phase == corev1.PodFailed {
 		g.failedMembers++
 	}
-	isNews = g.state(m) != before || m.bound() != wasBound || m.isStranger() != wasStranger || was.Generation != pod.Generation || relabelled
+	isNews = g.state(m) != before || m.bound() != wasBound || m.isStranger() != wasStranger || was.Generation != pod.Generation || relabelled || saysAnother
 	return isNews, before == memberPlaced && !m.isStranger()
 }
 
 // drop forgets a Pod that is gone. It says whether that concerns the gang, and whether the
 // gang had counted it as placed.
-func (g *gang) drop(m *member) (isNews, wasPlaced bool) {
+func (g *gang) drop(m *member, now time.Time) (isNews, wasPlaced bool) {
 	before := g.state(m)
 	g.count(m, -1)
 	delete(g.members, m.pod.UID)
+	g.unhear(m, now)
 	if m.isStranger() {
 		return false, false
 	}

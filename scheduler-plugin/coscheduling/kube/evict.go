@@ -19,10 +19,7 @@ import (
 // Preemptor is for whom Pods are evicted, for messages.
 type Preemptor struct {
 	// Object names its kind, because the event recorder's scheme may not know it.
-	Object interface {
-		metav1.Object
-		runtime.Object
-	}
+	Object    Object
 	Scheduler string
 	Priority  int32
 	// Kind is what messages call it.
@@ -37,6 +34,12 @@ func Evict(ctx context.Context, handle fwk.Handle, by *Preemptor, pod *corev1.Po
 	executor := preemption.NewExecutor(onlyPod{handle, pod.UID}, feature.Features{})
 	_, err := executor.PreemptPod(ctx, victimOn(pod.Spec.NodeName), executorPreemptor{by}, pod, plugin)
 	return err
+}
+
+// Object is an object of the API, of any kind.
+type Object interface {
+	metav1.Object
+	runtime.Object
 }
 
 // executorPreemptor is a Preemptor as the executor asks about it.

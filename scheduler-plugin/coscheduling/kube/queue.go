@@ -208,6 +208,21 @@ func (q *Queue) TakeOut(logger klog.Logger, pod *corev1.Pod) {
 	}
 }
 
+// PutBack gives a Pod to the real queue that was kept out of it and is an ordinary one after all,
+// without having changed.
+func (q *Queue) PutBack(ctx context.Context, pod *corev1.Pod) {
+	q.mu.Lock()
+	_, known := q.members[pod.UID]
+	q.mu.Unlock()
+	if !known || q.keepsOut(pod) {
+		return
+	}
+	q.Forget(pod)
+	if q.waits(pod) {
+		q.Add(ctx, pod)
+	}
+}
+
 // Forget notes that a Pod is no member that waits, if it was one.
 func (q *Queue) Forget(pod *corev1.Pod) {
 	q.mu.Lock()

@@ -53,6 +53,10 @@ type Gang struct {
 	Member *corev1.Pod
 	Theirs bool
 
+	// Minima are what the members say that the gang's minimum is, ascending; none if a PodGroup
+	// says it.
+	Minima []int32
+
 	// Record is what was written of the gang last.
 	Record Record
 }
@@ -79,6 +83,8 @@ type Record struct {
 	// StatusAt is when.
 	Status   *dialect.Status
 	StatusAt time.Time
+	// ToldMinima says that the members were told that they ask for several minima.
+	ToldMinima bool
 	// ToldCapped says that the group was told that its PriorityClass does not count.
 	ToldCapped bool
 	// Renominated is when it was last decided that Pods which are nominated be so for another

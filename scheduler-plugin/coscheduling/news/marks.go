@@ -64,10 +64,10 @@ func (g *Gang) MarkOf(p Pod) (Mark, bool) {
 		if !IsMarked(p.Pod, ReasonNoGroup) && !IsMarked(p.Pod, ReasonNotServed) && !IsMarked(p.Pod, ReasonNotAMember) {
 			return Mark{}, false
 		}
-		return Mark{Reason: ReasonIncomplete, Message: fmt.Sprintf("PodGroup %s lacks members; its %s say how many", g.Key.Name, g.tellers())}, true
+		return Mark{Reason: ReasonIncomplete, Message: fmt.Sprintf("%s lacks members; %s say how many", g.called(), g.tellers())}, true
 	case g.Refusal != nil && !g.Refusal.Unready:
 		return Mark{Reason: corev1.PodReasonUnschedulable,
-			Message: fmt.Sprintf("there is no room for all of PodGroup %s; its %s say what is missing", g.Key.Name, g.tellers())}, true
+			Message: fmt.Sprintf("there is no room for all of %s; %s say what is missing", g.called(), g.tellers())}, true
 	}
 	return Mark{}, false
 }
@@ -135,12 +135,23 @@ func (g *Gang) grouplessMark(p Pod) Mark {
 		Message: fmt.Sprintf("there is no PodGroup %s%s in the namespace %s, and the Pod waits for it", g.Key.Name, ofDialect(g.Key.Dialect), g.Key.Namespace)}
 }
 
+// called is what the gang is called.
+func (g *Gang) called() string {
+	if g.Group.IsImplied() {
+		return "the gang " + g.Key.Name
+	}
+	return "PodGroup " + g.Key.Name
+}
+
 // tellers are what tells of the gang on its group.
 func (g *Gang) tellers() string {
 	if g.Key.Dialect.KeepsConditions() {
-		return "conditions"
+		return "its conditions"
 	}
-	return "events"
+	if g.Group.IsImplied() {
+		return "events of the first of its Pods"
+	}
+	return "its events"
 }
 
 // ofDialect tells a group of another dialect from one of Lockstep's.

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -156,8 +157,13 @@ func (r *Reporter) reportOn(ctx context.Context, key dialect.Key) error {
 	if err := r.tell(ctx, &gang); err != nil {
 		return err
 	}
+	if message := gang.MinimaDiffer(); message != "" {
+		r.recordEvent(ctx, &gang, corev1.EventTypeWarning, news.ReasonMinimaDiffer, message)
+		gang.Record.ToldMinima = true
+		r.gangs.Remember(gang.Group, gang.Record)
+	}
 	if message := gang.Capping(); message != "" {
-		r.recordEvent(ctx, gang.Group, corev1.EventTypeWarning, news.ReasonCapped, message)
+		r.recordEvent(ctx, &gang, corev1.EventTypeWarning, news.ReasonCapped, message)
 		gang.Record.ToldCapped = true
 		r.gangs.Remember(gang.Group, gang.Record)
 	}
@@ -204,7 +210,7 @@ func (r *Reporter) tell(ctx context.Context, gang *news.Gang) error {
 		gang.Record.Status, gang.Record.StatusAt = status, now
 	}
 	if conditions != nil {
-		r.recordChange(ctx, group, conditions)
+		r.recordChange(ctx, gang, conditions)
 		gang.Record.Conditions, gang.Record.At = conditions, now
 	}
 	r.gangs.Remember(group, gang.Record)
@@ -258,18 +264,35 @@ func (r *Reporter) writeStatus(ctx context.Context, group *dialect.Group, status
 
 // recordChange tells of a change of the conditions on the PodGroup itself, for kubectl
 // describe.
-func (r *Reporter) recordChange(ctx context.Context, group *dialect.Group, conditions []schedulingv1alpha1.PodGroupCondition) {
+func (r *Reporter) recordChange(ctx context.Context, gang *news.Gang, conditions []schedulingv1alpha1.PodGroupCondition) {
 	c := news.ConditionOf(conditions, schedulingv1alpha1.ConditionScheduled)
 	kind := corev1.EventTypeWarning
 	if c.Status == metav1.ConditionTrue {
 		kind = corev1.EventTypeNormal
 	}
-	r.recordEvent(ctx, group, kind, c.Reason, c.Message)
+	r.recordEvent(ctx, gang, kind, c.Reason, c.Message)
 }
 
-// recordEvent records an event on a PodGroup.
-func (r *Reporter) recordEvent(ctx context.Context, group *dialect.Group, kind, reason, message string) {
-	r.recorder.WithLogger(klog.FromContext(ctx)).Eventf(group.Object(), nil, kind, reason, "Scheduling", "%s", message)
+// subjectOf is what events of a gang are told of: its PodGroup or, if it has none, the first of its
+// Pods. It is nil if there is neither.
+func subjectOf(gang *news.Gang) runtime.Object {
+	switch {
+	case !gang.Group.IsImplied():
+		return gang.Group.Object()
+	case gang.Member != nil:
+		return gang.Member
+	default:
+		return nil
+	}
+}
+
+// recordEvent records an event on a PodGroup or, of a gang without one, on one of its Pods.
+func (r *Reporter) recordEvent(ctx context.Context, gang *news.Gang, kind, reason, message string) {
+	subject := subjectOf(gang)
+	if subject == nil {
+		return
+	}
+	r.recorder.WithLogger(klog.FromContext(ctx)).Eventf(subject, nil, kind, reason, "Scheduling", "%s", message)
 }
 
 // mark sets PodScheduled=False on a Pod that waits, unless it has it, and nominates it for

@@ -1,0 +1,169 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dialect
+
+import (
+	"errors"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/podgroup"
+)
+
+// Labels and annotations of Pods that are a gang without a PodGroup.
+const (
+	annotationGroup   = "scheduling.lockstep.dev/group"
+	annotationGroupBy = "scheduling.lockstep.dev/group-by"
+	annotationMinimum = "scheduling.lockstep.dev/min-member"
+
+	kueueGroup   = "kueue.x-k8s.io/pod-group-name"
+	kueueTotal   = "kueue.x-k8s.io/pod-group-total-count"
+	kueueServing = "kueue.x-k8s.io/pod-group-serving"
+	kueueFast    = "kueue.x-k8s.io/pod-group-fast-admission"
+
+	lightGroup   = "pod-group.scheduling.sigs.k8s.io/name"
+	lightMinimum = "pod-group.scheduling.sigs.k8s.io/min-available"
+
+	jobUID = "batch.kubernetes.io/controller-uid"
+
+	jobSetUID     = "jobset.sigs.k8s.io/jobset-uid"
+	jobSetAttempt = "jobset.sigs.k8s.io/restart-attempt"
+	jobSetRole    = "jobset.sigs.k8s.io/replicatedjob-name"
+	jobSetJob     = "jobset.sigs.k8s.io/job-key"
+
+	lwsName     = "leaderworkerset.sigs.k8s.io/name"
+	lwsGroup    = "leaderworkerset.sigs.k8s.io/group-key"
+	lwsRevision = "leaderworkerset.sigs.k8s.io/template-revision-hash"
+	lwsSize     = "leaderworkerset.sigs.k8s.io/size"
+)
+
+// word reads something of a Pod, empty if the Pod does not say it.
+type word func(*corev1.Pod) string
+
+func label(key string) word      { return func(pod *corev1.Pod) string { return pod.Labels[key] } }
+func annotation(key string) word { return func(pod *corev1.Pod) string { return pod.Annotations[key] } }
+
+// either reads a label or, if there is none, the annotation of that name.
+func either(key string) word {
+	return func(pod *corev1.Pod) string {
+		if value := pod.Labels[key]; value != "" {
+			return value
+		}
+		return pod.Annotations[key]
+	}
+}
+
+// controller is the UID of a Pod's controller, if the Pod asks for that.
+func controller(pod *corev1.Pod) string {
+	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil && pod.Annotations[annotationGroupBy] == "owner" {
+		return string(owner.UID)
+	}
+	return ""
+}
+
+// rule says which Pods are a gang without a PodGroup.
+type rule struct {
+	name configv1alpha1.GroupingRule
+	// prefix begins the names of the gangs, so that those of two rules never have one name.
+	prefix string
+	// names are what names the gang: the first word that the Pod says. The rule fits no Pod
+	// that says none.
+	names []word
+	// rest are further words of the name, all of them.
+	rest []word
+	// minimum is the number of members, if Pods say it.
+	minimum word
+	// needs has the rule fit only Pods that say it. Nil for all.
+	needs word
+	// unless are the words that have a Pod be none of a gang, if one is "true".
+	unless []word
+	// owner is what names the owner whose object tells the minimum, or whether it is a gang.
+	// Nil if Pods tell all.
+	owner word
+	// dialect is that of the gangs.
+	dialect Dialect
+}
+
+// rules are by name in the order in which they count.
+var rules = []rule{
+	{
+		name: configv1alpha1.RuleAnnotations, prefix: "group/", dialect: Rules,
+		names: []word{annotation(annotationGroup)}, minimum: annotation(annotationMinimum),
+	}, {
+		name: configv1alpha1.RuleAnnotations, prefix: "owner/", dialect: Rules,
+		names: []word{controller}, minimum: annotation(annotationMinimum),
+	}, {
+		// Pods of a group that is served or admitted fast come one after the other.
+		name: configv1alpha1.RuleKueuePods, prefix: "kueue/", dialect: Rules,
+		names: []word{either(kueueGroup)}, minimum: annotation(kueueTotal),
+		unless: []word{either(kueueServing), either(kueueFast)},
+	}, {
+		// A PodGroup of that name counts for more. So the gang is one of its dialect.
+		name: configv1alpha1.RuleMinAvailable, dialect: SchedulerPlugins,
+		names: []word{label(lightGroup)}, minimum: label(lightMinimum), needs: label(lightMinimum),
+	}, {
+		name: configv1alpha1.RuleJobSets, prefix: "jobset/", dialect: Rules,
+		names: []word{label(jobSetUID)}, rest: []word{label(jobSetAttempt)}, owner: label(jobSetUID),
+	}, {
+		name: configv1alpha1.RuleLeaderWorkerSets, prefix: "lws/", dialect: Rules,
+		names: []word{label(lwsGroup)}, rest: []word{label(lwsRevision)}, minimum: annotation(lwsSize), owner: label(lwsName),
+	}, {
+		name: configv1alpha1.RuleJobs, prefix: "job/", dialect: Rules,
+		names: []word{label(jobUID)}, owner: label(jobUID),
+	},
+}
+
+// fits says whether a rule is about a Pod, and the name of its gang.
+func (r *rule) fits(pod *corev1.Pod) (name string, ok bool) {
+	if r.needs != nil && r.needs(pod) == "" || slices.ContainsFunc(r.unless, func(w word) bool { return w(pod) == "true" }) {
+		return "", false
+	}
+	i := slices.IndexFunc(r.names, func(w word) bool { return w(pod) != "" })
+	if i < 0 {
+		return "", false
+	}
+	parts := []string{r.prefix + r.names[i](pod)}
+	for _, w := range r.rest {
+		parts = append(parts, w(pod))
+	}
+	return strings.Join(parts, "/"), true
+}
+
+// least is the minimum that a text says, from 1. What can't be read is 1, and what is above all
+// numbers is the highest.
+func least(text string) int32 {
+	n, err := strconv.ParseInt(text, 10, 32)
+	if err != nil && !errors.Is(err, strconv.ErrRange) {
+		return 1
+	}
+	return int32(min(max(n, 1), math.MaxInt32))
+}
+
+// Implied is the group of a gang without a PodGroup, whose members tell how many are to be placed
+// together. Created is when the oldest of them was created.
+func Implied(key Key, minimum int32, created time.Time) *Group {
+	return &Group{
+		Key: key,
+		// There is no object. Another gang never has the key, so this tells it from those.
+		UID:     ImpliedUID,
+		Created: created,
+		Spec:    Spec{Minimum: podgroup.Minimum{Members: minimum}, DisruptionMode: schedulingv1alpha1.DisruptGang},
+	}
+}
+
+// ImpliedUID stands for the UID of a PodGroup that there is not.
+const ImpliedUID = "implied"
+
+// IsImplied says whether the group has no object.
+func (g *Group) IsImplied() bool {
+	return g.UID == ImpliedUID
+}

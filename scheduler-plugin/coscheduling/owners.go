@@ -1,0 +1,384 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package coscheduling
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+
+	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/internal/informing"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/news"
+)
+
+const (
+	// byOwner is the index of Pods by the owners that they name.
+	byOwner = "lockstep.owner"
+	// byNamespace is the index of Pods that name owners, by namespace.
+	byNamespace = "lockstep.owned"
+	// sweepPeriod is how often it is looked whether Pods are left of owners that are gone.
+	sweepPeriod = time.Minute
+	// awaitedPeriod is how often Pods are looked for whose owner is not seen. Those that wait for
+	// it for longer than awaitedGrace are told, no more than awaitedTold at a time.
+	awaitedPeriod, awaitedGrace, awaitedTold = 5 * time.Second, 5 * time.Second, 100
+)
+
+// grouping has Pods be members of gangs that have no PodGroup, as rules say. Some rules ask the
+// owner of a Pod. Until that is seen, the Pod waits: it is neither a member nor an ordinary Pod.
+type grouping struct {
+	*watcher
+	client dynamic.Interface
+	links  *dialect.Links
+	// living and ended hold the Pods that live, and those that have ended and may be members.
+	living, ended cache.SharedIndexInformer
+	namespaces    cache.SharedIndexInformer
+
+	mu sync.Mutex
+	// objects are the informers of owners.
+	objects map[configv1alpha1.GroupingRule]ownersOfRule
+	// gone are the owners whose objects are gone, of which Pods may be left.
+	gone map[dialect.OwnerKey]bool
+}
+
+// ownersOfRule are the owners for which a rule asks.
+type ownersOfRule struct {
+	dialect.OwnerKind
+	informer cache.SharedIndexInformer
+}
+
+// start turns the rules on. What it returns is done when all is told that there was at the start.
+func (g *grouping) start(rules []configv1alpha1.GroupingRule) ([]cache.DoneChecker, error) {
+	if len(rules) == 0 {
+		return nil, nil
+	}
+	g.objects, g.gone = map[configv1alpha1.GroupingRule]ownersOfRule{}, map[dialect.OwnerKey]bool{}
+	g.living = g.handle.SharedInformerFactory().Core().V1().Pods().Informer()
+	g.namespaces = g.handle.SharedInformerFactory().Core().V1().Namespaces().Informer()
+	g.links.Owners = &dialect.Owners{Allows: g.allows}
+	seen, err := g.watchPods(rules)
+	if err != nil {
+		return nil, err
+	}
+	kinds := dialect.OwnerKinds()
+	for _, rule := range rules {
+		i := slices.IndexFunc(kinds, func(kind dialect.OwnerKind) bool { return kind.Rule == rule })
+		if i < 0 {
+			g.links.TurnOnRule(rule)
+			klog.FromContext(g.ctx).Info("Rule for gangs without a PodGroup", "rule", rule, "on", true)
+			continue
+		}
+		ofRule, err := g.startOwners(kinds[i])
+		if err != nil {
+			return nil, err
+		}
+		seen = append(seen, ofRule...)
+	}
+	go wait.UntilWithContext(g.ctx, g.sweep, sweepPeriod)
+	go g.tellAwaited()
+	return seen, nil
+}
+
+// watchPods indexes the Pods that live, and watches the namespaces, and those Pods that have ended.
+func (g *grouping) watchPods(rules []configv1alpha1.GroupingRule) ([]cache.DoneChecker, error) {
+	if err := g.living.AddIndexers(cache.Indexers{byOwner: ownersOf, byNamespace: ownedIn}); err != nil {
+		return nil, fmt.Errorf("indexing Pods: %w", err)
+	}
+	ended, err := g.watchAllEnded(g.members)
+	if err != nil {
+		return nil, err
+	}
+	g.ended = g.allEnded
+	if err := g.ended.AddIndexers(cache.Indexers{byOwner: ownersOf}); err != nil {
+		return nil, fmt.Errorf("indexing Pods that have ended: %w", err)
+	}
+	namespaces, err := g.namespaces.AddEventHandler(handlers(g.setNamespace, g.updateNamespace, func(*corev1.Namespace) {}))
+	if err != nil {
+		return nil, fmt.Errorf("watching namespaces: %w", err)
+	}
+	return []cache.DoneChecker{ended, namespaces.HasSyncedChecker()}, nil
+}
+
+// ownersOf is the index of Pods.
+func ownersOf(object any) ([]string, error) {
+	var names []string
+	if pod, ok := object.(*corev1.Pod); ok {
+		for _, owner := range dialect.OwnersNamedBy(pod) {
+			names = append(names, owner.String())
+		}
+	}
+	return names, nil
+}
+
+// ownedIn is the index of Pods that name owners.
+func ownedIn(object any) ([]string, error) {
+	if pod, ok := object.(*corev1.Pod); ok && len(dialect.OwnersNamedBy(pod)) > 0 {
+		return []string{pod.Namespace}, nil
+	}
+	return nil, nil
+}
+
+// allows says whether owners of a namespace may make gangs, and whether that is known.
+func (g *grouping) allows(namespace string) (allowed, known bool) {
+	object, exists, err := g.namespaces.GetStore().GetByKey(namespace)
+	ns, ok := object.(*corev1.Namespace)
+	if err != nil || !exists || !ok {
+		return false, false
+	}
+	return isAllowed(ns), true
+}
+
+func isAllowed(ns *corev1.Namespace) bool {
+	return ns.Labels[dialect.LabelGangByOwner] == "true"
+}
+
+// startOwners turns on a rule that asks owners, once the API server lets them be listed.
+func (g *grouping) startOwners(kind dialect.OwnerKind) ([]cache.DoneChecker, error) {
+	var found service
+	var last error
+	err := wait.PollUntilContextTimeout(g.ctx, time.Second, answerTimeout, true, func(ctx context.Context) (bool, error) {
+		found, last = g.ask(ctx, kind)
+		return last == nil, nil
+	})
+	if err != nil {
+		return nil, last
+	}
+	klog.FromContext(g.ctx).Info("Rule for gangs without a PodGroup", "rule", kind.Rule, "on", found == served, "reason", string(found))
+	if found == served {
+		g.links.TurnOnRule(kind.Rule)
+		seen, err := g.watchOwners(kind)
+		return []cache.DoneChecker{seen}, err
+	}
+	go g.startLater(kind, found)
+	return nil, nil
+}
+
+// ask asks whether the objects of a kind can be read.
+func (g *grouping) ask(ctx context.Context, kind dialect.OwnerKind) (service, error) {
+	_, err := g.client.Resource(kind.Resource).List(ctx, metav1.ListOptions{Limit: 1})
+	switch {
+	case err == nil:
+		return served, nil
+	case apierrors.IsNotFound(err):
+		return notServed, nil
+	case apierrors.IsForbidden(err):
+		return "lockstep-scheduler may not list " + service(kind.Resource.Resource) + ": the ClusterRole of the rules is not bound", nil
+	default:
+		return "", fmt.Errorf("finding out whether the API server serves %s: %w", kind.Resource.GroupResource(), err)
+	}
+}
+
+// startLater turns a rule on once its owners can be listed. Pods that have come before are members
+// from then on.
+func (g *grouping) startLater(kind dialect.OwnerKind, found service) {
+	for found != served {
+		period := forbiddenPeriod
+		if found == notServed {
+			period = discoveryPeriod
+		}
+		select {
+		case <-time.After(period):
+		case <-g.ctx.Done():
+			return
+		}
+		if now, err := g.ask(g.ctx, kind); err == nil {
+			found = now
+		}
+	}
+	klog.FromContext(g.ctx).Info("Rule for gangs without a PodGroup", "rule", kind.Rule, "on", true, "reason", string(found))
+	g.links.TurnOnRule(kind.Rule)
+	for _, object := range g.living.GetStore().List() {
+		g.settle(object)
+	}
+	if _, err := g.watchOwners(kind); err != nil {
+		klog.FromContext(g.ctx).Error(err, "Watching owners of Pods failed", "rule", kind.Rule)
+	}
+}
+
+// watchOwners watches the objects of a kind.
+func (g *grouping) watchOwners(kind dialect.OwnerKind) (cache.DoneChecker, error) {
+	indexers := cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
+	informer := dynamicinformer.NewFilteredDynamicInformer(g.client, kind.Resource, metav1.NamespaceAll, 0, indexers, nil).Informer()
+	if err := informer.SetTransform(func(object any) (any, error) {
+		if owner, ok := object.(*unstructured.Unstructured); ok {
+			kind.Reduce(owner)
+		}
+		return object, nil
+	}); err != nil {
+		return nil, fmt.Errorf("watching %s: %w", kind.Resource.GroupResource(), err)
+	}
+	if err := informing.Quietly(informer, func() bool { return false }); err != nil {
+		return nil, fmt.Errorf("watching %s: %w", kind.Resource.GroupResource(), err)
+	}
+	of := ownersOfRule{kind, informer}
+	set := func(object *unstructured.Unstructured) { g.setOwner(of, object) }
+	seen, err := informer.AddEventHandler(handlers(set,
+		func(before, after *unstructured.Unstructured) {
+			if of.KeyOf(before) != of.KeyOf(after) { // the watch was broken
+				g.deleteOwner(of, before)
+			}
+			set(after)
+		},
+		func(object *unstructured.Unstructured) { g.deleteOwner(of, object) }))
+	if err != nil {
+		return nil, fmt.Errorf("watching %s: %w", kind.Resource.GroupResource(), err)
+	}
+	g.mu.Lock()
+	g.objects[kind.Rule] = of
+	g.mu.Unlock()
+	go informer.RunWithContext(g.ctx)
+	return seen.HasSyncedChecker(), nil
+}
+
+// setOwner learns of an owner, new or changed.
+func (g *grouping) setOwner(of ownersOfRule, object *unstructured.Unstructured) {
+	key := of.KeyOf(object)
+	g.mu.Lock()
+	delete(g.gone, key)
+	g.mu.Unlock()
+	if g.links.Owners.Set(key, of.Read(object)) {
+		g.settleAll(g.living.GetIndexer().ByIndex(byOwner, key.String()))
+		g.showEnded(key)
+	}
+}
+
+// deleteOwner learns that an owner is gone. Its Pods stay members, as long as there are any.
+func (g *grouping) deleteOwner(of ownersOfRule, object *unstructured.Unstructured) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.gone[of.KeyOf(object)] = true
+}
+
+// sweep forgets owners that are gone, of which no Pods are left.
+func (g *grouping) sweep(context.Context) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for key := range g.gone {
+		living, err := g.living.GetIndexer().ByIndex(byOwner, key.String())
+		if err != nil || len(living) > 0 {
+			continue
+		}
+		if ended, err := g.ended.GetIndexer().ByIndex(byOwner, key.String()); err == nil && len(ended) == 0 {
+			g.links.Owners.Forget(key)
+			delete(g.gone, key)
+		}
+	}
+}
+
+// setNamespace learns of a namespace that is new.
+func (g *grouping) setNamespace(ns *corev1.Namespace) {
+	if isAllowed(ns) {
+		for _, of := range g.allObjects() {
+			objects, err := of.informer.GetIndexer().ByIndex(cache.NamespaceIndex, ns.Name)
+			if err != nil {
+				continue // the index exists
+			}
+			for _, object := range objects {
+				if owner, ok := object.(*unstructured.Unstructured); ok {
+					g.setOwner(of, owner)
+				}
+			}
+		}
+	}
+	g.settleAll(g.living.GetIndexer().ByIndex(byNamespace, ns.Name))
+}
+
+// updateNamespace learns of a namespace that has changed.
+func (g *grouping) updateNamespace(before, after *corev1.Namespace) {
+	if isAllowed(before) != isAllowed(after) {
+		g.setNamespace(after)
+	}
+}
+
+func (g *grouping) allObjects() []ownersOfRule {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var all []ownersOfRule
+	for _, of := range g.objects {
+		all = append(all, of)
+	}
+	return all
+}
+
+// settleAll settles the Pods of an index.
+func (g *grouping) settleAll(objects []any, err error) {
+	if err != nil {
+		klog.FromContext(g.ctx).Error(err, "Looking for the Pods of an owner failed")
+	}
+	for _, object := range objects {
+		g.settle(object)
+	}
+}
+
+// settle has a Pod be what it is by what is known now of its owner: a member of a gang, one that
+// waits for the owner to be seen, or an ordinary one.
+func (g *grouping) settle(object any) {
+	pod, ok := object.(*corev1.Pod)
+	if !ok || len(dialect.OwnersNamedBy(pod)) == 0 {
+		return
+	}
+	if key, named := g.gangs.KeyOf(pod); named {
+		if key.Dialect == dialect.Rules {
+			g.members.showAgain(g.living.GetStore(), pod)
+		}
+		g.queue.TakeOut(klog.FromContext(g.ctx), pod)
+		return
+	}
+	g.queue.TakeOut(klog.FromContext(g.ctx), pod) // if it waits
+	g.queue.PutBack(g.ctx, pod)                   // if it does not
+}
+
+// showEnded shows the Pods of an owner that have ended.
+func (g *grouping) showEnded(key dialect.OwnerKey) {
+	objects, err := g.ended.GetIndexer().ByIndex(byOwner, key.String())
+	if err != nil {
+		return // the index exists
+	}
+	for _, object := range objects {
+		if pod, ok := object.(*corev1.Pod); ok {
+			g.members.showEndedAgain(g.ended.GetStore(), pod)
+		}
+	}
+}
+
+// tellAwaited tells Pods whose owner is not seen that they wait for it.
+func (g *grouping) tellAwaited() {
+	select {
+	case <-g.begun:
+	case <-g.ctx.Done():
+		return
+	}
+	wait.UntilWithContext(g.ctx, func(ctx context.Context) {
+		told := 0
+		for _, pod := range g.queue.Members() {
+			if told == awaitedTold || !g.links.Awaits(pod) || news.IsMarked(pod, reasonNoOwner) ||
+				time.Since(pod.CreationTimestamp.Time) < awaitedGrace {
+				continue
+			}
+			told++
+			condition := &corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: reasonNoOwner,
+				Message: "the Pod names an owner that has not been seen, and that decides whether it is a member of a gang"}
+			if err := kube.WriteWait(ctx, g.handle.ClientSet(), pod, condition, pod.Status.NominatedNodeName); err != nil {
+				klog.FromContext(ctx).V(2).Info("Telling a Pod that it waits for its owner failed, trying again", "pod", klog.KObj(pod), "reason", err.Error())
+			}
+		}
+	}, awaitedPeriod)
+}
+
+// reasonNoOwner is the reason of PodScheduled=False of a Pod whose owner is not seen.
+const reasonNoOwner = "OwnerNotSeen"

@@ -280,6 +280,8 @@ func (l *life) advance(name string) {
 	}
 	switch pod.Status.Phase {
 	case corev1.PodPending, corev1.PodUnknown:
+		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: oneOf(l, corev1.ConditionTrue, corev1.ConditionFalse)}}
+		l.Store(KindPod, pod)
 		l.SetPhase(name, oneOf(l, corev1.PodRunning, corev1.PodRunning, corev1.PodRunning, corev1.PodFailed), oneOf[int32](l, 1, 137, -1))
 	case corev1.PodRunning:
 		switch l.random.IntN(8) {
@@ -287,6 +289,10 @@ func (l *life) advance(name string) {
 			l.SetPhase(name, corev1.PodSucceeded, oneOf[int32](l, 0, 0, 0, -1))
 		case 2, 3:
 			l.SetPhase(name, corev1.PodFailed, oneOf[int32](l, 1, 137, 137, -1))
+			if pod := l.Pod(name); l.chance(4) {
+				pod.Status.Reason = "Evicted"
+				l.Store(KindPod, pod)
+			}
 		case 4:
 			l.SetPhase(name, corev1.PodUnknown, 0)
 		case 5:

@@ -103,6 +103,18 @@ func TestObjectsAreChecked(t *testing.T) {
 			},
 		},
 
+		"resources of members to come": {
+			manifest: "kind: PodGroup\nmetadata: {name: spark}\nspec: {minMember: 1, minResources: {cpu: 13, memory: 48Gi, example.com/gpu: '2', pods: 1e1}}",
+		},
+		"resources that would take for ever to read": {
+			manifest: podGroupAsking("1e2000000000"),
+			want:     []string{`spec.minResources.cpu: Invalid value: "1e2000000000": spec.minResources.cpu in body should match '` + amounts + `'`},
+		},
+		"resources below nothing": {
+			manifest: podGroupAsking("'-1'"),
+			want:     []string{`spec.minResources.cpu: Invalid value: "-1": spec.minResources.cpu in body should match '` + amounts + `'`},
+		},
+
 		// API servers before 1.36 do not check the format of a number. kubectl's users are to be
 		// told there, too.
 		"more retries than a client can count": {
@@ -191,6 +203,14 @@ func podGroupWithStatus(status string) string {
 
 func jobWithStatus(status string) string {
 	return "kind: Job\nmetadata: {name: status}\nspec: {tasks: [{replicas: 1, template: {spec: {containers: [{name: c}]}}}]}\nstatus: " + status
+}
+
+// amounts is the pattern of minResources.
+const amounts = `^([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]{1,2})?$`
+
+// podGroupAsking is a PodGroup that asks for so much CPU for its members to come.
+func podGroupAsking(cpu string) string {
+	return "kind: PodGroup\nmetadata: {name: spark}\nspec: {minMember: 1, minResources: {cpu: " + cpu + "}}"
 }
 
 func podGroupWithReason(reason string) string {

@@ -80,7 +80,7 @@ var link = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 // headings in them.
 func TestLinksLeadSomewhere(t *testing.T) {
 	var documents []string
-	for _, pattern := range []string{"*.md", "adr/*.md", "../*.md", "../examples/*.md", "../localcluster/*.md"} {
+	for _, pattern := range []string{"*.md", "adr/*.md", "tools/*.md", "../*.md", "../examples/*.md", "../localcluster/*.md"} {
 		found, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)

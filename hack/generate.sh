@@ -18,6 +18,12 @@ sed -i.before '/^ *taskStatuses:$/,/^ *type: array$/ s/^\( *\)nullable: true$/\1
 \1  type: object\
 \1  x-kubernetes-preserve-unknown-fields: true\
 &/' manifests/crds/frameworkcontroller.microsoft.com_frameworks.yaml
+# Quantities of which a number would be made that takes for ever to read, and negative ones, are
+# refused.
+sed -i.before '/^ *minResources:$/,/^ *type: object$/ {
+s/^\( *\)pattern: .*$/\1maxLength: 32\
+\1pattern: ^([0-9]+(\\.[0-9]*)?|\\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]{1,2})?$/
+}' manifests/crds/scheduling.lockstep.dev_podgroups.yaml
 rm manifests/crds/*.before
 # The kinds of Volcano and of Kubeflow are apart: they are installed only where they are
 # asked for, and only if they are absent.

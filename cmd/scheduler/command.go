@@ -113,7 +113,7 @@ func run(cmd *cobra.Command, p *program.Program) error {
 	if err != nil {
 		return err
 	}
-	if err := coscheduling.Attach(ctx, scheduler.Scheduler); err != nil {
+	if err := coscheduling.Attach(ctx, scheduler.Scheduler, scheduler.Lease()); err != nil {
 		return err
 	}
 	client, err := dynamic.NewForConfig(scheduler.KubeConfig)

@@ -188,6 +188,14 @@ func TestWrongUse(t *testing.T) {
 			args: []string{config("profiles: [{schedulerName: s, " + plugin + ", pluginConfig: [{name: Coscheduling, args: {bindRetries: 11}}]}]")},
 			want: "arguments of plugin Coscheduling: bindRetries: Invalid value: 11: must be from 0 to 10",
 		},
+		"a scheduler name that is none": {
+			args: []string{cluster, "--also-serve=Volcano!"},
+			want: `--also-serve: "Volcano!" is no name of a scheduler`,
+		},
+		"a scheduler name that is served already": {
+			args: []string{cluster, "--also-serve=volcano,lockstep-scheduler"},
+			want: "--also-serve: the scheduler name lockstep-scheduler is served already",
+		},
 		"an argument that the plugin does not have": {
 			args: []string{config("profiles: [{schedulerName: s, " + plugin + ", pluginConfig: [{name: Coscheduling, args: {bindRetrys: 1}}]}]")},
 			want: `unknown field "bindRetrys"`,

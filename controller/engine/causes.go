@@ -252,13 +252,13 @@ func (p *pass[O, S]) noteRepeat(r result) {
 		return
 	}
 	object, now := refOf(r.action), content{says: r.action.Content, of: r.remembered.GetUID(), at: p.now()}
-	before := p.memory.contents[object]
+	before := p.contents[object]
 	if before.says == now.says && (before.of == now.of || r.action.Verb == plan.Create) {
 		p.pace.Repeats.Repeated(writeOf(r.action), p.now())
 	} else {
 		p.pace.Repeats.Changed(writeOf(r.action))
 	}
-	p.memory.contents[object] = now
+	p.contents[object] = now
 }
 
 // nextTry is when the first of the refused actions may be tried. Zero if none is.

@@ -62,7 +62,7 @@ func (o *Owners[O, S]) flushOne(ctx context.Context, key cache.ObjectName, known
 	if m == nil || m.status == m.persisted && len(m.outcomes) == 0 {
 		return nil
 	}
-	p := &pass[O, S]{owners: o, key: key, memory: m, pace: known.pace, departures: known.departures}
+	p := &pass[O, S]{owners: o, key: key, memory: m, pace: known.pace, contents: known.contents, departures: known.departures}
 	if same, err := p.refresh(); err != nil || !same {
 		return err
 	}

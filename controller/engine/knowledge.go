@@ -45,8 +45,10 @@ func (d *departures) take() []departure {
 
 // known is what the controller knows of one owner between syncs.
 type known[O Owner, S any] struct {
-	memory     *memory[O, S]
-	pace       *pacing.Pace[cause]
+	memory *memory[O, S]
+	pace   *pacing.Pace[cause]
+	// contents are those of the last writes that went through.
+	contents   map[ref]content
 	departures *departures
 }
 
@@ -75,9 +77,9 @@ func (k *knowledge[O, S]) of(key cache.ObjectName, entry *entry[O], core Core[O,
 	if k.byKey == nil {
 		k.byKey = map[cache.ObjectName]known[O, S]{}
 	}
-	now := known[O, S]{memory: memory, pace: before.pace, departures: before.departures}
+	now := known[O, S]{memory: memory, pace: before.pace, contents: before.contents, departures: before.departures}
 	if before.memory != nil || before.pace == nil { // It was created anew, or is seen for the first time.
-		now.pace, now.departures = &pacing.Pace[cause]{}, &departures{}
+		now.pace, now.contents, now.departures = &pacing.Pace[cause]{}, map[ref]content{}, &departures{}
 	}
 	k.byKey[key] = now
 	return now, nil
@@ -93,8 +95,8 @@ func (k *knowledge[O, S]) departed(key cache.ObjectName, object departure) {
 	}
 }
 
-// reread forgets what is known of an owner but for its pace, which goes on: the
-// next sync reads the stored status anew. It returns the pace, nil if nothing is known.
+// reread forgets what is known of an owner but for its pace, and what was written last, by
+// which repeats are known: the next sync reads the stored status anew. It returns the pace, nil if nothing is known.
 func (k *knowledge[O, S]) reread(key cache.ObjectName) *pacing.Pace[cause] {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
-	"github.com/lockstep-k8s/lockstep/controller/pacing"
 )
 
 // memory is what the controller remembers of one owner between syncs. Only the owner's
@@ -47,8 +46,6 @@ type memory[O Owner, S any] struct {
 	// listed are objects as a list has shown them, until the caches show them as new or they
 	// are gone: of others the caches may have heard later news, and have lost those of these.
 	listed map[types.UID]stray
-	// contents are those of the last writes that went through.
-	contents map[ref]content
 	// blocks are the creations that are refused for now, and failed the objects of a group
 	// whose creation has failed last.
 	blocks map[cause]plan.Block
@@ -104,7 +101,6 @@ func newMemory[O Owner, S any](entry *entry[O], core Core[O, S]) (*memory[O, S],
 		strays:          map[types.UID]stray{},
 		ahead:           map[ref]metav1.Object{},
 		listed:          map[types.UID]stray{},
-		contents:        map[ref]content{},
 		blocks:          map[cause]plan.Block{},
 		failed:          map[ref]bool{},
 	}
@@ -209,8 +205,9 @@ func (p *pass[O, S]) prune(view *View[O, S]) {
 		m.seen = shown(m.seen)
 	}
 	p.pace.Repeats.Forget(p.now())
-	if len(m.contents) > 2*count+pruneSlack {
-		maps.DeleteFunc(m.contents, func(_ ref, last content) bool { return p.now().Sub(last.at) >= pacing.Lasting })
+	if len(p.contents) > 2*count+pruneSlack {
+		lasting := p.pace.Repeats.Lasting()
+		maps.DeleteFunc(p.contents, func(_ ref, last content) bool { return p.now().Sub(last.at) >= lasting })
 	}
 	if len(m.gone) <= 2*p.size()+pruneSlack {
 		return

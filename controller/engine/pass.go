@@ -25,6 +25,7 @@ type pass[O Owner, S any] struct {
 	entry      *entry[O]
 	memory     *memory[O, S]
 	pace       *pacing.Pace[cause]
+	contents   map[ref]content
 	departures *departures
 	turn       *turn
 	// blocksChanged says that memory.blocks have changed since the last plan: another
@@ -86,7 +87,7 @@ func (o *Owners[O, S]) newPass(key cache.ObjectName, turn *turn) (*pass[O, S], e
 	o.undecodable.remove(key)
 	return &pass[O, S]{
 		owners: o, key: key, entry: entry, turn: turn,
-		memory: known.memory, pace: known.pace, departures: known.departures,
+		memory: known.memory, pace: known.pace, contents: known.contents, departures: known.departures,
 	}, nil
 }
 

@@ -37,9 +37,9 @@ func TestOnlyWhatSomebodyUndoesIsRepeated(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			p := &pass[*metav1.PartialObjectMetadata, int]{
-				owners: &Owners[*metav1.PartialObjectMetadata, int]{clock: clock.RealClock{}},
-				memory: &memory[*metav1.PartialObjectMetadata, int]{contents: map[ref]content{}},
-				pace:   &pacing.Pace[cause]{},
+				owners:   &Owners[*metav1.PartialObjectMetadata, int]{clock: clock.RealClock{}},
+				contents: map[ref]content{},
+				pace:     &pacing.Pace[cause]{},
 			}
 			for _, w := range tc.writes {
 				p.noteRepeat(result{
@@ -61,8 +61,8 @@ func TestWritesThatHaveLastedAreForgotten(t *testing.T) {
 	p := &pass[*metav1.PartialObjectMetadata, int]{
 		owners: &Owners[*metav1.PartialObjectMetadata, int]{clock: clock, core: sizeless{}},
 		entry:  &entry[*metav1.PartialObjectMetadata]{},
-		memory: &memory[*metav1.PartialObjectMetadata, int]{contents: map[ref]content{}},
-		pace:   &pacing.Pace[cause]{},
+		memory: &memory[*metav1.PartialObjectMetadata, int]{}, contents: map[ref]content{},
+		pace: &pacing.Pace[cause]{},
 	}
 	write := func(name string) {
 		p.noteRepeat(result{
@@ -76,17 +76,42 @@ func TestWritesThatHaveLastedAreForgotten(t *testing.T) {
 		p.prune(&View[*metav1.PartialObjectMetadata, int]{})
 		clock.SetTime(clock.Now().Add(10 * time.Second))
 	}
-	if known := len(p.memory.contents); known > 2*pruneSlack {
+	if known := len(p.contents); known > 2*pruneSlack {
 		t.Errorf("%d writes are remembered, want those of the last minutes", known)
 	}
 	last := plan.Action{Verb: plan.Create, Kind: "Secret", Name: "secret-9999"}
 	if p.pace.Repeats.Due(writeOf(last)).IsZero() {
 		t.Error("the last write is not known to be a repeat")
 	}
-	clock.SetTime(clock.Now().Add(pacing.Lasting))
+	clock.SetTime(clock.Now().Add(p.pace.Repeats.Lasting()))
 	p.prune(&View[*metav1.PartialObjectMetadata, int]{})
 	if !p.pace.Repeats.None() {
 		t.Error("repeats are remembered that have ended")
+	}
+}
+
+// TestAStatusThatIsReadAnewEndsNoRowOfRepeats: somebody who undoes writes, and writes the status of the
+// owner, too, does not have them repeated at once.
+func TestAStatusThatIsReadAnewEndsNoRowOfRepeats(t *testing.T) {
+	clock := clocktesting.NewFakePassiveClock(time.Unix(1_000_000, 0))
+	o := &Owners[*metav1.PartialObjectMetadata, int]{clock: clock, core: sizeless{}}
+	owner := &entry[*metav1.PartialObjectMetadata]{owner: &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "o", UID: "u"}}}
+	create := plan.Action{Verb: plan.Create, Kind: "Pod", Name: "p", Content: "start 1"}
+	for range 5 {
+		known, err := o.known.of(owner.key(), owner, o.core)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := &pass[*metav1.PartialObjectMetadata, int]{owners: o, memory: known.memory, contents: known.contents, pace: known.pace}
+		p.noteRepeat(result{action: create, remembered: &metav1.PartialObjectMetadata{}})
+		o.known.reread(owner.key())
+	}
+	known, err := o.known.of(owner.key(), owner, o.core)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if wait := known.pace.Repeats.Due(writeOf(create)).Sub(clock.Now()); wait != 8*pacing.MinBackoff {
+		t.Errorf("after four repeats the next one waits %v, want %v", wait, 8*pacing.MinBackoff)
 	}
 }
 
@@ -94,5 +119,7 @@ func TestWritesThatHaveLastedAreForgotten(t *testing.T) {
 type sizeless struct {
 	Core[*metav1.PartialObjectMetadata, int]
 }
+
+func (sizeless) NewDecider() Decider[*metav1.PartialObjectMetadata, int] { return nil }
 
 func (sizeless) Size(*metav1.PartialObjectMetadata, *int) int { return 0 }

@@ -109,8 +109,13 @@
 // row if those are fewer.
 //
 // A PodGroup that somebody deletes, or changes, is written again, and so is what a job of
-// another kind is made of. The f-th time in a row it waits for the delay of f failures. A
-// row ends with a write that has lasted for 100 s.
+// another kind is made of. The f-th time in a row it waits for the delay of f failures. If r
+// writes are repeated, such as those of Pods that fail at once, the longest delay is
+//
+//	longest = max(50 s, r / 200 min)
+//
+// so that all of them together are repeated 200 times a minute at most. A row ends with a
+// write that has lasted for twice the longest delay.
 //
 // # Looks
 //
@@ -209,9 +214,8 @@ const (
 	// soonAfterGrant is how long after its last try a cause is tried again when
 	// another has become free.
 	soonAfterGrant = 5 * time.Second
-	// Lasting is how long a write has to last for the next to be no repeat of it: longer
-	// than the longest delay of a repeat.
-	Lasting = 2 * MaxBackoff
+	// repeatsPerMinute is how often many writes together are repeated in the end.
+	repeatsPerMinute = 200
 )
 
 // Looks.

@@ -6,8 +6,8 @@ package pacing
 import "time"
 
 // Repeats are the writes that somebody undoes: a created object is deleted, or a changed
-// one changed back. Each write is repeated later than the one before. The zero Repeats
-// has none.
+// one changed back. Each write is repeated later than the one before, and the later the
+// more of them there are. The zero Repeats has none.
 type Repeats[Cause comparable] struct {
 	byCause map[Cause]repeats
 }
@@ -25,7 +25,7 @@ func (r *Repeats[Cause]) Repeated(cause Cause, now time.Time) {
 		r.byCause = map[Cause]repeats{}
 	}
 	known := r.byCause[cause]
-	if now.Sub(known.last) >= Lasting {
+	if now.Sub(known.last) >= r.Lasting() {
 		known.inARow = 0
 	}
 	r.byCause[cause] = repeats{inARow: known.inARow + 1, last: now}
@@ -40,13 +40,23 @@ func (r *Repeats[Cause]) Due(cause Cause) time.Time {
 	if !ok {
 		return time.Time{}
 	}
-	return known.last.Add(min(doubled(MinBackoff, known.inARow-1), MaxBackoff))
+	return known.last.Add(min(doubled(MinBackoff, known.inARow-1), r.longest()))
 }
+
+// longest is the longest delay of a repeat. It bounds how often all writes together are repeated.
+func (r *Repeats[Cause]) longest() time.Duration {
+	return max(MaxBackoff, time.Duration(len(r.byCause))*time.Minute/repeatsPerMinute)
+}
+
+// Lasting is how long a write has to last for the next to be no repeat of it: longer than
+// the longest delay of a repeat.
+func (r *Repeats[Cause]) Lasting() time.Duration { return 2 * r.longest() }
 
 // Forget forgets the rows that have ended: their last write has lasted.
 func (r *Repeats[Cause]) Forget(now time.Time) {
+	lasting := r.Lasting()
 	for cause, known := range r.byCause {
-		if now.Sub(known.last) >= Lasting {
+		if now.Sub(known.last) >= lasting {
 			delete(r.byCause, cause)
 		}
 	}

@@ -9,8 +9,11 @@ package dialects
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -22,6 +25,7 @@ import (
 
 	"github.com/lockstep-k8s/lockstep/e2e/testbed"
 	"github.com/lockstep-k8s/lockstep/internal/localenv"
+	"github.com/lockstep-k8s/lockstep/internal/localenv/upstream"
 	"github.com/lockstep-k8s/lockstep/manifests"
 )
 
@@ -67,7 +71,11 @@ func TestMain(m *testing.M) {
 		if out, err := c.KubectlApply(ctx, "default", string(rights)); err != nil {
 			return fmt.Errorf("%w: %s", err, out)
 		}
-		scheduler, err = c.StartScheduler(ctx, rules, constant)
+		also, err := alsoServed(ctx)
+		if err != nil {
+			return err
+		}
+		scheduler, err = c.StartScheduler(ctx, rules, also)
 		if err != nil {
 			return err
 		}
@@ -77,7 +85,7 @@ func TestMain(m *testing.M) {
 		if err := comeEarly(ctx); err != nil {
 			return err
 		}
-		if out, err := c.KubectlApply(ctx, "default", podGroups); err != nil {
+		if out, err := c.KubectlApply(ctx, "default", upstream.SchedulerPlugins); err != nil {
 			return fmt.Errorf("%w: %s", err, out)
 		}
 		if out, err := c.Kubectl(ctx, "wait", "--for=condition=Established", "crd/podgroups.scheduling.x-k8s.io"); err != nil {
@@ -86,6 +94,42 @@ func TestMain(m *testing.M) {
 		// The dialect is on from now: it is looked for every ten seconds.
 		return scheduler.WaitLog(ctx, `on=true mode="Auto" reason="served"`)
 	}))
+}
+
+// setEnv is the line of the documents that has more scheduler names served.
+var setEnv = regexp.MustCompile(`(?m)^ *\$ kubectl (-n lockstep-system set env deployment/\S+ ALSO_SERVE=\S+)$`)
+
+// alsoServed are the scheduler names that the Deployment of the manifests serves besides its own
+// once somebody has done to it what the documents say. No node runs its Pods here.
+func alsoServed(ctx context.Context) (string, error) {
+	text, err := os.ReadFile("../../docs/other-podgroups.md")
+	if err != nil {
+		return "", err
+	}
+	line := setEnv.FindStringSubmatch(string(text))
+	if line == nil {
+		return "", errors.New("the documents don't say how to serve more scheduler names")
+	}
+	if out, err := cluster.Kubectl(ctx, "apply", "-f", "../../manifests/scheduler/deployment.yaml"); err != nil {
+		return "", fmt.Errorf("%w: %s", err, out)
+	}
+	if out, err := cluster.Kubectl(ctx, strings.Fields(line[1])...); err != nil {
+		return "", fmt.Errorf("%w: %s", err, out)
+	}
+	deployment, err := cluster.Kube.AppsV1().Deployments("lockstep-system").Get(ctx, "lockstep-scheduler", metav1.GetOptions{})
+	if err != nil {
+		return "", err
+	}
+	container := deployment.Spec.Template.Spec.Containers[0]
+	for _, arg := range container.Args {
+		for _, env := range container.Env {
+			arg = strings.ReplaceAll(arg, "$("+env.Name+")", env.Value)
+		}
+		if also, found := strings.CutPrefix(arg, "--also-serve="); found {
+			return also, nil
+		}
+	}
+	return "", fmt.Errorf("the scheduler has no flag for it: %v", container.Args)
 }
 
 // comeEarly creates Pods that name a group before there is such a kind. They are ordinary Pods,
@@ -176,42 +220,3 @@ func waitPlaced(t *testing.T, namespace string, want int) {
 		return n == want, fmt.Sprint(n), err
 	})
 }
-
-// podGroups is the kind as scheduler-plugins installs it, without descriptions.
-const podGroups = `
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata:
-  name: podgroups.scheduling.x-k8s.io
-  annotations: {api-approved.kubernetes.io: "https://github.com/kubernetes-sigs/scheduler-plugins/pull/50"}
-spec:
-  group: scheduling.x-k8s.io
-  names: {plural: podgroups, singular: podgroup, kind: PodGroup, listKind: PodGroupList, shortNames: [pg, pgs]}
-  scope: Namespaced
-  versions:
-  - name: v1alpha1
-    served: true
-    storage: true
-    subresources: {status: {}}
-    schema:
-      openAPIV3Schema:
-        type: object
-        properties:
-          spec:
-            type: object
-            properties:
-              minMember: {type: integer, format: int32, minimum: 1}
-              minResources:
-                type: object
-                additionalProperties: {anyOf: [{type: integer}, {type: string}], x-kubernetes-int-or-string: true}
-              scheduleTimeoutSeconds: {type: integer, format: int32}
-          status:
-            type: object
-            properties:
-              phase: {type: string}
-              occupiedBy: {type: string}
-              running: {type: integer, format: int32}
-              succeeded: {type: integer, format: int32}
-              failed: {type: integer, format: int32}
-              scheduleStartTime: {type: string, format: date-time}
-`

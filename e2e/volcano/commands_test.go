@@ -68,7 +68,7 @@ func TestCommandsAreExecutedOnce(t *testing.T) {
 		"CompleteJob ends what runs, and the numbers stay": func(t *testing.T) {
 			j := given(t, "{tasks: [{name: a, replicas: 1, @2→0}, {name: b, replicas: 1, @∞}]}").Passes(running).Counts(tally{Running: 1, Succeeded: 1})
 			j.Do(complete).Passes(completing, completed).HasPods("j-a-0").Counts(tally{Succeeded: 1})
-			testbed.Consistently(t, "a success", 3*time.Second, func(context.Context) (bool, string, error) {
+			testbed.Consistently(t, "a success", 10*time.Second, func(context.Context) (bool, string, error) {
 				return j.Status().Succeeded == 1, "", nil
 			})
 		},
@@ -114,15 +114,13 @@ func TestCommandsAreExecutedOnce(t *testing.T) {
 			j := given(t, "{maxRetry: 1, tasks: [{name: a, replicas: 1, @1→0}, {name: b, replicas: 1, @∞}]}").Passes(running).Counts(tally{Running: 1, Succeeded: 1})
 			j.Do(restart).Passes(restarting, failed).HasPods("j-a-0").Counts(tally{Succeeded: 1, Retries: 1})
 		},
-		"many Commands at once are executed one after the other": func(t *testing.T) {
+		"many Commands at once are executed one after the other, in their order": func(t *testing.T) {
 			j := given(t, "{maxRetry: 10, tasks: [{name: a, replicas: 1, @∞}]}").Passes(running)
 			j.Issue(j.Command(restart))
 			j.Issue(j.Command(abort))
 			j.Issue(j.Command(terminate))
 			wantNoCommands(t, j)
-			j.Is("be Aborted or Terminated", func(s *batchv1alpha1.JobStatus) bool {
-				return s.State.Phase == aborted || s.State.Phase == terminated
-			}).HasPods()
+			j.Passes(restarting, aborting, aborted).HasPods().Never(terminating)
 		},
 	})
 }

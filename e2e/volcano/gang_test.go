@@ -66,12 +66,7 @@ func TestJobsAreGangs(t *testing.T) {
 		"a Job whose Pods have a scheduling gate waits for it": func(t *testing.T) {
 			j := given(t, "{tasks: [{name: a, replicas: 2, @∞{schedulingGates: [{name: tests.lockstep.dev/gate}]}}]}").Passes(pending)
 			j.HasPods("j-a-0", "j-a-1").Stays(time.Second)
-			for name := range j.Pods() {
-				if _, err := cluster.Kube.CoreV1().Pods(j.Namespace).Patch(t.Context(), name, types.JSONPatchType,
-					[]byte(`[{"op": "remove", "path": "/spec/schedulingGates"}]`), metav1.PatchOptions{}); err != nil {
-					t.Fatal(err)
-				}
-			}
+			openGates(t, j, "j-a-0", "j-a-1")
 			j.Passes(running)
 		},
 		"classes and schedulers of templates come before those of the Job": func(t *testing.T) {
@@ -147,8 +142,13 @@ func TestTasksThatDependOnOthers(t *testing.T) {
 			}
 		},
 		"start when one of them is, if any will do": func(t *testing.T) {
-			j := inRoom(t, cluster.Room(t, 2), "{minAvailable: 1, tasks: [{name: a, replicas: 1, @∞/100}, {name: b, replicas: 1, @1→0}, {name: c, replicas: 1, dependsOn: {name: [a, b], iteration: any}, @∞}]}")
-			j.Pod("j-c-0")
+			j := inRoom(t, cluster.Room(t, 2), "{minAvailable: 1, tasks: [{name: a, replicas: 1, @∞/100}, {name: b, replicas: 1, @1→0{schedulingGates: [{name: tests.lockstep.dev/gate}]}}, {name: c, replicas: 1, dependsOn: {name: [a, b], iteration: any}, @∞}]}")
+			j.HasPods("j-a-0", "j-b-0")
+			testbed.Consistently(t, "no Pod of c before b has run", 2*time.Second, func(context.Context) (bool, string, error) {
+				return j.Pods()["j-c-0"] == nil, "Pod j-c-0", nil
+			})
+			openGates(t, j, "j-b-0")
+			j.HasPods("j-a-0", "j-b-0", "j-c-0").Counts(tally{Pending: 1, Running: 1, Succeeded: 1})
 		},
 		"wait for all of them otherwise": func(t *testing.T) {
 			j := inRoom(t, cluster.Room(t, 2), "{minAvailable: 1, tasks: [{name: a, replicas: 1, @∞/100}, {name: b, replicas: 1, @1→0}, {name: c, replicas: 1, dependsOn: {name: [a, b]}, @∞}]}")
@@ -166,6 +166,17 @@ func wantUnbound(t *testing.T, j *testbed.VolcanoJob) {
 	for name, pod := range j.Pods() {
 		if pod.Spec.NodeName != "" {
 			t.Errorf("Pod %s is on %s, want none of the gang on a node", name, pod.Spec.NodeName)
+		}
+	}
+}
+
+// openGates lets Pods be scheduled.
+func openGates(t *testing.T, j *testbed.VolcanoJob, pods ...string) {
+	t.Helper()
+	for _, name := range pods {
+		if _, err := cluster.Kube.CoreV1().Pods(j.Namespace).Patch(t.Context(), name, types.JSONPatchType,
+			[]byte(`[{"op": "remove", "path": "/spec/schedulingGates"}]`), metav1.PatchOptions{}); err != nil {
+			t.Fatal(err)
 		}
 	}
 }

@@ -138,14 +138,20 @@ func TestJobsAreDeletedWhenTheirTimeIsUp(t *testing.T) {
 	})
 }
 
-// TestAThousandPodsCostAFewWrites: neither of the status, nor of the objects of plugins.
+// TestAThousandPodsCostAFewWrites: neither of the status, nor of the objects of plugins. They say
+// that they are of one template.
 func TestAThousandPodsCostAFewWrites(t *testing.T) {
 	t.Parallel()
 	j := given(t, "{plugins: {svc: []}, tasks: [{name: a, replicas: 1000, @20→0}]}")
 	j.Passes(pending, running, completed).Counts(tally{Succeeded: 1000})
-	const most = 100
+	const most = 50
 	if writes := j.Writes(); writes > most {
 		t.Errorf("the Job was written %d times, want at most %d", writes, most)
+	}
+	for name, pod := range j.Pods() {
+		if got := pod.Annotations[batchv1alpha1.KeyTemplateUID]; got != "j-a" {
+			t.Fatalf("Pod %s is of the template %q, want j-a", name, got)
+		}
 	}
 }
 

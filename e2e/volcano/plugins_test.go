@@ -17,6 +17,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/crypto/ssh"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -55,8 +57,13 @@ func TestPluginEnvAndSvc(t *testing.T) {
 			if service.Spec.ClusterIP != corev1.ClusterIPNone || service.Spec.PublishNotReadyAddresses || service.Spec.Selector[batchv1alpha1.KeyJobName] != "j" {
 				t.Errorf("the Service is %+v", service.Spec)
 			}
-			if !hasNetworkPolicy(t, j) {
-				t.Error("there is no NetworkPolicy")
+			own := metav1.LabelSelector{MatchLabels: map[string]string{batchv1alpha1.KeyJobName: "j", batchv1alpha1.KeyJobNamespace: j.Namespace}}
+			want := networkingv1.NetworkPolicySpec{
+				PodSelector: own, PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress},
+				Ingress: []networkingv1.NetworkPolicyIngressRule{{From: []networkingv1.NetworkPolicyPeer{{PodSelector: &own}}}},
+			}
+			if policy := networkPolicyOf(t, j); policy == nil || !equality.Semantic.DeepEqual(policy.Spec, want) {
+				t.Errorf("the NetworkPolicy is %+v, want %+v", policy, want)
 			}
 			for _, plugin := range []string{"env", "svc"} {
 				if resources := j.Status().ControlledResources; resources["plugin-"+plugin] != plugin {
@@ -66,8 +73,8 @@ func TestPluginEnvAndSvc(t *testing.T) {
 		},
 		"leave the network open, if asked to": func(t *testing.T) {
 			j := given(t, "{plugins: {svc: [--disable-network-policy=true]}, tasks: [{name: a, replicas: 1, @∞}]}").Passes(running)
-			if hasNetworkPolicy(t, j) {
-				t.Error("there is a NetworkPolicy")
+			if policy := networkPolicyOf(t, j); policy != nil {
+				t.Errorf("there is the NetworkPolicy %+v", policy)
 			}
 		},
 		"leave variables out, if asked to": func(t *testing.T) {
@@ -220,6 +227,10 @@ func TestPluginsOfLaunchers(t *testing.T) {
 					t.Errorf("the ports of %s are %v", pod, ports)
 				}
 			}
+			serviceOf(t, j, "j")
+			if keys := secretOf(t, j); len(keys["id_rsa"]) == 0 {
+				t.Errorf("the Secret holds %v", sorted(keys))
+			}
 			j.Passes(completing, completed).HasPods("j-m-0").Counts(tally{Succeeded: 1})
 		},
 		"ray starts head and workers": func(t *testing.T) {
@@ -235,8 +246,16 @@ func TestPluginsOfLaunchers(t *testing.T) {
 			if ports := portsOf(j.Pod("j-head-0").Spec.Containers[0]); !slices.Equal(ports, []string{"gcs=6379", "dashboard=8265", "client-server=10001"}) {
 				t.Errorf("the ports of the head are %v", ports)
 			}
-			if selector := serviceOf(t, j, "j-head-svc").Spec.Selector; selector[batchv1alpha1.KeyTaskName] != "head" {
-				t.Errorf("the Service of the head selects %v", selector)
+			service := serviceOf(t, j, "j-head-svc").Spec
+			if want := map[string]string{batchv1alpha1.KeyJobName: "j", batchv1alpha1.KeyJobNamespace: j.Namespace, batchv1alpha1.KeyTaskName: "head"}; !maps.Equal(service.Selector, want) {
+				t.Errorf("the Service of the head selects %v, want %v", service.Selector, want)
+			}
+			var ports []string
+			for _, port := range service.Ports {
+				ports = append(ports, fmt.Sprintf("%s=%d→%s", port.Name, port.Port, port.TargetPort.String()))
+			}
+			if want := []string{"gcs=6379→gcs", "dashboard=8265→dashboard", "client-server=10001→client-server"}; !slices.Equal(ports, want) {
+				t.Errorf("the ports of the Service of the head are %v, want %v", ports, want)
 			}
 		},
 		"hcclrank numbers Pods": func(t *testing.T) {
@@ -314,17 +333,18 @@ func wantKeysAt(t *testing.T, j *testbed.VolcanoJob, path string, mode int32) {
 	}
 }
 
-func hasNetworkPolicy(t *testing.T, j *testbed.VolcanoJob) bool {
+// networkPolicyOf is the NetworkPolicy that the Job controls. Nil if there is none.
+func networkPolicyOf(t *testing.T, j *testbed.VolcanoJob) *networkingv1.NetworkPolicy {
 	t.Helper()
 	policy, err := cluster.Kube.NetworkingV1().NetworkPolicies(j.Namespace).Get(t.Context(), j.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return false
+		return nil
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
 	wantOwned(t, j, policy)
-	return true
+	return policy
 }
 
 // wantOwned wants the Job to control an object.

@@ -48,7 +48,7 @@ func TestJobsAreScaled(t *testing.T) {
 			j := given(t, "{plugins: {svc: []}, tasks: [{name: a, replicas: 2, @∞}]}").Passes(running).Counts(tally{Running: 2})
 			j.Edit(func(s *batchv1alpha1.JobSpec) { s.Tasks[0].Replicas = 0 }).HasPods().Counts(tally{})
 			wantHosts(t, j, map[string]string{"a.host": "", "VC_A_HOSTS": "", "VC_A_NUM": "0"})
-			j.Stays(3 * time.Second)
+			j.Stays(10 * time.Second)
 			j.Edit(func(s *batchv1alpha1.JobSpec) { s.Tasks[0].Replicas = 2 }).Counts(tally{Running: 2}).
 				Is("be Running", func(s *batchv1alpha1.JobStatus) bool { return s.State.Phase == running }).Never(completed, failed)
 		},

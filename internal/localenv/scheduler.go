@@ -33,15 +33,11 @@ func (c *Cluster) StartScheduler(ctx context.Context, args string, more ...strin
 		pluginConfig += "\n"
 	}
 	// The last profile is the one that enables the plugin.
-	text := string(config) + pluginConfig
-	for _, name := range more {
-		text += fmt.Sprintf("- schedulerName: %s\n  plugins: {multiPoint: {enabled: [{name: Coscheduling}]}}\n%s", name, pluginConfig)
-	}
 	path := filepath.Join(dir, "config.yaml")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(string(config)+pluginConfig), 0o600); err != nil {
 		return nil, fmt.Errorf("writing the configuration of a scheduler: %w", err)
 	}
 	account := filepath.Join(c.Dir, "kubeconfigs", "scheduler")
-	return Start(ctx, filepath.Join(dir, "log"), "lockstep-scheduler", "--config="+path, "--secure-port=0",
+	return Start(ctx, filepath.Join(dir, "log"), "lockstep-scheduler", "--config="+path, "--secure-port=0", "--also-serve="+strings.Join(more, ","),
 		"--authentication-kubeconfig="+account, "--authorization-kubeconfig="+account)
 }

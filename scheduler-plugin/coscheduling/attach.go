@@ -13,6 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	restclient "k8s.io/client-go/rest"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
@@ -30,8 +31,8 @@ import (
 // who is next in its place and starts what the plugin needs beside it. Call it after the
 // scheduler is made and before it runs. It fails if no profile enables the
 // plugin. All that it starts ends with ctx. Of several schedulers of which one is
-// elected, those that don't lead only watch.
-func Attach(ctx context.Context, sched *kube.Scheduler) error {
+// elected, those that don't lead only watch. Own is the Lease by which they elect, if they do.
+func Attach(ctx context.Context, sched *kube.Scheduler, own types.NamespacedName) error {
 	plugins := pluginsOf(sched.Profiles())
 	if len(plugins) == 0 {
 		return fmt.Errorf("no profile of the scheduler enables the plugin %s", Name)
@@ -40,7 +41,7 @@ func Attach(ctx context.Context, sched *kube.Scheduler) error {
 	if err != nil {
 		return err
 	}
-	return attach(ctx, sched, plugins, groups, others, status.ServedRegistry())
+	return attach(ctx, sched, own, plugins, groups, others, status.ServedRegistry())
 }
 
 // pluginsOf are the plugin's instances, by scheduler name.
@@ -59,7 +60,7 @@ func pluginsOf(profiles map[string]framework.Framework) map[string]*Coscheduling
 // attach puts together what works for the plugin. It is told of events by informers and by
 // the queue in front of kube-scheduler's; they go to gangs, which says who is next; and the
 // engine, in the place of the queue's Pop, gives that gang its turn.
-func attach(ctx context.Context, sched *kube.Scheduler, plugins map[string]*Coscheduling,
+func attach(ctx context.Context, sched *kube.Scheduler, own types.NamespacedName, plugins map[string]*Coscheduling,
 	groups schedulingclient.Interface, others dynamic.Interface, registry status.Registry) error {
 	dialects, err := dialectsOf(plugins)
 	if err != nil {
@@ -73,24 +74,32 @@ func attach(ctx context.Context, sched *kube.Scheduler, plugins map[string]*Cosc
 		plugins:  plugins,
 		snapshot: sched.Snapshot(),
 		classes:  classesOf(handle.SharedInformerFactory()),
-		begin:    sync.OnceFunc(func() { close(begun) }),
 		stirred:  newStir(),
+		rivalry: &rivalry{leases: handle.ClientSet().CoordinationV1(), own: own,
+			names: uncontested(plugins, dialects), yields: yields(dialects)},
 	}
+	e.begin = sync.OnceFunc(func() {
+		e.rivalry.begin()
+		close(begun)
+	})
 	e.freer = &freer{sched: sched, plugins: plugins}
 	links := &dialect.Links{}
 	var reporter *status.Reporter
 	e.gangs = gangs.New(gangs.Config{
-		Rules:    gangs.Rules{Links: links, Serves: e.serves, Claims: claims(dialects), ClassValue: e.classes.value, ClassKey: place.ClassKey},
+		Rules: gangs.Rules{Links: links, Serves: e.serves, Claims: claims(dialects), ClassValue: e.classes.value, ClassKey: place.ClassKey,
+			Provision: provisionTerms(&dialects.Reservation)},
 		Now:      time.Now,
 		Stir:     e.stirred.leave,
 		Report:   func(gang dialect.Key, d time.Duration) { reporter.Report(gang, d) },
 		Dissolve: func(group *dialect.Group, rest []*corev1.Pod) { go e.evictor.dissolve(ctx, group, rest) },
 		Idle:     e.freer.idle.add,
+
+		BoundElsewhere: func(pod *corev1.Pod) { e.rivalry.boundElsewhere(ctx, pod) },
 	})
 	e.freer.gangs = e.gangs
-	reporter = status.NewReporter(nominated{e.gangs, &e.room}, groups, others, handle.ClientSet(), handle.EventRecorder(), func() bool { return isBinding(plugins) })
+	reporter = status.NewReporter(nominated{yielding{e.gangs, e.rivalry}, &e.room}, groups, others, handle.ClientSet(), handle.EventRecorder(), func() bool { return isBinding(plugins) })
 	protectGangs(ctx, sched, e.gangs, e.serves)
-	if e.metrics, err = status.NewMetrics(registry, e.gangs.CountWaiting); err != nil {
+	if e.metrics, err = status.NewMetrics(registry, e.gangs.CountWaiting, e.rivalry.contested, func() map[string]float64 { return held(&e.room) }); err != nil {
 		return err
 	}
 	for _, c := range plugins {
@@ -98,8 +107,8 @@ func attach(ctx context.Context, sched *kube.Scheduler, plugins map[string]*Cosc
 	}
 	w := &watcher{ctx: ctx, sched: sched, handle: handle, gangs: e.gangs, begun: begun}
 	e.pop = sched.InterceptNext(e.nextEntity)
-	e.queue = sched.KeepOut(e.places, heard(e.gangs), w.forgetGone)
-	e.keeper = &keeper{room: &e.room, gangs: e.gangs, queue: e.queue}
+	e.queue = sched.KeepOut(e.places, e.heard(), w.forgetGone)
+	e.keeper = &keeper{room: &e.room, gangs: e.gangs, queue: e.queue, tells: reporter.Warn, metrics: e.metrics}
 	e.evictor = &evictor{handle: handle, gangs: e.gangs, evictions: &e.evictions, metrics: e.metrics}
 	e.binder = &binder{sched: sched, plugins: plugins, gangs: e.gangs, evictions: &e.evictions, metrics: e.metrics}
 	e.ringer = &ringer{gangs: e.gangs, bell: e.queue.Bell, keeper: e.keeper, stirred: e.stirred}
@@ -114,10 +123,29 @@ func attach(ctx context.Context, sched *kube.Scheduler, plugins map[string]*Cosc
 	}, &grouping{watcher: w, client: others, links: links}, dialects.Rules); err != nil {
 		return err
 	}
+	// Before anything is placed.
+	e.rivalry.look(ctx)
+	go e.rivalry.tend(ctx)
 	go e.ringer.tend(ctx)
 	go e.freer.tend(ctx)
 	go reporter.Run(ctx)
 	return nil
+}
+
+// yields are the dialects whose gangs are left to another scheduler of a name that is served here.
+func yields(dialects configv1alpha1.Dialects) map[dialect.Dialect]bool {
+	return map[dialect.Dialect]bool{dialect.Volcano: dialects.Volcano.Rivals == configv1alpha1.RivalsRefuse}
+}
+
+// uncontested are the scheduler names that nobody else is to serve: those that are served here, and
+// Volcano's, whose scheduler writes all groups of its dialect, whomever their Pods name.
+func uncontested(plugins map[string]*Coscheduling, dialects configv1alpha1.Dialects) []string {
+	names := slices.Collect(maps.Keys(plugins))
+	if dialects.Volcano.Mode == configv1alpha1.DialectOn {
+		names = append(names, volcanoProfile)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // anyPlugin is one of the instances; what belongs to the scheduler as a whole is

@@ -54,7 +54,7 @@ func BenchmarkPlace(b *testing.B) {
 				if !bc.alike {
 					engine.passes = place.Passes{}
 				}
-				out, err := engine.plan(ctx, &view, nil)
+				out, err := engine.plan(ctx, &view, nil, false)
 				if err != nil || out.Shortfall != nil {
 					b.Fatal(out.Shortfall, err)
 				}
@@ -94,7 +94,7 @@ func BenchmarkFindVictims(b *testing.B) {
 	engine := w.engine()
 	ctx := klog.NewContext(b.Context(), klog.Background())
 	for b.Loop() {
-		out, err := engine.plan(ctx, &view, nil)
+		out, err := engine.plan(ctx, &view, nil, false)
 		if err != nil || len(out.Victims) != size {
 			b.Fatal(out, err)
 		}

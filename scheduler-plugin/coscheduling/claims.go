@@ -14,6 +14,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/news"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/status"
 )
 
 // replacementGrace is how long room that was made by preemption is kept for a gang that has
@@ -25,6 +26,9 @@ type keeper struct {
 	room  *room.Room
 	gangs *gangs.Gangs
 	queue *kube.Queue
+	// tells records an event on a group.
+	tells   func(ctx context.Context, group *dialect.Group, reason, message string)
+	metrics *status.Metrics
 }
 
 // keepsAny says whether room is kept for any gang.
@@ -36,6 +40,10 @@ func (k *keeper) keepsAny() bool {
 // lasted too long. Room for which others were evicted outlives a member that is replaced.
 func (k *keeper) prune(ctx context.Context) {
 	for _, claim := range k.room.InOrder() {
+		if provided, ok := claim.(*room.Provision); ok {
+			k.pruneProvision(ctx, provided)
+			continue
+		}
 		gang, grace := claim.Gang(), time.Duration(0)
 		if _, evicted := claim.(*room.Reservation); evicted {
 			grace = replacementGrace
@@ -45,6 +53,10 @@ func (k *keeper) prune(ctx context.Context) {
 		}
 	}
 	for _, claim := range k.room.Expired(time.Now()) {
+		if provided, ok := claim.(*room.Provision); ok {
+			k.expireProvision(ctx, provided)
+			continue
+		}
 		barrier, starves := claim.(*room.Barrier)
 		if k.end(ctx, claim) && starves {
 			// Its gang has had no turn in which to notice.
@@ -82,12 +94,25 @@ func (k *keeper) offer(ctx context.Context, claim room.Claim) {
 	k.queue.OfferRoom(klog.FromContext(ctx), claim.Members()[0].Pod)
 }
 
+// become has the claim of a gang be this one, or none if it is nil. Own is the one that it had.
+func (k *keeper) become(ctx context.Context, key dialect.Key, own, claim room.Claim) {
+	switch {
+	case claim == nil:
+		k.drop(ctx, key)
+	case claim != own:
+		k.keep(ctx, claim)
+	}
+}
+
 // keep keeps room for a gang.
 func (k *keeper) keep(ctx context.Context, claim room.Claim) {
 	kept := news.Preempting
-	if _, starves := claim.(*room.Barrier); starves {
+	switch claim.(type) {
+	case *room.Barrier:
 		kept = news.Starving
 		k.endOtherBarriers(ctx, claim.Gang().Rank.Key)
+	case *room.Provision:
+		kept = "" // the gang has its place
 	}
 	if left := k.room.Keep(claim); left != nil {
 		k.offer(ctx, left)

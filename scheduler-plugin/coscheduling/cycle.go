@@ -49,7 +49,12 @@ func (e *engine) runCycle(view gangView) {
 	}
 	e.keeper.prune(ctx)
 	own := e.room.Of(view.Key)
-	out, err := e.plan(ctx, &view, own)
+	out, err := e.plan(ctx, &view, own, false)
+	passed := false
+	if err == nil && len(out.Placements) == 0 && e.mayPass(&view) {
+		out, err = e.plan(ctx, &view, own, true)
+		passed = len(out.Placements) > 0
+	}
 	if err == nil && len(out.Placements) > 0 {
 		var why *place.Shortfall
 		if why, err = e.commit(ctx, &view, out.Placements); why != nil {
@@ -74,6 +79,9 @@ func (e *engine) runCycle(view gangView) {
 		logger.V(2).Info("Pod group found no place", "waiting", len(view.Waiting), "reason", out.Shortfall.Message, "took", time.Since(start))
 	}
 	e.apply(ctx, view, own, out)
+	if out.SoughtRest {
+		e.sought(ctx, &view, own, out.Claim, out.Rest, passed)
+	}
 }
 
 // prepare says what the gang of a cycle may do if it finds no place.
@@ -111,10 +119,14 @@ func (e *engine) knowsItHasNoPlace(view *gangView) bool {
 	return e.gangs.Alike(view.Key, view.shape)
 }
 
-// plan seeks a place for a gang in the cluster as it is now.
-func (e *engine) plan(ctx context.Context, view *gangView, own room.Claim) (place.Outcome, error) {
+// plan seeks a place for a gang in the cluster as it is now. Passes says that room which is held
+// back for a gang that starves is none of its business.
+func (e *engine) plan(ctx context.Context, view *gangView, own room.Claim, passes bool) (place.Outcome, error) {
 	if e.freer.freeings.hinders(view.Key) {
 		return place.Unsought(&view.Gang, own, whileFreeing()), nil
+	}
+	if e.rivalry.refuses(view.Key.Dialect) {
+		return place.Unsought(&view.Gang, own, whileRival()), nil
 	}
 	for _, pod := range view.Waiting {
 		// A member with a nomination takes room from its siblings there.
@@ -122,22 +134,31 @@ func (e *engine) plan(ctx context.Context, view *gangView, own room.Claim) (plac
 			e.sched.Denominate(pod)
 		}
 	}
+	cluster, err := e.cluster(ctx, view, own, e.pluginOf(view), passes)
+	if err != nil {
+		return place.Outcome{}, err
+	}
+	return place.Place(ctx, view.Gang, cluster)
+}
+
+// cluster is what a gang finds now, whose plugin is this.
+func (e *engine) cluster(ctx context.Context, view *gangView, own room.Claim, plugin *Coscheduling, passes bool) (place.Cluster, error) {
 	if err := e.sched.UpdateSnapshot(klog.FromContext(ctx)); err != nil {
-		return place.Outcome{}, fmt.Errorf("taking a snapshot of the cluster: %w", err)
+		return place.Cluster{}, fmt.Errorf("taking a snapshot of the cluster: %w", err)
 	}
 	profiles := make(map[string]framework.Framework, len(e.plugins))
 	for name, plugin := range e.plugins {
 		profiles[name] = plugin.handle
 	}
-	timeout := e.pluginOf(view).args.TurnTimeout.Duration
-	return place.Place(ctx, view.Gang, place.Cluster{
+	timeout := plugin.args.TurnTimeout.Duration
+	cluster := place.Cluster{
 		KeyOf:     e.gangs.KeyOf,
 		Snapshot:  e.snapshot,
 		Profiles:  profiles,
 		Plugin:    Name,
 		Extenders: e.sched,
 		Own:       own,
-		Ahead:     e.room.AheadOfGang(room.Behind{Rank: view.Rank, Broken: view.Broken()}),
+		Ahead:     e.room.AheadOfGang(room.Behind{Rank: view.Rank, Broken: view.Broken(), Passes: passes}),
 		Nominated: e.queue.Nominated(),
 		Standings: e.gangs.Standings,
 		Evictions: &e.evictions,
@@ -146,17 +167,16 @@ func (e *engine) plan(ctx context.Context, view *gangView, own room.Claim) (plac
 		Deadline:  time.Now().Add(timeout),
 
 		TurnTimeout: timeout,
-	})
+	}
+	if view.Provision != nil {
+		cluster.Provided = e.provided(view.Key)
+	}
+	return cluster, nil
 }
 
 // apply does what the outcome of a gang's turn says. Own is the claim that the gang had.
 func (e *engine) apply(ctx context.Context, view gangView, own room.Claim, out place.Outcome) {
-	switch {
-	case out.Claim == nil:
-		e.keeper.drop(ctx, view.Key)
-	case out.Claim != own:
-		e.keeper.keep(ctx, out.Claim)
-	}
+	e.keeper.become(ctx, view.Key, own, out.Claim)
 	if len(out.Victims) > 0 {
 		e.evictor.evict(ctx, &view.View, out.Victims)
 	}

@@ -48,6 +48,7 @@ type engine struct {
 	binder  *binder
 	ringer  *ringer
 	freer   *freer
+	rivalry *rivalry
 }
 
 // serves says whether Pods with this scheduler name are placed by the engine.
@@ -90,7 +91,11 @@ func (e *engine) turns(priority int32, hung time.Time) {
 		if !ok {
 			break
 		}
-		e.runCycle(gangView{Gang: place.Gang{View: view}})
+		if cycle := (gangView{Gang: place.Gang{View: view}}); len(view.Waiting) > 0 {
+			e.runCycle(cycle)
+		} else {
+			e.provide(cycle)
+		}
 		if e.ctx.Err() != nil || e.queue.Outranked(priority) {
 			break
 		}

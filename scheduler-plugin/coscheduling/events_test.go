@@ -76,11 +76,13 @@ func newBench() *bench {
 			ClassValue: func(string) (int32, bool) { return 0, false },
 			ClassKey:   place.ClassKey,
 		},
-		Now:      func() time.Time { return b.time },
-		Stir:     func() {},
-		Idle:     func(dialect.Key) {},
-		Report:   func(dialect.Key, time.Duration) {},
-		Dissolve: func(*dialect.Group, []*corev1.Pod) {},
+		Now:  func() time.Time { return b.time },
+		Stir: func() {},
+		Idle: func(dialect.Key) {},
+
+		BoundElsewhere: func(*corev1.Pod) {},
+		Report:         func(dialect.Key, time.Duration) {},
+		Dissolve:       func(*dialect.Group, []*corev1.Pod) {},
 	})
 	b.SetSynced()
 	return b

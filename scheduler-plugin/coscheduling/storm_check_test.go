@@ -16,7 +16,6 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/defaultpreemption"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
-	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/gangs"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
 )
@@ -53,6 +52,10 @@ func (s *storm) await() {
 			defer s.kube.Unlock()
 			s.fail(s.violations[0])
 		}
+		if wrong := s.toldWrong(); wrong != "" {
+			defer s.kube.Unlock()
+			s.fail(wrong)
+		}
 		before := broken
 		if last, broken = s.unrest(), ""; last == "" {
 			broken = s.broken()
@@ -68,9 +71,11 @@ func (s *storm) await() {
 		if last == "" {
 			s.logf("calm")
 			s.calm()
+			s.calmOthers()
 			s.kube.Unlock()
 			s.kube.ClearActions()
 			s.lock.ClearActions()
+			s.foreign.ClearActions()
 			return
 		}
 		if time.Now().After(deadline) {
@@ -123,7 +128,7 @@ func (s *storm) unrest() string {
 	}
 	for _, claim := range engine.room.InOrder() {
 		if _, starves := claim.(*room.Barrier); !starves {
-			return fmt.Sprintf("room is held for %s, which preempts", claim.Gang().Rank.Key)
+			return fmt.Sprintf("room is held for %s, which preempts or has members to come", claim.Gang().Rank.Key)
 		}
 	}
 	return s.unseenByCache()
@@ -141,7 +146,7 @@ func (s *storm) unseen(all *gangs.Gangs) string {
 			continue
 		}
 		members++
-		g, ok := dump.Gangs[dialect.Key{Namespace: testNamespace, Name: p.group}]
+		g, ok := dump.Gangs[s.groups[p.group].key()]
 		if !ok {
 			return "a group is not seen"
 		}
@@ -261,7 +266,7 @@ func (s *storm) unfounded() string {
 
 // broken says which promise does not hold now that all is calm, empty for none.
 func (s *storm) broken() string {
-	for _, check := range []func() string{s.partial, s.hoarded, s.unfounded, s.left, s.daemonLeft, s.scattered, s.leftBehind, s.shouldPreempt, s.inVain, s.nominated} {
+	for _, check := range []func() string{s.partial, s.hoarded, s.unfounded, s.left, s.daemonLeft, s.scattered, s.leftBehind, s.shouldPreempt, s.inVain, s.nominated, s.untold} {
 		if what := check(); what != "" {
 			return what
 		}
@@ -451,6 +456,9 @@ func (s *storm) left() string {
 		if g.spread {
 			continue // Whether it fits depends on the order.
 		}
+		if s.strict && g.asks > 0 {
+			continue // It starts only with room for members to come.
+		}
 		if need := s.lacks(g); need > 0 && s.room(g, lowest) >= need && !s.isBehind(g) {
 			return fmt.Sprintf("%s waits, though there is room for the %d members that it lacks", g.Name, need)
 		}
@@ -505,6 +513,9 @@ func (s *storm) shouldPreempt() string {
 		if g.spread || g.stores || g.computes || g.shares {
 			continue // Volumes and devices that victims give back are not considered.
 		}
+		if s.strict && g.asks > 0 {
+			continue // Nobody is evicted for members to come.
+		}
 		if need := s.lacks(g); need > 0 && !g.never && !s.isBehind(g) && s.room(g, s.priorityOf(g)) >= need {
 			return fmt.Sprintf("%s waits, though it could preempt work for the %d members that it lacks", g.Name, need)
 		}
@@ -526,6 +537,9 @@ func (h *history) allPods() []stormPod {
 // can't have undone the reason, and for gangs whose members are all alike: of
 // others the search for victims does not find the least in every case.
 func (s *storm) inVain() string {
+	if s.keeps {
+		return "" // They made room where it was kept for members to come, and is not any more.
+	}
 	if !s.single || !s.adds || len(s.evictions) == 0 || len(s.gone) > 0 || slices.ContainsFunc(slices.Concat(s.bound, s.allPods()), func(p stormPod) bool {
 		g := s.groups[p.group]
 		return g != nil && !g.isPlain() && (p.waits() || slices.Contains(s.bound, p))

@@ -82,14 +82,23 @@ func TestStorms(t *testing.T) {
 // storm is one random course of events.
 type storm struct {
 	*history
-	seed    int64
-	random  *rand.Rand
+	seed   int64
+	random *rand.Rand
+	// dialects draws what has to do with PodGroups of scheduler-plugins.
+	dialects *rand.Rand
+	told     *told
+	// otherWires are the watches of PodGroups of scheduler-plugins.
+	otherWires *wires
+
 	actions int
 	// single says that one action was all that happened since the last calm, and
 	// adds that it only asked for more: it freed nothing, at once or bit by bit.
 	single, adds bool
 	// starvation says that gangs that starve hold room.
 	starvation bool
+	// keeps says that groups may ask for room for members to come, and strict that those which do
+	// start only with it.
+	keeps, strict bool
 
 	process *process                // of the scheduler that runs
 	writer  atomic.Pointer[process] // the same
@@ -100,9 +109,10 @@ type storm struct {
 }
 
 func newStorm(t *testing.T, seed int64) *storm {
-	s := &storm{history: newHistory(t), seed: seed, random: rand.New(rand.NewPCG(uint64(seed), 11))}
+	s := &storm{history: newHistory(t), seed: seed, random: rand.New(rand.NewPCG(uint64(seed), 11)), dialects: rand.New(rand.NewPCG(uint64(seed), 12))}
 	s.verbosity, s.noBackoff = 2, true
 	s.lock.PrependReactor("patch", "podgroups", s.onReport)
+	s.serveOthers()
 	s.starvation, s.standsBy = seed%4 == 3, seed%5 == 2
 	starvationAfter := "0s"
 	if s.starvation {
@@ -110,8 +120,18 @@ func newStorm(t *testing.T, seed int64) *storm {
 	}
 	// On a machine that is busy a turn may take long, and one that is given up is not tried
 	// again at once.
-	s.args = fmt.Sprintf(`{"initialBackoff":"1ms","maxBackoff":"%dms","bindRetries":2,"turnTimeout":"1m","starvationAfter":%q}`,
-		stormBackoff.Milliseconds(), starvationAfter)
+	s.keeps, s.strict = seed%7 == 4, seed%14 == 11
+	reservation := ""
+	if s.keeps {
+		mode := "BestEffort"
+		if s.strict {
+			mode = "Strict"
+		}
+		reservation = fmt.Sprintf(`,"dialects":{"reservation":{"namespaces":["*"],"timeout":"300ms","namespacePercent":%d,"preemption":%t,"lockstep":%q,"schedulerPlugins":%q}}`,
+			[]int{50, 100}[seed%2], seed%3 == 0, mode, mode)
+	}
+	s.args = fmt.Sprintf(`{"initialBackoff":"1ms","maxBackoff":"%dms","bindRetries":2,"turnTimeout":"1m","starvationAfter":%q%s}`,
+		stormBackoff.Milliseconds(), starvationAfter, reservation)
 	return s
 }
 
@@ -137,6 +157,7 @@ func (s *storm) rage() {
 		for range n {
 			s.act()
 		}
+		s.stirOthers()
 		s.await()
 	}
 }
@@ -151,6 +172,9 @@ func (s *storm) launch() {
 		s.lock.Lock()
 		s.groupWires.renew()
 		s.lock.Unlock()
+		s.foreign.Lock()
+		s.otherWires.renew()
+		s.foreign.Unlock()
 	}
 	next := s.standby
 	if next == nil {
@@ -174,6 +198,9 @@ func (s *storm) launch() {
 		}
 		return unseen == ""
 	})
+	s.foreign.Lock()
+	clear(s.told.last)
+	s.foreign.Unlock()
 	s.stop = next.lead()
 	if s.standsBy {
 		s.standby = s.prepare()
@@ -322,10 +349,17 @@ func (s *storm) addGang() bool {
 			spec.PriorityClassName = stormClasses[s.random.IntN(len(stormClasses))]
 		}
 	}))
+	if s.dialects.IntN(3) == 0 {
+		g.beTheirs()
+	}
+	if s.keeps && s.random.IntN(2) == 0 {
+		g.asks = g.size*g.cpu + s.random.IntN(8)
+		asking(fmt.Sprint(g.asks))(&g.Spec)
+	}
 	s.groups[name] = g
 	g.leastRank, g.mostRank = s.priorityOf(g), s.priorityOf(g)
-	s.logf("add %s: %d of %d, %d cores each (mixed %t, apart %t, spread %t, stores %t, computes %t, shares %t), priority %d, never %t, %s, Required %t, ps %d, class %q", name, least, g.size, g.cpu,
-		g.mixed, g.apart, g.spread, g.stores, g.computes, g.shares, g.priority, g.never, g.Spec.DisruptionMode, g.required(), g.minPs(), g.Spec.PriorityClassName)
+	s.logf("add %s: %d of %d, %d cores each (mixed %t, apart %t, spread %t, stores %t, computes %t, shares %t), asks for %d, priority %d, never %t, %s, Required %t, ps %d, class %q, of scheduler-plugins %t", name, least, g.size, g.cpu,
+		g.mixed, g.apart, g.spread, g.stores, g.computes, g.shares, g.asks, g.priority, g.never, g.Spec.DisruptionMode, g.required(), g.minPs(), g.Spec.PriorityClassName, g.theirs)
 	// The group comes before, among or after its members, of which some may be
 	// late.
 	if g.shares {
@@ -353,6 +387,11 @@ func (s *storm) createGroup(g *stormGroup) {
 	g.PodGroup = g.DeepCopy()
 	g.Generation, g.Status = 1, schedulingv1alpha1.PodGroupStatus{}
 	g.UID = types.UID(fmt.Sprintf("%s-%d", g.Name, s.made))
+	g.finished, g.mostSucceeded = false, 0
+	if g.theirs {
+		s.createOther(g)
+		return
+	}
 	s.lock.Lock()
 	defer s.lock.Unlock()
 	if err := s.lock.Tracker().Create(groupResource, g.DeepCopy(), testNamespace); err != nil {
@@ -381,7 +420,11 @@ func (s *storm) addPod(p *stormPod, never bool) {
 		})
 	}
 	if p.group != "" {
-		options = append(options, inGroup(p.group), inRole(p.role))
+		link := schedulingv1alpha1.LabelPodGroup
+		if g := s.groups[p.group]; g != nil {
+			link = g.link()
+		}
+		options = append(options, labelled(link, p.group), inRole(p.role))
 	}
 	if never {
 		options = append(options, func(w *schedulertesting.PodWrapper) { w.PreemptionPolicy(corev1.PreemptNever) })
@@ -422,7 +465,7 @@ func (s *storm) addPod(p *stormPod, never bool) {
 
 // constrained gives a member the constraints of its gang.
 func constrained(g *stormGroup) podOption {
-	members := &metav1.LabelSelector{MatchLabels: map[string]string{schedulingv1alpha1.LabelPodGroup: g.Name}}
+	members := &metav1.LabelSelector{MatchLabels: map[string]string{g.link(): g.Name}}
 	return func(w *schedulertesting.PodWrapper) {
 		if g.apart {
 			w.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
@@ -496,6 +539,10 @@ func (s *storm) deleteGang() bool {
 func (s *storm) removeGroup(g *stormGroup) {
 	g.exists = false
 	s.excuse(g.Name)
+	if g.theirs {
+		s.removeOther(g)
+		return
+	}
 	s.lock.Lock()
 	defer s.lock.Unlock()
 	s.groupWires.bury(groupResource, testNamespace, g.Name)
@@ -536,6 +583,13 @@ func (s *storm) changeMinimum() bool {
 func (s *storm) setMinimum(g *stormGroup, least int32) {
 	s.logf("minimum of %s from %d to %d", g.Name, g.Spec.MinMember, least)
 	s.excuse(g.Name)
+	if g.theirs {
+		g.PodGroup = g.DeepCopy()
+		g.Spec.MinMember, g.Generation = least, g.Generation+1
+		s.updateOther(g)
+		s.touch(g.Name)
+		return
+	}
 	s.lock.Lock()
 	defer s.lock.Unlock()
 	object, err := s.lock.Tracker().Get(groupResource, testNamespace, g.Name)

@@ -169,7 +169,7 @@ func (s *storm) changeBudget() bool {
 	s.logf("protect %s by a budget", g.Name)
 	s.budgets[g.Name] = true
 	budget := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: testNamespace, Name: g.Name},
-		Spec: policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{schedulingv1alpha1.LabelPodGroup: g.Name}}}}
+		Spec: policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{g.link(): g.Name}}}}
 	if err := s.kube.Tracker().Create(budgetResource, budget, testNamespace); err != nil {
 		panic(err)
 	}
@@ -225,6 +225,9 @@ func (s *storm) skewClocks() {
 	defer s.lock.Unlock()
 	by := time.Duration(s.random.IntN(7200)-3600) * time.Second
 	for _, g := range s.sortedGroups() {
+		if g.theirs {
+			continue // it has none
+		}
 		object, err := s.lock.Tracker().Get(groupResource, testNamespace, g.Name)
 		if err != nil {
 			panic(err)

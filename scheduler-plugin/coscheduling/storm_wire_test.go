@@ -21,6 +21,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 )
 
@@ -191,7 +192,11 @@ func (w *wires) bury(resource schema.GroupVersionResource, namespace, name strin
 	if err := w.tracker.Delete(resource, namespace, name); err != nil {
 		panic(err)
 	}
-	list, err := w.tracker.List(resource, kindsOf[resource.Resource], "")
+	kind := kindsOf[resource.Resource]
+	if resource == otherResource {
+		kind = dialect.SchedulerPlugins.Kind()
+	}
+	list, err := w.tracker.List(resource, kind, "")
 	if err != nil {
 		panic(err)
 	}

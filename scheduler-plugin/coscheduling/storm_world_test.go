@@ -29,7 +29,6 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
-	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
 )
 
@@ -58,6 +57,8 @@ type stormPod struct {
 	node        string
 	deleting    bool
 	succeeded   bool
+	// started says that it runs in the eyes of its kubelet, of those in gangs of scheduler-plugins.
+	started bool
 	// foreign says that somebody else than the scheduler bound it.
 	foreign bool
 	// serves says that it never ends by itself, and daemon, unless empty, that a DaemonSet
@@ -89,6 +90,8 @@ func (p *stormPod) runs() bool {
 // stormGroup is a PodGroup as the API server has it, and what has become of it.
 type stormGroup struct {
 	*schedulingv1alpha1.PodGroup
+	// theirs says that its PodGroup is one of scheduler-plugins.
+	theirs bool
 	exists bool
 	size   int // how many members its controller wants
 	next   int // the number of the next member
@@ -100,6 +103,8 @@ type stormGroup struct {
 	apart, spread, stores bool
 	// computes says that each member has a device, and shares that all have the same one.
 	computes, shares bool
+	// asks is how many cores its members ask for in all, those to come too; 0 for nothing.
+	asks int
 	// priority is that of all its members. Its PriorityClass may cap it.
 	priority int32
 	// Since the last calm: the lowest and the highest priority that it ranked with.
@@ -107,6 +112,10 @@ type stormGroup struct {
 
 	// whole says that its minimum was placed since it last had no member placed.
 	whole bool
+	// finished says that so many of its members have succeeded that its phase is final, and
+	// mostSucceeded is the most of them since the last calm. Both are of this group of its name.
+	finished      bool
+	mostSucceeded int
 	// excused says that something happened since which may have cut a placement
 	// short: a bind failed, a member or node went, the scheduler died.
 	excused bool
@@ -143,7 +152,7 @@ func (g *stormGroup) required() bool {
 }
 
 func (h *history) rank(g *stormGroup) line.Rank {
-	return line.Rank{Priority: h.priorityOf(g), Created: g.CreationTimestamp.Time, Key: dialect.Key{Namespace: g.Namespace, Name: g.Name}}
+	return line.Rank{Priority: h.priorityOf(g), Created: g.CreationTimestamp.Time, Key: g.key()}
 }
 
 type stormNode struct {
@@ -410,6 +419,7 @@ func (h *history) touch(group string) {
 	}
 	g.most = max(g.most, members+g.unseen)
 	g.leastMin = min(g.leastMin, g.Spec.MinMember)
+	g.finished = h.hasFinished(g) || g.finished
 	rank := h.priorityOf(g)
 	g.leastRank, g.mostRank = min(g.leastRank, rank), max(g.mostRank, rank)
 }

@@ -47,6 +47,10 @@ func SetDefaultsCoschedulingArgs(args *CoschedulingArgs) {
 	if args.Dialects.Volcano.Claim == "" {
 		args.Dialects.Volcano.Claim = ClaimAll
 	}
+	if args.Dialects.Volcano.Rivals == "" {
+		args.Dialects.Volcano.Rivals = RivalsRefuse
+	}
+	setReservationDefaults(&args.Dialects.Reservation)
 }
 
 // ValidateCoschedulingArgs says what is out of range in arguments whose defaults
@@ -81,7 +85,9 @@ func validateDialects(dialects *Dialects, path *field.Path) field.ErrorList {
 		oneOf(path.Child("schedulerPlugins", "mode"), &dialects.SchedulerPlugins.Mode, DialectAuto, DialectOn, DialectOff),
 		oneOf(volcano.Child("mode"), &dialects.Volcano.Mode, DialectAuto, DialectOn, DialectOff),
 		oneOf(volcano.Child("claim"), &dialects.Volcano.Claim, ClaimAll, ClaimNone),
+		oneOf(volcano.Child("rivals"), &dialects.Volcano.Rivals, RivalsRefuse, RivalsIgnore),
 		validateRules(dialects.Rules, path.Child("rules")),
+		validateReservation(&dialects.Reservation, path.Child("reservation")),
 	)
 }
 

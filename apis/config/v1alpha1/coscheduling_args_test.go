@@ -25,7 +25,9 @@ func TestDecodeCoschedulingArgs(t *testing.T) {
 			BindRetries:     ptr.To[int32](3),
 			Dialects: Dialects{
 				SchedulerPlugins: SchedulerPluginsDialect{Mode: DialectAuto},
-				Volcano:          VolcanoDialect{Mode: DialectAuto, Claim: ClaimAll},
+				Volcano:          VolcanoDialect{Mode: DialectAuto, Claim: ClaimAll, Rivals: RivalsRefuse},
+				Reservation: Reservation{Timeout: &metav1.Duration{Duration: 10 * time.Minute}, NamespacePercent: ptr.To[int32](50), Preemption: ptr.To(false),
+					Lockstep: ReservationStrict, SchedulerPlugins: ReservationStrict, Volcano: ReservationStrict},
 			},
 		}
 		change(args)
@@ -106,6 +108,30 @@ func TestDecodeCoschedulingArgs(t *testing.T) {
 			obj:     &runtime.Unknown{Raw: []byte(`{"dialects":{"koordinator":{"mode":"On"}}}`)},
 			wantErr: `unknown field "koordinator"`,
 		},
+		"room is kept for members to come": {
+			obj: &runtime.Unknown{Raw: []byte(`{"dialects":{"reservation":{"namespaces":["team-a","*"],"timeout":"0s","namespacePercent":100,"preemption":true,"volcano":"BestEffort","lockstep":"Off"}}}`)},
+			want: defaults(func(a *CoschedulingArgs) {
+				r := &a.Dialects.Reservation
+				r.Namespaces, r.Timeout.Duration, r.NamespacePercent, r.Preemption = []string{"team-a", "*"}, 0, ptr.To[int32](100), ptr.To(true)
+				r.Volcano, r.Lockstep = ReservationBestEffort, ReservationOff
+			}),
+		},
+		"room is kept for too long": {
+			obj:     &runtime.Unknown{Raw: []byte(`{"dialects":{"reservation":{"timeout":"25h"}}}`)},
+			wantErr: `dialects.reservation.timeout: Invalid value: "25h0m0s": must be from 0s to 24h0m0s`,
+		},
+		"more than the cluster has is kept": {
+			obj:     &runtime.Unknown{Raw: []byte(`{"dialects":{"reservation":{"namespacePercent":101}}}`)},
+			wantErr: `dialects.reservation.namespacePercent: Invalid value: 101: must be from 1 to 100`,
+		},
+		"a mode of reservations that there is not": {
+			obj:     &runtime.Unknown{Raw: []byte(`{"dialects":{"reservation":{"schedulerPlugins":"Maybe"}}}`)},
+			wantErr: `dialects.reservation.schedulerPlugins: Unsupported value: "Maybe": supported values: "Strict", "BestEffort", "Off"`,
+		},
+		"a namespace that can't be": {
+			obj:     &runtime.Unknown{Raw: []byte(`{"dialects":{"reservation":{"namespaces":["a.b"]}}}`)},
+			wantErr: `dialects.reservation.namespaces[0]: Invalid value: "a.b": must not contain dots`,
+		},
 		"arguments of another plugin": {
 			obj:     &runtime.Unknown{Raw: []byte(`{"kind":"NodeAffinityArgs"}`)},
 			wantErr: `want arguments of kind CoschedulingArgs, got "NodeAffinityArgs"`,
@@ -125,6 +151,27 @@ func TestDecodeCoschedulingArgs(t *testing.T) {
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("arguments (-want, +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestOnlyNamespacesThatAreEnabledHaveRoomKept.
+func TestOnlyNamespacesThatAreEnabledHaveRoomKept(t *testing.T) {
+	for name, tc := range map[string]struct {
+		namespaces []string
+		want       bool
+	}{
+		"none":    {nil, false},
+		"others":  {[]string{"b", "c"}, false},
+		"this":    {[]string{"b", "a"}, true},
+		"all":     {[]string{"*"}, true},
+		"in part": {[]string{"a-b"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := Reservation{Namespaces: tc.namespaces}
+			if got := r.Enables("a"); got != tc.want {
+				t.Errorf("enabled: %t, want %t", got, tc.want)
 			}
 		})
 	}

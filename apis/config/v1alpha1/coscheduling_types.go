@@ -54,6 +54,10 @@ type Dialects struct {
 	//
 	// +listType=set
 	Rules []GroupingRule `json:"rules,omitempty"`
+
+	// reservation says what room is kept for members of groups that are still to come, those of
+	// Lockstep among them.
+	Reservation Reservation `json:"reservation,omitzero"`
 }
 
 // GroupingRule says which Pods are a gang, without a PodGroup.
@@ -86,6 +90,47 @@ func GroupingRules() []GroupingRule {
 	return []GroupingRule{RuleAnnotations, RuleKueuePods, RuleMinAvailable, RuleJobSets, RuleLeaderWorkerSets, RuleJobs}
 }
 
+// Reservation says what room is kept for members of groups that are still to come. The groups ask
+// for it by minResources.
+type Reservation struct {
+	// namespaces are those in which groups may ask for it, at most 1000; "*" is all of them. In
+	// others minResources mean nothing. Default none.
+	Namespaces []string `json:"namespaces,omitempty"`
+
+	// timeout is for how long room is kept at most without a member that comes, up to 24h; three
+	// times that is for how long it is kept in all. Groups may only ask for less. 0 keeps none:
+	// whether there is room for all is only looked at when a group starts. Default 10m.
+	Timeout *metav1.Duration `json:"timeout,omitempty"`
+
+	// namespacePercent is how much of each resource of the cluster is kept at most for all
+	// groups of one namespace, 1 to 100. Default 50.
+	NamespacePercent *int32 `json:"namespacePercent,omitempty"`
+
+	// preemption says that Pods of lower priority may be evicted for members that are still to
+	// come. Default false.
+	Preemption *bool `json:"preemption,omitempty"`
+
+	// lockstep, schedulerPlugins and volcano say for groups of each of these kinds when they
+	// start: Strict, BestEffort or Off. Default Strict.
+	Lockstep         ReservationMode `json:"lockstep,omitempty"`
+	SchedulerPlugins ReservationMode `json:"schedulerPlugins,omitempty"`
+	Volcano          ReservationMode `json:"volcano,omitempty"`
+}
+
+// ReservationMode says when a group starts that asks for room for members to come.
+//
+// +enum
+type ReservationMode string
+
+const (
+	// ReservationStrict: when there is room for its minimum and for all that it asks for.
+	ReservationStrict ReservationMode = "Strict"
+	// ReservationBestEffort: when there is room for its minimum. What else there is is kept.
+	ReservationBestEffort ReservationMode = "BestEffort"
+	// ReservationOff: when there is room for its minimum. Nothing is kept.
+	ReservationOff ReservationMode = "Off"
+)
+
 // SchedulerPluginsDialect says whether the PodGroups of scheduler-plugins are served.
 type SchedulerPluginsDialect struct {
 	// mode is Auto, On or Off. Default Auto.
@@ -101,7 +146,23 @@ type VolcanoDialect struct {
 	// tools create no Pods before the status of their group says that it may have some. Default
 	// All.
 	Claim ClaimPolicy `json:"claim,omitempty"`
+	// rivals says what to do while another scheduler serves the name volcano, too: Refuse or Ignore.
+	// Both would place the same Pods, and write the same groups. Default Refuse.
+	Rivals RivalPolicy `json:"rivals,omitempty"`
 }
+
+// RivalPolicy says what to do with the groups of a dialect while another scheduler of the same name
+// places their Pods.
+//
+// +enum
+type RivalPolicy string
+
+const (
+	// RivalsRefuse: leave them to it. None of their Pods is placed, and no status is written.
+	RivalsRefuse RivalPolicy = "Refuse"
+	// RivalsIgnore: serve them all the same. The one who says so knows better.
+	RivalsIgnore RivalPolicy = "Ignore"
+)
 
 // ClaimPolicy says which groups without Pods are this scheduler's.
 //

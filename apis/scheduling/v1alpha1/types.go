@@ -4,6 +4,8 @@
 package v1alpha1
 
 import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -13,6 +15,15 @@ const (
 	LabelPodGroup = "scheduling.lockstep.dev/pod-group"
 	// LabelRole names the role of a Pod in its group, for minRoleMember.
 	LabelRole = "scheduling.lockstep.dev/role"
+)
+
+// Annotations of a group that has room kept for members that are still to come.
+const (
+	// AnnotationReservationTimeout is how long that room is kept at most without a member that
+	// comes, such as 5m. It only shortens what the scheduler's configuration says.
+	AnnotationReservationTimeout = "scheduling.lockstep.dev/reservation-timeout"
+	// AnnotationExpectedMembers is how many members there are to be in all.
+	AnnotationExpectedMembers = "scheduling.lockstep.dev/expected-members"
 )
 
 // DefaultQueue is the queue of a group that names none.
@@ -80,6 +91,14 @@ type PodGroupSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(role, self[role] >= 1)",message="every value of minRoleMember must be at least 1"
 	// +kubebuilder:validation:XValidation:rule="self.all(role, self[role] <= 2147483647)",message="every value of minRoleMember must be at most 2147483647"
 	MinRoleMember map[string]int32 `json:"minRoleMember,omitempty"`
+
+	// minResources are the resources of all members together, those that are still to come
+	// too. The group starts when there is room for them, and what members do not take yet
+	// is kept for others of it, within limits that the scheduler's configuration sets: by default
+	// nothing is. Only what nodes can have counts. Default empty. Mutable.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=64
+	MinResources map[corev1.ResourceName]resource.Quantity `json:"minResources,omitempty"`
 
 	// priorityClassName ranks the group among others and chooses victims, but never
 	// above the highest priority among its members. Default: that. Immutable.

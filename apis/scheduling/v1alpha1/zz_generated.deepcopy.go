@@ -8,6 +8,8 @@
 package v1alpha1
 
 import (
+	"k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
@@ -94,6 +96,13 @@ func (in *PodGroupSpec) DeepCopyInto(out *PodGroupSpec) {
 		*out = make(map[string]int32, len(*in))
 		for key, val := range *in {
 			(*out)[key] = val
+		}
+	}
+	if in.MinResources != nil {
+		in, out := &in.MinResources, &out.MinResources
+		*out = make(map[v1.ResourceName]resource.Quantity, len(*in))
+		for key, val := range *in {
+			(*out)[key] = val.DeepCopy()
 		}
 	}
 	if in.Topology != nil {

@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -27,6 +28,8 @@ type stage struct {
 	cluster *harness.Cluster
 	// kube speaks protobuf, as schedulers do.
 	kube kubernetes.Interface
+	// groups is for the PodGroups of other projects.
+	groups dynamic.Interface
 }
 
 // onStage measures on a stage of so many nodes.
@@ -41,7 +44,11 @@ func onStage(ctx context.Context, b *harness.Bench, nodes int, measure func(cont
 	if err != nil {
 		return err
 	}
-	s := &stage{Bench: b, cluster: cluster, kube: kube}
+	groups, err := dynamic.NewForConfig(cluster.Config)
+	if err != nil {
+		return err
+	}
+	s := &stage{Bench: b, cluster: cluster, kube: kube, groups: groups}
 	if _, err := cluster.CreateNamespace(ctx, metav1.ObjectMeta{Name: objects.Namespace}); err != nil {
 		return err
 	}

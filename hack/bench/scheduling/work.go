@@ -27,8 +27,12 @@ func pods(n int, of scheduler) objects.Work {
 
 // createGroups and createPods create all that w is.
 func (s *stage) createGroups(ctx context.Context, w objects.Work) error {
-	return harness.Parallel(ctx, w.Gangs, func(ctx context.Context, i int) error {
-		_, err := s.cluster.Lockstep.SchedulingV1alpha1().PodGroups(objects.Namespace).Create(ctx, w.Group(i), metav1.CreateOptions{})
+	return harness.Parallel(ctx, w.Gangs, func(ctx context.Context, i int) (err error) {
+		if w.Dialect != "" {
+			_, err = s.groups.Resource(w.Dialect.Resource()).Namespace(objects.Namespace).Create(ctx, w.ForeignGroup(i), metav1.CreateOptions{})
+		} else {
+			_, err = s.cluster.Lockstep.SchedulingV1alpha1().PodGroups(objects.Namespace).Create(ctx, w.Group(i), metav1.CreateOptions{})
+		}
 		if err != nil {
 			return fmt.Errorf("creating PodGroup %d: %w", i, err)
 		}
@@ -64,6 +68,12 @@ func (s *stage) clear(ctx context.Context) error {
 	}
 	if err := s.cluster.Lockstep.SchedulingV1alpha1().PodGroups(objects.Namespace).DeleteCollection(ctx, now, metav1.ListOptions{}); err != nil {
 		return fmt.Errorf("deleting PodGroups: %w", err)
+	}
+	for _, dialect := range objects.Foreign {
+		err := s.groups.Resource(dialect.Resource()).Namespace(objects.Namespace).DeleteCollection(ctx, now, metav1.ListOptions{})
+		if err != nil && !apierrors.IsNotFound(err) { // not found if this case has not installed the kind
+			return fmt.Errorf("deleting PodGroups of %s: %w", dialect, err)
+		}
 	}
 	return nil
 }

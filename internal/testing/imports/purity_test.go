@@ -37,6 +37,8 @@ func purePackages() []string {
 		"scheduler-plugin/coscheduling/news",
 		"scheduler-plugin/coscheduling/planner",
 		"scheduler-plugin/coscheduling/podwatch",
+		"scheduler-plugin/coscheduling/provision",
+		"scheduler-plugin/coscheduling/rivals",
 		"scheduler-plugin/coscheduling/victims",
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/podgroup"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/provision"
 )
 
 // Group is what the scheduler knows of a PodGroup of any dialect. Nobody changes it.
@@ -29,6 +30,9 @@ type Group struct {
 	// Owner is what the group was made for, with Pods of its own: then only the Pods that it
 	// controls are members. Nil if the link alone makes a member.
 	Owner *metav1.OwnerReference
+	// MadeFor is the kind of the first owner of the object, for which a tool has made the group. Empty
+	// for Own, and if there is no owner. Other than Owner, it says nothing of members.
+	MadeFor string
 	// Spec is what is asked for.
 	Spec Spec
 	// Conditions are what the object says of the gang: whether it is placed, and why not. Of
@@ -53,13 +57,32 @@ type Spec struct {
 	Topology []schedulingv1alpha1.TopologyConstraint
 	// DisruptionMode is what preemption may take of the group once it is placed.
 	DisruptionMode schedulingv1alpha1.DisruptionMode
+	// Provision is what room is to be kept for members that are still to come.
+	Provision Provision
+}
+
+// Provision is what a group asks to have kept for members that are still to come; see package
+// provision.
+type Provision struct {
+	// Resources are those of all members together, as far as nodes can have them; nil if the
+	// group asks for none.
+	Resources provision.Amounts
+	// Members is how many members there are to be in all, 0 if that is not known.
+	Members int
+	// Timeout is how long the room is to be kept at most without a member that comes. 0: the
+	// group does not say.
+	Timeout time.Duration
 }
 
 // Equal says whether two specs ask for the same.
 func (s *Spec) Equal(other *Spec) bool {
 	return s.Minimum.Members == other.Minimum.Members && maps.Equal(s.Minimum.Roles, other.Minimum.Roles) &&
 		s.PriorityClassName == other.PriorityClassName && slices.Equal(s.Topology, other.Topology) &&
-		s.DisruptionMode == other.DisruptionMode
+		s.DisruptionMode == other.DisruptionMode && s.Provision.equal(&other.Provision)
+}
+
+func (p *Provision) equal(other *Provision) bool {
+	return p.Members == other.Members && p.Timeout == other.Timeout && p.Resources.Equal(other.Resources)
 }
 
 // HeldBy says whether so many members are the group's minimum, or more.

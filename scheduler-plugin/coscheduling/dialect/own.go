@@ -6,6 +6,7 @@ package dialect
 import (
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/podgroup"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/provision"
 )
 
 // KeyOfOwn is the key of the gang of a PodGroup of Lockstep's.
@@ -28,6 +29,7 @@ func FromOwn(group *schedulingv1alpha1.PodGroup) *Group {
 			PriorityClassName: group.Spec.PriorityClassName,
 			Topology:          group.Spec.Topology,
 			DisruptionMode:    group.Spec.DisruptionMode,
+			Provision:         provisionOf(provision.Of(group.Spec.MinResources), 0, group.Annotations),
 		},
 		Conditions: group.Status.Conditions,
 	}

@@ -10,12 +10,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/reference"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/podgroup"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/provision"
 )
 
 // TestAPodGroupOfOursIsReadAsItIs.
@@ -27,15 +29,18 @@ func TestAPodGroupOfOursIsReadAsItIs(t *testing.T) {
 	conditions := []schedulingv1alpha1.PodGroupCondition{{Type: schedulingv1alpha1.ConditionScheduled, Status: metav1.ConditionTrue}}
 	got := FromOwn(&schedulingv1alpha1.PodGroup{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "ring", UID: "uid", ResourceVersion: "7", Generation: 3,
-			CreationTimestamp: metav1.NewTime(created), OwnerReferences: []metav1.OwnerReference{*owner}},
+			CreationTimestamp: metav1.NewTime(created), OwnerReferences: []metav1.OwnerReference{*owner},
+			Annotations: map[string]string{"scheduling.lockstep.dev/reservation-timeout": "5m", "scheduling.lockstep.dev/expected-members": "7"}},
 		Spec: schedulingv1alpha1.PodGroupSpec{MinMember: 4, MinRoleMember: map[string]int32{"ps": 1}, PriorityClassName: "high",
-			Queue: "default", Topology: topology, DisruptionMode: schedulingv1alpha1.DisruptPod},
+			Queue: "default", Topology: topology, DisruptionMode: schedulingv1alpha1.DisruptPod,
+			MinResources: map[corev1.ResourceName]resource.Quantity{"cpu": resource.MustParse("13"), "limits.cpu": resource.MustParse("20")}},
 		Status: schedulingv1alpha1.PodGroupStatus{Conditions: conditions},
 	})
 	want := &Group{
 		Key: Key{Dialect: Own, Namespace: "ns", Name: "ring"}, UID: "uid", ResourceVersion: "7", Generation: 3, Created: created, Owner: owner,
 		Spec: Spec{Minimum: podgroup.Minimum{Members: 4, Roles: map[string]int32{"ps": 1}}, PriorityClassName: "high",
-			Topology: topology, DisruptionMode: schedulingv1alpha1.DisruptPod},
+			Topology: topology, DisruptionMode: schedulingv1alpha1.DisruptPod,
+			Provision: Provision{Resources: provision.Amounts{"cpu": 13000}, Timeout: 5 * time.Minute, Members: 7}},
 		Conditions: conditions,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -50,6 +55,7 @@ func TestAnythingElseThatIsAskedForIsNews(t *testing.T) {
 		"PriorityClassName": func(s *Spec) { s.PriorityClassName = "high" },
 		"Topology":          func(s *Spec) { s.Topology = []schedulingv1alpha1.TopologyConstraint{{Key: "rack"}} },
 		"DisruptionMode":    func(s *Spec) { s.DisruptionMode = schedulingv1alpha1.DisruptPod },
+		"Provision":         func(s *Spec) { s.Provision.Resources = provision.Amounts{"cpu": 1} },
 	}
 	if before, after := (Spec{}), (Spec{Minimum: podgroup.Minimum{Members: 1}}); before.Equal(&after) {
 		t.Error("a spec that asks for more members is taken for the same")

@@ -6,6 +6,7 @@ package dialect
 import (
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,6 +14,7 @@ import (
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/podgroup"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/provision"
 )
 
 // The phases of a PodGroup of scheduler-plugins, as its own controller writes them.
@@ -31,13 +33,15 @@ const (
 )
 
 // FromSchedulerPlugins is the Group that a PodGroup of scheduler-plugins stands for. What can't
-// be read counts as not said. minResources and scheduleTimeoutSeconds say nothing to this
-// scheduler: nothing is held while a gang waits.
+// be read counts as not said. scheduleTimeoutSeconds is for how long room is kept for members that
+// are still to come: nothing is held while a gang waits.
 func FromSchedulerPlugins(object *unstructured.Unstructured) *Group {
 	group := fromObject(SchedulerPlugins, object)
 	group.Spec = Spec{
 		Minimum:        podgroup.Minimum{Members: max(1, numberIn(object, "spec", "minMember"))},
 		DisruptionMode: schedulingv1alpha1.DisruptGang,
+		Provision: provisionOf(resourcesIn(object, "spec", "minResources"),
+			time.Duration(numberIn(object, "spec", "scheduleTimeoutSeconds"))*time.Second, object.GetAnnotations()),
 	}
 	group.Asked = group.Spec.Minimum.Members
 	status := Status{
@@ -61,7 +65,7 @@ func FromSchedulerPlugins(object *unstructured.Unstructured) *Group {
 
 // fromObject is what all objects of other projects have in common.
 func fromObject(d Dialect, object *unstructured.Unstructured) *Group {
-	return &Group{
+	group := &Group{
 		Key:             Key{Dialect: d, Namespace: object.GetNamespace(), Name: object.GetName()},
 		UID:             object.GetUID(),
 		ResourceVersion: object.GetResourceVersion(),
@@ -69,6 +73,10 @@ func fromObject(d Dialect, object *unstructured.Unstructured) *Group {
 		Created:         object.GetCreationTimestamp().Time,
 		PhaseBy:         phaseBy(object),
 	}
+	if owners := object.GetOwnerReferences(); len(owners) > 0 {
+		group.MadeFor = owners[0].Kind
+	}
+	return group
 }
 
 // numberIn is a number of an object, 0 if there is none or it can't be one.
@@ -78,6 +86,16 @@ func numberIn(object *unstructured.Unstructured, path ...string) int32 {
 		return 0
 	}
 	return number(value)
+}
+
+// resourcesIn are a list of resources of an object, nil if there is none.
+func resourcesIn(object *unstructured.Unstructured, path ...string) provision.Amounts {
+	value, found, err := unstructured.NestedFieldNoCopy(object.Object, path...)
+	if err != nil || !found {
+		return nil
+	}
+	list, _ := value.(map[string]any)
+	return provision.Read(list)
 }
 
 // nextOfSchedulerPlugins is the status of a PodGroup of scheduler-plugins that follows from the

@@ -17,6 +17,7 @@ import (
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/podgroup"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/provision"
 )
 
 // object is an object as a watch shows it.
@@ -40,8 +41,9 @@ func TestWhatATrainingOperatorWritesIsRead(t *testing.T) {
 		"status": {"phase": "Running", "occupiedBy": "ns/tj", "running": 2, "succeeded": 1}}`))
 	want := &Group{
 		Key: Key{Dialect: SchedulerPlugins, Namespace: "ns", Name: "tj"}, UID: "u", ResourceVersion: "7", Generation: 2,
-		Created: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
-		Spec:    Spec{Minimum: podgroup.Minimum{Members: 3}, DisruptionMode: schedulingv1alpha1.DisruptGang},
+		Created: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), MadeFor: "TFJob",
+		Spec: Spec{Minimum: podgroup.Minimum{Members: 3}, DisruptionMode: schedulingv1alpha1.DisruptGang,
+			Provision: Provision{Resources: provision.Amounts{"cpu": 3000}, Timeout: time.Minute}},
 		Conditions: []schedulingv1alpha1.PodGroupCondition{
 			{Type: schedulingv1alpha1.ConditionScheduled, Status: metav1.ConditionTrue, Reason: schedulingv1alpha1.ReasonScheduled},
 			{Type: schedulingv1alpha1.ConditionUnschedulable, Status: metav1.ConditionFalse, Reason: schedulingv1alpha1.ReasonScheduled},
@@ -67,12 +69,16 @@ func TestWhatCantBeReadIsNotSaid(t *testing.T) {
 		"a minimum in words":          {`{"minMember": "three"}`, 1},
 		"a minimum with a fraction":   {`{"minMember": 3.0}`, 3},
 		"a minimum above all numbers": {`{"minMember": 99999999999}`, 2147483647},
-		"quantities that are none":    {`{"minMember": 2, "minResources": {"cpu": "many"}}`, 2},
+		"quantities that are none":    {`{"minMember": 2, "minResources": {"cpu": "many"}, "scheduleTimeoutSeconds": "soon"}`, 2},
+		"resources that are no list":  {`{"minMember": 2, "minResources": ["cpu"]}`, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := FromSchedulerPlugins(object(t, `{"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup", "metadata": {"name": "g"}, "spec": `+tc.spec+`}`))
 			if got.Spec.Minimum.Members != tc.want {
 				t.Errorf("the minimum is %d, want %d", got.Spec.Minimum.Members, tc.want)
+			}
+			if diff := cmp.Diff(Provision{}, got.Spec.Provision); diff != "" {
+				t.Errorf("room is to be kept (-want, +got):\n%s", diff)
 			}
 		})
 	}

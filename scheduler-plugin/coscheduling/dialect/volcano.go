@@ -40,6 +40,7 @@ func FromVolcano(object *unstructured.Unstructured) *Group {
 	group.Spec = Spec{
 		Minimum:        podgroup.Minimum{Members: max(1, group.Asked), Roles: rolesOfVolcano(object, group.Asked)},
 		DisruptionMode: schedulingv1alpha1.DisruptGang,
+		Provision:      provisionOf(resourcesIn(object, "spec", "minResources"), 0, object.GetAnnotations()),
 	}
 	group.Spec.PriorityClassName, _, _ = unstructured.NestedString(object.Object, "spec", "priorityClassName")
 	status := Status{

@@ -14,6 +14,7 @@ import (
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/podgroup"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/provision"
 )
 
 // volcanoGroup is a group of Volcano's with a spec and a status.
@@ -35,7 +36,7 @@ func TestWhatAVolcanoGroupAsksFor(t *testing.T) {
 		"no spec":                       {`null`, 0, Spec{Minimum: podgroup.Minimum{Members: 1}}},
 		"none, which is planned as one": {`{"minMember": 0}`, 0, Spec{Minimum: podgroup.Minimum{Members: 1}}},
 		"as training-operator writes it": {`{"minMember": 3, "queue": "default", "minResources": {"cpu": "3"}}`, 3,
-			Spec{Minimum: podgroup.Minimum{Members: 3}}},
+			Spec{Minimum: podgroup.Minimum{Members: 3}, Provision: Provision{Resources: provision.Amounts{"cpu": 3000}}}},
 		"a priority":                    {`{"minMember": 2, "priorityClassName": "high"}`, 2, Spec{Minimum: podgroup.Minimum{Members: 2}, PriorityClassName: "high"}},
 		"minima of roles":               {`{"minMember": 3, "minTaskMember": {"ps": 1, "worker": 2}}`, 3, Spec{Minimum: podgroup.Minimum{Members: 3, Roles: map[string]int32{"ps": 1, "worker": 2}}}},
 		"minima of roles above all":     {`{"minMember": 2, "minTaskMember": {"ps": 1, "worker": 2}}`, 2, Spec{Minimum: podgroup.Minimum{Members: 2}}},

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/provision"
 )
 
 // Rules are by what Pods are judged.
@@ -24,6 +25,9 @@ type Rules struct {
 	ClassValue func(name string) (int32, bool)
 	// ClassKey is equal for members that need the same of a node and have the same role.
 	ClassKey func(pod *corev1.Pod, role string) string
+	// Provision is what the configuration says of room for members to come of a gang; nil for
+	// none.
+	Provision func(gang dialect.Key) provision.Terms
 }
 
 // Config is what Gangs asks others, and what it asks of them. All functions are set. They are
@@ -42,6 +46,9 @@ type Config struct {
 	// and the gang can't go on. The rest does not count for the gang from then on.
 	// SetLeaving takes that back for a Pod that could not be evicted.
 	Dissolve func(group *dialect.Group, rest []*corev1.Pod)
+	// BoundElsewhere tells of a member that waited here, and was bound by somebody else. Only who
+	// leads is told.
+	BoundElsewhere func(pod *corev1.Pod)
 	// Idle tells of a gang that is not complete, of which members wait.
 	Idle func(gang dialect.Key)
 }

@@ -57,6 +57,8 @@ type gang struct {
 	// or is.
 	incompleteSince time.Time
 	record          news.Record // what was written of it
+	// provided is what room is kept for members that are still to come.
+	provided provided
 }
 
 func newGang(key dialect.Key, rules *Rules, now time.Time) *gang {

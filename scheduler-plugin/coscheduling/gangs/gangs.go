@@ -17,7 +17,8 @@ import (
 // Gangs knows the gangs: their PodGroups, their members and who of them is in line. It is
 // safe for concurrent use.
 //
-// Invariant: once it is synced, just the gangs that are complete are in line.
+// Invariant: once it is synced, just the gangs that are complete are in line, and those for which
+// room is to be sought for members to come.
 //
 // Lock order: the scheduling queue calls Gangs with a lock of its own held. So Gangs never
 // calls the queue; the functions of its Config only leave a note.
@@ -165,7 +166,14 @@ func (t *Gangs) SetPod(pod *corev1.Pod) {
 	if key.Dialect != dialect.Own && m.pod.Status.Phase != pod.Status.Phase && t.synced {
 		t.config.Report(key, 0) // the group counts its Pods by their phases
 	}
+	if t.synced && g.isBoundElsewhere(m, pod) {
+		t.config.BoundElsewhere(pod)
+	}
+	hasEnded := m.pod.Status.Phase != pod.Status.Phase && pod.Status.Phase == corev1.PodSucceeded
 	isNews, wasPlaced := g.see(m, pod, t.config.Now())
+	if hasEnded && !isNews && g.provided.due != nil {
+		t.changed(g) // it may have been the last one for which others may come
+	}
 	t.settle(g)
 	t.doubt(g)
 	if isNews {
@@ -285,19 +293,23 @@ func (t *Gangs) changed(g *gang) {
 		t.line.Happened(line.Event{Kind: line.Anything, By: g.key}, t.config.Now())
 		t.config.Stir()
 	}
+	g.provide(t.config.Now())
 	if g.complete() {
 		g.incompleteSince = time.Time{}
+	} else if g.incompleteSince.IsZero() {
+		g.incompleteSince = t.config.Now()
+	}
+	if g.inLine() {
 		t.line.Enter(g.rank(), g.lacksMinimum(), t.config.Now())
 		t.doubt(g)
-		t.config.Stir()
+	} else {
+		t.line.Leave(g.key, t.config.Now())
+	}
+	t.config.Stir() // another one may be next, and room may be given up
+	if g.complete() {
 		t.config.Report(g.key, 0)
 		return
 	}
-	if g.incompleteSince.IsZero() {
-		g.incompleteSince = t.config.Now()
-	}
-	t.line.Leave(g.key, t.config.Now())
-	t.config.Stir() // another one may be next, and room may be given up
 	if g.waiting.Total > 0 {
 		t.config.Idle(g.key)
 	}

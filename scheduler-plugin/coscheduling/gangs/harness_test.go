@@ -39,6 +39,8 @@ type bench struct {
 	report map[dialect.Key]time.Duration
 	// dissolved are the names of the Pods that are to be evicted with others.
 	dissolved []string
+	// elsewhere are the names of the Pods that somebody else has bound.
+	elsewhere []string
 	// starvesAfter is after what time gangs that are refused starve; 0 for never.
 	starvesAfter time.Duration
 }
@@ -62,10 +64,12 @@ func newBlindBench() *bench {
 			ClassValue: func(string) (int32, bool) { return 0, false },
 			ClassKey:   func(_ *corev1.Pod, role string) string { return "class of a " + role },
 		},
-		Now:    func() time.Time { return b.time },
-		Stir:   func() {},
-		Idle:   func(dialect.Key) {},
-		Report: func(key dialect.Key, d time.Duration) { b.report[key] = d },
+		Now:  func() time.Time { return b.time },
+		Stir: func() {},
+		Idle: func(dialect.Key) {},
+
+		BoundElsewhere: func(pod *corev1.Pod) { b.elsewhere = append(b.elsewhere, pod.Name) },
+		Report:         func(key dialect.Key, d time.Duration) { b.report[key] = d },
 		Dissolve: func(_ *dialect.Group, rest []*corev1.Pod) {
 			for _, pod := range rest {
 				b.dissolved = append(b.dissolved, pod.Name)

@@ -10,6 +10,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
+
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/provision"
 )
 
 // memberState is what a member means to its gang.
@@ -56,6 +58,11 @@ type member struct {
 	minimum int32
 	// class is the Pod's class key, empty while nobody has asked for it.
 	class string
+	// takes is what the Pod takes of a node as of a generation, nil while nobody has asked for it.
+	takes   provision.Amounts
+	takesAt int64
+	// placedSince is since when it was first asked for; see placedAt.
+	placedSince time.Time
 }
 
 // state is what a member counts as. serves says which scheduler names are served by this

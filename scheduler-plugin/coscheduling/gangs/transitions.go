@@ -48,6 +48,7 @@ func (g *gang) loseGroup(now time.Time) {
 func (g *gang) inheritNothing() {
 	g.record = news.Record{}
 	g.kept = ""
+	g.provided = provided{}
 	g.bindings.forget()
 	g.failedMembers, g.deletedMembers = 0, 0
 }
@@ -87,6 +88,13 @@ func (g *gang) see(m *member, pod *corev1.Pod, now time.Time) (isNews, wasPlaced
 	}
 	isNews = g.state(m) != before || m.bound() != wasBound || m.isStranger() != wasStranger || was.Generation != pod.Generation || relabelled || saysAnother
 	return isNews, before == memberPlaced && !m.isStranger()
+}
+
+// isBoundElsewhere says whether somebody else has bound a member that waits, as its Pod is now. One
+// that this scheduler has placed before may have been bound by it, though it was told that the
+// binding had failed.
+func (g *gang) isBoundElsewhere(m *member, pod *corev1.Pod) bool {
+	return pod.Spec.NodeName != "" && m.placement == 0 && g.state(m) == memberWaiting
 }
 
 // drop forgets a Pod that is gone. It says whether that concerns the gang, and whether the

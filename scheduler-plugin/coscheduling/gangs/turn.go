@@ -50,6 +50,7 @@ func (t *Gangs) Assume(view *View, nodes map[types.UID]string) bool {
 	if g == nil || !g.isOf(view.Group.UID) || !g.assume(nodes, t.config.Now()) {
 		return false
 	}
+	g.provide(t.config.Now())
 	// Of the rest the turn tells in a moment, unless it is gone.
 	rest := len(nodes) < len(view.Waiting) && g.complete()
 	t.line.Placed(g.key, rest, t.config.Now())
@@ -80,7 +81,7 @@ func (t *Gangs) Refuse(key dialect.Key, uid types.UID, why line.Refusal, terms l
 	if g == nil || !g.isOf(uid) {
 		return
 	}
-	if !g.complete() {
+	if !g.inLine() {
 		t.line.Leave(key, t.config.Now()) // its last member that waited has gone in its turn
 	}
 	t.line.Refused(key, why, terms, t.config.Now())

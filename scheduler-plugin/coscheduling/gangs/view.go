@@ -12,10 +12,11 @@ import (
 	"github.com/lockstep-k8s/lockstep/podgroup"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/provision"
 )
 
-// View is a gang as it is when its turn begins. At least one member waits. Nobody changes
-// it, whatever becomes of the gang.
+// View is a gang as it is when its turn begins. At least one member waits, or room is to be
+// sought for members that are still to come. Nobody changes it, whatever becomes of the gang.
 type View struct {
 	Key   dialect.Key
 	Rank  line.Rank
@@ -32,6 +33,8 @@ type View struct {
 	// Failures are the turns in a row that have found no place.
 	Since    time.Time
 	Failures int
+	// Provision is what room is to be kept for members that are still to come, nil for none.
+	Provision *provision.Due
 }
 
 // Broken says whether members are placed, but too few.
@@ -53,7 +56,7 @@ type Standing struct {
 
 // viewOf is a gang as a turn sees it that begins now.
 func viewOf(g *gang) View {
-	v := View{Key: g.key, Rank: g.rank(), Group: g.group, Placed: g.placed.Plus(podgroup.Tally{})}
+	v := View{Key: g.key, Rank: g.rank(), Group: g.group, Placed: g.placed.Plus(podgroup.Tally{}), Provision: g.provided.due}
 	for _, m := range g.members {
 		switch g.state(m) {
 		case memberWaiting:

@@ -4,8 +4,10 @@
 package kube
 
 import (
+	"fmt"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/util/validation"
 	kubeschedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 )
@@ -35,7 +37,12 @@ type Profiles []kubeschedulerconfig.KubeSchedulerProfile
 // Attachable says whether some profile runs the PreEnqueue of a plugin, where it is found when
 // it is attached: it is enabled there, or under multiPoint and not disabled there.
 func (p Profiles) Attachable(plugin string) bool {
-	return slices.ContainsFunc(p, func(profile kubeschedulerconfig.KubeSchedulerProfile) bool {
+	return p.first(plugin) >= 0
+}
+
+// first is the index of the first profile that runs the PreEnqueue of a plugin, -1 if none does.
+func (p Profiles) first(plugin string) int {
+	return slices.IndexFunc(p, func(profile kubeschedulerconfig.KubeSchedulerProfile) bool {
 		if profile.Plugins == nil {
 			return false
 		}
@@ -47,6 +54,29 @@ func (p Profiles) Attachable(plugin string) bool {
 		return slices.Contains(namesOf(profile.Plugins.MultiPoint.Enabled), plugin) &&
 			!slices.Contains(disabled, plugin) && !slices.Contains(disabled, "*")
 	})
+}
+
+// Also are the profiles, and for each of the names a copy of the first one that runs a plugin, so
+// that Pods of that schedulerName are scheduled in the same way. A name is an error that is none
+// for a scheduler, or has a profile already.
+func (p Profiles) Also(plugin string, names []string) (Profiles, error) {
+	all := slices.Clone(p)
+	for _, name := range names {
+		if wrong := validation.IsDNS1123Subdomain(name); len(wrong) > 0 {
+			return nil, fmt.Errorf("%q is no name of a scheduler: %s", name, wrong[0])
+		}
+		if slices.ContainsFunc(all, func(profile kubeschedulerconfig.KubeSchedulerProfile) bool { return profile.SchedulerName == name }) {
+			return nil, fmt.Errorf("the scheduler name %s is served already", name)
+		}
+		i := all.first(plugin)
+		if i < 0 {
+			return nil, fmt.Errorf("no profile enables the plugin %s", plugin)
+		}
+		profile := all[i].DeepCopy()
+		profile.SchedulerName = name
+		all = append(all, *profile)
+	}
+	return all, nil
 }
 
 // DisablePreEnqueue leaves a plugin out of the extension point PreEnqueue.

@@ -139,3 +139,26 @@ func TestAPluginIsLeftOutOfPreEnqueueAlone(t *testing.T) {
 		}
 	}
 }
+
+// TestMoreNamesAreServedLikeTheFirst that runs the plugin.
+func TestMoreNamesAreServedLikeTheFirst(t *testing.T) {
+	profiles := profilesOf(t, `[{schedulerName: b}, {schedulerName: a, plugins: {multiPoint: {enabled: [{name: Own}]}}}]`)
+	all, err := profiles.Also("Own", []string{"volcano", "third"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	schedulers := made(t, all)
+	if len(schedulers) != 4 || len(profiles) != 2 {
+		t.Fatalf("%d names are served, and %d were asked for by profiles", len(schedulers), len(profiles))
+	}
+	for _, name := range []string{"volcano", "third"} {
+		if got, want := EnabledIn(schedulers[name]), EnabledIn(schedulers["a"]); !slices.Equal(got.Filter, want.Filter) || !slices.Contains(got.Filter, "Own") {
+			t.Errorf("%s filters by %v, want %v", name, got.Filter, want.Filter)
+		}
+	}
+	for _, wrong := range []string{"", "Not A Name", "b"} {
+		if _, err := profiles.Also("Own", []string{wrong}); err == nil {
+			t.Errorf("the name %q is served", wrong)
+		}
+	}
+}

@@ -46,10 +46,14 @@ func (g *Gang) News(now time.Time, transitionID string) (conditions []scheduling
 			return nil, left
 		}
 	}
+	hint, again := g.Hint(now)
+	if hint != "" && again == 0 {
+		v.message += "; " + likelyCause + hint
+	}
 	before := g.Record.ConditionsOf(g.Group)
 	switch v.compare(before) {
 	case changeNone:
-		return nil, 0
+		return nil, again
 	case changeMessage:
 		if v.scheduled {
 			return nil, 0 // before is from a dialect whose groups keep no message
@@ -58,7 +62,7 @@ func (g *Gang) News(now time.Time, transitionID string) (conditions []scheduling
 			return nil, left
 		}
 	}
-	return v.conditions(before, transitionID, metav1.NewTime(now), g.Group.Generation), 0
+	return v.conditions(before, transitionID, metav1.NewTime(now), g.Group.Generation), again
 }
 
 // verdict is what the gang's conditions are to say now. The bool is false if that is

@@ -6,6 +6,7 @@
 // follows from a value, a Gang, and the time:
 //
 //	what the conditions of a PodGroup say       conditions.go
+//	why members that are missing don't come     hints.go
 //	which Pod that waits is told what           marks.go
 //	for which node it is nominated              nominations.go
 //	when a PriorityClass does not count         capped.go

@@ -27,6 +27,7 @@ func TestPlaceImportsNothingThatActs(t *testing.T) {
 		ours + "scheduler-plugin/coscheduling/kube",
 		ours + "scheduler-plugin/coscheduling/line",
 		ours + "scheduler-plugin/coscheduling/planner",
+		ours + "scheduler-plugin/coscheduling/provision",
 		ours + "scheduler-plugin/coscheduling/room",
 		ours + "scheduler-plugin/coscheduling/victims",
 		"k8s.io/component-helpers/scheduling/corev1",

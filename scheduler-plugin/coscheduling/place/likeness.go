@@ -29,6 +29,10 @@ func (g *Gang) Shape() string {
 	spec := &g.Group.Spec
 	h := sha256.New()
 	fmt.Fprintf(h, "%d %t %d %v %v", g.Rank.Priority, g.MayPreempt, spec.Minimum.Members, spec.Minimum.Roles, spec.Topology)
+	if due := g.Provision; due != nil {
+		// What may be kept depends on the namespace.
+		fmt.Fprintf(h, " %s %s %v %d", g.Key.Namespace, due.Rest(), due.Terms, due.ToCome)
+	}
 	// The order of members is that in which they are placed.
 	for i, n := 0, 0; i < len(g.ClassKeys); i += n {
 		n = 1

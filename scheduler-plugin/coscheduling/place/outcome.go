@@ -12,6 +12,7 @@ import (
 
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/provision"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
 )
 
@@ -29,6 +30,9 @@ type Outcome struct {
 	// Claim is what room the gang is to have kept from now on: the one it had, another one,
 	// or nil for none.
 	Claim room.Claim
+	// Rest is for how much room was sought for members that are still to come, if SoughtRest.
+	Rest       provision.Amounts
+	SoughtRest bool
 	// Again is when to plan the gang again even if nothing happens; zero for never.
 	Again time.Time
 	// Helpless is for how long the gang gives up its right to be helped, because no room

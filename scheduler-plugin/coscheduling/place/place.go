@@ -15,6 +15,8 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/lockstep-k8s/lockstep/podgroup"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/provision"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
 )
 
 // Place seeks a place for a gang. If it finds none, it looks for what may be done so that
@@ -31,11 +33,23 @@ func Place(ctx context.Context, gang Gang, cluster Cluster) (Outcome, error) {
 		return Outcome{}, err
 	}
 	cluster.Nominated = gang.notOutranked(cluster.Nominated)
-	first := newAttempt(admitted, &cluster, said)
-	first.shares = len(ahead.pods) == 0 && !slices.ContainsFunc(admitted.Waiting, func(pod *corev1.Pod) bool {
+	candidates := admitted.candidates()
+	if excess := candidates[len(candidates)-1].exceeds(&cluster); excess != "" {
+		return Unsought(&gang, cluster.Own, Shortfall{Message: excess}), nil
+	}
+	_, provides := cluster.Own.(*room.Provision)
+	shares := !provides && len(ahead.pods) == 0 && !slices.ContainsFunc(admitted.Waiting, func(pod *corev1.Pod) bool {
 		return ownsClaims(pod) || prefers(pod)
 	})
-	placed, why, err := first.plan(ctx)
+	var first *attempt
+	var placed *verification
+	for _, candidate := range candidates {
+		first = newAttempt(candidate, &cluster, said)
+		first.shares = shares
+		if placed, why, err = first.plan(ctx); placed != nil || err != nil {
+			break
+		}
+	}
 	switch {
 	case errors.Is(err, errOverdue):
 		why = &Shortfall{Message: tooConstrained(len(first.found.classes), &cluster)}
@@ -44,13 +58,15 @@ func Place(ctx context.Context, gang Gang, cluster Cluster) (Outcome, error) {
 	case err != nil:
 		return Outcome{}, err
 	case why == nil:
-		placed.leaveSnapshot(ctx)
-		return placedOutcome(&gang, placed), nil
+		return settle(ctx, &gang, &cluster, placed)
 	case why.Needed == 0:
-		return Unsought(&gang, cluster.Own, *why), nil
+		return unsoughtAbove(ctx, &gang, &cluster, *why)
+	}
+	if len(first.gang.virtual) > 0 {
+		first.explainRest(why)
 	}
 
-	s := &seeker{gang: admitted, cluster: &cluster, held: sets.New[types.UID]()}
+	s := &seeker{gang: first.gang, cluster: &cluster, held: sets.New[types.UID]()}
 	for _, pod := range ahead.pods {
 		s.held.Insert(pod.UID)
 	}
@@ -68,6 +84,38 @@ func Place(ctx context.Context, gang Gang, cluster Cluster) (Outcome, error) {
 	// One of which members were kept back was planned without them.
 	isAll := len(admitted.Waiting) == len(gang.Waiting)
 	out.Shortfall.OfOthers = isAll && !s.unlike && speaksForOthers(&gang, first.found, &out)
+	return out, nil
+}
+
+// settle is the outcome for a gang that has its place, which is in the snapshot, with room for its
+// members that are still to come. The snapshot is as before then.
+func settle(ctx context.Context, gang *Gang, cluster *Cluster, placed *verification) (out Outcome, err error) {
+	var claim room.Claim
+	var rest provision.Amounts
+	if gang.Provision != nil {
+		if claim, rest, err = gang.provide(ctx, cluster, placed); err != nil {
+			placed.undo(ctx)
+			return Outcome{}, err
+		}
+	}
+	placed.leaveSnapshot(ctx)
+	placed.dropVirtual()
+	out = placedOutcome(gang, placed)
+	out.Claim, out.Rest, out.SoughtRest = claim, rest, gang.Provision != nil
+	return out, nil
+}
+
+// unsoughtAbove is the outcome for a gang that has its minimum and no place for more.
+func unsoughtAbove(ctx context.Context, gang *Gang, cluster *Cluster, why Shortfall) (Outcome, error) {
+	out := Unsought(gang, cluster.Own, why)
+	if due := gang.Provision; due == nil || !due.Started {
+		return out, nil
+	}
+	claim, rest, err := gang.provideOn(ctx, cluster)
+	if err != nil {
+		return Outcome{}, err
+	}
+	out.Claim, out.Rest, out.SoughtRest = claim, rest, true
 	return out, nil
 }
 

@@ -49,7 +49,7 @@ type space struct {
 func (s *seeker) seek(ctx context.Context, out *Outcome) error {
 	before, _ := s.cluster.Own.(*room.Reservation)
 	if s.gang.MayPreempt {
-		found, err := s.findSpace(ctx, outranked(s.gang.Rank), before != nil)
+		found, err := s.outrank(ctx, before != nil)
 		if err != nil {
 			return err
 		}
@@ -79,7 +79,9 @@ func (s *seeker) seek(ctx context.Context, out *Outcome) error {
 		}
 		out.Helpless = s.gang.StarvationAfter
 	}
-	out.Claim = nil
+	if _, provides := s.cluster.Own.(*room.Provision); !provides {
+		out.Claim = nil
+	}
 	return nil
 }
 
@@ -108,6 +110,28 @@ func (s *seeker) claim(found *space, before *room.Reservation, whose string, out
 	}
 	out.Victims, out.Again = found.victims, out.Claim.End()
 	return nil
+}
+
+// outrank searches the work that the gang outranks for the least that has to go. Nobody has to for
+// members that are still to come, unless the configuration says so: the room for these has to be there.
+func (s *seeker) outrank(ctx context.Context, evenWithout bool) (*space, error) {
+	if len(s.gang.virtual) == 0 || s.gang.Provision.Preempts {
+		return s.findSpace(ctx, outranked(s.gang.Rank), evenWithout)
+	}
+	real, virtual := s.gang.split()
+	toCome, _, err := newAttempt(virtual, s.cluster, make(rejections)).plan(ctx)
+	if err != nil || toCome == nil {
+		return nil, err
+	}
+	defer toCome.undo(ctx)
+	sub := *s
+	sub.gang, sub.held = real, s.held.Union(virtual.virtual)
+	found, err := sub.findSpace(ctx, outranked(s.gang.Rank), evenWithout)
+	s.standings, s.mightPreempt, s.unlike = sub.standings, sub.mightPreempt, sub.unlike
+	if found != nil {
+		found.places = append(found.places, places(toCome.placements)...)
+	}
+	return found, err
 }
 
 // findSpace searches the work that may be taken, by its priority, for the least

@@ -77,11 +77,11 @@ func (v *verification) suffices() bool {
 
 // wouldSuffice says whether the gang's minimum would hold with more members placed.
 func (v *verification) wouldSuffice(more podgroup.Tally) bool {
-	placed := v.gang.Placed.Plus(more)
+	placed := more.Plus(podgroup.Tally{})
 	for _, p := range v.placements {
 		placed.Add(v.gang.Key.RoleOf(p.Pod), 1)
 	}
-	return v.gang.Group.HeldBy(placed)
+	return v.gang.isServedBy(placed)
 }
 
 // try places a member on a node if all plugins accept it.
@@ -134,7 +134,7 @@ func (v *verification) accept(ctx context.Context, class *class, pod *corev1.Pod
 		return false, nil // it went since the plan; there is no error to show
 	}
 	status := class.handle.RunFilterPluginsWithNominatedPods(ctx, state, pod, info)
-	if status.IsSuccess() {
+	if status.IsSuccess() && !v.gang.virtual.Has(pod.UID) {
 		status = v.cluster.Extenders.PassExtenders(ctx, pod, info)
 	}
 	if !status.IsSuccess() {
@@ -147,7 +147,7 @@ func (v *verification) accept(ctx context.Context, class *class, pod *corev1.Pod
 	if err := v.cluster.Snapshot.AssumePod(assumed); err != nil {
 		return false, fmt.Errorf("assuming %s in the snapshot: %w", klog.KObj(pod), err)
 	}
-	if status := class.handle.RunReservePluginsReserve(ctx, state, assumed.Pod, node); !status.IsSuccess() {
+	if status := v.reserve(ctx, class, state, assumed.Pod, node); !status.IsSuccess() {
 		kube.UndoReserve(ctx, class.handle, state, assumed.Pod, node)
 		if err := v.cluster.Snapshot.ForgetPod(klog.FromContext(ctx), assumed.Pod); err != nil {
 			return false, fmt.Errorf("forgetting %s in the snapshot: %w", klog.KObj(pod), err)
@@ -156,6 +156,20 @@ func (v *verification) accept(ctx context.Context, class *class, pod *corev1.Pod
 	}
 	v.placements = append(v.placements, &kube.Placement{Pod: pod, Node: node, Profile: class.handle, State: state, Assumed: assumed})
 	return true, nil
+}
+
+// reserve runs the Reserve plugins for a member, unless it is virtual: nothing is set aside for what
+// is no Pod.
+func (v *verification) reserve(ctx context.Context, class *class, state fwk.CycleState, pod *corev1.Pod, node string) *fwk.Status {
+	if v.gang.virtual.Has(pod.UID) {
+		return nil
+	}
+	return class.handle.RunReservePluginsReserve(ctx, state, pod, node)
+}
+
+// dropVirtual has the placements be those of members that exist. None is in the snapshot any more.
+func (v *verification) dropVirtual() {
+	v.placements = slices.DeleteFunc(v.placements, func(p *kube.Placement) bool { return v.gang.virtual.Has(p.Pod.UID) })
 }
 
 // note remembers why a plugin rejected a member, for the message. A plugin that
@@ -176,6 +190,9 @@ func (v *verification) note(class *class, node string, status *fwk.Status) error
 func (v *verification) undo(ctx context.Context) {
 	v.leaveSnapshot(ctx)
 	for _, p := range slices.Backward(v.placements) {
+		if v.gang.virtual.Has(p.Pod.UID) {
+			continue
+		}
 		kube.UndoReserve(ctx, p.Profile, p.State, p.Assumed.Pod, p.Node)
 	}
 	v.placements = nil

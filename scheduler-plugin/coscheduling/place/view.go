@@ -8,16 +8,20 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/gangs"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/provision"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
 )
 
-// Gang is a gang that waits, as it is when its turn begins. At least one member waits.
+// Gang is a gang that waits, as it is when its turn begins. At least one member waits, but for
+// Provide.
 type Gang struct {
 	// View is what is known of it. Its members' ClassKeys are by ClassKey.
 	gangs.View
@@ -28,6 +32,11 @@ type Gang struct {
 	// is the first to have a right to be helped.
 	Starving        bool
 	StarvationAfter time.Duration
+
+	// needs says what has to have a place, and virtual which of Waiting are no Pods; see
+	// provide.go.
+	needs   needs
+	virtual sets.Set[types.UID]
 }
 
 // schedulerName is the scheduler of the gang's first member, which speaks for
@@ -50,6 +59,9 @@ type Cluster struct {
 	// it has to leave alone, in their order.
 	Own   room.Claim
 	Ahead []room.Claim
+	// Provided is how much room is kept for members to come of other gangs in the namespace. It
+	// is needed for gangs that ask for such room.
+	Provided provision.Amounts
 	// Nominated are the Pods that are nominated for nodes, by node.
 	Nominated map[string][]fwk.PodInfo
 	// Standings are the gangs that have members placed. It is asked once at most, and only

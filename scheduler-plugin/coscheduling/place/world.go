@@ -49,15 +49,8 @@ func (a *attempt) survey(ctx context.Context) error {
 		return err
 	}
 	a.found.classes = classes
-	minimum := &a.gang.Group.Spec.Minimum
-	gang := &planner.Gang{
-		Min:     max(0, int(minimum.Members-a.gang.Placed.Total)),
-		MinRole: make(map[string]int, len(minimum.Roles)),
-		Levels:  levels(a.gang, classes, a.cluster),
-	}
-	for role, least := range minimum.Roles {
-		gang.MinRole[role] = max(0, int(least-a.gang.Placed.Roles[role]))
-	}
+	gang := &planner.Gang{Levels: levels(a.gang, classes, a.cluster)}
+	gang.Min, gang.MinRole = a.gang.minima()
 
 	resources := newResources(classes)
 	a.found.provided = resources.provided(nodes, classes)
@@ -86,6 +79,7 @@ func (a *attempt) survey(ctx context.Context) error {
 			}
 		}
 	}
+	a.preferKept(nodes, pass.world)
 	for i, others := range repulsion(classes, a.cluster.isOverdue) {
 		gang.Classes[i].Repels = others
 	}

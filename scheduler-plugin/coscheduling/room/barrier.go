@@ -136,7 +136,7 @@ func (b *Barrier) NodeFor(types.UID) string { return "" }
 // that came after it: the ones before it are few, and have waited longer. It is not kept
 // from a Pod of a DaemonSet, which can run nowhere else, nor wait for as long as gangs do.
 func (b *Barrier) IsKeptFromPod(pod *corev1.Pod) bool {
-	if owner := metav1.GetControllerOf(pod); owner != nil && owner.Kind == "DaemonSet" {
+	if isOfDaemonSet(pod) {
 		return false
 	}
 	rank, priority := b.gang.Rank, corev1helpers.PodPriority(pod)
@@ -144,9 +144,16 @@ func (b *Barrier) IsKeptFromPod(pod *corev1.Pod) bool {
 }
 
 // IsKeptFromGang is false for a gang that is broken: this one may be waiting for its
-// members to end, and they for the ones that are missing.
+// members to end, and they for the ones that are missing. It is so for one that waits for the rest of
+// its members, too, once.
 func (b *Barrier) IsKeptFromGang(behind Behind) bool {
-	return !behind.Broken
+	return !behind.Broken && !behind.Passes
+}
+
+// isOfDaemonSet says whether a Pod is one of a DaemonSet.
+func isOfDaemonSet(pod *corev1.Pod) bool {
+	owner := metav1.GetControllerOf(pod)
+	return owner != nil && owner.Kind == "DaemonSet"
 }
 
 // EndsByItself says whether a barrier may wait for the end of an ordinary Pod: it is not

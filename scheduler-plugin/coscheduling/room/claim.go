@@ -48,6 +48,8 @@ type Behind struct {
 	Rank line.Rank
 	// Broken says that it has members placed, but too few.
 	Broken bool
+	// Passes says that it has members placed, and need not leave a Barrier alone.
+	Passes bool
 }
 
 // Nodes finds nodes as they are now, by name. It fails for those that are gone.

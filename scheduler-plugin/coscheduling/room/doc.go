@@ -5,12 +5,14 @@
 // leave it alone.
 //
 // A gang that waits takes nothing from anybody, but for a Claim: its members on the nodes
-// where they are to go, and an end. There are three kinds:
+// where they are to go, and an end. There are three kinds, and a fourth one for a gang that has its
+// minimum:
 //
 //   - a Reservation keeps the room that preemption makes, while the victims end.
 //   - a Vacancy keeps the room of Pods that end anyway.
 //   - a Barrier is for a gang that starves: its members are on nodes where work still runs,
 //     and what that work leaves when it ends is kept.
+//   - a Provision keeps room for members that are still to come (package provision).
 //
 // A gang has one at most. Who has to leave it alone:
 //
@@ -20,8 +22,10 @@
 //	                                                (none of a DaemonSet)
 //	of higher priority      nobody        nobody    nobody
 //	gangs behind            all           those of  all but those that have lost
-//	                                      lower     members and need them back
-//	                                      priority
+//	                                      lower     members and need them back, and
+//	                                      priority  once those with a Provision
+//
+// A Provision is left alone as a Reservation is, but by Pods of DaemonSets.
 //
 // Gangs ahead in line leave nothing alone. The line is a total order, so no two gangs
 // keep each other from room.

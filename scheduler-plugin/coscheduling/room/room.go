@@ -112,6 +112,19 @@ func (r *Room) AheadOfPod(pod *corev1.Pod) []Claim {
 	return ahead
 }
 
+// ProvisionsOn are the claims of members to come that take of a node.
+func (r *Room) ProvisionsOn(node string) []*Provision {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	var on []*Provision
+	for _, c := range r.byGang {
+		if p, ok := c.(*Provision); ok && p.IsOn(node) {
+			on = append(on, p)
+		}
+	}
+	return on
+}
+
 func (r *Room) inOrder(wanted func(Claim) bool) []Claim {
 	r.mu.RLock()
 	defer r.mu.RUnlock()

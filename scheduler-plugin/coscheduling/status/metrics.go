@@ -22,6 +22,8 @@ type Metrics struct {
 	Preemptions, Victims *metrics.Counter
 	// Overdue counts gang cycles that were given up because they took too long.
 	Overdue *metrics.Counter
+	// Provisions counts what has become of room that was kept for members to come, by result.
+	Provisions *metrics.CounterVec
 
 	duration *metrics.HistogramVec
 	members  *metrics.Counter
@@ -56,9 +58,10 @@ func (servedRegistry) CustomRegister(c metrics.StableCollector) error {
 	return legacyregistry.CustomRegister(c)
 }
 
-// NewMetrics registers the metrics. waiting counts the gangs that wait, by
-// reason, when it is asked.
-func NewMetrics(registry Registry, waiting func() map[string]int) (*Metrics, error) {
+// NewMetrics registers the metrics. When they are asked, waiting counts the gangs that wait, by
+// reason, rivals are the scheduler names of which another scheduler is known, and held is how much room is
+// kept for members to come, by resource.
+func NewMetrics(registry Registry, waiting func() map[string]int, rivals func() []string, held func() map[string]float64) (*Metrics, error) {
 	const subsystem = "lockstep_scheduler"
 	m := &Metrics{
 		Cycles: metrics.NewCounterVec(&metrics.CounterOpts{
@@ -91,15 +94,29 @@ func NewMetrics(registry Registry, waiting func() map[string]int) (*Metrics, err
 		Subsystem: subsystem, Name: "gang_cycles_given_up_total", StabilityLevel: metrics.ALPHA,
 		Help: "Gang cycles that were given up because they took longer than turnTimeout.",
 	})
-	for _, r := range []metrics.Registerable{m.Cycles, m.duration, m.members, m.BindFailures, m.Preemptions, m.Victims, m.Overdue} {
+	m.Provisions = metrics.NewCounterVec(&metrics.CounterOpts{
+		Subsystem: subsystem, Name: "reservations_total", StabilityLevel: metrics.ALPHA,
+		Help: "Rooms that were kept for members to come and are not any more, by result: filled, expired, lost or gone.",
+	}, []string{"result"})
+	for _, r := range []metrics.Registerable{m.Cycles, m.duration, m.members, m.BindFailures, m.Preemptions, m.Victims, m.Overdue, m.Provisions} {
 		if err := registry.Register(r); err != nil {
 			return nil, fmt.Errorf("registering metrics: %w", err)
 		}
 	}
-	if err := registry.CustomRegister(&waitingCollector{waiting: waiting, desc: metrics.NewDesc(
-		subsystem+"_waiting_gangs", "Gangs with members that wait, by reason.",
-		[]string{"reason"}, nil, metrics.ALPHA, "")}); err != nil {
-		return nil, fmt.Errorf("registering metrics: %w", err)
+	gauges := []*askedCollector{
+		{ask: func() map[string]float64 { return floats(waiting()) }, desc: metrics.NewDesc(subsystem+"_waiting_gangs", "Gangs with members that wait, by reason.",
+			[]string{"reason"}, nil, metrics.ALPHA, "")},
+		{ask: func() map[string]float64 { return ones(rivals()) }, desc: metrics.NewDesc(subsystem+"_rivals",
+			"1 for each scheduler name that another scheduler serves, too, as far as is known.",
+			[]string{"scheduler_name"}, nil, metrics.ALPHA, "")},
+		{ask: held, desc: metrics.NewDesc(subsystem+"_reserved_resources",
+			"Room that is kept for members to come, by resource: cores of CPU, bytes, or the number.",
+			[]string{"resource"}, nil, metrics.ALPHA, "")},
+	}
+	for _, gauge := range gauges {
+		if err := registry.CustomRegister(gauge); err != nil {
+			return nil, fmt.Errorf("registering metrics: %w", err)
+		}
 	}
 	return m, nil
 }
@@ -113,20 +130,38 @@ func (m *Metrics) ObserveCycle(result Result, took time.Duration, members int) {
 	m.duration.WithLabelValues(string(result)).Observe(took.Seconds())
 }
 
-// waitingCollector counts when it is scraped, so that nothing has to be kept up
-// to date in between.
-type waitingCollector struct {
-	metrics.BaseStableCollector
-	waiting func() map[string]int
-	desc    *metrics.Desc
+// floats are counts as metrics have them.
+func floats(counts map[string]int) map[string]float64 {
+	values := make(map[string]float64, len(counts))
+	for name, n := range counts {
+		values[name] = float64(n)
+	}
+	return values
 }
 
-func (c *waitingCollector) DescribeWithStability(ch chan<- *metrics.Desc) {
+// ones are 1 for each of the names.
+func ones(names []string) map[string]float64 {
+	counts := make(map[string]float64, len(names))
+	for _, name := range names {
+		counts[name] = 1
+	}
+	return counts
+}
+
+// askedCollector asks for numbers by a label when it is scraped, so that nothing has to be kept up
+// to date in between.
+type askedCollector struct {
+	metrics.BaseStableCollector
+	ask  func() map[string]float64
+	desc *metrics.Desc
+}
+
+func (c *askedCollector) DescribeWithStability(ch chan<- *metrics.Desc) {
 	ch <- c.desc
 }
 
-func (c *waitingCollector) CollectWithStability(ch chan<- metrics.Metric) {
-	for reason, n := range c.waiting() {
-		ch <- metrics.NewLazyConstMetric(c.desc, metrics.GaugeValue, float64(n), reason)
+func (c *askedCollector) CollectWithStability(ch chan<- metrics.Metric) {
+	for label, n := range c.ask() {
+		ch <- metrics.NewLazyConstMetric(c.desc, metrics.GaugeValue, n, label)
 	}
 }

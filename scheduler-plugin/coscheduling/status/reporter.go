@@ -158,12 +158,12 @@ func (r *Reporter) reportOn(ctx context.Context, key dialect.Key) error {
 		return err
 	}
 	if message := gang.MinimaDiffer(); message != "" {
-		r.recordEvent(ctx, &gang, corev1.EventTypeWarning, news.ReasonMinimaDiffer, message)
+		r.recordEvent(ctx, &gang, corev1.EventTypeWarning, news.ReasonMinimaDiffer, actionScheduling, message)
 		gang.Record.ToldMinima = true
 		r.gangs.Remember(gang.Group, gang.Record)
 	}
 	if message := gang.Capping(); message != "" {
-		r.recordEvent(ctx, &gang, corev1.EventTypeWarning, news.ReasonCapped, message)
+		r.recordEvent(ctx, &gang, corev1.EventTypeWarning, news.ReasonCapped, actionScheduling, message)
 		gang.Record.ToldCapped = true
 		r.gangs.Remember(gang.Group, gang.Record)
 	}
@@ -210,7 +210,7 @@ func (r *Reporter) tell(ctx context.Context, gang *news.Gang) error {
 		gang.Record.Status, gang.Record.StatusAt = status, now
 	}
 	if conditions != nil {
-		r.recordChange(ctx, gang, conditions)
+		r.recordChange(ctx, gang, conditions, now)
 		gang.Record.Conditions, gang.Record.At = conditions, now
 	}
 	r.gangs.Remember(group, gang.Record)
@@ -264,13 +264,29 @@ func (r *Reporter) writeStatus(ctx context.Context, group *dialect.Group, status
 
 // recordChange tells of a change of the conditions on the PodGroup itself, for kubectl
 // describe.
-func (r *Reporter) recordChange(ctx context.Context, gang *news.Gang, conditions []schedulingv1alpha1.PodGroupCondition) {
+func (r *Reporter) recordChange(ctx context.Context, gang *news.Gang, conditions []schedulingv1alpha1.PodGroupCondition, now time.Time) {
 	c := news.ConditionOf(conditions, schedulingv1alpha1.ConditionScheduled)
 	kind := corev1.EventTypeWarning
 	if c.Status == metav1.ConditionTrue {
 		kind = corev1.EventTypeNormal
 	}
-	r.recordEvent(ctx, gang, kind, c.Reason, c.Message)
+	action := actionScheduling
+	if hint, wait := gang.Hint(now); hint != "" && wait == 0 {
+		action = actionHinting
+	}
+	r.recordEvent(ctx, gang, kind, c.Reason, action, c.Message)
+}
+
+// The actions of events. Of events that differ in nothing but their message, the recorder writes the
+// first one and counts the others.
+const (
+	actionScheduling = "Scheduling"
+	actionHinting    = "Hinting"
+)
+
+// Warn records an event of type Warning on a PodGroup.
+func (r *Reporter) Warn(ctx context.Context, group *dialect.Group, reason, message string) {
+	r.recorder.WithLogger(klog.FromContext(ctx)).Eventf(group.Object(), nil, corev1.EventTypeWarning, reason, actionScheduling, "%s", message)
 }
 
 // subjectOf is what events of a gang are told of: its PodGroup or, if it has none, the first of its
@@ -287,12 +303,12 @@ func subjectOf(gang *news.Gang) runtime.Object {
 }
 
 // recordEvent records an event on a PodGroup or, of a gang without one, on one of its Pods.
-func (r *Reporter) recordEvent(ctx context.Context, gang *news.Gang, kind, reason, message string) {
+func (r *Reporter) recordEvent(ctx context.Context, gang *news.Gang, kind, reason, action, message string) {
 	subject := subjectOf(gang)
 	if subject == nil {
 		return
 	}
-	r.recorder.WithLogger(klog.FromContext(ctx)).Eventf(subject, nil, kind, reason, "Scheduling", "%s", message)
+	r.recorder.WithLogger(klog.FromContext(ctx)).Eventf(subject, nil, kind, reason, action, "%s", message)
 }
 
 // mark sets PodScheduled=False on a Pod that waits, unless it has it, and nominates it for
@@ -324,7 +340,7 @@ func (r *Reporter) mark(ctx context.Context, key podKey) error {
 	}
 	if tells && mark.Event {
 		r.recorder.WithLogger(klog.FromContext(ctx)).
-			Eventf(pod, nil, corev1.EventTypeWarning, "FailedScheduling", "Scheduling", "%s", mark.Message)
+			Eventf(pod, nil, corev1.EventTypeWarning, "FailedScheduling", actionScheduling, "%s", mark.Message)
 	}
 	return nil
 }

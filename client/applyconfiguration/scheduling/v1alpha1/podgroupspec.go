@@ -7,6 +7,8 @@ package v1alpha1
 
 import (
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	v1 "k8s.io/api/core/v1"
+	resource "k8s.io/apimachinery/pkg/api/resource"
 )
 
 // PodGroupSpecApplyConfiguration represents a declarative configuration of the PodGroupSpec type for use
@@ -21,6 +23,11 @@ type PodGroupSpecApplyConfiguration struct {
 	// 1 each. A member's role is its label scheduling.lockstep.dev/role. It
 	// holds beside minMember. Default empty. Mutable.
 	MinRoleMember map[string]int32 `json:"minRoleMember,omitempty"`
+	// minResources are the resources of all members together, those that are still to come
+	// too. The group starts when there is room for them, and what members do not take yet
+	// is kept for others of it, within limits that the scheduler's configuration sets: by default
+	// nothing is. Only what nodes can have counts. Default empty. Mutable.
+	MinResources map[v1.ResourceName]resource.Quantity `json:"minResources,omitempty"`
 	// priorityClassName ranks the group among others and chooses victims, but never
 	// above the highest priority among its members. Default: that. Immutable.
 	PriorityClassName *string `json:"priorityClassName,omitempty"`
@@ -58,6 +65,20 @@ func (b *PodGroupSpecApplyConfiguration) WithMinRoleMember(entries map[string]in
 	}
 	for k, v := range entries {
 		b.MinRoleMember[k] = v
+	}
+	return b
+}
+
+// WithMinResources puts the entries into the MinResources field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, the entries provided by each call will be put on the MinResources field,
+// overwriting an existing map entries in MinResources field with the same key.
+func (b *PodGroupSpecApplyConfiguration) WithMinResources(entries map[v1.ResourceName]resource.Quantity) *PodGroupSpecApplyConfiguration {
+	if b.MinResources == nil && len(entries) > 0 {
+		b.MinResources = make(map[v1.ResourceName]resource.Quantity, len(entries))
+	}
+	for k, v := range entries {
+		b.MinResources[k] = v
 	}
 	return b
 }

@@ -26,6 +26,7 @@ import (
 	"syscall"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -180,7 +181,7 @@ func newScheduler(ctx context.Context, config *rest.Config, name string, gangs b
 		if err != nil {
 			return nil, err
 		}
-		if err := coscheduling.Attach(ctx, inside); err != nil {
+		if err := coscheduling.Attach(ctx, inside, types.NamespacedName{}); err != nil {
 			return nil, err
 		}
 	}

@@ -44,6 +44,8 @@ type Work struct {
 	// Gangs is how many gangs there are, 0 for Pods without a PodGroup. Size is
 	// the size of each of them, or how many Pods there are.
 	Gangs, Size int
+	// Dialect is whose PodGroups the gangs have.
+	Dialect Dialect
 	// CPU is the request of each Pod.
 	CPU string
 	// Rack says whether each gang is to stay in one rack, and how strictly; empty for
@@ -58,7 +60,7 @@ func (w Work) Total() int { return max(1, w.Gangs) * w.Size }
 
 func groupName(i int) string { return fmt.Sprintf("gang-%d", i) }
 
-// Group is a PodGroup of the work.
+// Group is a PodGroup of the work, of Lockstep's.
 func (w Work) Group(i int) *schedulingv1alpha1.PodGroup {
 	group := &schedulingv1alpha1.PodGroup{
 		ObjectMeta: metav1.ObjectMeta{Name: groupName(i), Namespace: Namespace},
@@ -87,7 +89,7 @@ func (w Work) Pod(i int) *corev1.Pod {
 		},
 	}
 	if w.Gangs > 0 {
-		pod.Labels = map[string]string{schedulingv1alpha1.LabelPodGroup: groupName(i / w.Size)}
+		words[w.Dialect].link(pod, groupName(i/w.Size))
 	}
 	return pod
 }

@@ -31,6 +31,9 @@ func (p *Program) Check() error {
 		return fmt.Errorf("%s: no profile enables the plugin %s: add it to plugins.multiPoint.enabled of one in profiles, and do not disable it under plugins.preEnqueue",
 			p.opts.ConfigFile, p.defaults.Plugin)
 	}
+	if _, err := kube.Profiles(cfg.Profiles).Also(p.defaults.Plugin, p.also); err != nil {
+		return fmt.Errorf("--%s: %w", alsoServe, err)
+	}
 	for _, profile := range cfg.Profiles {
 		for _, config := range profile.PluginConfig {
 			if config.Name != p.defaults.Plugin {

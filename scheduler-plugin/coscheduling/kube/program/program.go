@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package program is kube-scheduler's program, as far as a program with another default
-// configuration can use it: its flags, its feature gates, and a copy of how it makes
+// configuration can use it: its flags, and one for more scheduler names (--also-serve), its feature gates, and a copy of how it makes
 // its scheduler (setup.go). What it is built from is in k8s.io/kubernetes/cmd.
 package program
 
@@ -40,7 +40,12 @@ type Defaults struct {
 type Program struct {
 	defaults Defaults
 	opts     *options.Options
+	// also are more scheduler names to serve.
+	also []string
 }
+
+// alsoServe is the flag for more scheduler names.
+const alsoServe = "also-serve"
 
 // New makes a program with kube-scheduler's flags. Their help tells the defaults. It is an error
 // if kube-scheduler has no such flags, which is so in all runs of a build or in none.
@@ -49,6 +54,8 @@ func New(defaults Defaults) (*Program, error) {
 	if err := defaults.tell(p.opts.Flags); err != nil {
 		return nil, err
 	}
+	p.opts.Flags.FlagSet(defaults.Name).StringSliceVar(&p.also, alsoServe, nil,
+		"More scheduler names to serve, such as those that other tools write into their Pods. Each gets a copy of the first profile that enables "+defaults.Plugin+".")
 	return p, nil
 }
 

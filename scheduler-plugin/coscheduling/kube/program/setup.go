@@ -5,8 +5,8 @@ package program
 
 // This file is app.Setup of k8s.io/kubernetes v1.37.1, in
 // cmd/kube-scheduler/app/server.go, but for the default configuration, which that one
-// can't be given, and for what the API server does not serve. setup_test.go fails when
-// it changes; then compare this anew and update the checksum there.
+// can't be given, for more scheduler names, and for what the API server does not serve.
+// setup_test.go fails when it changes; then compare this anew and update the checksum there.
 
 import (
 	"context"
@@ -76,6 +76,12 @@ func (p *Program) SetUp(ctx context.Context, cluster Cluster) (*Instance, error)
 		return nil, err
 	}
 	cc := c.Complete()
+
+	all, err := kube.Profiles(cc.ComponentConfig.Profiles).Also(p.defaults.Plugin, p.also)
+	if err != nil {
+		return nil, fmt.Errorf("--%s: %w", alsoServe, err)
+	}
+	cc.ComponentConfig.Profiles = all
 
 	cluster.FillIn(cc.InformerFactory)
 	cluster.TellPods(cc.ComponentConfig.Profiles)

@@ -1,0 +1,14 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package upstream has the CustomResourceDefinitions of other projects, for clusters in which
+// Lockstep is tested and measured. Lockstep ships none of them: a user has them from the
+// project whose kinds they are.
+package upstream
+
+import _ "embed"
+
+// SchedulerPlugins is the manifest of the PodGroup of scheduler-plugins.
+//
+//go:embed scheduler-plugins.yaml
+var SchedulerPlugins string

@@ -1,0 +1,235 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gangs
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/provision"
+)
+
+// A group may ask for room that is kept for members which are still to come (package provision).
+// How much that is follows from its members. When it is another amount than that for which room
+// was sought, the gang is in line, too: whether or not a member waits, its turn seeks the room.
+
+// provided is what a gang has of that.
+type provided struct {
+	// due is what room is to be kept, nil for none.
+	due *provision.Due
+	// least is the least that it has been, nil before a member is placed, and began when the
+	// first one was.
+	least provision.Amounts
+	began time.Time
+	// started says that the gang has had its minimum, over that no room is kept any more,
+	// passed that it has had room that was held back for a gang that starves.
+	started, over, passed bool
+	// sought is for how much room was sought last, if isSought.
+	sought   provision.Amounts
+	isSought bool
+}
+
+// Kept is what becomes of room that is kept for members to come.
+type Kept string
+
+const (
+	// KeptOn: it is kept on.
+	KeptOn Kept = ""
+	// KeptFilled: nothing is left to keep: the members have come, or the group asks for no more.
+	KeptFilled Kept = "filled"
+	// KeptExpired: no member has come for too long, or it was kept for too long in all.
+	KeptExpired Kept = "expired"
+	// KeptGone: the group is gone, or all of its members.
+	KeptGone Kept = "gone"
+)
+
+// provide finds out what room is to be kept for the gang. It costs gangs nothing that ask for
+// none.
+func (g *gang) provide(now time.Time) {
+	p := &g.provided
+	p.due = nil
+	if g.group == nil || g.group.Spec.Provision.Resources == nil || g.rules.Provision == nil {
+		return
+	}
+	ask := &g.group.Spec.Provision
+	terms := g.rules.Provision(g.key)
+	if terms.Mode == provision.Off {
+		return
+	}
+	seen := g.takings(now)
+	if seen.alive == 0 {
+		*p = provided{}
+	}
+	if seen.model == nil {
+		return
+	}
+	due := &provision.Due{Terms: terms, Lacking: ask.Resources.Less(seen.placed), Least: ask.Resources, Model: seen.model}
+	due.Patience = provision.Patience(ask.Timeout, terms.Longest)
+	if members := max(ask.Members, seen.size); members > 0 {
+		due.ToCome = max(1, members-len(seen.times))
+	}
+	if seen.alive == 0 {
+		p.due = due
+		return
+	}
+	if p.least == nil {
+		p.least = ask.Resources
+	}
+	p.least = p.least.AtMost(ask.Resources.Less(seen.bound))
+	p.started = p.started || !g.lacksMinimum()
+	for _, at := range seen.times {
+		if p.began.IsZero() || at.Before(p.began) {
+			p.began = at
+		}
+	}
+	due.Least, due.Started, due.MayPass = p.least, p.started, !p.passed
+	due.End, due.Last = provision.Lifetime(append(seen.times, p.began), due.Patience, terms.Longest, now)
+	p.over = p.over || p.started && !now.Before(due.End)
+	if p.over || p.started && due.Rest().IsZero() {
+		return
+	}
+	p.due = due
+}
+
+// takings are what the members of a gang take.
+type takings struct {
+	// placed is what those take that have a place, bound those of which the API server knows
+	// it, and alive how many of them have not ended.
+	placed, bound provision.Amounts
+	alive         int
+	// times are when they were placed.
+	times []time.Time
+	// model is the largest member of a scheduler that is served here, and size how many there are in all
+	// as far as a member says.
+	model *corev1.Pod
+	size  int
+}
+
+func (g *gang) takings(now time.Time) takings {
+	seen := takings{placed: make(provision.Amounts), bound: make(provision.Amounts)}
+	var largest provision.Amounts
+	for _, m := range g.members {
+		state := g.state(m)
+		if state == memberOut {
+			continue
+		}
+		takes := m.amounts()
+		seen.size = max(seen.size, dialect.SizeOn(m.pod))
+		served := g.rules.Serves(m.pod.Spec.SchedulerName)
+		if served && (seen.model == nil || takes.IsLargerThan(largest) || !largest.IsLargerThan(takes) && compareMembers(m.pod, seen.model) < 0) {
+			seen.model, largest = m.pod, takes
+		}
+		if state != memberPlaced {
+			continue
+		}
+		seen.placed.Add(takes)
+		if m.bound() {
+			seen.bound.Add(takes)
+		}
+		if m.pod.Status.Phase != corev1.PodSucceeded {
+			seen.alive++
+		}
+		seen.times = append(seen.times, m.placedAt(now))
+	}
+	return seen
+}
+
+// amounts are what a member takes of a node.
+func (m *member) amounts() provision.Amounts {
+	if m.takes == nil || m.takesAt != m.pod.Generation {
+		m.takes, m.takesAt = provision.OfPod(m.pod), m.pod.Generation
+	}
+	return m.takes
+}
+
+// placedAt is when a member was placed that is: as the API server says, or else when it was first seen
+// to be.
+func (m *member) placedAt(now time.Time) time.Time {
+	if m.placedSince.IsZero() {
+		m.placedSince = now
+	}
+	for i := range m.pod.Status.Conditions {
+		if c := &m.pod.Status.Conditions[i]; c.Type == corev1.PodScheduled && c.Status == corev1.ConditionTrue {
+			return c.LastTransitionTime.Time
+		}
+	}
+	return m.placedSince
+}
+
+// wantsRoom says whether room is to be sought for members to come.
+func (g *gang) wantsRoom() bool {
+	p := &g.provided
+	return p.due != nil && p.started && p.due.Longest > 0 && !(p.isSought && p.sought.Equal(p.due.Rest()))
+}
+
+// inLine says whether the gang is to have a turn.
+func (g *gang) inLine() bool {
+	return g.complete() || g.wantsRoom()
+}
+
+// Sought says for how much room was sought in a gang's turn for members to come, and whether the
+// gang has passed room for it that is held back for a gang that starves. A turn in which no member
+// waited ends with that.
+func (t *Gangs) Sought(key dialect.Key, uid types.UID, rest provision.Amounts, passed bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	g := t.gangs[key]
+	if g == nil || !g.isOf(uid) {
+		return
+	}
+	p := &g.provided
+	p.sought, p.isSought = rest, true
+	p.passed = p.passed || passed
+	now := t.config.Now()
+	switch {
+	case g.wantsRoom():
+		t.line.Enter(g.rank(), g.lacksMinimum(), now) // members have come or gone meanwhile
+		t.config.Stir()
+	case !g.complete():
+		t.line.Placed(key, false, now)
+		if g.scheduled() {
+			t.line.Settled(key, now)
+		}
+	}
+}
+
+// SeekRoom has room for members to come be sought anew: what is kept may be taken.
+func (t *Gangs) SeekRoom(key dialect.Key) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if g := t.gangs[key]; g != nil {
+		g.provided.isSought = false
+		t.changed(g)
+	}
+}
+
+// Provides says what becomes of the room that is kept for members to come of the group with this
+// UID.
+func (t *Gangs) Provides(key dialect.Key, uid types.UID) Kept {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	g := t.gangs[key]
+	switch {
+	case g == nil, !g.isOf(uid), g.provided.least == nil:
+		return KeptGone
+	case g.provided.over:
+		return KeptExpired
+	case g.provided.due == nil:
+		return KeptFilled
+	}
+	return KeptOn
+}
+
+// EndProvision has no more room be kept for members to come: the time for it is over.
+func (t *Gangs) EndProvision(key dialect.Key, uid types.UID) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if g := t.gangs[key]; g != nil && g.isOf(uid) {
+		g.provided.over = true
+		t.changed(g)
+	}
+}

@@ -1,0 +1,81 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package news
+
+import (
+	"slices"
+	"time"
+)
+
+// Some tools have a group ask for Pods that they make only once others of it run. Such a gang waits
+// for ever, and nobody who sees it wait can know why: what lacks are Pods, and not room. So whoever has
+// made a group of another dialect is known by the kind of its owner, and its usual mistake is told.
+
+// hintAfter is how long no member has come before the likely cause is told. Pods of one job come
+// within seconds.
+const hintAfter = time.Minute
+
+// likelyCause begins the part of a message that tells a likely cause.
+const likelyCause = "the likely cause: "
+
+// exclusive is the annotation of a LeaderWorkerSet and of its Pods that has each replica be alone in
+// a domain, and roleOfJob the label with which Kubeflow's operators tell launchers from workers.
+const (
+	exclusive = "leaderworkerset.sigs.k8s.io/exclusive-topology"
+	roleOfJob = "training.kubeflow.org/job-role"
+)
+
+// causes are the likely causes why members don't come. The first that fits is told.
+var causes = []struct {
+	fits   func(g *Gang) bool
+	likely string
+}{
+	{
+		fits: func(g *Gang) bool {
+			return slices.ContainsFunc(g.Pods, func(p Pod) bool { return p.Pod.Annotations[exclusive] != "" })
+		},
+		likely: "with exclusive topology LeaderWorkerSet makes workers only once their leader has a node: leave out exclusive topology, or set startupPolicy LeaderReady and ask for the leader alone",
+	},
+	{
+		fits: func(g *Gang) bool {
+			return g.Group.MadeFor == "MPIJob" && !slices.ContainsFunc(g.Pods, func(p Pod) bool { return p.Pod.Labels[roleOfJob] != "worker" })
+		},
+		likely: "with launcherCreationPolicy WaitForWorkersReady mpi-operator makes the launcher only once the workers run: set runPolicy.schedulingPolicy.minAvailable to the number of workers",
+	},
+	{
+		fits:   func(g *Gang) bool { return g.Group.MadeFor == "TrainJob" },
+		likely: "Trainer counts the Pods of all steps, and a step that depends on another, as the nodes on an initializer or an MPI launcher on the nodes, makes its Pods only after that: use a runtime without such steps, or without podGroupPolicy",
+	},
+	{
+		fits:   func(g *Gang) bool { return g.Group.MadeFor == "RoleBasedGroup" },
+		likely: "RBG counts the Pods of all roles, and makes those of a role with dependencies only once these are ready: leave out dependencies, or gang scheduling",
+	},
+	{
+		fits:   func(g *Gang) bool { return g.Group.MadeFor == "RayCluster" },
+		likely: "KubeRay does not change the group of a RayCluster that is scaled: delete the PodGroup, and KubeRay makes one of the present size",
+	},
+}
+
+// Hint is the likely cause why a gang lacks members, empty if none is known. It may be told in wait, 0
+// for now.
+func (g *Gang) Hint(now time.Time) (likely string, wait time.Duration) {
+	if g.Group == nil || g.complete() {
+		return "", 0
+	}
+	var newest time.Time
+	for _, p := range g.Pods {
+		if created := p.Pod.CreationTimestamp.Time; created.After(newest) {
+			newest = created
+		}
+	}
+	if newest.IsZero() {
+		return "", 0 // nobody waits
+	}
+	for _, cause := range causes {
+		if cause.fits(g) {
+			return cause.likely, max(0, hintAfter-now.Sub(newest))
+		}
+	}
+	return "", 0
+}

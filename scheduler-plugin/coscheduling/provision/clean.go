@@ -1,0 +1,141 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package provision
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+const (
+	// maxNames is how many resources of a list count, the first ones by name: others may
+	// write any number.
+	maxNames = 64
+	// maxAmount is the largest amount that counts. It is more than any cluster has, and a few
+	// thousand of it can be added up.
+	maxAmount = 1 << 50
+	// maxQuantity is how long a quantity is at most, in characters.
+	maxQuantity = 64
+)
+
+// requestsPrefix is what a quota puts before a resource. Some tools write the names of quotas.
+const requestsPrefix = "requests."
+
+// Of are the amounts of a list of resources, as far as nodes can have them.
+func Of(list corev1.ResourceList) Amounts {
+	if len(list) == 0 {
+		return nil
+	}
+	amounts := make(Amounts)
+	for i, name := range slices.Sorted(maps.Keys(list)) {
+		if i == maxNames {
+			break
+		}
+		amounts.fold(string(name), list[name])
+	}
+	return amounts.orNil()
+}
+
+// Read are the amounts of a list of resources of an object of another project. What can't be read
+// counts as 0.
+func Read(list map[string]any) Amounts {
+	if len(list) == 0 {
+		return nil
+	}
+	amounts := make(Amounts)
+	for i, name := range slices.Sorted(maps.Keys(list)) {
+		if i == maxNames {
+			break
+		}
+		if quantity, ok := readQuantity(list[name]); ok {
+			amounts.fold(name, quantity)
+		}
+	}
+	return amounts.orNil()
+}
+
+// longExponent is the end of a quantity that would take for ever to read; see package quantity.
+var longExponent = regexp.MustCompile(`[eE][+-]?[0-9]{4,}$`)
+
+func readQuantity(value any) (resource.Quantity, bool) {
+	var text string
+	switch v := value.(type) {
+	case string:
+		text = v
+	case int64:
+		text = strconv.FormatInt(v, 10)
+	case float64:
+		text = strconv.FormatFloat(v, 'f', 3, 64)
+	default:
+		return resource.Quantity{}, false
+	}
+	if len(text) > maxQuantity || longExponent.MatchString(text) {
+		return resource.Quantity{}, false
+	}
+	quantity, err := resource.ParseQuantity(text)
+	return quantity, err == nil
+}
+
+// fold adds a resource if nodes can have it. That of a quota and the resource itself mean the
+// same, and the larger one counts.
+func (a Amounts) fold(name string, quantity resource.Quantity) {
+	resourceName := corev1.ResourceName(strings.TrimPrefix(name, requestsPrefix))
+	if !isOfNodes(resourceName) {
+		return
+	}
+	if amount := amountOf(resourceName, quantity); amount > a[resourceName] {
+		a[resourceName] = amount
+	}
+}
+
+func (a Amounts) orNil() Amounts {
+	if len(a) == 0 {
+		return nil
+	}
+	return a
+}
+
+// amountOf is a quantity in the unit of Amounts.
+func amountOf(name corev1.ResourceName, quantity resource.Quantity) int64 {
+	if quantity.Sign() <= 0 {
+		return 0
+	}
+	if quantity.CmpInt64(maxAmount/1000) >= 0 {
+		if name == corev1.ResourceCPU || quantity.CmpInt64(maxAmount) >= 0 {
+			return maxAmount
+		}
+	}
+	if name == corev1.ResourceCPU {
+		return quantity.MilliValue()
+	}
+	return quantity.Value()
+}
+
+// isOfNodes says whether nodes can have a resource. Those that only quotas know are none of them:
+// limits.cpu, count/pods, gold.storageclass.storage.k8s.io/requests.storage.
+func isOfNodes(name corev1.ResourceName) bool {
+	if name == corev1.ResourceCPU || name == corev1.ResourcePods || isDivisible(name) || isHugePages(name) {
+		return true
+	}
+	domain, _, qualified := strings.Cut(string(name), "/")
+	return qualified && domain != "count" && !strings.HasPrefix(domain, "limits.") &&
+		domain != "kubernetes.io" && !strings.HasSuffix(domain, ".kubernetes.io") &&
+		!strings.HasSuffix(domain, ".storageclass.storage.k8s.io") && len(validation.IsQualifiedName(string(name))) == 0
+}
+
+// isDivisible says whether a resource of bytes can be cut anywhere.
+func isDivisible(name corev1.ResourceName) bool {
+	return name == corev1.ResourceMemory || name == corev1.ResourceEphemeralStorage
+}
+
+func isHugePages(name corev1.ResourceName) bool {
+	return strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix)
+}

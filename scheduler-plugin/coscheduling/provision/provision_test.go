@@ -1,0 +1,250 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package provision
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
+)
+
+const gi = 1 << 30
+
+// TestWhatNodesCanNotHaveIsNotAskedFor: tools write names of quotas, and what is no quantity.
+func TestWhatNodesCanNotHaveIsNotAskedFor(t *testing.T) {
+	tests := map[string]struct {
+		list map[string]any
+		want Amounts
+	}{
+		"what nodes have": {
+			map[string]any{"cpu": "13", "memory": "48Gi", "ephemeral-storage": "1G", "pods": int64(7), "hugepages-2Mi": "4Mi", "example.com/gpu": "2"},
+			Amounts{"cpu": 13000, "memory": 48 * gi, "ephemeral-storage": 1e9, "pods": 7, "hugepages-2Mi": 4 << 20, "example.com/gpu": 2},
+		},
+		"the larger one of a resource and of its quota": {
+			map[string]any{"cpu": "2", "requests.cpu": "3", "memory": "2Gi", "requests.memory": "1Gi", "requests.example.com/gpu": "1"},
+			Amounts{"cpu": 3000, "memory": 2 * gi, "example.com/gpu": 1},
+		},
+		"what only quotas know": {
+			map[string]any{"cpu": "1", "limits.cpu": "9", "count/pods": "9", "count/jobs.batch": "9", "services": "9", "requests.storage": "9Gi",
+				"gold.storageclass.storage.k8s.io/requests.storage": "9Gi", "limits.example.com/gpu": "9", "kubernetes.io/a": "9", "a/b/c": "9"},
+			Amounts{"cpu": 1000},
+		},
+		"numbers": {map[string]any{"cpu": 1.5, "memory": int64(1024)}, Amounts{"cpu": 1500, "memory": 1024}},
+		"what is no amount": {
+			map[string]any{"cpu": "many", "memory": "-1Gi", "pods": nil, "ephemeral-storage": []any{"1"}, "example.com/gpu": ""},
+			nil,
+		},
+		"what would take for ever to read": {map[string]any{"cpu": "1e2000000000", "memory": "1.0000000000000000001e2000000000"}, nil},
+		"more than there is":               {map[string]any{"cpu": "9E", "memory": "999E"}, Amounts{"cpu": maxAmount, "memory": maxAmount}},
+		"nothing":                          {nil, nil},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, Read(tc.list), cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("-want, +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestAListOfAnyLengthIsBounded: others write it.
+func TestAListOfAnyLengthIsBounded(t *testing.T) {
+	list := map[string]any{}
+	for i := range 1000 {
+		list[fmt.Sprintf("example.com/%d", i)] = "1"
+	}
+	if got := len(Read(list)); got != maxNames {
+		t.Errorf("%d resources count, want %d", got, maxNames)
+	}
+}
+
+// TestBothWaysOfReadingAgree: lists of Lockstep's own groups come as quantities.
+func TestBothWaysOfReadingAgree(t *testing.T) {
+	raw, list := map[string]any{}, corev1.ResourceList{}
+	for name, amount := range (Amounts{"cpu": 1500, "memory": 48 * gi, "example.com/gpu": 2}).List() {
+		raw[string(name)], list[name] = amount.String(), amount
+	}
+	if diff := cmp.Diff(Read(raw), Of(list)); diff != "" {
+		t.Errorf("-read, +of:\n%s", diff)
+	}
+}
+
+// TestTheRestOfTheExample is the one of docs/scheduling.md: a driver of 1 cpu asks for 13, and
+// six executors of 2 come one after the other.
+func TestTheRestOfTheExample(t *testing.T) {
+	asked, driver, executor := Amounts{"cpu": 13000}, Amounts{"cpu": 1000}, Amounts{"cpu": 2000}
+	placed := Amounts{}
+	placed.Add(driver)
+	model := driver
+	want := [][]Virtual{
+		{{Each: Amounts{"cpu": 1000}, Count: 12}},
+		{{Each: Amounts{"cpu": 2000}, Count: 5}},
+		{{Each: Amounts{"cpu": 2000}, Count: 4}},
+		{{Each: Amounts{"cpu": 2000}, Count: 3}},
+		{{Each: Amounts{"cpu": 2000}, Count: 2}},
+		{{Each: Amounts{"cpu": 2000}, Count: 1}},
+		nil,
+	}
+	for i := range want {
+		if diff := cmp.Diff(want[i], Cut(asked.Less(placed), model, 0)); diff != "" {
+			t.Errorf("with %d executors (-want, +got):\n%s", i, diff)
+		}
+		placed.Add(executor)
+		model = executor
+	}
+	if diff := cmp.Diff([]Virtual{{Each: executor, Count: 6}}, Cut(Amounts{"cpu": 12000}, driver, 6)); diff != "" {
+		t.Errorf("with six members to come (-want, +got):\n%s", diff)
+	}
+}
+
+func TestARestIsCut(t *testing.T) {
+	tests := map[string]struct {
+		rest, model Amounts
+		toCome      int
+		want        []Virtual
+	}{
+		"nothing": {Amounts{"cpu": 0}, Amounts{"cpu": 1}, 3, nil},
+		"no larger than the model in any resource": {
+			Amounts{"cpu": 4000, "memory": 12 * gi}, Amounts{"cpu": 2000, "memory": 2 * gi}, 0,
+			[]Virtual{{Amounts{"cpu": 667, "memory": 2 * gi}, 4}, {Amounts{"cpu": 666, "memory": 2 * gi}, 2}},
+		},
+		"what the model does not take does not count": {
+			Amounts{"cpu": 2000, "example.com/gpu": 5}, Amounts{"cpu": 1000}, 0,
+			[]Virtual{{Amounts{"cpu": 1000, "example.com/gpu": 3}, 1}, {Amounts{"cpu": 1000, "example.com/gpu": 2}, 1}},
+		},
+		"one, if the model takes nothing of it": {Amounts{"cpu": 7000}, Amounts{"memory": gi}, 0, []Virtual{{Amounts{"cpu": 7000}, 1}}},
+		"one for each place among the Pods of a node": {
+			Amounts{"pods": 3, "cpu": 3000}, Amounts{"cpu": 5000}, 0, []Virtual{{Amounts{"cpu": 1000}, 3}},
+		},
+		"places alone": {Amounts{"pods": 2}, Amounts{"cpu": 1}, 0, []Virtual{{Amounts{}, 2}}},
+		"devices are whole": {
+			Amounts{"example.com/gpu": 2, "cpu": 3}, nil, 3,
+			[]Virtual{{Amounts{"cpu": 1, "example.com/gpu": 1}, 2}, {Amounts{"cpu": 1}, 1}},
+		},
+		"huge pages are whole": {
+			Amounts{"hugepages-2Mi": 6 << 20}, Amounts{"hugepages-2Mi": 4 << 20}, 0,
+			[]Virtual{{Amounts{"hugepages-2Mi": 4 << 20}, 1}, {Amounts{"hugepages-2Mi": 2 << 20}, 1}},
+		},
+		"at most a thousand":                       {Amounts{"cpu": 1e9}, Amounts{"cpu": 1}, 0, []Virtual{{Amounts{"cpu": 1e6}, 1000}}},
+		"at most a thousand that are said to come": {Amounts{"cpu": 1e9}, Amounts{"cpu": 1}, 1e9, []Virtual{{Amounts{"cpu": 1e6}, 1000}}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			got := Cut(tc.rest, tc.model, tc.toCome)
+			if diff := cmp.Diff(tc.want, got, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("-want, +got:\n%s", diff)
+			}
+			sum := Amounts{}
+			for _, virtual := range got {
+				for range virtual.Count {
+					sum.Add(virtual.Each)
+				}
+			}
+			rest := maps.Clone(tc.rest)
+			delete(rest, "pods")
+			if !sum.Equal(rest) {
+				t.Errorf("the virtual members take %s in all, and the rest is %s", sum, rest)
+			}
+		})
+	}
+}
+
+// TestRoomIsNotKeptForEver, whatever becomes of the scheduler: patience is 10 minutes, and the
+// longest is 20.
+func TestRoomIsNotKeptForEver(t *testing.T) {
+	began := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	tests := map[string]struct {
+		placed []int // minutes
+		now    int
+		want   int
+	}{
+		"one member":                          {[]int{0}, 5, 10},
+		"each that comes begins it anew":      {[]int{0, 8, 15}, 16, 25},
+		"in any order":                        {[]int{15, 0, 8}, 16, 25},
+		"one that comes too late is too late": {[]int{0, 11}, 12, 10},
+		"not for longer than three times":     {[]int{0, 9, 18, 27, 36, 45, 54}, 55, 60},
+		"a clock that is ahead":               {[]int{7}, 5, 15},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			at := func(minute int) time.Time { return began.Add(time.Duration(minute) * time.Minute) }
+			var placed []time.Time
+			for _, minute := range tc.placed {
+				placed = append(placed, at(minute))
+			}
+			before := slices.Clone(placed)
+			got, last := Lifetime(placed, 10*time.Minute, 20*time.Minute, at(tc.now))
+			if !got.Equal(at(tc.want)) {
+				t.Errorf("it ends at %s, want %s", got, at(tc.want))
+			}
+			if earliest := min(slices.Min(tc.placed), tc.now); !last.Equal(at(earliest + 60)) {
+				t.Errorf("it ends at %s in any case, want an hour after minute %d", last, earliest)
+			}
+			if !slices.EqualFunc(before, placed, time.Time.Equal) {
+				t.Error("the times are others than before")
+			}
+		})
+	}
+	if end, _ := Lifetime(nil, time.Minute, time.Minute, began); !end.IsZero() {
+		t.Errorf("without members it ends at %s", end)
+	}
+}
+
+// TestAGroupOnlyShortensTheTime.
+func TestAGroupOnlyShortensTheTime(t *testing.T) {
+	for asked, want := range map[time.Duration]time.Duration{0: time.Minute, time.Second: time.Second, time.Hour: time.Minute, -1: time.Minute} {
+		if got := Patience(asked, time.Minute); got != want {
+			t.Errorf("%s is asked for, and it is %s, want %s", asked, got, want)
+		}
+	}
+}
+
+func TestTheLargestIsTheModel(t *testing.T) {
+	tests := map[string]struct {
+		a, b Amounts
+		want bool
+	}{
+		"more of all":         {Amounts{"cpu": 2, "memory": 2}, Amounts{"cpu": 1, "memory": 1}, true},
+		"more of more":        {Amounts{"cpu": 1, "memory": 2, "a/b": 2}, Amounts{"cpu": 2, "memory": 1, "a/b": 1}, true},
+		"more of the first":   {Amounts{"cpu": 2, "memory": 1}, Amounts{"cpu": 1, "memory": 2}, true},
+		"the same":            {Amounts{"cpu": 2}, Amounts{"cpu": 2}, false},
+		"less":                {Amounts{"cpu": 1}, Amounts{"cpu": 2}, false},
+		"what only one takes": {Amounts{"cpu": 1}, Amounts{"cpu": 1, "a/b": 1}, false},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := tc.a.IsLargerThan(tc.b); got != tc.want {
+				t.Errorf("%s is larger than %s: %t", tc.a, tc.b, got)
+			}
+		})
+	}
+}
+
+func TestAmountsAreCompared(t *testing.T) {
+	a := Amounts{"cpu": 2, "memory": 0}
+	if !a.Equal(Amounts{"cpu": 2}) || !(Amounts{"cpu": 2}).Equal(a) || a.Equal(Amounts{"cpu": 3}) || a.Equal(Amounts{"cpu": 2, "pods": 1}) {
+		t.Error("what is not named is not 0")
+	}
+	if !a.Within(Amounts{"cpu": 2}) || a.Within(Amounts{"memory": 2}) {
+		t.Error("more is within less")
+	}
+	if got := (Amounts{"cpu": 3, "memory": 1}).AtMost(Amounts{"cpu": 2}); !got.Equal(Amounts{"cpu": 2}) {
+		t.Errorf("the smaller ones are %s", got)
+	}
+	if got := (Amounts{"cpu": 3, "memory": 1}).Less(Amounts{"cpu": 5}); !got.Equal(Amounts{"memory": 1}) {
+		t.Errorf("left is %s", got)
+	}
+	if got := (Amounts{"memory": 48 * gi, "cpu": 12500, "example.com/gpu": 2}).String(); got != "12500m cpu, 48Gi memory, 2 example.com/gpu" {
+		t.Errorf("got %q", got)
+	}
+	if got := (Amounts{"cpu": 0}).String(); got != "nothing" {
+		t.Errorf("got %q", got)
+	}
+}

@@ -1,0 +1,379 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package coscheduling
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
+
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/provision"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
+)
+
+// keeping are arguments of a scheduler that keeps room for members to come.
+func keeping(more string) string {
+	return `{"initialBackoff":"50ms","maxBackoff":"200ms","dialects":{"reservation":{"namespaces":["ns"],"namespacePercent":100` + more + `}}}`
+}
+
+// asking has a PodGroup ask for CPU for all its members.
+func asking(cores string) func(*schedulingv1alpha1.PodGroupSpec) {
+	return func(spec *schedulingv1alpha1.PodGroupSpec) {
+		spec.MinResources = map[corev1.ResourceName]resource.Quantity{corev1.ResourceCPU: resource.MustParse(cores)}
+	}
+}
+
+// makeSpark makes the PodGroup of scheduler-plugins that the Spark operator makes for an application,
+// born in a second.
+func makeSpark(name string, cores string, second int) *unstructured.Unstructured {
+	group := makeOtherGroup(name, 1)
+	group.SetCreationTimestamp(bornAt(second, makeGroup("", 1)).CreationTimestamp)
+	if err := unstructured.SetNestedStringMap(group.Object, map[string]string{"cpu": cores, "limits.cpu": "99"}, "spec", "minResources"); err != nil {
+		panic(err)
+	}
+	return group
+}
+
+func ofSpark(name string) podOption { return labelled("scheduling.x-k8s.io/pod-group", name) }
+
+// cores has a Pod request so many, in the place of one.
+func cores(n string) podOption {
+	return func(w *schedulertesting.PodWrapper) {
+		w.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(n)}
+	}
+}
+
+// kept is the room that is kept for members to come of a gang, and how many of them are on which
+// node; nil if none is.
+func (w *world) kept(key dialect.Key) (provision.Amounts, map[string]int) {
+	w.t.Helper()
+	claim, ok := w.engine().room.Of(key).(*room.Provision)
+	if !ok {
+		return nil, nil
+	}
+	on := make(map[string]int)
+	for _, member := range claim.Members() {
+		on[member.Pod.Spec.NodeName]++
+	}
+	return claim.Held(), on
+}
+
+func sparkNamed(name string) dialect.Key {
+	return dialect.Key{Dialect: dialect.SchedulerPlugins, Namespace: testNamespace, Name: name}
+}
+
+// keeps says whether so many cores are kept for a gang.
+func (w *world) keeps(key dialect.Key, cores int64) bool {
+	held, _ := w.kept(key)
+	return held[corev1.ResourceCPU] == cores*1000
+}
+
+// toldSpark says whether a group was last told something with a text in it.
+func (w *world) toldSpark(name, text string) bool {
+	known, _ := w.engine().gangs.Look(sparkNamed(name))
+	return known.Refusal != nil && strings.Contains(known.Refusal.Message, text)
+}
+
+// TestASparkStartsWithAllOfItsRoom is the worked example of docs/scheduling.md: on three nodes of
+// 8 cpu, a driver of 1 asks for 13. Another one of the same size finds 11 free. Ordinary Pods run
+// beside, and executors have the room that is kept until nothing is.
+func TestASparkStartsWithAllOfItsRoom(t *testing.T) {
+	w := newWorld(t, makeNodes("node", 3, 8)...)
+	w.args = keeping("")
+	w.serve(makeSpark("a", "13", 1), makeSpark("b", "13", 2))
+	w.start()
+	w.create(makePod("a-driver", ofSpark("a")))
+	w.eventually("12 cpu are kept for the first one", func() bool { return w.keeps(sparkNamed("a"), 12) })
+	if _, on := w.kept(sparkNamed("a")); len(on) != 2 {
+		t.Errorf("the room is kept on %v, want two nodes", on)
+	}
+	w.create(makePod("b-driver", ofSpark("b")))
+	w.eventually("the other one is told why it waits", func() bool {
+		return w.toldSpark("b", "there is room for its 1 member, but not for all of 12 cpu that it asks to have kept; short of 2 cpu")
+	})
+
+	w.create(makePod("plain-0", cores("4"), createdAt(3)))
+	w.create(makePod("plain-1", cores("4"), createdAt(3)))
+	w.eventually("two ordinary Pods run beside it", func() bool { return w.placed("plain-") == 2 })
+	w.create(makePod("plain-2", cores("4"), createdAt(3)))
+	w.eventually("a third one finds no room", func() bool { return w.marked("plain-2") == 1 })
+	if w.nodeOf()["b-driver"] != "" {
+		t.Error("the other driver has started")
+	}
+
+	for i := range 6 {
+		w.create(makePod(fmt.Sprintf("a-exec-%d", i), ofSpark("a"), cores("2")))
+		w.eventually(fmt.Sprintf("executor %d runs", i), func() bool { return w.placed("a-exec-") == i+1 })
+		w.eventually("room is kept for those that are missing", func() bool { return w.keeps(sparkNamed("a"), int64(10-2*i)) })
+	}
+	if held, _ := w.kept(sparkNamed("a")); held != nil {
+		t.Errorf("all have come, and %s is kept", held)
+	}
+	for i := range 6 {
+		w.end(fmt.Sprintf("a-exec-%d", i), corev1.PodSucceeded)
+	}
+	w.end("a-driver", corev1.PodSucceeded)
+	w.deletePod("plain-0")
+	w.eventually("the other one starts", func() bool { return w.nodeOf()["b-driver"] != "" })
+}
+
+// TestRoomIsGivenUpWhenNobodyComes, and then the other one starts. The members that come after that are
+// placed as they fit.
+func TestRoomIsGivenUpWhenNobodyComes(t *testing.T) {
+	w := newWorld(t, makeNodes("node", 2, 8)...)
+	w.args = keeping(`,"timeout":"2s"`)
+	w.serve(makeSpark("a", "9", 1), makeSpark("b", "9", 2))
+	w.start()
+	w.create(makePod("a-driver", ofSpark("a")))
+	w.eventually("room is kept", func() bool { return w.keeps(sparkNamed("a"), 8) })
+	w.create(makePod("b-driver", ofSpark("b")))
+	w.eventually("the other one waits", func() bool { return w.toldSpark("b", "that it asks to have kept") })
+	w.eventually("the other one starts", func() bool { return w.keeps(sparkNamed("b"), 8) })
+	w.eventually("the first one is told", func() bool { return w.recorded("ReservationExpired") > 0 })
+	w.create(makePod("a-exec-0", ofSpark("a"), cores("2")))
+	w.eventually("its executor runs", func() bool { return w.nodeOf()["a-exec-0"] != "" })
+	if held, _ := w.kept(sparkNamed("a")); held != nil {
+		t.Errorf("%s is kept again", held)
+	}
+}
+
+// TestAGroupShortensTheTime, and nothing else: it is by the field of its kind.
+func TestAGroupShortensTheTime(t *testing.T) {
+	w := newWorld(t, makeNodes("node", 2, 8)...)
+	w.args = keeping("")
+	short := makeSpark("a", "9", 1)
+	if err := unstructured.SetNestedField(short.Object, int64(1), "spec", "scheduleTimeoutSeconds"); err != nil {
+		t.Fatal(err)
+	}
+	w.serve(short)
+	w.start()
+	w.create(makePod("a-driver", ofSpark("a")))
+	w.eventually("it is told that the time is over", func() bool { return w.recorded("ReservationExpired") > 0 })
+}
+
+// TestARestartKeepsTheRoom: it is known from the Pods.
+func TestARestartKeepsTheRoom(t *testing.T) {
+	w := newWorld(t, makeNodes("node", 2, 8)...)
+	w.args = keeping("")
+	w.serve(makeSpark("a", "9", 1), makeSpark("b", "9", 2))
+	stop := w.start()
+	w.create(makePod("a-driver", ofSpark("a")))
+	w.eventually("room is kept", func() bool { return w.keeps(sparkNamed("a"), 8) })
+	stop()
+	w.create(makePod("b-driver", ofSpark("b")))
+	w.start()
+	w.eventually("room is kept again", func() bool { return w.keeps(sparkNamed("a"), 8) })
+	w.eventually("the other one waits", func() bool { return w.toldSpark("b", "that it asks to have kept") })
+	if w.nodeOf()["b-driver"] != "" {
+		t.Error("the other one has started")
+	}
+}
+
+// TestWhoOutranksAGangTakesItsRoom: then as much is kept elsewhere as there is, and the group is told.
+func TestWhoOutranksAGangTakesItsRoom(t *testing.T) {
+	w := newWorld(t, makeNodes("node", 2, 8)...)
+	w.args = keeping("")
+	w.serve(makeSpark("a", "9", 1))
+	w.start()
+	w.create(makePod("a-driver", ofSpark("a")))
+	w.eventually("room is kept", func() bool { return w.keeps(sparkNamed("a"), 8) })
+	w.create(makePod("equal", cores("8"), createdAt(3)))
+	w.eventually("a Pod of its priority finds no room", func() bool { return w.marked("equal") == 1 })
+	w.create(makePod("higher", cores("8"), ofPriority(1), createdAt(3)))
+	w.eventually("one that outranks it does", func() bool { return w.nodeOf()["higher"] != "" })
+	w.eventually("the group is told", func() bool { return w.recorded("ReservationLost") > 0 })
+	w.eventually("as much is kept as there is", func() bool { return w.keeps(sparkNamed("a"), 7) })
+}
+
+// TestNothingIsKeptWhereItIsNotEnabled: what a group asks for means nothing then.
+func TestNothingIsKeptWhereItIsNotEnabled(t *testing.T) {
+	for name, args := range map[string]string{
+		"in no namespace":            `{"initialBackoff":"50ms"}`,
+		"in another namespace":       `{"initialBackoff":"50ms","dialects":{"reservation":{"namespaces":["others"]}}}`,
+		"not for groups of the kind": keeping(`,"schedulerPlugins":"Off"`),
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, makeNodes("node", 1, 2)...)
+			w.args = args
+			w.serve(makeSpark("a", "13", 1))
+			w.start()
+			w.create(makePod("a-driver", ofSpark("a")))
+			w.eventually("the driver runs", func() bool { return w.nodeOf()["a-driver"] != "" })
+			if held, _ := w.kept(sparkNamed("a")); held != nil {
+				t.Errorf("%s is kept", held)
+			}
+		})
+	}
+}
+
+// TestRoomIsLookedAtWithoutBeingKept, if the time for it is none.
+func TestRoomIsLookedAtWithoutBeingKept(t *testing.T) {
+	w := newWorld(t, makeNodes("node", 2, 8)...)
+	w.args = keeping(`,"timeout":"0s"`)
+	w.serve(makeSpark("a", "9", 1), makeSpark("b", "17", 2))
+	w.start()
+	w.create(makePod("a-driver", ofSpark("a")))
+	w.create(makePod("b-driver", ofSpark("b")))
+	w.eventually("one starts for which there is room", func() bool { return w.nodeOf()["a-driver"] != "" })
+	w.eventually("the other one is told that there never is", func() bool { return w.toldSpark("b", "which is more than all nodes have") })
+	if held, _ := w.kept(sparkNamed("a")); held != nil {
+		t.Errorf("%s is kept", held)
+	}
+}
+
+// TestAGangStartsWithWhatThereIs, if that is how it is configured.
+func TestAGangStartsWithWhatThereIs(t *testing.T) {
+	w := newWorld(t, makeNodes("node", 1, 4)...)
+	w.args = keeping(`,"schedulerPlugins":"BestEffort"`)
+	w.serve(makeSpark("a", "13", 1))
+	w.start()
+	w.create(makePod("a-driver", ofSpark("a")))
+	w.eventually("what there is is kept", func() bool { return w.keeps(sparkNamed("a"), 3) })
+}
+
+// TestANamespaceHasItsShare: more is not kept for its groups, and one that asks for more waits.
+func TestANamespaceHasItsShare(t *testing.T) {
+	w := newWorld(t, makeNodes("node", 2, 10)...)
+	w.args = strings.Replace(keeping(""), "100", "40", 1)
+	w.serve(makeSpark("a", "7", 1), makeSpark("b", "4", 2))
+	w.start()
+	w.create(makePod("a-driver", ofSpark("a")))
+	w.eventually("6 of 8 cpu are kept", func() bool { return w.keeps(sparkNamed("a"), 6) })
+	w.create(makePod("b-driver", ofSpark("b")))
+	w.eventually("another one is told of the share", func() bool {
+		return w.toldSpark("b", "3 cpu is to be kept for members to come, and of the 40% of the cluster that may be kept for groups of its namespace 2 cpu is left")
+	})
+	w.create(makePod("a-exec", ofSpark("a"), cores("2")))
+	w.eventually("it starts when less is kept for the first one", func() bool { return w.keeps(sparkNamed("b"), 3) })
+}
+
+// TestNobodyIsEvictedForMembersToCome, unless the configuration says so.
+func TestNobodyIsEvictedForMembersToCome(t *testing.T) {
+	for _, preempts := range []bool{false, true} {
+		t.Run(fmt.Sprint(preempts), func(t *testing.T) {
+			w := newWorld(t, all(makeNodes("node", 2, 8), makePod("low-0", cores("8"), ofPriority(-1), onNode("node-0")),
+				makePod("low-1", cores("4"), ofPriority(-1), onNode("node-1")))...)
+			w.args = keeping(fmt.Sprintf(`,"preemption":%t`, preempts))
+			w.serve(makeSpark("a", "9", 1))
+			w.start()
+			w.create(makePod("a-driver", ofSpark("a")))
+			if preempts {
+				w.eventually("room is kept", func() bool { return w.keeps(sparkNamed("a"), 8) })
+				return
+			}
+			w.eventually("it waits", func() bool { return w.toldSpark("a", "that it asks to have kept") })
+			if victims := w.victims(); len(victims) > 0 {
+				t.Errorf("%v were evicted", victims)
+			}
+			w.deletePod("low-0")
+			w.eventually("it starts when there is room", func() bool { return w.keeps(sparkNamed("a"), 8) })
+			if victims := w.victims(); len(victims) > 1 {
+				t.Errorf("%v were evicted", victims)
+			}
+		})
+	}
+}
+
+// TestAGroupOfOursHasRoomKept, too, for as long as it asks: it may ask for less later.
+func TestAGroupOfOursHasRoomKept(t *testing.T) {
+	w := newWorld(t, all(makeNodes("node", 2, 8), makeGroup("gang", 1, asking("9")), makePod("gang-0", inGroup("gang")))...)
+	w.args = keeping("")
+	w.start()
+	w.eventually("room is kept", func() bool { return w.keeps(gangName, 8) })
+	w.changeGroup("gang", func(group *schedulingv1alpha1.PodGroup) { asking("4")(&group.Spec) })
+	w.eventually("less is kept", func() bool { return w.keeps(gangName, 3) })
+	w.changeGroup("gang", func(group *schedulingv1alpha1.PodGroup) { group.Spec.MinResources = nil })
+	w.eventually("nothing is", func() bool { held, _ := w.kept(gangName); return held == nil })
+}
+
+// TestRoomGoesWithTheGang: with its group, and with its members.
+func TestRoomGoesWithTheGang(t *testing.T) {
+	for name, end := range map[string]func(w *world){
+		"the group is deleted": func(w *world) {
+			if err := w.lock.SchedulingV1alpha1().PodGroups(testNamespace).Delete(w.t.Context(), "gang", metav1.DeleteOptions{}); err != nil {
+				w.t.Fatal(err)
+			}
+		},
+		"its member is deleted": func(w *world) { w.deletePod("gang-0") },
+		"its member has ended":  func(w *world) { w.end("gang-0", corev1.PodSucceeded) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, all(makeNodes("node", 2, 8), makeGroup("gang", 1, asking("9")), makePod("gang-0", inGroup("gang")))...)
+			w.args = keeping("")
+			w.start()
+			w.eventually("room is kept", func() bool { return w.keeps(gangName, 8) })
+			end(w)
+			w.eventually("nothing is", func() bool { held, _ := w.kept(gangName); return held == nil })
+			w.create(makePod("large", cores("8")))
+			w.create(makePod("large-1", cores("7")))
+			w.eventually("others have the room", func() bool { return w.placed("large") == 2 })
+		})
+	}
+}
+
+// TestAMemberThatIsLargerThanTheRoomHasOtherRoom.
+func TestAMemberThatIsLargerThanTheRoomHasOtherRoom(t *testing.T) {
+	w := newWorld(t, all(makeNodes("node", 1, 4), makeNodes("large", 1, 16), makeGroup("gang", 1, asking("4")), makePod("gang-0", inGroup("gang")))...)
+	w.args = keeping("")
+	w.start()
+	w.eventually("room is kept", func() bool { return w.keeps(gangName, 3) })
+	w.create(makePod("gang-1", inGroup("gang"), cores("12")))
+	w.eventually("a large member runs", func() bool { return w.nodeOf()["gang-1"] == "large-0" })
+	w.eventually("nothing is kept", func() bool { held, _ := w.kept(gangName); return held == nil })
+}
+
+// TestANodeThatGoesHasRoomKeptElsewhere.
+func TestANodeThatGoesHasRoomKeptElsewhere(t *testing.T) {
+	w := newWorld(t, all(makeNodes("node", 3, 4), makeGroup("gang", 1, asking("7")), makePod("gang-0", inGroup("gang"), onNode("node-0")))...)
+	w.args = keeping("")
+	w.start()
+	w.eventually("room is kept", func() bool { return w.keeps(gangName, 6) })
+	_, on := w.kept(gangName)
+	for node := range on {
+		if node != "node-0" {
+			if err := w.kube.CoreV1().Nodes().Delete(t.Context(), node, metav1.DeleteOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			w.eventually("it is kept elsewhere", func() bool {
+				_, now := w.kept(gangName)
+				return now[node] == 0 && w.keeps(gangName, 6)
+			})
+			return
+		}
+	}
+	t.Fatalf("room is kept on %v", on)
+}
+
+// TestAGangWhoseMinimumIsAllHasNothingKept: most tools ask so.
+func TestAGangWhoseMinimumIsAllHasNothingKept(t *testing.T) {
+	w := newWorld(t, all(makeNodes("node", 1, 8), makeGroup("gang", 3, asking("3")), makeMembers("gang", 3))...)
+	w.args = keeping("")
+	w.start()
+	w.eventually("it runs", func() bool { return w.placed("gang") == 3 })
+	if held, _ := w.kept(gangName); held != nil {
+		t.Errorf("%s is kept", held)
+	}
+}
+
+// changeGroup changes a PodGroup.
+func (w *world) changeGroup(name string, change func(*schedulingv1alpha1.PodGroup)) {
+	w.t.Helper()
+	groups := w.lock.SchedulingV1alpha1().PodGroups(testNamespace)
+	group, err := groups.Get(w.t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	change(group)
+	if _, err := groups.Update(w.t.Context(), group, metav1.UpdateOptions{}); err != nil {
+		w.t.Fatal(err)
+	}
+}

@@ -1,0 +1,127 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package coscheduling
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/klog/v2"
+
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/news"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/place"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/rivals"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/status"
+)
+
+const (
+	// leasesPeriod is how often it is looked for Leases of other schedulers, and leasesTimeout how
+	// long a look may take.
+	leasesPeriod  = time.Minute
+	leasesTimeout = 5 * time.Second
+	// successionGrace is how much younger a Pod is than this scheduler's lead if the one that led
+	// before can't have bound it. Clocks differ.
+	successionGrace = 10 * time.Second
+)
+
+// rivalry looks for other schedulers that serve a name which is served here.
+type rivalry struct {
+	known  rivals.Known
+	leases coordinationclient.LeasesGetter
+	// names are those that nobody else is to serve, and own is the Lease of this scheduler.
+	names []string
+	own   types.NamespacedName
+	// began is when the scheduler has begun to schedule, nil before.
+	began atomic.Pointer[time.Time]
+	// yields are the dialects of which this scheduler leaves the groups alone while it has a rival.
+	yields map[dialect.Dialect]bool
+}
+
+// refuses says whether the gangs of a dialect are left to a rival.
+func (r *rivalry) refuses(d dialect.Dialect) bool {
+	return r.yields[d] && len(r.contested()) > 0
+}
+
+// whileRival is why a gang has no place meanwhile.
+func whileRival() place.Shortfall {
+	return place.Shortfall{Unready: true, Message: "another scheduler runs that would place the same Pods or write the same groups"}
+}
+
+// tend looks for Leases now and then, until ctx ends.
+func (r *rivalry) tend(ctx context.Context) {
+	for {
+		select {
+		case <-time.After(leasesPeriod):
+			r.look(ctx)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// look looks once whether somebody else holds a Lease of a name that is served here. The right to do
+// so is optional.
+func (r *rivalry) look(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, leasesTimeout)
+	defer cancel()
+	for _, name := range r.names {
+		at := rivals.LeaseOf(name)
+		if at == r.own {
+			continue
+		}
+		lease, err := r.leases.Leases(at.Namespace).Get(ctx, at.Name, metav1.GetOptions{})
+		if err != nil {
+			klog.FromContext(ctx).V(4).Info("No Lease of another scheduler of the same name was found", "schedulerName", name, "err", err)
+			continue
+		}
+		if sign, held := rivals.OfLease(name, lease, time.Now()); held {
+			r.note(ctx, sign)
+		}
+	}
+}
+
+// boundElsewhere learns of a member that somebody else has bound. It does not block.
+func (r *rivalry) boundElsewhere(ctx context.Context, pod *corev1.Pod) {
+	if began := r.began.Load(); began != nil && pod.CreationTimestamp.Time.After(began.Add(successionGrace)) {
+		go r.note(ctx, rivals.OfBinding(pod))
+	}
+}
+
+// begin notes that the scheduler begins to schedule.
+func (r *rivalry) begin() {
+	now := time.Now()
+	r.began.Store(&now)
+}
+
+// yielding are gangs of which nothing is told that are left to a rival.
+type yielding struct {
+	status.Gangs
+	rivalry *rivalry
+}
+
+// Look implements status.Gangs.
+func (y yielding) Look(key dialect.Key) (news.Gang, bool) {
+	gang, ok := y.Gangs.Look(key)
+	gang.Theirs = gang.Theirs || y.rivalry.refuses(key.Dialect)
+	return gang, ok
+}
+
+// note notes a sign, and tells of it if it is the first.
+func (r *rivalry) note(ctx context.Context, sign rivals.Sign) {
+	if r.known.Note(sign, time.Now()) {
+		klog.FromContext(ctx).Error(nil, "Two schedulers serve one scheduler name. Both place its Pods and write their groups: stop one of them, or have it serve another name",
+			"schedulerName", sign.Name, "this", status.FieldManager, "other", sign.Other)
+	}
+}
+
+// contested are the names that somebody else serves, too.
+func (r *rivalry) contested() []string {
+	return r.known.Names(time.Now())
+}

@@ -1,0 +1,65 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package rivals knows of other schedulers that serve a scheduler name which is served here. Two of one
+// name both place the same Pods: each plans with room that the other one takes, and gangs are
+// bound in part. Nobody but the user can end that, so it has to be told.
+//
+// A rival shows by one of two signs: it renews a Lease (leases.go), or a member of a gang that waits
+// here is bound by somebody else. Either is believed for a while, and renewed if it shows again.
+//
+// The package is pure: it is told what was seen and what time it is.
+package rivals
+
+import (
+	"maps"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Sign is by what a rival has shown.
+type Sign struct {
+	// Name is the scheduler name that it serves.
+	Name string
+	// Other says who it is, as far as that is known, and what was seen.
+	Other string
+	// Lasts is for how long the rival is believed to be there.
+	Lasts time.Duration
+}
+
+// How long signs last.
+const (
+	// LeaseLasts is longer than the time between two looks at a Lease.
+	LeaseLasts = 2 * time.Minute
+	// BindingLasts is longer, as a rival binds only when there are Pods for it.
+	BindingLasts = 10 * time.Minute
+)
+
+// Known are the rivals that are known of. The zero value knows none. It is safe for concurrent use.
+type Known struct {
+	mu    sync.Mutex
+	until map[string]time.Time
+}
+
+// Note notes a sign, and says whether no rival of this name was known.
+func (k *Known) Note(sign Sign, now time.Time) (isNews bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.until == nil {
+		k.until = make(map[string]time.Time)
+	}
+	before := k.until[sign.Name]
+	if until := now.Add(sign.Lasts); until.After(before) {
+		k.until[sign.Name] = until
+	}
+	return !before.After(now)
+}
+
+// Names are the scheduler names of which a rival is known, sorted.
+func (k *Known) Names(now time.Time) []string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	maps.DeleteFunc(k.until, func(_ string, until time.Time) bool { return !until.After(now) })
+	return slices.Sorted(maps.Keys(k.until))
+}

@@ -1,0 +1,275 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package coscheduling
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	clienttesting "k8s.io/client-go/testing"
+
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
+)
+
+// In a storm some gangs have PodGroups of scheduler-plugins, and contend with the others for one
+// cluster. What the scheduler writes of these groups is judged as it happens: it is their status and
+// nothing else, it says something new, a final phase stays, and neither counters nor anything else are
+// written often. When all is calm, each says the phase that follows from its Pods.
+
+// otherResource is the resource of the PodGroups of scheduler-plugins, and otherLabel by what a Pod
+// names one.
+var (
+	otherResource = dialect.SchedulerPlugins.Resource()
+	otherLabel    = dialect.SchedulerPlugins.Labels()[0]
+)
+
+// mostWrites is how often the status of one group may be written between two calms.
+const mostWrites = 10
+
+// told is what the scheduler has written of the groups of scheduler-plugins. The lock of their fake
+// API server guards it.
+type told struct {
+	// writes are those since the last calm.
+	writes map[types.UID]int
+	// last is the last one that the present scheduler has made.
+	last map[types.UID]time.Time
+	// wrong is the first write that should not have been, empty for none.
+	wrong string
+}
+
+// serveOthers has the API server serve PodGroups of scheduler-plugins.
+func (s *storm) serveOthers() {
+	s.told = &told{writes: map[types.UID]int{}, last: map[types.UID]time.Time{}}
+	s.otherWires = newWires(&s.foreign.Fake, s.foreign.Tracker(), nil)
+	s.serve()
+	s.foreign.PrependReactor("patch", otherResource.Resource, s.onTold)
+}
+
+// onTold judges a write of the status of a group.
+func (s *storm) onTold(action clienttesting.Action) (bool, apiruntime.Object, error) {
+	if done, object, err := s.onReport(action); done {
+		return done, object, err
+	}
+	patch := action.(clienttesting.PatchActionImpl)
+	object, err := s.foreign.Tracker().Get(otherResource, testNamespace, patch.GetName())
+	if err != nil {
+		return true, nil, err
+	}
+	group := object.(*unstructured.Unstructured)
+	var says struct {
+		Metadata struct{ UID types.UID }
+		Status   map[string]any
+	}
+	var parts map[string]map[string]any
+	if err := errors.Join(json.Unmarshal(patch.GetPatch(), &says), json.Unmarshal(patch.GetPatch(), &parts)); err != nil {
+		return true, nil, err
+	}
+	if says.Metadata.UID != group.GetUID() {
+		return true, nil, apierrors.NewConflict(otherResource.GroupResource(), patch.GetName(), errors.New("the UID is that of another group"))
+	}
+	s.told.judge(group, patch, parts, says.Status)
+	return false, nil, nil
+}
+
+// judge notes a write of a group, and what is wrong with it.
+func (w *told) judge(group *unstructured.Unstructured, patch clienttesting.PatchActionImpl, parts map[string]map[string]any, status map[string]any) {
+	uid := group.GetUID()
+	before := dialect.FromSchedulerPlugins(group).Status
+	after := group.DeepCopy()
+	after.Object["status"] = status
+	next := dialect.FromSchedulerPlugins(after).Status
+	wrong := ""
+	switch {
+	case patch.GetSubresource() != "status" || patch.GetPatchType() != types.MergePatchType || len(parts) != 2 || len(parts["metadata"]) != 1:
+		wrong = "more than the status is written"
+	case before.Phase == dialect.PhaseFinished || before.Phase == dialect.PhaseFailed:
+		wrong = "the phase was final"
+	case before.SaysTheSameAs(next):
+		wrong = "it said so already"
+	case before.Phase == next.Phase && time.Since(w.last[uid]) < 9*time.Second:
+		wrong = fmt.Sprintf("only counters have changed, %v after the last write", time.Since(w.last[uid]))
+	case w.writes[uid] >= mostWrites:
+		wrong = fmt.Sprintf("it was written %d times since the last calm", w.writes[uid])
+	}
+	if wrong != "" && w.wrong == "" {
+		w.wrong = fmt.Sprintf("PodGroup %s of scheduler-plugins was %+v and is %+v: %s", group.GetName(), *before, *next, wrong)
+	}
+	w.writes[uid]++
+	w.last[uid] = time.Now()
+}
+
+// key is that of the gang.
+func (g *stormGroup) key() dialect.Key {
+	key := dialect.Key{Namespace: testNamespace, Name: g.Name}
+	if g.theirs {
+		key.Dialect = dialect.SchedulerPlugins
+	}
+	return key
+}
+
+// link is the label by which the members name the group.
+func (g *stormGroup) link() string {
+	if g.theirs {
+		return otherLabel
+	}
+	return schedulingv1alpha1.LabelPodGroup
+}
+
+// beTheirs has a gang have a PodGroup of scheduler-plugins, which can't ask for more than a minimum.
+func (g *stormGroup) beTheirs() {
+	g.theirs = true
+	g.Spec = schedulingv1alpha1.PodGroupSpec{MinMember: g.Spec.MinMember, DisruptionMode: schedulingv1alpha1.DisruptGang}
+}
+
+// other is the group as scheduler-plugins has it.
+func (g *stormGroup) other() *unstructured.Unstructured {
+	group := makeOtherGroup(g.Name, int64(g.Spec.MinMember))
+	if g.asks > 0 {
+		if err := unstructured.SetNestedField(group.Object, fmt.Sprint(g.asks), "spec", "minResources", "cpu"); err != nil {
+			panic(err)
+		}
+	}
+	group.SetUID(g.UID)
+	group.SetGeneration(g.Generation)
+	group.SetCreationTimestamp(g.CreationTimestamp)
+	return group
+}
+
+// createOther creates the group, which says nothing yet.
+func (s *storm) createOther(g *stormGroup) {
+	s.foreign.Lock()
+	defer s.foreign.Unlock()
+	if err := s.foreign.Tracker().Create(otherResource, g.other(), testNamespace); err != nil {
+		panic(err)
+	}
+}
+
+// updateOther brings the spec of the group up to date.
+func (s *storm) updateOther(g *stormGroup) {
+	s.foreign.Lock()
+	defer s.foreign.Unlock()
+	object, err := s.foreign.Tracker().Get(otherResource, testNamespace, g.Name)
+	if err != nil {
+		panic(err)
+	}
+	next := g.other()
+	if status, ok := object.(*unstructured.Unstructured).Object["status"]; ok {
+		next.Object["status"] = status
+	}
+	if err := s.foreign.Tracker().Update(otherResource, next, testNamespace); err != nil {
+		panic(err)
+	}
+}
+
+// removeOther deletes the group.
+func (s *storm) removeOther(g *stormGroup) {
+	s.foreign.Lock()
+	defer s.foreign.Unlock()
+	s.otherWires.bury(otherResource, testNamespace, g.Name)
+}
+
+// stirOthers has some members of these gangs run, and now and then breaks the watch of the groups.
+// It draws apart from all else that happens, so that a seed has the storm that it had without them.
+func (s *storm) stirOthers() {
+	s.kube.Lock()
+	defer s.kube.Unlock()
+	for _, name := range slices.Sorted(maps.Keys(s.pods)) {
+		p := s.pods[name]
+		g := s.groups[p.group]
+		if g == nil || !g.theirs || !p.runs() || p.deleting || p.started || p.foreign || s.dialects.IntN(2) == 0 {
+			continue
+		}
+		p.started = true
+		s.logf("%s runs", name)
+		s.updatePod(name, func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodRunning })
+	}
+	if s.dialects.IntN(8) == 0 {
+		s.foreign.Lock()
+		defer s.foreign.Unlock()
+		if kinds := s.otherWires.kinds(); len(kinds) > 0 {
+			s.logf("the watch of PodGroups of scheduler-plugins breaks")
+			s.otherWires.cut(kinds[0])
+		}
+	}
+}
+
+// toldWrong says what was written of a group of scheduler-plugins that should not have been.
+func (s *storm) toldWrong() string {
+	s.foreign.Lock()
+	defer s.foreign.Unlock()
+	return s.told.wrong
+}
+
+// untold: a group of scheduler-plugins that has members says the phase that follows from them,
+// unless its phase is final. That it has ended is said only if it had.
+func (s *storm) untold() string {
+	s.foreign.Lock()
+	defer s.foreign.Unlock()
+	for _, g := range s.sortedGroups() {
+		if !g.theirs {
+			continue
+		}
+		var census dialect.Census
+		for _, p := range s.pods {
+			if p.group != g.Name {
+				continue
+			}
+			pod := &corev1.Pod{}
+			switch {
+			case p.succeeded:
+				pod.Status.Phase = corev1.PodSucceeded
+			case p.started:
+				pod.Status.Phase = corev1.PodRunning
+			}
+			census.Add(pod)
+		}
+		object, err := s.foreign.Tracker().Get(otherResource, testNamespace, g.Name)
+		if err != nil {
+			return err.Error()
+		}
+		group := dialect.FromSchedulerPlugins(object.(*unstructured.Unstructured))
+		says := group.Status.Phase
+		want := group.NextStatus(dialect.Status{}, dialect.Facts{Pods: census}).Phase
+		if says == dialect.PhaseFinished && g.finished || census.Exist == 0 {
+			continue
+		}
+		if says != want {
+			return fmt.Sprintf("PodGroup %s of scheduler-plugins says %q of %+v, want %q", g.Name, says, census, want)
+		}
+	}
+	return ""
+}
+
+// hasFinished says whether so many members of a group have succeeded that it has ended, since the
+// last calm: the scheduler hears of Pods and of groups one after the other.
+func (h *history) hasFinished(g *stormGroup) bool {
+	succeeded := 0
+	for _, p := range h.pods {
+		if p.group == g.Name && p.succeeded {
+			succeeded++
+		}
+	}
+	g.mostSucceeded = max(g.mostSucceeded, succeeded)
+	return g.mostSucceeded >= max(1, int(g.leastMin))
+}
+
+// calmOthers forgets what was told since the last calm.
+func (s *storm) calmOthers() {
+	s.foreign.Lock()
+	defer s.foreign.Unlock()
+	clear(s.told.writes)
+	for _, g := range s.groups {
+		g.mostSucceeded = 0
+	}
+}

@@ -190,7 +190,7 @@ func (d *decision) planMPI() bool {
 	}
 	if secret == nil || d.isGone(secret.GetUID()) {
 		all = false
-		d.create(KindSecret, secretName(d.Job), "", func() (metav1.Object, error) { return b.secret(start) })
+		d.create(KindSecret, secretName(d.Job), "keys", func() (metav1.Object, error) { return b.secret(start) })
 	} else {
 		all = all && secret.GetDeletionTimestamp() == nil
 	}

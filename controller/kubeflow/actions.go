@@ -23,7 +23,7 @@ func (d *decision) planActions() {
 	case is(d.next, kubeflowv1.JobConditionSuspended) && !isFinished(d.next):
 		d.planRemoval()
 	case isFinished(d.next) && d.kind.designed:
-		// All stays.
+		d.planGangRemoval() // All else stays.
 	case isFinished(d.next):
 		d.planCleanup()
 		d.planRetention()
@@ -187,10 +187,14 @@ func (d *decision) planServices() bool {
 			}
 			all = false
 			name, start, b, t := d.kind.objectName(d.Job, r.name, index), d.next.Starts, d.builder, r.replicaType
-			d.actIfCurrent(plan.Action{
+			creation := plan.Action{
 				Verb: plan.Create, Kind: KindService, Name: name, Owner: d.Job.UID, Group: "Service " + lower(r.name),
 				Content: d.content(), Build: func() (metav1.Object, error) { return b.service(t, index, start), nil },
-			})
+			}
+			if !d.isPodGone(name) {
+				creation.Tag = TriedAgain
+			}
+			d.actIfCurrent(creation)
 		}
 	}
 	return all
@@ -223,6 +227,10 @@ func (d *decision) planPods() {
 		}
 	}
 }
+
+// TriedAgain is the Tag of a creation that is never given up, whatever the API server says: that of
+// the Service of a Pod that is there, and may run.
+const TriedAgain = "tried again"
 
 // content is what an object says that is made again, if somebody deletes it: the same, for
 // as long as the start goes on.

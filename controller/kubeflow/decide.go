@@ -78,7 +78,9 @@ func (d *decision) read() (goOn bool) {
 		d.leave = true
 		return false
 	}
-	d.reading = d.Memory.read(d.Job, d.kind, d.Options)
+	options := d.Options
+	options.GangAlways = options.GangAlways || d.hasGroup()
+	d.reading = d.Memory.read(d.Job, d.kind, options)
 	d.memory.reading = d.reading
 	for _, w := range d.warnings {
 		d.once(w.Warning, w.Reason, "%s", w.Message)
@@ -178,6 +180,7 @@ func (d *decision) follow() (goOn bool) {
 		} else {
 			d.followOutcome()
 		}
+		d.tellOfExits()
 	}
 	return true
 }
@@ -201,6 +204,8 @@ type decision struct {
 	failure, restarting string
 	// evicted is which worker of MPI was evicted, which fails the job. Empty for none.
 	evicted string
+	// exited are the Pods that were found to have failed, by how they have.
+	exited map[string][]string
 	// refused says that an object can never be created.
 	refused bool
 	// stage is the one that runs, or is the last that did: an index of stages, or their number
@@ -219,7 +224,7 @@ type decision struct {
 func newDecision(snapshot Snapshot, now time.Time, entropy plan.Entropy) *decision {
 	d := &decision{
 		Snapshot: snapshot, clock: now, now: metav1.NewTime(now.Truncate(time.Second)), entropy: entropy,
-		next: &kubeflowv1.JobStatus{},
+		next: &kubeflowv1.JobStatus{}, exited: map[string][]string{},
 	}
 	if snapshot.Status == nil {
 		d.Status = snapshot.Persisted

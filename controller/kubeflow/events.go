@@ -12,14 +12,14 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 )
 
-// explain tells what the job waits for: objects that can't be made for now.
+// explain tells what the job waits for: objects that can't be made, or changed, for now.
 func (d *decision) explain() {
 	for _, block := range slices.SortedFunc(slices.Values(d.Blocked), func(a, b plan.Block) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
 	}) {
 		reason := block.Reason
 		if reason != plan.ReasonNameTaken {
-			reason = "FailedCreate" + block.Kind
+			reason = "Failed" + string(block.Verb) + block.Kind
 		}
 		d.warnOnce(reason, "%s %s: %s", block.Kind, block.Name, block.Message)
 	}

@@ -157,13 +157,19 @@ func (d *decision) planPodGroup() bool {
 	return false
 }
 
+// hasGroup says whether the gang of this start is there. A job whose user takes the gang away goes on
+// as one until the next start: all that it has is placed together or not at all.
+func (d *decision) hasGroup() bool {
+	return d.next.Starts > 0 && d.PodGroups[d.kind.groupName(d.Job, d.next.Starts)] != nil
+}
+
 // isGang says whether the Pods of this start are placed together. What makes a gang of a job
 // that has Pods already counts from the next start on.
 func (d *decision) isGang() bool {
 	if !d.gang {
 		return false
 	}
-	if d.PodGroups[d.kind.groupName(d.Job, d.next.Starts)] != nil {
+	if d.hasGroup() {
 		return true
 	}
 	for _, r := range d.replicas {

@@ -30,8 +30,8 @@ func (d *decision) endedByLimit() bool {
 // when its time is up.
 func (d *decision) overLimit() string {
 	policy := &d.Job.Spec.RunPolicy
-	if seconds := policy.ActiveDeadlineSeconds; seconds != nil && d.next.StartTime != nil {
-		due := d.next.StartTime.Add(time.Duration(min(max(0, *seconds), maxDeadlineSeconds)) * time.Second)
+	if seconds := policy.ActiveDeadlineSeconds; seconds != nil && *seconds >= 0 && d.next.StartTime != nil {
+		due := d.next.StartTime.Add(time.Duration(min(*seconds, maxDeadlineSeconds)) * time.Second)
 		if !d.clock.Before(due) {
 			return fmt.Sprintf("%sthe job was active for activeDeadlineSeconds, %d", limitReached, *seconds)
 		}

@@ -167,8 +167,8 @@ func (d *decision) followRefusals() {
 	refused, why := map[string][]string{}, map[string]error{}
 	for _, outcome := range d.Outcomes {
 		action := outcome.Action
-		if outcome.Refused == nil || action.Verb != plan.Create {
-			continue
+		if outcome.Refused == nil || action.Verb != plan.Create || !d.isPodGone(action.Name) {
+			continue // The Service of a Pod that is there is tried again.
 		}
 		refused[action.Kind], why[action.Kind] = append(refused[action.Kind], action.Name), outcome.Refused
 		if t, index := d.kind.placeNamed(d.Job, action.Name); t != "" && d.kind.designed {

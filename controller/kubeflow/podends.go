@@ -20,8 +20,9 @@ import (
 // fail whether the API server has it: a status that is again as it was before would never be
 // written, and the next controller would find what is long past.
 func (d *decision) followPods() (goOn bool) {
-	if d.invalid != "" {
-		return true // What a spec says that makes no sense takes no Pods.
+	if d.invalid != "" { // What a spec says that makes no sense takes no Pods.
+		d.followSuccesses()
+		return true
 	}
 	for _, r := range d.replicas {
 		for index := range r.reach {
@@ -54,6 +55,18 @@ func (d *decision) followPods() (goOn bool) {
 	return true
 }
 
+// followSuccesses notes which Pods have succeeded, of a job whose spec makes no sense: what becomes
+// of those that fail is for the spec to say, once it is mended.
+func (d *decision) followSuccesses() {
+	d.eachPod(func(r *replicas, index int32, pod *corev1.Pod) {
+		if pod.Status.Phase == corev1.PodSucceeded && !r.record.ended(index) && !r.record.restarting.Has(index) {
+			r.record.completed.Set(index, true)
+			r.record.add(jobpods.Restarts(pod)) // They don't count if the type turns out to have none.
+			d.persist(plan.PersistSoon)
+		}
+	})
+}
+
 // noteEnd notes that a Pod has ended, for good or to be made anew.
 func (d *decision) noteEnd(r *replicas, index int32, pod *corev1.Pod) {
 	if pod.Status.Phase == corev1.PodSucceeded {
@@ -63,7 +76,7 @@ func (d *decision) noteEnd(r *replicas, index int32, pod *corev1.Pod) {
 		return
 	}
 	how := d.howItFailed(pod)
-	d.tell(true, "ExitedWithCode", "Pod %s %s", pod.Name, how)
+	d.exited[how] = append(d.exited[how], pod.Name)
 	if d.isMadeAnew(r, pod) {
 		d.release(r, index, pod, 1)
 		d.restart(pod, "Pod "+pod.Name+" "+how)
@@ -78,6 +91,33 @@ func (d *decision) noteEnd(r *replicas, index int32, pod *corev1.Pod) {
 	}
 	if d.failure == "" {
 		d.failure = "Pod " + pod.Name + " " + how
+	}
+}
+
+// shownWays is how many ways in which Pods have failed are told one by one.
+const shownWays = 5
+
+// tellOfExits tells of the Pods that were found to have failed: those that have done so in the same way
+// are one event. The events of a job are bounded, and those of its end come first.
+func (d *decision) tellOfExits() {
+	ways := jobpods.SortedKeys(d.exited)
+	for _, how := range ways[:min(shownWays, len(ways))] {
+		d.tellOfExit(d.exited[how], how)
+	}
+	var others []string
+	for _, how := range ways[min(shownWays, len(ways)):] {
+		others = append(others, d.exited[how]...)
+	}
+	d.tellOfExit(others, "has failed in another way")
+}
+
+func (d *decision) tellOfExit(pods []string, how string) {
+	switch len(pods) {
+	case 0:
+	case 1:
+		d.tell(true, "ExitedWithCode", "Pod %s %s", pods[0], how)
+	default:
+		d.tell(true, "ExitedWithCode", "Pods %s: each %s", listed(pods), how)
 	}
 }
 

@@ -26,8 +26,9 @@ type reading struct {
 	invalid string
 	types   []*replicaType
 	builder *builder
-	// gang says whether the Pods of the job are placed together.
-	gang bool
+	// gang says whether the Pods of the job are placed together, and always that they would be
+	// whatever the spec says.
+	gang, always bool
 	// forceAfter is how long the deletion of a Pod may take. Nil for ever.
 	forceAfter *time.Duration
 	// warnings are about what counts otherwise than it was written.
@@ -57,10 +58,10 @@ func (r *reading) isOf(job *Job, k *kind) bool {
 
 // read is the reading of a job, which the last decision may have made.
 func (m Memory) read(job *Job, k *kind, options Options) *reading {
-	if m.reading != nil && m.reading.isOf(job, k) {
+	if m.reading != nil && m.reading.isOf(job, k) && m.reading.always == options.GangAlways {
 		return m.reading
 	}
-	r := &reading{job: job, kind: k}
+	r := &reading{job: job, kind: k, always: options.GangAlways}
 	r.readForceDeletion()
 	decoded, errs := validate(job, k)
 	if len(errs) > 0 {

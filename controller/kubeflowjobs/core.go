@@ -212,12 +212,12 @@ func (c *Core) Size(job *Job, status *kubeflowv1.JobStatus) int {
 }
 
 // RefusesForGood says whether the API server will never take a Pod or a Service, so that the
-// job fails. It has to say that the object is wrong: where something is forbidden, by a right, a
+// job fails, or its index: never because of the Service of a Pod that is there. It has to say that the object is wrong: where something is forbidden, by a right, a
 // policy, a webhook, or a ServiceAccount that is not there yet, somebody may help, and the job has no
 // policy of retries by which it would begin again.
 func (c *Core) RefusesForGood(action plan.Action, err error) bool {
 	switch {
-	case plan.DeniedByPolicy(err):
+	case action.Tag == kubeflow.TriedAgain, plan.DeniedByPolicy(err):
 		return false
 	case action.Kind == kubeflow.KindPod:
 		return plan.RefusesPodForGood(err) && !apierrors.IsForbidden(err)

@@ -148,6 +148,9 @@ func TestWhatIsRefusedForGood(t *testing.T) {
 			if got := (&Core{}).RefusesForGood(plan.Action{Verb: plan.Create, Kind: tc.kind}, tc.err); got != tc.want {
 				t.Errorf("for good: %t, want %t", got, tc.want)
 			}
+			if (&Core{}).RefusesForGood(plan.Action{Verb: plan.Create, Kind: tc.kind, Tag: kubeflow.TriedAgain}, tc.err) {
+				t.Error("it is given up, though it is to be tried again")
+			}
 		})
 	}
 }

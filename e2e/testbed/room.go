@@ -96,3 +96,9 @@ func (r *Room) selection() string {
 	}
 	return fmt.Sprintf(", nodeSelector: {%s: %s}, tolerations: [{key: %s, operator: Exists}]", roomLabel, r.name, roomLabel)
 }
+
+// Confine has a Pod run on the nodes of the room, and on no others.
+func (r *Room) Confine(pod *corev1.Pod) {
+	pod.Spec.NodeSelector = map[string]string{roomLabel: r.name}
+	pod.Spec.Tolerations = append(pod.Spec.Tolerations, corev1.Toleration{Key: roomLabel, Operator: corev1.TolerationOpExists})
+}

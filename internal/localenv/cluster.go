@@ -49,6 +49,9 @@ type Options struct {
 	// RuntimeConfig switches APIs of the API server on and off, as its flag
 	// --runtime-config does. Empty leaves them as they come. Not with RealNode.
 	RuntimeConfig string
+	// FeatureGates switches features of kube-apiserver and kube-controller-manager on and off, as
+	// their flag --feature-gates does. Empty leaves them as they come.
+	FeatureGates string
 	// Audit has the API server write down who changed what: see AuditLog.
 	Audit bool
 	// With is which of Lockstep's programs run: "controller,scheduler", either,
@@ -120,6 +123,9 @@ func (o Options) args() []string {
 	}
 	if o.RuntimeConfig != "" {
 		args = append(args, "--runtime-config", o.RuntimeConfig)
+	}
+	if o.FeatureGates != "" {
+		args = append(args, "--feature-gates", o.FeatureGates)
 	}
 	if o.Audit {
 		args = append(args, "--audit")

@@ -43,7 +43,7 @@ func TestAFolderThatWasNamedIsCleanedByLockstepLocalAlone(t *testing.T) {
 	if err := os.WriteFile(mine, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, err := Up(t.Context(), Options{Dir: dir, SimulatedNodes: 3, NodeCPU: "2", NodePods: 9, RealNode: true, RealNodeCPU: "1", KubernetesVersion: "1.36", RuntimeConfig: "a=false", Audit: true, With: "none"})
+	_, err := Up(t.Context(), Options{Dir: dir, SimulatedNodes: 3, NodeCPU: "2", NodePods: 9, RealNode: true, RealNodeCPU: "1", KubernetesVersion: "1.36", RuntimeConfig: "a=false", FeatureGates: "B=true", Audit: true, With: "none"})
 	if err == nil {
 		t.Error("a cluster was started")
 	}
@@ -51,7 +51,7 @@ func TestAFolderThatWasNamedIsCleanedByLockstepLocalAlone(t *testing.T) {
 		t.Errorf("a file of somebody else: %v", err)
 	}
 	want := "down --dir " + dir + "\n" + // what an earlier run may have left
-		"up --simulated-nodes 3 --node-cpu 2 --node-pods 9 --real-node --real-node-cpu 1 --kubernetes-version 1.36 --runtime-config a=false --audit --with none --dir " + dir + "\n" +
+		"up --simulated-nodes 3 --node-cpu 2 --node-pods 9 --real-node --real-node-cpu 1 --kubernetes-version 1.36 --runtime-config a=false --feature-gates B=true --audit --with none --dir " + dir + "\n" +
 		"down --keep-logs --dir " + dir + "\n"
 	if got, err := os.ReadFile(calls); string(got) != want {
 		t.Errorf("lockstep-local was called (%v)\n%s\nwant\n%s", err, got, want)

@@ -28,6 +28,7 @@ type upFlags struct {
 	with                                         string
 	controllerArgs, schedulerArgs                []string
 	kubernetesVersion, runtimeConfig             string
+	featureGates                                 string
 	audit                                        bool
 	simulatedNodes                               int
 	nodeCPU, nodeMemory                          string
@@ -56,6 +57,7 @@ func newUp() *cobra.Command {
 	f.StringVar(&flags.manifests, "manifests", "", "install crds/ and rbac/ of this directory instead of the built-in ones")
 	kubernetesVersionFlag(cmd, &flags.kubernetesVersion)
 	f.StringVar(&flags.runtimeConfig, "runtime-config", "", "APIs to switch on or off, as for kube-apiserver: resource.k8s.io/v1=false,…")
+	f.StringVar(&flags.featureGates, "feature-gates", "", "features to switch on or off, as for kube-apiserver and kube-controller-manager: GenericWorkload=true,…")
 	f.BoolVar(&flags.audit, "audit", false, "have the API server write down who changed what, in logs/audit.log")
 	f.IntVar(&flags.simulatedNodes, "simulated-nodes", 0, "number of simulated nodes")
 	f.StringVar(&flags.nodeCPU, "node-cpu", "32", "processors of each simulated node")
@@ -138,6 +140,7 @@ func (f *upFlags) options() (*cluster.Options, error) {
 		SchedulerArgs:     f.schedulerArgs,
 		KubernetesVersion: f.kubernetesVersion,
 		RuntimeConfig:     f.runtimeConfig,
+		FeatureGates:      f.featureGates,
 		Audit:             f.audit,
 		SimulatedNodes:    f.simulatedNodes,
 		NodePods:          f.nodePods,

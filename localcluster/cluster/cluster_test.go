@@ -221,6 +221,28 @@ func TestAPIsAreSwitchedOffOnTheAPIServer(t *testing.T) {
 	}
 }
 
+// TestFeaturesAreSwitchedInTheWholeControlPlane: the API server serves what a gate brings, and the
+// controllers of that are in kube-controller-manager.
+func TestFeaturesAreSwitchedInTheWholeControlPlane(t *testing.T) {
+	o := valid()
+	for gates, want := range map[string][]string{
+		"":                     nil,
+		"GenericWorkload=true": {components.APIServer, components.ControllerManager},
+	} {
+		o.FeatureGates = gates
+		var switched []string
+		p := plan(o)
+		for _, program := range p.ControlPlane() {
+			if slices.ContainsFunc(program.Args, func(arg string) bool { return strings.HasPrefix(arg, "--feature-gates") }) {
+				switched = append(switched, program.Name)
+			}
+		}
+		if !slices.Equal(switched, want) {
+			t.Errorf("with the gates %q, %q are told of gates, want %q", gates, switched, want)
+		}
+	}
+}
+
 // TestChangesAreWrittenDownWhereThatIsAskedFor: the policy and the log, and neither of them
 // without being asked.
 func TestChangesAreWrittenDownWhereThatIsAskedFor(t *testing.T) {

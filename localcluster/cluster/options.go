@@ -57,6 +57,9 @@ type Options struct {
 	// RuntimeConfig switches APIs of the API server on and off, as its flag --runtime-config
 	// does; empty leaves them as they come.
 	RuntimeConfig string
+	// FeatureGates switches features of kube-apiserver and kube-controller-manager on and off, as
+	// their flag --feature-gates does; empty leaves them as they come.
+	FeatureGates string
 	// Audit has the API server write down who changed what, in Layout.AuditLog.
 	Audit bool
 

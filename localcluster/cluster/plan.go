@@ -117,6 +117,7 @@ func (p *Plan) apiServer() Program {
 		authorizers = "RBAC"
 		asked = []string{"--runtime-config=" + p.Options.RuntimeConfig}
 	}
+	asked = append(asked, p.featureGates()...)
 	if p.Options.Audit {
 		asked = append(asked,
 			"--audit-policy-file="+l.Config("audit.yaml"),
@@ -173,7 +174,7 @@ func (p *Plan) controllerManager() Program {
 	return Program{
 		Name: components.ControllerManager,
 		Path: p.Binaries[components.ControllerManager],
-		Args: []string{
+		Args: append([]string{
 			"--bind-address=127.0.0.1",
 			"--secure-port=" + itoa(p.Ports.ControllerManager),
 			"--tls-cert-file=" + l.Cert(components.ControllerManager),
@@ -198,10 +199,18 @@ func (p *Plan) controllerManager() Program {
 			// with it; that is no reason to evict Pods.
 			"--node-monitor-period=5s",
 			"--node-monitor-grace-period=20m",
-		},
+		}, p.featureGates()...),
 		HealthURL: "https://" + loopback(p.Ports.ControllerManager) + "/healthz",
 		Address:   loopback(p.Ports.ControllerManager),
 	}
+}
+
+// featureGates are the arguments that switch features on and off, none if they are as they come.
+func (p *Plan) featureGates() []string {
+	if p.Options.FeatureGates == "" {
+		return nil
+	}
+	return []string{"--feature-gates=" + p.Options.FeatureGates}
 }
 
 // AuditPolicy is what of requests to the API server is written down, where that is asked for:

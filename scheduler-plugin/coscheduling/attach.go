@@ -118,6 +118,7 @@ func attach(ctx context.Context, sched *kube.Scheduler, own types.NamespacedName
 	w.queue = e.queue
 	all := &foreigners{watcher: w, client: others, discovery: groups.Discovery(), links: links, serves: e.serves, setApart: reporter.SetApart}
 	if err := w.start(groups, []*foreign{
+		{foreigners: all, dialect: dialect.Native, mode: dialects.Native.Mode, off: nativeOff(), read: dialect.FromNative},
 		{foreigners: all, dialect: dialect.SchedulerPlugins, mode: dialects.SchedulerPlugins.Mode, read: dialect.FromSchedulerPlugins},
 		{foreigners: all, dialect: dialect.Volcano, mode: dialects.Volcano.Mode, profile: volcanoProfile, read: dialect.FromVolcano},
 	}, &grouping{watcher: w, client: others, links: links}, dialects.Rules); err != nil {
@@ -167,6 +168,15 @@ func dialectsOf(plugins map[string]*Coscheduling) (configv1alpha1.Dialects, erro
 		}
 	}
 	return plugins[names[0]].args.Dialects, nil
+}
+
+// nativeOff is why PodGroups of Kubernetes are left to kube-scheduler's own code in this process, if
+// they are.
+func nativeOff() string {
+	if kube.PlacesPodGroups() {
+		return "the feature gate GenericWorkload is on in this process, with which kube-scheduler's own code places them"
+	}
+	return ""
 }
 
 // claims says of which dialects groups without Pods are this scheduler's.

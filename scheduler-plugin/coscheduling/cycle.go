@@ -100,7 +100,7 @@ func mayPreempt(view *gangs.View, classes classes) bool {
 			return false
 		}
 	}
-	return classes.mayPreempt(view.Group.Spec.PriorityClassName)
+	return !view.Group.Spec.PreemptsNobody && classes.mayPreempt(view.Group.Spec.PriorityClassName)
 }
 
 // pluginOf is the plugin in the profile of a gang's first member, which speaks for all of

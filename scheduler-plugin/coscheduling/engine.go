@@ -78,7 +78,9 @@ func (e *engine) nextEntity(logger klog.Logger) (framework.QueuedEntityInfo, err
 		if !e.places(podInfo.Pod) {
 			return entity, nil
 		}
-		e.sched.Done(podInfo.Pod) // it became a member when it was in the queue
+		// It became a member when it was in the queue.
+		e.sched.Done(podInfo.Pod)
+		e.queue.TakeOut(logger, podInfo.Pod)
 	}
 }
 
@@ -108,4 +110,10 @@ func (e *engine) turns(priority int32, hung time.Time) {
 // Pod is there for a resize, which is kube-scheduler's business.
 func (e *engine) places(pod *corev1.Pod) bool {
 	return e.gangs.KeepsOut(pod) && pod.Spec.NodeName == "" && e.serves(pod.Spec.SchedulerName)
+}
+
+// isMember says whether a Pod names a gang that is placed as one.
+func (e *engine) isMember(pod *corev1.Pod) bool {
+	key, named := e.gangs.KeyOf(pod)
+	return named && !e.gangs.IsLoose(key)
 }

@@ -76,7 +76,7 @@ func (c *Coscheduling) EventsToRegister(context.Context) ([]fwk.ClusterEventWith
 // it had to leave room for a gang. It is tried again at each event, as long as the
 // room is held. Gangs hear of events from the queue in front of that (kube.Queue).
 func (c *Coscheduling) retryOrdinary(_ klog.Logger, pod *corev1.Pod, _, _ any) (fwk.QueueingHint, error) {
-	if _, member := c.keyOf(pod); member {
+	if c.isMember(pod) {
 		return fwk.QueueSkip, nil
 	}
 	return fwk.Queue, nil

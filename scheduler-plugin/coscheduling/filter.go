@@ -33,7 +33,7 @@ func (c *claimsAhead) Clone() fwk.StateData {
 // unless room is kept for a gang that is ahead of the Pod. Members of gangs find
 // claims in their cycle's snapshot instead.
 func (c *Coscheduling) PreFilter(_ context.Context, state fwk.CycleState, pod *corev1.Pod, _ []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
-	if _, member := c.keyOf(pod); member || c.engine == nil {
+	if c.engine == nil || c.isMember(pod) {
 		return nil, fwk.NewStatus(fwk.Skip)
 	}
 	ahead := c.engine.room.AheadOfPod(pod)

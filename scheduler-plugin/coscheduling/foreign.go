@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
@@ -56,6 +57,10 @@ type foreign struct {
 	mode    configv1alpha1.DialectMode
 	// profile is the name of a scheduler without which mode Auto is Off; empty for none.
 	profile string
+	// off is why the dialect is off whatever its mode says, empty if it is not.
+	off string
+	// resource is the one that the API server serves, once that is known.
+	resource schema.GroupVersionResource
 	// read is the Group of an object.
 	read func(*unstructured.Unstructured) *dialect.Group
 }
@@ -77,6 +82,10 @@ func (f *foreign) start() ([]cache.DoneChecker, error) {
 		logger.Info("Dialect of PodGroups", "group", f.dialect.Kind().Group, "on", false, "reason", "its mode is Off")
 		return nil, nil
 	}
+	if f.off != "" {
+		logger.Info("Dialect of PodGroups", "group", f.dialect.Kind().Group, "on", false, "mode", f.mode, "reason", f.off)
+		return nil, nil
+	}
 	if f.mode == configv1alpha1.DialectAuto && f.profile != "" && !f.serves(f.profile) {
 		logger.Info("Dialect of PodGroups", "group", f.dialect.Kind().Group, "on", false, "mode", f.mode, "reason", "no profile is named "+f.profile)
 		return nil, nil
@@ -86,7 +95,7 @@ func (f *foreign) start() ([]cache.DoneChecker, error) {
 		return nil, err
 	}
 	on := found == served || f.mode == configv1alpha1.DialectOn
-	logger.Info("Dialect of PodGroups", "group", f.dialect.Kind().Group, "on", on, "mode", f.mode, "reason", string(found))
+	logger.Info("Dialect of PodGroups", "group", f.dialect.Kind().Group, "on", on, "mode", f.mode, "reason", f.reason(found))
 	if on {
 		f.links.TurnOn(f.dialect)
 	}
@@ -96,6 +105,14 @@ func (f *foreign) start() ([]cache.DoneChecker, error) {
 	f.gangs.SetServed(f.dialect, false)
 	go f.startLater(found)
 	return nil, nil
+}
+
+// reason says in words what was found.
+func (f *foreign) reason(found service) string {
+	if found == notServed && f.dialect == dialect.Native {
+		return "the API server does not serve it: " + f.dialect.Lack()
+	}
+	return string(found)
 }
 
 // await asks whether the dialect is served until the API server says, for so long at most.
@@ -111,19 +128,23 @@ func (f *foreign) await(timeout time.Duration) (found service, err error) {
 	return found, err
 }
 
-// ask asks once. Whether a kind is served and whether it may be read are one question.
+// ask asks once. Whether a kind is served and whether it may be read are one question. Of several
+// versions the best one counts that is served.
 func (f *foreign) ask(ctx context.Context) (service, error) {
-	_, err := f.client.Resource(f.dialect.Resource()).List(ctx, metav1.ListOptions{Limit: 1})
-	switch {
-	case err == nil:
-		return served, f.askApart()
-	case apierrors.IsNotFound(err):
-		return notServed, nil
-	case apierrors.IsForbidden(err):
-		return forbidden, nil
-	default:
-		return "", fmt.Errorf("finding out whether the API server serves %s: %w", f.dialect.CRD(), err)
+	for _, resource := range f.dialect.Resources() {
+		_, err := f.client.Resource(resource).List(ctx, metav1.ListOptions{Limit: 1})
+		switch {
+		case err == nil:
+			f.resource = resource
+			return served, f.askApart()
+		case apierrors.IsNotFound(err):
+		case apierrors.IsForbidden(err):
+			return forbidden, nil
+		default:
+			return "", fmt.Errorf("finding out whether the API server serves %s: %w", f.dialect.CRD(), err)
+		}
 	}
+	return notServed, nil
 }
 
 // askApart asks whether the status of the groups is a subresource, if it may be none.
@@ -200,7 +221,7 @@ func (f *foreign) watch() ([]cache.DoneChecker, error) {
 		}
 		seen = append(seen, ended)
 	}
-	groups := dynamicinformer.NewFilteredDynamicInformer(f.client, f.dialect.Resource(), metav1.NamespaceAll, 0, cache.Indexers{}, nil).Informer()
+	groups := dynamicinformer.NewFilteredDynamicInformer(f.client, f.resource, metav1.NamespaceAll, 0, cache.Indexers{}, nil).Informer()
 	if err := groups.SetTransform(reduced); err != nil {
 		return nil, fmt.Errorf("watching %s: %w", f.dialect.CRD(), err)
 	}
@@ -229,7 +250,24 @@ func reduced(object any) (any, error) {
 }
 
 func (f *foreign) setGroup(object *unstructured.Unstructured) {
-	f.gangs.SetGroup(f.read(object))
+	group := f.read(object)
+	was := f.gangs.IsLoose(group.Key)
+	f.gangs.SetGroup(group)
+	f.hand(group.Key, was)
+}
+
+// hand hands the Pods of a gang that wait to whoever places them now, if that was somebody else
+// before: kube-scheduler's queue if the gang is loose.
+func (f *foreign) hand(key dialect.Key, wasLoose bool) {
+	logger := klog.FromContext(f.ctx)
+	switch isLoose := f.gangs.IsLoose(key); {
+	case isLoose && !wasLoose:
+		f.queue.LetIn(f.ctx)
+	case wasLoose && !isLoose:
+		for _, pod := range f.gangs.IdleMembers(key) {
+			f.queue.TakeOut(logger, pod)
+		}
+	}
 }
 
 func (f *foreign) updateGroup(before, after *unstructured.Unstructured) {
@@ -241,5 +279,7 @@ func (f *foreign) updateGroup(before, after *unstructured.Unstructured) {
 
 func (f *foreign) deleteGroup(object *unstructured.Unstructured) {
 	group := f.read(object)
+	was := f.gangs.IsLoose(group.Key)
 	f.gangs.DeleteGroup(group.Key, group.UID)
+	f.hand(group.Key, was)
 }

@@ -28,14 +28,18 @@ type otherGroups struct {
 	*dynamicfake.FakeDynamicClient
 	// refusals answer lists of the groups of a dialect, if set.
 	refusals map[dialect.Dialect]*atomic.Pointer[apierrors.StatusError]
+	// older has the API server serve the older version, of kinds that have two.
+	older atomic.Bool
 }
 
 // newOtherGroups makes an API server that serves none.
 func newOtherGroups() *otherGroups {
 	o := &otherGroups{refusals: make(map[dialect.Dialect]*atomic.Pointer[apierrors.StatusError])}
 	kinds := make(map[schema.GroupVersionResource]string)
-	for _, d := range []dialect.Dialect{dialect.SchedulerPlugins, dialect.Volcano} {
-		kinds[d.Resource()] = "PodGroupList"
+	for _, d := range []dialect.Dialect{dialect.Native, dialect.SchedulerPlugins, dialect.Volcano} {
+		for _, resource := range d.Resources() {
+			kinds[resource] = "PodGroupList"
+		}
 		o.refusals[d] = &atomic.Pointer[apierrors.StatusError]{}
 		o.refuse(d, apierrors.NewNotFound(d.Resource().GroupResource(), ""))
 	}
@@ -45,13 +49,43 @@ func newOtherGroups() *otherGroups {
 	o.FakeDynamicClient = dynamicfake.NewSimpleDynamicClientWithCustomListKinds(apiruntime.NewScheme(), kinds)
 	o.PrependReactor("list", "podgroups", func(action clienttesting.Action) (bool, apiruntime.Object, error) {
 		for d, refusal := range o.refusals {
-			if why := refusal.Load(); d.Resource() == action.GetResource() && why != nil {
+			if d.Resource().Group != action.GetResource().Group {
+				continue
+			}
+			if why := refusal.Load(); why != nil {
 				return true, nil, why
+			}
+			if all := d.Resources(); len(all) > 1 && (action.GetResource() == all[1]) != o.older.Load() {
+				return true, nil, apierrors.NewNotFound(action.GetResource().GroupResource(), "")
 			}
 		}
 		return false, nil, nil
 	})
+	o.PrependReactor("patch", "podgroups", o.apply)
 	return o
+}
+
+// apply stands in for server-side apply, for which the fake API server has no schema: it has the
+// status be what one manager applies.
+func (o *otherGroups) apply(action clienttesting.Action) (bool, apiruntime.Object, error) {
+	patch, ok := action.(clienttesting.PatchAction)
+	if !ok || patch.GetPatchType() != types.ApplyPatchType {
+		return false, nil, nil
+	}
+	applied := &unstructured.Unstructured{}
+	if err := applied.UnmarshalJSON(patch.GetPatch()); err != nil {
+		return true, nil, err
+	}
+	object, err := o.Tracker().Get(action.GetResource(), action.GetNamespace(), patch.GetName())
+	if err != nil {
+		return true, nil, err
+	}
+	group, ok := object.DeepCopyObject().(*unstructured.Unstructured)
+	if !ok || action.GetSubresource() != "status" || applied.GetUID() != group.GetUID() {
+		return true, nil, apierrors.NewConflict(action.GetResource().GroupResource(), patch.GetName(), nil)
+	}
+	group.Object["status"] = applied.Object["status"]
+	return true, group, o.Tracker().Update(action.GetResource(), group, group.GetNamespace())
 }
 
 // refuse has the API server answer lists of a dialect with an error; nil for none.

@@ -78,7 +78,7 @@ func (c *Coscheduling) Name() string {
 // PreEnqueue lets ordinary Pods pass. Members of gangs are not offered to the queue; one
 // that gets there all the same stays where it does no harm.
 func (c *Coscheduling) PreEnqueue(_ context.Context, pod *corev1.Pod) *fwk.Status {
-	if _, member := c.keyOf(pod); !member && (c.engine == nil || !c.engine.gangs.KeepsOut(pod)) {
+	if !c.isMember(pod) && (c.engine == nil || !c.engine.gangs.KeepsOut(pod)) {
 		return nil
 	}
 	if c.engine == nil {
@@ -95,17 +95,18 @@ func (c *Coscheduling) PreEnqueue(_ context.Context, pod *corev1.Pod) *fwk.Statu
 // the batching of ordinary Pods, for a whole profile if a plugin in the
 // scheduling cycle lacks this method.
 func (c *Coscheduling) SignPod(_ context.Context, pod *corev1.Pod) ([]fwk.SignFragment, *fwk.Status) {
-	if _, member := c.keyOf(pod); member {
+	if c.isMember(pod) {
 		return nil, fwk.NewStatus(fwk.Unschedulable, "members of a pod group are placed together")
 	}
 	return nil, nil
 }
 
-// keyOf is the gang that a Pod names, false if it names none. As long as the plugin is not
+// isMember says whether a Pod names a gang that is placed as one. As long as the plugin is not
 // attached, PodGroups of Lockstep are all that it knows.
-func (c *Coscheduling) keyOf(pod *corev1.Pod) (dialect.Key, bool) {
+func (c *Coscheduling) isMember(pod *corev1.Pod) bool {
 	if c.engine == nil {
-		return (*dialect.Links)(nil).KeyOf(pod)
+		_, named := (*dialect.Links)(nil).KeyOf(pod)
+		return named
 	}
-	return c.engine.gangs.KeyOf(pod)
+	return c.engine.isMember(pod)
 }

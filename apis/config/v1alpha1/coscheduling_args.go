@@ -39,7 +39,7 @@ func SetDefaultsCoschedulingArgs(args *CoschedulingArgs) {
 	if args.BindRetries == nil {
 		args.BindRetries = ptr.To[int32](3)
 	}
-	for _, mode := range []*DialectMode{&args.Dialects.SchedulerPlugins.Mode, &args.Dialects.Volcano.Mode} {
+	for _, mode := range []*DialectMode{&args.Dialects.SchedulerPlugins.Mode, &args.Dialects.Native.Mode, &args.Dialects.Volcano.Mode} {
 		if *mode == "" {
 			*mode = DialectAuto
 		}
@@ -83,6 +83,7 @@ func validateDialects(dialects *Dialects, path *field.Path) field.ErrorList {
 	volcano := path.Child("volcano")
 	return slices.Concat(
 		oneOf(path.Child("schedulerPlugins", "mode"), &dialects.SchedulerPlugins.Mode, DialectAuto, DialectOn, DialectOff),
+		oneOf(path.Child("native", "mode"), &dialects.Native.Mode, DialectAuto, DialectOn, DialectOff),
 		oneOf(volcano.Child("mode"), &dialects.Volcano.Mode, DialectAuto, DialectOn, DialectOff),
 		oneOf(volcano.Child("claim"), &dialects.Volcano.Claim, ClaimAll, ClaimNone),
 		oneOf(volcano.Child("rivals"), &dialects.Volcano.Rivals, RivalsRefuse, RivalsIgnore),

@@ -25,6 +25,7 @@ func TestDecodeCoschedulingArgs(t *testing.T) {
 			BindRetries:     ptr.To[int32](3),
 			Dialects: Dialects{
 				SchedulerPlugins: SchedulerPluginsDialect{Mode: DialectAuto},
+				Native:           NativeDialect{Mode: DialectAuto},
 				Volcano:          VolcanoDialect{Mode: DialectAuto, Claim: ClaimAll, Rivals: RivalsRefuse},
 				Reservation: Reservation{Timeout: &metav1.Duration{Duration: 10 * time.Minute}, NamespacePercent: ptr.To[int32](50), Preemption: ptr.To(false),
 					Lockstep: ReservationStrict, SchedulerPlugins: ReservationStrict, Volcano: ReservationStrict},
@@ -83,6 +84,10 @@ func TestDecodeCoschedulingArgs(t *testing.T) {
 		"a mode of a dialect that there is not": {
 			obj:     &runtime.Unknown{Raw: []byte(`{"dialects":{"schedulerPlugins":{"mode":"Sometimes"}}}`)},
 			wantErr: `dialects.schedulerPlugins.mode: Unsupported value: "Sometimes": supported values: "Auto", "On", "Off"`,
+		},
+		"a mode of Kubernetes' own that there is not": {
+			obj:     &runtime.Unknown{Raw: []byte(`{"dialects":{"native":{"mode":"Yes"}}}`)},
+			wantErr: `dialects.native.mode: Unsupported value: "Yes": supported values: "Auto", "On", "Off"`,
 		},
 		"rules by which Pods are gangs": {
 			obj:  &runtime.Unknown{Raw: []byte(`{"dialects":{"rules":["KueuePods","Jobs"]}}`)},

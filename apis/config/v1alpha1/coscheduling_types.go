@@ -48,6 +48,8 @@ type CoschedulingArgs struct {
 type Dialects struct {
 	// schedulerPlugins are the PodGroups of scheduler-plugins, scheduling.x-k8s.io/v1alpha1.
 	SchedulerPlugins SchedulerPluginsDialect `json:"schedulerPlugins,omitzero"`
+	// native are the PodGroups of Kubernetes itself, scheduling.k8s.io/v1beta1 and v1alpha2.
+	Native NativeDialect `json:"native,omitzero"`
 	// volcano are the PodGroups of Volcano, scheduling.volcano.sh/v1beta1.
 	Volcano VolcanoDialect `json:"volcano,omitzero"`
 	// rules have Pods be a gang of which no PodGroup tells. None is on that is not listed.
@@ -134,6 +136,13 @@ const (
 // SchedulerPluginsDialect says whether the PodGroups of scheduler-plugins are served.
 type SchedulerPluginsDialect struct {
 	// mode is Auto, On or Off. Default Auto.
+	Mode DialectMode `json:"mode,omitempty"`
+}
+
+// NativeDialect says whether the PodGroups of Kubernetes itself are served.
+type NativeDialect struct {
+	// mode is Auto, On or Off. If the feature gate GenericWorkload is on in the scheduler, its own
+	// code serves them, whatever the mode. Default Auto.
 	Mode DialectMode `json:"mode,omitempty"`
 }
 

@@ -8,6 +8,7 @@
 //
 //	which gang a Pod names, and in which role    Links (links.go), Key.RoleOf (key.go)
 //	the Group that an object stands for          FromOwn (own.go),
+//	                                             FromNative (native.go), FromVolcano (volcano.go),
 //	                                             FromSchedulerPlugins (schedulerplugins.go)
 //	which Pods are a gang without an object      rules.go, ruling.go, owners.go
 //	what the status of a foreign object says     Status (status.go)

@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
@@ -25,6 +26,8 @@ type Group struct {
 	UID             types.UID
 	ResourceVersion string
 	Generation      int64
+	// Version is that of the object's kind, empty for the one that its dialect has.
+	Version string
 	// Created is when the object was created.
 	Created time.Time
 	// Owner is what the group was made for, with Pods of its own: then only the Pods that it
@@ -46,6 +49,15 @@ type Group struct {
 	Asked int32
 }
 
+// Kind is the kind of the object, with its version.
+func (g *Group) Kind() schema.GroupVersionKind {
+	kind := g.Key.Dialect.Kind()
+	if g.Version != "" {
+		kind.Version = g.Version
+	}
+	return kind
+}
+
 // Spec is what a group asks for.
 type Spec struct {
 	// Minimum is how many members are to be placed together.
@@ -53,10 +65,19 @@ type Spec struct {
 	// PriorityClassName ranks the group, as far as its members have that priority. Empty for
 	// the highest priority among them.
 	PriorityClassName string
+	// Priority is what that PriorityClass was worth when the group was created, nil if the class
+	// says so itself.
+	Priority *int32
+	// PreemptsNobody has the group wait where it would evict others.
+	PreemptsNobody bool
 	// Topology says how close together the members are to be, widest domain first.
 	Topology []schedulingv1alpha1.TopologyConstraint
 	// DisruptionMode is what preemption may take of the group once it is placed.
 	DisruptionMode schedulingv1alpha1.DisruptionMode
+	// Loose has the members be ordinary Pods, each placed for itself, once the group is there.
+	Loose bool
+	// Halt is why no member is placed, as long as that is so.
+	Halt Halt
 	// Provision is what room is to be kept for members that are still to come.
 	Provision Provision
 }
@@ -74,11 +95,45 @@ type Provision struct {
 	Timeout time.Duration
 }
 
+// Halt is why no member of a group is placed, whatever room there is. The zero value is for
+// groups of which members are.
+type Halt struct {
+	// Reason is a word for it, one of those below, and Message says what can be done.
+	Reason, Message string
+}
+
+// The reasons for which no member of a group is placed.
+const (
+	// ReasonDeleted: the group is being deleted.
+	ReasonDeleted = "PodGroupDeleted"
+	// ReasonNotSupported: it asks for what this scheduler can't do.
+	ReasonNotSupported = "NotSupported"
+)
+
 // Equal says whether two specs ask for the same.
 func (s *Spec) Equal(other *Spec) bool {
 	return s.Minimum.Members == other.Minimum.Members && maps.Equal(s.Minimum.Roles, other.Minimum.Roles) &&
 		s.PriorityClassName == other.PriorityClassName && slices.Equal(s.Topology, other.Topology) &&
-		s.DisruptionMode == other.DisruptionMode && s.Provision.equal(&other.Provision)
+		s.DisruptionMode == other.DisruptionMode && s.Loose == other.Loose && s.Halt == other.Halt &&
+		s.PreemptsNobody == other.PreemptsNobody && isSame(s.Priority, other.Priority) && s.Provision.equal(&other.Provision)
+}
+
+// Resource is the resource of the object.
+func (g *Group) Resource() schema.GroupVersionResource {
+	return g.Kind().GroupVersion().WithResource(schedulingv1alpha1.PodGroupPlural)
+}
+
+// IsHalted says whether no member is placed.
+func (g *Group) IsHalted() bool {
+	return g.Spec.Halt != Halt{}
+}
+
+// isSame says whether two priorities are the same, or there is none.
+func isSame(a, b *int32) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return *a == *b
 }
 
 func (p *Provision) equal(other *Provision) bool {
@@ -101,6 +156,6 @@ func (g *Group) Object() *metav1.PartialObjectMetadata {
 	object := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 		Namespace: g.Key.Namespace, Name: g.Key.Name, UID: g.UID, ResourceVersion: g.ResourceVersion,
 	}}
-	object.SetGroupVersionKind(g.Key.Dialect.Kind())
+	object.SetGroupVersionKind(g.Kind())
 	return object
 }

@@ -21,6 +21,9 @@ type Dialect uint8
 const (
 	// Own is Lockstep's PodGroup, scheduling.lockstep.dev/v1alpha1. It is always on.
 	Own Dialect = iota
+	// Native is Kubernetes' own, scheduling.k8s.io/v1beta1, or v1alpha2 where that is served and
+	// v1beta1 is not.
+	Native
 	// SchedulerPlugins is that of scheduler-plugins, scheduling.x-k8s.io/v1alpha1.
 	SchedulerPlugins
 	// Volcano is that of Volcano, scheduling.volcano.sh/v1beta1.
@@ -42,6 +45,9 @@ var words = [dialects]struct {
 	Own: {
 		kind:   schedulingv1alpha1.PodGroupGroupVersionKind,
 		labels: []string{schedulingv1alpha1.LabelPodGroup},
+	},
+	Native: {
+		kind: schema.GroupVersionKind{Group: "scheduling.k8s.io", Version: "v1beta1", Kind: "PodGroup"},
 	},
 	SchedulerPlugins: {
 		kind: schema.GroupVersionKind{Group: "scheduling.x-k8s.io", Version: "v1alpha1", Kind: "PodGroup"},
@@ -65,6 +71,24 @@ func (d Dialect) Kind() schema.GroupVersionKind {
 // Resource is the resource of the dialect's groups.
 func (d Dialect) Resource() schema.GroupVersionResource {
 	return d.Kind().GroupVersion().WithResource(schedulingv1alpha1.PodGroupPlural)
+}
+
+// Resources are the resource of the dialect's groups in all versions that are read, the one that is
+// best first.
+func (d Dialect) Resources() []schema.GroupVersionResource {
+	resources := []schema.GroupVersionResource{d.Resource()}
+	if d == Native {
+		resources = append(resources, d.Resource().GroupResource().WithVersion(nativeAlpha))
+	}
+	return resources
+}
+
+// Lack is what is wrong with an API server that does not serve the dialect's groups.
+func (d Dialect) Lack() string {
+	if d == Native {
+		return "its feature gate GenericWorkload or " + d.Kind().GroupVersion().String() + " in its --runtime-config is off"
+	}
+	return "the CustomResourceDefinition " + d.CRD() + " is missing"
 }
 
 // CRD is the name of the CustomResourceDefinition of the dialect's groups.

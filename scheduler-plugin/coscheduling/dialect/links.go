@@ -52,6 +52,9 @@ func (l *Links) KeyOf(pod *corev1.Pod) (Key, bool) {
 
 // groupNamedBy is the name of the group of the dialect that a Pod names, empty if it names none.
 func (d Dialect) groupNamedBy(pod *corev1.Pod) string {
+	if d == Native {
+		return nativeLink(pod)
+	}
 	for _, label := range words[d].labels {
 		if name := pod.Labels[label]; name != "" {
 			return name

@@ -52,6 +52,10 @@ func TestAPodGroupOfOursIsReadAsItIs(t *testing.T) {
 func TestAnythingElseThatIsAskedForIsNews(t *testing.T) {
 	changes := map[string]func(*Spec){
 		"Minimum":           func(s *Spec) { s.Minimum.Roles = map[string]int32{"ps": 1} },
+		"Priority":          func(s *Spec) { s.Priority = new(int32(0)) },
+		"PreemptsNobody":    func(s *Spec) { s.PreemptsNobody = true },
+		"Loose":             func(s *Spec) { s.Loose = true },
+		"Halt":              func(s *Spec) { s.Halt.Reason = ReasonDeleted },
 		"PriorityClassName": func(s *Spec) { s.PriorityClassName = "high" },
 		"Topology":          func(s *Spec) { s.Topology = []schedulingv1alpha1.TopologyConstraint{{Key: "rack"}} },
 		"DisruptionMode":    func(s *Spec) { s.DisruptionMode = schedulingv1alpha1.DisruptPod },

@@ -6,6 +6,7 @@ package dialect
 import (
 	"encoding/json"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,13 +24,16 @@ type Status struct {
 	OccupiedBy string
 	// Conditions are of the dialects that have some.
 	Conditions []schedulingv1alpha1.PodGroupCondition
+	// Native is all that a PodGroup of Kubernetes says, nil for others.
+	Native *NativeStatus
 }
 
 // SaysTheSameAs says whether two statuses say the same. Since when a condition has its status makes no
 // difference.
 func (s *Status) SaysTheSameAs(other *Status) bool {
 	return s.Phase == other.Phase && s.Running == other.Running && s.Succeeded == other.Succeeded && s.Failed == other.Failed &&
-		s.OccupiedBy == other.OccupiedBy && slices.EqualFunc(s.Conditions, other.Conditions, sayTheSame)
+		s.OccupiedBy == other.OccupiedBy && slices.EqualFunc(s.Conditions, other.Conditions, sayTheSame) &&
+		s.Native.saysSame(other.Native)
 }
 
 func sayTheSame(a, b schedulingv1alpha1.PodGroupCondition) bool {
@@ -43,6 +47,11 @@ type Facts struct {
 	Member *corev1.Pod
 	// Conditions are what there is to say of the gang: whether it is placed, and why not.
 	Conditions []schedulingv1alpha1.PodGroupCondition
+	// Preempted says that the gang was preempted as a whole and its minimum was not bound since,
+	// and Placed that it is bound. A scheduler that was started since may know neither.
+	Preempted, Placed bool
+	// Now is what time it is.
+	Now time.Time
 }
 
 // Census counts the Pods of a group that exist, and some of them.
@@ -81,6 +90,9 @@ func (g *Group) NextStatus(now Status, facts Facts) Status {
 		return nextOfSchedulerPlugins(now, g.Asked, facts)
 	case Volcano:
 		return nextOfVolcano(now, g.Asked, facts)
+	case Native:
+		next := now.Native.next(g, facts)
+		return Status{Native: &next}
 	default:
 		return now
 	}
@@ -95,7 +107,7 @@ func (g *Group) IsAwaited() bool {
 // KeepsConditions says whether groups of the dialect have conditions. Those that have none are
 // told of by events alone.
 func (d Dialect) KeepsConditions() bool {
-	return d == Own || d == Volcano
+	return d == Own || d == Native || d == Volcano
 }
 
 // MayLackStatus says whether there are releases of the dialect's kind without a subresource for
@@ -107,7 +119,9 @@ func (d Dialect) MayLackStatus() bool {
 // Write is a request that has a group say a status.
 type Write struct {
 	Type types.PatchType
-	Body []byte
+	// Force has a server-side apply take fields from other managers.
+	Force *bool
+	Body  []byte
 	// Subresources is empty for a request to the object itself.
 	Subresources []string
 }
@@ -118,6 +132,10 @@ type Write struct {
 // It never is one of server-side apply on the object itself: that would create a group which was
 // deleted.
 func (g *Group) WriteOf(status *Status, apart bool) (Write, error) {
+	if g.Key.Dialect == Native {
+		body, err := status.Native.apply(g).MarshalJSON()
+		return Write{Type: types.ApplyPatchType, Force: new(true), Body: body, Subresources: []string{"status"}}, err
+	}
 	write := Write{Type: types.MergePatchType, Subresources: []string{"status"}}
 	// Counts of 0 are left out of objects by those who read them, and are written all the same:
 	// they may have been others.
@@ -151,14 +169,21 @@ func phaseBy(object *unstructured.Unstructured) string {
 	return ""
 }
 
-// writesPhase says whether an entry of managed fields has the phase.
+// writesPhase says whether an entry of managed fields has the phase or, of a PodGroup of
+// Kubernetes, the condition that stands for it.
 func writesPhase(entry *metav1.ManagedFieldsEntry) bool {
 	var fields struct {
 		Status struct {
-			Phase *struct{} `json:"f:phase"`
+			Phase      *struct{}           `json:"f:phase"`
+			Conditions map[string]struct{} `json:"f:conditions"`
 		} `json:"f:status"`
 	}
-	return entry.FieldsV1 != nil && json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields) == nil && fields.Status.Phase != nil
+	if entry.FieldsV1 == nil || json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields) != nil {
+		return false
+	}
+	_, beta := fields.Status.Conditions[`k:{"type":"`+nativeScheduled+`"}`]
+	_, alpha := fields.Status.Conditions[`k:{"type":"`+nativeAlphaScheduled+`"}`]
+	return fields.Status.Phase != nil || beta || alpha
 }
 
 // Reduce has an object keep of its managed fields just who has written its phase, which saves

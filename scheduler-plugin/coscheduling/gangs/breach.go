@@ -53,6 +53,7 @@ func (g *gang) breakUp() []*corev1.Pod {
 	if !g.goesWhole() || g.group.HeldBy(g.placed) {
 		return nil
 	}
+	g.preempted = true
 	var rest []*corev1.Pod
 	for _, m := range g.members {
 		// One that is about to be bound would be left over too, unless it is taken already.

@@ -51,6 +51,8 @@ type gang struct {
 	// starts says that members were placed while none was bound, and that the minimum was not
 	// bound since.
 	starts bool
+	// preempted says that the gang was preempted as a whole, and its minimum was not bound since.
+	preempted bool
 	// kept is for what room is kept for the gang, as in news.Gang.
 	kept string
 	// incompleteSince is since when the gang is not complete any more; zero if it never was,
@@ -65,10 +67,15 @@ func newGang(key dialect.Key, rules *Rules, now time.Time) *gang {
 	return &gang{key: key, rules: rules, groupless: now, members: make(map[types.UID]*member), priorities: make(map[int32]int), minima: make(map[int32]int)}
 }
 
+// isLoose says whether the members are ordinary Pods, which are placed by others.
+func (g *gang) isLoose() bool {
+	return g.group != nil && g.group.Spec.Loose
+}
+
 // complete says whether the gang's minimum could hold if all that waits were
 // placed, and something waits.
 func (g *gang) complete() bool {
-	return g.group != nil && g.waiting.Total > 0 &&
+	return g.group != nil && !g.group.IsHalted() && g.waiting.Total > 0 &&
 		g.group.HeldBy(g.placed.Plus(g.waiting))
 }
 
@@ -108,7 +115,11 @@ func (g *gang) isOf(group types.UID) bool {
 
 // state is what a member of the gang counts as.
 func (g *gang) state(m *member) memberState {
-	return m.state(g.rules.Serves)
+	s := m.state(g.rules.Serves)
+	if s == memberWaiting && g.isLoose() {
+		return memberOut
+	}
+	return s
 }
 
 // count adds or, with sign -1, takes away a member, or a stranger.
@@ -162,12 +173,22 @@ func (g *gang) rank() line.Rank {
 		return r
 	}
 	r.Created = g.group.Created
-	if class := g.group.Spec.PriorityClassName; class != "" {
-		if priority, ok := g.rules.ClassValue(class); ok {
-			r.Priority = min(r.Priority, priority)
-		}
+	if priority, ok := g.rules.priorityOf(g.group); ok {
+		r.Priority = min(r.Priority, priority)
 	}
 	return r
+}
+
+// priorityOf is the priority that a group asks for, false if it asks for none.
+func (r *Rules) priorityOf(group *dialect.Group) (int32, bool) {
+	switch {
+	case group.Spec.Priority != nil:
+		return *group.Spec.Priority, true
+	case group.Spec.PriorityClassName != "":
+		return r.ClassValue(group.Spec.PriorityClassName)
+	default:
+		return 0, false
+	}
 }
 
 // fell says whether the gang's priority is lower than it was when this was asked the last time.

@@ -244,9 +244,12 @@ func (t *Gangs) KeyOf(pod *corev1.Pod) (dialect.Key, bool) {
 }
 
 // KeepsOut says whether a Pod is none that kube-scheduler places by itself: it names a gang, or it
-// is not known yet whether it does.
+// is not known yet whether it does. The members of a loose gang are ordinary Pods.
 func (t *Gangs) KeepsOut(pod *corev1.Pod) bool {
-	_, named := t.KeyOf(pod)
+	key, named := t.KeyOf(pod)
+	if named && t.IsLoose(key) {
+		return false
+	}
 	return named || t.config.Links.Awaits(pod)
 }
 
@@ -281,7 +284,7 @@ func (t *Gangs) forgetIfEmpty(g *gang) {
 
 // changed makes the gang's news known. The caller holds the lock.
 func (t *Gangs) changed(g *gang) {
-	g.starts = g.starts && !g.scheduled()
+	g.starts, g.preempted = g.starts && !g.scheduled(), g.preempted && !g.scheduled()
 	if !t.synced {
 		if t.tellsNoGroups {
 			t.config.Report(g.key, incompleteReportDelay)

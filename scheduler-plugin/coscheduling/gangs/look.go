@@ -27,12 +27,13 @@ func (t *Gangs) Look(key dialect.Key) (news.Gang, bool) {
 	if key.Dialect != dialect.Own {
 		var ours bool
 		known.Census, known.Member, ours = g.census()
-		known.Theirs = !ours
+		// One that was preempted as a whole may have no Pod left.
+		known.Theirs = !ours && !(g.preempted && g.record.Status != nil)
 	}
 	if most := int(g.waiting.Total) + g.strangers; most > 0 {
 		known.Pods = make([]news.Pod, 0, most)
 		for _, m := range g.members {
-			if pod, ok := waitingPod(m, g.rules); ok {
+			if pod, ok := g.waitingPod(m); ok {
 				known.Pods = append(known.Pods, pod)
 			}
 		}
@@ -49,7 +50,7 @@ func (t *Gangs) LookAt(key dialect.Key, uid types.UID) (news.Gang, news.Pod, boo
 	if g == nil || !t.tells(g) || g.members[uid] == nil {
 		return news.Gang{}, news.Pod{}, false
 	}
-	pod, ok := waitingPod(g.members[uid], g.rules)
+	pod, ok := g.waitingPod(g.members[uid])
 	return withOwnTallies(t.known(g)), pod, ok
 }
 
@@ -81,7 +82,7 @@ func (t *Gangs) known(g *gang) news.Gang {
 	known := news.Gang{
 		Key: g.key, Group: g.group, Missing: g.groupless, NotServed: t.isUnserved(g.key.Dialect),
 		Waiting: g.waiting, Placed: g.placed, Bound: g.bound, Failed: g.failedMembers, Deleted: g.deletedMembers,
-		Minima: g.saidMinima(), Kept: g.kept, Unbound: g.bindings.message, Assumed: g.bindings.placement > 0, Record: g.record,
+		Minima: g.saidMinima(), Kept: g.kept, Preempted: g.preempted, Unbound: g.bindings.message, Assumed: g.bindings.placement > 0, Record: g.record,
 	}
 	if told, refused := t.line.Told(g.key); refused {
 		known.Refusal = &told
@@ -90,8 +91,8 @@ func (t *Gangs) known(g *gang) news.Gang {
 		highest := g.highestPriority()
 		known.Highest = &highest
 	}
-	if g.group != nil && g.group.Spec.PriorityClassName != "" {
-		if value, ok := t.config.ClassValue(g.group.Spec.PriorityClassName); ok {
+	if g.group != nil {
+		if value, ok := g.rules.priorityOf(g.group); ok {
 			known.Class = &value
 		}
 	}
@@ -108,11 +109,22 @@ func withOwnTallies(known news.Gang) news.Gang {
 
 // waitingPod is a member that waits, or a stranger that would if it were none. It is
 // false for any other Pod.
-func waitingPod(m *member, rules *Rules) (news.Pod, bool) {
+func (g *gang) waitingPod(m *member) (news.Pod, bool) {
 	if m.isStranger() {
-		return news.Pod{Pod: m.pod, Stranger: true, Since: m.strangerSince}, m.waitsInVain(rules.Serves)
+		return news.Pod{Pod: m.pod, Stranger: true, Since: m.strangerSince}, m.waitsInVain(g.rules.Serves)
 	}
-	return news.Pod{Pod: m.pod, Since: m.seen}, m.state(rules.Serves) == memberWaiting
+	return news.Pod{Pod: m.pod, Since: m.seen}, g.state(m) == memberWaiting
+}
+
+// IsLoose says whether the members of a gang are ordinary Pods, which are placed by others.
+func (t *Gangs) IsLoose(key dialect.Key) bool {
+	if key.Dialect != dialect.Native {
+		return false
+	}
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	g := t.gangs[key]
+	return g != nil && g.isLoose()
 }
 
 // IdleMembers are the members of a gang that wait, if it is not complete.

@@ -26,7 +26,7 @@ func (g *gang) alter(m *member, change func()) {
 // group than before, and whether anything is new that concerns the gang.
 func (g *gang) setGroup(group *dialect.Group, now time.Time) (another, isNews bool) {
 	old := g.group
-	g.group = group
+	g.become(group)
 	judged := g.judgeAll(old, now)
 	if old == nil || old.UID != group.UID {
 		g.inheritNothing()
@@ -38,16 +38,33 @@ func (g *gang) setGroup(group *dialect.Group, now time.Time) (another, isNews bo
 // loseGroup has the gang be without a PodGroup: it is gone.
 func (g *gang) loseGroup(now time.Time) {
 	old := g.group
-	g.group, g.groupless = nil, now
+	g.become(nil)
+	g.groupless = now
 	g.judgeAll(old, now)
 	g.inheritNothing()
+}
+
+// become has the gang be that of another group, or of a later state of one, and counts the members
+// anew if that makes them something else.
+func (g *gang) become(group *dialect.Group) {
+	if loose := group != nil && group.Spec.Loose; loose == g.isLoose() {
+		g.group = group
+		return
+	}
+	for _, m := range g.members {
+		g.count(m, -1)
+	}
+	g.group = group
+	for _, m := range g.members {
+		g.count(m, 1)
+	}
 }
 
 // inheritNothing forgets what has become of the PodGroup before: one of the same name is
 // another one.
 func (g *gang) inheritNothing() {
 	g.record = news.Record{}
-	g.kept = ""
+	g.kept, g.preempted = "", false
 	g.provided = provided{}
 	g.bindings.forget()
 	g.failedMembers, g.deletedMembers = 0, 0

@@ -54,5 +54,8 @@
 //     and of scheduler.New: nothing fails where one is left out.
 //  5. Look in names.go's users for new Filter plugins whose verdict does not depend on
 //     labels, and in package served for new informers that older API servers can't feed.
-//  6. Run everything, and the benchmarks against the new kube-scheduler.
+//  6. Look at the feature gate GenericWorkload: with it on, kube-scheduler's own code takes Pods that
+//     name a PodGroup of Kubernetes, and the plugin leaves them to it. If it can't be switched off
+//     any more, hide schedulingGroup from that code.
+//  7. Run everything, and the benchmarks against the new kube-scheduler.
 package kube

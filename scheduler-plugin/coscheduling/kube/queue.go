@@ -32,8 +32,8 @@ type Queue struct {
 	internalqueue.SchedulingQueue
 	// Bell is in the real queue.
 	Bell *Bell
-	// keepsOut says whether a Pod is a member that the plugin places. It never
-	// changes in the life of a Pod, but with its labels and when it is bound.
+	// keepsOut says whether a Pod is a member that the plugin places. In the life of a Pod it
+	// changes with the Pod, and else only before TakeOut or PutBack is called.
 	keepsOut func(pod *corev1.Pod) bool
 	// happened is told of events.
 	happened func(event fwk.ClusterEvent, before, after any)
@@ -74,7 +74,10 @@ func newQueue(real internalqueue.SchedulingQueue, keepsOut func(*corev1.Pod) boo
 func (q *Queue) Add(ctx context.Context, pod *corev1.Pod) {
 	if q.keepsOut(pod) {
 		q.keep(pod)
-		return
+		// Else it would be kept by nobody's will, if PutBack was there just before.
+		if q.keepsOut(pod) || !q.Forget(pod) {
+			return
+		}
 	}
 	q.SchedulingQueue.Add(ctx, pod)
 	q.noteNominated(pod)
@@ -211,20 +214,20 @@ func (q *Queue) TakeOut(logger klog.Logger, pod *corev1.Pod) {
 // PutBack gives a Pod to the real queue that was kept out of it and is an ordinary one after all,
 // without having changed.
 func (q *Queue) PutBack(ctx context.Context, pod *corev1.Pod) {
-	q.mu.Lock()
-	_, known := q.members[pod.UID]
-	q.mu.Unlock()
-	if !known || q.keepsOut(pod) {
-		return
-	}
-	q.Forget(pod)
-	if q.waits(pod) {
+	if !q.keepsOut(pod) && q.Forget(pod) && q.waits(pod) {
 		q.Add(ctx, pod)
 	}
 }
 
-// Forget notes that a Pod is no member that waits, if it was one.
-func (q *Queue) Forget(pod *corev1.Pod) {
+// LetIn puts all Pods back that are ordinary ones after all.
+func (q *Queue) LetIn(ctx context.Context) {
+	for _, pod := range q.Members() {
+		q.PutBack(ctx, pod)
+	}
+}
+
+// Forget notes that a Pod is no member that waits, and says whether it was one.
+func (q *Queue) Forget(pod *corev1.Pod) bool {
 	q.mu.Lock()
 	_, known := q.members[pod.UID]
 	delete(q.members, pod.UID)
@@ -232,4 +235,5 @@ func (q *Queue) Forget(pod *corev1.Pod) {
 	if known {
 		CountGated(-1)
 	}
+	return known
 }

@@ -29,7 +29,7 @@ var passedOn = map[string]string{
 	"DeleteNominatedPodIfExists":   "nominations that have ended are found to have",
 	"NominatedPodsForNode":         "nominations are looked up by node",
 	"PatchPodStatus":               "writes to the API server alone",
-	"AddPodGroup":                  "is about PodGroups of Kubernetes, whose Pods are no members",
+	"AddPodGroup":                  "is called with the feature gate GenericWorkload alone, with which Pods of PodGroups of Kubernetes are no members",
 	"UpdatePodGroup":               "as AddPodGroup",
 	"DeletePodGroup":               "as AddPodGroup",
 	"AddCompositePodGroup":         "as AddPodGroup",
@@ -268,5 +268,21 @@ func TestWhoHearsOfANominationThatEnds(t *testing.T) {
 				t.Errorf("the real queue has heard of %d events and the gangs of %d, want %d", inner.moved, heard, tc.want)
 			}
 		})
+	}
+}
+
+// TestAPodThatIsLetInWhileItComesIsNotKept: it is a member when the queue looks first, and an
+// ordinary Pod a moment later, after all others were put back.
+func TestAPodThatIsLetInWhileItComesIsNotKept(t *testing.T) {
+	w := newWorld(t)
+	looks, pod := 0, makePod("pod", 0, "")
+	keepsOut := func(*corev1.Pod) bool { looks++; return looks == 1 }
+	q := newQueue(w.sched.SchedulingQueue, keepsOut, func(fwk.ClusterEvent, any, any) {}, func(*corev1.Pod) {}, func(*corev1.Pod) bool { return true })
+	q.Add(t.Context(), pod)
+	if kept := q.Members(); len(kept) > 0 {
+		t.Errorf("%v is kept, and nobody places it", kept)
+	}
+	if pods, _ := q.SchedulingQueue.PendingPods(); len(pods) != 1 {
+		t.Errorf("kube-scheduler's queue has %d Pods, want one", len(pods))
 	}
 }

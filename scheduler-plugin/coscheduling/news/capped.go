@@ -21,6 +21,10 @@ func (g *Gang) Capping() string {
 	if !g.complete() && !g.Assumed {
 		return "" // its Pods are still to come, or the scheduler before this one has told it
 	}
-	return fmt.Sprintf("the group ranks with the priority %d, the highest of its Pods, and not with %d, the value of its PriorityClass %s: "+
-		"a group ranks no higher than its Pods do", *g.Highest, *g.Class, g.Group.Spec.PriorityClassName)
+	of := "the value of its PriorityClass " + g.Group.Spec.PriorityClassName
+	if g.Group.Spec.PriorityClassName == "" {
+		of = "its own"
+	}
+	return fmt.Sprintf("the group ranks with the priority %d, the highest of its Pods, and not with %d, %s: "+
+		"a group ranks no higher than its Pods do", *g.Highest, *g.Class, of)
 }

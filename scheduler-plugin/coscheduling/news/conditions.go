@@ -13,6 +13,7 @@ import (
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/podgroup"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
 
 // messageInterval is how long a condition keeps its message at least when
@@ -74,6 +75,9 @@ func (g *Gang) verdict() (verdict, bool) {
 	if g.Group.HeldBy(g.Placed) {
 		return verdict{}, false // it is being bound
 	}
+	if g.Group.IsHalted() {
+		return g.halted()
+	}
 	ran := wasScheduled(g.Record.ConditionsOf(g.Group))
 	if ran && g.Waiting.Total == 0 {
 		// Its members end, or their replacements are still to come.
@@ -92,10 +96,17 @@ func (g *Gang) verdict() (verdict, bool) {
 	return v, true
 }
 
+// halted is the verdict on a gang of which no member is placed. Who deletes a group knows that its
+// Pods end.
+func (g *Gang) halted() (verdict, bool) {
+	halt := g.Group.Spec.Halt
+	return verdict{reason: halt.Reason, message: halt.Message}, halt.Reason != dialect.ReasonDeleted || g.Waiting.Total > 0
+}
+
 // complete says whether the minimum could hold if all that waits were placed, and
 // something waits.
 func (g *Gang) complete() bool {
-	return g.Group != nil && g.Waiting.Total > 0 && g.Group.HeldBy(g.Placed.Plus(g.Waiting))
+	return g.Group != nil && !g.Group.IsHalted() && g.Waiting.Total > 0 && g.Group.HeldBy(g.Placed.Plus(g.Waiting))
 }
 
 // The reasons for which gangs wait that are no reasons of a condition: their victims end, and
@@ -122,6 +133,10 @@ func (g *Gang) WaitsFor() string {
 // about to be planned.
 func (g *Gang) lacks() (reason, message string) {
 	switch {
+	case g.Group.IsHalted():
+		return g.Group.Spec.Halt.Reason, g.Group.Spec.Halt.Message
+	case g.Group.Spec.Loose:
+		return "", "" // its members wait for themselves, and are told so
 	case !g.complete():
 		return schedulingv1alpha1.ReasonNotEnoughTasks, missing(&g.Group.Spec.Minimum, g.Placed.Plus(g.Waiting))
 	case g.Refusal != nil && g.Refusal.Unready:

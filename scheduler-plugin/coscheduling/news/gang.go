@@ -37,13 +37,15 @@ type Gang struct {
 	Refusal *line.Refusal
 	// Kept is for what room is kept for the gang, Preempting or Starving; empty if none is.
 	Kept string
+	// Preempted says that the gang was preempted as a whole, and its minimum was not bound since.
+	Preempted bool
 	// Unbound says why a member could not be bound; empty if the members were bound since.
 	Unbound string
 	// Assumed says that this scheduler has placed the gang before.
 	Assumed bool
 
-	// Highest is the highest priority among the members, and Class the value of the
-	// group's PriorityClass. Both are nil if there is none.
+	// Highest is the highest priority among the members, and Class the priority that the group
+	// asks for, mostly the value of its PriorityClass. Both are nil if there is none.
 	Highest, Class *int32
 
 	// Of a group of another dialect: Census counts its Pods by their phases, Member is one of

@@ -59,6 +59,9 @@ func (g *Gang) MarkOf(p Pod) (Mark, bool) {
 		return Mark{Reason: ReasonNotAMember, Message: strangerMessage(g.Group), Event: true, Due: p.Since.Add(strangerGrace)}, true
 	case g.Group == nil:
 		return g.grouplessMark(p), true
+	case g.Group.IsHalted():
+		return Mark{Reason: g.Group.Spec.Halt.Reason, Event: true,
+			Message: fmt.Sprintf("PodGroup %s: %s", g.Key.Name, g.Group.Spec.Halt.Message)}, true
 	case !g.complete():
 		// Its conditions say so. Only who was told something else is told.
 		if !IsMarked(p.Pod, ReasonNoGroup) && !IsMarked(p.Pod, ReasonNotServed) && !IsMarked(p.Pod, ReasonNotAMember) {
@@ -128,8 +131,8 @@ func (g *Gang) grouplessMark(p Pod) Mark {
 	due := times.Later(p.Since, g.Missing).Add(groupGrace)
 	if g.NotServed {
 		return Mark{Reason: ReasonNotServed, Event: true, Due: due, Message: fmt.Sprintf(
-			"the Pod waits for PodGroup %s, and the API server serves no PodGroups: the CustomResourceDefinition %s is missing",
-			g.Key.Name, g.Key.Dialect.CRD())}
+			"the Pod waits for PodGroup %s, and the API server serves no PodGroups%s: %s",
+			g.Key.Name, ofDialect(g.Key.Dialect), g.Key.Dialect.Lack())}
 	}
 	return Mark{Reason: ReasonNoGroup, Event: true, Due: due,
 		Message: fmt.Sprintf("there is no PodGroup %s%s in the namespace %s, and the Pod waits for it", g.Key.Name, ofDialect(g.Key.Dialect), g.Key.Namespace)}

@@ -29,11 +29,12 @@ func (g *Gang) Status(now time.Time, conditions []schedulingv1alpha1.PodGroupCon
 	if !isNews {
 		conditions = g.Record.ConditionsOf(g.Group)
 	}
-	next := g.Group.NextStatus(*before, dialect.Facts{Pods: g.Census, Member: g.Member, Conditions: conditions})
+	next := g.Group.NextStatus(*before, dialect.Facts{Pods: g.Census, Member: g.Member, Conditions: conditions,
+		Preempted: g.Preempted, Placed: g.Group.HeldBy(g.Bound), Now: now})
 	if next.SaysTheSameAs(before) {
 		return nil, 0
 	}
-	isNews = isNews && g.Key.Dialect.KeepsConditions() || next.Phase != before.Phase
+	isNews = isNews && g.Key.Dialect.KeepsConditions() || next.Phase != before.Phase || next.Native != nil
 	if left := countersInterval - now.Sub(g.Record.StatusAt); !isNews && left > 0 {
 		return nil, left
 	}

@@ -219,7 +219,7 @@ func (r *Reporter) tell(ctx context.Context, gang *news.Gang) error {
 
 // isTheirs says whether somebody else writes the phase of a group, so that it is left to them.
 func isTheirs(group *dialect.Group) bool {
-	return group.Key.Dialect == dialect.SchedulerPlugins && group.PhaseBy != "" && group.PhaseBy != FieldManager
+	return group.Key.Dialect != dialect.Volcano && group.PhaseBy != "" && group.PhaseBy != FieldManager
 }
 
 // applyConditions writes the conditions of a PodGroup of Lockstep's. It returns false if that is
@@ -251,8 +251,8 @@ func (r *Reporter) writeStatus(ctx context.Context, group *dialect.Group, status
 	if err != nil {
 		return false, fmt.Errorf("writing the status of PodGroup %s: %w", group.Key, err)
 	}
-	_, err = r.foreign.Resource(group.Key.Dialect.Resource()).Namespace(group.Key.Namespace).
-		Patch(ctx, group.Key.Name, write.Type, write.Body, metav1.PatchOptions{FieldManager: FieldManager}, write.Subresources...)
+	_, err = r.foreign.Resource(group.Resource()).Namespace(group.Key.Namespace).
+		Patch(ctx, group.Key.Name, write.Type, write.Body, metav1.PatchOptions{FieldManager: FieldManager, Force: write.Force}, write.Subresources...)
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return false, nil // it is gone or has changed, and is looked at again then
 	}

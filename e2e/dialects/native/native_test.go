@@ -1,0 +1,300 @@
+//go:build e2e
+
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package native
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/lockstep-k8s/lockstep/e2e/testbed"
+	"github.com/lockstep-k8s/lockstep/internal/localenv"
+)
+
+// TestAGangOfKubernetesRuns: it is placed when its last member comes, says so for good, and nothing
+// else of it is changed.
+func TestAGangOfKubernetesRuns(t *testing.T) {
+	namespace := cluster.Namespace(t)
+	create(t, namespace, "jg", gang(4))
+	for i := range 3 {
+		cluster.CreatePod(t, namespace, testbed.MakePod(fmt.Sprintf("jg-%d", i), named("jg"), runsFor(3)))
+	}
+	waitSays(t, namespace, "jg", "PodGroupInitiallyScheduled=False Unschedulable: NotEnoughTasks: 3 of at least 4 members exist")
+	isPlaced(t, namespace, 0)
+	cluster.CreatePod(t, namespace, testbed.MakePod("jg-3", named("jg"), runsFor(3)))
+	waitPlaced(t, namespace, 4)
+	waitSays(t, namespace, "jg", "PodGroupInitiallyScheduled=True Scheduled: ")
+	testbed.Eventually(t, "its Pods to end", func(ctx context.Context) (bool, string, error) {
+		pods, err := cluster.Kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{FieldSelector: "status.phase=Succeeded"})
+		if err != nil {
+			return false, "", err
+		}
+		return len(pods.Items) == 4, fmt.Sprint(len(pods.Items)), nil
+	})
+	for i := range 4 {
+		cluster.DeletePod(t, namespace, fmt.Sprintf("jg-%d", i))
+	}
+	cluster.CreatePod(t, namespace, testbed.MakePod("jg-4", named("jg")))
+	testbed.Eventually(t, "an event to say what it lacks now", func(ctx context.Context) (bool, string, error) {
+		out, err := cluster.Kubectl(ctx, "get", "events", "-n", namespace, "--field-selector=involvedObject.kind=PodGroup", "-o", "jsonpath={.items[*].message}")
+		return strings.Contains(out, "1 of at least 4 members exist"), out, err
+	})
+	group := waitSays(t, namespace, "jg", "PodGroupInitiallyScheduled=True Scheduled: ")
+	if got := group.Spec.SchedulingPolicy.Gang; got == nil || got.MinCount != 4 || len(group.Labels) != 0 || len(group.Annotations) != 0 {
+		t.Errorf("the group is %+v, and was changed", group)
+	}
+	for _, fields := range group.ManagedFields {
+		if fields.Manager != "tool" && (fields.Manager != "lockstep-scheduler" || fields.Subresource != "status" || fields.Operation != metav1.ManagedFieldsOperationApply) {
+			t.Errorf("%s has written the group by %s, subresource %q", fields.Manager, fields.Operation, fields.Subresource)
+		}
+	}
+}
+
+// TestAGangOfKubernetesWaitsForRoomOfAll, and for fewer when its minimum is lowered.
+func TestAGangOfKubernetesWaitsForRoomOfAll(t *testing.T) {
+	room := cluster.Room(t, 3)
+	namespace := cluster.Namespace(t)
+	create(t, namespace, "large", gang(4))
+	for i := range 4 {
+		cluster.CreatePod(t, namespace, testbed.MakePod(fmt.Sprintf("large-%d", i), named("large"), room.Confine))
+	}
+	waitSays(t, namespace, "large", "PodGroupInitiallyScheduled=False Unschedulable: NotEnoughResources: ")
+	isPlaced(t, namespace, 0)
+	patch := []byte(`{"spec": {"schedulingPolicy": {"gang": {"minCount": 3}}}}`)
+	if _, err := cluster.Kube.SchedulingV1beta1().PodGroups(namespace).Patch(t.Context(), "large", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	waitPlaced(t, namespace, 3)
+	waitSays(t, namespace, "large", "PodGroupInitiallyScheduled=True Scheduled: ")
+}
+
+// TestAnOrdinaryGroupOfKubernetes: its Pods wait for the group, and then for nobody.
+func TestAnOrdinaryGroupOfKubernetes(t *testing.T) {
+	namespace := cluster.Namespace(t)
+	cluster.CreatePod(t, namespace, testbed.MakePod("early", named("loose")))
+	testbed.Eventually(t, "the Pod to be told that its group is missing", func(ctx context.Context) (bool, string, error) {
+		out, err := cluster.Kubectl(ctx, "get", "pod", "early", "-n", namespace, "-o", "jsonpath={.status.conditions[*].reason}")
+		return strings.Contains(out, "PodGroupNotFound"), out, err
+	})
+	create(t, namespace, "loose", basic())
+	cluster.CreatePod(t, namespace, testbed.MakePod("large", testbed.WithCores(9), named("loose")))
+	cluster.CreatePod(t, namespace, testbed.MakePod("late", named("loose")))
+	waitPlaced(t, namespace, 2)
+	waitSays(t, namespace, "loose", "PodGroupInitiallyScheduled=True Scheduled: ")
+}
+
+// TestAGangOfKubernetesInOneDomain, though there is room for its Pods on other nodes.
+func TestAGangOfKubernetesInOneDomain(t *testing.T) {
+	room := cluster.Room(t)
+	for _, node := range []struct {
+		cores int
+		rack  string
+	}{{3, "a"}, {2, "b"}, {2, "b"}} {
+		room.AddNode(node.cores, map[string]string{"tests.lockstep.dev/rack": node.rack})
+	}
+	namespace := cluster.Namespace(t)
+	for name, policy := range map[string]schedulingv1beta1.PodGroupSpec{"gang": gang(4), "basic": basic()} {
+		policy.SchedulingConstraints = &schedulingv1beta1.PodGroupSchedulingConstraints{
+			Topology: []schedulingv1beta1.TopologyConstraint{{Key: "tests.lockstep.dev/rack"}}}
+		create(t, namespace, name, policy)
+	}
+	for i := range 4 {
+		cluster.CreatePod(t, namespace, testbed.MakePod(fmt.Sprintf("gang-%d", i), named("gang"), room.Confine))
+	}
+	waitPlaced(t, namespace, 4)
+	for i := range 4 {
+		cluster.CreatePod(t, namespace, testbed.MakePod(fmt.Sprintf("basic-%d", i), named("basic"), room.Confine))
+	}
+	waitPlaced(t, namespace, 7)
+	pods, err := cluster.Kube.CoreV1().Pods(namespace).List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	racks := make(map[string]map[string]int)
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		if pod.Spec.NodeName == "" {
+			continue
+		}
+		node, err := cluster.Kube.CoreV1().Nodes().Get(t.Context(), pod.Spec.NodeName, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		group := *pod.Spec.SchedulingGroup.PodGroupName
+		if racks[group] == nil {
+			racks[group] = make(map[string]int)
+		}
+		racks[group][node.Labels["tests.lockstep.dev/rack"]]++
+	}
+	if racks["gang"]["b"] != 4 || racks["basic"]["a"] != 3 {
+		t.Errorf("the Pods are in the racks %v, want 4 of the gang in b, and 3 of the others in a", racks)
+	}
+}
+
+// TestAGangOfKubernetesIsPreemptedAsAWhole, which its group is told, if that is how it is to be
+// disrupted.
+func TestAGangOfKubernetesIsPreemptedAsAWhole(t *testing.T) {
+	class := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "native-high"}, Value: 100}
+	if _, err := cluster.Kube.SchedulingV1().PriorityClasses().Create(t.Context(), class, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	room := cluster.Room(t, 2)
+	namespace := cluster.Namespace(t)
+	low := gang(2)
+	low.DisruptionMode = &schedulingv1beta1.DisruptionMode{All: &schedulingv1beta1.AllDisruptionMode{}}
+	create(t, namespace, "low", low)
+	for i := range 2 {
+		cluster.CreatePod(t, namespace, testbed.MakePod(fmt.Sprintf("low-%d", i), named("low"), room.Confine))
+	}
+	waitSays(t, namespace, "low", "PodGroupInitiallyScheduled=True")
+	high := gang(1)
+	high.PriorityClassName = class.Name
+	create(t, namespace, "high", high)
+	cluster.CreatePod(t, namespace, testbed.MakePod("high-0", named("high"), room.Confine, func(pod *corev1.Pod) { pod.Spec.PriorityClassName = class.Name }))
+	waitSays(t, namespace, "high", "PodGroupInitiallyScheduled=True")
+	group := waitSays(t, namespace, "low", "DisruptionTarget=True PreemptionByScheduler: ")
+	if said := sayings(group); !strings.HasPrefix(said[0], "PodGroupInitiallyScheduled=True") {
+		t.Errorf("it says %q, and it was placed once", said)
+	}
+	waitPlaced(t, namespace, 1)
+}
+
+// TestAGroupOfKubernetesThatIsDeletedStartsNothing, and goes when its Pods have gone: the API server
+// keeps it until then.
+func TestAGroupOfKubernetesThatIsDeletedStartsNothing(t *testing.T) {
+	namespace := cluster.Namespace(t)
+	groups := cluster.Kube.SchedulingV1beta1().PodGroups(namespace)
+	create(t, namespace, "going", gang(2))
+	for i := range 2 {
+		cluster.CreatePod(t, namespace, testbed.MakePod(fmt.Sprintf("going-%d", i), named("going")))
+	}
+	waitPlaced(t, namespace, 2)
+	if err := groups.Delete(t.Context(), "going", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	cluster.CreatePod(t, namespace, testbed.MakePod("going-2", named("going")))
+	testbed.Eventually(t, "the new Pod to be told why it waits", func(ctx context.Context) (bool, string, error) {
+		out, err := cluster.Kubectl(ctx, "get", "pod", "going-2", "-n", namespace, "-o", "jsonpath={.status.conditions[*].message}")
+		return strings.Contains(out, "the PodGroup is being deleted"), out, err
+	})
+	group, err := groups.Get(t.Context(), "going", metav1.GetOptions{})
+	if err != nil || group.DeletionTimestamp == nil {
+		t.Fatalf("the group is %+v (%v), want it to wait for its Pods", group, err)
+	}
+	isPlaced(t, namespace, 2)
+	for i := range 3 {
+		cluster.DeletePod(t, namespace, fmt.Sprintf("going-%d", i))
+	}
+	testbed.Eventually(t, "the group to be gone", func(ctx context.Context) (bool, string, error) {
+		_, err := groups.Get(ctx, "going", metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return true, "", nil
+		}
+		return false, "it is there", err
+	})
+}
+
+// TestAGroupOfKubernetesThatSharesClaimsIsTold that this scheduler can't do that.
+func TestAGroupOfKubernetesThatSharesClaimsIsTold(t *testing.T) {
+	namespace := cluster.Namespace(t)
+	claim := "shared"
+	spec := gang(1)
+	spec.ResourceClaims = []schedulingv1beta1.PodGroupResourceClaim{{Name: "shared", ResourceClaimName: &claim}}
+	create(t, namespace, "claims", spec)
+	cluster.CreatePod(t, namespace, testbed.MakePod("claims-0", named("claims")))
+	waitSays(t, namespace, "claims", "PodGroupInitiallyScheduled=False SchedulerError: lockstep-scheduler does not support spec.resourceClaims")
+	isPlaced(t, namespace, 0)
+}
+
+// TestAJobOfKubernetesIsAGang, or not, as its spec has it: kube-controller-manager makes the groups.
+func TestAJobOfKubernetesIsAGang(t *testing.T) {
+	for policy, want := range map[string]int{"gang: {minCount: 4}": 0, "basic: {}": 3} {
+		name, _, _ := strings.Cut(policy, ":")
+		t.Run(name, func(t *testing.T) {
+			room := cluster.Room(t, 3)
+			namespace := cluster.Namespace(t)
+			template := testbed.MakePod("", room.Confine)
+			out, err := cluster.KubectlApply(t.Context(), namespace, fmt.Sprintf(`
+apiVersion: batch/v1
+kind: Job
+metadata: {name: job}
+spec:
+  parallelism: 4
+  completions: 4
+  completionMode: Indexed
+  scheduling:
+    schedulingPolicy: {%s}
+  template:
+    spec:
+      schedulerName: %s
+      restartPolicy: Never
+      nodeSelector: {%s}
+      tolerations: [{operator: Exists}]
+      containers: [{name: main, image: lockstep.dev/simulated:any, resources: {requests: {cpu: 1}}}]
+`, policy, testbed.GangScheduler, flow(template.Spec.NodeSelector)))
+			if err != nil {
+				t.Fatalf("%v: %s", err, out)
+			}
+			says := "PodGroupInitiallyScheduled=True"
+			if want == 0 {
+				says = "PodGroupInitiallyScheduled=False Unschedulable: NotEnoughResources: "
+			}
+			testbed.Eventually(t, "a group of the Job to say "+says, func(ctx context.Context) (bool, string, error) {
+				groups, err := cluster.Kube.SchedulingV1beta1().PodGroups(namespace).List(ctx, metav1.ListOptions{})
+				if err != nil || len(groups.Items) != 1 {
+					return false, "no group", err
+				}
+				said := strings.Join(sayings(&groups.Items[0]), "; ")
+				return strings.HasPrefix(said, says), said, nil
+			})
+			waitPlaced(t, namespace, want)
+			room.AddNode(1, nil)
+			waitPlaced(t, namespace, 4)
+		})
+	}
+}
+
+// flow is a map in YAML's flow style.
+func flow(m map[string]string) string {
+	var entries []string
+	for key, value := range m {
+		entries = append(entries, key+": "+value)
+	}
+	return strings.Join(entries, ", ")
+}
+
+// TestWithoutPodGroupsThePodsAreOrdinary: the API server that does not serve them drops what Pods say
+// of them.
+func TestWithoutPodGroupsThePodsAreOrdinary(t *testing.T) {
+	without := testbed.Up(t, localenv.Options{SimulatedNodes: 1, NodeCPU: "8", With: "none"})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	// Not the context of the test, which ends before its cleanups.
+	if err := start(context.WithoutCancel(ctx), without, "the API server does not serve it: its feature gate GenericWorkload"); err != nil {
+		t.Fatal(err)
+	}
+	namespace := without.Namespace(t)
+	without.CreatePod(t, namespace, testbed.MakePod("ordinary", named("nobody")))
+	testbed.Eventually(t, "the Pod to be placed", func(ctx context.Context) (bool, string, error) {
+		pod, err := without.Kube.CoreV1().Pods(namespace).Get(ctx, "ordinary", metav1.GetOptions{})
+		if err != nil {
+			return false, "", err
+		}
+		if pod.Spec.SchedulingGroup != nil {
+			return false, "", fmt.Errorf("the Pod names the group %s", *pod.Spec.SchedulingGroup.PodGroupName)
+		}
+		return pod.Spec.NodeName != "", "", nil
+	})
+}

@@ -51,6 +51,8 @@ func mutations() map[string]mutation.Mutation {
 			Old: ", plan.DeniedByPolicy(err):", New: ":"},
 		"the Service of a Pod that is there is given up": {File: "kubeflowjobs/core.go", Tests: "TestWhatIsRefusedForGood",
 			Old: "case action.Tag == kubeflow.TriedAgain, ", New: "case "},
+		"jobs of others are cached whole": {File: "kubeflowjobs/ours.go", Tests: "TestAJobOfOthersIsNot",
+			Old: "job = job.WithoutSpec()", New: "_ = job.WithoutSpec()"},
 		"a webhook that denies is not known as such": {File: "engine/plan/block.go", By: "kubeflowjobs", Tests: "TestWhatIsRefusedForGood",
 			Old: "strings.Contains(said, `admission webhook \"`) &&", New: "false &&"},
 		"an annotation of a job that hangs is not noticed": {File: "engine/handlers.go", By: ".", Tests: "TestAJobThatHangs",

@@ -17,7 +17,7 @@ import "embed"
 // they may be those of Volcano, or of the training operator.
 //
 // In dialects/*.yaml is what the scheduler may do with the PodGroups of other projects. The CRDs of
-// those are theirs to install.
+// those are theirs to install. In kueue/*.yaml is what the controller may do with Kueue's.
 //
-//go:embed crds/*.yaml rbac/*.yaml volcano/*.yaml kubeflow/*.yaml dialects/*.yaml
+//go:embed crds/*.yaml rbac/*.yaml volcano/*.yaml kubeflow/*.yaml dialects/*.yaml kueue/*.yaml
 var FS embed.FS

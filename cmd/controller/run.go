@@ -18,6 +18,7 @@ import (
 
 	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/controller"
+	"github.com/lockstep-k8s/lockstep/controller/kueue"
 	"github.com/lockstep-k8s/lockstep/manifests"
 	podgroupcontroller "github.com/lockstep-k8s/lockstep/podgroup/controller"
 )
@@ -66,10 +67,19 @@ func run(ctx context.Context, f *flags, config *configv1alpha1.ControllerConfigu
 	if err != nil {
 		return err
 	}
+	var queues *kueue.Controller
+	if *config.Kueue.Enabled {
+		if queues, err = kueue.New(clients.Lockstep, clients.Dynamic); err != nil {
+			return err
+		}
+	}
 	lead := func(ctx context.Context) error {
 		group, ctx := errgroup.WithContext(ctx)
 		group.Go(func() error { return frameworks.Run(ctx) })
 		group.Go(func() error { return podGroups.Run(ctx, podGroupWorkers) })
+		if queues != nil {
+			group.Go(func() error { return queues.Run(ctx) })
+		}
 		return group.Wait()
 	}
 	standby := *config.LeaderElection.Enabled

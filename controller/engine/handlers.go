@@ -63,12 +63,13 @@ func replaced(old, new any) bool {
 }
 
 // ownerChanged says whether an update is more than the controller's own write of the
-// status. Annotations may say what is to be done; no generation tells of them.
+// status. Labels and annotations may say what is to be done; no generation tells of them.
 func ownerChanged[O Owner](old, new *entry[O]) bool {
 	return old.owner.GetUID() != new.owner.GetUID() ||
 		old.owner.GetGeneration() != new.owner.GetGeneration() ||
 		(old.owner.GetDeletionTimestamp() == nil) != (new.owner.GetDeletionTimestamp() == nil) ||
 		(old.decodeError == nil) != (new.decodeError == nil) ||
+		!maps.Equal(old.owner.GetLabels(), new.owner.GetLabels()) ||
 		!maps.Equal(old.owner.GetAnnotations(), new.owner.GetAnnotations()) ||
 		!slices.Equal(otherManagers(old.owner), otherManagers(new.owner))
 }

@@ -26,6 +26,7 @@ func TestWhichChangesOfAnOwnerBringASync(t *testing.T) {
 			e.owner.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "another", Subresource: "status"}}
 		}, true},
 		"an annotation, by its user": {func(e *entry[*corev1.Pod]) { e.owner.Annotations = map[string]string{"patience": "30"} }, true},
+		"a label, by its user":       {func(e *entry[*corev1.Pod]) { e.owner.Labels = map[string]string{"queue": "q"} }, true},
 		"another one of its name":    {func(e *entry[*corev1.Pod]) { e.owner.UID = "another" }, true},
 		"it is being deleted":        {func(e *entry[*corev1.Pod]) { e.owner.DeletionTimestamp = &metav1.Time{} }, true},
 	}

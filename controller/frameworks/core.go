@@ -88,6 +88,7 @@ func lifecycleOptions(config *configv1alpha1.ControllerConfiguration) (lifecycle
 	}
 	return lifecycle.Options{
 		GangSchedulerName:       *config.GangSchedulerName,
+		Queues:                  *config.Kueue.Enabled,
 		CreationTimeout:         configv1alpha1.Seconds(*config.ObjectLocalCacheCreationTimeoutSec),
 		CompletedRetention:      configv1alpha1.Seconds(max(0, *config.FrameworkCompletedRetainSec)),
 		MinConflictDelaySeconds: *config.FrameworkMinRetryDelaySecForTransientConflictFailed,

@@ -42,6 +42,14 @@ func (j *Job) schedulers() []string {
 	return names
 }
 
+// WithoutSpec is the job as it is to be remembered by whoever never works on it: of its spec nothing
+// but whose it is.
+func (j *Job) WithoutSpec() *Job {
+	bare := &Job{TypeMeta: j.TypeMeta, ObjectMeta: j.ObjectMeta}
+	bare.Spec.RunPolicy.ManagedBy = j.Spec.RunPolicy.ManagedBy
+	return bare
+}
+
 // readOnce has the job read its templates for schedulers but once.
 func (j *Job) readOnce() *Job {
 	read := *j

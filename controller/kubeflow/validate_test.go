@@ -274,6 +274,27 @@ func TestWhatMustNotChangeIsRefused(t *testing.T) {
 	}
 }
 
+// TestAJobThatWasStoredUnderAnotherCRDMayBeChanged, though its name is one that no new job may have: else
+// its status could never be written. More replicas it does not get.
+func TestAJobThatWasStoredUnderAnotherCRDMayBeChanged(t *testing.T) {
+	const tooLong = "metadata.name must be so short"
+	for _, name := range []string{"0" + strings.Repeat("j", 20), strings.Repeat("j", 60)} {
+		old := objectOf(t, "", "", name, "{tfReplicaSpecs: {Worker: {replicas: 2, @t}}}")
+		if problems := validatorOf(t, old).Create(t, old); len(problems) == 0 {
+			t.Fatalf("a new job may be named %s", name)
+		}
+		object := runtime.DeepCopyJSON(old)
+		object["status"] = map[string]any{"phase": "Failed"}
+		if problems := validatorOf(t, object).Update(t, object, runtime.DeepCopyJSON(old)); len(problems) > 0 {
+			t.Errorf("the status can't be written: %v", problems)
+		}
+		object = objectOf(t, "", "", name, "{tfReplicaSpecs: {Worker: {replicas: 20, @t}}}")
+		if problems := crd.Texts(validatorOf(t, object).Update(t, object, runtime.DeepCopyJSON(old))); len(name) == 60 && (len(problems) != 1 || !strings.Contains(problems[0], tooLong)) {
+			t.Errorf("with more replicas: %v", problems)
+		}
+	}
+}
+
 // TestAMarkTellsByWhichVersionATFJobWasMade: it is the only default of the schemas that
 // differs.
 func TestAMarkTellsByWhichVersionATFJobWasMade(t *testing.T) {

@@ -42,7 +42,11 @@ func (c *Core) DecodeOwner(_ metav1.TypeMeta, metadata metav1.ObjectMeta, spec [
 	if err != nil {
 		return &Job{Job: job, ours: c.takesUnread(metadata, spec)}, err
 	}
-	return &Job{Job: job, ours: kubeflow.Takes(job, c.options)}, nil
+	ours := kubeflow.Takes(job, c.options)
+	if !ours && !kubeflow.TakesBegun(job, c.options) {
+		job = job.WithoutSpec() // Nobody reads it until it is edited, and is decoded anew.
+	}
+	return &Job{Job: job, ours: ours}, nil
 }
 
 // takesUnread says whether a job would be taken whose spec does not decode as a whole. One that

@@ -177,6 +177,26 @@ func noObjects() *informers {
 	return &informers{pods: empty(), services: empty()}
 }
 
+// TestAJobOfOthersIsNotKeptWhole: caches hold all jobs of the cluster. What may be ours is, and so is
+// whose it is.
+func TestAJobOfOthersIsNotKeptWhole(t *testing.T) {
+	const worker = `"tfReplicaSpecs":{"Worker":{"template":{"spec":{"schedulerName":"another"}}}}`
+	for spec, whole := range map[string]bool{
+		`{` + worker + `}`: true, // It may have begun when its template named us.
+		`{"runPolicy":{"managedBy":"kueue.x-k8s.io/multikueue","suspend":true},` + worker + `}`: false,
+		`{"runPolicy":{"managedBy":"lockstep.dev/kubeflow"},` + worker + `}`:                    true,
+	} {
+		c := &Core{kind: kinds()[0], options: kubeflow.Options{TakeJobs: kubeflow.TakeScheduler}, informers: noObjects()}
+		job, err := c.DecodeOwner(metav1.TypeMeta{}, metav1.ObjectMeta{Namespace: "ns", Name: "j"}, []byte(spec))
+		if err != nil || job.Name != "j" || job.Kind != kubeflowv1.TFJobKind || (len(job.Spec.Replicas) > 0) != whole {
+			t.Errorf("of %s is kept: %+v, %v", spec, job, err)
+		}
+		if ignored := c.Ignores(job); ignored != (job.Spec.RunPolicy.ManagedBy == nil || !whole) {
+			t.Errorf("%s is ignored: %t", spec, ignored)
+		}
+	}
+}
+
 // TestAJobThatHasBegunStaysOurs, though its template names another scheduler by now.
 func TestAJobThatHasBegunStaysOurs(t *testing.T) {
 	c := &Core{kind: kinds()[0], options: kubeflow.Options{TakeJobs: kubeflow.TakeScheduler}, informers: noObjects()}

@@ -149,7 +149,7 @@ func (d *decision) planCreation() {
 		// The leftovers go first.
 	case d.stopRequested():
 		d.actIfCurrent(Action{Kind: ConfirmNoConfigMap, Name: d.next.AttemptStatus.ConfigMapName, Owner: d.Framework.UID})
-	case d.Framework.Spec.ExecutionType == frameworkv1.ExecutionCreate || d.Framework.DeletionTimestamp != nil:
+	case d.Framework.Spec.ExecutionType == frameworkv1.ExecutionCreate || d.isHeld() || d.Framework.DeletionTimestamp != nil:
 	case !d.creationPersisted():
 		d.persist(PersistNow)
 	case len(d.Pods) == 0:

@@ -9,7 +9,7 @@ import (
 
 // phraseAndType name a predefined completion code and say what it is known to
 // be, as the table "Predefined CompletionCode" of FrameworkController's manual
-// does; -130 and -131 are Lockstep's.
+// does; -130, -131 and -140 are Lockstep's.
 func phraseAndType(code frameworkv1.CompletionCode) (string, frameworkv1.CompletionType) {
 	const (
 		transient = frameworkv1.AttributeTransient
@@ -48,6 +48,8 @@ func phraseAndType(code frameworkv1.CompletionCode) (string, frameworkv1.Complet
 		return "PodGroupScheduleTimeout", failed(transient, conflict)
 	case frameworkv1.CodePodGroupRecoveryTimeout:
 		return "PodGroupRecoveryTimeout", failed(transient, conflict)
+	case frameworkv1.CodeAdmissionWithdrawn:
+		return "AdmissionWithdrawn", failed(transient, conflict)
 	case frameworkv1.CodePodCreationPermanentError:
 		return "PodCreationPermanentError", failed(permanent)
 	case frameworkv1.CodeStopFrameworkRequested:

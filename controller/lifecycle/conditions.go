@@ -29,6 +29,7 @@ var ownConditions = []string{
 	frameworkv1.ConditionCompleted,
 	frameworkv1.ConditionTasksBlocked,
 	frameworkv1.ConditionGangScheduled,
+	frameworkv1.ConditionAdmitted,
 	frameworkv1.ConditionStatusTooLarge,
 }
 
@@ -39,6 +40,8 @@ const (
 	reasonNotCompleted    = "NotCompleted"
 	reasonNoPodGroup      = "NoPodGroup"
 	reasonNotYetScheduled = "NotYetScheduled"
+	reasonInQueue         = "InQueue"
+	reasonAdmitted        = "Admitted"
 )
 
 // MergeConditions takes the controller's own conditions from a status, and those of
@@ -65,7 +68,7 @@ func MergeConditions(own, stored []metav1.Condition) []metav1.Condition {
 func (d *decision) setConditions() {
 	var own []metav1.Condition
 	for _, condition := range []*metav1.Condition{
-		d.runningCondition(), d.completedCondition(), d.blockedCondition(), d.gangCondition(),
+		d.runningCondition(), d.completedCondition(), d.blockedCondition(), d.gangCondition(), d.admittedCondition(),
 	} {
 		if condition == nil {
 			continue
@@ -192,6 +195,18 @@ func (d *decision) gangCondition() *metav1.Condition {
 		return isFalse(frameworkv1.ConditionGangScheduled, reasonNotYetScheduled,
 			"The scheduler has not yet placed the attempt's PodGroup")
 	}
+}
+
+// admittedCondition says whether Kueue lets the Framework run. Only those in queues have it.
+func (d *decision) admittedCondition() *metav1.Condition {
+	queue := d.Framework.Labels[frameworkv1.LabelQueue]
+	if !d.Options.Queues || queue == "" || d.next.State == frameworkv1.FrameworkCompleted {
+		return nil
+	}
+	if d.isHeld() {
+		return isFalse(frameworkv1.ConditionAdmitted, reasonInQueue, "The Framework waits in the queue "+text.Shorten(queue, mostBlockLength)+" of Kueue")
+	}
+	return isTrue(frameworkv1.ConditionAdmitted, reasonAdmitted, "Kueue has admitted the Framework")
 }
 
 func isTrue(conditionType, reason, message string) *metav1.Condition {

@@ -43,6 +43,7 @@ var stages = []struct {
 	{"ConfigMap", (*decision).followConfigMap},
 	{"retry of the attempt", (*decision).retryAttempt},
 	{"a stop by the user", (*decision).stop},
+	{"an admission that is withdrawn", (*decision).giveWay},
 	{"tasks and their Pods", (*decision).followTasks},
 	{"completion policy", (*decision).applyCompletionPolicy},
 	{"whether the gang was placed", (*decision).followPlacement},

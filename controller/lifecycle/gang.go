@@ -37,9 +37,9 @@ func (d *decision) decideGang() (goOn bool) {
 	return true
 }
 
-// mayBegin says whether the user lets an attempt begin.
+// mayBegin says whether the user lets an attempt begin, and Kueue does.
 func (d *decision) mayBegin() bool {
-	return d.Framework.Spec.ExecutionType != frameworkv1.ExecutionCreate && !d.stopRequested()
+	return d.Framework.Spec.ExecutionType != frameworkv1.ExecutionCreate && !d.stopRequested() && !d.isHeld()
 }
 
 // gangOfSpec is what the present spec makes of an attempt.

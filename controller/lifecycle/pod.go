@@ -93,6 +93,7 @@ func (b *podBuilder) build(task *frameworkv1.TaskStatus) (*corev1.Pod, error) {
 	b.identify(pod, task)
 	b.inject(pod, task)
 	b.joinGang(pod)
+	b.goWhereAdmitted(pod)
 	return pod, nil
 }
 

@@ -104,6 +104,8 @@ func (a endedAttempt) decideByPolicy() retryDecision {
 	switch {
 	case a.endedByUser():
 		return retryDecision{}
+	case a.completion.Code == frameworkv1.CodeAdmissionWithdrawn:
+		return retryDecision{retry: true} // when it is admitted again
 	case fancy && has(frameworkv1.AttributeTransient) && has(frameworkv1.AttributeConflict) && a.conflictDelay != nil:
 		return retryDecision{retry: true, delay: *a.conflictDelay}
 	case fancy && has(frameworkv1.AttributeTransient):

@@ -84,6 +84,8 @@ type Block struct {
 type Options struct {
 	// GangSchedulerName is the scheduler that places PodGroups.
 	GangSchedulerName string
+	// Queues says that Frameworks in queues of Kueue wait until they are admitted.
+	Queues bool
 	// CreationTimeout is how long a created ConfigMap or Pod may take to be seen.
 	CreationTimeout time.Duration
 	// CompletedRetention is how long a Completed Framework is kept.

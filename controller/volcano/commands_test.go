@@ -91,21 +91,6 @@ func TestWhatIsOnTheWireIsBounded(t *testing.T) {
 	}
 }
 
-// TestACommandIsNotDismissedByAnOldStatus, by which it would do nothing.
-func TestACommandIsNotDismissedByAnOldStatus(t *testing.T) {
-	s := given(t, job(ofTask("a", 2)), nil)
-	s.until(rr).after(2)
-	old := s.written
-	s.issue(busv1alpha1.ActionAbortJob).until(abd)
-	s.command(busv1alpha1.ActionResumeJob)
-	s.crash()
-	s.controller = s.remembered(old)
-	s.writeFrom = plan.PersistNow // No write tells that the status is old.
-	s.run()
-	s.writeFrom = plan.PersistLater
-	s.after(5).sees(pp, rr, ab, abd, rs, pp, rr)
-}
-
 // TestCommandsOfOneSecondHaveTheirTurnsInOrder, whatever their names, and the claim of the first
 // does not put it behind the second.
 func TestCommandsOfOneSecondHaveTheirTurnsInOrder(t *testing.T) {

@@ -166,18 +166,6 @@ func TestWhatWasToBeRestartedHasEndedWhenTheJobStops(t *testing.T) {
 	s.until(td).has(tally{f: 2, rc: 1})
 }
 
-// TestNothingJoinsTheLastRestart: the Job fails, and what has ended counts, though its Pod is gone.
-func TestNothingJoinsTheLastRestart(t *testing.T) {
-	restart := in("5s", on(busv1alpha1.EventPodFailed, busv1alpha1.ActionRestartTask))
-	s := given(t, withSpec(job(ofTask("a", 1, restart), ofTask("b", 1, restart), ofTask("c", 1)), func(s *batchv1alpha1.JobSpec) { s.MaxRetry = 1 }), nil)
-	s.until(rr)
-	s.setPhase("j-a-0", corev1.PodFailed, 1)
-	s.setPhase("j-b-0", corev1.PodFailed, 1)
-	s.after(2)
-	s.remove(KindPod, "j-b-0")
-	s.until(ff).has(tally{f: 2, rc: 1})
-}
-
 // TestAnEvictionThatRestartsNothingIsNotLookedInto: RestartPartition of a task without partitions,
 // while another part is restarted.
 func TestAnEvictionThatRestartsNothingIsNotLookedInto(t *testing.T) {

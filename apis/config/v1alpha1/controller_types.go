@@ -103,8 +103,18 @@ type ControllerConfiguration struct {
 	// kubeflowJobs has training jobs of Kubeflow run, beside Frameworks.
 	KubeflowJobs KubeflowJobs `json:"kubeflowJobs,omitzero"`
 
+	// kueue has Frameworks wait in queues of Kueue.
+	Kueue Kueue `json:"kueue,omitzero"`
+
 	// leaderElection lets several replicas run, of which one is active.
 	LeaderElection LeaderElection `json:"leaderElection,omitzero"`
+}
+
+// Kueue says whether Frameworks wait in queues of Kueue.
+type Kueue struct {
+	// enabled has a Framework with the label kueue.x-k8s.io/queue-name wait until Kueue admits it,
+	// and give way when it is evicted. Default false: the label means nothing.
+	Enabled *bool `json:"enabled,omitempty"`
 }
 
 // VolcanoJobs says whether Jobs of batch.volcano.sh are run, and which.

@@ -70,6 +70,7 @@ func everyKey() *ControllerConfiguration {
 			PyTorchInitImage: ptr.To("registry.example.com/alpine:3"), PyTorchInitMaxTries: ptr.To[int32](5),
 			ReconcilerSyncLoopPeriod: &metav1.Duration{Duration: 30 * time.Second},
 		},
+		Kueue:          Kueue{Enabled: ptr.To(true)},
 		LeaderElection: LeaderElection{Enabled: ptr.To(true), Namespace: ptr.To("batch"), Name: ptr.To("lockstep")},
 	}
 }

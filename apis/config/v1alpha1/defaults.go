@@ -58,6 +58,8 @@ func SetDefaults(c *ControllerConfiguration) {
 
 	setKubeflowJobsDefaults(&c.KubeflowJobs, *c.GangSchedulerName)
 
+	setDefault(&c.Kueue.Enabled, false)
+
 	setDefault(&c.LeaderElection.Enabled, false)
 	setDefault(&c.LeaderElection.Namespace, "lockstep-system")
 	setDefault(&c.LeaderElection.Name, "lockstep-controller")

@@ -46,6 +46,7 @@ func TestSetDefaults(t *testing.T) {
 			CustomClusterDomain: ptr.To(""), PyTorchInitImage: ptr.To("alpine:3.10"), PyTorchInitMaxTries: ptr.To[int32](100),
 			ReconcilerSyncLoopPeriod: &metav1.Duration{Duration: 15 * time.Second},
 		},
+		Kueue:          Kueue{Enabled: ptr.To(false)},
 		LeaderElection: LeaderElection{Enabled: ptr.To(false), Namespace: ptr.To("lockstep-system"), Name: ptr.To("lockstep-controller")},
 	}
 	got := &ControllerConfiguration{}

@@ -47,6 +47,9 @@ const (
 	// CodePodGroupRecoveryTimeout: the gang has lost members, and there was no room
 	// for their replacements within recoveryTimeoutSeconds.
 	CodePodGroupRecoveryTimeout CompletionCode = -131
+	// CodeAdmissionWithdrawn: the Framework is in a queue of Kueue, which gives its quota to
+	// others. It is tried again when it is admitted again, and that does not count.
+	CodeAdmissionWithdrawn CompletionCode = -140
 	// CodePodCreationPermanentError: the API server refuses the Pod for good.
 	CodePodCreationPermanentError CompletionCode = -200
 	// CodeStopFrameworkRequested: executionType is Stop.

@@ -82,6 +82,9 @@ const (
 	// ConditionGangScheduled mirrors the PodGroup's condition Scheduled. Only
 	// Frameworks that are gangs have it.
 	ConditionGangScheduled = "GangScheduled"
+	// ConditionAdmitted is True while Kueue admits the Framework. Only Frameworks in queues
+	// have it.
+	ConditionAdmitted = "Admitted"
 	// ConditionStatusTooLarge is True while the status is too large to be stored, and
 	// is stored with its diagnostics cut.
 	ConditionStatusTooLarge = "StatusTooLarge"

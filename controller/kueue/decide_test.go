@@ -1,0 +1,172 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kueue
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+)
+
+var now = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// makeFramework makes a Framework of workers in the queue "queue", in a state.
+func makeFramework(state frameworkv1.FrameworkState, workers int32, annotated bool) *frameworkv1.Framework {
+	f := &frameworkv1.Framework{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "fw", UID: "u", Labels: map[string]string{frameworkv1.LabelQueue: "queue"}},
+		Spec: frameworkv1.FrameworkSpec{ExecutionType: frameworkv1.ExecutionStart, TaskRoles: []frameworkv1.TaskRoleSpec{
+			{Name: "worker", TaskNumber: workers, Task: frameworkv1.TaskSpec{Pod: runtime.RawExtension{Raw: []byte(`{"spec": {"containers": [{"name": "{{FC_TASKROLE_NAME}}"}]}}`)}}},
+			{Name: "none", Task: frameworkv1.TaskSpec{Pod: runtime.RawExtension{Raw: []byte(`{}`)}}},
+		}},
+		Status: &frameworkv1.FrameworkStatus{State: state},
+	}
+	if annotated {
+		f.Annotations = map[string]string{frameworkv1.AnnotationAdmission: `{"workload": "w"}`}
+	}
+	return f
+}
+
+// makeWorkload makes the Workload of a Framework of two workers, with conditions that are True.
+func makeWorkload(t *testing.T, conditions ...string) *unstructured.Unstructured {
+	t.Helper()
+	w, err := newWorkload(makeFramework("", 2, false))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list []any
+	for _, kind := range conditions {
+		list = append(list, map[string]any{"type": kind, "status": "True", "reason": "Preempted", "message": "for another", "lastTransitionTime": "2025-12-31T00:00:00Z"})
+	}
+	w.Object["status"] = map[string]any{"conditions": list, "admission": map[string]any{"clusterQueue": "all"}}
+	return w
+}
+
+func TestWhatIsDoneForAFrameworkInAQueue(t *testing.T) {
+	const (
+		waiting = frameworkv1.FrameworkAttemptCreationPending
+		running = frameworkv1.FrameworkAttemptRunning
+		over    = frameworkv1.FrameworkCompleted
+	)
+	with := func(conditions ...string) *unstructured.Unstructured { return makeWorkload(t, conditions...) }
+	tests := map[string]struct {
+		framework *frameworkv1.Framework
+		workload  *unstructured.Unstructured
+		held      time.Duration
+		want      string
+	}{
+		"it is new":                           {makeFramework("", 2, false), nil, 0, "create"},
+		"it waits":                            {makeFramework(waiting, 2, false), with(), 0, ""},
+		"it waits for checks, and has quota":  {makeFramework(waiting, 2, false), with(conditionQuotaReserved), 0, ""},
+		"it is admitted":                      {makeFramework(waiting, 2, false), with(conditionQuotaReserved, conditionAdmitted), 0, "admit"},
+		"it runs":                             {makeFramework(running, 2, true), with(conditionQuotaReserved, conditionAdmitted), 0, ""},
+		"it is evicted":                       {makeFramework(running, 2, true), with(conditionQuotaReserved, conditionAdmitted, conditionEvicted), 0, "hold"},
+		"it gives way":                        {makeFramework(frameworkv1.FrameworkAttemptDeleting, 2, false), with(conditionQuotaReserved, conditionAdmitted, conditionEvicted), time.Hour, ""},
+		"it has just given way":               {makeFramework(waiting, 2, false), with(conditionQuotaReserved, conditionAdmitted, conditionEvicted), time.Second, "again"},
+		"it has given way":                    {makeFramework(waiting, 2, false), with(conditionQuotaReserved, conditionAdmitted, conditionEvicted), 3 * time.Second, "status"},
+		"it has given its quota back":         {makeFramework(waiting, 2, false), with(conditionEvicted), time.Hour, ""},
+		"its Workload is gone":                {makeFramework(running, 2, true), nil, 0, "hold"},
+		"its Workload has lost the admission": {makeFramework(running, 2, true), with(), 0, "hold"},
+		"it was scaled":                       {makeFramework(running, 3, true), with(conditionQuotaReserved, conditionAdmitted), 0, "remove"},
+		"it is Completed":                     {makeFramework(over, 2, true), with(conditionQuotaReserved, conditionAdmitted), 0, "status"},
+		"it is Completed, and that is known":  {makeFramework(over, 2, true), with(conditionFinished), 0, ""},
+		"it was Completed before it was ever in the queue": {makeFramework(over, 2, false), nil, 0, ""},
+		"it has no tasks": {makeFramework("", 0, false), nil, 0, "refusal"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			next := decide(situation{framework: tc.framework, workload: tc.workload, heldSince: now.Add(-tc.held), now: now})
+			got := ""
+			for what, is := range map[string]bool{"create": next.create != nil, "remove": next.remove, "admit": next.admit, "hold": next.hold,
+				"status": next.status != nil, "again": next.again > 0, "refusal": next.refusal != ""} {
+				if is {
+					got += what
+				}
+			}
+			if got != tc.want {
+				t.Errorf("the next step is %q, want %q", got, tc.want)
+			}
+		})
+	}
+	t.Run("it is not to begin yet", func(t *testing.T) {
+		f := makeFramework("", 2, false)
+		f.Spec.ExecutionType = frameworkv1.ExecutionCreate
+		if next := decide(situation{framework: f, now: now}); next.create != nil {
+			t.Error("it has a Workload")
+		}
+	})
+	t.Run("the Workload is somebody else's", func(t *testing.T) {
+		w := with(conditionQuotaReserved, conditionAdmitted)
+		w.SetOwnerReferences(nil)
+		if next := decide(situation{framework: makeFramework(waiting, 2, false), workload: w, now: now}); next.admit || next.refusal == "" {
+			t.Errorf("the next step is %+v", next)
+		}
+	})
+}
+
+func TestWhatAWorkloadAsksFor(t *testing.T) {
+	w := makeWorkload(t)
+	got, err := json.Marshal(w.Object["spec"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = `{"podSets":[{"count":2,"name":"worker","template":{"spec":{"containers":[{"name":"{{FC_TASKROLE_NAME}}"}]}}}],"queueName":"queue"}`
+	if diff := cmp.Diff(want, string(got)); diff != "" || w.GetName() != "framework-fw" || !metav1.IsControlledBy(w, makeFramework("", 2, false)) {
+		t.Errorf("the Workload is %v\n%s", w.Object, diff)
+	}
+	f := makeFramework("", 2, false)
+	for range maxPodSets {
+		f.Spec.TaskRoles = append(f.Spec.TaskRoles, f.Spec.TaskRoles[0])
+	}
+	if _, err := newWorkload(f); err == nil || !strings.Contains(err.Error(), "at most 18 roles") {
+		t.Errorf("a Framework of too many roles: %v", err)
+	}
+}
+
+// TestQuotaIsGivenBackAsKueueDoes: what was preempted is in the queue again at once.
+func TestQuotaIsGivenBackAsKueueDoes(t *testing.T) {
+	w := makeWorkload(t, conditionQuotaReserved, conditionAdmitted, conditionEvicted)
+	status := released(situation{framework: makeFramework("", 2, false), workload: w, now: now})
+	got := map[string]string{}
+	for _, c := range status["conditions"].([]map[string]any) {
+		got[c["type"].(string)] = c["status"].(string) + " " + c["reason"].(string) + " " + c["lastTransitionTime"].(string)
+	}
+	want := map[string]string{
+		conditionQuotaReserved: "False Pending 2026-01-01T00:00:00Z",
+		conditionAdmitted:      "False NoReservation 2026-01-01T00:00:00Z",
+		conditionEvicted:       "True Preempted 2025-12-31T00:00:00Z",
+		conditionRequeued:      "True Preempted 2026-01-01T00:00:00Z",
+	}
+	if diff := cmp.Diff(want, got); diff != "" || status["admission"] != nil {
+		t.Errorf("-want, +got:\n%s\nthe admission is %v", diff, status["admission"])
+	}
+	if !isTrue(w, conditionAdmitted) {
+		t.Error("the Workload in the cache was changed")
+	}
+}
+
+func TestWhereTheQuotaIs(t *testing.T) {
+	w := makeWorkload(t)
+	w.SetUID("w")
+	w.Object["status"] = map[string]any{"admission": map[string]any{"podSetAssignments": []any{
+		map[string]any{"name": "worker", "flavors": map[string]any{"cpu": "spot", "memory": "spot", "example.com/gpu": "gpus"}},
+	}}}
+	got, err := admissionOf(w, func(name string) (flavor, error) {
+		return flavor{nodeLabels: map[string]string{"of": name, name: "yes"}, tolerations: []corev1.Toleration{{Key: name}}}, nil
+	})
+	want := frameworkv1.Admission{Workload: "w", Roles: map[string]frameworkv1.RoleAdmission{"worker": {
+		NodeSelector: map[string]string{"of": "spot", "spot": "yes", "gpus": "yes"}, Tolerations: []corev1.Toleration{{Key: "gpus"}, {Key: "spot"}},
+	}}}
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("-want, +got:\n%s\n%v", diff, err)
+	}
+}

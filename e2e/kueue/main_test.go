@@ -1,0 +1,101 @@
+//go:build e2e
+
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package kueue tests Frameworks in queues of Kueue, beside a stand-in for Kueue that reads and
+// writes of a Workload only what Kueue does.
+package kueue
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/lockstep-k8s/lockstep/e2e/testbed"
+	"github.com/lockstep-k8s/lockstep/internal/localenv"
+	"github.com/lockstep-k8s/lockstep/manifests"
+)
+
+// cluster and workloads are what the tests share. TestMain sets them once, before any test.
+var (
+	cluster   *testbed.Cluster
+	workloads dynamic.NamespaceableResourceInterface
+)
+
+func TestMain(m *testing.M) {
+	os.Exit(testbed.Main(m, localenv.Options{
+		SimulatedNodes: 3, NodeCPU: "8", NodePods: 100, With: "scheduler",
+	}, func(ctx context.Context, c *testbed.Cluster) error {
+		cluster = c
+		client, err := dynamic.NewForConfig(c.Config)
+		if err != nil {
+			return err
+		}
+		workloads = client.Resource(schema.GroupVersionResource{Group: "kueue.x-k8s.io", Version: "v1beta2", Resource: "workloads"})
+		rights, err := manifests.FS.ReadFile("kueue/rbac.yaml")
+		if err != nil {
+			return err
+		}
+		for _, objects := range []string{string(rights), kinds} {
+			if out, err := c.KubectlApply(ctx, "default", objects); err != nil {
+				return fmt.Errorf("%w: %s", err, out)
+			}
+		}
+		if out, err := c.Kubectl(ctx, "wait", "--for=condition=Established", "crd/workloads.kueue.x-k8s.io", "crd/resourceflavors.kueue.x-k8s.io"); err != nil {
+			return fmt.Errorf("%w: %s", err, out)
+		}
+		if out, err := c.KubectlApply(ctx, "default", spot); err != nil {
+			return fmt.Errorf("%w: %s", err, out)
+		}
+		// The simulated nodes are those of the flavor.
+		if out, err := c.Kubectl(ctx, "label", "nodes", "--all", "flavour=spot"); err != nil {
+			return fmt.Errorf("%w: %s", err, out)
+		}
+		return c.RunController(ctx, localenv.ControllerOptions{Config: "kueue: {enabled: true}\n"})
+	}))
+}
+
+// spot is a flavor of quota.
+const spot = `
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: ResourceFlavor
+metadata: {name: spot}
+spec:
+  nodeLabels: {flavour: spot}
+  tolerations: [{key: spot, operator: Exists}]
+`
+
+// kinds are those of Kueue that Lockstep uses, with any fields.
+const kinds = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: workloads.kueue.x-k8s.io}
+spec:
+  group: kueue.x-k8s.io
+  names: {plural: workloads, singular: workload, kind: Workload, shortNames: [wl]}
+  scope: Namespaced
+  versions:
+  - name: v1beta2
+    served: true
+    storage: true
+    subresources: {status: {}}
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: resourceflavors.kueue.x-k8s.io}
+spec:
+  group: kueue.x-k8s.io
+  names: {plural: resourceflavors, singular: resourceflavor, kind: ResourceFlavor, shortNames: [rf]}
+  scope: Cluster
+  versions:
+  - name: v1beta2
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+`

@@ -99,7 +99,7 @@ func attach(ctx context.Context, sched *kube.Scheduler, own types.NamespacedName
 	e.freer.gangs = e.gangs
 	reporter = status.NewReporter(nominated{yielding{e.gangs, e.rivalry}, &e.room}, groups, others, handle.ClientSet(), handle.EventRecorder(), func() bool { return isBinding(plugins) })
 	protectGangs(ctx, sched, e.gangs, e.serves)
-	if e.metrics, err = status.NewMetrics(registry, e.gangs.CountWaiting, e.rivalry.contested, func() map[string]float64 { return held(&e.room) }); err != nil {
+	if e.metrics, err = status.NewMetrics(registry, e.gangs.CountWaiting, e.gangs.CountForeign, e.rivalry.contested, func() map[string]float64 { return held(&e.room) }); err != nil {
 		return err
 	}
 	for _, c := range plugins {
@@ -120,7 +120,7 @@ func attach(ctx context.Context, sched *kube.Scheduler, own types.NamespacedName
 	if err := w.start(groups, []*foreign{
 		{foreigners: all, dialect: dialect.Native, mode: dialects.Native.Mode, off: nativeOff(), read: dialect.FromNative},
 		{foreigners: all, dialect: dialect.SchedulerPlugins, mode: dialects.SchedulerPlugins.Mode, read: dialect.FromSchedulerPlugins},
-		{foreigners: all, dialect: dialect.Volcano, mode: dialects.Volcano.Mode, profile: volcanoProfile, read: dialect.FromVolcano},
+		{foreigners: all, dialect: dialect.Volcano, mode: dialects.Volcano.Mode, profile: volcanoProfile, read: dialect.FromVolcano(tiersOf(dialects.Volcano.Tiers))},
 	}, &grouping{watcher: w, client: others, links: links}, dialects.Rules); err != nil {
 		return err
 	}
@@ -184,6 +184,15 @@ func claims(dialects configv1alpha1.Dialects) func(dialect.Dialect) bool {
 	return func(d dialect.Dialect) bool {
 		return d == dialect.Volcano && dialects.Volcano.Claim == configv1alpha1.ClaimAll
 	}
+}
+
+// tiersOf are the tiers of a network topology.
+func tiersOf(given []configv1alpha1.Tier) []dialect.Tier {
+	tiers := make([]dialect.Tier, len(given))
+	for i, tier := range given {
+		tiers[i] = dialect.Tier{Number: tier.Tier, Name: tier.Name, Key: tier.Key}
+	}
+	return tiers
 }
 
 // groupClients make clients for PodGroups, those of Lockstep and those of others, from the

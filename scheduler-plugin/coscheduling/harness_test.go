@@ -4,6 +4,7 @@
 package coscheduling
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -62,6 +63,8 @@ type world struct {
 	// foreign has the PodGroups of other dialects, none of which are served at first.
 	foreign *otherGroups
 
+	// name is that of the scheduler; empty for testScheduler.
+	name string
 	// args are the plugin's arguments.
 	args string
 	// client is what the scheduler talks to: kube, with something that stands between.
@@ -280,7 +283,7 @@ func (w *world) standBy() (lead func() (stop func())) {
 		w.t.Fatal(err)
 	}
 	profile := &cfg.Profiles[0]
-	profile.SchedulerName = testScheduler
+	profile.SchedulerName = cmp.Or(w.name, testScheduler)
 	profile.Plugins.MultiPoint.Enabled = append(profile.Plugins.MultiPoint.Enabled, kubeschedulerconfig.Plugin{Name: Name})
 	profile.PluginConfig = append(profile.PluginConfig, kubeschedulerconfig.PluginConfig{
 		Name: Name, Args: &apiruntime.Unknown{Raw: []byte(w.args)},

@@ -79,7 +79,7 @@ func (c *Coscheduling) Name() string {
 // that gets there all the same stays where it does no harm.
 func (c *Coscheduling) PreEnqueue(_ context.Context, pod *corev1.Pod) *fwk.Status {
 	if !c.isMember(pod) && (c.engine == nil || !c.engine.gangs.KeepsOut(pod)) {
-		return nil
+		return c.awaitLink(pod)
 	}
 	if c.engine == nil {
 		return fwk.NewStatus(fwk.Error, fmt.Sprintf("plugin %s is not attached to its scheduler: the program must call coscheduling.Attach", Name))
@@ -88,6 +88,19 @@ func (c *Coscheduling) PreEnqueue(_ context.Context, pod *corev1.Pod) *fwk.Statu
 		return nil
 	}
 	return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "members of a pod group are placed together")
+}
+
+// awaitLink has a Pod that names no group wait, in the profile of Volcano's scheduler and if the
+// configuration says so. It is asked again when the Pod changes.
+func (c *Coscheduling) awaitLink(pod *corev1.Pod) *fwk.Status {
+	volcano := &c.args.Dialects.Volcano
+	if volcano.UnlinkedPods != configv1alpha1.UnlinkedWait || c.handle.ProfileName() != volcanoProfile || c.engine == nil || !c.engine.gangs.AreOn(dialect.Volcano) {
+		return nil
+	}
+	if _, named := c.engine.gangs.KeyOf(pod); named {
+		return nil // it names one that has its Pods be placed for themselves
+	}
+	return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "the Pod waits until it names a PodGroup: a controller of Volcano's is to write the annotation")
 }
 
 // SignPod says that members of a gang can't share scheduling results and adds

@@ -147,3 +147,75 @@ func TestAPodMayNameItsGroupLater(t *testing.T) {
 		return known.Waiting.Total == 1
 	})
 }
+
+// TestAVolcanoGangThatAsksForATier is placed in one domain of it, or not at all if no label stands for
+// that: then its group and its Pods are told.
+func TestAVolcanoGangThatAsksForATier(t *testing.T) {
+	near := func(name string, tier int64) *unstructured.Unstructured {
+		group := makeVolcanoGroup(name, 2)
+		group.Object["spec"].(map[string]any)["networkTopology"] = map[string]any{"mode": "hard", "highestTierAllowed": tier}
+		return group
+	}
+	w := newWorld(t, all(makeNodes("a", 1, 1, "rack=a"), makeNodes("b", 2, 1, "rack=b"),
+		makePod("far-0", ofVolcano("far")), makePod("far-1", ofVolcano("far")))...)
+	w.args = `{"dialects":{"volcano":{"mode":"On","tiers":[{"tier":1,"key":"rack"}]}}}`
+	w.serveDialect(dialect.Volcano, near("near", 1), near("far", 2))
+	w.start()
+	w.eventually("the Pods of one are told what is in the way", func() bool {
+		return w.scheduledCondition("far-0").Reason == dialect.ReasonNotSupported && w.scheduledCondition("far-1").Reason == dialect.ReasonNotSupported
+	})
+	w.eventually("and so is its group", func() bool {
+		return w.recorded("Unschedulable 2/2 tasks in gang unschedulable: the networkTopology asks for one domain of tier 2") == 1
+	})
+	w.create(makePod("near-0", ofVolcano("near")))
+	w.create(makePod("near-1", ofVolcano("near")))
+	w.eventually("the other one is placed in one rack", func() bool { return w.nodeOf()["near-0"] != "" && w.nodeOf()["near-1"] != "" })
+	for _, name := range []string{"near-0", "near-1"} {
+		if node := w.nodeOf()[name]; node == "a-0" {
+			t.Errorf("%s is on %s, alone in its rack", name, node)
+		}
+	}
+}
+
+// TestAPodThatNamesTwoGroupsIsTold which of them counts.
+func TestAPodThatNamesTwoGroupsIsTold(t *testing.T) {
+	w := newWorld(t, all(makeNodes("node", 1, 4), makeGroup("own", 2), makePod("gang-0", inGroup("own"), ofVolcano("gang")))...)
+	w.args = volcanoOn
+	w.serveDialect(dialect.Volcano, makeVolcanoGroup("gang", 1))
+	w.start()
+	w.eventually("it is told", func() bool {
+		return w.recorded("SeveralPodGroups the Pod names several PodGroups: it is a member of own") == 1
+	})
+}
+
+// TestAPodWithoutAGroupWaitsForOne, if it names the scheduler of Volcano and the configuration says so:
+// Volcano's controllers make the group, and write the annotation.
+func TestAPodWithoutAGroupWaitsForOne(t *testing.T) {
+	named := func(w *schedulertesting.PodWrapper) { w.SchedulerName("volcano") }
+	for policy, waits := range map[string]bool{"Wait": true, "Schedule": false} {
+		t.Run(policy, func(t *testing.T) {
+			w := newWorld(t, all(makeNodes("node", 1, 4), makePod("unlinked", named))...)
+			w.name, w.args = "volcano", `{"dialects":{"volcano":{"unlinkedPods":"`+policy+`"}}}`
+			w.serveDialect(dialect.Volcano, makeVolcanoGroup("gang", 1))
+			w.start()
+			if !waits {
+				w.eventually("it is bound by itself", func() bool { return slices.Equal(w.bound(), []string{"unlinked"}) })
+				return
+			}
+			w.create(makePod("linked", named, ofVolcano("gang")))
+			w.eventually("a member is bound", func() bool { return len(w.bound()) > 0 })
+			if bound := w.bound(); !slices.Equal(bound, []string{"linked"}) {
+				t.Errorf("%v are bound, and one of them names no group", bound)
+			}
+			pod, err := w.kube.CoreV1().Pods(testNamespace).Get(t.Context(), "unlinked", metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			pod.Annotations = map[string]string{"scheduling.k8s.io/group-name": "gang"}
+			if _, err := w.kube.CoreV1().Pods(testNamespace).Update(t.Context(), pod, metav1.UpdateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			w.eventually("it is bound when it names one", func() bool { return len(w.bound()) == 2 })
+		})
+	}
+}

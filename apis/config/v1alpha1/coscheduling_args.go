@@ -10,6 +10,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
@@ -46,6 +48,9 @@ func SetDefaultsCoschedulingArgs(args *CoschedulingArgs) {
 	}
 	if args.Dialects.Volcano.Claim == "" {
 		args.Dialects.Volcano.Claim = ClaimAll
+	}
+	if args.Dialects.Volcano.UnlinkedPods == "" {
+		args.Dialects.Volcano.UnlinkedPods = UnlinkedSchedule
 	}
 	if args.Dialects.Volcano.Rivals == "" {
 		args.Dialects.Volcano.Rivals = RivalsRefuse
@@ -86,10 +91,40 @@ func validateDialects(dialects *Dialects, path *field.Path) field.ErrorList {
 		oneOf(path.Child("native", "mode"), &dialects.Native.Mode, DialectAuto, DialectOn, DialectOff),
 		oneOf(volcano.Child("mode"), &dialects.Volcano.Mode, DialectAuto, DialectOn, DialectOff),
 		oneOf(volcano.Child("claim"), &dialects.Volcano.Claim, ClaimAll, ClaimNone),
+		oneOf(volcano.Child("unlinkedPods"), &dialects.Volcano.UnlinkedPods, UnlinkedSchedule, UnlinkedWait),
+		validateTiers(dialects.Volcano.Tiers, volcano.Child("tiers")),
 		oneOf(volcano.Child("rivals"), &dialects.Volcano.Rivals, RivalsRefuse, RivalsIgnore),
 		validateRules(dialects.Rules, path.Child("rules")),
 		validateReservation(&dialects.Reservation, path.Child("reservation")),
 	)
+}
+
+// maxTiers bounds the tiers of a network topology.
+const maxTiers = 16
+
+// validateTiers says what is wrong with tiers: each has a number of its own, and a label.
+func validateTiers(tiers []Tier, path *field.Path) field.ErrorList {
+	if len(tiers) > maxTiers {
+		return field.ErrorList{field.TooMany(path, len(tiers), maxTiers)}
+	}
+	var errs field.ErrorList
+	numbers, names := sets.New[int32](), sets.New[string]()
+	for i, tier := range tiers {
+		at := path.Index(i)
+		errs = append(errs, atLeast(at.Child("tier"), &tier.Tier, 0)...)
+		if numbers.Has(tier.Tier) {
+			errs = append(errs, field.Duplicate(at.Child("tier"), tier.Tier))
+		}
+		if tier.Name != "" && names.Has(tier.Name) {
+			errs = append(errs, field.Duplicate(at.Child("name"), tier.Name))
+		}
+		numbers.Insert(tier.Tier)
+		names.Insert(tier.Name)
+		for _, problem := range validation.IsQualifiedName(tier.Key) {
+			errs = append(errs, field.Invalid(at.Child("key"), tier.Key, problem))
+		}
+	}
+	return errs
 }
 
 // validateRules says which rules there are not, and which are there twice.

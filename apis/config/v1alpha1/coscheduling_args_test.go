@@ -26,7 +26,7 @@ func TestDecodeCoschedulingArgs(t *testing.T) {
 			Dialects: Dialects{
 				SchedulerPlugins: SchedulerPluginsDialect{Mode: DialectAuto},
 				Native:           NativeDialect{Mode: DialectAuto},
-				Volcano:          VolcanoDialect{Mode: DialectAuto, Claim: ClaimAll, Rivals: RivalsRefuse},
+				Volcano:          VolcanoDialect{Mode: DialectAuto, Claim: ClaimAll, UnlinkedPods: UnlinkedSchedule, Rivals: RivalsRefuse},
 				Reservation: Reservation{Timeout: &metav1.Duration{Duration: 10 * time.Minute}, NamespacePercent: ptr.To[int32](50), Preemption: ptr.To(false),
 					Lockstep: ReservationStrict, SchedulerPlugins: ReservationStrict, Volcano: ReservationStrict},
 			},
@@ -108,6 +108,37 @@ func TestDecodeCoschedulingArgs(t *testing.T) {
 		"a claim that there is not": {
 			obj:     &runtime.Unknown{Raw: []byte(`{"dialects":{"volcano":{"claim":"Some"}}}`)},
 			wantErr: `dialects.volcano.claim: Unsupported value: "Some": supported values: "All", "None"`,
+		},
+		"tiers of a network": {
+			obj: &runtime.Unknown{Raw: []byte(`{"dialects":{"volcano":{"unlinkedPods":"Wait","tiers":[{"tier":1,"key":"topology.kubernetes.io/rack"},{"tier":2,"name":"spine","key":"spine"}]}}}`)},
+			want: defaults(func(a *CoschedulingArgs) {
+				a.Dialects.Volcano.UnlinkedPods = UnlinkedWait
+				a.Dialects.Volcano.Tiers = []Tier{{Tier: 1, Key: "topology.kubernetes.io/rack"}, {Tier: 2, Name: "spine", Key: "spine"}}
+			}),
+		},
+		"a tier without a label": {
+			obj:     &runtime.Unknown{Raw: []byte(`{"dialects":{"volcano":{"tiers":[{"tier":1}]}}}`)},
+			wantErr: `dialects.volcano.tiers[0].key: Invalid value: ""`,
+		},
+		"a tier below all": {
+			obj:     &runtime.Unknown{Raw: []byte(`{"dialects":{"volcano":{"tiers":[{"tier":-1,"key":"rack"}]}}}`)},
+			wantErr: "dialects.volcano.tiers[0].tier: Invalid value: -1: must be at least 0",
+		},
+		"two tiers of a number": {
+			obj:     &runtime.Unknown{Raw: []byte(`{"dialects":{"volcano":{"tiers":[{"tier":1,"key":"a"},{"tier":1,"key":"b"}]}}}`)},
+			wantErr: "dialects.volcano.tiers[1].tier: Duplicate value: 1",
+		},
+		"two tiers of a name": {
+			obj:     &runtime.Unknown{Raw: []byte(`{"dialects":{"volcano":{"tiers":[{"tier":1,"name":"a","key":"a"},{"tier":2,"name":"a","key":"b"}]}}}`)},
+			wantErr: `dialects.volcano.tiers[1].name: Duplicate value: "a"`,
+		},
+		"more tiers than any network has": {
+			obj:     &runtime.Unknown{Raw: []byte(`{"dialects":{"volcano":{"tiers":[{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}]}}}`)},
+			wantErr: "dialects.volcano.tiers: Too many: 17",
+		},
+		"Pods without a group that do something else": {
+			obj:     &runtime.Unknown{Raw: []byte(`{"dialects":{"volcano":{"unlinkedPods":"Reject"}}}`)},
+			wantErr: `dialects.volcano.unlinkedPods: Unsupported value: "Reject": supported values: "Schedule", "Wait"`,
 		},
 		"a dialect that nobody knows": {
 			obj:     &runtime.Unknown{Raw: []byte(`{"dialects":{"koordinator":{"mode":"On"}}}`)},

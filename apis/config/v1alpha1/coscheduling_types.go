@@ -155,9 +155,37 @@ type VolcanoDialect struct {
 	// tools create no Pods before the status of their group says that it may have some. Default
 	// All.
 	Claim ClaimPolicy `json:"claim,omitempty"`
+	// unlinkedPods says what becomes of Pods that name the scheduler volcano and no group:
+	// Schedule or Wait. Default Schedule.
+	UnlinkedPods UnlinkedPolicy `json:"unlinkedPods,omitempty"`
+	// tiers are the node labels that stand for tiers of the network topology, at most 16.
+	Tiers []Tier `json:"tiers,omitempty"`
 	// rivals says what to do while another scheduler serves the name volcano, too: Refuse or Ignore.
 	// Both would place the same Pods, and write the same groups. Default Refuse.
 	Rivals RivalPolicy `json:"rivals,omitempty"`
+}
+
+// UnlinkedPolicy says what becomes of Pods that name a scheduler of Volcano's and no group.
+//
+// +enum
+type UnlinkedPolicy string
+
+const (
+	// UnlinkedSchedule: they are ordinary Pods.
+	UnlinkedSchedule UnlinkedPolicy = "Schedule"
+	// UnlinkedWait: they wait until they name one. A controller of Volcano's makes groups for
+	// them, and patches the annotation in.
+	UnlinkedWait UnlinkedPolicy = "Wait"
+)
+
+// Tier is a tier of the network topology as the nodes of a cluster have it.
+type Tier struct {
+	// tier is its number, from 0: the higher, the farther apart are its nodes.
+	Tier int32 `json:"tier"`
+	// name is its name, if groups call it by one.
+	Name string `json:"name,omitempty"`
+	// key is the label that the nodes of one domain of the tier have in common.
+	Key string `json:"key"`
 }
 
 // RivalPolicy says what to do with the groups of a dialect while another scheduler of the same name

@@ -45,6 +45,8 @@ type Group struct {
 	// field manager that has written the phase of that, empty if nobody has.
 	Status  *Status
 	PhaseBy string
+	// Warnings are what whoever made the group is to be told of it.
+	Warnings []Warning
 	// Asked is the minimum as the object has it, by which its phase is told.
 	Asked int32
 }
@@ -80,6 +82,13 @@ type Spec struct {
 	Halt Halt
 	// Provision is what room is to be kept for members that are still to come.
 	Provision Provision
+}
+
+// Warning is what an event on a group tells, once.
+type Warning struct {
+	Reason, Message string
+	// Always says that it is told of groups of other schedulers, too.
+	Always bool
 }
 
 // Provision is what a group asks to have kept for members that are still to come; see package

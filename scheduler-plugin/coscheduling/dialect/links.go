@@ -37,17 +37,38 @@ func (l *Links) AreOn(d Dialect) bool {
 // schedulerName.
 func (l *Links) KeyOf(pod *corev1.Pod) (Key, bool) {
 	for d := range dialects {
-		if !l.AreOn(d) {
-			continue
-		}
-		if name := d.groupNamedBy(pod); name != "" {
-			return Key{Dialect: d, Namespace: pod.Namespace, Name: name}, true
+		if key, named := l.keyIn(d, pod); named {
+			return key, true
 		}
 	}
 	if by, named := l.ruledBy(pod); named {
 		return by.gang, true
 	}
 	return Key{Namespace: pod.Namespace}, false
+}
+
+// keyIn is the key of the gang of a dialect that a Pod names, false if it names none.
+func (l *Links) keyIn(d Dialect, pod *corev1.Pod) (Key, bool) {
+	if !l.AreOn(d) {
+		return Key{}, false
+	}
+	name := d.groupNamedBy(pod)
+	return Key{Dialect: d, Namespace: pod.Namespace, Name: name}, name != ""
+}
+
+// Ignored are the keys of the gangs that a Pod names and whose members it is not, as another
+// dialect comes before theirs.
+func (l *Links) Ignored(pod *corev1.Pod) []Key {
+	var others []Key
+	first := true
+	for d := range dialects {
+		key, named := l.keyIn(d, pod)
+		if named && !first {
+			others = append(others, key)
+		}
+		first = first && !named
+	}
+	return others
 }
 
 // groupNamedBy is the name of the group of the dialect that a Pod names, empty if it names none.

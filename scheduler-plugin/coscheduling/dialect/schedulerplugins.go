@@ -4,6 +4,7 @@
 package dialect
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -11,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/podgroup"
@@ -32,6 +34,9 @@ const (
 	PhaseFinished = "Finished"
 )
 
+// ReasonNameTooLong is the reason of the event on a group that no Pod can name.
+const ReasonNameTooLong = "NameTooLong"
+
 // FromSchedulerPlugins is the Group that a PodGroup of scheduler-plugins stands for. What can't
 // be read counts as not said. scheduleTimeoutSeconds is for how long room is kept for members that
 // are still to come: nothing is held while a gang waits.
@@ -44,6 +49,10 @@ func FromSchedulerPlugins(object *unstructured.Unstructured) *Group {
 			time.Duration(numberIn(object, "spec", "scheduleTimeoutSeconds"))*time.Second, object.GetAnnotations()),
 	}
 	group.Asked = group.Spec.Minimum.Members
+	if len(group.Key.Name) > validation.LabelValueMaxLength {
+		group.Warnings = []Warning{{Reason: ReasonNameTooLong, Always: true, Message: fmt.Sprintf(
+			"Pods name their PodGroup by a label, whose value has at most %d characters: no Pod can be a member of this group", validation.LabelValueMaxLength)}}
+	}
 	status := Status{
 		Running:   numberIn(object, "status", "running"),
 		Succeeded: numberIn(object, "status", "succeeded"),

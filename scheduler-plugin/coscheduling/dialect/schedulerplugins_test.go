@@ -6,6 +6,7 @@ package dialect
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -81,6 +82,16 @@ func TestWhatCantBeReadIsNotSaid(t *testing.T) {
 				t.Errorf("room is to be kept (-want, +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestAGroupThatNoPodCanNameIsTold: labels have shorter values than objects have names.
+func TestAGroupThatNoPodCanNameIsTold(t *testing.T) {
+	for length, want := range map[int]int{63: 0, 64: 1} {
+		group := FromSchedulerPlugins(object(t, `{"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup", "metadata": {"name": "`+strings.Repeat("g", length)+`"}}`))
+		if len(group.Warnings) != want {
+			t.Errorf("a name of %d characters: warnings %v, want %d", length, group.Warnings, want)
+		}
 	}
 }
 

@@ -16,6 +16,9 @@ import (
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 )
 
+// Writer is the name under which this scheduler writes the status of groups.
+const Writer = "lockstep-scheduler"
+
 // Status is what the object of another dialect says of its gang, in the words of that.
 type Status struct {
 	Phase                      string
@@ -114,6 +117,12 @@ func (d Dialect) KeepsConditions() bool {
 // the status.
 func (d Dialect) MayLackStatus() bool {
 	return d == Volcano
+}
+
+// LeavesPhase says whether the phase of the group is left to whoever writes it, so that events alone
+// tell of the gang.
+func (g *Group) LeavesPhase() bool {
+	return g.Key.Dialect != Volcano && g.PhaseBy != "" && g.PhaseBy != Writer
 }
 
 // Write is a request that has a group say a status.

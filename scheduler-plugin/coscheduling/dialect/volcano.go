@@ -4,6 +4,7 @@
 package dialect
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -31,10 +32,29 @@ const (
 // maxConditions bounds how many conditions of a group are read.
 const maxConditions = 20
 
-// FromVolcano is the Group that a PodGroup of Volcano's stands for. What can't be read counts as
-// not said. The minima of roles count as Volcano has it: not at all if they add up to more than
-// minMember.
-func FromVolcano(object *unstructured.Unstructured) *Group {
+// ReasonSubGroups is the reason of the event on a group with a subGroupPolicy.
+const ReasonSubGroups = "SubGroupPolicyIgnored"
+
+// FromVolcano reads PodGroups of Volcano's: it is the Group that one stands for. Tiers are the node
+// labels that stand for the tiers of Volcano's HyperNodes. What can't be read counts as not said.
+// The minima of roles count as Volcano has it: not at all if they add up to more than minMember.
+func FromVolcano(tiers []Tier) func(object *unstructured.Unstructured) *Group {
+	return func(object *unstructured.Unstructured) *Group {
+		group := fromVolcano(object)
+		var obstacle string
+		group.Spec.Topology, obstacle = topologyOfVolcano(object.Object, tiers)
+		if subgroups := listIn(object.Object, "spec", "subGroupPolicy"); len(subgroups) > 0 {
+			group.Warnings = []Warning{{Reason: ReasonSubGroups, Message: "the scheduler knows no subGroupPolicy: only minMember counts, and minTaskMember"}}
+			obstacle = cmp.Or(obstacle, obstacleOfSubgroups(subgroups))
+		}
+		if obstacle != "" {
+			group.Spec.Halt = Halt{Reason: ReasonNotSupported, Message: obstacle}
+		}
+		return group
+	}
+}
+
+func fromVolcano(object *unstructured.Unstructured) *Group {
 	group := fromObject(Volcano, object)
 	group.Asked = numberIn(object, "spec", "minMember")
 	group.Spec = Spec{
@@ -77,8 +97,7 @@ func rolesOfVolcano(object *unstructured.Unstructured, least int32) map[string]i
 // conditionsIn are the conditions of an object of Volcano's, one of each type: the newest, as
 // Volcano takes none back. None has its status since before the group was created.
 func conditionsIn(object *unstructured.Unstructured, created time.Time) []schedulingv1alpha1.PodGroupCondition {
-	given, _, _ := unstructured.NestedFieldNoCopy(object.Object, "status", "conditions")
-	list, _ := given.([]any)
+	list := listIn(object.Object, "status", "conditions")
 	var conditions []schedulingv1alpha1.PodGroupCondition
 	for _, entry := range list[max(0, len(list)-maxConditions):] {
 		fields, ok := entry.(map[string]any)
@@ -123,9 +142,9 @@ func conditionsOfVolcano(conditions []schedulingv1alpha1.PodGroupCondition) []ma
 }
 
 // reasonOfVolcano is the reason of a condition in the words of Volcano, which knows no failed
-// bindings.
+// bindings, and nothing that can't be had.
 func reasonOfVolcano(reason string) string {
-	if reason == schedulingv1alpha1.ReasonBindingFailed {
+	if reason == schedulingv1alpha1.ReasonBindingFailed || reason == ReasonNotSupported {
 		return schedulingv1alpha1.ReasonNotEnoughResources
 	}
 	return reason

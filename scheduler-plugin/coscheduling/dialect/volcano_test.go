@@ -5,6 +5,7 @@ package dialect
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -17,10 +18,13 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/provision"
 )
 
+// testTiers have labels for two of the tiers of a network.
+var testTiers = []Tier{{Number: 1, Name: "leaf", Key: "rack"}, {Number: 2, Key: "spine"}}
+
 // volcanoGroup is a group of Volcano's with a spec and a status.
 func volcanoGroup(t *testing.T, spec, status string) *Group {
 	t.Helper()
-	return FromVolcano(object(t, `{"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup",
+	return FromVolcano(testTiers)(object(t, `{"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup",
 		"metadata": {"namespace": "ns", "name": "g", "uid": "u", "resourceVersion": "7", "creationTimestamp": "2026-01-01T00:00:00Z"},
 		"spec": `+spec+`, "status": `+status+`}`))
 }
@@ -52,6 +56,47 @@ func TestWhatAVolcanoGroupAsksFor(t *testing.T) {
 			}
 			if got.Asked != tc.asked {
 				t.Errorf("its phase is told by a minimum of %d, want %d", got.Asked, tc.asked)
+			}
+		})
+	}
+}
+
+// TestHowCloseTogetherAVolcanoGroupIsToBe, by the labels that stand for tiers. What is asked for and can't be had
+// is an obstacle.
+func TestHowCloseTogetherAVolcanoGroupIsToBe(t *testing.T) {
+	required := func(key string) []schedulingv1alpha1.TopologyConstraint {
+		return []schedulingv1alpha1.TopologyConstraint{{Key: key, Mode: schedulingv1alpha1.TopologyRequired}}
+	}
+	for name, tc := range map[string]struct {
+		spec         string
+		want         []schedulingv1alpha1.TopologyConstraint
+		wantObstacle string
+		wantWarning  bool
+	}{
+		"in one domain of a tier":             {spec: `{"networkTopology": {"mode": "hard", "highestTierAllowed": 2}}`, want: required("spine")},
+		"hard is the default":                 {spec: `{"networkTopology": {"highestTierAllowed": 1}}`, want: required("rack")},
+		"in one domain of a tier by its name": {spec: `{"networkTopology": {"mode": "hard", "highestTierName": "leaf"}}`, want: required("rack")},
+		"in a domain of any tier":             {spec: `{"networkTopology": {"mode": "hard"}}`},
+		"of a tier without a label":           {spec: `{"networkTopology": {"highestTierAllowed": 3}}`, wantObstacle: "tier 3"},
+		"of tier 0, which has no label":       {spec: `{"networkTopology": {"highestTierAllowed": 0}}`, wantObstacle: "tier 0"},
+		"of a name that nobody knows":         {spec: `{"networkTopology": {"highestTierName": "zone"}}`, wantObstacle: "tier zone"},
+		"as near as may be": {spec: `{"networkTopology": {"mode": "soft", "highestTierAllowed": 3}}`, want: []schedulingv1alpha1.TopologyConstraint{
+			{Key: "spine", Mode: schedulingv1alpha1.TopologyPreferred}, {Key: "rack", Mode: schedulingv1alpha1.TopologyPreferred}}},
+		"in words":                        {spec: `{"networkTopology": "near"}`},
+		"with subgroups":                  {spec: `{"subGroupPolicy": [{"name": "a", "subGroupSize": 2}]}`, wantWarning: true},
+		"with near subgroups":             {spec: `{"subGroupPolicy": [{"name": "a", "networkTopology": {"mode": "soft", "highestTierAllowed": 1}}]}`, wantWarning: true},
+		"with subgroups in a domain each": {spec: `{"subGroupPolicy": [7, {"name": "a", "networkTopology": {"highestTierAllowed": 1}}]}`, wantWarning: true, wantObstacle: "for each subgroup"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := volcanoGroup(t, tc.spec, `{}`)
+			if diff := cmp.Diff(tc.want, got.Spec.Topology); diff != "" {
+				t.Errorf("-want, +got:\n%s", diff)
+			}
+			if !strings.Contains(got.Spec.Halt.Message, tc.wantObstacle) || (got.Spec.Halt.Message == "") != (tc.wantObstacle == "") {
+				t.Errorf("the obstacle is %q, want %q", got.Spec.Halt.Message, tc.wantObstacle)
+			}
+			if warned := len(got.Warnings) == 1 && got.Warnings[0].Reason == ReasonSubGroups; warned != tc.wantWarning {
+				t.Errorf("the warnings are %v", got.Warnings)
 			}
 		})
 	}

@@ -59,6 +59,7 @@ type gang struct {
 	// or is.
 	incompleteSince time.Time
 	record          news.Record // what was written of it
+	rivalry         rivalry     // and who else has
 	// provided is what room is kept for members that are still to come.
 	provided provided
 }
@@ -73,7 +74,7 @@ func (g *gang) isLoose() bool {
 }
 
 // complete says whether the gang's minimum could hold if all that waits were
-// placed, and something waits.
+// placed, something waits, and nothing is in the way.
 func (g *gang) complete() bool {
 	return g.group != nil && !g.group.IsHalted() && g.waiting.Total > 0 &&
 		g.group.HeldBy(g.placed.Plus(g.waiting))

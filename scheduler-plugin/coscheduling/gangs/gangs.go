@@ -243,6 +243,11 @@ func (t *Gangs) KeyOf(pod *corev1.Pod) (dialect.Key, bool) {
 	return t.config.Links.KeyOf(pod)
 }
 
+// AreOn says whether a dialect is on.
+func (t *Gangs) AreOn(d dialect.Dialect) bool {
+	return t.config.Links.AreOn(d)
+}
+
 // KeepsOut says whether a Pod is none that kube-scheduler places by itself: it names a gang, or it
 // is not known yet whether it does. The members of a loose gang are ordinary Pods.
 func (t *Gangs) KeepsOut(pod *corev1.Pod) bool {

@@ -83,6 +83,7 @@ func (t *Gangs) known(g *gang) news.Gang {
 		Key: g.key, Group: g.group, Missing: g.groupless, NotServed: t.isUnserved(g.key.Dialect),
 		Waiting: g.waiting, Placed: g.placed, Bound: g.bound, Failed: g.failedMembers, Deleted: g.deletedMembers,
 		Minima: g.saidMinima(), Kept: g.kept, Preempted: g.preempted, Unbound: g.bindings.message, Assumed: g.bindings.placement > 0, Record: g.record,
+		Foreign: g.rivalry.foreign, YieldsUntil: g.rivalry.until,
 	}
 	if told, refused := t.line.Told(g.key); refused {
 		known.Refusal = &told
@@ -110,10 +111,11 @@ func withOwnTallies(known news.Gang) news.Gang {
 // waitingPod is a member that waits, or a stranger that would if it were none. It is
 // false for any other Pod.
 func (g *gang) waitingPod(m *member) (news.Pod, bool) {
+	ignored := g.rules.Links.Ignored(m.pod)
 	if m.isStranger() {
-		return news.Pod{Pod: m.pod, Stranger: true, Since: m.strangerSince}, m.waitsInVain(g.rules.Serves)
+		return news.Pod{Pod: m.pod, Ignored: ignored, Stranger: true, Since: m.strangerSince}, m.waitsInVain(g.rules.Serves)
 	}
-	return news.Pod{Pod: m.pod, Since: m.seen}, g.state(m) == memberWaiting
+	return news.Pod{Pod: m.pod, Ignored: ignored, Since: m.seen}, g.state(m) == memberWaiting
 }
 
 // IsLoose says whether the members of a gang are ordinary Pods, which are placed by others.

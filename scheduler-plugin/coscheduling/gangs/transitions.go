@@ -30,8 +30,10 @@ func (g *gang) setGroup(group *dialect.Group, now time.Time) (another, isNews bo
 	judged := g.judgeAll(old, now)
 	if old == nil || old.UID != group.UID {
 		g.inheritNothing()
+		g.rivalry.see(group, now)
 		return true, true
 	}
+	g.rivalry.see(group, now)
 	return false, judged || !old.Spec.Equal(&group.Spec)
 }
 
@@ -63,7 +65,7 @@ func (g *gang) become(group *dialect.Group) {
 // inheritNothing forgets what has become of the PodGroup before: one of the same name is
 // another one.
 func (g *gang) inheritNothing() {
-	g.record = news.Record{}
+	g.record, g.rivalry = news.Record{}, rivalry{}
 	g.kept, g.preempted = "", false
 	g.provided = provided{}
 	g.bindings.forget()

@@ -103,8 +103,8 @@ func (g *Gang) halted() (verdict, bool) {
 	return verdict{reason: halt.Reason, message: halt.Message}, halt.Reason != dialect.ReasonDeleted || g.Waiting.Total > 0
 }
 
-// complete says whether the minimum could hold if all that waits were placed, and
-// something waits.
+// complete says whether the minimum could hold if all that waits were placed, something
+// waits, and nothing is in the way.
 func (g *Gang) complete() bool {
 	return g.Group != nil && !g.Group.IsHalted() && g.Waiting.Total > 0 && g.Group.HeldBy(g.Placed.Plus(g.Waiting))
 }

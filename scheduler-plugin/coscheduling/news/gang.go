@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/podgroup"
@@ -55,6 +56,10 @@ type Gang struct {
 	Member *corev1.Pod
 	Theirs bool
 
+	// Foreign says that another program has changed the phase since this scheduler wrote it, and
+	// YieldsUntil until when the group's status is left to that, as it has done so before.
+	Foreign     bool
+	YieldsUntil time.Time
 	// Minima are what the members say that the gang's minimum is, ascending; none if a PodGroup
 	// says it.
 	Minima []int32
@@ -71,6 +76,8 @@ type Pod struct {
 	Stranger bool
 	// Since is since when the Pod is a stranger, or is seen as a member.
 	Since time.Time
+	// Ignored are the gangs that the Pod names beside this one, and which count for nothing.
+	Ignored []dialect.Key
 	// Nominee is the node where the Pod goes when Pods have gone that end soon, empty if no
 	// room is kept for it there.
 	Nominee string
@@ -85,6 +92,12 @@ type Record struct {
 	// StatusAt is when.
 	Status   *dialect.Status
 	StatusAt time.Time
+	// ToldIgnored are the Pods that were told that they name several groups, of those that wait.
+	ToldIgnored map[types.UID]bool
+	// YieldTold is the YieldsUntil of which the log tells.
+	YieldTold time.Time
+	// Warned are the reasons of the warnings that the group was told.
+	Warned []string
 	// ToldMinima says that the members were told that they ask for several minima.
 	ToldMinima bool
 	// ToldCapped says that the group was told that its PriorityClass does not count.

@@ -6,6 +6,8 @@ package news
 import (
 	"slices"
 	"time"
+
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
 
 // Some tools have a group ask for Pods that they make only once others of it run. Such a gang waits
@@ -52,7 +54,8 @@ var causes = []struct {
 		likely: "RBG counts the Pods of all roles, and makes those of a role with dependencies only once these are ready: leave out dependencies, or gang scheduling",
 	},
 	{
-		fits:   func(g *Gang) bool { return g.Group.MadeFor == "RayCluster" },
+		// It changes those of Volcano's.
+		fits:   func(g *Gang) bool { return g.Group.MadeFor == "RayCluster" && g.Key.Dialect != dialect.Volcano },
 		likely: "KubeRay does not change the group of a RayCluster that is scaled: delete the PodGroup, and KubeRay makes one of the present size",
 	},
 }
@@ -60,7 +63,7 @@ var causes = []struct {
 // Hint is the likely cause why a gang lacks members, empty if none is known. It may be told in wait, 0
 // for now.
 func (g *Gang) Hint(now time.Time) (likely string, wait time.Duration) {
-	if g.Group == nil || g.complete() {
+	if g.Group == nil || g.complete() || g.Group.IsHalted() {
 		return "", 0
 	}
 	var newest time.Time

@@ -56,6 +56,7 @@ func TestAGangThatCanNeverBeCompleteIsToldWhy(t *testing.T) {
 		"an MPIJob that has a launcher":                  {[]func(*Gang){madeFor("MPIJob"), memberSince(0, inRoleOfJob("launcher"))}, soon, ""},
 		"roles that depend on each other":                {[]func(*Gang){madeFor("RoleBasedGroup"), memberSince(0)}, soon, "role with dependencies"},
 		"a RayCluster that was scaled down":              {[]func(*Gang){madeFor("RayCluster"), memberSince(0)}, soon, "delete the PodGroup"},
+		"whose group KubeRay changes":                    {[]func(*Gang){madeFor("RayCluster"), memberSince(0), func(g *Gang) { g.Key.Dialect = dialect.Volcano }}, soon, ""},
 		"the same when it ran before":                    {[]func(*Gang){madeFor("RayCluster"), memberSince(0), wasBound}, soon, "delete the PodGroup"},
 		"a leader whose workers wait for it":             {[]func(*Gang){madeFor("Pod"), memberSince(0, exclusiveTopology)}, soon, "LeaderReady"},
 		"a group of a tool of which nothing is known":    {[]func(*Gang){madeFor("TFJob"), memberSince(0)}, soon, ""},

@@ -22,7 +22,7 @@ func (g *Gang) Status(now time.Time, conditions []schedulingv1alpha1.PodGroupCon
 		return nil, 0
 	}
 	before := g.Group.Status
-	if g.Record.Status != nil {
+	if g.Record.Status != nil && !g.Foreign {
 		before = g.Record.Status // the watch may not have shown it yet
 	}
 	isNews := conditions != nil

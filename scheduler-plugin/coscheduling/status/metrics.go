@@ -59,9 +59,10 @@ func (servedRegistry) CustomRegister(c metrics.StableCollector) error {
 }
 
 // NewMetrics registers the metrics. When they are asked, waiting counts the gangs that wait, by
-// reason, rivals are the scheduler names of which another scheduler is known, and held is how much room is
-// kept for members to come, by resource.
-func NewMetrics(registry Registry, waiting func() map[string]int, rivals func() []string, held func() map[string]float64) (*Metrics, error) {
+// reason, foreign the groups whose status is left to other programs, by their API group, rivals are the
+// scheduler names of which another scheduler is known, and held is how much room is kept for members to
+// come, by resource.
+func NewMetrics(registry Registry, waiting, foreign func() map[string]int, rivals func() []string, held func() map[string]float64) (*Metrics, error) {
 	const subsystem = "lockstep_scheduler"
 	m := &Metrics{
 		Cycles: metrics.NewCounterVec(&metrics.CounterOpts{
@@ -106,6 +107,8 @@ func NewMetrics(registry Registry, waiting func() map[string]int, rivals func() 
 	gauges := []*askedCollector{
 		{ask: func() map[string]float64 { return floats(waiting()) }, desc: metrics.NewDesc(subsystem+"_waiting_gangs", "Gangs with members that wait, by reason.",
 			[]string{"reason"}, nil, metrics.ALPHA, "")},
+		{ask: func() map[string]float64 { return floats(foreign()) }, desc: metrics.NewDesc(subsystem+"_foreign_writers", "PodGroups whose status is left to another program that writes it, by the API group of their kind.",
+			[]string{"group"}, nil, metrics.ALPHA, "")},
 		{ask: func() map[string]float64 { return ones(rivals()) }, desc: metrics.NewDesc(subsystem+"_rivals",
 			"1 for each scheduler name that another scheduler serves, too, as far as is known.",
 			[]string{"scheduler_name"}, nil, metrics.ALPHA, "")},

@@ -4,6 +4,7 @@
 package status
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -30,7 +31,7 @@ import (
 )
 
 // FieldManager is the name under which the plugin writes the status of groups.
-const FieldManager = "lockstep-scheduler"
+const FieldManager = dialect.Writer
 
 // Bindings come first: they share the API server with the writers. So markWriters
 // is small, as marking and nominating members is never urgent (a cluster autoscaler looks
@@ -157,6 +158,19 @@ func (r *Reporter) reportOn(ctx context.Context, key dialect.Key) error {
 	if err := r.tell(ctx, &gang); err != nil {
 		return err
 	}
+	if untold, told := gang.SeveralGroups(); len(untold) > 0 {
+		for _, p := range untold {
+			event := gang.SeveralGroupsEvent(p)
+			r.recorder.WithLogger(klog.FromContext(ctx)).Eventf(p.Pod, nil, event.Kind, event.Reason, actionScheduling, "%s", event.Message)
+		}
+		gang.Record.ToldIgnored = told
+		r.gangs.Remember(gang.Group, gang.Record)
+	}
+	for _, warning := range gang.Warnings() {
+		r.recordEvent(ctx, &gang, warning.Kind, warning.Reason, actionScheduling, warning.Message)
+		gang.Record.Warned = append(gang.Record.Warned, warning.Reason)
+		r.gangs.Remember(gang.Group, gang.Record)
+	}
 	if message := gang.MinimaDiffer(); message != "" {
 		r.recordEvent(ctx, &gang, corev1.EventTypeWarning, news.ReasonMinimaDiffer, actionScheduling, message)
 		gang.Record.ToldMinima = true
@@ -203,7 +217,9 @@ func (r *Reporter) tell(ctx context.Context, gang *news.Gang) error {
 		if exists, err := r.applyConditions(ctx, group, conditions); err != nil || !exists {
 			return err
 		}
-	case status != nil && !isTheirs(group):
+	case status != nil && gang.YieldsUntil.After(now):
+		r.yield(ctx, gang, now)
+	case status != nil && !group.LeavesPhase():
 		if exists, err := r.writeStatus(ctx, group, status); err != nil || !exists {
 			return err
 		}
@@ -217,9 +233,16 @@ func (r *Reporter) tell(ctx context.Context, gang *news.Gang) error {
 	return nil
 }
 
-// isTheirs says whether somebody else writes the phase of a group, so that it is left to them.
-func isTheirs(group *dialect.Group) bool {
-	return group.Key.Dialect != dialect.Volcano && group.PhaseBy != "" && group.PhaseBy != FieldManager
+// yield leaves the status of a group to the program that fights for it, until it is time to try
+// again, and says so once.
+func (r *Reporter) yield(ctx context.Context, gang *news.Gang, now time.Time) {
+	r.groups.AddAfter(gang.Key, gang.YieldsUntil.Sub(now))
+	if gang.Record.YieldTold.Equal(gang.YieldsUntil) {
+		return
+	}
+	gang.Record.YieldTold = gang.YieldsUntil
+	klog.FromContext(ctx).Error(nil, "Another program writes the phase of a PodGroup again and again: its status is left to that for a while, and its gang is placed all the same",
+		"podGroup", gang.Key.String(), "program", gang.Group.PhaseBy, "until", gang.YieldsUntil)
 }
 
 // applyConditions writes the conditions of a PodGroup of Lockstep's. It returns false if that is
@@ -265,16 +288,12 @@ func (r *Reporter) writeStatus(ctx context.Context, group *dialect.Group, status
 // recordChange tells of a change of the conditions on the PodGroup itself, for kubectl
 // describe.
 func (r *Reporter) recordChange(ctx context.Context, gang *news.Gang, conditions []schedulingv1alpha1.PodGroupCondition, now time.Time) {
-	c := news.ConditionOf(conditions, schedulingv1alpha1.ConditionScheduled)
-	kind := corev1.EventTypeWarning
-	if c.Status == metav1.ConditionTrue {
-		kind = corev1.EventTypeNormal
-	}
-	action := actionScheduling
+	event := gang.EventOf(conditions)
+	action := cmp.Or(event.Action, actionScheduling)
 	if hint, wait := gang.Hint(now); hint != "" && wait == 0 {
 		action = actionHinting
 	}
-	r.recordEvent(ctx, gang, kind, c.Reason, action, c.Message)
+	r.recordEvent(ctx, gang, event.Kind, event.Reason, action, event.Message)
 }
 
 // The actions of events. Of events that differ in nothing but their message, the recorder writes the

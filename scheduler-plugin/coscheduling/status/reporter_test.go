@@ -383,3 +383,37 @@ func TestAPhaseThatSomebodyElseWritesIsLeftToThem(t *testing.T) {
 		})
 	}
 }
+
+// TestAStatusIsLeftToAProgramThatFightsForIt, which the log says once, and written when it is time to
+// try again.
+func TestAStatusIsLeftToAProgramThatFightsForIt(t *testing.T) {
+	yields := func(g *news.Gang) {
+		foreign("")(g)
+		g.Foreign, g.YieldsUntil = true, time.Now().Add(10*time.Minute)
+	}
+	report(t, gangOf(complete, refused), nil, func(t *testing.T, r *reporting) {
+		r.mu.Lock()
+		yields(&r.gang)
+		r.mu.Unlock()
+		writes := func() (n int) {
+			for _, action := range r.others.Actions() {
+				if action.Matches("patch", "podgroups/status") {
+					n++
+				}
+			}
+			return n
+		}
+		r.Report(r.gang.Key, 0)
+		r.rest(9 * time.Minute)
+		if n := writes(); n != 0 {
+			t.Errorf("the status was written %d times while it is left to another program", n)
+		}
+		if told := r.gang.Record.YieldTold; !told.Equal(r.gang.YieldsUntil) {
+			t.Errorf("the log tells of %v, want %v", told, r.gang.YieldsUntil)
+		}
+		r.rest(2 * time.Minute)
+		if n := writes(); n == 0 {
+			t.Error("the status is not written when it is time to try again")
+		}
+	})
+}

@@ -1,0 +1,351 @@
+//go:build e2e
+
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package volcano tests the PodGroups of Volcano's kind, with objects as the tools write them that
+// make these, in the order in which they do. Volcano itself does not run.
+package volcano
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/lockstep-k8s/lockstep/e2e/testbed"
+	"github.com/lockstep-k8s/lockstep/internal/localenv"
+	"github.com/lockstep-k8s/lockstep/internal/localenv/jobs"
+	"github.com/lockstep-k8s/lockstep/manifests"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
+)
+
+// cluster and groups are what the tests share: a cluster whose scheduler has a profile named as
+// Volcano's, and a client for the PodGroups. TestMain sets them once, before any test.
+var (
+	cluster *testbed.Cluster
+	groups  dynamic.NamespaceableResourceInterface
+)
+
+// ofVolcano is the scheduler that most tools name in the Pods of such groups.
+const ofVolcano = "volcano"
+
+// maxWrites is how often the scheduler may write a group in its life. Whoever has made the group
+// is woken by each write.
+const maxWrites = 10
+
+func TestMain(m *testing.M) {
+	os.Exit(testbed.Main(m, localenv.Options{
+		SimulatedNodes: 3, NodeCPU: "8", NodePods: 100, With: "none", Audit: true,
+	}, func(ctx context.Context, c *testbed.Cluster) error {
+		cluster = c
+		client, err := dynamic.NewForConfig(c.Config)
+		if err != nil {
+			return err
+		}
+		groups = client.Resource(dialect.Volcano.Resource())
+		rights, err := manifests.FS.ReadFile("dialects/volcano.yaml")
+		if err != nil {
+			return err
+		}
+		for _, manifest := range []string{string(rights), podGroups} {
+			if out, err := c.KubectlApply(ctx, "default", manifest); err != nil {
+				return fmt.Errorf("%w: %s", err, out)
+			}
+		}
+		if out, err := c.Kubectl(ctx, "wait", "--for=condition=Established", "crd/"+dialect.Volcano.CRD()); err != nil {
+			return fmt.Errorf("%w: %s", err, out)
+		}
+		scheduler, err := c.StartScheduler(ctx, "", ofVolcano)
+		if err != nil {
+			return err
+		}
+		return scheduler.WaitLog(ctx, `"Dialect of PodGroups" group="scheduling.volcano.sh" on=true mode="Auto" reason="served"`)
+	}))
+}
+
+// tool is a small fake of a program that makes a group and its Pods, and of what it does when the
+// group changes.
+type tool struct {
+	t               *testing.T
+	namespace, name string
+	// scheduler is what the Pods name.
+	scheduler string
+	// spec is what the tool has written last, for the check that nobody else has.
+	spec map[string]any
+}
+
+// newTool is a tool with a namespace of its own.
+func newTool(t *testing.T, name, scheduler string) *tool {
+	return &tool{t: t, namespace: cluster.Namespace(t), name: name, scheduler: scheduler}
+}
+
+// makeGroup makes the group with a spec, and a status if the tool writes one.
+func (j *tool) makeGroup(owner string, spec, status map[string]any) {
+	j.t.Helper()
+	group := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
+	if status != nil {
+		group.Object["status"] = status
+	}
+	group.SetGroupVersionKind(dialect.Volcano.Kind())
+	group.SetName(j.name)
+	if owner != "" {
+		group.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "example.com/v1", Kind: owner, Name: j.name, UID: "11111111-2222-3333-4444-555555555555", Controller: new(true)}})
+	}
+	if _, err := groups.Namespace(j.namespace).Create(j.t.Context(), group, metav1.CreateOptions{FieldManager: "tool"}); err != nil {
+		j.t.Fatal(err)
+	}
+	j.spec = spec
+}
+
+// put replaces the whole group, as the tools do, with another spec.
+func (j *tool) put(spec map[string]any) {
+	j.t.Helper()
+	testbed.Eventually(j.t, "the group to be replaced", func(ctx context.Context) (bool, string, error) {
+		group := j.group()
+		group.Object["spec"] = spec
+		_, err := groups.Namespace(j.namespace).Update(ctx, group, metav1.UpdateOptions{FieldManager: "tool"})
+		return err == nil, "", err
+	})
+	j.spec = spec
+}
+
+func (j *tool) group() *unstructured.Unstructured {
+	j.t.Helper()
+	group, err := groups.Namespace(j.namespace).Get(j.t.Context(), j.name, metav1.GetOptions{})
+	if err != nil {
+		j.t.Fatal(err)
+	}
+	return group
+}
+
+// pod makes a Pod that names the group, and has a role if that is not empty.
+func (j *tool) pod(name, role string, change ...func(*corev1.Pod)) {
+	j.t.Helper()
+	pod := testbed.MakePod(name, func(pod *corev1.Pod) {
+		pod.Annotations = map[string]string{"scheduling.k8s.io/group-name": j.name}
+		if role != "" {
+			pod.Annotations["volcano.sh/task-spec"] = role
+		}
+		pod.Spec.SchedulerName = j.scheduler
+	})
+	for _, c := range change {
+		c(pod)
+	}
+	cluster.CreatePod(j.t, j.namespace, pod)
+}
+
+// runsFor has a Pod end after so many seconds.
+func runsFor(seconds, exitCode int) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) {
+		pod.Annotations[jobs.AnnotationRunSeconds], pod.Annotations[jobs.AnnotationExitCode] = fmt.Sprint(seconds), fmt.Sprint(exitCode)
+	}
+}
+
+// fitsNowhere has a Pod ask for a node that there is not.
+func fitsNowhere(pod *corev1.Pod) {
+	pod.Spec.NodeSelector = map[string]string{"no-node": "has-it"}
+}
+
+func (j *tool) deletePod(name string) {
+	j.t.Helper()
+	now := int64(0)
+	if err := cluster.Kube.CoreV1().Pods(j.namespace).Delete(j.t.Context(), name, metav1.DeleteOptions{GracePeriodSeconds: &now}); err != nil {
+		j.t.Fatal(err)
+	}
+}
+
+func (j *tool) deleteGroup() {
+	j.t.Helper()
+	if err := groups.Namespace(j.namespace).Delete(j.t.Context(), j.name, metav1.DeleteOptions{}); err != nil {
+		j.t.Fatal(err)
+	}
+}
+
+// phase is the phase of the group.
+func phase(group *unstructured.Unstructured) string {
+	phase, _, _ := unstructured.NestedString(group.Object, "status", "phase")
+	return phase
+}
+
+// waitPhase waits until the group has a phase, and returns the group.
+func (j *tool) waitPhase(want string) *unstructured.Unstructured {
+	j.t.Helper()
+	var group *unstructured.Unstructured
+	testbed.EventuallyWithin(j.t, time.Minute, "PodGroup "+j.name+" to be "+want, func(context.Context) (bool, string, error) {
+		group = j.group()
+		return phase(group) == want, fmt.Sprint(group.Object["status"]), nil
+	})
+	return group
+}
+
+// waitStatus waits until the status of the group has a text in it.
+func (j *tool) waitStatus(want string) {
+	j.t.Helper()
+	testbed.EventuallyWithin(j.t, time.Minute, "the status of PodGroup "+j.name+" to say "+want, func(context.Context) (bool, string, error) {
+		status := fmt.Sprint(j.group().Object["status"])
+		return strings.Contains(status, want), status, nil
+	})
+}
+
+// watchPhases notes the phases that the group has from now on. What it returns are they.
+func (j *tool) watchPhases() func() []string {
+	j.t.Helper()
+	list, err := groups.Namespace(j.namespace).List(j.t.Context(), metav1.ListOptions{})
+	if err != nil {
+		j.t.Fatal(err)
+	}
+	watched := testbed.Watch(j.t, list, groups.Namespace(j.namespace).Watch)
+	return func() []string {
+		watched.Stop()
+		var phases []string
+		for event := range watched.ResultChan() {
+			if group, ok := event.Object.(*unstructured.Unstructured); ok {
+				phases = append(phases, phase(group))
+			}
+		}
+		return slices.Compact(phases)
+	}
+}
+
+// placed are the names of the Pods that have a node, sorted.
+func (j *tool) placed(ctx context.Context) ([]string, error) {
+	pods, err := cluster.Kube.CoreV1().Pods(j.namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for i := range pods.Items {
+		if pods.Items[i].Spec.NodeName != "" {
+			names = append(names, pods.Items[i].Name)
+		}
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// waitPlaced waits until just these Pods have a node.
+func (j *tool) waitPlaced(want ...string) {
+	j.t.Helper()
+	slices.Sort(want)
+	testbed.EventuallyWithin(j.t, time.Minute, fmt.Sprintf("%v to be placed", want), func(ctx context.Context) (bool, string, error) {
+		names, err := j.placed(ctx)
+		return slices.Equal(names, want), fmt.Sprint(names), err
+	})
+}
+
+// waitEvent waits for an event on an object of a kind, with a message that has a text in it.
+func (j *tool) waitEvent(kind, reason, text string) {
+	j.t.Helper()
+	testbed.EventuallyWithin(j.t, time.Minute, "an event "+reason+": "+text, func(ctx context.Context) (bool, string, error) {
+		out, err := cluster.Kubectl(ctx, "get", "events", "-n", j.namespace, "--field-selector=involvedObject.kind="+kind+",reason="+reason, "-o", "jsonpath={.items[*].message}")
+		return strings.Contains(out, text), out, err
+	})
+}
+
+// nobodyIsPlaced checks that no Pod has a node yet.
+func (j *tool) nobodyIsPlaced() {
+	j.t.Helper()
+	if names, err := j.placed(j.t.Context()); err != nil || len(names) > 0 {
+		j.t.Errorf("%v are placed of a gang that is not whole (%v)", names, err)
+	}
+}
+
+// check holds the group against what the scheduler may do with it: write its status, now and
+// then.
+func (j *tool) check() {
+	j.t.Helper()
+	group := j.group()
+	if got, want := fmt.Sprint(group.Object["spec"]), fmt.Sprint(j.spec); got != want {
+		j.t.Errorf("the spec is %s, the tool wrote %s", got, want)
+	}
+	for _, fields := range group.GetManagedFields() {
+		if fields.Manager == "lockstep-scheduler" && (fields.Operation != metav1.ManagedFieldsOperationUpdate || !strings.HasPrefix(string(fields.FieldsV1.GetRawBytes()), `{"f:status":`)) {
+			j.t.Errorf("the scheduler has written %s, by %s", fields.FieldsV1.GetRawBytes(), fields.Operation)
+		}
+	}
+	writes := 0
+	for _, request := range cluster.Audited(j.t) {
+		if request.Namespace == j.namespace && strings.HasPrefix(request.Resource, "podgroups") && strings.Contains(request.User, "scheduler") {
+			writes++
+		}
+	}
+	j.t.Logf("the scheduler has written the group %d times", writes)
+	if writes == 0 || writes > maxWrites {
+		j.t.Errorf("the scheduler has written the group %d times, want 1 to %d", writes, maxWrites)
+	}
+}
+
+// podGroups is the kind without a subresource for the status, as no release of Volcano's has one. It
+// lets in more than Volcano's does.
+const podGroups = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: podgroups.scheduling.volcano.sh}
+spec:
+  group: scheduling.volcano.sh
+  names: {plural: podgroups, singular: podgroup, kind: PodGroup, listKind: PodGroupList, shortNames: [pg, podgroup-v1beta1]}
+  scope: Namespaced
+  versions:
+  - name: v1beta1
+    served: true
+    storage: true
+    additionalPrinterColumns:
+    - {name: STATUS, type: string, jsonPath: .status.phase}
+    - {name: minMember, type: integer, jsonPath: .spec.minMember}
+    - {name: RUNNINGS, type: integer, jsonPath: .status.running}
+    - {name: AGE, type: date, jsonPath: .metadata.creationTimestamp}
+    - {name: QUEUE, type: string, jsonPath: .spec.queue, priority: 1}
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec:
+            type: object
+            properties:
+              minMember: {type: integer, format: int32, minimum: 0}
+              minTaskMember:
+                type: object
+                additionalProperties: {type: integer, format: int32}
+              queue: {type: string, default: default}
+              priorityClassName: {type: string}
+              minResources:
+                type: object
+                nullable: true
+                additionalProperties: {anyOf: [{type: integer}, {type: string}], x-kubernetes-int-or-string: true}
+              networkTopology:
+                type: object
+                properties:
+                  mode: {type: string, enum: [hard, soft], default: hard}
+                  highestTierAllowed: {type: integer, minimum: 0}
+                  highestTierName: {type: string}
+              subGroupPolicy:
+                type: array
+                items: {type: object, x-kubernetes-preserve-unknown-fields: true}
+          status:
+            type: object
+            properties:
+              phase: {type: string}
+              running: {type: integer, format: int32}
+              succeeded: {type: integer, format: int32}
+              failed: {type: integer, format: int32}
+              conditions:
+                type: array
+                items:
+                  type: object
+                  properties:
+                    type: {type: string}
+                    status: {type: string}
+                    transitionID: {type: string}
+                    lastTransitionTime: {type: string, format: date-time}
+                    reason: {type: string}
+                    message: {type: string}
+`

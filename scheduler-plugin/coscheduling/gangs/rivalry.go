@@ -1,0 +1,61 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gangs
+
+import (
+	"time"
+
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
+)
+
+const (
+	// rivalWindow is how soon another program has to change a phase again for the group to be
+	// left to it, and rivalPause is for how long it is.
+	rivalWindow, rivalPause = time.Minute, 10 * time.Minute
+)
+
+// rivalry is what is known of another program that writes the phase of a group of another dialect,
+// as this scheduler does. Both would write it for ever, and wake whoever has made the group each
+// time. What was in the phase before this scheduler's first write is nobody's rival.
+type rivalry struct {
+	// ours says that the phase is as this scheduler has written it, and foreign that another
+	// program has changed it since.
+	ours, foreign bool
+	// changed is when one did so last.
+	changed time.Time
+	// until is until when the status is left to it.
+	until time.Time
+}
+
+// see learns of a group, new or changed.
+func (r *rivalry) see(group *dialect.Group, now time.Time) {
+	switch {
+	case group.PhaseBy == dialect.Writer:
+		r.ours, r.foreign = true, false
+	case group.PhaseBy != "" && r.ours:
+		r.ours, r.foreign = false, true
+		if now.Sub(r.changed) < rivalWindow {
+			r.until = now.Add(rivalPause)
+		}
+		r.changed = now
+	}
+}
+
+// CountForeign counts the groups whose status is left to another program, by the API group of
+// their kind. A scheduler that does not lead counts none.
+func (t *Gangs) CountForeign() map[string]int {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	counts := make(map[string]int)
+	now := t.config.Now()
+	for _, g := range t.gangs {
+		if !t.synced || g.group == nil || g.key.Dialect == dialect.Own {
+			continue
+		}
+		if g.rivalry.until.After(now) || g.group.LeavesPhase() {
+			counts[g.key.Dialect.Kind().Group]++
+		}
+	}
+	return counts
+}

@@ -16,6 +16,7 @@ import (
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/news"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/provision"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
 )
@@ -362,6 +363,39 @@ func TestAGangWhoseMinimumIsAllHasNothingKept(t *testing.T) {
 	if held, _ := w.kept(gangName); held != nil {
 		t.Errorf("%s is kept", held)
 	}
+}
+
+// TestMembersPassAGangThatStarves: it waits for the end of the driver, and the driver for its executors. They
+// need not leave the room alone that is held back for it, once.
+func TestMembersPassAGangThatStarves(t *testing.T) {
+	w := newWorld(t, makeNodes("node", 1, 8)...)
+	w.args = strings.Replace(keeping(""), "{", `{"starvationAfter":"4s",`, 1)
+	w.serve(makeSpark("a", "5", 2))
+	w.start()
+	w.create(makePod("a-driver", ofSpark("a")))
+	w.eventually("room is kept for the driver's executors", func() bool { return w.keeps(sparkNamed("a"), 4) })
+	w.create(bornAt(1, makeGroup("big", 1)))
+	w.create(makePod("big-0", inGroup("big"), cores("8")))
+	w.eventually("room is held back for a gang that is ahead", func() bool { return w.waiting()[news.Starving] == 1 })
+	w.create(makePod("a-exec", ofSpark("a"), cores("4")))
+	w.eventually("the executor runs", func() bool { return w.nodeOf()["a-exec"] != "" })
+	if w.waiting()[news.Starving] != 1 {
+		t.Error("no room is held back any more: the executor has waited for that")
+	}
+}
+
+// TestAGangInStagesRuns: an initializer alone, and then a node for which room was kept.
+func TestAGangInStagesRuns(t *testing.T) {
+	staged := func(w *schedulertesting.PodWrapper) { w.Annotation(schedulingv1alpha1.AnnotationStaged, "true") }
+	w := newWorld(t, all(makeNodes("node", 1, 4), makeGroup("gang", 2, asking("3")), makePod("gang-0", inGroup("gang"), staged))...)
+	w.args = keeping("")
+	w.start()
+	w.eventually("room is kept for the next stage", func() bool { return w.keeps(gangName, 2) })
+	w.create(makePod("other", cores("2"), createdAt(3)))
+	w.eventually("an ordinary Pod leaves it alone", func() bool { return w.marked("other") == 1 })
+	w.end("gang-0", corev1.PodSucceeded)
+	w.create(makePod("gang-1", inGroup("gang"), staged, cores("2")))
+	w.eventually("the next stage runs", func() bool { return w.nodeOf()["gang-1"] != "" })
 }
 
 // changeGroup changes a PodGroup.

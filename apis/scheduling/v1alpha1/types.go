@@ -26,6 +26,10 @@ const (
 	AnnotationExpectedMembers = "scheduling.lockstep.dev/expected-members"
 )
 
+// AnnotationStaged, with the value "true" on a group or on its Pods, says that minMember counts
+// members which only come after others have run. Then no more are placed together than there are.
+const AnnotationStaged = "scheduling.lockstep.dev/staged"
+
 // DefaultQueue is the queue of a group that names none.
 const DefaultQueue = "default"
 

@@ -82,6 +82,8 @@ type Spec struct {
 	Halt Halt
 	// Provision is what room is to be kept for members that are still to come.
 	Provision Provision
+	// Staged says that the minimum counts members which only come after others have run.
+	Staged bool
 }
 
 // Warning is what an event on a group tells, once.
@@ -123,7 +125,7 @@ const (
 func (s *Spec) Equal(other *Spec) bool {
 	return s.Minimum.Members == other.Minimum.Members && maps.Equal(s.Minimum.Roles, other.Minimum.Roles) &&
 		s.PriorityClassName == other.PriorityClassName && slices.Equal(s.Topology, other.Topology) &&
-		s.DisruptionMode == other.DisruptionMode && s.Loose == other.Loose && s.Halt == other.Halt &&
+		s.DisruptionMode == other.DisruptionMode && s.Staged == other.Staged && s.Loose == other.Loose && s.Halt == other.Halt &&
 		s.PreemptsNobody == other.PreemptsNobody && isSame(s.Priority, other.Priority) && s.Provision.equal(&other.Provision)
 }
 
@@ -147,6 +149,13 @@ func isSame(a, b *int32) bool {
 
 func (p *Provision) equal(other *Provision) bool {
 	return p.Members == other.Members && p.Timeout == other.Timeout && p.Resources.Equal(other.Resources)
+}
+
+// Renewed is another state of the group, with the minimum of this one.
+func (g *Group) Renewed(as *Group) *Group {
+	renewed := *as
+	renewed.Spec.Minimum = g.Spec.Minimum
+	return &renewed
 }
 
 // HeldBy says whether so many members are the group's minimum, or more.

@@ -30,6 +30,7 @@ func FromOwn(group *schedulingv1alpha1.PodGroup) *Group {
 			Topology:          group.Spec.Topology,
 			DisruptionMode:    group.Spec.DisruptionMode,
 			Provision:         provisionOf(provision.Of(group.Spec.MinResources), 0, group.Annotations),
+			Staged:            IsStaged(group),
 		},
 		Conditions: group.Status.Conditions,
 	}

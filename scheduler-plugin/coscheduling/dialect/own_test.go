@@ -30,7 +30,8 @@ func TestAPodGroupOfOursIsReadAsItIs(t *testing.T) {
 	got := FromOwn(&schedulingv1alpha1.PodGroup{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "ring", UID: "uid", ResourceVersion: "7", Generation: 3,
 			CreationTimestamp: metav1.NewTime(created), OwnerReferences: []metav1.OwnerReference{*owner},
-			Annotations: map[string]string{"scheduling.lockstep.dev/reservation-timeout": "5m", "scheduling.lockstep.dev/expected-members": "7"}},
+			Annotations: map[string]string{"scheduling.lockstep.dev/reservation-timeout": "5m", "scheduling.lockstep.dev/expected-members": "7",
+				"scheduling.lockstep.dev/staged": "true"}},
 		Spec: schedulingv1alpha1.PodGroupSpec{MinMember: 4, MinRoleMember: map[string]int32{"ps": 1}, PriorityClassName: "high",
 			Queue: "default", Topology: topology, DisruptionMode: schedulingv1alpha1.DisruptPod,
 			MinResources: map[corev1.ResourceName]resource.Quantity{"cpu": resource.MustParse("13"), "limits.cpu": resource.MustParse("20")}},
@@ -40,7 +41,7 @@ func TestAPodGroupOfOursIsReadAsItIs(t *testing.T) {
 		Key: Key{Dialect: Own, Namespace: "ns", Name: "ring"}, UID: "uid", ResourceVersion: "7", Generation: 3, Created: created, Owner: owner,
 		Spec: Spec{Minimum: podgroup.Minimum{Members: 4, Roles: map[string]int32{"ps": 1}}, PriorityClassName: "high",
 			Topology: topology, DisruptionMode: schedulingv1alpha1.DisruptPod,
-			Provision: Provision{Resources: provision.Amounts{"cpu": 13000}, Timeout: 5 * time.Minute, Members: 7}},
+			Provision: Provision{Resources: provision.Amounts{"cpu": 13000}, Timeout: 5 * time.Minute, Members: 7}, Staged: true},
 		Conditions: conditions,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -60,6 +61,7 @@ func TestAnythingElseThatIsAskedForIsNews(t *testing.T) {
 		"Topology":          func(s *Spec) { s.Topology = []schedulingv1alpha1.TopologyConstraint{{Key: "rack"}} },
 		"DisruptionMode":    func(s *Spec) { s.DisruptionMode = schedulingv1alpha1.DisruptPod },
 		"Provision":         func(s *Spec) { s.Provision.Resources = provision.Amounts{"cpu": 1} },
+		"Staged":            func(s *Spec) { s.Staged = true },
 	}
 	if before, after := (Spec{}), (Spec{Minimum: podgroup.Minimum{Members: 1}}); before.Equal(&after) {
 		t.Error("a spec that asks for more members is taken for the same")

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/provision"
@@ -37,6 +38,12 @@ func provisionOf(resources provision.Amounts, timeout time.Duration, annotations
 // nothing.
 func SizeOn(pod *corev1.Pod) int {
 	return countIn(pod.Annotations, annotationSize)
+}
+
+// IsStaged says whether a group, or a Pod for its group, says that the minimum counts members which only come
+// after others have run.
+func IsStaged(object metav1.Object) bool {
+	return object.GetAnnotations()[schedulingv1alpha1.AnnotationStaged] == "true"
 }
 
 // countIn is the number of an annotation, 0 if it has none that can be read.

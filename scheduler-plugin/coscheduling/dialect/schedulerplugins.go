@@ -47,6 +47,7 @@ func FromSchedulerPlugins(object *unstructured.Unstructured) *Group {
 		DisruptionMode: schedulingv1alpha1.DisruptGang,
 		Provision: provisionOf(resourcesIn(object, "spec", "minResources"),
 			time.Duration(numberIn(object, "spec", "scheduleTimeoutSeconds"))*time.Second, object.GetAnnotations()),
+		Staged: IsStaged(object),
 	}
 	group.Asked = group.Spec.Minimum.Members
 	if len(group.Key.Name) > validation.LabelValueMaxLength {

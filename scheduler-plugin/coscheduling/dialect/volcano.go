@@ -61,6 +61,7 @@ func fromVolcano(object *unstructured.Unstructured) *Group {
 		Minimum:        podgroup.Minimum{Members: max(1, group.Asked), Roles: rolesOfVolcano(object, group.Asked)},
 		DisruptionMode: schedulingv1alpha1.DisruptGang,
 		Provision:      provisionOf(resourcesIn(object, "spec", "minResources"), 0, object.GetAnnotations()),
+		Staged:         IsStaged(object),
 	}
 	group.Spec.PriorityClassName, _, _ = unstructured.NestedString(object.Object, "spec", "priorityClassName")
 	status := Status{

@@ -62,6 +62,7 @@ type gang struct {
 	rivalry         rivalry     // and who else has
 	// provided is what room is kept for members that are still to come.
 	provided provided
+	staging  staging
 }
 
 func newGang(key dialect.Key, rules *Rules, now time.Time) *gang {
@@ -76,7 +77,7 @@ func (g *gang) isLoose() bool {
 // complete says whether the gang's minimum could hold if all that waits were
 // placed, something waits, and nothing is in the way.
 func (g *gang) complete() bool {
-	return g.group != nil && !g.group.IsHalted() && g.waiting.Total > 0 &&
+	return g.group != nil && !g.group.IsHalted() && g.waiting.Total > 0 && !g.staging.gathers &&
 		g.group.HeldBy(g.placed.Plus(g.waiting))
 }
 

@@ -39,11 +39,13 @@ type Gangs struct {
 	tellsNoGroups bool
 	// unserved says of the other dialects which the API server does not serve.
 	unserved map[dialect.Dialect]bool
+	// staged is when the stage is over of gangs to which members are coming.
+	staged map[dialect.Key]time.Time
 }
 
 // New makes Gangs that know of none.
 func New(config Config) *Gangs {
-	return &Gangs{config: config, gangs: make(map[dialect.Key]*gang), line: line.New(), unserved: make(map[dialect.Dialect]bool)}
+	return &Gangs{config: config, gangs: make(map[dialect.Key]*gang), line: line.New(), unserved: make(map[dialect.Dialect]bool), staged: make(map[dialect.Key]time.Time)}
 }
 
 // missingPatience is for how long a gang that depends on members that are missing has no turn.
@@ -300,6 +302,11 @@ func (t *Gangs) changed(g *gang) {
 		// Those that outrank it only now may have its place, or what is kept for it.
 		t.line.Happened(line.Event{Kind: line.Anything, By: g.key}, t.config.Now())
 		t.config.Stir()
+	}
+	if g.isStaged() {
+		if g.restage(t.config.Now()); g.staging.gathers {
+			t.staged[g.key] = g.staging.until
+		}
 	}
 	g.provide(t.config.Now())
 	if g.complete() {

@@ -25,8 +25,9 @@ func (g *gang) alter(m *member, change func()) {
 // setGroup has the gang be that of a PodGroup, new or changed. It says whether it is another
 // group than before, and whether anything is new that concerns the gang.
 func (g *gang) setGroup(group *dialect.Group, now time.Time) (another, isNews bool) {
-	old := g.group
+	old, asked := g.group, g.staging.asked
 	g.become(group)
+	g.staging.asked = group
 	judged := g.judgeAll(old, now)
 	if old == nil || old.UID != group.UID {
 		g.inheritNothing()
@@ -34,14 +35,20 @@ func (g *gang) setGroup(group *dialect.Group, now time.Time) (another, isNews bo
 		return true, true
 	}
 	g.rivalry.see(group, now)
-	return false, judged || !old.Spec.Equal(&group.Spec)
+	if g.isStaged() {
+		g.group = old.Renewed(group)
+	}
+	if asked == nil { // what was there before was no object
+		asked = old
+	}
+	return false, judged || !asked.Spec.Equal(&group.Spec)
 }
 
 // loseGroup has the gang be without a PodGroup: it is gone.
 func (g *gang) loseGroup(now time.Time) {
 	old := g.group
 	g.become(nil)
-	g.groupless = now
+	g.groupless, g.staging.asked = now, nil
 	g.judgeAll(old, now)
 	g.inheritNothing()
 }
@@ -79,6 +86,7 @@ func (g *gang) add(pod *corev1.Pod, now time.Time) {
 	g.hear(m, now)
 	g.judge(m, now)
 	g.count(m, 1)
+	g.joinStage(m, now)
 }
 
 // see has a member be as its Pod is now. It says whether anything is new that concerns the

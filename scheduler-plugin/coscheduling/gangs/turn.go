@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/lockstep-k8s/lockstep/internal/times"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
 )
@@ -18,8 +19,9 @@ import (
 func (t *Gangs) Next() (priority int32, now bool, again time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	stage := t.stage(t.config.Now())
 	next, now := t.line.Next(t.config.Now())
-	return next.Priority, now, t.line.Until()
+	return next.Priority, now, times.Sooner(t.line.Until(), stage)
 }
 
 // Begin begins the turn of the gang that is next, and returns it as its turn finds it. It

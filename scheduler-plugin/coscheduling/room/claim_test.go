@@ -99,6 +99,7 @@ func TestWhichPodsLeaveRoomAlone(t *testing.T) {
 	claims := map[string]Claim{
 		"reserved":    NewReservation(holder, nil, nil, noon),
 		"vacant":      NewVacancy(holder, nil, nil, noon),
+		"for others":  NewProvision(holder, nil, noon),
 		"held back":   NewBarrier(holder, nil, nil, time.Minute, noon),
 		"moved since": NewBarrier(holder, nil, nil, time.Minute, noon).MovedTo(holder, nil, nil),
 	}
@@ -126,7 +127,8 @@ func TestWhichPodsLeaveRoomAlone(t *testing.T) {
 				controls := true
 				pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: tc.owner, Name: "owner", Controller: &controls}}
 			}
-			for kind, want := range map[string]bool{"reserved": tc.reserved, "vacant": tc.vacant, "held back": tc.heldBack, "moved since": tc.heldBack} {
+			for kind, want := range map[string]bool{"reserved": tc.reserved, "vacant": tc.vacant, "held back": tc.heldBack, "moved since": tc.heldBack,
+				"for others": tc.reserved && tc.owner != "DaemonSet"} {
 				if got := claims[kind].IsKeptFromPod(pod); got != want {
 					t.Errorf("it leaves room alone that is %s: %v, want %v", kind, got, want)
 				}

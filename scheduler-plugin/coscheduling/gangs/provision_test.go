@@ -1,0 +1,186 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gangs
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
+
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/provision"
+)
+
+// keeping has a bench keep room for members to come, for ten minutes.
+func keeping(b *bench) *bench {
+	b.config.Provision = func(dialect.Key) provision.Terms {
+		return provision.Terms{Mode: provision.Strict, Longest: 10 * time.Minute, Percent: 100}
+	}
+	return b
+}
+
+func asking(cores string) func(*schedulingv1alpha1.PodGroupSpec) {
+	return func(spec *schedulingv1alpha1.PodGroupSpec) {
+		spec.MinResources = map[corev1.ResourceName]resource.Quantity{"cpu": resource.MustParse(cores)}
+	}
+}
+
+// cores has a Pod request so many.
+func cores(n string) podOption {
+	return func(w *schedulertesting.PodWrapper) { w.Req(map[corev1.ResourceName]string{"cpu": n}) }
+}
+
+// placedAt has a Pod be placed on a node since so many minutes after a time.
+func placedAt(began time.Time, minute int) podOption {
+	return func(w *schedulertesting.PodWrapper) {
+		w.Node("node")
+		w.Pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue,
+			LastTransitionTime: metav1.NewTime(began.Add(time.Duration(minute) * time.Minute))}}
+	}
+}
+
+// rest is how much room is to be kept for the gang "gang" in cores, -1 if none is to be.
+func (b *bench) rest() int64 {
+	due := b.gangs[gangName].provided.due
+	if due == nil {
+		return -1
+	}
+	return due.Rest()[corev1.ResourceCPU] / 1000
+}
+
+// TestTheRestNeverGrows while members have a place: one that goes does not have more room kept.
+func TestTheRestNeverGrows(t *testing.T) {
+	b := keeping(newBench())
+	b.SetGroup(makeGroup("gang", 1, asking("13")))
+	driver, executor := makePod("driver", inGroup("gang"), cores("1")), makePod("exec", inGroup("gang"), cores("2"))
+	b.add(driver)
+	if got := b.rest(); got != 13 {
+		t.Errorf("before it starts the rest is %d, want 13", got)
+	}
+	if view := b.turn(); view.Provision == nil || view.Provision.Started || view.Provision.Model.Name != "driver" {
+		t.Errorf("its turn is to seek %+v", view.Provision)
+	}
+	b.assumeAll(gangName, map[types.UID]string{driver.UID: "node"})
+	if got := b.rest(); got != 12 {
+		t.Errorf("with its driver the rest is %d, want 12", got)
+	}
+	b.add(makePod("driver", inGroup("gang"), cores("1"), onNode("node")), makePod("exec", inGroup("gang"), cores("2"), onNode("node")))
+	if got := b.rest(); got != 10 {
+		t.Errorf("with an executor the rest is %d, want 10", got)
+	}
+	b.DeletePod(executor)
+	if got := b.rest(); got != 10 {
+		t.Errorf("without it the rest is %d, want 10", got)
+	}
+	b.add(makePod("exec-2", inGroup("gang"), cores("2"), onNode("node")), makePod("exec-3", inGroup("gang"), cores("6"), onNode("node")))
+	if got := b.rest(); got != 4 {
+		t.Errorf("with 9 cpu placed the rest is %d, want 4", got)
+	}
+	b.SetGroup(makeGroup("gang", 1, asking("9")))
+	if got := b.rest(); got != -1 {
+		t.Errorf("when it asks for no more the rest is %d, want none", got)
+	}
+	if kept := b.Provides(gangName, "uid-of-group-gang"); kept != KeptFilled {
+		t.Errorf("what is kept is %q, want filled", kept)
+	}
+	if kept := b.Provides(gangName, "another"); kept != KeptGone {
+		t.Errorf("what is kept for another group of its name is %q, want gone", kept)
+	}
+}
+
+// TestAGangSeeksRoomOnceForEachRest, whether or not a member waits.
+func TestAGangSeeksRoomOnceForEachRest(t *testing.T) {
+	b := keeping(newBench())
+	b.SetGroup(makeGroup("gang", 1, asking("13")))
+	b.add(makePod("driver", inGroup("gang"), cores("1"), onNode("node")))
+	for range 2 {
+		view := b.turn()
+		if view.Key != gangName || len(view.Waiting) > 0 {
+			t.Fatalf("the turn is that of %+v, want one in which nobody waits", view)
+		}
+		b.Sought(gangName, view.Group.UID, view.Provision.Rest(), false)
+		if b.isNext(gangName) {
+			t.Fatal("it has another turn for the same")
+		}
+		b.SeekRoom(gangName) // somebody has taken of it
+	}
+	b.Sought(gangName, "uid-of-group-gang", provision.Amounts{"cpu": 1}, true)
+	if !b.isNext(gangName) {
+		t.Error("it has no other turn, though room was sought for less")
+	}
+	if due := b.gangs[gangName].provided.due; due == nil {
+		t.Error("nothing is to be kept")
+	} else if b.add(makePod("exec", inGroup("gang"), cores("2"), onNode("node"))); b.gangs[gangName].provided.due.MayPass {
+		t.Error("it may pass a gang that starves a second time")
+	}
+}
+
+// TestRoomIsOverAtTheSameTimeAfterARestart, as it follows from when members were placed.
+func TestRoomIsOverAtTheSameTimeAfterARestart(t *testing.T) {
+	for name, tc := range map[string]struct {
+		placed []int
+		now    int
+		want   int64
+	}{
+		"it goes on":                {[]int{0}, 9, 11},
+		"it goes on with each":      {[]int{0, 9}, 18, 9},
+		"it is over":                {[]int{0}, 10, -1},
+		"it was over when one came": {[]int{0, 11}, 12, -1},
+		"it has lasted too long":    {[]int{0, 9, 18, 27}, 31, -1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := keeping(newBlindBench())
+			began := b.time
+			b.time = began.Add(time.Duration(tc.now) * time.Minute)
+			b.SetGroup(makeGroup("gang", 1, asking("13")))
+			for i, minute := range tc.placed {
+				b.add(makePod(string(rune('a'+i)), inGroup("gang"), cores("2"), placedAt(began, minute)))
+			}
+			b.SetSynced()
+			if got := b.rest(); got != tc.want {
+				t.Errorf("the rest is %d, want %d", got, tc.want)
+			}
+		})
+	}
+}
+
+// TestANewStartHasRoomKeptAnew: the Pods of the run before are gone.
+func TestANewStartHasRoomKeptAnew(t *testing.T) {
+	b := keeping(newBench())
+	b.SetGroup(makeGroup("gang", 1, asking("13")))
+	driver := makePod("driver", inGroup("gang"), cores("1"), onNode("node"))
+	b.add(driver)
+	b.EndProvision(gangName, "uid-of-group-gang")
+	if kept := b.Provides(gangName, "uid-of-group-gang"); kept != KeptExpired {
+		t.Errorf("what is kept is %q, want expired", kept)
+	}
+	b.add(makePod("exec", inGroup("gang"), cores("2"), onNode("node")))
+	if got := b.rest(); got != -1 {
+		t.Errorf("a member that comes too late has room kept for %d cpu", got)
+	}
+	b.DeletePod(driver)
+	b.DeletePod(makePod("exec", inGroup("gang")))
+	b.add(makePod("driver-2", inGroup("gang"), cores("1")))
+	if got := b.rest(); got != 13 {
+		t.Errorf("the rest of the next run is %d, want 13", got)
+	}
+}
+
+// TestALeaderWorkerSetSaysHowManyCome, on its Pods.
+func TestALeaderWorkerSetSaysHowManyCome(t *testing.T) {
+	b := keeping(newBench())
+	b.SetGroup(makeGroup("gang", 1, asking("8")))
+	b.add(makePod("leader", inGroup("gang"), cores("2"), onNode("node"), func(w *schedulertesting.PodWrapper) {
+		w.Annotation("leaderworkerset.sigs.k8s.io/size", "4")
+	}))
+	if got := b.gangs[gangName].provided.due.ToCome; got != 3 {
+		t.Errorf("%d are to come, want 3", got)
+	}
+}

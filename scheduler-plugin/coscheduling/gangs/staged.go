@@ -1,0 +1,88 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gangs
+
+import (
+	"time"
+
+	"github.com/lockstep-k8s/lockstep/internal/times"
+	"github.com/lockstep-k8s/lockstep/podgroup"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
+)
+
+// Some tools count members that only come after others have run: an initializer and the nodes that
+// it prepares, say. Such a gang would wait for ever. If its group or a Pod says that it is staged, no more
+// members are placed together than there are, once none has come for a moment.
+
+// stagedQuiet is how long no member may have come before those that there are count as a stage.
+const stagedQuiet = 2 * time.Second
+
+// staging is what a gang has of that.
+type staging struct {
+	// asked is the group as its object has it.
+	asked *dialect.Group
+	// byPod says that a Pod has said that the gang is staged.
+	byPod bool
+	// until is until when others may come that belong to the stage.
+	until time.Time
+	// gathers says that this is still to come.
+	gathers bool
+}
+
+// isStaged says whether the gang's minimum counts members which only come after others have run.
+func (g *gang) isStaged() bool {
+	return g.staging.asked != nil && (g.staging.asked.Spec.Staged || g.staging.byPod)
+}
+
+// joinStage has a stage be open for a while, as a member has come. What was there before this scheduler
+// came no later than it was created.
+func (g *gang) joinStage(m *member, now time.Time) {
+	s := &g.staging
+	s.byPod = s.byPod || dialect.IsStaged(m.pod)
+	came := now
+	if created := m.pod.CreationTimestamp.Time; !created.IsZero() && created.Before(now) {
+		came = created
+	}
+	s.until = times.Later(s.until, came.Add(stagedQuiet))
+}
+
+// restage finds out what the minimum of a gang is that is staged: as it was while members are coming, and
+// then no more than there are.
+func (g *gang) restage(now time.Time) {
+	s := &g.staging
+	s.gathers = g.isStaged() && now.Before(s.until)
+	if !g.isStaged() || s.gathers {
+		return
+	}
+	there := g.placed.Plus(g.waiting)
+	asked := &s.asked.Spec.Minimum
+	least := podgroup.Minimum{Members: min(asked.Members, max(1, there.Total))}
+	for role, n := range asked.Roles {
+		if n = min(n, there.Roles[role]); n > 0 {
+			if least.Roles == nil {
+				least.Roles = make(map[string]int32, len(asked.Roles))
+			}
+			least.Roles[role] = n
+		}
+	}
+	group := *s.asked
+	group.Spec.Minimum = least
+	g.group = &group
+}
+
+// stage brings gangs up to date whose stage is over, and is when the next one is; zero for none. The caller
+// holds the lock.
+func (t *Gangs) stage(now time.Time) (next time.Time) {
+	for key, until := range t.staged {
+		if until.After(now) {
+			next = times.Sooner(next, until)
+			continue
+		}
+		delete(t.staged, key)
+		if g := t.gangs[key]; g != nil {
+			t.changed(g)
+		}
+	}
+	return next
+}

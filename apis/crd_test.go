@@ -23,8 +23,8 @@ func TestCRDsAreAccepted(t *testing.T) {
 		}
 		files = append(files, found...)
 	}
-	if len(files) != 9 {
-		t.Fatalf("CRD files: got %v, want those of Framework, PodGroup, Job, Command, and of the five kinds of Kubeflow's jobs", files)
+	if len(files) != 10 {
+		t.Fatalf("CRD files: got %v, want those of Framework, PodGroup, Job, Command, and of the six kinds of Kubeflow's jobs", files)
 	}
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {

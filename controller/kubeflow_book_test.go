@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
+	kubeflowv2beta1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v2beta1"
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 	"github.com/lockstep-k8s/lockstep/controller/kubeflow"
 	"github.com/lockstep-k8s/lockstep/internal/testing/apiserver"
@@ -78,6 +79,10 @@ func (b *trainingBook) observe(w *apiserver.Written) {
 		})
 	case kubeflowv1.JAXJobPlural:
 		onJob(b, w, func(job *kubeflowv1.JAXJob) (*kubeflowv1.RunPolicy, *kubeflowv1.JobStatus) {
+			return &job.Spec.RunPolicy, &job.Status
+		})
+	case kubeflowv2beta1.MPIJobPlural:
+		onJob(b, w, func(job *kubeflowv2beta1.MPIJob) (*kubeflowv1.RunPolicy, *kubeflowv1.JobStatus) {
 			return &job.Spec.RunPolicy, &job.Status
 		})
 	case "pods":

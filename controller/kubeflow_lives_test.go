@@ -16,6 +16,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
+	kubeflowv2beta1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v2beta1"
 	"github.com/lockstep-k8s/lockstep/internal/testing/apiserver"
 )
 
@@ -63,7 +64,7 @@ func addLifeJob[T any, P apiserver.Object[T]](l *trainingLife, job P, partsOf fu
 
 // addJob makes a job of any kind.
 func (l *trainingLife) addJob(name string) {
-	switch l.random.IntN(7) {
+	switch l.random.IntN(8) {
 	case 0, 1, 2:
 		addLifeJob(l, l.newTFJob(name), func(job *kubeflowv1.TFJob) (*kubeflowv1.RunPolicy, map[string]kubeflowv1.ReplicaSpec) {
 			return &job.Spec.RunPolicy, job.Spec.TFReplicaSpecs
@@ -86,6 +87,17 @@ func (l *trainingLife) addJob(name string) {
 		addLifeJob(l, job, func(job *kubeflowv1.PaddleJob) (*kubeflowv1.RunPolicy, map[string]kubeflowv1.ReplicaSpec) {
 			return &job.Spec.RunPolicy, job.Spec.PaddleReplicaSpecs
 		})
+	case 6:
+		job := &kubeflowv2beta1.MPIJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}}
+		job.Spec.MPIReplicaSpecs = replicaSpecs("mpi", map[string]int32{"Launcher": 1, "Worker": int32(1 + l.random.IntN(2))})
+		l.choosePolicies(&job.Spec.RunPolicy, job.Spec.MPIReplicaSpecs)
+		for t, spec := range job.Spec.MPIReplicaSpecs {
+			spec.RestartPolicy = ""
+			job.Spec.MPIReplicaSpecs[t] = spec
+		}
+		addLifeJob(l, job, func(job *kubeflowv2beta1.MPIJob) (*kubeflowv1.RunPolicy, map[string]kubeflowv1.ReplicaSpec) {
+			return &job.Spec.RunPolicy, job.Spec.MPIReplicaSpecs
+		})
 	default:
 		job := &kubeflowv1.JAXJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}}
 		job.Spec.JAXReplicaSpecs = replicaSpecs("jax", l.someReplicas("Worker"))
@@ -104,7 +116,7 @@ var trainingDisturbances = append(slices.Clone(jobDisturbances), disturbConfigMa
 // watchedForTraining are the resources that the controller watches for training jobs.
 var watchedForTraining = []string{
 	"pods", "services", "podgroups", kubeflowv1.TFJobPlural, kubeflowv1.PyTorchJobPlural, kubeflowv1.XGBoostJobPlural,
-	kubeflowv1.PaddleJobPlural, kubeflowv1.JAXJobPlural, "horizontalpodautoscalers",
+	kubeflowv1.PaddleJobPlural, kubeflowv1.JAXJobPlural, kubeflowv2beta1.MPIJobPlural, "horizontalpodautoscalers",
 }
 
 func newTrainingLife(t *testing.T, seed uint64) *trainingLife {

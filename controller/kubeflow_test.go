@@ -22,6 +22,7 @@ import (
 
 	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
 	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
+	kubeflowv2beta1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v2beta1"
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/controller/kubeflow"
 	"github.com/lockstep-k8s/lockstep/internal/testing/apiserver"
@@ -85,6 +86,9 @@ func (c *cluster) trainingStatus(name string) *kubeflowv1.JobStatus {
 	if job := apiserver.Find[kubeflowv1.JAXJob](c.server, "ns", name); job != nil {
 		return &job.Status
 	}
+	if job := apiserver.Find[kubeflowv2beta1.MPIJob](c.server, "ns", name); job != nil {
+		return &job.Status
+	}
 	return &kubeflowv1.JobStatus{}
 }
 
@@ -125,6 +129,8 @@ func TestATrainingJobRunsToItsEnd(t *testing.T) {
 	tests := map[string]struct {
 		add  func(c *cluster)
 		pods []string
+		// services are those of the Pods, if none is named.
+		services []string
 		// succeeded is how many Pods of each type have.
 		succeeded map[string]int32
 	}{
@@ -157,6 +163,17 @@ func TestATrainingJobRunsToItsEnd(t *testing.T) {
 			},
 			pods:      []string{"j-master-0", "j-worker-0"},
 			succeeded: map[string]int32{"Master": 1, "Worker": 1},
+		},
+		"an MPIJob": {
+			add: func(c *cluster) {
+				apiserver.Add(c.server, &kubeflowv2beta1.MPIJob{
+					ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "j"},
+					Spec:       kubeflowv2beta1.MPIJobSpec{MPIReplicaSpecs: replicaSpecs("mpi", map[string]int32{"Launcher": 1, "Worker": 2})},
+				})
+			},
+			pods:      []string{"j-launcher", "j-worker-0", "j-worker-1"},
+			services:  []string{"j"},
+			succeeded: map[string]int32{"Launcher": 1},
 		},
 		"a JAXJob": {
 			add: func(c *cluster) {
@@ -192,7 +209,10 @@ func TestATrainingJobRunsToItsEnd(t *testing.T) {
 				if diff := cmp.Diff(tc.pods, c.podNames()); diff != "" {
 					t.Errorf("unexpected Pods (-want +got):\n%s", diff)
 				}
-				if diff := cmp.Diff(tc.pods, c.serviceNames()); diff != "" {
+				if tc.services == nil {
+					tc.services = tc.pods
+				}
+				if diff := cmp.Diff(tc.services, c.serviceNames()); diff != "" {
 					t.Errorf("unexpected Services (-want +got):\n%s", diff)
 				}
 				c.server.ClearJournal()

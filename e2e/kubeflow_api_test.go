@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
+	kubeflowv2beta1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v2beta1"
 	"github.com/lockstep-k8s/lockstep/e2e/testbed"
 	"github.com/lockstep-k8s/lockstep/manifests"
 )
@@ -20,7 +21,7 @@ import (
 func installKubeflowAPI(t *testing.T) {
 	t.Helper()
 	wait := []string{"wait", "--for=condition=Established", "--timeout=" + testbed.Patience.String()}
-	for _, plural := range kubeflowv1.Plurals() {
+	for _, plural := range append(kubeflowv1.Plurals(), kubeflowv2beta1.MPIJobPlural) {
 		wait = append(wait, "crd/"+plural+"."+kubeflowv1.GroupName)
 		manifest, err := manifests.FS.ReadFile("kubeflow/kubeflow.org_" + plural + ".yaml")
 		if err != nil {
@@ -38,7 +39,7 @@ func installKubeflowAPI(t *testing.T) {
 
 // kubeflowJob is the manifest of a job. In its spec, @t stands for a good template.
 func kubeflowJob(version, kind, name, spec string) string {
-	containers := map[string]string{"TFJob": "tensorflow", "PyTorchJob": "pytorch", "XGBoostJob": "xgboost", "PaddleJob": "paddle", "JAXJob": "jax"}
+	containers := map[string]string{"TFJob": "tensorflow", "PyTorchJob": "pytorch", "XGBoostJob": "xgboost", "PaddleJob": "paddle", "JAXJob": "jax", "MPIJob": "mpi"}
 	template := "template: {spec: {containers: [{name: " + containers[kind] + ", image: i}]}}"
 	return fmt.Sprintf("apiVersion: kubeflow.org/%s\nkind: %s\nmetadata: {name: %q}\nspec: %s\n", version, kind, name, strings.ReplaceAll(spec, "@t", template))
 }
@@ -125,6 +126,8 @@ func TestWrongKubeflowJobsAreRefused(t *testing.T) {
 		"a type in lower case":            {kind: "PyTorchJob", spec: "{pytorchReplicaSpecs: {worker: {@t}}}", want: "types must be Master or Worker"},
 		"an XGBoostJob without a master":  {kind: "XGBoostJob", spec: "{xgbReplicaSpecs: {Worker: {@t}}}", want: "Master decides when the job succeeds, and has to be there"},
 		"a PaddleJob of no workers":       {kind: "PaddleJob", spec: "{paddleReplicaSpecs: {Worker: {replicas: 0, @t}}}", want: "needs at least 1 replica"},
+		"an MPIJob without a launcher":    {version: "v2beta1", kind: "MPIJob", spec: "{mpiReplicaSpecs: {Worker: {@t}}}", want: "Launcher decides when the job succeeds, and has to be there"},
+		"an MPIJob of another operator":   {version: "v2beta1", kind: "MPIJob", spec: "{runPolicy: {managedBy: kubeflow.org/training-operator}, mpiReplicaSpecs: {Launcher: {@t}}}", want: "spec.runPolicy.managedBy"},
 		"a JAXJob with a master":          {kind: "JAXJob", spec: "{jaxReplicaSpecs: {Master: {@t}}}", want: "types must be Worker"},
 	}
 	namespace := cluster.Namespace(t)

@@ -42,7 +42,7 @@ out=$(mktemp -d .generate-XXXXXX)
 trap 'rm -rf "$out"' EXIT
 apis=("$module/apis/framework/v1" "$module/apis/scheduling/v1alpha1"
   "$module/apis/batch/v1alpha1" "$module/apis/bus/v1alpha1"
-  "$module/apis/kubeflow/v1" "$module/apis/kubeflow/v1alpha2")
+  "$module/apis/kubeflow/v1" "$module/apis/kubeflow/v1alpha2" "$module/apis/kubeflow/v2beta1")
 
 tool applyconfiguration-gen --go-header-file "$header" \
   --output-dir "$out/applyconfiguration" --output-pkg "$module/client/applyconfiguration" \

@@ -11,6 +11,7 @@ import (
 
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
 	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
+	kubeflowv2beta1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v2beta1"
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/internal/controlled"
 )
@@ -59,7 +60,8 @@ func Owner(group *schedulingv1alpha1.PodGroup) *metav1.OwnerReference {
 	}
 	kind := schema.FromAPIVersionAndKind(controller.APIVersion, controller.Kind)
 	switch {
-	case kind == corev1.SchemeGroupVersion.WithKind("ConfigMap"), kind == batchv1alpha1.JobGroupVersionKind, kubeflowv1.IsJob(kind):
+	case kind == corev1.SchemeGroupVersion.WithKind("ConfigMap"), kind == batchv1alpha1.JobGroupVersionKind, kubeflowv1.IsJob(kind),
+		kind == kubeflowv2beta1.SchemeGroupVersion.WithKind(kubeflowv2beta1.MPIJobKind):
 		return controller
 	default:
 		return nil

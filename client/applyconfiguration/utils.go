@@ -11,6 +11,7 @@ import (
 	v1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
 	v1alpha2 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1alpha2"
+	v2beta1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v2beta1"
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/client/applyconfiguration/batch/v1alpha1"
 	applyconfigurationbusv1alpha1 "github.com/lockstep-k8s/lockstep/client/applyconfiguration/bus/v1alpha1"
@@ -18,6 +19,7 @@ import (
 	internal "github.com/lockstep-k8s/lockstep/client/applyconfiguration/internal"
 	applyconfigurationkubeflowv1 "github.com/lockstep-k8s/lockstep/client/applyconfiguration/kubeflow/v1"
 	kubeflowv1alpha2 "github.com/lockstep-k8s/lockstep/client/applyconfiguration/kubeflow/v1alpha2"
+	kubeflowv2beta1 "github.com/lockstep-k8s/lockstep/client/applyconfiguration/kubeflow/v2beta1"
 	applyconfigurationschedulingv1alpha1 "github.com/lockstep-k8s/lockstep/client/applyconfiguration/scheduling/v1alpha1"
 	runtime "k8s.io/apimachinery/pkg/runtime"
 	schema "k8s.io/apimachinery/pkg/runtime/schema"
@@ -153,6 +155,12 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		// Group=kubeflow.org, Version=v1alpha2
 	case v1alpha2.SchemeGroupVersion.WithKind("TFJob"):
 		return &kubeflowv1alpha2.TFJobApplyConfiguration{}
+
+		// Group=kubeflow.org, Version=v2beta1
+	case v2beta1.SchemeGroupVersion.WithKind("MPIJob"):
+		return &kubeflowv2beta1.MPIJobApplyConfiguration{}
+	case v2beta1.SchemeGroupVersion.WithKind("MPIJobSpec"):
+		return &kubeflowv2beta1.MPIJobSpecApplyConfiguration{}
 
 		// Group=scheduling.lockstep.dev, Version=v1alpha1
 	case schedulingv1alpha1.SchemeGroupVersion.WithKind("PodGroup"):

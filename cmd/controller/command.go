@@ -40,7 +40,7 @@ into attempts of Pods, retries, completes and rescales them, and keeps the phase
 and the counters of every PodGroup (scheduling.lockstep.dev/v1alpha1). If the
 configuration switches them on, it runs Volcano Jobs (batch.volcano.sh/v1alpha1), too,
 and training jobs of Kubeflow: TFJobs, PyTorchJobs, XGBoostJobs, PaddleJobs and JAXJobs
-(kubeflow.org/v1, and v1alpha2 of TFJobs).
+(kubeflow.org/v1, and v1alpha2 of TFJobs), and MPIJobs (kubeflow.org/v2beta1).
 
 A configuration file of FrameworkController is accepted as it is.`,
 		Args:    cobra.NoArgs,

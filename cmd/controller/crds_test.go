@@ -59,12 +59,16 @@ func TestCRDsOfKubeflowAreBroughtUpToDateIfTheyAreLockstepsOwn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(crds) != len(kubeflowv1.Plurals()) {
-		t.Fatalf("there are %d CRDs, want one of each of %v", len(crds), kubeflowv1.Plurals())
+	if want := len(kubeflowv1.Plurals()) + 1; len(crds) != want {
+		t.Fatalf("there are %d CRDs, want one of each of %v, and of MPIJobs", len(crds), kubeflowv1.Plurals())
 	}
 	for i := range crds {
-		if crds[i].resource.Version != "v1" {
-			t.Fatalf("the CRD %v is not stored as v1", crds[i])
+		want := "v1"
+		if crds[i].object.GetName() == "mpijobs.kubeflow.org" {
+			want = "v2beta1"
+		}
+		if crds[i].resource.Version != want {
+			t.Fatalf("the CRD %v is not stored as %s", crds[i], want)
 		}
 	}
 	older := make([]crd, len(crds))

@@ -122,7 +122,7 @@ func (d *decision) planRun() {
 	}
 	d.planAutoscaler()
 	group, services := d.planPodGroup(), d.planServices()
-	if group && services {
+	if group && services && d.planMPI() {
 		d.planPods()
 	}
 }
@@ -171,6 +171,9 @@ func (d *decision) eachService(visit func(*replicas, int32, metav1.Object)) {
 
 // planServices makes the Services that are missing. It says whether all are there.
 func (d *decision) planServices() bool {
+	if d.kind.launches {
+		return d.planJobService()
+	}
 	all := true
 	for _, r := range d.replicas {
 		for index := range r.number {
@@ -209,6 +212,8 @@ func (d *decision) planPods() {
 			name := d.kind.objectName(d.Job, r.name, index)
 			switch {
 			case r.pods[index] != nil, r.record.ended(index), r.record.restarting.Has(index):
+				continue
+			case r.launches && d.waitsForWorkers():
 				continue
 			case r.persisted.ended(index), r.persisted.restarting.Has(index):
 				d.persist(plan.PersistSoon)

@@ -31,6 +31,8 @@ type builder struct {
 	hosts   func() map[string]string
 	// workers is the list of the names of all workers.
 	workers func() string
+	// hostFile is the list of hosts of MPI.
+	hostFile func() string
 	// leastResources is what the gang needs at least, in JSON.
 	leastResources func() (string, error)
 }
@@ -40,6 +42,7 @@ func newBuilder(job *Job, k *kind, types []*replicaType, options Options) *build
 	b.cluster = sync.OnceValue(b.renderCluster)
 	b.hosts = sync.OnceValue(b.renderHosts)
 	b.workers = sync.OnceValue(b.renderWorkers)
+	b.hostFile = sync.OnceValue(b.renderHostFile)
 	b.leastResources = sync.OnceValues(b.renderLeastResources)
 	return b
 }
@@ -59,7 +62,10 @@ func (b *builder) pod(t *replicaType, index, start int32, group string) *corev1.
 	pod.Name, pod.GenerateName, pod.Namespace = b.kind.objectName(b.job, t.name, index), "", b.job.Namespace
 	pod.OwnerReferences = append(pod.OwnerReferences, b.owner())
 	pod.Labels = jobpods.With(pod.Labels, b.labels(t.name, index))
-	if b.leads(t.name, index) {
+	switch {
+	case b.kind.launches:
+		pod.Labels[kubeflowv1.KeyJobRole] = lower(t.name)
+	case b.leads(t.name, index):
 		pod.Labels[kubeflowv1.KeyJobRole] = kubeflowv1.JobRoleMaster
 	}
 	pod.Annotations = jobpods.With(pod.Annotations, map[string]string{KeyStart: strconv.Itoa(int(start))})
@@ -163,6 +169,9 @@ func (k *kind) namedContainer(spec *corev1.PodSpec) int {
 // openPort gives the container that trains the port by which the others reach it, unless it
 // has one of that name.
 func (k *kind) openPort(spec *corev1.PodSpec) {
+	if k.portName == "" {
+		return
+	}
 	container := k.mainContainer(spec)
 	if !slices.ContainsFunc(container.Ports, func(p corev1.ContainerPort) bool { return p.Name == k.portName }) {
 		container.Ports = append(container.Ports, corev1.ContainerPort{Name: k.portName, ContainerPort: k.port})

@@ -17,7 +17,7 @@ func (d *decision) planRemoval() {
 		d.remove(KindPod, d.Pods[name])
 	}
 	for _, name := range jobpods.SortedKeys(d.Services) {
-		if d.isPodGone(name) {
+		if d.isUnneeded(name) {
 			d.remove(KindService, d.Services[name])
 		}
 	}
@@ -32,6 +32,19 @@ func (d *decision) planGangRemoval() {
 	for _, name := range jobpods.SortedKeys(d.Autoscalers) {
 		d.remove(KindAutoscaler, d.Autoscalers[name])
 	}
+}
+
+// isUnneeded says whether nobody is reached by a Service any more.
+func (d *decision) isUnneeded(service string) bool {
+	if !d.kind.launches {
+		return d.isPodGone(service)
+	}
+	for name := range d.Pods {
+		if !d.isPodGone(name) {
+			return false
+		}
+	}
+	return true
 }
 
 func (d *decision) isPodGone(name string) bool {
@@ -57,6 +70,8 @@ func (d *decision) planCleanup() {
 	for _, name := range jobpods.SortedKeys(d.Pods) {
 		switch pod := d.Pods[name]; {
 		case startOf(pod) != d.next.Starts:
+		case d.isLauncher(name):
+			d.stop(pod) // Its log is that of the job, and it launches nothing more.
 		case policy == kubeflowv1.CleanPodPolicyAll:
 			d.remove(KindPod, pod)
 		case !stays(pod):
@@ -66,7 +81,7 @@ func (d *decision) planCleanup() {
 		}
 	}
 	for _, name := range jobpods.SortedKeys(d.Services) {
-		if d.isPodGone(name) && policy != kubeflowv1.CleanPodPolicyNone {
+		if d.isPodGone(name) && policy != kubeflowv1.CleanPodPolicyNone && !d.kind.launches {
 			d.remove(KindService, d.Services[name])
 		}
 	}

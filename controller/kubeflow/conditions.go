@@ -64,7 +64,12 @@ func (d *decision) drop(t kubeflowv1.JobConditionType) {
 // enter makes a condition of a v1 job True, and tells of it. Running and Restarting take each
 // other's place; the end turns both to False where they stand.
 func (d *decision) enter(t kubeflowv1.JobConditionType, message string) bool {
-	if !d.set(t, corev1.ConditionTrue, d.kind.reason(string(t)), message) {
+	return d.enterFor(t, string(t), message)
+}
+
+// enterFor is enter, for a reason that may be another than the type.
+func (d *decision) enterFor(t kubeflowv1.JobConditionType, reason, message string) bool {
+	if !d.set(t, corev1.ConditionTrue, d.kind.reason(reason), message) {
 		return false
 	}
 	switch t {
@@ -77,7 +82,7 @@ func (d *decision) enter(t kubeflowv1.JobConditionType, message string) bool {
 		d.settleCondition(kubeflowv1.JobConditionRestarting)
 	}
 	if t != kubeflowv1.JobConditionCreated {
-		d.tell(t == kubeflowv1.JobConditionFailed, d.kind.reason(string(t)), "%s", message)
+		d.tell(t == kubeflowv1.JobConditionFailed, d.kind.reason(reason), "%s", message)
 	}
 	return true
 }

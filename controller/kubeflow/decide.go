@@ -202,6 +202,8 @@ type decision struct {
 	memory Memory
 	// failure is why the job fails, and restarting why a Pod is made anew. Empty if not.
 	failure, restarting string
+	// evicted is which worker of MPI was evicted, which fails the job. Empty for none.
+	evicted string
 	// exited are the Pods that were found to have failed, by how they have.
 	exited map[string][]string
 	// refused says that an object can never be created.

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package kubeflow decides how a training job of Kubeflow lives, whatever its kind: TFJob of
-// both versions, PyTorchJob, XGBoostJob, PaddleJob, JAXJob. It is pure, like package lifecycle, which does the same for
+// both versions, PyTorchJob, XGBoostJob, PaddleJob, JAXJob, and MPIJob. It is pure, like package lifecycle, which does the same for
 // Frameworks: it knows no client, no clock and no randomness. What it may see is in a
 // Snapshot, and all that it wants is in a Plan. Package kubeflowjobs has the engine act on it.
 //
@@ -62,6 +62,8 @@
 //	suspension.go, cleanup.go, force.go
 //	               when objects go
 //	waiting.go     what users are told of objects that don't go
+//	mpi.go, mpi_files.go
+//	               what MPIJobs do otherwise, and the files that their Pods share
 //	gang.go, elastic.go
 //	               the PodGroup and the autoscaler
 //	actions.go     what is to be done

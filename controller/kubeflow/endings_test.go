@@ -124,6 +124,23 @@ func TestAGangThatIsTakenAwayWaitsForNoMoreThanItsPods(t *testing.T) {
 	w.suspend(true).suspend(false).has(KindPodGroup)
 }
 
+// TestAGangThatIsTakenAwayEndsWithItsStart, though its PodGroup is still there when the job is resumed.
+func TestAGangThatIsTakenAwayEndsWithItsStart(t *testing.T) {
+	w := given(t, withPolicy("schedulingPolicy: {}", "replicas: 2")).run()
+	w.edit(func(s *Spec) { s.RunPolicy.SchedulingPolicy = nil })
+	w.Fate = func(a plan.Action) jobworld.Fate {
+		if a.Verb == plan.Delete && a.Kind == KindPodGroup {
+			return jobworld.Refused
+		}
+		return jobworld.Done
+	}
+	w.suspend(true).suspend(false).has(KindPodGroup, "j-tfjob-1")
+	w.Fate = func(plan.Action) jobworld.Fate { return jobworld.Done }
+	if w.has(KindPodGroup).run(); w.Pod("j-worker-0").Labels[schedulingv1alpha1.LabelPodGroup] != "" {
+		t.Error("the next start is a gang, too")
+	}
+}
+
 // TestAJobOfV1alpha2KeepsNoGangWhenItHasEnded, though all else of it stays.
 func TestAJobOfV1alpha2KeepsNoGangWhenItHasEnded(t *testing.T) {
 	w := givenDesigned(t, "{tfReplicaSpecs: {Worker: {replicas: 2, template: {spec: {schedulerName: "+gangScheduler+", containers: [{name: tensorflow, image: i}]}}}}}").run()

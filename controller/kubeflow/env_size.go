@@ -21,6 +21,9 @@ const maxTold = 1 << 20
 // tooLong says what the programs of a job would be told that no process can be started with.
 // Empty if all is well. The last Pod of each type is looked at: none has longer texts.
 func (b *builder) tooLong() string {
+	if b.kind.launches {
+		return b.tooManyHosts()
+	}
 	for _, t := range b.types {
 		if t.number == 0 {
 			continue

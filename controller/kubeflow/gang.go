@@ -34,7 +34,7 @@ func (b *builder) leastMembers() int32 {
 	sum := int32(0)
 	for _, t := range b.types {
 		switch elastic := b.job.Spec.ElasticPolicy; {
-		case !t.member:
+		case !t.member, t.launches && b.launchesLater():
 		case elastic != nil && t.name == kubeflowv1.ReplicaWorker:
 			fewest, _ := bounds(elastic, t)
 			sum += min(fewest, t.number)
@@ -56,7 +56,7 @@ func (b *builder) renderLeastResources() (string, error) {
 	left := b.leastMembers()
 	for _, t := range b.types {
 		n := min(left, t.number)
-		if !t.member || n == 0 {
+		if !t.member || n == 0 || t.launches && b.launchesLater() {
 			continue
 		}
 		left -= n

@@ -115,7 +115,7 @@ func (l *life) checkCounts(seen *view, after *status) {
 				continue // It was counted when it ended, and is scaled away.
 			}
 			counted[pod.UID] = true
-			if spec, ok := seen.Owner.Spec.Replicas[name]; ok && policyOf(seen.Owner, &spec) != kubeflowv1.RestartNever {
+			if spec, ok := seen.Owner.Spec.Replicas[name]; ok && (policyOf(seen.Owner, &spec) != kubeflowv1.RestartNever || name == kubeflowv1.ReplicaLauncher) {
 				want += jobpods.Restarts(pod)
 				if is.restarting.Has(index) && pod.Status.Phase == corev1.PodFailed && index < replicasOf(&spec) && jobpods.EndedForGood(pod) {
 					want++
@@ -264,6 +264,11 @@ func (l *life) checkOutcome(after *status, fail func(string)) {
 	switch {
 	case after.Phase == kubeflowv1.JobFailed && failed == 0 && !endedByLimit(after):
 		fail("it fails for nothing")
+	case k.launches && after.Phase == kubeflowv1.JobFailed:
+		launcher := records[kubeflowv1.ReplicaLauncher]
+		if reason := condition(after, kubeflowv1.JobConditionFailed).Reason; launcher.failed.Count() == 0 && reason != "MPIJobEvicted" && !endedByLimit(after) {
+			fail("it fails for what workers did")
+		}
 	case after.Phase == kubeflowv1.JobFailed:
 		if k.designed && completed+failed != all {
 			fail("it fails before all have ended")
@@ -358,7 +363,7 @@ func (l *life) checkDeletion(action plan.Action) {
 	switch {
 	case r.ended(index) && !jobpods.HasEnded(pod):
 	case startOf(pod) != l.Written.Starts, is(l.Written, kubeflowv1.JobConditionSuspended):
-	case pod.Spec.NodeName == "" && isFinished(l.Written) && endedByLimit(l.Written):
+	case pod.Spec.NodeName == "" && isFinished(l.Written) && (endedByLimit(l.Written) || action.Name == "j-launcher"):
 	case isFinished(l.Written) && policy != kubeflowv1.CleanPodPolicyNone && l.Owner.Spec.CreatedAs == "":
 	case !isFinished(l.Written) && r.restarting.Has(index):
 	default:
@@ -393,6 +398,10 @@ func (l *life) checkEnd() {
 	}
 	if policy := l.Owner.Spec.RunPolicy; policy.TTLSecondsAfterFinished != nil {
 		l.T.Errorf("the job is still there: %s", transcript(l.Written))
+	} else if kindOfJob(l.Owner).launches && *policy.CleanPodPolicy == kubeflowv1.CleanPodPolicyAll {
+		if pods := l.OwnPods(); len(pods) > 1 || len(pods) == 1 && pods[0] != "j-launcher" {
+			l.T.Errorf("Pods %v are left, want no worker", pods)
+		}
 	} else if *policy.CleanPodPolicy == kubeflowv1.CleanPodPolicyAll && len(l.OwnPods())+len(l.Names(KindService)) > 0 {
 		l.T.Errorf("Pods %v and Services %v are left", l.OwnPods(), l.Names(KindService))
 	}

@@ -4,12 +4,15 @@
 package kubeflow
 
 import (
+	"cmp"
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
 
 	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
+	kubeflowv2beta1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v2beta1"
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
@@ -72,6 +75,18 @@ type Spec struct {
 	NprocPerNode *string
 	// ElasticPolicy is of PyTorchJobs. That of PaddleJobs has some of its fields.
 	ElasticPolicy *kubeflowv1.ElasticPolicy
+
+	// MPI is what only MPIJobs have. Nil for other kinds.
+	MPI *MPI
+}
+
+// MPI is what users want of MPI, with all defaults.
+type MPI struct {
+	SlotsPerWorker         int32
+	RunLauncherAsWorker    bool
+	SSHAuthMountPath       string
+	LauncherCreationPolicy kubeflowv2beta1.LauncherCreationPolicy
+	Implementation         kubeflowv2beta1.MPIImplementation
 }
 
 // DeepCopyObject makes a Job an object as clients know it.
@@ -131,5 +146,22 @@ func FromPaddleJob(job *kubeflowv1.PaddleJob) *Job {
 func FromJAXJob(job *kubeflowv1.JAXJob) *Job {
 	j := &Job{ObjectMeta: job.ObjectMeta, Spec: Spec{RunPolicy: job.Spec.RunPolicy, Replicas: job.Spec.JAXReplicaSpecs}}
 	j.SetGroupVersionKind(jaxJob.gvk)
+	return j.readOnce()
+}
+
+// FromMPIJob is an MPIJob as the core sees it.
+func FromMPIJob(job *kubeflowv2beta1.MPIJob) *Job {
+	j := &Job{ObjectMeta: job.ObjectMeta, Spec: Spec{
+		RunPolicy: job.Spec.RunPolicy,
+		Replicas:  job.Spec.MPIReplicaSpecs,
+		MPI: &MPI{
+			SlotsPerWorker:         ptr.Deref(job.Spec.SlotsPerWorker, 1),
+			RunLauncherAsWorker:    ptr.Deref(job.Spec.RunLauncherAsWorker, false),
+			SSHAuthMountPath:       cmp.Or(job.Spec.SSHAuthMountPath, rootSSHPath),
+			LauncherCreationPolicy: cmp.Or(job.Spec.LauncherCreationPolicy, kubeflowv2beta1.LauncherCreationPolicyAtStartup),
+			Implementation:         cmp.Or(job.Spec.MPIImplementation, kubeflowv2beta1.MPIImplementationOpenMPI),
+		},
+	}}
+	j.SetGroupVersionKind(mpiJob.gvk)
 	return j.readOnce()
 }

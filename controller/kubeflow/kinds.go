@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
+	kubeflowv2beta1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v2beta1"
 )
 
 // kind is what jobs of a kind are like. All kinds are decided on by the same code, and
@@ -27,6 +28,8 @@ type kind struct {
 	port      int32
 	// restartPolicy is that of replicas that name none.
 	restartPolicy kubeflowv1.RestartPolicy
+	// launches says that the Pods of the kind are a launcher and workers of MPI. See mpi.go.
+	launches bool
 	// types are those that replicas may have, in the order in which they are looked at:
 	// the one that decides goes first.
 	types []string
@@ -138,8 +141,24 @@ var (
 	}
 )
 
+// mpiJob is an MPIJob, whose container has no name of its own, and whose Pods are not reached by a
+// port, but by ssh.
+var mpiJob = &kind{
+	gvk:           kubeflowv2beta1.SchemeGroupVersion.WithKind(kubeflowv2beta1.MPIJobKind),
+	field:         "mpiReplicaSpecs",
+	operator:      "mpi-operator",
+	restartPolicy: kubeflowv1.RestartNever,
+	launches:      true,
+	types:         []string{kubeflowv1.ReplicaLauncher, kubeflowv1.ReplicaWorker},
+	leaders:       []string{kubeflowv1.ReplicaLauncher},
+	required:      []string{kubeflowv1.ReplicaLauncher},
+	lone:          []string{kubeflowv1.ReplicaLauncher},
+	tell:          (*builder).tellOfMPI,
+	validate:      validateMPI,
+}
+
 // allKinds are those that jobs are taken for by their kind alone.
-func allKinds() []*kind { return []*kind{tfJob, pyTorchJob, xgBoostJob, paddleJob, jaxJob} }
+func allKinds() []*kind { return []*kind{tfJob, pyTorchJob, xgBoostJob, paddleJob, jaxJob, mpiJob} }
 
 // kindOf is the kind of a job. Nil for one that nobody knows.
 func kindOf(job *Job, createdAs kubeflowv1.CreatedAs) *kind {

@@ -37,6 +37,9 @@ func (d *decision) overLimit() string {
 		}
 		d.wakeAt(due)
 	}
+	if d.kind.launches {
+		return d.overTries()
+	}
 	if limit := policy.BackoffLimit; limit != nil {
 		if n := d.failedPods(); n > 0 && *limit == 0 {
 			return fmt.Sprintf("%s%d Pods have failed, backoffLimit is 0", limitReached, n)

@@ -17,6 +17,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
+	kubeflowv2beta1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v2beta1"
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 	"github.com/lockstep-k8s/lockstep/internal/testing/jobworld"
@@ -100,7 +101,7 @@ func (l *life) newJob() *Job {
 		job := &Job{Spec: Spec{Replicas: map[string]kubeflowv1.ReplicaSpec{}}}
 		job.Name = "j"
 		job.SetGroupVersionKind(tfJob.gvk)
-		switch l.random.IntN(8) {
+		switch l.random.IntN(10) {
 		case 0, 1:
 			job.SetGroupVersionKind(pyTorchJob.gvk)
 			l.fillTorch(job)
@@ -115,6 +116,9 @@ func (l *life) newJob() *Job {
 			job.SetGroupVersionKind(paddleJob.gvk)
 			l.fill(job, "paddle", kubeflowv1.ReplicaWorker, kubeflowv1.ReplicaMaster)
 			l.fillElastic(job)
+		case 6, 7:
+			job.SetGroupVersionKind(mpiJob.gvk)
+			l.fillMPI(job)
 		case 5:
 			job.SetGroupVersionKind(jaxJob.gvk)
 			l.fill(job, "jax", kubeflowv1.ReplicaWorker)
@@ -136,6 +140,22 @@ func (l *life) fillTorch(job *Job) {
 		job.Spec.Replicas[kubeflowv1.ReplicaMaster] = l.newReplicas("pytorch", 1)
 	}
 	l.fillElastic(job)
+}
+
+// fillMPI makes a launcher, and maybe workers.
+func (l *life) fillMPI(job *Job) {
+	l.fill(job, "mpi", kubeflowv1.ReplicaWorker)
+	job.Spec.Replicas[kubeflowv1.ReplicaLauncher] = l.newReplicas("mpi", 1)
+	for _, name := range jobpods.SortedKeys(job.Spec.Replicas) {
+		spec := job.Spec.Replicas[name]
+		spec.RestartPolicy = oneOf(l, kubeflowv1.RestartNever, kubeflowv1.RestartOnFailure)
+		job.Spec.Replicas[name] = spec
+	}
+	job.Spec.MPI = &MPI{
+		SlotsPerWorker: 1, SSHAuthMountPath: rootSSHPath, RunLauncherAsWorker: l.chance(2),
+		LauncherCreationPolicy: oneOf(l, kubeflowv2beta1.LauncherCreationPolicyAtStartup, kubeflowv2beta1.LauncherCreationPolicyWaitForWorkersReady),
+		Implementation:         kubeflowv2beta1.MPIImplementationOpenMPI,
+	}
 }
 
 // fillElastic may make a job elastic.
@@ -260,6 +280,8 @@ func (l *life) advance(name string) {
 	}
 	switch pod.Status.Phase {
 	case corev1.PodPending, corev1.PodUnknown:
+		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: oneOf(l, corev1.ConditionTrue, corev1.ConditionFalse)}}
+		l.Store(KindPod, pod)
 		l.SetPhase(name, oneOf(l, corev1.PodRunning, corev1.PodRunning, corev1.PodRunning, corev1.PodFailed), oneOf[int32](l, 1, 137, -1))
 	case corev1.PodRunning:
 		switch l.random.IntN(8) {
@@ -267,6 +289,10 @@ func (l *life) advance(name string) {
 			l.SetPhase(name, corev1.PodSucceeded, oneOf[int32](l, 0, 0, 0, -1))
 		case 2, 3:
 			l.SetPhase(name, corev1.PodFailed, oneOf[int32](l, 1, 137, 137, -1))
+			if pod := l.Pod(name); l.chance(4) {
+				pod.Status.Reason = "Evicted"
+				l.Store(KindPod, pod)
+			}
 		case 4:
 			l.SetPhase(name, corev1.PodUnknown, 0)
 		case 5:

@@ -36,6 +36,9 @@ const uidLength = 8
 // objectName is the name of the Pod of an index, and of its Service.
 func (k *kind) objectName(job *Job, t string, index int32) string {
 	prefix := job.Name + "-" + lower(t) + "-"
+	if k.isUnnumbered(t) {
+		return job.Name + "-" + lower(t)
+	}
 	if k.designed {
 		return prefix + strconv.Itoa(int(index)+1) + "-" + shortUID(job.UID)
 	}
@@ -50,6 +53,9 @@ func (k *kind) placeNamed(job *Job, name string) (t string, index int32) {
 		return "", 0
 	}
 	for _, t := range k.types {
+		if k.isUnnumbered(t) && rest == lower(t) {
+			return t, 0
+		}
 		number, isOfType := strings.CutPrefix(rest, lower(t)+"-")
 		if !isOfType {
 			continue
@@ -65,6 +71,10 @@ func (k *kind) placeNamed(job *Job, name string) (t string, index int32) {
 	}
 	return "", 0
 }
+
+// isUnnumbered says whether the one Pod of a type has no index in its name: that of the launcher of
+// MPI is its host name, too.
+func (k *kind) isUnnumbered(t string) bool { return k.launches && t == kubeflowv1.ReplicaLauncher }
 
 // shortUID are the first hexadecimal digits of a UID.
 func shortUID(uid types.UID) string {

@@ -21,6 +21,9 @@ func (d *decision) followOutcome() {
 	if d.invalid == "" {
 		deciders := d.deciders()
 		active := slices.ContainsFunc(deciders, func(r *replicas) bool { return r.counts.active > 0 })
+		if d.kind.launches {
+			active = d.allRun()
+		}
 		switch {
 		case d.restarting != "":
 			d.enter(kubeflowv1.JobConditionRestarting, d.restarting)
@@ -51,7 +54,11 @@ func (d *decision) followOutcome() {
 
 // end ends a job.
 func (d *decision) end(how kubeflowv1.JobConditionType, why string) {
-	d.enter(how, why)
+	reason := string(how)
+	if how == kubeflowv1.JobConditionFailed && why == d.evicted {
+		reason = "Evicted"
+	}
+	d.enterFor(how, reason, why)
 	d.next.Phase = kubeflowv1.JobSucceeded
 	if how == kubeflowv1.JobConditionFailed {
 		d.next.Phase = kubeflowv1.JobFailed
@@ -135,6 +142,10 @@ func (d *decision) failed(deciders []*replicas) string {
 		n := r.failed()
 		switch {
 		case n == 0:
+		case d.kind.launches && !r.launches:
+			if d.evicted != "" {
+				return d.evicted
+			}
 		case d.kind == tfJob && d.Job.Spec.EnableDynamicWorker && r.name == kubeflowv1.ReplicaWorker:
 			ended := n + r.succeeded()
 			if n >= r.number || ended >= r.number && slices.Contains(deciders, r) {

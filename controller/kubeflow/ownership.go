@@ -38,7 +38,7 @@ func Takes(job *Job, options Options) bool {
 	switch managerOf(job) {
 	case kubeflowv1.ManagedByLockstep:
 		return true
-	case "", kubeflowv1.ManagedByTrainingOperator:
+	case "", freeManagerOf(job):
 		return options.TakeJobs == TakeAll || options.TakeJobs == TakeScheduler && namesSchedulerOfOurs(job, options)
 	default:
 		return false
@@ -50,7 +50,7 @@ func Takes(job *Job, options Options) bool {
 // hands.
 func TakesBegun(job *Job, options Options) bool {
 	manager := managerOf(job)
-	isFree := manager == "" || manager == kubeflowv1.ManagedByTrainingOperator
+	isFree := manager == "" || manager == freeManagerOf(job)
 	return options.serves(job.Namespace) && options.TakeJobs == TakeScheduler && isFree || Takes(job, options)
 }
 
@@ -65,6 +65,14 @@ func managerOf(job *Job) string {
 		return *m
 	}
 	return ""
+}
+
+// freeManagerOf is the one, besides nobody, of whose jobs one of this kind may be taken.
+func freeManagerOf(job *Job) string {
+	if k := kindOf(job, ""); k != nil {
+		return k.freeManager()
+	}
+	return kubeflowv1.ManagedByTrainingOperator
 }
 
 func namesSchedulerOfOurs(job *Job, options Options) bool {

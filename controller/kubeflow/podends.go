@@ -85,6 +85,10 @@ func (d *decision) noteEnd(r *replicas, index int32, pod *corev1.Pod) {
 	r.record.failed.Set(index, true)
 	r.count(jobpods.Restarts(pod))
 	d.persist(plan.PersistSoon)
+	if d.kind.launches && !r.launches {
+		d.noteLostWorker(pod)
+		return
+	}
 	if d.failure == "" {
 		d.failure = "Pod " + pod.Name + " " + how
 	}
@@ -119,6 +123,9 @@ func (d *decision) tellOfExit(pods []string, how string) {
 
 // isMadeAnew says whether another Pod takes the place of one that has failed.
 func (d *decision) isMadeAnew(r *replicas, pod *corev1.Pod) bool {
+	if d.kind.launches {
+		return d.isLaunchedAnew(r, pod)
+	}
 	switch r.policy {
 	case kubeflowv1.RestartAlways, kubeflowv1.RestartOnFailure:
 		return true
@@ -172,7 +179,7 @@ func (d *decision) release(r *replicas, index int32, pod *corev1.Pod, failures i
 
 // count counts restarts of a type whose Pods may be restarted.
 func (r *replicas) count(restarts int32) {
-	if r.policy != kubeflowv1.RestartNever {
+	if r.policy != kubeflowv1.RestartNever || r.launches {
 		r.record.add(restarts)
 	}
 }

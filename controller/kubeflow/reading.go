@@ -41,6 +41,8 @@ type replicaType struct {
 	number int32
 	// policy is what becomes of Pods that fail, and written is what the spec says of that.
 	policy, written kubeflowv1.RestartPolicy
+	// launches says that it is the launcher of MPI, which is tried again by a backoffLimit.
+	launches bool
 	// template is changed no more.
 	template *corev1.PodTemplateSpec
 	// member says whether its Pods are placed with the gang.
@@ -94,6 +96,9 @@ func (r *reading) complete(t *replicaType, options Options) {
 		t.policy = kubeflowv1.RestartPolicy(cmp.Or(spec.RestartPolicy, corev1.RestartPolicyAlways))
 	} else {
 		t.policy = cmp.Or(t.written, r.kind.restartPolicy)
+		if t.launches = r.kind.isUnnumbered(t.name); t.launches {
+			t.policy = cmp.Or(t.written, kubeflowv1.RestartOnFailure)
+		}
 		if spec.RestartPolicy != "" {
 			r.warn("SetPodTemplateRestartPolicy", "The restartPolicy of "+t.name+" counts, not that of its template")
 		}

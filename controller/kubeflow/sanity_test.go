@@ -26,10 +26,10 @@ func TestNothingThatIsStoredMakesADecisionPanic(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	pick := func(numbers ...int32) int32 { return numbers[random.IntN(len(numbers))] }
 	word := func(words ...string) string { return words[random.IntN(len(words))] }
-	names := []string{"Worker", "PS", "Chief", "Master", "Local", "wORKER", "", "x y"}
+	names := []string{"Worker", "PS", "Chief", "Master", "Local", "wORKER", "Launcher", "", "x y"}
 	for range 5000 {
 		job := &Job{ObjectMeta: metav1.ObjectMeta{Name: word("j", "", "J.x"), Namespace: "n", UID: "u"}, Spec: Spec{Replicas: map[string]kubeflowv1.ReplicaSpec{}}}
-		job.Kind = word("TFJob", "PyTorchJob", "TFJob", "XGBoostJob", "PaddleJob", "JAXJob", "Odd")
+		job.Kind = word("TFJob", "PyTorchJob", "TFJob", "XGBoostJob", "PaddleJob", "JAXJob", "MPIJob", "Odd")
 		job.Spec.CreatedAs = kubeflowv1.CreatedAs(word("", "v1alpha2", "v9"))
 		for range random.IntN(4) {
 			spec := kubeflowv1.ReplicaSpec{RestartPolicy: kubeflowv1.RestartPolicy(word("", "Never", "ExitCode", "odd"))}
@@ -50,6 +50,9 @@ func TestNothingThatIsStoredMakesADecisionPanic(t *testing.T) {
 		}
 		if random.IntN(3) == 0 {
 			job.Spec.ElasticPolicy = &kubeflowv1.ElasticPolicy{MinReplicas: ptr.To(pick(0, -1, math.MaxInt32)), Metrics: []kubeflowv1.Metric{{}}}
+		}
+		if random.IntN(2) == 0 {
+			job.Spec.MPI = &MPI{SlotsPerWorker: pick(1, -1), LauncherCreationPolicy: "WaitForWorkersReady", Implementation: "OpenMPI"}
 		}
 		ranges := func() string { return word("", "0-2147483647", "0-3,7", "-", "x", "2-1") }
 		stored := &status{
@@ -86,7 +89,7 @@ func TestNothingThatIsStoredMakesADecisionPanic(t *testing.T) {
 		}
 		p, _ := Decide(Snapshot{
 			Job: job, Persisted: stored, Status: stored, Pods: pods, Services: services, Current: true,
-			Options: Options{TakeJobs: TakeAll, GangSchedulerName: gangScheduler, GangAlways: random.IntN(2) == 0},
+			Options: Options{TakeJobs: TakeAll, Keys: fixedKeys{}, GangSchedulerName: gangScheduler, GangAlways: random.IntN(2) == 0},
 		}, time.Unix(1e9+int64(random.IntN(100)), 0), steady{})
 		for _, action := range p.Actions {
 			if action.Verb == plan.Create && action.Build != nil {

@@ -22,6 +22,8 @@ const (
 	KindService    = "Service"
 	KindPodGroup   = "PodGroup"
 	KindAutoscaler = "HorizontalPodAutoscaler"
+	KindConfigMap  = "ConfigMap"
+	KindSecret     = "Secret"
 )
 
 // Snapshot is all that a decision about one job sees. Decide changes nothing in it.
@@ -45,6 +47,10 @@ type Snapshot struct {
 	Services    map[string]metav1.Object
 	PodGroups   map[string]*schedulingv1alpha1.PodGroup
 	Autoscalers map[string]metav1.Object
+
+	// ConfigMaps and Secrets are likewise those that an MPIJob controls, and of them, too, nothing
+	// but the metadata is read. Nil for other kinds.
+	ConfigMaps, Secrets map[string]metav1.Object
 
 	// Gone holds the UIDs of objects that are certainly gone.
 	Gone map[types.UID]bool
@@ -98,6 +104,8 @@ type Options struct {
 	// ReconcilePeriod is how long after the last comparison of a job of v1alpha2 with all
 	// that it has comes the next.
 	ReconcilePeriod time.Duration
+	// Keys makes the keys by which Pods of an MPIJob log into each other.
+	Keys KeyMaker
 }
 
 // TakeJobs says which jobs a controller takes, beside those that are Lockstep's by their
@@ -139,6 +147,8 @@ type Memory struct {
 	crd crdLook
 	// reconciler is when a job of v1alpha2 is looked at.
 	reconciler reconciler
+	// hostsTold is when the list of running workers of an MPIJob was last rewritten.
+	hostsTold time.Time
 	// reading is what the spec means.
 	reading *reading
 }

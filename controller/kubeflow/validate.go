@@ -43,7 +43,7 @@ func validate(job *Job, k *kind) (templates, field.ErrorList) {
 	path := field.NewPath("spec")
 	decoded, problems := validateReplicas(job, k, path.Child(k.field))
 	errs = append(errs, problems...)
-	errs = append(errs, validateRunPolicy(&job.Spec.RunPolicy, path.Child("runPolicy"))...)
+	errs = append(errs, validateRunPolicy(&job.Spec.RunPolicy, k.freeManager(), path.Child("runPolicy"))...)
 	if k.validate != nil {
 		errs = append(errs, k.validate(&job.Spec, path)...)
 	}
@@ -73,6 +73,9 @@ func validateName(job *Job, k *kind) field.ErrorList {
 			rest += uidLength + 1
 		} else {
 			rest = len(strconv.Itoa(int(max(0, highest-1)))) + 2
+		}
+		if k.isUnnumbered(name) {
+			rest = 1
 		}
 		if len(job.Name)+len(name)+rest > validation.DNS1035LabelMaxLength {
 			return append(errs, field.Invalid(path, job.Name, "metadata.name must be so short that the names of Pods and Services, which have the type and the index behind it, have at most 63 characters"))
@@ -124,7 +127,7 @@ func validateReplicas(job *Job, k *kind, path *field.Path) (templates, field.Err
 		template, problems := validateTemplate(spec.Template.Raw, path.Child(name, "template"))
 		errs = append(errs, problems...)
 		decoded[name] = template
-		unnamed = unnamed || len(problems) == 0 && k.namedContainer(&template.Spec) < 0 && !k.designed
+		unnamed = unnamed || len(problems) == 0 && k.container != "" && k.namedContainer(&template.Spec) < 0 && !k.designed
 	}
 	if unnamed {
 		errs = append(errs, invalid("every template needs a container named %s", k.container)...)
@@ -146,12 +149,16 @@ func validateDecider(job *Job, k *kind, given map[string]int32, invalid func(str
 		}
 	}
 	for _, t := range k.lone {
-		if n, isThere := given[t]; isThere && (job.Spec.Replicas[t].Replicas == nil || n != 1) {
+		n, isThere := given[t]
+		switch isWritten := job.Spec.Replicas[t].Replicas != nil; {
+		case isThere && n != 1 && k.launches:
+			return invalid("%s needs replicas: 1", t)
+		case isThere && (n != 1 || !isWritten) && !k.launches:
 			return invalid("%s needs replicas: 1, written out", t)
 		}
 	}
 	worker, hasWorker := given[kubeflowv1.ReplicaWorker]
-	if k == pyTorchJob && hasWorker && worker < 1 {
+	if (k == pyTorchJob || k.launches) && hasWorker && worker < 1 {
 		return invalid("Worker needs at least 1 replica")
 	}
 	leads, sum := 0, int32(0)
@@ -197,13 +204,21 @@ func validateTemplate(raw []byte, path *field.Path) (template *corev1.PodTemplat
 	return template, errs
 }
 
-func validateRunPolicy(policy *kubeflowv1.RunPolicy, path *field.Path) field.ErrorList {
+// freeManager is the one, besides nobody, of whose jobs the kind's may be taken.
+func (k *kind) freeManager() string {
+	if k.launches {
+		return kubeflowv1.ManagedByMPIOperator
+	}
+	return kubeflowv1.ManagedByTrainingOperator
+}
+
+func validateRunPolicy(policy *kubeflowv1.RunPolicy, freeManager string, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	cleanups := []kubeflowv1.CleanPodPolicy{"", kubeflowv1.CleanPodPolicyAll, kubeflowv1.CleanPodPolicyRunning, kubeflowv1.CleanPodPolicyNone}
 	if c := policy.CleanPodPolicy; c != nil && !slices.Contains(cleanups, *c) {
 		errs = append(errs, field.NotSupported(path.Child("cleanPodPolicy"), *c, cleanups[1:]))
 	}
-	managers := []string{"", kubeflowv1.ManagedByLockstep, kubeflowv1.ManagedByTrainingOperator, kubeflowv1.ManagedByMultiKueue}
+	managers := []string{"", kubeflowv1.ManagedByLockstep, freeManager, kubeflowv1.ManagedByMultiKueue}
 	if m := policy.ManagedBy; m != nil && !slices.Contains(managers, *m) {
 		errs = append(errs, field.NotSupported(path.Child("managedBy"), *m, managers[1:]))
 	}

@@ -4,6 +4,7 @@
 package kubeflow
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
+	kubeflowv2beta1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v2beta1"
 	"github.com/lockstep-k8s/lockstep/internal/testing/crd"
 )
 
@@ -194,7 +196,27 @@ func TestTheCRDsAndValidateRefuseTheSameJobs(t *testing.T) {
 		"a container that is no JAX":  {kind: "JAXJob", spec: "{jaxReplicaSpecs: {Worker: {" + templateOfTF + "}}}", want: []string{"spec.jaxReplicaSpecs: every template needs a container named jax"}},
 		"a name of a JAXJob too long": {kind: "JAXJob", name: strings.Repeat("x", 55), spec: "{jaxReplicaSpecs: {Worker: {@t}}}", want: []string{tooLong}},
 		"no types of a JAXJob":        {kind: "JAXJob", spec: "{jaxReplicaSpecs: {}}", want: []string{"spec.jaxReplicaSpecs"}},
-		"a metric that is none":       {kind: "PyTorchJob", spec: elastic("{metrics: [{type: 7}]}"), want: []string{}, wantOfGo: []string{"spec.elasticPolicy.metrics"}},
+		"an MPIJob": {version: "v2beta1", kind: "MPIJob", spec: `{slotsPerWorker: 4, runLauncherAsWorker: true, sshAuthMountPath: /home/mpi/.ssh, launcherCreationPolicy: WaitForWorkersReady, mpiImplementation: MPICH,
+  runPolicy: {managedBy: kubeflow.org/mpi-operator, cleanPodPolicy: Running, backoffLimit: 2}, mpiReplicaSpecs: {Launcher: {replicas: 1, restartPolicy: Never, @t}, Worker: {replicas: 2, restartPolicy: OnFailure, @t}}}`},
+		"an MPIJob of a launcher alone": {version: "v2beta1", kind: "MPIJob", spec: "{mpiReplicaSpecs: {Launcher: {@t}}}"},
+		"an MPIJob without a launcher": {version: "v2beta1", kind: "MPIJob", spec: "{mpiReplicaSpecs: {Worker: {@t}}}",
+			want: []string{"spec.mpiReplicaSpecs: Launcher decides when the job succeeds, and has to be there"}},
+		"two launchers":          {version: "v2beta1", kind: "MPIJob", spec: "{mpiReplicaSpecs: {Launcher: {replicas: 2, @t}}}", want: []string{"spec.mpiReplicaSpecs: Launcher needs replicas: 1"}},
+		"no worker of an MPIJob": {version: "v2beta1", kind: "MPIJob", spec: "{mpiReplicaSpecs: {Launcher: {@t}, Worker: {replicas: 0, @t}}}", want: []string{"spec.mpiReplicaSpecs: Worker needs at least 1 replica"}},
+		"a type that an MPIJob lacks": {version: "v2beta1", kind: "MPIJob", spec: "{mpiReplicaSpecs: {Launcher: {@t}, PS: {@t}}}",
+			want: []string{"spec.mpiReplicaSpecs: types must be Launcher or Worker"}},
+		"a policy that an MPIJob lacks": {version: "v2beta1", kind: "MPIJob", spec: "{mpiReplicaSpecs: {Launcher: {restartPolicy: ExitCode, @t}}}",
+			want: []string{"spec.mpiReplicaSpecs: restartPolicy must be Never or OnFailure"}},
+		"words of MPI that nobody knows": {version: "v2beta1", kind: "MPIJob", spec: "{slotsPerWorker: -1, launcherCreationPolicy: Later, mpiImplementation: Some, sshAuthMountPath: " + strings.Repeat("/", 1025) + ", mpiReplicaSpecs: {Launcher: {@t}}}",
+			want: []string{"spec.launcherCreationPolicy", "spec.mpiImplementation", "spec.slotsPerWorker", "spec.sshAuthMountPath"}},
+		"an MPIJob of the training operator":           {version: "v2beta1", kind: "MPIJob", spec: "{runPolicy: {managedBy: kubeflow.org/training-operator}, mpiReplicaSpecs: {Launcher: {@t}}}", want: []string{"spec.runPolicy.managedBy"}},
+		"a TFJob of the MPI operator":                  {spec: withPolicy("{managedBy: kubeflow.org/mpi-operator}"), want: []string{"spec.runPolicy.managedBy"}},
+		"the longest name of an MPIJob":                {version: "v2beta1", kind: "MPIJob", name: strings.Repeat("x", 54), spec: "{mpiReplicaSpecs: {Launcher: {@t}, Worker: {replicas: 10, @t}}}"},
+		"a name of an MPIJob too long":                 {version: "v2beta1", kind: "MPIJob", name: strings.Repeat("x", 55), spec: "{mpiReplicaSpecs: {Launcher: {@t}}}", want: []string{tooLong}},
+		"a name of an MPIJob too long for its workers": {version: "v2beta1", kind: "MPIJob", name: strings.Repeat("x", 54), spec: "{mpiReplicaSpecs: {Launcher: {@t}, Worker: {replicas: 11, @t}}}", want: []string{tooLong}},
+		"too many of an MPIJob": {version: "v2beta1", kind: "MPIJob", spec: "{mpiReplicaSpecs: {Launcher: {@t}, Worker: {replicas: 10000, @t}}}",
+			want: []string{"spec.mpiReplicaSpecs: must have at most 10000 replicas, which is their sum over all types"}},
+		"a metric that is none": {kind: "PyTorchJob", spec: elastic("{metrics: [{type: 7}]}"), want: []string{}, wantOfGo: []string{"spec.elasticPolicy.metrics"}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -328,7 +350,8 @@ func objectOf(t *testing.T, version, kind, name, spec string) map[string]any {
 	if name == "" {
 		name = "j"
 	}
-	template := fmt.Sprintf("template: {spec: {containers: [{name: %s, image: i}]}}", kindOf(&Job{TypeMeta: metav1.TypeMeta{Kind: kind}}, "").container)
+	container := cmp.Or(kindOf(&Job{TypeMeta: metav1.TypeMeta{Kind: kind}}, "").container, "mpi")
+	template := fmt.Sprintf("template: {spec: {containers: [{name: %s, image: i}]}}", container)
 	manifest := fmt.Sprintf("apiVersion: kubeflow.org/%s\nkind: %s\nmetadata: {name: %s}\nspec: %s\n", version, kind, name, strings.ReplaceAll(spec, "@t", template))
 	data, err := yaml.YAMLToJSON([]byte(manifest))
 	if err != nil {
@@ -362,6 +385,8 @@ func jobOf(t *testing.T, object map[string]any) *Job {
 		return FromXGBoostJob(decoded(t, data, &kubeflowv1.XGBoostJob{}))
 	case "PaddleJob":
 		return FromPaddleJob(decoded(t, data, &kubeflowv1.PaddleJob{}))
+	case "MPIJob":
+		return FromMPIJob(decoded(t, data, &kubeflowv2beta1.MPIJob{}))
 	case "JAXJob":
 		return FromJAXJob(decoded(t, data, &kubeflowv1.JAXJob{}))
 	default:

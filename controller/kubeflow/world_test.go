@@ -41,6 +41,13 @@ type core struct {
 // steady is entropy without chance: the least of all numbers.
 type steady struct{}
 
+// fixedKeys are always the same.
+type fixedKeys struct{}
+
+func (fixedKeys) NewKeys() (private, public []byte, err error) {
+	return []byte("private"), []byte("public"), nil
+}
+
 func (steady) NewUID() types.UID            { panic("nothing is new") }
 func (steady) Between(least, _ int64) int64 { return least }
 
@@ -58,6 +65,7 @@ func (c *core) snapshot(v *view) Snapshot {
 		Job: v.Owner, Version: v.Version, Persisted: v.Persisted, Status: v.Status, Memory: c.memory,
 		Pods: map[string]*corev1.Pod{}, Services: map[string]metav1.Object{},
 		PodGroups: map[string]*schedulingv1alpha1.PodGroup{}, Autoscalers: map[string]metav1.Object{},
+		ConfigMaps: map[string]metav1.Object{}, Secrets: map[string]metav1.Object{},
 		Deleted: v.Deleted, Gone: v.Gone, Terminating: v.Terminating, Current: v.Current, Kept: v.Kept, Checked: v.Checked, Blocked: v.Blocked, Outcomes: v.Outcomes, Options: c.options,
 	}
 	for key, object := range v.Objects {
@@ -73,6 +81,10 @@ func (c *core) snapshot(v *view) Snapshot {
 			s.PodGroups[key.Name] = o
 		case *autoscalingv2.HorizontalPodAutoscaler:
 			s.Autoscalers[key.Name] = o
+		case *corev1.ConfigMap:
+			s.ConfigMaps[key.Name] = o
+		case *corev1.Secret:
+			s.Secrets[key.Name] = o
 		}
 	}
 	return s
@@ -96,6 +108,9 @@ func givenXGBoost(t *testing.T, spec string) *world { return givenOf(t, "v1", "X
 func givenPaddle(t *testing.T, spec string) *world  { return givenOf(t, "v1", "PaddleJob", spec) }
 func givenJAX(t *testing.T, spec string) *world     { return givenOf(t, "v1", "JAXJob", spec) }
 
+// givenMPI is an MPIJob.
+func givenMPI(t *testing.T, spec string) *world { return givenOf(t, "v2beta1", "MPIJob", spec) }
+
 func givenOf(t *testing.T, version, kind, spec string) *world {
 	t.Helper()
 	object := objectOf(t, version, kind, "", spec)
@@ -110,7 +125,7 @@ func newWorld(t *testing.T, job *Job) *world {
 	job.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "lockstep-controller", Subresource: "status"}}
 	c := &core{entropy: steady{}, options: Options{
 		TakeJobs: TakeAll, GangSchedulerName: gangScheduler, SchedulerNames: []string{gangScheduler},
-		Manager: "lockstep-controller", ReconcilePeriod: DefaultReconcilePeriod,
+		Manager: "lockstep-controller", ReconcilePeriod: DefaultReconcilePeriod, Keys: fixedKeys{},
 	}}
 	w := &world{World: jobworld.New[*Job, status](t, job, c), core: c}
 	w.OwnerKind = job.Kind

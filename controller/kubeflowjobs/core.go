@@ -5,14 +5,17 @@ package kubeflowjobs
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"time"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	typedautoscalingv2 "k8s.io/client-go/kubernetes/typed/autoscaling/v2"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
@@ -88,6 +91,7 @@ func optionsOf(config *configv1alpha1.ControllerConfiguration) kubeflow.Options 
 		InitImage:         *jobs.PyTorchInitImage,
 		InitMaxTries:      int(*jobs.PyTorchInitMaxTries),
 		ReconcilePeriod:   jobs.ReconcilerSyncLoopPeriod.Duration,
+		Keys:              ecdsaKeys{rand.Reader},
 	}
 	for _, namespace := range jobs.Namespaces {
 		options.Namespaces[namespace] = true
@@ -119,9 +123,9 @@ func (c *Cores) Start(ctx context.Context) {
 // wait for that.
 func (c *Core) Resource() engine.Resource {
 	return engine.Resource{
-		GroupVersionKind: kubeflowv1.SchemeGroupVersion.WithKind(c.kind.name),
+		GroupVersionKind: c.kind.version.WithKind(c.kind.name),
 		Plural:           c.kind.plural,
-		API:              c.clients.Lockstep.KubeflowV1().RESTClient(),
+		API:              c.kind.client(c.clients.Lockstep),
 		Optional:         true,
 	}
 }
@@ -129,7 +133,7 @@ func (c *Core) Resource() engine.Resource {
 // Kinds are what jobs are made of. Their names are fixed, and the status names no UID: so what
 // was written is remembered.
 func (c *Core) Kinds() []engine.Kind {
-	return []engine.Kind{
+	all := []engine.Kind{
 		{
 			Name: kubeflow.KindPod, Client: adapter.Pods(c.clients.Kube), Informer: c.informers.pods,
 			OwnersOf: c.jobsOf, Delay: pacing.EventDelay, Reduce: reducePod, Remembers: true,
@@ -150,6 +154,22 @@ func (c *Core) Kinds() []engine.Kind {
 			Informer: c.informers.autoscalers, OwnersOf: c.jobsOf, Reduce: reduceToMetadata, Remembers: true,
 		},
 	}
+	if c.kind.files {
+		all = append(all,
+			engine.Kind{
+				Name: kubeflow.KindConfigMap, Client: adapter.ConfigMaps(c.clients.Kube), Informer: c.informers.configMaps,
+				OwnersOf: c.jobsOf, Reduce: reduceToMetadata, Remembers: true,
+			},
+			engine.Kind{
+				Name: kubeflow.KindSecret,
+				Client: engine.ClientOf[*corev1.Secret, *corev1.SecretList](func(namespace string) typedcorev1.SecretInterface {
+					return c.clients.Kube.CoreV1().Secrets(namespace)
+				}),
+				Informer: c.informers.secrets, OwnersOf: c.jobsOf, Reduce: reduceToMetadata, Remembers: true,
+			},
+		)
+	}
+	return all
 }
 
 // jobsOf are the names of the jobs of the kind that an object belongs to: by its controller, or

@@ -19,10 +19,12 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/informing"
 )
 
-// informers cache what jobs of all kinds are made of. Of Services and autoscalers they have
-// nothing but the metadata.
+// informers cache what jobs of all kinds are made of. But of Pods and
+// PodGroups they have nothing but the metadata.
 type informers struct {
 	pods, services, podGroups, autoscalers cache.SharedIndexInformer
+	// configMaps and secrets are those of MPIJobs.
+	configMaps, secrets cache.SharedIndexInformer
 	// start starts them, but for that of PodGroups.
 	start []func(context.Context)
 }
@@ -46,7 +48,13 @@ func newInformers(clients Clients, podGroups cache.SharedIndexInformer) (*inform
 	if i.autoscalers, err = adapter.MetadataInformer(clients.Metadata, autoscalingv2.SchemeGroupVersion.WithResource("horizontalpodautoscalers"), labelled, keysRead...); err != nil {
 		return nil, fmt.Errorf("watching HorizontalPodAutoscalers: %w", err)
 	}
-	for _, informer := range []cache.SharedIndexInformer{i.services, i.autoscalers} {
+	if i.configMaps, err = adapter.MetadataInformer(clients.Metadata, corev1.SchemeGroupVersion.WithResource("configmaps"), labelled, keysRead...); err != nil {
+		return nil, fmt.Errorf("watching ConfigMaps: %w", err)
+	}
+	if i.secrets, err = adapter.MetadataInformer(clients.Metadata, corev1.SchemeGroupVersion.WithResource("secrets"), labelled, keysRead...); err != nil {
+		return nil, fmt.Errorf("watching Secrets: %w", err)
+	}
+	for _, informer := range []cache.SharedIndexInformer{i.services, i.autoscalers, i.configMaps, i.secrets} {
 		i.start = append(i.start, func(ctx context.Context) { go informer.RunWithContext(ctx) })
 	}
 	return i, nil
@@ -55,8 +63,9 @@ func newInformers(clients Clients, podGroups cache.SharedIndexInformer) (*inform
 // keepOfPod and reducePod keep of a Pod what decisions read.
 var keepOfPod, reducePod = informing.Keep(kubeflow.KeepOfPod)
 
-// keysRead are those of the labels and annotations that are read of Services and autoscalers.
+// keysRead are those of the labels and annotations that are read of objects of which nothing but the
+// metadata is.
 var keysRead = []string{kubeflowv1.KeyJobName, kubeflowv1.KeyOperatorName, kubeflow.KeyStart, kubeflow.KeyContent}
 
-// reduceToMetadata keeps what the informers of Services and autoscalers would.
+// reduceToMetadata keeps what the informers of metadata would.
 var reduceToMetadata = adapter.ReduceToMetadata(keysRead...)

@@ -7,9 +7,13 @@ import (
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/client-go/rest"
 
 	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
+	kubeflowv2beta1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v2beta1"
+	"github.com/lockstep-k8s/lockstep/client/clientset/versioned"
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 	"github.com/lockstep-k8s/lockstep/controller/kubeflow"
 )
@@ -19,15 +23,20 @@ type kind struct {
 	name, plural string
 	// operator is the value of the label operator-name of what jobs of the kind are made of.
 	operator string
+	// version is the version of the API, and client reads and writes it.
+	version schema.GroupVersion
+	client  func(versioned.Interface) rest.Interface
 	// replicas is the field of the spec that has them, by type.
 	replicas string
+	// files says that jobs have a ConfigMap and a Secret, too.
+	files bool
 	// decode reads the spec of a job.
 	decode func(metadata metav1.ObjectMeta, spec []byte) (*kubeflow.Job, error)
 }
 
 // kinds are all kinds of jobs. TFJobs of v1alpha2 are stored as those of v1, with a mark.
 func kinds() []kind {
-	return []kind{
+	all := []kind{
 		{
 			name: kubeflowv1.TFJobKind, plural: kubeflowv1.TFJobPlural, operator: "tfjob-controller", replicas: "tfReplicaSpecs",
 			decode: func(metadata metav1.ObjectMeta, spec []byte) (*kubeflow.Job, error) {
@@ -69,6 +78,20 @@ func kinds() []kind {
 			},
 		},
 	}
+	for i := range all {
+		all[i].version = kubeflowv1.SchemeGroupVersion
+		all[i].client = func(client versioned.Interface) rest.Interface { return client.KubeflowV1().RESTClient() }
+	}
+	return append(all, kind{
+		name: kubeflowv2beta1.MPIJobKind, plural: kubeflowv2beta1.MPIJobPlural, operator: "mpi-operator", replicas: "mpiReplicaSpecs", files: true,
+		version: kubeflowv2beta1.SchemeGroupVersion,
+		client:  func(client versioned.Interface) rest.Interface { return client.KubeflowV2beta1().RESTClient() },
+		decode: func(metadata metav1.ObjectMeta, spec []byte) (*kubeflow.Job, error) {
+			job := &kubeflowv2beta1.MPIJob{ObjectMeta: metadata}
+			err := decodeSpec(spec, &job.Spec)
+			return kubeflow.FromMPIJob(job), err
+		},
+	})
 }
 
 // decodeSpec reads a spec. One that can't be read, or would take far more room than the text does,

@@ -102,6 +102,7 @@ func TestAnObjectConcernsTheJobsOfItsKind(t *testing.T) {
 		"by both, which somebody changed":   {object: metav1.ObjectMeta{Labels: labelled("tfjob-controller"), OwnerReferences: controlled("JAXJob")}, want: map[string][]string{"TFJob": {"j"}, "JAXJob": {"k"}}},
 		"an XGBoostJob, by its labels":      {object: metav1.ObjectMeta{Labels: labelled("xgboostjob-controller")}, want: map[string][]string{"XGBoostJob": {"j"}}},
 		"a PaddleJob, by its labels":        {object: metav1.ObjectMeta{Labels: labelled("paddlejob-controller")}, want: map[string][]string{"PaddleJob": {"j"}}},
+		"an MPIJob, by its controller":      {object: metav1.ObjectMeta{OwnerReferences: controlled("MPIJob")}, want: map[string][]string{"MPIJob": {"k"}}},
 		"no job, by a label of another one": {object: metav1.ObjectMeta{Labels: labelled("mxjob-controller")}},
 	}
 	for name, tc := range tests {

@@ -51,7 +51,17 @@ func (c *Core) snapshot(view *view, memory kubeflow.Memory) (kubeflow.Snapshot, 
 	if snapshot.PodGroups, err = engine.Owned[*schedulingv1alpha1.PodGroup](view, kubeflow.KindPodGroup, uid); err != nil {
 		return snapshot, err
 	}
-	snapshot.Autoscalers, err = engine.Owned[metav1.Object](view, kubeflow.KindAutoscaler, uid)
+	if snapshot.Autoscalers, err = engine.Owned[metav1.Object](view, kubeflow.KindAutoscaler, uid); err != nil {
+		return snapshot, err
+	}
+	if c.kind.files {
+		if snapshot.ConfigMaps, err = engine.Owned[metav1.Object](view, kubeflow.KindConfigMap, uid); err != nil {
+			return snapshot, err
+		}
+		if snapshot.Secrets, err = engine.Owned[metav1.Object](view, kubeflow.KindSecret, uid); err != nil {
+			return snapshot, err
+		}
+	}
 	snapshot.Terminating = view.Terminating()
 	return snapshot, err
 }

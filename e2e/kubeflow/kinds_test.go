@@ -6,12 +6,17 @@
 package kubeflow
 
 import (
+	"context"
+	"fmt"
 	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/lockstep-k8s/lockstep/e2e/testbed"
 )
 
-// TestMoreKinds are the lives of XGBoostJobs, PaddleJobs and JAXJobs: what their Pods are told, who
+// TestMoreKinds are the lives of XGBoostJobs, PaddleJobs, JAXJobs and MPIJobs: what their Pods are told, who
 // decides, and what kubectl scales.
 func TestMoreKinds(t *testing.T) {
 	tell(t, map[string]func(t *testing.T){
@@ -45,8 +50,39 @@ func TestMoreKinds(t *testing.T) {
 			scale(t, j, "jaxjob", "3")
 			j.HasPairs(numbered("worker", 3)...).Run().Has("Created Running").End(0, numbered("worker", 3)...).Has("Created !Running Succeeded")
 		},
+		"an MPIJob runs with all its Pods, and is its launcher's": func(t *testing.T) {
+			j := given(t, testbed.MPIJob, "Launcher 1, Worker 2", "runPolicy: {cleanPodPolicy: All}").HasPods("j-launcher", "j-worker-0", "j-worker-1").HasServices("j")
+			wantEnv(t, j, "j-launcher", map[string]string{"OMPI_MCA_orte_default_hostfile": "/etc/mpi/hostfile", "K_MPI_JOB_ROLE": "launcher"})
+			j.Run("j-launcher", "j-worker-0").Has("Created").Run("j-worker-1").Has("Created Running")
+			testbed.Eventually(t, "the workers to be found", func(ctx context.Context) (bool, string, error) {
+				config, err := cluster.Kube.CoreV1().ConfigMaps(j.Namespace).Get(ctx, "j-config", metav1.GetOptions{})
+				if err != nil {
+					return false, "", err
+				}
+				host := "." + "j." + j.Namespace + ".svc"
+				return config.Data["hostfile"] == "j-worker-0"+host+" slots=1\nj-worker-1"+host+" slots=1\n" &&
+					config.Data["discover_hosts.sh"] == "#!/bin/sh\necho j-worker-0"+host+"\necho j-worker-1"+host+"\n", fmt.Sprint(config.Data), nil
+			})
+			secret, err := cluster.Kube.CoreV1().Secrets(j.Namespace).Get(t.Context(), "j-ssh", metav1.GetOptions{})
+			if err != nil || secret.Type != corev1.SecretTypeSSHAuth || len(secret.Data) != 2 {
+				t.Errorf("the Secret is of type %s with %d keys (%v)", secret.Type, len(secret.Data), err)
+			}
+			j.End(0, "j-launcher").Has("Created !Running Succeeded").HasPods("j-launcher").HasServices("j")
+		},
+		"an MPIJob's launcher is tried again, and its workers may fail": func(t *testing.T) {
+			j := given(t, testbed.MPIJob, "Launcher 1 Never, Worker 1", "runPolicy: {backoffLimit: 1}").HasPods("j-launcher", "j-worker-0").Run().Has("Created Running")
+			before := j.UIDs()
+			j.End(1, "j-worker-0").Counts("Worker", counts{Failed: 1}).End(1, "j-launcher").Has("Created Restarting")
+			testbed.Eventually(t, "another launcher", replaced(j, before, "j-launcher"))
+			j.End(1, "j-launcher").Has("Created !Restarting Failed").Counts("Launcher", counts{Failed: 1})
+		},
+		"an MPIJob is suspended and resumed": func(t *testing.T) {
+			j := given(t, testbed.MPIJob, "Launcher 1, Worker 1").HasPods("j-launcher", "j-worker-0").Run().Has("Created Running")
+			j.Change("{spec: {runPolicy: {suspend: true}}}").Has("Created !Running Suspended").HasPods().HasServices()
+			j.Change("{spec: {runPolicy: {suspend: false}}}").HasPods("j-launcher", "j-worker-0").HasServices("j").Run().Has("Created !Suspended Running")
+		},
 		"gangs of all of them are placed": func(t *testing.T) {
-			for kind, replicas := range map[testbed.TrainingKind]string{testbed.XGBoostJob: "Master 1, Worker 2", testbed.PaddleJob: "Worker 3", testbed.JAXJob: "Worker 3"} {
+			for kind, replicas := range map[testbed.TrainingKind]string{testbed.XGBoostJob: "Master 1, Worker 2", testbed.PaddleJob: "Worker 3", testbed.JAXJob: "Worker 3", testbed.MPIJob: "Launcher 1, Worker 2"} {
 				j := cluster.GivenTrainingJob(t, kind, specOf(kind, replicas, "@∞", "runPolicy: {schedulingPolicy: {}}"))
 				if n := j.PodGroup(1).Spec.MinMember; n != 3 {
 					t.Errorf("%d Pods have to start together, want 3", n)

@@ -61,7 +61,7 @@ func tell(t *testing.T, stories map[string]func(t *testing.T)) {
 // fields are those of a spec that hold replicas, by kind.
 var fields = map[testbed.TrainingKind]string{
 	testbed.TFJob: "tfReplicaSpecs", testbed.TFJobV1alpha2: "tfReplicaSpecs", testbed.PyTorchJob: "pytorchReplicaSpecs",
-	testbed.XGBoostJob: "xgbReplicaSpecs", testbed.PaddleJob: "paddleReplicaSpecs", testbed.JAXJob: "jaxReplicaSpecs",
+	testbed.XGBoostJob: "xgbReplicaSpecs", testbed.PaddleJob: "paddleReplicaSpecs", testbed.JAXJob: "jaxReplicaSpecs", testbed.MPIJob: "mpiReplicaSpecs",
 }
 
 // given makes a job j in a namespace of its own, of replicas such as "Worker 4 OnFailure, PS 2":

@@ -17,8 +17,10 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 
 	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
+	kubeflowv2beta1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v2beta1"
 	"github.com/lockstep-k8s/lockstep/e2e/testbed"
 )
 
@@ -79,13 +81,17 @@ func (e trainingEnding) reached(s *kubeflowv1.JobStatus) bool {
 // trainingStatuses are those of the training jobs of a namespace, whatever their kinds.
 func trainingStatuses(ctx context.Context, namespace string) ([]kubeflowv1.JobStatus, error) {
 	var all []kubeflowv1.JobStatus
+	resources := map[string]rest.Interface{kubeflowv2beta1.MPIJobPlural: cluster.Lockstep.KubeflowV2beta1().RESTClient()}
 	for _, plural := range kubeflowv1.Plurals() {
+		resources[plural] = cluster.Lockstep.KubeflowV1().RESTClient()
+	}
+	for plural, client := range resources {
 		var list struct {
 			Items []struct {
 				Status kubeflowv1.JobStatus `json:"status"`
 			} `json:"items"`
 		}
-		data, err := cluster.Lockstep.KubeflowV1().RESTClient().Get().Namespace(namespace).Resource(plural).DoRaw(ctx)
+		data, err := client.Get().Namespace(namespace).Resource(plural).DoRaw(ctx)
 		if err != nil {
 			return nil, err
 		}

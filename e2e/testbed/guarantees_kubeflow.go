@@ -87,7 +87,7 @@ const keyTrainingStart = "kubeflow.lockstep.dev/start"
 // trainingRunOf is what a Pod is made for; false if it is of no job.
 func trainingRunOf(pod *corev1.Pod) (trainingRun, bool) {
 	owner := metav1.GetControllerOf(pod)
-	if owner == nil || !kubeflowv1.IsJob(schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind)) {
+	if owner == nil || schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).Group != kubeflowv1.GroupName {
 		return trainingRun{}, false
 	}
 	number := func(text string) int {

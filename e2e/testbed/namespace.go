@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
+	kubeflowv2beta1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v2beta1"
 )
 
 // Namespace makes a namespace for one test. When the test ends, it says what was
@@ -81,7 +82,7 @@ func (c *Cluster) dump(ctx context.Context, namespace string) string {
 		{"get", "frameworks,podgroups", "-n", namespace, "-o", "yaml"},
 		// Not every cluster has them.
 		{"get", "jobs.batch.volcano.sh,commands.bus.volcano.sh", "-n", namespace, "-o", "yaml", "--ignore-not-found"},
-		{"get", strings.Join(kubeflowv1.Plurals(), "."+kubeflowv1.GroupName+",") + "." + kubeflowv1.GroupName, "-n", namespace, "-o", "yaml", "--ignore-not-found"},
+		{"get", strings.Join(append(kubeflowv1.Plurals(), kubeflowv2beta1.MPIJobPlural), "."+kubeflowv1.GroupName+",") + "." + kubeflowv1.GroupName, "-n", namespace, "-o", "yaml", "--ignore-not-found"},
 		{"get", "events", "-n", namespace, "--sort-by=.lastTimestamp"},
 	} {
 		out, err := c.Kubectl(ctx, args...)

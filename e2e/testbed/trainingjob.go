@@ -24,6 +24,7 @@ import (
 
 	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
 	kubeflowv1alpha2 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1alpha2"
+	kubeflowv2beta1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v2beta1"
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 )
 
@@ -42,6 +43,7 @@ var (
 	XGBoostJob    = TrainingKind{kubeflowv1.SchemeGroupVersion.Version, kubeflowv1.XGBoostJobKind, "xgboostjobs", "xgboost"}
 	PaddleJob     = TrainingKind{kubeflowv1.SchemeGroupVersion.Version, kubeflowv1.PaddleJobKind, "paddlejobs", "paddle"}
 	JAXJob        = TrainingKind{kubeflowv1.SchemeGroupVersion.Version, kubeflowv1.JAXJobKind, "jaxjobs", "jax"}
+	MPIJob        = TrainingKind{kubeflowv2beta1.SchemeGroupVersion.Version, kubeflowv2beta1.MPIJobKind, "mpijobs", "mpi"}
 )
 
 // TrainingJob is a training job of a test.
@@ -49,7 +51,7 @@ type TrainingJob struct {
 	trackedJob[kubeflowv1.JobStatus]
 
 	kind TrainingKind
-	// client knows the job by v1.
+	// client knows the job by the version that is stored.
 	client dynamic.ResourceInterface
 }
 
@@ -67,7 +69,7 @@ func (c *Cluster) GivenTrainingJob(t testing.TB, kind TrainingKind, spec string)
 // The Pods go to the nodes of a room if there is one.
 func (c *Cluster) CreateTrainingJob(t testing.TB, namespace string, kind TrainingKind, name, spec string, room *Room) *TrainingJob {
 	t.Helper()
-	j := &TrainingJob{kind: kind, client: c.trainingJobs(t, namespace, kind, kubeflowv1.SchemeGroupVersion.Version)}
+	j := &TrainingJob{kind: kind, client: c.trainingJobs(t, namespace, kind, kind.storedVersion())}
 	j.Namespace, j.Name, j.t, j.cluster, j.describe = namespace, name, t, c, describeTraining
 	list, err := j.client.List(t.Context(), metav1.ListOptions{})
 	if err != nil {
@@ -80,6 +82,14 @@ func (c *Cluster) CreateTrainingJob(t testing.TB, namespace string, kind Trainin
 	}
 	j.UID = created.GetUID()
 	return j
+}
+
+// storedVersion is the version by which jobs of the kind are followed.
+func (k TrainingKind) storedVersion() string {
+	if k == MPIJob {
+		return k.version
+	}
+	return kubeflowv1.SchemeGroupVersion.Version
 }
 
 // trainingJobs is a client of the jobs of a kind, by a version of the API.

@@ -69,6 +69,11 @@ func complete(file string) error {
 			merge(templateOf(spec, "paddleReplicaSpecs"), replicaTemplate())
 		case "jaxjobs.kubeflow.org":
 			merge(templateOf(spec, "jaxReplicaSpecs"), replicaTemplate())
+		case "mpijobs.kubeflow.org":
+			merge(templateOf(spec, "mpiReplicaSpecs"), replicaTemplate())
+			propertyOf(propertyOf(spec, "runPolicy"), "managedBy")["enum"] = []any{
+				"", kubeflowv1.ManagedByLockstep, kubeflowv1.ManagedByMPIOperator, kubeflowv1.ManagedByMultiKueue,
+			}
 		default:
 			return fmt.Errorf("%s has the CRD %v, of which nothing is known", file, name)
 		}

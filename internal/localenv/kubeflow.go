@@ -7,6 +7,7 @@ import (
 	"context"
 
 	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
+	kubeflowv2beta1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v2beta1"
 )
 
 // InstallKubeflowJobs has the API server serve Kubeflow's training jobs of all kinds, and gives
@@ -14,7 +15,7 @@ import (
 // as long as kubectl waits by itself.
 func (c *Cluster) InstallKubeflowJobs(ctx context.Context) error {
 	var crds []string
-	for _, plural := range kubeflowv1.Plurals() {
+	for _, plural := range append(kubeflowv1.Plurals(), kubeflowv2beta1.MPIJobPlural) {
 		crds = append(crds, "crd/"+plural+"."+kubeflowv1.GroupName)
 	}
 	return c.installKinds(ctx, "kubeflow", crds...)

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	restclient "k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
@@ -124,6 +125,8 @@ func attach(ctx context.Context, sched *kube.Scheduler, own types.NamespacedName
 	}, &grouping{watcher: w, client: others, links: links}, dialects.Rules); err != nil {
 		return err
 	}
+	on, off := links.Names()
+	klog.FromContext(ctx).Info("What is served", "schedulerNames", slices.Sorted(maps.Keys(plugins)), "podGroupsOf", on, "notOf", off)
 	// Before anything is placed.
 	e.rivalry.look(ctx)
 	go e.rivalry.tend(ctx)

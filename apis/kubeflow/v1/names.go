@@ -14,7 +14,8 @@ const (
 	KeyReplicaIndex = "training.kubeflow.org/replica-index"
 	// KeyJobRole is on the Pods whose logs are those of the job.
 	KeyJobRole = "training.kubeflow.org/job-role"
-	// JobRoleMaster is the only value of KeyJobRole.
+	// JobRoleMaster is the only value of KeyJobRole, but for Pods of MPIJobs: theirs is the type
+	// in lower case.
 	JobRoleMaster = "master"
 )
 
@@ -27,6 +28,8 @@ const (
 	ReplicaEvaluator = "Evaluator"
 	// ReplicaLocal is of TFJobs of v1alpha2.
 	ReplicaLocal = "Local"
+	// ReplicaLauncher is of MPIJobs.
+	ReplicaLauncher = "Launcher"
 )
 
 // Values of managedBy: whose a job is.
@@ -34,6 +37,8 @@ const (
 	ManagedByLockstep         = "lockstep.dev/kubeflow"
 	ManagedByTrainingOperator = "kubeflow.org/training-operator"
 	ManagedByMultiKueue       = "kueue.x-k8s.io/multikueue"
+	// ManagedByMPIOperator is of MPIJobs, in the place of the training operator's.
+	ManagedByMPIOperator = "kubeflow.org/mpi-operator"
 )
 
 // CreatedAsV1alpha2 is the mark of TFJobs that were made through v1alpha2.

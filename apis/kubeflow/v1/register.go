@@ -40,7 +40,7 @@ func Resource(resource string) schema.GroupResource {
 	return SchemeGroupVersion.WithResource(resource).GroupResource()
 }
 
-// Plurals are the resources of all kinds of jobs.
+// Plurals are the resources of all kinds of jobs of this version.
 func Plurals() []string {
 	return []string{TFJobPlural, PyTorchJobPlural, XGBoostJobPlural, PaddleJobPlural, JAXJobPlural}
 }

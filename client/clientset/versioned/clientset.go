@@ -14,6 +14,7 @@ import (
 	frameworkcontrollerv1 "github.com/lockstep-k8s/lockstep/client/clientset/versioned/typed/framework/v1"
 	kubeflowv1 "github.com/lockstep-k8s/lockstep/client/clientset/versioned/typed/kubeflow/v1"
 	kubeflowv1alpha2 "github.com/lockstep-k8s/lockstep/client/clientset/versioned/typed/kubeflow/v1alpha2"
+	kubeflowv2beta1 "github.com/lockstep-k8s/lockstep/client/clientset/versioned/typed/kubeflow/v2beta1"
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/client/clientset/versioned/typed/scheduling/v1alpha1"
 	discovery "k8s.io/client-go/discovery"
 	rest "k8s.io/client-go/rest"
@@ -27,6 +28,7 @@ type Interface interface {
 	FrameworkcontrollerV1() frameworkcontrollerv1.FrameworkcontrollerV1Interface
 	KubeflowV1() kubeflowv1.KubeflowV1Interface
 	KubeflowV1alpha2() kubeflowv1alpha2.KubeflowV1alpha2Interface
+	KubeflowV2beta1() kubeflowv2beta1.KubeflowV2beta1Interface
 	SchedulingV1alpha1() schedulingv1alpha1.SchedulingV1alpha1Interface
 }
 
@@ -38,6 +40,7 @@ type Clientset struct {
 	frameworkcontrollerV1 *frameworkcontrollerv1.FrameworkcontrollerV1Client
 	kubeflowV1            *kubeflowv1.KubeflowV1Client
 	kubeflowV1alpha2      *kubeflowv1alpha2.KubeflowV1alpha2Client
+	kubeflowV2beta1       *kubeflowv2beta1.KubeflowV2beta1Client
 	schedulingV1alpha1    *schedulingv1alpha1.SchedulingV1alpha1Client
 }
 
@@ -64,6 +67,11 @@ func (c *Clientset) KubeflowV1() kubeflowv1.KubeflowV1Interface {
 // KubeflowV1alpha2 retrieves the KubeflowV1alpha2Client
 func (c *Clientset) KubeflowV1alpha2() kubeflowv1alpha2.KubeflowV1alpha2Interface {
 	return c.kubeflowV1alpha2
+}
+
+// KubeflowV2beta1 retrieves the KubeflowV2beta1Client
+func (c *Clientset) KubeflowV2beta1() kubeflowv2beta1.KubeflowV2beta1Interface {
+	return c.kubeflowV2beta1
 }
 
 // SchedulingV1alpha1 retrieves the SchedulingV1alpha1Client
@@ -135,6 +143,10 @@ func NewForConfigAndClient(c *rest.Config, httpClient *http.Client) (*Clientset,
 	if err != nil {
 		return nil, err
 	}
+	cs.kubeflowV2beta1, err = kubeflowv2beta1.NewForConfigAndClient(&configShallowCopy, httpClient)
+	if err != nil {
+		return nil, err
+	}
 	cs.schedulingV1alpha1, err = schedulingv1alpha1.NewForConfigAndClient(&configShallowCopy, httpClient)
 	if err != nil {
 		return nil, err
@@ -165,6 +177,7 @@ func New(c rest.Interface) *Clientset {
 	cs.frameworkcontrollerV1 = frameworkcontrollerv1.New(c)
 	cs.kubeflowV1 = kubeflowv1.New(c)
 	cs.kubeflowV1alpha2 = kubeflowv1alpha2.New(c)
+	cs.kubeflowV2beta1 = kubeflowv2beta1.New(c)
 	cs.schedulingV1alpha1 = schedulingv1alpha1.New(c)
 
 	cs.DiscoveryClient = discovery.NewDiscoveryClient(c)

@@ -2,12 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command rollcall is a process of a distributed job that does nothing but find all the
-// others, by what the plugins of a Volcano Job tell it. It ends when all have been found,
+// others, by what the plugins of a Volcano Job tell it, or an MPIJob. It ends when all have been found,
 // with exit code 0, or says who is missing.
 //
 //	rollcall tensorflow   by TF_CONFIG: workers call all parameter servers
 //	rollcall pytorch      by MASTER_ADDR and RANK: all call the first
-//	rollcall mpi          by MPI_HOST: logs in to all hosts with the keys of plugin ssh
+//	rollcall mpi          by MPI_HOST: logs in to all hosts with the keys of plugin ssh; in an
+//	                      MPIJob, by the file of hosts of OpenMPI
 //	rollcall sshd         lets those log in that have the keys, until it is ended
 package main
 
@@ -43,6 +44,9 @@ func run(ctx context.Context, args []string, getenv func(string) string) error {
 	case "pytorch":
 		return pytorch(ctx, getenv, listen)
 	case "mpi":
+		if file := getenv("OMPI_MCA_orte_default_hostfile"); file != "" {
+			return mpiByFile(ctx, file, sshFolder)
+		}
 		return mpi(ctx, getenv("MPI_HOST"), sshFolder)
 	case "sshd":
 		return serveSSH(context.Background(), sshFolder, listen)

@@ -22,7 +22,8 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// sshFolder is where plugin ssh has put the keys and what ssh has to know of the hosts.
+// sshFolder is where plugin ssh has put the keys and what ssh has to know of the hosts, or where an
+// MPIJob has its keys.
 const sshFolder = "/root/.ssh"
 
 // mpi logs in to each host as mpirun does, and asks for its name.
@@ -30,13 +31,9 @@ func mpi(ctx context.Context, hosts, folder string) error {
 	if hosts == "" {
 		return errors.New("MPI_HOST is empty")
 	}
-	key, err := os.ReadFile(filepath.Join(folder, "id_rsa"))
+	signer, err := readKey(folder)
 	if err != nil {
 		return err
-	}
-	signer, err := ssh.ParsePrivateKey(key)
-	if err != nil {
-		return fmt.Errorf("reading id_rsa: %w", err)
 	}
 	config, err := readConfig(filepath.Join(folder, "config"))
 	if err != nil {
@@ -58,6 +55,53 @@ func mpi(ctx context.Context, hosts, folder string) error {
 		log.Printf("logged in to %s", said)
 	}
 	return nil
+}
+
+// mpiByFile is mpi for the hosts of a file that OpenMPI reads, each with its slots, by the names that
+// they have there.
+func mpiByFile(ctx context.Context, hostFile, folder string) error {
+	content, err := os.ReadFile(hostFile)
+	if err != nil {
+		return err
+	}
+	signer, err := readKey(folder)
+	if err != nil {
+		return err
+	}
+	n := 0
+	for line := range strings.Lines(string(content)) {
+		host, slots, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if !strings.HasPrefix(slots, "slots=") {
+			return fmt.Errorf("a line of %s is %q, want a host and its slots", hostFile, line)
+		}
+		name, _, _ := strings.Cut(host, ".")
+		said, err := askUntil(ctx, net.JoinHostPort(host, "22"), signer)
+		if err != nil {
+			return fmt.Errorf("logging in to %s: %w", host, err)
+		}
+		if said != name {
+			return fmt.Errorf("%s says that its name is %q, want %q", host, said, name)
+		}
+		log.Printf("logged in to %s", said)
+		n++
+	}
+	if n == 0 {
+		return fmt.Errorf("%s names no hosts", hostFile)
+	}
+	return nil
+}
+
+// readKey reads the private key of ssh.
+func readKey(folder string) (ssh.Signer, error) {
+	key, err := os.ReadFile(filepath.Join(folder, "id_rsa"))
+	if err != nil {
+		return nil, err
+	}
+	signer, err := ssh.ParsePrivateKey(key)
+	if err != nil {
+		return nil, fmt.Errorf("reading id_rsa: %w", err)
+	}
+	return signer, nil
 }
 
 // readConfig reads where the hosts of a configuration of ssh are, by their short names.

@@ -22,6 +22,7 @@ import (
 	busv1alpha1 "github.com/lockstep-k8s/lockstep/apis/bus/v1alpha1"
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
+	kubeflowv2beta1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v2beta1"
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 )
 
@@ -66,6 +67,7 @@ func resources() []Resource {
 		{GroupVersionResource: kubeflowv1.SchemeGroupVersion.WithResource(kubeflowv1.XGBoostJobPlural), Kind: kubeflowv1.XGBoostJobKind, Type: (*kubeflowv1.XGBoostJob)(nil)},
 		{GroupVersionResource: kubeflowv1.SchemeGroupVersion.WithResource(kubeflowv1.PaddleJobPlural), Kind: kubeflowv1.PaddleJobKind, Type: (*kubeflowv1.PaddleJob)(nil)},
 		{GroupVersionResource: kubeflowv1.SchemeGroupVersion.WithResource(kubeflowv1.JAXJobPlural), Kind: kubeflowv1.JAXJobKind, Type: (*kubeflowv1.JAXJob)(nil)},
+		{GroupVersionResource: kubeflowv2beta1.SchemeGroupVersion.WithResource(kubeflowv2beta1.MPIJobPlural), Kind: kubeflowv2beta1.MPIJobKind, Type: (*kubeflowv2beta1.MPIJob)(nil)},
 		{GroupVersionResource: autoscalingv2.SchemeGroupVersion.WithResource("horizontalpodautoscalers"), Kind: "HorizontalPodAutoscaler", Type: (*autoscalingv2.HorizontalPodAutoscaler)(nil)},
 		{GroupVersionResource: schedulingv1alpha1.SchemeGroupVersion.WithResource("podgroups"), Kind: "PodGroup", Type: (*schedulingv1alpha1.PodGroup)(nil)},
 	}

@@ -31,6 +31,21 @@ func (l *Links) AreOn(d Dialect) bool {
 	return d == Own || l != nil && l.on.Has(d)
 }
 
+// Names are the API groups of the dialects that are on and have a kind, in the order in which they
+// count, and of those that are off.
+func (l *Links) Names() (on, off []string) {
+	for d := range dialects {
+		switch {
+		case d == Rules:
+		case l.AreOn(d):
+			on = append(on, d.Kind().Group)
+		default:
+			off = append(off, d.Kind().Group)
+		}
+	}
+	return on, off
+}
+
 // KeyOf is the key of the gang that a Pod names. The bool is false if it names none. If it names
 // several, the first dialect counts, in the order of their constants. Whether the Pod is a member
 // depends on the group, see Group.HasMember; whether this scheduler places it, on its

@@ -18,6 +18,8 @@ import (
 	fakekubeflowv1 "github.com/lockstep-k8s/lockstep/client/clientset/versioned/typed/kubeflow/v1/fake"
 	kubeflowv1alpha2 "github.com/lockstep-k8s/lockstep/client/clientset/versioned/typed/kubeflow/v1alpha2"
 	fakekubeflowv1alpha2 "github.com/lockstep-k8s/lockstep/client/clientset/versioned/typed/kubeflow/v1alpha2/fake"
+	kubeflowv2beta1 "github.com/lockstep-k8s/lockstep/client/clientset/versioned/typed/kubeflow/v2beta1"
+	fakekubeflowv2beta1 "github.com/lockstep-k8s/lockstep/client/clientset/versioned/typed/kubeflow/v2beta1/fake"
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/client/clientset/versioned/typed/scheduling/v1alpha1"
 	fakeschedulingv1alpha1 "github.com/lockstep-k8s/lockstep/client/clientset/versioned/typed/scheduling/v1alpha1/fake"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -156,6 +158,11 @@ func (c *Clientset) KubeflowV1() kubeflowv1.KubeflowV1Interface {
 // KubeflowV1alpha2 retrieves the KubeflowV1alpha2Client
 func (c *Clientset) KubeflowV1alpha2() kubeflowv1alpha2.KubeflowV1alpha2Interface {
 	return &fakekubeflowv1alpha2.FakeKubeflowV1alpha2{Fake: &c.Fake}
+}
+
+// KubeflowV2beta1 retrieves the KubeflowV2beta1Client
+func (c *Clientset) KubeflowV2beta1() kubeflowv2beta1.KubeflowV2beta1Interface {
+	return &fakekubeflowv2beta1.FakeKubeflowV2beta1{Fake: &c.Fake}
 }
 
 // SchedulingV1alpha1 retrieves the SchedulingV1alpha1Client

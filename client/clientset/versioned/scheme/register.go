@@ -11,6 +11,7 @@ import (
 	frameworkcontrollerv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
 	kubeflowv1alpha2 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1alpha2"
+	kubeflowv2beta1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v2beta1"
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	v1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	runtime "k8s.io/apimachinery/pkg/runtime"
@@ -28,6 +29,7 @@ var localSchemeBuilder = runtime.SchemeBuilder{
 	frameworkcontrollerv1.AddToScheme,
 	kubeflowv1.AddToScheme,
 	kubeflowv1alpha2.AddToScheme,
+	kubeflowv2beta1.AddToScheme,
 	schedulingv1alpha1.AddToScheme,
 }
 

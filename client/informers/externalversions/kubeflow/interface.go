@@ -9,6 +9,7 @@ import (
 	internalinterfaces "github.com/lockstep-k8s/lockstep/client/informers/externalversions/internalinterfaces"
 	v1 "github.com/lockstep-k8s/lockstep/client/informers/externalversions/kubeflow/v1"
 	v1alpha2 "github.com/lockstep-k8s/lockstep/client/informers/externalversions/kubeflow/v1alpha2"
+	v2beta1 "github.com/lockstep-k8s/lockstep/client/informers/externalversions/kubeflow/v2beta1"
 )
 
 // Interface provides access to each of this group's versions.
@@ -17,6 +18,8 @@ type Interface interface {
 	V1() v1.Interface
 	// V1alpha2 provides access to shared informers for resources in V1alpha2.
 	V1alpha2() v1alpha2.Interface
+	// V2beta1 provides access to shared informers for resources in V2beta1.
+	V2beta1() v2beta1.Interface
 }
 
 type group struct {
@@ -38,4 +41,9 @@ func (g *group) V1() v1.Interface {
 // V1alpha2 returns a new v1alpha2.Interface.
 func (g *group) V1alpha2() v1alpha2.Interface {
 	return v1alpha2.New(g.factory, g.namespace, g.tweakListOptions)
+}
+
+// V2beta1 returns a new v2beta1.Interface.
+func (g *group) V2beta1() v2beta1.Interface {
+	return v2beta1.New(g.factory, g.namespace, g.tweakListOptions)
 }

@@ -1,0 +1,171 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kubeflow
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+
+	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
+	kubeflowv2beta1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v2beta1"
+	"github.com/lockstep-k8s/lockstep/controller/jobpods"
+)
+
+// An MPIJob is its launcher's: the job runs when the launcher and all workers do, and ends with the
+// launcher. Workers that fail decide nothing, unless one was evicted. The launcher is tried again as
+// the batch/v1 Job would that the MPI operator makes of it: as often as the backoffLimit says, by
+// default defaultTries times.
+const defaultTries = 6
+
+// validateMPI looks at what only MPIJobs have.
+func validateMPI(spec *Spec, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for _, replicas := range spec.Replicas {
+		if policy := replicas.RestartPolicy; policy == kubeflowv1.RestartAlways || policy == kubeflowv1.RestartExitCode {
+			errs = append(errs, field.Invalid(path.Child("mpiReplicaSpecs"), nil, "restartPolicy must be Never or OnFailure"))
+			break
+		}
+	}
+	mpi := spec.MPI
+	if mpi == nil {
+		return append(errs, field.Required(path, "nothing is said of MPI"))
+	}
+	errs = append(errs, jobpods.AtLeast(path.Child("slotsPerWorker"), int64(mpi.SlotsPerWorker), 0)...)
+	if n := len(mpi.SSHAuthMountPath); n > maxMountPath {
+		errs = append(errs, field.TooLong(path.Child("sshAuthMountPath"), "", maxMountPath))
+	}
+	switch mpi.LauncherCreationPolicy {
+	case kubeflowv2beta1.LauncherCreationPolicyAtStartup, kubeflowv2beta1.LauncherCreationPolicyWaitForWorkersReady:
+	default:
+		errs = append(errs, field.NotSupported(path.Child("launcherCreationPolicy"), mpi.LauncherCreationPolicy,
+			[]kubeflowv2beta1.LauncherCreationPolicy{kubeflowv2beta1.LauncherCreationPolicyAtStartup, kubeflowv2beta1.LauncherCreationPolicyWaitForWorkersReady}))
+	}
+	switch mpi.Implementation {
+	case kubeflowv2beta1.MPIImplementationOpenMPI, kubeflowv2beta1.MPIImplementationIntel, kubeflowv2beta1.MPIImplementationMPICH:
+	default:
+		errs = append(errs, field.NotSupported(path.Child("mpiImplementation"), mpi.Implementation,
+			[]kubeflowv2beta1.MPIImplementation{kubeflowv2beta1.MPIImplementationOpenMPI, kubeflowv2beta1.MPIImplementationIntel, kubeflowv2beta1.MPIImplementationMPICH}))
+	}
+	return errs
+}
+
+// maxMountPath bounds the folder of the keys, as in the CRD.
+const maxMountPath = 1024
+
+// isLauncher says whether a Pod of this name would be the launcher of an MPIJob.
+func (d *decision) isLauncher(name string) bool {
+	t, _ := d.kind.placeNamed(d.Job, name)
+	return t != "" && d.kind.isUnnumbered(t)
+}
+
+// launchesLater says whether the launcher is made only when all workers are ready. A gang that it
+// belonged to would wait for it, and it for the gang.
+func (b *builder) launchesLater() bool {
+	mpi := b.job.Spec.MPI
+	return mpi != nil && mpi.LauncherCreationPolicy == kubeflowv2beta1.LauncherCreationPolicyWaitForWorkersReady
+}
+
+// waitsForWorkers says whether the launcher has to wait for workers. Nobody waits for one that has
+// ended.
+func (d *decision) waitsForWorkers() bool {
+	if !d.builder.launchesLater() {
+		return false
+	}
+	for _, r := range d.replicas {
+		for index := range r.number {
+			if !r.launches && !r.record.ended(index) && !isReady(r.pods[index]) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// isReady says whether a Pod runs and is ready.
+func isReady(pod *corev1.Pod) bool {
+	if !runs(pod) {
+		return false
+	}
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodReady {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+// allRun says whether the launcher and all workers run.
+func (d *decision) allRun() bool {
+	for _, r := range d.replicas {
+		if r.counts.active < r.number {
+			return false
+		}
+	}
+	return true
+}
+
+// isLaunchedAnew says whether another Pod takes the place of one of an MPIJob that has failed: of a
+// launcher that has tries left, and of a worker by its policy, unless it was evicted.
+func (d *decision) isLaunchedAnew(r *replicas, pod *corev1.Pod) bool {
+	if r.launches {
+		return int64(r.record.restarts)+int64(jobpods.Restarts(pod))+1 <= int64(d.tries())
+	}
+	return r.policy == kubeflowv1.RestartOnFailure && !isEvicted(pod)
+}
+
+// tries are how often the launcher may fail and be tried again.
+func (d *decision) tries() int32 { return ptr.Deref(d.Job.Spec.RunPolicy.BackoffLimit, defaultTries) }
+
+func isEvicted(pod *corev1.Pod) bool { return pod.Status.Reason == "Evicted" }
+
+// noteLostWorker notes that a worker has failed for good. One that was evicted fails the job.
+func (d *decision) noteLostWorker(pod *corev1.Pod) {
+	if d.evicted == "" && isEvicted(pod) {
+		d.evicted = "Worker " + pod.Name + " was evicted"
+	}
+}
+
+// overTries says that the containers of the launcher were restarted too often, which the kubelet does
+// in place. Empty if not.
+func (d *decision) overTries() string {
+	for _, r := range d.replicas {
+		if !r.launches || r.policy == kubeflowv1.RestartNever {
+			continue
+		}
+		n := int64(r.record.restarts)
+		if pod := r.pods[0]; pod != nil && pod.Status.Phase == corev1.PodRunning && !r.record.restarting.Has(0) && !r.record.ended(0) {
+			n += int64(jobpods.Restarts(pod))
+		}
+		if n > 0 && n >= int64(d.tries()) {
+			return fmt.Sprintf("%sthe launcher was restarted %d times, backoffLimit is %d", limitReached, n, d.tries())
+		}
+	}
+	return ""
+}
+
+// jobServiceName, configName and secretName are the names of what all Pods of an MPIJob share.
+func jobServiceName(job *Job) string { return job.Name }
+func configName(job *Job) string     { return job.Name + "-config" }
+func secretName(job *Job) string     { return job.Name + "-ssh" }
+
+// planJobService makes the Service of a start, by which the Pods find each other. It says whether it is
+// there.
+func (d *decision) planJobService() bool {
+	have := d.Services[jobServiceName(d.Job)]
+	switch {
+	case have == nil || d.isGone(have.GetUID()):
+		start, b := d.next.Starts, d.builder
+		d.create(KindService, jobServiceName(d.Job), d.content(), func() (metav1.Object, error) { return b.jobService(start), nil })
+		return false
+	case startOf(have) < d.next.Starts:
+		d.remove(KindService, have)
+		return false
+	default:
+		return have.GetDeletionTimestamp() == nil
+	}
+}

@@ -1,0 +1,241 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kubeflow
+
+import (
+	"crypto/ecdsa"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/pem"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
+	kubeflowv2beta1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v2beta1"
+	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
+	"github.com/lockstep-k8s/lockstep/controller/jobpods"
+)
+
+// KeyMaker makes pairs of keys for ssh. It is handed in, because what decides draws no random
+// numbers.
+type KeyMaker interface {
+	// NewKeys returns a pair that was never returned before, as EncodeKeys writes it.
+	NewKeys() (private, public []byte, err error)
+}
+
+// EncodeKeys writes a pair of keys on the curve P-521 as ssh reads it: the private one as SEC 1 in
+// PEM, the public one as a line of authorized_keys.
+func EncodeKeys(key *ecdsa.PrivateKey) (private, public []byte, err error) {
+	der, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		return nil, nil, fmt.Errorf("writing the private key: %w", err)
+	}
+	point, err := key.PublicKey.ECDH()
+	if err != nil {
+		return nil, nil, fmt.Errorf("writing the public key: %w", err)
+	}
+	// RFC 5656, section 3.1: the name of the format, that of the curve, and the point, each with its
+	// length before it.
+	const format, curve = "ecdsa-sha2-nistp521", "nistp521"
+	var blob []byte
+	for _, part := range [][]byte{[]byte(format), []byte(curve), point.Bytes()} {
+		blob = binary.BigEndian.AppendUint32(blob, uint32(len(part)))
+		blob = append(blob, part...)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}), []byte(format + " " + base64.StdEncoding.EncodeToString(blob) + "\n"), nil
+}
+
+// Keys of the ConfigMap and the Secret, and the files that they become.
+const (
+	hostFileName      = "hostfile"
+	discoverHostsName = "discover_hosts.sh"
+	sshPublicKey      = "ssh-publickey"
+)
+
+// maxHosts bounds what a ConfigMap says of hosts, in bytes: the API server takes 1 MiB.
+const maxHosts = 1<<20 - 4<<10
+
+// host is where a Pod of an MPIJob is reached by ssh.
+func (b *builder) host(t string, index int32) string {
+	return b.kind.objectName(b.job, t, index) + "." + b.job.Name + "." + b.job.Namespace + ".svc"
+}
+
+// renderHostFile lists the hosts on which processes are launched, each with its slots, as the MPI of the
+// job reads them.
+func (b *builder) renderHostFile() string {
+	var file strings.Builder
+	mpi := b.job.Spec.MPI
+	add := func(t string, index int32) {
+		file.WriteString(b.host(t, index))
+		if mpi.Implementation == kubeflowv2beta1.MPIImplementationOpenMPI {
+			file.WriteString(" slots=")
+		} else {
+			file.WriteString(":")
+		}
+		file.WriteString(strconv.Itoa(int(mpi.SlotsPerWorker)))
+		file.WriteString("\n")
+	}
+	if mpi.RunLauncherAsWorker {
+		add(kubeflowv1.ReplicaLauncher, 0)
+	}
+	if worker := typeIn(b.types, kubeflowv1.ReplicaWorker); worker != nil {
+		for index := range worker.number {
+			add(worker.name, index)
+		}
+	}
+	return file.String()
+}
+
+// discoverHosts is a script that prints the hosts of workers that run, for launchers whose workers come
+// and go.
+func (b *builder) discoverHosts(running jobpods.Indexes) string {
+	var script strings.Builder
+	script.WriteString("#!/bin/sh\n")
+	add := func(t string, index int32) {
+		script.WriteString("echo ")
+		script.WriteString(b.host(t, index))
+		script.WriteString("\n")
+	}
+	if b.job.Spec.MPI.RunLauncherAsWorker {
+		add(kubeflowv1.ReplicaLauncher, 0)
+	}
+	for index := range running {
+		if running.Has(int32(index)) {
+			add(kubeflowv1.ReplicaWorker, int32(index))
+		}
+	}
+	return script.String()
+}
+
+// tooManyHosts says what the launcher would be told that no ConfigMap holds. Empty if all is well.
+func (b *builder) tooManyHosts() string {
+	if n := 2 * len(b.hostFile()); n > maxHosts {
+		return fmt.Sprintf("spec.%s: the lists of hosts would have %d bytes, and may have %d: use a shorter name, or fewer replicas", b.kind.field, n, maxHosts)
+	}
+	return ""
+}
+
+// hostsDigest tells two ConfigMaps apart that say different things of hosts.
+func (b *builder) hostsDigest(running jobpods.Indexes) string {
+	sum := sha256.Sum256([]byte(b.hostFile() + "\x00" + running.String()))
+	return hex.EncodeToString(sum[:6])
+}
+
+// config is the ConfigMap that tells the launcher of the hosts.
+func (b *builder) config(running jobpods.Indexes, start int32) *corev1.ConfigMap {
+	config := &corev1.ConfigMap{
+		ObjectMeta: b.metadata(configName(b.job), start),
+		Data:       map[string]string{hostFileName: b.hostFile(), discoverHostsName: b.discoverHosts(running)},
+	}
+	config.Labels = b.jobLabels()
+	config.Annotations[KeyContent] = b.hostsDigest(running)
+	return config
+}
+
+// secret holds the keys by which the Pods log into each other.
+func (b *builder) secret(start int32) (*corev1.Secret, error) {
+	private, public, err := b.options.Keys.NewKeys()
+	if err != nil {
+		return nil, fmt.Errorf("making the keys of ssh: %w", err)
+	}
+	secret := &corev1.Secret{
+		ObjectMeta: b.metadata(secretName(b.job), start),
+		Type:       corev1.SecretTypeSSHAuth,
+		Data:       map[string][]byte{corev1.SSHAuthPrivateKey: private, sshPublicKey: public},
+	}
+	secret.Labels = b.jobLabels()
+	return secret, nil
+}
+
+// jobService makes the Service of a start, which gives all Pods their names. Those that are not ready
+// have one if the launcher, which may not be ready, works, too.
+func (b *builder) jobService(start int32) *corev1.Service {
+	service := &corev1.Service{
+		ObjectMeta: b.metadata(jobServiceName(b.job), start),
+		Spec: corev1.ServiceSpec{
+			ClusterIP:                corev1.ClusterIPNone,
+			Selector:                 b.jobLabels(),
+			PublishNotReadyAddresses: b.job.Spec.MPI.RunLauncherAsWorker,
+		},
+	}
+	service.Labels = b.jobLabels()
+	return service
+}
+
+// planMPI makes the ConfigMap and the Secret of an MPIJob, which stay for as long as the job does, and
+// has the first follow the workers that run. It says whether both are there.
+func (d *decision) planMPI() bool {
+	if !d.kind.launches {
+		return true
+	}
+	d.memory.hostsTold = d.Memory.hostsTold
+	running, start, b := d.runningWorkers(), d.next.Starts, d.builder
+	config, secret := d.ConfigMaps[configName(d.Job)], d.Secrets[secretName(d.Job)]
+	all := true
+	if config == nil || d.isGone(config.GetUID()) {
+		all = false
+		d.create(KindConfigMap, configName(d.Job), b.hostsDigest(running), func() (metav1.Object, error) { return b.config(running, start), nil })
+	} else {
+		all = config.GetDeletionTimestamp() == nil
+		d.updateHosts(config, running)
+	}
+	if secret == nil || d.isGone(secret.GetUID()) {
+		all = false
+		d.create(KindSecret, secretName(d.Job), "keys", func() (metav1.Object, error) { return b.secret(start) })
+	} else {
+		all = all && secret.GetDeletionTimestamp() == nil
+	}
+	return all
+}
+
+// create makes an object of the job that is alone of its kind.
+func (d *decision) create(kind, name, content string, build func() (metav1.Object, error)) {
+	d.actIfCurrent(plan.Action{Verb: plan.Create, Kind: kind, Name: name, Owner: d.Job.UID, Content: content, Build: build})
+}
+
+// hostsPeriod is how soon the list of running workers is written again.
+const hostsPeriod = 3 * time.Second
+
+// updateHosts rewrites the ConfigMap if other workers run than it says, or if the spec has changed: not
+// at once for each of a thousand workers that start.
+func (d *decision) updateHosts(config metav1.Object, running jobpods.Indexes) {
+	digest := d.builder.hostsDigest(running)
+	if config.GetAnnotations()[KeyContent] == digest || config.GetDeletionTimestamp() != nil {
+		return
+	}
+	if due := d.memory.hostsTold.Add(hostsPeriod); d.clock.Before(due) {
+		d.wakeAt(due)
+		return
+	}
+	d.memory.hostsTold = d.clock
+	d.actIfCurrent(plan.Action{
+		Verb: plan.Update, Kind: KindConfigMap, Name: config.GetName(), UID: config.GetUID(), Content: digest,
+		Patch: append(jobpods.Annotate(config, KeyContent, digest), plan.Operation{Op: "add", Path: "/data", Value: map[string]string{
+			hostFileName: d.builder.hostFile(), discoverHostsName: d.builder.discoverHosts(running),
+		}}),
+	})
+}
+
+// runningWorkers are those that run and nobody deletes.
+func (d *decision) runningWorkers() jobpods.Indexes {
+	for _, r := range d.replicas {
+		if r.name != kubeflowv1.ReplicaWorker {
+			continue
+		}
+		running := make(jobpods.Indexes, r.number)
+		for index := range r.number {
+			running.Set(index, runs(r.pods[index]))
+		}
+		return running
+	}
+	return nil
+}

@@ -49,9 +49,9 @@ func (g *Gang) isServedBy(more podgroup.Tally) bool {
 		return int(more.Total) >= len(g.Waiting)
 	case needsAny:
 		return true
-	default:
-		return g.Group.HeldBy(g.Placed.Plus(more))
+	case needsMinimum:
 	}
+	return g.Group.HeldBy(g.Placed.Plus(more))
 }
 
 // minima are what the gang needs, for the planner.

@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/klog/v2"
 
@@ -50,15 +49,17 @@ type rivalry struct {
 
 // refuses says whether a gang of a dialect is left to a rival, by the scheduler names of its Pods. A
 // rival of Volcano's name is one of all groups of Volcano: it writes them, whomever their Pods name.
-func (r *rivalry) refuses(d dialect.Dialect, names sets.Set[string]) bool {
-	return r.yields[d] && slices.ContainsFunc(r.contested(), func(name string) bool { return name == volcanoProfile || names.Has(name) })
+func (r *rivalry) refuses(d dialect.Dialect, names []string) bool {
+	return r.yields[d] && slices.ContainsFunc(r.contested(), func(name string) bool { return name == volcanoProfile || slices.Contains(names, name) })
 }
 
-// schedulersOf are the scheduler names of Pods.
-func schedulersOf(pods []*corev1.Pod) sets.Set[string] {
-	names := sets.New[string]()
+// schedulersOf are the scheduler names of Pods, each once.
+func schedulersOf(pods []*corev1.Pod) []string {
+	var names []string
 	for _, pod := range pods {
-		names.Insert(pod.Spec.SchedulerName)
+		if name := pod.Spec.SchedulerName; !slices.Contains(names, name) {
+			names = append(names, name)
+		}
 	}
 	return names
 }

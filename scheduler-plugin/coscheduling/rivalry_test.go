@@ -14,7 +14,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/kubernetes/fake"
 	fwk "k8s.io/kube-scheduler/framework"
 	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
@@ -169,15 +168,15 @@ func TestAPodThatNamesAGangWhileItIsBoundShowsNoRival(t *testing.T) {
 func TestTheGroupsOfARivalAreThoseOfItsName(t *testing.T) {
 	for name, tc := range map[string]struct {
 		rival string
-		pods  sets.Set[string]
+		pods  []string
 		of    dialect.Dialect
 		want  bool
 	}{
-		"Volcano's scheduler":                         {volcanoProfile, sets.New(testScheduler), dialect.Volcano, true},
-		"a rival of the name in the Pods":             {testScheduler, sets.New(testScheduler), dialect.Volcano, true},
-		"a rival of another name":                     {testScheduler, sets.New(volcanoProfile), dialect.Volcano, false},
+		"Volcano's scheduler":                         {volcanoProfile, []string{testScheduler}, dialect.Volcano, true},
+		"a rival of the name in the Pods":             {testScheduler, []string{testScheduler}, dialect.Volcano, true},
+		"a rival of another name":                     {testScheduler, []string{volcanoProfile}, dialect.Volcano, false},
 		"a rival of another name, and there are none": {testScheduler, nil, dialect.Volcano, false},
-		"a group of another dialect":                  {volcanoProfile, sets.New(volcanoProfile), dialect.Own, false},
+		"a group of another dialect":                  {volcanoProfile, []string{volcanoProfile}, dialect.Own, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &rivalry{yields: map[dialect.Dialect]bool{dialect.Volcano: true}}

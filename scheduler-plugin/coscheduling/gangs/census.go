@@ -4,8 +4,9 @@
 package gangs
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
@@ -17,12 +18,13 @@ import (
 // census counts the gang's Pods. Member is the first of them by name, nil if there is none,
 // schedulers are the scheduler names that they name, and ours says whether the group is this
 // scheduler's to tell about.
-func (g *gang) census() (pods dialect.Census, member *corev1.Pod, schedulers sets.Set[string], ours bool) {
-	schedulers = sets.New[string]()
+func (g *gang) census() (pods dialect.Census, member *corev1.Pod, schedulers []string, ours bool) {
 	ours = len(g.members) == 0 && g.rules.Claims != nil && g.rules.Claims(g.key.Dialect)
 	for _, m := range g.members {
 		pods.Add(m.pod)
-		schedulers.Insert(m.pod.Spec.SchedulerName)
+		if name := m.pod.Spec.SchedulerName; !slices.Contains(schedulers, name) {
+			schedulers = append(schedulers, name)
+		}
 		ours = ours || g.rules.Serves(m.pod.Spec.SchedulerName)
 		if member == nil || compareNames(m.pod.Name, member.Name) < 0 {
 			member = m.pod

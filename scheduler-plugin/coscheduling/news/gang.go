@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/podgroup"
@@ -56,8 +55,8 @@ type Gang struct {
 	Census dialect.Census
 	Member *corev1.Pod
 	Theirs bool
-	// Schedulers are the scheduler names of those Pods.
-	Schedulers sets.Set[string]
+	// Schedulers are the scheduler names of those Pods, each once, in no order.
+	Schedulers []string
 
 	// Foreign says that another program has changed the phase since this scheduler wrote it, and
 	// YieldsUntil until when the group's status is left to that, as it has done so before.

@@ -124,7 +124,7 @@ func attach(ctx context.Context, sched *kube.Scheduler, own types.NamespacedName
 		{foreigners: all, dialect: dialect.Native, mode: dialects.Native.Mode, off: nativeOff(), read: dialect.FromNative},
 		{foreigners: all, dialect: dialect.SchedulerPlugins, mode: dialects.SchedulerPlugins.Mode, read: dialect.FromSchedulerPlugins},
 		{foreigners: all, dialect: dialect.Volcano, mode: dialects.Volcano.Mode, profile: volcanoProfile, read: dialect.FromVolcano(tiersOf(dialects.Volcano.Tiers))},
-	}, &grouping{watcher: w, client: others, links: links}, dialects.Rules); err != nil {
+	}, &grouping{watcher: w, client: others, discovery: groups.Discovery(), links: links}, dialects.Rules); err != nil {
 		return err
 	}
 	on, off := links.Names()

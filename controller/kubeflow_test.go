@@ -4,6 +4,7 @@
 package controller_test
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -543,6 +544,34 @@ func TestAPodThatIsRefusedForGoodFailsItsJob(t *testing.T) {
 			t.Errorf("the last condition is %+v, want Failed because of its Pods", last)
 		}
 		c.awaitTraining(t, "good", kubeflowv1.JobRunning)
+	})
+}
+
+// TestAPodThatCanNotBeDeletedIsToldByAReasonOfItsOwn, as users of the training operator know it.
+func TestAPodThatCanNotBeDeletedIsToldByAReasonOfItsOwn(t *testing.T) {
+	withTraining(t, func(t *testing.T, c *cluster) {
+		c.ends = succeed
+		c.server.SetHook(func(r *apiserver.Request) apiserver.Fault {
+			if r.Verb == apiserver.Delete && r.Resource == "pods" {
+				return apiserver.Fault{
+					Before:  time.Millisecond, // Events are named by their time.
+					Refusal: apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, r.Name, errors.New("no right")),
+				}
+			}
+			return apiserver.Fault{}
+		})
+		job := newTFJob(map[string]int32{"Worker": 2})
+		job.Spec.RunPolicy.CleanPodPolicy = ptr.To(kubeflowv1.CleanPodPolicyAll)
+		apiserver.Add(c.server, job)
+		c.awaitTraining(t, "j", kubeflowv1.JobSucceeded)
+		c.pass(time.Minute)
+		reasons := map[string]int{}
+		for _, event := range apiserver.All[corev1.Event](c.server, "ns") {
+			reasons[event.Reason]++
+		}
+		if reasons["FailedDeletePod"] != 1 || reasons["ActionFailed"] != 0 {
+			t.Errorf("the events are %v, want one FailedDeletePod, and no ActionFailed", reasons)
+		}
 	})
 }
 

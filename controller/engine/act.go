@@ -59,15 +59,16 @@ func sortActions(actions []plan.Action) (looks, creations, rest []plan.Action) {
 type tally struct {
 	done     int
 	failures []error
-	// untold says that no condition tells of some of the failures.
-	untold bool
+	// untold is the reason of the event that tells of those failures of which no condition
+	// does: that of the first one. Empty if there are none.
+	untold string
 	left   []plan.Action
 }
 
 func (t *tally) add(other tally) {
 	t.done += other.done
 	t.failures = append(t.failures, other.failures...)
-	t.untold = t.untold || other.untold
+	t.untold = cmp.Or(t.untold, other.untold)
 }
 
 // runBatch runs actions beside each other, as many at first as begin says.
@@ -92,8 +93,9 @@ func (p *pass[O, S]) runBatch(ctx context.Context, actions []plan.Action, begin 
 			if r.err != nil {
 				failedNow[causeOf(r.action, r.err)] = true
 				t.failures = append(t.failures, fmt.Errorf("%s: %w", r.action, r.err))
-				_, told := blockOf(r.action, r.err)
-				t.untold = t.untold || !told
+				if _, told := blockOf(r.action, r.err); !told {
+					t.untold = cmp.Or(t.untold, r.action.Complaint, reasonActionFailed)
+				}
 				p.refuse(r.action, r.err)
 				return
 			}
@@ -114,18 +116,18 @@ func (p *pass[O, S]) runBatch(ctx context.Context, actions []plan.Action, begin 
 	return t
 }
 
-// tellFailures logs what has failed in one line. It tells the user once if there is
-// something that no condition tells.
-func (p *pass[O, S]) tellFailures(ctx context.Context, failures []error, untold bool) {
+// tellFailures logs what has failed in one line. It tells the user once, by an event of the
+// reason untold, if that is not empty: then no condition tells of something.
+func (p *pass[O, S]) tellFailures(ctx context.Context, failures []error, untold string) {
 	if len(failures) == 0 {
 		return
 	}
 	err := summarize(failures)
 	p.owners.metrics.syncErrors.Inc()
 	klog.FromContext(ctx).Error(err, "Requests failed, will be tried again")
-	if untold && p.memory.complaint != reasonActionFailed {
+	if untold != "" && p.memory.complaint != reasonActionFailed {
 		p.memory.complaint = reasonActionFailed
-		p.owners.events.Event(p.owners.reference(p.entry.owner), corev1.EventTypeWarning, reasonActionFailed, err.Error())
+		p.owners.events.Event(p.owners.reference(p.entry.owner), corev1.EventTypeWarning, untold, err.Error())
 	}
 }
 

@@ -129,7 +129,7 @@ func (p *pass[O, S]) look(ctx context.Context, looks []plan.Action) (acted bool,
 		if err := lookForAll(ctx, kind, wanted); err != nil {
 			p.pace.Refusals.Refused(cause{does: does}, p.now(), pauseOf(err), p.owners.entropy.Between)
 			p.owners.metrics.action(does, err)
-			p.tellFailures(ctx, []error{fmt.Errorf("looking for %d objects of the kind %s: %w", len(wanted), kind, err)}, true)
+			p.tellFailures(ctx, []error{fmt.Errorf("looking for %d objects of the kind %s: %w", len(wanted), kind, err)}, reasonActionFailed)
 			continue
 		}
 		looked = true
@@ -141,7 +141,7 @@ func (p *pass[O, S]) look(ctx context.Context, looks []plan.Action) (acted bool,
 func (p *pass[O, S]) fail(ctx context.Context, action plan.Action, err error) {
 	p.owners.metrics.action(action.Does(), err)
 	p.refuse(action, err)
-	p.tellFailures(ctx, []error{fmt.Errorf("%s: %w", action, err)}, true)
+	p.tellFailures(ctx, []error{fmt.Errorf("%s: %w", action, err)}, reasonActionFailed)
 }
 
 // lookForAll lists the objects of a kind in the namespace, and remembers which of the

@@ -40,7 +40,11 @@ func (p *pass[O, S]) persist(ctx context.Context) (bool, error) {
 		return false, err
 	case err != nil:
 		p.pace.Refusals.Refused(statusWrite, p.now(), pauseOf(err), c.entropy.Between)
-		p.tellFailures(ctx, []error{fmt.Errorf("writing the status: %w", err)}, !isTooLarge(err))
+		untold := reasonActionFailed
+		if isTooLarge(err) {
+			untold = "" // That is told by an event of its own.
+		}
+		p.tellFailures(ctx, []error{fmt.Errorf("writing the status: %w", err)}, untold)
 		return false, nil
 	}
 	p.pace.Refusals.Granted(statusWrite)

@@ -32,7 +32,14 @@ func (d *decision) planActions() {
 	}
 }
 
-func (d *decision) act(action plan.Action) { d.plan.Actions = append(d.plan.Actions, action) }
+// act plans an action. A deletion that fails is told by the reason that users of the training
+// operator know.
+func (d *decision) act(action plan.Action) {
+	if action.Verb == plan.Delete || action.Verb == plan.ForceDelete {
+		action.Complaint = "FailedDelete" + action.Kind
+	}
+	d.plan.Actions = append(d.plan.Actions, action)
+}
 
 // checkStatus asks whether the status is the stored one, for the sake of an object.
 func (d *decision) checkStatus(object types.UID) {

@@ -206,7 +206,8 @@ func (l *life) checkSeenEnds(after *batchv1alpha1.JobStatus, fail func(string)) 
 	}
 }
 
-// checkRestarted holds that all Pods of a part are new, or go, when its restart is over.
+// checkRestarted holds that all Pods of a part are new, or go, when its restart is over. Those of an
+// older version, of which ends were kept at a resume, go for their version.
 func (l *life) checkRestarted(before, after *batchv1alpha1.JobStatus, fail func(string)) {
 	l.t.Helper()
 	part, isPart := readTarget(before.State.Message)
@@ -216,7 +217,7 @@ func (l *life) checkRestarted(before, after *batchv1alpha1.JobStatus, fail func(
 			pod := l.pod(name)
 			taskName, index, _ := partsOf(l.job.Name, name)
 			restarted := isPart && part.has(&task{spec: &spec}, index) || joined.Has(index)
-			if taskName == spec.Name && restarted && retriesOf(pod) < after.RetryCount && pod.Annotations[KeyMark] == "" && !jobpods.IsBeingDeleted(pod) {
+			if taskName == spec.Name && restarted && versionOf(pod) == after.Version && retriesOf(pod) < after.RetryCount && pod.Annotations[KeyMark] == "" && !jobpods.IsBeingDeleted(pod) {
 				fail("the restart is over, and has left " + name + " as it was")
 			}
 		}

@@ -35,7 +35,7 @@ func trainingPodEvent(uid types.UID, start int, phase corev1.PodPhase, restarts 
 	return event{pod: &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: "p", UID: uid,
-			OwnerReferences: []metav1.OwnerReference{{Kind: kubeflowv1.TFJobKind, UID: "u", Controller: new(true)}},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: kubeflowv1.SchemeGroupVersion.String(), Kind: kubeflowv1.TFJobKind, UID: "u", Controller: new(true)}},
 			Annotations:     map[string]string{keyTrainingStart: strconv.Itoa(start)},
 			Labels:          map[string]string{kubeflowv1.KeyReplicaType: "worker", kubeflowv1.KeyReplicaIndex: "0"},
 		},

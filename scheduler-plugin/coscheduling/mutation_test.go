@@ -191,6 +191,8 @@ func mutations() map[string]mutation.Mutation {
 			Old: "p.least = p.least.AtMost(ask.Resources.Less(seen.bound))", New: "p.least = ask.Resources"},
 		"room is kept for ever": {File: "provision/lifetime.go", Tests: "TestRoomIsNotKeptForEver",
 			Old: "if end.After(last) {", New: "if false {"},
+		"a member that goes takes the room of the others with it": {File: "gangs/provision.go", Tests: "TestAMemberThatGoesLeavesRoom",
+			Old: "p.life = p.life.With(", New: "p.life = provision.Life{}.With("},
 		"a group prolongs the time": {File: "provision/lifetime.go", Tests: "TestAGroupOnlyShortens",
 			Old: "return min(asked, longest)", New: "return asked"},
 		"others are evicted for members to come": {File: "place/seek.go", By: ".", Tests: "TestNobodyIsEvictedForMembers",

@@ -90,6 +90,9 @@ type Action struct {
 	Seen []types.UID
 	// Detail says more of the action where it is shown. Empty for most.
 	Detail string
+	// Complaint is the reason of the event that tells the user that the action has failed, if
+	// nothing else tells it. Empty: ActionFailed.
+	Complaint string
 	// Tag is the core's own, and comes back in the Outcome. The engine does not look at
 	// it.
 	Tag any

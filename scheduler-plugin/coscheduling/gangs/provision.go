@@ -21,10 +21,10 @@ import (
 type provided struct {
 	// due is what room is to be kept, nil for none.
 	due *provision.Due
-	// least is the least that it has been, nil before a member is placed, and began when the
-	// first one was.
+	// least is the least that it has been, nil before a member is placed, and life since when it
+	// is kept.
 	least provision.Amounts
-	began time.Time
+	life  provision.Life
 	// started says that the gang has had its minimum, over that no room is kept any more,
 	// passed that it has had room that was held back for a gang that starves.
 	started, over, passed bool
@@ -81,13 +81,9 @@ func (g *gang) provide(now time.Time) {
 	}
 	p.least = p.least.AtMost(ask.Resources.Less(seen.bound))
 	p.started = p.started || !g.lacksMinimum()
-	for _, at := range seen.times {
-		if p.began.IsZero() || at.Before(p.began) {
-			p.began = at
-		}
-	}
+	p.life = p.life.With(seen.times, due.Patience, now)
 	due.Least, due.Started, due.MayPass = p.least, p.started, !p.passed
-	due.End, due.Last = provision.Lifetime(append(seen.times, p.began), due.Patience, terms.Longest, now)
+	due.End, due.Last = p.life.Ends(due.Patience, terms.Longest)
 	p.over = p.over || p.started && !now.Before(due.End)
 	if p.over || p.started && due.Rest().IsZero() {
 		return

@@ -151,6 +151,31 @@ func TestRoomIsOverAtTheSameTimeAfterARestart(t *testing.T) {
 	}
 }
 
+// TestAMemberThatGoesLeavesRoomForTheOthers: one that came in time has fulfilled its purpose.
+func TestAMemberThatGoesLeavesRoomForTheOthers(t *testing.T) {
+	b := keeping(newBench())
+	began := b.time
+	at := func(minute int) { b.time = began.Add(time.Duration(minute) * time.Minute) }
+	b.SetGroup(makeGroup("gang", 1, asking("13")))
+	for i, minute := range []int{0, 8, 16} {
+		at(minute)
+		b.add(makePod(string(rune('a'+i)), inGroup("gang"), cores("2"), placedAt(began, minute)))
+	}
+	at(17)
+	b.DeletePod(makePod("b", inGroup("gang")))
+	if got := b.rest(); got != 7 {
+		t.Errorf("the rest is %d, want 7: what it was", got)
+	}
+	if due := b.gangs[gangName].provided.due; due != nil && !due.End.Equal(began.Add(26*time.Minute)) {
+		t.Errorf("it is kept until %s, want 10 minutes after the last one came", due.End)
+	}
+	at(26)
+	b.SeekRoom(gangName)
+	if got := b.rest(); got != -1 {
+		t.Errorf("after that the rest is %d, want none", got)
+	}
+}
+
 // TestANewStartHasRoomKeptAnew: the Pods of the run before are gone.
 func TestANewStartHasRoomKeptAnew(t *testing.T) {
 	b := keeping(newBench())

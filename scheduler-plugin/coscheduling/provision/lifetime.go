@@ -12,15 +12,19 @@ import (
 // be without a member that comes.
 const maxAge = 3
 
-// Lifetime is until when room is kept for a gang whose members were placed at these times. It ends
-// when no member was placed for patience, and when the first one was placed maxAge times longest
-// ago. A member that is placed after the end does not begin it anew, so a scheduler that has just
-// started finds the end that the one before it has found. A time that is still to come counts as
-// now. Last is the end in any case. Both are zero if there are no members.
-func Lifetime(placed []time.Time, patience, longest time.Duration, now time.Time) (end, last time.Time) {
-	if len(placed) == 0 {
-		return time.Time{}, time.Time{}
-	}
+// Life is since when room is kept for a gang, and when it was last of use.
+type Life struct {
+	// Began is when the first member was placed; zero if none was.
+	Began time.Time
+	// Came is when the last member was placed that came in time.
+	Came time.Time
+}
+
+// With is the life when members were placed at these times, among others that have gone since. A member
+// is in time that is placed no later than patience after the one before it. One that comes later does not
+// begin it anew, so a scheduler that has just started finds the end that the one before it has
+// found, but for members that have gone. A time that is still to come counts as now.
+func (l Life) With(placed []time.Time, patience time.Duration, now time.Time) Life {
 	times := slices.Clone(placed)
 	for i, at := range times {
 		if at.After(now) {
@@ -28,14 +32,25 @@ func Lifetime(placed []time.Time, patience, longest time.Duration, now time.Time
 		}
 	}
 	slices.SortFunc(times, time.Time.Compare)
-	last = times[0].Add(maxAge * longest)
-	end = times[0].Add(patience)
-	for _, at := range times[1:] {
-		if at.After(end) {
-			break
+	for _, at := range times {
+		if l.Began.IsZero() || at.Before(l.Began) {
+			l.Began = at
 		}
-		end = at.Add(patience)
+		if l.Came.IsZero() || at.After(l.Came) && !at.After(l.Came.Add(patience)) {
+			l.Came = at
+		}
 	}
+	return l
+}
+
+// Ends is until when room is kept: for patience since the last member that came in time. Last is the end in
+// any case: maxAge times longest since the first one. Both are zero if there was none.
+func (l Life) Ends(patience, longest time.Duration) (end, last time.Time) {
+	if l.Began.IsZero() {
+		return time.Time{}, time.Time{}
+	}
+	last = l.Began.Add(maxAge * longest)
+	end = l.Came.Add(patience)
 	if end.After(last) {
 		end = last
 	}

@@ -191,7 +191,7 @@ func TestRoomIsNotKeptForEver(t *testing.T) {
 				placed = append(placed, at(minute))
 			}
 			before := slices.Clone(placed)
-			got, last := Lifetime(placed, 10*time.Minute, 20*time.Minute, at(tc.now))
+			got, last := Life{}.With(placed, 10*time.Minute, at(tc.now)).Ends(10*time.Minute, 20*time.Minute)
 			if !got.Equal(at(tc.want)) {
 				t.Errorf("it ends at %s, want %s", got, at(tc.want))
 			}
@@ -203,8 +203,37 @@ func TestRoomIsNotKeptForEver(t *testing.T) {
 			}
 		})
 	}
-	if end, _ := Lifetime(nil, time.Minute, time.Minute, began); !end.IsZero() {
+	if end, _ := (Life{}).With(nil, time.Minute, began).Ends(time.Minute, time.Minute); !end.IsZero() {
 		t.Errorf("without members it ends at %s", end)
+	}
+}
+
+// TestAMemberThatGoesLeavesTheTime as it was: it came in time, and so did those after it.
+func TestAMemberThatGoesLeavesTheTime(t *testing.T) {
+	began := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	at := func(minute int) time.Time { return began.Add(time.Duration(minute) * time.Minute) }
+	const patience, longest = 10 * time.Minute, 20 * time.Minute
+	life := Life{}.With([]time.Time{at(0), at(8), at(16)}, patience, at(16))
+	for name, tc := range map[string]struct {
+		placed []time.Time
+		now    time.Time
+		want   time.Time
+	}{
+		"the one in the middle": {[]time.Time{at(0), at(16)}, at(17), at(26)},
+		"the first one":         {[]time.Time{at(8), at(16)}, at(17), at(26)},
+		"the last one":          {[]time.Time{at(0), at(8)}, at(17), at(26)},
+		"all but a new one":     {[]time.Time{at(25)}, at(25), at(35)},
+		"one comes too late":    {[]time.Time{at(27)}, at(27), at(26)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			end, last := life.With(tc.placed, patience, tc.now).Ends(patience, longest)
+			if !end.Equal(tc.want) || !last.Equal(at(60)) {
+				t.Errorf("it ends at %s, and at %s in any case, want %s and an hour after the first one", end, last, tc.want)
+			}
+		})
+	}
+	if end, _ := life.Ends(time.Minute, longest); !end.Equal(at(17)) {
+		t.Errorf("when the group asks for a minute it ends at %s, want a minute after the last one", end)
 	}
 }
 

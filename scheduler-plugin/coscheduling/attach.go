@@ -69,6 +69,7 @@ func attach(ctx context.Context, sched *kube.Scheduler, own types.NamespacedName
 	}
 	begun := make(chan struct{})
 	handle := anyPlugin(plugins).handle
+	given := &handed{}
 	e := &engine{
 		ctx:      ctx,
 		sched:    sched,
@@ -76,7 +77,8 @@ func attach(ctx context.Context, sched *kube.Scheduler, own types.NamespacedName
 		snapshot: sched.Snapshot(),
 		classes:  classesOf(handle.SharedInformerFactory()),
 		stirred:  newStir(),
-		rivalry: &rivalry{leases: handle.ClientSet().CoordinationV1(), own: own,
+		handed:   given,
+		rivalry: &rivalry{leases: handle.ClientSet().CoordinationV1(), own: own, handed: given,
 			names: uncontested(plugins, dialects), yields: yields(dialects)},
 	}
 	e.begin = sync.OnceFunc(func() {
@@ -106,7 +108,7 @@ func attach(ctx context.Context, sched *kube.Scheduler, own types.NamespacedName
 	for _, c := range plugins {
 		c.engine = e
 	}
-	w := &watcher{ctx: ctx, sched: sched, handle: handle, gangs: e.gangs, begun: begun}
+	w := &watcher{ctx: ctx, sched: sched, handle: handle, gangs: e.gangs, begun: begun, handed: given}
 	e.pop = sched.InterceptNext(e.nextEntity)
 	e.queue = sched.KeepOut(e.places, e.heard(), w.forgetGone)
 	e.keeper = &keeper{room: &e.room, gangs: e.gangs, queue: e.queue, tells: reporter.Warn, metrics: e.metrics}
@@ -122,7 +124,7 @@ func attach(ctx context.Context, sched *kube.Scheduler, own types.NamespacedName
 		{foreigners: all, dialect: dialect.Native, mode: dialects.Native.Mode, off: nativeOff(), read: dialect.FromNative},
 		{foreigners: all, dialect: dialect.SchedulerPlugins, mode: dialects.SchedulerPlugins.Mode, read: dialect.FromSchedulerPlugins},
 		{foreigners: all, dialect: dialect.Volcano, mode: dialects.Volcano.Mode, profile: volcanoProfile, read: dialect.FromVolcano(tiersOf(dialects.Volcano.Tiers))},
-	}, &grouping{watcher: w, client: others, links: links}, dialects.Rules); err != nil {
+	}, &grouping{watcher: w, client: others, discovery: groups.Discovery(), links: links}, dialects.Rules); err != nil {
 		return err
 	}
 	on, off := links.Names()

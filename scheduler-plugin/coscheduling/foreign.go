@@ -5,6 +5,7 @@ package coscheduling
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -31,7 +32,7 @@ const (
 	// while they may not.
 	forbiddenPeriod = time.Minute
 	// answerTimeout is how long the API server may take at the start to say whether it serves
-	// a dialect.
+	// a dialect, and then to list its groups. After that all others go on without this one.
 	answerTimeout = time.Minute
 )
 
@@ -63,6 +64,10 @@ type foreign struct {
 	resource schema.GroupVersionResource
 	// read is the Group of an object.
 	read func(*unstructured.Unstructured) *dialect.Group
+
+	// found is what the API server has answered at the start, and unanswered why it has not.
+	found      service
+	unanswered error
 }
 
 // service says whether the PodGroups of a dialect can be read.
@@ -71,30 +76,52 @@ type service string
 const (
 	served    service = "served"
 	notServed service = "its CustomResourceDefinition is not installed"
+	broken    service = "the API server serves it, and can't list its objects for now"
 	forbidden service = "lockstep-scheduler may not list its PodGroups: the ClusterRole of the dialect is not bound"
 )
 
-// start begins to watch if the dialect is on. What it returns is done when all groups are told
-// that there were at the start.
+// whyOff is why the dialect is off whatever the API server serves, empty if it is not.
+func (f *foreign) whyOff() string {
+	switch {
+	case f.mode == configv1alpha1.DialectOff:
+		return "its mode is Off"
+	case f.off != "":
+		return f.off
+	case f.mode == configv1alpha1.DialectAuto && f.profile != "" && !f.serves(f.profile):
+		return "no profile is named " + f.profile
+	default:
+		return ""
+	}
+}
+
+// inquire asks whether the dialect is served, for as long as the API server may take.
+func (f *foreign) inquire() {
+	if f.whyOff() == "" {
+		f.found, f.unanswered = f.await(answerTimeout)
+	}
+}
+
+// start begins to watch if the dialect is on, once it is asked whether it is served. What it returns
+// is done when all groups are told that there were at the start. If the API server serves the groups
+// and can't list them, the dialect is on, and its Pods wait.
 func (f *foreign) start() ([]cache.DoneChecker, error) {
 	logger := klog.FromContext(f.ctx)
-	if f.mode == configv1alpha1.DialectOff {
-		logger.Info("Dialect of PodGroups", "group", f.dialect.Kind().Group, "on", false, "reason", "its mode is Off")
+	if off := f.whyOff(); off != "" {
+		logger.Info("Dialect of PodGroups", "group", f.dialect.Kind().Group, "on", false, "mode", f.mode, "reason", off)
 		return nil, nil
 	}
-	if f.off != "" {
-		logger.Info("Dialect of PodGroups", "group", f.dialect.Kind().Group, "on", false, "mode", f.mode, "reason", f.off)
-		return nil, nil
+	found := f.found
+	if f.unanswered != nil {
+		listed, err := isListed(f.discovery, f.dialect.Resources()...)
+		if err != nil {
+			return nil, errors.Join(f.unanswered, err) // it answers nothing
+		}
+		if found = notServed; listed {
+			found = broken
+		}
+		logger.Error(f.unanswered, "PodGroups of another dialect can't be listed. If the API server serves them, their Pods wait; all others are scheduled", "group", f.dialect.Kind().Group)
 	}
-	if f.mode == configv1alpha1.DialectAuto && f.profile != "" && !f.serves(f.profile) {
-		logger.Info("Dialect of PodGroups", "group", f.dialect.Kind().Group, "on", false, "mode", f.mode, "reason", "no profile is named "+f.profile)
-		return nil, nil
-	}
-	found, err := f.await(answerTimeout)
-	if err != nil {
-		return nil, err
-	}
-	on := found == served || f.mode == configv1alpha1.DialectOn
+	on := found == served || found == broken || f.mode == configv1alpha1.DialectOn
 	logger.Info("Dialect of PodGroups", "group", f.dialect.Kind().Group, "on", on, "mode", f.mode, "reason", f.reason(found))
 	if on {
 		f.links.TurnOn(f.dialect)
@@ -113,6 +140,25 @@ func (f *foreign) reason(found service) string {
 		return "the API server does not serve it: " + f.dialect.Lack()
 	}
 	return string(found)
+}
+
+// isListed says whether the API server says that it serves one of some resources. That it serves them
+// does not mean that it can list their objects.
+func isListed(from discovery.DiscoveryInterface, resources ...schema.GroupVersionResource) (bool, error) {
+	for _, resource := range resources {
+		version := resource.GroupVersion().String()
+		list, err := from.ServerResourcesForGroupVersion(version)
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return false, fmt.Errorf("asking for the resources of %s: %w", version, err)
+		}
+		if slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == resource.Resource }) {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // await asks whether the dialect is served until the API server says, for so long at most.
@@ -238,7 +284,7 @@ func (f *foreign) watch() ([]cache.DoneChecker, error) {
 			groups.RunWithContext(f.ctx)
 		}
 	}()
-	return append(seen, groupsSeen.HasSyncedChecker()), nil
+	return append(seen, inTime(f.ctx, groupsSeen.HasSyncedChecker(), func(in bool) { f.gangs.SetServed(f.dialect, in) })), nil
 }
 
 // reduced is the transform of the informer of foreign groups.

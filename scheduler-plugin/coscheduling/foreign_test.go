@@ -4,9 +4,13 @@
 package coscheduling
 
 import (
+	"context"
+	"errors"
 	"slices"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,8 +21,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/cache"
 	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
 
+	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
+	lockstepfake "github.com/lockstep-k8s/lockstep/client/clientset/versioned/fake"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/news"
 )
@@ -225,4 +232,111 @@ func TestTheGroupsOfOthersAreLeftAlone(t *testing.T) {
 	if phase := w.phaseOfOther("theirs"); phase != "" {
 		t.Errorf("the phase %s was written to the group of another scheduler", phase)
 	}
+}
+
+// brokenDialects are the dialects and a rule on an API server whose lists fail, in a bubble of synctest.
+func brokenDialects(t *testing.T, listed bool) ([]*foreign, *grouping) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	t.Cleanup(func() {
+		cancel()
+		synctest.Wait()
+	})
+	groups, client := newOtherGroups(), lockstepfake.NewSimpleClientset()
+	groups.PrependReactor("list", "*", func(clienttesting.Action) (bool, apiruntime.Object, error) {
+		return true, nil, apierrors.NewInternalError(errors.New("the conversion webhook is gone"))
+	})
+	w, links := &watcher{ctx: ctx, gangs: newBench().Gangs}, &dialect.Links{Owners: &dialect.Owners{}}
+	all := &foreigners{watcher: w, client: groups, discovery: client.Discovery(), links: links, serves: func(string) bool { return true }, setApart: func(dialect.Dialect, bool) {}}
+	var others []*foreign
+	for _, d := range []dialect.Dialect{dialect.Native, dialect.SchedulerPlugins, dialect.Volcano} {
+		others = append(others, &foreign{foreigners: all, dialect: d, mode: configv1alpha1.DialectAuto})
+		if listed {
+			client.Resources = append(client.Resources, &metav1.APIResourceList{GroupVersion: d.Kind().GroupVersion().String(), APIResources: []metav1.APIResource{{Name: d.Resource().Resource}}})
+		}
+	}
+	for _, kind := range dialect.OwnerKinds() {
+		if listed {
+			client.Resources = append(client.Resources, &metav1.APIResourceList{GroupVersion: kind.Resource.GroupVersion().String(), APIResources: []metav1.APIResource{{Name: kind.Resource.Resource}}})
+		}
+	}
+	return others, &grouping{watcher: w, client: groups, discovery: client.Discovery(), links: links}
+}
+
+// TestADialectThatCantBeListedCostsNobodyElse: the scheduler starts all the same, after a minute for
+// all dialects together, and the Pods of those that are served wait.
+func TestADialectThatCantBeListedCostsNobodyElse(t *testing.T) {
+	for name, listed := range map[string]bool{"the API server serves it": true, "the API server does not know it": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				others, ruled := brokenDialects(t, listed)
+				kind := dialect.OwnerKinds()[0]
+				began := time.Now()
+				inquire(others, ruled, []configv1alpha1.GroupingRule{kind.Rule})
+				if took := time.Since(began); took > answerTimeout {
+					t.Errorf("the start takes %v, want no more than %v", took, answerTimeout)
+				}
+				for _, other := range others {
+					if seen, err := other.start(); err != nil || len(seen) > 0 {
+						t.Errorf("the start of %v waits for %d lists: %v", other.dialect, len(seen), err)
+					}
+					if on := other.links.AreOn(other.dialect); on != listed {
+						t.Errorf("%v is on: %t, want %t", other.dialect, on, listed)
+					}
+				}
+				if seen, err := ruled.startOwners(kind); err != nil || len(seen) > 0 {
+					t.Errorf("the start of a rule waits for %d lists: %v", len(seen), err)
+				}
+			})
+		})
+	}
+}
+
+// unseen are objects that are seen when the channel is closed.
+type unseen chan struct{}
+
+// Name implements cache.DoneChecker.
+func (unseen) Name() string { return "groups" }
+
+// Done implements cache.DoneChecker.
+func (u unseen) Done() <-chan struct{} { return u }
+
+// TestObjectsThatAreNeverSeenKeepNobodyWaiting for longer than a minute; it is told when they are
+// not, and when they are after all.
+func TestObjectsThatAreNeverSeenKeepNobodyWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		var told []bool
+		groups := make(unseen)
+		done := inTime(ctx, groups, func(seen bool) { told = append(told, seen) })
+		time.Sleep(answerTimeout - time.Second)
+		synctest.Wait()
+		if cache.IsDone(done) {
+			t.Error("nobody waits for them")
+		}
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if !cache.IsDone(done) || !slices.Equal(told, []bool{false}) {
+			t.Errorf("the wait is over: %t, and told is %v", cache.IsDone(done), told)
+		}
+		close(groups)
+		synctest.Wait()
+		if !slices.Equal(told, []bool{false, true}) {
+			t.Errorf("told is %v after they are seen", told)
+		}
+	})
+}
+
+// TestObjectsThatAreSeenAreNotWaitedForAnyLonger.
+func TestObjectsThatAreSeenAreNotWaitedForAnyLonger(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		groups := make(unseen)
+		done := inTime(t.Context(), groups, func(bool) { t.Error("it is told, and they are seen in time") })
+		close(groups)
+		synctest.Wait()
+		if !cache.IsDone(done) {
+			t.Error("they are still waited for")
+		}
+	})
 }

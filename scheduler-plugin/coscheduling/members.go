@@ -58,12 +58,14 @@ type members struct {
 	missing workqueue.TypedRateLimitingInterface[dialect.Key]
 	// begun is closed when the scheduler has begun to schedule.
 	begun <-chan struct{}
+	// handed are told which Pods have their nodes, or are gone.
+	handed *handed
 }
 
 var _ podwatch.Gangs = &members{}
 
 func newMembers(all *gangs.Gangs, client kubernetes.Interface, begun <-chan struct{}) *members {
-	m := &members{Gangs: all, client: client, begun: begun, missing: workqueue.NewTypedRateLimitingQueue(
+	m := &members{Gangs: all, client: client, begun: begun, handed: &handed{}, missing: workqueue.NewTypedRateLimitingQueue(
 		workqueue.NewTypedItemExponentialFailureRateLimiter[dialect.Key](missingDelay, missingDelayMax))}
 	m.join = podwatch.New(m, all.KeyOf)
 	return m
@@ -73,6 +75,7 @@ func newMembers(all *gangs.Gangs, client kubernetes.Interface, begun <-chan stru
 // it returns is done when all is told that there was at the start.
 func (w *watcher) watchMembers() (cache.DoneChecker, error) {
 	m := newMembers(w.gangs, w.handle.ClientSet(), w.begun)
+	m.handed = w.handed
 	w.members = m
 	var err error
 	w.livingSeen, err = w.handle.SharedInformerFactory().Core().V1().Pods().Informer().AddEventHandler(m.living())
@@ -208,7 +211,7 @@ func (m *members) living() cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{
 		AddFunc: func(obj any) {
 			if pod, ok := obj.(*corev1.Pod); ok {
-				m.join.Lives(pod)
+				m.lives(pod)
 			}
 		},
 		UpdateFunc: func(before, after any) {
@@ -219,15 +222,26 @@ func (m *members) living() cache.ResourceEventHandler {
 			}
 			if was.UID != is.UID { // the watch was broken
 				m.join.LivesNoMore(was, false)
+				m.handed.forget(was)
 			}
-			m.join.Lives(is)
+			m.lives(is)
 		},
 		DeleteFunc: func(obj any) {
 			_, unseen := obj.(cache.DeletedFinalStateUnknown)
 			if pod, ok := tombstone.Object(obj).(*corev1.Pod); ok {
 				m.join.LivesNoMore(pod, !unseen)
+				m.handed.forget(pod)
 			}
 		},
+	}
+}
+
+// lives shows a Pod that lives. That it has its node is forgotten after it is told, so that it is
+// known then by whom.
+func (m *members) lives(pod *corev1.Pod) {
+	m.join.Lives(pod)
+	if pod.Spec.NodeName != "" {
+		m.handed.forget(pod)
 	}
 }
 

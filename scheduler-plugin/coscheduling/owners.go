@@ -5,6 +5,7 @@ package coscheduling
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -15,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/tools/cache"
@@ -43,8 +45,9 @@ const (
 // owner of a Pod. Until that is seen, the Pod waits: it is neither a member nor an ordinary Pod.
 type grouping struct {
 	*watcher
-	client dynamic.Interface
-	links  *dialect.Links
+	client    dynamic.Interface
+	discovery discovery.DiscoveryInterface
+	links     *dialect.Links
 	// living and ended hold the Pods that live, and those that have ended and may be members.
 	living, ended cache.SharedIndexInformer
 	namespaces    cache.SharedIndexInformer
@@ -54,6 +57,11 @@ type grouping struct {
 	objects map[configv1alpha1.GroupingRule]ownersOfRule
 	// gone are the owners whose objects are gone, of which Pods may be left.
 	gone map[dialect.OwnerKey]bool
+
+	// found is what the API server has answered at the start of the owners for which a rule asks, and
+	// unanswered why it has not.
+	found      map[configv1alpha1.GroupingRule]service
+	unanswered map[configv1alpha1.GroupingRule]error
 }
 
 // ownersOfRule are the owners for which a rule asks.
@@ -147,20 +155,58 @@ func isAllowed(ns *corev1.Namespace) bool {
 	return ns.Labels[dialect.LabelGangByOwner] == "true"
 }
 
-// startOwners turns on a rule that asks owners, once the API server lets them be listed.
-func (g *grouping) startOwners(kind dialect.OwnerKind) ([]cache.DoneChecker, error) {
-	var found service
+// inquire asks whether the owners can be listed for which the rules ask, for as long as the API
+// server may take. All are asked for at once.
+func (g *grouping) inquire(rules []configv1alpha1.GroupingRule) {
+	g.found, g.unanswered = map[configv1alpha1.GroupingRule]service{}, map[configv1alpha1.GroupingRule]error{}
+	var asked sync.WaitGroup
+	for _, kind := range dialect.OwnerKinds() {
+		if !slices.Contains(rules, kind.Rule) {
+			continue
+		}
+		asked.Go(func() {
+			found, err := g.await(kind)
+			g.mu.Lock()
+			defer g.mu.Unlock()
+			g.found[kind.Rule], g.unanswered[kind.Rule] = found, err
+		})
+	}
+	asked.Wait()
+}
+
+// await asks whether the objects of a kind can be read until the API server says.
+func (g *grouping) await(kind dialect.OwnerKind) (found service, err error) {
 	var last error
-	err := wait.PollUntilContextTimeout(g.ctx, time.Second, answerTimeout, true, func(ctx context.Context) (bool, error) {
+	err = wait.PollUntilContextTimeout(g.ctx, time.Second, answerTimeout, true, func(ctx context.Context) (bool, error) {
 		found, last = g.ask(ctx, kind)
 		return last == nil, nil
 	})
-	if err != nil {
-		return nil, last
+	if err != nil && last != nil {
+		err = last
 	}
-	klog.FromContext(g.ctx).Info("Rule for gangs without a PodGroup", "rule", kind.Rule, "on", found == served, "reason", string(found))
-	if found == served {
+	return found, err
+}
+
+// startOwners turns on a rule that asks owners, once the API server lets them be listed; or at once,
+// if it serves them and can't list them: then their Pods wait.
+func (g *grouping) startOwners(kind dialect.OwnerKind) ([]cache.DoneChecker, error) {
+	found := g.found[kind.Rule]
+	if unanswered := g.unanswered[kind.Rule]; unanswered != nil {
+		listed, err := isListed(g.discovery, kind.Resource)
+		if err != nil {
+			return nil, errors.Join(unanswered, err) // it answers nothing
+		}
+		if found = notServed; listed {
+			found = broken
+		}
+		klog.FromContext(g.ctx).Error(unanswered, "Owners of Pods can't be listed. If the API server serves them, their Pods wait; all others are scheduled", "rule", kind.Rule)
+	}
+	on := found == served || found == broken
+	klog.FromContext(g.ctx).Info("Rule for gangs without a PodGroup", "rule", kind.Rule, "on", on, "reason", string(found))
+	if on {
 		g.links.TurnOnRule(kind.Rule)
+	}
+	if found == served {
 		seen, err := g.watchOwners(kind)
 		return []cache.DoneChecker{seen}, err
 	}
@@ -242,7 +288,7 @@ func (g *grouping) watchOwners(kind dialect.OwnerKind) (cache.DoneChecker, error
 	g.objects[kind.Rule] = of
 	g.mu.Unlock()
 	go informer.RunWithContext(g.ctx)
-	return seen.HasSyncedChecker(), nil
+	return inTime(g.ctx, seen.HasSyncedChecker(), func(bool) {}), nil
 }
 
 // setOwner learns of an owner, new or changed.

@@ -5,6 +5,7 @@ package coscheduling
 
 import (
 	"context"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -38,15 +39,29 @@ type rivalry struct {
 	// names are those that nobody else is to serve, and own is the Lease of this scheduler.
 	names []string
 	own   types.NamespacedName
+	// handed are the Pods that this scheduler itself may have bound.
+	handed *handed
 	// began is when the scheduler has begun to schedule, nil before.
 	began atomic.Pointer[time.Time]
 	// yields are the dialects of which this scheduler leaves the groups alone while it has a rival.
 	yields map[dialect.Dialect]bool
 }
 
-// refuses says whether the gangs of a dialect are left to a rival.
-func (r *rivalry) refuses(d dialect.Dialect) bool {
-	return r.yields[d] && len(r.contested()) > 0
+// refuses says whether a gang of a dialect is left to a rival, by the scheduler names of its Pods. A
+// rival of Volcano's name is one of all groups of Volcano: it writes them, whomever their Pods name.
+func (r *rivalry) refuses(d dialect.Dialect, names []string) bool {
+	return r.yields[d] && slices.ContainsFunc(r.contested(), func(name string) bool { return name == volcanoProfile || slices.Contains(names, name) })
+}
+
+// schedulersOf are the scheduler names of Pods, each once.
+func schedulersOf(pods []*corev1.Pod) []string {
+	var names []string
+	for _, pod := range pods {
+		if name := pod.Spec.SchedulerName; !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // whileRival is why a gang has no place meanwhile.
@@ -87,8 +102,12 @@ func (r *rivalry) look(ctx context.Context) {
 	}
 }
 
-// boundElsewhere learns of a member that somebody else has bound. It does not block.
+// boundElsewhere learns of a member that waited for its gang and was bound. It does not block. A Pod
+// that comes to name a gang while it is being bound as an ordinary one shows no rival.
 func (r *rivalry) boundElsewhere(ctx context.Context, pod *corev1.Pod) {
+	if r.handed.has(pod) {
+		return
+	}
 	if began := r.began.Load(); began != nil && pod.CreationTimestamp.Time.After(began.Add(successionGrace)) {
 		go r.note(ctx, rivals.OfBinding(pod))
 	}
@@ -109,7 +128,7 @@ type yielding struct {
 // Look implements status.Gangs.
 func (y yielding) Look(key dialect.Key) (news.Gang, bool) {
 	gang, ok := y.Gangs.Look(key)
-	gang.Theirs = gang.Theirs || y.rivalry.refuses(key.Dialect)
+	gang.Theirs = gang.Theirs || y.rivalry.refuses(key.Dialect, gang.Schedulers)
 	return gang, ok
 }
 

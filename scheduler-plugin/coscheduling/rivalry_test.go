@@ -4,20 +4,24 @@
 package coscheduling
 
 import (
+	"context"
 	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
+	fwk "k8s.io/kube-scheduler/framework"
 	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
 	"k8s.io/utils/ptr"
 
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/gangs"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/rivals"
 )
 
 // leaseOf is a Lease that somebody has renewed just now.
@@ -74,7 +78,7 @@ func TestAPodThatSomebodyElseHasBoundShowsARival(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := &rivalry{}
+				r := &rivalry{handed: &handed{}}
 				r.begin()
 				pod := makePod("gang-0", onNode("node-0"))
 				pod.CreationTimestamp = metav1.NewTime(time.Now().Add(-tc.age))
@@ -84,6 +88,102 @@ func TestAPodThatSomebodyElseHasBoundShowsARival(t *testing.T) {
 					t.Errorf("rivals are known of %v, want of %v", got, tc.want)
 				}
 			})
+		})
+	}
+}
+
+// slowVolume is a plugin that takes its time when the Pod is bound that is called late, as one does
+// that waits for a volume.
+type slowVolume struct {
+	reached, done chan struct{}
+}
+
+// Name implements fwk.Plugin.
+func (slowVolume) Name() string { return "SlowVolume" }
+
+// PreBindPreFlight implements fwk.PreBindPlugin.
+func (slowVolume) PreBindPreFlight(context.Context, fwk.CycleState, *corev1.Pod, string) (*fwk.PreBindPreFlightResult, *fwk.Status) {
+	return nil, nil
+}
+
+// PreBind implements fwk.PreBindPlugin.
+func (s slowVolume) PreBind(ctx context.Context, _ fwk.CycleState, pod *corev1.Pod, _ string) *fwk.Status {
+	if pod.Name == "late" {
+		close(s.reached)
+		select {
+		case <-s.done:
+		case <-ctx.Done():
+		}
+	}
+	return nil
+}
+
+// TestAPodThatNamesAGangWhileItIsBoundShowsNoRival: it was placed here, as an ordinary Pod or as a
+// member of another gang.
+func TestAPodThatNamesAGangWhileItIsBoundShowsNoRival(t *testing.T) {
+	for name, options := range map[string][]podOption{"an ordinary one": nil, "a member of another gang": {inGroup("own")}} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, all(makeNodes("node", 1, 4), makeGroup("own", 1))...)
+			slow := slowVolume{make(chan struct{}), make(chan struct{})}
+			w.others = []fwk.Plugin{slow}
+			w.args = `{"dialects":{"volcano":{"mode":"On"}}}`
+			w.serveDialect(dialect.Volcano, makeVolcanoGroup("gang", 1))
+			w.start()
+			pod := makePod("late", options...)
+			pod.CreationTimestamp = metav1.NewTime(time.Now().Add(time.Hour)) // long after the lead began
+			w.create(pod)
+			<-slow.reached
+			key := dialect.Key{Dialect: dialect.Volcano, Namespace: testNamespace, Name: "gang"}
+			member := func() (gangs.Member, bool) {
+				dump, err := gangs.DumpOf(w.engine().gangs)
+				if err != nil {
+					t.Fatal(err)
+				}
+				m, ok := dump.Gangs[key].Members[pod.UID]
+				return m, ok
+			}
+			pod.Labels, pod.Annotations = nil, map[string]string{"scheduling.k8s.io/group-name": "gang"}
+			if _, err := w.kube.CoreV1().Pods(testNamespace).Update(t.Context(), pod, metav1.UpdateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			w.eventually("it is a member", func() bool { _, ok := member(); return ok })
+			close(slow.done)
+			w.eventually("it is a member with a node", func() bool { m, _ := member(); return m.Pod != nil && m.Pod.Spec.NodeName != "" })
+			w.create(makePod("gang-1", func(w *schedulertesting.PodWrapper) { w.Annotation("scheduling.k8s.io/group-name", "gang") }))
+			w.eventually("the next member is placed", func() bool { return w.placed("gang-1") == 1 })
+			if names := w.engine().rivalry.contested(); len(names) > 0 {
+				t.Errorf("rivals are known of %v, and nobody else has bound anything", names)
+			}
+			w.eventually("nothing is remembered of Pods that are bound", func() bool {
+				h := w.engine().handed
+				h.mu.Lock()
+				defer h.mu.Unlock()
+				return len(h.pods) == 0
+			})
+		})
+	}
+}
+
+// TestTheGroupsOfARivalAreThoseOfItsName, and all of Volcano's if its scheduler is the rival.
+func TestTheGroupsOfARivalAreThoseOfItsName(t *testing.T) {
+	for name, tc := range map[string]struct {
+		rival string
+		pods  []string
+		of    dialect.Dialect
+		want  bool
+	}{
+		"Volcano's scheduler":                         {volcanoProfile, []string{testScheduler}, dialect.Volcano, true},
+		"a rival of the name in the Pods":             {testScheduler, []string{testScheduler}, dialect.Volcano, true},
+		"a rival of another name":                     {testScheduler, []string{volcanoProfile}, dialect.Volcano, false},
+		"a rival of another name, and there are none": {testScheduler, nil, dialect.Volcano, false},
+		"a group of another dialect":                  {volcanoProfile, []string{volcanoProfile}, dialect.Own, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := &rivalry{yields: map[dialect.Dialect]bool{dialect.Volcano: true}}
+			r.note(t.Context(), rivals.Sign{Name: tc.rival, Other: "somebody", Lasts: time.Minute})
+			if got := r.refuses(tc.of, tc.pods); got != tc.want {
+				t.Errorf("the group is left to it: %t, want %t", got, tc.want)
+			}
 		})
 	}
 }

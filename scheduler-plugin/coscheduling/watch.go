@@ -39,6 +39,8 @@ type watcher struct {
 	queue  *kube.Queue
 	// begun is closed when the scheduler has begun to schedule.
 	begun <-chan struct{}
+	// handed are the Pods that may be about to be bound by this scheduler.
+	handed *handed
 	// members are set by watchMembers, and livingSeen says whether those that live were shown.
 	members    *members
 	livingSeen cache.ResourceEventHandlerRegistration
@@ -64,6 +66,7 @@ func (w *watcher) start(groups schedulingclient.Interface, others []*foreign, ru
 		return fmt.Errorf("watching PodGroups: %w", err)
 	}
 	seen := []cache.DoneChecker{membersSeen, groupsSeen.HasSyncedChecker()}
+	inquire(others, ruled, rules)
 	for _, other := range others {
 		ofOther, err := other.start()
 		if err != nil {
@@ -95,6 +98,52 @@ func (w *watcher) start(groups schedulingclient.Interface, others []*foreign, ru
 		w.sched.RetryAll(klog.FromContext(w.ctx))
 	}()
 	return nil
+}
+
+// inquire asks the API server what it serves, all at once: one kind that it can't list costs no more
+// time than another.
+func inquire(others []*foreign, ruled *grouping, rules []configv1alpha1.GroupingRule) {
+	var asked sync.WaitGroup
+	for _, other := range others {
+		asked.Go(other.inquire)
+	}
+	asked.Go(func() { ruled.inquire(rules) })
+	asked.Wait()
+}
+
+// bounded is done when it is decided that nobody waits any more.
+type bounded struct {
+	cache.DoneChecker
+	done chan struct{}
+}
+
+// Done implements cache.DoneChecker.
+func (b bounded) Done() <-chan struct{} { return b.done }
+
+// inTime is done when seen is, or after answerTimeout: objects of a kind that was just taken away, or
+// can't be listed, are never seen, and that must not keep all gangs from being placed. Is is told if
+// they are not seen in time, and again if they are seen later.
+func inTime(ctx context.Context, seen cache.DoneChecker, is func(seen bool)) cache.DoneChecker {
+	b := bounded{seen, make(chan struct{})}
+	go func() {
+		select {
+		case <-seen.Done():
+			close(b.done)
+			return
+		case <-time.After(answerTimeout):
+		case <-ctx.Done():
+			return
+		}
+		klog.FromContext(ctx).Error(nil, "Objects can't be listed: what depends on them waits, all others are scheduled", "what", seen.Name(), "after", answerTimeout)
+		is(false)
+		close(b.done)
+		select {
+		case <-seen.Done():
+			is(true)
+		case <-ctx.Done():
+		}
+	}()
+	return b
 }
 
 // setGroup learns of a PodGroup that is new.

@@ -4,6 +4,8 @@
 package gangs
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
@@ -13,18 +15,22 @@ import (
 // expect it, and are told about only if some of the Pods are this scheduler's, or there are none
 // and the configuration says that such groups are.
 
-// census counts the gang's Pods. Member is the first of them by name, nil if there is none, and
-// ours says whether the group is this scheduler's to tell about.
-func (g *gang) census() (pods dialect.Census, member *corev1.Pod, ours bool) {
+// census counts the gang's Pods. Member is the first of them by name, nil if there is none,
+// schedulers are the scheduler names that they name, and ours says whether the group is this
+// scheduler's to tell about.
+func (g *gang) census() (pods dialect.Census, member *corev1.Pod, schedulers []string, ours bool) {
 	ours = len(g.members) == 0 && g.rules.Claims != nil && g.rules.Claims(g.key.Dialect)
 	for _, m := range g.members {
 		pods.Add(m.pod)
+		if name := m.pod.Spec.SchedulerName; !slices.Contains(schedulers, name) {
+			schedulers = append(schedulers, name)
+		}
 		ours = ours || g.rules.Serves(m.pod.Spec.SchedulerName)
 		if member == nil || compareNames(m.pod.Name, member.Name) < 0 {
 			member = m.pod
 		}
 	}
-	return pods, member, ours
+	return pods, member, schedulers, ours
 }
 
 // SetServed says whether the API server serves the PodGroups of a dialect that is not Own.

@@ -26,7 +26,7 @@ func (t *Gangs) Look(key dialect.Key) (news.Gang, bool) {
 	known := t.known(g)
 	if key.Dialect != dialect.Own {
 		var ours bool
-		known.Census, known.Member, ours = g.census()
+		known.Census, known.Member, known.Schedulers, ours = g.census()
 		// One that was preempted as a whole may have no Pod left.
 		known.Theirs = !ours && !(g.preempted && g.record.Status != nil)
 	}

@@ -55,6 +55,8 @@ type Gang struct {
 	Census dialect.Census
 	Member *corev1.Pod
 	Theirs bool
+	// Schedulers are the scheduler names of those Pods, each once, in no order.
+	Schedulers []string
 
 	// Foreign says that another program has changed the phase since this scheduler wrote it, and
 	// YieldsUntil until when the group's status is left to that, as it has done so before.

@@ -158,8 +158,8 @@ func (l *life) checkWrite(before, after *status) {
 		l.truth.written[uid] = true
 	}
 	l.checkConditions(before, after, fail)
-	begun := after.Starts != before.Starts
-	if begun && after.Starts != before.Starts+1 || !begun && !sameTime(before.StartTime, after.StartTime) {
+	begun, isFirst := after.Starts != before.Starts, isBlank(before) // Before the first write, a job may be suspended and resumed.
+	if begun && !isFirst && after.Starts != before.Starts+1 || !begun && !sameTime(before.StartTime, after.StartTime) {
 		fail("the starts are wrong, or startTime")
 	}
 	ended := after.Phase == kubeflowv1.JobSucceeded || after.Phase == kubeflowv1.JobFailed

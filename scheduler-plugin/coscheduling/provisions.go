@@ -81,18 +81,6 @@ func (e *engine) mayPass(view *gangView) bool {
 		slices.ContainsFunc(e.room.InOrder(), func(claim room.Claim) bool { _, starves := claim.(*room.Barrier); return starves })
 }
 
-// provided is how much room is kept for members to come of the other gangs in a gang's namespace.
-func (e *engine) provided(of dialect.Key) provision.Amounts {
-	sum := make(provision.Amounts)
-	for _, claim := range e.room.InOrder() {
-		key := claim.Gang().Rank.Key
-		if kept, ok := claim.(*room.Provision); ok && key.Namespace == of.Namespace && key != of {
-			sum.Add(kept.Held())
-		}
-	}
-	return sum
-}
-
 // sought notes for how much room was sought for members to come of a gang, and tells it if what was
 // kept for them before is gone to others.
 func (e *engine) sought(ctx context.Context, view *gangView, before, after room.Claim, rest provision.Amounts, passed bool) {

@@ -257,6 +257,26 @@ func TestANamespaceHasItsShare(t *testing.T) {
 	w.eventually("it starts when less is kept for the first one", func() bool { return w.keeps(sparkNamed("b"), 3) })
 }
 
+// TestPlacesForPodsAreShared, too: members that ask for next to nothing take them as others do.
+func TestPlacesForPodsAreShared(t *testing.T) {
+	w := newWorld(t, makeNodes("node", 2, 10)...)
+	w.args = strings.Replace(keeping(""), "100", "20", 1)
+	a, b := makeSpark("a", "1", 1), makeSpark("b", "1", 2)
+	a.SetAnnotations(map[string]string{schedulingv1alpha1.AnnotationExpectedMembers: "31"})
+	b.SetAnnotations(map[string]string{schedulingv1alpha1.AnnotationExpectedMembers: "31"})
+	w.serve(a, b)
+	w.start()
+	w.create(makePod("a-driver", ofSpark("a"), cores("10m")))
+	w.eventually("30 of 44 places are kept", func() bool {
+		_, on := w.kept(sparkNamed("a"))
+		return on["node-0"]+on["node-1"] == 30
+	})
+	w.create(makePod("b-driver", ofSpark("b"), cores("10m")))
+	w.eventually("another one is told of the share", func() bool {
+		return w.toldSpark("b", "30 pods is to be kept for members to come, and of the 20% of the cluster that may be kept for groups of its namespace 14 pods is left")
+	})
+}
+
 // TestNobodyIsEvictedForMembersToCome, unless the configuration says so.
 func TestNobodyIsEvictedForMembersToCome(t *testing.T) {
 	for _, preempts := range []bool{false, true} {

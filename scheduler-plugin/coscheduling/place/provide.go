@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -182,7 +183,7 @@ func (g *Gang) virtualMember(i int, takes provision.Amounts) *corev1.Pod {
 	name := g.Key.Name + "-to-come-" + strconv.Itoa(i)
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: g.Key.Namespace, Name: name, Labels: g.Provision.Model.Labels,
-			UID: types.UID(string(g.Group.UID) + "/to-come/" + strconv.Itoa(i))},
+			UID: provision.UID(g.Group.UID, i)},
 		Spec: corev1.PodSpec{
 			SchedulerName: of.SchedulerName, NodeSelector: of.NodeSelector, Tolerations: of.Tolerations,
 			Priority: of.Priority, PreemptionPolicy: of.PreemptionPolicy, RestartPolicy: of.RestartPolicy,
@@ -291,8 +292,9 @@ func (g *Gang) exceeds(cluster *Cluster) string {
 	if len(g.virtual) == 0 || g.Provision.Longest == 0 {
 		return ""
 	}
-	left := g.share(cluster)
-	for name, amount := range g.rest().WithoutPods() {
+	left, rest := g.share(cluster), g.rest()
+	for _, name := range slices.Sorted(maps.Keys(rest)) {
+		amount := rest[name]
 		if amount <= left[name] {
 			continue
 		}
@@ -308,7 +310,7 @@ func (g *Gang) share(cluster *Cluster) provision.Amounts {
 	return allocatable(cluster, g.Provision.Percent).Less(cluster.Provided)
 }
 
-// allocatable is so many hundredths of what all nodes have.
+// allocatable is so many hundredths of what all nodes have, places for Pods among it.
 func allocatable(cluster *Cluster, percent int64) provision.Amounts {
 	all := make(provision.Amounts)
 	nodes, err := cluster.Snapshot.List()
@@ -320,6 +322,7 @@ func allocatable(cluster *Cluster, percent int64) provision.Amounts {
 		all[corev1.ResourceCPU] += has.GetMilliCPU()
 		all[corev1.ResourceMemory] += has.GetMemory()
 		all[corev1.ResourceEphemeralStorage] += has.GetEphemeralStorage()
+		all[corev1.ResourcePods] += int64(has.GetAllowedPodNumber())
 		for name, amount := range has.GetScalarResources() {
 			all[name] += amount
 		}
@@ -334,7 +337,7 @@ func allocatable(cluster *Cluster, percent int64) provision.Amounts {
 func (g *Gang) keepWithin(cluster *Cluster) {
 	left := g.share(cluster)
 	for i, pod := range g.Waiting {
-		takes := provision.OfPod(pod).WithoutPods()
+		takes := provision.OfPod(pod)
 		if !takes.Within(left) {
 			g.Waiting, g.ClassKeys = g.Waiting[:i], g.ClassKeys[:i]
 			return

@@ -12,6 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	resourcehelper "k8s.io/component-helpers/resource"
+
+	"github.com/lockstep-k8s/lockstep/internal/text"
 )
 
 // Amounts are how much of which resources: CPU in millicores, memory, storage and huge pages in
@@ -120,7 +122,10 @@ func (a Amounts) List() corev1.ResourceList {
 	return list
 }
 
-// String is what people read: 12 cpu, 48Gi memory.
+// maxText is how long an amount is at most that people read, in bytes. Names are what others write.
+const maxText = 1024
+
+// String is what people read: 12 cpu, 48Gi memory. It is cut if it is long.
 func (a Amounts) String() string {
 	var parts []string
 	for _, name := range a.names() {
@@ -131,7 +136,7 @@ func (a Amounts) String() string {
 	if len(parts) == 0 {
 		return "nothing"
 	}
-	return strings.Join(parts, ", ")
+	return text.Shorten(strings.Join(parts, ", "), maxText-len("…"))
 }
 
 // names are the resources that are named, CPU and memory first.

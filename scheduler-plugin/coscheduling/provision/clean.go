@@ -122,8 +122,11 @@ func amountOf(name corev1.ResourceName, quantity resource.Quantity) int64 {
 // isOfNodes says whether nodes can have a resource. Those that only quotas know are none of them:
 // limits.cpu, count/pods, gold.storageclass.storage.k8s.io/requests.storage.
 func isOfNodes(name corev1.ResourceName) bool {
-	if name == corev1.ResourceCPU || name == corev1.ResourcePods || isDivisible(name) || isHugePages(name) {
+	if name == corev1.ResourceCPU || name == corev1.ResourcePods || isDivisible(name) {
 		return true
+	}
+	if isHugePages(name) {
+		return hasPageSize(name)
 	}
 	domain, _, qualified := strings.Cut(string(name), "/")
 	return qualified && domain != "count" && !strings.HasPrefix(domain, "limits.") &&
@@ -134,6 +137,16 @@ func isOfNodes(name corev1.ResourceName) bool {
 // isDivisible says whether a resource of bytes can be cut anywhere.
 func isDivisible(name corev1.ResourceName) bool {
 	return name == corev1.ResourceMemory || name == corev1.ResourceEphemeralStorage
+}
+
+// hasPageSize says whether a name of huge pages says how large they are. A name may be as long as who
+// writes it likes otherwise.
+func hasPageSize(name corev1.ResourceName) bool {
+	if len(validation.IsQualifiedName(string(name))) > 0 {
+		return false
+	}
+	size, ok := readQuantity(string(name[len(corev1.ResourceHugePagesPrefix):]))
+	return ok && size.Sign() > 0
 }
 
 func isHugePages(name corev1.ResourceName) bool {

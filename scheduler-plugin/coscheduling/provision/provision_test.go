@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -34,6 +35,11 @@ func TestWhatNodesCanNotHaveIsNotAskedFor(t *testing.T) {
 		"what only quotas know": {
 			map[string]any{"cpu": "1", "limits.cpu": "9", "count/pods": "9", "count/jobs.batch": "9", "services": "9", "requests.storage": "9Gi",
 				"gold.storageclass.storage.k8s.io/requests.storage": "9Gi", "limits.example.com/gpu": "9", "kubernetes.io/a": "9", "a/b/c": "9"},
+			Amounts{"cpu": 1000},
+		},
+		"huge pages of no size": {
+			map[string]any{"cpu": "1", "hugepages-": "9", "hugepages-large": "9", "hugepages-0": "9", "hugepages--2Mi": "9", "hugepages-2Mi/a b": "9",
+				"hugepages-" + strings.Repeat("1", 1000): "9", "hugepages-" + strings.Repeat("0", 60) + "1": "9"},
 			Amounts{"cpu": 1000},
 		},
 		"numbers": {map[string]any{"cpu": 1.5, "memory": int64(1024)}, Amounts{"cpu": 1500, "memory": 1024}},
@@ -132,8 +138,13 @@ func TestARestIsCut(t *testing.T) {
 			Amounts{"hugepages-2Mi": 6 << 20}, Amounts{"hugepages-2Mi": 4 << 20}, 0,
 			[]Virtual{{Amounts{"hugepages-2Mi": 4 << 20}, 1}, {Amounts{"hugepages-2Mi": 2 << 20}, 1}},
 		},
-		"at most a thousand":                       {Amounts{"cpu": 1e9}, Amounts{"cpu": 1}, 0, []Virtual{{Amounts{"cpu": 1e6}, 1000}}},
-		"at most a thousand that are said to come": {Amounts{"cpu": 1e9}, Amounts{"cpu": 1}, 1e9, []Virtual{{Amounts{"cpu": 1e6}, 1000}}},
+		"at most a thousand":                           {Amounts{"cpu": 1e9}, Amounts{"cpu": 1}, 0, []Virtual{{Amounts{"cpu": 1e6}, 1000}}},
+		"at most a thousand that are said to come":     {Amounts{"cpu": 1e9}, Amounts{"cpu": 1}, 1e9, []Virtual{{Amounts{"cpu": 1e6}, 1000}}},
+		"no more than are worth their places":          {Amounts{"cpu": 1100}, Amounts{"cpu": 1}, 1000, []Virtual{{Amounts{"cpu": 10}, 110}}},
+		"nor by the size of a model that takes little": {Amounts{"cpu": 1100}, Amounts{"cpu": 1}, 0, []Virtual{{Amounts{"cpu": 10}, 110}}},
+		"as many as there are devices for":             {Amounts{"example.com/gpu": 200}, nil, 200, []Virtual{{Amounts{"example.com/gpu": 1}, 200}}},
+		"as many as have a tenth of a core each":       {Amounts{"cpu": 20000}, nil, 500, []Virtual{{Amounts{"cpu": 100}, 200}}},
+		"as many as places are asked for":              {Amounts{"pods": 300, "cpu": 300}, nil, 300, []Virtual{{Amounts{"cpu": 1}, 300}}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -272,6 +283,13 @@ func TestAmountsAreCompared(t *testing.T) {
 	}
 	if got := (Amounts{"memory": 48 * gi, "cpu": 12500, "example.com/gpu": 2}).String(); got != "12500m cpu, 48Gi memory, 2 example.com/gpu" {
 		t.Errorf("got %q", got)
+	}
+	many := Amounts{}
+	for i := range maxNames {
+		many[corev1.ResourceName(fmt.Sprintf("example.com/%s-%d", strings.Repeat("a", 50), i))] = 1
+	}
+	if got := len(many.String()); got > maxText {
+		t.Errorf("the text of many is of %d bytes, want %d at most", got, maxText)
 	}
 	if got := (Amounts{"cpu": 0}).String(); got != "nothing" {
 		t.Errorf("got %q", got)

@@ -13,6 +13,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/provision"
 )
 
 // Claim is room that is kept for a gang that waits. It does not change.
@@ -27,6 +28,9 @@ type Claim interface {
 	// NodeFor is where a member goes when Pods have gone that end soon, empty if it has no
 	// place then or nobody knows when that is.
 	NodeFor(member types.UID) string
+	// ToCome is what those members take that are virtual, with their places among the Pods of
+	// nodes. Nobody changes it.
+	ToCome() provision.Amounts
 	// Reserved is what others have to leave alone of a node.
 	Reserved(node fwk.NodeInfo) Usage
 	// IsKeptFromPod says whether an ordinary Pod has to leave it alone.
@@ -68,19 +72,24 @@ type claim struct {
 	byNode map[string]Usage
 	// awaited is what the Pods take whose end is awaited.
 	awaited map[types.UID]Usage
+	// toCome is what virtual members take.
+	toCome provision.Amounts
 }
 
 // newClaim makes a claim. Pods that are awaited on other nodes than those of the members
 // don't concern it.
 func newClaim(gang Gang, members []*framework.PodInfo, awaited []fwk.PodInfo, end time.Time) claim {
 	c := claim{gang: gang, end: end, members: members, nodes: make(map[types.UID]string, len(members)),
-		byNode: make(map[string]Usage), awaited: make(map[types.UID]Usage)}
+		byNode: make(map[string]Usage), awaited: make(map[types.UID]Usage), toCome: make(provision.Amounts)}
 	for _, m := range members {
 		node := m.Pod.Spec.NodeName
 		c.nodes[m.Pod.UID] = node
 		taken := c.byNode[node]
 		taken.add(UsageOf(m))
 		c.byNode[node] = taken
+		if provision.IsVirtual(m.Pod) {
+			c.toCome.Add(provision.OfPod(m.Pod))
+		}
 	}
 	for _, pod := range On(members, awaited) {
 		c.awaited[pod.GetPod().UID] = UsageOf(pod)
@@ -106,6 +115,7 @@ func On(members []*framework.PodInfo, pods []fwk.PodInfo) []fwk.PodInfo {
 func (c *claim) Gang() Gang                      { return c.gang }
 func (c *claim) Members() []*framework.PodInfo   { return c.members }
 func (c *claim) End() time.Time                  { return c.end }
+func (c *claim) ToCome() provision.Amounts       { return c.toCome }
 func (c *claim) NodeFor(member types.UID) string { return c.nodes[member] }
 
 // Reserved is the room of the members that are to come, but for what Pods whose end is

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/provision"
 )
 
 // Room is all that is kept, one Claim for each gang at most. In the scheduler claims come
@@ -123,6 +124,21 @@ func (r *Room) ProvisionsOn(node string) []*Provision {
 		}
 	}
 	return on
+}
+
+// ToCome is how much room is kept for members to come of the gangs of a namespace but one, and for
+// how many gangs. It counts whatever keeps it: a gang that waits may have such room held, too.
+func (r *Room) ToCome(namespace string, but dialect.Key) (all provision.Amounts, gangs int) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	all = make(provision.Amounts)
+	for key, claim := range r.byGang {
+		if toCome := claim.ToCome(); key.Namespace == namespace && key != but && !toCome.IsZero() {
+			all.Add(toCome)
+			gangs++
+		}
+	}
+	return all, gangs
 }
 
 func (r *Room) inOrder(wanted func(Claim) bool) []Claim {

@@ -25,6 +25,10 @@ type provided struct {
 	// is kept.
 	least provision.Amounts
 	life  provision.Life
+	// ended is since when nothing is kept any more, zero while something is. Past is what was kept for
+	// members before these.
+	ended time.Time
+	past  provision.Past
 	// started says that the gang has had its minimum, over that no room is kept any more,
 	// passed that it has had room that was held back for a gang that starves.
 	started, over, passed bool
@@ -62,7 +66,7 @@ func (g *gang) provide(now time.Time) {
 	}
 	seen := g.takings(now)
 	if seen.alive == 0 {
-		*p = provided{}
+		p.beginAnew(terms.Longest, now)
 	}
 	if seen.model == nil {
 		return
@@ -73,6 +77,8 @@ func (g *gang) provide(now time.Time) {
 		due.ToCome = max(1, members-len(seen.times))
 	}
 	if seen.alive == 0 {
+		due.Last = p.past.Last(terms.Longest, now)
+		due.End = due.Last
 		p.due = due
 		return
 	}
@@ -81,14 +87,32 @@ func (g *gang) provide(now time.Time) {
 	}
 	p.least = p.least.AtMost(ask.Resources.Less(seen.bound))
 	p.started = p.started || !g.lacksMinimum()
-	p.life = p.life.With(seen.times, due.Patience, now)
+	starts := p.life.Began.IsZero()
+	if p.life = p.life.With(seen.times, due.Patience, now); starts {
+		p.life = p.life.After(p.past)
+	}
 	due.Least, due.Started, due.MayPass = p.least, p.started, !p.passed
 	due.End, due.Last = p.life.Ends(due.Patience, terms.Longest)
 	p.over = p.over || p.started && !now.Before(due.End)
 	if p.over || p.started && due.Rest().IsZero() {
+		if p.ended.IsZero() {
+			p.ended = now
+		}
 		return
 	}
-	p.due = due
+	p.ended, p.due = time.Time{}, due
+}
+
+// beginAnew forgets the members that had room kept, as none is left, but not for how long they had it.
+func (p *provided) beginAnew(longest time.Duration, now time.Time) {
+	past := p.past
+	if p.started {
+		if p.ended.IsZero() {
+			p.ended = now
+		}
+		past = p.life.Over(p.ended, longest)
+	}
+	*p = provided{past: past}
 }
 
 // takings are what the members of a gang take.

@@ -198,6 +198,65 @@ func TestANewStartHasRoomKeptAnew(t *testing.T) {
 	}
 }
 
+// TestRoomIsNotKeptForEverByReplacingMembers: all that come after the time is over have none kept, until after
+// a pause as long as the time.
+func TestRoomIsNotKeptForEverByReplacingMembers(t *testing.T) {
+	b := keeping(newBench())
+	began := b.time
+	at := func(minute int) { b.time = began.Add(time.Duration(minute) * time.Minute) }
+	b.SetGroup(makeGroup("gang", 1, asking("13")))
+	for i, minute := range []int{0, 9, 18, 27} {
+		at(minute)
+		b.add(makePod(string(rune('a'+i)), inGroup("gang"), cores("1"), placedAt(began, minute)))
+	}
+	at(29)
+	b.add(makePod("next", inGroup("gang"), cores("1"), gated))
+	for _, name := range []string{"a", "b", "c", "d"} {
+		b.DeletePod(makePod(name, inGroup("gang")))
+	}
+	b.add(makePod("next", inGroup("gang"), cores("1")))
+	if view := b.turn(); view.Provision == nil || !view.Provision.Last.Equal(began.Add(30*time.Minute)) {
+		t.Errorf("its turn is to seek %+v, want room for the minute that is left", view.Provision)
+	}
+	b.add(makePod("next", inGroup("gang"), cores("1"), placedAt(began, 29)))
+	if got := b.rest(); got != 12 {
+		t.Errorf("in the last minute the rest is %d, want 12", got)
+	}
+	at(30)
+	b.SeekRoom(gangName)
+	if kept := b.Provides(gangName, "uid-of-group-gang"); kept != KeptExpired {
+		t.Errorf("after that what is kept is %q, want expired", kept)
+	}
+	b.DeletePod(makePod("next", inGroup("gang")))
+	b.add(makePod("third", inGroup("gang"), cores("1")))
+	at(45)
+	if view := b.turn(); view.Provision == nil || !view.Provision.Last.Equal(began.Add(60*time.Minute)) {
+		t.Errorf("half of the pause later its turn is to seek %+v, want room for half the time", view.Provision)
+	}
+	at(60)
+	b.add(makePod("third", inGroup("gang"), cores("1"), placedAt(began, 60)))
+	if due := b.gangs[gangName].provided.due; due == nil || !due.Last.Equal(began.Add(90*time.Minute)) {
+		t.Errorf("after the pause %+v is due, want room for all of the time", due)
+	}
+}
+
+// TestTheNextRunOfWhatWasCompleteHasItsTime: while nothing is kept no time goes by.
+func TestTheNextRunOfWhatWasCompleteHasItsTime(t *testing.T) {
+	b := keeping(newBench())
+	began := b.time
+	b.SetGroup(makeGroup("gang", 1, asking("2")))
+	b.add(makePod("driver", inGroup("gang"), cores("1"), placedAt(began, 0)))
+	b.time = began.Add(time.Minute)
+	b.add(makePod("exec", inGroup("gang"), cores("1"), placedAt(began, 1)))
+	b.time = began.Add(5 * time.Hour)
+	b.DeletePod(makePod("exec", inGroup("gang")))
+	b.DeletePod(makePod("driver", inGroup("gang")))
+	b.add(makePod("driver-2", inGroup("gang"), cores("1"), placedAt(began, 300)))
+	if due := b.gangs[gangName].provided.due; due == nil || !due.Last.Equal(b.time.Add(30*time.Minute)) {
+		t.Errorf("%+v is due, want room for half an hour", due)
+	}
+}
+
 // TestALeaderWorkerSetSaysHowManyCome, on its Pods.
 func TestALeaderWorkerSetSaysHowManyCome(t *testing.T) {
 	b := keeping(newBench())

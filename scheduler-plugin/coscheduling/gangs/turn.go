@@ -35,6 +35,9 @@ func (t *Gangs) Begin(priority int32, dueAt time.Time) (View, bool) {
 		return View{}, false
 	}
 	g := t.gangs[next.Key]
+	if !g.provided.started {
+		g.provide(t.config.Now()) // for how long room is kept may depend on when the gang starts
+	}
 	view := viewOf(g)
 	view.Failures = t.line.Failures(g.key)
 	t.line.Begin(g.key, g.waitsSince(t.config.Now()), t.config.Now())

@@ -50,7 +50,7 @@ type Due struct {
 	ToCome int
 	// Patience is for how long room is kept without a member that comes. End is until when it is
 	// if none comes any more, and Last until when in any case: both are zero before a member is
-	// placed.
+	// placed, unless members before it had room kept that have gone.
 	Patience  time.Duration
 	End, Last time.Time
 	// MayPass says that the gang may have room once that is held back for one that starves.

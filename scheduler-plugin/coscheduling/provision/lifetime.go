@@ -57,6 +57,40 @@ func (l Life) Ends(patience, longest time.Duration) (end, last time.Time) {
 	return end, last
 }
 
+// Past is for how long room was kept for a gang whose members have all gone since. The next ones are not to
+// have it kept for as long again at once: who replaces them all the time would have it for ever.
+type Past struct {
+	kept  time.Duration
+	ended time.Time
+}
+
+// Over is the past of a life that has ended.
+func (l Life) Over(ended time.Time, longest time.Duration) Past {
+	return Past{kept: min(max(0, ended.Sub(l.Began)), maxAge*longest), ended: ended}
+}
+
+// Owes is how much less time room is kept for members that are placed now: a pause as long as the time for
+// which it was kept makes up for that.
+func (p Past) Owes(now time.Time) time.Duration {
+	return max(0, p.kept-now.Sub(p.ended))
+}
+
+// After is a life, which begins now, as it is with such a past.
+func (l Life) After(past Past) Life {
+	l.Began = l.Began.Add(-past.Owes(l.Began))
+	return l
+}
+
+// Last is until when room is kept in any case for members that are placed now; zero if there is no past
+// that matters.
+func (p Past) Last(longest time.Duration, now time.Time) time.Time {
+	owes := p.Owes(now)
+	if owes == 0 {
+		return time.Time{}
+	}
+	return now.Add(maxAge*longest - owes)
+}
+
 // Patience is how long room is kept without a member that comes: what the group asks for, which
 // only shortens what the configuration says.
 func Patience(asked, longest time.Duration) time.Duration {

@@ -169,7 +169,7 @@ func (e *engine) cluster(ctx context.Context, view *gangView, own room.Claim, pl
 		TurnTimeout: timeout,
 	}
 	if view.Provision != nil {
-		cluster.Provided, _ = e.room.ToCome(view.Key.Namespace, view.Key)
+		cluster.Provided, cluster.Providing = e.room.ToCome(view.Key.Namespace, view.Key)
 	}
 	return cluster, nil
 }

@@ -223,6 +223,8 @@ func mutations() map[string]mutation.Mutation {
 			Old: "if provision.IsVirtual(m.Pod) {", New: "if provision.IsVirtual(m.Pod) && len(awaited) > 0 {"},
 		"huge pages have any name": {File: "provision/clean.go", Tests: "TestWhatNodesCanNotHave",
 			Old: "return hasPageSize(name)", New: "return true"},
+		"room is kept for any number of groups": {File: "place/provide.go", Tests: "TestANamespaceHasRoomKeptFor",
+			Old: "const maxProviding = 100", New: "const maxProviding = 1000"},
 		"every namespace has room kept": {File: "provisions.go", Tests: "TestNothingIsKept",
 			Old: "if !known || !r.Enables(gang.Namespace) {", New: "if !known {"},
 		"members to come wait for a gang that starves": {File: "provisions.go", Tests: "TestMembersPassAGangThatStarves",

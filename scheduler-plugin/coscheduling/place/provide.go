@@ -286,11 +286,18 @@ func Provide(ctx context.Context, gang Gang, cluster Cluster) (claim room.Claim,
 	return gang.provideOn(ctx, &cluster)
 }
 
+// maxProviding is for how many groups of a namespace room is kept at most at the same time: all others
+// look at what is kept.
+const maxProviding = 100
+
 // exceeds says for what a gang has to wait if it asks for more than may be kept for its namespace, and is empty
 // otherwise.
 func (g *Gang) exceeds(cluster *Cluster) string {
 	if len(g.virtual) == 0 || g.Provision.Longest == 0 {
 		return ""
+	}
+	if cluster.Providing >= maxProviding {
+		return fmt.Sprintf("room is kept for members to come of %d groups of its namespace, which are as many as may have that", cluster.Providing)
 	}
 	left, rest := g.share(cluster), g.rest()
 	for _, name := range slices.Sorted(maps.Keys(rest)) {
@@ -335,6 +342,10 @@ func allocatable(cluster *Cluster, percent int64) provision.Amounts {
 
 // keepWithin leaves out the members that would take more than may be kept.
 func (g *Gang) keepWithin(cluster *Cluster) {
+	if cluster.Providing >= maxProviding {
+		g.Waiting, g.ClassKeys = nil, nil
+		return
+	}
 	left := g.share(cluster)
 	for i, pod := range g.Waiting {
 		takes := provision.OfPod(pod)

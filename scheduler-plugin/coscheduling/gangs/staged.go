@@ -67,7 +67,7 @@ func (g *gang) restage(now time.Time) {
 		}
 	}
 	group := *s.asked
-	group.Spec.Minimum = least
+	group.Spec.Minimum, group.Spec.Staged = least, true
 	g.group = &group
 }
 

@@ -59,6 +59,9 @@ func TestAGangComesInStages(t *testing.T) {
 	if view.Group.Spec.Minimum.Members != 4 {
 		t.Errorf("%d are placed together, want all 4", view.Group.Spec.Minimum.Members)
 	}
+	if view.Broken() {
+		t.Error("it goes before others, as a gang does that has lost members")
+	}
 	if b.assumeAll(gangName, map[types.UID]string{"uid-node-0": "node"}) {
 		t.Error("a part of the stage is enough")
 	}

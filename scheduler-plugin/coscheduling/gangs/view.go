@@ -37,9 +37,10 @@ type View struct {
 	Provision *provision.Due
 }
 
-// Broken says whether members are placed, but too few.
+// Broken says whether members are placed, but too few. A gang that comes in stages lacks members because
+// more have come, so it has no rights that a gang has which has lost some.
 func (v *View) Broken() bool {
-	return v.Placed.Total > 0 && !v.Group.HeldBy(v.Placed)
+	return v.Placed.Total > 0 && !v.Group.HeldBy(v.Placed) && !v.Group.Spec.Staged
 }
 
 // Standing is a gang that has members placed.

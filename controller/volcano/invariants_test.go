@@ -170,10 +170,10 @@ func (l *life) checkEnded(before, after *batchv1alpha1.JobStatus, restarts bool,
 			}
 			kept := index < l.truth.leastReplicas[task.Name]
 			marked := l.truth.marked[podName(l.job.Name, task.Name, index)]
-			// A restart that waits for a Pod which is gone joins the one under way, and may be
-			// over with it, in one write.
+			// A restart that waits, for a Pod which is gone or a task that has ended, joins the one
+			// under way, and may be over with it, in one write.
 			_, waits := was.waits[index]
-			joins := is.joined.Has(index) || before.State.Phase == rs && waits
+			joins := is.joined.Has(index) || before.State.Phase == rs && (waits || was.done != nil)
 			if was.ended(index) && !is.ended(index) && !restarts && kept && !marked && !joins {
 				fail("an index that had ended has not: " + task.Name + " " + strconv.Itoa(int(index)))
 			}

@@ -78,10 +78,9 @@ func (e *engine) runCycle(view gangView) {
 		kube.ObserveFailed(plugin.handle, err != nil, time.Since(start))
 		logger.V(2).Info("Pod group found no place", "waiting", len(view.Waiting), "reason", out.Shortfall.Message, "took", time.Since(start))
 	}
+	e.seekBeside(ctx, &view, own, &out)
 	e.apply(ctx, view, own, out)
-	if out.SoughtRest {
-		e.sought(ctx, &view, own, out.Claim, out.Rest, passed)
-	}
+	e.sought(ctx, &view, own, out, passed)
 }
 
 // prepare says what the gang of a cycle may do if it finds no place.

@@ -6,7 +6,6 @@ package coscheduling
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -62,7 +61,7 @@ func (e *engine) provide(view gangView) {
 	own := e.room.Of(view.Key)
 	out := e.seekRest(ctx, &view, own)
 	e.keeper.become(ctx, view.Key, own, out.Claim)
-	e.sought(ctx, &view, own, out, false)
+	e.sought(ctx, &view, own, out)
 }
 
 // seekRest seeks room for members to come of a gang, in a turn that finds no place for any that wait. If it
@@ -94,17 +93,9 @@ func (e *engine) seekBeside(ctx context.Context, view *gangView, own room.Claim,
 	}
 }
 
-// mayPass says whether a gang may be planned without a look at room that is held back for a gang
-// that starves: it waits for the rest of its members, the other one perhaps for the end of this,
-// and it has not passed before.
-func (e *engine) mayPass(view *gangView) bool {
-	return view.Provision != nil && view.Provision.Started && view.Provision.MayPass &&
-		slices.ContainsFunc(e.room.InOrder(), func(claim room.Claim) bool { _, starves := claim.(*room.Barrier); return starves })
-}
-
 // sought notes for how much room was sought for members to come of a gang, and tells it if what was
 // kept for them before is gone to others.
-func (e *engine) sought(ctx context.Context, view *gangView, before room.Claim, out place.Outcome, passed bool) {
+func (e *engine) sought(ctx context.Context, view *gangView, before room.Claim, out place.Outcome) {
 	if out.RestErr != nil {
 		klog.FromContext(ctx).Error(out.RestErr, "Seeking room for members of a pod group that are to come failed")
 	}
@@ -116,7 +107,7 @@ func (e *engine) sought(ctx context.Context, view *gangView, before room.Claim, 
 	if is, isKept := after.(*room.Provision); isKept {
 		held = is.Held()
 	}
-	e.gangs.Sought(view.Key, view.Group.UID, gangs.Sought{Rest: rest, Held: held, Passed: passed})
+	e.gangs.Sought(view.Key, view.Group.UID, gangs.Sought{Rest: rest, Held: held})
 	if is, isKept := after.(*room.Provision); isKept && after != before {
 		klog.FromContext(ctx).V(2).Info("Keeping room for members of a pod group that are to come", "room", is.Held().String(), "of", rest.String(), "until", is.End())
 	}

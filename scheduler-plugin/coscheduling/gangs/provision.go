@@ -29,9 +29,8 @@ type provided struct {
 	// members before these.
 	ended time.Time
 	past  provision.Past
-	// started says that the gang has had its minimum, over that no room is kept any more,
-	// passed that it has had room that was held back for a gang that starves.
-	started, over, passed bool
+	// started says that the gang has had its minimum, and over that no room is kept any more.
+	started, over bool
 	// sought is for how much room was sought last, if isSought. Partial says that there was less, and
 	// freed is what Gangs had counted when the turn for it began.
 	sought   provision.Amounts
@@ -94,7 +93,7 @@ func (g *gang) provide(now time.Time) {
 	if p.life = p.life.With(seen.times, due.Patience, now); starts {
 		p.life = p.life.After(p.past)
 	}
-	due.Least, due.Started, due.MayPass = p.least, p.started, !p.passed
+	due.Least, due.Started = p.least, p.started
 	due.End, due.Last = p.life.Ends(due.Patience, terms.Longest)
 	p.over = p.over || p.started && !now.Before(due.End)
 	if p.over || p.started && due.Rest().IsZero() {
@@ -198,8 +197,6 @@ func (g *gang) inLine() bool {
 type Sought struct {
 	// Rest is for how much room was sought, and Held how much there was.
 	Rest, Held provision.Amounts
-	// Passed says that the gang has passed room that is held back for a gang that starves.
-	Passed bool
 }
 
 // Sought records that room was sought in a gang's turn for members to come.
@@ -213,7 +210,6 @@ func (t *Gangs) Sought(key dialect.Key, uid types.UID, what Sought) {
 	p := &g.provided
 	p.sought, p.isSought = what.Rest, true
 	p.partial = !what.Rest.WithoutPods().Within(what.Held)
-	p.passed = p.passed || what.Passed
 	if p.partial {
 		t.partial[key] = true
 		if p.freed != t.freed {

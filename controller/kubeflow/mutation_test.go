@@ -319,8 +319,6 @@ func mutations() map[string]mutation.Mutation {
 			Old: "\t\treturn storedMode(d.next.Services)\n", New: "\t\treturn wish\n"},
 		"a shared Service is forgotten with the CRD": {File: "services.go", Tests: "TestAJobKeepsItsServices",
 			Old: "object.GetAnnotations()[KeyServices] == string(kubeflowv1.ServicesPerJob)", New: "false"},
-		"what a spec means does not change with its Services": {File: "reading.go", Tests: "TestAJobKeepsItsServices",
-			Old: " && m.reading.services == options.Services {", New: " {"},
 		"Pods come before the Service that they share": {File: "actions.go", Tests: "TestPodsOfAJobMayShare",
 			Old: "group && service && d.planMPI()", New: "group && (service || true) && d.planMPI()"},
 		"a shared Service goes with the first Pod": {File: "cleanup.go", Tests: "TestASharedService",

@@ -267,6 +267,10 @@ func mutations() map[string]mutation.Mutation {
 			Old: "own[pod.UID] || corev1helpers.PodPriority(pod) < g.Rank.Priority", New: "own[pod.UID] || corev1helpers.PodPriority(pod) < g.Rank.Priority && false"},
 		"nobody hears that a nominated Pod is placed elsewhere": {File: "place/place.go", By: ".", Tests: "TestAGangIsPlacedWhenANominationEnds",
 			Old: "out.Shortfall.Need.RegardsOthers || len(cluster.Nominated) > 0", New: "out.Shortfall.Need.RegardsOthers"},
+		"all Pods are looked at when those of a group are let in": {File: "kube/kept.go", Tests: "TestAGroupWhosePodsAreLetIn",
+			Old: "slices.Collect(maps.Values(k.byGroup[group]))", New: "append(slices.Collect(maps.Values(k.byGroup[group]))[:0:0], k.pods()...)"},
+		"a Pod that is kept out stays with the group that it named first": {File: "kube/kept.go", Tests: "TestAGroupWhosePodsAreLetIn",
+			Old: "\tk.all[pod.UID] = keptPod{pod, group}\n", New: "\tif known {\n\t\tgroup = \"\"\n\t}\n\tk.all[pod.UID] = keptPod{pod, group}\n"},
 		"each nomination that ends has everybody tried again": {File: "kube/queue.go", Tests: "TestWhoHearsOfANomination",
 			Old: "\tif q.isDenomination(event, oldObj) {\n\t\treturn\n\t}\n", New: ""},
 

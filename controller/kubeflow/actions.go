@@ -114,8 +114,10 @@ func (d *decision) planLatecomers() {
 }
 
 // planRun makes and deletes what a job needs whose Pods are to run: the gang before the Pods,
-// so that the scheduler never counts with one of yesterday, and all Services before them, so
-// that every name can be looked up.
+// so that the scheduler never counts with one of yesterday, and of each index the Service before
+// the Pod, so that no Pod runs whose name can't be looked up. A name of which there is no Pod yet
+// can't be looked up anyhow, whether it has a Service or not: so Pods don't wait for the Services of
+// others.
 func (d *decision) planRun() {
 	for _, pod := range d.old {
 		d.removeOld(pod)
@@ -128,10 +130,8 @@ func (d *decision) planRun() {
 		return
 	}
 	d.planAutoscaler()
-	group, services := d.planPodGroup(), d.planServices()
-	if group && services && d.planMPI() {
-		d.planPods()
-	}
+	group, service := d.planPodGroup(), !d.kind.launches || d.planJobService()
+	d.planReplicas(group && service && d.planMPI())
 }
 
 // planReplacements deletes the Pods that are counted and go. The count is persisted: another
@@ -176,63 +176,58 @@ func (d *decision) eachService(visit func(*replicas, int32, metav1.Object)) {
 	}
 }
 
-// planServices makes the Services that are missing. It says whether all are there.
-func (d *decision) planServices() bool {
-	if d.kind.launches {
-		return d.planJobService()
-	}
-	all := true
-	for _, r := range d.replicas {
-		for index := range r.number {
-			service := r.services[index]
-			if service != nil {
-				all = all && service.GetDeletionTimestamp() == nil && startOf(service) >= d.next.Starts
-				continue
-			}
-			if r.record.ended(index) && r.pods[index] == nil {
-				continue // There is nobody to reach.
-			}
-			all = false
-			name, start, b, t := d.kind.objectName(d.Job, r.name, index), d.next.Starts, d.builder, r.replicaType
-			creation := plan.Action{
-				Verb: plan.Create, Kind: KindService, Name: name, Owner: d.Job.UID, Group: "Service " + lower(r.name),
-				Content: d.content(), Build: func() (metav1.Object, error) { return b.service(t, index, start), nil },
-			}
-			if !d.isPodGone(name) {
-				creation.Tag = TriedAgain
-			}
-			d.actIfCurrent(creation)
-		}
-	}
-	return all
-}
-
-// planPods makes the Pods that are missing: of indexes that have not ended, and whose last
-// Pod is counted and gone, by what is persisted.
-func (d *decision) planPods() {
+// planReplicas makes what is missing of each index: its Service, or else its Pod, if Pods may be made.
+func (d *decision) planReplicas(podsMayCome bool) {
 	group := ""
 	if d.isGang() {
 		group = d.kind.groupName(d.Job, d.next.Starts)
 	}
 	for _, r := range d.replicas {
 		for index := range r.number {
-			name := d.kind.objectName(d.Job, r.name, index)
-			switch {
-			case r.pods[index] != nil, r.record.ended(index), r.record.restarting.Has(index):
-				continue
-			case r.launches && d.waitsForWorkers():
-				continue
-			case r.persisted.ended(index), r.persisted.restarting.Has(index):
-				d.persist(plan.PersistSoon)
-				continue
+			if (d.kind.launches || d.planService(r, index)) && podsMayCome {
+				d.planPod(r, index, group)
 			}
-			start, b, t := d.next.Starts, d.builder, r.replicaType
-			d.actIfCurrent(plan.Action{
-				Verb: plan.Create, Kind: KindPod, Name: name, Owner: d.Job.UID, Group: lower(r.name),
-				Content: d.content(), Build: func() (metav1.Object, error) { return b.pod(t, index, start, group), nil },
-			})
 		}
 	}
+}
+
+// planService makes the Service of an index if it is missing. It says whether it is there.
+func (d *decision) planService(r *replicas, index int32) bool {
+	if service := r.services[index]; service != nil {
+		return service.GetDeletionTimestamp() == nil && startOf(service) >= d.next.Starts
+	}
+	if r.record.ended(index) && r.pods[index] == nil {
+		return false // There is nobody to reach.
+	}
+	name, start, b, t := d.kind.objectName(d.Job, r.name, index), d.next.Starts, d.builder, r.replicaType
+	creation := plan.Action{
+		Verb: plan.Create, Kind: KindService, Name: name, Owner: d.Job.UID, Group: "Service " + lower(r.name),
+		Content: d.content(), Build: func() (metav1.Object, error) { return b.service(t, index, start), nil },
+	}
+	if !d.isPodGone(name) {
+		creation.Tag = TriedAgain
+	}
+	d.actIfCurrent(creation)
+	return false
+}
+
+// planPod makes the Pod of an index if it is missing: if it has not ended, and its last Pod is counted
+// and gone, by what is persisted.
+func (d *decision) planPod(r *replicas, index int32, group string) {
+	switch {
+	case r.pods[index] != nil, r.record.ended(index), r.record.restarting.Has(index):
+		return
+	case r.launches && d.waitsForWorkers():
+		return
+	case r.persisted.ended(index), r.persisted.restarting.Has(index):
+		d.persist(plan.PersistSoon)
+		return
+	}
+	start, b, t := d.next.Starts, d.builder, r.replicaType
+	d.actIfCurrent(plan.Action{
+		Verb: plan.Create, Kind: KindPod, Name: d.kind.objectName(d.Job, r.name, index), Owner: d.Job.UID, Group: lower(r.name),
+		Content: d.content(), Build: func() (metav1.Object, error) { return b.pod(t, index, start, group), nil },
+	})
 }
 
 // TriedAgain is the Tag of a creation that is never given up, whatever the API server says: that of

@@ -237,19 +237,13 @@ func TestDefects(t *testing.T) {
 			}}})
 			w.has(KindService, "j-worker-0", "mine")
 		},
-		"1458: Services are there before the Pods, and go after them": func(t *testing.T) {
+		"1458: the Service of a Pod is there before it, and goes after it": func(t *testing.T) {
 			w := given(t, w4ps2)
 			services, pods := 0, 0
 			w.OnPlan = func(seen *view, p plan.Plan[status]) {
-				there := 0
-				for key := range seen.Objects {
-					if key.Kind == KindService {
-						there++
-					}
-				}
 				for _, a := range p.Actions {
-					if a.Kind == KindPod && a.Verb == plan.Create && there != 6 {
-						t.Errorf("%s while there are %d Services", a, there)
+					if a.Kind == KindPod && a.Verb == plan.Create && seen.Objects[jobworld.Key{Kind: KindService, Name: a.Name}] == nil {
+						t.Errorf("%s before its Service", a)
 					}
 				}
 			}
@@ -420,6 +414,23 @@ func TestAJobOfAnotherKindKeepsItsPods(t *testing.T) {
 	if pod := w.Pod("j-worker-0"); pod.UID != "theirs" || w.told("NameTaken") != 1 {
 		t.Errorf("the Pod is %s, events %v", pod.UID, w.Events)
 	}
+}
+
+// TestAPodDoesNotWaitForTheServicesOfOthers: a thousand Services take a while, and the first Pods may
+// begin. A Service that is refused holds up its own Pod alone.
+func TestAPodDoesNotWaitForTheServicesOfOthers(t *testing.T) {
+	w := given(t, w4ps2)
+	refused := true
+	w.Fate = func(a plan.Action) jobworld.Fate {
+		if refused && a.Kind == KindService && a.Name == "j-worker-2" {
+			return jobworld.Refused
+		}
+		return jobworld.Done
+	}
+	others := []string{"j-ps-0", "j-ps-1", "j-worker-0", "j-worker-1", "j-worker-3"}
+	w.settle().has(KindService, others...).has(KindPod, others...)
+	refused = false
+	w.pass(60).has(KindService, sixPods...).has(KindPod, sixPods...)
 }
 
 // TestTheGangIsThereBeforeItsPods, so that none is placed alone.

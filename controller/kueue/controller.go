@@ -58,8 +58,8 @@ type Controller struct {
 	refused map[cache.ObjectName]string
 }
 
-// New makes a Controller. It needs get, list, watch and patch of Frameworks, all but update of
-// Workloads, patch of their status, and get of ResourceFlavors.
+// New makes a Controller. It needs list, watch and patch of Frameworks, list, watch, create and
+// delete of Workloads, patch of their status, and get of ResourceFlavors.
 func New(lockstep versioned.Interface, client dynamic.Interface) (*Controller, error) {
 	ofQueues := externalversions.NewSharedInformerFactoryWithOptions(lockstep, 0, externalversions.WithTweakListOptions(func(options *metav1.ListOptions) {
 		options.LabelSelector = frameworkv1.LabelQueue

@@ -196,27 +196,3 @@ func waitPhase(t *testing.T, namespace, name, phase string) *unstructured.Unstru
 	})
 	return group
 }
-
-// placed counts the Pods of a namespace that have a node.
-func placed(ctx context.Context, namespace string) (int, error) {
-	pods, err := cluster.Kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return 0, err
-	}
-	n := 0
-	for i := range pods.Items {
-		if pods.Items[i].Spec.NodeName != "" {
-			n++
-		}
-	}
-	return n, nil
-}
-
-// waitPlaced waits until so many Pods of a namespace have a node.
-func waitPlaced(t *testing.T, namespace string, want int) {
-	t.Helper()
-	testbed.Eventually(t, fmt.Sprintf("%d Pods to be placed", want), func(ctx context.Context) (bool, string, error) {
-		n, err := placed(ctx, namespace)
-		return n == want, fmt.Sprint(n), err
-	})
-}

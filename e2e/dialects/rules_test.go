@@ -55,8 +55,8 @@ func allowed(t *testing.T) string {
 func stays(t *testing.T, namespace string, want int) {
 	t.Helper()
 	testbed.Consistently(t, fmt.Sprintf("%d Pods to be placed", want), 3*time.Second, func(ctx context.Context) (bool, string, error) {
-		n, err := placed(ctx, namespace)
-		return n == want, fmt.Sprint(n), err
+		names, err := cluster.Placed(ctx, namespace)
+		return len(names) == want, fmt.Sprint(names), err
 	})
 }
 
@@ -84,7 +84,7 @@ func TestPodsAreAGangByWhatTheySay(t *testing.T) {
 			waitEvent(t, namespace, "ring-0", "NotEnoughTasks", "2 of at least 3 members exist")
 			stays(t, namespace, 0)
 			cluster.CreatePod(t, namespace, testbed.MakePod("ring-2", says))
-			waitPlaced(t, namespace, 3)
+			cluster.WaitPlaced(t, namespace, 3)
 			waitEvent(t, namespace, "ring-0", "Scheduled", "members are bound")
 		})
 	}
@@ -130,12 +130,12 @@ func TestThePodsOfKueueArePlacedWhenAllAreAdmitted(t *testing.T) {
 		waitEvent(t, namespace, "ring-0", "NotEnoughTasks", "2 of at least 3 members exist")
 		stays(t, namespace, 0)
 		ungate(t, namespace, "ring-2")
-		waitPlaced(t, namespace, 3)
+		cluster.WaitPlaced(t, namespace, 3)
 	})
 	t.Run("a group that serves", func(t *testing.T) {
 		namespace := cluster.Namespace(t)
 		cluster.CreatePod(t, namespace, testbed.MakePod("web-0", queued(map[string]string{"kueue.x-k8s.io/pod-group-serving": "true"})))
-		waitPlaced(t, namespace, 1)
+		cluster.WaitPlaced(t, namespace, 1)
 	})
 }
 
@@ -151,7 +151,7 @@ func TestAGangWithAPodGroupUnderKueue(t *testing.T) {
 	ungate(t, namespace, "job-1")
 	stays(t, namespace, 0)
 	ungate(t, namespace, "job-2")
-	waitPlaced(t, namespace, 3)
+	cluster.WaitPlaced(t, namespace, 3)
 	for i := range 3 {
 		if err := cluster.Kube.CoreV1().Pods(namespace).Delete(t.Context(), fmt.Sprintf("job-%d", i), metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}); err != nil {
 			t.Fatal(err)
@@ -160,7 +160,7 @@ func TestAGangWithAPodGroupUnderKueue(t *testing.T) {
 	for i := range 3 {
 		cluster.CreatePod(t, namespace, testbed.MakePod(fmt.Sprintf("ordinary-%d", i), testbed.WithCores(7)))
 	}
-	waitPlaced(t, namespace, 3)
+	cluster.WaitPlaced(t, namespace, 3)
 }
 
 // TestAJobIsAGangWhereItsNamespaceSaysSo, and nowhere else. It is more than there is room for.
@@ -185,14 +185,14 @@ func TestAJobIsAGangWhereItsNamespaceSaysSo(t *testing.T) {
 	if _, err := cluster.Kube.BatchV1().Jobs(without).Create(t.Context(), job(), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	waitPlaced(t, without, 3)
+	cluster.WaitPlaced(t, without, 3)
 	if err := cluster.Kube.BatchV1().Jobs(without).Delete(t.Context(), "job", metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationForeground)}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := cluster.Kube.BatchV1().Jobs(with).Patch(t.Context(), "job", types.MergePatchType, []byte(`{"spec": {"parallelism": 3}}`), metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	waitPlaced(t, with, 3)
+	cluster.WaitPlaced(t, with, 3)
 }
 
 // TestTheLabelOfANamespaceMayComeLater: a Job whose Pods wait is a gang from then on.
@@ -292,13 +292,13 @@ func TestAJobSetIsAGang(t *testing.T) {
 		member(namespace, "set-worker-0", uid, "worker", "w0")
 		stays(t, namespace, 0)
 		member(namespace, "set-worker-1", uid, "worker", "w1")
-		waitPlaced(t, namespace, 3)
+		cluster.WaitPlaced(t, namespace, 3)
 	})
 	t.Run("job by job, if one waits for another", func(t *testing.T) {
 		namespace := allowed(t)
 		uid := makeSet(namespace, "set", nil, jobsOf(map[string]any{"dependsOn": []any{map[string]any{"name": "driver", "status": "Ready"}}}))
 		member(namespace, "set-driver-0", uid, "driver", "d")
-		waitPlaced(t, namespace, 1)
+		cluster.WaitPlaced(t, namespace, 1)
 	})
 }
 
@@ -320,12 +320,12 @@ func TestAReplicaOfALeaderWorkerSetIsAGang(t *testing.T) {
 		member(namespace, 0)
 		stays(t, namespace, 0)
 		member(namespace, 1)
-		waitPlaced(t, namespace, 2)
+		cluster.WaitPlaced(t, namespace, 2)
 	})
 	t.Run("whose workers wait for the leader", func(t *testing.T) {
 		namespace := allowed(t)
 		makeSet(namespace, "serve", nil, map[string]any{"startupPolicy": "LeaderReady"})
 		member(namespace, 0)
-		waitPlaced(t, namespace, 1)
+		cluster.WaitPlaced(t, namespace, 1)
 	})
 }

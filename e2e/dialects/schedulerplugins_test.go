@@ -65,11 +65,11 @@ func TestTheGangsOfOtherToolsRun(t *testing.T) {
 				out, err := cluster.Kubectl(ctx, "get", "events", "-n", namespace, "--field-selector=involvedObject.kind=PodGroup,reason=NotEnoughTasks", "-o", "jsonpath={.items[*].message}")
 				return strings.Contains(out, "2 of at least 3 members exist"), out, err
 			})
-			if n, err := placed(t.Context(), namespace); err != nil || n > 0 {
-				t.Errorf("%d Pods are placed, and one of the gang is missing (%v)", n, err)
+			if names, err := cluster.Placed(t.Context(), namespace); err != nil || len(names) > 0 {
+				t.Errorf("%v are placed, and one of the gang is missing (%v)", names, err)
 			}
 			member(2)
-			waitPlaced(t, namespace, 3)
+			cluster.WaitPlaced(t, namespace, 3)
 			group := waitPhase(t, namespace, "job", "Finished")
 			if generation := group.GetGeneration(); generation != 1 {
 				t.Errorf("the generation of the group is %d: its spec was changed", generation)
@@ -98,8 +98,8 @@ func TestAGangOfAnotherToolWaitsForRoomOfAll(t *testing.T) {
 		return strings.Contains(out, "there is room for 3 of the 4 members that are needed"), out, err
 	})
 	waitPhase(t, namespace, "large", "Scheduling")
-	if n, err := placed(t.Context(), namespace); err != nil || n > 0 {
-		t.Errorf("%d Pods are placed of a gang that does not fit (%v)", n, err)
+	if names, err := cluster.Placed(t.Context(), namespace); err != nil || len(names) > 0 {
+		t.Errorf("%v are placed of a gang that does not fit (%v)", names, err)
 	}
 }
 

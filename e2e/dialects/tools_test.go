@@ -84,7 +84,7 @@ func TestWhatThePagesOfToolsShowIsSo(t *testing.T) {
 				example.expectWaiting(t, namespace)
 				return
 			}
-			waitPlaced(t, namespace, pods)
+			cluster.WaitPlaced(t, namespace, pods)
 			for _, group := range groups {
 				group.expectPlaced(t)
 			}
@@ -172,7 +172,7 @@ func (e *example) expectWaiting(t *testing.T, namespace string) {
 		out, err := cluster.Kubectl(ctx, "get", "events", "-n", namespace, "--field-selector=involvedObject.kind=PodGroup", "-o", "jsonpath={.items[*].message}")
 		return strings.Contains(out, e.waits), out, err
 	})
-	if n, err := placed(t.Context(), namespace); err != nil || n > 0 {
-		t.Errorf("%d Pods are placed of a gang that is told to wait (%v)", n, err)
+	if names, err := cluster.Placed(t.Context(), namespace); err != nil || len(names) > 0 {
+		t.Errorf("%v are placed of a gang that is told to wait (%v)", names, err)
 	}
 }

@@ -124,34 +124,10 @@ func sayings(group *schedulingv1beta1.PodGroup) []string {
 	return says
 }
 
-// placed counts the Pods of a namespace that have a node.
-func placed(ctx context.Context, namespace string) (int, error) {
-	pods, err := cluster.Kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return 0, err
-	}
-	n := 0
-	for i := range pods.Items {
-		if pods.Items[i].Spec.NodeName != "" {
-			n++
-		}
-	}
-	return n, nil
-}
-
-// waitPlaced waits until so many Pods of a namespace have a node.
-func waitPlaced(t *testing.T, namespace string, want int) {
-	t.Helper()
-	testbed.Eventually(t, fmt.Sprintf("%d Pods to be placed", want), func(ctx context.Context) (bool, string, error) {
-		n, err := placed(ctx, namespace)
-		return n == want, fmt.Sprint(n), err
-	})
-}
-
 // isPlaced fails the test if another number of Pods of a namespace has a node.
 func isPlaced(t *testing.T, namespace string, want int) {
 	t.Helper()
-	if n, err := placed(t.Context(), namespace); err != nil || n != want {
-		t.Errorf("%d Pods are placed, want %d (%v)", n, want, err)
+	if names, err := cluster.Placed(t.Context(), namespace); err != nil || len(names) != want {
+		t.Errorf("%v are placed, want %d Pods (%v)", names, want, err)
 	}
 }

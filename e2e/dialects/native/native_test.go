@@ -34,7 +34,7 @@ func TestAGangOfKubernetesRuns(t *testing.T) {
 	waitSays(t, namespace, "jg", "PodGroupInitiallyScheduled=False Unschedulable: NotEnoughTasks: 3 of at least 4 members exist")
 	isPlaced(t, namespace, 0)
 	cluster.CreatePod(t, namespace, testbed.MakePod("jg-3", named("jg"), runsFor(3)))
-	waitPlaced(t, namespace, 4)
+	cluster.WaitPlaced(t, namespace, 4)
 	waitSays(t, namespace, "jg", "PodGroupInitiallyScheduled=True Scheduled: ")
 	testbed.Eventually(t, "its Pods to end", func(ctx context.Context) (bool, string, error) {
 		pods, err := cluster.Kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{FieldSelector: "status.phase=Succeeded"})
@@ -76,7 +76,7 @@ func TestAGangOfKubernetesWaitsForRoomOfAll(t *testing.T) {
 	if _, err := cluster.Kube.SchedulingV1beta1().PodGroups(namespace).Patch(t.Context(), "large", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	waitPlaced(t, namespace, 3)
+	cluster.WaitPlaced(t, namespace, 3)
 	waitSays(t, namespace, "large", "PodGroupInitiallyScheduled=True Scheduled: ")
 }
 
@@ -91,7 +91,7 @@ func TestAnOrdinaryGroupOfKubernetes(t *testing.T) {
 	create(t, namespace, "loose", basic())
 	cluster.CreatePod(t, namespace, testbed.MakePod("large", testbed.WithCores(9), named("loose")))
 	cluster.CreatePod(t, namespace, testbed.MakePod("late", named("loose")))
-	waitPlaced(t, namespace, 2)
+	cluster.WaitPlaced(t, namespace, 2)
 	waitSays(t, namespace, "loose", "PodGroupInitiallyScheduled=True Scheduled: ")
 }
 
@@ -113,11 +113,11 @@ func TestAGangOfKubernetesInOneDomain(t *testing.T) {
 	for i := range 4 {
 		cluster.CreatePod(t, namespace, testbed.MakePod(fmt.Sprintf("gang-%d", i), named("gang"), room.Confine))
 	}
-	waitPlaced(t, namespace, 4)
+	cluster.WaitPlaced(t, namespace, 4)
 	for i := range 4 {
 		cluster.CreatePod(t, namespace, testbed.MakePod(fmt.Sprintf("basic-%d", i), named("basic"), room.Confine))
 	}
-	waitPlaced(t, namespace, 7)
+	cluster.WaitPlaced(t, namespace, 7)
 	pods, err := cluster.Kube.CoreV1().Pods(namespace).List(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -168,7 +168,7 @@ func TestAGangOfKubernetesIsPreemptedAsAWhole(t *testing.T) {
 	if said := sayings(group); !strings.HasPrefix(said[0], "PodGroupInitiallyScheduled=True") {
 		t.Errorf("it says %q, and it was placed once", said)
 	}
-	waitPlaced(t, namespace, 1)
+	cluster.WaitPlaced(t, namespace, 1)
 }
 
 // TestAGroupOfKubernetesThatIsDeletedStartsNothing, and goes when its Pods have gone: the API server
@@ -180,7 +180,7 @@ func TestAGroupOfKubernetesThatIsDeletedStartsNothing(t *testing.T) {
 	for i := range 2 {
 		cluster.CreatePod(t, namespace, testbed.MakePod(fmt.Sprintf("going-%d", i), named("going")))
 	}
-	waitPlaced(t, namespace, 2)
+	cluster.WaitPlaced(t, namespace, 2)
 	if err := groups.Delete(t.Context(), "going", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -259,9 +259,9 @@ spec:
 				said := strings.Join(sayings(&groups.Items[0]), "; ")
 				return strings.HasPrefix(said, says), said, nil
 			})
-			waitPlaced(t, namespace, want)
+			cluster.WaitPlaced(t, namespace, want)
 			room.AddNode(1, nil)
-			waitPlaced(t, namespace, 4)
+			cluster.WaitPlaced(t, namespace, 4)
 		})
 	}
 }

@@ -216,28 +216,12 @@ func (j *tool) watchPhases() func() []string {
 	}
 }
 
-// placed are the names of the Pods that have a node, sorted.
-func (j *tool) placed(ctx context.Context) ([]string, error) {
-	pods, err := cluster.Kube.CoreV1().Pods(j.namespace).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil, err
-	}
-	var names []string
-	for i := range pods.Items {
-		if pods.Items[i].Spec.NodeName != "" {
-			names = append(names, pods.Items[i].Name)
-		}
-	}
-	slices.Sort(names)
-	return names, nil
-}
-
 // waitPlaced waits until just these Pods have a node.
 func (j *tool) waitPlaced(want ...string) {
 	j.t.Helper()
 	slices.Sort(want)
 	testbed.EventuallyWithin(j.t, time.Minute, fmt.Sprintf("%v to be placed", want), func(ctx context.Context) (bool, string, error) {
-		names, err := j.placed(ctx)
+		names, err := cluster.Placed(ctx, j.namespace)
 		return slices.Equal(names, want), fmt.Sprint(names), err
 	})
 }
@@ -254,7 +238,7 @@ func (j *tool) waitEvent(kind, reason, text string) {
 // nobodyIsPlaced checks that no Pod has a node yet.
 func (j *tool) nobodyIsPlaced() {
 	j.t.Helper()
-	if names, err := j.placed(j.t.Context()); err != nil || len(names) > 0 {
+	if names, err := cluster.Placed(j.t.Context(), j.namespace); err != nil || len(names) > 0 {
 		j.t.Errorf("%v are placed of a gang that is not whole (%v)", names, err)
 	}
 }

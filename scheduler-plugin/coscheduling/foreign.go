@@ -237,7 +237,7 @@ func (f *foreign) hand(key dialect.Key, wasLoose bool) {
 	logger := klog.FromContext(f.ctx)
 	switch isLoose := f.gangs.IsLoose(key); {
 	case isLoose && !wasLoose:
-		f.queue.LetIn(f.ctx)
+		f.queue.LetIn(f.ctx, key)
 	case wasLoose && !isLoose:
 		for _, pod := range f.gangs.IdleMembers(key) {
 			f.queue.TakeOut(logger, pod)

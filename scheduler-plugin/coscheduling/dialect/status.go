@@ -53,6 +53,8 @@ type Facts struct {
 	// Preempted says that the gang was preempted as a whole and its minimum was not bound since,
 	// and Placed that it is bound. A scheduler that was started since may know neither.
 	Preempted, Placed bool
+	// HeldBack says that the group is not let in yet: its Pods are not to be created.
+	HeldBack bool
 	// Now is what time it is.
 	Now time.Time
 }
@@ -101,10 +103,15 @@ func (g *Group) NextStatus(now Status, facts Facts) Status {
 	}
 }
 
+// IsLetIn says whether the Pods of a group of Volcano's may be created, as far as its status says.
+func (s *Status) IsLetIn() bool {
+	return s.Phase != "" && s.Phase != PhasePending
+}
+
 // IsAwaited says whether somebody waits for the group's status to change, so that it is to be
 // written at once.
 func (g *Group) IsAwaited() bool {
-	return g.Key.Dialect == Volcano && (g.Status.Phase == "" || g.Status.Phase == PhasePending)
+	return g.Key.Dialect == Volcano && !g.Status.IsLetIn()
 }
 
 // KeepsConditions says whether groups of the dialect have conditions. Those that have none are

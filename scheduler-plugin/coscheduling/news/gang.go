@@ -63,6 +63,9 @@ type Gang struct {
 	// YieldsUntil until when the group's status is left to that, as it has done so before.
 	Foreign     bool
 	YieldsUntil time.Time
+	// HeldBack is why a group of another dialect is not let in yet, so that no Pods of it are to be created;
+	// empty if it is.
+	HeldBack string
 	// Minima are what the members say that the gang's minimum is, ascending; none if a PodGroup
 	// says it.
 	Minima []int32
@@ -109,6 +112,20 @@ type Record struct {
 	// Renominated is when it was last decided that Pods which are nominated be so for another
 	// node, or for none.
 	Renominated time.Time
+}
+
+// StatusOf is the status that a group of another dialect has as far as this scheduler knows. Foreign says
+// that another program has changed it since.
+func (r *Record) StatusOf(group *dialect.Group, foreign bool) *dialect.Status {
+	if r.Status != nil && !foreign {
+		return r.Status // the watch may not have shown it yet
+	}
+	return group.Status
+}
+
+// IsLetIn says whether the status of a group of Volcano's says that its Pods may be created.
+func (r *Record) IsLetIn(group *dialect.Group, foreign bool) bool {
+	return r.StatusOf(group, foreign).IsLetIn()
 }
 
 // ConditionsOf are those that a group has as far as this scheduler knows: its own last

@@ -121,6 +121,12 @@ func mutations() map[string]mutation.Mutation {
 		// PodGroups of other dialects.
 		"the phase of another program is overwritten": {File: "dialect/status.go", By: "status", Tests: "TestAPhaseThatSomebodyElseWrites",
 			Old: `g.PhaseBy != "" && g.PhaseBy != Writer`, New: "false"},
+		"counters are written again soon after a write that took long": {File: "status/reporter.go", By: "status", Tests: "TestCountersRestFromWhen",
+			Old: "= status, version, time.Now()", New: "= status, version, now"},
+		"a status is written that follows from a group as it was": {File: "dialect/status.go", By: "dialect", Tests: "TestAPatchSaysNothingElse",
+			Old: `object := map[string]any{"uid": g.UID, "resourceVersion": version}`, New: `object := map[string]any{"uid": g.UID}`},
+		"a write is refused because of the one before": {File: "news/gang.go", By: "status", Tests: "TestAWriteRestsOnTheNewestVersion",
+			Old: "err == nil && order > 0 {", New: "err == nil && order > 1 {"},
 		"Pods without a group never wait for one": {File: "plugin.go", Tests: "TestAPodWithoutAGroupWaitsForOne",
 			Old: "!c.engine.gangs.AreOn(dialect.Volcano) {", New: "true {"},
 		"two groups are let in for one room": {File: "admission/book.go", Tests: "TestWhatAGroupWasLetInForCountsForAWhile",

@@ -121,6 +121,8 @@ func mutations() map[string]mutation.Mutation {
 		// PodGroups of other dialects.
 		"the phase of another program is overwritten": {File: "dialect/status.go", By: "status", Tests: "TestAPhaseThatSomebodyElseWrites",
 			Old: `g.PhaseBy != "" && g.PhaseBy != Writer`, New: "false"},
+		"a new message is counted as the one before": {File: "status/reporter.go", By: "status", Tests: "TestANewMessageIsAnEvent",
+			Old: "[]byte(event.Message)", New: "[]byte(event.Reason)"},
 		"counters are written again soon after a write that took long": {File: "status/reporter.go", By: "status", Tests: "TestCountersRestFromWhen",
 			Old: "= status, version, time.Now()", New: "= status, version, now"},
 		"a status is written that follows from a group as it was": {File: "dialect/status.go", By: "dialect", Tests: "TestAPatchSaysNothingElse",

@@ -116,7 +116,7 @@ func attach(ctx context.Context, sched *kube.Scheduler, own types.NamespacedName
 	}
 	w := &watcher{ctx: ctx, sched: sched, handle: handle, gangs: e.gangs, begun: begun, handed: given}
 	e.pop = sched.InterceptNext(e.nextEntity)
-	e.queue = sched.KeepOut(e.places, e.heard(), w.forgetGone)
+	e.queue = sched.KeepOut(e.places, e.gangOf, e.heard(), w.forgetGone)
 	e.keeper = &keeper{room: &e.room, gangs: e.gangs, queue: e.queue, tells: reporter.Warn, metrics: e.metrics}
 	e.evictor = &evictor{handle: handle, gangs: e.gangs, evictions: &e.evictions, metrics: e.metrics}
 	e.binder = &binder{sched: sched, plugins: plugins, gangs: e.gangs, evictions: &e.evictions, metrics: e.metrics}

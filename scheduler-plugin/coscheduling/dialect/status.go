@@ -142,12 +142,13 @@ type Write struct {
 	Subresources []string
 }
 
-// WriteOf is the request that has the group say a status of its dialect. Apart says whether
-// the API server has a subresource for the status, of dialects with which it may or may not.
+// WriteOf is the request that has the group say a status of its dialect. The status follows from
+// the group as it was at a resource version. Apart says whether the API server has a subresource for
+// the status, of dialects with which it may or may not.
 //
 // It never is one of server-side apply on the object itself: that would create a group which was
 // deleted.
-func (g *Group) WriteOf(status *Status, apart bool) (Write, error) {
+func (g *Group) WriteOf(status *Status, version string, apart bool) (Write, error) {
 	if g.Key.Dialect == Native {
 		body, err := status.Native.apply(g).MarshalJSON()
 		return Write{Type: types.ApplyPatchType, Force: new(true), Body: body, Subresources: []string{"status"}}, err
@@ -156,15 +157,16 @@ func (g *Group) WriteOf(status *Status, apart bool) (Write, error) {
 	// Counts of 0 are left out of objects by those who read them, and are written all the same:
 	// they may have been others.
 	fields := map[string]any{"phase": status.Phase, "running": status.Running, "succeeded": status.Succeeded, "failed": status.Failed}
-	object := map[string]any{"uid": g.UID}
+	// The request is refused if the group has changed since. So the list of conditions, which is
+	// written as a whole, is not one that somebody else has changed. And a scheduler whose watch is
+	// late, as it was elected just now or is not the leader any more, neither repeats what another one
+	// wrote nor takes back a phase that is final.
+	object := map[string]any{"uid": g.UID, "resourceVersion": version}
 	if status.OccupiedBy != "" {
 		fields["occupiedBy"] = status.OccupiedBy
 	}
 	if g.Key.Dialect == Volcano {
 		fields["conditions"] = conditionsOfVolcano(status.Conditions)
-		// The list of conditions is written as a whole, and so it is not to be one that somebody
-		// has changed meanwhile.
-		object["resourceVersion"] = g.ResourceVersion
 		if !apart {
 			write.Subresources = nil
 		}

@@ -202,7 +202,7 @@ func TestWhatIsWrittenToAVolcanoGroup(t *testing.T) {
 		{Type: "Unschedulable", Status: metav1.ConditionTrue, Reason: schedulingv1alpha1.ReasonBindingFailed, Message: "why", TransitionID: "id", LastTransitionTime: at, ObservedGeneration: 3},
 	}})
 	for apart, want := range map[bool][]string{false: nil, true: {"status"}} {
-		write, err := group.WriteOf(&status, apart)
+		write, err := group.WriteOf(&status, "7", apart)
 		if err != nil {
 			t.Fatal(err)
 		}

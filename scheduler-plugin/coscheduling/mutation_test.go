@@ -154,7 +154,7 @@ func mutations() map[string]mutation.Mutation {
 		"the maker of a group is its rival": {File: "gangs/rivalry.go", Tests: "TestWhenAStatusIsLeftToAnotherProgram",
 			Old: `case group.PhaseBy != "" && r.ours:`, New: `case group.PhaseBy != "":`},
 		"a gang is placed that can't be as it asks": {File: "dialect/volcano.go", By: ".", Tests: "TestAVolcanoGangThatAsksForATier",
-			Old: `if obstacle != "" {`, New: "if false {"},
+			Old: `ofSubgroups); obstacle != "" {`, New: "ofSubgroups); false {"},
 		"the groups of other schedulers are written": {File: "gangs/look.go", By: ".", Tests: "TestTheGroupsOfOthers",
 			Old: "known.Theirs = !ours", New: "known.Theirs = false"},
 		"a Pod that has ended is forgotten by a watch that shows it no more": {File: "podwatch/join.go", Tests: "TestWhatGangsAreToldOfTheirPods",

@@ -5,6 +5,7 @@
 package docs
 
 import (
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -73,12 +74,38 @@ func TestEveryChapterOfTheManualIsProven(t *testing.T) {
 	}
 }
 
-// link finds the links of a document.
-var link = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+// named finds the tests that a document names in its text.
+var named = regexp.MustCompile("`(Test[A-Z]\\w*)`")
 
-// TestLinksLeadSomewhere follows the links of all documents to files, and to
-// headings in them.
-func TestLinksLeadSomewhere(t *testing.T) {
+// declared finds the tests of a file.
+var declared = regexp.MustCompile(`(?m)^func (Test\w+)\(`)
+
+// TestTheTestsThatDocumentsNameExist, so that each promise of a document that names one has it.
+func TestTheTestsThatDocumentsNameExist(t *testing.T) {
+	exists := map[string]bool{}
+	if err := filepath.WalkDir("..", func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		for _, test := range declared.FindAllStringSubmatch(read(t, path), -1) {
+			exists[test[1]] = true
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for _, document := range documents(t) {
+		for _, test := range named.FindAllStringSubmatch(read(t, document), -1) {
+			if !exists[test[1]] {
+				t.Errorf("%s names %s, and there is no such test", document, test[1])
+			}
+		}
+	}
+}
+
+// documents are all that a user may read.
+func documents(t *testing.T) []string {
+	t.Helper()
 	var documents []string
 	for _, pattern := range []string{"*.md", "adr/*.md", "tools/*.md", "../*.md", "../examples/*.md", "../localcluster/*.md"} {
 		found, err := filepath.Glob(pattern)
@@ -87,7 +114,16 @@ func TestLinksLeadSomewhere(t *testing.T) {
 		}
 		documents = append(documents, found...)
 	}
-	for _, document := range documents {
+	return documents
+}
+
+// link finds the links of a document.
+var link = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+
+// TestLinksLeadSomewhere follows the links of all documents to files, and to
+// headings in them.
+func TestLinksLeadSomewhere(t *testing.T) {
+	for _, document := range documents(t) {
 		for _, found := range link.FindAllStringSubmatch(read(t, document), -1) {
 			target, heading, _ := strings.Cut(found[1], "#")
 			if strings.Contains(target, "://") {

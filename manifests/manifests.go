@@ -11,8 +11,8 @@ package manifests
 
 import "embed"
 
-// FS holds crds/*.yaml, namespace/namespace.yaml, controller/rbac.yaml and scheduler/rbac.yaml,
-// each file one or more YAML documents. CRDs are to be applied first, then the namespace.
+// FS holds crds/*.yaml, namespace/namespace.yaml, controller/rbac.yaml, scheduler/rbac.yaml, and in
+// rbac/*.yaml the roles of those who use Lockstep, each file one or more YAML documents. CRDs are to be applied first, then the namespace.
 //
 // It also holds volcano/*.yaml and kubeflow/*.yaml: the CRDs of Volcano's and of Kubeflow's
 // kinds, which have an underscore in their names, and what the controller may do with them.
@@ -24,7 +24,7 @@ import "embed"
 //
 // Kustomizations and Deployments are not in it.
 //
-//go:embed crds/*_*.yaml namespace/namespace.yaml controller/rbac.yaml scheduler/rbac.yaml
+//go:embed crds/*_*.yaml namespace/namespace.yaml controller/rbac.yaml scheduler/rbac.yaml rbac/users.yaml rbac/metrics-reader.yaml
 //go:embed volcano/*_*.yaml volcano/rbac.yaml kubeflow/*_*.yaml kubeflow/rbac.yaml kueue/rbac.yaml
 //go:embed dialects/native.yaml dialects/rules.yaml dialects/scheduler-plugins.yaml dialects/volcano.yaml
 var FS embed.FS

@@ -50,6 +50,7 @@ type Controller struct {
 	// queue has namespaces take turns, and backoff says when what has failed is tried again.
 	queue   fair.Queue
 	backoff workqueue.TypedRateLimiter[cache.ObjectName]
+	watch   fair.Watch
 
 	mu sync.Mutex
 	// held is since when a Framework is known to have no annotation.
@@ -58,8 +59,8 @@ type Controller struct {
 	refused map[cache.ObjectName]string
 }
 
-// New makes a Controller. It needs get, list, watch and patch of Frameworks, all but update of
-// Workloads, patch of their status, and get of ResourceFlavors.
+// New makes a Controller. It needs list, watch and patch of Frameworks, list, watch, create and
+// delete of Workloads, patch of their status, and get of ResourceFlavors.
 func New(lockstep versioned.Interface, client dynamic.Interface) (*Controller, error) {
 	ofQueues := externalversions.NewSharedInformerFactoryWithOptions(lockstep, 0, externalversions.WithTweakListOptions(func(options *metav1.ListOptions) {
 		options.LabelSelector = frameworkv1.LabelQueue
@@ -147,6 +148,9 @@ func (c *Controller) Run(ctx context.Context) error {
 	return nil
 }
 
+// Longest is the sync that has been running for the longest time, and how long.
+func (c *Controller) Longest() (fair.Key, time.Duration) { return c.watch.Longest() }
+
 // keyOf is the key of a Framework.
 func keyOf(namespace, name string) fair.Key {
 	return fair.Key{ObjectName: cache.ObjectName{Namespace: namespace, Name: name}}
@@ -159,6 +163,8 @@ func (c *Controller) processNext(ctx context.Context) bool {
 		return false
 	}
 	defer c.queue.Done(queued)
+	c.watch.Begin(queued)
+	defer c.watch.End(queued)
 	key := queued.ObjectName
 	err := c.sync(ctx, key)
 	switch {

@@ -12,13 +12,14 @@ import (
 )
 
 func TestTheAuditLogIsRead(t *testing.T) {
-	const whole = `{"kind":"Event","verb":"update","user":{"username":"u"},"objectRef":{"resource":"jobs","namespace":"n","name":"j","subresource":"status"},"responseStatus":{"code":200}}` + "\n"
+	const whole = `{"kind":"Event","verb":"update","user":{"username":"u"},"requestURI":"/apis/g/v1/x?y","objectRef":{"apiGroup":"g","resource":"jobs","namespace":"n","name":"j","subresource":"status"},"responseStatus":{"code":403},"annotations":{"authorization.k8s.io/decision":"forbid"}}` + "\n"
+	want := []Request{{User: "u", Verb: "update", Group: "g", Resource: "jobs/status", Namespace: "n", Name: "j", Path: "/apis/g/v1/x", Code: 403, Denied: true}}
 	for name, tc := range map[string]struct {
 		log, wantError string
 		want           []Request
 	}{
-		"a line":                       {log: whole, want: []Request{{User: "u", Verb: "update", Resource: "jobs/status", Namespace: "n", Name: "j", Code: 200}}},
-		"a line that is being written": {log: whole + `{"kind":`, want: []Request{{User: "u", Verb: "update", Resource: "jobs/status", Namespace: "n", Name: "j", Code: 200}}},
+		"a line":                       {log: whole, want: want},
+		"a line that is being written": {log: whole + `{"kind":`, want: want},
 		"a line that makes no sense":   {log: "{\n" + whole, wantError: "reading the audit log"},
 	} {
 		t.Run(name, func(t *testing.T) {

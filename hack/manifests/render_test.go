@@ -105,12 +105,14 @@ func TestOverlaysHaveWhatTheyPromise(t *testing.T) {
 	both := []string{"lockstep-controller", "lockstep-scheduler"}
 	kinds := []string{"frameworks.frameworkcontroller.microsoft.com", "podgroups.scheduling.lockstep.dev"}
 	dialects := []string{"lockstep-scheduler", "lockstep-scheduler-native", "lockstep-scheduler-rules", "lockstep-scheduler-scheduler-plugins", "lockstep-scheduler-volcano"}
+	users := []string{"lockstep-edit", "lockstep-metrics-reader", "lockstep-view"}
 	for folder, want := range map[string]struct{ deployments, crds, roles []string }{
-		"":                              {both, kinds, both},
-		"/overlays/secondary-scheduler": {both, kinds, both},
-		"/overlays/scheduler-alone":     {both[1:], kinds[1:], dialects},
-		"/overlays/front-ends": {both, kinds, append([]string{"lockstep-controller", "lockstep-controller-kubeflow-jobs",
-			"lockstep-controller-kueue", "lockstep-controller-volcano-jobs"}, dialects...)},
+		"":                              {both, kinds, slices.Concat(both, users)},
+		"/overlays/secondary-scheduler": {both, kinds, slices.Concat(both, users)},
+		"/overlays/scheduler-alone":     {both[1:], kinds[1:], slices.Concat(dialects, users)},
+		"/overlays/front-ends": {both, kinds, slices.Concat(users, dialects, []string{"lockstep-controller",
+			"lockstep-controller-kubeflow-jobs", "lockstep-controller-kueue", "lockstep-controller-volcano-jobs",
+			"lockstep-kubeflow-jobs-edit", "lockstep-kubeflow-jobs-view", "lockstep-volcano-jobs-edit", "lockstep-volcano-jobs-view"})},
 	} {
 		t.Run(folder, func(t *testing.T) {
 			objects := objectsOf(t, root+folder)
@@ -120,6 +122,7 @@ func TestOverlaysHaveWhatTheyPromise(t *testing.T) {
 			if diff := cmp.Diff(want.crds, names(of[*apiextensionsv1.CustomResourceDefinition](objects))); diff != "" {
 				t.Errorf("CustomResourceDefinitions (-want,+got):\n%s", diff)
 			}
+			slices.Sort(want.roles)
 			if diff := cmp.Diff(want.roles, names(of[*rbacv1.ClusterRole](objects))); diff != "" {
 				t.Errorf("ClusterRoles (-want,+got):\n%s", diff)
 			}

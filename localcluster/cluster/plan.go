@@ -50,6 +50,7 @@ func (p *Plan) Lockstep() []Program {
 			Args: append([]string{
 				"--kubeconfig=" + p.Layout.ComponentKubeconfig(Controller),
 				"--health-address=" + address,
+				"--secure-port=0",
 			}, p.Options.ControllerArgs...),
 			HealthURL: "http://" + address + "/readyz",
 			Address:   address,
@@ -157,7 +158,9 @@ func (p *Plan) apiServer() Program {
 			// No name server of the machine knows the names of our nodes.
 			"--kubelet-preferred-address-types=InternalIP",
 			"--authorization-mode=" + authorizers,
-			"--enable-admission-plugins=NodeRestriction",
+			// The second one is on in some clusters, and asks for rights of Lockstep's roles that
+			// nothing else asks for.
+			"--enable-admission-plugins=NodeRestriction,OwnerReferencesPermissionEnforcement",
 			"--allow-privileged=true",
 			// Gangs come in bursts; the defaults (400 and 200) make a small cluster queue.
 			"--max-requests-inflight=3000",
@@ -214,12 +217,18 @@ func (p *Plan) featureGates() []string {
 }
 
 // AuditPolicy is what of requests to the API server is written down, where that is asked for:
-// who changed which object when, and not what was in it.
+// who changed which object when, and not what was in it. Of Lockstep's own programs it is also
+// what they have read, and of a watch that it has begun.
 func (p *Plan) AuditPolicy() string {
 	return `apiVersion: audit.k8s.io/v1
 kind: Policy
-omitStages: [RequestReceived, ResponseStarted]
+omitStages: [RequestReceived]
 rules:
+- level: Metadata
+  users:
+  - system:serviceaccount:lockstep-system:lockstep-controller
+  - system:serviceaccount:lockstep-system:lockstep-scheduler
+  - system:serviceaccount:default:frameworkbarrier
 - level: Metadata
   verbs: [create, update, patch, delete, deletecollection]
 - level: None

@@ -30,7 +30,7 @@ import (
 const fieldManager = "lockstep-local"
 
 // sources are the files of the manifests, in the order in which they are applied.
-var sources = []string{"crds/*.yaml", "namespace/namespace.yaml", "controller/rbac.yaml", "scheduler/rbac.yaml"}
+var sources = []string{"crds/*.yaml", "namespace/namespace.yaml", "controller/rbac.yaml", "scheduler/rbac.yaml", "rbac/*.yaml"}
 
 // Manifests reads the CRDs, the namespace and the RBAC objects of the manifests, CRDs first, then
 // Namespaces, then the rest in the order of the files: an object never comes before what it lives in.

@@ -220,10 +220,11 @@ func (r *Reporter) tell(ctx context.Context, gang *news.Gang) error {
 	case status != nil && gang.YieldsUntil.After(now):
 		r.yield(ctx, gang, now)
 	case status != nil && !group.LeavesPhase():
-		if exists, err := r.writeStatus(ctx, group, status); err != nil || !exists {
+		version, exists, err := r.writeStatus(ctx, gang, status)
+		if err != nil || !exists {
 			return err
 		}
-		gang.Record.Status, gang.Record.StatusAt = status, now
+		gang.Record.Status, gang.Record.StatusVersion, gang.Record.StatusAt = status, version, time.Now()
 	}
 	if conditions != nil {
 		r.recordChange(ctx, gang, conditions, now)
@@ -267,22 +268,23 @@ func (r *Reporter) applyConditions(ctx context.Context, group *dialect.Group, co
 	return true, nil
 }
 
-// writeStatus writes the status of a group of another dialect. It returns false if that is gone, or
-// is not any more what it was.
-func (r *Reporter) writeStatus(ctx context.Context, group *dialect.Group, status *dialect.Status) (exists bool, err error) {
-	write, err := group.WriteOf(status, r.apart.Has(group.Key.Dialect))
+// writeStatus writes the status of a group of another dialect. It returns the resource version that
+// the group has got; empty if the group is gone, or is not any more what it was.
+func (r *Reporter) writeStatus(ctx context.Context, gang *news.Gang, status *dialect.Status) (version string, exists bool, err error) {
+	group := gang.Group
+	write, err := group.WriteOf(status, gang.Record.VersionOf(group), r.apart.Has(group.Key.Dialect))
 	if err != nil {
-		return false, fmt.Errorf("writing the status of PodGroup %s: %w", group.Key, err)
+		return "", false, fmt.Errorf("writing the status of PodGroup %s: %w", group.Key, err)
 	}
-	_, err = r.foreign.Resource(group.Resource()).Namespace(group.Key.Namespace).
+	written, err := r.foreign.Resource(group.Resource()).Namespace(group.Key.Namespace).
 		Patch(ctx, group.Key.Name, write.Type, write.Body, metav1.PatchOptions{FieldManager: FieldManager, Force: write.Force}, write.Subresources...)
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return false, nil // it is gone or has changed, and is looked at again then
+		return "", false, nil // it is gone or has changed, and is looked at again then
 	}
 	if err != nil {
-		return false, fmt.Errorf("writing the status of PodGroup %s: %w", group.Key, err)
+		return "", false, fmt.Errorf("writing the status of PodGroup %s: %w", group.Key, err)
 	}
-	return true, nil
+	return written.GetResourceVersion(), true, nil
 }
 
 // recordChange tells of a change of the conditions on the PodGroup itself, for kubectl

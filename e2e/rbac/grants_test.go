@@ -1,0 +1,37 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rbac
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	rbacv1 "k8s.io/api/rbac/v1"
+)
+
+func TestARightIsUsedOrHasAReason(t *testing.T) {
+	granted := grantsOf([]rbacv1.PolicyRule{
+		{APIGroups: []string{"", "batch"}, Resources: []string{"pods"}, Verbs: []string{"get", "delete"}},
+		{NonResourceURLs: []string{"/version"}, Verbs: []string{"get"}},
+	})
+	all := []grant{"get pods", "get pods.batch", "delete pods", "delete pods.batch", "get /version"}
+	for name, tc := range map[string]struct {
+		used       []grant
+		exceptions []exception
+		want       []string
+	}{
+		"all are used":                      {used: all},
+		"one is not used":                   {used: all[1:], want: []string{"get pods: it is granted, and was not used"}},
+		"one is not used, for a reason":     {used: all[1:], exceptions: []exception{{"get pods", "rare"}}},
+		"some are not used, for one reason": {used: all[:2], exceptions: []exception{{"delete *", "rare"}, {"get /version", "rare"}}},
+		"a reason has outlived its right": {used: all, exceptions: []exception{{"patch pods", "rare"}},
+			want: []string{"patch pods: there is an exception (rare), and no such right is granted"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, problems(granted, tc.used, tc.exceptions)); diff != "" {
+				t.Errorf("problems (-want,+got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -254,7 +254,7 @@ func TestPodsAreReplacedWhenTheirConfigurationChanges(t *testing.T) {
 					continue
 				}
 				name := volume.ConfigMap.Name
-				if !slices.Contains(configs, name) || name == d.Name {
+				if !slices.Contains(configs, name) || !strings.HasPrefix(name, d.Name+"-config-") {
 					t.Errorf("%s: %s mounts the ConfigMap %s; rendered are %v", folder, d.Name, name, configs)
 				}
 				mounted[filepath.Base(folder)+"/"+d.Name] = name
@@ -263,6 +263,20 @@ func TestPodsAreReplacedWhenTheirConfigurationChanges(t *testing.T) {
 	}
 	if plain, other := mounted["secondary-scheduler/lockstep-controller"], mounted["front-ends/lockstep-controller"]; plain == other {
 		t.Errorf("two configurations have one name, %s", plain)
+	}
+}
+
+// TestRolesNameTheLeases: replicas that may not read their Lease never lead, and nothing else of
+// them looks wrong.
+func TestRolesNameTheLeases(t *testing.T) {
+	for _, folder := range overlays(t) {
+		for _, role := range of[*rbacv1.Role](objectsOf(t, folder)) {
+			if !slices.ContainsFunc(role.Rules, func(rule rbacv1.PolicyRule) bool {
+				return slices.Contains(rule.Resources, "leases") && slices.Equal(rule.ResourceNames, []string{role.Name}) && slices.Contains(rule.Verbs, "update")
+			}) {
+				t.Errorf("%s: the Role %s does not allow updates of the Lease %s: %v", folder, role.Name, role.Name, role.Rules)
+			}
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ package controller
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/tools/cache"
@@ -18,6 +19,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/frameworks"
 	"github.com/lockstep-k8s/lockstep/controller/kubeflowjobs"
 	"github.com/lockstep-k8s/lockstep/controller/volcanojobs"
+	"github.com/lockstep-k8s/lockstep/internal/fair"
 	"github.com/lockstep-k8s/lockstep/internal/informing"
 )
 
@@ -125,6 +127,9 @@ func (c *Controller) PodGroupFactory() externalversions.SharedInformerFactory {
 
 // Ready says whether the caches are filled and Frameworks are being synced.
 func (c *Controller) Ready() bool { return c.engine.Ready() }
+
+// Longest is the sync that has been running for the longest time, and how long.
+func (c *Controller) Longest() (fair.Key, time.Duration) { return c.engine.Longest() }
 
 // Run syncs Frameworks until ctx ends, and returns when the work begun is done.
 // It runs once.

@@ -22,15 +22,15 @@ const programName = "lockstep-controller"
 
 // flags are the command line.
 type flags struct {
-	kubeconfig    string
-	configFile    string
-	healthAddress string
-	installCRDs   bool
-	logging       *logsapi.LoggingConfiguration
+	kubeconfig  string
+	configFile  string
+	installCRDs bool
+	serving     *servingOptions
+	logging     *logsapi.LoggingConfiguration
 }
 
 func newCommand() *cobra.Command {
-	f := &flags{logging: logsapi.NewLoggingConfiguration()}
+	f := &flags{logging: logsapi.NewLoggingConfiguration(), serving: &servingOptions{}}
 	f.logging.Verbosity = 2 // FrameworkController's default.
 	cmd := &cobra.Command{
 		Use:   programName,
@@ -63,8 +63,8 @@ A configuration file of FrameworkController is accepted as it is.`,
 	set := cmd.Flags()
 	set.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig of the API server; overrides kubeConfigFilePath and kubeApiServerAddress of --config")
 	set.StringVar(&f.configFile, "config", "", "configuration file, YAML; without it, all defaults")
-	set.StringVar(&f.healthAddress, "health-address", ":8080", "host:port on which /healthz, /readyz and /metrics are served; empty for none")
 	set.BoolVar(&f.installCRDs, "install-crds", false, "create or update the CRDs before anything else, and create those of Volcano Jobs and of Kubeflow's where these are switched on and the CRDs are absent; needs the permission to")
+	f.serving.addFlags(set)
 	logsapi.AddFlags(f.logging, set)
 	return cmd
 }

@@ -4,58 +4,93 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
+	"sync/atomic"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"k8s.io/klog/v2"
+
+	"github.com/lockstep-k8s/lockstep/controller/pacing"
+	"github.com/lockstep-k8s/lockstep/internal/fair"
 )
 
-// healthServer serves /healthz, /readyz and /metrics.
-type healthServer struct {
-	listener net.Listener
-	handler  http.Handler
+// health is what /healthz, /livez and /readyz go by.
+type health struct {
+	// served says that the API server serves the CRDs.
+	served atomic.Bool
+	// leads says that this replica works, as the leader or because there is no election.
+	leads atomic.Bool
+	// heard is when this replica has last read the lease, in Unix nanoseconds. 0 if it never has.
+	heard atomic.Int64
+	// loops are those that sync, by name.
+	loops map[string]loop
 }
 
-// newHealthServer listens already, so that an address that is taken is an error
-// at start. An empty address serves nothing.
-func newHealthServer(address string, metrics prometheus.Gatherer, ready func() bool) (*healthServer, error) {
-	if address == "" {
-		return &healthServer{}, nil
-	}
-	listener, err := net.Listen("tcp", address)
-	if err != nil {
-		return nil, fmt.Errorf("--health-address %s: %w", address, err)
-	}
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
-		if !ready() {
-			http.Error(w, "the caches are not yet filled", http.StatusServiceUnavailable)
+// loop is something that syncs objects.
+type loop struct {
+	// ready says whether its caches are filled. Nil if nothing waits for that.
+	ready func() bool
+	// longest is the sync that has been running for the longest time, and how long.
+	longest func() (fair.Key, time.Duration)
+}
+
+// hearLease notes that the lease was read.
+func (h *health) hearLease() { h.heard.Store(time.Now().UnixNano()) }
+
+// install serves the checks: /healthz and /livez fail when the process should be started again,
+// and /readyz while it neither works nor could take over.
+func (h *health) install(paths *http.ServeMux) {
+	paths.HandleFunc("GET /healthz", answering(h.checkAlive))
+	paths.HandleFunc("GET /livez", answering(h.checkAlive))
+	paths.HandleFunc("GET /readyz", answering(h.checkReady))
+}
+
+// answering serves a check. Why it fails is in the log, too.
+func answering(check func() error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if err := check(); err != nil {
+			klog.FromContext(r.Context()).V(2).Info("A check of health failed", "check", r.URL.Path, "reason", err.Error())
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
 			return
 		}
 		fmt.Fprintln(w, "ok")
-	})
-	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}))
-	return &healthServer{listener: listener, handler: mux}, nil
+	}
 }
 
-// run serves until ctx ends.
-func (s *healthServer) run(ctx context.Context) error {
-	if s.listener == nil {
+// checkAlive fails if a sync has been running for so long that it will never end. The answer is
+// for everybody, so the object is named in the log only.
+func (h *health) checkAlive() error {
+	for name, loop := range h.loops {
+		if key, running := loop.longest(); running > pacing.StuckAfter {
+			klog.Background().Error(nil, "A sync hangs", "loop", name, "kind", key.Kind, "object", key.ObjectName, "for", running)
+			return fmt.Errorf("a sync of %s has been running for %v", name, running.Round(time.Second))
+		}
+	}
+	return nil
+}
+
+// checkReady fails unless this replica works with filled caches, or may become the leader at
+// any time.
+func (h *health) checkReady() error {
+	if !h.served.Load() {
+		return errors.New("the API server does not serve the CRDs of this version yet")
+	}
+	if !h.leads.Load() {
+		heard := h.heard.Load()
+		if heard == 0 {
+			return errors.New("the lease was not read yet")
+		}
+		if silent := time.Since(time.Unix(0, heard)); silent > leaseDuration {
+			return fmt.Errorf("the lease was last read %v ago", silent.Round(time.Second))
+		}
 		return nil
 	}
-	server := &http.Server{Handler: s.handler, ReadHeaderTimeout: 10 * time.Second}
-	stop := context.AfterFunc(ctx, func() { _ = server.Close() }) // Nothing is pending that matters.
-	defer stop()
-	klog.FromContext(ctx).Info("Serving health and metrics", "address", s.listener.Addr().String())
-	if err := server.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
-		return fmt.Errorf("serving health and metrics: %w", err)
+	for name, loop := range h.loops {
+		if loop.ready != nil && !loop.ready() {
+			return fmt.Errorf("the caches of %s are not yet filled", name)
+		}
 	}
 	return nil
 }

@@ -53,11 +53,16 @@ type watchfulLock struct {
 	resourcelock.Interface
 	leads   func() bool
 	deposed func()
+	// heard is told that the lease was read.
+	heard func()
 }
 
 // Get implements resourcelock.Interface.
 func (l *watchfulLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	record, raw, err := l.Interface.Get(ctx)
+	if err == nil {
+		l.heard()
+	}
 	if err == nil && l.leads() && record.HolderIdentity != "" && record.HolderIdentity != l.Identity() {
 		l.deposed()
 	}
@@ -65,8 +70,10 @@ func (l *watchfulLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRec
 }
 
 // leadWhenElected runs lead while this process holds the lease. Losing it is an
-// error: the process has to end, so that nothing of it goes on.
-func leadWhenElected(ctx context.Context, leases coordinationv1client.LeasesGetter, config configv1alpha1.LeaderElection, lead func(context.Context) error) error {
+// error: the process has to end, so that nothing of it goes on. Heard is told each time the
+// lease was read.
+func leadWhenElected(ctx context.Context, leases coordinationv1client.LeasesGetter, config configv1alpha1.LeaderElection,
+	heard func(), lead func(context.Context) error) error {
 	host, err := os.Hostname()
 	if err != nil {
 		return fmt.Errorf("finding a name for the election: %w", err)
@@ -87,7 +94,7 @@ func leadWhenElected(ctx context.Context, leases coordinationv1client.LeasesGett
 		klog.FlushAndExit(klog.ExitFlushTimeout, 1)
 	}
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-		Lock: &watchfulLock{leads: leads.Load, deposed: deposed, Interface: &resourcelock.LeaseLock{
+		Lock: &watchfulLock{leads: leads.Load, deposed: deposed, heard: heard, Interface: &resourcelock.LeaseLock{
 			LeaseMeta:  metav1.ObjectMeta{Namespace: *config.Namespace, Name: *config.Name},
 			Client:     leases,
 			LockConfig: resourcelock.ResourceLockConfig{Identity: identity},

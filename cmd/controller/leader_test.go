@@ -68,6 +68,7 @@ func TestALeaderNoticesThatAnotherHasTheLease(t *testing.T) {
 				Interface: fixedLock{holder: tc.holder},
 				leads:     func() bool { return tc.leads },
 				deposed:   func() { deposed = true },
+				heard:     func() {},
 			}
 			if _, _, err := lock.Get(t.Context()); err != nil {
 				t.Fatal(err)

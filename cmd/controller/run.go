@@ -7,10 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -57,7 +55,6 @@ func run(ctx context.Context, f *flags, config *configv1alpha1.ControllerConfigu
 		optional = append(optional, more...)
 	}
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	frameworks, err := controller.New(clients, config, registry)
 	if err != nil {
 		return err
@@ -73,7 +70,15 @@ func run(ctx context.Context, f *flags, config *configv1alpha1.ControllerConfigu
 			return err
 		}
 	}
+	health := &health{loops: map[string]loop{
+		"frameworks-and-jobs": {ready: frameworks.Ready, longest: frameworks.Longest},
+		"podgroups":           {ready: podGroups.Ready, longest: podGroups.Longest},
+	}}
+	if queues != nil { // Without Kueue in the cluster they never fill, and all else goes on.
+		health.loops["kueue"] = loop{longest: queues.Longest}
+	}
 	lead := func(ctx context.Context) error {
+		health.leads.Store(true)
 		group, ctx := errgroup.WithContext(ctx)
 		group.Go(func() error { return frameworks.Run(ctx) })
 		group.Go(func() error { return podGroups.Run(ctx, podGroupWorkers) })
@@ -83,15 +88,13 @@ func run(ctx context.Context, f *flags, config *configv1alpha1.ControllerConfigu
 		return group.Wait()
 	}
 	standby := *config.LeaderElection.Enabled
-	var served atomic.Bool // The CRDs are.
-	health, err := newHealthServer(f.healthAddress, registry, func() bool {
-		return served.Load() && (standby || frameworks.Ready())
-	})
+	health.leads.Store(!standby)
+	servers, err := f.serving.listen(health, metricsHandler(registry), restConfig)
 	if err != nil {
 		return err
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return health.run(ctx) })
+	group.Go(func() error { return serve(ctx, servers) })
 	group.Go(func() error {
 		if f.installCRDs {
 			if err := installCRDs(ctx, crds, restConfig); err != nil {
@@ -104,9 +107,9 @@ func run(ctx context.Context, f *flags, config *configv1alpha1.ControllerConfigu
 		if err := awaitCRDs(ctx, crds, clients.Kube.Discovery(), config); err != nil {
 			return err
 		}
-		served.Store(true)
+		health.served.Store(true)
 		if standby {
-			return leadWhenElected(ctx, leases, config.LeaderElection, lead)
+			return leadWhenElected(ctx, leases, config.LeaderElection, health.hearLease, lead)
 		}
 		return lead(ctx)
 	})

@@ -123,6 +123,9 @@ func New(options Options) (*Engine, error) {
 // are being synced.
 func (e *Engine) Ready() bool { return e.ready.Load() }
 
+// Longest is the sync that has been running for the longest time, and how long.
+func (e *Engine) Longest() (fair.Key, time.Duration) { return e.fairWorkers.Longest() }
+
 // Run syncs owners until ctx ends, and returns when the work begun is done. It runs
 // once. The informers of Kinds are started by whoever made them, beside it.
 func (e *Engine) Run(ctx context.Context) {

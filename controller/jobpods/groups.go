@@ -20,7 +20,12 @@ const groupHashLength = 10
 // name is cut and a hash of it is put in its place. That of a Framework ends in -attempt, or
 // in -attempt- and a hash: the names never meet. kind is a short word in lower case.
 func GroupName(job, kind string, number int32) string {
-	suffix := "-" + kind + "-" + strconv.Itoa(int(number))
+	return NameOf(job, "-"+kind+"-"+strconv.Itoa(int(number)))
+}
+
+// NameOf is a job's name and a suffix. Where that is longer than the 63 characters of a label, the
+// job's name is cut and a hash of it is put in its place.
+func NameOf(job, suffix string) string {
 	if len(job)+len(suffix) <= validation.LabelValueMaxLength {
 		return job + suffix
 	}

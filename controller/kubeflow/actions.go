@@ -83,7 +83,7 @@ func (d *decision) removeUnchanged(pod *corev1.Pod) {
 	d.actIfCurrent(deletion)
 }
 
-// mayGo says whether an object is there whose deletion nobody has asked for.
+// mayGo says whether an object is there whose deletion nobody has asked for: it stays, or may go.
 func (d *decision) mayGo(object metav1.Object) bool {
 	return !d.isGone(object.GetUID()) && object.GetDeletionTimestamp() == nil && !d.Deleted[object.GetUID()]
 }
@@ -130,7 +130,7 @@ func (d *decision) planRun() {
 		return
 	}
 	d.planAutoscaler()
-	group, service := d.planPodGroup(), !d.kind.launches || d.planJobService()
+	group, service := d.planPodGroup(), !d.isShared() || d.planJobService()
 	d.planReplicas(group && service && d.planMPI())
 }
 
@@ -153,29 +153,6 @@ func (d *decision) planReplacements() {
 	})
 }
 
-// planSurplusServices deletes the Services of indexes that are scaled away, after their Pods,
-// and those of an earlier start.
-func (d *decision) planSurplusServices() {
-	if d.invalid != "" {
-		return
-	}
-	d.eachService(func(r *replicas, index int32, service metav1.Object) {
-		if index >= r.number && d.isPodGone(service.GetName()) || startOf(service) < d.next.Starts {
-			d.remove(KindService, service)
-		}
-	})
-}
-
-func (d *decision) eachService(visit func(*replicas, int32, metav1.Object)) {
-	for _, r := range d.replicas {
-		for index := range r.reach {
-			if service := r.services[index]; service != nil {
-				visit(r, index, service)
-			}
-		}
-	}
-}
-
 // planReplicas makes what is missing of each index: its Service, or else its Pod, if Pods may be made.
 func (d *decision) planReplicas(podsMayCome bool) {
 	group := ""
@@ -184,7 +161,7 @@ func (d *decision) planReplicas(podsMayCome bool) {
 	}
 	for _, r := range d.replicas {
 		for index := range r.number {
-			if (d.kind.launches || d.planService(r, index)) && podsMayCome {
+			if (d.isShared() || d.planService(r, index)) && podsMayCome {
 				d.planPod(r, index, group)
 			}
 		}
@@ -194,7 +171,7 @@ func (d *decision) planReplicas(podsMayCome bool) {
 // planService makes the Service of an index if it is missing. It says whether it is there.
 func (d *decision) planService(r *replicas, index int32) bool {
 	if service := r.services[index]; service != nil {
-		return service.GetDeletionTimestamp() == nil && startOf(service) >= d.next.Starts
+		return d.mayGo(service) && startOf(service) >= d.next.Starts
 	}
 	if r.record.ended(index) && r.pods[index] == nil {
 		return false // There is nobody to reach.

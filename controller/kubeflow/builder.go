@@ -68,10 +68,13 @@ func (b *builder) pod(t *replicaType, index, start int32, group string) *corev1.
 	case b.leads(t.name, index):
 		pod.Labels[kubeflowv1.KeyJobRole] = kubeflowv1.JobRoleMaster
 	}
-	pod.Annotations = jobpods.With(pod.Annotations, map[string]string{KeyStart: strconv.Itoa(int(start))})
+	pod.Annotations = jobpods.With(pod.Annotations, b.marks(start))
 	if group != "" && t.member {
 		pod.Labels[schedulingv1alpha1.LabelPodGroup] = group
 		pod.Labels[schedulingv1alpha1.LabelRole] = lower(t.name)
+	}
+	if b.isShared() && !b.kind.launches {
+		pod.Spec.Hostname, pod.Spec.Subdomain = pod.Name, b.kind.jobServiceName(b.job)
 	}
 	b.kind.tell(b, &podMaking{Pod: pod, of: t, index: index})
 	return pod
@@ -114,11 +117,15 @@ func (b *builder) service(t *replicaType, index, start int32) *corev1.Service {
 	}
 	service.Labels = b.labels(t.name, index)
 	for _, port := range b.kind.namedPorts(&t.template.Spec) {
-		service.Spec.Ports = append(service.Spec.Ports, corev1.ServicePort{
-			Name: port.Name, Port: port.ContainerPort, Protocol: port.Protocol, TargetPort: intstr.FromInt32(port.ContainerPort),
-		})
+		service.Spec.Ports = append(service.Spec.Ports, servicePort(port))
 	}
 	return service
+}
+
+func servicePort(port corev1.ContainerPort) corev1.ServicePort {
+	return corev1.ServicePort{
+		Name: port.Name, Port: port.ContainerPort, Protocol: port.Protocol, TargetPort: intstr.FromInt32(port.ContainerPort),
+	}
 }
 
 // namedPorts are the ports with a name of the container that trains. Of those with one number a
@@ -149,8 +156,17 @@ func protocol(port corev1.ContainerPort) corev1.Protocol {
 func (b *builder) metadata(name string, start int32) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Name: name, Namespace: b.job.Namespace, OwnerReferences: []metav1.OwnerReference{b.owner()},
-		Annotations: map[string]string{KeyStart: strconv.Itoa(int(start)), KeyCreatedAs: b.kind.versionName()},
+		Annotations: jobpods.With(b.marks(start), map[string]string{KeyCreatedAs: b.kind.versionName()}),
 	}
+}
+
+// marks are annotations of all that was made for a start.
+func (b *builder) marks(start int32) map[string]string {
+	marks := map[string]string{KeyStart: strconv.Itoa(int(start))}
+	if b.options.Services == kubeflowv1.ServicesPerJob {
+		marks[KeyServices] = string(kubeflowv1.ServicesPerJob)
+	}
+	return marks
 }
 
 // owner makes the job the controller of an object.
@@ -190,11 +206,7 @@ func (b *builder) portOf(t *replicaType) string {
 
 // address is where a Pod of the job is reached.
 func (b *builder) address(t *replicaType, index int32) string {
-	host := b.kind.objectName(b.job, t.name, index) + "." + b.job.Namespace + ".svc"
-	if b.options.ClusterDomain != "" {
-		host += "." + b.options.ClusterDomain
-	}
-	return host + ":" + b.portOf(t)
+	return b.fullName(t.name, index) + ":" + b.portOf(t)
 }
 
 // addresses are those of all Pods of a type.

@@ -36,7 +36,7 @@ func (d *decision) planGangRemoval() {
 
 // isUnneeded says whether nobody is reached by a Service any more.
 func (d *decision) isUnneeded(service string) bool {
-	if !d.kind.launches {
+	if service != d.kind.jobServiceName(d.Job) {
 		return d.isPodGone(service)
 	}
 	for name := range d.Pods {
@@ -81,7 +81,7 @@ func (d *decision) planCleanup() {
 		}
 	}
 	for _, name := range jobpods.SortedKeys(d.Services) {
-		if d.isPodGone(name) && policy != kubeflowv1.CleanPodPolicyNone && !d.kind.launches {
+		if d.isUnneeded(name) && policy != kubeflowv1.CleanPodPolicyNone && !d.kind.launches {
 			d.remove(KindService, d.Services[name])
 		}
 	}

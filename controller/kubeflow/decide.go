@@ -79,7 +79,7 @@ func (d *decision) read() (goOn bool) {
 		return false
 	}
 	options := d.Options
-	options.GangAlways = options.GangAlways || d.hasGroup()
+	options.GangAlways, options.Services = options.GangAlways || d.hasGroup(), d.servicesOfStart()
 	d.reading = d.Memory.read(d.Job, d.kind, options)
 	d.memory.reading = d.reading
 	for _, w := range d.warnings {
@@ -128,6 +128,7 @@ func (d *decision) recordedVersion() string {
 func (d *decision) initialize() (goOn bool) {
 	if d.next.Starts == 0 && d.next.StartTime != nil {
 		d.next.Starts = d.newestStart() // Another's CRD has dropped the number.
+		d.noteServices()
 	}
 	if !d.kind.designed {
 		d.enter(kubeflowv1.JobConditionCreated, "The job was seen")
@@ -151,6 +152,7 @@ func (d *decision) initialize() (goOn bool) {
 func (d *decision) begin() {
 	d.next.Starts++
 	d.next.StartTime = &d.now
+	d.noteServices()
 	d.persist(plan.PersistNow)
 }
 
@@ -312,7 +314,7 @@ func activeIn(statuses map[string]kubeflowv1.ReplicaStatus) int32 {
 
 // sameStatus says whether two statuses say the same.
 func sameStatus(a, b *kubeflowv1.JobStatus) bool {
-	return a.Phase == b.Phase && a.Starts == b.Starts && sameConditions(a.Conditions, b.Conditions) &&
+	return a.Phase == b.Phase && a.Starts == b.Starts && a.Services == b.Services && sameConditions(a.Conditions, b.Conditions) &&
 		maps.Equal(a.ReplicaStatuses, b.ReplicaStatuses) && maps.Equal(a.TFReplicaStatuses, b.TFReplicaStatuses) &&
 		sameTime(a.StartTime, b.StartTime) && sameTime(a.CompletionTime, b.CompletionTime) &&
 		sameTime(a.LastReconcileTime, b.LastReconcileTime)

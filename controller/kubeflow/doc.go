@@ -66,6 +66,7 @@
 //	               what MPIJobs do otherwise, and the files that their Pods share
 //	gang.go, elastic.go
 //	               the PodGroup and the autoscaler
+//	services.go    by which Services Pods are reached
 //	actions.go     what is to be done
 //	events.go      what users are told
 //	builder.go, env_*.go

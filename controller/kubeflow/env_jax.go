@@ -17,7 +17,7 @@ func (b *builder) tellOfJAX(pod *podMaking) {
 	jobpods.SetEnv(jobpods.AppContainers(&pod.Spec),
 		corev1.EnvVar{Name: "PYTHONUNBUFFERED", Value: "1"},
 		corev1.EnvVar{Name: "COORDINATOR_PORT", Value: b.portOf(pod.of)},
-		corev1.EnvVar{Name: "COORDINATOR_ADDRESS", Value: b.kind.objectName(b.job, pod.of.name, 0)},
+		corev1.EnvVar{Name: "COORDINATOR_ADDRESS", Value: b.name(pod.of.name, 0)},
 		corev1.EnvVar{Name: "NUM_PROCESSES", Value: strconv.Itoa(int(total(b.types)))},
 		corev1.EnvVar{Name: "PROCESS_ID", Value: strconv.Itoa(int(pod.index))},
 	)

@@ -29,7 +29,7 @@ func (b *builder) tellOfPaddle(pod *podMaking) {
 	if meeting == nil {
 		meeting = typeIn(b.types, kubeflowv1.ReplicaWorker)
 	}
-	host := b.kind.objectName(b.job, meeting.name, 0)
+	host := b.name(meeting.name, 0)
 	if pod.of == meeting && pod.index == 0 {
 		env = append(env, corev1.EnvVar{Name: podIP, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "status.podIP"}}})
 		host = "$(" + podIP + ")"

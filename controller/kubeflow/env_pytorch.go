@@ -58,7 +58,7 @@ func (b *builder) tellOfPyTorch(pod *podMaking) {
 // tellOfElasticity tells how workers meet whose number may change. A master is one more.
 func (b *builder) tellOfElasticity(elastic *kubeflowv1.ElasticPolicy, set func(value string, names ...string)) {
 	worker := typeIn(b.types, kubeflowv1.ReplicaWorker)
-	host, port := b.kind.objectName(b.job, worker.name, 0), b.portOf(worker)
+	host, port := b.name(worker.name, 0), b.portOf(worker)
 	if elastic.RDZVHost != nil {
 		host = *elastic.RDZVHost
 	}
@@ -111,17 +111,22 @@ func processes(spec *Spec) int64 {
 }
 
 func (b *builder) masterName() string {
-	return b.kind.objectName(b.job, kubeflowv1.ReplicaMaster, 0)
+	return b.name(kubeflowv1.ReplicaMaster, 0)
 }
 
-// waitForMaster looks the master's name up until it is there.
+// waitForMaster looks the master's name up until it is there. The nslookup of some images completes no
+// name with a dot in it, as a program of theirs would: so getent is asked first.
 func (b *builder) waitForMaster() corev1.Container {
+	lookup := "nslookup " + b.masterName()
+	if b.isShared() {
+		lookup = "getent hosts " + b.masterName() + " || " + lookup
+	}
 	script := fmt.Sprintf(`tries=0
-until nslookup %s; do
+until %s; do
   tries=$((tries+1))
   if [ "$tries" -ge %d ]; then echo "the master has no address"; exit 1; fi
   sleep 2
-done`, b.masterName(), cmp.Or(b.options.InitMaxTries, DefaultInitMaxTries))
+done`, lookup, cmp.Or(b.options.InitMaxTries, DefaultInitMaxTries))
 	resources := func(cpu, memory string) corev1.ResourceList {
 		return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory)}
 	}

@@ -42,7 +42,7 @@ func (b *builder) renderWorkers() string {
 	worker := typeIn(b.types, kubeflowv1.ReplicaWorker)
 	names := make([]string, 0, worker.number)
 	for index := range worker.number {
-		names = append(names, b.kind.objectName(b.job, worker.name, index))
+		names = append(names, b.name(worker.name, index))
 	}
 	return strings.Join(names, ",")
 }

@@ -17,6 +17,7 @@ import (
 	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
+	"github.com/lockstep-k8s/lockstep/internal/testing/jobworld"
 )
 
 // truth is what the world knows better than the controller.
@@ -28,6 +29,8 @@ type truth struct {
 	// controller began, and written those of all that were written.
 	counted map[*status]map[types.UID]bool
 	written map[types.UID]bool
+	// lost are the names of objects that somebody has deleted.
+	lost map[string]bool
 	// least are the fewest replicas of a type since the last write.
 	least map[string]int32
 }
@@ -35,7 +38,7 @@ type truth struct {
 func newTruth() truth {
 	return truth{
 		foreign: map[types.UID]bool{}, specs: map[*status]*Job{}, counted: map[*status]map[types.UID]bool{},
-		written: map[types.UID]bool{}, least: map[string]int32{},
+		written: map[types.UID]bool{}, lost: map[string]bool{}, least: map[string]int32{},
 	}
 }
 
@@ -335,6 +338,16 @@ func (l *life) checkCreation(action plan.Action, fail func(string)) {
 		if startOf(l.Pod(name)) != l.Written.Starts {
 			fail("Pod " + name + " of another start is beside it")
 		}
+		if l.Pod(name).Spec.Subdomain != pod.Spec.Subdomain {
+			fail("it finds Pod " + name + " under another name than that does")
+		}
+	}
+	service := pod.Name
+	if pod.Spec.Subdomain != "" {
+		service = pod.Spec.Subdomain
+	}
+	if l.Objects[jobworld.Key{Kind: KindService, Name: service}] == nil && !l.truth.lost[service] {
+		fail("Service " + service + " is not there before it")
 	}
 	name, index := l.placeOf(pod)
 	r := l.recordsOf(l.Written)[name]

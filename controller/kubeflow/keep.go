@@ -15,7 +15,7 @@ import (
 // Besides what it has in common with Pods of other jobs, those are the names of its containers,
 // as the one that trains is found by its name, and what may end it, or has.
 func KeepOfPod(pod *corev1.Pod) *corev1.Pod {
-	kept := jobpods.Keep(pod, KeyStart, kubeflowv1.KeyJobName, kubeflowv1.KeyOperatorName, schedulingv1alpha1.LabelPodGroup)
+	kept := jobpods.Keep(pod, KeyStart, KeyServices, kubeflowv1.KeyJobName, kubeflowv1.KeyOperatorName, schedulingv1alpha1.LabelPodGroup)
 	kept.Spec.ActiveDeadlineSeconds = pod.Spec.ActiveDeadlineSeconds
 	for _, container := range pod.Spec.Containers {
 		kept.Spec.Containers = append(kept.Spec.Containers, corev1.Container{Name: container.Name})

@@ -18,7 +18,7 @@ func Kept(status, stored *kubeflowv1.JobStatus) *kubeflowv1.JobStatus {
 		return status
 	}
 	kept := *status
-	kept.Phase, kept.Starts, kept.TFReplicaStatuses = "", 0, nil
+	kept.Phase, kept.Starts, kept.Services, kept.TFReplicaStatuses = "", 0, "", nil
 	if status.ReplicaStatuses != nil {
 		kept.ReplicaStatuses = map[string]kubeflowv1.ReplicaStatus{}
 	}

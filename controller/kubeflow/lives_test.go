@@ -74,6 +74,7 @@ func newLife(t *testing.T, seed uint64) *life {
 	l := &life{random: rand.New(rand.NewPCG(seed, 12)), truth: newTruth()}
 	l.world = newWorld(t, l.newJob())
 	l.core.options.GangAlways = l.chance(4)
+	l.core.options.Services = oneOf(l, kubeflowv1.ServicesPerReplica, kubeflowv1.ServicesPerJob)
 	l.Prompt = false
 	l.PendingGoAtOnce = l.chance(2)
 	l.OnPlan = l.checkPlan
@@ -341,6 +342,7 @@ func (l *life) meddle(pod string) {
 			name := oneOf(l, names...)
 			l.log("user  deletes %s %s", kind, name)
 			l.Remove(kind, name)
+			l.truth.lost[name] = true
 		}
 	}
 	switch l.random.IntN(10) {
@@ -377,6 +379,9 @@ func (l *life) meddle(pod string) {
 func (l *life) restartController() {
 	l.log("---- another controller")
 	l.Crash()
+	if l.chance(4) {
+		l.core.options.Services = oneOf(l, kubeflowv1.ServicesPerReplica, kubeflowv1.ServicesPerJob)
+	}
 	if l.chance(4) {
 		l.BeginWithOldStatus()
 	}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 
@@ -148,24 +147,6 @@ func (d *decision) overTries() string {
 	return ""
 }
 
-// jobServiceName, configName and secretName are the names of what all Pods of an MPIJob share.
-func jobServiceName(job *Job) string { return job.Name }
-func configName(job *Job) string     { return job.Name + "-config" }
-func secretName(job *Job) string     { return job.Name + "-ssh" }
-
-// planJobService makes the Service of a start, by which the Pods find each other. It says whether it is
-// there.
-func (d *decision) planJobService() bool {
-	have := d.Services[jobServiceName(d.Job)]
-	switch {
-	case have == nil || d.isGone(have.GetUID()):
-		start, b := d.next.Starts, d.builder
-		d.create(KindService, jobServiceName(d.Job), d.content(), func() (metav1.Object, error) { return b.jobService(start), nil })
-		return false
-	case startOf(have) < d.next.Starts:
-		d.remove(KindService, have)
-		return false
-	default:
-		return have.GetDeletionTimestamp() == nil
-	}
-}
+// configName and secretName are the names of the files that all Pods of an MPIJob share.
+func configName(job *Job) string { return job.Name + "-config" }
+func secretName(job *Job) string { return job.Name + "-ssh" }

@@ -156,21 +156,6 @@ func (b *builder) secret(start int32) (*corev1.Secret, error) {
 	return secret, nil
 }
 
-// jobService makes the Service of a start, which gives all Pods their names. Those that are not ready
-// have one if the launcher, which may not be ready, works, too.
-func (b *builder) jobService(start int32) *corev1.Service {
-	service := &corev1.Service{
-		ObjectMeta: b.metadata(jobServiceName(b.job), start),
-		Spec: corev1.ServiceSpec{
-			ClusterIP:                corev1.ClusterIPNone,
-			Selector:                 b.jobLabels(),
-			PublishNotReadyAddresses: b.job.Spec.MPI.RunLauncherAsWorker,
-		},
-	}
-	service.Labels = b.jobLabels()
-	return service
-}
-
 // planMPI makes the ConfigMap and the Secret of an MPIJob, which stay for as long as the job does, and
 // has the first follow the workers that run. It says whether both are there.
 func (d *decision) planMPI() bool {

@@ -29,6 +29,8 @@ type reading struct {
 	// gang says whether the Pods of the job are placed together, and always that they would be
 	// whatever the spec says.
 	gang, always bool
+	// services says by how many Services the Pods of the start are reached.
+	services kubeflowv1.ServiceMode
 	// forceAfter is how long the deletion of a Pod may take. Nil for ever.
 	forceAfter *time.Duration
 	// warnings are about what counts otherwise than it was written.
@@ -58,11 +60,12 @@ func (r *reading) isOf(job *Job, k *kind) bool {
 
 // read is the reading of a job, which the last decision may have made.
 func (m Memory) read(job *Job, k *kind, options Options) *reading {
-	if m.reading != nil && m.reading.isOf(job, k) && m.reading.always == options.GangAlways {
+	if m.reading != nil && m.reading.isOf(job, k) && m.reading.always == options.GangAlways && m.reading.services == options.Services {
 		return m.reading
 	}
-	r := &reading{job: job, kind: k, always: options.GangAlways}
+	r := &reading{job: job, kind: k, always: options.GangAlways, services: options.Services}
 	r.readForceDeletion()
+	r.warnOfServices()
 	decoded, errs := validate(job, k)
 	if len(errs) > 0 {
 		r.invalid = jobpods.Problems(errs)

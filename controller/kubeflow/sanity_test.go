@@ -56,7 +56,7 @@ func TestNothingThatIsStoredMakesADecisionPanic(t *testing.T) {
 		}
 		ranges := func() string { return word("", "0-2147483647", "0-3,7", "-", "x", "2-1") }
 		stored := &status{
-			Phase: kubeflowv1.JobPhase(word("", "Running", "Succeeded", "Failed", "Odd")), Starts: pick(0, 1, 2, -1, math.MaxInt32),
+			Phase: kubeflowv1.JobPhase(word("", "Running", "Succeeded", "Failed", "Odd")), Starts: pick(0, 1, 2, -1, math.MaxInt32), Services: kubeflowv1.ServiceMode(word("", "PerJob", "PerReplica", "Odd")),
 			ReplicaStatuses: map[string]kubeflowv1.ReplicaStatus{names[random.IntN(len(names))]: {
 				CompletedIndexes: ranges(), FailedIndexes: ranges(), RestartingIndexes: ranges(), Restarts: pick(0, -1, math.MaxInt32),
 			}},

@@ -95,6 +95,9 @@ type Options struct {
 	ForeignCRDs bool
 	// Manager is the name under which the controller writes statuses.
 	Manager string
+	// Services says by how many Services the Pods of a job are reached that does not say so itself.
+	// Empty: each by its own.
+	Services kubeflowv1.ServiceMode
 	// ClusterDomain follows .svc in addresses. Empty for none.
 	ClusterDomain string
 	// InitImage is that of the container in which workers of PyTorch wait for the master,

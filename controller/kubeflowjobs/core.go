@@ -87,6 +87,7 @@ func optionsOf(config *configv1alpha1.ControllerConfiguration) kubeflow.Options 
 		ForeignCRDs:       *jobs.ForeignCRDs,
 		GangAlways:        *jobs.Gang == configv1alpha1.GangAlways,
 		Manager:           engine.FieldManager,
+		Services:          kubeflowv1.ServiceMode(*jobs.Services),
 		ClusterDomain:     *jobs.CustomClusterDomain,
 		InitImage:         *jobs.PyTorchInitImage,
 		InitMaxTries:      int(*jobs.PyTorchInitMaxTries),

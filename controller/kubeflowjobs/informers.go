@@ -65,7 +65,7 @@ var keepOfPod, reducePod = informing.Keep(kubeflow.KeepOfPod)
 
 // keysRead are those of the labels and annotations that are read of objects of which nothing but the
 // metadata is.
-var keysRead = []string{kubeflowv1.KeyJobName, kubeflowv1.KeyOperatorName, kubeflow.KeyStart, kubeflow.KeyContent}
+var keysRead = []string{kubeflowv1.KeyJobName, kubeflowv1.KeyOperatorName, kubeflow.KeyStart, kubeflow.KeyServices, kubeflow.KeyContent}
 
 // reduceToMetadata keeps what the informers of metadata would.
 var reduceToMetadata = adapter.ReduceToMetadata(keysRead...)

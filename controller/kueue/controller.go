@@ -50,6 +50,7 @@ type Controller struct {
 	// queue has namespaces take turns, and backoff says when what has failed is tried again.
 	queue   fair.Queue
 	backoff workqueue.TypedRateLimiter[cache.ObjectName]
+	watch   fair.Watch
 
 	mu sync.Mutex
 	// held is since when a Framework is known to have no annotation.
@@ -147,6 +148,9 @@ func (c *Controller) Run(ctx context.Context) error {
 	return nil
 }
 
+// Longest is the sync that has been running for the longest time, and how long.
+func (c *Controller) Longest() (fair.Key, time.Duration) { return c.watch.Longest() }
+
 // keyOf is the key of a Framework.
 func keyOf(namespace, name string) fair.Key {
 	return fair.Key{ObjectName: cache.ObjectName{Namespace: namespace, Name: name}}
@@ -159,6 +163,8 @@ func (c *Controller) processNext(ctx context.Context) bool {
 		return false
 	}
 	defer c.queue.Done(queued)
+	c.watch.Begin(queued)
+	defer c.watch.End(queued)
 	key := queued.ObjectName
 	err := c.sync(ctx, key)
 	switch {

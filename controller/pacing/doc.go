@@ -86,6 +86,9 @@
 //
 // A request is given up after 45 s. The API server gives a webhook up after 30 s.
 //
+// The writes of a status that is in conflict, and too large, may take 15 minutes of these. A
+// sync that has not ended after 20 minutes hangs: the process says that it is not healthy.
+//
 // # Back-off
 //
 // A request that fails has a cause: a role whose Pods are refused, or one object. It
@@ -198,6 +201,9 @@ const (
 	// RequestTime is how long a request may take: longer than the API server waits for
 	// a webhook.
 	RequestTime = 45 * time.Second
+	// StuckAfter is from when on a sync is taken for one that will never end: longer than all
+	// its requests together may take.
+	StuckAfter = 20 * time.Minute
 	// EventDelay lets events of the Pods of a Framework come together before it is
 	// synced.
 	EventDelay = 10 * time.Millisecond

@@ -26,12 +26,12 @@ import (
 	"github.com/lockstep-k8s/lockstep/manifests"
 )
 
-// cluster is what the tests share, objects a client for all kinds, and metrics where the scheduler
-// serves its metrics. TestMain sets them once, before any test.
+// cluster is what the tests share, objects a client for all kinds, and the others are where the
+// programs serve their metrics. TestMain sets them once, before any test.
 var (
-	cluster *testbed.Cluster
-	objects dynamic.Interface
-	metrics string
+	cluster                             *testbed.Cluster
+	objects                             dynamic.Interface
+	schedulerAddress, controllerAddress string
 )
 
 // config switches on all that lockstep-controller does.
@@ -72,8 +72,14 @@ func TestMain(m *testing.M) {
 var controller *localenv.Controller
 
 func startController(ctx context.Context) error {
-	var err error
-	if controller, err = cluster.Cluster.StartController(ctx, localenv.ControllerOptions{Config: config}); err != nil {
+	address, port, err := freePort()
+	if err != nil {
+		return err
+	}
+	controllerAddress = address
+	if controller, err = cluster.Cluster.StartController(ctx, localenv.ControllerOptions{
+		Config: config, Args: []string{"--bind-address=127.0.0.1", "--secure-port=" + port},
+	}); err != nil {
 		return err
 	}
 	return controller.WaitReady(ctx)
@@ -173,18 +179,11 @@ func startScheduler(ctx context.Context, c *testbed.Cluster) error {
 	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
 		return err
 	}
-	free, err := net.Listen("tcp", "127.0.0.1:0")
+	address, port, err := freePort()
 	if err != nil {
 		return err
 	}
-	metrics = free.Addr().String()
-	_, port, err := net.SplitHostPort(metrics)
-	if err != nil {
-		return err
-	}
-	if err := free.Close(); err != nil {
-		return err
-	}
+	schedulerAddress = address
 	account := filepath.Join(c.Dir, "kubeconfigs", "scheduler")
 	scheduler, err := localenv.Start(ctx, filepath.Join(c.Logs(), "scheduler-of-rbac.log"), "lockstep-scheduler", "--config="+path,
 		"--bind-address=127.0.0.1", "--secure-port="+port, "--cert-dir="+c.Dir, "--also-serve=volcano", "--feature-gates=WatchListClient=false",
@@ -198,4 +197,17 @@ func startScheduler(ctx context.Context, c *testbed.Cluster) error {
 		}
 	}
 	return nil
+}
+
+// freePort is one of this machine that nobody listens on.
+func freePort() (address, port string, err error) {
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", "", err
+	}
+	address = free.Addr().String()
+	if _, port, err = net.SplitHostPort(address); err != nil {
+		return "", "", err
+	}
+	return address, port, free.Close()
 }

@@ -9,6 +9,7 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -56,7 +57,7 @@ func TestTheRolesAreMinimal(t *testing.T) {
 			"names of a training job":  namesOfATrainingJob,
 			"groups of other projects": groups,
 			"preemption":               preemption,
-			"metrics of the scheduler": schedulerMetrics,
+			"metrics":                  metricsOfBoth,
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
@@ -475,24 +476,67 @@ func placed(namespace, name string) func(ctx context.Context) (bool, string, err
 	}
 }
 
-// schedulerMetrics has somebody with a token ask for them, who has no right to.
-func schedulerMetrics(t *testing.T) {
-	token, err := cluster.Kube.CoreV1().ServiceAccounts(system).CreateToken(t.Context(), "lockstep-controller", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+// metricsOfBoth has somebody ask for metrics who has no right to, and then has the role for it.
+func metricsOfBoth(t *testing.T) {
+	namespace := cluster.Namespace(t)
+	token, err := cluster.Kube.CoreV1().ServiceAccounts(namespace).CreateToken(t.Context(), "default", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+metrics+"/metrics", nil)
+	urls := []string{"https://" + schedulerAddress + "/metrics", "https://" + controllerAddress + "/metrics"}
+	for _, url := range urls {
+		if status, said := askWith(t, url, ""); status == http.StatusOK {
+			t.Errorf("%s without a token is answered with %d: %.200s", url, status, said)
+		}
+		if status, said := askWith(t, url, token.Status.Token); status != http.StatusForbidden {
+			t.Errorf("%s without the right is answered with %d, want %d: %.200s", url, status, http.StatusForbidden, said)
+		}
+	}
+	reader, err := cluster.Kube.CoreV1().ServiceAccounts(namespace).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "reader"}}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	request.Header.Set("Authorization", "Bearer "+token.Status.Token)
+	if out, err := cluster.Kubectl(t.Context(), "create", "clusterrolebinding", namespace, "--clusterrole=lockstep-metrics-reader", "--serviceaccount="+namespace+":"+reader.Name); err != nil {
+		t.Fatal(err, out)
+	}
+	t.Cleanup(func() {
+		if err := cluster.Kube.RbacV1().ClusterRoleBindings().Delete(context.WithoutCancel(t.Context()), namespace, metav1.DeleteOptions{}); err != nil {
+			t.Error(err)
+		}
+	})
+	if token, err = cluster.Kube.CoreV1().ServiceAccounts(namespace).CreateToken(t.Context(), reader.Name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, url := range urls {
+		if status, said := askWith(t, url, token.Status.Token); status != http.StatusOK || !strings.Contains(said, "lockstep_") {
+			t.Errorf("%s is answered to its reader with %d, want %d and metrics: %.200s", url, status, http.StatusOK, said)
+		}
+	}
+	pprof := "https://" + controllerAddress + "/debug/pprof/heap"
+	if status, said := askWith(t, pprof, token.Status.Token); status != http.StatusForbidden {
+		t.Errorf("%s is answered with %d, want %d: %.200s", pprof, status, http.StatusForbidden, said)
+	}
+}
+
+// askWith makes a request with a token, if there is one, and returns the status and the body.
+func askWith(t *testing.T, url, token string) (int, string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if token != "" {
+		request.Header.Set("Authorization", "Bearer "+token)
+	}
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	response, err := client.Do(request)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer response.Body.Close()
-	if response.StatusCode != http.StatusForbidden {
-		t.Errorf("metrics are answered with %s", strings.TrimSpace(response.Status))
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
 	}
+	return response.StatusCode, string(body)
 }

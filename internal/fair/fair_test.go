@@ -173,3 +173,32 @@ func TestWhatIsParkedGoesOn(t *testing.T) {
 		running.Wait()
 	})
 }
+
+// TestASyncThatHangsIsKnown, and how long it does, until it has ended.
+func TestASyncThatHangsIsKnown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		queue := NewQueue("test", clock.RealClock{})
+		answer := make(chan struct{})
+		workers := NewWorkers(queue, Limits{Namespace: 32, All: 1024}, 200*time.Millisecond, func(_ context.Context, key Key) {
+			if key.Name == "hangs" {
+				<-answer
+			}
+		}, nil)
+		var running sync.WaitGroup
+		running.Go(func() { workers.Work(t.Context(), &running) })
+		queue.Add(named("ns", "hangs"))
+		time.Sleep(time.Hour)
+		queue.Add(named("ns", "goes"))
+		time.Sleep(time.Hour)
+		if key, longest := workers.Longest(); key != named("ns", "hangs") || longest != 2*time.Hour {
+			t.Errorf("%s has been running for %v, want ns/hangs for 2h", key, longest)
+		}
+		close(answer)
+		synctest.Wait()
+		if key, longest := workers.Longest(); longest != 0 {
+			t.Errorf("%s has been running for %v, want none", key, longest)
+		}
+		queue.ShutDown()
+		running.Wait()
+	})
+}

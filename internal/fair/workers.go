@@ -15,6 +15,7 @@ type Workers struct {
 	flights  *flights
 	patience time.Duration
 	process  func(ctx context.Context, key Key)
+	watch    Watch
 	// busy is told how long a sync has taken of a worker. It may be nil.
 	busy func(time.Duration)
 }
@@ -29,6 +30,9 @@ func NewWorkers(queue Queue, limits Limits, patience time.Duration,
 // InFlight is how many syncs of a namespace are begun and not ended.
 func (w *Workers) InFlight(namespace string) int { return w.flights.of(namespace) }
 
+// Longest is the sync that has been running for the longest time, and how long.
+func (w *Workers) Longest() (Key, time.Duration) { return w.watch.Longest() }
+
 // Work is one worker. It returns when the queue is shut down. A sync that outlasts its
 // patience goes on, and is among those that are still running.
 func (w *Workers) Work(ctx context.Context, running *sync.WaitGroup) {
@@ -41,6 +45,7 @@ func (w *Workers) Work(ctx context.Context, running *sync.WaitGroup) {
 			w.queue.Done(key)
 			continue
 		}
+		w.watch.Begin(key)
 		begun, ended := time.Now(), make(chan struct{})
 		running.Go(func() {
 			defer close(ended)
@@ -61,6 +66,7 @@ func (w *Workers) Work(ctx context.Context, running *sync.WaitGroup) {
 
 // land ends a sync, and lets others begin that had to wait for it.
 func (w *Workers) land(key Key) {
+	w.watch.End(key)
 	for _, next := range w.flights.end(key) {
 		w.queue.Add(next)
 	}

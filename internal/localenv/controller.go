@@ -39,7 +39,7 @@ func (c *Cluster) StartController(ctx context.Context, o ControllerOptions) (*Co
 	if err != nil {
 		return nil, fmt.Errorf("making a folder for a controller: %w", err)
 	}
-	args := append([]string{"--kubeconfig", o.Kubeconfig, "--health-address", "127.0.0.1:0"}, o.Args...)
+	args := append([]string{"--kubeconfig", o.Kubeconfig, "--health-address", "127.0.0.1:0", "--secure-port", "0"}, o.Args...)
 	if o.Config != "" {
 		config := filepath.Join(dir, "config.yaml")
 		if err := os.WriteFile(config, []byte(o.Config), 0o600); err != nil {

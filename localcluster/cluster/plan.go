@@ -50,6 +50,7 @@ func (p *Plan) Lockstep() []Program {
 			Args: append([]string{
 				"--kubeconfig=" + p.Layout.ComponentKubeconfig(Controller),
 				"--health-address=" + address,
+				"--secure-port=0",
 			}, p.Options.ControllerArgs...),
 			HealthURL: "http://" + address + "/readyz",
 			Address:   address,

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -54,6 +55,7 @@ type Controller struct {
 
 	// synced are the informers that a sync needs.
 	synced []cache.InformerSynced
+	ready  atomic.Bool
 }
 
 // New makes a Controller that keeps the PodGroups of an informer, which its caller
@@ -78,6 +80,12 @@ func New(lockstepClient versioned.Interface, podClient kubernetes.Interface, pod
 	return c, nil
 }
 
+// Ready says whether the caches are filled and groups are being kept.
+func (c *Controller) Ready() bool { return c.ready.Load() }
+
+// Longest is the sync that has been running for the longest time, and how long.
+func (c *Controller) Longest() (fair.Key, time.Duration) { return c.workers.Longest() }
+
 // Run keeps the groups, workers of them at the same time, until ctx ends, and
 // returns when the work begun is done. It runs once. It returns an error only if
 // it can't begin.
@@ -97,6 +105,8 @@ func (c *Controller) Run(ctx context.Context, workers int) error {
 		return nil // ctx has ended.
 	}
 	logger.Info("Keeping phase and counters of PodGroups", "workers", workers)
+	c.ready.Store(true)
+	defer c.ready.Store(false)
 	for range workers {
 		running.Go(func() { c.workers.Work(ctx, &running) })
 	}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
@@ -49,11 +50,13 @@ func provisionTerms(r *configv1alpha1.Reservation) func(gang dialect.Key) provis
 func (e *engine) provide(view gangView) {
 	logger := klog.LoggerWithValues(klog.FromContext(e.ctx), "podGroup", klog.KRef(view.Key.Namespace, view.Key.Name))
 	ctx := klog.NewContext(e.ctx, logger)
+	e.freer.turn.Lock()
+	defer e.freer.turn.Unlock()
+	start := time.Now()
+	defer func() { e.gangs.EndSeek(view.Key, time.Since(start)) }()
 	if view.Provision == nil {
 		return
 	}
-	e.freer.turn.Lock()
-	defer e.freer.turn.Unlock()
 	e.keeper.prune(ctx)
 	own := e.room.Of(view.Key)
 	claim, rest, err := e.seekRest(ctx, &view, own)

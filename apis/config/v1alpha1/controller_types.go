@@ -169,6 +169,13 @@ type KubeflowJobs struct {
 	// Default Auto.
 	Gang *GangMode `json:"gang,omitempty"`
 
+	// services says by how many headless Services the Pods of a job are reached. PerReplica: each
+	// by its own, as with the training operator. PerJob: by one of the job, which is far less work
+	// for jobs of hundreds of Pods; their names are longer. The annotation
+	// kubeflow.lockstep.dev/services of a job goes before it. It counts from the next start of a
+	// job on. TFJobs of v1alpha2 and MPIJobs have what they always have. Default PerReplica.
+	Services *ServiceMode `json:"services,omitempty"`
+
 	// customClusterDomain follows .svc in the addresses of TF_CONFIG and of the arguments of
 	// v1alpha2, as cluster.local does. Empty, or a DNS subdomain. Default empty.
 	CustomClusterDomain *string `json:"customClusterDomain,omitempty"`
@@ -205,6 +212,15 @@ type GangMode string
 const (
 	GangAuto   GangMode = "Auto"
 	GangAlways GangMode = "Always"
+)
+
+// ServiceMode says by how many Services the Pods of a training job are reached.
+type ServiceMode string
+
+// Values of ServiceMode.
+const (
+	ServicesPerReplica ServiceMode = "PerReplica"
+	ServicesPerJob     ServiceMode = "PerJob"
 )
 
 // LogObjectSnapshot says which object snapshots are logged, all by default, and

@@ -66,7 +66,7 @@ func everyKey() *ControllerConfiguration {
 		},
 		KubeflowJobs: KubeflowJobs{
 			Enabled: ptr.To(true), TakeJobs: ptr.To(TakeJobsScheduler), ForeignCRDs: ptr.To(true), Namespaces: []string{"team-a", "team-b"},
-			SchedulerNames: []string{"team-scheduler"}, Gang: ptr.To(GangAlways), CustomClusterDomain: ptr.To("cluster.local"),
+			SchedulerNames: []string{"team-scheduler"}, Gang: ptr.To(GangAlways), Services: ptr.To(ServicesPerJob), CustomClusterDomain: ptr.To("cluster.local"),
 			PyTorchInitImage: ptr.To("registry.example.com/alpine:3"), PyTorchInitMaxTries: ptr.To[int32](5),
 			ReconcilerSyncLoopPeriod: &metav1.Duration{Duration: 30 * time.Second},
 		},

@@ -76,6 +76,7 @@ func setKubeflowJobsDefaults(jobs *KubeflowJobs, gangScheduler string) {
 		jobs.SchedulerNames = []string{gangScheduler}
 	}
 	setDefault(&jobs.Gang, GangAuto)
+	setDefault(&jobs.Services, ServicesPerReplica)
 	setDefault(&jobs.CustomClusterDomain, "")
 	setDefault(&jobs.PyTorchInitImage, "alpine:3.10")
 	setDefault(&jobs.PyTorchInitMaxTries, 100)

@@ -26,6 +26,7 @@ func validateKubeflowJobs(c *ControllerConfiguration, path *field.Path) field.Er
 	jobs := c.KubeflowJobs
 	errs := oneOf(path.Child("takeJobs"), jobs.TakeJobs, TakeJobsManaged, TakeJobsScheduler, TakeJobsAll)
 	errs = append(errs, oneOf(path.Child("gang"), jobs.Gang, GangAuto, GangAlways)...)
+	errs = append(errs, oneOf(path.Child("services"), jobs.Services, ServicesPerReplica, ServicesPerJob)...)
 	errs = append(errs, validateSchedulerNames(c, path.Child("schedulerNames"), jobs.SchedulerNames, !orNone)...)
 	namespaces := path.Child("namespaces")
 	if n := len(jobs.Namespaces); n > maxNamespaces {

@@ -165,10 +165,11 @@ func TestValidate(t *testing.T) {
 			file: `kubeflowJobs: {pytorchInitMaxTries: 1000000, reconcilerSyncLoopPeriod: 5m, pytorchInitImage: ` + strings.Repeat("a", 1024) + `}`,
 		},
 		"settings of Kubeflow's jobs that nobody knows": {
-			file: `kubeflowJobs: {takeJobs: some, gang: Never}`,
+			file: `kubeflowJobs: {takeJobs: some, gang: Never, services: PerPod}`,
 			want: []string{
 				`kubeflowJobs.takeJobs: Unsupported value: "some": supported values: "Managed", "Scheduler", "All"`,
 				`kubeflowJobs.gang: Unsupported value: "Never": supported values: "Auto", "Always"`,
+				`kubeflowJobs.services: Unsupported value: "PerPod": supported values: "PerReplica", "PerJob"`,
 			},
 		},
 		"schedulers of Kubeflow's jobs that no template can name": {

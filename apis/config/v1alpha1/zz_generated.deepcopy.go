@@ -310,6 +310,11 @@ func (in *KubeflowJobs) DeepCopyInto(out *KubeflowJobs) {
 		*out = new(GangMode)
 		**out = **in
 	}
+	if in.Services != nil {
+		in, out := &in.Services, &out.Services
+		*out = new(ServiceMode)
+		**out = **in
+	}
 	if in.CustomClusterDomain != nil {
 		in, out := &in.CustomClusterDomain, &out.CustomClusterDomain
 		*out = new(string)

@@ -60,7 +60,25 @@ type JobStatus struct {
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=2147483647
 	Starts int32 `json:"starts,omitempty"`
+
+	// services says by how many Services the Pods of this start are reached: PerJob, by one that
+	// they share. Absent: each has its own. It was decided when the start began.
+	// +optional
+	Services ServiceMode `json:"services,omitempty"`
 }
+
+// ServiceMode says by how many Services the Pods of a job are reached.
+//
+// +enum
+// +kubebuilder:validation:Enum=PerReplica;PerJob
+type ServiceMode string
+
+const (
+	// ServicesPerReplica: each Pod has a headless Service of its own.
+	ServicesPerReplica ServiceMode = "PerReplica"
+	// ServicesPerJob: all share one.
+	ServicesPerJob ServiceMode = "PerJob"
+)
 
 // JobPhase sums up where a job is in its life.
 //

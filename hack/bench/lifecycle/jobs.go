@@ -64,31 +64,40 @@ var volcanoJobs = jobKind{
 	},
 }
 
-var tfJobs = jobKind{
-	name:    "TFJobs",
-	install: func(ctx context.Context, c *cluster) error { return c.InstallKubeflowJobs(ctx) },
-	options: localenv.WithKubeflowJobs("takeJobs: All"),
-	create: func(ctx context.Context, c *cluster, namespace, name string, tasks int) error {
-		template, err := trainingTemplate()
-		if err != nil {
-			return err
-		}
-		_, err = c.Lockstep.KubeflowV1().TFJobs(namespace).Create(ctx, &kubeflowv1.TFJob{
-			ObjectMeta: metav1.ObjectMeta{Name: name},
-			Spec: kubeflowv1.TFJobSpec{
-				RunPolicy: kubeflowv1.RunPolicy{SchedulingPolicy: &kubeflowv1.SchedulingPolicy{}},
-				TFReplicaSpecs: map[string]kubeflowv1.ReplicaSpec{
-					kubeflowv1.ReplicaWorker: {Replicas: new(int32(tasks)), Template: template},
+// tfJobs have a Service for each Pod, and tfJobsSharing one for all of them.
+var (
+	tfJobs        = trainingJobs("TFJobs", kubeflowv1.ServicesPerReplica)
+	tfJobsSharing = trainingJobs("TFJobs with one Service", kubeflowv1.ServicesPerJob)
+)
+
+// trainingJobs are TFJobs that have Services of a mode.
+func trainingJobs(name string, services kubeflowv1.ServiceMode) jobKind {
+	return jobKind{
+		name:    name,
+		install: func(ctx context.Context, c *cluster) error { return c.InstallKubeflowJobs(ctx) },
+		options: localenv.WithKubeflowJobs("takeJobs: All, services: " + string(services)),
+		create: func(ctx context.Context, c *cluster, namespace, name string, tasks int) error {
+			template, err := trainingTemplate()
+			if err != nil {
+				return err
+			}
+			_, err = c.Lockstep.KubeflowV1().TFJobs(namespace).Create(ctx, &kubeflowv1.TFJob{
+				ObjectMeta: metav1.ObjectMeta{Name: name},
+				Spec: kubeflowv1.TFJobSpec{
+					RunPolicy: kubeflowv1.RunPolicy{SchedulingPolicy: &kubeflowv1.SchedulingPolicy{}},
+					TFReplicaSpecs: map[string]kubeflowv1.ReplicaSpec{
+						kubeflowv1.ReplicaWorker: {Replicas: new(int32(tasks)), Template: template},
+					},
 				},
-			},
-		}, metav1.CreateOptions{})
-		return err
-	},
-	client: func(c *cluster) rest.Interface { return c.Lockstep.KubeflowV1().RESTClient() }, resource: "tfjobs", object: &kubeflowv1.TFJob{},
-	running: func(object runtime.Object) (string, int) {
-		job := object.(*kubeflowv1.TFJob)
-		return job.Name, int(job.Status.ReplicaStatuses[kubeflowv1.ReplicaWorker].Active)
-	},
+			}, metav1.CreateOptions{})
+			return err
+		},
+		client: func(c *cluster) rest.Interface { return c.Lockstep.KubeflowV1().RESTClient() }, resource: "tfjobs", object: &kubeflowv1.TFJob{},
+		running: func(object runtime.Object) (string, int) {
+			job := object.(*kubeflowv1.TFJob)
+			return job.Name, int(job.Status.ReplicaStatuses[kubeflowv1.ReplicaWorker].Active)
+		},
+	}
 }
 
 // gangTemplate is the template of the tasks that gang has.

@@ -9,7 +9,7 @@
 // what FrameworkController knows, and of gangs. Everything else is of gangs. Bare
 // Pods are placed one by one by the scheduler of the Frameworks beside them. Volcano
 // Jobs and TFJobs are compared with gangs, and a large TFJob also with a gang that has a Service
-// for each Pod, as TFJobs do. A Framework or a Job counts as running when its status
+// for each Pod, as TFJobs do, or has one Service itself. A Framework or a Job counts as running when its status
 // says so of all its tasks, a bare Pod when its own status does.
 package lifecycle
 
@@ -54,6 +54,12 @@ func Cases() []harness.Case {
 			Name: "lifecycle/one-tfjob-served", Title: "1 TFJob of 1000 tasks, against a gang with as many Services", Limit: 30 * time.Minute,
 			Run: func(ctx context.Context, b *harness.Bench) error {
 				return compareJobs(ctx, b, tfJobs, gangsWithServices, 1, 1000, 1.15)
+			},
+		},
+		{
+			Name: "lifecycle/one-tfjob-per-job-service", Title: "1 TFJob of 1000 tasks with one Service", Limit: 30 * time.Minute,
+			Run: func(ctx context.Context, b *harness.Bench) error {
+				return compareJobs(ctx, b, tfJobsSharing, gangsAlone, 1, 1000, 1.15)
 			},
 		},
 		{

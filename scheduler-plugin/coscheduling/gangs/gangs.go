@@ -314,12 +314,7 @@ func (t *Gangs) changed(g *gang) {
 	} else if g.incompleteSince.IsZero() {
 		g.incompleteSince = t.config.Now()
 	}
-	if g.inLine() {
-		t.line.Enter(g.rank(), g.lacksMinimum(), t.config.Now())
-		t.doubt(g)
-	} else {
-		t.line.Leave(g.key, t.config.Now())
-	}
+	t.lineUp(g)
 	t.config.Stir() // another one may be next, and room may be given up
 	if g.complete() {
 		t.config.Report(g.key, 0)
@@ -333,6 +328,21 @@ func (t *Gangs) changed(g *gang) {
 		return
 	}
 	t.config.Report(g.key, incompleteReportDelay)
+}
+
+// lineUp has the gang be in line for what it wants: places for members that wait, nothing but room for those
+// that are to come, or nothing. The caller holds the lock.
+func (t *Gangs) lineUp(g *gang) {
+	switch {
+	case g.complete():
+		t.line.Enter(g.rank(), g.lacksMinimum(), t.config.Now())
+	case g.wantsRoom():
+		t.line.Seek(g.rank(), t.config.Now())
+	default:
+		t.line.Leave(g.key, t.config.Now())
+		return
+	}
+	t.doubt(g)
 }
 
 // doubt has the gang have no turn while it is in doubt, and have one again. The caller holds

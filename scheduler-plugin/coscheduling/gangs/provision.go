@@ -192,8 +192,7 @@ func (g *gang) inLine() bool {
 }
 
 // Sought says for how much room was sought in a gang's turn for members to come, and whether the
-// gang has passed room for it that is held back for a gang that starves. A turn in which no member
-// waited ends with that.
+// gang has passed room for it that is held back for a gang that starves.
 func (t *Gangs) Sought(key dialect.Key, uid types.UID, rest provision.Amounts, passed bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -204,16 +203,21 @@ func (t *Gangs) Sought(key dialect.Key, uid types.UID, rest provision.Amounts, p
 	p := &g.provided
 	p.sought, p.isSought = rest, true
 	p.passed = p.passed || passed
-	now := t.config.Now()
-	switch {
-	case g.wantsRoom():
-		t.line.Enter(g.rank(), g.lacksMinimum(), now) // members have come or gone meanwhile
+	if g.wantsRoom() || !g.complete() {
+		t.lineUp(g) // members have come or gone meanwhile, or it has had its turn for this
 		t.config.Stir()
-	case !g.complete():
-		t.line.Placed(key, false, now)
-		if g.scheduled() {
-			t.line.Settled(key, now)
-		}
+	}
+}
+
+// EndSeek ends the turn of a gang of which no member waited, and which took so long, whatever has come of
+// it: what is left to be sought has another turn.
+func (t *Gangs) EndSeek(key dialect.Key, took time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.line.Sought(key, took, t.config.Now())
+	if g := t.gangs[key]; g != nil {
+		t.lineUp(g)
+		t.config.Stir()
 	}
 }
 

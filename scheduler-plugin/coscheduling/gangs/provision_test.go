@@ -4,6 +4,7 @@
 package gangs
 
 import (
+	"strconv"
 	"testing"
 	"time"
 
@@ -105,11 +106,12 @@ func TestAGangSeeksRoomOnceForEachRest(t *testing.T) {
 		if view.Key != gangName || len(view.Waiting) > 0 {
 			t.Fatalf("the turn is that of %+v, want one in which nobody waits", view)
 		}
-		b.Sought(gangName, view.Group.UID, view.Provision.Rest(), false)
+		b.sought(view, view.Provision.Rest())
 		if b.isNext(gangName) {
 			t.Fatal("it has another turn for the same")
 		}
 		b.SeekRoom(gangName) // somebody has taken of it
+		b.time = b.time.Add(2 * time.Second)
 	}
 	b.Sought(gangName, "uid-of-group-gang", provision.Amounts{"cpu": 1}, true)
 	if !b.isNext(gangName) {
@@ -119,6 +121,76 @@ func TestAGangSeeksRoomOnceForEachRest(t *testing.T) {
 		t.Error("nothing is to be kept")
 	} else if b.add(makePod("exec", inGroup("gang"), cores("2"), onNode("node"))); b.gangs[gangName].provided.due.MayPass {
 		t.Error("it may pass a gang that starves a second time")
+	}
+}
+
+// sought ends a turn in which no member waited.
+func (b *bench) sought(view View, rest provision.Amounts) {
+	b.Sought(view.Key, view.Group.UID, rest, false)
+	b.EndSeek(view.Key, 0)
+}
+
+// TestWhoAsksForAnotherAmountAllTheTimeHasFewTurns: each is a plan of all members to come.
+func TestWhoAsksForAnotherAmountAllTheTimeHasFewTurns(t *testing.T) {
+	b := keeping(newBench())
+	b.SetGroup(makeGroup("gang", 1, asking("5000")))
+	b.add(makePod("driver", inGroup("gang"), cores("1"), onNode("node")))
+	turns := 0
+	for i := range 50 * 60 {
+		b.SetGroup(makeGroup("gang", 1, asking(strconv.Itoa(4999-i))))
+		for b.isNext(gangName) {
+			turns++
+			view := b.turn()
+			b.sought(view, view.Provision.Rest())
+		}
+		b.time = b.time.Add(20 * time.Millisecond)
+	}
+	if turns < 5 || turns > 7 {
+		t.Errorf("it has %d turns in a minute, want one at once, and more after 1, 3, 7, 15 and 31 seconds", turns)
+	}
+}
+
+// TestAMemberThatComesHasRoomSoughtForTheOthers at once, in the turn in which it is placed, whatever came before.
+func TestAMemberThatComesHasRoomSoughtForTheOthers(t *testing.T) {
+	b := keeping(newBench())
+	b.SetGroup(makeGroup("gang", 1, asking("13")))
+	b.add(makePod("driver", inGroup("gang"), cores("1"), onNode("node")))
+	view := b.turn()
+	b.sought(view, view.Provision.Rest())
+	b.SeekRoom(gangName)
+	executor := makePod("exec", inGroup("gang"), cores("2"))
+	b.add(executor)
+	if view = b.turn(); len(view.Waiting) != 1 {
+		t.Fatalf("its turn is %+v, want one for its executor", view)
+	}
+	b.assumeAll(gangName, map[types.UID]string{executor.UID: "node"})
+	if !b.isNext(gangName) {
+		t.Error("it has no turn, and no room was sought yet for the others")
+	}
+	b.Sought(gangName, view.Group.UID, b.gangs[gangName].provided.due.Rest(), false)
+	if b.isNext(gangName) {
+		t.Error("it has another turn, and room was sought")
+	}
+	b.SeekRoom(gangName)
+	if !b.isNext(gangName) {
+		t.Error("room that is taken afterwards is not sought at once")
+	}
+}
+
+// TestMembersOfAGangThatIsNotCompleteAreNotPlaced when room is sought for those that are to come: those of a
+// stage that is still gathered, say.
+func TestMembersOfAGangThatIsNotCompleteAreNotPlaced(t *testing.T) {
+	b := keeping(newBench())
+	b.SetGroup(makeGroup("gang", 3, asking("13")))
+	b.add(makePod("init", inGroup("gang"), staged, cores("1"), onNode("node")))
+	b.tick(3 * time.Second)
+	b.add(makePod("next", inGroup("gang"), staged, cores("1")))
+	view := b.turn()
+	if view.Key != gangName || view.Provision == nil {
+		t.Fatalf("the turn is %+v, want one in which room is sought", view)
+	}
+	if len(view.Waiting) > 0 {
+		t.Errorf("%d members are placed in it", len(view.Waiting))
 	}
 }
 

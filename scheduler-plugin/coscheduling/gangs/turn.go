@@ -58,9 +58,10 @@ func (t *Gangs) Assume(view *View, nodes map[types.UID]string) bool {
 	g.provide(t.config.Now())
 	// Of the rest the turn tells in a moment, unless it is gone.
 	rest := len(nodes) < len(view.Waiting) && g.complete()
+	t.line.Came(g.key, t.config.Now())
 	t.line.Placed(g.key, rest, t.config.Now())
-	if !rest && g.complete() {
-		t.line.Enter(g.rank(), g.lacksMinimum(), t.config.Now()) // members have come meanwhile
+	if !rest {
+		t.lineUp(g) // members have come meanwhile, or room is still to be sought
 	}
 	return true
 }

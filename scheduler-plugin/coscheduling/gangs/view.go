@@ -21,8 +21,8 @@ type View struct {
 	Key   dialect.Key
 	Rank  line.Rank
 	Group *dialect.Group
-	// Waiting are the members to place, in their order, and ClassKeys are theirs; see
-	// Config.ClassKey.
+	// Waiting are the members to place, in their order, none if the gang is not complete. ClassKeys
+	// are theirs; see Config.ClassKey.
 	Waiting   []*corev1.Pod
 	ClassKeys []string
 	// Placed counts the members that are placed, and Nodes is where those are
@@ -58,10 +58,13 @@ type Standing struct {
 // viewOf is a gang as a turn sees it that begins now.
 func viewOf(g *gang) View {
 	v := View{Key: g.key, Rank: g.rank(), Group: g.group, Placed: g.placed.Plus(podgroup.Tally{}), Provision: g.provided.due}
+	complete := g.complete()
 	for _, m := range g.members {
 		switch g.state(m) {
 		case memberWaiting:
-			v.Waiting = append(v.Waiting, m.pod)
+			if complete {
+				v.Waiting = append(v.Waiting, m.pod)
+			}
 		case memberPlaced:
 			if m.pod.Status.Phase != corev1.PodSucceeded {
 				v.Nodes = append(v.Nodes, m.node())

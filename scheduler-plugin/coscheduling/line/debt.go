@@ -21,7 +21,7 @@ const overdueShare = 10
 // debts are until when namespaces are in debt.
 type debts map[string]time.Time
 
-// owe notes that a turn of a namespace was given up after a time.
+// owe notes that a turn of a namespace took a time for which it is charged.
 func (d debts) owe(namespace string, took time.Duration, now time.Time) {
 	for other, until := range d {
 		if !until.After(now) {

@@ -23,6 +23,8 @@ type Line struct {
 	timers           ordered
 	shapes           shapes
 	debts            debts
+	// seekDebts are those for turns in which room is sought for members to come.
+	seekDebts debts
 	// turn is the gang that has its turn, nil for none, and missed is what has happened
 	// meanwhile.
 	turn   *gang
@@ -37,7 +39,7 @@ func New() *Line {
 		gangs: make(map[dialect.Key]*gang),
 		due:   byRank(slotDue), early: byRank(slotEarly), timers: byTime(slotTimer),
 		hopeful: byRank(slotHopeful), starved: byRank(slotStarved),
-		shapes: newShapes(), debts: make(debts),
+		shapes: newShapes(), debts: make(debts), seekDebts: make(debts),
 	}
 }
 
@@ -50,8 +52,8 @@ func (l *Line) Enter(rank Rank, lacks bool, now time.Time) {
 		l.gangs[rank.Key] = g
 	}
 	g.lacks = lacks
-	if g.state == out {
-		g.state = ready
+	if g.state == out || g.state == seeking {
+		g.state, g.seeksRoom = ready, false
 	}
 	l.move(g, rank, now)
 	l.wake(g, now)
@@ -153,23 +155,26 @@ func (l *Line) Begin(key dialect.Key, since, now time.Time) {
 	if g == nil || g.state == out {
 		return
 	}
-	if l.wasEarly = g.notBefore.After(now); l.wasEarly {
+	if l.wasEarly = g.state == ready && g.notBefore.After(now); l.wasEarly {
 		g.early = now.Add(g.initial)
 	}
 	if since.IsZero() || since.After(now) {
 		since = now // what others have stored may be anything
 	}
-	if g.since.IsZero() || since.Before(g.since) {
+	if !g.seeksRoom && (g.since.IsZero() || since.Before(g.since)) {
 		g.since = since
 	}
 	if other := l.turn; other != nil {
 		// Nobody has told its outcome. It must not wait for that for ever.
 		l.end(other)
-		other.state = ready
+		if other.state = ready; other.seeksRoom {
+			other.state = seeking
+		}
 		l.arrange(other, now)
 	}
 	l.part(g, now)
-	g.state, g.again, g.hadTurn, l.turn = turning, time.Time{}, true, g
+	g.state, g.again, l.turn = turning, time.Time{}, g
+	g.hadTurn = g.hadTurn || !g.seeksRoom
 	l.arrange(g, now)
 }
 
@@ -257,6 +262,11 @@ func (l *Line) arrange(g *gang, now time.Time) {
 		default:
 			at = times.Sooner(g.notBefore, g.early)
 		}
+	case seeking:
+		due = !l.seekBarred(g).After(now)
+		if !due {
+			at = l.seekBarred(g)
+		}
 	case refused:
 		at = g.again
 		if g.in.waiting.first() == g {
@@ -307,6 +317,9 @@ func (l *Line) move(g *gang, rank Rank, now time.Time) {
 
 // barred is until when a gang has no turn whatever happens, and whoever is behind it.
 func (l *Line) barred(g *gang) time.Time {
+	if g.state == seeking {
+		return l.seekBarred(g)
+	}
 	return times.Later(times.Later(g.unboundUntil, g.doubtUntil), l.debts.of(g))
 }
 
@@ -315,7 +328,7 @@ func (l *Line) barred(g *gang) time.Time {
 func (l *Line) leave(g *gang, now time.Time) {
 	l.part(g, now)
 	l.end(g)
-	g.state = out
+	g.state, g.seeksRoom = out, false
 	l.arrange(g, now)
 	l.pass(g, now)
 }

@@ -35,6 +35,9 @@ type JobStatusApplyConfiguration struct {
 	// starts is how often the job was begun: once, and once more with each resume. Its
 	// Pods carry this number.
 	Starts *int32 `json:"starts,omitempty"`
+	// services says by how many Services the Pods of this start are reached: PerJob, by one that
+	// they share. Absent: each has its own. It was decided when the start began.
+	Services *kubeflowv1.ServiceMode `json:"services,omitempty"`
 }
 
 // JobStatusApplyConfiguration constructs a declarative configuration of the JobStatus type for use with
@@ -121,5 +124,13 @@ func (b *JobStatusApplyConfiguration) WithLastReconcileTime(value metav1.Time) *
 // If called multiple times, the Starts field is set to the value of the last call.
 func (b *JobStatusApplyConfiguration) WithStarts(value int32) *JobStatusApplyConfiguration {
 	b.Starts = &value
+	return b
+}
+
+// WithServices sets the Services field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Services field is set to the value of the last call.
+func (b *JobStatusApplyConfiguration) WithServices(value kubeflowv1.ServiceMode) *JobStatusApplyConfiguration {
+	b.Services = &value
 	return b
 }

@@ -1,0 +1,71 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/util/cert"
+	"k8s.io/klog/v2"
+)
+
+// rereadAfter is how old a certificate of a file may be before the file is read again.
+const rereadAfter = time.Minute
+
+// certificates has the certificate of a server: that of files, which are read again when it is
+// asked for, or a self-signed one, which is made once and kept in memory.
+type certificates struct {
+	certFile, keyFile string
+
+	mu      sync.Mutex
+	current *tls.Certificate
+	read    time.Time
+}
+
+func newCertificates(certFile, keyFile string) (*certificates, error) {
+	c := &certificates{certFile: certFile, keyFile: keyFile}
+	switch {
+	case (certFile == "") != (keyFile == ""):
+		return nil, errors.New("--tls-cert-file and --tls-private-key-file need each other")
+	case certFile == "":
+		certificate, key, err := cert.GenerateSelfSignedCertKey(programName, nil, nil)
+		if err != nil {
+			return nil, fmt.Errorf("making a certificate: %w", err)
+		}
+		pair, err := tls.X509KeyPair(certificate, key)
+		if err != nil {
+			return nil, fmt.Errorf("making a certificate: %w", err)
+		}
+		c.current = &pair
+		return c, nil
+	default:
+		return c, c.readFiles()
+	}
+}
+
+func (c *certificates) readFiles() error {
+	pair, err := tls.LoadX509KeyPair(c.certFile, c.keyFile)
+	if err != nil {
+		return fmt.Errorf("--tls-cert-file, --tls-private-key-file: %w", err)
+	}
+	c.current, c.read = &pair, time.Now()
+	return nil
+}
+
+// get is the present certificate. One of files that can't be read any more stays.
+func (c *certificates) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.certFile != "" && time.Since(c.read) > rereadAfter {
+		if err := c.readFiles(); err != nil {
+			klog.Background().Error(err, "Reading the certificate again failed, the last one is used on")
+			c.read = time.Now()
+		}
+	}
+	return c.current, nil
+}

@@ -1,0 +1,217 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kubeflow
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
+	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
+	"github.com/lockstep-k8s/lockstep/controller/jobpods"
+)
+
+// Pods find each other by names, which headless Services give them: each Pod has its own, as with the
+// training operator, or all Pods of a job share one, in which each has its host name. That is decided
+// when a start begins, and is on record: what Pods were told of the others stays true.
+
+// KeyServices is an annotation of a job: PerReplica or PerJob, by how many Services its Pods are
+// reached. Users set it, and it goes before the option. Lockstep writes it on all that it makes for a
+// start in which they share one.
+const KeyServices = "kubeflow.lockstep.dev/services"
+
+// alwaysServed says whether Pods of the kind have the Services that they always have: one for each in
+// v1alpha2, as it was designed, and one for the job in MPI.
+func (k *kind) alwaysServed() bool { return k.designed || k.launches }
+
+// wishedServices is what a job that begins now has.
+func wishedServices(job *Job, k *kind, options Options) kubeflowv1.ServiceMode {
+	written := kubeflowv1.ServiceMode(job.Annotations[KeyServices])
+	switch {
+	case k.alwaysServed():
+		return ""
+	case isServiceMode(written):
+		return storedMode(written)
+	default:
+		return storedMode(options.Services)
+	}
+}
+
+// storedMode is a mode as the status has it: one Service for each Pod goes without saying.
+func storedMode(mode kubeflowv1.ServiceMode) kubeflowv1.ServiceMode {
+	if mode == kubeflowv1.ServicesPerReplica {
+		return ""
+	}
+	return mode
+}
+
+func isServiceMode(written kubeflowv1.ServiceMode) bool {
+	return written == kubeflowv1.ServicesPerReplica || written == kubeflowv1.ServicesPerJob
+}
+
+// warnOfServices warns of an annotation that has no effect.
+func (r *reading) warnOfServices() {
+	written, isThere := r.job.Annotations[KeyServices]
+	switch {
+	case !isThere:
+	case !isServiceMode(kubeflowv1.ServiceMode(written)):
+		r.warn("InvalidAnnotation", "metadata.annotations["+KeyServices+"] must be PerReplica or PerJob: it has no effect")
+	case r.kind.alwaysServed():
+		r.warn("InvalidAnnotation", "metadata.annotations["+KeyServices+"] has no effect on TFJobs of v1alpha2 and on MPIJobs")
+	}
+}
+
+// servicesOfStart is the mode of the start that goes on, or that is about to begin.
+func (d *decision) servicesOfStart() kubeflowv1.ServiceMode {
+	wish := wishedServices(d.Job, d.kind, d.Options)
+	switch {
+	case d.kind.alwaysServed(), d.next.StartTime == nil, is(d.next, kubeflowv1.JobConditionSuspended):
+		return wish
+	case d.next.Phase != "":
+		return storedMode(d.next.Services)
+	}
+	// Another's CRD has dropped it: what was made for the start tells. If that is nothing, nobody was
+	// told anything yet.
+	newest, isThere := d.newestStart(), false
+	for object := range d.objects() {
+		if startOf(object) != newest {
+			continue
+		}
+		isThere = true
+		if object.GetAnnotations()[KeyServices] == string(kubeflowv1.ServicesPerJob) {
+			return kubeflowv1.ServicesPerJob
+		}
+	}
+	if isThere {
+		return ""
+	}
+	return wish
+}
+
+// noteServices puts the mode of the start on record.
+func (d *decision) noteServices() { d.next.Services = d.reading.services }
+
+// isShared says whether all Pods share a Service.
+func (d *decision) isShared() bool { return d.kind.launches || d.services == kubeflowv1.ServicesPerJob }
+
+func (b *builder) isShared() bool {
+	return b.kind.launches || b.options.Services == kubeflowv1.ServicesPerJob
+}
+
+// jobServiceName is the name of the Service that all Pods of a job share. Jobs of other kinds may have
+// the same name, and so may a Service of the user: the kind is in it.
+func (k *kind) jobServiceName(job *Job) string {
+	if k.launches {
+		return job.Name
+	}
+	return jobpods.NameOf(job.Name, "-"+strings.ToLower(k.gvk.Kind))
+}
+
+// name is by what other Pods look the Pod of an index up.
+func (b *builder) name(t string, index int32) string {
+	if b.isShared() {
+		return b.fullName(t, index)
+	}
+	return b.kind.objectName(b.job, t, index)
+}
+
+// fullName is the name of the Pod of an index in all namespaces.
+func (b *builder) fullName(t string, index int32) string {
+	host := b.kind.objectName(b.job, t, index)
+	if b.isShared() {
+		host += "." + b.kind.jobServiceName(b.job)
+	}
+	host += "." + b.job.Namespace + ".svc"
+	if b.options.ClusterDomain != "" {
+		host += "." + b.options.ClusterDomain
+	}
+	return host
+}
+
+// jobService makes the Service of a start, which gives all Pods their names. Those who wait for a Pod
+// that is not ready find it, too; in MPI if the launcher, which may not be ready, works.
+func (b *builder) jobService(start int32) *corev1.Service {
+	service := &corev1.Service{
+		ObjectMeta: b.metadata(b.kind.jobServiceName(b.job), start),
+		Spec: corev1.ServiceSpec{
+			ClusterIP:                corev1.ClusterIPNone,
+			Selector:                 b.jobLabels(),
+			PublishNotReadyAddresses: !b.kind.launches || b.job.Spec.MPI.RunLauncherAsWorker,
+		},
+	}
+	service.Labels = b.jobLabels()
+	if !b.kind.launches {
+		service.Spec.Ports = b.sharedPorts()
+	}
+	return service
+}
+
+// sharedPorts are the named ports of all types. Of those with one name, or one number, a Service takes
+// but the first.
+func (b *builder) sharedPorts() []corev1.ServicePort {
+	var ports []corev1.ServicePort
+	for _, t := range b.types {
+		for _, port := range b.kind.namedPorts(&t.template.Spec) {
+			if !slices.ContainsFunc(ports, func(p corev1.ServicePort) bool {
+				return p.Name == port.Name || p.Port == port.ContainerPort && cmp.Or(p.Protocol, corev1.ProtocolTCP) == protocol(port)
+			}) {
+				ports = append(ports, servicePort(port))
+			}
+		}
+	}
+	return ports
+}
+
+// planJobService makes the Service that the Pods of the start share. It says whether it is there.
+func (d *decision) planJobService() bool {
+	name := d.kind.jobServiceName(d.Job)
+	switch have := d.Services[name]; {
+	case have == nil || d.isGone(have.GetUID()):
+		start, b := d.next.Starts, d.builder
+		creation := plan.Action{
+			Verb: plan.Create, Kind: KindService, Name: name, Owner: d.Job.UID, Content: d.content(),
+			Build: func() (metav1.Object, error) { return b.jobService(start), nil },
+		}
+		if !d.isUnneeded(name) {
+			creation.Tag = TriedAgain
+		}
+		d.actIfCurrent(creation)
+		return false
+	case startOf(have) < d.next.Starts:
+		d.remove(KindService, have)
+		return false
+	default:
+		return d.mayGo(have)
+	}
+}
+
+// planSurplusServices deletes the Services that nobody of this start is reached by: of indexes that are
+// scaled away, after their Pods, those of an earlier start, and those of the other mode.
+func (d *decision) planSurplusServices() {
+	if d.invalid != "" {
+		return
+	}
+	d.eachService(func(r *replicas, index int32, service metav1.Object) {
+		if index >= r.number && d.isPodGone(service.GetName()) || startOf(service) < d.next.Starts || d.isShared() {
+			d.remove(KindService, service)
+		}
+	})
+	if have := d.Services[d.kind.jobServiceName(d.Job)]; have != nil && !d.isShared() {
+		d.remove(KindService, have)
+	}
+}
+
+func (d *decision) eachService(visit func(*replicas, int32, metav1.Object)) {
+	for _, r := range d.replicas {
+		for index := range r.reach {
+			if service := r.services[index]; service != nil {
+				visit(r, index, service)
+			}
+		}
+	}
+}

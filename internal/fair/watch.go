@@ -1,0 +1,48 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fair
+
+import (
+	"sync"
+	"time"
+)
+
+// Watch knows which syncs have begun and not ended, and since when. Several goroutines may
+// use it. Its zero value is ready for use.
+type Watch struct {
+	mu    sync.Mutex
+	begun map[Key]time.Time
+}
+
+// Begin notes that the sync of an object begins. No two of one object run beside each other.
+func (w *Watch) Begin(key Key) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.begun == nil {
+		w.begun = map[Key]time.Time{}
+	}
+	w.begun[key] = time.Now()
+}
+
+// End notes that it has ended.
+func (w *Watch) End(key Key) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.begun, key)
+}
+
+// Longest is the sync that has been running for the longest time, and how long. The duration
+// is 0 if none is running.
+func (w *Watch) Longest() (Key, time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var oldest Key
+	var longest time.Duration
+	for key, begun := range w.begun {
+		if running := time.Since(begun); running > longest {
+			oldest, longest = key, running
+		}
+	}
+	return oldest, longest
+}

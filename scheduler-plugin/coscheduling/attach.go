@@ -100,7 +100,13 @@ func attach(ctx context.Context, sched *kube.Scheduler, own types.NamespacedName
 		BoundElsewhere: func(pod *corev1.Pod) { e.rivalry.boundElsewhere(ctx, pod) },
 	})
 	e.freer.gangs = e.gangs
-	reporter = status.NewReporter(nominated{yielding{e.gangs, e.rivalry}, &e.room}, groups, others, handle.ClientSet(), handle.EventRecorder(), func() bool { return isBinding(plugins) })
+	var told status.Gangs = nominated{yielding{e.gangs, e.rivalry}, &e.room}
+	var gate *gate
+	if dialects.Volcano.Admit == configv1alpha1.AdmitWhenRoom {
+		gate = newGate(e, func(gang dialect.Key) { reporter.Report(gang, 0) })
+		told = admitting{told, gate}
+	}
+	reporter = status.NewReporter(told, groups, others, handle.ClientSet(), handle.EventRecorder(), func() bool { return isBinding(plugins) })
 	protectGangs(ctx, sched, e.gangs, e.serves)
 	if e.metrics, err = status.NewMetrics(registry, e.gangs.CountWaiting, e.gangs.CountForeign, e.rivalry.contested, func() map[string]float64 { return held(&e.room) }); err != nil {
 		return err
@@ -110,7 +116,7 @@ func attach(ctx context.Context, sched *kube.Scheduler, own types.NamespacedName
 	}
 	w := &watcher{ctx: ctx, sched: sched, handle: handle, gangs: e.gangs, begun: begun, handed: given}
 	e.pop = sched.InterceptNext(e.nextEntity)
-	e.queue = sched.KeepOut(e.places, e.heard(), w.forgetGone)
+	e.queue = sched.KeepOut(e.places, e.gangOf, e.heard(), w.forgetGone)
 	e.keeper = &keeper{room: &e.room, gangs: e.gangs, queue: e.queue, tells: reporter.Warn, metrics: e.metrics}
 	e.evictor = &evictor{handle: handle, gangs: e.gangs, evictions: &e.evictions, metrics: e.metrics}
 	e.binder = &binder{sched: sched, plugins: plugins, gangs: e.gangs, evictions: &e.evictions, metrics: e.metrics}
@@ -135,6 +141,9 @@ func attach(ctx context.Context, sched *kube.Scheduler, own types.NamespacedName
 	go e.ringer.tend(ctx)
 	go e.freer.tend(ctx)
 	go reporter.Run(ctx)
+	if gate != nil {
+		go gate.tend(ctx)
+	}
 	return nil
 }
 

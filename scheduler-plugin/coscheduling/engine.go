@@ -124,6 +124,12 @@ func (e *engine) places(pod *corev1.Pod) bool {
 	return e.gangs.KeepsOut(pod) && pod.Spec.NodeName == "" && e.serves(pod.Spec.SchedulerName)
 }
 
+// gangOf is the key of the gang that a Pod names, and none if it names none.
+func (e *engine) gangOf(pod *corev1.Pod) any {
+	key, _ := e.gangs.KeyOf(pod)
+	return key
+}
+
 // isMember says whether a Pod names a gang that is placed as one.
 func (e *engine) isMember(pod *corev1.Pod) bool {
 	key, named := e.gangs.KeyOf(pod)

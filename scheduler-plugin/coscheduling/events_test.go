@@ -68,10 +68,15 @@ type bench struct {
 	time time.Time
 }
 
-func newBench() *bench {
-	b := &bench{time: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
+// newBench is a bench on which some dialects are on, beside Lockstep's own.
+func newBench(on ...dialect.Dialect) *bench {
+	b, links := &bench{time: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}, &dialect.Links{}
+	for _, d := range on {
+		links.TurnOn(d)
+	}
 	b.Gangs = gangs.New(gangs.Config{
 		Rules: gangs.Rules{
+			Links:      links,
 			Serves:     func(name string) bool { return name == testScheduler },
 			ClassValue: func(string) (int32, bool) { return 0, false },
 			ClassKey:   place.ClassKey,

@@ -4,20 +4,13 @@
 package coscheduling
 
 import (
-	"context"
 	"fmt"
-	"slices"
-	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/sets"
 	coreinformers "k8s.io/client-go/informers/core/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/util/workqueue"
-	"k8s.io/klog/v2"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/internal/informing"
@@ -28,25 +21,6 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/podwatch"
 )
 
-const (
-	// missingDelay is how long a Pod may be missing at least, and missingDelay and as much
-	// again at most, before the API server is asked what has become of it. Of most that
-	// end, the watch of ended Pods tells in milliseconds.
-	missingDelay = 500 * time.Millisecond
-	// missingDelayMax is how often it is asked again at least, while it can't be told or a
-	// Pod has ended that the watch does not show.
-	missingDelayMax = 30 * time.Second
-	// missingTimeout is how long the API server may take to answer.
-	missingTimeout = time.Minute
-	// missingGangs is about how many gangs it is asked at most by one request, which names all
-	// of them.
-	missingGangs = 100
-	// missingPause is how long it is left alone after an answer, and standbyPause how long a
-	// scheduler that does not lead leaves it alone: that decides nothing, and asks only so as not
-	// to remember Pods for ever that are gone.
-	missingPause, standbyPause = 250 * time.Millisecond, 10 * time.Minute
-)
-
 // members tells the gangs of the Pods that name a group. Package podwatch makes one
 // history of them out of the scheduler's own watch, which leaves out those that have ended,
 // and a watch of those.
@@ -54,10 +28,8 @@ type members struct {
 	*gangs.Gangs
 	client kubernetes.Interface
 	join   *podwatch.Join
-	// missing are the gangs about whose Pods it may have to be asked.
-	missing workqueue.TypedRateLimitingInterface[dialect.Key]
-	// begun is closed when the scheduler has begun to schedule.
-	begun <-chan struct{}
+	// missing finds out what has become of those that are missing.
+	missing *missing
 	// handed are told which Pods have their nodes, or are gone.
 	handed *handed
 }
@@ -65,9 +37,9 @@ type members struct {
 var _ podwatch.Gangs = &members{}
 
 func newMembers(all *gangs.Gangs, client kubernetes.Interface, begun <-chan struct{}) *members {
-	m := &members{Gangs: all, client: client, begun: begun, handed: &handed{}, missing: workqueue.NewTypedRateLimitingQueue(
-		workqueue.NewTypedItemExponentialFailureRateLimiter[dialect.Key](missingDelay, missingDelayMax))}
+	m := &members{Gangs: all, client: client, handed: &handed{}}
 	m.join = podwatch.New(m, all.KeyOf)
+	m.missing = newMissing(client, m.join, begun)
 	return m
 }
 
@@ -86,8 +58,7 @@ func (w *watcher) watchMembers() (cache.DoneChecker, error) {
 	if err != nil {
 		return nil, err
 	}
-	context.AfterFunc(w.ctx, m.missing.ShutDown)
-	go m.ask(w.ctx)
+	go m.missing.run(w.ctx)
 	return endedSeen, nil
 }
 
@@ -259,134 +230,5 @@ func (m *members) ended() cache.ResourceEventHandler {
 func (m *members) SetMissing(pod *corev1.Pod) {
 	m.Gangs.SetMissing(pod)
 	gang, _ := m.KeyOf(pod)
-	m.missing.AddAfter(gang, missingDelay)
-}
-
-// ask asks what has become of Pods that are missing, until ctx ends: one request after the
-// other, each about all gangs whose time has come.
-func (m *members) ask(ctx context.Context) {
-	for m.mayAsk(ctx) {
-		questions, over := m.questions()
-		if over {
-			return
-		}
-		if len(questions) == 0 {
-			continue
-		}
-		m.askAbout(ctx, questions)
-		select {
-		case <-time.After(missingPause):
-		case <-ctx.Done():
-		}
-	}
-}
-
-// mayAsk waits until the API server may be asked, and says whether ctx goes on.
-func (m *members) mayAsk(ctx context.Context) bool {
-	select {
-	case <-m.begun:
-	case <-time.After(standbyPause):
-	case <-ctx.Done():
-	}
-	return ctx.Err() == nil
-}
-
-// questions waits for a gang about which it may have to be asked, and is what to ask about this
-// one and those that are in the queue, too. Over says that it has ended.
-func (m *members) questions() (questions []podwatch.Question, over bool) {
-	for first := true; first || m.missing.Len() > 0 && len(questions) < missingGangs; first = false {
-		gang, over := m.missing.Get()
-		if over {
-			return nil, true
-		}
-		switch question, missing := m.join.Question(gang); {
-		case !missing:
-			m.missing.Forget(gang)
-		case question.Empty():
-			m.missing.AddAfter(gang, missingDelay)
-		default:
-			questions = append(questions, question)
-		}
-		m.missing.Done(gang)
-	}
-	return questions, false
-}
-
-// askAbout asks what has become of the Pods of gangs that are missing.
-func (m *members) askAbout(ctx context.Context, questions []podwatch.Question) {
-	ctx, cancel := context.WithTimeout(ctx, missingTimeout)
-	defer cancel()
-	ended := make(map[dialect.Key][]*corev1.Pod)
-	for _, selection := range selectionsOf(questions) {
-		if err := m.listEnded(ctx, selection, ended); err != nil {
-			klog.FromContext(ctx).V(2).Info("Asking which members have ended failed, trying again", "podGroups", len(questions), "reason", err.Error())
-			for _, question := range questions {
-				m.missing.AddRateLimited(question.Gang)
-			}
-			return
-		}
-	}
-	for _, question := range questions {
-		if m.join.Answer(question, ended[question.Gang]) {
-			m.missing.AddRateLimited(question.Gang)
-		} else {
-			m.missing.Forget(question.Gang)
-		}
-	}
-}
-
-// selection selects ended Pods: in a namespace, if that is not empty, and with one of some values
-// of a label, if that is not empty.
-type selection struct {
-	namespace, label string
-	names            sets.Set[string]
-}
-
-// selectionsOf are as few as select the Pods of all gangs in question: one for each label, and
-// one for each namespace in which no label names the group.
-func selectionsOf(questions []podwatch.Question) []selection {
-	var all []selection
-	find := func(same func(selection) bool, otherwise selection) *selection {
-		i := slices.IndexFunc(all, same)
-		if i < 0 {
-			all = append(all, otherwise)
-			i = len(all) - 1
-		}
-		return &all[i]
-	}
-	for _, question := range questions {
-		gang := question.Gang
-		labels := gang.Dialect.Labels()
-		if len(labels) == 0 {
-			find(func(s selection) bool { return s.label == "" && s.namespace == gang.Namespace }, selection{namespace: gang.Namespace})
-		}
-		for _, label := range labels {
-			s := find(func(s selection) bool { return s.label == label },
-				selection{namespace: gang.Namespace, label: label, names: sets.New[string]()})
-			if s.namespace != gang.Namespace {
-				s.namespace = metav1.NamespaceAll
-			}
-			s.names.Insert(gang.Name)
-		}
-	}
-	return all
-}
-
-// listEnded adds the Pods that are selected and have ended, by the gang that they name.
-func (m *members) listEnded(ctx context.Context, s selection, ended map[dialect.Key][]*corev1.Pod) error {
-	// Without a resource version, this is the newest state.
-	options := metav1.ListOptions{FieldSelector: kube.EndedPods}
-	if s.label != "" {
-		options.LabelSelector = fmt.Sprintf("%s in (%s)", s.label, strings.Join(sets.List(s.names), ","))
-	}
-	list, err := m.client.CoreV1().Pods(s.namespace).List(ctx, options)
-	if err != nil {
-		return err
-	}
-	for i := range list.Items {
-		if gang, named := m.KeyOf(&list.Items[i]); named {
-			ended[gang] = append(ended[gang], &list.Items[i])
-		}
-	}
-	return nil
+	m.missing.note(gang)
 }

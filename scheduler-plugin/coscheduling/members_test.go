@@ -4,24 +4,18 @@
 package coscheduling
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
-	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/gangs"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 )
 
@@ -184,107 +178,5 @@ func TestAMemberIsWatchedOnce(t *testing.T) {
 	w.eventually("by both watches, once each", func() bool {
 		shown := w.selections.count()
 		return shown[livingPods] == 2*n+1 && shown[endedPods] == 1
-	})
-}
-
-// asked is what is listed of Pods that have ended, and of how many gangs, in a bubble of synctest.
-type asked struct {
-	requests int
-	gangs    []int
-}
-
-// lose has the only member be deleted outright of each of n gangs, in so many namespaces, and
-// watches what is asked about them.
-func lose(t *testing.T, n, namespaces int, begun <-chan struct{}) (*bench, *asked) {
-	b, client, of := newBench(), fake.NewSimpleClientset(), &asked{}
-	client.PrependReactor("list", "pods", func(action clienttesting.Action) (bool, apiruntime.Object, error) {
-		of.requests++
-		named, _ := action.(clienttesting.ListAction).GetListRestrictions().Labels.Requirements()
-		of.gangs = append(of.gangs, len(named[0].ValuesUnsorted()))
-		return false, nil, nil
-	})
-	m := newMembers(b.Gangs, client, begun)
-	pods := m.living()
-	for i := range n {
-		pod := makePod(fmt.Sprintf("member-%d", i), inGroup(fmt.Sprintf("gang-%d", i)), onNode("node"))
-		pod.Namespace = fmt.Sprintf("ns-%d", i%namespaces)
-		pods.OnAdd(pod, true)
-		pods.OnDelete(pod)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		m.ask(ctx)
-	}()
-	t.Cleanup(func() {
-		cancel()
-		m.missing.ShutDown()
-		<-done
-	})
-	return b, of
-}
-
-// left is how many gangs are known that have lost their only member.
-func (b *bench) left(t *testing.T) int {
-	dump, err := gangs.DumpOf(b.Gangs)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return len(dump.Gangs)
-}
-
-// TestOneRequestAsksAboutManyGangs: nodes were lost, and with them members of many gangs.
-func TestOneRequestAsksAboutManyGangs(t *testing.T) {
-	for name, namespaces := range map[string]int{"of one namespace": 1, "of many": 50} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				begun := make(chan struct{})
-				close(begun)
-				b, asked := lose(t, 250, namespaces, begun)
-				time.Sleep(2 * missingDelay)
-				synctest.Wait()
-				if asked.requests != 1 {
-					t.Errorf("%d requests are made at once, want one after the other", asked.requests)
-				}
-				time.Sleep(10 * missingPause)
-				synctest.Wait()
-				if asked.requests != 3 {
-					t.Errorf("250 gangs take %d requests, about %v of them", asked.requests, asked.gangs)
-				}
-				if left := b.left(t); left > 0 {
-					t.Errorf("%d gangs have a member still that is gone", left)
-				}
-			})
-		})
-	}
-}
-
-// TestASchedulerThatDoesNotLeadHardlyAsks what has become of members: it decides nothing by that.
-func TestASchedulerThatDoesNotLeadHardlyAsks(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		begun := make(chan struct{})
-		b, asked := lose(t, 5, 1, begun)
-		time.Sleep(standbyPause - time.Second)
-		synctest.Wait()
-		if asked.requests > 0 {
-			t.Errorf("it has asked %d times", asked.requests)
-		}
-		time.Sleep(2 * standbyPause)
-		synctest.Wait()
-		if left := b.left(t); left > 0 || asked.requests != 1 {
-			t.Errorf("it has asked %d times, and remembers %d gangs", asked.requests, left)
-		}
-	})
-	synctest.Test(t, func(t *testing.T) {
-		begun := make(chan struct{})
-		b, _ := lose(t, 5, 1, begun)
-		time.Sleep(time.Minute)
-		close(begun)
-		time.Sleep(2 * missingDelay)
-		synctest.Wait()
-		if left := b.left(t); left > 0 {
-			t.Errorf("it leads, and remembers %d gangs whose members are gone", left)
-		}
 	})
 }

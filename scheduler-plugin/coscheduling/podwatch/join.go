@@ -163,12 +163,39 @@ func (j *Join) EndedNoMore(pod *corev1.Pod) {
 // of which it is to be known.
 type Question struct {
 	Gang   dialect.Key
-	losses map[types.UID]int
+	losses map[types.UID]loss
+}
+
+// loss is a Pod in question, and the number of the time that it is missing.
+type loss struct {
+	name   string
+	number int
 }
 
 // Empty says whether there is nothing to ask yet.
 func (q Question) Empty() bool {
 	return len(q.losses) == 0
+}
+
+// Names are the names of the Pods in question, by UID.
+func (q Question) Names() map[types.UID]string {
+	names := make(map[types.UID]string, len(q.losses))
+	for uid, of := range q.losses {
+		names[uid] = of.name
+	}
+	return names
+}
+
+// About is the question about some of its Pods alone: those of which the API server has said what
+// has become of them.
+func (q Question) About(known func(uid types.UID) bool) Question {
+	some := Question{Gang: q.Gang, losses: make(map[types.UID]loss)}
+	for uid, of := range q.losses {
+		if known(uid) {
+			some.losses[uid] = of
+		}
+	}
+	return some
 }
 
 // Question is what to ask about a gang now, and whether any of its Pods are missing. It is
@@ -177,10 +204,10 @@ func (q Question) Empty() bool {
 func (j *Join) Question(gang dialect.Key) (q Question, missing bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	q = Question{Gang: gang, losses: map[types.UID]int{}}
+	q = Question{Gang: gang, losses: map[types.UID]loss{}}
 	for uid, h := range j.missing[gang] {
 		if h.noted {
-			q.losses[uid] = h.loss
+			q.losses[uid] = loss{name: h.pod.Name, number: h.loss}
 		}
 		h.noted = true
 	}
@@ -196,11 +223,13 @@ func (j *Join) Answer(q Question, ended []*corev1.Pod) (missing bool) {
 	defer j.mu.Unlock()
 	byUID := make(map[types.UID]*corev1.Pod, len(ended))
 	for _, pod := range ended {
-		byUID[pod.UID] = pod
+		if j.groupOf(pod) == q.Gang { // or it is shown as one of another gang
+			byUID[pod.UID] = pod
+		}
 	}
-	for uid, loss := range q.losses {
+	for uid, of := range q.losses {
 		h := j.pods[uid]
-		if h == nil || h.loss != loss {
+		if h == nil || h.loss != of.number {
 			continue
 		}
 		pod, ok := byUID[uid]

@@ -499,3 +499,39 @@ func TestAWriteRestsOnTheNewestVersionThatIsKnown(t *testing.T) {
 		}
 	})
 }
+
+// TestANewMessageIsAnEventOfItsOwn, also under a reason that was told before: a user is to see it. The
+// same message again is counted.
+func TestANewMessageIsAnEventOfItsOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		kube := fake.NewClientset()
+		broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: kube.EventsV1()})
+		if err := broadcaster.StartRecordingToSinkWithContext(ctx); err != nil {
+			t.Fatal(err)
+		}
+		r := NewReporter(nil, nil, nil, nil, broadcaster.NewRecorder(runtime.NewScheme(), FieldManager), nil)
+		gang := gangOf(foreign(""))
+		var notes []string
+		for _, message := range []string{"short of 2 cpu", "short of 2 cpu", "short of 1 cpu", "short of 2 cpu"} {
+			r.recordEvent(ctx, &gang, news.Event{Kind: corev1.EventTypeWarning, Reason: "NotEnoughResources", Message: message})
+			time.Sleep(time.Second)
+			synctest.Wait()
+		}
+		list, err := kube.EventsV1().Events("ns").List(t.Context(), metav1.ListOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, event := range list.Items {
+			notes = append(notes, event.Reason+": "+event.Note)
+		}
+		slices.Sort(notes)
+		if diff := cmp.Diff([]string{"NotEnoughResources: short of 1 cpu", "NotEnoughResources: short of 2 cpu"}, notes); diff != "" {
+			t.Errorf("events (-want, +got):\n%s", diff)
+		}
+		broadcaster.Shutdown()
+		cancel()
+		r.groups.ShutDown()
+		r.marks.ShutDown()
+	})
+}

@@ -38,6 +38,7 @@ func (t *Gangs) Begin(priority int32, dueAt time.Time) (View, bool) {
 	if !g.provided.started {
 		g.provide(t.config.Now()) // for how long room is kept may depend on when the gang starts
 	}
+	g.provided.freed = t.freed
 	view := viewOf(g)
 	view.Failures = t.line.Failures(g.key)
 	t.line.Begin(g.key, g.waitsSince(t.config.Now()), t.config.Now())
@@ -168,6 +169,9 @@ func (t *Gangs) Wake(key dialect.Key) {
 func (t *Gangs) Happened(kind line.EventKind, event func() line.Event) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if kind == line.PodEnded || kind == line.NodeChanged {
+		t.free(dialect.Key{})
+	}
 	if !t.line.Listens(kind) {
 		return
 	}
@@ -179,6 +183,7 @@ func (t *Gangs) Happened(kind line.EventKind, event func() line.Event) {
 func (t *Gangs) Offer(by dialect.Key) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.free(by)
 	t.line.Happened(line.Event{Kind: line.Anything, By: by}, t.config.Now())
 	t.config.Stir()
 }

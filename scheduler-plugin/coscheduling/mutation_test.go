@@ -132,7 +132,7 @@ func mutations() map[string]mutation.Mutation {
 		"Pods without a group never wait for one": {File: "plugin.go", Tests: "TestAPodWithoutAGroupWaitsForOne",
 			Old: "!c.engine.gangs.AreOn(dialect.Volcano) {", New: "true {"},
 		"a subgroup that has to be in one domain is placed anywhere": {File: "dialect/subgroups.go", Tests: "TestHowCloseTogether",
-			Old: "case limited && obstacle ==", New: "case false && obstacle =="},
+			Old: "case limited && obstacle ==", New: "case false && limited && obstacle =="},
 		"nobody is told how many subgroups don't count": {File: "dialect/subgroups.go", Tests: "TestWhatIsToldOfSubgroups",
 			Old: "if number(policy[\"minSubGroups\"]) > 0 {", New: "if false {"},
 		"two groups are let in for one room": {File: "admission/book.go", Tests: "TestWhatAGroupWasLetInForCountsForAWhile",

@@ -93,6 +93,8 @@ func mutations() map[string]mutation.Mutation {
 			Old: "case <-time.After(standbyPause):", New: "case <-time.After(0):"},
 		"a namespace is read whole for a member of it": {File: "missing.go", Tests: "TestDeletedMembersCost",
 			Old: "return min(len(pods)/getsPerPage, pagesMax)", New: "return pagesMax"},
+		"who is lost while it is asked about others is forgotten": {File: "missing.go", Tests: "TestMembersThatAreLostOneAfter",
+			Old: "\tif later {\n", New: "\tif later && len(questions) == 0 {\n"},
 		"lists have no limit": {File: "missing.go", Tests: "TestDeletedMembersCost",
 			Old: ", Limit: pageSize}", New: "}"},
 		"what is not on the first pages is gone": {File: "missing.go", Tests: "TestDeletedMembersCost",

@@ -59,6 +59,9 @@ func (t *Gangs) Assume(view *View, nodes map[types.UID]string) bool {
 	g.provide(t.config.Now())
 	// Of the rest the turn tells in a moment, unless it is gone.
 	rest := len(nodes) < len(view.Waiting) && g.complete()
+	if g.isStaged() {
+		g.countStage(g.placed)
+	}
 	t.line.Came(g.key, t.config.Now())
 	t.line.Placed(g.key, rest, t.config.Now())
 	if !rest {
@@ -135,7 +138,7 @@ func (t *Gangs) SetLeaving(pods []*corev1.Pod, leaving bool) {
 			continue
 		}
 		if _, known := whole[g]; !known {
-			whole[g] = g.group != nil && g.group.HeldBy(g.placed)
+			whole[g] = g.group != nil && g.lastHeld().HeldBy(g.placed)
 		}
 		g.setLeaving(m, leaving)
 		t.changed(g)

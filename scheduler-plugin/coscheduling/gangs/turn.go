@@ -60,7 +60,7 @@ func (t *Gangs) Assume(view *View, nodes map[types.UID]string) bool {
 	// Of the rest the turn tells in a moment, unless it is gone.
 	rest := len(nodes) < len(view.Waiting) && g.complete()
 	if g.isStaged() {
-		g.countStage(g.placed)
+		g.countStage()
 	}
 	t.line.Came(g.key, t.config.Now())
 	t.line.Placed(g.key, rest, t.config.Now())

@@ -35,9 +35,7 @@ func (t *Gangs) Begin(priority int32, dueAt time.Time) (View, bool) {
 		return View{}, false
 	}
 	g := t.gangs[next.Key]
-	if !g.provided.started {
-		g.provide(t.config.Now()) // for how long room is kept may depend on when the gang starts
-	}
+	g.provide(t.config.Now()) // for how long room is kept depends on when the gang starts, and may be over
 	g.provided.freed = t.freed
 	view := viewOf(g)
 	view.Failures = t.line.Failures(g.key)

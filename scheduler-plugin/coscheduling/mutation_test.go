@@ -83,6 +83,8 @@ func mutations() map[string]mutation.Mutation {
 			Old: "\t\t\tif was.UID != is.UID { // the watch was broken\n", New: "\t\t\tif false {\n"},
 		"what is not seen to run any more is gone": {File: "podwatch/join.go", By: ".",
 			Old: `case pod.Spec.NodeName == "" && (final || !j.gangs.IsAssumed(pod)):`, New: "case true:"},
+		"a Pod that is shown again is shown as it was listed": {File: "members.go", Tests: "TestALateDialectTakes",
+			Old: "\tm.join.LivesAgain(", New: "\tm.join.Lives(pod)\n\tm.join.LivesAgain("},
 		"nobody asks what has become of a member": {File: "members.go", Tests: "TestAMemberThatIsDeletedOutright",
 			Old: "\tm.missing.note(gang)\n}", New: "\t_ = gang\n}"},
 		"a member that may be gone counts": {File: "gangs/gang.go", By: ".", Tests: "TestAGangDoesNotCountOn",

@@ -25,7 +25,6 @@ import (
 
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
-	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
 )
 
 // Recording is all that happened to the Frameworks, or the jobs of a kind, of a namespace, and to its
@@ -100,7 +99,7 @@ func (c *Cluster) RecordVolcanoJobs(t testing.TB, namespace string) *Recording {
 // nothing yet.
 func (c *Cluster) RecordTrainingJobs(t testing.TB, namespace string, kind TrainingKind) *Recording {
 	t.Helper()
-	client := c.trainingJobs(t, namespace, kind, kubeflowv1.SchemeGroupVersion.Version)
+	client := c.trainingJobs(t, namespace, kind, kind.storedVersion())
 	return c.record(t, namespace, owners{
 		watch:  client.Watch,
 		list:   func(ctx context.Context) (runtime.Object, error) { return client.List(ctx, metav1.ListOptions{}) },

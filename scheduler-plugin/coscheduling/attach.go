@@ -100,7 +100,13 @@ func attach(ctx context.Context, sched *kube.Scheduler, own types.NamespacedName
 		BoundElsewhere: func(pod *corev1.Pod) { e.rivalry.boundElsewhere(ctx, pod) },
 	})
 	e.freer.gangs = e.gangs
-	reporter = status.NewReporter(nominated{yielding{e.gangs, e.rivalry}, &e.room}, groups, others, handle.ClientSet(), handle.EventRecorder(), func() bool { return isBinding(plugins) })
+	var told status.Gangs = nominated{yielding{e.gangs, e.rivalry}, &e.room}
+	var gate *gate
+	if dialects.Volcano.Admit == configv1alpha1.AdmitWhenRoom {
+		gate = newGate(e, func(gang dialect.Key) { reporter.Report(gang, 0) })
+		told = admitting{told, gate}
+	}
+	reporter = status.NewReporter(told, groups, others, handle.ClientSet(), handle.EventRecorder(), func() bool { return isBinding(plugins) })
 	protectGangs(ctx, sched, e.gangs, e.serves)
 	if e.metrics, err = status.NewMetrics(registry, e.gangs.CountWaiting, e.gangs.CountForeign, e.rivalry.contested, func() map[string]float64 { return held(&e.room) }); err != nil {
 		return err
@@ -135,6 +141,9 @@ func attach(ctx context.Context, sched *kube.Scheduler, own types.NamespacedName
 	go e.ringer.tend(ctx)
 	go e.freer.tend(ctx)
 	go reporter.Run(ctx)
+	if gate != nil {
+		go gate.tend(ctx)
+	}
 	return nil
 }
 

@@ -5,17 +5,13 @@ package coscheduling
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
@@ -25,15 +21,6 @@ import (
 	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/internal/informing"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
-)
-
-const (
-	// forbiddenPeriod is how often it is looked whether PodGroups of a dialect may be read,
-	// while they may not.
-	forbiddenPeriod = time.Minute
-	// answerTimeout is how long the API server may take at the start to say whether it serves
-	// a dialect, and then to list its groups. After that all others go on without this one.
-	answerTimeout = time.Minute
 )
 
 // volcanoProfile is the name of the scheduler that the Pods of most groups of Volcano's name.
@@ -65,20 +52,9 @@ type foreign struct {
 	// read is the Group of an object.
 	read func(*unstructured.Unstructured) *dialect.Group
 
-	// found is what the API server has answered at the start, and unanswered why it has not.
-	found      service
-	unanswered error
+	// inquiry asks whether the API server serves the groups.
+	inquiry inquiry
 }
-
-// service says whether the PodGroups of a dialect can be read.
-type service string
-
-const (
-	served    service = "served"
-	notServed service = "its CustomResourceDefinition is not installed"
-	broken    service = "the API server serves it, and can't list its objects for now"
-	forbidden service = "lockstep-scheduler may not list its PodGroups: the ClusterRole of the dialect is not bound"
-)
 
 // whyOff is why the dialect is off whatever the API server serves, empty if it is not.
 func (f *foreign) whyOff() string {
@@ -97,7 +73,8 @@ func (f *foreign) whyOff() string {
 // inquire asks whether the dialect is served, for as long as the API server may take.
 func (f *foreign) inquire() {
 	if f.whyOff() == "" {
-		f.found, f.unanswered = f.await(answerTimeout)
+		f.inquiry = inquiry{ctx: f.ctx, ask: f.ask, isListed: func() (bool, error) { return isListed(f.discovery, f.dialect.Resources()...) }}
+		f.inquiry.run()
 	}
 }
 
@@ -110,16 +87,12 @@ func (f *foreign) start() ([]cache.DoneChecker, error) {
 		logger.Info("Dialect of PodGroups", "group", f.dialect.Kind().Group, "on", false, "mode", f.mode, "reason", off)
 		return nil, nil
 	}
-	found := f.found
-	if f.unanswered != nil {
-		listed, err := isListed(f.discovery, f.dialect.Resources()...)
-		if err != nil {
-			return nil, errors.Join(f.unanswered, err) // it answers nothing
-		}
-		if found = notServed; listed {
-			found = broken
-		}
-		logger.Error(f.unanswered, "PodGroups of another dialect can't be listed. If the API server serves them, their Pods wait; all others are scheduled", "group", f.dialect.Kind().Group)
+	found, err := f.inquiry.conclude()
+	if err != nil {
+		return nil, err
+	}
+	if f.inquiry.unanswered != nil {
+		logger.Error(f.inquiry.unanswered, "PodGroups of another dialect can't be listed. If the API server serves them, their Pods wait; all others are scheduled", "group", f.dialect.Kind().Group)
 	}
 	on := found == served || found == broken || f.mode == configv1alpha1.DialectOn
 	logger.Info("Dialect of PodGroups", "group", f.dialect.Kind().Group, "on", on, "mode", f.mode, "reason", f.reason(found))
@@ -142,52 +115,19 @@ func (f *foreign) reason(found service) string {
 	return string(found)
 }
 
-// isListed says whether the API server says that it serves one of some resources. That it serves them
-// does not mean that it can list their objects.
-func isListed(from discovery.DiscoveryInterface, resources ...schema.GroupVersionResource) (bool, error) {
-	for _, resource := range resources {
-		version := resource.GroupVersion().String()
-		list, err := from.ServerResourcesForGroupVersion(version)
-		if apierrors.IsNotFound(err) {
-			continue
-		}
-		if err != nil {
-			return false, fmt.Errorf("asking for the resources of %s: %w", version, err)
-		}
-		if slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == resource.Resource }) {
-			return true, nil
-		}
-	}
-	return false, nil
-}
-
-// await asks whether the dialect is served until the API server says, for so long at most.
-func (f *foreign) await(timeout time.Duration) (found service, err error) {
-	var last error
-	err = wait.PollUntilContextTimeout(f.ctx, time.Second, timeout, true, func(ctx context.Context) (bool, error) {
-		found, last = f.ask(ctx)
-		return last == nil, nil
-	})
-	if err != nil && last != nil {
-		err = last
-	}
-	return found, err
-}
-
-// ask asks once. Whether a kind is served and whether it may be read are one question. Of several
-// versions the best one counts that is served.
+// ask asks once whether the groups can be read. Of several versions the best one counts that is
+// served.
 func (f *foreign) ask(ctx context.Context) (service, error) {
 	for _, resource := range f.dialect.Resources() {
-		_, err := f.client.Resource(resource).List(ctx, metav1.ListOptions{Limit: 1})
+		found, err := canList(ctx, f.client, resource)
 		switch {
-		case err == nil:
+		case err != nil:
+			return "", err
+		case found == served:
 			f.resource = resource
 			return served, f.askApart()
-		case apierrors.IsNotFound(err):
-		case apierrors.IsForbidden(err):
-			return forbidden, nil
-		default:
-			return "", fmt.Errorf("finding out whether the API server serves %s: %w", f.dialect.CRD(), err)
+		case found != notServed:
+			return found, nil
 		}
 	}
 	return notServed, nil
@@ -210,21 +150,10 @@ func (f *foreign) askApart() error {
 
 // startLater begins to watch once the dialect can be read, and has it be on from then.
 func (f *foreign) startLater(found service) {
-	period := discoveryPeriod
-	for found != served {
-		if period = discoveryPeriod; found == forbidden {
-			period = forbiddenPeriod
-		}
-		select {
-		case <-time.After(period):
-		case <-f.ctx.Done():
-			return
-		}
-		if now, err := f.ask(f.ctx); err == nil {
-			found = now
-		}
+	if !f.inquiry.untilServed(found) {
+		return
 	}
-	klog.FromContext(f.ctx).Info("Dialect of PodGroups", "group", f.dialect.Kind().Group, "on", true, "mode", f.mode, "reason", string(found))
+	klog.FromContext(f.ctx).Info("Dialect of PodGroups", "group", f.dialect.Kind().Group, "on", true, "mode", f.mode, "reason", string(served))
 	f.gangs.SetServed(f.dialect, true)
 	if !f.links.AreOn(f.dialect) {
 		f.links.TurnOn(f.dialect)

@@ -5,14 +5,12 @@ package coscheduling
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -58,10 +56,8 @@ type grouping struct {
 	// gone are the owners whose objects are gone, of which Pods may be left.
 	gone map[dialect.OwnerKey]bool
 
-	// found is what the API server has answered at the start of the owners for which a rule asks, and
-	// unanswered why it has not.
-	found      map[configv1alpha1.GroupingRule]service
-	unanswered map[configv1alpha1.GroupingRule]error
+	// inquiries ask whether the API server serves the owners for which a rule asks.
+	inquiries map[configv1alpha1.GroupingRule]*inquiry
 }
 
 // ownersOfRule are the owners for which a rule asks.
@@ -158,48 +154,33 @@ func isAllowed(ns *corev1.Namespace) bool {
 // inquire asks whether the owners can be listed for which the rules ask, for as long as the API
 // server may take. All are asked for at once.
 func (g *grouping) inquire(rules []configv1alpha1.GroupingRule) {
-	g.found, g.unanswered = map[configv1alpha1.GroupingRule]service{}, map[configv1alpha1.GroupingRule]error{}
+	g.inquiries = map[configv1alpha1.GroupingRule]*inquiry{}
 	var asked sync.WaitGroup
 	for _, kind := range dialect.OwnerKinds() {
 		if !slices.Contains(rules, kind.Rule) {
 			continue
 		}
-		asked.Go(func() {
-			found, err := g.await(kind)
-			g.mu.Lock()
-			defer g.mu.Unlock()
-			g.found[kind.Rule], g.unanswered[kind.Rule] = found, err
-		})
+		q := &inquiry{
+			ctx:      g.ctx,
+			ask:      func(ctx context.Context) (service, error) { return canList(ctx, g.client, kind.Resource) },
+			isListed: func() (bool, error) { return isListed(g.discovery, kind.Resource) },
+		}
+		g.inquiries[kind.Rule] = q
+		asked.Go(q.run)
 	}
 	asked.Wait()
-}
-
-// await asks whether the objects of a kind can be read until the API server says.
-func (g *grouping) await(kind dialect.OwnerKind) (found service, err error) {
-	var last error
-	err = wait.PollUntilContextTimeout(g.ctx, time.Second, answerTimeout, true, func(ctx context.Context) (bool, error) {
-		found, last = g.ask(ctx, kind)
-		return last == nil, nil
-	})
-	if err != nil && last != nil {
-		err = last
-	}
-	return found, err
 }
 
 // startOwners turns on a rule that asks owners, once the API server lets them be listed; or at once,
 // if it serves them and can't list them: then their Pods wait.
 func (g *grouping) startOwners(kind dialect.OwnerKind) ([]cache.DoneChecker, error) {
-	found := g.found[kind.Rule]
-	if unanswered := g.unanswered[kind.Rule]; unanswered != nil {
-		listed, err := isListed(g.discovery, kind.Resource)
-		if err != nil {
-			return nil, errors.Join(unanswered, err) // it answers nothing
-		}
-		if found = notServed; listed {
-			found = broken
-		}
-		klog.FromContext(g.ctx).Error(unanswered, "Owners of Pods can't be listed. If the API server serves them, their Pods wait; all others are scheduled", "rule", kind.Rule)
+	asked := g.inquiries[kind.Rule]
+	found, err := asked.conclude()
+	if err != nil {
+		return nil, err
+	}
+	if asked.unanswered != nil {
+		klog.FromContext(g.ctx).Error(asked.unanswered, "Owners of Pods can't be listed. If the API server serves them, their Pods wait; all others are scheduled", "rule", kind.Rule)
 	}
 	on := found == served || found == broken
 	klog.FromContext(g.ctx).Info("Rule for gangs without a PodGroup", "rule", kind.Rule, "on", on, "reason", string(found))
@@ -214,39 +195,13 @@ func (g *grouping) startOwners(kind dialect.OwnerKind) ([]cache.DoneChecker, err
 	return nil, nil
 }
 
-// ask asks whether the objects of a kind can be read.
-func (g *grouping) ask(ctx context.Context, kind dialect.OwnerKind) (service, error) {
-	_, err := g.client.Resource(kind.Resource).List(ctx, metav1.ListOptions{Limit: 1})
-	switch {
-	case err == nil:
-		return served, nil
-	case apierrors.IsNotFound(err):
-		return notServed, nil
-	case apierrors.IsForbidden(err):
-		return "lockstep-scheduler may not list " + service(kind.Resource.Resource) + ": the ClusterRole of the rules is not bound", nil
-	default:
-		return "", fmt.Errorf("finding out whether the API server serves %s: %w", kind.Resource.GroupResource(), err)
-	}
-}
-
 // startLater turns a rule on once its owners can be listed. Pods that have come before are members
 // from then on.
 func (g *grouping) startLater(kind dialect.OwnerKind, found service) {
-	for found != served {
-		period := forbiddenPeriod
-		if found == notServed {
-			period = discoveryPeriod
-		}
-		select {
-		case <-time.After(period):
-		case <-g.ctx.Done():
-			return
-		}
-		if now, err := g.ask(g.ctx, kind); err == nil {
-			found = now
-		}
+	if !g.inquiries[kind.Rule].untilServed(found) {
+		return
 	}
-	klog.FromContext(g.ctx).Info("Rule for gangs without a PodGroup", "rule", kind.Rule, "on", true, "reason", string(found))
+	klog.FromContext(g.ctx).Info("Rule for gangs without a PodGroup", "rule", kind.Rule, "on", true, "reason", string(served))
 	g.links.TurnOnRule(kind.Rule)
 	for _, object := range g.living.GetStore().List() {
 		g.settle(object)

@@ -40,6 +40,8 @@ const mostWrites = 10
 // told is what the scheduler has written of the groups of scheduler-plugins. The lock of their fake
 // API server guards it.
 type told struct {
+	// version is the last resource version that a group has got.
+	version int
 	// writes are those since the last calm.
 	writes map[types.UID]int
 	// last is the last one that the present scheduler has made.
@@ -68,8 +70,11 @@ func (s *storm) onTold(action clienttesting.Action) (bool, apiruntime.Object, er
 	}
 	group := object.(*unstructured.Unstructured)
 	var says struct {
-		Metadata struct{ UID types.UID }
-		Status   map[string]any
+		Metadata struct {
+			UID             types.UID
+			ResourceVersion string
+		}
+		Status map[string]any
 	}
 	var parts map[string]map[string]any
 	if err := errors.Join(json.Unmarshal(patch.GetPatch(), &says), json.Unmarshal(patch.GetPatch(), &parts)); err != nil {
@@ -78,8 +83,22 @@ func (s *storm) onTold(action clienttesting.Action) (bool, apiruntime.Object, er
 	if says.Metadata.UID != group.GetUID() {
 		return true, nil, apierrors.NewConflict(otherResource.GroupResource(), patch.GetName(), errors.New("the UID is that of another group"))
 	}
+	// A scheduler that has just been elected may not have seen what the one before it wrote, and writes
+	// the same. That is refused, and so costs nobody anything.
+	if says.Metadata.ResourceVersion != group.GetResourceVersion() {
+		return true, nil, apierrors.NewConflict(otherResource.GroupResource(), patch.GetName(), errors.New("it has changed"))
+	}
 	s.told.judge(group, patch, parts, says.Status)
-	return false, nil, nil
+	next := s.told.stamped(group.DeepCopy())
+	next.Object["status"] = says.Status
+	return true, next, s.foreign.Tracker().Update(otherResource, next, testNamespace)
+}
+
+// stamped gives a group a new resource version.
+func (w *told) stamped(group *unstructured.Unstructured) *unstructured.Unstructured {
+	w.version++
+	group.SetResourceVersion(fmt.Sprint(w.version))
+	return group
 }
 
 // judge notes a write of a group, and what is wrong with it.
@@ -91,13 +110,13 @@ func (w *told) judge(group *unstructured.Unstructured, patch clienttesting.Patch
 	next := dialect.FromSchedulerPlugins(after).Status
 	wrong := ""
 	switch {
-	case patch.GetSubresource() != "status" || patch.GetPatchType() != types.MergePatchType || len(parts) != 2 || len(parts["metadata"]) != 1:
+	case patch.GetSubresource() != "status" || patch.GetPatchType() != types.MergePatchType || len(parts) != 2 || len(parts["metadata"]) != 2:
 		wrong = "more than the status is written"
 	case before.Phase == dialect.PhaseFinished || before.Phase == dialect.PhaseFailed:
 		wrong = "the phase was final"
 	case before.SaysTheSameAs(next):
 		wrong = "it said so already"
-	case before.Phase == next.Phase && time.Since(w.last[uid]) < 9*time.Second:
+	case before.Phase == next.Phase && time.Since(w.last[uid]) < 10*time.Second:
 		wrong = fmt.Sprintf("only counters have changed, %v after the last write", time.Since(w.last[uid]))
 	case w.writes[uid] >= mostWrites:
 		wrong = fmt.Sprintf("it was written %d times since the last calm", w.writes[uid])
@@ -150,7 +169,7 @@ func (g *stormGroup) other() *unstructured.Unstructured {
 func (s *storm) createOther(g *stormGroup) {
 	s.foreign.Lock()
 	defer s.foreign.Unlock()
-	if err := s.foreign.Tracker().Create(otherResource, g.other(), testNamespace); err != nil {
+	if err := s.foreign.Tracker().Create(otherResource, s.told.stamped(g.other()), testNamespace); err != nil {
 		panic(err)
 	}
 }
@@ -167,7 +186,7 @@ func (s *storm) updateOther(g *stormGroup) {
 	if status, ok := object.(*unstructured.Unstructured).Object["status"]; ok {
 		next.Object["status"] = status
 	}
-	if err := s.foreign.Tracker().Update(otherResource, next, testNamespace); err != nil {
+	if err := s.foreign.Tracker().Update(otherResource, s.told.stamped(next), testNamespace); err != nil {
 		panic(err)
 	}
 }

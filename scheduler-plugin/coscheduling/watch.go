@@ -26,10 +26,6 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 )
 
-// discoveryPeriod is how often the engine looks whether the API server serves
-// PodGroups, while it does not.
-const discoveryPeriod = 10 * time.Second
-
 // watcher tells package gangs what happens to PodGroups and to Pods that name one.
 type watcher struct {
 	ctx    context.Context

@@ -75,6 +75,44 @@ func TestJobsRunOnUpstreamsCRDs(t *testing.T) {
 	}
 }
 
+// TestMoreKindsRunOnUpstreamsCRDs: those of the training operator that came later. The MPIJob of
+// v2beta1 has a CRD of its own project, and keeps Lockstep's.
+func TestMoreKindsRunOnUpstreamsCRDs(t *testing.T) {
+	onUpstreamsCRDs(t)
+	t.Parallel()
+	for kind, life := range map[testbed.TrainingKind]struct{ field, decides string }{
+		testbed.XGBoostJob: {"xgbReplicaSpecs: {Master: {replicas: 1, @?}, Worker: {replicas: 1, @?}}", "j-master-0"},
+		testbed.PaddleJob:  {"paddleReplicaSpecs: {Master: {replicas: 1, @?}, Worker: {replicas: 1, @?}}", "j-master-0"},
+		testbed.JAXJob:     {"jaxReplicaSpecs: {Worker: {replicas: 1, @?}}", "j-worker-0"},
+	} {
+		t.Run(life.field[:3], func(t *testing.T) {
+			t.Parallel()
+			j := cluster.GivenTrainingJob(t, kind, "{"+ours+life.field+"}").HasPods(with(life.decides, "j-worker-0")...).Run().Has("Created Running")
+			before := j.UIDs()
+			j.Kill("j-worker-0")
+			testbed.Eventually(t, "another worker", func(context.Context) (bool, string, error) {
+				uid := j.UIDs()["j-worker-0"]
+				return uid != "" && uid != before["j-worker-0"], "", nil
+			})
+			j.Run("j-worker-0").End(0, life.decides).Has("Created !Running Succeeded")
+		})
+	}
+}
+
+// with are two names, or one if they are the same.
+func with(a, b string) []string { return slices.Compact([]string{a, b}) }
+
+// TestAJobSharesAServiceOnUpstreamsCRDs, though its status does not tell.
+func TestAJobSharesAServiceOnUpstreamsCRDs(t *testing.T) {
+	onUpstreamsCRDs(t)
+	t.Parallel()
+	j := cluster.GivenTrainingJob(t, testbed.TFJob, "{runPolicy: {managedBy: lockstep.dev/kubeflow, suspend: true}, tfReplicaSpecs: {Worker: {replicas: 2, @?}}}").Has("Created Suspended")
+	j.Change("{metadata: {annotations: {kubeflow.lockstep.dev/services: PerJob}}, spec: {runPolicy: {suspend: false}}}")
+	j.HasPods("j-worker-0", "j-worker-1").HasServices("j-tfjob").Run().Has("Created !Suspended Running")
+	j.Change("{metadata: {annotations: {kubeflow.lockstep.dev/services: PerReplica}}}").Kill("j-worker-1")
+	j.HasPods("j-worker-0", "j-worker-1").HasServices("j-tfjob")
+}
+
 // TestJobsOfOthersAreNeverTouched has jobs of the training operator and of MultiKueue beside one
 // that is ours, in one namespace, with Pods as the training operator would make them. What the
 // API server has written down of the controller's requests shows that it has changed nothing of

@@ -94,7 +94,10 @@ spec:
 
 // replace has upstream's CRDs take the place of Lockstep's. Jobs stay what they are.
 var replace = sync.OnceValue(func() error {
-	for _, words := range [][]string{{"TFJob", "tfjob", "tfReplicaSpecs"}, {"PyTorchJob", "pytorchjob", "pytorchReplicaSpecs"}} {
+	for _, words := range [][]string{
+		{"TFJob", "tfjob", "tfReplicaSpecs"}, {"PyTorchJob", "pytorchjob", "pytorchReplicaSpecs"},
+		{"XGBoostJob", "xgboostjob", "xgbReplicaSpecs"}, {"PaddleJob", "paddlejob", "paddleReplicaSpecs"}, {"JAXJob", "jaxjob", "jaxReplicaSpecs"},
+	} {
 		crd := strings.NewReplacer("KIND", words[0], "PLURAL", words[1]+"s", "SINGULAR", words[1], "FIELD", words[2]).Replace(upstreams)
 		// Not by the context of a test: the others go on with it.
 		if out, err := cluster.KubectlReplace(context.Background(), crd); err != nil {

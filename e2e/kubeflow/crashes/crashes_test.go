@@ -115,6 +115,54 @@ var jobLives = map[string]jobLife{
 		},
 		want: kubeflowv1.JobSucceeded,
 	},
+	"of XGBoost, restarted by exit codes": {
+		kind: testbed.XGBoostJob, spec: "{xgbReplicaSpecs: {Master: {replicas: 1, restartPolicy: ExitCode, @?}, Worker: {replicas: 1, restartPolicy: ExitCode, @?}}}",
+		use: func(j *testbed.TrainingJob, pause func()) {
+			remake(2, "j-worker-0", func(j *testbed.TrainingJob) { j.End(137, "j-worker-0") })(j, pause)
+			j.Run().End(0, "j-worker-0", "j-master-0")
+		},
+		want: kubeflowv1.JobSucceeded, restarts: 2, left: []string{"j-master-0", "j-worker-0"},
+	},
+	"of Paddle, evicted": {
+		kind: testbed.PaddleJob, spec: "{runPolicy: {cleanPodPolicy: All}, paddleReplicaSpecs: {Worker: {replicas: 2, @?}}}",
+		use: func(j *testbed.TrainingJob, pause func()) {
+			remake(2, "j-worker-1", func(j *testbed.TrainingJob) { j.Evict("j-worker-1") })(j, pause)
+			j.Run().End(0, "j-worker-0", "j-worker-1")
+		},
+		want: kubeflowv1.JobSucceeded, restarts: 2,
+	},
+	"of JAX, rescaled": {
+		kind: testbed.JAXJob, spec: "{jaxReplicaSpecs: {Worker: {replicas: 1, @?}}, runPolicy: {cleanPodPolicy: All}}",
+		use: func(j *testbed.TrainingJob, pause func()) {
+			for _, replicas := range []int{3, 2} {
+				pause()
+				j.Change(fmt.Sprintf("{spec: {jaxReplicaSpecs: {Worker: {replicas: %d}}}}", replicas))
+			}
+			j.HasPods("j-worker-0", "j-worker-1").End(0, "j-worker-0", "j-worker-1")
+		},
+		want: kubeflowv1.JobSucceeded,
+	},
+	"of MPI, launched anew": {
+		kind: testbed.MPIJob, spec: "{runPolicy: {backoffLimit: 3, cleanPodPolicy: All}, mpiReplicaSpecs: {Launcher: {replicas: 1, restartPolicy: Never, @?}, Worker: {replicas: 2, @?}}}",
+		use: func(j *testbed.TrainingJob, pause func()) {
+			remake(2, "j-launcher", func(j *testbed.TrainingJob) { j.End(1, "j-launcher") })(j, pause)
+			j.Run("j-launcher").End(0, "j-launcher")
+		},
+		want: kubeflowv1.JobSucceeded, restarts: 2, left: []string{"j-launcher"},
+	},
+	"with one Service, suspended": {
+		kind: testbed.PyTorchJob, spec: "{runPolicy: {cleanPodPolicy: All}, pytorchReplicaSpecs: {Master: {replicas: 1, @?}, Worker: {replicas: 2, @?}}}",
+		use: func(j *testbed.TrainingJob, pause func()) {
+			j.Change("{metadata: {annotations: {kubeflow.lockstep.dev/services: PerJob}}}")
+			j.Change("{spec: {runPolicy: {suspend: true}}}").HasPods().HasServices()
+			pause()
+			j.Change("{spec: {runPolicy: {suspend: false}}}").HasPods("j-master-0", "j-worker-0", "j-worker-1").HasServices("j-pytorchjob")
+			pause()
+			j.Kill("j-worker-1").HasPods("j-master-0", "j-worker-0", "j-worker-1").HasServices("j-pytorchjob").Run().End(0, "j-master-0")
+			j.HasServices()
+		},
+		want: kubeflowv1.JobSucceeded,
+	},
 	"out of time": {
 		kind: testbed.TFJob, spec: "{runPolicy: {activeDeadlineSeconds: 12, cleanPodPolicy: All}, tfReplicaSpecs: {Worker: {replicas: 2, @?}}}",
 		want: kubeflowv1.JobFailed,

@@ -31,6 +31,7 @@ func purePackages() []string {
 		"internal/text",
 		"internal/times",
 		"podgroup",
+		"scheduler-plugin/coscheduling/admission",
 		"scheduler-plugin/coscheduling/dialect",
 		"scheduler-plugin/coscheduling/gangs",
 		"scheduler-plugin/coscheduling/line",

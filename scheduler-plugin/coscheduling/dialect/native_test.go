@@ -145,7 +145,7 @@ func TestWhatAPodGroupOfKubernetesIsTold(t *testing.T) {
 			if again := group.NextStatus(next, facts); !again.SaysTheSameAs(&next) {
 				t.Errorf("told the same, it says %+v and then %+v", next, again)
 			}
-			write, err := group.WriteOf(&next, false)
+			write, err := group.WriteOf(&next, "7", false)
 			if err != nil || write.Type != types.ApplyPatchType || !slices.Equal(write.Subresources, []string{"status"}) {
 				t.Errorf("it is written by %+v (%v), want an apply to the status", write, err)
 			}

@@ -128,10 +128,10 @@ func TestThePhasesOfSchedulerPlugins(t *testing.T) {
 	}
 }
 
-// TestAPatchSaysNothingElse: but the status, and whose it is.
+// TestAPatchSaysNothingElse: but the status, and of which group as it was when.
 func TestAPatchSaysNothingElse(t *testing.T) {
-	group := Group{Key: Key{Dialect: SchedulerPlugins}, UID: "u", ResourceVersion: "7"}
-	write, err := group.WriteOf(&Status{Phase: PhaseRunning, Running: 2}, false)
+	group := Group{Key: Key{Dialect: SchedulerPlugins}, UID: "u", ResourceVersion: "6"}
+	write, err := group.WriteOf(&Status{Phase: PhaseRunning, Running: 2}, "7", false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +139,7 @@ func TestAPatchSaysNothingElse(t *testing.T) {
 	if err := json.Unmarshal(write.Body, &got); err != nil {
 		t.Fatal(err)
 	}
-	want := map[string]any{"metadata": map[string]any{"uid": "u"},
+	want := map[string]any{"metadata": map[string]any{"uid": "u", "resourceVersion": "7"},
 		"status": map[string]any{"phase": "Running", "running": 2.0, "succeeded": 0.0, "failed": 0.0}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want, +got:\n%s", diff)

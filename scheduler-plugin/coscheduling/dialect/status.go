@@ -53,6 +53,8 @@ type Facts struct {
 	// Preempted says that the gang was preempted as a whole and its minimum was not bound since,
 	// and Placed that it is bound. A scheduler that was started since may know neither.
 	Preempted, Placed bool
+	// HeldBack says that the group is not let in yet: its Pods are not to be created.
+	HeldBack bool
 	// Now is what time it is.
 	Now time.Time
 }
@@ -101,10 +103,15 @@ func (g *Group) NextStatus(now Status, facts Facts) Status {
 	}
 }
 
+// IsLetIn says whether the Pods of a group of Volcano's may be created, as far as its status says.
+func (s *Status) IsLetIn() bool {
+	return s.Phase != "" && s.Phase != PhasePending
+}
+
 // IsAwaited says whether somebody waits for the group's status to change, so that it is to be
 // written at once.
 func (g *Group) IsAwaited() bool {
-	return g.Key.Dialect == Volcano && (g.Status.Phase == "" || g.Status.Phase == PhasePending)
+	return g.Key.Dialect == Volcano && !g.Status.IsLetIn()
 }
 
 // KeepsConditions says whether groups of the dialect have conditions. Those that have none are
@@ -135,12 +142,13 @@ type Write struct {
 	Subresources []string
 }
 
-// WriteOf is the request that has the group say a status of its dialect. Apart says whether
-// the API server has a subresource for the status, of dialects with which it may or may not.
+// WriteOf is the request that has the group say a status of its dialect. The status follows from
+// the group as it was at a resource version. Apart says whether the API server has a subresource for
+// the status, of dialects with which it may or may not.
 //
 // It never is one of server-side apply on the object itself: that would create a group which was
 // deleted.
-func (g *Group) WriteOf(status *Status, apart bool) (Write, error) {
+func (g *Group) WriteOf(status *Status, version string, apart bool) (Write, error) {
 	if g.Key.Dialect == Native {
 		body, err := status.Native.apply(g).MarshalJSON()
 		return Write{Type: types.ApplyPatchType, Force: new(true), Body: body, Subresources: []string{"status"}}, err
@@ -149,15 +157,16 @@ func (g *Group) WriteOf(status *Status, apart bool) (Write, error) {
 	// Counts of 0 are left out of objects by those who read them, and are written all the same:
 	// they may have been others.
 	fields := map[string]any{"phase": status.Phase, "running": status.Running, "succeeded": status.Succeeded, "failed": status.Failed}
-	object := map[string]any{"uid": g.UID}
+	// The request is refused if the group has changed since. So the list of conditions, which is
+	// written as a whole, is not one that somebody else has changed. And a scheduler whose watch is
+	// late, as it was elected just now or is not the leader any more, neither repeats what another one
+	// wrote nor takes back a phase that is final.
+	object := map[string]any{"uid": g.UID, "resourceVersion": version}
 	if status.OccupiedBy != "" {
 		fields["occupiedBy"] = status.OccupiedBy
 	}
 	if g.Key.Dialect == Volcano {
 		fields["conditions"] = conditionsOfVolcano(status.Conditions)
-		// The list of conditions is written as a whole, and so it is not to be one that somebody
-		// has changed meanwhile.
-		object["resourceVersion"] = g.ResourceVersion
 		if !apart {
 			write.Subresources = nil
 		}

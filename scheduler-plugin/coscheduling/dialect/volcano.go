@@ -20,7 +20,7 @@ const volcanoTask = "volcano.sh/task-spec"
 
 // The phases of a PodGroup of Volcano's. PhasePending and PhaseRunning are the others.
 const (
-	// PhaseInqueue: its Pods may be created. Some tools create none before.
+	// PhaseInqueue: its Pods may be created. Some tools create none before, while it is PhasePending.
 	PhaseInqueue = "Inqueue"
 	// PhaseUnknown: some members run, and the gang is unschedulable. Volcano's Jobs have
 	// policies for this.
@@ -167,8 +167,8 @@ func nextOfVolcano(now Status, asked int32, facts Facts) Status {
 	return next
 }
 
-// phaseOfVolcano is the phase that Volcano gives a group, but that a group is let in at once
-// which waits for that. Volcano has one that lost members wait again, for a moment.
+// phaseOfVolcano is the phase that Volcano gives a group, but that a group which waits to be let in is
+// let in at once, unless it is held back. Volcano has one that lost members wait again, for a moment.
 func phaseOfVolcano(asked int32, facts Facts) string {
 	pods := facts.Pods
 	unschedulable := slices.ContainsFunc(facts.Conditions, func(c schedulingv1alpha1.PodGroupCondition) bool {
@@ -181,6 +181,8 @@ func phaseOfVolcano(asked int32, facts Facts) string {
 		return PhaseCompleted
 	case pods.Placed >= asked:
 		return PhaseRunning
+	case facts.HeldBack:
+		return PhasePending
 	default:
 		return PhaseInqueue
 	}

@@ -153,6 +153,15 @@ func TestThePhasesOfVolcano(t *testing.T) {
 			}
 		})
 	}
+	for before, pods := range map[string]Census{"": {}, PhasePending: {Exist: 2}} {
+		got := volcanoGroup(t, `{"minMember": 2}`, `{}`).NextStatus(Status{Phase: before}, Facts{Pods: pods, HeldBack: true})
+		if got.Phase != PhasePending {
+			t.Errorf("the phase of a group that is held back is %s, want %s", got.Phase, PhasePending)
+		}
+	}
+	if got := volcanoGroup(t, `{"minMember": 2}`, `{}`).NextStatus(Status{}, Facts{Pods: Census{Exist: 2, Placed: 2}, HeldBack: true}); got.Phase != PhaseRunning {
+		t.Errorf("the phase of a group that was held back and is placed is %s, want %s", got.Phase, PhaseRunning)
+	}
 	if got := volcanoGroup(t, `{"minMember": 0}`, `{}`).NextStatus(Status{Phase: PhaseRunning}, Facts{}); got.Phase != PhaseCompleted {
 		t.Errorf("the phase of a group of which nothing is left, and nothing asked for, is %s, want %s", got.Phase, PhaseCompleted)
 	}
@@ -167,7 +176,7 @@ func TestWhatIsWrittenToAVolcanoGroup(t *testing.T) {
 		{Type: "Unschedulable", Status: metav1.ConditionTrue, Reason: schedulingv1alpha1.ReasonBindingFailed, Message: "why", TransitionID: "id", LastTransitionTime: at, ObservedGeneration: 3},
 	}})
 	for apart, want := range map[bool][]string{false: nil, true: {"status"}} {
-		write, err := group.WriteOf(&status, apart)
+		write, err := group.WriteOf(&status, "7", apart)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -16,11 +16,9 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
 
-// Event is what an event on a group says. Kind is Normal or Warning. Of events that differ in
-// nothing but their message, the first one is written and the others are counted: so an Action tells
-// those apart whose reason is the same. It may be empty.
+// Event is what an event on a group or a Pod says. Kind is Normal or Warning.
 type Event struct {
-	Kind, Reason, Action, Message string
+	Kind, Reason, Message string
 }
 
 // EventOf is the event that tells of new conditions, in the words of the group's dialect: those who
@@ -32,7 +30,7 @@ func (g *Gang) EventOf(conditions []schedulingv1alpha1.PodGroupCondition) Event 
 	case g.Key.Dialect == dialect.Volcano && scheduled:
 		return Event{Kind: corev1.EventTypeNormal, Reason: schedulingv1alpha1.ConditionScheduled, Message: "pod group is ready"}
 	case g.Key.Dialect == dialect.Volcano:
-		return Event{Kind: corev1.EventTypeWarning, Reason: schedulingv1alpha1.ConditionUnschedulable, Action: c.Reason, Message: fmt.Sprintf(
+		return Event{Kind: corev1.EventTypeWarning, Reason: schedulingv1alpha1.ConditionUnschedulable, Message: fmt.Sprintf(
 			"%d/%d tasks in gang unschedulable: %s", max(0, g.Group.Asked-g.Placed.Total), g.Census.Exist, c.Message)}
 	case scheduled:
 		return Event{Kind: corev1.EventTypeNormal, Reason: c.Reason, Message: c.Message}

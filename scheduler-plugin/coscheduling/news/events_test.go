@@ -25,10 +25,10 @@ func TestAnEventTellsOfConditionsInTheWordsOfTheDialect(t *testing.T) {
 		reason string
 		want   Event
 	}{
-		"Lockstep's is placed":     {dialect.Own, "Scheduled", Event{"Normal", "Scheduled", "", "said before"}},
-		"Lockstep's finds no room": {dialect.Own, "NotEnoughResources", Event{"Warning", "NotEnoughResources", "", "said before"}},
-		"Volcano's is placed":      {dialect.Volcano, "Scheduled", Event{"Normal", "Scheduled", "", "pod group is ready"}},
-		"Volcano's finds no room":  {dialect.Volcano, "NotEnoughResources", Event{"Warning", "Unschedulable", "NotEnoughResources", "2/4 tasks in gang unschedulable: said before"}},
+		"Lockstep's is placed":     {dialect.Own, "Scheduled", Event{"Normal", "Scheduled", "said before"}},
+		"Lockstep's finds no room": {dialect.Own, "NotEnoughResources", Event{"Warning", "NotEnoughResources", "said before"}},
+		"Volcano's is placed":      {dialect.Volcano, "Scheduled", Event{"Normal", "Scheduled", "pod group is ready"}},
+		"Volcano's finds no room":  {dialect.Volcano, "NotEnoughResources", Event{"Warning", "Unschedulable", "2/4 tasks in gang unschedulable: said before"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := of(tc.of)
@@ -70,7 +70,7 @@ func TestAPodThatNamesSeveralGroupsIsToldOnce(t *testing.T) {
 	if len(untold) != 1 || len(told) != 1 || !told[pod.Pod.UID] {
 		t.Fatalf("%d Pods are told, and %v then were", len(untold), told)
 	}
-	want := Event{"Warning", "SeveralPodGroups", "", "the Pod names several PodGroups: it is a member of gang and of no other, so b of scheduling.volcano.sh means nothing"}
+	want := Event{"Warning", "SeveralPodGroups", "the Pod names several PodGroups: it is a member of gang and of no other, so b of scheduling.volcano.sh means nothing"}
 	if diff := cmp.Diff(want, g.SeveralGroupsEvent(untold[0])); diff != "" {
 		t.Errorf("-want, +got:\n%s", diff)
 	}

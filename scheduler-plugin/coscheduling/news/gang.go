@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/podgroup"
@@ -66,6 +67,9 @@ type Gang struct {
 	// YieldsUntil until when the group's status is left to that, as it has done so before.
 	Foreign     bool
 	YieldsUntil time.Time
+	// HeldBack is why a group of another dialect is not let in yet, so that no Pods of it are to be created;
+	// empty if it is.
+	HeldBack string
 	// Minima are what the members say that the gang's minimum is, ascending; none if a PodGroup
 	// says it.
 	Minima []int32
@@ -94,10 +98,11 @@ type Record struct {
 	// Conditions are those that were written last, nil if none were, and At is when.
 	Conditions []schedulingv1alpha1.PodGroupCondition
 	At         time.Time
-	// Status is what was written last of a group of another dialect, nil if nothing was, and
-	// StatusAt is when.
-	Status   *dialect.Status
-	StatusAt time.Time
+	// Status is what was written last of a group of another dialect, nil if nothing was. StatusAt is
+	// when the API server answered, and StatusVersion the resource version that the group got.
+	Status        *dialect.Status
+	StatusAt      time.Time
+	StatusVersion string
 	// ToldIgnored are the Pods that were told that they name several groups, of those that wait or
 	// are ordinary ones.
 	ToldIgnored map[types.UID]bool
@@ -114,6 +119,20 @@ type Record struct {
 	Renominated time.Time
 }
 
+// StatusOf is the status that a group of another dialect has as far as this scheduler knows. Foreign says
+// that another program has changed it since.
+func (r *Record) StatusOf(group *dialect.Group, foreign bool) *dialect.Status {
+	if r.Status != nil && !foreign {
+		return r.Status // the watch may not have shown it yet
+	}
+	return group.Status
+}
+
+// IsLetIn says whether the status of a group of Volcano's says that its Pods may be created.
+func (r *Record) IsLetIn(group *dialect.Group, foreign bool) bool {
+	return r.StatusOf(group, foreign).IsLetIn()
+}
+
 // ConditionsOf are those that a group has as far as this scheduler knows: its own last
 // write, which the watch may not have shown yet, comes first.
 func (r *Record) ConditionsOf(group *dialect.Group) []schedulingv1alpha1.PodGroupCondition {
@@ -121,4 +140,13 @@ func (r *Record) ConditionsOf(group *dialect.Group) []schedulingv1alpha1.PodGrou
 		return r.Conditions
 	}
 	return group.Conditions
+}
+
+// VersionOf is the newest resource version of a group that this scheduler knows: the one of its own
+// last write, which the watch may not have shown yet, or the one that the watch has shown.
+func (r *Record) VersionOf(group *dialect.Group) string {
+	if order, err := resourceversion.CompareResourceVersion(r.StatusVersion, group.ResourceVersion); err == nil && order > 0 {
+		return r.StatusVersion
+	}
+	return group.ResourceVersion
 }

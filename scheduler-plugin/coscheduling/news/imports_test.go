@@ -16,6 +16,7 @@ func TestWhatDecidesCannotAct(t *testing.T) {
 		"k8s.io/api/core/v1",
 		"k8s.io/apimachinery/pkg/apis/meta/v1",
 		"k8s.io/apimachinery/pkg/types",
+		"k8s.io/apimachinery/pkg/util/resourceversion",
 		"github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1",
 		"github.com/lockstep-k8s/lockstep/internal/times",
 		"github.com/lockstep-k8s/lockstep/podgroup",

@@ -21,16 +21,13 @@ func (g *Gang) Status(now time.Time, conditions []schedulingv1alpha1.PodGroupCon
 	if g.Group == nil || g.Group.Status == nil || g.Theirs {
 		return nil, 0
 	}
-	before := g.Group.Status
-	if g.Record.Status != nil && !g.Foreign {
-		before = g.Record.Status // the watch may not have shown it yet
-	}
+	before := g.Record.StatusOf(g.Group, g.Foreign)
 	isNews := conditions != nil
 	if !isNews {
 		conditions = g.Record.ConditionsOf(g.Group)
 	}
 	next := g.Group.NextStatus(*before, dialect.Facts{Pods: g.Census, Member: g.Member, Conditions: conditions,
-		Preempted: g.Preempted, Placed: g.Group.HeldBy(g.Bound), Now: now})
+		Preempted: g.Preempted, Placed: g.Group.HeldBy(g.Bound), HeldBack: g.HeldBack != "", Now: now})
 	if next.SaysTheSameAs(before) {
 		return nil, 0
 	}

@@ -6,6 +6,8 @@ package room
 import (
 	corev1 "k8s.io/api/core/v1"
 	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/provision"
 )
 
 // Usage is what Pods take of a node. The zero Usage is nothing. It counts resources only:
@@ -50,6 +52,15 @@ func (u *Usage) takeOff(other Usage) {
 			u.scalars[name] = max(0, have-q)
 		}
 	}
+}
+
+// Amounts are the same by their names.
+func (u Usage) Amounts() provision.Amounts {
+	all := provision.Amounts{corev1.ResourceCPU: u.cpu, corev1.ResourceMemory: u.memory, corev1.ResourceEphemeralStorage: u.storage, corev1.ResourcePods: u.pods}
+	for name, q := range u.scalars {
+		all[name] = q
+	}
+	return all
 }
 
 // IsZero says whether nothing is taken.

@@ -4,9 +4,9 @@
 package status
 
 import (
-	"cmp"
 	"context"
 	"fmt"
+	"hash/crc32"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -161,23 +161,23 @@ func (r *Reporter) reportOn(ctx context.Context, key dialect.Key) error {
 	if untold, told := gang.SeveralGroups(); len(untold) > 0 {
 		for _, p := range untold {
 			event := gang.SeveralGroupsEvent(p)
-			r.recorder.WithLogger(klog.FromContext(ctx)).Eventf(p.Pod, nil, event.Kind, event.Reason, actionScheduling, "%s", event.Message)
+			r.record(ctx, p.Pod, event)
 		}
 		gang.Record.ToldIgnored = told
 		r.gangs.Remember(gang.Group, gang.Record)
 	}
 	for _, warning := range gang.Warnings() {
-		r.recordEvent(ctx, &gang, warning.Kind, warning.Reason, actionScheduling, warning.Message)
+		r.recordEvent(ctx, &gang, warning)
 		gang.Record.Warned = append(gang.Record.Warned, warning.Reason)
 		r.gangs.Remember(gang.Group, gang.Record)
 	}
 	if message := gang.MinimaDiffer(); message != "" {
-		r.recordEvent(ctx, &gang, corev1.EventTypeWarning, news.ReasonMinimaDiffer, actionScheduling, message)
+		r.recordEvent(ctx, &gang, news.Event{Kind: corev1.EventTypeWarning, Reason: news.ReasonMinimaDiffer, Message: message})
 		gang.Record.ToldMinima = true
 		r.gangs.Remember(gang.Group, gang.Record)
 	}
 	if message := gang.Capping(); message != "" {
-		r.recordEvent(ctx, &gang, corev1.EventTypeWarning, news.ReasonCapped, actionScheduling, message)
+		r.recordEvent(ctx, &gang, news.Event{Kind: corev1.EventTypeWarning, Reason: news.ReasonCapped, Message: message})
 		gang.Record.ToldCapped = true
 		r.gangs.Remember(gang.Group, gang.Record)
 	}
@@ -220,13 +220,14 @@ func (r *Reporter) tell(ctx context.Context, gang *news.Gang) error {
 	case status != nil && gang.YieldsUntil.After(now):
 		r.yield(ctx, gang, now)
 	case status != nil && !group.LeavesPhase():
-		if exists, err := r.writeStatus(ctx, group, status); err != nil || !exists {
+		version, exists, err := r.writeStatus(ctx, gang, status)
+		if err != nil || !exists {
 			return err
 		}
-		gang.Record.Status, gang.Record.StatusAt = status, now
+		gang.Record.Status, gang.Record.StatusVersion, gang.Record.StatusAt = status, version, time.Now()
 	}
 	if conditions != nil {
-		r.recordChange(ctx, gang, conditions, now)
+		r.recordEvent(ctx, gang, gang.EventOf(conditions)) // for kubectl describe
 		gang.Record.Conditions, gang.Record.At = conditions, now
 	}
 	r.gangs.Remember(group, gang.Record)
@@ -267,45 +268,28 @@ func (r *Reporter) applyConditions(ctx context.Context, group *dialect.Group, co
 	return true, nil
 }
 
-// writeStatus writes the status of a group of another dialect. It returns false if that is gone, or
-// is not any more what it was.
-func (r *Reporter) writeStatus(ctx context.Context, group *dialect.Group, status *dialect.Status) (exists bool, err error) {
-	write, err := group.WriteOf(status, r.apart.Has(group.Key.Dialect))
+// writeStatus writes the status of a group of another dialect. It returns the resource version that
+// the group has got; empty if the group is gone, or is not any more what it was.
+func (r *Reporter) writeStatus(ctx context.Context, gang *news.Gang, status *dialect.Status) (version string, exists bool, err error) {
+	group := gang.Group
+	write, err := group.WriteOf(status, gang.Record.VersionOf(group), r.apart.Has(group.Key.Dialect))
 	if err != nil {
-		return false, fmt.Errorf("writing the status of PodGroup %s: %w", group.Key, err)
+		return "", false, fmt.Errorf("writing the status of PodGroup %s: %w", group.Key, err)
 	}
-	_, err = r.foreign.Resource(group.Resource()).Namespace(group.Key.Namespace).
+	written, err := r.foreign.Resource(group.Resource()).Namespace(group.Key.Namespace).
 		Patch(ctx, group.Key.Name, write.Type, write.Body, metav1.PatchOptions{FieldManager: FieldManager, Force: write.Force}, write.Subresources...)
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return false, nil // it is gone or has changed, and is looked at again then
+		return "", false, nil // it is gone or has changed, and is looked at again then
 	}
 	if err != nil {
-		return false, fmt.Errorf("writing the status of PodGroup %s: %w", group.Key, err)
+		return "", false, fmt.Errorf("writing the status of PodGroup %s: %w", group.Key, err)
 	}
-	return true, nil
+	return written.GetResourceVersion(), true, nil
 }
-
-// recordChange tells of a change of the conditions on the PodGroup itself, for kubectl
-// describe.
-func (r *Reporter) recordChange(ctx context.Context, gang *news.Gang, conditions []schedulingv1alpha1.PodGroupCondition, now time.Time) {
-	event := gang.EventOf(conditions)
-	action := cmp.Or(event.Action, actionScheduling)
-	if hint, wait := gang.Hint(now); hint != "" && wait == 0 {
-		action = actionHinting
-	}
-	r.recordEvent(ctx, gang, event.Kind, event.Reason, action, event.Message)
-}
-
-// The actions of events. Of events that differ in nothing but their message, the recorder writes the
-// first one and counts the others.
-const (
-	actionScheduling = "Scheduling"
-	actionHinting    = "Hinting"
-)
 
 // Warn records an event of type Warning on a PodGroup.
 func (r *Reporter) Warn(ctx context.Context, group *dialect.Group, reason, message string) {
-	r.recorder.WithLogger(klog.FromContext(ctx)).Eventf(group.Object(), nil, corev1.EventTypeWarning, reason, actionScheduling, "%s", message)
+	r.record(ctx, group.Object(), news.Event{Kind: corev1.EventTypeWarning, Reason: reason, Message: message})
 }
 
 // subjectOf is what events of a gang are told of: its PodGroup or, if it has none, the first of its
@@ -322,12 +306,18 @@ func subjectOf(gang *news.Gang) runtime.Object {
 }
 
 // recordEvent records an event on a PodGroup or, of a gang without one, on one of its Pods.
-func (r *Reporter) recordEvent(ctx context.Context, gang *news.Gang, kind, reason, action, message string) {
-	subject := subjectOf(gang)
-	if subject == nil {
-		return
+func (r *Reporter) recordEvent(ctx context.Context, gang *news.Gang, event news.Event) {
+	if subject := subjectOf(gang); subject != nil {
+		r.record(ctx, subject, event)
 	}
-	r.recorder.WithLogger(klog.FromContext(ctx)).Eventf(subject, nil, kind, reason, action, "%s", message)
+}
+
+// record records an event. Of events that differ in nothing but their message, the recorder writes the
+// first one and counts the others, so that nobody would see a new message. So the action, which no
+// user looks at, has a checksum of the message.
+func (r *Reporter) record(ctx context.Context, subject runtime.Object, event news.Event) {
+	action := fmt.Sprintf("Scheduling-%08x", crc32.ChecksumIEEE([]byte(event.Message)))
+	r.recorder.WithLogger(klog.FromContext(ctx)).Eventf(subject, nil, event.Kind, event.Reason, action, "%s", event.Message)
 }
 
 // mark sets PodScheduled=False on a Pod that waits, unless it has it, and nominates it for
@@ -358,8 +348,7 @@ func (r *Reporter) mark(ctx context.Context, key podKey) error {
 		return fmt.Errorf("marking %s as unschedulable: %w", klog.KObj(pod), err)
 	}
 	if tells && mark.Event {
-		r.recorder.WithLogger(klog.FromContext(ctx)).
-			Eventf(pod, nil, corev1.EventTypeWarning, "FailedScheduling", actionScheduling, "%s", mark.Message)
+		r.record(ctx, pod, news.Event{Kind: corev1.EventTypeWarning, Reason: "FailedScheduling", Message: mark.Message})
 	}
 	return nil
 }

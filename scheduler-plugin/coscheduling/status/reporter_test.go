@@ -5,6 +5,7 @@ package status
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -350,6 +351,9 @@ func foreign(phaseBy string) func(*news.Gang) {
 	}
 }
 
+// theirs makes the gang one that somebody else is to tell of, so far.
+func theirs(g *news.Gang) { g.Theirs, g.Group.Asked = true, g.Group.Spec.Minimum.Members }
+
 // TestAPhaseThatSomebodyElseWritesIsLeftToThem, and so are conditions, which other groups have
 // not. Events tell all the same.
 func TestAPhaseThatSomebodyElseWritesIsLeftToThem(t *testing.T) {
@@ -415,5 +419,119 @@ func TestAStatusIsLeftToAProgramThatFightsForIt(t *testing.T) {
 		if n := writes(); n == 0 {
 			t.Error("the status is not written when it is time to try again")
 		}
+	})
+}
+
+// TestCountersRestFromWhenTheAPIServerHasAnswered: to whoever has made the group, a write that took
+// long comes late, and the next one is not to come sooner for that.
+func TestCountersRestFromWhenTheAPIServerHasAnswered(t *testing.T) {
+	const interval = 10 * time.Second // in package news
+	report(t, gangOf(complete, refused, foreign(""), theirs), nil, func(t *testing.T, r *reporting) {
+		synctest.Wait()
+		var answered []time.Time
+		r.others.PrependReactor("patch", "podgroups", func(clienttesting.Action) (bool, runtime.Object, error) {
+			time.Sleep(3 * time.Second)
+			answered = append(answered, time.Now())
+			return true, otherGroup(), nil
+		})
+		r.mu.Lock()
+		r.gang.Theirs = false
+		r.mu.Unlock()
+		r.Report(r.gang.Key, 0)
+		r.rest(4 * time.Second)
+		r.mu.Lock()
+		r.gang.Census.Running++
+		r.mu.Unlock()
+		r.Report(r.gang.Key, 0)
+		r.rest(time.Minute)
+		if len(answered) != 2 {
+			t.Fatalf("the status was written %d times, want twice", len(answered))
+		}
+		if begun := answered[1].Add(-3 * time.Second); begun.Sub(answered[0]) < interval {
+			t.Errorf("new counters are written %v after the last write was done, want %v", begun.Sub(answered[0]), interval)
+		}
+	})
+}
+
+// TestAWriteRestsOnTheNewestVersionThatIsKnown, that of the last write or the one that the watch has
+// shown, so that it is refused if somebody else has changed the group. What is refused is written
+// when the watch has shown that change.
+func TestAWriteRestsOnTheNewestVersionThatIsKnown(t *testing.T) {
+	report(t, gangOf(complete, refused, foreign(""), theirs), nil, func(t *testing.T, r *reporting) {
+		synctest.Wait()
+		stored := 20
+		var asked []string
+		r.others.PrependReactor("patch", "podgroups", func(action clienttesting.Action) (bool, runtime.Object, error) {
+			var body struct {
+				Metadata struct{ ResourceVersion string }
+			}
+			if err := json.Unmarshal(action.(clienttesting.PatchAction).GetPatch(), &body); err != nil {
+				return true, nil, err
+			}
+			asked = append(asked, body.Metadata.ResourceVersion)
+			if body.Metadata.ResourceVersion != fmt.Sprint(stored) {
+				return true, nil, apierrors.NewConflict(dialect.SchedulerPlugins.Resource().GroupResource(), "gang", errors.New("it has changed"))
+			}
+			stored++
+			group := otherGroup()
+			group.SetResourceVersion(fmt.Sprint(stored))
+			return true, group, nil
+		})
+		for _, step := range []struct {
+			change func(*news.Gang)
+			want   string // the version that the write rests on, empty for no write
+		}{
+			{func(g *news.Gang) { g.Theirs, g.Group.ResourceVersion = false, "9" }, "9"}, // refused
+			{func(g *news.Gang) { g.Group.ResourceVersion = "20" }, "20"},
+			{func(g *news.Gang) { g.Census.Running = 2 }, "21"},
+			{func(g *news.Gang) { g.Group.ResourceVersion = "22" }, ""},
+			{func(g *news.Gang) { stored = 23; g.Group.ResourceVersion = "23"; g.Census.Succeeded = 2 }, "23"},
+		} {
+			asked = nil
+			r.mu.Lock()
+			step.change(&r.gang)
+			r.mu.Unlock()
+			r.Report(r.gang.Key, 0)
+			r.rest(time.Second)
+			if got := strings.Join(asked, " "); got != step.want {
+				t.Errorf("writes rest on the versions %q, want %q", got, step.want)
+			}
+		}
+	})
+}
+
+// TestANewMessageIsAnEventOfItsOwn, also under a reason that was told before: a user is to see it. The
+// same message again is counted.
+func TestANewMessageIsAnEventOfItsOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		kube := fake.NewClientset()
+		broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: kube.EventsV1()})
+		if err := broadcaster.StartRecordingToSinkWithContext(ctx); err != nil {
+			t.Fatal(err)
+		}
+		r := NewReporter(nil, nil, nil, nil, broadcaster.NewRecorder(runtime.NewScheme(), FieldManager), nil)
+		gang := gangOf(foreign(""))
+		var notes []string
+		for _, message := range []string{"short of 2 cpu", "short of 2 cpu", "short of 1 cpu", "short of 2 cpu"} {
+			r.recordEvent(ctx, &gang, news.Event{Kind: corev1.EventTypeWarning, Reason: "NotEnoughResources", Message: message})
+			time.Sleep(time.Second)
+			synctest.Wait()
+		}
+		list, err := kube.EventsV1().Events("ns").List(t.Context(), metav1.ListOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, event := range list.Items {
+			notes = append(notes, event.Reason+": "+event.Note)
+		}
+		slices.Sort(notes)
+		if diff := cmp.Diff([]string{"NotEnoughResources: short of 1 cpu", "NotEnoughResources: short of 2 cpu"}, notes); diff != "" {
+			t.Errorf("events (-want, +got):\n%s", diff)
+		}
+		broadcaster.Shutdown()
+		cancel()
+		r.groups.ShutDown()
+		r.marks.ShutDown()
 	})
 }

@@ -1,0 +1,136 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package coscheduling
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+)
+
+const (
+	// discoveryPeriod is how often the API server is asked for a kind, while it does not serve it.
+	discoveryPeriod = 10 * time.Second
+	// forbiddenPeriod is how often it is asked for a kind that may not be read.
+	forbiddenPeriod = time.Minute
+	// answerTimeout is how long the API server may take at the start to say whether it serves
+	// a kind, and then to list its objects. After that all others go on without this kind.
+	answerTimeout = time.Minute
+)
+
+// service says whether the objects of a kind can be read, or why they can't.
+type service string
+
+const (
+	served    service = "served"
+	notServed service = "its CustomResourceDefinition is not installed"
+	broken    service = "the API server serves it, and can't list its objects for now"
+	forbidden service = "lockstep-scheduler may not list its objects: the ClusterRole that allows it is not bound"
+)
+
+// inquiry finds out whether the API server serves a kind.
+type inquiry struct {
+	ctx context.Context
+	// ask asks once.
+	ask func(context.Context) (service, error)
+	// isListed says whether the API server says that it serves the kind. That does not mean that it
+	// can list its objects.
+	isListed func() (bool, error)
+
+	// found is what the API server has answered at the start, and unanswered why it has not.
+	found      service
+	unanswered error
+}
+
+// run asks until the API server answers, for answerTimeout at most.
+func (q *inquiry) run() {
+	var last error
+	q.unanswered = wait.PollUntilContextTimeout(q.ctx, time.Second, answerTimeout, true, func(ctx context.Context) (bool, error) {
+		q.found, last = q.ask(ctx)
+		return last == nil, nil
+	})
+	if q.unanswered != nil && last != nil {
+		q.unanswered = last
+	}
+}
+
+// conclude returns what is found once run is over: a kind is broken if the API server says that it
+// serves it and has not listed its objects in time. An API server that answers nothing is an error.
+func (q *inquiry) conclude() (service, error) {
+	if q.unanswered == nil {
+		return q.found, nil
+	}
+	listed, err := q.isListed()
+	switch {
+	case err != nil:
+		return "", errors.Join(q.unanswered, err)
+	case listed:
+		return broken, nil
+	default:
+		return notServed, nil
+	}
+}
+
+// untilServed asks now and then until the objects can be read, given what was found last. It
+// returns false if its context ends before.
+func (q *inquiry) untilServed(found service) bool {
+	for found != served {
+		period := discoveryPeriod
+		if found == forbidden {
+			period = forbiddenPeriod
+		}
+		select {
+		case <-time.After(period):
+		case <-q.ctx.Done():
+			return false
+		}
+		if now, err := q.ask(q.ctx); err == nil {
+			found = now
+		}
+	}
+	return true
+}
+
+// canList says whether the objects of a resource can be read. Whether it is served and whether it
+// may be read are one question.
+func canList(ctx context.Context, client dynamic.Interface, resource schema.GroupVersionResource) (service, error) {
+	_, err := client.Resource(resource).List(ctx, metav1.ListOptions{Limit: 1})
+	switch {
+	case err == nil:
+		return served, nil
+	case apierrors.IsNotFound(err):
+		return notServed, nil
+	case apierrors.IsForbidden(err):
+		return forbidden, nil
+	default:
+		return "", fmt.Errorf("finding out whether the API server serves %s: %w", resource.GroupResource(), err)
+	}
+}
+
+// isListed says whether the API server says that it serves one of some resources.
+func isListed(from discovery.DiscoveryInterface, resources ...schema.GroupVersionResource) (bool, error) {
+	for _, resource := range resources {
+		version := resource.GroupVersion().String()
+		list, err := from.ServerResourcesForGroupVersion(version)
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return false, fmt.Errorf("asking for the resources of %s: %w", version, err)
+		}
+		if slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == resource.Resource }) {
+			return true, nil
+		}
+	}
+	return false, nil
+}

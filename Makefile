@@ -45,7 +45,7 @@ images: build ## Pack the programs and the example into image tars in bin/images
 	hack/images.sh
 
 .PHONY: manifests
-manifests: ## Write dist/lockstep.yaml: CRDs, roles and deployments in one file.
+manifests: ## Write dist/lockstep.yaml, CRDs, roles and deployments in one file, and one for each overlay.
 	hack/manifests.sh
 
 .PHONY: generate
@@ -76,6 +76,7 @@ soak: mutations shell-lives job-lives ## Run what takes hours and is rarely red,
 .PHONY: test-unit
 test-unit: ## Run the tests that need no cluster.
 	cd localcluster && go test ./...
+	cd hack/manifests && go test ./...
 	go test -timeout 30m ./...
 	go test -tags mutation -run TestMutationsFit ./controller/lifecycle ./controller/volcano ./controller/kubeflow ./controller ./scheduler-plugin/coscheduling
 

@@ -63,3 +63,7 @@ rm -rf client
 mv "$out" client
 trap - EXIT
 chmod 755 client
+
+# The reference of metrics.
+go run ./hack/metricsref > .metrics.md
+mv .metrics.md docs/metrics.md

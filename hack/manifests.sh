@@ -1,13 +1,17 @@
 #!/usr/bin/env bash
-# Writes dist/lockstep.yaml: all that `kubectl apply -k manifests` would apply,
-# in one file, for those who keep no checkout.
+# Writes a file of dist/ for each overlay of manifests/, for those who keep no checkout, and
+# dist/lockstep.yaml: all that `kubectl apply -k manifests` would apply.
 set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+cd "$(dirname "${BASH_SOURCE[0]}")/manifests"
 
-mkdir -p dist
-: > dist/lockstep.yaml
-for file in manifests/crds/*.yaml manifests/rbac/*.yaml manifests/{controller,scheduler}/deployment.yaml; do
-  printf -- '---\n# %s\n' "$file" >> dist/lockstep.yaml
-  sed '1{/^---$/d}' "$file" >> dist/lockstep.yaml
+out=../../dist
+mkdir -p "$out"
+render() {
+  go run . "../../manifests/$1" > "$out/$2"
+  echo "wrote dist/$2"
+}
+render . lockstep.yaml
+for overlay in ../../manifests/overlays/*/; do
+  name=$(basename "$overlay")
+  render "overlays/$name" "lockstep-$name.yaml"
 done
-echo "wrote dist/lockstep.yaml"

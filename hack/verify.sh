@@ -3,6 +3,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
+root=$PWD
 step() { echo "verify: $*"; }
 
 step generate
@@ -15,7 +16,7 @@ if [[ -n $unformatted ]]; then
   exit 1
 fi
 
-for dir in . localcluster; do
+for dir in . localcluster hack/manifests; do
   step "go.mod, vet and staticcheck in $dir"
   (
     cd "$dir"
@@ -23,9 +24,13 @@ for dir in . localcluster; do
     go vet -tags e2e,integration,mutation ./...
     # What generators write is theirs to mend.
     go list ./... | grep -v /client/ |
-      xargs go tool -modfile="$OLDPWD/hack/tools/go.mod" staticcheck -tags e2e,integration,mutation
+      xargs go tool -modfile="$root/hack/tools/go.mod" staticcheck -tags e2e,integration,mutation
   )
 done
+
+step macOS
+# The programs of Lockstep themselves, that is. The local cluster is for Linux.
+GOOS=darwin go build ./...
 
 step clean tree
 if [[ -n $(git status --porcelain) ]]; then

@@ -4,12 +4,15 @@
 // Package manifests holds the objects that a cluster needs before Lockstep can
 // run in it: the CRDs, which are generated from apis/, and the namespace, the
 // service accounts and their roles.
+//
+// Each folder but overlays is a base of Kustomize with one part of Lockstep. The overlays put
+// bases together, each for one way to install.
 package manifests
 
 import "embed"
 
-// FS holds crds/*.yaml and rbac/*.yaml, each file one or more YAML documents.
-// Files are to be applied in the order of their names, crds first.
+// FS holds crds/*.yaml, namespace/namespace.yaml, controller/rbac.yaml, scheduler/rbac.yaml, and in
+// rbac/*.yaml the roles of those who use Lockstep, each file one or more YAML documents. CRDs are to be applied first, then the namespace.
 //
 // It also holds volcano/*.yaml and kubeflow/*.yaml: the CRDs of Volcano's and of Kubeflow's
 // kinds, which have an underscore in their names, and what the controller may do with them.
@@ -19,5 +22,9 @@ import "embed"
 // In dialects/*.yaml is what the scheduler may do with the PodGroups of other projects. The CRDs of
 // those are theirs to install. In kueue/*.yaml is what the controller may do with Kueue's.
 //
-//go:embed crds/*.yaml rbac/*.yaml volcano/*.yaml kubeflow/*.yaml dialects/*.yaml kueue/*.yaml
+// Kustomizations and Deployments are not in it.
+//
+//go:embed crds/*_*.yaml namespace/namespace.yaml controller/rbac.yaml scheduler/rbac.yaml rbac/users.yaml rbac/metrics-reader.yaml
+//go:embed volcano/*_*.yaml volcano/rbac.yaml kubeflow/*_*.yaml kubeflow/rbac.yaml kueue/rbac.yaml
+//go:embed dialects/native.yaml dialects/rules.yaml dialects/scheduler-plugins.yaml dialects/volcano.yaml
 var FS embed.FS

@@ -17,6 +17,7 @@ import (
 	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/controller"
 	"github.com/lockstep-k8s/lockstep/controller/kueue"
+	"github.com/lockstep-k8s/lockstep/internal/buildinfo"
 	"github.com/lockstep-k8s/lockstep/manifests"
 	podgroupcontroller "github.com/lockstep-k8s/lockstep/podgroup/controller"
 )
@@ -55,6 +56,7 @@ func run(ctx context.Context, f *flags, config *configv1alpha1.ControllerConfigu
 		optional = append(optional, more...)
 	}
 	registry := prometheus.NewRegistry()
+	registry.MustRegister(buildinfo.Collector(programName))
 	frameworks, err := controller.New(clients, config, registry)
 	if err != nil {
 		return err

@@ -17,8 +17,11 @@ import (
 
 	"k8s.io/component-base/cli"
 	_ "k8s.io/component-base/logs/json/register"
+	"k8s.io/component-base/metrics/legacyregistry"
 	_ "k8s.io/component-base/metrics/prometheus/clientgo"
 	_ "k8s.io/component-base/metrics/prometheus/version"
+
+	"github.com/lockstep-k8s/lockstep/internal/buildinfo"
 )
 
 // gcPercent is by how much the heap may grow between two collections, in per cent
@@ -31,6 +34,7 @@ func main() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
+	legacyregistry.RawMustRegister(buildinfo.Collector("lockstep-scheduler"))
 	cmd, err := newCommand()
 	if err == nil {
 		err = cli.RunNoErrOutput(cmd)

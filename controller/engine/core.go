@@ -64,6 +64,12 @@ type Core[O Owner, S any] interface {
 	// FateOf says what becomes of an object that has the name of one to be created, and
 	// that nobody controls.
 	FateOf(owner O, kind string, object metav1.Object) Fate
+	// State is where an owner with a status is in its life, a word of a small set, whatever was
+	// written into the status. The status may be nil. Empty: it is not counted.
+	State(status *S) string
+	// Turns are what has happened to an owner between two statuses that were persisted one after
+	// the other, to be counted. The first may be nil.
+	Turns(owner O, before, after *S, now time.Time) []plan.Turn
 	// OwnerDeleted is told of an owner that is gone, with the status as it was stored last.
 	OwnerDeleted(owner O, stored []byte)
 }
@@ -155,6 +161,12 @@ func (Defaults[O, S]) RefusesForGood(plan.Action, error) bool { return false }
 
 // FateOf returns Foreign.
 func (Defaults[O, S]) FateOf(O, string, metav1.Object) Fate { return Foreign }
+
+// State returns the empty one: it is not counted.
+func (Defaults[O, S]) State(*S) string { return "" }
+
+// Turns returns none.
+func (Defaults[O, S]) Turns(O, *S, *S, time.Time) []plan.Turn { return nil }
 
 // OwnerDeleted does nothing.
 func (Defaults[O, S]) OwnerDeleted(O, []byte) {}

@@ -111,7 +111,7 @@ func New(options Options) (*Engine, error) {
 	scheme := runtime.NewScheme() // Events are about references: no type is looked up.
 	e.events = e.broadcaster.NewRecorder(scheme, corev1.EventSource{Component: componentName})
 	var err error
-	if e.metrics, err = newMetrics(e.registerer, e.queue.Len); err != nil {
+	if e.metrics, err = newMetrics(e.registerer, e.queue.Len, e.longest); err != nil {
 		return nil, fmt.Errorf("registering metrics: %w", err)
 	}
 	e.fairWorkers = fair.NewWorkers(e.queue, fair.Limits{Namespace: pacing.MaxFlights, All: pacing.MaxFlightsInAll},
@@ -125,6 +125,11 @@ func (e *Engine) Ready() bool { return e.ready.Load() }
 
 // Longest is the sync that has been running for the longest time, and how long.
 func (e *Engine) Longest() (fair.Key, time.Duration) { return e.fairWorkers.Longest() }
+
+func (e *Engine) longest() time.Duration {
+	_, running := e.fairWorkers.Longest()
+	return running
+}
 
 // Run syncs owners until ctx ends, and returns when the work begun is done. It runs
 // once. The informers of Kinds are started by whoever made them, beside it.
@@ -168,6 +173,7 @@ type Owners[O Owner, S any] struct {
 	kinds       map[string]*Kind
 	known       knowledge[O, S]
 	undecodable *keySet
+	states      *states
 	// filled says that the caches are. Before, there are no syncs.
 	filled atomic.Bool
 
@@ -194,6 +200,7 @@ func Add[O Owner, S any](e *Engine, core Core[O, S]) (*Owners[O, S], error) {
 			cache.SharedIndexInformerOptions{ObjectDescription: resource.Kind, Indexers: cache.Indexers{}}),
 		kinds:       map[string]*Kind{},
 		undecodable: &keySet{keys: map[cache.ObjectName]string{}},
+		states:      e.metrics.statesOf(resource.Kind),
 		queue:       e.queue,
 		events:      e.events,
 		metrics:     e.metrics,

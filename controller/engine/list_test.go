@@ -70,7 +70,7 @@ func passOver(t *testing.T, pods []*corev1.Pod, stored *storedPods) *pass[*corev
 		}
 	}
 	informer.GetIndexer().Bookmark("4")
-	metrics, err := newMetrics(prometheus.NewRegistry(), func() int { return 0 })
+	metrics, err := newMetrics(prometheus.NewRegistry(), func() int { return 0 }, func() time.Duration { return 0 })
 	if err != nil {
 		t.Fatal(err)
 	}

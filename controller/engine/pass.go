@@ -70,6 +70,7 @@ func (o *Owners[O, S]) newPass(key cache.ObjectName, turn *turn) (*pass[O, S], e
 	if entry == nil || o.core.Ignores(entry.owner) {
 		o.known.forget(key)
 		o.undecodable.remove(key)
+		o.states.remove(key)
 		return nil, nil
 	}
 	if known := o.undecodable.version(key); known != "" && known == entry.owner.GetResourceVersion() {
@@ -85,6 +86,7 @@ func (o *Owners[O, S]) newPass(key cache.ObjectName, turn *turn) (*pass[O, S], e
 		return nil, nil
 	}
 	o.undecodable.remove(key)
+	o.states.set(key, o.core.State(known.memory.persisted))
 	return &pass[O, S]{
 		owners: o, key: key, entry: entry, turn: turn,
 		memory: known.memory, pace: known.pace, contents: known.contents, departures: known.departures,

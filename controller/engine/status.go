@@ -51,8 +51,10 @@ func (p *pass[O, S]) persist(ctx context.Context) (bool, error) {
 	if m.complaint == complaintNotStored {
 		m.complaint = "" // The next one is another one.
 	}
+	before, now := m.persisted, p.now()
 	m.persisted, m.stored, m.sent, m.current = m.status, stored, nil, true
-	now := p.now()
+	c.metrics.count(c.resource.Kind, c.core.Turns(p.entry.owner, before, m.persisted, now))
+	c.states.set(p.key, c.core.State(m.persisted))
 	p.pace.Writes.Written(begun, now)
 	c.metrics.statusWriteSeconds.Observe(now.Sub(begun).Seconds())
 	p.tell(ctx)
@@ -256,6 +258,7 @@ func (p *pass[O, S]) writeOnce(ctx context.Context, data []byte) error {
 	m.noteDeletion(updated.DeletionTimestamp)
 	c.metrics.statusWrites.Inc()
 	c.metrics.statusWriteBytes.Add(float64(len(object)))
+	c.metrics.statusBytes.Observe(float64(len(data)))
 	return nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -252,6 +253,19 @@ func (c *Core) FateOf(framework *frameworkv1.Framework, kind string, object meta
 	default:
 		return engine.Foreign
 	}
+}
+
+// State is that of the status, if it is one of those that there are.
+func (c *Core) State(status *frameworkv1.FrameworkStatus) string {
+	if status == nil {
+		return "New"
+	}
+	return lifecycle.KnownState(status.State)
+}
+
+// Turns are those of package lifecycle.
+func (c *Core) Turns(framework *frameworkv1.Framework, before, after *frameworkv1.FrameworkStatus, now time.Time) []plan.Turn {
+	return lifecycle.Turns(framework.CreationTimestamp.Time, before, after, now)
 }
 
 // OwnerDeleted logs a Framework that is gone.

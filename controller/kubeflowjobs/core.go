@@ -229,6 +229,14 @@ func (c *Core) RefusesForGood(action plan.Action, err error) bool {
 	}
 }
 
+// State is what a Job is counted by. Of one that is not ours there is no sync.
+func (c *Core) State(status *kubeflowv1.JobStatus) string { return kubeflow.KnownState(status) }
+
+// Turns are those of package kubeflow.
+func (c *Core) Turns(job *Job, before, after *kubeflowv1.JobStatus, _ time.Time) []plan.Turn {
+	return kubeflow.Turns(job.CreationTimestamp.Time, before, after)
+}
+
 // NewDecider begins to decide on a job.
 func (c *Core) NewDecider() engine.Decider[*Job, kubeflowv1.JobStatus] {
 	return adapter.NewDecider(c.snapshot, c.decide)

@@ -197,3 +197,19 @@ func TestTemplateThatIsNoPodNamesTheField(t *testing.T) {
 		})
 	}
 }
+
+// TestATemplateDecidesNeitherNameNorNamespace of the Pod, nor by whom it is known: what the
+// controller goes by is its own.
+func TestATemplateDecidesNeitherNameNorNamespace(t *testing.T) {
+	f, status := attempted(t, nil, `{"metadata": {"name": "other", "generateName": "other-", "namespace": "kube-system",
+		"labels": {"FC_TASK_INDEX": "7"}, "annotations": {"FC_POD_NAME": "other", "FC_TASK_UID": "other"}},
+		"spec": {"containers": [{"name": "c", "image": "i"}]}}`)
+	pod := build(t, f, status, 0)
+	task := status.AttemptStatus.TaskRoleStatuses[0].TaskStatuses[0]
+	if pod.Name != task.AttemptStatus.PodName || pod.GenerateName != "" || pod.Namespace != f.Namespace {
+		t.Errorf("the Pod is %s/%s (%s)", pod.Namespace, pod.Name, pod.GenerateName)
+	}
+	if pod.Labels[frameworkv1.KeyTaskIndex] != "0" || pod.Annotations[frameworkv1.KeyPodName] != pod.Name || pod.Annotations[frameworkv1.KeyTaskUID] != string(task.InstanceUID) {
+		t.Errorf("the Pod is known by %v and %v", pod.Labels, pod.Annotations)
+	}
+}

@@ -234,6 +234,14 @@ func (c *Core) Size(job *Job, status *batchv1alpha1.JobStatus) int {
 	return min(max(wanted, count), batchv1alpha1.MaxReplicas)
 }
 
+// State is what a Job is counted by. Of one that is not ours there is no sync.
+func (c *Core) State(status *batchv1alpha1.JobStatus) string { return volcano.KnownPhase(status) }
+
+// Turns are those of package volcano.
+func (c *Core) Turns(job *Job, before, after *batchv1alpha1.JobStatus, _ time.Time) []plan.Turn {
+	return volcano.Turns(job.CreationTimestamp.Time, before, after)
+}
+
 // NewDecider begins to decide on a Job.
 func (c *Core) NewDecider() engine.Decider[*Job, batchv1alpha1.JobStatus] {
 	return adapter.NewDecider(c.snapshot, func(s volcano.Snapshot, now time.Time, _ plan.Entropy) (plan.Plan[batchv1alpha1.JobStatus], volcano.Memory) {

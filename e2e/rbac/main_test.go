@@ -165,6 +165,9 @@ spec:
 `, singular, group, version, name, scope, subresources)
 }
 
+// schedulerLog is the log of the scheduler.
+func schedulerLog() string { return filepath.Join(cluster.Logs(), "scheduler-of-rbac.log") }
+
 // startScheduler starts lockstep-scheduler with all rules, an election, and its metrics, and waits
 // until it serves PodGroups of all kinds.
 func startScheduler(ctx context.Context, c *testbed.Cluster) error {
@@ -185,7 +188,7 @@ func startScheduler(ctx context.Context, c *testbed.Cluster) error {
 	}
 	schedulerAddress = address
 	account := filepath.Join(c.Dir, "kubeconfigs", "scheduler")
-	scheduler, err := localenv.Start(ctx, filepath.Join(c.Logs(), "scheduler-of-rbac.log"), "lockstep-scheduler", "--config="+path,
+	scheduler, err := localenv.Start(ctx, schedulerLog(), "lockstep-scheduler", "--config="+path,
 		"--bind-address=127.0.0.1", "--secure-port="+port, "--cert-dir="+c.Dir, "--also-serve=volcano", "--feature-gates=WatchListClient=false",
 		"--authentication-kubeconfig="+account, "--authorization-kubeconfig="+account)
 	if err != nil {

@@ -465,6 +465,14 @@ func preemption(t *testing.T) {
 	testbed.EventuallyWithin(t, soon, "the other one to take its place", placed(namespace, "high"))
 }
 
+// podExists says whether there is a Pod.
+func podExists(namespace, name string) func(ctx context.Context) (bool, string, error) {
+	return func(ctx context.Context) (bool, string, error) {
+		_, err := cluster.Kube.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
+		return err == nil, fmt.Sprint(err), nil
+	}
+}
+
 // placed says whether a Pod has a node.
 func placed(namespace, name string) func(ctx context.Context) (bool, string, error) {
 	return func(ctx context.Context) (bool, string, error) {

@@ -56,7 +56,8 @@ func TestLockstepRunsOnAKubernetesVersion(t *testing.T) {
 	w.part("a Pod with a resource claim gets its device, or is told", claimIsMet)
 	w.part("wrong objects are refused", wrongObjectsAreRefused)
 	w.part("the manifests are taken", func(w *world) {
-		for _, manifests := range [][]string{{"-k", "../../manifests"}, {"-f", "../../manifests/volcano"}} {
+		for _, manifests := range [][]string{{"-k", "../../manifests"}, {"-k", "../../manifests/volcano"},
+			{"-f", "../../manifests/volcano/batch.volcano.sh_jobs.yaml", "-f", "../../manifests/volcano/bus.volcano.sh_commands.yaml"}} {
 			if out, err := w.Kubectl(w.t.Context(), append([]string{"apply", "--dry-run=server", "--validate=strict"}, manifests...)...); err != nil {
 				w.t.Errorf("%v: %s", err, out)
 			}

@@ -54,7 +54,7 @@ func newUp() *cobra.Command {
 	f.StringVar(&flags.binDir, "bin-dir", "", "directory of lockstep-controller and lockstep-scheduler (default the one of lockstep-local)")
 	f.StringArrayVar(&flags.controllerArgs, "controller-args", nil, "argument for lockstep-controller; may be repeated")
 	f.StringArrayVar(&flags.schedulerArgs, "scheduler-args", nil, "argument for lockstep-scheduler; may be repeated")
-	f.StringVar(&flags.manifests, "manifests", "", "install crds/ and rbac/ of this directory instead of the built-in ones")
+	f.StringVar(&flags.manifests, "manifests", "", "install the CRDs, the namespace and the roles of this directory, laid out as manifests/, instead of the built-in ones")
 	kubernetesVersionFlag(cmd, &flags.kubernetesVersion)
 	f.StringVar(&flags.runtimeConfig, "runtime-config", "", "APIs to switch on or off, as for kube-apiserver: resource.k8s.io/v1=false,…")
 	f.StringVar(&flags.featureGates, "feature-gates", "", "features to switch on or off, as for kube-apiserver and kube-controller-manager: GenericWorkload=true,…")

@@ -42,7 +42,7 @@ type Options struct {
 	Kubeconfig string
 	// BinDir holds lockstep-controller and lockstep-scheduler.
 	BinDir string
-	// Manifests is a directory with crds/ and rbac/ to install instead of the built-in
+	// Manifests is a directory laid out as manifests/ to install instead of the built-in
 	// manifests; empty means the built-in ones.
 	Manifests string
 	// With names the programs of Lockstep to start: Controller, Scheduler.

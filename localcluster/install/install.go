@@ -29,20 +29,20 @@ import (
 // fieldManager owns the fields that Apply sets.
 const fieldManager = "lockstep-local"
 
-// Folders of the manifests, in the order in which they are applied.
-var folders = []string{"crds", "rbac"}
+// sources are the files of the manifests, in the order in which they are applied.
+var sources = []string{"crds/*.yaml", "namespace/namespace.yaml", "controller/rbac.yaml", "scheduler/rbac.yaml", "rbac/*.yaml"}
 
-// Manifests reads all objects of crds/*.yaml and rbac/*.yaml, CRDs first, then Namespaces,
-// then the rest in the order of the files: an object never comes before what it lives in.
+// Manifests reads the CRDs, the namespace and the RBAC objects of the manifests, CRDs first, then
+// Namespaces, then the rest in the order of the files: an object never comes before what it lives in.
 func Manifests(fsys fs.FS) ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured
-	for _, folder := range folders {
-		files, err := fs.Glob(fsys, folder+"/*.yaml")
+	for _, source := range sources {
+		files, err := fs.Glob(fsys, source)
 		if err != nil {
 			return nil, fmt.Errorf("listing manifests: %w", err)
 		}
 		if len(files) == 0 {
-			return nil, fmt.Errorf("no manifests: %s/*.yaml matches nothing", folder)
+			return nil, fmt.Errorf("no manifests: %s matches nothing", source)
 		}
 		for _, file := range files {
 			found, err := readFile(fsys, file)

@@ -31,23 +31,28 @@ func TestManifests(t *testing.T) {
 	}{
 		"what others live in comes first": {
 			files: fstest.MapFS{
-				"crds/a.yaml": file(crd),
-				"rbac/a.yaml": file(account + "---\n" + role),
-				"rbac/b.yaml": file(namespace),
+				"crds/a.yaml":              file(crd),
+				"controller/rbac.yaml":     file(account + "---\n" + role),
+				"namespace/namespace.yaml": file(namespace),
+				"scheduler/rbac.yaml":      file("# nothing\n"),
+				"rbac/a.yaml":              file("# nothing\n"),
 			},
 			want: []string{"CustomResourceDefinition a", "Namespace ns", "ServiceAccount s", "ClusterRole r"},
 		},
 		"empty documents and kustomizations are no objects": {
 			files: fstest.MapFS{
-				"crds/a.yaml":             file("---\n# nothing\n---\n" + crd),
-				"crds/kustomization.yaml": file("apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources: [a.yaml]\n"),
-				"rbac/a.yaml":             file(role),
+				"crds/a.yaml":              file("---\n# nothing\n---\n" + crd),
+				"crds/kustomization.yaml":  file("apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources: [a.yaml]\n"),
+				"controller/rbac.yaml":     file(role),
+				"scheduler/rbac.yaml":      file("# nothing\n"),
+				"rbac/a.yaml":              file("# nothing\n"),
+				"namespace/namespace.yaml": file("# nothing\n"),
 			},
 			want: []string{"CustomResourceDefinition a", "ClusterRole r"},
 		},
 		"a folder without manifests is a mistake": {
 			files:   fstest.MapFS{"crds/a.yaml": file(crd)},
-			wantErr: "rbac/*.yaml matches nothing",
+			wantErr: "namespace/namespace.yaml matches nothing",
 		},
 		"a broken file is named": {
 			files:   fstest.MapFS{"crds/a.yaml": file("kind: [")},

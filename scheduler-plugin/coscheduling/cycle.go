@@ -50,10 +50,14 @@ func (e *engine) runCycle(view gangView) {
 	e.keeper.prune(ctx)
 	own := e.room.Of(view.Key)
 	out, err := e.plan(ctx, &view, own, false)
-	passed := false
-	if err == nil && len(out.Placements) == 0 && e.mayPass(&view) {
-		out, err = e.plan(ctx, &view, own, true)
-		passed = len(out.Placements) > 0
+	var passed *room.Barrier
+	if err == nil && len(out.Placements) == 0 {
+		if pass, barrier := e.toPass(&view); barrier != nil {
+			var beside place.Outcome
+			if beside, err = e.plan(ctx, &pass, own, true); err == nil && len(beside.Placements) > 0 {
+				view, out, passed = pass, beside, barrier
+			}
+		}
 	}
 	if err == nil && len(out.Placements) > 0 {
 		var why *place.Shortfall
@@ -71,6 +75,9 @@ func (e *engine) runCycle(view gangView) {
 		out = place.Unsought(&view.Gang, own, place.Shortfall{Message: fmt.Sprintf("planning failed: %v", err)})
 	}
 	if len(out.Placements) > 0 {
+		if passed != nil {
+			e.passing.note(passed, passerOf(&view))
+		}
 		e.metrics.ObserveCycle(status.Placed, time.Since(start), len(out.Placements))
 		logger.V(2).Info("Pod group has its place", "members", len(out.Placements), "of", len(view.Waiting), "took", time.Since(start))
 	} else {
@@ -78,10 +85,9 @@ func (e *engine) runCycle(view gangView) {
 		kube.ObserveFailed(plugin.handle, err != nil, time.Since(start))
 		logger.V(2).Info("Pod group found no place", "waiting", len(view.Waiting), "reason", out.Shortfall.Message, "took", time.Since(start))
 	}
+	e.seekBeside(ctx, &view, own, &out)
 	e.apply(ctx, view, own, out)
-	if out.SoughtRest {
-		e.sought(ctx, &view, own, out.Claim, out.Rest, passed)
-	}
+	e.sought(ctx, &view, own, out)
 }
 
 // prepare says what the gang of a cycle may do if it finds no place.

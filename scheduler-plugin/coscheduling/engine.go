@@ -36,6 +36,9 @@ type engine struct {
 	// passes are those of gangs that were planned last.
 	passes place.Passes
 
+	// passing are the gangs that have passed room which is held back for one that starves.
+	passing passing
+
 	// room is what is kept for gangs that wait, and evictions are of Pods whose end is awaited.
 	room      room.Room
 	evictions room.Evictions

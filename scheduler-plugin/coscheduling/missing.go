@@ -220,11 +220,11 @@ func (m *missing) askByNamespace(ctx context.Context) {
 // askIn asks what has become of Pods of a namespace that are missing.
 func (m *missing) askIn(ctx context.Context, namespace string) {
 	questions, later := m.questionsIn(namespace)
+	if later {
+		m.namespaces.AddAfter(namespace, missingDelay)
+	}
 	if len(questions) == 0 {
 		m.namespaces.Forget(namespace)
-		if later {
-			m.namespaces.AddAfter(namespace, missingDelay)
-		}
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, missingTimeout)
@@ -253,7 +253,8 @@ func (m *missing) askIn(ctx context.Context, namespace string) {
 	}
 }
 
-// questionsIn are what to ask now about gangs of a namespace. Later says that there may be more soon.
+// questionsIn are what to ask now about gangs of a namespace. Later says that there are gangs about which
+// there is nothing to ask yet.
 func (m *missing) questionsIn(namespace string) (questions []podwatch.Question, later bool) {
 	m.mu.Lock()
 	gangs := m.others[namespace]
@@ -265,7 +266,9 @@ func (m *missing) questionsIn(namespace string) (questions []podwatch.Question, 
 			continue
 		}
 		m.noteOther(gang)
-		if later = true; !question.Empty() {
+		if question.Empty() {
+			later = true
+		} else {
 			questions = append(questions, question)
 		}
 	}

@@ -315,6 +315,31 @@ func TestDeletedMembersCostWhatTheyAre(t *testing.T) {
 	}
 }
 
+// TestMembersThatAreLostOneAfterTheOtherAreAllFound: it is asked about one gang of a namespace when the
+// member of another has just gone.
+func TestMembersThatAreLostOneAfterTheOtherAreAllFound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newArchive(nil)
+		b, begun := newBench(dialect.Volcano), make(chan struct{})
+		close(begun)
+		m := newMembers(b.Gangs, a.client, begun)
+		living := m.living()
+		m.runUntilTheEnd(t)
+		for i := range 20 {
+			pod := podOfVolcano("ns", fmt.Sprintf("gone-%d", i), corev1.PodRunning)
+			pod.Annotations["scheduling.k8s.io/group-name"] = fmt.Sprintf("gang-%d", i)
+			living.OnAdd(pod, true)
+			living.OnDelete(pod)
+			time.Sleep(missingDelay / 3)
+		}
+		time.Sleep(4 * missingDelay)
+		synctest.Wait()
+		if all, _ := b.remembered(t); all > 0 {
+			t.Errorf("%d members are known that are gone", all)
+		}
+	})
+}
+
 // TestANamespaceThatAnswersSlowlyKeepsNoOtherWaiting for what has become of members.
 func TestANamespaceThatAnswersSlowlyKeepsNoOtherWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

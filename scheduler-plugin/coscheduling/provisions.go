@@ -6,7 +6,6 @@ package coscheduling
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,6 +13,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/internal/times"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/gangs"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/place"
@@ -59,35 +59,55 @@ func (e *engine) provide(view gangView) {
 	}
 	e.keeper.prune(ctx)
 	own := e.room.Of(view.Key)
-	claim, rest, err := e.seekRest(ctx, &view, own)
-	if err != nil {
-		logger.Error(err, "Seeking room for members of a pod group that are to come failed")
-		claim, rest = nil, view.Provision.Rest()
-	}
-	e.keeper.become(ctx, view.Key, own, claim)
-	e.sought(ctx, &view, own, claim, rest, false)
+	out := e.seekRest(ctx, &view, own)
+	e.keeper.become(ctx, view.Key, own, out.Claim)
+	e.sought(ctx, &view, own, out)
 }
 
-func (e *engine) seekRest(ctx context.Context, view *gangView, own room.Claim) (room.Claim, provision.Amounts, error) {
+// seekRest seeks room for members to come of a gang, in a turn that finds no place for any that wait. If it
+// fails the gang keeps what it has.
+func (e *engine) seekRest(ctx context.Context, view *gangView, own room.Claim) place.Outcome {
 	cluster, err := e.cluster(ctx, view, own, e.plugins[view.Provision.Model.Spec.SchedulerName], false)
 	if err != nil {
-		return nil, nil, err
+		return place.Outcome{Claim: own, RestErr: err}
 	}
 	return place.Provide(ctx, view.Gang, cluster)
 }
 
-// mayPass says whether a gang may be planned without a look at room that is held back for a gang
-// that starves: it waits for the rest of its members, the other one perhaps for the end of this,
-// and it has not passed before.
-func (e *engine) mayPass(view *gangView) bool {
-	return view.Provision != nil && view.Provision.Started && view.Provision.MayPass &&
-		slices.ContainsFunc(e.room.InOrder(), func(claim room.Claim) bool { _, starves := claim.(*room.Barrier); return starves })
+// unsoughtAgain is in what time room is sought again for members to come of a gang of which others wait, if nothing
+// happens before: it was not found out how much there is.
+const unsoughtAgain = 30 * time.Second
+
+// seekBeside has room be sought for members to come in a turn that has ended before that, with no place for those
+// that wait. It may be that nothing is kept yet: this scheduler has just started.
+func (e *engine) seekBeside(ctx context.Context, view *gangView, own room.Claim, out *place.Outcome) {
+	if !view.SeeksRoom || out.SoughtRest || len(out.Placements) > 0 {
+		return
+	}
+	if _, provides := out.Claim.(*room.Provision); !out.Shortfall.Overdue && (out.Claim == nil || provides) {
+		rest := e.seekRest(ctx, view, own)
+		out.Claim, out.Rest, out.SoughtRest, out.RestErr = rest.Claim, rest.Rest, rest.SoughtRest, rest.RestErr
+	}
+	if !out.SoughtRest {
+		out.Again = times.Sooner(out.Again, time.Now().Add(unsoughtAgain))
+	}
 }
 
 // sought notes for how much room was sought for members to come of a gang, and tells it if what was
 // kept for them before is gone to others.
-func (e *engine) sought(ctx context.Context, view *gangView, before, after room.Claim, rest provision.Amounts, passed bool) {
-	e.gangs.Sought(view.Key, view.Group.UID, rest, passed)
+func (e *engine) sought(ctx context.Context, view *gangView, before room.Claim, out place.Outcome) {
+	if out.RestErr != nil {
+		klog.FromContext(ctx).Error(out.RestErr, "Seeking room for members of a pod group that are to come failed")
+	}
+	if !out.SoughtRest {
+		return
+	}
+	after, rest := out.Claim, out.Rest
+	held := make(provision.Amounts)
+	if is, isKept := after.(*room.Provision); isKept {
+		held = is.Held()
+	}
+	e.gangs.Sought(view.Key, view.Group.UID, gangs.Sought{Rest: rest, Held: held})
 	if is, isKept := after.(*room.Provision); isKept && after != before {
 		klog.FromContext(ctx).V(2).Info("Keeping room for members of a pod group that are to come", "room", is.Held().String(), "of", rest.String(), "until", is.End())
 	}
@@ -95,15 +115,11 @@ func (e *engine) sought(ctx context.Context, view *gangView, before, after room.
 	if !wasKept {
 		return
 	}
-	kept := make(provision.Amounts)
-	if is, isKept := after.(*room.Provision); isKept {
-		kept = is.Held()
-	}
 	still := was.Held().AtMost(rest)
 	switch {
-	case !still.Within(kept):
+	case !still.Within(held):
 		e.keeper.tell(ctx, was, ReasonReservationLost,
-			fmt.Sprintf("of the room that was kept for members to come, %s has gone to others; kept is room for %s", still.Less(kept), kept))
+			fmt.Sprintf("of the room that was kept for members to come, %s has gone to others; kept is room for %s", still.Less(held), held))
 		if after == nil {
 			e.metrics.Provisions.WithLabelValues("lost").Inc()
 		}

@@ -397,8 +397,13 @@ func TestMembersPassAGangThatStarves(t *testing.T) {
 	w.create(bornAt(1, makeGroup("big", 1)))
 	w.create(makePod("big-0", inGroup("big"), cores("8")))
 	w.eventually("room is held back for a gang that is ahead", func() bool { return w.waiting()[news.Starving] == 1 })
+	w.create(makePod("a-huge", ofSpark("a"), cores("5")))
+	w.eventually("a member waits for which no room was kept", func() bool { return w.toldSpark("a", "no room") })
 	w.create(makePod("a-exec", ofSpark("a"), cores("4")))
 	w.eventually("the executor runs", func() bool { return w.nodeOf()["a-exec"] != "" })
+	if w.nodeOf()["a-huge"] != "" {
+		t.Error("the other one has passed, too")
+	}
 	if w.waiting()[news.Starving] != 1 {
 		t.Error("no room is held back any more: the executor has waited for that")
 	}

@@ -22,22 +22,22 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
 
-// In a storm some gangs have PodGroups of scheduler-plugins, and contend with the others for one
-// cluster. What the scheduler writes of these groups is judged as it happens: it is their status and
-// nothing else, it says something new, a final phase stays, and neither counters nor anything else are
-// written often. When all is calm, each says the phase that follows from its Pods.
+// In a storm some gangs have PodGroups of scheduler-plugins or of Volcano's, and contend with the others
+// for one cluster. What the scheduler writes of these groups is judged as it happens: it is their status
+// and nothing else, it says something new, a final phase stays, and neither counters nor anything else
+// are written often. When all is calm, each says the phase that follows from its Pods.
 
-// otherResource is the resource of the PodGroups of scheduler-plugins, and otherLabel by what a Pod
-// names one.
-var (
-	otherResource = dialect.SchedulerPlugins.Resource()
-	otherLabel    = dialect.SchedulerPlugins.Labels()[0]
-)
+// otherDialects are those of which a storm has PodGroups, beside Lockstep's.
+var otherDialects = []dialect.Dialect{dialect.SchedulerPlugins, dialect.Volcano}
+
+// volcanoLabel is what the members of a gang of Volcano's have in common, for selectors: they name it
+// by an annotation.
+const volcanoLabel = "app"
 
 // mostWrites is how often the status of one group may be written between two calms.
 const mostWrites = 10
 
-// told is what the scheduler has written of the groups of scheduler-plugins. The lock of their fake
+// told is what the scheduler has written of the groups of other dialects. The lock of their fake
 // API server guards it.
 type told struct {
 	// version is the last resource version that a group has got.
@@ -50,12 +50,14 @@ type told struct {
 	wrong string
 }
 
-// serveOthers has the API server serve PodGroups of scheduler-plugins.
+// serveOthers has the API server serve PodGroups of other dialects.
 func (s *storm) serveOthers() {
 	s.told = &told{writes: map[types.UID]int{}, last: map[types.UID]time.Time{}}
 	s.otherWires = newWires(&s.foreign.Fake, s.foreign.Tracker(), nil)
-	s.serve()
-	s.foreign.PrependReactor("patch", otherResource.Resource, s.onTold)
+	for _, of := range otherDialects {
+		s.serveDialect(of)
+	}
+	s.foreign.PrependReactor("patch", dialect.Volcano.Resource().Resource, s.onTold)
 }
 
 // onTold judges a write of the status of a group.
@@ -63,8 +65,8 @@ func (s *storm) onTold(action clienttesting.Action) (bool, apiruntime.Object, er
 	if done, object, err := s.onReport(action); done {
 		return done, object, err
 	}
-	patch := action.(clienttesting.PatchActionImpl)
-	object, err := s.foreign.Tracker().Get(otherResource, testNamespace, patch.GetName())
+	patch, resource := action.(clienttesting.PatchActionImpl), action.GetResource()
+	object, err := s.foreign.Tracker().Get(resource, testNamespace, patch.GetName())
 	if err != nil {
 		return true, nil, err
 	}
@@ -81,17 +83,17 @@ func (s *storm) onTold(action clienttesting.Action) (bool, apiruntime.Object, er
 		return true, nil, err
 	}
 	if says.Metadata.UID != group.GetUID() {
-		return true, nil, apierrors.NewConflict(otherResource.GroupResource(), patch.GetName(), errors.New("the UID is that of another group"))
+		return true, nil, apierrors.NewConflict(resource.GroupResource(), patch.GetName(), errors.New("the UID is that of another group"))
 	}
 	// A scheduler that has just been elected may not have seen what the one before it wrote, and writes
 	// the same. That is refused, and so costs nobody anything.
 	if says.Metadata.ResourceVersion != group.GetResourceVersion() {
-		return true, nil, apierrors.NewConflict(otherResource.GroupResource(), patch.GetName(), errors.New("it has changed"))
+		return true, nil, apierrors.NewConflict(resource.GroupResource(), patch.GetName(), errors.New("it has changed"))
 	}
 	s.told.judge(group, patch, parts, says.Status)
 	next := s.told.stamped(group.DeepCopy())
 	next.Object["status"] = says.Status
-	return true, next, s.foreign.Tracker().Update(otherResource, next, testNamespace)
+	return true, next, s.foreign.Tracker().Update(resource, next, testNamespace)
 }
 
 // stamped gives a group a new resource version.
@@ -104,25 +106,31 @@ func (w *told) stamped(group *unstructured.Unstructured) *unstructured.Unstructu
 // judge notes a write of a group, and what is wrong with it.
 func (w *told) judge(group *unstructured.Unstructured, patch clienttesting.PatchActionImpl, parts map[string]map[string]any, status map[string]any) {
 	uid := group.GetUID()
-	before := dialect.FromSchedulerPlugins(group).Status
+	of, subresource := readOther(group).Key.Dialect, "status"
+	if of == dialect.Volcano {
+		subresource = "" // its kind has none
+	}
+	before := readOther(group).Status
 	after := group.DeepCopy()
 	after.Object["status"] = status
-	next := dialect.FromSchedulerPlugins(after).Status
+	next := readOther(after).Status
+	onlyCounts := *before
+	onlyCounts.Running, onlyCounts.Succeeded, onlyCounts.Failed, onlyCounts.OccupiedBy = next.Running, next.Succeeded, next.Failed, next.OccupiedBy
 	wrong := ""
 	switch {
-	case patch.GetSubresource() != "status" || patch.GetPatchType() != types.MergePatchType || len(parts) != 2 || len(parts["metadata"]) != 2:
+	case patch.GetSubresource() != subresource || patch.GetPatchType() != types.MergePatchType || len(parts) != 2 || len(parts["metadata"]) != 2:
 		wrong = "more than the status is written"
-	case before.Phase == dialect.PhaseFinished || before.Phase == dialect.PhaseFailed:
+	case of == dialect.SchedulerPlugins && (before.Phase == dialect.PhaseFinished || before.Phase == dialect.PhaseFailed):
 		wrong = "the phase was final"
 	case before.SaysTheSameAs(next):
 		wrong = "it said so already"
-	case before.Phase == next.Phase && time.Since(w.last[uid]) < 10*time.Second:
+	case onlyCounts.SaysTheSameAs(next) && time.Since(w.last[uid]) < 10*time.Second:
 		wrong = fmt.Sprintf("only counters have changed, %v after the last write", time.Since(w.last[uid]))
 	case w.writes[uid] >= mostWrites:
 		wrong = fmt.Sprintf("it was written %d times since the last calm", w.writes[uid])
 	}
 	if wrong != "" && w.wrong == "" {
-		w.wrong = fmt.Sprintf("PodGroup %s of scheduler-plugins was %+v and is %+v: %s", group.GetName(), *before, *next, wrong)
+		w.wrong = fmt.Sprintf("PodGroup %s of %s was %+v and is %+v: %s", group.GetName(), of.Kind().Group, *before, *next, wrong)
 	}
 	w.writes[uid]++
 	w.last[uid] = time.Now()
@@ -130,30 +138,43 @@ func (w *told) judge(group *unstructured.Unstructured, patch clienttesting.Patch
 
 // key is that of the gang.
 func (g *stormGroup) key() dialect.Key {
-	key := dialect.Key{Namespace: testNamespace, Name: g.Name}
-	if g.theirs {
-		key.Dialect = dialect.SchedulerPlugins
-	}
-	return key
+	return dialect.Key{Dialect: g.of, Namespace: testNamespace, Name: g.Name}
 }
 
-// link is the label by which the members name the group.
+// isTheirs says whether the group is one of another dialect.
+func (g *stormGroup) isTheirs() bool {
+	return g.of != dialect.Own
+}
+
+// link is the label that the members have, by which they name the group unless it is one of Volcano's.
 func (g *stormGroup) link() string {
-	if g.theirs {
-		return otherLabel
+	switch g.of {
+	case dialect.SchedulerPlugins:
+		return dialect.SchedulerPlugins.Labels()[0]
+	case dialect.Volcano:
+		return volcanoLabel
+	default:
+		return schedulingv1alpha1.LabelPodGroup
 	}
-	return schedulingv1alpha1.LabelPodGroup
 }
 
-// beTheirs has a gang have a PodGroup of scheduler-plugins, which can't ask for more than a minimum.
-func (g *stormGroup) beTheirs() {
-	g.theirs = true
+// readOther is the Group that an object of another dialect stands for.
+func readOther(object *unstructured.Unstructured) *dialect.Group {
+	if object.GroupVersionKind().Group == dialect.Volcano.Kind().Group {
+		return dialect.FromVolcano(nil)(object)
+	}
+	return dialect.FromSchedulerPlugins(object)
+}
+
+// beOf has a gang have a PodGroup of another dialect, which asks for no more than a minimum.
+func (g *stormGroup) beOf(of dialect.Dialect) {
+	g.of = of
 	g.Spec = schedulingv1alpha1.PodGroupSpec{MinMember: g.Spec.MinMember, DisruptionMode: schedulingv1alpha1.DisruptGang}
 }
 
-// other is the group as scheduler-plugins has it.
+// other is the group as its dialect has it.
 func (g *stormGroup) other() *unstructured.Unstructured {
-	group := makeOtherGroup(g.Name, int64(g.Spec.MinMember))
+	group := makeForeignGroup(g.of, g.Name, int64(g.Spec.MinMember))
 	if g.asks > 0 {
 		if err := unstructured.SetNestedField(group.Object, fmt.Sprint(g.asks), "spec", "minResources", "cpu"); err != nil {
 			panic(err)
@@ -169,7 +190,7 @@ func (g *stormGroup) other() *unstructured.Unstructured {
 func (s *storm) createOther(g *stormGroup) {
 	s.foreign.Lock()
 	defer s.foreign.Unlock()
-	if err := s.foreign.Tracker().Create(otherResource, s.told.stamped(g.other()), testNamespace); err != nil {
+	if err := s.foreign.Tracker().Create(g.of.Resource(), s.told.stamped(g.other()), testNamespace); err != nil {
 		panic(err)
 	}
 }
@@ -178,7 +199,7 @@ func (s *storm) createOther(g *stormGroup) {
 func (s *storm) updateOther(g *stormGroup) {
 	s.foreign.Lock()
 	defer s.foreign.Unlock()
-	object, err := s.foreign.Tracker().Get(otherResource, testNamespace, g.Name)
+	object, err := s.foreign.Tracker().Get(g.of.Resource(), testNamespace, g.Name)
 	if err != nil {
 		panic(err)
 	}
@@ -186,7 +207,7 @@ func (s *storm) updateOther(g *stormGroup) {
 	if status, ok := object.(*unstructured.Unstructured).Object["status"]; ok {
 		next.Object["status"] = status
 	}
-	if err := s.foreign.Tracker().Update(otherResource, s.told.stamped(next), testNamespace); err != nil {
+	if err := s.foreign.Tracker().Update(g.of.Resource(), s.told.stamped(next), testNamespace); err != nil {
 		panic(err)
 	}
 }
@@ -195,7 +216,7 @@ func (s *storm) updateOther(g *stormGroup) {
 func (s *storm) removeOther(g *stormGroup) {
 	s.foreign.Lock()
 	defer s.foreign.Unlock()
-	s.otherWires.bury(otherResource, testNamespace, g.Name)
+	s.otherWires.bury(g.of.Resource(), testNamespace, g.Name)
 }
 
 // stirOthers has some members of these gangs run, and now and then breaks the watch of the groups.
@@ -206,7 +227,7 @@ func (s *storm) stirOthers() {
 	for _, name := range slices.Sorted(maps.Keys(s.pods)) {
 		p := s.pods[name]
 		g := s.groups[p.group]
-		if g == nil || !g.theirs || !p.runs() || p.deleting || p.started || p.foreign || s.dialects.IntN(2) == 0 {
+		if g == nil || !g.isTheirs() || !p.runs() || p.deleting || p.started || p.foreign || s.dialects.IntN(2) == 0 {
 			continue
 		}
 		p.started = true
@@ -217,26 +238,26 @@ func (s *storm) stirOthers() {
 		s.foreign.Lock()
 		defer s.foreign.Unlock()
 		if kinds := s.otherWires.kinds(); len(kinds) > 0 {
-			s.logf("the watch of PodGroups of scheduler-plugins breaks")
+			s.logf("the watch of PodGroups of other dialects breaks")
 			s.otherWires.cut(kinds[0])
 		}
 	}
 }
 
-// toldWrong says what was written of a group of scheduler-plugins that should not have been.
+// toldWrong says what was written of a group of another dialect that should not have been.
 func (s *storm) toldWrong() string {
 	s.foreign.Lock()
 	defer s.foreign.Unlock()
 	return s.told.wrong
 }
 
-// untold: a group of scheduler-plugins that has members says the phase that follows from them,
+// untold: a group of another dialect that has members says the phase that follows from them,
 // unless its phase is final. That it has ended is said only if it had.
 func (s *storm) untold() string {
 	s.foreign.Lock()
 	defer s.foreign.Unlock()
 	for _, g := range s.sortedGroups() {
-		if !g.theirs {
+		if !g.isTheirs() {
 			continue
 		}
 		var census dialect.Census
@@ -251,20 +272,21 @@ func (s *storm) untold() string {
 			case p.started:
 				pod.Status.Phase = corev1.PodRunning
 			}
+			pod.Spec.NodeName = p.node
 			census.Add(pod)
 		}
-		object, err := s.foreign.Tracker().Get(otherResource, testNamespace, g.Name)
+		object, err := s.foreign.Tracker().Get(g.of.Resource(), testNamespace, g.Name)
 		if err != nil {
 			return err.Error()
 		}
-		group := dialect.FromSchedulerPlugins(object.(*unstructured.Unstructured))
+		group := readOther(object.(*unstructured.Unstructured))
 		says := group.Status.Phase
-		want := group.NextStatus(dialect.Status{}, dialect.Facts{Pods: census}).Phase
+		want := group.NextStatus(dialect.Status{}, dialect.Facts{Pods: census, Conditions: group.Conditions}).Phase
 		if says == dialect.PhaseFinished && g.finished || census.Exist == 0 {
 			continue
 		}
 		if says != want {
-			return fmt.Sprintf("PodGroup %s of scheduler-plugins says %q of %+v, want %q", g.Name, says, census, want)
+			return fmt.Sprintf("PodGroup %s of %s says %q of %+v, want %q", g.Name, g.of.Kind().Group, says, census, want)
 		}
 	}
 	return ""

@@ -21,6 +21,7 @@ import (
 	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/gangs"
 )
 
@@ -84,10 +85,10 @@ type storm struct {
 	*history
 	seed   int64
 	random *rand.Rand
-	// dialects draws what has to do with PodGroups of scheduler-plugins.
+	// dialects draws what has to do with PodGroups of other dialects.
 	dialects *rand.Rand
 	told     *told
-	// otherWires are the watches of PodGroups of scheduler-plugins.
+	// otherWires are the watches of PodGroups of other dialects.
 	otherWires *wires
 
 	actions int
@@ -127,10 +128,10 @@ func newStorm(t *testing.T, seed int64) *storm {
 		if s.strict {
 			mode = "Strict"
 		}
-		reservation = fmt.Sprintf(`,"dialects":{"reservation":{"namespaces":["*"],"timeout":"300ms","namespacePercent":%d,"preemption":%t,"lockstep":%q,"schedulerPlugins":%q}}`,
-			[]int{50, 100}[seed%2], seed%3 == 0, mode, mode)
+		reservation = fmt.Sprintf(`,"reservation":{"namespaces":["*"],"timeout":"300ms","namespacePercent":%d,"preemption":%t,"lockstep":%q,"schedulerPlugins":%q,"volcano":%q}`,
+			[]int{50, 100}[seed%2], seed%3 == 0, mode, mode, mode)
 	}
-	s.args = fmt.Sprintf(`{"initialBackoff":"1ms","maxBackoff":"%dms","bindRetries":2,"turnTimeout":"1m","starvationAfter":%q%s}`,
+	s.args = fmt.Sprintf(`{"initialBackoff":"1ms","maxBackoff":"%dms","bindRetries":2,"turnTimeout":"1m","starvationAfter":%q,"dialects":{"volcano":{"mode":"On"}%s}}`,
 		stormBackoff.Milliseconds(), starvationAfter, reservation)
 	return s
 }
@@ -349,8 +350,11 @@ func (s *storm) addGang() bool {
 			spec.PriorityClassName = stormClasses[s.random.IntN(len(stormClasses))]
 		}
 	}))
-	if s.dialects.IntN(3) == 0 {
-		g.beTheirs()
+	switch s.dialects.IntN(3) {
+	case 0:
+		g.beOf(dialect.SchedulerPlugins)
+	case 1:
+		g.beOf(dialect.Volcano)
 	}
 	if s.keeps && s.random.IntN(2) == 0 {
 		g.asks = g.size*g.cpu + s.random.IntN(8)
@@ -358,8 +362,8 @@ func (s *storm) addGang() bool {
 	}
 	s.groups[name] = g
 	g.leastRank, g.mostRank = s.priorityOf(g), s.priorityOf(g)
-	s.logf("add %s: %d of %d, %d cores each (mixed %t, apart %t, spread %t, stores %t, computes %t, shares %t), asks for %d, priority %d, never %t, %s, Required %t, ps %d, class %q, of scheduler-plugins %t", name, least, g.size, g.cpu,
-		g.mixed, g.apart, g.spread, g.stores, g.computes, g.shares, g.asks, g.priority, g.never, g.Spec.DisruptionMode, g.required(), g.minPs(), g.Spec.PriorityClassName, g.theirs)
+	s.logf("add %s: %d of %d, %d cores each (mixed %t, apart %t, spread %t, stores %t, computes %t, shares %t), asks for %d, priority %d, never %t, %s, Required %t, ps %d, class %q, of %s", name, least, g.size, g.cpu,
+		g.mixed, g.apart, g.spread, g.stores, g.computes, g.shares, g.asks, g.priority, g.never, g.Spec.DisruptionMode, g.required(), g.minPs(), g.Spec.PriorityClassName, g.of.Kind().Group)
 	// The group comes before, among or after its members, of which some may be
 	// late.
 	if g.shares {
@@ -388,7 +392,7 @@ func (s *storm) createGroup(g *stormGroup) {
 	g.Generation, g.Status = 1, schedulingv1alpha1.PodGroupStatus{}
 	g.UID = types.UID(fmt.Sprintf("%s-%d", g.Name, s.made))
 	g.finished, g.mostSucceeded = false, 0
-	if g.theirs {
+	if g.isTheirs() {
 		s.createOther(g)
 		return
 	}
@@ -422,7 +426,9 @@ func (s *storm) addPod(p *stormPod, never bool) {
 	if p.group != "" {
 		link := schedulingv1alpha1.LabelPodGroup
 		if g := s.groups[p.group]; g != nil {
-			link = g.link()
+			if link = g.link(); g.of == dialect.Volcano {
+				options = append(options, ofVolcano(p.group))
+			}
 		}
 		options = append(options, labelled(link, p.group), inRole(p.role))
 	}
@@ -539,7 +545,7 @@ func (s *storm) deleteGang() bool {
 func (s *storm) removeGroup(g *stormGroup) {
 	g.exists = false
 	s.excuse(g.Name)
-	if g.theirs {
+	if g.isTheirs() {
 		s.removeOther(g)
 		return
 	}
@@ -583,7 +589,7 @@ func (s *storm) changeMinimum() bool {
 func (s *storm) setMinimum(g *stormGroup, least int32) {
 	s.logf("minimum of %s from %d to %d", g.Name, g.Spec.MinMember, least)
 	s.excuse(g.Name)
-	if g.theirs {
+	if g.isTheirs() {
 		g.PodGroup = g.DeepCopy()
 		g.Spec.MinMember, g.Generation = least, g.Generation+1
 		s.updateOther(g)

@@ -225,7 +225,7 @@ func (s *storm) skewClocks() {
 	defer s.lock.Unlock()
 	by := time.Duration(s.random.IntN(7200)-3600) * time.Second
 	for _, g := range s.sortedGroups() {
-		if g.theirs {
+		if g.isTheirs() {
 			continue // it has none
 		}
 		object, err := s.lock.Tracker().Get(groupResource, testNamespace, g.Name)

@@ -21,7 +21,6 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
-	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 )
 
@@ -193,8 +192,10 @@ func (w *wires) bury(resource schema.GroupVersionResource, namespace, name strin
 		panic(err)
 	}
 	kind := kindsOf[resource.Resource]
-	if resource == otherResource {
-		kind = dialect.SchedulerPlugins.Kind()
+	for _, of := range otherDialects {
+		if resource == of.Resource() {
+			kind = of.Kind()
+		}
 	}
 	list, err := w.tracker.List(resource, kind, "")
 	if err != nil {

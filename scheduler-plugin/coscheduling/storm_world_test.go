@@ -29,6 +29,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
 )
 
@@ -57,7 +58,7 @@ type stormPod struct {
 	node        string
 	deleting    bool
 	succeeded   bool
-	// started says that it runs in the eyes of its kubelet, of those in gangs of scheduler-plugins.
+	// started says that it runs in the eyes of its kubelet, of those in gangs of other dialects.
 	started bool
 	// foreign says that somebody else than the scheduler bound it.
 	foreign bool
@@ -90,8 +91,8 @@ func (p *stormPod) runs() bool {
 // stormGroup is a PodGroup as the API server has it, and what has become of it.
 type stormGroup struct {
 	*schedulingv1alpha1.PodGroup
-	// theirs says that its PodGroup is one of scheduler-plugins.
-	theirs bool
+	// of is the dialect of its PodGroup.
+	of     dialect.Dialect
 	exists bool
 	size   int // how many members its controller wants
 	next   int // the number of the next member

@@ -24,6 +24,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/e2e/testbed"
 	"github.com/lockstep-k8s/lockstep/internal/localenv"
 	"github.com/lockstep-k8s/lockstep/internal/localenv/jobs"
+	"github.com/lockstep-k8s/lockstep/internal/localenv/upstream"
 	"github.com/lockstep-k8s/lockstep/manifests"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
@@ -56,7 +57,7 @@ func TestMain(m *testing.M) {
 		if err != nil {
 			return err
 		}
-		for _, manifest := range []string{string(rights), podGroups} {
+		for _, manifest := range []string{string(rights), upstream.Volcano} {
 			if out, err := c.KubectlApply(ctx, "default", manifest); err != nil {
 				return fmt.Errorf("%w: %s", err, out)
 			}
@@ -267,69 +268,3 @@ func (j *tool) check() {
 		j.t.Errorf("the scheduler has written the group %d times, want 1 to %d", writes, maxWrites)
 	}
 }
-
-// podGroups is the kind without a subresource for the status, as no release of Volcano's has one. It
-// lets in more than Volcano's does.
-const podGroups = `
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: podgroups.scheduling.volcano.sh}
-spec:
-  group: scheduling.volcano.sh
-  names: {plural: podgroups, singular: podgroup, kind: PodGroup, listKind: PodGroupList, shortNames: [pg, podgroup-v1beta1]}
-  scope: Namespaced
-  versions:
-  - name: v1beta1
-    served: true
-    storage: true
-    additionalPrinterColumns:
-    - {name: STATUS, type: string, jsonPath: .status.phase}
-    - {name: minMember, type: integer, jsonPath: .spec.minMember}
-    - {name: RUNNINGS, type: integer, jsonPath: .status.running}
-    - {name: AGE, type: date, jsonPath: .metadata.creationTimestamp}
-    - {name: QUEUE, type: string, jsonPath: .spec.queue, priority: 1}
-    schema:
-      openAPIV3Schema:
-        type: object
-        properties:
-          spec:
-            type: object
-            properties:
-              minMember: {type: integer, format: int32, minimum: 0}
-              minTaskMember:
-                type: object
-                additionalProperties: {type: integer, format: int32}
-              queue: {type: string, default: default}
-              priorityClassName: {type: string}
-              minResources:
-                type: object
-                nullable: true
-                additionalProperties: {anyOf: [{type: integer}, {type: string}], x-kubernetes-int-or-string: true}
-              networkTopology:
-                type: object
-                properties:
-                  mode: {type: string, enum: [hard, soft], default: hard}
-                  highestTierAllowed: {type: integer, minimum: 0}
-                  highestTierName: {type: string}
-              subGroupPolicy:
-                type: array
-                items: {type: object, x-kubernetes-preserve-unknown-fields: true}
-          status:
-            type: object
-            properties:
-              phase: {type: string}
-              running: {type: integer, format: int32}
-              succeeded: {type: integer, format: int32}
-              failed: {type: integer, format: int32}
-              conditions:
-                type: array
-                items:
-                  type: object
-                  properties:
-                    type: {type: string}
-                    status: {type: string}
-                    transitionID: {type: string}
-                    lastTransitionTime: {type: string, format: date-time}
-                    reason: {type: string}
-                    message: {type: string}
-`

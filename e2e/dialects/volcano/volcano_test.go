@@ -252,7 +252,7 @@ func TestAStatusIsWrittenToNoOtherGroup(t *testing.T) {
 	group := j.waitPhase("Inqueue")
 	read := dialect.FromVolcano(nil)
 	say := func(of *dialect.Group) error {
-		write, err := of.WriteOf(&dialect.Status{Phase: "Running"}, false)
+		write, err := of.WriteOf(&dialect.Status{Phase: "Running"}, of.ResourceVersion, false)
 		if err != nil {
 			t.Fatal(err)
 		}

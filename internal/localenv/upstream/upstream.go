@@ -12,3 +12,8 @@ import _ "embed"
 //
 //go:embed scheduler-plugins.yaml
 var SchedulerPlugins string
+
+// Volcano is the manifest of the PodGroup of Volcano.
+//
+//go:embed volcano.yaml
+var Volcano string

@@ -77,21 +77,6 @@ func (w wantedTier) String() string {
 	return cmp.Or(w.name, fmt.Sprint(w.number))
 }
 
-// obstacleOfSubgroups says that a policy of subgroups asks for a domain for each, if one does.
-func obstacleOfSubgroups(policies []any) string {
-	for _, policy := range policies {
-		asked, found, err := unstructured.NestedFieldNoCopy(map[string]any{"policy": policy}, "policy", "networkTopology")
-		fields, ok := asked.(map[string]any)
-		if err != nil || !found || !ok || fields["mode"] == "soft" {
-			continue
-		}
-		if wanted, limited := tierIn(fields); limited {
-			return fmt.Sprintf("the subGroupPolicy asks for one domain of tier %s for each subgroup, and the scheduler knows no subgroups", wanted)
-		}
-	}
-	return ""
-}
-
 // listIn is a list in an object, nil if there is none.
 func listIn(object map[string]any, path ...string) []any {
 	given, _, _ := unstructured.NestedFieldNoCopy(object, path...)

@@ -32,9 +32,6 @@ const (
 // maxConditions bounds how many conditions of a group are read.
 const maxConditions = 20
 
-// ReasonSubGroups is the reason of the event on a group with a subGroupPolicy.
-const ReasonSubGroups = "SubGroupPolicyIgnored"
-
 // FromVolcano reads PodGroups of Volcano's: it is the Group that one stands for. Tiers are the node
 // labels that stand for the tiers of Volcano's HyperNodes. What can't be read counts as not said.
 // The minima of roles count as Volcano has it: not at all if they add up to more than minMember.
@@ -43,11 +40,9 @@ func FromVolcano(tiers []Tier) func(object *unstructured.Unstructured) *Group {
 		group := fromVolcano(object)
 		var obstacle string
 		group.Spec.Topology, obstacle = topologyOfVolcano(object.Object, tiers)
-		if subgroups := listIn(object.Object, "spec", "subGroupPolicy"); len(subgroups) > 0 {
-			group.Warnings = []Warning{{Reason: ReasonSubGroups, Message: "the scheduler knows no subGroupPolicy: only minMember counts, and minTaskMember"}}
-			obstacle = cmp.Or(obstacle, obstacleOfSubgroups(subgroups))
-		}
-		if obstacle != "" {
+		warnings, ofSubgroups := subgroupsOf(object.Object)
+		group.Warnings = warnings
+		if obstacle = cmp.Or(obstacle, ofSubgroups); obstacle != "" {
 			group.Spec.Halt = Halt{Reason: ReasonNotSupported, Message: obstacle}
 		}
 		return group

@@ -71,7 +71,6 @@ func TestHowCloseTogetherAVolcanoGroupIsToBe(t *testing.T) {
 		spec         string
 		want         []schedulingv1alpha1.TopologyConstraint
 		wantObstacle string
-		wantWarning  bool
 	}{
 		"in one domain of a tier":             {spec: `{"networkTopology": {"mode": "hard", "highestTierAllowed": 2}}`, want: required("spine")},
 		"hard is the default":                 {spec: `{"networkTopology": {"highestTierAllowed": 1}}`, want: required("rack")},
@@ -83,9 +82,7 @@ func TestHowCloseTogetherAVolcanoGroupIsToBe(t *testing.T) {
 		"as near as may be": {spec: `{"networkTopology": {"mode": "soft", "highestTierAllowed": 3}}`, want: []schedulingv1alpha1.TopologyConstraint{
 			{Key: "spine", Mode: schedulingv1alpha1.TopologyPreferred}, {Key: "rack", Mode: schedulingv1alpha1.TopologyPreferred}}},
 		"in words":                        {spec: `{"networkTopology": "near"}`},
-		"with subgroups":                  {spec: `{"subGroupPolicy": [{"name": "a", "subGroupSize": 2}]}`, wantWarning: true},
-		"with near subgroups":             {spec: `{"subGroupPolicy": [{"name": "a", "networkTopology": {"mode": "soft", "highestTierAllowed": 1}}]}`, wantWarning: true},
-		"with subgroups in a domain each": {spec: `{"subGroupPolicy": [7, {"name": "a", "networkTopology": {"highestTierAllowed": 1}}]}`, wantWarning: true, wantObstacle: "for each subgroup"},
+		"with subgroups in a domain each": {spec: `{"subGroupPolicy": [7, {"name": "a", "networkTopology": {"highestTierAllowed": 1}}]}`, wantObstacle: "spec.subGroupPolicy[1].networkTopology asks for one domain of tier 1 for each subgroup"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := volcanoGroup(t, tc.spec, `{}`)
@@ -95,8 +92,37 @@ func TestHowCloseTogetherAVolcanoGroupIsToBe(t *testing.T) {
 			if !strings.Contains(got.Spec.Halt.Message, tc.wantObstacle) || (got.Spec.Halt.Message == "") != (tc.wantObstacle == "") {
 				t.Errorf("the obstacle is %q, want %q", got.Spec.Halt.Message, tc.wantObstacle)
 			}
-			if warned := len(got.Warnings) == 1 && got.Warnings[0].Reason == ReasonSubGroups; warned != tc.wantWarning {
-				t.Errorf("the warnings are %v", got.Warnings)
+		})
+	}
+}
+
+// TestWhatIsToldOfSubgroups: each field by its name that asks for something, and nothing of those that ask for nothing.
+func TestWhatIsToldOfSubgroups(t *testing.T) {
+	for name, tc := range map[string]struct{ policies, want string }{
+		"none":                                  {`[]`, ""},
+		"one in words":                          {`"each"`, ""},
+		"of one Pod each, as many as there are": {`[{"name": "a", "labelSelector": {}, "matchLabelKeys": ["part"], "subGroupSize": 1, "minSubGroups": 0}]`, ""},
+		"of a size":                             {`[{"name": "a", "subGroupSize": 2}]`, "does not enforce spec.subGroupPolicy[0].subGroupSize: "},
+		"of a size and a number": {`["a", {"subGroupSize": 2, "minSubGroups": 3}]`,
+			"does not enforce spec.subGroupPolicy[1].subGroupSize, spec.subGroupPolicy[1].minSubGroups: "},
+		"near together each":                             {`[{"networkTopology": {"mode": "soft", "highestTierAllowed": 1}}]`, "does not enforce spec.subGroupPolicy[0].networkTopology: "},
+		"in a domain each, of which all are wide enough": {`[{"networkTopology": {"mode": "hard"}}]`, ""},
+		"many": {`[` + strings.Repeat(`{"subGroupSize": 2},`, 9) + `{}]`, "spec.subGroupPolicy[3].subGroupSize and 5 more fields: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := volcanoGroup(t, `{"minMember": 4, "subGroupPolicy": `+tc.policies+`}`, `{}`)
+			told := ""
+			for _, warning := range got.Warnings {
+				if warning.Reason != ReasonSubGroups {
+					t.Errorf("the reason is %s", warning.Reason)
+				}
+				told += warning.Message
+			}
+			if !strings.Contains(told, tc.want) || (told == "") != (tc.want == "") {
+				t.Errorf("it is told %q, want %q", told, tc.want)
+			}
+			if got.IsHalted() {
+				t.Errorf("it is not placed: %s", got.Spec.Halt.Message)
 			}
 		})
 	}

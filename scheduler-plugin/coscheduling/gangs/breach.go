@@ -35,22 +35,24 @@ func (g *gang) goesWhole() bool {
 // wasBroken says whether the gang would have its minimum if nobody had been preempted. One
 // that would be short of members all the same was not broken by that.
 func (g *gang) wasBroken() bool {
-	if g.group == nil {
-		return false
-	}
+	return g.group != nil && g.lastHeld().HeldBy(g.withPreempted())
+}
+
+// withPreempted counts the members that are placed, and those that are going as they were preempted.
+func (g *gang) withPreempted() podgroup.Tally {
 	before := g.placed.Plus(podgroup.Tally{})
 	for _, m := range g.members {
 		if m.pod.DeletionTimestamp != nil && m.pod.Spec.NodeName != "" && !m.isStranger() && isPreempted(m.pod) {
 			before.Add(g.key.RoleOf(m.pod), 1)
 		}
 	}
-	return g.group.HeldBy(before)
+	return before
 }
 
 // breakUp has all members leave that are left of a gang which has lost one, if too few are.
 // It returns them.
 func (g *gang) breakUp() []*corev1.Pod {
-	if !g.goesWhole() || g.group.HeldBy(g.placed) {
+	if !g.goesWhole() || g.lastHeld().HeldBy(g.placed) {
 		return nil
 	}
 	g.preempted = true
@@ -68,7 +70,11 @@ func (g *gang) breakUp() []*corev1.Pod {
 // without is what is left of a gang's placed members if some Pods go, and whether the gang
 // goes on with that. One that lacks its minimum already does not stop because of them.
 func (g *gang) without(pods []*corev1.Pod) (left podgroup.Tally, goesOn bool) {
-	if !g.goesWhole() || g.lacksMinimum() {
+	if !g.goesWhole() {
+		return podgroup.Tally{}, true
+	}
+	group := g.lastHeld()
+	if !group.HeldBy(g.placed) {
 		return podgroup.Tally{}, true
 	}
 	left = g.placed.Plus(podgroup.Tally{})
@@ -77,7 +83,7 @@ func (g *gang) without(pods []*corev1.Pod) (left podgroup.Tally, goesOn bool) {
 			left.Add(g.key.RoleOf(pod), -1)
 		}
 	}
-	return left, g.group.HeldBy(left)
+	return left, group.HeldBy(left)
 }
 
 // restWithout are the placed members that are left over if some Pods go, those that are about

@@ -41,11 +41,16 @@ type Gangs struct {
 	unserved map[dialect.Dialect]bool
 	// staged is when the stage is over of gangs to which members are coming.
 	staged map[dialect.Key]time.Time
+	// partial are gangs for which less room is kept than is to be, and freed counts what has happened that may
+	// help them.
+	partial map[dialect.Key]bool
+	freed   int
 }
 
 // New makes Gangs that know of none.
 func New(config Config) *Gangs {
-	return &Gangs{config: config, gangs: make(map[dialect.Key]*gang), line: line.New(), unserved: make(map[dialect.Dialect]bool), staged: make(map[dialect.Key]time.Time)}
+	return &Gangs{config: config, gangs: make(map[dialect.Key]*gang), line: line.New(), unserved: make(map[dialect.Dialect]bool), staged: make(map[dialect.Key]time.Time),
+		partial: make(map[dialect.Key]bool)}
 }
 
 // missingPatience is for how long a gang that depends on members that are missing has no turn.

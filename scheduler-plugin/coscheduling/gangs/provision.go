@@ -29,12 +29,14 @@ type provided struct {
 	// members before these.
 	ended time.Time
 	past  provision.Past
-	// started says that the gang has had its minimum, over that no room is kept any more,
-	// passed that it has had room that was held back for a gang that starves.
-	started, over, passed bool
-	// sought is for how much room was sought last, if isSought.
+	// started says that the gang has had its minimum, and over that no room is kept any more.
+	started, over bool
+	// sought is for how much room was sought last, if isSought. Partial says that there was less, and
+	// freed is what Gangs had counted when the turn for it began.
 	sought   provision.Amounts
 	isSought bool
+	partial  bool
+	freed    int
 }
 
 // Kept is what becomes of room that is kept for members to come.
@@ -91,7 +93,7 @@ func (g *gang) provide(now time.Time) {
 	if p.life = p.life.With(seen.times, due.Patience, now); starts {
 		p.life = p.life.After(p.past)
 	}
-	due.Least, due.Started, due.MayPass = p.least, p.started, !p.passed
+	due.Least, due.Started = p.least, p.started
 	due.End, due.Last = p.life.Ends(due.Patience, terms.Longest)
 	p.over = p.over || p.started && !now.Before(due.End)
 	if p.over || p.started && due.Rest().IsZero() {
@@ -191,9 +193,14 @@ func (g *gang) inLine() bool {
 	return g.complete() || g.wantsRoom()
 }
 
-// Sought says for how much room was sought in a gang's turn for members to come, and whether the
-// gang has passed room for it that is held back for a gang that starves.
-func (t *Gangs) Sought(key dialect.Key, uid types.UID, rest provision.Amounts, passed bool) {
+// Sought is what has come of seeking room for members to come.
+type Sought struct {
+	// Rest is for how much room was sought, and Held how much there was.
+	Rest, Held provision.Amounts
+}
+
+// Sought records that room was sought in a gang's turn for members to come.
+func (t *Gangs) Sought(key dialect.Key, uid types.UID, what Sought) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	g := t.gangs[key]
@@ -201,10 +208,18 @@ func (t *Gangs) Sought(key dialect.Key, uid types.UID, rest provision.Amounts, p
 		return
 	}
 	p := &g.provided
-	p.sought, p.isSought = rest, true
-	p.passed = p.passed || passed
-	if g.wantsRoom() || !g.complete() {
-		t.lineUp(g) // members have come or gone meanwhile, or it has had its turn for this
+	p.sought, p.isSought = what.Rest, true
+	p.partial = !what.Rest.WithoutPods().Within(what.Held)
+	if p.partial {
+		t.partial[key] = true
+		if p.freed != t.freed {
+			p.isSought = false // some may have become free meanwhile
+		}
+	} else {
+		delete(t.partial, key)
+	}
+	if !g.complete() || g.wantsRoom() && !p.due.Rest().Equal(what.Rest) {
+		t.lineUp(g) // it has had its turn for this, or members have come or gone meanwhile
 		t.config.Stir()
 	}
 }
@@ -228,6 +243,29 @@ func (t *Gangs) SeekRoom(key dialect.Key) {
 	if g := t.gangs[key]; g != nil {
 		g.provided.isSought = false
 		t.changed(g)
+	}
+}
+
+// free has more room be sought for members to come where there was not enough, as some has become free. One
+// that has members that wait seeks it with their next turn. The caller holds the lock.
+func (t *Gangs) free(by dialect.Key) {
+	t.freed++
+	if g := t.gangs[by]; g != nil {
+		g.provided.freed++ // it has seen that
+	}
+	for key := range t.partial {
+		if key == by {
+			continue
+		}
+		delete(t.partial, key) // until it was sought
+		g := t.gangs[key]
+		if g == nil || g.provided.due == nil {
+			continue
+		}
+		if g.provided.isSought = false; !g.complete() {
+			t.lineUp(g)
+			t.config.Stir()
+		}
 	}
 }
 

@@ -4,6 +4,7 @@
 package gangs
 
 import (
+	"fmt"
 	"strconv"
 	"testing"
 	"time"
@@ -16,6 +17,7 @@ import (
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/provision"
 )
 
@@ -113,20 +115,15 @@ func TestAGangSeeksRoomOnceForEachRest(t *testing.T) {
 		b.SeekRoom(gangName) // somebody has taken of it
 		b.time = b.time.Add(2 * time.Second)
 	}
-	b.Sought(gangName, "uid-of-group-gang", provision.Amounts{"cpu": 1}, true)
+	b.Sought(gangName, "uid-of-group-gang", Sought{Rest: provision.Amounts{"cpu": 1}, Held: provision.Amounts{"cpu": 1}})
 	if !b.isNext(gangName) {
 		t.Error("it has no other turn, though room was sought for less")
-	}
-	if due := b.gangs[gangName].provided.due; due == nil {
-		t.Error("nothing is to be kept")
-	} else if b.add(makePod("exec", inGroup("gang"), cores("2"), onNode("node"))); b.gangs[gangName].provided.due.MayPass {
-		t.Error("it may pass a gang that starves a second time")
 	}
 }
 
 // sought ends a turn in which no member waited.
 func (b *bench) sought(view View, rest provision.Amounts) {
-	b.Sought(view.Key, view.Group.UID, rest, false)
+	b.Sought(view.Key, view.Group.UID, Sought{Rest: rest, Held: rest})
 	b.EndSeek(view.Key, 0)
 }
 
@@ -150,6 +147,48 @@ func TestWhoAsksForAnotherAmountAllTheTimeHasFewTurns(t *testing.T) {
 	}
 }
 
+// TestMoreRoomIsSoughtWhenSomeBecomesFree, if there was not enough, and not when the gang itself gives some up.
+func TestMoreRoomIsSoughtWhenSomeBecomesFree(t *testing.T) {
+	frees := map[string]func(b *bench){
+		"a Pod ends": func(b *bench) {
+			b.Happened(line.PodEnded, func() line.Event { return line.Event{Kind: line.PodEnded} })
+		},
+		"a node comes": func(b *bench) {
+			b.Happened(line.NodeChanged, func() line.Event { return line.Event{Kind: line.NodeChanged} })
+		},
+		"another gives up": func(b *bench) { b.Offer(gangNamed("other")) },
+	}
+	for name, happens := range frees {
+		for _, held := range []int64{11_000, 12_000} {
+			for _, inTurn := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s, %d are held, in its turn: %t", name, held, inTurn), func(t *testing.T) {
+					b := keeping(newBench())
+					b.SetGroup(makeGroup("gang", 1, asking("13")))
+					b.add(makePod("driver", inGroup("gang"), cores("1"), onNode("node")))
+					view := b.turn()
+					b.Offer(gangName)
+					if inTurn {
+						happens(b)
+					}
+					b.Sought(view.Key, view.Group.UID, Sought{Rest: view.Provision.Rest(), Held: provision.Amounts{"cpu": held}})
+					b.EndSeek(view.Key, 0)
+					b.time = b.time.Add(time.Minute)
+					if !inTurn {
+						b.Offer(gangName)
+						if b.isNext(gangName) {
+							t.Fatal("it has a turn, and nothing has become free")
+						}
+						happens(b)
+					}
+					if got, want := b.isNext(gangName), held < 12_000; got != want {
+						t.Errorf("it has a turn: %t, want %t", got, want)
+					}
+				})
+			}
+		}
+	}
+}
+
 // TestAMemberThatComesHasRoomSoughtForTheOthers at once, in the turn in which it is placed, whatever came before.
 func TestAMemberThatComesHasRoomSoughtForTheOthers(t *testing.T) {
 	b := keeping(newBench())
@@ -167,7 +206,8 @@ func TestAMemberThatComesHasRoomSoughtForTheOthers(t *testing.T) {
 	if !b.isNext(gangName) {
 		t.Error("it has no turn, and no room was sought yet for the others")
 	}
-	b.Sought(gangName, view.Group.UID, b.gangs[gangName].provided.due.Rest(), false)
+	rest := b.gangs[gangName].provided.due.Rest()
+	b.Sought(gangName, view.Group.UID, Sought{Rest: rest, Held: rest})
 	if b.isNext(gangName) {
 		t.Error("it has another turn, and room was sought")
 	}

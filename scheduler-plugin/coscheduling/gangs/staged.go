@@ -28,6 +28,8 @@ type staging struct {
 	until time.Time
 	// gathers says that this is still to come.
 	gathers bool
+	// most is how many members were placed at once, since none was.
+	most podgroup.Tally
 }
 
 // isStaged says whether the gang's minimum counts members which only come after others have run.
@@ -48,15 +50,45 @@ func (g *gang) joinStage(m *member, now time.Time) {
 }
 
 // restage finds out what the minimum of a gang is that is staged: as it was while members are coming, and
-// then no more than there are.
+// then no more than there are. Those that were placed and are not any more count on, if they have not
+// succeeded: the gang has lost them.
 func (g *gang) restage(now time.Time) {
 	s := &g.staging
 	s.gathers = g.isStaged() && now.Before(s.until)
-	if !g.isStaged() || s.gathers {
+	if !g.isStaged() {
 		return
 	}
-	there := g.placed.Plus(g.waiting)
-	asked := &s.asked.Spec.Minimum
+	g.countStage(g.withPreempted())
+	if s.gathers {
+		return
+	}
+	group := *s.asked
+	group.Spec.Minimum, group.Spec.Staged = atMost(&s.asked.Spec.Minimum, larger(s.most, g.placed.Plus(g.waiting))), true
+	g.group = &group
+}
+
+// countStage notes that so many members are placed.
+func (g *gang) countStage(placed podgroup.Tally) {
+	if placed.Total == 0 {
+		g.staging.most = podgroup.Tally{}
+		return
+	}
+	g.staging.most = larger(g.staging.most, placed)
+}
+
+// lastHeld is the gang's group with the minimum that it has had last. For a gang in stages that is without those
+// that wait for the next stage: it goes on without them.
+func (g *gang) lastHeld() *dialect.Group {
+	if !g.isStaged() || g.group == nil {
+		return g.group
+	}
+	group := *g.group
+	group.Spec.Minimum = atMost(&g.staging.asked.Spec.Minimum, g.staging.most)
+	return &group
+}
+
+// atMost is a minimum that so many members hold.
+func atMost(asked *podgroup.Minimum, there podgroup.Tally) podgroup.Minimum {
 	least := podgroup.Minimum{Members: min(asked.Members, max(1, there.Total))}
 	for role, n := range asked.Roles {
 		if n = min(n, there.Roles[role]); n > 0 {
@@ -66,9 +98,22 @@ func (g *gang) restage(now time.Time) {
 			least.Roles[role] = n
 		}
 	}
-	group := *s.asked
-	group.Spec.Minimum, group.Spec.Staged = least, true
-	g.group = &group
+	return least
+}
+
+// larger is of each count the larger one.
+func larger(a, b podgroup.Tally) podgroup.Tally {
+	most := a.Plus(podgroup.Tally{})
+	most.Total = max(a.Total, b.Total)
+	for role, n := range b.Roles {
+		if n > most.Roles[role] {
+			if most.Roles == nil {
+				most.Roles = make(map[string]int32, len(b.Roles))
+			}
+			most.Roles[role] = n
+		}
+	}
+	return most
 }
 
 // stage brings gangs up to date whose stage is over, and is when the next one is; zero for none. The caller

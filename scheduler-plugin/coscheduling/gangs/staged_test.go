@@ -4,12 +4,15 @@
 package gangs
 
 import (
+	"slices"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
+
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 )
 
 // staged has a Pod say that its gang is.
@@ -103,4 +106,107 @@ func TestAStageIsNoLargerThanTheMinimum(t *testing.T) {
 	if got := b.gangs[gangName].group; got.Spec.Minimum.Members != 2 || got.ResourceVersion != "8" {
 		t.Errorf("a write of its status makes it %+v", got)
 	}
+}
+
+// stages are three members of a gang that comes in stages, and run.
+func stages(b *bench) []*corev1.Pod {
+	b.SetGroup(makeGroup("gang", 10))
+	running := []*corev1.Pod{makePod("a", inGroup("gang"), staged, onNode("node")), makePod("b", inGroup("gang"), staged, onNode("node")),
+		makePod("c", inGroup("gang"), staged, onNode("node"))}
+	b.add(running...)
+	b.tick(3 * time.Second)
+	return running
+}
+
+// TestAGangInStagesIsPreemptedAsAWhole, as any other is, whether or not members of its next stage wait: single
+// Pods are not taken of a stage that runs.
+func TestAGangInStagesIsPreemptedAsAWhole(t *testing.T) {
+	for name, waits := range map[string]bool{"nobody waits": false, "the next stage waits": true} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench()
+			running := stages(b)
+			if waits {
+				b.add(makePod("d", inGroup("gang"), staged))
+				b.tick(3 * time.Second)
+			}
+			if n := b.Standings()[gangName].Group.Spec.Minimum.Members; n != 3 {
+				t.Errorf("those that run are %d to others, want 3", n)
+			}
+			if cost := (&Guard{Of: b.Gangs}).Cost(running[0]); cost != 3 {
+				t.Errorf("%d go with one of them, want 3", cost)
+			}
+			b.SetLeaving(running[:1], true)
+			slices.Sort(b.dissolved)
+			if want := []string{"b", "c"}; !slices.Equal(b.dissolved, want) {
+				t.Errorf("%v are evicted with it, want %v", b.dissolved, want)
+			}
+		})
+	}
+}
+
+// TestAGangInStagesOfWhichAMemberIsTakenBeforeItIsBoundGoesAsAWhole, too.
+func TestAGangInStagesOfWhichAMemberIsTakenBeforeItIsBoundGoesAsAWhole(t *testing.T) {
+	b := newBench()
+	b.SetGroup(makeGroup("gang", 10))
+	members := []*corev1.Pod{makePod("a", inGroup("gang"), staged), makePod("b", inGroup("gang"), staged)}
+	b.add(members...)
+	b.tick(3 * time.Second)
+	b.assumeAll(gangName, map[types.UID]string{members[0].UID: "node", members[1].UID: "node"})
+	(&Guard{Of: b.Gangs}).Take(members[0])
+	b.Unassume(FailedBinding{Pod: members[0]})
+	if want := []string{"b"}; !slices.Equal(b.dissolved, want) {
+		t.Errorf("%v are evicted with it, want %v", b.dissolved, want)
+	}
+}
+
+// TestASchedulerThatBeginsDissolvesAStageThatPreemptionHasBroken: the one before it has not come to it.
+func TestASchedulerThatBeginsDissolvesAStageThatPreemptionHasBroken(t *testing.T) {
+	b := newBlindBench()
+	b.time = b.time.Add(time.Hour)
+	b.SetGroup(makeGroup("gang", 10))
+	b.add(makePod("a", inGroup("gang"), staged, onNode("node")), preempted(makePod("b", inGroup("gang"), staged, onNode("node"))))
+	b.SetSynced()
+	if want := []string{"a"}; !slices.Equal(b.dissolved, want) {
+		t.Errorf("%v are evicted, want %v", b.dissolved, want)
+	}
+}
+
+// TestAStageThatLosesAMemberWaitsForAnother: who is left is not enough. One that has succeeded is not lost when its
+// Pod is deleted, and after all are gone a stage begins anew.
+func TestAStageThatLosesAMemberWaitsForAnother(t *testing.T) {
+	b := newBench()
+	running := stages(b)
+	minimum := func() int32 { return b.gangs[gangName].group.Spec.Minimum.Members }
+	b.DeletePod(running[0])
+	if got := minimum(); got != 3 {
+		t.Errorf("without one of them %d are placed together, want 3", got)
+	}
+	b.add(makePod("b", inGroup("gang"), staged, onNode("node"), inPhase(corev1.PodSucceeded)))
+	b.DeletePod(running[1])
+	if got := minimum(); got != 2 {
+		t.Errorf("without one that has succeeded %d are placed together, want 2", got)
+	}
+	b.DeletePod(running[2])
+	b.add(makePod("d", inGroup("gang"), staged))
+	if !b.tick(3 * time.Second) {
+		t.Error("a stage of one has no turn when all others are gone")
+	}
+}
+
+// TestAPodGroupThatIsMadeAnewIsNotInStages because Pods of the one before it said so.
+func TestAPodGroupThatIsMadeAnewIsNotInStages(t *testing.T) {
+	b := newBench()
+	for _, pod := range stages(b) {
+		b.DeletePod(pod)
+	}
+	b.SetGroup(remade(makeGroup("gang", 10)))
+	b.add(makePod("d", inGroup("gang")))
+	if b.tick(time.Hour) {
+		t.Error("it has its turn with one of ten")
+	}
+}
+
+func remade(group *schedulingv1alpha1.PodGroup) *schedulingv1alpha1.PodGroup {
+	group.UID = "uid-of-another"
+	return group
 }

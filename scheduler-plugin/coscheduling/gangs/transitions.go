@@ -75,6 +75,10 @@ func (g *gang) inheritNothing() {
 	g.record, g.rivalry = news.Record{}, rivalry{}
 	g.kept, g.preempted = "", false
 	g.provided = provided{}
+	g.staging = staging{asked: g.staging.asked}
+	for _, m := range g.members {
+		g.joinStage(m, m.seen)
+	}
 	g.bindings.forget()
 	g.failedMembers, g.deletedMembers = 0, 0
 }
@@ -133,6 +137,9 @@ func (g *gang) drop(m *member, now time.Time) (isNews, wasPlaced bool) {
 	g.unhear(m, now)
 	if m.isStranger() {
 		return false, false
+	}
+	if g.staging.most.Total > 0 && m.pod.Status.Phase == corev1.PodSucceeded {
+		g.staging.most.Add(g.key.RoleOf(m.pod), -1) // nobody makes it anew
 	}
 	if m.pod.Spec.NodeName != "" && m.pod.Status.Phase != corev1.PodFailed {
 		g.deletedMembers++

@@ -38,6 +38,7 @@ func (t *Gangs) Begin(priority int32, dueAt time.Time) (View, bool) {
 	if !g.provided.started {
 		g.provide(t.config.Now()) // for how long room is kept may depend on when the gang starts
 	}
+	g.provided.freed = t.freed
 	view := viewOf(g)
 	view.Failures = t.line.Failures(g.key)
 	t.line.Begin(g.key, g.waitsSince(t.config.Now()), t.config.Now())
@@ -58,6 +59,9 @@ func (t *Gangs) Assume(view *View, nodes map[types.UID]string) bool {
 	g.provide(t.config.Now())
 	// Of the rest the turn tells in a moment, unless it is gone.
 	rest := len(nodes) < len(view.Waiting) && g.complete()
+	if g.isStaged() {
+		g.countStage(g.placed)
+	}
 	t.line.Came(g.key, t.config.Now())
 	t.line.Placed(g.key, rest, t.config.Now())
 	if !rest {
@@ -134,7 +138,7 @@ func (t *Gangs) SetLeaving(pods []*corev1.Pod, leaving bool) {
 			continue
 		}
 		if _, known := whole[g]; !known {
-			whole[g] = g.group != nil && g.group.HeldBy(g.placed)
+			whole[g] = g.group != nil && g.lastHeld().HeldBy(g.placed)
 		}
 		g.setLeaving(m, leaving)
 		t.changed(g)
@@ -168,6 +172,9 @@ func (t *Gangs) Wake(key dialect.Key) {
 func (t *Gangs) Happened(kind line.EventKind, event func() line.Event) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if kind == line.PodEnded || kind == line.NodeChanged {
+		t.free(dialect.Key{})
+	}
 	if !t.line.Listens(kind) {
 		return
 	}
@@ -179,6 +186,7 @@ func (t *Gangs) Happened(kind line.EventKind, event func() line.Event) {
 func (t *Gangs) Offer(by dialect.Key) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.free(by)
 	t.line.Happened(line.Event{Kind: line.Anything, By: by}, t.config.Now())
 	t.config.Stir()
 }

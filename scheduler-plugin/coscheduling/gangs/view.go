@@ -35,6 +35,8 @@ type View struct {
 	Failures int
 	// Provision is what room is to be kept for members that are still to come, nil for none.
 	Provision *provision.Due
+	// SeeksRoom says that it is not known yet how much room there is for these now.
+	SeeksRoom bool
 }
 
 // Broken says whether members are placed, but too few. A gang that comes in stages lacks members because
@@ -57,7 +59,7 @@ type Standing struct {
 
 // viewOf is a gang as a turn sees it that begins now.
 func viewOf(g *gang) View {
-	v := View{Key: g.key, Rank: g.rank(), Group: g.group, Placed: g.placed.Plus(podgroup.Tally{}), Provision: g.provided.due}
+	v := View{Key: g.key, Rank: g.rank(), Group: g.group, Placed: g.placed.Plus(podgroup.Tally{}), Provision: g.provided.due, SeeksRoom: g.wantsRoom()}
 	complete := g.complete()
 	for _, m := range g.members {
 		switch g.state(m) {

@@ -30,9 +30,12 @@ type Outcome struct {
 	// Claim is what room the gang is to have kept from now on: the one it had, another one,
 	// or nil for none.
 	Claim room.Claim
-	// Rest is for how much room was sought for members that are still to come, if SoughtRest.
+	// Rest is for how much room was sought for members that are still to come, if SoughtRest. If not,
+	// it is not known how much there is, and Claim is what is left of the one that the gang had. RestErr
+	// is why that is so, nil if nobody has asked or the turn took too long.
 	Rest       provision.Amounts
 	SoughtRest bool
+	RestErr    error
 	// Again is when to plan the gang again even if nothing happens; zero for never.
 	Again time.Time
 	// Helpless is for how long the gang gives up its right to be helped, because no room
@@ -65,7 +68,10 @@ type Shortfall struct {
 func Unsought(gang *Gang, own room.Claim, why Shortfall) Outcome {
 	out := refused(gang, own, why)
 	if gang.Starving {
-		out.Claim, out.Helpless = nil, gang.StarvationAfter
+		out.Helpless = gang.StarvationAfter
+		if _, provides := own.(*room.Provision); !provides {
+			out.Claim = nil
+		}
 	}
 	return out
 }

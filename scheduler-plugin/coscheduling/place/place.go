@@ -15,7 +15,6 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/lockstep-k8s/lockstep/podgroup"
-	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/provision"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
 )
 
@@ -58,9 +57,9 @@ func Place(ctx context.Context, gang Gang, cluster Cluster) (Outcome, error) {
 	case err != nil:
 		return Outcome{}, err
 	case why == nil:
-		return settle(ctx, &gang, &cluster, placed)
+		return settle(ctx, &gang, &cluster, placed), nil
 	case why.Needed == 0:
-		return unsoughtAbove(ctx, &gang, &cluster, *why)
+		return unsoughtAbove(ctx, &gang, &cluster, *why), nil
 	}
 	if len(first.gang.virtual) > 0 {
 		first.explainRest(why)
@@ -89,34 +88,25 @@ func Place(ctx context.Context, gang Gang, cluster Cluster) (Outcome, error) {
 
 // settle is the outcome for a gang that has its place, which is in the snapshot, with room for its
 // members that are still to come. The snapshot is as before then.
-func settle(ctx context.Context, gang *Gang, cluster *Cluster, placed *verification) (out Outcome, err error) {
-	var claim room.Claim
-	var rest provision.Amounts
+func settle(ctx context.Context, gang *Gang, cluster *Cluster, placed *verification) Outcome {
+	var kept provided
 	if gang.Provision != nil {
-		if claim, rest, err = gang.provide(ctx, cluster, placed); err != nil {
-			placed.undo(ctx)
-			return Outcome{}, err
-		}
+		kept = gang.provide(ctx, cluster, placed)
 	}
 	placed.leaveSnapshot(ctx)
 	placed.dropVirtual()
-	out = placedOutcome(gang, placed)
-	out.Claim, out.Rest, out.SoughtRest = claim, rest, gang.Provision != nil
-	return out, nil
+	out := placedOutcome(gang, placed)
+	kept.tell(&out)
+	return out
 }
 
 // unsoughtAbove is the outcome for a gang that has its minimum and no place for more.
-func unsoughtAbove(ctx context.Context, gang *Gang, cluster *Cluster, why Shortfall) (Outcome, error) {
+func unsoughtAbove(ctx context.Context, gang *Gang, cluster *Cluster, why Shortfall) Outcome {
 	out := Unsought(gang, cluster.Own, why)
-	if due := gang.Provision; due == nil || !due.Started {
-		return out, nil
+	if due := gang.Provision; due != nil && due.Started {
+		gang.provideOn(ctx, cluster).tell(&out)
 	}
-	claim, rest, err := gang.provideOn(ctx, cluster)
-	if err != nil {
-		return Outcome{}, err
-	}
-	out.Claim, out.Rest, out.SoughtRest = claim, rest, true
-	return out, nil
+	return out
 }
 
 // admit leaves out the members that a PreEnqueue plugin keeps from being scheduled: the

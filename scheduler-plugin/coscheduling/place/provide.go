@@ -10,6 +10,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -204,10 +205,26 @@ func uids(pods []*corev1.Pod) sets.Set[types.UID] {
 	return all
 }
 
+// provided is what has come of seeking room for members to come.
+type provided struct {
+	// claim is what the gang is to have from now on, nil for none.
+	claim room.Claim
+	// rest is for how much room was sought, if it was. If not, the claim is what is left of the one that the
+	// gang had, and err is why; nil if the turn took too long.
+	rest   provision.Amounts
+	sought bool
+	err    error
+}
+
+// tell puts it into an outcome.
+func (p provided) tell(out *Outcome) {
+	out.Claim, out.Rest, out.SoughtRest, out.RestErr = p.claim, p.rest, p.sought, p.err
+}
+
 // provide is the claim that a gang has from when its members are placed, which are in the snapshot:
 // as many virtual members for the rest as have room. It is nil if there is none, or none is to be
-// kept. Rest is for how much room was sought.
-func (g *Gang) provide(ctx context.Context, cluster *Cluster, placed *verification) (claim room.Claim, rest provision.Amounts, err error) {
+// kept.
+func (g *Gang) provide(ctx context.Context, cluster *Cluster, placed *verification) provided {
 	takes, real := make(provision.Amounts), 0
 	var assumed []*framework.PodInfo
 	var nodes []string
@@ -220,9 +237,13 @@ func (g *Gang) provide(ctx context.Context, cluster *Cluster, placed *verificati
 		real++
 		nodes = append(nodes, p.Node)
 	}
-	rest = g.Provision.RestWith(takes)
+	rest := g.Provision.RestWith(takes)
 	if !g.provides(cluster) {
-		return nil, rest, nil
+		return provided{rest: rest, sought: true}
+	}
+	end := g.Provision.End
+	if real > 0 {
+		end = g.Provision.EndWith(cluster.Now())
 	}
 	if len(assumed) == 0 && !rest.IsZero() {
 		virtual := *g
@@ -231,30 +252,37 @@ func (g *Gang) provide(ctx context.Context, cluster *Cluster, placed *verificati
 		virtual.Waiting, virtual.ClassKeys = g.virtualMembers(real, takes)
 		virtual.virtual = uids(virtual.Waiting)
 		virtual.keepWithin(cluster)
+		var err error
 		if assumed, err = virtual.places(ctx, cluster); err != nil {
-			return nil, nil, err
+			if errors.Is(err, errOverdue) {
+				err = nil // the members have their place all the same
+			}
+			return provided{claim: leftOf(cluster, rest, end), err: err}
 		}
 	}
 	if len(assumed) == 0 {
-		return nil, rest, nil
+		return provided{rest: rest, sought: true}
 	}
-	end := g.Provision.End
-	if real > 0 {
-		end = g.Provision.EndWith(cluster.Now())
+	return provided{claim: room.NewProvision(room.Gang{Rank: g.Rank, UID: g.Group.UID}, assumed, end), rest: rest, sought: true}
+}
+
+// leftOf is what is left of the claim that the gang has, nil for none, when no more is to be kept than a rest.
+func leftOf(cluster *Cluster, rest provision.Amounts, end time.Time) room.Claim {
+	if own, ok := cluster.Own.(*room.Provision); ok {
+		if left := own.Within(rest, cluster.Snapshot, end); left != nil {
+			return left
+		}
 	}
-	return room.NewProvision(room.Gang{Rank: g.Rank, UID: g.Group.UID}, assumed, end), rest, nil
+	return nil
 }
 
 // places are the places that members of the gang have in the snapshot as it is, as far as there are
-// any. The snapshot is as before then.
+// any. The snapshot is as before then. On an error, and if that takes too long, nobody knows them.
 func (g *Gang) places(ctx context.Context, cluster *Cluster) ([]*framework.PodInfo, error) {
 	if len(g.Waiting) == 0 {
 		return nil, nil
 	}
 	placed, _, err := newAttempt(g, cluster, make(rejections)).plan(ctx)
-	if errors.Is(err, errOverdue) {
-		return nil, nil // the members have their place all the same
-	}
 	if err != nil || placed == nil {
 		return nil, err
 	}
@@ -265,25 +293,28 @@ func (g *Gang) places(ctx context.Context, cluster *Cluster) ([]*framework.PodIn
 
 // provideOn is provide when no member has found a place. The claim that the gang has stays as it is if
 // it is for as much, and its room is there.
-func (g *Gang) provideOn(ctx context.Context, cluster *Cluster) (claim room.Claim, rest provision.Amounts, err error) {
-	rest = g.Provision.Rest()
+func (g *Gang) provideOn(ctx context.Context, cluster *Cluster) provided {
+	rest := g.Provision.Rest()
 	own, ok := cluster.Own.(*room.Provision)
 	if ok && g.provides(cluster) && own.Held().Equal(rest.WithoutPods()) && own.Stands(cluster.Snapshot) {
-		return own, rest, nil
+		return provided{claim: own, rest: rest, sought: true}
 	}
 	return g.provide(ctx, cluster, &verification{gang: g})
 }
 
-// Provide seeks room for the members of a gang that are still to come, when none waits. The claim is
-// what the gang is to have from now on, nil for none, and rest is for how much room was sought.
-func Provide(ctx context.Context, gang Gang, cluster Cluster) (claim room.Claim, rest provision.Amounts, err error) {
+// Provide seeks room for the members of a gang that are still to come, when no place is sought for members
+// that wait. Of the outcome only Claim, Rest, SoughtRest and RestErr are set.
+func Provide(ctx context.Context, gang Gang, cluster Cluster) Outcome {
+	out := Outcome{Claim: cluster.Own}
 	ahead, err := respect(cluster.Ahead, cluster.Snapshot)
 	defer ahead.leave(ctx)
 	if err != nil {
-		return nil, nil, err
+		out.RestErr = err
+		return out
 	}
 	cluster.Nominated = gang.notOutranked(cluster.Nominated)
-	return gang.provideOn(ctx, &cluster)
+	gang.provideOn(ctx, &cluster).tell(&out)
+	return out
 }
 
 // maxProviding is for how many groups of a namespace room is kept at most at the same time: all others

@@ -53,8 +53,6 @@ type Due struct {
 	// placed, unless members before it had room kept that have gone.
 	Patience  time.Duration
 	End, Last time.Time
-	// MayPass says that the gang may have room once that is held back for one that starves.
-	MayPass bool
 }
 
 // EndWith is until when room is kept at most if a member comes now.

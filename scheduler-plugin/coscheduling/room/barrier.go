@@ -51,6 +51,9 @@ func (b *Barrier) MovedTo(gang Gang, members []*framework.PodInfo, awaited []fwk
 	return moved
 }
 
+// Since is since when the gang has a barrier, wherever it was.
+func (b *Barrier) Since() time.Time { return b.begun }
+
 // Patience is how long the barrier may be without growing.
 func (b *Barrier) Patience() time.Duration {
 	return b.end.Sub(b.grown) / barrierPatience

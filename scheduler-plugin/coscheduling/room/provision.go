@@ -53,6 +53,30 @@ func (p *Provision) Stands(nodes Nodes) bool {
 	return true
 }
 
+// Within is what is left of the room if no more than so much is to be kept, until a time, where it is still
+// there; nil if that is nothing.
+func (p *Provision) Within(most provision.Amounts, nodes Nodes, end time.Time) *Provision {
+	var left []*framework.PodInfo
+	byNode := make(map[string]Usage)
+	for _, member := range p.members {
+		takes, name := provision.OfPod(member.Pod).WithoutPods(), member.Pod.Spec.NodeName
+		node, err := nodes.Get(name)
+		if err != nil || node.Node().Spec.Unschedulable || !takes.Within(most) {
+			continue
+		}
+		var with Usage
+		with.add(byNode[name])
+		with.add(UsageOf(member))
+		if with.IsFreeOn(node) {
+			left, byNode[name], most = append(left, member), with, most.Less(takes)
+		}
+	}
+	if len(left) == 0 {
+		return nil
+	}
+	return NewProvision(p.gang, left, end)
+}
+
 // NodeFor is no node: none of the members exists.
 func (p *Provision) NodeFor(types.UID) string { return "" }
 

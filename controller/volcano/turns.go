@@ -1,0 +1,58 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package volcano
+
+import (
+	"slices"
+	"time"
+
+	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
+)
+
+// KnownPhase is the phase of a Job as a word to count it by: others may have written another one.
+// The status may be nil.
+func KnownPhase(status *batchv1alpha1.JobStatus) string {
+	if status == nil {
+		return "New"
+	}
+	switch phase := status.State.Phase; phase {
+	case "":
+		return "New"
+	case batchv1alpha1.JobPending, batchv1alpha1.JobRunning, batchv1alpha1.JobRestarting, batchv1alpha1.JobAborting,
+		batchv1alpha1.JobAborted, batchv1alpha1.JobTerminating, batchv1alpha1.JobTerminated, batchv1alpha1.JobCompleting,
+		batchv1alpha1.JobCompleted, batchv1alpha1.JobFailed:
+		return string(phase)
+	default:
+		return "Other"
+	}
+}
+
+// Turns are what has happened to a Job between two statuses that were persisted one after the
+// other. Before may be nil.
+func Turns(created time.Time, before, after *batchv1alpha1.JobStatus) []plan.Turn {
+	if before == nil {
+		before = &batchv1alpha1.JobStatus{}
+	}
+	var turns []plan.Turn
+	for range min(max(0, after.RetryCount-before.RetryCount), 1) {
+		turns = append(turns, plan.Turn{Kind: plan.Retried, Reason: "Restart"})
+	}
+	was, is := KnownPhase(before), KnownPhase(after)
+	if was == is {
+		return turns
+	}
+	ran := func(c batchv1alpha1.JobCondition) bool { return c.Status == batchv1alpha1.JobRunning }
+	switch after.State.Phase {
+	case batchv1alpha1.JobRunning:
+		if !slices.ContainsFunc(before.Conditions, ran) {
+			turns = append(turns, plan.Turn{Kind: plan.Ran, Took: max(0, after.State.LastTransitionTime.Sub(created))})
+		}
+	case batchv1alpha1.JobCompleted:
+		turns = append(turns, plan.Turn{Kind: plan.Completed, Type: "Succeeded"})
+	case batchv1alpha1.JobFailed, batchv1alpha1.JobAborted, batchv1alpha1.JobTerminated:
+		turns = append(turns, plan.Turn{Kind: plan.Completed, Type: is})
+	}
+	return turns
+}

@@ -1,0 +1,324 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	psaapi "k8s.io/pod-security-admission/api"
+	psapolicy "k8s.io/pod-security-admission/policy"
+
+	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
+)
+
+const root = "../../manifests"
+
+// overlays are all folders of manifests/overlays.
+func overlays(t *testing.T) []string {
+	t.Helper()
+	found, err := filepath.Glob(root + "/overlays/*")
+	if err != nil || len(found) == 0 {
+		t.Fatalf("no overlays: %v", err)
+	}
+	return found
+}
+
+// objectsOf are the objects of a kustomization. A field that the type of an object does not have,
+// or has twice, fails the test.
+func objectsOf(t *testing.T, folder string) []runtime.Object {
+	t.Helper()
+	rendered, err := render(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	decoder := serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer()
+	var objects []runtime.Object
+	for document := range strings.SplitSeq(string(rendered), "\n---\n") {
+		object, _, err := decoder.Decode([]byte(document), nil, nil)
+		if err != nil {
+			t.Fatalf("%s: %v\n%s", folder, err, document[:min(len(document), 400)])
+		}
+		objects = append(objects, object)
+	}
+	return objects
+}
+
+// of are the objects of one type.
+func of[T runtime.Object](objects []runtime.Object) []T {
+	var found []T
+	for _, object := range objects {
+		if o, ok := object.(T); ok {
+			found = append(found, o)
+		}
+	}
+	return found
+}
+
+func names[T metav1.Object](objects []T) []string {
+	var names []string
+	for _, object := range objects {
+		names = append(names, object.GetName())
+	}
+	slices.Sort(names)
+	return names
+}
+
+func TestEveryFolderOfTheManifestsRenders(t *testing.T) {
+	err := filepath.WalkDir(root, func(path string, entry os.DirEntry, err error) error {
+		if err == nil && entry.Name() == "kustomization.yaml" {
+			folder := filepath.Dir(path)
+			t.Run(strings.TrimPrefix(folder, root), func(t *testing.T) { objectsOf(t, folder) })
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestOverlaysHaveWhatTheyPromise(t *testing.T) {
+	both := []string{"lockstep-controller", "lockstep-scheduler"}
+	kinds := []string{"frameworks.frameworkcontroller.microsoft.com", "podgroups.scheduling.lockstep.dev"}
+	dialects := []string{"lockstep-scheduler", "lockstep-scheduler-native", "lockstep-scheduler-rules", "lockstep-scheduler-scheduler-plugins", "lockstep-scheduler-volcano"}
+	users := []string{"lockstep-edit", "lockstep-metrics-reader", "lockstep-view"}
+	for folder, want := range map[string]struct{ deployments, crds, roles []string }{
+		"":                              {both, kinds, slices.Concat(both, users)},
+		"/overlays/secondary-scheduler": {both, kinds, slices.Concat(both, users)},
+		"/overlays/scheduler-alone":     {both[1:], kinds[1:], slices.Concat(dialects, users)},
+		"/overlays/front-ends": {both, kinds, slices.Concat(users, dialects, []string{"lockstep-controller",
+			"lockstep-controller-kubeflow-jobs", "lockstep-controller-kueue", "lockstep-controller-volcano-jobs",
+			"lockstep-kubeflow-jobs-edit", "lockstep-kubeflow-jobs-view", "lockstep-volcano-jobs-edit", "lockstep-volcano-jobs-view"})},
+	} {
+		t.Run(folder, func(t *testing.T) {
+			objects := objectsOf(t, root+folder)
+			if diff := cmp.Diff(want.deployments, names(of[*appsv1.Deployment](objects))); diff != "" {
+				t.Errorf("Deployments (-want,+got):\n%s", diff)
+			}
+			if diff := cmp.Diff(want.crds, names(of[*apiextensionsv1.CustomResourceDefinition](objects))); diff != "" {
+				t.Errorf("CustomResourceDefinitions (-want,+got):\n%s", diff)
+			}
+			slices.Sort(want.roles)
+			if diff := cmp.Diff(want.roles, names(of[*rbacv1.ClusterRole](objects))); diff != "" {
+				t.Errorf("ClusterRoles (-want,+got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestPodsOfLockstepWithstand holds what the Pods of each overlay need to run for long: none of it
+// shows when it is missing until a node is drained, or is short of memory.
+func TestPodsOfLockstepWithstand(t *testing.T) {
+	for _, folder := range overlays(t) {
+		objects := objectsOf(t, folder)
+		budgets := of[*policyv1.PodDisruptionBudget](objects)
+		for _, d := range of[*appsv1.Deployment](objects) {
+			t.Run(filepath.Base(folder)+"/"+d.Name, func(t *testing.T) {
+				pod := d.Spec.Template.Spec
+				if pod.PriorityClassName != "system-cluster-critical" {
+					t.Errorf("its class of priority is %q", pod.PriorityClassName)
+				}
+				if got := count(budgets, func(b *policyv1.PodDisruptionBudget) bool {
+					return selects(t, b.Spec.Selector, d.Spec.Template.Labels)
+				}); got != 1 {
+					t.Errorf("%d PodDisruptionBudgets select its Pods, want one", got)
+				}
+				for _, topology := range []string{corev1.LabelHostname, corev1.LabelTopologyZone} {
+					if got := count(pod.TopologySpreadConstraints, func(c corev1.TopologySpreadConstraint) bool {
+						return c.TopologyKey == topology && selects(t, c.LabelSelector, d.Spec.Template.Labels)
+					}); got != 1 {
+						t.Errorf("%d constraints spread its Pods over %s, want one", got, topology)
+					}
+				}
+				taint := corev1.Taint{Key: "node-role.kubernetes.io/control-plane", Effect: corev1.TaintEffectNoSchedule}
+				if !slices.ContainsFunc(pod.Tolerations, func(toleration corev1.Toleration) bool {
+					return toleration.Key == taint.Key && toleration.Effect == taint.Effect && toleration.Operator == corev1.TolerationOpExists
+				}) {
+					t.Error("it does not tolerate the control plane")
+				}
+				for _, c := range pod.Containers {
+					limited := slices.ContainsFunc(c.Env, func(env corev1.EnvVar) bool {
+						return env.Name == "GOMEMLIMIT" && env.ValueFrom != nil && env.ValueFrom.ResourceFieldRef != nil &&
+							env.ValueFrom.ResourceFieldRef.Resource == "limits.memory"
+					})
+					if !limited || c.Resources.Limits.Memory().IsZero() {
+						t.Errorf("container %s does not know its limit of memory", c.Name)
+					}
+				}
+			})
+		}
+	}
+}
+
+// TestPodsOfLockstepAreRestricted evaluates the Pods as Pod Security admission does.
+func TestPodsOfLockstepAreRestricted(t *testing.T) {
+	evaluator, err := psapolicy.NewEvaluator(psapolicy.DefaultChecks(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, folder := range overlays(t) {
+		objects := objectsOf(t, folder)
+		for _, ns := range of[*corev1.Namespace](objects) {
+			if got := ns.Labels[psaapi.EnforceLevelLabel]; got != string(psaapi.LevelRestricted) {
+				t.Errorf("%s: the namespace enforces %q, want restricted", folder, got)
+			}
+		}
+		for _, d := range of[*appsv1.Deployment](objects) {
+			level := psaapi.LevelVersion{Level: psaapi.LevelRestricted, Version: psaapi.LatestVersion()}
+			for _, result := range evaluator.EvaluatePod(level, &d.Spec.Template.ObjectMeta, &d.Spec.Template.Spec) {
+				if !result.Allowed {
+					t.Errorf("%s: %s: %s: %s", folder, d.Name, result.ForbiddenReason, result.ForbiddenDetail)
+				}
+			}
+		}
+	}
+}
+
+// TestNobodyReachesLockstepUnasked: nothing is allowed but what a policy names, and each Deployment
+// may call the API server.
+func TestNobodyReachesLockstepUnasked(t *testing.T) {
+	for _, folder := range overlays(t) {
+		objects := objectsOf(t, folder)
+		policies := of[*networkingv1.NetworkPolicy](objects)
+		if got := count(policies, func(p *networkingv1.NetworkPolicy) bool {
+			return reflect.DeepEqual(p.Spec.PodSelector, metav1.LabelSelector{}) && len(p.Spec.PolicyTypes) == 2 && len(p.Spec.Egress) == 0 && len(p.Spec.Ingress) == 0
+		}); got != 1 {
+			t.Errorf("%s: %d policies deny everything by default, want one", folder, got)
+		}
+		for _, d := range of[*appsv1.Deployment](objects) {
+			var out, in []string
+			for _, p := range policies {
+				if !selects(t, &p.Spec.PodSelector, d.Spec.Template.Labels) {
+					continue
+				}
+				for _, rule := range p.Spec.Egress {
+					for _, port := range rule.Ports {
+						out = append(out, port.Port.String())
+					}
+				}
+				for _, rule := range p.Spec.Ingress {
+					if len(rule.From) == 0 {
+						t.Errorf("%s: %s lets everybody in", folder, p.Name)
+					}
+					for _, port := range rule.Ports {
+						in = append(in, port.Port.String())
+					}
+				}
+			}
+			if diff := cmp.Diff([]string{"443", "6443"}, out); diff != "" {
+				t.Errorf("%s: ports that %s may call (-want,+got):\n%s", folder, d.Name, diff)
+			}
+			for _, port := range in {
+				if !slices.ContainsFunc(d.Spec.Template.Spec.Containers[0].Ports, func(p corev1.ContainerPort) bool { return fmt.Sprint(p.ContainerPort) == port || p.Name == port }) {
+					t.Errorf("%s: %s may be called at port %s, where it does not listen", folder, d.Name, port)
+				}
+			}
+		}
+	}
+}
+
+// TestPodsAreReplacedWhenTheirConfigurationChanges: the name of the ConfigMap that a Deployment
+// mounts is one of those that are rendered, and has a hash of its content.
+func TestPodsAreReplacedWhenTheirConfigurationChanges(t *testing.T) {
+	mounted := map[string]string{}
+	for _, folder := range overlays(t) {
+		objects := objectsOf(t, folder)
+		configs := names(of[*corev1.ConfigMap](objects))
+		for _, d := range of[*appsv1.Deployment](objects) {
+			for _, volume := range d.Spec.Template.Spec.Volumes {
+				if volume.ConfigMap == nil {
+					continue
+				}
+				name := volume.ConfigMap.Name
+				if !slices.Contains(configs, name) || !strings.HasPrefix(name, d.Name+"-config-") {
+					t.Errorf("%s: %s mounts the ConfigMap %s; rendered are %v", folder, d.Name, name, configs)
+				}
+				mounted[filepath.Base(folder)+"/"+d.Name] = name
+			}
+		}
+	}
+	if plain, other := mounted["secondary-scheduler/lockstep-controller"], mounted["front-ends/lockstep-controller"]; plain == other {
+		t.Errorf("two configurations have one name, %s", plain)
+	}
+}
+
+// TestRolesNameTheLeases: replicas that may not read their Lease never lead, and nothing else of
+// them looks wrong.
+func TestRolesNameTheLeases(t *testing.T) {
+	for _, folder := range overlays(t) {
+		for _, role := range of[*rbacv1.Role](objectsOf(t, folder)) {
+			if !slices.ContainsFunc(role.Rules, func(rule rbacv1.PolicyRule) bool {
+				return slices.Contains(rule.Resources, "leases") && slices.Equal(rule.ResourceNames, []string{role.Name}) && slices.Contains(rule.Verbs, "update")
+			}) {
+				t.Errorf("%s: the Role %s does not allow updates of the Lease %s: %v", folder, role.Name, role.Name, role.Rules)
+			}
+		}
+	}
+}
+
+func TestConfigurationsOfTheControllerAreValid(t *testing.T) {
+	for _, folder := range overlays(t) {
+		for _, object := range of[*corev1.ConfigMap](objectsOf(t, folder)) {
+			if !strings.HasPrefix(object.Name, "lockstep-controller") {
+				continue
+			}
+			config, err := configv1alpha1.Decode([]byte(object.Data["config.yaml"]))
+			if err != nil {
+				t.Errorf("%s: %v", folder, err)
+				continue
+			}
+			configv1alpha1.SetDefaults(config)
+			configv1alpha1.SetConnectionDefaults(config, func(string) string { return "" }, func(string) bool { return false })
+			if err := configv1alpha1.Validate(config).ToAggregate(); err != nil {
+				t.Errorf("%s: %v", folder, err)
+			}
+			if *config.VolcanoJobs.Enabled != (filepath.Base(folder) == "front-ends") {
+				t.Errorf("%s: Volcano Jobs are on: %v", folder, *config.VolcanoJobs.Enabled)
+			}
+		}
+	}
+}
+
+func count[T any](all []T, fits func(T) bool) int {
+	n := 0
+	for _, one := range all {
+		if fits(one) {
+			n++
+		}
+	}
+	return n
+}
+
+// selects says whether a selector selects labels. One that selects all is none.
+func selects(t *testing.T, selector *metav1.LabelSelector, of map[string]string) bool {
+	t.Helper()
+	s, err := metav1.LabelSelectorAsSelector(selector)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return !s.Empty() && s.Matches(labels.Set(of))
+}

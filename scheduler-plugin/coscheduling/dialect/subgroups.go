@@ -1,0 +1,60 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dialect
+
+import (
+	"fmt"
+	"strings"
+)
+
+// A group of Volcano's may have policies of subgroups: Pods with the same values of some labels are one, and each
+// has a size, a number and a place of its own to ask for. The scheduler places the group by its minMember, and as
+// near together as the whole of it asks for. What a policy asks for beside that is told by the name of its
+// field; what would have Pods run where they must not is in the way of the group.
+
+// ReasonSubGroups is the reason of the event on a group with a subGroupPolicy that asks for something.
+const ReasonSubGroups = "SubGroupPolicyIgnored"
+
+// maxFields bounds how many fields a message names.
+const maxFields = 4
+
+// subgroupsOf are what is to be told of the policies of subgroups of a group, and the obstacle if one asks
+// for a domain for each subgroup.
+func subgroupsOf(object map[string]any) (warnings []Warning, obstacle string) {
+	var ignored []string
+	for i, entry := range listIn(object, "spec", "subGroupPolicy") {
+		policy, ok := entry.(map[string]any)
+		if !ok {
+			continue
+		}
+		field := func(name string) string { return fmt.Sprintf("spec.subGroupPolicy[%d].%s", i, name) }
+		// One of size 1 is a Pod.
+		if number(policy["subGroupSize"]) > 1 {
+			ignored = append(ignored, field("subGroupSize"))
+		}
+		if number(policy["minSubGroups"]) > 0 {
+			ignored = append(ignored, field("minSubGroups"))
+		}
+		topology, asked := policy["networkTopology"].(map[string]any)
+		if !asked {
+			continue
+		}
+		switch wanted, limited := tierIn(topology); {
+		case topology["mode"] == "soft":
+			ignored = append(ignored, field("networkTopology"))
+		case limited && obstacle == "":
+			obstacle = fmt.Sprintf("%s asks for one domain of tier %s for each subgroup, and the scheduler places the group as a whole: use spec.networkTopology, or a PodGroup for each subgroup",
+				field("networkTopology"), wanted)
+		}
+	}
+	if len(ignored) == 0 {
+		return nil, obstacle
+	}
+	named := strings.Join(ignored[:min(len(ignored), maxFields)], ", ")
+	if len(ignored) > maxFields {
+		named += fmt.Sprintf(" and %d more fields", len(ignored)-maxFields)
+	}
+	return []Warning{{Reason: ReasonSubGroups, Message: "the scheduler does not enforce " + named +
+		": the group is placed by spec.minMember and spec.minTaskMember. A PodGroup for each subgroup has each placed whole"}}, obstacle
+}

@@ -5,8 +5,8 @@
 // run in it: the CRDs, which are generated from apis/, and the namespace, the
 // service accounts and their roles.
 //
-// Each folder but overlays is a base of Kustomize with one part of Lockstep. The overlays put
-// bases together, each for one way to install.
+// Each folder but overlays and chart is a base of Kustomize with one part of Lockstep. The overlays
+// put bases together, each for one way to install. The chart is for Helm; it reads the bases.
 package manifests
 
 import "embed"

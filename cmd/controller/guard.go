@@ -21,62 +21,115 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Bounds of what strangers can have the API server asked. Answers are kept for as long as
+// Bounds of what clients can have the API server asked. Answers are kept for as long as
 // Kubernetes' own components keep them.
 const (
 	knownTTL, allowedTTL, refusedTTL = 10 * time.Second, 5 * time.Minute, 30 * time.Second
+	// guestTTL is how long it is remembered that a token was let in: as long as a token of a Pod
+	// lives.
+	guestTTL = time.Hour
 
 	reviewTime  = 10 * time.Second
 	reviewQPS   = 20
 	reviewBurst = 40
-	// maxAnswers is how many answers are kept, and maxGuarded how many requests may be under way
-	// beside each other.
+	// maxReviews is how many questions of a lane may be under way beside each other, and maxServed
+	// how many requests that were let in. queueTime is how long others wait for their turn.
+	maxReviews = 16
+	maxServed  = 32
+	queueTime  = 2 * time.Second
+	// maxAnswers is how many answers are kept.
 	maxAnswers = 1024
-	maxGuarded = 32
 	// maxToken is how many bytes a token may have.
 	maxToken = 16 << 10
 )
 
+// errBusy is of a question that has waited for its turn in vain.
+var errBusy = errors.New("too many questions are under way")
+
 // guard lets those in whom the API server knows by a token (TokenReview), and allows to use the
 // path (SubjectAccessReview), as components of Kubernetes do. It is written with client-go alone,
 // because the packages of Kubernetes' API server for that double the size of the program.
+//
+// What is known already waits for nobody: a request without a token, and one whose answers are
+// kept. Questions go by two lanes, each with a rate of its own. Strangers share one. Guests, whose
+// tokens were let in before, have the other, so that strangers can't keep a Prometheus out.
 type guard struct {
-	client kubernetes.Interface
 	// known has the users of tokens, by the hash of the token, and allowed whether a request may be
-	// made, by the hash of user, verb and path.
-	known, allowed *cache.LRUExpireCache
-	slots          chan struct{}
+	// made, by the hash of user, verb and path. guests has the hashes of tokens that were let in.
+	known, allowed, guests *cache.LRUExpireCache
+	ofStrangers, ofGuests  lane
+	// served has an item for each request that was let in and is under way.
+	served chan struct{}
+}
+
+// lane is a way to ask the API server.
+type lane struct {
+	client kubernetes.Interface
+	// underWay has an item for each question.
+	underWay chan struct{}
 }
 
 func newGuard(config *rest.Config) (*guard, error) {
-	own := rest.CopyConfig(config)
-	own.QPS, own.Burst, own.RateLimiter = reviewQPS, reviewBurst, nil // Nothing else waits for it.
-	client, err := kubernetes.NewForConfig(own)
-	if err != nil {
-		return nil, fmt.Errorf("making the client that asks about clients: %w", err)
-	}
-	return &guard{
-		client: client, slots: make(chan struct{}, maxGuarded),
+	g := &guard{
 		known: cache.NewLRUExpireCache(maxAnswers), allowed: cache.NewLRUExpireCache(maxAnswers),
-	}, nil
+		guests: cache.NewLRUExpireCache(maxAnswers), served: make(chan struct{}, maxServed),
+	}
+	for _, l := range []*lane{&g.ofStrangers, &g.ofGuests} {
+		own := rest.CopyConfig(config)
+		own.QPS, own.Burst, own.RateLimiter = reviewQPS, reviewBurst, nil // Nothing else waits for it.
+		client, err := kubernetes.NewForConfig(own)
+		if err != nil {
+			return nil, fmt.Errorf("making the client that asks about clients: %w", err)
+		}
+		l.client, l.underWay = client, make(chan struct{}, maxReviews)
+	}
+	return g, nil
+}
+
+// enter takes a place among those that are under way, and waits for one for a while. It says
+// whether there was one: then it is to be left.
+func enter(ctx context.Context, underWay chan struct{}) bool {
+	select {
+	case underWay <- struct{}{}:
+		return true
+	default:
+	}
+	wait := time.NewTimer(queueTime)
+	defer wait.Stop()
+	select {
+	case underWay <- struct{}{}:
+		return true
+	case <-wait.C:
+	case <-ctx.Done():
+	}
+	return false
+}
+
+// ask asks when it is its turn. The error is errBusy if that takes too long.
+func (l *lane) ask(ctx context.Context, question func(kubernetes.Interface) error) error {
+	if !enter(ctx, l.underWay) {
+		return errBusy
+	}
+	defer func() { <-l.underWay }()
+	return question(l.client)
 }
 
 // before guards a handler.
 func (g *guard) before(handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		select {
-		case g.slots <- struct{}{}:
-			defer func() { <-g.slots }()
-		default:
+		status := g.refusal(r)
+		if status == 0 {
+			if enter(r.Context(), g.served) {
+				defer func() { <-g.served }()
+				handler.ServeHTTP(w, r)
+				return
+			}
+			status = http.StatusTooManyRequests
+		}
+		if status == http.StatusTooManyRequests {
 			w.Header().Set("Retry-After", "1")
-			http.Error(w, "too many requests are under way", http.StatusTooManyRequests)
-			return
 		}
-		if status := g.refusal(r); status != 0 {
-			http.Error(w, http.StatusText(status), status)
-			return
-		}
-		handler.ServeHTTP(w, r)
+		http.Error(w, http.StatusText(status), status)
 	})
 }
 
@@ -85,53 +138,94 @@ func (g *guard) before(handler http.Handler) http.Handler {
 func (g *guard) refusal(r *http.Request) int {
 	ctx, cancel := context.WithTimeout(r.Context(), reviewTime)
 	defer cancel()
-	logger := klog.FromContext(ctx)
-	user, err := g.userOf(ctx, r.Header.Get("Authorization"))
-	switch {
-	case err != nil:
-		logger.Error(err, "Asking who a client is failed", "path", cutPath(r.URL.Path))
-		return http.StatusInternalServerError
-	case user == nil:
+	logger := klog.FromContext(ctx).WithValues("verb", r.Method, "path", cutPath(r.URL.Path))
+	token := tokenOf(r.Header.Get("Authorization"))
+	if token == "" {
+		logger.V(2).Info("Refused a request", "reason", "it has no bearer token")
 		return http.StatusUnauthorized
 	}
-	switch allowed, err := g.mayUse(ctx, user, strings.ToLower(r.Method), r.URL.Path); {
+	key := sha256.Sum256([]byte(token))
+	asked := &g.ofStrangers
+	if _, guest := g.guests.Get(key); guest {
+		asked = &g.ofGuests
+	}
+	user, err := g.userOf(ctx, asked, key, token)
+	var unknown *unknownTokenError
+	switch {
+	case errors.Is(err, errBusy):
+		logger.V(2).Info("Refused a request", "reason", err.Error())
+		return http.StatusTooManyRequests
+	case errors.As(err, &unknown):
+		logger.V(2).Info("Refused a request", "reason", unknown.Error())
+		return http.StatusUnauthorized
 	case err != nil:
-		logger.Error(err, "Asking what a client may do failed", "user", user.Username, "path", cutPath(r.URL.Path))
+		logger.Error(err, "Asking who a client is failed")
+		return http.StatusInternalServerError
+	}
+	logger = logger.WithValues("user", user.Username)
+	switch allowed, err := g.mayUse(ctx, asked, user, strings.ToLower(r.Method), r.URL.Path); {
+	case errors.Is(err, errBusy):
+		logger.V(2).Info("Refused a request", "reason", err.Error())
+		return http.StatusTooManyRequests
+	case err != nil:
+		logger.Error(err, "Asking what a client may do failed")
 		return http.StatusInternalServerError
 	case !allowed:
-		logger.V(2).Info("Refused a request", "user", user.Username, "verb", r.Method, "path", cutPath(r.URL.Path))
+		logger.V(2).Info("Refused a request", "reason", "the user may not make it")
 		return http.StatusForbidden
 	default:
+		g.guests.Add(key, nil, guestTTL)
 		return 0
 	}
 }
 
-// userOf is the user whose token a request has. Nil if it has none, or one that the API server
-// does not know.
-func (g *guard) userOf(ctx context.Context, header string) (*authenticationv1.UserInfo, error) {
+// tokenOf is the token that a request has. Empty if it has none, or one that is too long.
+func tokenOf(header string) string {
 	scheme, token, _ := strings.Cut(header, " ")
-	if token = strings.TrimSpace(token); !strings.EqualFold(scheme, "bearer") || token == "" || len(token) > maxToken {
-		return nil, nil
+	if token = strings.TrimSpace(token); !strings.EqualFold(scheme, "bearer") || len(token) > maxToken {
+		return ""
 	}
-	key := sha256.Sum256([]byte(token))
+	return token
+}
+
+// unknownTokenError is of a token that the API server does not know, or can't tell whose it is.
+type unknownTokenError struct{ reason string }
+
+func (e *unknownTokenError) Error() string {
+	return "the API server does not know the token: " + e.reason
+}
+
+// userOf is the user of a token. The API server gives a reason with its no for a token that it has
+// never heard of as for one whose authenticator is away, so a no with a reason is not kept.
+func (g *guard) userOf(ctx context.Context, asked *lane, key [sha256.Size]byte, token string) (*authenticationv1.UserInfo, error) {
 	if user, ok := g.known.Get(key); ok {
-		return user.(*authenticationv1.UserInfo), nil
+		if user := user.(*authenticationv1.UserInfo); user != nil {
+			return user, nil
+		}
+		return nil, &unknownTokenError{reason: "it said so a moment ago"}
 	}
-	review, err := g.client.AuthenticationV1().TokenReviews().Create(ctx,
-		&authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}, metav1.CreateOptions{})
-	if err != nil {
+	var review *authenticationv1.TokenReview
+	err := asked.ask(ctx, func(client kubernetes.Interface) (err error) {
+		review, err = client.AuthenticationV1().TokenReviews().Create(ctx,
+			&authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}, metav1.CreateOptions{})
+		return err
+	})
+	switch {
+	case err != nil:
 		return nil, fmt.Errorf("reviewing a token: %w", err)
+	case review.Status.Authenticated:
+		g.known.Add(key, &review.Status.User, knownTTL)
+		return &review.Status.User, nil
+	case review.Status.Error != "":
+		return nil, &unknownTokenError{reason: review.Status.Error}
+	default:
+		g.known.Add(key, (*authenticationv1.UserInfo)(nil), knownTTL)
+		return nil, &unknownTokenError{reason: "it gives no reason"}
 	}
-	var user *authenticationv1.UserInfo
-	if review.Status.Authenticated {
-		user = &review.Status.User
-	}
-	g.known.Add(key, user, knownTTL)
-	return user, nil
 }
 
 // mayUse says whether a user may make a request.
-func (g *guard) mayUse(ctx context.Context, user *authenticationv1.UserInfo, verb, path string) (bool, error) {
+func (g *guard) mayUse(ctx context.Context, asked *lane, user *authenticationv1.UserInfo, verb, path string) (bool, error) {
 	extra := make(map[string]authorizationv1.ExtraValue, len(user.Extra))
 	for name, values := range user.Extra {
 		extra[name] = authorizationv1.ExtraValue(values)
@@ -148,8 +242,12 @@ func (g *guard) mayUse(ctx context.Context, user *authenticationv1.UserInfo, ver
 	if allowed, ok := g.allowed.Get(key); ok {
 		return allowed.(bool), nil
 	}
-	review, err := g.client.AuthorizationV1().SubjectAccessReviews().Create(ctx,
-		&authorizationv1.SubjectAccessReview{Spec: spec}, metav1.CreateOptions{})
+	var review *authorizationv1.SubjectAccessReview
+	err = asked.ask(ctx, func(client kubernetes.Interface) (err error) {
+		review, err = client.AuthorizationV1().SubjectAccessReviews().Create(ctx,
+			&authorizationv1.SubjectAccessReview{Spec: spec}, metav1.CreateOptions{})
+		return err
+	})
 	switch {
 	case err != nil:
 		return false, fmt.Errorf("reviewing a request: %w", err)

@@ -51,6 +51,11 @@ func objectsOf(t *testing.T, folder string) []runtime.Object {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return decoded(t, folder, strings.Split(string(rendered), "\n---\n"))
+}
+
+func decoded(t *testing.T, where string, documents []string) []runtime.Object {
+	t.Helper()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, monitoringv1.AddToScheme} {
 		if err := add(scheme); err != nil {
@@ -59,10 +64,10 @@ func objectsOf(t *testing.T, folder string) []runtime.Object {
 	}
 	decoder := serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer()
 	var objects []runtime.Object
-	for document := range strings.SplitSeq(string(rendered), "\n---\n") {
+	for _, document := range documents {
 		object, _, err := decoder.Decode([]byte(document), nil, nil)
 		if err != nil {
-			t.Fatalf("%s: %v\n%s", folder, err, document[:min(len(document), 400)])
+			t.Fatalf("%s: %v\n%s", where, err, document[:min(len(document), 400)])
 		}
 		objects = append(objects, object)
 	}

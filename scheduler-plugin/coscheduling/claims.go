@@ -33,7 +33,7 @@ type keeper struct {
 
 // keepsAny says whether room is kept for any gang.
 func (k *keeper) keepsAny() bool {
-	return len(k.room.InOrder()) > 0
+	return !k.room.IsEmpty()
 }
 
 // prune ends the claims of gangs that don't wait any more, and those that have

@@ -66,6 +66,8 @@ func lacking(members int) line.Need {
 type bench struct {
 	*gangs.Gangs
 	time time.Time
+	// elsewhere are the names of the Pods that somebody else has bound.
+	elsewhere []string
 }
 
 // newBench is a bench on which some dialects are on, beside Lockstep's own.
@@ -85,7 +87,7 @@ func newBench(on ...dialect.Dialect) *bench {
 		Stir: func() {},
 		Idle: func(dialect.Key) {},
 
-		BoundElsewhere: func(*corev1.Pod) {},
+		BoundElsewhere: func(pod *corev1.Pod) { b.elsewhere = append(b.elsewhere, pod.Name) },
 		Report:         func(dialect.Key, time.Duration) {},
 		Dissolve:       func(*dialect.Group, []*corev1.Pod) {},
 	})

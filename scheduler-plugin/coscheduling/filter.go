@@ -10,23 +10,20 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
-
-	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
 )
 
-// claimsKey is where PreFilter leaves claimsAhead for Filter.
-const claimsKey fwk.StateKey = Name + "/claims"
+// requestKey is where PreFilter leaves the request of an ordinary Pod for Filter, if there are claims
+// that the Pod has to leave alone.
+const requestKey fwk.StateKey = Name + "/request"
 
-// claimsAhead are an ordinary Pod's request, and the claims that it has to leave
-// alone. They do not change.
-type claimsAhead struct {
-	request fwk.Resource
-	claims  []room.Claim
+// request is what an ordinary Pod requests. It does not change.
+type request struct {
+	fwk.Resource
 }
 
 // Clone returns the same, which nobody changes.
-func (c *claimsAhead) Clone() fwk.StateData {
-	return c
+func (r *request) Clone() fwk.StateData {
+	return r
 }
 
 // PreFilter has the plugin skip Filter, so that it costs ordinary Pods nothing,
@@ -36,15 +33,14 @@ func (c *Coscheduling) PreFilter(_ context.Context, state fwk.CycleState, pod *c
 	if c.engine == nil || c.isMember(pod) {
 		return nil, fwk.NewStatus(fwk.Skip)
 	}
-	ahead := c.engine.room.AheadOfPod(pod)
-	if len(ahead) == 0 {
+	if !c.engine.room.KeepsFromPod(pod) {
 		return nil, fwk.NewStatus(fwk.Skip)
 	}
 	info, err := framework.NewPodInfo(pod)
 	if err != nil {
 		return nil, fwk.AsStatus(fmt.Errorf("reading affinity of %s: %w", pod.Name, err))
 	}
-	state.Write(claimsKey, &claimsAhead{request: info.CalculateResource().Resource, claims: ahead})
+	state.Write(requestKey, &request{info.CalculateResource().Resource})
 	return nil, nil
 }
 
@@ -58,16 +54,16 @@ func (c *Coscheduling) PreFilterExtensions() fwk.PreFilterExtensions {
 //
 // It is a Filter, and no PreFilterResult, because kube-scheduler tries a nominated
 // node, and the node of an equal Pod before, without a look at that result.
-func (c *Coscheduling) Filter(_ context.Context, state fwk.CycleState, _ *corev1.Pod, info fwk.NodeInfo) *fwk.Status {
-	data, err := state.Read(claimsKey)
+func (c *Coscheduling) Filter(_ context.Context, state fwk.CycleState, pod *corev1.Pod, info fwk.NodeInfo) *fwk.Status {
+	data, err := state.Read(requestKey)
 	if err != nil {
 		return nil // there is no claim
 	}
-	leaves, ok := data.(*claimsAhead)
+	of, ok := data.(*request)
 	if !ok {
-		return fwk.AsStatus(fmt.Errorf("reading what is kept: got a %T", data))
+		return fwk.AsStatus(fmt.Errorf("reading what the Pod requests: got a %T", data))
 	}
-	if !room.MayTake(leaves.request, info, leaves.claims) {
+	if !c.engine.room.MayTake(pod, of.Resource, info) {
 		return fwk.NewStatus(fwk.Unschedulable, "node(s) had room that is held for a pod group")
 	}
 	return nil

@@ -142,25 +142,20 @@ func selectEnded(label string) func(options *metav1.ListOptions) {
 	}
 }
 
-// showAgain shows a living Pod that is in a store again: it may name a gang by now. What the
-// handlers of the store show meanwhile comes last.
+// showAgain shows a living Pod that is in a store again: it may name a gang by now.
 func (m *members) showAgain(store cache.Store, pod *corev1.Pod) {
-	for {
-		m.join.Lives(pod)
+	m.join.LivesAgain(func() *corev1.Pod {
 		object, exists, err := store.Get(pod)
-		switch now, ok := object.(*corev1.Pod); {
-		case err != nil || !exists || !ok || now.UID != pod.UID:
-			m.join.LivesNoMore(pod, false)
-			return
-		case now == pod:
-			return
-		default:
-			pod = now
+		now, ok := object.(*corev1.Pod)
+		if err != nil || !exists || !ok || now.UID != pod.UID {
+			return nil
 		}
-	}
+		return now
+	})
 }
 
-// showEndedAgain shows a Pod that is in a store of those that have ended again, as showAgain does.
+// showEndedAgain shows a Pod that is in a store of those that have ended again. What the handlers of
+// the store show meanwhile comes last.
 func (m *members) showEndedAgain(store cache.Store, pod *corev1.Pod) {
 	for {
 		m.join.Ended(pod)

@@ -13,9 +13,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/cache"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 )
 
@@ -179,4 +182,32 @@ func TestAMemberIsWatchedOnce(t *testing.T) {
 		shown := w.selections.count()
 		return shown[livingPods] == 2*n+1 && shown[endedPods] == 1
 	})
+}
+
+// TestALateDialectTakesNoBindingForARivals: a Pod was listed to be shown again, as its dialect has come
+// on, and got its node before it was shown.
+func TestALateDialectTakesNoBindingForARivals(t *testing.T) {
+	b := newBench(dialect.Volcano)
+	m := newMembers(b.Gangs, fake.NewSimpleClientset(), nil)
+	store := cache.NewStore(cache.MetaNamespaceKeyFunc)
+	bound := podOfVolcano(testNamespace, "member", corev1.PodRunning)
+	listed := bound.DeepCopy()
+	listed.Spec.NodeName, listed.Status.Phase = "", corev1.PodPending
+	if err := store.Add(bound); err != nil {
+		t.Fatal(err)
+	}
+	m.living().OnUpdate(listed, bound)
+	m.showAgain(store, listed)
+	if len(b.elsewhere) > 0 {
+		t.Errorf("%v are taken for bound by somebody else", b.elsewhere)
+	}
+	if all, _ := b.remembered(t); all != 1 {
+		t.Errorf("%d members are known, want one", all)
+	}
+
+	gone := podOfVolcano(testNamespace, "gone", corev1.PodRunning)
+	m.showAgain(store, gone)
+	if all, _ := b.remembered(t); all != 1 {
+		t.Errorf("%d members are known, and one of them was gone before it was shown", all)
+	}
 }

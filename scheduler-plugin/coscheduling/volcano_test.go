@@ -177,15 +177,48 @@ func TestAVolcanoGangThatAsksForATier(t *testing.T) {
 	}
 }
 
-// TestAPodThatNamesTwoGroupsIsTold which of them counts.
+// TestAPodThatNamesTwoGroupsIsTold which of them counts, whatever names it, and whether or not it waits
+// for its gang.
 func TestAPodThatNamesTwoGroupsIsTold(t *testing.T) {
-	w := newWorld(t, all(makeNodes("node", 1, 4), makeGroup("own", 2), makePod("gang-0", inGroup("own"), ofVolcano("gang")))...)
-	w.args = volcanoOn
-	w.serveDialect(dialect.Volcano, makeVolcanoGroup("gang", 1))
-	w.start()
-	w.eventually("it is told", func() bool {
-		return w.recorded("SeveralPodGroups the Pod names several PodGroups: it is a member of own") == 1
-	})
+	asked := func(w *schedulertesting.PodWrapper) {
+		w.Annotation("scheduling.lockstep.dev/group", "ring").Annotation("scheduling.lockstep.dev/min-member", "2")
+	}
+	light := func(w *schedulertesting.PodWrapper) {
+		w.Label("pod-group.scheduling.sigs.k8s.io/name", "light").Label("pod-group.scheduling.sigs.k8s.io/min-available", "2")
+	}
+	kueue := func(w *schedulertesting.PodWrapper) { w.Label("kueue.x-k8s.io/pod-group-name", "theirs") }
+	for name, tc := range map[string]struct {
+		pod  *corev1.Pod
+		want string // empty for nothing
+		runs bool
+	}{
+		"Lockstep's and Volcano's":             {pod: makePod("gang-0", inGroup("own"), ofVolcano("gang")), want: "own and of no other, so gang of scheduling.volcano.sh means nothing"},
+		"a gang of Kubernetes and Volcano's":   {pod: makePod("gang-0", inNative("native"), ofVolcano("gang")), want: "native of scheduling.k8s.io and of no other, so gang of scheduling.volcano.sh means nothing"},
+		"an ordinary group and Volcano's":      {pod: makePod("gang-0", inNative("loose"), ofVolcano("gang")), want: "loose of scheduling.k8s.io and of no other, so gang of scheduling.volcano.sh means nothing", runs: true},
+		"Lockstep's and one by a rule":         {pod: makePod("gang-0", inGroup("own"), asked), want: "own and of no other, so group/ring"},
+		"two by rules":                         {pod: makePod("gang-0", asked, light), want: "group/ring and of no other, so light of scheduling.x-k8s.io"},
+		"Lockstep's and one that Kueue counts": {pod: makePod("gang-0", inGroup("own"), kueue)},
+		"one by a rule alone":                  {pod: makePod("gang-0", asked)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, all(makeNodes("node", 1, 4), makeGroup("own", 2), tc.pod)...)
+			w.args = `{"dialects":{"volcano":{"mode":"On"},"rules":["Annotations","MinAvailable","KueuePods"]}}`
+			w.serveDialect(dialect.Volcano, makeVolcanoGroup("gang", 1))
+			w.serveDialect(native, makeNative(t, "native", gangOf(2)), makeNative(t, "loose", basic))
+			w.start()
+			if tc.want != "" {
+				w.eventually("it is told", func() bool {
+					return w.recorded("SeveralPodGroups the Pod names several PodGroups: it is a member of "+tc.want) == 1
+				})
+			}
+			w.create(makePod("last"))
+			w.eventually("others are placed", func() bool { return w.placed("last") == 1 })
+			w.eventually("it runs if nothing keeps it", func() bool { return !tc.runs || w.placed("gang-0") == 1 })
+			if tc.want == "" && w.recorded("SeveralPodGroups") > 0 {
+				t.Error("it is told that it names several")
+			}
+		})
+	}
 }
 
 // TestAPodWithoutAGroupWaitsForOne, if it names the scheduler of Volcano and the configuration says so:

@@ -24,12 +24,15 @@ func inDialects(gangs, size int) func(context.Context, *stage) error {
 				return err
 			}
 		}
+		// The dialect of Volcano is on where its name is served.
+		serves := lockstep
+		serves.alsoServes = "volcano"
 		work := objects.Work{Scheduler: lockstep.schedulerName, Gangs: gangs, Size: size, CPU: "1"}
 		took := map[objects.Dialect]times{}
 		for range s.Rounds {
 			for _, dialect := range append([]objects.Dialect{""}, objects.Foreign...) {
 				work.Dialect = dialect
-				once, _, err := s.schedule(ctx, lockstep, work, gangs*size)
+				once, _, err := s.schedule(ctx, serves, work, gangs*size)
 				if err != nil {
 					return err
 				}

@@ -22,6 +22,8 @@ import (
 type scheduler struct {
 	// program is its name in PATH, schedulerName that of its Pods.
 	program, schedulerName string
+	// alsoServes is another name that Pods may have for it, empty for none.
+	alsoServes string
 }
 
 var (
@@ -42,6 +44,9 @@ type process struct {
 func (s *stage) start(ctx context.Context, of scheduler, more ...string) (*process, error) {
 	flags := append([]string{"--kubeconfig=" + s.cluster.Kubeconfig, "--leader-elect=false",
 		"--secure-port=0", "--kube-api-qps=" + rate, "--kube-api-burst=" + rate}, more...)
+	if of.alsoServes != "" {
+		flags = append(flags, "--also-serve="+of.alsoServes)
+	}
 	p, err := localenv.Start(ctx, filepath.Join(s.cluster.Dir, of.program+".log"), of.program, flags...)
 	if err != nil {
 		return nil, err

@@ -4,6 +4,7 @@
 package dialect
 
 import (
+	"slices"
 	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
@@ -72,18 +73,23 @@ func (l *Links) keyIn(d Dialect, pod *corev1.Pod) (Key, bool) {
 }
 
 // Ignored are the keys of the gangs that a Pod names and whose members it is not, as another
-// dialect comes before theirs.
+// dialect or rule comes before theirs. Of rules those count whose words say nothing but that.
 func (l *Links) Ignored(pod *corev1.Pod) []Key {
-	var others []Key
-	first := true
+	var named []Key
 	for d := range dialects {
-		key, named := l.keyIn(d, pod)
-		if named && !first {
-			others = append(others, key)
+		if key, is := l.keyIn(d, pod); is {
+			named = append(named, key)
 		}
-		first = first && !named
 	}
-	return others
+	for _, key := range l.askedOfRules(pod) {
+		if !slices.Contains(named, key) {
+			named = append(named, key)
+		}
+	}
+	if len(named) < 2 {
+		return nil
+	}
+	return named[1:]
 }
 
 // groupNamedBy is the name of the group of the dialect that a Pod names, empty if it names none.

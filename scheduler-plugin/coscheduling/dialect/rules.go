@@ -91,16 +91,19 @@ type rule struct {
 	owner word
 	// dialect is that of the gangs.
 	dialect Dialect
+	// asked says that the words are written into Pods so that they be a gang here, and for nothing
+	// else.
+	asked bool
 }
 
 // rules are by name in the order in which they count.
 var rules = []rule{
 	{
 		name: configv1alpha1.RuleAnnotations, prefix: "group/", dialect: Rules,
-		names: []word{annotation(annotationGroup)}, minimum: annotation(annotationMinimum),
+		names: []word{annotation(annotationGroup)}, minimum: annotation(annotationMinimum), asked: true,
 	}, {
 		name: configv1alpha1.RuleAnnotations, prefix: "owner/", dialect: Rules,
-		names: []word{controller}, minimum: annotation(annotationMinimum),
+		names: []word{controller}, minimum: annotation(annotationMinimum), asked: true,
 	}, {
 		// Pods of a group that is served or admitted fast come one after the other.
 		name: configv1alpha1.RuleKueuePods, prefix: "kueue/", dialect: Rules,
@@ -109,7 +112,7 @@ var rules = []rule{
 	}, {
 		// A PodGroup of that name counts for more. So the gang is one of its dialect.
 		name: configv1alpha1.RuleMinAvailable, dialect: SchedulerPlugins,
-		names: []word{label(lightGroup)}, minimum: label(lightMinimum), needs: label(lightMinimum),
+		names: []word{label(lightGroup)}, minimum: label(lightMinimum), needs: label(lightMinimum), asked: true,
 	}, {
 		name: configv1alpha1.RuleJobSets, prefix: "jobset/", dialect: Rules,
 		names: []word{label(jobSetUID)}, rest: []word{label(jobSetAttempt)}, owner: label(jobSetUID),

@@ -77,6 +77,25 @@ func (l *Links) ruleOf(pod *corev1.Pod) (fitting *rule, name string) {
 	return nil, ""
 }
 
+// askedOfRules are the gangs that a Pod asks to be a member of, by the rules that are on, in the order
+// in which they count.
+func (l *Links) askedOfRules(pod *corev1.Pod) []Key {
+	if l == nil {
+		return nil
+	}
+	var keys []Key
+	on := l.rulesOn.Load()
+	for i := range rules {
+		if on&(1<<i) == 0 || !rules[i].asked {
+			continue
+		}
+		if name, ok := rules[i].fits(pod); ok {
+			keys = append(keys, Key{Dialect: rules[i].dialect, Namespace: pod.Namespace, Name: name})
+		}
+	}
+	return keys
+}
+
 // MinimumBy is how many members of its gang are to be placed together as far as a Pod says, or
 // its owner; 0 if it does not say. It counts if the gang has no PodGroup.
 func (l *Links) MinimumBy(pod *corev1.Pod) int32 {

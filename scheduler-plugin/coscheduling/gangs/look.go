@@ -38,6 +38,9 @@ func (t *Gangs) Look(key dialect.Key) (news.Gang, bool) {
 			}
 		}
 	}
+	if g.isLoose() {
+		known.Ordinary = g.ordinaryPods()
+	}
 	return withOwnTallies(known), true
 }
 
@@ -116,6 +119,20 @@ func (g *gang) waitingPod(m *member) (news.Pod, bool) {
 		return news.Pod{Pod: m.pod, Ignored: ignored, Stranger: true, Since: m.strangerSince}, m.waitsInVain(g.rules.Serves)
 	}
 	return news.Pod{Pod: m.pod, Ignored: ignored, Since: m.seen}, g.state(m) == memberWaiting
+}
+
+// ordinaryPods are the members of a loose gang that name other gangs, too, and have not ended.
+func (g *gang) ordinaryPods() []news.Pod {
+	var pods []news.Pod
+	for _, m := range g.members {
+		if m.isStranger() || m.pod.Status.Phase == corev1.PodSucceeded || m.pod.Status.Phase == corev1.PodFailed {
+			continue
+		}
+		if ignored := g.rules.Links.Ignored(m.pod); len(ignored) > 0 {
+			pods = append(pods, news.Pod{Pod: m.pod, Ignored: ignored, Since: m.seen})
+		}
+	}
+	return pods
 }
 
 // IsLoose says whether the members of a gang are ordinary Pods, which are placed by others.

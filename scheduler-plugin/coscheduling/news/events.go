@@ -43,10 +43,10 @@ func (g *Gang) EventOf(conditions []schedulingv1alpha1.PodGroupCondition) Event 
 const ReasonSeveralGroups = "SeveralPodGroups"
 
 // SeveralGroups are the Pods that are still to be told that they name several groups, and told
-// all that wait and will have been then.
+// all that will have been then, of those that wait or are ordinary ones.
 func (g *Gang) SeveralGroups() (untold []Pod, told map[types.UID]bool) {
 	told = make(map[types.UID]bool)
-	for _, p := range g.Pods {
+	for _, p := range slices.Concat(g.Pods, g.Ordinary) {
 		if g.Group == nil || len(p.Ignored) == 0 {
 			continue
 		}

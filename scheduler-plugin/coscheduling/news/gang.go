@@ -34,6 +34,10 @@ type Gang struct {
 	// Pods are those that wait for a place, in no order.
 	Pods []Pod
 
+	// Ordinary are those of a group whose Pods are placed by themselves that name other groups, too. They
+	// need not wait.
+	Ordinary []Pod
+
 	// Refusal is what the gang was told when it found no place, nil if it has not been
 	// refused since it had one.
 	Refusal *line.Refusal
@@ -99,7 +103,8 @@ type Record struct {
 	Status        *dialect.Status
 	StatusAt      time.Time
 	StatusVersion string
-	// ToldIgnored are the Pods that were told that they name several groups, of those that wait.
+	// ToldIgnored are the Pods that were told that they name several groups, of those that wait or
+	// are ordinary ones.
 	ToldIgnored map[types.UID]bool
 	// YieldTold is the YieldsUntil of which the log tells.
 	YieldTold time.Time

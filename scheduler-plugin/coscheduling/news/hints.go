@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
 
@@ -28,6 +29,9 @@ const (
 	roleOfJob = "training.kubeflow.org/job-role"
 )
 
+// orStages is what helps, too, where members come only after others have run.
+const orStages = ". Or have it start in stages, by the annotation " + schedulingv1alpha1.AnnotationStaged + `: "true" on its Pods`
+
 // causes are the likely causes why members don't come. The first that fits is told.
 var causes = []struct {
 	fits   func(g *Gang) bool
@@ -37,21 +41,21 @@ var causes = []struct {
 		fits: func(g *Gang) bool {
 			return slices.ContainsFunc(g.Pods, func(p Pod) bool { return p.Pod.Annotations[exclusive] != "" })
 		},
-		likely: "with exclusive topology LeaderWorkerSet makes workers only once their leader has a node: leave out exclusive topology, or set startupPolicy LeaderReady and ask for the leader alone",
+		likely: "with exclusive topology LeaderWorkerSet makes workers only once their leader has a node: leave out exclusive topology, or set startupPolicy LeaderReady and ask for the leader alone" + orStages,
 	},
 	{
 		fits: func(g *Gang) bool {
 			return g.Group.MadeFor == "MPIJob" && !slices.ContainsFunc(g.Pods, func(p Pod) bool { return p.Pod.Labels[roleOfJob] != "worker" })
 		},
-		likely: "with launcherCreationPolicy WaitForWorkersReady mpi-operator makes the launcher only once the workers run: set runPolicy.schedulingPolicy.minAvailable to the number of workers",
+		likely: "with launcherCreationPolicy WaitForWorkersReady mpi-operator makes the launcher only once the workers run: set runPolicy.schedulingPolicy.minAvailable to the number of workers" + orStages,
 	},
 	{
 		fits:   func(g *Gang) bool { return g.Group.MadeFor == "TrainJob" },
-		likely: "Trainer counts the Pods of all steps, and a step that depends on another, as the nodes on an initializer or an MPI launcher on the nodes, makes its Pods only after that: use a runtime without such steps, or without podGroupPolicy",
+		likely: "Trainer counts the Pods of all steps, and a step that depends on another, as the nodes on an initializer or an MPI launcher on the nodes, makes its Pods only after that: use a runtime without such steps, or without podGroupPolicy" + orStages,
 	},
 	{
 		fits:   func(g *Gang) bool { return g.Group.MadeFor == "RoleBasedGroup" },
-		likely: "RBG counts the Pods of all roles, and makes those of a role with dependencies only once these are ready: leave out dependencies, or gang scheduling",
+		likely: "RBG counts the Pods of all roles, and makes those of a role with dependencies only once these are ready: leave out dependencies, or gang scheduling" + orStages,
 	},
 	{
 		// It changes those of Volcano's.

@@ -73,6 +73,10 @@ func TestAGangThatCanNeverBeCompleteIsToldWhy(t *testing.T) {
 			if told != (tc.want != "") || !strings.Contains(likely, tc.want) {
 				t.Errorf("it is told %q, want a likely cause with %q", conditions[0].Message, tc.want)
 			}
+			// More Pods never come by themselves to the group of a cluster that was scaled down.
+			if stages := strings.Contains(likely, `scheduling.lockstep.dev/staged: "true"`); stages != (told && g.Group.MadeFor != "RayCluster") {
+				t.Errorf("it is told %q, and whether stages would help is %t", likely, !stages)
+			}
 		})
 	}
 }

@@ -157,9 +157,10 @@ func (g *Gang) tellers() string {
 	return "its events"
 }
 
-// ofDialect tells a group of another dialect from one of Lockstep's.
+// ofDialect tells a group of another dialect from one of Lockstep's. The name of a gang by a rule says
+// enough.
 func ofDialect(d dialect.Dialect) string {
-	if d == dialect.Own {
+	if d == dialect.Own || d == dialect.Rules {
 		return ""
 	}
 	return " of " + d.Kind().Group

@@ -67,6 +67,22 @@ func New(gangs Gangs, keyOf func(pod *corev1.Pod) (dialect.Key, bool)) *Join {
 func (j *Join) Lives(pod *corev1.Pod) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	j.lives(pod)
+}
+
+// LivesAgain shows a Pod that lives again, as it is now in the store of the watch of living Pods: it may
+// name a gang by now. Now is nil if it is not there. The store is read while nothing is shown, so that
+// no older state of the Pod comes after a newer one.
+func (j *Join) LivesAgain(now func() *corev1.Pod) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if pod := now(); pod != nil {
+		j.lives(pod)
+	}
+}
+
+// lives shows a Pod that lives. The caller holds the lock.
+func (j *Join) lives(pod *corev1.Pod) {
 	h := j.pods[pod.UID]
 	_, member := j.keyOf(pod)
 	switch {

@@ -134,7 +134,7 @@ func TestWhichPodsLeaveRoomAlone(t *testing.T) {
 				}
 				room := &Room{}
 				room.Keep(claims[kind])
-				if got := len(room.AheadOfPod(pod)) == 1; got != want {
+				if got := room.KeepsFromPod(pod); got != want {
 					t.Errorf("room that is %s is ahead of it: %v, want %v", kind, got, want)
 				}
 			}

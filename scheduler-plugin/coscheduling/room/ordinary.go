@@ -5,9 +5,9 @@ package room
 
 import fwk "k8s.io/kube-scheduler/framework"
 
-// MayTake says whether an ordinary Pod may go to a node with its request, if it has to leave
+// mayTake says whether an ordinary Pod may go to a node with its request, if it has to leave
 // some claims alone. A node where nothing is reserved is none of its business.
-func MayTake(request fwk.Resource, node fwk.NodeInfo, leaves []Claim) bool {
+func mayTake(request fwk.Resource, node fwk.NodeInfo, leaves []Claim) bool {
 	var reserved Usage
 	for _, claim := range leaves {
 		reserved.add(claim.Reserved(node))

@@ -46,7 +46,7 @@ func TestWhatAnOrdinaryPodMayTake(t *testing.T) {
 				claims = append(claims, NewVacancy(gang(name, 0, 0), []*framework.PodInfo{member}, nil, noon))
 			}
 			request := podOn(t, "", "ordinary", tc.request).CalculateResource().Resource
-			if got := MayTake(request, node, claims); got != tc.want {
+			if got := mayTake(request, node, claims); got != tc.want {
 				t.Errorf("it may take it: %v, want %v", got, tc.want)
 			}
 		})
@@ -61,7 +61,7 @@ func TestADeviceIsKeptThoughNoCoreIs(t *testing.T) {
 	barrier := NewBarrier(gang("gang", 0, 0), []*framework.PodInfo{member}, infos([]*framework.PodInfo{awaited}), time.Minute, noon)
 	node := nodeWith("a", amounts{cpu: "8", gpu: "2"}, awaited)
 	request := func(of amounts) bool {
-		return MayTake(podOn(t, "", "ordinary", of).CalculateResource().Resource, node, []Claim{barrier})
+		return mayTake(podOn(t, "", "ordinary", of).CalculateResource().Resource, node, []Claim{barrier})
 	}
 	if request(amounts{gpu: "1"}) {
 		t.Error("an ordinary Pod takes the GPU that is free")
@@ -126,7 +126,7 @@ func TestRoomIsCountedAsADumbOneCountsIt(t *testing.T) {
 		node := nodeWith("a", capacity, runs...)
 		ordinary, request := randomPod(t, r, "ordinary")
 		may := func(claim Claim) bool {
-			return MayTake(ordinary.CalculateResource().Resource, node, []Claim{claim})
+			return mayTake(ordinary.CalculateResource().Resource, node, []Claim{claim})
 		}
 
 		// While the members are on the way, kube-scheduler would see them on the node.

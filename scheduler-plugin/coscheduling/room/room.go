@@ -4,13 +4,13 @@
 package room
 
 import (
-	"maps"
 	"slices"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/provision"
@@ -22,6 +22,9 @@ import (
 type Room struct {
 	mu     sync.RWMutex
 	byGang map[dialect.Key]Claim
+	// ordered has them in order, and byNode those that have members on a node, by gang.
+	ordered []Claim
+	byNode  map[string]map[dialect.Key]Claim
 }
 
 // Of is the claim of a gang, nil if it has none.
@@ -46,12 +49,8 @@ func (r *Room) NodeFor(gang dialect.Key, uid types.UID, member types.UID) string
 func (r *Room) Keep(claim Claim) (left Claim) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	key := claim.Gang().Rank.Key
-	before := r.byGang[key]
-	if r.byGang == nil {
-		r.byGang = make(map[dialect.Key]Claim)
-	}
-	r.byGang[key] = claim
+	before := r.remove(claim.Gang().Rank.Key)
+	r.put(claim)
 	if before == nil || onSameNodes(before, claim) && before.Gang().Rank.Compare(claim.Gang().Rank) >= 0 {
 		return nil
 	}
@@ -62,9 +61,7 @@ func (r *Room) Keep(claim Claim) (left Claim) {
 func (r *Room) Drop(gang dialect.Key) Claim {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	claim := r.byGang[gang]
-	delete(r.byGang, gang)
-	return claim
+	return r.remove(gang)
 }
 
 // End ends a claim, and says whether it did: the gang may have another one by now, which
@@ -76,8 +73,57 @@ func (r *Room) End(claim Claim) bool {
 	if r.byGang[key] != claim {
 		return false
 	}
-	delete(r.byGang, key)
+	r.remove(key)
 	return true
+}
+
+// put adds a claim of a gang that has none. The caller holds the lock.
+func (r *Room) put(claim Claim) {
+	if r.byGang == nil {
+		r.byGang, r.byNode = make(map[dialect.Key]Claim), make(map[string]map[dialect.Key]Claim)
+	}
+	key := claim.Gang().Rank.Key
+	r.byGang[key] = claim
+	at, _ := slices.BinarySearchFunc(r.ordered, claim, compareClaims)
+	r.ordered = slices.Insert(r.ordered, at, claim)
+	for _, member := range claim.Members() {
+		node := member.Pod.Spec.NodeName
+		if r.byNode[node] == nil {
+			r.byNode[node] = make(map[dialect.Key]Claim)
+		}
+		r.byNode[node][key] = claim
+	}
+}
+
+// remove takes the claim of a gang away, and returns it; nil if it has none. The caller holds the lock.
+func (r *Room) remove(gang dialect.Key) Claim {
+	claim := r.byGang[gang]
+	if claim == nil {
+		return nil
+	}
+	delete(r.byGang, gang)
+	if at, found := slices.BinarySearchFunc(r.ordered, claim, compareClaims); found {
+		r.ordered = slices.Delete(r.ordered, at, at+1)
+	}
+	for _, member := range claim.Members() {
+		node := member.Pod.Spec.NodeName
+		if delete(r.byNode[node], gang); len(r.byNode[node]) == 0 {
+			delete(r.byNode, node)
+		}
+	}
+	return claim
+}
+
+// compareClaims orders claims by the ranks of their gangs. The order is total.
+func compareClaims(a, b Claim) int {
+	return a.Gang().Rank.Compare(b.Gang().Rank)
+}
+
+// IsEmpty says whether nothing is kept.
+func (r *Room) IsEmpty() bool {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return len(r.byGang) == 0
 }
 
 // InOrder are all claims, that of the gang first in line first.
@@ -100,17 +146,26 @@ func (r *Room) AheadOfGang(gang Behind) []Claim {
 	})
 }
 
-// AheadOfPod are the claims that an ordinary Pod has to leave alone.
-func (r *Room) AheadOfPod(pod *corev1.Pod) []Claim {
+// KeepsFromPod says whether an ordinary Pod has to leave any claim alone.
+func (r *Room) KeepsFromPod(pod *corev1.Pod) bool {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	var ahead []Claim
-	for _, c := range r.byGang {
-		if c.IsKeptFromPod(pod) {
-			ahead = append(ahead, c)
+	return slices.ContainsFunc(r.ordered, func(c Claim) bool { return c.IsKeptFromPod(pod) })
+}
+
+// MayTake says whether an ordinary Pod may go to a node with its request, beside what it has to leave
+// alone there. A node where nothing is reserved is none of its business. Claims on other nodes cost
+// nothing.
+func (r *Room) MayTake(pod *corev1.Pod, request fwk.Resource, node fwk.NodeInfo) bool {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	var leaves []Claim
+	for _, claim := range r.byNode[node.Node().Name] {
+		if claim.IsKeptFromPod(pod) {
+			leaves = append(leaves, claim)
 		}
 	}
-	return ahead
+	return mayTake(request, node, leaves)
 }
 
 // ProvisionsOn are the claims of members to come that take of a node.
@@ -118,8 +173,8 @@ func (r *Room) ProvisionsOn(node string) []*Provision {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	var on []*Provision
-	for _, c := range r.byGang {
-		if p, ok := c.(*Provision); ok && p.IsOn(node) {
+	for _, c := range r.byNode[node] {
+		if p, ok := c.(*Provision); ok {
 			on = append(on, p)
 		}
 	}
@@ -145,11 +200,10 @@ func (r *Room) inOrder(wanted func(Claim) bool) []Claim {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	var some []Claim
-	for c := range maps.Values(r.byGang) {
+	for _, c := range r.ordered {
 		if wanted(c) {
 			some = append(some, c)
 		}
 	}
-	slices.SortFunc(some, func(a, b Claim) int { return a.Gang().Rank.Compare(b.Gang().Rank) })
 	return some
 }

@@ -120,7 +120,7 @@ func TestRoomIsReadWhileItChanges(t *testing.T) {
 	for range 4 {
 		all.Go(func() {
 			for range 200 {
-				MayTake(request, node, room.AheadOfPod(pod))
+				room.MayTake(pod, request, node)
 				evictions.IsLeaving(pod, noon)
 				for _, claim := range room.Expired(noon.Add(time.Hour)) {
 					room.End(claim)

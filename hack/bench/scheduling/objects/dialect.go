@@ -15,11 +15,14 @@ import (
 // Dialect is a project with a PodGroup of its own. Empty is Lockstep.
 type Dialect string
 
-// SchedulerPlugins is scheduler-plugins.
-const SchedulerPlugins Dialect = "scheduler-plugins"
+// The dialects of other projects.
+const (
+	SchedulerPlugins Dialect = "scheduler-plugins"
+	Volcano          Dialect = "Volcano"
+)
 
 // Foreign are the dialects of other projects that are measured, each of which is one row.
-var Foreign = []Dialect{SchedulerPlugins}
+var Foreign = []Dialect{SchedulerPlugins, Volcano}
 
 // words are what the dialects differ in.
 var words = map[Dialect]struct {
@@ -34,6 +37,13 @@ var words = map[Dialect]struct {
 		kind: schema.GroupVersionKind{Group: "scheduling.x-k8s.io", Version: "v1alpha1", Kind: "PodGroup"},
 		crd:  upstream.SchedulerPlugins,
 		link: byLabel("scheduling.x-k8s.io/pod-group"),
+	},
+	Volcano: {
+		kind: schema.GroupVersionKind{Group: "scheduling.volcano.sh", Version: "v1beta1", Kind: "PodGroup"},
+		crd:  upstream.Volcano,
+		link: func(pod *corev1.Pod, group string) {
+			pod.Annotations = map[string]string{"scheduling.k8s.io/group-name": group}
+		},
 	},
 }
 

@@ -110,6 +110,7 @@ func run(ctx context.Context, f *flags, config *configv1alpha1.ControllerConfigu
 			return err
 		}
 		health.served.Store(true)
+		tellWhatIsOff(ctx, config, clients.Kube.Discovery())
 		if standby {
 			return leadWhenElected(ctx, leases, config.LeaderElection, health.hearLease, lead)
 		}

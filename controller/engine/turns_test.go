@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	"github.com/lockstep-k8s/lockstep/controller/engine"
 	"github.com/lockstep-k8s/lockstep/controller/pacing"
 	"github.com/lockstep-k8s/lockstep/internal/testing/apiserver"
 )
@@ -68,15 +69,14 @@ func TestNoAPIServerIsSoSlowThatASyncSeemsToHang(t *testing.T) {
 	inWorld(t, framework(3), func(t *testing.T, w *world) {
 		time.Sleep(pacing.EventDelay)
 		synctest.Wait()
-		writes, tooLarge := 0, false
+		writes := 0
 		w.server.SetHook(func(r *apiserver.Request) apiserver.Fault {
 			slow := apiserver.Fault{Before: each}
 			if r.Resource != "frameworks" || r.Subresource != "status" {
 				return slow
 			}
 			writes++
-			if writes%5 == 0 && !tooLarge { // After four conflicts.
-				tooLarge = true
+			if writes == engine.MaxConflicts { // After conflicts, as late as it may be.
 				slow.Refusal = apierrors.NewRequestEntityTooLargeError("etcdserver: request is too large")
 				return slow
 			}
@@ -86,7 +86,7 @@ func TestNoAPIServerIsSoSlowThatASyncSeemsToHang(t *testing.T) {
 			return slow
 		})
 		w.sync()
-		if want := 18 * each; w.took < want {
+		if want := (4*engine.MaxConflicts - 1) * each; w.took < want {
 			t.Errorf("the sync took %v with %d writes, want at least %v: the test has lost its worst case", w.took, writes, want)
 		}
 		if w.took >= pacing.StuckAfter {

@@ -440,7 +440,7 @@ func TestAJobOfAForeignCRDRunsOnlyIfItIsWanted(t *testing.T) {
 		return func(c *cluster) {
 			runTraining(c)
 			c.config.KubeflowJobs.ForeignCRDs = &wanted
-			fields := []string{"phase", "starts", "tfReplicaStatuses"}
+			fields := []string{"phase", "starts", "services", "tfReplicaStatuses"}
 			for _, added := range []string{"completedIndexes", "failedIndexes", "restartingIndexes", "restarts"} {
 				fields = append(fields, "replicaStatuses.*."+added)
 			}

@@ -4,6 +4,7 @@
 package kubeflow
 
 import (
+	"slices"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
@@ -159,6 +160,7 @@ func (d *decision) planReplicas(podsMayCome bool) {
 	if d.isGang() {
 		group = d.kind.groupName(d.Job, d.next.Starts)
 	}
+	podsMayCome = podsMayCome && !d.awaitsServices()
 	for _, r := range d.replicas {
 		for index := range r.number {
 			if (d.isShared() || d.planService(r, index)) && podsMayCome {
@@ -166,6 +168,17 @@ func (d *decision) planReplicas(podsMayCome bool) {
 			}
 		}
 	}
+}
+
+// awaitsServices says whether a Service is refused of a start of which there is no Pod, and was none that
+// is on record. Pods of it would take room, and wait for one that can't be reached.
+func (d *decision) awaitsServices() bool {
+	for _, r := range d.replicas {
+		if len(r.pods)+int(r.record.completed.Count()+r.record.failed.Count()+r.record.restarting.Count()) > 0 {
+			return false
+		}
+	}
+	return slices.ContainsFunc(d.Blocked, func(b plan.Block) bool { return b.Verb == plan.Create && b.Kind == KindService })
 }
 
 // planService makes the Service of an index if it is missing. It says whether it is there.

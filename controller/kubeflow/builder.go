@@ -75,6 +75,7 @@ func (b *builder) pod(t *replicaType, index, start int32, group string) *corev1.
 	}
 	if b.isShared() && !b.kind.launches {
 		pod.Spec.Hostname, pod.Spec.Subdomain = pod.Name, b.kind.jobServiceName(b.job)
+		pod.Spec.SetHostnameAsFQDN = nil // A host name that long, of more than 64 characters, starts no Pod.
 	}
 	b.kind.tell(b, &podMaking{Pod: pod, of: t, index: index})
 	return pod
@@ -160,11 +161,11 @@ func (b *builder) metadata(name string, start int32) metav1.ObjectMeta {
 	}
 }
 
-// marks are annotations of all that was made for a start.
+// marks are annotations of all that was made for a start. They go before those of a template.
 func (b *builder) marks(start int32) map[string]string {
 	marks := map[string]string{KeyStart: strconv.Itoa(int(start))}
-	if b.options.Services == kubeflowv1.ServicesPerJob {
-		marks[KeyServices] = string(kubeflowv1.ServicesPerJob)
+	if !b.kind.alwaysServed() {
+		marks[KeyServices] = string(cmp.Or(b.options.Services, kubeflowv1.ServicesPerReplica))
 	}
 	return marks
 }

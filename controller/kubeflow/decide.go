@@ -81,6 +81,11 @@ func (d *decision) read() (goOn bool) {
 	options := d.Options
 	options.GangAlways, options.Services = options.GangAlways || d.hasGroup(), d.servicesOfStart()
 	d.reading = d.Memory.read(d.Job, d.kind, options)
+	if d.mayChangeServices() {
+		options.Services = wishedServices(d.Job, d.kind, d.Options)
+		d.reading = d.Memory.read(d.Job, d.kind, options)
+		d.noteServices()
+	}
 	d.memory.reading = d.reading
 	for _, w := range d.warnings {
 		d.once(w.Warning, w.Reason, "%s", w.Message)
@@ -273,7 +278,8 @@ func (d *decision) awaitsWrite() bool {
 		}
 	}
 	waits := p == nil || starts != n.Starts || isFinished(p) != isFinished(n) ||
-		is(p, kubeflowv1.JobConditionSuspended) != is(n, kubeflowv1.JobConditionSuspended)
+		is(p, kubeflowv1.JobConditionSuspended) != is(n, kubeflowv1.JobConditionSuspended) ||
+		p.Services != "" && p.Services != n.Services
 	if waits {
 		d.persist(plan.PersistNow)
 	}

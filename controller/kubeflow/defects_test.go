@@ -417,7 +417,7 @@ func TestAJobOfAnotherKindKeepsItsPods(t *testing.T) {
 }
 
 // TestAPodDoesNotWaitForTheServicesOfOthers: a thousand Services take a while, and the first Pods may
-// begin. A Service that is refused holds up its own Pod alone.
+// begin. A request that fails holds up its own Pod alone.
 func TestAPodDoesNotWaitForTheServicesOfOthers(t *testing.T) {
 	w := given(t, w4ps2)
 	refused := true

@@ -47,7 +47,7 @@ func (b *builder) tellOfPyTorch(pod *podMaking) {
 	if elastic == nil {
 		set(strconv.Itoa(int(nodes)), "PET_NNODES")
 	} else {
-		b.tellOfElasticity(elastic, set)
+		b.tellOfElasticity(elastic, pod, set)
 	}
 	jobpods.SetEnv(jobpods.AppContainers(&pod.Spec), env...)
 	if master != nil && pod.of != master {
@@ -56,9 +56,9 @@ func (b *builder) tellOfPyTorch(pod *podMaking) {
 }
 
 // tellOfElasticity tells how workers meet whose number may change. A master is one more.
-func (b *builder) tellOfElasticity(elastic *kubeflowv1.ElasticPolicy, set func(value string, names ...string)) {
+func (b *builder) tellOfElasticity(elastic *kubeflowv1.ElasticPolicy, pod *podMaking, set func(value string, names ...string)) {
 	worker := typeIn(b.types, kubeflowv1.ReplicaWorker)
-	host, port := b.name(worker.name, 0), b.portOf(worker)
+	host, port := b.meetingHost(pod), b.portOf(worker)
 	if elastic.RDZVHost != nil {
 		host = *elastic.RDZVHost
 	}
@@ -95,6 +95,16 @@ func (b *builder) tellOfElasticity(elastic *kubeflowv1.ElasticPolicy, set func(v
 	if elastic.Standalone != nil && *elastic.Standalone {
 		set("", "PET_STANDALONE")
 	}
+}
+
+// meetingHost is the name by which a Pod knows worker 0, where elastic workers meet. Worker 0 itself is told
+// its bare host name: torchrun hosts the store only where the name that it is given is that of its host. On
+// the network of the node a Pod has the host name of the node.
+func (b *builder) meetingHost(pod *podMaking) string {
+	if pod.of.name == kubeflowv1.ReplicaWorker && pod.index == 0 && !pod.Spec.HostNetwork {
+		return b.kind.objectName(b.job, kubeflowv1.ReplicaWorker, 0)
+	}
+	return b.name(kubeflowv1.ReplicaWorker, 0)
 }
 
 // rdzvConf is the variable of the settings of a backend.

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+
+	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
 )
 
 // maxText is the longest argument, and variable with its name, with which Linux starts a process:
@@ -41,7 +43,7 @@ func (b *builder) tooLong() string {
 					continue
 				}
 				name, _, _ := strings.Cut(told, "=")
-				field, help := b.kind.field, "a shorter name, or fewer replicas"
+				field, help := b.kind.field, "a shorter name, "+b.fewerNames()
 				if name == rdzvConf {
 					field, help = "elasticPolicy.rdzvConf", "fewer settings"
 				}
@@ -49,14 +51,22 @@ func (b *builder) tooLong() string {
 			}
 		}
 		if all > maxTold {
-			field, help := b.kind.field, "fewer replicas"
+			field, help := b.kind.field, b.fewerNames()
 			if elastic := b.job.Spec.ElasticPolicy; elastic != nil && len(elastic.RDZVConf) > 0 {
-				field, help = "elasticPolicy", "fewer settings in rdzvConf"
+				field, help = "elasticPolicy", "or fewer settings in rdzvConf"
 			}
-			return fmt.Sprintf("spec.%s: the containers of a Pod of %s would be told %d bytes, and may be told at most %d together: use fewer containers, or %s", field, t.name, all, maxTold, help)
+			return fmt.Sprintf("spec.%s: the containers of a Pod of %s would be told %d bytes, and may be told at most %d together: use fewer containers, %s", field, t.name, all, maxTold, help)
 		}
 	}
 	return ""
+}
+
+// fewerNames is how Pods are told less of the names of others.
+func (b *builder) fewerNames() string {
+	if b.options.Services == kubeflowv1.ServicesPerJob {
+		return "fewer replicas, or the annotation " + KeyServices + ": " + string(kubeflowv1.ServicesPerReplica) + ", by which names are shorter"
+	}
+	return "or fewer replicas"
 }
 
 // toldTo is what a container is told: its arguments and variables.

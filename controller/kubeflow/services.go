@@ -22,7 +22,7 @@ import (
 
 // KeyServices is an annotation of a job: PerReplica or PerJob, by how many Services its Pods are
 // reached. Users set it, and it goes before the option. Lockstep writes it on all that it makes for a
-// start in which they share one.
+// start of a kind that has the choice.
 const KeyServices = "kubeflow.lockstep.dev/services"
 
 // alwaysServed says whether Pods of the kind have the Services that they always have: one for each in
@@ -72,14 +72,14 @@ func (d *decision) servicesOfStart() kubeflowv1.ServiceMode {
 	switch {
 	case d.kind.alwaysServed(), d.next.StartTime == nil, is(d.next, kubeflowv1.JobConditionSuspended):
 		return wish
-	case d.next.Phase != "":
+	case isServiceMode(d.next.Services):
 		return storedMode(d.next.Services)
 	}
-	// Another's CRD has dropped it: what was made for the start tells. If that is nothing, nobody was
-	// told anything yet.
-	newest, isThere := d.newestStart(), false
+	// Each Pod has its own, or a CRD has dropped it, another's or one of an older Lockstep: what was made
+	// for the start tells.
+	start, isThere := max(d.next.Starts, d.newestStart()), false
 	for object := range d.objects() {
-		if startOf(object) != newest {
+		if startOf(object) != start {
 			continue
 		}
 		isThere = true
@@ -87,10 +87,23 @@ func (d *decision) servicesOfStart() kubeflowv1.ServiceMode {
 			return kubeflowv1.ServicesPerJob
 		}
 	}
-	if isThere {
+	if isThere || d.next.Phase != "" {
 		return ""
 	}
-	return wish
+	return wish // Another's CRD has dropped all, and nobody was told anything yet.
+}
+
+// mayChangeServices says whether a start that has begun with one Service may take one for each Pod, as its
+// user wishes by now: its spec makes no sense, maybe because the names are too long, and there is nothing of
+// the job. Nobody was told of names.
+func (d *decision) mayChangeServices() bool {
+	if d.invalid == "" || d.reading.services == "" || wishedServices(d.Job, d.kind, d.Options) != "" || isFinished(d.next) {
+		return false
+	}
+	for range d.objects() {
+		return false
+	}
+	return true
 }
 
 // noteServices puts the mode of the start on record.

@@ -5,6 +5,7 @@ package kubeflow
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -28,7 +29,7 @@ func (w *world) wishServices(mode string) *world {
 
 // TestPodsOfAJobMayShareAService, in which each has its host name.
 func TestPodsOfAJobMayShareAService(t *testing.T) {
-	w := sharing(given(t, `{tfReplicaSpecs: {Worker: {replicas: 2, @t}, PS: {template: {spec: {hostname: mine, containers: [{name: tensorflow, image: i, ports: [
+	w := sharing(given(t, `{tfReplicaSpecs: {Worker: {replicas: 2, @t}, PS: {template: {spec: {hostname: mine, setHostnameAsFQDN: true, containers: [{name: tensorflow, image: i, ports: [
 		{name: tfjob-port, containerPort: 5000}, {name: http, containerPort: 80}]}]}}}}}`))
 	w.OnPlan = func(seen *view, p plan.Plan[status]) {
 		for _, a := range p.Actions {
@@ -47,6 +48,9 @@ func TestPodsOfAJobMayShareAService(t *testing.T) {
 		pod := w.Pod(name)
 		if pod.Spec.Hostname != name || pod.Spec.Subdomain != service.Name {
 			t.Errorf("Pod %s has the name %s.%s", name, pod.Spec.Hostname, pod.Spec.Subdomain)
+		}
+		if pod.Spec.SetHostnameAsFQDN != nil {
+			t.Errorf("Pod %s does not start if its full name has more than 64 characters", name)
 		}
 		for key, value := range service.Spec.Selector {
 			if pod.Labels[key] != value {
@@ -68,8 +72,17 @@ func TestWhoSharesAServiceIsToldItsNames(t *testing.T) {
 	}{
 		"the master of PyTorch": {func(t *testing.T) *world { return givenTorch(t, torch("1", "", "")) }, "j-worker-0", "MASTER_ADDR", "j-master-0.j-pytorchjob.n.svc.c.l"},
 		"where elastic workers meet": {func(t *testing.T) *world {
-			return givenTorch(t, "{elasticPolicy: {}, pytorchReplicaSpecs: {Worker: {@t}}}")
+			return givenTorch(t, "{elasticPolicy: {}, pytorchReplicaSpecs: {Worker: {replicas: 2, @t}}}")
+		}, "j-worker-1", "PET_RDZV_ENDPOINT", "j-worker-0.j-pytorchjob.n.svc.c.l:23456"},
+		"the elastic worker where they meet, by its host name, or it would not know that it is meant": {func(t *testing.T) *world {
+			return givenTorch(t, "{elasticPolicy: {}, pytorchReplicaSpecs: {Worker: {replicas: 2, @t}}}")
+		}, "j-worker-0", "PET_RDZV_ENDPOINT", "j-worker-0:23456"},
+		"the elastic worker where they meet, on the network of its node": {func(t *testing.T) *world {
+			return givenTorch(t, "{elasticPolicy: {}, pytorchReplicaSpecs: {Worker: {template: {spec: {hostNetwork: true, containers: [{name: pytorch, image: i}]}}}}}")
 		}, "j-worker-0", "PET_RDZV_ENDPOINT", "j-worker-0.j-pytorchjob.n.svc.c.l:23456"},
+		"elastic workers that meet elsewhere": {func(t *testing.T) *world {
+			return givenTorch(t, "{elasticPolicy: {rdzvHost: h}, pytorchReplicaSpecs: {Worker: {@t}}}")
+		}, "j-worker-0", "PET_RDZV_ENDPOINT", "h:23456"},
 		"the workers of XGBoost": {func(t *testing.T) *world {
 			return givenXGBoost(t, "{xgbReplicaSpecs: {Master: {replicas: 1, @t}, Worker: {replicas: 2, @t}}}")
 		}, "j-worker-0", "WORKER_ADDRS", "j-worker-0.j-xgboostjob.n.svc.c.l,j-worker-1.j-xgboostjob.n.svc.c.l"},
@@ -144,11 +157,20 @@ func TestWhichServicesAJobHas(t *testing.T) {
 // TestAJobKeepsItsServicesUntilItsNextStart, whatever is written meanwhile, and whoever runs it: its Pods
 // were told of names.
 func TestAJobKeepsItsServicesUntilItsNextStart(t *testing.T) {
-	for name, anothersCRD := range map[string]bool{"with the CRD of Lockstep": false, "with another's": true} {
+	crds := map[string]func(*status) *status{
+		"with the CRD of Lockstep": nil,
+		"with another's":           func(s *status) *status { return Kept(s, &status{}) },
+		"with one of a Lockstep that knew nothing of it": func(s *status) *status {
+			kept := *s
+			kept.Services = ""
+			return &kept
+		},
+	}
+	for name, cut := range crds {
 		t.Run(name, func(t *testing.T) {
 			w := given(t, withPolicy("suspend: false", "replicas: 2"))
-			if anothersCRD {
-				w.core.options.ForeignCRDs, w.ForeignCRD = true, true
+			if cut != nil {
+				w.core.options.ForeignCRDs, w.ForeignCRD, w.Cut = true, true, cut
 			}
 			replaced := func(services ...string) {
 				t.Helper()
@@ -181,6 +203,88 @@ func TestAJobKeepsItsServicesUntilItsNextStart(t *testing.T) {
 		w.Store(KindService, stray)
 		w.settle().has(KindService, "j-worker-0")
 	})
+}
+
+// TestNoPodComesWhileAServiceOfTheFirstIsRefused: those that come would hold what they request, and wait.
+func TestNoPodComesWhileAServiceOfTheFirstIsRefused(t *testing.T) {
+	taken := func(w *world, name string) {
+		w.Store(KindService, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name, UID: w.NewUID()}})
+	}
+	t.Run("before any Pod", func(t *testing.T) {
+		w := givenTorch(t, torch("2", "", ""))
+		taken(w, "j-master-0")
+		if w.pass(3).has(KindPod); w.told("NameTaken") != 1 {
+			t.Errorf("events: %v", w.Events)
+		}
+		w.Remove(KindService, "j-master-0")
+		w.pass(60).has(KindPod, "j-master-0", "j-worker-0", "j-worker-1")
+	})
+	t.Run("but a job that has begun gets those that it lacks", func(t *testing.T) {
+		w := given(t, workers("replicas: 2")).run()
+		w.Remove(KindService, "j-worker-1")
+		taken(w, "j-worker-1")
+		w.Remove(KindPod, "j-worker-0")
+		w.pass(3).has(KindPod, "j-worker-0", "j-worker-1")
+	})
+	t.Run("nor waits one of which some Pods have ended and are gone", func(t *testing.T) {
+		w := given(t, workers("replicas: 3")).run().succeed("j-worker-1")
+		w.Remove(KindService, "j-worker-2")
+		taken(w, "j-worker-2")
+		for _, name := range w.OwnPods() {
+			w.Remove(KindPod, name)
+		}
+		w.pass(3).has(KindPod, "j-worker-0")
+	})
+}
+
+// TestTheNamesOfHowManyPodsFit is what docs/kubeflow.md says of a job's name of 20 characters in a namespace
+// of 15. What is too much for one Service may fit with a Service for each.
+func TestTheNamesOfHowManyPodsFit(t *testing.T) {
+	for mode, rooms := range map[kubeflowv1.ServiceMode][2]int{
+		kubeflowv1.ServicesPerReplica: {2100, 2300}, kubeflowv1.ServicesPerJob: {1500, 1550},
+	} {
+		for i, replicas := range rooms {
+			job := jobOf(t, objectOf(t, "v1", "TFJob", strings.Repeat("x", 20), fmt.Sprintf("{tfReplicaSpecs: {Worker: {replicas: %d, @t}}}", replicas)))
+			job.Namespace = strings.Repeat("n", 15)
+			r := (Memory{}).read(job, tfJob, Options{Services: mode})
+			if (r.invalid == "") != (i == 0) {
+				t.Errorf("%s, %d workers: %s", mode, replicas, r.invalid)
+			}
+			if helps := strings.Contains(r.invalid, "annotation "+KeyServices+": PerReplica"); helps != (i == 1 && mode == kubeflowv1.ServicesPerJob) {
+				t.Errorf("%s, %d workers are told: %s", mode, replicas, r.invalid)
+			}
+		}
+	}
+}
+
+// TestAJobOfTooLongNamesMayChangeItsServices, as long as there is nothing of it.
+func TestAJobOfTooLongNamesMayChangeItsServices(t *testing.T) {
+	w := newWorld(t, jobOf(t, objectOf(t, "v1", "TFJob", strings.Repeat("x", 50), "{tfReplicaSpecs: {Worker: {replicas: 2, @t}}}")))
+	sharing(w).run().suspend(true).scale("Worker", 1000)
+	w.suspend(false).has(KindPod)
+	if w.told("TFJobInvalid") != 1 || w.Written.Services != kubeflowv1.ServicesPerJob {
+		t.Fatalf("the status is %s, with Services %s; events %v", transcript(w.Written), w.Written.Services, w.Events)
+	}
+	w.OnAction = func(a plan.Action) {
+		if a.Verb == plan.Create && w.Written.Services != "" {
+			t.Errorf("%s before its mode is on record", a)
+		}
+	}
+	w.wishServices("PerReplica").settle()
+	if n := len(w.Names(KindService)); n != 1000 {
+		t.Errorf("there are %d Services, and the status is %s", n, transcript(w.Written))
+	}
+}
+
+// TestATemplateDoesNotSayWhichServicesAJobHas: annotations of templates are kept, but this one is not theirs.
+func TestATemplateDoesNotSayWhichServicesAJobHas(t *testing.T) {
+	w := given(t, `{tfReplicaSpecs: {Worker: {template: {metadata: {annotations: {`+KeyServices+`: PerJob, mine: kept}}, spec: {containers: [{name: tensorflow, image: i}]}}}}}`).run()
+	if got := w.Pod("j-worker-0").Annotations; got[KeyServices] != "PerReplica" || got["mine"] != "kept" {
+		t.Errorf("the Pod has the annotations %v", got)
+	}
+	w.Written.Services = "" // As an older CRD has it.
+	w.Crash()
+	w.pass(3).has(KindService, "j-worker-0").has(KindPod, "j-worker-0")
 }
 
 // TestASharedServiceStaysAsLongAsAPod, and comes again if somebody deletes it.

@@ -7,6 +7,7 @@ replace github.com/lockstep-k8s/lockstep => ../..
 require (
 	github.com/google/go-cmp v0.7.0
 	github.com/lockstep-k8s/lockstep v0.0.0
+	github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring v0.91.0
 	helm.sh/helm/v3 v3.22.0
 	k8s.io/api v0.37.1
 	k8s.io/apiextensions-apiserver v0.37.1

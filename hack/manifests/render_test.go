@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -56,7 +57,7 @@ func objectsOf(t *testing.T, folder string) []runtime.Object {
 func decoded(t *testing.T, where string, documents []string) []runtime.Object {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, monitoringv1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
@@ -303,6 +304,66 @@ func TestConfigurationsOfTheControllerAreValid(t *testing.T) {
 			}
 			if *config.VolcanoJobs.Enabled != (filepath.Base(folder) == "front-ends") {
 				t.Errorf("%s: Volcano Jobs are on: %v", folder, *config.VolcanoJobs.Enabled)
+			}
+		}
+	}
+}
+
+// TestPrometheusReachesBothPrograms follows the way of Prometheus: from a ServiceMonitor to a Service, to the
+// Pods of a Deployment and their port, with a token whose account may read metrics.
+func TestPrometheusReachesBothPrograms(t *testing.T) {
+	monitoring, lockstep := objectsOf(t, root+"/monitoring"), objectsOf(t, root)
+	monitors, services := of[*monitoringv1.ServiceMonitor](monitoring), of[*corev1.Service](monitoring)
+	deployments := of[*appsv1.Deployment](lockstep)
+	if len(deployments) != 2 {
+		t.Fatalf("%d Deployments, want both programs", len(deployments))
+	}
+	for _, d := range deployments {
+		var found []string
+		for _, m := range monitors {
+			for _, s := range services {
+				if m.Namespace != s.Namespace || s.Namespace != d.Namespace || !selects(t, &m.Spec.Selector, s.Labels) ||
+					!selects(t, &metav1.LabelSelector{MatchLabels: s.Spec.Selector}, d.Spec.Template.Labels) {
+					continue
+				}
+				for _, endpoint := range m.Spec.Endpoints {
+					for _, port := range s.Spec.Ports {
+						for _, open := range d.Spec.Template.Spec.Containers[0].Ports {
+							if port.Name == endpoint.Port && port.TargetPort.String() == open.Name && port.Port == open.ContainerPort {
+								found = append(found, s.Labels[m.Spec.JobLabel]+" "+endpoint.Path)
+							}
+						}
+					}
+				}
+			}
+		}
+		// The rules and the dashboard know a program by its job.
+		if diff := cmp.Diff([]string{d.Name + " /metrics"}, found); diff != "" {
+			t.Errorf("what is read of %s, by job (-want,+got):\n%s", d.Name, diff)
+		}
+	}
+
+	accounts := of[*corev1.ServiceAccount](monitoring)
+	secrets := of[*corev1.Secret](monitoring)
+	bindings := of[*rbacv1.ClusterRoleBinding](monitoring)
+	if len(accounts) != 1 || len(secrets) != 1 || len(bindings) != 1 {
+		t.Fatalf("%d accounts, %d tokens, %d bindings, want one each", len(accounts), len(secrets), len(bindings))
+	}
+	if got := secrets[0].Annotations[corev1.ServiceAccountNameKey]; got != accounts[0].Name || secrets[0].Type != corev1.SecretTypeServiceAccountToken {
+		t.Errorf("the token is of %q, of type %s", got, secrets[0].Type)
+	}
+	want := []rbacv1.Subject{{Kind: "ServiceAccount", Name: accounts[0].Name, Namespace: accounts[0].Namespace}}
+	if diff := cmp.Diff(want, bindings[0].Subjects); diff != "" {
+		t.Errorf("who may read metrics (-want,+got):\n%s", diff)
+	}
+	if role := bindings[0].RoleRef.Name; !slices.Contains(names(of[*rbacv1.ClusterRole](lockstep)), role) || role != "lockstep-metrics-reader" {
+		t.Errorf("the account has the role %s", role)
+	}
+	for _, m := range monitors {
+		for _, endpoint := range m.Spec.Endpoints {
+			if endpoint.Authorization == nil || endpoint.Authorization.Credentials == nil || endpoint.Authorization.Credentials.Name != secrets[0].Name ||
+				endpoint.Authorization.Credentials.Key != corev1.ServiceAccountTokenKey {
+				t.Errorf("%s does not use the token: %+v", m.Name, endpoint.Authorization)
 			}
 		}
 	}

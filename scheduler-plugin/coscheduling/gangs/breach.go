@@ -4,6 +4,8 @@
 package gangs
 
 import (
+	"time"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -40,13 +42,28 @@ func (g *gang) wasBroken() bool {
 
 // withPreempted counts the members that are placed, and those that are going as they were preempted.
 func (g *gang) withPreempted() podgroup.Tally {
-	before := g.placed.Plus(podgroup.Tally{})
+	return g.placed.Plus(g.preemptedSince(time.Time{}))
+}
+
+// preemptedSince counts the members that are going as they were preempted, and were deleted after a time. In the
+// second of that time they were not: times of the API server are no more exact.
+func (g *gang) preemptedSince(since time.Time) podgroup.Tally {
+	var going podgroup.Tally
 	for _, m := range g.members {
-		if m.pod.DeletionTimestamp != nil && m.pod.Spec.NodeName != "" && !m.isStranger() && isPreempted(m.pod) {
-			before.Add(g.key.RoleOf(m.pod), 1)
+		if m.pod.DeletionTimestamp != nil && m.pod.Spec.NodeName != "" && !m.isStranger() && isPreempted(m.pod) && deletedAt(m.pod).After(since) {
+			going.Add(g.key.RoleOf(m.pod), 1)
 		}
 	}
-	return before
+	return going
+}
+
+// deletedAt is when a Pod was deleted that is ending. Its own timestamp says until when it has time to end.
+func deletedAt(pod *corev1.Pod) time.Time {
+	at := pod.DeletionTimestamp.Time
+	if grace := pod.DeletionGracePeriodSeconds; grace != nil {
+		at = at.Add(-time.Duration(*grace) * time.Second)
+	}
+	return at
 }
 
 // breakUp has all members leave that are left of a gang which has lost one, if too few are.

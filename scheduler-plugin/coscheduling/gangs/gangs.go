@@ -75,6 +75,7 @@ func (t *Gangs) SetSynced() {
 		if g.missing.Total > 0 {
 			g.doubtUntil = t.config.Now().Add(missingPatience) // it is only asked about them from now on
 		}
+		g.recallStage()
 		t.changed(g)
 		// It may be that a gang was broken and not dissolved by the scheduler before.
 		if g.wasBroken() {

@@ -236,14 +236,21 @@ func (t *Gangs) EndSeek(key dialect.Key, took time.Duration) {
 	}
 }
 
-// SeekRoom has room for members to come be sought anew: what is kept may be taken.
+// SeekRoom has room for members to come be sought anew: what is kept may be taken. A gang that has members that
+// wait seeks it with their next turn: that others have taken room is no help to them.
 func (t *Gangs) SeekRoom(key dialect.Key) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if g := t.gangs[key]; g != nil {
-		g.provided.isSought = false
-		t.changed(g)
+	g := t.gangs[key]
+	if g == nil {
+		return
 	}
+	g.provided.isSought = false
+	g.provide(t.config.Now())
+	if waits := g.complete(); !waits {
+		t.lineUp(g)
+	}
+	t.config.Stir() // room may be given up
 }
 
 // free has more room be sought for members to come where there was not enough, as some has become free. One

@@ -217,6 +217,59 @@ func TestAMemberThatComesHasRoomSoughtForTheOthers(t *testing.T) {
 	}
 }
 
+// TestRoomThatIsTakenHelpsNobodyWhoWaits: a gang that found no place for a member is not planned again each time that
+// another Pod comes to a node on which it has room, but has room sought with its next turn.
+func TestRoomThatIsTakenHelpsNobodyWhoWaits(t *testing.T) {
+	b := keeping(newBench())
+	b.SetGroup(makeGroup("gang", 1, asking("13")))
+	b.add(makePod("driver", inGroup("gang"), cores("1"), onNode("node")))
+	view := b.turn()
+	b.sought(view, view.Provision.Rest())
+	b.add(makePod("exec", inGroup("gang"), cores("2")))
+	view = b.turn()
+	b.fail(gangName, view.Group.UID, line.Refusal{}, time.Second, time.Second)
+	b.time = b.time.Add(10 * time.Second)
+	b.SeekRoom(gangName)
+	if b.isNext(gangName) {
+		t.Error("it has a turn, and others have taken room")
+	}
+	b.somethingHappens()
+	if view = b.turn(); len(view.Waiting) != 1 || !view.SeeksRoom {
+		t.Errorf("its next turn is %+v, want one in which room is sought too", view)
+	}
+}
+
+// TestAGangOfWhichTheTimeIsOverSeeksNoRoom, also if none was kept that could expire.
+func TestAGangOfWhichTheTimeIsOverSeeksNoRoom(t *testing.T) {
+	for name, waits := range map[string]bool{"nobody waits": false, "a member waits": true} {
+		t.Run(name, func(t *testing.T) {
+			b := keeping(newBench())
+			b.SetGroup(makeGroup("gang", 1, asking("13")))
+			b.add(makePod("driver", inGroup("gang"), cores("1"), placedAt(b.time, 0)))
+			view := b.turn()
+			b.Sought(gangName, view.Group.UID, Sought{Rest: view.Provision.Rest()})
+			b.EndSeek(gangName, 0)
+			if waits {
+				b.add(makePod("exec", inGroup("gang"), cores("2")))
+			}
+			b.time = b.time.Add(10 * time.Minute)
+			b.Offer(gangNamed("other"))
+			if view = b.turn(); view.Key != gangName || view.Provision != nil || view.SeeksRoom {
+				t.Errorf("its turn is %+v, want one in which no room is sought", view)
+			}
+			if waits {
+				return
+			}
+			b.EndSeek(gangName, 0)
+			b.time = b.time.Add(time.Minute)
+			b.Offer(gangNamed("other"))
+			if b.isNext(gangName) {
+				t.Error("it has another turn")
+			}
+		})
+	}
+}
+
 // TestMembersOfAGangThatIsNotCompleteAreNotPlaced when room is sought for those that are to come: those of a
 // stage that is still gathered, say.
 func TestMembersOfAGangThatIsNotCompleteAreNotPlaced(t *testing.T) {

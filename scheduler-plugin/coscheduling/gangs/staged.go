@@ -28,8 +28,8 @@ type staging struct {
 	until time.Time
 	// gathers says that this is still to come.
 	gathers bool
-	// most is how many members were placed at once, since none was.
-	most podgroup.Tally
+	// most is how many members were placed at once, since none was, and bound how many of them were bound at once.
+	most, bound podgroup.Tally
 }
 
 // isStaged says whether the gang's minimum counts members which only come after others have run.
@@ -58,7 +58,7 @@ func (g *gang) restage(now time.Time) {
 	if !g.isStaged() {
 		return
 	}
-	g.countStage(g.withPreempted())
+	g.countStage()
 	if s.gathers {
 		return
 	}
@@ -67,13 +67,43 @@ func (g *gang) restage(now time.Time) {
 	g.group = &group
 }
 
-// countStage notes that so many members are placed.
-func (g *gang) countStage(placed podgroup.Tally) {
-	if placed.Total == 0 {
-		g.staging.most = podgroup.Tally{}
+// countStage notes how many members are placed. Those that are ending do not count, or a stage would count
+// twice while others have come for those that were preempted.
+func (g *gang) countStage() {
+	s := &g.staging
+	if g.placed.Total == 0 {
+		s.most, s.bound = podgroup.Tally{}, podgroup.Tally{}
 		return
 	}
-	g.staging.most = larger(g.staging.most, placed)
+	s.most, s.bound = larger(s.most, g.placed), larger(s.bound, g.bound)
+}
+
+// uncountStage has the stage be without a member that was placed and never bound: nothing is lost with it. If
+// the gang was preempted, the rest still goes because of it.
+func (g *gang) uncountStage() {
+	if g.isStaged() && !g.preempted {
+		g.staging.most = larger(g.staging.bound, g.placed)
+	}
+}
+
+// recallStage has members count that preemption has taken before this scheduler began, unless others have
+// come for them: it may be that the scheduler before has not dissolved the rest.
+func (g *gang) recallStage() {
+	if g.isStaged() {
+		before := g.placed.Plus(g.preemptedSince(g.newest()))
+		g.staging.most, g.staging.bound = before, before
+	}
+}
+
+// newest is when the last one was created of the members that are placed or wait.
+func (g *gang) newest() time.Time {
+	var last time.Time
+	for _, m := range g.members {
+		if g.state(m) != memberOut {
+			last = times.Later(last, m.pod.CreationTimestamp.Time)
+		}
+	}
+	return last
 }
 
 // lastHeld is the gang's group with the minimum that it has had last. For a gang in stages that is without those

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
 
@@ -190,6 +191,153 @@ func TestAStageThatLosesAMemberWaitsForAnother(t *testing.T) {
 	b.add(makePod("d", inGroup("gang"), staged))
 	if !b.tick(3 * time.Second) {
 		t.Error("a stage of one has no turn when all others are gone")
+	}
+}
+
+// fromSecond has a Pod be created so many seconds after the time of a bench.
+func fromSecond(b *bench, seconds int) podOption {
+	created := metav1.NewTime(b.time.Add(time.Duration(seconds) * time.Second))
+	return func(w *schedulertesting.PodWrapper) { w.CreationTimestamp(created) }
+}
+
+// preemptedIn is a Pod that was preempted so many seconds after the time of a bench, and has half a minute to end.
+func preemptedIn(b *bench, seconds int, pod *corev1.Pod) *corev1.Pod {
+	pod = preempted(pod)
+	ends, grace := metav1.NewTime(b.time.Add(time.Duration(seconds+30)*time.Second)), int64(30)
+	pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = &ends, &grace
+	return pod
+}
+
+// wantStageOf checks that a gang runs that many members of "gang" as a stage, one of which is this, and that
+// a smaller stage may follow it.
+func (b *bench) wantStageOf(t *testing.T, members int, one *corev1.Pod) {
+	t.Helper()
+	if cost := (&Guard{Of: b.Gangs}).Cost(one); cost != members {
+		t.Errorf("%d go with one of those that run, want %d", cost, members)
+	}
+	b.add(makePod("next", inGroup("gang"), staged))
+	if !b.tick(time.Hour) {
+		t.Error("the next stage has no turn")
+	}
+}
+
+// TestAStageThatWasPreemptedDoesNotCountTwice while its Pods still end, and others run in their place: the
+// scheduler neither dissolves those, at once or when it begins, nor waits for more in the next stage, and takes no
+// single Pods of it.
+func TestAStageThatWasPreemptedDoesNotCountTwice(t *testing.T) {
+	b := newBench()
+	running := stages(b)
+	for _, pod := range running {
+		b.SetPod(preempted(pod))
+	}
+	b.dissolved = nil
+	members, nodes := make([]*corev1.Pod, 0, 3), map[types.UID]string{}
+	for _, name := range []string{"a-2", "b-2", "c-2"} {
+		pod := makePod(name, inGroup("gang"), staged)
+		members, nodes[pod.UID] = append(members, pod), "other"
+	}
+	b.add(members...)
+	b.tick(3 * time.Second)
+	if !b.assumeAll(gangName, nodes) {
+		t.Fatal("those that come in their place have none")
+	}
+	for _, pod := range members {
+		b.add(makePod(pod.Name, inGroup("gang"), staged, onNode("other")))
+	}
+	b.DissolveAgain(b.gangs[gangName].group)
+	if len(b.dissolved) > 0 {
+		t.Errorf("%v are evicted", b.dissolved)
+	}
+	b.wantStageOf(t, 3, members[0])
+}
+
+// TestASchedulerThatBeginsLeavesAStageThatHasReplacedWhatPreemptionTook: the Pods of before have time to end, and may
+// have been deleted in the second in which the others were created.
+func TestASchedulerThatBeginsLeavesAStageThatHasReplacedWhatPreemptionTook(t *testing.T) {
+	for _, since := range []int{60, 75} {
+		b := newBlindBench()
+		b.SetGroup(makeGroup("gang", 10))
+		var running []*corev1.Pod
+		for _, name := range []string{"a", "b", "c"} {
+			b.add(preemptedIn(b, 60, makePod(name, inGroup("gang"), staged, onNode("node"), fromSecond(b, 0))))
+			running = append(running, makePod(name+"-2", inGroup("gang"), staged, onNode("other"), fromSecond(b, since)))
+		}
+		b.add(running...)
+		b.time = b.time.Add(80 * time.Second)
+		b.SetSynced()
+		b.DissolveAgain(b.gangs[gangName].group)
+		if len(b.dissolved) > 0 {
+			t.Errorf("%v are evicted, which were created after %d seconds", b.dissolved, since)
+		}
+		b.wantStageOf(t, 3, running[0])
+	}
+}
+
+// TestMembersThatWereNeverBoundAreNoneThatAStageHasLost, whatever becomes of them.
+func TestMembersThatWereNeverBoundAreNoneThatAStageHasLost(t *testing.T) {
+	for name, fails := range map[string]func(b *bench, pod *corev1.Pod){
+		"their binding fails, and they are deleted": func(b *bench, pod *corev1.Pod) {
+			b.Unassume(FailedBinding{Pod: pod})
+			b.DeletePod(pod)
+		},
+		"they are deleted": func(b *bench, pod *corev1.Pod) { b.DeletePod(pod) },
+		"they are being deleted, and their binding fails": func(b *bench, pod *corev1.Pod) {
+			ending := makePod(pod.Name, inGroup("gang"), staged, func(w *schedulertesting.PodWrapper) { w.Terminating() })
+			b.SetPod(ending)
+			b.Unassume(FailedBinding{Pod: ending})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench()
+			running := stages(b)
+			more := []*corev1.Pod{makePod("d", inGroup("gang"), staged), makePod("e", inGroup("gang"), staged)}
+			b.add(more...)
+			b.tick(3 * time.Second)
+			if !b.assumeAll(gangName, map[types.UID]string{more[0].UID: "node", more[1].UID: "node"}) {
+				t.Fatal("the next stage has no place")
+			}
+			for _, pod := range more {
+				fails(b, pod)
+			}
+			b.wantStageOf(t, 3, running[0])
+		})
+	}
+}
+
+// TestAReplacementThatCanNotBeBoundIsStillWaitedFor: the stage has lost another one.
+func TestAReplacementThatCanNotBeBoundIsStillWaitedFor(t *testing.T) {
+	b := newBench()
+	running := stages(b)
+	b.DeletePod(running[0])
+	another := makePod("a-2", inGroup("gang"), staged)
+	b.add(another)
+	b.tick(3 * time.Second)
+	b.assumeAll(gangName, map[types.UID]string{another.UID: "node"})
+	b.Unassume(FailedBinding{Pod: another})
+	b.DeletePod(another)
+	if got := b.gangs[gangName].group.Spec.Minimum.Members; got != 3 {
+		t.Errorf("%d are placed together, want 3", got)
+	}
+}
+
+// TestTheRestOfAPreemptedStageGoes, also if another of its members could not be bound meanwhile, and the eviction
+// has to be tried again.
+func TestTheRestOfAPreemptedStageGoes(t *testing.T) {
+	b := newBench()
+	b.SetGroup(makeGroup("gang", 10))
+	members := []*corev1.Pod{makePod("a", inGroup("gang"), staged), makePod("b", inGroup("gang"), staged), makePod("c", inGroup("gang"), staged)}
+	b.add(makePod("init", inGroup("gang"), staged, onNode("node"), inPhase(corev1.PodSucceeded)))
+	b.add(members...)
+	b.tick(3 * time.Second)
+	b.assumeAll(gangName, map[types.UID]string{members[0].UID: "node", members[1].UID: "node", members[2].UID: "node"})
+	(&Guard{Of: b.Gangs}).Take(members[0])
+	b.Unassume(FailedBinding{Pod: members[0]})
+	b.Unassume(FailedBinding{Pod: members[2]})
+	b.dissolved = nil
+	b.SetLeaving(members[1:2], false)
+	b.DissolveAgain(b.gangs[gangName].group)
+	if want := []string{"b"}; !slices.Equal(b.dissolved, want) {
+		t.Errorf("%v are evicted, want %v", b.dissolved, want)
 	}
 }
 

@@ -143,6 +143,10 @@ func (g *gang) drop(m *member, now time.Time) (isNews, wasPlaced bool) {
 	}
 	if g.staging.most.Total > 0 && m.pod.Status.Phase == corev1.PodSucceeded {
 		g.staging.most.Add(g.key.RoleOf(m.pod), -1) // nobody makes it anew
+		g.staging.bound.Add(g.key.RoleOf(m.pod), -1)
+	}
+	if m.assumed != "" && !m.taken {
+		g.uncountStage()
 	}
 	if m.pod.Spec.NodeName != "" && m.pod.Status.Phase != corev1.PodFailed {
 		g.deletedMembers++
@@ -187,6 +191,9 @@ func (g *gang) unassume(m *member, message string) (first bool) {
 	// If it was being preempted, that was all: a Pod that is not bound yet is not
 	// deleted for it.
 	g.alter(m, func() { m.assumed, m.leaving = "", false })
+	if !m.taken {
+		g.uncountStage()
+	}
 	return g.bindings.fail(m.placement, message)
 }
 

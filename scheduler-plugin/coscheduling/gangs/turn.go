@@ -35,9 +35,7 @@ func (t *Gangs) Begin(priority int32, dueAt time.Time) (View, bool) {
 		return View{}, false
 	}
 	g := t.gangs[next.Key]
-	if !g.provided.started {
-		g.provide(t.config.Now()) // for how long room is kept may depend on when the gang starts
-	}
+	g.provide(t.config.Now()) // for how long room is kept depends on when the gang starts, and may be over
 	g.provided.freed = t.freed
 	view := viewOf(g)
 	view.Failures = t.line.Failures(g.key)
@@ -60,7 +58,7 @@ func (t *Gangs) Assume(view *View, nodes map[types.UID]string) bool {
 	// Of the rest the turn tells in a moment, unless it is gone.
 	rest := len(nodes) < len(view.Waiting) && g.complete()
 	if g.isStaged() {
-		g.countStage(g.placed)
+		g.countStage()
 	}
 	t.line.Came(g.key, t.config.Now())
 	t.line.Placed(g.key, rest, t.config.Now())

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
@@ -24,7 +25,7 @@ import (
 func (p *pass[O, S]) act(ctx context.Context, actions []plan.Action) (bool, error) {
 	p.blocksChanged = false
 	looks, creations, rest := sortActions(p.admitted(actions))
-	acted, err := p.look(ctx, looks)
+	acted, unseen, err := p.look(ctx, looks)
 	if err != nil {
 		return acted, err
 	}
@@ -32,10 +33,10 @@ func (p *pass[O, S]) act(ctx context.Context, actions []plan.Action) (bool, erro
 	tally := p.runBatch(ctx, rest, cmp.Or(p.pace.Parallel, p.owners.batchSize))
 	// An API server that refuses objects of a group is not asked in vain a thousand times.
 	created := p.runBatch(ctx, creations, cmp.Or(p.pace.Parallel, 1))
-	m.left = append(tally.left, created.left...)
+	m.left = slices.Concat(unseen, tally.left, created.left)
 	tally.add(created)
 	p.tellFailures(ctx, tally.failures, tally.untold)
-	return acted || tally.done > 0 || p.blocksChanged, nil
+	return acted || tally.done > 0 || len(unseen) > 0 || p.blocksChanged, nil
 }
 
 // sortActions sorts actions by how they are run: looks that are more than a request for

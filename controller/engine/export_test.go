@@ -44,3 +44,6 @@ func (e *Engine) Discard() {
 	e.queue.ShutDown()
 	e.broadcaster.Shutdown()
 }
+
+// MaxConflicts is how often a write of the status is tried.
+const MaxConflicts = maxConflicts

@@ -121,6 +121,41 @@ func TestManyNamesAreLookedForInOneList(t *testing.T) {
 	}
 }
 
+// slowPods takes as long for a list as a request may.
+type slowPods struct {
+	*storedPods
+	clock *clocktesting.FakePassiveClock
+}
+
+func (s *slowPods) List(ctx context.Context, namespace string, options metav1.ListOptions) (page []metav1.Object, next string, err error) {
+	s.clock.SetTime(s.clock.Now().Add(pacing.RequestTime))
+	return s.storedPods.List(ctx, namespace, options)
+}
+
+// TestATurnThatIsOverBeginsNoMoreLooks, however many are planned, and the next one goes on with them.
+func TestATurnThatIsOverBeginsNoMoreLooks(t *testing.T) {
+	looks := []plan.Action{{Verb: plan.List, Kind: "Pod", Owner: "o"}, {Verb: plan.List, Kind: "Pod", Owner: "other"}}
+	for i := range fewLooks + 1 {
+		looks = append(looks, plan.Action{Verb: plan.ConfirmNo, Kind: "Pod", Name: fmt.Sprint("p", i), Owner: "o"})
+	}
+	stored, clock := &storedPods{}, clocktesting.NewFakePassiveClock(time.Unix(100, 0))
+	p := passOver(t, nil, stored)
+	p.owners.clock, p.owners.kinds["Pod"].Client = clock, &slowPods{stored, clock}
+	for turns := 1; turns <= 3; turns++ {
+		p.turn = &turn{begun: clock.Now(), inFlight: p.turn.inFlight}
+		if acted, err := p.act(t.Context(), looks); err != nil || !acted {
+			t.Fatalf("acted %v: %v", acted, err)
+		}
+		if stored.lists != turns {
+			t.Errorf("after %d turns there were %d lists", turns, stored.lists)
+		}
+		looks = p.memory.left
+	}
+	if len(looks) > 0 {
+		t.Errorf("%d looks are left after as many turns as there are lists", len(looks))
+	}
+}
+
 // TestAListShowsWhatNoEventHasTold of the owner's objects.
 func TestAListShowsWhatNoEventHasTold(t *testing.T) {
 	pod := func(name, version, owner, job string) *corev1.Pod {

@@ -94,20 +94,30 @@ func lookForMany(actions []plan.Action) map[string]bool {
 	return many
 }
 
-// look checks the status, lists objects, and looks for many at once.
-func (p *pass[O, S]) look(ctx context.Context, looks []plan.Action) (acted bool, err error) {
+// look checks the status, lists objects, and looks for many at once. Once the turn is over, it
+// begins no more than the first look, and leaves the others.
+func (p *pass[O, S]) look(ctx context.Context, looks []plan.Action) (acted bool, left []plan.Action, err error) {
+	begun := 0
+	enough := func() bool { return begun > 0 && p.spent() }
 	together := map[string][]plan.Action{}
 	for _, action := range looks {
 		switch action.Verb {
 		case plan.LookFor, plan.ConfirmNo:
 			together[action.Does()] = append(together[action.Does()], action)
 			continue
+		}
+		if enough() {
+			left = append(left, action)
+			continue
+		}
+		begun++
+		switch action.Verb {
 		case plan.List:
 			err = p.list(ctx, action)
 		default:
 			var current bool
 			if current, err = p.checkStatus(ctx); err == nil && !current {
-				return false, errCacheBehind
+				return false, nil, errCacheBehind
 			}
 			if err == nil {
 				p.memory.noteSeen(action.Seen)
@@ -122,6 +132,11 @@ func (p *pass[O, S]) look(ctx context.Context, looks []plan.Action) (acted bool,
 	}
 	looked := false
 	for does, wanted := range together {
+		if enough() {
+			left = append(left, wanted...)
+			continue
+		}
+		begun++
 		kind, lookForAll := wanted[0].Kind, p.lookForAll
 		if wanted[0].Verb == plan.ConfirmNo {
 			lookForAll = p.confirmAll
@@ -134,7 +149,7 @@ func (p *pass[O, S]) look(ctx context.Context, looks []plan.Action) (acted bool,
 		}
 		looked = true
 	}
-	return acted || looked, nil
+	return acted || looked, left, nil
 }
 
 // fail notes a request that has failed, and tells of it.

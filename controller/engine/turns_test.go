@@ -4,13 +4,18 @@
 package engine_test
 
 import (
+	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	"github.com/lockstep-k8s/lockstep/controller/engine"
+	"github.com/lockstep-k8s/lockstep/controller/pacing"
 	"github.com/lockstep-k8s/lockstep/internal/testing/apiserver"
 )
 
@@ -54,6 +59,40 @@ func TestALargeFrameworkDoesNotKeepAWorker(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("unexpected states of tasks (-want +got):\n%s", diff)
 		}
+	})
+}
+
+// TestNoAPIServerIsSoSlowThatASyncSeemsToHang: each request takes almost as long as it may, others change
+// the Framework before each write of its status, and the status is too large for its first form.
+func TestNoAPIServerIsSoSlowThatASyncSeemsToHang(t *testing.T) {
+	const each = pacing.RequestTime - time.Millisecond
+	inWorld(t, framework(3), func(t *testing.T, w *world) {
+		time.Sleep(pacing.EventDelay)
+		synctest.Wait()
+		writes := 0
+		w.server.SetHook(func(r *apiserver.Request) apiserver.Fault {
+			slow := apiserver.Fault{Before: each}
+			if r.Resource != "frameworks" || r.Subresource != "status" {
+				return slow
+			}
+			writes++
+			if writes == engine.MaxConflicts { // After conflicts, as late as it may be.
+				slow.Refusal = apierrors.NewRequestEntityTooLargeError("etcdserver: request is too large")
+				return slow
+			}
+			apiserver.Change(w.server, namespace, "fw", func(f *frameworkv1.Framework) {
+				f.Annotations = map[string]string{"others": fmt.Sprint(writes)}
+			})
+			return slow
+		})
+		w.sync()
+		if want := (4*engine.MaxConflicts - 1) * each; w.took < want {
+			t.Errorf("the sync took %v with %d writes, want at least %v: the test has lost its worst case", w.took, writes, want)
+		}
+		if w.took >= pacing.StuckAfter {
+			t.Errorf("the sync took %v, and after %v it is taken for one that hangs", w.took, pacing.StuckAfter)
+		}
+		w.server.SetHook(nil)
 	})
 }
 

@@ -26,6 +26,7 @@ import (
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	"github.com/lockstep-k8s/lockstep/client/clientset/versioned"
 	"github.com/lockstep-k8s/lockstep/client/informers/externalversions"
+	"github.com/lockstep-k8s/lockstep/controller/pacing"
 	"github.com/lockstep-k8s/lockstep/internal/fair"
 	"github.com/lockstep-k8s/lockstep/internal/informing"
 	"github.com/lockstep-k8s/lockstep/internal/tombstone"
@@ -180,8 +181,10 @@ func (c *Controller) processNext(ctx context.Context) bool {
 	return true
 }
 
-// sync does the next step of a Framework.
+// sync does the next step of a Framework. It takes no longer than a request may.
 func (c *Controller) sync(ctx context.Context, key cache.ObjectName) error {
+	ctx, cancel := context.WithTimeout(ctx, pacing.RequestTime)
+	defer cancel()
 	object, exists, err := c.frameworks.GetStore().GetByKey(key.String())
 	if err != nil {
 		return err

@@ -201,8 +201,9 @@ const (
 	// RequestTime is how long a request may take: longer than the API server waits for
 	// a webhook.
 	RequestTime = 45 * time.Second
-	// StuckAfter is from when on a sync is taken for one that will never end: longer than all
-	// its requests together may take.
+	// StuckAfter is from when on a sync is taken for one that will never end. It is longer than
+	// a sync takes whose requests all take RequestTime: after longestTurn it ends with one write of
+	// the status, with its tries, one look, and one batch each of creations and of the rest.
 	StuckAfter = 20 * time.Minute
 	// EventDelay lets events of the Pods of a Framework come together before it is
 	// synced.

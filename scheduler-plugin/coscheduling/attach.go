@@ -126,6 +126,7 @@ func attach(ctx context.Context, sched *kube.Scheduler, own types.NamespacedName
 	}
 	w.queue = e.queue
 	all := &foreigners{watcher: w, client: others, discovery: groups.Discovery(), links: links, serves: e.serves, setApart: reporter.SetApart}
+	reporter.AskApartBy(all.askApart)
 	if err := w.start(groups, []*foreign{
 		{foreigners: all, dialect: dialect.Native, mode: dialects.Native.Mode, off: nativeOff(), read: dialect.FromNative},
 		{foreigners: all, dialect: dialect.SchedulerPlugins, mode: dialects.SchedulerPlugins.Mode, read: dialect.FromSchedulerPlugins},

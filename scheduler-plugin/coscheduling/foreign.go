@@ -125,7 +125,7 @@ func (f *foreign) ask(ctx context.Context) (service, error) {
 			return "", err
 		case found == served:
 			f.resource = resource
-			return served, f.askApart()
+			return served, f.askApart(f.dialect)
 		case found != notServed:
 			return found, nil
 		}
@@ -133,18 +133,18 @@ func (f *foreign) ask(ctx context.Context) (service, error) {
 	return notServed, nil
 }
 
-// askApart asks whether the status of the groups is a subresource, if it may be none.
-func (f *foreign) askApart() error {
-	if !f.dialect.MayLackStatus() {
+// askApart asks whether the status of a dialect's groups is a subresource, if it may be none.
+func (f *foreigners) askApart(d dialect.Dialect) error {
+	if !d.MayLackStatus() {
 		return nil
 	}
-	version := f.dialect.Kind().GroupVersion().String()
+	version := d.Kind().GroupVersion().String()
 	list, err := f.discovery.ServerResourcesForGroupVersion(version)
 	if err != nil {
 		return fmt.Errorf("asking for the resources of %s: %w", version, err)
 	}
-	name := f.dialect.Resource().Resource + "/status"
-	f.setApart(f.dialect, slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == name }))
+	name := d.Resource().Resource + "/status"
+	f.setApart(d, slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == name }))
 	return nil
 }
 

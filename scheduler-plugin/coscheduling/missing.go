@@ -56,9 +56,9 @@ const (
 // have ended. What that costs is in proportion to how many are missing, however many other Pods there
 // are that have ended.
 //
-// Where a label names the gang, a list that names many gangs selects the Pods. Elsewhere, and if that
-// list is long, namespaces take turns: a few Pods are got by their names, and for many as many pages of
-// a list of the namespace's are read as these would cost.
+// A few Pods are got by their names. Where a label names the gang, a list that names many gangs selects
+// more of them. Elsewhere, and if that list is long, namespaces take turns: again a few Pods are got by
+// their names, and for many as many pages of a list of the namespace's are read as these would cost.
 type missing struct {
 	client kubernetes.Interface
 	join   *podwatch.Join
@@ -178,23 +178,21 @@ func (m *missing) askAbout(ctx context.Context, questions []podwatch.Question) {
 	defer cancel()
 	rest := namesOf(questions)
 	ended := make(map[types.UID]*corev1.Pod)
-	for _, selection := range selectionsOf(questions) {
-		all, err := m.list(ctx, selection, max(1, pagesFor(rest)), rest, ended)
-		if err != nil {
-			klog.FromContext(ctx).V(2).Info("Asking which members have ended failed, trying again", "podGroups", len(questions), "reason", err.Error())
-			for _, question := range questions {
-				m.gangs.AddRateLimited(question.Gang)
-			}
-			return
+	all, err := m.findByLabels(ctx, questions, rest, ended)
+	if err != nil {
+		klog.FromContext(ctx).V(2).Info("Asking which members have ended failed, trying again", "podGroups", len(questions), "reason", err.Error())
+		for _, question := range questions {
+			m.gangs.AddRateLimited(question.Gang)
 		}
-		if !all {
-			for _, question := range questions {
-				m.gangs.Forget(question.Gang)
-				m.noteOther(question.Gang)
-				m.namespaces.Add(question.Gang.Namespace)
-			}
-			return
+		return
+	}
+	if !all {
+		for _, question := range questions {
+			m.gangs.Forget(question.Gang)
+			m.noteOther(question.Gang)
+			m.namespaces.Add(question.Gang.Namespace)
 		}
+		return
 	}
 	for _, question := range questions {
 		if m.join.Answer(question, among(ended, question)) {
@@ -203,6 +201,26 @@ func (m *missing) askAbout(ctx context.Context, questions []podwatch.Question) {
 			m.gangs.Forget(question.Gang)
 		}
 	}
+}
+
+// findByLabels finds out which of some Pods have ended, and says whether it has found out about all. A few are
+// got by their names: the API server reads each Pod of a cluster for a list of several namespaces.
+func (m *missing) findByLabels(ctx context.Context, questions []podwatch.Question, of map[types.UID]string, ended map[types.UID]*corev1.Pod) (all bool, err error) {
+	pages := pagesFor(of)
+	if pages == 0 {
+		for _, question := range questions {
+			if err := m.get(ctx, question.Gang.Namespace, question.Names(), ended); err != nil {
+				return false, err
+			}
+		}
+		return true, nil
+	}
+	for _, selection := range selectionsOf(questions) {
+		if all, err := m.list(ctx, selection, pages, of, ended); err != nil || !all {
+			return false, err
+		}
+	}
+	return true, nil
 }
 
 // askByNamespace asks about one namespace after the other.
@@ -290,6 +308,12 @@ func (m *missing) find(ctx context.Context, namespace string, rest map[types.UID
 		}
 		pause(ctx, missingPause)
 	}
+	return m.get(ctx, namespace, rest, ended)
+}
+
+// get gets Pods of a namespace by their names, in time for others to have their turns. Those that it has got
+// leave the rest, and those of them that have ended come to the ended ones.
+func (m *missing) get(ctx context.Context, namespace string, rest map[types.UID]string, ended map[types.UID]*corev1.Pod) error {
 	gets := 0
 	for uid, name := range rest {
 		if gets == getsMax {

@@ -27,16 +27,21 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/gangs"
 )
 
-// asked is what is listed of Pods that have ended, and of how many gangs, in a bubble of synctest.
+// asked is what is listed of Pods that have ended, and of how many gangs, and how many Pods are got by their
+// names, in a bubble of synctest.
 type asked struct {
-	requests int
-	gangs    []int
+	requests, gets int
+	gangs          []int
 }
 
 // lose has the only member be deleted outright of each of n gangs, in so many namespaces, and
 // watches what is asked about them.
 func lose(t *testing.T, n, namespaces int, begun <-chan struct{}) (*bench, *asked) {
 	b, client, of := newBench(), fake.NewSimpleClientset(), &asked{}
+	client.PrependReactor("get", "pods", func(clienttesting.Action) (bool, apiruntime.Object, error) {
+		of.gets++
+		return false, nil, nil
+	})
 	client.PrependReactor("list", "pods", func(action clienttesting.Action) (bool, apiruntime.Object, error) {
 		of.requests++
 		named, _ := action.(clienttesting.ListAction).GetListRestrictions().Labels.Requirements()
@@ -104,6 +109,25 @@ func TestOneRequestAsksAboutManyGangs(t *testing.T) {
 	}
 }
 
+// TestAFewMissingMembersCostNoList of a cluster: they are got by their names, also if they are of gangs of
+// several namespaces.
+func TestAFewMissingMembersCostNoList(t *testing.T) {
+	for name, namespaces := range map[string]int{"of one namespace": 1, "of two": 2} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				begun := make(chan struct{})
+				close(begun)
+				b, asked := lose(t, 2, namespaces, begun)
+				time.Sleep(3 * missingDelay)
+				synctest.Wait()
+				if left := b.left(t); left > 0 || asked.requests != 0 || asked.gets != 2 {
+					t.Errorf("two Pods cost %d lists, and are got %d times; %d gangs have one still that is gone", asked.requests, asked.gets, left)
+				}
+			})
+		})
+	}
+}
+
 // TestASchedulerThatDoesNotLeadHardlyAsks what has become of members: it decides nothing by that.
 func TestASchedulerThatDoesNotLeadHardlyAsks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -111,13 +135,13 @@ func TestASchedulerThatDoesNotLeadHardlyAsks(t *testing.T) {
 		b, asked := lose(t, 5, 1, begun)
 		time.Sleep(standbyPause - time.Second)
 		synctest.Wait()
-		if asked.requests > 0 {
-			t.Errorf("it has asked %d times", asked.requests)
+		if asked.requests+asked.gets > 0 {
+			t.Errorf("it has asked %d times", asked.requests+asked.gets)
 		}
 		time.Sleep(2 * standbyPause)
 		synctest.Wait()
-		if left := b.left(t); left > 0 || asked.requests != 1 {
-			t.Errorf("it has asked %d times, and remembers %d gangs", asked.requests, left)
+		if left := b.left(t); left > 0 || asked.requests != 0 || asked.gets != 5 {
+			t.Errorf("it has asked %d times for lists and %d times for one of 5 Pods, and remembers %d gangs", asked.requests, asked.gets, left)
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {
@@ -387,17 +411,19 @@ func TestAGangWithManyThatHaveEndedCostsOthersNoLists(t *testing.T) {
 		close(begun)
 		m := newMembers(b.Gangs, a.client, begun)
 		living := m.living()
-		pod := makePod("gone", inGroup("gang"), onNode("node"))
-		living.OnAdd(pod, true)
-		living.OnDelete(pod)
+		for i := range getsPerPage {
+			pod := makePod(fmt.Sprintf("gone-%d", i), inGroup("gang"), onNode("node"))
+			living.OnAdd(pod, true)
+			living.OnDelete(pod)
+		}
 		m.runUntilTheEnd(t)
-		time.Sleep(4 * missingDelay)
+		time.Sleep(6 * missingDelay)
 		synctest.Wait()
 		if left := b.left(t); left > 0 {
-			t.Error("its member is known still, and it is gone")
+			t.Error("its members are known still, and they are gone")
 		}
-		if a.mu.Lock(); a.read != pageSize || a.gets != 1 {
-			t.Errorf("%d Pods are read in lists and %d got, want %d and 1", a.read, a.gets, pageSize)
+		if a.mu.Lock(); a.read != 2*pageSize || a.gets != getsPerPage {
+			t.Errorf("%d Pods are read in lists and %d got, want %d and %d", a.read, a.gets, 2*pageSize, getsPerPage)
 		}
 		a.mu.Unlock()
 	})

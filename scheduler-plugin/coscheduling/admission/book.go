@@ -4,6 +4,7 @@
 package admission
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"sync"
@@ -16,8 +17,14 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/provision"
 )
 
-// arrival is for how long it counts what a group was let in for. The Pods of a job come within seconds.
-const arrival = time.Minute
+const (
+	// arrival is for how long it counts what a group was let in for, from when its status says so. The
+	// Pods of a job come within seconds.
+	arrival = time.Minute
+	// telling is for how long it counts at most while its status does not say so: the API server may
+	// be slow, or another program may write the status.
+	telling = 5 * time.Minute
+)
 
 // Group is a group that waits to be let in, or was let in a short while ago.
 type Group struct {
@@ -29,6 +36,8 @@ type Group struct {
 	Rest provision.Amounts
 	// Waits says that its status does not say yet that it is let in.
 	Waits bool
+	// Came says that there are Pods of it.
+	Came bool
 }
 
 // Cluster is how much room there is.
@@ -44,15 +53,29 @@ type Cluster struct {
 type Book struct {
 	mu      sync.RWMutex
 	entries map[dialect.Key]entry
+	// debts are of namespaces whose groups kept room that no Pod came for.
+	debts line.Debts
 }
 
 // entry is what is noted of a group.
 type entry struct {
 	uid types.UID
-	// since is when it was let in; zero while it is not.
-	since time.Time
+	// letIn is when it was let in; zero while it is not. Told is when its status was first seen to say so.
+	letIn, told time.Time
+	// counts says that it counts for others what it was let in for.
+	counts bool
+	// came says that a Pod of it has come.
+	came bool
 	// why is why it is not let in.
 	why string
+}
+
+// isYoung says whether the Pods of a group that was let in may still be on their way.
+func (e *entry) isYoung(now time.Time) bool {
+	if e.told.IsZero() {
+		return now.Sub(e.letIn) < telling
+	}
+	return now.Sub(e.told) < arrival
 }
 
 // Says says why a group is not let in; why is empty if it is. It is not known before a Pass has seen
@@ -72,7 +95,7 @@ func (b *Book) Counts(key dialect.Key, group types.UID) bool {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
 	e, noted := b.entries[key]
-	return noted && e.uid == group && !e.since.IsZero()
+	return noted && e.uid == group && e.counts
 }
 
 // Pass looks at all groups that wait to be let in, and those that count, and lets in who fits. It
@@ -82,30 +105,36 @@ func (b *Book) Pass(groups []Group, cluster Cluster, now time.Time) (news []dial
 	defer b.mu.Unlock()
 	before := b.entries
 	b.entries = make(map[dialect.Key]entry)
-	inOrder := slices.SortedFunc(slices.Values(groups), func(x, y Group) int { return x.Rank.Compare(y.Rank) })
 	counted := make(map[dialect.Key]provision.Amounts)
-	for _, g := range inOrder {
+	for _, g := range groups {
 		e := before[g.Key]
-		if e.uid != g.UID || e.since.IsZero() {
+		if e.uid != g.UID || e.letIn.IsZero() {
 			continue
 		}
-		young := now.Sub(e.since) < arrival
-		if young {
-			counted[g.Key] = g.Rest
+		if !g.Waits && e.told.IsZero() {
+			e.told = now
 		}
-		if young || g.Waits {
+		e.came = e.came || g.Came
+		before[g.Key] = e
+		switch {
+		case e.counts && e.isYoung(now):
+			counted[g.Key] = g.Rest
+			b.entries[g.Key] = e
+		case g.Waits:
+			e.counts = false
 			b.entries[g.Key] = e
 		}
 	}
+	b.charge(before, now)
 	taken := cluster.taken(counted)
-	for _, g := range inOrder {
+	for _, g := range b.inOrder(groups, now) {
 		if _, noted := b.entries[g.Key]; noted || !g.Waits {
 			continue
 		}
-		e := entry{uid: g.UID}
+		e := entry{uid: g.UID, came: g.Came}
 		own := cluster.Kept[g.Key]
 		if g.Rest.Within(cluster.Free.Less(taken.Less(own))) {
-			e.since = now
+			e.letIn, e.counts = now, true
 			taken.Add(g.Rest.Less(own))
 		} else {
 			e.why = explain(g.Rest, cluster.All)
@@ -116,6 +145,34 @@ func (b *Book) Pass(groups []Group, cluster Cluster, now time.Time) (news []dial
 		}
 	}
 	return news
+}
+
+// charge charges the namespaces of groups that don't count any more, for the time that they did, if no Pod
+// of them came. Else a namespace would keep all others out, by as many groups as it makes.
+func (b *Book) charge(before map[dialect.Key]entry, now time.Time) {
+	for key, e := range before {
+		after := b.entries[key]
+		if stays := after.uid == e.uid && after.counts; !e.counts || e.came || stays {
+			continue
+		}
+		if b.debts == nil {
+			b.debts = make(line.Debts)
+		}
+		b.debts.Owe(key.Namespace, min(now.Sub(e.letIn), telling+arrival), now)
+	}
+}
+
+// inOrder are groups by rank, those of namespaces in debt last.
+func (b *Book) inOrder(groups []Group, now time.Time) []Group {
+	debtor := func(g Group) int {
+		if b.debts[g.Key.Namespace].After(now) {
+			return 1
+		}
+		return 0
+	}
+	return slices.SortedFunc(slices.Values(groups), func(x, y Group) int {
+		return cmp.Or(cmp.Compare(debtor(x), debtor(y)), x.Rank.Compare(y.Rank))
+	})
 }
 
 // taken is what is kept for gangs, or counts for those that were let in, of each the larger amount: what

@@ -4,6 +4,7 @@
 package admission
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -126,7 +127,7 @@ func TestWhatAGroupWasLetInForCountsForAWhile(t *testing.T) {
 	if !book.isIn("second") {
 		t.Fatal("what its Pods take counts twice")
 	}
-	pass(time.Minute, first, second)
+	pass(time.Minute+time.Second, first, second)
 	if book.Counts(first.Key, first.UID) {
 		t.Error("a group that was let in counts for longer than its Pods need to come")
 	}
@@ -150,6 +151,104 @@ func TestAGroupThatWasLetInStaysIn(t *testing.T) {
 	book.Pass([]Group{other}, Cluster{All: cores(8)}, noon.Add(time.Hour))
 	if why, known := book.Says(other.Key, other.UID); !known || why == "" {
 		t.Error("another group of its name is let in")
+	}
+}
+
+// TestAGroupCountsUntilItsStatusSaysThatItIsIn, and for a minute from then: nobody creates its Pods before. A
+// status that is never written costs others no more than some minutes.
+func TestAGroupCountsUntilItsStatusSaysThatItIsIn(t *testing.T) {
+	for name, tc := range map[string]struct {
+		told time.Duration // when its status says so
+		want time.Duration // when the other one is let in
+	}{
+		"at once":      {time.Second, time.Minute + time.Second},
+		"late":         {3 * time.Minute, 4 * time.Minute},
+		"not any more": {time.Hour, 5 * time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var book Book
+			first, second := asking("first", 1, cores(6)), asking("second", 2, cores(6))
+			for at := time.Duration(0); !book.isIn("second"); at += time.Second {
+				if at > tc.want {
+					t.Fatalf("another group is not let in for its room after %v", at)
+				}
+				first.Waits = at < tc.told
+				book.Pass([]Group{first, second}, Cluster{All: cores(8), Free: cores(8)}, noon.Add(at))
+				if book.isIn("second") && at < tc.want {
+					t.Fatalf("another group is let in for its room after %v, want %v", at, tc.want)
+				}
+			}
+		})
+	}
+}
+
+// TestGroupsWithoutPodsKeepOtherNamespacesOutForAMinute, however many a tenant makes, and whether or not it
+// deletes them again. Those whose Pods come are nobody's fault.
+func TestGroupsWithoutPodsKeepOtherNamespacesOutForAMinute(t *testing.T) {
+	const arrives = 10 // the other group comes after so many seconds
+	for name, tc := range map[string]struct {
+		lasts int  // for how many seconds a group of the tenant's exists from when it was let in; 0 for ever
+		came  bool // its Pods come
+		want  int  // until when the other group is let in, in seconds
+	}{
+		"that stay":                   {want: 62},
+		"that are deleted":            {lasts: 59, want: 62},
+		"that are deleted at once":    {lasts: 2, want: arrives + 2},
+		"but not those that get some": {came: true, want: 5 * 61},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var book Book
+			var groups []Group
+			since := make(map[dialect.Key]int)
+			for i := range 5 {
+				g := asking(string(rune('a'+i)), i, cores(8))
+				g.Key.Namespace, g.Rank.Key.Namespace, g.Came = "greedy", "greedy", tc.came
+				groups = append(groups, g)
+			}
+			other := asking("other", arrives, cores(1))
+			at := 0
+			for ; !book.isIn("other"); at++ {
+				if at > 400 {
+					t.Fatal("another namespace is kept out for ever")
+				}
+				if at == arrives {
+					groups = append(groups, other)
+				}
+				book.Pass(groups, Cluster{All: cores(8), Free: cores(8)}, noon.Add(time.Duration(at)*time.Second))
+				groups = slices.DeleteFunc(groups, func(g Group) bool {
+					begun, in := since[g.Key]
+					return in && tc.lasts > 0 && at-begun >= tc.lasts
+				})
+				for i := range groups {
+					if book.Counts(groups[i].Key, groups[i].UID) && groups[i].Waits {
+						groups[i].Waits, since[groups[i].Key] = false, at
+					}
+				}
+			}
+			if at > tc.want+2 || at < tc.want-2 {
+				t.Errorf("a group of another namespace is let in after %d seconds, want %d", at, tc.want)
+			}
+		})
+	}
+}
+
+// TestADebtEnds: a namespace whose group got no Pods goes last for nine times as long as that counted.
+func TestADebtEnds(t *testing.T) {
+	for after, want := range map[time.Duration]string{17 * time.Second: "ns", 19 * time.Second: "debtor"} {
+		var book Book
+		cluster := Cluster{All: cores(8), Free: cores(8)}
+		gone, next := asking("gone", 1, cores(8)), asking("next", 2, cores(8))
+		gone.Key.Namespace, next.Key.Namespace = "debtor", "debtor"
+		book.Pass([]Group{gone}, cluster, noon)
+		book.Pass(nil, cluster, noon.Add(2*time.Second))
+		book.Pass([]Group{asking("other", 3, cores(8)), next}, cluster, noon.Add(2*time.Second+after))
+		in := "ns"
+		if book.Counts(next.Key, next.UID) {
+			in = "debtor"
+		}
+		if in != want {
+			t.Errorf("%v after the group was deleted, that of the namespace %s is let in, want %s", after, in, want)
+		}
 	}
 }
 

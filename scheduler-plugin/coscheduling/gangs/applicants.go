@@ -30,10 +30,11 @@ func (t *Gangs) Applicants(d dialect.Dialect, counts func(key dialect.Key, group
 		if !waits && !counts(key, g.group.UID) {
 			continue
 		}
-		if _, _, _, ours := g.census(); !ours {
+		pods, _, _, ours := g.census()
+		if !ours {
 			continue
 		}
-		all = append(all, admission.Group{Key: key, UID: g.group.UID, Rank: g.rank(), Waits: waits,
+		all = append(all, admission.Group{Key: key, UID: g.group.UID, Rank: g.rank(), Waits: waits, Came: pods.Exist > 0,
 			Rest: g.group.Spec.Provision.Resources.Less(g.takesPlaced())})
 	}
 	return all, true

@@ -35,7 +35,7 @@ func TestWhichGroupsWaitToBeLetIn(t *testing.T) {
 		"one that its maker has wait":           {change: func(g *dialect.Group) { g.Status.Phase = dialect.PhasePending }, want: provision.Amounts{"cpu": 8000}},
 		"not one that was let in":               {change: func(g *dialect.Group) { g.Status.Phase = dialect.PhaseInqueue }},
 		"not one that runs":                     {change: func(g *dialect.Group) { g.Status.Phase = dialect.PhaseRunning }},
-		"not one whose status was just written": {record: news.Record{Status: &dialect.Status{Phase: dialect.PhaseInqueue}}},
+		"not one whose status was just written": {record: news.Record{StatusVersion: "2", Status: &dialect.Status{Phase: dialect.PhaseInqueue}}},
 		"one that was let in lately, and counts": {change: func(g *dialect.Group) { g.Status.Phase = dialect.PhaseInqueue }, counts: true,
 			want: provision.Amounts{"cpu": 8000}},
 		"one of which Pods wait": {pods: []*corev1.Pod{makePod("a", inGang, cores("2"))}, want: provision.Amounts{"cpu": 8000}},
@@ -50,7 +50,7 @@ func TestWhichGroupsWaitToBeLetIn(t *testing.T) {
 			links := &dialect.Links{}
 			links.TurnOn(dialect.Volcano)
 			b.config.Links, b.config.Claims = links, func(dialect.Dialect) bool { return !tc.theirs }
-			group := &dialect.Group{Key: key, UID: "u", Asked: 2, Status: &dialect.Status{},
+			group := &dialect.Group{Key: key, UID: "u", ResourceVersion: "1", Asked: 2, Status: &dialect.Status{},
 				Spec: dialect.Spec{Provision: dialect.Provision{Resources: provision.Amounts{"cpu": 8000}}}}
 			group.Spec.Minimum.Members = 2
 			if tc.change != nil {

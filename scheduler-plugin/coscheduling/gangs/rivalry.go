@@ -33,7 +33,7 @@ func (r *rivalry) see(group *dialect.Group, now time.Time) {
 	switch {
 	case group.PhaseBy == dialect.Writer:
 		r.ours, r.foreign = true, false
-	case group.PhaseBy != "" && r.ours:
+	case r.ours: // nobody has written it if it was left out when the object was replaced
 		r.ours, r.foreign = false, true
 		if now.Sub(r.changed) < rivalWindow {
 			r.until = now.Add(rivalPause)

@@ -10,7 +10,26 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/news"
 )
+
+// TestAGroupThatGoesBackwardsSaysWhatItIs: etcd was restored, and what was written since is lost.
+func TestAGroupThatGoesBackwardsSaysWhatItIs(t *testing.T) {
+	key := dialect.Key{Dialect: dialect.Volcano, Namespace: testNamespace, Name: "gang"}
+	for version, want := range map[string]string{"900": dialect.PhaseInqueue, "1100": dialect.PhasePending, "7": dialect.PhasePending} {
+		b := newBench()
+		group := &dialect.Group{Key: key, UID: "u", Status: &dialect.Status{Phase: dialect.PhasePending}, ResourceVersion: "900"}
+		b.Gangs.SetGroup(group)
+		b.Gangs.Remember(group, news.Record{Status: &dialect.Status{Phase: dialect.PhaseInqueue}, StatusVersion: "1000"})
+		later := *group
+		later.ResourceVersion = version
+		b.Gangs.SetGroup(&later)
+		known, _ := b.Look(key)
+		if got := known.Record.StatusOf(known.Group, known.Foreign).Phase; got != want {
+			t.Errorf("at version %s the group is taken for %s, want %s", version, got, want)
+		}
+	}
+}
 
 // TestWhenAStatusIsLeftToAnotherProgram: when that has changed what this scheduler wrote, twice
 // within a minute, and for ten minutes.
@@ -31,6 +50,7 @@ func TestWhenAStatusIsLeftToAnotherProgram(t *testing.T) {
 		"its maker has, before":                 {[]step{{0, "kuberay"}, {time.Second, ours}}, false, 0},
 		"its maker has, and something else":     {[]step{{0, "kuberay"}, {time.Second, "kuberay"}, {time.Second, "kuberay"}}, false, 0},
 		"another program has once":              {[]step{{0, ours}, {time.Second, theirs}}, true, 0},
+		"another has left it out twice":         {[]step{{0, ours}, {time.Second, ""}, {time.Second, ours}, {time.Second, ""}}, true, rivalPause},
 		"it is seen again as it was":            {[]step{{0, ours}, {time.Second, theirs}, {time.Second, theirs}}, true, 0},
 		"it is written back":                    {[]step{{0, ours}, {time.Second, theirs}, {time.Second, ours}}, false, 0},
 		"another program has twice":             {[]step{{0, ours}, {time.Second, theirs}, {time.Second, ours}, {58 * time.Second, theirs}}, true, rivalPause},

@@ -34,6 +34,9 @@ func (g *gang) setGroup(group *dialect.Group, now time.Time) (another, isNews bo
 		g.rivalry.see(group, now)
 		return true, true
 	}
+	if before := (news.Record{StatusVersion: old.ResourceVersion}); before.IsAhead(group) { // etcd was restored
+		g.record.ForgetStatus()
+	}
 	g.rivalry.see(group, now)
 	if g.isStaged() {
 		g.group = old.Renewed(group)

@@ -139,11 +139,14 @@ func (s *Scheduler) waits(pod *corev1.Pod) bool {
 func (q *Queue) AddUnschedulablePodIfNotPresent(logger klog.Logger, info *framework.QueuedPodInfo, cycle int64) error {
 	if q.keepsOut(info.Pod) {
 		q.keep(info.Pod)
-		if !q.waits(info.Pod) {
-			q.Forget(info.Pod)
+		// Else it would be kept by nobody's will, if LetIn was there just before.
+		if q.keepsOut(info.Pod) || !q.Forget(info.Pod) {
+			if !q.waits(info.Pod) {
+				q.Forget(info.Pod)
+			}
+			q.Done(info.Pod.UID)
+			return nil
 		}
-		q.Done(info.Pod.UID)
-		return nil
 	}
 	defer q.outlook.note(info.Pod)
 	return q.SchedulingQueue.AddUnschedulablePodIfNotPresent(logger, info, cycle)
@@ -213,6 +216,8 @@ func (q *Queue) TakeOut(logger klog.Logger, pod *corev1.Pod) {
 	if !q.waits(pod) {
 		q.Forget(pod)
 	}
+	// Else it would be kept by nobody's will, if LetIn was there just before.
+	q.PutBack(klog.NewContext(context.Background(), logger), pod)
 }
 
 // PutBack gives a Pod to the real queue that was kept out of it and is an ordinary one after all,

@@ -94,6 +94,10 @@ func (q *realQueue) MoveAllToActiveOrBackoffQueue(_ klog.Logger, _ fwk.ClusterEv
 	q.moved++
 }
 func (q *realQueue) Done(types.UID) {}
+func (q *realQueue) AddUnschedulablePodIfNotPresent(_ klog.Logger, info *framework.QueuedPodInfo, _ int64) error {
+	q.pods[info.Pod.UID] = info.Pod
+	return nil
+}
 func (q *realQueue) GetPod(name, _ string, _ *corev1.PodSchedulingGroup) (*framework.QueuedPodInfo, bool) {
 	for _, pod := range q.pods {
 		if pod.Name == name {
@@ -285,6 +289,33 @@ func TestAPodThatIsLetInWhileItComesIsNotKept(t *testing.T) {
 	}
 	if pods, _ := q.SchedulingQueue.PendingPods(); len(pods) != 1 {
 		t.Errorf("kube-scheduler's queue has %d Pods, want one", len(pods))
+	}
+}
+
+// TestAPodThatIsLetInWhileItIsKeptOut: it is a member when the queue looks first, and an ordinary Pod a
+// moment later, when all others of its group were put back.
+func TestAPodThatIsLetInWhileItIsKeptOut(t *testing.T) {
+	pod := makePod("pod", 0, "")
+	for name, do := range map[string]func(q *Queue){
+		"as its group has become one": func(q *Queue) { q.TakeOut(klog.Background(), pod) },
+		"as it could not be bound": func(q *Queue) {
+			info := &framework.QueuedPodInfo{PodInfo: &framework.PodInfo{Pod: pod}}
+			if err := q.AddUnschedulablePodIfNotPresent(klog.Background(), info, 0); err != nil {
+				t.Error(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			looks, inner := 0, &realQueue{pods: map[types.UID]*corev1.Pod{}}
+			q := newQueue(inner, func(*corev1.Pod) bool { looks++; return looks == 1 }, gangOf, nil, nil, func(*corev1.Pod) bool { return true })
+			do(q)
+			if kept := q.Members(); len(kept) > 0 {
+				t.Errorf("%v is kept, and nobody places it", kept)
+			}
+			if len(inner.pods) != 1 {
+				t.Errorf("kube-scheduler's queue has %d Pods, want one", len(inner.pods))
+			}
+		})
 	}
 }
 

@@ -18,11 +18,11 @@ import (
 // overdueShare is what part of the time such turns may take: one in so many.
 const overdueShare = 10
 
-// debts are until when namespaces are in debt.
-type debts map[string]time.Time
+// Debts are until when namespaces are in debt.
+type Debts map[string]time.Time
 
-// owe notes that a turn of a namespace took a time for which it is charged.
-func (d debts) owe(namespace string, took time.Duration, now time.Time) {
+// Owe notes that a namespace took a time for which it is charged: it is in debt for nine times that.
+func (d Debts) Owe(namespace string, took time.Duration, now time.Time) {
 	for other, until := range d {
 		if !until.After(now) {
 			delete(d, other)
@@ -32,7 +32,7 @@ func (d debts) owe(namespace string, took time.Duration, now time.Time) {
 }
 
 // of is until when a gang has no turn because of a debt, zero if there is none.
-func (d debts) of(g *gang) time.Time {
+func (d Debts) of(g *gang) time.Time {
 	if g.overdue || !g.hadTurn {
 		return d[g.rank.Key.Namespace]
 	}

@@ -22,9 +22,9 @@ type Line struct {
 	helped           *gang
 	timers           ordered
 	shapes           shapes
-	debts            debts
+	debts            Debts
 	// seekDebts are those for turns in which room is sought for members to come.
-	seekDebts debts
+	seekDebts Debts
 	// turn is the gang that has its turn, nil for none, and missed is what has happened
 	// meanwhile.
 	turn   *gang
@@ -39,7 +39,7 @@ func New() *Line {
 		gangs: make(map[dialect.Key]*gang),
 		due:   byRank(slotDue), early: byRank(slotEarly), timers: byTime(slotTimer),
 		hopeful: byRank(slotHopeful), starved: byRank(slotStarved),
-		shapes: newShapes(), debts: make(debts), seekDebts: make(debts),
+		shapes: newShapes(), debts: make(Debts), seekDebts: make(Debts),
 	}
 }
 

@@ -57,7 +57,7 @@ func (l *Line) Sought(key dialect.Key, took time.Duration, now time.Time) {
 	}
 	g.seeks.count++
 	g.seeks.notBefore = now.Add(backOff(g.seeks.count, firstSeekBackOff, longestSeekBackOff))
-	l.seekDebts.owe(key.Namespace, took, now)
+	l.seekDebts.Owe(key.Namespace, took, now)
 	if g.state == turning && g.seeksRoom {
 		woken := g.woken
 		l.leave(g, now)

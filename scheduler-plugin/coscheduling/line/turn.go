@@ -82,7 +82,7 @@ func (l *Line) Refused(key dialect.Key, why Refusal, terms Terms, now time.Time)
 		l.giveUpWith(why.Shape, g.helpless, now)
 	}
 	if g.overdue = why.Took > 0; g.overdue {
-		l.debts.owe(key.Namespace, why.Took, now)
+		l.debts.Owe(key.Namespace, why.Took, now)
 		why.Shape = "" // the others may be planned in time
 	}
 	g.refusal = &why

@@ -119,13 +119,26 @@ type Record struct {
 	Renominated time.Time
 }
 
-// StatusOf is the status that a group of another dialect has as far as this scheduler knows. Foreign says
-// that another program has changed it since.
+// StatusOf is the status that a group of another dialect has as far as this scheduler knows: the one that was
+// written last while the watch has not shown it yet, else what the group says. That may be less: a program
+// which replaces the object leaves the status out. Foreign says that another program has changed it since.
 func (r *Record) StatusOf(group *dialect.Group, foreign bool) *dialect.Status {
-	if r.Status != nil && !foreign {
-		return r.Status // the watch may not have shown it yet
+	if r.Status != nil && !foreign && r.IsAhead(group) {
+		return r.Status
 	}
 	return group.Status
+}
+
+// IsAhead says whether the last write is newer than what the watch has shown of a group of another dialect.
+func (r *Record) IsAhead(group *dialect.Group) bool {
+	order, err := resourceversion.CompareResourceVersion(r.StatusVersion, group.ResourceVersion)
+	return err == nil && order > 0
+}
+
+// ForgetStatus has what the watch shows of a group count, and not what was written. When etcd is restored, the
+// version that a write has got may be above all that there are.
+func (r *Record) ForgetStatus() {
+	r.Status, r.StatusVersion = nil, ""
 }
 
 // IsLetIn says whether the status of a group of Volcano's says that its Pods may be created.
@@ -145,7 +158,7 @@ func (r *Record) ConditionsOf(group *dialect.Group) []schedulingv1alpha1.PodGrou
 // VersionOf is the newest resource version of a group that this scheduler knows: the one of its own
 // last write, which the watch may not have shown yet, or the one that the watch has shown.
 func (r *Record) VersionOf(group *dialect.Group) string {
-	if order, err := resourceversion.CompareResourceVersion(r.StatusVersion, group.ResourceVersion); err == nil && order > 0 {
+	if r.IsAhead(group) {
 		return r.StatusVersion
 	}
 	return group.ResourceVersion

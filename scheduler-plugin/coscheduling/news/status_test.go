@@ -18,7 +18,13 @@ func TestWhenAGroupOfAnotherDialectIsWritten(t *testing.T) {
 	}
 	runs := &dialect.Status{Phase: dialect.PhaseRunning, Running: 2}
 	wrote := func(status *dialect.Status) func(*Gang) {
-		return func(g *Gang) { g.Record.Status, g.Record.StatusAt = status, start }
+		return func(g *Gang) {
+			g.Record.Status, g.Record.StatusAt = status, start
+			g.Group.ResourceVersion, g.Record.StatusVersion = "1", "2"
+		}
+	}
+	shown := func(status *dialect.Status, version string) func(*Gang) {
+		return func(g *Gang) { g.Group.Status, g.Group.ResourceVersion = status, version }
 	}
 	pods := func(census dialect.Census) func(*Gang) { return func(g *Gang) { g.Census = census } }
 	tests := map[string]struct {
@@ -34,6 +40,8 @@ func TestWhenAGroupOfAnotherDialectIsWritten(t *testing.T) {
 		"only its counters change":               {[]func(*Gang){foreign, wrote(runs), pods(dialect.Census{Exist: 3, Running: 3})}, time.Second, "", 9 * time.Second},
 		"its counters have changed for a while":  {[]func(*Gang){foreign, wrote(runs), pods(dialect.Census{Exist: 3, Running: 3})}, 10 * time.Second, dialect.PhaseRunning, 0},
 		"nothing changes":                        {[]func(*Gang){foreign, wrote(runs), pods(dialect.Census{Exist: 2, Running: 2})}, time.Minute, "", 0},
+		"the watch shows what was written":       {[]func(*Gang){foreign, wrote(runs), shown(runs, "2"), pods(dialect.Census{Exist: 2, Running: 2})}, time.Minute, "", 0},
+		"a program has replaced it without":      {[]func(*Gang){foreign, wrote(runs), shown(&dialect.Status{}, "3"), pods(dialect.Census{Exist: 2, Running: 2})}, time.Second, dialect.PhaseRunning, 0},
 		"it is Lockstep's, which has conditions": {nil, 0, "", 0},
 		"the group is not there":                 {[]func(*Gang){groupless}, 0, "", 0},
 	}
@@ -61,7 +69,7 @@ func TestNewConditionsAreWrittenAtOnce(t *testing.T) {
 			g.Census = dialect.Census{Exist: 3, Placed: 3, Running: 3}
 		})
 		before := g.Group.NextStatus(*g.Group.Status, dialect.Facts{Pods: dialect.Census{Exist: 3, Placed: 3, Running: 2}})
-		g.Record.Status, g.Record.StatusAt = &before, start
+		g.Record.Status, g.Record.StatusAt, g.Record.StatusVersion, g.Group.ResourceVersion = &before, start, "2", "1"
 		status, _ := g.Status(start.Add(time.Second), said("Scheduled"))
 		if (status != nil) != want {
 			t.Errorf("%s: the status %v is written", of.Kind(), status)

@@ -68,6 +68,9 @@ type reporting struct {
 	refuse   []error
 	writes   int
 	recorder *events.FakeRecorder
+	// isApart says whether the status of Volcano's groups is a subresource, and askedApart counts who asks.
+	isApart    atomic.Bool
+	askedApart atomic.Int32
 
 	mu   sync.Mutex
 	gang news.Gang
@@ -96,6 +99,11 @@ func report(t *testing.T, gang news.Gang, refuse []error, test func(t *testing.T
 			return true, &schedulingv1alpha1.PodGroup{}, nil
 		})
 		r.Reporter = NewReporter(r, client, r.others, r.kube, r.recorder, func() bool { return false })
+		r.AskApartBy(func(d dialect.Dialect) error {
+			r.askedApart.Add(1)
+			r.SetApart(d, r.isApart.Load())
+			return nil
+		})
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		go r.Run(ctx)
@@ -432,10 +440,12 @@ func TestCountersRestFromWhenTheAPIServerHasAnswered(t *testing.T) {
 		r.others.PrependReactor("patch", "podgroups", func(clienttesting.Action) (bool, runtime.Object, error) {
 			time.Sleep(3 * time.Second)
 			answered = append(answered, time.Now())
-			return true, otherGroup(), nil
+			group := otherGroup()
+			group.SetResourceVersion("2")
+			return true, group, nil
 		})
 		r.mu.Lock()
-		r.gang.Theirs = false
+		r.gang.Theirs, r.gang.Group.ResourceVersion = false, "1"
 		r.mu.Unlock()
 		r.Report(r.gang.Key, 0)
 		r.rest(4 * time.Second)
@@ -484,7 +494,7 @@ func TestAWriteRestsOnTheNewestVersionThatIsKnown(t *testing.T) {
 			{func(g *news.Gang) { g.Theirs, g.Group.ResourceVersion = false, "9" }, "9"}, // refused
 			{func(g *news.Gang) { g.Group.ResourceVersion = "20" }, "20"},
 			{func(g *news.Gang) { g.Census.Running = 2 }, "21"},
-			{func(g *news.Gang) { g.Group.ResourceVersion = "22" }, ""},
+			{func(g *news.Gang) { g.Group.ResourceVersion, g.Group.Status = "22", g.Record.Status }, ""},
 			{func(g *news.Gang) { stored = 23; g.Group.ResourceVersion = "23"; g.Census.Succeeded = 2 }, "23"},
 		} {
 			asked = nil
@@ -498,6 +508,94 @@ func TestAWriteRestsOnTheNewestVersionThatIsKnown(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestAWriteIsNotRefusedForEver because of a version that is gone: etcd was restored.
+func TestAWriteIsNotRefusedForEver(t *testing.T) {
+	report(t, gangOf(complete, refused, foreign(""), theirs), nil, func(t *testing.T, r *reporting) {
+		synctest.Wait()
+		var asked []string
+		r.others.PrependReactor("patch", "podgroups", func(action clienttesting.Action) (bool, runtime.Object, error) {
+			body := string(action.(clienttesting.PatchAction).GetPatch())
+			for _, version := range []string{"1000", "20"} {
+				if strings.Contains(body, `"`+version+`"`) {
+					asked = append(asked, version)
+				}
+			}
+			if strings.Contains(body, `"1000"`) {
+				return true, nil, apierrors.NewConflict(dialect.SchedulerPlugins.Resource().GroupResource(), "gang", errors.New("it has changed"))
+			}
+			group := otherGroup()
+			group.SetResourceVersion("21")
+			return true, group, nil
+		})
+		r.mu.Lock()
+		r.gang.Theirs, r.gang.Group.ResourceVersion = false, "20"
+		r.gang.Record.Status, r.gang.Record.StatusVersion = &dialect.Status{Running: 7}, "1000"
+		r.mu.Unlock()
+		r.Report(r.gang.Key, 0)
+		r.rest(time.Minute)
+		if got := strings.Join(asked, " "); got != "1000 20" {
+			t.Errorf("writes rest on the versions %q, want the one that is gone and then the one that there is", got)
+		}
+	})
+}
+
+// TestTheStatusOfVolcanosGroupsIsWrittenWhenItsCRDChanges: it gains a subresource for the status, or loses it. The
+// API server is asked now and then, however often a write fails.
+func TestTheStatusOfVolcanosGroupsIsWrittenWhenItsCRDChanges(t *testing.T) {
+	for name, tc := range map[string]struct {
+		was, is   bool // the status is a subresource
+		isGone    bool // the group is, and the watch does not show it
+		wantAsked int
+	}{
+		"it gains a subresource":    {was: false, is: true, wantAsked: 1},
+		"it loses it":               {was: true, is: false, wantAsked: 1},
+		"it does not, and is there": {was: true, is: true},
+		"the group is gone":         {was: true, is: true, isGone: true, wantAsked: 12},
+	} {
+		t.Run(name, func(t *testing.T) {
+			volcanos := func(g *news.Gang) {
+				foreign("")(g)
+				g.Key.Dialect, g.Group.Key.Dialect = dialect.Volcano, dialect.Volcano
+			}
+			report(t, gangOf(complete, refused, volcanos, theirs), nil, func(t *testing.T, r *reporting) {
+				synctest.Wait()
+				written := false
+				r.others.PrependReactor("patch", "podgroups", func(action clienttesting.Action) (bool, runtime.Object, error) {
+					onSubresource := action.GetSubresource() != ""
+					if tc.isGone || onSubresource && !tc.is {
+						return true, nil, apierrors.NewNotFound(dialect.Volcano.Resource().GroupResource(), "gang")
+					}
+					group := otherGroup()
+					group.SetResourceVersion("2")
+					if onSubresource == tc.is {
+						written = true
+						if err := unstructured.SetNestedField(group.Object, dialect.PhaseInqueue, "status", "phase"); err != nil {
+							return true, nil, err
+						}
+					}
+					return true, group, nil
+				})
+				r.mu.Lock()
+				r.gang.Theirs, r.gang.Group.ResourceVersion = false, "1"
+				r.mu.Unlock()
+				r.isApart.Store(tc.is)
+				r.SetApart(dialect.Volcano, tc.was)
+				r.Report(r.gang.Key, 0)
+				r.rest(59 * time.Second)
+				if written == tc.isGone {
+					t.Errorf("the status is written: %t, want %t", written, !tc.isGone)
+				}
+				if asked := int(r.askedApart.Load()); asked != tc.wantAsked {
+					t.Errorf("the API server is asked %d times for its resources, want %d", asked, tc.wantAsked)
+				}
+				r.mu.Lock()
+				r.gang.Group = nil // the watch shows that it is gone
+				r.mu.Unlock()
+			})
+		})
+	}
 }
 
 // TestANewMessageIsAnEventOfItsOwn, also under a reason that was told before: a user is to see it. The

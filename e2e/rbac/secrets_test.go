@@ -51,7 +51,7 @@ func TestNothingTellsWhatIsSecret(t *testing.T) {
 		createFramework(t, namespace, fw)
 		// One that is refused is told so to its user alone.
 		for kind, job := range map[string]string{
-			"batch.volcano.sh/v1alpha1, kind: Job": "{tasks: [{name: a, replicas: 1, template: {spec: {restartPolicy: Never, containers: [" + of("c") + "]}}}]}",
+			"batch.volcano.sh/v1alpha1, kind: Job": "{tasks: [{name: b, replicas: 1, template: {spec: {restartPolicy: Never, containers: [" + of("c") + "]}}}]}",
 			"kubeflow.org/v1, kind: TFJob":         "{tfReplicaSpecs: {Worker: {replicas: 1, template: {spec: {containers: [" + of("tensorflow") + "]}}}}}",
 		} {
 			out, err := cluster.KubectlApply(t.Context(), namespace, "{apiVersion: "+kind+", metadata: {name: "+name+"}, spec: "+job+"}")

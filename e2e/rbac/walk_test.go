@@ -423,7 +423,8 @@ func jobsAcrossARestart(t *testing.T) func(t *testing.T) {
 	return func(t *testing.T) {
 		makeLeftover(t, namespace)
 		waitAsked(t, namespace, "get frameworks.frameworkcontroller.microsoft.com")
-		if out, err := cluster.Kubectl(t.Context(), "delete", "pods,services", "--all", "--wait=false", "-n", namespace); err != nil {
+		// What is made again without a change of a status. A write would show as well what is stored.
+		if out, err := cluster.Kubectl(t.Context(), "delete", "services,configmaps", "--all", "--wait=false", "-n", namespace); err != nil {
 			t.Fatal(err, out)
 		}
 		waitAsked(t, namespace, "get jobs.batch.volcano.sh", "get tfjobs.kubeflow.org", "get pytorchjobs.kubeflow.org", "get xgboostjobs.kubeflow.org",

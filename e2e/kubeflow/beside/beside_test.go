@@ -94,7 +94,7 @@ func TestMoreKindsRunOnUpstreamsCRDs(t *testing.T) {
 				uid := j.UIDs()["j-worker-0"]
 				return uid != "" && uid != before["j-worker-0"], "", nil
 			})
-			j.Run("j-worker-0").End(0, life.decides).Has("Created !Running Succeeded")
+			j.Run("j-worker-0").Has("Created Running").End(0, life.decides).Has("Created !Running Succeeded")
 		})
 	}
 }

@@ -16,7 +16,7 @@ import (
 // server makes before it takes them, among them the cost limits of CEL rules.
 func TestCRDsAreAccepted(t *testing.T) {
 	var files []string
-	for _, pattern := range []string{"../manifests/crds/*.yaml", "../manifests/volcano/*_*.yaml", "../manifests/kubeflow/*_*.yaml"} {
+	for _, pattern := range []string{"../manifests/crds/*_*.yaml", "../manifests/volcano/*_*.yaml", "../manifests/kubeflow/*_*.yaml"} {
 		found, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)

@@ -230,3 +230,13 @@ func TestRetriesOfTasksAreCounted(t *testing.T) {
 		t.Errorf("the attempt has %+v, want %+v", got, want)
 	}
 }
+
+// TestARetryIsRecordedOfItsOwnAttempt, where records are missing.
+func TestARetryIsRecordedOfItsOwnAttempt(t *testing.T) {
+	d := &decision{next: &frameworkv1.FrameworkStatus{History: []frameworkv1.AttemptRecord{{ID: 1}}}}
+	d.next.AttemptStatus.ID = 3
+	d.recordRetry(true, 0)
+	if d.next.History[0].Retry != nil {
+		t.Error("attempt 3 is retried, and attempt 1 is said to be")
+	}
+}

@@ -131,3 +131,24 @@ func TestManyReasonsAreFewCounts(t *testing.T) {
 		}
 	}
 }
+
+// TestTheControllerWakesForAWait: it looks again when a reason may be taken in, though nothing
+// happens, and not before.
+func TestTheControllerWakesForAWait(t *testing.T) {
+	w := newWorld(t, framework(role("w", 1)))
+	w.run()
+	begun := w.now
+	w.waitsFor("fw-w-0", "ErrImagePull")
+	if at := w.run().WakeAt; !at.Equal(begun.Add(waitingGrace)) {
+		t.Errorf("it looks again at %v, want at the end of the grace", at.Sub(begun))
+	}
+	w.now = begun.Add(waitingGrace)
+	w.waitsFor("fw-w-0", "ErrImagePull")
+	if at := w.run().WakeAt; !at.IsZero() {
+		t.Errorf("it looks again at %v for nothing", at.Sub(begun))
+	}
+	w.waitsFor("fw-w-0", "ImagePullBackOff")
+	if at := w.run().WakeAt; !at.Equal(begun.Add(waitingHold)) {
+		t.Errorf("it looks again at %v, want when the reason has stayed for a minute", at.Sub(begun))
+	}
+}

@@ -106,45 +106,23 @@ func TestAPodOfALargeJobIsSmall(t *testing.T) {
 
 // TestListsComeBeforeThePodsThatReadThem, and are the present ones for each Pod that is made.
 func TestListsComeBeforeThePodsThatReadThem(t *testing.T) {
-	w := given(t, tfWithLists).keepLists()
-	w.OnAction = w.holdPodsToLists()
+	w := sharing(given(t, tfWithLists)).keepLists()
+	w.OnPlan = func(seen *view, p plan.Plan[status]) {
+		config, ok := seen.Objects[jobworld.Key{Kind: KindConfigMap, Name: hostsOfTF}].(*corev1.ConfigMap)
+		for _, a := range p.Actions {
+			if a.Kind == KindPod && a.Verb == plan.Create && (!ok || !strings.Contains(config.Data[listCluster], `"`+a.Name+".")) {
+				t.Errorf("%s before the list that has it", a)
+			}
+		}
+	}
 	w.has(KindPod, "j-ps-0", "j-worker-0", "j-worker-1", "j-worker-2")
 	w.run("j-ps-0", "j-worker-0", "j-worker-1", "j-worker-2").scale("Worker", 4).has(KindPod, "j-ps-0", "j-worker-0", "j-worker-1", "j-worker-2", "j-worker-3")
-	if got := strings.Join(w.spoken("j-worker-3", 0), ""); !strings.Contains(got, "j-worker-3.n.svc") {
+	if got := strings.Join(w.spoken("j-worker-3", 0), ""); !strings.Contains(got, "j-worker-3.j-tfjob.n.svc") {
 		t.Errorf("a new worker does not know itself: %s", got)
 	}
 
 	w.Remove(KindConfigMap, hostsOfTF)
 	w.scale("Worker", 5).has(KindConfigMap, hostsOfTF).has(KindPod, "j-ps-0", "j-worker-0", "j-worker-1", "j-worker-2", "j-worker-3", "j-worker-4")
-}
-
-// holdPodsToLists fails the test for a Pod that is made and refers to a list that is not there, or
-// is not that of the spec. It is for a job whose spec does not change between a decision and its actions.
-func (w *world) holdPodsToLists() func(plan.Action) {
-	return func(action plan.Action) {
-		if action.Verb != plan.Create || action.Kind != KindPod {
-			return
-		}
-		w.T.Helper()
-		if problem := w.listProblem(w.Pod(action.Name)); problem != "" {
-			w.T.Errorf("%s: %s", action, problem)
-		}
-	}
-}
-
-// listProblem says what is wrong with the lists that a Pod refers to. Empty if nothing is.
-func (w *world) listProblem(pod *corev1.Pod) string {
-	name := listConfigOf(pod)
-	config, ok := w.Objects[jobworld.Key{Kind: KindConfigMap, Name: name}].(*corev1.ConfigMap)
-	switch {
-	case name == "":
-		return "it refers to no list"
-	case !ok:
-		return "the ConfigMap " + name + " is not there"
-	case !strings.Contains(config.Data[listCluster], pod.Name):
-		return "the ConfigMap " + name + " does not know it"
-	}
-	return ""
 }
 
 // listConfigOf is the ConfigMap with the lists that a Pod refers to. Empty for none.

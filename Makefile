@@ -135,9 +135,8 @@ compat: components images ## Replay a folder of FrameworkController manifests: m
 ##@ Run
 
 .PHONY: demo
-demo: components images ## Run the main job on a local Kubernetes, with progress on screen.
-	go build -o bin/lockstep-demo ./hack/demo
-	bin/lockstep-demo $(if $(REAL_NODE),--real-node) $(if $(KEEP),--keep)
+demo: ## Run the main job on a local Kubernetes, with progress on screen. It builds no more than that needs.
+	LDFLAGS='$(LDFLAGS)' hack/demo.sh $(if $(REAL_NODE),--real-node) $(if $(KEEP),--keep)
 
 .PHONY: cluster-up
 cluster-up: components ## Start a local Kubernetes with Lockstep and ten simulated nodes.

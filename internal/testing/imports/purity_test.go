@@ -43,6 +43,8 @@ func purePackages() []string {
 		"scheduler-plugin/coscheduling/provision",
 		"scheduler-plugin/coscheduling/rivals",
 		"scheduler-plugin/coscheduling/victims",
+		"scheduler-plugin/answers",
+		"scheduler-plugin/whatif",
 	}
 }
 

@@ -34,6 +34,8 @@ build: ## Build Lockstep's programs into bin/.
 	$(GO_BUILD) -o bin/lockstep-controller ./cmd/controller
 	$(GO_BUILD) -o bin/lockstep-scheduler ./cmd/scheduler
 	$(GO_BUILD) -o bin/frameworkbarrier ./cmd/frameworkbarrier
+	$(GO_BUILD) -o bin/kubectl-lockstep ./cmd/kubectl-lockstep
+	ln -sf kubectl-lockstep bin/kubectl-framework
 	cd localcluster && $(GO_BUILD) -o ../bin/lockstep-local ./cmd/lockstep-local
 
 .PHONY: components

@@ -313,6 +313,8 @@ func mutations() map[string]mutation.Mutation {
 			Old: "t.d.over(*since, timeout)", New: "t.d.over(*since, timeout/2)"},
 		"a time that was taken back counts": {File: "preparing.go", Tests: "TestAPodThatRunsIsNot",
 			Old: "counts := timeout > 0 &&", New: "counts := true &&"},
+		"what an older CRD has kept is read again and again": {File: "../frameworks/core.go", By: "..", Tests: "TestAnOlderCRDThatDropsFields",
+			Old: "return statuscodec.Kept(status, stored)", New: "return status"},
 		"a status with dropped fields is that of another": {File: "../../apis/framework/statuscodec/kept.go", By: "../../apis/framework/statuscodec", Tests: "TestAStatusIsKnown",
 			Old: "kept.History = nil", New: "kept.Waiting = nil"},
 		"the worst waits are stored": {File: "../../apis/framework/statuscodec/compress.go", By: "../../apis/framework/statuscodec", Tests: "TestTheWorstStatusThatWaits",

@@ -233,6 +233,13 @@ func refused(t *testing.T, want string, args ...string) {
 	}
 }
 
+func TestNamespacesThatCantBeAreRefused(t *testing.T) {
+	out, err := execute(t, "--kubeconfig="+kubeconfig(t), "--namespaces=a,b.c")
+	if err == nil || !strings.Contains(out, `--namespaces[1]: Invalid value: "b.c": must not contain dots`) {
+		t.Errorf("it ended with %v and said %s", err, out)
+	}
+}
+
 func TestVersionAndHelp(t *testing.T) {
 	out, ok := execute(t, "--version")
 	if !ok {

@@ -34,6 +34,8 @@ build: ## Build Lockstep's programs into bin/.
 	$(GO_BUILD) -o bin/lockstep-controller ./cmd/controller
 	$(GO_BUILD) -o bin/lockstep-scheduler ./cmd/scheduler
 	$(GO_BUILD) -o bin/frameworkbarrier ./cmd/frameworkbarrier
+	$(GO_BUILD) -o bin/kubectl-lockstep ./cmd/kubectl-lockstep
+	ln -sf kubectl-lockstep bin/kubectl-framework
 	cd localcluster && $(GO_BUILD) -o ../bin/lockstep-local ./cmd/lockstep-local
 
 .PHONY: components
@@ -41,8 +43,18 @@ components: build ## Build the local Kubernetes (etcd, kube-apiserver, …): min
 	bin/lockstep-local build $(if $(REAL_NODE),--real-node)
 
 .PHONY: images
-images: build ## Pack the programs and the example into image tars in bin/images/.
+images: build ## Pack the programs and the example into image tars in bin/images/, and push release images: make images [REGISTRY=registry.example.com/lockstep] [TAG=v1]
 	hack/images.sh
+	$(if $(filter command,$(origin REGISTRY)),$(RELEASE) -push '$(REGISTRY)')
+
+# The images of a release, without a container engine. Only `REGISTRY=` on the command line pushes
+# them, a variable of the environment does not.
+TAG ?= $(VERSION)
+RELEASE = cd hack/release && go run . -source ../.. -out ../../dist/images -version '$(TAG)' -ldflags '$(LDFLAGS)'
+
+.PHONY: release-images
+release-images: ## Write images for amd64 and arm64 to dist/images, as OCI layouts, with lists of what is in them (SPDX).
+	$(RELEASE)
 
 .PHONY: manifests
 manifests: ## Write dist/lockstep.yaml, CRDs, roles and deployments in one file, and one for each overlay.
@@ -78,6 +90,7 @@ test-unit: ## Run the tests that need no cluster.
 	cd localcluster && go test ./...
 	cd hack/manifests && go test ./...
 	cd hack/monitoring && go test ./...
+	cd hack/release && go test ./...
 	go test -timeout 30m ./...
 	go test -tags mutation -run TestMutationsFit ./controller/lifecycle ./controller/volcano ./controller/kubeflow ./controller ./scheduler-plugin/coscheduling
 
@@ -124,9 +137,8 @@ compat: components images ## Replay a folder of FrameworkController manifests: m
 ##@ Run
 
 .PHONY: demo
-demo: components images ## Run the main job on a local Kubernetes, with progress on screen.
-	go build -o bin/lockstep-demo ./hack/demo
-	bin/lockstep-demo $(if $(REAL_NODE),--real-node) $(if $(KEEP),--keep)
+demo: ## Run the main job on a local Kubernetes, with progress on screen. It builds no more than that needs.
+	LDFLAGS='$(LDFLAGS)' hack/demo.sh $(if $(REAL_NODE),--real-node) $(if $(KEEP),--keep)
 
 .PHONY: cluster-up
 cluster-up: components ## Start a local Kubernetes with Lockstep and ten simulated nodes.

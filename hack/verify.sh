@@ -16,7 +16,7 @@ if [[ -n $unformatted ]]; then
   exit 1
 fi
 
-for dir in . localcluster hack/manifests hack/monitoring; do
+for dir in . localcluster hack/manifests hack/monitoring hack/release; do
   step "go.mod, vet and staticcheck in $dir"
   (
     cd "$dir"

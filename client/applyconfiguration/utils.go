@@ -65,6 +65,10 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &frameworkv1.AttemptGangStatusApplyConfiguration{}
 	case v1.SchemeGroupVersion.WithKind("AttemptPodGroupStatus"):
 		return &frameworkv1.AttemptPodGroupStatusApplyConfiguration{}
+	case v1.SchemeGroupVersion.WithKind("AttemptRecord"):
+		return &frameworkv1.AttemptRecordApplyConfiguration{}
+	case v1.SchemeGroupVersion.WithKind("AttemptRetry"):
+		return &frameworkv1.AttemptRetryApplyConfiguration{}
 	case v1.SchemeGroupVersion.WithKind("AttemptUnschedulable"):
 		return &frameworkv1.AttemptUnschedulableApplyConfiguration{}
 	case v1.SchemeGroupVersion.WithKind("CompletionPolicySpec"):
@@ -97,6 +101,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &frameworkv1.RetryPolicyStatusApplyConfiguration{}
 	case v1.SchemeGroupVersion.WithKind("TaskAttemptCompletionStatus"):
 		return &frameworkv1.TaskAttemptCompletionStatusApplyConfiguration{}
+	case v1.SchemeGroupVersion.WithKind("TaskAttemptCounts"):
+		return &frameworkv1.TaskAttemptCountsApplyConfiguration{}
 	case v1.SchemeGroupVersion.WithKind("TaskAttemptStatus"):
 		return &frameworkv1.TaskAttemptStatusApplyConfiguration{}
 	case v1.SchemeGroupVersion.WithKind("TaskCounts"):
@@ -109,6 +115,10 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &frameworkv1.TaskSpecApplyConfiguration{}
 	case v1.SchemeGroupVersion.WithKind("TaskStatus"):
 		return &frameworkv1.TaskStatusApplyConfiguration{}
+	case v1.SchemeGroupVersion.WithKind("TaskWaiting"):
+		return &frameworkv1.TaskWaitingApplyConfiguration{}
+	case v1.SchemeGroupVersion.WithKind("WaitingCount"):
+		return &frameworkv1.WaitingCountApplyConfiguration{}
 
 		// Group=kubeflow.org, Version=v1
 	case kubeflowv1.SchemeGroupVersion.WithKind("ElasticPolicy"):

@@ -132,7 +132,8 @@ func (d *decision) planRun() {
 	}
 	d.planAutoscaler()
 	group, service := d.planPodGroup(), !d.isShared() || d.planJobService()
-	d.planReplicas(group && service && d.planMPI())
+	lists := d.planHosts()
+	d.planReplicas(group && service && lists && d.planMPI())
 }
 
 // planReplacements deletes the Pods that are counted and go. The count is persisted: another

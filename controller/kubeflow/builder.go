@@ -33,6 +33,8 @@ type builder struct {
 	workers func() string
 	// hostFile is the list of hosts of MPI.
 	hostFile func() string
+	// lists are the long ones among what all Pods are told.
+	lists func() keptLists
 	// leastResources is what the gang needs at least, in JSON.
 	leastResources func() (string, error)
 }
@@ -42,6 +44,7 @@ func newBuilder(job *Job, k *kind, types []*replicaType, options Options) *build
 	b.cluster = sync.OnceValue(b.renderCluster)
 	b.hosts = sync.OnceValue(b.renderHosts)
 	b.workers = sync.OnceValue(b.renderWorkers)
+	b.lists = sync.OnceValue(b.renderLists)
 	b.hostFile = sync.OnceValue(b.renderHostFile)
 	b.leastResources = sync.OnceValues(b.renderLeastResources)
 	return b

@@ -19,8 +19,8 @@ func (b *builder) tellAsDesigned(pod *podMaking) {
 	hosts := b.hosts()
 	container := b.kind.mainContainer(&pod.Spec)
 	container.Args = append(container.Args,
-		"--ps_hosts="+hosts[kubeflowv1.ReplicaPS],
-		"--worker_hosts="+hosts[kubeflowv1.ReplicaWorker],
+		"--ps_hosts="+b.mention(container, listPS, hosts[kubeflowv1.ReplicaPS]),
+		"--worker_hosts="+b.mention(container, listWorkers, hosts[kubeflowv1.ReplicaWorker]),
 		"--job_name="+lower(pod.of.name),
 		"--task_index="+strconv.Itoa(int(pod.index)),
 	)

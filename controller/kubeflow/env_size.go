@@ -26,6 +26,7 @@ func (b *builder) tooLong() string {
 	if b.kind.launches {
 		return b.tooManyHosts()
 	}
+	b = b.inline()
 	for _, t := range b.types {
 		if t.number == 0 {
 			continue
@@ -59,6 +60,13 @@ func (b *builder) tooLong() string {
 		}
 	}
 	return ""
+}
+
+// inline is a builder that writes all lists out, as programs are told of them.
+func (b *builder) inline() *builder {
+	inline := *b
+	inline.lists = func() keptLists { return keptLists{} }
+	return &inline
 }
 
 // fewerNames is how Pods are told less of the names of others.

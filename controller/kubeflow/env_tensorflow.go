@@ -22,11 +22,13 @@ func (b *builder) tellOfTensorFlow(pod *podMaking) {
 	}
 	// Names and addresses have nothing that JSON would escape.
 	task := `,"task":{"type":"` + lower(pod.of.name) + `","index":` + strconv.Itoa(int(pod.index)) + `}`
-	value := `{"cluster":` + b.cluster() + task + `,"environment":"cloud"}`
+	c := &pod.Spec.Containers[container]
+	var value string
 	if b.job.Spec.EnableDynamicWorker && !b.kind.designed {
 		value = `{"cluster":` + b.sparseCluster(pod) + task + `}`
+	} else {
+		value = `{"cluster":` + b.mention(c, listCluster, b.cluster()) + task + `,"environment":"cloud"}`
 	}
-	c := &pod.Spec.Containers[container]
 	c.Env = append(c.Env, corev1.EnvVar{Name: "TF_CONFIG", Value: value})
 }
 

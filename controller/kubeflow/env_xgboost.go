@@ -31,7 +31,7 @@ func (b *builder) tellOfXGBoost(pod *podMaking) {
 	if worker != nil && worker.number > 0 {
 		env = append(env,
 			corev1.EnvVar{Name: "WORKER_PORT", Value: b.portOf(worker)},
-			corev1.EnvVar{Name: "WORKER_ADDRS", Value: b.workers()},
+			b.listVariable(listWorkerAddrs, b.workers()),
 		)
 	}
 	jobpods.SetEnv(jobpods.AppContainers(&pod.Spec), env...)

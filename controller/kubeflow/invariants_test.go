@@ -349,6 +349,9 @@ func (l *life) checkCreation(action plan.Action, fail func(string)) {
 	if l.Objects[jobworld.Key{Kind: KindService, Name: service}] == nil && !l.truth.lost[service] {
 		fail("Service " + service + " is not there before it")
 	}
+	if config := listConfigOf(pod); config != "" && l.Objects[jobworld.Key{Kind: KindConfigMap, Name: config}] == nil && !l.truth.lost[config] {
+		fail("ConfigMap " + config + " is not there before it")
+	}
 	name, index := l.placeOf(pod)
 	r := l.recordsOf(l.Written)[name]
 	if r.ended(index) || r.restarting.Has(index) {

@@ -48,6 +48,8 @@ type kind struct {
 	designed bool
 	// tell tells the containers of a Pod of the others.
 	tell func(*builder, *podMaking)
+	// lists are those that all Pods are told of, by name. Nil for none. See lists.go.
+	lists func(*builder) map[string]string
 	// validate finds what is wrong with fields that other kinds do not have. Nil for none.
 	validate func(*Spec, *field.Path) field.ErrorList
 }
@@ -69,6 +71,7 @@ var (
 		anyCase:  true,
 		leaders:  []string{kubeflowv1.ReplicaChief, kubeflowv1.ReplicaMaster},
 		tell:     (*builder).tellOfTensorFlow,
+		lists:    (*builder).listsOfTensorFlow,
 		validate: validateSuccessPolicy,
 	}
 	tfJobDesigned = &kind{
@@ -81,6 +84,7 @@ var (
 		types:     []string{kubeflowv1.ReplicaPS, kubeflowv1.ReplicaWorker, kubeflowv1.ReplicaLocal},
 		designed:  true,
 		tell:      (*builder).tellAsDesigned,
+		lists:     (*builder).listsAsDesigned,
 		validate:  validateSuccessPolicy,
 	}
 	pyTorchJob = &kind{
@@ -112,6 +116,7 @@ var (
 		required:      []string{kubeflowv1.ReplicaMaster},
 		lone:          []string{kubeflowv1.ReplicaMaster},
 		tell:          (*builder).tellOfXGBoost,
+		lists:         (*builder).listsOfXGBoost,
 	}
 	paddleJob = &kind{
 		gvk:           kubeflowv1.SchemeGroupVersion.WithKind(kubeflowv1.PaddleJobKind),

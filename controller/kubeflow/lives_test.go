@@ -75,6 +75,7 @@ func newLife(t *testing.T, seed uint64) *life {
 	l.world = newWorld(t, l.newJob())
 	l.core.options.GangAlways = l.chance(4)
 	l.core.options.Services = oneOf(l, kubeflowv1.ServicesPerReplica, kubeflowv1.ServicesPerJob)
+	l.core.options.MaxInline = oneOf(l, 0, 1)
 	l.Prompt = false
 	l.PendingGoAtOnce = l.chance(2)
 	l.OnPlan = l.checkPlan

@@ -5,11 +5,9 @@ package kubeflow
 
 import (
 	"crypto/ecdsa"
-	"crypto/sha256"
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/binary"
-	"encoding/hex"
 	"encoding/pem"
 	"fmt"
 	"strconv"
@@ -126,8 +124,7 @@ func (b *builder) tooManyHosts() string {
 
 // hostsDigest tells two ConfigMaps apart that say different things of hosts.
 func (b *builder) hostsDigest(running jobpods.Indexes) string {
-	sum := sha256.Sum256([]byte(b.hostFile() + "\x00" + running.String()))
-	return hex.EncodeToString(sum[:6])
+	return digestOf(b.hostFile() + "\x00" + running.String())
 }
 
 // config is the ConfigMap that tells the launcher of the hosts.
@@ -202,11 +199,8 @@ func (d *decision) updateHosts(config metav1.Object, running jobpods.Indexes) {
 		return
 	}
 	d.memory.hostsTold = d.clock
-	d.actIfCurrent(plan.Action{
-		Verb: plan.Update, Kind: KindConfigMap, Name: config.GetName(), UID: config.GetUID(), Content: digest,
-		Patch: append(jobpods.Annotate(config, KeyContent, digest), plan.Operation{Op: "add", Path: "/data", Value: map[string]string{
-			hostFileName: d.builder.hostFile(), discoverHostsName: d.builder.discoverHosts(running),
-		}}),
+	d.rewrite(config, digest, map[string]string{
+		hostFileName: d.builder.hostFile(), discoverHostsName: d.builder.discoverHosts(running),
 	})
 }
 

@@ -48,8 +48,8 @@ type Snapshot struct {
 	PodGroups   map[string]*schedulingv1alpha1.PodGroup
 	Autoscalers map[string]metav1.Object
 
-	// ConfigMaps and Secrets are likewise those that an MPIJob controls, and of them, too, nothing
-	// but the metadata is read. Nil for other kinds.
+	// ConfigMaps, with lists of hosts, and Secrets, of an MPIJob, are likewise those that the job
+	// controls, and of them, too, nothing but the metadata is read. Nil for kinds that have none.
 	ConfigMaps, Secrets map[string]metav1.Object
 
 	// Gone holds the UIDs of objects that are certainly gone.
@@ -107,6 +107,9 @@ type Options struct {
 	// ReconcilePeriod is how long after the last comparison of a job of v1alpha2 with all
 	// that it has comes the next.
 	ReconcilePeriod time.Duration
+	// MaxInline is how long a list of addresses is at most that is written out in each Pod, in
+	// bytes. A longer one is kept in a ConfigMap. 0: DefaultMaxInline.
+	MaxInline int
 	// Keys makes the keys by which Pods of an MPIJob log into each other.
 	Keys KeyMaker
 }

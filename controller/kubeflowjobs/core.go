@@ -155,20 +155,20 @@ func (c *Core) Kinds() []engine.Kind {
 			Informer: c.informers.autoscalers, OwnersOf: c.jobsOf, Reduce: reduceToMetadata, Remembers: true,
 		},
 	}
-	if c.kind.files {
-		all = append(all,
-			engine.Kind{
-				Name: kubeflow.KindConfigMap, Client: adapter.ConfigMaps(c.clients.Kube), Informer: c.informers.configMaps,
-				OwnersOf: c.jobsOf, Reduce: reduceToMetadata, Remembers: true,
-			},
-			engine.Kind{
-				Name: kubeflow.KindSecret,
-				Client: engine.ClientOf[*corev1.Secret, *corev1.SecretList](func(namespace string) typedcorev1.SecretInterface {
-					return c.clients.Kube.CoreV1().Secrets(namespace)
-				}),
-				Informer: c.informers.secrets, OwnersOf: c.jobsOf, Reduce: reduceToMetadata, Remembers: true,
-			},
-		)
+	if c.kind.configMaps {
+		all = append(all, engine.Kind{
+			Name: kubeflow.KindConfigMap, Client: adapter.ConfigMaps(c.clients.Kube), Informer: c.informers.configMaps,
+			OwnersOf: c.jobsOf, Reduce: reduceToMetadata, Remembers: true,
+		})
+	}
+	if c.kind.secrets {
+		all = append(all, engine.Kind{
+			Name: kubeflow.KindSecret,
+			Client: engine.ClientOf[*corev1.Secret, *corev1.SecretList](func(namespace string) typedcorev1.SecretInterface {
+				return c.clients.Kube.CoreV1().Secrets(namespace)
+			}),
+			Informer: c.informers.secrets, OwnersOf: c.jobsOf, Reduce: reduceToMetadata, Remembers: true,
+		})
 	}
 	return all
 }

@@ -22,7 +22,7 @@ import (
 // PodGroups they have nothing but the metadata.
 type informers struct {
 	pods, services, podGroups, autoscalers cache.SharedIndexInformer
-	// configMaps and secrets are those of MPIJobs.
+	// configMaps are those of MPIJobs and of long lists of hosts, secrets those of MPIJobs.
 	configMaps, secrets cache.SharedIndexInformer
 	// start starts them, but for that of PodGroups.
 	start []func(context.Context)

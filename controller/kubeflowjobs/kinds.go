@@ -28,8 +28,8 @@ type kind struct {
 	client  func(versioned.Interface) rest.Interface
 	// replicas is the field of the spec that has them, by type.
 	replicas string
-	// files says that jobs have a ConfigMap and a Secret, too.
-	files bool
+	// configMaps says that jobs may have a ConfigMap, too, and secrets that they have a Secret.
+	configMaps, secrets bool
 	// decode reads the spec of a job.
 	decode func(metadata metav1.ObjectMeta, spec []byte) (*kubeflow.Job, error)
 }
@@ -38,7 +38,7 @@ type kind struct {
 func kinds() []kind {
 	all := []kind{
 		{
-			name: kubeflowv1.TFJobKind, plural: kubeflowv1.TFJobPlural, operator: "tfjob-controller", replicas: "tfReplicaSpecs",
+			name: kubeflowv1.TFJobKind, plural: kubeflowv1.TFJobPlural, operator: "tfjob-controller", replicas: "tfReplicaSpecs", configMaps: true,
 			decode: func(metadata metav1.ObjectMeta, spec []byte) (*kubeflow.Job, error) {
 				job := &kubeflowv1.TFJob{ObjectMeta: metadata}
 				err := decodeSpec(spec, &job.Spec)
@@ -54,7 +54,7 @@ func kinds() []kind {
 			},
 		},
 		{
-			name: kubeflowv1.XGBoostJobKind, plural: kubeflowv1.XGBoostJobPlural, operator: "xgboostjob-controller", replicas: "xgbReplicaSpecs",
+			name: kubeflowv1.XGBoostJobKind, plural: kubeflowv1.XGBoostJobPlural, operator: "xgboostjob-controller", replicas: "xgbReplicaSpecs", configMaps: true,
 			decode: func(metadata metav1.ObjectMeta, spec []byte) (*kubeflow.Job, error) {
 				job := &kubeflowv1.XGBoostJob{ObjectMeta: metadata}
 				err := decodeSpec(spec, &job.Spec)
@@ -83,7 +83,7 @@ func kinds() []kind {
 		all[i].client = func(client versioned.Interface) rest.Interface { return client.KubeflowV1().RESTClient() }
 	}
 	return append(all, kind{
-		name: kubeflowv2beta1.MPIJobKind, plural: kubeflowv2beta1.MPIJobPlural, operator: "mpi-operator", replicas: "mpiReplicaSpecs", files: true,
+		name: kubeflowv2beta1.MPIJobKind, plural: kubeflowv2beta1.MPIJobPlural, operator: "mpi-operator", replicas: "mpiReplicaSpecs", configMaps: true, secrets: true,
 		version: kubeflowv2beta1.SchemeGroupVersion,
 		client:  func(client versioned.Interface) rest.Interface { return client.KubeflowV2beta1().RESTClient() },
 		decode: func(metadata metav1.ObjectMeta, spec []byte) (*kubeflow.Job, error) {

@@ -54,10 +54,12 @@ func (c *Core) snapshot(view *view, memory kubeflow.Memory) (kubeflow.Snapshot, 
 	if snapshot.Autoscalers, err = engine.Owned[metav1.Object](view, kubeflow.KindAutoscaler, uid); err != nil {
 		return snapshot, err
 	}
-	if c.kind.files {
+	if c.kind.configMaps {
 		if snapshot.ConfigMaps, err = engine.Owned[metav1.Object](view, kubeflow.KindConfigMap, uid); err != nil {
 			return snapshot, err
 		}
+	}
+	if c.kind.secrets {
 		if snapshot.Secrets, err = engine.Owned[metav1.Object](view, kubeflow.KindSecret, uid); err != nil {
 			return snapshot, err
 		}

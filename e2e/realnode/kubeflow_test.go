@@ -135,6 +135,36 @@ func TestExamplesOfTrainingJobs(t *testing.T) {
 	}
 }
 
+// TestProgramsTrainWhoseListOfHostsIsKeptOnce runs tfjob.yaml with names so long that TF_CONFIG refers to
+// a ConfigMap: the kubelet puts both together.
+func TestProgramsTrainWhoseListOfHostsIsKeptOnce(t *testing.T) {
+	content, err := os.ReadFile("../../examples/kubeflow/tfjob.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := strings.Repeat("long", 11)
+	manifest := string(content)
+	for old, long := range map[string]string{
+		"name: tf-config\n": "name: " + name + "\n  annotations: {kubeflow.lockstep.dev/services: PerJob}\n",
+		"replicas: 2":       "replicas: 15",
+		"-steps=100":        "-steps=5",
+	} {
+		if !strings.Contains(manifest, old) {
+			t.Fatalf("the example has no %q", old)
+		}
+		manifest = strings.Replace(manifest, old, long, 1)
+	}
+	namespace := apply(t, manifest)
+	testbed.Eventually(t, "the job to succeed", func(ctx context.Context) (bool, string, error) {
+		statuses, err := trainingStatuses(ctx, namespace)
+		return err == nil && len(statuses) == 1 && statuses[0].Phase == kubeflowv1.JobSucceeded, fmt.Sprintf("%+v", statuses), err
+	})
+	configs, err := cluster.Kube.CoreV1().ConfigMaps(namespace).List(t.Context(), metav1.ListOptions{LabelSelector: kubeflowv1.KeyJobName + "=" + name})
+	if err != nil || len(configs.Items) != 1 {
+		t.Errorf("%d ConfigMaps of the job (%v), want the one with the list", len(configs.Items), err)
+	}
+}
+
 // TestProgramsThatAreToldByArgumentsTrain looks into what the workers of the example
 // tfjob-v1alpha2.yaml say.
 func TestProgramsThatAreToldByArgumentsTrain(t *testing.T) {

@@ -8,7 +8,8 @@
 // version in front of the key. A binary gets there by a rename, so a file in the
 // cache is always whole. One build runs at a time per cache: whoever comes second waits for
 // the lock and then finds the work done. Components of one pin are built by one `go build`,
-// which compiles what they share once.
+// which compiles what they share once. While one pin is compiled, the modules of those to come are
+// downloaded.
 package build
 
 import (
@@ -75,6 +76,14 @@ func (b *Builder) Ensure(ctx context.Context, wanted []components.Component) (Bi
 	}
 	groups := byPin(missing)
 	b.Progress("building %d components from source, once (a cold build takes minutes)", len(missing))
+	fetching, stop := context.WithCancel(ctx)
+	defer stop()
+	fetched := make(chan struct{})
+	go func() {
+		defer close(fetched)
+		b.fetch(fetching, groups[1:])
+	}()
+	defer func() { stop(); <-fetched }()
 	for i, group := range groups {
 		title := fmt.Sprintf("[%d/%d] %s", i+1, len(groups), strings.Join(names(group), ", "))
 		if err := b.buildGroup(ctx, title, group, toolchain); err != nil {
@@ -146,29 +155,14 @@ func (b *Builder) lock(ctx context.Context) (unlock func(), err error) {
 
 // buildGroup builds components of one pin and moves them into the cache.
 func (b *Builder) buildGroup(ctx context.Context, title string, group []components.Component, tc components.Toolchain) error {
-	work, err := os.MkdirTemp(b.CacheDir, "build-")
-	if err != nil {
-		return fmt.Errorf("making a build directory: %w", err)
-	}
-	defer os.RemoveAll(work)
-
-	files, err := group[0].Files()
+	work, err := b.folder(group[0])
 	if err != nil {
 		return err
 	}
-	for name, content := range files {
-		if err := os.WriteFile(filepath.Join(work, name), content, 0o644); err != nil {
-			return fmt.Errorf("writing the pin: %w", err)
-		}
-	}
+	defer os.RemoveAll(work)
+
 	out := filepath.Join(work, "out") + string(filepath.Separator)
-	args := append([]string{"build", "-o", out}, group[0].BuildFlags(tc)...)
-	for _, c := range group {
-		args = append(args, c.Package)
-	}
-	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.Dir = work
-	cmd.Env = append(os.Environ(), "GOFLAGS=", "GOWORK=off", "CGO_ENABLED="+cgo(group[0]), "GOOS=", "GOARCH=")
+	cmd := goCommand(ctx, work, group, append([]string{"build", "-o", out}, group[0].BuildFlags(tc)...)...)
 	if err := b.runWithProgress(cmd, title); err != nil {
 		return fmt.Errorf("building %s: %w", strings.Join(names(group), ", "), err)
 	}
@@ -178,6 +172,52 @@ func (b *Builder) buildGroup(ctx context.Context, title string, group []componen
 		}
 	}
 	return nil
+}
+
+// fetch downloads the modules that the packages of groups need, and no others. It is all right if
+// it fails: the build downloads what is missing, and says what is wrong.
+func (b *Builder) fetch(ctx context.Context, groups [][]components.Component) {
+	for _, group := range groups {
+		if !group[0].NeedsModules() || ctx.Err() != nil {
+			continue
+		}
+		work, err := b.folder(group[0])
+		if err != nil {
+			return
+		}
+		_ = goCommand(ctx, work, group, "list", "-deps").Run()
+		os.RemoveAll(work)
+	}
+}
+
+// folder makes a folder in which go can build a component and others of its pin.
+func (b *Builder) folder(c components.Component) (string, error) {
+	work, err := os.MkdirTemp(b.CacheDir, "build-")
+	if err != nil {
+		return "", fmt.Errorf("making a build directory: %w", err)
+	}
+	files, err := c.Files()
+	for name, content := range files {
+		if err == nil {
+			err = os.WriteFile(filepath.Join(work, name), content, 0o644)
+		}
+	}
+	if err != nil {
+		os.RemoveAll(work)
+		return "", fmt.Errorf("writing the pin: %w", err)
+	}
+	return work, nil
+}
+
+// goCommand is a go command for all components of a group, in the folder of their pin.
+func goCommand(ctx context.Context, folder string, group []components.Component, args ...string) *exec.Cmd {
+	for _, c := range group {
+		args = append(args, c.Package)
+	}
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir = folder
+	cmd.Env = append(os.Environ(), "GOFLAGS=", "GOWORK=off", "CGO_ENABLED="+cgo(group[0]), "GOOS=", "GOARCH=")
+	return cmd
 }
 
 // store moves a built binary to its place. The directory is renamed as a whole, so that two
@@ -257,7 +297,7 @@ func checkPrerequisites(cacheDir string, missing []components.Component) error {
 			return fmt.Errorf("no gcc in PATH: %s needs a C compiler to be built", c.Name)
 		}
 	}
-	if !slices.ContainsFunc(missing, func(c components.Component) bool { return c.Source == "" }) {
+	if !slices.ContainsFunc(missing, components.Component.NeedsModules) {
 		return nil // nothing to download, and little to compile
 	}
 	var fs unix.Statfs_t

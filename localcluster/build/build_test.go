@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -161,7 +162,7 @@ func TestBinaryName(t *testing.T) {
 
 func TestByPinBuildsTogetherWhatSharesAPin(t *testing.T) {
 	var got [][]string
-	for _, group := range byPin(append(components.ControlPlane(components.Newest()), components.RealNode()...)) {
+	for _, group := range byPin(slices.Concat(components.ControlPlane(components.Newest()), components.SimulatedNodes(), components.RealNode())) {
 		got = append(got, names(group))
 	}
 	want := [][]string{
@@ -204,5 +205,49 @@ func TestDefaultCacheDir(t *testing.T) {
 				t.Errorf("DefaultCacheDir = %q, %v; want %q, error: %v", got, err, tc.want, tc.wantErr)
 			}
 		})
+	}
+}
+
+// TestModulesOfTheNextPartsComeWhileOneIsCompiled: they are downloaded beside it, and a download that
+// fails, as without a network, leaves it to the build to say so.
+func TestModulesOfTheNextPartsComeWhileOneIsCompiled(t *testing.T) {
+	dir, calls := t.TempDir(), filepath.Join(t.TempDir(), "calls")
+	// A go command that writes down how it is called, and ends a first build when the modules of the next
+	// one have been asked for.
+	script := fmt.Sprintf(`#!/bin/sh
+case "$1" in
+env) echo go1.26.8; exit ;;
+list) echo list "$3" >> %[1]s; exit 1 ;;
+esac
+while [ "${2}" = -o ] && ! grep -q list %[1]s 2> /dev/null; do sleep 0.01; done
+for package; do :; done
+echo build "$package" >> %[1]s
+mkdir -p "$3"
+: > "$3/$(basename "$package")"
+`, calls)
+	tools := t.TempDir()
+	if err := os.WriteFile(filepath.Join(tools, "go"), []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", tools+":"+os.Getenv("PATH"))
+	builder, _ := newBuilder(t, dir)
+	_, err := builder.Ensure(t.Context(), []components.Component{
+		{Name: "kwok", Pin: "kwok", Package: "sigs.k8s.io/kwok/cmd/kwok"},
+		{Name: "bridge", Pin: "cni", Package: "example.com/bridge"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := os.ReadFile(calls)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "list example.com/bridge\nbuild sigs.k8s.io/kwok/cmd/kwok\nbuild example.com/bridge\n"
+	if diff := cmp.Diff(want, string(got)); diff != "" {
+		t.Errorf("calls of go (-want,+got):\n%s", diff)
+	}
+	leftovers, err := filepath.Glob(filepath.Join(dir, "build-*"))
+	if err != nil || len(leftovers) > 0 {
+		t.Errorf("left in the cache: %v (%v)", leftovers, err)
 	}
 }

@@ -16,7 +16,7 @@ import (
 
 func newBuild() *cobra.Command {
 	var cacheDir, kubernetesVersion string
-	var realNode bool
+	var realNode, simulatedNodes bool
 	cmd := &cobra.Command{
 		Use:   "build",
 		Short: "Build the components into the cache, without starting anything",
@@ -27,6 +27,9 @@ func newBuild() *cobra.Command {
 				return fmt.Errorf("--kubernetes-version %w", err)
 			}
 			wanted := components.ControlPlane(release)
+			if simulatedNodes {
+				wanted = append(wanted, components.SimulatedNodes()...)
+			}
 			if realNode {
 				if err := cluster.CheckRealNodeRelease(release); err != nil {
 					return err
@@ -44,6 +47,7 @@ func newBuild() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&realNode, "real-node", false, "also build what a node that runs containers needs")
+	cmd.Flags().BoolVar(&simulatedNodes, "simulated-nodes", true, "also build what simulated nodes need")
 	kubernetesVersionFlag(cmd, &kubernetesVersion)
 	cacheDirFlag(cmd, &cacheDir)
 	return cmd

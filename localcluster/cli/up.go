@@ -108,6 +108,9 @@ func up(cmd *cobra.Command, flags *upFlags) error {
 		return err
 	}
 	wanted := components.ControlPlane(options.Release())
+	if options.SimulatedNodes > 0 {
+		wanted = append(wanted, components.SimulatedNodes()...)
+	}
 	if options.RealNode {
 		wanted = append(wanted, components.RealNode()...)
 	}

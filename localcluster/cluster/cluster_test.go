@@ -6,6 +6,7 @@ package cluster
 import (
 	"net/netip"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -292,6 +293,26 @@ func TestSchedulerServesPodsThatNameNoScheduler(t *testing.T) {
 	for _, want := range []string{"schedulerName: default-scheduler", "schedulerName: lockstep-scheduler", `kubeconfig: "/state/c/kubeconfigs/scheduler"`} {
 		if !strings.Contains(config, want) {
 			t.Errorf("the configuration lacks %q:\n%s", want, config)
+		}
+	}
+}
+
+// TestCoreDNSHasThePluginsOfItsConfiguration: it is built with these alone, and refuses to start for
+// a word that it does not know.
+func TestCoreDNSHasThePluginsOfItsConfiguration(t *testing.T) {
+	nodes := components.RealNode()
+	coredns := nodes[slices.IndexFunc(nodes, func(c components.Component) bool { return c.Name == components.CoreDNS })]
+	files, err := coredns.Files()
+	if err != nil {
+		t.Fatal(err)
+	}
+	directives := regexp.MustCompile(`(?m)^    (\w+)`).FindAllStringSubmatch(plan(Options{RealNode: true}).Corefile(), -1)
+	if len(directives) < 5 {
+		t.Fatalf("only %d directives were found", len(directives))
+	}
+	for _, directive := range directives {
+		if !strings.Contains(string(files["main.go"]), `"github.com/coredns/coredns/plugin/`+directive[1]+`"`) {
+			t.Errorf("CoreDNS is built without the plugin %s", directive[1])
 		}
 	}
 }

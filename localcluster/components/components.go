@@ -24,6 +24,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"slices"
 	"strings"
@@ -38,6 +39,8 @@ var (
 	pauseSource string
 	//go:embed unconfined/main.go
 	unconfinedSource string
+	//go:embed coredns/main.go.txt
+	corednsSource string
 )
 
 // Names of the components. They name the binary, the log file and the argument of
@@ -72,8 +75,8 @@ type Component struct {
 	Pin string
 	// Package is the import path of its main package.
 	Package string
-	// Source is the main package itself, for a component that needs nothing but the standard
-	// library. It has no pin in files, and its Package is ".".
+	// Source is the main package itself, for a component whose Package is ".". It may import what
+	// the files of its pin name. If there are none, it needs nothing but the standard library.
 	Source string
 	// LinkerFlags are given to the linker in addition to -s -w.
 	LinkerFlags string
@@ -84,7 +87,7 @@ type Component struct {
 	SeccompTag bool
 }
 
-// ControlPlane lists what a cluster of a release needs. kube-controller-manager may not be newer
+// ControlPlane lists what every cluster of a release needs. kube-controller-manager may not be newer
 // than the API server. kubectl and etcd are the same for all.
 func ControlPlane(r Release) []Component {
 	return []Component{
@@ -92,8 +95,12 @@ func ControlPlane(r Release) []Component {
 		r.program(APIServer),
 		r.program(ControllerManager),
 		Newest().program(Kubectl),
-		{Name: Kwok, Pin: "kwok", Package: "sigs.k8s.io/kwok/cmd/kwok"},
 	}
+}
+
+// SimulatedNodes lists what simulated nodes need in addition.
+func SimulatedNodes() []Component {
+	return []Component{{Name: Kwok, Pin: "kwok", Package: "sigs.k8s.io/kwok/cmd/kwok"}}
 }
 
 // RealNode lists what a node that runs containers needs in addition.
@@ -109,19 +116,31 @@ func RealNode() []Component {
 		{Name: CNIBridge, Pin: "cni", Package: cni + "main/bridge"},
 		{Name: CNILoopback, Pin: "cni", Package: cni + "main/loopback"},
 		{Name: CNIHostLocal, Pin: "cni", Package: cni + "ipam/host-local"},
-		{Name: CoreDNS, Pin: "coredns", Package: "github.com/coredns/coredns"},
+		{Name: CoreDNS, Pin: "coredns", Package: ".", Source: corednsSource},
 		{Name: Pause, Pin: Pause, Package: ".", Source: pauseSource},
 		{Name: RuncUnconfined, Pin: RuncUnconfined, Package: ".", Source: unconfinedSource},
 	}
 }
 
+// NeedsModules says whether the component is made of Go modules that have to be downloaded.
+func (c Component) NeedsModules() bool {
+	if c.Source == "" {
+		return true
+	}
+	_, err := fs.Stat(pins, "pins/"+c.Pin+".mod")
+	return err == nil
+}
+
 // Files returns what the folder in which `go build` makes the component has to hold.
 func (c Component) Files() (map[string][]byte, error) {
-	if c.Source != "" {
+	if !c.NeedsModules() {
 		mod := "module pin.lockstep.dev/" + c.Pin + "\n\ngo 1.26.0\n"
 		return map[string][]byte{"go.mod": []byte(mod), "main.go": []byte(c.Source)}, nil
 	}
 	files := map[string][]byte{}
+	if c.Source != "" {
+		files["main.go"] = []byte(c.Source)
+	}
 	for name, file := range map[string]string{"go.mod": c.Pin + ".mod", "go.sum": c.Pin + ".sum"} {
 		content, err := pins.ReadFile("pins/" + file)
 		if err != nil {

@@ -4,13 +4,14 @@
 package components
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
 
 // all are the components of clusters of all releases, each of them once.
 func all() []Component {
-	out := append(ControlPlane(Newest()), RealNode()...)
+	out := slices.Concat(ControlPlane(Newest()), SimulatedNodes(), RealNode())
 	for _, r := range Releases()[1:] {
 		for _, c := range ControlPlane(r) {
 			if c.Version != "" {

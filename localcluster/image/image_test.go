@@ -90,6 +90,8 @@ func TestWriteNamesWhatIsWrong(t *testing.T) {
 	}
 	if runtime.GOOS == "linux" {
 		images["a program that needs a dynamic linker"] = Image{Reference: "example.com/x:v1", Binaries: []File{{Path: "/x", Source: "/bin/sh"}}}
+		other := map[string]string{"amd64": "arm64", "arm64": "amd64"}[runtime.GOARCH]
+		images["a program of another architecture"] = Image{Reference: "example.com/x:v1", Architecture: other, Binaries: []File{{Path: "/x", Source: os.Args[0]}}}
 	}
 	for name, image := range images {
 		if err := image.Write(filepath.Join(t.TempDir(), "x.tar")); err == nil {

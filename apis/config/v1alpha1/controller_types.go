@@ -64,6 +64,11 @@ type ControllerConfiguration struct {
 	// kept; 0 or less deletes it at once. Default 2592000, 30 days.
 	FrameworkCompletedRetainSec *int64 `json:"frameworkCompletedRetainSec,omitempty"`
 
+	// frameworkHistoryLimit is how many attempts that are over status.history of a
+	// Framework keeps at most, 0 to 50. Each takes 1.5 KiB at most,
+	// half a KiB in general. A lower limit counts when the next attempt is over. Default 10.
+	FrameworkHistoryLimit *int32 `json:"frameworkHistoryLimit,omitempty"`
+
 	// frameworkMinRetryDelaySecForTransientConflictFailed is the least delay, in
 	// seconds, at least 0, before an attempt that failed with Transient and
 	// Conflict is retried. Default 60.

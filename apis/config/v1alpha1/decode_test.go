@@ -30,6 +30,7 @@ func everyKey() *ControllerConfiguration {
 		CRDEstablishedCheckTimeoutSec:      ptr.To[int64](20),
 		ObjectLocalCacheCreationTimeoutSec: ptr.To[int64](90),
 		FrameworkCompletedRetainSec:        ptr.To[int64](-1),
+		FrameworkHistoryLimit:              ptr.To[int32](3),
 		FrameworkMinRetryDelaySecForTransientConflictFailed: ptr.To[int64](5),
 		FrameworkMaxRetryDelaySecForTransientConflictFailed: ptr.To[int64](50),
 		LogObjectSnapshot: LogObjectSnapshot{

@@ -28,6 +28,7 @@ func SetDefaults(c *ControllerConfiguration) {
 	setDefault(&c.CRDEstablishedCheckTimeoutSec, 60)
 	setDefault(&c.ObjectLocalCacheCreationTimeoutSec, 300)
 	setDefault(&c.FrameworkCompletedRetainSec, 30*24*3600)
+	setDefault(&c.FrameworkHistoryLimit, 10)
 	setDefault(&c.FrameworkMinRetryDelaySecForTransientConflictFailed, 60)
 	setDefault(&c.FrameworkMaxRetryDelaySecForTransientConflictFailed, 900)
 

@@ -25,6 +25,7 @@ func TestSetDefaults(t *testing.T) {
 		CRDEstablishedCheckTimeoutSec:                       ptr.To[int64](60),
 		ObjectLocalCacheCreationTimeoutSec:                  ptr.To[int64](300),
 		FrameworkCompletedRetainSec:                         ptr.To[int64](2592000),
+		FrameworkHistoryLimit:                               ptr.To[int32](10),
 		FrameworkMinRetryDelaySecForTransientConflictFailed: ptr.To[int64](60),
 		FrameworkMaxRetryDelaySecForTransientConflictFailed: ptr.To[int64](900),
 		LogObjectSnapshot: LogObjectSnapshot{

@@ -126,6 +126,17 @@ func TestValidate(t *testing.T) {
 			want: []string{`statusCoalesceWindow: Invalid value: "1m1s": must be from 0s to 1m`},
 		},
 
+		"no history":      {file: "frameworkHistoryLimit: 0"},
+		"longest history": {file: "frameworkHistoryLimit: 50"},
+		"a history that is too long": {
+			file: "frameworkHistoryLimit: 51",
+			want: []string{"frameworkHistoryLimit: Invalid value: 51: must be from 0 to 50"},
+		},
+		"less than no history": {
+			file: "frameworkHistoryLimit: -1",
+			want: []string{"frameworkHistoryLimit: Invalid value: -1: must be from 0 to 50"},
+		},
+
 		"smallest batch": {file: "podBatchSize: 1"},
 		"largest batch":  {file: "podBatchSize: 1000"},
 		"no batch": {

@@ -116,6 +116,11 @@ func (in *ControllerConfiguration) DeepCopyInto(out *ControllerConfiguration) {
 		*out = new(int64)
 		**out = **in
 	}
+	if in.FrameworkHistoryLimit != nil {
+		in, out := &in.FrameworkHistoryLimit, &out.FrameworkHistoryLimit
+		*out = new(int32)
+		**out = **in
+	}
 	if in.FrameworkMinRetryDelaySecForTransientConflictFailed != nil {
 		in, out := &in.FrameworkMinRetryDelaySecForTransientConflictFailed, &out.FrameworkMinRetryDelaySecForTransientConflictFailed
 		*out = new(int64)

@@ -17,8 +17,8 @@ const (
 )
 
 // Predefined completion codes. Values and meanings up to -310 are those of
-// FrameworkController's user manual, "Predefined CompletionCode"; -130 and -131
-// are Lockstep's.
+// FrameworkController's user manual, "Predefined CompletionCode"; -130, -131, -140
+// and -320 are Lockstep's.
 const (
 	// CodeSucceeded: the Pod succeeded, or all tasks completed.
 	CodeSucceeded CompletionCode = 0
@@ -64,6 +64,9 @@ const (
 	// CodePodCreationUnknownError: the API server refused the Pod, maybe not for
 	// good.
 	CodePodCreationUnknownError CompletionCode = -310
+	// CodePodPreparingTimeout: the Pod did not run within preparingTimeoutSeconds of its
+	// role.
+	CodePodPreparingTimeout CompletionCode = -320
 )
 
 // PhraseContainerUnrecognizedFailed names a container's exit code that nothing

@@ -57,6 +57,21 @@ type FrameworkStatus struct {
 	// +optional
 	Tasks *TaskCounts `json:"tasks,omitempty"`
 
+	// waiting says for what tasks of the current attempt wait that have a Pod that
+	// does not run: at most 8 reasons, the most frequent first. Further ones count
+	// under the reason Other.
+	// +optional
+	// +listType=atomic
+	Waiting []WaitingCount `json:"waiting,omitempty"`
+
+	// history are the last attempts that are over, the oldest first, at most
+	// frameworkHistoryLimit of the configuration, which is 10 by default. It has an
+	// attempt from when that is AttemptCompleted. It is for people and programs:
+	// nothing is decided on it.
+	// +optional
+	// +listType=atomic
+	History []AttemptRecord `json:"history,omitempty"`
+
 	// conditions summarise the status for people and generic tools. Those of types
 	// that the controller does not know are kept: others may add theirs, by an
 	// update or a patch of the status.
@@ -204,6 +219,10 @@ type FrameworkAttemptStatus struct {
 	// +nullable
 	CompletionStatus *FrameworkAttemptCompletionStatus `json:"completionStatus"`
 
+	// taskAttempts counts the attempts of tasks that ended or were retried in this attempt.
+	// +optional
+	TaskAttempts TaskAttemptCounts `json:"taskAttempts,omitzero"`
+
 	// gang is what was decided about gang scheduling when the attempt began.
 	// Memory of the controller: it holds until the attempt ends, whatever becomes
 	// of spec.gang. Absent until the attempt begins, so while executionType is
@@ -323,7 +342,8 @@ type TaskRoleStatus struct {
 	// has index, instanceUID, startTime, runTime, completionTime, state,
 	// transitionTime, deletionPending, retryPolicyStatus and attemptStatus; an
 	// attemptStatus has id, startTime, runTime, completionTime, instanceUID, podName,
-	// podUID, podNodeName, podIP, podHostIP and completionStatus.
+	// podUID, podNodeName, podIP, podHostIP, completionStatus, waiting and
+	// preparingSince.
 	// ---
 	// The fields of a task have no schema: to check those of a thousand takes the API
 	// server several times as long as all else that a write of the status costs. See
@@ -440,4 +460,15 @@ type TaskAttemptStatus struct {
 	// +optional
 	// +nullable
 	CompletionStatus *TaskAttemptCompletionStatus `json:"completionStatus"`
+
+	// waiting says why the Pod does not run yet. Absent unless the task is
+	// AttemptPreparing, and in the first 10 seconds of that.
+	// +optional
+	Waiting *TaskWaiting `json:"waiting,omitempty"`
+
+	// preparingSince is since when preparingTimeoutSeconds of the role runs. Memory of
+	// the controller. Absent unless the role has one and the task is AttemptPreparing;
+	// and in a gang as long as the Pod has no node.
+	// +optional
+	PreparingSince *metav1.Time `json:"preparingSince,omitempty"`
 }

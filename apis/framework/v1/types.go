@@ -242,6 +242,17 @@ type TaskRoleSpec struct {
 	// +kubebuilder:validation:Maximum=2147483647
 	MinMember *int32 `json:"minMember,omitempty"`
 
+	// preparingTimeoutSeconds ends an attempt of a task with code -320 when its Pod
+	// did not run for so many seconds: because its image can't be pulled, a volume or a
+	// Secret is missing, or its init containers take too long. They count from when the
+	// Pod was created. In a gang they count from when it has a node: a gang
+	// that waits for its turn is bounded by gang.scheduleTimeoutSeconds alone. Default: it
+	// waits for ever. Mutable; one that is added counts from then on, other changes at once.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=2147483647
+	PreparingTimeoutSeconds *int32 `json:"preparingTimeoutSeconds,omitempty"`
+
 	// frameworkAttemptCompletionPolicy says how the ends of this role's tasks
 	// complete the attempt. Mutable; counts at the next decision.
 	// +optional

@@ -28,8 +28,10 @@ func purePackages() []string {
 		"controller/volcano",
 		"internal/controlled",
 		"internal/quantity",
+		"internal/terminal",
 		"internal/text",
 		"internal/times",
+		"internal/view",
 		"podgroup",
 		"scheduler-plugin/coscheduling/admission",
 		"scheduler-plugin/coscheduling/dialect",
@@ -41,6 +43,8 @@ func purePackages() []string {
 		"scheduler-plugin/coscheduling/provision",
 		"scheduler-plugin/coscheduling/rivals",
 		"scheduler-plugin/coscheduling/victims",
+		"scheduler-plugin/answers",
+		"scheduler-plugin/whatif",
 	}
 }
 

@@ -23,6 +23,10 @@ type CompletionStatusApplyConfiguration struct {
 	// diagnostics say more, for people. Those of a failed Pod end in one line
 	// of JSON.
 	Diagnostics *string `json:"diagnostics,omitempty"`
+	// disruption is why a Pod ended that did not fail by itself: Preempted, NodeLost or
+	// Evicted. Absent if it failed by itself, or nothing tells. That of a Framework is the
+	// one of the task that ended it.
+	Disruption *frameworkv1.Disruption `json:"disruption,omitempty"`
 }
 
 // CompletionStatusApplyConfiguration constructs a declarative configuration of the CompletionStatus type for use with
@@ -60,5 +64,13 @@ func (b *CompletionStatusApplyConfiguration) WithType(value *CompletionTypeApply
 // If called multiple times, the Diagnostics field is set to the value of the last call.
 func (b *CompletionStatusApplyConfiguration) WithDiagnostics(value string) *CompletionStatusApplyConfiguration {
 	b.Diagnostics = &value
+	return b
+}
+
+// WithDisruption sets the Disruption field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Disruption field is set to the value of the last call.
+func (b *CompletionStatusApplyConfiguration) WithDisruption(value frameworkv1.Disruption) *CompletionStatusApplyConfiguration {
+	b.Disruption = &value
 	return b
 }

@@ -57,6 +57,14 @@ func (b *FrameworkAttemptCompletionStatusApplyConfiguration) WithDiagnostics(val
 	return b
 }
 
+// WithDisruption sets the Disruption field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Disruption field is set to the value of the last call.
+func (b *FrameworkAttemptCompletionStatusApplyConfiguration) WithDisruption(value frameworkv1.Disruption) *FrameworkAttemptCompletionStatusApplyConfiguration {
+	b.CompletionStatusApplyConfiguration.Disruption = &value
+	return b
+}
+
 // WithTrigger sets the Trigger field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Trigger field is set to the value of the last call.

@@ -35,6 +35,8 @@ type FrameworkAttemptStatusApplyConfiguration struct {
 	// completionStatus is how the attempt ended. Once set it does not change
 	// within the attempt.
 	CompletionStatus *FrameworkAttemptCompletionStatusApplyConfiguration `json:"completionStatus,omitempty"`
+	// taskAttempts counts the attempts of tasks that ended or were retried in this attempt.
+	TaskAttempts *TaskAttemptCountsApplyConfiguration `json:"taskAttempts,omitempty"`
 	// gang is what was decided about gang scheduling when the attempt began.
 	// Memory of the controller: it holds until the attempt ends, whatever becomes
 	// of spec.gang. Absent until the attempt begins, so while executionType is
@@ -118,6 +120,14 @@ func (b *FrameworkAttemptStatusApplyConfiguration) WithConfigMapUID(value types.
 // If called multiple times, the CompletionStatus field is set to the value of the last call.
 func (b *FrameworkAttemptStatusApplyConfiguration) WithCompletionStatus(value *FrameworkAttemptCompletionStatusApplyConfiguration) *FrameworkAttemptStatusApplyConfiguration {
 	b.CompletionStatus = value
+	return b
+}
+
+// WithTaskAttempts sets the TaskAttempts field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the TaskAttempts field is set to the value of the last call.
+func (b *FrameworkAttemptStatusApplyConfiguration) WithTaskAttempts(value *TaskAttemptCountsApplyConfiguration) *FrameworkAttemptStatusApplyConfiguration {
+	b.TaskAttempts = value
 	return b
 }
 

@@ -39,6 +39,15 @@ type FrameworkStatusApplyConfiguration struct {
 	// tasks counts the tasks of the current attempt. It holds also when the
 	// task statuses are compressed.
 	Tasks *TaskCountsApplyConfiguration `json:"tasks,omitempty"`
+	// waiting says for what tasks of the current attempt wait that have a Pod that
+	// does not run: at most 8 reasons, the most frequent first. Further ones count
+	// under the reason Other.
+	Waiting []WaitingCountApplyConfiguration `json:"waiting,omitempty"`
+	// history are the last attempts that are over, the oldest first, at most
+	// frameworkHistoryLimit of the configuration, which is 10 by default. It has an
+	// attempt from when that is AttemptCompleted. It is for people and programs:
+	// nothing is decided on it.
+	History []AttemptRecordApplyConfiguration `json:"history,omitempty"`
 	// conditions summarise the status for people and generic tools. Those of types
 	// that the controller does not know are kept: others may add theirs, by an
 	// update or a patch of the status.
@@ -120,6 +129,32 @@ func (b *FrameworkStatusApplyConfiguration) WithAttemptStatus(value *FrameworkAt
 // If called multiple times, the Tasks field is set to the value of the last call.
 func (b *FrameworkStatusApplyConfiguration) WithTasks(value *TaskCountsApplyConfiguration) *FrameworkStatusApplyConfiguration {
 	b.Tasks = value
+	return b
+}
+
+// WithWaiting adds the given value to the Waiting field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Waiting field.
+func (b *FrameworkStatusApplyConfiguration) WithWaiting(values ...*WaitingCountApplyConfiguration) *FrameworkStatusApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithWaiting")
+		}
+		b.Waiting = append(b.Waiting, *values[i])
+	}
+	return b
+}
+
+// WithHistory adds the given value to the History field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the History field.
+func (b *FrameworkStatusApplyConfiguration) WithHistory(values ...*AttemptRecordApplyConfiguration) *FrameworkStatusApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithHistory")
+		}
+		b.History = append(b.History, *values[i])
+	}
 	return b
 }
 

@@ -57,6 +57,14 @@ func (b *TaskAttemptCompletionStatusApplyConfiguration) WithDiagnostics(value st
 	return b
 }
 
+// WithDisruption sets the Disruption field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Disruption field is set to the value of the last call.
+func (b *TaskAttemptCompletionStatusApplyConfiguration) WithDisruption(value frameworkv1.Disruption) *TaskAttemptCompletionStatusApplyConfiguration {
+	b.CompletionStatusApplyConfiguration.Disruption = &value
+	return b
+}
+
 // WithPod sets the Pod field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Pod field is set to the value of the last call.

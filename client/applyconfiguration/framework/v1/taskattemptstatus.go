@@ -39,6 +39,13 @@ type TaskAttemptStatusApplyConfiguration struct {
 	PodHostIP *string `json:"podHostIP,omitempty"`
 	// completionStatus is how the attempt ended.
 	CompletionStatus *TaskAttemptCompletionStatusApplyConfiguration `json:"completionStatus,omitempty"`
+	// waiting says why the Pod does not run yet. Absent unless the task is
+	// AttemptPreparing, and in the first 10 seconds of that.
+	Waiting *TaskWaitingApplyConfiguration `json:"waiting,omitempty"`
+	// preparingSince is since when preparingTimeoutSeconds of the role runs. Memory of
+	// the controller. Absent unless the role has one and the task is AttemptPreparing;
+	// and in a gang as long as the Pod has no node.
+	PreparingSince *metav1.Time `json:"preparingSince,omitempty"`
 }
 
 // TaskAttemptStatusApplyConfiguration constructs a declarative configuration of the TaskAttemptStatus type for use with
@@ -132,5 +139,21 @@ func (b *TaskAttemptStatusApplyConfiguration) WithPodHostIP(value string) *TaskA
 // If called multiple times, the CompletionStatus field is set to the value of the last call.
 func (b *TaskAttemptStatusApplyConfiguration) WithCompletionStatus(value *TaskAttemptCompletionStatusApplyConfiguration) *TaskAttemptStatusApplyConfiguration {
 	b.CompletionStatus = value
+	return b
+}
+
+// WithWaiting sets the Waiting field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Waiting field is set to the value of the last call.
+func (b *TaskAttemptStatusApplyConfiguration) WithWaiting(value *TaskWaitingApplyConfiguration) *TaskAttemptStatusApplyConfiguration {
+	b.Waiting = value
+	return b
+}
+
+// WithPreparingSince sets the PreparingSince field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the PreparingSince field is set to the value of the last call.
+func (b *TaskAttemptStatusApplyConfiguration) WithPreparingSince(value metav1.Time) *TaskAttemptStatusApplyConfiguration {
+	b.PreparingSince = &value
 	return b
 }

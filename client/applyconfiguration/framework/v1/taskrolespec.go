@@ -22,6 +22,13 @@ type TaskRoleSpecApplyConfiguration struct {
 	// minMember is how many tasks of this role must be placed together with
 	// the gang, from 1 to taskNumber. Default: no minimum of its own. Mutable.
 	MinMember *int32 `json:"minMember,omitempty"`
+	// preparingTimeoutSeconds ends an attempt of a task with code -320 when its Pod
+	// did not run for so many seconds: because its image can't be pulled, a volume or a
+	// Secret is missing, or its init containers take too long. They count from when the
+	// Pod was created. In a gang they count from when it has a node: a gang
+	// that waits for its turn is bounded by gang.scheduleTimeoutSeconds alone. Default: it
+	// waits for ever. Mutable; one that is added counts from then on, other changes at once.
+	PreparingTimeoutSeconds *int32 `json:"preparingTimeoutSeconds,omitempty"`
 	// frameworkAttemptCompletionPolicy says how the ends of this role's tasks
 	// complete the attempt. Mutable; counts at the next decision.
 	FrameworkAttemptCompletionPolicy *CompletionPolicySpecApplyConfiguration `json:"frameworkAttemptCompletionPolicy,omitempty"`
@@ -56,6 +63,14 @@ func (b *TaskRoleSpecApplyConfiguration) WithTaskNumber(value int32) *TaskRoleSp
 // If called multiple times, the MinMember field is set to the value of the last call.
 func (b *TaskRoleSpecApplyConfiguration) WithMinMember(value int32) *TaskRoleSpecApplyConfiguration {
 	b.MinMember = &value
+	return b
+}
+
+// WithPreparingTimeoutSeconds sets the PreparingTimeoutSeconds field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the PreparingTimeoutSeconds field is set to the value of the last call.
+func (b *TaskRoleSpecApplyConfiguration) WithPreparingTimeoutSeconds(value int32) *TaskRoleSpecApplyConfiguration {
+	b.PreparingTimeoutSeconds = &value
 	return b
 }
 

@@ -26,7 +26,8 @@ type TaskRoleStatusApplyConfiguration struct {
 	// has index, instanceUID, startTime, runTime, completionTime, state,
 	// transitionTime, deletionPending, retryPolicyStatus and attemptStatus; an
 	// attemptStatus has id, startTime, runTime, completionTime, instanceUID, podName,
-	// podUID, podNodeName, podIP, podHostIP and completionStatus.
+	// podUID, podNodeName, podIP, podHostIP, completionStatus, waiting and
+	// preparingSince.
 	// ---
 	// The fields of a task have no schema: to check those of a thousand takes the API
 	// server several times as long as all else that a write of the status costs. See

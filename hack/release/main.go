@@ -1,0 +1,99 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Command release makes what a release of Lockstep consists of, without a container engine: for
+// each program an image for amd64 and arm64, as an OCI layout, and a list of what is in it (SBOM).
+// The same source and the same version of Go make the same bytes. It is a module of its own, so
+// that Lockstep does not depend on what it needs.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// programs are those of a release.
+var programs = []program{
+	{Image: "controller", Binary: "lockstep-controller", Package: "./cmd/controller", Description: "Runs Frameworks: gangs of Pods that start whole, with retries."},
+	{Image: "scheduler", Binary: "lockstep-scheduler", Package: "./cmd/scheduler", Description: "kube-scheduler that places gangs of Pods whole."},
+	{Image: "frameworkbarrier", Binary: "frameworkbarrier", Package: "./cmd/frameworkbarrier", Description: "Has the tasks of a Framework wait for each other."},
+}
+
+// architectures are those that images are made for.
+var architectures = []string{"amd64", "arm64"}
+
+// pushing is how long a push of all images may take.
+const pushing = 30 * time.Minute
+
+func main() {
+	if err := run(os.Args[1:], os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "release:", err)
+		os.Exit(1)
+	}
+}
+
+func run(args []string, log io.Writer) error {
+	flags := flag.NewFlagSet("release", flag.ContinueOnError)
+	source := flags.String("source", ".", "folder of the source")
+	out := flags.String("out", "dist/images", "folder to write; what is in it is replaced")
+	version := flags.String("version", "", "version, which is the tag of the images")
+	ldflags := flags.String("ldflags", "", "flags of Go's linker")
+	registry := flags.String("push", "", "where to push the images, such as registry.example.com/lockstep; with the credentials of `docker login`")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if *version == "" || flags.NArg() > 0 {
+		return fmt.Errorf("-version is needed, and no arguments")
+	}
+	revision, created, err := commit(*source)
+	if err != nil {
+		return err
+	}
+	if err := os.RemoveAll(*out); err != nil {
+		return err
+	}
+	r := release{
+		Source: *source, Out: *out, Version: *version, Revision: revision, Created: created,
+		LDFlags: *ldflags, Architectures: architectures,
+	}
+	for _, p := range programs {
+		digest, err := r.make(p)
+		if err != nil {
+			return fmt.Errorf("making the image of %s: %w", p.Image, err)
+		}
+		fmt.Fprintf(log, "%s %s\n", filepath.Join(*out, p.Image), digest)
+	}
+	if *registry == "" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), pushing)
+	defer cancel()
+	for _, p := range programs {
+		pushed, err := r.push(ctx, p, *registry)
+		if err != nil {
+			return fmt.Errorf("pushing the image of %s: %w", p.Image, err)
+		}
+		fmt.Fprintln(log, "pushed", pushed)
+	}
+	return nil
+}
+
+// commit is the revision of the source, and when it was made: the only time that is in an image.
+func commit(source string) (revision string, created time.Time, err error) {
+	git := exec.Command("git", "-C", source, "log", "-1", "--format=%H %cI")
+	git.Stderr = os.Stderr
+	out, err := git.Output()
+	if err != nil {
+		return "", time.Time{}, fmt.Errorf("asking git for the commit: %w", err)
+	}
+	revision, when, _ := strings.Cut(strings.TrimSpace(string(out)), " ")
+	created, err = time.Parse(time.RFC3339, when)
+	return revision, created.UTC(), err
+}

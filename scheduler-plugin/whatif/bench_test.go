@@ -1,0 +1,68 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package whatif
+
+import (
+	"fmt"
+	"syscall"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/answers"
+)
+
+// large is a cluster of 5000 nodes that are full with 1000 gangs of nine Pods, and a gang of a
+// thousand members that waits. It outranks the others or not.
+func large(outranks bool) *Snapshot {
+	s := &Snapshot{Now: noon}
+	for n := range 5000 {
+		s.Nodes = append(s.Nodes, node(fmt.Sprintf("node-%d", n), "2"))
+	}
+	for g := range 1000 {
+		group, pods := gangOf(fmt.Sprintf("gang-%d", g), 9)
+		s.Groups = append(s.Groups, group)
+		for i, pod := range pods {
+			on(fmt.Sprintf("node-%d", (9*g+i)%5000))(pod)
+		}
+		s.Pods = append(s.Pods, pods...)
+	}
+	change := func(*corev1.Pod) {}
+	if outranks {
+		change = priority(5)
+	}
+	group, pods := gangOf("train", 1000, asking(corev1.ResourceCPU, "2"), change)
+	s.Groups, s.Pods = append(s.Groups, group), append(s.Pods, pods...)
+	return s
+}
+
+// BenchmarkWhy is how long an answer takes that needs all of a plan, on 5000 nodes and 10,000 Pods.
+func BenchmarkWhy(b *testing.B) {
+	for name, tc := range map[string]struct {
+		outranks bool
+		want     answers.Reason
+	}{"no room": {want: answers.ReasonUnschedulable}, "victims": {outranks: true, want: answers.ReasonPreempting}} {
+		b.Run(name, func(b *testing.B) {
+			s := large(tc.outranks)
+			before := cpuTime(b)
+			for b.Loop() {
+				if got := Why(s, key("train")); got.Reason != tc.want {
+					b.Fatal(got.Reason, got.Message)
+				}
+			}
+			b.ReportMetric(float64((cpuTime(b)-before).Milliseconds())/float64(b.N), "cpu-ms/op")
+		})
+	}
+}
+
+// cpuTime is how long the processors have worked for this process: unlike the time of a clock, it hardly
+// depends on what else the machine does.
+func cpuTime(b *testing.B) time.Duration {
+	var used syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
+}

@@ -1,0 +1,105 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package whatif
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
+)
+
+// MaxAddedNodes bounds how many nodes one question may add.
+const MaxAddedNodes = 5000
+
+// Added is a number of nodes that are like one that is there, but empty.
+type Added struct {
+	// Like is the name of that node. What it has, but for its name, the new ones have: labels, taints,
+	// and what it offers. They are not cordoned.
+	Like  string
+	Count int
+}
+
+// WithNodes is a Snapshot with more nodes. It is an error if there is no such node to be like, or
+// there would be more than MaxAddedNodes new ones.
+func (s *Snapshot) WithNodes(added []Added) (*Snapshot, error) {
+	changed := *s
+	changed.Nodes = slices.Clip(s.Nodes)
+	total := 0
+	for _, a := range added {
+		at := slices.IndexFunc(s.Nodes, func(node *corev1.Node) bool { return node.Name == a.Like })
+		switch {
+		case a.Count < 1:
+			return nil, errors.New("the number of nodes to add is at least 1")
+		case at < 0:
+			return nil, fmt.Errorf("there is no node %q for the new ones to be like", a.Like)
+		case a.Count > MaxAddedNodes-total:
+			return nil, fmt.Errorf("at most %d nodes can be added", MaxAddedNodes)
+		}
+		total += a.Count
+		for i := range a.Count {
+			changed.Nodes = append(changed.Nodes, likeness(s.Nodes[at], fmt.Sprintf("new-%s-%d", a.Like, i+1)))
+		}
+	}
+	return &changed, nil
+}
+
+// likeness is an empty node like another one. It is not cordoned, and has none of the taints that
+// say that something is wrong with that one now.
+func likeness(of *corev1.Node, name string) *corev1.Node {
+	node := &corev1.Node{ObjectMeta: *of.ObjectMeta.DeepCopy(), Status: corev1.NodeStatus{Allocatable: of.Status.Allocatable}}
+	node.Name, node.UID = name, types.UID(name)
+	node.Labels = maps.Clone(of.Labels)
+	if _, has := node.Labels[corev1.LabelHostname]; has {
+		node.Labels[corev1.LabelHostname] = name
+	}
+	passing := []string{corev1.TaintNodeUnschedulable, corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable,
+		corev1.TaintNodeMemoryPressure, corev1.TaintNodeDiskPressure, corev1.TaintNodePIDPressure, corev1.TaintNodeNetworkUnavailable}
+	for _, taint := range of.Spec.Taints {
+		if !slices.Contains(passing, taint.Key) {
+			node.Spec.Taints = append(node.Spec.Taints, taint)
+		}
+	}
+	return node
+}
+
+// Without is a Snapshot in which gangs have ended: their Pods are gone, and the room that is held
+// for them is free. It is an error if one of them is not there.
+func (s *Snapshot) Without(keys ...dialect.Key) (*Snapshot, error) {
+	for _, key := range keys {
+		if s.Group(key) == nil {
+			return nil, fmt.Errorf("there is no PodGroup %s to do without", key)
+		}
+	}
+	changed := *s
+	gone := func(key dialect.Key) bool { return slices.Contains(keys, key) }
+	changed.Pods = slices.DeleteFunc(slices.Clone(s.Pods), func(pod *corev1.Pod) bool {
+		key, named := s.Links.KeyOf(pod)
+		return named && gone(key) && s.Group(key).HasMember(pod)
+	})
+	changed.Groups = slices.DeleteFunc(slices.Clone(s.Groups), func(group *dialect.Group) bool { return gone(group.Key) })
+	changed.Held = slices.DeleteFunc(slices.Clone(s.Held), func(held Held) bool { return gone(held.For) })
+	return &changed, nil
+}
+
+// WithGang is a Snapshot with a gang that is not there yet. It stands at the end of its priority.
+// It is an error if there is a group of that key.
+func (s *Snapshot) WithGang(group *dialect.Group, pods []*corev1.Pod) (*Snapshot, error) {
+	if s.Group(group.Key) != nil {
+		return nil, fmt.Errorf("there is a PodGroup %s already", group.Key)
+	}
+	changed := *s
+	if added := *group; added.Created.IsZero() {
+		added.Created = s.Now
+		group = &added
+	}
+	changed.Groups = append(slices.Clip(s.Groups), group)
+	changed.Pods = append(slices.Clip(s.Pods), pods...)
+	return &changed, nil
+}

@@ -1,0 +1,179 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package whatif
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
+
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/podgroup"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/answers"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/planner"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/victims"
+)
+
+// prey is the work whose place a gang might take.
+type prey struct {
+	pods  []*corev1.Pod
+	units []victims.Unit // whose Pods are indexes into pods
+	// leaving are Pods that end anyway.
+	leaving []*corev1.Pod
+}
+
+// preempt has an answer tell who would be evicted for a gang that has no room, if that helps.
+func (s *survey) preempt(snapshot *Snapshot, all map[dialect.Key]*gang, g *gang, pods []*corev1.Pod, answer *answers.Simulation) {
+	p := s.prey(snapshot, all, g)
+	gone := make(map[*corev1.Pod]bool)
+	for _, pod := range slices.Concat(p.pods, p.leaving) {
+		gone[pod] = true
+	}
+	empty := s.worldWith(slices.DeleteFunc(slices.Clone(pods), func(pod *corev1.Pod) bool { return gone[pod] }))
+	least := *s.gang
+	least.LeastOnly = true
+	var taken []victims.Pod
+	for _, pod := range p.pods {
+		taken = append(taken, victims.Pod{Node: s.index[pod.Spec.NodeName], Request: s.taking(pod), Lost: ran(pod, snapshot.Now)})
+	}
+	choices := victims.Search(empty, &least, taken, p.units)
+	if len(choices) == 0 {
+		return
+	}
+	answer.FitsAfterPreemption = true
+	chosen := choices[0].Pods
+	for _, i := range chosen {
+		pod := p.pods[i]
+		victim := answers.Victim{Namespace: pod.Namespace, Pod: pod.Name, Node: pod.Spec.NodeName, Priority: corev1helpers.PodPriority(pod)}
+		if key, named := snapshot.Links.KeyOf(pod); named {
+			victim.Group = key.Name
+		}
+		answer.Victims = append(answer.Victims, victim)
+	}
+	if most := len(answer.Victims); most > answers.MaxVictims {
+		answer.Victims, answer.HiddenVictims = answer.Victims[:answers.MaxVictims], most-answers.MaxVictims
+	}
+	if len(chosen) == 0 {
+		answer.Message = "there is room as soon as Pods have ended that are ending now"
+		return
+	}
+	answer.Unknown = append(answer.Unknown, "PodDisruptionBudgets are not taken into account: victims may be others")
+	answer.Message += fmt.Sprintf("; there is room if %s of lower priority %s evicted", counted(len(chosen), "Pod"), isOrAre(len(chosen)))
+	s.showAfter(answer, empty, p, chosen, &least)
+}
+
+// showAfter has an answer tell where the gang goes when some of the prey is gone.
+func (s *survey) showAfter(answer *answers.Simulation, empty *planner.World, p *prey, chosen []int, least *planner.Gang) {
+	stays := make([]bool, len(p.pods))
+	for i := range stays {
+		stays[i] = true
+	}
+	for _, i := range chosen {
+		stays[i] = false
+	}
+	for i, pod := range p.pods {
+		if !stays[i] {
+			continue
+		}
+		for r, q := range s.taking(pod) {
+			empty.Nodes[s.index[pod.Spec.NodeName]].Free[r] -= q
+		}
+	}
+	for plan := range planner.Plans(empty, least) {
+		message, room := answer.Message, answer.Room
+		s.tell(answer, plan)
+		answer.Message, answer.Room = message, room
+		return
+	}
+}
+
+// prey is all work of lower priority than a gang. Of a gang that goes as a whole, each member that
+// it can spare is a unit, and all members together are one.
+func (s *survey) prey(snapshot *Snapshot, all map[dialect.Key]*gang, g *gang) *prey {
+	p := &prey{}
+	whole := make(map[dialect.Key][]int)
+	for _, pod := range snapshot.Pods {
+		if _, onNode := s.index[pod.Spec.NodeName]; !onNode || hasEnded(pod) {
+			continue
+		}
+		of, priority := (*gang)(nil), corev1helpers.PodPriority(pod)
+		if key, named := snapshot.Links.KeyOf(pod); named && all[key] != nil && all[key].group.HasMember(pod) {
+			of, priority = all[key], all[key].rank.Priority
+		}
+		switch {
+		case pod.DeletionTimestamp != nil:
+			p.leaving = append(p.leaving, pod)
+		case of == g || priority >= g.rank.Priority:
+		case of != nil && of.goesWhole():
+			whole[of.group.Key] = append(whole[of.group.Key], len(p.pods))
+			p.pods = append(p.pods, pod)
+		default:
+			p.pods = append(p.pods, pod)
+			p.add(priority, snapshot.Now, len(p.pods)-1)
+		}
+	}
+	for _, key := range slices.SortedFunc(maps.Keys(whole), dialect.Key.Compare) {
+		of, members := all[key], whole[key]
+		slices.SortFunc(members, func(a, b int) int {
+			return cmp.Or(cmp.Compare(ran(p.pods[a], snapshot.Now), ran(p.pods[b], snapshot.Now)),
+				-cmp.Compare(len(p.pods[a].Name), len(p.pods[b].Name)), -cmp.Compare(p.pods[a].Name, p.pods[b].Name))
+		})
+		left := of.placed.Plus(podgroup.Tally{})
+		for _, m := range members {
+			role := key.RoleOf(p.pods[m])
+			if left.Add(role, -1); of.group.HeldBy(left) {
+				p.add(of.rank.Priority, snapshot.Now, m)
+			} else {
+				left.Add(role, 1)
+			}
+		}
+		p.add(of.rank.Priority, snapshot.Now, members...)
+		p.units[len(p.units)-1].Spares = func(some []int) bool { return of.spares(p.pods, some) }
+	}
+	return p
+}
+
+// add makes a unit of Pods, given by index.
+func (p *prey) add(priority int32, now time.Time, pods ...int) {
+	unit := victims.Unit{Name: p.pods[pods[0]].Namespace + "/" + p.pods[pods[0]].Name, Priority: priority, Pods: pods}
+	for _, i := range pods {
+		unit.Lost += ran(p.pods[i], now)
+	}
+	p.units = append(p.units, unit)
+}
+
+// goesWhole says whether the rest goes with a member that the gang needs.
+func (g *gang) goesWhole() bool {
+	return g.group.Spec.DisruptionMode != schedulingv1alpha1.DisruptPod || !g.isPlaced()
+}
+
+// spares says whether the minima hold without some Pods, given by index.
+func (g *gang) spares(pods []*corev1.Pod, some []int) bool {
+	left := g.placed.Plus(podgroup.Tally{})
+	for _, p := range some {
+		left.Add(g.group.Key.RoleOf(pods[p]), -1)
+	}
+	return g.group.HeldBy(left)
+}
+
+// ran is how long a Pod has run.
+func ran(pod *corev1.Pod, now time.Time) time.Duration {
+	if pod.Status.StartTime == nil {
+		return 0
+	}
+	return max(0, now.Sub(pod.Status.StartTime.Time))
+}
+
+func isOrAre(n int) string {
+	if n == 1 {
+		return "is"
+	}
+	return "are"
+}

@@ -1,0 +1,215 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package whatif
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/answers"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/planner"
+)
+
+// Simulate says where the members of a gang would go that wait. The bool is false if the Snapshot
+// has no group of that key.
+func Simulate(s *Snapshot, key dialect.Key) (answers.Simulation, bool) {
+	all := gangs(s)
+	g := all[key]
+	if g == nil {
+		return answers.Simulation{}, false
+	}
+	answer := place(s, all, g, s.podsAhead(all, g), true)
+	answer.Unknown = append(answer.Unknown, s.unknown()...)
+	return answer, true
+}
+
+// podsAhead are the Pods of a Snapshot, and those that stand for room which the gang has to leave
+// alone: what is held for gangs ahead of it.
+func (s *Snapshot) podsAhead(all map[dialect.Key]*gang, g *gang) []*corev1.Pod {
+	pods := slices.Clip(s.Pods)
+	for _, held := range s.Held {
+		if ahead := all[held.For]; ahead != nil && ahead != g && ahead.rank.Compare(g.rank) < 0 {
+			pods = append(pods, held.Pod)
+		}
+	}
+	return pods
+}
+
+// place plans a gang beside some Pods. Preempts says that work of others may be taken.
+func place(s *Snapshot, all map[dialect.Key]*gang, g *gang, pods []*corev1.Pod, preempts bool) answers.Simulation {
+	answer := answers.Simulation{Members: len(g.waiting)}
+	least, _ := g.minima()
+	answer.Needed = least
+	switch {
+	case g.group.IsHalted():
+		answer.Message = g.group.Spec.Halt.Message
+		return answer
+	case !g.isComplete():
+		answer.Message = incomplete(g)
+		return answer
+	case len(g.waiting) == 0:
+		answer.Fits, answer.Message = true, "no member waits for a place"
+		return answer
+	}
+	found, ok := newSurvey(s.Nodes, pods, g)
+	if !ok {
+		answer.Message = fmt.Sprintf("the members are of more than %d kinds: that is too many to simulate", maxClasses)
+		return answer
+	}
+	answer.Unknown = unchecked(found.classes)
+	for plan := range planner.Plans(found.world, found.gang) {
+		answer.Fits = true
+		found.tell(&answer, plan)
+		return answer
+	}
+	short := planner.Explain(found.world, found.gang)
+	answer.Needed, answer.Room = short.Needed, short.Placed
+	answer.Obstacle = found.obstacle(short)
+	answer.Message = describe(&answer)
+	if preempts && g.mayPreempt() {
+		found.preempt(s, all, g, pods, &answer)
+	}
+	return answer
+}
+
+// tell has an answer tell a plan.
+func (s *survey) tell(answer *answers.Simulation, plan planner.Plan) {
+	total := 0
+	byPlace := make(map[answers.Placement]int)
+	for _, a := range plan.Assignments {
+		total += a.Count
+		byPlace[answers.Placement{Node: s.nodes[a.Node].Name, Role: s.classes[a.Class].role}] += a.Count
+	}
+	placements := make([]answers.Placement, 0, len(byPlace))
+	nodes := make(map[string]bool)
+	for p, count := range byPlace {
+		p.Count = count
+		placements, nodes[p.Node] = append(placements, p), true
+	}
+	slices.SortFunc(placements, func(a, b answers.Placement) int {
+		return cmp.Or(cmp.Compare(a.Role, b.Role), cmp.Compare(len(a.Node), len(b.Node)), cmp.Compare(a.Node, b.Node))
+	})
+	most := min(len(placements), answers.MaxPlacements)
+	answer.Placements, answer.MorePlacements = placements[:most], len(placements)-most
+	answer.Room = min(total, max(answer.Needed, 0))
+	answer.Message = fmt.Sprintf("%d of %d members have room, on %s", total, answer.Members, counted(len(nodes), "node"))
+}
+
+// obstacle is why the planner has no plan.
+func (s *survey) obstacle(short planner.Shortfall) *answers.Obstacle {
+	o := &answers.Obstacle{Role: short.Role, Nodes: len(s.nodes), Resource: short.Resource}
+	if short.Domain != "" {
+		o.Domain = short.Key + "=" + short.Domain
+	}
+	if short.NoDomain {
+		o.Reasons = append(o.Reasons, answers.NodesReason{Nodes: len(s.nodes), Reason: "there is no label " + short.Key})
+	}
+	if short.Resource != "" {
+		o.Missing = amount(short.Resource, short.Missing)
+	}
+	c := s.scarcest(short.Role)
+	if c < 0 {
+		return o
+	}
+	for n, node := range s.nodes {
+		if !s.gang.Classes[c].Eligible[n] {
+			continue
+		}
+		o.Eligible++
+		if q, has := node.Status.Allocatable[corev1.ResourceName(short.Resource)]; has && !q.IsZero() {
+			o.Offering++
+		}
+	}
+	reasons := slices.Sorted(maps.Keys(s.reasons[c]))
+	slices.SortStableFunc(reasons, func(a, b string) int { return -cmp.Compare(s.reasons[c][a], s.reasons[c][b]) })
+	for _, reason := range reasons[:min(len(reasons), answers.MaxReasons)] {
+		o.Reasons = append(o.Reasons, answers.NodesReason{Nodes: s.reasons[c][reason], Reason: reason})
+	}
+	return o
+}
+
+// scarcest is the class of a role that the fewest nodes may hold, -1 if the role has no members.
+func (s *survey) scarcest(role string) int {
+	best, fewest := -1, 0
+	for c := range s.classes {
+		n := 0
+		for _, ok := range s.gang.Classes[c].Eligible {
+			if ok {
+				n++
+			}
+		}
+		if s.classes[c].role == role && (best < 0 || n < fewest) {
+			best, fewest = c, n
+		}
+	}
+	return best
+}
+
+// describe says in a line why a gang has no room.
+func describe(answer *answers.Simulation) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "there is room for %d of the %d members that are needed", answer.Room, answer.Needed)
+	o := answer.Obstacle
+	if o.Domain != "" {
+		fmt.Fprintf(&b, " in the best domain, %s", o.Domain)
+	}
+	switch {
+	case o.Eligible == 0 && len(o.Reasons) > 0:
+		fmt.Fprintf(&b, "; none of %s may hold them: %s", counted(o.Nodes, "node"), o.Reasons[0].Reason)
+	case o.Nodes == 0:
+		b.WriteString("; there are no nodes")
+	case o.Resource != "" && o.Offering == 0:
+		fmt.Fprintf(&b, "; they need %s more %s, and no node that may hold them has any", o.Missing, o.Resource)
+	case o.Resource != "":
+		fmt.Fprintf(&b, "; they need %s more %s, which %s", o.Missing, o.Resource, offering(o))
+	}
+	return b.String()
+}
+
+// offering says how many nodes have a resource.
+func offering(o *answers.Obstacle) string {
+	if o.Offering == 1 {
+		return fmt.Sprintf("1 of %s has", counted(o.Nodes, "node"))
+	}
+	return fmt.Sprintf("%d of %s have", o.Offering, counted(o.Nodes, "node"))
+}
+
+// incomplete says how many members a gang lacks.
+func incomplete(g *gang) string {
+	least, roles := g.minima()
+	have := make(map[string]int)
+	for _, pod := range g.waiting {
+		have[g.group.Key.RoleOf(pod)]++
+	}
+	if len(g.waiting) >= least {
+		for _, role := range slices.Sorted(maps.Keys(roles)) {
+			if have[role] < roles[role] {
+				return fmt.Sprintf("%d of the %d members of role %s that are needed exist%s", have[role], roles[role], role, gates(g))
+			}
+		}
+	}
+	return fmt.Sprintf("%d of the %d members that are needed exist%s", len(g.waiting), least, gates(g))
+}
+
+// gates says how many members wait for gates.
+func gates(g *gang) string {
+	if len(g.gated) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; %d more wait for their scheduling gates", len(g.gated))
+}
+
+// counted is a number with a noun.
+func counted(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

@@ -1,0 +1,79 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package whatif
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
+)
+
+// Snapshot is what is known of a cluster at one moment. Nobody changes what is in it, so several
+// questions may share one.
+type Snapshot struct {
+	// Now is that moment.
+	Now   time.Time
+	Nodes []*corev1.Node
+	// Pods are those of the whole cluster, or as many as could be read. Those that the scheduler has
+	// assumed on a node name it.
+	Pods   []*corev1.Pod
+	Groups []*dialect.Group
+	// Priorities are the values of PriorityClasses by name; nil if they are not known. Those of Pods
+	// are in the Pods.
+	Priorities map[string]int32
+	// Links say which gang a Pod names. Nil reads Lockstep's own label alone.
+	Links *dialect.Links
+	// Known is what the scheduler alone knows of gangs, nil if it was not asked.
+	Known map[dialect.Key]Known
+	// Held is room that is kept for gangs. It is complete if Known is not nil.
+	Held []Held
+	// Lacks are sentences on what could not be read, for the answers.
+	Lacks []string
+}
+
+// Known is what only the scheduler knows of a gang.
+type Known struct {
+	// Refusal is what the gang was told last, empty if nothing.
+	Refusal string
+	// BackOffUntil is the end of its back-off, zero if it is in none.
+	BackOffUntil time.Time
+}
+
+// Held is room on a node that is kept for a member of a gang.
+type Held struct {
+	// For is the gang, and Pod the member, which names the node.
+	For dialect.Key
+	Pod *corev1.Pod
+}
+
+// Group is a group of the Snapshot, nil if there is none of that key.
+func (s *Snapshot) Group(key dialect.Key) *dialect.Group {
+	for _, group := range s.Groups {
+		if group.Key == key {
+			return group
+		}
+	}
+	return nil
+}
+
+// holdsFor says whether room is held for a gang.
+func (s *Snapshot) holdsFor(key dialect.Key) bool {
+	for i := range s.Held {
+		if s.Held[i].For == key {
+			return true
+		}
+	}
+	return false
+}
+
+// unknown are the sentences on what a Snapshot lacks.
+func (s *Snapshot) unknown() []string {
+	all := append([]string(nil), s.Lacks...)
+	if s.Known == nil {
+		all = append(all, "the scheduler was not asked: back-offs, and room that is held for gangs, are not known")
+	}
+	return all
+}

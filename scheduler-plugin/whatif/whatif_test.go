@@ -1,0 +1,461 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package whatif
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/podgroup"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/answers"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
+)
+
+const gpu = "nvidia.com/gpu"
+
+// noon is when all tests ask.
+var noon = time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)
+
+// key is that of a gang in the namespace that all are in but for those that say another.
+func key(name string) dialect.Key {
+	namespace, rest, found := strings.Cut(name, "/")
+	if !found {
+		namespace, rest = "team", name
+	}
+	return dialect.Key{Namespace: namespace, Name: rest}
+}
+
+// node offers some CPU and room for ten Pods, and more as change says.
+func node(name, cpu string, change ...func(*corev1.Node)) *corev1.Node {
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: name}}}
+	n.Status.Allocatable = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourcePods: resource.MustParse("10")}
+	for _, c := range change {
+		c(n)
+	}
+	return n
+}
+
+func gpus(n string) func(*corev1.Node) {
+	return func(node *corev1.Node) { node.Status.Allocatable[gpu] = resource.MustParse(n) }
+}
+
+func tainted(taint string) func(*corev1.Node) {
+	return func(node *corev1.Node) {
+		node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: taint, Effect: corev1.TaintEffectNoSchedule})
+	}
+}
+
+func inRack(rack string) func(*corev1.Node) {
+	return func(node *corev1.Node) { node.Labels["rack"] = rack }
+}
+
+// gangOf is a group whose minimum is all of n Pods, and these, of which each asks for a CPU.
+func gangOf(name string, n int, change ...func(*corev1.Pod)) (*dialect.Group, []*corev1.Pod) {
+	k := key(name)
+	group := &dialect.Group{Key: k, UID: types.UID(name), Created: noon.Add(-time.Hour),
+		Spec: dialect.Spec{Minimum: podgroup.Minimum{Members: int32(n)}, DisruptionMode: schedulingv1alpha1.DisruptGang}}
+	var pods []*corev1.Pod
+	for i := range n {
+		pod := ordinary(fmt.Sprintf("%s-%d", k.Name, i), "1", change...)
+		pod.Namespace, pod.Labels = k.Namespace, map[string]string{schedulingv1alpha1.LabelPodGroup: k.Name}
+		pods = append(pods, pod)
+	}
+	return group, pods
+}
+
+// ordinary is a Pod that asks for some CPU.
+func ordinary(name, cpu string, change ...func(*corev1.Pod)) *corev1.Pod {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name, UID: types.UID(name)}}
+	pod.Spec.Containers = []corev1.Container{{Name: "main", Resources: corev1.ResourceRequirements{
+		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}}}}
+	pod.Status.Phase = corev1.PodPending
+	for _, c := range change {
+		c(pod)
+	}
+	return pod
+}
+
+func asking(name corev1.ResourceName, n string) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) {
+		pod.Spec.Containers[0].Resources.Requests[name] = resource.MustParse(n)
+	}
+}
+
+func priority(n int32) func(*corev1.Pod) { return func(pod *corev1.Pod) { pod.Spec.Priority = &n } }
+
+func on(node string) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) { pod.Spec.NodeName, pod.Status.Phase = node, corev1.PodRunning }
+}
+
+// cluster is a Snapshot of some nodes, Pods and one gang.
+func cluster(nodes []*corev1.Node, group *dialect.Group, pods ...*corev1.Pod) *Snapshot {
+	return &Snapshot{Now: noon, Nodes: nodes, Groups: []*dialect.Group{group}, Pods: pods, Known: map[dialect.Key]Known{}}
+}
+
+func TestWhyAGangIsNotPlacedIsOneReason(t *testing.T) {
+	tests := map[string]struct {
+		snapshot    func() *Snapshot
+		want        answers.Reason
+		wantMessage string
+		wantNext    string
+	}{
+		"no node has a GPU": {
+			snapshot: func() *Snapshot {
+				group, pods := gangOf("train", 2, asking(gpu, "4"))
+				return cluster([]*corev1.Node{node("a", "8"), node("b", "8")}, group, pods...)
+			},
+			want:        answers.ReasonUnschedulable,
+			wantMessage: "there is room for 0 of the 2 members that are needed; they need 8 more nvidia.com/gpu, and no node that may hold them has any",
+			wantNext:    "add nodes with nvidia.com/gpu",
+		},
+		"one of two nodes has GPUs, and they do not suffice": {
+			snapshot: func() *Snapshot {
+				group, pods := gangOf("train", 2, asking(gpu, "4"))
+				return cluster([]*corev1.Node{node("a", "8", gpus("4")), node("b", "8")}, group, pods...)
+			},
+			want:        answers.ReasonUnschedulable,
+			wantMessage: "there is room for 1 of the 2 members that are needed; they need 4 more nvidia.com/gpu, which 1 of 2 nodes has",
+			wantNext:    "wait until work ends",
+		},
+		"a taint keeps it off all nodes": {
+			snapshot: func() *Snapshot {
+				group, pods := gangOf("train", 1)
+				return cluster([]*corev1.Node{node("a", "8", tainted("dedicated"))}, group, pods...)
+			},
+			want:        answers.ReasonUnschedulable,
+			wantMessage: "there is room for 0 of the 1 members that are needed; none of 1 node may hold them: the taint dedicated:NoSchedule is not tolerated",
+			wantNext:    "change the Pods' node selector or tolerations",
+		},
+		"Pods are missing": {
+			snapshot: func() *Snapshot {
+				group, pods := gangOf("train", 3)
+				return cluster([]*corev1.Node{node("a", "8")}, group, pods[:2]...)
+			},
+			want: answers.ReasonMembers, wantMessage: "2 of the 3 members that are needed exist", wantNext: "create more Pods",
+		},
+		"Pods have gates": {
+			snapshot: func() *Snapshot {
+				group, pods := gangOf("train", 3)
+				pods[2].Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "kueue.x-k8s.io/admission"}}
+				return cluster([]*corev1.Node{node("a", "8")}, group, pods...)
+			},
+			want: answers.ReasonMembers, wantMessage: "2 of the 3 members that are needed exist; 1 more wait for their scheduling gates",
+			wantNext: "wait until whoever has set the scheduling gates",
+		},
+		"an image can't be pulled": {
+			snapshot: func() *Snapshot {
+				group, pods := gangOf("train", 2, on("a"))
+				pods[1].Status.Phase = corev1.PodPending
+				pods[1].Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{
+					Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "Back-off\x1b[31m pulling"}}}}
+				return cluster([]*corev1.Node{node("a", "8")}, group, pods...)
+			},
+			want:        answers.ReasonContainers,
+			wantMessage: "all that is needed has a node, and 1 task waits: ImagePullBackOff, such as train-1: Back-off [31m pulling",
+			wantNext:    "look at the name of the image",
+		},
+		"it runs": {
+			snapshot: func() *Snapshot {
+				group, pods := gangOf("train", 2, on("a"))
+				return cluster([]*corev1.Node{node("a", "8")}, group, pods...)
+			},
+			want: answers.ReasonPlaced, wantMessage: "the gang is placed: 2 members have a node or have succeeded, and 2 are needed",
+		},
+		"all have ended": {
+			snapshot: func() *Snapshot {
+				group, pods := gangOf("train", 1, on("a"))
+				pods[0].Status.Phase = corev1.PodSucceeded
+				return cluster(nil, group, pods...)
+			},
+			want: answers.ReasonEnded, wantMessage: "all 1 members have ended",
+		},
+		"room is held for a gang ahead": {
+			snapshot: func() *Snapshot {
+				group, pods := gangOf("train", 1)
+				first, members := gangOf("first", 1, priority(5))
+				s := cluster([]*corev1.Node{node("a", "1")}, group, append(pods, members...)...)
+				s.Groups = append(s.Groups, first)
+				s.Held = []Held{{For: first.Key, Pod: ordinary("held", "1", on("a"))}}
+				return s
+			},
+			want: answers.ReasonHeld, wantMessage: "there would be room, but it is held for gangs that are ahead", wantNext: "wait, or raise",
+		},
+		"it is in its back-off": {
+			snapshot: func() *Snapshot {
+				group, pods := gangOf("train", 1)
+				s := cluster([]*corev1.Node{node("a", "1")}, group, pods...)
+				s.Known[group.Key] = Known{BackOffUntil: noon.Add(time.Second)}
+				return s
+			},
+			want: answers.ReasonBackOff, wantMessage: "there is room; the gang is tried again at 2026-11-24T12:00:01Z at the latest",
+		},
+		"others may be evicted": {
+			snapshot: func() *Snapshot {
+				group, pods := gangOf("train", 1, priority(5))
+				return cluster([]*corev1.Node{node("a", "1")}, group, append(pods, ordinary("other", "1", on("a")))...)
+			},
+			want:        answers.ReasonPreempting,
+			wantMessage: "there is room for 0 of the 1 members that are needed; they need 1 more cpu, which 1 of 1 node has; there is room if 1 Pod of lower priority is evicted",
+		},
+		"there is no such group": {
+			snapshot: func() *Snapshot { return &Snapshot{Now: noon} },
+			want:     answers.ReasonNotFound, wantMessage: "there is no PodGroup team/train", wantNext: "look at the name",
+		},
+		"there is room": {
+			snapshot: func() *Snapshot {
+				group, pods := gangOf("train", 1)
+				return cluster([]*corev1.Node{node("a", "1")}, group, pods...)
+			},
+			want: answers.ReasonNext, wantMessage: "there is room: 1 of 1 members have room, on 1 node. The gang is to have its turn",
+			wantNext: "if this lasts",
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := tc.snapshot()
+			got := Why(s, key("train"))
+			if got.Reason != tc.want || got.Message != tc.wantMessage {
+				t.Errorf("%s: %s\nwant %s: %s", got.Reason, got.Message, tc.want, tc.wantMessage)
+			}
+			if !strings.HasPrefix(got.Next, tc.wantNext) || tc.wantNext == "" && got.Next != "" {
+				t.Errorf("the next step is %q, want %q", got.Next, tc.wantNext)
+			}
+		})
+	}
+}
+
+// simulate asks about the gang "train".
+func simulate(t *testing.T, s *Snapshot) answers.Simulation {
+	t.Helper()
+	before, err := json.Marshal(s.Pods)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, ok := Simulate(s, key("train"))
+	if !ok {
+		t.Fatal("the gang is not there")
+	}
+	if after, _ := json.Marshal(s.Pods); string(before) != string(after) {
+		t.Error("a question has changed the Pods")
+	}
+	return answer
+}
+
+func TestAddedNodesMakeAGangFit(t *testing.T) {
+	group, pods := gangOf("train", 3, asking(gpu, "4"))
+	s := cluster([]*corev1.Node{node("a", "8", gpus("4"), tainted(corev1.TaintNodeNotReady)), node("b", "8", gpus("4"))}, group, pods...)
+	if simulate(t, s).Fits {
+		t.Fatal("the gang fits on the node that is there")
+	}
+	more, err := s.WithNodes([]Added{{Like: "a", Count: 2}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := simulate(t, more)
+	want := []answers.Placement{{Node: "b", Count: 1}, {Node: "new-a-1", Count: 1}, {Node: "new-a-2", Count: 1}}
+	if diff := cmp.Diff(want, got.Placements); !got.Fits || diff != "" {
+		t.Errorf("fits %t, placements (-want, +got):\n%s", got.Fits, diff)
+	}
+	if len(s.Nodes) != 2 {
+		t.Error("the nodes were added for others, too")
+	}
+	for name, bad := range map[string][]Added{
+		"no such node": {{Like: "x", Count: 1}}, "none": {{Like: "a"}}, "too many": {{Like: "a", Count: MaxAddedNodes}, {Like: "b", Count: 1}},
+		"so many that the sum is no number": {{Like: "a", Count: 1}, {Like: "a", Count: int(^uint(0) >> 1)}},
+	} {
+		if _, err := s.WithNodes(bad); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}
+
+func TestWithoutAGangItsRoomIsFree(t *testing.T) {
+	group, pods := gangOf("train", 2)
+	other, members := gangOf("other", 2, on("a"))
+	s := cluster([]*corev1.Node{node("a", "2")}, group, append(pods, members...)...)
+	s.Groups = append(s.Groups, other)
+	if got := simulate(t, s); got.Fits || got.FitsAfterPreemption {
+		t.Fatalf("it fits beside the other: %+v", got)
+	}
+	less, err := s.Without(other.Key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := simulate(t, less); !got.Fits {
+		t.Errorf("it does not fit when the other is gone: %s", got.Message)
+	}
+	if _, err := s.Without(key("unknown")); err == nil {
+		t.Error("a gang that is not there was taken away")
+	}
+}
+
+func TestAGangThatIsNotThereCanBeSimulated(t *testing.T) {
+	other, _ := gangOf("other", 1)
+	group, pods := gangOf("train", 2)
+	group.Created = time.Time{}
+	s, err := cluster([]*corev1.Node{node("a", "2")}, other).WithGang(group, pods)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := simulate(t, s); !got.Fits {
+		t.Error(got.Message)
+	}
+	if _, err := s.WithGang(group, pods); err == nil {
+		t.Error("it was added twice")
+	}
+}
+
+func TestVictimsAreWholeGangsAndWhatCanBeSpared(t *testing.T) {
+	lower := func(minimum int32) (*Snapshot, []string) {
+		group, pods := gangOf("train", 1, priority(5))
+		low, members := gangOf("low", 3, on("a"))
+		low.Spec.Minimum.Members = minimum
+		s := cluster([]*corev1.Node{node("a", "3")}, group, append(pods, members...)...)
+		s.Groups = append(s.Groups, low)
+		var names []string
+		for _, victim := range simulate(t, s).Victims {
+			names = append(names, victim.Pod)
+		}
+		return s, names
+	}
+	if _, got := lower(3); len(got) != 3 {
+		t.Errorf("of a gang that needs all its members %v are evicted", got)
+	}
+	if _, got := lower(2); len(got) != 1 {
+		t.Errorf("of a gang that can spare a member %v are evicted", got)
+	}
+}
+
+func TestAGangThatMayNotPreemptHasNoVictims(t *testing.T) {
+	group, pods := gangOf("train", 1, priority(5), func(pod *corev1.Pod) { pod.Spec.PreemptionPolicy = new(corev1.PreemptNever) })
+	s := cluster([]*corev1.Node{node("a", "1")}, group, append(pods, ordinary("other", "1", on("a")))...)
+	if got := simulate(t, s); got.Fits || got.FitsAfterPreemption || len(got.Victims) > 0 {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestAllMembersGoToOneRack(t *testing.T) {
+	group, pods := gangOf("train", 3)
+	group.Spec.Topology = []schedulingv1alpha1.TopologyConstraint{{Key: "rack", Mode: schedulingv1alpha1.TopologyRequired}}
+	small, large := node("a", "2", inRack("small")), node("b", "3", inRack("large"))
+	got := simulate(t, cluster([]*corev1.Node{small, large}, group, pods...))
+	if diff := cmp.Diff([]answers.Placement{{Node: "b", Count: 3}}, got.Placements); diff != "" {
+		t.Error(diff)
+	}
+	got = simulate(t, cluster([]*corev1.Node{small, node("b", "2", inRack("large"))}, group, pods...))
+	if got.Fits || got.Obstacle.Domain == "" {
+		t.Errorf("it fits in no rack, and the answer is %s", got.Message)
+	}
+}
+
+func TestMembersThatRepelEachOtherHaveNodesOfTheirOwn(t *testing.T) {
+	apart := func(pod *corev1.Pod) {
+		pod.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{
+			{TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{schedulingv1alpha1.LabelPodGroup: "train"}}}}}}
+	}
+	samePort := func(pod *corev1.Pod) { pod.Spec.Containers[0].Ports = []corev1.ContainerPort{{HostPort: 80}} }
+	for name, change := range map[string]func(*corev1.Pod){"by anti-affinity": apart, "by a host port": samePort} {
+		group, pods := gangOf("train", 2, change)
+		if simulate(t, cluster([]*corev1.Node{node("a", "8")}, group, pods...)).Fits {
+			t.Errorf("%s: two share a node", name)
+		}
+		if !simulate(t, cluster([]*corev1.Node{node("a", "8"), node("b", "8")}, group, pods...)).Fits {
+			t.Errorf("%s: they do not fit on two nodes", name)
+		}
+	}
+	group, pods := gangOf("train", 1, samePort)
+	got := simulate(t, cluster([]*corev1.Node{node("a", "8")}, group, append(pods, ordinary("other", "1", on("a"), samePort))...))
+	if got.Fits || got.Obstacle.Reasons[0].Reason != "a host port is taken" {
+		t.Errorf("the port of another Pod: %s", got.Message)
+	}
+}
+
+func TestAnAnswerSaysWhatItDoesNotKnow(t *testing.T) {
+	group, pods := gangOf("train", 1, func(pod *corev1.Pod) {
+		pod.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{}}
+	})
+	s := cluster([]*corev1.Node{node("a", "8")}, group, pods...)
+	s.Lacks = []string{"Pods of other namespaces may not be listed"}
+	want := []string{"topologySpreadConstraints are not checked", "Pods of other namespaces may not be listed"}
+	if diff := cmp.Diff(want, simulate(t, s).Unknown); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(want, Why(s, key("train")).Unknown); diff != "" {
+		t.Error(diff)
+	}
+	s.Known = nil
+	if got := simulate(t, s).Unknown; !slices.ContainsFunc(got, func(text string) bool { return strings.Contains(text, "back-offs") }) {
+		t.Errorf("that the scheduler was not asked is not said: %q", got)
+	}
+}
+
+func TestTheLineIsByPriorityThenAgeAndOthersAreCounted(t *testing.T) {
+	s := &Snapshot{Now: noon, Known: map[dialect.Key]Known{key("old"): {Refusal: "no room", BackOffUntil: noon.Add(time.Minute)}}}
+	for _, g := range []struct {
+		name     string
+		age      time.Duration
+		priority int32
+	}{{"young", time.Minute, 0}, {"old", time.Hour, 0}, {"secret/other", 2 * time.Hour, 0}, {"urgent", time.Second, 9}} {
+		group, pods := gangOf(g.name, 1, priority(g.priority))
+		group.Created = noon.Add(-g.age)
+		s.Groups, s.Pods = append(s.Groups, group), append(s.Pods, pods...)
+	}
+	capped, pods := gangOf("capped", 1, priority(100))
+	capped.Spec.PriorityClassName, s.Priorities = "low", map[string]int32{"low": -1}
+	s.Groups, s.Pods = append(s.Groups, capped), append(s.Pods, pods...)
+	got := Order(s, func(namespace string) bool { return namespace == "team" })
+	var names []string
+	for _, g := range got.Gangs {
+		names = append(names, fmt.Sprintf("%d %s %s", g.Rank, g.Name, g.Reason))
+	}
+	if diff := cmp.Diff([]string{"1 urgent ", "3 old no room", "4 young ", "5 capped "}, names); diff != "" {
+		t.Error(diff)
+	}
+	if got.Others != 1 {
+		t.Errorf("%d others, want 1", got.Others)
+	}
+	if text, _ := json.Marshal(got); strings.Contains(string(text), "secret") {
+		t.Errorf("the line names a gang of another namespace: %s", text)
+	}
+}
+
+func TestWhatMayNotBeReadIsACount(t *testing.T) {
+	group, pods := gangOf("train", 2, priority(5))
+	other := ordinary("other", "2", on("a"))
+	other.Namespace = "secret"
+	s := cluster([]*corev1.Node{node("a", "2", tainted("secret"))}, group, append(pods, other)...)
+	for _, pod := range pods {
+		pod.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
+	}
+	got := simulate(t, s)
+	if len(got.Victims) != 1 || len(got.Placements) != 1 {
+		t.Fatalf("victims %v, placements %v", got.Victims, got.Placements)
+	}
+	Redact(&got, Rights{Pods: func(namespace string) bool { return namespace == "team" }})
+	if text, _ := json.Marshal(got); strings.Contains(string(text), "secret") || got.HiddenVictims != 1 || got.MorePlacements != 1 {
+		t.Errorf("the answer tells more than it may: %s", text)
+	}
+}
+
+// TestMembersOfManyKindsAreRefused: how long an answer takes is bounded, however the members differ.
+func TestMembersOfManyKindsAreRefused(t *testing.T) {
+	group, pods := gangOf("train", maxClasses+1)
+	for i, pod := range pods {
+		asking(corev1.ResourceMemory, fmt.Sprint(i+1))(pod)
+	}
+	if got := simulate(t, cluster([]*corev1.Node{node("a", "100")}, group, pods...)); got.Fits || !strings.Contains(got.Message, "too many") {
+		t.Error(got.Message)
+	}
+}

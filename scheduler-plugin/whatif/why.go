@@ -1,0 +1,276 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package whatif
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/lockstep-k8s/lockstep/internal/text"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/answers"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
+)
+
+// maxMessage bounds texts that others have written, in bytes.
+const maxMessage = 512
+
+// Why says why a gang is not running.
+func Why(s *Snapshot, key dialect.Key) answers.Why {
+	answer := answers.Why{Namespace: key.Namespace, Name: key.Name}
+	all := gangs(s)
+	g := all[key]
+	if g == nil {
+		answer.Reason, answer.Message = answers.ReasonNotFound, fmt.Sprintf("there is no PodGroup %s", key)
+		answer.Next = "look at the name and the namespace; a group is made together with the Pods of an attempt"
+		answer.Unknown = s.Lacks
+		return answer
+	}
+	w := &reasoning{snapshot: s, all: all, gang: g, answer: &answer}
+	for _, seek := range []func() bool{w.ended, w.halted, w.containers, w.placed, w.incomplete, w.room} {
+		if seek() {
+			break
+		}
+	}
+	w.tasks()
+	answer.Unknown = append(answer.Unknown, s.unknown()...)
+	return answer
+}
+
+// reasoning is an answer in the making. Each of its questions says whether it is the answer.
+type reasoning struct {
+	snapshot *Snapshot
+	all      map[dialect.Key]*gang
+	gang     *gang
+	answer   *answers.Why
+}
+
+// say gives the answer.
+func (w *reasoning) say(reason answers.Reason, next, format string, args ...any) bool {
+	w.answer.Reason, w.answer.Next, w.answer.Message = reason, next, fmt.Sprintf(format, args...)
+	return true
+}
+
+// ended: all members have.
+func (w *reasoning) ended() bool {
+	if n := len(w.gang.all); n > 0 && w.gang.ended == n {
+		return w.say(answers.ReasonEnded, "", "all %d members have ended", n)
+	}
+	return false
+}
+
+// halted: no member is placed, whatever room there is.
+func (w *reasoning) halted() bool {
+	if !w.gang.group.IsHalted() {
+		return false
+	}
+	return w.say(answers.ReasonHalted, "change the PodGroup, or make it anew", "%s", w.gang.group.Spec.Halt.Message)
+}
+
+// containers: the gang has its place, and something else keeps tasks from starting.
+func (w *reasoning) containers() bool {
+	if !w.gang.isPlaced() {
+		return false
+	}
+	counts, first := make(map[string]int), make(map[string]answers.Task)
+	var reasons []string
+	for _, pod := range w.gang.all {
+		task, waits := waitsFor(pod)
+		if !waits {
+			continue
+		}
+		if counts[task.Reason]++; counts[task.Reason] == 1 {
+			first[task.Reason], reasons = task, append(reasons, task.Reason)
+		}
+	}
+	if len(reasons) == 0 {
+		return false
+	}
+	// That containers are being created is the normal course of things, for a while.
+	rank := func(reason string) int {
+		if reason == "ContainerCreating" {
+			return 0
+		}
+		return counts[reason]
+	}
+	slices.SortStableFunc(reasons, func(a, b string) int { return rank(b) - rank(a) })
+	top := first[reasons[0]]
+	for _, reason := range reasons {
+		w.answer.Evidence = append(w.answer.Evidence, fmt.Sprintf("%s: %s", counted(counts[reason], "task"), reason))
+	}
+	return w.say(answers.ReasonContainers, hints[top.Reason], "%s", strings.TrimSuffix(fmt.Sprintf(
+		"all that is needed has a node, and %s: %s, such as %s: %s", waits(counts[top.Reason]), top.Reason, top.Pod, top.Message), ": "))
+}
+
+func waits(n int) string {
+	if n == 1 {
+		return "1 task waits"
+	}
+	return fmt.Sprintf("%d tasks wait", n)
+}
+
+// hints are the next steps by why a container waits.
+var hints = map[string]string{
+	"ImagePullBackOff":           "look at the name of the image and at imagePullSecrets",
+	"ErrImagePull":               "look at the name of the image and at imagePullSecrets",
+	"InvalidImageName":           "mend the name of the image",
+	"CreateContainerConfigError": "create the ConfigMap or Secret that the container names",
+	"ContainerCreating":          "look at the events of the Pod: a volume may be missing",
+	"PodInitializing":            "look at the logs of the init containers",
+	"CrashLoopBackOff":           "look at the logs of the container",
+}
+
+// waitsFor is why a Pod that has a node does not run, if that is so.
+func waitsFor(pod *corev1.Pod) (answers.Task, bool) {
+	if pod.Spec.NodeName == "" || pod.Status.Phase != corev1.PodPending && pod.Status.Phase != corev1.PodRunning {
+		return answers.Task{}, false
+	}
+	for _, statuses := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
+		for i := range statuses {
+			if waiting := statuses[i].State.Waiting; waiting != nil && waiting.Reason != "PodInitializing" {
+				return answers.Task{Pod: pod.Name, Reason: clean(waiting.Reason), Message: clean(waiting.Message)}, true
+			}
+		}
+	}
+	return answers.Task{}, false
+}
+
+// placed: the gang has its minimum.
+func (w *reasoning) placed() bool {
+	if !w.gang.isPlaced() {
+		return false
+	}
+	if len(w.gang.waiting) > 0 {
+		w.place()
+		w.answer.Evidence = append(w.answer.Evidence, fmt.Sprintf("%s above the minimum: %s",
+			waitsAs(len(w.gang.waiting)), w.answer.Place.Message))
+	}
+	return w.say(answers.ReasonPlaced, "", "the gang is placed: %d members have a node or have succeeded, and %d are needed",
+		w.gang.placed.Total, w.gang.group.Spec.Minimum.Members)
+}
+
+func waitsAs(n int) string {
+	if n == 1 {
+		return "1 member waits"
+	}
+	return fmt.Sprintf("%d members wait", n)
+}
+
+// incomplete: there are fewer members than the minimum.
+func (w *reasoning) incomplete() bool {
+	if w.gang.isComplete() {
+		return false
+	}
+	next := "create more Pods, or lower the minimum: a quota or an admission webhook may keep Pods from being created"
+	if len(w.gang.gated) > 0 {
+		next = "wait until whoever has set the scheduling gates takes them away, such as Kueue"
+	}
+	return w.say(answers.ReasonMembers, next, "%s", incomplete(w.gang))
+}
+
+// room: the gang is in line, and has room or not.
+func (w *reasoning) room() bool {
+	ahead := slices.IndexFunc(inOrder(w.all), func(g *gang) bool { return g == w.gang })
+	w.answer.Ahead = &ahead
+	if ahead > 0 {
+		w.answer.Evidence = append(w.answer.Evidence, fmt.Sprintf("%s in line ahead of it", areAhead(ahead)))
+	}
+	known := w.snapshot.Known[w.gang.group.Key]
+	if known.BackOffUntil.After(w.snapshot.Now) {
+		until := known.BackOffUntil
+		w.answer.BackOffUntil = &until
+		w.answer.Evidence = append(w.answer.Evidence, "it is in its back-off until "+until.UTC().Format(time.RFC3339))
+	}
+	if known.Refusal != "" {
+		w.answer.Evidence = append(w.answer.Evidence, "the scheduler said last: "+clean(known.Refusal))
+	}
+	w.place()
+	return w.judge()
+}
+
+func areAhead(n int) string {
+	if n == 1 {
+		return "1 gang is"
+	}
+	return fmt.Sprintf("%d gangs are", n)
+}
+
+// place adds where the members would go that wait.
+func (w *reasoning) place() {
+	found := place(w.snapshot, w.all, w.gang, w.snapshot.podsAhead(w.all, w.gang), true)
+	w.answer.Unknown = append(w.answer.Unknown, found.Unknown...)
+	found.Unknown = nil
+	w.answer.Place = &found
+}
+
+// judge says what keeps a gang in line from being placed.
+func (w *reasoning) judge() bool {
+	found := w.answer.Place
+	o := found.Obstacle
+	if o != nil {
+		for _, reason := range o.Reasons {
+			w.answer.Evidence = append(w.answer.Evidence, fmt.Sprintf("%s: %s", counted(reason.Nodes, "node"), reason.Reason))
+		}
+	}
+	switch {
+	case found.Fits && w.answer.BackOffUntil != nil:
+		return w.say(answers.ReasonBackOff, "", "there is room; the gang is tried again at %s at the latest", w.answer.BackOffUntil.UTC().Format(time.RFC3339))
+	case found.Fits:
+		return w.say(answers.ReasonNext, "if this lasts, look whether lockstep-scheduler runs and serves the Pods' schedulerName",
+			"there is room: %s. The gang is to have its turn", found.Message)
+	case found.FitsAfterPreemption:
+		return w.say(answers.ReasonPreempting, "", "%s", found.Message)
+	}
+	if len(w.snapshot.Held) > 0 {
+		if alone := place(w.snapshot, w.all, w.gang, w.snapshot.Pods, false); alone.Fits {
+			return w.say(answers.ReasonHeld, "wait, or raise the gang's priority", "there would be room, but it is held for gangs that are ahead")
+		}
+	}
+	return w.say(answers.ReasonUnschedulable, nextStep(o), "%s", found.Message)
+}
+
+// nextStep is what helps against an obstacle.
+func nextStep(o *answers.Obstacle) string {
+	switch {
+	case o == nil:
+		return ""
+	case o.Eligible == 0 && o.Nodes > 0:
+		return "change the Pods' node selector or tolerations, or add nodes that suit them"
+	case o.Resource != "" && o.Offering == 0:
+		return fmt.Sprintf("add nodes with %s, or ask for another resource", o.Resource)
+	default:
+		return "wait until work ends, add nodes, or ask for less"
+	}
+}
+
+// tasks adds what is known of single tasks and not of the gang.
+func (w *reasoning) tasks() {
+	for _, pod := range w.gang.all {
+		task, waits := waitsFor(pod)
+		if !waits && pod.Spec.NodeName == "" && len(pod.Spec.SchedulingGates) > 0 {
+			task, waits = answers.Task{Pod: pod.Name, Reason: corev1.PodReasonSchedulingGated, Message: "the Pod waits for its scheduling gates"}, true
+		}
+		switch {
+		case !waits:
+		case len(w.answer.Tasks) == answers.MaxTasks:
+			w.answer.MoreTasks++
+		default:
+			task.Role = w.gang.group.Key.RoleOf(pod)
+			w.answer.Tasks = append(w.answer.Tasks, task)
+		}
+	}
+}
+
+// clean is a text that others have written, in one line without control characters.
+func clean(from string) string {
+	return text.Cut(strings.Map(func(r rune) rune {
+		if r < ' ' || r >= 0x7f && r < 0xa0 {
+			return ' '
+		}
+		return r
+	}, from), maxMessage)
+}

@@ -1,0 +1,238 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package whatif
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/planner"
+)
+
+// survey is a gang and the cluster as the planner wants them.
+type survey struct {
+	nodes     []*corev1.Node
+	index     map[string]int // of nodes, by name
+	classes   []*class
+	resources []corev1.ResourceName
+	world     *planner.World
+	gang      *planner.Gang
+	// takes is what Pods take that were asked about already.
+	takes map[*corev1.Pod][]int64
+	// reasons are for each class why nodes may not hold a member, with how many say so.
+	reasons []map[string]int
+}
+
+// newSurvey looks at nodes, and at the Pods on them, for the members of a gang that wait. The
+// bool is false if they are of too many kinds.
+func newSurvey(nodes []*corev1.Node, pods []*corev1.Pod, g *gang) (*survey, bool) {
+	classes, ok := classify(g.group.Key, g.waiting)
+	if !ok {
+		return nil, false
+	}
+	s := &survey{nodes: nodes, index: make(map[string]int, len(nodes)), classes: classes, resources: resourcesOf(classes),
+		takes: make(map[*corev1.Pod][]int64)}
+	for i, node := range nodes {
+		s.index[node.Name] = i
+	}
+	s.gang = &planner.Gang{Levels: s.levels(g)}
+	s.gang.Min, s.gang.MinRole = g.minima()
+	taken := s.takenPorts(pods)
+	for _, c := range classes {
+		s.gang.Classes = append(s.gang.Classes, s.classOf(c, taken))
+	}
+	for a := range classes {
+		for b := range a {
+			if classes[a].repels(classes[b]) || classes[b].repels(classes[a]) {
+				s.gang.Classes[a].Repels = append(s.gang.Classes[a].Repels, b)
+				s.gang.Classes[b].Repels = append(s.gang.Classes[b].Repels, a)
+			}
+		}
+	}
+	s.world = s.worldWith(pods)
+	return s, true
+}
+
+// resourcesOf are the resources that count for classes: those that every node has, and those that
+// members request.
+func resourcesOf(classes []*class) []corev1.ResourceName {
+	all := []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage, corev1.ResourcePods}
+	more := make(map[corev1.ResourceName]bool)
+	for _, c := range classes {
+		for name := range c.requests {
+			more[name] = !slices.Contains(all, name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(more)) {
+		if more[name] {
+			all = append(all, name)
+		}
+	}
+	return all
+}
+
+// amounts are those of a list in the order of the survey's resources, CPU in thousandths.
+func (s *survey) amounts(of corev1.ResourceList) []int64 {
+	all := make([]int64, len(s.resources))
+	for r, name := range s.resources {
+		if q, ok := of[name]; ok && name == corev1.ResourceCPU {
+			all[r] = q.MilliValue()
+		} else if ok {
+			all[r] = q.Value()
+		}
+	}
+	return all
+}
+
+// requestOf is what a Pod takes, with its place among the Pods of a node.
+func (s *survey) requestOf(requests corev1.ResourceList) []int64 {
+	all := s.amounts(requests)
+	all[slices.Index(s.resources, corev1.ResourcePods)] = 1
+	return all
+}
+
+// taking is what a Pod takes that is on a node. Nobody changes it.
+func (s *survey) taking(pod *corev1.Pod) []int64 {
+	if s.takes[pod] == nil {
+		s.takes[pod] = s.requestOf(requestsOf(pod))
+	}
+	return s.takes[pod]
+}
+
+// worldWith is the nodes with what Pods leave of them.
+func (s *survey) worldWith(pods []*corev1.Pod) *planner.World {
+	w := &planner.World{Nodes: make([]planner.Node, len(s.nodes))}
+	for _, name := range s.resources {
+		w.Resources = append(w.Resources, string(name))
+	}
+	for i, node := range s.nodes {
+		w.Nodes[i] = planner.Node{Name: node.Name, Free: s.amounts(node.Status.Allocatable)}
+		for _, level := range s.gang.Levels {
+			w.Nodes[i].Domains = append(w.Nodes[i].Domains, node.Labels[level.Key])
+		}
+	}
+	for _, pod := range pods {
+		n, ok := s.index[pod.Spec.NodeName]
+		if !ok || hasEnded(pod) {
+			continue
+		}
+		for r, q := range s.taking(pod) {
+			w.Nodes[n].Free[r] -= q
+		}
+	}
+	return w
+}
+
+// levels are the topology that the gang asks for, with the domains where members are already.
+func (s *survey) levels(g *gang) []planner.Level {
+	var levels []planner.Level
+	for _, constraint := range g.group.Spec.Topology {
+		levels = append(levels, planner.Level{Key: constraint.Key, Required: constraint.Mode == schedulingv1alpha1.TopologyRequired,
+			Fixed: s.domainOf(g.nodes, constraint.Key)})
+	}
+	for _, key := range attraction(s.classes) {
+		if !slices.ContainsFunc(levels, func(l planner.Level) bool { return l.Key == key && l.Required }) {
+			levels = append(levels, planner.Level{Key: key, Required: true, Fixed: s.domainOf(g.nodes, key)})
+		}
+	}
+	return levels
+}
+
+// domainOf is the domain of most of some nodes, the first by name of several; empty for none.
+func (s *survey) domainOf(nodes []string, key string) string {
+	counts := make(map[string]int)
+	for _, name := range nodes {
+		if n, ok := s.index[name]; ok && s.nodes[n].Labels[key] != "" {
+			counts[s.nodes[n].Labels[key]]++
+		}
+	}
+	best := ""
+	for _, domain := range slices.Sorted(maps.Keys(counts)) {
+		if counts[domain] > counts[best] {
+			best = domain
+		}
+	}
+	return best
+}
+
+// takenPorts are the host ports that Pods have, by node.
+func (s *survey) takenPorts(pods []*corev1.Pod) map[string][]port {
+	if !slices.ContainsFunc(s.classes, func(c *class) bool { return len(c.ports) > 0 }) {
+		return nil
+	}
+	taken := make(map[string][]port)
+	for _, pod := range pods {
+		if pod.Spec.NodeName != "" && !hasEnded(pod) {
+			taken[pod.Spec.NodeName] = append(taken[pod.Spec.NodeName], portsOf(pod)...)
+		}
+	}
+	return taken
+}
+
+// classOf is a class as the planner wants it.
+func (s *survey) classOf(c *class, taken map[string][]port) planner.Class {
+	pod := c.members[0]
+	found := planner.Class{Role: c.role, Count: len(c.members), Priority: corev1helpers.PodPriority(pod),
+		Request: s.requestOf(c.requests), Eligible: make([]bool, len(s.nodes))}
+	if c.repels(c) {
+		found.PerNode = 1
+	}
+	affinity := nodeaffinity.GetRequiredNodeAffinity(pod)
+	reasons := make(map[string]int)
+	for n, node := range s.nodes {
+		reason := rejects(node, pod, &affinity)
+		if reason == "" && slices.ContainsFunc(c.ports, func(p port) bool { return slices.Contains(taken[node.Name], p) }) {
+			reason = "a host port is taken"
+		}
+		if found.Eligible[n] = reason == ""; reason != "" {
+			reasons[reason]++
+		}
+	}
+	s.reasons = append(s.reasons, reasons)
+	return found
+}
+
+// rejects is why a node may not hold a Pod, resources and other Pods aside; empty if it may.
+func rejects(node *corev1.Node, pod *corev1.Pod, affinity *nodeaffinity.RequiredNodeAffinity) string {
+	if node.Spec.Unschedulable {
+		cordon := []corev1.Taint{{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}}
+		if _, found := untolerated(cordon, pod); found {
+			return "the node is cordoned"
+		}
+	}
+	if taint, found := untolerated(node.Spec.Taints, pod); found {
+		return fmt.Sprintf("the taint %s is not tolerated", taint.ToString())
+	}
+	if ok, err := affinity.Match(node); err != nil || !ok {
+		return "the node selector or affinity does not match"
+	}
+	return ""
+}
+
+// untolerated is the first taint that keeps a Pod off.
+func untolerated(taints []corev1.Taint, pod *corev1.Pod) (corev1.Taint, bool) {
+	return corev1helpers.FindMatchingUntoleratedTaint(logr.Discard(), taints, pod.Spec.Tolerations, func(taint *corev1.Taint) bool {
+		return taint.Effect == corev1.TaintEffectNoSchedule || taint.Effect == corev1.TaintEffectNoExecute
+	}, false)
+}
+
+// amount writes a number of a resource as people write it in a Pod.
+func amount(name string, n int64) string {
+	switch corev1.ResourceName(name) {
+	case corev1.ResourceCPU:
+		return resource.NewMilliQuantity(n, resource.DecimalSI).String()
+	case corev1.ResourceMemory, corev1.ResourceEphemeralStorage:
+		return resource.NewQuantity(n, resource.BinarySI).String()
+	default:
+		return resource.NewQuantity(n, resource.DecimalSI).String()
+	}
+}

@@ -87,6 +87,12 @@ func (s *section) linked(is string) string {
 			anchor := strings.ToLower(name + s.suffix)
 			anchor = regexp.MustCompile(`[^a-z0-9 _-]`).ReplaceAllString(anchor, "")
 			return "[" + name + "](#" + strings.ReplaceAll(anchor, " ", "-") + ")"
+		case strings.HasPrefix(name, "schedulingv1alpha1."):
+			_, name, _ := strings.Cut(name, ".")
+			return "[" + name + "](podgroup.md#" + strings.ToLower(name) + ")"
+		case strings.HasPrefix(name, "busv1alpha1."), strings.HasPrefix(name, "kubeflowv1."):
+			_, name, _ := strings.Cut(name, ".") // on the same page
+			return name
 		case strings.Contains(name, "."):
 			return "`" + name[strings.Index(name, ".")+1:] + "` of Kubernetes"
 		default:

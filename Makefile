@@ -34,6 +34,8 @@ build: ## Build Lockstep's programs into bin/.
 	$(GO_BUILD) -o bin/lockstep-controller ./cmd/controller
 	$(GO_BUILD) -o bin/lockstep-scheduler ./cmd/scheduler
 	$(GO_BUILD) -o bin/frameworkbarrier ./cmd/frameworkbarrier
+	$(GO_BUILD) -o bin/kubectl-lockstep ./cmd/kubectl-lockstep
+	ln -sf kubectl-lockstep bin/kubectl-framework
 	cd localcluster && $(GO_BUILD) -o ../bin/lockstep-local ./cmd/lockstep-local
 
 .PHONY: components
@@ -99,6 +101,11 @@ e2e: components images ## Run the tests on real API servers: simulated nodes, an
 .PHONY: e2e-versions
 e2e-versions: build ## Run Lockstep on older API servers, too, which are built first: make e2e-versions [VERSIONS='1.36 1.35']
 	hack/e2e-versions.sh $(VERSIONS)
+
+.PHONY: e2e-kueue
+e2e-kueue: build components ## Run Frameworks and training jobs in queues of Kueue itself, which is built first: minutes once.
+	go build -C hack/kueue -o $(CURDIR)/bin/kueue sigs.k8s.io/kueue/cmd/kueue
+	PATH=$(CURDIR)/bin:$$PATH go test -tags e2e -count=1 -timeout 15m -parallel 16 ./e2e/kueue/real
 
 .PHONY: lives
 lives: ## Lead 100,000 random lives of Frameworks through crashes and worse: make lives [FIRST_SEED=0]

@@ -1,0 +1,109 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+
+	"github.com/lockstep-k8s/lockstep/internal/terminal"
+)
+
+// run is the program, and returns its exit code.
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	s := newSession(stdin, stdout, stderr)
+	root := newCommand(s, programName(args[0]))
+	root.SetArgs(args[1:])
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return exitOK
+	}
+	var failed *failure
+	if !errors.As(err, &failed) {
+		failed = explain(err)
+	}
+	// A stream that was cut off by Ctrl-C has nothing to say.
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		return exitInterrupted
+	}
+	fmt.Fprintf(stderr, "%s: %s\n", root.Name(), terminal.Clean(failed.message))
+	if failed.hint != "" {
+		fmt.Fprintf(stderr, "hint: %s\n", terminal.Clean(failed.hint))
+	}
+	return failed.code
+}
+
+// programName is what kubectl calls the plugin: `kubectl lockstep`, or, where the program is
+// there under the name kubectl-framework, too, `kubectl framework`.
+func programName(path string) string {
+	name := strings.TrimSuffix(filepath.Base(path), ".exe")
+	if noun, plugin := strings.CutPrefix(name, "kubectl-"); plugin {
+		return noun
+	}
+	return "lockstep"
+}
+
+// newCommand is the program with all its verbs.
+func newCommand(s *session, name string) *cobra.Command {
+	root := &cobra.Command{
+		Use:   name,
+		Short: "See and steer Frameworks, and the other jobs that Lockstep runs",
+		Long: `See and steer Frameworks, and the other jobs that Lockstep runs.
+
+Exit codes: 0 it went well; 1 something failed; 2 the command is wrong; 3 there is no such
+object; 4 you may not do that; 5 time is over; 6 the job has ended in another state than that
+which was waited for; 7 a gang has room only if others are evicted; 8 it has no room;
+130 interrupted.`,
+		Annotations:       map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl " + name},
+		SilenceErrors:     true,
+		SilenceUsage:      true,
+		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
+	}
+	root.SetOut(s.out)
+	root.SetErr(s.errOut)
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return misuse(err.Error(), "see "+cmd.CommandPath()+" --help")
+	})
+	s.flags.AddFlags(root.PersistentFlags())
+	root.AddCommand(verbs(s)...)
+	for _, verb := range root.Commands() {
+		verb.Args = sayUsage(verb.Args)
+	}
+	return root
+}
+
+// verbs are the subcommands, one file each.
+func verbs(s *session) []*cobra.Command {
+	return []*cobra.Command{
+		newGet(s),
+		newWhy(s),
+		newSimulate(s),
+		newLine(s),
+	}
+}
+
+// sayUsage has wrong arguments be told as such.
+func sayUsage(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if check == nil {
+			return nil
+		}
+		if err := check(cmd, args); err != nil {
+			return misuse(err.Error(), "usage: "+cmd.UseLine())
+		}
+		return nil
+	}
+}
+
+// newFlags are those of kubectl that choose a cluster, a user and a namespace.
+func newFlags() *genericclioptions.ConfigFlags {
+	return genericclioptions.NewConfigFlags(true).WithDeprecatedPasswordFlag().WithDiscoveryQPS(50).WithDiscoveryBurst(100)
+}

@@ -1,0 +1,82 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// Exit codes, as docs/kubectl.md has them.
+const (
+	exitOK          = 0
+	exitFailed      = 1
+	exitMisuse      = 2
+	exitNotFound    = 3
+	exitForbidden   = 4
+	exitTimeout     = 5
+	exitOtherState  = 6
+	exitByEviction  = 7
+	exitNoRoom      = 8
+	exitInterrupted = 130
+)
+
+// failure is an error with what a person needs to know of it.
+type failure struct {
+	code int
+	// message is what went wrong, hint what to do about it. The hint may be empty.
+	message, hint string
+}
+
+func (f *failure) Error() string { return f.message }
+
+// misuse says that the command itself is wrong.
+func misuse(message, hint string) error {
+	return &failure{code: exitMisuse, message: message, hint: hint}
+}
+
+// explain makes of an error of a request what a person can use.
+func explain(err error) *failure {
+	f := &failure{code: exitFailed, message: err.Error()}
+	switch {
+	case apierrors.IsForbidden(err):
+		f.code, f.hint = exitForbidden, "this program has your own rights; ask whoever administers the namespace for the role edit, or view to read"
+	case apierrors.IsUnauthorized(err):
+		f.code, f.hint = exitForbidden, "the cluster does not know you: log in again"
+	case isUnserved(err):
+		f.code, f.hint = exitNotFound, "the cluster does not serve the kind Framework: is Lockstep installed there?"
+	case apierrors.IsNotFound(err):
+		f.code, f.hint = exitNotFound, "is it in another namespace? `get -A` lists those of all"
+	case apierrors.IsConflict(err):
+		f.hint = "somebody else has changed it meanwhile: try again"
+	case errors.Is(err, context.DeadlineExceeded), apierrors.IsTimeout(err), apierrors.IsServerTimeout(err):
+		f.code = exitTimeout
+	case clientcmd.IsEmptyConfig(err):
+		f.hint = "no cluster is configured: set KUBECONFIG, or --kubeconfig"
+	}
+	return f
+}
+
+// isUnserved says whether a request found no such kind, and not just no such object.
+func isUnserved(err error) bool {
+	if !apierrors.IsNotFound(err) {
+		return false
+	}
+	var status apierrors.APIStatus
+	return errors.As(err, &status) && (status.Status().Details == nil || status.Status().Details.Name == "") &&
+		strings.Contains(err.Error(), "could not find the requested resource")
+}
+
+// unread says for people what could not be read.
+func unread(what string, err error) string {
+	if apierrors.IsForbidden(err) {
+		return what + " can't be shown: you may not read them"
+	}
+	return fmt.Sprintf("%s can't be shown: %v", what, err)
+}

@@ -1,0 +1,20 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Command kubectl-lockstep is a plugin of kubectl: it shows Frameworks, and the other jobs that
+// Lockstep runs, and steers Frameworks. It has the rights of its user, and no others.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	// The second Ctrl-C ends it at once.
+	context.AfterFunc(ctx, stop)
+	os.Exit(run(ctx, os.Args, os.Stdin, os.Stdout, os.Stderr))
+}

@@ -1,0 +1,82 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"golang.org/x/term"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/lockstep-k8s/lockstep/client/clientset/versioned"
+	"github.com/lockstep-k8s/lockstep/internal/terminal"
+)
+
+// session is one run of the program: where it reads and writes, and whom it asks.
+type session struct {
+	in          io.Reader
+	out, errOut io.Writer
+	flags       *genericclioptions.ConfigFlags
+	// style is how standard output is written.
+	style terminal.Style
+	// screen is standard output, if that is a terminal, and nil else.
+	screen *os.File
+}
+
+func newSession(in io.Reader, out, errOut io.Writer) *session {
+	s := &session{in: in, out: out, errOut: errOut, flags: newFlags()}
+	if file, ok := out.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
+		s.screen = file
+	}
+	// https://no-color.org: any value but the empty one.
+	s.style.Colours = s.screen != nil && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+	return s
+}
+
+// note tells something beside the output.
+func (s *session) note(format string, args ...any) {
+	fmt.Fprintln(s.errOut, terminal.Clean(fmt.Sprintf(format, args...)))
+}
+
+// cluster is whom a session asks, with the rights of the user.
+type cluster struct {
+	// namespace is that of --namespace, or of the context.
+	namespace string
+	config    *rest.Config
+	lockstep  versioned.Interface
+	kube      kubernetes.Interface
+	dynamic   dynamic.Interface
+}
+
+// connect makes the clients. It sends no request.
+func (s *session) connect() (*cluster, error) {
+	config, err := s.flags.ToRESTConfig()
+	if err != nil {
+		return nil, err
+	}
+	namespace, _, err := s.flags.ToRawKubeConfigLoader().Namespace()
+	if err != nil {
+		return nil, err
+	}
+	config.QPS, config.Burst = 50, 100
+	config.UserAgent = "kubectl-lockstep"
+	c := &cluster{namespace: namespace, config: config}
+	if c.lockstep, err = versioned.NewForConfig(config); err != nil {
+		return nil, err
+	}
+	if c.kube, err = kubernetes.NewForConfig(config); err != nil {
+		return nil, err
+	}
+	c.dynamic, err = dynamic.NewForConfig(config)
+	return c, err
+}
+
+// now is the time that ages are told by.
+func now() time.Time { return time.Now() }

@@ -1,0 +1,126 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package terminal
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// Style is how texts are written. The zero value writes without colours.
+type Style struct {
+	// Colours allows escape sequences for colours.
+	Colours bool
+}
+
+// Colour is one that a text may have.
+type Colour string
+
+// The colours, which terminals show in the user's own scheme.
+const (
+	Plain   Colour = ""
+	Bold    Colour = "1"
+	Dim     Colour = "2"
+	Red     Colour = "31"
+	Green   Colour = "32"
+	Yellow  Colour = "33"
+	Blue    Colour = "34"
+	Magenta Colour = "35"
+	Cyan    Colour = "36"
+)
+
+// Prefixes are the colours by which sources of lines are told from each other.
+func Prefixes() []Colour { return []Colour{Cyan, Green, Magenta, Yellow, Blue} }
+
+// Paint makes a text harmless, and gives it a colour.
+func (s Style) Paint(colour Colour, text string) string {
+	text = Clean(text)
+	if !s.Colours || colour == Plain || text == "" {
+		return text
+	}
+	return "\x1b[" + string(colour) + "m" + text + "\x1b[0m"
+}
+
+// Cell is a part of a line.
+type Cell struct {
+	Text   string
+	Colour Colour
+}
+
+// Table writes rows of cells with columns as wide as their widest cell, three spaces apart. A
+// row may have fewer cells than others, and the only cell of a row may be wider than its
+// column.
+func (s Style) Table(rows [][]Cell) string {
+	var widths []int
+	for _, row := range rows {
+		if len(row) == 1 {
+			continue
+		}
+		for i, cell := range row {
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			widths[i] = max(widths[i], Width(Clean(cell.Text)))
+		}
+	}
+	var out strings.Builder
+	for _, row := range rows {
+		var line strings.Builder
+		pad := 0
+		for i, cell := range row {
+			if cell.Text != "" {
+				line.WriteString(strings.Repeat(" ", pad))
+				line.WriteString(s.Paint(cell.Colour, cell.Text))
+				pad = 0
+			}
+			if i == len(row)-1 {
+				break
+			}
+			pad += widths[i] - Width(Clean(cell.Text)) + 3
+		}
+		out.WriteString(line.String())
+		out.WriteByte('\n')
+	}
+	return out.String()
+}
+
+// Width is how many columns a text takes, as far as one character takes one.
+func Width(s string) int { return utf8.RuneCountInString(s) }
+
+// Fit cuts a line, which may have colours, to so many columns. It ends with … if it was cut.
+func Fit(line string, columns int) string {
+	width, coloured := 0, false
+	for i := 0; i < len(line); {
+		if line[i] == '\x1b' {
+			if end := strings.IndexByte(line[i:], 'm'); end >= 0 {
+				i += end + 1
+				coloured = true
+				continue
+			}
+		}
+		_, size := utf8.DecodeRuneInString(line[i:])
+		if width == columns-1 && hasMore(line[i+size:]) {
+			cut := line[:i] + "…"
+			if coloured {
+				cut += "\x1b[0m"
+			}
+			return cut
+		}
+		width++
+		i += size
+	}
+	return line
+}
+
+// hasMore says whether anything of a line is to be seen.
+func hasMore(line string) bool {
+	for len(line) > 0 && line[0] == '\x1b' {
+		end := strings.IndexByte(line, 'm')
+		if end < 0 {
+			return true
+		}
+		line = line[end+1:]
+	}
+	return line != ""
+}

@@ -1,0 +1,229 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package view
+
+import (
+	"slices"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/lockstep-k8s/lockstep/apis/framework/statuscodec"
+	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+)
+
+// Objects are what is known of a Framework. All but the Framework may be absent.
+type Objects struct {
+	Framework *frameworkv1.Framework
+	PodGroup  *schedulingv1alpha1.PodGroup
+	// Pods may have others among them: only those that name the Framework's UID count.
+	Pods []corev1.Pod
+	// Events of the Framework, its PodGroup and its Pods.
+	Events []corev1.Event
+	// Unread says what could not be read, and why, one sentence each.
+	Unread []string
+}
+
+// Tree is a Framework as a person wants to see it.
+type Tree struct {
+	// Row is what the table of jobs says of it.
+	Row
+	// Attempt is the current or the last one. Nil before the controller has seen the Framework.
+	Attempt *Attempt
+	// History are the attempts that are over, the oldest first.
+	History []PastAttempt
+	// Policies say in words what the spec asks for.
+	Policies []string
+	// Conditions are those of the Framework.
+	Conditions []metav1.Condition
+	// Events are the last MaxEvents, the oldest first.
+	Events []Event
+	// Unread says what is missing here, because it could not be read.
+	Unread []string
+}
+
+// Attempt is one attempt of a Framework.
+type Attempt struct {
+	// ID counts from 0.
+	ID int32
+	// State is a word for people; see FrameworkState.
+	State string
+	// Since is when the state last changed.
+	Since time.Time
+	// Started is when the attempt began.
+	Started time.Time
+	// End is how it ended. Nil while it has not.
+	End *End
+	// Gang is nil if the attempt is none.
+	Gang *Gang
+	// Roles are in the order of the spec; those that only the status has are last.
+	Roles []Role
+}
+
+// End is how an attempt of a Framework or a task ended.
+type End struct {
+	Code frameworkv1.CompletionCode
+	// Phrase is the code's name, such as PodExternalDeleted.
+	Phrase string
+	// Disruption is Preempted, NodeLost or Evicted, or empty.
+	Disruption string
+	// Trigger is the task that ended an attempt of a Framework, as ROLE/INDEX, or empty.
+	Trigger string
+	// Diagnostics are for people, and may be long.
+	Diagnostics string
+}
+
+// Gang is the PodGroup of an attempt.
+type Gang struct {
+	Name  string
+	Phase string
+	// Minimum is how many members have to be placed together.
+	Minimum int32
+	// Placed is how many are on nodes.
+	Placed int32
+	// Reason and Message say why it waits. Empty if it does not.
+	Reason, Message string
+	// Since is when it began to wait.
+	Since time.Time
+}
+
+// Role is a kind of task.
+type Role struct {
+	Name string
+	// Running and Total count its tasks; those that are scaled down are left out.
+	Running, Total int32
+	// Tasks are its rows.
+	Tasks []Tasks
+}
+
+// OfFramework makes the tree of a Framework. Times of it are as they were stored; now is only
+// compared with those of retries.
+func OfFramework(o Objects, now time.Time) *Tree {
+	fw := o.Framework
+	tree := &Tree{Row: RowOfFramework(fw, now), Policies: policies(fw), Unread: slices.Clone(o.Unread), Events: lastEvents(o.Events)}
+	status := fw.Status
+	if status == nil {
+		return tree
+	}
+	tree.History = history(status)
+	tree.Conditions = status.Conditions
+	attempt := &status.AttemptStatus
+	roles := attempt.TaskRoleStatuses
+	if roles == nil && len(attempt.TaskRoleStatusesCompressed) > 0 {
+		var err error
+		if roles, err = statuscodec.DecompressRoles(attempt.TaskRoleStatusesCompressed); err != nil {
+			tree.Unread = append(tree.Unread, "The tasks can't be shown: the compressed status of the Framework can't be read: "+err.Error())
+		}
+	}
+	tree.Attempt = &Attempt{
+		ID: attempt.ID, State: FrameworkState(fw), Since: status.TransitionTime.Time, Started: attempt.StartTime.Time,
+		Gang: gang(attempt, o.PodGroup), Roles: rolesOf(fw, roles, podsOf(fw, o.Pods)),
+	}
+	if end := attempt.CompletionStatus; end != nil {
+		tree.Attempt.End = &End{Code: end.Code, Phrase: end.Phrase, Disruption: string(end.Disruption), Diagnostics: end.Diagnostics, Trigger: trigger(end)}
+	}
+	return tree
+}
+
+func trigger(end *frameworkv1.FrameworkAttemptCompletionStatus) string {
+	if end.Trigger == nil || end.Trigger.TaskRoleName == "" {
+		return ""
+	}
+	return TaskName(end.Trigger.TaskRoleName, end.Trigger.TaskIndex)
+}
+
+// TaskName is how people name a task: ROLE/INDEX.
+func TaskName(role string, index int32) string {
+	return role + "/" + strconv.Itoa(int(index))
+}
+
+// gang prefers what the PodGroup itself says: the Framework's copy follows it.
+func gang(attempt *frameworkv1.FrameworkAttemptStatus, group *schedulingv1alpha1.PodGroup) *Gang {
+	kept := attempt.PodGroup
+	if kept == nil && group == nil {
+		return nil
+	}
+	var gang Gang
+	if kept != nil {
+		gang = Gang{Name: kept.Name, Phase: string(kept.Phase), Minimum: kept.MinMember, Placed: kept.Scheduled}
+		if u := kept.Unschedulable; u != nil {
+			gang.Reason, gang.Message, gang.Since = u.Reason, u.Message, u.Since.Time
+		}
+	}
+	// One of the name that is of an earlier attempt, or of somebody else, says nothing here.
+	if group == nil || kept != nil && kept.UID != group.UID {
+		return &gang
+	}
+	gang = Gang{Name: group.Name, Phase: string(group.Status.Phase), Minimum: group.Spec.MinMember, Placed: group.Status.Scheduled}
+	for _, condition := range group.Status.Conditions {
+		if condition.Type == schedulingv1alpha1.ConditionUnschedulable && condition.Status == metav1.ConditionTrue {
+			gang.Reason, gang.Message, gang.Since = condition.Reason, condition.Message, condition.LastTransitionTime.Time
+		}
+	}
+	return &gang
+}
+
+// podsOf are the Pods of the Framework, by their UIDs.
+func podsOf(fw *frameworkv1.Framework, pods []corev1.Pod) map[string]*corev1.Pod {
+	own := make(map[string]*corev1.Pod, len(pods))
+	for i := range pods {
+		if IsPodOf(fw, &pods[i]) {
+			own[string(pods[i].UID)] = &pods[i]
+		}
+	}
+	return own
+}
+
+// IsPodOf says whether a Pod is one of the Framework's, and not of one of the same name that
+// was there before.
+func IsPodOf(fw *frameworkv1.Framework, pod *corev1.Pod) bool {
+	return pod.Namespace == fw.Namespace && pod.Annotations[frameworkv1.KeyFrameworkUID] == string(fw.UID)
+}
+
+func rolesOf(fw *frameworkv1.Framework, statuses []*frameworkv1.TaskRoleStatus, pods map[string]*corev1.Pod) []Role {
+	byName := make(map[string]*frameworkv1.TaskRoleStatus, len(statuses))
+	for _, status := range statuses {
+		if status != nil {
+			byName[status.Name] = status
+		}
+	}
+	var roles []Role
+	for _, spec := range fw.Spec.TaskRoles {
+		if status := byName[spec.Name]; status != nil {
+			roles = append(roles, roleOf(status, pods))
+			delete(byName, spec.Name)
+		} else {
+			roles = append(roles, Role{Name: spec.Name, Total: spec.TaskNumber})
+		}
+	}
+	for _, status := range statuses {
+		if status != nil && byName[status.Name] == status {
+			roles = append(roles, roleOf(status, pods))
+		}
+	}
+	return roles
+}
+
+func roleOf(status *frameworkv1.TaskRoleStatus, pods map[string]*corev1.Pod) Role {
+	role := Role{Name: status.Name}
+	tasks := make([]task, 0, len(status.TaskStatuses))
+	for _, s := range status.TaskStatuses {
+		if s == nil {
+			continue
+		}
+		t := taskOf(s, pods)
+		if !s.DeletionPending {
+			role.Total++
+			if t.state == StateRunning {
+				role.Running++
+			}
+		}
+		tasks = append(tasks, t)
+	}
+	role.Tasks = rows(tasks)
+	return role
+}

@@ -1,0 +1,97 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package view
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+)
+
+// PastAttempt is an attempt that is over.
+type PastAttempt struct {
+	ID int32
+	// Started and Ended bound it; Ran is when its first task ran, zero if none did.
+	Started, Ran, Ended time.Time
+	// State is Succeeded, Failed or Stopped.
+	State string
+	End   End
+	Tasks frameworkv1.TaskCounts
+	// Counts tell failures from preemptions, lost nodes and evictions.
+	Counts frameworkv1.TaskAttemptCounts
+	// Next says in words what followed.
+	Next string
+}
+
+// history are the attempts of status.history.
+func history(status *frameworkv1.FrameworkStatus) []PastAttempt {
+	var past []PastAttempt
+	for i := range status.History {
+		record := &status.History[i]
+		end := &record.CompletionStatus
+		attempt := PastAttempt{
+			ID: record.ID, Started: record.StartTime.Time, State: ended(&end.CompletionStatus), Tasks: record.Tasks, Counts: record.TaskAttempts,
+			End: End{Code: end.Code, Phrase: end.Phrase, Disruption: string(end.Disruption), Diagnostics: end.Diagnostics, Trigger: trigger(end)},
+		}
+		if record.RunTime != nil {
+			attempt.Ran = record.RunTime.Time
+		}
+		if record.CompletionTime != nil {
+			attempt.Ended = record.CompletionTime.Time
+		}
+		switch {
+		case record.Retry == nil && status.State != frameworkv1.FrameworkCompleted:
+			attempt.Next = "to be decided"
+		case record.Retry == nil:
+			attempt.Next = "none"
+		case record.Retry.Accountable:
+			attempt.Next = fmt.Sprintf("retried after %ds, counts", record.Retry.DelaySec)
+		default:
+			attempt.Next = fmt.Sprintf("retried after %ds, does not count", record.Retry.DelaySec)
+		}
+		past = append(past, attempt)
+	}
+	return past
+}
+
+// MaxEvents is how many events a tree has at most.
+const MaxEvents = 20
+
+// Event is something that was told of the Framework, its PodGroup or a Pod.
+type Event struct {
+	// Last is when it was last told.
+	Last time.Time
+	// Count is how often, at least 1.
+	Count int32
+	// Warning is false for what is normal.
+	Warning bool
+	// About is the object: KIND/NAME.
+	About           string
+	Reason, Message string
+}
+
+func lastEvents(events []corev1.Event) []Event {
+	told := make([]Event, 0, len(events))
+	for i := range events {
+		e := &events[i]
+		event := Event{
+			Last: e.LastTimestamp.Time, Count: max(1, e.Count), Warning: e.Type == corev1.EventTypeWarning,
+			About: e.InvolvedObject.Kind + "/" + e.InvolvedObject.Name, Reason: e.Reason, Message: e.Message,
+		}
+		if e.Series != nil {
+			event.Last, event.Count = e.Series.LastObservedTime.Time, max(1, e.Series.Count)
+		}
+		if event.Last.IsZero() {
+			event.Last = cmp.Or(e.EventTime.Time, e.CreationTimestamp.Time)
+		}
+		told = append(told, event)
+	}
+	slices.SortStableFunc(told, func(a, b Event) int { return a.Last.Compare(b.Last) })
+	return told[max(0, len(told)-MaxEvents):]
+}

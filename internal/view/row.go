@@ -1,0 +1,157 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package view
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
+	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
+)
+
+// Row is what the table of jobs says of one, of whatever kind.
+type Row struct {
+	Kind, Namespace, Name string
+	// State is a word for people.
+	State string
+	// Attempt is the number of the attempt, from 0; -1 for kinds that have none.
+	Attempt int32
+	// Running and Total count tasks.
+	Running, Total int32
+	// Waiting says why the job does not run, or what it waits for. Empty if it waits for nothing.
+	Waiting string
+	// Created is when the object was.
+	Created time.Time
+	// Code is the code of the end of a Framework's last attempt. Nil while there is none.
+	Code *frameworkv1.CompletionCode
+}
+
+// RowOfFramework is the row of a Framework.
+func RowOfFramework(fw *frameworkv1.Framework, now time.Time) Row {
+	row := Row{Kind: "Framework", Namespace: fw.Namespace, Name: fw.Name, State: FrameworkState(fw), Created: fw.CreationTimestamp.Time}
+	status := fw.Status
+	if status == nil {
+		for _, role := range fw.Spec.TaskRoles {
+			row.Total += role.TaskNumber
+		}
+		if row.State == StateCreating {
+			row.Waiting = "lockstep-controller"
+		}
+		return row
+	}
+	row.Attempt = status.AttemptStatus.ID
+	if status.Tasks != nil {
+		row.Running, row.Total = status.Tasks.Running, status.Tasks.Total
+	}
+	if end := status.AttemptStatus.CompletionStatus; end != nil {
+		row.Code = &end.Code
+	}
+	row.Waiting = waitingFor(status, now)
+	return row
+}
+
+// waitingFor is the first of what holds a Framework up.
+func waitingFor(status *frameworkv1.FrameworkStatus, now time.Time) string {
+	if status.State == frameworkv1.FrameworkCompleted {
+		return ""
+	}
+	is := func(kind string, value metav1.ConditionStatus) *metav1.Condition {
+		for i := range status.Conditions {
+			if c := &status.Conditions[i]; c.Type == kind && c.Status == value {
+				return c
+			}
+		}
+		return nil
+	}
+	if delay := status.RetryPolicyStatus.RetryDelaySec; delay != nil && status.State == frameworkv1.FrameworkAttemptCompleted {
+		at := status.TransitionTime.Add(time.Duration(*delay) * time.Second)
+		return fmt.Sprintf("next attempt in %s", max(0, at.Sub(now)).Round(time.Second))
+	}
+	if c := is(frameworkv1.ConditionAdmitted, metav1.ConditionFalse); c != nil {
+		return "Kueue: " + c.Reason
+	}
+	if c := is(frameworkv1.ConditionTasksBlocked, metav1.ConditionTrue); c != nil {
+		return c.Reason
+	}
+	if c := is(frameworkv1.ConditionGangScheduled, metav1.ConditionFalse); c != nil {
+		return c.Reason
+	}
+	if len(status.Waiting) > 0 {
+		return fmt.Sprintf("%s (%d)", status.Waiting[0].Reason, status.Waiting[0].Tasks)
+	}
+	return ""
+}
+
+// RowOfVolcanoJob is the row of a Job of Volcano.
+func RowOfVolcanoJob(job *batchv1alpha1.Job) Row {
+	row := Row{
+		Kind: "Job.batch.volcano.sh", Namespace: job.Namespace, Name: job.Name, State: string(job.Status.State.Phase), Attempt: job.Status.RetryCount,
+		Running: job.Status.Running, Created: job.CreationTimestamp.Time,
+	}
+	for _, task := range job.Spec.Tasks {
+		row.Total += task.Replicas
+	}
+	if row.State == "" {
+		row.State = "Pending"
+	}
+	if row.State == "Pending" || row.State == "Inqueue" {
+		row.Waiting = job.Status.State.Reason
+	}
+	return row
+}
+
+// replicated are the fields of Kubeflow's jobs that a row needs, of whatever kind: one kind
+// has one of the maps of replicas.
+type replicated struct {
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              map[string]any       `json:"spec"`
+	Status            kubeflowv1.JobStatus `json:"status"`
+}
+
+// RowOfTrainingJob is the row of a training job of Kubeflow, of any kind, from its JSON. An
+// error says that it does not look like one.
+func RowOfTrainingJob(kind string, object map[string]any) (Row, error) {
+	var job replicated
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object, &job); err != nil {
+		return Row{}, fmt.Errorf("reading a %s: %w", kind, err)
+	}
+	row := Row{Kind: kind, Namespace: job.Namespace, Name: job.Name, State: "Pending", Attempt: -1, Created: job.CreationTimestamp.Time}
+	for _, c := range job.Status.Conditions {
+		if c.Status != "True" || c.Type == "Created" {
+			continue
+		}
+		row.State, row.Waiting = string(c.Type), ""
+		if c.Type == "Restarting" || c.Type == "Suspended" {
+			row.Waiting = c.Reason
+		}
+	}
+	for _, field := range slices.Sorted(maps.Keys(job.Spec)) {
+		replicas, _ := job.Spec[field].(map[string]any)
+		if len(field) < len("ReplicaSpecs") || field[len(field)-len("ReplicaSpecs"):] != "ReplicaSpecs" {
+			continue
+		}
+		for _, value := range replicas {
+			spec, _ := value.(map[string]any)
+			switch n := spec["replicas"].(type) {
+			case int64:
+				row.Total += int32(min(max(n, 0), 1<<20))
+			case nil:
+				row.Total++
+			}
+		}
+	}
+	for _, counts := range []map[string]kubeflowv1.ReplicaStatus{job.Status.ReplicaStatuses, job.Status.TFReplicaStatuses} {
+		for _, count := range counts {
+			row.Running += count.Active
+		}
+	}
+	return row, nil
+}

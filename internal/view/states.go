@@ -1,0 +1,112 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package view
+
+import (
+	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+)
+
+// States of Frameworks and tasks, for people. Several states of the API are one of them.
+const (
+	// StateNotStarted: executionType is Create.
+	StateNotStarted = "NotStarted"
+	// StateCreating: the attempt, or the Pod, is yet to be seen.
+	StateCreating = "Creating"
+	// StatePreparing: it is there, and nothing has run yet.
+	StatePreparing = "Preparing"
+	// StateRunning: a task has run in this attempt; of a task, its Pod runs.
+	StateRunning = "Running"
+	// StateEnding: the end is decided, and Pods are on their way out.
+	StateEnding = "Ending"
+	// StateRetrying: the attempt is over, and what follows is yet to be decided or waited for.
+	StateRetrying = "Retrying"
+	// StateSucceeded, StateFailed and StateStopped are ends.
+	StateSucceeded = "Succeeded"
+	StateFailed    = "Failed"
+	StateStopped   = "Stopped"
+)
+
+// States are all states of Frameworks, in the order of their lives.
+func States() []string {
+	return []string{StateNotStarted, StateCreating, StatePreparing, StateRunning, StateEnding, StateRetrying, StateSucceeded, StateFailed, StateStopped}
+}
+
+// Final says whether a Framework in the state stays in it.
+func Final(state string) bool {
+	return state == StateSucceeded || state == StateFailed || state == StateStopped
+}
+
+// FrameworkState is the state of a Framework, for people.
+func FrameworkState(fw *frameworkv1.Framework) string {
+	if fw.Status == nil {
+		return notYet(fw)
+	}
+	switch fw.Status.State {
+	case frameworkv1.FrameworkCompleted:
+		return ended(completion(fw.Status.AttemptStatus.CompletionStatus))
+	case frameworkv1.FrameworkAttemptCreationPending:
+		return notYet(fw)
+	default:
+		return during(string(fw.Status.State))
+	}
+}
+
+func completion(end *frameworkv1.FrameworkAttemptCompletionStatus) *frameworkv1.CompletionStatus {
+	if end == nil {
+		return nil
+	}
+	return &end.CompletionStatus
+}
+
+func notYet(fw *frameworkv1.Framework) string {
+	if fw.Spec.ExecutionType == frameworkv1.ExecutionCreate {
+		return StateNotStarted
+	}
+	return StateCreating
+}
+
+// TaskState is the state of a task, for people.
+func TaskState(s *frameworkv1.TaskStatus) string {
+	if s.State != frameworkv1.TaskCompleted {
+		return during(string(s.State))
+	}
+	if s.AttemptStatus.CompletionStatus == nil {
+		return ended(nil)
+	}
+	return ended(&s.AttemptStatus.CompletionStatus.CompletionStatus)
+}
+
+// during is the word for a state in an attempt. Those of Frameworks and of tasks have the same
+// names. One of a newer version stays as it is.
+func during(state string) string {
+	switch frameworkv1.TaskState(state) {
+	case frameworkv1.TaskAttemptCreationPending, frameworkv1.TaskAttemptCreationRequested:
+		return StateCreating
+	case frameworkv1.TaskAttemptPreparing:
+		return StatePreparing
+	case frameworkv1.TaskAttemptRunning:
+		return StateRunning
+	case frameworkv1.TaskAttemptDeletionPending, frameworkv1.TaskAttemptDeletionRequested, frameworkv1.TaskAttemptDeleting:
+		return StateEnding
+	case frameworkv1.TaskAttemptCompleted:
+		return StateRetrying
+	default:
+		return state
+	}
+}
+
+// ended is the word for an end. What ended because the Framework, or the user, ended it did
+// not fail by itself.
+func ended(end *frameworkv1.CompletionStatus) string {
+	switch {
+	case end == nil:
+		return StateFailed
+	case end.Type.Name == frameworkv1.CompletionTypeSucceeded:
+		return StateSucceeded
+	case end.Code == frameworkv1.CodeStopFrameworkRequested, end.Code == frameworkv1.CodeFrameworkAttemptCompletion, end.Code == frameworkv1.CodeDeleteTaskRequested:
+		return StateStopped
+	default:
+		return StateFailed
+	}
+}

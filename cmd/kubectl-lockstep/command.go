@@ -19,6 +19,7 @@ import (
 
 // run is the program, and returns its exit code.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	args = asCompletion(args)
 	s := newSession(stdin, stdout, stderr)
 	root := newCommand(s, programName(args[0]))
 	root.SetArgs(args[1:])
@@ -75,6 +76,9 @@ which was waited for; 130 interrupted.`,
 	root.AddCommand(verbs(s)...)
 	for _, verb := range root.Commands() {
 		verb.Args = sayUsage(verb.Args)
+		if verb.ValidArgsFunction == nil {
+			verb.ValidArgsFunction = completeNames(s)
+		}
 	}
 	return root
 }
@@ -82,7 +86,9 @@ which was waited for; 130 interrupted.`,
 // verbs are the subcommands, one file each.
 func verbs(s *session) []*cobra.Command {
 	return []*cobra.Command{
-		newGet(s),
+		newGet(s), newDescribe(s), newHistory(s),
+		newStart(s), newStop(s), newRetry(s), newScale(s), newDelete(s), newWait(s),
+		newLogs(s), newTop(s),
 	}
 }
 

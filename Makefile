@@ -102,6 +102,11 @@ e2e: components images ## Run the tests on real API servers: simulated nodes, an
 e2e-versions: build ## Run Lockstep on older API servers, too, which are built first: make e2e-versions [VERSIONS='1.36 1.35']
 	hack/e2e-versions.sh $(VERSIONS)
 
+.PHONY: e2e-kueue
+e2e-kueue: build components ## Run Frameworks and training jobs in queues of Kueue itself, which is built first: minutes once.
+	go build -C hack/kueue -o $(CURDIR)/bin/kueue sigs.k8s.io/kueue/cmd/kueue
+	PATH=$(CURDIR)/bin:$$PATH go test -tags e2e -count=1 -timeout 15m -parallel 16 ./e2e/kueue/real
+
 .PHONY: lives
 lives: ## Lead 100,000 random lives of Frameworks through crashes and worse: make lives [FIRST_SEED=0]
 	GOGC=400 go test -v -count=1 -run TestRandomLives -timeout 30m ./controller/lifecycle -lives 100000 $(if $(FIRST_SEED),-first-seed $(FIRST_SEED))

@@ -107,7 +107,7 @@ func TestTheTestsThatDocumentsNameExist(t *testing.T) {
 func documents(t *testing.T) []string {
 	t.Helper()
 	var documents []string
-	for _, pattern := range []string{"*.md", "adr/*.md", "tools/*.md", "../*.md", "../examples/*.md", "../localcluster/*.md"} {
+	for _, pattern := range []string{"*.md", "adr/*.md", "tools/*.md", "reference/*.md", "../*.md", "../examples/*.md", "../localcluster/*.md"} {
 		found, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)
@@ -117,14 +117,32 @@ func documents(t *testing.T) []string {
 	return documents
 }
 
+// TestTheIndexNamesEveryPage, so that a page can be found by who doesn't know that there is one.
+// Decisions have a folder that is listed by number.
+func TestTheIndexNamesEveryPage(t *testing.T) {
+	named := map[string]bool{}
+	for _, found := range link.FindAllStringSubmatch(read(t, "README.md"), -1) {
+		target, _, _ := strings.Cut(found[1], "#")
+		named[filepath.Clean(target)] = true
+	}
+	for _, document := range documents(t) {
+		if document != "README.md" && filepath.Dir(document) != "adr" && !named[document] {
+			t.Errorf("docs/README.md does not name %s", document)
+		}
+	}
+}
+
 // link finds the links of a document.
 var link = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+
+// code finds code in a line of text. What looks like a link in a regular expression is none.
+var code = regexp.MustCompile("`[^`\n]+`")
 
 // TestLinksLeadSomewhere follows the links of all documents to files, and to
 // headings in them.
 func TestLinksLeadSomewhere(t *testing.T) {
 	for _, document := range documents(t) {
-		for _, found := range link.FindAllStringSubmatch(read(t, document), -1) {
+		for _, found := range link.FindAllStringSubmatch(code.ReplaceAllString(read(t, document), ""), -1) {
 			target, heading, _ := strings.Cut(found[1], "#")
 			if strings.Contains(target, "://") {
 				continue

@@ -64,6 +64,8 @@ mv "$out" client
 trap - EXIT
 chmod 755 client
 
-# The reference of metrics.
+# The references of fields, events and metrics.
+rm -rf docs/reference
+go run ./hack/apiref docs/reference
 go run ./hack/metricsref > .metrics.md
 mv .metrics.md docs/metrics.md

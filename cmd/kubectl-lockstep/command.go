@@ -30,6 +30,10 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	var failed *failure
 	if !errors.As(err, &failed) {
 		failed = explain(err)
+		// cobra has no type for it.
+		if strings.HasPrefix(err.Error(), "unknown command ") {
+			failed = &failure{code: exitMisuse, message: err.Error(), hint: "see " + root.CommandPath() + " --help"}
+		}
 	}
 	// A stream that was cut off by Ctrl-C has nothing to say.
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
@@ -61,7 +65,8 @@ func newCommand(s *session, name string) *cobra.Command {
 
 Exit codes: 0 it went well; 1 something failed; 2 the command is wrong; 3 there is no such
 object; 4 you may not do that; 5 time is over; 6 the job has ended in another state than that
-which was waited for; 130 interrupted.`,
+which was waited for; 7 a gang has room only if others are evicted; 8 it has no room;
+130 interrupted.`,
 		Annotations:       map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl " + name},
 		SilenceErrors:     true,
 		SilenceUsage:      true,
@@ -89,6 +94,9 @@ func verbs(s *session) []*cobra.Command {
 		newGet(s), newDescribe(s), newHistory(s),
 		newStart(s), newStop(s), newRetry(s), newScale(s), newDelete(s), newWait(s),
 		newLogs(s), newTop(s),
+		newWhy(s),
+		newSimulate(s),
+		newLine(s),
 	}
 }
 

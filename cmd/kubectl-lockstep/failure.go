@@ -22,6 +22,8 @@ const (
 	exitForbidden   = 4
 	exitTimeout     = 5
 	exitOtherState  = 6
+	exitByEviction  = 7
+	exitNoRoom      = 8
 	exitInterrupted = 130
 )
 

@@ -18,9 +18,11 @@ import (
 	"k8s.io/component-base/version/verflag"
 	"k8s.io/klog/v2"
 
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/asked"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube/program"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/served"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/whatif"
 )
 
 // newCommand makes the command with kube-scheduler's flags. kube-scheduler's own
@@ -114,6 +116,10 @@ func run(cmd *cobra.Command, p *program.Program) error {
 		return err
 	}
 	if err := coscheduling.Attach(ctx, scheduler.Scheduler, scheduler.Lease()); err != nil {
+		return err
+	}
+	picture := func() (*whatif.Snapshot, error) { return coscheduling.Picture(scheduler.Scheduler) }
+	if err := scheduler.ServeAnswers(ctx, asked.New(picture, scheduler.Authorizer())); err != nil {
 		return err
 	}
 	client, err := dynamic.NewForConfig(scheduler.KubeConfig)

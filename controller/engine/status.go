@@ -333,12 +333,16 @@ func (p *pass[O, S]) tell(ctx context.Context) {
 
 // Reasons of events that are not decisions.
 const (
+	// reasonUndecodable: the object can't be read, so nothing is done for it.
 	reasonUndecodable = "Undecodable"
-	// ReasonStatusTooLarge is of the event that tells that a status is stored without its
+	// ReasonStatusTooLarge: the status is stored without its
 	// diagnostics, or can't be stored at all.
 	ReasonStatusTooLarge = "StatusTooLarge"
-	reasonActionFailed   = "ActionFailed"
-	reasonPanicked       = "Panicked"
+	// reasonActionFailed: a request to the API server has failed, and is tried again.
+	reasonActionFailed = "ActionFailed"
+	// reasonPanicked: a fault of Lockstep has ended a sync of this object. It is tried again
+	// later; please report it.
+	reasonPanicked = "Panicked"
 )
 
 // complaintNotStored is the complaint of a status that has no form that can be stored.

@@ -173,13 +173,20 @@ type Event = plan.Event
 
 // Reasons of events.
 const (
-	ReasonAttemptStarted   = "AttemptStarted"
-	ReasonAttemptRunning   = "AttemptRunning"
+	// ReasonAttemptStarted: an attempt has begun, and its objects are about to be made.
+	ReasonAttemptStarted = "AttemptStarted"
+	// ReasonAttemptRunning: a task of the attempt runs.
+	ReasonAttemptRunning = "AttemptRunning"
+	// ReasonAttemptCompleted: the attempt is over, and the message says with which code.
 	ReasonAttemptCompleted = "AttemptCompleted"
-	ReasonRetryScheduled   = "RetryScheduled"
-	ReasonCompleted        = "Completed"
-	ReasonTaskFailed       = "TaskFailed"
-	ReasonRescaled         = "Rescaled"
+	// ReasonRetryScheduled: another attempt follows, and the message says when.
+	ReasonRetryScheduled = "RetryScheduled"
+	// ReasonCompleted: the Framework is over. No attempt follows.
+	ReasonCompleted = "Completed"
+	// ReasonTaskFailed: an attempt of a task has failed, and the message says how.
+	ReasonTaskFailed = "TaskFailed"
+	// ReasonRescaled: tasks were added, or are to be deleted.
+	ReasonRescaled = "Rescaled"
 	// ReasonLowerPriorityClass: the template of a role names a lower PriorityClass
 	// than the gang does.
 	ReasonLowerPriorityClass = "LowerPriorityClass"

@@ -22,6 +22,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/e2e/testbed"
 	"github.com/lockstep-k8s/lockstep/internal/localenv/jobs"
 )
@@ -104,7 +105,10 @@ func TestAJobIsSeenAndSteeredFromItsStartToItsEnd(t *testing.T) {
 	u.sees(u.types("get", "-o", "name"), 0, "framework.frameworkcontroller.microsoft.com/training")
 	u.sees(u.types("get", "training", "-o", "jsonpath={.spec.taskRoles[0].name}"), 0, "worker")
 	u.sees(u.types("get", "-l", "team=a"), 0, "No jobs found")
-	u.sees(u.types("describe", "training"), 0, "gang training-attempt: Running", "├─ 0   Running   node-", "All tasks are placed together, or none.", "Conditions")
+	cluster.WaitPodGroup(t, u.namespace, "training-attempt", "run", func(group *schedulingv1alpha1.PodGroup) bool {
+		return group.Status.Phase == schedulingv1alpha1.PodGroupRunning
+	})
+	u.sees(u.types("describe", "training"), 0, "gang training-attempt: Running", "├─ 0   Running   sim-", "All tasks are placed together, or none.", "Conditions")
 	u.sees(u.types("top", "training"), 0, "ROLE", "worker", "serves no metrics")
 	u.sees(u.types("history", "training"), 0, "No attempt of training is over yet.")
 	u.sees(u.types("logs", "training", "worker/7"), 3, "there is no Pod of task worker/7")
@@ -265,13 +269,18 @@ func TestWithoutATerminalEachChangeIsALine(t *testing.T) {
 	testbed.Eventually(t, "the end to be told", func(context.Context) (bool, string, error) {
 		return strings.Contains(shown.text(), "lines Failed attempt 0"), shown.text(), nil
 	})
-	u.sees(u.types("history", "lines"), 0, "Failed", "ContainerUnrecognizedFailed", "worker/0", "none")
+	ended := cluster.WaitFrameworkState(t, u.namespace, "lines", frameworkv1.FrameworkCompleted)
+	if len(ended.Status.History) > 0 {
+		u.sees(u.types("history", "lines"), 0, "Failed", "ContainerUnrecognizedFailed", "worker/0", "none")
+	} else {
+		u.sees(u.types("history", "lines"), 0, "The status of lines has no history")
+	}
 	u.sees(u.types("delete", "lines"), 0)
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("after the deletion: %v", err)
 	}
 	text := shown.text()
-	for _, want := range []string{"lines worker/0 Failed on node-", "code 7", "lines was deleted."} {
+	for _, want := range []string{"lines worker/0 Failed on sim-", "code 7", "lines was deleted."} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in\n%s", want, text)
 		}

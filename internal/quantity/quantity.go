@@ -26,6 +26,9 @@ const maxDigits = 3
 // The error names its field. What is no JSON has none: to read it fails by itself.
 func CheckJSON(raw []byte) error { return checkFields(raw, ofTemplates) }
 
+// CheckGang is CheckJSON for a PodGroup with templates of its Pods.
+func CheckGang(raw []byte) error { return checkFields(raw, ofGangs) }
+
 // CheckMetric is CheckJSON for a metric of autoscaling/v2.
 func CheckMetric(raw []byte) error { return checkFields(raw, ofMetrics) }
 
@@ -99,9 +102,10 @@ func checkNumber(path, number string, is bool) error {
 }
 
 // ofTemplates are the names of fields that are quantities, or hold some, in a template of Pods or of
-// PersistentVolumeClaims, and ofMetrics those in a metric.
+// PersistentVolumeClaims, ofGangs those and the ones of a PodGroup, and ofMetrics those in a metric.
 var (
 	ofTemplates = []string{"limits", "requests", "overhead", "sizeLimit", "divisor"}
+	ofGangs     = append([]string{"minResources"}, ofTemplates...)
 	ofMetrics   = []string{"value", "averageValue"}
 )
 

@@ -50,6 +50,8 @@ const (
 	ReasonBackOff Reason = "BackOff"
 	// ReasonNext: there is room by what is known; the gang is to have its turn.
 	ReasonNext Reason = "Next"
+	// ReasonUnknown: the gang waits, and too little may be read to tell why.
+	ReasonUnknown Reason = "Unknown"
 )
 
 // Why says why a gang is not running.

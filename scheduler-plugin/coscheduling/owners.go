@@ -381,5 +381,5 @@ func (g *grouping) tellAwaited() {
 	}, awaitedPeriod)
 }
 
-// reasonNoOwner is the reason of PodScheduled=False of a Pod whose owner is not seen.
+// reasonNoOwner: the owner of the Pod, by which its gang is known, is not seen.
 const reasonNoOwner = "OwnerNotSeen"

@@ -23,9 +23,9 @@ import (
 
 // The reasons of the events that tell a group what has become of room for its members to come.
 const (
-	// ReasonReservationExpired: it is not kept any more, as no member came for too long.
+	// ReasonReservationExpired: room is not kept any more, as no member came for too long.
 	ReasonReservationExpired = "ReservationExpired"
-	// ReasonReservationLost: work that is ahead has it.
+	// ReasonReservationLost: the room that was kept went to work that is ahead.
 	ReasonReservationLost = "ReservationLost"
 )
 

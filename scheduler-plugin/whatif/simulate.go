@@ -58,6 +58,10 @@ func place(s *Snapshot, all map[dialect.Key]*gang, g *gang, pods []*corev1.Pod, 
 		answer.Fits, answer.Message = true, "no member waits for a place"
 		return answer
 	}
+	if s.NoNodes {
+		answer.Message = "whether there is room is not known, as nodes may not be read"
+		return answer
+	}
 	found, ok := newSurvey(s.Nodes, pods, g)
 	if !ok {
 		answer.Message = fmt.Sprintf("the members are of more than %d kinds: that is too many to simulate", maxClasses)

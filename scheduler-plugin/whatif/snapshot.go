@@ -30,6 +30,9 @@ type Snapshot struct {
 	Known map[dialect.Key]Known
 	// Held is room that is kept for gangs. It is complete if Known is not nil.
 	Held []Held
+	// NoNodes says that nodes could not be read, and SomePods that not all Pods could: then nodes look
+	// emptier than they are.
+	NoNodes, SomePods bool
 	// Lacks are sentences on what could not be read, for the answers.
 	Lacks []string
 }

@@ -449,6 +449,19 @@ func TestWhatMayNotBeReadIsACount(t *testing.T) {
 	}
 }
 
+func TestWhoMayNotReadNodesIsToldWhatTheConditionSays(t *testing.T) {
+	group, pods := gangOf("train", 1)
+	s := cluster(nil, group, pods...)
+	s.NoNodes = true
+	if got := Why(s, key("train")); got.Reason != answers.ReasonUnknown || got.Place.Fits || strings.Contains(got.Message, "no nodes") {
+		t.Errorf("%+v", got)
+	}
+	group.Conditions = []schedulingv1alpha1.PodGroupCondition{{Type: schedulingv1alpha1.ConditionUnschedulable, Status: metav1.ConditionTrue, Message: "short of 1 cpu"}}
+	if got := Why(s, key("train")); got.Reason != answers.ReasonUnschedulable || got.Message != "the scheduler has said: short of 1 cpu" {
+		t.Errorf("%+v", got)
+	}
+}
+
 // TestMembersOfManyKindsAreRefused: how long an answer takes is bounded, however the members differ.
 func TestMembersOfManyKindsAreRefused(t *testing.T) {
 	group, pods := gangOf("train", maxClasses+1)

@@ -10,7 +10,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/internal/text"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/answers"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
@@ -189,7 +191,20 @@ func (w *reasoning) room() bool {
 		w.answer.Evidence = append(w.answer.Evidence, "the scheduler said last: "+clean(known.Refusal))
 	}
 	w.place()
+	if w.snapshot.NoNodes || w.snapshot.SomePods {
+		return w.quote()
+	}
 	return w.judge()
+}
+
+// quote says what the gang's condition says, as not enough is known to judge.
+func (w *reasoning) quote() bool {
+	for _, c := range w.gang.group.Conditions {
+		if c.Type == schedulingv1alpha1.ConditionUnschedulable && c.Status == metav1.ConditionTrue {
+			return w.say(answers.ReasonUnschedulable, nextStep(nil), "the scheduler has said: %s", clean(c.Message))
+		}
+	}
+	return w.say(answers.ReasonUnknown, "ask somebody who may list nodes and Pods of all namespaces", "the gang waits, and you may not read enough to tell why")
 }
 
 func areAhead(n int) string {
@@ -237,7 +252,7 @@ func (w *reasoning) judge() bool {
 func nextStep(o *answers.Obstacle) string {
 	switch {
 	case o == nil:
-		return ""
+		return "wait until work ends, add nodes, or ask for less"
 	case o.Eligible == 0 && o.Nodes > 0:
 		return "change the Pods' node selector or tolerations, or add nodes that suit them"
 	case o.Resource != "" && o.Offering == 0:

@@ -112,11 +112,14 @@ type Reservation struct {
 	// come. Default false.
 	Preemption *bool `json:"preemption,omitempty"`
 
-	// lockstep, schedulerPlugins and volcano say for groups of each of these kinds when they
-	// start: Strict, BestEffort or Off. Default Strict.
-	Lockstep         ReservationMode `json:"lockstep,omitempty"`
+	// lockstep says when PodGroups of Lockstep start: Strict, BestEffort or Off. Default Strict.
+	Lockstep ReservationMode `json:"lockstep,omitempty"`
+
+	// schedulerPlugins says the same of PodGroups of scheduler-plugins. Default Strict.
 	SchedulerPlugins ReservationMode `json:"schedulerPlugins,omitempty"`
-	Volcano          ReservationMode `json:"volcano,omitempty"`
+
+	// volcano says the same of PodGroups of Volcano. Default Strict.
+	Volcano ReservationMode `json:"volcano,omitempty"`
 }
 
 // ReservationMode says when a group starts that asks for room for members to come.

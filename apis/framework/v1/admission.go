@@ -29,6 +29,8 @@ type Admission struct {
 //
 // +k8s:deepcopy-gen=false
 type RoleAdmission struct {
-	NodeSelector map[string]string   `json:"nodeSelector,omitempty"`
-	Tolerations  []corev1.Toleration `json:"tolerations,omitempty"`
+	// NodeSelector is added to that of the Pods.
+	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
+	// Tolerations are added to those of the Pods.
+	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
 }

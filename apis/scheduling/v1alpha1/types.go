@@ -295,8 +295,9 @@ const (
 
 // Reasons of PodGroupCondition.
 const (
-	// ReasonScheduled: minMember members are bound. The printer column Reason
-	// leaves it out: a JSONPath can't ask for Unschedulable and True, but of the
+	// ReasonScheduled: minMember members are bound.
+	// ---
+	// The printer column Reason leaves it out: a JSONPath can't ask for Unschedulable and True, but of the
 	// two conditions, which mirror each other, it can ask for another reason.
 	ReasonScheduled = "Scheduled"
 	// ReasonNotEnoughTasks: fewer members exist than minMember.

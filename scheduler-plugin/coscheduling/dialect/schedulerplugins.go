@@ -34,7 +34,7 @@ const (
 	PhaseFinished = "Finished"
 )
 
-// ReasonNameTooLong is the reason of the event on a group that no Pod can name.
+// ReasonNameTooLong: no Pod can name the group, as its name is longer than a label may be.
 const ReasonNameTooLong = "NameTooLong"
 
 // FromSchedulerPlugins is the Group that a PodGroup of scheduler-plugins stands for. What can't

@@ -13,7 +13,7 @@ import (
 // near together as the whole of it asks for. What a policy asks for beside that is told by the name of its
 // field; what would have Pods run where they must not is in the way of the group.
 
-// ReasonSubGroups is the reason of the event on a group with a subGroupPolicy that asks for something.
+// ReasonSubGroups: the subGroupPolicy of the group asks for something that is not enforced.
 const ReasonSubGroups = "SubGroupPolicyIgnored"
 
 // maxFields bounds how many fields a message names.

@@ -251,6 +251,11 @@ func (t *Gangs) KeyOf(pod *corev1.Pod) (dialect.Key, bool) {
 	return t.config.Links.KeyOf(pod)
 }
 
+// Links say which gang a Pod names.
+func (t *Gangs) Links() *dialect.Links {
+	return t.config.Links
+}
+
 // AreOn says whether a dialect is on.
 func (t *Gangs) AreOn(d dialect.Dialect) bool {
 	return t.config.Links.AreOn(d)

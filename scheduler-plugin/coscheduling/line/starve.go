@@ -105,3 +105,11 @@ func (l *Line) Failures(key dialect.Key) int {
 	}
 	return 0
 }
+
+// BackOff is the end of a gang's back-off, as far as it has one. Zero or over: it is in none.
+func (l *Line) BackOff(key dialect.Key) time.Time {
+	if g := l.gangs[key]; g != nil && g.state != out {
+		return times.Later(g.notBefore, g.unboundUntil)
+	}
+	return time.Time{}
+}

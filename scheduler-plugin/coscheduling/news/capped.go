@@ -9,7 +9,8 @@ import "fmt"
 // of which PriorityClass, and ask nobody about the class of a PodGroup: if that alone
 // counted, whoever may create PodGroups could evict anybody.
 
-// ReasonCapped is the reason of the event that tells a group so.
+// ReasonCapped: the group counts with a lower priority than that of its PriorityClass, because its
+// Pods have a lower one.
 const ReasonCapped = "PriorityClassCapped"
 
 // Capping is what to tell a group whose PriorityClass is worth more than its Pods have,

@@ -39,7 +39,7 @@ func (g *Gang) EventOf(conditions []schedulingv1alpha1.PodGroupCondition) Event 
 	}
 }
 
-// ReasonSeveralGroups is the reason of the event on a Pod that names several groups.
+// ReasonSeveralGroups: the Pod names several groups, and is a member of one of them.
 const ReasonSeveralGroups = "SeveralPodGroups"
 
 // SeveralGroups are the Pods that are still to be told that they name several groups, and told

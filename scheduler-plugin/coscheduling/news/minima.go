@@ -5,8 +5,7 @@ package news
 
 import "fmt"
 
-// ReasonMinimaDiffer is the reason of the event that tells the members of a gang without a
-// PodGroup that they ask for several minima.
+// ReasonMinimaDiffer: the members of a gang without a PodGroup ask for several minima.
 const ReasonMinimaDiffer = "MinimaDiffer"
 
 // MinimaDiffer is what to tell a gang whose members ask for several minima, empty if there is

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package program is kube-scheduler's program, as far as a program with another default
-// configuration can use it: its flags, and one for more scheduler names (--also-serve), its feature gates, and a copy of how it makes
+// configuration can use it: its flags, and one for more scheduler names (--also-serve), one for questions (--answers-address), its feature gates, and a copy of how it makes
 // its scheduler (setup.go). What it is built from is in k8s.io/kubernetes/cmd.
 package program
 
@@ -42,10 +42,15 @@ type Program struct {
 	opts     *options.Options
 	// also are more scheduler names to serve.
 	also []string
+	// answersAddress is where questions are answered, empty for nowhere.
+	answersAddress string
 }
 
 // alsoServe is the flag for more scheduler names.
 const alsoServe = "also-serve"
+
+// answersAddress is the flag for where questions are answered.
+const answersAddress = "answers-address"
 
 // New makes a program with kube-scheduler's flags. Their help tells the defaults. It is an error
 // if kube-scheduler has no such flags, which is so in all runs of a build or in none.
@@ -56,6 +61,8 @@ func New(defaults Defaults) (*Program, error) {
 	}
 	p.opts.Flags.FlagSet(defaults.Name).StringSliceVar(&p.also, alsoServe, nil,
 		"More scheduler names to serve, such as those that other tools write into their Pods. Each gets a copy of the first profile that enables "+defaults.Plugin+".")
+	p.opts.Flags.FlagSet(defaults.Name).StringVar(&p.answersAddress, answersAddress, "",
+		"host:port on which questions about gangs are answered over TLS, to users whom the API server knows: why one waits, where one would go, and who is next in line. Empty for nowhere.")
 	return p, nil
 }
 

@@ -1,0 +1,71 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockstep-k8s/lockstep/internal/terminal"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/whatif"
+)
+
+func newLine(s *session) *cobra.Command {
+	var output string
+	var everywhere bool
+	cmd := &cobra.Command{
+		Use:   "line",
+		Short: "List the gangs that wait for a place, the one that is next first",
+		Long: `List the gangs that wait for a place, the one that is next first: by priority, then by age. The rank counts
+those of other namespaces, too, as far as you may list them.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return s.line(cmd.Context(), everywhere, output) },
+	}
+	cmd.Flags().BoolVarP(&everywhere, "all-namespaces", "A", false, "all namespaces")
+	addOutput(cmd, &output)
+	return cmd
+}
+
+func (s *session) line(ctx context.Context, everywhere bool, output string) error {
+	if err := checkOutput(output); err != nil {
+		return err
+	}
+	c, err := s.connect()
+	if err != nil {
+		return err
+	}
+	snapshot, err := c.snapshot(ctx)
+	if err != nil {
+		return err
+	}
+	answer := whatif.Order(snapshot, func(namespace string) bool { return everywhere || namespace == c.namespace })
+	if done, err := s.print(answer, output); done {
+		return err
+	}
+	rows := [][]terminal.Cell{cells("RANK", "NAMESPACE", "NAME", "PRIORITY", "MEMBERS", "MINIMUM", "AGE")}
+	for _, g := range answer.Gangs {
+		rows = append(rows, cells(strconv.Itoa(g.Rank), g.Namespace, g.Name, strconv.Itoa(int(g.Priority)), strconv.Itoa(g.Members),
+			strconv.Itoa(g.Minimum), terminal.Age(g.Created, now())))
+	}
+	if len(answer.Gangs) == 0 {
+		s.note("No gang waits%s.", where(everywhere, c.namespace))
+	} else {
+		_, err = s.out.Write([]byte(s.style.Table(rows)))
+	}
+	if answer.Others > 0 {
+		line(s.out, "and %d of other namespaces", answer.Others)
+	}
+	writeUnknown(s.errOut, answer.Unknown)
+	return err
+}
+
+func cells(texts ...string) []terminal.Cell {
+	row := make([]terminal.Cell, len(texts))
+	for i, text := range texts {
+		row[i] = terminal.Cell{Text: text}
+	}
+	return row
+}

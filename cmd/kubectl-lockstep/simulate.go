@@ -1,0 +1,224 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
+
+	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	"github.com/lockstep-k8s/lockstep/internal/quantity"
+	"github.com/lockstep-k8s/lockstep/podgroup"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/answers"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/whatif"
+)
+
+// maxManifest is how many bytes a manifest may have.
+const maxManifest = 4 << 20
+
+// simulateOptions are the flags of simulate.
+type simulateOptions struct {
+	*session
+	file, output      string
+	addNodes, without []string
+}
+
+func newSimulate(s *session) *cobra.Command {
+	o := &simulateOptions{session: s}
+	cmd := &cobra.Command{
+		Use:   "simulate (NAME | -f FILE)",
+		Short: "Say where a gang would go, what is missing, and whom it would preempt",
+		Long: `Say where the gang of a Framework would go now, or what is missing and whom it would preempt: with the
+scheduler's own planner, on what you may list. Nothing is changed.
+
+Exit codes: 0 it has room; 7 it has room only if others are evicted; 8 it has none, or that is not known.`,
+		Example: `  kubectl lockstep simulate train
+  kubectl lockstep simulate -f train.yaml --add-nodes gpu-node-1=3
+  kubectl lockstep simulate train --without other-team/big`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args) },
+	}
+	cmd.Flags().StringVarP(&o.file, "filename", "f", "", "manifest of a Framework that is not there yet; - is standard input")
+	cmd.Flags().StringArrayVar(&o.addNodes, "add-nodes", nil, "NODE=N: assume N more nodes like that one, but empty")
+	cmd.Flags().StringArrayVar(&o.without, "without", nil, "NAME or NAMESPACE/NAME: assume that this gang has ended")
+	addOutput(cmd, &o.output)
+	return cmd
+}
+
+func (o *simulateOptions) run(ctx context.Context, args []string) error {
+	if (o.file == "") == (len(args) == 0) {
+		return misuse("either a name or -f is needed", "simulate NAME, or simulate -f FILE")
+	}
+	if err := checkOutput(o.output); err != nil {
+		return err
+	}
+	added, err := parseNodes(o.addNodes)
+	if err != nil {
+		return err
+	}
+	c, err := o.connect()
+	if err != nil {
+		return err
+	}
+	question := &answers.Question{Namespace: c.namespace, AddNodes: added}
+	var fromFile *frameworkv1.Framework
+	if o.file != "" {
+		if fromFile, question.Gang, err = o.read(); err != nil {
+			return err
+		}
+		if fromFile.Namespace != "" {
+			question.Namespace = fromFile.Namespace
+		}
+	}
+	snapshot, err := c.snapshot(ctx)
+	if err != nil {
+		return err
+	}
+	for _, name := range o.without {
+		question.Without = append(question.Without, nameOf(gangNamed(snapshot, question.Namespace, name)))
+	}
+	if fromFile != nil {
+		question.Name = frameworkv1.PodGroupName(fromFile.Name)
+		// The one of the file takes the place of the one that is there.
+		if key := whatif.KeyOf(question.Namespace, question.Name); snapshot.Group(key) != nil {
+			question.Without = append(question.Without, nameOf(key))
+		}
+	} else {
+		key := gangNamed(snapshot, question.Namespace, args[0])
+		question.Namespace, question.Name = key.Namespace, key.Name
+	}
+	answer, err := whatif.Ask(snapshot, question)
+	switch {
+	case errors.Is(err, whatif.ErrNotFound):
+		return o.noGang(ctx, c, args[0])
+	case err != nil:
+		return misuse(err.Error(), "")
+	}
+	return o.tell(&answer)
+}
+
+func nameOf(key dialect.Key) string { return key.Namespace + "/" + key.Name }
+
+// parseNodes reads --add-nodes.
+func parseNodes(texts []string) ([]answers.AddNodes, error) {
+	var all []answers.AddNodes
+	for _, text := range texts {
+		like, number, _ := strings.Cut(text, "=")
+		count, err := strconv.Atoi(number)
+		if err != nil || like == "" || count < 1 {
+			return nil, misuse(fmt.Sprintf("--add-nodes %s is not NODE=N", text), "such as --add-nodes gpu-node-1=3: three more nodes like gpu-node-1")
+		}
+		all = append(all, answers.AddNodes{Like: like, Count: count})
+	}
+	return all, nil
+}
+
+// read reads the manifest of a Framework.
+func (o *simulateOptions) read() (*frameworkv1.Framework, *answers.Gang, error) {
+	from := o.in
+	if o.file != "-" {
+		file, err := os.Open(o.file)
+		if err != nil {
+			return nil, nil, misuse(err.Error(), "")
+		}
+		defer file.Close()
+		from = file
+	}
+	data, err := io.ReadAll(io.LimitReader(from, maxManifest+1))
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case len(data) > maxManifest:
+		return nil, nil, misuse(fmt.Sprintf("the manifest has more than %d bytes", maxManifest), "")
+	}
+	if data, err = yaml.YAMLToJSON(data); err != nil {
+		return nil, nil, misuse("the manifest is no YAML: "+err.Error(), "")
+	}
+	if err := quantity.CheckGang(data); err != nil {
+		return nil, nil, misuse(err.Error(), "")
+	}
+	fw := &frameworkv1.Framework{}
+	if err := json.Unmarshal(data, fw); err != nil {
+		return nil, nil, misuse("the manifest is no Framework: "+err.Error(), "")
+	}
+	if fw.Kind != "Framework" || fw.Name == "" {
+		return nil, nil, misuse("the manifest has to be one Framework with a name", "simulate reads Frameworks; give the name of anything else that is there")
+	}
+	gang, err := gangOf(fw)
+	return fw, gang, err
+}
+
+// gangOf is the gang of the first attempt of a Framework.
+func gangOf(fw *frameworkv1.Framework) (*answers.Gang, error) {
+	active := make(map[string]int32)
+	gang := &answers.Gang{}
+	for _, role := range fw.Spec.TaskRoles {
+		active[role.Name] = role.TaskNumber
+		pods := answers.Role{Name: role.Name, Count: int(role.TaskNumber)}
+		if err := json.Unmarshal(role.Task.Pod.Raw, &pods.Template); err != nil {
+			return nil, misuse(fmt.Sprintf("the Pod template of role %s can't be read: %v", role.Name, err), "")
+		}
+		gang.Roles = append(gang.Roles, pods)
+	}
+	spec, hasTasks := podgroup.DesiredSpec(&fw.Spec, active)
+	if !hasTasks {
+		return nil, misuse("the Framework has no tasks", "")
+	}
+	gang.Spec = spec
+	return gang, nil
+}
+
+// tell writes an answer, and is the exit code.
+func (o *simulateOptions) tell(answer *answers.Simulation) error {
+	done, err := o.print(answer, o.output)
+	if err != nil {
+		return err
+	}
+	if !done {
+		writeSimulation(o.out, answer)
+	}
+	switch {
+	case answer.Fits:
+		return nil
+	case answer.FitsAfterPreemption:
+		return &failure{code: exitByEviction, message: "the gang has room only if others are evicted"}
+	default:
+		return &failure{code: exitNoRoom, message: "the gang has no room, as far as is known"}
+	}
+}
+
+// shownLines bounds how many placements and victims are shown to people.
+const shownLines = 50
+
+func writeSimulation(w io.Writer, answer *answers.Simulation) {
+	line(w, "%s", answer.Message)
+	for _, p := range answer.Placements[:min(len(answer.Placements), shownLines)] {
+		line(w, "  %s: %d %s", p.Node, p.Count, p.Role)
+	}
+	if more := len(answer.Placements) - shownLines + answer.MorePlacements; more > 0 && len(answer.Placements) > shownLines {
+		line(w, "  and %d more, see -o json", more)
+	}
+	if o := answer.Obstacle; o != nil {
+		for _, reason := range o.Reasons {
+			line(w, "  %d nodes: %s", reason.Nodes, reason.Reason)
+		}
+	}
+	for _, v := range answer.Victims[:min(len(answer.Victims), shownLines)] {
+		line(w, "  would be evicted: %s/%s on %s", v.Namespace, v.Pod, v.Node)
+	}
+	if more := len(answer.Victims) - shownLines + answer.HiddenVictims; more > 0 {
+		line(w, "  would be evicted: %d more", more)
+	}
+	writeUnknown(w, answer.Unknown)
+}

@@ -1,0 +1,131 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/lockstep-k8s/lockstep/internal/terminal"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/answers"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/whatif"
+)
+
+func newWhy(s *session) *cobra.Command {
+	var output string
+	cmd := &cobra.Command{
+		Use:   "why NAME",
+		Short: "Say why a Framework, or a PodGroup, is not running",
+		Long: `Say in one line why the gang of a Framework, or a PodGroup of that name, is not running; what that rests
+on; and what can be done about it. The answer comes from the scheduler's own planner, on what you may list. What it
+does not know it says.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return s.why(cmd.Context(), args[0], output) },
+	}
+	addOutput(cmd, &output)
+	return cmd
+}
+
+func addOutput(cmd *cobra.Command, output *string) {
+	cmd.Flags().StringVarP(output, "output", "o", "", "json or yaml")
+}
+
+// checkOutput is an error if a verb with answers can't write them so.
+func checkOutput(output string) error {
+	if output != "" && output != "json" && output != "yaml" {
+		return misuse(fmt.Sprintf("there is no output %q", output), "-o takes json and yaml")
+	}
+	return nil
+}
+
+// print writes an answer as -o says, and says whether -o says something.
+func (s *session) print(answer any, output string) (bool, error) {
+	if output == "" {
+		return false, nil
+	}
+	data, err := json.MarshalIndent(answer, "", "  ")
+	if err != nil {
+		return true, err
+	}
+	if output == "yaml" {
+		if data, err = yaml.JSONToYAML(data); err != nil {
+			return true, err
+		}
+		_, err = s.out.Write(data)
+		return true, err
+	}
+	_, err = fmt.Fprintln(s.out, string(data))
+	return true, err
+}
+
+func (s *session) why(ctx context.Context, name, output string) error {
+	if err := checkOutput(output); err != nil {
+		return err
+	}
+	c, err := s.connect()
+	if err != nil {
+		return err
+	}
+	snapshot, err := c.snapshot(ctx)
+	if err != nil {
+		return err
+	}
+	answer := whatif.Why(snapshot, gangNamed(snapshot, c.namespace, name))
+	if answer.Reason == answers.ReasonNotFound {
+		return s.noGang(ctx, c, name)
+	}
+	if done, err := s.print(answer, output); done {
+		return err
+	}
+	writeWhy(s.out, &answer)
+	return nil
+}
+
+// noGang says why there is no gang of a name.
+func (s *session) noGang(ctx context.Context, c *cluster, name string) error {
+	key := whatif.KeyOf(c.namespace, name)
+	if _, err := c.lockstep.FrameworkcontrollerV1().Frameworks(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{}); err != nil {
+		return err
+	}
+	return &failure{code: exitNotFound, message: fmt.Sprintf("Framework %s has no PodGroup: it has no gang, or its attempt has not begun or has ended", name),
+		hint: "`get " + name + "` tells its state"}
+}
+
+// writeWhy writes an answer for people.
+func writeWhy(w io.Writer, answer *answers.Why) {
+	line(w, "%s: %s", answer.Reason, answer.Message)
+	for _, evidence := range answer.Evidence {
+		line(w, "  %s", evidence)
+	}
+	for _, task := range answer.Tasks[:min(len(answer.Tasks), shownTasks)] {
+		line(w, "  %s: %s %s", task.Pod, task.Reason, task.Message)
+	}
+	if more := len(answer.Tasks) - shownTasks + answer.MoreTasks; more > 0 {
+		line(w, "  and %d more tasks", more)
+	}
+	if answer.Next != "" {
+		line(w, "next: %s", answer.Next)
+	}
+	writeUnknown(w, answer.Unknown)
+}
+
+// shownTasks bounds how many tasks are shown to people.
+const shownTasks = 20
+
+func writeUnknown(w io.Writer, unknown []string) {
+	for _, text := range unknown {
+		line(w, "not known: %s", text)
+	}
+}
+
+// line writes a line without what a terminal would take for a command.
+func line(w io.Writer, format string, args ...any) {
+	fmt.Fprintln(w, terminal.Clean(fmt.Sprintf(format, args...)))
+}

@@ -1,0 +1,47 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gangs
+
+import (
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/podgroup"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
+)
+
+func TestNobodyIsAnsweredBeforeAllIsSeen(t *testing.T) {
+	b := newBlindBench()
+	if _, leads := b.All(); leads {
+		t.Error("a scheduler that does not know what there was before gives answers")
+	}
+	b.SetSynced()
+	if all, leads := b.All(); !leads || len(all) != 0 {
+		t.Errorf("%t, %v", leads, all)
+	}
+}
+
+// BenchmarkAll is for how long a question may keep the scheduler from its gangs, with 10,000 Pods.
+func BenchmarkAll(b *testing.B) {
+	all := newBench()
+	for g := range 1000 {
+		key := gangNamed(fmt.Sprint("gang-", g))
+		all.Gangs.SetGroup(&dialect.Group{Key: key, UID: types.UID(key.Name), Spec: dialect.Spec{Minimum: podgroup.Minimum{Members: 10}}})
+		for i := range 10 {
+			pod := &corev1.Pod{}
+			pod.Namespace, pod.Name, pod.UID = key.Namespace, fmt.Sprintf("%s-%d", key.Name, i), types.UID(fmt.Sprintf("%s-%d", key.Name, i))
+			pod.Labels = map[string]string{schedulingv1alpha1.LabelPodGroup: key.Name}
+			all.SetPod(pod)
+		}
+	}
+	for b.Loop() {
+		if known, leads := all.All(); !leads || len(known) != 1000 {
+			b.Fatal(leads, len(known))
+		}
+	}
+}

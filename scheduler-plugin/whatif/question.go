@@ -1,0 +1,100 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package whatif
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/answers"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
+)
+
+// ErrNotFound is of a question about a PodGroup that is not there.
+var ErrNotFound = errors.New("there is no such PodGroup")
+
+// KeyOf is the key of a PodGroup of Lockstep's that is named as namespace/name, or by the name of one
+// in a namespace.
+func KeyOf(namespace, name string) dialect.Key {
+	if of, rest, found := strings.Cut(name, "/"); found {
+		namespace, name = of, rest
+	}
+	return dialect.Key{Namespace: namespace, Name: name}
+}
+
+// Ask answers a question. The error says what is wrong with it; ErrNotFound is among them.
+func Ask(s *Snapshot, question *answers.Question) (answers.Simulation, error) {
+	if len(question.AddNodes) > answers.MaxChanges || len(question.Without) > answers.MaxChanges {
+		return answers.Simulation{}, fmt.Errorf("a question has at most %d changes of a kind", answers.MaxChanges)
+	}
+	key := dialect.Key{Namespace: question.Namespace, Name: question.Name}
+	var gone []dialect.Key
+	for _, name := range question.Without {
+		gone = append(gone, KeyOf(question.Namespace, name))
+	}
+	changed, err := s.Without(gone...)
+	if err != nil {
+		return answers.Simulation{}, err
+	}
+	var added []Added
+	for _, nodes := range question.AddNodes {
+		added = append(added, Added{Like: nodes.Like, Count: nodes.Count})
+	}
+	if changed, err = changed.WithNodes(added); err != nil {
+		return answers.Simulation{}, err
+	}
+	if question.Gang != nil {
+		pods, err := podsOf(key, question.Gang, s.Priorities)
+		if err != nil {
+			return answers.Simulation{}, err
+		}
+		group := dialect.FromOwn(&schedulingv1alpha1.PodGroup{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, UID: "new"},
+			Spec: question.Gang.Spec})
+		if changed, err = changed.WithGang(group, pods); err != nil {
+			return answers.Simulation{}, err
+		}
+	}
+	answer, found := Simulate(changed, key)
+	if !found {
+		return answer, fmt.Errorf("%w: %s", ErrNotFound, key)
+	}
+	return answer, nil
+}
+
+// podsOf are the Pods of a gang that is not there yet.
+func podsOf(key dialect.Key, gang *answers.Gang, priorities map[string]int32) ([]*corev1.Pod, error) {
+	var pods []*corev1.Pod
+	for i := range gang.Roles {
+		role := &gang.Roles[i]
+		if role.Count < 0 || role.Count > answers.MaxPods-len(pods) {
+			return nil, fmt.Errorf("a gang has from 0 to %d Pods", answers.MaxPods)
+		}
+		spec := role.Template.Spec.DeepCopy()
+		spec.NodeName = ""
+		if value, known := priorities[spec.PriorityClassName]; known && spec.Priority == nil {
+			spec.Priority = &value
+		}
+		labels := maps.Clone(role.Template.Labels)
+		if labels == nil {
+			labels = make(map[string]string)
+		}
+		labels[schedulingv1alpha1.LabelPodGroup] = key.Name
+		if role.Name != "" {
+			labels[schedulingv1alpha1.LabelRole] = role.Name
+		}
+		for n := range role.Count {
+			name := fmt.Sprintf("%s-%s-%d", key.Name, role.Name, n)
+			pods = append(pods, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: name, UID: types.UID("new-" + name), Labels: labels},
+				Spec: *spec, Status: corev1.PodStatus{Phase: corev1.PodPending}})
+		}
+	}
+	return pods, nil
+}

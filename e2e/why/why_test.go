@@ -194,6 +194,28 @@ func TestAFrameworkThatIsNotThereYet(t *testing.T) {
 	wants(t, 2, []string{"no such file"}, "simulate", "-f", "/does/not/exist", "-n", ns)
 }
 
+// TestWhoMayReadHisNamespaceAlone is told what he may read, and that the rest is not known.
+func TestWhoMayReadHisNamespaceAlone(t *testing.T) {
+	ns := cluster.Namespace(t)
+	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "lister"}, Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{"", "scheduling.lockstep.dev"}, Resources: []string{"pods", "podgroups"}, Verbs: []string{"list"}}}}
+	if _, err := cluster.Kube.RbacV1().Roles(ns).Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "lister"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "lister"},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "ann"}}}
+	if _, err := cluster.Kube.RbacV1().RoleBindings(ns).Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	cluster.CreateGroup(t, ns, "train", 1)
+	cluster.CreatePod(t, ns, testbed.MakePod("train-0", testbed.InGroup("train"), testbed.WithCores(9)))
+	cluster.WaitGroupTold(t, ns, "train", "there is room for 0 of the 1")
+	wants(t, 0, []string{"Unschedulable: the scheduler has said: there is room for 0 of the 1", "not known: you may not list nodes"}, "why", "train", "-n", ns, "--as=ann")
+	wants(t, 8, []string{"is not known, as nodes may not be read"}, "simulate", "train", "-n", ns, "--as=ann")
+	wants(t, 0, []string{"train", "not known: you may not list PodGroups of all namespaces"}, "line", "-n", ns, "--as=ann")
+	wants(t, 4, []string{"hint: "}, "why", "train", "-n", ns, "--as=stranger")
+}
+
 // askScheduler asks it as an account that may get PodGroups; one that may not is refused.
 func askScheduler(t *testing.T, ns string) answers.Why {
 	t.Helper()

@@ -13,6 +13,8 @@ import (
 	"k8s.io/klog/v2"
 
 	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/client/clientset/versioned"
 	"github.com/lockstep-k8s/lockstep/client/informers/externalversions"
 	"github.com/lockstep-k8s/lockstep/controller/engine"
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
@@ -48,9 +50,14 @@ func New(clients Clients, config *configv1alpha1.ControllerConfiguration, regist
 func newWith(clients Clients, config *configv1alpha1.ControllerConfiguration, registerer prometheus.Registerer,
 	entropy plan.Entropy) (*Controller, error) {
 	c := &Controller{
-		podGroupFactory: externalversions.NewSharedInformerFactoryWithOptions(clients.Lockstep, 0,
-			externalversions.WithTweakListOptions(informing.WantCurrent)),
+		podGroupFactory: externalversions.NewSharedInformerFactory(clients.Lockstep, 0),
 	}
+	namespaces := informing.Namespaces(config.Namespaces)
+	c.podGroupFactory.InformerFor(&schedulingv1alpha1.PodGroup{}, func(client versioned.Interface, _ time.Duration) cache.SharedIndexInformer {
+		return namespaces.Informer(&schedulingv1alpha1.PodGroup{}, func(namespace string) *cache.ListWatch {
+			return informing.ListWatch(client.SchedulingV1alpha1().PodGroups(namespace), informing.WantCurrent)
+		})
+	})
 	var err error
 	if c.engine, err = engine.New(engine.Options{
 		Kube:       clients.Kube,
@@ -60,6 +67,7 @@ func newWith(clients Clients, config *configv1alpha1.ControllerConfiguration, re
 		Window:     config.StatusCoalesceWindow.Duration,
 		Entropy:    entropy,
 		Registerer: registerer,
+		Namespaces: namespaces,
 	}); err != nil {
 		return nil, err
 	}

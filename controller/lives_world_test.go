@@ -132,7 +132,7 @@ func (c *cluster) startProgram() {
 		c.t.Fatal(err)
 	}
 	podGroups, err := podgroupcontroller.New(clients.Lockstep, clients.Kube,
-		frameworks.PodGroupFactory().Scheduling().V1alpha1().PodGroups())
+		frameworks.PodGroupFactory().Scheduling().V1alpha1().PodGroups(), c.config.Namespaces)
 	if err != nil {
 		c.t.Fatal(err)
 	}

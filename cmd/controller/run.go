@@ -62,13 +62,13 @@ func run(ctx context.Context, f *flags, config *configv1alpha1.ControllerConfigu
 		return err
 	}
 	podGroups, err := podgroupcontroller.New(clients.Lockstep, clients.Kube,
-		frameworks.PodGroupFactory().Scheduling().V1alpha1().PodGroups())
+		frameworks.PodGroupFactory().Scheduling().V1alpha1().PodGroups(), config.Namespaces)
 	if err != nil {
 		return err
 	}
 	var queues *kueue.Controller
 	if *config.Kueue.Enabled {
-		if queues, err = kueue.New(clients.Lockstep, clients.Dynamic); err != nil {
+		if queues, err = kueue.New(clients.Lockstep, clients.Dynamic, config.Namespaces); err != nil {
 			return err
 		}
 	}

@@ -19,6 +19,7 @@ import (
 
 // run is the program, and returns its exit code.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	args = asCompletion(args)
 	s := newSession(stdin, stdout, stderr)
 	root := newCommand(s, programName(args[0]))
 	root.SetArgs(args[1:])
@@ -29,6 +30,10 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	var failed *failure
 	if !errors.As(err, &failed) {
 		failed = explain(err)
+		// cobra has no type for it.
+		if strings.HasPrefix(err.Error(), "unknown command ") {
+			failed = &failure{code: exitMisuse, message: err.Error(), hint: "see " + root.CommandPath() + " --help"}
+		}
 	}
 	// A stream that was cut off by Ctrl-C has nothing to say.
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
@@ -76,6 +81,9 @@ which was waited for; 7 a gang has room only if others are evicted; 8 it has no 
 	root.AddCommand(verbs(s)...)
 	for _, verb := range root.Commands() {
 		verb.Args = sayUsage(verb.Args)
+		if verb.ValidArgsFunction == nil {
+			verb.ValidArgsFunction = completeNames(s)
+		}
 	}
 	return root
 }
@@ -83,7 +91,9 @@ which was waited for; 7 a gang has room only if others are evicted; 8 it has no 
 // verbs are the subcommands, one file each.
 func verbs(s *session) []*cobra.Command {
 	return []*cobra.Command{
-		newGet(s),
+		newGet(s), newDescribe(s), newHistory(s),
+		newStart(s), newStop(s), newRetry(s), newScale(s), newDelete(s), newWait(s),
+		newLogs(s), newTop(s),
 		newWhy(s),
 		newSimulate(s),
 		newLine(s),

@@ -52,6 +52,7 @@ func frontEnds() []frontEnd {
 type getOptions struct {
 	*session
 	everywhere bool
+	watch      bool
 	selector   string
 	fields     string
 	output     string
@@ -64,10 +65,14 @@ func newGet(s *session) *cobra.Command {
 		Use:   "get [NAME...]",
 		Short: "List Frameworks and other jobs, or watch them live",
 		Long: `List Frameworks and, unless names are given, the jobs of Volcano and Kubeflow: state, attempt, tasks
-that run of all, and what is waited for.`,
+that run of all, and what is waited for.
+
+With a name and -w, a live tree of a Framework: attempt, roles and tasks. On a terminal it is
+redrawn in place; elsewhere each change is a line.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args) },
 	}
 	cmd.Flags().BoolVarP(&o.everywhere, "all-namespaces", "A", false, "all namespaces")
+	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "show a Framework as a live tree")
 	cmd.Flags().StringVarP(&o.selector, "selector", "l", "", "only those with these labels, such as team=a,tier!=b")
 	cmd.Flags().StringVar(&o.fields, "field-selector", "", "only those with these fields, such as metadata.name=a")
 	cmd.Flags().StringVarP(&o.output, "output", "o", "", "wide, name, json, yaml, jsonpath=…, go-template=…")
@@ -81,9 +86,15 @@ func (o *getOptions) run(ctx context.Context, names []string) error {
 	if (o.selector != "" || o.fields != "") && len(names) > 0 {
 		return misuse("a name and a selector don't go together", "leave one of them out")
 	}
+	if o.watch && (len(names) != 1 || o.output != "") {
+		return misuse("-w shows one Framework, as a tree", "name one, without -o")
+	}
 	c, err := o.connect()
 	if err != nil {
 		return err
+	}
+	if o.watch {
+		return o.watchTree(ctx, c, names[0])
 	}
 	found, err := o.list(ctx, c, names)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/server"
 	"k8s.io/client-go/dynamic"
 	cliflag "k8s.io/component-base/cli/flag"
@@ -18,6 +19,7 @@ import (
 	"k8s.io/component-base/version/verflag"
 	"k8s.io/klog/v2"
 
+	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/asked"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube/program"
@@ -99,6 +101,9 @@ func run(cmd *cobra.Command, p *program.Program) error {
 	if err := p.Check(); err != nil {
 		return err
 	}
+	if err := configv1alpha1.ValidateNamespaces(field.NewPath("--namespaces"), p.Namespaces()).ToAggregate(); err != nil {
+		return err
+	}
 	cliflag.PrintFlags(cmd.Flags())
 	apis, err := fitGates(ctx, p, gates)
 	if err != nil {
@@ -111,11 +116,11 @@ func run(cmd *cobra.Command, p *program.Program) error {
 		klog.FromContext(ctx).Info(remark)
 	}
 
-	scheduler, err := p.SetUp(ctx, apis)
+	scheduler, err := p.SetUp(ctx, narrowed{apis, p.Namespaces()})
 	if err != nil {
 		return err
 	}
-	if err := coscheduling.Attach(ctx, scheduler.Scheduler, scheduler.Lease()); err != nil {
+	if err := coscheduling.Attach(ctx, scheduler.Scheduler, scheduler.Lease(), p.Namespaces()); err != nil {
 		return err
 	}
 	picture := func() (*whatif.Snapshot, error) { return coscheduling.Picture(scheduler.Scheduler) }

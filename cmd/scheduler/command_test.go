@@ -144,6 +144,10 @@ func TestWrongUse(t *testing.T) {
 			args: []string{"now", cluster},
 			want: `lockstep-scheduler takes flags only, got "now"`,
 		},
+		"a namespace that can't be": {
+			args: []string{cluster, "--namespaces=a,b.c"},
+			want: `--namespaces[1]: Invalid value: "b.c": must not contain dots`,
+		},
 		"a flag that does not exist": {
 			args: []string{"--kubekonfig=x"},
 			want: "unknown flag: --kubekonfig",

@@ -222,7 +222,7 @@ func informers(t *testing.T, attach bool) []string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := coscheduling.Attach(ctx, inside, types.NamespacedName{}); err != nil {
+		if err := coscheduling.Attach(ctx, inside, types.NamespacedName{}, nil); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/metadata"
-	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/lockstep-k8s/lockstep/controller/engine"
@@ -18,8 +17,14 @@ import (
 // MetadataInformer caches the metadata of objects of all namespaces, by their controllers, and
 // nothing else of them: what a Secret holds, say, is never read. Of labels and annotations it has
 // those of some keys. Whoever made it starts it.
-func MetadataInformer(client metadata.Interface, resource schema.GroupVersionResource, which func(*metav1.ListOptions), keys ...string) (cache.SharedIndexInformer, error) {
-	informer := metadatainformer.NewFilteredMetadataInformer(client, resource, metav1.NamespaceAll, 0, engine.OwnerIndex(""), which).Informer()
+func MetadataInformer(client metadata.Interface, resource schema.GroupVersionResource, namespaces informing.Namespaces,
+	which func(*metav1.ListOptions), keys ...string) (cache.SharedIndexInformer, error) {
+	informer := namespaces.Informer(&metav1.PartialObjectMetadata{}, func(namespace string) *cache.ListWatch {
+		return informing.ListWatch(client.Resource(resource).Namespace(namespace), which)
+	})
+	if err := informer.AddIndexers(engine.OwnerIndex("")); err != nil {
+		return nil, err
+	}
 	keep, _ := informing.Keep(func(object *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
 		return &metav1.PartialObjectMetadata{TypeMeta: object.TypeMeta, ObjectMeta: jobpods.KeepMetadata(object, keys...)}
 	})

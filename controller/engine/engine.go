@@ -50,6 +50,8 @@ type Options struct {
 	Entropy plan.Entropy
 	// Registerer has the metrics registered with it.
 	Registerer prometheus.Registerer
+	// Namespaces are those whose owners are synced. The informers of Kinds show no others either.
+	Namespaces informing.Namespaces
 }
 
 // Engine runs the owners of its cores. All of them share its workers, so that namespaces
@@ -69,9 +71,10 @@ type Engine struct {
 	clock   clock.PassiveClock
 	entropy plan.Entropy
 
-	workers   int
-	batchSize int
-	window    time.Duration
+	workers    int
+	batchSize  int
+	window     time.Duration
+	namespaces informing.Namespaces
 
 	// byKind are the owners by their kind, and inOrder as they were added.
 	byKind  map[string]anyOwners
@@ -103,6 +106,7 @@ func New(options Options) (*Engine, error) {
 		workers:     options.Workers,
 		batchSize:   options.BatchSize,
 		window:      options.Window,
+		namespaces:  options.Namespaces,
 		byKind:      map[string]anyOwners{},
 	}
 	if e.entropy == nil {
@@ -170,7 +174,9 @@ type Owners[O Owner, S any] struct {
 	client   ownerClient[O]
 	informer cache.SharedIndexInformer
 	// kinds are those of the core, and the owners' own.
-	kinds       map[string]*Kind
+	kinds map[string]*Kind
+	// shown says how far the caches of remembered kinds have got, if they are of several namespaces.
+	shown       map[string]*shownVersions
 	known       knowledge[O, S]
 	undecodable *keySet
 	states      *states
@@ -196,9 +202,10 @@ func Add[O Owner, S any](e *Engine, core Core[O, S]) (*Owners[O, S], error) {
 		resource: resource,
 		logKey:   strings.ToLower(resource.Kind),
 		client:   ownerClient[O]{Resource: resource, metadata: e.metadata, decode: decoder.decode},
-		informer: cache.NewSharedIndexInformerWithOptions(newListWatch(resource, decoder), &entry[O]{},
-			cache.SharedIndexInformerOptions{ObjectDescription: resource.Kind, Indexers: cache.Indexers{}}),
+		informer: e.namespaces.InformerWithOptions(&entry[O]{}, cache.SharedIndexInformerOptions{ObjectDescription: resource.Kind},
+			func(namespace string) *cache.ListWatch { return newListWatch(resource, decoder, namespace) }),
 		kinds:       map[string]*Kind{},
+		shown:       map[string]*shownVersions{},
 		undecodable: &keySet{keys: map[cache.ObjectName]string{}},
 		states:      e.metrics.statesOf(resource.Kind),
 		queue:       e.queue,
@@ -220,6 +227,14 @@ func Add[O Owner, S any](e *Engine, core Core[O, S]) (*Owners[O, S], error) {
 			return nil, fmt.Errorf("the core of the kind %s does not watch the kind %s", resource.Kind, kind.Name)
 		}
 		o.kinds[kind.Name] = kind
+		if !kind.Remembers || len(e.namespaces) <= 1 {
+			continue
+		}
+		shown, err := watchShown(kind.Informer)
+		if err != nil {
+			return nil, fmt.Errorf("watching the kind %s: %w", kind.Name, err)
+		}
+		o.shown[kind.Name] = shown
 	}
 	if e.byKind[resource.Kind] != nil {
 		return nil, fmt.Errorf("there are two cores of the kind %s", resource.Kind)

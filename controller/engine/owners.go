@@ -77,10 +77,10 @@ type decoder[O Owner] struct {
 	owner func(kind metav1.TypeMeta, metadata metav1.ObjectMeta, spec []byte) (O, error)
 }
 
-// newListWatch lists and watches the owners of all namespaces.
-func newListWatch[O Owner](resource Resource, decoder decoder[O]) cache.ListerWatcher {
+// newListWatch lists and watches the owners of a namespace, or of all if it is empty.
+func newListWatch[O Owner](resource Resource, decoder decoder[O], namespace string) *cache.ListWatch {
 	request := func(options metav1.ListOptions) *rest.Request {
-		return resource.API.Get().Resource(resource.Plural).
+		return resource.API.Get().Namespace(namespace).Resource(resource.Plural).
 			SetHeader("Accept", runtime.ContentTypeJSON).
 			VersionedParams(&options, metav1.ParameterCodec)
 	}

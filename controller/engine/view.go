@@ -251,6 +251,9 @@ func (p *pass[O, S]) forgetShown() error {
 		store := informer.GetIndexer()
 		// The version is read first: what is read after it is at least as new.
 		seen := store.LastStoreSyncResourceVersion()
+		if shown := p.owners.shown[at.kind]; shown != nil {
+			seen = shown.in(p.key.Namespace)
+		}
 		object, exists, err := store.GetByKey(cache.MetaObjectToName(ours).String())
 		if err != nil {
 			return err

@@ -61,7 +61,7 @@ func New(kube kubernetes.Interface, lockstep versioned.Interface, podGroups cach
 		return nil, err
 	}
 	history := newHistoryLog(config.LogObjectSnapshot)
-	coreFactory, configMaps, pods, err := newCoreInformers(kube, history.on[onPodDeletion])
+	configMaps, pods, err := newCoreInformers(kube, config.Namespaces, history.on[onPodDeletion])
 	if err != nil {
 		return nil, fmt.Errorf("making the informers: %w", err)
 	}
@@ -73,7 +73,7 @@ func New(kube kubernetes.Interface, lockstep versioned.Interface, podGroups cach
 		pods:            pods,
 		podGroups:       podGroups,
 		priorityClasses: classFactory.Scheduling().V1().PriorityClasses().Informer(),
-		start:           []func(context.Context){coreFactory.StartWithContext, classFactory.StartWithContext},
+		start:           []func(context.Context){running(configMaps), running(pods), classFactory.StartWithContext},
 		options:         options,
 		history:         history,
 		compress:        *config.LargeFrameworkCompression,

@@ -4,41 +4,48 @@
 package frameworks
 
 import (
+	"context"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	"github.com/lockstep-k8s/lockstep/controller/adapter"
 	"github.com/lockstep-k8s/lockstep/controller/engine"
 	"github.com/lockstep-k8s/lockstep/internal/informing"
 )
 
 // newCoreInformers makes the informers of ConfigMaps and Pods of Frameworks.
 // Others are never sent by the API server.
-func newCoreInformers(client kubernetes.Interface, wholePods bool) (informers.SharedInformerFactory, cache.SharedIndexInformer, cache.SharedIndexInformer, error) {
-	factory := informers.NewSharedInformerFactoryWithOptions(client, 0,
-		informers.WithTweakListOptions(func(options *metav1.ListOptions) {
-			options.LabelSelector = frameworkv1.KeyFrameworkName
-			informing.WantCurrent(options)
-		}))
-	configMaps := factory.Core().V1().ConfigMaps().Informer()
+func newCoreInformers(client kubernetes.Interface, namespaces informing.Namespaces, wholePods bool) (configMaps, pods cache.SharedIndexInformer, err error) {
+	labelled := adapter.Labelled(frameworkv1.KeyFrameworkName)
+	configMaps = namespaces.Informer(&corev1.ConfigMap{}, func(namespace string) *cache.ListWatch {
+		return informing.ListWatch(client.CoreV1().ConfigMaps(namespace), labelled)
+	})
+	pods = namespaces.Informer(&corev1.Pod{}, func(namespace string) *cache.ListWatch {
+		return informing.ListWatch(client.CoreV1().Pods(namespace), labelled)
+	})
 	if err := configMaps.SetTransform(dropData); err != nil {
-		return nil, nil, nil, err
+		return nil, nil, err
 	}
-	pods := factory.Core().V1().Pods().Informer()
 	transform := keepOfPod
 	if wholePods {
 		transform = informing.DropManagedFields
 	}
 	if err := pods.SetTransform(transform); err != nil {
-		return nil, nil, nil, err
+		return nil, nil, err
 	}
 	if err := pods.AddIndexers(engine.OwnerIndex(frameworkv1.KeyFrameworkUID)); err != nil {
-		return nil, nil, nil, err
+		return nil, nil, err
 	}
-	return factory, configMaps, pods, nil
+	return configMaps, pods, nil
+}
+
+// running runs an informer, beside what else is done.
+func running(informer cache.SharedIndexInformer) func(context.Context) {
+	return func(ctx context.Context) { go informer.RunWithContext(ctx) }
 }
 
 // dropData keeps nothing but the metadata of a ConfigMap. Users may have some with the

@@ -63,7 +63,7 @@ type Owners = engine.Owners[*Job, kubeflowv1.JobStatus]
 // switched on. The informer of PodGroups is shared: others start it, and have it indexed by
 // engine.OwnerIndex.
 func New(clients Clients, podGroups cache.SharedIndexInformer, config *configv1alpha1.ControllerConfiguration) (*Cores, error) {
-	informers, err := newInformers(clients, podGroups)
+	informers, err := newInformers(clients, podGroups, config.Namespaces)
 	if err != nil {
 		return nil, err
 	}

@@ -9,7 +9,6 @@ import (
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
-	clientgoinformers "k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
 
 	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
@@ -30,11 +29,11 @@ type informers struct {
 }
 
 // newInformers makes the informers. The one of PodGroups is shared with others, who start it.
-func newInformers(clients Clients, podGroups cache.SharedIndexInformer) (*informers, error) {
+func newInformers(clients Clients, podGroups cache.SharedIndexInformer, namespaces informing.Namespaces) (*informers, error) {
 	labelled := adapter.Labelled(kubeflowv1.KeyJobName)
-	typed := clientgoinformers.NewSharedInformerFactoryWithOptions(clients.Kube, 0, clientgoinformers.WithTweakListOptions(labelled))
-	i := &informers{pods: typed.Core().V1().Pods().Informer(), podGroups: podGroups}
-	i.start = append(i.start, typed.StartWithContext)
+	i := &informers{podGroups: podGroups, pods: namespaces.Informer(&corev1.Pod{}, func(namespace string) *cache.ListWatch {
+		return informing.ListWatch(clients.Kube.CoreV1().Pods(namespace), labelled)
+	})}
 	if err := i.pods.SetTransform(keepOfPod); err != nil {
 		return nil, fmt.Errorf("watching Pods: %w", err)
 	}
@@ -42,19 +41,19 @@ func newInformers(clients Clients, podGroups cache.SharedIndexInformer) (*inform
 		return nil, fmt.Errorf("watching Pods: %w", err)
 	}
 	var err error
-	if i.services, err = adapter.MetadataInformer(clients.Metadata, corev1.SchemeGroupVersion.WithResource("services"), labelled, keysRead...); err != nil {
+	if i.services, err = adapter.MetadataInformer(clients.Metadata, corev1.SchemeGroupVersion.WithResource("services"), namespaces, labelled, keysRead...); err != nil {
 		return nil, fmt.Errorf("watching Services: %w", err)
 	}
-	if i.autoscalers, err = adapter.MetadataInformer(clients.Metadata, autoscalingv2.SchemeGroupVersion.WithResource("horizontalpodautoscalers"), labelled, keysRead...); err != nil {
+	if i.autoscalers, err = adapter.MetadataInformer(clients.Metadata, autoscalingv2.SchemeGroupVersion.WithResource("horizontalpodautoscalers"), namespaces, labelled, keysRead...); err != nil {
 		return nil, fmt.Errorf("watching HorizontalPodAutoscalers: %w", err)
 	}
-	if i.configMaps, err = adapter.MetadataInformer(clients.Metadata, corev1.SchemeGroupVersion.WithResource("configmaps"), labelled, keysRead...); err != nil {
+	if i.configMaps, err = adapter.MetadataInformer(clients.Metadata, corev1.SchemeGroupVersion.WithResource("configmaps"), namespaces, labelled, keysRead...); err != nil {
 		return nil, fmt.Errorf("watching ConfigMaps: %w", err)
 	}
-	if i.secrets, err = adapter.MetadataInformer(clients.Metadata, corev1.SchemeGroupVersion.WithResource("secrets"), labelled, keysRead...); err != nil {
+	if i.secrets, err = adapter.MetadataInformer(clients.Metadata, corev1.SchemeGroupVersion.WithResource("secrets"), namespaces, labelled, keysRead...); err != nil {
 		return nil, fmt.Errorf("watching Secrets: %w", err)
 	}
-	for _, informer := range []cache.SharedIndexInformer{i.services, i.autoscalers, i.configMaps, i.secrets} {
+	for _, informer := range []cache.SharedIndexInformer{i.pods, i.services, i.autoscalers, i.configMaps, i.secrets} {
 		i.start = append(i.start, func(ctx context.Context) { go informer.RunWithContext(ctx) })
 	}
 	return i, nil

@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
@@ -25,7 +24,6 @@ import (
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	"github.com/lockstep-k8s/lockstep/client/clientset/versioned"
-	"github.com/lockstep-k8s/lockstep/client/informers/externalversions"
 	"github.com/lockstep-k8s/lockstep/controller/pacing"
 	"github.com/lockstep-k8s/lockstep/internal/fair"
 	"github.com/lockstep-k8s/lockstep/internal/informing"
@@ -60,23 +58,24 @@ type Controller struct {
 	refused map[cache.ObjectName]string
 }
 
-// New makes a Controller. It needs list, watch and patch of Frameworks, list, watch, create and
-// delete of Workloads, patch of their status, and get of ResourceFlavors.
-func New(lockstep versioned.Interface, client dynamic.Interface) (*Controller, error) {
-	ofQueues := externalversions.NewSharedInformerFactoryWithOptions(lockstep, 0, externalversions.WithTweakListOptions(func(options *metav1.ListOptions) {
+// New makes a Controller of the Frameworks in some namespaces. It needs list, watch and patch of
+// Frameworks, list, watch, create and delete of Workloads, patch of their status, and get of
+// ResourceFlavors.
+func New(lockstep versioned.Interface, client dynamic.Interface, namespaces informing.Namespaces) (*Controller, error) {
+	queued := func(options *metav1.ListOptions) {
 		options.LabelSelector = frameworkv1.LabelQueue
 		informing.WantCurrent(options)
-	}))
+	}
 	c := &Controller{
-		lockstep:   lockstep,
-		client:     client,
-		frameworks: ofQueues.Frameworkcontroller().V1().Frameworks().Informer(),
-		workloads: dynamicinformer.NewFilteredDynamicInformer(client, workloads, metav1.NamespaceAll, 0, cache.Indexers{}, func(options *metav1.ListOptions) {
-			informing.WantCurrent(options)
-		}).Informer(),
-		queue:   fair.NewQueue("kueue", clock.RealClock{}),
-		backoff: workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](minRetryDelay, maxRetryDelay),
-		held:    map[cache.ObjectName]time.Time{}, refused: map[cache.ObjectName]string{},
+		lockstep: lockstep,
+		client:   client,
+		frameworks: namespaces.Informer(&frameworkv1.Framework{}, func(namespace string) *cache.ListWatch {
+			return informing.ListWatch(lockstep.FrameworkcontrollerV1().Frameworks(namespace), queued)
+		}),
+		workloads: namespaces.Dynamic(client, workloads, informing.WantCurrent),
+		queue:     fair.NewQueue("kueue", clock.RealClock{}),
+		backoff:   workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](minRetryDelay, maxRetryDelay),
+		held:      map[cache.ObjectName]time.Time{}, refused: map[cache.ObjectName]string{},
 	}
 	if err := c.frameworks.SetTransform(keepOfFramework); err != nil {
 		return nil, fmt.Errorf("watching Frameworks in queues: %w", err)

@@ -39,7 +39,7 @@ func TestAnAPIServerThatHangsHoldsUpNoFrameworkForEver(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c, err := New(lockstep, client)
+		c, err := New(lockstep, client, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/tools/cache"
 
 	busv1alpha1 "github.com/lockstep-k8s/lockstep/apis/bus/v1alpha1"
@@ -25,9 +24,11 @@ var commandResource = busv1alpha1.SchemeGroupVersion.WithResource(busv1alpha1.Co
 
 // newCommandInformer caches Commands. Each is decoded by itself: the CRD is Volcano's, and one
 // Command that makes no sense must not keep the others from being listed.
-func newCommandInformer(client dynamic.Interface) (cache.SharedIndexInformer, error) {
-	informer := dynamicinformer.NewFilteredDynamicInformer(client, commandResource, metav1.NamespaceAll, 0,
-		cache.Indexers{byTarget: indexByTarget}, informing.WantCurrent).Informer()
+func newCommandInformer(client dynamic.Interface, namespaces informing.Namespaces) (cache.SharedIndexInformer, error) {
+	informer := namespaces.Dynamic(client, commandResource, informing.WantCurrent)
+	if err := informer.AddIndexers(cache.Indexers{byTarget: indexByTarget}); err != nil {
+		return nil, err
+	}
 	return informer, informer.SetTransform(decodeCommand)
 }
 

@@ -80,7 +80,7 @@ func New(clients Clients, podGroups cache.SharedIndexInformer, config *configv1a
 		podGroups: podGroups,
 		decide:    volcano.Decide,
 	}
-	return c, c.newInformers()
+	return c, c.newInformers(config.Namespaces)
 }
 
 // byClaim is the index of Jobs by the keys of the PersistentVolumeClaims that they name.

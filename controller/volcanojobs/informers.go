@@ -11,7 +11,6 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
 
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
@@ -23,13 +22,18 @@ import (
 
 // newInformers makes the informers, but for that of Jobs. The one of PodGroups is shared, and
 // others start it.
-func (c *Core) newInformers() error {
+func (c *Core) newInformers(namespaces informing.Namespaces) error {
 	labelled := adapter.Labelled(batchv1alpha1.KeyJobName)
 	owned := engine.OwnerIndex("")
-	typed := informers.NewSharedInformerFactoryWithOptions(c.clients.Kube, 0, informers.WithTweakListOptions(labelled))
-	c.pods = typed.Core().V1().Pods().Informer()
-	c.configMaps = typed.Core().V1().ConfigMaps().Informer()
-	c.start = append(c.start, typed.StartWithContext)
+	c.pods = namespaces.Informer(&corev1.Pod{}, func(namespace string) *cache.ListWatch {
+		return informing.ListWatch(c.clients.Kube.CoreV1().Pods(namespace), labelled)
+	})
+	c.configMaps = namespaces.Informer(&corev1.ConfigMap{}, func(namespace string) *cache.ListWatch {
+		return informing.ListWatch(c.clients.Kube.CoreV1().ConfigMaps(namespace), labelled)
+	})
+	for _, informer := range []cache.SharedIndexInformer{c.pods, c.configMaps} {
+		c.start = append(c.start, func(ctx context.Context) { go informer.RunWithContext(ctx) })
+	}
 	c.metadataOf = map[string]cache.SharedIndexInformer{}
 	var err error
 	for kind, resource := range map[string]schema.GroupVersionResource{
@@ -37,22 +41,22 @@ func (c *Core) newInformers() error {
 		volcano.KindSecret:        corev1.SchemeGroupVersion.WithResource("secrets"),
 		volcano.KindNetworkPolicy: networkingv1.SchemeGroupVersion.WithResource("networkpolicies"),
 	} {
-		if c.metadataOf[kind], err = c.newMetadataInformer(resource, labelled); err != nil {
+		if c.metadataOf[kind], err = c.newMetadataInformer(resource, namespaces, labelled); err != nil {
 			return err
 		}
 	}
 	// Users name claims of their own, which have no label.
-	if c.metadataOf[volcano.KindClaim], err = c.newMetadataInformer(corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims"), informing.WantCurrent); err != nil {
+	if c.metadataOf[volcano.KindClaim], err = c.newMetadataInformer(corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims"), namespaces, informing.WantCurrent); err != nil {
 		return err
 	}
-	volcanoGroups, err := c.newMetadataInformer(volcanoGroupResource, informing.WantCurrent)
+	volcanoGroups, err := c.newMetadataInformer(volcanoGroupResource, namespaces, informing.WantCurrent)
 	if err != nil {
 		return err
 	}
 	if c.volcanoGroups, err = newServedOrNot(volcanoGroups); err != nil {
 		return fmt.Errorf("watching PodGroups of Volcano: %w", err)
 	}
-	if c.commands, err = newCommandInformer(c.clients.Dynamic); err != nil {
+	if c.commands, err = newCommandInformer(c.clients.Dynamic, namespaces); err != nil {
 		return fmt.Errorf("watching Commands: %w", err)
 	}
 	if err := informing.Quietly(c.commands, c.commands.HasSynced); err != nil {
@@ -77,8 +81,8 @@ func (c *Core) newInformers() error {
 var volcanoGroupResource = schema.GroupVersionResource{Group: "scheduling.volcano.sh", Version: "v1beta1", Resource: "podgroups"}
 
 // newMetadataInformer caches the metadata of objects, and starts with the others.
-func (c *Core) newMetadataInformer(resource schema.GroupVersionResource, which func(*metav1.ListOptions)) (cache.SharedIndexInformer, error) {
-	informer, err := adapter.MetadataInformer(c.clients.Metadata, resource, which, batchv1alpha1.KeyJobName)
+func (c *Core) newMetadataInformer(resource schema.GroupVersionResource, namespaces informing.Namespaces, which func(*metav1.ListOptions)) (cache.SharedIndexInformer, error) {
+	informer, err := adapter.MetadataInformer(c.clients.Metadata, resource, namespaces, which, batchv1alpha1.KeyJobName)
 	if err != nil {
 		return nil, err
 	}

@@ -17,6 +17,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -128,6 +129,7 @@ func TestTheChartInstallsWhatTheOverlaysDo(t *testing.T) {
 	valuesOf := map[string]string{
 		"secondary-scheduler": "",
 		"front-ends":          allFrontEnds + allDialects,
+		"several-namespaces":  "namespaces: [team-a, team-b]\n",
 		"scheduler-alone":     "controller: {enabled: false}\n" + allDialects,
 	}
 	for _, folder := range overlays(t) {
@@ -174,6 +176,45 @@ func TestTheChartInstallsIntoAnyNamespace(t *testing.T) {
 		if strings.Contains(document, namespace) {
 			t.Errorf("it names %s:\n%.400s", namespace, document)
 		}
+	}
+}
+
+// TestInSomeNamespacesNobodyWritesElsewhere: whatever is switched on, what is bound in the whole
+// cluster are reads, and what no namespace has.
+func TestInSomeNamespacesNobodyWritesElsewhere(t *testing.T) {
+	rendered := map[string][]runtime.Object{
+		"the overlay": objectsOf(t, root+"/overlays/several-namespaces"),
+		"the chart":   released(t, "namespaces: [team-a, team-b]\n"+allFrontEnds+allDialects),
+	}
+	for name, objects := range rendered {
+		t.Run(name, func(t *testing.T) {
+			rules := map[string][]rbacv1.PolicyRule{}
+			for _, role := range of[*rbacv1.ClusterRole](objects) {
+				rules[role.Name] = role.Rules
+			}
+			bound := of[*rbacv1.ClusterRoleBinding](objects)
+			if diff := cmp.Diff([]string{"lockstep-controller-cluster", "lockstep-scheduler-cluster"}, names(bound)); diff != "" {
+				t.Errorf("what is bound in the cluster (-want,+got):\n%s", diff)
+			}
+			var written []string
+			for _, binding := range bound {
+				for _, rule := range rules[binding.RoleRef.Name] {
+					if slices.ContainsFunc(rule.Verbs, func(verb string) bool { return verb != "get" && verb != "list" && verb != "watch" }) {
+						written = append(written, rule.Resources...)
+					}
+				}
+			}
+			slices.Sort(written)
+			if diff := cmp.Diff([]string{"persistentvolumes", "subjectaccessreviews", "tokenreviews"}, slices.Compact(written)); diff != "" {
+				t.Errorf("what may be written in the cluster (-want,+got):\n%s", diff)
+			}
+			for _, binding := range of[*rbacv1.RoleBinding](objects) {
+				if slices.Contains([]string{namespace, "kube-system", "team-a", "team-b"}, binding.Namespace) {
+					continue
+				}
+				t.Errorf("%s/%s binds in a namespace that nobody named", binding.Namespace, binding.Name)
+			}
+		})
 	}
 }
 

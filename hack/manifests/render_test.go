@@ -115,6 +115,7 @@ func TestOverlaysHaveWhatTheyPromise(t *testing.T) {
 	for folder, want := range map[string]struct{ deployments, crds, roles []string }{
 		"":                              {both, kinds, slices.Concat(both, users)},
 		"/overlays/secondary-scheduler": {both, kinds, slices.Concat(both, users)},
+		"/overlays/several-namespaces":  {both, kinds, slices.Concat(both, users, []string{"lockstep-controller-cluster", "lockstep-scheduler-cluster"})},
 		"/overlays/scheduler-alone":     {both[1:], kinds[1:], slices.Concat(dialects, users)},
 		"/overlays/front-ends": {both, kinds, slices.Concat(users, dialects, []string{"lockstep-controller",
 			"lockstep-controller-kubeflow-jobs", "lockstep-controller-kueue", "lockstep-controller-volcano-jobs",

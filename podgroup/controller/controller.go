@@ -21,6 +21,7 @@ import (
 	schedulinginformers "github.com/lockstep-k8s/lockstep/client/informers/externalversions/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/controller/pacing"
 	"github.com/lockstep-k8s/lockstep/internal/fair"
+	"github.com/lockstep-k8s/lockstep/internal/informing"
 )
 
 // Back-off of a group whose status could not be written.
@@ -60,13 +61,18 @@ type Controller struct {
 
 // New makes a Controller that keeps the PodGroups of an informer, which its caller
 // starts. It writes their status with lockstepClient, and reads Pods, only those with
-// a group, with podClient. It needs get, list and watch of both, and patch of
+// a group, with podClient, of the namespaces that the informer shows. It needs get, list and watch of both, and patch of
 // podgroups/status.
-func New(lockstepClient versioned.Interface, podClient kubernetes.Interface, podGroups schedulinginformers.PodGroupInformer) (*Controller, error) {
+func New(lockstepClient versioned.Interface, podClient kubernetes.Interface,
+	podGroups schedulinginformers.PodGroupInformer, namespaces informing.Namespaces) (*Controller, error) {
 	groups := podGroups.Informer()
+	pods, err := newPodInformer(podClient, namespaces)
+	if err != nil {
+		return nil, fmt.Errorf("watching Pods: %w", err)
+	}
 	c := &Controller{
 		client: lockstepClient,
-		pods:   newPodInformer(podClient),
+		pods:   pods,
 		groups: cache.NewIntegerResourceVersionMutationCacheWithOptions(klog.Background(), groups.GetStore(),
 			cache.MutationCacheOptions{MaxCacheSize: ownWrites}),
 		queue:   fair.NewQueue("podgroup", clock.RealClock{}),

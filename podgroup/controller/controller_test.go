@@ -260,7 +260,7 @@ func TestOwnWritesCountBeforeTheInformerShowsThem(t *testing.T) {
 	group := w.group("g")
 	lockstep, kube := w.clients()
 	still := externalversions.NewSharedInformerFactory(lockstep, 0).Scheduling().V1alpha1().PodGroups()
-	c, err := New(lockstep, kube, still)
+	c, err := New(lockstep, kube, still, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -317,7 +317,7 @@ func TestStripKeepsWhatIsCounted(t *testing.T) {
 
 func TestNoWorkersAreRefused(t *testing.T) {
 	lockstep, kube := newWorld(t).clients()
-	c, err := New(lockstep, kube, externalversions.NewSharedInformerFactory(lockstep, 0).Scheduling().V1alpha1().PodGroups())
+	c, err := New(lockstep, kube, externalversions.NewSharedInformerFactory(lockstep, 0).Scheduling().V1alpha1().PodGroups(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

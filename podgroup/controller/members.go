@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
@@ -23,15 +22,14 @@ const byGroup = "group"
 
 // newPodInformer watches the Pods that name a group, and keeps of each what a sync
 // reads.
-func newPodInformer(client kubernetes.Interface) cache.SharedIndexInformer {
-	factory := informers.NewSharedInformerFactoryWithOptions(client, 0,
-		informers.WithTweakListOptions(func(o *metav1.ListOptions) {
-			o.LabelSelector = schedulingv1alpha1.LabelPodGroup
-			informing.WantCurrent(o) // else the phase would follow an old state
-		}),
-		informers.WithTransform(strip),
-	)
-	return factory.Core().V1().Pods().Informer()
+func newPodInformer(client kubernetes.Interface, namespaces informing.Namespaces) (cache.SharedIndexInformer, error) {
+	pods := namespaces.Informer(&corev1.Pod{}, func(namespace string) *cache.ListWatch {
+		return informing.ListWatch(client.CoreV1().Pods(namespace), func(options *metav1.ListOptions) {
+			options.LabelSelector = schedulingv1alpha1.LabelPodGroup
+			informing.WantCurrent(options) // else the phase would follow an old state
+		})
+	})
+	return pods, pods.SetTransform(strip)
 }
 
 // strip keeps of a Pod its identity and what podgroup.IsMember and podgroup.Count

@@ -46,7 +46,7 @@ func inWorld(t *testing.T, groups []*schedulingv1alpha1.PodGroup, test func(w *w
 		w := newWorld(t, groups...)
 		lockstep, kube := w.clients()
 		informers := externalversions.NewSharedInformerFactory(lockstep, 0)
-		c, err := New(lockstep, kube, informers.Scheduling().V1alpha1().PodGroups())
+		c, err := New(lockstep, kube, informers.Scheduling().V1alpha1().PodGroups(), nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -21,6 +21,7 @@ import (
 
 	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
 	schedulingclient "github.com/lockstep-k8s/lockstep/client/clientset/versioned"
+	"github.com/lockstep-k8s/lockstep/internal/informing"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/gangs"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
@@ -33,7 +34,9 @@ import (
 // scheduler is made and before it runs. It fails if no profile enables the
 // plugin. All that it starts ends with ctx. Of several schedulers of which one is
 // elected, those that don't lead only watch. Own is the Lease by which they elect, if they do.
-func Attach(ctx context.Context, sched *kube.Scheduler, own types.NamespacedName) error {
+// Namespaces are those whose groups are served; what is shown of Pods elsewhere is for
+// package narrow.
+func Attach(ctx context.Context, sched *kube.Scheduler, own types.NamespacedName, namespaces informing.Namespaces) error {
 	plugins := pluginsOf(sched.Profiles())
 	if len(plugins) == 0 {
 		return fmt.Errorf("no profile of the scheduler enables the plugin %s", Name)
@@ -42,7 +45,7 @@ func Attach(ctx context.Context, sched *kube.Scheduler, own types.NamespacedName
 	if err != nil {
 		return err
 	}
-	return attach(ctx, sched, own, plugins, groups, others, status.ServedRegistry())
+	return attach(ctx, sched, own, namespaces, plugins, groups, others, status.ServedRegistry())
 }
 
 // pluginsOf are the plugin's instances, by scheduler name.
@@ -61,7 +64,7 @@ func pluginsOf(profiles map[string]framework.Framework) map[string]*Coscheduling
 // attach puts together what works for the plugin. It is told of events by informers and by
 // the queue in front of kube-scheduler's; they go to gangs, which says who is next; and the
 // engine, in the place of the queue's Pop, gives that gang its turn.
-func attach(ctx context.Context, sched *kube.Scheduler, own types.NamespacedName, plugins map[string]*Coscheduling,
+func attach(ctx context.Context, sched *kube.Scheduler, own types.NamespacedName, namespaces informing.Namespaces, plugins map[string]*Coscheduling,
 	groups schedulingclient.Interface, others dynamic.Interface, registry status.Registry) error {
 	dialects, err := dialectsOf(plugins)
 	if err != nil {
@@ -114,7 +117,7 @@ func attach(ctx context.Context, sched *kube.Scheduler, own types.NamespacedName
 	for _, c := range plugins {
 		c.engine = e
 	}
-	w := &watcher{ctx: ctx, sched: sched, handle: handle, gangs: e.gangs, begun: begun, handed: given}
+	w := &watcher{ctx: ctx, sched: sched, handle: handle, gangs: e.gangs, namespaces: namespaces, begun: begun, handed: given}
 	e.pop = sched.InterceptNext(e.nextEntity)
 	e.queue = sched.KeepOut(e.places, e.gangOf, e.heard(), w.forgetGone)
 	e.keeper = &keeper{room: &e.room, gangs: e.gangs, queue: e.queue, tells: reporter.Warn, metrics: e.metrics}

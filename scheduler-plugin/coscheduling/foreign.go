@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
@@ -119,7 +118,7 @@ func (f *foreign) reason(found service) string {
 // served.
 func (f *foreign) ask(ctx context.Context) (service, error) {
 	for _, resource := range f.dialect.Resources() {
-		found, err := canList(ctx, f.client, resource)
+		found, err := canList(ctx, f.client, resource, f.watcher.namespaces)
 		switch {
 		case err != nil:
 			return "", err
@@ -196,7 +195,7 @@ func (f *foreign) watch() ([]cache.DoneChecker, error) {
 		}
 		seen = append(seen, ended)
 	}
-	groups := dynamicinformer.NewFilteredDynamicInformer(f.client, f.resource, metav1.NamespaceAll, 0, cache.Indexers{}, nil).Informer()
+	groups := f.namespaces.Dynamic(f.client, f.resource, nil)
 	if err := groups.SetTransform(reduced); err != nil {
 		return nil, fmt.Errorf("watching %s: %w", f.dialect.CRD(), err)
 	}

@@ -311,7 +311,7 @@ func (w *world) standBy() (lead func() (stop func())) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if err := attach(ctx, inside, types.NamespacedName{}, pluginsOf(sched.Profiles), w.lock, w.foreign, uncollected{metrics.NewKubeRegistry()}); err != nil {
+	if err := attach(ctx, inside, types.NamespacedName{}, nil, pluginsOf(sched.Profiles), w.lock, w.foreign, uncollected{metrics.NewKubeRegistry()}); err != nil {
 		w.t.Fatal(err)
 	}
 	informers.Start(ctx.Done())

@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
+
+	"github.com/lockstep-k8s/lockstep/internal/informing"
 )
 
 const (
@@ -102,9 +104,14 @@ func (q *inquiry) untilServed(found service) bool {
 }
 
 // canList says whether the objects of a resource can be read. Whether it is served and whether it
-// may be read are one question.
-func canList(ctx context.Context, client dynamic.Interface, resource schema.GroupVersionResource) (service, error) {
-	_, err := client.Resource(resource).List(ctx, metav1.ListOptions{Limit: 1})
+// may be read are one question. Of several namespaces, it is enough if one may be read.
+func canList(ctx context.Context, client dynamic.Interface, resource schema.GroupVersionResource, namespaces informing.Namespaces) (service, error) {
+	var err error
+	for _, namespace := range namespaces.Each() {
+		if _, err = client.Resource(resource).Namespace(namespace).List(ctx, metav1.ListOptions{Limit: 1}); !apierrors.IsForbidden(err) {
+			break
+		}
+	}
 	switch {
 	case err == nil:
 		return served, nil

@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	coreinformers "k8s.io/client-go/informers/core/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
@@ -64,7 +63,7 @@ func (w *watcher) watchMembers() (cache.DoneChecker, error) {
 
 // watchEnded watches the Pods that name a group by a label and have ended.
 func (w *watcher) watchEnded(m *members, label string) (cache.DoneChecker, error) {
-	ended := coreinformers.NewFilteredPodInformer(m.client, metav1.NamespaceAll, 0, cache.Indexers{}, selectEnded(label))
+	ended := w.endedInformer(m, label)
 	if err := ended.SetTransform(informing.DropManagedFields); err != nil {
 		return nil, fmt.Errorf("watching Pods that have ended: %w", err)
 	}
@@ -74,6 +73,13 @@ func (w *watcher) watchEnded(m *members, label string) (cache.DoneChecker, error
 	}
 	w.runEnded(ended)
 	return endedSeen.HasSyncedChecker(), nil
+}
+
+// endedInformer is an informer of Pods that have ended and have a label, if that is not empty.
+func (w *watcher) endedInformer(m *members, label string) cache.SharedIndexInformer {
+	return w.namespaces.Informer(&corev1.Pod{}, func(namespace string) *cache.ListWatch {
+		return informing.ListWatch(m.client.CoreV1().Pods(namespace), selectEnded(label))
+	})
 }
 
 // runEnded runs an informer of Pods that have ended.
@@ -94,7 +100,7 @@ func (w *watcher) watchAllEnded(m *members) (cache.DoneChecker, error) {
 	defer w.allEndedLock.Unlock()
 	first := w.allEnded == nil
 	if first {
-		w.allEnded = coreinformers.NewFilteredPodInformer(m.client, metav1.NamespaceAll, 0, cache.Indexers{}, selectEnded(""))
+		w.allEnded = w.endedInformer(m, "")
 		if err := w.allEnded.SetTransform(keepMembers); err != nil {
 			return nil, fmt.Errorf("watching Pods that have ended: %w", err)
 		}

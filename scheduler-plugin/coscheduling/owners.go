@@ -11,12 +11,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
@@ -161,8 +159,10 @@ func (g *grouping) inquire(rules []configv1alpha1.GroupingRule) {
 			continue
 		}
 		q := &inquiry{
-			ctx:      g.ctx,
-			ask:      func(ctx context.Context) (service, error) { return canList(ctx, g.client, kind.Resource) },
+			ctx: g.ctx,
+			ask: func(ctx context.Context) (service, error) {
+				return canList(ctx, g.client, kind.Resource, g.watcher.namespaces)
+			},
 			isListed: func() (bool, error) { return isListed(g.discovery, kind.Resource) },
 		}
 		g.inquiries[kind.Rule] = q
@@ -213,8 +213,7 @@ func (g *grouping) startLater(kind dialect.OwnerKind, found service) {
 
 // watchOwners watches the objects of a kind.
 func (g *grouping) watchOwners(kind dialect.OwnerKind) (cache.DoneChecker, error) {
-	indexers := cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
-	informer := dynamicinformer.NewFilteredDynamicInformer(g.client, kind.Resource, metav1.NamespaceAll, 0, indexers, nil).Informer()
+	informer := g.watcher.namespaces.Dynamic(g.client, kind.Resource, nil)
 	if err := informer.SetTransform(func(object any) (any, error) {
 		if owner, ok := object.(*unstructured.Unstructured); ok {
 			kind.Reduce(owner)

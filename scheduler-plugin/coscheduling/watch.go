@@ -18,7 +18,6 @@ import (
 	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	schedulingclient "github.com/lockstep-k8s/lockstep/client/clientset/versioned"
-	schedulinginformers "github.com/lockstep-k8s/lockstep/client/informers/externalversions"
 	"github.com/lockstep-k8s/lockstep/internal/informing"
 	"github.com/lockstep-k8s/lockstep/internal/tombstone"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
@@ -33,6 +32,8 @@ type watcher struct {
 	handle framework.Framework
 	gangs  *gangs.Gangs
 	queue  *kube.Queue
+	// namespaces are those whose groups are served.
+	namespaces informing.Namespaces
 	// begun is closed when the scheduler has begun to schedule.
 	begun <-chan struct{}
 	// handed are the Pods that may be about to be bound by this scheduler.
@@ -52,8 +53,9 @@ func (w *watcher) start(groups schedulingclient.Interface, others []*foreign, ru
 	if err != nil {
 		return err
 	}
-	factory := schedulinginformers.NewSharedInformerFactory(groups, 0)
-	podGroups := factory.Scheduling().V1alpha1().PodGroups().Informer()
+	podGroups := w.namespaces.Informer(&schedulingv1alpha1.PodGroup{}, func(namespace string) *cache.ListWatch {
+		return informing.ListWatch(groups.SchedulingV1alpha1().PodGroups(namespace), nil)
+	})
 	if err := podGroups.SetTransform(informing.DropManagedFields); err != nil {
 		return fmt.Errorf("watching PodGroups: %w", err)
 	}

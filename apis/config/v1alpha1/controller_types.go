@@ -111,6 +111,11 @@ type ControllerConfiguration struct {
 	// kueue has Frameworks wait in queues of Kueue.
 	Kueue Kueue `json:"kueue,omitzero"`
 
+	// namespaces are those in which anything is run: Frameworks, jobs and PodGroups of others
+	// are never read. In each the controller needs a Role, and in the cluster very little. At
+	// most 100, each once, each a DNS label. Default none, which is all.
+	Namespaces []string `json:"namespaces,omitempty"`
+
 	// leaderElection lets several replicas run, of which one is active.
 	LeaderElection LeaderElection `json:"leaderElection,omitzero"`
 }

@@ -23,6 +23,7 @@ func Validate(c *ControllerConfiguration) field.ErrorList {
 	errs := validateClient(c)
 	errs = append(errs, validateTimes(c)...)
 	errs = append(errs, validateGang(c)...)
+	errs = append(errs, validateNamespaces(field.NewPath("namespaces"), c.Namespaces, maxNamespaces)...)
 	errs = append(errs, validateVolcanoJobs(c, field.NewPath("volcanoJobs"))...)
 	errs = append(errs, validateKubeflowJobs(c, field.NewPath("kubeflowJobs"))...)
 	errs = append(errs, validateMaskEnv(c.LogObjectSnapshot.MaskEnv, field.NewPath("logObjectSnapshot", "maskEnv"))...)

@@ -15,7 +15,7 @@ import (
 
 // Bounds of KubeflowJobs.
 const (
-	maxNamespaces      = 1000
+	maxJobNamespaces   = 1000
 	maxImage           = 1024
 	maxInitTries       = 1_000_000
 	minReconcilePeriod = time.Second
@@ -28,20 +28,7 @@ func validateKubeflowJobs(c *ControllerConfiguration, path *field.Path) field.Er
 	errs = append(errs, oneOf(path.Child("gang"), jobs.Gang, GangAuto, GangAlways)...)
 	errs = append(errs, oneOf(path.Child("services"), jobs.Services, ServicesPerReplica, ServicesPerJob)...)
 	errs = append(errs, validateSchedulerNames(c, path.Child("schedulerNames"), jobs.SchedulerNames, !orNone)...)
-	namespaces := path.Child("namespaces")
-	if n := len(jobs.Namespaces); n > maxNamespaces {
-		errs = append(errs, field.Invalid(namespaces, n, fmt.Sprintf("must have at most %d namespaces", maxNamespaces)))
-	}
-	known := map[string]bool{}
-	for i, namespace := range jobs.Namespaces {
-		if known[namespace] {
-			errs = append(errs, field.Duplicate(namespaces.Index(i), namespace))
-		}
-		known[namespace] = true
-		for _, problem := range validation.IsDNS1123Label(namespace) {
-			errs = append(errs, field.Invalid(namespaces.Index(i), namespace, problem))
-		}
-	}
+	errs = append(errs, validateNamespaces(path.Child("namespaces"), jobs.Namespaces, maxJobNamespaces)...)
 	if domain := jobs.CustomClusterDomain; domain != nil && *domain != "" {
 		for _, problem := range validation.IsDNS1123Subdomain(*domain) {
 			errs = append(errs, field.Invalid(path.Child("customClusterDomain"), *domain, problem))

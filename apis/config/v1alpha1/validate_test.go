@@ -201,6 +201,17 @@ func TestValidate(t *testing.T) {
 			file: "kubeflowJobs: {namespaces: [" + manyNames(1001) + "]}",
 			want: []string{"kubeflowJobs.namespaces: Invalid value: 1001: must have at most 1000 namespaces"},
 		},
+		"namespaces that can't be": {
+			file: `namespaces: [a, a.b, a]`,
+			want: []string{
+				`namespaces[1]: Invalid value: "a.b": must not contain dots`,
+				`namespaces[2]: Duplicate value: "a"`,
+			},
+		},
+		"too many namespaces": {
+			file: "namespaces: [" + manyNames(101) + "]",
+			want: []string{"namespaces: Invalid value: 101: must have at most 100 namespaces"},
+		},
 		"a domain, an image, tries and a period that can't be": {
 			file: `kubeflowJobs: {customClusterDomain: "a b", pytorchInitImage: "a b", pytorchInitMaxTries: 0, reconcilerSyncLoopPeriod: 5m1s}`,
 			want: []string{

@@ -157,6 +157,11 @@ func (in *ControllerConfiguration) DeepCopyInto(out *ControllerConfiguration) {
 	in.VolcanoJobs.DeepCopyInto(&out.VolcanoJobs)
 	in.KubeflowJobs.DeepCopyInto(&out.KubeflowJobs)
 	in.Kueue.DeepCopyInto(&out.Kueue)
+	if in.Namespaces != nil {
+		in, out := &in.Namespaces, &out.Namespaces
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	in.LeaderElection.DeepCopyInto(&out.LeaderElection)
 }
 

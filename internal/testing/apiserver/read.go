@@ -5,6 +5,7 @@ package apiserver
 
 import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 func (s *Server) get(c *call) (*revision, error) {
@@ -30,6 +31,12 @@ func (s *Server) list(c *call) (uint64, []*revision, error) {
 		return 0, nil, tooLarge(c.query.version, s.version)
 	}
 	index, version := s.readable(c)
+	if c.query.versionMatch == metav1.ResourceVersionMatchExact {
+		if c.query.version < c.table.forgotten {
+			return 0, nil, apierrors.NewResourceExpired("the version is too old")
+		}
+		index, version = c.table.since(c.query.version), c.query.version
+	}
 	var found []*revision
 	for _, r := range c.table.state(index) {
 		if c.query.sees(r) {

@@ -33,6 +33,12 @@ the values say. */ -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
+{{- if hasKey .values.config "namespaces" -}}
+{{- fail "controller.config.namespaces: set namespaces instead, which grants the rights, too" -}}
+{{- end -}}
+{{- with .root.Values.namespaces -}}
+{{- if eq $.program "controller" }}{{ $_ := set $config "namespaces" . }}{{ end -}}
+{{- end -}}
 {{- include "lockstep.merge" (dict "into" $config "from" .values.config) -}}
 {{- toYaml $config -}}
 {{- end -}}
@@ -66,6 +72,8 @@ data:
 {{- range $env := $container.env -}}
 {{- if eq $env.name "ALSO_SERVE" -}}
 {{- $_ := set $env "value" (join "," $.values.alsoServe) -}}
+{{- else if eq $env.name "NAMESPACES" -}}
+{{- $_ := set $env "value" (join "," $.root.Values.namespaces) -}}
 {{- end -}}
 {{- end -}}
 {{- range .root.Values.imagePullSecrets -}}
@@ -84,6 +92,25 @@ data:
 {{- $_ := set $policy.spec "egress" (list (dict "ports" $ports)) -}}
 {{- end -}}
 {{- toYaml $policy -}}
+{{- end -}}
+
+{{- /* lockstep.rights are the documents of a file. Where there are namespaces, roles are bound in each of
+them and not in the cluster. */ -}}
+{{- define "lockstep.rights" -}}
+{{- range $document := splitList "\n---\n" (trim .text) }}
+---
+{{- $object := fromYaml $document }}
+{{- if and $.root.Values.namespaces (eq $object.kind "ClusterRoleBinding") }}
+{{- $_ := set $object "kind" "RoleBinding" }}
+{{- range $namespace := $.root.Values.namespaces }}
+{{- $_ := set $object.metadata "namespace" $namespace }}
+---
+{{ toYaml $object }}
+{{- end }}
+{{- else }}
+{{ $document }}
+{{- end }}
+{{- end }}
 {{- end -}}
 
 {{- /* lockstep.crd stays when the release goes: who deletes it deletes all jobs. */ -}}

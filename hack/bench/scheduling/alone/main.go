@@ -181,7 +181,7 @@ func newScheduler(ctx context.Context, config *rest.Config, name string, gangs b
 		if err != nil {
 			return nil, err
 		}
-		if err := coscheduling.Attach(ctx, inside, types.NamespacedName{}); err != nil {
+		if err := coscheduling.Attach(ctx, inside, types.NamespacedName{}, nil); err != nil {
 			return nil, err
 		}
 	}

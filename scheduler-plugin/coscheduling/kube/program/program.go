@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package program is kube-scheduler's program, as far as a program with another default
-// configuration can use it: its flags, and one for more scheduler names (--also-serve), one for questions (--answers-address), its feature gates, and a copy of how it makes
+// configuration can use it: its flags, and those for more scheduler names (--also-serve), for
+// namespaces (--namespaces) and for questions (--answers-address), its feature gates, and a copy of how it makes
 // its scheduler (setup.go). What it is built from is in k8s.io/kubernetes/cmd.
 package program
 
@@ -42,12 +43,17 @@ type Program struct {
 	opts     *options.Options
 	// also are more scheduler names to serve.
 	also []string
+	// namespaces are those whose Pods are served. None are all.
+	namespaces []string
 	// answersAddress is where questions are answered, empty for nowhere.
 	answersAddress string
 }
 
-// alsoServe is the flag for more scheduler names.
-const alsoServe = "also-serve"
+// alsoServe is the flag for more scheduler names, and onlyIn that for namespaces.
+const (
+	alsoServe = "also-serve"
+	onlyIn    = "namespaces"
+)
 
 // answersAddress is the flag for where questions are answered.
 const answersAddress = "answers-address"
@@ -61,6 +67,8 @@ func New(defaults Defaults) (*Program, error) {
 	}
 	p.opts.Flags.FlagSet(defaults.Name).StringSliceVar(&p.also, alsoServe, nil,
 		"More scheduler names to serve, such as those that other tools write into their Pods. Each gets a copy of the first profile that enables "+defaults.Plugin+".")
+	p.opts.Flags.FlagSet(defaults.Name).StringSliceVar(&p.namespaces, onlyIn, nil,
+		"Namespaces whose Pods are placed, at most 100. Pods elsewhere are neither placed nor preempted. Default: all.")
 	p.opts.Flags.FlagSet(defaults.Name).StringVar(&p.answersAddress, answersAddress, "",
 		"host:port on which questions about gangs are answered over TLS, to users whom the API server knows: why one waits, where one would go, and who is next in line. Empty for nowhere.")
 	return p, nil
@@ -87,6 +95,9 @@ func (d *Defaults) tell(flags *cliflag.NamedFlagSets) error {
 func (p *Program) Flags() *cliflag.NamedFlagSets {
 	return p.opts.Flags
 }
+
+// Namespaces are those whose Pods are to be served. None are all. Cluster.FillIn sees to it.
+func (p *Program) Namespaces() []string { return p.namespaces }
 
 // Connection is what the flags say of how to connect to the API server: ConfigFile is a
 // KubeSchedulerConfiguration, which goes before a Kubeconfig, and Master is the address.

@@ -1,0 +1,75 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// completionPrefix begins the name under which kubectl looks for the completion of a plugin:
+// kubectl_complete-lockstep, which is this program too.
+const completionPrefix = "kubectl_complete-"
+
+// asCompletion makes of a call by the completion's name one of the program.
+func asCompletion(args []string) []string {
+	name := args[0][strings.LastIndexByte(args[0], '/')+1:]
+	if noun, completion := strings.CutPrefix(name, completionPrefix); completion {
+		return append([]string{"kubectl-" + noun, cobra.ShellCompRequestCmd}, args[1:]...)
+	}
+	return args
+}
+
+// completeNames completes the names of Frameworks, and nothing if the cluster does not answer soon.
+func completeNames(s *session) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+		const none = cobra.ShellCompDirectiveNoFileComp
+		if len(args) > 0 && cmd.Name() != "get" && cmd.Name() != "delete" {
+			return s.completeRoles(cmd, args, begun), none | cobra.ShellCompDirectiveNoSpace
+		}
+		c, err := s.connect()
+		if err != nil {
+			return nil, none
+		}
+		ctx, cancel := context.WithTimeout(cmd.Context(), 3*time.Second)
+		defer cancel()
+		list, err := c.lockstep.FrameworkcontrollerV1().Frameworks(c.namespace).List(ctx, metav1.ListOptions{Limit: pageSize})
+		if err != nil {
+			return nil, none
+		}
+		var names []string
+		for i := range list.Items {
+			if strings.HasPrefix(list.Items[i].Name, begun) {
+				names = append(names, list.Items[i].Name)
+			}
+		}
+		return names, none
+	}
+}
+
+// completeRoles completes the roles of a Framework for logs and scale.
+func (s *session) completeRoles(cmd *cobra.Command, args []string, begun string) []string {
+	end, takes := map[string]string{"logs": "", "scale": "="}[cmd.Name()]
+	c, err := s.connect()
+	if err != nil || !takes {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(cmd.Context(), 3*time.Second)
+	defer cancel()
+	fw, err := c.framework(ctx, args[0])
+	if err != nil {
+		return nil
+	}
+	var roles []string
+	for _, role := range fw.Spec.TaskRoles {
+		if strings.HasPrefix(role.Name, begun) {
+			roles = append(roles, role.Name+end)
+		}
+	}
+	return roles
+}

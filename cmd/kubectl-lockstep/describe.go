@@ -1,0 +1,82 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockstep-k8s/lockstep/internal/view"
+)
+
+func newDescribe(s *session) *cobra.Command {
+	return &cobra.Command{
+		Use:   "describe NAME",
+		Short: "Show a Framework once: tasks, policies in words, conditions, history, events",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			tree, err := s.tree(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			at := now()
+			var out strings.Builder
+			out.WriteString(s.style.Tree(tree, at))
+			out.WriteString(s.style.Policies(tree.Policies))
+			out.WriteString(s.style.Conditions(tree.Conditions, at))
+			out.WriteString(s.style.Past(tree.History, at))
+			out.WriteString(s.style.Events(tree.Events, at))
+			_, err = fmt.Fprint(s.out, out.String())
+			return err
+		},
+	}
+}
+
+func newHistory(s *session) *cobra.Command {
+	return &cobra.Command{
+		Use:   "history NAME",
+		Short: "List the attempts of a Framework that are over: when, how and why they ended, what followed",
+		Long: `List the attempts of a Framework that are over: when, how and why they ended, and what followed.
+They are in the Framework's status, so they are there when Pods are gone; the last ten, as the
+controller is configured by default.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := s.connect()
+			if err != nil {
+				return err
+			}
+			fw, err := c.framework(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			tree := view.OfFramework(view.Objects{Framework: fw}, now())
+			if len(tree.History) > 0 {
+				_, err = fmt.Fprint(s.out, s.style.Past(tree.History, now()))
+				return err
+			}
+			if tree.Attempt == nil || tree.Attempt.ID == 0 && !view.Final(tree.State) {
+				s.note("No attempt of %s is over yet.", args[0])
+			} else {
+				s.note("The status of %s has no history: its attempts ended under a lockstep-controller that does not keep one.", args[0])
+			}
+			return nil
+		},
+	}
+}
+
+// tree reads a Framework and what belongs to it.
+func (s *session) tree(ctx context.Context, name string) (*view.Tree, error) {
+	c, err := s.connect()
+	if err != nil {
+		return nil, err
+	}
+	objects, err := c.gather(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	return view.OfFramework(objects, now()), nil
+}

@@ -1,0 +1,142 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	"github.com/lockstep-k8s/lockstep/internal/view"
+)
+
+// retryTimeout is how long retry waits for the old Framework to be gone.
+const retryTimeout = time.Hour
+
+func newRetry(s *session) *cobra.Command {
+	w := &write{session: s}
+	cmd := &cobra.Command{
+		Use:   "retry NAME",
+		Short: "Run a Framework again: anew if it has ended, by another attempt if it runs",
+		Long: `Run a Framework again.
+
+The API has no request for that, so retry uses what there is. A Framework that has ended is
+deleted, and made anew from its own spec, labels and annotations: its history and its attempts begin
+again. Of one that runs, the attempt's ConfigMap is deleted: the attempt ends with code -100, which
+is transient, and the Framework's retryPolicy decides on another. If it would not be retried, retry
+refuses.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := w.check(); err != nil {
+				return err
+			}
+			c, err := s.connect()
+			if err != nil {
+				return err
+			}
+			fw, err := c.framework(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			switch state := view.FrameworkState(fw); {
+			case fw.DeletionTimestamp != nil:
+				return &failure{code: exitFailed, message: fw.Name + " is being deleted", hint: "make it anew when it is gone"}
+			case view.Final(state):
+				return w.again(cmd.Context(), c, fw)
+			case state == view.StateRunning || state == view.StatePreparing:
+				return w.endAttempt(cmd.Context(), c, fw)
+			case state == view.StateNotStarted:
+				return &failure{code: exitFailed, message: fw.Name + " was never started", hint: "`start` starts it"}
+			default:
+				return &failure{code: exitFailed, message: fmt.Sprintf("%s is %s: there is no attempt to end now", fw.Name, state), hint: "`get " + fw.Name + " -w` shows what it does"}
+			}
+		},
+	}
+	w.addFlags(cmd)
+	return cmd
+}
+
+// endAttempt ends an attempt that another one follows.
+func (w *write) endAttempt(ctx context.Context, c *cluster, fw *frameworkv1.Framework) error {
+	if !retriedAfterLoss(fw) {
+		return &failure{
+			code: exitFailed, message: fw.Name + "'s retryPolicy has no retry left: to end this attempt would end the Framework",
+			hint: "raise spec.retryPolicy.maxRetryCount, or `stop` it and then `retry` it",
+		}
+	}
+	attempt := fw.Status.AttemptStatus
+	if attempt.ConfigMapUID == nil {
+		return &failure{code: exitFailed, message: fw.Name + " is just about to begin an attempt", hint: "try again"}
+	}
+	if w.dryRun != "client" {
+		// The UID: an attempt that has begun since is left alone.
+		foreground := metav1.DeletePropagationForeground
+		err := c.kube.CoreV1().ConfigMaps(fw.Namespace).Delete(ctx, attempt.ConfigMapName, metav1.DeleteOptions{
+			PropagationPolicy: &foreground, Preconditions: &metav1.Preconditions{UID: attempt.ConfigMapUID}, DryRun: w.options(),
+		})
+		if err != nil {
+			return err
+		}
+	}
+	w.done(fw.Name, fmt.Sprintf("attempt %d ended, to be retried", attempt.ID))
+	return nil
+}
+
+// retriedAfterLoss says whether a Framework is retried whose attempt ends with -100, as
+// docs/completion-and-retry.md has it.
+func retriedAfterLoss(fw *frameworkv1.Framework) bool {
+	p := fw.Spec.RetryPolicy
+	return p.FancyRetryPolicy || p.MaxRetryCount < 0 || fw.Status.RetryPolicyStatus.AccountableRetriedCount < p.MaxRetryCount
+}
+
+// again deletes a Framework that has ended and makes it anew.
+func (w *write) again(ctx context.Context, c *cluster, old *frameworkv1.Framework) error {
+	frameworks := c.lockstep.FrameworkcontrollerV1().Frameworks(old.Namespace)
+	anew := renewed(old)
+	if w.dryRun == "client" {
+		w.done(old.Name, "made anew")
+		return nil
+	}
+	// First that it can be made, and that the user may: what is deleted does not come back. The
+	// name is taken, which the API server finds last.
+	_, err := frameworks.Create(ctx, anew, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("it could not be made anew, so it was not deleted: %w", err)
+	}
+	if err := w.remove(ctx, c, old); err != nil {
+		return err
+	}
+	if w.dryRun == "server" {
+		w.done(old.Name, "made anew")
+		return nil
+	}
+	_, err = c.wait(ctx, old.Name, forDeleted, retryTimeout)
+	if err == nil {
+		_, err = frameworks.Create(ctx, anew, metav1.CreateOptions{FieldManager: "kubectl-lockstep"})
+	}
+	if err != nil {
+		if manifest, bad := yaml.Marshal(anew); bad == nil {
+			fmt.Fprintf(w.errOut, "# %s was deleted, and not made anew. This is its manifest:\n%s", old.Name, manifest)
+		}
+		return err
+	}
+	w.done(old.Name, "made anew")
+	return nil
+}
+
+// renewed is a Framework to be made from one that has ended. One that was stopped is to start.
+func renewed(old *frameworkv1.Framework) *frameworkv1.Framework {
+	anew := &frameworkv1.Framework{ObjectMeta: metav1.ObjectMeta{
+		Namespace: old.Namespace, Name: old.Name, Labels: old.Labels, Annotations: old.Annotations, OwnerReferences: old.OwnerReferences,
+	}, Spec: *old.Spec.DeepCopy()}
+	anew.SetGroupVersionKind(frameworkv1.FrameworkGroupVersionKind)
+	anew.Spec.ExecutionType = frameworkv1.ExecutionStart
+	return anew
+}

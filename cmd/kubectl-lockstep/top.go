@@ -1,0 +1,134 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	"github.com/lockstep-k8s/lockstep/internal/terminal"
+)
+
+// podMetrics are those fields of metrics.k8s.io that top reads.
+type podMetrics struct {
+	Items []struct {
+		Metadata   struct{ Name string }
+		Containers []struct{ Usage corev1.ResourceList }
+	}
+}
+
+func newTop(s *session) *cobra.Command {
+	return &cobra.Command{
+		Use:   "top NAME",
+		Short: "Show what each role requests and, where metrics are served, uses",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := s.connect()
+			if err != nil {
+				return err
+			}
+			fw, err := c.framework(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			pods, err := c.pods(cmd.Context(), fw)
+			if err != nil {
+				return err
+			}
+			used, err := c.usage(cmd.Context(), fw)
+			switch {
+			case err == nil:
+			case explain(err).code == exitNotFound:
+				s.note("What is used can't be shown: the cluster serves no metrics (metrics.k8s.io).")
+			default:
+				s.note("%s.", unread("What is used", err))
+			}
+			fmt.Fprint(s.out, s.style.Table(topRows(pods, used)))
+			return nil
+		},
+	}
+}
+
+// usage is what Pods of a Framework use, by their names. Nil if it can't be had.
+func (c *cluster) usage(ctx context.Context, fw *frameworkv1.Framework) (map[string]corev1.ResourceList, error) {
+	data, err := c.kube.CoreV1().RESTClient().Get().AbsPath("/apis/metrics.k8s.io/v1beta1/namespaces", fw.Namespace, "pods").
+		Param("labelSelector", podSelector(fw.Name)).DoRaw(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var metrics podMetrics
+	if err := json.Unmarshal(data, &metrics); err != nil {
+		return nil, err
+	}
+	used := map[string]corev1.ResourceList{}
+	for _, item := range metrics.Items {
+		sum := corev1.ResourceList{}
+		for _, container := range item.Containers {
+			add(sum, container.Usage)
+		}
+		used[item.Metadata.Name] = sum
+	}
+	return used, nil
+}
+
+func add(sum, more corev1.ResourceList) {
+	for name, quantity := range more {
+		total := sum[name]
+		total.Add(quantity)
+		sum[name] = total
+	}
+}
+
+// topRows has a row for each role and resource. Pods that have ended count for nothing.
+func topRows(pods []corev1.Pod, used map[string]corev1.ResourceList) [][]terminal.Cell {
+	type totals struct {
+		pods            int
+		requested, used corev1.ResourceList
+	}
+	roles := map[string]*totals{}
+	for i := range pods {
+		pod := &pods[i]
+		if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+			continue
+		}
+		name := pod.Annotations[frameworkv1.KeyTaskRoleName]
+		if roles[name] == nil {
+			roles[name] = &totals{requested: corev1.ResourceList{}, used: corev1.ResourceList{}}
+		}
+		role := roles[name]
+		role.pods++
+		add(role.used, used[pod.Name])
+		for _, container := range pod.Spec.Containers {
+			add(role.requested, container.Resources.Requests)
+		}
+	}
+	rows := [][]terminal.Cell{{{Text: "ROLE", Colour: terminal.Bold}, {Text: "PODS", Colour: terminal.Bold}, {Text: "RESOURCE", Colour: terminal.Bold}, {Text: "REQUESTED", Colour: terminal.Bold}, {Text: "USED", Colour: terminal.Bold}}}
+	for _, name := range slices.Sorted(maps.Keys(roles)) {
+		role := roles[name]
+		all := maps.Clone(role.requested)
+		add(all, role.used)
+		if len(all) == 0 {
+			all[corev1.ResourceCPU] = resource.Quantity{}
+		}
+		for _, kind := range slices.Sorted(maps.Keys(all)) {
+			rows = append(rows, []terminal.Cell{{Text: name}, {Text: fmt.Sprint(role.pods)}, {Text: string(kind)}, amount(role.requested, kind), amount(role.used, kind)})
+		}
+	}
+	return rows
+}
+
+func amount(list corev1.ResourceList, kind corev1.ResourceName) terminal.Cell {
+	if quantity, known := list[kind]; known {
+		return terminal.Cell{Text: quantity.String()}
+	}
+	return terminal.Cell{Text: "-"}
+}

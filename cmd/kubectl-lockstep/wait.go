@@ -1,0 +1,196 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	watchtools "k8s.io/client-go/tools/watch"
+
+	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	"github.com/lockstep-k8s/lockstep/internal/terminal"
+	"github.com/lockstep-k8s/lockstep/internal/view"
+)
+
+// Words of wait --for that are no states.
+const (
+	forDeleted   = "Deleted"
+	forCompleted = "Completed"
+)
+
+func newWait(s *session) *cobra.Command {
+	var state string
+	var timeout time.Duration
+	cmd := &cobra.Command{
+		Use:   "wait NAME --for=STATE",
+		Short: "Wait until a Framework is in a state",
+		Long: fmt.Sprintf(`Wait until a Framework is in a state: %s; Completed, which is any of
+the last three; or Deleted. The exit code is 6 if it ended in another one, and 5 if time is over.`, strings.Join(view.States(), ", ")),
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			wanted, err := parseState(state)
+			if err != nil {
+				return err
+			}
+			c, err := s.connect()
+			if err != nil {
+				return err
+			}
+			last, err := c.wait(cmd.Context(), args[0], wanted, timeout)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(s.out, "framework/%s %s\n", terminal.Clean(args[0]), terminal.Clean(last))
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&state, "for", "", "the state, in upper or lower case")
+	cmd.Flags().DurationVar(&timeout, "timeout", 24*time.Hour, "how long to wait, such as 30s or 2h")
+	if err := cmd.RegisterFlagCompletionFunc("for", cobra.FixedCompletions(append(view.States(), forCompleted, forDeleted), cobra.ShellCompDirectiveNoFileComp)); err != nil {
+		panic(err) // There is such a flag.
+	}
+	return cmd
+}
+
+func parseState(state string) (string, error) {
+	all := append(view.States(), forCompleted, forDeleted)
+	i := slices.IndexFunc(all, func(s string) bool { return strings.EqualFold(s, state) })
+	if i < 0 {
+		return "", misuse(fmt.Sprintf("--for=%q is no state", state), "states are "+strings.Join(all, ", "))
+	}
+	return all[i], nil
+}
+
+// wait waits for a state and returns that in which the Framework is then.
+func (c *cluster) wait(ctx context.Context, name, wanted string, timeout time.Duration) (string, error) {
+	// What may not be read, or is not there, is told at once.
+	fw, err := c.framework(ctx, name)
+	if apierrors.IsNotFound(err) && !isUnserved(err) && wanted == forDeleted {
+		return "deleted", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	uid := fw.UID
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, context.DeadlineExceeded)
+	defer cancel()
+	state := view.FrameworkState(fw)
+	var ended error
+	done := func(event watch.Event) (bool, error) {
+		fw, ok := event.Object.(*frameworkv1.Framework)
+		if !ok {
+			return false, nil
+		}
+		if event.Type == watch.Deleted || fw.UID != uid {
+			if wanted == forDeleted {
+				state = "deleted"
+				return true, nil
+			}
+			ended = &failure{code: exitNotFound, message: fmt.Sprintf("%s was deleted before it was %s", name, wanted)}
+			return true, nil
+		}
+		state = view.FrameworkState(fw)
+		if state == wanted || wanted == forCompleted && view.Final(state) {
+			return true, nil
+		}
+		if view.Final(state) && wanted != forDeleted {
+			ended = &failure{code: exitOtherState, message: fmt.Sprintf("%s has ended, and is %s, not %s", name, state, wanted), hint: "`describe` tells how it ended"}
+			return true, nil
+		}
+		return false, nil
+	}
+	frameworks := c.lockstep.FrameworkcontrollerV1().Frameworks(c.namespace)
+	only := func(options *metav1.ListOptions) {
+		options.FieldSelector = fields.OneTermEqualSelector("metadata.name", name).String()
+	}
+	_, err = watchtools.UntilWithSync(ctx, &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			only(&options)
+			return frameworks.List(ctx, options)
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			only(&options)
+			return frameworks.Watch(ctx, options)
+		},
+	}, &frameworkv1.Framework{}, func(store cache.Store) (bool, error) {
+		if len(store.List()) == 0 {
+			return done(watch.Event{Type: watch.Deleted, Object: fw})
+		}
+		return false, nil
+	}, done)
+	switch {
+	case ended != nil:
+		return state, ended
+	case err != nil && ctx.Err() == context.DeadlineExceeded:
+		return state, &failure{code: exitTimeout, message: fmt.Sprintf("%s is not %s after %s, but %s", name, wanted, timeout, state), hint: "`describe` tells what it waits for"}
+	case err != nil && ctx.Err() != nil:
+		return state, context.Canceled
+	default:
+		return state, err
+	}
+}
+
+func newDelete(s *session) *cobra.Command {
+	w := &write{session: s}
+	wait := true
+	var timeout time.Duration
+	cmd := &cobra.Command{
+		Use:   "delete NAME...",
+		Short: "Delete Frameworks, and wait until nothing of them runs",
+		Long: `Delete Frameworks in the foreground: each stays until its Pods are gone. Who sees it gone knows
+that nothing of it runs.`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := w.check(); err != nil {
+				return err
+			}
+			c, err := s.connect()
+			if err != nil {
+				return err
+			}
+			for _, name := range args {
+				fw, err := c.framework(cmd.Context(), name)
+				if err != nil {
+					return err
+				}
+				if err := w.remove(cmd.Context(), c, fw); err != nil {
+					return err
+				}
+				if wait && w.dryRun == "none" {
+					if _, err := c.wait(cmd.Context(), name, forDeleted, timeout); err != nil {
+						return err
+					}
+				}
+				w.done(name, "deleted")
+			}
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&wait, "wait", true, "wait until it is gone")
+	cmd.Flags().DurationVar(&timeout, "timeout", time.Hour, "how long to wait for each")
+	w.addFlags(cmd)
+	return cmd
+}
+
+// remove deletes that very Framework in the foreground, and does not wait.
+func (w *write) remove(ctx context.Context, c *cluster, fw *frameworkv1.Framework) error {
+	if w.dryRun == "client" {
+		return nil
+	}
+	foreground := metav1.DeletePropagationForeground
+	return c.lockstep.FrameworkcontrollerV1().Frameworks(fw.Namespace).Delete(ctx, fw.Name, metav1.DeleteOptions{
+		PropagationPolicy: &foreground, Preconditions: &metav1.Preconditions{UID: &fw.UID}, DryRun: w.options(),
+	})
+}

@@ -1,0 +1,332 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package informing
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+)
+
+// Namespaces are those whose objects a program reads. None are all.
+//
+// Several are read one by one, each with the rights that a Role in it gives, and are one
+// informer's all the same. Its first list is of one moment in all of them. After that each is
+// watched for itself: news of one namespace come in their order, news of two come in any.
+//
+// A namespace that may not be read does not keep the others from being read. What was known of it
+// stays as it was, until it may be read again.
+type Namespaces []string
+
+// Each are the namespaces to ask for one by one: the empty one, which is all, if there are none.
+func (n Namespaces) Each() []string {
+	if len(n) == 0 {
+		return []string{metav1.NamespaceAll}
+	}
+	return n
+}
+
+// lookAgain is how long after a refusal it is tried again to read a namespace.
+const lookAgain = 30 * time.Second
+
+// Lister lists and watches the objects of a kind in a namespace, or in all if that is how it was
+// made. Clients of client-go are so.
+type Lister[L runtime.Object] interface {
+	List(ctx context.Context, options metav1.ListOptions) (L, error)
+	Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
+}
+
+// ListWatch lists and watches with a client. Tweak changes what is asked for, and may be nil.
+func ListWatch[L runtime.Object](client Lister[L], tweak func(*metav1.ListOptions)) *cache.ListWatch {
+	if tweak == nil {
+		tweak = func(*metav1.ListOptions) {}
+	}
+	return &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			tweak(&options)
+			return client.List(ctx, options)
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			tweak(&options)
+			return client.Watch(ctx, options)
+		},
+	}
+}
+
+// Informer makes an informer of the objects of a kind in these namespaces, indexed by their
+// namespaces. In is what lists and watches one, or all if it is asked for the empty namespace.
+func (n Namespaces) Informer(example runtime.Object, in func(namespace string) *cache.ListWatch) cache.SharedIndexInformer {
+	return n.InformerWithOptions(example, cache.SharedIndexInformerOptions{}, in)
+}
+
+// Dynamic makes an informer of the objects of any kind. Tweak changes what is asked for, and may be nil.
+func (n Namespaces) Dynamic(client dynamic.Interface, resource schema.GroupVersionResource, tweak func(*metav1.ListOptions)) cache.SharedIndexInformer {
+	return n.Informer(&unstructured.Unstructured{}, func(namespace string) *cache.ListWatch {
+		return ListWatch(client.Resource(resource).Namespace(namespace), tweak)
+	})
+}
+
+// InformerWithOptions is Informer with more options.
+func (n Namespaces) InformerWithOptions(example runtime.Object, options cache.SharedIndexInformerOptions,
+	in func(namespace string) *cache.ListWatch) cache.SharedIndexInformer {
+	options.Indexers = cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
+	switch len(n) {
+	case 0:
+		return cache.NewSharedIndexInformerWithOptions(in(metav1.NamespaceAll), example, options)
+	case 1:
+		return cache.NewSharedIndexInformerWithOptions(in(n[0]), example, options)
+	}
+	s := &several{}
+	for _, namespace := range n {
+		s.parts = append(s.parts, &part{namespace: namespace, in: in(namespace)})
+	}
+	informer := cache.NewSharedIndexInformerWithOptions(s, example, options)
+	s.known = informer.GetIndexer()
+	return informer
+}
+
+// several lists and watches the objects of several namespaces for one reflector, which calls it
+// from one goroutine at a time.
+type several struct {
+	parts []*part
+	// known is what the informer shows.
+	known cache.Indexer
+}
+
+// union is a list of objects in several namespaces.
+type union struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata"`
+	Items           []runtime.Object `json:"items"`
+}
+
+// DeepCopyObject makes the list an object.
+func (u *union) DeepCopyObject() runtime.Object {
+	copied := &union{TypeMeta: u.TypeMeta, ListMeta: u.ListMeta}
+	for _, item := range u.Items {
+		copied.Items = append(copied.Items, item.DeepCopyObject())
+	}
+	return copied
+}
+
+// part is one namespace.
+type part struct {
+	namespace string
+	in        *cache.ListWatch
+	// at is the resource version of the last news that the reflector has taken.
+	at string
+	// refused says that it may not be read.
+	refused bool
+}
+
+// IsWatchListSemanticsUnSupported has the reflector begin with a list: streams of several
+// namespaces have no common moment.
+func (s *several) IsWatchListSemanticsUnSupported() bool { return true }
+
+// List implements cache.ListerWatcher.
+func (s *several) List(options metav1.ListOptions) (runtime.Object, error) {
+	return s.ListWithContext(context.Background(), options)
+}
+
+// Watch implements cache.ListerWatcher.
+func (s *several) Watch(options metav1.ListOptions) (watch.Interface, error) {
+	return s.WatchWithContext(context.Background(), options)
+}
+
+// ListWithContext lists the first namespace as it is asked to, and the others as they were at that
+// moment.
+func (s *several) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+	options.Limit, options.Continue = 0, ""
+	all := &union{}
+	var refused []*part
+	var refusal error
+	for _, p := range s.parts {
+		list, err := p.in.ListWithContext(ctx, options)
+		if p.refuses(ctx, err) {
+			refused, refusal = append(refused, p), err
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if err := all.add(list); err != nil {
+			return nil, err
+		}
+		options.ResourceVersion, options.ResourceVersionMatch = all.ResourceVersion, metav1.ResourceVersionMatchExact
+	}
+	if len(refused) == len(s.parts) {
+		return nil, refusal
+	}
+	for _, p := range s.parts {
+		p.at = all.ResourceVersion
+	}
+	for _, p := range refused {
+		known, err := s.known.ByIndex(cache.NamespaceIndex, p.namespace)
+		if err != nil {
+			return nil, err
+		}
+		for _, object := range known {
+			if object, ok := object.(runtime.Object); ok {
+				all.Items = append(all.Items, object)
+			}
+		}
+	}
+	return all, nil
+}
+
+// add adds a list of the objects of a namespace. The version is that of the first one.
+func (u *union) add(list runtime.Object) error {
+	accessor, err := meta.ListAccessor(list)
+	if err != nil {
+		return err
+	}
+	items, err := meta.ExtractList(list)
+	if err != nil {
+		return err
+	}
+	if u.ResourceVersion == "" {
+		u.ResourceVersion = accessor.GetResourceVersion()
+	}
+	u.Items = append(u.Items, items...)
+	return nil
+}
+
+// refuses says whether an error is that the namespace may not be read, and tells of it once.
+func (p *part) refuses(ctx context.Context, err error) bool {
+	refused := apierrors.IsForbidden(err)
+	if refused && !p.refused {
+		klog.FromContext(ctx).Error(err, "A namespace may not be read, and is left alone until it may be", "namespace", p.namespace)
+	}
+	p.refused = refused
+	return refused
+}
+
+// WatchWithContext watches each namespace from where the reflector has got to in it. The watch of all
+// ends when one of them does.
+func (s *several) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	w := &watchOfSeveral{cancel: cancel, events: make(chan watch.Event)}
+	streams := map[*part]watch.Interface{}
+	var err error
+	for _, p := range s.parts {
+		options.ResourceVersion = p.at
+		stream, failed := p.in.WatchWithContext(ctx, options)
+		switch {
+		case p.refuses(ctx, failed):
+			err = failed
+		case failed != nil:
+			cancel()
+			stop(streams)
+			return nil, failed
+		default:
+			streams[p] = stream
+		}
+	}
+	if len(streams) == 0 {
+		cancel()
+		return nil, err
+	}
+	for _, p := range s.parts {
+		w.running.Go(func() {
+			defer cancel()
+			if stream := streams[p]; stream != nil {
+				w.pass(ctx, p, stream)
+			} else {
+				w.await(ctx, p)
+			}
+		})
+	}
+	go func() {
+		w.running.Wait()
+		close(w.events)
+	}()
+	return w, nil
+}
+
+func stop(streams map[*part]watch.Interface) {
+	for _, stream := range streams {
+		stream.Stop()
+	}
+}
+
+// watchOfSeveral is the watch of all namespaces.
+type watchOfSeveral struct {
+	cancel  context.CancelFunc
+	running sync.WaitGroup
+	events  chan watch.Event
+}
+
+// ResultChan implements watch.Interface.
+func (w *watchOfSeveral) ResultChan() <-chan watch.Event { return w.events }
+
+// Stop implements watch.Interface. Nothing of the watch goes on after it.
+func (w *watchOfSeveral) Stop() {
+	w.cancel()
+	w.running.Wait()
+}
+
+// pass hands on the news of a namespace, until its stream or ctx ends.
+func (w *watchOfSeveral) pass(ctx context.Context, p *part, stream watch.Interface) {
+	defer stream.Stop()
+	for {
+		var event watch.Event
+		select {
+		case <-ctx.Done():
+			return
+		case next, more := <-stream.ResultChan():
+			if !more {
+				return
+			}
+			event = next
+		}
+		if !w.tell(ctx, event) {
+			return
+		}
+		if accessor, err := meta.Accessor(event.Object); err == nil && event.Type != watch.Error {
+			p.at = accessor.GetResourceVersion()
+		}
+	}
+}
+
+// tell hands an event to the reflector. It is false if ctx has ended before.
+func (w *watchOfSeveral) tell(ctx context.Context, event watch.Event) bool {
+	select {
+	case w.events <- event:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// await looks now and then whether a namespace may be read by now. If so, the reflector is told that
+// it has to list anew.
+func (w *watchOfSeveral) await(ctx context.Context, p *part) {
+	again := time.NewTicker(lookAgain)
+	defer again.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-again.C:
+		}
+		if _, err := p.in.ListWithContext(ctx, metav1.ListOptions{Limit: 1, ResourceVersion: "0"}); err != nil {
+			continue
+		}
+		klog.FromContext(ctx).Info("A namespace may be read again", "namespace", p.namespace)
+		anew := apierrors.NewResourceExpired("the namespace " + p.namespace + " may be read by now").ErrStatus
+		w.tell(ctx, watch.Event{Type: watch.Error, Object: &anew})
+		return
+	}
+}

@@ -1,0 +1,231 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package informing_test
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/lockstep-k8s/lockstep/internal/informing"
+	"github.com/lockstep-k8s/lockstep/internal/testing/apiserver"
+)
+
+// several is an informer of ConfigMaps in namespaces, on an API server in memory.
+type several struct {
+	server   *apiserver.Server
+	process  *apiserver.Process
+	informer cache.SharedIndexInformer
+
+	mu sync.Mutex
+	// closed are the namespaces that may not be read, and asked those that were.
+	closed map[string]bool
+	asked  []string
+	// before is called before a namespace is asked for, unless it is nil.
+	before func(namespace string)
+}
+
+// inNamespaces runs a test of an informer of some namespaces, which is started by run.
+func inNamespaces(t *testing.T, namespaces informing.Namespaces, test func(s *several, run func())) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		s := &several{server: apiserver.New(t), closed: map[string]bool{}}
+		s.process = s.server.Process("reader")
+		s.server.SetHook(func(r *apiserver.Request) apiserver.Fault {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.asked = append(s.asked, r.Namespace)
+			if s.closed[r.Namespace] {
+				return apiserver.Fault{Refusal: apierrors.NewForbidden(schema.GroupResource{Resource: r.Resource}, "", nil)}
+			}
+			return apiserver.Fault{}
+		})
+		client, err := kubernetes.NewForConfig(s.process.Config())
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.informer = namespaces.Informer(&corev1.ConfigMap{}, func(namespace string) *cache.ListWatch {
+			return informing.ListWatch(client.CoreV1().ConfigMaps(namespace), func(options *metav1.ListOptions) {
+				informing.WantCurrent(options)
+				if s.before != nil {
+					s.before(namespace)
+				}
+			})
+		})
+		test(s, func() {
+			go s.informer.RunWithContext(t.Context())
+			synctest.Wait()
+		})
+	})
+}
+
+func (s *several) add(names ...string) {
+	for _, name := range names {
+		namespace, name, _ := strings.Cut(name, "/")
+		apiserver.Add(s.server, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}})
+	}
+}
+
+func (s *several) close(namespace string, closed bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed[namespace] = closed
+}
+
+// shows checks what the informer shows once there is nothing left to do.
+func (s *several) shows(t *testing.T, want ...string) {
+	t.Helper()
+	synctest.Wait()
+	got := s.informer.GetStore().ListKeys()
+	slices.Sort(got)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the informer shows (-want,+got):\n%s", diff)
+	}
+}
+
+func TestAnInformerShowsItsNamespacesAndReadsNoOthers(t *testing.T) {
+	for name, tc := range map[string]struct {
+		namespaces  informing.Namespaces
+		asked, want []string
+	}{
+		"one":     {informing.Namespaces{"b"}, []string{"b"}, []string{"b/early", "b/late"}},
+		"several": {informing.Namespaces{"a", "b"}, []string{"a", "b"}, []string{"a/early", "a/late", "b/early", "b/late"}},
+		"all":     {nil, []string{""}, []string{"a/early", "a/late", "b/early", "b/late", "c/early", "c/late"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inNamespaces(t, tc.namespaces, func(s *several, run func()) {
+				s.add("a/early", "b/early", "c/early")
+				run()
+				s.add("a/late", "b/late", "c/late")
+				s.shows(t, tc.want...)
+				slices.Sort(s.asked)
+				if diff := cmp.Diff(tc.asked, slices.Compact(s.asked)); diff != "" {
+					t.Errorf("namespaces that were asked for (-want,+got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+// TestTheFirstListIsOfOneMoment: who sees an object that was made for another must see that, too.
+func TestTheFirstListIsOfOneMoment(t *testing.T) {
+	inNamespaces(t, informing.Namespaces{"a", "b"}, func(s *several, run func()) {
+		s.add("a/there")
+		var together []string
+		if _, err := s.informer.AddEventHandler(cache.ResourceEventHandlerDetailedFuncs{AddFunc: func(object any, initial bool) {
+			if config := object.(*corev1.ConfigMap); initial {
+				together = append(together, config.Namespace+"/"+config.Name)
+			}
+		}}); err != nil {
+			t.Fatal(err)
+		}
+		s.before = func(namespace string) {
+			if namespace == "b" {
+				s.before = nil
+				s.add("a/first", "b/second")
+			}
+		}
+		run()
+		s.shows(t, "a/first", "a/there", "b/second")
+		if diff := cmp.Diff([]string{"a/there"}, together); diff != "" {
+			t.Errorf("the list was of (-want,+got):\n%s", diff)
+		}
+	})
+}
+
+func TestNothingIsMissedWhenWatchesBreak(t *testing.T) {
+	for name, breaks := range map[string]func(*apiserver.Process, string){
+		"they are dropped":     (*apiserver.Process).DropWatches,
+		"they are out of date": (*apiserver.Process).ExpireWatches,
+	} {
+		t.Run(name, func(t *testing.T) {
+			inNamespaces(t, informing.Namespaces{"a", "b"}, func(s *several, run func()) {
+				run()
+				s.add("a/1", "b/1")
+				s.shows(t, "a/1", "b/1")
+				s.process.Hold("configmaps")
+				s.add("a/2", "b/2", "a/3")
+				s.process.Release("configmaps", 2) // Of b more is known than of a.
+				breaks(s.process, "configmaps")
+				s.process.ReleaseAll("configmaps")
+				time.Sleep(time.Minute)
+				s.shows(t, "a/1", "a/2", "a/3", "b/1", "b/2")
+			})
+		})
+	}
+}
+
+// TestANamespaceThatIsClosedCostsOthersNothing: whoever administers a namespace can take the Role
+// away, or the namespace.
+func TestANamespaceThatIsClosedCostsOthersNothing(t *testing.T) {
+	t.Run("from the start", func(t *testing.T) {
+		inNamespaces(t, informing.Namespaces{"a", "b"}, func(s *several, run func()) {
+			s.close("a", true)
+			s.add("a/1", "b/1")
+			run()
+			if !s.informer.HasSynced() {
+				t.Error("the informer waits for the namespace that is closed")
+			}
+			s.add("b/2")
+			s.shows(t, "b/1", "b/2")
+			s.close("a", false)
+			time.Sleep(time.Minute)
+			s.shows(t, "a/1", "b/1", "b/2")
+		})
+	})
+	t.Run("later", func(t *testing.T) {
+		inNamespaces(t, informing.Namespaces{"a", "b"}, func(s *several, run func()) {
+			s.add("a/1", "b/1")
+			run()
+			s.close("a", true)
+			s.process.DropWatches("configmaps")
+			time.Sleep(time.Minute)
+			s.add("a/2", "b/2")
+			s.shows(t, "a/1", "b/1", "b/2")
+			s.close("a", false)
+			time.Sleep(time.Minute)
+			s.shows(t, "a/1", "a/2", "b/1", "b/2")
+		})
+	})
+	t.Run("all of them", func(t *testing.T) {
+		inNamespaces(t, informing.Namespaces{"a", "b"}, func(s *several, run func()) {
+			s.close("a", true)
+			s.close("b", true)
+			s.add("a/1", "b/1")
+			run()
+			time.Sleep(time.Minute)
+			if s.informer.HasSynced() {
+				t.Error("the informer takes what it may not read for empty")
+			}
+			s.close("a", false)
+			s.close("b", false)
+			time.Sleep(time.Minute)
+			s.shows(t, "a/1", "b/1")
+		})
+	})
+	t.Run("it is asked for rarely", func(t *testing.T) {
+		inNamespaces(t, informing.Namespaces{"a", "b"}, func(s *several, run func()) {
+			s.close("a", true)
+			run()
+			s.mu.Lock()
+			s.asked = nil
+			s.mu.Unlock()
+			time.Sleep(5 * time.Minute)
+			if n := len(s.asked); n < 5 || n > 20 {
+				t.Errorf("%d requests in 5 minutes, want 5 to 20", n)
+			}
+		})
+	})
+}

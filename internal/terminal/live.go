@@ -1,0 +1,75 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package terminal
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/lockstep-k8s/lockstep/internal/view"
+)
+
+// Redraw is what puts a text in the place of one that was drawn before, of so many lines, on a
+// terminal of some size; and how many lines it has now. Lines that are too long are cut, and
+// those that are too many are counted.
+func Redraw(text string, drawn, columns, lines int) (string, int) {
+	all := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	// The last line of the terminal is that of the cursor.
+	if most := max(1, lines-1); len(all) > most {
+		more := len(all) - most + 1
+		all = append(all[:most-1:most-1], fmt.Sprintf("… %d more lines", more))
+	}
+	var out strings.Builder
+	if drawn > 0 {
+		fmt.Fprintf(&out, "\x1b[%dA", drawn)
+	}
+	for _, line := range all {
+		out.WriteString("\r" + Fit(line, columns) + "\x1b[K\n")
+	}
+	out.WriteString("\x1b[J")
+	return out.String(), len(all)
+}
+
+// Change is a line that is told when it differs from the last one of the same.
+type Change struct {
+	// Of is what it is about.
+	Of, Text string
+}
+
+// Changes are the lines by which a Framework is followed where there is no terminal.
+func Changes(tree *view.Tree) []Change {
+	head := fmt.Sprintf("%s %s %d/%d running", tree.Name, tree.State, tree.Running, tree.Total)
+	if tree.Attempt != nil {
+		head = fmt.Sprintf("%s %s attempt %d %d/%d running", tree.Name, tree.State, tree.Attempt.ID, tree.Running, tree.Total)
+	}
+	// How long a retry waits is another text each second.
+	if tree.Waiting != "" && tree.State != view.StateRetrying {
+		head += " waits for " + tree.Waiting
+	}
+	changes := []Change{{"", Clean(head)}}
+	if tree.Attempt == nil {
+		return changes
+	}
+	for _, role := range tree.Attempt.Roles {
+		for _, tasks := range role.Tasks {
+			of := tree.Name + " " + role.Name + "/" + tasks.Indexes
+			parts := []string{of, tasks.State}
+			if tasks.Node != "" {
+				parts = append(parts, "on "+tasks.Node)
+			}
+			if tasks.Code != nil {
+				parts = append(parts, "code "+strconv.Itoa(int(*tasks.Code)))
+			}
+			if tasks.Reason != "" {
+				parts = append(parts, tasks.Reason)
+			}
+			changes = append(changes, Change{of, Clean(strings.Join(parts, " "))})
+		}
+	}
+	for _, what := range tree.Unread {
+		changes = append(changes, Change{what, Clean("! " + what)})
+	}
+	return changes
+}

@@ -1,0 +1,88 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package terminal
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/lockstep-k8s/lockstep/internal/text"
+	"github.com/lockstep-k8s/lockstep/internal/view"
+)
+
+// heading is the first row of a table.
+func heading(titles ...string) []Cell {
+	var cells []Cell
+	for _, title := range titles {
+		cells = append(cells, Cell{title, Bold})
+	}
+	return cells
+}
+
+// section is a table with a title, or nothing if it has no rows but its heading.
+func (s Style) section(title string, rows [][]Cell) string {
+	if len(rows) < 2 {
+		return ""
+	}
+	return "\n" + s.Paint(Bold, title) + "\n" + s.Table(rows)
+}
+
+// Policies are what the spec asks for, a line each.
+func (s Style) Policies(policies []string) string {
+	out := "\n" + s.Paint(Bold, "Policies") + "\n"
+	for _, policy := range policies {
+		out += s.Paint(Plain, policy) + "\n"
+	}
+	return out
+}
+
+// Conditions are those of a Framework.
+func (s Style) Conditions(conditions []metav1.Condition, now time.Time) string {
+	rows := [][]Cell{heading("CONDITION", "STATUS", "REASON", "SINCE", "MESSAGE")}
+	for _, c := range conditions {
+		rows = append(rows, []Cell{{Text: c.Type}, {Text: string(c.Status)}, {Text: c.Reason}, {Text: Age(c.LastTransitionTime.Time, now)}, {Text: text.Shorten(c.Message, maxMessage)}})
+	}
+	return s.section("Conditions", rows)
+}
+
+// Events are the last ones.
+func (s Style) Events(events []view.Event, now time.Time) string {
+	rows := [][]Cell{heading("LAST", "TIMES", "ABOUT", "REASON", "MESSAGE")}
+	for _, e := range events {
+		colour := Plain
+		if e.Warning {
+			colour = Yellow
+		}
+		rows = append(rows, []Cell{{Text: Age(e.Last, now)}, {Text: strconv.Itoa(int(e.Count))}, {Text: e.About}, {e.Reason, colour}, {Text: text.Shorten(e.Message, maxMessage)}})
+	}
+	return s.section("Events", rows)
+}
+
+// Past are the attempts that are over.
+func (s Style) Past(attempts []view.PastAttempt, now time.Time) string {
+	rows := [][]Cell{heading("ATTEMPT", "ENDED", "TOOK", "RESULT", "CODE", "WHY", "TASK", "FAILURES", "PREEMPTED", "NODES LOST", "TASK RETRIES", "THEN")}
+	for _, a := range attempts {
+		took := "-"
+		if !a.Ended.IsZero() {
+			took = Age(a.Started, a.Ended)
+		}
+		why := a.End.Phrase
+		if a.End.Disruption != "" {
+			why = a.End.Disruption
+		}
+		task := a.End.Trigger
+		if task == "" {
+			task = "-"
+		}
+		count := func(n int32) Cell { return Cell{Text: fmt.Sprint(n)} }
+		rows = append(rows, []Cell{
+			{Text: fmt.Sprint(a.ID)}, {Text: Age(a.Ended, now)}, {Text: took}, {a.State, StateColour(a.State)}, {Text: fmt.Sprint(a.End.Code)}, {Text: why}, {Text: task},
+			count(a.Counts.Failures), count(a.Counts.Preemptions), count(a.Counts.NodeLosses), count(a.Counts.Retries), {Text: a.Next},
+		})
+	}
+	return s.section("History", rows)
+}

@@ -1,0 +1,70 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package narrow_test
+
+import (
+	"math"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
+	"k8s.io/kubernetes/pkg/scheduler"
+	"k8s.io/utils/ptr"
+
+	"github.com/lockstep-k8s/lockstep/internal/informing"
+	"github.com/lockstep-k8s/lockstep/internal/testing/apiserver"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/narrow"
+)
+
+// TestPodsElsewhereTakeRoomAndAreLeftAlone: kube-scheduler's informer shows the Pods of all
+// namespaces, since they take room, and those that are not served as if nobody could place or
+// preempt them.
+func TestPodsElsewhereTakeRoomAndAreLeftAlone(t *testing.T) {
+	server := apiserver.New(t)
+	for _, namespace := range []string{"served", "elsewhere"} {
+		apiserver.Add(server, &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "p", ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m"}}},
+			Spec:       corev1.PodSpec{SchedulerName: "ours", NodeName: "n", Priority: ptr.To[int32](7)},
+		})
+	}
+	client, err := kubernetes.NewForConfig(server.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		namespaces informing.Namespaces
+		scheduler  string
+		priority   int32
+	}{
+		"some namespaces are served": {informing.Namespaces{"served"}, "", math.MaxInt32},
+		"all are":                    {nil, "ours", 7},
+	} {
+		t.Run(name, func(t *testing.T) {
+			factory := scheduler.NewInformerFactory(client, 0, nil)
+			narrow.Informers(factory, tc.namespaces)
+			pods := factory.Core().V1().Pods()
+			shown := pods.Informer().HasSynced
+			factory.StartWithContext(t.Context())
+			if !cache.WaitForCacheSync(t.Context().Done(), shown) {
+				t.Fatal("the Pods are never shown")
+			}
+			for namespace, want := range map[string]struct {
+				scheduler string
+				priority  int32
+			}{"served": {"ours", 7}, "elsewhere": {tc.scheduler, tc.priority}} {
+				pod, err := pods.Lister().Pods(namespace).Get("p")
+				if err != nil {
+					t.Fatal(err)
+				}
+				if pod.Spec.NodeName != "n" || pod.Spec.SchedulerName != want.scheduler || corev1helpers.PodPriority(pod) != want.priority || pod.ManagedFields != nil {
+					t.Errorf("the Pod %s is on %q, of the scheduler %q, with priority %d, want n, %q, %d; its managed fields: %v", namespace,
+						pod.Spec.NodeName, pod.Spec.SchedulerName, corev1helpers.PodPriority(pod), want.scheduler, want.priority, pod.ManagedFields)
+				}
+			}
+		})
+	}
+}

@@ -167,6 +167,7 @@ func (d *decision) finish() Plan {
 	}
 	d.next.ObservedGeneration = d.Framework.Generation
 	d.next.Tasks = countTasks(d.next.AttemptStatus.TaskRoleStatuses)
+	d.next.Waiting = countWaiting(d.next.AttemptStatus.TaskRoleStatuses)
 	d.setConditions()
 	d.plan.Status = d.next
 	for _, known := range []*frameworkv1.FrameworkStatus{d.Status, d.Persisted} {

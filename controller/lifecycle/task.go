@@ -242,7 +242,9 @@ func (t cursor) followPhase(pod *corev1.Pod) {
 		t.taskBecomesDeletionPending(completion)
 		return
 	case corev1.PodFailed:
-		t.taskBecomesDeletionPending(t.d.Options.PodFailures.Classify(pod))
+		completion := t.d.Options.PodFailures.Classify(pod)
+		completion.Disruption = disruptionOf(pod)
+		t.taskBecomesDeletionPending(completion)
 		return
 	case corev1.PodPending:
 		if t.status().State == frameworkv1.TaskAttemptRunning {
@@ -259,8 +261,13 @@ func (t cursor) followPhase(pod *corev1.Pod) {
 	default:
 		t.d.report(fmt.Errorf("pod %s has the unknown phase %q", pod.Name, pod.Status.Phase))
 	}
-	if t.status().DeletionPending {
+	switch task := t.status(); {
+	case task.DeletionPending:
 		t.taskBecomesDeletionPending(deleteTaskRequested())
+	case task.State == frameworkv1.TaskAttemptPreparing && task.AttemptStatus.CompletionStatus == nil && pod.Status.Phase != corev1.PodUnknown:
+		if !t.endsByPreparing(pod) {
+			t.followWaiting(pod)
+		}
 	}
 }
 
@@ -284,7 +291,9 @@ func podExternalDeleted(pod *corev1.Pod) *frameworkv1.TaskAttemptCompletionStatu
 			diagnostics += fmt.Sprintf(": %s: %s", condition.Reason, condition.Message)
 		}
 	}
-	return taskCompletion(frameworkv1.CodePodExternalDeleted, diagnostics)
+	completion := taskCompletion(frameworkv1.CodePodExternalDeleted, diagnostics)
+	completion.Disruption = disruptionOf(pod)
+	return completion
 }
 
 // retry decides, once AttemptCompleted is persisted, whether the task has

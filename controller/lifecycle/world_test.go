@@ -165,6 +165,7 @@ func newWorld(t *testing.T, framework *frameworkv1.Framework) *world {
 			GangSchedulerName:       "lockstep-scheduler",
 			CreationTimeout:         5 * time.Minute,
 			CompletedRetention:      30 * 24 * time.Hour,
+			HistoryLimit:            10,
 			MinConflictDelaySeconds: 60,
 			MaxConflictDelaySeconds: 900,
 			PodFailures:             rules,

@@ -21,11 +21,11 @@ import (
 // Others are never sent by the API server.
 func newCoreInformers(client kubernetes.Interface, namespaces informing.Namespaces, wholePods bool) (configMaps, pods cache.SharedIndexInformer, err error) {
 	labelled := adapter.Labelled(frameworkv1.KeyFrameworkName)
-	configMaps = namespaces.Informer(&corev1.ConfigMap{}, func(namespace string) *cache.ListWatch {
-		return informing.ListWatch(client.CoreV1().ConfigMaps(namespace), labelled)
+	configMaps = namespaces.Informer(&corev1.ConfigMap{}, func(namespace string) cache.ListerWatcher {
+		return informing.ListWatch(client, client.CoreV1().ConfigMaps(namespace), labelled)
 	})
-	pods = namespaces.Informer(&corev1.Pod{}, func(namespace string) *cache.ListWatch {
-		return informing.ListWatch(client.CoreV1().Pods(namespace), labelled)
+	pods = namespaces.Informer(&corev1.Pod{}, func(namespace string) cache.ListerWatcher {
+		return informing.ListWatch(client, client.CoreV1().Pods(namespace), labelled)
 	})
 	if err := configMaps.SetTransform(dropData); err != nil {
 		return nil, nil, err

@@ -117,6 +117,8 @@ type decision struct {
 	// before not to be there.
 	noConfigMap bool
 	noPod       map[string]bool
+	// podsListed says that in the round before all Pods of the attempt were looked at live.
+	podsListed bool
 	// adopted holds the UIDs of Pods that were adopted in this round.
 	adopted map[types.UID]bool
 	// checksStatus says that the plan has CheckStatus, for the unchecked objects among

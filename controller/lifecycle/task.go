@@ -229,6 +229,14 @@ func (t cursor) podIsOutOfSight() (outOfSight bool, at time.Time) {
 	}
 }
 
+// mayHaveUnseenPod says whether a Pod may have been created for the task that is not known
+// yet. None is created before it is persisted that the task waits for it.
+func (t cursor) mayHaveUnseenPod() bool {
+	persisted := t.persisted()
+	return t.status().State == frameworkv1.TaskAttemptCreationPending &&
+		persisted != nil && persisted.State == frameworkv1.TaskAttemptCreationPending
+}
+
 func podDeleted() *frameworkv1.TaskAttemptCompletionStatus {
 	return taskCompletion(frameworkv1.CodePodExternalDeleted, "The Pod was deleted from outside")
 }

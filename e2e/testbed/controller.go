@@ -18,7 +18,17 @@ import (
 // cluster that runs none.
 type Controller struct {
 	*localenv.Controller
+	// toTell is how much of its log a test tells that fails, in bytes.
+	toTell int
 }
+
+const (
+	// tellOfLiving is how much is told of the log of a controller that runs until its test ends.
+	tellOfLiving = 8000
+	// tellOfKilled is how much is told of one that the test has killed. There may be twenty, and
+	// what failed must not drown in their logs.
+	tellOfKilled = 400
+)
 
 // StartController starts lockstep-controller and returns at once. When the test
 // ends, it is killed if it still runs; if the test failed, the end of its log is
@@ -30,13 +40,20 @@ func (c *Cluster) StartController(t testing.TB, o localenv.ControllerOptions) *C
 	if err != nil {
 		t.Fatal(err)
 	}
+	p := &Controller{Controller: controller, toTell: tellOfLiving}
 	t.Cleanup(func() {
 		controller.Kill()
 		if t.Failed() {
-			t.Logf("log of the controller with process %d:\n%s", controller.PID(), controller.LogTail(8000))
+			t.Logf("log of the controller with process %d:\n%s", p.PID(), p.LogTail(p.toTell))
 		}
 	})
-	return &Controller{controller}
+	return p
+}
+
+// Kill ends the controller at once, and returns when it is gone.
+func (p *Controller) Kill() {
+	p.toTell = tellOfKilled
+	p.Controller.Kill()
 }
 
 // Terminate asks the controller to end, as a kubelet does, and returns how it

@@ -183,8 +183,10 @@ func (h *history) checkProgress(name string, before, after *frameworkv1.Framewor
 	h.checkTasks(before, after)
 }
 
-// checkTasks compares the tasks of an attempt.
+// checkTasks compares the tasks of an attempt. One that waits to be created has nothing that must
+// end before a task leaves it.
 func (h *history) checkTasks(before, after *frameworkv1.FrameworkStatus) {
+	unbegun := before.State == frameworkv1.FrameworkAttemptCreationPending
 	current := map[types.UID]*frameworkv1.TaskStatus{}
 	for _, role := range after.AttemptStatus.TaskRoleStatuses {
 		for _, task := range role.TaskStatuses {
@@ -195,7 +197,7 @@ func (h *history) checkTasks(before, after *frameworkv1.FrameworkStatus) {
 		for _, old := range role.TaskStatuses {
 			if now := current[old.InstanceUID]; now != nil {
 				h.checkTaskProgress(old, now)
-			} else if len(after.AttemptStatus.TaskRoleStatusesCompressed) == 0 && !(old.DeletionPending && old.State == frameworkv1.TaskCompleted) {
+			} else if !unbegun && len(after.AttemptStatus.TaskRoleStatusesCompressed) == 0 && !(old.DeletionPending && old.State == frameworkv1.TaskCompleted) {
 				h.complain("task %s left the status: it was %s, deletionPending %t", old.AttemptStatus.PodName, old.State, old.DeletionPending)
 			}
 		}

@@ -156,6 +156,10 @@ func TestBrokenGuarantees(t *testing.T) {
 			events: []event{runs, status(running, 0)},
 			want:   "left the status",
 		},
+		"a task that leaves the status of an attempt that has not begun": {events: []event{
+			status(frameworkv1.FrameworkAttemptCreationPending, 0, task("t", frameworkv1.TaskAttemptCreationPending, 0)),
+			status(frameworkv1.FrameworkAttemptCreationPending, 0),
+		}},
 		"a status that is lost": {
 			events: []event{runs, {framework: &frameworkv1.Framework{ObjectMeta: runs.framework.ObjectMeta}}},
 			want:   "has lost its status",

@@ -35,7 +35,7 @@ build: ## Build Lockstep's programs into bin/.
 	$(GO_BUILD) -o bin/lockstep-scheduler ./cmd/scheduler
 	$(GO_BUILD) -o bin/frameworkbarrier ./cmd/frameworkbarrier
 	$(GO_BUILD) -o bin/kubectl-lockstep ./cmd/kubectl-lockstep
-	ln -sf kubectl-lockstep bin/kubectl-framework
+	for name in kubectl-framework kubectl_complete-lockstep kubectl_complete-framework; do ln -sf kubectl-lockstep bin/$$name; done
 	cd localcluster && $(GO_BUILD) -o ../bin/lockstep-local ./cmd/lockstep-local
 
 .PHONY: components

@@ -54,8 +54,8 @@ func newWith(clients Clients, config *configv1alpha1.ControllerConfiguration, re
 	}
 	namespaces := informing.Namespaces(config.Namespaces)
 	c.podGroupFactory.InformerFor(&schedulingv1alpha1.PodGroup{}, func(client versioned.Interface, _ time.Duration) cache.SharedIndexInformer {
-		return namespaces.Informer(&schedulingv1alpha1.PodGroup{}, func(namespace string) *cache.ListWatch {
-			return informing.ListWatch(client.SchedulingV1alpha1().PodGroups(namespace), informing.WantCurrent)
+		return namespaces.Informer(&schedulingv1alpha1.PodGroup{}, func(namespace string) cache.ListerWatcher {
+			return informing.ListWatch(client, client.SchedulingV1alpha1().PodGroups(namespace), informing.WantCurrent)
 		})
 	})
 	var err error

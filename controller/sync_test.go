@@ -469,7 +469,7 @@ func TestAPodThatIsNeverShownIsFound(t *testing.T) {
 func TestStatusThatIsTooLargeIsWrittenShortened(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {
 		c.server.SetHook(func(r *apiserver.Request) apiserver.Fault {
-			if writesStatus(r) && len(r.Body) > 4096 {
+			if writesStatus(r) && len(r.Body) > 5120 {
 				return apiserver.Fault{Refusal: apierrors.NewRequestEntityTooLargeError("etcdserver: request is too large")}
 			}
 			return apiserver.Fault{}

@@ -19,8 +19,8 @@ import (
 // those of some keys. Whoever made it starts it.
 func MetadataInformer(client metadata.Interface, resource schema.GroupVersionResource, namespaces informing.Namespaces,
 	which func(*metav1.ListOptions), keys ...string) (cache.SharedIndexInformer, error) {
-	informer := namespaces.Informer(&metav1.PartialObjectMetadata{}, func(namespace string) *cache.ListWatch {
-		return informing.ListWatch(client.Resource(resource).Namespace(namespace), which)
+	informer := namespaces.Informer(&metav1.PartialObjectMetadata{}, func(namespace string) cache.ListerWatcher {
+		return informing.ListWatch(client, client.Resource(resource).Namespace(namespace), which)
 	})
 	if err := informer.AddIndexers(engine.OwnerIndex("")); err != nil {
 		return nil, err

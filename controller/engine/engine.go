@@ -203,7 +203,7 @@ func Add[O Owner, S any](e *Engine, core Core[O, S]) (*Owners[O, S], error) {
 		logKey:   strings.ToLower(resource.Kind),
 		client:   ownerClient[O]{Resource: resource, metadata: e.metadata, decode: decoder.decode},
 		informer: e.namespaces.InformerWithOptions(&entry[O]{}, cache.SharedIndexInformerOptions{ObjectDescription: resource.Kind},
-			func(namespace string) *cache.ListWatch { return newListWatch(resource, decoder, namespace) }),
+			func(namespace string) cache.ListerWatcher { return newListWatch(resource, decoder, namespace) }),
 		kinds:       map[string]*Kind{},
 		shown:       map[string]*shownVersions{},
 		undecodable: &keySet{keys: map[cache.ObjectName]string{}},

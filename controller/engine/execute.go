@@ -28,7 +28,7 @@ type result struct {
 	outcome *plan.Outcome
 	// remembered is an object of a kind that the engine remembers, as it is after a write.
 	remembered metav1.Object
-	// found is there, by a live look.
+	// found is there, by a live look. If gone is set too, it is the successor of that.
 	found metav1.Object
 	// gone is the UID of an object that a live look did not find.
 	gone types.UID

@@ -85,6 +85,41 @@ func passOver(t *testing.T, pods []*corev1.Pod, stored *storedPods) *pass[*corev
 	}
 }
 
+// TestALookForOneThatIsGoneShowsItsSuccessor, by one request or by a list.
+func TestALookForOneThatIsGoneShowsItsSuccessor(t *testing.T) {
+	for _, n := range []int{2, fewLooks + 1} {
+		stored := &storedPods{}
+		var looks []plan.Action
+		for i := range n {
+			name := fmt.Sprint("p", i)
+			owner := map[int]types.UID{0: "o", 1: "another"}[i]
+			if owner != "" {
+				stored.pods = append(stored.pods, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+					Namespace: "ns", Name: name, UID: types.UID("new-" + name), ResourceVersion: "5",
+					OwnerReferences: []metav1.OwnerReference{{UID: owner, Controller: ptr.To(true)}},
+				}})
+			}
+			looks = append(looks, plan.Action{Verb: plan.LookFor, Kind: "Pod", Name: name, UID: types.UID("old-" + name), Owner: "o"})
+		}
+		p := passOver(t, nil, stored)
+		if acted, err := p.act(t.Context(), looks); err != nil || !acted {
+			t.Fatalf("acted %v: %v", acted, err)
+		}
+		view, err := p.gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, look := range looks {
+			if !view.Gone[look.UID] {
+				t.Errorf("of %d: %s is not known to be gone", n, look.UID)
+			}
+		}
+		if found := Found[*corev1.Pod](view, "Pod"); len(found) != 1 || found[0].UID != "new-p0" {
+			t.Errorf("of %d: found %v, want new-p0 alone", n, found)
+		}
+	}
+}
+
 // TestManyNamesAreLookedForInOneList, and few of them one by one.
 func TestManyNamesAreLookedForInOneList(t *testing.T) {
 	for n, want := range map[int]struct{ gets, lists int }{fewLooks: {gets: fewLooks}, fewLooks + 1: {lists: 1}} {

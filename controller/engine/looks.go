@@ -23,7 +23,8 @@ import (
 // the name of one to be created; whether the status is the stored one. One that an owner has
 // now and then is at all that it has (list.go), for what a watch may have lost.
 
-// lookFor returns the object of an action, or that it is gone.
+// lookFor returns the object of an action, or that it is gone. One that is gone may have a
+// successor: another object of its name that the action's owner controls. That is returned too.
 func lookFor(ctx context.Context, client Client, namespace string, action plan.Action) (found metav1.Object, gone types.UID, err error) {
 	live, err := client.Get(ctx, namespace, action.Name)
 	switch {
@@ -31,11 +32,18 @@ func lookFor(ctx context.Context, client Client, namespace string, action plan.A
 		return nil, action.UID, nil
 	case err != nil:
 		return nil, "", err
-	case live.GetUID() != action.UID:
-		return nil, action.UID, nil
-	default:
+	case live.GetUID() == action.UID:
 		return live, "", nil
+	case succeeds(live, action):
+		return live, action.UID, nil
+	default:
+		return nil, action.UID, nil
 	}
+}
+
+// succeeds says whether an object has the name of the one that is looked for, and its owner.
+func succeeds(object metav1.Object, look plan.Action) bool {
+	return look.Owner != "" && object.GetName() == look.Name && controlled.By(look.Owner, object)
 }
 
 // ofOwner returns the object that has the name of one to be created, if it has the
@@ -160,20 +168,28 @@ func (p *pass[O, S]) fail(ctx context.Context, action plan.Action, err error) {
 }
 
 // lookForAll lists the objects of a kind in the namespace, and remembers which of the
-// wanted ones are there and which are gone.
+// wanted ones are there, which are gone, and which others have succeeded those.
 func (p *pass[O, S]) lookForAll(ctx context.Context, kind string, looks []plan.Action) error {
-	wanted := make(map[types.UID]bool, len(looks))
+	byUID, byName := make(map[types.UID]bool, len(looks)), make(map[string]plan.Action, len(looks))
 	for _, action := range looks {
-		wanted[action.UID] = true
+		byUID[action.UID], byName[action.Name] = true, action
 	}
-	found, err := p.listed(ctx, kind, "", func(object metav1.Object) bool { return wanted[object.GetUID()] })
+	found, err := p.listed(ctx, kind, "", func(object metav1.Object) bool {
+		return byUID[object.GetUID()] || succeeds(object, byName[object.GetName()])
+	})
 	if err != nil {
 		return err
+	}
+	successors := make(map[string]metav1.Object)
+	for uid, object := range found {
+		if !byUID[uid] {
+			successors[object.GetName()] = object
+		}
 	}
 	for _, action := range looks {
 		r := result{action: action, found: found[action.UID]}
 		if r.found == nil {
-			r.gone = action.UID
+			r.found, r.gone = successors[action.Name], action.UID
 		}
 		p.noteFound(r)
 	}
@@ -265,7 +281,11 @@ func (p *pass[O, S]) looksAgain() (due []plan.Action, next time.Time) {
 		}
 		again := at.Add(pacing.LookInterval)
 		if !again.After(p.now()) {
-			due = append(due, plan.Action{Verb: plan.LookFor, Kind: stray.kind, UID: uid, Name: stray.object.GetName()})
+			look := plan.Action{Verb: plan.LookFor, Kind: stray.kind, UID: uid, Name: stray.object.GetName()}
+			if owner := metav1.GetControllerOfNoCopy(stray.object); owner != nil {
+				look.Owner = owner.UID
+			}
+			due = append(due, look)
 		} else if next.IsZero() || again.Before(next) {
 			next = again
 		}

@@ -135,6 +135,11 @@ func (m *memory[O, S]) remember(r result) {
 		m.forced[r.action.UID] = true
 		delete(m.listed, r.action.UID)
 	}
+	if r.gone != "" {
+		m.gone[r.gone] = true
+		delete(m.strays, r.gone)
+		delete(m.listed, r.gone)
+	}
 	switch {
 	case r.remembered != nil:
 		m.ahead[refOf(r.action)] = r.remembered
@@ -147,10 +152,6 @@ func (m *memory[O, S]) remember(r result) {
 	case r.found != nil:
 		m.strays[r.found.GetUID()] = stray{kind: r.action.Kind, object: r.found}
 		delete(m.listed, r.found.GetUID())
-	case r.gone != "":
-		m.gone[r.gone] = true
-		delete(m.strays, r.gone)
-		delete(m.listed, r.gone)
 	}
 }
 

@@ -78,7 +78,7 @@ type decoder[O Owner] struct {
 }
 
 // newListWatch lists and watches the owners of a namespace, or of all if it is empty.
-func newListWatch[O Owner](resource Resource, decoder decoder[O], namespace string) *cache.ListWatch {
+func newListWatch[O Owner](resource Resource, decoder decoder[O], namespace string) cache.ListerWatcher {
 	request := func(options metav1.ListOptions) *rest.Request {
 		return resource.API.Get().Namespace(namespace).Resource(resource.Plural).
 			SetHeader("Accept", runtime.ContentTypeJSON).

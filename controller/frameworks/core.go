@@ -92,6 +92,7 @@ func lifecycleOptions(config *configv1alpha1.ControllerConfiguration) (lifecycle
 		Queues:                  *config.Kueue.Enabled,
 		CreationTimeout:         configv1alpha1.Seconds(*config.ObjectLocalCacheCreationTimeoutSec),
 		CompletedRetention:      configv1alpha1.Seconds(max(0, *config.FrameworkCompletedRetainSec)),
+		HistoryLimit:            int(*config.FrameworkHistoryLimit),
 		MinConflictDelaySeconds: *config.FrameworkMinRetryDelaySecForTransientConflictFailed,
 		MaxConflictDelaySeconds: *config.FrameworkMaxRetryDelaySecForTransientConflictFailed,
 		PodFailures:             rules,
@@ -216,6 +217,12 @@ func (c *Core) WithOthers(status, stored *frameworkv1.FrameworkStatus) *framewor
 	changed := *status
 	changed.Conditions = lifecycle.MergeConditions(status.Conditions, stored.Conditions)
 	return &changed
+}
+
+// Kept is what the API server keeps of a status if it has made stored of one: an older CRD
+// drops what it does not know. Without it here, each write would be taken for that of another.
+func (c *Core) Kept(status, stored *frameworkv1.FrameworkStatus) *frameworkv1.FrameworkStatus {
+	return statuscodec.Kept(status, stored)
 }
 
 // errTemplate is why no Pod can be built from a template.

@@ -87,6 +87,7 @@ var verbs = map[lifecycle.ActionKind]struct {
 	lifecycle.ForceDeletePod:     {plan.ForceDelete, kindPod},
 	lifecycle.ConfirmNoPod:       {plan.ConfirmNo, kindPod},
 	lifecycle.LookForPod:         {plan.LookFor, kindPod},
+	lifecycle.ListPods:           {plan.List, kindPod},
 	lifecycle.DeleteFramework:    {plan.Delete, kindFramework},
 	lifecycle.CheckStatus:        {plan.CheckStatus, ""},
 }
@@ -123,6 +124,8 @@ func actionOf(decided *lifecycle.Action) plan.Action {
 			}
 			return pod, nil
 		}
+	case lifecycle.ListPods:
+		action.Selector = frameworkv1.KeyFrameworkName + "=" + decided.Name
 	case lifecycle.DeletePod:
 		action.Propagation = metav1.DeletePropagationBackground
 	case lifecycle.DeleteConfigMap, lifecycle.DeleteFramework:

@@ -21,11 +21,11 @@ import (
 // Others are never sent by the API server.
 func newCoreInformers(client kubernetes.Interface, namespaces informing.Namespaces, wholePods bool) (configMaps, pods cache.SharedIndexInformer, err error) {
 	labelled := adapter.Labelled(frameworkv1.KeyFrameworkName)
-	configMaps = namespaces.Informer(&corev1.ConfigMap{}, func(namespace string) *cache.ListWatch {
-		return informing.ListWatch(client.CoreV1().ConfigMaps(namespace), labelled)
+	configMaps = namespaces.Informer(&corev1.ConfigMap{}, func(namespace string) cache.ListerWatcher {
+		return informing.ListWatch(client, client.CoreV1().ConfigMaps(namespace), labelled)
 	})
-	pods = namespaces.Informer(&corev1.Pod{}, func(namespace string) *cache.ListWatch {
-		return informing.ListWatch(client.CoreV1().Pods(namespace), labelled)
+	pods = namespaces.Informer(&corev1.Pod{}, func(namespace string) cache.ListerWatcher {
+		return informing.ListWatch(client, client.CoreV1().Pods(namespace), labelled)
 	})
 	if err := configMaps.SetTransform(dropData); err != nil {
 		return nil, nil, err
@@ -87,13 +87,19 @@ func read(pod *corev1.Pod) *corev1.Pod {
 			PodIP:                 pod.Status.PodIP,
 			HostIP:                pod.Status.HostIP,
 			StartTime:             pod.Status.StartTime,
-			InitContainerStatuses: containerEnds(pod.Status.InitContainerStatuses),
-			ContainerStatuses:     containerEnds(pod.Status.ContainerStatuses),
+			InitContainerStatuses: containerStates(pod.Status.InitContainerStatuses),
+			ContainerStatuses:     containerStates(pod.Status.ContainerStatuses),
 		},
 	}
 	for _, condition := range pod.Status.Conditions {
-		if condition.Type == corev1.DisruptionTarget {
+		switch condition.Type {
+		case corev1.DisruptionTarget:
 			kept.Status.Conditions = append(kept.Status.Conditions, condition)
+		case corev1.PodScheduled:
+			if condition.Status == corev1.ConditionFalse {
+				kept.Status.Conditions = append(kept.Status.Conditions,
+					corev1.PodCondition{Type: condition.Type, Status: condition.Status, Reason: condition.Reason})
+			}
 		}
 	}
 	return kept
@@ -114,13 +120,18 @@ func identity(annotations map[string]string) map[string]string {
 	return kept
 }
 
-func containerEnds(statuses []corev1.ContainerStatus) []corev1.ContainerStatus {
-	var ends []corev1.ContainerStatus
+// containerStates keeps of containers how they ended, or for what they wait.
+func containerStates(statuses []corev1.ContainerStatus) []corev1.ContainerStatus {
+	var states []corev1.ContainerStatus
 	for _, status := range statuses {
-		ends = append(ends, corev1.ContainerStatus{
+		state := corev1.ContainerStatus{
 			Name:  status.Name,
 			State: corev1.ContainerState{Terminated: status.State.Terminated},
-		})
+		}
+		if waiting := status.State.Waiting; waiting != nil {
+			state.State.Waiting = &corev1.ContainerStateWaiting{Reason: waiting.Reason}
+		}
+		states = append(states, state)
 	}
-	return ends
+	return states
 }

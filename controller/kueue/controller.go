@@ -69,8 +69,8 @@ func New(lockstep versioned.Interface, client dynamic.Interface, namespaces info
 	c := &Controller{
 		lockstep: lockstep,
 		client:   client,
-		frameworks: namespaces.Informer(&frameworkv1.Framework{}, func(namespace string) *cache.ListWatch {
-			return informing.ListWatch(lockstep.FrameworkcontrollerV1().Frameworks(namespace), queued)
+		frameworks: namespaces.Informer(&frameworkv1.Framework{}, func(namespace string) cache.ListerWatcher {
+			return informing.ListWatch(lockstep, lockstep.FrameworkcontrollerV1().Frameworks(namespace), queued)
 		}),
 		workloads: namespaces.Dynamic(client, workloads, informing.WantCurrent),
 		queue:     fair.NewQueue("kueue", clock.RealClock{}),

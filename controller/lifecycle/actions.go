@@ -41,6 +41,8 @@ func (d *decision) foldOutcomes() (goOn bool) {
 				d.noPod = map[string]bool{}
 			}
 			d.noPod[action.Name] = true
+		case ListPods:
+			d.podsListed = true
 		case CreatePod, DeletePod:
 			if t, ok := tasks[action.Name]; ok {
 				t.foldOutcome(outcome)
@@ -136,7 +138,7 @@ func (d *decision) actIfChecked(action Action) {
 // ConfigMap nor Pods of an earlier attempt outlive the beginning of this one.
 func (d *decision) planCreation() {
 	if hidden := d.configMapOfPods(); hidden != "" {
-		d.act(Action{Kind: LookForConfigMap, Name: d.next.AttemptStatus.ConfigMapName, UID: hidden})
+		d.act(Action{Kind: LookForConfigMap, Name: d.next.AttemptStatus.ConfigMapName, UID: hidden, Owner: d.Framework.UID})
 		return
 	}
 	d.planLeftovers()
@@ -165,7 +167,9 @@ func (d *decision) planCreation() {
 func (d *decision) planArrival() {
 	timedOut, at := d.creationTimedOut()
 	switch {
-	case d.ownConfigMap(), d.Gone[*d.next.AttemptStatus.ConfigMapUID]:
+	case d.ownConfigMap():
+	case d.Gone[*d.next.AttemptStatus.ConfigMapUID]:
+		d.listUnseenPods()
 	case d.stopRequested(), timedOut:
 		d.planLook()
 	default:
@@ -304,7 +308,8 @@ func (t cursor) planLook() {
 	t.d.wakeAt(at)
 	if outOfSight {
 		attempt := &t.status().AttemptStatus
-		t.d.act(Action{Kind: LookForPod, Name: attempt.PodName, UID: *attempt.PodUID})
+		owner := *t.d.next.AttemptStatus.ConfigMapUID
+		t.d.act(Action{Kind: LookForPod, Name: attempt.PodName, UID: *attempt.PodUID, Owner: owner})
 	}
 }
 
@@ -318,8 +323,11 @@ func (d *decision) planAttemptEnd() {
 	if d.next.State == frameworkv1.FrameworkAttemptDeletionPending {
 		d.deleteConfigMap()
 	}
-	if d.configMapIsOutOfSight() {
+	switch {
+	case d.configMapIsOutOfSight():
 		d.planLook()
+	case !d.ownConfigMap() && !d.anythingSeen():
+		d.listUnseenPods()
 	}
 	d.eachTask(func(t cursor) {
 		persisted := t.persisted()
@@ -338,10 +346,20 @@ func (d *decision) planAttemptEnd() {
 	}
 }
 
+// listUnseenPods looks at the Pods of an attempt whose ConfigMap is gone, unless it is known
+// that the cache shows all of them.
+func (d *decision) listUnseenPods() {
+	if d.mayHaveUnseenPods() {
+		d.actIfCurrent(Action{
+			Kind: ListPods, Name: d.Framework.Name, UID: d.Framework.UID, Owner: *d.next.AttemptStatus.ConfigMapUID,
+		})
+	}
+}
+
 // planLook asks whether the attempt's ConfigMap, which is out of sight, is gone.
 func (d *decision) planLook() {
 	attempt := &d.next.AttemptStatus
-	d.act(Action{Kind: LookForConfigMap, Name: attempt.ConfigMapName, UID: *attempt.ConfigMapUID})
+	d.act(Action{Kind: LookForConfigMap, Name: attempt.ConfigMapName, UID: *attempt.ConfigMapUID, Owner: d.Framework.UID})
 }
 
 // planLeftovers deletes Pods of the Framework that are no task's. One that a task waited

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
@@ -458,5 +459,60 @@ func TestAnOlderPodOfTheNameIsNotTheTasks(t *testing.T) {
 	w.run()
 	if task := w.written.AttemptStatus.TaskRoleStatuses[0].TaskStatuses[0]; task.AttemptStatus.CompletionStatus != nil {
 		t.Errorf("the task has ended with %d, by a Pod that is not its own", task.AttemptStatus.CompletionStatus.Code)
+	}
+}
+
+// TestAnAttemptWhoseConfigMapIsGoneEndsOnlyAfterThePodsThatNobodyHasSeenYet: the controller has
+// read the status anew right after it created one, and its cache is behind.
+func TestAnAttemptWhoseConfigMapIsGoneEndsOnlyAfterThePodsThatNobodyHasSeenYet(t *testing.T) {
+	w := newWorld(t, framework(role("w", 1)))
+	w.refuse = func(*corev1.Pod) error { return apierrors.NewTooManyRequestsError("later") }
+	w.run()
+	if got, want := transcript(w.written), "F#0 AttemptPreparing blocked=CreationRefused, w-0#0 AttemptCreationPending"; got != want {
+		t.Fatalf("before the Pod is created: got %s, want %s", got, want)
+	}
+	w.refuse, w.writeFrom, w.prompt = nil, PersistNow, false
+	w.run()
+	if w.pods["fw-w-0"] == nil {
+		t.Fatal("there is no Pod")
+	}
+	w.controller, w.writeFrom = nil, PersistLater
+	w.deleteConfigMapInBackground()
+	w.deliver(configMapKind, 1)
+	w.run()
+	if w.written.State != frameworkv1.FrameworkAttemptDeleting || w.pods["fw-w-0"].DeletionTimestamp == nil {
+		t.Errorf("while the Pod is there: %s, and it is being deleted since %v", transcript(w.written), w.pods["fw-w-0"].DeletionTimestamp)
+	}
+	w.endPod("fw-w-0")
+	w.deliverAll()
+	w.run()
+	if got := w.written.State; got != frameworkv1.FrameworkCompleted {
+		t.Errorf("once it is gone: %s", transcript(w.written))
+	}
+}
+
+// TestATaskWhosePodIsGoneWaitsForAnotherOneOfTheSameAttempt: the answers to both creations were
+// lost, and the cache has shown only the first Pod.
+func TestATaskWhosePodIsGoneWaitsForAnotherOneOfTheSameAttempt(t *testing.T) {
+	w := newWorld(t, framework(role("w", 2)))
+	w.run()
+	w.prompt = false
+	second := w.pods["fw-w-0"].DeepCopy()
+	second.UID = "second"
+	second.Spec.NodeName = "node"
+	w.pods["fw-w-0"] = second
+	delete(w.cache.pods, "fw-w-0")
+	w.run()
+	if got, want := transcript(w.written), "F#0 AttemptPreparing, w-0#0 AttemptPreparing, w-1#0 AttemptPreparing"; got != want {
+		t.Errorf("while it is there: got %s, want %s", got, want)
+	}
+	if second.DeletionTimestamp == nil {
+		t.Error("it is not deleted")
+	}
+	w.endPod("fw-w-0")
+	w.deliverAll()
+	w.run()
+	if got := w.written.AttemptStatus.TaskRoleStatuses[0].TaskStatuses[0].AttemptStatus.CompletionStatus; got == nil || got.Code != frameworkv1.CodePodExternalDeleted {
+		t.Errorf("once it is gone, the task's attempt has ended with %v, want %d", got, frameworkv1.CodePodExternalDeleted)
 	}
 }

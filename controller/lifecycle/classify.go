@@ -9,7 +9,7 @@ import (
 
 // phraseAndType name a predefined completion code and say what it is known to
 // be, as the table "Predefined CompletionCode" of FrameworkController's manual
-// does; -130, -131 and -140 are Lockstep's.
+// does; -130, -131, -140 and -320 are Lockstep's.
 func phraseAndType(code frameworkv1.CompletionCode) (string, frameworkv1.CompletionType) {
 	const (
 		transient = frameworkv1.AttributeTransient
@@ -62,6 +62,8 @@ func phraseAndType(code frameworkv1.CompletionCode) (string, frameworkv1.Complet
 		return "PodFailedWithoutFailedContainer", failed()
 	case frameworkv1.CodePodCreationUnknownError:
 		return "PodCreationUnknownError", failed()
+	case frameworkv1.CodePodPreparingTimeout:
+		return "PodPreparingTimeout", failed()
 	default:
 		return frameworkv1.PhraseContainerUnrecognizedFailed, failed()
 	}

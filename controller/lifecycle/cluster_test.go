@@ -12,6 +12,7 @@ import (
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
+	"github.com/lockstep-k8s/lockstep/internal/controlled"
 )
 
 // act is the API server's side of an action.
@@ -71,15 +72,36 @@ func (w *world) act(action Action) (Outcome, bool) {
 			w.cache.configMap = w.configMap.DeepCopy()
 		} else {
 			w.controller.gone[action.UID] = true
+			if w.configMap != nil && controlled.By(action.Owner, w.configMap) {
+				w.cache.configMap = w.configMap.DeepCopy()
+			}
 		}
 	case LookForPod:
-		if pod := w.pods[action.Name]; pod != nil && pod.UID == action.UID {
-			w.cache.pods[action.Name] = pod.DeepCopy()
-		} else {
+		pod := w.pods[action.Name]
+		if pod == nil || pod.UID != action.UID {
 			w.controller.gone[action.UID] = true
+		}
+		if pod != nil && (pod.UID == action.UID || controlled.By(action.Owner, pod)) {
+			w.show(pod)
+		}
+	case ListPods:
+		for name, pod := range w.cache.pods {
+			if live := w.pods[name]; controlled.By(action.Owner, pod) && (live == nil || live.UID != pod.UID) {
+				w.controller.gone[pod.UID] = true
+			}
+		}
+		for _, pod := range w.pods {
+			if controlled.By(action.Owner, pod) {
+				w.show(pod)
+			}
 		}
 	}
 	return outcome, true
+}
+
+// show shows the controller a Pod that a live look has found, until its cache does.
+func (w *world) show(pod *corev1.Pod) {
+	w.controller.strays[pod.Name] = pod.DeepCopy()
 }
 
 func (w *world) createPod(outcome Outcome) (Outcome, bool) {

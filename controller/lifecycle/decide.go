@@ -117,6 +117,8 @@ type decision struct {
 	// before not to be there.
 	noConfigMap bool
 	noPod       map[string]bool
+	// podsListed says that in the round before all Pods of the attempt were looked at live.
+	podsListed bool
 	// adopted holds the UIDs of Pods that were adopted in this round.
 	adopted map[types.UID]bool
 	// checksStatus says that the plan has CheckStatus, for the unchecked objects among
@@ -167,6 +169,7 @@ func (d *decision) finish() Plan {
 	}
 	d.next.ObservedGeneration = d.Framework.Generation
 	d.next.Tasks = countTasks(d.next.AttemptStatus.TaskRoleStatuses)
+	d.next.Waiting = countWaiting(d.next.AttemptStatus.TaskRoleStatuses)
 	d.setConditions()
 	d.plan.Status = d.next
 	for _, known := range []*frameworkv1.FrameworkStatus{d.Status, d.Persisted} {

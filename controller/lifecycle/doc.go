@@ -53,6 +53,10 @@
 //	gang.go        what an attempt that is a gang has besides
 //	recovery.go    what a gang has lost and waits to have back
 //	priority.go    which PriorityClass its Pods have
+//	history.go     what is kept of attempts that are over
+//	disruption.go  which ends of Pods are no failures of theirs
+//	waiting.go     for what tasks wait that don't run
+//	preparing.go   how long they may
 //	conditions.go  what the status says in a few words
 //	podfailure.go  what a failed Pod is called
 //	pod.go         what a Pod looks like

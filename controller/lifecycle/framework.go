@@ -118,7 +118,7 @@ func (d *decision) followConfigMap() (goOn bool) {
 			if d.ConfigMap.DeletionTimestamp != nil && d.next.State != frameworkv1.FrameworkAttemptDeleting {
 				d.attemptBecomesDeleting()
 			}
-		case d.anythingLeft():
+		case d.anythingSeen(), d.mayHaveUnseenPods():
 			if d.next.State != frameworkv1.FrameworkAttemptDeleting {
 				d.attemptBecomesDeleting()
 			}
@@ -140,16 +140,27 @@ func (d *decision) configMapIsOutOfSight() bool {
 	return d.hasInstance() && !d.ownConfigMap() && uid != nil && !d.Gone[*uid]
 }
 
-// anythingLeft says whether something is left of an attempt whose ConfigMap is gone. A
+// anythingSeen says whether something is seen of an attempt whose ConfigMap is gone. A
 // ConfigMap that is deleted in the background does not wait for its Pods. And there may be
 // leftovers, if a late write of a former leader has put an attempt back on record that its
 // successor had begun anew.
-func (d *decision) anythingLeft() bool {
+func (d *decision) anythingSeen() bool {
 	left := len(d.Pods) > 0 || d.ConfigMap != nil && !d.Gone[d.ConfigMap.UID]
 	d.eachTask(func(t cursor) {
 		left = left || t.status().State.Associated() && !t.podIsGone()
 	})
 	return left
+}
+
+// mayHaveUnseenPods says whether the attempt may have Pods that neither the status nor the
+// cache knows: one that was created for a task just before the controller forgot it, because it
+// died or read the status anew, or before its answer was lost. A live list of them tells.
+func (d *decision) mayHaveUnseenPods() bool {
+	may := false
+	if !d.podsListed {
+		d.eachTask(func(t cursor) { may = may || t.mayHaveUnseenPod() })
+	}
+	return may
 }
 
 func configMapDeleted() *frameworkv1.FrameworkAttemptCompletionStatus {
@@ -166,9 +177,11 @@ func (d *decision) awaitConfigMap() {
 		d.attemptBecomesPreparing()
 	case !d.Gone[*d.next.AttemptStatus.ConfigMapUID]:
 		// planActions sees to it.
-	case d.anythingLeft():
+	case d.anythingSeen():
 		// It was there, and a controller that died knew more of it.
 		d.attemptBecomesDeleting()
+	case d.mayHaveUnseenPods():
+		// planActions sees to it.
 	case d.stopRequested():
 		d.attemptBecomesAttemptCompleted(attemptCompletion(frameworkv1.CodeStopFrameworkRequested,
 			"User has requested to stop the Framework"))

@@ -30,6 +30,8 @@ func (l *life) checkWrite(before, after *frameworkv1.FrameworkStatus) {
 	l.checkEnds(after)
 	l.checkRecorded(before, after)
 	l.checkConditions(before, after)
+	l.checkHistory(before, after)
+	l.checkWaiting(before, after)
 	for _, role := range after.AttemptStatus.TaskRoleStatuses {
 		for i, task := range role.TaskStatuses {
 			if int(task.Index) != i {

@@ -83,6 +83,8 @@ type life struct {
 	// gentle lives come to their end by themselves, others are stopped.
 	gentle  bool
 	verbose bool
+	// chronicle is what was written of attempts.
+	chronicle chronicle
 }
 
 func newLife(t *testing.T, seed uint64) *life {
@@ -95,7 +97,11 @@ func newLife(t *testing.T, seed uint64) *life {
 	if random.IntN(3) == 0 {
 		l.refuse = l.randomRefusal
 	}
-	l.onPlan = l.checkGangEnd
+	l.options.HistoryLimit = []int{0, 1, 2, 10}[random.IntN(4)]
+	l.onPlan = func(seen Snapshot, plan Plan) {
+		l.checkGangEnd(seen, plan)
+		l.checkPreparingEnd(seen, plan)
+	}
 	l.onWrite = l.checkWrite
 	l.onAction = l.checkAction
 	return l
@@ -127,6 +133,9 @@ func (l *life) newRole(name string) frameworkv1.TaskRoleSpec {
 	r.Task.RetryPolicy = l.newPolicy()
 	r.FrameworkAttemptCompletionPolicy = l.newThresholds()
 	r.Task.PodGracefulDeletionTimeoutSec = l.newTimeout()
+	if l.random.IntN(3) == 0 {
+		r.PreparingTimeoutSeconds = ptr.To[int32](30)
+	}
 	return r
 }
 
@@ -250,7 +259,7 @@ func (l *life) disturb() {
 	if pods := l.podNames(); len(pods) > 0 {
 		pod = pods[l.random.IntN(len(pods))]
 	}
-	switch l.random.IntN(18) {
+	switch l.random.IntN(20) {
 	case 0, 1, 2:
 		l.now = l.now.Add(time.Duration(l.random.IntN(40)) * time.Second)
 	case 3, 4, 5, 6:
@@ -271,6 +280,12 @@ func (l *life) disturb() {
 		l.changeNode()
 	case 17:
 		l.deliverAll()
+	case 18:
+		l.tellWait(pod)
+	case 19:
+		if l.random.IntN(3) == 0 {
+			l.disrupt(pod)
+		}
 	}
 }
 
@@ -340,7 +355,9 @@ func (l *life) editRoles(spec *frameworkv1.FrameworkSpec) {
 	}
 	chosen := l.random.IntN(len(spec.TaskRoles))
 	r := &spec.TaskRoles[chosen]
-	switch l.random.IntN(9) {
+	switch l.random.IntN(10) {
+	case 9:
+		r.PreparingTimeoutSeconds = []*int32{nil, ptr.To[int32](20)}[l.random.IntN(2)]
 	case 0, 1, 2:
 		r.TaskNumber = int32(l.random.IntN(4))
 	case 3:

@@ -85,9 +85,13 @@ const (
 	DeleteFramework ActionKind = "DeleteFramework"
 	// LookForConfigMap and LookForPod look whether an object that has left the cache is
 	// gone. One that is gone is in Snapshot.Gone from then on, one that is not is in
-	// the Snapshot as if the cache held it. They have no outcome.
+	// the Snapshot as if the cache held it, and so is another one of its name that
+	// Action.Owner controls. They have no outcome.
 	LookForConfigMap ActionKind = "LookForConfigMap"
 	LookForPod       ActionKind = "LookForPod"
+	// ListPods looks live at all Pods that the ConfigMap Action.Owner controls. They are
+	// in the Snapshot from then on, as if the cache held them. It has an outcome.
+	ListPods ActionKind = "ListPods"
 	// CheckStatus compares Persisted with what the API server holds. If they are the
 	// same, Snapshot.Current is true from then on, and Action.Seen are in
 	// Snapshot.Checked; else all that is known of the Framework is dropped and read
@@ -109,7 +113,7 @@ type Action struct {
 	Role  string
 	Index int32
 	// Owner is who has to be the controller of an object of that name for it to be the
-	// Framework's, in creations and in ConfirmNoConfigMap and ConfirmNoPod.
+	// Framework's, in creations, in looks and in ListPods.
 	Owner types.UID
 	// ConfigMap is the object of CreateConfigMap.
 	ConfigMap *corev1.ConfigMap

@@ -90,6 +90,8 @@ type Options struct {
 	CreationTimeout time.Duration
 	// CompletedRetention is how long a Completed Framework is kept.
 	CompletedRetention time.Duration
+	// HistoryLimit is how many attempts that are over status.history keeps.
+	HistoryLimit int
 	// MinConflictDelaySeconds and MaxConflictDelaySeconds bound, both inclusive,
 	// the delay of a retry after a Transient failure by Conflict.
 	MinConflictDelaySeconds int64

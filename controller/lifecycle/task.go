@@ -229,6 +229,14 @@ func (t cursor) podIsOutOfSight() (outOfSight bool, at time.Time) {
 	}
 }
 
+// mayHaveUnseenPod says whether a Pod may have been created for the task that is not known
+// yet. None is created before it is persisted that the task waits for it.
+func (t cursor) mayHaveUnseenPod() bool {
+	persisted := t.persisted()
+	return t.status().State == frameworkv1.TaskAttemptCreationPending &&
+		persisted != nil && persisted.State == frameworkv1.TaskAttemptCreationPending
+}
+
 func podDeleted() *frameworkv1.TaskAttemptCompletionStatus {
 	return taskCompletion(frameworkv1.CodePodExternalDeleted, "The Pod was deleted from outside")
 }
@@ -242,7 +250,9 @@ func (t cursor) followPhase(pod *corev1.Pod) {
 		t.taskBecomesDeletionPending(completion)
 		return
 	case corev1.PodFailed:
-		t.taskBecomesDeletionPending(t.d.Options.PodFailures.Classify(pod))
+		completion := t.d.Options.PodFailures.Classify(pod)
+		completion.Disruption = disruptionOf(pod)
+		t.taskBecomesDeletionPending(completion)
 		return
 	case corev1.PodPending:
 		if t.status().State == frameworkv1.TaskAttemptRunning {
@@ -259,8 +269,13 @@ func (t cursor) followPhase(pod *corev1.Pod) {
 	default:
 		t.d.report(fmt.Errorf("pod %s has the unknown phase %q", pod.Name, pod.Status.Phase))
 	}
-	if t.status().DeletionPending {
+	switch task := t.status(); {
+	case task.DeletionPending:
 		t.taskBecomesDeletionPending(deleteTaskRequested())
+	case task.State == frameworkv1.TaskAttemptPreparing && task.AttemptStatus.CompletionStatus == nil && pod.Status.Phase != corev1.PodUnknown:
+		if !t.endsByPreparing(pod) {
+			t.followWaiting(pod)
+		}
 	}
 }
 
@@ -284,7 +299,9 @@ func podExternalDeleted(pod *corev1.Pod) *frameworkv1.TaskAttemptCompletionStatu
 			diagnostics += fmt.Sprintf(": %s: %s", condition.Reason, condition.Message)
 		}
 	}
-	return taskCompletion(frameworkv1.CodePodExternalDeleted, diagnostics)
+	completion := taskCompletion(frameworkv1.CodePodExternalDeleted, diagnostics)
+	completion.Disruption = disruptionOf(pod)
+	return completion
 }
 
 // retry decides, once AttemptCompleted is persisted, whether the task has

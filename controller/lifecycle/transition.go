@@ -165,6 +165,7 @@ func (d *decision) attemptBecomesAttemptCompleted(completion *frameworkv1.Framew
 			t.taskBecomesCompletedWithAttempt()
 		}
 	})
+	d.recordAttempt()
 	d.persist(PersistNow)
 }
 
@@ -177,6 +178,7 @@ func (d *decision) attemptBecomesCreationPending(accountable bool) {
 	if accountable {
 		retries.AccountableRetriedCount++
 	}
+	d.recordRetry(accountable, *retries.RetryDelaySec)
 	retries.RetryDelaySec = nil
 	d.next.AttemptStatus = d.newAttempt(retries.TotalRetriedCount)
 	d.persist(PersistNow)
@@ -212,6 +214,7 @@ func (t cursor) enter(to frameworkv1.TaskState) *frameworkv1.TaskStatus {
 	task := t.edit()
 	task.State = to
 	task.TransitionTime = t.d.now
+	task.AttemptStatus.Waiting, task.AttemptStatus.PreparingSince = nil, nil
 	return task
 }
 
@@ -273,6 +276,7 @@ func (t cursor) taskBecomesCreationPending(accountable bool) {
 		task.RetryPolicyStatus.AccountableRetriedCount++
 	}
 	task.RetryPolicyStatus.RetryDelaySec = nil
+	t.d.next.AttemptStatus.TaskAttempts.Retries++
 	task.AttemptStatus = t.d.newTaskAttempt(t.role.Name, task.Index, task.RetryPolicyStatus.TotalRetriedCount)
 }
 
@@ -291,6 +295,7 @@ func (t cursor) taskBecomesCompletedWithAttempt() {
 		task.AttemptStatus.CompletionTime = t.d.timeNow()
 	}
 	task.RetryPolicyStatus.RetryDelaySec = nil
+	task.AttemptStatus.Waiting, task.AttemptStatus.PreparingSince = nil, nil
 	task.State = frameworkv1.TaskCompleted
 	task.TransitionTime = t.d.now
 	task.CompletionTime = t.d.timeNow()
@@ -302,6 +307,7 @@ func (t cursor) settle(task *frameworkv1.TaskStatus, completion *frameworkv1.Tas
 		return
 	}
 	task.AttemptStatus.CompletionStatus = completion
+	countEnd(&t.d.next.AttemptStatus.TaskAttempts, completion.CompletionStatus)
 	if !succeeded(completion.CompletionStatus) {
 		t.noteTaskFailure(task, completion.CompletionStatus)
 	}

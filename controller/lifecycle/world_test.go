@@ -113,6 +113,8 @@ type memory struct {
 	outcomes          []Outcome
 	gone              map[types.UID]bool
 	terminating       map[types.UID]time.Time
+	// strays are Pods, by name, that a live look has found and the cache does not show.
+	strays map[string]*corev1.Pod
 	// blocked are the creations that were refused for now, by role.
 	blocked map[string]Block
 	// current says that the status is known to be that of the API server, base is the
@@ -127,7 +129,7 @@ func newMemory(status *frameworkv1.FrameworkStatus) *memory {
 	return &memory{
 		persisted: status, status: status,
 		deleted: map[types.UID]bool{}, forced: map[types.UID]bool{}, checked: map[types.UID]bool{}, gone: map[types.UID]bool{}, terminating: map[types.UID]time.Time{},
-		blocked: map[string]Block{},
+		strays: map[string]*corev1.Pod{}, blocked: map[string]Block{},
 	}
 }
 
@@ -165,6 +167,7 @@ func newWorld(t *testing.T, framework *frameworkv1.Framework) *world {
 			GangSchedulerName:       "lockstep-scheduler",
 			CreationTimeout:         5 * time.Minute,
 			CompletedRetention:      30 * 24 * time.Hour,
+			HistoryLimit:            10,
 			MinConflictDelaySeconds: 60,
 			MaxConflictDelaySeconds: 900,
 			PodFailures:             rules,
@@ -242,7 +245,12 @@ func (w *world) podRemoved(name string) {
 	last := w.pods[name]
 	delete(w.pods, name)
 	w.changed(podKind, func(c *cache) {
-		delete(c.pods, name)
+		if cached := c.pods[name]; cached != nil && last != nil && cached.UID == last.UID {
+			delete(c.pods, name)
+		}
+		if m := w.controller; m != nil && last != nil && m.strays[name] != nil && m.strays[name].UID == last.UID {
+			delete(m.strays, name)
+		}
 		if m := w.controller; m != nil && last != nil &&
 			(last.DeletionTimestamp != nil || last.Spec.NodeName == "" && m.deleted[last.UID]) {
 			m.gone[last.UID] = true
@@ -346,8 +354,15 @@ func (w *world) plan(outcomes []Outcome) Plan {
 			snapshot.Blocked = append(snapshot.Blocked, block)
 		}
 	}
-	for name, pod := range w.cache.pods {
-		snapshot.Pods[name] = pod
+	maps.Copy(snapshot.Pods, w.cache.pods)
+	for name, stray := range w.controller.strays {
+		if cached := w.cache.pods[name]; w.controller.gone[stray.UID] || cached != nil && cached.UID == stray.UID {
+			delete(w.controller.strays, name)
+		} else {
+			snapshot.Pods[name] = stray
+		}
+	}
+	for _, pod := range snapshot.Pods {
 		if _, seen := w.controller.terminating[pod.UID]; pod.DeletionTimestamp != nil && !seen {
 			w.controller.terminating[pod.UID] = w.now
 		}

@@ -25,11 +25,11 @@ import (
 func (c *Core) newInformers(namespaces informing.Namespaces) error {
 	labelled := adapter.Labelled(batchv1alpha1.KeyJobName)
 	owned := engine.OwnerIndex("")
-	c.pods = namespaces.Informer(&corev1.Pod{}, func(namespace string) *cache.ListWatch {
-		return informing.ListWatch(c.clients.Kube.CoreV1().Pods(namespace), labelled)
+	c.pods = namespaces.Informer(&corev1.Pod{}, func(namespace string) cache.ListerWatcher {
+		return informing.ListWatch(c.clients.Kube, c.clients.Kube.CoreV1().Pods(namespace), labelled)
 	})
-	c.configMaps = namespaces.Informer(&corev1.ConfigMap{}, func(namespace string) *cache.ListWatch {
-		return informing.ListWatch(c.clients.Kube.CoreV1().ConfigMaps(namespace), labelled)
+	c.configMaps = namespaces.Informer(&corev1.ConfigMap{}, func(namespace string) cache.ListerWatcher {
+		return informing.ListWatch(c.clients.Kube, c.clients.Kube.CoreV1().ConfigMaps(namespace), labelled)
 	})
 	for _, informer := range []cache.SharedIndexInformer{c.pods, c.configMaps} {
 		c.start = append(c.start, func(ctx context.Context) { go informer.RunWithContext(ctx) })

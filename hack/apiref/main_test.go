@@ -93,6 +93,8 @@ func TestNoReasonOfAnEventIsForgotten(t *testing.T) {
 		"apis/framework/v1/status_types.go":  "conditions",
 		"apis/framework/v1/history_types.go": "counts in the status",
 		"controller/jobpods/ends.go":         "conditions of Pods that others write",
+		"controller/lifecycle/disruption.go": "conditions of Pods that others write",
+		"controller/lifecycle/waiting.go":    "waits in the status",
 	}
 	told := map[string]bool{}
 	for _, part := range events {

@@ -48,12 +48,13 @@ type Lister[L runtime.Object] interface {
 	Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
 }
 
-// ListWatch lists and watches with a client. Tweak changes what is asked for, and may be nil.
-func ListWatch[L runtime.Object](client Lister[L], tweak func(*metav1.ListOptions)) *cache.ListWatch {
+// ListWatch lists and watches with a client, which is a part of another one: that says whether the
+// first list may come as a watch, which fakes can't. Tweak changes what is asked for, and may be nil.
+func ListWatch[L runtime.Object](of any, client Lister[L], tweak func(*metav1.ListOptions)) cache.ListerWatcher {
 	if tweak == nil {
 		tweak = func(*metav1.ListOptions) {}
 	}
-	return &cache.ListWatch{
+	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			tweak(&options)
 			return client.List(ctx, options)
@@ -62,25 +63,25 @@ func ListWatch[L runtime.Object](client Lister[L], tweak func(*metav1.ListOption
 			tweak(&options)
 			return client.Watch(ctx, options)
 		},
-	}
+	}, of)
 }
 
 // Informer makes an informer of the objects of a kind in these namespaces, indexed by their
 // namespaces. In is what lists and watches one, or all if it is asked for the empty namespace.
-func (n Namespaces) Informer(example runtime.Object, in func(namespace string) *cache.ListWatch) cache.SharedIndexInformer {
+func (n Namespaces) Informer(example runtime.Object, in func(namespace string) cache.ListerWatcher) cache.SharedIndexInformer {
 	return n.InformerWithOptions(example, cache.SharedIndexInformerOptions{}, in)
 }
 
 // Dynamic makes an informer of the objects of any kind. Tweak changes what is asked for, and may be nil.
 func (n Namespaces) Dynamic(client dynamic.Interface, resource schema.GroupVersionResource, tweak func(*metav1.ListOptions)) cache.SharedIndexInformer {
-	return n.Informer(&unstructured.Unstructured{}, func(namespace string) *cache.ListWatch {
-		return ListWatch(client.Resource(resource).Namespace(namespace), tweak)
+	return n.Informer(&unstructured.Unstructured{}, func(namespace string) cache.ListerWatcher {
+		return ListWatch(client, client.Resource(resource).Namespace(namespace), tweak)
 	})
 }
 
 // InformerWithOptions is Informer with more options.
 func (n Namespaces) InformerWithOptions(example runtime.Object, options cache.SharedIndexInformerOptions,
-	in func(namespace string) *cache.ListWatch) cache.SharedIndexInformer {
+	in func(namespace string) cache.ListerWatcher) cache.SharedIndexInformer {
 	options.Indexers = cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
 	switch len(n) {
 	case 0:
@@ -90,7 +91,7 @@ func (n Namespaces) InformerWithOptions(example runtime.Object, options cache.Sh
 	}
 	s := &several{}
 	for _, namespace := range n {
-		s.parts = append(s.parts, &part{namespace: namespace, in: in(namespace)})
+		s.parts = append(s.parts, &part{namespace: namespace, in: cache.ToListerWatcherWithContext(in(namespace))})
 	}
 	informer := cache.NewSharedIndexInformerWithOptions(s, example, options)
 	s.known = informer.GetIndexer()
@@ -124,7 +125,7 @@ func (u *union) DeepCopyObject() runtime.Object {
 // part is one namespace.
 type part struct {
 	namespace string
-	in        *cache.ListWatch
+	in        cache.ListerWatcherWithContext
 	// at is the resource version of the last news that the reflector has taken.
 	at string
 	// refused says that it may not be read.

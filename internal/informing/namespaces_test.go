@@ -56,8 +56,8 @@ func inNamespaces(t *testing.T, namespaces informing.Namespaces, test func(s *se
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.informer = namespaces.Informer(&corev1.ConfigMap{}, func(namespace string) *cache.ListWatch {
-			return informing.ListWatch(client.CoreV1().ConfigMaps(namespace), func(options *metav1.ListOptions) {
+		s.informer = namespaces.Informer(&corev1.ConfigMap{}, func(namespace string) cache.ListerWatcher {
+			return informing.ListWatch(client, client.CoreV1().ConfigMaps(namespace), func(options *metav1.ListOptions) {
 				informing.WantCurrent(options)
 				if s.before != nil {
 					s.before(namespace)

@@ -27,6 +27,26 @@ func Shorten(text string, most int) string {
 	return Cut(text, most) + "…"
 }
 
+// ShortenJSON cuts a text whose JSON would take more than so many bytes, without its
+// quotes and what shows that it was cut. Some characters take six times as much there.
+func ShortenJSON(text string, most int) string {
+	size := 0
+	for at, sign := range text {
+		switch {
+		case sign == '"' || sign == '\\' || sign == '\n' || sign == '\r' || sign == '\t' || sign == '\b' || sign == '\f':
+			size += 2
+		case sign < ' ' || sign == '<' || sign == '>' || sign == '&' || sign == '\u2028' || sign == '\u2029' || sign == utf8.RuneError:
+			size += 6
+		default:
+			size += utf8.RuneLen(sign)
+		}
+		if size > most {
+			return text[:at] + "…"
+		}
+	}
+	return text
+}
+
 // CountSigns counts, in valid JSON, those of the signs that are not part of a string:
 // {, [ and commas tell how many values there are.
 func CountSigns[T string | []byte](json T, signs string) int {

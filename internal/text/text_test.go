@@ -3,7 +3,11 @@
 
 package text
 
-import "testing"
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
 
 func TestTextsAreCutBetweenCharacters(t *testing.T) {
 	tests := map[string]struct {
@@ -53,5 +57,25 @@ func TestSignsInStringsDontCount(t *testing.T) {
 				t.Errorf("of bytes: got %d, want %d", got, tc.want)
 			}
 		})
+	}
+}
+
+// TestAShortTextIsShortAsJSON, whatever JSON makes of its characters.
+func TestAShortTextIsShortAsJSON(t *testing.T) {
+	for _, sign := range []string{"a", "ä", "€", "😀", "\"", "\\", "\n", "\b", "\x01", "<", "&", "\u2028", "\x7f", "\xff", "\ufffd"} {
+		long := strings.Repeat(sign, 200)
+		short := ShortenJSON(long, 100)
+		data, err := json.Marshal(short)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if rest := len(data) - len(`"…"`); rest > 100 || rest < 48 || !strings.HasPrefix(long, strings.TrimSuffix(short, "…")) {
+			t.Errorf("%q becomes %d bytes of JSON: %s", sign, rest, data)
+		}
+	}
+	for _, fits := range []string{"", "abc", strings.Repeat("ä", 50), strings.Repeat("<", 16)} {
+		if got := ShortenJSON(fits, 100); got != fits {
+			t.Errorf("%q fits, and becomes %q", fits, got)
+		}
 	}
 }

@@ -23,8 +23,8 @@ const byGroup = "group"
 // newPodInformer watches the Pods that name a group, and keeps of each what a sync
 // reads.
 func newPodInformer(client kubernetes.Interface, namespaces informing.Namespaces) (cache.SharedIndexInformer, error) {
-	pods := namespaces.Informer(&corev1.Pod{}, func(namespace string) *cache.ListWatch {
-		return informing.ListWatch(client.CoreV1().Pods(namespace), func(options *metav1.ListOptions) {
+	pods := namespaces.Informer(&corev1.Pod{}, func(namespace string) cache.ListerWatcher {
+		return informing.ListWatch(client, client.CoreV1().Pods(namespace), func(options *metav1.ListOptions) {
 			options.LabelSelector = schedulingv1alpha1.LabelPodGroup
 			informing.WantCurrent(options) // else the phase would follow an old state
 		})

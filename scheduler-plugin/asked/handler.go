@@ -93,7 +93,7 @@ func (h *Handler) why(w http.ResponseWriter, r *http.Request) {
 		if err != nil {
 			return nil, err
 		}
-		answer := whatif.Why(s, key)
+		answer := whatif.Why(seenBy(s, may), key)
 		if answer.Place != nil {
 			whatif.Redact(answer.Place, may.ofAnswers())
 		}
@@ -116,7 +116,7 @@ func (h *Handler) simulate(w http.ResponseWriter, r *http.Request) {
 		if err != nil {
 			return nil, err
 		}
-		answer, err := whatif.Ask(s, question)
+		answer, err := whatif.Ask(seenBy(s, may), question)
 		switch {
 		case errors.Is(err, whatif.ErrNotFound):
 			return nil, &refusal{http.StatusNotFound, err.Error()}
@@ -169,6 +169,13 @@ func mayAsk(may *rights, question *answers.Question) error {
 
 func forbidden(verb, namespace string) error {
 	return &refusal{http.StatusForbidden, fmt.Sprintf("you may not %s podgroups.scheduling.lockstep.dev in namespace %q", verb, namespace)}
+}
+
+// seenBy is a picture as somebody may see it.
+func seenBy(s *whatif.Snapshot, may *rights) *whatif.Snapshot {
+	seen := *s
+	seen.HidesNodes = !may.nodes()
+	return &seen
 }
 
 // snapshot is the picture, or a refusal.

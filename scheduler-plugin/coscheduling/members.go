@@ -77,8 +77,8 @@ func (w *watcher) watchEnded(m *members, label string) (cache.DoneChecker, error
 
 // endedInformer is an informer of Pods that have ended and have a label, if that is not empty.
 func (w *watcher) endedInformer(m *members, label string) cache.SharedIndexInformer {
-	return w.namespaces.Informer(&corev1.Pod{}, func(namespace string) *cache.ListWatch {
-		return informing.ListWatch(m.client.CoreV1().Pods(namespace), selectEnded(label))
+	return w.namespaces.Informer(&corev1.Pod{}, func(namespace string) cache.ListerWatcher {
+		return informing.ListWatch(m.client, m.client.CoreV1().Pods(namespace), selectEnded(label))
 	})
 }
 

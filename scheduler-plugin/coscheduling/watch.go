@@ -53,8 +53,8 @@ func (w *watcher) start(groups schedulingclient.Interface, others []*foreign, ru
 	if err != nil {
 		return err
 	}
-	podGroups := w.namespaces.Informer(&schedulingv1alpha1.PodGroup{}, func(namespace string) *cache.ListWatch {
-		return informing.ListWatch(groups.SchedulingV1alpha1().PodGroups(namespace), nil)
+	podGroups := w.namespaces.Informer(&schedulingv1alpha1.PodGroup{}, func(namespace string) cache.ListerWatcher {
+		return informing.ListWatch(groups, groups.SchedulingV1alpha1().PodGroups(namespace), nil)
 	})
 	if err := podGroups.SetTransform(informing.DropManagedFields); err != nil {
 		return fmt.Errorf("watching PodGroups: %w", err)

@@ -34,28 +34,28 @@ func Informers(factory informers.SharedInformerFactory, namespaces informing.Nam
 	// It fails only for an informer that was started.
 	_ = factory.Core().V1().Pods().Informer().SetTransform(elsewhere(namespaces))
 	factory.InformerFor(&corev1.Service{}, func(client kubernetes.Interface, _ time.Duration) cache.SharedIndexInformer {
-		return namespaces.Informer(&corev1.Service{}, func(namespace string) *cache.ListWatch {
-			return informing.ListWatch(client.CoreV1().Services(namespace), nil)
+		return namespaces.Informer(&corev1.Service{}, func(namespace string) cache.ListerWatcher {
+			return informing.ListWatch(client, client.CoreV1().Services(namespace), nil)
 		})
 	})
 	factory.InformerFor(&corev1.ReplicationController{}, func(client kubernetes.Interface, _ time.Duration) cache.SharedIndexInformer {
-		return namespaces.Informer(&corev1.ReplicationController{}, func(namespace string) *cache.ListWatch {
-			return informing.ListWatch(client.CoreV1().ReplicationControllers(namespace), nil)
+		return namespaces.Informer(&corev1.ReplicationController{}, func(namespace string) cache.ListerWatcher {
+			return informing.ListWatch(client, client.CoreV1().ReplicationControllers(namespace), nil)
 		})
 	})
 	factory.InformerFor(&appsv1.ReplicaSet{}, func(client kubernetes.Interface, _ time.Duration) cache.SharedIndexInformer {
-		return namespaces.Informer(&appsv1.ReplicaSet{}, func(namespace string) *cache.ListWatch {
-			return informing.ListWatch(client.AppsV1().ReplicaSets(namespace), nil)
+		return namespaces.Informer(&appsv1.ReplicaSet{}, func(namespace string) cache.ListerWatcher {
+			return informing.ListWatch(client, client.AppsV1().ReplicaSets(namespace), nil)
 		})
 	})
 	factory.InformerFor(&appsv1.StatefulSet{}, func(client kubernetes.Interface, _ time.Duration) cache.SharedIndexInformer {
-		return namespaces.Informer(&appsv1.StatefulSet{}, func(namespace string) *cache.ListWatch {
-			return informing.ListWatch(client.AppsV1().StatefulSets(namespace), nil)
+		return namespaces.Informer(&appsv1.StatefulSet{}, func(namespace string) cache.ListerWatcher {
+			return informing.ListWatch(client, client.AppsV1().StatefulSets(namespace), nil)
 		})
 	})
 	factory.InformerFor(&policyv1.PodDisruptionBudget{}, func(client kubernetes.Interface, _ time.Duration) cache.SharedIndexInformer {
-		return namespaces.Informer(&policyv1.PodDisruptionBudget{}, func(namespace string) *cache.ListWatch {
-			return informing.ListWatch(client.PolicyV1().PodDisruptionBudgets(namespace), nil)
+		return namespaces.Informer(&policyv1.PodDisruptionBudget{}, func(namespace string) cache.ListerWatcher {
+			return informing.ListWatch(client, client.PolicyV1().PodDisruptionBudgets(namespace), nil)
 		})
 	})
 }

@@ -14,7 +14,8 @@ type Rights struct {
 }
 
 // Redact takes out of an answer what its reader may not read: Pods of others become a count, and so
-// do the names of nodes. What resource is missing, and on how many nodes, stays.
+// do the names of nodes. What resource is missing, and on how many nodes, stays. What nodes are like is kept
+// out of sentences before they are made: see Snapshot.HidesNodes.
 func Redact(answer *answers.Simulation, may Rights) {
 	var shown []answers.Victim
 	for _, victim := range answer.Victims {
@@ -33,8 +34,4 @@ func Redact(answer *answers.Simulation, may Rights) {
 	}
 	answer.MorePlacements += len(answer.Placements)
 	answer.Placements = nil
-	if answer.Obstacle != nil {
-		// A taint or a domain may tell what a node is for.
-		answer.Obstacle.Reasons, answer.Obstacle.Domain = nil, ""
-	}
 }

@@ -76,6 +76,9 @@ func place(s *Snapshot, all map[dialect.Key]*gang, g *gang, pods []*corev1.Pod, 
 	short := planner.Explain(found.world, found.gang)
 	answer.Needed, answer.Room = short.Needed, short.Placed
 	answer.Obstacle = found.obstacle(short)
+	if s.HidesNodes {
+		answer.Obstacle.Reasons, answer.Obstacle.Domain = nil, ""
+	}
 	answer.Message = describe(&answer)
 	if preempts && g.mayPreempt() {
 		found.preempt(s, all, g, pods, &answer)

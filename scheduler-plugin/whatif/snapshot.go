@@ -33,6 +33,9 @@ type Snapshot struct {
 	// NoNodes says that nodes could not be read, and SomePods that not all Pods could: then nodes look
 	// emptier than they are.
 	NoNodes, SomePods bool
+	// HidesNodes keeps out of answers what nodes are like: their taints and labels, which may tell what they
+	// are for. It is for those who ask and may not list nodes.
+	HidesNodes bool
 	// Lacks are sentences on what could not be read, for the answers.
 	Lacks []string
 }

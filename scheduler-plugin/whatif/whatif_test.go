@@ -472,3 +472,19 @@ func TestMembersOfManyKindsAreRefused(t *testing.T) {
 		t.Error(got.Message)
 	}
 }
+
+// TestWhatNodesAreLikeIsInNoSentence for somebody who may not list them: neither a taint nor a rack.
+func TestWhatNodesAreLikeIsInNoSentence(t *testing.T) {
+	for _, secret := range []func(*corev1.Node){tainted("secret"), func(n *corev1.Node) { n.Labels["rack"] = "secret" }} {
+		group, pods := gangOf("train", 3)
+		group.Spec.Topology = []schedulingv1alpha1.TopologyConstraint{{Key: "rack", Mode: schedulingv1alpha1.TopologyRequired}}
+		s := cluster([]*corev1.Node{node("a", "2", inRack("one"), secret)}, group, pods...)
+		if tells, _ := json.Marshal(Why(s, key("train"))); !strings.Contains(string(tells), "secret") {
+			t.Fatalf("even who may list nodes is not told: %s", tells)
+		}
+		s.HidesNodes = true
+		if tells, _ := json.Marshal(Why(s, key("train"))); strings.Contains(string(tells), "secret") {
+			t.Errorf("the answer tells what a node is like: %s", tells)
+		}
+	}
+}

@@ -65,7 +65,7 @@ type ControllerConfiguration struct {
 	FrameworkCompletedRetainSec *int64 `json:"frameworkCompletedRetainSec,omitempty"`
 
 	// frameworkHistoryLimit is how many attempts that are over status.history of a
-	// Framework keeps at most, 0 to 50. Each takes 1.5 KiB at most,
+	// Framework keeps at most, 0 to 20. Each takes 1.5 KiB at most,
 	// half a KiB in general. A lower limit counts when the next attempt is over. Default 10.
 	FrameworkHistoryLimit *int32 `json:"frameworkHistoryLimit,omitempty"`
 

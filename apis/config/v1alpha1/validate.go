@@ -49,7 +49,7 @@ func validateTimes(c *ControllerConfiguration) field.ErrorList {
 	maxDelay := c.FrameworkMaxRetryDelaySecForTransientConflictFailed
 	maxDelayPath := field.NewPath("frameworkMaxRetryDelaySecForTransientConflictFailed")
 
-	errs := within(field.NewPath("frameworkHistoryLimit"), c.FrameworkHistoryLimit, 0, 50)
+	errs := within(field.NewPath("frameworkHistoryLimit"), c.FrameworkHistoryLimit, 0, 20)
 	errs = append(errs, atLeast(field.NewPath("crdEstablishedCheckIntervalSec"), c.CRDEstablishedCheckIntervalSec, 1)...)
 	errs = append(errs, atLeast(field.NewPath("crdEstablishedCheckTimeoutSec"), c.CRDEstablishedCheckTimeoutSec, 10)...)
 	errs = append(errs, atLeast(field.NewPath("objectLocalCacheCreationTimeoutSec"), c.ObjectLocalCacheCreationTimeoutSec, 60)...)

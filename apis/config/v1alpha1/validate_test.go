@@ -127,14 +127,14 @@ func TestValidate(t *testing.T) {
 		},
 
 		"no history":      {file: "frameworkHistoryLimit: 0"},
-		"longest history": {file: "frameworkHistoryLimit: 50"},
+		"longest history": {file: "frameworkHistoryLimit: 20"},
 		"a history that is too long": {
-			file: "frameworkHistoryLimit: 51",
-			want: []string{"frameworkHistoryLimit: Invalid value: 51: must be from 0 to 50"},
+			file: "frameworkHistoryLimit: 21",
+			want: []string{"frameworkHistoryLimit: Invalid value: 21: must be from 0 to 20"},
 		},
 		"less than no history": {
 			file: "frameworkHistoryLimit: -1",
-			want: []string{"frameworkHistoryLimit: Invalid value: -1: must be from 0 to 50"},
+			want: []string{"frameworkHistoryLimit: Invalid value: -1: must be from 0 to 20"},
 		},
 
 		"smallest batch": {file: "podBatchSize: 1"},

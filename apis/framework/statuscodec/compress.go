@@ -8,6 +8,7 @@ import (
 	"compress/gzip"
 	"fmt"
 	"io"
+	"slices"
 
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
@@ -124,8 +125,9 @@ const (
 	shortMessage     = 128
 )
 
-// Shorten is a status with all diagnostics cut, for one that is too
-// large to be stored even compressed. Nothing is decided on diagnostics.
+// Shorten is a status with all diagnostics cut, without those of the history, and without the
+// waits of single tasks, for one that is too large to be stored even compressed. Nothing is decided on diagnostics and waits.
+// Without preparingSince a controller that begins counts preparingTimeoutSeconds anew.
 func Shorten(status *frameworkv1.FrameworkStatus) *frameworkv1.FrameworkStatus {
 	short := frameworkv1.ShareTasks(status)
 	if end := status.AttemptStatus.CompletionStatus; end != nil {
@@ -133,8 +135,17 @@ func Shorten(status *frameworkv1.FrameworkStatus) *frameworkv1.FrameworkStatus {
 		shortEnd.Diagnostics = text.Shorten(end.Diagnostics, shortDiagnostics)
 		short.AttemptStatus.CompletionStatus = &shortEnd
 	}
+	short.History = slices.Clone(status.History)
+	for i := range short.History {
+		short.History[i].CompletionStatus.Diagnostics = ""
+	}
 	for _, role := range short.AttemptStatus.TaskRoleStatuses {
 		for i, task := range role.TaskStatuses {
+			if task.AttemptStatus.Waiting != nil || task.AttemptStatus.PreparingSince != nil {
+				silent := *task
+				silent.AttemptStatus.Waiting, silent.AttemptStatus.PreparingSince = nil, nil
+				role.TaskStatuses[i], task = &silent, &silent
+			}
 			completion := task.AttemptStatus.CompletionStatus
 			if completion == nil {
 				continue

@@ -47,6 +47,106 @@ func TestTheLargestStatusCanBeStored(t *testing.T) {
 	}
 }
 
+// TestTheLargestStatusThatWaitsCanBeStored: all tasks wait in a later attempt, for what Pods
+// commonly wait, since they have begun to prepare.
+func TestTheLargestStatusThatWaitsCanBeStored(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	status := waiting(random, func(task *frameworkv1.TaskStatus) {
+		reasons := []string{"Unschedulable", "NotYetScheduled", "NotYetStarted", "ContainerCreating", "PodInitializing",
+			"ImagePullBackOff", "ErrImagePull", "CreateContainerConfigError"}
+		task.AttemptStatus.Waiting = &frameworkv1.TaskWaiting{Reason: reasons[random.IntN(len(reasons))], Since: task.TransitionTime}
+	})
+	mustFit(t, status)
+}
+
+// TestTheWorstStatusThatWaitsCanBeStored once it is shortened: each task waits for a reason that
+// somebody made up, since a time of its own, and its time to prepare runs.
+func TestTheWorstStatusThatWaitsCanBeStored(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	status := waiting(random, func(task *frameworkv1.TaskStatus) {
+		at := func() metav1.Time {
+			return metav1.NewTime(task.TransitionTime.Add(time.Duration(random.IntN(3600)) * time.Second))
+		}
+		task.AttemptStatus.Waiting = &frameworkv1.TaskWaiting{Reason: randomText(64, random), Since: at()}
+		task.AttemptStatus.PreparingSince = ptr.To(at())
+	})
+	for range longestHistory {
+		status.History = append(status.History, longestRecord(random))
+	}
+	mustFit(t, Shorten(status))
+}
+
+// TestTheLargestStatusWithHistoryCanBeStored: that of tasks that run, after the longest history.
+func TestTheLargestStatusWithHistoryCanBeStored(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	status := statustest.Running(frameworkv1.MaxTasks)
+	retryAll(status, random)
+	for range longestHistory {
+		status.History = append(status.History, longestRecord(random))
+	}
+	mustFit(t, status)
+}
+
+// mustFit holds that a status fits into etcd beside the rest of the object, and is read back.
+func mustFit(t *testing.T, status *frameworkv1.FrameworkStatus) {
+	t.Helper()
+	split(status, 256)
+	data, err := Encode(status, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const most = etcdLimit - restOfObject
+	if t.Logf("the status takes %d bytes, %d are left", len(data), most-len(data)); len(data) > most {
+		t.Errorf("the status takes %d bytes, want at most %d", len(data), most)
+	}
+	got, err := Decode(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := func(s *frameworkv1.FrameworkStatus) *frameworkv1.TaskStatus {
+		tasks := s.AttemptStatus.TaskRoleStatuses[3].TaskStatuses
+		return tasks[len(tasks)-1]
+	}
+	if len(got.History) != len(status.History) || (last(got).AttemptStatus.Waiting == nil) != (last(status).AttemptStatus.Waiting == nil) {
+		t.Error("the history or the waits are not read back")
+	}
+}
+
+// waiting is a status whose tasks all wait in a later attempt, for what waits says.
+func waiting(random *rand.Rand, waits func(*frameworkv1.TaskStatus)) *frameworkv1.FrameworkStatus {
+	status := statustest.Running(frameworkv1.MaxTasks)
+	retryAll(status, random)
+	for _, task := range status.AttemptStatus.TaskRoleStatuses[0].TaskStatuses {
+		task.State, task.AttemptStatus.RunTime = frameworkv1.TaskAttemptPreparing, nil
+		waits(task)
+	}
+	for range 9 {
+		status.Waiting = append(status.Waiting,
+			frameworkv1.WaitingCount{Reason: randomText(64, random), Tasks: frameworkv1.MaxTasks, Since: status.StartTime})
+	}
+	return status
+}
+
+// longestHistory is the most that frameworkHistoryLimit may be.
+const longestHistory = 20
+
+// longestRecord is a record of 1.5 KiB, which is the most that there is.
+func longestRecord(random *rand.Rand) frameworkv1.AttemptRecord {
+	at := metav1.NewTime(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	record := frameworkv1.AttemptRecord{StartTime: at, RunTime: &at, CompletionTime: &at}
+	record.CompletionStatus.Diagnostics = randomText(1150, random)
+	return record
+}
+
+// randomText is a text that does not compress.
+func randomText(bytes int, random *rand.Rand) string {
+	made := make([]byte, bytes)
+	for i := range made {
+		made[i] = byte('a' + random.IntN(26))
+	}
+	return string(made)
+}
+
 // retryAll makes every task one that runs in a later attempt.
 func retryAll(status *frameworkv1.FrameworkStatus, r *rand.Rand) {
 	begin := status.StartTime.Time

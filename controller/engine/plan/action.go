@@ -30,8 +30,8 @@ const (
 	// the cache held it.
 	ConfirmNo Verb = "ConfirmNo"
 	// LookFor looks whether an object that has left the cache is gone. One that is gone
-	// is known as such from then on, one that is not is shown as if the cache held it. It
-	// has no Outcome.
+	// is known as such from then on, one that is not is shown as if the cache held it, and
+	// so is another one of its name that Action.Owner controls. It has no Outcome.
 	LookFor Verb = "LookFor"
 	// CheckStatus compares what is taken for persisted, and the spec that was decided on, with
 	// what the API server holds. If they are the same, that is known to be current from then
@@ -56,7 +56,7 @@ type Action struct {
 	// UID of the object, for all verbs but Create, ConfirmNo and List.
 	UID types.UID
 	// Owner is who has to be the controller of an object of that name for it to be the
-	// owner's, in Create, ConfirmNo and List.
+	// owner's, in Create, ConfirmNo, LookFor and List.
 	Owner types.UID
 	// Selector are the labels that the objects of List have, as a query of labels. It selects
 	// nothing that the cache leaves out.

@@ -1,0 +1,50 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lifecycle
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+)
+
+// preparingTimeoutSeconds of a role ends the attempts of tasks whose Pods don't run for too
+// long. The time runs from when the Pod was seen, and in a gang from when it was seen to have a
+// node: how long a gang may wait for its turn is for scheduleTimeoutSeconds to say. The status
+// has since when. An attempt ends only by what of that is persisted, so that a restart of
+// the controller does not begin the time anew; one in the few seconds before the first write does.
+
+// endsByPreparing ends the attempt of a task that has been preparing for too long, and says
+// whether it did.
+func (t cursor) endsByPreparing(pod *corev1.Pod) bool {
+	timeout := seconds(nil)
+	if t.spec != nil {
+		timeout = seconds(t.spec.PreparingTimeoutSeconds)
+	}
+	since := t.status().AttemptStatus.PreparingSince
+	if counts := timeout > 0 && (pod.Spec.NodeName != "" || !t.d.isGang()); !counts {
+		if since != nil {
+			t.edit().AttemptStatus.PreparingSince = nil
+		}
+		return false
+	}
+	if since == nil {
+		since = t.d.timeNow()
+		t.edit().AttemptStatus.PreparingSince = since
+	}
+	over, at := t.d.over(*since, timeout)
+	t.d.wakeAt(at)
+	if !over {
+		return false
+	}
+	if persisted := t.persisted(); persisted == nil || !since.Equal(persisted.AttemptStatus.PreparingSince) {
+		t.d.persist(PersistNow)
+		return false
+	}
+	t.taskBecomesDeletionPending(taskCompletion(frameworkv1.CodePodPreparingTimeout,
+		fmt.Sprintf("The Pod did not run within %v: %s", timeout, waitingReason(pod))))
+	return true
+}

@@ -1,0 +1,152 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package coscheduling
+
+import (
+	"context"
+	"errors"
+	"math"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
+)
+
+// A binding whose answer is lost may have come through. Its room is not given to others before
+// that is known: the node would be overfilled. So a member of whose binding nobody knows is
+// looked at until the API server tells, and stays assumed meanwhile.
+
+const (
+	// bindRetryDelay is how long a failed bind waits before it is tried again; it
+	// doubles with each further try.
+	bindRetryDelay = 100 * time.Millisecond
+	// longestLookDelay is the longest wait between two looks at a member.
+	longestLookDelay = 10 * time.Second
+	// lookTime is how long one look may take.
+	lookTime = 10 * time.Second
+)
+
+// binding is the binding of one member to its node.
+type binding struct {
+	sched *kube.Scheduler
+	p     *kube.Placement
+	// requests has room for as many as may be under way at once, of all members of a profile.
+	requests chan struct{}
+	// retries is how often the binding is tried again at most.
+	retries int32
+}
+
+func newBinding(sched *kube.Scheduler, p *kube.Placement, requests chan struct{}, retries int32) binding {
+	return binding{sched: sched, p: p, requests: requests, retries: retries}
+}
+
+// write writes the binding. It returns a failure only if the member is not bound to the node, or
+// ctx has ended.
+func (b binding) write(ctx context.Context) *fwk.Status {
+	status, doubtful := b.try(ctx)
+	if status.IsSuccess() || !doubtful {
+		return status
+	}
+	switch bound, err := b.look(ctx); {
+	case err != nil:
+		return fwk.AsStatus(err)
+	case bound:
+		return nil
+	default:
+		return status
+	}
+}
+
+// try writes the binding, and repeats that on the same node if the API server could not be
+// reached or had no time. doubtful says that one of the tries may have come through after all.
+func (b binding) try(ctx context.Context) (status *fwk.Status, doubtful bool) {
+	backoff := wait.Backoff{Duration: bindRetryDelay, Factor: 2, Jitter: 0.1, Steps: int(b.retries) + 1}
+	for {
+		if err := b.request(ctx, func() { status = b.sched.Bind(ctx, b.p) }); err != nil {
+			return fwk.AsStatus(err), doubtful
+		}
+		doubtful = doubtful || mayBeBound(status.AsError())
+		if status.IsSuccess() || backoff.Steps <= 1 || !retriable(status.AsError()) {
+			return status, doubtful
+		}
+		klog.FromContext(ctx).V(2).Info("Binding failed, trying again", "reason", status.Message())
+		if err := sleep(ctx, backoff.Step()); err != nil {
+			return fwk.AsStatus(err), doubtful
+		}
+	}
+}
+
+// look asks the API server whether the member is bound to the node, until it answers. The error
+// is that of ctx.
+func (b binding) look(ctx context.Context) (bound bool, err error) {
+	backoff := wait.Backoff{Duration: bindRetryDelay, Factor: 2, Jitter: 0.1, Steps: math.MaxInt, Cap: longestLookDelay}
+	for {
+		var known bool
+		if err := b.request(ctx, func() { bound, known = b.lookOnce(ctx) }); err != nil || known {
+			return bound, err
+		}
+		if err := sleep(ctx, backoff.Step()); err != nil {
+			return false, err
+		}
+	}
+}
+
+func (b binding) lookOnce(ctx context.Context) (bound, known bool) {
+	ctx, cancel := context.WithTimeout(ctx, lookTime)
+	defer cancel()
+	pod := b.p.Pod
+	live, err := b.p.Profile.ClientSet().CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return false, true
+	case err != nil:
+		klog.FromContext(ctx).Info("It is not known whether a member is bound, and its room is kept until it is", "reason", err.Error())
+		return false, false
+	default:
+		return live.UID == pod.UID && live.Spec.NodeName == b.p.Node, true
+	}
+}
+
+// request makes one request, with the others of the profile.
+func (b binding) request(ctx context.Context, do func()) error {
+	select {
+	case b.requests <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-b.requests }()
+	do()
+	return nil
+}
+
+func sleep(ctx context.Context, delay time.Duration) error {
+	select {
+	case <-time.After(delay):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// mayBeBound says whether a bind that has failed may have come through, or shows that an earlier
+// one has: its answer was lost, or the Pod has a node.
+func mayBeBound(err error) bool {
+	return err != nil && !isRefusal(err) && !apierrors.IsTooManyRequests(err)
+}
+
+// isRefusal says whether the API server has refused a request for good, before it did anything.
+func isRefusal(err error) bool {
+	return apierrors.IsNotFound(err) || apierrors.IsInvalid(err) || apierrors.IsForbidden(err) ||
+		apierrors.IsUnauthorized(err) || apierrors.IsBadRequest(err)
+}
+
+// retriable says whether a failed API call may succeed when it is repeated.
+func retriable(err error) bool {
+	return err != nil && !isRefusal(err) && !apierrors.IsConflict(err) && !errors.Is(err, context.Canceled)
+}

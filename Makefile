@@ -111,6 +111,10 @@ e2e-kueue: build components ## Run Frameworks and training jobs in queues of Kue
 lives: ## Lead 100,000 random lives of Frameworks through crashes and worse: make lives [FIRST_SEED=0]
 	GOGC=400 go test -v -count=1 -run TestRandomLives -timeout 30m ./controller/lifecycle -lives 100000 $(if $(FIRST_SEED),-first-seed $(FIRST_SEED))
 
+.PHONY: reliability
+reliability: components build ## Break the requests of controller and scheduler, kill etcd and the API server, and freeze leaders (10 minutes)
+	hack/reliability.sh
+
 .PHONY: job-lives
 job-lives: ## Lead 100,000 random lives of Volcano Jobs, and of Kubeflow's, through crashes and worse: make job-lives [FIRST_SEED=0]
 	GOGC=400 go test -v -count=1 -run TestRandomLives -timeout 60m ./controller/volcano ./controller/kubeflow -lives 100000 $(if $(FIRST_SEED),-first-seed $(FIRST_SEED))

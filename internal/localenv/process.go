@@ -71,6 +71,12 @@ func (p *Process) Kill() {
 	<-p.ended
 }
 
+// Freeze stops the process where it is, as a machine that hangs does. Its connections stay open.
+func (p *Process) Freeze() error { return p.cmd.Process.Signal(syscall.SIGSTOP) }
+
+// Thaw lets it go on after Freeze.
+func (p *Process) Thaw() error { return p.cmd.Process.Signal(syscall.SIGCONT) }
+
 // Terminate asks the process to end, as a kubelet does, and waits until it is
 // gone. An error says that its exit code was not 0, or that it still runs.
 func (p *Process) Terminate(ctx context.Context) error {

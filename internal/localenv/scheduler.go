@@ -11,33 +11,58 @@ import (
 	"strings"
 )
 
+// SchedulerOptions say how a lockstep-scheduler is started.
+type SchedulerOptions struct {
+	// Args are the arguments of Coscheduling as lines of YAML; empty means the defaults.
+	Args string
+	// AlsoServes are the schedulers whose Pods it serves, too.
+	AlsoServes []string
+	// Kubeconfig is that of the user as whom it comes; empty means its own service account, with
+	// the rights that the manifests give it.
+	Kubeconfig string
+	// Elected has it wait until it leads, by the Lease of manifests/scheduler.
+	Elected bool
+}
+
 // StartScheduler starts lockstep-scheduler as lockstep-local does, with the rights of its
 // service account, and returns at once. args are the arguments of Coscheduling as lines of
 // YAML, empty for the defaults. It also serves the Pods that name one of more schedulers. It is
 // killed when ctx ends.
 func (c *Cluster) StartScheduler(ctx context.Context, args string, more ...string) (*Process, error) {
+	return c.StartSchedulerWith(ctx, SchedulerOptions{Args: args, AlsoServes: more})
+}
+
+// StartSchedulerWith is StartScheduler with options.
+func (c *Cluster) StartSchedulerWith(ctx context.Context, o SchedulerOptions) (*Process, error) {
 	config, err := os.ReadFile(filepath.Join(c.Dir, "config", "scheduler.yaml"))
 	if err != nil {
 		return nil, fmt.Errorf("reading the configuration of the scheduler: %w", err)
+	}
+	account := filepath.Join(c.Dir, "kubeconfigs", "scheduler")
+	text := string(config)
+	if o.Kubeconfig != "" {
+		text = strings.Replace(text, account, o.Kubeconfig, 1)
+	}
+	if o.Elected {
+		text = strings.Replace(text, "leaderElect: false", "leaderElect: true\n  resourceNamespace: lockstep-system\n  resourceName: lockstep-scheduler", 1)
 	}
 	dir, err := os.MkdirTemp(c.Dir, "scheduler-")
 	if err != nil {
 		return nil, fmt.Errorf("making a folder for a scheduler: %w", err)
 	}
 	pluginConfig := ""
-	if args != "" {
+	if o.Args != "" {
 		pluginConfig = "  pluginConfig:\n  - name: Coscheduling\n    args:\n"
-		for line := range strings.Lines(args) {
+		for line := range strings.Lines(o.Args) {
 			pluginConfig += "      " + line
 		}
 		pluginConfig += "\n"
 	}
 	// The last profile is the one that enables the plugin.
 	path := filepath.Join(dir, "config.yaml")
-	if err := os.WriteFile(path, []byte(string(config)+pluginConfig), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(text+pluginConfig), 0o600); err != nil {
 		return nil, fmt.Errorf("writing the configuration of a scheduler: %w", err)
 	}
-	account := filepath.Join(c.Dir, "kubeconfigs", "scheduler")
-	return Start(ctx, filepath.Join(dir, "log"), "lockstep-scheduler", "--config="+path, "--secure-port=0", "--also-serve="+strings.Join(more, ","),
+	return Start(ctx, filepath.Join(dir, "log"), "lockstep-scheduler", "--config="+path, "--secure-port=0", "--also-serve="+strings.Join(o.AlsoServes, ","),
 		"--authentication-kubeconfig="+account, "--authorization-kubeconfig="+account)
 }

@@ -1,0 +1,70 @@
+//go:build e2e
+
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package faults tests Lockstep behind a proxy that breaks its requests, and with leaders that
+// freeze. `make test` runs a few of the faults, `make reliability` all of them.
+package faults
+
+import (
+	"context"
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/lockstep-k8s/lockstep/e2e/testbed"
+	"github.com/lockstep-k8s/lockstep/e2e/testbed/faultproxy"
+	"github.com/lockstep-k8s/lockstep/internal/localenv"
+)
+
+// cluster is what the tests share. TestMain sets it once, before any test.
+var cluster *testbed.Cluster
+
+// all has every fault tried, and not only those that are tried each time.
+var all = flag.Bool("all-faults", false, "try all faults, for `make reliability`")
+
+func TestMain(m *testing.M) {
+	os.Exit(testbed.Main(m, localenv.Options{SimulatedNodes: 3, NodeCPU: "4", With: "none"},
+		func(_ context.Context, c *testbed.Cluster) error {
+			cluster = c
+			return nil
+		}))
+}
+
+// proxyOf starts a proxy for a component, which is gone when the test ends.
+func proxyOf(t *testing.T, component string) (proxy *faultproxy.Proxy, kubeconfig string) {
+	t.Helper()
+	proxy, err := faultproxy.Start(filepath.Join(cluster.Dir, "kubeconfigs", component))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := proxy.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
+	if err := proxy.WriteKubeconfig(kubeconfig); err != nil {
+		t.Fatal(err)
+	}
+	return proxy, kubeconfig
+}
+
+// startScheduler starts a scheduler for a test.
+func startScheduler(t *testing.T, o localenv.SchedulerOptions) *localenv.Process {
+	t.Helper()
+	// Not the context of the test: what the test cleans up may need the scheduler.
+	scheduler, err := cluster.StartSchedulerWith(context.WithoutCancel(t.Context()), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		scheduler.Kill()
+		if t.Failed() {
+			t.Logf("log of the scheduler:\n%s", scheduler.LogTail(4000))
+		}
+	})
+	return scheduler
+}

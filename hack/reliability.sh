@@ -3,6 +3,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
+export PATH="$PWD/bin:$PATH"
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 code=0

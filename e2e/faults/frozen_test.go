@@ -32,7 +32,7 @@ const (
 // leader thaws. The API server refuses the request, and nothing is done twice.
 func TestAFrozenLeaderHasNoEffect(t *testing.T) {
 	if !*all {
-		return // It takes minutes: `make reliability` runs it.
+		t.Skip("it takes minutes: -all-faults runs it")
 	}
 	startScheduler(t, localenv.SchedulerOptions{})
 	for _, tc := range []struct {

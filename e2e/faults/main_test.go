@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package faults tests Lockstep behind a proxy that breaks its requests, and with leaders that
-// freeze. `make test` runs a few of the faults, `make reliability` all of them.
+// freeze, for `make reliability`. Without -all-faults three of the faults are tried, shorter.
 package faults
 
 import (

@@ -73,7 +73,8 @@ func TestTheStatusTellsOfAttemptsWhosePodsAreGone(t *testing.T) {
 func TestATaskThatWaitsForTooLongEnds(t *testing.T) {
 	t.Parallel()
 	alone := jobs.MakeFramework("alone").Role("worker", 1, jobs.RunForever().CPU("100000")).Obj()
-	alone.Spec.TaskRoles[0].PreparingTimeoutSeconds = ptr.To[int32](20)
+	// Its wait is noted after 10 seconds, and may be written 10 seconds later.
+	alone.Spec.TaskRoles[0].PreparingTimeoutSeconds = ptr.To[int32](60)
 	gang := jobs.MakeFramework("inline").Gang().Role("worker", 2, jobs.RunForever().CPU("100000")).Obj()
 	gang.Spec.TaskRoles[0].PreparingTimeoutSeconds = ptr.To[int32](1)
 	namespace := submit(t, gang)

@@ -169,14 +169,21 @@ func try(t *testing.T, trial trial, proxies []*faultproxy.Proxy, lasts time.Dura
 	recording.CheckQuiet(t)
 }
 
-// begin begins a fault. A program that is killed has been started again when it returns, which is
-// part of what is measured only as a pause of the users.
+// begin begins a fault. A program that is killed has been started again, and the API server answers,
+// when it returns.
 func begin(t *testing.T, trial trial, proxies []*faultproxy.Proxy) {
 	t.Helper()
 	if trial.kill != "" {
 		if err := cluster.Kill(t.Context(), trial.kill); err != nil {
 			t.Fatal(err)
 		}
+		testbed.Eventually(t, "the API server to answer", func(ctx context.Context) (bool, string, error) {
+			_, err := cluster.Lockstep.FrameworkcontrollerV1().Frameworks("").List(ctx, metav1.ListOptions{Limit: 1})
+			if err != nil {
+				return false, err.Error(), nil
+			}
+			return true, "", nil
+		})
 	}
 	for _, proxy := range proxies {
 		proxy.Break(trial.fault)

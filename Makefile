@@ -145,9 +145,10 @@ compat: components images ## Replay a folder of FrameworkController manifests: m
 
 ##@ Run
 
+# A cluster is used only if the command line names it, not for a variable of the environment.
 .PHONY: demo
-demo: ## Run the main job on a local Kubernetes, with progress on screen. It builds no more than that needs.
-	LDFLAGS='$(LDFLAGS)' hack/demo.sh $(if $(REAL_NODE),--real-node) $(if $(KEEP),--keep)
+demo: ## Run the main job on a local Kubernetes, with progress on screen; or in another: make demo KIND=1, or KUBECONFIG=FILE IMAGE=NAME
+	LDFLAGS='$(LDFLAGS)' hack/demo.sh $(if $(filter command,$(origin KUBECONFIG)),--kubeconfig '$(KUBECONFIG)' --image-name '$(IMAGE)',$(if $(KIND),--kind,$(if $(REAL_NODE),--real-node) $(if $(KEEP),--keep)))
 
 .PHONY: cluster-up
 cluster-up: components ## Start a local Kubernetes with Lockstep and ten simulated nodes.

@@ -1,24 +1,43 @@
 #!/usr/bin/env bash
-# Builds what the demo needs, and no more, and runs it: demo.sh [--real-node] [--keep].
-# LDFLAGS are those of the programs.
+# Builds what the demo needs, and no more, and runs it: demo.sh [--real-node] [--keep], on a Kubernetes that is
+# built for it; demo.sh --kubeconfig FILE --image-name NAME, in a cluster that runs; demo.sh --kind, in one that kind
+# makes for it and removes. LDFLAGS are those of the programs.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 parts=(--simulated-nodes)
+local=yes kind=
+args=()
 for flag; do
-  [[ $flag == --real-node ]] && parts=(--real-node --simulated-nodes=false)
+  case $flag in
+    --real-node) parts=(--real-node --simulated-nodes=false) ;;
+    --kubeconfig | --kubeconfig=*) local= ;;
+    --kind) local= kind=yes ;;
+  esac
+  [[ $flag == --kind ]] || args+=("$flag")
 done
 mkdir -p bin
 
-# The modules of the programs come while the parts of Kubernetes are compiled. Those have the same
-# versions of what both need, so it is compiled once. If this fails, the build says why.
-go list -deps ./cmd/controller ./cmd/scheduler ./hack/demo ./examples/training > /dev/null 2>&1 &
-trap 'kill $! 2> /dev/null || true' EXIT
+if [[ $local ]]; then
+  # The modules of the programs come while the parts of Kubernetes are compiled. Those have the same
+  # versions of what both need, so it is compiled once. If this fails, the build says why.
+  go list -deps ./cmd/controller ./cmd/scheduler ./hack/demo ./examples/training > /dev/null 2>&1 &
+  trap 'kill $! 2> /dev/null || true' EXIT
 
-(cd localcluster && go build -ldflags "${LDFLAGS:-}" -o ../bin/lockstep-local ./cmd/lockstep-local)
-bin/lockstep-local build "${parts[@]}" > /dev/null
+  (cd localcluster && go build -ldflags "${LDFLAGS:-}" -o ../bin/lockstep-local ./cmd/lockstep-local)
+  bin/lockstep-local build --installed "${parts[@]}" > /dev/null
+fi
 go build -ldflags "${LDFLAGS:-}" -o bin/lockstep-controller ./cmd/controller
 go build -ldflags "${LDFLAGS:-}" -o bin/lockstep-scheduler ./cmd/scheduler
 go build -o bin/lockstep-demo ./hack/demo
 hack/images.sh training
-bin/lockstep-demo "$@"
+
+if [[ $kind ]]; then
+  cluster=lockstep-demo
+  kubeconfig=$(mktemp)
+  trap 'kind delete cluster --name "$cluster"; rm -f "$kubeconfig"' EXIT
+  kind create cluster --name "$cluster" --kubeconfig "$kubeconfig" --wait 3m
+  kind load image-archive bin/images/training.tar --name "$cluster"
+  args+=(--kubeconfig "$kubeconfig" --image-name lockstep.dev/training:dev)
+fi
+bin/lockstep-demo "${args[@]}"

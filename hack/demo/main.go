@@ -27,12 +27,25 @@ import (
 const patience = 8 * time.Minute
 
 type options struct {
-	realNode bool
-	keep     bool
-	manifest string
-	image    string
-	dir      string
+	realNode   bool
+	keep       bool
+	manifest   string
+	image      string
+	dir        string
+	kubeconfig string
+	imageName  string
 }
+
+// namespace is where the jobs are.
+func (o options) namespace() string {
+	if o.kubeconfig != "" {
+		return guestNamespace
+	}
+	return "default"
+}
+
+// simulated says whether no container runs.
+func (o options) simulated() bool { return !o.realNode && o.kubeconfig == "" }
 
 func main() {
 	var o options
@@ -41,6 +54,8 @@ func main() {
 	flag.StringVar(&o.manifest, "manifest", "examples/training/training.yaml", "the training job")
 	flag.StringVar(&o.image, "image", "bin/images/training.tar", "its image, packed by make images")
 	flag.StringVar(&o.dir, "dir", filepath.Join(os.TempDir(), fmt.Sprintf("lockstep-demo-%d", os.Getuid())), "folder for the cluster's state")
+	flag.StringVar(&o.kubeconfig, "kubeconfig", "", "run in the cluster of this kubeconfig instead of a local one, with its rights, which must be those of an administrator")
+	flag.StringVar(&o.imageName, "image-name", "", "name by which the nodes of that cluster can pull the image of the training job, or have it")
 	flag.Parse()
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -51,7 +66,53 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, o options) (err error) {
+func run(ctx context.Context, o options) error {
+	if o.kubeconfig != "" {
+		return runAsGuest(ctx, o)
+	}
+	return runLocally(ctx, o)
+}
+
+// runAsGuest runs the demo in the cluster of a kubeconfig.
+func runAsGuest(ctx context.Context, o options) (err error) {
+	if o.imageName == "" {
+		return errors.New("--image-name is needed with --kubeconfig: the name by which the nodes can pull the image of the training job")
+	}
+	fmt.Printf("Lockstep demo, in the cluster of %s: Lockstep runs on this machine and serves the namespace %s alone.\n", o.kubeconfig, guestNamespace)
+	cluster, err := localenv.Attach(o.dir, o.kubeconfig)
+	if err != nil {
+		return err
+	}
+	g := &guest{cluster: cluster}
+	defer func() {
+		// Also after Ctrl-C: the cluster is somebody's.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+		defer cancel()
+		err = errors.Join(err, g.Leave(ctx))
+	}()
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if err := g.enter(ctx); err != nil {
+		return err
+	}
+	if err := perform(ctx, o, cluster); err != nil {
+		return err
+	}
+	whereToLook()
+	return nil
+}
+
+// perform plays the demo in a cluster.
+func perform(ctx context.Context, o options, cluster *localenv.Cluster) error {
+	p := &play{options: o, cluster: cluster, screen: newScreen(os.Stdout)}
+	if err := p.perform(ctx); err != nil {
+		return fmt.Errorf("%w\nlogs of the programs: %s", err, cluster.Logs())
+	}
+	return nil
+}
+
+// runLocally runs the demo in a cluster on this machine, which is made for it.
+func runLocally(ctx context.Context, o options) (err error) {
 	if o.realNode {
 		fmt.Println("Lockstep demo, on a real node: kubelet and containerd run real containers on this machine.")
 	} else {
@@ -72,23 +133,27 @@ func run(ctx context.Context, o options) (err error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	p := &play{options: o, cluster: cluster, screen: newScreen(os.Stdout)}
-	if err := p.perform(ctx); err != nil {
-		return fmt.Errorf("%w\nlogs of the cluster: %s", err, cluster.Logs())
+	if err := perform(ctx, o, cluster); err != nil {
+		return err
 	}
-	whereToLook(o, cluster.Kubeconfig)
+	whereToLook()
+	if o.keep {
+		fmt.Printf("The cluster is still running:\n  export KUBECONFIG=%s\n  bin/lockstep-local down --dir %s\n", cluster.Kubeconfig, o.dir)
+	} else {
+		fmt.Println("To keep the cluster and look around in it: make demo KEEP=1")
+	}
 	return nil
 }
 
 // cluster is one with a single node of one core: room for one job.
 func (o options) cluster() localenv.Options {
 	if o.realNode {
-		return localenv.Options{Dir: o.dir, RealNode: true, RealNodeCPU: "1", Output: os.Stdout}
+		return localenv.Options{Dir: o.dir, RealNode: true, RealNodeCPU: "1", Installed: true, Output: os.Stdout}
 	}
-	return localenv.Options{Dir: o.dir, SimulatedNodes: 1, NodeCPU: "1", Output: os.Stdout}
+	return localenv.Options{Dir: o.dir, SimulatedNodes: 1, NodeCPU: "1", Installed: true, Output: os.Stdout}
 }
 
-func whereToLook(o options, kubeconfig string) {
+func whereToLook() {
 	fmt.Print(`
 Seen: a gang that started whole, was retried whole after a failure, and a second
 one that waited whole and said why.
@@ -98,9 +163,4 @@ Where to look further:
   docs/getting-started.md           the same, step by step
   docs/architecture.md              how it works
 `)
-	if o.keep {
-		fmt.Printf("The cluster is still running:\n  export KUBECONFIG=%s\n  bin/lockstep-local down --dir %s\n", kubeconfig, o.dir)
-	} else {
-		fmt.Println("To keep the cluster and look around in it: make demo KEEP=1")
-	}
 }

@@ -22,10 +22,9 @@ import (
 
 // The two jobs.
 const (
-	first     = "training-a"
-	second    = "training-b"
-	namespace = "default"
-	workers   = 4
+	first   = "training-a"
+	second  = "training-b"
+	workers = 4
 )
 
 // play performs the demo and checks, scene by scene, that what it promises is
@@ -132,7 +131,7 @@ func (p *play) perform(ctx context.Context) error {
 	}
 
 	p.screen.say("Both are done.")
-	if p.realNode && !p.screen.lossFell(first, second) {
+	if !p.simulated() && !p.screen.lossFell(first, second) {
 		return errors.New("the loss that the jobs printed did not fall")
 	}
 	return p.list(ctx)
@@ -215,7 +214,7 @@ func (p *play) until(ctx context.Context, what string, condition func(a, b view)
 
 // look reads what the cluster shows of a job. A job that is not there is empty.
 func (p *play) look(ctx context.Context, name string) (view, error) {
-	fw, err := p.cluster.Lockstep.FrameworkcontrollerV1().Frameworks(namespace).Get(ctx, name, metav1.GetOptions{})
+	fw, err := p.cluster.Lockstep.FrameworkcontrollerV1().Frameworks(p.namespace()).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return view{}, nil
 	}
@@ -223,13 +222,13 @@ func (p *play) look(ctx context.Context, name string) (view, error) {
 		return view{}, err
 	}
 	v := view{framework: fw}
-	v.group, err = p.cluster.Lockstep.SchedulingV1alpha1().PodGroups(namespace).Get(ctx, frameworkv1.PodGroupName(name), metav1.GetOptions{})
+	v.group, err = p.cluster.Lockstep.SchedulingV1alpha1().PodGroups(p.namespace()).Get(ctx, frameworkv1.PodGroupName(name), metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		v.group = nil
 	} else if err != nil {
 		return view{}, err
 	}
-	v.pods, err = p.cluster.PodsOf(ctx, namespace, name)
+	v.pods, err = p.cluster.PodsOf(ctx, p.namespace(), name)
 	return v, err
 }
 
@@ -239,17 +238,17 @@ func (p *play) submit(ctx context.Context, name string, fails bool) error {
 	if err != nil {
 		return fmt.Errorf("reading the training job: %w", err)
 	}
-	job, err := cast(manifest, role{name: name, fails: fails, simulated: !p.realNode})
+	job, err := cast(manifest, role{name: name, fails: fails, simulated: p.simulated(), image: p.imageName})
 	if err != nil {
 		return fmt.Errorf("%s: %w", p.manifest, err)
 	}
-	out, err := p.cluster.KubectlApply(ctx, namespace, job)
+	out, err := p.cluster.KubectlApply(ctx, p.namespace(), job)
 	return p.show("kubectl apply", out, err)
 }
 
 // list shows the jobs as kubectl does.
 func (p *play) list(ctx context.Context) error {
-	out, err := p.cluster.Kubectl(ctx, "get", "frameworks,podgroups")
+	out, err := p.cluster.Kubectl(ctx, "get", "frameworks.frameworkcontroller.microsoft.com,podgroups.scheduling.lockstep.dev", "--namespace", p.namespace())
 	return p.show("kubectl get", out, err)
 }
 
@@ -264,14 +263,14 @@ func (p *play) show(command, out string, err error) error {
 
 // followLogs shows what worker 0 of a job prints, once for each of its Pods.
 func (p *play) followLogs(ctx context.Context, name string, v view) {
-	if !p.realNode {
+	if p.simulated() {
 		return // simulated containers print nothing
 	}
 	for _, pod := range v.pods {
 		if pod.Name != frameworkv1.PodName(name, "worker", 0) || pod.Status.Phase == corev1.PodPending || !p.screen.follow(string(pod.UID)) {
 			continue
 		}
-		stream, err := p.cluster.Kube.CoreV1().Pods(namespace).GetLogs(pod.Name, &corev1.PodLogOptions{Follow: true}).Stream(ctx)
+		stream, err := p.cluster.Kube.CoreV1().Pods(p.namespace()).GetLogs(pod.Name, &corev1.PodLogOptions{Follow: true}).Stream(ctx)
 		if err != nil {
 			p.screen.unfollow(string(pod.UID)) // its container may not be there yet
 			continue

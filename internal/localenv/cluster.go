@@ -52,6 +52,9 @@ type Options struct {
 	// FeatureGates switches features of kube-apiserver and kube-controller-manager on and off, as
 	// their flag --feature-gates does. Empty leaves them as they come.
 	FeatureGates string
+	// Installed has etcd, containerd and others of this machine used where their versions fit, instead
+	// of those that lockstep-local builds.
+	Installed bool
 	// Audit has the API server write down who changed what: see AuditLog.
 	Audit bool
 	// With is which of Lockstep's programs run: "controller,scheduler", either,
@@ -126,6 +129,9 @@ func (o Options) args() []string {
 	}
 	if o.FeatureGates != "" {
 		args = append(args, "--feature-gates", o.FeatureGates)
+	}
+	if o.Installed {
+		args = append(args, "--installed")
 	}
 	if o.Audit {
 		args = append(args, "--audit")

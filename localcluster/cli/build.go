@@ -16,7 +16,7 @@ import (
 
 func newBuild() *cobra.Command {
 	var cacheDir, kubernetesVersion string
-	var realNode, simulatedNodes bool
+	var realNode, simulatedNodes, installed bool
 	cmd := &cobra.Command{
 		Use:   "build",
 		Short: "Build the components into the cache, without starting anything",
@@ -36,7 +36,7 @@ func newBuild() *cobra.Command {
 				}
 				wanted = append(wanted, components.RealNode()...)
 			}
-			binaries, err := ensure(cmd, cacheDir, wanted)
+			binaries, err := ensure(cmd, cacheDir, installed, wanted)
 			if err != nil {
 				return err
 			}
@@ -50,5 +50,6 @@ func newBuild() *cobra.Command {
 	cmd.Flags().BoolVar(&simulatedNodes, "simulated-nodes", true, "also build what simulated nodes need")
 	kubernetesVersionFlag(cmd, &kubernetesVersion)
 	cacheDirFlag(cmd, &cacheDir)
+	installedFlag(cmd, &installed)
 	return cmd
 }

@@ -6,9 +6,11 @@ package cli
 import (
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -35,6 +37,7 @@ type upFlags struct {
 	nodePods                                     int64
 	realNode                                     bool
 	realNodeCPU                                  string
+	installed                                    bool
 }
 
 func newUp() *cobra.Command {
@@ -66,11 +69,16 @@ func newUp() *cobra.Command {
 	f.BoolVar(&flags.realNode, "real-node", false, "add a node that runs containers (Linux, root)")
 	f.StringVar(&flags.realNodeCPU, "real-node-cpu", "", "processors that Pods may request on the real node (default all)")
 	cacheDirFlag(cmd, &flags.cacheDir)
+	installedFlag(cmd, &flags.installed)
 	return cmd
 }
 
 func cacheDirFlag(cmd *cobra.Command, dir *string) {
 	cmd.Flags().StringVar(dir, "cache-dir", "", "directory of built components (default $LOCKSTEP_CACHE_DIR, $XDG_CACHE_HOME/lockstep-local or ~/.cache/lockstep-local)")
+}
+
+func installedFlag(cmd *cobra.Command, installed *bool) {
+	cmd.Flags().BoolVar(installed, "installed", false, "use etcd, containerd, runc, CNI plugins and CoreDNS of this machine where their versions fit, instead of building them")
 }
 
 func kubernetesVersionFlag(cmd *cobra.Command, minor *string) {
@@ -114,7 +122,7 @@ func up(cmd *cobra.Command, flags *upFlags) error {
 	if options.RealNode {
 		wanted = append(wanted, components.RealNode()...)
 	}
-	binaries, err := ensure(cmd, flags.cacheDir, wanted)
+	binaries, err := ensure(cmd, flags.cacheDir, flags.installed, wanted)
 	if err != nil {
 		return err
 	}
@@ -212,8 +220,9 @@ func findOwnPrograms(o *cluster.Options) (map[string]string, error) {
 	return own, nil
 }
 
-// ensure builds what is missing in the cache.
-func ensure(cmd *cobra.Command, cacheDir string, wanted []components.Component) (build.Binaries, error) {
+// ensure returns the programs of a cluster: with installed those of the machine where they fit, and
+// otherwise those of the cache, in which what is missing is built.
+func ensure(cmd *cobra.Command, cacheDir string, installed bool, wanted []components.Component) (build.Binaries, error) {
 	if cacheDir == "" {
 		var err error
 		if cacheDir, err = build.DefaultCacheDir(); err != nil {
@@ -225,7 +234,16 @@ func ensure(cmd *cobra.Command, cacheDir string, wanted []components.Component) 
 		return nil, fmt.Errorf("--cache-dir: %w", err)
 	}
 	builder := &build.Builder{CacheDir: absolute, Progress: progressTo(cmd.ErrOrStderr(), time.Now())}
-	return builder.Ensure(cmd.Context(), wanted)
+	taken := build.Binaries{}
+	if installed {
+		taken = build.FindInstalled(cmd.Context(), wanted, builder.Progress)
+	}
+	binaries, err := builder.Ensure(cmd.Context(), slices.DeleteFunc(wanted, func(c components.Component) bool { return taken[c.Name] != "" }))
+	if err != nil {
+		return nil, err
+	}
+	maps.Copy(binaries, taken)
+	return binaries, nil
 }
 
 // progressTo writes lines with the time since began in front.

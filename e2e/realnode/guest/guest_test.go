@@ -1,0 +1,117 @@
+//go:build e2e
+
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package guest runs the demo in a cluster that is not its own.
+package guest
+
+import (
+	"context"
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/lockstep-k8s/lockstep/e2e/testbed"
+	"github.com/lockstep-k8s/lockstep/internal/localenv"
+)
+
+// images is where `make images` put the image tars.
+var images = flag.String("images", "../../../bin/images", "folder of the image tars")
+
+// cluster has a node that runs containers, and no program of Lockstep. TestMain sets it once.
+var cluster *testbed.Cluster
+
+func TestMain(m *testing.M) {
+	os.Exit(testbed.Main(m, localenv.Options{RealNode: true, With: "none"}, func(ctx context.Context, c *testbed.Cluster) error {
+		cluster = c
+		return c.LoadImages(ctx, *images, "training")
+	}))
+}
+
+// demo runs the demo in the cluster and returns what it prints. It ends when ctx does, as after Ctrl-C.
+func demo(ctx context.Context, t *testing.T, program string) (string, error) {
+	t.Helper()
+	cmd := exec.CommandContext(ctx, program, "-kubeconfig", cluster.Kubeconfig, "-image-name", "lockstep.dev/training:dev", "-dir", t.TempDir())
+	cmd.Dir = "../../.." // the job is a file of the repository
+	cmd.Env = append(os.Environ(), "PATH="+cluster.Bin()+":"+os.Getenv("PATH"))
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// nothingIsLeft holds that the demo has taken away what it had brought.
+func nothingIsLeft(t *testing.T) {
+	t.Helper()
+	if _, err := cluster.Kube.CoreV1().Namespaces().Get(t.Context(), "lockstep-demo", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the namespace of the demo is left (%v)", err)
+	}
+	nodes, err := cluster.Kube.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, node := range nodes.Items {
+		if amount, ok := node.Status.Capacity["demo.lockstep.dev/seat"]; ok {
+			t.Errorf("node %s has %s seats left", node.Name, amount.String())
+		}
+	}
+	if _, err := cluster.Lockstep.FrameworkcontrollerV1().Frameworks("").List(t.Context(), metav1.ListOptions{}); err != nil {
+		t.Errorf("the kinds that were there before are gone: %v", err)
+	}
+}
+
+func TestTheDemoIsAGuest(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "lockstep-demo")
+	if out, err := exec.Command("go", "build", "-o", program, "../../../hack/demo").CombinedOutput(); err != nil {
+		t.Fatalf("building the demo: %v\n%s", err, out)
+	}
+	t.Run("of a cluster without Lockstep, and leaves nothing behind", func(t *testing.T) {
+		out, err := demo(t.Context(), t, program)
+		if err != nil || !strings.Contains(out, "waited whole and said why") {
+			t.Errorf("the demo: %v\n%s", err, out)
+		}
+		nothingIsLeft(t)
+	})
+	t.Run("who leaves nothing behind when it is interrupted, too", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		watching := make(chan struct{})
+		go func() {
+			defer close(watching)
+			for ctx.Err() == nil {
+				if _, err := cluster.Lockstep.FrameworkcontrollerV1().Frameworks("lockstep-demo").Get(ctx, "training-a", metav1.GetOptions{}); err == nil {
+					cancel()
+				}
+			}
+		}()
+		if out, err := demo(ctx, t, program); err == nil {
+			t.Errorf("the demo was interrupted and says that it went well:\n%s", out)
+		}
+		cancel()
+		<-watching
+		nothingIsLeft(t)
+	})
+	t.Run("and goes where Lockstep runs already", func(t *testing.T) {
+		holder, seconds := "somebody", int32(3600)
+		lease := &coordinationv1.Lease{
+			ObjectMeta: metav1.ObjectMeta{Name: "lockstep-controller"},
+			Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &seconds, RenewTime: &metav1.MicroTime{Time: time.Now()}},
+		}
+		if _, err := cluster.Kube.CoordinationV1().Leases("default").Create(t.Context(), lease, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		out, err := demo(t.Context(), t, program)
+		if err == nil || !strings.Contains(out, "the lease default/lockstep-controller is held") {
+			t.Errorf("the demo: %v\n%s", err, out)
+		}
+		nothingIsLeft(t)
+	})
+}

@@ -1,0 +1,38 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package localenv
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+)
+
+// Attach makes a Cluster of one that runs already, whoever's it is. dir, which is made, holds the logs
+// of what is started beside it. kubectl is taken from PATH. Such a Cluster has no programs of its own, and
+// must not be taken Down.
+func Attach(dir, kubeconfig string) (*Cluster, error) {
+	path, err := filepath.Abs(kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	kubectl, err := exec.LookPath("kubectl")
+	if err != nil {
+		return nil, fmt.Errorf("kubectl is needed: %w", err)
+	}
+	c := &Cluster{Dir: dir, Kubeconfig: path}
+	if err := os.RemoveAll(c.Bin()); err != nil {
+		return nil, err
+	}
+	for _, folder := range []string{c.Bin(), c.Logs()} {
+		if err := os.MkdirAll(folder, 0o755); err != nil {
+			return nil, fmt.Errorf("making a folder beside the cluster: %w", err)
+		}
+	}
+	if err := os.Symlink(kubectl, filepath.Join(c.Bin(), "kubectl")); err != nil {
+		return nil, err
+	}
+	return c, c.connect()
+}

@@ -1,0 +1,57 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package components
+
+import (
+	"slices"
+	"testing"
+)
+
+func TestWhichInstalledVersionsFit(t *testing.T) {
+	tests := map[string]struct {
+		component, printed string
+		version            string
+		fits               bool
+	}{
+		"etcd":                         {Etcd, "etcd Version: 3.6.5\nGit SHA: a061450\nGo Version: go1.24.7\n", "3.6.5", true},
+		"a later minor version":        {Etcd, "etcd Version: 3.7.0\n", "3.7.0", true},
+		"an older minor version":       {Etcd, "etcd Version: 3.4.23\n", "3.4.23", false},
+		"another major version":        {Etcd, "etcd Version: 4.0.0\n", "4.0.0", false},
+		"a path with a version":        {Containerd, "containerd github.com/containerd/containerd/v2 v2.1.4 75cb2b7193e4", "v2.1.4", true},
+		"containerd of version 1":      {Containerd, "containerd github.com/containerd/containerd 1.6.20~ds1 1.6.20~ds1-1+deb12u1", "1.6.20", false},
+		"a name with a version":        {ContainerdShim, "containerd-shim-runc-v2:\n  Version:  v2.1.4\n  Revision: 75cb2b7", "v2.1.4", true},
+		"runc":                         {Runc, "runc version 1.3.0\ncommit: v1.3.0-0-g4ca628d1\nspec: 1.2.1\n", "1.3.0", true},
+		"a plugin":                     {CNIBridge, "CNI bridge plugin v1.9.1\nCNI protocol versions supported: 0.1.0, 1.0.0", "v1.9.1", true},
+		"CoreDNS":                      {CoreDNS, "CoreDNS-1.12.1\nlinux/amd64, go1.24.2, 707c7c1\n", "1.12.1", true},
+		"who does not tell":            {Runc, "usage: runc\n", "", false},
+		"a plugin before its versions": {CNIBridge, "CNI bridge plugin version unknown\nCNI protocol versions supported: 0.1.0, 1.0.0", "0.1.0", false},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			i, ok := Component{Name: tc.component}.Installed()
+			if !ok {
+				t.Fatalf("%s is never taken from the machine", tc.component)
+			}
+			version, err := i.Fits(tc.printed)
+			if version != tc.version || (err == nil) != tc.fits {
+				t.Errorf("Fits = %q, %v; want %q, fits: %v", version, err, tc.version, tc.fits)
+			}
+		})
+	}
+}
+
+// TestProgramsOfKubernetesAreAlwaysBuilt: those of the machine may be of any version, and a node of one
+// version with an API server of another is not what the tests are about.
+func TestProgramsOfKubernetesAreAlwaysBuilt(t *testing.T) {
+	var taken []string
+	for _, c := range slices.Concat(ControlPlane(Newest()), SimulatedNodes(), RealNode()) {
+		if _, ok := c.Installed(); ok {
+			taken = append(taken, c.Name)
+		}
+	}
+	want := []string{Etcd, Containerd, ContainerdShim, Ctr, Runc, CNIBridge, CNILoopback, CNIHostLocal, CoreDNS}
+	if !slices.Equal(taken, want) {
+		t.Errorf("taken from the machine: %v, want %v", taken, want)
+	}
+}

@@ -2,6 +2,7 @@
 # Rewrites components/pins/<pin>.mod and .sum for the given packages:
 #   hack/pin.sh kwok sigs.k8s.io/kwok/cmd/kwok@v0.8.0
 #   hack/pin.sh kubernetes k8s.io/kubernetes/cmd/{kube-apiserver,kubelet,...}@v1.37.1
+#   hack/pin.sh coredns github.com/coredns/coredns@v1.14.6
 #   hack/pin.sh kubernetes-1.36 k8s.io/kubernetes/cmd/{kube-apiserver,kube-controller-manager}@v1.36.3
 # k8s.io/kubernetes asks for its staging modules at v0.0.0 and replaces them by folders; a
 # user of the module has to require the published ones instead, which this script does.
@@ -31,5 +32,13 @@ if [[ $pin == kubernetes* ]]; then
   done
 fi
 go get -tool "$@"
+if [[ $pin == coredns ]]; then
+  # What it shares with Kubernetes, client-go above all, is compiled once if both have it in one version. Take
+  # a CoreDNS that asks for no newer ones.
+  required() { sed -nE 's/^\t([^ ]+) v[^ ]+.*/\1/p' "$1" | sort; }
+  for module in $(comm -12 <(required go.mod) <(required "$pins/kubernetes.mod")); do
+    go get "$module@$(sed -nE "s#^\t$module (v[^ ]+).*#\1#p" "$pins/kubernetes.mod")"
+  done
+fi
 cp go.mod "$pins/$pin.mod"
 cp go.sum "$pins/$pin.sum"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Regenerates everything, checks the code, and fails if the tree is not clean.
+# Regenerates everything, checks the code and what the documents name, and fails if the tree is not clean.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -27,6 +27,10 @@ for dir in . localcluster hack/manifests hack/monitoring hack/release; do
       xargs go tool -modfile="$root/hack/tools/go.mod" staticcheck -tags e2e,integration,mutation
   )
 done
+
+step "names of tests in documents"
+# Each promise names its test. A name that is not there is a promise without one.
+go test -count=1 ./docs/...
 
 step macOS
 # The programs of Lockstep themselves, that is. The local cluster is for Linux.

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	"github.com/lockstep-k8s/lockstep/internal/view"
@@ -34,30 +35,38 @@ func (r *Reader) Objects(ctx context.Context, namespace, name string) (view.Obje
 	if o.Pods, err = r.Pods(ctx, o.Framework); err != nil {
 		o.Unread = append(o.Unread, Unread("Pods", err))
 	}
-	about := []string{string(o.Framework.UID)}
 	if group := podGroupName(o.Framework); group != "" {
 		o.PodGroup, err = r.Lockstep.SchedulingV1alpha1().PodGroups(namespace).Get(ctx, group, metav1.GetOptions{})
-		switch {
-		case err == nil:
-			about = append(about, string(o.PodGroup.UID))
-		case !apierrors.IsNotFound(err):
-			o.Unread = append(o.Unread, Unread("PodGroups", err))
-			fallthrough
-		default:
+		if err != nil {
 			o.PodGroup = nil
+			if !apierrors.IsNotFound(err) {
+				o.Unread = append(o.Unread, Unread("PodGroups", err))
+			}
 		}
 	}
-	for _, uid := range about {
-		events, err := r.Kube.CoreV1().Events(namespace).List(ctx, metav1.ListOptions{
-			FieldSelector: fields.OneTermEqualSelector("involvedObject.uid", uid).String(), Limit: maxEvents,
-		})
-		if err != nil {
-			o.Unread = append(o.Unread, Unread("Events", err))
-			break
-		}
-		o.Events = append(o.Events, events.Items...)
+	if o.Events, err = r.Events(ctx, o); err != nil {
+		o.Unread = append(o.Unread, Unread("Events", err))
 	}
 	return o, nil
+}
+
+// Events reads the events of a Framework and its PodGroup, of each at most maxEvents.
+func (r *Reader) Events(ctx context.Context, o view.Objects) ([]corev1.Event, error) {
+	about := []types.UID{o.Framework.UID}
+	if o.PodGroup != nil {
+		about = append(about, o.PodGroup.UID)
+	}
+	var all []corev1.Event
+	for _, uid := range about {
+		events, err := r.Kube.CoreV1().Events(o.Framework.Namespace).List(ctx, metav1.ListOptions{
+			FieldSelector: fields.OneTermEqualSelector("involvedObject.uid", string(uid)).String(), Limit: maxEvents,
+		})
+		if err != nil {
+			return all, err
+		}
+		all = append(all, events.Items...)
+	}
+	return all, nil
 }
 
 // podGroupName is that of the current attempt's PodGroup, or empty.

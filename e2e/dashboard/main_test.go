@@ -25,7 +25,8 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	os.Exit(testbed.Main(m, localenv.Options{
+	closes := func() {}
+	code := testbed.Main(m, localenv.Options{
 		SimulatedNodes: 6, NodeCPU: "8", NodePods: 2000, With: "scheduler",
 	}, func(ctx context.Context, c *testbed.Cluster) error {
 		cluster = c
@@ -33,11 +34,18 @@ func TestMain(m *testing.M) {
 		if path := os.Getenv("BROWSER"); path != "" {
 			options = append(options, chromedp.ExecPath(path))
 		}
-		allocator, _ := chromedp.NewExecAllocator(ctx, options...)
-		browser, _ = chromedp.NewContext(allocator)
+		allocator, closeAllocator := chromedp.NewExecAllocator(ctx, options...)
+		var closeBrowser context.CancelFunc
+		browser, closeBrowser = chromedp.NewContext(allocator)
+		closes = func() {
+			closeBrowser()
+			closeAllocator() // It waits for the browser, and removes its files.
+		}
 		if err := chromedp.Do(browser, chromedp.Navigate("about:blank")); err != nil {
 			return err
 		}
 		return c.RunController(ctx, localenv.ControllerOptions{})
-	}))
+	})
+	closes()
+	os.Exit(code)
 }

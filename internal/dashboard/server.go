@@ -25,7 +25,7 @@ const (
 	// maxStreams is how many streams there are, and maxStreamsOfOne how many of one visitor. A page
 	// beyond them is not live, and says so.
 	maxStreams, maxStreamsOfOne = 200, 20
-	// patience is how long a page may take.
+	// patience is how long a page may take, and a browser to take it.
 	patience = 30 * time.Second
 )
 
@@ -64,6 +64,8 @@ type Server struct {
 	mux     http.ServeMux
 	making  chan struct{}
 	streams streams
+	// patience is the constant, but for tests.
+	patience time.Duration
 }
 
 //go:embed assets
@@ -74,7 +76,7 @@ func New(options Options) *Server {
 	if options.Now == nil {
 		options.Now = time.Now
 	}
-	s := &Server{options: options, making: make(chan struct{}, maxMaking), streams: streams{of: make(map[string]int)}}
+	s := &Server{options: options, making: make(chan struct{}, maxMaking), streams: streams{of: make(map[string]int)}, patience: patience}
 	s.mux.Handle("GET /assets/", http.FileServerFS(assets))
 	for path, p := range map[string]opens{
 		"/{$}":                                 s.list,
@@ -148,7 +150,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, open opens) {
 		s.stream(w, r, visitor, open)
 		return
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), patience)
+	ctx, cancel := context.WithTimeout(r.Context(), s.patience)
 	defer cancel()
 	var made *page
 	opened, err := open(ctx, request{r, visitor})

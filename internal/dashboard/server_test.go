@@ -192,6 +192,39 @@ func TestAStreamSendsThePageWhenItHasChanged(t *testing.T) {
 	until("event: still")
 }
 
+func TestAStreamOverHTTP2LivesThoughNothingChanges(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	// This is over before the page is made a second time.
+	s.patience = time.Second
+	server := httptest.NewUnstartedServer(s.Server)
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	defer server.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+"/nodes", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Accept", "text/event-stream")
+	response, err := server.Client().Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	if response.ProtoMajor != 2 {
+		t.Fatalf("the stream is %s", response.Proto)
+	}
+	lines := bufio.NewScanner(response.Body)
+	for lines.Scan() {
+		if lines.Text() == ":" {
+			return
+		}
+	}
+	t.Errorf("the stream ends: %v", lines.Err())
+}
+
 func TestTooManyStreamsAreRefusedAndGivenBack(t *testing.T) {
 	s := streams{of: map[string]int{}}
 	for range maxStreamsOfOne {

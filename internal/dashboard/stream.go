@@ -8,6 +8,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"io"
 	"net/http"
 	"sync"
 	"time"
@@ -78,19 +79,26 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, visitor *Visitor
 		if ctx.Err() != nil {
 			return
 		}
+		// A browser that does not read is not waited for. Between two events there is no deadline: HTTP/2 would
+		// end a stream on which nothing is sent until then.
+		_ = out.SetWriteDeadline(time.Now().Add(s.patience))
+		var err error
 		if sum := sha256.Sum256(text); sum != last {
 			last = sum
-			// A browser that does not read is not waited for.
-			_ = out.SetWriteDeadline(time.Now().Add(patience))
-			if err := send(w, "main", text); err != nil || out.Flush() != nil {
-				return
-			}
+			err = send(w, "main", text)
+		} else {
+			// Proxies end a connection on which nothing is sent for long. Browsers pass over a comment.
+			_, err = io.WriteString(w, ":\n\n")
+		}
+		if err != nil || out.Flush() != nil {
+			return
 		}
 		if still {
 			// Without this the browser would open the stream again.
 			_ = send(w, "still", nil)
 			return
 		}
+		_ = out.SetWriteDeadline(time.Time{})
 		if !wait(ctx, opened.changed, time.Since(begun)) {
 			return
 		}
@@ -99,7 +107,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, visitor *Visitor
 
 // part makes the main part of a page. An error is a page, too: the next time may go well.
 func (s *Server) part(ctx context.Context, visitor *Visitor, o *opened) (text []byte, still bool) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, s.patience)
 	defer cancel()
 	made, err := s.make(ctx, o)
 	if err != nil {

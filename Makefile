@@ -33,6 +33,7 @@ build: ## Build Lockstep's programs into bin/.
 	@mkdir -p bin
 	$(GO_BUILD) -o bin/lockstep-controller ./cmd/controller
 	$(GO_BUILD) -o bin/lockstep-scheduler ./cmd/scheduler
+	$(GO_BUILD) -o bin/lockstep-dashboard ./cmd/dashboard
 	$(GO_BUILD) -o bin/frameworkbarrier ./cmd/frameworkbarrier
 	$(GO_BUILD) -o bin/kubectl-lockstep ./cmd/kubectl-lockstep
 	for name in kubectl-framework kubectl_complete-lockstep kubectl_complete-framework; do ln -sf kubectl-lockstep bin/$$name; done

@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 		SimulatedNodes: 6, NodeCPU: "8", NodePods: 2000, With: "scheduler",
 	}, func(ctx context.Context, c *testbed.Cluster) error {
 		cluster = c
-		options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox, chromedp.WindowSize(1280, 900))
+		options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox, chromedp.IgnoreCertErrors, chromedp.WindowSize(1280, 900))
 		if path := os.Getenv("BROWSER"); path != "" {
 			options = append(options, chromedp.ExecPath(path))
 		}

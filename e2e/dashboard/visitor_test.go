@@ -65,15 +65,21 @@ func someoneWith(t *testing.T, namespace, kubeconfig string) *visitor {
 	}
 	v := &visitor{t: t, namespace: namespace, address: strings.TrimSpace(address)}
 	v.origin, _, _ = strings.Cut(v.address, "/?")
-	var closes context.CancelFunc
-	v.tab, closes = chromedp.NewContext(browser)
-	t.Cleanup(closes)
-	// The tab lives as long as the context of the first call.
-	if err := chromedp.Do(v.tab, chromedp.Navigate("about:blank")); err != nil {
-		t.Fatal(err)
-	}
+	v.opensTab()
 	v.does(chromedp.Navigate(v.address))
 	return v
+}
+
+// opensTab opens a tab of the browser.
+func (v *visitor) opensTab() {
+	v.t.Helper()
+	var closes context.CancelFunc
+	v.tab, closes = chromedp.NewContext(browser)
+	v.t.Cleanup(closes)
+	// The tab lives as long as the context of the first call.
+	if err := chromedp.Do(v.tab, chromedp.Navigate("about:blank")); err != nil {
+		v.t.Fatal(err)
+	}
 }
 
 // does something in the browser, or the test fails.
@@ -97,7 +103,7 @@ func (v *visitor) sees(texts ...string) {
 	v.t.Helper()
 	missing, shown := "", ""
 	err := wait.PollUntilContextTimeout(v.t.Context(), 50*time.Millisecond, patience, true, func(context.Context) (bool, error) {
-		shown, missing = evaluates[string](v, `(document.querySelector("main") ?? document.body).innerText`), ""
+		shown, missing = evaluates[string](v, `(document.querySelector("main") ?? document.body)?.innerText ?? ""`), ""
 		for _, text := range texts {
 			if !strings.Contains(strings.ToLower(shown), strings.ToLower(text)) {
 				missing = text

@@ -36,7 +36,7 @@ func (s *Server) line(_ context.Context, r request) (*opened, error) {
 		return nil, err
 	}
 	return &opened{make: func(ctx context.Context) (*page, error) {
-		snapshot, err := r.visitor.Reader.Snapshot(ctx, r.visitor.Namespace)
+		snapshot, err := r.visitor.Reader.Snapshot(ctx, own(r, namespace))
 		if err != nil {
 			return nil, err
 		}

@@ -115,6 +115,14 @@ func namespaceOf(r request) (string, error) {
 	return namespace, nil
 }
 
+// own is the namespace whose objects are read where a visitor may not read those of all.
+func own(r request, namespace string) string {
+	if namespace == "" || namespace == allNamespaces {
+		return r.visitor.Namespace
+	}
+	return namespace
+}
+
 // number is a parameter that is a number from 0, or what it is if it is not given.
 func number(query url.Values, name string, otherwise, most int) (int, error) {
 	text := query.Get(name)

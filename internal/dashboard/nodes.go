@@ -32,8 +32,10 @@ const (
 // nodeMap is what the page of nodes shows.
 type nodeMap struct {
 	// Text is the filter by name, zone or holder.
-	Text  string
-	Nodes []mappedNode
+	Text string
+	// Namespace is what the filter carries on.
+	Namespace string
+	Nodes     []mappedNode
 	// Found is how many pass the filter, Total how many there are, Pods how many run on all of them.
 	Found, Total, Pods int
 	pages
@@ -70,14 +72,19 @@ func (s *Server) nodes(_ context.Context, r request) (*opened, error) {
 	if err != nil {
 		return nil, err
 	}
+	namespace, err := namespaceOf(r)
+	if err != nil {
+		return nil, err
+	}
 	return &opened{make: func(ctx context.Context) (*page, error) {
-		snapshot, err := r.visitor.Reader.Snapshot(ctx, r.visitor.Namespace)
+		snapshot, err := r.visitor.Reader.Snapshot(ctx, own(r, namespace))
 		if err != nil {
 			return nil, err
 		}
 		content := mapOf(snapshot, query.Get("text"), from)
+		content.Namespace = namespace
 		content.pages = pagesOf(r.URL, from, nodesOfPage, content.Found)
-		return &page{Title: "Nodes", Tab: "nodes", Template: "nodes", Content: content, Unread: snapshot.Lacks, Namespace: r.URL.Query().Get("namespace")}, nil
+		return &page{Title: "Nodes", Tab: "nodes", Template: "nodes", Content: content, Unread: snapshot.Lacks, Namespace: namespace}, nil
 	}}, nil
 }
 

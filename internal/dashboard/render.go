@@ -49,6 +49,7 @@ type shown struct {
 	*page
 	Visitor *Visitor
 	Now     time.Time
+	LogOut  string
 }
 
 // part writes the main part of a page.
@@ -57,8 +58,8 @@ func part(w io.Writer, visitor *Visitor, p *page, now time.Time) error {
 }
 
 // whole writes a page.
-func whole(w io.Writer, visitor *Visitor, p *page, now time.Time) error {
-	return templates.ExecuteTemplate(w, "page", &shown{page: p, Visitor: visitor, Now: now})
+func (s *Server) whole(w io.Writer, visitor *Visitor, p *page) error {
+	return templates.ExecuteTemplate(w, "page", &shown{page: p, Visitor: visitor, Now: s.options.Now(), LogOut: s.options.LogOut})
 }
 
 // clean shows what is not to be seen in a text of others, such as characters that turn the direction

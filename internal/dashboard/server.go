@@ -44,6 +44,8 @@ type Options struct {
 	// Visitor says who sends a request. A request without one is answered with the status of an
 	// *Refusal, or with 500.
 	Visitor func(*http.Request) (*Visitor, error)
+	// LogOut is where a form is sent to that logs a visitor out; empty if there is nothing to log out of.
+	LogOut string
 	// Now is the time that ages are told by; time.Now if it is nil.
 	Now func() time.Time
 }
@@ -162,7 +164,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, open opens) {
 		return
 	}
 	var out bytes.Buffer
-	if err := whole(&out, visitor, made, s.options.Now()); err != nil {
+	if err := s.whole(&out, visitor, made); err != nil {
 		s.fail(w, r, err)
 		return
 	}
@@ -186,7 +188,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	status, message, hint := explain(err)
 	var out bytes.Buffer
 	made := &page{Title: http.StatusText(status), Template: "failure", Content: failure{message, hint}, Still: true}
-	if err := whole(&out, &Visitor{}, made, s.options.Now()); err != nil {
+	if err := s.whole(&out, &Visitor{}, made); err != nil {
 		http.Error(w, message, status)
 		return
 	}

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -72,7 +73,7 @@ func (r *Reader) Jobs(ctx context.Context, namespace string, options metav1.List
 		}
 	}
 	for _, kind := range FrontEnds() {
-		if err := r.addAll(ctx, found, kind, namespace, options); err != nil && !IsUnserved(err) {
+		if err := r.addAll(ctx, found, kind, namespace, options); err != nil && !IsUnserved(err) && !r.isAbsent(kind, err) {
 			found.Unread = append(found.Unread, Unread("Jobs of the kind "+kind.Kind, err))
 		}
 	}
@@ -80,6 +81,18 @@ func (r *Reader) Jobs(ctx context.Context, namespace string, options metav1.List
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
 	return found, nil
+}
+
+// isAbsent says whether a kind that a user may not list is not there at all: rights are asked about first.
+func (r *Reader) isAbsent(kind FrontEnd, err error) bool {
+	if !apierrors.IsForbidden(err) {
+		return false
+	}
+	served, err := r.Kube.Discovery().ServerResourcesForGroupVersion(kind.Resource.GroupVersion().String())
+	if err != nil {
+		return apierrors.IsNotFound(err)
+	}
+	return !slices.ContainsFunc(served.APIResources, func(resource metav1.APIResource) bool { return resource.Name == kind.Resource.Resource })
 }
 
 // Add adds a Framework.

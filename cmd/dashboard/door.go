@@ -50,11 +50,7 @@ func newDoor(who authenticator.Request, pages http.Handler) http.Handler {
 	mux.HandleFunc("POST "+loginPath, d.login)
 	mux.HandleFunc("POST "+logoutPath, logout)
 	mux.HandleFunc("/", d.enter)
-	guarded := http.NewCrossOriginProtection().Handler(mux)
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Strict-Transport-Security", "max-age=31536000")
-		guarded.ServeHTTP(w, r)
-	})
+	return http.NewCrossOriginProtection().Handler(mux)
 }
 
 // known says who sends a request.

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -27,6 +28,25 @@ type Process struct {
 	err   error
 }
 
+// running are the processes that Start has started and that are not gone.
+var running sync.WaitGroup
+
+// AwaitProcesses waits until all processes are gone that Start has started: those whose contexts have ended
+// are about to be. It is an error if that takes longer than a time.
+func AwaitProcesses(most time.Duration) error {
+	gone := make(chan struct{})
+	go func() {
+		running.Wait()
+		close(gone)
+	}()
+	select {
+	case <-gone:
+		return nil
+	case <-time.After(most):
+		return fmt.Errorf("programs still run %v after they were told to end", most)
+	}
+}
+
 // Start starts a program that is found in PATH, and returns at once. What it
 // prints goes to the file log. It is killed when ctx ends.
 func Start(ctx context.Context, log, program string, args ...string) (*Process, error) {
@@ -41,10 +61,10 @@ func Start(ctx context.Context, log, program string, args ...string) (*Process, 
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", program, err)
 	}
-	go func() {
+	running.Go(func() {
 		p.err = cmd.Wait()
 		close(p.ended)
-	}()
+	})
 	return p, nil
 }
 

@@ -52,6 +52,21 @@ func TestTerminateGivesUpWithItsContext(t *testing.T) {
 	}
 }
 
+func TestProcessesAreGoneWhenTheirContextHasEnded(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	p, err := Start(ctx, filepath.Join(t.TempDir(), "log"), "sleep", "600")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := AwaitProcesses(50 * time.Millisecond); err == nil {
+		t.Error("a process that runs is not waited for")
+	}
+	cancel()
+	if err := AwaitProcesses(10 * time.Second); err != nil || !p.Ended() {
+		t.Errorf("it is not waited for: %v, ended %t", err, p.Ended())
+	}
+}
+
 func TestAProcessThatEndsIsNotWaitedFor(t *testing.T) {
 	p := start(t, "echo no such flag >&2; exit 2")
 	err := p.WaitLog(t.Context(), "ready")

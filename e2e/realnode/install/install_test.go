@@ -3,7 +3,7 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package install installs Lockstep as docs/install.md says, on a node that runs containers.
+// Package install installs Lockstep as its documents say, on a node that runs containers.
 package install
 
 import (
@@ -27,7 +27,7 @@ var cluster *testbed.Cluster
 func TestMain(m *testing.M) {
 	os.Exit(testbed.Main(m, localenv.Options{RealNode: true, RealNodeCPU: "2", With: "scheduler"}, func(ctx context.Context, c *testbed.Cluster) error {
 		cluster = c
-		return c.LoadImages(ctx, *images, "controller", "scheduler")
+		return c.LoadImages(ctx, *images, "controller", "scheduler", "dashboard")
 	}))
 }
 

@@ -33,6 +33,7 @@ build: ## Build Lockstep's programs into bin/.
 	@mkdir -p bin
 	$(GO_BUILD) -o bin/lockstep-controller ./cmd/controller
 	$(GO_BUILD) -o bin/lockstep-scheduler ./cmd/scheduler
+	$(GO_BUILD) -o bin/lockstep-dashboard ./cmd/dashboard
 	$(GO_BUILD) -o bin/frameworkbarrier ./cmd/frameworkbarrier
 	$(GO_BUILD) -o bin/kubectl-lockstep ./cmd/kubectl-lockstep
 	for name in kubectl-framework kubectl_complete-lockstep kubectl_complete-framework; do ln -sf kubectl-lockstep bin/$$name; done
@@ -97,6 +98,10 @@ test-unit: ## Run the tests that need no cluster.
 .PHONY: e2e
 e2e: components images ## Run the tests on real API servers: simulated nodes, and a real one as root on Linux.
 	hack/e2e.sh $(if $(REAL_NODE),--real-node)
+
+.PHONY: pictures
+pictures: build ## Take the pictures of the web page that the documents show, in a browser.
+	BROWSER=$$(hack/browser.sh) PATH=$(CURDIR)/bin:$$PATH go test -tags e2e -count=1 -run Pictures ./e2e/dashboard -pictures $(CURDIR)/docs/images
 
 .PHONY: e2e-versions
 e2e-versions: build ## Run Lockstep on older API servers, too, which are built first: make e2e-versions [VERSIONS='1.36 1.35']

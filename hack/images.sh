@@ -34,6 +34,7 @@ pack() {
 
 pack controller bin/lockstep-controller --entrypoint /bin/lockstep-controller
 pack scheduler bin/lockstep-scheduler --entrypoint /bin/lockstep-scheduler
+pack dashboard bin/lockstep-dashboard --entrypoint /bin/lockstep-dashboard
 pack frameworkbarrier bin/frameworkbarrier --entrypoint /bin/frameworkbarrier
 pack training bin/training --entrypoint /bin/training
 pack rollcall bin/rollcall --entrypoint /bin/rollcall

@@ -22,9 +22,12 @@ import "embed"
 // In dialects/*.yaml is what the scheduler may do with the PodGroups of other projects. The CRDs of
 // those are theirs to install. In kueue/*.yaml is what the controller may do with Kueue's.
 //
+// What the web page may do is in dashboard/rbac.yaml.
+//
 // Kustomizations and Deployments are not in it.
 //
 //go:embed crds/*_*.yaml namespace/namespace.yaml controller/rbac.yaml scheduler/rbac.yaml rbac/users.yaml rbac/metrics-reader.yaml
 //go:embed volcano/*_*.yaml volcano/rbac.yaml kubeflow/*_*.yaml kubeflow/rbac.yaml kueue/rbac.yaml
+//go:embed dashboard/rbac.yaml
 //go:embed dialects/native.yaml dialects/rules.yaml dialects/scheduler-plugins.yaml dialects/volcano.yaml
 var FS embed.FS

@@ -97,6 +97,7 @@ func verbs(s *session) []*cobra.Command {
 		newWhy(s),
 		newSimulate(s),
 		newLine(s),
+		newDashboard(s),
 	}
 }
 

@@ -38,7 +38,7 @@ func completeNames(s *session) cobra.CompletionFunc {
 		}
 		ctx, cancel := context.WithTimeout(cmd.Context(), 3*time.Second)
 		defer cancel()
-		list, err := c.lockstep.FrameworkcontrollerV1().Frameworks(c.namespace).List(ctx, metav1.ListOptions{Limit: pageSize})
+		list, err := c.reader.Lockstep.FrameworkcontrollerV1().Frameworks(c.namespace).List(ctx, metav1.ListOptions{Limit: 500})
 		if err != nil {
 			return nil, none
 		}

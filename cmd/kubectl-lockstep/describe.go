@@ -74,7 +74,7 @@ func (s *session) tree(ctx context.Context, name string) (*view.Tree, error) {
 	if err != nil {
 		return nil, err
 	}
-	objects, err := c.gather(ctx, name)
+	objects, err := c.reader.Objects(ctx, c.namespace, name)
 	if err != nil {
 		return nil, err
 	}

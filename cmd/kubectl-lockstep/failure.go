@@ -6,11 +6,11 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/lockstep-k8s/lockstep/internal/reading"
 )
 
 // Exit codes, as docs/kubectl.md has them.
@@ -49,7 +49,7 @@ func explain(err error) *failure {
 		f.code, f.hint = exitForbidden, "this program has your own rights; ask whoever administers the namespace for the role edit, or view to read"
 	case apierrors.IsUnauthorized(err):
 		f.code, f.hint = exitForbidden, "the cluster does not know you: log in again"
-	case isUnserved(err):
+	case reading.IsUnserved(err):
 		f.code, f.hint = exitNotFound, "the cluster does not serve the kind Framework: is Lockstep installed there?"
 	case apierrors.IsNotFound(err):
 		f.code, f.hint = exitNotFound, "is it in another namespace? `get -A` lists those of all"
@@ -61,22 +61,4 @@ func explain(err error) *failure {
 		f.hint = "no cluster is configured: set KUBECONFIG, or --kubeconfig"
 	}
 	return f
-}
-
-// isUnserved says whether a request found no such kind, and not just no such object.
-func isUnserved(err error) bool {
-	if !apierrors.IsNotFound(err) {
-		return false
-	}
-	var status apierrors.APIStatus
-	return errors.As(err, &status) && (status.Status().Details == nil || status.Status().Details.Name == "") &&
-		strings.Contains(err.Error(), "could not find the requested resource")
-}
-
-// unread says for people what could not be read.
-func unread(what string, err error) string {
-	if apierrors.IsForbidden(err) {
-		return what + " can't be shown: you may not read them"
-	}
-	return fmt.Sprintf("%s can't be shown: %v", what, err)
 }

@@ -4,49 +4,18 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 
-	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
-	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
-	"github.com/lockstep-k8s/lockstep/internal/view"
+	"github.com/lockstep-k8s/lockstep/internal/reading"
 )
-
-// pageSize is how many objects one request lists.
-const pageSize = 500
-
-// frontEnd is a kind of job beside Frameworks.
-type frontEnd struct {
-	kind     string
-	resource schema.GroupVersionResource
-}
-
-// frontEnds are those whose jobs the table has.
-func frontEnds() []frontEnd {
-	of := func(kind, group, version, resource string) frontEnd {
-		return frontEnd{kind, schema.GroupVersionResource{Group: group, Version: version, Resource: resource}}
-	}
-	return []frontEnd{
-		of("Job.batch.volcano.sh", "batch.volcano.sh", "v1alpha1", "jobs"),
-		of("TFJob", "kubeflow.org", "v1", "tfjobs"),
-		of("PyTorchJob", "kubeflow.org", "v1", "pytorchjobs"),
-		of("XGBoostJob", "kubeflow.org", "v1", "xgboostjobs"),
-		of("PaddleJob", "kubeflow.org", "v1", "paddlejobs"),
-		of("JAXJob", "kubeflow.org", "v1", "jaxjobs"),
-		of("MPIJob", "kubeflow.org", "v2beta1", "mpijobs"),
-	}
-}
 
 // getOptions are the flags of get.
 type getOptions struct {
@@ -103,11 +72,11 @@ func (o *getOptions) run(ctx context.Context, names []string) error {
 	if o.output != "" && o.output != "wide" {
 		return o.printObjects(found)
 	}
-	if len(found.rows) == 0 {
+	if len(found.Rows) == 0 {
 		o.note("No jobs found%s.", where(o.everywhere, c.namespace))
 		return nil
 	}
-	fmt.Fprint(o.out, o.style.Jobs(found.rows, now(), o.everywhere, o.output == "wide"))
+	fmt.Fprint(o.out, o.style.Jobs(found.Rows, now(), o.everywhere, o.output == "wide"))
 	return nil
 }
 
@@ -118,103 +87,42 @@ func where(everywhere bool, namespace string) string {
 	return " in namespace " + namespace
 }
 
-// jobs are what was found: as rows, and as objects.
-type jobs struct {
-	rows    []view.Row
-	objects []runtime.Object
-}
-
 // list finds Frameworks by name, or all jobs that the selectors choose.
-func (o *getOptions) list(ctx context.Context, c *cluster, names []string) (*jobs, error) {
-	found := &jobs{}
-	for _, name := range names {
-		fw, err := c.lockstep.FrameworkcontrollerV1().Frameworks(c.namespace).Get(ctx, name, metav1.GetOptions{})
+func (o *getOptions) list(ctx context.Context, c *cluster, names []string) (*reading.Jobs, error) {
+	if len(names) == 0 {
+		namespace := c.namespace
+		if o.everywhere {
+			namespace = metav1.NamespaceAll
+		}
+		found, err := c.reader.Jobs(ctx, namespace, metav1.ListOptions{LabelSelector: o.selector, FieldSelector: o.fields})
 		if err != nil {
 			return nil, err
 		}
-		found.add(fw)
-	}
-	if len(names) > 0 {
+		for _, what := range found.Unread {
+			o.note("%s.", what)
+		}
 		return found, nil
 	}
-	namespace := c.namespace
-	if o.everywhere {
-		namespace = metav1.NamespaceAll
-	}
-	options := metav1.ListOptions{LabelSelector: o.selector, FieldSelector: o.fields, Limit: pageSize}
-	for {
-		page, err := c.lockstep.FrameworkcontrollerV1().Frameworks(namespace).List(ctx, options)
+	found := &reading.Jobs{}
+	for _, name := range names {
+		fw, err := c.reader.Framework(ctx, c.namespace, name)
 		if err != nil {
 			return nil, err
 		}
-		for i := range page.Items {
-			found.add(&page.Items[i])
-		}
-		if options.Continue = page.Continue; page.Continue == "" {
-			break
-		}
+		found.Add(fw)
 	}
-	for _, kind := range frontEnds() {
-		if err := found.addAll(ctx, c, kind, namespace, o.selector, o.fields); err != nil && !isUnserved(err) {
-			o.note("%s.", unread("Jobs of the kind "+kind.kind, err))
-		}
-	}
-	slices.SortStableFunc(found.rows, func(a, b view.Row) int {
-		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
-	})
 	return found, nil
 }
 
-func (j *jobs) add(fw *frameworkv1.Framework) {
-	fw.SetGroupVersionKind(frameworkv1.SchemeGroupVersion.WithKind("Framework"))
-	j.rows = append(j.rows, view.RowOfFramework(fw, now()))
-	j.objects = append(j.objects, fw)
-}
-
-// addAll adds the jobs of a front end.
-func (j *jobs) addAll(ctx context.Context, c *cluster, kind frontEnd, namespace, selector, fields string) error {
-	options := metav1.ListOptions{LabelSelector: selector, FieldSelector: fields, Limit: pageSize}
-	var unreadable error
-	for {
-		page, err := c.dynamic.Resource(kind.resource).Namespace(namespace).List(ctx, options)
-		if err != nil {
-			return err
-		}
-		for i := range page.Items {
-			row, err := rowOf(kind, &page.Items[i])
-			if err != nil {
-				unreadable = errors.Join(unreadable, err)
-				continue
-			}
-			j.rows = append(j.rows, row)
-			j.objects = append(j.objects, &page.Items[i])
-		}
-		if options.Continue = page.GetContinue(); options.Continue == "" {
-			return unreadable
-		}
-	}
-}
-
-func rowOf(kind frontEnd, object *unstructured.Unstructured) (view.Row, error) {
-	if kind.resource.Group != batchv1alpha1.SchemeGroupVersion.Group {
-		return view.RowOfTrainingJob(kind.kind, object.Object)
-	}
-	var job batchv1alpha1.Job
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &job); err != nil {
-		return view.Row{}, fmt.Errorf("reading a Job: %w", err)
-	}
-	return view.RowOfVolcanoJob(&job), nil
-}
-
 // printObjects writes the objects themselves, as -o says.
-func (o *getOptions) printObjects(found *jobs) error {
+func (o *getOptions) printObjects(found *reading.Jobs) error {
 	o.print.OutputFormat = &o.output
 	printer, err := o.print.ToPrinter()
 	if err != nil {
 		return misuse(err.Error(), "-o takes wide, name, json, yaml, jsonpath=… and go-template=…")
 	}
-	if o.output == "name" || len(found.objects) == 1 {
-		for _, object := range found.objects {
+	if o.output == "name" || len(found.Objects) == 1 {
+		for _, object := range found.Objects {
 			if err := printer.PrintObj(object, o.out); err != nil {
 				return err
 			}
@@ -222,7 +130,7 @@ func (o *getOptions) printObjects(found *jobs) error {
 		return nil
 	}
 	list := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": "v1", "kind": "List"}}
-	for _, object := range found.objects {
+	for _, object := range found.Objects {
 		item, err := asUnstructured(object)
 		if err != nil {
 			return err

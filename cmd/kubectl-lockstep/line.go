@@ -37,7 +37,7 @@ func (s *session) line(ctx context.Context, everywhere bool, output string) erro
 	if err != nil {
 		return err
 	}
-	snapshot, err := c.snapshot(ctx)
+	snapshot, err := c.reader.Snapshot(ctx, c.namespace)
 	if err != nil {
 		return err
 	}

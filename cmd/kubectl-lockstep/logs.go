@@ -155,7 +155,7 @@ func (o *logOptions) podsOf(ctx context.Context, c *cluster, fw *frameworkv1.Fra
 	if attempt < 0 && fw.Status != nil {
 		attempt = fw.Status.AttemptStatus.ID
 	}
-	pods, err := c.pods(ctx, fw)
+	pods, err := c.reader.Pods(ctx, fw)
 	pods = slices.DeleteFunc(pods, func(pod corev1.Pod) bool {
 		return !which.has(&pod) || pod.Annotations[frameworkv1.KeyFrameworkAttemptID] != strconv.Itoa(int(max(0, attempt)))
 	})
@@ -225,7 +225,7 @@ func (o *logOptions) stream(ctx context.Context, c *cluster, pod *corev1.Pod, nu
 	colours := terminal.Prefixes()
 	task := pod.Annotations[frameworkv1.KeyTaskRoleName] + "/" + pod.Annotations[frameworkv1.KeyTaskIndex]
 	prefix := o.style.Paint(colours[number%len(colours)], "["+task+"]") + " "
-	log, err := c.kube.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, options).Stream(ctx)
+	log, err := c.reader.Kube.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, options).Stream(ctx)
 	if err != nil {
 		if ctx.Err() != nil {
 			return context.Canceled

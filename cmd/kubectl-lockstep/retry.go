@@ -78,7 +78,7 @@ func (w *write) endAttempt(ctx context.Context, c *cluster, fw *frameworkv1.Fram
 	if w.dryRun != "client" {
 		// The UID: an attempt that has begun since is left alone.
 		foreground := metav1.DeletePropagationForeground
-		err := c.kube.CoreV1().ConfigMaps(fw.Namespace).Delete(ctx, attempt.ConfigMapName, metav1.DeleteOptions{
+		err := c.reader.Kube.CoreV1().ConfigMaps(fw.Namespace).Delete(ctx, attempt.ConfigMapName, metav1.DeleteOptions{
 			PropagationPolicy: &foreground, Preconditions: &metav1.Preconditions{UID: attempt.ConfigMapUID}, DryRun: w.options(),
 		})
 		if err != nil {
@@ -98,7 +98,7 @@ func retriedAfterLoss(fw *frameworkv1.Framework) bool {
 
 // again deletes a Framework that has ended and makes it anew.
 func (w *write) again(ctx context.Context, c *cluster, old *frameworkv1.Framework) error {
-	frameworks := c.lockstep.FrameworkcontrollerV1().Frameworks(old.Namespace)
+	frameworks := c.reader.Lockstep.FrameworkcontrollerV1().Frameworks(old.Namespace)
 	anew := renewed(old)
 	if w.dryRun == "client" {
 		w.done(old.Name, "made anew")

@@ -4,6 +4,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -11,11 +12,10 @@ import (
 
 	"golang.org/x/term"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/lockstep-k8s/lockstep/client/clientset/versioned"
+	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	"github.com/lockstep-k8s/lockstep/internal/reading"
 	"github.com/lockstep-k8s/lockstep/internal/terminal"
 )
 
@@ -50,9 +50,7 @@ type cluster struct {
 	// namespace is that of --namespace, or of the context.
 	namespace string
 	config    *rest.Config
-	lockstep  versioned.Interface
-	kube      kubernetes.Interface
-	dynamic   dynamic.Interface
+	reader    *reading.Reader
 }
 
 // connect makes the clients. It sends no request.
@@ -67,15 +65,13 @@ func (s *session) connect() (*cluster, error) {
 	}
 	config.QPS, config.Burst = 50, 100
 	config.UserAgent = "kubectl-lockstep"
-	c := &cluster{namespace: namespace, config: config}
-	if c.lockstep, err = versioned.NewForConfig(config); err != nil {
-		return nil, err
-	}
-	if c.kube, err = kubernetes.NewForConfig(config); err != nil {
-		return nil, err
-	}
-	c.dynamic, err = dynamic.NewForConfig(config)
-	return c, err
+	reader, err := reading.New(config)
+	return &cluster{namespace, config, reader}, err
+}
+
+// framework reads a Framework of the session's namespace.
+func (c *cluster) framework(ctx context.Context, name string) (*frameworkv1.Framework, error) {
+	return c.reader.Framework(ctx, c.namespace, name)
 }
 
 // now is the time that ages are told by.

@@ -18,6 +18,7 @@ import (
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	"github.com/lockstep-k8s/lockstep/internal/quantity"
+	"github.com/lockstep-k8s/lockstep/internal/reading"
 	"github.com/lockstep-k8s/lockstep/podgroup"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/answers"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
@@ -81,12 +82,12 @@ func (o *simulateOptions) run(ctx context.Context, args []string) error {
 			question.Namespace = fromFile.Namespace
 		}
 	}
-	snapshot, err := c.snapshot(ctx)
+	snapshot, err := c.reader.Snapshot(ctx, c.namespace)
 	if err != nil {
 		return err
 	}
 	for _, name := range o.without {
-		question.Without = append(question.Without, nameOf(gangNamed(snapshot, question.Namespace, name)))
+		question.Without = append(question.Without, nameOf(reading.GangNamed(snapshot, question.Namespace, name)))
 	}
 	if fromFile != nil {
 		question.Name = frameworkv1.PodGroupName(fromFile.Name)
@@ -95,7 +96,7 @@ func (o *simulateOptions) run(ctx context.Context, args []string) error {
 			question.Without = append(question.Without, nameOf(key))
 		}
 	} else {
-		key := gangNamed(snapshot, question.Namespace, args[0])
+		key := reading.GangNamed(snapshot, question.Namespace, args[0])
 		question.Namespace, question.Name = key.Namespace, key.Name
 	}
 	answer, err := whatif.Ask(snapshot, question)

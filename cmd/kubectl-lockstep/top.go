@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	"github.com/lockstep-k8s/lockstep/internal/reading"
 	"github.com/lockstep-k8s/lockstep/internal/terminal"
 )
 
@@ -40,7 +41,7 @@ func newTop(s *session) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			pods, err := c.pods(cmd.Context(), fw)
+			pods, err := c.reader.Pods(cmd.Context(), fw)
 			if err != nil {
 				return err
 			}
@@ -50,7 +51,7 @@ func newTop(s *session) *cobra.Command {
 			case explain(err).code == exitNotFound:
 				s.note("What is used can't be shown: the cluster serves no metrics (metrics.k8s.io).")
 			default:
-				s.note("%s.", unread("What is used", err))
+				s.note("%s.", reading.Unread("What is used", err))
 			}
 			fmt.Fprint(s.out, s.style.Table(topRows(pods, used)))
 			return nil
@@ -60,8 +61,8 @@ func newTop(s *session) *cobra.Command {
 
 // usage is what Pods of a Framework use, by their names. Nil if it can't be had.
 func (c *cluster) usage(ctx context.Context, fw *frameworkv1.Framework) (map[string]corev1.ResourceList, error) {
-	data, err := c.kube.CoreV1().RESTClient().Get().AbsPath("/apis/metrics.k8s.io/v1beta1/namespaces", fw.Namespace, "pods").
-		Param("labelSelector", podSelector(fw.Name)).DoRaw(ctx)
+	data, err := c.reader.Kube.CoreV1().RESTClient().Get().AbsPath("/apis/metrics.k8s.io/v1beta1/namespaces", fw.Namespace, "pods").
+		Param("labelSelector", reading.PodSelector(fw.Name)).DoRaw(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -20,6 +20,7 @@ import (
 	watchtools "k8s.io/client-go/tools/watch"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	"github.com/lockstep-k8s/lockstep/internal/reading"
 	"github.com/lockstep-k8s/lockstep/internal/terminal"
 	"github.com/lockstep-k8s/lockstep/internal/view"
 )
@@ -77,7 +78,7 @@ func parseState(state string) (string, error) {
 func (c *cluster) wait(ctx context.Context, name, wanted string, timeout time.Duration) (string, error) {
 	// What may not be read, or is not there, is told at once.
 	fw, err := c.framework(ctx, name)
-	if apierrors.IsNotFound(err) && !isUnserved(err) && wanted == forDeleted {
+	if apierrors.IsNotFound(err) && !reading.IsUnserved(err) && wanted == forDeleted {
 		return "deleted", nil
 	}
 	if err != nil {
@@ -111,7 +112,7 @@ func (c *cluster) wait(ctx context.Context, name, wanted string, timeout time.Du
 		}
 		return false, nil
 	}
-	frameworks := c.lockstep.FrameworkcontrollerV1().Frameworks(c.namespace)
+	frameworks := c.reader.Lockstep.FrameworkcontrollerV1().Frameworks(c.namespace)
 	only := func(options *metav1.ListOptions) {
 		options.FieldSelector = fields.OneTermEqualSelector("metadata.name", name).String()
 	}
@@ -190,7 +191,7 @@ func (w *write) remove(ctx context.Context, c *cluster, fw *frameworkv1.Framewor
 		return nil
 	}
 	foreground := metav1.DeletePropagationForeground
-	return c.lockstep.FrameworkcontrollerV1().Frameworks(fw.Namespace).Delete(ctx, fw.Name, metav1.DeleteOptions{
+	return c.reader.Lockstep.FrameworkcontrollerV1().Frameworks(fw.Namespace).Delete(ctx, fw.Name, metav1.DeleteOptions{
 		PropagationPolicy: &foreground, Preconditions: &metav1.Preconditions{UID: &fw.UID}, DryRun: w.options(),
 	})
 }

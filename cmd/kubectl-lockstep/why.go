@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/lockstep-k8s/lockstep/internal/reading"
 	"github.com/lockstep-k8s/lockstep/internal/terminal"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/answers"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/whatif"
@@ -73,11 +74,11 @@ func (s *session) why(ctx context.Context, name, output string) error {
 	if err != nil {
 		return err
 	}
-	snapshot, err := c.snapshot(ctx)
+	snapshot, err := c.reader.Snapshot(ctx, c.namespace)
 	if err != nil {
 		return err
 	}
-	answer := whatif.Why(snapshot, gangNamed(snapshot, c.namespace, name))
+	answer := whatif.Why(snapshot, reading.GangNamed(snapshot, c.namespace, name))
 	if answer.Reason == answers.ReasonNotFound {
 		return s.noGang(ctx, c, name)
 	}
@@ -91,7 +92,7 @@ func (s *session) why(ctx context.Context, name, output string) error {
 // noGang says why there is no gang of a name.
 func (s *session) noGang(ctx context.Context, c *cluster, name string) error {
 	key := whatif.KeyOf(c.namespace, name)
-	if _, err := c.lockstep.FrameworkcontrollerV1().Frameworks(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{}); err != nil {
+	if _, err := c.reader.Lockstep.FrameworkcontrollerV1().Frameworks(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{}); err != nil {
 		return err
 	}
 	return &failure{code: exitNotFound, message: fmt.Sprintf("Framework %s has no PodGroup: it has no gang, or its attempt has not begun or has ended", name),

@@ -69,7 +69,7 @@ func (w *write) patch(ctx context.Context, c *cluster, fw *frameworkv1.Framework
 	if err != nil {
 		return err
 	}
-	_, err = c.lockstep.FrameworkcontrollerV1().Frameworks(fw.Namespace).Patch(ctx, fw.Name, kind, data, metav1.PatchOptions{DryRun: w.options(), FieldManager: "kubectl-lockstep"})
+	_, err = c.reader.Lockstep.FrameworkcontrollerV1().Frameworks(fw.Namespace).Patch(ctx, fw.Name, kind, data, metav1.PatchOptions{DryRun: w.options(), FieldManager: "kubectl-lockstep"})
 	return err
 }
 

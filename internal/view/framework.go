@@ -4,6 +4,7 @@
 package view
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"time"
@@ -112,12 +113,9 @@ func OfFramework(o Objects, now time.Time) *Tree {
 	tree.History = history(status)
 	tree.Conditions = status.Conditions
 	attempt := &status.AttemptStatus
-	roles := attempt.TaskRoleStatuses
-	if roles == nil && len(attempt.TaskRoleStatusesCompressed) > 0 {
-		var err error
-		if roles, err = statuscodec.DecompressRoles(attempt.TaskRoleStatusesCompressed); err != nil {
-			tree.Unread = append(tree.Unread, "The tasks can't be shown: the compressed status of the Framework can't be read: "+err.Error())
-		}
+	roles, err := roleStatuses(attempt)
+	if err != nil {
+		tree.Unread = append(tree.Unread, "The tasks can't be shown: the compressed status of the Framework can't be read: "+err.Error())
 	}
 	tree.Attempt = &Attempt{
 		ID: attempt.ID, State: FrameworkState(fw), Since: status.TransitionTime.Time, Started: attempt.StartTime.Time,
@@ -127,6 +125,14 @@ func OfFramework(o Objects, now time.Time) *Tree {
 		tree.Attempt.End = &End{Code: end.Code, Phrase: end.Phrase, Disruption: string(end.Disruption), Diagnostics: end.Diagnostics, Trigger: trigger(end)}
 	}
 	return tree
+}
+
+// roleStatuses are those of an attempt, which may be compressed.
+func roleStatuses(attempt *frameworkv1.FrameworkAttemptStatus) ([]*frameworkv1.TaskRoleStatus, error) {
+	if attempt.TaskRoleStatuses != nil || len(attempt.TaskRoleStatusesCompressed) == 0 {
+		return attempt.TaskRoleStatuses, nil
+	}
+	return statuscodec.DecompressRoles(attempt.TaskRoleStatusesCompressed)
 }
 
 func trigger(end *frameworkv1.FrameworkAttemptCompletionStatus) string {
@@ -226,4 +232,38 @@ func roleOf(status *frameworkv1.TaskRoleStatus, pods map[string]*corev1.Pod) Rol
 	}
 	role.Tasks = rows(tasks)
 	return role
+}
+
+// TasksOf are the tasks of a role of the current attempt one by one, in the order of their indexes: at most
+// count, from the one at a position, of those in a state, or of all if that is empty. The second value
+// is how many there are of them altogether. An error says that the status can't be read.
+func TasksOf(o Objects, role, state string, from, count int) ([]Tasks, int, error) {
+	if o.Framework.Status == nil {
+		return nil, 0, nil
+	}
+	statuses, err := roleStatuses(&o.Framework.Status.AttemptStatus)
+	if err != nil {
+		return nil, 0, err
+	}
+	pods := podsOf(o.Framework, o.Pods)
+	var chosen []task
+	for _, status := range statuses {
+		if status == nil || status.Name != role {
+			continue
+		}
+		for _, s := range status.TaskStatuses {
+			if s == nil {
+				continue
+			}
+			if t := taskOf(s, pods); state == "" || t.state == state {
+				chosen = append(chosen, t)
+			}
+		}
+	}
+	slices.SortStableFunc(chosen, func(a, b task) int { return cmp.Compare(a.index, b.index) })
+	var page []Tasks
+	for i := min(max(from, 0), len(chosen)); i < len(chosen) && len(page) < count; i++ {
+		page = append(page, row(chosen[i:i+1]))
+	}
+	return page, len(chosen), nil
 }

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	"github.com/lockstep-k8s/lockstep/internal/times"
 )
 
 // MaxTaskRows is how many rows the tasks of a role have at most.
@@ -38,6 +39,9 @@ type Tasks struct {
 	Message string
 	// Since is when the first task of the row came into its state.
 	Since time.Time
+	// Started, Ran and Ended bound the last attempts of the tasks: the first start, the first time that
+	// one ran, and the last end. They are zero if none has; Ended also unless all have ended.
+	Started, Ran, Ended time.Time
 	// Retries is how often the task was run again; of several, all together.
 	Retries int32
 	// PodName is the Pod of the task. Empty in rows of several.
@@ -55,10 +59,19 @@ type task struct {
 	since   time.Time
 	retries int32
 	pod     string
+	// started, ran and ended bound its last attempt. Zero for not yet.
+	started, ran, ended time.Time
 }
 
 func taskOf(s *frameworkv1.TaskStatus, pods map[string]*corev1.Pod) task {
 	t := task{index: s.Index, state: TaskState(s), since: s.TransitionTime.Time, retries: s.RetryPolicyStatus.TotalRetriedCount, pod: s.AttemptStatus.PodName}
+	t.started = s.AttemptStatus.StartTime.Time
+	if at := s.AttemptStatus.RunTime; at != nil {
+		t.ran = at.Time
+	}
+	if at := s.AttemptStatus.CompletionTime; at != nil {
+		t.ended = at.Time
+	}
 	if s.AttemptStatus.PodNodeName != nil {
 		t.node = *s.AttemptStatus.PodNodeName
 	}
@@ -169,7 +182,7 @@ func alike(tasks []task) [][]task {
 func row(tasks []task) Tasks {
 	first := tasks[0]
 	r := Tasks{Indexes: indexes(tasks), Count: len(tasks), State: first.state, Code: first.code, Reason: first.reason, Message: first.message, Since: first.since}
-	nodes := map[string]bool{}
+	nodes, live := map[string]bool{}, false
 	for _, t := range tasks {
 		if t.node != "" {
 			nodes[t.node] = true
@@ -178,6 +191,14 @@ func row(tasks []task) Tasks {
 			r.Since = t.since
 		}
 		r.Retries += t.retries
+		r.Started, r.Ran = times.Sooner(r.Started, t.started), times.Sooner(r.Ran, t.ran)
+		if t.ended.IsZero() {
+			live = true
+		}
+		r.Ended = times.Later(r.Ended, t.ended)
+	}
+	if live {
+		r.Ended = time.Time{}
 	}
 	r.Nodes = len(nodes)
 	if len(nodes) == 1 {

@@ -1,10 +1,11 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package reading
 
 import (
 	"context"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,11 +30,12 @@ func pages(ctx context.Context, namespace string, page pager) error {
 	}
 }
 
-// snapshot is what the user may read of the cluster, for questions about gangs. What he may not is said in it.
-func (c *cluster) snapshot(ctx context.Context) (*whatif.Snapshot, error) {
-	s := &whatif.Snapshot{Now: now(), Priorities: make(map[string]int32)}
-	listed, err := c.mayList(ctx, "", func(ctx context.Context, _ string, options metav1.ListOptions) (string, error) {
-		page, err := c.kube.CoreV1().Nodes().List(ctx, options)
+// Snapshot is what the user may read of the cluster, for questions about gangs. Where he may not read
+// all namespaces, it has what is in his own. What he may not read is said in it.
+func (r *Reader) Snapshot(ctx context.Context, own string) (*whatif.Snapshot, error) {
+	s := &whatif.Snapshot{Now: time.Now(), Priorities: make(map[string]int32)}
+	listed, err := mayList(ctx, "", func(ctx context.Context, _ string, options metav1.ListOptions) (string, error) {
+		page, err := r.Kube.CoreV1().Nodes().List(ctx, options)
 		if err != nil {
 			return "", err
 		}
@@ -48,14 +50,14 @@ func (c *cluster) snapshot(ctx context.Context) (*whatif.Snapshot, error) {
 	if s.NoNodes = !listed; s.NoNodes {
 		s.Lacks = append(s.Lacks, "you may not list nodes")
 	}
-	if err := c.addPods(ctx, s); err != nil {
+	if err := r.addPods(ctx, own, s); err != nil {
 		return nil, err
 	}
-	if err := c.addGroups(ctx, s); err != nil {
+	if err := r.addGroups(ctx, own, s); err != nil {
 		return nil, err
 	}
-	listed, err = c.mayList(ctx, "", func(ctx context.Context, _ string, options metav1.ListOptions) (string, error) {
-		page, err := c.kube.SchedulingV1().PriorityClasses().List(ctx, options)
+	listed, err = mayList(ctx, "", func(ctx context.Context, _ string, options metav1.ListOptions) (string, error) {
+		page, err := r.Kube.SchedulingV1().PriorityClasses().List(ctx, options)
 		if err != nil {
 			return "", err
 		}
@@ -71,7 +73,7 @@ func (c *cluster) snapshot(ctx context.Context) (*whatif.Snapshot, error) {
 }
 
 // mayList lists all pages, and says whether the user may.
-func (c *cluster) mayList(ctx context.Context, namespace string, page pager) (bool, error) {
+func mayList(ctx context.Context, namespace string, page pager) (bool, error) {
 	err := pages(ctx, namespace, page)
 	if apierrors.IsForbidden(err) {
 		return false, nil
@@ -80,17 +82,17 @@ func (c *cluster) mayList(ctx context.Context, namespace string, page pager) (bo
 }
 
 // everywhereOrHere lists all namespaces or, if the user may not, his own.
-func (c *cluster) everywhereOrHere(ctx context.Context, page pager) (everywhere bool, err error) {
-	everywhere, err = c.mayList(ctx, metav1.NamespaceAll, page)
+func everywhereOrHere(ctx context.Context, own string, page pager) (everywhere bool, err error) {
+	everywhere, err = mayList(ctx, metav1.NamespaceAll, page)
 	if everywhere || err != nil {
 		return everywhere, err
 	}
-	return false, pages(ctx, c.namespace, page)
+	return false, pages(ctx, own, page)
 }
 
-func (c *cluster) addPods(ctx context.Context, s *whatif.Snapshot) error {
-	everywhere, err := c.everywhereOrHere(ctx, func(ctx context.Context, namespace string, options metav1.ListOptions) (string, error) {
-		page, err := c.kube.CoreV1().Pods(namespace).List(ctx, options)
+func (r *Reader) addPods(ctx context.Context, own string, s *whatif.Snapshot) error {
+	everywhere, err := everywhereOrHere(ctx, own, func(ctx context.Context, namespace string, options metav1.ListOptions) (string, error) {
+		page, err := r.Kube.CoreV1().Pods(namespace).List(ctx, options)
 		if err != nil {
 			return "", err
 		}
@@ -105,9 +107,9 @@ func (c *cluster) addPods(ctx context.Context, s *whatif.Snapshot) error {
 	return err
 }
 
-func (c *cluster) addGroups(ctx context.Context, s *whatif.Snapshot) error {
-	everywhere, err := c.everywhereOrHere(ctx, func(ctx context.Context, namespace string, options metav1.ListOptions) (string, error) {
-		page, err := c.lockstep.SchedulingV1alpha1().PodGroups(namespace).List(ctx, options)
+func (r *Reader) addGroups(ctx context.Context, own string, s *whatif.Snapshot) error {
+	everywhere, err := everywhereOrHere(ctx, own, func(ctx context.Context, namespace string, options metav1.ListOptions) (string, error) {
+		page, err := r.Lockstep.SchedulingV1alpha1().PodGroups(namespace).List(ctx, options)
 		if err != nil {
 			return "", err
 		}
@@ -122,9 +124,9 @@ func (c *cluster) addGroups(ctx context.Context, s *whatif.Snapshot) error {
 	return err
 }
 
-// gangNamed is the key of the gang of a Framework of a name or, if it has none, of the PodGroup of that
+// GangNamed is the key of the gang of a Framework of a name or, if it has none, of the PodGroup of that
 // name. The name may have its namespace in front: ns/name.
-func gangNamed(s *whatif.Snapshot, namespace, name string) dialect.Key {
+func GangNamed(s *whatif.Snapshot, namespace, name string) dialect.Key {
 	key := whatif.KeyOf(namespace, name)
 	ofFramework := key
 	ofFramework.Name = frameworkv1.PodGroupName(key.Name)

@@ -1,0 +1,135 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apiserver/pkg/authentication/authenticator"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/server"
+	"k8s.io/apiserver/pkg/server/options"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	logsapi "k8s.io/component-base/logs/api/v1"
+	"k8s.io/component-base/version"
+	"k8s.io/klog/v2"
+
+	"github.com/lockstep-k8s/lockstep/internal/dashboard"
+)
+
+const programName = "lockstep-dashboard"
+
+// shutdownTime is how long requests have to end when the program is told to.
+const shutdownTime = 5 * time.Second
+
+// flags are the command line.
+type flags struct {
+	kubeconfig     string
+	serving        *options.SecureServingOptions
+	authentication *options.DelegatingAuthenticationOptions
+	authorization  *options.DelegatingAuthorizationOptions
+	logging        *logsapi.LoggingConfiguration
+}
+
+func newCommand() *cobra.Command {
+	f := &flags{
+		serving:        options.NewSecureServingOptions(),
+		authentication: options.NewDelegatingAuthenticationOptions(),
+		authorization:  options.NewDelegatingAuthorizationOptions(),
+		logging:        logsapi.NewLoggingConfiguration(),
+	}
+	f.serving.BindPort = 8443
+	// Without files, a certificate is made at start, and kept in memory.
+	f.serving.ServerCert.CertDirectory, f.serving.ServerCert.PairName = "", programName
+	cmd := &cobra.Command{
+		Use:   programName,
+		Short: "Serve a web page of jobs to those who may read them",
+		Long: `lockstep-dashboard serves the web page of kubectl lockstep dashboard in a cluster. It asks the API server who a visitor
+is (a token, a client certificate, or the headers of an authenticating proxy), and holds each request that it sends for him
+against what he may do (SubjectAccessReview).`,
+		Args:    cobra.NoArgs,
+		Version: version.Get().String(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := logsapi.ValidateAndApply(f.logging, nil); err != nil {
+				return err
+			}
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			return f.run(klog.NewContext(ctx, klog.Background()))
+		},
+		SilenceUsage: true,
+	}
+	cmd.SetContext(context.Background())
+	set := cmd.Flags()
+	set.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig of the API server, for reading and for asking who and what; in a Pod, that of its service account")
+	f.serving.AddFlags(set)
+	f.authentication.AddFlags(set)
+	f.authorization.AddFlags(set)
+	logsapi.AddFlags(f.logging, set)
+	return cmd
+}
+
+// run serves until the context ends.
+func (f *flags) run(ctx context.Context) error {
+	if f.serving.BindPort == 0 {
+		return errors.New("--secure-port is 0, and has to be from 1 to 65535")
+	}
+	var wrong []error
+	for _, errs := range [][]error{f.serving.Validate(), f.authentication.Validate(), f.authorization.Validate()} {
+		wrong = append(wrong, errs...)
+	}
+	if err := errors.Join(wrong...); err != nil {
+		return err
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", f.kubeconfig)
+	if err != nil {
+		return err
+	}
+	config.UserAgent = programName
+	if f.authentication.RemoteKubeConfigFile == "" {
+		f.authentication.RemoteKubeConfigFile = f.kubeconfig
+	}
+	if f.authorization.RemoteKubeConfigFile == "" {
+		f.authorization.RemoteKubeConfigFile = f.kubeconfig
+	}
+	if err := f.serving.MaybeDefaultWithSelfSignedCerts("localhost", nil, nil); err != nil {
+		return fmt.Errorf("making a certificate: %w", err)
+	}
+	var serving *server.SecureServingInfo
+	if err := f.serving.ApplyTo(&serving); err != nil {
+		return fmt.Errorf("--secure-port %d: %w", f.serving.BindPort, err)
+	}
+	var who server.AuthenticationInfo
+	if err := f.authentication.ApplyTo(&who, serving, nil); err != nil {
+		return fmt.Errorf("preparing to ask who visitors are: %w", err)
+	}
+	var may server.AuthorizationInfo
+	if err := f.authorization.ApplyTo(&may); err != nil {
+		return fmt.Errorf("preparing to ask what visitors may do: %w", err)
+	}
+	handler := newHandler(config, who.Authenticator, may.Authorizer)
+	stopped, _, err := serving.Serve(handler, shutdownTime, ctx.Done())
+	if err != nil {
+		return err
+	}
+	klog.FromContext(ctx).Info("Serving the web page", "address", serving.Listener.Addr().String())
+	<-stopped
+	return nil
+}
+
+// newHandler serves the page, the login and probes. The page is made with rights of a config.
+func newHandler(config *rest.Config, who authenticator.Request, may authorizer.UnconditionalAuthorizer) http.Handler {
+	visitors := newVisitors(config, may)
+	pages := dashboard.New(dashboard.Options{Visitor: visitors.of, LogOut: logoutPath})
+	return newDoor(who, pages)
+}

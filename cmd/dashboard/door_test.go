@@ -1,0 +1,114 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+
+	"k8s.io/apiserver/pkg/authentication/authenticator"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/endpoints/request"
+)
+
+// house is a door to pages that say who has come in. The API server knows the token of ada, and calls others anonymous.
+func house() http.Handler {
+	who := authenticator.RequestFunc(func(r *http.Request) (*authenticator.Response, bool, error) {
+		name := user.Anonymous
+		if r.Header.Get("Authorization") == "Bearer of-ada" {
+			name = "ada"
+		}
+		return &authenticator.Response{User: &user.DefaultInfo{Name: name}}, true, nil
+	})
+	return newDoor(who, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		info, _ := request.UserFrom(r.Context())
+		_, _ = w.Write([]byte("welcome " + info.GetName() + r.Header.Get("Authorization")))
+	}))
+}
+
+// knocks sends a request to the door.
+func knocks(t *testing.T, method, target string, form url.Values, change func(*http.Request)) *httptest.ResponseRecorder {
+	t.Helper()
+	r := httptest.NewRequestWithContext(t.Context(), method, "https://lockstep.example"+target, strings.NewReader(form.Encode()))
+	if form != nil {
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	if change != nil {
+		change(r)
+	}
+	w := httptest.NewRecorder()
+	house().ServeHTTP(w, r)
+	return w
+}
+
+func html(r *http.Request) { r.Header.Set("Accept", "text/html,*/*") }
+
+func TestAVisitorLogsInAndOut(t *testing.T) {
+	w := knocks(t, "GET", "/frameworks/a/b?x=1", nil, html)
+	if to := w.Header().Get("Location"); w.Code != http.StatusSeeOther || to != "/login?to=%2Fframeworks%2Fa%2Fb%3Fx%3D1" {
+		t.Errorf("a stranger is sent to %q with %d", to, w.Code)
+	}
+	w = knocks(t, "POST", "/login", url.Values{"token": {" of-ada\n"}, "to": {"/frameworks/a/b?x=1"}}, nil)
+	if to := w.Header().Get("Location"); w.Code != http.StatusSeeOther || to != "/frameworks/a/b?x=1" {
+		t.Fatalf("a visitor is sent to %q with %d: %s", to, w.Code, w.Body)
+	}
+	cookie := w.Result().Cookies()[0]
+	if !cookie.HttpOnly || !cookie.Secure || cookie.SameSite != http.SameSiteStrictMode || cookie.Domain != "" || cookie.Path != "/" {
+		t.Errorf("the cookie is %+v", cookie)
+	}
+	w = knocks(t, "GET", "/", nil, func(r *http.Request) { r.AddCookie(cookie) })
+	if got := w.Body.String(); got != "welcome ada" {
+		t.Errorf("the page says %q", got)
+	}
+	w = knocks(t, "POST", "/logout", nil, func(r *http.Request) { r.AddCookie(cookie) })
+	if gone := w.Result().Cookies()[0]; gone.MaxAge >= 0 || gone.Value != "" {
+		t.Errorf("the token stays: %+v", gone)
+	}
+}
+
+func TestStrangersAreNotLetIn(t *testing.T) {
+	for what, c := range map[string]struct {
+		method, target string
+		form           url.Values
+		change         func(*http.Request)
+		status         int
+		says           string
+	}{
+		"nothing shown":    {"GET", "/", nil, nil, http.StatusUnauthorized, "log in at /login"},
+		"a stream":         {"GET", "/", nil, func(r *http.Request) { r.Header.Set("Accept", "text/event-stream") }, http.StatusUnauthorized, ""},
+		"a wrong token":    {"POST", "/login", url.Values{"token": {"guess"}}, nil, http.StatusUnauthorized, "does not know this token"},
+		"no token":         {"POST", "/login", url.Values{}, nil, http.StatusBadRequest, "There is no token"},
+		"a huge token":     {"POST", "/login", url.Values{"token": {strings.Repeat("x", maxToken+1)}}, nil, http.StatusBadRequest, "more than 3800 bytes"},
+		"a form of others": {"POST", "/login", url.Values{"token": {"of-ada"}}, func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") }, http.StatusForbidden, ""},
+		"a wrong cookie":   {"GET", "/", nil, func(r *http.Request) { r.AddCookie(&http.Cookie{Name: tokenCookie, Value: "guess"}) }, http.StatusUnauthorized, ""},
+	} {
+		w := knocks(t, c.method, c.target, c.form, c.change)
+		if w.Code != c.status || !strings.Contains(w.Body.String(), c.says) {
+			t.Errorf("%s: %d %s", what, w.Code, w.Body)
+		}
+		if strings.Contains(w.Body.String(), "welcome") || len(w.Result().Cookies()) > 0 {
+			t.Errorf("%s: a stranger is let in", what)
+		}
+	}
+}
+
+func TestTheLoginLeadsNowhereElse(t *testing.T) {
+	for _, to := range []string{"https://evil.example/", "//evil.example/", `/\evil.example`, "javascript:alert(1)", "", "%zz"} {
+		w := knocks(t, "POST", "/login", url.Values{"token": {"of-ada"}, "to": {to}}, nil)
+		if got := w.Header().Get("Location"); got != "/" {
+			t.Errorf("%q leads to %q", to, got)
+		}
+	}
+}
+
+func TestProbesNeedNoToken(t *testing.T) {
+	for _, probe := range []string{"/healthz", "/livez", "/readyz"} {
+		if w := knocks(t, "GET", probe, nil, nil); w.Code != http.StatusOK || w.Body.String() != "ok" {
+			t.Errorf("%s: %d %s", probe, w.Code, w.Body)
+		}
+	}
+}

@@ -1,0 +1,77 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/cache"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/client-go/rest"
+
+	"github.com/lockstep-k8s/lockstep/internal/dashboard"
+	"github.com/lockstep-k8s/lockstep/internal/dashboard/rights"
+	"github.com/lockstep-k8s/lockstep/internal/reading"
+)
+
+// The bounds of visitors.
+const (
+	// maxVisitors is how many are remembered, and forget after how long one that does not come back is not.
+	maxVisitors = 1000
+	forget      = 10 * time.Minute
+	// visitorQPS and visitorBurst are how many requests a second may be sent for one visitor.
+	visitorQPS, visitorBurst = 20, 100
+)
+
+// visitors make for each user a Reader that reads what he may.
+type visitors struct {
+	config *rest.Config
+	may    authorizer.UnconditionalAuthorizer
+	// known has the Readers by users, so that the bound on requests is over all pages of one.
+	known *cache.LRUExpireCache
+}
+
+func newVisitors(config *rest.Config, may authorizer.UnconditionalAuthorizer) *visitors {
+	config = rest.CopyConfig(config)
+	config.QPS, config.Burst = visitorQPS, visitorBurst
+	return &visitors{config: config, may: may, known: cache.NewLRUExpireCache(maxVisitors)}
+}
+
+// of is the visitor who sends a request. The door has let him in.
+func (v *visitors) of(r *http.Request) (*dashboard.Visitor, error) {
+	info, known := request.UserFrom(r.Context())
+	if !known {
+		return nil, errors.New("nobody has asked who the visitor is")
+	}
+	key := keyOf(info)
+	if visitor, known := v.known.Get(key); known {
+		v.known.Add(key, visitor, forget)
+		return visitor.(*dashboard.Visitor), nil
+	}
+	config := rest.CopyConfig(v.config)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return &rights.Transport{User: info, Asks: v.may, Next: next}
+	})
+	reader, err := reading.New(config)
+	if err != nil {
+		return nil, err
+	}
+	visitor := &dashboard.Visitor{Name: info.GetName(), Namespace: "default", Reader: reader}
+	v.known.Add(key, visitor, forget)
+	return visitor, nil
+}
+
+// keyOf is what of a user decides on his rights.
+func keyOf(info user.Info) string {
+	key, err := json.Marshal([]any{info.GetName(), info.GetUID(), info.GetGroups(), info.GetExtra()})
+	if err != nil {
+		return info.GetName() // Strings and lists of strings are always JSON.
+	}
+	return string(key)
+}

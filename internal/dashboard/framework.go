@@ -1,0 +1,143 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dashboard
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/lockstep-k8s/lockstep/internal/reading"
+	"github.com/lockstep-k8s/lockstep/internal/view"
+)
+
+// refreshEvents is how often a page that is followed reads events.
+const refreshEvents = 10 * time.Second
+
+// frameworkPage is what the page of a Framework shows.
+type frameworkPage struct {
+	*view.Tree
+	Timeline *timeline
+	// Place is where the gang is; nil if none of it is placed.
+	Place *place
+}
+
+// framework is the page of a Framework.
+func (s *Server) framework(ctx context.Context, r request) (*opened, error) {
+	reader, namespace, name := r.visitor.Reader, r.PathValue("namespace"), r.PathValue("name")
+	first, err := reader.Objects(ctx, namespace, name)
+	if err != nil {
+		return nil, err
+	}
+	nodes := &nodeLabels{reader: reader}
+	if r.Header.Get("Accept") != "text/event-stream" {
+		return &opened{make: func(ctx context.Context) (*page, error) { return s.frameworkNow(ctx, first, nodes), nil }}, nil
+	}
+	f := &following{reader: reader, first: first, followed: reader.Follow(ctx, namespace, name), eventsRead: s.options.Now()}
+	return &opened{changed: f.followed.Changed(), make: func(ctx context.Context) (*page, error) {
+		objects := f.objects(ctx, s.options.Now())
+		if objects.Framework == nil {
+			return &page{Title: name, Tab: "jobs", Template: "failure", Content: failure{"Framework " + name + " was deleted.", ""}, Still: true, Namespace: namespace}, nil
+		}
+		return s.frameworkNow(ctx, objects, nodes), nil
+	}}, nil
+}
+
+// following is a Framework that a stream follows.
+type following struct {
+	reader   *reading.Reader
+	followed *reading.Followed
+	// first is what was read before the watches had begun; seen says that they have.
+	first      view.Objects
+	seen       bool
+	events     []corev1.Event
+	unread     []string
+	eventsRead time.Time
+}
+
+// objects are what is known now. The Framework is nil if it was deleted.
+func (f *following) objects(ctx context.Context, now time.Time) view.Objects {
+	o := f.followed.Objects()
+	f.seen = f.seen || o.Framework != nil
+	if !f.seen {
+		return f.first
+	}
+	if o.Framework == nil {
+		return o
+	}
+	if f.events == nil {
+		f.events = f.first.Events
+	}
+	if now.Sub(f.eventsRead) >= refreshEvents {
+		f.eventsRead, f.unread = now, nil
+		events, err := f.reader.Events(ctx, o)
+		if err != nil {
+			f.unread = []string{reading.Unread("Events", err)}
+		} else {
+			f.events = events
+		}
+	}
+	o.Events, o.Unread = f.events, append(o.Unread, f.unread...)
+	return o
+}
+
+// frameworkNow is the page of a Framework as it is.
+func (s *Server) frameworkNow(ctx context.Context, o view.Objects, nodes *nodeLabels) *page {
+	now := s.options.Now()
+	tree := view.OfFramework(o, now)
+	content := &frameworkPage{Tree: tree, Timeline: timelineOf(tree, now)}
+	unread := tree.Unread
+	var err error
+	if content.Place, err = placeOf(ctx, o, nodes); err != nil {
+		unread = append(unread, reading.Unread("Nodes", err))
+	}
+	return &page{Title: tree.Name, Tab: "jobs", Template: "framework", Content: content, Unread: unread, Namespace: tree.Namespace}
+}
+
+// tasksOfPage is how many tasks a page has.
+const tasksOfPage = 200
+
+// taskList is a part of the tasks of a role.
+type taskList struct {
+	Namespace, Name, Role, State string
+	States                       []string
+	Rows                         []view.Tasks
+	Found                        int
+	pages
+}
+
+// tasks is the page of the tasks of a role, one by one.
+func (s *Server) tasks(ctx context.Context, r request) (*opened, error) {
+	namespace, name, query := r.PathValue("namespace"), r.PathValue("name"), r.URL.Query()
+	role, state := query.Get("role"), query.Get("state")
+	from, err := number(query, "from", 0, 1<<30)
+	if err != nil {
+		return nil, err
+	}
+	make := func(ctx context.Context) (*page, error) {
+		fw, err := r.visitor.Reader.Framework(ctx, namespace, name)
+		if err != nil {
+			return nil, err
+		}
+		var unread []string
+		pods, err := r.visitor.Reader.Pods(ctx, fw)
+		if err != nil {
+			unread = append(unread, reading.Unread("Pods", err))
+		}
+		role := role
+		if role == "" && len(fw.Spec.TaskRoles) > 0 {
+			role = fw.Spec.TaskRoles[0].Name
+		}
+		rows, found, err := view.TasksOf(view.Objects{Framework: fw, Pods: pods}, role, state, from, tasksOfPage)
+		if err != nil {
+			return nil, &Refusal{http.StatusBadGateway, "the tasks can't be shown: the compressed status of the Framework can't be read: " + err.Error()}
+		}
+		list := &taskList{Namespace: namespace, Name: name, Role: role, State: state, States: view.States(), Rows: rows, Found: found, pages: pagesOf(r.URL, from, tasksOfPage, found)}
+		return &page{Title: cmp.Or(role, "Tasks") + " of " + name, Tab: "jobs", Template: "tasks", Content: list, Unread: unread, Namespace: namespace}, nil
+	}
+	return &opened{make: make}, nil
+}

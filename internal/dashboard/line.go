@@ -1,0 +1,79 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dashboard
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	"github.com/lockstep-k8s/lockstep/internal/reading"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/answers"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/whatif"
+)
+
+// gangLine is what the page of the line shows.
+type gangLine struct {
+	Namespace string
+	Gangs     []gangInLine
+	Others    int
+}
+
+// gangInLine is a gang that waits.
+type gangInLine struct {
+	answers.Waiting
+	// Framework is whose gang it is, by the name of its PodGroup; empty if it does not look like one of a
+	// Framework.
+	Framework string
+}
+
+// line is the page of the gangs that wait.
+func (s *Server) line(_ context.Context, r request) (*opened, error) {
+	namespace, err := namespaceOf(r)
+	if err != nil {
+		return nil, err
+	}
+	return &opened{make: func(ctx context.Context) (*page, error) {
+		snapshot, err := r.visitor.Reader.Snapshot(ctx, own(r, namespace))
+		if err != nil {
+			return nil, err
+		}
+		answer := whatif.Order(snapshot, func(of string) bool { return namespace == allNamespaces || of == namespace })
+		line := &gangLine{Namespace: namespace, Others: answer.Others}
+		for _, gang := range answer.Gangs {
+			framework, found := strings.CutSuffix(gang.Name, frameworkv1.AttemptName(""))
+			if !found {
+				framework = ""
+			}
+			line.Gangs = append(line.Gangs, gangInLine{gang, framework})
+		}
+		return &page{Title: "Line", Tab: "line", Template: "line", Content: line, Unread: answer.Unknown, Namespace: namespace}, nil
+	}}, nil
+}
+
+// whyPage is what the page shows on why a Framework does not run.
+type whyPage struct {
+	Namespace, Name string
+	answers.Why
+}
+
+// why is the page on why the gang of a Framework does not run.
+func (s *Server) why(_ context.Context, r request) (*opened, error) {
+	reader, namespace, name := r.visitor.Reader, r.PathValue("namespace"), r.PathValue("name")
+	return &opened{make: func(ctx context.Context) (*page, error) {
+		if _, err := reader.Framework(ctx, namespace, name); err != nil {
+			return nil, err
+		}
+		snapshot, err := reader.Snapshot(ctx, namespace)
+		if err != nil {
+			return nil, err
+		}
+		answer := whatif.Why(snapshot, reading.GangNamed(snapshot, namespace, name))
+		if answer.Reason == answers.ReasonNotFound {
+			return nil, &Refusal{http.StatusNotFound, "Framework " + name + " has no PodGroup: it has no gang, or its attempt has not begun or has ended"}
+		}
+		return &page{Title: "Why " + name + " waits", Tab: "jobs", Template: "why", Content: &whyPage{namespace, name, answer}, Unread: answer.Unknown, Namespace: namespace}, nil
+	}}, nil
+}

@@ -1,0 +1,70 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dashboard
+
+import (
+	"context"
+	"io"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	"github.com/lockstep-k8s/lockstep/internal/terminal"
+)
+
+// The bounds of a log.
+const (
+	maxLogLines = 500
+	maxLogBytes = 256 << 10
+)
+
+// podLog is what the page of a log shows.
+type podLog struct {
+	Namespace, Pod string
+	// Framework is whose Pod it is; empty if it is nobody's.
+	Framework  string
+	Containers []string
+	Container  string
+	Lines      []string
+	// Missing says why there are no lines.
+	Missing string
+}
+
+// logs is the page of the end of a Pod's log.
+func (s *Server) logs(_ context.Context, r request) (*opened, error) {
+	kube, namespace, name := r.visitor.Reader.Kube, r.PathValue("namespace"), r.PathValue("pod")
+	container := r.URL.Query().Get("container")
+	return &opened{make: func(ctx context.Context) (*page, error) {
+		pod, err := kube.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return nil, err
+		}
+		content := &podLog{Namespace: namespace, Pod: name, Framework: pod.Labels[frameworkv1.KeyFrameworkName], Container: container}
+		for _, of := range [][]corev1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
+			for i := range of {
+				content.Containers = append(content.Containers, of[i].Name)
+			}
+		}
+		if content.Container == "" && len(content.Containers) > 0 {
+			content.Container = content.Containers[0]
+		}
+		tail, most := int64(maxLogLines), int64(maxLogBytes)
+		log, err := kube.CoreV1().Pods(namespace).GetLogs(name, &corev1.PodLogOptions{Container: content.Container, TailLines: &tail, LimitBytes: &most}).Stream(ctx)
+		if err != nil {
+			content.Missing = err.Error()
+		} else {
+			defer func() { _ = log.Close() }()
+			text, err := io.ReadAll(io.LimitReader(log, maxLogBytes))
+			if err != nil {
+				content.Missing = err.Error()
+			}
+			for line := range strings.Lines(string(text)) {
+				content.Lines = append(content.Lines, terminal.Clean(strings.TrimRight(line, "\r\n")))
+			}
+		}
+		return &page{Title: "Log of " + name, Tab: "jobs", Template: "logs", Content: content, Namespace: namespace}, nil
+	}}, nil
+}

@@ -1,0 +1,179 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dashboard
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	"github.com/lockstep-k8s/lockstep/internal/reading"
+	"github.com/lockstep-k8s/lockstep/internal/view"
+)
+
+// The bounds of a place.
+const (
+	// maxNodes is how many nodes are shown, of maxDomains domains.
+	maxNodes, maxDomains = 200, 50
+	// maxDots is how many tasks a node shows one by one.
+	maxDots = 32
+)
+
+// place is where a gang is.
+type place struct {
+	// Key is the label of nodes by which they are put together; empty if nodes have none.
+	Key     string
+	Domains []domain
+	// Nodes and Tasks count all, also those that are not shown; Hidden counts these nodes.
+	Nodes, Tasks, Hidden int
+	// Roles are the names of roles, in the order of their colours.
+	Roles []string
+}
+
+// domain is a value of the key, and the nodes that have it.
+type domain struct {
+	Name  string
+	Tasks int
+	Nodes []placeNode
+}
+
+type placeNode struct {
+	Name string
+	// Dots are the tasks, each as the number of its role, and More how many are not among them.
+	Dots []int
+	More int
+	Says string
+}
+
+// nodeLabels are the labels of nodes, read when a node is asked for that is not known.
+type nodeLabels struct {
+	reader *reading.Reader
+	of     map[string]map[string]string
+}
+
+// know reads the labels of all nodes, if one of the names is not known.
+func (n *nodeLabels) know(ctx context.Context, names map[string]bool) error {
+	unknown := false
+	for name := range names {
+		if _, known := n.of[name]; !known {
+			unknown = true
+		}
+	}
+	if !unknown {
+		return nil
+	}
+	of := make(map[string]map[string]string, len(names))
+	for name := range names {
+		of[name] = nil
+	}
+	n.of = of
+	options := metav1.ListOptions{Limit: 500}
+	for {
+		list, err := n.reader.Kube.CoreV1().Nodes().List(ctx, options)
+		if err != nil {
+			return err
+		}
+		for i := range list.Items {
+			of[list.Items[i].Name] = list.Items[i].Labels
+		}
+		if options.Continue = list.Continue; options.Continue == "" {
+			return nil
+		}
+	}
+}
+
+// placeOf is where the Pods of a Framework are that have not ended; nil if they are nowhere. An error says
+// that labels of nodes could not be read; then the place has no domains but one.
+func placeOf(ctx context.Context, o view.Objects, nodes *nodeLabels) (*place, error) {
+	roles := map[string]int{}
+	p := &place{}
+	for i, role := range o.Framework.Spec.TaskRoles {
+		roles[role.Name] = i
+		p.Roles = append(p.Roles, role.Name)
+	}
+	on, names := map[string][]int{}, map[string]bool{}
+	for i := range o.Pods {
+		pod := &o.Pods[i]
+		if pod.Spec.NodeName == "" || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed || !view.IsPodOf(o.Framework, pod) {
+			continue
+		}
+		role, known := roles[pod.Annotations[frameworkv1.KeyTaskRoleName]]
+		if !known {
+			continue
+		}
+		on[pod.Spec.NodeName] = append(on[pod.Spec.NodeName], role)
+		names[pod.Spec.NodeName] = true
+		p.Tasks++
+	}
+	if p.Tasks == 0 {
+		return nil, nil
+	}
+	p.Nodes = len(on)
+	err := nodes.know(ctx, names)
+	p.Key = topologyKey(o, nodes.of, names)
+	domains := map[string][]placeNode{}
+	for name, dots := range on {
+		slices.Sort(dots)
+		value := nodes.of[name][p.Key]
+		domains[value] = append(domains[value], nodeAt(name, dots, p.Roles))
+	}
+	shown := 0
+	for _, value := range slices.Sorted(maps.Keys(domains)) {
+		d := domain{Name: value, Nodes: domains[value]}
+		slices.SortFunc(d.Nodes, func(a, b placeNode) int { return cmp.Compare(a.Name, b.Name) })
+		for _, node := range d.Nodes {
+			d.Tasks += len(node.Dots) + node.More
+		}
+		room := maxNodes - shown
+		if len(p.Domains) == maxDomains {
+			room = 0
+		}
+		if len(d.Nodes) > room {
+			p.Hidden += len(d.Nodes) - room
+			d.Nodes = d.Nodes[:room]
+		}
+		if shown += len(d.Nodes); len(d.Nodes) > 0 {
+			p.Domains = append(p.Domains, d)
+		}
+	}
+	return p, err
+}
+
+// nodeAt is a node with tasks of roles.
+func nodeAt(name string, dots []int, roles []string) placeNode {
+	node := placeNode{Name: name, Dots: dots, Says: name + ":"}
+	counts := make([]int, len(roles))
+	for _, role := range dots {
+		counts[role]++
+	}
+	for role, count := range counts {
+		if count > 0 {
+			node.Says += fmt.Sprintf(" %d %s", count, roles[role])
+		}
+	}
+	if len(dots) > maxDots {
+		node.Dots, node.More = dots[:maxDots], len(dots)-maxDots
+	}
+	return node
+}
+
+// topologyKey is the label by which a gang's nodes are put together: the first that the PodGroup asks for,
+// or the zone, if a node has one.
+func topologyKey(o view.Objects, labels map[string]map[string]string, names map[string]bool) string {
+	if o.PodGroup != nil && len(o.PodGroup.Spec.Topology) > 0 {
+		return o.PodGroup.Spec.Topology[0].Key
+	}
+	for name := range names {
+		if labels[name][corev1.LabelTopologyZone] != "" {
+			return corev1.LabelTopologyZone
+		}
+	}
+	return ""
+}

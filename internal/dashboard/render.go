@@ -1,0 +1,116 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dashboard
+
+import (
+	"embed"
+	"html/template"
+	"io"
+	"net/url"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/lockstep-k8s/lockstep/internal/terminal"
+	"github.com/lockstep-k8s/lockstep/internal/text"
+	"github.com/lockstep-k8s/lockstep/internal/view"
+)
+
+//go:embed templates
+var sources embed.FS
+
+// maxMessage is how many bytes of a text of others are shown.
+const maxMessage = 600
+
+var templates = template.Must(template.New("").Funcs(template.FuncMap{
+	"age":   func(now, t time.Time) string { return terminal.Age(t, now) },
+	"stamp": stamp,
+	"short": func(s string) string { return clean(text.Shorten(s, maxMessage)) },
+	"clean": clean,
+	"tone":  tone,
+	"one":   func(n int, one, many string) string { return plural(n, one, many) },
+	"int":   func(n int32) int { return int(n) },
+	"at":    func(now time.Time, value any) scoped { return scoped{now, value} },
+	"path":  path,
+	"span":  span,
+	"dot":   func(i int) int { return 13 * i },
+}).ParseFS(sources, "templates/*.html"))
+
+// scoped gives a template the time beside a value.
+type scoped struct {
+	Now   time.Time
+	Value any
+}
+
+// shown is what the templates get.
+type shown struct {
+	*page
+	Visitor *Visitor
+	Now     time.Time
+	LogOut  string
+}
+
+// part writes the main part of a page.
+func part(w io.Writer, visitor *Visitor, p *page, now time.Time) error {
+	return templates.ExecuteTemplate(w, "main", &shown{page: p, Visitor: visitor, Now: now})
+}
+
+// whole writes a page.
+func (s *Server) whole(w io.Writer, visitor *Visitor, p *page) error {
+	return templates.ExecuteTemplate(w, "page", &shown{page: p, Visitor: visitor, Now: s.options.Now(), LogOut: s.options.LogOut})
+}
+
+// clean shows what is not to be seen in a text of others, such as characters that turn the direction
+// of writing. html/template has the rest be a text.
+func clean(s string) string { return terminal.Clean(s) }
+
+// stamp is a time as a machine writes it, in UTC.
+func stamp(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339)
+}
+
+// tone is the class of a state, by which it has a colour.
+func tone(state string) string {
+	switch state {
+	case view.StateRunning, "Completing":
+		return "runs"
+	case view.StateSucceeded, "Completed":
+		return "good"
+	case view.StateFailed, "Aborted", "Terminated":
+		return "bad"
+	case view.StateStopped, view.StateNotStarted, "Suspended":
+		return "quiet"
+	default:
+		return "waits"
+	}
+}
+
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return one
+	}
+	return many
+}
+
+// path is a path of escaped parts.
+func path(parts ...string) string {
+	var p strings.Builder
+	for _, part := range parts {
+		p.WriteByte('/')
+		p.WriteString(url.PathEscape(part))
+	}
+	return p.String()
+}
+
+// span is how long something took, for people; – if it has not ended.
+func span(from, to time.Time) string {
+	if to.IsZero() {
+		return "–"
+	}
+	return duration.HumanDuration(max(0, to.Sub(from)))
+}

@@ -1,0 +1,105 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package rights has a server read for a visitor no more than he could read himself. The server's own
+// rights are wider, so each request that it would send to the API server is first held against those
+// of the visitor (SubjectAccessReview). What he may not, is refused in the words of the API server.
+package rights
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/endpoints/request"
+)
+
+// Transport sends requests that a visitor may send, and refuses all others. It sends none that changes
+// something.
+type Transport struct {
+	// User is the visitor.
+	User user.Info
+	// Asks says what he may do.
+	Asks authorizer.UnconditionalAuthorizer
+	// Next sends requests, with the rights of the server.
+	Next http.RoundTripper
+}
+
+// resolver tells from a request what it asks for, as API servers do.
+var resolver = &request.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api")}
+
+// reads are the verbs that pass.
+var reads = sets.New("get", "list", "watch")
+
+// RoundTrip implements http.RoundTripper.
+func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	if err := t.refusal(r); err != nil {
+		if r.Body != nil {
+			_ = r.Body.Close()
+		}
+		var status *apierrors.StatusError
+		if !errors.As(err, &status) {
+			return nil, err
+		}
+		return response(r, status)
+	}
+	return t.Next.RoundTrip(r)
+}
+
+// refusal is why a request is not sent: an *apierrors.StatusError if the visitor may not, or one that says
+// that it could not be asked. Nil if it may be sent.
+func (t *Transport) refusal(r *http.Request) error {
+	info, err := resolver.NewRequestInfo(r)
+	if err != nil {
+		return fmt.Errorf("reading a request of its own: %w", err)
+	}
+	of := schema.GroupResource{Group: info.APIGroup, Resource: info.Resource}
+	if !reads.Has(info.Verb) {
+		return apierrors.NewForbidden(of, info.Name, errors.New("this server only reads"))
+	}
+	decision, reason, err := t.Asks.Authorize(r.Context(), authorizer.AttributesRecord{
+		User: t.User, Verb: info.Verb, Namespace: info.Namespace, APIGroup: info.APIGroup, APIVersion: info.APIVersion,
+		Resource: info.Resource, Subresource: info.Subresource, Name: info.Name, ResourceRequest: info.IsResourceRequest, Path: info.Path,
+	})
+	switch {
+	case decision == authorizer.DecisionAllow:
+		return nil
+	case err != nil:
+		return fmt.Errorf("asking what %s may read: %w", t.User.GetName(), err)
+	}
+	if info.Subresource != "" {
+		of.Resource += "/" + info.Subresource
+	}
+	message := fmt.Sprintf("User %q cannot %s it", t.User.GetName(), info.Verb)
+	if info.Namespace != "" {
+		message += fmt.Sprintf(" in the namespace %q", info.Namespace)
+	}
+	if reason != "" {
+		message += ": " + reason
+	}
+	return apierrors.NewForbidden(of, info.Name, errors.New(message))
+}
+
+// response is the answer of an API server that refuses a request.
+func response(r *http.Request, refused *apierrors.StatusError) (*http.Response, error) {
+	status := refused.Status()
+	status.Kind, status.APIVersion = "Status", "v1"
+	body, err := json.Marshal(status)
+	if err != nil {
+		return nil, err
+	}
+	return &http.Response{
+		Status: strconv.Itoa(int(status.Code)) + " " + http.StatusText(int(status.Code)), StatusCode: int(status.Code),
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: r,
+		Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)),
+	}, nil
+}

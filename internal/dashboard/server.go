@@ -1,0 +1,232 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dashboard
+
+import (
+	"bytes"
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/lockstep-k8s/lockstep/internal/reading"
+)
+
+// The bounds of a Server.
+const (
+	// maxMaking is how many pages are made at the same time; further requests wait for their turn.
+	maxMaking = 8
+	// maxStreams is how many streams there are, and maxStreamsOfOne how many of one visitor. A page
+	// beyond them is not live, and says so.
+	maxStreams, maxStreamsOfOne = 200, 20
+	// patience is how long a page may take, and a browser to take it.
+	patience = 30 * time.Second
+)
+
+// Visitor is who looks at a page.
+type Visitor struct {
+	// Name tells visitors from each other; their streams are counted by it. It is not shown if it is empty.
+	Name string
+	// Namespace is what he sees first.
+	Namespace string
+	// Reader reads with his rights.
+	Reader *reading.Reader
+}
+
+// Options are what a Server needs.
+type Options struct {
+	// Visitor says who sends a request. A request without one is answered with the status of an
+	// *Refusal, or with 500.
+	Visitor func(*http.Request) (*Visitor, error)
+	// LogOut is where a form is sent to that logs a visitor out; empty if there is nothing to log out of.
+	LogOut string
+	// Now is the time that ages are told by; time.Now if it is nil.
+	Now func() time.Time
+}
+
+// Refusal is an error of Options.Visitor that is told.
+type Refusal struct {
+	// Status is that of HTTP.
+	Status int
+	// Message is for people.
+	Message string
+}
+
+func (r *Refusal) Error() string { return r.Message }
+
+// Server serves the page.
+type Server struct {
+	options Options
+	mux     http.ServeMux
+	making  chan struct{}
+	streams streams
+	// patience is the constant, but for tests.
+	patience time.Duration
+}
+
+//go:embed assets
+var assets embed.FS
+
+// New makes a Server.
+func New(options Options) *Server {
+	if options.Now == nil {
+		options.Now = time.Now
+	}
+	s := &Server{options: options, making: make(chan struct{}, maxMaking), streams: streams{of: make(map[string]int)}, patience: patience}
+	s.mux.Handle("GET /assets/", http.FileServerFS(assets))
+	for path, p := range map[string]opens{
+		"/{$}":                                 s.list,
+		"/frameworks/{namespace}/{name}":       s.framework,
+		"/frameworks/{namespace}/{name}/why":   s.why,
+		"/frameworks/{namespace}/{name}/tasks": s.tasks,
+		"/logs/{namespace}/{pod}":              s.logs,
+		"/line":                                s.line,
+		"/nodes":                               s.nodes,
+	} {
+		s.mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) { s.serve(w, r, p) })
+	}
+	return s
+}
+
+// ServeHTTP answers a request.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	header := w.Header()
+	header.Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; "+
+		"form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
+	header.Set("X-Content-Type-Options", "nosniff")
+	header.Set("Referrer-Policy", "no-referrer")
+	header.Set("Cross-Origin-Resource-Policy", "same-origin")
+	header.Set("Cross-Origin-Opener-Policy", "same-origin")
+	if !strings.HasPrefix(r.URL.Path, "/assets/") {
+		header.Set("Cache-Control", "no-store")
+	}
+	s.mux.ServeHTTP(w, r)
+}
+
+// request is what a page is asked for.
+type request struct {
+	*http.Request
+	visitor *Visitor
+}
+
+// opens begins a page: it reads what does not change, and returns what makes the page.
+type opens func(ctx context.Context, r request) (*opened, error)
+
+// opened is a page that is being looked at.
+type opened struct {
+	// make reads, and makes the page as it is now.
+	make func(ctx context.Context) (*page, error)
+	// changed has a value when the page may have changed. Nil for one that is read again and again.
+	changed <-chan struct{}
+}
+
+// page is what a template shows.
+type page struct {
+	// Title is that of the window, and Tab the entry of the menu under which the page is found.
+	Title, Tab string
+	// Template is the name of that of the main part, and Content what that shows.
+	Template string
+	Content  any
+	// Unread says what could not be read, one sentence each.
+	Unread []string
+	// Still says that the page does not change.
+	Still bool
+	// Namespace is what links to other pages carry on.
+	Namespace string
+}
+
+// serve answers with a page, or with a stream of it.
+func (s *Server) serve(w http.ResponseWriter, r *http.Request, open opens) {
+	visitor, err := s.options.Visitor(r)
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	if r.Header.Get("Accept") == "text/event-stream" {
+		s.stream(w, r, visitor, open)
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), s.patience)
+	defer cancel()
+	var made *page
+	opened, err := open(ctx, request{r, visitor})
+	if err == nil {
+		made, err = s.make(ctx, opened)
+	}
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	var out bytes.Buffer
+	if err := s.whole(&out, visitor, made); err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	_, _ = out.WriteTo(w)
+}
+
+// make makes a page when it is its turn.
+func (s *Server) make(ctx context.Context, o *opened) (*page, error) {
+	select {
+	case s.making <- struct{}{}:
+		defer func() { <-s.making }()
+		return o.make(ctx)
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// fail shows why there is no page.
+func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
+	status, message, hint := explain(err)
+	var out bytes.Buffer
+	made := &page{Title: http.StatusText(status), Template: "failure", Content: failure{message, hint}, Still: true}
+	if err := s.whole(&out, &Visitor{}, made); err != nil {
+		http.Error(w, message, status)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = out.WriteTo(w)
+}
+
+// failure is what the page of an error shows.
+type failure struct{ Message, Hint string }
+
+// explain makes of an error a status of HTTP, and what a person can use.
+func explain(err error) (status int, message, hint string) {
+	var refused *Refusal
+	var invalid *badRequest
+	switch {
+	case errors.As(err, &refused):
+		return refused.Status, refused.Message, ""
+	case errors.As(err, &invalid):
+		return http.StatusBadRequest, invalid.Error(), "take one of the links of the page"
+	case apierrors.IsForbidden(err):
+		return http.StatusForbidden, err.Error(), "ask whoever administers the namespace for the role view"
+	case apierrors.IsUnauthorized(err):
+		return http.StatusUnauthorized, err.Error(), "log in again: the cluster does not know you"
+	case reading.IsUnserved(err):
+		return http.StatusNotFound, err.Error(), "is Lockstep installed in this cluster?"
+	case apierrors.IsNotFound(err):
+		return http.StatusNotFound, err.Error(), "it may have been deleted"
+	case errors.Is(err, context.DeadlineExceeded), apierrors.IsTimeout(err), apierrors.IsServerTimeout(err):
+		return http.StatusGatewayTimeout, "the API server took too long: " + err.Error(), "try again"
+	default:
+		return http.StatusBadGateway, err.Error(), ""
+	}
+}
+
+// badRequest is an error of a field of a request.
+type badRequest struct{ field, value, legal string }
+
+func (b *badRequest) Error() string {
+	return fmt.Sprintf("%s is %q, and has to be %s", b.field, b.value, b.legal)
+}

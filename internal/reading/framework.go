@@ -1,0 +1,103 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package reading
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+
+	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	"github.com/lockstep-k8s/lockstep/internal/view"
+)
+
+// maxEvents is how many events one request asks for.
+const maxEvents = 200
+
+// Framework reads a Framework.
+func (r *Reader) Framework(ctx context.Context, namespace, name string) (*frameworkv1.Framework, error) {
+	return r.Lockstep.FrameworkcontrollerV1().Frameworks(namespace).Get(ctx, name, metav1.GetOptions{})
+}
+
+// Objects reads a Framework and what belongs to it. Only the Framework has to be readable.
+func (r *Reader) Objects(ctx context.Context, namespace, name string) (view.Objects, error) {
+	var o view.Objects
+	var err error
+	if o.Framework, err = r.Framework(ctx, namespace, name); err != nil {
+		return o, err
+	}
+	if o.Pods, err = r.Pods(ctx, o.Framework); err != nil {
+		o.Unread = append(o.Unread, Unread("Pods", err))
+	}
+	if group := podGroupName(o.Framework); group != "" {
+		o.PodGroup, err = r.Lockstep.SchedulingV1alpha1().PodGroups(namespace).Get(ctx, group, metav1.GetOptions{})
+		if err != nil {
+			o.PodGroup = nil
+			if !apierrors.IsNotFound(err) {
+				o.Unread = append(o.Unread, Unread("PodGroups", err))
+			}
+		}
+	}
+	if o.Events, err = r.Events(ctx, o); err != nil {
+		o.Unread = append(o.Unread, Unread("Events", err))
+	}
+	return o, nil
+}
+
+// Events reads the events of a Framework and its PodGroup, of each at most maxEvents.
+func (r *Reader) Events(ctx context.Context, o view.Objects) ([]corev1.Event, error) {
+	about := []types.UID{o.Framework.UID}
+	if o.PodGroup != nil {
+		about = append(about, o.PodGroup.UID)
+	}
+	var all []corev1.Event
+	for _, uid := range about {
+		events, err := r.Kube.CoreV1().Events(o.Framework.Namespace).List(ctx, metav1.ListOptions{
+			FieldSelector: fields.OneTermEqualSelector("involvedObject.uid", string(uid)).String(), Limit: maxEvents,
+		})
+		if err != nil {
+			return all, err
+		}
+		all = append(all, events.Items...)
+	}
+	return all, nil
+}
+
+// podGroupName is that of the current attempt's PodGroup, or empty.
+func podGroupName(fw *frameworkv1.Framework) string {
+	if fw.Status == nil || fw.Status.AttemptStatus.PodGroup == nil {
+		return ""
+	}
+	return fw.Status.AttemptStatus.PodGroup.Name
+}
+
+// PodSelector chooses the Pods that have the name of a Framework.
+func PodSelector(framework string) string {
+	return labels.Set{frameworkv1.KeyFrameworkName: framework}.String()
+}
+
+// Pods are those of the Framework, of all its attempts that have any left.
+func (r *Reader) Pods(ctx context.Context, fw *frameworkv1.Framework) ([]corev1.Pod, error) {
+	var own []corev1.Pod
+	options := metav1.ListOptions{LabelSelector: PodSelector(fw.Name), Limit: pageSize}
+	for {
+		page, err := r.Kube.CoreV1().Pods(fw.Namespace).List(ctx, options)
+		if err != nil {
+			return nil, err
+		}
+		for i := range page.Items {
+			if view.IsPodOf(fw, &page.Items[i]) {
+				own = append(own, page.Items[i])
+			}
+		}
+		if options.Continue = page.Continue; page.Continue == "" {
+			return own, nil
+		}
+	}
+}

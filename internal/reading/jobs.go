@@ -1,0 +1,138 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package reading
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
+	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	"github.com/lockstep-k8s/lockstep/internal/view"
+)
+
+// FrontEnd is a kind of job beside Frameworks.
+type FrontEnd struct {
+	Kind     string
+	Resource schema.GroupVersionResource
+}
+
+// FrontEnds are those whose jobs are listed.
+func FrontEnds() []FrontEnd {
+	of := func(kind, group, version, resource string) FrontEnd {
+		return FrontEnd{kind, schema.GroupVersionResource{Group: group, Version: version, Resource: resource}}
+	}
+	return []FrontEnd{
+		of("Job.batch.volcano.sh", "batch.volcano.sh", "v1alpha1", "jobs"),
+		of("TFJob", "kubeflow.org", "v1", "tfjobs"),
+		of("PyTorchJob", "kubeflow.org", "v1", "pytorchjobs"),
+		of("XGBoostJob", "kubeflow.org", "v1", "xgboostjobs"),
+		of("PaddleJob", "kubeflow.org", "v1", "paddlejobs"),
+		of("JAXJob", "kubeflow.org", "v1", "jaxjobs"),
+		of("MPIJob", "kubeflow.org", "v2beta1", "mpijobs"),
+	}
+}
+
+// Jobs are Frameworks and jobs of front ends.
+type Jobs struct {
+	// Rows are in the order of namespaces and names.
+	Rows []view.Row
+	// Objects are the jobs themselves, in any order.
+	Objects []runtime.Object
+	// Unread says what could not be read, without full stops.
+	Unread []string
+}
+
+// Jobs lists all jobs of a namespace, or of all if that is empty, that the selectors of the options
+// choose. It is an error if Frameworks can't be listed; of front ends that is said in Unread.
+func (r *Reader) Jobs(ctx context.Context, namespace string, options metav1.ListOptions) (*Jobs, error) {
+	found := &Jobs{}
+	frameworks := options
+	frameworks.Limit = pageSize
+	for {
+		page, err := r.Lockstep.FrameworkcontrollerV1().Frameworks(namespace).List(ctx, frameworks)
+		if err != nil {
+			return nil, err
+		}
+		for i := range page.Items {
+			found.Add(&page.Items[i])
+		}
+		if frameworks.Continue = page.Continue; page.Continue == "" {
+			break
+		}
+	}
+	for _, kind := range FrontEnds() {
+		if err := r.addAll(ctx, found, kind, namespace, options); err != nil && !IsUnserved(err) && !r.isAbsent(kind, err) {
+			found.Unread = append(found.Unread, Unread("Jobs of the kind "+kind.Kind, err))
+		}
+	}
+	slices.SortStableFunc(found.Rows, func(a, b view.Row) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	return found, nil
+}
+
+// isAbsent says whether a kind that a user may not list is not there at all: rights are asked about first.
+func (r *Reader) isAbsent(kind FrontEnd, err error) bool {
+	if !apierrors.IsForbidden(err) {
+		return false
+	}
+	served, err := r.Kube.Discovery().ServerResourcesForGroupVersion(kind.Resource.GroupVersion().String())
+	if err != nil {
+		return apierrors.IsNotFound(err)
+	}
+	return !slices.ContainsFunc(served.APIResources, func(resource metav1.APIResource) bool { return resource.Name == kind.Resource.Resource })
+}
+
+// Add adds a Framework.
+func (j *Jobs) Add(fw *frameworkv1.Framework) {
+	fw.SetGroupVersionKind(frameworkv1.SchemeGroupVersion.WithKind("Framework"))
+	j.Rows = append(j.Rows, view.RowOfFramework(fw, time.Now()))
+	j.Objects = append(j.Objects, fw)
+}
+
+// addAll adds the jobs of a front end.
+func (r *Reader) addAll(ctx context.Context, j *Jobs, kind FrontEnd, namespace string, options metav1.ListOptions) error {
+	options.Limit = pageSize
+	var unreadable error
+	for {
+		page, err := r.Dynamic.Resource(kind.Resource).Namespace(namespace).List(ctx, options)
+		if err != nil {
+			return err
+		}
+		for i := range page.Items {
+			row, err := rowOf(kind, &page.Items[i])
+			if err != nil {
+				unreadable = errors.Join(unreadable, err)
+				continue
+			}
+			j.Rows = append(j.Rows, row)
+			j.Objects = append(j.Objects, &page.Items[i])
+		}
+		if options.Continue = page.GetContinue(); options.Continue == "" {
+			return unreadable
+		}
+	}
+}
+
+func rowOf(kind FrontEnd, object *unstructured.Unstructured) (view.Row, error) {
+	if kind.Resource.Group != batchv1alpha1.SchemeGroupVersion.Group {
+		return view.RowOfTrainingJob(kind.Kind, object.Object)
+	}
+	var job batchv1alpha1.Job
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &job); err != nil {
+		return view.Row{}, fmt.Errorf("reading a Job: %w", err)
+	}
+	return view.RowOfVolcanoJob(&job), nil
+}

@@ -1,0 +1,62 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package reading
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/lockstep-k8s/lockstep/client/clientset/versioned"
+)
+
+// pageSize is how many objects one request lists.
+const pageSize = 500
+
+// Reader reads with the rights of its clients.
+type Reader struct {
+	Lockstep versioned.Interface
+	Kube     kubernetes.Interface
+	Dynamic  dynamic.Interface
+}
+
+// New makes a Reader of clients with a configuration. It sends no request.
+func New(config *rest.Config) (*Reader, error) {
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, err
+	}
+	var r Reader
+	if r.Lockstep, err = versioned.NewForConfigAndClient(config, client); err != nil {
+		return nil, err
+	}
+	if r.Kube, err = kubernetes.NewForConfigAndClient(config, client); err != nil {
+		return nil, err
+	}
+	r.Dynamic, err = dynamic.NewForConfigAndClient(config, client)
+	return &r, err
+}
+
+// IsUnserved says whether a request found no such kind, and not just no such object.
+func IsUnserved(err error) bool {
+	if !apierrors.IsNotFound(err) {
+		return false
+	}
+	var status apierrors.APIStatus
+	return errors.As(err, &status) && (status.Status().Details == nil || status.Status().Details.Name == "") &&
+		strings.Contains(err.Error(), "could not find the requested resource")
+}
+
+// Unread says for people what could not be read, without a full stop.
+func Unread(what string, err error) string {
+	if apierrors.IsForbidden(err) {
+		return what + " can't be shown: you may not read them"
+	}
+	return fmt.Sprintf("%s can't be shown: %v", what, err)
+}

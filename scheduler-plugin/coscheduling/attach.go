@@ -130,15 +130,20 @@ func attach(ctx context.Context, sched *kube.Scheduler, own types.NamespacedName
 	w.queue = e.queue
 	all := &foreigners{watcher: w, client: others, discovery: groups.Discovery(), links: links, serves: e.serves, setApart: reporter.SetApart}
 	reporter.AskApartBy(all.askApart)
-	if err := w.start(groups, []*foreign{
+	foreigns := []*foreign{
 		{foreigners: all, dialect: dialect.Native, mode: dialects.Native.Mode, off: nativeOff(), read: dialect.FromNative},
 		{foreigners: all, dialect: dialect.SchedulerPlugins, mode: dialects.SchedulerPlugins.Mode, read: dialect.FromSchedulerPlugins},
 		{foreigners: all, dialect: dialect.Volcano, mode: dialects.Volcano.Mode, profile: volcanoProfile, read: dialect.FromVolcano(tiersOf(dialects.Volcano.Tiers))},
-	}, &grouping{watcher: w, client: others, discovery: groups.Discovery(), links: links}, dialects.Rules); err != nil {
+	}
+	if err := w.start(groups, foreigns, &grouping{watcher: w, client: others, discovery: groups.Discovery(), links: links}, dialects.Rules); err != nil {
 		return err
 	}
 	on, off := links.Names()
-	klog.FromContext(ctx).Info("What is served", "schedulerNames", slices.Sorted(maps.Keys(plugins)), "podGroupsOf", on, "notOf", off)
+	var why []string
+	for _, f := range foreigns {
+		why = append(why, f.found)
+	}
+	klog.FromContext(ctx).Info("What is served", "schedulerNames", slices.Sorted(maps.Keys(plugins)), "podGroupsOf", on, "notOf", off, "dialects", why)
 	// Before anything is placed.
 	e.rivalry.look(ctx)
 	go e.rivalry.tend(ctx)

@@ -53,6 +53,19 @@ type foreign struct {
 
 	// inquiry asks whether the API server serves the groups.
 	inquiry inquiry
+	// found says whether the dialect was on at the start, and why. For people.
+	found string
+}
+
+// say tells whether the dialect is on, and why.
+func (f *foreign) say(on bool, reason string) {
+	group := f.dialect.Kind().Group
+	klog.FromContext(f.ctx).Info("Dialect of PodGroups", "group", group, "on", on, "mode", f.mode, "reason", reason)
+	state := "off"
+	if on {
+		state = "on"
+	}
+	f.found = fmt.Sprintf("%s %s (%s): %s", group, state, f.mode, reason)
 }
 
 // whyOff is why the dialect is off whatever the API server serves, empty if it is not.
@@ -83,7 +96,7 @@ func (f *foreign) inquire() {
 func (f *foreign) start() ([]cache.DoneChecker, error) {
 	logger := klog.FromContext(f.ctx)
 	if off := f.whyOff(); off != "" {
-		logger.Info("Dialect of PodGroups", "group", f.dialect.Kind().Group, "on", false, "mode", f.mode, "reason", off)
+		f.say(false, off)
 		return nil, nil
 	}
 	found, err := f.inquiry.conclude()
@@ -94,7 +107,7 @@ func (f *foreign) start() ([]cache.DoneChecker, error) {
 		logger.Error(f.inquiry.unanswered, "PodGroups of another dialect can't be listed. If the API server serves them, their Pods wait; all others are scheduled", "group", f.dialect.Kind().Group)
 	}
 	on := found == served || found == broken || f.mode == configv1alpha1.DialectOn
-	logger.Info("Dialect of PodGroups", "group", f.dialect.Kind().Group, "on", on, "mode", f.mode, "reason", f.reason(found))
+	f.say(on, f.reason(found))
 	if on {
 		f.links.TurnOn(f.dialect)
 	}

@@ -36,6 +36,8 @@ const (
 type rivalry struct {
 	known  rivals.Known
 	leases coordinationclient.LeasesGetter
+	// seen are the Leases as they were at the last looks, which do not overlap.
+	seen rivals.Leases
 	// names are those that nobody else is to serve, and own is the Lease of this scheduler.
 	names []string
 	own   types.NamespacedName
@@ -96,7 +98,7 @@ func (r *rivalry) look(ctx context.Context) {
 			klog.FromContext(ctx).V(4).Info("No Lease of another scheduler of the same name was found", "schedulerName", name, "err", err)
 			continue
 		}
-		if sign, held := rivals.OfLease(name, lease, time.Now()); held {
+		if sign, held := r.seen.Sign(name, lease, time.Now()); held {
 			r.note(ctx, sign)
 		}
 	}

@@ -58,9 +58,10 @@ func TestWhoLeadsUnderAServedNameIsToldAtTheStart(t *testing.T) {
 	waitLog(t, `schedulerName="volcano" this="lockstep-scheduler" other="vc-scheduler-0, which holds the Lease volcano-system/volcano"`)
 }
 
-// TestWhatIsServedIsToldAtTheStart, in one line.
+// TestWhatIsServedIsToldAtTheStart, and of each dialect why, in one line.
 func TestWhatIsServedIsToldAtTheStart(t *testing.T) {
 	waitLog(t, `"What is served" schedulerNames=["lockstep-scheduler","volcano"] podGroupsOf=["scheduling.lockstep.dev"]`)
+	waitLog(t, ` dialects=["scheduling.k8s.io off (Auto): `)
 }
 
 // TestWhoBindsAMemberThatWaitsIsTold: it waits for another member, and somebody binds it.

@@ -14,7 +14,7 @@ import (
 )
 
 // renewedLately is how old the renewal of a Lease is at most whose holder is alive. Schedulers renew
-// theirs every few seconds; the rest is for clocks that differ.
+// theirs every few seconds.
 const renewedLately = time.Minute
 
 // LeaseOf is the Lease that the leader of other schedulers of this name holds, where they come with
@@ -27,10 +27,38 @@ func LeaseOf(name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: "volcano-system", Name: name}
 }
 
-// OfLease is the sign that the Lease of a scheduler name is, false if nobody holds it.
-func OfLease(name string, lease *coordinationv1.Lease, now time.Time) (Sign, bool) {
+// Leases are those of other schedulers, as they were seen. The zero value has seen none.
+type Leases struct {
+	seen map[string]renewal
+}
+
+// renewal is one of a Lease: when, by the clock of its holder, and when it was first seen, by the own one.
+type renewal struct{ at, seen time.Time }
+
+// Sign is what the Lease of a scheduler name is a sign of, as it is now; false if nobody holds it. At first
+// sight the time of its renewal is believed. Later only changes count, because clocks may differ: a Lease that
+// is renewed has a holder, whatever time that writes, and one that is not has none.
+func (l *Leases) Sign(name string, lease *coordinationv1.Lease, now time.Time) (Sign, bool) {
 	holder, renewed := lease.Spec.HolderIdentity, lease.Spec.RenewTime
-	if holder == nil || *holder == "" || renewed == nil || now.Sub(renewed.Time) > renewedLately {
+	if holder == nil || *holder == "" || renewed == nil {
+		delete(l.seen, name)
+		return Sign{}, false
+	}
+	last, known := l.seen[name]
+	if !known || !last.at.Equal(renewed.Time) {
+		if l.seen == nil {
+			l.seen = make(map[string]renewal)
+		}
+		l.seen[name] = renewal{at: renewed.Time, seen: now}
+	}
+	alive := true
+	switch {
+	case !known:
+		alive = now.Sub(renewed.Time) <= renewedLately
+	case last.at.Equal(renewed.Time):
+		alive = now.Sub(last.seen) < renewedLately
+	}
+	if !alive {
 		return Sign{}, false
 	}
 	return Sign{Name: name, Lasts: LeaseLasts,

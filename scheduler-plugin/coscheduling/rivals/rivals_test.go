@@ -61,7 +61,7 @@ func TestWhoHoldsALeaseIsThere(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "volcano-system", Name: "volcano"}, Spec: tc.spec}
-			sign, held := OfLease("volcano", lease, start)
+			sign, held := new(Leases).Sign("volcano", lease, start)
 			if held != tc.want {
 				t.Fatalf("that somebody holds it is %v", held)
 			}
@@ -69,6 +69,28 @@ func TestWhoHoldsALeaseIsThere(t *testing.T) {
 				t.Errorf("the sign is %+v", sign)
 			}
 		})
+	}
+}
+
+// TestClocksThatDifferHideNoRivalAndInventNone: what counts is whether the Lease is renewed.
+func TestClocksThatDifferHideNoRivalAndInventNone(t *testing.T) {
+	for name, skew := range map[string]time.Duration{"behind": -time.Hour, "the same": 0, "ahead": time.Hour} {
+		var leases Leases
+		lease := &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{HolderIdentity: ptr.To("vc-0")}}
+		look := func(minute int) bool {
+			_, held := leases.Sign("volcano", lease, start.Add(time.Duration(minute)*time.Minute))
+			return held
+		}
+		for minute := range 3 {
+			lease.Spec.RenewTime = &metav1.MicroTime{Time: start.Add(time.Duration(minute)*time.Minute + skew)}
+			// An hour behind it looks dead at first sight, and is known from the second on.
+			if held := look(minute); !held && (minute > 0 || skew >= 0) {
+				t.Errorf("%s: a rival that renews its Lease is not known after %d minutes", name, minute)
+			}
+		}
+		if look(3) || look(4) {
+			t.Errorf("%s: a rival is known that has not renewed its Lease", name)
+		}
 	}
 }
 

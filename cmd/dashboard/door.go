@@ -5,12 +5,14 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
 	"html/template"
 	"net/http"
 	"net/url"
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/apiserver/pkg/authentication/authenticator"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/endpoints/request"
@@ -24,23 +26,30 @@ const (
 	tokenCookie = "__Host-lockstep-token"
 	// maxToken is how many bytes a token may have, that a cookie may hold it.
 	maxToken = 3800
-	// maxAsking is how many requests may be asked about at the same time, and askTime how long that may take.
+	// maxAsking is how many requests of strangers, and how many of guests, may be asked about at the same time, and
+	// askTime how long that may take.
 	maxAsking = 32
 	askTime   = 10 * time.Second
+	// maxGuests is how many tokens are remembered that were let in, and guestTime for how long.
+	maxGuests = 10000
+	guestTime = time.Hour
 )
 
 // door lets in those whom the API server knows, and shows others the login. A browser shows who it is by a token
 // in a cookie, which the login sets; programs by a token, a client certificate, or an authenticating proxy.
 type door struct {
-	who    authenticator.Request
-	pages  http.Handler
-	asking chan struct{}
+	who   authenticator.Request
+	pages http.Handler
+	// guests has the hashes of what was let in. They are asked about beside strangers, who so can't keep them out.
+	guests                *cache.LRUExpireCache
+	ofStrangers, ofGuests chan struct{}
 }
 
 // newDoor guards pages. Requests that other sites have a browser send are refused, as far as they change something: that
 // is the login alone.
 func newDoor(who authenticator.Request, pages http.Handler) http.Handler {
-	d := &door{who: who, pages: pages, asking: make(chan struct{}, maxAsking)}
+	d := &door{who: who, pages: pages, guests: cache.NewLRUExpireCache(maxGuests),
+		ofStrangers: make(chan struct{}, maxAsking), ofGuests: make(chan struct{}, maxAsking)}
 	mux := http.NewServeMux()
 	for _, probe := range []string{"/healthz", "/livez", "/readyz"} {
 		mux.HandleFunc("GET "+probe, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok")) })
@@ -57,9 +66,14 @@ func newDoor(who authenticator.Request, pages http.Handler) http.Handler {
 func (d *door) known(r *http.Request) (*authenticator.Response, bool) {
 	ctx, cancel := context.WithTimeout(r.Context(), askTime)
 	defer cancel()
+	key := sha256.Sum256([]byte(r.Header.Get("Authorization")))
+	asking := d.ofStrangers
+	if _, guest := d.guests.Get(key); guest {
+		asking = d.ofGuests
+	}
 	select {
-	case d.asking <- struct{}{}:
-		defer func() { <-d.asking }()
+	case asking <- struct{}{}:
+		defer func() { <-asking }()
 	case <-ctx.Done():
 		return nil, false
 	}
@@ -69,7 +83,11 @@ func (d *door) known(r *http.Request) (*authenticator.Response, bool) {
 		klog.FromContext(ctx).V(2).Info("A visitor is not known", "reason", err.Error())
 	}
 	// The API server's own code lets strangers in under a name of theirs.
-	return who, known && err == nil && who.User.GetName() != user.Anonymous
+	if !known || err != nil || who.User.GetName() == user.Anonymous {
+		return nil, false
+	}
+	d.guests.Add(key, nil, guestTime)
+	return who, true
 }
 
 // enter shows pages to those who are known.

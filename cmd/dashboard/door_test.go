@@ -4,11 +4,15 @@
 package main
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"k8s.io/apiserver/pkg/authentication/authenticator"
 	"k8s.io/apiserver/pkg/authentication/user"
@@ -111,4 +115,42 @@ func TestProbesNeedNoToken(t *testing.T) {
 			t.Errorf("%s: %d %s", probe, w.Code, w.Body)
 		}
 	}
+}
+
+// TestStrangersKeepNoGuestOut: as many as like may be asked about, and take long.
+func TestStrangersKeepNoGuestOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		who := authenticator.RequestFunc(func(r *http.Request) (*authenticator.Response, bool, error) {
+			if r.Header.Get("Authorization") == "Bearer of-ada" {
+				return &authenticator.Response{User: &user.DefaultInfo{Name: "ada"}}, true, nil
+			}
+			<-r.Context().Done()
+			return nil, false, r.Context().Err()
+		})
+		door := newDoor(who, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("welcome")) }))
+		ask := func(token string) int {
+			r := httptest.NewRequestWithContext(t.Context(), "GET", "/", nil)
+			r.Header.Set("Authorization", "Bearer "+token)
+			w := httptest.NewRecorder()
+			door.ServeHTTP(w, r)
+			return w.Code
+		}
+		if code := ask("of-ada"); code != http.StatusOK {
+			t.Fatalf("a guest gets %d", code)
+		}
+		var strangers sync.WaitGroup
+		for i := range 10 * maxAsking {
+			strangers.Go(func() {
+				if code := ask(fmt.Sprint("guess-", i)); code != http.StatusUnauthorized {
+					t.Errorf("a stranger gets %d", code)
+				}
+			})
+		}
+		synctest.Wait()
+		begun := time.Now()
+		if code := ask("of-ada"); code != http.StatusOK || time.Since(begun) > 0 {
+			t.Errorf("a guest gets %d after %v", code, time.Since(begun))
+		}
+		strangers.Wait()
+	})
 }

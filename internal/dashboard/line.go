@@ -36,20 +36,18 @@ func (s *Server) line(_ context.Context, r request) (*opened, error) {
 		return nil, err
 	}
 	return &opened{make: func(ctx context.Context) (*page, error) {
-		snapshot, err := r.visitor.Reader.Snapshot(ctx, own(r, namespace))
-		if err != nil {
-			return nil, err
-		}
-		answer := whatif.Order(snapshot, func(of string) bool { return namespace == allNamespaces || of == namespace })
-		line := &gangLine{Namespace: namespace, Others: answer.Others}
-		for _, gang := range answer.Gangs {
-			framework, found := strings.CutSuffix(gang.Name, frameworkv1.AttemptName(""))
-			if !found {
-				framework = ""
+		return s.snapshot(ctx, r, own(r, namespace), func(snapshot *whatif.Snapshot) (*page, error) {
+			answer := whatif.Order(snapshot, func(of string) bool { return namespace == allNamespaces || of == namespace })
+			line := &gangLine{Namespace: namespace, Others: answer.Others}
+			for _, gang := range answer.Gangs {
+				framework, found := strings.CutSuffix(gang.Name, frameworkv1.AttemptName(""))
+				if !found {
+					framework = ""
+				}
+				line.Gangs = append(line.Gangs, gangInLine{gang, framework})
 			}
-			line.Gangs = append(line.Gangs, gangInLine{gang, framework})
-		}
-		return &page{Title: "Line", Tab: "line", Template: "line", Content: line, Unread: answer.Unknown, Namespace: namespace}, nil
+			return &page{Title: "Line", Tab: "line", Template: "line", Content: line, Unread: answer.Unknown, Namespace: namespace}, nil
+		})
 	}}, nil
 }
 
@@ -66,14 +64,12 @@ func (s *Server) why(_ context.Context, r request) (*opened, error) {
 		if _, err := reader.Framework(ctx, namespace, name); err != nil {
 			return nil, err
 		}
-		snapshot, err := reader.Snapshot(ctx, namespace)
-		if err != nil {
-			return nil, err
-		}
-		answer := whatif.Why(snapshot, reading.GangNamed(snapshot, namespace, name))
-		if answer.Reason == answers.ReasonNotFound {
-			return nil, &Refusal{http.StatusNotFound, "Framework " + name + " has no PodGroup: it has no gang, or its attempt has not begun or has ended"}
-		}
-		return &page{Title: "Why " + name + " waits", Tab: "jobs", Template: "why", Content: &whyPage{namespace, name, answer}, Unread: answer.Unknown, Namespace: namespace}, nil
+		return s.snapshot(ctx, r, namespace, func(snapshot *whatif.Snapshot) (*page, error) {
+			answer := whatif.Why(snapshot, reading.GangNamed(snapshot, namespace, name))
+			if answer.Reason == answers.ReasonNotFound {
+				return nil, &Refusal{http.StatusNotFound, "Framework " + name + " has no PodGroup: it has no gang, or its attempt has not begun or has ended"}
+			}
+			return &page{Title: "Why " + name + " waits", Tab: "jobs", Template: "why", Content: &whyPage{namespace, name, answer}, Unread: answer.Unknown, Namespace: namespace}, nil
+		})
 	}}, nil
 }

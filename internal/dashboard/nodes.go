@@ -77,14 +77,12 @@ func (s *Server) nodes(_ context.Context, r request) (*opened, error) {
 		return nil, err
 	}
 	return &opened{make: func(ctx context.Context) (*page, error) {
-		snapshot, err := r.visitor.Reader.Snapshot(ctx, own(r, namespace))
-		if err != nil {
-			return nil, err
-		}
-		content := mapOf(snapshot, query.Get("text"), from)
-		content.Namespace = namespace
-		content.pages = pagesOf(r.URL, from, nodesOfPage, content.Found)
-		return &page{Title: "Nodes", Tab: "nodes", Template: "nodes", Content: content, Unread: snapshot.Lacks, Namespace: namespace}, nil
+		return s.snapshot(ctx, r, own(r, namespace), func(snapshot *whatif.Snapshot) (*page, error) {
+			content := mapOf(snapshot, query.Get("text"), from)
+			content.Namespace = namespace
+			content.pages = pagesOf(r.URL, from, nodesOfPage, content.Found)
+			return &page{Title: "Nodes", Tab: "nodes", Template: "nodes", Content: content, Unread: snapshot.Lacks, Namespace: namespace}, nil
+		})
 	}}, nil
 }
 

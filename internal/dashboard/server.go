@@ -16,15 +16,18 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/lockstep-k8s/lockstep/internal/reading"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/whatif"
 )
 
 // The bounds of a Server.
 const (
 	// maxMaking is how many pages are made at the same time; further requests wait for their turn.
 	maxMaking = 8
+	// maxSnapshots is how many of them read the whole cluster.
+	maxSnapshots = 2
 	// maxStreams is how many streams there are, and maxStreamsOfOne how many of one visitor. A page
 	// beyond them is not live, and says so.
-	maxStreams, maxStreamsOfOne = 200, 20
+	maxStreams, maxStreamsOfOne = 200, 10
 	// patience is how long a page may take, and a browser to take it.
 	patience = 30 * time.Second
 )
@@ -64,8 +67,9 @@ func (r *Refusal) Error() string { return r.Message }
 type Server struct {
 	options Options
 	mux     http.ServeMux
-	making  chan struct{}
-	streams streams
+	// making has an item for each page that is made, and picturing for each that reads the whole cluster.
+	making, picturing chan struct{}
+	streams           streams
 	// patience is the constant, but for tests.
 	patience time.Duration
 }
@@ -78,7 +82,7 @@ func New(options Options) *Server {
 	if options.Now == nil {
 		options.Now = time.Now
 	}
-	s := &Server{options: options, making: make(chan struct{}, maxMaking), streams: streams{of: make(map[string]int)}, patience: patience}
+	s := &Server{options: options, making: make(chan struct{}, maxMaking), picturing: make(chan struct{}, maxSnapshots), streams: streams{of: make(map[string]int)}, patience: patience}
 	s.mux.Handle("GET /assets/", http.FileServerFS(assets))
 	for path, p := range map[string]opens{
 		"/{$}":                                 s.list,
@@ -170,6 +174,22 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, open opens) {
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	_, _ = out.WriteTo(w)
+}
+
+// snapshot reads the whole cluster for a visitor, when it is its turn: Nodes, Pods and PodGroups take memory. Where
+// he may not, it is what is in a namespace.
+func (s *Server) snapshot(ctx context.Context, r request, own string, use func(*whatif.Snapshot) (*page, error)) (*page, error) {
+	select {
+	case s.picturing <- struct{}{}:
+		defer func() { <-s.picturing }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	snapshot, err := r.visitor.Reader.Snapshot(ctx, own)
+	if err != nil {
+		return nil, err
+	}
+	return use(snapshot)
 }
 
 // make makes a page when it is its turn.

@@ -81,18 +81,48 @@ func (l *Followed) watch(ctx context.Context, kind runtime.Object, failed func(e
 			UpdateFunc: func(any, any) { l.touch() },
 			DeleteFunc: func(any) { l.touch() },
 		},
-		Transform: withoutManagedFields,
+		Transform: reduced,
 	})
 	go informer.RunWithContext(ctx)
 	return store
 }
 
-// withoutManagedFields spares memory.
-func withoutManagedFields(object any) (any, error) {
-	if m, err := meta.Accessor(object); err == nil {
-		m.SetManagedFields(nil)
+// reduced is an object without what nobody is shown. Of Pods, of which there may be 10,000, little is left.
+func reduced(object any) (any, error) {
+	pod, isPod := object.(*corev1.Pod)
+	if !isPod {
+		if m, err := meta.Accessor(object); err == nil {
+			m.SetManagedFields(nil)
+		}
+		return object, nil
 	}
-	return object, nil
+	small := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion}}
+	small.Annotations = make(map[string]string)
+	for _, key := range []string{frameworkv1.KeyFrameworkUID, frameworkv1.KeyTaskRoleName, frameworkv1.KeyTaskIndex} {
+		if value, known := pod.Annotations[key]; known {
+			small.Annotations[key] = value
+		}
+	}
+	small.Spec.NodeName, small.Status.Phase = pod.Spec.NodeName, pod.Status.Phase
+	for _, condition := range pod.Status.Conditions {
+		if condition.Type == corev1.PodScheduled {
+			small.Status.Conditions = append(small.Status.Conditions, condition)
+		}
+	}
+	small.Status.InitContainerStatuses = waiting(pod.Status.InitContainerStatuses)
+	small.Status.ContainerStatuses = waiting(pod.Status.ContainerStatuses)
+	return small, nil
+}
+
+// waiting are the containers that wait, and for what.
+func waiting(all []corev1.ContainerStatus) []corev1.ContainerStatus {
+	var those []corev1.ContainerStatus
+	for i := range all {
+		if all[i].State.Waiting != nil {
+			those = append(those, corev1.ContainerStatus{Name: all[i].Name, State: all[i].State})
+		}
+	}
+	return those
 }
 
 func (l *Followed) touch() {

@@ -1,0 +1,62 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package reading
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	"github.com/lockstep-k8s/lockstep/internal/view"
+)
+
+// TestAFollowedFrameworkIsShownAsOneThatIsReadOnce: what is left out of Pods is missed by nobody.
+func TestAFollowedFrameworkIsShownAsOneThatIsReadOnce(t *testing.T) {
+	fw := &frameworkv1.Framework{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "training", UID: "of-training"}}
+	fw.Spec.TaskRoles = []frameworkv1.TaskRoleSpec{{Name: "worker", TaskNumber: 3}}
+	role := &frameworkv1.TaskRoleStatus{Name: "worker"}
+	var pods []corev1.Pod
+	for i, status := range []corev1.PodStatus{
+		{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "no room"}}},
+		{Phase: corev1.PodPending, ContainerStatuses: []corev1.ContainerStatus{{Name: "main", Image: "x", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "not found"}}}}},
+		{Phase: corev1.PodPending, InitContainerStatuses: []corev1.ContainerStatus{{Name: "init", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}}}},
+	} {
+		pod := corev1.Pod{Status: status}
+		pod.Namespace, pod.Name, pod.UID = "a", string(rune('p'+i)), types.UID(rune('0'+i))
+		pod.Annotations = map[string]string{frameworkv1.KeyFrameworkUID: "of-training", frameworkv1.KeyTaskRoleName: "worker", "notes": "long"}
+		pod.Spec.NodeName, pod.Spec.Containers = "node-0", []corev1.Container{{Name: "main"}}
+		pods = append(pods, pod)
+		task := &frameworkv1.TaskStatus{Index: int32(i), State: frameworkv1.TaskAttemptPreparing}
+		task.AttemptStatus.PodUID = &pods[i].UID
+		role.TaskStatuses = append(role.TaskStatuses, task)
+	}
+	fw.Status = &frameworkv1.FrameworkStatus{State: frameworkv1.FrameworkAttemptPreparing}
+	fw.Status.AttemptStatus.TaskRoleStatuses = []*frameworkv1.TaskRoleStatus{role}
+
+	var small []corev1.Pod
+	for i := range pods {
+		object, err := reduced(pods[i].DeepCopy())
+		if err != nil {
+			t.Fatal(err)
+		}
+		pod := object.(*corev1.Pod)
+		if len(pod.Spec.Containers) > 0 || pod.Annotations["notes"] != "" {
+			t.Errorf("all of a Pod is kept: %+v", pod)
+		}
+		small = append(small, *pod)
+	}
+	now := time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)
+	want, got := view.OfFramework(view.Objects{Framework: fw, Pods: pods}, now), view.OfFramework(view.Objects{Framework: fw, Pods: small}, now)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-read once +followed)\n%s", diff)
+	}
+	if reason := got.Attempt.Roles[0].Tasks[1].Reason; reason != "ImagePullBackOff" {
+		t.Errorf("the second task waits for %q", reason)
+	}
+}

@@ -10,7 +10,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -37,13 +36,13 @@ func checkFields(raw []byte, quantities []string) error {
 	if !isSuspect(raw) {
 		return nil
 	}
-	var template any
-	decoder := json.NewDecoder(bytes.NewReader(raw))
-	decoder.UseNumber()
-	if decoder.Decode(&template) != nil {
+	var template json.RawMessage
+	if json.NewDecoder(bytes.NewReader(raw)).Decode(&template) != nil {
 		return nil
 	}
-	return check("", template, quantities, false)
+	w := walk{json.NewDecoder(bytes.NewReader(template)), quantities}
+	w.decoder.UseNumber()
+	return w.value("", false)
 }
 
 // isSuspect says whether there may be a long exponent somewhere. It is quick: few templates
@@ -71,25 +70,40 @@ func isSuspect(raw []byte) bool {
 // longExponent is the end of a number that CheckJSON refuses.
 var longExponent = regexp.MustCompile(`[eE][+-]?[0-9]{4,}$`)
 
-// check looks for quantities in a value. Is says that the value is one, or has some.
-func check(path string, value any, quantities []string, is bool) error {
-	switch v := value.(type) {
-	case map[string]any:
-		for _, name := range slices.Sorted(maps.Keys(v)) {
-			if err := check(strings.TrimPrefix(path+"."+name, "."), v[name], quantities, is || isQuantity(name, quantities)); err != nil {
-				return err
-			}
-		}
-	case []any:
-		for i, element := range v {
-			if err := check(path+"["+strconv.Itoa(i)+"]", element, quantities, is); err != nil {
-				return err
-			}
-		}
+// walk goes through a value that is JSON, word by word: whoever reads it into a map reads a field that is there
+// twice both times.
+type walk struct {
+	decoder    *json.Decoder
+	quantities []string
+}
+
+// value looks for quantities in the value that is next. Is says that it is one, or has some.
+func (w walk) value(path string, is bool) error {
+	token, err := w.decoder.Token()
+	if err != nil {
+		return nil
+	}
+	switch t := token.(type) {
 	case string:
-		return checkNumber(path, v, is)
+		return checkNumber(path, t, is)
 	case json.Number:
-		return checkNumber(path, v.String(), is)
+		return checkNumber(path, t.String(), is)
+	case json.Delim:
+		for i := 0; w.decoder.More(); i++ {
+			within, isThere := path+"["+strconv.Itoa(i)+"]", is
+			if t == '{' {
+				name, err := w.decoder.Token()
+				if err != nil {
+					return nil
+				}
+				field, _ := name.(string)
+				within, isThere = strings.TrimPrefix(path+"."+field, "."), is || isQuantity(field, w.quantities)
+			}
+			if err := w.value(within, isThere); err != nil {
+				return err
+			}
+		}
+		_, _ = w.decoder.Token() // the end
 	}
 	return nil
 }

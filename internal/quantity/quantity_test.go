@@ -12,14 +12,16 @@ const forEver = "1.0000000000000000001e2000000000"
 
 func TestQuantitiesThatWouldTakeForEverAreRefused(t *testing.T) {
 	tests := map[string]struct{ template, want string }{
-		"a limit":      {`{"spec":{"containers":[{"resources":{"limits":{"cpu":"` + forEver + `"}}}]}}`, "spec.containers[0].resources.limits.cpu: must be a quantity with an exponent from -999 to 999"},
-		"a number":     {`{"spec":{"overhead":{"cpu":1e20000}}}`, "spec.overhead.cpu: must be"},
-		"a small one":  {`{"resources":{"requests":{"storage":"1E-20000"}}}`, "resources.requests.storage: must be"},
-		"with a sign":  {`{"spec":{"volumes":[{"emptyDir":{"sizeLimit":"1e+20000"}}]}}`, "spec.volumes[0].emptyDir.sizeLimit: must be"},
-		"in escapes":   {`{"limits":{"cpu":"1\u006520000"}}`, "limits.cpu: must be"},
-		"with a blank": {`{"limits":{"cpu":" 1e20000 "}}`, "limits.cpu: must be"},
-		"a divisor":    {`{"env":[{"valueFrom":{"resourceFieldRef":{"divisor":"1e20000"}}}]}`, "env[0].valueFrom.resourceFieldRef.divisor: must be"},
-		"in capitals":  {`{"Limits":{"cpu":"1e20000"}}`, "Limits.cpu: must be"},
+		"a limit":                 {`{"spec":{"containers":[{"resources":{"limits":{"cpu":"` + forEver + `"}}}]}}`, "spec.containers[0].resources.limits.cpu: must be a quantity with an exponent from -999 to 999"},
+		"a number":                {`{"spec":{"overhead":{"cpu":1e20000}}}`, "spec.overhead.cpu: must be"},
+		"a small one":             {`{"resources":{"requests":{"storage":"1E-20000"}}}`, "resources.requests.storage: must be"},
+		"with a sign":             {`{"spec":{"volumes":[{"emptyDir":{"sizeLimit":"1e+20000"}}]}}`, "spec.volumes[0].emptyDir.sizeLimit: must be"},
+		"in escapes":              {`{"limits":{"cpu":"1\u006520000"}}`, "limits.cpu: must be"},
+		"with a blank":            {`{"limits":{"cpu":" 1e20000 "}}`, "limits.cpu: must be"},
+		"a divisor":               {`{"env":[{"valueFrom":{"resourceFieldRef":{"divisor":"1e20000"}}}]}`, "env[0].valueFrom.resourceFieldRef.divisor: must be"},
+		"twice":                   {`{"limits":{"cpu":"1e20000","cpu":"1"}}`, "limits.cpu: must be"},
+		"twice, as another field": {`{"limits":{"cpu":"1e20000"},"limits":{}}`, "limits.cpu: must be"},
+		"in capitals":             {`{"Limits":{"cpu":"1e20000"}}`, "Limits.cpu: must be"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -26,6 +26,8 @@ type getOptions struct {
 	fields     string
 	output     string
 	print      *genericclioptions.PrintFlags
+	// unread says that it was told what can't be read.
+	unread bool
 }
 
 func newGet(s *session) *cobra.Command {
@@ -36,12 +38,12 @@ func newGet(s *session) *cobra.Command {
 		Long: `List Frameworks and, unless names are given, the jobs of Volcano and Kubeflow: state, attempt, tasks
 that run of all, and what is waited for.
 
-With a name and -w, a live tree of a Framework: attempt, roles and tasks. On a terminal it is
-redrawn in place; elsewhere each change is a line.`,
+With -w the table stays and is kept up to date; with -w and a name, it is a live tree of the Framework: attempt, roles and
+tasks. On a terminal both are redrawn in place; elsewhere each change is a line.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args) },
 	}
 	cmd.Flags().BoolVarP(&o.everywhere, "all-namespaces", "A", false, "all namespaces")
-	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "show a Framework as a live tree")
+	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "go on showing what changes; one Framework as a tree")
 	cmd.Flags().StringVarP(&o.selector, "selector", "l", "", "only those with these labels, such as team=a,tier!=b")
 	cmd.Flags().StringVar(&o.fields, "field-selector", "", "only those with these fields, such as metadata.name=a")
 	cmd.Flags().StringVarP(&o.output, "output", "o", "", "wide, name, json, yaml, jsonpath=…, go-template=…")
@@ -55,15 +57,18 @@ func (o *getOptions) run(ctx context.Context, names []string) error {
 	if (o.selector != "" || o.fields != "") && len(names) > 0 {
 		return misuse("a name and a selector don't go together", "leave one of them out")
 	}
-	if o.watch && (len(names) != 1 || o.output != "") {
-		return misuse("-w shows one Framework, as a tree", "name one, without -o")
+	if o.watch && o.output != "" && o.output != "wide" {
+		return misuse("-w and -o "+o.output+" don't go together", "-w shows a table, also -o wide, or one Framework as a tree")
 	}
 	c, err := o.connect()
 	if err != nil {
 		return err
 	}
-	if o.watch {
+	switch {
+	case o.watch && len(names) == 1 && o.output == "":
 		return o.watchTree(ctx, c, names[0])
+	case o.watch:
+		return o.watchTable(ctx, c, names)
 	}
 	found, err := o.list(ctx, c, names)
 	if err != nil {
@@ -99,7 +104,9 @@ func (o *getOptions) list(ctx context.Context, c *cluster, names []string) (*rea
 			return nil, err
 		}
 		for _, what := range found.Unread {
-			o.note("%s.", what)
+			if !o.unread {
+				o.note("%s.", what)
+			}
 		}
 		return found, nil
 	}

@@ -7,6 +7,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"time"
 
 	"golang.org/x/term"
@@ -20,7 +22,31 @@ import (
 const (
 	redrawLeast = 200 * time.Millisecond
 	redrawMost  = time.Second
+	// relistShare bounds what a live table costs: it is listed again after that many times as long as the last list took,
+	// and not before relistLeast.
+	relistShare = 10
+	relistLeast = 2 * time.Second
 )
+
+// watchTable shows jobs until the user has seen enough.
+func (o *getOptions) watchTable(ctx context.Context, c *cluster, names []string) error {
+	screen := &screen{session: o.session}
+	quiet := *o
+	for {
+		begun := now()
+		found, err := quiet.list(ctx, c, names)
+		if err != nil {
+			return err
+		}
+		quiet.unread = true // What can't be read is told once.
+		if err := screen.showJobs(found.Rows, o.everywhere, o.output == "wide"); err != nil {
+			return err
+		}
+		if err := pause(ctx, max(relistLeast, relistShare*now().Sub(begun))); err != nil {
+			return err
+		}
+	}
+}
 
 // watchTree shows a Framework until it is deleted, or the user has seen enough.
 func (s *session) watchTree(ctx context.Context, c *cluster, name string) error {
@@ -84,24 +110,49 @@ type screen struct {
 
 func (s *screen) show(tree *view.Tree) error {
 	if s.screen == nil {
-		return s.tell(tree)
+		return s.tell(terminal.Changes(tree))
 	}
+	return s.draw(s.style.Tree(tree, now()))
+}
+
+// draw puts a text in the place of the last one.
+func (s *screen) draw(text string) error {
 	columns, lines, err := term.GetSize(int(s.screen.Fd()))
 	if err != nil || columns < 1 || lines < 2 {
 		columns, lines = 80, 24
 	}
-	text, drawn := terminal.Redraw(s.style.Tree(tree, now()), s.drawn, columns, lines)
-	s.drawn = drawn
+	text, s.drawn = terminal.Redraw(text, s.drawn, columns, lines)
 	_, err = io.WriteString(s.out, text)
 	return err
 }
 
+// showJobs draws a table or, where there is no terminal, tells which of its rows have changed.
+func (s *screen) showJobs(rows []view.Row, everywhere, wide bool) error {
+	if s.screen != nil {
+		return s.draw(s.style.Jobs(rows, now(), everywhere, wide))
+	}
+	changes := make([]terminal.Change, 0, len(rows))
+	gone := maps.Clone(s.told)
+	for i := range rows {
+		change := terminal.JobChange(&rows[i])
+		delete(gone, change.Of)
+		changes = append(changes, change)
+	}
+	for _, of := range slices.Sorted(maps.Keys(gone)) {
+		delete(s.told, of)
+		if _, err := fmt.Fprintf(s.out, "%s %s was deleted\n", now().Format(time.TimeOnly), of); err != nil {
+			return err
+		}
+	}
+	return s.tell(changes)
+}
+
 // tell prints what has changed, a line each, without ages, so that the same is told once.
-func (s *screen) tell(tree *view.Tree) error {
+func (s *screen) tell(changes []terminal.Change) error {
 	if s.told == nil {
 		s.told = map[string]string{}
 	}
-	for _, line := range terminal.Changes(tree) {
+	for _, line := range changes {
 		if s.told[line.Of] == line.Text {
 			continue
 		}

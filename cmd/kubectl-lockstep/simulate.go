@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
@@ -222,4 +223,14 @@ func writeSimulation(w io.Writer, answer *answers.Simulation) {
 		line(w, "  would be evicted: %d more", more)
 	}
 	writeUnknown(w, answer.Unknown)
+}
+
+// noGang says why there is no gang of a name.
+func (s *session) noGang(ctx context.Context, c *cluster, name string) error {
+	key := whatif.KeyOf(c.namespace, name)
+	if _, err := c.reader.Lockstep.FrameworkcontrollerV1().Frameworks(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{}); err != nil {
+		return err
+	}
+	return &failure{code: exitNotFound, message: fmt.Sprintf("Framework %s has no PodGroup: it has no gang, or its attempt has not begun or has ended", name),
+		hint: "`get " + name + "` tells its state"}
 }

@@ -10,10 +10,8 @@ import (
 	"io"
 
 	"github.com/spf13/cobra"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/lockstep-k8s/lockstep/internal/reading"
 	"github.com/lockstep-k8s/lockstep/internal/terminal"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/answers"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/whatif"
@@ -24,9 +22,10 @@ func newWhy(s *session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "why NAME",
 		Short: "Say why a Framework, or a PodGroup, is not running",
-		Long: `Say in one line why the gang of a Framework, or a PodGroup of that name, is not running; what that rests
-on; and what can be done about it. The answer comes from the scheduler's own planner, on what you may list. What it
-does not know it says.`,
+		Long: `Say in one line why a Framework, or a PodGroup of that name, is not running; what that rests on; and what can
+be done about it: it is not started, held back by Kueue, refused Pods by a quota, waits for its next attempt, has no room,
+or its containers do not start. Whether there is room is answered by the scheduler's own planner, on what you may list. What
+it does not know it says.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return s.why(cmd.Context(), args[0], output) },
 	}
@@ -74,29 +73,15 @@ func (s *session) why(ctx context.Context, name, output string) error {
 	if err != nil {
 		return err
 	}
-	snapshot, err := c.reader.Snapshot(ctx, c.namespace)
+	answer, err := c.reader.Why(ctx, whatif.KeyOf(c.namespace, name))
 	if err != nil {
 		return err
-	}
-	answer := whatif.Why(snapshot, reading.GangNamed(snapshot, c.namespace, name))
-	if answer.Reason == answers.ReasonNotFound {
-		return s.noGang(ctx, c, name)
 	}
 	if done, err := s.print(answer, output); done {
 		return err
 	}
 	writeWhy(s.out, &answer)
 	return nil
-}
-
-// noGang says why there is no gang of a name.
-func (s *session) noGang(ctx context.Context, c *cluster, name string) error {
-	key := whatif.KeyOf(c.namespace, name)
-	if _, err := c.reader.Lockstep.FrameworkcontrollerV1().Frameworks(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{}); err != nil {
-		return err
-	}
-	return &failure{code: exitNotFound, message: fmt.Sprintf("Framework %s has no PodGroup: it has no gang, or its attempt has not begun or has ended", name),
-		hint: "`get " + name + "` tells its state"}
 }
 
 // writeWhy writes an answer for people.

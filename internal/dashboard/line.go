@@ -5,11 +5,9 @@ package dashboard
 
 import (
 	"context"
-	"net/http"
 	"strings"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
-	"github.com/lockstep-k8s/lockstep/internal/reading"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/answers"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/whatif"
 )
@@ -57,17 +55,14 @@ type whyPage struct {
 	answers.Why
 }
 
-// why is the page on why the gang of a Framework does not run.
+// why is the page on why a Framework does not run.
 func (s *Server) why(_ context.Context, r request) (*opened, error) {
 	reader, namespace, name := r.visitor.Reader, r.PathValue("namespace"), r.PathValue("name")
 	return &opened{make: func(ctx context.Context) (*page, error) {
-		if _, err := reader.Framework(ctx, namespace, name); err != nil {
-			return nil, err
-		}
-		return s.snapshot(ctx, r, namespace, func(snapshot *whatif.Snapshot) (*page, error) {
-			answer := whatif.Why(snapshot, reading.GangNamed(snapshot, namespace, name))
-			if answer.Reason == answers.ReasonNotFound {
-				return nil, &Refusal{http.StatusNotFound, "Framework " + name + " has no PodGroup: it has no gang, or its attempt has not begun or has ended"}
+		return s.picture(ctx, func() (*page, error) {
+			answer, err := reader.Why(ctx, whatif.KeyOf(namespace, name))
+			if err != nil {
+				return nil, err
 			}
 			return &page{Title: "Why " + name + " waits", Tab: "jobs", Template: "why", Content: &whyPage{namespace, name, answer}, Unread: answer.Unknown, Namespace: namespace}, nil
 		})

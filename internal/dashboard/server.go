@@ -176,20 +176,26 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, open opens) {
 	_, _ = out.WriteTo(w)
 }
 
-// snapshot reads the whole cluster for a visitor, when it is its turn: Nodes, Pods and PodGroups take memory. Where
-// he may not, it is what is in a namespace.
-func (s *Server) snapshot(ctx context.Context, r request, own string, use func(*whatif.Snapshot) (*page, error)) (*page, error) {
+// picture makes a page that reads the whole cluster, when it is its turn: Nodes, Pods and PodGroups take memory.
+func (s *Server) picture(ctx context.Context, make func() (*page, error)) (*page, error) {
 	select {
 	case s.picturing <- struct{}{}:
 		defer func() { <-s.picturing }()
+		return make()
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	snapshot, err := r.visitor.Reader.Snapshot(ctx, own)
-	if err != nil {
-		return nil, err
-	}
-	return use(snapshot)
+}
+
+// snapshot reads the whole cluster for a visitor, and makes a page of it. Where he may not, it is what is in a namespace.
+func (s *Server) snapshot(ctx context.Context, r request, own string, use func(*whatif.Snapshot) (*page, error)) (*page, error) {
+	return s.picture(ctx, func() (*page, error) {
+		snapshot, err := r.visitor.Reader.Snapshot(ctx, own)
+		if err != nil {
+			return nil, err
+		}
+		return use(snapshot)
+	})
 }
 
 // make makes a page when it is its turn.

@@ -38,6 +38,21 @@ type Change struct {
 	Of, Text string
 }
 
+// JobChange is the line by which a job is followed in a table where there is no terminal.
+func JobChange(row *view.Row) Change {
+	of := row.Namespace + "/" + row.Name + " " + row.Kind
+	text := of + " " + row.State
+	if row.Attempt >= 0 {
+		text += fmt.Sprintf(" attempt %d", row.Attempt)
+	}
+	text += fmt.Sprintf(" %d/%d running", row.Running, row.Total)
+	// How long a retry waits is another text each second.
+	if row.Waiting != "" && row.State != view.StateRetrying {
+		text += " waits for " + row.Waiting
+	}
+	return Change{Clean(of), Clean(text)}
+}
+
 // Changes are the lines by which a Framework is followed where there is no terminal.
 func Changes(tree *view.Tree) []Change {
 	head := fmt.Sprintf("%s %s %d/%d running", tree.Name, tree.State, tree.Running, tree.Total)

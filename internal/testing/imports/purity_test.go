@@ -32,6 +32,7 @@ func purePackages() []string {
 		"internal/text",
 		"internal/times",
 		"internal/view",
+		"internal/why",
 		"podgroup",
 		"scheduler-plugin/coscheduling/admission",
 		"scheduler-plugin/coscheduling/dialect",

@@ -1,0 +1,86 @@
+//go:build e2e
+
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	"github.com/lockstep-k8s/lockstep/e2e/testbed"
+	"github.com/lockstep-k8s/lockstep/internal/localenv/jobs"
+)
+
+func TestWhyTellsWhatEachFrameworkWaitsFor(t *testing.T) {
+	t.Parallel()
+	u := someone(t)
+	says := func(name string, texts ...string) {
+		t.Helper()
+		testbed.Eventually(t, "why "+name+" to be told", func(context.Context) (bool, string, error) {
+			s := u.types("why", name)
+			for _, text := range texts {
+				if s.code != 0 || !strings.Contains(s.out, text) {
+					return false, text + " is not in " + s.out + s.err, nil
+				}
+			}
+			return true, "", nil
+		})
+	}
+	u.creates(jobs.MakeFramework("draft").Execution(frameworkv1.ExecutionCreate).Role("worker", 1, jobs.RunForever()))
+	says("draft", "NotStarted: its executionType is Create", "next: `start` starts it")
+	u.creates(jobs.MakeFramework("wide").Gang().Role("worker", 20, jobs.RunForever().CPU("7")))
+	says("wide", "Unschedulable: there is room for", "cpu", "next: ")
+	u.creates(jobs.MakeFramework("broken").Role("worker", 1, jobs.RunFor(time.Second, 3)))
+	says("broken", "Failed: it has ended with code 3", "of task worker/0", "`retry` runs it again")
+	u.creates(jobs.MakeFramework("alone").Role("worker", 2, jobs.RunForever()))
+	says("alone", "Running: it runs: 2 of 2 tasks")
+	u.creates(jobs.MakeFramework("huge").Role("worker", 1, jobs.RunForever().CPU("1000")))
+	says("huge", "Unschedulable: 1 of 1 tasks wait, as task worker/0 does", "next: wait until work ends")
+
+	if _, err := cluster.Kube.CoreV1().ResourceQuotas(u.namespace).Create(t.Context(), &corev1.ResourceQuota{
+		ObjectMeta: metav1.ObjectMeta{Name: "pods"}, Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}},
+	}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	u.creates(jobs.MakeFramework("poor").Role("worker", 1, jobs.RunForever()))
+	says("poor", "QuotaExceeded: ", "next: ask for less, end other work of the namespace")
+	u.sees(u.types("why", "poor", "-o", "json"), 0, `"reason": "QuotaExceeded"`)
+}
+
+// TestATableThatIsWatchedTellsWhatChanges, a line each where there is no terminal.
+func TestATableThatIsWatchedTellsWhatChanges(t *testing.T) {
+	t.Parallel()
+	u := someone(t)
+	cmd := u.command("kubectl-lockstep", "get", "-w", "-n", u.namespace)
+	var out terminal
+	cmd.Stdout = &out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	}()
+	until := func(text string) {
+		t.Helper()
+		testbed.Eventually(t, text, func(context.Context) (bool, string, error) {
+			shown := out.text()
+			return strings.Contains(shown, text), shown, nil
+		})
+	}
+	u.creates(jobs.MakeFramework("watched").Role("worker", 2, jobs.RunForever()))
+	until(u.namespace + "/watched Framework Running attempt 0 2/2 running\n")
+	u.sees(u.types("stop", "watched"), 0)
+	until(u.namespace + "/watched Framework Stopped attempt 0 0/2 running\n")
+	u.sees(u.types("delete", "watched"), 0)
+	until(u.namespace + "/watched Framework was deleted\n")
+}

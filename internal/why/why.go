@@ -1,0 +1,197 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package why says why a Framework is not running, as far as that shows from the Framework itself: it is not
+// started, is held back, is refused Pods, waits for its next attempt, or has ended. Where its gang waits for a
+// place, package whatif knows more. It is pure.
+package why
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	"github.com/lockstep-k8s/lockstep/internal/view"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/answers"
+)
+
+// Reasons that a Framework may have besides those of its gang. Others are those of its conditions, such as
+// QuotaExceeded.
+const (
+	// ReasonNotStarted: executionType is Create.
+	ReasonNotStarted answers.Reason = "NotStarted"
+	// ReasonUnseen: no controller has seen it.
+	ReasonUnseen answers.Reason = "NotSeen"
+	// ReasonQueued: Kueue has not admitted it.
+	ReasonQueued answers.Reason = "Queued"
+	// ReasonRetrying: its next attempt is to come.
+	ReasonRetrying answers.Reason = "Retrying"
+	// ReasonEnding: its attempt ends.
+	ReasonEnding answers.Reason = "Ending"
+	// ReasonRunning: it runs.
+	ReasonRunning answers.Reason = "Running"
+	// ReasonCreating: its Pods are about to be made.
+	ReasonCreating answers.Reason = "Creating"
+	// ReasonSucceeded and the like: it has ended so.
+	ReasonSucceeded answers.Reason = view.StateSucceeded
+	ReasonFailed    answers.Reason = view.StateFailed
+	ReasonStopped   answers.Reason = view.StateStopped
+)
+
+// Before is the answer for a Framework whose gang is not what is waited for; false if it is the gang, or the tasks.
+func Before(tree *view.Tree) (answers.Why, bool) {
+	answer := answers.Why{Namespace: tree.Namespace, Name: tree.Name, Unknown: slices.Clone(tree.Unread)}
+	say := func(reason answers.Reason, next, format string, args ...any) (answers.Why, bool) {
+		answer.Reason, answer.Next, answer.Message = reason, next, fmt.Sprintf(format, args...)
+		return answer, true
+	}
+	switch tree.State {
+	case view.StateSucceeded, view.StateFailed, view.StateStopped:
+		answer.Evidence = past(tree)
+		next := "`history` lists its attempts; `retry` runs it again"
+		if tree.State == view.StateSucceeded {
+			next = ""
+		}
+		return say(answers.Reason(tree.State), next, "%s", ended(tree))
+	case view.StateNotStarted:
+		return say(ReasonNotStarted, "`start` starts it", "its executionType is Create")
+	}
+	if tree.Attempt == nil {
+		return say(ReasonUnseen, "is lockstep-controller running, and does it serve this namespace?", "no lockstep-controller has seen it")
+	}
+	if c := condition(tree, frameworkv1.ConditionAdmitted, metav1.ConditionFalse); c != nil {
+		return say(ReasonQueued, "wait until the queue has room; the events of its Workload tell what is short", "Kueue holds it back (%s): %s", c.Reason, c.Message)
+	}
+	if c := condition(tree, frameworkv1.ConditionTasksBlocked, metav1.ConditionTrue); c != nil {
+		return say(answers.Reason(c.Reason), blockedNext(c.Reason), "%s", c.Message)
+	}
+	switch tree.State {
+	case view.StateRetrying:
+		answer.Evidence = past(tree)
+		return say(ReasonRetrying, "wait: nothing shortens the delay", "attempt %d is over; %s", tree.Attempt.ID, cmp.Or(tree.Waiting, "the next one is to begin"))
+	case view.StateEnding:
+		return say(ReasonEnding, "wait until its Pods have ended", "attempt %d ends, and its Pods are on their way out", tree.Attempt.ID)
+	}
+	return answer, false
+}
+
+// Tasks is the answer by what the tasks wait for, where there is no gang.
+func Tasks(tree *view.Tree, now time.Time) answers.Why {
+	answer := answers.Why{Namespace: tree.Namespace, Name: tree.Name, Unknown: slices.Clone(tree.Unread)}
+	type waiting struct {
+		view.Tasks
+		role  string
+		count int
+	}
+	var all []*waiting
+	for _, role := range tree.Attempt.Roles {
+		for _, tasks := range role.Tasks {
+			if tasks.Reason == "" || tasks.State != view.StatePreparing && tasks.State != view.StateCreating {
+				continue
+			}
+			if len(answer.Tasks) < answers.MaxTasks {
+				answer.Tasks = append(answer.Tasks, answers.Task{Pod: cmp.Or(tasks.PodName, tasks.Indexes), Role: role.Name, Reason: tasks.Reason, Message: tasks.Message})
+			}
+			at := slices.IndexFunc(all, func(w *waiting) bool { return w.Reason == tasks.Reason })
+			if at < 0 {
+				all = append(all, &waiting{Tasks: tasks, role: role.Name})
+				at = len(all) - 1
+			}
+			all[at].count += tasks.Count
+		}
+	}
+	if len(all) == 0 {
+		answer.Reason, answer.Message = ReasonCreating, fmt.Sprintf("its Pods are being made, since %s", now.Sub(tree.Attempt.Started).Round(time.Second))
+		if tree.Running > 0 {
+			answer.Reason, answer.Message = ReasonRunning, fmt.Sprintf("it runs: %d of %d tasks", tree.Running, tree.Total)
+		}
+		return answer
+	}
+	slices.SortStableFunc(all, func(a, b *waiting) int { return cmp.Compare(b.count, a.count) })
+	top := all[0]
+	answer.Reason, answer.Next = answers.Reason(top.Reason), waitingNext(top.Reason)
+	answer.Message = fmt.Sprintf("%d of %d tasks wait, as task %s does: %s", top.count, tree.Total, top.role+"/"+top.Indexes, cmp.Or(top.Message, top.Reason))
+	for _, w := range all {
+		answer.Evidence = append(answer.Evidence, fmt.Sprintf("%d tasks: %s", w.count, w.Reason))
+	}
+	if tree.Running > 0 {
+		answer.Evidence = append(answer.Evidence, fmt.Sprintf("%d tasks run", tree.Running))
+	}
+	return answer
+}
+
+func condition(tree *view.Tree, kind string, status metav1.ConditionStatus) *metav1.Condition {
+	for i := range tree.Conditions {
+		if c := &tree.Conditions[i]; c.Type == kind && c.Status == status {
+			return c
+		}
+	}
+	return nil
+}
+
+// ended says how a Framework has ended.
+func ended(tree *view.Tree) string {
+	message := "it has ended"
+	if tree.Attempt == nil || tree.Attempt.End == nil {
+		return message
+	}
+	end := tree.Attempt.End
+	message += fmt.Sprintf(" with code %d", end.Code)
+	if why := cmp.Or(end.Disruption, end.Phrase); why != "" {
+		message += ", " + why
+	}
+	if end.Trigger != "" {
+		message += ", of task " + end.Trigger
+	}
+	if end.Diagnostics != "" {
+		message += ": " + end.Diagnostics
+	}
+	return message
+}
+
+// past are the attempts that are over, a line each.
+func past(tree *view.Tree) []string {
+	var lines []string
+	for i := range tree.History {
+		attempt := &tree.History[i]
+		lines = append(lines, fmt.Sprintf("attempt %d: %s, code %d %s, %s", attempt.ID, attempt.State, attempt.End.Code,
+			cmp.Or(attempt.End.Disruption, attempt.End.Phrase), attempt.Next))
+	}
+	return lines
+}
+
+// blockedNext is what to do about a reason of the condition TasksBlocked.
+func blockedNext(reason string) string {
+	switch reason {
+	case frameworkv1.ReasonQuotaExceeded:
+		return "ask for less, end other work of the namespace, or have its ResourceQuota raised; it is tried again by itself"
+	case frameworkv1.ReasonPriorityClassNotFound:
+		return "name a PriorityClass that there is, or have it made; it is tried again by itself"
+	case frameworkv1.ReasonNameTaken:
+		return "delete the object of that name, if nobody needs it"
+	default:
+		return "change what the message names; it is tried again by itself"
+	}
+}
+
+// waitingNext is what to do about what a Pod waits for.
+func waitingNext(reason string) string {
+	switch reason {
+	case "ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull":
+		return "look at the name of the image, and at the Secrets for pulling it"
+	case "CreateContainerConfigError", "CreateContainerError":
+		return "look at the ConfigMaps, Secrets and volumes that the template names"
+	case "Unschedulable":
+		return "wait until work ends, add nodes, or ask for less"
+	case "SchedulingGated":
+		return "whoever has put the scheduling gate into the Pods has to take it away"
+	case "ContainerCreating", "PodInitializing":
+		return "wait; if that lasts, the events of the Pod tell what it is about"
+	default:
+		return "look at the events of the Pod"
+	}
+}

@@ -182,6 +182,15 @@ func TestTemplateWithAQuantityThatWouldBeReadForEverNamesTheField(t *testing.T) 
 	}
 }
 
+// Two names of a map may be one when their placeholders are replaced: the first value is read, too.
+func TestPlaceholdersHideNoQuantityThatWouldBeReadForEver(t *testing.T) {
+	f, status := attempted(t, nil, `{"spec":{"containers":[{"name":"c","resources":{"limits":{"{{FC_TASKROLE_NAME}}":"1.0000000000000000001e2000000000","w":"1"}}}]}}`)
+	_, err := recipe(f, status, 0)()
+	if err == nil || !strings.Contains(err.Error(), "task.pod.spec.containers[0].resources.limits.w: must be a quantity with an exponent from -999 to 999") {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestTemplateThatIsNoPodNamesTheField(t *testing.T) {
 	tests := map[string]struct{ template, want string }{
 		"fixed template":        {`{"spec":{"containers":[{"env":[{"name":"A","value":1}]}]}}`, "env.value"},

@@ -282,7 +282,10 @@ func TestWithoutPodGroupsThePodsAreOrdinary(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	// Not the context of the test, which ends before its cleanups.
-	if err := start(context.WithoutCancel(ctx), without, "the API server does not serve it: its feature gate GenericWorkload"); err != nil {
+	// The scheduler ends with the test, before its cluster does.
+	life, end := context.WithCancel(context.WithoutCancel(ctx))
+	t.Cleanup(end)
+	if err := start(life, without, "the API server does not serve it: its feature gate GenericWorkload"); err != nil {
 		t.Fatal(err)
 	}
 	namespace := without.Namespace(t)

@@ -32,7 +32,8 @@ type Leases struct {
 	seen map[string]renewal
 }
 
-// renewal is one of a Lease: when, by the clock of its holder, and when it was first seen, by the own one.
+// renewal is one of a Lease: when, by the clock of its holder, and when it was first seen, by the own one;
+// zero if it was old at first sight.
 type renewal struct{ at, seen time.Time }
 
 // Sign is what the Lease of a scheduler name is a sign of, as it is now; false if nobody holds it. At first
@@ -49,16 +50,13 @@ func (l *Leases) Sign(name string, lease *coordinationv1.Lease, now time.Time) (
 		if l.seen == nil {
 			l.seen = make(map[string]renewal)
 		}
-		l.seen[name] = renewal{at: renewed.Time, seen: now}
+		last = renewal{at: renewed.Time, seen: now}
+		if !known && now.Sub(renewed.Time) > renewedLately {
+			last.seen = time.Time{}
+		}
+		l.seen[name] = last
 	}
-	alive := true
-	switch {
-	case !known:
-		alive = now.Sub(renewed.Time) <= renewedLately
-	case last.at.Equal(renewed.Time):
-		alive = now.Sub(last.seen) < renewedLately
-	}
-	if !alive {
+	if now.Sub(last.seen) >= renewedLately {
 		return Sign{}, false
 	}
 	return Sign{Name: name, Lasts: LeaseLasts,

@@ -94,6 +94,17 @@ func TestClocksThatDifferHideNoRivalAndInventNone(t *testing.T) {
 	}
 }
 
+// TestALeaseLongDeadShowsNoRivalHoweverSoonItIsLookedAtAgain, as it may lie there for ever.
+func TestALeaseLongDeadShowsNoRivalHoweverSoonItIsLookedAtAgain(t *testing.T) {
+	var leases Leases
+	lease := &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{HolderIdentity: ptr.To("vc-0"), RenewTime: &metav1.MicroTime{Time: start.Add(-24 * time.Hour)}}}
+	for _, later := range []time.Duration{0, time.Second, time.Minute - time.Millisecond} {
+		if _, held := leases.Sign("volcano", lease, start.Add(later)); held {
+			t.Errorf("a rival is known %v after the first look", later)
+		}
+	}
+}
+
 // TestWhereALeaseIsLookedFor: where others have it by default.
 func TestWhereALeaseIsLookedFor(t *testing.T) {
 	for name, want := range map[string]string{"volcano": "volcano-system/volcano", "default-scheduler": "kube-system/kube-scheduler"} {

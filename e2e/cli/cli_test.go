@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -191,7 +192,7 @@ func TestKubectlFindsTheProgramAndItsCompletion(t *testing.T) {
 	u.sees(u.runs(u.command("kubectl-lockstep", "__complete", "-n", u.namespace, "scale", "plugin", "w")), 0, "worker=\n")
 }
 
-// terminal is what a person sees in one of 24 lines by 80 columns.
+// terminal is what a person sees in one.
 type terminal struct {
 	mu  sync.Mutex
 	all bytes.Buffer
@@ -209,6 +210,19 @@ func (s *terminal) text() string {
 	return s.all.String()
 }
 
+// starts starts a command in a terminal of 24 lines and so many columns: what is typed, and what is seen.
+func starts(t *testing.T, cmd *exec.Cmd, columns uint16) (keyboard io.Writer, shown *terminal) {
+	t.Helper()
+	screen, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 24, Cols: columns})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = screen.Close() })
+	shown = &terminal{}
+	go func() { _, _ = io.Copy(shown, screen) }()
+	return screen, shown
+}
+
 func TestALiveTreeIsRedrawnInPlace(t *testing.T) {
 	t.Parallel()
 	u := someone(t)
@@ -219,22 +233,7 @@ func TestALiveTreeIsRedrawnInPlace(t *testing.T) {
 			if plain {
 				cmd.Env = append(cmd.Env, "NO_COLOR=1")
 			}
-			screen, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 24, Cols: 80})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer screen.Close()
-			var shown terminal
-			go func() {
-				buffer := make([]byte, 4096)
-				for {
-					n, err := screen.Read(buffer)
-					shown.Write(buffer[:n])
-					if err != nil {
-						return
-					}
-				}
-			}()
+			screen, shown := starts(t, cmd, 80)
 			running := "\x1b[32mRunning\x1b[0m"
 			if plain {
 				running = "Running"

@@ -17,8 +17,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/creack/pty"
-
 	"github.com/lockstep-k8s/lockstep/e2e/testbed"
 	"github.com/lockstep-k8s/lockstep/internal/localenv/jobs"
 )
@@ -34,28 +32,13 @@ func TestPicturesAreOfALiveTree(t *testing.T) {
 		Role("ps", 1, jobs.RunForever().CPU("1")).
 		Role("worker", 3, jobs.RunFor(3*time.Second, 139).InFirstAttempts(1).InFirstTaskAttempts(1).CPU("2").Completes(1, 3)))
 	cmd := u.command("kubectl-lockstep", "get", "resnet", "-w", "-n", u.namespace)
-	screen, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 24, Cols: 100})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer screen.Close()
-	var shown terminal
-	go func() {
-		buffer := make([]byte, 4096)
-		for {
-			n, err := screen.Read(buffer)
-			_, _ = shown.Write(buffer[:n])
-			if err != nil {
-				return
-			}
-		}
-	}()
+	keyboard, shown := starts(t, cmd, 100)
 	var frame string
 	testbed.Eventually(t, "the second attempt to run", func(context.Context) (bool, string, error) {
 		frame = lastFrame(shown.text())
 		return strings.Contains(frame, "attempt 1") && strings.Contains(frame, "4/4 running") && strings.Contains(frame, "gang resnet-attempt: Running"), frame, nil
 	})
-	if _, err := screen.Write([]byte{3}); err != nil {
+	if _, err := keyboard.Write([]byte{3}); err != nil {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait()

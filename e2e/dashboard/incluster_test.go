@@ -7,9 +7,7 @@ package dashboard
 
 import (
 	"context"
-	"crypto/tls"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -19,13 +17,13 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
-	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	"github.com/lockstep-k8s/lockstep/e2e/testbed"
 	"github.com/lockstep-k8s/lockstep/internal/localenv"
 	"github.com/lockstep-k8s/lockstep/internal/localenv/jobs"
 )
@@ -45,46 +43,28 @@ func served(t *testing.T) string {
 	if out, err := cluster.Kubectl(t.Context(), "apply", "--server-side", "-f", manifest); err != nil {
 		t.Fatal(err, out)
 	}
-	free, err := net.Listen("tcp", "127.0.0.1:0")
+	free, err := testbed.FreeAddress()
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, port, _ := net.SplitHostPort(free.Addr().String())
-	_ = free.Close()
+	_, port, err := net.SplitHostPort(free)
+	if err != nil {
+		t.Fatal(err)
+	}
 	// It ends with the test.
 	_, err = localenv.Start(t.Context(), filepath.Join(cluster.Logs(), "dashboard.log"), "lockstep-dashboard", "--bind-address=127.0.0.1",
 		"--secure-port="+port, "--kubeconfig="+kubeconfigOf(t, "lockstep-system", "lockstep-dashboard"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	address := "https://127.0.0.1:" + port
-	if err := localenv.Await(t.Context(), "lockstep-dashboard", func(context.Context) (bool, string, error) {
-		response, err := strangers.Get(address + "/readyz")
-		if err != nil {
-			return false, err.Error(), nil
-		}
-		_ = response.Body.Close()
-		return response.StatusCode == http.StatusOK, response.Status, nil
+	address := "https://" + free
+	if err := localenv.Await(t.Context(), "lockstep-dashboard", func(ctx context.Context) (bool, string, error) {
+		status, body, err := testbed.Ask(ctx, address+"/readyz", "")
+		return status == http.StatusOK, fmt.Sprint(status, body, err), nil
 	}); err != nil {
 		t.Fatal(err)
 	}
 	return address
-}
-
-// strangers is a client without a token.
-var strangers = &http.Client{
-	Transport:     &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}},
-	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-}
-
-// tokenOf is a token of a service account.
-func tokenOf(t *testing.T, namespace, account string) string {
-	t.Helper()
-	made, err := cluster.Kube.CoreV1().ServiceAccounts(namespace).CreateToken(t.Context(), account, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return made.Status.Token
 }
 
 // kubeconfigOf is a file by which a program is a service account.
@@ -95,7 +75,7 @@ func kubeconfigOf(t *testing.T, namespace, account string) string {
 		t.Fatal(err)
 	}
 	for name := range config.AuthInfos {
-		config.AuthInfos[name] = &clientcmdapi.AuthInfo{Token: tokenOf(t, namespace, account)}
+		config.AuthInfos[name] = &clientcmdapi.AuthInfo{Token: cluster.Token(t, namespace, account)}
 	}
 	path := filepath.Join(t.TempDir(), account)
 	if err := clientcmd.WriteToFile(*config, path); err != nil {
@@ -117,7 +97,7 @@ func viewer(t *testing.T, namespace, name string) string {
 	}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	return tokenOf(t, namespace, name)
+	return cluster.Token(t, namespace, name)
 }
 
 func TestInAClusterEachVisitorSeesWhatHeMayRead(t *testing.T) {
@@ -130,23 +110,8 @@ func TestInAClusterEachVisitorSeesWhatHeMayRead(t *testing.T) {
 		}
 	}
 	get := func(path, token string) (int, string) {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address+path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if token != "" {
-			r.Header.Set("Authorization", "Bearer "+token)
-		}
-		response, err := strangers.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer response.Body.Close()
-		body, err := io.ReadAll(response.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return response.StatusCode, string(body)
+		t.Helper()
+		return testbed.MustAsk(t, address+path, token)
 	}
 	for _, c := range []struct {
 		who, path, token string

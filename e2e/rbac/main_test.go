@@ -204,13 +204,9 @@ func startScheduler(ctx context.Context, c *testbed.Cluster) error {
 
 // freePort is one of this machine that nobody listens on.
 func freePort() (address, port string, err error) {
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
+	if address, err = testbed.FreeAddress(); err != nil {
 		return "", "", err
 	}
-	address = free.Addr().String()
-	if _, port, err = net.SplitHostPort(address); err != nil {
-		return "", "", err
-	}
-	return address, port, free.Close()
+	_, port, err = net.SplitHostPort(address)
+	return address, port, err
 }

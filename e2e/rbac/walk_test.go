@@ -7,16 +7,13 @@ package rbac
 
 import (
 	"context"
-	"crypto/tls"
 	"fmt"
-	"io"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
@@ -488,16 +485,13 @@ func placed(namespace, name string) func(ctx context.Context) (bool, string, err
 // metricsOfBoth has somebody ask for metrics who has no right to, and then has the role for it.
 func metricsOfBoth(t *testing.T) {
 	namespace := cluster.Namespace(t)
-	token, err := cluster.Kube.CoreV1().ServiceAccounts(namespace).CreateToken(t.Context(), "default", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	token := cluster.Token(t, namespace, "default")
 	urls := []string{"https://" + schedulerAddress + "/metrics", "https://" + controllerAddress + "/metrics"}
 	for _, url := range urls {
-		if status, said := askWith(t, url, ""); status == http.StatusOK {
+		if status, said := testbed.MustAsk(t, url, ""); status == http.StatusOK {
 			t.Errorf("%s without a token is answered with %d: %.200s", url, status, said)
 		}
-		if status, said := askWith(t, url, token.Status.Token); status != http.StatusForbidden {
+		if status, said := testbed.MustAsk(t, url, token); status != http.StatusForbidden {
 			t.Errorf("%s without the right is answered with %d, want %d: %.200s", url, status, http.StatusForbidden, said)
 		}
 	}
@@ -513,39 +507,14 @@ func metricsOfBoth(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	if token, err = cluster.Kube.CoreV1().ServiceAccounts(namespace).CreateToken(t.Context(), reader.Name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	token = cluster.Token(t, namespace, reader.Name)
 	for _, url := range urls {
-		if status, said := askWith(t, url, token.Status.Token); status != http.StatusOK || !strings.Contains(said, "lockstep_") {
+		if status, said := testbed.MustAsk(t, url, token); status != http.StatusOK || !strings.Contains(said, "lockstep_") {
 			t.Errorf("%s is answered to its reader with %d, want %d and metrics: %.200s", url, status, http.StatusOK, said)
 		}
 	}
 	pprof := "https://" + controllerAddress + "/debug/pprof/heap"
-	if status, said := askWith(t, pprof, token.Status.Token); status != http.StatusForbidden {
+	if status, said := testbed.MustAsk(t, pprof, token); status != http.StatusForbidden {
 		t.Errorf("%s is answered with %d, want %d: %.200s", pprof, status, http.StatusForbidden, said)
 	}
-}
-
-// askWith makes a request with a token, if there is one, and returns the status and the body.
-func askWith(t *testing.T, url, token string) (int, string) {
-	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if token != "" {
-		request.Header.Set("Authorization", "Bearer "+token)
-	}
-	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
-	response, err := client.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return response.StatusCode, string(body)
 }

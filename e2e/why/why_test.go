@@ -8,9 +8,7 @@
 package why
 
 import (
-	"bytes"
 	"context"
-	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -22,7 +20,6 @@ import (
 	"strings"
 	"testing"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -50,11 +47,11 @@ func TestMain(m *testing.M) {
 
 // startScheduler starts a scheduler that answers questions.
 func startScheduler(ctx context.Context, c *testbed.Cluster) error {
-	secure, err := freeAddress()
+	secure, err := testbed.FreeAddress()
 	if err != nil {
 		return err
 	}
-	if answersAddress, err = freeAddress(); err != nil {
+	if answersAddress, err = testbed.FreeAddress(); err != nil {
 		return err
 	}
 	_, port, err := net.SplitHostPort(secure)
@@ -66,15 +63,6 @@ func startScheduler(ctx context.Context, c *testbed.Cluster) error {
 		"--config="+filepath.Join(c.Dir, "config", "scheduler.yaml"), "--bind-address=127.0.0.1", "--secure-port="+port, "--cert-dir="+c.Dir,
 		"--answers-address="+answersAddress, "--authentication-kubeconfig="+account, "--authorization-kubeconfig="+account)
 	return err
-}
-
-// freeAddress is one of this machine on which nobody listens.
-func freeAddress() (string, error) {
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	return free.Addr().String(), free.Close()
 }
 
 // lockstep runs kubectl lockstep as the administrator, and returns what it prints and its exit code.
@@ -241,36 +229,18 @@ func askScheduler(t *testing.T, ns string) answers.Why {
 	}
 	code, body := get(t, ns, "reader")
 	var why answers.Why
-	if err := json.Unmarshal(body, &why); code != http.StatusOK || err != nil {
+	if err := json.Unmarshal([]byte(body), &why); code != http.StatusOK || err != nil {
 		t.Fatalf("%d %s", code, body)
 	}
 	return why
 }
 
 // get asks the scheduler with the token of an account, or with none.
-func get(t *testing.T, ns, account string) (int, []byte) {
+func get(t *testing.T, ns, account string) (int, string) {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+answersAddress+"/lockstep/v1/why/"+ns+"/train", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	token := ""
 	if account != "" {
-		token, err := cluster.Kube.CoreV1().ServiceAccounts(ns).CreateToken(t.Context(), account, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		request.Header.Set("Authorization", "Bearer "+token.Status.Token)
+		token = cluster.Token(t, ns, account)
 	}
-	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
-	defer client.CloseIdleConnections()
-	response, err := client.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
-	var body bytes.Buffer
-	if _, err := body.ReadFrom(response.Body); err != nil {
-		t.Fatal(err)
-	}
-	return response.StatusCode, body.Bytes()
+	return testbed.MustAsk(t, "https://"+answersAddress+"/lockstep/v1/why/"+ns+"/train", token)
 }

@@ -7,12 +7,12 @@ package install
 
 import (
 	"context"
-	"crypto/tls"
-	"io"
 	"net"
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/lockstep-k8s/lockstep/e2e/testbed"
 )
 
 // TestTheWebPageServesAsItsManifestsRunIt applies manifests/dashboard as docs/dashboard.md says: its Pod is let in
@@ -39,7 +39,6 @@ func TestTheWebPageServesAsItsManifestsRunIt(t *testing.T) {
 	ip := kubectl("-n", "lockstep-system", "get", "pods", "--selector=app.kubernetes.io/name=lockstep-dashboard", "--output=jsonpath={.items[0].status.podIP}")
 	address := "https://" + net.JoinHostPort(ip, "8443")
 
-	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	for _, c := range []struct {
 		who, path, token string
 		status           int
@@ -50,24 +49,9 @@ func TestTheWebPageServesAsItsManifestsRunIt(t *testing.T) {
 		{"ada", "/?namespace=" + namespace, token, http.StatusOK, "system:serviceaccount:" + namespace + ":ada"},
 		{"ada", "/?namespace=kube-system", token, http.StatusForbidden, "cannot list it in the namespace &#34;kube-system"},
 	} {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address+c.path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if c.token != "" {
-			r.Header.Set("Authorization", "Bearer "+c.token)
-		}
-		response, err := client.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		body, err := io.ReadAll(response.Body)
-		_ = response.Body.Close()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if response.StatusCode != c.status || !strings.Contains(string(body), c.says) {
-			t.Errorf("%s gets of %s: %d, want %d and %q\n%s", c.who, c.path, response.StatusCode, c.status, c.says, body)
+		status, body := testbed.MustAsk(t, address+c.path, c.token)
+		if status != c.status || !strings.Contains(body, c.says) {
+			t.Errorf("%s gets of %s: %d, want %d and %q\n%s", c.who, c.path, status, c.status, c.says, body)
 		}
 	}
 }

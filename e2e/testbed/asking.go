@@ -1,0 +1,69 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package testbed
+
+import (
+	"context"
+	"crypto/tls"
+	"io"
+	"net"
+	"net/http"
+	"testing"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// asker takes whatever certificate a server has, and follows no redirection.
+var asker = &http.Client{
+	Transport:     &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true},
+	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+}
+
+// Ask gets an address of a server of Lockstep's, with a token if there is one, and returns the status and the body.
+func Ask(ctx context.Context, url, token string) (int, string, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return 0, "", err
+	}
+	if token != "" {
+		request.Header.Set("Authorization", "Bearer "+token)
+	}
+	response, err := asker.Do(request)
+	if err != nil {
+		return 0, "", err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	return response.StatusCode, string(body), err
+}
+
+// MustAsk is Ask, and has the test fail if there is no answer.
+func MustAsk(t testing.TB, url, token string) (int, string) {
+	t.Helper()
+	status, body, err := Ask(t.Context(), url, token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return status, body
+}
+
+// Token makes a token of a service account.
+func (c *Cluster) Token(t testing.TB, namespace, account string) string {
+	t.Helper()
+	made, err := c.Kube.CoreV1().ServiceAccounts(namespace).CreateToken(t.Context(), account, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made.Status.Token
+}
+
+// FreeAddress is one of this machine on which nobody listens.
+func FreeAddress() (string, error) {
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	return free.Addr().String(), free.Close()
+}

@@ -15,7 +15,6 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/lockstep-k8s/lockstep/internal/localenv"
 )
@@ -61,16 +60,10 @@ func Main(m *testing.M, o localenv.Options, use func(ctx context.Context, c *Clu
 	if err := down(); err != nil {
 		code = failed(err)
 	}
-	// The program exits now: what ends with the context has to be gone before.
-	stop()
-	if err := localenv.AwaitProcesses(leavingTime); err != nil {
-		code = failed(err)
-	}
+	// The program exits now: no context ends what still runs.
+	localenv.KillProcesses()
 	return code
 }
-
-// leavingTime is how long programs have to be gone that were told to end.
-const leavingTime = 10 * time.Second
 
 // Up starts a cluster for one test, which stops it when it ends.
 func Up(t testing.TB, o localenv.Options) *Cluster {

@@ -7,8 +7,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -29,21 +31,19 @@ type Process struct {
 }
 
 // running are the processes that Start has started and that are not gone.
-var running sync.WaitGroup
+var running = struct {
+	mu  sync.Mutex
+	all map[*Process]bool
+}{all: make(map[*Process]bool)}
 
-// AwaitProcesses waits until all processes are gone that Start has started: those whose contexts have ended
-// are about to be. It is an error if that takes longer than a time.
-func AwaitProcesses(most time.Duration) error {
-	gone := make(chan struct{})
-	go func() {
-		running.Wait()
-		close(gone)
-	}()
-	select {
-	case <-gone:
-		return nil
-	case <-time.After(most):
-		return fmt.Errorf("programs still run %v after they were told to end", most)
+// KillProcesses kills all processes that Start has started, and waits until they are gone. It is for programs that
+// are about to exit, after which no context ends anything.
+func KillProcesses() {
+	running.mu.Lock()
+	all := slices.Collect(maps.Keys(running.all))
+	running.mu.Unlock()
+	for _, p := range all {
+		p.Kill()
 	}
 }
 
@@ -61,10 +61,16 @@ func Start(ctx context.Context, log, program string, args ...string) (*Process, 
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", program, err)
 	}
-	running.Go(func() {
+	running.mu.Lock()
+	running.all[p] = true
+	running.mu.Unlock()
+	go func() {
 		p.err = cmd.Wait()
+		running.mu.Lock()
+		delete(running.all, p)
+		running.mu.Unlock()
 		close(p.ended)
-	})
+	}()
 	return p, nil
 }
 

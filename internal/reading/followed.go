@@ -25,7 +25,7 @@ type Followed struct {
 	frameworks, pods, groups cache.Store
 	// changed has a value when something has changed since it was read.
 	changed chan struct{}
-	// podsUnread and groupsUnread hold a string: why there are none.
+	// podsUnread and groupsUnread hold a string: why there are none, empty if they are read.
 	podsUnread, groupsUnread atomic.Value
 }
 
@@ -43,7 +43,7 @@ func (r *Reader) Follow(ctx context.Context, namespace, name string) *Followed {
 			named(&o, name)
 			return r.Lockstep.FrameworkcontrollerV1().Frameworks(namespace).Watch(ctx, o)
 		})
-	l.groups = l.watch(ctx, &schedulingv1alpha1.PodGroup{}, func(err error) { l.groupsUnread.Store(Unread("PodGroups", err)) },
+	l.groups = l.watch(ctx, &schedulingv1alpha1.PodGroup{}, l.noting(&l.groupsUnread, "PodGroups"),
 		func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			named(&o, frameworkv1.PodGroupName(name))
 			return r.Lockstep.SchedulingV1alpha1().PodGroups(namespace).List(ctx, o)
@@ -51,7 +51,7 @@ func (r *Reader) Follow(ctx context.Context, namespace, name string) *Followed {
 			named(&o, frameworkv1.PodGroupName(name))
 			return r.Lockstep.SchedulingV1alpha1().PodGroups(namespace).Watch(ctx, o)
 		})
-	l.pods = l.watch(ctx, &corev1.Pod{}, func(err error) { l.podsUnread.Store(Unread("Pods", err)) },
+	l.pods = l.watch(ctx, &corev1.Pod{}, l.noting(&l.podsUnread, "Pods"),
 		func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			o.LabelSelector = PodSelector(name)
 			return r.Kube.CoreV1().Pods(namespace).List(ctx, o)
@@ -62,18 +62,37 @@ func (r *Reader) Follow(ctx context.Context, namespace, name string) *Followed {
 	return l
 }
 
+// noting notes whether something could be listed.
+func (l *Followed) noting(unread *atomic.Value, what string) func(error) {
+	return func(err error) {
+		why := ""
+		if err != nil {
+			why = Unread(what, err)
+		}
+		if unread.Swap(why) != why {
+			l.touch()
+		}
+	}
+}
+
 // watch keeps a store of what is listed and watched.
-func (l *Followed) watch(ctx context.Context, kind runtime.Object, failed func(error), list cache.ListWithContextFunc, follow cache.WatchFuncWithContext) cache.Store {
+func (l *Followed) watch(ctx context.Context, kind runtime.Object, listed func(error), list cache.ListWithContextFunc, follow cache.WatchFuncWithContext) cache.Store {
 	store, informer := cache.NewInformerWithOptions(cache.InformerOptions{
 		ListerWatcher: &cache.ListWatch{
 			ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 				got, err := list(ctx, o)
-				if err != nil && failed != nil && ctx.Err() == nil {
-					failed(err)
-					l.touch()
+				if listed != nil && ctx.Err() == nil {
+					listed(err)
 				}
 				return got, err
-			}, WatchFuncWithContext: follow,
+			}, WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+				// Where the API server can, this lists, too.
+				got, err := follow(ctx, o)
+				if listed != nil && err == nil {
+					listed(nil)
+				}
+				return got, err
+			},
 		},
 		ObjectType: kind,
 		Handler: cache.ResourceEventHandlerFuncs{
@@ -148,7 +167,7 @@ func (l *Followed) Objects() view.Objects {
 		o.Pods = append(o.Pods, *object.(*corev1.Pod))
 	}
 	for _, why := range []*atomic.Value{&l.podsUnread, &l.groupsUnread} {
-		if text, ok := why.Load().(string); ok {
+		if text, _ := why.Load().(string); text != "" {
 			o.Unread = append(o.Unread, text+".")
 		}
 	}

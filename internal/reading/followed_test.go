@@ -4,15 +4,20 @@
 package reading
 
 import (
+	"context"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	"github.com/lockstep-k8s/lockstep/internal/testing/apiserver"
 	"github.com/lockstep-k8s/lockstep/internal/view"
 )
 
@@ -59,4 +64,37 @@ func TestAFollowedFrameworkIsShownAsOneThatIsReadOnce(t *testing.T) {
 	if reason := got.Attempt.Roles[0].Tasks[1].Reason; reason != "ImagePullBackOff" {
 		t.Errorf("the second task waits for %q", reason)
 	}
+}
+
+// TestWhatCanBeReadAgainIsNotSaidToBeUnread: an API server that is away for a moment leaves no trace.
+func TestWhatCanBeReadAgainIsNotSaidToBeUnread(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := apiserver.New(t)
+		apiserver.Add(api, &frameworkv1.Framework{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "training"}})
+		reader, err := New(api.Config())
+		if err != nil {
+			t.Fatal(err)
+		}
+		api.SetHook(func(r *apiserver.Request) apiserver.Fault {
+			if r.Resource == "pods" {
+				return apiserver.Fault{Refusal: apierrors.NewServiceUnavailable("away")}
+			}
+			return apiserver.Fault{}
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		followed := reader.Follow(ctx, "a", "training")
+		synctest.Wait()
+		if unread := followed.Objects().Unread; len(unread) != 1 || !strings.Contains(unread[0], "Pods can't be shown") {
+			t.Errorf("while Pods can't be read it says %q", unread)
+		}
+		api.SetHook(nil)
+		time.Sleep(time.Minute) // Informers try again by then.
+		synctest.Wait()
+		if unread := followed.Objects().Unread; len(unread) > 0 {
+			t.Errorf("when Pods are read it says %q", unread)
+		}
+		cancel()
+		synctest.Wait()
+	})
 }

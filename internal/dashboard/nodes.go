@@ -17,6 +17,7 @@ import (
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/whatif"
 )
 
@@ -91,7 +92,7 @@ func mapOf(s *whatif.Snapshot, text string, from int) *nodeMap {
 	m := &nodeMap{Text: text, Total: len(s.Nodes)}
 	on := map[string][]*corev1.Pod{}
 	for _, pod := range s.Pods {
-		if pod.Spec.NodeName != "" && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
+		if pod.Spec.NodeName != "" && !jobpods.HasEnded(pod) {
 			on[pod.Spec.NodeName] = append(on[pod.Spec.NodeName], pod)
 			m.Pods++
 		}

@@ -11,9 +11,9 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 	"github.com/lockstep-k8s/lockstep/internal/reading"
 	"github.com/lockstep-k8s/lockstep/internal/view"
 )
@@ -56,37 +56,22 @@ type placeNode struct {
 type nodeLabels struct {
 	reader *reading.Reader
 	of     map[string]map[string]string
+	// unread is why they could not be read at last.
+	unread error
 }
 
 // know reads the labels of all nodes, if one of the names is not known.
 func (n *nodeLabels) know(ctx context.Context, names map[string]bool) error {
-	unknown := false
+	known := func(name string) bool { _, known := n.of[name]; return known }
+	if !slices.ContainsFunc(slices.Collect(maps.Keys(names)), func(name string) bool { return !known(name) }) {
+		return n.unread
+	}
+	n.of = make(map[string]map[string]string, len(names))
 	for name := range names {
-		if _, known := n.of[name]; !known {
-			unknown = true
-		}
+		n.of[name] = nil
 	}
-	if !unknown {
-		return nil
-	}
-	of := make(map[string]map[string]string, len(names))
-	for name := range names {
-		of[name] = nil
-	}
-	n.of = of
-	options := metav1.ListOptions{Limit: 500}
-	for {
-		list, err := n.reader.Kube.CoreV1().Nodes().List(ctx, options)
-		if err != nil {
-			return err
-		}
-		for i := range list.Items {
-			of[list.Items[i].Name] = list.Items[i].Labels
-		}
-		if options.Continue = list.Continue; options.Continue == "" {
-			return nil
-		}
-	}
+	n.unread = n.reader.Nodes(ctx, func(node *corev1.Node) { n.of[node.Name] = node.Labels })
+	return n.unread
 }
 
 // placeOf is where the Pods of a Framework are that have not ended; nil if they are nowhere. An error says
@@ -101,7 +86,7 @@ func placeOf(ctx context.Context, o view.Objects, nodes *nodeLabels) (*place, er
 	on, names := map[string][]int{}, map[string]bool{}
 	for i := range o.Pods {
 		pod := &o.Pods[i]
-		if pod.Spec.NodeName == "" || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed || !view.IsPodOf(o.Framework, pod) {
+		if pod.Spec.NodeName == "" || jobpods.HasEnded(pod) || !view.IsPodOf(o.Framework, pod) {
 			continue
 		}
 		role, known := roles[pod.Annotations[frameworkv1.KeyTaskRoleName]]

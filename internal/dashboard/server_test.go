@@ -274,3 +274,21 @@ func quantities(pairs ...string) corev1.ResourceList {
 	}
 	return list
 }
+
+// TestNodesThatCanNotBeReadAreSaidEachTime, also where the same nodes are asked for again.
+func TestNodesThatCanNotBeReadAreSaidEachTime(t *testing.T) {
+	s := newSite(t)
+	reader, err := reading.New(s.api.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.api.SetHook(func(r *apiserver.Request) apiserver.Fault {
+		return apiserver.Fault{Refusal: apierrors.NewForbidden(schema.GroupResource{Resource: r.Resource}, "", errors.New("no"))}
+	})
+	nodes := &nodeLabels{reader: reader}
+	for range 2 {
+		if err := nodes.know(t.Context(), map[string]bool{"node-0": true}); !apierrors.IsForbidden(err) {
+			t.Errorf("got %v", err)
+		}
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -34,20 +35,11 @@ func pages(ctx context.Context, namespace string, page pager) error {
 // all namespaces, it has what is in his own. What he may not read is said in it.
 func (r *Reader) Snapshot(ctx context.Context, own string) (*whatif.Snapshot, error) {
 	s := &whatif.Snapshot{Now: time.Now(), Priorities: make(map[string]int32)}
-	listed, err := mayList(ctx, "", func(ctx context.Context, _ string, options metav1.ListOptions) (string, error) {
-		page, err := r.Kube.CoreV1().Nodes().List(ctx, options)
-		if err != nil {
-			return "", err
-		}
-		for i := range page.Items {
-			s.Nodes = append(s.Nodes, &page.Items[i])
-		}
-		return page.Continue, nil
-	})
-	if err != nil {
+	err := r.Nodes(ctx, func(node *corev1.Node) { s.Nodes = append(s.Nodes, node) })
+	if err != nil && !apierrors.IsForbidden(err) {
 		return nil, err
 	}
-	if s.NoNodes = !listed; s.NoNodes {
+	if s.NoNodes = err != nil; s.NoNodes {
 		s.Lacks = append(s.Lacks, "you may not list nodes")
 	}
 	if err := r.addPods(ctx, own, s); err != nil {
@@ -56,7 +48,7 @@ func (r *Reader) Snapshot(ctx context.Context, own string) (*whatif.Snapshot, er
 	if err := r.addGroups(ctx, own, s); err != nil {
 		return nil, err
 	}
-	listed, err = mayList(ctx, "", func(ctx context.Context, _ string, options metav1.ListOptions) (string, error) {
+	listed, err := mayList(ctx, "", func(ctx context.Context, _ string, options metav1.ListOptions) (string, error) {
 		page, err := r.Kube.SchedulingV1().PriorityClasses().List(ctx, options)
 		if err != nil {
 			return "", err
@@ -70,6 +62,20 @@ func (r *Reader) Snapshot(ctx context.Context, own string) (*whatif.Snapshot, er
 		s.Lacks = append(s.Lacks, "you may not list PriorityClasses: gangs may rank lower than is told")
 	}
 	return s, err
+}
+
+// Nodes reads all nodes.
+func (r *Reader) Nodes(ctx context.Context, each func(*corev1.Node)) error {
+	return pages(ctx, "", func(ctx context.Context, _ string, options metav1.ListOptions) (string, error) {
+		page, err := r.Kube.CoreV1().Nodes().List(ctx, options)
+		if err != nil {
+			return "", err
+		}
+		for i := range page.Items {
+			each(&page.Items[i])
+		}
+		return page.Continue, nil
+	})
 }
 
 // mayList lists all pages, and says whether the user may.

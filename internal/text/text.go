@@ -1,10 +1,21 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package text bounds texts that others have written. It is pure.
+// Package text bounds texts that others have written, and counts in words. It is pure.
 package text
 
-import "unicode/utf8"
+import (
+	"strconv"
+	"unicode/utf8"
+)
+
+// Counted is a number with a noun, which has an s unless it is one.
+func Counted(n int, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return strconv.Itoa(n) + " " + noun
+}
 
 // Cut is the longest part of a text, from its beginning, that has at most so many bytes
 // and ends between two characters. Half a character could not be stored as JSON.

@@ -15,12 +15,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	"github.com/lockstep-k8s/lockstep/internal/text"
 	"github.com/lockstep-k8s/lockstep/internal/view"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/answers"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/whatif"
 )
 
 // Reasons that a Framework may have besides those of its gang. Others are those of its conditions, such as
-// QuotaExceeded.
+// QuotaExceeded, and how it has ended, such as Failed.
 const (
 	// ReasonNotStarted: executionType is Create.
 	ReasonNotStarted answers.Reason = "NotStarted"
@@ -36,10 +38,6 @@ const (
 	ReasonRunning answers.Reason = "Running"
 	// ReasonCreating: its Pods are about to be made.
 	ReasonCreating answers.Reason = "Creating"
-	// ReasonSucceeded and the like: it has ended so.
-	ReasonSucceeded answers.Reason = view.StateSucceeded
-	ReasonFailed    answers.Reason = view.StateFailed
-	ReasonStopped   answers.Reason = view.StateStopped
 )
 
 // Before is the answer for a Framework whose gang is not what is waited for; false if it is the gang, or the tasks.
@@ -116,10 +114,10 @@ func Tasks(tree *view.Tree, now time.Time) answers.Why {
 	answer.Reason, answer.Next = answers.Reason(top.Reason), waitingNext(top.Reason)
 	answer.Message = fmt.Sprintf("%d of %d tasks wait, as task %s does: %s", top.count, tree.Total, top.role+"/"+top.Indexes, cmp.Or(top.Message, top.Reason))
 	for _, w := range all {
-		answer.Evidence = append(answer.Evidence, fmt.Sprintf("%d tasks: %s", w.count, w.Reason))
+		answer.Evidence = append(answer.Evidence, text.Counted(w.count, "task")+": "+w.Reason)
 	}
 	if tree.Running > 0 {
-		answer.Evidence = append(answer.Evidence, fmt.Sprintf("%d tasks run", tree.Running))
+		answer.Evidence = append(answer.Evidence, fmt.Sprintf("%s running", text.Counted(int(tree.Running), "task")))
 	}
 	return answer
 }
@@ -181,17 +179,11 @@ func blockedNext(reason string) string {
 // waitingNext is what to do about what a Pod waits for.
 func waitingNext(reason string) string {
 	switch reason {
-	case "ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull":
-		return "look at the name of the image, and at the Secrets for pulling it"
-	case "CreateContainerConfigError", "CreateContainerError":
-		return "look at the ConfigMaps, Secrets and volumes that the template names"
 	case "Unschedulable":
 		return "wait until work ends, add nodes, or ask for less"
 	case "SchedulingGated":
 		return "whoever has put the scheduling gate into the Pods has to take it away"
-	case "ContainerCreating", "PodInitializing":
-		return "wait; if that lasts, the events of the Pod tell what it is about"
 	default:
-		return "look at the events of the Pod"
+		return cmp.Or(whatif.Hint(reason), "look at the events of the Pod")
 	}
 }

@@ -40,7 +40,7 @@ func TestTheDominantReasonIsTheFirstThatHolds(t *testing.T) {
 		reason        answers.Reason
 		message, next string
 	}{
-		"has ended":              {failed, ReasonFailed, "it has ended with code 137, ContainerSigKillReceived, of task worker/3: killed", "`history`"},
+		"has ended":              {failed, view.StateFailed, "it has ended with code 137, ContainerSigKillReceived, of task worker/3: killed", "`history`"},
 		"is not started":         {tree(view.StateNotStarted, quota), ReasonNotStarted, "its executionType is Create", "`start`"},
 		"is seen by nobody":      {unseen, ReasonUnseen, "no lockstep-controller has seen it", "running"},
 		"is in a queue":          {tree(view.StateCreating, queued), ReasonQueued, "Kueue holds it back (InQueue): no quota is free", "Workload"},
@@ -72,7 +72,7 @@ func TestWithoutAGangTheTasksSayWhatTheyWaitFor(t *testing.T) {
 	if answer.Reason != "ImagePullBackOff" || answer.Message != "2 of 4 tasks wait, as task worker/2-3 does: no such image" || !strings.Contains(answer.Next, "name of the image") {
 		t.Errorf("got %+v", answer)
 	}
-	if got := strings.Join(answer.Evidence, "; "); got != "2 tasks: ImagePullBackOff; 1 tasks: Unschedulable; 1 tasks run" {
+	if got := strings.Join(answer.Evidence, "; "); got != "2 tasks: ImagePullBackOff; 1 task: Unschedulable; 1 task running" {
 		t.Errorf("the evidence is %q", got)
 	}
 	if len(answer.Tasks) != 2 || answer.Tasks[0].Reason != "Unschedulable" {

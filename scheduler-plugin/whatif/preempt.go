@@ -14,6 +14,7 @@ import (
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/internal/text"
 	"github.com/lockstep-k8s/lockstep/podgroup"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/answers"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
@@ -65,7 +66,7 @@ func (s *survey) preempt(snapshot *Snapshot, all map[dialect.Key]*gang, g *gang,
 		return
 	}
 	answer.Unknown = append(answer.Unknown, "PodDisruptionBudgets are not taken into account: victims may be others")
-	answer.Message += fmt.Sprintf("; there is room if %s of lower priority %s evicted", counted(len(chosen), "Pod"), isOrAre(len(chosen)))
+	answer.Message += fmt.Sprintf("; there is room if %s of lower priority %s evicted", text.Counted(len(chosen), "Pod"), isOrAre(len(chosen)))
 	s.showAfter(answer, empty, p, chosen, &least)
 }
 

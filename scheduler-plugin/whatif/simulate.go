@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/lockstep-k8s/lockstep/internal/text"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/answers"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/planner"
@@ -106,7 +107,7 @@ func (s *survey) tell(answer *answers.Simulation, plan planner.Plan) {
 	most := min(len(placements), answers.MaxPlacements)
 	answer.Placements, answer.MorePlacements = placements[:most], len(placements)-most
 	answer.Room = min(total, max(answer.Needed, 0))
-	answer.Message = fmt.Sprintf("%d of %d members have room, on %s", total, answer.Members, counted(len(nodes), "node"))
+	answer.Message = fmt.Sprintf("%d of %d members have room, on %s", total, answer.Members, text.Counted(len(nodes), "node"))
 }
 
 // obstacle is why the planner has no plan.
@@ -169,7 +170,7 @@ func describe(answer *answers.Simulation) string {
 	}
 	switch {
 	case o.Eligible == 0 && len(o.Reasons) > 0:
-		fmt.Fprintf(&b, "; none of %s may hold them: %s", counted(o.Nodes, "node"), o.Reasons[0].Reason)
+		fmt.Fprintf(&b, "; none of %s may hold them: %s", text.Counted(o.Nodes, "node"), o.Reasons[0].Reason)
 	case o.Nodes == 0:
 		b.WriteString("; there are no nodes")
 	case o.Resource != "" && o.Offering == 0:
@@ -183,9 +184,9 @@ func describe(answer *answers.Simulation) string {
 // offering says how many nodes have a resource.
 func offering(o *answers.Obstacle) string {
 	if o.Offering == 1 {
-		return fmt.Sprintf("1 of %s has", counted(o.Nodes, "node"))
+		return fmt.Sprintf("1 of %s has", text.Counted(o.Nodes, "node"))
 	}
-	return fmt.Sprintf("%d of %s have", o.Offering, counted(o.Nodes, "node"))
+	return fmt.Sprintf("%d of %s have", o.Offering, text.Counted(o.Nodes, "node"))
 }
 
 // incomplete says how many members a gang lacks.
@@ -211,12 +212,4 @@ func gates(g *gang) string {
 		return ""
 	}
 	return fmt.Sprintf("; %d more wait for their scheduling gates", len(g.gated))
-}
-
-// counted is a number with a noun.
-func counted(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }

@@ -102,7 +102,7 @@ func (w *reasoning) containers() bool {
 	slices.SortStableFunc(reasons, func(a, b string) int { return rank(b) - rank(a) })
 	top := first[reasons[0]]
 	for _, reason := range reasons {
-		w.answer.Evidence = append(w.answer.Evidence, fmt.Sprintf("%s: %s", counted(counts[reason], "task"), reason))
+		w.answer.Evidence = append(w.answer.Evidence, fmt.Sprintf("%s: %s", text.Counted(counts[reason], "task"), reason))
 	}
 	return w.say(answers.ReasonContainers, hints[top.Reason], "%s", strings.TrimSuffix(fmt.Sprintf(
 		"all that is needed has a node, and %s: %s, such as %s: %s", waits(counts[top.Reason]), top.Reason, top.Pod, top.Message), ": "))
@@ -115,10 +115,13 @@ func waits(n int) string {
 	return fmt.Sprintf("%d tasks wait", n)
 }
 
-// hints are the next steps by why a container waits.
+// Hint is the next step by why a container waits; empty if none is known.
+func Hint(reason string) string { return hints[reason] }
+
 var hints = map[string]string{
 	"ImagePullBackOff":           "look at the name of the image and at imagePullSecrets",
 	"ErrImagePull":               "look at the name of the image and at imagePullSecrets",
+	"ErrImageNeverPull":          "look at the name of the image and at imagePullPolicy",
 	"InvalidImageName":           "mend the name of the image",
 	"CreateContainerConfigError": "create the ConfigMap or Secret that the container names",
 	"ContainerCreating":          "look at the events of the Pod: a volume may be missing",
@@ -228,7 +231,7 @@ func (w *reasoning) judge() bool {
 	o := found.Obstacle
 	if o != nil {
 		for _, reason := range o.Reasons {
-			w.answer.Evidence = append(w.answer.Evidence, fmt.Sprintf("%s: %s", counted(reason.Nodes, "node"), reason.Reason))
+			w.answer.Evidence = append(w.answer.Evidence, fmt.Sprintf("%s: %s", text.Counted(reason.Nodes, "node"), reason.Reason))
 		}
 	}
 	switch {

@@ -48,18 +48,27 @@ type scoped struct {
 type shown struct {
 	*page
 	Visitor *Visitor
-	Now     time.Time
 	LogOut  string
+	// Main is the main part.
+	Main template.HTML
 }
 
 // part writes the main part of a page.
-func part(w io.Writer, visitor *Visitor, p *page, now time.Time) error {
-	return templates.ExecuteTemplate(w, "main", &shown{page: p, Visitor: visitor, Now: now})
+func part(w io.Writer, p *page, now time.Time) error {
+	if err := templates.ExecuteTemplate(w, p.Template, scoped{now, p.Content}); err != nil {
+		return err
+	}
+	return templates.ExecuteTemplate(w, "unread", p.Unread)
 }
 
 // whole writes a page.
 func (s *Server) whole(w io.Writer, visitor *Visitor, p *page) error {
-	return templates.ExecuteTemplate(w, "page", &shown{page: p, Visitor: visitor, Now: s.options.Now(), LogOut: s.options.LogOut})
+	var main strings.Builder
+	if err := part(&main, p, s.options.Now()); err != nil {
+		return err
+	}
+	// It is what a template has made, which has escaped what is in it.
+	return templates.ExecuteTemplate(w, "page", &shown{page: p, Visitor: visitor, LogOut: s.options.LogOut, Main: template.HTML(main.String())})
 }
 
 // clean shows what is not to be seen in a text of others, such as characters that turn the direction

@@ -75,7 +75,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, visitor *Visitor
 	var last [sha256.Size]byte
 	for {
 		begun := time.Now()
-		text, still := s.part(ctx, visitor, opened)
+		text, still := s.part(ctx, opened)
 		if ctx.Err() != nil {
 			return
 		}
@@ -106,7 +106,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, visitor *Visitor
 }
 
 // part makes the main part of a page. An error is a page, too: the next time may go well.
-func (s *Server) part(ctx context.Context, visitor *Visitor, o *opened) (text []byte, still bool) {
+func (s *Server) part(ctx context.Context, o *opened) (text []byte, still bool) {
 	ctx, cancel := context.WithTimeout(ctx, s.patience)
 	defer cancel()
 	made, err := s.make(ctx, o)
@@ -115,7 +115,7 @@ func (s *Server) part(ctx context.Context, visitor *Visitor, o *opened) (text []
 		made = &page{Template: "failure", Content: failure{message, hint}}
 	}
 	var out bytes.Buffer
-	if err := part(&out, visitor, made, s.options.Now()); err != nil {
+	if err := part(&out, made, s.options.Now()); err != nil {
 		out.Reset()
 	}
 	return out.Bytes(), made.Still

@@ -112,10 +112,10 @@ func timelineOf(tree *view.Tree, now time.Time) *timeline {
 		if past.Ended.Before(next) && !past.Ended.IsZero() && !(past.ID == attempt.ID && view.Final(tree.State)) {
 			l.add(s.piece(past.Ended, next, "delays", "waits for the next attempt"))
 		}
-		line.Lanes = append(line.Lanes, l.lane)
+		line.Lanes = append(line.Lanes, *l)
 	}
 	if !known {
-		line.Lanes = append(line.Lanes, s.attempt(tree).lane)
+		line.Lanes = append(line.Lanes, *s.attempt(tree))
 	}
 	for _, role := range attempt.Roles {
 		tasksLink := path("frameworks", tree.Namespace, tree.Name, "tasks") + "?role=" + url.QueryEscape(role.Name)
@@ -127,28 +127,24 @@ func timelineOf(tree *view.Tree, now time.Time) *timeline {
 			} else {
 				l.Link = tasksLink + "&state=" + url.QueryEscape(tasks.State)
 			}
-			line.Lanes = append(line.Lanes, l.lane)
+			line.Lanes = append(line.Lanes, *l)
 		}
 	}
 	return line
 }
 
-// drawn is a lane in the making.
-type drawn struct {
-	lane
+// add adds a piece, and what it is in words.
+func (l *lane) add(p piece) {
+	l.Pieces = append(l.Pieces, p)
+	l.say(p.Title)
 }
 
-func (d *drawn) add(p piece) {
-	d.Pieces = append(d.Pieces, p)
-	d.Says = strings.TrimPrefix(d.Says+", "+p.Title, ", ")
-}
-
-// say adds a word on how it ended.
-func (d *drawn) say(what string) { d.Says = strings.TrimPrefix(d.Says+", "+what, ", ") }
+// say adds words, such as how it ended.
+func (l *lane) say(what string) { l.Says = strings.TrimPrefix(l.Says+", "+what, ", ") }
 
 // past is the lane of an attempt that is over.
-func (s scale) past(past *view.PastAttempt) *drawn {
-	d := &drawn{lane{Kind: "attempt", Label: "attempt " + strconv.Itoa(int(past.ID))}}
+func (s scale) past(past *view.PastAttempt) *lane {
+	d := &lane{Kind: "attempt", Label: "attempt " + strconv.Itoa(int(past.ID))}
 	why := cmp.Or(past.End.Disruption, past.End.Phrase)
 	d.Note = strings.TrimSpace(past.State + " " + why)
 	class := tone(past.State)
@@ -166,9 +162,9 @@ func (s scale) past(past *view.PastAttempt) *drawn {
 }
 
 // attempt is the lane of the attempt that is not over. When its first task ran is told by its tasks.
-func (s scale) attempt(tree *view.Tree) *drawn {
+func (s scale) attempt(tree *view.Tree) *lane {
 	attempt := tree.Attempt
-	d := &drawn{lane{Kind: "attempt", Label: "attempt " + strconv.Itoa(int(attempt.ID)), Note: tree.State}}
+	d := &lane{Kind: "attempt", Label: "attempt " + strconv.Itoa(int(attempt.ID)), Note: tree.State}
 	var ran time.Time
 	for _, role := range attempt.Roles {
 		for _, tasks := range role.Tasks {
@@ -189,8 +185,8 @@ func (s scale) attempt(tree *view.Tree) *drawn {
 }
 
 // tasks is the lane of a row of tasks.
-func (s scale) tasks(tasks view.Tasks) *drawn {
-	d := &drawn{lane{Kind: "tasks", Label: tasks.Indexes}}
+func (s scale) tasks(tasks view.Tasks) *lane {
+	d := &lane{Kind: "tasks", Label: tasks.Indexes}
 	if tasks.Count > 1 {
 		d.Label += fmt.Sprintf(" (%d tasks)", tasks.Count)
 	}

@@ -26,8 +26,6 @@ type getOptions struct {
 	fields     string
 	output     string
 	print      *genericclioptions.PrintFlags
-	// unread says that it was told what can't be read.
-	unread bool
 }
 
 func newGet(s *session) *cobra.Command {
@@ -74,6 +72,7 @@ func (o *getOptions) run(ctx context.Context, names []string) error {
 	if err != nil {
 		return err
 	}
+	o.noteUnread(found)
 	if o.output != "" && o.output != "wide" {
 		return o.printObjects(found)
 	}
@@ -92,6 +91,13 @@ func where(everywhere bool, namespace string) string {
 	return " in namespace " + namespace
 }
 
+// noteUnread tells what could not be listed.
+func (o *getOptions) noteUnread(found *reading.Jobs) {
+	for _, what := range found.Unread {
+		o.note("%s.", what)
+	}
+}
+
 // list finds Frameworks by name, or all jobs that the selectors choose.
 func (o *getOptions) list(ctx context.Context, c *cluster, names []string) (*reading.Jobs, error) {
 	if len(names) == 0 {
@@ -99,16 +105,7 @@ func (o *getOptions) list(ctx context.Context, c *cluster, names []string) (*rea
 		if o.everywhere {
 			namespace = metav1.NamespaceAll
 		}
-		found, err := c.reader.Jobs(ctx, namespace, metav1.ListOptions{LabelSelector: o.selector, FieldSelector: o.fields})
-		if err != nil {
-			return nil, err
-		}
-		for _, what := range found.Unread {
-			if !o.unread {
-				o.note("%s.", what)
-			}
-		}
-		return found, nil
+		return c.reader.Jobs(ctx, namespace, metav1.ListOptions{LabelSelector: o.selector, FieldSelector: o.fields})
 	}
 	found := &reading.Jobs{}
 	for _, name := range names {

@@ -31,14 +31,15 @@ const (
 // watchTable shows jobs until the user has seen enough.
 func (o *getOptions) watchTable(ctx context.Context, c *cluster, names []string) error {
 	screen := &screen{session: o.session}
-	quiet := *o
-	for {
+	for first := true; ; first = false {
 		begun := now()
-		found, err := quiet.list(ctx, c, names)
+		found, err := o.list(ctx, c, names)
 		if err != nil {
 			return err
 		}
-		quiet.unread = true // What can't be read is told once.
+		if first {
+			o.noteUnread(found)
+		}
 		if err := screen.showJobs(found.Rows, o.everywhere, o.output == "wide"); err != nil {
 			return err
 		}

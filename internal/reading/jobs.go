@@ -72,8 +72,9 @@ func (r *Reader) Jobs(ctx context.Context, namespace string, options metav1.List
 			break
 		}
 	}
+	served := make(map[string][]metav1.APIResource)
 	for _, kind := range FrontEnds() {
-		if err := r.addAll(ctx, found, kind, namespace, options); err != nil && !IsUnserved(err) && !r.isAbsent(kind, err) {
+		if err := r.addAll(ctx, found, kind, namespace, options); err != nil && !IsUnserved(err) && !r.isAbsent(kind, err, served) {
 			found.Unread = append(found.Unread, Unread("Jobs of the kind "+kind.Kind, err))
 		}
 	}
@@ -83,16 +84,25 @@ func (r *Reader) Jobs(ctx context.Context, namespace string, options metav1.List
 	return found, nil
 }
 
-// isAbsent says whether a kind that a user may not list is not there at all: rights are asked about first.
-func (r *Reader) isAbsent(kind FrontEnd, err error) bool {
+// isAbsent says whether a kind that a user may not list is not there at all: rights are asked about first. Served
+// has what was asked before, by the version of a group.
+func (r *Reader) isAbsent(kind FrontEnd, err error, served map[string][]metav1.APIResource) bool {
 	if !apierrors.IsForbidden(err) {
 		return false
 	}
-	served, err := r.Kube.Discovery().ServerResourcesForGroupVersion(kind.Resource.GroupVersion().String())
-	if err != nil {
-		return apierrors.IsNotFound(err)
+	version := kind.Resource.GroupVersion().String()
+	if _, asked := served[version]; !asked {
+		list, err := r.Kube.Discovery().ServerResourcesForGroupVersion(version)
+		switch {
+		case err == nil:
+			served[version] = list.APIResources
+		case apierrors.IsNotFound(err):
+			served[version] = nil
+		default:
+			return false
+		}
 	}
-	return !slices.ContainsFunc(served.APIResources, func(resource metav1.APIResource) bool { return resource.Name == kind.Resource.Resource })
+	return !slices.ContainsFunc(served[version], func(resource metav1.APIResource) bool { return resource.Name == kind.Resource.Resource })
 }
 
 // Add adds a Framework.

@@ -100,7 +100,7 @@ func attach(ctx context.Context, sched *kube.Scheduler, own types.NamespacedName
 		Dissolve: func(group *dialect.Group, rest []*corev1.Pod) { go e.evictor.dissolve(ctx, group, rest) },
 		Idle:     e.freer.idle.add,
 
-		BoundElsewhere: func(pod *corev1.Pod) { e.rivalry.boundElsewhere(ctx, pod) },
+		BoundElsewhere: func(pod *corev1.Pod, known time.Time) { e.rivalry.boundElsewhere(ctx, pod, known) },
 	})
 	e.freer.gangs = e.gangs
 	var told status.Gangs = nominated{yielding{e.gangs, e.rivalry}, &e.room}

@@ -87,7 +87,7 @@ func newBench(on ...dialect.Dialect) *bench {
 		Stir: func() {},
 		Idle: func(dialect.Key) {},
 
-		BoundElsewhere: func(pod *corev1.Pod) { b.elsewhere = append(b.elsewhere, pod.Name) },
+		BoundElsewhere: func(pod *corev1.Pod, _ time.Time) { b.elsewhere = append(b.elsewhere, pod.Name) },
 		Report:         func(dialect.Key, time.Duration) {},
 		Dissolve:       func(*dialect.Group, []*corev1.Pod) {},
 	})

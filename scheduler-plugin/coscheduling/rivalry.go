@@ -27,8 +27,8 @@ const (
 	// long a look may take.
 	leasesPeriod  = time.Minute
 	leasesTimeout = 5 * time.Second
-	// successionGrace is how much younger a Pod is than this scheduler's lead if the one that led
-	// before can't have bound it. Clocks differ.
+	// successionGrace is how long after this scheduler began to lead a Pod is first seen if the one that
+	// led before can't have bound it: watches may lag.
 	successionGrace = 10 * time.Second
 )
 
@@ -104,13 +104,14 @@ func (r *rivalry) look(ctx context.Context) {
 	}
 }
 
-// boundElsewhere learns of a member that waited for its gang and was bound. It does not block. A Pod
+// boundElsewhere learns of a member that waited for its gang and was bound, and since when this scheduler
+// has known it: by its own clock, as that of who writes creation times may differ. It does not block. A Pod
 // that comes to name a gang while it is being bound as an ordinary one shows no rival.
-func (r *rivalry) boundElsewhere(ctx context.Context, pod *corev1.Pod) {
+func (r *rivalry) boundElsewhere(ctx context.Context, pod *corev1.Pod, known time.Time) {
 	if r.handed.has(pod) {
 		return
 	}
-	if began := r.began.Load(); began != nil && pod.CreationTimestamp.Time.After(began.Add(successionGrace)) {
+	if began := r.began.Load(); began != nil && known.After(began.Add(successionGrace)) {
 		go r.note(ctx, rivals.OfBinding(pod))
 	}
 }

@@ -5,6 +5,7 @@ package coscheduling
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -65,30 +66,33 @@ func TestTheGroupsOfVolcanoAreLeftToItsScheduler(t *testing.T) {
 	}
 }
 
-// TestAPodThatSomebodyElseHasBoundShowsARival, unless it is older than this scheduler's lead: then it
-// was the one that led before.
+// TestAPodThatSomebodyElseHasBoundShowsARival, unless it was known before this scheduler led: then it
+// was the one that led before. The clock of who says when it was created may be wrong.
 func TestAPodThatSomebodyElseHasBoundShowsARival(t *testing.T) {
 	for name, tc := range map[string]struct {
-		age  time.Duration // before the lead began, or after it if negative
-		want []string
+		known time.Duration // after the lead began
+		want  []string
 	}{
-		"it has come since":     {-time.Minute, []string{testScheduler}},
-		"it was there before":   {time.Minute, nil},
-		"it came with the lead": {-time.Second, nil},
+		"it has come since":     {time.Minute, []string{testScheduler}},
+		"it was there before":   {-time.Minute, nil},
+		"it came with the lead": {time.Second, nil},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				r := &rivalry{handed: &handed{}}
-				r.begin()
-				pod := makePod("gang-0", onNode("node-0"))
-				pod.CreationTimestamp = metav1.NewTime(time.Now().Add(-tc.age))
-				r.boundElsewhere(t.Context(), pod)
-				synctest.Wait()
-				if got := r.contested(); !slices.Equal(got, tc.want) {
-					t.Errorf("rivals are known of %v, want of %v", got, tc.want)
-				}
+		for _, skew := range []time.Duration{0, -time.Hour, time.Hour} {
+			t.Run(fmt.Sprintf("%s, and the clock of others is %v ahead", name, skew), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					r := &rivalry{handed: &handed{}}
+					r.begin()
+					known := time.Now().Add(tc.known)
+					pod := makePod("gang-0", onNode("node-0"))
+					pod.CreationTimestamp = metav1.NewTime(known.Add(skew))
+					r.boundElsewhere(t.Context(), pod, known)
+					synctest.Wait()
+					if got := r.contested(); !slices.Equal(got, tc.want) {
+						t.Errorf("rivals are known of %v, want of %v", got, tc.want)
+					}
+				})
 			})
-		})
+		}
 	}
 }
 
@@ -129,8 +133,9 @@ func TestAPodThatNamesAGangWhileItIsBoundShowsNoRival(t *testing.T) {
 			w.args = `{"dialects":{"volcano":{"mode":"On"}}}`
 			w.serveDialect(dialect.Volcano, makeVolcanoGroup("gang", 1))
 			w.start()
+			began := time.Now().Add(-time.Hour) // the lead, long before the Pod came
+			w.engine().rivalry.began.Store(&began)
 			pod := makePod("late", options...)
-			pod.CreationTimestamp = metav1.NewTime(time.Now().Add(time.Hour)) // long after the lead began
 			w.create(pod)
 			<-slow.reached
 			key := dialect.Key{Dialect: dialect.Volcano, Namespace: testNamespace, Name: "gang"}

@@ -46,9 +46,9 @@ type Config struct {
 	// and the gang can't go on. The rest does not count for the gang from then on.
 	// SetLeaving takes that back for a Pod that could not be evicted.
 	Dissolve func(group *dialect.Group, rest []*corev1.Pod)
-	// BoundElsewhere tells of a member that waited here, and was bound by somebody else. Only who
-	// leads is told.
-	BoundElsewhere func(pod *corev1.Pod)
+	// BoundElsewhere tells of a member that waited here, and was bound by somebody else, and since
+	// when it is known. Only who leads is told.
+	BoundElsewhere func(pod *corev1.Pod, known time.Time)
 	// Idle tells of a gang that is not complete, of which members wait.
 	Idle func(gang dialect.Key)
 }

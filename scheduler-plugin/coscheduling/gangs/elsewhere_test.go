@@ -6,6 +6,7 @@ package gangs
 import (
 	"slices"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -23,10 +24,12 @@ func TestAMemberThatSomebodyElseHasBoundIsNoticed(t *testing.T) {
 	t.Run("it waits", func(t *testing.T) {
 		b := newBench()
 		b.SetPod(pod)
+		came := b.time
+		b.time = b.time.Add(time.Minute)
 		b.SetPod(bound(pod))
 		b.SetPod(bound(pod))
-		if !slices.Equal(b.elsewhere, []string{"gang-0"}) {
-			t.Errorf("%v are noticed", b.elsewhere)
+		if !slices.Equal(b.elsewhere, []string{"gang-0"}) || !b.known.Equal(came) {
+			t.Errorf("%v are noticed, known since %v, want since %v", b.elsewhere, b.known, came)
 		}
 	})
 	t.Run("another scheduler leads", func(t *testing.T) {

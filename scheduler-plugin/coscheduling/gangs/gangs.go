@@ -175,7 +175,7 @@ func (t *Gangs) SetPod(pod *corev1.Pod) {
 		t.config.Report(key, 0) // the group counts its Pods by their phases
 	}
 	if t.synced && g.isBoundElsewhere(m, pod) {
-		t.config.BoundElsewhere(pod)
+		t.config.BoundElsewhere(pod, m.seen)
 	}
 	hasEnded := m.pod.Status.Phase != pod.Status.Phase && pod.Status.Phase == corev1.PodSucceeded
 	isNews, wasPlaced := g.see(m, pod, t.config.Now())

@@ -41,6 +41,8 @@ type bench struct {
 	dissolved []string
 	// elsewhere are the names of the Pods that somebody else has bound.
 	elsewhere []string
+	// known is since when the last of them was known.
+	known time.Time
 	// starvesAfter is after what time gangs that are refused starve; 0 for never.
 	starvesAfter time.Duration
 }
@@ -68,7 +70,7 @@ func newBlindBench() *bench {
 		Stir: func() {},
 		Idle: func(dialect.Key) {},
 
-		BoundElsewhere: func(pod *corev1.Pod) { b.elsewhere = append(b.elsewhere, pod.Name) },
+		BoundElsewhere: func(pod *corev1.Pod, known time.Time) { b.elsewhere, b.known = append(b.elsewhere, pod.Name), known },
 		Report:         func(key dialect.Key, d time.Duration) { b.report[key] = d },
 		Dissolve: func(_ *dialect.Group, rest []*corev1.Pod) {
 			for _, pod := range rest {

@@ -45,6 +45,8 @@ func misuse(message, hint string) error {
 func explain(err error) *failure {
 	f := &failure{code: exitFailed, message: err.Error()}
 	switch {
+	case errors.Is(err, reading.ErrAmbiguous):
+		f.code = exitMisuse
 	case apierrors.IsForbidden(err):
 		f.code, f.hint = exitForbidden, "this program has your own rights; ask whoever administers the namespace for the role edit, or view to read"
 	case apierrors.IsUnauthorized(err):

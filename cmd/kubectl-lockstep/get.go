@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 
+	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	"github.com/lockstep-k8s/lockstep/internal/reading"
 )
 
@@ -33,8 +34,8 @@ func newGet(s *session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "get [NAME...]",
 		Short: "List Frameworks and other jobs, or watch them live",
-		Long: `List Frameworks and, unless names are given, the jobs of Volcano and Kubeflow: state, attempt, tasks
-that run of all, and what is waited for.
+		Long: `List Frameworks and the jobs of Volcano and Kubeflow: state, attempt, tasks that run of all, and what is
+waited for. A name is that of a Framework, else of a job; KIND/NAME says which, such as vcjob/train.
 
 With -w the table stays and is kept up to date; with -w and a name, it is a live tree of the Framework: attempt, roles and
 tasks. On a terminal both are redrawn in place; elsewhere each change is a line.`,
@@ -64,7 +65,7 @@ func (o *getOptions) run(ctx context.Context, names []string) error {
 	}
 	switch {
 	case o.watch && len(names) == 1 && o.output == "":
-		return o.watchTree(ctx, c, names[0])
+		return o.watchOne(ctx, c, names[0])
 	case o.watch:
 		return o.watchTable(ctx, c, names)
 	}
@@ -84,6 +85,18 @@ func (o *getOptions) run(ctx context.Context, names []string) error {
 	return nil
 }
 
+// watchOne shows a Framework as a tree, and a job of another kind as a table.
+func (o *getOptions) watchOne(ctx context.Context, c *cluster, name string) error {
+	found, err := o.list(ctx, c, []string{name})
+	if err != nil {
+		return err
+	}
+	if _, isFramework := found.Objects[0].(*frameworkv1.Framework); !isFramework {
+		return o.watchTable(ctx, c, []string{name})
+	}
+	return o.watchTree(ctx, c, found.Rows[0].Name)
+}
+
 func where(everywhere bool, namespace string) string {
 	if everywhere {
 		return ""
@@ -98,7 +111,7 @@ func (o *getOptions) noteUnread(found *reading.Jobs) {
 	}
 }
 
-// list finds Frameworks by name, or all jobs that the selectors choose.
+// list finds jobs by name, or all jobs that the selectors choose.
 func (o *getOptions) list(ctx context.Context, c *cluster, names []string) (*reading.Jobs, error) {
 	if len(names) == 0 {
 		namespace := c.namespace
@@ -109,11 +122,9 @@ func (o *getOptions) list(ctx context.Context, c *cluster, names []string) (*rea
 	}
 	found := &reading.Jobs{}
 	for _, name := range names {
-		fw, err := c.reader.Framework(ctx, c.namespace, name)
-		if err != nil {
+		if err := c.reader.AddNamed(ctx, reading.ParseName(c.namespace, name), found); err != nil {
 			return nil, err
 		}
-		found.Add(fw)
 	}
 	return found, nil
 }

@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,7 +15,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
@@ -41,19 +41,20 @@ func newSimulate(s *session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "simulate (NAME | -f FILE)",
 		Short: "Say where a gang would go, what is missing, and whom it would preempt",
-		Long: `Say where the gang of a Framework would go now, or what is missing and whom it would preempt: with the
+		Long: `Say where the gang of a Framework, of a job of Volcano or Kubeflow, or of a PodGroup would go now, or what is missing and whom it would preempt: with the
 scheduler's own planner, on what you may list. Nothing is changed.
 
 Exit codes: 0 it has room; 7 it has room only if others are evicted; 8 it has none, or that is not known.`,
 		Example: `  kubectl lockstep simulate train
   kubectl lockstep simulate -f train.yaml --add-nodes gpu-node-1=3
-  kubectl lockstep simulate train --without other-team/big`,
+  kubectl lockstep simulate train --without other-team/big
+  kubectl lockstep simulate tfjob/mnist`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args) },
 	}
 	cmd.Flags().StringVarP(&o.file, "filename", "f", "", "manifest of a Framework that is not there yet; - is standard input")
 	cmd.Flags().StringArrayVar(&o.addNodes, "add-nodes", nil, "NODE=N: assume N more nodes like that one, but empty")
-	cmd.Flags().StringArrayVar(&o.without, "without", nil, "NAME or NAMESPACE/NAME: assume that this gang has ended")
+	cmd.Flags().StringArrayVar(&o.without, "without", nil, "NAME, KIND/NAME or NAMESPACE/NAME: assume that this gang has ended")
 	addOutput(cmd, &o.output)
 	return cmd
 }
@@ -73,34 +74,40 @@ func (o *simulateOptions) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	question := &answers.Question{Namespace: c.namespace, AddNodes: added}
+	assume := &whatif.Assumption{AddNodes: added}
 	var fromFile *frameworkv1.Framework
+	namespace := c.namespace
 	if o.file != "" {
-		if fromFile, question.Gang, err = o.read(); err != nil {
+		if fromFile, assume.Gang, err = o.read(); err != nil {
 			return err
 		}
-		if fromFile.Namespace != "" {
-			question.Namespace = fromFile.Namespace
-		}
+		namespace = cmp.Or(fromFile.Namespace, namespace)
 	}
 	snapshot, err := c.reader.Snapshot(ctx, c.namespace)
 	if err != nil {
 		return err
 	}
+	gang := func(name string) (dialect.Key, error) {
+		return c.reader.GangNamed(ctx, snapshot, reading.ParseName(namespace, name))
+	}
 	for _, name := range o.without {
-		question.Without = append(question.Without, nameOf(reading.GangNamed(snapshot, question.Namespace, name)))
-	}
-	if fromFile != nil {
-		question.Name = frameworkv1.PodGroupName(fromFile.Name)
-		// The one of the file takes the place of the one that is there.
-		if key := whatif.KeyOf(question.Namespace, question.Name); snapshot.Group(key) != nil {
-			question.Without = append(question.Without, nameOf(key))
+		key, err := gang(name)
+		if err != nil {
+			return err
 		}
-	} else {
-		key := reading.GangNamed(snapshot, question.Namespace, args[0])
-		question.Namespace, question.Name = key.Namespace, key.Name
+		assume.Without = append(assume.Without, key)
 	}
-	answer, err := whatif.Ask(snapshot, question)
+	var key dialect.Key
+	if fromFile != nil {
+		key = whatif.KeyOf(namespace, frameworkv1.PodGroupName(fromFile.Name))
+		// The one of the file takes the place of the one that is there.
+		if snapshot.Group(key) != nil {
+			assume.Without = append(assume.Without, key)
+		}
+	} else if key, err = gang(args[0]); err != nil {
+		return err
+	}
+	answer, err := whatif.Assume(snapshot, key, assume)
 	switch {
 	case errors.Is(err, whatif.ErrNotFound):
 		return o.noGang(ctx, c, args[0])
@@ -109,8 +116,6 @@ func (o *simulateOptions) run(ctx context.Context, args []string) error {
 	}
 	return o.tell(&answer)
 }
-
-func nameOf(key dialect.Key) string { return key.Namespace + "/" + key.Name }
 
 // parseNodes reads --add-nodes.
 func parseNodes(texts []string) ([]answers.AddNodes, error) {
@@ -227,10 +232,10 @@ func writeSimulation(w io.Writer, answer *answers.Simulation) {
 
 // noGang says why there is no gang of a name.
 func (s *session) noGang(ctx context.Context, c *cluster, name string) error {
-	key := whatif.KeyOf(c.namespace, name)
-	if _, err := c.reader.Lockstep.FrameworkcontrollerV1().Frameworks(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{}); err != nil {
+	answer, err := c.reader.Why(ctx, reading.ParseName(c.namespace, name))
+	if err != nil {
 		return err
 	}
-	return &failure{code: exitNotFound, message: fmt.Sprintf("Framework %s has no PodGroup: it has no gang, or its attempt has not begun or has ended", name),
-		hint: "`get " + name + "` tells its state"}
+	return &failure{code: exitNotFound, message: fmt.Sprintf("%s has no PodGroup: it has no gang, or its attempt has not begun or has ended (%s: %s)", name, answer.Reason, answer.Message),
+		hint: "`why " + name + "` tells more"}
 }

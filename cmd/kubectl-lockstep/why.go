@@ -12,20 +12,25 @@ import (
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
 
+	"github.com/lockstep-k8s/lockstep/internal/reading"
 	"github.com/lockstep-k8s/lockstep/internal/terminal"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/answers"
-	"github.com/lockstep-k8s/lockstep/scheduler-plugin/whatif"
 )
 
 func newWhy(s *session) *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
 		Use:   "why NAME",
-		Short: "Say why a Framework, or a PodGroup, is not running",
-		Long: `Say in one line why a Framework, or a PodGroup of that name, is not running; what that rests on; and what can
-be done about it: it is not started, held back by Kueue, refused Pods by a quota, waits for its next attempt, has no room,
-or its containers do not start. Whether there is room is answered by the scheduler's own planner, on what you may list. What
-it does not know it says.`,
+		Short: "Say why a Framework, a job or a gang is not running",
+		Long: `Say in one line why a Framework, a job of Volcano or Kubeflow, or a PodGroup is not running; what that rests on;
+and what can be done about it: it is not started, held back by Kueue, refused Pods by a quota, waits for its next attempt,
+has no room, or its containers do not start. Whether there is room is answered by the scheduler's own planner, on what you
+may list. What it does not know it says.
+
+A name is that of a Framework, else of a job, else of a PodGroup of whatever tool. KIND/NAME says which, such as
+framework/train, vcjob/train, pytorchjob/train or podgroup/train.`,
+		Example: `  kubectl lockstep why train
+  kubectl lockstep why pytorchjob/train`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return s.why(cmd.Context(), args[0], output) },
 	}
@@ -73,7 +78,7 @@ func (s *session) why(ctx context.Context, name, output string) error {
 	if err != nil {
 		return err
 	}
-	answer, err := c.reader.Why(ctx, whatif.KeyOf(c.namespace, name))
+	answer, err := c.reader.Why(ctx, reading.ParseName(c.namespace, name))
 	if err != nil {
 		return err
 	}

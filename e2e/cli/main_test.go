@@ -23,6 +23,14 @@ func TestMain(m *testing.M) {
 		SimulatedNodes: 3, NodeCPU: "8", NodePods: 100, With: "scheduler",
 	}, func(ctx context.Context, c *testbed.Cluster) error {
 		cluster = c
-		return c.RunController(ctx, localenv.ControllerOptions{})
+		if err := c.InstallVolcanoJobs(ctx); err != nil {
+			return err
+		}
+		if err := c.InstallKubeflowJobs(ctx); err != nil {
+			return err
+		}
+		return c.RunController(ctx, localenv.ControllerOptions{
+			Config: "volcanoJobs: {enabled: true}\nkubeflowJobs: {enabled: true, takeJobs: All}\n",
+		})
 	}))
 }

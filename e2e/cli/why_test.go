@@ -23,28 +23,16 @@ import (
 func TestWhyTellsWhatEachFrameworkWaitsFor(t *testing.T) {
 	t.Parallel()
 	u := someone(t)
-	says := func(name string, texts ...string) {
-		t.Helper()
-		testbed.Eventually(t, "why "+name+" to be told", func(context.Context) (bool, string, error) {
-			s := u.types("why", name)
-			for _, text := range texts {
-				if s.code != 0 || !strings.Contains(s.out, text) {
-					return false, text + " is not in " + s.out + s.err, nil
-				}
-			}
-			return true, "", nil
-		})
-	}
 	u.creates(jobs.MakeFramework("draft").Execution(frameworkv1.ExecutionCreate).Role("worker", 1, jobs.RunForever()))
-	says("draft", "NotStarted: its executionType is Create", "next: `start` starts it")
+	u.isTold("draft", "NotStarted: its executionType is Create", "next: `start` starts it")
 	u.creates(jobs.MakeFramework("wide").Gang().Role("worker", 20, jobs.RunForever().CPU("7")))
-	says("wide", "Unschedulable: there is room for", "cpu", "next: ")
+	u.isTold("wide", "Unschedulable: there is room for", "cpu", "next: ")
 	u.creates(jobs.MakeFramework("broken").Role("worker", 1, jobs.RunFor(time.Second, 3)))
-	says("broken", "Failed: it has ended with code 3", "of task worker/0", "`retry` runs it again")
+	u.isTold("broken", "Failed: it has ended with code 3", "of task worker/0", "`retry` runs it again")
 	u.creates(jobs.MakeFramework("alone").Role("worker", 2, jobs.RunForever()))
-	says("alone", "Running: it runs: 2 of 2 tasks")
+	u.isTold("alone", "Running: it runs: 2 of 2 tasks")
 	u.creates(jobs.MakeFramework("huge").Role("worker", 1, jobs.RunForever().CPU("1000")))
-	says("huge", "Unschedulable: 1 of 1 tasks wait, as task worker/0 does", "next: wait until work ends")
+	u.isTold("huge", "Unschedulable: 1 of 1 tasks wait, as task worker/0 does", "next: wait until work ends")
 
 	if _, err := cluster.Kube.CoreV1().ResourceQuotas(u.namespace).Create(t.Context(), &corev1.ResourceQuota{
 		ObjectMeta: metav1.ObjectMeta{Name: "pods"}, Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}},
@@ -52,8 +40,30 @@ func TestWhyTellsWhatEachFrameworkWaitsFor(t *testing.T) {
 		t.Fatal(err)
 	}
 	u.creates(jobs.MakeFramework("poor").Role("worker", 1, jobs.RunForever()))
-	says("poor", "QuotaExceeded: ", "next: ask for less, end other work of the namespace")
+	u.isTold("poor", "QuotaExceeded: ", "next: ask for less, end other work of the namespace")
 	u.sees(u.types("why", "poor", "-o", "json"), 0, `"reason": "QuotaExceeded"`)
+}
+
+// TestWhyAndSimulateKnowJobsOfFrontEnds by their names, and tell jobs of one name apart by their kinds.
+func TestWhyAndSimulateKnowJobsOfFrontEnds(t *testing.T) {
+	t.Parallel()
+	u := someone(t)
+	cluster.CreateVolcanoJob(t, u.namespace, "wide", "{minAvailable: 20, schedulerName: lockstep-scheduler, tasks: [{name: worker, replicas: 20, @∞/7}]}", nil)
+	u.isTold("wide", "Unschedulable: there is room for", "cpu", "next: ")
+	u.isTold("vcjob/wide", "Unschedulable: there is room for")
+	u.sees(u.types("get", "wide"), 0, "Job.batch.volcano.sh", "Pending", "0/20")
+	u.sees(u.types("simulate", "wide"), 8, "room")
+	u.sees(u.types("simulate", "vcjob/wide", "--add-nodes", "sim-0=20"), 0, "20 of 20 members have room")
+	u.sees(u.types("why", "tfjob/wide"), 3, "not found")
+
+	cluster.CreateTrainingJob(t, u.namespace, testbed.TFJob, "twin", "{tfReplicaSpecs: {Worker: {replicas: 1, @∞{schedulerName: lockstep-scheduler}}}}", nil)
+	u.isTold("twin", "Placed: ")
+	cluster.CreateTrainingJob(t, u.namespace, testbed.PyTorchJob, "twin", "{pytorchReplicaSpecs: {Worker: {replicas: 2, @∞/7{schedulerName: lockstep-scheduler}}}, runPolicy: {suspend: true}}", nil)
+	u.isTold("pytorchjob/twin", "Suspended: ", "next: set spec.runPolicy.suspend to false")
+	u.isTold("tfjob/twin", "Placed: ")
+	u.sees(u.types("why", "twin"), 2, "several jobs have this name: say which, as tfjob/twin or pytorchjob/twin")
+	u.sees(u.types("get", "twin"), 2, "say which")
+	u.sees(u.types("simulate", "pytorchjob/twin"), 3, "has no PodGroup", "Suspended")
 }
 
 // TestATableThatIsWatchedTellsWhatChanges, a line each where there is no terminal.
@@ -83,4 +93,18 @@ func TestATableThatIsWatchedTellsWhatChanges(t *testing.T) {
 	until(u.namespace + "/watched Framework Stopped attempt 0 0/2 running\n")
 	u.sees(u.types("delete", "watched"), 0)
 	until(u.namespace + "/watched Framework was deleted\n")
+}
+
+// isTold waits until why says these texts.
+func (u user) isTold(name string, texts ...string) {
+	u.t.Helper()
+	testbed.Eventually(u.t, "why "+name+" to be told", func(context.Context) (bool, string, error) {
+		s := u.types("why", name)
+		for _, text := range texts {
+			if s.code != 0 || !strings.Contains(s.out, text) {
+				return false, text + " is not in " + s.out + s.err, nil
+			}
+		}
+		return true, "", nil
+	})
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	"github.com/lockstep-k8s/lockstep/internal/reading"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/answers"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/whatif"
 )
@@ -60,7 +61,7 @@ func (s *Server) why(_ context.Context, r request) (*opened, error) {
 	reader, namespace, name := r.visitor.Reader, r.PathValue("namespace"), r.PathValue("name")
 	return &opened{make: func(ctx context.Context) (*page, error) {
 		return s.picture(ctx, func() (*page, error) {
-			answer, err := reader.Why(ctx, whatif.KeyOf(namespace, name))
+			answer, err := reader.Why(ctx, reading.ParseName(namespace, "framework/"+name))
 			if err != nil {
 				return nil, err
 			}

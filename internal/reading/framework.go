@@ -56,9 +56,14 @@ func (r *Reader) Events(ctx context.Context, o view.Objects) ([]corev1.Event, er
 	if o.PodGroup != nil {
 		about = append(about, o.PodGroup.UID)
 	}
+	return r.eventsOf(ctx, o.Framework.Namespace, about...)
+}
+
+// eventsOf reads the events of objects of a namespace, of each at most maxEvents.
+func (r *Reader) eventsOf(ctx context.Context, namespace string, about ...types.UID) ([]corev1.Event, error) {
 	var all []corev1.Event
 	for _, uid := range about {
-		events, err := r.Kube.CoreV1().Events(o.Framework.Namespace).List(ctx, metav1.ListOptions{
+		events, err := r.Kube.CoreV1().Events(namespace).List(ctx, metav1.ListOptions{
 			FieldSelector: fields.OneTermEqualSelector("involvedObject.uid", string(uid)).String(), Limit: maxEvents,
 		})
 		if err != nil {

@@ -26,15 +26,20 @@ import (
 type FrontEnd struct {
 	Kind     string
 	Resource schema.GroupVersionResource
+	// Short are names that people give to the kind, besides those of the API.
+	Short []string
 }
 
 // FrontEnds are those whose jobs are listed.
 func FrontEnds() []FrontEnd {
 	of := func(kind, group, version, resource string) FrontEnd {
-		return FrontEnd{kind, schema.GroupVersionResource{Group: group, Version: version, Resource: resource}}
+		return FrontEnd{Kind: kind, Resource: schema.GroupVersionResource{Group: group, Version: version, Resource: resource}}
 	}
+	volcano := of("Job.batch.volcano.sh", "batch.volcano.sh", "v1alpha1", "jobs")
+	// Those of Volcano's CustomResourceDefinition.
+	volcano.Short = []string{"vcjob", "vj"}
 	return []FrontEnd{
-		of("Job.batch.volcano.sh", "batch.volcano.sh", "v1alpha1", "jobs"),
+		volcano,
 		of("TFJob", "kubeflow.org", "v1", "tfjobs"),
 		of("PyTorchJob", "kubeflow.org", "v1", "pytorchjobs"),
 		of("XGBoostJob", "kubeflow.org", "v1", "xgboostjobs"),
@@ -72,7 +77,7 @@ func (r *Reader) Jobs(ctx context.Context, namespace string, options metav1.List
 			break
 		}
 	}
-	served := make(map[string][]metav1.APIResource)
+	served := make(map[schema.GroupVersion][]metav1.APIResource)
 	for _, kind := range FrontEnds() {
 		if err := r.addAll(ctx, found, kind, namespace, options); err != nil && !IsUnserved(err) && !r.isAbsent(kind, err, served) {
 			found.Unread = append(found.Unread, Unread("Jobs of the kind "+kind.Kind, err))
@@ -86,23 +91,40 @@ func (r *Reader) Jobs(ctx context.Context, namespace string, options metav1.List
 
 // isAbsent says whether a kind that a user may not list is not there at all: rights are asked about first. Served
 // has what was asked before, by the version of a group.
-func (r *Reader) isAbsent(kind FrontEnd, err error, served map[string][]metav1.APIResource) bool {
+func (r *Reader) isAbsent(kind FrontEnd, err error, served map[schema.GroupVersion][]metav1.APIResource) bool {
 	if !apierrors.IsForbidden(err) {
 		return false
 	}
-	version := kind.Resource.GroupVersion().String()
+	version := kind.Resource.GroupVersion()
 	if _, asked := served[version]; !asked {
-		list, err := r.Kube.Discovery().ServerResourcesForGroupVersion(version)
-		switch {
-		case err == nil:
-			served[version] = list.APIResources
-		case apierrors.IsNotFound(err):
-			served[version] = nil
-		default:
+		resources, known := r.resources(version)
+		if !known {
 			return false
 		}
+		served[version] = resources
 	}
-	return !slices.ContainsFunc(served[version], func(resource metav1.APIResource) bool { return resource.Name == kind.Resource.Resource })
+	return !has(served[version], kind.Resource)
+}
+
+// isUnserved says whether it is known that a resource is not served.
+func (r *Reader) isUnserved(resource schema.GroupVersionResource) bool {
+	resources, known := r.resources(resource.GroupVersion())
+	return known && !has(resources, resource)
+}
+
+func has(resources []metav1.APIResource, wanted schema.GroupVersionResource) bool {
+	return slices.ContainsFunc(resources, func(resource metav1.APIResource) bool { return resource.Name == wanted.Resource })
+}
+
+// resources are those that are served in the version of a group, if that can be known.
+func (r *Reader) resources(version schema.GroupVersion) (all []metav1.APIResource, known bool) {
+	list, err := r.Kube.Discovery().ServerResourcesForGroupVersion(version.String())
+	switch {
+	case err == nil:
+		return list.APIResources, true
+	default:
+		return nil, apierrors.IsNotFound(err)
+	}
 }
 
 // Add adds a Framework.

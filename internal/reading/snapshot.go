@@ -10,8 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/whatif"
 )
@@ -34,7 +34,7 @@ func pages(ctx context.Context, namespace string, page pager) error {
 // Snapshot is what the user may read of the cluster, for questions about gangs. Where he may not read
 // all namespaces, it has what is in his own. What he may not read is said in it.
 func (r *Reader) Snapshot(ctx context.Context, own string) (*whatif.Snapshot, error) {
-	s := &whatif.Snapshot{Now: time.Now(), Priorities: make(map[string]int32)}
+	s := &whatif.Snapshot{Now: time.Now(), Links: &dialect.Links{}, Priorities: make(map[string]int32)}
 	err := r.Nodes(ctx, func(node *corev1.Node) { s.Nodes = append(s.Nodes, node) })
 	if err != nil && !apierrors.IsForbidden(err) {
 		return nil, err
@@ -124,20 +124,51 @@ func (r *Reader) addGroups(ctx context.Context, own string, s *whatif.Snapshot) 
 		}
 		return page.Continue, nil
 	})
+	if err != nil {
+		return err
+	}
+	for _, d := range othersDialects {
+		all, err := r.addGroupsOf(ctx, own, s, d)
+		if err != nil {
+			return err
+		}
+		everywhere = everywhere && all
+	}
 	if !everywhere {
 		s.Lacks = append(s.Lacks, "you may not list PodGroups of all namespaces: the line may be longer than is told")
 	}
-	return err
+	return nil
 }
 
-// GangNamed is the key of the gang of a Framework of a name or, if it has none, of the PodGroup of that
-// name. The name may have its namespace in front: ns/name.
-func GangNamed(s *whatif.Snapshot, namespace, name string) dialect.Key {
-	key := whatif.KeyOf(namespace, name)
-	ofFramework := key
-	ofFramework.Name = frameworkv1.PodGroupName(key.Name)
-	if s.Group(ofFramework) != nil || s.Group(key) == nil {
-		return ofFramework
+// othersDialects are those whose PodGroups other tools write.
+var othersDialects = []dialect.Dialect{dialect.Native, dialect.SchedulerPlugins, dialect.Volcano}
+
+// addGroupsOf lists the PodGroups of a dialect, if they are served, and says whether the user may list those of all
+// namespaces. Who may list none has none.
+func (r *Reader) addGroupsOf(ctx context.Context, own string, s *whatif.Snapshot, d dialect.Dialect) (everywhere bool, err error) {
+	read := map[dialect.Dialect]func(*unstructured.Unstructured) *dialect.Group{
+		dialect.Native: dialect.FromNative, dialect.SchedulerPlugins: dialect.FromSchedulerPlugins, dialect.Volcano: dialect.FromVolcano(nil),
+	}[d]
+	for _, resource := range d.Resources() {
+		everywhere, err = everywhereOrHere(ctx, own, func(ctx context.Context, namespace string, options metav1.ListOptions) (string, error) {
+			page, err := r.Dynamic.Resource(resource).Namespace(namespace).List(ctx, options)
+			if err != nil {
+				return "", err
+			}
+			for i := range page.Items {
+				s.Groups = append(s.Groups, read(&page.Items[i]))
+			}
+			return page.GetContinue(), nil
+		})
+		switch {
+		case err == nil:
+			s.Links.TurnOn(d)
+			return everywhere, nil
+		case apierrors.IsForbidden(err):
+			return r.isUnserved(resource), nil
+		case !IsUnserved(err):
+			return false, err
+		}
 	}
-	return key
+	return true, nil
 }

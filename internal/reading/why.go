@@ -7,43 +7,107 @@ import (
 	"context"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/internal/view"
 	"github.com/lockstep-k8s/lockstep/internal/why"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/answers"
-	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/whatif"
 )
 
-// Why says why a Framework, or a PodGroup of that name, is not running. The cluster is only read where it is the
-// gang that waits. It is an error if there is neither.
-func (r *Reader) Why(ctx context.Context, key dialect.Key) (answers.Why, error) {
-	objects, err := r.Objects(ctx, key.Namespace, key.Name)
-	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
-		return answers.Why{}, err
+// Why says why what has a name is not running: a Framework, else a job of a front end, else a PodGroup. The cluster is
+// only read where it is the gang that waits. It is an error if there is nothing of the name.
+func (r *Reader) Why(ctx context.Context, n Name) (answers.Why, error) {
+	var missing error
+	if n.kinds.frameworks {
+		objects, err := r.Objects(ctx, n.Namespace, n.Name)
+		if err == nil {
+			return r.whyFramework(ctx, n, view.OfFramework(objects, time.Now()))
+		}
+		if !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
+			return answers.Why{}, err
+		}
+		missing = err
 	}
-	var tree *view.Tree
-	if err == nil {
-		tree = view.OfFramework(objects, time.Now())
-		if answer, known := why.Before(tree); known {
-			return answer, nil
+	named, err := r.jobNamed(ctx, n)
+	switch {
+	case err != nil:
+		return answers.Why{}, err
+	case named != nil:
+		return r.whyJob(ctx, named)
+	case n.kinds.groups:
+		snapshot, err := r.Snapshot(ctx, n.Namespace)
+		if err != nil {
+			return answers.Why{}, err
+		}
+		if key, found := groupNamed(snapshot, n); found {
+			return whatif.Why(snapshot, key), nil
 		}
 	}
-	if tree != nil && tree.Attempt.Gang == nil {
-		return why.Tasks(tree, time.Now()), nil
+	if missing == nil {
+		missing = apierrors.NewNotFound(n.resource(), n.Name)
 	}
-	snapshot, listed := r.Snapshot(ctx, key.Namespace)
-	if listed != nil {
-		return answers.Why{}, listed
-	}
-	answer := whatif.Why(snapshot, GangNamed(snapshot, key.Namespace, key.Name))
-	switch {
-	case answer.Reason != answers.ReasonNotFound:
+	return answers.Why{}, missing
+}
+
+func (r *Reader) whyFramework(ctx context.Context, n Name, tree *view.Tree) (answers.Why, error) {
+	if answer, known := why.Before(tree); known {
 		return answer, nil
-	case tree != nil:
-		return why.Tasks(tree, time.Now()), nil
-	default:
-		return answer, err
 	}
+	if tree.Attempt.Gang == nil {
+		return why.Tasks(tree, time.Now()), nil
+	}
+	snapshot, err := r.Snapshot(ctx, n.Namespace)
+	if err != nil {
+		return answers.Why{}, err
+	}
+	if answer := whatif.Why(snapshot, whatif.KeyOf(n.Namespace, tree.Attempt.Gang.Name)); answer.Reason != answers.ReasonNotFound {
+		return answer, nil
+	}
+	return why.Tasks(tree, time.Now()), nil
+}
+
+func (r *Reader) whyJob(ctx context.Context, named *job) (answers.Why, error) {
+	var unread []string
+	events, err := r.eventsOf(ctx, named.Namespace, named.uid)
+	if err != nil {
+		unread = append(unread, Unread("Events", err))
+	}
+	answer, known := why.OfJob(&named.Row, events)
+	if !known {
+		if answer, err = r.whyGangOf(ctx, named, events); err != nil {
+			return answer, err
+		}
+	}
+	answer.Unknown = append(answer.Unknown, unread...)
+	return answer, nil
+}
+
+// whyGangOf is the answer for a job whose gang may be what is waited for.
+func (r *Reader) whyGangOf(ctx context.Context, named *job, events []corev1.Event) (answers.Why, error) {
+	snapshot, err := r.Snapshot(ctx, named.Namespace)
+	if err != nil {
+		return answers.Why{}, err
+	}
+	key, has := named.gang(snapshot)
+	if !has {
+		return why.OfJobWithoutGang(&named.Row, events), nil
+	}
+	answer := whatif.Why(snapshot, key)
+	// The Pods that are missing are refused, and an event says why.
+	if answer.Reason == answers.ReasonMembers {
+		answer.Evidence = append(answer.Evidence, why.OfJobWithoutGang(&named.Row, events).Evidence...)
+	}
+	return answer, nil
+}
+
+// resource is that of the kind which was named.
+func (n Name) resource() schema.GroupResource {
+	if len(n.kinds.frontEnds) == 1 {
+		return n.kinds.frontEnds[0].Resource.GroupResource()
+	}
+	return schedulingv1alpha1.Resource(schedulingv1alpha1.PodGroupPlural)
 }

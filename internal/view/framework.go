@@ -105,7 +105,7 @@ type Role struct {
 // compared with those of retries.
 func OfFramework(o Objects, now time.Time) *Tree {
 	fw := o.Framework
-	tree := &Tree{Row: RowOfFramework(fw, now), Policies: policies(fw), Unread: slices.Clone(o.Unread), Events: lastEvents(o.Events)}
+	tree := &Tree{Row: RowOfFramework(fw, now), Policies: policies(fw), Unread: slices.Clone(o.Unread), Events: LastEvents(o.Events)}
 	status := fw.Status
 	if status == nil {
 		return tree

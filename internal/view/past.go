@@ -76,7 +76,8 @@ type Event struct {
 	Reason, Message string
 }
 
-func lastEvents(events []corev1.Event) []Event {
+// LastEvents are the last MaxEvents, the oldest first.
+func LastEvents(events []corev1.Event) []Event {
 	told := make([]Event, 0, len(events))
 	for i := range events {
 		e := &events[i]

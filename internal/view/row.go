@@ -28,6 +28,10 @@ type Row struct {
 	Running, Total int32
 	// Waiting says why the job does not run, or what it waits for. Empty if it waits for nothing.
 	Waiting string
+	// Message is what a job of a front end says of its state. Empty for a Framework.
+	Message string
+	// Seen says that a controller has written the status of a job of a front end.
+	Seen bool
 	// Created is when the object was.
 	Created time.Time
 	// Code is the code of the end of a Framework's last attempt. Nil while there is none.
@@ -99,6 +103,7 @@ func RowOfVolcanoJob(job *batchv1alpha1.Job) Row {
 	for _, task := range job.Spec.Tasks {
 		row.Total += task.Replicas
 	}
+	row.Message, row.Seen = job.Status.State.Message, row.State != ""
 	if row.State == "" {
 		row.State = "Pending"
 	}
@@ -123,12 +128,12 @@ func RowOfTrainingJob(kind string, object map[string]any) (Row, error) {
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object, &job); err != nil {
 		return Row{}, fmt.Errorf("reading a %s: %w", kind, err)
 	}
-	row := Row{Kind: kind, Namespace: job.Namespace, Name: job.Name, State: "Pending", Attempt: -1, Created: job.CreationTimestamp.Time}
+	row := Row{Kind: kind, Namespace: job.Namespace, Name: job.Name, State: "Pending", Attempt: -1, Created: job.CreationTimestamp.Time, Seen: len(job.Status.Conditions) > 0}
 	for _, c := range job.Status.Conditions {
 		if c.Status != "True" || c.Type == "Created" {
 			continue
 		}
-		row.State, row.Waiting = string(c.Type), ""
+		row.State, row.Message, row.Waiting = string(c.Type), c.Message, ""
 		if c.Type == "Restarting" || c.Type == "Suspended" {
 			row.Waiting = c.Reason
 		}

@@ -62,7 +62,7 @@ func TestJobsOfOtherKindsAreRowsToo(t *testing.T) {
 	job := &batchv1alpha1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "b"}}
 	job.Spec.Tasks = []batchv1alpha1.TaskSpec{{Replicas: 2}, {Replicas: 3}}
 	job.Status.State.Phase, job.Status.Running, job.Status.RetryCount = "Running", 4, 1
-	want := Row{Kind: "Job.batch.volcano.sh", Namespace: "a", Name: "b", State: "Running", Attempt: 1, Running: 4, Total: 5}
+	want := Row{Kind: "Job.batch.volcano.sh", Namespace: "a", Name: "b", State: "Running", Attempt: 1, Running: 4, Total: 5, Seen: true}
 	if diff := cmp.Diff(want, RowOfVolcanoJob(job)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
@@ -76,7 +76,7 @@ func TestJobsOfOtherKindsAreRowsToo(t *testing.T) {
 		},
 	}
 	row, err := RowOfTrainingJob("PyTorchJob", object)
-	want = Row{Kind: "PyTorchJob", Namespace: "a", Name: "b", State: "Running", Attempt: -1, Running: 2, Total: 4}
+	want = Row{Kind: "PyTorchJob", Namespace: "a", Name: "b", State: "Running", Attempt: -1, Running: 2, Total: 4, Seen: true}
 	if diff := cmp.Diff(want, row); err != nil || diff != "" {
 		t.Errorf("%v (-want +got)\n%s", err, diff)
 	}

@@ -30,34 +30,54 @@ func KeyOf(namespace, name string) dialect.Key {
 	return dialect.Key{Namespace: namespace, Name: name}
 }
 
-// Ask answers a question. The error says what is wrong with it; ErrNotFound is among them.
+// Ask answers a question about gangs of Lockstep's PodGroups. The error says what is wrong with it; ErrNotFound is
+// among them.
 func Ask(s *Snapshot, question *answers.Question) (answers.Simulation, error) {
-	if len(question.AddNodes) > answers.MaxChanges || len(question.Without) > answers.MaxChanges {
-		return answers.Simulation{}, fmt.Errorf("a question has at most %d changes of a kind", answers.MaxChanges)
+	assume := Assumption{AddNodes: question.AddNodes, Gang: question.Gang}
+	if len(question.Without) > answers.MaxChanges {
+		return answers.Simulation{}, errTooManyChanges
 	}
-	key := dialect.Key{Namespace: question.Namespace, Name: question.Name}
-	var gone []dialect.Key
 	for _, name := range question.Without {
-		gone = append(gone, KeyOf(question.Namespace, name))
+		assume.Without = append(assume.Without, KeyOf(question.Namespace, name))
 	}
-	changed, err := s.Without(gone...)
+	return Assume(s, dialect.Key{Namespace: question.Namespace, Name: question.Name}, &assume)
+}
+
+// errTooManyChanges is of a question that assumes too much.
+var errTooManyChanges = fmt.Errorf("a question has at most %d changes of a kind", answers.MaxChanges)
+
+// Assumption is in what a cluster is to be other than it is.
+type Assumption struct {
+	// AddNodes are nodes beside those that are there, and Without are gangs that have ended.
+	AddNodes []answers.AddNodes
+	Without  []dialect.Key
+	// Gang is the one that is asked for, if it is not there yet.
+	Gang *answers.Gang
+}
+
+// Assume says where a gang would go. The error says what is wrong with the question; ErrNotFound is among them.
+func Assume(s *Snapshot, key dialect.Key, assume *Assumption) (answers.Simulation, error) {
+	if len(assume.AddNodes) > answers.MaxChanges || len(assume.Without) > answers.MaxChanges {
+		return answers.Simulation{}, errTooManyChanges
+	}
+	changed, err := s.Without(assume.Without...)
 	if err != nil {
 		return answers.Simulation{}, err
 	}
 	var added []Added
-	for _, nodes := range question.AddNodes {
+	for _, nodes := range assume.AddNodes {
 		added = append(added, Added{Like: nodes.Like, Count: nodes.Count})
 	}
 	if changed, err = changed.WithNodes(added); err != nil {
 		return answers.Simulation{}, err
 	}
-	if question.Gang != nil {
-		pods, err := podsOf(key, question.Gang, s.Priorities)
+	if assume.Gang != nil {
+		pods, err := podsOf(key, assume.Gang, s.Priorities)
 		if err != nil {
 			return answers.Simulation{}, err
 		}
 		group := dialect.FromOwn(&schedulingv1alpha1.PodGroup{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, UID: "new"},
-			Spec: question.Gang.Spec})
+			Spec: assume.Gang.Spec})
 		if changed, err = changed.WithGang(group, pods); err != nil {
 			return answers.Simulation{}, err
 		}

@@ -34,8 +34,10 @@ type Group struct {
 	// controls are members. Nil if the link alone makes a member.
 	Owner *metav1.OwnerReference
 	// MadeFor is the kind of the first owner of the object, for which a tool has made the group. Empty
-	// for Own, and if there is no owner. Other than Owner, it says nothing of members.
-	MadeFor string
+	// for Own, and if there is no owner. Other than Owner, it says nothing of members. MadeForUID is the
+	// UID of that owner.
+	MadeFor    string
+	MadeForUID types.UID
 	// Spec is what is asked for.
 	Spec Spec
 	// Conditions are what the object says of the gang: whether it is placed, and why not. Of
@@ -166,6 +168,11 @@ func (g *Group) HeldBy(members podgroup.Tally) bool {
 // HasMember says whether a Pod that names the group is a member of it. See podgroup.IsMember.
 func (g *Group) HasMember(pod *corev1.Pod) bool {
 	return podgroup.IsMemberUnder(g.Owner, pod)
+}
+
+// IsFor says whether the group was made for an object.
+func (g *Group) IsFor(uid types.UID) bool {
+	return g.Owner != nil && g.Owner.UID == uid || g.MadeForUID != "" && g.MadeForUID == uid
 }
 
 // Object is the group for whoever needs no more than its kind, its name and its UID, such as a

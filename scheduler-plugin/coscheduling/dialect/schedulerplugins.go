@@ -84,7 +84,7 @@ func fromObject(d Dialect, object *unstructured.Unstructured) *Group {
 		PhaseBy:         phaseBy(object),
 	}
 	if owners := object.GetOwnerReferences(); len(owners) > 0 {
-		group.MadeFor = owners[0].Kind
+		group.MadeFor, group.MadeForUID = owners[0].Kind, owners[0].UID
 	}
 	return group
 }

@@ -1,0 +1,87 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package why
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/lockstep-k8s/lockstep/internal/text"
+	"github.com/lockstep-k8s/lockstep/internal/view"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/answers"
+)
+
+// ReasonSuspended: somebody has suspended the job of a front end.
+const ReasonSuspended answers.Reason = "Suspended"
+
+// maxWarnings is how many warnings about a job are evidence.
+const maxWarnings = 3
+
+// statesOfJobs are those states of jobs of front ends in which their gang is not what is waited for, with what to
+// do next.
+var statesOfJobs = map[string]struct {
+	reason answers.Reason
+	says   string
+	next   string
+}{
+	"Succeeded":   {view.StateSucceeded, "it has ended", ""},
+	"Completed":   {view.StateSucceeded, "it has ended", ""},
+	"Failed":      {view.StateFailed, "it has failed", "look at its events, and make it anew"},
+	"Terminated":  {view.StateStopped, "it was terminated", "make it anew"},
+	"Aborted":     {view.StateStopped, "it was aborted", "a Command with the action ResumeJob resumes it"},
+	"Suspended":   {ReasonSuspended, "it is suspended", "set spec.runPolicy.suspend to false"},
+	"Aborting":    {ReasonEnding, "it is being aborted, and its Pods are on their way out", "wait until its Pods have ended"},
+	"Completing":  {ReasonEnding, "it is being completed, and its Pods are on their way out", "wait until its Pods have ended"},
+	"Terminating": {ReasonEnding, "it is being terminated, and its Pods are on their way out", "wait until its Pods have ended"},
+}
+
+// OfJob is the answer for a job of a front end, as far as that shows from the job; false if its gang tells more.
+func OfJob(job *view.Row, events []corev1.Event) (answers.Why, bool) {
+	answer := answers.Why{Namespace: job.Namespace, Name: job.Name, Evidence: warnings(events)}
+	state, known := statesOfJobs[job.State]
+	if !known {
+		return answer, false
+	}
+	answer.Reason, answer.Next, answer.Message = state.reason, state.next, told(state.says, job)
+	return answer, true
+}
+
+// OfJobWithoutGang is the answer for a job that has not ended and has no gang.
+func OfJobWithoutGang(job *view.Row, events []corev1.Event) answers.Why {
+	answer := answers.Why{Namespace: job.Namespace, Name: job.Name, Evidence: warnings(events)}
+	switch {
+	case job.Running > 0:
+		answer.Reason, answer.Message = ReasonRunning, fmt.Sprintf("it runs: %d of %s", job.Running, text.Counted(int(job.Total), "task"))
+	case !job.Seen:
+		answer.Reason, answer.Message = ReasonUnseen, "no controller has seen it"
+		answer.Next = "is lockstep-controller running, and is the front end for " + job.Kind + " on?"
+	default:
+		answer.Reason, answer.Message = ReasonCreating, told("its Pods are not made yet", job)
+		answer.Next = "look at the evidence, and at the events of its Pods"
+	}
+	return answer
+}
+
+// told adds what the job says of itself.
+func told(says string, job *view.Row) string {
+	if said := cmp.Or(job.Message, job.Waiting); said != "" {
+		return says + ": " + said
+	}
+	return says
+}
+
+// warnings are the last ones among events, the newest first, each once.
+func warnings(events []corev1.Event) []string {
+	var lines []string
+	for _, event := range slices.Backward(view.LastEvents(events)) {
+		line := event.Reason + ": " + event.Message
+		if event.Warning && len(lines) < maxWarnings && !slices.Contains(lines, line) {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}

@@ -57,6 +57,11 @@ RELEASE = cd hack/release && go run . -source ../.. -out ../../dist/images -vers
 release-images: ## Write images for amd64 and arm64 to dist/images, as OCI layouts, with lists of what is in them (SPDX).
 	$(RELEASE)
 
+.PHONY: release-krew
+release-krew: ## Write the plugin of kubectl for Linux and macOS, and its manifest for krew, to dist/krew: make release-krew TAG=v1.2.3 URL=https://example.com/v1.2.3
+	$(if $(URL),,$(error URL is missing: below which address will the archives be?))
+	cd hack/release && go run . -source ../.. -out ../../dist/krew -version '$(TAG)' -ldflags '$(LDFLAGS)' -krew '$(URL)'
+
 .PHONY: manifests
 manifests: ## Write dist/lockstep.yaml, CRDs, roles and deployments in one file, and one for each overlay.
 	hack/manifests.sh

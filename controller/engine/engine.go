@@ -99,7 +99,7 @@ func New(options Options) (*Engine, error) {
 		kube:        options.Kube,
 		metadata:    options.Metadata,
 		queue:       fair.NewQueue("owner", clock.RealClock{}),
-		broadcaster: record.NewBroadcaster(),
+		broadcaster: newBroadcaster(),
 		registerer:  options.Registerer,
 		clock:       clock.RealClock{},
 		entropy:     options.Entropy,

@@ -56,6 +56,8 @@ type memory[O Owner, S any] struct {
 	generation int64
 	// events wait for the status that they tell of to be written.
 	events []plan.Event
+	// telling bounds how many are told.
+	telling telling
 	// deletionTimestamp is since when the owner is being deleted, if an answer of the
 	// API server has told that.
 	deletionTimestamp *metav1.Time
@@ -103,6 +105,7 @@ func newMemory[O Owner, S any](entry *entry[O], core Core[O, S]) (*memory[O, S],
 		listed:          map[types.UID]stray{},
 		blocks:          map[cause]plan.Block{},
 		failed:          map[ref]bool{},
+		telling:         telling{},
 	}
 	if len(entry.storedStatus) == 0 {
 		return memory, nil

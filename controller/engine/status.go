@@ -317,16 +317,21 @@ func (p *pass[O, S]) shortened() (*S, []byte, error) {
 	return p.memory.decider.Shorten(p.entry.owner, p.memory.status, p.now())
 }
 
-// tell emits the events that waited for the write.
+// tell emits the events that waited for the write, as many of each reason as anybody reads.
 func (p *pass[O, S]) tell(ctx context.Context) {
 	logger := klog.FromContext(ctx)
 	for _, event := range p.memory.events {
-		logger.V(2).Info(p.owners.resource.Kind+" changed", "reason", event.Reason, "message", event.Message)
+		message, told := p.memory.telling.admit(event, p.now())
+		if !told {
+			logger.V(4).Info(p.owners.resource.Kind+" changed", "reason", event.Reason, "message", event.Message)
+			continue
+		}
+		logger.V(2).Info(p.owners.resource.Kind+" changed", "reason", event.Reason, "message", message)
 		eventType := corev1.EventTypeNormal
 		if event.Warning {
 			eventType = corev1.EventTypeWarning
 		}
-		p.owners.events.Event(p.owners.reference(p.entry.owner), eventType, event.Reason, event.Message)
+		p.owners.events.Event(p.owners.reference(p.entry.owner), eventType, event.Reason, message)
 	}
 	p.memory.events = nil
 }

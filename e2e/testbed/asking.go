@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strings"
 	"testing"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -23,7 +24,21 @@ var asker = &http.Client{
 
 // Ask gets an address of a server of Lockstep's, with a token if there is one, and returns the status and the body.
 func Ask(ctx context.Context, url, token string) (int, string, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	return send(ctx, http.MethodGet, url, token, "")
+}
+
+// MustPut puts a text at an address, as Ask gets one, and has the test fail if there is no answer.
+func MustPut(t testing.TB, url, token, text string) (int, string) {
+	t.Helper()
+	status, body, err := send(t.Context(), http.MethodPut, url, token, text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return status, body
+}
+
+func send(ctx context.Context, method, url, token, text string) (int, string, error) {
+	request, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(text))
 	if err != nil {
 		return 0, "", err
 	}

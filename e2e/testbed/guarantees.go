@@ -6,6 +6,7 @@ package testbed
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
@@ -169,8 +170,6 @@ func (h *history) checkProgress(name string, before, after *frameworkv1.Framewor
 		h.complain("Framework %s went back from attempt %d %+v to %d %+v", name, old.ID, before.RetryPolicyStatus, now.ID, after.RetryPolicyStatus)
 	case now.ID > old.ID && before.State != frameworkv1.FrameworkAttemptCompleted:
 		h.complain("Framework %s was %s when its attempt %d began", name, before.State, now.ID)
-	case before.State == frameworkv1.FrameworkCompleted && after.State != before.State:
-		h.complain("Framework %s was Completed and is %s", name, after.State)
 	case after.TransitionTime.Before(&before.TransitionTime):
 		h.complain("Framework %s went back from %s to %s", name, before.TransitionTime, after.TransitionTime)
 	}
@@ -180,7 +179,18 @@ func (h *history) checkProgress(name string, before, after *frameworkv1.Framewor
 	if old.CompletionStatus != nil && !reflect.DeepEqual(old.CompletionStatus, now.CompletionStatus) {
 		h.complain("the end of attempt %d of Framework %s changed from %+v to %+v", now.ID, name, old.CompletionStatus, now.CompletionStatus)
 	}
+	if slices.Index(frameworkStates, after.State) < slices.Index(frameworkStates, before.State) {
+		h.complain("attempt %d of Framework %s went back from %s to %s", now.ID, name, before.State, after.State)
+	}
 	h.checkTasks(before, after)
+}
+
+// frameworkStates are in the order in which an attempt goes through them.
+var frameworkStates = []frameworkv1.FrameworkState{
+	frameworkv1.FrameworkAttemptCreationPending, frameworkv1.FrameworkAttemptCreationRequested,
+	frameworkv1.FrameworkAttemptPreparing, frameworkv1.FrameworkAttemptRunning,
+	frameworkv1.FrameworkAttemptDeletionPending, frameworkv1.FrameworkAttemptDeletionRequested, frameworkv1.FrameworkAttemptDeleting,
+	frameworkv1.FrameworkAttemptCompleted, frameworkv1.FrameworkCompleted,
 }
 
 // checkTasks compares the tasks of an attempt. One that waits to be created has nothing that must
@@ -215,9 +225,24 @@ func (h *history) checkTaskProgress(old, now *frameworkv1.TaskStatus) {
 		h.complain("task %s was marked for deletion and is not any more", name)
 	case old.State == frameworkv1.TaskCompleted && now.State != old.State:
 		h.complain("task %s was Completed and is %s", name, now.State)
+	case now.AttemptStatus.ID == old.AttemptStatus.ID && slices.Index(taskStates, now.State) < slices.Index(taskStates, old.State) && !startsAgain(old, now):
+		h.complain("attempt %d of task %s went back from %s to %s", now.AttemptStatus.ID, name, old.State, now.State)
 	case now.AttemptStatus.ID == old.AttemptStatus.ID && old.AttemptStatus.CompletionStatus != nil &&
 		!reflect.DeepEqual(old.AttemptStatus.CompletionStatus, now.AttemptStatus.CompletionStatus):
 		h.complain("the end of attempt %d of task %s changed from %+v to %+v", now.AttemptStatus.ID, name,
 			old.AttemptStatus.CompletionStatus, now.AttemptStatus.CompletionStatus)
 	}
+}
+
+// taskStates are in the order in which an attempt of a task goes through them.
+var taskStates = []frameworkv1.TaskState{
+	frameworkv1.TaskAttemptCreationPending, frameworkv1.TaskAttemptCreationRequested,
+	frameworkv1.TaskAttemptPreparing, frameworkv1.TaskAttemptRunning,
+	frameworkv1.TaskAttemptDeletionPending, frameworkv1.TaskAttemptDeletionRequested, frameworkv1.TaskAttemptDeleting,
+	frameworkv1.TaskAttemptCompleted, frameworkv1.TaskCompleted,
+}
+
+// startsAgain is true of a task whose Pod runs no more and not yet again.
+func startsAgain(old, now *frameworkv1.TaskStatus) bool {
+	return old.State == frameworkv1.TaskAttemptRunning && now.State == frameworkv1.TaskAttemptPreparing
 }

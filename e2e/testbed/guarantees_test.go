@@ -130,7 +130,7 @@ func TestBrokenGuarantees(t *testing.T) {
 		},
 		"a Framework that is Completed and goes on": {
 			events: []event{status(frameworkv1.FrameworkCompleted, 0), status(running, 0)},
-			want:   "was Completed",
+			want:   "attempt 0 of Framework fw went back from Completed",
 		},
 		"an end that changes": {
 			events: []event{with(status(running, 0), ended(1)), with(status(running, 0), ended(2))},
@@ -140,6 +140,15 @@ func TestBrokenGuarantees(t *testing.T) {
 			events: []event{with(status(running, 0), at(20)), with(status(running, 0), at(10))},
 			want:   "went back from",
 		},
+		"an attempt whose state goes back": {
+			events: []event{status(frameworkv1.FrameworkAttemptDeleting, 0), status(running, 0)},
+			want:   "attempt 0 of Framework fw went back from AttemptDeleting to AttemptRunning",
+		},
+		"a task whose state goes back": {
+			events: []event{status(running, 0, task("t", frameworkv1.TaskAttemptDeleting, 0)), runs},
+			want:   "attempt 0 of task fw-a-0 went back from AttemptDeleting to AttemptRunning",
+		},
+		"a task that starts again": {events: []event{runs, status(running, 0, task("t", frameworkv1.TaskAttemptPreparing, 0))}},
 		"a task that goes back": {
 			events: []event{status(running, 0, task("t", frameworkv1.TaskAttemptRunning, 1)), status(running, 0, task("t", frameworkv1.TaskAttemptRunning, 0))},
 			want:   "task fw-a-0 went back",

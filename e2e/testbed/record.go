@@ -20,15 +20,15 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/tools/cache"
 
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
 )
 
 // Recording is all that happened to the Frameworks, or the jobs of a kind, of a namespace, and to its
-// Pods, whoever did it, in the order in which it was stored.
+// Pods, whoever did it, in the order in which it was stored. It is read from etcd, and so goes on
+// while the API server and etcd are killed.
 type Recording struct {
 	cluster   *Cluster
 	namespace string
@@ -43,13 +43,13 @@ type Recording struct {
 
 // owners are the kind of objects that Pods are recorded with.
 type owners struct {
-	watch cache.WatchFuncWithContext
-	list  func(ctx context.Context) (runtime.Object, error)
+	kept keptAs
+	list func(ctx context.Context) (runtime.Object, error)
 	// broken says what in a history must not have happened.
 	broken func([]event) []string
 }
 
-// event is what a watch told. Exactly one of framework, job, training and pod is not nil.
+// event is a write. Exactly one of framework, job, training and pod is not nil.
 type event struct {
 	// version is the resource version, which all kinds share: etcd counts its
 	// writes.
@@ -77,7 +77,7 @@ func (c *Cluster) Record(t testing.TB, namespace string) *Recording {
 	t.Helper()
 	client := c.Lockstep.FrameworkcontrollerV1().Frameworks(namespace)
 	return c.record(t, namespace, owners{
-		watch:  client.Watch,
+		kept:   keptJSON(frameworkv1.Resource("frameworks"), func() object { return &frameworkv1.Framework{} }),
 		list:   func(ctx context.Context) (runtime.Object, error) { return client.List(ctx, metav1.ListOptions{}) },
 		broken: brokenGuarantees,
 	})
@@ -89,7 +89,7 @@ func (c *Cluster) RecordVolcanoJobs(t testing.TB, namespace string) *Recording {
 	t.Helper()
 	client := c.Lockstep.BatchV1alpha1().Jobs(namespace)
 	return c.record(t, namespace, owners{
-		watch:  client.Watch,
+		kept:   keptJSON(batchv1alpha1.Resource("jobs"), func() object { return &batchv1alpha1.Job{} }),
 		list:   func(ctx context.Context) (runtime.Object, error) { return client.List(ctx, metav1.ListOptions{}) },
 		broken: brokenJobGuarantees,
 	})
@@ -101,7 +101,7 @@ func (c *Cluster) RecordTrainingJobs(t testing.TB, namespace string, kind Traini
 	t.Helper()
 	client := c.trainingJobs(t, namespace, kind, kind.storedVersion())
 	return c.record(t, namespace, owners{
-		watch:  client.Watch,
+		kept:   keptJSON(kubeflowv1.Resource(kind.plural), func() object { return &unstructured.Unstructured{} }),
 		list:   func(ctx context.Context) (runtime.Object, error) { return client.List(ctx, metav1.ListOptions{}) },
 		broken: brokenTrainingGuarantees,
 	})
@@ -110,10 +110,7 @@ func (c *Cluster) RecordTrainingJobs(t testing.TB, namespace string, kind Traini
 func (c *Cluster) record(t testing.TB, namespace string, owners owners) *Recording {
 	t.Helper()
 	r := &Recording{cluster: c, namespace: namespace, owners: owners}
-	t.Cleanup(r.done.Wait)
 
-	// A list of the owners, whose watch may go back no further: their kind may have been
-	// served for moments only.
 	list, err := owners.list(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -122,34 +119,35 @@ func (c *Cluster) record(t testing.TB, namespace string, owners owners) *Recordi
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, watched := range []cache.WatchFuncWithContext{owners.watch, c.Kube.CoreV1().Pods(namespace).Watch} {
-		watcher := Watch(t, since, watched)
-		r.done.Go(func() { r.collect(t.Context(), watcher) })
+	version, err := strconv.ParseInt(since.GetResourceVersion(), 10, 64)
+	if err != nil {
+		t.Fatalf("resource version: %v", err)
+	}
+	stored := c.openStore(t)
+	t.Cleanup(r.done.Wait)
+	for _, kind := range []keptAs{owners.kept, keptPods} {
+		r.done.Go(func() {
+			if err := stored.follow(t.Context(), kind, namespace, version, r.add); err != nil {
+				r.mu.Lock()
+				defer r.mu.Unlock()
+				r.troubles = append(r.troubles, err.Error())
+			}
+		})
 	}
 	return r
 }
 
-func (r *Recording) collect(ctx context.Context, watcher watch.Interface) {
-	defer watcher.Stop()
-	for told := range watcher.ResultChan() {
-		if told.Type == watch.Bookmark {
-			continue
-		}
-		recorded, err := newEvent(told.Object)
-		recorded.gone = told.Type == watch.Deleted
-		r.mu.Lock()
-		if err != nil {
-			r.troubles = append(r.troubles, err.Error())
-		} else {
-			r.events = append(r.events, recorded)
-		}
-		r.mu.Unlock()
+// add records a write.
+func (r *Recording) add(o object, gone bool) {
+	recorded, err := newEvent(o)
+	recorded.gone = gone
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err != nil {
+		r.troubles = append(r.troubles, err.Error())
+		return
 	}
-	if ctx.Err() == nil {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.troubles = append(r.troubles, "a watch has ended too early")
-	}
+	r.events = append(r.events, recorded)
 }
 
 func newEvent(object runtime.Object) (event, error) {
@@ -168,7 +166,7 @@ func newEvent(object runtime.Object) (event, error) {
 	case *corev1.Pod:
 		e.pod, version = object, object.ResourceVersion
 	default:
-		return e, fmt.Errorf("the watch told of %T: %+v", object, object)
+		return e, fmt.Errorf("%T can't be recorded", object)
 	}
 	var err error
 	if e.version, err = strconv.ParseUint(version, 10, 64); err != nil {

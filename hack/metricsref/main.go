@@ -99,9 +99,7 @@ func ofController() ([]metric, error) {
 // ofScheduler are those of the plugin. Those of kube-scheduler are its own.
 func ofScheduler() ([]metric, error) {
 	r := &recorder{}
-	counts := func() map[string]int { return nil }
-	if _, err := status.NewMetrics(schedulerRegistry{r}, counts, counts,
-		func() []string { return nil }, func() map[string]float64 { return nil }); err != nil {
+	if _, err := status.NewMetrics(schedulerRegistry{r}, &status.Asked{}); err != nil {
 		return nil, err
 	}
 	if err := r.Register(buildinfo.Collector("lockstep-scheduler")); err != nil {

@@ -50,7 +50,7 @@ func TestNoLabelNamesWhatATenantNames(t *testing.T) {
 	// Each has a small set of values, which the pages of the labels' room hold to.
 	bounded := []string{"kind", "state", "level", "code", "type", "reason", "result", "program", "version", "go_version"}
 	// These are as many as the operator has configured, or as there are kinds of resources.
-	configured := []string{"group", "scheduler_name", "resource"}
+	configured := []string{"group", "mode", "scheduler_name", "resource"}
 	for _, m := range all(t) {
 		for _, label := range m.labels {
 			if !slices.Contains(bounded, label) && !slices.Contains(configured, label) {

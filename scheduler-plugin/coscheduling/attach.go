@@ -111,13 +111,24 @@ func attach(ctx context.Context, sched *kube.Scheduler, own types.NamespacedName
 	}
 	reporter = status.NewReporter(told, groups, others, handle.ClientSet(), handle.EventRecorder(), func() bool { return isBinding(plugins) })
 	protectGangs(ctx, sched, e.gangs, e.serves)
-	if e.metrics, err = status.NewMetrics(registry, e.gangs.CountWaiting, e.gangs.CountForeign, e.rivalry.contested, func() map[string]float64 { return held(&e.room) }); err != nil {
+	w := &watcher{ctx: ctx, sched: sched, handle: handle, gangs: e.gangs, namespaces: namespaces, begun: begun, handed: given}
+	all := &foreigners{watcher: w, client: others, discovery: groups.Discovery(), links: links, serves: e.serves, setApart: reporter.SetApart}
+	reporter.AskApartBy(all.askApart)
+	foreigns := []*foreign{
+		{foreigners: all, dialect: dialect.Native, mode: dialects.Native.Mode, off: nativeOff(), read: dialect.FromNative},
+		{foreigners: all, dialect: dialect.SchedulerPlugins, mode: dialects.SchedulerPlugins.Mode, read: dialect.FromSchedulerPlugins},
+		{foreigners: all, dialect: dialect.Volcano, mode: dialects.Volcano.Mode, profile: volcanoProfile, read: dialect.FromVolcano(tiersOf(dialects.Volcano.Tiers))},
+	}
+	if e.metrics, err = status.NewMetrics(registry, &status.Asked{
+		Waiting: e.gangs.CountWaiting, Foreign: e.gangs.CountForeign, Rivals: e.rivalry.contested,
+		Held:     func() map[string]float64 { return held(&e.room) },
+		Dialects: func() []status.Dialect { return statesOf(foreigns) },
+	}); err != nil {
 		return err
 	}
 	for _, c := range plugins {
 		c.engine = e
 	}
-	w := &watcher{ctx: ctx, sched: sched, handle: handle, gangs: e.gangs, namespaces: namespaces, begun: begun, handed: given}
 	e.pop = sched.InterceptNext(e.nextEntity)
 	e.queue = sched.KeepOut(e.places, e.gangOf, e.heard(), w.forgetGone)
 	e.keeper = &keeper{room: &e.room, gangs: e.gangs, queue: e.queue, tells: reporter.Warn, metrics: e.metrics}
@@ -128,20 +139,13 @@ func attach(ctx context.Context, sched *kube.Scheduler, own types.NamespacedName
 		return err
 	}
 	w.queue = e.queue
-	all := &foreigners{watcher: w, client: others, discovery: groups.Discovery(), links: links, serves: e.serves, setApart: reporter.SetApart}
-	reporter.AskApartBy(all.askApart)
-	foreigns := []*foreign{
-		{foreigners: all, dialect: dialect.Native, mode: dialects.Native.Mode, off: nativeOff(), read: dialect.FromNative},
-		{foreigners: all, dialect: dialect.SchedulerPlugins, mode: dialects.SchedulerPlugins.Mode, read: dialect.FromSchedulerPlugins},
-		{foreigners: all, dialect: dialect.Volcano, mode: dialects.Volcano.Mode, profile: volcanoProfile, read: dialect.FromVolcano(tiersOf(dialects.Volcano.Tiers))},
-	}
 	if err := w.start(groups, foreigns, &grouping{watcher: w, client: others, discovery: groups.Discovery(), links: links}, dialects.Rules); err != nil {
 		return err
 	}
 	on, off := links.Names()
 	var why []string
-	for _, f := range foreigns {
-		why = append(why, f.found)
+	for _, state := range statesOf(foreigns) {
+		why = append(why, state.String())
 	}
 	klog.FromContext(ctx).Info("What is served", "schedulerNames", slices.Sorted(maps.Keys(plugins)), "podGroupsOf", on, "notOf", off, "dialects", why)
 	// Before anything is placed.

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,6 +21,7 @@ import (
 	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/internal/informing"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/status"
 )
 
 // volcanoProfile is the name of the scheduler that the Pods of most groups of Volcano's name.
@@ -53,19 +55,26 @@ type foreign struct {
 
 	// inquiry asks whether the API server serves the groups.
 	inquiry inquiry
-	// found says whether the dialect was on at the start, and why. For people.
-	found string
+	// state says whether the dialect is on, and why; nil until that is known.
+	state atomic.Pointer[status.Dialect]
 }
 
 // say tells whether the dialect is on, and why.
 func (f *foreign) say(on bool, reason string) {
 	group := f.dialect.Kind().Group
 	klog.FromContext(f.ctx).Info("Dialect of PodGroups", "group", group, "on", on, "mode", f.mode, "reason", reason)
-	state := "off"
-	if on {
-		state = "on"
+	f.state.Store(&status.Dialect{Group: group, Mode: string(f.mode), On: on, Reason: reason})
+}
+
+// statesOf are the dialects of which it is known whether they are on.
+func statesOf(foreigns []*foreign) []status.Dialect {
+	var states []status.Dialect
+	for _, f := range foreigns {
+		if state := f.state.Load(); state != nil {
+			states = append(states, *state)
+		}
 	}
-	f.found = fmt.Sprintf("%s %s (%s): %s", group, state, f.mode, reason)
+	return states
 }
 
 // whyOff is why the dialect is off whatever the API server serves, empty if it is not.
@@ -165,7 +174,7 @@ func (f *foreign) startLater(found service) {
 	if !f.inquiry.untilServed(found) {
 		return
 	}
-	klog.FromContext(f.ctx).Info("Dialect of PodGroups", "group", f.dialect.Kind().Group, "on", true, "mode", f.mode, "reason", string(served))
+	f.say(true, string(served))
 	f.gangs.SetServed(f.dialect, true)
 	if !f.links.AreOn(f.dialect) {
 		f.links.TurnOn(f.dialect)

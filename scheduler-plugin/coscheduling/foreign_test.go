@@ -283,6 +283,9 @@ func TestADialectThatCantBeListedCostsNobodyElse(t *testing.T) {
 					if on := other.links.AreOn(other.dialect); on != listed {
 						t.Errorf("%v is on: %t, want %t", other.dialect, on, listed)
 					}
+					if state := other.state.Load(); state == nil || state.On != listed || state.Reason == "" {
+						t.Errorf("it is told of %v: %v", other.dialect, state)
+					}
 				}
 				if seen, err := ruled.startOwners(kind); err != nil || len(seen) > 0 {
 					t.Errorf("the start of a rule waits for %d lists: %v", len(seen), err)

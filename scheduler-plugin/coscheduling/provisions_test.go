@@ -277,6 +277,29 @@ func TestPlacesForPodsAreShared(t *testing.T) {
 	})
 }
 
+// TestAShareShrinksWithTheCluster: then less is kept, though the node that has gone had none of it.
+func TestAShareShrinksWithTheCluster(t *testing.T) {
+	w := newWorld(t, all(makeNodes("node", 2, 10), makeNodes("far", 2, 10))...)
+	w.args = strings.Replace(keeping(""), "100", "40", 1)
+	w.serve(makeSpark("a", "17", 1))
+	w.start()
+	w.create(makePod("a-driver", ofSpark("a")))
+	w.eventually("16 of 40 cpu are kept", func() bool { return w.keeps(sparkNamed("a"), 16) })
+	_, on := w.kept(sparkNamed("a"))
+	on[w.nodeOf()["a-driver"]]++
+	for _, node := range []string{"node-0", "node-1", "far-0", "far-1"} {
+		if on[node] > 0 {
+			continue
+		}
+		if err := w.kube.CoreV1().Nodes().Delete(t.Context(), node, metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		w.eventually("12 of 30 are", func() bool { return w.keeps(sparkNamed("a"), 12) })
+		return
+	}
+	t.Fatalf("room is kept on %v, which are all nodes", on)
+}
+
 // TestNobodyIsEvictedForMembersToCome, unless the configuration says so.
 func TestNobodyIsEvictedForMembersToCome(t *testing.T) {
 	for _, preempts := range []bool{false, true} {

@@ -58,11 +58,39 @@ func (servedRegistry) CustomRegister(c metrics.StableCollector) error {
 	return legacyregistry.CustomRegister(c)
 }
 
-// NewMetrics registers the metrics. When they are asked, waiting counts the gangs that wait, by
-// reason, foreign the groups whose status is left to other programs, by their API group, rivals are the
-// scheduler names of which another scheduler is known, and held is how much room is kept for members to
-// come, by resource.
-func NewMetrics(registry Registry, waiting, foreign func() map[string]int, rivals func() []string, held func() map[string]float64) (*Metrics, error) {
+// Asked are asked for what they know when the metrics are scraped.
+type Asked struct {
+	// Waiting counts the gangs that wait, by reason.
+	Waiting func() map[string]int
+	// Foreign counts the groups whose status is left to other programs, by their API group.
+	Foreign func() map[string]int
+	// Rivals are the scheduler names of which another scheduler is known.
+	Rivals func() []string
+	// Held is how much room is kept for members to come, by resource.
+	Held func() map[string]float64
+	// Dialects are the PodGroups of other kinds, and whether they are served.
+	Dialects func() []Dialect
+}
+
+// Dialect says whether the PodGroups of another kind are served, and why.
+type Dialect struct {
+	// Group is the API group of the kind, and Mode what the configuration says of it.
+	Group, Mode string
+	On          bool
+	Reason      string
+}
+
+// String is what people read.
+func (d Dialect) String() string {
+	state := "off"
+	if d.On {
+		state = "on"
+	}
+	return fmt.Sprintf("%s %s (%s): %s", d.Group, state, d.Mode, d.Reason)
+}
+
+// NewMetrics registers the metrics.
+func NewMetrics(registry Registry, asked *Asked) (*Metrics, error) {
 	const subsystem = "lockstep_scheduler"
 	m := &Metrics{
 		Cycles: metrics.NewCounterVec(&metrics.CounterOpts{
@@ -104,17 +132,19 @@ func NewMetrics(registry Registry, waiting, foreign func() map[string]int, rival
 			return nil, fmt.Errorf("registering metrics: %w", err)
 		}
 	}
+	gauge := func(name, help string, labels ...string) *metrics.Desc {
+		return metrics.NewDesc(subsystem+"_"+name, help, labels, nil, metrics.ALPHA, "")
+	}
 	gauges := []*askedCollector{
-		{ask: func() map[string]float64 { return floats(waiting()) }, desc: metrics.NewDesc(subsystem+"_waiting_gangs", "Gangs with members that wait, by reason.",
-			[]string{"reason"}, nil, metrics.ALPHA, "")},
-		{ask: func() map[string]float64 { return floats(foreign()) }, desc: metrics.NewDesc(subsystem+"_foreign_writers", "PodGroups whose status is left to another program that writes it, by the API group of their kind.",
-			[]string{"group"}, nil, metrics.ALPHA, "")},
-		{ask: func() map[string]float64 { return ones(rivals()) }, desc: metrics.NewDesc(subsystem+"_rivals",
-			"1 for each scheduler name that another scheduler serves, too, as far as is known.",
-			[]string{"scheduler_name"}, nil, metrics.ALPHA, "")},
-		{ask: held, desc: metrics.NewDesc(subsystem+"_reserved_resources",
-			"Room that is kept for members to come, by resource: cores of CPU, bytes, or the number.",
-			[]string{"resource"}, nil, metrics.ALPHA, "")},
+		{ask: func() []sample { return counts(asked.Waiting()) }, desc: gauge("waiting_gangs", "Gangs with members that wait, by reason.", "reason")},
+		{ask: func() []sample { return counts(asked.Foreign()) }, desc: gauge("foreign_writers",
+			"PodGroups whose status is left to another program that writes it, by the API group of their kind.", "group")},
+		{ask: func() []sample { return ones(asked.Rivals()) }, desc: gauge("rivals",
+			"1 for each scheduler name that another scheduler serves, too, as far as is known.", "scheduler_name")},
+		{ask: func() []sample { return counts(asked.Held()) }, desc: gauge("reserved_resources",
+			"Room that is kept for members to come, by resource: cores of CPU, bytes, or the number.", "resource")},
+		{ask: func() []sample { return states(asked.Dialects()) }, desc: gauge("dialects",
+			"1 for each other kind of PodGroups that is served, 0 for one that is not, by its API group, the mode in the configuration and why.", "group", "mode", "reason")},
 	}
 	for _, gauge := range gauges {
 		if err := registry.CustomRegister(gauge); err != nil {
@@ -133,29 +163,48 @@ func (m *Metrics) ObserveCycle(result Result, took time.Duration, members int) {
 	m.duration.WithLabelValues(string(result)).Observe(took.Seconds())
 }
 
-// floats are counts as metrics have them.
-func floats(counts map[string]int) map[string]float64 {
-	values := make(map[string]float64, len(counts))
-	for name, n := range counts {
-		values[name] = float64(n)
+// sample is a number, and the values of its labels.
+type sample struct {
+	labels []string
+	value  float64
+}
+
+// counts are numbers by one label.
+func counts[N int | float64](numbers map[string]N) []sample {
+	samples := make([]sample, 0, len(numbers))
+	for label, n := range numbers {
+		samples = append(samples, sample{[]string{label}, float64(n)})
 	}
-	return values
+	return samples
 }
 
 // ones are 1 for each of the names.
-func ones(names []string) map[string]float64 {
-	counts := make(map[string]float64, len(names))
+func ones(names []string) []sample {
+	samples := make([]sample, 0, len(names))
 	for _, name := range names {
-		counts[name] = 1
+		samples = append(samples, sample{[]string{name}, 1})
 	}
-	return counts
+	return samples
 }
 
-// askedCollector asks for numbers by a label when it is scraped, so that nothing has to be kept up
+// states are 1 for dialects that are on, and 0 for others.
+func states(dialects []Dialect) []sample {
+	samples := make([]sample, 0, len(dialects))
+	for _, d := range dialects {
+		value := 0.0
+		if d.On {
+			value = 1
+		}
+		samples = append(samples, sample{[]string{d.Group, d.Mode, d.Reason}, value})
+	}
+	return samples
+}
+
+// askedCollector asks for numbers by labels when it is scraped, so that nothing has to be kept up
 // to date in between.
 type askedCollector struct {
 	metrics.BaseStableCollector
-	ask  func() map[string]float64
+	ask  func() []sample
 	desc *metrics.Desc
 }
 
@@ -164,7 +213,7 @@ func (c *askedCollector) DescribeWithStability(ch chan<- *metrics.Desc) {
 }
 
 func (c *askedCollector) CollectWithStability(ch chan<- metrics.Metric) {
-	for label, n := range c.ask() {
-		ch <- metrics.NewLazyConstMetric(c.desc, metrics.GaugeValue, n, label)
+	for _, s := range c.ask() {
+		ch <- metrics.NewLazyConstMetric(c.desc, metrics.GaugeValue, s.value, s.labels...)
 	}
 }

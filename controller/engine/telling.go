@@ -1,0 +1,65 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"golang.org/x/time/rate"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
+)
+
+// Of each reason an owner has so many events told in a row, and after that one in a while: tasks
+// that fail one after the other would be an event and a line of the log each.
+const (
+	maxToldInARow = 25
+	toldEvery     = time.Minute
+)
+
+// telling is what was told of one owner: of each reason by a bound of its own, so that no reason
+// drowns another. A core has few reasons.
+type telling map[string]*toldReason
+
+type toldReason struct {
+	limiter *rate.Limiter
+	leftOut int
+}
+
+// admit says whether an event is to be told now. One that is told has the number of those of its
+// reason that were left out before.
+func (t telling) admit(event plan.Event, now time.Time) (message string, told bool) {
+	reason := t[event.Reason]
+	if reason == nil {
+		reason = &toldReason{limiter: rate.NewLimiter(rate.Every(toldEvery), maxToldInARow)}
+		t[event.Reason] = reason
+	}
+	if !reason.limiter.AllowN(now, 1) {
+		reason.leftOut++
+		return "", false
+	}
+	message = event.Message
+	if reason.leftOut > 0 {
+		message = fmt.Sprintf("%s (%d more of %s came before and are not told one by one)", message, reason.leftOut, event.Reason)
+		reason.leftOut = 0
+	}
+	return message, true
+}
+
+// newBroadcaster sends events to the API server. client-go bounds them by object alone, so that 25
+// failures of tasks would be all that is told in the next minutes: the end of a Framework would not be.
+func newBroadcaster() record.EventBroadcaster {
+	return record.NewBroadcasterWithCorrelatorOptions(record.CorrelatorOptions{
+		SpamKeyFunc: func(event *corev1.Event) string {
+			object := &event.InvolvedObject
+			return strings.Join([]string{object.APIVersion, object.Kind, object.Namespace, object.Name, string(object.UID), event.Type, event.Reason}, "/")
+		},
+		BurstSize: maxToldInARow,
+		QPS:       float32(1 / toldEvery.Seconds()),
+	})
+}

@@ -1,0 +1,39 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package status
+
+import (
+	"strings"
+	"testing"
+
+	"k8s.io/component-base/metrics"
+	"k8s.io/component-base/metrics/testutil"
+)
+
+// TestWhichDialectsAreOnIsMeasured, as they are when somebody asks, and why.
+func TestWhichDialectsAreOnIsMeasured(t *testing.T) {
+	volcano := Dialect{Group: "scheduling.volcano.sh", Mode: "Auto", Reason: "no profile is named volcano"}
+	none := func() map[string]int { return nil }
+	registry := metrics.NewKubeRegistry()
+	if _, err := NewMetrics(registry, &Asked{
+		Waiting: none, Foreign: none, Rivals: func() []string { return nil }, Held: func() map[string]float64 { return nil },
+		Dialects: func() []Dialect {
+			return []Dialect{{Group: "scheduling.x-k8s.io", Mode: "On", On: true, Reason: "served"}, volcano}
+		},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	const head = "# HELP lockstep_scheduler_dialects [ALPHA] 1 for each other kind of PodGroups that is served, 0 for one that is not, by its API group, the mode in the configuration and why.\n" +
+		"# TYPE lockstep_scheduler_dialects gauge\n" +
+		"lockstep_scheduler_dialects{group=\"scheduling.x-k8s.io\",mode=\"On\",reason=\"served\"} 1\n"
+	for _, want := range []string{
+		`lockstep_scheduler_dialects{group="scheduling.volcano.sh",mode="Auto",reason="no profile is named volcano"} 0`,
+		`lockstep_scheduler_dialects{group="scheduling.volcano.sh",mode="Auto",reason="served"} 1`,
+	} {
+		if err := testutil.GatherAndCompare(registry, strings.NewReader(head+want+"\n"), "lockstep_scheduler_dialects"); err != nil {
+			t.Error(err)
+		}
+		volcano.On, volcano.Reason = true, "served"
+	}
+}

@@ -37,7 +37,7 @@ func New(config *rest.Config) (*Reader, error) {
 	if r.Lockstep, err = versioned.NewForConfigAndClient(config, client); err != nil {
 		return nil, err
 	}
-	// Thousands of Pods and nodes take a third of the time so.
+	// Thousands of Pods and nodes are read sooner so.
 	compact := rest.CopyConfig(config)
 	compact.AcceptContentTypes, compact.ContentType = runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON, runtime.ContentTypeProtobuf
 	if r.Kube, err = kubernetes.NewForConfigAndClient(compact, client); err != nil {

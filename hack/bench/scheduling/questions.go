@@ -52,7 +52,7 @@ func askWhy(ctx context.Context, s *stage) error {
 		}
 		listed = append(listed, took.Seconds())
 	}
-	s.Report(ratio("kubectl lockstep why", asked, listed, "kubectl get of the same objects", harness.AtMost(2)))
+	s.Report(ratio("kubectl lockstep why", asked, listed, "kubectl get of the same objects", harness.AtMost(0.5)))
 	s.Report(bounded("kubectl lockstep why", asked, 5))
 	return s.clear(ctx)
 }

@@ -12,7 +12,7 @@ busy=(./e2e ./e2e/volcano ./e2e/kubeflow)
 # first, so that it is not left to run alone at the end.
 waiting=(./e2e/controller)
 if [[ ${1:-} == --real-node ]]; then
-  waiting+=(./e2e/realnode ./e2e/realnode/install ./e2e/realnode/guest)
+  waiting+=(./e2e/realnode ./e2e/realnode/install ./e2e/realnode/guest ./e2e/realnode/static)
 else
   echo "e2e: no root on Linux: the tests on a real node are left out"
 fi

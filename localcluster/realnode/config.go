@@ -108,6 +108,8 @@ func kubeletConfig(plan *cluster.Plan, cgroup string, cpus int) (string, error) 
 		"resolvConf":               l.NodePath("resolv.conf"),
 		"containerRuntimeEndpoint": "unix://" + l.ContainerdSocket(),
 		"podLogsDir":               l.NodePath("pod-logs"),
+		"staticPodPath":            l.NodePath("static-pods"),
+		"fileCheckFrequency":       "1s",
 		"volumePluginDir":          l.NodePath("volume-plugins"),
 		"cgroupDriver":             "cgroupfs",
 		"cgroupRoot":               "/" + cgroup,

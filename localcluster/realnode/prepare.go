@@ -62,7 +62,7 @@ type command struct {
 // with.
 func Prepare(plan *cluster.Plan) (planFile string, err error) {
 	l := plan.Layout
-	for _, dir := range []string{l.NodePath("containerd"), l.NodePath("kubelet"), l.NodePath("bin"), l.NodePath("cni", "conf"), l.NodePath("pod-logs")} {
+	for _, dir := range []string{l.NodePath("containerd"), l.NodePath("kubelet"), l.NodePath("bin"), l.NodePath("cni", "conf"), l.NodePath("pod-logs"), l.NodePath("static-pods")} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return "", fmt.Errorf("making a directory of the node: %w", err)
 		}

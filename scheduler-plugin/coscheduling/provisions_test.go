@@ -459,3 +459,39 @@ func (w *world) changeGroup(name string, change func(*schedulingv1alpha1.PodGrou
 		w.t.Fatal(err)
 	}
 }
+
+// TestRoomIsKeptInTheDomainOfTheGang, if all members have to be in one.
+func TestRoomIsKeptInTheDomainOfTheGang(t *testing.T) {
+	inOneRack := func(spec *schedulingv1alpha1.PodGroupSpec) {
+		spec.Topology = []schedulingv1alpha1.TopologyConstraint{{Key: "rack", Mode: schedulingv1alpha1.TopologyRequired}}
+	}
+	w := newWorld(t, all(makeNodes("small", 1, 4, "rack=a"), makeNodes("large", 2, 4, "rack=b"), makeNodes("other", 1, 4, "rack=c"),
+		makeGroup("gang", 1, asking("7"), inOneRack), makePod("gang-0", inGroup("gang")))...)
+	w.args = keeping("")
+	w.start()
+	w.eventually("room is kept", func() bool { return w.keeps(gangName, 6) })
+	w.eventually("the member runs", func() bool { return w.nodeOf()["gang-0"] != "" })
+	_, on := w.kept(gangName)
+	if node := w.nodeOf()["gang-0"]; !strings.HasPrefix(node, "large") || on["large-0"]+on["large-1"] != 6 {
+		t.Errorf("the member is on %s and room is kept on %v, want all in rack b", node, on)
+	}
+}
+
+// TestMembersAboveTheMinimumAreSpare, though room was kept for them: whoever outranks the gang takes them, and
+// leaves the driver, which is the gang.
+func TestMembersAboveTheMinimumAreSpare(t *testing.T) {
+	w := newWorld(t, makeNodes("node", 1, 8)...)
+	w.args = keeping("")
+	w.serve(makeSpark("a", "8", 1))
+	w.start()
+	w.create(makePod("a-driver", ofSpark("a")))
+	w.eventually("room is kept", func() bool { return w.keeps(sparkNamed("a"), 7) })
+	w.create(makePod("a-exec", ofSpark("a"), cores("7")))
+	w.eventually("the executor runs", func() bool { return w.nodeOf()["a-exec"] != "" })
+	w.create(makeGroup("high", 1))
+	w.create(makePod("high-0", inGroup("high"), cores("5"), ofPriority(10)))
+	w.eventually("a gang that outranks it runs", func() bool { return w.nodeOf()["high-0"] != "" })
+	if w.nodeOf()["a-driver"] == "" {
+		t.Error("the driver is gone")
+	}
+}

@@ -490,3 +490,17 @@ func TestALeaderWorkerSetSaysHowManyCome(t *testing.T) {
 		t.Errorf("%d are to come, want 3", got)
 	}
 }
+
+// TestAMemberWithGatesIsNotCounted: it neither takes of the rest nor says how large members are, until its gates go.
+func TestAMemberWithGatesIsNotCounted(t *testing.T) {
+	b := keeping(newBench())
+	b.SetGroup(makeGroup("gang", 1, asking("13")))
+	b.add(makePod("driver", inGroup("gang"), cores("1"), placedAt(b.time, 0)), makePod("later", inGroup("gang"), cores("8"), gated))
+	if due := b.gangs[gangName].provided.due; b.rest() != 12 || due.Model.Name != "driver" {
+		t.Errorf("the rest is %d with the model %s, want 12 with that of the driver", b.rest(), due.Model.Name)
+	}
+	b.add(makePod("later", inGroup("gang"), cores("8")))
+	if due := b.gangs[gangName].provided.due; due.Model.Name != "later" {
+		t.Errorf("without gates the model is %s, want the larger one", due.Model.Name)
+	}
+}

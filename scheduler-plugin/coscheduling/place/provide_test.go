@@ -15,6 +15,7 @@ import (
 	internalcache "k8s.io/kubernetes/pkg/scheduler/backend/cache"
 	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
 
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/gangs"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/provision"
@@ -79,5 +80,26 @@ func TestANamespaceHasRoomKeptForSoManyGroups(t *testing.T) {
 	gang.keepWithin(full)
 	if len(gang.Waiting) > 0 || len(gang.ClassKeys) > 0 {
 		t.Error("room is sought for it all the same")
+	}
+}
+
+// TestWhatAMemberToComeWants of a node is what the largest member wants, but for what only one Pod can have and
+// what Pods want of each other.
+func TestWhatAMemberToComeWants(t *testing.T) {
+	model := schedulertesting.MakePod().Name("driver").Namespace("ns").UID("driver").SchedulerName("lockstep-scheduler").Priority(7).
+		NodeSelector(map[string]string{"pool": "a"}).Toleration("dedicated").NodeAffinityIn("zone", []string{"z"}, schedulertesting.NodeSelectorTypeMatchExpressions).
+		PodAntiAffinityExists("app", "kubernetes.io/hostname", schedulertesting.PodAntiAffinityWithRequiredReq).
+		SpreadConstraint(1, "zone", corev1.DoNotSchedule, nil, nil, nil, nil, nil).HostPort(80).PVC("data").
+		PodResourceClaims(corev1.PodResourceClaim{Name: "gpu"}).Req(map[corev1.ResourceName]string{"cpu": "4"}).Obj()
+	gang := &Gang{View: gangs.View{Provision: &provision.Due{Model: model}, Group: &dialect.Group{UID: "group"}}}
+	got := gang.virtualMember(3, provision.Amounts{corev1.ResourceCPU: 2000}).Spec
+	if got.NodeSelector["pool"] != "a" || len(got.Tolerations) != 1 || got.Affinity == nil || got.Affinity.NodeAffinity == nil || *got.Priority != 7 || got.SchedulerName != "lockstep-scheduler" {
+		t.Errorf("it wants %+v, want the nodes and the priority of the model", got)
+	}
+	if got.Affinity.PodAntiAffinity != nil || got.TopologySpreadConstraints != nil || got.Volumes != nil || got.ResourceClaims != nil {
+		t.Errorf("it wants %+v, want nothing of other Pods, of volumes or of claims", got)
+	}
+	if c := got.Containers; len(c) != 1 || c[0].Ports != nil || c[0].Resources.Requests.Cpu().MilliValue() != 2000 {
+		t.Errorf("its containers are %+v, want one of 2 cpu without a port", c)
 	}
 }

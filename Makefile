@@ -51,10 +51,10 @@ images: build ## Pack the programs and the example into image tars in bin/images
 # The images of a release, without a container engine. Only `REGISTRY=` on the command line pushes
 # them, a variable of the environment does not.
 TAG ?= $(VERSION)
-RELEASE = cd hack/release && go run . -source ../.. -out ../../dist/images -version '$(TAG)' -ldflags '$(LDFLAGS)'
+RELEASE = cd hack/release && go run . -source ../.. -out ../../dist/images -version '$(TAG)' -ldflags '$(LDFLAGS)' $(if $(SIGNING_KEY),-sign '$(abspath $(SIGNING_KEY))')
 
 .PHONY: release-images
-release-images: ## Write images for amd64 and arm64 to dist/images, as OCI layouts, with lists of what is in them (SPDX).
+release-images: ## Write images for amd64 and arm64 to dist/images, as OCI layouts, with lists of what is in them (SPDX): make release-images [SIGNING_KEY=key.pem]
 	$(RELEASE)
 
 .PHONY: release-krew

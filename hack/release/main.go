@@ -10,6 +10,7 @@ package main
 
 import (
 	"context"
+	"crypto/ecdsa"
 	"flag"
 	"fmt"
 	"io"
@@ -49,11 +50,19 @@ func run(args []string, log io.Writer) error {
 	ldflags := flags.String("ldflags", "", "flags of Go's linker")
 	registry := flags.String("push", "", "where to push the images, such as registry.example.com/lockstep; with the credentials of `docker login`")
 	address := flags.String("krew", "", "make no images, but the plugin of kubectl and its manifest for krew: the address below which the archives will be, such as https://example.com/v1")
+	keyFile := flags.String("sign", "", "file of a private key, ECDSA on P-256 in PEM, to sign the lists of parts with")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	if *version == "" || flags.NArg() > 0 {
 		return fmt.Errorf("-version is needed, and no arguments")
+	}
+	var key *ecdsa.PrivateKey
+	if *keyFile != "" {
+		var err error
+		if key, err = readKey(*keyFile); err != nil {
+			return err
+		}
 	}
 	revision, created, err := commit(*source)
 	if err != nil {
@@ -79,6 +88,11 @@ func run(args []string, log io.Writer) error {
 			return fmt.Errorf("making the image of %s: %w", p.Image, err)
 		}
 		fmt.Fprintf(log, "%s %s\n", filepath.Join(*out, p.Image), digest)
+	}
+	if key != nil {
+		if err := signAll(filepath.Join(*out, "sbom"), key); err != nil {
+			return err
+		}
 	}
 	if *registry == "" {
 		return nil

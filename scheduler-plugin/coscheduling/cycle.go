@@ -176,6 +176,7 @@ func (e *engine) cluster(ctx context.Context, view *gangView, own room.Claim, pl
 	}
 	if view.Provision != nil {
 		cluster.Provided, cluster.Providing = e.room.ToCome(view.Key.Namespace, view.Key)
+		cluster.ToCome = e.room.MembersToCome(view.Key)
 	}
 	return cluster, nil
 }

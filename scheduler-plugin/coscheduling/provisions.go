@@ -142,6 +142,11 @@ func (e *engine) heard() func(event fwk.ClusterEvent, before, after any) {
 					return named && key != claim.Gang().Rank.Key || !named && !claim.IsKeptFromPod(pod)
 				})
 			}
+		case event.Resource == fwk.Node && event.ActionType == fwk.Delete:
+			// The shares of all namespaces are smaller without it.
+			for _, claim := range e.room.Provisions() {
+				e.gangs.SeekRoom(claim.Gang().Rank.Key)
+			}
 		case event.Resource == fwk.Node:
 			for _, object := range []any{before, after} {
 				if node, ok := object.(*corev1.Node); ok && node != nil {

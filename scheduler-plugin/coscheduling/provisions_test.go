@@ -277,6 +277,29 @@ func TestPlacesForPodsAreShared(t *testing.T) {
 	})
 }
 
+// TestAShareShrinksWithTheCluster: then less is kept, though the node that has gone had none of it.
+func TestAShareShrinksWithTheCluster(t *testing.T) {
+	w := newWorld(t, all(makeNodes("node", 2, 10), makeNodes("far", 2, 10))...)
+	w.args = strings.Replace(keeping(""), "100", "40", 1)
+	w.serve(makeSpark("a", "17", 1))
+	w.start()
+	w.create(makePod("a-driver", ofSpark("a")))
+	w.eventually("16 of 40 cpu are kept", func() bool { return w.keeps(sparkNamed("a"), 16) })
+	_, on := w.kept(sparkNamed("a"))
+	on[w.nodeOf()["a-driver"]]++
+	for _, node := range []string{"node-0", "node-1", "far-0", "far-1"} {
+		if on[node] > 0 {
+			continue
+		}
+		if err := w.kube.CoreV1().Nodes().Delete(t.Context(), node, metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		w.eventually("12 of 30 are", func() bool { return w.keeps(sparkNamed("a"), 12) })
+		return
+	}
+	t.Fatalf("room is kept on %v, which are all nodes", on)
+}
+
 // TestNobodyIsEvictedForMembersToCome, unless the configuration says so.
 func TestNobodyIsEvictedForMembersToCome(t *testing.T) {
 	for _, preempts := range []bool{false, true} {
@@ -434,5 +457,41 @@ func (w *world) changeGroup(name string, change func(*schedulingv1alpha1.PodGrou
 	change(group)
 	if _, err := groups.Update(w.t.Context(), group, metav1.UpdateOptions{}); err != nil {
 		w.t.Fatal(err)
+	}
+}
+
+// TestRoomIsKeptInTheDomainOfTheGang, if all members have to be in one.
+func TestRoomIsKeptInTheDomainOfTheGang(t *testing.T) {
+	inOneRack := func(spec *schedulingv1alpha1.PodGroupSpec) {
+		spec.Topology = []schedulingv1alpha1.TopologyConstraint{{Key: "rack", Mode: schedulingv1alpha1.TopologyRequired}}
+	}
+	w := newWorld(t, all(makeNodes("small", 1, 4, "rack=a"), makeNodes("large", 2, 4, "rack=b"), makeNodes("other", 1, 4, "rack=c"),
+		makeGroup("gang", 1, asking("7"), inOneRack), makePod("gang-0", inGroup("gang")))...)
+	w.args = keeping("")
+	w.start()
+	w.eventually("room is kept", func() bool { return w.keeps(gangName, 6) })
+	w.eventually("the member runs", func() bool { return w.nodeOf()["gang-0"] != "" })
+	_, on := w.kept(gangName)
+	if node := w.nodeOf()["gang-0"]; !strings.HasPrefix(node, "large") || on["large-0"]+on["large-1"] != 6 {
+		t.Errorf("the member is on %s and room is kept on %v, want all in rack b", node, on)
+	}
+}
+
+// TestMembersAboveTheMinimumAreSpare, though room was kept for them: whoever outranks the gang takes them, and
+// leaves the driver, which is the gang.
+func TestMembersAboveTheMinimumAreSpare(t *testing.T) {
+	w := newWorld(t, makeNodes("node", 1, 8)...)
+	w.args = keeping("")
+	w.serve(makeSpark("a", "8", 1))
+	w.start()
+	w.create(makePod("a-driver", ofSpark("a")))
+	w.eventually("room is kept", func() bool { return w.keeps(sparkNamed("a"), 7) })
+	w.create(makePod("a-exec", ofSpark("a"), cores("7")))
+	w.eventually("the executor runs", func() bool { return w.nodeOf()["a-exec"] != "" })
+	w.create(makeGroup("high", 1))
+	w.create(makePod("high-0", inGroup("high"), cores("5"), ofPriority(10)))
+	w.eventually("a gang that outranks it runs", func() bool { return w.nodeOf()["high-0"] != "" })
+	if w.nodeOf()["a-driver"] == "" {
+		t.Error("the driver is gone")
 	}
 }

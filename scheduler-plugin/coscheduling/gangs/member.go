@@ -61,7 +61,8 @@ type member struct {
 	// takes is what the Pod takes of a node as of a generation, nil while nobody has asked for it.
 	takes   provision.Amounts
 	takesAt int64
-	// placedSince is since when it was first asked for; see placedAt.
+	// placedSince is when the Pod was seen to get its present place, by the own clock; zero if it was
+	// first seen with it. See placedAt.
 	placedSince time.Time
 }
 

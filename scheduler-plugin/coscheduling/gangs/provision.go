@@ -37,6 +37,8 @@ type provided struct {
 	isSought bool
 	partial  bool
 	freed    int
+	// held says that some room was kept for these members.
+	held bool
 }
 
 // Kept is what becomes of room that is kept for members to come.
@@ -108,7 +110,7 @@ func (g *gang) provide(now time.Time) {
 // beginAnew forgets the members that had room kept, as none is left, but not for how long they had it.
 func (p *provided) beginAnew(longest time.Duration, now time.Time) {
 	past := p.past
-	if p.started {
+	if p.started && p.held {
 		if p.ended.IsZero() {
 			p.ended = now
 		}
@@ -168,18 +170,19 @@ func (m *member) amounts() provision.Amounts {
 	return m.takes
 }
 
-// placedAt is when a member was placed that is: as the API server says, or else when it was first seen
-// to be.
+// placedAt is when a member was placed that is, by the own clock if that was seen: the one of the API server
+// may be wrong. Of one that had its place before, as after a restart, the API server says it.
 func (m *member) placedAt(now time.Time) time.Time {
-	if m.placedSince.IsZero() {
-		m.placedSince = now
+	if !m.placedSince.IsZero() {
+		return m.placedSince
 	}
 	for i := range m.pod.Status.Conditions {
 		if c := &m.pod.Status.Conditions[i]; c.Type == corev1.PodScheduled && c.Status == corev1.ConditionTrue {
 			return c.LastTransitionTime.Time
 		}
 	}
-	return m.placedSince
+	m.placedSince = now
+	return now
 }
 
 // wantsRoom says whether room is to be sought for members to come.
@@ -209,6 +212,7 @@ func (t *Gangs) Sought(key dialect.Key, uid types.UID, what Sought) {
 	}
 	p := &g.provided
 	p.sought, p.isSought = what.Rest, true
+	p.held = p.held || !what.Held.IsZero()
 	p.partial = !what.Rest.WithoutPods().Within(what.Held)
 	if p.partial {
 		t.partial[key] = true

@@ -49,6 +49,11 @@ func placedAt(began time.Time, minute int) podOption {
 	}
 }
 
+// keeps has room be sought for the gang "gang", of which so much is kept.
+func (b *bench) keeps(held provision.Amounts) {
+	b.Sought(gangName, "uid-of-group-gang", Sought{Rest: b.gangs[gangName].provided.due.Rest(), Held: held})
+}
+
 // rest is how much room is to be kept for the gang "gang" in cores, -1 if none is to be.
 func (b *bench) rest() int64 {
 	due := b.gangs[gangName].provided.due
@@ -316,6 +321,55 @@ func TestRoomIsOverAtTheSameTimeAfterARestart(t *testing.T) {
 	}
 }
 
+// TestAClockThatIsWrongDoesNotChangeHowLongRoomIsKept: the API server says when a member was bound, and may be
+// an hour off. A scheduler that has seen it bound goes by its own clock.
+func TestAClockThatIsWrongDoesNotChangeHowLongRoomIsKept(t *testing.T) {
+	for name, skew := range map[string]int{"behind": -60, "right": 0, "ahead": 60} {
+		t.Run(name, func(t *testing.T) {
+			b := keeping(newBench())
+			began := b.time
+			b.SetGroup(makeGroup("gang", 1, asking("13")))
+			b.add(makePod("driver", inGroup("gang")))
+			b.add(makePod("driver", inGroup("gang"), placedAt(began, skew)))
+			b.time = began.Add(9 * time.Minute)
+			b.SeekRoom(gangName)
+			if due := b.gangs[gangName].provided.due; due == nil || !due.End.Equal(began.Add(10*time.Minute)) {
+				t.Errorf("after nine minutes %+v is due, want room until ten", due)
+			}
+			b.time = began.Add(10 * time.Minute)
+			b.SeekRoom(gangName)
+			if kept := b.Provides(gangName, "uid-of-group-gang"); kept != KeptExpired {
+				t.Errorf("after ten minutes what is kept is %q, want expired", kept)
+			}
+		})
+	}
+}
+
+// TestTimeForWhichNothingWasKeptDoesNotCount: the next members have room kept as long as any.
+func TestTimeForWhichNothingWasKeptDoesNotCount(t *testing.T) {
+	for name, tc := range map[string]struct {
+		held provision.Amounts
+		owes bool
+	}{
+		"room was kept":     {provision.Amounts{"cpu": 1000}, true},
+		"there was no room": {provision.Amounts{}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := keeping(newBench())
+			began := b.time
+			b.SetGroup(makeGroup("gang", 1, asking("13")))
+			b.add(makePod("driver", inGroup("gang"), placedAt(began, 0)))
+			b.keeps(tc.held)
+			b.time = began.Add(9 * time.Minute)
+			b.DeletePod(makePod("driver", inGroup("gang")))
+			b.add(makePod("driver-2", inGroup("gang")))
+			if view := b.turn(); view.Provision == nil || view.Provision.Last.IsZero() == tc.owes {
+				t.Errorf("the next driver is to have room kept as by %+v; that it owes time is to be %t", view.Provision, tc.owes)
+			}
+		})
+	}
+}
+
 // TestAMemberThatGoesLeavesRoomForTheOthers: one that came in time has fulfilled its purpose.
 func TestAMemberThatGoesLeavesRoomForTheOthers(t *testing.T) {
 	b := keeping(newBench())
@@ -374,6 +428,7 @@ func TestRoomIsNotKeptForEverByReplacingMembers(t *testing.T) {
 		at(minute)
 		b.add(makePod(string(rune('a'+i)), inGroup("gang"), cores("1"), placedAt(began, minute)))
 	}
+	b.keeps(provision.Amounts{"cpu": 1000})
 	at(29)
 	b.add(makePod("next", inGroup("gang"), cores("1"), gated))
 	for _, name := range []string{"a", "b", "c", "d"} {
@@ -387,6 +442,7 @@ func TestRoomIsNotKeptForEverByReplacingMembers(t *testing.T) {
 	if got := b.rest(); got != 12 {
 		t.Errorf("in the last minute the rest is %d, want 12", got)
 	}
+	b.keeps(provision.Amounts{"cpu": 1000})
 	at(30)
 	b.SeekRoom(gangName)
 	if kept := b.Provides(gangName, "uid-of-group-gang"); kept != KeptExpired {
@@ -411,6 +467,7 @@ func TestTheNextRunOfWhatWasCompleteHasItsTime(t *testing.T) {
 	began := b.time
 	b.SetGroup(makeGroup("gang", 1, asking("2")))
 	b.add(makePod("driver", inGroup("gang"), cores("1"), placedAt(began, 0)))
+	b.keeps(provision.Amounts{"cpu": 1000})
 	b.time = began.Add(time.Minute)
 	b.add(makePod("exec", inGroup("gang"), cores("1"), placedAt(began, 1)))
 	b.time = began.Add(5 * time.Hour)
@@ -431,5 +488,19 @@ func TestALeaderWorkerSetSaysHowManyCome(t *testing.T) {
 	}))
 	if got := b.gangs[gangName].provided.due.ToCome; got != 3 {
 		t.Errorf("%d are to come, want 3", got)
+	}
+}
+
+// TestAMemberWithGatesIsNotCounted: it neither takes of the rest nor says how large members are, until its gates go.
+func TestAMemberWithGatesIsNotCounted(t *testing.T) {
+	b := keeping(newBench())
+	b.SetGroup(makeGroup("gang", 1, asking("13")))
+	b.add(makePod("driver", inGroup("gang"), cores("1"), placedAt(b.time, 0)), makePod("later", inGroup("gang"), cores("8"), gated))
+	if due := b.gangs[gangName].provided.due; b.rest() != 12 || due.Model.Name != "driver" {
+		t.Errorf("the rest is %d with the model %s, want 12 with that of the driver", b.rest(), due.Model.Name)
+	}
+	b.add(makePod("later", inGroup("gang"), cores("8")))
+	if due := b.gangs[gangName].provided.due; due.Model.Name != "later" {
+		t.Errorf("without gates the model is %s, want the larger one", due.Model.Name)
 	}
 }

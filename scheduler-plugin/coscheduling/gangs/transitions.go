@@ -113,6 +113,9 @@ func (g *gang) see(m *member, pod *corev1.Pod, now time.Time) (isNews, wasPlaced
 	g.alter(m, func() {
 		m.pod, m.missing = pod, false
 		if pod.Spec.NodeName != "" {
+			if was.Spec.NodeName == "" && m.assumed == "" {
+				m.placedSince = now
+			}
 			m.assumed, m.taken = "", false
 		}
 		g.judge(m, now)
@@ -179,7 +182,7 @@ func (g *gang) assume(nodes map[types.UID]string, now time.Time) bool {
 	placement := g.bindings.begin()
 	for uid, node := range nodes {
 		if m := g.members[uid]; m != nil && m.pod.Spec.NodeName == "" {
-			g.alter(m, func() { m.assumed, m.placement, m.taken = node, placement, false })
+			g.alter(m, func() { m.assumed, m.placement, m.taken, m.placedSince = node, placement, false, now })
 		}
 	}
 	return true
@@ -190,7 +193,7 @@ func (g *gang) assume(nodes map[types.UID]string, now time.Time) bool {
 func (g *gang) unassume(m *member, message string) (first bool) {
 	// If it was being preempted, that was all: a Pod that is not bound yet is not
 	// deleted for it.
-	g.alter(m, func() { m.assumed, m.leaving = "", false })
+	g.alter(m, func() { m.assumed, m.leaving, m.placedSince = "", false, time.Time{} })
 	if !m.taken {
 		g.uncountStage()
 	}

@@ -292,11 +292,11 @@ func (g *Gang) places(ctx context.Context, cluster *Cluster) ([]*framework.PodIn
 }
 
 // provideOn is provide when no member has found a place. The claim that the gang has stays as it is if
-// it is for as much, and its room is there.
+// it is for as much, no more than its namespace may have, and its room is there.
 func (g *Gang) provideOn(ctx context.Context, cluster *Cluster) provided {
 	rest := g.Provision.Rest()
 	own, ok := cluster.Own.(*room.Provision)
-	if ok && g.provides(cluster) && own.Held().Equal(rest.WithoutPods()) && own.Stands(cluster.Snapshot) {
+	if ok && g.provides(cluster) && own.Held().Equal(rest.WithoutPods()) && own.ToCome().Within(g.share(cluster)) && own.Stands(cluster.Snapshot) {
 		return provided{claim: own, rest: rest, sought: true}
 	}
 	return g.provide(ctx, cluster, &verification{gang: g})
@@ -321,6 +321,18 @@ func Provide(ctx context.Context, gang Gang, cluster Cluster) Outcome {
 // look at what is kept.
 const maxProviding = 100
 
+// For how many members to come room is kept at most at the same time: of the groups of a namespace, and of
+// all. Each turn of a gang that is behind finds them in the cluster, one by one.
+const (
+	maxToCome      = 2000
+	maxToComeInAll = 10000
+)
+
+// toComeLeft is for how many more members room may be kept.
+func (c *Cluster) toComeLeft() int64 {
+	return max(0, min(maxToCome-c.Provided[corev1.ResourcePods], int64(maxToComeInAll-c.ToCome)))
+}
+
 // exceeds says for what a gang has to wait if it asks for more than may be kept for its namespace, and is empty
 // otherwise.
 func (g *Gang) exceeds(cluster *Cluster) string {
@@ -329,6 +341,10 @@ func (g *Gang) exceeds(cluster *Cluster) string {
 	}
 	if cluster.Providing >= maxProviding {
 		return fmt.Sprintf("room is kept for members to come of %d groups of its namespace, which are as many as may have that", cluster.Providing)
+	}
+	if left := cluster.toComeLeft(); int64(len(g.virtual)) > left {
+		return fmt.Sprintf("room is to be kept for %d members to come, and may be for %d more: for %d at most in a namespace, and for %d in all",
+			len(g.virtual), left, maxToCome, maxToComeInAll)
 	}
 	left, rest := g.share(cluster), g.rest()
 	for _, name := range slices.Sorted(maps.Keys(rest)) {
@@ -343,9 +359,11 @@ func (g *Gang) exceeds(cluster *Cluster) string {
 }
 
 // share is how much may be kept for the gang: its namespace's share of the cluster without what is kept
-// for others of that.
+// for others of that, and for no more members than may have room kept.
 func (g *Gang) share(cluster *Cluster) provision.Amounts {
-	return allocatable(cluster, g.Provision.Percent).Less(cluster.Provided)
+	left := allocatable(cluster, g.Provision.Percent).Less(cluster.Provided)
+	left[corev1.ResourcePods] = min(left[corev1.ResourcePods], cluster.toComeLeft())
+	return left
 }
 
 // allocatable is so many hundredths of what all nodes have, places for Pods among it.

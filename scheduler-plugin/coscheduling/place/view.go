@@ -62,8 +62,9 @@ type Cluster struct {
 	// Provided is how much room is kept for members to come of other gangs in the namespace. It
 	// is needed for gangs that ask for such room.
 	Provided provision.Amounts
-	// Providing is for how many of these that is.
-	Providing int
+	// Providing is for how many of these that is, and ToCome for how many members of other gangs of
+	// all namespaces.
+	Providing, ToCome int
 	// Nominated are the Pods that are nominated for nodes, by node.
 	Nominated map[string][]fwk.PodInfo
 	// Standings are the gangs that have members placed. It is asked once at most, and only

@@ -196,6 +196,32 @@ func (r *Room) ToCome(namespace string, but dialect.Key) (all provision.Amounts,
 	return all, gangs
 }
 
+// MembersToCome is for how many members to come of all gangs but one room is kept.
+func (r *Room) MembersToCome(but dialect.Key) int {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	n := int64(0)
+	for key, claim := range r.byGang {
+		if key != but {
+			n += claim.ToCome()[corev1.ResourcePods]
+		}
+	}
+	return int(n)
+}
+
+// Provisions are all claims of members to come.
+func (r *Room) Provisions() []*Provision {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	var all []*Provision
+	for _, c := range r.ordered {
+		if p, ok := c.(*Provision); ok {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
 func (r *Room) inOrder(wanted func(Claim) bool) []Claim {
 	r.mu.RLock()
 	defer r.mu.RUnlock()

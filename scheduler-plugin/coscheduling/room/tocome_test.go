@@ -50,6 +50,9 @@ func TestWhateverKeepsRoomForMembersToComeCounts(t *testing.T) {
 			if got, gangs := all.ToCome(key.Namespace, key); !got.IsZero() || gangs != 0 {
 				t.Errorf("but for the gang itself %s is kept for %d", got, gangs)
 			}
+			if got, but := all.MembersToCome(dialect.Key{}), all.MembersToCome(key); got != 2 || but != 0 {
+				t.Errorf("it is kept for %d members of all gangs, and for %d but for the gang itself; want 2 and 0", got, but)
+			}
 			if got, _ := all.ToCome("another", dialect.Key{}); !got.IsZero() {
 				t.Errorf("in another namespace %s is kept", got)
 			}

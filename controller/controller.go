@@ -20,6 +20,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 	"github.com/lockstep-k8s/lockstep/controller/frameworks"
 	"github.com/lockstep-k8s/lockstep/controller/kubeflowjobs"
+	"github.com/lockstep-k8s/lockstep/controller/tracing"
 	"github.com/lockstep-k8s/lockstep/controller/volcanojobs"
 	"github.com/lockstep-k8s/lockstep/internal/fair"
 	"github.com/lockstep-k8s/lockstep/internal/informing"
@@ -38,7 +39,12 @@ type Controller struct {
 	kubeflowJobs []*kubeflowjobs.Owners
 	// start starts the informers of the cores.
 	start []func(context.Context)
+	// tracer is nil if nothing is traced.
+	tracer *tracing.Tracer
 }
+
+// lastSpans is how long the last spans may take to be sent when the controller ends.
+const lastSpans = 3 * time.Second
 
 // New makes a Controller from a configuration with defaults, that was found
 // valid. Its metrics are registered with registerer.
@@ -75,7 +81,12 @@ func newWith(clients Clients, config *configv1alpha1.ControllerConfiguration, re
 	if err := podGroups.AddIndexers(engine.OwnerIndex("")); err != nil {
 		return nil, fmt.Errorf("watching PodGroups: %w", err)
 	}
-	core, err := frameworks.New(clients.Kube, clients.Lockstep, podGroups, config)
+	if url := *config.Tracing.Endpoint; url != "" {
+		if c.tracer, err = tracing.New(context.Background(), url); err != nil {
+			return nil, fmt.Errorf("tracing.endpoint %s: %w", url, err)
+		}
+	}
+	core, err := frameworks.New(clients.Kube, clients.Lockstep, podGroups, config, c.tracer)
 	if err != nil {
 		return nil, fmt.Errorf("making the core of Frameworks: %w", err)
 	}
@@ -147,5 +158,10 @@ func (c *Controller) Run(ctx context.Context) error {
 		start(ctx)
 	}
 	c.engine.Run(ctx)
+	soon, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastSpans)
+	defer cancel()
+	if err := c.tracer.Close(soon); err != nil {
+		klog.FromContext(ctx).Error(err, "Traces are not complete")
+	}
 	return nil
 }

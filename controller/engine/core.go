@@ -70,6 +70,9 @@ type Core[O Owner, S any] interface {
 	// Turns are what has happened to an owner between two statuses that were persisted one after
 	// the other, to be counted. The first may be nil.
 	Turns(owner O, before, after *S, now time.Time) []plan.Turn
+	// StatusWritten is told of two statuses that were persisted one after the other. The first may be
+	// nil. It must not wait for anything.
+	StatusWritten(owner O, before, after *S)
 	// OwnerDeleted is told of an owner that is gone, with the status as it was stored last.
 	OwnerDeleted(owner O, stored []byte)
 }
@@ -167,6 +170,9 @@ func (Defaults[O, S]) State(*S) string { return "" }
 
 // Turns returns none.
 func (Defaults[O, S]) Turns(O, *S, *S, time.Time) []plan.Turn { return nil }
+
+// StatusWritten does nothing.
+func (Defaults[O, S]) StatusWritten(O, *S, *S) {}
 
 // OwnerDeleted does nothing.
 func (Defaults[O, S]) OwnerDeleted(O, []byte) {}

@@ -54,6 +54,7 @@ func (p *pass[O, S]) persist(ctx context.Context) (bool, error) {
 	before, now := m.persisted, p.now()
 	m.persisted, m.stored, m.sent, m.current = m.status, stored, nil, true
 	c.metrics.count(c.resource.Kind, c.core.Turns(p.entry.owner, before, m.persisted, now))
+	c.core.StatusWritten(p.entry.owner, before, m.persisted)
 	c.states.set(p.key, c.core.State(m.persisted))
 	p.pace.Writes.Written(begun, now)
 	c.metrics.statusWriteSeconds.Observe(now.Sub(begun).Seconds())

@@ -98,7 +98,7 @@ func (w *world) start(running *sync.WaitGroup) {
 	check(err)
 	w.t.Cleanup(w.engine.Discard)
 	factory := externalversions.NewSharedInformerFactory(lockstep, 0)
-	core, err := frameworks.New(kube, lockstep, factory.Scheduling().V1alpha1().PodGroups().Informer(), config)
+	core, err := frameworks.New(kube, lockstep, factory.Scheduling().V1alpha1().PodGroups().Informer(), config, nil)
 	check(err)
 	w.frameworks, err = core.AddTo(w.engine)
 	check(err)

@@ -26,6 +26,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 	"github.com/lockstep-k8s/lockstep/controller/lifecycle"
 	"github.com/lockstep-k8s/lockstep/controller/pacing"
+	"github.com/lockstep-k8s/lockstep/controller/spans"
+	"github.com/lockstep-k8s/lockstep/controller/tracing"
 	"github.com/lockstep-k8s/lockstep/internal/informing"
 )
 
@@ -46,6 +48,7 @@ type Core struct {
 
 	options  lifecycle.Options
 	history  historyLog
+	tracer   *tracing.Tracer
 	compress bool
 }
 
@@ -53,9 +56,9 @@ type Core struct {
 type Owners = engine.Owners[*frameworkv1.Framework, frameworkv1.FrameworkStatus]
 
 // New makes the core from a configuration with defaults, that was found valid. The
-// informer of PodGroups is shared, and others start it.
+// informer of PodGroups is shared, and others start it. The tracer may be nil.
 func New(kube kubernetes.Interface, lockstep versioned.Interface, podGroups cache.SharedIndexInformer,
-	config *configv1alpha1.ControllerConfiguration) (*Core, error) {
+	config *configv1alpha1.ControllerConfiguration, tracer *tracing.Tracer) (*Core, error) {
 	options, err := lifecycleOptions(config)
 	if err != nil {
 		return nil, err
@@ -76,6 +79,7 @@ func New(kube kubernetes.Interface, lockstep versioned.Interface, podGroups cach
 		start:           []func(context.Context){running(configMaps), running(pods), classFactory.StartWithContext},
 		options:         options,
 		history:         history,
+		tracer:          tracer,
 		compress:        *config.LargeFrameworkCompression,
 	}
 	return c, c.addHistoryHandler()
@@ -273,6 +277,13 @@ func (c *Core) State(status *frameworkv1.FrameworkStatus) string {
 // Turns are those of package lifecycle.
 func (c *Core) Turns(framework *frameworkv1.Framework, before, after *frameworkv1.FrameworkStatus, now time.Time) []plan.Turn {
 	return lifecycle.Turns(framework.CreationTimestamp.Time, before, after, now)
+}
+
+// StatusWritten sends the spans of what has ended.
+func (c *Core) StatusWritten(framework *frameworkv1.Framework, before, after *frameworkv1.FrameworkStatus) {
+	if c.tracer != nil {
+		c.tracer.Send(spans.Ended(framework, before, after))
+	}
 }
 
 // OwnerDeleted logs a Framework that is gone.

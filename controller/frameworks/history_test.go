@@ -62,7 +62,7 @@ func newCore(t *testing.T) *Core {
 	idle := func(kind runtime.Object) cache.SharedIndexInformer {
 		return cache.NewSharedIndexInformerWithOptions(&cache.ListWatch{}, kind, cache.SharedIndexInformerOptions{})
 	}
-	c, err := New(kube, lockstep, idle(&schedulingv1alpha1.PodGroup{}), config)
+	c, err := New(kube, lockstep, idle(&schedulingv1alpha1.PodGroup{}), config, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

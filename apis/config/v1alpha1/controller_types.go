@@ -116,6 +116,9 @@ type ControllerConfiguration struct {
 	// most 100, each once, each a DNS label. Default none, which is all.
 	Namespaces []string `json:"namespaces,omitempty"`
 
+	// tracing sends traces of Frameworks to a collector.
+	Tracing Tracing `json:"tracing,omitzero"`
+
 	// leaderElection lets several replicas run, of which one is active.
 	LeaderElection LeaderElection `json:"leaderElection,omitzero"`
 }
@@ -125,6 +128,15 @@ type Kueue struct {
 	// enabled has a Framework with the label kueue.x-k8s.io/queue-name wait until Kueue admits it,
 	// and give way when it is evicted. Default false: the label means nothing.
 	Enabled *bool `json:"enabled,omitempty"`
+}
+
+// Tracing says where traces of Frameworks go.
+type Tracing struct {
+	// endpoint is the URL at which a collector of OpenTelemetry takes traces, OTLP over HTTP: http[s]://host:port/path,
+	// with at most 1024 characters; the path is v1/traces for most. Headers and certificates come from the environment of the
+	// controller, OTEL_EXPORTER_OTLP_HEADERS, OTEL_EXPORTER_OTLP_CERTIFICATE and so on. Default none:
+	// there are no traces.
+	Endpoint *string `json:"endpoint,omitempty"`
 }
 
 // VolcanoJobs says whether Jobs of batch.volcano.sh are run, and which.

@@ -72,6 +72,7 @@ func everyKey() *ControllerConfiguration {
 			ReconcilerSyncLoopPeriod: &metav1.Duration{Duration: 30 * time.Second},
 		},
 		Kueue:          Kueue{Enabled: ptr.To(true)},
+		Tracing:        Tracing{Endpoint: ptr.To("https://traces.example.com/v1/traces")},
 		LeaderElection: LeaderElection{Enabled: ptr.To(true), Namespace: ptr.To("batch"), Name: ptr.To("lockstep")},
 	}
 }

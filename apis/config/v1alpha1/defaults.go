@@ -61,6 +61,8 @@ func SetDefaults(c *ControllerConfiguration) {
 
 	setDefault(&c.Kueue.Enabled, false)
 
+	setDefault(&c.Tracing.Endpoint, "")
+
 	setDefault(&c.LeaderElection.Enabled, false)
 	setDefault(&c.LeaderElection.Namespace, "lockstep-system")
 	setDefault(&c.LeaderElection.Name, "lockstep-controller")

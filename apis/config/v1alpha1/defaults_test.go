@@ -48,6 +48,7 @@ func TestSetDefaults(t *testing.T) {
 			ReconcilerSyncLoopPeriod: &metav1.Duration{Duration: 15 * time.Second},
 		},
 		Kueue:          Kueue{Enabled: ptr.To(false)},
+		Tracing:        Tracing{Endpoint: ptr.To("")},
 		LeaderElection: LeaderElection{Enabled: ptr.To(false), Namespace: ptr.To("lockstep-system"), Name: ptr.To("lockstep-controller")},
 	}
 	got := &ControllerConfiguration{}

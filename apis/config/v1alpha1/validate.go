@@ -26,6 +26,7 @@ func Validate(c *ControllerConfiguration) field.ErrorList {
 	errs = append(errs, validateNamespaces(field.NewPath("namespaces"), c.Namespaces, maxNamespaces)...)
 	errs = append(errs, validateVolcanoJobs(c, field.NewPath("volcanoJobs"))...)
 	errs = append(errs, validateKubeflowJobs(c, field.NewPath("kubeflowJobs"))...)
+	errs = append(errs, validateTracing(c.Tracing, field.NewPath("tracing"))...)
 	errs = append(errs, validateMaskEnv(c.LogObjectSnapshot.MaskEnv, field.NewPath("logObjectSnapshot", "maskEnv"))...)
 	errs = append(errs, validatePodFailureSpec(c.PodFailureSpec, field.NewPath("podFailureSpec"))...)
 	return errs

@@ -53,6 +53,22 @@ func TestValidate(t *testing.T) {
 			want: []string{`kubeApiServerAddress: Invalid value: "http://a:0": ` + legalAddress},
 		},
 
+		"a collector of traces":          {file: "tracing: {endpoint: 'http://collector:4318/v1/traces'}"},
+		"a collector of traces over TLS": {file: "tracing: {endpoint: 'https://traces.example.com/otlp/v1/traces'}"},
+		"no collector of traces":         {file: "tracing: {endpoint: ''}"},
+		"a collector of traces without a scheme": {
+			file: "tracing: {endpoint: 'collector:4318'}",
+			want: []string{`tracing.endpoint: Invalid value: "collector:4318": must be http[s]://host[:port]/path, without user, query and fragment, of at most 1024 characters`},
+		},
+		"a collector of traces with a password": {
+			file: "tracing: {endpoint: 'http://u:hunter2@collector:4318/v1/traces'}",
+			want: []string{`tracing.endpoint: Invalid value: "http://u:xxxxx@collector:4318/v1/traces": must be http[s]://host[:port]/path, without user, query and fragment, of at most 1024 characters`},
+		},
+		"a collector of traces without a path": {
+			file: "tracing: {endpoint: 'http://collector:4318'}",
+			want: []string{`tracing.endpoint: Invalid value: "http://collector:4318": must be http[s]://host[:port]/path, without user, query and fragment, of at most 1024 characters`},
+		},
+
 		"least client rate":   {file: "{kubeClientQps: 0.1, kubeClientBurst: 0}"},
 		"highest client rate": {file: "{kubeClientQps: 10000, kubeClientBurst: 10000}"},
 		"client rate too low": {

@@ -27,10 +27,11 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/localenv"
 	"github.com/lockstep-k8s/lockstep/internal/localenv/upstream"
 	"github.com/lockstep-k8s/lockstep/manifests"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
 
 // cluster and groups are what the tests share: a cluster whose scheduler started before it had
-// any PodGroups of others, and a client for those of scheduler-plugins. TestMain sets them once,
+// PodGroups of scheduler-plugins, and a client for these. TestMain sets them once,
 // before any test.
 var (
 	cluster *testbed.Cluster
@@ -46,9 +47,13 @@ const early = "early"
 // constant is the scheduler that KubeRay names in its Pods.
 const constant = "scheduler-plugins-scheduler"
 
+// ofVolcano is the scheduler that most tools name in the Pods of Volcano's groups.
+const ofVolcano = "volcano"
+
 func TestMain(m *testing.M) {
 	os.Exit(testbed.Main(m, localenv.Options{
 		SimulatedNodes: 3, NodeCPU: "8", NodePods: 100, With: "none", Audit: true,
+		RuntimeConfig: "scheduling.k8s.io/v1beta1=true", FeatureGates: "GenericWorkload=true",
 	}, func(ctx context.Context, c *testbed.Cluster) error {
 		cluster = c
 		client, err := dynamic.NewForConfig(c.Config)
@@ -57,27 +62,30 @@ func TestMain(m *testing.M) {
 		}
 		objects = client
 		groups = client.Resource(schema.GroupVersionResource{Group: "scheduling.x-k8s.io", Version: "v1alpha1", Resource: "podgroups"})
-		rights, err := manifests.FS.ReadFile("dialects/scheduler-plugins.yaml")
-		if err != nil {
+		for _, name := range []string{"scheduler-plugins", "volcano", "native", "rules"} {
+			rights, err := manifests.FS.ReadFile("dialects/" + name + ".yaml")
+			if err != nil {
+				return err
+			}
+			if out, err := c.KubectlApply(ctx, "default", string(rights)); err != nil {
+				return fmt.Errorf("%w: %s", err, out)
+			}
+		}
+		if err := installKind(ctx, upstream.Volcano, dialect.Volcano.CRD()); err != nil {
 			return err
-		}
-		if out, err := c.KubectlApply(ctx, "default", string(rights)); err != nil {
-			return fmt.Errorf("%w: %s", err, out)
-		}
-		rights, err = manifests.FS.ReadFile("dialects/rules.yaml")
-		if err != nil {
-			return err
-		}
-		if out, err := c.KubectlApply(ctx, "default", string(rights)); err != nil {
-			return fmt.Errorf("%w: %s", err, out)
 		}
 		also, err := alsoServed(ctx)
 		if err != nil {
 			return err
 		}
-		scheduler, err = c.StartScheduler(ctx, rules, also)
+		scheduler, err = c.StartScheduler(ctx, rules, also, ofVolcano)
 		if err != nil {
 			return err
+		}
+		for _, d := range []dialect.Dialect{dialect.Volcano, dialect.Native} {
+			if err := scheduler.WaitLog(ctx, isOn(d)); err != nil {
+				return err
+			}
 		}
 		if err := scheduler.WaitLog(ctx, "its CustomResourceDefinition is not installed"); err != nil {
 			return err
@@ -85,15 +93,28 @@ func TestMain(m *testing.M) {
 		if err := comeEarly(ctx); err != nil {
 			return err
 		}
-		if out, err := c.KubectlApply(ctx, "default", upstream.SchedulerPlugins); err != nil {
-			return fmt.Errorf("%w: %s", err, out)
-		}
-		if out, err := c.Kubectl(ctx, "wait", "--for=condition=Established", "crd/podgroups.scheduling.x-k8s.io"); err != nil {
-			return fmt.Errorf("%w: %s", err, out)
+		if err := installKind(ctx, upstream.SchedulerPlugins, dialect.SchedulerPlugins.CRD()); err != nil {
+			return err
 		}
 		// The dialect is on from now: it is looked for every ten seconds.
-		return scheduler.WaitLog(ctx, `on=true mode="Auto" reason="served"`)
+		return scheduler.WaitLog(ctx, isOn(dialect.SchedulerPlugins))
 	}))
+}
+
+// isOn is what the scheduler says of a dialect that is on.
+func isOn(d dialect.Dialect) string {
+	return `"Dialect of PodGroups" group="` + d.Kind().Group + `" on=true mode="Auto" reason="served"`
+}
+
+// installKind installs a CustomResourceDefinition, and waits until the API server serves its kind.
+func installKind(ctx context.Context, definition, name string) error {
+	if out, err := cluster.KubectlApply(ctx, "default", definition); err != nil {
+		return fmt.Errorf("%w: %s", err, out)
+	}
+	if out, err := cluster.Kubectl(ctx, "wait", "--for=condition=Established", "crd/"+name); err != nil {
+		return fmt.Errorf("%w: %s", err, out)
+	}
+	return nil
 }
 
 // setEnv is the line of the documents that has more scheduler names served.

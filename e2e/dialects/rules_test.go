@@ -229,11 +229,24 @@ func TestAPodWaitsForAnOwnerThatNobodyHasSeen(t *testing.T) {
 	stays(t, namespace, 0)
 }
 
-// install installs a kind with any fields, and returns a client for its objects.
-func install(t *testing.T, group, version, kind string) func(namespace, name string, annotations map[string]string, spec map[string]any) types.UID {
+// maker makes an object of a kind.
+type maker func(namespace, name string, annotations map[string]string, spec map[string]any) types.UID
+
+func installJobSets(t *testing.T) maker {
+	t.Helper()
+	return install(t, "jobset.x-k8s.io", "v1alpha2", "JobSet")
+}
+
+func installLeaderWorkerSets(t *testing.T) maker {
+	t.Helper()
+	return install(t, "leaderworkerset.x-k8s.io", "v1", "LeaderWorkerSet")
+}
+
+// install installs a kind with any fields, unless it is there, and waits until its rule is on.
+func install(t *testing.T, group, version, kind string) maker {
 	t.Helper()
 	plural := strings.ToLower(kind) + "s"
-	if out, err := cluster.KubectlApply(t.Context(), "default", fmt.Sprintf(`
+	if err := installKind(t.Context(), fmt.Sprintf(`
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata:
@@ -248,11 +261,11 @@ spec:
     served: true
     storage: true
     schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
-`, plural, group, version, strings.ToLower(kind), kind)); err != nil {
-		t.Fatal(err, out)
+`, plural, group, version, strings.ToLower(kind), kind), plural+"."+group); err != nil {
+		t.Fatal(err)
 	}
-	if out, err := cluster.Kubectl(t.Context(), "wait", "--for=condition=Established", "crd/"+plural+"."+group); err != nil {
-		t.Fatal(err, out)
+	if err := scheduler.WaitLog(t.Context(), `rule="`+kind+`s" on=true`); err != nil {
+		t.Fatal(err)
 	}
 	client := objects.Resource(schema.GroupVersionResource{Group: group, Version: version, Resource: plural})
 	return func(namespace, name string, annotations map[string]string, spec map[string]any) types.UID {
@@ -270,10 +283,7 @@ spec:
 
 // TestAJobSetIsAGang, whose kind is installed when the scheduler runs already.
 func TestAJobSetIsAGang(t *testing.T) {
-	makeSet := install(t, "jobset.x-k8s.io", "v1alpha2", "JobSet")
-	if err := scheduler.WaitLog(t.Context(), `rule="JobSets" on=true`); err != nil {
-		t.Fatal(err)
-	}
+	makeSet := installJobSets(t)
 	jobsOf := func(more map[string]any) map[string]any {
 		worker := map[string]any{"name": "worker", "replicas": int64(2), "template": map[string]any{"spec": map[string]any{"parallelism": int64(1), "completions": int64(1)}}}
 		maps.Copy(worker, more)
@@ -304,10 +314,7 @@ func TestAJobSetIsAGang(t *testing.T) {
 
 // TestAReplicaOfALeaderWorkerSetIsAGang, unless its workers wait for the leader.
 func TestAReplicaOfALeaderWorkerSetIsAGang(t *testing.T) {
-	makeSet := install(t, "leaderworkerset.x-k8s.io", "v1", "LeaderWorkerSet")
-	if err := scheduler.WaitLog(t.Context(), `rule="LeaderWorkerSets" on=true`); err != nil {
-		t.Fatal(err)
-	}
+	makeSet := installLeaderWorkerSets(t)
 	member := func(namespace string, index int) {
 		t.Helper()
 		cluster.CreatePod(t, namespace, testbed.MakePod(fmt.Sprintf("serve-0-%d", index), labelled(map[string]string{"leaderworkerset.sigs.k8s.io/name": "serve",

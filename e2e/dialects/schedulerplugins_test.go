@@ -14,6 +14,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/lockstep-k8s/lockstep/e2e/testbed"
 	"github.com/lockstep-k8s/lockstep/internal/localenv/jobs"
@@ -123,5 +124,30 @@ func TestTheGroupsOfOtherSchedulersAreLeftAlone(t *testing.T) {
 			return false, "", err
 		}
 		return group.Object["status"] == nil, fmt.Sprint(group.Object["status"]), nil
+	})
+}
+
+// TestAPhaseIsLeftToWhoeverWritesIt: the controller of scheduler-plugins does. The gang is placed all the same.
+func TestAPhaseIsLeftToWhoeverWritesIt(t *testing.T) {
+	namespace := cluster.Namespace(t)
+	create(t, namespace, "job", "TFJob", map[string]any{"minMember": int64(2)})
+	if _, err := groups.Namespace(namespace).Patch(t.Context(), "job", types.MergePatchType, []byte(`{"status":{"phase":"Pending"}}`), metav1.PatchOptions{FieldManager: "another"}, "status"); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 2 {
+		cluster.CreatePod(t, namespace, testbed.MakePod(fmt.Sprintf("job-%d", i), named(label, "job")))
+	}
+	cluster.WaitPlaced(t, namespace, 2)
+	testbed.Consistently(t, "nobody else to write the group", 3*time.Second, func(ctx context.Context) (bool, string, error) {
+		group, err := groups.Namespace(namespace).Get(ctx, "job", metav1.GetOptions{})
+		if err != nil {
+			return false, "", err
+		}
+		for _, fields := range group.GetManagedFields() {
+			if fields.Manager == "lockstep-scheduler" {
+				return false, fmt.Sprint(group.Object["status"]), nil
+			}
+		}
+		return true, "", nil
 	})
 }

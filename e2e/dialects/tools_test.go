@@ -31,6 +31,19 @@ var placedWord = map[string]func(group *unstructured.Unstructured) (placed bool,
 		phase, _, _ := unstructured.NestedString(group.Object, "status", "phase")
 		return phase == "Running", phase
 	},
+	"scheduling.volcano.sh": func(group *unstructured.Unstructured) (bool, string) {
+		phase, _, _ := unstructured.NestedString(group.Object, "status", "phase")
+		return phase == "Running", phase
+	},
+	"scheduling.k8s.io": func(group *unstructured.Unstructured) (bool, string) {
+		conditions, _, _ := unstructured.NestedSlice(group.Object, "status", "conditions")
+		for _, condition := range conditions {
+			if c, _ := condition.(map[string]any); c["type"] == "PodGroupInitiallyScheduled" {
+				return c["status"] == "True", fmt.Sprint(c)
+			}
+		}
+		return false, "nothing"
+	},
 }
 
 // example is one of a page for users of a tool: objects as the tool makes them, in its order.
@@ -72,13 +85,15 @@ func examplesOf(t *testing.T) map[string]example {
 // more than a minute, as that is how long a group waits before it is told the likely cause.
 func TestWhatThePagesOfToolsShowIsSo(t *testing.T) {
 	examples := examplesOf(t)
-	if len(examples) < 6 {
+	if len(examples) < 20 {
 		t.Fatalf("only %d examples were found", len(examples))
 	}
+	installJobSets(t)
+	installLeaderWorkerSets(t)
 	for name, example := range examples {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			namespace := cluster.Namespace(t)
+			namespace := allowed(t)
 			groups, pods := example.create(t, namespace)
 			if example.waits != "" {
 				example.expectWaiting(t, namespace)
@@ -99,25 +114,36 @@ type created struct {
 }
 
 // create creates all objects of the example one after the other. It returns the groups, and how
-// many Pods there are.
+// many Pods there are. A UID that an object has on the page stands for the one that it gets.
 func (e *example) create(t *testing.T, namespace string) (groups []created, pods int) {
 	t.Helper()
-	client, err := dynamic.NewForConfig(cluster.Config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = localenv.EditManifest([]byte(e.manifest), func(object *unstructured.Unstructured) error {
-		resource := object.GroupVersionKind().GroupVersion().WithResource(strings.ToLower(object.GetKind()) + "s")
-		if resource.Group == "" {
-			pods++
+	var uids []string // as on the page, as it is, and so on
+	_, err := localenv.EditManifest([]byte(e.manifest), func(object *unstructured.Unstructured) error {
+		onPage := string(object.GetUID())
+		text, err := object.MarshalJSON()
+		if err != nil {
+			return err
 		}
-		to := client.Resource(resource).Namespace(namespace)
+		if err := object.UnmarshalJSON([]byte(strings.NewReplacer(uids...).Replace(string(text)))); err != nil {
+			return err
+		}
+		to := objects.Resource(object.GroupVersionKind().GroupVersion().WithResource(strings.ToLower(object.GetKind()) + "s")).Namespace(namespace)
 		made, err := to.Create(t.Context(), object, metav1.CreateOptions{FieldManager: e.page})
 		if err != nil {
 			return err
 		}
-		if resource.Group != "" {
+		if onPage != "" {
+			uids = append(uids, onPage, string(made.GetUID()))
+		}
+		switch object.GetKind() {
+		case "Pod":
+			pods++
+		case "PodGroup":
 			groups = append(groups, created{client: to, object: made})
+		case "Job": // whose Pods Kubernetes makes
+			parallelism, _, err := unstructured.NestedInt64(object.Object, "spec", "parallelism")
+			pods += int(parallelism)
+			return err
 		}
 		return nil
 	})
@@ -164,12 +190,20 @@ func (c created) expectPlaced(t *testing.T) {
 	}
 }
 
+// toldOf is the kind of the object that is told why the gang waits: a Pod if there is no group.
+func (e *example) toldOf() string {
+	if strings.Contains(e.manifest, "kind: PodGroup") {
+		return "PodGroup"
+	}
+	return "Pod"
+}
+
 // expectWaiting waits until an event on a group has the message of the example, and looks that
 // no Pod is placed.
 func (e *example) expectWaiting(t *testing.T, namespace string) {
 	t.Helper()
 	testbed.EventuallyWithin(t, 2*time.Minute, "an event to say why the gang waits", func(ctx context.Context) (bool, string, error) {
-		out, err := cluster.Kubectl(ctx, "get", "events", "-n", namespace, "--field-selector=involvedObject.kind=PodGroup", "-o", "jsonpath={.items[*].message}")
+		out, err := cluster.Kubectl(ctx, "get", "events", "-n", namespace, "--field-selector=involvedObject.kind="+e.toldOf(), "-o", "jsonpath={.items[*].message}")
 		return strings.Contains(out, e.waits), out, err
 	})
 	if names, err := cluster.Placed(t.Context(), namespace); err != nil || len(names) > 0 {

@@ -113,6 +113,11 @@ pictures: build ## Take the pictures of the web page and the terminal that the d
 e2e-versions: build ## Run Lockstep on older API servers, too, which are built first: make e2e-versions [VERSIONS='1.36 1.35']
 	hack/e2e-versions.sh $(VERSIONS)
 
+.PHONY: e2e-upgrade
+e2e-upgrade: build components ## Replace Lockstep by an earlier build of itself, and back, while jobs run. It needs the history of the repository.
+	hack/previous.sh
+	go test -tags e2e -count=1 -timeout 15m ./e2e/upgrade
+
 .PHONY: e2e-kueue
 e2e-kueue: build components ## Run Frameworks and training jobs in queues of Kueue itself, which is built first: minutes once.
 	go build -C hack/kueue -o $(CURDIR)/bin/kueue sigs.k8s.io/kueue/cmd/kueue

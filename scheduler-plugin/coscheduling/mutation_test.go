@@ -295,6 +295,8 @@ func mutations() map[string]mutation.Mutation {
 			Old: "if provision.IsVirtual(m.Pod) {", New: "if provision.IsVirtual(m.Pod) && len(awaited) > 0 {"},
 		"huge pages have any name": {File: "provision/clean.go", Tests: "TestWhatNodesCanNotHave",
 			Old: "return hasPageSize(name)", New: "return true"},
+		"members and those to come are in two racks": {File: "place/seek.go", By: ".", Tests: "TestRoomInTwoDomains",
+			Old: "if !s.gang.isTogether(found.places, s.cluster) {", New: "if false {"},
 		"room is kept for any number of members": {File: "place/provide.go", Tests: "TestRoomIsKeptForSoManyMembers",
 			Old: "return max(0, min(maxToCome-", New: "return 1000 + max(0, min(maxToCome-"},
 		"a share is as large as the cluster once was": {File: "place/provide.go", By: ".", Tests: "TestAShareShrinks",

@@ -495,3 +495,26 @@ func TestMembersAboveTheMinimumAreSpare(t *testing.T) {
 		t.Error("the driver is gone")
 	}
 }
+
+// TestRoomInTwoDomainsIsNoRoom: a gang that may preempt, and is to be in one rack with its members to come, waits
+// where one rack has room for the one and another rack for the others.
+func TestRoomInTwoDomainsIsNoRoom(t *testing.T) {
+	inOneRack := func(spec *schedulingv1alpha1.PodGroupSpec) {
+		spec.Topology = []schedulingv1alpha1.TopologyConstraint{{Key: "rack", Mode: schedulingv1alpha1.TopologyRequired}}
+	}
+	w := newWorld(t, all(makeNodes("a", 1, 1, "rack=a"), makeNodes("b", 1, 1, "rack=b"), makeNodes("c", 1, 1, "rack=c"),
+		makePod("low", ofPriority(-1), onNode("c-0")), makeGroup("gang", 1, asking("2"), inOneRack), makePod("gang-0", inGroup("gang")))...)
+	w.args = keeping("")
+	w.start()
+	refusal := func() string {
+		known, _ := w.engine().gangs.Look(gangName)
+		if known.Refusal == nil {
+			return ""
+		}
+		return known.Refusal.Message
+	}
+	w.eventually("it waits", func() bool { return strings.Contains(refusal(), "that it asks to have kept") })
+	if why := refusal(); strings.Contains(why, "there will be room") || w.engine().room.Of(gangName) != nil {
+		t.Errorf("it is told %q, and %v is kept: nothing is ending", why, w.engine().room.Of(gangName))
+	}
+}

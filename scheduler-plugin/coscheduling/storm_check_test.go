@@ -16,6 +16,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/defaultpreemption"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/gangs"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
 )
@@ -164,8 +165,13 @@ func (s *storm) unseen(all *gangs.Gangs) string {
 				members--
 			} // else it is asked about by who leads
 		}
-		want := s.groups[key.Name]
-		if (g.Group != nil) != (want != nil && want.exists) || g.Group != nil && (g.Group.UID != want.UID || g.Group.Generation != want.Generation) {
+		want := s.groupOf(key)
+		if key.Dialect == dialect.Rules {
+			// It is there as long as a Pod is known, and one that is missing may be, too.
+			if (g.Group != nil) != (len(g.Members) > 0) {
+				return fmt.Sprintf("%s has %d members, and that it has a group is %t", key.Name, len(g.Members), g.Group != nil)
+			}
+		} else if (g.Group != nil) != (want != nil && want.exists) || g.Group != nil && (g.Group.UID != want.UID || g.Group.Generation != want.Generation) {
 			return fmt.Sprintf("PodGroup %s is not seen as it is", key.Name)
 		}
 		if g.Ready {
@@ -253,7 +259,7 @@ func (s *storm) unseenByQueue() string {
 func (s *storm) unfounded() string {
 	for _, claim := range s.engine().room.InOrder() {
 		gang := claim.Gang()
-		g := s.groups[gang.Rank.Key.Name]
+		g := s.groupOf(gang.Rank.Key)
 		if g == nil || !g.exists || g.UID != gang.UID || s.lacks(g) == 0 {
 			return fmt.Sprintf("room is held for %s, which does not wait for it", gang.Rank.Key.Name)
 		}

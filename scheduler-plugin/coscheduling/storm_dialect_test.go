@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,22 +18,39 @@ import (
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	clienttesting "k8s.io/client-go/testing"
+	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
 
-// In a storm some gangs have PodGroups of scheduler-plugins or of Volcano's, and contend with the others
-// for one cluster. What the scheduler writes of these groups is judged as it happens: it is their status
-// and nothing else, it says something new, a final phase stays, and neither counters nor anything else
-// are written often. When all is calm, each says the phase that follows from its Pods.
+// In a storm some gangs have PodGroups of scheduler-plugins, of Volcano's or of Kubernetes' own, or none at
+// all, and contend with the others for one cluster. What the scheduler writes of these groups is judged as it
+// happens: it is their status and nothing else, it says something new, a final phase stays, and neither
+// counters nor anything else are written often. When all is calm, each says the phase or the condition that
+// follows from its Pods.
 
 // otherDialects are those of which a storm has PodGroups, beside Lockstep's.
-var otherDialects = []dialect.Dialect{dialect.SchedulerPlugins, dialect.Volcano}
+var otherDialects = []dialect.Dialect{dialect.SchedulerPlugins, dialect.Volcano, dialect.Native}
 
-// volcanoLabel is what the members of a gang of Volcano's have in common, for selectors: they name it
-// by an annotation.
-const volcanoLabel = "app"
+// appLabel is what the members of a gang have in common, for selectors, that name it by no label.
+const appLabel = "app"
+
+// ruledPrefix begins the names of gangs that have no PodGroup: their Pods say by annotations what they are.
+const ruledPrefix = "group/"
+
+// ofRule has a Pod be a member of a gang without a PodGroup.
+func ofRule(g *stormGroup) podOption {
+	return func(w *schedulertesting.PodWrapper) {
+		w.Pod.CreationTimestamp = g.CreationTimestamp
+		w.Annotation("scheduling.lockstep.dev/group", g.Name).Annotation("scheduling.lockstep.dev/min-member", fmt.Sprint(g.Spec.MinMember))
+	}
+}
+
+// groupOf is the group of a gang, nil if there is none.
+func (h *history) groupOf(key dialect.Key) *stormGroup {
+	return h.groups[strings.TrimPrefix(key.Name, ruledPrefix)]
+}
 
 // mostWrites is how often the status of one group may be written between two calms.
 const mostWrites = 10
@@ -66,6 +84,9 @@ func (s *storm) onTold(action clienttesting.Action) (bool, apiruntime.Object, er
 		return done, object, err
 	}
 	patch, resource := action.(clienttesting.PatchActionImpl), action.GetResource()
+	if resource.Group == dialect.Native.Kind().Group {
+		return s.onToldNative(patch)
+	}
 	object, err := s.foreign.Tracker().Get(resource, testNamespace, patch.GetName())
 	if err != nil {
 		return true, nil, err
@@ -95,6 +116,41 @@ func (s *storm) onTold(action clienttesting.Action) (bool, apiruntime.Object, er
 	next.Object["status"] = says.Status
 	return true, next, s.foreign.Tracker().Update(resource, next, testNamespace)
 }
+
+// onToldNative judges a write of the conditions of a PodGroup of Kubernetes.
+func (s *storm) onToldNative(patch clienttesting.PatchActionImpl) (bool, apiruntime.Object, error) {
+	resource, wrong := patch.GetResource(), ""
+	object, err := s.foreign.Tracker().Get(resource, testNamespace, patch.GetName())
+	if err != nil {
+		return true, nil, err
+	}
+	group, applied := object.(*unstructured.Unstructured), &unstructured.Unstructured{}
+	if err := applied.UnmarshalJSON(patch.GetPatch()); err != nil {
+		return true, nil, err
+	}
+	if applied.GetUID() != group.GetUID() {
+		return true, nil, apierrors.NewConflict(resource.GroupResource(), patch.GetName(), errors.New("the UID is that of another group"))
+	}
+	next := s.told.stamped(group.DeepCopy())
+	next.Object["status"] = applied.Object["status"]
+	before, after := conditionsOf(group), conditionsOf(next)
+	switch {
+	case patch.GetSubresource() != "status" || patch.GetPatchType() != types.ApplyPatchType || applied.Object["spec"] != nil:
+		wrong = "more than the status is written"
+	case strings.Contains(before, initiallyScheduled) && !strings.Contains(after, initiallyScheduled):
+		wrong = "it was scheduled once, and that is for good"
+	case s.told.writes[group.GetUID()] >= mostWrites:
+		wrong = fmt.Sprintf("it was written %d times since the last calm", s.told.writes[group.GetUID()])
+	}
+	if wrong != "" && s.told.wrong == "" {
+		s.told.wrong = fmt.Sprintf("PodGroup %s of Kubernetes said %q and says %q: %s", group.GetName(), before, after, wrong)
+	}
+	s.told.writes[group.GetUID()]++
+	return true, next, s.foreign.Tracker().Update(resource, next, testNamespace)
+}
+
+// initiallyScheduled begins the condition of a PodGroup of Kubernetes whose minimum was bound once.
+const initiallyScheduled = "PodGroupInitiallyScheduled=True"
 
 // stamped gives a group a new resource version.
 func (w *told) stamped(group *unstructured.Unstructured) *unstructured.Unstructured {
@@ -138,7 +194,15 @@ func (w *told) judge(group *unstructured.Unstructured, patch clienttesting.Patch
 
 // key is that of the gang.
 func (g *stormGroup) key() dialect.Key {
+	if g.isRuled() {
+		return dialect.Key{Dialect: g.of, Namespace: testNamespace, Name: ruledPrefix + g.Name}
+	}
 	return dialect.Key{Dialect: g.of, Namespace: testNamespace, Name: g.Name}
+}
+
+// isRuled says whether it is a gang without a PodGroup, which is there as long as its Pods are.
+func (g *stormGroup) isRuled() bool {
+	return g.of == dialect.Rules
 }
 
 // isTheirs says whether the group is one of another dialect.
@@ -151,8 +215,8 @@ func (g *stormGroup) link() string {
 	switch g.of {
 	case dialect.SchedulerPlugins:
 		return dialect.SchedulerPlugins.Labels()[0]
-	case dialect.Volcano:
-		return volcanoLabel
+	case dialect.Volcano, dialect.Native, dialect.Rules:
+		return appLabel
 	default:
 		return schedulingv1alpha1.LabelPodGroup
 	}
@@ -175,6 +239,10 @@ func (g *stormGroup) beOf(of dialect.Dialect) {
 // other is the group as its dialect has it.
 func (g *stormGroup) other() *unstructured.Unstructured {
 	group := makeForeignGroup(g.of, g.Name, int64(g.Spec.MinMember))
+	if g.of == dialect.Native {
+		group.Object["spec"] = map[string]any{"schedulingPolicy": map[string]any{"gang": map[string]any{"minCount": int64(g.Spec.MinMember)}},
+			"disruptionMode": map[string]any{"all": map[string]any{}}}
+	}
 	if g.asks > 0 {
 		if err := unstructured.SetNestedField(group.Object, fmt.Sprint(g.asks), "spec", "minResources", "cpu"); err != nil {
 			panic(err)
@@ -188,6 +256,10 @@ func (g *stormGroup) other() *unstructured.Unstructured {
 
 // createOther creates the group, which says nothing yet.
 func (s *storm) createOther(g *stormGroup) {
+	if g.isRuled() {
+		g.UID, g.Generation = dialect.ImpliedUID, 0
+		return
+	}
 	s.foreign.Lock()
 	defer s.foreign.Unlock()
 	if err := s.foreign.Tracker().Create(g.of.Resource(), s.told.stamped(g.other()), testNamespace); err != nil {
@@ -197,6 +269,17 @@ func (s *storm) createOther(g *stormGroup) {
 
 // updateOther brings the spec of the group up to date.
 func (s *storm) updateOther(g *stormGroup) {
+	if g.isRuled() {
+		g.Generation = 0
+		for _, name := range slices.Sorted(maps.Keys(s.pods)) {
+			if s.pods[name].group == g.Name {
+				s.updatePod(name, func(pod *corev1.Pod) {
+					pod.Annotations["scheduling.lockstep.dev/min-member"] = fmt.Sprint(g.Spec.MinMember)
+				})
+			}
+		}
+		return
+	}
 	s.foreign.Lock()
 	defer s.foreign.Unlock()
 	object, err := s.foreign.Tracker().Get(g.of.Resource(), testNamespace, g.Name)
@@ -214,6 +297,9 @@ func (s *storm) updateOther(g *stormGroup) {
 
 // removeOther deletes the group.
 func (s *storm) removeOther(g *stormGroup) {
+	if g.isRuled() {
+		return
+	}
 	s.foreign.Lock()
 	defer s.foreign.Unlock()
 	s.otherWires.bury(g.of.Resource(), testNamespace, g.Name)
@@ -257,7 +343,7 @@ func (s *storm) untold() string {
 	s.foreign.Lock()
 	defer s.foreign.Unlock()
 	for _, g := range s.sortedGroups() {
-		if !g.isTheirs() {
+		if !g.isTheirs() || g.isRuled() {
 			continue
 		}
 		var census dialect.Census
@@ -278,6 +364,12 @@ func (s *storm) untold() string {
 		object, err := s.foreign.Tracker().Get(g.of.Resource(), testNamespace, g.Name)
 		if err != nil {
 			return err.Error()
+		}
+		if g.of == dialect.Native {
+			if says := conditionsOf(object.(*unstructured.Unstructured)); s.isWhole(g) && !strings.Contains(says, initiallyScheduled) {
+				return fmt.Sprintf("PodGroup %s of Kubernetes says %q, and its minimum is bound", g.Name, says)
+			}
+			continue
 		}
 		group := readOther(object.(*unstructured.Unstructured))
 		says := group.Status.Phase

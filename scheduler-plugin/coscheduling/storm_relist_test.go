@@ -26,7 +26,10 @@ func (s *storm) breakWatch() bool {
 
 // makeAnew deletes a Pod and makes another one of its name.
 func (s *storm) makeAnew() bool {
-	p := pick(s, s.pods, func(p *stormPod) bool { return !p.deleting })
+	p := pick(s, s.pods, func(p *stormPod) bool {
+		g := s.groups[p.group]
+		return !p.deleting && (g == nil || g.exists || !g.isRuled()) // or its Pods would bring it back
+	})
 	if p == nil {
 		return false
 	}
@@ -42,7 +45,7 @@ func (s *storm) makeAnew() bool {
 
 // makeGroupAnew deletes a PodGroup and makes another one of its name.
 func (s *storm) makeGroupAnew() bool {
-	g := pick(s, s.groups, func(g *stormGroup) bool { return g.exists })
+	g := pick(s, s.groups, func(g *stormGroup) bool { return g.exists && !g.isRuled() })
 	if g == nil {
 		return false
 	}

@@ -131,7 +131,7 @@ func newStorm(t *testing.T, seed int64) *storm {
 		reservation = fmt.Sprintf(`,"reservation":{"namespaces":["*"],"timeout":"300ms","namespacePercent":%d,"preemption":%t,"lockstep":%q,"schedulerPlugins":%q,"volcano":%q}`,
 			[]int{50, 100}[seed%2], seed%3 == 0, mode, mode, mode)
 	}
-	s.args = fmt.Sprintf(`{"initialBackoff":"1ms","maxBackoff":"%dms","bindRetries":2,"turnTimeout":"1m","starvationAfter":%q,"dialects":{"volcano":{"mode":"On"}%s}}`,
+	s.args = fmt.Sprintf(`{"initialBackoff":"1ms","maxBackoff":"%dms","bindRetries":2,"turnTimeout":"1m","starvationAfter":%q,"dialects":{"volcano":{"mode":"On"},"rules":["Annotations"]%s}}`,
 		stormBackoff.Milliseconds(), starvationAfter, reservation)
 	return s
 }
@@ -350,15 +350,22 @@ func (s *storm) addGang() bool {
 			spec.PriorityClassName = stormClasses[s.random.IntN(len(stormClasses))]
 		}
 	}))
-	switch s.dialects.IntN(3) {
+	switch s.dialects.IntN(6) {
 	case 0:
 		g.beOf(dialect.SchedulerPlugins)
 	case 1:
 		g.beOf(dialect.Volcano)
+	case 2:
+		g.beOf(dialect.Native)
+	case 3:
+		g.beOf(dialect.Rules)
 	}
 	if s.keeps && s.random.IntN(2) == 0 {
-		g.asks = g.size*g.cpu + s.random.IntN(8)
-		asking(fmt.Sprint(g.asks))(&g.Spec)
+		asks := g.size*g.cpu + s.random.IntN(8)
+		if g.of != dialect.Native && !g.isRuled() { // these can't ask
+			g.asks = asks
+			asking(fmt.Sprint(g.asks))(&g.Spec)
+		}
 	}
 	s.groups[name] = g
 	g.leastRank, g.mostRank = s.priorityOf(g), s.priorityOf(g)
@@ -426,8 +433,14 @@ func (s *storm) addPod(p *stormPod, never bool) {
 	if p.group != "" {
 		link := schedulingv1alpha1.LabelPodGroup
 		if g := s.groups[p.group]; g != nil {
-			if link = g.link(); g.of == dialect.Volcano {
+			link = g.link()
+			switch g.of {
+			case dialect.Volcano:
 				options = append(options, ofVolcano(p.group))
+			case dialect.Native:
+				options = append(options, inNative(p.group))
+			case dialect.Rules:
+				options = append(options, ofRule(g))
 			}
 		}
 		options = append(options, labelled(link, p.group), inRole(p.role))
@@ -555,7 +568,7 @@ func (s *storm) removeGroup(g *stormGroup) {
 }
 
 func (s *storm) deleteGroup() bool {
-	g := pick(s, s.groups, func(g *stormGroup) bool { return g.exists })
+	g := pick(s, s.groups, func(g *stormGroup) bool { return g.exists && !g.isRuled() })
 	if g == nil {
 		return false
 	}

@@ -13,6 +13,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/gangs"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
@@ -128,10 +129,33 @@ func (s *seeker) outrank(ctx context.Context, evenWithout bool) (*space, error) 
 	sub.gang, sub.held = real, s.held.Union(virtual.virtual)
 	found, err := sub.findSpace(ctx, outranked(s.gang.Rank), evenWithout)
 	s.standings, s.mightPreempt, s.unlike = sub.standings, sub.mightPreempt, sub.unlike
-	if found != nil {
-		found.places = append(found.places, places(toCome.placements)...)
+	if found == nil || err != nil {
+		return nil, err
 	}
-	return found, err
+	found.places = append(found.places, places(toCome.placements)...)
+	if !s.gang.isTogether(found.places, s.cluster) {
+		return nil, nil // each part has room, but not all of it
+	}
+	return found, nil
+}
+
+// isTogether says whether members are in one domain of each topology that the gang requires.
+func (g *Gang) isTogether(members []*framework.PodInfo, cluster *Cluster) bool {
+	for _, topology := range g.Group.Spec.Topology {
+		if topology.Mode != schedulingv1alpha1.TopologyRequired {
+			continue
+		}
+		domains := make(map[string]bool)
+		for _, m := range members {
+			if node, err := cluster.Snapshot.Get(m.Pod.Spec.NodeName); err == nil {
+				domains[node.Node().Labels[topology.Key]] = true
+			}
+		}
+		if len(domains) > 1 {
+			return false
+		}
+	}
+	return true
 }
 
 // findSpace searches the work that may be taken, by its priority, for the least

@@ -57,6 +57,11 @@ RELEASE = cd hack/release && go run . -source ../.. -out ../../dist/images -vers
 release-images: ## Write images for amd64 and arm64 to dist/images, as OCI layouts, with lists of what is in them (SPDX): make release-images [SIGNING_KEY=key.pem]
 	$(RELEASE)
 
+.PHONY: release-krew
+release-krew: ## Write the plugin of kubectl for Linux and macOS, and its manifest for krew, to dist/krew: make release-krew TAG=v1.2.3 URL=https://example.com/v1.2.3
+	$(if $(URL),,$(error URL is missing: below which address will the archives be?))
+	cd hack/release && go run . -source ../.. -out ../../dist/krew -version '$(TAG)' -ldflags '$(LDFLAGS)' -krew '$(URL)'
+
 .PHONY: manifests
 manifests: ## Write dist/lockstep.yaml, CRDs, roles and deployments in one file, and one for each overlay.
 	hack/manifests.sh
@@ -107,6 +112,11 @@ pictures: build ## Take the pictures of the web page and the terminal that the d
 .PHONY: e2e-versions
 e2e-versions: build ## Run Lockstep on older API servers, too, which are built first: make e2e-versions [VERSIONS='1.36 1.35']
 	hack/e2e-versions.sh $(VERSIONS)
+
+.PHONY: e2e-upgrade
+e2e-upgrade: build components ## Replace Lockstep by an earlier build of itself, and back, while jobs run. It needs the history of the repository.
+	hack/previous.sh
+	go test -tags e2e -count=1 -timeout 15m ./e2e/upgrade
 
 .PHONY: e2e-kueue
 e2e-kueue: build components ## Run Frameworks and training jobs in queues of Kueue itself, which is built first: minutes once.

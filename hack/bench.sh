@@ -11,5 +11,5 @@ go build -o bin/plain-scheduler ./hack/bench/scheduling/plain-scheduler
 go build -o bin/scheduling-alone ./hack/bench/scheduling/alone
 bin/lockstep-bench "$@"
 if [[ $# == 0 ]]; then
-  go test -run '^$' -bench . -benchmem ./controller/lifecycle ./podgroup ./scheduler-plugin/coscheduling/planner
+  go test -run '^$' -bench . -benchmem ./controller/lifecycle ./podgroup ./scheduler-plugin/coscheduling/planner ./scheduler-plugin/whatif
 fi

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 
@@ -58,6 +59,12 @@ func (o *getOptions) run(ctx context.Context, names []string) error {
 	}
 	if o.watch && o.output != "" && o.output != "wide" {
 		return misuse("-w and -o "+o.output+" don't go together", "-w shows a table, also -o wide, or one Framework as a tree")
+	}
+	if err := checkSelector(o.selector); err != nil {
+		return err
+	}
+	if _, err := fields.ParseSelector(o.fields); err != nil {
+		return misuse("--field-selector: "+err.Error(), "such as metadata.name=a")
 	}
 	c, err := o.connect()
 	if err != nil {

@@ -23,7 +23,7 @@ const retryTimeout = time.Hour
 func newRetry(s *session) *cobra.Command {
 	w := &write{session: s}
 	cmd := &cobra.Command{
-		Use:   "retry NAME",
+		Use:   "retry (NAME... | -l SELECTOR)",
 		Short: "Run a Framework again: anew if it has ended, by another attempt if it runs",
 		Long: `Run a Framework again.
 
@@ -32,35 +32,33 @@ deleted, and made anew from its own spec, labels and annotations: its history an
 again. Of one that runs, the attempt's ConfigMap is deleted: the attempt ends with code -100, which
 is transient, and the Framework's retryPolicy decides on another. If it would not be retried, retry
 refuses.`,
-		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := w.check(); err != nil {
-				return err
-			}
-			c, err := s.connect()
+			c, err := w.connect(args)
 			if err != nil {
 				return err
 			}
-			fw, err := c.framework(cmd.Context(), args[0])
-			if err != nil {
-				return err
-			}
-			switch state := view.FrameworkState(fw); {
-			case fw.DeletionTimestamp != nil:
-				return &failure{code: exitFailed, message: fw.Name + " is being deleted", hint: "make it anew when it is gone"}
-			case view.Final(state):
-				return w.again(cmd.Context(), c, fw)
-			case state == view.StateRunning || state == view.StatePreparing:
-				return w.endAttempt(cmd.Context(), c, fw)
-			case state == view.StateNotStarted:
-				return &failure{code: exitFailed, message: fw.Name + " was never started", hint: "`start` starts it"}
-			default:
-				return &failure{code: exitFailed, message: fmt.Sprintf("%s is %s: there is no attempt to end now", fw.Name, state), hint: "`get " + fw.Name + " -w` shows what it does"}
-			}
+			return w.each(cmd.Context(), c, args, func(fw *frameworkv1.Framework) error { return w.retry(cmd.Context(), c, fw) })
 		},
 	}
+	w.selection.addFlags(cmd)
 	w.addFlags(cmd)
 	return cmd
+}
+
+// retry runs a Framework again.
+func (w *write) retry(ctx context.Context, c *cluster, fw *frameworkv1.Framework) error {
+	switch state := view.FrameworkState(fw); {
+	case fw.DeletionTimestamp != nil:
+		return &failure{code: exitFailed, message: fw.Name + " is being deleted", hint: "make it anew when it is gone"}
+	case view.Final(state):
+		return w.again(ctx, c, fw)
+	case state == view.StateRunning || state == view.StatePreparing:
+		return w.endAttempt(ctx, c, fw)
+	case state == view.StateNotStarted:
+		return &failure{code: exitFailed, message: fw.Name + " was never started", hint: "`start` starts it"}
+	default:
+		return &failure{code: exitFailed, message: fmt.Sprintf("%s is %s: there is no attempt to end now", fw.Name, state), hint: "`get " + fw.Name + " -w` shows what it does"}
+	}
 }
 
 // endAttempt ends an attempt that another one follows.
@@ -85,7 +83,7 @@ func (w *write) endAttempt(ctx context.Context, c *cluster, fw *frameworkv1.Fram
 			return err
 		}
 	}
-	w.done(fw.Name, fmt.Sprintf("attempt %d ended, to be retried", attempt.ID))
+	w.done(fw, fmt.Sprintf("attempt %d ended, to be retried", attempt.ID))
 	return nil
 }
 
@@ -101,7 +99,7 @@ func (w *write) again(ctx context.Context, c *cluster, old *frameworkv1.Framewor
 	frameworks := c.reader.Lockstep.FrameworkcontrollerV1().Frameworks(old.Namespace)
 	anew := renewed(old)
 	if w.dryRun == "client" {
-		w.done(old.Name, "made anew")
+		w.done(old, "made anew")
 		return nil
 	}
 	// First that it can be made, and that the user may: what is deleted does not come back. The
@@ -114,10 +112,10 @@ func (w *write) again(ctx context.Context, c *cluster, old *frameworkv1.Framewor
 		return err
 	}
 	if w.dryRun == "server" {
-		w.done(old.Name, "made anew")
+		w.done(old, "made anew")
 		return nil
 	}
-	_, err = c.wait(ctx, old.Name, forDeleted, retryTimeout)
+	_, err = c.in(old.Namespace).wait(ctx, old.Name, forDeleted, retryTimeout)
 	if err == nil {
 		_, err = frameworks.Create(ctx, anew, metav1.CreateOptions{FieldManager: "kubectl-lockstep"})
 	}
@@ -127,7 +125,7 @@ func (w *write) again(ctx context.Context, c *cluster, old *frameworkv1.Framewor
 		}
 		return err
 	}
-	w.done(old.Name, "made anew")
+	w.done(old, "made anew")
 	return nil
 }
 

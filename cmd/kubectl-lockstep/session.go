@@ -69,6 +69,11 @@ func (s *session) connect() (*cluster, error) {
 	return &cluster{namespace, config, reader}, err
 }
 
+// in is the cluster, seen from a namespace.
+func (c *cluster) in(namespace string) *cluster {
+	return &cluster{namespace, c.config, c.reader}
+}
+
 // framework reads a Framework of the session's namespace.
 func (c *cluster) framework(ctx context.Context, name string) (*frameworkv1.Framework, error) {
 	return c.reader.Framework(ctx, c.namespace, name)

@@ -148,40 +148,38 @@ func newDelete(s *session) *cobra.Command {
 	wait := true
 	var timeout time.Duration
 	cmd := &cobra.Command{
-		Use:   "delete NAME...",
+		Use:   "delete (NAME... | -l SELECTOR)",
 		Short: "Delete Frameworks, and wait until nothing of them runs",
 		Long: `Delete Frameworks in the foreground: each stays until its Pods are gone. Who sees it gone knows
 that nothing of it runs.`,
-		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := w.check(); err != nil {
-				return err
-			}
-			c, err := s.connect()
+			c, err := w.connect(args)
 			if err != nil {
 				return err
 			}
-			for _, name := range args {
-				fw, err := c.framework(cmd.Context(), name)
-				if err != nil {
-					return err
+			var deleted []*frameworkv1.Framework
+			failed := w.each(cmd.Context(), c, args, func(fw *frameworkv1.Framework) error {
+				err := w.remove(cmd.Context(), c, fw)
+				if err == nil {
+					deleted = append(deleted, fw)
 				}
-				if err := w.remove(cmd.Context(), c, fw); err != nil {
-					return err
-				}
+				return err
+			})
+			for _, fw := range deleted {
 				if wait && w.dryRun == "none" {
-					if _, err := c.wait(cmd.Context(), name, forDeleted, timeout); err != nil {
+					if _, err := c.in(fw.Namespace).wait(cmd.Context(), fw.Name, forDeleted, timeout); err != nil {
 						return err
 					}
 				}
-				w.done(name, "deleted")
+				w.done(fw, "deleted")
 			}
-			return nil
+			return failed
 		},
 	}
 	cmd.Flags().BoolVar(&wait, "wait", true, "wait until it is gone")
 	cmd.Flags().DurationVar(&timeout, "timeout", time.Hour, "how long to wait for each")
 	w.addFlags(cmd)
+	w.selection.addFlags(cmd)
 	return cmd
 }
 

@@ -22,6 +22,7 @@ import (
 // write is what verbs that change something have in common.
 type write struct {
 	*session
+	selection
 	// dryRun is none, client or server, as with kubectl.
 	dryRun string
 }
@@ -49,15 +50,18 @@ func (w *write) options() []string {
 }
 
 // done says what was done, as kubectl does.
-func (w *write) done(name, what string) {
+func (w *write) done(fw *frameworkv1.Framework, what string) {
 	suffix := ""
+	if w.everywhere {
+		suffix = " in " + fw.Namespace
+	}
 	switch w.dryRun {
 	case "client":
-		suffix = " (dry run)"
+		suffix += " (dry run)"
 	case "server":
-		suffix = " (server dry run)"
+		suffix += " (server dry run)"
 	}
-	fmt.Fprintf(w.out, "framework/%s %s%s\n", terminal.Clean(name), what, suffix)
+	fmt.Fprintf(w.out, "framework/%s %s%s\n", terminal.Clean(fw.Name), what, suffix)
 }
 
 // patch changes a Framework, unless it is a dry run of the client alone.
@@ -73,40 +77,51 @@ func (w *write) patch(ctx context.Context, c *cluster, fw *frameworkv1.Framework
 	return err
 }
 
-// execution is the verb that sets executionType.
+// connect makes the clients, if the flags are right.
+func (w *write) connect(names []string) (*cluster, error) {
+	if err := w.check(); err != nil {
+		return nil, err
+	}
+	if err := w.selection.check(names); err != nil {
+		return nil, err
+	}
+	return w.session.connect()
+}
+
+// execution is the verb that sets executionType. Of those that a selector chooses, it leaves alone such as may not be set.
 func execution(s *session, verb, short string, to frameworkv1.ExecutionType, done string, may func(*frameworkv1.Framework) error) *cobra.Command {
 	w := &write{session: s}
 	cmd := &cobra.Command{
-		Use: verb + " NAME", Short: short, Args: cobra.ExactArgs(1),
+		Use: verb + " (NAME... | -l SELECTOR)", Short: short,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := w.check(); err != nil {
-				return err
-			}
-			c, err := s.connect()
+			c, err := w.connect(args)
 			if err != nil {
 				return err
 			}
-			fw, err := c.framework(cmd.Context(), args[0])
-			if err != nil {
-				return err
-			}
-			if fw.Spec.ExecutionType == to {
-				w.note("%s is %s already.", fw.Name, done)
+			return w.each(cmd.Context(), c, args, func(fw *frameworkv1.Framework) error {
+				if fw.Spec.ExecutionType == to {
+					w.note("%s is %s already.", fw.Name, done)
+					return nil
+				}
+				if err := may(fw); err != nil {
+					if w.selector == "" {
+						return err
+					}
+					w.note("%v.", err)
+					return nil
+				}
+				// The UID keeps another Framework of the name, made just now, from being changed.
+				change := map[string]any{"metadata": map[string]any{"uid": fw.UID}, "spec": map[string]any{"executionType": to}}
+				if err := w.patch(cmd.Context(), c, fw, types.MergePatchType, change); err != nil {
+					return err
+				}
+				w.done(fw, done)
 				return nil
-			}
-			if err := may(fw); err != nil {
-				return err
-			}
-			// The UID keeps another Framework of the name, made just now, from being changed.
-			change := map[string]any{"metadata": map[string]any{"uid": fw.UID}, "spec": map[string]any{"executionType": to}}
-			if err := w.patch(cmd.Context(), c, fw, types.MergePatchType, change); err != nil {
-				return err
-			}
-			w.done(fw.Name, done)
-			return nil
+			})
 		},
 	}
 	w.addFlags(cmd)
+	w.selection.addFlags(cmd)
 	return cmd
 }
 
@@ -136,14 +151,11 @@ func newScale(s *session) *cobra.Command {
 		Example: "  kubectl lockstep scale training worker=8 ps=2",
 		Args:    cobra.MinimumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := w.check(); err != nil {
-				return err
-			}
 			scale, err := parseScale(args[1:])
 			if err != nil {
 				return err
 			}
-			c, err := s.connect()
+			c, err := w.connect(args[:1])
 			if err != nil {
 				return err
 			}
@@ -161,7 +173,7 @@ func newScale(s *session) *cobra.Command {
 			if err := w.patch(cmd.Context(), c, fw, types.JSONPatchType, patch); err != nil {
 				return err
 			}
-			w.done(fw.Name, "scaled")
+			w.done(fw, "scaled")
 			return nil
 		},
 	}

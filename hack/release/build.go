@@ -38,9 +38,9 @@ type module struct {
 // standard is how Go's own library is named, as a module.
 const standard = "std"
 
-// build builds a program, without C, into Out/bin/linux-ARCHITECTURE.
+// build builds a program, without C, into Out/bin/SYSTEM-ARCHITECTURE.
 func (r release) build(p program, architecture string) (*built, error) {
-	file, err := filepath.Abs(filepath.Join(r.Out, "bin", "linux-"+architecture, p.Binary))
+	file, err := filepath.Abs(filepath.Join(r.Out, "bin", r.System+"-"+architecture, p.Binary))
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +58,7 @@ func (r release) build(p program, architecture string) (*built, error) {
 func (r release) tool(architecture string, args ...string) ([]byte, error) {
 	command := exec.Command("go", args...)
 	command.Dir = r.Source
-	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+architecture)
+	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+r.System, "GOARCH="+architecture)
 	command.Stderr = os.Stderr
 	out, err := command.Output()
 	if err != nil {

@@ -10,7 +10,10 @@ require (
 	github.com/google/go-cmp v0.7.0
 	github.com/google/go-containerregistry v0.22.1
 	github.com/lockstep-k8s/lockstep/localcluster v0.0.0
+	sigs.k8s.io/yaml v1.6.0
 )
+
+require go.yaml.in/yaml/v2 v2.4.4 // indirect
 
 require (
 	github.com/anchore/go-struct-converter v0.1.0 // indirect

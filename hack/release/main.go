@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command release makes what a release of Lockstep consists of, without a container engine: for
-// each program an image for amd64 and arm64, as an OCI layout, and a list of what is in it (SBOM).
+// each program an image for amd64 and arm64, as an OCI layout, and a list of what is in it (SBOM); and the
+// plugin of kubectl, with a manifest for krew.
 // The same source and the same version of Go make the same bytes. It is a module of its own, so
 // that Lockstep does not depend on what it needs.
 package main
@@ -48,6 +49,7 @@ func run(args []string, log io.Writer) error {
 	version := flags.String("version", "", "version, which is the tag of the images")
 	ldflags := flags.String("ldflags", "", "flags of Go's linker")
 	registry := flags.String("push", "", "where to push the images, such as registry.example.com/lockstep; with the credentials of `docker login`")
+	address := flags.String("krew", "", "make no images, but the plugin of kubectl and its manifest for krew: the address below which the archives will be, such as https://example.com/v1")
 	keyFile := flags.String("sign", "", "file of a private key, ECDSA on P-256 in PEM, to sign the lists of parts with")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -71,7 +73,14 @@ func run(args []string, log io.Writer) error {
 	}
 	r := release{
 		Source: *source, Out: *out, Version: *version, Revision: revision, Created: created,
-		LDFlags: *ldflags, Architectures: architectures,
+		LDFlags: *ldflags, System: "linux", Architectures: architectures,
+	}
+	if *address != "" {
+		files, err := r.krew(plugin, *address)
+		for _, file := range files {
+			fmt.Fprintln(log, file)
+		}
+		return err
 	}
 	for _, p := range programs {
 		digest, err := r.make(p)

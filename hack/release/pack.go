@@ -33,7 +33,8 @@ type release struct {
 	Created           time.Time
 	// LDFlags are for Go's linker.
 	LDFlags string
-	// Architectures are those that images are made for.
+	// System is what programs are built for, linux for images. Architectures are those of images and archives.
+	System        string
 	Architectures []string
 }
 

@@ -33,7 +33,7 @@ var tool = program{Image: "tool", Binary: "the-tool", Package: ".", Description:
 func of(t *testing.T) release {
 	return release{
 		Source: "testdata/tool", Out: t.TempDir(), Version: "v1.2.3", Revision: "abcdef", Created: time.Date(2026, 11, 24, 1, 2, 3, 0, time.UTC),
-		Architectures: []string{"amd64", "arm64"},
+		System: "linux", Architectures: []string{"amd64", "arm64"},
 	}
 }
 
@@ -212,7 +212,7 @@ func TestTheListOfPartsNamesEachModule(t *testing.T) {
 func TestTheLicenceOfEachPartOfTheProgramsIsKnown(t *testing.T) {
 	r := of(t)
 	r.Source = "../.."
-	for _, p := range programs {
+	for _, p := range append(programs, plugin) {
 		modules, err := r.modules(p, "amd64")
 		if err != nil {
 			t.Fatal(err)

@@ -4,6 +4,7 @@
 package localenv
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -27,6 +28,8 @@ type ControllerOptions struct {
 	Kubeconfig string
 	// Args are further arguments.
 	Args []string
+	// Program is the path of another lockstep-controller than the one in PATH.
+	Program string
 }
 
 // StartController starts lockstep-controller and returns at once. It is killed
@@ -47,7 +50,7 @@ func (c *Cluster) StartController(ctx context.Context, o ControllerOptions) (*Co
 		}
 		args = append(args, "--config", config)
 	}
-	process, err := Start(ctx, filepath.Join(dir, "log"), "lockstep-controller", args...)
+	process, err := Start(ctx, filepath.Join(dir, "log"), cmp.Or(o.Program, "lockstep-controller"), args...)
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@
 package localenv
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -22,6 +23,8 @@ type SchedulerOptions struct {
 	Kubeconfig string
 	// Elected has it wait until it leads, by the Lease of manifests/scheduler.
 	Elected bool
+	// Program is the path of another lockstep-scheduler than the one in PATH.
+	Program string
 }
 
 // StartScheduler starts lockstep-scheduler as lockstep-local does, with the rights of its
@@ -63,6 +66,6 @@ func (c *Cluster) StartSchedulerWith(ctx context.Context, o SchedulerOptions) (*
 	if err := os.WriteFile(path, []byte(text+pluginConfig), 0o600); err != nil {
 		return nil, fmt.Errorf("writing the configuration of a scheduler: %w", err)
 	}
-	return Start(ctx, filepath.Join(dir, "log"), "lockstep-scheduler", "--config="+path, "--secure-port=0", "--also-serve="+strings.Join(o.AlsoServes, ","),
+	return Start(ctx, filepath.Join(dir, "log"), cmp.Or(o.Program, "lockstep-scheduler"), "--config="+path, "--secure-port=0", "--also-serve="+strings.Join(o.AlsoServes, ","),
 		"--authentication-kubeconfig="+account, "--authorization-kubeconfig="+account)
 }

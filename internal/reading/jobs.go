@@ -63,19 +63,8 @@ type Jobs struct {
 // choose. It is an error if Frameworks can't be listed; of front ends that is said in Unread.
 func (r *Reader) Jobs(ctx context.Context, namespace string, options metav1.ListOptions) (*Jobs, error) {
 	found := &Jobs{}
-	frameworks := options
-	frameworks.Limit = pageSize
-	for {
-		page, err := r.Lockstep.FrameworkcontrollerV1().Frameworks(namespace).List(ctx, frameworks)
-		if err != nil {
-			return nil, err
-		}
-		for i := range page.Items {
-			found.Add(&page.Items[i])
-		}
-		if frameworks.Continue = page.Continue; page.Continue == "" {
-			break
-		}
+	if err := r.EachFramework(ctx, namespace, options, found.Add); err != nil {
+		return nil, err
 	}
 	served := make(map[schema.GroupVersion][]metav1.APIResource)
 	for _, kind := range FrontEnds() {
@@ -87,6 +76,23 @@ func (r *Reader) Jobs(ctx context.Context, namespace string, options metav1.List
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
 	return found, nil
+}
+
+// EachFramework lists the Frameworks of a namespace, or of all if that is empty, that the selectors of the options choose.
+func (r *Reader) EachFramework(ctx context.Context, namespace string, options metav1.ListOptions, each func(*frameworkv1.Framework)) error {
+	options.Limit = pageSize
+	for {
+		page, err := r.Lockstep.FrameworkcontrollerV1().Frameworks(namespace).List(ctx, options)
+		if err != nil {
+			return err
+		}
+		for i := range page.Items {
+			each(&page.Items[i])
+		}
+		if options.Continue = page.Continue; page.Continue == "" {
+			return nil
+		}
+	}
 }
 
 // isAbsent says whether a kind that a user may not list is not there at all: rights are asked about first. Served

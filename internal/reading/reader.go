@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -36,7 +37,10 @@ func New(config *rest.Config) (*Reader, error) {
 	if r.Lockstep, err = versioned.NewForConfigAndClient(config, client); err != nil {
 		return nil, err
 	}
-	if r.Kube, err = kubernetes.NewForConfigAndClient(config, client); err != nil {
+	// Thousands of Pods and nodes are read sooner so.
+	compact := rest.CopyConfig(config)
+	compact.AcceptContentTypes, compact.ContentType = runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON, runtime.ContentTypeProtobuf
+	if r.Kube, err = kubernetes.NewForConfigAndClient(compact, client); err != nil {
 		return nil, err
 	}
 	r.Dynamic, err = dynamic.NewForConfigAndClient(config, client)

@@ -53,5 +53,6 @@ func Cases() []harness.Case {
 			Run: oneDecision("to be told why", unsatisfiable(), true)},
 		{Name: "scheduling/preferred", Title: "512 with preferred topology on 512 nodes, bindings stubbed",
 			Run: oneDecision("scheduling alone", preferred(), false)},
+		{Name: "scheduling/why", Title: "to be told why a gang of 1000 waits, on 5000 nodes with 10,000 Pods", Run: on(manyNodes, askWhy)},
 	}
 }

@@ -52,6 +52,12 @@ func (b *FrameworkBuilder) Execution(executionType frameworkv1.ExecutionType) *F
 	return b
 }
 
+// Label gives the Framework a label.
+func (b *FrameworkBuilder) Label(key, value string) *FrameworkBuilder {
+	metav1.SetMetaDataLabel(&b.fw.ObjectMeta, key, value)
+	return b
+}
+
 // Gang makes the Framework a gang of all its tasks.
 func (b *FrameworkBuilder) Gang() *FrameworkBuilder {
 	b.fw.Spec.Gang = &frameworkv1.GangSpec{}

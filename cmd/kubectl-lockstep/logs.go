@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -44,6 +45,8 @@ type logOptions struct {
 	container string
 	tail      int64
 	since     time.Duration
+	// storeURL and storeField are of the log store, for Pods that are gone.
+	storeURL, storeField string
 
 	// lines keeps lines of different tasks apart.
 	lines sync.Mutex
@@ -56,8 +59,12 @@ func newLogs(s *session) *cobra.Command {
 		Short: "Show the logs of all tasks, or of a role, or of one task",
 		Long: `Show the logs of all tasks, or of a role, or of one task; each line has its task before it.
 
-Logs are those of Pods, and Pods of an attempt are deleted when it is over. With -f, up to 100 tasks are
+Logs are those of Pods, and Pods of an attempt are deleted when it is over. Where logs are collected, --log-store says
+where they are then: a URL that answers with the lines of a task, in which {namespace}, {framework}, {uid}, {attempt}, {role},
+{index}, {pod}, {start} and {end} are replaced. A token for it is in ` + tokenVariable + `. With -f, up to 100 tasks are
 followed, retries of tasks too, until the Framework has ended. On a terminal, control characters are shown and not obeyed.`,
+		Example: `  kubectl lockstep logs train worker/0 -f
+  kubectl lockstep logs train --attempt 0 --log-store 'https://logs.example.com/{namespace}/{pod}?from={start}&to={end}'`,
 		Args: cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args) },
 	}
@@ -66,6 +73,8 @@ followed, retries of tasks too, until the Framework has ended. On a terminal, co
 	cmd.Flags().StringVarP(&o.container, "container", "c", "", "the container; by default the annotation kubectl.kubernetes.io/default-container, or the first one")
 	cmd.Flags().Int64Var(&o.tail, "tail", -1, "only so many of the last lines of each task")
 	cmd.Flags().DurationVar(&o.since, "since", 0, "only lines that are no older, such as 5m")
+	cmd.Flags().StringVar(&o.storeURL, "log-store", os.Getenv(storeVariable), "URL of the logs of a task whose Pod is gone; by default "+storeVariable+" of the environment")
+	cmd.Flags().StringVar(&o.storeField, "log-store-field", "", "where each line of the log store is an object of JSON, its field with the text, such as _msg")
 	return cmd
 }
 
@@ -101,6 +110,10 @@ func (o *logOptions) run(ctx context.Context, args []string) error {
 			return err
 		}
 	}
+	store, err := newLogStore(o.storeURL, o.storeField)
+	if err != nil {
+		return err
+	}
 	c, err := o.connect()
 	if err != nil {
 		return err
@@ -117,6 +130,13 @@ func (o *logOptions) run(ctx context.Context, args []string) error {
 		return err
 	}
 	if len(pods) == 0 && (!o.follow || view.Final(view.FrameworkState(fw)) || o.attempt >= 0) {
+		if attempt, _, over := o.attemptOf(fw); over && store != nil {
+			tasks, err := storedTasks(fw, attempt, which)
+			if err != nil {
+				return err
+			}
+			return o.showStored(ctx, store, tasks)
+		}
 		return o.noPods(fw, which)
 	}
 	if o.follow {
@@ -130,19 +150,27 @@ func (o *logOptions) run(ctx context.Context, args []string) error {
 	return streams.Wait()
 }
 
-// noPods says why there are no logs.
-func (o *logOptions) noPods(fw *frameworkv1.Framework, which chosen) error {
-	f := &failure{code: exitNotFound, message: fw.Name + " has no Pods yet", hint: "`describe " + fw.Name + "` tells what it waits for"}
-	current := int32(0)
+// attemptOf is the attempt that is asked for, the current one, and whether the one that is asked for is over.
+func (o *logOptions) attemptOf(fw *frameworkv1.Framework) (asked, current int32, over bool) {
 	if fw.Status != nil {
 		current = fw.Status.AttemptStatus.ID
 	}
+	if o.attempt >= 0 && o.attempt != current {
+		return o.attempt, current, o.attempt < current
+	}
+	return current, current, view.Final(view.FrameworkState(fw))
+}
+
+// noPods says why there are no logs.
+func (o *logOptions) noPods(fw *frameworkv1.Framework, which chosen) error {
+	f := &failure{code: exitNotFound, message: fw.Name + " has no Pods yet", hint: "`describe " + fw.Name + "` tells what it waits for"}
+	attempt, current, over := o.attemptOf(fw)
 	switch {
-	case o.attempt > current:
-		f.message = fmt.Sprintf("there is no attempt %d of %s: the last one is %d", o.attempt, fw.Name, current)
-	case o.attempt >= 0 && o.attempt < current || view.Final(view.FrameworkState(fw)):
+	case over:
 		f.message = "the Pods are gone, and their logs with them: Pods are deleted when their attempt is over"
-		f.hint = "follow with -f while it runs, or have logs collected from nodes; `history " + fw.Name + "` tells how attempts ended"
+		f.hint = "follow with -f while it runs, or have logs collected from nodes and say where by --log-store; `history " + fw.Name + "` tells how attempts ended"
+	case attempt > current:
+		f.message = fmt.Sprintf("there is no attempt %d of %s: the last one is %d", attempt, fw.Name, current)
 	case which.index >= 0:
 		f.message = "there is no Pod of task " + view.TaskName(which.role, int32(min(which.index, frameworkv1.MaxTasks)))
 	}

@@ -101,7 +101,7 @@ func (o *getOptions) watchOne(ctx context.Context, c *cluster, name string) erro
 	if _, isFramework := found.Objects[0].(*frameworkv1.Framework); !isFramework {
 		return o.watchTable(ctx, c, []string{name})
 	}
-	return o.watchTree(ctx, c, found.Rows[0].Name)
+	return o.watchTree(ctx, c.in(found.Rows[0].Namespace), found.Rows[0].Name)
 }
 
 func where(everywhere bool, namespace string) string {

@@ -72,6 +72,15 @@ func (s *selection) frameworks(ctx context.Context, c *cluster, names []string) 
 	return chosen, err
 }
 
+// complain tells of a failure with one of several.
+func (w *write) complain(fw *frameworkv1.Framework, err error) {
+	name := fw.Name
+	if w.everywhere {
+		name = fw.Namespace + "/" + name
+	}
+	w.note("%s: %v", name, err)
+}
+
 // each does something with each that is chosen. Where several are, it goes on after a failure, which it tells.
 func (w *write) each(ctx context.Context, c *cluster, names []string, do func(*frameworkv1.Framework) error) error {
 	chosen, err := w.frameworks(ctx, c, names)
@@ -92,7 +101,7 @@ func (w *write) each(ctx context.Context, c *cluster, names []string, do func(*f
 			return err
 		}
 		failures, last = failures+1, err
-		w.note("%s: %v", fw.Name, err)
+		w.complain(fw, err)
 	}
 	if failures == 0 {
 		return nil

@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -168,7 +169,12 @@ that nothing of it runs.`,
 			for _, fw := range deleted {
 				if wait && w.dryRun == "none" {
 					if _, err := c.in(fw.Namespace).wait(cmd.Context(), fw.Name, forDeleted, timeout); err != nil {
-						return err
+						if len(deleted) == 1 || cmd.Context().Err() != nil {
+							return err
+						}
+						w.complain(fw, err)
+						failed = cmp.Or(failed, err)
+						continue
 					}
 				}
 				w.done(fw, "deleted")

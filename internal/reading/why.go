@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/internal/view"
 	"github.com/lockstep-k8s/lockstep/internal/why"
@@ -77,6 +78,10 @@ func (r *Reader) whyJob(ctx context.Context, named *job) (answers.Why, error) {
 		unread = append(unread, Unread("Events", err))
 	}
 	answer, known := why.OfJob(&named.Row, events)
+	if answer.Reason == why.ReasonSuspended && named.object.GetLabels()[frameworkv1.LabelQueue] != "" {
+		answer.Reason, answer.Next = why.ReasonQueued, why.NextOfQueue
+		answer.Message = "its queue of Kueue has not admitted it, or somebody has suspended it"
+	}
 	if !known {
 		if answer, err = r.whyGangOf(ctx, named, events); err != nil {
 			return answer, err

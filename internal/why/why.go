@@ -40,6 +40,9 @@ const (
 	ReasonCreating answers.Reason = "Creating"
 )
 
+// NextOfQueue is what to do about a job that waits in a queue.
+const NextOfQueue = "wait until the queue has room; the events of its Workload tell what is short"
+
 // Before is the answer for a Framework whose gang is not what is waited for; false if it is the gang, or the tasks.
 func Before(tree *view.Tree) (answers.Why, bool) {
 	answer := answers.Why{Namespace: tree.Namespace, Name: tree.Name, Unknown: slices.Clone(tree.Unread)}
@@ -62,7 +65,7 @@ func Before(tree *view.Tree) (answers.Why, bool) {
 		return say(ReasonUnseen, "is lockstep-controller running, and does it serve this namespace?", "no lockstep-controller has seen it")
 	}
 	if c := condition(tree, frameworkv1.ConditionAdmitted, metav1.ConditionFalse); c != nil {
-		return say(ReasonQueued, "wait until the queue has room; the events of its Workload tell what is short", "Kueue holds it back (%s): %s", c.Reason, c.Message)
+		return say(ReasonQueued, NextOfQueue, "Kueue holds it back (%s): %s", c.Reason, c.Message)
 	}
 	if c := condition(tree, frameworkv1.ConditionTasksBlocked, metav1.ConditionTrue); c != nil {
 		return say(answers.Reason(c.Reason), blockedNext(c.Reason), "%s", c.Message)

@@ -12,7 +12,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -79,10 +82,43 @@ func TestTheOnlySchedulerIsAStaticPod(t *testing.T) {
 	cluster.WaitPlaced(t, namespace, 3)
 
 	// Nobody has to place the scheduler: the kubelet brings it back.
-	if err := cluster.Kube.CoreV1().Pods("kube-system").Delete(t.Context(), mirror(t).Name, metav1.DeleteOptions{}); err != nil {
+	kill(t, "--config=/etc/kubernetes/lockstep-scheduler.yaml")
+	testbed.EventuallyWithin(t, 2*time.Minute, "the kubelet to start the scheduler again", func(context.Context) (bool, string, error) {
+		statuses := mirror(t).Status.ContainerStatuses
+		return len(statuses) == 1 && statuses[0].RestartCount > 0 && statuses[0].Ready, fmt.Sprint(statuses), nil
+	})
+	if _, err := cluster.Kube.CoreV1().Pods(namespace).Create(t.Context(), podOf("later", "default-scheduler", ""), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	waitReady(t)
+	cluster.WaitPlaced(t, namespace, 4)
+}
+
+// kill ends the processes of this machine, which is the node, that have an argument.
+func kill(t *testing.T, argument string) {
+	t.Helper()
+	commands, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	killed := 0
+	for _, file := range commands {
+		// A process may end meanwhile.
+		command, _ := os.ReadFile(file)
+		if !slices.Contains(strings.Split(string(command), "\x00"), argument) {
+			continue
+		}
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		killed++
+	}
+	if killed == 0 {
+		t.Fatal("no process has the argument " + argument)
+	}
 }
 
 // install puts the files of the static Pod where the node looks for them. A file of this machine stands for each

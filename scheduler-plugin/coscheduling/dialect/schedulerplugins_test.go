@@ -42,7 +42,7 @@ func TestWhatATrainingOperatorWritesIsRead(t *testing.T) {
 		"status": {"phase": "Running", "occupiedBy": "ns/tj", "running": 2, "succeeded": 1}}`))
 	want := &Group{
 		Key: Key{Dialect: SchedulerPlugins, Namespace: "ns", Name: "tj"}, UID: "u", ResourceVersion: "7", Generation: 2,
-		Created: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), MadeFor: "TFJob",
+		Created: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), MadeFor: "TFJob", MadeForUID: "j",
 		Spec: Spec{Minimum: podgroup.Minimum{Members: 3}, DisruptionMode: schedulingv1alpha1.DisruptGang,
 			Provision: Provision{Resources: provision.Amounts{"cpu": 3000}, Timeout: time.Minute}},
 		Conditions: []schedulingv1alpha1.PodGroupCondition{

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/internal/text"
 )
 
 // Tier is a tier of Volcano's network topology, as nodes have it.
@@ -54,10 +55,13 @@ type wantedTier struct {
 	name   string
 }
 
+// maxTierName is how many bytes of the name of a tier count: messages quote it.
+const maxTierName = 253
+
 // tierIn is the widest tier that a networkTopology allows; limited is false if it allows all.
 func tierIn(fields map[string]any) (wanted wantedTier, limited bool) {
 	if name, _ := fields["highestTierName"].(string); name != "" {
-		return wantedTier{name: name}, true
+		return wantedTier{name: text.Shorten(name, maxTierName)}, true
 	}
 	if _, set := fields["highestTierAllowed"]; set {
 		return wantedTier{number: number(fields["highestTierAllowed"])}, true

@@ -70,11 +70,14 @@ func fromVolcano(object *unstructured.Unstructured) *Group {
 	return group
 }
 
+// maxRoles is how many minima of roles count, as with Lockstep's own kind. The kind of Volcano has no bound.
+const maxRoles = 256
+
 // rolesOfVolcano are the minima of roles, nil if none count.
 func rolesOfVolcano(object *unstructured.Unstructured, least int32) map[string]int32 {
 	given, found, err := unstructured.NestedFieldNoCopy(object.Object, "spec", "minTaskMember")
 	minima, ok := given.(map[string]any)
-	if err != nil || !found || !ok {
+	if err != nil || !found || !ok || len(minima) > maxRoles {
 		return nil
 	}
 	roles, sum := make(map[string]int32, len(minima)), int64(0)

@@ -5,6 +5,7 @@ package dialect
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -45,6 +46,7 @@ func TestWhatAVolcanoGroupAsksFor(t *testing.T) {
 		"minima of roles":               {`{"minMember": 3, "minTaskMember": {"ps": 1, "worker": 2}}`, 3, Spec{Minimum: podgroup.Minimum{Members: 3, Roles: map[string]int32{"ps": 1, "worker": 2}}}},
 		"minima of roles above all":     {`{"minMember": 2, "minTaskMember": {"ps": 1, "worker": 2}}`, 2, Spec{Minimum: podgroup.Minimum{Members: 2}}},
 		"minima of roles that are none": {`{"minMember": 2, "minTaskMember": {"ps": "one", "worker": -2}}`, 2, Spec{Minimum: podgroup.Minimum{Members: 2}}},
+		"minima of too many roles":      {`{"minMember": 1000, "minTaskMember": {` + manyRoles(maxRoles+1) + `}}`, 1000, Spec{Minimum: podgroup.Minimum{Members: 1000}}},
 		"roles in words":                {`{"minMember": 2, "minTaskMember": "all"}`, 2, Spec{Minimum: podgroup.Minimum{Members: 2}}},
 		"a priority that is no name":    {`{"minMember": 2, "priorityClassName": 7}`, 2, Spec{Minimum: podgroup.Minimum{Members: 2}}},
 	} {
@@ -258,4 +260,13 @@ func TestWhichVolcanoGangAPodNames(t *testing.T) {
 			}
 		})
 	}
+}
+
+// manyRoles are so many fields with a minimum of one.
+func manyRoles(n int) string {
+	var fields []string
+	for i := range n {
+		fields = append(fields, fmt.Sprintf(`"role-%d": 1`, i))
+	}
+	return strings.Join(fields, ", ")
 }

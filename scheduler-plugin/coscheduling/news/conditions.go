@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -151,15 +152,27 @@ func (g *Gang) lacks() (reason, message string) {
 	return "", ""
 }
 
+// maxRolesTold is of how many roles a message tells what they lack.
+const maxRolesTold = 10
+
 // missing says which members a gang lacks.
 func missing(least *podgroup.Minimum, have podgroup.Tally) string {
-	text := fmt.Sprintf("%d of at least %d members exist", have.Total, least.Members)
+	var text strings.Builder
+	fmt.Fprintf(&text, "%d of at least %d members exist", have.Total, least.Members)
+	told := 0
 	for _, role := range slices.Sorted(maps.Keys(least.Roles)) {
-		if n := least.Roles[role]; have.Roles[role] < n {
-			text += fmt.Sprintf(", %d of at least %d in role %s", have.Roles[role], n, role)
+		n := least.Roles[role]
+		if have.Roles[role] >= n {
+			continue
+		}
+		if told++; told <= maxRolesTold {
+			fmt.Fprintf(&text, ", %d of at least %d in role %s", have.Roles[role], n, role)
 		}
 	}
-	return text
+	if told > maxRolesTold {
+		fmt.Fprintf(&text, ", and %d more roles lack members", told-maxRolesTold)
+	}
+	return text.String()
 }
 
 // wasScheduled says whether a group was placed once: it is Scheduled now, or is not

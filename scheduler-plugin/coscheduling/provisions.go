@@ -104,11 +104,12 @@ func (e *engine) sought(ctx context.Context, view *gangView, before room.Claim, 
 	}
 	after, rest := out.Claim, out.Rest
 	held := make(provision.Amounts)
-	if is, isKept := after.(*room.Provision); isKept {
+	is, isKept := after.(*room.Provision)
+	if isKept {
 		held = is.Held()
 	}
-	e.gangs.Sought(view.Key, view.Group.UID, gangs.Sought{Rest: rest, Held: held})
-	if is, isKept := after.(*room.Provision); isKept && after != before {
+	e.gangs.Sought(view.Key, view.Group.UID, gangs.Sought{Rest: rest, Held: held, Kept: isKept})
+	if isKept && after != before {
 		klog.FromContext(ctx).V(2).Info("Keeping room for members of a pod group that are to come", "room", is.Held().String(), "of", rest.String(), "until", is.End())
 	}
 	was, wasKept := before.(*room.Provision)

@@ -37,8 +37,10 @@ type provided struct {
 	isSought bool
 	partial  bool
 	freed    int
-	// held says that some room was kept for these members.
+	// held says that some room was kept for these members, were it just places for Pods.
 	held bool
+	// stale says that room was asked to be sought anew while it was being sought.
+	stale bool
 }
 
 // Kept is what becomes of room that is kept for members to come.
@@ -198,8 +200,10 @@ func (g *gang) inLine() bool {
 
 // Sought is what has come of seeking room for members to come.
 type Sought struct {
-	// Rest is for how much room was sought, and Held how much there was.
+	// Rest is for how much room was sought, and Held how much there was, but for places for Pods.
 	Rest, Held provision.Amounts
+	// Kept says that there was any, such places too.
+	Kept bool
 }
 
 // Sought records that room was sought in a gang's turn for members to come.
@@ -212,7 +216,7 @@ func (t *Gangs) Sought(key dialect.Key, uid types.UID, what Sought) {
 	}
 	p := &g.provided
 	p.sought, p.isSought = what.Rest, true
-	p.held = p.held || !what.Held.IsZero()
+	p.held = p.held || what.Kept
 	p.partial = !what.Rest.WithoutPods().Within(what.Held)
 	if p.partial {
 		t.partial[key] = true
@@ -221,6 +225,9 @@ func (t *Gangs) Sought(key dialect.Key, uid types.UID, what Sought) {
 		}
 	} else {
 		delete(t.partial, key)
+	}
+	if p.stale {
+		p.isSought = false
 	}
 	if !g.complete() || g.wantsRoom() && !p.due.Rest().Equal(what.Rest) {
 		t.lineUp(g) // it has had its turn for this, or members have come or gone meanwhile
@@ -249,7 +256,7 @@ func (t *Gangs) SeekRoom(key dialect.Key) {
 	if g == nil {
 		return
 	}
-	g.provided.isSought = false
+	g.provided.isSought, g.provided.stale = false, true
 	g.provide(t.config.Now())
 	if waits := g.complete(); !waits {
 		t.lineUp(g)

@@ -51,7 +51,40 @@ func placedAt(began time.Time, minute int) podOption {
 
 // keeps has room be sought for the gang "gang", of which so much is kept.
 func (b *bench) keeps(held provision.Amounts) {
-	b.Sought(gangName, "uid-of-group-gang", Sought{Rest: b.gangs[gangName].provided.due.Rest(), Held: held})
+	b.Sought(gangName, "uid-of-group-gang", Sought{Rest: b.gangs[gangName].provided.due.Rest(), Held: held, Kept: !held.IsZero()})
+}
+
+// TestPlacesForPodsAloneAreRoom: who has had nothing else kept owes the time, too.
+func TestPlacesForPodsAloneAreRoom(t *testing.T) {
+	b := keeping(newBench())
+	began := b.time
+	b.SetGroup(makeGroup("gang", 1, asking("13")))
+	b.add(makePod("driver", inGroup("gang"), placedAt(began, 0)))
+	b.Sought(gangName, "uid-of-group-gang", Sought{Rest: b.gangs[gangName].provided.due.Rest(), Kept: true})
+	b.time = began.Add(9 * time.Minute)
+	b.DeletePod(makePod("driver", inGroup("gang")))
+	b.add(makePod("driver-2", inGroup("gang")))
+	if view := b.turn(); view.Provision == nil || view.Provision.Last.IsZero() {
+		t.Errorf("the next driver is to have room kept as by %+v, want no more than what is left of the time", view.Provision)
+	}
+}
+
+// TestWhatChangesWhileRoomIsSoughtHasItSoughtAgain: a node that goes in the gang's own turn, say.
+func TestWhatChangesWhileRoomIsSoughtHasItSoughtAgain(t *testing.T) {
+	for _, changes := range []bool{false, true} {
+		b := keeping(newBench())
+		b.SetGroup(makeGroup("gang", 1, asking("13")))
+		b.add(makePod("driver", inGroup("gang"), cores("1"), onNode("node")))
+		view := b.turn()
+		if changes {
+			b.SeekRoom(gangName)
+		}
+		b.sought(view, view.Provision.Rest())
+		b.time = b.time.Add(time.Minute)
+		if b.isNext(gangName) != changes {
+			t.Errorf("it has another turn: %t, want %t", !changes, changes)
+		}
+	}
 }
 
 // rest is how much room is to be kept for the gang "gang" in cores, -1 if none is to be.
@@ -120,7 +153,7 @@ func TestAGangSeeksRoomOnceForEachRest(t *testing.T) {
 		b.SeekRoom(gangName) // somebody has taken of it
 		b.time = b.time.Add(2 * time.Second)
 	}
-	b.Sought(gangName, "uid-of-group-gang", Sought{Rest: provision.Amounts{"cpu": 1}, Held: provision.Amounts{"cpu": 1}})
+	b.Sought(gangName, "uid-of-group-gang", Sought{Rest: provision.Amounts{"cpu": 1}, Held: provision.Amounts{"cpu": 1}, Kept: true})
 	if !b.isNext(gangName) {
 		t.Error("it has no other turn, though room was sought for less")
 	}
@@ -128,7 +161,7 @@ func TestAGangSeeksRoomOnceForEachRest(t *testing.T) {
 
 // sought ends a turn in which no member waited.
 func (b *bench) sought(view View, rest provision.Amounts) {
-	b.Sought(view.Key, view.Group.UID, Sought{Rest: rest, Held: rest})
+	b.Sought(view.Key, view.Group.UID, Sought{Rest: rest, Held: rest, Kept: true})
 	b.EndSeek(view.Key, 0)
 }
 
@@ -175,7 +208,7 @@ func TestMoreRoomIsSoughtWhenSomeBecomesFree(t *testing.T) {
 					if inTurn {
 						happens(b)
 					}
-					b.Sought(view.Key, view.Group.UID, Sought{Rest: view.Provision.Rest(), Held: provision.Amounts{"cpu": held}})
+					b.Sought(view.Key, view.Group.UID, Sought{Rest: view.Provision.Rest(), Held: provision.Amounts{"cpu": held}, Kept: held > 0})
 					b.EndSeek(view.Key, 0)
 					b.time = b.time.Add(time.Minute)
 					if !inTurn {
@@ -212,7 +245,7 @@ func TestAMemberThatComesHasRoomSoughtForTheOthers(t *testing.T) {
 		t.Error("it has no turn, and no room was sought yet for the others")
 	}
 	rest := b.gangs[gangName].provided.due.Rest()
-	b.Sought(gangName, view.Group.UID, Sought{Rest: rest, Held: rest})
+	b.Sought(gangName, view.Group.UID, Sought{Rest: rest, Held: rest, Kept: true})
 	if b.isNext(gangName) {
 		t.Error("it has another turn, and room was sought")
 	}

@@ -36,7 +36,7 @@ func (t *Gangs) Begin(priority int32, dueAt time.Time) (View, bool) {
 	}
 	g := t.gangs[next.Key]
 	g.provide(t.config.Now()) // for how long room is kept depends on when the gang starts, and may be over
-	g.provided.freed = t.freed
+	g.provided.freed, g.provided.stale = t.freed, false
 	view := viewOf(g)
 	view.Failures = t.line.Failures(g.key)
 	t.line.Begin(g.key, g.waitsSince(t.config.Now()), t.config.Now())

@@ -10,13 +10,13 @@ busy=(./e2e ./e2e/volcano ./e2e/kubeflow)
 # Packages that wait most of the time: two of them run beside each other, each with a
 # cluster of its own. go test prints what they say one after the other. The longest is the
 # first, so that it is not left to run alone at the end.
-waiting=(./e2e/controller)
+waiting=(./e2e/controller ./e2e/dialects/rivals)
 if [[ ${1:-} == --real-node ]]; then
   waiting+=(./e2e/realnode ./e2e/realnode/install ./e2e/realnode/guest ./e2e/realnode/static)
 else
   echo "e2e: no root on Linux: the tests on a real node are left out"
 fi
-waiting+=(./e2e/faults ./e2e/kubeflow/crashes ./e2e/volcano/crashes ./e2e/versions ./e2e/volcano/beside ./e2e/kubeflow/beside ./e2e/autoscaling ./e2e/starving ./e2e/dialects ./e2e/dialects/volcano ./e2e/dialects/spark ./e2e/dialects/native ./e2e/kueue ./e2e/cli ./e2e/python ./e2e/dashboard ./e2e/rbac ./e2e/namespaced ./e2e/why ./e2e/dialects/rivals)
+waiting+=(./e2e/faults ./e2e/kubeflow/crashes ./e2e/volcano/crashes ./e2e/versions ./e2e/volcano/beside ./e2e/kubeflow/beside ./e2e/autoscaling ./e2e/starving ./e2e/dialects ./e2e/dialects/volcano ./e2e/dialects/spark ./e2e/dialects/native ./e2e/kueue ./e2e/cli ./e2e/python ./e2e/dashboard ./e2e/rbac ./e2e/namespaced ./e2e/why)
 
 # The web page is looked at in a real browser, and the Python package runs in a real Python.
 BROWSER=$(hack/browser.sh) || exit

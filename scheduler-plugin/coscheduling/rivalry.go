@@ -28,8 +28,9 @@ const (
 	leasesPeriod  = time.Minute
 	leasesTimeout = 5 * time.Second
 	// successionGrace is how long after this scheduler began to lead a Pod is first seen if the one that
-	// led before can't have bound it: watches may lag.
-	successionGrace = 10 * time.Second
+	// led before can't have bound it: a watch may lag until its
+	// connection is found dead, and then by a back-off. A real rival shows by its next Pod.
+	successionGrace = 90 * time.Second
 )
 
 // rivalry looks for other schedulers that serve a name which is served here.

@@ -108,7 +108,7 @@ func (w *write) again(ctx context.Context, c *cluster, old *frameworkv1.Framewor
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("it could not be made anew, so it was not deleted: %w", err)
 	}
-	if err := w.remove(ctx, c, old); err != nil {
+	if err := w.remove(ctx, c, old); err != nil && !w.isGoing(ctx, c, old) {
 		return err
 	}
 	if w.dryRun == "server" {
@@ -127,6 +127,16 @@ func (w *write) again(ctx context.Context, c *cluster, old *frameworkv1.Framewor
 	}
 	w.done(old, "made anew")
 	return nil
+}
+
+// isGoing says whether a Framework is being deleted, or is gone, although the answer to its deletion was an error: such
+// as one that came too late.
+func (w *write) isGoing(ctx context.Context, c *cluster, old *frameworkv1.Framework) bool {
+	live, err := c.reader.Framework(ctx, old.Namespace, old.Name)
+	if err != nil {
+		return apierrors.IsNotFound(err)
+	}
+	return live.UID == old.UID && live.DeletionTimestamp != nil
 }
 
 // renewed is a Framework to be made from one that has ended. One that was stopped is to start.

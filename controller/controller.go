@@ -158,10 +158,15 @@ func (c *Controller) Run(ctx context.Context) error {
 		start(ctx)
 	}
 	c.engine.Run(ctx)
+	return nil
+}
+
+// SendLastSpans sends the spans that wait, once Run has ended. It may take lastSpans, so whoever has a lease gives it up
+// before.
+func (c *Controller) SendLastSpans(ctx context.Context) {
 	soon, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastSpans)
 	defer cancel()
 	if err := c.tracer.Close(soon); err != nil {
 		klog.FromContext(ctx).Error(err, "Traces are not complete")
 	}
-	return nil
 }

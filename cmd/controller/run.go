@@ -116,7 +116,9 @@ func run(ctx context.Context, f *flags, config *configv1alpha1.ControllerConfigu
 		}
 		return lead(ctx)
 	})
-	if err := group.Wait(); err != nil && !errors.Is(err, context.Canceled) {
+	err = group.Wait()
+	frameworks.SendLastSpans(ctx)
+	if err != nil && !errors.Is(err, context.Canceled) {
 		return err
 	}
 	klog.FromContext(ctx).Info("Stopped")

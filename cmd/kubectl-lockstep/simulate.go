@@ -83,7 +83,10 @@ func (o *simulateOptions) run(ctx context.Context, args []string) error {
 		}
 		namespace = cmp.Or(fromFile.Namespace, namespace)
 	}
-	snapshot, err := c.reader.Snapshot(ctx, c.namespace)
+	if fromFile == nil {
+		namespace = reading.ParseName(c.namespace, args[0]).Namespace
+	}
+	snapshot, err := c.reader.Snapshot(ctx, namespace)
 	if err != nil {
 		return err
 	}
@@ -104,7 +107,7 @@ func (o *simulateOptions) run(ctx context.Context, args []string) error {
 		if snapshot.Group(key) != nil {
 			assume.Without = append(assume.Without, key)
 		}
-	} else if key, err = gang(args[0]); err != nil {
+	} else if key, err = c.reader.GangNamed(ctx, snapshot, reading.ParseName(c.namespace, args[0])); err != nil {
 		return err
 	}
 	answer, err := whatif.Assume(snapshot, key, assume)

@@ -59,7 +59,8 @@ func newBroadcaster() record.EventBroadcaster {
 			object := &event.InvolvedObject
 			return strings.Join([]string{object.APIVersion, object.Kind, object.Namespace, object.Name, string(object.UID), event.Type, event.Reason}, "/")
 		},
-		BurstSize: maxToldInARow,
-		QPS:       float32(1 / toldEvery.Seconds()),
+		// Twice what an owner may have told: it is sent later than it is told, and what is left out here is not counted.
+		BurstSize: 2 * maxToldInARow,
+		QPS:       float32(2 / toldEvery.Seconds()),
 	})
 }

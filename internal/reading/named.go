@@ -34,13 +34,16 @@ type job struct {
 func (r *Reader) jobNamed(ctx context.Context, n Name) (*job, error) {
 	var found []*job
 	var calls []string
+	var failed error
 	for _, kind := range n.kinds.frontEnds {
 		object, err := r.Dynamic.Resource(kind.Resource).Namespace(n.Namespace).Get(ctx, n.Name, metav1.GetOptions{})
 		switch {
 		case apierrors.IsNotFound(err), apierrors.IsForbidden(err) && len(n.kinds.frontEnds) > 1:
 			continue
 		case err != nil:
-			return nil, err
+			// Another kind may have the name.
+			failed = err
+			continue
 		}
 		row, err := rowOf(kind, object)
 		if err != nil {
@@ -51,7 +54,7 @@ func (r *Reader) jobNamed(ctx context.Context, n Name) (*job, error) {
 	}
 	switch len(found) {
 	case 0:
-		return nil, nil
+		return nil, failed
 	case 1:
 		return found[0], nil
 	default:
@@ -88,7 +91,7 @@ func (r *Reader) AddNamed(ctx context.Context, n Name, to *Jobs) error {
 func (j *job) gang(s *whatif.Snapshot) (dialect.Key, bool) {
 	var newest *dialect.Group
 	for _, group := range s.Groups {
-		if group.IsFor(j.uid) && (newest == nil || newest.Created.Before(group.Created)) {
+		if group.Key.Namespace == j.Namespace && group.IsFor(j.uid) && (newest == nil || newest.Created.Before(group.Created)) {
 			newest = group
 		}
 	}

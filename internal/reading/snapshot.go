@@ -164,10 +164,14 @@ func (r *Reader) addGroupsOf(ctx context.Context, own string, s *whatif.Snapshot
 		case err == nil:
 			s.Links.TurnOn(d)
 			return everywhere, nil
-		case apierrors.IsForbidden(err):
-			return r.isUnserved(resource), nil
-		case !IsUnserved(err):
+		case apierrors.IsForbidden(err) && !r.isUnserved(resource):
+			return false, nil
+		case ctx.Err() != nil:
 			return false, err
+		case !apierrors.IsForbidden(err) && !IsUnserved(err):
+			// What another tool's kind lacks is no reason to answer nothing.
+			s.Lacks = append(s.Lacks, Unread("PodGroups of "+resource.Group, err))
+			return true, nil
 		}
 	}
 	return true, nil

@@ -35,7 +35,7 @@ func (e *engine) picture() (*whatif.Snapshot, error) {
 	if !leads {
 		return nil, ErrNotLeading
 	}
-	s := &whatif.Snapshot{Now: time.Now(), Links: e.gangs.Links(), Known: make(map[dialect.Key]whatif.Known, len(known)), Priorities: make(map[string]int32)}
+	s := &whatif.Snapshot{Now: time.Now(), Links: e.gangs.Links(), Serves: e.serves, Known: make(map[dialect.Key]whatif.Known, len(known)), Priorities: make(map[string]int32)}
 	members := make(map[types.UID]bool)
 	for _, gang := range known {
 		s.Groups = append(s.Groups, gang.Group)

@@ -19,11 +19,11 @@ import (
 type gang struct {
 	group *dialect.Group
 	// all are the members, by name. Waiting of them have no place and may get one, gated wait for
-	// their scheduling gates, placed hold one or have succeeded, and nodes are where those are that
-	// have not ended.
-	all, waiting, gated []*corev1.Pod
-	placed              podgroup.Tally
-	nodes               []string
+	// their scheduling gates, unserved wait for another scheduler, placed hold one or have succeeded, and
+	// nodes are where those are that have not ended.
+	all, waiting, gated, unserved []*corev1.Pod
+	placed                        podgroup.Tally
+	nodes                         []string
 	// ended of them have succeeded or failed.
 	ended int
 	rank  line.Rank
@@ -39,7 +39,7 @@ func gangs(s *Snapshot) map[dialect.Key]*gang {
 	for _, pod := range s.Pods {
 		key, named := s.Links.KeyOf(pod)
 		if g := all[key]; named && g != nil && g.group.HasMember(pod) {
-			g.add(pod)
+			g.add(pod, s.serves(pod.Spec.SchedulerName))
 		}
 	}
 	for _, g := range all {
@@ -48,8 +48,8 @@ func gangs(s *Snapshot) map[dialect.Key]*gang {
 	return all
 }
 
-// add has a gang have a member.
-func (g *gang) add(pod *corev1.Pod) {
+// add has a gang have a member, whose scheduler is served here or not.
+func (g *gang) add(pod *corev1.Pod, served bool) {
 	g.all = append(g.all, pod)
 	role := g.group.Key.RoleOf(pod)
 	switch {
@@ -65,6 +65,8 @@ func (g *gang) add(pod *corev1.Pod) {
 		g.nodes = append(g.nodes, pod.Spec.NodeName)
 	case len(pod.Spec.SchedulingGates) > 0:
 		g.gated = append(g.gated, pod)
+	case !served:
+		g.unserved = append(g.unserved, pod)
 	default:
 		g.waiting = append(g.waiting, pod)
 	}
@@ -76,7 +78,7 @@ func (g *gang) settle(classes map[string]int32) {
 	byName := func(a, b *corev1.Pod) int {
 		return cmp.Or(cmp.Compare(len(a.Name), len(b.Name)), cmp.Compare(a.Name, b.Name))
 	}
-	for _, pods := range [][]*corev1.Pod{g.all, g.waiting, g.gated} {
+	for _, pods := range [][]*corev1.Pod{g.all, g.waiting, g.gated, g.unserved} {
 		slices.SortFunc(pods, byName)
 	}
 	g.rank = line.Rank{Key: g.group.Key, Created: g.group.Created}

@@ -26,6 +26,8 @@ type Snapshot struct {
 	Priorities map[string]int32
 	// Links say which gang a Pod names. Nil reads Lockstep's own label alone.
 	Links *dialect.Links
+	// Serves says whether Pods with a scheduler name are placed here. Nil if that is not known: then all are.
+	Serves func(schedulerName string) bool
 	// Known is what the scheduler alone knows of gangs, nil if it was not asked.
 	Known map[dialect.Key]Known
 	// Held is room that is kept for gangs. It is complete if Known is not nil.
@@ -63,6 +65,12 @@ func (s *Snapshot) Group(key dialect.Key) *dialect.Group {
 		}
 	}
 	return nil
+}
+
+// serves says whether Pods with a scheduler name are placed here, as far as that is known. One that is not there yet may
+// have no name.
+func (s *Snapshot) serves(schedulerName string) bool {
+	return s.Serves == nil || schedulerName == "" || s.Serves(schedulerName)
 }
 
 // holdsFor says whether room is held for a gang.

@@ -401,6 +401,27 @@ func TestAnAnswerSaysWhatItDoesNotKnow(t *testing.T) {
 	}
 }
 
+// TestGangsOfOtherSchedulersAreNotInLine, where it is known which names are served, and are told what they wait for.
+func TestGangsOfOtherSchedulersAreNotInLine(t *testing.T) {
+	s := &Snapshot{Now: noon, Known: map[dialect.Key]Known{}, Nodes: []*corev1.Node{node("node", "8")}}
+	for _, name := range []string{"theirs", "ours"} {
+		group, pods := gangOf(name, 1, func(pod *corev1.Pod) { pod.Spec.SchedulerName = name })
+		s.Groups, s.Pods = append(s.Groups, group), append(s.Pods, pods...)
+	}
+	everywhere := func(string) bool { return true }
+	if all := Order(s, everywhere).Gangs; len(all) != 2 {
+		t.Errorf("it is not known which are served, and the line is %+v", all)
+	}
+	s.Serves = func(name string) bool { return name == "ours" }
+	if all := Order(s, everywhere).Gangs; len(all) != 1 || all[0].Name != "ours" {
+		t.Errorf("the line is %+v", all)
+	}
+	theirs := Why(s, key("theirs"))
+	if theirs.Reason != answers.ReasonMembers || !strings.Contains(theirs.Message, "1 more wait for another scheduler") || !strings.Contains(theirs.Next, "theirs is theirs") {
+		t.Errorf("theirs: %+v", theirs)
+	}
+}
+
 func TestTheLineIsByPriorityThenAgeAndOthersAreCounted(t *testing.T) {
 	s := &Snapshot{Now: noon, Known: map[dialect.Key]Known{key("old"): {Refusal: "no room", BackOffUntil: noon.Add(time.Minute)}}}
 	for _, g := range []struct {

@@ -174,6 +174,9 @@ func (w *reasoning) incomplete() bool {
 	if len(w.gang.gated) > 0 {
 		next = "wait until whoever has set the scheduling gates takes them away, such as Kueue"
 	}
+	if len(w.gang.unserved) > 0 {
+		next = fmt.Sprintf("have that scheduler place the gang, or make the Pods anew with a schedulerName that is served here: theirs is %s", clean(w.gang.unserved[0].Spec.SchedulerName))
+	}
 	return w.say(answers.ReasonMembers, next, "%s", incomplete(w.gang))
 }
 

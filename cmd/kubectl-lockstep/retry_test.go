@@ -1,0 +1,60 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"testing"
+
+	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	"github.com/lockstep-k8s/lockstep/internal/reading"
+	"github.com/lockstep-k8s/lockstep/internal/testing/apiserver"
+)
+
+// TestAFrameworkIsMadeAnewThoughTheAnswerToItsDeletionGotLost: the deletion may have been stored, and what is deleted
+// does not come back. Where it was refused, the Framework stays.
+func TestAFrameworkIsMadeAnewThoughTheAnswerToItsDeletionGotLost(t *testing.T) {
+	for name, tc := range map[string]struct {
+		fault  apiserver.Fault
+		renews bool
+	}{
+		"the answer is lost": {apiserver.Fault{LoseAnswer: true}, true},
+		"it is refused":      {apiserver.Fault{Refusal: apiserver.Unavailable()}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			api := apiserver.New(t)
+			old := &frameworkv1.Framework{}
+			old.Namespace, old.Name = "a", "train"
+			old = apiserver.Add(api, old)
+			deleted := false
+			api.SetHook(func(r *apiserver.Request) apiserver.Fault {
+				switch {
+				case r.Verb == apiserver.Delete:
+					deleted = true
+					return tc.fault
+				case deleted && (r.Verb == apiserver.List || r.Verb == apiserver.Watch):
+					// As the garbage collector does, once nothing is left of what it owns.
+					deleted = false
+					apiserver.Remove[frameworkv1.Framework](api, "a", "train")
+				}
+				return apiserver.Fault{}
+			})
+			config := api.Config()
+			reader, err := reading.New(config)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var out bytes.Buffer
+			w := &write{session: &session{out: &out, errOut: &out}, dryRun: "none"}
+			err = w.again(t.Context(), &cluster{"a", config, reader}, old)
+			now, found := reader.Framework(t.Context(), "a", "train")
+			if found != nil {
+				t.Fatalf("the Framework is lost: %v, %v\n%s", found, err, out.String())
+			}
+			if renewed := now.UID != old.UID; renewed != tc.renews || (err == nil) != tc.renews {
+				t.Errorf("made anew: %t, want %t (%v)", renewed, tc.renews, err)
+			}
+		})
+	}
+}

@@ -495,19 +495,7 @@ func metricsOfBoth(t *testing.T) {
 			t.Errorf("%s without the right is answered with %d, want %d: %.200s", url, status, http.StatusForbidden, said)
 		}
 	}
-	reader, err := cluster.Kube.CoreV1().ServiceAccounts(namespace).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "reader"}}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if out, err := cluster.Kubectl(t.Context(), "create", "clusterrolebinding", namespace, "--clusterrole=lockstep-metrics-reader", "--serviceaccount="+namespace+":"+reader.Name); err != nil {
-		t.Fatal(err, out)
-	}
-	t.Cleanup(func() {
-		if err := cluster.Kube.RbacV1().ClusterRoleBindings().Delete(context.WithoutCancel(t.Context()), namespace, metav1.DeleteOptions{}); err != nil {
-			t.Error(err)
-		}
-	})
-	token = cluster.Token(t, namespace, reader.Name)
+	token = readerOfMetrics(t, namespace)
 	for _, url := range urls {
 		if status, said := testbed.MustAsk(t, url, token); status != http.StatusOK || !strings.Contains(said, "lockstep_") {
 			t.Errorf("%s is answered to its reader with %d, want %d and metrics: %.200s", url, status, http.StatusOK, said)

@@ -4,6 +4,8 @@
 package room
 
 import (
+	"iter"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -172,13 +174,7 @@ func (r *Room) MayTake(pod *corev1.Pod, request fwk.Resource, node fwk.NodeInfo)
 func (r *Room) ProvisionsOn(node string) []*Provision {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	var on []*Provision
-	for _, c := range r.byNode[node] {
-		if p, ok := c.(*Provision); ok {
-			on = append(on, p)
-		}
-	}
-	return on
+	return provisionsAmong(maps.Values(r.byNode[node]))
 }
 
 // ToCome is how much room is kept for members to come of the gangs of a namespace but one, and for
@@ -213,13 +209,17 @@ func (r *Room) MembersToCome(but dialect.Key) int {
 func (r *Room) Provisions() []*Provision {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	var all []*Provision
-	for _, c := range r.ordered {
+	return provisionsAmong(slices.Values(r.ordered))
+}
+
+func provisionsAmong(claims iter.Seq[Claim]) []*Provision {
+	var some []*Provision
+	for c := range claims {
 		if p, ok := c.(*Provision); ok {
-			all = append(all, p)
+			some = append(some, p)
 		}
 	}
-	return all
+	return some
 }
 
 func (r *Room) inOrder(wanted func(Claim) bool) []Claim {

@@ -250,9 +250,7 @@ func (o *logOptions) stream(ctx context.Context, c *cluster, pod *corev1.Pod, nu
 		seconds := int64(max(1, o.since.Seconds()))
 		options.SinceSeconds = &seconds
 	}
-	colours := terminal.Prefixes()
 	task := pod.Annotations[frameworkv1.KeyTaskRoleName] + "/" + pod.Annotations[frameworkv1.KeyTaskIndex]
-	prefix := o.style.Paint(colours[number%len(colours)], "["+task+"]") + " "
 	log, err := c.reader.Kube.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, options).Stream(ctx)
 	if err != nil {
 		if ctx.Err() != nil {
@@ -265,13 +263,19 @@ func (o *logOptions) stream(ctx context.Context, c *cluster, pod *corev1.Pod, nu
 		return nil
 	}
 	defer log.Close()
-	if err := o.copy(prefix, log); err != nil && ctx.Err() == nil {
+	if err := o.copy(o.prefix(task, number), log); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("reading the log of %s: %w", task, err)
 	}
 	if ctx.Err() != nil {
 		return context.Canceled
 	}
 	return nil
+}
+
+// prefix is what stands before each line of a task. Its colour goes by the number of the task.
+func (o *logOptions) prefix(task string, number int) string {
+	colours := terminal.Prefixes()
+	return o.style.Paint(colours[number%len(colours)], "["+task+"]") + " "
 }
 
 // copy writes lines, each whole.

@@ -20,9 +20,9 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
-	"github.com/lockstep-k8s/lockstep/internal/terminal"
 	"github.com/lockstep-k8s/lockstep/internal/view"
 )
 
@@ -160,36 +160,35 @@ func attemptTimes(fw *frameworkv1.Framework, attempt int32) (start, end time.Tim
 		return start, end, false
 	}
 	if attempt == status.AttemptStatus.ID {
-		end = now()
-		if at := status.AttemptStatus.CompletionTime; at != nil {
-			end = at.Time
-		}
-		return status.AttemptStatus.StartTime.Time, end, true
+		return status.AttemptStatus.StartTime.Time, endOf(status.AttemptStatus.CompletionTime), true
 	}
 	for i := range status.History {
 		if record := &status.History[i]; record.ID == attempt {
-			end = now()
-			if record.CompletionTime != nil {
-				end = record.CompletionTime.Time
-			}
-			return record.StartTime.Time, end, true
+			return record.StartTime.Time, endOf(record.CompletionTime), true
 		}
 	}
 	return start, end, false
+}
+
+// endOf is when something ended, or now if it has not.
+func endOf(completion *metav1.Time) time.Time {
+	if completion == nil {
+		return now()
+	}
+	return completion.Time
 }
 
 // showStored shows logs that a store has. A log that can't be had costs the others nothing.
 func (o *logOptions) showStored(ctx context.Context, store *logStore, tasks []storedTask) error {
 	var streams errgroup.Group
 	streams.SetLimit(maxStreams)
-	colours := terminal.Prefixes()
 	for i := range tasks {
 		task := &tasks[i]
 		streams.Go(func() error {
 			name := view.TaskName(task.role, task.index)
 			log, err := store.open(ctx, task)
 			if err == nil {
-				err = o.copy(o.style.Paint(colours[i%len(colours)], "["+name+"]")+" ", log)
+				err = o.copy(o.prefix(name, i), log)
 				err = errors.Join(err, log.Close())
 			}
 			if ctx.Err() != nil {

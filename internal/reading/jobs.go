@@ -80,19 +80,17 @@ func (r *Reader) Jobs(ctx context.Context, namespace string, options metav1.List
 
 // EachFramework lists the Frameworks of a namespace, or of all if that is empty, that the selectors of the options choose.
 func (r *Reader) EachFramework(ctx context.Context, namespace string, options metav1.ListOptions, each func(*frameworkv1.Framework)) error {
-	options.Limit = pageSize
-	for {
+	return pages(ctx, namespace, func(ctx context.Context, namespace string, at metav1.ListOptions) (string, error) {
+		options.Limit, options.Continue = at.Limit, at.Continue
 		page, err := r.Lockstep.FrameworkcontrollerV1().Frameworks(namespace).List(ctx, options)
 		if err != nil {
-			return err
+			return "", err
 		}
 		for i := range page.Items {
 			each(&page.Items[i])
 		}
-		if options.Continue = page.Continue; page.Continue == "" {
-			return nil
-		}
-	}
+		return page.Continue, nil
+	})
 }
 
 // isAbsent says whether a kind that a user may not list is not there at all: rights are asked about first. Served

@@ -39,7 +39,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		return exitInterrupted
 	}
-	fmt.Fprintf(stderr, "%s: %s\n", root.Name(), terminal.Clean(failed.message))
+	fmt.Fprintf(stderr, "%s: %s\n", programName(args[0]), terminal.Clean(failed.message))
 	if failed.hint != "" {
 		fmt.Fprintf(stderr, "hint: %s\n", terminal.Clean(failed.hint))
 	}
@@ -59,7 +59,8 @@ func programName(path string) string {
 // newCommand is the program with all its verbs.
 func newCommand(s *session, name string) *cobra.Command {
 	root := &cobra.Command{
-		Use:   name,
+		// Scripts of completion are for the program, and not for what kubectl calls it.
+		Use:   "kubectl-" + name,
 		Short: "See and steer Frameworks, and the other jobs that Lockstep runs",
 		Long: `See and steer Frameworks, and the other jobs that Lockstep runs.
 
@@ -88,7 +89,7 @@ which was waited for; 7 a gang has room only if others are evicted; 8 it has no 
 	return root
 }
 
-// verbs are the subcommands, one file each.
+// verbs are the subcommands.
 func verbs(s *session) []*cobra.Command {
 	return []*cobra.Command{
 		newGet(s), newDescribe(s), newHistory(s),

@@ -188,7 +188,7 @@ func (o *logOptions) showStored(ctx context.Context, store *logStore, tasks []st
 			name := view.TaskName(task.role, task.index)
 			log, err := store.open(ctx, task)
 			if err == nil {
-				err = o.copy(o.prefix(name, i), log)
+				err = o.copy(o.prefix(name, i), log, nil)
 				err = errors.Join(err, log.Close())
 			}
 			if ctx.Err() != nil {

@@ -12,7 +12,6 @@ import (
 
 	"golang.org/x/term"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
-	"k8s.io/client-go/rest"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	"github.com/lockstep-k8s/lockstep/internal/reading"
@@ -49,7 +48,6 @@ func (s *session) note(format string, args ...any) {
 type cluster struct {
 	// namespace is that of --namespace, or of the context.
 	namespace string
-	config    *rest.Config
 	reader    *reading.Reader
 }
 
@@ -66,12 +64,12 @@ func (s *session) connect() (*cluster, error) {
 	config.QPS, config.Burst = 50, 100
 	config.UserAgent = "kubectl-lockstep"
 	reader, err := reading.New(config)
-	return &cluster{namespace, config, reader}, err
+	return &cluster{namespace, reader}, err
 }
 
 // in is the cluster, seen from a namespace.
 func (c *cluster) in(namespace string) *cluster {
-	return &cluster{namespace, c.config, c.reader}
+	return &cluster{namespace, c.reader}
 }
 
 // framework reads a Framework of the session's namespace.

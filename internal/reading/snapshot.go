@@ -34,7 +34,7 @@ func pages(ctx context.Context, namespace string, page pager) error {
 // Snapshot is what the user may read of the cluster, for questions about gangs. Where he may not read
 // all namespaces, it has what is in his own. What he may not read is said in it.
 func (r *Reader) Snapshot(ctx context.Context, own string) (*whatif.Snapshot, error) {
-	s := &whatif.Snapshot{Now: time.Now(), Links: &dialect.Links{}, Priorities: make(map[string]int32)}
+	s := &whatif.Snapshot{Now: time.Now(), Links: &dialect.Links{}}
 	err := r.Nodes(ctx, func(node *corev1.Node) { s.Nodes = append(s.Nodes, node) })
 	if err != nil && !apierrors.IsForbidden(err) {
 		return nil, err
@@ -54,7 +54,7 @@ func (r *Reader) Snapshot(ctx context.Context, own string) (*whatif.Snapshot, er
 			return "", err
 		}
 		for i := range page.Items {
-			s.Priorities[page.Items[i].Name] = page.Items[i].Value
+			s.AddClass(&page.Items[i])
 		}
 		return page.Continue, nil
 	})

@@ -35,7 +35,7 @@ func (e *engine) picture() (*whatif.Snapshot, error) {
 	if !leads {
 		return nil, ErrNotLeading
 	}
-	s := &whatif.Snapshot{Now: time.Now(), Links: e.gangs.Links(), Serves: e.serves, Known: make(map[dialect.Key]whatif.Known, len(known)), Priorities: make(map[string]int32)}
+	s := &whatif.Snapshot{Now: time.Now(), Links: e.gangs.Links(), Serves: e.serves, Known: make(map[dialect.Key]whatif.Known, len(known))}
 	members := make(map[types.UID]bool)
 	for _, gang := range known {
 		s.Groups = append(s.Groups, gang.Group)
@@ -63,7 +63,7 @@ func (e *engine) picture() (*whatif.Snapshot, error) {
 		return nil, fmt.Errorf("listing PriorityClasses: %w", err)
 	}
 	for _, class := range classes {
-		s.Priorities[class.Name] = class.Value
+		s.AddClass(class)
 	}
 	for _, claim := range e.room.InOrder() {
 		for _, member := range claim.Members() {

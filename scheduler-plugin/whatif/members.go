@@ -27,6 +27,8 @@ type gang struct {
 	// ended of them have succeeded or failed.
 	ended int
 	rank  line.Rank
+	// preemptsNobody says that the group, or its class, waits where it would evict others.
+	preemptsNobody bool
 }
 
 // gangs are those of a Snapshot that have a group, by key. Pods that name a group and are no
@@ -43,7 +45,7 @@ func gangs(s *Snapshot) map[dialect.Key]*gang {
 		}
 	}
 	for _, g := range all {
-		g.settle(s.Priorities)
+		g.settle(s.Classes)
 	}
 	return all
 }
@@ -74,7 +76,7 @@ func (g *gang) add(pod *corev1.Pod, served bool) {
 
 // settle orders members, and ranks the gang by them: the highest priority among those that wait or
 // are placed, and no more than that of its PriorityClass.
-func (g *gang) settle(classes map[string]int32) {
+func (g *gang) settle(classes map[string]PriorityClass) {
 	byName := func(a, b *corev1.Pod) int {
 		return cmp.Or(cmp.Compare(len(a.Name), len(b.Name)), cmp.Compare(a.Name, b.Name))
 	}
@@ -94,9 +96,10 @@ func (g *gang) settle(classes map[string]int32) {
 	spec := &g.group.Spec
 	if spec.Priority != nil {
 		g.rank.Priority = min(g.rank.Priority, *spec.Priority)
-	} else if value, ok := classes[spec.PriorityClassName]; ok && spec.PriorityClassName != "" {
-		g.rank.Priority = min(g.rank.Priority, value)
+	} else if class, ok := classes[spec.PriorityClassName]; ok && spec.PriorityClassName != "" {
+		g.rank.Priority = min(g.rank.Priority, class.Value)
 	}
+	g.preemptsNobody = spec.PreemptsNobody || classes[spec.PriorityClassName].PreemptsNobody
 }
 
 // hasEnded says whether a Pod has succeeded or failed.
@@ -123,9 +126,9 @@ func (g *gang) isInLine() bool {
 	return len(g.waiting) > 0 && g.isComplete() && !g.group.IsHalted() && !g.group.Spec.Loose
 }
 
-// mayPreempt says whether neither the group nor a member forbids it.
+// mayPreempt says whether neither the group nor its class nor a member forbids it.
 func (g *gang) mayPreempt() bool {
-	return !g.group.Spec.PreemptsNobody && !slices.ContainsFunc(g.waiting, func(pod *corev1.Pod) bool {
+	return !g.preemptsNobody && !slices.ContainsFunc(g.waiting, func(pod *corev1.Pod) bool {
 		return pod.Spec.PreemptionPolicy != nil && *pod.Spec.PreemptionPolicy == corev1.PreemptNever
 	})
 }

@@ -21,9 +21,9 @@ type Snapshot struct {
 	// assumed on a node name it.
 	Pods   []*corev1.Pod
 	Groups []*dialect.Group
-	// Priorities are the values of PriorityClasses by name; nil if they are not known. Those of Pods
-	// are in the Pods.
-	Priorities map[string]int32
+	// Classes are the PriorityClasses by name; nil if they are not known. What they have given to Pods is in
+	// the Pods.
+	Classes map[string]PriorityClass
 	// Links say which gang a Pod names. Nil reads Lockstep's own label alone.
 	Links *dialect.Links
 	// Serves says whether Pods with a scheduler name are placed here. Nil if that is not known: then all are.

@@ -434,7 +434,7 @@ func TestTheLineIsByPriorityThenAgeAndOthersAreCounted(t *testing.T) {
 		s.Groups, s.Pods = append(s.Groups, group), append(s.Pods, pods...)
 	}
 	capped, pods := gangOf("capped", 1, priority(100))
-	capped.Spec.PriorityClassName, s.Priorities = "low", map[string]int32{"low": -1}
+	capped.Spec.PriorityClassName, s.Classes = "low", map[string]PriorityClass{"low": {Value: -1}}
 	s.Groups, s.Pods = append(s.Groups, capped), append(s.Pods, pods...)
 	got := Order(s, func(namespace string) bool { return namespace == "team" })
 	var names []string

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 
 	"github.com/lockstep-k8s/lockstep/internal/quantity"
+	"github.com/lockstep-k8s/lockstep/internal/text"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/answers"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/whatif"
@@ -26,6 +27,10 @@ import (
 const (
 	// maxBody is how many bytes a question may have.
 	maxBody = 1 << 20
+	// maxValues is how many objects, lists and elements of these it may have: each takes up to two kilobytes when it is read.
+	maxValues = 20_000
+	// maxName is how many characters the names in it may have.
+	maxName = 253
 	// maxWaiting is how many requests may wait for their turn.
 	maxWaiting = 4
 	// waitTime is how long they wait, and answerTime how long a request takes in all.
@@ -134,6 +139,9 @@ func read(from io.Reader) (*answers.Question, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the question, of %d bytes at most: %w", maxBody, err)
 	}
+	if values := text.CountSigns(body, "{[,"); values > maxValues {
+		return nil, fmt.Errorf("a question has at most %d JSON values, and this one has %d", maxValues, values)
+	}
 	if err := quantity.CheckGang(body); err != nil {
 		return nil, err
 	}
@@ -146,6 +154,9 @@ func read(from io.Reader) (*answers.Question, error) {
 	}
 	if len(question.Without) > answers.MaxChanges {
 		return nil, fmt.Errorf("a question has at most %d changes of a kind", answers.MaxChanges)
+	}
+	if len(question.Namespace) > maxName || len(question.Name) > maxName {
+		return nil, fmt.Errorf("a name has at most %d characters", maxName)
 	}
 	return question, nil
 }
@@ -171,10 +182,11 @@ func forbidden(verb, namespace string) error {
 	return &refusal{http.StatusForbidden, fmt.Sprintf("you may not %s podgroups.scheduling.lockstep.dev in namespace %q", verb, namespace)}
 }
 
-// seenBy is a picture as somebody may see it.
+// seenBy is a picture as somebody may see it who waits for the answer.
 func seenBy(s *whatif.Snapshot, may *rights) *whatif.Snapshot {
 	seen := *s
 	seen.HidesNodes = !may.nodes()
+	seen.Over = func() bool { return may.ctx.Err() != nil }
 	return &seen
 }
 

@@ -111,7 +111,11 @@ func TestOnlyWhoMayReadIsAnswered(t *testing.T) {
 		"a quantity that takes for ever to read": {may: team, method: "POST", path: "/lockstep/v1/simulate", want: 400,
 			body: `{"namespace":"team","name":"new","gang":{"spec":{"minMember":1,"minResources":{"cpu":"1e99999999"}}}}`},
 		"a question that is too large": {may: team, method: "POST", path: "/lockstep/v1/simulate", body: `{"name":"` + strings.Repeat("x", maxBody) + `"}`, want: 400},
-		"a change":                     {may: team, method: "DELETE", path: "/lockstep/v1/why/team/train", want: 405},
+		"a question of many values": {may: team, method: "POST", path: "/lockstep/v1/simulate", want: 400, wantIn: "JSON values",
+			body: `{"namespace":"team","name":"new","gang":{"roles":[` + strings.Repeat("{},", maxValues/2) + `{}]}}`},
+		"a gang of five topologies": {may: team, method: "POST", path: "/lockstep/v1/simulate", want: 400, wantIn: "at most 4",
+			body: `{"namespace":"team","name":"new","gang":{"spec":{"minMember":1,"topology":[` + strings.Repeat(`{"key":"rack","mode":"Required"},`, 4) + `{"key":"row","mode":"Required"}]}}}`},
+		"a change": {may: team, method: "DELETE", path: "/lockstep/v1/why/team/train", want: 405},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -26,7 +26,9 @@ type gang struct {
 	nodes                         []string
 	// ended of them have succeeded or failed.
 	ended int
-	rank  line.Rank
+	// templates are from which template members are made that are known to be alike.
+	templates map[*corev1.Pod]int
+	rank      line.Rank
 	// preemptsNobody says that the group, or its class, waits where it would evict others.
 	preemptsNobody bool
 }
@@ -36,7 +38,7 @@ type gang struct {
 func gangs(s *Snapshot) map[dialect.Key]*gang {
 	all := make(map[dialect.Key]*gang, len(s.Groups))
 	for _, group := range s.Groups {
-		all[group.Key] = &gang{group: group}
+		all[group.Key] = &gang{group: group, templates: s.templates}
 	}
 	for _, pod := range s.Pods {
 		key, named := s.Links.KeyOf(pod)

@@ -66,6 +66,8 @@ type Assumption struct {
 type NewGang struct {
 	Group *schedulingv1alpha1.PodGroup
 	Pods  []*corev1.Pod
+	// templates says for each Pod from which template it is made; nil if that is not known.
+	templates []int
 }
 
 // Assume says where a gang would go. The error says what is wrong with the question; ErrNotFound is among them.
@@ -86,12 +88,18 @@ func Assume(s *Snapshot, key dialect.Key, assume *Assumption) (answers.Simulatio
 	}
 	if assume.Gang != nil {
 		pods := make([]*corev1.Pod, len(assume.Gang.Pods))
+		templates := make(map[*corev1.Pod]int, len(assume.Gang.templates))
 		for i, pod := range assume.Gang.Pods {
-			pods[i] = s.admitted(pod)
+			// Each needs to be a Pod of its own, by which it is known.
+			own := *s.admitted(pod)
+			if pods[i] = &own; i < len(assume.Gang.templates) {
+				templates[&own] = assume.Gang.templates[i]
+			}
 		}
 		if changed, err = changed.WithGang(dialect.FromOwn(assume.Gang.Group), pods); err != nil {
 			return answers.Simulation{}, err
 		}
+		changed.templates = templates
 	}
 	answer, found := Simulate(changed, key)
 	if !found {
@@ -102,7 +110,11 @@ func Assume(s *Snapshot, key dialect.Key, assume *Assumption) (answers.Simulatio
 
 // newGang is the gang of a question that is not there yet.
 func newGang(key dialect.Key, gang *answers.Gang) (*NewGang, error) {
+	if err := checkGang(key, gang); err != nil {
+		return nil, err
+	}
 	var pods []*corev1.Pod
+	var templates []int
 	for i := range gang.Roles {
 		role := &gang.Roles[i]
 		if role.Count < 0 || role.Count > answers.MaxPods-len(pods) {
@@ -120,10 +132,11 @@ func newGang(key dialect.Key, gang *answers.Gang) (*NewGang, error) {
 		}
 		for n := range role.Count {
 			name := fmt.Sprintf("%s-%s-%d", key.Name, role.Name, n)
+			templates = append(templates, i)
 			pods = append(pods, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: name, UID: types.UID("new-" + name), Labels: labels},
 				Spec: *spec, Status: corev1.PodStatus{Phase: corev1.PodPending}})
 		}
 	}
 	group := &schedulingv1alpha1.PodGroup{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, UID: "new"}, Spec: gang.Spec}
-	return &NewGang{Group: group, Pods: pods}, nil
+	return &NewGang{Group: group, Pods: pods, templates: templates}, nil
 }

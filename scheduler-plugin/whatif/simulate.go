@@ -63,9 +63,9 @@ func place(s *Snapshot, all map[dialect.Key]*gang, g *gang, pods []*corev1.Pod, 
 		answer.Message = "whether there is room is not known, as nodes may not be read"
 		return answer
 	}
-	found, ok := newSurvey(s.Nodes, pods, g)
-	if !ok {
-		answer.Message = fmt.Sprintf("the members are of more than %d kinds: that is too many to simulate", maxClasses)
+	found, err := newSurvey(s.Nodes, pods, g, s.isOver)
+	if err != nil {
+		answer.Message = err.Error()
 		return answer
 	}
 	answer.Unknown = unchecked(found.classes)
@@ -81,7 +81,7 @@ func place(s *Snapshot, all map[dialect.Key]*gang, g *gang, pods []*corev1.Pod, 
 		answer.Obstacle.Reasons, answer.Obstacle.Domain = nil, ""
 	}
 	answer.Message = describe(&answer)
-	if preempts && g.mayPreempt() {
+	if preempts && g.mayPreempt() && !s.isOver() {
 		found.preempt(s, all, g, pods, &answer)
 	}
 	return answer

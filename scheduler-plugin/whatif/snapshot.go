@@ -40,6 +40,11 @@ type Snapshot struct {
 	HidesNodes bool
 	// Lacks are sentences on what could not be read, for the answers.
 	Lacks []string
+	// Over says that nobody waits for the answer any more, which then need not be worked out. Nil: somebody does.
+	Over func() bool
+
+	// templates are from which of some templates Pods are made that are not there yet.
+	templates map[*corev1.Pod]int
 }
 
 // Known is what only the scheduler knows of a gang.
@@ -72,6 +77,9 @@ func (s *Snapshot) Group(key dialect.Key) *dialect.Group {
 func (s *Snapshot) serves(schedulerName string) bool {
 	return s.Serves == nil || schedulerName == "" || s.Serves(schedulerName)
 }
+
+// isOver says whether nobody waits for the answer any more.
+func (s *Snapshot) isOver() bool { return s.Over != nil && s.Over() }
 
 // holdsFor says whether room is held for a gang.
 func (s *Snapshot) holdsFor(key dialect.Key) bool {

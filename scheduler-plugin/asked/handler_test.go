@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -190,6 +191,120 @@ func TestQuestionsAreAnsweredOneByOne(t *testing.T) {
 			t.Errorf("the next one is answered %d", got.Code)
 		}
 	})
+}
+
+// TestAQuestionThatComesSlowlyIsGivenUp, and keeps nobody from his turn meanwhile.
+func TestAQuestionThatComesSlowlyIsGivenUp(t *testing.T) {
+	h := New(picture, grants{"get podgroups team": true})
+	h.readTime = 100 * time.Millisecond
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h.ServeHTTP(w, r.WithContext(request.WithUser(r.Context(), &user.DefaultInfo{Name: "someone"})))
+	}))
+	defer server.Close()
+	body, rest := io.Pipe()
+	defer rest.Close()
+	code := make(chan int, 1)
+	go func() {
+		answer, err := http.Post(server.URL+"/lockstep/v1/simulate", "application/json", body)
+		if err != nil {
+			t.Error(err)
+			code <- 0
+			return
+		}
+		code <- answer.StatusCode
+	}()
+	if _, err := rest.Write([]byte("{")); err != nil {
+		t.Fatal(err)
+	}
+	if got := ask(h, "GET", "/lockstep/v1/why/team/train", ""); got.Code != http.StatusOK {
+		t.Errorf("another one is answered %d", got.Code)
+	}
+	if got := <-code; got != http.StatusRequestTimeout {
+		t.Errorf("it is answered %d", got)
+	}
+	if got := ask(h, "POST", "/lockstep/v1/simulate", `{"namespace":"team","name":"train"}`); got.Code != http.StatusOK {
+		t.Errorf("the next one is answered %d %s", got.Code, got.Body)
+	}
+}
+
+// TestNoBodyIsReadOfThoseThatAreTooMany: what is read takes memory.
+func TestNoBodyIsReadOfThoseThatAreTooMany(t *testing.T) {
+	h := New(picture, grants{})
+	for range cap(h.present) {
+		h.present <- struct{}{}
+	}
+	r := httptest.NewRequest("POST", "/lockstep/v1/simulate", unread{t})
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r.WithContext(request.WithUser(r.Context(), &user.DefaultInfo{Name: "someone"})))
+	if w.Code != http.StatusTooManyRequests {
+		t.Errorf("%d", w.Code)
+	}
+}
+
+type unread struct{ t *testing.T }
+
+func (u unread) Read([]byte) (int, error) {
+	u.t.Error("the body is read")
+	return 0, io.EOF
+}
+
+// TestAReviewThatFailsIsNoRefusal: who may read a gang is not told that he may not, and is not shown half an answer.
+func TestAReviewThatFailsIsNoRefusal(t *testing.T) {
+	for _, fails := range []string{"get podgroups", "list podgroups", "list nodes", "list pods"} {
+		h := New(picture, failing{fails})
+		for path, asks := range map[string]string{
+			"/lockstep/v1/why/team/train": "get podgroups, list nodes, list pods", "/lockstep/v1/line": "list podgroups", "/lockstep/v1/line?namespace=team": "list podgroups",
+		} {
+			want := http.StatusOK
+			if strings.Contains(asks, fails) {
+				want = http.StatusServiceUnavailable
+			}
+			if got := ask(h, "GET", path, ""); got.Code != want || want != http.StatusOK && !strings.Contains(got.Body.String(), "does not say what you may read") {
+				t.Errorf("%s, and the API server fails to say who may %s: %d %s", path, fails, got.Code, got.Body)
+			}
+		}
+	}
+}
+
+// failing fails to say whether somebody may do one thing, and allows all else.
+type failing struct{ what string }
+
+func (f failing) Authorize(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
+	if a.GetVerb()+" "+a.GetResource() == f.what {
+		return authorizer.DecisionNoOpinion, "", errors.New("connection refused")
+	}
+	return authorizer.DecisionAllow, "", nil
+}
+
+// TestASlowReviewKeepsNobodyFromHisTurn: the API server is asked before the turn, and after.
+func TestASlowReviewKeepsNobodyFromHisTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := make(chan struct{})
+		h := New(picture, waiting{until: slow, rights: grants{"get podgroups team": true}})
+		code := make(chan int, 1)
+		go func() { code <- ask(h, "GET", "/lockstep/v1/why/slow/train", "").Code }()
+		synctest.Wait()
+		if got := ask(h, "GET", "/lockstep/v1/why/team/train", ""); got.Code != http.StatusOK {
+			t.Errorf("another one is answered %d %s", got.Code, got.Body)
+		}
+		close(slow)
+		if got := <-code; got != http.StatusForbidden {
+			t.Errorf("it is answered %d", got)
+		}
+	})
+}
+
+// waiting says of one namespace only after a while what somebody may do there.
+type waiting struct {
+	until  chan struct{}
+	rights grants
+}
+
+func (w waiting) Authorize(ctx context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
+	if a.GetNamespace() == "slow" {
+		<-w.until
+	}
+	return w.rights.Authorize(ctx, a)
 }
 
 // TestRightsAreAskedOfFewNamespaces: a line with many namespaces costs a bounded number of reviews.

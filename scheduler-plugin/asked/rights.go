@@ -5,6 +5,7 @@ package asked
 
 import (
 	"context"
+	"net/http"
 
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
@@ -25,17 +26,30 @@ type rights struct {
 	// left is of how many namespaces may still be asked, and known are those that were.
 	left  int
 	known map[string]bool
+	// failed is why the API server could not say what the user may do, nil if it could.
+	failed error
 }
 
 func rightsOf(ctx context.Context, user user.Info, asks authorizer.UnconditionalAuthorizer) *rights {
 	return &rights{ctx: ctx, user: user, asks: asks, left: maxReviews, known: make(map[string]bool)}
 }
 
-// may asks whether the user may do something. An error is a no.
+// may asks whether the user may do something. An error is a no, and is kept.
 func (r *rights) may(verb, group, version, resource, namespace, name string) bool {
 	decision, _, err := r.asks.Authorize(r.ctx, authorizer.AttributesRecord{User: r.user, Verb: verb, APIGroup: group, APIVersion: version,
 		Resource: resource, Namespace: namespace, Name: name, ResourceRequest: true})
-	return err == nil && decision == authorizer.DecisionAllow
+	if decision == authorizer.DecisionAllow {
+		return true
+	}
+	if err != nil && r.failed == nil {
+		r.failed = err
+	}
+	return false
+}
+
+// refusal is what is told where the API server could not say what the user may do.
+func (r *rights) refusal() *refusal {
+	return &refusal{http.StatusServiceUnavailable, "the API server does not say what you may read: " + r.failed.Error()}
 }
 
 // podGroup says whether the user may get a PodGroup.

@@ -65,10 +65,19 @@ func (r *Reader) whyFramework(ctx context.Context, n Name, tree *view.Tree) (ans
 	if err != nil {
 		return answers.Why{}, err
 	}
-	if answer := whatif.Why(snapshot, whatif.KeyOf(n.Namespace, tree.Attempt.Gang.Name)); answer.Reason != answers.ReasonNotFound {
-		return answer, nil
+	answer := whatif.Why(snapshot, whatif.KeyOf(n.Namespace, tree.Attempt.Gang.Name))
+	switch answer.Reason {
+	case answers.ReasonNotFound:
+		return why.Tasks(tree, time.Now()), nil
+	case answers.ReasonMembers, answers.ReasonEnded:
+		// The Framework makes the Pods that are missing, and knows when.
+		if missing, known := why.Missing(tree); known {
+			missing.Evidence = append(missing.Evidence, answer.Message)
+			missing.Unknown = append(missing.Unknown, answer.Unknown...)
+			return missing, nil
+		}
 	}
-	return why.Tasks(tree, time.Now()), nil
+	return answer, nil
 }
 
 func (r *Reader) whyJob(ctx context.Context, named *job) (answers.Why, error) {

@@ -19,11 +19,11 @@ import (
 type gang struct {
 	group *dialect.Group
 	// all are the members, by name. Waiting of them have no place and may get one, gated wait for
-	// their scheduling gates, unserved wait for another scheduler, placed hold one or have succeeded, and
-	// nodes are where those are that have not ended.
-	all, waiting, gated, unserved []*corev1.Pod
-	placed                        podgroup.Tally
-	nodes                         []string
+	// their scheduling gates, unserved wait for another scheduler, ending are being deleted, placed hold one or have
+	// succeeded, and nodes are where those are that have not ended.
+	all, waiting, gated, unserved, ending []*corev1.Pod
+	placed                                podgroup.Tally
+	nodes                                 []string
 	// ended of them have succeeded or failed.
 	ended int
 	// templates are from which template members are made that are known to be alike.
@@ -63,7 +63,7 @@ func (g *gang) add(pod *corev1.Pod, served bool) {
 	case pod.Status.Phase == corev1.PodFailed:
 		g.ended++
 	case pod.DeletionTimestamp != nil:
-		// It gives its place up.
+		g.ending = append(g.ending, pod) // it gives its place up
 	case pod.Spec.NodeName != "":
 		g.placed.Add(role, 1)
 		g.nodes = append(g.nodes, pod.Spec.NodeName)
@@ -82,7 +82,7 @@ func (g *gang) settle(classes map[string]PriorityClass) {
 	byName := func(a, b *corev1.Pod) int {
 		return cmp.Or(cmp.Compare(len(a.Name), len(b.Name)), cmp.Compare(a.Name, b.Name))
 	}
-	for _, pods := range [][]*corev1.Pod{g.all, g.waiting, g.gated, g.unserved} {
+	for _, pods := range [][]*corev1.Pod{g.all, g.waiting, g.gated, g.unserved, g.ending} {
 		slices.SortFunc(pods, byName)
 	}
 	g.rank = line.Rank{Key: g.group.Key, Created: g.group.Created}

@@ -206,11 +206,14 @@ func incomplete(g *gang) string {
 	return fmt.Sprintf("%d of the %d members that are needed exist%s", len(g.waiting), least, gates(g))
 }
 
-// gates says how many members wait for gates, or for another scheduler.
+// gates says how many members are ending, or wait for gates or for another scheduler.
 func gates(g *gang) string {
 	var others string
+	if n := len(g.ending); n > 0 {
+		others = fmt.Sprintf("; %d more %s ending", n, isOrAre(n))
+	}
 	if len(g.gated) > 0 {
-		others = fmt.Sprintf("; %d more wait for their scheduling gates", len(g.gated))
+		others += fmt.Sprintf("; %d more wait for their scheduling gates", len(g.gated))
 	}
 	if len(g.unserved) > 0 {
 		others += fmt.Sprintf("; %d more wait for another scheduler", len(g.unserved))

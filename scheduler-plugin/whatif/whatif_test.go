@@ -154,6 +154,14 @@ func TestWhyAGangIsNotPlacedIsOneReason(t *testing.T) {
 			want: answers.ReasonMembers, wantMessage: "2 of the 3 members that are needed exist; 1 more wait for their scheduling gates",
 			wantNext: "wait until whoever has set the scheduling gates",
 		},
+		"Pods are ending": {
+			snapshot: func() *Snapshot {
+				group, pods := gangOf("train", 2, on("a"))
+				pods[1].DeletionTimestamp = &metav1.Time{Time: noon}
+				return cluster([]*corev1.Node{node("a", "8")}, group, pods...)
+			},
+			want: answers.ReasonMembers, wantMessage: "0 of the 1 members that are needed exist; 1 more is ending", wantNext: "wait until the Pods have ended",
+		},
 		"an image can't be pulled": {
 			snapshot: func() *Snapshot {
 				group, pods := gangOf("train", 2, on("a"))

@@ -171,6 +171,9 @@ func (w *reasoning) incomplete() bool {
 		return false
 	}
 	next := "create more Pods, or lower the minimum: a quota or an admission webhook may keep Pods from being created"
+	if len(w.gang.ending) > 0 {
+		next = "wait until the Pods have ended that are ending: whoever has made them may then make others"
+	}
 	if len(w.gang.gated) > 0 {
 		next = "wait until whoever has set the scheduling gates takes them away, such as Kueue"
 	}
@@ -272,6 +275,12 @@ func nextStep(o *answers.Obstacle) string {
 func (w *reasoning) tasks() {
 	for _, pod := range w.gang.all {
 		task, waits := waitsFor(pod)
+		if pod.DeletionTimestamp != nil && !hasEnded(pod) {
+			task, waits = answers.Task{Pod: pod.Name, Reason: "Terminating", Message: "the Pod is ending"}, true
+			if pod.Spec.NodeName != "" && !w.snapshot.HidesNodes {
+				task.Message += " on node " + pod.Spec.NodeName
+			}
+		}
 		if !waits && pod.Spec.NodeName == "" && len(pod.Spec.SchedulingGates) > 0 {
 			task, waits = answers.Task{Pod: pod.Name, Reason: corev1.PodReasonSchedulingGated, Message: "the Pod waits for its scheduling gates"}, true
 		}

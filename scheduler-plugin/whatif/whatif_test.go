@@ -217,6 +217,36 @@ func TestWhyAGangIsNotPlacedIsOneReason(t *testing.T) {
 			want:        answers.ReasonPreempting,
 			wantMessage: "there is room for 0 of the 1 members that are needed; they need 1 more cpu, which 1 of 1 node has; there is room if 1 Pod of lower priority is evicted",
 		},
+		"the scheduler knows what is not checked here": {
+			snapshot: func() *Snapshot {
+				group, pods := gangOf("train", 1, func(pod *corev1.Pod) {
+					pod.Spec.Volumes = []corev1.Volume{{VolumeSource: corev1.VolumeSource{
+						PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{}}}}
+				})
+				group.Conditions = refused("NotEnoughResources", "no node has the volume")
+				return cluster([]*corev1.Node{node("a", "1")}, group, pods...)
+			},
+			want: answers.ReasonUnschedulable, wantMessage: "there would be room by what is checked here, and the scheduler has said: no node has the volume",
+			wantNext: "wait until work ends",
+		},
+		"the scheduler knows it, and has not written it": {
+			snapshot: func() *Snapshot {
+				group, pods := gangOf("train", 1, func(pod *corev1.Pod) { pod.Spec.ResourceClaims = []corev1.PodResourceClaim{{}} })
+				s := cluster([]*corev1.Node{node("a", "1")}, group, pods...)
+				s.Known[group.Key] = Known{Refusal: "no device is free", BackOffUntil: noon.Add(time.Second)}
+				return s
+			},
+			want: answers.ReasonUnschedulable, wantMessage: "there would be room by what is checked here, and the scheduler has said: no device is free",
+			wantNext: "wait until work ends",
+		},
+		"all is checked here, and room has come since the scheduler looked": {
+			snapshot: func() *Snapshot {
+				group, pods := gangOf("train", 1)
+				group.Conditions = refused("NotEnoughResources", "short of 1 cpu")
+				return cluster([]*corev1.Node{node("a", "1")}, group, pods...)
+			},
+			want: answers.ReasonNext, wantMessage: "there is room: 1 of 1 members have room, on 1 node. The gang is to have its turn", wantNext: "if this lasts",
+		},
 		"there is no such group": {
 			snapshot: func() *Snapshot { return &Snapshot{Now: noon} },
 			want:     answers.ReasonNotFound, wantMessage: "there is no PodGroup team/train", wantNext: "look at the name",
@@ -241,6 +271,26 @@ func TestWhyAGangIsNotPlacedIsOneReason(t *testing.T) {
 				t.Errorf("the next step is %q, want %q", got.Next, tc.wantNext)
 			}
 		})
+	}
+}
+
+// refused are the conditions of a gang that the scheduler has refused.
+func refused(reason, message string) []schedulingv1alpha1.PodGroupCondition {
+	return []schedulingv1alpha1.PodGroupCondition{{Type: schedulingv1alpha1.ConditionUnschedulable, Status: metav1.ConditionTrue, Reason: reason, Message: message}}
+}
+
+// TestAGroupWhosePodsAreToComeWhenThereIsRoomLacksRoom, and no Pods.
+func TestAGroupWhosePodsAreToComeWhenThereIsRoomLacksRoom(t *testing.T) {
+	group, _ := gangOf("train", 2)
+	group.Key.Dialect, group.Status = dialect.Volcano, &dialect.Status{Phase: dialect.PhasePending}
+	group.Conditions = refused(schedulingv1alpha1.ReasonNotEnoughResources, "there is no room for what the group asks for")
+	s := cluster(nil, group)
+	if got := Why(s, group.Key); got.Reason != answers.ReasonUnschedulable || !strings.HasSuffix(got.Message, "the scheduler has said: there is no room for what the group asks for") {
+		t.Errorf("%s: %s", got.Reason, got.Message)
+	}
+	group.Status.Phase = dialect.PhaseInqueue
+	if got := Why(s, group.Key); got.Reason != answers.ReasonMembers {
+		t.Errorf("one whose Pods may come: %s: %s", got.Reason, got.Message)
 	}
 }
 
@@ -485,7 +535,7 @@ func TestWhoMayNotReadNodesIsToldWhatTheConditionSays(t *testing.T) {
 	if got := Why(s, key("train")); got.Reason != answers.ReasonUnknown || got.Place.Fits || strings.Contains(got.Message, "no nodes") {
 		t.Errorf("%+v", got)
 	}
-	group.Conditions = []schedulingv1alpha1.PodGroupCondition{{Type: schedulingv1alpha1.ConditionUnschedulable, Status: metav1.ConditionTrue, Message: "short of 1 cpu"}}
+	group.Conditions = refused("NotEnoughResources", "short of 1 cpu")
 	if got := Why(s, key("train")); got.Reason != answers.ReasonUnschedulable || got.Message != "the scheduler has said: short of 1 cpu" {
 		t.Errorf("%+v", got)
 	}

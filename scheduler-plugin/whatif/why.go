@@ -33,7 +33,7 @@ func Why(s *Snapshot, key dialect.Key) answers.Why {
 		return answer
 	}
 	w := &reasoning{snapshot: s, all: all, gang: g, answer: &answer}
-	for _, seek := range []func() bool{w.ended, w.halted, w.containers, w.placed, w.incomplete, w.room} {
+	for _, seek := range []func() bool{w.ended, w.halted, w.containers, w.placed, w.heldBack, w.incomplete, w.room} {
 		if seek() {
 			break
 		}
@@ -49,6 +49,8 @@ type reasoning struct {
 	all      map[dialect.Key]*gang
 	gang     *gang
 	answer   *answers.Why
+	// unchecked says that members ask for what is not checked here, and only the scheduler knows.
+	unchecked bool
 }
 
 // say gives the answer.
@@ -165,6 +167,33 @@ func waitsAs(n int) string {
 	return fmt.Sprintf("%d members wait", n)
 }
 
+// said is what the scheduler has said last of why the gang is not placed, with the reason of its condition if that is where
+// it stands; empty for nothing.
+func (w *reasoning) said() (reason, message string) {
+	for _, c := range w.gang.group.Conditions {
+		if c.Type == schedulingv1alpha1.ConditionUnschedulable && c.Status == metav1.ConditionTrue {
+			reason, message = c.Reason, clean(c.Message)
+		}
+	}
+	if refusal := w.snapshot.Known[w.gang.group.Key].Refusal; refusal != "" {
+		message = clean(refusal)
+	}
+	return reason, message
+}
+
+// heldBack: the gang is of a dialect whose Pods are to be created only when there is room for them.
+func (w *reasoning) heldBack() bool {
+	status := w.gang.group.Status
+	if w.gang.isComplete() || status == nil || status.Phase != dialect.PhasePending || w.gang.group.Key.Dialect != dialect.Volcano {
+		return false
+	}
+	reason, message := w.said()
+	if reason != schedulingv1alpha1.ReasonNotEnoughResources {
+		return false
+	}
+	return w.say(answers.ReasonUnschedulable, nextStep(nil), "its Pods are to be created when there is room for them; the scheduler has said: %s", message)
+}
+
 // incomplete: there are fewer members than the minimum.
 func (w *reasoning) incomplete() bool {
 	if w.gang.isComplete() {
@@ -196,8 +225,8 @@ func (w *reasoning) room() bool {
 		w.answer.BackOffUntil = &until
 		w.answer.Evidence = append(w.answer.Evidence, "it is in its back-off until "+until.UTC().Format(time.RFC3339))
 	}
-	if known.Refusal != "" {
-		w.answer.Evidence = append(w.answer.Evidence, "the scheduler said last: "+clean(known.Refusal))
+	if _, said := w.said(); said != "" {
+		w.answer.Evidence = append(w.answer.Evidence, "the scheduler said last: "+said)
 	}
 	w.place()
 	if w.snapshot.NoNodes || w.snapshot.SomePods {
@@ -208,10 +237,8 @@ func (w *reasoning) room() bool {
 
 // quote says what the gang's condition says, as not enough is known to judge.
 func (w *reasoning) quote() bool {
-	for _, c := range w.gang.group.Conditions {
-		if c.Type == schedulingv1alpha1.ConditionUnschedulable && c.Status == metav1.ConditionTrue {
-			return w.say(answers.ReasonUnschedulable, nextStep(nil), "the scheduler has said: %s", clean(c.Message))
-		}
+	if _, said := w.said(); said != "" {
+		return w.say(answers.ReasonUnschedulable, nextStep(nil), "the scheduler has said: %s", said)
 	}
 	return w.say(answers.ReasonUnknown, "ask somebody who may list nodes and Pods of all namespaces", "the gang waits, and you may not read enough to tell why")
 }
@@ -227,7 +254,7 @@ func areAhead(n int) string {
 func (w *reasoning) place() {
 	found := place(w.snapshot, w.all, w.gang, w.snapshot.podsAhead(w.all, w.gang), true)
 	w.answer.Unknown = append(w.answer.Unknown, found.Unknown...)
-	found.Unknown = nil
+	w.unchecked, found.Unknown = len(found.Unknown) > 0, nil
 	w.answer.Place = &found
 }
 
@@ -240,7 +267,10 @@ func (w *reasoning) judge() bool {
 			w.answer.Evidence = append(w.answer.Evidence, fmt.Sprintf("%s: %s", text.Counted(reason.Nodes, "node"), reason.Reason))
 		}
 	}
+	_, said := w.said()
 	switch {
+	case found.Fits && w.unchecked && said != "":
+		return w.say(answers.ReasonUnschedulable, nextStep(nil), "there would be room by what is checked here, and the scheduler has said: %s", said)
 	case found.Fits && w.answer.BackOffUntil != nil:
 		return w.say(answers.ReasonBackOff, "", "there is room; the gang is tried again at %s at the latest", w.answer.BackOffUntil.UTC().Format(time.RFC3339))
 	case found.Fits:

@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -120,5 +121,19 @@ func TestAFrameworkThatCanNotBeMadeIsNotSimulated(t *testing.T) {
 		if out, code := simulated(t, c, manifest); code != exitMisuse || !strings.Contains(out, want) {
 			t.Errorf("exit code %d, and not %q: %s", code, want, out)
 		}
+	}
+}
+
+// TestWhoMayNotListAllPodsIsNotToldThatAGangFits: others may have the room.
+func TestWhoMayNotListAllPodsIsNotToldThatAGangFits(t *testing.T) {
+	server, c := team(t, "a")
+	server.SetHook(func(r *apiserver.Request) apiserver.Fault {
+		if r.Resource == "pods" && r.Namespace == "" {
+			return apiserver.Fault{Refusal: apierrors.NewForbidden(corev1.Resource("pods"), "", errors.New("no role allows it"))}
+		}
+		return apiserver.Fault{}
+	})
+	if out, code := simulated(t, c, manifest("", "")); code != exitNoRoom || !strings.Contains(out, "is not known") {
+		t.Errorf("exit code %d:\n%s", code, out)
 	}
 }

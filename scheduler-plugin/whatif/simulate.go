@@ -18,8 +18,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/planner"
 )
 
-// Simulate says where the members of a gang would go that wait. The bool is false if the Snapshot
-// has no group of that key.
+// Simulate says where the members of a gang would go that wait. That they fit it says only of a Snapshot with all Pods.
+// The bool is false if the Snapshot has no group of that key.
 func Simulate(s *Snapshot, key dialect.Key) (answers.Simulation, bool) {
 	all := gangs(s)
 	g := all[key]
@@ -27,6 +27,11 @@ func Simulate(s *Snapshot, key dialect.Key) (answers.Simulation, bool) {
 		return answers.Simulation{}, false
 	}
 	answer := place(s, all, g, s.podsAhead(all, g), true)
+	if s.SomePods && (answer.Fits || answer.FitsAfterPreemption) && len(g.waiting) > 0 {
+		// Pods that are not known may have the room.
+		answer.Message = "whether there is room is not known, as not all Pods may be read; beside those that may: " + answer.Message
+		answer.Fits, answer.FitsAfterPreemption = false, false
+	}
 	answer.Unknown = append(answer.Unknown, s.unknown()...)
 	return answer, true
 }

@@ -541,6 +541,24 @@ func TestWhoMayNotReadNodesIsToldWhatTheConditionSays(t *testing.T) {
 	}
 }
 
+// TestThatAGangFitsIsNoGuess: beside the Pods that somebody may read there may be others.
+func TestThatAGangFitsIsNoGuess(t *testing.T) {
+	for name, busy := range map[string]int{"there seems to be room": 0, "there seems to be somebody to evict": 1} {
+		group, pods := gangOf("train", 1, priority(5))
+		for range busy {
+			pods = append(pods, ordinary("other", "1", on("a")))
+		}
+		s := cluster([]*corev1.Node{node("a", "1")}, group, pods...)
+		if got := simulate(t, s); !got.Fits && !got.FitsAfterPreemption {
+			t.Errorf("%s: %s", name, got.Message)
+		}
+		s.SomePods = true
+		if got := simulate(t, s); got.Fits || got.FitsAfterPreemption || !strings.HasPrefix(got.Message, "whether there is room is not known") {
+			t.Errorf("%s, and not all Pods are known: %s", name, got.Message)
+		}
+	}
+}
+
 // TestMembersOfManyKindsAreRefused: how long an answer takes is bounded, however the members differ.
 func TestMembersOfManyKindsAreRefused(t *testing.T) {
 	group, pods := gangOf("train", maxClasses+1)

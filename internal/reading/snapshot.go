@@ -34,7 +34,7 @@ func pages(ctx context.Context, namespace string, page pager) error {
 // Snapshot is what the user may read of the cluster, for questions about gangs. Where he may not read
 // all namespaces, it has what is in his own. What he may not read is said in it.
 func (r *Reader) Snapshot(ctx context.Context, own string) (*whatif.Snapshot, error) {
-	s := &whatif.Snapshot{Now: time.Now(), Links: &dialect.Links{}}
+	s := &whatif.Snapshot{Now: time.Now(), Links: &dialect.Links{}, LacksOf: make(map[dialect.Key][]string)}
 	err := r.Nodes(ctx, func(node *corev1.Node) { s.Nodes = append(s.Nodes, node) })
 	if err != nil && !apierrors.IsForbidden(err) {
 		return nil, err
@@ -147,7 +147,14 @@ var othersDialects = []dialect.Dialect{dialect.Native, dialect.SchedulerPlugins,
 // namespaces. Who may list none has none.
 func (r *Reader) addGroupsOf(ctx context.Context, own string, s *whatif.Snapshot, d dialect.Dialect) (everywhere bool, err error) {
 	read := map[dialect.Dialect]func(*unstructured.Unstructured) *dialect.Group{
-		dialect.Native: dialect.FromNative, dialect.SchedulerPlugins: dialect.FromSchedulerPlugins, dialect.Volcano: dialect.FromVolcano(nil),
+		dialect.Native: dialect.FromNative, dialect.SchedulerPlugins: dialect.FromSchedulerPlugins,
+		dialect.Volcano: func(object *unstructured.Unstructured) *dialect.Group {
+			group, asksForTiers := dialect.FromVolcanoWithoutTiers(object)
+			if asksForTiers {
+				s.LacksOf[group.Key] = append(s.LacksOf[group.Key], "the networkTopology of the group is not checked: which node labels stand for its tiers is in the scheduler's configuration")
+			}
+			return group
+		},
 	}[d]
 	for _, resource := range d.Resources() {
 		everywhere, err = everywhereOrHere(ctx, own, func(ctx context.Context, namespace string, options metav1.ListOptions) (string, error) {

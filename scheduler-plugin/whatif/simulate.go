@@ -73,7 +73,7 @@ func place(s *Snapshot, all map[dialect.Key]*gang, g *gang, pods []*corev1.Pod, 
 		answer.Message = err.Error()
 		return answer
 	}
-	answer.Unknown = unchecked(found.classes)
+	answer.Unknown = append(unchecked(found.classes), s.LacksOf[g.group.Key]...)
 	for plan := range planner.Plans(found.world, found.gang) {
 		answer.Fits = true
 		found.tell(&answer, plan)

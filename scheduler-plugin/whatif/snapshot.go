@@ -40,6 +40,8 @@ type Snapshot struct {
 	HidesNodes bool
 	// Lacks are sentences on what could not be read, for the answers.
 	Lacks []string
+	// LacksOf are such sentences on single gangs: what is not known of what they ask for.
+	LacksOf map[dialect.Key][]string
 	// Over says that nobody waits for the answer any more, which then need not be worked out. Nil: somebody does.
 	Over func() bool
 

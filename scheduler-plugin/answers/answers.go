@@ -67,7 +67,7 @@ type Why struct {
 	// Evidence is what the answer rests on, the most important first.
 	Evidence []string `json:"evidence,omitempty"`
 	// Tasks are members of which something else is known than of the gang, in the order of their
-	// names, and MoreTasks how many more there are.
+	// names, as far as the caller may list Pods; MoreTasks is how many more there are.
 	Tasks     []Task `json:"tasks,omitempty"`
 	MoreTasks int    `json:"moreTasks,omitempty"`
 	// Ahead is how many gangs in line are ahead of this one. Nil if it does not wait.

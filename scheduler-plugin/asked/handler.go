@@ -99,7 +99,7 @@ func (h *Handler) why(w http.ResponseWriter, r *http.Request) {
 		if !a.may.podGroup(key.Namespace, key.Name) {
 			return nil, forbidden("get", key.Namespace)
 		}
-		seenBy := a.seer()
+		seenBy := a.seer(key.Namespace)
 		var answer answers.Why
 		if err := a.inTurn(func(s *whatif.Snapshot) error { answer = whatif.Why(seenBy(s), key); return nil }); err != nil {
 			return nil, err
@@ -121,7 +121,7 @@ func (h *Handler) simulate(w http.ResponseWriter, r *http.Request) {
 		if err := mayAsk(a.may, question); err != nil {
 			return nil, err
 		}
-		seenBy := a.seer()
+		seenBy := a.seer(question.Namespace)
 		var answer answers.Simulation
 		err = a.inTurn(func(s *whatif.Snapshot) error {
 			var err error
@@ -197,12 +197,12 @@ type asking struct {
 	body []byte
 }
 
-// seer makes of a picture what the asker may see of it, who waits for the answer.
-func (a *asking) seer() func(*whatif.Snapshot) *whatif.Snapshot {
-	hidesNodes := !a.may.nodes()
+// seer makes of a picture what the asker may see of it who asks about a gang of a namespace, and waits for the answer.
+func (a *asking) seer(namespace string) func(*whatif.Snapshot) *whatif.Snapshot {
+	hidesNodes, hidesPods := !a.may.nodes(), !a.may.pods(namespace)
 	return func(s *whatif.Snapshot) *whatif.Snapshot {
 		seen := *s
-		seen.HidesNodes = hidesNodes
+		seen.HidesNodes, seen.HidesPods = hidesNodes, hidesPods
 		seen.Over = func() bool { return a.ctx.Err() != nil }
 		return &seen
 	}

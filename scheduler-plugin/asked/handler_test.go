@@ -150,6 +150,28 @@ func TestAnAnswerThatFailsEndsNothing(t *testing.T) {
 	}
 }
 
+// TestWhatPodsOfAGangAreLikeIsForWhoMayListThem: a PodGroup says how many there are, and not which image one lacks.
+func TestWhatPodsOfAGangAreLikeIsForWhoMayListThem(t *testing.T) {
+	lacksImage := func() (*whatif.Snapshot, error) {
+		s, err := picture()
+		for _, pod := range s.Pods {
+			if pod.Name == "train-0" {
+				pod.Spec.NodeName, pod.Status.Phase = "node", corev1.PodPending
+				pod.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{
+					Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "registry.example.com/secret is not there"}}}}
+			}
+		}
+		return s, err
+	}
+	for who, may := range map[string]grants{"who may get the gang": {"get podgroups team": true}, "who may list its Pods": {"get podgroups team": true, "list pods team": true}} {
+		got := ask(New(lacksImage, may), "GET", "/lockstep/v1/why/team/train", "").Body.String()
+		mayList := may["list pods team"]
+		if !strings.Contains(got, "ImagePullBackOff") || strings.Contains(got, "train-0") != mayList || strings.Contains(got, "secret") != mayList || strings.Contains(got, `"moreTasks":1`) == mayList {
+			t.Errorf("%s is told %s", who, got)
+		}
+	}
+}
+
 // TestQuestionsAreAnsweredOneByOne: the rest wait, but not for ever, and not many of them.
 func TestQuestionsAreAnsweredOneByOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -38,6 +38,9 @@ type Snapshot struct {
 	// HidesNodes keeps out of answers what nodes are like: their taints and labels, which may tell what they
 	// are for. It is for those who ask and may not list nodes.
 	HidesNodes bool
+	// HidesPods keeps out of answers what single Pods of the gang are like, and their names. It is for those who may
+	// get the gang and not list its Pods.
+	HidesPods bool
 	// Lacks are sentences on what could not be read, for the answers.
 	Lacks []string
 	// LacksOf are such sentences on single gangs: what is not known of what they ask for.

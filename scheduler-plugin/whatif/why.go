@@ -106,6 +106,9 @@ func (w *reasoning) containers() bool {
 	for _, reason := range reasons {
 		w.answer.Evidence = append(w.answer.Evidence, fmt.Sprintf("%s: %s", text.Counted(counts[reason], "task"), reason))
 	}
+	if w.snapshot.HidesPods {
+		return w.say(answers.ReasonContainers, hints[top.Reason], "all that is needed has a node, and %s: %s", waits(counts[top.Reason]), top.Reason)
+	}
 	return w.say(answers.ReasonContainers, hints[top.Reason], "%s", strings.TrimSuffix(fmt.Sprintf(
 		"all that is needed has a node, and %s: %s, such as %s: %s", waits(counts[top.Reason]), top.Reason, top.Pod, top.Message), ": "))
 }
@@ -207,7 +210,10 @@ func (w *reasoning) incomplete() bool {
 		next = "wait until whoever has set the scheduling gates takes them away, such as Kueue"
 	}
 	if len(w.gang.unserved) > 0 {
-		next = fmt.Sprintf("have that scheduler place the gang, or make the Pods anew with a schedulerName that is served here: theirs is %s", clean(w.gang.unserved[0].Spec.SchedulerName))
+		next = "have that scheduler place the gang, or make the Pods anew with a schedulerName that is served here"
+		if !w.snapshot.HidesPods {
+			next += ": theirs is " + clean(w.gang.unserved[0].Spec.SchedulerName)
+		}
 	}
 	return w.say(answers.ReasonMembers, next, "%s", incomplete(w.gang))
 }
@@ -316,7 +322,7 @@ func (w *reasoning) tasks() {
 		}
 		switch {
 		case !waits:
-		case len(w.answer.Tasks) == answers.MaxTasks:
+		case len(w.answer.Tasks) == answers.MaxTasks, w.snapshot.HidesPods:
 			w.answer.MoreTasks++
 		default:
 			task.Role = w.gang.group.Key.RoleOf(pod)

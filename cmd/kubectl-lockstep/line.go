@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lockstep-k8s/lockstep/internal/terminal"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/whatif"
 )
 
@@ -41,7 +42,7 @@ func (s *session) line(ctx context.Context, everywhere bool, output string) erro
 	if err != nil {
 		return err
 	}
-	answer := whatif.Order(snapshot, func(namespace string) bool { return everywhere || namespace == c.namespace })
+	answer := whatif.Order(snapshot, func(key dialect.Key) bool { return everywhere || key.Namespace == c.namespace })
 	if done, err := s.print(answer, output); done {
 		return err
 	}

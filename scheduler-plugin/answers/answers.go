@@ -169,7 +169,9 @@ type Line struct {
 // Waiting is a gang in line.
 type Waiting struct {
 	// Rank is its place in line, from 1. Those that may not be read count.
-	Rank      int    `json:"rank"`
+	Rank int `json:"rank"`
+	// Kind is that of the gang with its API group, such as PodGroup.scheduling.lockstep.dev, or Pod for Pods without a group.
+	Kind      string `json:"kind"`
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
 	Priority  int32  `json:"priority"`

@@ -88,7 +88,7 @@ func (h *Handler) line(w http.ResponseWriter, r *http.Request) {
 		if err := a.inTurn(func(s *whatif.Snapshot) error { queue = whatif.QueueOf(s); return nil }); err != nil {
 			return nil, err
 		}
-		return queue.SeenBy(func(namespace string) bool { return (only == "" || namespace == only) && a.may.podGroups(namespace) }), nil
+		return queue.SeenBy(func(key dialect.Key) bool { return (only == "" || key.Namespace == only) && a.may.gangs(key) }), nil
 	})
 }
 

@@ -9,8 +9,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -31,10 +33,17 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/whatif"
 )
 
-// grants are what a user may do, as "verb resource namespace"; the namespace of all is empty.
+// grants are what a user may do, as "verb resource namespace"; the namespace of all is empty, and resources of other
+// tools have their group: "podgroups.scheduling.volcano.sh".
 type grants map[string]bool
 
 func (g grants) Authorize(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
+	if a.GetAPIGroup() != "" && a.GetAPIGroup() != schedulingv1alpha1.GroupName && a.GetVerb() == "list" {
+		if g[strings.TrimSpace("list "+a.GetResource()+"."+a.GetAPIGroup()+" "+a.GetNamespace())] {
+			return authorizer.DecisionAllow, "", nil
+		}
+		return authorizer.DecisionNoOpinion, "", nil
+	}
 	if g[strings.TrimSpace(a.GetVerb()+" "+a.GetResource()+" "+a.GetNamespace())] {
 		return authorizer.DecisionAllow, "", nil
 	}
@@ -169,6 +178,48 @@ func TestWhatPodsOfAGangAreLikeIsForWhoMayListThem(t *testing.T) {
 		if !strings.Contains(got, "ImagePullBackOff") || strings.Contains(got, "train-0") != mayList || strings.Contains(got, "secret") != mayList || strings.Contains(got, `"moreTasks":1`) == mayList {
 			t.Errorf("%s is told %s", who, got)
 		}
+	}
+}
+
+// TestTheLineNamesGangsOfTheKindsThatMayBeRead: a role for Lockstep's PodGroups is none for those of other tools, nor for Pods.
+func TestTheLineNamesGangsOfTheKindsThatMayBeRead(t *testing.T) {
+	mixed := func() (*whatif.Snapshot, error) {
+		s, err := picture()
+		s.Links = &dialect.Links{}
+		s.Links.TurnOn(dialect.Volcano)
+		s.Links.TurnOn(dialect.SchedulerPlugins)
+		for of, mark := range map[dialect.Dialect]func(*corev1.Pod){
+			dialect.Volcano:          func(pod *corev1.Pod) { pod.Annotations = map[string]string{"scheduling.k8s.io/group-name": "theirs"} },
+			dialect.SchedulerPlugins: func(pod *corev1.Pod) { pod.Labels = map[string]string{"scheduling.x-k8s.io/pod-group": "theirs"} },
+		} {
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "theirs-" + of.Kind().Group, UID: types.UID(of.Kind().Group)}}
+			mark(pod)
+			s.Pods = append(s.Pods, pod)
+			s.Groups = append(s.Groups, &dialect.Group{Key: dialect.Key{Dialect: of, Namespace: "team", Name: "theirs"}, Spec: dialect.Spec{Minimum: podgroup.Minimum{Members: 1}}})
+		}
+		return s, err
+	}
+	for want, may := range map[string]grants{
+		"PodGroup.scheduling.lockstep.dev":                                 {"list podgroups": true},
+		"PodGroup.scheduling.lockstep.dev, PodGroup.scheduling.volcano.sh": {"list podgroups": true, "list podgroups.scheduling.volcano.sh team": true},
+		"PodGroup.scheduling.x-k8s.io":                                     {"list podgroups.scheduling.x-k8s.io": true},
+	} {
+		var line answers.Line
+		got := ask(New(mixed, may), "GET", "/lockstep/v1/line", "")
+		if err := json.Unmarshal(got.Body.Bytes(), &line); err != nil {
+			t.Fatal(err, got.Body)
+		}
+		kinds := make(map[string]bool)
+		for _, gang := range line.Gangs {
+			kinds[gang.Kind] = true
+		}
+		if shown := strings.Join(slices.Sorted(maps.Keys(kinds)), ", "); shown != want || line.Others+len(line.Gangs) != 4 {
+			t.Errorf("with %v, %s are shown, and %d others: want %s", may, shown, line.Others, want)
+		}
+	}
+	may := rightsOf(t.Context(), &user.DefaultInfo{Name: "someone"}, grants{"list pods team": true})
+	if ruled := (dialect.Key{Dialect: dialect.Rules, Namespace: "team", Name: "x"}); !may.gangs(ruled) || may.gangs(dialect.Key{Dialect: dialect.Rules, Namespace: "other"}) {
+		t.Error("a gang without a group is not for who may list its Pods")
 	}
 }
 

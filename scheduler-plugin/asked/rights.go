@@ -11,6 +11,7 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/whatif"
 )
 
@@ -64,6 +65,16 @@ func (r *rights) podGroups(namespace string) bool {
 	return r.listed(of.Group, of.Version, schedulingv1alpha1.PodGroupPlural, namespace)
 }
 
+// gangs says whether the user may list what a gang is of: the PodGroups of its dialect in its namespace or, if it has none,
+// the Pods.
+func (r *rights) gangs(key dialect.Key) bool {
+	if key.Dialect == dialect.Rules {
+		return r.pods(key.Namespace)
+	}
+	of := key.Dialect.Resource()
+	return r.listed(of.Group, of.Version, of.Resource, key.Namespace)
+}
+
 // pods says whether the user may list the Pods of a namespace.
 func (r *rights) pods(namespace string) bool {
 	return r.listed("", "v1", "pods", namespace)
@@ -77,15 +88,16 @@ func (r *rights) nodes() bool {
 // listed says whether the user may list a resource in a namespace. It asks about all namespaces
 // first, and then about as many as the bound allows.
 func (r *rights) listed(group, version, resource, namespace string) bool {
-	everywhere, asked := r.known[resource]
+	of := resource + "." + group
+	everywhere, asked := r.known[of]
 	if !asked {
 		everywhere = r.may("list", group, version, resource, "", "")
-		r.known[resource] = everywhere
+		r.known[of] = everywhere
 	}
 	if everywhere {
 		return true
 	}
-	key := resource + "/" + namespace
+	key := of + "/" + namespace
 	if known, asked := r.known[key]; asked || r.left == 0 {
 		return known
 	}

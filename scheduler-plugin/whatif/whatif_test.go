@@ -466,7 +466,7 @@ func TestGangsOfOtherSchedulersAreNotInLine(t *testing.T) {
 		group, pods := gangOf(name, 1, func(pod *corev1.Pod) { pod.Spec.SchedulerName = name })
 		s.Groups, s.Pods = append(s.Groups, group), append(s.Pods, pods...)
 	}
-	everywhere := func(string) bool { return true }
+	everywhere := func(dialect.Key) bool { return true }
 	if all := Order(s, everywhere).Gangs; len(all) != 2 {
 		t.Errorf("it is not known which are served, and the line is %+v", all)
 	}
@@ -494,7 +494,7 @@ func TestTheLineIsByPriorityThenAgeAndOthersAreCounted(t *testing.T) {
 	capped, pods := gangOf("capped", 1, priority(100))
 	capped.Spec.PriorityClassName, s.Classes = "low", map[string]PriorityClass{"low": {Value: -1}}
 	s.Groups, s.Pods = append(s.Groups, capped), append(s.Pods, pods...)
-	got := Order(s, func(namespace string) bool { return namespace == "team" })
+	got := Order(s, func(key dialect.Key) bool { return key.Namespace == "team" })
 	var names []string
 	for _, g := range got.Gangs {
 		names = append(names, fmt.Sprintf("%d %s %s", g.Rank, g.Name, g.Reason))

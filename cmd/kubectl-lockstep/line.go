@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lockstep-k8s/lockstep/internal/reading"
 	"github.com/lockstep-k8s/lockstep/internal/terminal"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/whatif"
@@ -39,6 +40,9 @@ func (s *session) line(ctx context.Context, everywhere bool, output string) erro
 		return err
 	}
 	snapshot, err := c.reader.Snapshot(ctx, c.namespace)
+	if err == nil && snapshot.NoGroups {
+		err = reading.Refused(snapshot)
+	}
 	if err != nil {
 		return err
 	}

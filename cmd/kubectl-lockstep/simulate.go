@@ -95,7 +95,11 @@ func (o *simulateOptions) on(ctx context.Context, c *cluster, args []string) err
 	if fromFile == nil {
 		namespace = reading.ParseName(c.namespace, args[0]).Namespace
 	}
-	snapshot, err := c.reader.Snapshot(ctx, namespace)
+	var others []string
+	for _, name := range o.without {
+		others = append(others, reading.ParseName(namespace, name).Namespace)
+	}
+	snapshot, err := c.reader.Snapshot(ctx, namespace, others...)
 	if err != nil {
 		return err
 	}
@@ -106,6 +110,9 @@ func (o *simulateOptions) on(ctx context.Context, c *cluster, args []string) err
 		key, err := gang(name)
 		if err != nil {
 			return err
+		}
+		if snapshot.Group(key) == nil {
+			return &failure{code: exitNotFound, message: fmt.Sprintf("there is no gang of %s to do without, as far as you may read", name)}
 		}
 		assume.Without = append(assume.Without, key)
 	}

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/internal/reading"
 	"github.com/lockstep-k8s/lockstep/internal/testing/apiserver"
 )
@@ -135,5 +136,31 @@ func TestWhoMayNotListAllPodsIsNotToldThatAGangFits(t *testing.T) {
 	})
 	if out, code := simulated(t, c, manifest("", "")); code != exitNoRoom || !strings.Contains(out, "is not known") {
 		t.Errorf("exit code %d:\n%s", code, out)
+	}
+}
+
+// TestGangsOfOtherNamespacesCanBeDoneWithout by who may list those namespaces, if not all.
+func TestGangsOfOtherNamespacesCanBeDoneWithout(t *testing.T) {
+	server, c := team(t, "a")
+	apiserver.Add(server, &schedulingv1alpha1.PodGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "other-team", Name: "big"}, Spec: schedulingv1alpha1.PodGroupSpec{MinMember: 1}})
+	big := busy("other-team", "big-0", "a", "4")
+	big.Labels = map[string]string{schedulingv1alpha1.LabelPodGroup: "big"}
+	apiserver.Add(server, big)
+	server.SetHook(func(r *apiserver.Request) apiserver.Fault {
+		if r.Verb == apiserver.List && r.Namespace == "" && (r.Resource == "pods" || r.Resource == "podgroups") {
+			return apiserver.Fault{Refusal: apierrors.NewForbidden(corev1.Resource(r.Resource), "", errors.New("no role allows it"))}
+		}
+		return apiserver.Fault{}
+	})
+	without := func(name string) func(*simulateOptions) {
+		return func(o *simulateOptions) { o.without = []string{name} }
+	}
+	if out, code := simulated(t, c, manifest("", ""), without("other-team/big")); code != exitNoRoom || !strings.Contains(out, "2 of 2 members have room") {
+		t.Errorf("exit code %d:\n%s", code, out)
+	}
+	for _, name := range []string{"other-team/none", "none"} {
+		if out, code := simulated(t, c, manifest("", ""), without(name)); code != exitNotFound || !strings.Contains(out, name) {
+			t.Errorf("without %s: exit code %d:\n%s", name, code, out)
+		}
 	}
 }

@@ -6,6 +6,8 @@ package reading
 import (
 	"cmp"
 	"errors"
+	"io"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -26,7 +28,9 @@ import (
 // that one, and "list pods *" not in all at once.
 func readerOf(t *testing.T, server *apiserver.Server, forbidden ...string) *Reader {
 	t.Helper()
-	reader, err := New(server.Config())
+	config := server.Config()
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return discovery{next} })
+	reader, err := New(config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,6 +42,17 @@ func readerOf(t *testing.T, server *apiserver.Server, forbidden ...string) *Read
 		return apiserver.Fault{}
 	})
 	return reader
+}
+
+// discovery says that some of Kubeflow's jobs are served, which the server in memory does not.
+type discovery struct{ next http.RoundTripper }
+
+func (d discovery) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.URL.Path != "/apis/kubeflow.org/v1" {
+		return d.next.RoundTrip(r)
+	}
+	body := `{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"kubeflow.org/v1","resources":[{"name":"pytorchjobs"},{"name":"tfjobs"}]}`
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
 }
 
 // running is a Framework of one task whose gang has a group; the task is in a state.
@@ -96,5 +111,58 @@ func TestWhyAFrameworkHasTooFewPodsIsSaidByItsTasks(t *testing.T) {
 				t.Errorf("%v, %s: %s\nnext: %s", err, answer.Reason, answer.Message, answer.Next)
 			}
 		})
+	}
+}
+
+// TestWhyIsAnsweredToWhoMayReadLittle: what may not be read is said, and what the Framework says of its gang is the answer.
+func TestWhyIsAnsweredToWhoMayReadLittle(t *testing.T) {
+	for name, forbidden := range map[string][]string{
+		"Pods":      {"list pods", "list nodes"},
+		"PodGroups": {"list pods *", "list podgroups", "get podgroups"},
+		"both":      {"list pods", "list podgroups", "get podgroups", "list nodes", "list priorityclasses"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := apiserver.New(t)
+			running(server, frameworkv1.TaskAttemptPreparing, func(*frameworkv1.TaskStatus) {})
+			apiserver.Change(server, "team", frameworkv1.PodGroupName("train"), func(group *schedulingv1alpha1.PodGroup) {
+				group.Status.Conditions = []schedulingv1alpha1.PodGroupCondition{{Type: schedulingv1alpha1.ConditionUnschedulable, Status: metav1.ConditionTrue, Reason: "NotEnoughResources", Message: "short of 1 cpu"}}
+			})
+			apiserver.Change(server, "team", "train", func(fw *frameworkv1.Framework) {
+				fw.Status.AttemptStatus.PodGroup.Unschedulable = &frameworkv1.AttemptUnschedulable{Reason: "NotEnoughResources", Message: "short of 1 cpu"}
+			})
+			answer, err := readerOf(t, server, forbidden...).Why(t.Context(), ParseName("team", "train"))
+			lacks := strings.Join(answer.Unknown, "\n")
+			if err != nil || answer.Reason != answers.ReasonUnschedulable || !strings.Contains(answer.Message, "short of 1 cpu") || !strings.Contains(lacks, "of namespace team") {
+				t.Errorf("%v, %s: %s\nnot known: %s", err, answer.Reason, answer.Message, lacks)
+			}
+		})
+	}
+}
+
+// TestWhyOfAPodGroupWhosePodsMayNotBeListedIsWhatItsConditionSays, and not that it has none.
+func TestWhyOfAPodGroupWhosePodsMayNotBeListedIsWhatItsConditionSays(t *testing.T) {
+	server := apiserver.New(t)
+	group := &schedulingv1alpha1.PodGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "bare"}, Spec: schedulingv1alpha1.PodGroupSpec{MinMember: 1}}
+	group.Status.Conditions = []schedulingv1alpha1.PodGroupCondition{{Type: schedulingv1alpha1.ConditionUnschedulable, Status: metav1.ConditionTrue, Message: "short of 1 cpu"}}
+	apiserver.Add(server, group)
+	answer, err := readerOf(t, server, "list pods").Why(t.Context(), ParseName("team", "bare"))
+	if err != nil || answer.Reason != answers.ReasonUnschedulable || answer.Message != "the scheduler has said: short of 1 cpu" {
+		t.Errorf("%v, %s: %s", err, answer.Reason, answer.Message)
+	}
+}
+
+// TestWhatMayNotBeReadIsNamedWhereNothingIsFound: it may be what was asked for.
+func TestWhatMayNotBeReadIsNamedWhereNothingIsFound(t *testing.T) {
+	server := apiserver.New(t)
+	reader := readerOf(t, server, "get pytorchjobs")
+	_, err := reader.Why(t.Context(), ParseName("team", "train"))
+	if !apierrors.IsNotFound(err) || !strings.Contains(err.Error(), "pytorchjobs.kubeflow.org") || strings.Contains(err.Error(), "tfjobs") {
+		t.Errorf("why: %v", err)
+	}
+	if err := reader.AddNamed(t.Context(), ParseName("team", "train"), &Jobs{}); !apierrors.IsNotFound(err) || !strings.Contains(err.Error(), "pytorchjobs.kubeflow.org") {
+		t.Errorf("get: %v", err)
+	}
+	if _, err := readerOf(t, server).Why(t.Context(), ParseName("team", "train")); strings.Contains(err.Error(), "may not read") {
+		t.Errorf("who may read all: %v", err)
 	}
 }

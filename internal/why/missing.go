@@ -61,6 +61,16 @@ func Missing(tree *view.Tree) (answers.Why, bool) {
 	return answer, true
 }
 
+// Told is the answer for a Framework whose gang may not be read: what its status says of the gang, else of the tasks.
+func Told(tree *view.Tree, now time.Time) answers.Why {
+	gang := tree.Attempt.Gang
+	if gang == nil || gang.Reason == "" {
+		return Tasks(tree, now)
+	}
+	return answers.Why{Namespace: tree.Namespace, Name: tree.Name, Reason: answers.ReasonUnschedulable, Next: waitingNext("Unschedulable"),
+		Message: fmt.Sprintf("the scheduler has said (%s): %s", gang.Reason, gang.Message), Unknown: slices.Clone(tree.Unread)}
+}
+
 // add counts the tasks of a row.
 func (m *missing) add(tasks *view.Tasks) {
 	m.count += tasks.Count

@@ -74,7 +74,7 @@ func likeness(of *corev1.Node, name string) *corev1.Node {
 func (s *Snapshot) Without(keys ...dialect.Key) (*Snapshot, error) {
 	for _, key := range keys {
 		if s.Group(key) == nil {
-			return nil, fmt.Errorf("there is no PodGroup %s to do without", key)
+			return nil, fmt.Errorf("%w: %s, to do without", ErrNotFound, key)
 		}
 	}
 	changed := *s

@@ -54,6 +54,9 @@ func place(s *Snapshot, all map[dialect.Key]*gang, g *gang, pods []*corev1.Pod, 
 	least, _ := g.minima()
 	answer.Needed = least
 	switch {
+	case s.NoPods:
+		answer.Message = "whether there is room is not known, as the gang's Pods may not be read"
+		return answer
 	case g.group.IsHalted():
 		answer.Message = g.group.Spec.Halt.Message
 		return answer

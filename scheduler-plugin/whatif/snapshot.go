@@ -35,6 +35,8 @@ type Snapshot struct {
 	// NoNodes says that nodes could not be read, and SomePods that not all Pods could: then nodes look
 	// emptier than they are.
 	NoNodes, SomePods bool
+	// NoPods and NoGroups say that not even those of the asker's own namespace could be read.
+	NoPods, NoGroups bool
 	// HidesNodes keeps out of answers what nodes are like: their taints and labels, which may tell what they
 	// are for. It is for those who ask and may not list nodes.
 	HidesNodes bool

@@ -33,7 +33,7 @@ func Why(s *Snapshot, key dialect.Key) answers.Why {
 		return answer
 	}
 	w := &reasoning{snapshot: s, all: all, gang: g, answer: &answer}
-	for _, seek := range []func() bool{w.ended, w.halted, w.containers, w.placed, w.heldBack, w.incomplete, w.room} {
+	for _, seek := range []func() bool{w.unread, w.ended, w.halted, w.containers, w.placed, w.heldBack, w.incomplete, w.room} {
 		if seek() {
 			break
 		}
@@ -57,6 +57,11 @@ type reasoning struct {
 func (w *reasoning) say(reason answers.Reason, next, format string, args ...any) bool {
 	w.answer.Reason, w.answer.Next, w.answer.Message = reason, next, fmt.Sprintf(format, args...)
 	return true
+}
+
+// unread: nothing is known of the members.
+func (w *reasoning) unread() bool {
+	return w.snapshot.NoPods && (w.halted() || w.quote())
 }
 
 // ended: all members have.

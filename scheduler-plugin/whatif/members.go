@@ -47,9 +47,29 @@ func gangs(s *Snapshot) map[dialect.Key]*gang {
 		}
 	}
 	for _, g := range all {
+		// The scheduler knows itself which stage there is.
+		if s.Known == nil && g.isStaged() {
+			g.stage()
+		}
 		g.settle(s.Classes)
 	}
 	return all
+}
+
+// isStaged says whether the gang's minimum counts members which only come after others have run.
+func (g *gang) isStaged() bool {
+	return g.group.Spec.Staged || slices.ContainsFunc(g.all, func(pod *corev1.Pod) bool { return dialect.IsStaged(pod) })
+}
+
+// stage has no more members be needed than there are of the present stage.
+func (g *gang) stage() {
+	there := g.placed.Plus(podgroup.Tally{})
+	for _, pod := range g.waiting {
+		there.Add(g.group.Key.RoleOf(pod), 1)
+	}
+	group := *g.group
+	group.Spec.Minimum = group.Spec.Minimum.AtMost(there)
+	g.group = &group
 }
 
 // add has a gang have a member, whose scheduler is served here or not.

@@ -541,6 +541,39 @@ func TestWhoMayNotReadNodesIsToldWhatTheConditionSays(t *testing.T) {
 	}
 }
 
+// TestAGangInStagesNeedsThoseMembersThatThereAre: the others only come after these have run.
+func TestAGangInStagesNeedsThoseMembersThatThereAre(t *testing.T) {
+	for name, stage := range map[string]func(*dialect.Group, []*corev1.Pod){
+		"by its group": func(group *dialect.Group, _ []*corev1.Pod) { group.Spec.Staged = true },
+		"by a Pod": func(_ *dialect.Group, pods []*corev1.Pod) {
+			pods[0].Annotations = map[string]string{schedulingv1alpha1.AnnotationStaged: "true"}
+		},
+	} {
+		group, pods := gangOf("train", 5)
+		stage(group, pods)
+		s := cluster([]*corev1.Node{node("a", "8")}, group, pods[:1]...)
+		s.Known = nil
+		if got := Why(s, key("train")); got.Reason != answers.ReasonNext || !simulate(t, s).Fits {
+			t.Errorf("staged %s: %s: %s", name, got.Reason, got.Message)
+		}
+		if group.Spec.Minimum.Members != 5 {
+			t.Error("the question has changed the group")
+		}
+		// The scheduler has waited for the rest of the stage, and says what that is.
+		s.Known = map[dialect.Key]Known{}
+		if got := Why(s, key("train")); got.Reason != answers.ReasonMembers {
+			t.Errorf("staged %s, and the scheduler waits for others: %s", name, got.Message)
+		}
+	}
+	group, _ := gangOf("train", 5)
+	group.Spec.Staged = true
+	s := cluster(nil, group)
+	s.Known = nil
+	if got := Why(s, key("train")); got.Reason != answers.ReasonMembers {
+		t.Errorf("a stage without members: %s: %s", got.Reason, got.Message)
+	}
+}
+
 // TestThatAGangFitsIsNoGuess: beside the Pods that somebody may read there may be others.
 func TestThatAGangFitsIsNoGuess(t *testing.T) {
 	for name, busy := range map[string]int{"there seems to be room": 0, "there seems to be somebody to evict": 1} {

@@ -44,7 +44,7 @@ func newSimulate(s *session) *cobra.Command {
 		Long: `Say where the gang of a Framework, of a job of Volcano or Kubeflow, or of a PodGroup would go now, or what is missing and whom it would preempt: with the
 scheduler's own planner, on what you may list. Nothing is changed.
 
-Exit codes: 0 it has room; 7 it has room only if others are evicted; 8 it has none, or that is not known.`,
+Exit codes: 0 it has room; 7 it has room only if others are evicted, or when they have ended that are ending; 8 it has none, or that is not known.`,
 		Example: `  kubectl lockstep simulate train
   kubectl lockstep simulate -f train.yaml --add-nodes gpu-node-1=3
   kubectl lockstep simulate train --without other-team/big
@@ -216,6 +216,8 @@ func (o *simulateOptions) tell(answer *answers.Simulation) error {
 	switch {
 	case answer.Fits:
 		return nil
+	case answer.FitsAfterPreemption && len(answer.Victims)+answer.HiddenVictims == 0:
+		return &failure{code: exitByEviction, message: "the gang has room only when Pods have ended that are ending now"}
 	case answer.FitsAfterPreemption:
 		return &failure{code: exitByEviction, message: "the gang has room only if others are evicted"}
 	default:

@@ -92,7 +92,7 @@ type Task struct {
 // Simulation says where the members of a gang would go that have no place yet.
 type Simulation struct {
 	// Fits says that the minimum has room now, and FitsAfterPreemption that it has if the Victims
-	// are evicted. Both are false if it has no room either way, or that is not known.
+	// are evicted, or when Pods have ended that are ending now. Both are false if it has no room either way, or that is not known.
 	Fits                bool `json:"fits"`
 	FitsAfterPreemption bool `json:"fitsAfterPreemption,omitempty"`
 	// Message says it in one line.

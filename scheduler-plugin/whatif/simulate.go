@@ -89,7 +89,7 @@ func place(s *Snapshot, all map[dialect.Key]*gang, g *gang, pods []*corev1.Pod, 
 		answer.Obstacle.Reasons, answer.Obstacle.Domain = nil, ""
 	}
 	answer.Message = describe(&answer)
-	if preempts && g.mayPreempt() && !s.isOver() {
+	if preempts && !s.isOver() {
 		found.preempt(s, all, g, pods, &answer)
 	}
 	return answer

@@ -574,6 +574,25 @@ func TestAGangInStagesNeedsThoseMembersThatThereAre(t *testing.T) {
 	}
 }
 
+// TestPodsThatAreEndingAreCountedOnAsLongAsTheSchedulerDoes, which is for their grace period and a little more, by who may
+// evict and who may not.
+func TestPodsThatAreEndingAreCountedOnAsLongAsTheSchedulerDoes(t *testing.T) {
+	for name, change := range map[string]func(*corev1.Pod){
+		"may evict":        priority(5),
+		"may evict nobody": func(pod *corev1.Pod) { pod.Spec.PreemptionPolicy = new(corev1.PreemptNever) },
+	} {
+		for ago, want := range map[time.Duration]bool{-time.Minute: true, 20 * time.Second: true, time.Hour: false} {
+			group, pods := gangOf("train", 1, change)
+			ending := ordinary("other", "1", on("a"), priority(9))
+			ending.DeletionTimestamp = &metav1.Time{Time: noon.Add(-ago)}
+			got := simulate(t, cluster([]*corev1.Node{node("a", "1")}, group, append(pods, ending)...))
+			if got.FitsAfterPreemption != want || len(got.Victims) > 0 || want && got.Message != "there is room as soon as Pods have ended that are ending now" {
+				t.Errorf("one that %s, and a Pod was to end %s ago: %t, %s", name, ago, got.FitsAfterPreemption, got.Message)
+			}
+		}
+	}
+}
+
 // TestThatAGangFitsIsNoGuess: beside the Pods that somebody may read there may be others.
 func TestThatAGangFitsIsNoGuess(t *testing.T) {
 	for name, busy := range map[string]int{"there seems to be room": 0, "there seems to be somebody to evict": 1} {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/whatif"
 )
 
@@ -66,8 +67,11 @@ func (e *engine) picture() (*whatif.Snapshot, error) {
 		s.AddClass(class)
 	}
 	for _, claim := range e.room.InOrder() {
+		keptFrom := func(behind whatif.Behind) bool {
+			return claim.IsKeptFromGang(room.Behind{Rank: behind.Rank, Broken: behind.Broken})
+		}
 		for _, member := range claim.Members() {
-			s.Held = append(s.Held, whatif.Held{For: claim.Gang().Rank.Key, Pod: member.Pod})
+			s.Held = append(s.Held, whatif.Held{For: claim.Gang().Rank.Key, Pod: member.Pod, KeptFrom: keptFrom})
 		}
 	}
 	return s, nil

@@ -134,6 +134,11 @@ func (g *gang) isPlaced() bool {
 	return g.group.HeldBy(g.placed)
 }
 
+// isBroken says whether members are placed, but too few.
+func (g *gang) isBroken() bool {
+	return g.placed.Total > 0 && !g.isPlaced() && !g.group.Spec.Staged
+}
+
 // isComplete says whether the minimum would hold if all that waits had a place.
 func (g *gang) isComplete() bool {
 	all := g.placed.Plus(podgroup.Tally{})

@@ -41,7 +41,7 @@ func Simulate(s *Snapshot, key dialect.Key) (answers.Simulation, bool) {
 func (s *Snapshot) podsAhead(all map[dialect.Key]*gang, g *gang) []*corev1.Pod {
 	pods := slices.Clip(s.Pods)
 	for _, held := range s.Held {
-		if ahead := all[held.For]; ahead != nil && ahead != g && ahead.rank.Compare(g.rank) < 0 {
+		if ahead := all[held.For]; ahead != nil && ahead != g && ahead.rank.Compare(g.rank) < 0 && held.isKeptFrom(g) {
 			pods = append(pods, held.Pod)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
 )
 
 // Snapshot is what is known of a cluster at one moment. Nobody changes what is in it, so several
@@ -67,6 +68,20 @@ type Held struct {
 	// For is the gang, and Pod the member, which names the node.
 	For dialect.Key
 	Pod *corev1.Pod
+	// KeptFrom says whether a gang behind that one has to leave the room alone. Nil: each has.
+	KeptFrom func(behind Behind) bool
+}
+
+// Behind is a gang that is behind one for which room is kept.
+type Behind struct {
+	Rank line.Rank
+	// Broken says that it has members placed, but too few.
+	Broken bool
+}
+
+// isKeptFrom says whether a gang has to leave the room alone, which is behind in line.
+func (h *Held) isKeptFrom(g *gang) bool {
+	return h.KeptFrom == nil || h.KeptFrom(Behind{Rank: g.rank, Broken: g.isBroken()})
 }
 
 // Group is a group of the Snapshot, nil if there is none of that key.

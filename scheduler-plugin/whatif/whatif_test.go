@@ -593,6 +593,39 @@ func TestPodsThatAreEndingAreCountedOnAsLongAsTheSchedulerDoes(t *testing.T) {
 	}
 }
 
+// TestRoomThatIsHeldIsKeptFromThoseFromWhomTheSchedulerKeepsIt: what others leave by themselves from gangs of lower priority, and what
+// is held back for a gang that starves not from one that has lost members.
+func TestRoomThatIsHeldIsKeptFromThoseFromWhomTheSchedulerKeepsIt(t *testing.T) {
+	fromLower := func(behind Behind) bool { return behind.Rank.Priority < 5 }
+	fromWhole := func(behind Behind) bool { return !behind.Broken }
+	for name, tc := range map[string]struct {
+		keptFrom func(Behind) bool
+		priority int32
+		broken   bool
+		want     answers.Reason
+	}{
+		"a vacancy, and a gang of the same priority": {fromLower, 5, false, answers.ReasonNext},
+		"a vacancy, and a gang of lower priority":    {fromLower, 4, false, answers.ReasonHeld},
+		"a barrier, and a gang that is whole":        {fromWhole, 5, false, answers.ReasonHeld},
+		"a barrier, and a gang that lost a member":   {fromWhole, 5, true, answers.ReasonNext},
+		"a reservation": {nil, 5, true, answers.ReasonHeld},
+	} {
+		group, pods := gangOf("train", 2, priority(tc.priority))
+		nodes := []*corev1.Node{node("a", "2"), node("b", "1")}
+		if tc.broken {
+			on("b")(pods[0])
+		}
+		first, members := gangOf("first", 2, priority(5))
+		first.Created = group.Created.Add(-time.Hour)
+		s := cluster(nodes, group, append(pods, members...)...)
+		s.Groups = append(s.Groups, first)
+		s.Held = []Held{{For: first.Key, Pod: ordinary("held", "2", on("a")), KeptFrom: tc.keptFrom}}
+		if got := Why(s, key("train")); got.Reason != tc.want {
+			t.Errorf("%s: %s: %s", name, got.Reason, got.Message)
+		}
+	}
+}
+
 // TestThatAGangFitsIsNoGuess: beside the Pods that somebody may read there may be others.
 func TestThatAGangFitsIsNoGuess(t *testing.T) {
 	for name, busy := range map[string]int{"there seems to be room": 0, "there seems to be somebody to evict": 1} {

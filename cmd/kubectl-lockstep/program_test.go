@@ -105,3 +105,8 @@ func (u *user) hasPod(fw *frameworkv1.Framework, role string, index int32, chang
 	}
 	apiserver.Add(u.api, pod)
 }
+
+// goes has the Framework train be in a state from now on.
+func (u *user) goes(state frameworkv1.FrameworkState) {
+	apiserver.Change(u.api, "a", "train", func(fw *frameworkv1.Framework) { fw.Status.State = state })
+}

@@ -4,6 +4,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -82,7 +83,7 @@ func (o *getOptions) run(ctx context.Context, names []string) error {
 	}
 	o.noteUnread(found)
 	if o.output != "" && o.output != "wide" {
-		return o.printObjects(found)
+		return o.printObjects(found, len(names) == 1)
 	}
 	if len(found.Rows) == 0 {
 		o.note("No jobs found%s.", where(o.everywhere, c.namespace))
@@ -136,20 +137,21 @@ func (o *getOptions) list(ctx context.Context, c *cluster, names []string) (*rea
 	return found, nil
 }
 
-// printObjects writes the objects themselves, as -o says.
-func (o *getOptions) printObjects(found *reading.Jobs) error {
+// printObjects writes the objects themselves, as -o says: those of a list as a list, however many there are.
+func (o *getOptions) printObjects(found *reading.Jobs, one bool) error {
 	o.print.OutputFormat = &o.output
 	printer, err := o.print.ToPrinter()
 	if err != nil {
 		return misuse(err.Error(), "-o takes wide, name, json, yaml, jsonpath=… and go-template=…")
 	}
-	if o.output == "name" || len(found.Objects) == 1 {
+	var text bytes.Buffer
+	if o.output == "name" || one {
 		for _, object := range found.Objects {
-			if err := printer.PrintObj(object, o.out); err != nil {
+			if err := printer.PrintObj(object, &text); err != nil {
 				return err
 			}
 		}
-		return nil
+		return o.write(text.String())
 	}
 	list := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": "v1", "kind": "List"}}
 	for _, object := range found.Objects {
@@ -159,7 +161,10 @@ func (o *getOptions) printObjects(found *reading.Jobs) error {
 		}
 		list.Items = append(list.Items, *item)
 	}
-	return printer.PrintObj(list, o.out)
+	if err := printer.PrintObj(list, &text); err != nil {
+		return err
+	}
+	return o.write(text.String())
 }
 
 func asUnstructured(object runtime.Object) (*unstructured.Unstructured, error) {

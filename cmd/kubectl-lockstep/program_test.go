@@ -8,6 +8,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -25,6 +26,8 @@ type user struct {
 	api *apiserver.Server
 	// answers has what is answered in place of the API server, such as logs; nil is what the API server answers.
 	answers func(*http.Request) *http.Response
+	// terminal says that the user looks at a terminal.
+	terminal bool
 }
 
 func someone(t testing.TB) *user { return &user{t: t, api: apiserver.New(t)} }
@@ -42,6 +45,9 @@ func (u *user) types(args ...string) said { return u.typesUntil(u.t.Context(), a
 func (u *user) typesUntil(ctx context.Context, args ...string) said {
 	var out, errOut bytes.Buffer
 	s := newSession(strings.NewReader(""), &out, &errOut)
+	if u.terminal {
+		s.screen = os.Stdout
+	}
 	s.flags.WithWrapConfigFn(func(*rest.Config) *rest.Config {
 		config := u.api.Config()
 		next := config.Transport

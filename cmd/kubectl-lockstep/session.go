@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	"golang.org/x/term"
@@ -43,6 +44,19 @@ func newSession(in io.Reader, out, errOut io.Writer) *session {
 // note tells something beside the output.
 func (s *session) note(format string, args ...any) {
 	fmt.Fprintln(s.errOut, terminal.Clean(fmt.Sprintf(format, args...)))
+}
+
+// write writes lines of which some may be by others: as they are or, on a terminal, made harmless.
+func (s *session) write(text string) error {
+	if s.screen != nil {
+		lines := strings.Split(text, "\n")
+		for i := range lines {
+			lines[i] = terminal.Clean(lines[i])
+		}
+		text = strings.Join(lines, "\n")
+	}
+	_, err := io.WriteString(s.out, text)
+	return err
 }
 
 // cluster is whom a session asks, with the rights of the user.

@@ -63,11 +63,9 @@ func (s *session) print(answer any, output string) (bool, error) {
 		if data, err = yaml.JSONToYAML(data); err != nil {
 			return true, err
 		}
-		_, err = s.out.Write(data)
-		return true, err
+		return true, s.write(string(data))
 	}
-	_, err = fmt.Fprintln(s.out, string(data))
-	return true, err
+	return true, s.write(string(data) + "\n")
 }
 
 func (s *session) why(ctx context.Context, name, output string) error {

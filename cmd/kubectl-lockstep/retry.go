@@ -52,6 +52,10 @@ func (w *write) retry(ctx context.Context, c *cluster, fw *frameworkv1.Framework
 		return &failure{code: exitFailed, message: fw.Name + " is being deleted", hint: "make it anew when it is gone"}
 	case view.Final(state):
 		return w.again(ctx, c, fw)
+	case fw.Spec.ExecutionType == frameworkv1.ExecutionStop:
+		return &failure{code: exitFailed, message: fw.Name + " is being stopped, and is not retried before it has ended", hint: whenEnded(fw)}
+	case state == view.StateRetrying:
+		return &failure{code: exitFailed, message: fw.Name + " waits for its retry already, and nothing shortens the delay", hint: "`get " + fw.Name + "` tells when the next attempt begins"}
 	case state == view.StateRunning || state == view.StatePreparing:
 		return w.endAttempt(ctx, c, fw)
 	case state == view.StateNotStarted:
@@ -61,12 +65,17 @@ func (w *write) retry(ctx context.Context, c *cluster, fw *frameworkv1.Framework
 	}
 }
 
+// whenEnded is how to run a Framework anew that is about to end, however it does.
+func whenEnded(fw *frameworkv1.Framework) string {
+	return fmt.Sprintf("`wait %s --for=Completed`, then `retry %s`", fw.Name, fw.Name)
+}
+
 // endAttempt ends an attempt that another one follows.
 func (w *write) endAttempt(ctx context.Context, c *cluster, fw *frameworkv1.Framework) error {
 	if !retriedAfterLoss(fw) {
 		return &failure{
 			code: exitFailed, message: fw.Name + "'s retryPolicy has no retry left: to end this attempt would end the Framework",
-			hint: "raise spec.retryPolicy.maxRetryCount, or `stop` it and then `retry` it",
+			hint: "raise spec.retryPolicy.maxRetryCount, or `stop " + fw.Name + "`, " + whenEnded(fw),
 		}
 	}
 	attempt := fw.Status.AttemptStatus

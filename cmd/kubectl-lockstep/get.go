@@ -37,7 +37,7 @@ func newGet(s *session) *cobra.Command {
 		Use:   "get [NAME...]",
 		Short: "List Frameworks and other jobs, or watch them live",
 		Long: `List Frameworks and the jobs of Volcano and Kubeflow: state, attempt, tasks that run of all, and what is
-waited for. A name is that of a Framework, else of a job; KIND/NAME says which, such as vcjob/train.
+waited for. A name is that of a Framework, else of a job; KIND/NAME says which, such as vcjob/train, and NAMESPACE/NAME where.
 
 With -w the table stays and is kept up to date; with -w and a name, it is a live tree of the Framework: attempt, roles and
 tasks. On a terminal both are redrawn in place; elsewhere each change is a line.`,
@@ -130,7 +130,11 @@ func (o *getOptions) list(ctx context.Context, c *cluster, names []string) (*rea
 	}
 	found := &reading.Jobs{}
 	for _, name := range names {
-		if err := c.reader.AddNamed(ctx, reading.ParseName(c.namespace, name), found); err != nil {
+		named, err := reading.ParseName(c.namespace, name)
+		if err != nil {
+			return nil, err
+		}
+		if err := c.reader.AddNamed(ctx, named, found); err != nil {
 			return nil, err
 		}
 	}

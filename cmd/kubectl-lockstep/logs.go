@@ -143,6 +143,7 @@ func (o *logOptions) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
+	c = c.in(fw.Namespace)
 	pods, err := o.podsOf(ctx, c, fw, which)
 	if err != nil {
 		return err

@@ -54,7 +54,9 @@ func TestLogsThatCannotBeShownEndWithAnError(t *testing.T) {
 	u := someone(t)
 	fw := u.has(frameworkv1.FrameworkAttemptRunning, 1)
 	u.hasPod(fw, "worker", 0, nil)
-	u.hasPod(fw, "worker", 1, func(pod *corev1.Pod) { pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: "sidecar"}) })
+	u.hasPod(fw, "worker", 1, func(pod *corev1.Pod) {
+		pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: "sidecar"})
+	})
 	u.answers = logs(func(pod, container string) *http.Response {
 		if container == "sidecar" && pod == "train-worker-0" {
 			return status(http.StatusBadRequest, "BadRequest", "container sidecar is not valid for pod")

@@ -88,9 +88,22 @@ func (c *cluster) in(namespace string) *cluster {
 	return &cluster{namespace, c.config, c.reader}
 }
 
-// framework reads a Framework of the session's namespace.
-func (c *cluster) framework(ctx context.Context, name string) (*frameworkv1.Framework, error) {
-	return c.reader.Framework(ctx, c.namespace, name)
+// named is which Framework has a name, as people write it.
+func (c *cluster) named(text string) (reading.Name, error) {
+	n, err := reading.ParseName(c.namespace, text)
+	if err == nil && !n.IsFramework() {
+		err = misuse(text+" is no Framework, and this verb is for Frameworks alone", "`get`, `why` and `simulate` are for other jobs, too")
+	}
+	return n, err
+}
+
+// framework reads the Framework of a name, as people write it.
+func (c *cluster) framework(ctx context.Context, text string) (*frameworkv1.Framework, error) {
+	n, err := c.named(text)
+	if err != nil {
+		return nil, err
+	}
+	return c.reader.Framework(ctx, n.Namespace, n.Name)
 }
 
 // now is the time that ages are told by.

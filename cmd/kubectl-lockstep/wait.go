@@ -50,11 +50,15 @@ the last three; or Deleted. The exit code is 6 if it ended in another one, and 5
 			if err != nil {
 				return err
 			}
-			last, err := c.wait(cmd.Context(), args[0], wanted, timeout)
+			n, err := c.named(args[0])
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(s.out, "framework/%s %s\n", terminal.Clean(args[0]), terminal.Clean(last))
+			last, err := c.in(n.Namespace).wait(cmd.Context(), n.Name, wanted, timeout)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(s.out, "framework/%s %s\n", terminal.Clean(n.Name), terminal.Clean(last))
 			return nil
 		},
 	}

@@ -76,7 +76,11 @@ func (s *session) why(ctx context.Context, name, output string) error {
 	if err != nil {
 		return err
 	}
-	answer, err := c.reader.Why(ctx, reading.ParseName(c.namespace, name))
+	named, err := reading.ParseName(c.namespace, name)
+	if err != nil {
+		return err
+	}
+	answer, err := c.reader.Why(ctx, named)
 	if err != nil {
 		return err
 	}

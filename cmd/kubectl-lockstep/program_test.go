@@ -48,9 +48,8 @@ func (u *user) typesUntil(ctx context.Context, args ...string) said {
 	if u.terminal {
 		s.screen = os.Stdout
 	}
-	s.flags.WithWrapConfigFn(func(*rest.Config) *rest.Config {
-		config := u.api.Config()
-		next := config.Transport
+	s.flags.WithWrapConfigFn(func(config *rest.Config) *rest.Config {
+		next := u.api.Config().Transport
 		config.Transport = roundTripper(func(r *http.Request) (*http.Response, error) {
 			if u.answers != nil {
 				if answer := u.answers(r); answer != nil {
@@ -62,7 +61,7 @@ func (u *user) typesUntil(ctx context.Context, args ...string) said {
 		})
 		return config
 	})
-	code := s.run(ctx, append([]string{"kubectl-lockstep", "--server=http://apiserver", "--namespace=a"}, args...))
+	code := s.run(ctx, append([]string{"kubectl-lockstep", "--server=https://apiserver", "--token=mine", "--namespace=a"}, args...))
 	return said{out.String(), errOut.String(), code}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"sigs.k8s.io/yaml"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
@@ -117,6 +118,10 @@ func (w *write) again(ctx context.Context, c *cluster, old *frameworkv1.Framewor
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("it could not be made anew, so it was not deleted: %w", err)
 	}
+	// Who can't see it go does not know when to make it.
+	if _, err := frameworks.List(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", old.Name).String()}); err != nil {
+		return fmt.Errorf("it could not be seen to go, so it was not deleted: %w", err)
+	}
 	if err := w.remove(ctx, c, old); err != nil && !w.isGoing(ctx, c, old) {
 		return err
 	}
@@ -124,7 +129,7 @@ func (w *write) again(ctx context.Context, c *cluster, old *frameworkv1.Framewor
 		w.done(old, "made anew")
 		return nil
 	}
-	_, err = c.in(old.Namespace).wait(ctx, old.Name, forDeleted, retryTimeout)
+	_, err = w.wait(ctx, c.in(old.Namespace), old.Name, forDeleted, retryTimeout)
 	if err == nil {
 		_, err = frameworks.Create(ctx, anew, metav1.CreateOptions{FieldManager: "kubectl-lockstep"})
 	}

@@ -4,8 +4,12 @@
 package whatif
 
 import (
+	"cmp"
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/answers"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
@@ -23,12 +27,22 @@ func Order(s *Snapshot, mayRead func(namespace string) bool) answers.Line {
 		waiting := answers.Waiting{Rank: i + 1, Namespace: key.Namespace, Name: key.Name, Priority: g.rank.Priority, Created: g.rank.Created,
 			Members: len(g.waiting), Minimum: int(g.group.Spec.Minimum.Members), Holds: s.holdsFor(key)}
 		known := s.Known[key]
-		if waiting.Reason = known.Refusal; known.BackOffUntil.After(s.Now) {
+		if waiting.Reason = cmp.Or(clean(known.Refusal), g.said()); known.BackOffUntil.After(s.Now) {
 			waiting.BackOffUntil = &known.BackOffUntil
 		}
 		answer.Gangs = append(answer.Gangs, waiting)
 	}
 	return answer
+}
+
+// said is what the gang's condition says of why it waits, empty if nothing.
+func (g *gang) said() string {
+	for _, c := range g.group.Conditions {
+		if c.Type == schedulingv1alpha1.ConditionUnschedulable && c.Status == metav1.ConditionTrue {
+			return cmp.Or(clean(c.Message), c.Reason)
+		}
+	}
+	return ""
 }
 
 // inOrder are the gangs in line.

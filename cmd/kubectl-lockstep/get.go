@@ -130,15 +130,20 @@ func (o *getOptions) list(ctx context.Context, c *cluster, names []string) (*rea
 	}
 	found := &reading.Jobs{}
 	for _, name := range names {
-		named, err := reading.ParseName(c.namespace, name)
-		if err != nil {
-			return nil, err
-		}
-		if err := c.reader.AddNamed(ctx, named, found); err != nil {
+		if err := c.addNamed(ctx, name, found); err != nil {
 			return nil, err
 		}
 	}
 	return found, nil
+}
+
+// addNamed adds the job of a name, as people write it.
+func (c *cluster) addNamed(ctx context.Context, name string, to *reading.Jobs) error {
+	named, err := reading.ParseName(c.namespace, name)
+	if err != nil {
+		return err
+	}
+	return c.reader.AddNamed(ctx, named, to)
 }
 
 // printObjects writes the objects themselves, as -o says: those of a list as a list, however many there are.

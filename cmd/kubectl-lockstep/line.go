@@ -11,8 +11,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lockstep-k8s/lockstep/internal/reading"
 	"github.com/lockstep-k8s/lockstep/internal/terminal"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/answers"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/whatif"
 )
 
@@ -79,10 +81,13 @@ func (s *session) line(ctx context.Context, everywhere bool, output, scheduler s
 func (c *cluster) line(ctx context.Context, everywhere bool, scheduler *url.URL) (answers.Line, error) {
 	if scheduler == nil {
 		snapshot, err := c.reader.Snapshot(ctx, c.namespace)
+		if err == nil && snapshot.NoGroups {
+			err = reading.Refused(snapshot)
+		}
 		if err != nil {
 			return answers.Line{}, err
 		}
-		return whatif.Order(snapshot, func(namespace string) bool { return everywhere || namespace == c.namespace }), nil
+		return whatif.Order(snapshot, func(key dialect.Key) bool { return everywhere || key.Namespace == c.namespace }), nil
 	}
 	query := url.Values{}
 	if !everywhere {

@@ -60,3 +60,13 @@ func TestWhatIsNoNameIsRefused(t *testing.T) {
 		}
 	}
 }
+
+// parsed is a name that is one.
+func parsed(t *testing.T, namespace, text string) Name {
+	t.Helper()
+	n, err := ParseName(namespace, text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}

@@ -14,20 +14,35 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
 
-// Order is the gangs that wait, the one that is next first. MayRead says of which namespaces the
-// asker may know the gangs; those of others are counted.
-func Order(s *Snapshot, mayRead func(namespace string) bool) answers.Line {
+// Queue is the gangs that wait, the one that is next first.
+type Queue struct {
+	snapshot *Snapshot
+	gangs    []*gang
+}
+
+// QueueOf puts the gangs of a Snapshot in order.
+func QueueOf(s *Snapshot) Queue { return Queue{s, inOrder(gangs(s))} }
+
+// Order is the gangs of a Snapshot that wait, as somebody sees them: see SeenBy.
+func Order(s *Snapshot, mayRead func(key dialect.Key) bool) answers.Line {
+	return QueueOf(s).SeenBy(mayRead)
+}
+
+// SeenBy is the queue as somebody sees it. MayRead says which gangs he may know; others are counted.
+func (q Queue) SeenBy(mayRead func(key dialect.Key) bool) answers.Line {
+	s := q.snapshot
 	answer := answers.Line{Gangs: []answers.Waiting{}, Unknown: s.unknown()}
-	for i, g := range inOrder(gangs(s)) {
+	for i, g := range q.gangs {
 		key := g.group.Key
-		if len(answer.Gangs) == answers.MaxLine || !mayRead(key.Namespace) {
+		if len(answer.Gangs) == answers.MaxLine || !mayRead(key) {
 			answer.Others++
 			continue
 		}
-		waiting := answers.Waiting{Rank: i + 1, Namespace: key.Namespace, Name: key.Name, Priority: g.rank.Priority, Created: g.rank.Created,
+		waiting := answers.Waiting{Rank: i + 1, Kind: key.Dialect.Kind().GroupKind().String(), Namespace: key.Namespace, Name: key.Name, Priority: g.rank.Priority, Created: g.rank.Created,
 			Members: len(g.waiting), Minimum: int(g.group.Spec.Minimum.Members), Holds: s.holdsFor(key)}
-		known := s.Known[key]
-		if waiting.Reason = cmp.Or(clean(known.Refusal), g.said()); known.BackOffUntil.After(s.Now) {
+		reason, message := s.said(g)
+		waiting.Reason = cmp.Or(message, reason)
+		if known := s.Known[key]; known.BackOffUntil.After(s.Now) {
 			waiting.BackOffUntil = &known.BackOffUntil
 		}
 		answer.Gangs = append(answer.Gangs, waiting)
@@ -35,14 +50,18 @@ func Order(s *Snapshot, mayRead func(namespace string) bool) answers.Line {
 	return answer
 }
 
-// said is what the gang's condition says of why it waits, empty if nothing.
-func (g *gang) said() string {
+// said is what the scheduler has said last of why a gang is not placed, with the reason of its condition if that is where
+// it stands; empty for nothing.
+func (s *Snapshot) said(g *gang) (reason, message string) {
 	for _, c := range g.group.Conditions {
 		if c.Type == schedulingv1alpha1.ConditionUnschedulable && c.Status == metav1.ConditionTrue {
-			return cmp.Or(clean(c.Message), c.Reason)
+			reason, message = c.Reason, clean(c.Message)
 		}
 	}
-	return ""
+	if refusal := s.Known[g.group.Key].Refusal; refusal != "" {
+		message = clean(refusal)
+	}
+	return reason, message
 }
 
 // inOrder are the gangs in line.

@@ -43,7 +43,7 @@ func (s *session) run(ctx context.Context, args []string) int {
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		return exitInterrupted
 	}
-	fmt.Fprintf(s.errOut, "%s: %s\n", root.Name(), terminal.Clean(failed.message))
+	fmt.Fprintf(s.errOut, "%s: %s\n", programName(args[0]), terminal.Clean(failed.message))
 	if failed.hint != "" {
 		fmt.Fprintf(s.errOut, "hint: %s\n", terminal.Clean(failed.hint))
 	}
@@ -63,7 +63,8 @@ func programName(path string) string {
 // newCommand is the program with all its verbs.
 func newCommand(s *session, name string) *cobra.Command {
 	root := &cobra.Command{
-		Use:   name,
+		// Scripts of completion are for the program, and not for what kubectl calls it.
+		Use:   "kubectl-" + name,
 		Short: "See and steer Frameworks, and the other jobs that Lockstep runs",
 		Long: `See and steer Frameworks, and the other jobs that Lockstep runs.
 
@@ -92,7 +93,7 @@ which was waited for; 7 a gang has room only if others are evicted; 8 it has no 
 	return root
 }
 
-// verbs are the subcommands, one file each.
+// verbs are the subcommands.
 func verbs(s *session) []*cobra.Command {
 	return []*cobra.Command{
 		newGet(s), newDescribe(s), newHistory(s),

@@ -21,7 +21,6 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	"github.com/lockstep-k8s/lockstep/internal/terminal"
@@ -35,8 +34,6 @@ const (
 	maxFollowed = 100
 	// maxLine is how long a line may be before it is broken.
 	maxLine = 64 << 10
-	// lookForPods is how often -f looks for Pods of tasks that are retried.
-	lookForPods = 2 * time.Second
 )
 
 // logOptions are the flags of logs.
@@ -50,6 +47,9 @@ type logOptions struct {
 	// storeURL and storeField are of the log store, for Pods that are gone.
 	storeURL, storeField string
 
+	// often is how often -f looks for Pods, and opens again logs that broke off.
+	often time.Duration
+
 	// lines keeps lines of different tasks apart.
 	lines sync.Mutex
 	// shown and failed count logs that could be shown, and that could not; broken those that broke off.
@@ -57,7 +57,7 @@ type logOptions struct {
 }
 
 func newLogs(s *session) *cobra.Command {
-	o := &logOptions{session: s}
+	o := &logOptions{session: s, often: 2 * time.Second}
 	cmd := &cobra.Command{
 		Use:   "logs NAME [ROLE[/INDEX]]",
 		Short: "Show the logs of all tasks, or of a role, or of one task",
@@ -66,7 +66,8 @@ func newLogs(s *session) *cobra.Command {
 Logs are those of Pods, and Pods of an attempt are deleted when it is over. Where logs are collected, --log-store says
 where they are then: a URL that answers with the lines of a task, in which {namespace}, {framework}, {uid}, {attempt}, {role},
 {index}, {pod}, {start} and {end} are replaced. A token for it is in ` + tokenVariable + `. With -f, up to 100 tasks are
-followed, retries of tasks too, until the Framework has ended. On a terminal, control characters are shown and not obeyed.`,
+followed, retries of tasks too, until the Framework has ended; a log whose connection breaks is opened again behind its last
+line. On a terminal, control characters are shown and not obeyed.`,
 		Example: `  kubectl lockstep logs train worker/0 -f
   kubectl lockstep logs train --attempt 0 --log-store 'https://logs.example.com/{namespace}/{pod}?from={start}&to={end}'`,
 		Args: cobra.RangeArgs(1, 2),
@@ -284,100 +285,57 @@ func (o *logOptions) podsOf(ctx context.Context, c *cluster, fw *frameworkv1.Fra
 	return pods, err
 }
 
-// followAll follows the logs until the Framework has ended.
-func (o *logOptions) followAll(ctx context.Context, c *cluster, fw *frameworkv1.Framework, which chosen) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	streams, ctx := errgroup.WithContext(ctx)
-	err := o.followEach(ctx, c, fw, which, streams)
-	if err != nil && ctx.Err() == nil {
-		return err
-	}
-	// What ended the others is told first.
-	return cmp.Or(streams.Wait(), err, o.result())
-}
-
-// followEach begins to follow each log, until the Framework, or the attempt that is asked for, has ended.
-func (o *logOptions) followEach(ctx context.Context, c *cluster, fw *frameworkv1.Framework, which chosen, streams *errgroup.Group) error {
-	followed := map[string]bool{}
-	for {
-		current, err := c.framework(ctx, fw.Name)
-		over := err != nil && apierrors.IsNotFound(err) || err == nil && (current.UID != fw.UID || view.Final(view.FrameworkState(current)))
-		if err != nil && !over {
-			return err
-		}
-		if !over && o.attempt >= 0 {
-			_, _, over = o.attemptOf(current)
-		}
-		if !over {
-			pods, err := o.podsOf(ctx, c, current, which)
-			if err != nil {
-				return err
-			}
-			for i := range pods {
-				pod := &pods[i]
-				if followed[string(pod.UID)] || !begun(pod) {
-					continue
-				}
-				if len(followed) >= maxFollowed && len(pods) > maxFollowed {
-					return misuse(fmt.Sprintf("%s has %d tasks here, and -f follows %d at most", fw.Name, len(pods), maxFollowed), "choose ROLE or ROLE/INDEX, or leave -f out")
-				}
-				followed[string(pod.UID)] = true
-				number := len(followed) - 1
-				streams.Go(func() error { return o.stream(ctx, c, pod, number) })
-			}
-		}
-		if over {
-			return nil
-		}
-		if err := pause(ctx, lookForPods); err != nil {
-			return err
-		}
-	}
-}
-
-// begun says whether a Pod has a log.
-func begun(pod *corev1.Pod) bool {
-	return pod.Status.Phase != corev1.PodPending && pod.Status.Phase != ""
-}
-
 // stream writes the log of a Pod. A Pod whose log can't be had costs the others nothing.
 func (o *logOptions) stream(ctx context.Context, c *cluster, pod *corev1.Pod, number int) error {
-	options := &corev1.PodLogOptions{Container: o.containerOf(pod), Follow: o.follow}
-	if o.tail >= 0 {
-		options.TailLines = &o.tail
-	}
-	if o.since > 0 {
-		seconds := int64(max(1, o.since.Seconds()))
-		options.SinceSeconds = &seconds
-	}
-	task := pod.Annotations[frameworkv1.KeyTaskRoleName] + "/" + pod.Annotations[frameworkv1.KeyTaskIndex]
-	log, err := c.reader.Kube.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, options).Stream(ctx)
-	if err != nil {
-		if ctx.Err() != nil {
-			return context.Canceled
-		}
-		// Nor may the others be read.
-		if f := explain(err); f.code == exitForbidden {
-			return err
-		}
-		o.cannotShow(task, err)
-		return nil
-	}
-	o.shown.Add(1)
-	defer log.Close()
-	err = o.copy(o.prefix(task, number), log)
-	var unwritable *failure
+	err := o.read(ctx, c, pod, number, nil)
 	switch {
+	case err == nil, errors.As(err, new(unwritable)):
+		return err
 	case ctx.Err() != nil:
 		return context.Canceled
-	case errors.As(err, &unwritable):
+	case explain(err).code == exitForbidden:
+		// Nor may the others be read.
 		return err
-	case err != nil:
+	case errors.As(err, new(brokenOff)):
 		o.broken.Add(1)
-		o.note("The log of %s broke off: %v", task, err)
+		o.note("The log of %s broke off: %v", taskOf(pod), err)
+	default:
+		o.cannotShow(taskOf(pod), err)
 	}
 	return nil
+}
+
+// read writes the log of a Pod once; with a place, those lines that are new there, and from then on as they come.
+func (o *logOptions) read(ctx context.Context, c *cluster, pod *corev1.Pod, number int, at *place) error {
+	options := &corev1.PodLogOptions{Container: o.containerOf(pod), Follow: at != nil, Timestamps: at != nil}
+	if at != nil {
+		options.SinceTime = at.since()
+	}
+	if options.SinceTime == nil {
+		if o.tail >= 0 {
+			options.TailLines = &o.tail
+		}
+		if o.since > 0 {
+			seconds := int64(max(1, o.since.Seconds()))
+			options.SinceSeconds = &seconds
+		}
+	}
+	log, err := c.reader.Kube.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, options).Stream(ctx)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	o.shown.Add(1)
+	err = o.copy(o.prefix(taskOf(pod), number), log, at)
+	if err == nil || errors.As(err, new(unwritable)) {
+		return err
+	}
+	return brokenOff{err}
+}
+
+// taskOf is the task of a Pod, as ROLE/INDEX.
+func taskOf(pod *corev1.Pod) string {
+	return pod.Annotations[frameworkv1.KeyTaskRoleName] + "/" + pod.Annotations[frameworkv1.KeyTaskIndex]
 }
 
 // prefix is what stands before each line of a task. Its colour goes by the number of the task.
@@ -386,22 +344,31 @@ func (o *logOptions) prefix(task string, number int) string {
 	return o.style.Paint(colours[number%len(colours)], "["+task+"]") + " "
 }
 
-// copy writes lines, each whole. Its error is a failure if they can't be written.
-func (o *logOptions) copy(prefix string, log io.Reader) error {
+// unwritable is an error of the output, and of no log; brokenOff one of a log of which a part was read.
+type (
+	unwritable struct{ error }
+	brokenOff  struct{ error }
+)
+
+// copy writes lines, each whole; with a place, those that are new there.
+func (o *logOptions) copy(prefix string, log io.Reader, at *place) error {
 	lines := bufio.NewReaderSize(log, maxLine)
+	begins, known := true, false
 	for {
 		line, err := lines.ReadSlice('\n')
-		if len(line) > 0 {
+		whole := err == nil || errors.Is(err, io.EOF) || errors.Is(err, bufio.ErrBufferFull)
+		// A part of a line whose rest got lost is read again.
+		if len(line) > 0 && (whole || at == nil) {
 			text := strings.TrimSuffix(string(line), "\n")
-			if o.screen != nil {
-				text = terminal.Clean(text)
+			if at != nil && begins {
+				text, known = at.take(text)
 			}
-			o.lines.Lock()
-			_, bad := io.WriteString(o.out, prefix+text+"\n")
-			o.lines.Unlock()
-			if bad != nil {
-				return &failure{code: exitFailed, message: bad.Error()}
+			if !known {
+				if err := o.write(prefix, text); err != nil {
+					return err
+				}
 			}
+			begins = err == nil
 		}
 		if errors.Is(err, io.EOF) {
 			return nil
@@ -410,6 +377,18 @@ func (o *logOptions) copy(prefix string, log io.Reader) error {
 			return err
 		}
 	}
+}
+
+func (o *logOptions) write(prefix, text string) error {
+	if o.screen != nil {
+		text = terminal.Clean(text)
+	}
+	o.lines.Lock()
+	defer o.lines.Unlock()
+	if _, err := io.WriteString(o.out, prefix+text+"\n"); err != nil {
+		return unwritable{err}
+	}
+	return nil
 }
 
 // containerOf is the container whose log is asked for.

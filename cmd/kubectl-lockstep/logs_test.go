@@ -17,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	"github.com/lockstep-k8s/lockstep/internal/testing/apiserver"
 )
 
 // logs answers requests for logs.
@@ -111,6 +112,7 @@ func TestWhoFollowsAnAttemptIsDoneWhenItIsOver(t *testing.T) {
 	u.hasPod(fw, "worker", 0, nil)
 	u.answers = logs(func(string, string) *http.Response {
 		u.goes(frameworkv1.FrameworkAttemptCompleted)
+		apiserver.Remove[corev1.Pod](u.api, "a", "train-worker-0")
 		return answered(http.StatusOK, "text/plain", "bye\n")
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

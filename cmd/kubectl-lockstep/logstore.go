@@ -195,15 +195,14 @@ func (o *logOptions) showStored(ctx context.Context, store *logStore, tasks []st
 			name := view.TaskName(task.role, task.index)
 			log, err := store.open(ctx, task)
 			if err == nil {
-				err = o.copy(o.prefix(name, i), log)
+				err = o.copy(o.prefix(name, i), log, nil)
 				err = errors.Join(err, log.Close())
 			}
 			if ctx.Err() != nil {
 				return context.Canceled
 			}
-			var unwritable *failure
 			switch {
-			case errors.As(err, &unwritable):
+			case errors.As(err, new(unwritable)):
 				return err
 			case err != nil:
 				o.cannotShow(name, err)

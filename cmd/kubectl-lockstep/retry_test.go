@@ -49,7 +49,7 @@ func TestAFrameworkIsMadeAnewThoughTheAnswerToItsDeletionGotLost(t *testing.T) {
 			}
 			var out bytes.Buffer
 			w := &write{session: &session{out: &out, errOut: &out}, dryRun: "none"}
-			err = w.again(t.Context(), &cluster{"a", config, reader}, old)
+			err = w.again(t.Context(), &cluster{namespace: "a", reader: reader}, old)
 			now, found := reader.Framework(t.Context(), "a", "train")
 			if found != nil {
 				t.Fatalf("the Framework is lost: %v, %v\n%s", found, err, out.String())

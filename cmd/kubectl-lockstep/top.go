@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime"
+	resourcehelper "k8s.io/component-helpers/resource"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	"github.com/lockstep-k8s/lockstep/internal/reading"
@@ -110,9 +111,7 @@ func topRows(pods []corev1.Pod, used map[string]corev1.ResourceList) [][]termina
 		role := roles[name]
 		role.pods++
 		add(role.used, used[pod.Name])
-		for _, container := range pod.Spec.Containers {
-			add(role.requested, container.Resources.Requests)
-		}
+		add(role.requested, resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{}))
 	}
 	rows := [][]terminal.Cell{{{Text: "ROLE", Colour: terminal.Bold}, {Text: "PODS", Colour: terminal.Bold}, {Text: "RESOURCE", Colour: terminal.Bold}, {Text: "REQUESTED", Colour: terminal.Bold}, {Text: "USED", Colour: terminal.Bold}}}
 	for _, name := range slices.Sorted(maps.Keys(roles)) {

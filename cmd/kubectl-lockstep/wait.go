@@ -125,7 +125,7 @@ func (s *session) wait(ctx context.Context, c *cluster, name, wanted string, tim
 	defer cancel()
 	ctx, refuse := context.WithCancelCause(ctx)
 	defer refuse(nil)
-	patience := &patience{refuse: refuse, note: s.note}
+	trouble := &trouble{refuse: refuse, note: s.note}
 	frameworks := c.reader.Lockstep.FrameworkcontrollerV1().Frameworks(c.namespace)
 	only := func(options *metav1.ListOptions) {
 		options.FieldSelector = fields.OneTermEqualSelector("metadata.name", name).String()
@@ -135,7 +135,7 @@ func (s *session) wait(ctx context.Context, c *cluster, name, wanted string, tim
 			only(&options)
 			list, err := frameworks.List(ctx, options)
 			if err != nil {
-				patience.failed(ctx, err)
+				trouble.failed(ctx, err)
 			}
 			return list, err
 		},
@@ -143,9 +143,9 @@ func (s *session) wait(ctx context.Context, c *cluster, name, wanted string, tim
 			only(&options)
 			events, err := frameworks.Watch(ctx, options)
 			if err != nil {
-				patience.failed(ctx, err)
+				trouble.failed(ctx, err)
 			} else {
-				patience.watches()
+				trouble.watches()
 			}
 			return events, err
 		},
@@ -161,7 +161,7 @@ func (s *session) wait(ctx context.Context, c *cluster, name, wanted string, tim
 	case err == nil:
 		return state, nil
 	case errors.Is(cause, context.DeadlineExceeded):
-		return state, &failure{code: exitTimeout, message: fmt.Sprintf("%s is not %s after %s, but %s", name, wanted, timeout, state), hint: patience.hint("`describe` tells what it waits for")}
+		return state, &failure{code: exitTimeout, message: fmt.Sprintf("%s is not %s after %s, but %s", name, wanted, timeout, state), hint: trouble.hint("`describe` tells what it waits for")}
 	case isRefusal(cause):
 		return state, fmt.Errorf("whether %s is %s can't be seen: %w", name, wanted, cause)
 	case cause != nil:
@@ -174,9 +174,9 @@ func (s *session) wait(ctx context.Context, c *cluster, name, wanted string, tim
 // isRefusal says whether an error is that a user may not do something, or is not known.
 func isRefusal(err error) bool { return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) }
 
-// patience is with requests that are sent again and again. A refusal ends it; another error is told once, until the
-// requests succeed.
-type patience struct {
+// trouble is what becomes of requests that are sent again and again. A refusal ends them; another error is told once,
+// until they succeed.
+type trouble struct {
 	refuse context.CancelCauseFunc
 	note   func(format string, args ...any)
 
@@ -190,40 +190,40 @@ type patience struct {
 
 // failed takes the error of a request. Credentials that have expired are renewed by the answer that says so; and an API
 // server that has just started may refuse what it does not know yet.
-func (p *patience) failed(ctx context.Context, err error) {
+func (t *trouble) failed(ctx context.Context, err error) {
 	// That a list is too old, or that a list in a watch is not known, are things that clients get along with.
 	if ctx.Err() != nil || apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || apierrors.IsInvalid(err) {
 		return
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	first := p.last == nil
-	p.last = err
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	first := t.last == nil
+	t.last = err
 	if isRefusal(err) {
-		p.refusals++
-		if p.refusals > 1 || apierrors.IsForbidden(err) && !p.begun {
-			p.refuse(err)
+		t.refusals++
+		if t.refusals > 1 || apierrors.IsForbidden(err) && !t.begun {
+			t.refuse(err)
 		}
 		return
 	}
 	if first {
-		p.note("The API server can't be asked now; this goes on: %v", err)
+		t.note("The API server can't be asked now; this goes on: %v", err)
 	}
 }
 
 // watches takes that a watch has begun.
-func (p *patience) watches() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.last, p.begun, p.refusals = nil, true, 0
+func (t *trouble) watches() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.last, t.begun, t.refusals = nil, true, 0
 }
 
 // hint is one for who has waited for too long: what failed last or, if nothing did, another one.
-func (p *patience) hint(other string) string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.last != nil {
-		return "the API server could not be asked: " + p.last.Error()
+func (t *trouble) hint(other string) string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.last != nil {
+		return "the API server could not be asked: " + t.last.Error()
 	}
 	return other
 }

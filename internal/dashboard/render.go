@@ -84,20 +84,7 @@ func stamp(t time.Time) string {
 }
 
 // tone is the class of a state, by which it has a colour.
-func tone(state string) string {
-	switch state {
-	case view.StateRunning, "Completing":
-		return "runs"
-	case view.StateSucceeded, "Completed":
-		return "good"
-	case view.StateFailed, "Aborted", "Terminated":
-		return "bad"
-	case view.StateStopped, view.StateNotStarted, "Suspended":
-		return "quiet"
-	default:
-		return "waits"
-	}
-}
+func tone(state string) string { return string(view.ToneOf(state)) }
 
 func plural(n int, one, many string) string {
 	if n == 1 {

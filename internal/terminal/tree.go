@@ -26,12 +26,12 @@ func Age(t, now time.Time) string {
 
 // StateColour is the colour of a state.
 func StateColour(state string) Colour {
-	switch state {
-	case view.StateRunning, view.StateSucceeded, "Completed":
+	switch view.ToneOf(state) {
+	case view.ToneRuns, view.ToneGood:
 		return Green
-	case view.StateFailed, "Aborted", "Terminated":
+	case view.ToneBad:
 		return Red
-	case view.StateStopped, view.StateNotStarted:
+	case view.ToneQuiet:
 		return Dim
 	default:
 		return Yellow

@@ -4,13 +4,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"hash/maphash"
 	"maps"
+	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -33,9 +34,18 @@ const (
 func (o *logOptions) followAll(ctx context.Context, c *cluster, fw *frameworkv1.Framework, which chosen) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	var streams errgroup.Group
+	streams, ctx := errgroup.WithContext(ctx)
+	err := o.followEach(ctx, c, fw, which, streams)
+	if err != nil && ctx.Err() == nil {
+		return err
+	}
+	// What ended the others is told first.
+	return cmp.Or(streams.Wait(), err, o.result())
+}
+
+// followEach begins to follow each log, until the Framework, or the attempt that is asked for, has ended.
+func (o *logOptions) followEach(ctx context.Context, c *cluster, fw *frameworkv1.Framework, which chosen, streams *errgroup.Group) error {
 	followed := map[string]bool{}
-	var running sync.WaitGroup
 	var out outage
 	for {
 		pods, over, err := o.look(ctx, c, fw, which)
@@ -52,15 +62,10 @@ func (o *logOptions) followAll(ctx context.Context, c *cluster, fw *frameworkv1.
 			}
 			followed[string(pod.UID)] = true
 			number := len(followed) - 1
-			running.Add(1)
-			streams.Go(func() error {
-				defer running.Done()
-				return o.followOne(ctx, c, pod, number)
-			})
+			streams.Go(func() error { return o.followOne(ctx, c, pod, number) })
 		}
 		if over {
-			running.Wait()
-			return streams.Wait()
+			return nil
 		}
 		if err := pause(ctx, o.often); err != nil {
 			return err
@@ -68,7 +73,7 @@ func (o *logOptions) followAll(ctx context.Context, c *cluster, fw *frameworkv1.
 	}
 }
 
-// look finds the Pods to follow, and whether the Framework has ended.
+// look finds the Pods to follow, and whether the Framework, or the attempt that is asked for, has ended.
 func (o *logOptions) look(ctx context.Context, c *cluster, fw *frameworkv1.Framework, which chosen) (pods []corev1.Pod, over bool, err error) {
 	current, err := c.framework(ctx, fw.Name)
 	switch {
@@ -79,8 +84,11 @@ func (o *logOptions) look(ctx context.Context, c *cluster, fw *frameworkv1.Frame
 	case current.UID != fw.UID || view.Final(view.FrameworkState(current)):
 		return nil, true, nil
 	}
+	if o.attempt >= 0 {
+		_, _, over = o.attemptOf(current)
+	}
 	pods, err = o.podsOf(ctx, c, current, which)
-	return pods, false, err
+	return pods, over, err
 }
 
 // begun says whether a Pod has a log.
@@ -101,11 +109,11 @@ func (o *logOptions) followOne(ctx context.Context, c *cluster, pod *corev1.Pod,
 			return err
 		case ctx.Err() != nil:
 			return context.Canceled
-		case err != nil && (explain(err).code == exitForbidden || !hasContainer(pod, o.containerOf(pod))):
-			o.note("The log of %s can't be shown: %v", taskOf(pod), err)
-			if explain(err).code == exitForbidden {
-				return err
-			}
+		case err != nil && explain(err).code == exitForbidden:
+			// Nor may the others be read.
+			return err
+		case err != nil && !slices.Contains(containersOf(pod), o.containerOf(pod)):
+			o.cannotShow(taskOf(pod), err)
 			return nil
 		}
 		gone, ended, failed := fate(ctx, c, pod, o.containerOf(pod))
@@ -117,6 +125,7 @@ func (o *logOptions) followOne(ctx context.Context, c *cluster, pod *corev1.Pod,
 		}
 		if ended {
 			if left--; left == 0 {
+				o.broken.Add(1)
 				o.note("The end of the log of %s is missing: %v", taskOf(pod), err)
 				return nil
 			}
@@ -130,23 +139,6 @@ func (o *logOptions) followOne(ctx context.Context, c *cluster, pod *corev1.Pod,
 			return err
 		}
 	}
-}
-
-// hasContainer says whether a Pod has a container of a name, of whatever sort.
-func hasContainer(pod *corev1.Pod, name string) bool {
-	for _, containers := range [][]corev1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
-		for i := range containers {
-			if containers[i].Name == name {
-				return true
-			}
-		}
-	}
-	for i := range pod.Spec.EphemeralContainers {
-		if pod.Spec.EphemeralContainers[i].Name == name {
-			return true
-		}
-	}
-	return false
 }
 
 // fate says whether a Pod is gone, and whether a container of it has ended for good.

@@ -5,6 +5,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -50,6 +52,8 @@ type logOptions struct {
 
 	// lines keeps lines of different tasks apart.
 	lines sync.Mutex
+	// shown and failed count logs that could be shown, and that could not; broken those that broke off.
+	shown, failed, broken atomic.Int32
 }
 
 func newLogs(s *session) *cobra.Command {
@@ -89,11 +93,11 @@ func parseTask(arg string) (chosen, error) {
 	role, number, one := strings.Cut(arg, "/")
 	c := chosen{role: role, index: -1}
 	if one {
-		n, err := strconv.Atoi(number)
+		n, err := strconv.ParseInt(number, 10, 32)
 		if err != nil || n < 0 || role == "" {
 			return c, misuse(fmt.Sprintf("%q is not ROLE or ROLE/INDEX", arg), "for example worker/0")
 		}
-		c.index = n
+		c.index = int(n)
 	}
 	return c, nil
 }
@@ -103,9 +107,26 @@ func (c chosen) has(pod *corev1.Pod) bool {
 	return (c.role == "" || a[frameworkv1.KeyTaskRoleName] == c.role) && (c.index < 0 || a[frameworkv1.KeyTaskIndex] == strconv.Itoa(c.index))
 }
 
+// check says what is wrong with the flags. Those of -1 are not set.
+func (o *logOptions) check() error {
+	switch {
+	case o.attempt < -1:
+		return misuse(fmt.Sprintf("--attempt=%d is no attempt", o.attempt), "attempts are counted from 0")
+	case o.tail < -1:
+		return misuse(fmt.Sprintf("--tail=%d is no number of lines", o.tail), "such as --tail=10")
+	case o.since < 0:
+		return misuse(fmt.Sprintf("--since=%s is to come", o.since), "such as --since=5m")
+	default:
+		return nil
+	}
+}
+
 func (o *logOptions) run(ctx context.Context, args []string) error {
 	which := chosen{index: -1}
-	var err error
+	err := o.check()
+	if err != nil {
+		return err
+	}
 	if len(args) == 2 {
 		if which, err = parseTask(args[1]); err != nil {
 			return err
@@ -123,32 +144,104 @@ func (o *logOptions) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	if which.role != "" && !slices.ContainsFunc(fw.Spec.TaskRoles, func(r frameworkv1.TaskRoleSpec) bool { return r.Name == which.role }) {
-		return &failure{code: exitNotFound, message: fmt.Sprintf("%s has no role %s", fw.Name, which.role), hint: "`describe` lists its roles"}
-	}
+	c = c.in(fw.Namespace)
 	pods, err := o.podsOf(ctx, c, fw, which)
 	if err != nil {
 		return err
 	}
-	if len(pods) == 0 && (!o.follow || view.Final(view.FrameworkState(fw)) || o.attempt >= 0) {
-		if attempt, _, over := o.attemptOf(fw); over && store != nil {
-			tasks, err := storedTasks(fw, attempt, which)
-			if err != nil {
-				return err
-			}
-			return o.showStored(ctx, store, tasks)
+	attempt, current, over := o.attemptOf(fw)
+	// Attempts of before may have had more tasks, and so has one while tasks are taken away.
+	if err := which.check(fw, len(pods) > 0 || attempt < current); err != nil {
+		return err
+	}
+	if comes := o.follow && attempt == current && (!over || o.attempt < 0 && !view.Final(view.FrameworkState(fw))); len(pods) == 0 && !comes {
+		if !over || store == nil {
+			return o.noPods(fw, which)
 		}
-		return o.noPods(fw, which)
+		tasks, err := storedTasks(fw, attempt, which)
+		if err != nil {
+			return err
+		}
+		return o.showStored(ctx, store, tasks)
+	}
+	if err := o.checkContainer(fw, pods); err != nil {
+		return err
 	}
 	if o.follow {
 		return o.followAll(ctx, c, fw, which)
 	}
-	var streams errgroup.Group
+	streams, ctx := errgroup.WithContext(ctx)
 	streams.SetLimit(maxStreams)
 	for i := range pods {
 		streams.Go(func() error { return o.stream(ctx, c, &pods[i], i) })
 	}
-	return streams.Wait()
+	return cmp.Or(streams.Wait(), o.result())
+}
+
+// check says what is wrong with the choice. Any index is right if there may be more tasks than the spec has.
+func (c chosen) check(fw *frameworkv1.Framework, mayBeMore bool) error {
+	if c.role == "" {
+		return nil
+	}
+	i := slices.IndexFunc(fw.Spec.TaskRoles, func(r frameworkv1.TaskRoleSpec) bool { return r.Name == c.role })
+	if i < 0 {
+		return &failure{code: exitNotFound, message: fmt.Sprintf("%s has no role %s", fw.Name, c.role), hint: "`describe` lists its roles"}
+	}
+	if number := fw.Spec.TaskRoles[i].TaskNumber; !mayBeMore && c.index >= int(number) {
+		return &failure{code: exitNotFound, message: fmt.Sprintf("%s has no task %s/%d", fw.Name, c.role, c.index),
+			hint: fmt.Sprintf("its role %s has %d, counted from 0", c.role, number)}
+	}
+	return nil
+}
+
+// checkContainer says that none of the Pods has the container that is asked for, if that is so. While an attempt
+// begins, Pods of other roles may follow.
+func (o *logOptions) checkContainer(fw *frameworkv1.Framework, pods []corev1.Pod) error {
+	if o.container == "" || len(pods) == 0 || o.follow && view.FrameworkState(fw) != view.StateRunning {
+		return nil
+	}
+	var names []string
+	for i := range pods {
+		names = append(names, containersOf(&pods[i])...)
+	}
+	if slices.Contains(names, o.container) {
+		return nil
+	}
+	slices.Sort(names)
+	return &failure{code: exitNotFound, message: "there is no container " + o.container, hint: "there are " + strings.Join(slices.Compact(names), ", ")}
+}
+
+// containersOf are the names of all containers of a Pod.
+func containersOf(pod *corev1.Pod) []string {
+	var names []string
+	for i := range pod.Spec.InitContainers {
+		names = append(names, pod.Spec.InitContainers[i].Name)
+	}
+	for i := range pod.Spec.Containers {
+		names = append(names, pod.Spec.Containers[i].Name)
+	}
+	for i := range pod.Spec.EphemeralContainers {
+		names = append(names, pod.Spec.EphemeralContainers[i].Name)
+	}
+	return names
+}
+
+// result is an error if there are logs, and none could be shown, or not to its end.
+func (o *logOptions) result() error {
+	switch {
+	case o.failed.Load() > 0 && o.shown.Load() == 0:
+		return &failure{code: exitFailed, message: "no log could be shown"}
+	case o.broken.Load() > 0:
+		return &failure{code: exitFailed, message: "not every log was shown to its end"}
+	default:
+		return nil
+	}
+}
+
+// cannotShow notes that the log of a task can't be shown.
+func (o *logOptions) cannotShow(task string, err error) {
+	o.failed.Add(1)
+	o.note("The log of %s can't be shown: %v", task, err)
 }
 
 // attemptOf is the attempt that is asked for, the current one, and whether the one that is asked for is over.
@@ -159,7 +252,8 @@ func (o *logOptions) attemptOf(fw *frameworkv1.Framework) (asked, current int32,
 	if o.attempt >= 0 && o.attempt != current {
 		return o.attempt, current, o.attempt < current
 	}
-	return current, current, view.Final(view.FrameworkState(fw))
+	state := view.FrameworkState(fw)
+	return current, current, view.Final(state) || state == view.StateRetrying || state == view.StateEnding
 }
 
 // noPods says why there are no logs.
@@ -173,7 +267,7 @@ func (o *logOptions) noPods(fw *frameworkv1.Framework, which chosen) error {
 	case attempt > current:
 		f.message = fmt.Sprintf("there is no attempt %d of %s: the last one is %d", attempt, fw.Name, current)
 	case which.index >= 0:
-		f.message = "there is no Pod of task " + view.TaskName(which.role, int32(min(which.index, frameworkv1.MaxTasks)))
+		f.message = "there is no Pod of task " + view.TaskName(which.role, int32(which.index)) + " now"
 	}
 	return f
 }
@@ -199,10 +293,14 @@ func (o *logOptions) stream(ctx context.Context, c *cluster, pod *corev1.Pod, nu
 		return err
 	case ctx.Err() != nil:
 		return context.Canceled
-	}
-	o.note("The log of %s can't be shown: %v", taskOf(pod), err)
-	if explain(err).code == exitForbidden {
+	case explain(err).code == exitForbidden:
+		// Nor may the others be read.
 		return err
+	case errors.As(err, new(brokenOff)):
+		o.broken.Add(1)
+		o.note("The log of %s broke off: %v", taskOf(pod), err)
+	default:
+		o.cannotShow(taskOf(pod), err)
 	}
 	return nil
 }
@@ -227,7 +325,12 @@ func (o *logOptions) read(ctx context.Context, c *cluster, pod *corev1.Pod, numb
 		return err
 	}
 	defer log.Close()
-	return o.copy(o.prefix(taskOf(pod), number), log, at)
+	o.shown.Add(1)
+	err = o.copy(o.prefix(taskOf(pod), number), log, at)
+	if err == nil || errors.As(err, new(unwritable)) {
+		return err
+	}
+	return brokenOff{err}
 }
 
 // taskOf is the task of a Pod, as ROLE/INDEX.
@@ -241,8 +344,11 @@ func (o *logOptions) prefix(task string, number int) string {
 	return o.style.Paint(colours[number%len(colours)], "["+task+"]") + " "
 }
 
-// unwritable is an error of the output, and of no log.
-type unwritable struct{ error }
+// unwritable is an error of the output, and of no log; brokenOff one of a log of which a part was read.
+type (
+	unwritable struct{ error }
+	brokenOff  struct{ error }
+)
 
 // copy writes lines, each whole; with a place, those that are new there.
 func (o *logOptions) copy(prefix string, log io.Reader, at *place) error {

@@ -8,10 +8,12 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	"golang.org/x/term"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/client-go/rest"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	"github.com/lockstep-k8s/lockstep/internal/reading"
@@ -44,10 +46,24 @@ func (s *session) note(format string, args ...any) {
 	fmt.Fprintln(s.errOut, terminal.Clean(fmt.Sprintf(format, args...)))
 }
 
+// write writes lines of which some may be by others: as they are or, on a terminal, made harmless.
+func (s *session) write(text string) error {
+	if s.screen != nil {
+		lines := strings.Split(text, "\n")
+		for i := range lines {
+			lines[i] = terminal.Clean(lines[i])
+		}
+		text = strings.Join(lines, "\n")
+	}
+	_, err := io.WriteString(s.out, text)
+	return err
+}
+
 // cluster is whom a session asks, with the rights of the user.
 type cluster struct {
 	// namespace is that of --namespace, or of the context.
 	namespace string
+	config    *rest.Config
 	reader    *reading.Reader
 }
 
@@ -64,17 +80,30 @@ func (s *session) connect() (*cluster, error) {
 	config.QPS, config.Burst = 50, 100
 	config.UserAgent = "kubectl-lockstep"
 	reader, err := reading.New(config)
-	return &cluster{namespace, reader}, err
+	return &cluster{namespace, config, reader}, err
 }
 
 // in is the cluster, seen from a namespace.
 func (c *cluster) in(namespace string) *cluster {
-	return &cluster{namespace, c.reader}
+	return &cluster{namespace, c.config, c.reader}
 }
 
-// framework reads a Framework of the session's namespace.
-func (c *cluster) framework(ctx context.Context, name string) (*frameworkv1.Framework, error) {
-	return c.reader.Framework(ctx, c.namespace, name)
+// named is which Framework has a name, as people write it.
+func (c *cluster) named(text string) (reading.Name, error) {
+	n, err := reading.ParseName(c.namespace, text)
+	if err == nil && !n.IsFramework() {
+		err = misuse(text+" is no Framework, and this verb is for Frameworks alone", "`get`, `why` and `simulate` are for other jobs, too")
+	}
+	return n, err
+}
+
+// framework reads the Framework of a name, as people write it.
+func (c *cluster) framework(ctx context.Context, text string) (*frameworkv1.Framework, error) {
+	n, err := c.named(text)
+	if err != nil {
+		return nil, err
+	}
+	return c.reader.Framework(ctx, n.Namespace, n.Name)
 }
 
 // now is the time that ages are told by.

@@ -92,22 +92,28 @@ func (o *simulateOptions) on(ctx context.Context, c *cluster, args []string) err
 			return err
 		}
 	}
+	var named reading.Name
 	if fromFile == nil {
-		namespace = reading.ParseName(c.namespace, args[0]).Namespace
+		if named, err = reading.ParseName(c.namespace, args[0]); err != nil {
+			return err
+		}
+		namespace = named.Namespace
 	}
+	var without []reading.Name
 	var others []string
 	for _, name := range o.without {
-		others = append(others, reading.ParseName(namespace, name).Namespace)
+		n, err := reading.ParseName(namespace, name)
+		if err != nil {
+			return err
+		}
+		without, others = append(without, n), append(others, n.Namespace)
 	}
 	snapshot, err := c.reader.Snapshot(ctx, namespace, others...)
 	if err != nil {
 		return err
 	}
-	gang := func(name string) (dialect.Key, error) {
-		return c.reader.GangNamed(ctx, snapshot, reading.ParseName(namespace, name))
-	}
-	for _, name := range o.without {
-		key, err := gang(name)
+	for i, name := range o.without {
+		key, err := c.reader.GangNamed(ctx, snapshot, without[i])
 		if err != nil {
 			return err
 		}
@@ -123,13 +129,13 @@ func (o *simulateOptions) on(ctx context.Context, c *cluster, args []string) err
 		if snapshot.Group(key) != nil {
 			assume.Without = append(assume.Without, key)
 		}
-	} else if key, err = c.reader.GangNamed(ctx, snapshot, reading.ParseName(c.namespace, args[0])); err != nil {
+	} else if key, err = c.reader.GangNamed(ctx, snapshot, named); err != nil {
 		return err
 	}
 	answer, err := whatif.Assume(snapshot, key, assume)
 	switch {
 	case errors.Is(err, whatif.ErrNotFound):
-		return o.noGang(ctx, c, args[0])
+		return o.noGang(ctx, c, args[0], named)
 	case err != nil:
 		return misuse(err.Error(), "")
 	}
@@ -251,8 +257,8 @@ func writeSimulation(w io.Writer, answer *answers.Simulation) {
 }
 
 // noGang says why there is no gang of a name.
-func (s *session) noGang(ctx context.Context, c *cluster, name string) error {
-	answer, err := c.reader.Why(ctx, reading.ParseName(c.namespace, name))
+func (s *session) noGang(ctx context.Context, c *cluster, name string, n reading.Name) error {
+	answer, err := c.reader.Why(ctx, n)
 	if err != nil {
 		return err
 	}

@@ -45,9 +45,9 @@ func TestWhereThereAreNoLogsItSaysWhy(t *testing.T) {
 	runs := &frameworkv1.Framework{Status: &frameworkv1.FrameworkStatus{State: frameworkv1.FrameworkAttemptRunning}}
 	runs.Name, runs.Status.AttemptStatus.ID = "a", 2
 	for want, attempt := range map[string]int32{
-		"the Pods are gone":           1,
-		"there is no attempt 7 of a":  7,
-		"there is no Pod of task w/3": -1,
+		"the Pods are gone":          1,
+		"there is no attempt 7 of a": 7,
+		"no Pod of task w/3 now":     -1,
 	} {
 		if got := (&logOptions{attempt: attempt}).noPods(runs, chosen{role: "w", index: 3}).Error(); !strings.Contains(got, want) {
 			t.Errorf("got %q, want %q", got, want)

@@ -112,7 +112,7 @@ func TestAJobIsSeenAndSteeredFromItsStartToItsEnd(t *testing.T) {
 	u.sees(u.types("describe", "training"), 0, "gang training-attempt: Running", "├─ 0   Running   sim-", "All tasks are placed together, or none.", "Conditions")
 	u.sees(u.types("top", "training"), 0, "ROLE", "worker", "serves no metrics")
 	u.sees(u.types("history", "training"), 0, "No attempt of training is over yet.")
-	u.sees(u.types("logs", "training", "worker/7"), 3, "there is no Pod of task worker/7")
+	u.sees(u.types("logs", "training", "worker/7"), 3, "training has no task worker/7", "its role worker has 2")
 	u.sees(u.types("logs", "training", "--attempt", "4"), 3, "there is no attempt 4 of training")
 
 	u.sees(u.types("scale", "training", "worker=3"), 0, "framework/training scaled")

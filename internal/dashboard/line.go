@@ -62,7 +62,11 @@ func (s *Server) why(_ context.Context, r request) (*opened, error) {
 	reader, namespace, name := r.visitor.Reader, r.PathValue("namespace"), r.PathValue("name")
 	return &opened{make: func(ctx context.Context) (*page, error) {
 		return s.picture(ctx, func() (*page, error) {
-			answer, err := reader.Why(ctx, reading.ParseName(namespace, "framework/"+name))
+			named, err := reading.ParseName(namespace, "framework/"+name)
+			if err != nil {
+				return nil, err
+			}
+			answer, err := reader.Why(ctx, named)
 			if err != nil {
 				return nil, err
 			}

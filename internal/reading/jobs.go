@@ -55,8 +55,9 @@ type Jobs struct {
 	Rows []view.Row
 	// Objects are the jobs themselves, in any order.
 	Objects []runtime.Object
-	// Unread says what could not be read, without full stops.
-	Unread []string
+	// Unread says what could not be read, without full stops, and UnreadKinds has the kinds of Rows of which not all could be.
+	Unread      []string
+	UnreadKinds []string
 }
 
 // Jobs lists all jobs of a namespace, or of all if that is empty, that the selectors of the options
@@ -70,12 +71,18 @@ func (r *Reader) Jobs(ctx context.Context, namespace string, options metav1.List
 	for _, kind := range FrontEnds() {
 		if err := r.addAll(ctx, found, kind, namespace, options); err != nil && !IsUnserved(err) && !r.isAbsent(kind, err, served) {
 			found.Unread = append(found.Unread, Unread("Jobs of the kind "+kind.Kind, err))
+			found.UnreadKinds = append(found.UnreadKinds, kind.Kind)
 		}
 	}
-	slices.SortStableFunc(found.Rows, func(a, b view.Row) int {
+	SortRows(found.Rows)
+	return found, nil
+}
+
+// SortRows brings rows into the order of namespaces and names.
+func SortRows(rows []view.Row) {
+	slices.SortStableFunc(rows, func(a, b view.Row) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
-	return found, nil
 }
 
 // EachFramework lists the Frameworks of a namespace, or of all if that is empty, that the selectors of the options choose.
@@ -157,7 +164,10 @@ func (r *Reader) addAll(ctx context.Context, j *Jobs, kind FrontEnd, namespace s
 			j.Objects = append(j.Objects, &page.Items[i])
 		}
 		if options.Continue = page.GetContinue(); options.Continue == "" {
-			return unreadable
+			if unreadable != nil {
+				j.Unread = append(j.Unread, Unread("Some jobs of the kind "+kind.Kind, unreadable))
+			}
+			return nil
 		}
 	}
 }

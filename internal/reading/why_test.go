@@ -106,7 +106,7 @@ func TestWhyAFrameworkHasTooFewPodsIsSaidByItsTasks(t *testing.T) {
 			if tc.pod != nil {
 				memberOf(server, tc.pod)
 			}
-			answer, err := readerOf(t, server).Why(t.Context(), ParseName("team", "train"))
+			answer, err := readerOf(t, server).Why(t.Context(), parsed(t, "team", "train"))
 			if err != nil || answer.Reason != tc.want || !strings.Contains(answer.Message, tc.says) || strings.Contains(answer.Next, "create more Pods") {
 				t.Errorf("%v, %s: %s\nnext: %s", err, answer.Reason, answer.Message, answer.Next)
 			}
@@ -130,7 +130,7 @@ func TestWhyIsAnsweredToWhoMayReadLittle(t *testing.T) {
 			apiserver.Change(server, "team", "train", func(fw *frameworkv1.Framework) {
 				fw.Status.AttemptStatus.PodGroup.Unschedulable = &frameworkv1.AttemptUnschedulable{Reason: "NotEnoughResources", Message: "short of 1 cpu"}
 			})
-			answer, err := readerOf(t, server, forbidden...).Why(t.Context(), ParseName("team", "train"))
+			answer, err := readerOf(t, server, forbidden...).Why(t.Context(), parsed(t, "team", "train"))
 			lacks := strings.Join(answer.Unknown, "\n")
 			if err != nil || answer.Reason != answers.ReasonUnschedulable || !strings.Contains(answer.Message, "short of 1 cpu") || !strings.Contains(lacks, "of namespace team") {
 				t.Errorf("%v, %s: %s\nnot known: %s", err, answer.Reason, answer.Message, lacks)
@@ -145,7 +145,7 @@ func TestWhyOfAPodGroupWhosePodsMayNotBeListedIsWhatItsConditionSays(t *testing.
 	group := &schedulingv1alpha1.PodGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "bare"}, Spec: schedulingv1alpha1.PodGroupSpec{MinMember: 1}}
 	group.Status.Conditions = []schedulingv1alpha1.PodGroupCondition{{Type: schedulingv1alpha1.ConditionUnschedulable, Status: metav1.ConditionTrue, Message: "short of 1 cpu"}}
 	apiserver.Add(server, group)
-	answer, err := readerOf(t, server, "list pods").Why(t.Context(), ParseName("team", "bare"))
+	answer, err := readerOf(t, server, "list pods").Why(t.Context(), parsed(t, "team", "bare"))
 	if err != nil || answer.Reason != answers.ReasonUnschedulable || answer.Message != "the scheduler has said: short of 1 cpu" {
 		t.Errorf("%v, %s: %s", err, answer.Reason, answer.Message)
 	}
@@ -155,14 +155,14 @@ func TestWhyOfAPodGroupWhosePodsMayNotBeListedIsWhatItsConditionSays(t *testing.
 func TestWhatMayNotBeReadIsNamedWhereNothingIsFound(t *testing.T) {
 	server := apiserver.New(t)
 	reader := readerOf(t, server, "get pytorchjobs")
-	_, err := reader.Why(t.Context(), ParseName("team", "train"))
+	_, err := reader.Why(t.Context(), parsed(t, "team", "train"))
 	if !apierrors.IsNotFound(err) || !strings.Contains(err.Error(), "pytorchjobs.kubeflow.org") || strings.Contains(err.Error(), "tfjobs") {
 		t.Errorf("why: %v", err)
 	}
-	if err := reader.AddNamed(t.Context(), ParseName("team", "train"), &Jobs{}); !apierrors.IsNotFound(err) || !strings.Contains(err.Error(), "pytorchjobs.kubeflow.org") {
+	if err := reader.AddNamed(t.Context(), parsed(t, "team", "train"), &Jobs{}); !apierrors.IsNotFound(err) || !strings.Contains(err.Error(), "pytorchjobs.kubeflow.org") {
 		t.Errorf("get: %v", err)
 	}
-	if _, err := readerOf(t, server).Why(t.Context(), ParseName("team", "train")); strings.Contains(err.Error(), "may not read") {
+	if _, err := readerOf(t, server).Why(t.Context(), parsed(t, "team", "train")); strings.Contains(err.Error(), "may not read") {
 		t.Errorf("who may read all: %v", err)
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/internal/text"
@@ -175,19 +174,8 @@ func waitsAs(n int) string {
 	return fmt.Sprintf("%d members wait", n)
 }
 
-// said is what the scheduler has said last of why the gang is not placed, with the reason of its condition if that is where
-// it stands; empty for nothing.
-func (w *reasoning) said() (reason, message string) {
-	for _, c := range w.gang.group.Conditions {
-		if c.Type == schedulingv1alpha1.ConditionUnschedulable && c.Status == metav1.ConditionTrue {
-			reason, message = c.Reason, clean(c.Message)
-		}
-	}
-	if refusal := w.snapshot.Known[w.gang.group.Key].Refusal; refusal != "" {
-		message = clean(refusal)
-	}
-	return reason, message
-}
+// said is what the scheduler has said last of why the gang is not placed.
+func (w *reasoning) said() (reason, message string) { return w.snapshot.said(w.gang) }
 
 // heldBack: the gang is of a dialect whose Pods are to be created only when there is room for them.
 func (w *reasoning) heldBack() bool {

@@ -115,7 +115,11 @@ func launch(ctx context.Context, hosts []host, folder string, listen listenFunc)
 	if err := group.Wait(); err != nil {
 		return err
 	}
-	return <-met
+	if err := <-met; err != nil {
+		return err
+	}
+	log.Printf("all %d hosts have called each other", len(hosts))
+	return nil
 }
 
 // readKey reads the private key of ssh.

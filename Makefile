@@ -85,6 +85,10 @@ lint: ## Run golangci-lint, which finds more and takes longer to build than veri
 	go tool -modfile=hack/tools/lint/go.mod golangci-lint run ./...
 	cd localcluster && go tool -modfile=$(CURDIR)/hack/tools/lint/go.mod golangci-lint run --config $(CURDIR)/.golangci.yml ./...
 
+.PHONY: vulncheck
+vulncheck: ## Look up known vulnerabilities of all that is compiled in. It needs the network: make vulncheck [VULNDB=https://mirror]
+	VULNDB='$(VULNDB)' hack/vulncheck.sh
+
 .PHONY: test
 test: components images test-unit lives e2e ## Run all tests: unit, random lives, integration, end to end.
 

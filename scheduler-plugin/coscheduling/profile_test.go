@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 )
 
@@ -42,5 +43,20 @@ func TestGapsOfAProfile(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestProfilesThatServeOtherDialectsAreRefused: PodGroups are served by a scheduler, not by one of its profiles.
+func TestProfilesThatServeOtherDialectsAreRefused(t *testing.T) {
+	with := func(mode configv1alpha1.DialectMode) *Coscheduling {
+		args := configv1alpha1.CoschedulingArgs{Dialects: configv1alpha1.Dialects{Volcano: configv1alpha1.VolcanoDialect{Mode: mode}}}
+		return &Coscheduling{args: &args}
+	}
+	if got, err := dialectsOf(map[string]*Coscheduling{"a": with("On"), "b": with("On")}); err != nil || got.Volcano.Mode != "On" {
+		t.Errorf("two profiles that agree on it have Volcano be %s (%v)", got.Volcano.Mode, err)
+	}
+	want := "the profiles a and c have other arguments of plugin Coscheduling in the field dialects: they must be the same in all profiles"
+	if _, err := dialectsOf(map[string]*Coscheduling{"a": with("On"), "b": with("On"), "c": with("Off")}); err == nil || err.Error() != want {
+		t.Errorf("profiles that don't are refused by %v, want %s", err, want)
 	}
 }

@@ -432,6 +432,22 @@ func TestMembersPassAGangThatStarves(t *testing.T) {
 	}
 }
 
+// TestAGangThatLacksRoomForMembersToComeStarves as one does that lacks some for those that it has: what becomes free
+// is held back until there is enough for all.
+func TestAGangThatLacksRoomForMembersToComeStarves(t *testing.T) {
+	w := newWorld(t, all(makeNodes("node", 1, 8), makePod("busy-0", cores("4"), onNode("node-0")), makePod("busy-1", cores("3"), onNode("node-0")))...)
+	w.args = strings.Replace(keeping(""), "{", `{"starvationAfter":"1s",`, 1)
+	w.serve(makeSpark("a", "8", 1))
+	w.start()
+	w.create(makePod("a-driver", ofSpark("a")))
+	w.eventually("room is held back for it, though its driver would fit", func() bool { return w.waiting()[news.Starving] == 1 })
+	w.end("busy-0", corev1.PodSucceeded)
+	w.create(makePod("other", cores("2"), createdAt(3)))
+	w.eventually("an ordinary Pod leaves it alone", func() bool { return w.marked("other") == 1 })
+	w.end("busy-1", corev1.PodSucceeded)
+	w.eventually("the gang starts with room for all", func() bool { return w.nodeOf()["a-driver"] != "" && w.keeps(sparkNamed("a"), 7) })
+}
+
 // TestAGangInStagesRuns: an initializer alone, and then a node for which room was kept.
 func TestAGangInStagesRuns(t *testing.T) {
 	staged := func(w *schedulertesting.PodWrapper) { w.Annotation(schedulingv1alpha1.AnnotationStaged, "true") }

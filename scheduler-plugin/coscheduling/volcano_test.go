@@ -13,6 +13,7 @@ import (
 	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
 
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/gangs"
 )
 
 // volcanoOn has PodGroups of Volcano's be served though no profile is named as its scheduler.
@@ -45,6 +46,61 @@ func TestAVolcanoGangIsPlacedWhole(t *testing.T) {
 	w.end("gang-0", corev1.PodSucceeded)
 	w.end("gang-1", corev1.PodFailed)
 	w.eventually("the group is completed", func() bool { return phase() == dialect.PhaseCompleted })
+}
+
+// TestAGroupThatNoPodNamesIsClaimed before there are any, or not before a Pod of this scheduler's names it, as the
+// configuration has it.
+func TestAGroupThatNoPodNamesIsClaimed(t *testing.T) {
+	for claim, early := range map[string]bool{"All": true, "None": false} {
+		t.Run(claim, func(t *testing.T) {
+			w := newWorld(t, all(makeNodes("node", 1, 4), makePod("other-0", ofVolcano("other")))...)
+			w.args = `{"dialects":{"volcano":{"mode":"On","claim":"` + claim + `"}}}`
+			w.serveDialect(dialect.Volcano, makeVolcanoGroup("gang", 2), makeVolcanoGroup("other", 2))
+			w.start()
+			w.eventually("a group that has a Pod says so", func() bool { return w.phaseOf(dialect.Volcano, "other") == dialect.PhaseInqueue })
+			if !early {
+				if phase := w.phaseOf(dialect.Volcano, "gang"); phase != "" {
+					t.Errorf("the phase %s was written to a group that nobody says is ours", phase)
+				}
+				w.create(makePod("gang-0", ofVolcano("gang")))
+			}
+			w.eventually("the other one does", func() bool { return w.phaseOf(dialect.Volcano, "gang") == dialect.PhaseInqueue })
+		})
+	}
+}
+
+// TestASchedulerThatDoesNotLeadWritesNoGroupOfVolcanos: of two replicas one does.
+func TestASchedulerThatDoesNotLeadWritesNoGroupOfVolcanos(t *testing.T) {
+	w := newWorld(t, makeNodes("node", 1, 4)...)
+	w.args = volcanoOn
+	w.serveDialect(dialect.Volcano, makeVolcanoGroup("gang", 2))
+	lead := w.standBy()
+	w.eventually("the standby has seen the group", func() bool {
+		dump, err := gangs.DumpOf(w.engine().gangs)
+		return err == nil && dump.Gangs[dialect.Key{Dialect: dialect.Volcano, Namespace: testNamespace, Name: "gang"}].Group != nil
+	})
+	if phase := w.phaseOf(dialect.Volcano, "gang"); phase != "" {
+		t.Errorf("the standby has written the phase %s", phase)
+	}
+	lead()
+	w.eventually("the leader writes it", func() bool { return w.phaseOf(dialect.Volcano, "gang") == dialect.PhaseInqueue })
+}
+
+// TestGroupsOfTwoKindsMayHaveOneName: each waits for its own members.
+func TestGroupsOfTwoKindsMayHaveOneName(t *testing.T) {
+	ofSchedulerPlugins := labelled("scheduling.x-k8s.io/pod-group", "gang")
+	w := newWorld(t, all(makeNodes("node", 1, 4), makePod("x-0", ofSchedulerPlugins), makePod("v-0", ofVolcano("gang")))...)
+	w.args = volcanoOn
+	w.serve(makeOtherGroup("gang", 2))
+	w.serveDialect(dialect.Volcano, makeVolcanoGroup("gang", 2))
+	w.start()
+	w.eventually("each lacks a member", func() bool {
+		return w.phaseOfOther("gang") == dialect.PhasePending && w.phaseOf(dialect.Volcano, "gang") == dialect.PhaseInqueue
+	})
+	w.create(makePod("v-1", ofVolcano("gang")))
+	w.eventually("one of them is bound", func() bool { return slices.Equal(w.bound(), []string{"v-0", "v-1"}) })
+	w.create(makePod("x-1", ofSchedulerPlugins))
+	w.eventually("the other one is", func() bool { return len(w.bound()) == 4 })
 }
 
 // TestAVolcanoMemberThatEndedBeforeTheSchedulerStartedCounts: no watch can select it.

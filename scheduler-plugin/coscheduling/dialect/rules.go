@@ -96,6 +96,12 @@ type rule struct {
 	asked bool
 }
 
+// prefixJob begins the names of gangs that are a Job.
+const prefixJob = "job/"
+
+// IsOfJob says whether the gang is a Job of Kubernetes, by the rule for these.
+func (k Key) IsOfJob() bool { return k.Dialect == Rules && strings.HasPrefix(k.Name, prefixJob) }
+
 // rules are by name in the order in which they count.
 var rules = []rule{
 	{
@@ -120,7 +126,7 @@ var rules = []rule{
 		name: configv1alpha1.RuleLeaderWorkerSets, prefix: "lws/", dialect: Rules,
 		names: []word{label(lwsGroup)}, rest: []word{label(lwsRevision)}, minimum: annotation(lwsSize), owner: label(lwsName),
 	}, {
-		name: configv1alpha1.RuleJobs, prefix: "job/", dialect: Rules,
+		name: configv1alpha1.RuleJobs, prefix: prefixJob, dialect: Rules,
 		names: []word{label(jobUID)}, owner: label(jobUID),
 	},
 }

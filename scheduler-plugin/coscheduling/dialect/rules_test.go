@@ -135,6 +135,35 @@ func TestAPodGroupCountsForMoreThanARule(t *testing.T) {
 	}
 }
 
+// TestTheFirstNameOfAGroupCounts: a Pod that names a group of each kind is a member of Lockstep's, without that of
+// Kubernetes' own, and so on. The others are told to be ignored.
+func TestTheFirstNameOfAGroupCounts(t *testing.T) {
+	links := &Links{}
+	for _, d := range []Dialect{Native, SchedulerPlugins, Volcano} {
+		links.TurnOn(d)
+	}
+	links.TurnOnRule(configv1alpha1.RuleAnnotations)
+	pod := said{labels: map[string]string{"scheduling.lockstep.dev/pod-group": "g", "scheduling.x-k8s.io/pod-group": "g"},
+		annotations: map[string]string{"scheduling.k8s.io/group-name": "g", "scheduling.lockstep.dev/group": "g"}}.pod()
+	pod.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: ptr.To("g")}
+	all := []Key{{Own, "ns", "g"}, {Native, "ns", "g"}, {SchedulerPlugins, "ns", "g"}, {Volcano, "ns", "g"}, {Rules, "ns", "group/g"}}
+	for i, without := range []func(){
+		func() { delete(pod.Labels, "scheduling.lockstep.dev/pod-group") },
+		func() { pod.Spec.SchedulingGroup = nil },
+		func() { delete(pod.Labels, "scheduling.x-k8s.io/pod-group") },
+		func() { delete(pod.Annotations, "scheduling.k8s.io/group-name") },
+		func() {},
+	} {
+		if key, _ := links.KeyOf(pod); key != all[i] {
+			t.Errorf("a Pod that names %v is a member of %v", all[i:], key)
+		}
+		if ignored := links.Ignored(pod); !slices.Equal(ignored, all[i+1:]) {
+			t.Errorf("of %v it ignores %v, want all but the first", all[i:], ignored)
+		}
+		without()
+	}
+}
+
 func TestGangsByOwner(t *testing.T) {
 	job := said{labels: map[string]string{"batch.kubernetes.io/controller-uid": "u"}}
 	inSet := func(role, key string) said {

@@ -57,6 +57,10 @@ func TestWhoIsInLine(t *testing.T) {
 				member("b", func(w *schedulertesting.PodWrapper) { w.SchedulingGates([]string{"g"}) })},
 			want: "1 of at least 2 members exist",
 		},
+		"one that a member of another scheduler makes complete, which is bound": {
+			group: makeGroup("gang", 2),
+			pods:  []*corev1.Pod{member("a"), member("b", onNode("n"), func(w *schedulertesting.PodWrapper) { w.SchedulerName("other") })},
+		},
 		"none that members in another namespace would": {
 			group: makeGroup("gang", 2),
 			pods:  []*corev1.Pod{member("a"), member("b", func(w *schedulertesting.PodWrapper) { w.Namespace("elsewhere") })},

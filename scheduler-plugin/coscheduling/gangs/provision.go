@@ -74,7 +74,9 @@ func (g *gang) provide(now time.Time) {
 	if seen.alive == 0 {
 		p.beginAnew(terms.Longest, now)
 	}
-	if seen.model == nil {
+	// What has succeeded may be the minimum. Who comes then is above it, and starts no gang.
+	isOver := seen.alive == 0 && !g.lacksMinimum()
+	if seen.model == nil || isOver {
 		return
 	}
 	due := &provision.Due{Terms: terms, Lacking: ask.Resources.Less(seen.placed), Least: ask.Resources, Model: seen.model}

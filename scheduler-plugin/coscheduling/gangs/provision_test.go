@@ -450,6 +450,39 @@ func TestANewStartHasRoomKeptAnew(t *testing.T) {
 	}
 }
 
+// TestWhoComesAfterAllHaveEndedStartsNoGangThatHasItsMinimum: members that have succeeded are of it. So the next one is
+// placed wherever it fits, while a gang that lacks its minimum waits for all of its room.
+func TestWhoComesAfterAllHaveEndedStartsNoGangThatHasItsMinimum(t *testing.T) {
+	for name, tc := range map[string]struct {
+		end   corev1.PodPhase
+		waits bool
+	}{
+		"the driver has succeeded": {corev1.PodSucceeded, false},
+		"the driver has failed":    {corev1.PodFailed, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := keeping(newBench())
+			b.SetGroup(makeGroup("gang", 1, asking("13")))
+			b.add(makePod("driver", inGroup("gang"), cores("1"), onNode("node")))
+			b.keeps(provision.Amounts{"cpu": 12_000})
+			b.add(makePod("driver", inGroup("gang"), cores("1"), onNode("node"), inPhase(tc.end)))
+			if kept := b.Provides(gangName, "uid-of-group-gang"); kept != KeptGone {
+				t.Errorf("what is kept is %q, want gone", kept)
+			}
+			next := makePod("next", inGroup("gang"), cores("1"))
+			b.add(next)
+			view := b.turn()
+			if len(view.Waiting) != 1 || (view.Provision != nil) != tc.waits {
+				t.Errorf("its turn is for %d members, with %+v to be kept; that they need room for all is to be %t", len(view.Waiting), view.Provision, tc.waits)
+			}
+			b.assumeAll(gangName, map[types.UID]string{next.UID: "node"})
+			if got := b.rest(); got <= 0 {
+				t.Errorf("once it is placed the rest is %d, want room for those that it may make", got)
+			}
+		})
+	}
+}
+
 // TestRoomIsNotKeptForEverByReplacingMembers: all that come after the time is over have none kept, until after
 // a pause as long as the time.
 func TestRoomIsNotKeptForEverByReplacingMembers(t *testing.T) {

@@ -668,3 +668,20 @@ func TestAGangWaitsSinceItWasFirstPlanned(t *testing.T) {
 	turn(c.now.Add(time.Hour))
 	since(began)
 }
+
+// TestGangsThatDifferInNothingButTheirKindTakeTurnsInOrder: a job may have groups of two kinds, of one name, that were
+// made in one second. Which of them is ahead is the same for whoever asks.
+func TestGangsThatDifferInNothingButTheirKindTakeTurnsInOrder(t *testing.T) {
+	of := func(d dialect.Dialect) Rank {
+		return Rank{Created: start, Key: dialect.Key{Dialect: d, Namespace: "default", Name: "job"}}
+	}
+	for _, first := range []dialect.Dialect{dialect.SchedulerPlugins, dialect.Volcano} {
+		l := New()
+		for _, d := range []dialect.Dialect{first, dialect.SchedulerPlugins + dialect.Volcano - first} {
+			l.Enter(of(d), true, start)
+		}
+		if next, ok := l.Next(start); !ok || next != of(dialect.SchedulerPlugins) {
+			t.Errorf("%v is next, want the one of scheduler-plugins, whichever came first", next)
+		}
+	}
+}

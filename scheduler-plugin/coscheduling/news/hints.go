@@ -23,10 +23,14 @@ const hintAfter = time.Minute
 const likelyCause = "the likely cause: "
 
 // exclusive is the annotation of a LeaderWorkerSet and of its Pods that has each replica be alone in
-// a domain, and roleOfJob the label with which Kubeflow's operators tell launchers from workers.
+// a domain, exclusiveJobs that of a JobSet and of its Pods that has each Job be, and preselected the one
+// that says that JobSet need not find out the domain. With roleOfJob, a label, Kubeflow's operators tell
+// launchers from workers.
 const (
-	exclusive = "leaderworkerset.sigs.k8s.io/exclusive-topology"
-	roleOfJob = "training.kubeflow.org/job-role"
+	exclusive     = "leaderworkerset.sigs.k8s.io/exclusive-topology"
+	exclusiveJobs = "alpha.jobset.sigs.k8s.io/exclusive-topology"
+	preselected   = "alpha.jobset.sigs.k8s.io/node-selector"
+	roleOfJob     = "training.kubeflow.org/job-role"
 )
 
 // orStages is what helps, too, where members come only after others have run.
@@ -42,6 +46,18 @@ var causes = []struct {
 			return slices.ContainsFunc(g.Pods, func(p Pod) bool { return p.Pod.Annotations[exclusive] != "" })
 		},
 		likely: "with exclusive topology LeaderWorkerSet makes workers only once their leader has a node: leave out exclusive topology, or set startupPolicy LeaderReady and ask for the leader alone" + orStages,
+	},
+	{
+		fits: func(g *Gang) bool {
+			return slices.ContainsFunc(g.Pods, func(p Pod) bool {
+				return p.Pod.Annotations[exclusiveJobs] != "" && p.Pod.Annotations[preselected] == ""
+			})
+		},
+		likely: "with exclusive topology JobSet makes the other Pods of a Job only once the first one has a node: leave out exclusive topology" + orStages,
+	},
+	{
+		fits:   func(g *Gang) bool { return g.Key.IsOfJob() },
+		likely: "Kubernetes makes all Pods of a Job at once, unless something like a quota keeps it from that: the events of the Job say what. Or some of them have scheduling gates",
 	},
 	{
 		fits: func(g *Gang) bool {

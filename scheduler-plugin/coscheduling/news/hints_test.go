@@ -34,6 +34,20 @@ func inRoleOfJob(role string) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) { pod.Labels = map[string]string{"training.kubeflow.org/job-role": role} }
 }
 
+// ofJob has the gang be that of a Job, which has no PodGroup.
+func ofJob(g *Gang) {
+	g.Key = dialect.Key{Dialect: dialect.Rules, Namespace: g.Key.Namespace, Name: "job/7f3c"}
+}
+
+func annotatedWith(keys ...string) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) {
+		pod.Annotations = map[string]string{}
+		for _, key := range keys {
+			pod.Annotations[key] = "rack"
+		}
+	}
+}
+
 func exclusiveTopology(pod *corev1.Pod) {
 	pod.Annotations = map[string]string{"leaderworkerset.sigs.k8s.io/exclusive-topology": "rack"}
 }
@@ -47,20 +61,23 @@ func TestAGangThatCanNeverBeCompleteIsToldWhy(t *testing.T) {
 		at     time.Duration
 		want   string // part of the message, "" for no likely cause
 	}{
-		"a TrainJob with initializers":                   {[]func(*Gang){madeFor("TrainJob"), memberSince(0)}, soon, "a step that depends on another"},
-		"a TrainJob whose Pods may still come":           {[]func(*Gang){madeFor("TrainJob"), memberSince(0)}, 59 * time.Second, ""},
-		"a TrainJob of which one has just come":          {[]func(*Gang){madeFor("TrainJob"), memberSince(0), memberSince(50 * time.Second)}, soon, ""},
-		"a TrainJob of which no Pod has come":            {[]func(*Gang){madeFor("TrainJob"), nobody}, soon, ""},
-		"a TrainJob that is complete":                    {[]func(*Gang){madeFor("TrainJob"), memberSince(0), memberSince(0), complete, refused}, soon, ""},
-		"an MPIJob whose launcher waits for the workers": {[]func(*Gang){madeFor("MPIJob"), memberSince(0, inRoleOfJob("worker"))}, soon, "minAvailable"},
-		"an MPIJob that has a launcher":                  {[]func(*Gang){madeFor("MPIJob"), memberSince(0, inRoleOfJob("launcher"))}, soon, ""},
-		"roles that depend on each other":                {[]func(*Gang){madeFor("RoleBasedGroup"), memberSince(0)}, soon, "role with dependencies"},
-		"a RayCluster that was scaled down":              {[]func(*Gang){madeFor("RayCluster"), memberSince(0)}, soon, "delete the PodGroup"},
-		"whose group KubeRay changes":                    {[]func(*Gang){madeFor("RayCluster"), memberSince(0), func(g *Gang) { g.Key.Dialect = dialect.Volcano }}, soon, ""},
-		"the same when it ran before":                    {[]func(*Gang){madeFor("RayCluster"), memberSince(0), wasBound}, soon, "delete the PodGroup"},
-		"a leader whose workers wait for it":             {[]func(*Gang){madeFor("Pod"), memberSince(0, exclusiveTopology)}, soon, "LeaderReady"},
-		"a group of a tool of which nothing is known":    {[]func(*Gang){madeFor("TFJob"), memberSince(0)}, soon, ""},
-		"a group of Lockstep's":                          {[]func(*Gang){memberSince(0)}, soon, ""},
+		"a TrainJob with initializers":                    {[]func(*Gang){madeFor("TrainJob"), memberSince(0)}, soon, "a step that depends on another"},
+		"a TrainJob whose Pods may still come":            {[]func(*Gang){madeFor("TrainJob"), memberSince(0)}, 59 * time.Second, ""},
+		"a TrainJob of which one has just come":           {[]func(*Gang){madeFor("TrainJob"), memberSince(0), memberSince(50 * time.Second)}, soon, ""},
+		"a TrainJob of which no Pod has come":             {[]func(*Gang){madeFor("TrainJob"), nobody}, soon, ""},
+		"a TrainJob that is complete":                     {[]func(*Gang){madeFor("TrainJob"), memberSince(0), memberSince(0), complete, refused}, soon, ""},
+		"an MPIJob whose launcher waits for the workers":  {[]func(*Gang){madeFor("MPIJob"), memberSince(0, inRoleOfJob("worker"))}, soon, "minAvailable"},
+		"an MPIJob that has a launcher":                   {[]func(*Gang){madeFor("MPIJob"), memberSince(0, inRoleOfJob("launcher"))}, soon, ""},
+		"roles that depend on each other":                 {[]func(*Gang){madeFor("RoleBasedGroup"), memberSince(0)}, soon, "role with dependencies"},
+		"a RayCluster that was scaled down":               {[]func(*Gang){madeFor("RayCluster"), memberSince(0)}, soon, "delete the PodGroup"},
+		"whose group KubeRay changes":                     {[]func(*Gang){madeFor("RayCluster"), memberSince(0), func(g *Gang) { g.Key.Dialect = dialect.Volcano }}, soon, ""},
+		"the same when it ran before":                     {[]func(*Gang){madeFor("RayCluster"), memberSince(0), wasBound}, soon, "delete the PodGroup"},
+		"a leader whose workers wait for it":              {[]func(*Gang){madeFor("Pod"), memberSince(0, exclusiveTopology)}, soon, "LeaderReady"},
+		"a Job of a JobSet whose Pods wait for its first": {[]func(*Gang){memberSince(0, annotatedWith(exclusiveJobs))}, soon, "JobSet makes the other Pods"},
+		"the same where nodes say whose they are":         {[]func(*Gang){memberSince(0, annotatedWith(exclusiveJobs, preselected))}, soon, ""},
+		"a Job of which a quota allows few Pods":          {[]func(*Gang){ofJob, memberSince(0)}, soon, "the events of the Job"},
+		"a group of a tool of which nothing is known":     {[]func(*Gang){madeFor("TFJob"), memberSince(0)}, soon, ""},
+		"a group of Lockstep's":                           {[]func(*Gang){memberSince(0)}, soon, ""},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -73,8 +90,8 @@ func TestAGangThatCanNeverBeCompleteIsToldWhy(t *testing.T) {
 			if told != (tc.want != "") || !strings.Contains(likely, tc.want) {
 				t.Errorf("it is told %q, want a likely cause with %q", conditions[0].Message, tc.want)
 			}
-			// More Pods never come by themselves to the group of a cluster that was scaled down.
-			if stages := strings.Contains(likely, `scheduling.lockstep.dev/staged: "true"`); stages != (told && g.Group.MadeFor != "RayCluster") {
+			// More Pods never come by themselves to the group of a cluster that was scaled down, or to a Job.
+			if stages := strings.Contains(likely, `scheduling.lockstep.dev/staged: "true"`); stages != (told && g.Group.MadeFor != "RayCluster" && !g.Key.IsOfJob()) {
 				t.Errorf("it is told %q, and whether stages would help is %t", likely, !stages)
 			}
 		})

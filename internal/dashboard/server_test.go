@@ -26,12 +26,12 @@ import (
 
 // site is a page over an API server in memory.
 type site struct {
-	t   *testing.T
+	t   testing.TB
 	api *apiserver.Server
 	*Server
 }
 
-func newSite(t *testing.T) *site {
+func newSite(t testing.TB) *site {
 	t.Helper()
 	s := &site{t: t, api: apiserver.New(t)}
 	reader, err := reading.New(s.api.Config())
@@ -126,11 +126,10 @@ func TestWhatMayNotBeReadIsSaidAndTheRestIsShown(t *testing.T) {
 	s.sees(s.get("/nodes"), http.StatusForbidden)
 }
 
-func TestTenThousandTasksMakeASmallPageSoon(t *testing.T) {
-	s := newSite(t)
+// holdsTenThousandTasks has a Framework with the name large run, of as many tasks as the API allows, each with its Pod.
+func (s *site) holdsTenThousandTasks() {
 	const tasks = 10000
-	fw := framework("large", tasks)
-	apiserver.Add(s.api, fw)
+	fw := apiserver.Add(s.api, framework("large", tasks))
 	apiserver.Change(s.api, "a", "large", func(fw *frameworkv1.Framework) {
 		fw.Status = &frameworkv1.FrameworkStatus{State: frameworkv1.FrameworkAttemptRunning}
 		fw.Status.AttemptStatus.StartTime.Time = at(0)
@@ -143,6 +142,20 @@ func TestTenThousandTasksMakeASmallPageSoon(t *testing.T) {
 		}
 		fw.Status.AttemptStatus.TaskRoleStatuses = []*frameworkv1.TaskRoleStatus{role}
 	})
+	for i := range tasks {
+		pod := &corev1.Pod{}
+		pod.Namespace, pod.Name = "a", fmt.Sprintf("large-worker-%d", i)
+		pod.Labels = map[string]string{frameworkv1.KeyFrameworkName: "large"}
+		pod.Annotations = map[string]string{frameworkv1.KeyFrameworkUID: string(fw.UID)}
+		pod.Spec.NodeName = fmt.Sprintf("node-%d", i/2)
+		pod.Status.Phase = corev1.PodRunning
+		apiserver.Add(s.api, pod)
+	}
+}
+
+func TestTenThousandTasksMakeASmallPageSoon(t *testing.T) {
+	s := newSite(t)
+	s.holdsTenThousandTasks()
 	w := s.get("/frameworks/a/large")
 	s.sees(w, http.StatusOK, "0-9999 (10000 tasks)")
 	if size := w.Body.Len(); size > 20<<10 {

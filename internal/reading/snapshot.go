@@ -164,7 +164,7 @@ func (r *Reader) addGroupsOf(ctx context.Context, own string, s *whatif.Snapshot
 		case err == nil:
 			s.Links.TurnOn(d)
 			return everywhere, nil
-		case apierrors.IsForbidden(err) && !r.isUnserved(resource):
+		case apierrors.IsForbidden(err) && !r.isUnserved(ctx, resource):
 			return false, nil
 		case ctx.Err() != nil:
 			return false, err

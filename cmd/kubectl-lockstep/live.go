@@ -144,12 +144,10 @@ func (s *session) watchTree(ctx context.Context, c *cluster, name string) error 
 	defer cancel()
 	followed := c.reader.Follow(ctx, c.namespace, name)
 	screen := &screen{session: s}
-	seen := false
 	for {
-		o := followed.Objects()
-		seen = seen || o.Framework != nil
-		if !seen {
-			o.Framework = fw // The watches are only about to begin.
+		begun, o := followed.Begun(), followed.Objects()
+		if o.Framework == nil && !begun {
+			o.Framework = fw
 		}
 		if o.Framework == nil || o.Framework.UID != fw.UID {
 			s.note("%s was deleted.", name)

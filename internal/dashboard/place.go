@@ -60,7 +60,7 @@ type nodeLabels struct {
 	unread error
 }
 
-// know reads the labels of all nodes, if one of the names is not known.
+// know reads the labels of the nodes with these names, if one of them is not known.
 func (n *nodeLabels) know(ctx context.Context, names map[string]bool) error {
 	known := func(name string) bool { _, known := n.of[name]; return known }
 	if !slices.ContainsFunc(slices.Collect(maps.Keys(names)), func(name string) bool { return !known(name) }) {
@@ -70,7 +70,11 @@ func (n *nodeLabels) know(ctx context.Context, names map[string]bool) error {
 	for name := range names {
 		n.of[name] = nil
 	}
-	n.unread = n.reader.Nodes(ctx, func(node *corev1.Node) { n.of[node.Name] = node.Labels })
+	n.unread = n.reader.Nodes(ctx, func(node *corev1.Node) {
+		if names[node.Name] {
+			n.of[node.Name] = node.Labels
+		}
+	})
 	return n.unread
 }
 

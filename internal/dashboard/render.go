@@ -36,6 +36,8 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"path":  path,
 	"span":  span,
 	"dot":   func(i int) int { return 13 * i },
+	// colour is the number of the colour of a role.
+	"colour": func(role int) int { return role % hues },
 }).ParseFS(sources, "templates/*.html"))
 
 // scoped gives a template the time beside a value.

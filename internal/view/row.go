@@ -56,7 +56,9 @@ func RowOfFramework(fw *frameworkv1.Framework, now time.Time) Row {
 		row.Running, row.Total = status.Tasks.Running, status.Tasks.Total
 	}
 	if end := status.AttemptStatus.CompletionStatus; end != nil {
-		row.Code = &end.Code
+		// Not a pointer into the status, which would be kept for it.
+		code := end.Code
+		row.Code = &code
 	}
 	row.Waiting = waitingFor(status, now)
 	return row

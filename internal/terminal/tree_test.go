@@ -212,3 +212,15 @@ func TestWithoutColoursNoLineHasAnEscapeSequence(t *testing.T) {
 		t.Errorf("a running task is not green: %q", got)
 	}
 }
+
+func TestAnAgeIsNeverNegative(t *testing.T) {
+	for want, at := range map[string]time.Time{
+		"-":   {},
+		"60m": now.Add(-time.Hour),
+		"0s":  now.Add(time.Hour), // written by a clock that is ahead
+	} {
+		if got := Age(at, now); got != want {
+			t.Errorf("the age of %v is %q, want %q", at, got, want)
+		}
+	}
+}

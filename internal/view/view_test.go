@@ -45,8 +45,10 @@ func TestTheTableSaysWhatAFrameworkWaitsFor(t *testing.T) {
 		return []metav1.Condition{{Type: kind, Status: status, Reason: reason}}
 	}
 	for want, status := range map[string]frameworkv1.FrameworkStatus{
-		"":                     {State: frameworkv1.FrameworkCompleted, Conditions: condition(frameworkv1.ConditionGangScheduled, "False", "NotEnoughResources")},
-		"next attempt in 50s":  {State: frameworkv1.FrameworkAttemptCompleted, TransitionTime: metav1.NewTime(now.Add(-10 * time.Second)), RetryPolicyStatus: frameworkv1.RetryPolicyStatus{RetryDelaySec: &delay}},
+		"":                    {State: frameworkv1.FrameworkCompleted, Conditions: condition(frameworkv1.ConditionGangScheduled, "False", "NotEnoughResources")},
+		"next attempt in 50s": {State: frameworkv1.FrameworkAttemptCompleted, TransitionTime: metav1.NewTime(now.Add(-10 * time.Second)), RetryPolicyStatus: frameworkv1.RetryPolicyStatus{RetryDelaySec: &delay}},
+		// The controller's clock is an hour ahead.
+		"next attempt in 1m0s": {State: frameworkv1.FrameworkAttemptCompleted, TransitionTime: metav1.NewTime(now.Add(time.Hour)), RetryPolicyStatus: frameworkv1.RetryPolicyStatus{RetryDelaySec: &delay}},
 		"Kueue: InQueue":       {Conditions: condition(frameworkv1.ConditionAdmitted, "False", "InQueue")},
 		"QuotaExceeded":        {Conditions: condition(frameworkv1.ConditionTasksBlocked, "True", "QuotaExceeded")},
 		"NotEnoughResources":   {Conditions: condition(frameworkv1.ConditionGangScheduled, "False", "NotEnoughResources"), Waiting: []frameworkv1.WaitingCount{{Reason: "Unschedulable", Tasks: 2}}},

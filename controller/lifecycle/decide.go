@@ -227,15 +227,6 @@ func (d *decision) wakeAt(at time.Time) {
 	}
 }
 
-// over says whether a span since a persisted time is over, and, if it is not, when it
-// will be. Who waits for it asks to be woken then.
-func (d *decision) over(since metav1.Time, span time.Duration) (over bool, at time.Time) {
-	if at = since.Add(span); d.clock.Before(at) {
-		return false, at
-	}
-	return true, time.Time{}
-}
-
 // fail gives the decision up: the status, or this package, makes no sense.
 func (d *decision) fail(err error) {
 	d.broken = true

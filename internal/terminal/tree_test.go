@@ -228,3 +228,15 @@ func TestTheHistoryShowsAllThatIsCounted(t *testing.T) {
 		}
 	}
 }
+
+func TestAnAgeIsNeverNegative(t *testing.T) {
+	for want, at := range map[string]time.Time{
+		"-":   {},
+		"60m": now.Add(-time.Hour),
+		"0s":  now.Add(time.Hour), // written by a clock that is ahead
+	} {
+		if got := Age(at, now); got != want {
+			t.Errorf("the age of %v is %q, want %q", at, got, want)
+		}
+	}
+}

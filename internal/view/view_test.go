@@ -96,6 +96,9 @@ func TestTheTableSaysWhatAFrameworkWaitsFor(t *testing.T) {
 		{is: "to be retried now", state: StateRetrying, waiting: "next attempt in 0s", status: &frameworkv1.FrameworkStatus{
 			State: frameworkv1.FrameworkAttemptCompleted, TransitionTime: ago, RetryPolicyStatus: delay(3),
 		}},
+		{is: "to be retried, by a clock that is ahead", state: StateRetrying, waiting: "next attempt in 1m0s", status: &frameworkv1.FrameworkStatus{
+			State: frameworkv1.FrameworkAttemptCompleted, TransitionTime: metav1.NewTime(now.Add(time.Hour)), RetryPolicyStatus: delay(60),
+		}},
 		{is: "retried, and running", state: StateRunning, status: &frameworkv1.FrameworkStatus{State: frameworkv1.FrameworkAttemptRunning, TransitionTime: ago, RetryPolicyStatus: delay(60)}},
 		{is: "in a queue", state: StatePreparing, waiting: "Kueue: InQueue", status: &frameworkv1.FrameworkStatus{
 			State: frameworkv1.FrameworkAttemptPreparing, Conditions: condition(frameworkv1.ConditionAdmitted, "False", "InQueue"),

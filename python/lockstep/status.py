@@ -130,7 +130,7 @@ def _waiting(state: State, status: Mapping[str, Any], now: datetime) -> str:
     delay = (status.get("retryPolicyStatus") or {}).get("retryDelaySec")
     since = _time(status.get("transitionTime"))
     if status.get("state") == "AttemptCompleted" and delay is not None and since is not None:
-        return f"next attempt in {_span(max(0.0, delay - (now - since).total_seconds()))}"
+        return f"next attempt in {_span(min(max(0.0, delay - (now - since).total_seconds()), float(delay)))}"
     conditions = {c["type"]: c for c in status.get("conditions") or []}
     for kind, value, before in (("Admitted", "False", "Kueue: "), ("TasksBlocked", "True", ""), ("GangScheduled", "False", "")):
         condition = conditions.get(kind)

@@ -29,7 +29,7 @@ import (
 func readerOf(t *testing.T, server *apiserver.Server, forbidden ...string) *Reader {
 	t.Helper()
 	config := server.Config()
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return discovery{next} })
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return kubeflow{next} })
 	reader, err := New(config)
 	if err != nil {
 		t.Fatal(err)
@@ -44,10 +44,10 @@ func readerOf(t *testing.T, server *apiserver.Server, forbidden ...string) *Read
 	return reader
 }
 
-// discovery says that some of Kubeflow's jobs are served, which the server in memory does not.
-type discovery struct{ next http.RoundTripper }
+// kubeflow says that some of Kubeflow's jobs are served, which the server in memory does not.
+type kubeflow struct{ next http.RoundTripper }
 
-func (d discovery) RoundTrip(r *http.Request) (*http.Response, error) {
+func (d kubeflow) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.URL.Path != "/apis/kubeflow.org/v1" {
 		return d.next.RoundTrip(r)
 	}

@@ -119,6 +119,8 @@ type decision struct {
 	noPod       map[string]bool
 	// podsListed says that in the round before all Pods of the attempt were looked at live.
 	podsListed bool
+	// listsPods says that they are to be in this one.
+	listsPods bool
 	// adopted holds the UIDs of Pods that were adopted in this round.
 	adopted map[types.UID]bool
 	// checksStatus says that the plan has CheckStatus, for the unchecked objects among

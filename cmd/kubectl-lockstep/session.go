@@ -69,6 +69,14 @@ func (s *session) connect() (*cluster, error) {
 	return &cluster{namespace, config, reader}, err
 }
 
+// namespaceAsked is that of --namespace, empty if there is none.
+func (s *session) namespaceAsked() string {
+	if s.flags == nil || s.flags.Namespace == nil {
+		return ""
+	}
+	return *s.flags.Namespace
+}
+
 // in is the cluster, seen from a namespace.
 func (c *cluster) in(namespace string) *cluster {
 	return &cluster{namespace, c.config, c.reader}

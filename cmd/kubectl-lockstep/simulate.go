@@ -4,6 +4,8 @@
 package main
 
 import (
+	"bufio"
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -15,6 +17,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
@@ -85,6 +88,9 @@ func (o *simulateOptions) on(ctx context.Context, c *cluster, args []string) err
 	if o.file != "" {
 		if fromFile, err = o.read(); err != nil {
 			return err
+		}
+		if asked := o.namespaceAsked(); asked != "" && fromFile.Namespace != "" && fromFile.Namespace != asked {
+			return misuse(fmt.Sprintf("the namespace of the manifest is %s, and --namespace says %s", fromFile.Namespace, asked), "leave --namespace out")
 		}
 		namespace = cmp.Or(fromFile.Namespace, namespace)
 		fromFile.Namespace = namespace
@@ -168,8 +174,8 @@ func (o *simulateOptions) read() (*frameworkv1.Framework, error) {
 	case len(data) > maxManifest:
 		return nil, misuse(fmt.Sprintf("the manifest has more than %d bytes", maxManifest), "")
 	}
-	if data, err = yaml.YAMLToJSON(data); err != nil {
-		return nil, misuse("the manifest is no YAML: "+err.Error(), "")
+	if data, err = onlyDocument(data); err != nil {
+		return nil, err
 	}
 	if err := quantity.CheckGang(data); err != nil {
 		return nil, misuse(err.Error(), "")
@@ -182,6 +188,30 @@ func (o *simulateOptions) read() (*frameworkv1.Framework, error) {
 		return nil, misuse("the manifest has to be one Framework with a name", "simulate reads Frameworks; give the name of anything else that is there")
 	}
 	return fw, nil
+}
+
+// onlyDocument is the one document of a manifest, as JSON. Others may be empty.
+func onlyDocument(manifest []byte) ([]byte, error) {
+	documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(manifest)))
+	only := []byte("null")
+	for {
+		document, err := documents.Read()
+		if errors.Is(err, io.EOF) {
+			return only, nil
+		}
+		if err == nil {
+			document, err = yaml.YAMLToJSON(document)
+		}
+		switch {
+		case err != nil:
+			return nil, misuse("the manifest is no YAML: "+err.Error(), "")
+		case string(document) == "null":
+		case string(only) != "null":
+			return nil, misuse("the manifest has several documents, and has to be one Framework", "split it, and simulate each")
+		default:
+			only = document
+		}
+	}
 }
 
 // gangOf is the gang of the first attempt of a Framework, as the controller makes it.

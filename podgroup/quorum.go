@@ -33,6 +33,20 @@ func (m Minimum) HeldBy(members Tally) bool {
 	return true
 }
 
+// AtMost is the minimum, or what is left of it that so many members hold: one at least.
+func (m Minimum) AtMost(there Tally) Minimum {
+	least := Minimum{Members: min(m.Members, max(1, there.Total))}
+	for role, n := range m.Roles {
+		if n = min(n, there.Roles[role]); n > 0 {
+			if least.Roles == nil {
+				least.Roles = make(map[string]int32, len(m.Roles))
+			}
+			least.Roles[role] = n
+		}
+	}
+	return least
+}
+
 // Holds says whether so many members are a quorum: minMember in all and
 // minRoleMember of each role.
 func Holds(spec *schedulingv1alpha1.PodGroupSpec, members Tally) bool {

@@ -9,7 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lockstep-k8s/lockstep/internal/reading"
 	"github.com/lockstep-k8s/lockstep/internal/terminal"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/whatif"
 )
 
@@ -38,10 +40,13 @@ func (s *session) line(ctx context.Context, everywhere bool, output string) erro
 		return err
 	}
 	snapshot, err := c.reader.Snapshot(ctx, c.namespace)
+	if err == nil && snapshot.NoGroups {
+		err = reading.Refused(snapshot)
+	}
 	if err != nil {
 		return err
 	}
-	answer := whatif.Order(snapshot, func(namespace string) bool { return everywhere || namespace == c.namespace })
+	answer := whatif.Order(snapshot, func(key dialect.Key) bool { return everywhere || key.Namespace == c.namespace })
 	if done, err := s.print(answer, output); done {
 		return err
 	}

@@ -18,9 +18,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	"github.com/lockstep-k8s/lockstep/controller/lifecycle"
 	"github.com/lockstep-k8s/lockstep/internal/quantity"
 	"github.com/lockstep-k8s/lockstep/internal/reading"
-	"github.com/lockstep-k8s/lockstep/podgroup"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/answers"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/whatif"
@@ -44,7 +44,7 @@ func newSimulate(s *session) *cobra.Command {
 		Long: `Say where the gang of a Framework, of a job of Volcano or Kubeflow, or of a PodGroup would go now, or what is missing and whom it would preempt: with the
 scheduler's own planner, on what you may list. Nothing is changed.
 
-Exit codes: 0 it has room; 7 it has room only if others are evicted; 8 it has none, or that is not known.`,
+Exit codes: 0 it has room; 7 it has room only if others are evicted, or when they have ended that are ending; 8 it has none, or that is not known.`,
 		Example: `  kubectl lockstep simulate train
   kubectl lockstep simulate -f train.yaml --add-nodes gpu-node-1=3
   kubectl lockstep simulate train --without other-team/big
@@ -66,11 +66,16 @@ func (o *simulateOptions) run(ctx context.Context, args []string) error {
 	if err := checkOutput(o.output); err != nil {
 		return err
 	}
-	added, err := parseNodes(o.addNodes)
+	c, err := o.connect()
 	if err != nil {
 		return err
 	}
-	c, err := o.connect()
+	return o.on(ctx, c, args)
+}
+
+// on simulates on a cluster.
+func (o *simulateOptions) on(ctx context.Context, c *cluster, args []string) error {
+	added, err := parseNodes(o.addNodes)
 	if err != nil {
 		return err
 	}
@@ -78,15 +83,23 @@ func (o *simulateOptions) run(ctx context.Context, args []string) error {
 	var fromFile *frameworkv1.Framework
 	namespace := c.namespace
 	if o.file != "" {
-		if fromFile, assume.Gang, err = o.read(); err != nil {
+		if fromFile, err = o.read(); err != nil {
 			return err
 		}
 		namespace = cmp.Or(fromFile.Namespace, namespace)
+		fromFile.Namespace = namespace
+		if assume.Gang, err = gangOf(fromFile); err != nil {
+			return err
+		}
 	}
 	if fromFile == nil {
 		namespace = reading.ParseName(c.namespace, args[0]).Namespace
 	}
-	snapshot, err := c.reader.Snapshot(ctx, namespace)
+	var others []string
+	for _, name := range o.without {
+		others = append(others, reading.ParseName(namespace, name).Namespace)
+	}
+	snapshot, err := c.reader.Snapshot(ctx, namespace, others...)
 	if err != nil {
 		return err
 	}
@@ -97,6 +110,9 @@ func (o *simulateOptions) run(ctx context.Context, args []string) error {
 		key, err := gang(name)
 		if err != nil {
 			return err
+		}
+		if snapshot.Group(key) == nil {
+			return &failure{code: exitNotFound, message: fmt.Sprintf("there is no gang of %s to do without, as far as you may read", name)}
 		}
 		assume.Without = append(assume.Without, key)
 	}
@@ -135,12 +151,12 @@ func parseNodes(texts []string) ([]answers.AddNodes, error) {
 }
 
 // read reads the manifest of a Framework.
-func (o *simulateOptions) read() (*frameworkv1.Framework, *answers.Gang, error) {
+func (o *simulateOptions) read() (*frameworkv1.Framework, error) {
 	from := o.in
 	if o.file != "-" {
 		file, err := os.Open(o.file)
 		if err != nil {
-			return nil, nil, misuse(err.Error(), "")
+			return nil, misuse(err.Error(), "")
 		}
 		defer file.Close()
 		from = file
@@ -148,45 +164,44 @@ func (o *simulateOptions) read() (*frameworkv1.Framework, *answers.Gang, error) 
 	data, err := io.ReadAll(io.LimitReader(from, maxManifest+1))
 	switch {
 	case err != nil:
-		return nil, nil, err
+		return nil, err
 	case len(data) > maxManifest:
-		return nil, nil, misuse(fmt.Sprintf("the manifest has more than %d bytes", maxManifest), "")
+		return nil, misuse(fmt.Sprintf("the manifest has more than %d bytes", maxManifest), "")
 	}
 	if data, err = yaml.YAMLToJSON(data); err != nil {
-		return nil, nil, misuse("the manifest is no YAML: "+err.Error(), "")
+		return nil, misuse("the manifest is no YAML: "+err.Error(), "")
 	}
 	if err := quantity.CheckGang(data); err != nil {
-		return nil, nil, misuse(err.Error(), "")
+		return nil, misuse(err.Error(), "")
 	}
 	fw := &frameworkv1.Framework{}
 	if err := json.Unmarshal(data, fw); err != nil {
-		return nil, nil, misuse("the manifest is no Framework: "+err.Error(), "")
+		return nil, misuse("the manifest is no Framework: "+err.Error(), "")
 	}
 	if fw.Kind != "Framework" || fw.Name == "" {
-		return nil, nil, misuse("the manifest has to be one Framework with a name", "simulate reads Frameworks; give the name of anything else that is there")
+		return nil, misuse("the manifest has to be one Framework with a name", "simulate reads Frameworks; give the name of anything else that is there")
 	}
-	gang, err := gangOf(fw)
-	return fw, gang, err
+	return fw, nil
 }
 
-// gangOf is the gang of the first attempt of a Framework.
-func gangOf(fw *frameworkv1.Framework) (*answers.Gang, error) {
-	active := make(map[string]int32)
-	gang := &answers.Gang{}
-	for _, role := range fw.Spec.TaskRoles {
-		active[role.Name] = role.TaskNumber
-		pods := answers.Role{Name: role.Name, Count: int(role.TaskNumber)}
-		if err := json.Unmarshal(role.Task.Pod.Raw, &pods.Template); err != nil {
-			return nil, misuse(fmt.Sprintf("the Pod template of role %s can't be read: %v", role.Name, err), "")
+// gangOf is the gang of the first attempt of a Framework, as the controller makes it.
+func gangOf(fw *frameworkv1.Framework) (*whatif.NewGang, error) {
+	tasks := int64(0)
+	for i := range fw.Spec.TaskRoles {
+		number := int64(fw.Spec.TaskRoles[i].TaskNumber)
+		if number < 0 {
+			return nil, misuse(fmt.Sprintf("role %s has %d tasks", fw.Spec.TaskRoles[i].Name, number), "")
 		}
-		gang.Roles = append(gang.Roles, pods)
+		tasks += number
 	}
-	spec, hasTasks := podgroup.DesiredSpec(&fw.Spec, active)
-	if !hasTasks {
-		return nil, misuse("the Framework has no tasks", "")
+	if tasks > answers.MaxPods {
+		return nil, misuse(fmt.Sprintf("the Framework has %d tasks: at most %d can be simulated", tasks, answers.MaxPods), "")
 	}
-	gang.Spec = spec
-	return gang, nil
+	group, pods, err := lifecycle.Preview(fw, lifecycle.Options{})
+	if err != nil {
+		return nil, misuse(err.Error(), "")
+	}
+	return &whatif.NewGang{Group: group, Pods: pods}, nil
 }
 
 // tell writes an answer, and is the exit code.
@@ -201,6 +216,8 @@ func (o *simulateOptions) tell(answer *answers.Simulation) error {
 	switch {
 	case answer.Fits:
 		return nil
+	case answer.FitsAfterPreemption && len(answer.Victims)+answer.HiddenVictims == 0:
+		return &failure{code: exitByEviction, message: "the gang has room only when Pods have ended that are ending now"}
 	case answer.FitsAfterPreemption:
 		return &failure{code: exitByEviction, message: "the gang has room only if others are evicted"}
 	default:

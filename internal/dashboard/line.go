@@ -10,6 +10,7 @@ import (
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	"github.com/lockstep-k8s/lockstep/internal/reading"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/answers"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/whatif"
 )
 
@@ -36,7 +37,7 @@ func (s *Server) line(_ context.Context, r request) (*opened, error) {
 	}
 	return &opened{make: func(ctx context.Context) (*page, error) {
 		return s.snapshot(ctx, r, own(r, namespace), func(snapshot *whatif.Snapshot) (*page, error) {
-			answer := whatif.Order(snapshot, func(of string) bool { return namespace == allNamespaces || of == namespace })
+			answer := whatif.Order(snapshot, func(of dialect.Key) bool { return namespace == allNamespaces || of.Namespace == namespace })
 			line := &gangLine{Namespace: namespace, Others: answer.Others}
 			for _, gang := range answer.Gangs {
 				framework, found := strings.CutSuffix(gang.Name, frameworkv1.AttemptName(""))

@@ -191,6 +191,9 @@ func (s *Server) picture(ctx context.Context, make func() (*page, error)) (*page
 func (s *Server) snapshot(ctx context.Context, r request, own string, use func(*whatif.Snapshot) (*page, error)) (*page, error) {
 	return s.picture(ctx, func() (*page, error) {
 		snapshot, err := r.visitor.Reader.Snapshot(ctx, own)
+		if err == nil {
+			err = reading.Refused(snapshot)
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -30,15 +30,21 @@ type job struct {
 	object *unstructured.Unstructured
 }
 
-// jobNamed reads the job of a front end that has a name; nil if there is none that the user may read.
-func (r *Reader) jobNamed(ctx context.Context, n Name) (*job, error) {
+// jobNamed reads the job of a front end that has a name; nil if there is none that the user may read. Unread are the
+// resources of which he may not read one of that name.
+func (r *Reader) jobNamed(ctx context.Context, n Name) (named *job, unread []string, err error) {
 	var found []*job
 	var calls []string
 	var failed error
 	for _, kind := range n.kinds.frontEnds {
 		object, err := r.Dynamic.Resource(kind.Resource).Namespace(n.Namespace).Get(ctx, n.Name, metav1.GetOptions{})
 		switch {
-		case apierrors.IsNotFound(err), apierrors.IsForbidden(err) && len(n.kinds.frontEnds) > 1:
+		case apierrors.IsNotFound(err):
+			continue
+		case apierrors.IsForbidden(err) && len(n.kinds.frontEnds) > 1:
+			if !r.isUnserved(kind.Resource) {
+				unread = append(unread, kind.Resource.GroupResource().String())
+			}
 			continue
 		case err != nil:
 			// Another kind may have the name.
@@ -47,19 +53,27 @@ func (r *Reader) jobNamed(ctx context.Context, n Name) (*job, error) {
 		}
 		row, err := rowOf(kind, object)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		found = append(found, &job{row, object.GetUID(), object})
 		calls = append(calls, strings.ToLower(kind.Kind)+"/"+n.Name)
 	}
 	switch len(found) {
 	case 0:
-		return nil, failed
+		return nil, unread, failed
 	case 1:
-		return found[0], nil
+		return found[0], unread, nil
 	default:
-		return nil, fmt.Errorf("%w: say which, as %s", ErrAmbiguous, strings.Join(calls, " or "))
+		return nil, nil, fmt.Errorf("%w: say which, as %s", ErrAmbiguous, strings.Join(calls, " or "))
 	}
+}
+
+// hidden is an error of something that was not found, with what it may be that the user may not read.
+func hidden(missing error, unread []string) error {
+	if len(unread) == 0 {
+		return missing
+	}
+	return fmt.Errorf("%w, or it is one of what you may not read: %s", missing, strings.Join(unread, ", "))
 }
 
 // AddNamed adds the Framework of a name, else the job of a front end. It is an error if there is neither.
@@ -75,12 +89,12 @@ func (r *Reader) AddNamed(ctx context.Context, n Name, to *Jobs) error {
 			return err
 		}
 	}
-	named, err := r.jobNamed(ctx, n)
+	named, unread, err := r.jobNamed(ctx, n)
 	switch {
 	case err != nil:
 		return err
 	case named == nil:
-		return missing
+		return hidden(missing, unread)
 	}
 	to.Rows = append(to.Rows, named.Row)
 	to.Objects = append(to.Objects, named.object)
@@ -108,7 +122,7 @@ func (r *Reader) GangNamed(ctx context.Context, s *whatif.Snapshot, n Name) (dia
 	if n.kinds.frameworks && s.Group(ofFramework) != nil {
 		return ofFramework, nil
 	}
-	named, err := r.jobNamed(ctx, n)
+	named, _, err := r.jobNamed(ctx, n)
 	if err != nil {
 		return dialect.Key{}, err
 	}

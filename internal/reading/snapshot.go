@@ -5,6 +5,9 @@ package reading
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/whatif"
 )
@@ -32,9 +36,15 @@ func pages(ctx context.Context, namespace string, page pager) error {
 }
 
 // Snapshot is what the user may read of the cluster, for questions about gangs. Where he may not read
-// all namespaces, it has what is in his own. What he may not read is said in it.
-func (r *Reader) Snapshot(ctx context.Context, own string) (*whatif.Snapshot, error) {
-	s := &whatif.Snapshot{Now: time.Now(), Links: &dialect.Links{}, Priorities: make(map[string]int32)}
+// all namespaces, it has what is in his own and in some others. What he may not read is said in it.
+func (r *Reader) Snapshot(ctx context.Context, own string, others ...string) (*whatif.Snapshot, error) {
+	some := []string{own}
+	for _, other := range others {
+		if !slices.Contains(some, other) {
+			some = append(some, other)
+		}
+	}
+	s := &whatif.Snapshot{Now: time.Now(), Links: &dialect.Links{}, LacksOf: make(map[dialect.Key][]string)}
 	err := r.Nodes(ctx, func(node *corev1.Node) { s.Nodes = append(s.Nodes, node) })
 	if err != nil && !apierrors.IsForbidden(err) {
 		return nil, err
@@ -42,10 +52,10 @@ func (r *Reader) Snapshot(ctx context.Context, own string) (*whatif.Snapshot, er
 	if s.NoNodes = err != nil; s.NoNodes {
 		s.Lacks = append(s.Lacks, "you may not list nodes")
 	}
-	if err := r.addPods(ctx, own, s); err != nil {
+	if err := r.addPods(ctx, some, s); err != nil {
 		return nil, err
 	}
-	if err := r.addGroups(ctx, own, s); err != nil {
+	if err := r.addGroups(ctx, some, s); err != nil {
 		return nil, err
 	}
 	listed, err := mayList(ctx, "", func(ctx context.Context, _ string, options metav1.ListOptions) (string, error) {
@@ -54,7 +64,7 @@ func (r *Reader) Snapshot(ctx context.Context, own string) (*whatif.Snapshot, er
 			return "", err
 		}
 		for i := range page.Items {
-			s.Priorities[page.Items[i].Name] = page.Items[i].Value
+			s.AddClass(&page.Items[i])
 		}
 		return page.Continue, nil
 	})
@@ -87,17 +97,33 @@ func mayList(ctx context.Context, namespace string, page pager) (bool, error) {
 	return err == nil, err
 }
 
-// everywhereOrHere lists all namespaces or, if the user may not, his own.
-func everywhereOrHere(ctx context.Context, own string, page pager) (everywhere bool, err error) {
+// everywhereOrHere lists all namespaces or, if the user may not, some. Unread are those of them that he may not list either.
+func everywhereOrHere(ctx context.Context, some []string, page pager) (everywhere bool, unread []string, err error) {
 	everywhere, err = mayList(ctx, metav1.NamespaceAll, page)
 	if everywhere || err != nil {
-		return everywhere, err
+		return everywhere, nil, err
 	}
-	return false, pages(ctx, own, page)
+	for _, namespace := range some {
+		listed, err := mayList(ctx, namespace, page)
+		if err != nil {
+			return false, nil, err
+		}
+		if !listed {
+			unread = append(unread, namespace)
+		}
+	}
+	return false, unread, nil
 }
 
-func (r *Reader) addPods(ctx context.Context, own string, s *whatif.Snapshot) error {
-	everywhere, err := everywhereOrHere(ctx, own, func(ctx context.Context, namespace string, options metav1.ListOptions) (string, error) {
+// lack says that the objects of some namespaces may not be listed.
+func lack(s *whatif.Snapshot, objects string, unread []string) {
+	for _, namespace := range unread {
+		s.Lacks = append(s.Lacks, fmt.Sprintf("you may not list %s of namespace %s", objects, namespace))
+	}
+}
+
+func (r *Reader) addPods(ctx context.Context, some []string, s *whatif.Snapshot) error {
+	everywhere, unread, err := everywhereOrHere(ctx, some, func(ctx context.Context, namespace string, options metav1.ListOptions) (string, error) {
 		page, err := r.Kube.CoreV1().Pods(namespace).List(ctx, options)
 		if err != nil {
 			return "", err
@@ -107,14 +133,16 @@ func (r *Reader) addPods(ctx context.Context, own string, s *whatif.Snapshot) er
 		}
 		return page.Continue, nil
 	})
+	s.NoPods = slices.Contains(unread, some[0])
+	lack(s, "Pods", unread)
 	if s.SomePods = !everywhere; s.SomePods {
 		s.Lacks = append(s.Lacks, "you may not list Pods of all namespaces: nodes look emptier than they are")
 	}
 	return err
 }
 
-func (r *Reader) addGroups(ctx context.Context, own string, s *whatif.Snapshot) error {
-	everywhere, err := everywhereOrHere(ctx, own, func(ctx context.Context, namespace string, options metav1.ListOptions) (string, error) {
+func (r *Reader) addGroups(ctx context.Context, some []string, s *whatif.Snapshot) error {
+	everywhere, unread, err := everywhereOrHere(ctx, some, func(ctx context.Context, namespace string, options metav1.ListOptions) (string, error) {
 		page, err := r.Lockstep.SchedulingV1alpha1().PodGroups(namespace).List(ctx, options)
 		if err != nil {
 			return "", err
@@ -127,8 +155,10 @@ func (r *Reader) addGroups(ctx context.Context, own string, s *whatif.Snapshot) 
 	if err != nil {
 		return err
 	}
+	s.NoGroups = slices.Contains(unread, some[0])
+	lack(s, "PodGroups", unread)
 	for _, d := range othersDialects {
-		all, err := r.addGroupsOf(ctx, own, s, d)
+		all, err := r.addGroupsOf(ctx, some, s, d)
 		if err != nil {
 			return err
 		}
@@ -140,17 +170,38 @@ func (r *Reader) addGroups(ctx context.Context, own string, s *whatif.Snapshot) 
 	return nil
 }
 
+// Refused is the error for who can do nothing with a Snapshot, as he may list no Pods or no PodGroups of his own namespace; nil if
+// he may.
+func Refused(s *whatif.Snapshot) error {
+	switch {
+	case s.NoPods:
+		return apierrors.NewForbidden(corev1.Resource("pods"), "", errors.New("you may not list them"))
+	case s.NoGroups:
+		return apierrors.NewForbidden(schedulingv1alpha1.Resource(schedulingv1alpha1.PodGroupPlural), "", errors.New("you may not list them"))
+	default:
+		return nil
+	}
+}
+
 // othersDialects are those whose PodGroups other tools write.
 var othersDialects = []dialect.Dialect{dialect.Native, dialect.SchedulerPlugins, dialect.Volcano}
 
 // addGroupsOf lists the PodGroups of a dialect, if they are served, and says whether the user may list those of all
 // namespaces. Who may list none has none.
-func (r *Reader) addGroupsOf(ctx context.Context, own string, s *whatif.Snapshot, d dialect.Dialect) (everywhere bool, err error) {
+func (r *Reader) addGroupsOf(ctx context.Context, some []string, s *whatif.Snapshot, d dialect.Dialect) (everywhere bool, err error) {
 	read := map[dialect.Dialect]func(*unstructured.Unstructured) *dialect.Group{
-		dialect.Native: dialect.FromNative, dialect.SchedulerPlugins: dialect.FromSchedulerPlugins, dialect.Volcano: dialect.FromVolcano(nil),
+		dialect.Native: dialect.FromNative, dialect.SchedulerPlugins: dialect.FromSchedulerPlugins,
+		dialect.Volcano: func(object *unstructured.Unstructured) *dialect.Group {
+			group, asksForTiers := dialect.FromVolcanoWithoutTiers(object)
+			if asksForTiers {
+				s.LacksOf[group.Key] = append(s.LacksOf[group.Key], "the networkTopology of the group is not checked: which node labels stand for its tiers is in the scheduler's configuration")
+			}
+			return group
+		},
 	}[d]
 	for _, resource := range d.Resources() {
-		everywhere, err = everywhereOrHere(ctx, own, func(ctx context.Context, namespace string, options metav1.ListOptions) (string, error) {
+		var unread []string
+		everywhere, unread, err = everywhereOrHere(ctx, some, func(ctx context.Context, namespace string, options metav1.ListOptions) (string, error) {
 			page, err := r.Dynamic.Resource(resource).Namespace(namespace).List(ctx, options)
 			if err != nil {
 				return "", err
@@ -161,14 +212,16 @@ func (r *Reader) addGroupsOf(ctx context.Context, own string, s *whatif.Snapshot
 			return page.GetContinue(), nil
 		})
 		switch {
-		case err == nil:
+		case err == nil && len(unread) < len(some):
 			s.Links.TurnOn(d)
 			return everywhere, nil
-		case apierrors.IsForbidden(err) && !r.isUnserved(resource):
+		case err == nil && !r.isUnserved(resource):
 			return false, nil
+		case err == nil:
+			// An API server refuses also what it does not serve.
 		case ctx.Err() != nil:
 			return false, err
-		case !apierrors.IsForbidden(err) && !IsUnserved(err):
+		case !IsUnserved(err):
 			// What another tool's kind lacks is no reason to answer nothing.
 			s.Lacks = append(s.Lacks, Unread("PodGroups of "+resource.Group, err))
 			return true, nil

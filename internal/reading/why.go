@@ -33,7 +33,7 @@ func (r *Reader) Why(ctx context.Context, n Name) (answers.Why, error) {
 		}
 		missing = err
 	}
-	named, err := r.jobNamed(ctx, n)
+	named, unread, err := r.jobNamed(ctx, n)
 	switch {
 	case err != nil:
 		return answers.Why{}, err
@@ -51,7 +51,7 @@ func (r *Reader) Why(ctx context.Context, n Name) (answers.Why, error) {
 	if missing == nil {
 		missing = apierrors.NewNotFound(n.resource(), n.Name)
 	}
-	return answers.Why{}, missing
+	return answers.Why{}, hidden(missing, unread)
 }
 
 func (r *Reader) whyFramework(ctx context.Context, n Name, tree *view.Tree) (answers.Why, error) {
@@ -65,10 +65,24 @@ func (r *Reader) whyFramework(ctx context.Context, n Name, tree *view.Tree) (ans
 	if err != nil {
 		return answers.Why{}, err
 	}
-	if answer := whatif.Why(snapshot, whatif.KeyOf(n.Namespace, tree.Attempt.Gang.Name)); answer.Reason != answers.ReasonNotFound {
-		return answer, nil
+	answer := whatif.Why(snapshot, whatif.KeyOf(n.Namespace, tree.Attempt.Gang.Name))
+	switch {
+	case snapshot.NoPods, snapshot.NoGroups:
+		// The Framework has been told what its gang was.
+		told := why.Told(tree, time.Now())
+		told.Unknown = append(told.Unknown, snapshot.Lacks...)
+		return told, nil
+	case answer.Reason == answers.ReasonNotFound:
+		return why.Tasks(tree, time.Now()), nil
+	case answer.Reason == answers.ReasonMembers, answer.Reason == answers.ReasonEnded:
+		// The Framework makes the Pods that are missing, and knows when.
+		if missing, known := why.Missing(tree); known {
+			missing.Evidence = append(missing.Evidence, answer.Message)
+			missing.Unknown = append(missing.Unknown, answer.Unknown...)
+			return missing, nil
+		}
 	}
-	return why.Tasks(tree, time.Now()), nil
+	return answer, nil
 }
 
 func (r *Reader) whyJob(ctx context.Context, named *job) (answers.Why, error) {

@@ -42,6 +42,8 @@ type Tasks struct {
 	// Started, Ran and Ended bound the last attempts of the tasks: the first start, the first time that
 	// one ran, and the last end. They are zero if none has; Ended also unless all have ended.
 	Started, Ran, Ended time.Time
+	// Until is when the first task of the row is run again that waits for its retry. Zero if none does, or that is not decided.
+	Until time.Time
 	// Retries is how often the task was run again; of several, all together.
 	Retries int32
 	// PodName is the Pod of the task. Empty in rows of several.
@@ -61,6 +63,8 @@ type task struct {
 	pod     string
 	// started, ran and ended bound its last attempt. Zero for not yet.
 	started, ran, ended time.Time
+	// until is when it is run again, if it waits for that.
+	until time.Time
 }
 
 func taskOf(s *frameworkv1.TaskStatus, pods map[string]*corev1.Pod) task {
@@ -71,6 +75,9 @@ func taskOf(s *frameworkv1.TaskStatus, pods map[string]*corev1.Pod) task {
 	}
 	if at := s.AttemptStatus.CompletionTime; at != nil {
 		t.ended = at.Time
+	}
+	if delay := s.RetryPolicyStatus.RetryDelaySec; delay != nil && t.state == StateRetrying {
+		t.until = s.TransitionTime.Add(time.Duration(*delay) * time.Second)
 	}
 	if s.AttemptStatus.PodNodeName != nil {
 		t.node = *s.AttemptStatus.PodNodeName
@@ -191,6 +198,7 @@ func row(tasks []task) Tasks {
 			r.Since = t.since
 		}
 		r.Retries += t.retries
+		r.Until = times.Sooner(r.Until, t.until)
 		r.Started, r.Ran = times.Sooner(r.Started, t.started), times.Sooner(r.Ran, t.ran)
 		if t.ended.IsZero() {
 			live = true

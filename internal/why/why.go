@@ -106,9 +106,15 @@ func Tasks(tree *view.Tree, now time.Time) answers.Why {
 		}
 	}
 	if len(all) == 0 {
-		answer.Reason, answer.Message = ReasonCreating, fmt.Sprintf("its Pods are being made, since %s", max(0, now.Sub(tree.Attempt.Started)).Round(time.Second))
-		if tree.Running > 0 {
+		missing, known := Missing(tree)
+		switch {
+		case tree.Running > 0:
 			answer.Reason, answer.Message = ReasonRunning, fmt.Sprintf("it runs: %d of %d tasks", tree.Running, tree.Total)
+			answer.Evidence = missing.Evidence
+		case known && missing.Reason != ReasonCreating:
+			return missing
+		default:
+			answer.Reason, answer.Message = ReasonCreating, fmt.Sprintf("its Pods are being made, since %s", max(0, now.Sub(tree.Attempt.Started)).Round(time.Second))
 		}
 		return answer
 	}

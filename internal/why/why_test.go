@@ -78,6 +78,11 @@ func TestWithoutAGangTheTasksSayWhatTheyWaitFor(t *testing.T) {
 	if len(answer.Tasks) != 2 || answer.Tasks[0].Reason != "Unschedulable" {
 		t.Errorf("the tasks are %+v", answer.Tasks)
 	}
+	retrying := tree(view.StatePreparing, metav1.Condition{})
+	retrying.Attempt.Roles = []view.Role{{Name: "worker", Tasks: []view.Tasks{{Indexes: "0", Count: 1, State: view.StateRetrying, Until: now.Add(time.Minute)}}}}
+	if answer := Tasks(retrying, now); answer.Reason != ReasonRetrying || !strings.Contains(answer.Message, "until 2026-11-25T12:01:00Z") {
+		t.Errorf("got %+v", answer)
+	}
 	if answer := Tasks(tree(view.StatePreparing, metav1.Condition{}), now); answer.Reason != ReasonCreating || answer.Message != "its Pods are being made, since 1m0s" {
 		t.Errorf("got %+v", answer)
 	}
@@ -85,5 +90,31 @@ func TestWithoutAGangTheTasksSayWhatTheyWaitFor(t *testing.T) {
 	ahead.Attempt.Started = now.Add(time.Hour) // by the controller's clock
 	if answer := Tasks(ahead, now); answer.Message != "its Pods are being made, since 0s" {
 		t.Errorf("of an attempt that begins in an hour it says %q", answer.Message)
+	}
+}
+
+// TestTasksWithoutAPodThatCanBePlacedSayWhatTheyWaitFor: nobody is to create Pods for a Framework.
+func TestTasksWithoutAPodThatCanBePlacedSayWhatTheyWaitFor(t *testing.T) {
+	ending := view.Tasks{Indexes: "0", Count: 1, State: view.StateEnding, PodName: "training-worker-0", Node: "node-7"}
+	retrying := view.Tasks{Indexes: "1-2", Count: 2, State: view.StateRetrying, Until: now.Add(time.Minute)}
+	creating := view.Tasks{Indexes: "3", Count: 1, State: view.StateCreating}
+	for name, tc := range map[string]struct {
+		tasks   []view.Tasks
+		reason  answers.Reason
+		message string
+	}{
+		"an old Pod is ending":     {[]view.Tasks{ending}, ReasonEnding, "1 of 4 tasks can be run again when the old Pods have ended, such as training-worker-0 on node node-7"},
+		"a retry is to come":       {[]view.Tasks{retrying}, ReasonRetrying, "2 of 4 tasks wait for their retry, the first until 2026-11-25T12:01:00Z"},
+		"a Pod is about to come":   {[]view.Tasks{creating}, ReasonCreating, "1 of 4 tasks are about to have their Pods made"},
+		"most wait for a retry":    {[]view.Tasks{ending, retrying, creating}, ReasonRetrying, "2 of 4 tasks wait"},
+		"one ends, and one begins": {[]view.Tasks{creating, ending}, ReasonEnding, "1 of 4 tasks can"},
+		"all have Pods":            {[]view.Tasks{{Count: 4, State: view.StatePreparing}}, "", ""},
+	} {
+		waits := tree(view.StatePreparing, metav1.Condition{})
+		waits.Attempt.Roles = []view.Role{{Name: "worker", Tasks: tc.tasks}}
+		answer, known := Missing(waits)
+		if known != (tc.reason != "") || answer.Reason != tc.reason || !strings.HasPrefix(answer.Message, tc.message) {
+			t.Errorf("%s: %v, %s: %s", name, known, answer.Reason, answer.Message)
+		}
 	}
 }

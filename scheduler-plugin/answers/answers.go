@@ -67,7 +67,7 @@ type Why struct {
 	// Evidence is what the answer rests on, the most important first.
 	Evidence []string `json:"evidence,omitempty"`
 	// Tasks are members of which something else is known than of the gang, in the order of their
-	// names, and MoreTasks how many more there are.
+	// names, as far as the caller may list Pods; MoreTasks is how many more there are.
 	Tasks     []Task `json:"tasks,omitempty"`
 	MoreTasks int    `json:"moreTasks,omitempty"`
 	// Ahead is how many gangs in line are ahead of this one. Nil if it does not wait.
@@ -92,7 +92,7 @@ type Task struct {
 // Simulation says where the members of a gang would go that have no place yet.
 type Simulation struct {
 	// Fits says that the minimum has room now, and FitsAfterPreemption that it has if the Victims
-	// are evicted. Both are false if it has no room either way.
+	// are evicted, or when Pods have ended that are ending now. Both are false if it has no room either way, or that is not known.
 	Fits                bool `json:"fits"`
 	FitsAfterPreemption bool `json:"fitsAfterPreemption,omitempty"`
 	// Message says it in one line.
@@ -169,7 +169,9 @@ type Line struct {
 // Waiting is a gang in line.
 type Waiting struct {
 	// Rank is its place in line, from 1. Those that may not be read count.
-	Rank      int    `json:"rank"`
+	Rank int `json:"rank"`
+	// Kind is that of the gang with its API group, such as PodGroup.scheduling.lockstep.dev, or Pod for Pods without a group.
+	Kind      string `json:"kind"`
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
 	Priority  int32  `json:"priority"`

@@ -14,7 +14,7 @@
 // # Bounds
 //
 // One answer is worked out at a time, beside the scheduling goroutine and on a Snapshot that nobody
-// changes. A few more requests wait for their turn, and others are answered 429. A
-// request has a size and a time at most; a client that is told that it took too long leaves an answer that
+// changes. A few more requests are read, ask what their users may read, and wait for their turn; others are
+// answered 429, unread. In its turn a request waits for nobody. A request has a size and a time at most; a client that is told that it took too long leaves an answer that
 // is still worked out, and the next one waits for it.
 package asked

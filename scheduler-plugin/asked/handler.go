@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"strings"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 
 	"github.com/lockstep-k8s/lockstep/internal/quantity"
+	"github.com/lockstep-k8s/lockstep/internal/text"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/answers"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/whatif"
@@ -26,9 +28,15 @@ import (
 const (
 	// maxBody is how many bytes a question may have.
 	maxBody = 1 << 20
+	// maxValues is how many objects, lists and elements of these it may have: each takes up to two kilobytes when it is read.
+	maxValues = 20_000
+	// maxName is how many characters the names in it may have.
+	maxName = 253
 	// maxWaiting is how many requests may wait for their turn.
 	maxWaiting = 4
-	// waitTime is how long they wait, and answerTime how long a request takes in all.
+	// readTime is how long a question may take to come, waitTime how long it waits for its turn, and answerTime how long
+	// a request takes in all.
+	readTime   = 2 * time.Second
 	waitTime   = 2 * time.Second
 	answerTime = 10 * time.Second
 )
@@ -38,14 +46,16 @@ type Handler struct {
 	paths   *http.ServeMux
 	picture func() (*whatif.Snapshot, error)
 	asks    authorizer.UnconditionalAuthorizer
-	// turn has an item while an answer is worked out, and present one for each request that waits or is served.
+	// turn has an item while an answer is worked out, and present one for each request that is read, waits or is served.
 	turn, present chan struct{}
+	// readTime is that of the constant, but in tests.
+	readTime time.Duration
 }
 
 // New makes a Handler. Picture is what the answers rest on, and an error while there is no answer; asks
 // says what users may read.
 func New(picture func() (*whatif.Snapshot, error), asks authorizer.UnconditionalAuthorizer) *Handler {
-	h := &Handler{paths: http.NewServeMux(), picture: picture, asks: asks, turn: make(chan struct{}, 1), present: make(chan struct{}, 1+maxWaiting)}
+	h := &Handler{paths: http.NewServeMux(), picture: picture, asks: asks, turn: make(chan struct{}, 1), present: make(chan struct{}, 1+maxWaiting), readTime: readTime}
 	h.paths.HandleFunc("GET /lockstep/v1/line", h.line)
 	h.paths.HandleFunc("GET /lockstep/v1/why/{namespace}/{name}", h.why)
 	h.paths.HandleFunc("POST /lockstep/v1/simulate", h.simulate)
@@ -70,32 +80,32 @@ func (r *refusal) Error() string { return r.message }
 // line answers who is next.
 func (h *Handler) line(w http.ResponseWriter, r *http.Request) {
 	only := r.URL.Query().Get("namespace")
-	h.answer(w, r, func(may *rights) (any, error) {
-		if only != "" && !may.podGroups(only) {
+	h.answer(w, r, func(a *asking) (any, error) {
+		if only != "" && !a.may.podGroups(only) {
 			return nil, forbidden("list", only)
 		}
-		s, err := h.snapshot()
-		if err != nil {
+		var queue whatif.Queue
+		if err := a.inTurn(func(s *whatif.Snapshot) error { queue = whatif.QueueOf(s); return nil }); err != nil {
 			return nil, err
 		}
-		return whatif.Order(s, func(namespace string) bool { return (only == "" || namespace == only) && may.podGroups(namespace) }), nil
+		return queue.SeenBy(func(key dialect.Key) bool { return (only == "" || key.Namespace == only) && a.may.gangs(key) }), nil
 	})
 }
 
 // why answers why a gang is not running.
 func (h *Handler) why(w http.ResponseWriter, r *http.Request) {
 	key := dialect.Key{Namespace: r.PathValue("namespace"), Name: r.PathValue("name")}
-	h.answer(w, r, func(may *rights) (any, error) {
-		if !may.podGroup(key.Namespace, key.Name) {
+	h.answer(w, r, func(a *asking) (any, error) {
+		if !a.may.podGroup(key.Namespace, key.Name) {
 			return nil, forbidden("get", key.Namespace)
 		}
-		s, err := h.snapshot()
-		if err != nil {
+		seenBy := a.seer(key.Namespace)
+		var answer answers.Why
+		if err := a.inTurn(func(s *whatif.Snapshot) error { answer = whatif.Why(seenBy(s), key); return nil }); err != nil {
 			return nil, err
 		}
-		answer := whatif.Why(seenBy(s, may), key)
 		if answer.Place != nil {
-			whatif.Redact(answer.Place, may.ofAnswers())
+			whatif.Redact(answer.Place, a.may.ofAnswers())
 		}
 		return answer, nil
 	})
@@ -103,36 +113,40 @@ func (h *Handler) why(w http.ResponseWriter, r *http.Request) {
 
 // simulate answers where a gang would go.
 func (h *Handler) simulate(w http.ResponseWriter, r *http.Request) {
-	question, err := read(http.MaxBytesReader(w, r.Body, maxBody))
-	if err != nil {
-		refuse(w, &refusal{http.StatusBadRequest, err.Error()})
-		return
-	}
-	h.answer(w, r, func(may *rights) (any, error) {
-		if err := mayAsk(may, question); err != nil {
-			return nil, err
-		}
-		s, err := h.snapshot()
+	h.answer(w, r, func(a *asking) (any, error) {
+		question, err := read(a.body)
 		if err != nil {
-			return nil, err
-		}
-		answer, err := whatif.Ask(seenBy(s, may), question)
-		switch {
-		case errors.Is(err, whatif.ErrNotFound):
-			return nil, &refusal{http.StatusNotFound, err.Error()}
-		case err != nil:
 			return nil, &refusal{http.StatusBadRequest, err.Error()}
 		}
-		whatif.Redact(&answer, may.ofAnswers())
+		if err := mayAsk(a.may, question); err != nil {
+			return nil, err
+		}
+		seenBy := a.seer(question.Namespace)
+		var answer answers.Simulation
+		err = a.inTurn(func(s *whatif.Snapshot) error {
+			var err error
+			answer, err = whatif.Ask(seenBy(s), question)
+			return err
+		})
+		var refused *refusal
+		switch {
+		case err == nil:
+		case errors.As(err, &refused):
+			return nil, err
+		case errors.Is(err, whatif.ErrNotFound):
+			return nil, &refusal{http.StatusNotFound, err.Error()}
+		default:
+			return nil, &refusal{http.StatusBadRequest, err.Error()}
+		}
+		whatif.Redact(&answer, a.may.ofAnswers())
 		return answer, nil
 	})
 }
 
 // read reads a question. The error says what is wrong with it.
-func read(from io.Reader) (*answers.Question, error) {
-	body, err := io.ReadAll(from)
-	if err != nil {
-		return nil, fmt.Errorf("reading the question, of %d bytes at most: %w", maxBody, err)
+func read(body []byte) (*answers.Question, error) {
+	if values := text.CountSigns(body, "{[,"); values > maxValues {
+		return nil, fmt.Errorf("a question has at most %d JSON values, and this one has %d", maxValues, values)
 	}
 	if err := quantity.CheckGang(body); err != nil {
 		return nil, err
@@ -146,6 +160,9 @@ func read(from io.Reader) (*answers.Question, error) {
 	}
 	if len(question.Without) > answers.MaxChanges {
 		return nil, fmt.Errorf("a question has at most %d changes of a kind", answers.MaxChanges)
+	}
+	if len(question.Namespace) > maxName || len(question.Name) > maxName {
+		return nil, fmt.Errorf("a name has at most %d characters", maxName)
 	}
 	return question, nil
 }
@@ -171,35 +188,75 @@ func forbidden(verb, namespace string) error {
 	return &refusal{http.StatusForbidden, fmt.Sprintf("you may not %s podgroups.scheduling.lockstep.dev in namespace %q", verb, namespace)}
 }
 
-// seenBy is a picture as somebody may see it.
-func seenBy(s *whatif.Snapshot, may *rights) *whatif.Snapshot {
-	seen := *s
-	seen.HidesNodes = !may.nodes()
-	return &seen
+// asking is a request under way.
+type asking struct {
+	handler *Handler
+	ctx     context.Context
+	may     *rights
+	// body is what a question has to say.
+	body []byte
 }
 
-// snapshot is the picture, or a refusal.
-func (h *Handler) snapshot() (*whatif.Snapshot, error) {
-	s, err := h.picture()
-	if err != nil {
-		return nil, &refusal{http.StatusServiceUnavailable, err.Error()}
+// seer makes of a picture what the asker may see of it who asks about a gang of a namespace, and waits for the answer.
+func (a *asking) seer(namespace string) func(*whatif.Snapshot) *whatif.Snapshot {
+	hidesNodes, hidesPods := !a.may.nodes(), !a.may.pods(namespace)
+	return func(s *whatif.Snapshot) *whatif.Snapshot {
+		seen := *s
+		seen.HidesNodes, seen.HidesPods = hidesNodes, hidesPods
+		seen.Over = func() bool { return a.ctx.Err() != nil }
+		return &seen
 	}
-	return s, nil
 }
 
-// answer works an answer out when it is its turn, and writes it. If that takes too long, nobody waits for it
-// but the next one.
-func (h *Handler) answer(w http.ResponseWriter, r *http.Request, work func(*rights) (any, error)) {
+// inTurn works something out of the picture when it is the request's turn. Nothing is to be waited for in it: what the
+// asker may read is asked before, or after.
+func (a *asking) inTurn(work func(*whatif.Snapshot) error) error {
+	if a.may.failed != nil {
+		return a.may.refusal()
+	}
+	wait := time.NewTimer(waitTime)
+	defer wait.Stop()
+	select {
+	case a.handler.turn <- struct{}{}:
+	case <-wait.C:
+		return errTooMany
+	case <-a.ctx.Done():
+		return errTooMany
+	}
+	defer func() { <-a.handler.turn }()
+	s, err := a.handler.picture()
+	if err != nil {
+		return &refusal{http.StatusServiceUnavailable, err.Error()}
+	}
+	return work(s)
+}
+
+// errTooMany is told when others are in the way.
+var errTooMany = &refusal{http.StatusTooManyRequests, "too many questions are asked"}
+
+// answer works an answer out, and writes it. If that takes too long, nobody waits for it but the next one.
+func (h *Handler) answer(w http.ResponseWriter, r *http.Request, work func(*asking) (any, error)) {
 	ctx := r.Context()
 	asker, known := request.UserFrom(ctx)
 	if !known {
 		refuse(w, &refusal{http.StatusUnauthorized, "the user is not known"})
 		return
 	}
-	if !h.enter(ctx) {
-		w.Header().Set("Retry-After", "1")
-		refuse(w, &refusal{http.StatusTooManyRequests, "too many questions are asked"})
+	select {
+	case h.present <- struct{}{}:
+	default:
+		refuse(w, errTooMany)
 		return
+	}
+	leave := func() { <-h.present }
+	a := &asking{handler: h, ctx: ctx, may: rightsOf(ctx, asker, h.asks)}
+	if r.Method == http.MethodPost {
+		var err error
+		if a.body, err = h.bodyOf(w, r); err != nil {
+			leave()
+			refuse(w, err)
+			return
+		}
 	}
 	type result struct {
 		answer any
@@ -207,7 +264,7 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, work func(*righ
 	}
 	done := make(chan result, 1)
 	go func() {
-		defer h.leave()
+		defer leave()
 		var found result
 		defer func() {
 			// A fault in an answer must not end the scheduler.
@@ -216,7 +273,9 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, work func(*righ
 			}
 			done <- found
 		}()
-		found.answer, found.err = work(rightsOf(ctx, asker, h.asks))
+		if found.answer, found.err = work(a); a.may.failed != nil {
+			found.err = a.may.refusal()
+		}
 	}()
 	select {
 	case found := <-done:
@@ -231,28 +290,19 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, work func(*righ
 	}
 }
 
-// enter waits for a request's turn, for a while. It says whether it has it: then it is to leave.
-func (h *Handler) enter(ctx context.Context) bool {
-	select {
-	case h.present <- struct{}{}:
-	default:
-		return false
+// bodyOf reads the body of a request, for a while: others may want its place.
+func (h *Handler) bodyOf(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	connection := http.NewResponseController(w)
+	_ = connection.SetReadDeadline(time.Now().Add(h.readTime)) // tests have what knows no deadline
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	_ = connection.SetReadDeadline(time.Time{})
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return nil, &refusal{http.StatusRequestTimeout, "the question takes too long to come"}
+	case err != nil:
+		return nil, &refusal{http.StatusBadRequest, fmt.Sprintf("reading the question, of %d bytes at most: %v", maxBody, err)}
 	}
-	wait := time.NewTimer(waitTime)
-	defer wait.Stop()
-	select {
-	case h.turn <- struct{}{}:
-		return true
-	case <-wait.C:
-	case <-ctx.Done():
-	}
-	<-h.present
-	return false
-}
-
-func (h *Handler) leave() {
-	<-h.turn
-	<-h.present
+	return body, nil
 }
 
 // refuse writes why there is no answer.
@@ -261,6 +311,9 @@ func refuse(w http.ResponseWriter, err error) {
 	var why *refusal
 	if errors.As(err, &why) {
 		status = why.status
+	}
+	if status == http.StatusTooManyRequests {
+		w.Header().Set("Retry-After", "1")
 	}
 	http.Error(w, strings.TrimSpace(err.Error()), status)
 }

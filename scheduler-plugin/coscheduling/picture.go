@@ -13,6 +13,7 @@ import (
 
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/whatif"
 )
 
@@ -35,7 +36,7 @@ func (e *engine) picture() (*whatif.Snapshot, error) {
 	if !leads {
 		return nil, ErrNotLeading
 	}
-	s := &whatif.Snapshot{Now: time.Now(), Links: e.gangs.Links(), Serves: e.serves, Known: make(map[dialect.Key]whatif.Known, len(known)), Priorities: make(map[string]int32)}
+	s := &whatif.Snapshot{Now: time.Now(), Links: e.gangs.Links(), Serves: e.serves, Known: make(map[dialect.Key]whatif.Known, len(known))}
 	members := make(map[types.UID]bool)
 	for _, gang := range known {
 		s.Groups = append(s.Groups, gang.Group)
@@ -63,11 +64,14 @@ func (e *engine) picture() (*whatif.Snapshot, error) {
 		return nil, fmt.Errorf("listing PriorityClasses: %w", err)
 	}
 	for _, class := range classes {
-		s.Priorities[class.Name] = class.Value
+		s.AddClass(class)
 	}
 	for _, claim := range e.room.InOrder() {
+		keptFrom := func(behind whatif.Behind) bool {
+			return claim.IsKeptFromGang(room.Behind{Rank: behind.Rank, Broken: behind.Broken})
+		}
 		for _, member := range claim.Members() {
-			s.Held = append(s.Held, whatif.Held{For: claim.Gang().Rank.Key, Pod: member.Pod})
+			s.Held = append(s.Held, whatif.Held{For: claim.Gang().Rank.Key, Pod: member.Pod, KeptFrom: keptFrom})
 		}
 	}
 	return s, nil

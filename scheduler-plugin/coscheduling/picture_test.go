@@ -88,7 +88,7 @@ func TestTheSchedulerAndACommandLineGiveTheSameAnswers(t *testing.T) {
 			t.Errorf("why %s waits (-command line, +scheduler):\n%s", name, diff)
 		}
 	}
-	everywhere := func(string) bool { return true }
+	everywhere := func(dialect.Key) bool { return true }
 	if diff := cmp.Diff(whatif.Order(byHand, everywhere), whatif.Order(pictured, everywhere), sameBut); diff != "" {
 		t.Errorf("the line (-command line, +scheduler):\n%s", diff)
 	}

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
@@ -53,9 +54,8 @@ func (s *Snapshot) WithNodes(added []Added) (*Snapshot, error) {
 // likeness is an empty node like another one. It is not cordoned, and has none of the taints that
 // say that something is wrong with that one now.
 func likeness(of *corev1.Node, name string) *corev1.Node {
-	node := &corev1.Node{ObjectMeta: *of.ObjectMeta.DeepCopy(), Status: corev1.NodeStatus{Allocatable: of.Status.Allocatable}}
-	node.Name, node.UID = name, types.UID(name)
-	node.Labels = maps.Clone(of.Labels)
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), Labels: maps.Clone(of.Labels)},
+		Status: corev1.NodeStatus{Allocatable: of.Status.Allocatable}}
 	if _, has := node.Labels[corev1.LabelHostname]; has {
 		node.Labels[corev1.LabelHostname] = name
 	}
@@ -74,7 +74,7 @@ func likeness(of *corev1.Node, name string) *corev1.Node {
 func (s *Snapshot) Without(keys ...dialect.Key) (*Snapshot, error) {
 	for _, key := range keys {
 		if s.Group(key) == nil {
-			return nil, fmt.Errorf("there is no PodGroup %s to do without", key)
+			return nil, fmt.Errorf("%w: %s, to do without", ErrNotFound, key)
 		}
 	}
 	changed := *s

@@ -5,23 +5,42 @@ package whatif
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/component-helpers/resource"
-
-	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
 
-// maxClasses bounds of how many kinds the members of a gang are that is simulated.
-const maxClasses = 64
+// Bounds of a gang that is simulated. What an answer costs grows with the product of each and the nodes.
+const (
+	// maxClasses is of how many kinds its members are.
+	maxClasses = 64
+	// maxTerms is how many conditions a member has: host ports, tolerations, selectors and terms of affinity.
+	maxTerms = 1000
+	// maxLevels is in how many topologies the members are to be together, and maxResources how many resources they ask for.
+	maxLevels    = 16
+	maxResources = 64
+)
+
+// Why a gang is not simulated. The texts are told.
+var (
+	errKinds     = fmt.Errorf("the members are of more than %d kinds: that is too many to simulate", maxClasses)
+	errTerms     = fmt.Errorf("a member has more than %d host ports, tolerations, selectors and terms of affinity: those are too many to simulate", maxTerms)
+	errLevels    = fmt.Errorf("the members are to be together in more than %d topologies: those are too many to simulate", maxLevels)
+	errResources = fmt.Errorf("the members ask for more than %d resources: those are too many to simulate", maxResources)
+	errOver      = errors.New("the time for the answer is over")
+)
 
 // class is a set of members that need the same of a node.
 type class struct {
-	role     string
-	members  []*corev1.Pod
+	role    string
+	members []*corev1.Pod
+	// various are those of the members of which it is not known that they are made from the template of another one.
+	various  []*corev1.Pod
 	requests corev1.ResourceList
 	ports    []port
 }
@@ -33,24 +52,69 @@ type port struct {
 	Number   int32
 }
 
-// classify groups Pods by what they need, in their order. The bool is false if they are of more
-// kinds than may be simulated.
-func classify(key dialect.Key, pods []*corev1.Pod) ([]*class, bool) {
+// classify groups the members of a gang that wait by what they need, in their order. Those that are known to be made
+// from one template are looked at once. The error says why they can't be simulated.
+func classify(g *gang, isOver func() bool) ([]*class, error) {
 	var classes []*class
-	index := make(map[string]*class)
-	for _, pod := range pods {
+	index, byTemplate := make(map[string]*class), make(map[int]*class)
+	key := g.group.Key
+	for _, pod := range g.waiting {
+		template, isMade := g.templates[pod]
+		if c := byTemplate[template]; isMade && c != nil {
+			c.members = append(c.members, pod)
+			continue
+		}
+		switch {
+		case isOver():
+			return nil, errOver
+		case terms(&pod.Spec) > maxTerms:
+			return nil, errTerms
+		}
 		c := &class{role: key.RoleOf(pod), requests: requestsOf(pod), ports: portsOf(pod)}
 		text := c.key(pod)
 		if index[text] == nil {
 			if len(classes) == maxClasses {
-				return nil, false
+				return nil, errKinds
 			}
 			index[text] = c
 			classes = append(classes, c)
 		}
-		index[text].members = append(index[text].members, pod)
+		c = index[text]
+		c.members, c.various = append(c.members, pod), append(c.various, pod)
+		if isMade {
+			byTemplate[template] = c
+		}
 	}
-	return classes, true
+	return classes, nil
+}
+
+// terms is how many conditions a Pod has of nodes and of other Pods.
+func terms(spec *corev1.PodSpec) int {
+	n := len(spec.NodeSelector) + len(spec.Tolerations)
+	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
+		for i := range containers {
+			n += len(containers[i].Ports)
+		}
+	}
+	a := spec.Affinity
+	if a == nil {
+		return n
+	}
+	if a.NodeAffinity != nil && a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution != nil {
+		for _, term := range a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
+			n += 1 + len(term.MatchExpressions) + len(term.MatchFields)
+		}
+	}
+	pod := &corev1.Pod{Spec: *spec}
+	for _, terms := range [][]corev1.PodAffinityTerm{repelTerms(pod), attractTerms(pod)} {
+		for _, term := range terms {
+			n += 1 + len(term.Namespaces)
+			if term.LabelSelector != nil {
+				n += len(term.LabelSelector.MatchLabels) + len(term.LabelSelector.MatchExpressions)
+			}
+		}
+	}
+	return n
 }
 
 // key is equal for Pods of one class. Labels are left out: each task of a job has some of its own, and
@@ -148,7 +212,7 @@ func attraction(classes []*class) []string {
 func unchecked(classes []*class) []string {
 	var all []string
 	say := func(text string, has func(pod *corev1.Pod) bool) {
-		if slices.ContainsFunc(classes, func(c *class) bool { return slices.ContainsFunc(c.members, has) }) {
+		if slices.ContainsFunc(classes, func(c *class) bool { return slices.ContainsFunc(c.various, has) }) {
 			all = append(all, text)
 		}
 	}

@@ -19,14 +19,18 @@ import (
 type gang struct {
 	group *dialect.Group
 	// all are the members, by name. Waiting of them have no place and may get one, gated wait for
-	// their scheduling gates, unserved wait for another scheduler, placed hold one or have succeeded, and
-	// nodes are where those are that have not ended.
-	all, waiting, gated, unserved []*corev1.Pod
-	placed                        podgroup.Tally
-	nodes                         []string
+	// their scheduling gates, unserved wait for another scheduler, ending are being deleted, placed hold one or have
+	// succeeded, and nodes are where those are that have not ended.
+	all, waiting, gated, unserved, ending []*corev1.Pod
+	placed                                podgroup.Tally
+	nodes                                 []string
 	// ended of them have succeeded or failed.
 	ended int
-	rank  line.Rank
+	// templates are from which template members are made that are known to be alike.
+	templates map[*corev1.Pod]int
+	rank      line.Rank
+	// preemptsNobody says that the group, or its class, waits where it would evict others.
+	preemptsNobody bool
 }
 
 // gangs are those of a Snapshot that have a group, by key. Pods that name a group and are no
@@ -34,7 +38,7 @@ type gang struct {
 func gangs(s *Snapshot) map[dialect.Key]*gang {
 	all := make(map[dialect.Key]*gang, len(s.Groups))
 	for _, group := range s.Groups {
-		all[group.Key] = &gang{group: group}
+		all[group.Key] = &gang{group: group, templates: s.templates}
 	}
 	for _, pod := range s.Pods {
 		key, named := s.Links.KeyOf(pod)
@@ -43,9 +47,29 @@ func gangs(s *Snapshot) map[dialect.Key]*gang {
 		}
 	}
 	for _, g := range all {
-		g.settle(s.Priorities)
+		// The scheduler knows itself which stage there is.
+		if s.Known == nil && g.isStaged() {
+			g.stage()
+		}
+		g.settle(s.Classes)
 	}
 	return all
+}
+
+// isStaged says whether the gang's minimum counts members which only come after others have run.
+func (g *gang) isStaged() bool {
+	return g.group.Spec.Staged || slices.ContainsFunc(g.all, func(pod *corev1.Pod) bool { return dialect.IsStaged(pod) })
+}
+
+// stage has no more members be needed than there are of the present stage.
+func (g *gang) stage() {
+	there := g.placed.Plus(podgroup.Tally{})
+	for _, pod := range g.waiting {
+		there.Add(g.group.Key.RoleOf(pod), 1)
+	}
+	group := *g.group
+	group.Spec.Minimum = group.Spec.Minimum.AtMost(there)
+	g.group = &group
 }
 
 // add has a gang have a member, whose scheduler is served here or not.
@@ -59,7 +83,7 @@ func (g *gang) add(pod *corev1.Pod, served bool) {
 	case pod.Status.Phase == corev1.PodFailed:
 		g.ended++
 	case pod.DeletionTimestamp != nil:
-		// It gives its place up.
+		g.ending = append(g.ending, pod) // it gives its place up
 	case pod.Spec.NodeName != "":
 		g.placed.Add(role, 1)
 		g.nodes = append(g.nodes, pod.Spec.NodeName)
@@ -74,11 +98,11 @@ func (g *gang) add(pod *corev1.Pod, served bool) {
 
 // settle orders members, and ranks the gang by them: the highest priority among those that wait or
 // are placed, and no more than that of its PriorityClass.
-func (g *gang) settle(classes map[string]int32) {
+func (g *gang) settle(classes map[string]PriorityClass) {
 	byName := func(a, b *corev1.Pod) int {
 		return cmp.Or(cmp.Compare(len(a.Name), len(b.Name)), cmp.Compare(a.Name, b.Name))
 	}
-	for _, pods := range [][]*corev1.Pod{g.all, g.waiting, g.gated, g.unserved} {
+	for _, pods := range [][]*corev1.Pod{g.all, g.waiting, g.gated, g.unserved, g.ending} {
 		slices.SortFunc(pods, byName)
 	}
 	g.rank = line.Rank{Key: g.group.Key, Created: g.group.Created}
@@ -94,9 +118,10 @@ func (g *gang) settle(classes map[string]int32) {
 	spec := &g.group.Spec
 	if spec.Priority != nil {
 		g.rank.Priority = min(g.rank.Priority, *spec.Priority)
-	} else if value, ok := classes[spec.PriorityClassName]; ok && spec.PriorityClassName != "" {
-		g.rank.Priority = min(g.rank.Priority, value)
+	} else if class, ok := classes[spec.PriorityClassName]; ok && spec.PriorityClassName != "" {
+		g.rank.Priority = min(g.rank.Priority, class.Value)
 	}
+	g.preemptsNobody = spec.PreemptsNobody || classes[spec.PriorityClassName].PreemptsNobody
 }
 
 // hasEnded says whether a Pod has succeeded or failed.
@@ -107,6 +132,11 @@ func hasEnded(pod *corev1.Pod) bool {
 // isPlaced says whether the minimum has a place.
 func (g *gang) isPlaced() bool {
 	return g.group.HeldBy(g.placed)
+}
+
+// isBroken says whether members are placed, but too few.
+func (g *gang) isBroken() bool {
+	return g.placed.Total > 0 && !g.isPlaced() && !g.group.Spec.Staged
 }
 
 // isComplete says whether the minimum would hold if all that waits had a place.
@@ -123,9 +153,9 @@ func (g *gang) isInLine() bool {
 	return len(g.waiting) > 0 && g.isComplete() && !g.group.IsHalted() && !g.group.Spec.Loose
 }
 
-// mayPreempt says whether neither the group nor a member forbids it.
+// mayPreempt says whether neither the group nor its class nor a member forbids it.
 func (g *gang) mayPreempt() bool {
-	return !g.group.Spec.PreemptsNobody && !slices.ContainsFunc(g.waiting, func(pod *corev1.Pod) bool {
+	return !g.preemptsNobody && !slices.ContainsFunc(g.waiting, func(pod *corev1.Pod) bool {
 		return pod.Spec.PreemptionPolicy != nil && *pod.Spec.PreemptionPolicy == corev1.PreemptNever
 	})
 }

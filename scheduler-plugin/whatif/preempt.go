@@ -26,7 +26,7 @@ import (
 type prey struct {
 	pods  []*corev1.Pod
 	units []victims.Unit // whose Pods are indexes into pods
-	// leaving are Pods that end anyway.
+	// leaving are Pods that end anyway, and soon.
 	leaving []*corev1.Pod
 }
 
@@ -95,7 +95,7 @@ func (s *survey) showAfter(answer *answers.Simulation, empty *planner.World, p *
 	}
 }
 
-// prey is all work of lower priority than a gang. Of a gang that goes as a whole, each member that
+// prey is all work of lower priority than a gang, if that may preempt, and what ends anyway. Of a gang that goes as a whole, each member that
 // it can spare is a unit, and all members together are one.
 func (s *survey) prey(snapshot *Snapshot, all map[dialect.Key]*gang, g *gang) *prey {
 	p := &prey{}
@@ -110,8 +110,11 @@ func (s *survey) prey(snapshot *Snapshot, all map[dialect.Key]*gang, g *gang) *p
 		}
 		switch {
 		case pod.DeletionTimestamp != nil:
-			p.leaving = append(p.leaving, pod)
-		case of == g || priority >= g.rank.Priority:
+			// One that should have ended by now perhaps never does: its node may be gone.
+			if snapshot.Now.Before(victims.EndOf(pod)) {
+				p.leaving = append(p.leaving, pod)
+			}
+		case of == g || !g.mayPreempt() || priority >= g.rank.Priority:
 		case of != nil && of.goesWhole():
 			whole[of.group.Key] = append(whole[of.group.Key], len(p.pods))
 			p.pods = append(p.pods, pod)

@@ -33,14 +33,20 @@ func KeyOf(namespace, name string) dialect.Key {
 // Ask answers a question about gangs of Lockstep's PodGroups. The error says what is wrong with it; ErrNotFound is
 // among them.
 func Ask(s *Snapshot, question *answers.Question) (answers.Simulation, error) {
-	assume := Assumption{AddNodes: question.AddNodes, Gang: question.Gang}
+	key, assume := dialect.Key{Namespace: question.Namespace, Name: question.Name}, Assumption{AddNodes: question.AddNodes}
 	if len(question.Without) > answers.MaxChanges {
 		return answers.Simulation{}, errTooManyChanges
 	}
 	for _, name := range question.Without {
 		assume.Without = append(assume.Without, KeyOf(question.Namespace, name))
 	}
-	return Assume(s, dialect.Key{Namespace: question.Namespace, Name: question.Name}, &assume)
+	if question.Gang != nil {
+		var err error
+		if assume.Gang, err = newGang(key, question.Gang); err != nil {
+			return answers.Simulation{}, err
+		}
+	}
+	return Assume(s, key, &assume)
 }
 
 // errTooManyChanges is of a question that assumes too much.
@@ -52,7 +58,16 @@ type Assumption struct {
 	AddNodes []answers.AddNodes
 	Without  []dialect.Key
 	// Gang is the one that is asked for, if it is not there yet.
-	Gang *answers.Gang
+	Gang *NewGang
+}
+
+// NewGang is a gang that is not there yet: a group of Lockstep's and its Pods. The Pods get the priority
+// that the API server would give them.
+type NewGang struct {
+	Group *schedulingv1alpha1.PodGroup
+	Pods  []*corev1.Pod
+	// templates says for each Pod from which template it is made; nil if that is not known.
+	templates []int
 }
 
 // Assume says where a gang would go. The error says what is wrong with the question; ErrNotFound is among them.
@@ -72,15 +87,19 @@ func Assume(s *Snapshot, key dialect.Key, assume *Assumption) (answers.Simulatio
 		return answers.Simulation{}, err
 	}
 	if assume.Gang != nil {
-		pods, err := podsOf(key, assume.Gang, s.Priorities)
-		if err != nil {
+		pods := make([]*corev1.Pod, len(assume.Gang.Pods))
+		templates := make(map[*corev1.Pod]int, len(assume.Gang.templates))
+		for i, pod := range assume.Gang.Pods {
+			// Each needs to be a Pod of its own, by which it is known.
+			own := *s.admitted(pod)
+			if pods[i] = &own; i < len(assume.Gang.templates) {
+				templates[&own] = assume.Gang.templates[i]
+			}
+		}
+		if changed, err = changed.WithGang(dialect.FromOwn(assume.Gang.Group), pods); err != nil {
 			return answers.Simulation{}, err
 		}
-		group := dialect.FromOwn(&schedulingv1alpha1.PodGroup{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, UID: "new"},
-			Spec: assume.Gang.Spec})
-		if changed, err = changed.WithGang(group, pods); err != nil {
-			return answers.Simulation{}, err
-		}
+		changed.templates = templates
 	}
 	answer, found := Simulate(changed, key)
 	if !found {
@@ -89,9 +108,13 @@ func Assume(s *Snapshot, key dialect.Key, assume *Assumption) (answers.Simulatio
 	return answer, nil
 }
 
-// podsOf are the Pods of a gang that is not there yet.
-func podsOf(key dialect.Key, gang *answers.Gang, priorities map[string]int32) ([]*corev1.Pod, error) {
+// newGang is the gang of a question that is not there yet.
+func newGang(key dialect.Key, gang *answers.Gang) (*NewGang, error) {
+	if err := checkGang(key, gang); err != nil {
+		return nil, err
+	}
 	var pods []*corev1.Pod
+	var templates []int
 	for i := range gang.Roles {
 		role := &gang.Roles[i]
 		if role.Count < 0 || role.Count > answers.MaxPods-len(pods) {
@@ -99,9 +122,6 @@ func podsOf(key dialect.Key, gang *answers.Gang, priorities map[string]int32) ([
 		}
 		spec := role.Template.Spec.DeepCopy()
 		spec.NodeName = ""
-		if value, known := priorities[spec.PriorityClassName]; known && spec.Priority == nil {
-			spec.Priority = &value
-		}
 		labels := maps.Clone(role.Template.Labels)
 		if labels == nil {
 			labels = make(map[string]string)
@@ -112,9 +132,11 @@ func podsOf(key dialect.Key, gang *answers.Gang, priorities map[string]int32) ([
 		}
 		for n := range role.Count {
 			name := fmt.Sprintf("%s-%s-%d", key.Name, role.Name, n)
+			templates = append(templates, i)
 			pods = append(pods, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: name, UID: types.UID("new-" + name), Labels: labels},
 				Spec: *spec, Status: corev1.PodStatus{Phase: corev1.PodPending}})
 		}
 	}
-	return pods, nil
+	group := &schedulingv1alpha1.PodGroup{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, UID: "new"}, Spec: gang.Spec}
+	return &NewGang{Group: group, Pods: pods, templates: templates}, nil
 }

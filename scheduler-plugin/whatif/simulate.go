@@ -18,8 +18,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/planner"
 )
 
-// Simulate says where the members of a gang would go that wait. The bool is false if the Snapshot
-// has no group of that key.
+// Simulate says where the members of a gang would go that wait. That they fit it says only of a Snapshot with all Pods.
+// The bool is false if the Snapshot has no group of that key.
 func Simulate(s *Snapshot, key dialect.Key) (answers.Simulation, bool) {
 	all := gangs(s)
 	g := all[key]
@@ -27,6 +27,11 @@ func Simulate(s *Snapshot, key dialect.Key) (answers.Simulation, bool) {
 		return answers.Simulation{}, false
 	}
 	answer := place(s, all, g, s.podsAhead(all, g), true)
+	if s.SomePods && (answer.Fits || answer.FitsAfterPreemption) && len(g.waiting) > 0 {
+		// Pods that are not known may have the room.
+		answer.Message = "whether there is room is not known, as not all Pods may be read; beside those that may: " + answer.Message
+		answer.Fits, answer.FitsAfterPreemption = false, false
+	}
 	answer.Unknown = append(answer.Unknown, s.unknown()...)
 	return answer, true
 }
@@ -36,7 +41,7 @@ func Simulate(s *Snapshot, key dialect.Key) (answers.Simulation, bool) {
 func (s *Snapshot) podsAhead(all map[dialect.Key]*gang, g *gang) []*corev1.Pod {
 	pods := slices.Clip(s.Pods)
 	for _, held := range s.Held {
-		if ahead := all[held.For]; ahead != nil && ahead != g && ahead.rank.Compare(g.rank) < 0 {
+		if ahead := all[held.For]; ahead != nil && ahead != g && ahead.rank.Compare(g.rank) < 0 && held.isKeptFrom(g) {
 			pods = append(pods, held.Pod)
 		}
 	}
@@ -49,6 +54,9 @@ func place(s *Snapshot, all map[dialect.Key]*gang, g *gang, pods []*corev1.Pod, 
 	least, _ := g.minima()
 	answer.Needed = least
 	switch {
+	case s.NoPods:
+		answer.Message = "whether there is room is not known, as the gang's Pods may not be read"
+		return answer
 	case g.group.IsHalted():
 		answer.Message = g.group.Spec.Halt.Message
 		return answer
@@ -63,12 +71,12 @@ func place(s *Snapshot, all map[dialect.Key]*gang, g *gang, pods []*corev1.Pod, 
 		answer.Message = "whether there is room is not known, as nodes may not be read"
 		return answer
 	}
-	found, ok := newSurvey(s.Nodes, pods, g)
-	if !ok {
-		answer.Message = fmt.Sprintf("the members are of more than %d kinds: that is too many to simulate", maxClasses)
+	found, err := newSurvey(s.Nodes, pods, g, s.isOver)
+	if err != nil {
+		answer.Message = err.Error()
 		return answer
 	}
-	answer.Unknown = unchecked(found.classes)
+	answer.Unknown = append(unchecked(found.classes), s.LacksOf[g.group.Key]...)
 	for plan := range planner.Plans(found.world, found.gang) {
 		answer.Fits = true
 		found.tell(&answer, plan)
@@ -81,7 +89,7 @@ func place(s *Snapshot, all map[dialect.Key]*gang, g *gang, pods []*corev1.Pod, 
 		answer.Obstacle.Reasons, answer.Obstacle.Domain = nil, ""
 	}
 	answer.Message = describe(&answer)
-	if preempts && g.mayPreempt() {
+	if preempts && !s.isOver() {
 		found.preempt(s, all, g, pods, &answer)
 	}
 	return answer
@@ -206,11 +214,14 @@ func incomplete(g *gang) string {
 	return fmt.Sprintf("%d of the %d members that are needed exist%s", len(g.waiting), least, gates(g))
 }
 
-// gates says how many members wait for gates, or for another scheduler.
+// gates says how many members are ending, or wait for gates or for another scheduler.
 func gates(g *gang) string {
 	var others string
+	if n := len(g.ending); n > 0 {
+		others = fmt.Sprintf("; %d more %s ending", n, isOrAre(n))
+	}
 	if len(g.gated) > 0 {
-		others = fmt.Sprintf("; %d more wait for their scheduling gates", len(g.gated))
+		others += fmt.Sprintf("; %d more wait for their scheduling gates", len(g.gated))
 	}
 	if len(g.unserved) > 0 {
 		others += fmt.Sprintf("; %d more wait for another scheduler", len(g.unserved))

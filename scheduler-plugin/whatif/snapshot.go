@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
 )
 
 // Snapshot is what is known of a cluster at one moment. Nobody changes what is in it, so several
@@ -21,9 +22,9 @@ type Snapshot struct {
 	// assumed on a node name it.
 	Pods   []*corev1.Pod
 	Groups []*dialect.Group
-	// Priorities are the values of PriorityClasses by name; nil if they are not known. Those of Pods
-	// are in the Pods.
-	Priorities map[string]int32
+	// Classes are the PriorityClasses by name; nil if they are not known. What they have given to Pods is in
+	// the Pods.
+	Classes map[string]PriorityClass
 	// Links say which gang a Pod names. Nil reads Lockstep's own label alone.
 	Links *dialect.Links
 	// Serves says whether Pods with a scheduler name are placed here. Nil if that is not known: then all are.
@@ -35,11 +36,23 @@ type Snapshot struct {
 	// NoNodes says that nodes could not be read, and SomePods that not all Pods could: then nodes look
 	// emptier than they are.
 	NoNodes, SomePods bool
+	// NoPods and NoGroups say that not even those of the asker's own namespace could be read.
+	NoPods, NoGroups bool
 	// HidesNodes keeps out of answers what nodes are like: their taints and labels, which may tell what they
 	// are for. It is for those who ask and may not list nodes.
 	HidesNodes bool
+	// HidesPods keeps out of answers what single Pods of the gang are like, and their names. It is for those who may
+	// get the gang and not list its Pods.
+	HidesPods bool
 	// Lacks are sentences on what could not be read, for the answers.
 	Lacks []string
+	// LacksOf are such sentences on single gangs: what is not known of what they ask for.
+	LacksOf map[dialect.Key][]string
+	// Over says that nobody waits for the answer any more, which then need not be worked out. Nil: somebody does.
+	Over func() bool
+
+	// templates are from which of some templates Pods are made that are not there yet.
+	templates map[*corev1.Pod]int
 }
 
 // Known is what only the scheduler knows of a gang.
@@ -55,6 +68,20 @@ type Held struct {
 	// For is the gang, and Pod the member, which names the node.
 	For dialect.Key
 	Pod *corev1.Pod
+	// KeptFrom says whether a gang behind that one has to leave the room alone. Nil: each has.
+	KeptFrom func(behind Behind) bool
+}
+
+// Behind is a gang that is behind one for which room is kept.
+type Behind struct {
+	Rank line.Rank
+	// Broken says that it has members placed, but too few.
+	Broken bool
+}
+
+// isKeptFrom says whether a gang has to leave the room alone, which is behind in line.
+func (h *Held) isKeptFrom(g *gang) bool {
+	return h.KeptFrom == nil || h.KeptFrom(Behind{Rank: g.rank, Broken: g.isBroken()})
 }
 
 // Group is a group of the Snapshot, nil if there is none of that key.
@@ -72,6 +99,9 @@ func (s *Snapshot) Group(key dialect.Key) *dialect.Group {
 func (s *Snapshot) serves(schedulerName string) bool {
 	return s.Serves == nil || schedulerName == "" || s.Serves(schedulerName)
 }
+
+// isOver says whether nobody waits for the answer any more.
+func (s *Snapshot) isOver() bool { return s.Over != nil && s.Over() }
 
 // holdsFor says whether room is held for a gang.
 func (s *Snapshot) holdsFor(key dialect.Key) bool {

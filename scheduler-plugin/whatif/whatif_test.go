@@ -154,6 +154,14 @@ func TestWhyAGangIsNotPlacedIsOneReason(t *testing.T) {
 			want: answers.ReasonMembers, wantMessage: "2 of the 3 members that are needed exist; 1 more wait for their scheduling gates",
 			wantNext: "wait until whoever has set the scheduling gates",
 		},
+		"Pods are ending": {
+			snapshot: func() *Snapshot {
+				group, pods := gangOf("train", 2, on("a"))
+				pods[1].DeletionTimestamp = &metav1.Time{Time: noon}
+				return cluster([]*corev1.Node{node("a", "8")}, group, pods...)
+			},
+			want: answers.ReasonMembers, wantMessage: "0 of the 1 members that are needed exist; 1 more is ending", wantNext: "wait until the Pods have ended",
+		},
 		"an image can't be pulled": {
 			snapshot: func() *Snapshot {
 				group, pods := gangOf("train", 2, on("a"))
@@ -209,6 +217,36 @@ func TestWhyAGangIsNotPlacedIsOneReason(t *testing.T) {
 			want:        answers.ReasonPreempting,
 			wantMessage: "there is room for 0 of the 1 members that are needed; they need 1 more cpu, which 1 of 1 node has; there is room if 1 Pod of lower priority is evicted",
 		},
+		"the scheduler knows what is not checked here": {
+			snapshot: func() *Snapshot {
+				group, pods := gangOf("train", 1, func(pod *corev1.Pod) {
+					pod.Spec.Volumes = []corev1.Volume{{VolumeSource: corev1.VolumeSource{
+						PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{}}}}
+				})
+				group.Conditions = refused("NotEnoughResources", "no node has the volume")
+				return cluster([]*corev1.Node{node("a", "1")}, group, pods...)
+			},
+			want: answers.ReasonUnschedulable, wantMessage: "there would be room by what is checked here, and the scheduler has said: no node has the volume",
+			wantNext: "wait until work ends",
+		},
+		"the scheduler knows it, and has not written it": {
+			snapshot: func() *Snapshot {
+				group, pods := gangOf("train", 1, func(pod *corev1.Pod) { pod.Spec.ResourceClaims = []corev1.PodResourceClaim{{}} })
+				s := cluster([]*corev1.Node{node("a", "1")}, group, pods...)
+				s.Known[group.Key] = Known{Refusal: "no device is free", BackOffUntil: noon.Add(time.Second)}
+				return s
+			},
+			want: answers.ReasonUnschedulable, wantMessage: "there would be room by what is checked here, and the scheduler has said: no device is free",
+			wantNext: "wait until work ends",
+		},
+		"all is checked here, and room has come since the scheduler looked": {
+			snapshot: func() *Snapshot {
+				group, pods := gangOf("train", 1)
+				group.Conditions = refused("NotEnoughResources", "short of 1 cpu")
+				return cluster([]*corev1.Node{node("a", "1")}, group, pods...)
+			},
+			want: answers.ReasonNext, wantMessage: "there is room: 1 of 1 members have room, on 1 node. The gang is to have its turn", wantNext: "if this lasts",
+		},
 		"there is no such group": {
 			snapshot: func() *Snapshot { return &Snapshot{Now: noon} },
 			want:     answers.ReasonNotFound, wantMessage: "there is no PodGroup team/train", wantNext: "look at the name",
@@ -233,6 +271,26 @@ func TestWhyAGangIsNotPlacedIsOneReason(t *testing.T) {
 				t.Errorf("the next step is %q, want %q", got.Next, tc.wantNext)
 			}
 		})
+	}
+}
+
+// refused are the conditions of a gang that the scheduler has refused.
+func refused(reason, message string) []schedulingv1alpha1.PodGroupCondition {
+	return []schedulingv1alpha1.PodGroupCondition{{Type: schedulingv1alpha1.ConditionUnschedulable, Status: metav1.ConditionTrue, Reason: reason, Message: message}}
+}
+
+// TestAGroupWhosePodsAreToComeWhenThereIsRoomLacksRoom, and no Pods.
+func TestAGroupWhosePodsAreToComeWhenThereIsRoomLacksRoom(t *testing.T) {
+	group, _ := gangOf("train", 2)
+	group.Key.Dialect, group.Status = dialect.Volcano, &dialect.Status{Phase: dialect.PhasePending}
+	group.Conditions = refused(schedulingv1alpha1.ReasonNotEnoughResources, "there is no room for what the group asks for")
+	s := cluster(nil, group)
+	if got := Why(s, group.Key); got.Reason != answers.ReasonUnschedulable || !strings.HasSuffix(got.Message, "the scheduler has said: there is no room for what the group asks for") {
+		t.Errorf("%s: %s", got.Reason, got.Message)
+	}
+	group.Status.Phase = dialect.PhaseInqueue
+	if got := Why(s, group.Key); got.Reason != answers.ReasonMembers {
+		t.Errorf("one whose Pods may come: %s: %s", got.Reason, got.Message)
 	}
 }
 
@@ -408,7 +466,7 @@ func TestGangsOfOtherSchedulersAreNotInLine(t *testing.T) {
 		group, pods := gangOf(name, 1, func(pod *corev1.Pod) { pod.Spec.SchedulerName = name })
 		s.Groups, s.Pods = append(s.Groups, group), append(s.Pods, pods...)
 	}
-	everywhere := func(string) bool { return true }
+	everywhere := func(dialect.Key) bool { return true }
 	if all := Order(s, everywhere).Gangs; len(all) != 2 {
 		t.Errorf("it is not known which are served, and the line is %+v", all)
 	}
@@ -434,9 +492,9 @@ func TestTheLineIsByPriorityThenAgeAndOthersAreCounted(t *testing.T) {
 		s.Groups, s.Pods = append(s.Groups, group), append(s.Pods, pods...)
 	}
 	capped, pods := gangOf("capped", 1, priority(100))
-	capped.Spec.PriorityClassName, s.Priorities = "low", map[string]int32{"low": -1}
+	capped.Spec.PriorityClassName, s.Classes = "low", map[string]PriorityClass{"low": {Value: -1}}
 	s.Groups, s.Pods = append(s.Groups, capped), append(s.Pods, pods...)
-	got := Order(s, func(namespace string) bool { return namespace == "team" })
+	got := Order(s, func(key dialect.Key) bool { return key.Namespace == "team" })
 	var names []string
 	for _, g := range got.Gangs {
 		names = append(names, fmt.Sprintf("%d %s %s", g.Rank, g.Name, g.Reason))
@@ -477,9 +535,112 @@ func TestWhoMayNotReadNodesIsToldWhatTheConditionSays(t *testing.T) {
 	if got := Why(s, key("train")); got.Reason != answers.ReasonUnknown || got.Place.Fits || strings.Contains(got.Message, "no nodes") {
 		t.Errorf("%+v", got)
 	}
-	group.Conditions = []schedulingv1alpha1.PodGroupCondition{{Type: schedulingv1alpha1.ConditionUnschedulable, Status: metav1.ConditionTrue, Message: "short of 1 cpu"}}
+	group.Conditions = refused("NotEnoughResources", "short of 1 cpu")
 	if got := Why(s, key("train")); got.Reason != answers.ReasonUnschedulable || got.Message != "the scheduler has said: short of 1 cpu" {
 		t.Errorf("%+v", got)
+	}
+}
+
+// TestAGangInStagesNeedsThoseMembersThatThereAre: the others only come after these have run.
+func TestAGangInStagesNeedsThoseMembersThatThereAre(t *testing.T) {
+	for name, stage := range map[string]func(*dialect.Group, []*corev1.Pod){
+		"by its group": func(group *dialect.Group, _ []*corev1.Pod) { group.Spec.Staged = true },
+		"by a Pod": func(_ *dialect.Group, pods []*corev1.Pod) {
+			pods[0].Annotations = map[string]string{schedulingv1alpha1.AnnotationStaged: "true"}
+		},
+	} {
+		group, pods := gangOf("train", 5)
+		stage(group, pods)
+		s := cluster([]*corev1.Node{node("a", "8")}, group, pods[:1]...)
+		s.Known = nil
+		if got := Why(s, key("train")); got.Reason != answers.ReasonNext || !simulate(t, s).Fits {
+			t.Errorf("staged %s: %s: %s", name, got.Reason, got.Message)
+		}
+		if group.Spec.Minimum.Members != 5 {
+			t.Error("the question has changed the group")
+		}
+		// The scheduler has waited for the rest of the stage, and says what that is.
+		s.Known = map[dialect.Key]Known{}
+		if got := Why(s, key("train")); got.Reason != answers.ReasonMembers {
+			t.Errorf("staged %s, and the scheduler waits for others: %s", name, got.Message)
+		}
+	}
+	group, _ := gangOf("train", 5)
+	group.Spec.Staged = true
+	s := cluster(nil, group)
+	s.Known = nil
+	if got := Why(s, key("train")); got.Reason != answers.ReasonMembers {
+		t.Errorf("a stage without members: %s: %s", got.Reason, got.Message)
+	}
+}
+
+// TestPodsThatAreEndingAreCountedOnAsLongAsTheSchedulerDoes, which is for their grace period and a little more, by who may
+// evict and who may not.
+func TestPodsThatAreEndingAreCountedOnAsLongAsTheSchedulerDoes(t *testing.T) {
+	for name, change := range map[string]func(*corev1.Pod){
+		"may evict":        priority(5),
+		"may evict nobody": func(pod *corev1.Pod) { pod.Spec.PreemptionPolicy = new(corev1.PreemptNever) },
+	} {
+		for ago, want := range map[time.Duration]bool{-time.Minute: true, 20 * time.Second: true, time.Hour: false} {
+			group, pods := gangOf("train", 1, change)
+			ending := ordinary("other", "1", on("a"), priority(9))
+			ending.DeletionTimestamp = &metav1.Time{Time: noon.Add(-ago)}
+			got := simulate(t, cluster([]*corev1.Node{node("a", "1")}, group, append(pods, ending)...))
+			if got.FitsAfterPreemption != want || len(got.Victims) > 0 || want && got.Message != "there is room as soon as Pods have ended that are ending now" {
+				t.Errorf("one that %s, and a Pod was to end %s ago: %t, %s", name, ago, got.FitsAfterPreemption, got.Message)
+			}
+		}
+	}
+}
+
+// TestRoomThatIsHeldIsKeptFromThoseFromWhomTheSchedulerKeepsIt: what others leave by themselves from gangs of lower priority, and what
+// is held back for a gang that starves not from one that has lost members.
+func TestRoomThatIsHeldIsKeptFromThoseFromWhomTheSchedulerKeepsIt(t *testing.T) {
+	fromLower := func(behind Behind) bool { return behind.Rank.Priority < 5 }
+	fromWhole := func(behind Behind) bool { return !behind.Broken }
+	for name, tc := range map[string]struct {
+		keptFrom func(Behind) bool
+		priority int32
+		broken   bool
+		want     answers.Reason
+	}{
+		"a vacancy, and a gang of the same priority": {fromLower, 5, false, answers.ReasonNext},
+		"a vacancy, and a gang of lower priority":    {fromLower, 4, false, answers.ReasonHeld},
+		"a barrier, and a gang that is whole":        {fromWhole, 5, false, answers.ReasonHeld},
+		"a barrier, and a gang that lost a member":   {fromWhole, 5, true, answers.ReasonNext},
+		"a reservation": {nil, 5, true, answers.ReasonHeld},
+	} {
+		group, pods := gangOf("train", 2, priority(tc.priority))
+		nodes := []*corev1.Node{node("a", "2"), node("b", "1")}
+		if tc.broken {
+			on("b")(pods[0])
+		}
+		first, members := gangOf("first", 2, priority(5))
+		first.Created = group.Created.Add(-time.Hour)
+		s := cluster(nodes, group, append(pods, members...)...)
+		s.Groups = append(s.Groups, first)
+		s.Held = []Held{{For: first.Key, Pod: ordinary("held", "2", on("a")), KeptFrom: tc.keptFrom}}
+		if got := Why(s, key("train")); got.Reason != tc.want {
+			t.Errorf("%s: %s: %s", name, got.Reason, got.Message)
+		}
+	}
+}
+
+// TestThatAGangFitsIsNoGuess: beside the Pods that somebody may read there may be others.
+func TestThatAGangFitsIsNoGuess(t *testing.T) {
+	for name, busy := range map[string]int{"there seems to be room": 0, "there seems to be somebody to evict": 1} {
+		group, pods := gangOf("train", 1, priority(5))
+		for range busy {
+			pods = append(pods, ordinary("other", "1", on("a")))
+		}
+		s := cluster([]*corev1.Node{node("a", "1")}, group, pods...)
+		if got := simulate(t, s); !got.Fits && !got.FitsAfterPreemption {
+			t.Errorf("%s: %s", name, got.Message)
+		}
+		s.SomePods = true
+		if got := simulate(t, s); got.Fits || got.FitsAfterPreemption || !strings.HasPrefix(got.Message, "whether there is room is not known") {
+			t.Errorf("%s, and not all Pods are known: %s", name, got.Message)
+		}
 	}
 }
 

@@ -33,7 +33,7 @@ func Why(s *Snapshot, key dialect.Key) answers.Why {
 		return answer
 	}
 	w := &reasoning{snapshot: s, all: all, gang: g, answer: &answer}
-	for _, seek := range []func() bool{w.ended, w.halted, w.containers, w.placed, w.incomplete, w.room} {
+	for _, seek := range []func() bool{w.unread, w.ended, w.halted, w.containers, w.placed, w.heldBack, w.incomplete, w.room} {
 		if seek() {
 			break
 		}
@@ -49,12 +49,19 @@ type reasoning struct {
 	all      map[dialect.Key]*gang
 	gang     *gang
 	answer   *answers.Why
+	// unchecked says that members ask for what is not checked here, and only the scheduler knows.
+	unchecked bool
 }
 
 // say gives the answer.
 func (w *reasoning) say(reason answers.Reason, next, format string, args ...any) bool {
 	w.answer.Reason, w.answer.Next, w.answer.Message = reason, next, fmt.Sprintf(format, args...)
 	return true
+}
+
+// unread: nothing is known of the members.
+func (w *reasoning) unread() bool {
+	return w.snapshot.NoPods && (w.halted() || w.quote())
 }
 
 // ended: all members have.
@@ -103,6 +110,9 @@ func (w *reasoning) containers() bool {
 	top := first[reasons[0]]
 	for _, reason := range reasons {
 		w.answer.Evidence = append(w.answer.Evidence, fmt.Sprintf("%s: %s", text.Counted(counts[reason], "task"), reason))
+	}
+	if w.snapshot.HidesPods {
+		return w.say(answers.ReasonContainers, hints[top.Reason], "all that is needed has a node, and %s: %s", waits(counts[top.Reason]), top.Reason)
 	}
 	return w.say(answers.ReasonContainers, hints[top.Reason], "%s", strings.TrimSuffix(fmt.Sprintf(
 		"all that is needed has a node, and %s: %s, such as %s: %s", waits(counts[top.Reason]), top.Reason, top.Pod, top.Message), ": "))
@@ -165,17 +175,50 @@ func waitsAs(n int) string {
 	return fmt.Sprintf("%d members wait", n)
 }
 
+// said is what the scheduler has said last of why the gang is not placed, with the reason of its condition if that is where
+// it stands; empty for nothing.
+func (w *reasoning) said() (reason, message string) {
+	for _, c := range w.gang.group.Conditions {
+		if c.Type == schedulingv1alpha1.ConditionUnschedulable && c.Status == metav1.ConditionTrue {
+			reason, message = c.Reason, clean(c.Message)
+		}
+	}
+	if refusal := w.snapshot.Known[w.gang.group.Key].Refusal; refusal != "" {
+		message = clean(refusal)
+	}
+	return reason, message
+}
+
+// heldBack: the gang is of a dialect whose Pods are to be created only when there is room for them.
+func (w *reasoning) heldBack() bool {
+	status := w.gang.group.Status
+	if w.gang.isComplete() || status == nil || status.Phase != dialect.PhasePending || w.gang.group.Key.Dialect != dialect.Volcano {
+		return false
+	}
+	reason, message := w.said()
+	if reason != schedulingv1alpha1.ReasonNotEnoughResources {
+		return false
+	}
+	return w.say(answers.ReasonUnschedulable, nextStep(nil), "its Pods are to be created when there is room for them; the scheduler has said: %s", message)
+}
+
 // incomplete: there are fewer members than the minimum.
 func (w *reasoning) incomplete() bool {
 	if w.gang.isComplete() {
 		return false
 	}
 	next := "create more Pods, or lower the minimum: a quota or an admission webhook may keep Pods from being created"
+	if len(w.gang.ending) > 0 {
+		next = "wait until the Pods have ended that are ending: whoever has made them may then make others"
+	}
 	if len(w.gang.gated) > 0 {
 		next = "wait until whoever has set the scheduling gates takes them away, such as Kueue"
 	}
 	if len(w.gang.unserved) > 0 {
-		next = fmt.Sprintf("have that scheduler place the gang, or make the Pods anew with a schedulerName that is served here: theirs is %s", clean(w.gang.unserved[0].Spec.SchedulerName))
+		next = "have that scheduler place the gang, or make the Pods anew with a schedulerName that is served here"
+		if !w.snapshot.HidesPods {
+			next += ": theirs is " + clean(w.gang.unserved[0].Spec.SchedulerName)
+		}
 	}
 	return w.say(answers.ReasonMembers, next, "%s", incomplete(w.gang))
 }
@@ -193,8 +236,8 @@ func (w *reasoning) room() bool {
 		w.answer.BackOffUntil = &until
 		w.answer.Evidence = append(w.answer.Evidence, "it is in its back-off until "+until.UTC().Format(time.RFC3339))
 	}
-	if known.Refusal != "" {
-		w.answer.Evidence = append(w.answer.Evidence, "the scheduler said last: "+clean(known.Refusal))
+	if _, said := w.said(); said != "" {
+		w.answer.Evidence = append(w.answer.Evidence, "the scheduler said last: "+said)
 	}
 	w.place()
 	if w.snapshot.NoNodes || w.snapshot.SomePods {
@@ -205,10 +248,8 @@ func (w *reasoning) room() bool {
 
 // quote says what the gang's condition says, as not enough is known to judge.
 func (w *reasoning) quote() bool {
-	for _, c := range w.gang.group.Conditions {
-		if c.Type == schedulingv1alpha1.ConditionUnschedulable && c.Status == metav1.ConditionTrue {
-			return w.say(answers.ReasonUnschedulable, nextStep(nil), "the scheduler has said: %s", clean(c.Message))
-		}
+	if _, said := w.said(); said != "" {
+		return w.say(answers.ReasonUnschedulable, nextStep(nil), "the scheduler has said: %s", said)
 	}
 	return w.say(answers.ReasonUnknown, "ask somebody who may list nodes and Pods of all namespaces", "the gang waits, and you may not read enough to tell why")
 }
@@ -224,7 +265,7 @@ func areAhead(n int) string {
 func (w *reasoning) place() {
 	found := place(w.snapshot, w.all, w.gang, w.snapshot.podsAhead(w.all, w.gang), true)
 	w.answer.Unknown = append(w.answer.Unknown, found.Unknown...)
-	found.Unknown = nil
+	w.unchecked, found.Unknown = len(found.Unknown) > 0, nil
 	w.answer.Place = &found
 }
 
@@ -237,7 +278,10 @@ func (w *reasoning) judge() bool {
 			w.answer.Evidence = append(w.answer.Evidence, fmt.Sprintf("%s: %s", text.Counted(reason.Nodes, "node"), reason.Reason))
 		}
 	}
+	_, said := w.said()
 	switch {
+	case found.Fits && w.unchecked && said != "":
+		return w.say(answers.ReasonUnschedulable, nextStep(nil), "there would be room by what is checked here, and the scheduler has said: %s", said)
 	case found.Fits && w.answer.BackOffUntil != nil:
 		return w.say(answers.ReasonBackOff, "", "there is room; the gang is tried again at %s at the latest", w.answer.BackOffUntil.UTC().Format(time.RFC3339))
 	case found.Fits:
@@ -272,12 +316,18 @@ func nextStep(o *answers.Obstacle) string {
 func (w *reasoning) tasks() {
 	for _, pod := range w.gang.all {
 		task, waits := waitsFor(pod)
+		if pod.DeletionTimestamp != nil && !hasEnded(pod) {
+			task, waits = answers.Task{Pod: pod.Name, Reason: "Terminating", Message: "the Pod is ending"}, true
+			if pod.Spec.NodeName != "" && !w.snapshot.HidesNodes {
+				task.Message += " on node " + pod.Spec.NodeName
+			}
+		}
 		if !waits && pod.Spec.NodeName == "" && len(pod.Spec.SchedulingGates) > 0 {
 			task, waits = answers.Task{Pod: pod.Name, Reason: corev1.PodReasonSchedulingGated, Message: "the Pod waits for its scheduling gates"}, true
 		}
 		switch {
 		case !waits:
-		case len(w.answer.Tasks) == answers.MaxTasks:
+		case len(w.answer.Tasks) == answers.MaxTasks, w.snapshot.HidesPods:
 			w.answer.MoreTasks++
 		default:
 			task.Role = w.gang.group.Key.RoleOf(pod)

@@ -30,21 +30,29 @@ type survey struct {
 	takes map[*corev1.Pod][]int64
 	// reasons are for each class why nodes may not hold a member, with how many say so.
 	reasons []map[string]int
+	// isOver says that nobody waits for the answer any more.
+	isOver func() bool
 }
 
 // newSurvey looks at nodes, and at the Pods on them, for the members of a gang that wait. The
-// bool is false if they are of too many kinds.
-func newSurvey(nodes []*corev1.Node, pods []*corev1.Pod, g *gang) (*survey, bool) {
-	classes, ok := classify(g.group.Key, g.waiting)
-	if !ok {
-		return nil, false
+// error says why they can't be simulated.
+func newSurvey(nodes []*corev1.Node, pods []*corev1.Pod, g *gang, isOver func() bool) (*survey, error) {
+	classes, err := classify(g, isOver)
+	if err != nil {
+		return nil, err
 	}
 	s := &survey{nodes: nodes, index: make(map[string]int, len(nodes)), classes: classes, resources: resourcesOf(classes),
-		takes: make(map[*corev1.Pod][]int64)}
+		takes: make(map[*corev1.Pod][]int64), isOver: isOver}
+	if len(s.resources) > maxResources {
+		return nil, errResources
+	}
 	for i, node := range nodes {
 		s.index[node.Name] = i
 	}
 	s.gang = &planner.Gang{Levels: s.levels(g)}
+	if len(s.gang.Levels) > maxLevels {
+		return nil, errLevels
+	}
 	s.gang.Min, s.gang.MinRole = g.minima()
 	taken := s.takenPorts(pods)
 	for _, c := range classes {
@@ -52,6 +60,9 @@ func newSurvey(nodes []*corev1.Node, pods []*corev1.Pod, g *gang) (*survey, bool
 	}
 	for a := range classes {
 		for b := range a {
+			if isOver() {
+				return nil, errOver
+			}
 			if classes[a].repels(classes[b]) || classes[b].repels(classes[a]) {
 				s.gang.Classes[a].Repels = append(s.gang.Classes[a].Repels, b)
 				s.gang.Classes[b].Repels = append(s.gang.Classes[b].Repels, a)
@@ -59,7 +70,10 @@ func newSurvey(nodes []*corev1.Node, pods []*corev1.Pod, g *gang) (*survey, bool
 		}
 	}
 	s.world = s.worldWith(pods)
-	return s, true
+	if isOver() {
+		return nil, errOver
+	}
+	return s, nil
 }
 
 // resourcesOf are the resources that count for classes: those that every node has, and those that
@@ -189,6 +203,9 @@ func (s *survey) classOf(c *class, taken map[string][]port) planner.Class {
 	affinity := nodeaffinity.GetRequiredNodeAffinity(pod)
 	reasons := make(map[string]int)
 	for n, node := range s.nodes {
+		if s.isOver() {
+			break // newSurvey looks, too
+		}
 		reason := rejects(node, pod, &affinity)
 		if reason == "" && slices.ContainsFunc(c.ports, func(p port) bool { return slices.Contains(taken[node.Name], p) }) {
 			reason = "a host port is taken"

@@ -40,12 +40,29 @@ func FromVolcano(tiers []Tier) func(object *unstructured.Unstructured) *Group {
 		group := fromVolcano(object)
 		var obstacle string
 		group.Spec.Topology, obstacle = topologyOfVolcano(object.Object, tiers)
-		warnings, ofSubgroups := subgroupsOf(object.Object)
-		group.Warnings = warnings
-		if obstacle = cmp.Or(obstacle, ofSubgroups); obstacle != "" {
-			group.Spec.Halt = Halt{Reason: ReasonNotSupported, Message: obstacle}
-		}
+		group.heedSubgroups(object, obstacle)
 		return group
+	}
+}
+
+// FromVolcanoWithoutTiers reads a PodGroup of Volcano's for who does not know which node labels stand for
+// tiers. The Group does not say what the networkTopology asks for; the bool says that it asks for something.
+func FromVolcanoWithoutTiers(object *unstructured.Unstructured) (group *Group, asksForTiers bool) {
+	group = fromVolcano(object)
+	group.heedSubgroups(object, "")
+	topology, _, _ := unstructured.NestedFieldNoCopy(object.Object, "spec", "networkTopology")
+	fields, _ := topology.(map[string]any)
+	_, limited := tierIn(fields)
+	return group, limited || fields["mode"] == "soft"
+}
+
+// heedSubgroups has a group of Volcano's tell what its subgroups ask for in vain, and wait if that, or another obstacle,
+// is in its way.
+func (g *Group) heedSubgroups(object *unstructured.Unstructured, obstacle string) {
+	var ofSubgroups string
+	g.Warnings, ofSubgroups = subgroupsOf(object.Object)
+	if obstacle = cmp.Or(obstacle, ofSubgroups); obstacle != "" {
+		g.Spec.Halt = Halt{Reason: ReasonNotSupported, Message: obstacle}
 	}
 }
 

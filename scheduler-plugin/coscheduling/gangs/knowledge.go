@@ -14,7 +14,8 @@ import (
 // Known is what is known of a gang that has a group, for whoever asks about it.
 type Known struct {
 	Group *dialect.Group
-	// Members are those that exist. One that is assumed on a node names it. Nobody changes them.
+	// Members are those that exist. One that is assumed on a node names it, and one that has just ended, nobody knows
+	// how, has succeeded. Nobody changes them.
 	Members []*corev1.Pod
 	// Refusal is what the gang was told last, empty if nothing, and BackOff when its back-off ends.
 	Refusal string
@@ -41,7 +42,12 @@ func (t *Gangs) All() ([]Known, bool) {
 		}
 		for _, m := range g.members {
 			switch {
+			case m.missing && m.node() == "":
 			case m.missing:
+				// It counts as placed until it is known how it has ended, and takes no room.
+				pod := *m.pod
+				pod.Spec.NodeName, pod.Status.Phase = m.node(), corev1.PodSucceeded
+				known.Members = append(known.Members, &pod)
 			case m.assumed != "" && m.pod.Spec.NodeName == "":
 				pod := *m.pod
 				pod.Spec.NodeName = m.assumed

@@ -27,6 +27,28 @@ func TestNobodyIsAnsweredBeforeAllIsSeen(t *testing.T) {
 	}
 }
 
+// TestAMemberThatHasJustEndedIsInAnswers, as one that has succeeded: the gang counts it until it is known how it has ended.
+func TestAMemberThatHasJustEndedIsInAnswers(t *testing.T) {
+	b := newBench()
+	b.SetGroup(makeGroup("gang", 2))
+	for _, name := range []string{"a", "b"} {
+		b.add(makePod(name, inGroup("gang"), onNode("n")))
+	}
+	gone := makePod("a", inGroup("gang"), onNode("n"))
+	b.SetMissing(gone)
+	all, _ := b.All()
+	phases := make(map[string]corev1.PodPhase)
+	for _, pod := range all[0].Members {
+		phases[pod.Name] = pod.Status.Phase
+	}
+	if len(phases) != 2 || phases["a"] != corev1.PodSucceeded || phases["b"] == corev1.PodSucceeded {
+		t.Errorf("the members are %v", phases)
+	}
+	if gone.Status.Phase == corev1.PodSucceeded {
+		t.Error("the question has changed the Pod")
+	}
+}
+
 // TestAQuestionKeepsTheSchedulerFromItsGangsForLessThan50Milliseconds, with 10,000 Pods: while All copies, no turn
 // can change what is known. The shortest of some tries counts, since other programs take time, too.
 func TestAQuestionKeepsTheSchedulerFromItsGangsForLessThan50Milliseconds(t *testing.T) {

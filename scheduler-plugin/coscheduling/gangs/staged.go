@@ -63,7 +63,7 @@ func (g *gang) restage(now time.Time) {
 		return
 	}
 	group := *s.asked
-	group.Spec.Minimum, group.Spec.Staged = atMost(&s.asked.Spec.Minimum, larger(s.most, g.placed.Plus(g.waiting))), true
+	group.Spec.Minimum, group.Spec.Staged = s.asked.Spec.Minimum.AtMost(larger(s.most, g.placed.Plus(g.waiting))), true
 	g.group = &group
 }
 
@@ -113,22 +113,8 @@ func (g *gang) lastHeld() *dialect.Group {
 		return g.group
 	}
 	group := *g.group
-	group.Spec.Minimum = atMost(&g.staging.asked.Spec.Minimum, g.staging.most)
+	group.Spec.Minimum = g.staging.asked.Spec.Minimum.AtMost(g.staging.most)
 	return &group
-}
-
-// atMost is a minimum that so many members hold.
-func atMost(asked *podgroup.Minimum, there podgroup.Tally) podgroup.Minimum {
-	least := podgroup.Minimum{Members: min(asked.Members, max(1, there.Total))}
-	for role, n := range asked.Roles {
-		if n = min(n, there.Roles[role]); n > 0 {
-			if least.Roles == nil {
-				least.Roles = make(map[string]int32, len(asked.Roles))
-			}
-			least.Roles[role] = n
-		}
-	}
-	return least
 }
 
 // larger is of each count the larger one.

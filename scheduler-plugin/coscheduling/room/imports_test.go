@@ -23,5 +23,6 @@ func TestRoomActsOnNothing(t *testing.T) {
 		"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect",
 		"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line",
 		"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/provision",
+		"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/victims",
 	)
 }

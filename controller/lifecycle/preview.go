@@ -1,0 +1,57 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lifecycle
+
+import (
+	"errors"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/podgroup"
+)
+
+// Preview is the PodGroup and the Pods of the first attempt of a Framework that is not there yet, as
+// they would be made if it began. One that is no gang is taken for a gang of all its tasks. The error
+// says why there would be none.
+func Preview(framework *frameworkv1.Framework, options Options) (*schedulingv1alpha1.PodGroup, []*corev1.Pod, error) {
+	d := newDecision(Snapshot{Framework: framework, Options: options}, time.Time{}, oneEntropy{})
+	d.next = &frameworkv1.FrameworkStatus{AttemptStatus: d.newAttempt(0)}
+	attempt := &d.next.AttemptStatus
+	attempt.Gang = d.gangOfSpec()
+	attempt.Gang.Enabled = true
+	configMap := types.UID("new")
+	attempt.ConfigMapUID, attempt.InstanceUID = &configMap, instanceUID(attempt.ID, configMap)
+
+	spec, hasTasks := podgroup.DesiredSpec(&framework.Spec, d.activeTasks())
+	if !hasTasks {
+		return nil, nil, errors.New("the Framework has no tasks")
+	}
+	var pods []*corev1.Pod
+	for _, role := range attempt.TaskRoleStatuses {
+		builder, err := newPodBuilder(framework, attempt, role, d.specRoles[role.Name])
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, task := range role.TaskStatuses {
+			pod, err := builder.build(task)
+			if err != nil {
+				return nil, nil, err
+			}
+			pod.UID = types.UID("new-" + pod.Name)
+			pod.Status.Phase = corev1.PodPending
+			pods = append(pods, pod)
+		}
+	}
+	return newPodGroup(framework, attempt, spec), pods, nil
+}
+
+// oneEntropy is for what nobody is to tell from another.
+type oneEntropy struct{}
+
+func (oneEntropy) NewUID() types.UID            { return "new" }
+func (oneEntropy) Between(least, _ int64) int64 { return least }

@@ -1,0 +1,120 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package why
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/lockstep-k8s/lockstep/internal/text"
+	"github.com/lockstep-k8s/lockstep/internal/times"
+	"github.com/lockstep-k8s/lockstep/internal/view"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/answers"
+)
+
+// missing are tasks without a Pod that could be placed, for one reason.
+type missing struct {
+	state  string
+	reason answers.Reason
+	next   string
+	count  int
+	// until is when the first of them is run again, zero if that is not known, and pod the first of their old Pods.
+	until time.Time
+	pod   string
+}
+
+// Missing is the answer by the tasks that have no Pod which could be placed: that of their last attempt is ending, their
+// retry is to come, or their Pod is about to be made. What most of them wait for is the reason. False if there are none.
+func Missing(tree *view.Tree) (answers.Why, bool) {
+	answer := answers.Why{Namespace: tree.Namespace, Name: tree.Name, Unknown: slices.Clone(tree.Unread)}
+	all := []missing{
+		{state: view.StateEnding, reason: ReasonEnding, next: "wait until the old Pods have ended; if one does not, look whether its node answers"},
+		{state: view.StateRetrying, reason: ReasonRetrying, next: "wait: nothing shortens the delay"},
+		{state: view.StateCreating, reason: ReasonCreating, next: "if this lasts, look at the events of the Framework"},
+	}
+	for _, role := range tree.Attempt.Roles {
+		for _, tasks := range role.Tasks {
+			for i := range all {
+				if all[i].state == tasks.State {
+					all[i].add(&tasks)
+					if len(answer.Tasks) < answers.MaxTasks {
+						answer.Tasks = append(answer.Tasks, answers.Task{Pod: cmp.Or(tasks.PodName, tasks.Indexes), Role: role.Name, Reason: tasks.State, Message: all[i].says(&tasks)})
+					}
+				}
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b missing) int { return cmp.Compare(b.count, a.count) })
+	top := &all[0]
+	if top.count == 0 {
+		return answer, false
+	}
+	answer.Reason, answer.Next, answer.Message = top.reason, top.next, top.message(tree.Total)
+	for _, m := range all {
+		if m.count > 0 {
+			answer.Evidence = append(answer.Evidence, text.Counted(m.count, "task")+": "+m.state)
+		}
+	}
+	return answer, true
+}
+
+// Told is the answer for a Framework whose gang may not be read: what its status says of the gang, else of the tasks.
+func Told(tree *view.Tree, now time.Time) answers.Why {
+	gang := tree.Attempt.Gang
+	if gang == nil || gang.Reason == "" {
+		return Tasks(tree, now)
+	}
+	return answers.Why{Namespace: tree.Namespace, Name: tree.Name, Reason: answers.ReasonUnschedulable, Next: waitingNext("Unschedulable"),
+		Message: fmt.Sprintf("the scheduler has said (%s): %s", gang.Reason, gang.Message), Unknown: slices.Clone(tree.Unread)}
+}
+
+// add counts the tasks of a row.
+func (m *missing) add(tasks *view.Tasks) {
+	m.count += tasks.Count
+	m.until = times.Sooner(m.until, tasks.Until)
+	if m.pod == "" && tasks.PodName != "" {
+		m.pod = tasks.PodName
+		if tasks.Node != "" {
+			m.pod += " on node " + tasks.Node
+		}
+	}
+}
+
+// says is what is told of the tasks of a row.
+func (m *missing) says(tasks *view.Tasks) string {
+	switch {
+	case m.state == view.StateEnding && tasks.Node != "":
+		return "the old Pod is ending on node " + tasks.Node
+	case m.state == view.StateEnding:
+		return "the old Pod is ending"
+	case !tasks.Until.IsZero():
+		return "it is run again at " + at(tasks.Until)
+	default:
+		return ""
+	}
+}
+
+// message is what is told of them all.
+func (m *missing) message(total int32) string {
+	waits := fmt.Sprintf("%d of %d tasks", m.count, total)
+	switch m.state {
+	case view.StateEnding:
+		waits += " can be run again when the old Pods have ended"
+		if m.pod != "" {
+			waits += ", such as " + m.pod
+		}
+	case view.StateRetrying:
+		waits += " wait for their retry"
+		if !m.until.IsZero() {
+			waits += ", the first until " + at(m.until)
+		}
+	default:
+		waits += " are about to have their Pods made"
+	}
+	return waits
+}
+
+func at(when time.Time) string { return when.UTC().Format(time.RFC3339) }

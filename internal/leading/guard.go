@@ -29,12 +29,24 @@ func NewGuard(lasts time.Duration) *Guard { return &Guard{lasts: lasts} }
 
 // Lock is a lock whose renewals the guard knows of.
 func (g *Guard) Lock(lock resourcelock.Interface) resourcelock.Interface {
-	return &guardedLock{lock, g}
+	return &guardedLock{Interface: lock, guard: g}
 }
 
+// guardedLock is used by an election alone, which does one thing after the other.
 type guardedLock struct {
 	resourcelock.Interface
 	guard *Guard
+	// holder is whose the lease was when it was last read.
+	holder string
+}
+
+// Get implements resourcelock.Interface.
+func (l *guardedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	record, raw, err := l.Interface.Get(ctx)
+	if err == nil {
+		l.holder = record.HolderIdentity
+	}
+	return record, raw, err
 }
 
 // Create implements resourcelock.Interface.
@@ -42,8 +54,12 @@ func (l *guardedLock) Create(ctx context.Context, record resourcelock.LeaderElec
 	return l.write(ctx, record, l.Interface.Create)
 }
 
-// Update implements resourcelock.Interface.
+// Update implements resourcelock.Interface. client-go gives up the lease of a leader that was suspended also
+// when it has just read that it is another's by now: that one's would be lost.
 func (l *guardedLock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	if record.HolderIdentity == "" && l.holder != "" && l.holder != l.Identity() {
+		return fmt.Errorf("the lease is not given up: it is that of %s", l.holder)
+	}
 	return l.write(ctx, record, l.Interface.Update)
 }
 

@@ -17,7 +17,12 @@ import (
 // lock is one that this process may hold, unless err says why not. A write takes a second.
 type lock struct {
 	resourcelock.Interface
-	err error
+	err    error
+	holder string
+}
+
+func (l *lock) Get(context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	return &resourcelock.LeaderElectionRecord{HolderIdentity: l.holder}, nil, nil
 }
 
 func (l *lock) Identity() string { return "me" }
@@ -29,6 +34,21 @@ func (l *lock) Create(ctx context.Context, record resourcelock.LeaderElectionRec
 func (l *lock) Update(context.Context, resourcelock.LeaderElectionRecord) error {
 	time.Sleep(time.Second)
 	return l.err
+}
+
+// TestOnlyItsOwnLeaseIsGivenUp by a leader, however late it learns whose that is.
+func TestOnlyItsOwnLeaseIsGivenUp(t *testing.T) {
+	for holder, want := range map[string]bool{"me": true, "": true, "other": false} {
+		synctest.Test(t, func(t *testing.T) {
+			lock := NewGuard(time.Minute).Lock(&lock{holder: holder})
+			if _, _, err := lock.Get(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if err := lock.Update(t.Context(), resourcelock.LeaderElectionRecord{}); (err == nil) != want {
+				t.Errorf("the lease of %q is given up: %v, want that %t", holder, err, want)
+			}
+		})
+	}
 }
 
 func TestAFormerLeaderWritesNothing(t *testing.T) {

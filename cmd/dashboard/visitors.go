@@ -61,6 +61,7 @@ func (v *visitors) of(r *http.Request) (*dashboard.Visitor, error) {
 	key := keyOf(info)
 	if visitor, known := v.known.Get(key); known {
 		v.known.Add(key, visitor, forget)
+		v.limitOf(info.GetName()) // It is remembered for as long, for other tokens of his.
 		return visitor.(*dashboard.Visitor), nil
 	}
 	config := rest.CopyConfig(v.config)

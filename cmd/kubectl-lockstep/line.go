@@ -81,7 +81,7 @@ func (s *session) line(ctx context.Context, everywhere bool, output, scheduler s
 func (c *cluster) line(ctx context.Context, everywhere bool, scheduler *url.URL) (answers.Line, error) {
 	if scheduler == nil {
 		snapshot, err := c.reader.Snapshot(ctx, c.namespace)
-		if err == nil && snapshot.NoGroups {
+		if err == nil {
 			err = reading.Refused(snapshot)
 		}
 		if err != nil {

@@ -48,7 +48,9 @@ func (c *cluster) askScheduler(ctx context.Context, at *url.URL, path, query str
 	// Whom a port of this machine is forwarded to, the API server has vouched for.
 	ip := net.ParseIP(at.Hostname())
 	config.ServerName, config.CAFile, config.CAData = "", "", nil
-	config.Insecure = at.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
+	if config.Insecure = at.Hostname() == "localhost" || ip != nil && ip.IsLoopback(); config.Insecure {
+		config.Proxy = nil // Behind that of the cluster there is another loopback.
+	}
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return err

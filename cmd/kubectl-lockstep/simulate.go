@@ -140,6 +140,8 @@ func (o *simulateOptions) on(ctx context.Context, c *cluster, args []string) err
 	}
 	answer, err := whatif.Assume(snapshot, key, assume)
 	switch {
+	case errors.Is(err, whatif.ErrNotFound) && snapshot.NoGroups:
+		return reading.Refused(snapshot)
 	case errors.Is(err, whatif.ErrNotFound):
 		return o.noGang(ctx, c, args[0], named)
 	case err != nil:

@@ -92,11 +92,14 @@ func (s *session) why(ctx context.Context, name, output, scheduler string) error
 	// It is a gang in line, of which the scheduler knows more.
 	if at != nil && answer.Ahead != nil {
 		var known answers.Why
-		if err := c.askScheduler(ctx, at, "why/"+answer.Namespace+"/"+answer.Name, "", &known); err != nil {
+		err := c.askScheduler(ctx, at, "why/"+answer.Namespace+"/"+answer.Name, "", &known)
+		switch {
+		case err != nil && explain(err).code == exitForbidden:
+			answer.Unknown = append(answer.Unknown, "what the scheduler knows: "+err.Error())
+		case err != nil:
 			return err
-		}
 		// It is asked about Lockstep's own PodGroups alone.
-		if known.Reason != answers.ReasonNotFound {
+		case known.Reason != answers.ReasonNotFound:
 			answer = known
 		}
 	}

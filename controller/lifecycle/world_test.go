@@ -123,8 +123,8 @@ type memory struct {
 	// one that the controller began with or has written.
 	current bool
 	base    *frameworkv1.FrameworkStatus
-	// resumed is the Snapshot's.
-	resumed time.Time
+	// takenOver is the Snapshot's.
+	takenOver TakenOver
 	// verdictOn is the Framework for which the end of the attempt was decided.
 	verdictOn *frameworkv1.Framework
 }
@@ -149,9 +149,7 @@ func (w *world) remembered(stored *frameworkv1.FrameworkStatus) *memory {
 	w.t.Helper()
 	m := newMemory(w.readBack(stored))
 	m.base = stored
-	if HasTimesToCome(m.persisted, w.now) {
-		m.resumed = w.now
-	}
+	m.takenOver = TakeOver(m.persisted, w.now)
 	return m
 }
 
@@ -365,7 +363,7 @@ func (w *world) plan(outcomes []Outcome) Plan {
 
 		PriorityOf:  w.priorityOf,
 		Terminating: w.controller.terminating,
-		Resumed:     w.controller.resumed,
+		TakenOver:   w.controller.takenOver,
 	}
 	snapshot.Blocked = w.blocked
 	for _, block := range w.controller.blocked {

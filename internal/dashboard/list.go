@@ -69,7 +69,7 @@ func (s *Server) list(_ context.Context, r request) (*opened, error) {
 		from := onLastPage(from, jobsOfPage, list.Found)
 		list.pages = pagesOf(r.URL, from, jobsOfPage, list.Found)
 		list.Rows = list.Rows[from:min(from+jobsOfPage, list.Found)]
-		return &page{Title: "Jobs", Tab: "jobs", Template: "list", Content: list, Unread: jobs.Unread, Namespace: namespace}, nil
+		return &page{Title: "Jobs", Tab: "jobs", Template: "list", Content: list, Unread: jobs.Unread, Namespace: namespace, Own: ownOfAll(r, namespace)}, nil
 	}}, nil
 }
 
@@ -124,6 +124,14 @@ func own(r request, namespace string) string {
 		return cmp.Or(r.URL.Query().Get("own"), r.visitor.Namespace)
 	}
 	return namespace
+}
+
+// ownOfAll is what own is of all namespaces, and empty of another one.
+func ownOfAll(r request, namespace string) string {
+	if namespace == allNamespaces {
+		return own(r, namespace)
+	}
+	return ""
 }
 
 // number is a parameter that is a number from 0, or what it is if it is not given.

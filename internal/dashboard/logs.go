@@ -89,7 +89,9 @@ func end(log io.Reader) (string, error) {
 		}
 		if cut {
 			// Its first line has lost its beginning.
-			_, text, _ = bytes.Cut(text, []byte("\n"))
+			if _, whole, _ := bytes.Cut(text, []byte("\n")); len(whole) > 0 {
+				text = whole
+			}
 		}
 		if errors.Is(err, io.EOF) {
 			err = nil

@@ -20,6 +20,9 @@ func TestOfALongLogTheEndIsShown(t *testing.T) {
 	if !strings.HasPrefix(text, line) {
 		t.Error("it begins within a line")
 	}
+	if text, err := end(strings.NewReader(strings.Repeat("50%\r", maxLogBytes) + "\n")); err != nil || len(text) != maxLogBytes {
+		t.Errorf("of a log of one long line %d bytes are shown: %v", len(text), err)
+	}
 	if text, err := end(strings.NewReader("a\nb")); err != nil || text != "a\nb" {
 		t.Errorf("a short log is %q: %v", text, err)
 	}

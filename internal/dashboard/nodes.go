@@ -89,7 +89,7 @@ func (s *Server) nodes(_ context.Context, r request) (*opened, error) {
 		}
 		content := mapOf(snapshot, r.URL, query.Get("text"), from)
 		content.Namespace = namespace
-		return &page{Title: "Nodes", Tab: "nodes", Template: "nodes", Content: content, Unread: snapshot.Lacks, Namespace: namespace}, nil
+		return &page{Title: "Nodes", Tab: "nodes", Template: "nodes", Content: content, Unread: snapshot.Lacks, Namespace: namespace, Own: ownOfAll(r, namespace)}, nil
 	}}, nil
 }
 

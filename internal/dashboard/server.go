@@ -153,8 +153,8 @@ type page struct {
 	Unread []string
 	// Still says that the page does not change.
 	Still bool
-	// Namespace is what links to other pages carry on.
-	Namespace string
+	// Namespace is what links to other pages carry on, and Own where the visitor comes from if it is all of them.
+	Namespace, Own string
 }
 
 // serve answers with a page, or with a stream of it.

@@ -118,16 +118,21 @@ func (s *Server) open(ctx context.Context, r request, open opens, large bool) (*
 	return open(ctx, r)
 }
 
+// turn makes a live page when it is its turn.
+func (s *Server) turn(ctx context.Context, visitor *Visitor, o *opened, large bool) (*page, error) {
+	done, err := s.turns.take(ctx, visitor.Name, large)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	return o.make(ctx)
+}
+
 // part makes the main part of a page when it is its turn. An error is a page, too: the next time may go well.
 func (s *Server) part(ctx context.Context, visitor *Visitor, o *opened, large bool) (text []byte, still bool) {
 	ctx, cancel := context.WithTimeout(ctx, s.patience)
 	defer cancel()
-	var made *page
-	done, err := s.turns.take(ctx, visitor.Name, large)
-	if err == nil {
-		made, err = o.make(ctx)
-		done()
-	}
+	made, err := s.turn(ctx, visitor, o, large)
 	if err != nil {
 		_, message, hint := explain(err)
 		made = &page{Template: "failure", Content: failure{message, hint}}

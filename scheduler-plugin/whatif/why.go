@@ -60,7 +60,13 @@ func (w *reasoning) say(reason answers.Reason, next, format string, args ...any)
 
 // unread: nothing is known of the members.
 func (w *reasoning) unread() bool {
-	return w.snapshot.NoPods && (w.halted() || w.quote())
+	if !w.snapshot.NoPods || w.halted() {
+		return w.snapshot.NoPods
+	}
+	if _, said := w.said(); said != "" {
+		return w.quote()
+	}
+	return w.say(answers.ReasonUnknown, "ask somebody who may list the Pods of the namespace", "you may not read the gang's Pods: whether it waits is not known")
 }
 
 // ended: all members have.
@@ -251,7 +257,7 @@ func areAhead(n int) string {
 
 // place adds where the members would go that wait.
 func (w *reasoning) place() {
-	found := place(w.snapshot, w.all, w.gang, w.snapshot.podsAhead(w.all, w.gang), true)
+	found := planned(w.snapshot, w.all, w.gang)
 	w.answer.Unknown = append(w.answer.Unknown, found.Unknown...)
 	w.unchecked, found.Unknown = len(found.Unknown) > 0, nil
 	w.answer.Place = &found

@@ -151,6 +151,22 @@ func TestWhyOfAPodGroupWhosePodsMayNotBeListedIsWhatItsConditionSays(t *testing.
 	}
 }
 
+// TestARunningGangIsNotSaidToWaitToWhoMayNotListItsPods.
+func TestARunningGangIsNotSaidToWaitToWhoMayNotListItsPods(t *testing.T) {
+	server := apiserver.New(t)
+	group := &schedulingv1alpha1.PodGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "bare"}, Spec: schedulingv1alpha1.PodGroupSpec{MinMember: 1}}
+	group.Status.Phase = schedulingv1alpha1.PodGroupRunning
+	apiserver.Add(server, group)
+	answer, err := readerOf(t, server, "list pods").Why(t.Context(), parsed(t, "team", "bare"))
+	if err != nil || answer.Reason != answers.ReasonUnknown || !strings.Contains(answer.Message, "whether it waits is not known") {
+		t.Errorf("%v, %s: %s", err, answer.Reason, answer.Message)
+	}
+	// Nor that there is none to who may not list PodGroups.
+	if _, err := readerOf(t, server, "list podgroups").Why(t.Context(), parsed(t, "team", "podgroup/bare")); err == nil || !strings.Contains(err.Error(), "podgroups.scheduling.lockstep.dev") || !strings.Contains(err.Error(), "may not") {
+		t.Errorf("who may not list PodGroups: %v", err)
+	}
+}
+
 // TestWhatMayNotBeReadIsNamedWhereNothingIsFound: it may be what was asked for.
 func TestWhatMayNotBeReadIsNamedWhereNothingIsFound(t *testing.T) {
 	server := apiserver.New(t)

@@ -102,8 +102,13 @@ func (o *logOptions) followOne(ctx context.Context, c *cluster, pod *corev1.Pod,
 	var at place
 	var out outage
 	told := uint64(0)
+	// cut is what the log broke off by, until it is read to its end.
+	var cut error
 	for left := triesOfRest; ; {
 		err := o.read(ctx, c, pod, number, &at)
+		if err == nil || errors.As(err, new(brokenOff)) {
+			cut = err
+		}
 		switch {
 		case errors.As(err, new(unwritable)):
 			return err
@@ -120,13 +125,15 @@ func (o *logOptions) followOne(ctx context.Context, c *cluster, pod *corev1.Pod,
 		if failed = out.judge(failed, o.note); failed != nil {
 			return failed
 		}
-		if gone || ended && err == nil {
+		switch {
+		case gone && cut != nil:
+			o.endMissing(pod, cut)
 			return nil
-		}
-		if ended {
+		case gone || ended && err == nil:
+			return nil
+		case ended:
 			if left--; left == 0 {
-				o.broken.Add(1)
-				o.note("The end of the log of %s is missing: %v", taskOf(pod), err)
+				o.endMissing(pod, err)
 				return nil
 			}
 		}
@@ -139,6 +146,12 @@ func (o *logOptions) followOne(ctx context.Context, c *cluster, pod *corev1.Pod,
 			return err
 		}
 	}
+}
+
+// endMissing notes that a log can't be read to its end.
+func (o *logOptions) endMissing(pod *corev1.Pod, err error) {
+	o.broken.Add(1)
+	o.note("The end of the log of %s is missing: %v", taskOf(pod), err)
 }
 
 // fate says whether a Pod is gone, and whether a container of it has ended for good.

@@ -32,7 +32,10 @@ type kubelet struct {
 	// sinces are from when on the log was asked for.
 	sinces []string
 	ended  bool
-	gone   bool
+	// clean says that no connection breaks, as where the container starts again.
+	clean bool
+	// goes says that the Pod is gone when the log is opened again, and the Framework has ended.
+	goes, gone bool
 }
 
 func (k *kubelet) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -56,7 +59,12 @@ func (k *kubelet) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if k.ended {
 		pod.Status.Phase = corev1.PodSucceeded
 	}
+	if strings.HasSuffix(r.URL.Path, "/log") && k.goes && len(k.sinces) > 0 {
+		k.gone, k.ended = true, true
+	}
 	switch {
+	case k.gone && strings.Contains(r.URL.Path, "/pods/"):
+		w.WriteHeader(http.StatusNotFound)
 	case strings.HasSuffix(r.URL.Path, "/frameworks/train"):
 		fw := frameworkv1.Framework{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "train", UID: "u"}, Status: &frameworkv1.FrameworkStatus{State: frameworkv1.FrameworkAttemptRunning}}
 		fw.SetGroupVersionKind(frameworkv1.FrameworkGroupVersionKind)
@@ -72,10 +80,12 @@ func (k *kubelet) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		part, k.parts = k.parts[0], k.parts[1:]
 		fmt.Fprint(w, part)
 		w.(http.Flusher).Flush()
-		if len(k.parts) > 0 {
+		switch {
+		case len(k.parts) == 0:
+			k.ended = true
+		case !k.clean:
 			panic(http.ErrAbortHandler)
 		}
-		k.ended = true
 	default:
 		say(pod)
 	}
@@ -123,6 +133,23 @@ func TestALogWhoseConnectionBreaksIsReadOnWithoutALineTwiceOrLost(t *testing.T) 
 	}
 	if strings.Count(notes, "The log of worker/0 broke off, and is opened again") != 2 {
 		t.Errorf("it tells %q", notes)
+	}
+}
+
+// TestALogThatIsGoneBeforeItsEndWasReadIsMissed: its Pod was deleted before the log was opened again. One that was read to its
+// end lacks nothing.
+func TestALogThatIsGoneBeforeItsEndWasReadIsMissed(t *testing.T) {
+	k := &kubelet{parts: []string{"2026-11-26T12:00:00Z one\n", ""}, goes: true}
+	out, notes, err := k.follows(t)
+	if out != "[worker/0] one\n" || err == nil || !strings.Contains(err.Error(), "not every log was shown to its end") {
+		t.Errorf("got %q, %v", out, err)
+	}
+	if !strings.Contains(notes, "The end of the log of worker/0 is missing") {
+		t.Errorf("it tells %q", notes)
+	}
+	k = &kubelet{parts: []string{"2026-11-26T12:00:00Z one\n", ""}, goes: true, clean: true}
+	if out, notes, err := k.follows(t); out != "[worker/0] one\n" || err != nil || strings.Contains(notes, "missing") {
+		t.Errorf("of a log that was read to its end: got %q, %v, and it tells %q", out, err, notes)
 	}
 }
 

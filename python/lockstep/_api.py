@@ -91,6 +91,10 @@ class Api:
         return Stream(response, "read the log of")
 
 
+class BrokenOff(Unreachable):
+    """An answer of which a part was read: there was no end of it."""
+
+
 class Stream:
     """Lines of an answer, as they come. Leaving them, or their end, closes the connection."""
 
@@ -106,7 +110,7 @@ class Stream:
             if rest:
                 yield rest
         except HTTPError as broken:
-            raise _unreachable(self._what, broken) from broken
+            raise BrokenOff(str(_unreachable(self._what, broken))) from broken
         finally:
             self._response.close()
             self._response.release_conn()

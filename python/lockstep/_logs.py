@@ -12,7 +12,7 @@ from collections import Counter
 from datetime import datetime, timezone
 from typing import Any, Callable, Iterator, Optional, Union
 
-from ._api import MAX_LOGS, Api, Patience, Stream, asked
+from ._api import MAX_LOGS, Api, BrokenOff, Patience, Stream, asked
 from .errors import LockstepError, Unreachable
 
 # How often Pods are looked for, and logs that broke off are opened again, in seconds.
@@ -153,6 +153,8 @@ class Follower:
     def _read(self, pod: Any) -> None:
         """Read a log until its task has ended. Where it breaks off, it is opened again behind the last line."""
         place, patience, left = Place(), Patience(pause=self._left.wait), _TRIES
+        # What the log broke off by, until it is read to its end.
+        cut: Optional[BrokenOff] = None
         while not self._left.is_set():
             whole = False
             trouble: Optional[LockstepError] = None
@@ -161,9 +163,11 @@ class Follower:
                     text = place.take(line)
                     if text is not None:
                         self._tell(f"{prefix(pod)} {text.decode(errors='replace')}")
-                whole = True
+                whole, cut = True, None
             except LockstepError as failed:
                 trouble = failed
+                if isinstance(failed, BrokenOff):
+                    cut = failed
             if self._left.is_set():
                 return
             if trouble is not None and trouble.code in (401, 403):
@@ -171,11 +175,11 @@ class Follower:
                 return
             try:
                 gone, ended = self._fate(pod)
-                if gone or ended and whole:
+                if ended and whole or gone and cut is None:
                     return
                 left -= ended
-                if not left:
-                    self._tell(f"{prefix(pod)} the end of the log is missing: {trouble}")
+                if gone or not left:
+                    self._tell(f"{prefix(pod)} the end of the log is missing: {cut if gone else trouble}")
                     return
                 patience.answered()
                 self._left.wait(_LOOK)

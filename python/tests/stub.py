@@ -18,6 +18,9 @@ from urllib.parse import parse_qs, urlsplit
 JOBS = re.compile(r"/apis/frameworkcontroller.microsoft.com/v1/namespaces/([^/]+)/frameworks(?:/([^/]+))?$")
 PODS = re.compile(r"/api/v1/namespaces/([^/]+)/pods(?:/([^/]+))?(/log)?$")
 
+# Stands in a log for its end, which is told once.
+END = object()
+
 
 class Fault:
     """What is done in place of an answer to a request: a refusal, no answer at all, or a closed connection."""
@@ -141,6 +144,10 @@ class Cluster:
     def breaks(self, pod):
         """The connections of those who follow the log break here."""
         self.says(pod, None)
+
+    def starts_again(self, pod):
+        """The container of a Pod starts again: those who follow its log have read it to its end."""
+        self.says(pod, END)
 
     def ends(self, pod, phase="Succeeded"):
         with self.changed:
@@ -298,6 +305,9 @@ class Handler(BaseHTTPRequestHandler):
                     if text is None:  # Here the connection breaks, once.
                         cluster.logs[name].remove((stamp, text))
                         return self.cut()
+                    if text is END:
+                        cluster.logs[name].remove((stamp, text))
+                        return self.piece(b"")
                     self.piece((f"{stamp} " if "timestamps" in query else "").encode() + text.encode() + b"\n")
                 if over:
                     return self.piece(b"")

@@ -112,6 +112,26 @@ class Following(OnACluster):
         self.finish(pod)
         self.assertEqual(list(lines), ["[worker/0] the end"])
 
+    def test_a_log_that_is_gone_before_its_end_was_read_is_missed(self):
+        self.assertRegex(self.told_when_it_goes_after(self.cluster.breaks), r"^\[worker/0\] the end of the log is missing: can't read the log of it: .*roke")
+
+    def test_a_log_that_was_read_to_its_end_before_its_pod_went_lacks_nothing(self):
+        self.assertEqual(self.told_when_it_goes_after(self.cluster.starts_again), "")
+
+    def told_when_it_goes_after(self, happens):
+        """What is told of a Pod that is deleted after something happened to its log, before the log is opened again."""
+        pod = self.cluster.run("train", 0)
+        self.cluster.says(pod, "one")
+        lines = self.job.logs(follow=True)
+        self.assertEqual(next(lines), "[worker/0] one")
+        again = Fault("GET", "/log$", code=404, times=1000)
+        self.cluster.faults = [again]
+        happens(pod)
+        self.cluster.wait(lambda: again.times < 1000)
+        self.cluster.goes(pod)
+        self.cluster.change("train", "Completed", code=0)
+        return "\n".join(lines)
+
     def test_a_connection_that_is_dead_is_replaced(self):
         pod = self.cluster.run("train", 0)
         silent = threading.Event()

@@ -171,12 +171,11 @@ func hasEnded(pod *corev1.Pod, container string) bool {
 	if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 		return true
 	}
-	for i := range pod.Status.ContainerStatuses {
-		status := &pod.Status.ContainerStatuses[i]
+	for _, status := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses, pod.Status.EphemeralContainerStatuses) {
 		if status.Name != container || status.State.Terminated == nil {
 			continue
 		}
-		switch pod.Spec.RestartPolicy {
+		switch restarts(pod, container) {
 		case corev1.RestartPolicyNever:
 			return true
 		case corev1.RestartPolicyOnFailure:
@@ -184,6 +183,26 @@ func hasEnded(pod *corev1.Pod, container string) bool {
 		}
 	}
 	return false
+}
+
+// restarts is when a container of a Pod is started again.
+func restarts(pod *corev1.Pod, container string) corev1.RestartPolicy {
+	for i := range pod.Spec.InitContainers {
+		init := &pod.Spec.InitContainers[i]
+		switch {
+		case init.Name != container:
+		case init.RestartPolicy != nil:
+			return corev1.RestartPolicy(*init.RestartPolicy)
+		case pod.Spec.RestartPolicy == corev1.RestartPolicyAlways:
+			return corev1.RestartPolicyOnFailure
+		}
+	}
+	for i := range pod.Spec.EphemeralContainers {
+		if pod.Spec.EphemeralContainers[i].Name == container {
+			return corev1.RestartPolicyNever
+		}
+	}
+	return pod.Spec.RestartPolicy
 }
 
 // outage is a time in which the API server does not answer. The zero value is none.

@@ -170,3 +170,38 @@ func TestLinesWithoutATimeAreShownAsTheyAre(t *testing.T) {
 		t.Errorf("got %q, %v", out, err)
 	}
 }
+
+// TestALogIsOpenedAgainOnlyWhereItsContainerMayStartAgain, be it an init container, a sidecar or one for debugging.
+func TestALogIsOpenedAgainOnlyWhereItsContainerMayStartAgain(t *testing.T) {
+	always := corev1.ContainerRestartPolicyAlways
+	for _, tc := range []struct {
+		policy           corev1.RestartPolicy
+		container        string
+		endsWith0, fails bool
+	}{
+		{corev1.RestartPolicyNever, "main", true, true},
+		{corev1.RestartPolicyOnFailure, "main", true, false},
+		{corev1.RestartPolicyAlways, "main", false, false},
+		{corev1.RestartPolicyNever, "init", true, true},
+		{corev1.RestartPolicyOnFailure, "init", true, false},
+		{corev1.RestartPolicyAlways, "init", true, false},
+		{corev1.RestartPolicyNever, "sidecar", false, false},
+		{corev1.RestartPolicyAlways, "sidecar", false, false},
+		{corev1.RestartPolicyAlways, "debug", true, true},
+	} {
+		for code, want := range map[int32]bool{0: tc.endsWith0, 1: tc.fails} {
+			ended := func(name string) []corev1.ContainerStatus {
+				return []corev1.ContainerStatus{{Name: name, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code}}}}
+			}
+			pod := &corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: ended("main"), EphemeralContainerStatuses: ended("debug")}}
+			pod.Status.InitContainerStatuses = append(ended("init"), ended("sidecar")...)
+			pod.Spec.RestartPolicy = tc.policy
+			pod.Spec.Containers = []corev1.Container{{Name: "main"}}
+			pod.Spec.InitContainers = []corev1.Container{{Name: "init"}, {Name: "sidecar", RestartPolicy: &always}}
+			pod.Spec.EphemeralContainers = []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "debug"}}}
+			if got := hasEnded(pod, tc.container); got != want {
+				t.Errorf("%s of a Pod that restarts %s, with code %d: ended for good is %v", tc.container, tc.policy, code, got)
+			}
+		}
+	}
+}

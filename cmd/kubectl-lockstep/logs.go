@@ -7,6 +7,7 @@ import (
 	"bufio"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -164,7 +165,7 @@ func (o *logOptions) run(ctx context.Context, args []string) error {
 		}
 		return o.showStored(ctx, store, tasks)
 	}
-	if err := o.checkContainer(fw, pods); err != nil {
+	if err := o.checkContainer(fw, which, pods); err != nil {
 		return err
 	}
 	if o.follow {
@@ -195,8 +196,8 @@ func (c chosen) check(fw *frameworkv1.Framework, mayBeMore bool) error {
 }
 
 // checkContainer says that none of the Pods has the container that is asked for, if that is so. While an attempt
-// begins, Pods of other roles may follow.
-func (o *logOptions) checkContainer(fw *frameworkv1.Framework, pods []corev1.Pod) error {
+// begins, Pods of other roles may follow; who follows is shown those of the spec, too.
+func (o *logOptions) checkContainer(fw *frameworkv1.Framework, which chosen, pods []corev1.Pod) error {
 	if o.container == "" || len(pods) == 0 || o.follow && view.FrameworkState(fw) != view.StateRunning {
 		return nil
 	}
@@ -204,11 +205,31 @@ func (o *logOptions) checkContainer(fw *frameworkv1.Framework, pods []corev1.Pod
 	for i := range pods {
 		names = append(names, containersOf(&pods[i])...)
 	}
+	for i := range fw.Spec.TaskRoles {
+		if role := &fw.Spec.TaskRoles[i]; o.follow && (which.role == "" || which.role == role.Name) {
+			names = append(names, containersToCome(role)...)
+		}
+	}
 	if slices.Contains(names, o.container) {
 		return nil
 	}
 	slices.Sort(names)
 	return &failure{code: exitNotFound, message: "there is no container " + o.container, hint: "there are " + strings.Join(slices.Compact(names), ", ")}
+}
+
+// containersToCome are the names of the containers that Pods of a role have by the spec, as far as they can be read.
+func containersToCome(role *frameworkv1.TaskRoleSpec) []string {
+	type container struct{ Name string }
+	var template struct {
+		Spec struct{ InitContainers, Containers []container }
+	}
+	// What is no template has none.
+	_ = json.Unmarshal(role.Task.Pod.Raw, &template)
+	var names []string
+	for _, c := range slices.Concat(template.Spec.InitContainers, template.Spec.Containers) {
+		names = append(names, c.Name)
+	}
+	return names
 }
 
 // containersOf are the names of all containers of a Pod.

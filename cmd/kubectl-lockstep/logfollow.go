@@ -243,6 +243,8 @@ func passes(err error) bool {
 // place is how far a log with times has been read. It knows which lines are new when the log is opened again: from the second of
 // the last line on, for the API has no finer place.
 type place struct {
+	// opened is when the log was first opened.
+	opened time.Time
 	second int64
 	// read counts the lines of that second by their hashes, and again those of them that are yet to be seen again.
 	read, again map[uint64]int

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -78,6 +79,10 @@ func (k *kubelet) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		k.sinces = append(k.sinces, r.URL.Query().Get("sinceTime"))
 		var part string
 		part, k.parts = k.parts[0], k.parts[1:]
+		if tail, err := strconv.Atoi(r.URL.Query().Get("tailLines")); err == nil {
+			lines := slices.Collect(strings.Lines(part))
+			part = strings.Join(lines[max(0, len(lines)-tail):], "")
+		}
 		fmt.Fprint(w, part)
 		w.(http.Flusher).Flush()
 		switch {
@@ -91,8 +96,8 @@ func (k *kubelet) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// follows runs logs -f, and returns what it writes.
-func (k *kubelet) follows(t *testing.T) (out, notes string, err error) {
+// follows runs logs -f with flags, and returns what it writes.
+func (k *kubelet) follows(t *testing.T, flags ...func(*logOptions)) (out, notes string, err error) {
 	t.Helper()
 	server := httptest.NewServer(k)
 	t.Cleanup(server.Close)
@@ -103,6 +108,9 @@ func (k *kubelet) follows(t *testing.T) (out, notes string, err error) {
 	}
 	var written, told bytes.Buffer
 	o := &logOptions{session: &session{out: &written, errOut: &told}, attempt: -1, follow: true, tail: -1, often: time.Millisecond}
+	for _, set := range flags {
+		set(o)
+	}
 	c := &cluster{namespace: "a", reader: reader}
 	fw, err := c.framework(t.Context(), "train")
 	if err != nil {
@@ -161,6 +169,30 @@ func TestAnAPIServerThatRestartsEndsNoLog(t *testing.T) {
 	}
 	if !strings.Contains(notes, "The API server is asked again") {
 		t.Errorf("it tells %q", notes)
+	}
+}
+
+// TestALogThatBreaksOffBeforeItsFirstLineLosesNoneByTheTail, which counts when it is first opened. Nor does --since move on.
+func TestALogThatBreaksOffBeforeItsFirstLineLosesNoneByTheTail(t *testing.T) {
+	const lines = "2026-11-26T12:00:00Z one\n2026-11-26T12:00:01Z two\n"
+	tail := func(o *logOptions) { o.tail = 1 }
+	since := func(o *logOptions) { o.since = time.Hour }
+	for _, tc := range []struct {
+		flags func(*logOptions)
+		ago   time.Duration
+	}{{tail, 0}, {since, time.Hour}} {
+		k := &kubelet{parts: []string{"", lines}}
+		if out, _, err := k.follows(t, tc.flags); err != nil || out != "[worker/0] one\n[worker/0] two\n" {
+			t.Errorf("got %q, %v", out, err)
+		}
+		from, err := time.Parse(time.RFC3339, k.sinces[1])
+		if early := time.Now().Add(-tc.ago).Sub(from); err != nil || early < 0 || early > time.Minute {
+			t.Errorf("it is asked for from %q on", k.sinces)
+		}
+	}
+	k := &kubelet{parts: []string{lines}, trouble: map[string]int{"/log": 2}}
+	if out, _, err := k.follows(t, tail); err != nil || out != "[worker/0] two\n" {
+		t.Errorf("of a log that was not opened at first: got %q, %v", out, err)
 	}
 }
 

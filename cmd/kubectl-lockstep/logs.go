@@ -22,6 +22,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	"github.com/lockstep-k8s/lockstep/internal/terminal"
@@ -332,7 +333,14 @@ func (o *logOptions) read(ctx context.Context, c *cluster, pod *corev1.Pod, numb
 	if at != nil {
 		options.SinceTime = at.since()
 	}
-	if options.SinceTime == nil {
+	switch {
+	case options.SinceTime != nil:
+	case at != nil && at.lines == 0 && !at.opened.IsZero() && o.tail >= 0:
+		// All that was written since then is new, however many lines.
+		options.SinceTime = &metav1.Time{Time: at.opened}
+	case at != nil && at.lines == 0 && !at.opened.IsZero() && o.since > 0:
+		options.SinceTime = &metav1.Time{Time: at.opened.Add(-o.since)}
+	default:
 		if o.tail >= 0 {
 			options.TailLines = &o.tail
 		}
@@ -341,12 +349,16 @@ func (o *logOptions) read(ctx context.Context, c *cluster, pod *corev1.Pod, numb
 			options.SinceSeconds = &seconds
 		}
 	}
+	asked := now()
 	log, err := c.reader.Kube.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, options).Stream(ctx)
 	if err != nil {
 		return err
 	}
 	defer log.Close()
 	o.shown.Add(1)
+	if at != nil && at.opened.IsZero() {
+		at.opened = asked
+	}
 	err = o.copy(o.prefix(taskOf(pod), number), log, at)
 	if err == nil || errors.As(err, new(unwritable)) {
 		return err

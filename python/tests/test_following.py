@@ -132,6 +132,24 @@ class Following(OnACluster):
         self.cluster.change("train", "Completed", code=0)
         return "\n".join(lines)
 
+    def test_a_log_that_breaks_off_before_its_first_line_loses_none_by_the_tail(self):
+        pod = self.cluster.run("train", 0)
+        away = Fault("GET", "/log$", code=503, times=1000)
+
+        def speak():
+            self.cluster.wait(lambda: self.cluster.open_logs == 1)
+            self.cluster.faults = [away]
+            self.cluster.breaks(pod)
+            self.cluster.wait(lambda: away.times < 1000)
+            for text in ("one", "two", "three"):
+                self.cluster.says(pod, text)
+            self.cluster.faults = []
+            self.cluster.wait(lambda: self.cluster.open_logs == 1)
+            self.finish(pod)
+
+        threading.Thread(target=speak, daemon=True).start()
+        self.assertEqual(list(self.job.logs(follow=True, tail=1)), ["[worker/0] one", "[worker/0] two", "[worker/0] three"])
+
     def test_a_connection_that_is_dead_is_replaced(self):
         pod = self.cluster.run("train", 0)
         silent = threading.Event()

@@ -44,7 +44,8 @@ class Cluster:
         self.namespace = namespace
         self.changed = threading.Condition()
         self.jobs, self.pods, self.logs = {}, {}, {}
-        self.version = 1
+        # The version of all, and the one that a watch has told last.
+        self.version, self.told = 1, 0
         self.faults, self.requests = [], []
         # What becomes of a job that is submitted: play(cluster, name) runs in a thread.
         self.play = None
@@ -262,6 +263,7 @@ class Handler(BaseHTTPRequestHandler):
                     cluster.changed.wait(0.05)
                     continue
             self.piece(json.dumps(event).encode() + b"\n")
+            cluster.told = version
         self.piece(b"")
 
     def pods(self, name):

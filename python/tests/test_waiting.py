@@ -95,6 +95,7 @@ class Waiting(OnACluster):
         with mock.patch.object(_api, "SLACK", 0.2), self.assertRaisesRegex(lockstep.WaitTimeout, "train: Running.* after 1s"):
             lockstep.Job(self.client, "train").wait(timeout=1)
         self.assertLess(time.monotonic() - begun, 10)
+        self.assertEqual(len([query for _, _, query, _ in self.cluster.requests if "watch" in query]), 1, "it waited for the same again")
 
     def test_what_does_not_get_better_ends_a_wait(self):
         self.cluster.add("train", "AttemptRunning")

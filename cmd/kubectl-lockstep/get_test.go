@@ -54,3 +54,15 @@ func TestATerminalIsNotSteeredByWhatOthersHaveWritten(t *testing.T) {
 		}
 	}
 }
+
+// TestTabsOfATemplateStayTabsOnATerminal, as the user wrote them.
+func TestTabsOfATemplateStayTabsOnATerminal(t *testing.T) {
+	u := someone(t)
+	u.terminal = true
+	u.has(frameworkv1.FrameworkAttemptRunning, 1)
+	for _, output := range []string{`jsonpath={.metadata.namespace}{"\t"}{.metadata.name}{"\n"}`, `go-template={{.metadata.namespace}}{{"\t"}}{{.metadata.name}}{{"\n"}}`} {
+		if said := u.types("get", "train", "-o", output); said.out != "a\ttrain\n" {
+			t.Errorf("%s shows %q %s", output, said.out, said.err)
+		}
+	}
+}

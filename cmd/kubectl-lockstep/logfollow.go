@@ -102,8 +102,13 @@ func (o *logOptions) followOne(ctx context.Context, c *cluster, pod *corev1.Pod,
 	var at place
 	var out outage
 	told := uint64(0)
+	// cut is what the log broke off by, until it is read to its end.
+	var cut error
 	for left := triesOfRest; ; {
 		err := o.read(ctx, c, pod, number, &at)
+		if err == nil || errors.As(err, new(brokenOff)) {
+			cut = err
+		}
 		switch {
 		case errors.As(err, new(unwritable)):
 			return err
@@ -120,13 +125,15 @@ func (o *logOptions) followOne(ctx context.Context, c *cluster, pod *corev1.Pod,
 		if failed = out.judge(failed, o.note); failed != nil {
 			return failed
 		}
-		if gone || ended && err == nil {
+		switch {
+		case gone && cut != nil:
+			o.endMissing(pod, cut)
 			return nil
-		}
-		if ended {
+		case gone || ended && err == nil:
+			return nil
+		case ended:
 			if left--; left == 0 {
-				o.broken.Add(1)
-				o.note("The end of the log of %s is missing: %v", taskOf(pod), err)
+				o.endMissing(pod, err)
 				return nil
 			}
 		}
@@ -139,6 +146,12 @@ func (o *logOptions) followOne(ctx context.Context, c *cluster, pod *corev1.Pod,
 			return err
 		}
 	}
+}
+
+// endMissing notes that a log can't be read to its end.
+func (o *logOptions) endMissing(pod *corev1.Pod, err error) {
+	o.broken.Add(1)
+	o.note("The end of the log of %s is missing: %v", taskOf(pod), err)
 }
 
 // fate says whether a Pod is gone, and whether a container of it has ended for good.
@@ -158,12 +171,11 @@ func hasEnded(pod *corev1.Pod, container string) bool {
 	if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 		return true
 	}
-	for i := range pod.Status.ContainerStatuses {
-		status := &pod.Status.ContainerStatuses[i]
+	for _, status := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses, pod.Status.EphemeralContainerStatuses) {
 		if status.Name != container || status.State.Terminated == nil {
 			continue
 		}
-		switch pod.Spec.RestartPolicy {
+		switch restarts(pod, container) {
 		case corev1.RestartPolicyNever:
 			return true
 		case corev1.RestartPolicyOnFailure:
@@ -171,6 +183,26 @@ func hasEnded(pod *corev1.Pod, container string) bool {
 		}
 	}
 	return false
+}
+
+// restarts is when a container of a Pod is started again.
+func restarts(pod *corev1.Pod, container string) corev1.RestartPolicy {
+	for i := range pod.Spec.InitContainers {
+		init := &pod.Spec.InitContainers[i]
+		switch {
+		case init.Name != container:
+		case init.RestartPolicy != nil:
+			return corev1.RestartPolicy(*init.RestartPolicy)
+		case pod.Spec.RestartPolicy == corev1.RestartPolicyAlways:
+			return corev1.RestartPolicyOnFailure
+		}
+	}
+	for i := range pod.Spec.EphemeralContainers {
+		if pod.Spec.EphemeralContainers[i].Name == container {
+			return corev1.RestartPolicyNever
+		}
+	}
+	return pod.Spec.RestartPolicy
 }
 
 // outage is a time in which the API server does not answer. The zero value is none.
@@ -211,6 +243,8 @@ func passes(err error) bool {
 // place is how far a log with times has been read. It knows which lines are new when the log is opened again: from the second of
 // the last line on, for the API has no finer place.
 type place struct {
+	// opened is when the log was first opened.
+	opened time.Time
 	second int64
 	// read counts the lines of that second by their hashes, and again those of them that are yet to be seen again.
 	read, again map[uint64]int

@@ -7,6 +7,7 @@ import (
 	"bufio"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -21,6 +22,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	"github.com/lockstep-k8s/lockstep/internal/terminal"
@@ -164,7 +166,7 @@ func (o *logOptions) run(ctx context.Context, args []string) error {
 		}
 		return o.showStored(ctx, store, tasks)
 	}
-	if err := o.checkContainer(fw, pods); err != nil {
+	if err := o.checkContainer(fw, which, pods); err != nil {
 		return err
 	}
 	if o.follow {
@@ -195,8 +197,8 @@ func (c chosen) check(fw *frameworkv1.Framework, mayBeMore bool) error {
 }
 
 // checkContainer says that none of the Pods has the container that is asked for, if that is so. While an attempt
-// begins, Pods of other roles may follow.
-func (o *logOptions) checkContainer(fw *frameworkv1.Framework, pods []corev1.Pod) error {
+// begins, Pods of other roles may follow; who follows is shown those of the spec, too.
+func (o *logOptions) checkContainer(fw *frameworkv1.Framework, which chosen, pods []corev1.Pod) error {
 	if o.container == "" || len(pods) == 0 || o.follow && view.FrameworkState(fw) != view.StateRunning {
 		return nil
 	}
@@ -204,11 +206,31 @@ func (o *logOptions) checkContainer(fw *frameworkv1.Framework, pods []corev1.Pod
 	for i := range pods {
 		names = append(names, containersOf(&pods[i])...)
 	}
+	for i := range fw.Spec.TaskRoles {
+		if role := &fw.Spec.TaskRoles[i]; o.follow && (which.role == "" || which.role == role.Name) {
+			names = append(names, containersToCome(role)...)
+		}
+	}
 	if slices.Contains(names, o.container) {
 		return nil
 	}
 	slices.Sort(names)
 	return &failure{code: exitNotFound, message: "there is no container " + o.container, hint: "there are " + strings.Join(slices.Compact(names), ", ")}
+}
+
+// containersToCome are the names of the containers that Pods of a role have by the spec, as far as they can be read.
+func containersToCome(role *frameworkv1.TaskRoleSpec) []string {
+	type container struct{ Name string }
+	var template struct {
+		Spec struct{ InitContainers, Containers []container }
+	}
+	// What is no template has none.
+	_ = json.Unmarshal(role.Task.Pod.Raw, &template)
+	var names []string
+	for _, c := range slices.Concat(template.Spec.InitContainers, template.Spec.Containers) {
+		names = append(names, c.Name)
+	}
+	return names
 }
 
 // containersOf are the names of all containers of a Pod.
@@ -311,7 +333,14 @@ func (o *logOptions) read(ctx context.Context, c *cluster, pod *corev1.Pod, numb
 	if at != nil {
 		options.SinceTime = at.since()
 	}
-	if options.SinceTime == nil {
+	switch {
+	case options.SinceTime != nil:
+	case at != nil && at.lines == 0 && !at.opened.IsZero() && o.tail >= 0:
+		// All that was written since then is new, however many lines.
+		options.SinceTime = &metav1.Time{Time: at.opened}
+	case at != nil && at.lines == 0 && !at.opened.IsZero() && o.since > 0:
+		options.SinceTime = &metav1.Time{Time: at.opened.Add(-o.since)}
+	default:
 		if o.tail >= 0 {
 			options.TailLines = &o.tail
 		}
@@ -320,12 +349,16 @@ func (o *logOptions) read(ctx context.Context, c *cluster, pod *corev1.Pod, numb
 			options.SinceSeconds = &seconds
 		}
 	}
+	asked := now()
 	log, err := c.reader.Kube.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, options).Stream(ctx)
 	if err != nil {
 		return err
 	}
 	defer log.Close()
 	o.shown.Add(1)
+	if at != nil && at.opened.IsZero() {
+		at.opened = asked
+	}
 	err = o.copy(o.prefix(taskOf(pod), number), log, at)
 	if err == nil || errors.As(err, new(unwritable)) {
 		return err

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -118,4 +119,31 @@ func TestWhoFollowsAnAttemptIsDoneWhenItIsOver(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	u.sees(u.typesUntil(ctx, "logs", "train", "--attempt=1", "-f"), 0, "bye")
+}
+
+// TestAContainerOfARoleWhosePodsAreYetToComeIsKnownToWhoFollows: it is in the spec. One of a role that is not asked for is not.
+func TestAContainerOfARoleWhosePodsAreYetToComeIsKnownToWhoFollows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		u := someone(t)
+		fw := failedTwice()
+		fw.Namespace, fw.Status.State = "a", frameworkv1.FrameworkAttemptRunning
+		fw.Spec.TaskRoles[1].Task.Pod.Raw = []byte(`{"spec":{"initContainers":[{"name":"fetch"}],"containers":[{"name":"serve"}]}}`)
+		fw = apiserver.Add(u.api, fw)
+		u.hasPod(fw, "worker", 0, nil)
+		time.AfterFunc(time.Minute, func() {
+			u.hasPod(fw, "ps", 0, func(pod *corev1.Pod) { pod.Spec.Containers[0].Name = "serve" })
+		})
+		u.answers = logs(func(pod, container string) *http.Response {
+			if pod != "train-ps-0" {
+				return status(http.StatusBadRequest, "BadRequest", "container "+container+" is not valid for pod")
+			}
+			u.goes(frameworkv1.FrameworkCompleted)
+			apiserver.Remove[corev1.Pod](u.api, "a", pod)
+			return answered(http.StatusOK, "text/plain", "hello of "+container+"\n")
+		})
+		u.sees(u.types("logs", "train", "worker", "-c", "serve", "-f"), 3, "there is no container serve", "there are main")
+		u.sees(u.types("logs", "train", "-c", "typo", "-f"), 3, "there is no container typo", "there are fetch, main, serve")
+		u.sees(u.types("logs", "train", "-c", "serve"), 3, "there is no container serve", "there are main")
+		u.sees(u.types("logs", "train", "-c", "serve", "-f"), 0, "[ps/0] hello of serve")
+	})
 }

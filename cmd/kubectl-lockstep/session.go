@@ -46,17 +46,25 @@ func (s *session) note(format string, args ...any) {
 	fmt.Fprintln(s.errOut, terminal.Clean(fmt.Sprintf(format, args...)))
 }
 
-// write writes lines of which some may be by others: as they are or, on a terminal, made harmless.
+// write writes lines of which some may be by others: as they are or, on a terminal, made harmless. Tabs are harmless.
 func (s *session) write(text string) error {
 	if s.screen != nil {
-		lines := strings.Split(text, "\n")
-		for i := range lines {
-			lines[i] = terminal.Clean(lines[i])
-		}
-		text = strings.Join(lines, "\n")
+		text = cleanBetween(text, "\n", "\t")
 	}
 	_, err := io.WriteString(s.out, text)
 	return err
+}
+
+// cleanBetween makes a text harmless, and leaves the separators in it as they are.
+func cleanBetween(text string, separators ...string) string {
+	if len(separators) == 0 {
+		return terminal.Clean(text)
+	}
+	parts := strings.Split(text, separators[0])
+	for i := range parts {
+		parts[i] = cleanBetween(parts[i], separators[1:]...)
+	}
+	return strings.Join(parts, separators[0])
 }
 
 // cluster is whom a session asks, with the rights of the user.

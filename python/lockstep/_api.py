@@ -15,7 +15,7 @@ import urllib3
 from kubernetes import client as k8s
 from kubernetes import config
 from kubernetes.config import kube_config
-from urllib3.exceptions import HTTPError
+from urllib3.exceptions import HTTPError, ReadTimeoutError
 
 from .errors import LockstepError, Unreachable
 
@@ -30,6 +30,15 @@ _PATIENCE, _FIRST_PAUSE, _LAST_PAUSE = 300.0, 0.5, 10.0
 MAX_LOGS = 100
 
 
+class _Retry(urllib3.Retry):
+    """Sends a request again whose connection broke, and none whose time is over: it would take that time once more."""
+
+    def increment(self, method: Any = None, url: Any = None, response: Any = None, error: Any = None, *more: Any, **named: Any) -> urllib3.Retry:
+        if isinstance(error, ReadTimeoutError):
+            raise error
+        return super().increment(method, url, response, error, *more, **named)
+
+
 class Api:
     """Requests with the rights of a kubeconfig or, in a Pod, of its service account.
 
@@ -41,7 +50,7 @@ class Api:
         #: The namespace that is meant if none is named.
         self.namespace = _configure(configuration, context, kubeconfig)
         # A connection that was kept may be dead. Who waits tries more often, and looks at the time.
-        configuration.retries = urllib3.Retry(total=1, respect_retry_after_header=False)
+        configuration.retries = _Retry(total=1, respect_retry_after_header=False)
         configuration.connection_pool_maxsize = MAX_LOGS + 10
         self._client = k8s.ApiClient(configuration)
         self.jobs = k8s.CustomObjectsApi(self._client)
@@ -91,6 +100,10 @@ class Api:
         return Stream(response, "read the log of")
 
 
+class BrokenOff(Unreachable):
+    """An answer of which a part was read: there was no end of it."""
+
+
 class Stream:
     """Lines of an answer, as they come. Leaving them, or their end, closes the connection."""
 
@@ -106,7 +119,7 @@ class Stream:
             if rest:
                 yield rest
         except HTTPError as broken:
-            raise _unreachable(self._what, broken) from broken
+            raise BrokenOff(str(_unreachable(self._what, broken))) from broken
         finally:
             self._response.close()
             self._response.release_conn()

@@ -8,11 +8,12 @@ from __future__ import annotations
 import queue
 import re
 import threading
+import time
 from collections import Counter
 from datetime import datetime, timezone
 from typing import Any, Callable, Iterator, Optional, Union
 
-from ._api import MAX_LOGS, Api, Patience, Stream, asked
+from ._api import MAX_LOGS, Api, BrokenOff, Patience, Stream, asked
 from .errors import LockstepError, Unreachable
 
 # How often Pods are looked for, and logs that broke off are opened again, in seconds.
@@ -37,10 +38,17 @@ def container(pod: Any) -> str:
     return str(pod.spec.containers[0].name)
 
 
+def _written(seconds: float) -> str:
+    """A time as the API takes it, which has no finer one than seconds."""
+    return datetime.fromtimestamp(int(seconds), timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
 class Place:
     """How far a log has been read, by the times of its lines. It knows which lines are new when the log is opened again."""
 
     def __init__(self) -> None:
+        #: When the log was first opened, in seconds.
+        self.opened: Optional[float] = None
         self._second = 0
         # The lines of the last second that were read, and those of them that are yet to be seen again.
         self._read: Counter[int] = Counter()
@@ -49,7 +57,7 @@ class Place:
     def since(self) -> Optional[str]:
         """From when on the log is to be opened again: the second of the last line. None is from its beginning."""
         self._again = self._read.copy()
-        return datetime.fromtimestamp(self._second, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ") if self._second else None
+        return _written(self._second) if self._second else None
 
     def take(self, line: bytes) -> Optional[bytes]:
         """The text of a line, or None if it was read before."""
@@ -153,6 +161,8 @@ class Follower:
     def _read(self, pod: Any) -> None:
         """Read a log until its task has ended. Where it breaks off, it is opened again behind the last line."""
         place, patience, left = Place(), Patience(pause=self._left.wait), _TRIES
+        # What the log broke off by, until it is read to its end.
+        cut: Optional[BrokenOff] = None
         while not self._left.is_set():
             whole = False
             trouble: Optional[LockstepError] = None
@@ -161,9 +171,11 @@ class Follower:
                     text = place.take(line)
                     if text is not None:
                         self._tell(f"{prefix(pod)} {text.decode(errors='replace')}")
-                whole = True
+                whole, cut = True, None
             except LockstepError as failed:
                 trouble = failed
+                if isinstance(failed, BrokenOff):
+                    cut = failed
             if self._left.is_set():
                 return
             if trouble is not None and trouble.code in (401, 403):
@@ -171,11 +183,11 @@ class Follower:
                 return
             try:
                 gone, ended = self._fate(pod)
-                if gone or ended and whole:
+                if ended and whole or gone and cut is None:
                     return
                 left -= ended
-                if not left:
-                    self._tell(f"{prefix(pod)} the end of the log is missing: {trouble}")
+                if gone or not left:
+                    self._tell(f"{prefix(pod)} the end of the log is missing: {cut if gone else trouble}")
                     return
                 patience.answered()
                 self._left.wait(_LOOK)
@@ -186,9 +198,15 @@ class Follower:
         since, query = place.since(), {"follow": "true", "timestamps": "true"}
         if since is not None:
             query["sinceTime"] = since
+        elif self._tail is not None and place.opened is not None:
+            # All that was written since then is new, however many lines.
+            query["sinceTime"] = _written(place.opened)
         elif self._tail is not None:
             query["tailLines"] = str(self._tail)
+        now = time.time()
         stream = self._api.log(pod, container(pod), _QUIET, **query)
+        if place.opened is None:
+            place.opened = now
         with self._lock:
             self._streams.add(stream)
             if self._left.is_set():

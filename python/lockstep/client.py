@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import html
 import time
+from dataclasses import replace
 from typing import Any, Iterator, Mapping, Optional, Union
 
 from ._api import ANSWER, GROUP, PLURAL, SLACK, VERSION, Api, Patience, asked
@@ -86,11 +87,10 @@ class Job:
         for manifest in self._changes(timeout):
             if manifest is None:
                 raise LockstepError(f"{self.name} was deleted")
-            status = Status.of(manifest)
-            if status != last:
-                last = status
-                yield status
-            if status.state.final:
+            before, last = last, Status.of(manifest)
+            if before is None or _timeless(last) != _timeless(before):
+                yield last
+            if last.state.final:
                 return
         assert last is not None and timeout is not None  # _changes begins with one, and ends for a timeout alone
         raise WaitTimeout(f"{last} after {timeout}s", last)
@@ -243,3 +243,8 @@ class Job:
 
     def _patch(self, change: Mapping[str, Any], what: str) -> None:
         asked(what, self._api.jobs.patch_namespaced_custom_object, GROUP, VERSION, self.namespace, PLURAL, self.name, dict(change))
+
+
+def _timeless(status: Status) -> Status:
+    """A status without the time to the next attempt, which changes by itself."""
+    return replace(status, waiting="") if status.state == State.RETRYING else status

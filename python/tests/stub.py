@@ -18,6 +18,9 @@ from urllib.parse import parse_qs, urlsplit
 JOBS = re.compile(r"/apis/frameworkcontroller.microsoft.com/v1/namespaces/([^/]+)/frameworks(?:/([^/]+))?$")
 PODS = re.compile(r"/api/v1/namespaces/([^/]+)/pods(?:/([^/]+))?(/log)?$")
 
+# Stands in a log for its end, which is told once.
+END = object()
+
 
 class Fault:
     """What is done in place of an answer to a request: a refusal, no answer at all, or a closed connection."""
@@ -41,7 +44,8 @@ class Cluster:
         self.namespace = namespace
         self.changed = threading.Condition()
         self.jobs, self.pods, self.logs = {}, {}, {}
-        self.version = 1
+        # The version of all, and the one that a watch has told last.
+        self.version, self.told = 1, 0
         self.faults, self.requests = [], []
         # What becomes of a job that is submitted: play(cluster, name) runs in a thread.
         self.play = None
@@ -141,6 +145,10 @@ class Cluster:
     def breaks(self, pod):
         """The connections of those who follow the log break here."""
         self.says(pod, None)
+
+    def starts_again(self, pod):
+        """The container of a Pod starts again: those who follow its log have read it to its end."""
+        self.says(pod, END)
 
     def ends(self, pod, phase="Succeeded"):
         with self.changed:
@@ -255,6 +263,7 @@ class Handler(BaseHTTPRequestHandler):
                     cluster.changed.wait(0.05)
                     continue
             self.piece(json.dumps(event).encode() + b"\n")
+            cluster.told = version
         self.piece(b"")
 
     def pods(self, name):
@@ -298,6 +307,9 @@ class Handler(BaseHTTPRequestHandler):
                     if text is None:  # Here the connection breaks, once.
                         cluster.logs[name].remove((stamp, text))
                         return self.cut()
+                    if text is END:
+                        cluster.logs[name].remove((stamp, text))
+                        return self.piece(b"")
                     self.piece((f"{stamp} " if "timestamps" in query else "").encode() + text.encode() + b"\n")
                 if over:
                     return self.piece(b"")

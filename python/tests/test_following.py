@@ -112,6 +112,44 @@ class Following(OnACluster):
         self.finish(pod)
         self.assertEqual(list(lines), ["[worker/0] the end"])
 
+    def test_a_log_that_is_gone_before_its_end_was_read_is_missed(self):
+        self.assertRegex(self.told_when_it_goes_after(self.cluster.breaks), r"^\[worker/0\] the end of the log is missing: can't read the log of it: .*roke")
+
+    def test_a_log_that_was_read_to_its_end_before_its_pod_went_lacks_nothing(self):
+        self.assertEqual(self.told_when_it_goes_after(self.cluster.starts_again), "")
+
+    def told_when_it_goes_after(self, happens):
+        """What is told of a Pod that is deleted after something happened to its log, before the log is opened again."""
+        pod = self.cluster.run("train", 0)
+        self.cluster.says(pod, "one")
+        lines = self.job.logs(follow=True)
+        self.assertEqual(next(lines), "[worker/0] one")
+        again = Fault("GET", "/log$", code=404, times=1000)
+        self.cluster.faults = [again]
+        happens(pod)
+        self.cluster.wait(lambda: again.times < 1000)
+        self.cluster.goes(pod)
+        self.cluster.change("train", "Completed", code=0)
+        return "\n".join(lines)
+
+    def test_a_log_that_breaks_off_before_its_first_line_loses_none_by_the_tail(self):
+        pod = self.cluster.run("train", 0)
+        away = Fault("GET", "/log$", code=503, times=1000)
+
+        def speak():
+            self.cluster.wait(lambda: self.cluster.open_logs == 1)
+            self.cluster.faults = [away]
+            self.cluster.breaks(pod)
+            self.cluster.wait(lambda: away.times < 1000)
+            for text in ("one", "two", "three"):
+                self.cluster.says(pod, text)
+            self.cluster.faults = []
+            self.cluster.wait(lambda: self.cluster.open_logs == 1)
+            self.finish(pod)
+
+        threading.Thread(target=speak, daemon=True).start()
+        self.assertEqual(list(self.job.logs(follow=True, tail=1)), ["[worker/0] one", "[worker/0] two", "[worker/0] three"])
+
     def test_a_connection_that_is_dead_is_replaced(self):
         pod = self.cluster.run("train", 0)
         silent = threading.Event()

@@ -8,7 +8,7 @@ import os
 import threading
 import time
 import unittest
-from datetime import datetime
+from datetime import datetime, timedelta, timezone
 from unittest import mock
 
 from kubernetes import client as k8s
@@ -95,6 +95,7 @@ class Waiting(OnACluster):
         with mock.patch.object(_api, "SLACK", 0.2), self.assertRaisesRegex(lockstep.WaitTimeout, "train: Running.* after 1s"):
             lockstep.Job(self.client, "train").wait(timeout=1)
         self.assertLess(time.monotonic() - begun, 10)
+        self.assertEqual(len([query for _, _, query, _ in self.cluster.requests if "watch" in query]), 1, "it waited for the same again")
 
     def test_what_does_not_get_better_ends_a_wait(self):
         self.cluster.add("train", "AttemptRunning")
@@ -127,6 +128,32 @@ class Waiting(OnACluster):
             elif states[-1] == "Running":
                 self.cluster.change("train", "Completed", code=0)
         self.assertEqual(states, ["Preparing", "Running", "Succeeded"])
+
+    def test_the_time_to_the_next_attempt_is_no_new_status(self):
+        self.cluster.add("train", "AttemptRunning")
+
+        def retries(passed):
+            since = (datetime.now(timezone.utc) - timedelta(seconds=passed)).strftime("%Y-%m-%dT%H:%M:%SZ")
+            self.cluster.change("train", "AttemptCompleted", transitionTime=since, retryPolicyStatus={"retryDelaySec": 3600}, note=passed)
+
+        job, told = lockstep.Job(self.client, "train"), []
+        for status in job.watch(timeout=30):
+            told.append((str(status.state), status.waiting[:15]))
+            if str(status.state) == "Running":
+                retries(0)
+                self.soon_read(lambda: retries(600), lambda: self.cluster.change("train", "Completed", code=0))
+        self.assertEqual(told, [("Running", ""), ("Retrying", "next attempt in"), ("Succeeded", "")])
+
+    def soon_read(self, *steps):
+        """Do something after the other, each when the watch has told of the one before."""
+
+        def run():
+            for step in steps:
+                version = self.cluster.version
+                self.cluster.wait(lambda: self.cluster.told >= version)
+                step()
+
+        threading.Thread(target=run, daemon=True).start()
 
     def test_a_job_that_is_made_anew_is_another_one(self):
         self.cluster.add("train", "AttemptRunning")

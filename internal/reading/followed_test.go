@@ -129,9 +129,6 @@ func TestAFrameworkIsNotSaidToBeGoneBeforeItWasLookedFor(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				followed := reader.Follow(ctx, "a", "training")
-				if followed.Begun() {
-					t.Error("it has begun before anything was read")
-				}
 				time.Sleep(time.Second)
 				synctest.Wait()
 				select {

@@ -17,8 +17,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/lockstep-k8s/lockstep/e2e/testbed"
@@ -29,11 +31,12 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
 
-// cluster and groups are what the tests share: a cluster whose scheduler has a profile named as
-// Volcano's, and a client for the PodGroups. TestMain sets them once, before any test.
+// cluster, groups and scheduler are what the tests share: a cluster, a client for the PodGroups, and
+// a scheduler that has a profile named as Volcano's. TestMain sets them once, before any test.
 var (
-	cluster *testbed.Cluster
-	groups  dynamic.NamespaceableResourceInterface
+	cluster   *testbed.Cluster
+	groups    dynamic.NamespaceableResourceInterface
+	scheduler *localenv.Process
 )
 
 // ofVolcano is the scheduler that most tools name in the Pods of such groups.
@@ -65,7 +68,7 @@ func TestMain(m *testing.M) {
 		if out, err := c.Kubectl(ctx, "wait", "--for=condition=Established", "crd/"+dialect.Volcano.CRD()); err != nil {
 			return fmt.Errorf("%w: %s", err, out)
 		}
-		scheduler, err := c.StartScheduler(ctx, "", ofVolcano)
+		scheduler, err = c.StartScheduler(ctx, "", ofVolcano)
 		if err != nil {
 			return err
 		}
@@ -215,6 +218,39 @@ func (j *tool) watchPhases() func() []string {
 		}
 		return slices.Compact(phases)
 	}
+}
+
+// fight has another program write back the phase Pending whenever the group has another one. The others of
+// its status are left as they are.
+func (j *tool) fight(program string) {
+	j.t.Helper()
+	mine := groups.Namespace(j.namespace)
+	list, err := mine.List(j.t.Context(), metav1.ListOptions{})
+	if err != nil {
+		j.t.Fatal(err)
+	}
+	watched := testbed.Watch(j.t, list, mine.Watch)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for event := range watched.ResultChan() {
+			group, ok := event.Object.(*unstructured.Unstructured)
+			if !ok || event.Type == watch.Deleted || phase(group) == "" || phase(group) == dialect.PhasePending {
+				continue
+			}
+			if err := unstructured.SetNestedField(group.Object, dialect.PhasePending, "status", "phase"); err != nil {
+				j.t.Error(err)
+			}
+			// One that has changed since is told of again.
+			if _, err := mine.Update(j.t.Context(), group, metav1.UpdateOptions{FieldManager: program}); err != nil && !apierrors.IsConflict(err) {
+				j.t.Errorf("%s can't write the group: %v", program, err)
+			}
+		}
+	}()
+	j.t.Cleanup(func() {
+		watched.Stop()
+		<-ended
+	})
 }
 
 // waitPlaced waits until just these Pods have a node.

@@ -7,7 +7,9 @@ package volcano
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -296,5 +298,41 @@ func TestAGroupOfAnotherSchedulerIsLeftAlone(t *testing.T) {
 	ours.waitPhase("Inqueue") // which came later
 	if status := j.group().Object["status"]; status != nil {
 		t.Errorf("the status %v was written to the group of another scheduler", status)
+	}
+}
+
+// TestAnotherProgramWritesThePhase: Volcano's own scheduler, say, which would have the group wait. It is written
+// twice, as once may be a mistake, and then left to who fights for it. The gang is placed all the same, and its
+// events say so; other groups have their phases.
+func TestAnotherProgramWritesThePhase(t *testing.T) {
+	t.Parallel()
+	const program = "vc-scheduler"
+	j := newTool(t, "contended", ofVolcano)
+	phases := j.watchPhases()
+	j.fight(program)
+	j.makeGroup("TFJob", map[string]any{"minMember": int64(2), "queue": "default"}, nil)
+	told := fmt.Sprintf(`its gang is placed all the same" podGroup="%s/contended" program="%s"`, j.namespace, program)
+	ctx, cancel := context.WithTimeout(t.Context(), testbed.Patience)
+	defer cancel()
+	if err := scheduler.WaitLog(ctx, told); err != nil {
+		t.Fatal(err)
+	}
+	j.pod("contended-0", "worker", runsFor(1, 0))
+	j.pod("contended-1", "worker", runsFor(1, 0))
+	j.waitPlaced("contended-0", "contended-1")
+	j.waitEvent("PodGroup", "Scheduled", "pod group is ready")
+	other := newTool(t, "uncontended", ofVolcano)
+	other.makeGroup("TFJob", map[string]any{"minMember": int64(1), "queue": "default"}, nil)
+	other.waitPhase("Inqueue")
+	if got, want := phases(), []string{"", "Inqueue", "Pending", "Inqueue", "Pending"}; !slices.Equal(got, want) {
+		t.Errorf("the phases were %q, want %q", got, want)
+	}
+	j.check()
+	log, err := scheduler.Log()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(log, told); n != 1 {
+		t.Errorf("the log says %d times that the group is left to another program, want once", n)
 	}
 }

@@ -15,7 +15,7 @@ failed=()
 for version in "${versions[@]}"; do
   echo "Kubernetes $version"
   lockstep-local build --kubernetes-version "$version" >/dev/null &&
-    go test -tags e2e -count=1 -v -timeout 15m -run '^TestLockstepRunsOnAKubernetesVersion$' ./e2e/versions -kubernetes-version "$version" ||
+    go test -tags e2e -count=1 -v -timeout 15m -run 'OnAKubernetesVersion$' ./e2e/versions -kubernetes-version "$version" ||
     failed+=("$version")
 done
 if [ ${#failed[@]} -gt 0 ]; then

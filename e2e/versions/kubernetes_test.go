@@ -44,7 +44,8 @@ func TestLockstepRunsOnAKubernetesVersion(t *testing.T) {
 	}
 	t.Logf("the API server is of version %s", info.GitVersion)
 	w.StartController(t, localenv.ControllerOptions{}).WaitReady(t)
-	scheduler := w.startScheduler()
+	w.install()
+	scheduler := w.startScheduler(ofVolcano)
 
 	w.part("ordinary Pods are placed", func(w *world) {
 		w.pod("ordinary")
@@ -53,6 +54,8 @@ func TestLockstepRunsOnAKubernetesVersion(t *testing.T) {
 		w.delete("ordinary", "of-the-default-scheduler")
 	})
 	w.part("a gang is placed whole and runs to its end", gangRuns)
+	w.part("a gang of scheduler-plugins' is placed whole", othersGangIsPlaced(ofSchedulerPlugins()))
+	w.part("a gang of Volcano's is placed whole", othersGangIsPlaced(ofVolcanos()))
 	w.part("a Pod with a resource claim gets its device, or is told", claimIsMet)
 	w.part("wrong objects are refused", wrongObjectsAreRefused)
 	w.part("the manifests are taken", func(w *world) {

@@ -53,11 +53,11 @@ func up(t *testing.T, o localenv.Options) *world {
 }
 
 // startScheduler starts lockstep-scheduler as it is shipped, with the rights of its
-// service account.
-func (w *world) startScheduler() *localenv.Process {
+// service account. It also serves the Pods that name one of more schedulers.
+func (w *world) startScheduler(more ...string) *localenv.Process {
 	w.t.Helper()
 	// Not the context of the test, which ends before its cleanups.
-	scheduler, err := w.StartScheduler(context.WithoutCancel(w.t.Context()), "")
+	scheduler, err := w.StartScheduler(context.WithoutCancel(w.t.Context()), "", more...)
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -311,7 +311,7 @@ func TestAnotherProgramWritesThePhase(t *testing.T) {
 	phases := j.watchPhases()
 	j.fight(program)
 	j.makeGroup("TFJob", map[string]any{"minMember": int64(2), "queue": "default"}, nil)
-	told := fmt.Sprintf(`its gang is placed all the same" podGroup="%s/contended" program="%s"`, j.namespace, program)
+	told := fmt.Sprintf(`its gang is placed all the same" podGroup="%s/contended of scheduling.volcano.sh" program="%s"`, j.namespace, program)
 	ctx, cancel := context.WithTimeout(t.Context(), testbed.Patience)
 	defer cancel()
 	if err := scheduler.WaitLog(ctx, told); err != nil {

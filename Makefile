@@ -85,6 +85,10 @@ lint: ## Run golangci-lint, which finds more and takes longer to build than veri
 	go tool -modfile=hack/tools/lint/go.mod golangci-lint run ./...
 	cd localcluster && go tool -modfile=$(CURDIR)/hack/tools/lint/go.mod golangci-lint run --config $(CURDIR)/.golangci.yml ./...
 
+.PHONY: vulncheck
+vulncheck: ## Look up known vulnerabilities of all that is compiled in. It needs the network: make vulncheck [VULNDB=https://mirror]
+	VULNDB='$(VULNDB)' hack/vulncheck.sh
+
 .PHONY: test
 test: components images test-unit lives e2e ## Run all tests: unit, random lives, integration, end to end.
 
@@ -105,9 +109,9 @@ e2e: components images ## Run the tests on real API servers: simulated nodes, an
 	hack/e2e.sh $(if $(REAL_NODE),--real-node)
 
 .PHONY: pictures
-pictures: build ## Take the pictures of the web page and the terminal that the documents show.
-	PATH=$(CURDIR)/bin:$$PATH go test -tags e2e -count=1 -run Pictures ./e2e/cli -pictures $(CURDIR)/docs/images
-	BROWSER=$$(hack/browser.sh) PATH=$(CURDIR)/bin:$$PATH go test -tags e2e -count=1 -run Pictures ./e2e/dashboard -pictures $(CURDIR)/docs/images
+pictures: build components ## Take the pictures of the web page and the terminal that the documents show.
+	PATH=$(CURDIR)/bin:$$PATH go test -tags e2e -count=1 -timeout 30m -run Pictures ./e2e/cli -pictures $(CURDIR)/docs/images
+	BROWSER=$$(hack/browser.sh) && export BROWSER && PATH=$(CURDIR)/bin:$$PATH go test -tags e2e -count=1 -timeout 30m -run Pictures ./e2e/dashboard -pictures $(CURDIR)/docs/images
 
 .PHONY: e2e-versions
 e2e-versions: build ## Run Lockstep on older API servers, too, which are built first: make e2e-versions [VERSIONS='1.36 1.35']

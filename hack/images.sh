@@ -18,7 +18,7 @@ want() {
 }
 
 if want training; then go build -o bin/training ./examples/training; fi
-if want rollcall; then go build -o bin/rollcall ./examples/volcano/rollcall; fi
+if want rollcall; then go build -o bin/rollcall ./examples/rollcall; fi
 if want toolbox; then go build -o bin/toolbox ./e2e/toolbox; fi
 (cd localcluster && go build -o ../bin/pack-image ./cmd/pack-image)
 

@@ -20,6 +20,7 @@ import (
 	"k8s.io/klog/v2"
 
 	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/internal/leading"
 )
 
 // Times of the election. Those of Kubernetes' own controllers give a leader 10 s to renew
@@ -70,10 +71,10 @@ func (l *watchfulLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRec
 }
 
 // leadWhenElected runs lead while this process holds the lease. Losing it is an
-// error: the process has to end, so that nothing of it goes on. Heard is told each time the
-// lease was read.
+// error: the process has to end, so that nothing of it goes on. Until then guard keeps it from writing. Heard
+// is told each time the lease was read.
 func leadWhenElected(ctx context.Context, leases coordinationv1client.LeasesGetter, config configv1alpha1.LeaderElection,
-	heard func(), lead func(context.Context) error) error {
+	guard *leading.Guard, heard func(), lead func(context.Context) error) error {
 	host, err := os.Hostname()
 	if err != nil {
 		return fmt.Errorf("finding a name for the election: %w", err)
@@ -94,11 +95,11 @@ func leadWhenElected(ctx context.Context, leases coordinationv1client.LeasesGett
 		klog.FlushAndExit(klog.ExitFlushTimeout, 1)
 	}
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-		Lock: &watchfulLock{leads: leads.Load, deposed: deposed, heard: heard, Interface: &resourcelock.LeaseLock{
+		Lock: guard.Lock(&watchfulLock{leads: leads.Load, deposed: deposed, heard: heard, Interface: &resourcelock.LeaseLock{
 			LeaseMeta:  metav1.ObjectMeta{Namespace: *config.Namespace, Name: *config.Name},
 			Client:     leases,
 			LockConfig: resourcelock.ResourceLockConfig{Identity: identity},
-		}},
+		}}),
 		LeaseDuration:   leaseDuration,
 		RenewDeadline:   renewDeadline,
 		RetryPeriod:     retryPeriod,

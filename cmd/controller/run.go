@@ -18,6 +18,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller"
 	"github.com/lockstep-k8s/lockstep/controller/kueue"
 	"github.com/lockstep-k8s/lockstep/internal/buildinfo"
+	"github.com/lockstep-k8s/lockstep/internal/leading"
 	"github.com/lockstep-k8s/lockstep/manifests"
 	podgroupcontroller "github.com/lockstep-k8s/lockstep/podgroup/controller"
 )
@@ -32,11 +33,13 @@ func run(ctx context.Context, f *flags, config *configv1alpha1.ControllerConfigu
 	if err != nil {
 		return err
 	}
-	clients, err := controller.NewClients(restConfig)
+	leases, err := newLeaseClient(restConfig)
 	if err != nil {
 		return err
 	}
-	leases, err := newLeaseClient(restConfig)
+	guard := leading.NewGuard(leaseDuration)
+	restConfig.Wrap(guard.Wrap)
+	clients, err := controller.NewClients(restConfig)
 	if err != nil {
 		return err
 	}
@@ -112,7 +115,7 @@ func run(ctx context.Context, f *flags, config *configv1alpha1.ControllerConfigu
 		health.served.Store(true)
 		tellWhatIsOff(ctx, config, clients.Kube.Discovery())
 		if standby {
-			return leadWhenElected(ctx, leases, config.LeaderElection, health.hearLease, lead)
+			return leadWhenElected(ctx, leases, config.LeaderElection, guard, health.hearLease, lead)
 		}
 		return lead(ctx)
 	})

@@ -6,13 +6,18 @@ package main
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"html/template"
+	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/cache"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/apiserver/pkg/authentication/authenticator"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/endpoints/request"
@@ -55,15 +60,28 @@ func newDoor(who authenticator.Request, pages http.Handler) http.Handler {
 		mux.HandleFunc("GET "+probe, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok")) })
 	}
 	mux.Handle("GET /assets/", pages)
-	mux.HandleFunc("GET "+loginPath, func(w http.ResponseWriter, r *http.Request) { showLogin(w, r, http.StatusOK, "") })
+	mux.HandleFunc("GET "+loginPath, func(w http.ResponseWriter, r *http.Request) {
+		// Not FormValue, which reads what a request sends, whatever its method.
+		showLogin(w, r.URL.Query().Get("to"), http.StatusOK, "")
+	})
 	mux.HandleFunc("POST "+loginPath, d.login)
 	mux.HandleFunc("POST "+logoutPath, logout)
 	mux.HandleFunc("/", d.enter)
 	return http.NewCrossOriginProtection().Handler(mux)
 }
 
-// known says who sends a request.
-func (d *door) known(r *http.Request) (*authenticator.Response, bool) {
+// standing is whether a visitor is known.
+type standing int
+
+const (
+	known standing = iota
+	unknown
+	// unasked is of a visitor about whom the API server could not be asked.
+	unasked
+)
+
+// knows says who sends a request.
+func (d *door) knows(r *http.Request) (*authenticator.Response, standing) {
 	ctx, cancel := context.WithTimeout(r.Context(), askTime)
 	defer cancel()
 	key := sha256.Sum256([]byte(r.Header.Get("Authorization")))
@@ -75,19 +93,33 @@ func (d *door) known(r *http.Request) (*authenticator.Response, bool) {
 	case asking <- struct{}{}:
 		defer func() { <-asking }()
 	case <-ctx.Done():
-		return nil, false
+		return nil, unasked
 	}
-	who, known, err := d.who.AuthenticateRequest(r.WithContext(ctx))
+	who, found, err := d.who.AuthenticateRequest(r.WithContext(ctx))
 	if err != nil {
 		// Why is not told: a stranger learns nothing.
 		klog.FromContext(ctx).V(2).Info("A visitor is not known", "reason", err.Error())
 	}
+	switch {
+	case err != nil && isOutage(ctx, err):
+		return nil, unasked
 	// The API server's own code lets strangers in under a name of theirs.
-	if !known || err != nil || who.User.GetName() == user.Anonymous {
-		return nil, false
+	case !found || err != nil || who.User.GetName() == user.Anonymous:
+		return nil, unknown
 	}
 	d.guests.Add(key, nil, guestTime)
-	return who, true
+	return who, known
+}
+
+// isOutage says whether an error tells that the API server has not answered, and not what it has.
+func isOutage(ctx context.Context, err error) bool {
+	var several utilerrors.Aggregate
+	if errors.As(err, &several) {
+		return slices.ContainsFunc(several.Errors(), func(err error) bool { return isOutage(ctx, err) })
+	}
+	var status apierrors.APIStatus
+	var network net.Error
+	return ctx.Err() != nil || errors.As(err, &status) || errors.As(err, &network)
 }
 
 // enter shows pages to those who are known.
@@ -95,11 +127,14 @@ func (d *door) enter(w http.ResponseWriter, r *http.Request) {
 	if cookie, err := r.Cookie(tokenCookie); err == nil && r.Header.Get("Authorization") == "" {
 		r.Header.Set("Authorization", "Bearer "+cookie.Value)
 	}
-	who, known := d.known(r)
+	who, is := d.knows(r)
 	switch {
-	case known:
+	case is == known:
 		r.Header.Del("Authorization")
 		d.pages.ServeHTTP(w, r.WithContext(request.WithUser(r.Context(), who.User)))
+	case is == unasked:
+		w.Header().Set("Retry-After", "5")
+		http.Error(w, "the API server could not be asked who you are: try again", http.StatusServiceUnavailable)
 	case r.Method == http.MethodGet && strings.Contains(r.Header.Get("Accept"), "text/html"):
 		http.Redirect(w, r, loginPath+"?"+url.Values{"to": {r.URL.RequestURI()}}.Encode(), http.StatusSeeOther)
 	default:
@@ -111,24 +146,28 @@ func (d *door) enter(w http.ResponseWriter, r *http.Request) {
 // login takes a token, and keeps it in the browser if the API server knows it.
 func (d *door) login(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, 16<<10)
-	token := strings.TrimSpace(r.PostFormValue("token"))
+	token, to := strings.TrimSpace(r.PostFormValue("token")), r.PostFormValue("to")
 	switch {
 	case token == "":
-		showLogin(w, r, http.StatusBadRequest, "There is no token.")
+		showLogin(w, to, http.StatusBadRequest, "There is no token.")
 		return
 	case len(token) > maxToken:
-		showLogin(w, r, http.StatusBadRequest, "The token has more than 3800 bytes, which no cookie holds. Ask for one with fewer claims.")
+		showLogin(w, to, http.StatusBadRequest, "The token has more than 3800 bytes, which no cookie holds. Ask for one with fewer claims.")
 		return
 	}
 	asked := r.Clone(r.Context())
 	asked.Header = http.Header{"Authorization": {"Bearer " + token}}
 	asked.TLS = nil // A certificate that the browser has is not what is asked about.
-	if _, known := d.known(asked); !known {
-		showLogin(w, r, http.StatusUnauthorized, "The API server does not know this token. It may have expired.")
+	switch _, is := d.knows(asked); is {
+	case unknown:
+		showLogin(w, to, http.StatusUnauthorized, "The API server does not know this token. It may have expired.")
+		return
+	case unasked:
+		showLogin(w, to, http.StatusServiceUnavailable, "The API server could not be asked about the token. Try again.")
 		return
 	}
 	http.SetCookie(w, &http.Cookie{Name: tokenCookie, Value: token, Path: "/", Secure: true, HttpOnly: true, SameSite: http.SameSiteStrictMode})
-	http.Redirect(w, r, local(r.PostFormValue("to")), http.StatusSeeOther)
+	http.Redirect(w, r, local(to), http.StatusSeeOther)
 }
 
 // logout has the browser forget the token.
@@ -174,8 +213,8 @@ var loginPage = template.Must(template.New("login").Parse(`<!doctype html>
 </html>
 `))
 
-// showLogin shows the form, and what was wrong.
-func showLogin(w http.ResponseWriter, r *http.Request, status int, wrong string) {
+// showLogin shows the form, which leads on to an address, and what was wrong.
+func showLogin(w http.ResponseWriter, to string, status int, wrong string) {
 	header := w.Header()
 	header.Set("Content-Type", "text/html; charset=utf-8")
 	header.Set("Cache-Control", "no-store")
@@ -183,5 +222,5 @@ func showLogin(w http.ResponseWriter, r *http.Request, status int, wrong string)
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set("Referrer-Policy", "no-referrer")
 	w.WriteHeader(status)
-	_ = loginPage.Execute(w, struct{ To, Wrong string }{local(r.FormValue("to")), wrong})
+	_ = loginPage.Execute(w, struct{ To, Wrong string }{local(to), wrong})
 }

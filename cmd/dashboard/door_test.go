@@ -4,16 +4,22 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/apiserver/pkg/authentication/authenticator"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/endpoints/request"
@@ -100,6 +106,53 @@ func TestStrangersAreNotLetIn(t *testing.T) {
 	}
 }
 
+// TestALoginReadsNothingThatIsSentToIt: a stranger could send as much as the memory holds.
+func TestALoginReadsNothingThatIsSentToIt(t *testing.T) {
+	sent := &counted{}
+	w := knocks(t, "GET", "/login?to=/line", nil, func(r *http.Request) {
+		r.Header.Set("Content-Type", "multipart/form-data; boundary=x")
+		r.Body = sent
+	})
+	if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), `value="/line"`) || sent.read > 0 {
+		t.Errorf("%d, and of what was sent %d bytes are read", w.Code, sent.read)
+	}
+}
+
+// counted is a body without an end, and counts what is read of it.
+type counted struct{ read int }
+
+func (c *counted) Read(p []byte) (int, error) {
+	if c.read += len(p); c.read > 1<<20 {
+		return 0, io.ErrUnexpectedEOF
+	}
+	return copy(p, "--x\r\n"), nil
+}
+
+func (c *counted) Close() error { return nil }
+
+// TestAnOutageIsNotToldAsAWrongToken: who is logged in stays so.
+func TestAnOutageIsNotToldAsAWrongToken(t *testing.T) {
+	for name, err := range map[string]error{
+		"it refuses":      apierrors.NewServiceUnavailable("away"),
+		"it can't be had": &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED},
+		"of several":      utilerrors.NewAggregate([]error{errors.New("no certificate"), apierrors.NewInternalError(errors.New("away"))}),
+	} {
+		door := newDoor(authenticator.RequestFunc(func(*http.Request) (*authenticator.Response, bool, error) { return nil, false, err }), http.NotFoundHandler())
+		for _, r := range []*http.Request{
+			httptest.NewRequestWithContext(t.Context(), "GET", "/", nil),
+			httptest.NewRequestWithContext(t.Context(), "POST", "/login", strings.NewReader("token=of-ada")),
+		} {
+			r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+			html(r)
+			w := httptest.NewRecorder()
+			door.ServeHTTP(w, r)
+			if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "could not be asked") {
+				t.Errorf("%s: %s %s is answered with %d %s", name, r.Method, r.URL, w.Code, w.Body)
+			}
+		}
+	}
+}
+
 func TestTheLoginLeadsNowhereElse(t *testing.T) {
 	for _, to := range []string{"https://evil.example/", "//evil.example/", `/\evil.example`, "javascript:alert(1)", "", "%zz"} {
 		w := knocks(t, "POST", "/login", url.Values{"token": {"of-ada"}, "to": {to}}, nil)
@@ -141,8 +194,8 @@ func TestStrangersKeepNoGuestOut(t *testing.T) {
 		var strangers sync.WaitGroup
 		for i := range 10 * maxAsking {
 			strangers.Go(func() {
-				if code := ask(fmt.Sprint("guess-", i)); code != http.StatusUnauthorized {
-					t.Errorf("a stranger gets %d", code)
+				if code := ask(fmt.Sprint("guess-", i)); code != http.StatusServiceUnavailable {
+					t.Errorf("a stranger about whom nobody can be asked gets %d", code)
 				}
 			})
 		}

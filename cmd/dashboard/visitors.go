@@ -14,6 +14,7 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/flowcontrol"
 
 	"github.com/lockstep-k8s/lockstep/internal/dashboard"
 	"github.com/lockstep-k8s/lockstep/internal/dashboard/rights"
@@ -25,7 +26,7 @@ const (
 	// maxVisitors is how many are remembered, and forget after how long one that does not come back is not.
 	maxVisitors = 1000
 	forget      = 10 * time.Minute
-	// visitorQPS and visitorBurst are how many requests a second may be sent for one visitor.
+	// visitorQPS and visitorBurst are how many requests a second may be sent for one visitor, after so many at once.
 	visitorQPS, visitorBurst = 20, 100
 )
 
@@ -33,14 +34,22 @@ const (
 type visitors struct {
 	config *rest.Config
 	may    authorizer.UnconditionalAuthorizer
-	// known has the Readers by users, so that the bound on requests is over all pages of one.
-	known *cache.LRUExpireCache
+	// known has the Readers by users, and limits the bounds on requests by names: one for all tokens of somebody.
+	known, limits *cache.LRUExpireCache
 }
 
 func newVisitors(config *rest.Config, may authorizer.UnconditionalAuthorizer) *visitors {
-	config = rest.CopyConfig(config)
-	config.QPS, config.Burst = visitorQPS, visitorBurst
-	return &visitors{config: config, may: may, known: cache.NewLRUExpireCache(maxVisitors)}
+	return &visitors{config: config, may: may, known: cache.NewLRUExpireCache(maxVisitors), limits: cache.NewLRUExpireCache(maxVisitors)}
+}
+
+// limitOf bounds the requests for whoever has a name.
+func (v *visitors) limitOf(name string) flowcontrol.RateLimiter {
+	limit, known := v.limits.Get(name)
+	if !known {
+		limit = flowcontrol.NewTokenBucketRateLimiter(visitorQPS, visitorBurst)
+	}
+	v.limits.Add(name, limit, forget)
+	return limit.(flowcontrol.RateLimiter)
 }
 
 // of is the visitor who sends a request. The door has let him in.
@@ -52,9 +61,11 @@ func (v *visitors) of(r *http.Request) (*dashboard.Visitor, error) {
 	key := keyOf(info)
 	if visitor, known := v.known.Get(key); known {
 		v.known.Add(key, visitor, forget)
+		v.limitOf(info.GetName()) // It is remembered for as long, for other tokens of his.
 		return visitor.(*dashboard.Visitor), nil
 	}
 	config := rest.CopyConfig(v.config)
+	config.RateLimiter = v.limitOf(info.GetName())
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return &rights.Transport{User: info, Asks: v.may, Next: next}
 	})

@@ -19,8 +19,12 @@ import (
 
 // run is the program, and returns its exit code.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	return newSession(stdin, stdout, stderr).run(ctx, args)
+}
+
+// run carries a command out, and returns its exit code.
+func (s *session) run(ctx context.Context, args []string) int {
 	args = asCompletion(args)
-	s := newSession(stdin, stdout, stderr)
 	root := newCommand(s, programName(args[0]))
 	root.SetArgs(args[1:])
 	err := root.ExecuteContext(ctx)
@@ -39,9 +43,9 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		return exitInterrupted
 	}
-	fmt.Fprintf(stderr, "%s: %s\n", root.Name(), terminal.Clean(failed.message))
+	fmt.Fprintf(s.errOut, "%s: %s\n", programName(args[0]), terminal.Clean(failed.message))
 	if failed.hint != "" {
-		fmt.Fprintf(stderr, "hint: %s\n", terminal.Clean(failed.hint))
+		fmt.Fprintf(s.errOut, "hint: %s\n", terminal.Clean(failed.hint))
 	}
 	return failed.code
 }
@@ -59,7 +63,8 @@ func programName(path string) string {
 // newCommand is the program with all its verbs.
 func newCommand(s *session, name string) *cobra.Command {
 	root := &cobra.Command{
-		Use:   name,
+		// Scripts of completion are for the program, and not for what kubectl calls it.
+		Use:   "kubectl-" + name,
 		Short: "See and steer Frameworks, and the other jobs that Lockstep runs",
 		Long: `See and steer Frameworks, and the other jobs that Lockstep runs.
 
@@ -88,7 +93,7 @@ which was waited for; 7 a gang has room only if others are evicted; 8 it has no 
 	return root
 }
 
-// verbs are the subcommands, one file each.
+// verbs are the subcommands.
 func verbs(s *session) []*cobra.Command {
 	return []*cobra.Command{
 		newGet(s), newDescribe(s), newHistory(s),

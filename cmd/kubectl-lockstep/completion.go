@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,6 +16,9 @@ import (
 // completionPrefix begins the name under which kubectl looks for the completion of a plugin:
 // kubectl_complete-lockstep, which is this program too.
 const completionPrefix = "kubectl_complete-"
+
+// manyNames are the verbs that take several names.
+var manyNames = []string{"get", "start", "stop", "retry", "delete"}
 
 // asCompletion makes of a call by the completion's name one of the program.
 func asCompletion(args []string) []string {
@@ -29,7 +33,7 @@ func asCompletion(args []string) []string {
 func completeNames(s *session) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 		const none = cobra.ShellCompDirectiveNoFileComp
-		if len(args) > 0 && cmd.Name() != "get" && cmd.Name() != "delete" {
+		if len(args) > 0 && !slices.Contains(manyNames, cmd.Name()) {
 			return s.completeRoles(cmd, args, begun), none | cobra.ShellCompDirectiveNoSpace
 		}
 		c, err := s.connect()
@@ -44,8 +48,8 @@ func completeNames(s *session) cobra.CompletionFunc {
 		}
 		var names []string
 		for i := range list.Items {
-			if strings.HasPrefix(list.Items[i].Name, begun) {
-				names = append(names, list.Items[i].Name)
+			if name := list.Items[i].Name; strings.HasPrefix(name, begun) && !slices.Contains(args, name) {
+				names = append(names, name)
 			}
 		}
 		return names, none

@@ -74,7 +74,11 @@ func (s *session) tree(ctx context.Context, name string) (*view.Tree, error) {
 	if err != nil {
 		return nil, err
 	}
-	objects, err := c.reader.Objects(ctx, c.namespace, name)
+	n, err := c.named(name)
+	if err != nil {
+		return nil, err
+	}
+	objects, err := c.reader.Objects(ctx, n.Namespace, n.Name)
 	if err != nil {
 		return nil, err
 	}

@@ -45,7 +45,7 @@ func misuse(message, hint string) error {
 func explain(err error) *failure {
 	f := &failure{code: exitFailed, message: err.Error()}
 	switch {
-	case errors.Is(err, reading.ErrAmbiguous):
+	case errors.Is(err, reading.ErrAmbiguous), errors.Is(err, reading.ErrName):
 		f.code = exitMisuse
 	case apierrors.IsForbidden(err):
 		f.code, f.hint = exitForbidden, "this program has your own rights; ask whoever administers the namespace for the role edit, or view to read"

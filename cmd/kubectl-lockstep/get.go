@@ -4,6 +4,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -36,7 +37,7 @@ func newGet(s *session) *cobra.Command {
 		Use:   "get [NAME...]",
 		Short: "List Frameworks and other jobs, or watch them live",
 		Long: `List Frameworks and the jobs of Volcano and Kubeflow: state, attempt, tasks that run of all, and what is
-waited for. A name is that of a Framework, else of a job; KIND/NAME says which, such as vcjob/train.
+waited for. A name is that of a Framework, else of a job; KIND/NAME says which, such as vcjob/train, and NAMESPACE/NAME where.
 
 With -w the table stays and is kept up to date; with -w and a name, it is a live tree of the Framework: attempt, roles and
 tasks. On a terminal both are redrawn in place; elsewhere each change is a line.`,
@@ -82,7 +83,7 @@ func (o *getOptions) run(ctx context.Context, names []string) error {
 	}
 	o.noteUnread(found)
 	if o.output != "" && o.output != "wide" {
-		return o.printObjects(found)
+		return o.printObjects(found, len(names) == 1)
 	}
 	if len(found.Rows) == 0 {
 		o.note("No jobs found%s.", where(o.everywhere, c.namespace))
@@ -129,27 +130,37 @@ func (o *getOptions) list(ctx context.Context, c *cluster, names []string) (*rea
 	}
 	found := &reading.Jobs{}
 	for _, name := range names {
-		if err := c.reader.AddNamed(ctx, reading.ParseName(c.namespace, name), found); err != nil {
+		if err := c.addNamed(ctx, name, found); err != nil {
 			return nil, err
 		}
 	}
 	return found, nil
 }
 
-// printObjects writes the objects themselves, as -o says.
-func (o *getOptions) printObjects(found *reading.Jobs) error {
+// addNamed adds the job of a name, as people write it.
+func (c *cluster) addNamed(ctx context.Context, name string, to *reading.Jobs) error {
+	named, err := reading.ParseName(c.namespace, name)
+	if err != nil {
+		return err
+	}
+	return c.reader.AddNamed(ctx, named, to)
+}
+
+// printObjects writes the objects themselves, as -o says: those of a list as a list, however many there are.
+func (o *getOptions) printObjects(found *reading.Jobs, one bool) error {
 	o.print.OutputFormat = &o.output
 	printer, err := o.print.ToPrinter()
 	if err != nil {
 		return misuse(err.Error(), "-o takes wide, name, json, yaml, jsonpath=… and go-template=…")
 	}
-	if o.output == "name" || len(found.Objects) == 1 {
+	var text bytes.Buffer
+	if o.output == "name" || one {
 		for _, object := range found.Objects {
-			if err := printer.PrintObj(object, o.out); err != nil {
+			if err := printer.PrintObj(object, &text); err != nil {
 				return err
 			}
 		}
-		return nil
+		return o.write(text.String())
 	}
 	list := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": "v1", "kind": "List"}}
 	for _, object := range found.Objects {
@@ -159,7 +170,10 @@ func (o *getOptions) printObjects(found *reading.Jobs) error {
 		}
 		list.Items = append(list.Items, *item)
 	}
-	return printer.PrintObj(list, o.out)
+	if err := printer.PrintObj(list, &text); err != nil {
+		return err
+	}
+	return o.write(text.String())
 }
 
 func asUnstructured(object runtime.Object) (*unstructured.Unstructured, error) {

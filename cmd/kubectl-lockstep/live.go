@@ -9,10 +9,13 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/term"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/lockstep-k8s/lockstep/internal/reading"
 	"github.com/lockstep-k8s/lockstep/internal/terminal"
 	"github.com/lockstep-k8s/lockstep/internal/view"
 )
@@ -28,25 +31,106 @@ const (
 	relistLeast = 2 * time.Second
 )
 
-// watchTable shows jobs until the user has seen enough.
+// watchTable shows jobs until the user has seen enough, or all that he has named are gone.
 func (o *getOptions) watchTable(ctx context.Context, c *cluster, names []string) error {
 	screen := &screen{session: o.session}
-	for first := true; ; first = false {
+	var seen lookedAt
+	for {
 		begun := now()
-		found, err := o.list(ctx, c, names)
-		if err != nil {
+		found, err := o.look(ctx, c, names, &seen)
+		if ctx.Err() != nil {
+			return context.Canceled
+		}
+		if err := seen.takes(found, err); err != nil {
 			return err
 		}
-		if first {
-			o.noteUnread(found)
-		}
-		if err := screen.showJobs(found.Rows, o.everywhere, o.output == "wide"); err != nil {
+		if err := screen.showJobs(seen.rows, seen.unread(), o.everywhere, o.output == "wide"); err != nil {
 			return err
+		}
+		if len(names) > 0 && len(seen.rows) == 0 {
+			if o.screen != nil {
+				o.note("%s was deleted.", strings.Join(names, ", "))
+			}
+			return nil
 		}
 		if err := pause(ctx, max(relistLeast, relistShare*now().Sub(begun))); err != nil {
 			return err
 		}
 	}
+}
+
+// look lists once more what is watched. A job that was seen by its name may be gone.
+func (o *getOptions) look(ctx context.Context, c *cluster, names []string, seen *lookedAt) (*reading.Jobs, error) {
+	if len(names) == 0 {
+		return o.list(ctx, c, nil)
+	}
+	found := &reading.Jobs{}
+	for _, name := range names {
+		err := c.addNamed(ctx, name, found)
+		if err != nil && (!seen.once || !apierrors.IsNotFound(err) || reading.IsUnserved(err)) {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+// lookedAt is what is known of jobs that are listed again and again. What can't be read for a while has not gone for that.
+type lookedAt struct {
+	// once says that all was read once.
+	once bool
+	// rows are what was read last, of each kind, and lacks what could not be.
+	rows  []view.Row
+	lacks []string
+	// fails says why nothing could be read the last time, in the words of the first time; refused says that it was refused.
+	fails   string
+	refused bool
+}
+
+// takes takes what came of a look. Its error ends the looking: of the first look it is any. An API server that has just
+// started may refuse what it does not know yet, so that later a refusal has to come twice.
+func (l *lookedAt) takes(found *reading.Jobs, err error) error {
+	refusedBefore := l.refused
+	l.refused = isRefusal(err)
+	switch {
+	case err == nil:
+		l.once, l.fails = true, ""
+		l.rows, l.lacks = withUnread(found, l.rows), found.Unread
+		return nil
+	case !l.once, refusedBefore && l.refused:
+		return err
+	case l.fails == "":
+		l.fails = fmt.Sprintf("What is new can't be shown: %v", err)
+	}
+	return nil
+}
+
+// unread says what can't be read now, without full stops.
+func (l *lookedAt) unread() []string {
+	if l.fails == "" {
+		return l.lacks
+	}
+	return append(slices.Clone(l.lacks), l.fails)
+}
+
+// withUnread are the rows that were found and, of kinds that could not be read, those of before.
+func withUnread(found *reading.Jobs, before []view.Row) []view.Row {
+	if len(found.UnreadKinds) == 0 {
+		return found.Rows
+	}
+	type job struct{ kind, namespace, name string }
+	has := make(map[job]bool)
+	for i := range found.Rows {
+		has[job{found.Rows[i].Kind, found.Rows[i].Namespace, found.Rows[i].Name}] = true
+	}
+	rows := slices.Clone(found.Rows)
+	for i := range before {
+		row := &before[i]
+		if slices.Contains(found.UnreadKinds, row.Kind) && !has[job{row.Kind, row.Namespace, row.Name}] {
+			rows = append(rows, *row)
+		}
+	}
+	reading.SortRows(rows)
+	return rows
 }
 
 // watchTree shows a Framework until it is deleted, or the user has seen enough.
@@ -60,12 +144,10 @@ func (s *session) watchTree(ctx context.Context, c *cluster, name string) error 
 	defer cancel()
 	followed := c.reader.Follow(ctx, c.namespace, name)
 	screen := &screen{session: s}
-	seen := false
 	for {
-		o := followed.Objects()
-		seen = seen || o.Framework != nil
-		if !seen {
-			o.Framework = fw // The watches are only about to begin.
+		begun, o := followed.Begun(), followed.Objects()
+		if o.Framework == nil && !begun {
+			o.Framework = fw
 		}
 		if o.Framework == nil || o.Framework.UID != fw.UID {
 			s.note("%s was deleted.", name)
@@ -107,6 +189,8 @@ type screen struct {
 	drawn int
 	// told are the lines that were last printed, where there is no terminal.
 	told map[string]string
+	// unread is what was last said to be unread, where there is no terminal.
+	unread []string
 }
 
 func (s *screen) show(tree *view.Tree) error {
@@ -127,11 +211,21 @@ func (s *screen) draw(text string) error {
 	return err
 }
 
-// showJobs draws a table or, where there is no terminal, tells which of its rows have changed.
-func (s *screen) showJobs(rows []view.Row, everywhere, wide bool) error {
+// showJobs draws a table and what can't be read or, where there is no terminal, tells what of this has changed.
+func (s *screen) showJobs(rows []view.Row, unread []string, everywhere, wide bool) error {
 	if s.screen != nil {
-		return s.draw(s.style.Jobs(rows, now(), everywhere, wide))
+		text := s.style.Jobs(rows, now(), everywhere, wide)
+		for _, what := range unread {
+			text += s.style.Paint(terminal.Yellow, "! "+what+".") + "\n"
+		}
+		return s.draw(text)
 	}
+	for _, what := range unread {
+		if !slices.Contains(s.unread, what) {
+			s.note("%s.", what)
+		}
+	}
+	s.unread = unread
 	changes := make([]terminal.Change, 0, len(rows))
 	gone := maps.Clone(s.told)
 	for i := range rows {

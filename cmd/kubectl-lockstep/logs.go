@@ -5,7 +5,9 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,12 +16,13 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	"github.com/lockstep-k8s/lockstep/internal/terminal"
@@ -33,8 +36,6 @@ const (
 	maxFollowed = 100
 	// maxLine is how long a line may be before it is broken.
 	maxLine = 64 << 10
-	// lookForPods is how often -f looks for Pods of tasks that are retried.
-	lookForPods = 2 * time.Second
 )
 
 // logOptions are the flags of logs.
@@ -48,12 +49,17 @@ type logOptions struct {
 	// storeURL and storeField are of the log store, for Pods that are gone.
 	storeURL, storeField string
 
+	// often is how often -f looks for Pods, and opens again logs that broke off.
+	often time.Duration
+
 	// lines keeps lines of different tasks apart.
 	lines sync.Mutex
+	// shown and failed count logs that could be shown, and that could not; broken those that broke off.
+	shown, failed, broken atomic.Int32
 }
 
 func newLogs(s *session) *cobra.Command {
-	o := &logOptions{session: s}
+	o := &logOptions{session: s, often: 2 * time.Second}
 	cmd := &cobra.Command{
 		Use:   "logs NAME [ROLE[/INDEX]]",
 		Short: "Show the logs of all tasks, or of a role, or of one task",
@@ -62,7 +68,8 @@ func newLogs(s *session) *cobra.Command {
 Logs are those of Pods, and Pods of an attempt are deleted when it is over. Where logs are collected, --log-store says
 where they are then: a URL that answers with the lines of a task, in which {namespace}, {framework}, {uid}, {attempt}, {role},
 {index}, {pod}, {start} and {end} are replaced. A token for it is in ` + tokenVariable + `. With -f, up to 100 tasks are
-followed, retries of tasks too, until the Framework has ended. On a terminal, control characters are shown and not obeyed.`,
+followed, retries of tasks too, until the Framework has ended; a log whose connection breaks is opened again behind its last
+line. On a terminal, control characters are shown and not obeyed.`,
 		Example: `  kubectl lockstep logs train worker/0 -f
   kubectl lockstep logs train --attempt 0 --log-store 'https://logs.example.com/{namespace}/{pod}?from={start}&to={end}'`,
 		Args: cobra.RangeArgs(1, 2),
@@ -88,11 +95,11 @@ func parseTask(arg string) (chosen, error) {
 	role, number, one := strings.Cut(arg, "/")
 	c := chosen{role: role, index: -1}
 	if one {
-		n, err := strconv.Atoi(number)
+		n, err := strconv.ParseInt(number, 10, 32)
 		if err != nil || n < 0 || role == "" {
 			return c, misuse(fmt.Sprintf("%q is not ROLE or ROLE/INDEX", arg), "for example worker/0")
 		}
-		c.index = n
+		c.index = int(n)
 	}
 	return c, nil
 }
@@ -102,9 +109,26 @@ func (c chosen) has(pod *corev1.Pod) bool {
 	return (c.role == "" || a[frameworkv1.KeyTaskRoleName] == c.role) && (c.index < 0 || a[frameworkv1.KeyTaskIndex] == strconv.Itoa(c.index))
 }
 
+// check says what is wrong with the flags. Those of -1 are not set.
+func (o *logOptions) check() error {
+	switch {
+	case o.attempt < -1:
+		return misuse(fmt.Sprintf("--attempt=%d is no attempt", o.attempt), "attempts are counted from 0")
+	case o.tail < -1:
+		return misuse(fmt.Sprintf("--tail=%d is no number of lines", o.tail), "such as --tail=10")
+	case o.since < 0:
+		return misuse(fmt.Sprintf("--since=%s is to come", o.since), "such as --since=5m")
+	default:
+		return nil
+	}
+}
+
 func (o *logOptions) run(ctx context.Context, args []string) error {
 	which := chosen{index: -1}
-	var err error
+	err := o.check()
+	if err != nil {
+		return err
+	}
 	if len(args) == 2 {
 		if which, err = parseTask(args[1]); err != nil {
 			return err
@@ -122,32 +146,124 @@ func (o *logOptions) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	if which.role != "" && !slices.ContainsFunc(fw.Spec.TaskRoles, func(r frameworkv1.TaskRoleSpec) bool { return r.Name == which.role }) {
-		return &failure{code: exitNotFound, message: fmt.Sprintf("%s has no role %s", fw.Name, which.role), hint: "`describe` lists its roles"}
-	}
+	c = c.in(fw.Namespace)
 	pods, err := o.podsOf(ctx, c, fw, which)
 	if err != nil {
 		return err
 	}
-	if len(pods) == 0 && (!o.follow || view.Final(view.FrameworkState(fw)) || o.attempt >= 0) {
-		if attempt, _, over := o.attemptOf(fw); over && store != nil {
-			tasks, err := storedTasks(fw, attempt, which)
-			if err != nil {
-				return err
-			}
-			return o.showStored(ctx, store, tasks)
+	attempt, current, over := o.attemptOf(fw)
+	// Attempts of before may have had more tasks, and so has one while tasks are taken away.
+	if err := which.check(fw, len(pods) > 0 || attempt < current); err != nil {
+		return err
+	}
+	if comes := o.follow && attempt == current && (!over || o.attempt < 0 && !view.Final(view.FrameworkState(fw))); len(pods) == 0 && !comes {
+		if !over || store == nil {
+			return o.noPods(fw, which)
 		}
-		return o.noPods(fw, which)
+		tasks, err := storedTasks(fw, attempt, which)
+		if err != nil {
+			return err
+		}
+		return o.showStored(ctx, store, tasks)
+	}
+	if err := o.checkContainer(fw, which, pods); err != nil {
+		return err
 	}
 	if o.follow {
 		return o.followAll(ctx, c, fw, which)
 	}
-	var streams errgroup.Group
+	streams, ctx := errgroup.WithContext(ctx)
 	streams.SetLimit(maxStreams)
 	for i := range pods {
 		streams.Go(func() error { return o.stream(ctx, c, &pods[i], i) })
 	}
-	return streams.Wait()
+	return cmp.Or(streams.Wait(), o.result())
+}
+
+// check says what is wrong with the choice. Any index is right if there may be more tasks than the spec has.
+func (c chosen) check(fw *frameworkv1.Framework, mayBeMore bool) error {
+	if c.role == "" {
+		return nil
+	}
+	i := slices.IndexFunc(fw.Spec.TaskRoles, func(r frameworkv1.TaskRoleSpec) bool { return r.Name == c.role })
+	if i < 0 {
+		return &failure{code: exitNotFound, message: fmt.Sprintf("%s has no role %s", fw.Name, c.role), hint: "`describe` lists its roles"}
+	}
+	if number := fw.Spec.TaskRoles[i].TaskNumber; !mayBeMore && c.index >= int(number) {
+		return &failure{code: exitNotFound, message: fmt.Sprintf("%s has no task %s/%d", fw.Name, c.role, c.index),
+			hint: fmt.Sprintf("its role %s has %d, counted from 0", c.role, number)}
+	}
+	return nil
+}
+
+// checkContainer says that none of the Pods has the container that is asked for, if that is so. While an attempt
+// begins, Pods of other roles may follow; who follows is shown those of the spec, too.
+func (o *logOptions) checkContainer(fw *frameworkv1.Framework, which chosen, pods []corev1.Pod) error {
+	if o.container == "" || len(pods) == 0 || o.follow && view.FrameworkState(fw) != view.StateRunning {
+		return nil
+	}
+	var names []string
+	for i := range pods {
+		names = append(names, containersOf(&pods[i])...)
+	}
+	for i := range fw.Spec.TaskRoles {
+		if role := &fw.Spec.TaskRoles[i]; o.follow && (which.role == "" || which.role == role.Name) {
+			names = append(names, containersToCome(role)...)
+		}
+	}
+	if slices.Contains(names, o.container) {
+		return nil
+	}
+	slices.Sort(names)
+	return &failure{code: exitNotFound, message: "there is no container " + o.container, hint: "there are " + strings.Join(slices.Compact(names), ", ")}
+}
+
+// containersToCome are the names of the containers that Pods of a role have by the spec, as far as they can be read.
+func containersToCome(role *frameworkv1.TaskRoleSpec) []string {
+	type container struct{ Name string }
+	var template struct {
+		Spec struct{ InitContainers, Containers []container }
+	}
+	// What is no template has none.
+	_ = json.Unmarshal(role.Task.Pod.Raw, &template)
+	var names []string
+	for _, c := range slices.Concat(template.Spec.InitContainers, template.Spec.Containers) {
+		names = append(names, c.Name)
+	}
+	return names
+}
+
+// containersOf are the names of all containers of a Pod.
+func containersOf(pod *corev1.Pod) []string {
+	var names []string
+	for i := range pod.Spec.InitContainers {
+		names = append(names, pod.Spec.InitContainers[i].Name)
+	}
+	for i := range pod.Spec.Containers {
+		names = append(names, pod.Spec.Containers[i].Name)
+	}
+	for i := range pod.Spec.EphemeralContainers {
+		names = append(names, pod.Spec.EphemeralContainers[i].Name)
+	}
+	return names
+}
+
+// result is an error if there are logs, and none could be shown, or not to its end.
+func (o *logOptions) result() error {
+	switch {
+	case o.failed.Load() > 0 && o.shown.Load() == 0:
+		return &failure{code: exitFailed, message: "no log could be shown"}
+	case o.broken.Load() > 0:
+		return &failure{code: exitFailed, message: "not every log was shown to its end"}
+	default:
+		return nil
+	}
+}
+
+// cannotShow notes that the log of a task can't be shown.
+func (o *logOptions) cannotShow(task string, err error) {
+	o.failed.Add(1)
+	o.note("The log of %s can't be shown: %v", task, err)
 }
 
 // attemptOf is the attempt that is asked for, the current one, and whether the one that is asked for is over.
@@ -158,7 +274,8 @@ func (o *logOptions) attemptOf(fw *frameworkv1.Framework) (asked, current int32,
 	if o.attempt >= 0 && o.attempt != current {
 		return o.attempt, current, o.attempt < current
 	}
-	return current, current, view.Final(view.FrameworkState(fw))
+	state := view.FrameworkState(fw)
+	return current, current, view.Final(state) || state == view.StateRetrying || state == view.StateEnding
 }
 
 // noPods says why there are no logs.
@@ -172,7 +289,7 @@ func (o *logOptions) noPods(fw *frameworkv1.Framework, which chosen) error {
 	case attempt > current:
 		f.message = fmt.Sprintf("there is no attempt %d of %s: the last one is %d", attempt, fw.Name, current)
 	case which.index >= 0:
-		f.message = "there is no Pod of task " + view.TaskName(which.role, int32(min(which.index, frameworkv1.MaxTasks)))
+		f.message = "there is no Pod of task " + view.TaskName(which.role, int32(which.index)) + " now"
 	}
 	return f
 }
@@ -190,86 +307,68 @@ func (o *logOptions) podsOf(ctx context.Context, c *cluster, fw *frameworkv1.Fra
 	return pods, err
 }
 
-// followAll follows the logs until the Framework has ended.
-func (o *logOptions) followAll(ctx context.Context, c *cluster, fw *frameworkv1.Framework, which chosen) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	var streams errgroup.Group
-	followed := map[string]bool{}
-	var running sync.WaitGroup
-	for {
-		current, err := c.framework(ctx, fw.Name)
-		over := err != nil && apierrors.IsNotFound(err) || err == nil && (current.UID != fw.UID || view.Final(view.FrameworkState(current)))
-		if err != nil && !over {
-			return err
-		}
-		if !over {
-			pods, err := o.podsOf(ctx, c, current, which)
-			if err != nil {
-				return err
-			}
-			for i := range pods {
-				pod := &pods[i]
-				if followed[string(pod.UID)] || !begun(pod) {
-					continue
-				}
-				if len(followed) >= maxFollowed && len(pods) > maxFollowed {
-					return misuse(fmt.Sprintf("%s has %d tasks here, and -f follows %d at most", fw.Name, len(pods), maxFollowed), "choose ROLE or ROLE/INDEX, or leave -f out")
-				}
-				followed[string(pod.UID)] = true
-				number := len(followed) - 1
-				running.Add(1)
-				streams.Go(func() error {
-					defer running.Done()
-					return o.stream(ctx, c, pod, number)
-				})
-			}
-		}
-		if over {
-			running.Wait()
-			return streams.Wait()
-		}
-		if err := pause(ctx, lookForPods); err != nil {
-			return err
-		}
-	}
-}
-
-// begun says whether a Pod has a log.
-func begun(pod *corev1.Pod) bool {
-	return pod.Status.Phase != corev1.PodPending && pod.Status.Phase != ""
-}
-
 // stream writes the log of a Pod. A Pod whose log can't be had costs the others nothing.
 func (o *logOptions) stream(ctx context.Context, c *cluster, pod *corev1.Pod, number int) error {
-	options := &corev1.PodLogOptions{Container: o.containerOf(pod), Follow: o.follow}
-	if o.tail >= 0 {
-		options.TailLines = &o.tail
-	}
-	if o.since > 0 {
-		seconds := int64(max(1, o.since.Seconds()))
-		options.SinceSeconds = &seconds
-	}
-	task := pod.Annotations[frameworkv1.KeyTaskRoleName] + "/" + pod.Annotations[frameworkv1.KeyTaskIndex]
-	log, err := c.reader.Kube.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, options).Stream(ctx)
-	if err != nil {
-		if ctx.Err() != nil {
-			return context.Canceled
-		}
-		o.note("The log of %s can't be shown: %v", task, err)
-		if f := explain(err); f.code == exitForbidden {
-			return err
-		}
-		return nil
-	}
-	defer log.Close()
-	if err := o.copy(o.prefix(task, number), log); err != nil && ctx.Err() == nil {
-		return fmt.Errorf("reading the log of %s: %w", task, err)
-	}
-	if ctx.Err() != nil {
+	err := o.read(ctx, c, pod, number, nil)
+	switch {
+	case err == nil, errors.As(err, new(unwritable)):
+		return err
+	case ctx.Err() != nil:
 		return context.Canceled
+	case explain(err).code == exitForbidden:
+		// Nor may the others be read.
+		return err
+	case errors.As(err, new(brokenOff)):
+		o.broken.Add(1)
+		o.note("The log of %s broke off: %v", taskOf(pod), err)
+	default:
+		o.cannotShow(taskOf(pod), err)
 	}
 	return nil
+}
+
+// read writes the log of a Pod once; with a place, those lines that are new there, and from then on as they come.
+func (o *logOptions) read(ctx context.Context, c *cluster, pod *corev1.Pod, number int, at *place) error {
+	options := &corev1.PodLogOptions{Container: o.containerOf(pod), Follow: at != nil, Timestamps: at != nil}
+	if at != nil {
+		options.SinceTime = at.since()
+	}
+	switch {
+	case options.SinceTime != nil:
+	case at != nil && at.lines == 0 && !at.opened.IsZero() && o.tail >= 0:
+		// All that was written since then is new, however many lines.
+		options.SinceTime = &metav1.Time{Time: at.opened}
+	case at != nil && at.lines == 0 && !at.opened.IsZero() && o.since > 0:
+		options.SinceTime = &metav1.Time{Time: at.opened.Add(-o.since)}
+	default:
+		if o.tail >= 0 {
+			options.TailLines = &o.tail
+		}
+		if o.since > 0 {
+			seconds := int64(max(1, o.since.Seconds()))
+			options.SinceSeconds = &seconds
+		}
+	}
+	asked := now()
+	log, err := c.reader.Kube.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, options).Stream(ctx)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	o.shown.Add(1)
+	if at != nil && at.opened.IsZero() {
+		at.opened = asked
+	}
+	err = o.copy(o.prefix(taskOf(pod), number), log, at)
+	if err == nil || errors.As(err, new(unwritable)) {
+		return err
+	}
+	return brokenOff{err}
+}
+
+// taskOf is the task of a Pod, as ROLE/INDEX.
+func taskOf(pod *corev1.Pod) string {
+	return pod.Annotations[frameworkv1.KeyTaskRoleName] + "/" + pod.Annotations[frameworkv1.KeyTaskIndex]
 }
 
 // prefix is what stands before each line of a task. Its colour goes by the number of the task.
@@ -278,22 +377,31 @@ func (o *logOptions) prefix(task string, number int) string {
 	return o.style.Paint(colours[number%len(colours)], "["+task+"]") + " "
 }
 
-// copy writes lines, each whole.
-func (o *logOptions) copy(prefix string, log io.Reader) error {
+// unwritable is an error of the output, and of no log; brokenOff one of a log of which a part was read.
+type (
+	unwritable struct{ error }
+	brokenOff  struct{ error }
+)
+
+// copy writes lines, each whole; with a place, those that are new there.
+func (o *logOptions) copy(prefix string, log io.Reader, at *place) error {
 	lines := bufio.NewReaderSize(log, maxLine)
+	begins, known := true, false
 	for {
 		line, err := lines.ReadSlice('\n')
-		if len(line) > 0 {
+		whole := err == nil || errors.Is(err, io.EOF) || errors.Is(err, bufio.ErrBufferFull)
+		// A part of a line whose rest got lost is read again.
+		if len(line) > 0 && (whole || at == nil) {
 			text := strings.TrimSuffix(string(line), "\n")
-			if o.screen != nil {
-				text = terminal.Clean(text)
+			if at != nil && begins {
+				text, known = at.take(text)
 			}
-			o.lines.Lock()
-			_, bad := io.WriteString(o.out, prefix+text+"\n")
-			o.lines.Unlock()
-			if bad != nil {
-				return bad
+			if !known {
+				if err := o.write(prefix, text); err != nil {
+					return err
+				}
 			}
+			begins = err == nil
 		}
 		if errors.Is(err, io.EOF) {
 			return nil
@@ -302,6 +410,18 @@ func (o *logOptions) copy(prefix string, log io.Reader) error {
 			return err
 		}
 	}
+}
+
+func (o *logOptions) write(prefix, text string) error {
+	if o.screen != nil {
+		text = terminal.Clean(text)
+	}
+	o.lines.Lock()
+	defer o.lines.Unlock()
+	if _, err := io.WriteString(o.out, prefix+text+"\n"); err != nil {
+		return unwritable{err}
+	}
+	return nil
 }
 
 // containerOf is the container whose log is asked for.

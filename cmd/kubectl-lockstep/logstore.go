@@ -5,6 +5,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -142,13 +143,19 @@ func storedTasks(fw *frameworkv1.Framework, attempt int32, which chosen) ([]stor
 		return nil, &failure{code: exitNotFound, message: fmt.Sprintf("when attempt %d of %s ran is not known: the status keeps the last attempts alone", attempt, fw.Name),
 			hint: "`history` lists those that are known"}
 	}
+	if which.index >= 0 {
+		return []storedTask{{fw, attempt, which.role, int32(which.index), start, end}}, nil
+	}
 	var tasks []storedTask
 	for _, role := range fw.Spec.TaskRoles {
 		for index := range role.TaskNumber {
-			if (which.role == "" || which.role == role.Name) && (which.index < 0 || which.index == int(index)) {
+			if which.role == "" || which.role == role.Name {
 				tasks = append(tasks, storedTask{fw, attempt, role.Name, index, start, end})
 			}
 		}
+	}
+	if len(tasks) == 0 {
+		return nil, &failure{code: exitNotFound, message: fw.Name + " has no such tasks", hint: "`describe` lists its roles"}
 	}
 	return tasks, nil
 }
@@ -188,17 +195,22 @@ func (o *logOptions) showStored(ctx context.Context, store *logStore, tasks []st
 			name := view.TaskName(task.role, task.index)
 			log, err := store.open(ctx, task)
 			if err == nil {
-				err = o.copy(o.prefix(name, i), log)
+				err = o.copy(o.prefix(name, i), log, nil)
 				err = errors.Join(err, log.Close())
 			}
 			if ctx.Err() != nil {
 				return context.Canceled
 			}
-			if err != nil {
-				o.note("The log of %s can't be shown: %v", name, err)
+			switch {
+			case errors.As(err, new(unwritable)):
+				return err
+			case err != nil:
+				o.cannotShow(name, err)
+			default:
+				o.shown.Add(1)
 			}
 			return nil
 		})
 	}
-	return streams.Wait()
+	return cmp.Or(streams.Wait(), o.result())
 }

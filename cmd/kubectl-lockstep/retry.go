@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"sigs.k8s.io/yaml"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
@@ -52,6 +53,10 @@ func (w *write) retry(ctx context.Context, c *cluster, fw *frameworkv1.Framework
 		return &failure{code: exitFailed, message: fw.Name + " is being deleted", hint: "make it anew when it is gone"}
 	case view.Final(state):
 		return w.again(ctx, c, fw)
+	case fw.Spec.ExecutionType == frameworkv1.ExecutionStop:
+		return &failure{code: exitFailed, message: fw.Name + " is being stopped, and is not retried before it has ended", hint: whenEnded(fw)}
+	case state == view.StateRetrying:
+		return &failure{code: exitFailed, message: fw.Name + " waits for its retry already, and nothing shortens the delay", hint: "`get " + fw.Name + "` tells when the next attempt begins"}
 	case state == view.StateRunning || state == view.StatePreparing:
 		return w.endAttempt(ctx, c, fw)
 	case state == view.StateNotStarted:
@@ -61,12 +66,17 @@ func (w *write) retry(ctx context.Context, c *cluster, fw *frameworkv1.Framework
 	}
 }
 
+// whenEnded is how to run a Framework anew that is about to end, however it does.
+func whenEnded(fw *frameworkv1.Framework) string {
+	return fmt.Sprintf("`wait %s --for=Completed`, then `retry %s`", fw.Name, fw.Name)
+}
+
 // endAttempt ends an attempt that another one follows.
 func (w *write) endAttempt(ctx context.Context, c *cluster, fw *frameworkv1.Framework) error {
 	if !retriedAfterLoss(fw) {
 		return &failure{
 			code: exitFailed, message: fw.Name + "'s retryPolicy has no retry left: to end this attempt would end the Framework",
-			hint: "raise spec.retryPolicy.maxRetryCount, or `stop` it and then `retry` it",
+			hint: "raise spec.retryPolicy.maxRetryCount, or `stop " + fw.Name + "`, " + whenEnded(fw),
 		}
 	}
 	attempt := fw.Status.AttemptStatus
@@ -108,6 +118,10 @@ func (w *write) again(ctx context.Context, c *cluster, old *frameworkv1.Framewor
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("it could not be made anew, so it was not deleted: %w", err)
 	}
+	// Who can't see it go does not know when to make it.
+	if _, err := frameworks.List(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", old.Name).String()}); err != nil {
+		return fmt.Errorf("it could not be seen to go, so it was not deleted: %w", err)
+	}
 	if err := w.remove(ctx, c, old); err != nil && !w.isGoing(ctx, c, old) {
 		return err
 	}
@@ -115,7 +129,7 @@ func (w *write) again(ctx context.Context, c *cluster, old *frameworkv1.Framewor
 		w.done(old, "made anew")
 		return nil
 	}
-	_, err = c.in(old.Namespace).wait(ctx, old.Name, forDeleted, retryTimeout)
+	_, err = w.wait(ctx, c.in(old.Namespace), old.Name, forDeleted, retryTimeout)
 	if err == nil {
 		_, err = frameworks.Create(ctx, anew, metav1.CreateOptions{FieldManager: "kubectl-lockstep"})
 	}

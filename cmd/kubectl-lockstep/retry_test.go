@@ -7,6 +7,8 @@ import (
 	"bytes"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	"github.com/lockstep-k8s/lockstep/internal/reading"
 	"github.com/lockstep-k8s/lockstep/internal/testing/apiserver"
@@ -47,7 +49,7 @@ func TestAFrameworkIsMadeAnewThoughTheAnswerToItsDeletionGotLost(t *testing.T) {
 			}
 			var out bytes.Buffer
 			w := &write{session: &session{out: &out, errOut: &out}, dryRun: "none"}
-			err = w.again(t.Context(), &cluster{"a", config, reader}, old)
+			err = w.again(t.Context(), &cluster{namespace: "a", reader: reader}, old)
 			now, found := reader.Framework(t.Context(), "a", "train")
 			if found != nil {
 				t.Fatalf("the Framework is lost: %v, %v\n%s", found, err, out.String())
@@ -56,5 +58,29 @@ func TestAFrameworkIsMadeAnewThoughTheAnswerToItsDeletionGotLost(t *testing.T) {
 				t.Errorf("made anew: %t, want %t (%v)", renewed, tc.renews, err)
 			}
 		})
+	}
+}
+
+// TestRetryPromisesNoRetryThatNeverComes: what is being stopped has no other attempt, and what waits for one needs no
+// help. The hint leads out.
+func TestRetryPromisesNoRetryThatNeverComes(t *testing.T) {
+	u := someone(t)
+	fw := u.has(frameworkv1.FrameworkAttemptRunning, 1)
+	change := func(change func(*frameworkv1.Framework)) { apiserver.Change(u.api, "a", "train", change) }
+	uid := types.UID("of-the-configmap")
+	change(func(fw *frameworkv1.Framework) {
+		fw.Status.AttemptStatus.ConfigMapName, fw.Status.AttemptStatus.ConfigMapUID = "train-attempt", &uid
+	})
+	u.sees(u.types("retry", "train"), 1, "has no retry left", "`stop train`, `wait train --for=Completed`, then `retry train`")
+	change(func(fw *frameworkv1.Framework) { fw.Spec.RetryPolicy.MaxRetryCount = -1 })
+	u.sees(u.types("retry", "train", "--dry-run"), 0, "attempt 1 ended, to be retried")
+	u.sees(u.types("stop", "train"), 0, "framework/train stopped")
+	u.sees(u.types("retry", "train", "--dry-run"), 1, "train is being stopped", "`wait train --for=Completed`, then `retry train`")
+	change(func(fw *frameworkv1.Framework) {
+		fw.Spec.ExecutionType, fw.Status.State = frameworkv1.ExecutionStart, frameworkv1.FrameworkAttemptCompleted
+	})
+	u.sees(u.types("retry", "train"), 1, "train waits for its retry already, and nothing shortens the delay")
+	if apiserver.Find[frameworkv1.Framework](u.api, "a", "train").UID != fw.UID {
+		t.Error("it was made anew")
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	"golang.org/x/term"
@@ -45,6 +46,27 @@ func (s *session) note(format string, args ...any) {
 	fmt.Fprintln(s.errOut, terminal.Clean(fmt.Sprintf(format, args...)))
 }
 
+// write writes lines of which some may be by others: as they are or, on a terminal, made harmless. Tabs are harmless.
+func (s *session) write(text string) error {
+	if s.screen != nil {
+		text = cleanBetween(text, "\n", "\t")
+	}
+	_, err := io.WriteString(s.out, text)
+	return err
+}
+
+// cleanBetween makes a text harmless, and leaves the separators in it as they are.
+func cleanBetween(text string, separators ...string) string {
+	if len(separators) == 0 {
+		return terminal.Clean(text)
+	}
+	parts := strings.Split(text, separators[0])
+	for i := range parts {
+		parts[i] = cleanBetween(parts[i], separators[1:]...)
+	}
+	return strings.Join(parts, separators[0])
+}
+
 // cluster is whom a session asks, with the rights of the user.
 type cluster struct {
 	// namespace is that of --namespace, or of the context.
@@ -69,14 +91,35 @@ func (s *session) connect() (*cluster, error) {
 	return &cluster{namespace, config, reader}, err
 }
 
+// namespaceAsked is that of --namespace, empty if there is none.
+func (s *session) namespaceAsked() string {
+	if s.flags == nil || s.flags.Namespace == nil {
+		return ""
+	}
+	return *s.flags.Namespace
+}
+
 // in is the cluster, seen from a namespace.
 func (c *cluster) in(namespace string) *cluster {
 	return &cluster{namespace, c.config, c.reader}
 }
 
-// framework reads a Framework of the session's namespace.
-func (c *cluster) framework(ctx context.Context, name string) (*frameworkv1.Framework, error) {
-	return c.reader.Framework(ctx, c.namespace, name)
+// named is which Framework has a name, as people write it.
+func (c *cluster) named(text string) (reading.Name, error) {
+	n, err := reading.ParseName(c.namespace, text)
+	if err == nil && !n.IsFramework() {
+		err = misuse(text+" is no Framework, and this verb is for Frameworks alone", "`get`, `why` and `simulate` are for other jobs, too")
+	}
+	return n, err
+}
+
+// framework reads the Framework of a name, as people write it.
+func (c *cluster) framework(ctx context.Context, text string) (*frameworkv1.Framework, error) {
+	n, err := c.named(text)
+	if err != nil {
+		return nil, err
+	}
+	return c.reader.Framework(ctx, n.Namespace, n.Name)
 }
 
 // now is the time that ages are told by.

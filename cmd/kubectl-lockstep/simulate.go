@@ -4,6 +4,8 @@
 package main
 
 import (
+	"bufio"
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -15,6 +17,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
@@ -86,28 +89,37 @@ func (o *simulateOptions) on(ctx context.Context, c *cluster, args []string) err
 		if fromFile, err = o.read(); err != nil {
 			return err
 		}
+		if asked := o.namespaceAsked(); asked != "" && fromFile.Namespace != "" && fromFile.Namespace != asked {
+			return misuse(fmt.Sprintf("the namespace of the manifest is %s, and --namespace says %s", fromFile.Namespace, asked), "leave --namespace out")
+		}
 		namespace = cmp.Or(fromFile.Namespace, namespace)
 		fromFile.Namespace = namespace
 		if assume.Gang, err = gangOf(fromFile); err != nil {
 			return err
 		}
 	}
+	var named reading.Name
 	if fromFile == nil {
-		namespace = reading.ParseName(c.namespace, args[0]).Namespace
+		if named, err = reading.ParseName(c.namespace, args[0]); err != nil {
+			return err
+		}
+		namespace = named.Namespace
 	}
+	var without []reading.Name
 	var others []string
 	for _, name := range o.without {
-		others = append(others, reading.ParseName(namespace, name).Namespace)
+		n, err := reading.ParseName(namespace, name)
+		if err != nil {
+			return err
+		}
+		without, others = append(without, n), append(others, n.Namespace)
 	}
 	snapshot, err := c.reader.Snapshot(ctx, namespace, others...)
 	if err != nil {
 		return err
 	}
-	gang := func(name string) (dialect.Key, error) {
-		return c.reader.GangNamed(ctx, snapshot, reading.ParseName(namespace, name))
-	}
-	for _, name := range o.without {
-		key, err := gang(name)
+	for i, name := range o.without {
+		key, err := c.reader.GangNamed(ctx, snapshot, without[i])
 		if err != nil {
 			return err
 		}
@@ -123,13 +135,15 @@ func (o *simulateOptions) on(ctx context.Context, c *cluster, args []string) err
 		if snapshot.Group(key) != nil {
 			assume.Without = append(assume.Without, key)
 		}
-	} else if key, err = c.reader.GangNamed(ctx, snapshot, reading.ParseName(c.namespace, args[0])); err != nil {
+	} else if key, err = c.reader.GangNamed(ctx, snapshot, named); err != nil {
 		return err
 	}
 	answer, err := whatif.Assume(snapshot, key, assume)
 	switch {
+	case errors.Is(err, whatif.ErrNotFound) && snapshot.NoGroups:
+		return reading.Refused(snapshot)
 	case errors.Is(err, whatif.ErrNotFound):
-		return o.noGang(ctx, c, args[0])
+		return o.noGang(ctx, c, args[0], named)
 	case err != nil:
 		return misuse(err.Error(), "")
 	}
@@ -168,8 +182,8 @@ func (o *simulateOptions) read() (*frameworkv1.Framework, error) {
 	case len(data) > maxManifest:
 		return nil, misuse(fmt.Sprintf("the manifest has more than %d bytes", maxManifest), "")
 	}
-	if data, err = yaml.YAMLToJSON(data); err != nil {
-		return nil, misuse("the manifest is no YAML: "+err.Error(), "")
+	if data, err = onlyDocument(data); err != nil {
+		return nil, err
 	}
 	if err := quantity.CheckGang(data); err != nil {
 		return nil, misuse(err.Error(), "")
@@ -182,6 +196,30 @@ func (o *simulateOptions) read() (*frameworkv1.Framework, error) {
 		return nil, misuse("the manifest has to be one Framework with a name", "simulate reads Frameworks; give the name of anything else that is there")
 	}
 	return fw, nil
+}
+
+// onlyDocument is the one document of a manifest, as JSON. Others may be empty.
+func onlyDocument(manifest []byte) ([]byte, error) {
+	documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(manifest)))
+	only := []byte("null")
+	for {
+		document, err := documents.Read()
+		if errors.Is(err, io.EOF) {
+			return only, nil
+		}
+		if err == nil {
+			document, err = yaml.YAMLToJSON(document)
+		}
+		switch {
+		case err != nil:
+			return nil, misuse("the manifest is no YAML: "+err.Error(), "")
+		case string(document) == "null":
+		case string(only) != "null":
+			return nil, misuse("the manifest has several documents, and has to be one Framework", "split it, and simulate each")
+		default:
+			only = document
+		}
+	}
 }
 
 // gangOf is the gang of the first attempt of a Framework, as the controller makes it.
@@ -251,8 +289,8 @@ func writeSimulation(w io.Writer, answer *answers.Simulation) {
 }
 
 // noGang says why there is no gang of a name.
-func (s *session) noGang(ctx context.Context, c *cluster, name string) error {
-	answer, err := c.reader.Why(ctx, reading.ParseName(c.namespace, name))
+func (s *session) noGang(ctx context.Context, c *cluster, name string, n reading.Name) error {
+	answer, err := c.reader.Why(ctx, n)
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/internal/reading"
@@ -161,6 +162,38 @@ func TestGangsOfOtherNamespacesCanBeDoneWithout(t *testing.T) {
 	for _, name := range []string{"other-team/none", "none"} {
 		if out, code := simulated(t, c, manifest("", ""), without(name)); code != exitNotFound || !strings.Contains(out, name) {
 			t.Errorf("without %s: exit code %d:\n%s", name, code, out)
+		}
+	}
+}
+
+// TestAManifestIsOneFrameworkOfTheNamespaceThatIsAskedFor: all else would be simulated otherwise than it is meant.
+func TestAManifestIsOneFrameworkOfTheNamespaceThatIsAskedFor(t *testing.T) {
+	_, c := team(t, "a")
+	in := func(namespace string) func(*simulateOptions) {
+		return func(o *simulateOptions) { o.flags = &genericclioptions.ConfigFlags{Namespace: &namespace} }
+	}
+	there := strings.Replace(manifest("", ""), "name: train", "name: train, namespace: there", 1)
+	for name, tc := range map[string]struct {
+		manifest string
+		change   func(*simulateOptions)
+		want     int
+		says     string
+	}{
+		"two documents":                        {manifest: manifest("", "") + "\n---\n" + manifest("", ""), want: exitMisuse, says: "several documents"},
+		"another object before it":             {manifest: "kind: ConfigMap\n---\n" + manifest("", ""), want: exitMisuse, says: "several documents"},
+		"no document":                          {manifest: "# nothing\n", want: exitMisuse, says: "one Framework"},
+		"empty documents around it":            {manifest: "---\n# mine\n---\n" + manifest("", "") + "\n---\n", want: exitOK},
+		"another namespace than is asked for":  {manifest: there, change: in("here"), want: exitMisuse, says: "there, and --namespace says here"},
+		"the namespace that is asked for":      {manifest: there, change: in("there"), want: exitOK},
+		"a namespace, and none is asked for":   {manifest: there, change: in(""), want: exitOK},
+		"no namespace, where one is asked for": {manifest: manifest("", ""), change: in("team"), want: exitOK},
+	} {
+		change := tc.change
+		if change == nil {
+			change = func(*simulateOptions) {}
+		}
+		if out, code := simulated(t, c, tc.manifest, change); code != tc.want || !strings.Contains(out, tc.says) {
+			t.Errorf("%s: exit code %d, want %d with %q:\n%s", name, code, tc.want, tc.says, out)
 		}
 	}
 }

@@ -13,6 +13,8 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/runtime"
+	resourcehelper "k8s.io/component-helpers/resource"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	"github.com/lockstep-k8s/lockstep/internal/reading"
@@ -61,8 +63,9 @@ func newTop(s *session) *cobra.Command {
 
 // usage is what Pods of a Framework use, by their names. Nil if it can't be had.
 func (c *cluster) usage(ctx context.Context, fw *frameworkv1.Framework) (map[string]corev1.ResourceList, error) {
+	// The client would rather have protobuf, which metrics-server has, too.
 	data, err := c.reader.Kube.CoreV1().RESTClient().Get().AbsPath("/apis/metrics.k8s.io/v1beta1/namespaces", fw.Namespace, "pods").
-		Param("labelSelector", reading.PodSelector(fw.Name)).DoRaw(ctx)
+		SetHeader("Accept", runtime.ContentTypeJSON).Param("labelSelector", reading.PodSelector(fw.Name)).DoRaw(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -108,9 +111,7 @@ func topRows(pods []corev1.Pod, used map[string]corev1.ResourceList) [][]termina
 		role := roles[name]
 		role.pods++
 		add(role.used, used[pod.Name])
-		for _, container := range pod.Spec.Containers {
-			add(role.requested, container.Resources.Requests)
-		}
+		add(role.requested, resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{}))
 	}
 	rows := [][]terminal.Cell{{{Text: "ROLE", Colour: terminal.Bold}, {Text: "PODS", Colour: terminal.Bold}, {Text: "RESOURCE", Colour: terminal.Bold}, {Text: "REQUESTED", Colour: terminal.Bold}, {Text: "USED", Colour: terminal.Bold}}}
 	for _, name := range slices.Sorted(maps.Keys(roles)) {

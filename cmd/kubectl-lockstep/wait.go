@@ -6,9 +6,11 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -50,11 +52,15 @@ the last three; or Deleted. The exit code is 6 if it ended in another one, and 5
 			if err != nil {
 				return err
 			}
-			last, err := c.wait(cmd.Context(), args[0], wanted, timeout)
+			n, err := c.named(args[0])
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(s.out, "framework/%s %s\n", terminal.Clean(args[0]), terminal.Clean(last))
+			last, err := s.wait(cmd.Context(), c.in(n.Namespace), n.Name, wanted, timeout)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(s.out, "framework/%s %s\n", terminal.Clean(n.Name), terminal.Clean(last))
 			return nil
 		},
 	}
@@ -76,7 +82,7 @@ func parseState(state string) (string, error) {
 }
 
 // wait waits for a state and returns that in which the Framework is then.
-func (c *cluster) wait(ctx context.Context, name, wanted string, timeout time.Duration) (string, error) {
+func (s *session) wait(ctx context.Context, c *cluster, name, wanted string, timeout time.Duration) (string, error) {
 	// What may not be read, or is not there, is told at once.
 	fw, err := c.framework(ctx, name)
 	if apierrors.IsNotFound(err) && !reading.IsUnserved(err) && wanted == forDeleted {
@@ -86,8 +92,6 @@ func (c *cluster) wait(ctx context.Context, name, wanted string, timeout time.Du
 		return "", err
 	}
 	uid := fw.UID
-	ctx, cancel := context.WithTimeoutCause(ctx, timeout, context.DeadlineExceeded)
-	defer cancel()
 	state := view.FrameworkState(fw)
 	var ended error
 	done := func(event watch.Event) (bool, error) {
@@ -113,6 +117,15 @@ func (c *cluster) wait(ctx context.Context, name, wanted string, timeout time.Du
 		}
 		return false, nil
 	}
+	// What was just read may be all that is waited for.
+	if over, _ := done(watch.Event{Type: watch.Modified, Object: fw}); over {
+		return state, ended
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, context.DeadlineExceeded)
+	defer cancel()
+	ctx, refuse := context.WithCancelCause(ctx)
+	defer refuse(nil)
+	trouble := &trouble{refuse: refuse, note: s.note}
 	frameworks := c.reader.Lockstep.FrameworkcontrollerV1().Frameworks(c.namespace)
 	only := func(options *metav1.ListOptions) {
 		options.FieldSelector = fields.OneTermEqualSelector("metadata.name", name).String()
@@ -120,11 +133,21 @@ func (c *cluster) wait(ctx context.Context, name, wanted string, timeout time.Du
 	_, err = watchtools.UntilWithSync(ctx, &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			only(&options)
-			return frameworks.List(ctx, options)
+			list, err := frameworks.List(ctx, options)
+			if err != nil {
+				trouble.failed(ctx, err)
+			}
+			return list, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			only(&options)
-			return frameworks.Watch(ctx, options)
+			events, err := frameworks.Watch(ctx, options)
+			if err != nil {
+				trouble.failed(ctx, err)
+			} else {
+				trouble.watches()
+			}
+			return events, err
 		},
 	}, &frameworkv1.Framework{}, func(store cache.Store) (bool, error) {
 		if len(store.List()) == 0 {
@@ -132,16 +155,77 @@ func (c *cluster) wait(ctx context.Context, name, wanted string, timeout time.Du
 		}
 		return false, nil
 	}, done)
-	switch {
+	switch cause := context.Cause(ctx); {
 	case ended != nil:
 		return state, ended
-	case err != nil && ctx.Err() == context.DeadlineExceeded:
-		return state, &failure{code: exitTimeout, message: fmt.Sprintf("%s is not %s after %s, but %s", name, wanted, timeout, state), hint: "`describe` tells what it waits for"}
-	case err != nil && ctx.Err() != nil:
+	case err == nil:
+		return state, nil
+	case errors.Is(cause, context.DeadlineExceeded):
+		return state, &failure{code: exitTimeout, message: fmt.Sprintf("%s is not %s after %s, but %s", name, wanted, timeout, state), hint: trouble.hint("`describe` tells what it waits for")}
+	case isRefusal(cause):
+		return state, fmt.Errorf("whether %s is %s can't be seen: %w", name, wanted, cause)
+	case cause != nil:
 		return state, context.Canceled
 	default:
 		return state, err
 	}
+}
+
+// isRefusal says whether an error is that a user may not do something, or is not known.
+func isRefusal(err error) bool { return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) }
+
+// trouble is what becomes of requests that are sent again and again. A refusal ends them; another error is told once,
+// until they succeed.
+type trouble struct {
+	refuse context.CancelCauseFunc
+	note   func(format string, args ...any)
+
+	mu sync.Mutex
+	// last is the last error since a watch has begun, nil if there was none.
+	last error
+	// begun says that a watch has, and refusals counts those since one did.
+	begun    bool
+	refusals int
+}
+
+// failed takes the error of a request. Credentials that have expired are renewed by the answer that says so; and an API
+// server that has just started may refuse what it does not know yet.
+func (t *trouble) failed(ctx context.Context, err error) {
+	// That a list is too old, or that a list in a watch is not known, are things that clients get along with.
+	if ctx.Err() != nil || apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || apierrors.IsInvalid(err) {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	first := t.last == nil
+	t.last = err
+	if isRefusal(err) {
+		t.refusals++
+		if t.refusals > 1 || apierrors.IsForbidden(err) && !t.begun {
+			t.refuse(err)
+		}
+		return
+	}
+	if first {
+		t.note("The API server can't be asked now; this goes on: %v", err)
+	}
+}
+
+// watches takes that a watch has begun.
+func (t *trouble) watches() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.last, t.begun, t.refusals = nil, true, 0
+}
+
+// hint is one for who has waited for too long: what failed last or, if nothing did, another one.
+func (t *trouble) hint(other string) string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.last != nil {
+		return "the API server could not be asked: " + t.last.Error()
+	}
+	return other
 }
 
 func newDelete(s *session) *cobra.Command {
@@ -168,7 +252,7 @@ that nothing of it runs.`,
 			})
 			for _, fw := range deleted {
 				if wait && w.dryRun == "none" {
-					if _, err := c.in(fw.Namespace).wait(cmd.Context(), fw.Name, forDeleted, timeout); err != nil {
+					if _, err := w.wait(cmd.Context(), c.in(fw.Namespace), fw.Name, forDeleted, timeout); err != nil {
 						if len(deleted) == 1 || cmd.Context().Err() != nil {
 							return err
 						}

@@ -18,7 +18,7 @@ import (
 )
 
 func newWhy(s *session) *cobra.Command {
-	var output string
+	var output, scheduler string
 	cmd := &cobra.Command{
 		Use:   "why NAME",
 		Short: "Say why a Framework, a job or a gang is not running",
@@ -32,9 +32,10 @@ framework/train, vcjob/train, pytorchjob/train or podgroup/train.`,
 		Example: `  kubectl lockstep why train
   kubectl lockstep why pytorchjob/train`,
 		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error { return s.why(cmd.Context(), args[0], output) },
+		RunE: func(cmd *cobra.Command, args []string) error { return s.why(cmd.Context(), args[0], output, scheduler) },
 	}
 	addOutput(cmd, &output)
+	addScheduler(cmd, &scheduler)
 	return cmd
 }
 
@@ -63,24 +64,44 @@ func (s *session) print(answer any, output string) (bool, error) {
 		if data, err = yaml.JSONToYAML(data); err != nil {
 			return true, err
 		}
-		_, err = s.out.Write(data)
-		return true, err
+		return true, s.write(string(data))
 	}
-	_, err = fmt.Fprintln(s.out, string(data))
-	return true, err
+	return true, s.write(string(data) + "\n")
 }
 
-func (s *session) why(ctx context.Context, name, output string) error {
+func (s *session) why(ctx context.Context, name, output, scheduler string) error {
 	if err := checkOutput(output); err != nil {
+		return err
+	}
+	at, err := parseScheduler(scheduler)
+	if err != nil {
 		return err
 	}
 	c, err := s.connect()
 	if err != nil {
 		return err
 	}
-	answer, err := c.reader.Why(ctx, reading.ParseName(c.namespace, name))
+	named, err := reading.ParseName(c.namespace, name)
 	if err != nil {
 		return err
+	}
+	answer, err := c.reader.Why(ctx, named)
+	if err != nil {
+		return err
+	}
+	// It is a gang in line, of which the scheduler knows more.
+	if at != nil && answer.Ahead != nil {
+		var known answers.Why
+		err := c.askScheduler(ctx, at, "why/"+answer.Namespace+"/"+answer.Name, "", &known)
+		switch {
+		case err != nil && explain(err).code == exitForbidden:
+			answer.Unknown = append(answer.Unknown, "what the scheduler knows: "+err.Error())
+		case err != nil:
+			return err
+		// It is asked about Lockstep's own PodGroups alone.
+		case known.Reason != answers.ReasonNotFound:
+			answer = known
+		}
 	}
 	if done, err := s.print(answer, output); done {
 		return err

@@ -22,6 +22,8 @@ type decider struct {
 	encoder statuscodec.Encoder
 	// deletionLogged says that the history has the Framework as one to be deleted.
 	deletionLogged bool
+	// takenOver is the Snapshot's; nil before the first decision.
+	takenOver *lifecycle.TakenOver
 }
 
 // Decide has package lifecycle decide.
@@ -30,6 +32,11 @@ func (d *decider) Decide(view *view, now time.Time, entropy plan.Entropy) (plan.
 	if err != nil {
 		return plan.Plan[frameworkv1.FrameworkStatus]{}, fmt.Errorf("reading the cache: %w", err)
 	}
+	if d.takenOver == nil {
+		found := lifecycle.TakeOver(view.Persisted, now)
+		d.takenOver = &found
+	}
+	snapshot.TakenOver = *d.takenOver
 	decided := lifecycle.Decide(snapshot, now, entropy)
 	next := plan.Plan[frameworkv1.FrameworkStatus]{
 		Status:   decided.Status,

@@ -122,6 +122,9 @@ func (l *life) mayCreate(pod *corev1.Pod, task *frameworkv1.TaskStatus) bool {
 // mayForce says whether the persisted timeout of a Pod's deletion is over.
 func (l *life) mayForce(action Action) bool {
 	pod := l.cache.pods[action.Name]
+	if listed := l.controller.listed[action.Name]; listed != nil {
+		pod = listed.pod // The cache is behind.
+	}
 	if pod == nil || pod.UID != action.UID {
 		return true // The world has just told that it is gone.
 	}

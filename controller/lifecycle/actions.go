@@ -233,6 +233,9 @@ func (d *decision) planAttempt() {
 	groupReady := d.planPodGroup()
 	d.eachTask(func(t cursor) { t.planTask(groupReady) })
 	d.planLeftovers()
+	if d.listsPods {
+		d.listPods()
+	}
 }
 
 // planPodGroup makes the attempt's PodGroup what it has to be. It says whether
@@ -350,10 +353,15 @@ func (d *decision) planAttemptEnd() {
 // that the cache shows all of them.
 func (d *decision) listUnseenPods() {
 	if d.mayHaveUnseenPods() {
-		d.actIfCurrent(Action{
-			Kind: ListPods, Name: d.Framework.Name, UID: d.Framework.UID, Owner: *d.next.AttemptStatus.ConfigMapUID,
-		})
+		d.listPods()
 	}
+}
+
+// listPods looks live at the Pods of the attempt.
+func (d *decision) listPods() {
+	d.actIfCurrent(Action{
+		Kind: ListPods, Name: d.Framework.Name, UID: d.Framework.UID, Owner: *d.next.AttemptStatus.ConfigMapUID,
+	})
 }
 
 // planLook asks whether the attempt's ConfigMap, which is out of sight, is gone.

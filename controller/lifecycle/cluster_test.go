@@ -93,6 +93,7 @@ func (w *world) act(action Action) (Outcome, bool) {
 		for _, pod := range w.pods {
 			if controlled.By(action.Owner, pod) {
 				w.show(pod)
+				w.controller.listed[pod.Name] = &listedPod{pod.DeepCopy(), len(w.behind[podKind])}
 			}
 		}
 	}

@@ -119,6 +119,8 @@ type decision struct {
 	noPod       map[string]bool
 	// podsListed says that in the round before all Pods of the attempt were looked at live.
 	podsListed bool
+	// listsPods says that they are to be in this one.
+	listsPods bool
 	// adopted holds the UIDs of Pods that were adopted in this round.
 	adopted map[types.UID]bool
 	// checksStatus says that the plan has CheckStatus, for the unchecked objects among
@@ -223,15 +225,6 @@ func (d *decision) wakeAt(at time.Time) {
 	if d.plan.WakeAt.IsZero() || at.Before(d.plan.WakeAt) {
 		d.plan.WakeAt = at
 	}
-}
-
-// over says whether a span since a persisted time is over, and, if it is not, when it
-// will be. Who waits for it asks to be woken then.
-func (d *decision) over(since metav1.Time, span time.Duration) (over bool, at time.Time) {
-	if at = since.Add(span); d.clock.Before(at) {
-		return false, at
-	}
-	return true, time.Time{}
 }
 
 // fail gives the decision up: the status, or this package, makes no sense.

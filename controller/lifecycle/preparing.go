@@ -16,6 +16,9 @@ import (
 // node: how long a gang may wait for its turn is for scheduleTimeoutSeconds to say. The status
 // has since when. An attempt ends only by what of that is persisted, so that a restart of
 // the controller does not begin the time anew; one in the few seconds before the first write does.
+//
+// The watch of Pods may be behind by more than the time: a Pod that runs would be ended for what the cache says of it. So
+// all Pods of the attempt are looked at live before one is ended.
 
 // endsByPreparing ends the attempt of a task that has been preparing for too long, and says
 // whether it did.
@@ -42,6 +45,10 @@ func (t cursor) endsByPreparing(pod *corev1.Pod) bool {
 	}
 	if persisted := t.persisted(); persisted == nil || !since.Equal(persisted.AttemptStatus.PreparingSince) {
 		t.d.persist(PersistNow)
+		return false
+	}
+	if !t.d.podsListed {
+		t.d.listsPods = true
 		return false
 	}
 	t.taskBecomesDeletionPending(taskCompletion(frameworkv1.CodePodPreparingTimeout,

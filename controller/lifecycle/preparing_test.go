@@ -150,3 +150,47 @@ func TestAPodThatRunsIsNotOutOfTime(t *testing.T) {
 		})
 	}
 }
+
+// TestAPodThatRunsIsNotEndedByAWatchThatIsBehind: before a task ends by its time, the API server is asked.
+func TestAPodThatRunsIsNotEndedByAWatchThatIsBehind(t *testing.T) {
+	w := preparing(t, nil)
+	w.after(50 * time.Second)
+	w.prompt = false
+	w.setPhase("fw-w-0", corev1.PodRunning, 0)
+	w.after(5 * time.Minute)
+	if code, ended := codeOfTask(w.written); ended {
+		t.Errorf("the task has ended with %d, and runs", code)
+	}
+	if task := taskNamed(w.written, "fw-w-0"); task.State != frameworkv1.TaskAttemptRunning {
+		t.Errorf("the task is %s, and its Pod was seen to run", task.State)
+	}
+	w.deliverAll()
+	w.after(time.Minute)
+	if code, ended := codeOfTask(w.written); ended {
+		t.Errorf("the task has ended with %d when the watch was as new", code)
+	}
+}
+
+// TestTheAPIServerIsAskedOnceForAnEnd, and not before the time is over.
+func TestTheAPIServerIsAskedOnceForAnEnd(t *testing.T) {
+	w := preparing(t, nil)
+	lists, ends := 0, 0
+	w.onPlan = func(_ Snapshot, plan Plan) {
+		for _, action := range plan.Actions {
+			switch action.Kind {
+			case ListPods:
+				lists++
+			case DeletePod, DeleteConfigMap:
+				ends++
+			}
+		}
+	}
+	w.after(99 * time.Second)
+	if lists > 0 {
+		t.Errorf("the Pods are listed %d times before the time is over", lists)
+	}
+	w.after(3 * time.Second)
+	if lists != 1 || ends == 0 {
+		t.Errorf("the Pods are listed %d times, and %d objects are deleted", lists, ends)
+	}
+}

@@ -43,6 +43,8 @@ type Snapshot struct {
 	// Terminating is since when, by the controller's own clock, Pods have been seen to
 	// be deleted.
 	Terminating map[types.UID]time.Time
+	// TakenOver is what was found when this controller first saw the Framework.
+	TakenOver TakenOver
 	// Blocked are creations that are refused for now and will be tried again.
 	Blocked []Block
 	// Current says that Persisted is what the API server holds, or once did since this

@@ -115,12 +115,16 @@ type memory struct {
 	terminating       map[types.UID]time.Time
 	// strays are Pods, by name, that a live look has found and the cache does not show.
 	strays map[string]*corev1.Pod
+	// listed are Pods, by name, as a list has shown them that the cache has older ones of.
+	listed map[string]*listedPod
 	// blocked are the creations that were refused for now, by role.
 	blocked map[string]Block
 	// current says that the status is known to be that of the API server, base is the
 	// one that the controller began with or has written.
 	current bool
 	base    *frameworkv1.FrameworkStatus
+	// takenOver is the Snapshot's.
+	takenOver TakenOver
 	// verdictOn is the Framework for which the end of the attempt was decided.
 	verdictOn *frameworkv1.Framework
 }
@@ -129,8 +133,14 @@ func newMemory(status *frameworkv1.FrameworkStatus) *memory {
 	return &memory{
 		persisted: status, status: status,
 		deleted: map[types.UID]bool{}, forced: map[types.UID]bool{}, checked: map[types.UID]bool{}, gone: map[types.UID]bool{}, terminating: map[types.UID]time.Time{},
-		strays: map[string]*corev1.Pod{}, blocked: map[string]Block{},
+		strays: map[string]*corev1.Pod{}, listed: map[string]*listedPod{}, blocked: map[string]Block{},
 	}
+}
+
+// listedPod is a Pod that a list has shown, and how many changes the cache is behind that.
+type listedPod struct {
+	pod    *corev1.Pod
+	behind int
 }
 
 // remembered is the memory of a controller that begins with a status that the API
@@ -139,6 +149,7 @@ func (w *world) remembered(stored *frameworkv1.FrameworkStatus) *memory {
 	w.t.Helper()
 	m := newMemory(w.readBack(stored))
 	m.base = stored
+	m.takenOver = TakeOver(m.persisted, w.now)
 	return m
 }
 
@@ -218,6 +229,11 @@ func (w *world) deliver(kind kind, n int) {
 	for range min(n, len(w.behind[kind])) {
 		w.behind[kind][0](&w.cache)
 		w.behind[kind] = w.behind[kind][1:]
+		if kind == podKind && w.controller != nil {
+			for _, listed := range w.controller.listed {
+				listed.behind--
+			}
+		}
 	}
 }
 
@@ -347,6 +363,7 @@ func (w *world) plan(outcomes []Outcome) Plan {
 
 		PriorityOf:  w.priorityOf,
 		Terminating: w.controller.terminating,
+		TakenOver:   w.controller.takenOver,
 	}
 	snapshot.Blocked = w.blocked
 	for _, block := range w.controller.blocked {
@@ -360,6 +377,13 @@ func (w *world) plan(outcomes []Outcome) Plan {
 			delete(w.controller.strays, name)
 		} else {
 			snapshot.Pods[name] = stray
+		}
+	}
+	for name, listed := range w.controller.listed {
+		if cached := w.cache.pods[name]; listed.behind <= 0 || cached == nil || cached.UID != listed.pod.UID || w.controller.gone[cached.UID] {
+			delete(w.controller.listed, name)
+		} else {
+			snapshot.Pods[name] = listed.pod
 		}
 	}
 	for _, pod := range snapshot.Pods {

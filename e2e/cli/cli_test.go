@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -91,6 +92,40 @@ func (u user) creates(b *jobs.FrameworkBuilder) *frameworkv1.Framework {
 	return fw
 }
 
+// measures has the cluster serve metrics, in the form of a metrics server: what CPU Pods of training use.
+func (u user) measures(cpu map[string]string) {
+	u.t.Helper()
+	if out, err := cluster.KubectlApply(u.t.Context(), u.namespace, `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  name: pods.metrics.k8s.io
+  annotations: {api-approved.kubernetes.io: "unapproved, of a test"}
+spec:
+  group: metrics.k8s.io
+  names: {plural: pods, singular: pod, kind: PodMetrics}
+  scope: Namespaced
+  versions:
+  - {name: v1beta1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}
+`); err != nil {
+		u.t.Fatal(err, out)
+	}
+	if out, err := cluster.Kubectl(u.t.Context(), "wait", "--for=condition=Established", "crd/pods.metrics.k8s.io"); err != nil {
+		u.t.Fatal(err, out)
+	}
+	for pod, used := range cpu {
+		if out, err := cluster.KubectlApply(u.t.Context(), u.namespace, fmt.Sprintf(`
+apiVersion: metrics.k8s.io/v1beta1
+kind: PodMetrics
+metadata: {name: %s, labels: {%s: training}}
+window: 15s
+containers: [{name: main, usage: {cpu: %s, memory: 1Mi}}]
+`, pod, frameworkv1.KeyFrameworkName, used)); err != nil {
+			u.t.Fatal(err, out)
+		}
+	}
+}
+
 func TestAJobIsSeenAndSteeredFromItsStartToItsEnd(t *testing.T) {
 	t.Parallel()
 	u := someone(t)
@@ -111,8 +146,13 @@ func TestAJobIsSeenAndSteeredFromItsStartToItsEnd(t *testing.T) {
 	})
 	u.sees(u.types("describe", "training"), 0, "gang training-attempt: Running", "├─ 0   Running   sim-", "All tasks are placed together, or none.", "Conditions")
 	u.sees(u.types("top", "training"), 0, "ROLE", "worker", "serves no metrics")
+	u.measures(map[string]string{"training-worker-0": "250m", "training-worker-1": "1500m"})
+	cpu := regexp.MustCompile(`worker +2 +cpu +\S+ +1750m\n`)
+	if top := u.types("top", "training"); top.code != 0 || !cpu.MatchString(top.out) || strings.Contains(top.err, "metrics") {
+		t.Errorf("2 Pods that use 250m and 1500m show as\n%s%s", top.out, top.err)
+	}
 	u.sees(u.types("history", "training"), 0, "No attempt of training is over yet.")
-	u.sees(u.types("logs", "training", "worker/7"), 3, "there is no Pod of task worker/7")
+	u.sees(u.types("logs", "training", "worker/7"), 3, "training has no task worker/7", "its role worker has 2")
 	u.sees(u.types("logs", "training", "--attempt", "4"), 3, "there is no attempt 4 of training")
 
 	u.sees(u.types("scale", "training", "worker=3"), 0, "framework/training scaled")

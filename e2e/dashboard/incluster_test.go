@@ -7,12 +7,11 @@ package dashboard
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509/pkix"
 	"fmt"
-	"net"
 	"net/http"
 	"net/url"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -20,69 +19,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/lockstep-k8s/lockstep/e2e/testbed"
 	"github.com/lockstep-k8s/lockstep/internal/localenv"
 	"github.com/lockstep-k8s/lockstep/internal/localenv/jobs"
 )
-
-// served is where a lockstep-dashboard serves that has the rights of manifests/dashboard and no others.
-func served(t *testing.T) string {
-	t.Helper()
-	rendered, err := cluster.Kubectl(t.Context(), "kustomize", "../../manifests/dashboard")
-	if err != nil {
-		t.Fatal(err, rendered)
-	}
-	manifest := filepath.Join(t.TempDir(), "dashboard.yaml")
-	// The Deployment has no node that would run it: the program runs here, with its service account.
-	if err := os.WriteFile(manifest, []byte(strings.ReplaceAll(rendered, "replicas: 1", "replicas: 0")), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if out, err := cluster.Kubectl(t.Context(), "apply", "--server-side", "-f", manifest); err != nil {
-		t.Fatal(err, out)
-	}
-	free, err := testbed.FreeAddress()
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, port, err := net.SplitHostPort(free)
-	if err != nil {
-		t.Fatal(err)
-	}
-	// It ends with the test.
-	_, err = localenv.Start(t.Context(), filepath.Join(cluster.Logs(), "dashboard.log"), "lockstep-dashboard", "--bind-address=127.0.0.1",
-		"--secure-port="+port, "--kubeconfig="+kubeconfigOf(t, "lockstep-system", "lockstep-dashboard"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := "https://" + free
-	if err := localenv.Await(t.Context(), "lockstep-dashboard", func(ctx context.Context) (bool, string, error) {
-		status, body, err := testbed.Ask(ctx, address+"/readyz", "")
-		return status == http.StatusOK, fmt.Sprint(status, body, err), nil
-	}); err != nil {
-		t.Fatal(err)
-	}
-	return address
-}
-
-// kubeconfigOf is a file by which a program is a service account.
-func kubeconfigOf(t *testing.T, namespace, account string) string {
-	t.Helper()
-	config, err := clientcmd.LoadFromFile(cluster.Kubeconfig)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name := range config.AuthInfos {
-		config.AuthInfos[name] = &clientcmdapi.AuthInfo{Token: cluster.Token(t, namespace, account)}
-	}
-	path := filepath.Join(t.TempDir(), account)
-	if err := clientcmd.WriteToFile(*config, path); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
 
 // viewer makes a service account that may view a namespace, and returns a token of it.
 func viewer(t *testing.T, namespace, name string) string {
@@ -90,18 +31,24 @@ func viewer(t *testing.T, namespace, name string) string {
 	if _, err := cluster.Kube.CoreV1().ServiceAccounts(namespace).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := cluster.Kube.RbacV1().RoleBindings(namespace).Create(t.Context(), &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"},
-		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Name: name, Namespace: namespace}},
-	}, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	mayView(t, namespace, rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Name: name, Namespace: namespace})
 	return cluster.Token(t, namespace, name)
 }
 
+// mayView lets somebody view a namespace, by a binding of his name.
+func mayView(t *testing.T, namespace string, who rbacv1.Subject) {
+	t.Helper()
+	if _, err := cluster.Kube.RbacV1().RoleBindings(namespace).Create(t.Context(), &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: who.Name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"},
+		Subjects:   []rbacv1.Subject{who},
+	}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestInAClusterEachVisitorSeesWhatHeMayRead(t *testing.T) {
-	address, namespace, other := served(t), cluster.Namespace(t), cluster.Namespace(t)
+	address, namespace, other := cluster.RunDashboard(t), cluster.Namespace(t), cluster.Namespace(t)
 	token := viewer(t, namespace, "ada")
 	for _, of := range []string{namespace, other} {
 		if _, err := cluster.Lockstep.FrameworkcontrollerV1().Frameworks(of).Create(t.Context(),
@@ -154,7 +101,7 @@ func TestInAClusterEachVisitorSeesWhatHeMayRead(t *testing.T) {
 }
 
 func TestInAClusterAPersonLogsInWithAToken(t *testing.T) {
-	address, namespace := served(t), cluster.Namespace(t)
+	address, namespace := cluster.RunDashboard(t), cluster.Namespace(t)
 	v := &visitor{t: t, namespace: namespace, origin: address}
 	v.opensTab()
 	v.creates(jobs.MakeFramework("training").Role("worker", 1, jobs.RunForever()))
@@ -175,4 +122,39 @@ func TestInAClusterAPersonLogsInWithAToken(t *testing.T) {
 	v.sees("Log in")
 	v.does(chromedp.Navigate(address + "/"))
 	v.sees("Log in")
+}
+
+func TestInAClusterProgramsShowACertificateAndProxiesSayForWhom(t *testing.T) {
+	address, namespace, other := cluster.RunDashboard(t), cluster.Namespace(t), cluster.Namespace(t)
+	viewer(t, namespace, "ada")
+	ada := "system:serviceaccount:" + namespace + ":ada"
+	mayView(t, namespace, rbacv1.Subject{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: "alan"})
+	mayView(t, namespace, rbacv1.Subject{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: namespace + ":readers"})
+	remote := func(user string, groups ...string) http.Header {
+		return http.Header{"X-Remote-User": {user}, "X-Remote-Group": groups}
+	}
+	byClient, byProxy := cluster.Certificate(t, testbed.ClientCA, pkix.Name{CommonName: "alan"}),
+		cluster.Certificate(t, testbed.FrontProxyCA, pkix.Name{CommonName: "proxy"})
+	for _, c := range []struct {
+		who       string
+		shows     *tls.Certificate
+		says      http.Header
+		namespace string
+		status    int
+	}{
+		{"a program with the certificate of a user", &byClient, nil, namespace, http.StatusOK},
+		{"a program with the certificate of a user, elsewhere", &byClient, nil, other, http.StatusForbidden},
+		{"a proxy for a user", &byProxy, remote(ada), namespace, http.StatusOK},
+		{"a proxy for a user of a group", &byProxy, remote("grace", namespace+":readers"), namespace, http.StatusOK},
+		{"a proxy for a user, elsewhere", &byProxy, remote(ada), other, http.StatusForbidden},
+		{"a proxy for a user without rights", &byProxy, remote("grace"), namespace, http.StatusForbidden},
+		{"a proxy for nobody", &byProxy, nil, namespace, http.StatusUnauthorized},
+		{"a user who says that he is another one", &byClient, remote("admin", "system:masters"), other, http.StatusForbidden},
+		{"a stranger who says that he is somebody", nil, remote(ada), namespace, http.StatusUnauthorized},
+	} {
+		status, body := testbed.MustAskAs(t, address+"/?namespace="+c.namespace, c.shows, c.says)
+		if status != c.status {
+			t.Errorf("%s is answered with %d, want %d\n%s", c.who, status, c.status, body)
+		}
+	}
 }

@@ -97,7 +97,7 @@ func try(t *testing.T, trial trial, proxies []*faultproxy.Proxy, lasts time.Dura
 	wants := map[string]want{}
 	for i := range 8 {
 		name := fmt.Sprintf("life%d", i)
-		fw, want := life(name, i)
+		fw, want := life(name, i, time.Second, "1")
 		if trial.gangsOnly && fw.Spec.Gang == nil {
 			fw.Spec.Gang = resident.Spec.Gang.DeepCopy()
 		}
@@ -119,9 +119,7 @@ func try(t *testing.T, trial trial, proxies []*faultproxy.Proxy, lasts time.Dura
 	}
 	for name, want := range wants {
 		done := cluster.WaitFrameworkState(t, namespace, name, frameworkv1.FrameworkCompleted)
-		got := want
-		got.attempts, got.succeeded = done.Status.AttemptStatus.ID, done.Status.Tasks.Succeeded
-		if got != want {
+		if got := endOf(done, want.pods); got != want {
 			t.Errorf("%s ended as %+v, want %+v", name, got, want)
 		}
 	}
@@ -195,21 +193,30 @@ func requests(proxies []*faultproxy.Proxy) int {
 }
 
 // want is the end that a spec implies: the number of the last attempt and how many tasks succeeded.
-type want struct{ attempts, succeeded int32 }
+// pods is how many Pods it takes.
+type want struct {
+	attempts, succeeded int32
+	pods                int
+}
 
-// life is a Framework of one of four sorts.
-func life(name string, i int) (*frameworkv1.Framework, want) {
+// endOf is the end of a Framework that is completed.
+func endOf(fw *frameworkv1.Framework, pods int) want {
+	return want{attempts: fw.Status.AttemptStatus.ID, succeeded: fw.Status.Tasks.Succeeded, pods: pods}
+}
+
+// life is a Framework of one of four sorts, whose Pods run for a time on so many cores.
+func life(name string, i int, runs time.Duration, cpu string) (*frameworkv1.Framework, want) {
 	b := jobs.MakeFramework(name)
 	switch i % 4 {
 	case 0:
-		return b.Role("worker", 3, jobs.RunFor(time.Second, 0).CPU("1")).Obj(), want{succeeded: 3}
+		return b.Role("worker", 3, jobs.RunFor(runs, 0).CPU(cpu)).Obj(), want{succeeded: 3, pods: 3}
 	case 1: // a gang
-		return b.Gang().Role("worker", 4, jobs.RunFor(time.Second, 0).CPU("1")).Obj(), want{succeeded: 4}
+		return b.Gang().Role("worker", 4, jobs.RunFor(runs, 0).CPU(cpu)).Obj(), want{succeeded: 4, pods: 4}
 	case 2: // attempts that are retried
-		return b.Retry(false, 1).Role("worker", 2, jobs.RunFor(time.Second, 9).InFirstAttempts(1).CPU("1")).Obj(), want{attempts: 1, succeeded: 2}
+		return b.Retry(false, 1).Role("worker", 2, jobs.RunFor(runs, 9).InFirstAttempts(1).CPU(cpu)).Obj(), want{attempts: 1, succeeded: 2, pods: 4}
 	}
 	// tasks that are retried
-	return b.Role("worker", 2, jobs.RunFor(time.Second, 5).Retry(false, 1).InFirstTaskAttempts(1).CPU("1")).Obj(), want{succeeded: 2}
+	return b.Role("worker", 2, jobs.RunFor(runs, 5).Retry(false, 1).InFirstTaskAttempts(1).CPU(cpu)).Obj(), want{succeeded: 2, pods: 4}
 }
 
 // create creates a Framework, also while the API server is being started.

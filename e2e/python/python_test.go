@@ -15,6 +15,13 @@ func TestThePythonPackageRunsJobs(t *testing.T) {
 	runs(t, "../../python", python(), "-m", "unittest", "-v", "tests.test_jobs")
 }
 
+// TestThePythonPackageHoldsOutThroughTrouble: connections that break, API servers that restart. The package talks to an API
+// server of the tests' own.
+func TestThePythonPackageHoldsOutThroughTrouble(t *testing.T) {
+	t.Parallel()
+	runs(t, "../../python", python(), "-m", "unittest", "-v", "tests.test_waiting", "tests.test_following")
+}
+
 func TestThePythonPackageHasTypes(t *testing.T) {
 	t.Parallel()
 	runs(t, "../../python", python(), "-m", "mypy", "lockstep")

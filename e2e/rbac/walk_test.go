@@ -55,6 +55,7 @@ func TestTheRolesAreMinimal(t *testing.T) {
 			"groups of other projects": groups,
 			"preemption":               preemption,
 			"metrics":                  metricsOfBoth,
+			"the web page":             webPage,
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
@@ -65,6 +66,7 @@ func TestTheRolesAreMinimal(t *testing.T) {
 	for account, exceptions := range map[string][]exception{
 		"lockstep-controller": controllerExceptions,
 		"lockstep-scheduler":  slices.Concat(schedulerExceptions, ofKubeScheduler(t)),
+		"lockstep-dashboard":  dashboardExceptions,
 	} {
 		t.Run(account, func(t *testing.T) {
 			var used []grant

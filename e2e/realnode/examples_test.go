@@ -7,12 +7,19 @@ package realnode
 
 import (
 	"bytes"
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/pem"
 	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
 	"testing"
+
+	"golang.org/x/crypto/ssh"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	"github.com/lockstep-k8s/lockstep/e2e/testbed"
@@ -101,10 +108,35 @@ func TestExamples(t *testing.T) {
 			}
 			namespace := cluster.Namespace(t)
 			cluster.GrantBarrier(t, namespace)
+			makeKeys(t, namespace)
 			if out, err := cluster.KubectlApply(t.Context(), namespace, manifest); err != nil {
 				t.Fatalf("%v: %s", err, out)
 			}
 			cluster.WaitFramework(t, namespace, name, "get to what its comments say", want.reached)
 		})
+	}
+}
+
+// makeKeys makes the Secret that the comments of mpi.yaml make.
+func makeKeys(t *testing.T, namespace string) {
+	t.Helper()
+	public, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	block, err := ssh.MarshalPrivateKey(private, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := ssh.NewPublicKey(public)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: "mpi-ssh"},
+		Data:       map[string][]byte{"id_rsa": pem.EncodeToMemory(block), "authorized_keys": ssh.MarshalAuthorizedKey(key)},
+	}
+	if _, err := cluster.Kube.CoreV1().Secrets(namespace).Create(t.Context(), secret, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -175,7 +175,7 @@ func TestPodsLogInToEachOther(t *testing.T) {
 		t.Fatal(err)
 	}
 	namespace := apply(t, string(content))
-	log := waitLog(t, namespace, "mpi-job-mpimaster-0", "mpi-job-mpiworker-1")
+	log := waitLog(t, namespace, "mpi-job-mpimaster-0", "all 2 hosts have called each other")
 	for _, want := range []string{"logged in to mpi-job-mpiworker-0\n", "logged in to mpi-job-mpiworker-1\n"} {
 		if !strings.Contains(log, want) {
 			t.Errorf("the master does not say %q:\n%s", want, log)

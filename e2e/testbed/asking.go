@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/tls"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"strings"
@@ -16,42 +17,69 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// asker takes whatever certificate a server has, and follows no redirection.
-var asker = &http.Client{
-	Transport:     &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true},
-	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+// newAsker takes whatever certificate a server has, shows its own ones, and follows no redirection.
+func newAsker(own ...tls.Certificate) *http.Client {
+	return &http.Client{
+		Transport:     &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true, Certificates: own}, DisableKeepAlives: true},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
 }
 
 // Ask gets an address of a server of Lockstep's, with a token if there is one, and returns the status and the body.
 func Ask(ctx context.Context, url, token string) (int, string, error) {
-	return send(ctx, http.MethodGet, url, token, "")
+	return send(ctx, newAsker(), http.MethodGet, url, bearer(token), "")
 }
 
 // MustPut puts a text at an address, as Ask gets one, and has the test fail if there is no answer.
 func MustPut(t testing.TB, url, token, text string) (int, string) {
 	t.Helper()
-	status, body, err := send(t.Context(), http.MethodPut, url, token, text)
+	status, body, err := send(t.Context(), newAsker(), http.MethodPut, url, bearer(token), text)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return status, body
 }
 
-func send(ctx context.Context, method, url, token, text string) (int, string, error) {
+// bearer is the header of a request with a token, if there is one.
+func bearer(token string) http.Header {
+	if token == "" {
+		return nil
+	}
+	return http.Header{"Authorization": {"Bearer " + token}}
+}
+
+func send(ctx context.Context, as *http.Client, method, url string, header http.Header, text string) (int, string, error) {
 	request, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(text))
 	if err != nil {
 		return 0, "", err
 	}
-	if token != "" {
-		request.Header.Set("Authorization", "Bearer "+token)
-	}
-	response, err := asker.Do(request)
+	maps.Copy(request.Header, header)
+	response, err := as.Do(request)
 	if err != nil {
 		return 0, "", err
 	}
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
 	return response.StatusCode, string(body), err
+}
+
+// AskAs is Ask with a client certificate, if there is one, and headers in place of a token.
+func AskAs(ctx context.Context, url string, own *tls.Certificate, header http.Header) (int, string, error) {
+	asker := newAsker()
+	if own != nil {
+		asker = newAsker(*own)
+	}
+	return send(ctx, asker, http.MethodGet, url, header, "")
+}
+
+// MustAskAs is AskAs, and has the test fail if there is no answer.
+func MustAskAs(t testing.TB, url string, own *tls.Certificate, header http.Header) (int, string) {
+	t.Helper()
+	status, body, err := AskAs(t.Context(), url, own, header)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return status, body
 }
 
 // MustAsk is Ask, and has the test fail if there is no answer.

@@ -57,15 +57,20 @@ type krewPlatform struct {
 // semantic is what krew takes for a version: https://semver.org, with a v before it.
 var semantic = regexp.MustCompile(`^v(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-[0-9A-Za-z.-]+)?$`)
 
+// checkKrew says what krew would not take.
+func checkKrew(version, address string) error {
+	if !semantic.MatchString(version) {
+		return fmt.Errorf("the version %q is none for krew: -version has to be such as v1.2.3", version)
+	}
+	if at, err := url.Parse(address); err != nil || at.Scheme != "https" || at.Host == "" {
+		return fmt.Errorf("-krew has to be the https:// address below which the archives will be, not %q", address)
+	}
+	return nil
+}
+
 // krew writes an archive of a plugin of kubectl for each system and architecture, and Out/NAME.yaml, the manifest by
 // which krew installs it from below an address. It returns the files that it has written.
 func (r release) krew(p program, address string) ([]string, error) {
-	if !semantic.MatchString(r.Version) {
-		return nil, fmt.Errorf("the version %q is none for krew: -version has to be such as v1.2.3", r.Version)
-	}
-	if at, err := url.Parse(address); err != nil || at.Scheme != "https" || at.Host == "" {
-		return nil, fmt.Errorf("-krew has to be the https:// address below which the archives will be, not %q", address)
-	}
 	manifest := krewManifest{APIVersion: "krew.googlecontainertools.github.com/v1alpha2", Kind: "Plugin", Spec: krewSpec{
 		Version: r.Version, Homepage: "https://github.com/lockstep-k8s/lockstep", ShortDescription: p.Description,
 		Description: "Shows the jobs that Lockstep runs, their attempts and tasks, says why one waits and what would happen if,\nand starts, stops, scales and retries Frameworks.\n",

@@ -97,13 +97,21 @@ func unpack(t *testing.T, archive []byte, folder string) {
 	}
 }
 
-func TestWhatKrewWouldNotTakeIsRefused(t *testing.T) {
-	r := of(t)
-	if _, err := r.krew(tool, "ftp://example.com"); err == nil || !strings.Contains(err.Error(), "-krew has to be the https:// address") {
-		t.Error(err)
+func TestWhatKrewWouldNotTakeIsRefusedBeforeAnythingIsRemoved(t *testing.T) {
+	out := t.TempDir()
+	kept := filepath.Join(out, "lockstep.yaml")
+	if err := os.WriteFile(kept, nil, 0o644); err != nil {
+		t.Fatal(err)
 	}
-	r.Version = "4614948-dirty"
-	if _, err := r.krew(tool, "https://example.com"); err == nil || !strings.Contains(err.Error(), "-version has to be such as v1.2.3") {
-		t.Error(err)
+	for want, args := range map[string][]string{
+		"-krew has to be the https:// address": {"-version", "v1.2.3", "-krew", "http://example.com"},
+		"-version has to be such as v1.2.3":    {"-version", "4614948-dirty", "-krew", "https://example.com"},
+	} {
+		if err := run(append(args, "-source", "../..", "-out", out), io.Discard); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", args, err)
+		}
+		if _, err := os.Stat(kept); err != nil {
+			t.Errorf("%q: %v", args, err)
+		}
 	}
 }

@@ -64,6 +64,12 @@ func run(args []string, log io.Writer) error {
 			return err
 		}
 	}
+	// Before anything is removed.
+	if *address != "" {
+		if err := checkKrew(*version, *address); err != nil {
+			return err
+		}
+	}
 	revision, created, err := commit(*source)
 	if err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"net/http"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -34,10 +35,10 @@ func (s *Server) framework(ctx context.Context, r request) (*opened, error) {
 		return nil, err
 	}
 	nodes := &nodeLabels{reader: reader}
-	if r.Header.Get("Accept") != "text/event-stream" {
+	if r.live == nil {
 		return &opened{make: func(ctx context.Context) (*page, error) { return s.frameworkNow(ctx, first, nodes), nil }}, nil
 	}
-	f := &following{reader: reader, first: first, followed: reader.Follow(ctx, namespace, name), eventsRead: s.options.Now()}
+	f := &following{reader: reader, first: &first, followed: reader.Follow(r.live, namespace, name), events: first.Events, eventsRead: s.options.Now()}
 	return &opened{changed: f.followed.Changed(), make: func(ctx context.Context) (*page, error) {
 		objects := f.objects(ctx, s.options.Now())
 		if objects.Framework == nil {
@@ -51,9 +52,8 @@ func (s *Server) framework(ctx context.Context, r request) (*opened, error) {
 type following struct {
 	reader   *reading.Reader
 	followed *reading.Followed
-	// first is what was read before the watches had begun; seen says that they have.
-	first      view.Objects
-	seen       bool
+	// first is what was read before the watches had begun. Nil when they have.
+	first      *view.Objects
 	events     []corev1.Event
 	unread     []string
 	eventsRead time.Time
@@ -61,16 +61,16 @@ type following struct {
 
 // objects are what is known now. The Framework is nil if it was deleted.
 func (f *following) objects(ctx context.Context, now time.Time) view.Objects {
-	o := f.followed.Objects()
-	f.seen = f.seen || o.Framework != nil
-	if !f.seen {
-		return f.first
+	// In this order: what is read after it has begun is all.
+	begun, o := f.followed.Begun(), f.followed.Objects()
+	if f.first != nil && !begun {
+		first := *f.first
+		first.Unread = append(slices.Clone(first.Unread), o.Unread...)
+		return first
 	}
+	f.first = nil
 	if o.Framework == nil {
 		return o
-	}
-	if f.events == nil {
-		f.events = f.first.Events
 	}
 	if now.Sub(f.eventsRead) >= refreshEvents {
 		f.eventsRead, f.unread = now, nil
@@ -124,7 +124,7 @@ func (s *Server) tasks(ctx context.Context, r request) (*opened, error) {
 			return nil, err
 		}
 		var unread []string
-		pods, err := r.visitor.Reader.Pods(ctx, fw)
+		pods, err := r.visitor.Reader.ShownPods(ctx, fw)
 		if err != nil {
 			unread = append(unread, reading.Unread("Pods", err))
 		}
@@ -132,7 +132,12 @@ func (s *Server) tasks(ctx context.Context, r request) (*opened, error) {
 		if role == "" && len(fw.Spec.TaskRoles) > 0 {
 			role = fw.Spec.TaskRoles[0].Name
 		}
+		from := from
 		rows, found, err := view.TasksOf(view.Objects{Framework: fw, Pods: pods}, role, state, from, tasksOfPage)
+		if err == nil && len(rows) == 0 && found > 0 {
+			from = onLastPage(from, tasksOfPage, found)
+			rows, found, err = view.TasksOf(view.Objects{Framework: fw, Pods: pods}, role, state, from, tasksOfPage)
+		}
 		if err != nil {
 			return nil, &Refusal{http.StatusBadGateway, "the tasks can't be shown: the compressed status of the Framework can't be read: " + err.Error()}
 		}

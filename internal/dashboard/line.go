@@ -36,18 +36,23 @@ func (s *Server) line(_ context.Context, r request) (*opened, error) {
 		return nil, err
 	}
 	return &opened{make: func(ctx context.Context) (*page, error) {
-		return s.snapshot(ctx, r, own(r, namespace), func(snapshot *whatif.Snapshot) (*page, error) {
-			answer := whatif.Order(snapshot, func(of dialect.Key) bool { return namespace == allNamespaces || of.Namespace == namespace })
-			line := &gangLine{Namespace: namespace, Others: answer.Others}
-			for _, gang := range answer.Gangs {
-				framework, found := strings.CutSuffix(gang.Name, frameworkv1.AttemptName(""))
-				if !found {
-					framework = ""
-				}
-				line.Gangs = append(line.Gangs, gangInLine{gang, framework})
+		snapshot, err := r.visitor.Reader.Snapshot(ctx, own(r, namespace))
+		if err == nil {
+			err = reading.Refused(snapshot)
+		}
+		if err != nil {
+			return nil, err
+		}
+		answer := whatif.Order(snapshot, func(of dialect.Key) bool { return namespace == allNamespaces || of.Namespace == namespace })
+		line := &gangLine{Namespace: namespace, Others: answer.Others}
+		for _, gang := range answer.Gangs {
+			framework, found := strings.CutSuffix(gang.Name, frameworkv1.AttemptName(""))
+			if !found {
+				framework = ""
 			}
-			return &page{Title: "Line", Tab: "line", Template: "line", Content: line, Unread: answer.Unknown, Namespace: namespace}, nil
-		})
+			line.Gangs = append(line.Gangs, gangInLine{gang, framework})
+		}
+		return &page{Title: "Line", Tab: "line", Template: "line", Content: line, Unread: answer.Unknown, Namespace: namespace, Own: ownOfAll(r, namespace)}, nil
 	}}, nil
 }
 
@@ -61,12 +66,14 @@ type whyPage struct {
 func (s *Server) why(_ context.Context, r request) (*opened, error) {
 	reader, namespace, name := r.visitor.Reader, r.PathValue("namespace"), r.PathValue("name")
 	return &opened{make: func(ctx context.Context) (*page, error) {
-		return s.picture(ctx, func() (*page, error) {
-			answer, err := reader.Why(ctx, reading.ParseName(namespace, "framework/"+name))
-			if err != nil {
-				return nil, err
-			}
-			return &page{Title: "Why " + name + " waits", Tab: "jobs", Template: "why", Content: &whyPage{namespace, name, answer}, Unread: answer.Unknown, Namespace: namespace}, nil
-		})
+		named, err := reading.ParseName(namespace, "framework/"+name)
+		if err != nil {
+			return nil, err
+		}
+		answer, err := reader.Why(ctx, named)
+		if err != nil {
+			return nil, err
+		}
+		return &page{Title: "Why " + name + " waits", Tab: "jobs", Template: "why", Content: &whyPage{namespace, name, answer}, Unread: answer.Unknown, Namespace: namespace}, nil
 	}}, nil
 }

@@ -4,6 +4,7 @@
 package dashboard
 
 import (
+	"cmp"
 	"context"
 	"net/url"
 	"slices"
@@ -60,14 +61,15 @@ func (s *Server) list(_ context.Context, r request) (*opened, error) {
 		if of == allNamespaces {
 			of = metav1.NamespaceAll
 		}
-		jobs, err := r.visitor.Reader.Jobs(ctx, of, metav1.ListOptions{})
+		jobs, err := r.visitor.Reader.Rows(ctx, of, metav1.ListOptions{})
 		if err != nil {
 			return nil, err
 		}
 		list := filtered(jobs.Rows, query, namespace)
+		from := onLastPage(from, jobsOfPage, list.Found)
 		list.pages = pagesOf(r.URL, from, jobsOfPage, list.Found)
-		list.Rows = list.Rows[min(from, list.Found):min(from+jobsOfPage, list.Found)]
-		return &page{Title: "Jobs", Tab: "jobs", Template: "list", Content: list, Unread: jobs.Unread, Namespace: namespace}, nil
+		list.Rows = list.Rows[from:min(from+jobsOfPage, list.Found)]
+		return &page{Title: "Jobs", Tab: "jobs", Template: "list", Content: list, Unread: jobs.Unread, Namespace: namespace, Own: ownOfAll(r, namespace)}, nil
 	}}, nil
 }
 
@@ -115,12 +117,21 @@ func namespaceOf(r request) (string, error) {
 	return namespace, nil
 }
 
-// own is the namespace whose objects are read where a visitor may not read those of all.
+// own is the namespace whose objects are read where a visitor may not read those of all: where he comes from, if he asks
+// for all.
 func own(r request, namespace string) string {
-	if namespace == "" || namespace == allNamespaces {
-		return r.visitor.Namespace
+	if namespace == allNamespaces {
+		return cmp.Or(r.URL.Query().Get("own"), r.visitor.Namespace)
 	}
 	return namespace
+}
+
+// ownOfAll is what own is of all namespaces, and empty of another one.
+func ownOfAll(r request, namespace string) string {
+	if namespace == allNamespaces {
+		return own(r, namespace)
+	}
+	return ""
 }
 
 // number is a parameter that is a number from 0, or what it is if it is not given.
@@ -134,6 +145,14 @@ func number(query url.Values, name string, otherwise, most int) (int, error) {
 		return 0, &badRequest{name, text, "a whole number from 0 to " + strconv.Itoa(most)}
 	}
 	return n, nil
+}
+
+// onLastPage is where a page begins that has rows, if there are any: some may have gone since its address was made.
+func onLastPage(from, size, all int) int {
+	if from < all {
+		return from
+	}
+	return max(0, (all-1)/size*size)
 }
 
 // pagesOf are the links from a page that begins with a row.

@@ -4,7 +4,9 @@
 package dashboard
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"io"
 	"strings"
 
@@ -51,20 +53,49 @@ func (s *Server) logs(_ context.Context, r request) (*opened, error) {
 		if content.Container == "" && len(content.Containers) > 0 {
 			content.Container = content.Containers[0]
 		}
-		tail, most := int64(maxLogLines), int64(maxLogBytes)
-		log, err := kube.CoreV1().Pods(namespace).GetLogs(name, &corev1.PodLogOptions{Container: content.Container, TailLines: &tail, LimitBytes: &most}).Stream(ctx)
+		// Without a limit of bytes: it would cut off the end.
+		tail := int64(maxLogLines)
+		log, err := kube.CoreV1().Pods(namespace).GetLogs(name, &corev1.PodLogOptions{Container: content.Container, TailLines: &tail}).Stream(ctx)
 		if err != nil {
 			content.Missing = err.Error()
 		} else {
 			defer func() { _ = log.Close() }()
-			text, err := io.ReadAll(io.LimitReader(log, maxLogBytes))
+			text, err := end(log)
 			if err != nil {
 				content.Missing = err.Error()
 			}
-			for line := range strings.Lines(string(text)) {
+			for line := range strings.Lines(text) {
 				content.Lines = append(content.Lines, terminal.Clean(strings.TrimRight(line, "\r\n")))
 			}
 		}
 		return &page{Title: "Log of " + name, Tab: "jobs", Template: "logs", Content: content, Namespace: namespace}, nil
 	}}, nil
+}
+
+// end reads a log, and is its last lines, of at most maxLogBytes.
+func end(log io.Reader) (string, error) {
+	var text []byte
+	cut := false
+	part := make([]byte, 32<<10)
+	for {
+		n, err := log.Read(part)
+		text = append(text, part[:n]...)
+		if len(text) > 2*maxLogBytes || err != nil && len(text) > maxLogBytes {
+			text = append(text[:0], text[len(text)-maxLogBytes:]...)
+			cut = true
+		}
+		if err == nil {
+			continue
+		}
+		if cut {
+			// Its first line has lost its beginning.
+			if _, whole, _ := bytes.Cut(text, []byte("\n")); len(whole) > 0 {
+				text = whole
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			err = nil
+		}
+		return string(text), err
+	}
 }

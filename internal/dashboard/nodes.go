@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"hash/fnv"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -18,6 +19,7 @@ import (
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
+	"github.com/lockstep-k8s/lockstep/internal/reading"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/whatif"
 )
 
@@ -26,7 +28,7 @@ const (
 	nodesOfPage = 120
 	// maxHolders is how many holders a node shows one by one.
 	maxHolders = 8
-	// hues is how many colours holders have.
+	// hues is how many colours holders have, and roles.
 	hues = 10
 )
 
@@ -78,17 +80,21 @@ func (s *Server) nodes(_ context.Context, r request) (*opened, error) {
 		return nil, err
 	}
 	return &opened{make: func(ctx context.Context) (*page, error) {
-		return s.snapshot(ctx, r, own(r, namespace), func(snapshot *whatif.Snapshot) (*page, error) {
-			content := mapOf(snapshot, query.Get("text"), from)
-			content.Namespace = namespace
-			content.pages = pagesOf(r.URL, from, nodesOfPage, content.Found)
-			return &page{Title: "Nodes", Tab: "nodes", Template: "nodes", Content: content, Unread: snapshot.Lacks, Namespace: namespace}, nil
-		})
+		snapshot, err := r.visitor.Reader.Snapshot(ctx, own(r, namespace))
+		if err == nil {
+			err = reading.Refused(snapshot)
+		}
+		if err != nil {
+			return nil, err
+		}
+		content := mapOf(snapshot, r.URL, query.Get("text"), from)
+		content.Namespace = namespace
+		return &page{Title: "Nodes", Tab: "nodes", Template: "nodes", Content: content, Unread: snapshot.Lacks, Namespace: namespace, Own: ownOfAll(r, namespace)}, nil
 	}}, nil
 }
 
 // mapOf is a page of the nodes that a text is found in, from the one at a position.
-func mapOf(s *whatif.Snapshot, text string, from int) *nodeMap {
+func mapOf(s *whatif.Snapshot, at *url.URL, text string, from int) *nodeMap {
 	m := &nodeMap{Text: text, Total: len(s.Nodes)}
 	on := map[string][]*corev1.Pod{}
 	for _, pod := range s.Pods {
@@ -101,20 +107,19 @@ func mapOf(s *whatif.Snapshot, text string, from int) *nodeMap {
 	zone := func(node *corev1.Node) string { return node.Labels[corev1.LabelTopologyZone] }
 	slices.SortFunc(nodes, func(a, b *corev1.Node) int { return cmp.Or(cmp.Compare(zone(a), zone(b)), cmp.Compare(a.Name, b.Name)) })
 	wanted := strings.ToLower(text)
-	for _, node := range nodes {
-		if !hasText(node, on[node.Name], wanted) {
-			continue
-		}
-		if m.Found++; m.Found > from && len(m.Nodes) < nodesOfPage {
-			m.Nodes = append(m.Nodes, mapped(node, on[node.Name]))
-		}
+	nodes = slices.DeleteFunc(nodes, func(node *corev1.Node) bool { return !hasText(node, on[node.Name], wanted) })
+	m.Found = len(nodes)
+	from = onLastPage(from, nodesOfPage, m.Found)
+	for _, node := range nodes[from:min(from+nodesOfPage, m.Found)] {
+		m.Nodes = append(m.Nodes, mapped(node, on[node.Name]))
 	}
+	m.pages = pagesOf(at, from, nodesOfPage, m.Found)
 	return m
 }
 
 // hasText says whether a node, its zone, or who holds a part of it has a text in its name.
 func hasText(node *corev1.Node, pods []*corev1.Pod, wanted string) bool {
-	if wanted == "" || strings.Contains(strings.ToLower(node.Name), wanted) || strings.Contains(node.Labels[corev1.LabelTopologyZone], wanted) {
+	if wanted == "" || strings.Contains(strings.ToLower(node.Name), wanted) || strings.Contains(strings.ToLower(node.Labels[corev1.LabelTopologyZone]), wanted) {
 		return true
 	}
 	return slices.ContainsFunc(pods, func(pod *corev1.Pod) bool {

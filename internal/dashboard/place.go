@@ -52,25 +52,35 @@ type placeNode struct {
 	Says string
 }
 
-// nodeLabels are the labels of nodes, read when a node is asked for that is not known.
+// nodeLabels are those labels of nodes by which a place is told, read when a node is asked for that is not known.
 type nodeLabels struct {
 	reader *reading.Reader
-	of     map[string]map[string]string
+	// keys are which ones, and of has them by the names of nodes: of all, as the next one to be asked for may be any.
+	keys []string
+	of   map[string]map[string]string
 	// unread is why they could not be read at last.
 	unread error
 }
 
-// know reads the labels of all nodes, if one of the names is not known.
-func (n *nodeLabels) know(ctx context.Context, names map[string]bool) error {
+// know reads labels of all nodes, if one of the names is not known, or one of the keys.
+func (n *nodeLabels) know(ctx context.Context, names map[string]bool, keys ...string) error {
 	known := func(name string) bool { _, known := n.of[name]; return known }
-	if !slices.ContainsFunc(slices.Collect(maps.Keys(names)), func(name string) bool { return !known(name) }) {
+	if slices.Equal(n.keys, keys) && !slices.ContainsFunc(slices.Collect(maps.Keys(names)), func(name string) bool { return !known(name) }) {
 		return n.unread
 	}
-	n.of = make(map[string]map[string]string, len(names))
+	n.keys, n.of = keys, make(map[string]map[string]string, len(names))
 	for name := range names {
 		n.of[name] = nil
 	}
-	n.unread = n.reader.Nodes(ctx, func(node *corev1.Node) { n.of[node.Name] = node.Labels })
+	n.unread = n.reader.Nodes(ctx, func(node *corev1.Node) {
+		labels := make(map[string]string, len(keys))
+		for _, key := range keys {
+			if value, has := node.Labels[key]; has {
+				labels[key] = value
+			}
+		}
+		n.of[node.Name] = labels
+	})
 	return n.unread
 }
 
@@ -101,8 +111,9 @@ func placeOf(ctx context.Context, o view.Objects, nodes *nodeLabels) (*place, er
 		return nil, nil
 	}
 	p.Nodes = len(on)
-	err := nodes.know(ctx, names)
-	p.Key = topologyKey(o, nodes.of, names)
+	asked := askedTopology(o)
+	err := nodes.know(ctx, names, corev1.LabelTopologyZone, asked)
+	p.Key = cmp.Or(asked, zoneOf(nodes.of, names))
 	domains := map[string][]placeNode{}
 	for name, dots := range on {
 		slices.Sort(dots)
@@ -149,12 +160,16 @@ func nodeAt(name string, dots []int, roles []string) placeNode {
 	return node
 }
 
-// topologyKey is the label by which a gang's nodes are put together: the first that the PodGroup asks for,
-// or the zone, if a node has one.
-func topologyKey(o view.Objects, labels map[string]map[string]string, names map[string]bool) string {
+// askedTopology is the label by which the PodGroup asks its nodes to be near each other: the first one, empty if it asks for none.
+func askedTopology(o view.Objects) string {
 	if o.PodGroup != nil && len(o.PodGroup.Spec.Topology) > 0 {
 		return o.PodGroup.Spec.Topology[0].Key
 	}
+	return ""
+}
+
+// zoneOf is the label of zones, if a node has one.
+func zoneOf(labels map[string]map[string]string, names map[string]bool) string {
 	for name := range names {
 		if labels[name][corev1.LabelTopologyZone] != "" {
 			return corev1.LabelTopologyZone

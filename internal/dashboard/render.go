@@ -36,6 +36,8 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"path":  path,
 	"span":  span,
 	"dot":   func(i int) int { return 13 * i },
+	// colour is the number of the colour of a role.
+	"colour": func(role int) int { return role % hues },
 }).ParseFS(sources, "templates/*.html"))
 
 // scoped gives a template the time beside a value.
@@ -84,20 +86,7 @@ func stamp(t time.Time) string {
 }
 
 // tone is the class of a state, by which it has a colour.
-func tone(state string) string {
-	switch state {
-	case view.StateRunning, "Completing":
-		return "runs"
-	case view.StateSucceeded, "Completed":
-		return "good"
-	case view.StateFailed, "Aborted", "Terminated":
-		return "bad"
-	case view.StateStopped, view.StateNotStarted, "Suspended":
-		return "quiet"
-	default:
-		return "waits"
-	}
-}
+func tone(state string) string { return string(view.ToneOf(state)) }
 
 func plural(n int, one, many string) string {
 	if n == 1 {

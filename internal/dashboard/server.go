@@ -10,21 +10,20 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/lockstep-k8s/lockstep/internal/reading"
-	"github.com/lockstep-k8s/lockstep/scheduler-plugin/whatif"
 )
 
 // The bounds of a Server.
 const (
-	// maxMaking is how many pages are made at the same time; further requests wait for their turn.
-	maxMaking = 8
-	// maxSnapshots is how many of them read the whole cluster.
-	maxSnapshots = 2
+	// maxMaking is how many pages are made at the same time, maxLarge how many of them read a lot, and maxMakingOfOne
+	// how many are for one visitor. Further requests wait for their turn.
+	maxMaking, maxLarge, maxMakingOfOne = 8, 2, 3
 	// maxStreams is how many streams there are, and maxStreamsOfOne how many of one visitor. A page
 	// beyond them is not live, and says so.
 	maxStreams, maxStreamsOfOne = 200, 10
@@ -67,9 +66,8 @@ func (r *Refusal) Error() string { return r.Message }
 type Server struct {
 	options Options
 	mux     http.ServeMux
-	// making has an item for each page that is made, and picturing for each that reads the whole cluster.
-	making, picturing chan struct{}
-	streams           streams
+	turns   *turns
+	streams streams
 	// patience is the constant, but for tests.
 	patience time.Duration
 }
@@ -82,18 +80,18 @@ func New(options Options) *Server {
 	if options.Now == nil {
 		options.Now = time.Now
 	}
-	s := &Server{options: options, making: make(chan struct{}, maxMaking), picturing: make(chan struct{}, maxSnapshots), streams: streams{of: make(map[string]int)}, patience: patience}
+	s := &Server{options: options, turns: newTurns(), streams: streams{of: make(map[string]int)}, patience: patience}
 	s.mux.Handle("GET /assets/", http.FileServerFS(assets))
-	for path, p := range map[string]opens{
-		"/{$}":                                 s.list,
-		"/frameworks/{namespace}/{name}":       s.framework,
-		"/frameworks/{namespace}/{name}/why":   s.why,
-		"/frameworks/{namespace}/{name}/tasks": s.tasks,
-		"/logs/{namespace}/{pod}":              s.logs,
-		"/line":                                s.line,
-		"/nodes":                               s.nodes,
+	for path, of := range map[string]route{
+		"/{$}":                                 {s.list, isEverywhere},
+		"/frameworks/{namespace}/{name}":       {s.framework, never},
+		"/frameworks/{namespace}/{name}/why":   {s.why, always},
+		"/frameworks/{namespace}/{name}/tasks": {s.tasks, never},
+		"/logs/{namespace}/{pod}":              {s.logs, never},
+		"/line":                                {s.line, always},
+		"/nodes":                               {s.nodes, always},
 	} {
-		s.mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) { s.serve(w, r, p) })
+		s.mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) { s.serve(w, r, of) })
 	}
 	return s
 }
@@ -117,10 +115,24 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 type request struct {
 	*http.Request
 	visitor *Visitor
+	// live ends when nobody looks at a live page any more. Nil if the page is made once.
+	live context.Context
 }
 
 // opens begins a page: it reads what does not change, and returns what makes the page.
 type opens func(ctx context.Context, r request) (*opened, error)
+
+// route is what an address leads to.
+type route struct {
+	opens
+	// isLarge says whether the page reads objects of the whole cluster.
+	isLarge func(*http.Request) bool
+}
+
+func always(*http.Request) bool { return true }
+func never(*http.Request) bool  { return false }
+
+func isEverywhere(r *http.Request) bool { return r.URL.Query().Get("namespace") == allNamespaces }
 
 // opened is a page that is being looked at.
 type opened struct {
@@ -141,89 +153,76 @@ type page struct {
 	Unread []string
 	// Still says that the page does not change.
 	Still bool
-	// Namespace is what links to other pages carry on.
-	Namespace string
+	// Namespace is what links to other pages carry on, and Own where the visitor comes from if it is all of them.
+	Namespace, Own string
 }
 
 // serve answers with a page, or with a stream of it.
-func (s *Server) serve(w http.ResponseWriter, r *http.Request, open opens) {
+func (s *Server) serve(w http.ResponseWriter, r *http.Request, to route) {
 	visitor, err := s.options.Visitor(r)
 	if err != nil {
-		s.fail(w, r, err)
+		s.fail(w, nil, err)
 		return
 	}
 	if r.Header.Get("Accept") == "text/event-stream" {
-		s.stream(w, r, visitor, open)
+		s.stream(w, r, visitor, to)
 		return
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), s.patience)
-	defer cancel()
-	var made *page
-	opened, err := open(ctx, request{r, visitor})
-	if err == nil {
-		made, err = s.make(ctx, opened)
-	}
+	made, err := s.once(request{Request: r, visitor: visitor}, to)
 	if err != nil {
-		s.fail(w, r, err)
+		s.fail(w, visitor, err)
 		return
 	}
 	var out bytes.Buffer
 	if err := s.whole(&out, visitor, made); err != nil {
-		s.fail(w, r, err)
+		s.fail(w, visitor, err)
 		return
 	}
+	s.answer(w, http.StatusOK, &out)
+}
+
+// once makes a page when it is its turn.
+func (s *Server) once(r request, to route) (*page, error) {
+	ctx, cancel := context.WithTimeout(r.Context(), s.patience)
+	defer cancel()
+	done, err := s.turns.take(ctx, r.visitor.Name, to.isLarge(r.Request))
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	opened, err := to.opens(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	return opened.make(ctx)
+}
+
+// answer sends a page. A browser that does not read is not waited for.
+func (s *Server) answer(w http.ResponseWriter, status int, page *bytes.Buffer) {
+	out := http.NewResponseController(w)
+	_ = out.SetWriteDeadline(time.Now().Add(s.patience))
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	_, _ = out.WriteTo(w)
-}
-
-// picture makes a page that reads the whole cluster, when it is its turn: Nodes, Pods and PodGroups take memory.
-func (s *Server) picture(ctx context.Context, make func() (*page, error)) (*page, error) {
-	select {
-	case s.picturing <- struct{}{}:
-		defer func() { <-s.picturing }()
-		return make()
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	w.Header().Set("Content-Length", strconv.Itoa(page.Len()))
+	w.WriteHeader(status)
+	if _, err := page.WriteTo(w); err == nil && out.Flush() == nil {
+		// The connection may go on with another request.
+		_ = out.SetWriteDeadline(time.Time{})
 	}
 }
 
-// snapshot reads the whole cluster for a visitor, and makes a page of it. Where he may not, it is what is in a namespace.
-func (s *Server) snapshot(ctx context.Context, r request, own string, use func(*whatif.Snapshot) (*page, error)) (*page, error) {
-	return s.picture(ctx, func() (*page, error) {
-		snapshot, err := r.visitor.Reader.Snapshot(ctx, own)
-		if err == nil {
-			err = reading.Refused(snapshot)
-		}
-		if err != nil {
-			return nil, err
-		}
-		return use(snapshot)
-	})
-}
-
-// make makes a page when it is its turn.
-func (s *Server) make(ctx context.Context, o *opened) (*page, error) {
-	select {
-	case s.making <- struct{}{}:
-		defer func() { <-s.making }()
-		return o.make(ctx)
-	case <-ctx.Done():
-		return nil, ctx.Err()
+// fail shows a visitor why there is no page. He is nil if he is not known.
+func (s *Server) fail(w http.ResponseWriter, visitor *Visitor, err error) {
+	if visitor == nil {
+		visitor = &Visitor{}
 	}
-}
-
-// fail shows why there is no page.
-func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	status, message, hint := explain(err)
 	var out bytes.Buffer
 	made := &page{Title: http.StatusText(status), Template: "failure", Content: failure{message, hint}, Still: true}
-	if err := s.whole(&out, &Visitor{}, made); err != nil {
+	if err := s.whole(&out, visitor, made); err != nil {
 		http.Error(w, message, status)
 		return
 	}
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	w.WriteHeader(status)
-	_, _ = out.WriteTo(w)
+	s.answer(w, status, &out)
 }
 
 // failure is what the page of an error shows.

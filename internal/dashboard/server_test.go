@@ -26,12 +26,12 @@ import (
 
 // site is a page over an API server in memory.
 type site struct {
-	t   *testing.T
+	t   testing.TB
 	api *apiserver.Server
 	*Server
 }
 
-func newSite(t *testing.T) *site {
+func newSite(t testing.TB) *site {
 	t.Helper()
 	s := &site{t: t, api: apiserver.New(t)}
 	reader, err := reading.New(s.api.Config())
@@ -126,11 +126,10 @@ func TestWhatMayNotBeReadIsSaidAndTheRestIsShown(t *testing.T) {
 	s.sees(s.get("/nodes"), http.StatusForbidden)
 }
 
-func TestTenThousandTasksMakeASmallPageSoon(t *testing.T) {
-	s := newSite(t)
+// holdsTenThousandTasks has a Framework with the name large run, of as many tasks as the API allows, each with its Pod.
+func (s *site) holdsTenThousandTasks() {
 	const tasks = 10000
-	fw := framework("large", tasks)
-	apiserver.Add(s.api, fw)
+	fw := apiserver.Add(s.api, framework("large", tasks))
 	apiserver.Change(s.api, "a", "large", func(fw *frameworkv1.Framework) {
 		fw.Status = &frameworkv1.FrameworkStatus{State: frameworkv1.FrameworkAttemptRunning}
 		fw.Status.AttemptStatus.StartTime.Time = at(0)
@@ -143,6 +142,20 @@ func TestTenThousandTasksMakeASmallPageSoon(t *testing.T) {
 		}
 		fw.Status.AttemptStatus.TaskRoleStatuses = []*frameworkv1.TaskRoleStatus{role}
 	})
+	for i := range tasks {
+		pod := &corev1.Pod{}
+		pod.Namespace, pod.Name = "a", fmt.Sprintf("large-worker-%d", i)
+		pod.Labels = map[string]string{frameworkv1.KeyFrameworkName: "large"}
+		pod.Annotations = map[string]string{frameworkv1.KeyFrameworkUID: string(fw.UID)}
+		pod.Spec.NodeName = fmt.Sprintf("node-%d", i/2)
+		pod.Status.Phase = corev1.PodRunning
+		apiserver.Add(s.api, pod)
+	}
+}
+
+func TestTenThousandTasksMakeASmallPage(t *testing.T) {
+	s := newSite(t)
+	s.holdsTenThousandTasks()
 	w := s.get("/frameworks/a/large")
 	s.sees(w, http.StatusOK, "0-9999 (10000 tasks)")
 	if size := w.Body.Len(); size > 20<<10 {
@@ -153,26 +166,13 @@ func TestTenThousandTasksMakeASmallPageSoon(t *testing.T) {
 	if strings.Contains(w.Body.String(), "from=10100") {
 		t.Error("there is a part after the last one")
 	}
+	s.sees(s.get("/frameworks/a/large/tasks?role=worker&from=10200"), http.StatusOK, "large-worker-9800", "large-worker-9999")
 }
 
 func TestAStreamSendsThePageWhenItHasChanged(t *testing.T) {
 	s := newSite(t)
 	apiserver.Add(s.api, framework("training", 2))
-	server := httptest.NewServer(s.Server)
-	defer server.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+"/frameworks/a/training", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Header.Set("Accept", "text/event-stream")
-	response, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = response.Body.Close() }()
-	lines := bufio.NewScanner(response.Body)
+	lines := streamOf(t, s, "/frameworks/a/training")
 	until := func(text string) {
 		t.Helper()
 		for lines.Scan() {
@@ -223,6 +223,144 @@ func TestAStreamOverHTTP2LivesThoughNothingChanges(t *testing.T) {
 		}
 	}
 	t.Errorf("the stream ends: %v", lines.Err())
+}
+
+// TestAPageOfManyRolesIsSmall, too: roles beyond a bound show their tasks on pages of their own.
+func TestAPageOfManyRolesIsSmall(t *testing.T) {
+	s := newSite(t)
+	fw := framework("wide", 1)
+	fw.Spec.TaskRoles = nil
+	status := &frameworkv1.FrameworkStatus{State: frameworkv1.FrameworkAttemptRunning}
+	status.AttemptStatus.StartTime.Time = at(0)
+	for r := range 256 {
+		role := &frameworkv1.TaskRoleStatus{Name: fmt.Sprintf("role-%d", r)}
+		fw.Spec.TaskRoles = append(fw.Spec.TaskRoles, frameworkv1.TaskRoleSpec{Name: role.Name, TaskNumber: 20})
+		for i := range int32(20) {
+			task := &frameworkv1.TaskStatus{Index: i, State: frameworkv1.TaskAttemptRunning}
+			task.AttemptStatus.StartTime.Time = at(int(i))
+			role.TaskStatuses = append(role.TaskStatuses, task)
+		}
+		status.AttemptStatus.TaskRoleStatuses = append(status.AttemptStatus.TaskRoleStatuses, role)
+	}
+	apiserver.Add(s.api, fw)
+	apiserver.Change(s.api, "a", "wide", func(fw *frameworkv1.Framework) { fw.Status = status })
+	w := s.get("/frameworks/a/wide")
+	s.sees(w, http.StatusOK, "role-255", "246 roles have their tasks on pages of their own")
+	if size := w.Body.Len(); size > 300<<10 {
+		t.Errorf("the page has %d bytes", size)
+	}
+}
+
+func TestAPageThatHasLostItsRowsShowsTheLastOnes(t *testing.T) {
+	s := newSite(t)
+	apiserver.Add(s.api, framework("training", 2))
+	s.sees(s.get("/?from=100"), http.StatusOK, "training", "1 of 1 job")
+}
+
+// clock is a browser's connection that notes until when it may be written to.
+type clock struct {
+	*httptest.ResponseRecorder
+	deadlines []time.Time
+	// unbound is how many writes had no deadline.
+	unbound int
+}
+
+func (c *clock) SetWriteDeadline(at time.Time) error {
+	c.deadlines = append(c.deadlines, at)
+	return nil
+}
+
+func (c *clock) Write(text []byte) (int, error) {
+	if len(c.deadlines) == 0 || c.deadlines[len(c.deadlines)-1].IsZero() {
+		c.unbound++
+	}
+	return c.ResponseRecorder.Write(text)
+}
+
+func TestABrowserThatDoesNotReadIsNotWaitedFor(t *testing.T) {
+	s := newSite(t)
+	apiserver.Add(s.api, framework("training", 2))
+	for _, path := range []string{"/frameworks/a/training", "/frameworks/a/nothing"} {
+		c := &clock{ResponseRecorder: httptest.NewRecorder()}
+		s.ServeHTTP(c, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil))
+		if c.Body.Len() == 0 || c.unbound > 0 {
+			t.Errorf("%s: %d of the writes of %d bytes have no deadline", path, c.unbound, c.Body.Len())
+		}
+		if last := c.deadlines[len(c.deadlines)-1]; !last.IsZero() {
+			t.Errorf("%s: the deadline is left for the next request of the connection", path)
+		}
+	}
+}
+
+// TestAnAPIServerThatHangsHoldsNoPageForLong: nor what bounds pages, also of one that is live.
+func TestAnAPIServerThatHangsHoldsNoPageForLong(t *testing.T) {
+	s := newSite(t)
+	s.patience = 100 * time.Millisecond
+	apiserver.Add(s.api, framework("training", 2))
+	s.api.SetHook(func(r *apiserver.Request) apiserver.Fault {
+		if r.Resource == "frameworks" {
+			return apiserver.Fault{Before: time.Hour}
+		}
+		return apiserver.Fault{}
+	})
+	for range maxMakingOfOne + 1 {
+		s.sees(s.get("/frameworks/a/training"), http.StatusGatewayTimeout, "took too long")
+		w := httptest.NewRecorder()
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/frameworks/a/training", nil)
+		r.Header.Set("Accept", "text/event-stream")
+		s.ServeHTTP(w, r)
+		s.sees(w, http.StatusGatewayTimeout, "took too long")
+	}
+	s.api.SetHook(nil)
+	s.patience = patience
+	s.sees(s.get("/frameworks/a/training"), http.StatusOK, "training")
+}
+
+// TestALivePageSaysThatItsChangesCanNotBeRead, where a Framework may be read and not followed.
+func TestALivePageSaysThatItsChangesCanNotBeRead(t *testing.T) {
+	s := newSite(t)
+	apiserver.Add(s.api, framework("training", 2))
+	s.api.SetHook(func(r *apiserver.Request) apiserver.Fault {
+		if r.Resource == "frameworks" && r.Verb != apiserver.Get {
+			return apiserver.Fault{Refusal: apierrors.NewForbidden(schema.GroupResource{Resource: r.Resource}, "", errors.New("no"))}
+		}
+		return apiserver.Fault{}
+	})
+	lines := streamOf(t, s, "/frameworks/a/training")
+	for lines.Scan() {
+		if strings.Contains(lines.Text(), "Frameworks can&#39;t be shown: you may not read them") {
+			return
+		}
+	}
+	t.Errorf("the stream ends: %v", lines.Err())
+}
+
+// streamOf opens a live page, until the test ends.
+func streamOf(t *testing.T, s *site, path string) *bufio.Scanner {
+	t.Helper()
+	server := httptest.NewServer(s.Server)
+	t.Cleanup(server.Close)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	t.Cleanup(cancel)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Accept", "text/event-stream")
+	response, err := server.Client().Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Before the server is closed, which waits for its connections.
+	t.Cleanup(func() { _ = response.Body.Close() })
+	return bufio.NewScanner(response.Body)
+}
+
+// TestARefusalSaysWhoLooksAndLetsHimLogOut: a wrong token would else be his for good.
+func TestARefusalSaysWhoLooksAndLetsHimLogOut(t *testing.T) {
+	s := newSite(t)
+	s.options.LogOut = "/logout"
+	s.sees(s.get("/frameworks/a/nothing"), http.StatusNotFound, "ada", `action="/logout"`)
 }
 
 func TestTooManyStreamsAreRefusedAndGivenBack(t *testing.T) {

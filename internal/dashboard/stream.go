@@ -56,7 +56,7 @@ func (s *streams) free(visitor string) {
 }
 
 // stream sends the main part of a page again and again, each time that it has changed.
-func (s *Server) stream(w http.ResponseWriter, r *http.Request, visitor *Visitor, open opens) {
+func (s *Server) stream(w http.ResponseWriter, r *http.Request, visitor *Visitor, to route) {
 	if !s.streams.take(visitor.Name) {
 		http.Error(w, "too many pages are open", http.StatusTooManyRequests)
 		return
@@ -64,9 +64,10 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, visitor *Visitor
 	defer s.streams.free(visitor.Name)
 	ctx, cancel := context.WithTimeout(r.Context(), streamAge)
 	defer cancel()
-	opened, err := open(ctx, request{r, visitor})
+	large := to.isLarge(r)
+	opened, err := s.open(ctx, request{r, visitor, ctx}, to.opens, large)
 	if err != nil {
-		s.fail(w, r, err)
+		s.fail(w, visitor, err)
 		return
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
@@ -75,7 +76,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, visitor *Visitor
 	var last [sha256.Size]byte
 	for {
 		begun := time.Now()
-		text, still := s.part(ctx, opened)
+		text, still := s.part(ctx, visitor, opened, large)
 		if ctx.Err() != nil {
 			return
 		}
@@ -105,11 +106,33 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, visitor *Visitor
 	}
 }
 
-// part makes the main part of a page. An error is a page, too: the next time may go well.
-func (s *Server) part(ctx context.Context, o *opened) (text []byte, still bool) {
+// open opens a live page when it is its turn.
+func (s *Server) open(ctx context.Context, r request, open opens, large bool) (*opened, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.patience)
 	defer cancel()
-	made, err := s.make(ctx, o)
+	done, err := s.turns.take(ctx, r.visitor.Name, large)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	return open(ctx, r)
+}
+
+// turn makes a live page when it is its turn.
+func (s *Server) turn(ctx context.Context, visitor *Visitor, o *opened, large bool) (*page, error) {
+	done, err := s.turns.take(ctx, visitor.Name, large)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	return o.make(ctx)
+}
+
+// part makes the main part of a page when it is its turn. An error is a page, too: the next time may go well.
+func (s *Server) part(ctx context.Context, visitor *Visitor, o *opened, large bool) (text []byte, still bool) {
+	ctx, cancel := context.WithTimeout(ctx, s.patience)
+	defer cancel()
+	made, err := s.turn(ctx, visitor, o, large)
 	if err != nil {
 		_, message, hint := explain(err)
 		made = &page{Template: "failure", Content: failure{message, hint}}

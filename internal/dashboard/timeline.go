@@ -21,6 +21,8 @@ import (
 type timeline struct {
 	Ticks []tick
 	Lanes []lane
+	// Hidden is how many roles are shown without their tasks.
+	Hidden int
 	// From and To bound it.
 	From, To time.Time
 }
@@ -59,6 +61,9 @@ type piece struct {
 type percent float64
 
 func (p percent) String() string { return strconv.FormatFloat(float64(p), 'f', 3, 64) + "%" }
+
+// maxTaskLanes is how many lanes tasks have at most.
+const maxTaskLanes = 200
 
 // minWidth is that of a piece, so that a short one is to be seen.
 const minWidth percent = 0.25
@@ -117,9 +122,14 @@ func timelineOf(tree *view.Tree, now time.Time) *timeline {
 	if !known {
 		line.Lanes = append(line.Lanes, *s.attempt(tree))
 	}
+	shown := 0
 	for _, role := range attempt.Roles {
 		tasksLink := path("frameworks", tree.Namespace, tree.Name, "tasks") + "?role=" + url.QueryEscape(role.Name)
 		line.Lanes = append(line.Lanes, lane{Kind: "role", Label: role.Name, Note: fmt.Sprintf("%d/%d running", role.Running, role.Total), Link: tasksLink})
+		if shown += len(role.Tasks); shown > maxTaskLanes {
+			line.Hidden++
+			continue
+		}
 		for _, tasks := range role.Tasks {
 			l := s.tasks(tasks)
 			if tasks.PodName != "" {

@@ -5,7 +5,6 @@ package reading
 
 import (
 	"context"
-	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -22,11 +21,9 @@ import (
 
 // Followed is a Framework, and what belongs to it, as watches tell.
 type Followed struct {
-	frameworks, pods, groups cache.Store
+	framework, group, pods *watched
 	// changed has a value when something has changed since it was read.
 	changed chan struct{}
-	// podsUnread and groupsUnread hold a string: why there are none, empty if they are read.
-	podsUnread, groupsUnread atomic.Value
 }
 
 // Follow watches a Framework until the context ends.
@@ -35,7 +32,7 @@ func (r *Reader) Follow(ctx context.Context, namespace, name string) *Followed {
 	named := func(options *metav1.ListOptions, name string) {
 		options.FieldSelector = fields.OneTermEqualSelector("metadata.name", name).String()
 	}
-	l.frameworks = l.watch(ctx, &frameworkv1.Framework{}, nil,
+	l.framework = l.watch(ctx, "Frameworks", &frameworkv1.Framework{},
 		func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			named(&o, name)
 			return r.Lockstep.FrameworkcontrollerV1().Frameworks(namespace).List(ctx, o)
@@ -43,7 +40,7 @@ func (r *Reader) Follow(ctx context.Context, namespace, name string) *Followed {
 			named(&o, name)
 			return r.Lockstep.FrameworkcontrollerV1().Frameworks(namespace).Watch(ctx, o)
 		})
-	l.groups = l.watch(ctx, &schedulingv1alpha1.PodGroup{}, l.noting(&l.groupsUnread, "PodGroups"),
+	l.group = l.watch(ctx, "PodGroups", &schedulingv1alpha1.PodGroup{},
 		func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			named(&o, frameworkv1.PodGroupName(name))
 			return r.Lockstep.SchedulingV1alpha1().PodGroups(namespace).List(ctx, o)
@@ -51,7 +48,7 @@ func (r *Reader) Follow(ctx context.Context, namespace, name string) *Followed {
 			named(&o, frameworkv1.PodGroupName(name))
 			return r.Lockstep.SchedulingV1alpha1().PodGroups(namespace).Watch(ctx, o)
 		})
-	l.pods = l.watch(ctx, &corev1.Pod{}, l.noting(&l.podsUnread, "Pods"),
+	l.pods = l.watch(ctx, "Pods", &corev1.Pod{},
 		func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			o.LabelSelector = PodSelector(name)
 			return r.Kube.CoreV1().Pods(namespace).List(ctx, o)
@@ -62,34 +59,21 @@ func (r *Reader) Follow(ctx context.Context, namespace, name string) *Followed {
 	return l
 }
 
-// noting notes whether something could be listed.
-func (l *Followed) noting(unread *atomic.Value, what string) func(error) {
-	return func(err error) {
-		why := ""
-		if err != nil {
-			why = Unread(what, err)
-		}
-		if unread.Swap(why) != why {
-			l.touch()
-		}
-	}
-}
-
-// watch keeps a store of what is listed and watched.
-func (l *Followed) watch(ctx context.Context, kind runtime.Object, listed func(error), list cache.ListWithContextFunc, follow cache.WatchFuncWithContext) cache.Store {
+// watch begins to watch a kind, which messages call what.
+func (l *Followed) watch(ctx context.Context, what string, kind runtime.Object, list cache.ListWithContextFunc, follow cache.WatchFuncWithContext) *watched {
+	w := &watched{what: what, changed: l.touch}
 	store, informer := cache.NewInformerWithOptions(cache.InformerOptions{
 		ListerWatcher: &cache.ListWatch{
 			ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 				got, err := list(ctx, o)
-				if listed != nil && ctx.Err() == nil {
-					listed(err)
+				if ctx.Err() == nil {
+					w.listed(err)
 				}
 				return got, err
 			}, WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-				// Where the API server can, this lists, too.
 				got, err := follow(ctx, o)
-				if listed != nil && err == nil {
-					listed(nil)
+				if ctx.Err() == nil {
+					w.followed(err)
 				}
 				return got, err
 			},
@@ -102,19 +86,75 @@ func (l *Followed) watch(ctx context.Context, kind runtime.Object, listed func(e
 		},
 		Transform: reduced,
 	})
+	w.store, w.synced = store, informer.HasSynced
 	go informer.RunWithContext(ctx)
-	return store
+	go func() {
+		// Nothing else tells that there is nothing.
+		if cache.WaitForCacheSync(ctx.Done(), w.synced) {
+			l.touch()
+		}
+	}()
+	return w
 }
 
-// reduced is an object without what nobody is shown. Of Pods, of which there may be 10,000, little is left.
-func reduced(object any) (any, error) {
-	pod, isPod := object.(*corev1.Pod)
-	if !isPod {
-		if m, err := meta.Accessor(object); err == nil {
-			m.SetManagedFields(nil)
-		}
-		return object, nil
+func (l *Followed) touch() {
+	select {
+	case l.changed <- struct{}{}:
+	default:
 	}
+}
+
+// Changed has a value when something has changed since the last one was taken.
+func (l *Followed) Changed() <-chan struct{} { return l.changed }
+
+// Begun says whether all was read, as far as it can be. Before, Objects lacks what is there.
+func (l *Followed) Begun() bool {
+	return l.framework.synced() && l.group.known() && l.pods.known()
+}
+
+// Objects are what is known now, and what can't be read. The Framework is nil if it is not there, or not known yet.
+func (l *Followed) Objects() view.Objects {
+	var o view.Objects
+	for _, object := range l.framework.store.List() {
+		o.Framework = object.(*frameworkv1.Framework)
+	}
+	for _, object := range l.group.store.List() {
+		o.PodGroup = object.(*schedulingv1alpha1.PodGroup)
+	}
+	for _, object := range l.pods.store.List() {
+		o.Pods = append(o.Pods, *object.(*corev1.Pod))
+	}
+	o.Unread = l.Unread()
+	return o
+}
+
+// Unread says what can't be read, or whose changes can't, one sentence each.
+func (l *Followed) Unread() []string {
+	var unread []string
+	for _, w := range []*watched{l.pods, l.group, l.framework} {
+		if err := w.Err(); err != nil {
+			unread = append(unread, Unread(w.told(), err)+".")
+		}
+	}
+	return unread
+}
+
+// Err is why the Framework itself can't be followed now; nil if it is.
+func (l *Followed) Err() error { return l.framework.Err() }
+
+// reduced is an object without what nobody is shown.
+func reduced(object any) (any, error) {
+	if pod, isPod := object.(*corev1.Pod); isPod {
+		return reducedPod(pod), nil
+	}
+	if m, err := meta.Accessor(object); err == nil {
+		m.SetManagedFields(nil)
+	}
+	return object, nil
+}
+
+// reducedPod is a Pod with what is shown of it. There may be 10,000.
+func reducedPod(pod *corev1.Pod) *corev1.Pod {
 	small := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion}}
 	small.Annotations = make(map[string]string)
 	for _, key := range []string{frameworkv1.KeyFrameworkUID, frameworkv1.KeyTaskRoleName, frameworkv1.KeyTaskIndex} {
@@ -130,7 +170,7 @@ func reduced(object any) (any, error) {
 	}
 	small.Status.InitContainerStatuses = waiting(pod.Status.InitContainerStatuses)
 	small.Status.ContainerStatuses = waiting(pod.Status.ContainerStatuses)
-	return small, nil
+	return small
 }
 
 // waiting are the containers that wait, and for what.
@@ -142,34 +182,4 @@ func waiting(all []corev1.ContainerStatus) []corev1.ContainerStatus {
 		}
 	}
 	return those
-}
-
-func (l *Followed) touch() {
-	select {
-	case l.changed <- struct{}{}:
-	default:
-	}
-}
-
-// Changed has a value when something has changed since the last one was taken.
-func (l *Followed) Changed() <-chan struct{} { return l.changed }
-
-// Objects are what is known now. The Framework is nil if it is not there, or not known yet.
-func (l *Followed) Objects() view.Objects {
-	var o view.Objects
-	for _, object := range l.frameworks.List() {
-		o.Framework = object.(*frameworkv1.Framework)
-	}
-	for _, object := range l.groups.List() {
-		o.PodGroup = object.(*schedulingv1alpha1.PodGroup)
-	}
-	for _, object := range l.pods.List() {
-		o.Pods = append(o.Pods, *object.(*corev1.Pod))
-	}
-	for _, why := range []*atomic.Value{&l.podsUnread, &l.groupsUnread} {
-		if text, _ := why.Load().(string); text != "" {
-			o.Unread = append(o.Unread, text+".")
-		}
-	}
-	return o
 }

@@ -5,6 +5,7 @@ package reading
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -14,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
@@ -97,4 +99,49 @@ func TestWhatCanBeReadAgainIsNotSaidToBeUnread(t *testing.T) {
 		cancel()
 		synctest.Wait()
 	})
+}
+
+// TestAFrameworkIsNotSaidToBeGoneBeforeItWasLookedFor: what is not there yet, what may not be followed, and what is gone
+// are three things.
+func TestAFrameworkIsNotSaidToBeGoneBeforeItWasLookedFor(t *testing.T) {
+	for name, c := range map[string]struct {
+		refused string
+		begun   bool
+		unread  string
+	}{
+		"it is gone":                 {begun: true},
+		"it may not be followed":     {refused: "frameworks", unread: "Frameworks can't be shown: you may not read them."},
+		"its Pods may not be listed": {refused: "pods", begun: true, unread: "Pods can't be shown: you may not read them."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				api := apiserver.New(t)
+				reader, err := New(api.Config())
+				if err != nil {
+					t.Fatal(err)
+				}
+				api.SetHook(func(r *apiserver.Request) apiserver.Fault {
+					if r.Resource == c.refused {
+						return apiserver.Fault{Refusal: apierrors.NewForbidden(schema.GroupResource{Resource: r.Resource}, "", errors.New("no"))}
+					}
+					return apiserver.Fault{}
+				})
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				followed := reader.Follow(ctx, "a", "training")
+				time.Sleep(time.Second)
+				synctest.Wait()
+				select {
+				case <-followed.Changed():
+				default:
+					t.Error("nothing tells that it is known now")
+				}
+				if followed.Begun() != c.begun || strings.Join(followed.Objects().Unread, "") != c.unread {
+					t.Errorf("begun: %t, unread: %q; want %t, %q", followed.Begun(), followed.Objects().Unread, c.begun, c.unread)
+				}
+				cancel()
+				synctest.Wait()
+			})
+		})
+	}
 }

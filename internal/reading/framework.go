@@ -25,14 +25,14 @@ func (r *Reader) Framework(ctx context.Context, namespace, name string) (*framew
 	return r.Lockstep.FrameworkcontrollerV1().Frameworks(namespace).Get(ctx, name, metav1.GetOptions{})
 }
 
-// Objects reads a Framework and what belongs to it. Only the Framework has to be readable.
+// Objects reads a Framework and what is shown of it and what belongs to it. Only the Framework has to be readable.
 func (r *Reader) Objects(ctx context.Context, namespace, name string) (view.Objects, error) {
 	var o view.Objects
 	var err error
 	if o.Framework, err = r.Framework(ctx, namespace, name); err != nil {
 		return o, err
 	}
-	if o.Pods, err = r.Pods(ctx, o.Framework); err != nil {
+	if o.Pods, err = r.ShownPods(ctx, o.Framework); err != nil {
 		o.Unread = append(o.Unread, Unread("Pods", err))
 	}
 	if group := podGroupName(o.Framework); group != "" {
@@ -90,19 +90,30 @@ func PodSelector(framework string) string {
 // Pods are those of the Framework, of all its attempts that have any left.
 func (r *Reader) Pods(ctx context.Context, fw *frameworkv1.Framework) ([]corev1.Pod, error) {
 	var own []corev1.Pod
-	options := metav1.ListOptions{LabelSelector: PodSelector(fw.Name), Limit: pageSize}
-	for {
-		page, err := r.Kube.CoreV1().Pods(fw.Namespace).List(ctx, options)
+	err := r.eachPod(ctx, fw, func(pod *corev1.Pod) { own = append(own, *pod) })
+	return own, err
+}
+
+// ShownPods are those of Pods, each with what is shown of it and little more.
+func (r *Reader) ShownPods(ctx context.Context, fw *frameworkv1.Framework) ([]corev1.Pod, error) {
+	var own []corev1.Pod
+	err := r.eachPod(ctx, fw, func(pod *corev1.Pod) { own = append(own, *reducedPod(pod)) })
+	return own, err
+}
+
+// eachPod reads the Pods of a Framework.
+func (r *Reader) eachPod(ctx context.Context, fw *frameworkv1.Framework, each func(*corev1.Pod)) error {
+	return pages(ctx, fw.Namespace, func(ctx context.Context, namespace string, options metav1.ListOptions) (string, error) {
+		options.LabelSelector = PodSelector(fw.Name)
+		page, err := r.Kube.CoreV1().Pods(namespace).List(ctx, options)
 		if err != nil {
-			return nil, err
+			return "", err
 		}
 		for i := range page.Items {
 			if view.IsPodOf(fw, &page.Items[i]) {
-				own = append(own, page.Items[i])
+				each(&page.Items[i])
 			}
 		}
-		if options.Continue = page.Continue; page.Continue == "" {
-			return own, nil
-		}
-	}
+		return page.Continue, nil
+	})
 }

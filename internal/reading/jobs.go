@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
 
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
@@ -53,29 +54,46 @@ func FrontEnds() []FrontEnd {
 type Jobs struct {
 	// Rows are in the order of namespaces and names.
 	Rows []view.Row
-	// Objects are the jobs themselves, in any order.
+	// Objects are the jobs themselves, in any order; empty if only rows were asked for.
 	Objects []runtime.Object
-	// Unread says what could not be read, without full stops.
-	Unread []string
+	// Unread says what could not be read, without full stops, and UnreadKinds has the kinds of Rows of which not all could be.
+	Unread      []string
+	UnreadKinds []string
+
+	rowsOnly bool
 }
 
 // Jobs lists all jobs of a namespace, or of all if that is empty, that the selectors of the options
 // choose. It is an error if Frameworks can't be listed; of front ends that is said in Unread.
 func (r *Reader) Jobs(ctx context.Context, namespace string, options metav1.ListOptions) (*Jobs, error) {
-	found := &Jobs{}
+	return r.jobs(ctx, namespace, options, &Jobs{})
+}
+
+// Rows lists jobs as Jobs does, and keeps their rows alone: objects may have a megabyte each.
+func (r *Reader) Rows(ctx context.Context, namespace string, options metav1.ListOptions) (*Jobs, error) {
+	return r.jobs(ctx, namespace, options, &Jobs{rowsOnly: true})
+}
+
+func (r *Reader) jobs(ctx context.Context, namespace string, options metav1.ListOptions, found *Jobs) (*Jobs, error) {
 	if err := r.EachFramework(ctx, namespace, options, found.Add); err != nil {
 		return nil, err
 	}
 	served := make(map[schema.GroupVersion][]metav1.APIResource)
 	for _, kind := range FrontEnds() {
-		if err := r.addAll(ctx, found, kind, namespace, options); err != nil && !IsUnserved(err) && !r.isAbsent(kind, err, served) {
+		if err := r.addAll(ctx, found, kind, namespace, options); err != nil && !IsUnserved(err) && !r.isAbsent(ctx, kind, err, served) {
 			found.Unread = append(found.Unread, Unread("Jobs of the kind "+kind.Kind, err))
+			found.UnreadKinds = append(found.UnreadKinds, kind.Kind)
 		}
 	}
-	slices.SortStableFunc(found.Rows, func(a, b view.Row) int {
+	SortRows(found.Rows)
+	return found, nil
+}
+
+// SortRows brings rows into the order of namespaces and names.
+func SortRows(rows []view.Row) {
+	slices.SortStableFunc(rows, func(a, b view.Row) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
-	return found, nil
 }
 
 // EachFramework lists the Frameworks of a namespace, or of all if that is empty, that the selectors of the options choose.
@@ -95,13 +113,13 @@ func (r *Reader) EachFramework(ctx context.Context, namespace string, options me
 
 // isAbsent says whether a kind that a user may not list is not there at all: rights are asked about first. Served
 // has what was asked before, by the version of a group.
-func (r *Reader) isAbsent(kind FrontEnd, err error, served map[schema.GroupVersion][]metav1.APIResource) bool {
+func (r *Reader) isAbsent(ctx context.Context, kind FrontEnd, err error, served map[schema.GroupVersion][]metav1.APIResource) bool {
 	if !apierrors.IsForbidden(err) {
 		return false
 	}
 	version := kind.Resource.GroupVersion()
 	if _, asked := served[version]; !asked {
-		resources, known := r.resources(version)
+		resources, known := r.resources(ctx, version)
 		if !known {
 			return false
 		}
@@ -111,8 +129,8 @@ func (r *Reader) isAbsent(kind FrontEnd, err error, served map[schema.GroupVersi
 }
 
 // isUnserved says whether it is known that a resource is not served.
-func (r *Reader) isUnserved(resource schema.GroupVersionResource) bool {
-	resources, known := r.resources(resource.GroupVersion())
+func (r *Reader) isUnserved(ctx context.Context, resource schema.GroupVersionResource) bool {
+	resources, known := r.resources(ctx, resource.GroupVersion())
 	return known && !has(resources, resource)
 }
 
@@ -121,8 +139,8 @@ func has(resources []metav1.APIResource, wanted schema.GroupVersionResource) boo
 }
 
 // resources are those that are served in the version of a group, if that can be known.
-func (r *Reader) resources(version schema.GroupVersion) (all []metav1.APIResource, known bool) {
-	list, err := r.Kube.Discovery().ServerResourcesForGroupVersion(version.String())
+func (r *Reader) resources(ctx context.Context, version schema.GroupVersion) (all []metav1.APIResource, known bool) {
+	list, err := discovery.ToServerResourcesInterfaceWithContext(r.Kube.Discovery()).ServerResourcesForGroupVersionWithContext(ctx, version.String())
 	switch {
 	case err == nil:
 		return list.APIResources, true
@@ -134,8 +152,14 @@ func (r *Reader) resources(version schema.GroupVersion) (all []metav1.APIResourc
 // Add adds a Framework.
 func (j *Jobs) Add(fw *frameworkv1.Framework) {
 	fw.SetGroupVersionKind(frameworkv1.SchemeGroupVersion.WithKind("Framework"))
-	j.Rows = append(j.Rows, view.RowOfFramework(fw, time.Now()))
-	j.Objects = append(j.Objects, fw)
+	j.add(view.RowOfFramework(fw, time.Now()), fw)
+}
+
+func (j *Jobs) add(row view.Row, object runtime.Object) {
+	j.Rows = append(j.Rows, row)
+	if !j.rowsOnly {
+		j.Objects = append(j.Objects, object)
+	}
 }
 
 // addAll adds the jobs of a front end.
@@ -153,11 +177,13 @@ func (r *Reader) addAll(ctx context.Context, j *Jobs, kind FrontEnd, namespace s
 				unreadable = errors.Join(unreadable, err)
 				continue
 			}
-			j.Rows = append(j.Rows, row)
-			j.Objects = append(j.Objects, &page.Items[i])
+			j.add(row, &page.Items[i])
 		}
 		if options.Continue = page.GetContinue(); options.Continue == "" {
-			return unreadable
+			if unreadable != nil {
+				j.Unread = append(j.Unread, Unread("Some jobs of the kind "+kind.Kind, unreadable))
+			}
+			return nil
 		}
 	}
 }

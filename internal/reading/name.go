@@ -4,11 +4,17 @@
 package reading
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
+
+	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 )
 
-// Name is how a person names a job or a gang: NAME, KIND/NAME or NAMESPACE/NAME.
+// Name is how a person, or a program that goes by the output of another one, names a job or a gang: NAME, KIND/NAME,
+// KIND.GROUP/NAME or NAMESPACE/NAME.
 type Name struct {
 	Namespace, Name string
 	// kinds are those that are meant.
@@ -21,31 +27,55 @@ type kinds struct {
 	frontEnds          []FrontEnd
 }
 
+// ErrName is of what is no name.
+var ErrName = errors.New("is no name")
+
+// IsFramework says whether the name may be that of a Framework.
+func (n Name) IsFramework() bool { return n.kinds.frameworks }
+
 // ParseName reads a name of somebody who is in a namespace. Where a namespace is called like a kind, such as tfjob,
-// it is taken for the kind.
-func ParseName(namespace, text string) Name {
+// it is taken for the kind. A kind has its group behind it or not; one that is not shown here is an ErrName.
+func ParseName(namespace, text string) (Name, error) {
 	before, name, two := strings.Cut(text, "/")
 	if !two {
-		return Name{namespace, text, kinds{true, true, FrontEnds()}}
+		before, name = namespace, text
 	}
-	switch kind := strings.ToLower(before); {
-	case slices.Contains([]string{"framework", "frameworks"}, kind):
-		return Name{namespace, name, kinds{frameworks: true}}
-	case slices.Contains([]string{"podgroup", "podgroups", "lpg"}, kind):
-		return Name{namespace, name, kinds{groups: true}}
-	default:
-		for _, frontEnd := range FrontEnds() {
-			if frontEnd.isCalled(kind) {
-				return Name{namespace, name, kinds{frontEnds: []FrontEnd{frontEnd}}}
-			}
+	if two && before == "" || name == "" || strings.Contains(name, "/") {
+		return Name{}, fmt.Errorf("%q %w: it is NAME, KIND/NAME or NAMESPACE/NAME", text, ErrName)
+	}
+	kind := strings.ToLower(before)
+	switch {
+	case !two:
+		return Name{namespace, text, kinds{true, true, FrontEnds()}}, nil
+	case isCalled(kind, "framework", frameworkv1.FrameworkPlural, frameworkv1.GroupName):
+		return Name{namespace, name, kinds{frameworks: true}}, nil
+	case isCalled(kind, "podgroup", schedulingv1alpha1.PodGroupPlural, schedulingv1alpha1.GroupName), kind == "lpg":
+		return Name{namespace, name, kinds{groups: true}}, nil
+	}
+	var known []string
+	for _, frontEnd := range FrontEnds() {
+		if frontEnd.isCalled(kind) {
+			return Name{namespace, name, kinds{frontEnds: []FrontEnd{frontEnd}}}, nil
 		}
-		return Name{before, name, kinds{true, true, FrontEnds()}}
+		known = append(known, strings.ToLower(frontEnd.Kind))
 	}
+	// No namespace has a dot.
+	if strings.Contains(kind, ".") {
+		return Name{}, fmt.Errorf("%q %w that is known here: kinds are framework, podgroup, %s", text, ErrName, strings.Join(known, ", "))
+	}
+	return Name{before, name, kinds{true, true, FrontEnds()}}, nil
 }
 
-// isCalled says whether a word in lower case means the kind. The plural alone does not where Kubernetes has
-// a kind of that name.
+// isCalled says whether a word in lower case is the singular or the plural of a kind, alone or before its group.
+func isCalled(word, singular, plural, group string) bool {
+	word = strings.TrimSuffix(word, "."+group)
+	return word == singular || word == plural
+}
+
+// isCalled says whether a word in lower case means the kind. Where Kubernetes has a kind of that name, it means that
+// one unless the group is behind it.
 func (f FrontEnd) isCalled(word string) bool {
 	r := f.Resource
-	return word == strings.ToLower(f.Kind) || word == r.Resource+"."+r.Group || word == r.Resource && word != "jobs" || slices.Contains(f.Short, word)
+	singular, _, _ := strings.Cut(strings.ToLower(f.Kind), ".")
+	return word != "job" && word != "jobs" && isCalled(word, singular, r.Resource, r.Group) || slices.Contains(f.Short, word)
 }

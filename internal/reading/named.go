@@ -42,7 +42,7 @@ func (r *Reader) jobNamed(ctx context.Context, n Name) (named *job, unread []str
 		case apierrors.IsNotFound(err):
 			continue
 		case apierrors.IsForbidden(err) && len(n.kinds.frontEnds) > 1:
-			if !r.isUnserved(kind.Resource) {
+			if !r.isUnserved(ctx, kind.Resource) {
 				unread = append(unread, kind.Resource.GroupResource().String())
 			}
 			continue

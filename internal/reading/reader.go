@@ -4,11 +4,10 @@
 package reading
 
 import (
-	"errors"
 	"fmt"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
@@ -49,12 +48,8 @@ func New(config *rest.Config) (*Reader, error) {
 
 // IsUnserved says whether a request found no such kind, and not just no such object.
 func IsUnserved(err error) bool {
-	if !apierrors.IsNotFound(err) {
-		return false
-	}
-	var status apierrors.APIStatus
-	return errors.As(err, &status) && (status.Status().Details == nil || status.Status().Details.Name == "") &&
-		strings.Contains(err.Error(), "could not find the requested resource")
+	// What an API server does not serve it answers as any web server does; the client says so.
+	return apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
 // Unread says for people what could not be read, without a full stop.

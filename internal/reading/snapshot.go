@@ -215,7 +215,7 @@ func (r *Reader) addGroupsOf(ctx context.Context, some []string, s *whatif.Snaps
 		case err == nil && len(unread) < len(some):
 			s.Links.TurnOn(d)
 			return everywhere, nil
-		case err == nil && !r.isUnserved(resource):
+		case err == nil && !r.isUnserved(ctx, resource):
 			return false, nil
 		case err == nil:
 			// An API server refuses also what it does not serve.

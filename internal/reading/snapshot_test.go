@@ -46,7 +46,7 @@ func TestTiersThatAreNotKnownAreSaidToBeSo(t *testing.T) {
 	createGroup(t, server, reader, "near", map[string]any{"minMember": int64(1), "networkTopology": map[string]any{"mode": "hard", "highestTierAllowed": int64(1)}})
 	createGroup(t, server, reader, "anywhere", map[string]any{"minMember": int64(1)})
 	for name, asks := range map[string]bool{"near": true, "anywhere": false} {
-		answer, err := reader.Why(t.Context(), ParseName("team", name))
+		answer, err := reader.Why(t.Context(), parsed(t, "team", name))
 		says := slices.ContainsFunc(answer.Unknown, func(text string) bool { return strings.Contains(text, "networkTopology") })
 		if err != nil || answer.Reason != answers.ReasonNext || says != asks {
 			t.Errorf("%s: %v, %s: %s, not known: %q", name, err, answer.Reason, answer.Message, answer.Unknown)

@@ -47,6 +47,9 @@ func (r *Reader) Why(ctx context.Context, n Name) (answers.Why, error) {
 		if key, found := groupNamed(snapshot, n); found {
 			return whatif.Why(snapshot, key), nil
 		}
+		if snapshot.NoGroups {
+			unread = append(unread, schedulingv1alpha1.Resource(schedulingv1alpha1.PodGroupPlural).String())
+		}
 	}
 	if missing == nil {
 		missing = apierrors.NewNotFound(n.resource(), n.Name)
@@ -112,8 +115,13 @@ func (r *Reader) whyGangOf(ctx context.Context, named *job, events []corev1.Even
 		return answers.Why{}, err
 	}
 	key, has := named.gang(snapshot)
-	if !has {
-		return why.OfJobWithoutGang(&named.Row, events), nil
+	switch {
+	case !has && snapshot.NoGroups:
+		return answers.Why{}, Refused(snapshot)
+	case !has:
+		answer := why.OfJobWithoutGang(&named.Row, events)
+		answer.Unknown = append(answer.Unknown, snapshot.Lacks...)
+		return answer, nil
 	}
 	answer := whatif.Why(snapshot, key)
 	// The Pods that are missing are refused, and an event says why.

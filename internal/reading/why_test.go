@@ -29,7 +29,7 @@ import (
 func readerOf(t *testing.T, server *apiserver.Server, forbidden ...string) *Reader {
 	t.Helper()
 	config := server.Config()
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return discovery{next} })
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return kubeflow{next} })
 	reader, err := New(config)
 	if err != nil {
 		t.Fatal(err)
@@ -44,10 +44,10 @@ func readerOf(t *testing.T, server *apiserver.Server, forbidden ...string) *Read
 	return reader
 }
 
-// discovery says that some of Kubeflow's jobs are served, which the server in memory does not.
-type discovery struct{ next http.RoundTripper }
+// kubeflow says that some of Kubeflow's jobs are served, which the server in memory does not.
+type kubeflow struct{ next http.RoundTripper }
 
-func (d discovery) RoundTrip(r *http.Request) (*http.Response, error) {
+func (d kubeflow) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.URL.Path != "/apis/kubeflow.org/v1" {
 		return d.next.RoundTrip(r)
 	}
@@ -106,7 +106,7 @@ func TestWhyAFrameworkHasTooFewPodsIsSaidByItsTasks(t *testing.T) {
 			if tc.pod != nil {
 				memberOf(server, tc.pod)
 			}
-			answer, err := readerOf(t, server).Why(t.Context(), ParseName("team", "train"))
+			answer, err := readerOf(t, server).Why(t.Context(), parsed(t, "team", "train"))
 			if err != nil || answer.Reason != tc.want || !strings.Contains(answer.Message, tc.says) || strings.Contains(answer.Next, "create more Pods") {
 				t.Errorf("%v, %s: %s\nnext: %s", err, answer.Reason, answer.Message, answer.Next)
 			}
@@ -130,7 +130,7 @@ func TestWhyIsAnsweredToWhoMayReadLittle(t *testing.T) {
 			apiserver.Change(server, "team", "train", func(fw *frameworkv1.Framework) {
 				fw.Status.AttemptStatus.PodGroup.Unschedulable = &frameworkv1.AttemptUnschedulable{Reason: "NotEnoughResources", Message: "short of 1 cpu"}
 			})
-			answer, err := readerOf(t, server, forbidden...).Why(t.Context(), ParseName("team", "train"))
+			answer, err := readerOf(t, server, forbidden...).Why(t.Context(), parsed(t, "team", "train"))
 			lacks := strings.Join(answer.Unknown, "\n")
 			if err != nil || answer.Reason != answers.ReasonUnschedulable || !strings.Contains(answer.Message, "short of 1 cpu") || !strings.Contains(lacks, "of namespace team") {
 				t.Errorf("%v, %s: %s\nnot known: %s", err, answer.Reason, answer.Message, lacks)
@@ -145,9 +145,25 @@ func TestWhyOfAPodGroupWhosePodsMayNotBeListedIsWhatItsConditionSays(t *testing.
 	group := &schedulingv1alpha1.PodGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "bare"}, Spec: schedulingv1alpha1.PodGroupSpec{MinMember: 1}}
 	group.Status.Conditions = []schedulingv1alpha1.PodGroupCondition{{Type: schedulingv1alpha1.ConditionUnschedulable, Status: metav1.ConditionTrue, Message: "short of 1 cpu"}}
 	apiserver.Add(server, group)
-	answer, err := readerOf(t, server, "list pods").Why(t.Context(), ParseName("team", "bare"))
+	answer, err := readerOf(t, server, "list pods").Why(t.Context(), parsed(t, "team", "bare"))
 	if err != nil || answer.Reason != answers.ReasonUnschedulable || answer.Message != "the scheduler has said: short of 1 cpu" {
 		t.Errorf("%v, %s: %s", err, answer.Reason, answer.Message)
+	}
+}
+
+// TestARunningGangIsNotSaidToWaitToWhoMayNotListItsPods.
+func TestARunningGangIsNotSaidToWaitToWhoMayNotListItsPods(t *testing.T) {
+	server := apiserver.New(t)
+	group := &schedulingv1alpha1.PodGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "bare"}, Spec: schedulingv1alpha1.PodGroupSpec{MinMember: 1}}
+	group.Status.Phase = schedulingv1alpha1.PodGroupRunning
+	apiserver.Add(server, group)
+	answer, err := readerOf(t, server, "list pods").Why(t.Context(), parsed(t, "team", "bare"))
+	if err != nil || answer.Reason != answers.ReasonUnknown || !strings.Contains(answer.Message, "whether it waits is not known") {
+		t.Errorf("%v, %s: %s", err, answer.Reason, answer.Message)
+	}
+	// Nor that there is none to who may not list PodGroups.
+	if _, err := readerOf(t, server, "list podgroups").Why(t.Context(), parsed(t, "team", "podgroup/bare")); err == nil || !strings.Contains(err.Error(), "podgroups.scheduling.lockstep.dev") || !strings.Contains(err.Error(), "may not") {
+		t.Errorf("who may not list PodGroups: %v", err)
 	}
 }
 
@@ -155,14 +171,14 @@ func TestWhyOfAPodGroupWhosePodsMayNotBeListedIsWhatItsConditionSays(t *testing.
 func TestWhatMayNotBeReadIsNamedWhereNothingIsFound(t *testing.T) {
 	server := apiserver.New(t)
 	reader := readerOf(t, server, "get pytorchjobs")
-	_, err := reader.Why(t.Context(), ParseName("team", "train"))
+	_, err := reader.Why(t.Context(), parsed(t, "team", "train"))
 	if !apierrors.IsNotFound(err) || !strings.Contains(err.Error(), "pytorchjobs.kubeflow.org") || strings.Contains(err.Error(), "tfjobs") {
 		t.Errorf("why: %v", err)
 	}
-	if err := reader.AddNamed(t.Context(), ParseName("team", "train"), &Jobs{}); !apierrors.IsNotFound(err) || !strings.Contains(err.Error(), "pytorchjobs.kubeflow.org") {
+	if err := reader.AddNamed(t.Context(), parsed(t, "team", "train"), &Jobs{}); !apierrors.IsNotFound(err) || !strings.Contains(err.Error(), "pytorchjobs.kubeflow.org") {
 		t.Errorf("get: %v", err)
 	}
-	if _, err := readerOf(t, server).Why(t.Context(), ParseName("team", "train")); strings.Contains(err.Error(), "may not read") {
+	if _, err := readerOf(t, server).Why(t.Context(), parsed(t, "team", "train")); strings.Contains(err.Error(), "may not read") {
 		t.Errorf("who may read all: %v", err)
 	}
 }

@@ -64,7 +64,7 @@ func (s Style) Events(events []view.Event, now time.Time) string {
 
 // Past are the attempts that are over.
 func (s Style) Past(attempts []view.PastAttempt, now time.Time) string {
-	rows := [][]Cell{heading("ATTEMPT", "ENDED", "TOOK", "RESULT", "CODE", "WHY", "TASK", "FAILURES", "PREEMPTED", "NODES LOST", "TASK RETRIES", "THEN")}
+	rows := [][]Cell{heading("ATTEMPT", "ENDED", "TOOK", "RESULT", "CODE", "WHY", "TASK", "FAILURES", "PREEMPTED", "NODES LOST", "EVICTED", "DELETED", "TASK RETRIES", "THEN")}
 	for _, a := range attempts {
 		took := "-"
 		if !a.Ended.IsZero() {
@@ -81,7 +81,7 @@ func (s Style) Past(attempts []view.PastAttempt, now time.Time) string {
 		count := func(n int32) Cell { return Cell{Text: fmt.Sprint(n)} }
 		rows = append(rows, []Cell{
 			{Text: fmt.Sprint(a.ID)}, {Text: Age(a.Ended, now)}, {Text: took}, {a.State, StateColour(a.State)}, {Text: fmt.Sprint(a.End.Code)}, {Text: why}, {Text: task},
-			count(a.Counts.Failures), count(a.Counts.Preemptions), count(a.Counts.NodeLosses), count(a.Counts.Retries), {Text: a.Next},
+			count(a.Counts.Failures), count(a.Counts.Preemptions), count(a.Counts.NodeLosses), count(a.Counts.Evictions), count(a.Counts.Deletions), count(a.Counts.Retries), {Text: a.Next},
 		})
 	}
 	return s.section("History", rows)

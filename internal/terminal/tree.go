@@ -16,22 +16,23 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/view"
 )
 
-// Age is how long ago a time was, as kubectl writes it; "-" if there is no time.
+// Age is how long ago a time was, as kubectl writes it; "-" if there is no time. A time that is still to come is
+// that of a clock that is ahead: it was just now.
 func Age(t, now time.Time) string {
 	if t.IsZero() {
 		return "-"
 	}
-	return duration.HumanDuration(now.Sub(t))
+	return duration.HumanDuration(max(0, now.Sub(t)))
 }
 
 // StateColour is the colour of a state.
 func StateColour(state string) Colour {
-	switch state {
-	case view.StateRunning, view.StateSucceeded, "Completed":
+	switch view.ToneOf(state) {
+	case view.ToneRuns, view.ToneGood:
 		return Green
-	case view.StateFailed, "Aborted", "Terminated":
+	case view.ToneBad:
 		return Red
-	case view.StateStopped, view.StateNotStarted:
+	case view.ToneQuiet:
 		return Dim
 	default:
 		return Yellow

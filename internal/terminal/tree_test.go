@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -210,5 +211,32 @@ func TestWithoutColoursNoLineHasAnEscapeSequence(t *testing.T) {
 	}
 	if got := (Style{Colours: true}).Tree(tree, now); !strings.Contains(got, "\x1b[32mRunning\x1b[0m") {
 		t.Errorf("a running task is not green: %q", got)
+	}
+}
+
+// TestTheHistoryShowsAllThatIsCounted: what is counted is for people.
+func TestTheHistoryShowsAllThatIsCounted(t *testing.T) {
+	var counts frameworkv1.TaskAttemptCounts
+	fields := reflect.ValueOf(&counts).Elem()
+	for i := range fields.NumField() {
+		fields.Field(i).SetInt(int64(7001 + i))
+	}
+	shown := Style{}.Past([]view.PastAttempt{{Counts: counts}}, now)
+	for i := range fields.NumField() {
+		if !strings.Contains(shown, fmt.Sprint(7001+i)) {
+			t.Errorf("%s are not shown in\n%s", fields.Type().Field(i).Name, shown)
+		}
+	}
+}
+
+func TestAnAgeIsNeverNegative(t *testing.T) {
+	for want, at := range map[string]time.Time{
+		"-":   {},
+		"60m": now.Add(-time.Hour),
+		"0s":  now.Add(time.Hour), // written by a clock that is ahead
+	} {
+		if got := Age(at, now); got != want {
+			t.Errorf("the age of %v is %q, want %q", at, got, want)
+		}
 	}
 }

@@ -23,7 +23,7 @@ type Objects struct {
 	PodGroup  *schedulingv1alpha1.PodGroup
 	// Pods may have others among them: only those that name the Framework's UID count.
 	Pods []corev1.Pod
-	// Events of the Framework, its PodGroup and its Pods.
+	// Events of the Framework and its PodGroup.
 	Events []corev1.Event
 	// Unread says what could not be read, and why, one sentence each.
 	Unread []string

@@ -22,8 +22,7 @@ type PastAttempt struct {
 	// State is Succeeded, Failed or Stopped.
 	State string
 	End   End
-	Tasks frameworkv1.TaskCounts
-	// Counts tell failures from preemptions, lost nodes and evictions.
+	// Counts tell failures from preemptions, lost nodes, evictions and deletions.
 	Counts frameworkv1.TaskAttemptCounts
 	// Next says in words what followed.
 	Next string
@@ -36,7 +35,7 @@ func history(status *frameworkv1.FrameworkStatus) []PastAttempt {
 		record := &status.History[i]
 		end := &record.CompletionStatus
 		attempt := PastAttempt{
-			ID: record.ID, Started: record.StartTime.Time, State: ended(&end.CompletionStatus), Tasks: record.Tasks, Counts: record.TaskAttempts,
+			ID: record.ID, Started: record.StartTime.Time, State: ended(&end.CompletionStatus), Counts: record.TaskAttempts,
 			End: End{Code: end.Code, Phrase: end.Phrase, Disruption: string(end.Disruption), Diagnostics: end.Diagnostics, Trigger: trigger(end)},
 		}
 		if record.RunTime != nil {
@@ -63,7 +62,7 @@ func history(status *frameworkv1.FrameworkStatus) []PastAttempt {
 // MaxEvents is how many events a tree has at most.
 const MaxEvents = 20
 
-// Event is something that was told of the Framework, its PodGroup or a Pod.
+// Event is something that was told of the Framework or its PodGroup.
 type Event struct {
 	// Last is when it was last told.
 	Last time.Time

@@ -56,7 +56,9 @@ func RowOfFramework(fw *frameworkv1.Framework, now time.Time) Row {
 		row.Running, row.Total = status.Tasks.Running, status.Tasks.Total
 	}
 	if end := status.AttemptStatus.CompletionStatus; end != nil {
-		row.Code = &end.Code
+		// Not a pointer into the status, which would be kept for it.
+		code := end.Code
+		row.Code = &code
 	}
 	row.Waiting = waitingFor(status, now)
 	return row
@@ -76,8 +78,10 @@ func waitingFor(status *frameworkv1.FrameworkStatus, now time.Time) string {
 		return nil
 	}
 	if delay := status.RetryPolicyStatus.RetryDelaySec; delay != nil && status.State == frameworkv1.FrameworkAttemptCompleted {
-		at := status.TransitionTime.Add(time.Duration(*delay) * time.Second)
-		return fmt.Sprintf("next attempt in %s", max(0, at.Sub(now)).Round(time.Second))
+		whole := time.Duration(*delay) * time.Second
+		// The controller's clock may be ahead of the reader's.
+		left := min(max(0, status.TransitionTime.Add(whole).Sub(now)), whole)
+		return fmt.Sprintf("next attempt in %s", left.Round(time.Second))
 	}
 	if c := is(frameworkv1.ConditionAdmitted, metav1.ConditionFalse); c != nil {
 		return "Kueue: " + c.Reason

@@ -37,6 +37,38 @@ func Final(state string) bool {
 	return state == StateSucceeded || state == StateFailed || state == StateStopped
 }
 
+// Tone is how a state looks: the terminal and the web page have a colour for each.
+type Tone string
+
+// Tones of states.
+const (
+	// ToneRuns: it works.
+	ToneRuns Tone = "runs"
+	// ToneWaits: it does not, and is to.
+	ToneWaits Tone = "waits"
+	// ToneGood and ToneBad are ends.
+	ToneGood Tone = "good"
+	ToneBad  Tone = "bad"
+	// ToneQuiet: somebody wanted it to do nothing.
+	ToneQuiet Tone = "quiet"
+)
+
+// ToneOf is the tone of a state of a job of whatever kind.
+func ToneOf(state string) Tone {
+	switch state {
+	case StateRunning, "Completing":
+		return ToneRuns
+	case StateSucceeded, "Completed":
+		return ToneGood
+	case StateFailed, "Aborted", "Terminated":
+		return ToneBad
+	case StateStopped, StateNotStarted, "Suspended":
+		return ToneQuiet
+	default:
+		return ToneWaits
+	}
+}
+
 // FrameworkState is the state of a Framework, for people.
 func FrameworkState(fw *frameworkv1.Framework) string {
 	if fw.Status == nil {

@@ -4,12 +4,16 @@
 package view
 
 import (
+	"encoding/json"
+	"flag"
+	"os"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
@@ -39,22 +43,108 @@ func TestStatesArePeoplesWords(t *testing.T) {
 	}
 }
 
+var update = flag.Bool("update", false, "write testdata/waiting.json")
+
+// waits is a Framework in testdata/waiting.json, and what people are told of it. The Python package is held to the same file.
+type waits struct {
+	Is        string         `json:"is"`
+	Framework map[string]any `json:"framework"`
+	State     string         `json:"state"`
+	Waiting   string         `json:"waiting"`
+}
+
 func TestTheTableSaysWhatAFrameworkWaitsFor(t *testing.T) {
-	delay := int64(60)
+	delay := func(seconds int64) frameworkv1.RetryPolicyStatus {
+		return frameworkv1.RetryPolicyStatus{RetryDelaySec: &seconds}
+	}
 	condition := func(kind string, status metav1.ConditionStatus, reason string) []metav1.Condition {
 		return []metav1.Condition{{Type: kind, Status: status, Reason: reason}}
 	}
-	for want, status := range map[string]frameworkv1.FrameworkStatus{
-		"":                     {State: frameworkv1.FrameworkCompleted, Conditions: condition(frameworkv1.ConditionGangScheduled, "False", "NotEnoughResources")},
-		"next attempt in 50s":  {State: frameworkv1.FrameworkAttemptCompleted, TransitionTime: metav1.NewTime(now.Add(-10 * time.Second)), RetryPolicyStatus: frameworkv1.RetryPolicyStatus{RetryDelaySec: &delay}},
-		"Kueue: InQueue":       {Conditions: condition(frameworkv1.ConditionAdmitted, "False", "InQueue")},
-		"QuotaExceeded":        {Conditions: condition(frameworkv1.ConditionTasksBlocked, "True", "QuotaExceeded")},
-		"NotEnoughResources":   {Conditions: condition(frameworkv1.ConditionGangScheduled, "False", "NotEnoughResources"), Waiting: []frameworkv1.WaitingCount{{Reason: "Unschedulable", Tasks: 2}}},
-		"ImagePullBackOff (3)": {Waiting: []frameworkv1.WaitingCount{{Reason: "ImagePullBackOff", Tasks: 3}}},
+	ended := func(name frameworkv1.CompletionTypeName, code frameworkv1.CompletionCode) frameworkv1.FrameworkAttemptStatus {
+		return frameworkv1.FrameworkAttemptStatus{CompletionStatus: &frameworkv1.FrameworkAttemptCompletionStatus{
+			CompletionStatus: frameworkv1.CompletionStatus{Code: code, Type: frameworkv1.CompletionType{Name: name}},
+		}}
+	}
+	ago := metav1.NewTime(now.Add(-10 * time.Second))
+	var all struct {
+		Now        time.Time `json:"now"`
+		Frameworks []waits   `json:"frameworks"`
+	}
+	all.Now = now
+	for _, tc := range []struct {
+		is, state, waiting string
+		created            bool
+		status             *frameworkv1.FrameworkStatus
+	}{
+		{is: "not seen by a controller", state: StateCreating, waiting: "lockstep-controller"},
+		{is: "not started, not seen", created: true, state: StateNotStarted},
+		{is: "not started", created: true, state: StateNotStarted, status: &frameworkv1.FrameworkStatus{State: frameworkv1.FrameworkAttemptCreationPending}},
+		{is: "begun", state: StateCreating, status: &frameworkv1.FrameworkStatus{State: frameworkv1.FrameworkAttemptCreationRequested}},
+		{is: "running", state: StateRunning, status: &frameworkv1.FrameworkStatus{State: frameworkv1.FrameworkAttemptRunning}},
+		{is: "ending", state: StateEnding, status: &frameworkv1.FrameworkStatus{State: frameworkv1.FrameworkAttemptDeleting}},
+		{is: "over, with a condition of before", state: StateFailed, status: &frameworkv1.FrameworkStatus{
+			State: frameworkv1.FrameworkCompleted, AttemptStatus: ended("Failed", 1), Conditions: condition(frameworkv1.ConditionGangScheduled, "False", "NotEnoughResources"),
+		}},
+		{is: "succeeded", state: StateSucceeded, status: &frameworkv1.FrameworkStatus{State: frameworkv1.FrameworkCompleted, AttemptStatus: ended("Succeeded", 0)}},
+		{is: "stopped", state: StateStopped, status: &frameworkv1.FrameworkStatus{State: frameworkv1.FrameworkCompleted, AttemptStatus: ended("Failed", frameworkv1.CodeStopFrameworkRequested)}},
+		{is: "to be retried", state: StateRetrying, waiting: "next attempt in 50s", status: &frameworkv1.FrameworkStatus{
+			State: frameworkv1.FrameworkAttemptCompleted, TransitionTime: ago, RetryPolicyStatus: delay(60),
+		}},
+		{is: "to be retried in an hour", state: StateRetrying, waiting: "next attempt in 1h1m5s", status: &frameworkv1.FrameworkStatus{
+			State: frameworkv1.FrameworkAttemptCompleted, TransitionTime: ago, RetryPolicyStatus: delay(3675),
+		}},
+		{is: "to be retried now", state: StateRetrying, waiting: "next attempt in 0s", status: &frameworkv1.FrameworkStatus{
+			State: frameworkv1.FrameworkAttemptCompleted, TransitionTime: ago, RetryPolicyStatus: delay(3),
+		}},
+		{is: "to be retried, by a clock that is ahead", state: StateRetrying, waiting: "next attempt in 1m0s", status: &frameworkv1.FrameworkStatus{
+			State: frameworkv1.FrameworkAttemptCompleted, TransitionTime: metav1.NewTime(now.Add(time.Hour)), RetryPolicyStatus: delay(60),
+		}},
+		{is: "retried, and running", state: StateRunning, status: &frameworkv1.FrameworkStatus{State: frameworkv1.FrameworkAttemptRunning, TransitionTime: ago, RetryPolicyStatus: delay(60)}},
+		{is: "in a queue", state: StatePreparing, waiting: "Kueue: InQueue", status: &frameworkv1.FrameworkStatus{
+			State: frameworkv1.FrameworkAttemptPreparing, Conditions: condition(frameworkv1.ConditionAdmitted, "False", "InQueue"),
+		}},
+		{is: "refused Pods", state: StatePreparing, waiting: "QuotaExceeded", status: &frameworkv1.FrameworkStatus{
+			State: frameworkv1.FrameworkAttemptPreparing, Conditions: condition(frameworkv1.ConditionTasksBlocked, "True", "QuotaExceeded"),
+		}},
+		{is: "a gang without room", state: StatePreparing, waiting: "NotEnoughResources", status: &frameworkv1.FrameworkStatus{
+			State: frameworkv1.FrameworkAttemptPreparing, Conditions: condition(frameworkv1.ConditionGangScheduled, "False", "NotEnoughResources"),
+			Waiting: []frameworkv1.WaitingCount{{Reason: "Unschedulable", Tasks: 2}},
+		}},
+		{is: "a gang that is placed, without an image", state: StatePreparing, waiting: "ImagePullBackOff (3)", status: &frameworkv1.FrameworkStatus{
+			State: frameworkv1.FrameworkAttemptPreparing, Conditions: condition(frameworkv1.ConditionGangScheduled, "True", "Scheduled"),
+			Waiting: []frameworkv1.WaitingCount{{Reason: "ImagePullBackOff", Tasks: 3}, {Reason: "Unschedulable", Tasks: 1}},
+		}},
 	} {
-		if got := RowOfFramework(&frameworkv1.Framework{Status: &status}, now).Waiting; got != want {
-			t.Errorf("got %q, want %q", got, want)
+		fw := &frameworkv1.Framework{ObjectMeta: metav1.ObjectMeta{Name: "train"}, Status: tc.status}
+		fw.Spec.ExecutionType = frameworkv1.ExecutionStart
+		if tc.created {
+			fw.Spec.ExecutionType = frameworkv1.ExecutionCreate
 		}
+		if got := RowOfFramework(fw, now); got.State != tc.state || got.Waiting != tc.waiting {
+			t.Errorf("%s: got %q and %q, want %q and %q", tc.is, got.State, got.Waiting, tc.state, tc.waiting)
+		}
+		object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(fw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Frameworks = append(all.Frameworks, waits{tc.is, object, tc.state, tc.waiting})
+	}
+	got, err := json.MarshalIndent(all, "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const file = "testdata/waiting.json"
+	if *update {
+		if err := os.WriteFile(file, append(got, '\n'), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), string(got)+"\n"); diff != "" {
+		t.Errorf("%s is of before (-want +got; -update writes it)\n%s", file, diff)
 	}
 }
 

@@ -114,7 +114,7 @@ func Tasks(tree *view.Tree, now time.Time) answers.Why {
 		case known && missing.Reason != ReasonCreating:
 			return missing
 		default:
-			answer.Reason, answer.Message = ReasonCreating, fmt.Sprintf("its Pods are being made, since %s", now.Sub(tree.Attempt.Started).Round(time.Second))
+			answer.Reason, answer.Message = ReasonCreating, fmt.Sprintf("its Pods are being made, since %s", max(0, now.Sub(tree.Attempt.Started)).Round(time.Second))
 		}
 		return answer
 	}

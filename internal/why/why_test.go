@@ -86,6 +86,11 @@ func TestWithoutAGangTheTasksSayWhatTheyWaitFor(t *testing.T) {
 	if answer := Tasks(tree(view.StatePreparing, metav1.Condition{}), now); answer.Reason != ReasonCreating || answer.Message != "its Pods are being made, since 1m0s" {
 		t.Errorf("got %+v", answer)
 	}
+	ahead := tree(view.StatePreparing, metav1.Condition{})
+	ahead.Attempt.Started = now.Add(time.Hour) // by the controller's clock
+	if answer := Tasks(ahead, now); answer.Message != "its Pods are being made, since 0s" {
+		t.Errorf("of an attempt that begins in an hour it says %q", answer.Message)
+	}
 }
 
 // TestTasksWithoutAPodThatCanBePlacedSayWhatTheyWaitFor: nobody is to create Pods for a Framework.

@@ -228,6 +228,7 @@ rules:
   users:
   - system:serviceaccount:lockstep-system:lockstep-controller
   - system:serviceaccount:lockstep-system:lockstep-scheduler
+  - system:serviceaccount:lockstep-system:lockstep-dashboard
   - system:serviceaccount:default:frameworkbarrier
 - level: Metadata
   verbs: [create, update, patch, delete, deletecollection]

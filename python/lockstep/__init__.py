@@ -15,7 +15,7 @@
 """
 
 from .client import Client, Job
-from .errors import JobFailed, LockstepError, WaitTimeout
+from .errors import JobFailed, LockstepError, Unreachable, WaitTimeout
 from .spec import Framework, Role
 from .status import Attempt, State, Status
 
@@ -29,5 +29,6 @@ __all__ = [
     "Role",
     "State",
     "Status",
+    "Unreachable",
     "WaitTimeout",
 ]

@@ -6,56 +6,31 @@
 from __future__ import annotations
 
 import html
-import json
-import queue
-import threading
 import time
+from dataclasses import replace
 from typing import Any, Iterator, Mapping, Optional, Union
 
-from kubernetes import client as k8s
-from kubernetes import config, watch
-
-from .errors import JobFailed, LockstepError, WaitTimeout
+from ._api import ANSWER, GROUP, PLURAL, SLACK, VERSION, Api, Patience, asked
+from ._logs import Follower, container, prefix
+from .errors import JobFailed, LockstepError, Unreachable, WaitTimeout
 from .spec import Framework
 from .status import State, Status
 
-_GROUP, _VERSION, _PLURAL = "frameworkcontroller.microsoft.com", "v1", "frameworks"
 # How long one watch lasts before the next one begins, in seconds.
-_WATCH = 60
-# How many logs are followed at the same time.
-_MAX_LOGS = 100
+_WATCH = 60.0
 
 
 class Client:
     """Jobs of one namespace, with the rights of a kubeconfig or, in a Pod, of its service account."""
 
     def __init__(self, namespace: Optional[str] = None, context: Optional[str] = None, kubeconfig: Optional[str] = None) -> None:
-        own = "default"
-        try:
-            config.load_kube_config(config_file=kubeconfig, context=context)
-            contexts, active = config.list_kube_config_contexts(config_file=kubeconfig)
-            chosen = next((c for c in contexts if c["name"] == context), active)
-            own = chosen["context"].get("namespace") or own
-        except config.ConfigException as outside:
-            if kubeconfig or context:
-                raise LockstepError(str(outside)) from outside
-            try:
-                config.load_incluster_config()
-            except config.ConfigException:
-                raise LockstepError(f"no cluster is configured: {outside}") from outside
-            with open("/var/run/secrets/kubernetes.io/serviceaccount/namespace", encoding="utf-8") as file:
-                own = file.read().strip() or own
-        self.namespace = namespace or own
-        self._jobs = k8s.CustomObjectsApi()
-        self._core = k8s.CoreV1Api()
+        self._api = Api(context, kubeconfig)
+        self.namespace = namespace or self._api.namespace
 
     def submit(self, job: Union[Framework, Mapping[str, Any]]) -> Job:
         """Create a job, from a Framework or from a manifest as a dict."""
         manifest = job.manifest() if isinstance(job, Framework) else dict(job)
-        try:
-            made = self._jobs.create_namespaced_custom_object(_GROUP, _VERSION, self.namespace, _PLURAL, manifest)
-        except k8s.ApiException as refused:
-            raise _told(refused, "submit") from refused
+        made = asked("submit", self._api.jobs.create_namespaced_custom_object, GROUP, VERSION, self.namespace, PLURAL, manifest)
         return Job(self, made["metadata"]["name"])
 
     def job(self, name: str) -> Job:
@@ -66,10 +41,7 @@ class Client:
 
     def jobs(self, selector: str = "") -> list[Status]:
         """All Frameworks of the namespace, or those with labels such as team=a."""
-        try:
-            listed = self._jobs.list_namespaced_custom_object(_GROUP, _VERSION, self.namespace, _PLURAL, label_selector=selector)
-        except k8s.ApiException as refused:
-            raise _told(refused, "list") from refused
+        listed = asked("list", self._api.jobs.list_namespaced_custom_object, GROUP, VERSION, self.namespace, PLURAL, label_selector=selector)
         return [Status.of(item) for item in listed["items"]]
 
 
@@ -77,13 +49,13 @@ class Job:
     """A Framework. Client.submit and Client.job make it."""
 
     def __init__(self, client: Client, name: str) -> None:
-        self._client = client
+        self._api, self._namespace = client._api, client.namespace
         self.name = name
 
     @property
     def namespace(self) -> str:
         """Where it is."""
-        return self._client.namespace
+        return self._namespace
 
     def __repr__(self) -> str:
         return f"<Job {self.namespace}/{self.name}>"
@@ -99,69 +71,41 @@ class Job:
 
     def manifest(self) -> dict[str, Any]:
         """The whole Framework, as the API server has it."""
-        try:
-            found = self._client._jobs.get_namespaced_custom_object(_GROUP, _VERSION, self.namespace, _PLURAL, self.name)
-        except k8s.ApiException as refused:
-            raise _told(refused, "read") from refused
-        return dict(found)
+        return self._manifest(ANSWER)
 
     def status(self) -> Status:
         """What it is doing now."""
         return Status.of(self.manifest())
 
     def watch(self, timeout: Optional[float] = None) -> Iterator[Status]:
-        """Each change of the status, the first one at once, until the job has ended.
+        """The status, at once and at each change of it, until the job has ended.
 
-        If it has not after timeout seconds, WaitTimeout is raised.
+        If it has not after timeout seconds, WaitTimeout is raised. An API server that does not answer is asked again
+        until then or, without a timeout, for five minutes.
         """
-        deadline = None if timeout is None else time.monotonic() + timeout
-        while True:
-            manifest = self.manifest()
-            status = Status.of(manifest)
-            yield status
-            if status.state.final:
+        last: Optional[Status] = None
+        for manifest in self._changes(timeout):
+            if manifest is None:
+                raise LockstepError(f"{self.name} was deleted")
+            before, last = last, Status.of(manifest)
+            if before is None or _timeless(last) != _timeless(before):
+                yield last
+            if last.state.final:
                 return
-            left = _WATCH if deadline is None else deadline - time.monotonic()
-            if left <= 0:
-                raise WaitTimeout(f"{status} after {timeout}s", status)
-            version, stream = manifest["metadata"]["resourceVersion"], watch.Watch()
-            try:
-                for event in stream.stream(
-                    self._client._jobs.list_namespaced_custom_object,
-                    _GROUP,
-                    _VERSION,
-                    self.namespace,
-                    _PLURAL,
-                    field_selector=f"metadata.name={self.name}",
-                    resource_version=version,
-                    timeout_seconds=max(1, int(min(left, _WATCH))),
-                ):
-                    if event["type"] == "DELETED":
-                        raise LockstepError(f"{self.name} was deleted")
-                    if event["type"] not in ("ADDED", "MODIFIED"):
-                        continue
-                    status = Status.of(event["object"])
-                    yield status
-                    if status.state.final:
-                        return
-                    if deadline is not None and time.monotonic() > deadline:
-                        raise WaitTimeout(f"{status} after {timeout}s", status)
-            except k8s.ApiException as refused:
-                if refused.status != 410:  # The version is too old: read again.
-                    raise _told(refused, "watch") from refused
-            finally:
-                stream.stop()
+        assert last is not None and timeout is not None  # _changes begins with one, and ends for a timeout alone
+        raise WaitTimeout(f"{last} after {timeout}s", last)
 
     def wait(self, state: Optional[State] = None, timeout: Optional[float] = None) -> Status:
-        """Wait for a state or, without one, for the end.
+        """Wait for a state or, without one, for success.
 
-        A job that ends otherwise than with success, or in another state than the one waited for, raises JobFailed;
-        WaitTimeout is raised after timeout seconds.
+        A job that has succeeded has been in all states before that, as far as anybody waits for them: the status
+        that is returned then says Succeeded. One that ends otherwise raises JobFailed; WaitTimeout is raised after
+        timeout seconds.
         """
         wanted = state or State.SUCCEEDED
         last: Optional[Status] = None
         for last in self.watch(timeout):
-            if last.state == wanted:
+            if last.state == wanted or last.state == State.SUCCEEDED and not wanted.final:
                 return last
         assert last is not None  # watch yields at least once
         raise JobFailed(f"{last}: {last.message}" if last.message else str(last), last)
@@ -174,60 +118,116 @@ class Job:
         """Stop it: its Pods end, and it is not retried."""
         self._patch({"spec": {"executionType": "Stop"}}, "stop")
 
-    def delete(self) -> None:
-        """Delete it, and all that belongs to it."""
-        try:
-            self._client._jobs.delete_namespaced_custom_object(
-                _GROUP, _VERSION, self.namespace, _PLURAL, self.name, propagation_policy="Foreground"
-            )
-        except k8s.ApiException as refused:
-            raise _told(refused, "delete") from refused
+    def delete(self, wait: bool = True, timeout: Optional[float] = None) -> None:
+        """Delete it, and all that belongs to it, and wait until it is gone: then nothing of it runs.
+
+        If it is still there after timeout seconds, WaitTimeout is raised.
+        """
+        manifest = self.manifest()
+        uid = manifest["metadata"]["uid"]
+        asked(
+            "delete",
+            self._api.jobs.delete_namespaced_custom_object,
+            GROUP,
+            VERSION,
+            self.namespace,
+            PLURAL,
+            self.name,
+            body={"propagationPolicy": "Foreground", "preconditions": {"uid": uid}},
+        )
+        if not wait:
+            return
+        for changed in self._changes(timeout, uid):
+            if changed is None:
+                return
+            manifest = changed
+        status = Status.of(manifest)
+        raise WaitTimeout(f"{status}, is not gone after {timeout}s", status)
 
     def logs(self, role: Optional[str] = None, task: Optional[int] = None, follow: bool = False, tail: Optional[int] = None) -> Iterator[str]:
-        """Lines of the logs of the tasks that have a Pod, each with its task before it: [worker/0] …
+        """Lines of the logs of the tasks that have begun, each with its task before it: [worker/0] …
 
-        With follow, lines come as they are written, from 100 tasks at most, until all of these have ended.
+        With follow, lines come as they are written, also of tasks that begin later or are retried, until the job has
+        ended; from 100 tasks at most. A log that can't be had is told as a line.
         """
-        pods = self._pods(role, task)
-        if not pods:
-            raise LockstepError(f"{self.name} has no Pods with logs: they are made when it runs, and deleted when an attempt is over")
-        if not follow:
-            for pod in pods:
-                yield from self._log(pod, False, tail)
-            return
-        if len(pods) > _MAX_LOGS:
-            raise LockstepError(f"{len(pods)} tasks are too many to follow: at most {_MAX_LOGS}; name a role or a task")
-        lines: queue.Queue[Optional[str]] = queue.Queue(maxsize=1000)
-
-        def read(pod: Any) -> None:
-            try:
-                for line in self._log(pod, True, tail):
-                    lines.put(line)
-            except LockstepError as refused:
-                lines.put(f"{_prefix(pod)} {refused}")
-            finally:
-                lines.put(None)
-
-        for pod in pods:
-            threading.Thread(target=read, args=(pod,), daemon=True).start()
-        open_logs = len(pods)
-        while open_logs:
-            line = lines.get()
-            if line is None:
-                open_logs -= 1
-            else:
-                yield line
-
-    def _pods(self, role: Optional[str], task: Optional[int]) -> list[Any]:
         uid = self.manifest()["metadata"]["uid"]
+        nothing = LockstepError(f"{self.name} has no Pods with logs: they are made when it runs, and deleted when an attempt is over")
+        if follow:
+            yield from Follower(self._api, lambda: self._look(uid, role, task), nothing, tail).lines()
+            return
+        pods = self._pods(uid, role, task)
+        if not pods:
+            raise nothing
+        query = {} if tail is None else {"tailLines": str(tail)}
+        for pod in pods:
+            try:
+                for line in self._api.log(pod, container(pod), ANSWER, **query):
+                    yield f"{prefix(pod)} {line.decode(errors='replace')}"
+            except LockstepError as refused:
+                yield f"{prefix(pod)} {refused}"
+
+    def _changes(self, timeout: Optional[float], uid: Optional[str] = None) -> Iterator[Optional[dict[str, Any]]]:
+        """Each manifest that the API server tells of, the present one first. None says that the job is gone, and is the last.
+
+        It ends when the time is over.
+        """
+        deadline = None if timeout is None else time.monotonic() + timeout
+        patience, begun = Patience(deadline), False
+        while True:
+            left = _WATCH if deadline is None else deadline - time.monotonic()
+            if begun and left <= 0:
+                return
+            try:
+                manifest = self._manifest(min(ANSWER, max(0.0, left) + SLACK))
+                if uid is None:
+                    uid = manifest["metadata"]["uid"]
+                if manifest["metadata"]["uid"] != uid:
+                    yield None
+                    return
+                patience.answered()
+                begun = True
+                yield manifest
+                left = _WATCH if deadline is None else deadline - time.monotonic()
+                if left <= 0:
+                    return
+                seconds = max(1, int(min(left, _WATCH)))
+                for event in self._api.watch(self.namespace, self.name, manifest["metadata"]["resourceVersion"], seconds):
+                    if event["type"] == "DELETED" or event["object"]["metadata"].get("uid", uid) != uid:
+                        yield None
+                        return
+                    if event["type"] in ("ADDED", "MODIFIED"):
+                        yield event["object"]
+                    if deadline is not None and time.monotonic() > deadline:
+                        return
+            except Unreachable as trouble:
+                if not begun and deadline is not None and time.monotonic() >= deadline:
+                    raise
+                patience.wait(trouble)
+            except LockstepError as refused:
+                if refused.code == 404 and uid is not None:
+                    yield None
+                    return
+                if refused.code != 410:  # The version is too old: read again.
+                    raise
+
+    def _look(self, uid: str, role: Optional[str], task: Optional[int]) -> tuple[list[Any], bool]:
+        """The Pods that have logs, and whether the job is over."""
         try:
-            listed = self._client._core.list_namespaced_pod(self.namespace, label_selector=f"FC_FRAMEWORK_NAME={self.name}")
-        except k8s.ApiException as refused:
-            raise _told(refused, "list the Pods") from refused
+            manifest = self.manifest()
+        except LockstepError as refused:
+            if refused.code != 404:
+                raise
+            return [], True
+        if manifest["metadata"]["uid"] != uid:
+            return [], True
+        return self._pods(uid, role, task), Status.of(manifest).state.final
+
+    def _pods(self, uid: str, role: Optional[str], task: Optional[int]) -> list[Any]:
+        listed = asked("list the Pods of", self._api.core.list_namespaced_pod, self.namespace, label_selector=f"FC_FRAMEWORK_NAME={self.name}")
         found = []
         for pod in listed.items:
             notes = pod.metadata.annotations or {}
-            if notes.get("FC_FRAMEWORK_UID") != uid or pod.status.phase == "Pending":
+            if notes.get("FC_FRAMEWORK_UID") != uid or pod.status.phase in (None, "", "Pending"):
                 continue
             if role is not None and notes.get("FC_TASKROLE_NAME") != role:
                 continue
@@ -236,41 +236,15 @@ class Job:
             found.append(pod)
         return sorted(found, key=lambda pod: (pod.metadata.annotations["FC_TASKROLE_NAME"], int(pod.metadata.annotations["FC_TASK_INDEX"])))
 
-    def _log(self, pod: Any, follow: bool, tail: Optional[int]) -> Iterator[str]:
-        wanted: dict[str, Any] = {"follow": follow, "container": pod.spec.containers[0].name, "_preload_content": False}
-        if tail is not None:
-            wanted["tail_lines"] = tail
-        try:
-            response = self._client._core.read_namespaced_pod_log(pod.metadata.name, self.namespace, **wanted)
-        except k8s.ApiException as refused:
-            raise _told(refused, "read a log") from refused
-        rest = b""
-        try:
-            for part in response.stream(amt=4096, decode_content=True):
-                *lines, rest = (rest + part).split(b"\n")
-                for line in lines:
-                    yield f"{_prefix(pod)} {line.decode(errors='replace')}"
-            if rest:
-                yield f"{_prefix(pod)} {rest.decode(errors='replace')}"
-        finally:
-            response.release_conn()
+    def _manifest(self, timeout: float) -> dict[str, Any]:
+        return dict(
+            asked("read", self._api.jobs.get_namespaced_custom_object, GROUP, VERSION, self.namespace, PLURAL, self.name, timeout=timeout)
+        )
 
     def _patch(self, change: Mapping[str, Any], what: str) -> None:
-        try:
-            self._client._jobs.patch_namespaced_custom_object(_GROUP, _VERSION, self.namespace, _PLURAL, self.name, dict(change))
-        except k8s.ApiException as refused:
-            raise _told(refused, what) from refused
+        asked(what, self._api.jobs.patch_namespaced_custom_object, GROUP, VERSION, self.namespace, PLURAL, self.name, dict(change))
 
 
-def _prefix(pod: Any) -> str:
-    notes = pod.metadata.annotations
-    return f"[{notes['FC_TASKROLE_NAME']}/{notes['FC_TASK_INDEX']}]"
-
-
-def _told(refused: Any, what: str) -> LockstepError:
-    """What the API server says, for people."""
-    try:
-        message = json.loads(refused.body)["message"]
-    except (TypeError, ValueError, KeyError):
-        message = refused.reason
-    return LockstepError(f"can't {what} it: {message}")
+def _timeless(status: Status) -> Status:
+    """A status without the time to the next attempt, which changes by itself."""
+    return replace(status, waiting="") if status.state == State.RETRYING else status

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Optional
 
 if TYPE_CHECKING:
     from .status import Status
@@ -13,6 +13,15 @@ if TYPE_CHECKING:
 
 class LockstepError(Exception):
     """Something that the cluster refused, or that can't be done; the message says why."""
+
+    def __init__(self, message: str, code: Optional[int] = None) -> None:
+        super().__init__(message)
+        #: The HTTP status of the API server's refusal. None if it has not refused anything.
+        self.code = code
+
+
+class Unreachable(LockstepError):
+    """The API server gave no answer, or said that it can't now: the same may succeed later."""
 
 
 class WaitTimeout(LockstepError):

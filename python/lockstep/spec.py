@@ -15,8 +15,9 @@ API_VERSION = "frameworkcontroller.microsoft.com/v1"
 class Role:
     """A number of tasks that are alike, each of which is a Pod with one container.
 
-    The attempt fails with the first task that fails, unless min_failed says otherwise, and succeeds when
-    min_succeeded tasks of the role have: None is all tasks of all roles.
+    The attempt fails with the first task that fails, unless min_failed says otherwise: None is never. It succeeds
+    when min_succeeded tasks of the role have; None is never, and then, as far as no role decides, it succeeds once
+    every task of every role has ended, however.
     """
 
     name: str

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timezone
 from enum import Enum
 from typing import Any, Mapping, Optional
 
@@ -86,19 +86,20 @@ class Status:
         return text
 
     @classmethod
-    def of(cls, manifest: Mapping[str, Any]) -> Status:
-        """The status of a Framework, from its JSON."""
+    def of(cls, manifest: Mapping[str, Any], now: Optional[datetime] = None) -> Status:
+        """The status of a Framework, from its JSON. Now is the time, by which the wait for a retry is told."""
         spec, status = manifest["spec"], manifest.get("status") or {}
         attempt = status.get("attemptStatus") or {}
         end = attempt.get("completionStatus") or {}
         tasks = status.get("tasks") or {}
+        state = _state(spec, status, end)
         return cls(
             name=manifest["metadata"]["name"],
-            state=_state(spec, status, end),
+            state=state,
             attempt=attempt.get("id", 0),
             running=tasks.get("running", 0),
             total=tasks.get("total", sum(role["taskNumber"] for role in spec.get("taskRoles", []))),
-            waiting=_waiting(status),
+            waiting=_waiting(state, status, now or datetime.now(timezone.utc)),
             code=end.get("code"),
             message=end.get("diagnostics") or end.get("phrase") or "",
             history=tuple(_past(record) for record in status.get("history") or []),
@@ -120,17 +121,33 @@ def _ended(end: Mapping[str, Any]) -> State:
     return State.STOPPED if end.get("code") in _STOPPED else State.FAILED
 
 
-def _waiting(status: Mapping[str, Any]) -> str:
+def _waiting(state: State, status: Mapping[str, Any], now: datetime) -> str:
+    """What holds it up, in the words of kubectl lockstep: internal/view has them, and both read the same examples."""
+    if not status:
+        return "lockstep-controller" if state == State.CREATING else ""
     if status.get("state") == "Completed":
         return ""
+    delay = (status.get("retryPolicyStatus") or {}).get("retryDelaySec")
+    since = _time(status.get("transitionTime"))
+    if status.get("state") == "AttemptCompleted" and delay is not None and since is not None:
+        return f"next attempt in {_span(min(max(0.0, delay - (now - since).total_seconds()), float(delay)))}"
     conditions = {c["type"]: c for c in status.get("conditions") or []}
-    for kind, value in (("Admitted", "False"), ("TasksBlocked", "True"), ("GangScheduled", "False")):
+    for kind, value, before in (("Admitted", "False", "Kueue: "), ("TasksBlocked", "True", ""), ("GangScheduled", "False", "")):
         condition = conditions.get(kind)
         if condition and condition["status"] == value:
-            return str(condition["reason"])
+            return f"{before}{condition['reason']}"
     for waiting in status.get("waiting") or []:
         return f"{waiting['reason']} ({waiting['tasks']})"
     return ""
+
+
+def _span(seconds: float) -> str:
+    """A time in whole seconds, as Go writes it: 1h0m5s."""
+    minutes, second = divmod(int(seconds + 0.5), 60)
+    hours, minute = divmod(minutes, 60)
+    if hours:
+        return f"{hours}h{minute}m{second}s"
+    return f"{minute}m{second}s" if minute else f"{second}s"
 
 
 def _past(record: Mapping[str, Any]) -> Attempt:

@@ -6,6 +6,9 @@
 import os
 import unittest
 
+from kubernetes import client as k8s
+from kubernetes import config
+
 import lockstep
 
 # An image that a simulated node runs; these annotations say how the container ends.
@@ -55,6 +58,29 @@ class Jobs(unittest.TestCase):
             job.wait(timeout=1)
         with self.assertRaisesRegex(lockstep.LockstepError, "no Pods with logs"):
             list(job.logs())
+
+    def test_a_role_says_what_its_containers_run(self):
+        said = lockstep.Role("worker", 1, image=IMAGE, command=["train"], args=["--fast"], env={"A": "b"}, resources={"cpu": "500m"})
+        job = self.submit(lockstep.Framework("described", [said], labels={"team": "a"}))
+        self.assertEqual(job.wait(lockstep.State.RUNNING, timeout=60).running, 1)
+        (pod,) = k8s.CoreV1Api(config.new_client_from_config()).list_namespaced_pod(job.namespace, label_selector="FC_FRAMEWORK_NAME=described").items
+        container = pod.spec.containers[0]
+        self.assertEqual((container.image, container.command, container.args), (IMAGE, ["train"], ["--fast"]))
+        self.assertIn(("A", "b"), [(each.name, each.value) for each in container.env])
+        self.assertEqual((container.resources.requests["cpu"], container.resources.limits["cpu"]), ("500m", "500m"))
+        self.submit(lockstep.Framework("another", [said], labels={"team": "b"}, started=False))
+        self.assertEqual([status.name for status in self.client.jobs("team=a")], ["described"])
+
+    def test_tasks_that_are_no_gang_run_as_they_find_room(self):
+        job = self.submit(lockstep.Framework("parts", [role("worker", 20, cpu="7")], gang=False))
+        self.assertTrue(any(0 < status.running < 20 for status in job.watch(timeout=60)))
+
+    def test_a_job_that_is_deleted_is_gone(self):
+        job = self.client.submit(lockstep.Framework("goes", [role("worker", 1)]))
+        job.wait(lockstep.State.RUNNING, timeout=60)
+        job.delete(timeout=60)
+        with self.assertRaisesRegex(lockstep.LockstepError, "not found"):
+            job.status()
 
     def test_a_job_is_started_and_stopped(self):
         job = self.submit(lockstep.Framework("steered", [role("worker", 1)], started=False))

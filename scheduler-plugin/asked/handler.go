@@ -295,7 +295,10 @@ func (h *Handler) bodyOf(w http.ResponseWriter, r *http.Request) ([]byte, error)
 	connection := http.NewResponseController(w)
 	_ = connection.SetReadDeadline(time.Now().Add(h.readTime)) // tests have what knows no deadline
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
-	_ = connection.SetReadDeadline(time.Time{})
+	if err == nil {
+		// Else it stays: who has sent too little is not waited for when the refusal is sent, either.
+		_ = connection.SetReadDeadline(time.Time{})
+	}
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return nil, &refusal{http.StatusRequestTimeout, "the question takes too long to come"}

@@ -67,6 +67,8 @@ func mutations() map[string]mutation.Mutation {
 			Old: "spec.Minimum.Members, spec.Minimum.Roles,", New: "spec.Minimum.Members, 0,"},
 		"gangs are alike of which one may not preempt": {File: "place/likeness.go", Tests: "TestGangsThatDiffer",
 			Old: "g.Rank.Priority, g.MayPreempt,", New: "g.Rank.Priority, true,"},
+		"a node that goes is told of only while it is still there": {File: "kube/cache.go", By: ".", Tests: "TestAGangThatSpreadsIsPlacedThough",
+			Old: "\tc.sched.SchedulingQueue.MoveAllToActiveOrBackoffQueue(logger, fwk.ClusterEvent{Resource: fwk.Node, ActionType: fwk.Delete}, node, nil, nil)\n", New: ""},
 		"a node that goes helps nobody": {File: "events.go", Tests: "TestAGangThatSpreads",
 			Old: "\t\t{Resource: fwk.Node, ActionType: fwk.Delete},\n", New: ""},
 		"a Pod that ends helps nobody": {File: "events.go",

@@ -367,7 +367,7 @@ func (g *grouping) tellAwaited() {
 		told := 0
 		for _, pod := range g.queue.Members() {
 			if told == awaitedTold || !g.links.Awaits(pod) || news.IsMarked(pod, reasonNoOwner) ||
-				time.Since(pod.CreationTimestamp.Time) < awaitedGrace {
+				time.Since(pod.CreationTimestamp.Time).Abs() < awaitedGrace { // the clocks may differ
 				continue
 			}
 			told++

@@ -6,6 +6,7 @@ package coscheduling
 import (
 	"slices"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -92,6 +93,20 @@ func TestAJobIsPlacedWhole(t *testing.T) {
 			w.eventually("all are bound", func() bool {
 				return slices.Equal(slices.DeleteFunc(w.bound(), func(name string) bool { return name == "alone" }), tc.want)
 			})
+		})
+	}
+}
+
+// TestAPodWithoutItsOwnerIsToldWhateverTheClockSays: that of the API server may be an hour off.
+func TestAPodWithoutItsOwnerIsToldWhateverTheClockSays(t *testing.T) {
+	for name, off := range map[string]time.Duration{"an hour ahead": time.Hour, "an hour behind": -time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, all(makeNodes("node", 1, 4), makeNamespace(true))...)
+			w.args = byOwners
+			w.start()
+			created := func(w *schedulertesting.PodWrapper) { w.CreationTimestamp(metav1.NewTime(time.Now().Add(off))) }
+			w.create(makePod("job-0", ofJob("job"), created))
+			w.eventually("it is told that its owner is not seen", func() bool { return w.scheduledCondition("job-0").Reason == reasonNoOwner })
 		})
 	}
 }

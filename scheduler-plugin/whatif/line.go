@@ -4,8 +4,12 @@
 package whatif
 
 import (
+	"cmp"
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/answers"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
@@ -36,13 +40,28 @@ func (q Queue) SeenBy(mayRead func(key dialect.Key) bool) answers.Line {
 		}
 		waiting := answers.Waiting{Rank: i + 1, Kind: key.Dialect.Kind().GroupKind().String(), Namespace: key.Namespace, Name: key.Name, Priority: g.rank.Priority, Created: g.rank.Created,
 			Members: len(g.waiting), Minimum: int(g.group.Spec.Minimum.Members), Holds: s.holdsFor(key)}
-		known := s.Known[key]
-		if waiting.Reason = known.Refusal; known.BackOffUntil.After(s.Now) {
+		reason, message := s.said(g)
+		waiting.Reason = cmp.Or(message, reason)
+		if known := s.Known[key]; known.BackOffUntil.After(s.Now) {
 			waiting.BackOffUntil = &known.BackOffUntil
 		}
 		answer.Gangs = append(answer.Gangs, waiting)
 	}
 	return answer
+}
+
+// said is what the scheduler has said last of why a gang is not placed, with the reason of its condition if that is where
+// it stands; empty for nothing.
+func (s *Snapshot) said(g *gang) (reason, message string) {
+	for _, c := range g.group.Conditions {
+		if c.Type == schedulingv1alpha1.ConditionUnschedulable && c.Status == metav1.ConditionTrue {
+			reason, message = c.Reason, clean(c.Message)
+		}
+	}
+	if refusal := s.Known[g.group.Key].Refusal; refusal != "" {
+		message = clean(refusal)
+	}
+	return reason, message
 }
 
 // inOrder are the gangs in line.

@@ -26,14 +26,20 @@ func Simulate(s *Snapshot, key dialect.Key) (answers.Simulation, bool) {
 	if g == nil {
 		return answers.Simulation{}, false
 	}
+	answer := planned(s, all, g)
+	answer.Unknown = append(answer.Unknown, s.unknown()...)
+	return answer, true
+}
+
+// planned plans a gang beside all that is known. That it fits is said only if that is all there is.
+func planned(s *Snapshot, all map[dialect.Key]*gang, g *gang) answers.Simulation {
 	answer := place(s, all, g, s.podsAhead(all, g), true)
 	if s.SomePods && (answer.Fits || answer.FitsAfterPreemption) && len(g.waiting) > 0 {
 		// Pods that are not known may have the room.
 		answer.Message = "whether there is room is not known, as not all Pods may be read; beside those that may: " + answer.Message
 		answer.Fits, answer.FitsAfterPreemption = false, false
 	}
-	answer.Unknown = append(answer.Unknown, s.unknown()...)
-	return answer, true
+	return answer
 }
 
 // podsAhead are the Pods of a Snapshot, and those that stand for room which the gang has to leave

@@ -641,6 +641,9 @@ func TestThatAGangFitsIsNoGuess(t *testing.T) {
 		if got := simulate(t, s); got.Fits || got.FitsAfterPreemption || !strings.HasPrefix(got.Message, "whether there is room is not known") {
 			t.Errorf("%s, and not all Pods are known: %s", name, got.Message)
 		}
+		if got := Why(s, key("train")); got.Place == nil || got.Place.Fits || got.Place.FitsAfterPreemption {
+			t.Errorf("%s, and not all Pods are known: why says %+v", name, got.Place)
+		}
 	}
 }
 

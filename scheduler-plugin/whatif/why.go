@@ -10,7 +10,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/internal/text"
@@ -61,7 +60,13 @@ func (w *reasoning) say(reason answers.Reason, next, format string, args ...any)
 
 // unread: nothing is known of the members.
 func (w *reasoning) unread() bool {
-	return w.snapshot.NoPods && (w.halted() || w.quote())
+	if !w.snapshot.NoPods || w.halted() {
+		return w.snapshot.NoPods
+	}
+	if _, said := w.said(); said != "" {
+		return w.quote()
+	}
+	return w.say(answers.ReasonUnknown, "ask somebody who may list the Pods of the namespace", "you may not read the gang's Pods: whether it waits is not known")
 }
 
 // ended: all members have.
@@ -175,19 +180,8 @@ func waitsAs(n int) string {
 	return fmt.Sprintf("%d members wait", n)
 }
 
-// said is what the scheduler has said last of why the gang is not placed, with the reason of its condition if that is where
-// it stands; empty for nothing.
-func (w *reasoning) said() (reason, message string) {
-	for _, c := range w.gang.group.Conditions {
-		if c.Type == schedulingv1alpha1.ConditionUnschedulable && c.Status == metav1.ConditionTrue {
-			reason, message = c.Reason, clean(c.Message)
-		}
-	}
-	if refusal := w.snapshot.Known[w.gang.group.Key].Refusal; refusal != "" {
-		message = clean(refusal)
-	}
-	return reason, message
-}
+// said is what the scheduler has said last of why the gang is not placed.
+func (w *reasoning) said() (reason, message string) { return w.snapshot.said(w.gang) }
 
 // heldBack: the gang is of a dialect whose Pods are to be created only when there is room for them.
 func (w *reasoning) heldBack() bool {
@@ -263,7 +257,7 @@ func areAhead(n int) string {
 
 // place adds where the members would go that wait.
 func (w *reasoning) place() {
-	found := place(w.snapshot, w.all, w.gang, w.snapshot.podsAhead(w.all, w.gang), true)
+	found := planned(w.snapshot, w.all, w.gang)
 	w.answer.Unknown = append(w.answer.Unknown, found.Unknown...)
 	w.unchecked, found.Unknown = len(found.Unknown) > 0, nil
 	w.answer.Place = &found

@@ -19,6 +19,7 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -39,6 +40,10 @@ type Proxy struct {
 	seen    int
 	watches map[*http.Request]context.CancelFunc
 	held    *Held
+	// ahead is how far the clock of the component is ahead.
+	ahead time.Duration
+	// done are the writes that the API server has done, in the order of its answers.
+	done []string
 }
 
 // Start starts a proxy that comes to the API server of a kubeconfig as its user.
@@ -64,13 +69,24 @@ func start(config *rest.Config) (*Proxy, error) {
 		return nil, fmt.Errorf("listening for a component: %w", err)
 	}
 	p := &Proxy{address: listener.Addr().String(), watches: map[*http.Request]context.CancelFunc{}}
-	p.forward = &httputil.ReverseProxy{
+	api := &httputil.ReverseProxy{
 		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
 		Transport:     transport,
 		FlushInterval: -1, // watches
+		ModifyResponse: func(answer *http.Response) error {
+			p.noteDone(answer)
+			return toSeen(answer, p.clockAhead())
+		},
 		// Without an answer of the API server there is none of the proxy.
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
 	}
+	p.forward = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := toStored(r, p.clockAhead()); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		api.ServeHTTP(w, r)
+	})
 	p.server = &http.Server{Handler: p, ReadHeaderTimeout: 10 * time.Second}
 	go func() { _ = p.server.Serve(listener) }() // the error is that it was closed
 	return p, nil
@@ -127,6 +143,23 @@ func (p *Proxy) Requests() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.requests
+}
+
+// Done are the writes that the API server has done so far, such as "POST /api/v1/namespaces/a/pods", whether
+// the component has heard of it or not.
+func (p *Proxy) Done() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.done)
+}
+
+func (p *Proxy) noteDone(answer *http.Response) {
+	if !isWrite(answer.Request) || answer.StatusCode >= http.StatusBadRequest {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.done = append(p.done, answer.Request.Method+" "+answer.Request.URL.Path)
 }
 
 // ServeHTTP breaks, holds or forwards a request.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -140,5 +141,19 @@ func TestAHeldRequestIsForwardedWhenItIsReleased(t *testing.T) {
 	}
 	if code := <-answered; code != http.StatusOK {
 		t.Errorf("the component was told %d", code)
+	}
+}
+
+// TestWritesThatWereDoneAreKnown, whoever has heard of them, and no others are.
+func TestWritesThatWereDoneAreKnown(t *testing.T) {
+	p, _ := begin(t)
+	ask(t, p, "GET", "/pods")
+	ask(t, p, "POST", "/pods")
+	p.Break(LostReplies(1))
+	ask(t, p, "DELETE", "/pods/a")
+	p.Break(Unavailable())
+	ask(t, p, "POST", "/pods")
+	if got, want := p.Done(), []string{"POST /pods", "DELETE /pods/a"}; !slices.Equal(got, want) {
+		t.Errorf("the writes %q were done, want %q", got, want)
 	}
 }

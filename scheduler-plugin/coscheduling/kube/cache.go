@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler"
 	internalcache "k8s.io/kubernetes/pkg/scheduler/backend/cache"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
@@ -20,6 +21,8 @@ import (
 // Pods: somebody has made the second one under the name of the first. And an API server whose
 // store was restored shows Pods as they were before they were bound. So such an update is
 // taken for the end of what was, and the beginning of what is.
+//
+// And it forgets a node after that was told (RemoveNode).
 type cacheInFront struct {
 	internalcache.Cache
 	sched *scheduler.Scheduler
@@ -51,4 +54,13 @@ func (c *cacheInFront) UpdatePod(logger klog.Logger, before, after *corev1.Pod) 
 		c.sched.SchedulingQueue.Add(klog.NewContext(context.Background(), logger), after)
 	}
 	return nil
+}
+
+// RemoveNode implements Cache. The scheduler tells of a node's end before it has the cache forget the node.
+// Whoever is tried in between still finds the node there, and nothing would have him tried again. So it is told
+// again when it is true.
+func (c *cacheInFront) RemoveNode(logger klog.Logger, node *corev1.Node) error {
+	err := c.Cache.RemoveNode(logger, node)
+	c.sched.SchedulingQueue.MoveAllToActiveOrBackoffQueue(logger, fwk.ClusterEvent{Resource: fwk.Node, ActionType: fwk.Delete}, node, nil, nil)
+	return err
 }

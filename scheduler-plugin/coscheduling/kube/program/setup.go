@@ -75,6 +75,9 @@ func (p *Program) SetUp(ctx context.Context, cluster Cluster) (*Instance, error)
 	if err != nil {
 		return nil, err
 	}
+	if err := guardWrites(c); err != nil {
+		return nil, err
+	}
 	cc := c.Complete()
 
 	all, err := kube.Profiles(cc.ComponentConfig.Profiles).Also(p.defaults.Plugin, p.also)

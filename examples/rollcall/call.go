@@ -8,12 +8,13 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"strconv"
 	"strings"
 	"time"
 )
 
-// How a call goes: the caller says its name in a line. When all have called, each gets the
-// number of callers in a line.
+// How a call goes: the caller says its name in a line. When all have called, each gets a line
+// that depends on all of them: how many they are, or where.
 
 // pause is how long a caller waits before it tries again.
 const pause = 200 * time.Millisecond
@@ -23,9 +24,12 @@ func listen(port string) (net.Listener, error) {
 	return net.Listen("tcp", net.JoinHostPort("", port))
 }
 
+// count answers how many have called.
+func count(callers []string) string { return strconv.Itoa(len(callers)) }
+
 // answer waits until n different callers have called, and then answers all of them. It returns
 // their names.
-func answer(ctx context.Context, listener net.Listener, n int) ([]string, error) {
+func answer(ctx context.Context, listener net.Listener, n int, reply func(callers []string) string) ([]string, error) {
 	stop := context.AfterFunc(ctx, func() { listener.Close() })
 	defer stop()
 	callers := map[string]net.Conn{}
@@ -53,19 +57,19 @@ func answer(ctx context.Context, listener net.Listener, n int) ([]string, error)
 		callers[name] = conn
 	}
 	for name, conn := range callers {
-		if _, err := fmt.Fprintln(conn, n); err != nil {
+		if _, err := fmt.Fprintln(conn, reply(names)); err != nil {
 			return names, fmt.Errorf("answering %s: %w", name, err)
 		}
 	}
 	return names, nil
 }
 
-// call tells a host one's name, and waits until it has heard those of all. It tries until ctx
-// ends: the host may not listen yet, or have no name yet.
-func call(ctx context.Context, address, name string) (callers string, err error) {
+// call tells a host one's name, and waits until it has heard those of all and answers. It tries
+// until ctx ends: the host may not listen yet, or have no name yet.
+func call(ctx context.Context, address, name string) (said string, err error) {
 	for {
-		if callers, err = callOnce(ctx, address, name); err == nil {
-			return callers, nil
+		if said, err = callOnce(ctx, address, name); err == nil {
+			return said, nil
 		}
 		select {
 		case <-time.After(pause):

@@ -12,7 +12,7 @@ import (
 )
 
 // pytorch calls the process of rank 0, or is it and waits for the calls of all others.
-func pytorch(ctx context.Context, getenv func(string) string, listen func(port string) (net.Listener, error)) error {
+func pytorch(ctx context.Context, getenv func(string) string, listen listenFunc) error {
 	rank, err := strconv.Atoi(getenv("RANK"))
 	if err != nil {
 		return fmt.Errorf("RANK: %w", err)
@@ -38,7 +38,7 @@ func pytorch(ctx context.Context, getenv func(string) string, listen func(port s
 		return err
 	}
 	defer listener.Close()
-	callers, err := answer(ctx, listener, size-1)
+	callers, err := answer(ctx, listener, size-1, count)
 	if err != nil {
 		return err
 	}

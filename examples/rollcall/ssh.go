@@ -20,74 +20,105 @@ import (
 	"time"
 
 	"golang.org/x/crypto/ssh"
+	"golang.org/x/sync/errgroup"
 )
 
 // sshFolder is where plugin ssh has put the keys and what ssh has to know of the hosts, or where an
 // MPIJob has its keys.
 const sshFolder = "/root/.ssh"
 
-// mpi logs in to each host as mpirun does, and asks for its name.
-func mpi(ctx context.Context, hosts, folder string) error {
-	if hosts == "" {
+// host is one that mpirun starts a process on.
+type host struct{ name, address string }
+
+// mpi is launch for the hosts of a list, where they are by the configuration of ssh.
+func mpi(ctx context.Context, list, folder string, listen listenFunc) error {
+	if list == "" {
 		return errors.New("MPI_HOST is empty")
-	}
-	signer, err := readKey(folder)
-	if err != nil {
-		return err
 	}
 	config, err := readConfig(filepath.Join(folder, "config"))
 	if err != nil {
 		return err
 	}
-	for host := range strings.SplitSeq(hosts, ",") {
-		name, _, _ := strings.Cut(host, ".")
+	var hosts []host
+	for long := range strings.SplitSeq(list, ",") {
+		name, _, _ := strings.Cut(long, ".")
 		address, found := config[name]
 		if !found {
 			return fmt.Errorf("the config of ssh does not know the host %q", name)
 		}
-		said, err := askUntil(ctx, address, signer)
-		if err != nil {
-			return fmt.Errorf("logging in to %s at %s: %w", name, address, err)
-		}
-		if said != name {
-			return fmt.Errorf("%s says that its name is %q, want %q", address, said, name)
-		}
-		log.Printf("logged in to %s", said)
+		hosts = append(hosts, host{name, address})
 	}
-	return nil
+	return launch(ctx, hosts, folder, listen)
 }
 
-// mpiByFile is mpi for the hosts of a file that OpenMPI reads, each with its slots, by the names that
+// mpiByFile is launch for the hosts of a file that OpenMPI reads, each with its slots, by the names that
 // they have there.
-func mpiByFile(ctx context.Context, hostFile, folder string) error {
+func mpiByFile(ctx context.Context, hostFile, folder string, listen listenFunc) error {
 	content, err := os.ReadFile(hostFile)
 	if err != nil {
 		return err
 	}
-	signer, err := readKey(folder)
-	if err != nil {
-		return err
-	}
-	n := 0
+	var hosts []host
 	for line := range strings.Lines(string(content)) {
-		host, slots, _ := strings.Cut(strings.TrimSpace(line), " ")
+		long, slots, _ := strings.Cut(strings.TrimSpace(line), " ")
 		if !strings.HasPrefix(slots, "slots=") {
 			return fmt.Errorf("a line of %s is %q, want a host and its slots", hostFile, line)
 		}
-		name, _, _ := strings.Cut(host, ".")
-		said, err := askUntil(ctx, net.JoinHostPort(host, "22"), signer)
-		if err != nil {
-			return fmt.Errorf("logging in to %s: %w", host, err)
-		}
-		if said != name {
-			return fmt.Errorf("%s says that its name is %q, want %q", host, said, name)
-		}
-		log.Printf("logged in to %s", said)
-		n++
+		name, _, _ := strings.Cut(long, ".")
+		hosts = append(hosts, host{name, net.JoinHostPort(long, "22")})
 	}
-	if n == 0 {
+	if len(hosts) == 0 {
 		return fmt.Errorf("%s names no hosts", hostFile)
 	}
+	return launch(ctx, hosts, folder, listen)
+}
+
+// launch logs in to each host as mpirun does, asks for its name, and starts what calls back, and hears from the
+// launcher where the others are.
+func launch(ctx context.Context, hosts []host, folder string, listen listenFunc) error {
+	key, err := readKey(folder)
+	if err != nil {
+		return err
+	}
+	meeting, err := listen("0")
+	if err != nil {
+		return err
+	}
+	defer meeting.Close()
+	at, err := addressOf(ctx, meeting)
+	if err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	met := make(chan error, 1)
+	go func() {
+		_, err := answer(ctx, meeting, len(hosts), roll)
+		met <- err
+	}()
+	for rank, host := range hosts {
+		group.Go(func() error {
+			said, err := askUntil(ctx, host.address, key, "hostname")
+			if err != nil {
+				return fmt.Errorf("logging in to %s at %s: %w", host.name, host.address, err)
+			}
+			if said != host.name {
+				return fmt.Errorf("%s says that its name is %q, want %q", host.address, said, host.name)
+			}
+			log.Printf("logged in to %s", said)
+			if _, err := ask(ctx, host.address, key, fmt.Sprintf("join %s %d", at, rank)); err != nil {
+				return fmt.Errorf("having %s join the others: %w", host.name, err)
+			}
+			return nil
+		})
+	}
+	// Who can't log in says why nobody has called back.
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	if err := <-met; err != nil {
+		return err
+	}
+	log.Printf("all %d hosts have called each other", len(hosts))
 	return nil
 }
 
@@ -126,10 +157,10 @@ func readConfig(file string) (map[string]string, error) {
 	return addresses, nil
 }
 
-// askUntil asks a host for its name until it answers.
-func askUntil(ctx context.Context, address string, key ssh.Signer) (string, error) {
+// askUntil has a host execute a command, and tries until it does.
+func askUntil(ctx context.Context, address string, key ssh.Signer, command string) (string, error) {
 	for {
-		said, err := ask(ctx, address, key)
+		said, err := ask(ctx, address, key, command)
 		if err == nil {
 			return said, nil
 		}
@@ -141,12 +172,14 @@ func askUntil(ctx context.Context, address string, key ssh.Signer) (string, erro
 	}
 }
 
-func ask(ctx context.Context, address string, key ssh.Signer) (string, error) {
+// ask has a host execute a command, and returns what that says.
+func ask(ctx context.Context, address string, key ssh.Signer, command string) (string, error) {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
 	if err != nil {
 		return "", err
 	}
 	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { conn.Close() })()
 	connection, channels, requests, err := ssh.NewClientConn(conn, address, &ssh.ClientConfig{
 		User: "root",
 		Auth: []ssh.AuthMethod{ssh.PublicKeys(key)},
@@ -163,13 +196,13 @@ func ask(ctx context.Context, address string, key ssh.Signer) (string, error) {
 		return "", err
 	}
 	defer session.Close()
-	said, err := session.Output("hostname")
+	said, err := session.Output(command)
 	return strings.TrimSpace(string(said)), err
 }
 
-// serveSSH is an sshd that knows one command, hostname. Whoever has the private key of an
+// serveSSH is an sshd that knows two commands, hostname and join. Whoever has the private key of an
 // authorized one may log in.
-func serveSSH(ctx context.Context, folder string, listen func(port string) (net.Listener, error)) error {
+func serveSSH(ctx context.Context, folder string, listen listenFunc) error {
 	authorized, err := os.ReadFile(filepath.Join(folder, "authorized_keys"))
 	if err != nil {
 		return err
@@ -207,7 +240,7 @@ func serveSSH(ctx context.Context, folder string, listen func(port string) (net.
 			return err
 		}
 		go func() {
-			if err := serveLogin(conn, config); err != nil {
+			if err := serveLogin(ctx, conn, config, listen); err != nil {
 				log.Printf("%s: %v", conn.RemoteAddr(), err)
 			}
 		}()
@@ -215,7 +248,7 @@ func serveSSH(ctx context.Context, folder string, listen func(port string) (net.
 }
 
 // serveLogin serves one connection until its client ends it.
-func serveLogin(conn net.Conn, config *ssh.ServerConfig) error {
+func serveLogin(ctx context.Context, conn net.Conn, config *ssh.ServerConfig, listen listenFunc) error {
 	defer conn.Close()
 	connection, channels, requests, err := ssh.NewServerConn(conn, config)
 	if err != nil {
@@ -235,7 +268,7 @@ func serveLogin(conn net.Conn, config *ssh.ServerConfig) error {
 			return err
 		}
 		for request := range requests {
-			if err := serveCommand(channel, request); err != nil {
+			if err := serveCommand(ctx, channel, request, listen); err != nil {
 				return err
 			}
 		}
@@ -244,21 +277,38 @@ func serveLogin(conn net.Conn, config *ssh.ServerConfig) error {
 }
 
 // serveCommand executes a command, which ends the session.
-func serveCommand(channel ssh.Channel, request *ssh.Request) error {
+func serveCommand(ctx context.Context, channel ssh.Channel, request *ssh.Request, listen listenFunc) error {
 	var command struct{ Line string }
-	known := request.Type == "exec" && ssh.Unmarshal(request.Payload, &command) == nil && command.Line == "hostname"
+	known := request.Type == "exec" && ssh.Unmarshal(request.Payload, &command) == nil
 	if err := request.Reply(known, nil); err != nil || !known {
 		return err
 	}
-	name, err := os.Hostname()
-	if err != nil {
+	said, failed := execute(ctx, command.Line, listen)
+	status := uint32(0)
+	if failed != nil {
+		log.Printf("%s: %v", command.Line, failed)
+		status = 1
+	}
+	if _, err := io.WriteString(channel, said+"\n"); err != nil {
 		return err
 	}
-	if _, err := io.WriteString(channel, name+"\n"); err != nil {
-		return err
-	}
-	if _, err := channel.SendRequest("exit-status", false, ssh.Marshal(struct{ Status uint32 }{})); err != nil {
+	if _, err := channel.SendRequest("exit-status", false, ssh.Marshal(struct{ Status uint32 }{status})); err != nil {
 		return err
 	}
 	return channel.Close()
+}
+
+// execute executes the command hostname, or "join ADDRESS RANK", which is for the launcher's host at that address.
+func execute(ctx context.Context, line string, listen listenFunc) (string, error) {
+	if line == "hostname" {
+		return os.Hostname()
+	}
+	var address string
+	var rank int
+	if _, err := fmt.Sscanf(line, "join %s %d", &address, &rank); err != nil {
+		return "", fmt.Errorf("want hostname, or join ADDRESS RANK: %w", err)
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("gave up after %v", patience))
+	defer cancel()
+	return "", meet(ctx, address, false, 0, member{rank: rank}, listen)
 }

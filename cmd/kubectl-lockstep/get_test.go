@@ -1,0 +1,68 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"strings"
+	"testing"
+
+	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	"github.com/lockstep-k8s/lockstep/internal/testing/apiserver"
+)
+
+// TestAListIsAListHoweverManyAreFound, so that a program can read it; one that is asked for by its name is not in a list.
+func TestAListIsAListHoweverManyAreFound(t *testing.T) {
+	const kinds = "jsonpath={.kind} {.items[*].metadata.name}"
+	u := someone(t)
+	lists := func(want string) {
+		t.Helper()
+		if said := u.types("get", "-o", kinds); said.out != want {
+			t.Errorf("%q, want %q %s", said.out, want, said.err)
+		}
+	}
+	lists("List ")
+	u.has(frameworkv1.FrameworkAttemptRunning, 1)
+	lists("List train")
+	other := failedTwice()
+	other.Namespace, other.Name, other.UID = "a", "other", "u-2"
+	apiserver.Add(u.api, other)
+	lists("List other train")
+	for args, want := range map[string]string{"train": "Framework ", "train other": "List train other"} {
+		if said := u.types(append([]string{"get", "-o", kinds}, strings.Fields(args)...)...); said.out != want {
+			t.Errorf("%s: %q, want %q %s", args, said.out, want, said.err)
+		}
+	}
+}
+
+// TestATerminalIsNotSteeredByWhatOthersHaveWritten, whatever the output; a program gets it as it is.
+func TestATerminalIsNotSteeredByWhatOthersHaveWritten(t *testing.T) {
+	u := someone(t)
+	fw := failedTwice()
+	fw.Namespace, fw.Spec.Description = "a", "one\ntwo \x1b[2J\u009b2J\u202e"
+	apiserver.Add(u.api, fw)
+	for _, output := range []string{"jsonpath={.spec.description}", "go-template={{.spec.description}}", "json"} {
+		u.terminal = false
+		raw := u.types("get", "train", "-o", output)
+		u.terminal = true
+		shown := u.types("get", "train", "-o", output)
+		if strings.ContainsAny(shown.out, "\x1b\u009b\u202e") || !strings.Contains(shown.out, "two") {
+			t.Errorf("%s shows %q %s", output, shown.out, shown.err)
+		}
+		if output != "json" && raw.out != fw.Spec.Description {
+			t.Errorf("%s hands %q to a program", output, raw.out)
+		}
+	}
+}
+
+// TestTabsOfATemplateStayTabsOnATerminal, as the user wrote them.
+func TestTabsOfATemplateStayTabsOnATerminal(t *testing.T) {
+	u := someone(t)
+	u.terminal = true
+	u.has(frameworkv1.FrameworkAttemptRunning, 1)
+	for _, output := range []string{`jsonpath={.metadata.namespace}{"\t"}{.metadata.name}{"\n"}`, `go-template={{.metadata.namespace}}{{"\t"}}{{.metadata.name}}{{"\n"}}`} {
+		if said := u.types("get", "train", "-o", output); said.out != "a\ttrain\n" {
+			t.Errorf("%s shows %q %s", output, said.out, said.err)
+		}
+	}
+}

@@ -1,0 +1,64 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lifecycle
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+)
+
+// TakenOver is what a controller knows of times in a status that it did not write. A status has times that are still to
+// come where the controller before had a clock that is ahead.
+type TakenOver struct {
+	// At is when this controller first saw the status, by its own clock.
+	At time.Time
+	// toCome are the times which were to come then, in seconds since 1970: a status has no finer ones.
+	toCome sets.Set[int64]
+}
+
+// TakeOver looks for times to come in a status that a controller finds.
+func TakeOver(status *frameworkv1.FrameworkStatus, now time.Time) TakenOver {
+	t := TakenOver{At: now, toCome: sets.New[int64]()}
+	if status == nil {
+		return t
+	}
+	note := func(at *metav1.Time) {
+		if at != nil && at.After(now) {
+			t.toCome.Insert(at.Unix())
+		}
+	}
+	note(&status.TransitionTime)
+	if group := status.AttemptStatus.PodGroup; group != nil {
+		note(group.CreationTime)
+		note(group.UnknownSince)
+	}
+	for _, role := range status.AttemptStatus.TaskRoleStatuses {
+		for _, task := range role.TaskStatuses {
+			note(&task.TransitionTime)
+			note(task.AttemptStatus.PreparingSince)
+		}
+	}
+	return t
+}
+
+// since is a persisted time by this controller's clock. What waits since a time that was still to come waits since it was found.
+func (t *TakenOver) since(at metav1.Time) time.Time {
+	if t.toCome.Has(at.Unix()) {
+		return t.At
+	}
+	return at.Time
+}
+
+// over says whether a span since a persisted time is over, and, if it is not, when it
+// will be. Who waits for it asks to be woken then.
+func (d *decision) over(since metav1.Time, span time.Duration) (over bool, at time.Time) {
+	if at = d.TakenOver.since(since).Add(span); d.clock.Before(at) {
+		return false, at
+	}
+	return true, time.Time{}
+}

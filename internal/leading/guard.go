@@ -1,0 +1,93 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package leading keeps a former leader from writing. One that was suspended for longer than its lease
+// lasts goes on where it was, and asks for the lease only then: until the answer comes it would write as if
+// it led. A Guard knows by the clock of the process that the lease has run out.
+package leading
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+)
+
+// Guard refuses writes when the lease has run out. Before the lease is held for the first time it refuses
+// nothing.
+type Guard struct {
+	lasts time.Duration
+	// until is up to when no other replica can have taken the lease. Nil before it was held.
+	until atomic.Pointer[time.Time]
+}
+
+// NewGuard makes a guard for a lease that lasts so long.
+func NewGuard(lasts time.Duration) *Guard { return &Guard{lasts: lasts} }
+
+// Lock is a lock whose renewals the guard knows of.
+func (g *Guard) Lock(lock resourcelock.Interface) resourcelock.Interface {
+	return &guardedLock{Interface: lock, guard: g}
+}
+
+// guardedLock is used by an election alone, which does one thing after the other.
+type guardedLock struct {
+	resourcelock.Interface
+	guard *Guard
+	// holder is whose the lease was when it was last read.
+	holder string
+}
+
+// Get implements resourcelock.Interface.
+func (l *guardedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	record, raw, err := l.Interface.Get(ctx)
+	if err == nil {
+		l.holder = record.HolderIdentity
+	}
+	return record, raw, err
+}
+
+// Create implements resourcelock.Interface.
+func (l *guardedLock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	return l.write(ctx, record, l.Interface.Create)
+}
+
+// Update implements resourcelock.Interface. client-go gives up the lease of a leader that was suspended also
+// when it has just read that it is another's by now: that one's would be lost.
+func (l *guardedLock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	if record.HolderIdentity == "" && l.holder != "" && l.holder != l.Identity() {
+		return fmt.Errorf("the lease is not given up: it is that of %s", l.holder)
+	}
+	return l.write(ctx, record, l.Interface.Update)
+}
+
+// write notes when a write began that gave this process the lease: others count from when they saw it,
+// which is later.
+func (l *guardedLock) write(ctx context.Context, record resourcelock.LeaderElectionRecord, write func(context.Context, resourcelock.LeaderElectionRecord) error) error {
+	until := time.Now().Add(l.guard.lasts)
+	if err := write(ctx, record); err != nil {
+		return err
+	}
+	if record.HolderIdentity == l.Identity() {
+		l.guard.until.Store(&until)
+	}
+	return nil
+}
+
+// Wrap is a transport that sends no writes when the lease has run out. The requests for the lease
+// itself must not go through it.
+func (g *Guard) Wrap(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(r *http.Request) (*http.Response, error) {
+		if until := g.until.Load(); until != nil && r.Method != http.MethodGet && !time.Now().Before(*until) {
+			return nil, fmt.Errorf("not sent: the lease has run out %v ago, and another replica may lead", time.Since(*until).Round(time.Millisecond))
+		}
+		return next.RoundTrip(r)
+	})
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+// RoundTrip implements http.RoundTripper.
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

@@ -1,0 +1,130 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package leading
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+)
+
+// lock is one that this process may hold, unless err says why not. A write takes a second.
+type lock struct {
+	resourcelock.Interface
+	err    error
+	holder string
+}
+
+func (l *lock) Get(context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	return &resourcelock.LeaderElectionRecord{HolderIdentity: l.holder}, nil, nil
+}
+
+func (l *lock) Identity() string { return "me" }
+
+func (l *lock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	return l.Update(ctx, record)
+}
+
+func (l *lock) Update(context.Context, resourcelock.LeaderElectionRecord) error {
+	time.Sleep(time.Second)
+	return l.err
+}
+
+// TestOnlyItsOwnLeaseIsGivenUp by a leader, however late it learns whose that is.
+func TestOnlyItsOwnLeaseIsGivenUp(t *testing.T) {
+	for holder, want := range map[string]bool{"me": true, "": true, "other": false} {
+		synctest.Test(t, func(t *testing.T) {
+			lock := NewGuard(time.Minute).Lock(&lock{holder: holder})
+			if _, _, err := lock.Get(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if err := lock.Update(t.Context(), resourcelock.LeaderElectionRecord{}); (err == nil) != want {
+				t.Errorf("the lease of %q is given up: %v, want that %t", holder, err, want)
+			}
+		})
+	}
+}
+
+func TestAFormerLeaderWritesNothing(t *testing.T) {
+	const lasts = 15 * time.Second
+	mine := resourcelock.LeaderElectionRecord{HolderIdentity: "me"}
+	for name, tc := range map[string]struct {
+		// before happens to the lease before the request.
+		before func(ctx context.Context, l resourcelock.Interface, inner *lock) error
+		method string
+		want   bool
+	}{
+		"without a lease all is sent": {
+			before: func(context.Context, resourcelock.Interface, *lock) error { return nil }, method: "POST", want: true,
+		},
+		"a leader writes": {
+			before: func(ctx context.Context, l resourcelock.Interface, _ *lock) error { return l.Create(ctx, mine) }, method: "POST", want: true,
+		},
+		"one that was suspended for as long as the lease lasts does not": {
+			before: func(ctx context.Context, l resourcelock.Interface, _ *lock) error {
+				defer time.Sleep(lasts - time.Second) // the lease counts from the begin of its write
+				return l.Create(ctx, mine)
+			}, method: "POST",
+		},
+		"it may read": {
+			before: func(ctx context.Context, l resourcelock.Interface, _ *lock) error {
+				defer time.Sleep(time.Hour)
+				return l.Create(ctx, mine)
+			}, method: "GET", want: true,
+		},
+		"a renewal prolongs the lease": {
+			before: func(ctx context.Context, l resourcelock.Interface, _ *lock) error {
+				err := l.Create(ctx, mine)
+				time.Sleep(lasts - 2*time.Second)
+				return errors.Join(err, l.Update(ctx, mine))
+			}, method: "DELETE", want: true,
+		},
+		"one that fails does not": {
+			before: func(ctx context.Context, l resourcelock.Interface, inner *lock) error {
+				err := l.Create(ctx, mine)
+				time.Sleep(lasts - 2*time.Second)
+				inner.err = errors.New("no answer")
+				_ = l.Update(ctx, mine)
+				return err
+			}, method: "DELETE",
+		},
+		"who gives the lease up has it no longer than before": {
+			before: func(ctx context.Context, l resourcelock.Interface, _ *lock) error {
+				err := l.Create(ctx, mine)
+				time.Sleep(lasts - 2*time.Second)
+				return errors.Join(err, l.Update(ctx, resourcelock.LeaderElectionRecord{}))
+			}, method: "PATCH",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				guard, inner := NewGuard(lasts), &lock{}
+				if err := tc.before(t.Context(), guard.Lock(inner), inner); err != nil {
+					t.Fatal(err)
+				}
+				sent := false
+				transport := guard.Wrap(roundTripper(func(*http.Request) (*http.Response, error) {
+					sent = true
+					return &http.Response{Body: http.NoBody}, nil
+				}))
+				request, err := http.NewRequestWithContext(t.Context(), tc.method, "http://api", nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				answer, err := transport.RoundTrip(request)
+				if err == nil {
+					err = answer.Body.Close()
+				}
+				if sent != tc.want || (err == nil) != tc.want {
+					t.Errorf("sent: %t (%v), want %t", sent, err, tc.want)
+				}
+			})
+		})
+	}
+}

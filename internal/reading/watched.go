@@ -1,0 +1,67 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package reading
+
+import (
+	"sync"
+
+	"k8s.io/client-go/tools/cache"
+)
+
+// watched are the objects of a kind, as a watch tells.
+type watched struct {
+	// what messages call the kind.
+	what string
+	// store has the objects; all of them as soon as synced says so.
+	store  cache.Store
+	synced func() bool
+	// changed is called when it can be read again, or can't any more.
+	changed func()
+
+	mu sync.Mutex
+	// toList and toFollow are why the last attempt to do so failed; nil if it did not.
+	toList, toFollow error
+}
+
+// listed notes how listing went.
+func (w *watched) listed(err error) { w.note(&w.toList, err) }
+
+// followed notes how beginning a watch went, which lists, too, where the API server can.
+func (w *watched) followed(err error) {
+	if err == nil {
+		w.note(&w.toList, nil)
+	}
+	w.note(&w.toFollow, err)
+}
+
+func (w *watched) note(failed *error, err error) {
+	w.mu.Lock()
+	before := *failed
+	*failed = err
+	w.mu.Unlock()
+	if (before == nil) != (err == nil) || err != nil && before.Error() != err.Error() {
+		w.changed()
+	}
+}
+
+// Err is why the objects, or their changes, can't be read now; nil if they can.
+func (w *watched) Err() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.toList != nil {
+		return w.toList
+	}
+	return w.toFollow
+}
+
+// told is what can't be shown, for a sentence: the objects, or just what has changed since they were listed.
+func (w *watched) told() string {
+	if w.synced() {
+		return "Changes of " + w.what
+	}
+	return w.what
+}
+
+// known says whether all objects are in the store, or why they can't be.
+func (w *watched) known() bool { return w.synced() || w.Err() != nil }

@@ -1,0 +1,32 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package program
+
+import (
+	"fmt"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/kubernetes/cmd/kube-scheduler/app/config"
+
+	"github.com/lockstep-k8s/lockstep/internal/leading"
+)
+
+// guardWrites has a former leader bind nothing and evict nobody: kube-scheduler would schedule on for as
+// long as it may try to renew its lease. What only watches, and tells events, keeps its client.
+func guardWrites(c *config.Config) error {
+	if c.LeaderElection == nil {
+		return nil
+	}
+	guard := leading.NewGuard(c.LeaderElection.LeaseDuration)
+	c.LeaderElection.Lock = guard.Lock(c.LeaderElection.Lock)
+	c.KubeConfig = rest.CopyConfig(c.KubeConfig)
+	c.KubeConfig.Wrap(guard.Wrap)
+	client, err := kubernetes.NewForConfig(rest.AddUserAgent(rest.CopyConfig(c.KubeConfig), "scheduler"))
+	if err != nil {
+		return fmt.Errorf("making the client of a leader: %w", err)
+	}
+	c.Client = client
+	return nil
+}

@@ -183,18 +183,26 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, to route) {
 
 // once makes a page when it is its turn.
 func (s *Server) once(r request, to route) (*page, error) {
-	ctx, cancel := context.WithTimeout(r.Context(), s.patience)
+	return inTurn(r.Context(), s, r.visitor, to.isLarge(r.Request), func(ctx context.Context) (*page, error) {
+		opened, err := to.opens(ctx, r)
+		if err != nil {
+			return nil, err
+		}
+		return opened.make(ctx)
+	})
+}
+
+// inTurn does a part of a page when it is the visitor's turn, and as long as the server has patience.
+func inTurn[T any](ctx context.Context, s *Server, visitor *Visitor, large bool, do func(context.Context) (T, error)) (T, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.patience)
 	defer cancel()
-	done, err := s.turns.take(ctx, r.visitor.Name, to.isLarge(r.Request))
+	done, err := s.turns.take(ctx, visitor.Name, large)
 	if err != nil {
-		return nil, err
+		var none T
+		return none, err
 	}
 	defer done()
-	opened, err := to.opens(ctx, r)
-	if err != nil {
-		return nil, err
-	}
-	return opened.make(ctx)
+	return do(ctx)
 }
 
 // answer sends a page. A browser that does not read is not waited for.

@@ -65,7 +65,9 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, visitor *Visitor
 	ctx, cancel := context.WithTimeout(r.Context(), streamAge)
 	defer cancel()
 	large := to.isLarge(r)
-	opened, err := s.open(ctx, request{r, visitor, ctx}, to.opens, large)
+	opened, err := inTurn(ctx, s, visitor, large, func(within context.Context) (*opened, error) {
+		return to.opens(within, request{r, visitor, ctx})
+	})
 	if err != nil {
 		s.fail(w, visitor, err)
 		return
@@ -106,33 +108,9 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, visitor *Visitor
 	}
 }
 
-// open opens a live page when it is its turn.
-func (s *Server) open(ctx context.Context, r request, open opens, large bool) (*opened, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.patience)
-	defer cancel()
-	done, err := s.turns.take(ctx, r.visitor.Name, large)
-	if err != nil {
-		return nil, err
-	}
-	defer done()
-	return open(ctx, r)
-}
-
-// turn makes a live page when it is its turn.
-func (s *Server) turn(ctx context.Context, visitor *Visitor, o *opened, large bool) (*page, error) {
-	done, err := s.turns.take(ctx, visitor.Name, large)
-	if err != nil {
-		return nil, err
-	}
-	defer done()
-	return o.make(ctx)
-}
-
 // part makes the main part of a page when it is its turn. An error is a page, too: the next time may go well.
 func (s *Server) part(ctx context.Context, visitor *Visitor, o *opened, large bool) (text []byte, still bool) {
-	ctx, cancel := context.WithTimeout(ctx, s.patience)
-	defer cancel()
-	made, err := s.turn(ctx, visitor, o, large)
+	made, err := inTurn(ctx, s, visitor, large, o.make)
 	if err != nil {
 		_, message, hint := explain(err)
 		made = &page{Template: "failure", Content: failure{message, hint}}

@@ -55,6 +55,11 @@ func TestAWorkerIsReplaced(t *testing.T) {
 	j.pod("tj-worker-1", "worker")
 	j.waitPlaced("tj-worker-0", "tj-worker-1")
 	j.waitPhase("Running")
+	testbed.Eventually(t, "all phases to be seen, from Running to Running", func(context.Context) (bool, string, error) {
+		seen := phases()
+		runs := slices.Index(seen, "Running")
+		return runs >= 0 && slices.Contains(seen[runs+1:], "Running"), fmt.Sprintf("%q", seen), nil
+	})
 	if seen := phases(); slices.Contains(seen, "Pending") {
 		t.Errorf("the phases were %q: the operator creates no Pods while it is Pending", seen)
 	}
@@ -302,8 +307,8 @@ func TestAGroupOfAnotherSchedulerIsLeftAlone(t *testing.T) {
 }
 
 // TestAnotherProgramWritesThePhase: Volcano's own scheduler, say, which would have the group wait. It is written
-// twice, as once may be a mistake, and then left to who fights for it. The gang is placed all the same, and its
-// events say so; other groups have their phases.
+// twice, as once may be a mistake, and then left to who fights for it: a line of the log and a metric tell that. The
+// gang is placed all the same, and its events say so; other groups have their phases.
 func TestAnotherProgramWritesThePhase(t *testing.T) {
 	t.Parallel()
 	const program = "vc-scheduler"
@@ -317,6 +322,10 @@ func TestAnotherProgramWritesThePhase(t *testing.T) {
 	if err := scheduler.WaitLog(ctx, told); err != nil {
 		t.Fatal(err)
 	}
+	left := testbed.Metric(t, "https://"+schedulerAddress, cluster.ReaderOfMetrics(t, j.namespace), `lockstep_scheduler_foreign_writers{group="scheduling.volcano.sh"}`)
+	if left == 0 {
+		t.Error("the metrics do not say that a group is left to another program")
+	}
 	j.pod("contended-0", "worker", runsFor(1, 0))
 	j.pod("contended-1", "worker", runsFor(1, 0))
 	j.waitPlaced("contended-0", "contended-1")
@@ -324,9 +333,10 @@ func TestAnotherProgramWritesThePhase(t *testing.T) {
 	other := newTool(t, "uncontended", ofVolcano)
 	other.makeGroup("TFJob", map[string]any{"minMember": int64(1), "queue": "default"}, nil)
 	other.waitPhase("Inqueue")
-	if got, want := phases(), []string{"", "Inqueue", "Pending", "Inqueue", "Pending"}; !slices.Equal(got, want) {
-		t.Errorf("the phases were %q, want %q", got, want)
-	}
+	testbed.Eventually(t, "each to have written the phase twice", func(context.Context) (bool, string, error) {
+		seen := phases()
+		return slices.Equal(seen, []string{"", "Inqueue", "Pending", "Inqueue", "Pending"}), fmt.Sprintf("%q", seen), nil
+	})
 	j.check()
 	log, err := scheduler.Log()
 	if err != nil {

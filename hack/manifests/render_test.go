@@ -24,6 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	psaapi "k8s.io/pod-security-admission/api"
 	psapolicy "k8s.io/pod-security-admission/policy"
@@ -149,10 +150,15 @@ func TestPodsOfLockstepWithstand(t *testing.T) {
 				if pod.PriorityClassName != "system-cluster-critical" {
 					t.Errorf("its class of priority is %q", pod.PriorityClassName)
 				}
+				if d.Spec.Replicas == nil || *d.Spec.Replicas < 2 {
+					t.Errorf("it has the replicas %v, so nobody stands by", d.Spec.Replicas)
+				}
+				// One at a time: of two replicas one stays, and a drain goes on.
 				if got := count(budgets, func(b *policyv1.PodDisruptionBudget) bool {
-					return selects(t, b.Spec.Selector, d.Spec.Template.Labels)
+					return selects(t, b.Spec.Selector, d.Spec.Template.Labels) && b.Spec.MinAvailable == nil &&
+						b.Spec.MaxUnavailable != nil && *b.Spec.MaxUnavailable == intstr.FromInt32(1)
 				}); got != 1 {
-					t.Errorf("%d PodDisruptionBudgets select its Pods, want one", got)
+					t.Errorf("%d PodDisruptionBudgets let one of its Pods go at a time, want one", got)
 				}
 				for _, topology := range []string{corev1.LabelHostname, corev1.LabelTopologyZone} {
 					if got := count(pod.TopologySpreadConstraints, func(c corev1.TopologySpreadConstraint) bool {
@@ -187,7 +193,7 @@ func TestPodsOfLockstepAreRestricted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, folder := range overlays(t) {
+	for _, folder := range append(overlays(t), root+"/dashboard") {
 		objects := objectsOf(t, folder)
 		for _, ns := range of[*corev1.Namespace](objects) {
 			if got := ns.Labels[psaapi.EnforceLevelLabel]; got != string(psaapi.LevelRestricted) {
@@ -208,8 +214,10 @@ func TestPodsOfLockstepAreRestricted(t *testing.T) {
 // TestNobodyReachesLockstepUnasked: nothing is allowed but what a policy names, and each Deployment
 // may call the API server.
 func TestNobodyReachesLockstepUnasked(t *testing.T) {
+	// The web page comes into the namespace of an overlay, with its policy.
+	page := objectsOf(t, root+"/dashboard")
 	for _, folder := range overlays(t) {
-		objects := objectsOf(t, folder)
+		objects := append(objectsOf(t, folder), page...)
 		policies := of[*networkingv1.NetworkPolicy](objects)
 		if got := count(policies, func(p *networkingv1.NetworkPolicy) bool {
 			return reflect.DeepEqual(p.Spec.PodSelector, metav1.LabelSelector{}) && len(p.Spec.PolicyTypes) == 2 && len(p.Spec.Egress) == 0 && len(p.Spec.Ingress) == 0

@@ -30,6 +30,8 @@ const (
 	longestLookDelay = 10 * time.Second
 	// lookTime is how long one look may take.
 	lookTime = 10 * time.Second
+	// requestTime is how long a write may take: longer than the API server waits for a webhook.
+	requestTime = 45 * time.Second
 )
 
 // binding is the binding of one member to its node.

@@ -186,7 +186,7 @@ func (t *Gangs) SetPod(pod *corev1.Pod) {
 	t.doubt(g)
 	if isNews {
 		t.changed(g)
-		if wasPlaced {
+		if wasPlaced && pod.DeletionTimestamp != nil { // else it has ended by itself, though it may have been marked
 			t.noticeBroken(g, pod)
 		}
 	}

@@ -87,10 +87,12 @@ type Extenders interface {
 	PassExtenders(ctx context.Context, pod *corev1.Pod, node fwk.NodeInfo) *fwk.Status
 }
 
-// Evictions know which Pods are ending; see room.Evictions.
+// Evictions know which Pods are ending, and which can't be had end; see room.Evictions.
 type Evictions interface {
 	// IsLeaving says whether a Pod is expected to be gone soon.
 	IsLeaving(pod *corev1.Pod, now time.Time) bool
+	// IsRefused says whether a Pod can't be evicted for now.
+	IsRefused(pod *corev1.Pod, now time.Time) bool
 	// GoneBy is when Pods that are leaving are expected to be gone.
 	GoneBy(leaving []fwk.PodInfo, now time.Time) time.Time
 }

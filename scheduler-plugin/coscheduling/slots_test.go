@@ -43,7 +43,7 @@ func TestNamespacesShareSlots(t *testing.T) {
 		for range 40 {
 			s.leave("a")
 		}
-		step("when the first has given some back", map[string]int{"a": 20, "b": 22, "c": 21})
+		step("when the first has given some back", map[string]int{"a": 21, "b": 21, "c": 21})
 		cancel()
 		synctest.Wait()
 		if len(s.waiting) > 0 {

@@ -101,6 +101,9 @@ func (s *seeker) gather(may prey) (*pool, error) {
 			if !named || standing != nil && !standing.Group.HasMember(pod) {
 				standing = nil
 			}
+			if standing == nil && named && s.cluster.IsUnlisted(key.Dialect) {
+				continue // it may be any gang's
+			}
 			takes := may.takes(pod, standing)
 			if may.evictsNobody && !takes {
 				continue // If it is leaving, another one comes in its place.

@@ -17,7 +17,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/kubernetes"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/component-base/metrics/testutil"
@@ -120,32 +119,7 @@ func TestABindingThatHangsIsGivenUp(t *testing.T) {
 	})
 }
 
-// hanging is an API server where the bindings of a namespace hang.
-type hanging struct {
-	kubernetes.Interface
-	namespace string
-}
-
-// IsWatchListSemanticsUnSupported is as in timely.
-func (hanging) IsWatchListSemanticsUnSupported() bool { return true }
-
-func (h hanging) CoreV1() corev1client.CoreV1Interface {
-	return hangingCore{h.Interface.CoreV1(), h.namespace}
-}
-
-type hangingCore struct {
-	corev1client.CoreV1Interface
-	namespace string
-}
-
-func (h hangingCore) Pods(namespace string) corev1client.PodInterface {
-	pods := h.CoreV1Interface.Pods(namespace)
-	if namespace == h.namespace {
-		return hangingPods{pods}
-	}
-	return pods
-}
-
+// hangingPods are Pods whose bindings hang.
 type hangingPods struct{ corev1client.PodInterface }
 
 func (hangingPods) Bind(ctx context.Context, _ *corev1.Binding, _ metav1.CreateOptions) error {
@@ -156,7 +130,12 @@ func (hangingPods) Bind(ctx context.Context, _ *corev1.Binding, _ metav1.CreateO
 // TestBindingsThatHangInANamespaceCostOthersNoTime: a webhook there may be slow.
 func TestBindingsThatHangInANamespaceCostOthersNoTime(t *testing.T) {
 	w := newWorld(t, all(makeNodes("node", 1, 200), makeGroup("gang", 100), makeMembers("gang", 100))...)
-	w.client = hanging{timely{w.kube}, testNamespace}
+	w.client = withPods{timely{w.kube}, func(namespace string, pods corev1client.PodInterface) corev1client.PodInterface {
+		if namespace == testNamespace {
+			return hangingPods{pods}
+		}
+		return pods
+	}}
 	w.start()
 	w.eventually("bindings hang", func() bool { return isBinding(w.engine().plugins) })
 	group := makeGroup("gang", 2)

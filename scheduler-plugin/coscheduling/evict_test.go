@@ -108,11 +108,10 @@ func TestAVictimWhoseDeletionIsRefusedIsLeftAlone(t *testing.T) {
 				tries.Add(1)
 				return true, nil, apierrors.NewForbidden(corev1.Resource("pods"), "kept", errors.New("by a webhook"))
 			})
-			w.noBackoff = true
 			w.start()
 			if by == "ordinary" {
 				// Whom kube-scheduler chooses next is its own affair.
-				w.create(makePod(by, wholeNode, ofPriority(10)))
+				w.create(makePod(by, ofPriority(10)))
 			} else {
 				w.create(makeGroup("high", 1))
 				w.create(makeMembers("high", 1, ofPriority(10))[0])

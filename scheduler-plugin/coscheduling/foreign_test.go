@@ -343,3 +343,26 @@ func TestObjectsThatAreSeenAreNotWaitedForAnyLonger(t *testing.T) {
 		}
 	})
 }
+
+// TestObjectsThatAreLackingKeepNobodyWaiting, and it is told when they are seen after all.
+func TestObjectsThatAreLackingKeepNobodyWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		groups, lacking := make(unseen), make(chan struct{})
+		var told []bool
+		done := within(t.Context(), groups, lacking, func(seen bool) { told = append(told, seen) })
+		synctest.Wait()
+		if cache.IsDone(done) {
+			t.Error("nobody waits for them")
+		}
+		close(lacking)
+		synctest.Wait()
+		if !cache.IsDone(done) || len(told) > 0 {
+			t.Errorf("the wait is over: %t, and told is %v", cache.IsDone(done), told)
+		}
+		close(groups)
+		synctest.Wait()
+		if !slices.Equal(told, []bool{true}) {
+			t.Errorf("told is %v after they are seen", told)
+		}
+	})
+}

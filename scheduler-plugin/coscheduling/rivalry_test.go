@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
+	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	fwk "k8s.io/kube-scheduler/framework"
 	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
 	"k8s.io/utils/ptr"
@@ -40,6 +41,39 @@ func TestASchedulerThatLeadsUnderAServedNameIsARival(t *testing.T) {
 	if got := r.contested(); !slices.Equal(got, []string{"volcano"}) {
 		t.Errorf("rivals are known of %v, want of volcano", got)
 	}
+}
+
+// hangingLeases are Leases of which those of one namespace are never answered for.
+type hangingLeases struct {
+	coordinationclient.LeasesGetter
+	namespace string
+}
+
+func (h hangingLeases) Leases(namespace string) coordinationclient.LeaseInterface {
+	leases := h.LeasesGetter.Leases(namespace)
+	if namespace == h.namespace {
+		return hangingLease{leases}
+	}
+	return leases
+}
+
+type hangingLease struct{ coordinationclient.LeaseInterface }
+
+func (hangingLease) Get(ctx context.Context, _ string, _ metav1.GetOptions) (*coordinationv1.Lease, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// TestALeaseThatIsNotAnsweredForHidesNoOther.
+func TestALeaseThatIsNotAnsweredForHidesNoOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		leases := fake.NewClientset(leaseOf("volcano-system", "volcano")).CoordinationV1()
+		r := &rivalry{leases: hangingLeases{leases, "kube-system"}, names: []string{"default-scheduler", "volcano"}}
+		r.look(t.Context())
+		if got := r.contested(); !slices.Equal(got, []string{"volcano"}) {
+			t.Errorf("rivals are known of %v, want of volcano", got)
+		}
+	})
 }
 
 // TestTheGroupsOfVolcanoAreLeftToItsScheduler while that runs, unless rivals are to be ignored. All

@@ -190,3 +190,18 @@ func TestASchedulerThatBeginsDissolvesWhatPreemptionHasBroken(t *testing.T) {
 		})
 	}
 }
+
+// TestAMemberThatEndsByItselfWasNotPreempted, though it was marked when it could not be deleted.
+func TestAMemberThatEndsByItselfWasNotPreempted(t *testing.T) {
+	b := newBench()
+	b.SetGroup(makeGroup("gang", 2))
+	members := []*corev1.Pod{makePod("a", inGroup("gang"), onNode("node-0")), makePod("b", inGroup("gang"), onNode("node-0"))}
+	b.add(members...)
+	failed := preempted(members[0])
+	failed.DeletionTimestamp = nil
+	failed.Status.Phase = corev1.PodFailed
+	b.SetPod(failed)
+	if len(b.dissolved) > 0 {
+		t.Errorf("%v are evicted with a member that has failed", b.dissolved)
+	}
+}

@@ -33,12 +33,9 @@ type Gangs struct {
 	// scheduler leads. Before that, members that are placed may still be unknown:
 	// nothing is planned, told or evicted.
 	synced bool
-	// noGroups says that the API server does not serve PodGroups, so far.
-	noGroups bool
-	// tellsNoGroups says that Pods are told so; see TellNoGroups.
-	tellsNoGroups bool
-	// unserved says of the other dialects which the API server does not serve.
-	unserved map[dialect.Dialect]bool
+	// unserved says of which dialects the API server does not serve the groups, and unlisted of which it may have
+	// groups that are not known yet; see SetUnlisted.
+	unserved, unlisted map[dialect.Dialect]bool
 	// staged is when the stage is over of gangs to which members are coming.
 	staged map[dialect.Key]time.Time
 	// partial are gangs for which less room is kept than is to be, and freed counts what has happened that may
@@ -49,7 +46,7 @@ type Gangs struct {
 
 // New makes Gangs that know of none.
 func New(config Config) *Gangs {
-	return &Gangs{config: config, gangs: make(map[dialect.Key]*gang), line: line.New(), unserved: make(map[dialect.Dialect]bool), staged: make(map[dialect.Key]time.Time),
+	return &Gangs{config: config, gangs: make(map[dialect.Key]*gang), line: line.New(), unserved: make(map[dialect.Dialect]bool), unlisted: make(map[dialect.Dialect]bool), staged: make(map[dialect.Key]time.Time),
 		partial: make(map[dialect.Key]bool)}
 }
 
@@ -72,37 +69,48 @@ func (t *Gangs) SetSynced() {
 	defer t.mu.Unlock()
 	t.synced = true
 	for _, g := range t.gangs {
-		if g.missing.Total > 0 {
-			g.doubtUntil = t.config.Now().Add(missingPatience) // it is only asked about them from now on
-		}
-		g.recallStage()
-		t.changed(g)
-		// It may be that a gang was broken and not dissolved by the scheduler before.
-		if g.wasBroken() {
-			t.dissolveIfBroken(g)
+		t.begin(g)
+	}
+}
+
+// begin has the gang be planned from now on. The caller holds the lock.
+func (t *Gangs) begin(g *gang) {
+	if g.missing.Total > 0 {
+		g.doubtUntil = t.config.Now().Add(missingPatience) // it is only asked about them from now on
+	}
+	g.recallStage()
+	t.changed(g)
+	// It may be that a gang was broken and not dissolved by the scheduler before.
+	if g.wasBroken() {
+		t.dissolveIfBroken(g)
+	}
+}
+
+// SetUnlisted says whether there may be PodGroups of a dialect that are not known yet, as the API server could not
+// list them in time. The gangs of the dialect wait, and those of their Pods that run are left alone, until that is over.
+func (t *Gangs) SetUnlisted(d dialect.Dialect, unlisted bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.unlisted[d] == unlisted {
+		return
+	}
+	t.unlisted[d] = unlisted
+	for key, g := range t.gangs {
+		switch {
+		case key.Dialect != d || !t.synced:
+		case unlisted:
+			t.changed(g)
+		default:
+			t.begin(g)
 		}
 	}
 }
 
-// SetNoGroups says whether the API server lacks PodGroups.
-func (t *Gangs) SetNoGroups(missing bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.noGroups, t.tellsNoGroups = missing, false
-}
-
-// TellNoGroups has Pods be told that the API server serves no PodGroups. Before that
-// nobody is told anything while not all PodGroups are known.
-func (t *Gangs) TellNoGroups() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if !t.noGroups {
-		return // it serves them by now
-	}
-	t.tellsNoGroups = true
-	for key := range t.gangs {
-		t.config.Report(key, 0)
-	}
+// IsUnlisted says whether there may be PodGroups of a dialect that are not known yet.
+func (t *Gangs) IsUnlisted(d dialect.Dialect) bool {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.unlisted[d]
 }
 
 // SetGroup learns of a PodGroup, new or changed.
@@ -186,7 +194,7 @@ func (t *Gangs) SetPod(pod *corev1.Pod) {
 	t.doubt(g)
 	if isNews {
 		t.changed(g)
-		if wasPlaced {
+		if wasPlaced && pod.DeletionTimestamp != nil { // else it has ended by itself, though it may have been marked
 			t.noticeBroken(g, pod)
 		}
 	}
@@ -303,10 +311,12 @@ func (t *Gangs) forgetIfEmpty(g *gang) {
 // changed makes the gang's news known. The caller holds the lock.
 func (t *Gangs) changed(g *gang) {
 	g.starts, g.preempted = g.starts && !g.scheduled(), g.preempted && !g.scheduled()
-	if !t.synced {
-		if t.tellsNoGroups {
-			t.config.Report(g.key, incompleteReportDelay)
-		}
+	switch {
+	case !t.synced:
+		return
+	case t.unlisted[g.key.Dialect]:
+		t.line.Leave(g.key, t.config.Now())
+		t.config.Report(g.key, incompleteReportDelay)
 		return
 	}
 	if g.fell() {
@@ -402,7 +412,7 @@ func (t *Gangs) noticeBroken(g *gang, lost *corev1.Pod) {
 // dissolveIfBroken asks for the rest of a gang to be dissolved that has lost a member, if
 // too few are left. The caller holds the lock.
 func (t *Gangs) dissolveIfBroken(g *gang) {
-	if !t.synced {
+	if !t.synced || t.unlisted[g.key.Dialect] {
 		return
 	}
 	if rest := g.breakUp(); len(rest) > 0 {

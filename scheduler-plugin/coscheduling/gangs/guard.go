@@ -26,7 +26,7 @@ func (g *Guard) MayBeTaken(victim, by *corev1.Pod) bool {
 	}
 	g.Of.mu.RLock()
 	defer g.Of.mu.RUnlock()
-	if !g.Of.synced && !g.Of.noGroups {
+	if !g.Of.synced && !g.Of.unserved[key.Dialect] || g.Of.unlisted[key.Dialect] {
 		return false // it may be any gang's, and is to be judged when that is known
 	}
 	priority, ok := priorityOf(g.Of.gangs[key], victim)

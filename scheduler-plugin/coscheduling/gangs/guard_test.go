@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
 
 // TestWhomAnOrdinaryPodMayTake: it has to outrank the gang, whatever the member's priority is.
@@ -20,7 +21,9 @@ func TestWhomAnOrdinaryPodMayTake(t *testing.T) {
 	known := newBench()
 	blind := newBlindBench()
 	unserved := newBlindBench()
-	unserved.SetNoGroups(true)
+	unserved.SetServed(dialect.Own, false)
+	unlisted := newBench()
+	unlisted.SetUnlisted(dialect.Own, true)
 	for _, b := range []*bench{known, blind} {
 		b.SetGroup(groupOf("this", "gang", 2))
 		b.add(low, high, stranger)
@@ -38,6 +41,8 @@ func TestWhomAnOrdinaryPodMayTake(t *testing.T) {
 		"a Pod whose group does not exist":                         {in: known, victim: makePod("lost", inGroup("nothing")), by: 2, want: true},
 		"nobody who names a group while not all are known":         {in: blind, victim: stranger, by: 100},
 		"a Pod that names no group while not all are known":        {in: blind, victim: makePod("ordinary"), by: 2, want: true},
+		"nobody who names a group while these can't be listed":     {in: unlisted, victim: low, by: 100},
+		"a Pod that names no group while these can't be listed":    {in: unlisted, victim: makePod("ordinary"), by: 2, want: true},
 		"whoever names a group where the API server has no groups": {in: unserved, victim: low, by: 2, want: true},
 	}
 	for name, tc := range tests {

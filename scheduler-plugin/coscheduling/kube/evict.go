@@ -5,15 +5,21 @@ package kube
 
 import (
 	"context"
+	"fmt"
+	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/feature"
 	"k8s.io/kubernetes/pkg/scheduler/framework/preemption"
+	schedutil "k8s.io/kubernetes/pkg/scheduler/util"
 )
 
 // Preemptor is for whom Pods are evicted, for messages.
@@ -34,6 +40,43 @@ func Evict(ctx context.Context, handle fwk.Handle, by *Preemptor, pod *corev1.Po
 	executor := preemption.NewExecutor(onlyPod{handle, pod.UID}, feature.Features{})
 	_, err := executor.PreemptPod(ctx, victimOn(pod.Spec.NodeName), executorPreemptor{by}, pod, plugin)
 	return err
+}
+
+// takeBackTime is how long it may take to take back that a Pod is preempted.
+const takeBackTime = 45 * time.Second
+
+// TakeBack has a Pod that could not be evicted not say any more that it is being preempted: if it failed
+// later, that would be taken for preemption. One that is ending, or gone, is left as it is. Before is what it
+// said before.
+func TakeBack(ctx context.Context, handle fwk.Handle, before *corev1.Pod) {
+	ctx, cancel := context.WithTimeout(ctx, takeBackTime)
+	defer cancel()
+	if err := takeBack(ctx, handle, before); err != nil {
+		klog.FromContext(ctx).Error(err, "A Pod that could not be preempted may say that it is")
+	}
+}
+
+func takeBack(ctx context.Context, handle fwk.Handle, before *corev1.Pod) error {
+	live, err := handle.ClientSet().CoreV1().Pods(before.Namespace).Get(ctx, before.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("looking at %s: %w", klog.KObj(before), err)
+	}
+	said := ConditionOf(live, corev1.DisruptionTarget)
+	if live.UID != before.UID || live.DeletionTimestamp != nil || said == nil || said.Reason != corev1.PodReasonPreemptionByScheduler {
+		return nil
+	}
+	status := live.Status.DeepCopy()
+	status.Conditions = slices.DeleteFunc(status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.DisruptionTarget })
+	if was := ConditionOf(before, corev1.DisruptionTarget); was != nil && was.Reason != said.Reason {
+		status.Conditions = append(status.Conditions, *was)
+	}
+	if err := schedutil.PatchPodStatus(ctx, onlyPodClient{handle.ClientSet(), before.UID}, before.Name, before.Namespace, &live.Status, status); err != nil {
+		return fmt.Errorf("taking back that %s is preempted: %w", klog.KObj(before), err)
+	}
+	return nil
 }
 
 // Object is an object of the API, of any kind.

@@ -29,6 +29,7 @@ func (s *Scheduler) tellPreemptors(ctx context.Context, executor *preemption.Exe
 		inMemory, err := preempt(turn, candidate, by, victim, plugin)
 		if err != nil {
 			gangs.Spare(victim)
+			go TakeBack(ctx, handle, victim)
 		}
 		if err == nil && !inMemory && isGone(victim, handle) {
 			go s.retryPreemptor(ctx, executor, by)

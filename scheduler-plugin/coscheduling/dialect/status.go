@@ -50,6 +50,10 @@ type Facts struct {
 	Member *corev1.Pod
 	// Conditions are what there is to say of the gang: whether it is placed, and why not.
 	Conditions []schedulingv1alpha1.PodGroupCondition
+	// Lacks says that the gang is found now not to have its minimum, and Undecided that nothing is found: it is
+	// about to be planned or bound, or is ending. The conditions may be of before that, also of another
+	// scheduler.
+	Lacks, Undecided bool
 	// Preempted says that the gang was preempted as a whole and its minimum was not bound since,
 	// and Placed that it is bound. A scheduler that was started since may know neither.
 	Preempted, Placed bool

@@ -38,15 +38,9 @@ func (g *Gang) News(now time.Time, transitionID string) (conditions []scheduling
 	if g.Group == nil || g.Theirs {
 		return nil, 0
 	}
-	v, ok := g.verdict()
+	v, ok, again := g.verdictAt(now)
 	if !ok {
-		return nil, 0
-	}
-	if v.reason == schedulingv1alpha1.ReasonNotEnoughTasks {
-		// Whoever makes a group makes its members next: that is no news.
-		if left := membersGrace - now.Sub(g.Group.Created); left > 0 {
-			return nil, left
-		}
+		return nil, again
 	}
 	hint, again := g.Hint(now)
 	if hint != "" && again == 0 {
@@ -65,6 +59,19 @@ func (g *Gang) News(now time.Time, transitionID string) (conditions []scheduling
 		}
 	}
 	return v.conditions(before, transitionID, metav1.NewTime(now), g.Group.Generation), again
+}
+
+// verdictAt is the verdict at a time. If there is none, again is in what time to ask again, 0 for not before
+// something changes.
+func (g *Gang) verdictAt(now time.Time) (v verdict, ok bool, again time.Duration) {
+	v, ok = g.verdict()
+	if ok && v.reason == schedulingv1alpha1.ReasonNotEnoughTasks {
+		// Whoever makes a group makes its members next: that is no news.
+		if left := membersGrace - now.Sub(g.Group.Created); left > 0 {
+			return verdict{}, false, left
+		}
+	}
+	return v, ok, 0
 }
 
 // verdict is what the gang's conditions are to say now. The bool is false if that is

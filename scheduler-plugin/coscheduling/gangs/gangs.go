@@ -153,12 +153,9 @@ func (t *Gangs) DeleteGroup(key dialect.Key, uid types.UID) {
 	t.forgetIfEmpty(g)
 }
 
-// SetPod learns of a Pod, new or changed. One that names no group is none of its business.
-func (t *Gangs) SetPod(pod *corev1.Pod) {
-	key, ok := t.KeyOf(pod)
-	if !ok {
-		return
-	}
+// SetPod learns of a Pod of a gang, new or changed. The key is that of the gang: what a Pod names may come to be
+// another one. Then DeletePod is called before, with the key of the gang that knows it.
+func (t *Gangs) SetPod(key dialect.Key, pod *corev1.Pod) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	g := t.gangOf(key)
@@ -192,14 +189,14 @@ func (t *Gangs) SetPod(pod *corev1.Pod) {
 	}
 }
 
-// SetMissing learns that a Pod is shown no more, and that nobody knows yet whether it has ended
+// SetMissing learns that a Pod of a gang is shown no more, and that nobody knows yet whether it has ended
 // or is gone; SetPod or DeletePod says that later. It counts as it did: a member that
 // completes is not lost. But it may be gone, and another one may have come for it. So while
 // the minimum depends on it, the gang has no turn.
-func (t *Gangs) SetMissing(pod *corev1.Pod) {
+func (t *Gangs) SetMissing(key dialect.Key, pod *corev1.Pod) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	g, m := t.memberOf(pod)
+	g, m := t.memberIn(key, pod)
 	if m == nil {
 		return
 	}
@@ -210,11 +207,11 @@ func (t *Gangs) SetMissing(pod *corev1.Pod) {
 	}
 }
 
-// IsAssumed says whether a Pod was given a node, and is not known to be bound to it.
-func (t *Gangs) IsAssumed(pod *corev1.Pod) bool {
+// IsAssumed says whether a Pod of a gang was given a node, and is not known to be bound to it.
+func (t *Gangs) IsAssumed(key dialect.Key, pod *corev1.Pod) bool {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	_, m := t.memberOf(pod)
+	_, m := t.memberIn(key, pod)
 	return m != nil && m.assumed != ""
 }
 
@@ -226,11 +223,11 @@ func (t *Gangs) HasNoPlace(pod *corev1.Pod) bool {
 	return m != nil && m.node() == ""
 }
 
-// DeletePod learns that a Pod is gone, or names another group.
-func (t *Gangs) DeletePod(pod *corev1.Pod) {
+// DeletePod learns that a Pod of a gang is gone, or is one of another gang from now on.
+func (t *Gangs) DeletePod(key dialect.Key, pod *corev1.Pod) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	g, m := t.memberOf(pod)
+	g, m := t.memberIn(key, pod)
 	if m == nil {
 		return
 	}
@@ -285,10 +282,19 @@ func (t *Gangs) gangOf(key dialect.Key) *gang {
 // it names; nil if nothing is known of the Pod. The caller holds the lock.
 func (t *Gangs) memberOf(pod *corev1.Pod) (*gang, *member) {
 	key, named := t.KeyOf(pod)
-	if !named || t.gangs[key] == nil {
+	if !named {
 		return nil, nil
 	}
+	return t.memberIn(key, pod)
+}
+
+// memberIn is what is known of a Pod as one of a gang, and the gang; nil if nothing is known of the Pod there. The
+// caller holds the lock.
+func (t *Gangs) memberIn(key dialect.Key, pod *corev1.Pod) (*gang, *member) {
 	g := t.gangs[key]
+	if g == nil {
+		return nil, nil
+	}
 	return g, g.members[pod.UID]
 }
 

@@ -22,13 +22,13 @@ type diary struct {
 	assumed bool
 }
 
-func (d *diary) SetPod(pod *corev1.Pod) { d.note(describe(pod)) }
-func (d *diary) DeletePod(pod *corev1.Pod) {
-	d.note(string(pod.UID) + " gone from " + groupOf(pod).Name)
+func (d *diary) SetPod(gang dialect.Key, pod *corev1.Pod) { d.note(describe(gang, pod)) }
+func (d *diary) DeletePod(gang dialect.Key, pod *corev1.Pod) {
+	d.note(string(pod.UID) + " gone from " + gang.Name)
 }
-func (d *diary) IsAssumed(*corev1.Pod) bool { return d.assumed }
-func (d *diary) SetMissing(pod *corev1.Pod) {
-	d.note(string(pod.UID) + " missing in " + groupOf(pod).Name)
+func (d *diary) IsAssumed(dialect.Key, *corev1.Pod) bool { return d.assumed }
+func (d *diary) SetMissing(gang dialect.Key, pod *corev1.Pod) {
+	d.note(string(pod.UID) + " missing in " + gang.Name)
 }
 func (d *diary) note(entry string) { d.entries = append(d.entries, entry) }
 
@@ -43,8 +43,8 @@ func ownLinks(pod *corev1.Pod) (dialect.Key, bool) {
 	return (*dialect.Links)(nil).KeyOf(pod)
 }
 
-func describe(pod *corev1.Pod) string {
-	return fmt.Sprintf("%s %s in %s on %q", pod.UID, pod.Status.Phase, groupOf(pod).Name, pod.Spec.NodeName)
+func describe(gang dialect.Key, pod *corev1.Pod) string {
+	return fmt.Sprintf("%s %s in %s on %q", pod.UID, pod.Status.Phase, gang.Name, pod.Spec.NodeName)
 }
 
 func makePod(uid, group, node string, phase corev1.PodPhase) *corev1.Pod {
@@ -222,6 +222,56 @@ func TestWhatGangsAreToldOfTheirPods(t *testing.T) {
 			tc.life(s)
 			if !slices.Equal(d.entries, tc.want) {
 				t.Errorf("the gangs were told\n%q, want\n%q", d.entries, tc.want)
+			}
+		})
+	}
+}
+
+// TestAPodThatComesToNameAnotherGangLeavesTheOneThatKnowsIt: it names a gang by a rule, and one of a dialect that is
+// turned on later. What it is found to name then says nothing of who knows it.
+func TestAPodThatComesToNameAnotherGangLeavesTheOneThatKnowsIt(t *testing.T) {
+	waits := makePod("a", "", "", corev1.PodPending)
+	runs := makePod("a", "", "node", corev1.PodRunning)
+	succeeded := makePod("a", "", "node", corev1.PodSucceeded)
+	again := func(s *script, pod *corev1.Pod) { s.LivesAgain(func() *corev1.Pod { return pod }) }
+	byRule, later := dialect.Key{Namespace: "ns", Name: "gang"}, dialect.Key{Namespace: "ns", Name: "late"}
+	const isRunning = `a Running in gang on "node"`
+	for name, tc := range map[string]struct {
+		before, after func(*script)
+		want          []string
+	}{
+		"it is shown again": {
+			func(s *script) { s.Lives(runs) }, func(s *script) { again(s, runs) },
+			[]string{isRunning, "a gone from gang", `a Running in late on "node"`}},
+		"it is gone before": {
+			func(s *script) { s.Lives(waits) }, func(s *script) { s.LivesNoMore(waits, true) },
+			[]string{`a Pending in gang on ""`, "a gone from gang"}},
+		"it is missing, and lives": {
+			func(s *script) { s.Lives(runs); s.LivesNoMore(runs, true) }, func(s *script) { s.Lives(runs); s.ask(); s.answer() },
+			[]string{isRunning, "a missing in gang", "a gone from gang", `a Running in late on "node"`}},
+		"it is missing, and gone": {
+			func(s *script) { s.Lives(runs) }, func(s *script) { s.LivesNoMore(runs, true); s.ask(); s.answer() },
+			[]string{isRunning, "a missing in gang", "a gone from gang"}},
+		"it has ended": {
+			func(s *script) { s.Ended(succeeded) }, func(s *script) { s.Ended(succeeded); s.EndedNoMore(succeeded) },
+			[]string{`a Succeeded in gang on "node"`, "a gone from gang", `a Succeeded in late on "node"`, "a gone from late"}},
+		"it has ended, and is gone before it is shown": {
+			func(s *script) { s.Ended(succeeded) }, func(s *script) { s.EndedNoMore(succeeded) },
+			[]string{`a Succeeded in gang on "node"`, "a gone from gang"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, names := &diary{}, byRule
+			s := &script{Join: New(d, func(*corev1.Pod) (dialect.Key, bool) { return names, true }), diary: d}
+			tc.before(s)
+			names = later
+			tc.after(s)
+			if !slices.Equal(d.entries, tc.want) {
+				t.Errorf("the gangs were told\n%q, want\n%q", d.entries, tc.want)
+			}
+			for _, gang := range []dialect.Key{byRule, later} {
+				if _, missing := s.Question(gang); missing {
+					t.Errorf("somebody is missing in %s for ever", gang.Name)
+				}
 			}
 		})
 	}

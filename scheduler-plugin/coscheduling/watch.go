@@ -119,13 +119,14 @@ type bounded struct {
 func (b bounded) Done() <-chan struct{} { return b.done }
 
 // inTime is done when seen is, or after answerTimeout: objects of a kind that was just taken away, or
-// can't be listed, are never seen, and that must not keep all gangs from being placed. Is is told if
-// they are not seen in time, and again if they are seen later.
+// can't be listed, are never seen, and that must not keep all gangs from being placed. Is is told when they are
+// seen, and before that if they are not seen in time.
 func inTime(ctx context.Context, seen cache.DoneChecker, is func(seen bool)) cache.DoneChecker {
 	b := bounded{seen, make(chan struct{})}
 	go func() {
 		select {
 		case <-seen.Done():
+			is(true)
 			close(b.done)
 			return
 		case <-time.After(answerTimeout):

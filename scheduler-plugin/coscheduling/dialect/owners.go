@@ -176,8 +176,26 @@ type Owners struct {
 	// Allows says whether owners of a namespace may make gangs, and whether that is known.
 	Allows func(namespace string) (allowed, known bool)
 
-	mu    sync.RWMutex
-	known map[OwnerKey]Owner
+	mu     sync.RWMutex
+	known  map[OwnerKey]Owner
+	listed map[configv1alpha1.GroupingRule]bool
+}
+
+// SetListed says whether all owners are seen for which a rule asks. At first they are not.
+func (o *Owners) SetListed(rule configv1alpha1.GroupingRule, listed bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.listed == nil {
+		o.listed = make(map[configv1alpha1.GroupingRule]bool)
+	}
+	o.listed[rule] = listed
+}
+
+// areListed says whether all owners are seen for which a rule asks.
+func (o *Owners) areListed(rule configv1alpha1.GroupingRule) bool {
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	return o.listed[rule]
 }
 
 // Set learns what an owner says. It says whether its Pods are to be looked at anew, for which it

@@ -33,7 +33,8 @@ func (g *gang) census() (pods dialect.Census, member *corev1.Pod, schedulers []s
 	return pods, member, schedulers, ours
 }
 
-// SetServed says whether the API server serves the PodGroups of a dialect that is not Own.
+// SetServed says whether the API server serves the PodGroups of a dialect that is not Own, and all were seen that
+// there were.
 func (t *Gangs) SetServed(d dialect.Dialect, served bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -20,6 +20,9 @@ type Guard struct {
 // MayBeTaken says whether an ordinary Pod may preempt a Pod of lower priority: it has to
 // outrank the gang of the victim.
 func (g *Guard) MayBeTaken(victim, by *corev1.Pod) bool {
+	if g.Of.MayBeMember(victim) {
+		return false
+	}
 	key, named := g.Of.KeyOf(victim)
 	if !named {
 		return true
@@ -31,6 +34,20 @@ func (g *Guard) MayBeTaken(victim, by *corev1.Pod) bool {
 	}
 	priority, ok := priorityOf(g.Of.gangs[key], victim)
 	return !ok || priority < corev1helpers.PodPriority(by)
+}
+
+// MayBeMember says whether a Pod may be a member of a gang of which too little is known to say what it is worth: its
+// PodGroup, or the owner by which its gang is known, can't be listed. It may be a member of any gang, and is
+// left alone.
+func (t *Gangs) MayBeMember(pod *corev1.Pod) bool {
+	key, named := t.KeyOf(pod)
+	if !named {
+		return t.config.Links.MayBeOwned(pod)
+	}
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	g := t.gangs[key]
+	return t.unserved[key.Dialect] && (g == nil || g.group == nil)
 }
 
 // priorityOf is the priority of a member's gang, false if the Pod is none. The gang is nil

@@ -99,6 +99,9 @@ func (s *seeker) gather(may prey) (*pool, error) {
 				standing = nil
 			}
 			takes := may.takes(pod, standing)
+			if takes && standing == nil && !may.evictsNobody && s.cluster.MayBeMember(pod) {
+				takes = false
+			}
 			if may.evictsNobody && !takes {
 				continue // If it is leaving, another one comes in its place.
 			}

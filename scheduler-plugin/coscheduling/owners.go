@@ -339,6 +339,7 @@ func (g *grouping) settle(object any) {
 		g.queue.TakeOut(klog.FromContext(g.ctx), pod)
 		return
 	}
+	g.members.showAgain(g.living.GetStore(), pod) // an owner before this one may have made it a member
 	g.queue.TakeOut(klog.FromContext(g.ctx), pod) // if it waits
 	g.queue.PutBack(g.ctx, pod)                   // if it does not
 }

@@ -138,10 +138,13 @@ func (j *Join) LivesNoMore(pod *corev1.Pod, final bool) {
 func (j *Join) Ended(pod *corev1.Pod) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	h := j.pods[pod.UID]
 	if _, member := j.keyOf(pod); !member {
+		if h != nil && h.ended {
+			j.endedNoMore(pod, h)
+		}
 		return
 	}
-	h := j.pods[pod.UID]
 	if h != nil && h.ended && h.pod == nil {
 		return // it is gone, and the watch is behind
 	}
@@ -165,6 +168,11 @@ func (j *Join) EndedNoMore(pod *corev1.Pod) {
 	if h.pod != nil && j.groupOf(h.pod) != j.groupOf(pod) {
 		return // another watch shows it as one of another gang
 	}
+	j.endedNoMore(pod, h)
+}
+
+// endedNoMore has a Pod that has ended be gone. The caller holds the lock.
+func (j *Join) endedNoMore(pod *corev1.Pod, h *history) {
 	if h.pod != nil {
 		j.find(pod.UID, h)
 		j.gangs.DeletePod(h.gang, h.pod)

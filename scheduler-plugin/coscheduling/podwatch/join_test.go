@@ -239,31 +239,42 @@ func TestAPodThatComesToNameAnotherGangLeavesTheOneThatKnowsIt(t *testing.T) {
 	for name, tc := range map[string]struct {
 		before, after func(*script)
 		want          []string
+		// nothing has it come to name no gang.
+		nothing bool
 	}{
 		"it is shown again": {
 			func(s *script) { s.Lives(runs) }, func(s *script) { again(s, runs) },
-			[]string{isRunning, "a gone from gang", `a Running in late on "node"`}},
+			[]string{isRunning, "a gone from gang", `a Running in late on "node"`}, false},
 		"it is gone before": {
 			func(s *script) { s.Lives(waits) }, func(s *script) { s.LivesNoMore(waits, true) },
-			[]string{`a Pending in gang on ""`, "a gone from gang"}},
+			[]string{`a Pending in gang on ""`, "a gone from gang"}, false},
 		"it is missing, and lives": {
 			func(s *script) { s.Lives(runs); s.LivesNoMore(runs, true) }, func(s *script) { s.Lives(runs); s.ask(); s.answer() },
-			[]string{isRunning, "a missing in gang", "a gone from gang", `a Running in late on "node"`}},
+			[]string{isRunning, "a missing in gang", "a gone from gang", `a Running in late on "node"`}, false},
 		"it is missing, and gone": {
 			func(s *script) { s.Lives(runs) }, func(s *script) { s.LivesNoMore(runs, true); s.ask(); s.answer() },
-			[]string{isRunning, "a missing in gang", "a gone from gang"}},
+			[]string{isRunning, "a missing in gang", "a gone from gang"}, false},
 		"it has ended": {
 			func(s *script) { s.Ended(succeeded) }, func(s *script) { s.Ended(succeeded); s.EndedNoMore(succeeded) },
-			[]string{`a Succeeded in gang on "node"`, "a gone from gang", `a Succeeded in late on "node"`, "a gone from late"}},
+			[]string{`a Succeeded in gang on "node"`, "a gone from gang", `a Succeeded in late on "node"`, "a gone from late"}, false},
 		"it has ended, and is gone before it is shown": {
 			func(s *script) { s.Ended(succeeded) }, func(s *script) { s.EndedNoMore(succeeded) },
-			[]string{`a Succeeded in gang on "node"`, "a gone from gang"}},
+			[]string{`a Succeeded in gang on "node"`, "a gone from gang"}, false},
+		"it names none any more": {
+			func(s *script) { s.Lives(runs) }, func(s *script) { again(s, runs); s.LivesNoMore(runs, true) },
+			[]string{isRunning, "a gone from gang"}, true},
+		"it has ended, and names none any more": {
+			func(s *script) { s.Ended(succeeded) }, func(s *script) { s.Ended(succeeded); s.EndedNoMore(succeeded) },
+			[]string{`a Succeeded in gang on "node"`, "a gone from gang"}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d, names := &diary{}, byRule
-			s := &script{Join: New(d, func(*corev1.Pod) (dialect.Key, bool) { return names, true }), diary: d}
+			s := &script{Join: New(d, func(*corev1.Pod) (dialect.Key, bool) { return names, names != dialect.Key{} }), diary: d}
 			tc.before(s)
 			names = later
+			if tc.nothing {
+				names = dialect.Key{}
+			}
 			tc.after(s)
 			if !slices.Equal(d.entries, tc.want) {
 				t.Errorf("the gangs were told\n%q, want\n%q", d.entries, tc.want)

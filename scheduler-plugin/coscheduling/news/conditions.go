@@ -197,13 +197,18 @@ func wasScheduled(conditions []schedulingv1alpha1.PodGroupCondition) bool {
 }
 
 // NoRoomSince is since when a group's conditions say that it finds no room; zero if they
-// do not.
+// do not. One that has lost members may have lacked those at first.
 func NoRoomSince(conditions []schedulingv1alpha1.PodGroupCondition) time.Time {
 	c := ConditionOf(conditions, schedulingv1alpha1.ConditionUnschedulable)
-	if c == nil || c.Status != metav1.ConditionTrue || c.Reason != schedulingv1alpha1.ReasonNotEnoughResources {
+	if c == nil || c.Status != metav1.ConditionTrue {
 		return time.Time{}
 	}
-	return c.LastTransitionTime.Time
+	switch c.Reason {
+	case schedulingv1alpha1.ReasonNotEnoughResources, schedulingv1alpha1.ReasonPodDeleted, schedulingv1alpha1.ReasonPodFailed:
+		return c.LastTransitionTime.Time
+	default:
+		return time.Time{}
+	}
 }
 
 // change says how much a verdict differs from the conditions that are there.

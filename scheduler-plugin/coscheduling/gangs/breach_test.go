@@ -190,3 +190,57 @@ func TestASchedulerThatBeginsDissolvesWhatPreemptionHasBroken(t *testing.T) {
 		})
 	}
 }
+
+// TestAStandbyDissolvesWhatPreemptionHasBroken, also if the members that were preempted have gone before it leads.
+func TestAStandbyDissolvesWhatPreemptionHasBroken(t *testing.T) {
+	placed := func(name string) *corev1.Pod { return makePod(name, inGroup("gang"), onNode("node-0")) }
+	preempts := func(b *bench, names ...string) {
+		for _, name := range names {
+			b.SetPod(preempted(placed(name)))
+			b.DeletePod(preempted(placed(name)))
+		}
+	}
+	tests := map[string]struct {
+		before func(*bench)
+		want   []string
+	}{
+		"two of four were preempted, and are gone": {func(b *bench) { preempts(b, "a", "b") }, []string{"c", "d"}},
+		"they were deleted outright": {func(b *bench) {
+			for _, name := range []string{"a", "b"} {
+				marked := preempted(placed(name))
+				marked.DeletionTimestamp = nil
+				b.SetPod(marked)
+				b.DeletePod(marked)
+			}
+		}, []string{"c", "d"}},
+		"they were deleted by somebody else": {func(b *bench) { b.DeletePod(placed("a")); b.DeletePod(placed("b")) }, nil},
+		"one was preempted, and one deleted": {func(b *bench) { preempts(b, "a"); b.DeletePod(placed("b")) }, nil},
+		"all were preempted, and others are being bound": {func(b *bench) {
+			preempts(b, "a", "b", "c", "d")
+			b.add(makePod("e", inGroup("gang")), makePod("f", inGroup("gang")), makePod("g", inGroup("gang")), makePod("h", inGroup("gang")))
+			b.add(placed("e"), placed("f"))
+		}, nil},
+		"it was made whole since, and has lost others": {func(b *bench) {
+			preempts(b, "a", "b")
+			b.add(placed("e"), placed("f"))
+			b.DeletePod(placed("e"))
+			b.DeletePod(placed("f"))
+		}, nil},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			b := newBlindBench()
+			b.SetGroup(makeGroup("gang", 4))
+			b.add(placed("a"), placed("b"), placed("c"), placed("d"))
+			tc.before(b)
+			if len(b.dissolved) > 0 {
+				t.Errorf("%v are evicted by one that does not lead", b.dissolved)
+			}
+			b.SetSynced()
+			slices.Sort(b.dissolved)
+			if !slices.Equal(b.dissolved, tc.want) {
+				t.Errorf("%v are evicted, want %v", b.dissolved, tc.want)
+			}
+		})
+	}
+}

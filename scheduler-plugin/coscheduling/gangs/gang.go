@@ -54,6 +54,9 @@ type gang struct {
 	starts bool
 	// preempted says that the gang was preempted as a whole, and its minimum was not bound since.
 	preempted bool
+	// lost are members that have gone as they were preempted, while another scheduler led, and since the minimum was
+	// bound or another member got a place.
+	lost podgroup.Tally
 	// kept is for what room is kept for the gang, as in news.Gang.
 	kept string
 	// incompleteSince is since when the gang is not complete any more; zero if it never was,

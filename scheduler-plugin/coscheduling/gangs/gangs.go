@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/lockstep-k8s/lockstep/podgroup"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
 )
@@ -81,6 +82,7 @@ func (t *Gangs) SetSynced() {
 		if g.wasBroken() {
 			t.dissolveIfBroken(g)
 		}
+		g.lost = podgroup.Tally{} // this scheduler sees itself who goes
 	}
 }
 
@@ -232,6 +234,9 @@ func (t *Gangs) DeletePod(key dialect.Key, pod *corev1.Pod) {
 		return
 	}
 	isNews, wasPlaced := g.drop(m, t.config.Now())
+	if !t.synced {
+		g.noteLost(m, wasPlaced)
+	}
 	t.settle(g)
 	t.doubt(g)
 	if isNews {
@@ -308,7 +313,9 @@ func (t *Gangs) forgetIfEmpty(g *gang) {
 
 // changed makes the gang's news known. The caller holds the lock.
 func (t *Gangs) changed(g *gang) {
-	g.starts, g.preempted = g.starts && !g.scheduled(), g.preempted && !g.scheduled()
+	if g.scheduled() {
+		g.starts, g.preempted, g.lost = false, false, podgroup.Tally{}
+	}
 	if !t.synced {
 		if t.tellsNoGroups {
 			t.config.Report(g.key, incompleteReportDelay)

@@ -10,6 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 )
 
 // TestMembersThatArePreemptedDoNotCount: from the moment that a gang is preempted
@@ -242,5 +244,32 @@ func TestAStandbyDissolvesWhatPreemptionHasBroken(t *testing.T) {
 				t.Errorf("%v are evicted, want %v", b.dissolved, tc.want)
 			}
 		})
+	}
+}
+
+// TestAGangThatStartsGoesAsAWholeInAnyMode, also if the scheduler before has died while it bound it. One that was placed
+// once and has lost members goes one by one.
+func TestAGangThatStartsGoesAsAWholeInAnyMode(t *testing.T) {
+	for reason, want := range map[string][]string{
+		schedulingv1alpha1.ReasonNotEnoughTasks: {"b", "c"}, "": {"b", "c"}, schedulingv1alpha1.ReasonPodDeleted: nil,
+	} {
+		b := newBlindBench()
+		group := makeGroup("gang", 3, func(s *schedulingv1alpha1.PodGroupSpec) { s.DisruptionMode = schedulingv1alpha1.DisruptPod })
+		if reason != "" {
+			group.Status.Conditions = []schedulingv1alpha1.PodGroupCondition{{Type: schedulingv1alpha1.ConditionUnschedulable, Status: metav1.ConditionTrue, Reason: reason}}
+		}
+		b.SetGroup(group)
+		a, other, waits := makePod("a", inGroup("gang"), onNode("node-0")), makePod("b", inGroup("gang"), onNode("node-0")), makePod("c", inGroup("gang"))
+		b.add(a, other, waits)
+		b.SetSynced()
+		view := b.turn()
+		if !b.Assume(&view, map[types.UID]string{waits.UID: "node-0"}) {
+			t.Fatal("the rest of the gang is not placed")
+		}
+		b.SetPod(preempted(a))
+		slices.Sort(b.dissolved)
+		if !slices.Equal(b.dissolved, want) {
+			t.Errorf("of a gang that was told %q, %v are evicted with one that is bound, want %v", reason, b.dissolved, want)
+		}
 	}
 }

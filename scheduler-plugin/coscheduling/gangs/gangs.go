@@ -13,6 +13,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/podgroup"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/news"
 )
 
 // Gangs knows the gangs: their PodGroups, their members and who of them is in line. It is
@@ -77,6 +78,8 @@ func (t *Gangs) SetSynced() {
 			g.doubtUntil = t.config.Now().Add(missingPatience) // it is only asked about them from now on
 		}
 		g.recallStage()
+		// The scheduler before may have died while it bound the gang.
+		g.starts = g.bound.Total > 0 && !g.scheduled() && g.group != nil && !news.WasScheduled(g.group.Conditions)
 		t.changed(g)
 		// It may be that a gang was broken and not dissolved by the scheduler before.
 		if g.wasBroken() {

@@ -86,7 +86,7 @@ func (g *Gang) verdict() (verdict, bool) {
 	if g.Group.IsHalted() {
 		return g.halted()
 	}
-	ran := wasScheduled(g.Record.ConditionsOf(g.Group))
+	ran := WasScheduled(g.Record.ConditionsOf(g.Group))
 	if ran && g.Waiting.Total == 0 {
 		// Its members end, or their replacements are still to come.
 		return verdict{}, false
@@ -182,9 +182,9 @@ func missing(least *podgroup.Minimum, have podgroup.Tally) string {
 	return text.String()
 }
 
-// wasScheduled says whether a group was placed once: it is Scheduled now, or is not
+// WasScheduled says whether a group was placed once by its conditions: it is Scheduled now, or is not
 // because it lost a member.
-func wasScheduled(conditions []schedulingv1alpha1.PodGroupCondition) bool {
+func WasScheduled(conditions []schedulingv1alpha1.PodGroupCondition) bool {
 	for _, c := range conditions {
 		if c.Type == schedulingv1alpha1.ConditionScheduled && c.Status == metav1.ConditionTrue {
 			return true

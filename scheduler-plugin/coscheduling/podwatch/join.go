@@ -53,6 +53,8 @@ type history struct {
 	gang dialect.Key
 	// lives and ended say in which watch it is.
 	lives, ended bool
+	// left says that the watch of living Pods has shown it, and then not any more.
+	left bool
 	// loss is the number of the time that it is missing, 0 if it is not.
 	loss int
 	// noted says that it was missing already when the question was made the last time.
@@ -90,6 +92,13 @@ func (j *Join) lives(pod *corev1.Pod) {
 	_, member := j.keyOf(pod)
 	switch {
 	case h == nil && !member:
+	case h != nil && h.ended && h.left && member:
+		// This watch is not behind: it has told before that the Pod does not live. etcd was restored, and the
+		// other watch is behind.
+		delete(j.ended, nameOf(pod))
+		h.ended = false
+		j.show(pod)
+		h.lives, h.left = true, false
 	case h != nil && (h.ended || h.lives && h.pod == nil):
 		h.lives = true // the watch is behind
 	case !member:
@@ -97,7 +106,7 @@ func (j *Join) lives(pod *corev1.Pod) {
 	default:
 		j.doubtNamesake(pod)
 		h = j.show(pod)
-		h.lives = true
+		h.lives, h.left = true, false
 	}
 }
 
@@ -122,13 +131,13 @@ func (j *Join) LivesNoMore(pod *corev1.Pod, final bool) {
 	switch {
 	case h == nil || !h.lives:
 	case h.ended:
-		h.lives = false
+		h.lives, h.left = false, true
 	case h.pod == nil:
 		delete(j.pods, pod.UID)
 	case pod.Spec.NodeName == "" && (final || !j.gangs.IsAssumed(h.gang, pod)):
 		j.forget(pod.UID, h)
 	default:
-		h.lives = false
+		h.lives, h.left = false, true
 		j.miss(pod.UID, h)
 	}
 }

@@ -212,6 +212,36 @@ func TestWhatGangsAreToldOfTheirPods(t *testing.T) {
 				s.Ended(makePod("a", "", "node", corev1.PodSucceeded))
 				s.EndedNoMore(makePod("a", "", "node", corev1.PodSucceeded))
 			}, nil},
+		"it has succeeded, and lives again as etcd was restored": {
+			func(s *script) {
+				s.Lives(runs)
+				s.LivesNoMore(runs, true)
+				s.Ended(succeeded)
+				s.Lives(runs)
+				s.EndedNoMore(succeeded)
+				s.Lives(runs)
+			},
+			[]string{isRunning, isMissing, isSucceeded, isRunning, isRunning}},
+		"the same, as the watch of ended Pods shows first": {
+			func(s *script) {
+				s.Lives(runs)
+				s.Ended(succeeded)
+				s.LivesNoMore(runs, true)
+				s.EndedNoMore(succeeded)
+				s.Lives(runs)
+			},
+			[]string{isRunning, isSucceeded, isGone, isRunning}},
+		"it lives again, and succeeds again": {
+			func(s *script) {
+				s.Lives(runs)
+				s.LivesNoMore(runs, true)
+				s.Ended(succeeded)
+				s.Lives(runs)
+				s.LivesNoMore(runs, true)
+				s.Ended(succeeded)
+				s.EndedNoMore(succeeded)
+			},
+			[]string{isRunning, isMissing, isSucceeded, isRunning, isMissing, isSucceeded, isGone}},
 		"it names no group": {
 			func(s *script) { s.Lives(nowhere); s.LivesNoMore(nowhere, true) }, nil},
 	}

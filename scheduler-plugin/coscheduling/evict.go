@@ -89,16 +89,18 @@ func (e *evictor) dissolve(ctx context.Context, group *dialect.Group, pods []*co
 }
 
 // deletePods marks Pods as disrupted and deletes them. It returns false if one
-// was not deleted.
+// was not deleted. All are marked before the first one is deleted: by that another scheduler knows that the rest of
+// a gang was to go, too.
 func (e *evictor) deletePods(ctx context.Context, by *kube.Preemptor, pods []*corev1.Pod) bool {
 	failed := make([]bool, len(pods))
+	marked := e.mark(ctx, by, pods)
 	e.handle.Parallelizer().Until(ctx, len(pods), func(i int) {
 		if e.gangs.HasNoPlace(pods[i]) { // It was given back meanwhile, and would be deleted for nothing.
 			e.spare(pods[i])
 			failed[i] = true
 			return
 		}
-		err := e.deletePod(ctx, by, pods[i])
+		err := e.deletePod(ctx, by, marked[i])
 		if err != nil && ctx.Err() == nil {
 			klog.FromContext(ctx).Error(err, "Preempting a Pod failed", "pod", klog.KObj(pods[i]))
 			e.spare(pods[i])
@@ -106,6 +108,24 @@ func (e *evictor) deletePods(ctx context.Context, by *kube.Preemptor, pods []*co
 		}
 	}, Name)
 	return !slices.Contains(failed, true)
+}
+
+// mark marks those of several Pods that are bound, and returns all as they are then. One that can't be marked is
+// marked when it is deleted.
+func (e *evictor) mark(ctx context.Context, by *kube.Preemptor, pods []*corev1.Pod) []*corev1.Pod {
+	all := slices.Clone(pods)
+	if len(pods) == 1 {
+		return all
+	}
+	e.handle.Parallelizer().Until(ctx, len(pods), func(i int) {
+		if pods[i].Spec.NodeName == "" {
+			return // It may be given back, and is not deleted then.
+		}
+		if marked, err := kube.Mark(ctx, e.handle, by, pods[i]); err == nil {
+			all[i] = marked
+		}
+	}, Name)
+	return all
 }
 
 // spare has a Pod that is not deleted count as before.

@@ -4,6 +4,7 @@
 package coscheduling
 
 import (
+	"strings"
 	"sync"
 	"testing"
 
@@ -86,5 +87,26 @@ func TestAPodThatTakesTheNameOfAVictimStays(t *testing.T) {
 				t.Errorf("the Pod of the name has the UID %s, and is marked as preempted: %v; want %s, not marked", pod.UID, wasPreempted(pod), again.UID)
 			}
 		})
+	}
+}
+
+// TestAllVictimsAreMarkedBeforeTheFirstIsDeleted, once each: by their marks another scheduler knows that they were to go.
+func TestAllVictimsAreMarkedBeforeTheFirstIsDeleted(t *testing.T) {
+	w := newWorld(t, all(makeNodes("node", 1, 8), makeGroup("low", 8), makeMembers("low", 8, onNode("node-0")),
+		makeGroup("high", 1), makeMembers("high", 1, ofPriority(10)))...)
+	w.start()
+	w.eventually("the gang has the place of the other one", func() bool { return w.placed("high") == 1 && len(w.victims()) == 8 })
+	marks := 0
+	for _, action := range w.kube.Actions() {
+		patch, ok := action.(clienttesting.PatchAction)
+		if ok && strings.HasPrefix(patch.GetName(), "low-") && strings.Contains(string(patch.GetPatch()), string(corev1.DisruptionTarget)) {
+			marks++
+		}
+		if action.Matches("delete", "pods") && marks != 8 {
+			t.Fatalf("a victim is deleted when %d of 8 are marked", marks)
+		}
+	}
+	if marks != 8 {
+		t.Errorf("8 victims were marked %d times", marks)
 	}
 }

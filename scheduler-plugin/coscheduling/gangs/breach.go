@@ -40,6 +40,20 @@ func (g *gang) wasBroken() bool {
 	return g.group != nil && g.lastHeld().HeldBy(g.withPreempted())
 }
 
+// isMarked says whether all that is left of the gang was marked as preempted, and is too little: a scheduler that has
+// marked them, and deleted some, may have died then.
+func (g *gang) isMarked() bool {
+	if g.group == nil || g.placed.Total == 0 || g.lastHeld().HeldBy(g.placed) {
+		return false
+	}
+	for _, m := range g.members {
+		if g.state(m) == memberPlaced && m.pod.Status.Phase != corev1.PodSucceeded && !isPreempted(m.pod) {
+			return false
+		}
+	}
+	return true
+}
+
 // withPreempted counts the members that are placed, and those that are going as they were preempted, or went while
 // another scheduler led.
 func (g *gang) withPreempted() podgroup.Tally {

@@ -165,10 +165,18 @@ func TestAGangOfWhichAMemberCanNotBeBoundStays(t *testing.T) {
 // TestASchedulerThatBeginsDissolvesWhatPreemptionHasBroken, and nothing else.
 func TestASchedulerThatBeginsDissolvesWhatPreemptionHasBroken(t *testing.T) {
 	placed := func(name string) *corev1.Pod { return makePod(name, inGroup("gang"), onNode("node-0")) }
+	marked := func(name string) *corev1.Pod {
+		pod := preempted(placed(name))
+		pod.DeletionTimestamp = nil
+		return pod
+	}
 	tests := map[string]struct {
 		pods []*corev1.Pod
 		want []string
 	}{
+		"what is left of a gang that was to go as a whole":          {pods: []*corev1.Pod{marked("a"), marked("b")}, want: []string{"a", "b"}},
+		"no gang of which nobody has gone":                          {pods: []*corev1.Pod{marked("a"), marked("b"), marked("c")}},
+		"no gang of which one was to go, and that has lost another": {pods: []*corev1.Pod{marked("a"), placed("b")}},
 		"a gang that preemption has taken a member of": {
 			pods: []*corev1.Pod{placed("a"), placed("b"), preempted(placed("c"))}, want: []string{"a", "b"},
 		},

@@ -82,7 +82,7 @@ func (t *Gangs) SetSynced() {
 		g.starts = g.bound.Total > 0 && !g.scheduled() && g.group != nil && !news.WasScheduled(g.group.Conditions)
 		t.changed(g)
 		// It may be that a gang was broken and not dissolved by the scheduler before.
-		if g.wasBroken() {
+		if g.wasBroken() || g.isMarked() {
 			t.dissolveIfBroken(g)
 		}
 		g.lost = podgroup.Tally{} // this scheduler sees itself who goes

@@ -5,15 +5,20 @@ package kube
 
 import (
 	"context"
+	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 	fwk "k8s.io/kube-scheduler/framework"
+	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/feature"
 	"k8s.io/kubernetes/pkg/scheduler/framework/preemption"
+	schedutil "k8s.io/kubernetes/pkg/scheduler/util"
 )
 
 // Preemptor is for whom Pods are evicted, for messages.
@@ -34,6 +39,25 @@ func Evict(ctx context.Context, handle fwk.Handle, by *Preemptor, pod *corev1.Po
 	executor := preemption.NewExecutor(onlyPod{handle, pod.UID}, feature.Features{})
 	_, err := executor.PreemptPod(ctx, victimOn(pod.Spec.NodeName), executorPreemptor{by}, pod, plugin)
 	return err
+}
+
+// Mark marks a Pod as disrupted as Evict does, which does not do so again for the Pod that it returns. It is no error
+// if the Pod is gone.
+func Mark(ctx context.Context, handle fwk.Handle, by *Preemptor, pod *corev1.Pod) (*corev1.Pod, error) {
+	marked := pod.DeepCopy()
+	changed := podutil.UpdatePodCondition(&marked.Status, &corev1.PodCondition{
+		Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: corev1.PodReasonPreemptionByScheduler,
+		ObservedGeneration: podutil.CalculatePodConditionObservedGeneration(&pod.Status, pod.Generation, corev1.DisruptionTarget),
+		Message:            fmt.Sprintf("%s: preempting to accommodate a higher priority %s", by.Scheduler, by.Kind),
+	})
+	if !changed {
+		return marked, nil
+	}
+	err := schedutil.PatchPodStatus(ctx, onlyPodClient{handle.ClientSet(), pod.UID}, pod.Name, pod.Namespace, &pod.Status, &marked.Status)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("marking %s as disrupted: %w", klog.KObj(pod), err)
+	}
+	return marked, nil
 }
 
 // Object is an object of the API, of any kind.

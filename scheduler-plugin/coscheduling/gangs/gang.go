@@ -28,6 +28,10 @@ type gang struct {
 	// group is nil while the PodGroup is not seen, and groupless is since when.
 	group     *dialect.Group
 	groupless time.Time
+	// unseen says that there may be a PodGroup that can't be seen, and awaited until when another one may come for
+	// one that was deleted.
+	unseen  bool
+	awaited time.Time
 	// members are the Pods that name the group, strangers among them.
 	members map[types.UID]*member
 

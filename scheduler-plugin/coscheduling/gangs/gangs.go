@@ -41,7 +41,8 @@ type Gangs struct {
 	tellsNoGroups bool
 	// unserved says of the other dialects which the API server does not serve.
 	unserved map[dialect.Dialect]bool
-	// staged is when the stage is over of gangs to which members are coming.
+	// staged is when the stage is over of gangs to which members are coming, or no PodGroup is awaited any more of
+	// those that have lost theirs.
 	staged map[dialect.Key]time.Time
 	// partial are gangs for which less room is kept than is to be, and freed counts what has happened that may
 	// help them.
@@ -145,12 +146,11 @@ func (t *Gangs) DeleteGroup(key dialect.Key, uid types.UID) {
 		return
 	}
 	g.loseGroup(t.config.Now())
-	g.imply(t.config.Now())
-	t.line.Forget(g.key, t.config.Now())
-	if g.group != nil {
-		t.changed(g) // its Pods say enough
-		return
+	if len(g.minima) > 0 { // its Pods say enough, if no other one comes
+		g.awaited = t.config.Now().Add(impliedGrace)
+		t.staged[key] = g.awaited
 	}
+	t.line.Forget(g.key, t.config.Now())
 	t.config.Stir() // another one may be next, and room may be given up
 	if t.synced {
 		t.config.Report(g.key, 0) // its Pods wait for another one
@@ -281,6 +281,7 @@ func (t *Gangs) gangOf(key dialect.Key) *gang {
 	g, ok := t.gangs[key]
 	if !ok {
 		g = newGang(key, &t.config.Rules, t.config.Now())
+		g.unseen = t.isUnseen(key.Dialect)
 		t.gangs[key] = g
 	}
 	return g

@@ -47,7 +47,14 @@ func (t *Gangs) MayBeMember(pod *corev1.Pod) bool {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	g := t.gangs[key]
-	return t.unserved[key.Dialect] && (g == nil || g.group == nil)
+	switch {
+	case g != nil && g.group != nil:
+		return false
+	case g != nil && t.config.Now().Before(g.awaited):
+		return true
+	default:
+		return t.unserved[key.Dialect]
+	}
 }
 
 // priorityOf is the priority of a member's gang, false if the Pod is none. The gang is nil

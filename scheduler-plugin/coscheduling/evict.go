@@ -117,9 +117,11 @@ func (e *evictor) mark(ctx context.Context, by *kube.Preemptor, pods []*corev1.P
 	if len(pods) == 1 {
 		return all
 	}
+	known := e.handle.SharedInformerFactory().Core().V1().Pods().Lister()
 	e.handle.Parallelizer().Until(ctx, len(pods), func(i int) {
-		if pods[i].Spec.NodeName == "" {
-			return // It may be given back, and is not deleted then.
+		pod, err := known.Pods(pods[i].Namespace).Get(pods[i].Name)
+		if err != nil || pod.UID != pods[i].UID || pod.Spec.NodeName == "" {
+			return // It may be about to be bound. Then it is given back, and not deleted.
 		}
 		if marked, err := kube.Mark(ctx, e.handle, by, pods[i]); err == nil {
 			all[i] = marked

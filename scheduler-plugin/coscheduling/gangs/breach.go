@@ -43,15 +43,20 @@ func (g *gang) wasBroken() bool {
 // isMarked says whether all that is left of the gang was marked as preempted, and is too little: a scheduler that has
 // marked them, and deleted some, may have died then.
 func (g *gang) isMarked() bool {
-	if g.group == nil || g.placed.Total == 0 || g.lastHeld().HeldBy(g.placed) {
+	if g.group == nil || g.lastHeld().HeldBy(g.placed) {
 		return false
 	}
+	marked := 0
 	for _, m := range g.members {
-		if g.state(m) == memberPlaced && m.pod.Status.Phase != corev1.PodSucceeded && !isPreempted(m.pod) {
+		if g.state(m) != memberPlaced || m.pod.Status.Phase == corev1.PodSucceeded {
+			continue
+		}
+		if !isPreempted(m.pod) {
 			return false
 		}
+		marked++
 	}
-	return true
+	return marked > 0
 }
 
 // withPreempted counts the members that are placed, and those that are going as they were preempted, or went while

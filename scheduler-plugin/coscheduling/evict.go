@@ -6,6 +6,7 @@ package coscheduling
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -96,20 +97,25 @@ func (e *evictor) dissolve(ctx context.Context, group *dialect.Group, pods []*co
 	}
 }
 
-// deletePods marks Pods as disrupted and deletes them. It returns after what pause to try again those that were
+// deletePods marks Pods as disrupted and deletes them. All are marked before the first one is deleted: by that another
+// scheduler knows that the rest of a gang was to go, too. It returns after what pause to try again those that were
 // not deleted, zero if all were. If it stops, one whose deletion is refused keeps those from being deleted that
 // are not yet.
 func (e *evictor) deletePods(ctx context.Context, by *kube.Preemptor, pods []*corev1.Pod, stops bool) (pause time.Duration) {
 	var left, refused atomic.Bool
+	marked := e.mark(ctx, by, pods)
 	e.handle.Parallelizer().Until(ctx, len(pods), func(i int) {
 		pod := pods[i]
 		// One that was given back meanwhile would be deleted for nothing.
 		if stops && refused.Load() || e.gangs.HasNoPlace(pod) {
 			e.spare(pod)
 			left.Store(true)
+			if marked[i] != pod {
+				kube.TakeBack(ctx, e.handle, pod)
+			}
 			return
 		}
-		err := e.deletePod(ctx, by, pod)
+		err := e.deletePod(ctx, by, marked[i])
 		if err == nil || ctx.Err() != nil {
 			return
 		}
@@ -132,6 +138,26 @@ func (e *evictor) deletePods(ctx context.Context, by *kube.Preemptor, pods []*co
 	default:
 		return 0
 	}
+}
+
+// mark marks those of several Pods that are bound, and returns all as they are then. One that can't be marked is
+// marked when it is deleted.
+func (e *evictor) mark(ctx context.Context, by *kube.Preemptor, pods []*corev1.Pod) []*corev1.Pod {
+	all := slices.Clone(pods)
+	if len(pods) == 1 {
+		return all
+	}
+	known := e.handle.SharedInformerFactory().Core().V1().Pods().Lister()
+	e.handle.Parallelizer().Until(ctx, len(pods), func(i int) {
+		pod, err := known.Pods(pods[i].Namespace).Get(pods[i].Name)
+		if err != nil || pod.UID != pods[i].UID || pod.Spec.NodeName == "" {
+			return // It may be about to be bound. Then it is given back, and not deleted.
+		}
+		if marked, err := kube.Mark(ctx, e.handle, by, pods[i]); err == nil {
+			all[i] = marked
+		}
+	}, Name)
+	return all
 }
 
 // spare has a Pod that is not deleted count as before.

@@ -5,6 +5,7 @@ package coscheduling
 
 import (
 	"errors"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -146,5 +147,26 @@ func TestAGangOfWhichAMemberCanNotBeDeletedIsLeftAlone(t *testing.T) {
 	w.eventually("the gang has the place of the other Pods", func() bool { return w.placed("high") == 2 })
 	if diff := cmp.Diff([]string{"another", "other"}, w.victims()); diff != "" {
 		t.Errorf("victims (-want, +got):\n%s", diff)
+	}
+}
+
+// TestAllVictimsAreMarkedBeforeTheFirstIsDeleted, once each: by their marks another scheduler knows that they were to go.
+func TestAllVictimsAreMarkedBeforeTheFirstIsDeleted(t *testing.T) {
+	w := newWorld(t, all(makeNodes("node", 1, 8), makeGroup("low", 8), makeMembers("low", 8, onNode("node-0")),
+		makeGroup("high", 1), makeMembers("high", 1, ofPriority(10)))...)
+	w.start()
+	w.eventually("the gang has the place of the other one", func() bool { return w.placed("high") == 1 && len(w.victims()) == 8 })
+	marks := 0
+	for _, action := range w.kube.Actions() {
+		patch, ok := action.(clienttesting.PatchAction)
+		if ok && strings.HasPrefix(patch.GetName(), "low-") && strings.Contains(string(patch.GetPatch()), string(corev1.DisruptionTarget)) {
+			marks++
+		}
+		if action.Matches("delete", "pods") && marks != 8 {
+			t.Fatalf("a victim is deleted when %d of 8 are marked", marks)
+		}
+	}
+	if marks != 8 {
+		t.Errorf("8 victims were marked %d times", marks)
 	}
 }

@@ -84,7 +84,7 @@ func mutations() map[string]mutation.Mutation {
 		"a Pod that was made anew is two members": {File: "members.go",
 			Old: "\t\t\tif was.UID != is.UID { // the watch was broken\n", New: "\t\t\tif false {\n"},
 		"what is not seen to run any more is gone": {File: "podwatch/join.go", By: ".",
-			Old: `case pod.Spec.NodeName == "" && (final || !j.gangs.IsAssumed(pod)):`, New: "case true:"},
+			Old: `case pod.Spec.NodeName == "" && (final || !j.gangs.IsAssumed(h.gang, pod)):`, New: "case true:"},
 		"a Pod that is shown again is shown as it was listed": {File: "members.go", Tests: "TestALateDialectTakes",
 			Old: "\tm.join.LivesAgain(", New: "\tm.join.Lives(pod)\n\tm.join.LivesAgain("},
 		"nobody asks what has become of a member": {File: "members.go", Tests: "TestAMemberThatIsDeletedOutright",

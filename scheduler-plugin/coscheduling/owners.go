@@ -242,7 +242,7 @@ func (g *grouping) watchOwners(kind dialect.OwnerKind) (cache.DoneChecker, error
 	g.objects[kind.Rule] = of
 	g.mu.Unlock()
 	go informer.RunWithContext(g.ctx)
-	return inTime(g.ctx, seen.HasSyncedChecker(), func(bool) {}), nil
+	return inTime(g.ctx, seen.HasSyncedChecker(), func(seen bool) { g.links.Owners.SetListed(kind.Rule, seen) }), nil
 }
 
 // setOwner learns of an owner, new or changed.
@@ -339,6 +339,7 @@ func (g *grouping) settle(object any) {
 		g.queue.TakeOut(klog.FromContext(g.ctx), pod)
 		return
 	}
+	g.members.showAgain(g.living.GetStore(), pod) // an owner before this one may have made it a member
 	g.queue.TakeOut(klog.FromContext(g.ctx), pod) // if it waits
 	g.queue.PutBack(g.ctx, pod)                   // if it does not
 }

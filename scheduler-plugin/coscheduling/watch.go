@@ -130,8 +130,8 @@ type bounded struct {
 func (b bounded) Done() <-chan struct{} { return b.done }
 
 // inTime is done when seen is, or after answerTimeout: objects of a kind that was just taken away, or
-// can't be listed, are never seen, and that must not keep all gangs from being placed. Is is told if
-// they are not seen in time, and again if they are seen later.
+// can't be listed, are never seen, and that must not keep all gangs from being placed. Is is told when they are
+// seen, and before that if they are not seen in time.
 func inTime(ctx context.Context, seen cache.DoneChecker, is func(seen bool)) cache.DoneChecker {
 	return within(ctx, seen, nil, is)
 }
@@ -142,6 +142,7 @@ func within(ctx context.Context, seen cache.DoneChecker, lacking <-chan struct{}
 	go func() {
 		select {
 		case <-seen.Done():
+			is(true)
 			close(b.done)
 			return
 		case <-lacking:

@@ -38,6 +38,8 @@ type Group struct {
 	Waits bool
 	// Came says that there are Pods of it.
 	Came bool
+	// Expects says that its status lets its Pods be created, and no more than that: there were none yet.
+	Expects bool
 }
 
 // Cluster is how much room there is.
@@ -51,7 +53,9 @@ type Cluster struct {
 // Book notes who is let in, and why others are not. It is safe for concurrent use, and the zero Book
 // knows nobody.
 type Book struct {
-	mu      sync.RWMutex
+	mu sync.RWMutex
+	// begun says that there was a Pass. Before the first one a scheduler may have let groups in, and ended.
+	begun   bool
 	entries map[dialect.Key]entry
 	// debts are of namespaces whose groups kept room that no Pod came for.
 	debts line.Debts
@@ -90,23 +94,32 @@ func (b *Book) Says(key dialect.Key, group types.UID) (why string, known bool) {
 	return e.why, true
 }
 
-// Counts says whether it counts for others what a group was let in for.
+// Counts says whether it counts for others what a group was let in for. Before the first Pass that is to be asked of
+// all.
 func (b *Book) Counts(key dialect.Key, group types.UID) bool {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
 	e, noted := b.entries[key]
-	return noted && e.uid == group && e.counts
+	return !b.begun || noted && e.uid == group && e.counts
 }
 
 // Pass looks at all groups that wait to be let in, and those that count, and lets in who fits. It
-// returns those of which there is news. Groups that are not among them are forgotten.
+// returns those of which there is news. Groups that are not among them are forgotten. In the first Pass those
+// count that a scheduler before this one may have let in just now.
 func (b *Book) Pass(groups []Group, cluster Cluster, now time.Time) (news []dialect.Key) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	before := b.entries
+	before, first := b.entries, !b.begun
+	if first {
+		before, b.begun = make(map[dialect.Key]entry), true
+	}
 	b.entries = make(map[dialect.Key]entry)
 	counted := make(map[dialect.Key]provision.Amounts)
 	for _, g := range groups {
+		if first && g.Expects {
+			// Whether Pods have come and are gone nobody knows, so the namespace owes nothing for it.
+			before[g.Key] = entry{uid: g.UID, letIn: now, told: now, counts: true, came: true}
+		}
 		e := before[g.Key]
 		if e.uid != g.UID || e.letIn.IsZero() {
 			continue

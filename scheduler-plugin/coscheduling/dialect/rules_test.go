@@ -270,6 +270,35 @@ func TestOnlyLabelledNamespacesHaveGangsByOwner(t *testing.T) {
 	check("it is gone", false, false, false, false)
 }
 
+// TestAnOwnerThatIsMadeAnewUnderItsNameSaysItselfWhatIsAGang: Pods name a LeaderWorkerSet by that.
+func TestAnOwnerThatIsMadeAnewUnderItsNameSaysItselfWhatIsAGang(t *testing.T) {
+	allowed := true
+	links := &Links{Owners: &Owners{Allows: func(string) (bool, bool) { return allowed, true }}}
+	links.TurnOnRule(configv1alpha1.RuleLeaderWorkerSets)
+	pod := said{labels: map[string]string{lwsName: "serve", lwsGroup: "g", lwsRevision: "r"}, annotations: map[string]string{lwsSize: "4"}}.pod()
+	kind := OwnerKinds()[1]
+	for _, life := range []struct {
+		uid, policy         string
+		wantNews, wantNamed bool
+	}{
+		{"first", "LeaderReady", true, false},
+		{"first", "LeaderCreated", false, false}, // it stays what it was
+		{"second", "LeaderCreated", true, true},
+		{"second", "LeaderReady", false, true},
+		{"third", "LeaderCreated", false, true}, // it is as the one before
+		{"fourth", "LeaderReady", true, false},
+		{"fifth", "LeaderCreated", true, true},
+		{"sixth", "LeaderCreated", true, false}, // the namespace has lost its label
+	} {
+		allowed = life.uid != "sixth"
+		set := object(t, `{"apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet", "metadata": {"namespace": "ns", "name": "serve", "uid": "`+life.uid+`"}, "spec": {"startupPolicy": "`+life.policy+`"}}`)
+		isNews := links.Owners.Set(kind.KeyOf(set), kind.Read(set))
+		if _, named := links.KeyOf(pod); isNews != life.wantNews || named != life.wantNamed {
+			t.Errorf("the %s one with %s: there is news: %t, want %t; its Pods are a gang: %t, want %t", life.uid, life.policy, isNews, life.wantNews, named, life.wantNamed)
+		}
+	}
+}
+
 func TestAnOwnerOfAnotherNamespaceIsAnotherOne(t *testing.T) {
 	links := &Links{Owners: &Owners{Allows: func(string) (bool, bool) { return true, true }}}
 	links.TurnOnRule(configv1alpha1.RuleJobs)

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 
+	"github.com/lockstep-k8s/lockstep/internal/times"
 	"github.com/lockstep-k8s/lockstep/podgroup"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
@@ -27,6 +28,10 @@ type gang struct {
 	// group is nil while the PodGroup is not seen, and groupless is since when.
 	group     *dialect.Group
 	groupless time.Time
+	// unseen says that there may be a PodGroup that can't be seen, and awaited until when another one may come for
+	// one that was deleted.
+	unseen  bool
+	awaited time.Time
 	// members are the Pods that name the group, strangers among them.
 	members map[types.UID]*member
 
@@ -53,6 +58,9 @@ type gang struct {
 	starts bool
 	// preempted says that the gang was preempted as a whole, and its minimum was not bound since.
 	preempted bool
+	// lost are members that have gone as they were preempted, while another scheduler led, and since the minimum was
+	// bound or another member got a place.
+	lost podgroup.Tally
 	// kept is for what room is kept for the gang, as in news.Gang.
 	kept string
 	// incompleteSince is since when the gang is not complete any more; zero if it never was,
@@ -206,11 +214,20 @@ func (g *gang) fell() bool {
 }
 
 // waitsSince is since when the gang has found no place: since now or, if a scheduler before
-// this one has said so, since that.
+// this one has said so, since that. What this one has said since says no more than it knows itself: a condition has
+// its status since the gang lacked members, perhaps. Nor has any member waited since before it was created.
 func (g *gang) waitsSince(now time.Time) time.Time {
-	since := news.NoRoomSince(g.record.ConditionsOf(g.group))
-	if !since.IsZero() && since.Before(now) {
-		return since
+	if g.record.Conditions != nil {
+		return now
 	}
-	return now
+	since := news.NoRoomSince(g.group.Conditions)
+	if since.IsZero() {
+		return now
+	}
+	for _, m := range g.members {
+		if g.state(m) == memberWaiting {
+			since = times.Later(since, m.pod.CreationTimestamp.Time)
+		}
+	}
+	return times.Sooner(since, now)
 }

@@ -10,8 +10,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/lockstep-k8s/lockstep/podgroup"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/news"
 )
 
 // Gangs knows the gangs: their PodGroups, their members and who of them is in line. It is
@@ -36,7 +38,8 @@ type Gangs struct {
 	// unserved says of which dialects the API server does not serve the groups, and unlisted of which it may have
 	// groups that are not known yet; see SetUnlisted.
 	unserved, unlisted map[dialect.Dialect]bool
-	// staged is when the stage is over of gangs to which members are coming.
+	// staged is when the stage is over of gangs to which members are coming, or no PodGroup is awaited any more of
+	// those that have lost theirs.
 	staged map[dialect.Key]time.Time
 	// partial are gangs for which less room is kept than is to be, and freed counts what has happened that may
 	// help them.
@@ -79,11 +82,14 @@ func (t *Gangs) begin(g *gang) {
 		g.doubtUntil = t.config.Now().Add(missingPatience) // it is only asked about them from now on
 	}
 	g.recallStage()
+	// The scheduler before may have died while it bound the gang.
+	g.starts = g.bound.Total > 0 && !g.scheduled() && g.group != nil && !news.WasScheduled(g.group.Conditions)
 	t.changed(g)
 	// It may be that a gang was broken and not dissolved by the scheduler before.
-	if g.wasBroken() {
+	if g.wasBroken() || g.isMarked() {
 		t.dissolveIfBroken(g)
 	}
+	g.lost = podgroup.Tally{} // this scheduler sees itself who goes
 }
 
 // SetUnlisted says whether there may be PodGroups of a dialect that are not known yet, as the API server could not
@@ -104,13 +110,6 @@ func (t *Gangs) SetUnlisted(d dialect.Dialect, unlisted bool) {
 			t.begin(g)
 		}
 	}
-}
-
-// IsUnlisted says whether there may be PodGroups of a dialect that are not known yet.
-func (t *Gangs) IsUnlisted(d dialect.Dialect) bool {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	return t.unlisted[d]
 }
 
 // SetGroup learns of a PodGroup, new or changed.
@@ -148,12 +147,11 @@ func (t *Gangs) DeleteGroup(key dialect.Key, uid types.UID) {
 		return
 	}
 	g.loseGroup(t.config.Now())
-	g.imply(t.config.Now())
-	t.line.Forget(g.key, t.config.Now())
-	if g.group != nil {
-		t.changed(g) // its Pods say enough
-		return
+	if len(g.minima) > 0 { // its Pods say enough, if no other one comes
+		g.awaited = t.config.Now().Add(impliedGrace)
+		t.staged[key] = g.awaited
 	}
+	t.line.Forget(g.key, t.config.Now())
 	t.config.Stir() // another one may be next, and room may be given up
 	if t.synced {
 		t.config.Report(g.key, 0) // its Pods wait for another one
@@ -161,12 +159,9 @@ func (t *Gangs) DeleteGroup(key dialect.Key, uid types.UID) {
 	t.forgetIfEmpty(g)
 }
 
-// SetPod learns of a Pod, new or changed. One that names no group is none of its business.
-func (t *Gangs) SetPod(pod *corev1.Pod) {
-	key, ok := t.KeyOf(pod)
-	if !ok {
-		return
-	}
+// SetPod learns of a Pod of a gang, new or changed. The key is that of the gang: what a Pod names may come to be
+// another one. Then DeletePod is called before, with the key of the gang that knows it.
+func (t *Gangs) SetPod(key dialect.Key, pod *corev1.Pod) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	g := t.gangOf(key)
@@ -200,14 +195,14 @@ func (t *Gangs) SetPod(pod *corev1.Pod) {
 	}
 }
 
-// SetMissing learns that a Pod is shown no more, and that nobody knows yet whether it has ended
+// SetMissing learns that a Pod of a gang is shown no more, and that nobody knows yet whether it has ended
 // or is gone; SetPod or DeletePod says that later. It counts as it did: a member that
 // completes is not lost. But it may be gone, and another one may have come for it. So while
 // the minimum depends on it, the gang has no turn.
-func (t *Gangs) SetMissing(pod *corev1.Pod) {
+func (t *Gangs) SetMissing(key dialect.Key, pod *corev1.Pod) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	g, m := t.memberOf(pod)
+	g, m := t.memberIn(key, pod)
 	if m == nil {
 		return
 	}
@@ -218,11 +213,11 @@ func (t *Gangs) SetMissing(pod *corev1.Pod) {
 	}
 }
 
-// IsAssumed says whether a Pod was given a node, and is not known to be bound to it.
-func (t *Gangs) IsAssumed(pod *corev1.Pod) bool {
+// IsAssumed says whether a Pod of a gang was given a node, and is not known to be bound to it.
+func (t *Gangs) IsAssumed(key dialect.Key, pod *corev1.Pod) bool {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	_, m := t.memberOf(pod)
+	_, m := t.memberIn(key, pod)
 	return m != nil && m.assumed != ""
 }
 
@@ -234,15 +229,18 @@ func (t *Gangs) HasNoPlace(pod *corev1.Pod) bool {
 	return m != nil && m.node() == ""
 }
 
-// DeletePod learns that a Pod is gone, or names another group.
-func (t *Gangs) DeletePod(pod *corev1.Pod) {
+// DeletePod learns that a Pod of a gang is gone, or is one of another gang from now on.
+func (t *Gangs) DeletePod(key dialect.Key, pod *corev1.Pod) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	g, m := t.memberOf(pod)
+	g, m := t.memberIn(key, pod)
 	if m == nil {
 		return
 	}
 	isNews, wasPlaced := g.drop(m, t.config.Now())
+	if !t.synced {
+		g.noteLost(m, wasPlaced)
+	}
 	t.settle(g)
 	t.doubt(g)
 	if isNews {
@@ -284,6 +282,7 @@ func (t *Gangs) gangOf(key dialect.Key) *gang {
 	g, ok := t.gangs[key]
 	if !ok {
 		g = newGang(key, &t.config.Rules, t.config.Now())
+		g.unseen = t.isUnseen(key.Dialect)
 		t.gangs[key] = g
 	}
 	return g
@@ -293,10 +292,19 @@ func (t *Gangs) gangOf(key dialect.Key) *gang {
 // it names; nil if nothing is known of the Pod. The caller holds the lock.
 func (t *Gangs) memberOf(pod *corev1.Pod) (*gang, *member) {
 	key, named := t.KeyOf(pod)
-	if !named || t.gangs[key] == nil {
+	if !named {
 		return nil, nil
 	}
+	return t.memberIn(key, pod)
+}
+
+// memberIn is what is known of a Pod as one of a gang, and the gang; nil if nothing is known of the Pod there. The
+// caller holds the lock.
+func (t *Gangs) memberIn(key dialect.Key, pod *corev1.Pod) (*gang, *member) {
 	g := t.gangs[key]
+	if g == nil {
+		return nil, nil
+	}
 	return g, g.members[pod.UID]
 }
 
@@ -310,7 +318,9 @@ func (t *Gangs) forgetIfEmpty(g *gang) {
 
 // changed makes the gang's news known. The caller holds the lock.
 func (t *Gangs) changed(g *gang) {
-	g.starts, g.preempted = g.starts && !g.scheduled(), g.preempted && !g.scheduled()
+	if g.scheduled() {
+		g.starts, g.preempted, g.lost = false, false, podgroup.Tally{}
+	}
 	switch {
 	case !t.synced:
 		return

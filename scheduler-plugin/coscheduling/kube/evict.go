@@ -17,6 +17,7 @@ import (
 	"k8s.io/klog/v2"
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 	fwk "k8s.io/kube-scheduler/framework"
+	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/feature"
 	"k8s.io/kubernetes/pkg/scheduler/framework/preemption"
 	schedutil "k8s.io/kubernetes/pkg/scheduler/util"
@@ -77,6 +78,25 @@ func takeBack(ctx context.Context, handle fwk.Handle, before *corev1.Pod) error 
 		return fmt.Errorf("taking back that %s is preempted: %w", klog.KObj(before), err)
 	}
 	return nil
+}
+
+// Mark marks a Pod as disrupted as Evict does, which does not do so again for the Pod that it returns. It is no error
+// if the Pod is gone.
+func Mark(ctx context.Context, handle fwk.Handle, by *Preemptor, pod *corev1.Pod) (*corev1.Pod, error) {
+	marked := pod.DeepCopy()
+	changed := podutil.UpdatePodCondition(&marked.Status, &corev1.PodCondition{
+		Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: corev1.PodReasonPreemptionByScheduler,
+		ObservedGeneration: podutil.CalculatePodConditionObservedGeneration(&pod.Status, pod.Generation, corev1.DisruptionTarget),
+		Message:            fmt.Sprintf("%s: preempting to accommodate a higher priority %s", by.Scheduler, by.Kind),
+	})
+	if !changed {
+		return marked, nil
+	}
+	err := schedutil.PatchPodStatus(ctx, onlyPodClient{handle.ClientSet(), pod.UID}, pod.Name, pod.Namespace, &pod.Status, &marked.Status)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("marking %s as disrupted: %w", klog.KObj(pod), err)
+	}
+	return marked, nil
 }
 
 // Object is an object of the API, of any kind.

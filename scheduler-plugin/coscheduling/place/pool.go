@@ -101,10 +101,10 @@ func (s *seeker) gather(may prey) (*pool, error) {
 			if !named || standing != nil && !standing.Group.HasMember(pod) {
 				standing = nil
 			}
-			if standing == nil && named && s.cluster.IsUnlisted(key.Dialect) {
-				continue // it may be any gang's
-			}
 			takes := may.takes(pod, standing)
+			if takes && standing == nil && !may.evictsNobody && s.cluster.MayBeMember(pod) {
+				takes = false
+			}
 			if may.evictsNobody && !takes {
 				continue // If it is leaving, another one comes in its place.
 			}

@@ -72,9 +72,10 @@ type Cluster struct {
 	Standings func() map[dialect.Key]*gangs.Standing
 	// KeyOf is the gang that a Pod names, false if it names none.
 	KeyOf func(pod *corev1.Pod) (dialect.Key, bool)
-	// IsUnlisted says whether there may be groups of a dialect that are not known.
-	IsUnlisted func(dialect.Dialect) bool
-	Evictions  Evictions
+	// MayBeMember says of a Pod of no gang that is known whether it may be one of a gang all the same. Then it is
+	// left alone.
+	MayBeMember func(pod *corev1.Pod) bool
+	Evictions   Evictions
 	// Passes are shared by gangs that are planned one after the other.
 	Passes *Passes
 	// Now is what time it is. Deadline is when the turn has to end, zero for never, and

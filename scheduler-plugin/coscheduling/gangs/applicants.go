@@ -30,11 +30,11 @@ func (t *Gangs) Applicants(d dialect.Dialect, counts func(key dialect.Key, group
 		if !waits && !counts(key, g.group.UID) {
 			continue
 		}
-		pods, _, _, ours := g.census()
+		_, _, _, ours := g.census()
 		if !ours {
 			continue
 		}
-		all = append(all, admission.Group{Key: key, UID: g.group.UID, Rank: g.rank(), Waits: waits, Came: pods.Exist > 0,
+		all = append(all, admission.Group{Key: key, UID: g.group.UID, Rank: g.rank(), Waits: waits, Came: g.group.HeldBy(g.placed.Plus(g.waiting)),
 			Rest: g.group.Spec.Provision.Resources.Less(g.takesPlaced())})
 	}
 	return all, true

@@ -131,7 +131,7 @@ func (e *engine) plan(ctx context.Context, view *gangView, own room.Claim, passe
 	if e.freer.freeings.hinders(view.Key) {
 		return place.Unsought(&view.Gang, own, whileFreeing()), nil
 	}
-	if e.rivalry.refuses(view.Key.Dialect, schedulersOf(view.Waiting)) {
+	if e.rivalry.refuses(view.Key, schedulersOf(view.Waiting)) {
 		return place.Unsought(&view.Gang, own, whileRival()), nil
 	}
 	for _, pod := range view.Waiting {

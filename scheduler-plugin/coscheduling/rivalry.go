@@ -52,10 +52,12 @@ type rivalry struct {
 	yields map[dialect.Dialect]bool
 }
 
-// refuses says whether a gang of a dialect is left to a rival, by the scheduler names of its Pods. A
+// refuses says whether a gang is left to a rival, by the scheduler names of its Pods. A
 // rival of Volcano's name is one of all groups of Volcano: it writes them, whomever their Pods name.
-func (r *rivalry) refuses(d dialect.Dialect, names []string) bool {
-	return r.yields[d] && slices.ContainsFunc(r.contested(), func(name string) bool { return name == volcanoProfile || slices.Contains(names, name) })
+func (r *rivalry) refuses(gang dialect.Key, names []string) bool {
+	return r.yields[gang.Dialect] && slices.ContainsFunc(r.known.In(gang.Namespace, time.Now()), func(name string) bool {
+		return name == volcanoProfile || slices.Contains(names, name)
+	})
 }
 
 // schedulersOf are the scheduler names of Pods, each once.
@@ -152,7 +154,7 @@ type yielding struct {
 // Look implements status.Gangs.
 func (y yielding) Look(key dialect.Key) (news.Gang, bool) {
 	gang, ok := y.Gangs.Look(key)
-	gang.Theirs = gang.Theirs || y.rivalry.refuses(key.Dialect, gang.Schedulers)
+	gang.Theirs = gang.Theirs || y.rivalry.refuses(key, gang.Schedulers)
 	return gang, ok
 }
 

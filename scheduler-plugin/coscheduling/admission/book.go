@@ -36,7 +36,8 @@ type Group struct {
 	Rest provision.Amounts
 	// Waits says that its status does not say yet that it is let in.
 	Waits bool
-	// Came says that there are Pods of it.
+	// Came says that its minimum of Pods has come: they wait or are placed. One Pod could be moved from group
+	// to group.
 	Came bool
 	// Expects says that its status lets its Pods be created, and no more than that: there were none yet.
 	Expects bool
@@ -57,7 +58,7 @@ type Book struct {
 	// begun says that there was a Pass. Before the first one a scheduler may have let groups in, and ended.
 	begun   bool
 	entries map[dialect.Key]entry
-	// debts are of namespaces whose groups kept room that no Pod came for.
+	// debts are of namespaces whose groups kept room that their Pods did not come for.
 	debts line.Debts
 }
 
@@ -68,7 +69,7 @@ type entry struct {
 	letIn, told time.Time
 	// counts says that it counts for others what it was let in for.
 	counts bool
-	// came says that a Pod of it has come.
+	// came says that its Pods have come.
 	came bool
 	// why is why it is not let in.
 	why string
@@ -160,8 +161,8 @@ func (b *Book) Pass(groups []Group, cluster Cluster, now time.Time) (news []dial
 	return news
 }
 
-// charge charges the namespaces of groups that don't count any more, for the time that they did, if no Pod
-// of them came. Else a namespace would keep all others out, by as many groups as it makes.
+// charge charges the namespaces of groups that don't count any more, for the time that they did, if their
+// Pods did not come. Else a namespace would keep all others out, by as many groups as it makes.
 func (b *Book) charge(before map[dialect.Key]entry, now time.Time) {
 	for key, e := range before {
 		after := b.entries[key]

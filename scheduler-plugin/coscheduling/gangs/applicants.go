@@ -35,7 +35,8 @@ func (t *Gangs) Applicants(d dialect.Dialect, counts func(key dialect.Key, group
 			continue
 		}
 		expects := g.record.StatusOf(g.group, g.rivalry.foreign).Phase == dialect.PhaseInqueue && pods.Exist == 0
-		all = append(all, admission.Group{Key: key, UID: g.group.UID, Rank: g.rank(), Waits: waits, Came: pods.Exist > 0, Expects: expects,
+		all = append(all, admission.Group{Key: key, UID: g.group.UID, Rank: g.rank(), Waits: waits, Expects: expects,
+			Came: g.group.HeldBy(g.placed.Plus(g.waiting)),
 			Rest: g.group.Spec.Provision.Resources.Less(g.takesPlaced())})
 	}
 	return all, true

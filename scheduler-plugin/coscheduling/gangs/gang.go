@@ -21,7 +21,7 @@ import (
 // lock of Gangs guards it.
 //
 // Invariant: waiting, placed, missing and bound count the members by their state, priorities
-// those that wait or are placed, and strangers the Pods that are no members.
+// those that wait or run, and strangers the Pods that are no members.
 type gang struct {
 	key   dialect.Key
 	rules *Rules
@@ -39,7 +39,8 @@ type gang struct {
 	// missing are those of placed that are missing, and doubtUntil is until when that matters.
 	missing    podgroup.Tally
 	doubtUntil time.Time
-	// priorities counts the members of each priority that wait or are placed.
+	// priorities counts the members of each priority that wait or are placed, and have not ended: quotas of
+	// a priority don't count those that have.
 	priorities map[int32]int
 	strangers  int
 	// minima counts the members by the minimum that they say, and oldest is when the first one
@@ -70,7 +71,9 @@ type gang struct {
 	rivalry         rivalry     // and who else has
 	// provided is what room is kept for members that are still to come.
 	provided provided
-	staging  staging
+	// taken is what the members take, nil while nobody has asked for it.
+	taken   *takings
+	staging staging
 }
 
 func newGang(key dialect.Key, rules *Rules, now time.Time) *gang {
@@ -139,7 +142,7 @@ func (g *gang) count(m *member, sign int32) {
 		return
 	}
 	s := g.state(m)
-	if s != memberOut {
+	if s != memberOut && m.pod.Status.Phase != corev1.PodSucceeded {
 		g.countPriority(m.pod, int(sign))
 	}
 	switch s {
@@ -154,6 +157,9 @@ func (g *gang) count(m *member, sign int32) {
 	if m.bound() {
 		g.bound.Add(g.key.RoleOf(m.pod), sign)
 	}
+	if g.taken != nil {
+		g.taken.count(g, m, int(sign))
+	}
 }
 
 // countPriority adds or, with sign -1, takes away a member's priority.
@@ -164,7 +170,7 @@ func (g *gang) countPriority(pod *corev1.Pod, sign int) {
 	}
 }
 
-// highestPriority is the highest priority among the members that wait or are placed.
+// highestPriority is the highest priority among the members that wait, or run.
 func (g *gang) highestPriority() int32 {
 	first, highest := true, int32(0)
 	for priority := range g.priorities {

@@ -57,7 +57,9 @@ func (h hangingLeases) Leases(namespace string) coordinationclient.LeaseInterfac
 	return leases
 }
 
-type hangingLease struct{ coordinationclient.LeaseInterface }
+type hangingLease struct {
+	coordinationclient.LeaseInterface
+}
 
 func (hangingLease) Get(ctx context.Context, _ string, _ metav1.GetOptions) (*coordinationv1.Lease, error) {
 	<-ctx.Done()

@@ -140,16 +140,10 @@ func sleep(ctx context.Context, delay time.Duration) error {
 // mayBeBound says whether a bind that has failed may have come through, or shows that an earlier
 // one has: its answer was lost, or the Pod has a node.
 func mayBeBound(err error) bool {
-	return err != nil && !isRefusal(err) && !apierrors.IsTooManyRequests(err)
-}
-
-// isRefusal says whether the API server has refused a request for good, before it did anything.
-func isRefusal(err error) bool {
-	return apierrors.IsNotFound(err) || apierrors.IsInvalid(err) || apierrors.IsForbidden(err) ||
-		apierrors.IsUnauthorized(err) || apierrors.IsBadRequest(err)
+	return err != nil && !kube.IsRefusal(err) && !apierrors.IsTooManyRequests(err)
 }
 
 // retriable says whether a failed API call may succeed when it is repeated.
 func retriable(err error) bool {
-	return err != nil && !isRefusal(err) && !apierrors.IsConflict(err) && !errors.Is(err, context.Canceled)
+	return err != nil && !kube.IsRefusal(err) && !apierrors.IsConflict(err) && !errors.Is(err, context.Canceled)
 }

@@ -121,7 +121,7 @@ func (e *evictor) deletePods(ctx context.Context, by *kube.Preemptor, pods []*co
 		}
 		klog.FromContext(ctx).Error(err, "Preempting a Pod failed", "pod", klog.KObj(pod))
 		pause := failedPause
-		if isRefusal(err) {
+		if kube.IsRefusal(err) {
 			pause = refusedPause
 			refused.Store(true)
 		}

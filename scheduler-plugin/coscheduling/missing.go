@@ -219,16 +219,16 @@ func (m *missing) answer(questions []podwatch.Question, rest map[types.UID]strin
 
 // findByLabels finds out which of some Pods have ended, and says whether it has found out about all. A few are
 // got by their names: the API server reads each Pod of a cluster for a list of several namespaces. Those of which it
-// finds out before an error leave the rest.
-func (m *missing) findByLabels(ctx context.Context, questions []podwatch.Question, rest map[types.UID]string, ended map[types.UID]*corev1.Pod) (all bool, err error) {
-	pages := pagesFor(rest)
+// finds out before an error are not among those any more.
+func (m *missing) findByLabels(ctx context.Context, questions []podwatch.Question, of map[types.UID]string, ended map[types.UID]*corev1.Pod) (all bool, err error) {
+	pages := pagesFor(of)
 	if pages == 0 {
 		for _, question := range questions {
 			unknown := question.Names()
 			err := m.get(ctx, question.Gang.Namespace, unknown, ended)
 			for uid := range question.Names() {
 				if _, is := unknown[uid]; !is {
-					delete(rest, uid)
+					delete(of, uid)
 				}
 			}
 			if err != nil {
@@ -238,8 +238,8 @@ func (m *missing) findByLabels(ctx context.Context, questions []podwatch.Questio
 		return true, nil
 	}
 	for _, selection := range selectionsOf(questions) {
-		if all, err := m.list(ctx, selection, pages, rest, ended); err != nil || !all {
-			maps.DeleteFunc(rest, func(uid types.UID, _ string) bool { return ended[uid] != nil })
+		if all, err := m.list(ctx, selection, pages, of, ended); err != nil || !all {
+			maps.DeleteFunc(of, func(uid types.UID, _ string) bool { return ended[uid] != nil })
 			return false, err
 		}
 	}

@@ -201,6 +201,7 @@ func (w *watcher) awaitCRD(groups schedulingclient.Interface, lacking chan<- str
 		if !told {
 			told = true
 			w.gangs.SetServed(dialect.Own, false)
+			w.gangs.SetUnlisted(dialect.Own, false)
 			close(lacking)
 			logger.Error(nil, "The API server does not serve PodGroups: install the CustomResourceDefinition podgroups.scheduling.lockstep.dev. "+
 				"Until then Pods with the label "+schedulingv1alpha1.LabelPodGroup+" wait; all others are scheduled")

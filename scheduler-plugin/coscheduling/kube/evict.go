@@ -43,6 +43,12 @@ func Evict(ctx context.Context, handle fwk.Handle, by *Preemptor, pod *corev1.Po
 	return err
 }
 
+// IsRefusal says whether the API server has refused a request for good, before it did anything.
+func IsRefusal(err error) bool {
+	return apierrors.IsNotFound(err) || apierrors.IsInvalid(err) || apierrors.IsForbidden(err) ||
+		apierrors.IsUnauthorized(err) || apierrors.IsBadRequest(err)
+}
+
 // takeBackTime is how long it may take to take back that a Pod is preempted.
 const takeBackTime = 45 * time.Second
 

@@ -29,6 +29,8 @@ func (s *Scheduler) tellPreemptors(ctx context.Context, executor *preemption.Exe
 		inMemory, err := preempt(turn, candidate, by, victim, plugin)
 		if err != nil {
 			gangs.Spare(victim)
+		}
+		if IsRefusal(err) { // else it may be tried again, and is to say so then
 			go TakeBack(ctx, handle, victim)
 		}
 		if err == nil && !inMemory && isGone(victim, handle) {

@@ -145,10 +145,7 @@ func TestSinceWhenAGangWaits(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newBench()
 			group := makeGroup("gang", 2)
-			conditions := []schedulingv1alpha1.PodGroupCondition{{Type: schedulingv1alpha1.ConditionUnschedulable, Status: metav1.ConditionTrue, Reason: tc.reason, LastTransitionTime: metav1.NewTime(b.time.Add(-told))}}
-			if !tc.ours {
-				group.Status.Conditions = conditions
-			}
+			group.Status.Conditions = []schedulingv1alpha1.PodGroupCondition{{Type: schedulingv1alpha1.ConditionUnschedulable, Status: metav1.ConditionTrue, Reason: tc.reason, LastTransitionTime: metav1.NewTime(b.time.Add(-told))}}
 			b.SetGroup(group)
 			born := func(ago time.Duration) podOption {
 				return func(w *schedulertesting.PodWrapper) { w.CreationTimestamp(metav1.NewTime(b.time.Add(-ago))) }
@@ -158,7 +155,7 @@ func TestSinceWhenAGangWaits(t *testing.T) {
 				b.add(makePod("second", inGroup("gang"), born(tc.created), func(w *schedulertesting.PodWrapper) { w.SchedulingGates([]string{"queue"}) }))
 			}
 			if tc.ours {
-				b.Remember(dialect.FromOwn(group), news.Record{Conditions: conditions, At: b.time.Add(-time.Minute)})
+				b.Remember(dialect.FromOwn(group), news.Record{Conditions: group.Status.Conditions, At: b.time.Add(-time.Minute)})
 			}
 			b.add(makePod("second", inGroup("gang"), born(tc.created)))
 			if view := b.turn(); !view.Since.Equal(b.time.Add(-tc.want)) {

@@ -115,11 +115,7 @@ func attach(ctx context.Context, sched *kube.Scheduler, own types.NamespacedName
 	w := &watcher{ctx: ctx, sched: sched, handle: handle, gangs: e.gangs, namespaces: namespaces, begun: begun, handed: given}
 	all := &foreigners{watcher: w, client: others, discovery: groups.Discovery(), links: links, serves: e.serves, setApart: reporter.SetApart}
 	reporter.AskApartBy(all.askApart)
-	foreigns := []*foreign{
-		{foreigners: all, dialect: dialect.Native, mode: dialects.Native.Mode, off: nativeOff(), read: dialect.FromNative},
-		{foreigners: all, dialect: dialect.SchedulerPlugins, mode: dialects.SchedulerPlugins.Mode, read: dialect.FromSchedulerPlugins},
-		{foreigners: all, dialect: dialect.Volcano, mode: dialects.Volcano.Mode, profile: volcanoProfile, read: dialect.FromVolcano(tiersOf(dialects.Volcano.Tiers))},
-	}
+	foreigns := all.dialects(dialects)
 	if e.metrics, err = status.NewMetrics(registry, &status.Asked{
 		Waiting: e.gangs.CountWaiting, Foreign: e.gangs.CountForeign, Rivals: e.rivalry.contested,
 		Held:     func() map[string]float64 { return held(&e.room) },
@@ -159,6 +155,15 @@ func attach(ctx context.Context, sched *kube.Scheduler, own types.NamespacedName
 		go gate.tend(ctx)
 	}
 	return nil
+}
+
+// dialects are those of other projects, each as the configuration has it.
+func (f *foreigners) dialects(of configv1alpha1.Dialects) []*foreign {
+	return []*foreign{
+		{foreigners: f, dialect: dialect.Native, mode: of.Native.Mode, off: nativeOff(), read: dialect.FromNative},
+		{foreigners: f, dialect: dialect.SchedulerPlugins, mode: of.SchedulerPlugins.Mode, read: dialect.FromSchedulerPlugins},
+		{foreigners: f, dialect: dialect.Volcano, mode: of.Volcano.Mode, profile: volcanoProfile, read: dialect.FromVolcano(tiersOf(of.Volcano.Tiers))},
+	}
 }
 
 // yields are the dialects whose gangs are left to another scheduler of a name that is served here.

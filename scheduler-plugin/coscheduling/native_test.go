@@ -18,6 +18,7 @@ import (
 	featuregatetesting "k8s.io/component-base/featuregate/testing"
 	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
 
+	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 )
@@ -234,6 +235,25 @@ func TestAGroupThatIsPreemptedAsAWholeIsTold(t *testing.T) {
 	}
 }
 
+// TestAGroupOfKubernetesThatPreemptsNobodyWaits where another one evicts a Pod of lower priority.
+func TestAGroupOfKubernetesThatPreemptsNobodyWaits(t *testing.T) {
+	w := newWorld(t, all(makeNodes("node", 1, 1), makePod("low", ofPriority(-1)))...)
+	w.serveDialect(native, makeNative(t, "never", `{"schedulingPolicy": {"gang": {"minCount": 1}}, "preemptionPolicy": "Never"}`), makeNative(t, "gang", gangOf(1)))
+	w.start()
+	w.eventually("a Pod of lower priority runs", func() bool { return w.placed("low") == 1 })
+	w.create(makePod("never-0", inNative("never"), ofPriority(10)))
+	w.eventually("the gang that preempts nobody finds no room", func() bool { return w.marked("never-0") == 1 })
+	w.eventually("nothing is left to be planned", w.quiet)
+	if victims := w.victims(); len(victims) > 0 {
+		t.Errorf("%v are evicted", victims)
+	}
+	w.create(makePod("gang-0", inNative("gang"), ofPriority(20)))
+	w.eventually("another one runs in the place of that Pod", func() bool { return w.placed("gang") == 1 })
+	if victims := w.victims(); !slices.Equal(victims, []string{"low"}) {
+		t.Errorf("%v are evicted, want low", victims)
+	}
+}
+
 // TestPodsOfKubernetesGroupsAreOrdinaryWhere the dialect is off.
 func TestPodsOfKubernetesGroupsAreOrdinaryWhere(t *testing.T) {
 	for name, prepare := range map[string]func(t *testing.T, w *world){
@@ -255,13 +275,23 @@ func TestPodsOfKubernetesGroupsAreOrdinaryWhere(t *testing.T) {
 	}
 }
 
-// TestTheGateOfKubeSchedulerItselfSwitchesTheDialectOff: both would place the Pods.
+// TestTheGateOfKubeSchedulerItselfSwitchesTheDialectOff: both would place the Pods. It is told so.
 func TestTheGateOfKubeSchedulerItselfSwitchesTheDialectOff(t *testing.T) {
-	if why := nativeOff(); why != "" {
+	ofKubernetes := func() *foreign {
+		all := &foreigners{watcher: &watcher{ctx: t.Context()}, links: &dialect.Links{}}
+		of := all.dialects(configv1alpha1.Dialects{Native: configv1alpha1.NativeDialect{Mode: configv1alpha1.DialectOn}})
+		return of[slices.IndexFunc(of, func(f *foreign) bool { return f.dialect == native })]
+	}
+	if why := ofKubernetes().whyOff(); why != "" {
 		t.Errorf("the dialect is off by default: %s", why)
 	}
 	featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, kube.GenericWorkload, true)
-	if why := nativeOff(); !strings.Contains(why, "GenericWorkload") {
-		t.Errorf("with the gate, the dialect is off for %q", why)
+	f := ofKubernetes()
+	f.inquire()
+	if _, err := f.start(); err != nil {
+		t.Fatal(err)
+	}
+	if state := f.state.Load(); state.On || state.Served || !strings.Contains(state.Reason, "GenericWorkload is on in this process") || f.links.AreOn(native) {
+		t.Errorf("with the gate, the dialect is %+v", state)
 	}
 }

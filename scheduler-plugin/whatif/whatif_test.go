@@ -404,6 +404,18 @@ func TestAGangThatMayNotPreemptHasNoVictims(t *testing.T) {
 	}
 }
 
+// TestAGroupThatMayNotPreemptHasNoVictims, though its Pods might have some.
+func TestAGroupThatMayNotPreemptHasNoVictims(t *testing.T) {
+	for _, preemptsNobody := range []bool{false, true} {
+		group, pods := gangOf("train", 1, priority(5))
+		group.Spec.PreemptsNobody = preemptsNobody
+		s := cluster([]*corev1.Node{node("a", "1")}, group, append(pods, ordinary("other", "1", on("a")))...)
+		if got := simulate(t, s); got.Fits || got.FitsAfterPreemption == preemptsNobody {
+			t.Errorf("of a group that preempts nobody (%t): %+v", preemptsNobody, got)
+		}
+	}
+}
+
 func TestAllMembersGoToOneRack(t *testing.T) {
 	group, pods := gangOf("train", 3)
 	group.Spec.Topology = []schedulingv1alpha1.TopologyConstraint{{Key: "rack", Mode: schedulingv1alpha1.TopologyRequired}}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/provision"
 )
@@ -45,6 +46,27 @@ func TestWhatAGroupSaysOfItsMembersToCome(t *testing.T) {
 	pod.Annotations = map[string]string{"leaderworkerset.sigs.k8s.io/size": "4"}
 	if got := SizeOn(pod); got != 4 {
 		t.Errorf("the size that a LeaderWorkerSet says is %d, want 4", got)
+	}
+}
+
+// TestWhatTheAnnotationsOfGroupsOfOtherToolsSay: their kinds have no fields for it.
+func TestWhatTheAnnotationsOfGroupsOfOtherToolsSay(t *testing.T) {
+	for name, read := range map[string]func(*unstructured.Unstructured) *Group{"scheduling.x-k8s.io/v1alpha1": FromSchedulerPlugins, "scheduling.volcano.sh/v1beta1": FromVolcano(nil)} {
+		t.Run(name, func(t *testing.T) {
+			said := object(t, `{"apiVersion": "`+name+`", "kind": "PodGroup", "metadata": {"name": "g", "annotations": {
+				"scheduling.lockstep.dev/staged": "true", "scheduling.lockstep.dev/expected-members": "7", "scheduling.lockstep.dev/reservation-timeout": "5m"}},
+				"spec": {"minMember": 2, "minResources": {"cpu": "3"}}}`)
+			got := read(said).Spec
+			want := Provision{Resources: provision.Amounts{"cpu": 3000}, Timeout: 5 * time.Minute, Members: 7}
+			if diff := cmp.Diff(want, got.Provision); diff != "" || !got.Staged {
+				t.Errorf("it is in stages: %t; of members to come (-want, +got):\n%s", got.Staged, diff)
+			}
+			said.SetAnnotations(nil)
+			want = Provision{Resources: provision.Amounts{"cpu": 3000}}
+			if got := read(said).Spec; got.Staged || !cmp.Equal(want, got.Provision) {
+				t.Errorf("without annotations it asks for %+v", got)
+			}
+		})
 	}
 }
 

@@ -212,6 +212,9 @@ func TestGangsByOwner(t *testing.T) {
 		"a LeaderWorkerSet whose workers go where the leader is": {configv1alpha1.RuleLeaderWorkerSets,
 			`{"apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet", "metadata": {"namespace": "ns", "name": "serve", "annotations": {"leaderworkerset.sigs.k8s.io/exclusive-topology": "rack"}}}`,
 			worker, "", 0},
+		"a LeaderWorkerSet whose subgroups each have a domain": {configv1alpha1.RuleLeaderWorkerSets,
+			`{"apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet", "metadata": {"namespace": "ns", "name": "serve", "annotations": {"leaderworkerset.sigs.k8s.io/subgroup-exclusive-topology": "rack"}}}`,
+			worker, "", 0},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

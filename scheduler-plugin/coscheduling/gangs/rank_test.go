@@ -81,6 +81,33 @@ func TestGangsTakeTheirTurnsInOrder(t *testing.T) {
 	}
 }
 
+// TestThePriorityOfAGroupCountsAsFarAsItsPodsHaveIt: that of a class that it names does not count beside it.
+func TestThePriorityOfAGroupCountsAsFarAsItsPodsHaveIt(t *testing.T) {
+	for name, tc := range map[string]struct {
+		asks, pods, other int32
+		class             string
+		wantBehind        bool
+	}{
+		"below that of its Pods":              {asks: 1, pods: 9, other: 5, wantBehind: true},
+		"above that of others":                {asks: 6, pods: 9, other: 5},
+		"above that of its Pods":              {asks: 9, pods: 4, other: 5, wantBehind: true},
+		"below that of the class of its name": {asks: 1, pods: 9, other: 5, class: "high", wantBehind: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench()
+			b.config.ClassValue = func(string) (int32, bool) { return 1000, true }
+			asking := dialect.FromOwn(bornAt(1, makeGroup("asking", 1)))
+			asking.Spec.Priority, asking.Spec.PriorityClassName = &tc.asks, tc.class
+			b.Gangs.SetGroup(asking)
+			b.SetGroup(bornAt(2, makeGroup("other", 1)))
+			b.add(makePod("asking-0", inGroup("asking"), ofPriority(tc.pods)), makePod("other-0", inGroup("other"), ofPriority(tc.other)))
+			if behind := b.isNext(gangNamed("other")); behind != tc.wantBehind {
+				t.Errorf("the other one is ahead: %t, want %t", behind, tc.wantBehind)
+			}
+		})
+	}
+}
+
 // TestAPriorityClassThatComesGivesItsGangAnotherPlaceInLine.
 func TestAPriorityClassThatComesGivesItsGangAnotherPlaceInLine(t *testing.T) {
 	b := newBench()

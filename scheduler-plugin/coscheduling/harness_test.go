@@ -45,6 +45,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/news"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/status"
 )
 
 const (
@@ -73,6 +74,8 @@ type world struct {
 	selections *selections
 	// verbosity is that of the scheduler's log.
 	verbosity int
+	// registry is where metrics are registered; nil if nobody collects them.
+	registry metrics.KubeRegistry
 	// others are more plugins of the profile.
 	others []fwk.Plugin
 	// noBackoff has ordinary Pods be tried again at once.
@@ -311,7 +314,11 @@ func (w *world) standBy() (lead func() (stop func())) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if err := attach(ctx, inside, types.NamespacedName{}, nil, pluginsOf(sched.Profiles), w.lock, w.foreign, uncollected{metrics.NewKubeRegistry()}); err != nil {
+	var measured status.Registry = uncollected{metrics.NewKubeRegistry()}
+	if w.registry != nil {
+		measured = w.registry
+	}
+	if err := attach(ctx, inside, types.NamespacedName{}, nil, pluginsOf(sched.Profiles), w.lock, w.foreign, measured); err != nil {
 		w.t.Fatal(err)
 	}
 	informers.Start(ctx.Done())

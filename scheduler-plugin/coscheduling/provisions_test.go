@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/component-base/metrics"
+	"k8s.io/component-base/metrics/testutil"
 	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
@@ -120,6 +122,7 @@ func TestASparkStartsWithAllOfItsRoom(t *testing.T) {
 	if held, _ := w.kept(sparkNamed("a")); held != nil {
 		t.Errorf("all have come, and %s is kept", held)
 	}
+	w.countsRoom("filled")
 	for i := range 6 {
 		w.end(fmt.Sprintf("a-exec-%d", i), corev1.PodSucceeded)
 	}
@@ -140,7 +143,10 @@ func TestRoomIsGivenUpWhenNobodyComes(t *testing.T) {
 	w.create(makePod("b-driver", ofSpark("b")))
 	w.eventually("the other one waits", func() bool { return w.toldSpark("b", "that it asks to have kept") })
 	w.eventually("the other one starts", func() bool { return w.keeps(sparkNamed("b"), 8) })
-	w.eventually("the first one is told", func() bool { return w.recorded("ReservationExpired") > 0 })
+	w.eventually("the first one is told", func() bool {
+		return w.recorded("ReservationExpired room for 8 cpu was kept for members to come, and is not any more: they did not come in time") > 0
+	})
+	w.countsRoom("expired")
 	w.create(makePod("a-exec-0", ofSpark("a"), cores("2")))
 	w.eventually("its executor runs", func() bool { return w.nodeOf()["a-exec-0"] != "" })
 	if held, _ := w.kept(sparkNamed("a")); held != nil {
@@ -192,8 +198,64 @@ func TestWhoOutranksAGangTakesItsRoom(t *testing.T) {
 	w.eventually("a Pod of its priority finds no room", func() bool { return w.marked("equal") == 1 })
 	w.create(makePod("higher", cores("8"), ofPriority(1), createdAt(3)))
 	w.eventually("one that outranks it does", func() bool { return w.nodeOf()["higher"] != "" })
-	w.eventually("the group is told", func() bool { return w.recorded("ReservationLost") > 0 })
+	w.eventually("the group is told", func() bool {
+		return w.recorded("ReservationLost of the room that was kept for members to come, 1 cpu has gone to others; kept is room for 7 cpu") == 1
+	})
 	w.eventually("as much is kept as there is", func() bool { return w.keeps(sparkNamed("a"), 7) })
+	w.countsRoom()
+	w.create(makePod("highest", cores("7"), ofPriority(2), createdAt(3)))
+	w.eventually("another one takes what is left", func() bool { return w.nodeOf()["highest"] != "" })
+	w.eventually("the group is told", func() bool {
+		return w.recorded("ReservationLost of the room that was kept for members to come, 7 cpu has gone to others; kept is room for nothing") == 1
+	})
+	w.countsRoom("lost")
+	if victims := w.victims(); len(victims) > 0 {
+		t.Errorf("%v are evicted, and nobody is where the room was", victims)
+	}
+}
+
+// countsRoom checks how rooms for members to come have ended, by the metrics: in these ways, and in no other.
+func (w *world) countsRoom(results ...string) {
+	w.t.Helper()
+	for _, result := range []string{"filled", "expired", "lost", "gone"} {
+		count := func() float64 {
+			n, err := testutil.GetCounterMetricValue(w.engine().metrics.Provisions.WithLabelValues(result))
+			if err != nil {
+				w.t.Fatal(err)
+			}
+			return n
+		}
+		if slices.Contains(results, result) {
+			w.eventually("room that ended as "+result+" is counted", func() bool { return count() > 0 })
+		} else if n := count(); n > 0 {
+			w.t.Errorf("room is counted %v times as %s, and none has ended so", n, result)
+		}
+	}
+}
+
+// TestRoomThatIsKeptIsMeasured: CPU in cores, and all else as it is.
+func TestRoomThatIsKeptIsMeasured(t *testing.T) {
+	large := makeNodes("node", 1, 8)
+	large[0].(*corev1.Node).Status.Allocatable[corev1.ResourceMemory] = resource.MustParse("8Gi")
+	w := newWorld(t, large...)
+	w.args, w.registry = keeping(""), metrics.NewKubeRegistry()
+	spark := makeSpark("a", "3500m", 1)
+	if err := unstructured.SetNestedField(spark.Object, "1Gi", "spec", "minResources", "memory"); err != nil {
+		t.Fatal(err)
+	}
+	spark.SetAnnotations(map[string]string{schedulingv1alpha1.AnnotationExpectedMembers: "2"})
+	w.serve(spark)
+	w.start()
+	w.create(makePod("a-driver", ofSpark("a")))
+	w.eventually("room is kept", func() bool { held, _ := w.kept(sparkNamed("a")); return held != nil })
+	want := `# HELP lockstep_scheduler_reserved_resources [ALPHA] Room that is kept for members to come, by resource: cores of CPU, bytes, or the number.
+# TYPE lockstep_scheduler_reserved_resources gauge
+lockstep_scheduler_reserved_resources{resource="cpu"} 2.5
+lockstep_scheduler_reserved_resources{resource="memory"} 1.073741824e+09
+`
+	if err := testutil.GatherAndCompare(w.registry, strings.NewReader(want), "lockstep_scheduler_reserved_resources"); err != nil {
+		t.Error(err)
+	}
 }
 
 // TestNothingIsKeptWhereItIsNotEnabled: what a group asks for means nothing then.
@@ -445,6 +507,7 @@ func TestRoomGoesWithTheGang(t *testing.T) {
 			w.eventually("room is kept", func() bool { return w.keeps(gangName, 8) })
 			end(w)
 			w.eventually("nothing is", func() bool { held, _ := w.kept(gangName); return held == nil })
+			w.countsRoom("gone")
 			w.create(makePod("large", cores("8")))
 			w.create(makePod("large-1", cores("7")))
 			w.eventually("others have the room", func() bool { return w.placed("large") == 2 })

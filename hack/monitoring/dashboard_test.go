@@ -23,11 +23,34 @@ type panel struct {
 	Title   string
 	GridPos struct{ X, Y, W, H int }
 	Targets []target
+	// FieldConfig has what is drawn otherwise than the rest of a panel: here that it has an axis of its own.
+	FieldConfig struct {
+		Overrides []struct {
+			Matcher    struct{ ID, Options string }
+			Properties []struct {
+				ID    string
+				Value any
+			}
+		}
+	}
 }
 
 type target struct {
+	RefID        string
 	Expr         string
 	LegendFormat string
+}
+
+// right says whether the axis of a target is that on the right.
+func (p panel) right(t target) bool {
+	for _, override := range p.FieldConfig.Overrides {
+		for _, property := range override.Properties {
+			if override.Matcher.ID == "byFrameRefID" && override.Matcher.Options == t.RefID && property.ID == "custom.axisPlacement" && property.Value == "right" {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // query is what Grafana asks Prometheus for.

@@ -137,7 +137,7 @@ lives: ## Lead 100,000 random lives of Frameworks through crashes and worse: mak
 	GOGC=400 go test -v -count=1 -run TestRandomLives -timeout 30m ./controller/lifecycle -lives 100000 $(if $(FIRST_SEED),-first-seed $(FIRST_SEED))
 
 .PHONY: reliability
-reliability: components build ## Break the requests of controller and scheduler, kill etcd and the API server, and freeze leaders (10 minutes)
+reliability: components build ## Break requests, kill etcd and the API server, take leaders away and set clocks off; write the tables of docs/reliability.md (20 minutes)
 	hack/reliability.sh
 
 .PHONY: job-lives

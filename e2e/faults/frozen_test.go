@@ -7,6 +7,7 @@ package faults
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -77,7 +78,7 @@ func TestAFrozenLeaderHasNoEffect(t *testing.T) {
 			testbed.EventuallyWithin(t, takesOverIn, "another replica to lead", func(context.Context) (bool, string, error) {
 				return strings.Contains(successor.Log(t), becameLeader), "", nil
 			})
-			t.Logf("reliability: | leader frozen before the %s | %.1f s | |", tc.name, time.Since(frozen).Seconds())
+			measured(t, "late", fmt.Sprintf("%s | %.0f s", tc.name, time.Since(frozen).Seconds()))
 			cluster.WaitFramework(t, namespace, fw.Name, "be led on by it", func(fw *frameworkv1.Framework) bool {
 				return fw.Status != nil && fw.Status.State == tc.until
 			})

@@ -124,7 +124,7 @@ func try(t *testing.T, trial trial, proxies []*faultproxy.Proxy, lasts time.Dura
 		}
 	}
 	took := time.Since(healed)
-	t.Logf("reliability: | %s | %.1f s | %.0f |", trial.name, took.Seconds(), rate)
+	measured(t, "faults", fmt.Sprintf("%s | %.1f s | %.0f", trial.name, took.Seconds(), rate))
 	if took > healsIn {
 		t.Errorf("healed in %v, want at most %v", took.Round(time.Second), healsIn)
 	}

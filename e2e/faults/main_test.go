@@ -3,8 +3,8 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package faults tests Lockstep behind a proxy that breaks its requests, and with leaders that
-// freeze, for `make reliability`. Without -all-faults three of the faults are tried, shorter.
+// Package faults tests Lockstep behind a proxy that breaks its requests, with leaders that go, and with clocks that
+// are off, for `make reliability`. Without -all-faults some of these are tried, shorter.
 package faults
 
 import (
@@ -31,6 +31,12 @@ func TestMain(m *testing.M) {
 			cluster = c
 			return nil
 		}))
+}
+
+// measured tells a row of one of the tables of docs/reliability.md, where hack/measured.sh finds it.
+func measured(t *testing.T, table, cells string) {
+	t.Helper()
+	t.Logf("measured: %s | %s |", table, cells)
 }
 
 // proxyOf starts a proxy for a component, which is gone when the test ends.

@@ -497,7 +497,7 @@ func metricsOfBoth(t *testing.T) {
 			t.Errorf("%s without the right is answered with %d, want %d: %.200s", url, status, http.StatusForbidden, said)
 		}
 	}
-	token = readerOfMetrics(t, namespace)
+	token = cluster.ReaderOfMetrics(t, namespace)
 	for _, url := range urls {
 		if status, said := testbed.MustAsk(t, url, token); status != http.StatusOK || !strings.Contains(said, "lockstep_") {
 			t.Errorf("%s is answered to its reader with %d, want %d and metrics: %.200s", url, status, http.StatusOK, said)

@@ -10,7 +10,6 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
 
-	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/news"
 )
 
@@ -18,16 +17,11 @@ import (
 // back for the gang.
 func TestAGangThatMayNotBePlannedKeepsNoRoom(t *testing.T) {
 	licensed := func(w *schedulertesting.PodWrapper) { w.Annotation("licence", "yes") }
-	w := newWorld(t, all(makeNodes("node", 1, 3), bornAt(1, makeGroup("big", 2)), makeMembers("big", 2, plusCores("1"), licensed),
-		makePod("job-0", onNode("node-0")))...)
+	w := newWorld(t, all(makeNodes("node", 2, 3), bornAt(1, makeGroup("big", 2)), makeMembers("big", 2, plusCores("2"), licensed),
+		makePod("job-0", onNode("node-0")), makePod("job-1", onNode("node-1")))...)
 	w.others = []fwk.Plugin{licence{}}
 	w.args = `{"initialBackoff":"50ms","maxBackoff":"200ms","starvationAfter":"1s"}`
 	w.start()
-	w.condition("big", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
-	for _, node := range makeNodes("other", 1, 2) {
-		w.create(node)
-	}
-	w.create(makePod("job-1", onNode("other-0"), licensed))
 	w.eventually("room is held back for the gang", func() bool { return w.waiting()[news.Starving] == 1 })
 	pod, err := w.kube.CoreV1().Pods(testNamespace).Get(t.Context(), "big-0", metav1.GetOptions{})
 	if err != nil {

@@ -143,3 +143,31 @@ func TestPanelsDoNotOverlap(t *testing.T) {
 		}
 	}
 }
+
+// unit is what a query counts in, by the name of its metric.
+func unit(query string) string {
+	switch {
+	case strings.Contains(query, "_cpu_seconds_total"):
+		return "cores"
+	case strings.Contains(query, "_bytes"):
+		return "bytes"
+	case strings.Contains(query, "_seconds"):
+		return "seconds"
+	default:
+		return "number"
+	}
+}
+
+// TestUnitsShareNoAxis: megabytes would leave cores a line at the bottom.
+func TestUnitsShareNoAxis(t *testing.T) {
+	for _, panel := range panels(t) {
+		units := map[bool]string{}
+		for _, target := range panel.Targets {
+			right, unit := panel.right(target), unit(target.Expr)
+			if other := units[right]; other != "" && other != unit {
+				t.Errorf("%s has %s and %s on one axis", panel.Title, other, unit)
+			}
+			units[right] = unit
+		}
+	}
+}

@@ -140,6 +140,10 @@ lives: ## Lead 100,000 random lives of Frameworks through crashes and worse: mak
 reliability: components build ## Break requests, kill etcd and the API server, take leaders away and set clocks off; write the tables of docs/reliability.md (20 minutes)
 	hack/reliability.sh
 
+.PHONY: soak-cluster
+soak-cluster: components build ## Have Frameworks come and go at full rate, and hold that memory, goroutines and objects stay: make soak-cluster [DURATION=2h]
+	hack/soak-cluster.sh $(or $(DURATION),2h)
+
 .PHONY: job-lives
 job-lives: ## Lead 100,000 random lives of Volcano Jobs, and of Kubeflow's, through crashes and worse: make job-lives [FIRST_SEED=0]
 	GOGC=400 go test -v -count=1 -run TestRandomLives -timeout 60m ./controller/volcano ./controller/kubeflow -lives 100000 $(if $(FIRST_SEED),-first-seed $(FIRST_SEED))

@@ -44,7 +44,9 @@ func TestGangTimeoutsOutliveTheController(t *testing.T) {
 		fw.Spec.Gang.RecoveryTimeoutSeconds = ptr.To(int32(timeout.Seconds()))
 		return fw
 	}
-	namespace := submit(t, gang("broken", nodes))
+	namespace := cluster.Namespace(t)
+	recording := cluster.Record(t, namespace)
+	create(t, namespace, gang("broken", nodes))
 	running := cluster.WaitFramework(t, namespace, "broken", "run", func(fw *frameworkv1.Framework) bool {
 		return fw.Status != nil && fw.Status.Tasks != nil && fw.Status.Tasks.Running == nodes
 	})
@@ -80,6 +82,7 @@ func TestGangTimeoutsOutliveTheController(t *testing.T) {
 			t.Errorf("%s ended %v after the controller was killed: its time of %v began anew", name, ended.Sub(killed), timeout)
 		}
 	}
+	recording.CheckQuiet(t)
 }
 
 // cordonUnder deletes a Pod and keeps others from its node while the test lasts.

@@ -17,6 +17,7 @@ import (
 func TestSchedulerCrashLeavesNoGangInPart(t *testing.T) {
 	const gangs, members = 8, 25
 	namespace := cluster.Namespace(t)
+	recording := cluster.Record(t, namespace)
 	var group sync.WaitGroup
 	for i := range gangs {
 		group.Go(func() {
@@ -36,4 +37,5 @@ func TestSchedulerCrashLeavesNoGangInPart(t *testing.T) {
 			return fw.Status != nil && fw.Status.Tasks != nil && fw.Status.Tasks.Running == members
 		})
 	}
+	recording.CheckQuiet(t)
 }

@@ -45,7 +45,7 @@ func TestCrashesCostNoPod(t *testing.T) {
 			t.Errorf("%s was retried %d times", fw.Name, retries)
 		}
 	}
-	recording.Check(t)
+	recording.CheckQuiet(t)
 	if got, want := recording.Pods(), frameworks*tasks; got != want {
 		t.Errorf("%d Pods were made, want %d: each once", got, want)
 	}

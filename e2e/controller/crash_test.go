@@ -141,7 +141,7 @@ func TestControllerCrashes(t *testing.T) {
 			t.Errorf("%s ended as %+v, want %+v", done.Name, got, life.want)
 		}
 	}
-	recording.Check(t)
+	recording.CheckQuiet(t)
 	pods, err := cluster.Kube.CoreV1().Pods(namespace).List(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)

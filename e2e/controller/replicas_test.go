@@ -86,7 +86,7 @@ func TestReplicasTakeOver(t *testing.T) {
 	if got, want := *kept.Status.AttemptStatus.InstanceUID, *created.Status.AttemptStatus.InstanceUID; got != want {
 		t.Errorf("the attempt that ran all the time is %s, and was %s", got, want)
 	}
-	recording.Check(t)
+	recording.CheckQuiet(t)
 	// 3 of long, 2 attempts of 3 of orphan, 3 of waits, 3 of after: nothing was made
 	// twice.
 	if got := recording.Pods(); got != 15 {

@@ -204,19 +204,10 @@ func endOf(fw *frameworkv1.Framework, pods int) want {
 	return want{attempts: fw.Status.AttemptStatus.ID, succeeded: fw.Status.Tasks.Succeeded, pods: pods}
 }
 
-// life is a Framework of one of four sorts, whose Pods run for a time on so many cores.
+// life is the i-th of Frameworks of four sorts, and the end that its spec implies.
 func life(name string, i int, runs time.Duration, cpu string) (*frameworkv1.Framework, want) {
-	b := jobs.MakeFramework(name)
-	switch i % 4 {
-	case 0:
-		return b.Role("worker", 3, jobs.RunFor(runs, 0).CPU(cpu)).Obj(), want{succeeded: 3, pods: 3}
-	case 1: // a gang
-		return b.Gang().Role("worker", 4, jobs.RunFor(runs, 0).CPU(cpu)).Obj(), want{succeeded: 4, pods: 4}
-	case 2: // attempts that are retried
-		return b.Retry(false, 1).Role("worker", 2, jobs.RunFor(runs, 9).InFirstAttempts(1).CPU(cpu)).Obj(), want{attempts: 1, succeeded: 2, pods: 4}
-	}
-	// tasks that are retried
-	return b.Role("worker", 2, jobs.RunFor(runs, 5).Retry(false, 1).InFirstTaskAttempts(1).CPU(cpu)).Obj(), want{succeeded: 2, pods: 4}
+	ends := []want{{succeeded: 3, pods: 3}, {succeeded: 4, pods: 4}, {attempts: 1, succeeded: 2, pods: 4}, {succeeded: 2, pods: 4}}
+	return jobs.MakeLife(name, i, runs, cpu), ends[i%len(ends)]
 }
 
 // create creates a Framework, also while the API server is being started.

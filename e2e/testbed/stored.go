@@ -58,6 +58,31 @@ func (c *Cluster) openStore(t testing.TB) *store {
 	return &store{client}
 }
 
+// CountStored returns what counts all objects in the store but events, which go by themselves after
+// an hour. It may be called until the test ends.
+func (c *Cluster) CountStored(t testing.TB) func(ctx context.Context) (int, error) {
+	t.Helper()
+	stored := c.openStore(t)
+	count := func(ctx context.Context, prefix string) (int64, error) {
+		answer, err := stored.client.Get(ctx, prefix, clientv3.WithPrefix(), clientv3.WithCountOnly())
+		if err != nil {
+			return 0, fmt.Errorf("counting what is stored: %w", err)
+		}
+		return answer.Count, nil
+	}
+	return func(ctx context.Context) (int, error) {
+		all, err := count(ctx, root)
+		if err != nil {
+			return 0, err
+		}
+		events, err := count(ctx, root+"events/")
+		return int(all - events), err
+	}
+}
+
+// root is what all keys begin with.
+const root = "/registry/"
+
 // keptAs says where objects of a kind are stored, and how to read one.
 type keptAs struct {
 	resource schema.GroupResource
@@ -86,7 +111,6 @@ func keptJSON(resource schema.GroupResource, empty func() object) keptAs {
 
 // prefix is what the keys of a namespace's objects begin with.
 func (k keptAs) prefix(namespace string) string {
-	const root = "/registry/"
 	if k.resource.Group == "" {
 		return root + k.resource.Resource + "/" + namespace + "/"
 	}

@@ -177,7 +177,6 @@ func (f *foreign) startLater(found service) {
 		return
 	}
 	f.say(true, string(served))
-	f.gangs.SetServed(f.dialect, true)
 	if !f.links.AreOn(f.dialect) {
 		f.links.TurnOn(f.dialect)
 		f.takeOver()

@@ -520,6 +520,26 @@ func TestMembersPassAGangThatStarves(t *testing.T) {
 	}
 }
 
+// TestWhoAsksForMoreThanThereIsPassesWithItsShare, and not with as many members as it likes.
+func TestWhoAsksForMoreThanThereIsPassesWithItsShare(t *testing.T) {
+	w := newWorld(t, makeNodes("node", 1, 8)...)
+	w.args = strings.Replace(strings.Replace(keeping(`,"schedulerPlugins":"BestEffort"`), `"namespacePercent":100`, `"namespacePercent":50`, 1), "{", `{"starvationAfter":"4s",`, 1)
+	w.serve(makeSpark("a", "1000000", 2))
+	w.start()
+	w.create(makePod("a-driver", ofSpark("a")))
+	w.eventually("the driver runs", func() bool { return w.nodeOf()["a-driver"] != "" })
+	w.create(bornAt(1, makeGroup("big", 1)))
+	w.create(makePod("big-0", inGroup("big"), cores("8")))
+	w.eventually("room is held back for a gang that is ahead", func() bool { return w.waiting()[news.Starving] == 1 })
+	w.create(makePod("a-huge", ofSpark("a"), cores("5")))
+	w.eventually("a member waits that takes more than the share", func() bool { return w.toldSpark("a", "no room") })
+	w.create(makePod("a-exec", ofSpark("a"), cores("3")))
+	w.eventually("one of the share runs", func() bool { return w.nodeOf()["a-exec"] != "" })
+	if w.nodeOf()["a-huge"] != "" {
+		t.Error("the other one has passed, too, for the word of its group")
+	}
+}
+
 // TestAGangThatLacksRoomForMembersToComeStarves as one does that lacks some for those that it has: what becomes free
 // is held back until there is enough for all.
 func TestAGangThatLacksRoomForMembersToComeStarves(t *testing.T) {

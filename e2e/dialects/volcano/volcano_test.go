@@ -210,6 +210,25 @@ func TestALeaderComesBeforeItsGroup(t *testing.T) {
 	}
 }
 
+// TestALeaderFindsTheGroupOfTheOneBefore: LWS takes it for that of the new leader, as it has the name, and it is
+// collected with its owner after that. The leader waits for it, is told when it is gone, by which LWS sees the leader
+// again, and has a group of its own then.
+func TestALeaderFindsTheGroupOfTheOneBefore(t *testing.T) {
+	t.Parallel()
+	j := newTool(t, "lws-0-abc", testbed.GangScheduler)
+	spec := map[string]any{"minMember": int64(2), "queue": "default", "minResources": map[string]any{"cpu": "2"}}
+	j.makeGroup("Pod", spec, nil)
+	j.pod("lws-0", "")
+	j.waitStatus("1 of at least 2 members exist")
+	j.deleteGroup()
+	j.waitEvent("Pod", "FailedScheduling", "there is no PodGroup lws-0-abc of scheduling.volcano.sh")
+	j.pod("lws-0-1", "")
+	j.nobodyIsPlaced()
+	j.makeGroup("Pod", spec, nil)
+	j.waitPlaced("lws-0", "lws-0-1")
+	j.waitPhase("Running")
+}
+
 // TestALeaderIsReadyBeforeItsWorkersCome: LWS asks for one member then.
 func TestALeaderIsReadyBeforeItsWorkersCome(t *testing.T) {
 	t.Parallel()

@@ -189,10 +189,18 @@ func TestControllerCrashesUnderTrainingJobs(t *testing.T) {
 				return sum == life.restarts
 			})
 			j.HasPods(life.left...)
-			recording.Check(t)
+			recording.CheckQuiet(t)
 		}
 	}
 	cluster.UnderCrashes(t, localenv.WithKubeflowJobs("takeJobs: All"), 20, lives)
+}
+
+// recorded makes a job j of a spec, in a namespace of its own of which all is recorded.
+func recorded(t *testing.T, kind testbed.TrainingKind, spec string) (*testbed.TrainingJob, *testbed.Recording) {
+	t.Helper()
+	namespace := cluster.Namespace(t)
+	recording := cluster.RecordTrainingJobs(t, namespace, kind)
+	return cluster.CreateTrainingJob(t, namespace, kind, "j", spec, nil), recording
 }
 
 // TestAJobOfV1alpha2IsMadeOnce, of 50 workers, although the controller dies again and again
@@ -217,7 +225,7 @@ func TestAJobOfV1alpha2IsMadeOnce(t *testing.T) {
 		controller = start(t, "")
 	}
 	j.HasPairs(names...).InPhase(kubeflowv1.JobRunning).Stays(2 * time.Second)
-	recording.Check(t)
+	recording.CheckQuiet(t)
 	if made := recording.Pods(); made != workers {
 		t.Errorf("%d Pods were made for %d workers", made, workers)
 	}
@@ -227,9 +235,11 @@ func TestAJobOfV1alpha2IsMadeOnce(t *testing.T) {
 // deletes.
 func TestWhatHappensWhileNoControllerRunsIsNotLost(t *testing.T) {
 	controller := start(t, "")
+	var recordings []*testbed.Recording
 	of := func(restartPolicy string) *testbed.TrainingJob {
-		return cluster.GivenTrainingJob(t, testbed.TFJob, "{successPolicy: AllWorkers, tfReplicaSpecs: {Worker: {replicas: 2, restartPolicy: "+restartPolicy+", @?}}}").
-			HasPods("j-worker-0", "j-worker-1").Run().Counts("Worker", testbed.PodCounts{Active: 2})
+		j, recording := recorded(t, testbed.TFJob, "{successPolicy: AllWorkers, tfReplicaSpecs: {Worker: {replicas: 2, restartPolicy: "+restartPolicy+", @?}}}")
+		recordings = append(recordings, recording)
+		return j.HasPods("j-worker-0", "j-worker-1").Run().Counts("Worker", testbed.PodCounts{Active: 2})
 	}
 	failing, remade, deleted := of("Never"), of("ExitCode"), of("Never")
 	controller.Kill()
@@ -245,13 +255,18 @@ func TestWhatHappensWhileNoControllerRunsIsNotLost(t *testing.T) {
 		t.Errorf("%d restarts are counted, want 1", n)
 	}
 	deleted.HasPods("j-worker-0", "j-worker-1").Run("j-worker-1").Counts("Worker", testbed.PodCounts{Active: 2}).Never(kubeflowv1.JobConditionFailed)
+	for _, recording := range recordings {
+		recording.CheckQuiet(t)
+	}
 }
 
 // TestTimesOutliveTheController that has begun to wait for them.
 func TestTimesOutliveTheController(t *testing.T) {
 	controller := start(t, "")
-	late := cluster.GivenTrainingJob(t, testbed.TFJob, "{runPolicy: {activeDeadlineSeconds: 10}, tfReplicaSpecs: {Worker: {@?}}}").HasPods("j-worker-0")
-	done := cluster.GivenTrainingJob(t, testbed.TFJob, "{runPolicy: {ttlSecondsAfterFinished: 10}, tfReplicaSpecs: {Worker: {@?}}}").End(0, "j-worker-0").Has("Created Succeeded")
+	late, ofLate := recorded(t, testbed.TFJob, "{runPolicy: {activeDeadlineSeconds: 10}, tfReplicaSpecs: {Worker: {@?}}}")
+	late.HasPods("j-worker-0")
+	done, ofDone := recorded(t, testbed.TFJob, "{runPolicy: {ttlSecondsAfterFinished: 10}, tfReplicaSpecs: {Worker: {@?}}}")
+	done.End(0, "j-worker-0").Has("Created Succeeded")
 	controller.Kill()
 	testbed.PauseFor(t, 5*time.Second)
 	start(t, "")
@@ -263,6 +278,8 @@ func TestTimesOutliveTheController(t *testing.T) {
 	if kept := time.Since(done.Status().CompletionTime.Time); kept < 10*time.Second {
 		t.Errorf("it was kept for %v, want 10s", kept)
 	}
+	ofLate.CheckQuiet(t)
+	ofDone.CheckQuiet(t)
 }
 
 // reconciled are the times between two reconciliations of a job, as its status tells them.
@@ -285,7 +302,7 @@ func reconciled(j *testbed.TrainingJob) []time.Duration {
 func TestTheReconcilerOfV1alpha2(t *testing.T) {
 	const settings = "reconcilerSyncLoopPeriod: 1s"
 	controller := start(t, settings)
-	j := cluster.GivenTrainingJob(t, testbed.TFJobV1alpha2, "{tfReplicaSpecs: {PS: {replicas: 2, @?}, Worker: {replicas: 3, @?}}}")
+	j, recording := recorded(t, testbed.TFJobV1alpha2, "{tfReplicaSpecs: {PS: {replicas: 2, @?}, Worker: {replicas: 3, @?}}}")
 	name := func(replicas string, n int) string { return fmt.Sprintf("j-%s-%d-%s", replicas, n, j.UID[:8]) }
 	all := []string{name("ps", 1), name("ps", 2), name("worker", 1), name("worker", 2), name("worker", 3)}
 	j.HasPairs(all...).Has("Created")
@@ -314,6 +331,7 @@ func TestTheReconcilerOfV1alpha2(t *testing.T) {
 			t.Errorf("Pod %s was made anew", kept)
 		}
 	}
+	recording.CheckQuiet(t)
 }
 
 // TestSettings that change what Pods are told, and which jobs are taken.

@@ -121,11 +121,19 @@ func TestControllerCrashesUnderVolcanoJobs(t *testing.T) {
 				got := testbed.VolcanoTallyOf(s)
 				return got == life.tally || life.onlyRetries && got.Retries == life.tally.Retries
 			})
-			recording.Check(t)
+			recording.CheckQuiet(t)
 			wantNothingLeftOver(t, j)
 		}
 	}
 	cluster.UnderCrashes(t, withJobs, 20, lives)
+}
+
+// recorded makes a Job j of a spec, in a namespace of its own of which all is recorded.
+func recorded(t *testing.T, spec string) (*testbed.VolcanoJob, *testbed.Recording) {
+	t.Helper()
+	namespace := cluster.Namespace(t)
+	recording := cluster.RecordVolcanoJobs(t, namespace)
+	return cluster.CreateVolcanoJob(t, namespace, "j", spec, nil), recording
 }
 
 // wantNothingLeftOver waits until no Pod runs, and no object of plugins is left, of a Job that
@@ -150,7 +158,7 @@ func wantNothingLeftOver(t *testing.T, j *testbed.VolcanoJob) {
 // Command was issued, sooner and later each time.
 func TestACommandIsExecutedOnceWheneverTheControllerDies(t *testing.T) {
 	controller := cluster.StartControllerOfJobs(t)
-	j := cluster.GivenVolcanoJob(t, "{maxRetry: 100, tasks: [{name: a, replicas: 1, @∞}]}")
+	j, recording := recorded(t, "{maxRetry: 100, tasks: [{name: a, replicas: 1, @∞}]}")
 	j.Passes(batchv1alpha1.JobRunning)
 	for i := range 8 {
 		command := j.Issue(j.Command(busv1alpha1.ActionRestartJob))
@@ -162,12 +170,13 @@ func TestACommandIsExecutedOnceWheneverTheControllerDies(t *testing.T) {
 		})
 		j.Passes(batchv1alpha1.JobRestarting, batchv1alpha1.JobRunning).Counts(testbed.VolcanoTally{Running: 1, Retries: int32(i) + 1})
 	}
+	recording.CheckQuiet(t)
 }
 
 // TestADelayedActionOutlivesTheController that has armed it.
 func TestADelayedActionOutlivesTheController(t *testing.T) {
 	controller := cluster.StartControllerOfJobs(t)
-	j := cluster.GivenVolcanoJob(t, "{policies: [{exitCode: 5, action: TerminateJob, timeout: 10s}], tasks: [{name: a, replicas: 1, @1→5}, {name: b, replicas: 1, @∞}]}")
+	j, recording := recorded(t, "{policies: [{exitCode: 5, action: TerminateJob, timeout: 10s}], tasks: [{name: a, replicas: 1, @1→5}, {name: b, replicas: 1, @∞}]}")
 	j.Passes(batchv1alpha1.JobRunning).Counts(testbed.VolcanoTally{Running: 1, Failed: 1})
 	failed := j.Pod("j-a-0").Status.ContainerStatuses[0].State.Terminated.FinishedAt.Time
 	testbed.PauseFor(t, time.Until(failed.Add(5*time.Second)))
@@ -182,13 +191,14 @@ func TestADelayedActionOutlivesTheController(t *testing.T) {
 			t.Errorf("it was terminated %v after the failure, want about 10s", took)
 		}
 	}
+	recording.CheckQuiet(t)
 }
 
 // TestWhatHappensWhileNoControllerRunsIsNotLost: a failure, and a Pod that somebody deletes.
 func TestWhatHappensWhileNoControllerRunsIsNotLost(t *testing.T) {
 	controller := cluster.StartControllerOfJobs(t)
-	failing := cluster.GivenVolcanoJob(t, "{policies: [{event: PodFailed, action: CompleteJob}], tasks: [{name: a, replicas: 1, @5→1}, {name: b, replicas: 1, @∞}]}")
-	evicted := cluster.GivenVolcanoJob(t, "{policies: [{event: PodEvicted, action: RestartJob}], tasks: [{name: a, replicas: 2, @∞}]}")
+	failing, ofFailing := recorded(t, "{policies: [{event: PodFailed, action: CompleteJob}], tasks: [{name: a, replicas: 1, @5→1}, {name: b, replicas: 1, @∞}]}")
+	evicted, ofEvicted := recorded(t, "{policies: [{event: PodEvicted, action: RestartJob}], tasks: [{name: a, replicas: 2, @∞}]}")
 	failing.Passes(batchv1alpha1.JobRunning)
 	evicted.Passes(batchv1alpha1.JobRunning).Counts(testbed.VolcanoTally{Running: 2})
 	controller.Kill()
@@ -200,4 +210,6 @@ func TestWhatHappensWhileNoControllerRunsIsNotLost(t *testing.T) {
 	cluster.StartControllerOfJobs(t)
 	failing.Passes(batchv1alpha1.JobCompleting, batchv1alpha1.JobCompleted)
 	evicted.Passes(batchv1alpha1.JobRestarting, batchv1alpha1.JobRunning).Counts(testbed.VolcanoTally{Running: 2, Retries: 1})
+	ofFailing.CheckQuiet(t)
+	ofEvicted.CheckQuiet(t)
 }

@@ -1,0 +1,85 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package docs
+
+import (
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// table returns the cells of the rows of each table of a document whose head begins with these cells.
+func table(t *testing.T, document string, head ...string) [][]string {
+	t.Helper()
+	var rows [][]string
+	within := false
+	for line := range strings.Lines(read(t, document)) {
+		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
+		for i := range cells {
+			cells[i] = strings.TrimSpace(cells[i])
+		}
+		switch {
+		case !strings.HasPrefix(line, "|"):
+			within = false
+		case len(cells) >= len(head) && slices.Equal(cells[:len(head)], head):
+			within = true
+		case within && !strings.HasPrefix(cells[0], "---"):
+			rows = append(rows, cells)
+		}
+	}
+	if len(rows) == 0 {
+		t.Errorf("%s has no table of %q", document, head)
+	}
+	return rows
+}
+
+// TestWhatAnAttackerGetsNamesItsTest in each row of security.md.
+func TestWhatAnAttackerGetsNamesItsTest(t *testing.T) {
+	for _, row := range table(t, "security.md", "tries", "and gets") {
+		if !named.MatchString(row[1]) {
+			t.Errorf("no test is named for who tries %s", row[0])
+		}
+	}
+}
+
+// fault finds the faults that tests of e2e/faults try, by their names.
+var fault = regexp.MustCompile(`\{name: "([^"]+)"`)
+
+// TestEachFaultHasItsRow in reliability.md, and each row a fault that is tried.
+func TestEachFaultHasItsRow(t *testing.T) {
+	files, err := filepath.Glob("../e2e/faults/*_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want, got []string
+	for _, file := range files {
+		for _, found := range fault.FindAllStringSubmatch(read(t, file), -1) {
+			want = append(want, found[1])
+		}
+	}
+	for _, head := range []string{"fault", "frozen before the", "both leaders are", "clocks of both leaders are"} {
+		for _, row := range table(t, "reliability.md", head) {
+			got = append(got, row[0])
+		}
+	}
+	slices.Sort(want)
+	slices.Sort(got)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("faults and rows differ (-tried +row):\n%s", diff)
+	}
+}
+
+// TestEachSectionOfReliabilityNamesItsTest, but for the one that says what each test does.
+func TestEachSectionOfReliabilityNamesItsTest(t *testing.T) {
+	for _, section := range strings.Split(read(t, "reliability.md"), "\n## ")[1:] {
+		title, _, _ := strings.Cut(section, "\n")
+		if title != "How it is tried" && !named.MatchString(section) {
+			t.Errorf("the section %q names no test", title)
+		}
+	}
+}

@@ -1,0 +1,25 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package jobs
+
+import (
+	"time"
+
+	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+)
+
+// MakeLife makes the i-th of Frameworks of four sorts in turn: a plain one, a gang, one whose first attempt fails, and one
+// whose tasks' first attempts do. Each of its Pods runs for a time on so many cores, and it succeeds in the end.
+func MakeLife(name string, i int, runs time.Duration, cpu string) *frameworkv1.Framework {
+	b := MakeFramework(name)
+	switch i % 4 {
+	case 0:
+		return b.Role("worker", 3, RunFor(runs, 0).CPU(cpu)).Obj()
+	case 1:
+		return b.Gang().Role("worker", 4, RunFor(runs, 0).CPU(cpu)).Obj()
+	case 2:
+		return b.Retry(false, 1).Role("worker", 2, RunFor(runs, 9).InFirstAttempts(1).CPU(cpu)).Obj()
+	}
+	return b.Role("worker", 2, RunFor(runs, 5).Retry(false, 1).InFirstTaskAttempts(1).CPU(cpu)).Obj()
+}

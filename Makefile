@@ -113,6 +113,11 @@ pictures: build components ## Take the pictures of the web page and the terminal
 	PATH=$(CURDIR)/bin:$$PATH go test -tags e2e -count=1 -timeout 30m -run Pictures ./e2e/cli -pictures $(CURDIR)/docs/images
 	BROWSER=$$(hack/browser.sh) && export BROWSER && PATH=$(CURDIR)/bin:$$PATH go test -tags e2e -count=1 -timeout 30m -run Pictures ./e2e/dashboard -pictures $(CURDIR)/docs/images
 
+.PHONY: record-metrics
+record-metrics: build components ## Record the metrics of both programs during jobs, and draw the dashboard on them, for docs and the tests of hack/monitoring.
+	go test -tags e2e -count=1 -run TestWhatWasRecordedIsServed ./e2e/monitoring -record
+	cd hack/monitoring && go test -count=1 -run TestThePictureIsOfTheRecording . -update
+
 .PHONY: e2e-versions
 e2e-versions: build ## Run Lockstep on older API servers, too, which are built first: make e2e-versions [VERSIONS='1.36 1.35']
 	hack/e2e-versions.sh $(VERSIONS)

@@ -31,7 +31,7 @@ func TestThePoliciesRefuseWhatTheyAreToRefuse(t *testing.T) {
 		t.Fatal(err, out)
 	}
 	t.Cleanup(func() {
-		if out, err := cluster.Kubectl(context.WithoutCancel(t.Context()), "delete", "-k", "../../manifests/policies"); err != nil {
+		if out, err := cluster.Kubectl(context.WithoutCancel(t.Context()), "delete", "--ignore-not-found", "-k", "../../manifests/policies"); err != nil {
 			t.Error(err, out)
 		}
 	})
@@ -129,6 +129,27 @@ func TestThePoliciesRefuseWhatTheyAreToRefuse(t *testing.T) {
 		t.Fatal(err)
 	}
 	cluster.WaitFrameworkGone(t, namespace, "old")
+
+	// A namespace without the labels has no policies.
+	const foreign = "containers: [{name: c, image: evil.example/i}]"
+	elsewhere := cluster.Namespace(t)
+	if err := tryCreate(t.Context(), cluster.Lockstep, framework(t, elsewhere, 1001, foreign, "")); err != nil {
+		t.Errorf("where there is no label: %v", err)
+	}
+	// Without the limits, nothing is taken where they are asked for.
+	if out, err := cluster.Kubectl(t.Context(), "delete", "configmap", "lockstep-policies", "-n", system); err != nil {
+		t.Fatal(err, out)
+	}
+	for _, label := range []string{"sizes", "images"} {
+		namespace := cluster.Namespace(t)
+		if out, err := cluster.Kubectl(t.Context(), "label", "namespace", namespace, "policy.lockstep.dev/"+label+"=true"); err != nil {
+			t.Fatal(err, out)
+		}
+		testbed.EventuallyWithin(t, soon, "the policy about "+label+" to refuse everything", func(ctx context.Context) (bool, string, error) {
+			err := tryCreate(ctx, cluster.Lockstep, framework(t, namespace, 1, container, ""))
+			return err != nil && strings.Contains(err.Error(), "no params found"), fmt.Sprint(err), nil
+		})
+	}
 }
 
 // somebodysNamespace is a namespace in which all policies are on, and a client of somebody who may

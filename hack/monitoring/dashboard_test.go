@@ -23,11 +23,34 @@ type panel struct {
 	Title   string
 	GridPos struct{ X, Y, W, H int }
 	Targets []target
+	// FieldConfig has what is drawn otherwise than the rest of a panel: here that it has an axis of its own.
+	FieldConfig struct {
+		Overrides []struct {
+			Matcher    struct{ ID, Options string }
+			Properties []struct {
+				ID    string
+				Value any
+			}
+		}
+	}
 }
 
 type target struct {
+	RefID        string
 	Expr         string
 	LegendFormat string
+}
+
+// right says whether the axis of a target is that on the right.
+func (p panel) right(t target) bool {
+	for _, override := range p.FieldConfig.Overrides {
+		for _, property := range override.Properties {
+			if override.Matcher.ID == "byFrameRefID" && override.Matcher.Options == t.RefID && property.ID == "custom.axisPlacement" && property.Value == "right" {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // query is what Grafana asks Prometheus for.
@@ -117,6 +140,34 @@ func TestPanelsDoNotOverlap(t *testing.T) {
 				}
 				taken[[2]int{x, y}] = panel.Title
 			}
+		}
+	}
+}
+
+// unit is what a query counts in, by the name of its metric.
+func unit(query string) string {
+	switch {
+	case strings.Contains(query, "_cpu_seconds_total"):
+		return "cores"
+	case strings.Contains(query, "_bytes"):
+		return "bytes"
+	case strings.Contains(query, "_seconds"):
+		return "seconds"
+	default:
+		return "number"
+	}
+}
+
+// TestUnitsShareNoAxis: megabytes would leave cores a line at the bottom.
+func TestUnitsShareNoAxis(t *testing.T) {
+	for _, panel := range panels(t) {
+		units := map[bool]string{}
+		for _, target := range panel.Targets {
+			right, unit := panel.right(target), unit(target.Expr)
+			if other := units[right]; other != "" && other != unit {
+				t.Errorf("%s has %s and %s on one axis", panel.Title, other, unit)
+			}
+			units[right] = unit
 		}
 	}
 }

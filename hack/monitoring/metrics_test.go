@@ -82,7 +82,7 @@ func known(t *testing.T) map[string]metric {
 
 // unknowns are faults of a query: metrics and labels that there are not.
 func unknowns(query string, known map[string]metric) []string {
-	expr, err := promql.ParseExpr(query)
+	expr, err := queries.ParseExpr(query)
 	if err != nil {
 		return []string{err.Error()}
 	}

@@ -7,6 +7,8 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -26,7 +28,8 @@ import (
 
 const manifests = "../../manifests/monitoring"
 
-var promql = parser.NewParser(parser.Options{})
+// queries reads queries.
+var queries = parser.NewParser(parser.Options{})
 
 // ruleFiles writes the rules of all PrometheusRules as the files that Prometheus reads, and returns their paths.
 func ruleFiles(t *testing.T) []string {
@@ -67,7 +70,7 @@ func groups(t *testing.T) []rulefmt.RuleGroup {
 	t.Helper()
 	var all []rulefmt.RuleGroup
 	for _, file := range ruleFiles(t) {
-		read, errs := rulefmt.ParseFile(file, false, model.UTF8Validation, promql, slog.New(slog.DiscardHandler))
+		read, errs := rulefmt.ParseFile(file, false, model.UTF8Validation, queries, slog.New(slog.DiscardHandler))
 		if len(errs) > 0 {
 			t.Fatalf("%v", errs)
 		}
@@ -290,6 +293,111 @@ func TestAlertsFireWhenTheyShould(t *testing.T) {
 	}
 }
 
+// TestRulesRecordWhatTheirNamesSay evaluates each recording rule on series with a value for each minute, after an hour.
+func TestRulesRecordWhatTheirNamesSay(t *testing.T) {
+	var (
+		a = replica("lockstep-controller", "controller-a")
+		b = replica("lockstep-controller", "controller-b")
+		s = replica("lockstep-scheduler", "scheduler-a")
+	)
+	cases := map[string]struct {
+		series []string
+		want   map[string]float64
+	}{
+		// 90 of 100 syncs take up to 0.1 s and the others up to 1 s, in one replica and in the other.
+		"namespace_job:lockstep_controller_sync_duration_seconds:p99_rate5m": {
+			series: []string{
+				`lockstep_controller_sync_duration_seconds_bucket{` + a + `,le="0.1"} 0+90x60`, `lockstep_controller_sync_duration_seconds_bucket{` + b + `,le="0.1"} 0+90x60`,
+				`lockstep_controller_sync_duration_seconds_bucket{` + a + `,le="1"} 0+100x60`, `lockstep_controller_sync_duration_seconds_bucket{` + b + `,le="1"} 0+100x60`,
+				`lockstep_controller_sync_duration_seconds_bucket{` + a + `,le="+Inf"} 0+100x60`, `lockstep_controller_sync_duration_seconds_bucket{` + b + `,le="+Inf"} 0+100x60`,
+			},
+			want: map[string]float64{`{job="lockstep-controller", namespace="lockstep-system"}`: 0.91},
+		},
+		"namespace_job:lockstep_scheduler_gang_cycle_duration_seconds:p99_rate5m": {
+			series: []string{
+				`lockstep_scheduler_gang_cycle_duration_seconds_bucket{` + s + `,le="0.1"} 0+90x60`,
+				`lockstep_scheduler_gang_cycle_duration_seconds_bucket{` + s + `,le="1"} 0+100x60`,
+				`lockstep_scheduler_gang_cycle_duration_seconds_bucket{` + s + `,le="+Inf"} 0+100x60`,
+			},
+			want: map[string]float64{`{job="lockstep-scheduler", namespace="lockstep-system"}`: 0.91},
+		},
+		// Each kind for itself.
+		"namespace_job_kind:lockstep_controller_time_to_run_seconds:p95_rate1h": {
+			series: []string{
+				`lockstep_controller_time_to_run_seconds_bucket{` + a + `,kind="Framework",le="1"} 0+90x60`,
+				`lockstep_controller_time_to_run_seconds_bucket{` + a + `,kind="Framework",le="11"} 0+100x60`,
+				`lockstep_controller_time_to_run_seconds_bucket{` + a + `,kind="Framework",le="+Inf"} 0+100x60`,
+				`lockstep_controller_time_to_run_seconds_bucket{` + a + `,kind="TFJob",le="1"} 0+100x60`,
+				`lockstep_controller_time_to_run_seconds_bucket{` + a + `,kind="TFJob",le="11"} 0+100x60`,
+				`lockstep_controller_time_to_run_seconds_bucket{` + a + `,kind="TFJob",le="+Inf"} 0+100x60`,
+			},
+			want: map[string]float64{
+				`{job="lockstep-controller", kind="Framework", namespace="lockstep-system"}`: 6,
+				`{job="lockstep-controller", kind="TFJob", namespace="lockstep-system"}`:     0.95,
+			},
+		},
+		// Both replicas count all of them.
+		"namespace_job_resource:lockstep_controller_undecodable:max": {
+			series: []string{
+				`lockstep_controller_undecodable_frameworks{` + a + `} 2x60`, `lockstep_controller_undecodable_frameworks{` + b + `} 1x60`,
+				`lockstep_controller_undecodable_jobs{` + a + `} 0x60`,
+			},
+			want: map[string]float64{
+				`{job="lockstep-controller", namespace="lockstep-system", resource="frameworks"}`: 2,
+				`{job="lockstep-controller", namespace="lockstep-system", resource="jobs"}`:       0,
+			},
+		},
+		// A conflict is no failure, no answer is one, and where nothing fails the share is 0.
+		"namespace_job:rest_client_requests_failed:ratio_rate5m": {
+			series: []string{
+				`rest_client_requests_total{` + a + `,code="200",method="GET",host="h"} 0+50x60`, `rest_client_requests_total{` + a + `,code="409",method="PUT",host="h"} 0+30x60`,
+				`rest_client_requests_total{` + b + `,code="503",method="GET",host="h"} 0+15x60`, `rest_client_requests_total{` + a + `,code="<error>",method="GET",host="h"} 0+5x60`,
+				`rest_client_requests_total{` + s + `,code="200",method="GET",host="h"} 0+50x60`,
+				`rest_client_requests_total{` + replica("kubelet", "") + `,code="500",method="GET",host="h"} 0+9x60`,
+			},
+			want: map[string]float64{
+				`{job="lockstep-controller", namespace="lockstep-system"}`: 0.2,
+				`{job="lockstep-scheduler", namespace="lockstep-system"}`:  0,
+			},
+		},
+	}
+	engine := promqltest.NewTestEngine(t, false, 5*time.Minute, 100000)
+	for _, group := range groups(t) {
+		for _, rule := range group.Rules {
+			if rule.Record == "" {
+				continue
+			}
+			tc, tried := cases[rule.Record]
+			if !tried {
+				t.Errorf("%s is not tried", rule.Record)
+				continue
+			}
+			delete(cases, rule.Record)
+			storage := promqltest.LoadedStorage(t, "load 1m\n\t"+strings.Join(tc.series, "\n\t")+"\n")
+			defer storage.Close()
+			query, err := engine.NewInstantQuery(t.Context(), storage, nil, rule.Expr, time.Unix(0, 0).Add(time.Hour))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer query.Close()
+			vector, err := query.Exec(t.Context()).Vector()
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := map[string]float64{}
+			for _, sample := range vector {
+				got[sample.Metric.String()] = math.Round(sample.F*1e6) / 1e6
+			}
+			if !maps.Equal(got, tc.want) {
+				t.Errorf("%s is %v, want %v", rule.Record, got, tc.want)
+			}
+		}
+	}
+	for record := range cases {
+		t.Errorf("there is no rule %s", record)
+	}
+}
+
 // firstFires says after what time of three hours an alert fires first, and the summaries that it has then; -1 if
 // it does not.
 func firstFires(t *testing.T, alert string, series []string) (time.Duration, string) {
@@ -305,7 +413,7 @@ func firstFires(t *testing.T, alert string, series []string) (time.Duration, str
 		Context:    t.Context(),
 		NotifyFunc: func(context.Context, string, ...*rules.Alert) {},
 		Logger:     slog.New(slog.DiscardHandler),
-		Parser:     promql,
+		Parser:     queries,
 	})
 	loaded, errs := manager.LoadGroups(time.Minute, labels.EmptyLabels(), "", nil, false, ruleFiles(t)...)
 	if len(errs) > 0 {

@@ -3,7 +3,7 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package rbac
+package monitoring
 
 import (
 	"net/http"
@@ -24,7 +24,7 @@ import (
 func TestMetricsFollowTheConventions(t *testing.T) {
 	namespace := cluster.Namespace(t)
 	fw := jobs.MakeFramework("counted").Gang().Role("worker", 2, jobs.RunForever()).Obj()
-	createFramework(t, namespace, fw)
+	create(t, namespace, fw)
 	cluster.WaitFrameworkState(t, namespace, fw.Name, frameworkv1.FrameworkAttemptRunning)
 	token := cluster.ReaderOfMetrics(t, namespace)
 	both := []string{"lockstep_build_info", "rest_client_requests_total", "go_goroutines", "process_resident_memory_bytes"}

@@ -4,8 +4,12 @@
 package controller_test
 
 import (
+	"bytes"
+	"compress/gzip"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"io"
 	"math"
 	"net/http"
 	"slices"
@@ -488,7 +492,17 @@ func TestStatusThatIsTooLargeIsWrittenShortened(t *testing.T) {
 }
 
 func TestFrameworkThatDoesNotDecodeIsToldAndLeftAlone(t *testing.T) {
+	var bomb bytes.Buffer
+	writer := gzip.NewWriter(&bomb)
+	if _, err := io.WriteString(writer, "[{}"+strings.Repeat(",{}", 1<<20)+"]"); err != nil {
+		t.Fatal(err)
+	}
+	if err := writer.Close(); err != nil {
+		t.Fatal(err)
+	}
 	tests := map[string]string{
+		"roles that unfold to too much": `"spec":{},"status":{"state":"AttemptRunning",
+			"attemptStatus":{"taskRoleStatusesCompressed":"` + base64.StdEncoding.EncodeToString(bomb.Bytes()) + `"}}`,
 		"spec":   `"spec":{"taskRoles":"many"}`,
 		"status": `"spec":{},"status":{"state":"Completed"}`,
 		"tasks, which have no schema": `"spec":{},"status":{"state":"AttemptRunning",

@@ -4,6 +4,7 @@
 package controller_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -21,9 +22,11 @@ import (
 // more than they can read.
 
 // toldOf counts the events of a Framework by reason.
-func (c *cluster) toldOf(framework string) map[string]int32 {
+func (c *cluster) toldOf(framework string) map[string]int32 { return c.toldIn("ns", framework) }
+
+func (c *cluster) toldIn(namespace, framework string) map[string]int32 {
 	told := map[string]int32{}
-	for _, event := range apiserver.All[corev1.Event](c.server, "ns") {
+	for _, event := range apiserver.All[corev1.Event](c.server, namespace) {
 		if event.InvolvedObject.Name == framework {
 			told[event.Reason] += max(1, event.Count)
 		}
@@ -51,6 +54,43 @@ func TestALargeFrameworkIsToldInAFewWords(t *testing.T) {
 		if got := c.trace.linesOf("ns/fw"); got != 5 {
 			t.Errorf("%d lines in the log, want one for each event", got)
 		}
+	})
+}
+
+// TestEventsOfANamespaceWaitForNoOthers: a webhook on events hangs in one namespace, and an API server
+// that breaks off is asked again.
+func TestEventsOfANamespaceWaitForNoOthers(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		broken := 0
+		c.server.SetHook(func(r *apiserver.Request) apiserver.Fault {
+			switch {
+			case r.Resource == "events" && r.Namespace == "slow":
+				return apiserver.Fault{Before: 30 * time.Second}
+			case r.Resource == "events" && r.Namespace == "broken" && broken < 3:
+				broken++
+				return apiserver.Fault{Refusal: errors.New("connection reset")}
+			default:
+				return apiserver.Fault{}
+			}
+		})
+		for i := range 40 {
+			c.add("slow", fmt.Sprint("fw-", i), map[string]int32{"w": 1})
+		}
+		c.add("broken", "fw", map[string]int32{"w": 1})
+		c.pass(2 * time.Second)
+		c.add("ns", "fw", map[string]int32{"w": 1})
+		c.pass(5 * time.Second)
+		if c.toldOf("fw")["AttemptStarted"] != 1 {
+			t.Errorf("five seconds after its start the events %v of a Framework are told", c.toldOf("fw"))
+		}
+		c.pass(time.Minute)
+		if c.toldIn("broken", "fw")["AttemptStarted"] != 1 {
+			t.Errorf("a minute later the events %v of one whose connection broke are told", c.toldIn("broken", "fw"))
+		}
+		if got := len(apiserver.All[corev1.Event](c.server, "slow")); got != 2 {
+			t.Errorf("where each event takes 30 seconds, %d were told in a minute", got)
+		}
+		c.server.SetHook(nil)
 	})
 }
 

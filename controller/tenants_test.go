@@ -175,6 +175,32 @@ func TestARefusedRoleHoldsBackNoOther(t *testing.T) {
 	})
 }
 
+// TestWhatIsForbiddenForAReasonOfOthersEndsNoAttempt: a ServiceAccount that the same apply creates
+// later, or a right that an upgrade takes away for a moment.
+func TestWhatIsForbiddenForAReasonOfOthersEndsNoAttempt(t *testing.T) {
+	for name, refusal := range map[string]func(pod string) error{
+		"its ServiceAccount is not there yet": apiserver.ServiceAccountMissing,
+		"the controller has no right":         func(string) error { return apiserver.NoRight("create", "pods", "ns") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inCluster(t, func(t *testing.T, c *cluster) {
+				c.refuse(everyPod, refusal)
+				c.add("ns", "fw", map[string]int32{"w": 4})
+				c.pass(2 * time.Minute)
+				c.wantBlocked(t, frameworkv1.ReasonCreationRefused, refusal("fw-w-0").Error())
+				c.server.SetHook(nil)
+				c.pass(time.Minute)
+				if got := len(c.podsOf("ns", "fw-w-")); got != 4 {
+					t.Errorf("%d Pods a minute after they are allowed, want 4", got)
+				}
+				if status := c.statusOf("ns", "fw"); status.RetryPolicyStatus.TotalRetriedCount != 0 {
+					t.Errorf("the Framework was retried: %+v", status.RetryPolicyStatus)
+				}
+			})
+		})
+	}
+}
+
 // wantBlocked says why the Framework fw can't get Pods.
 func (c *cluster) wantBlocked(t *testing.T, reason, message string) {
 	t.Helper()

@@ -90,6 +90,7 @@ func (f *flags) configuration() (*configv1alpha1.ControllerConfiguration, error)
 		info, err := os.Stat(path)
 		return err == nil && !info.IsDir()
 	})
+	configv1alpha1.SetElectionDefaults(config, os.Getenv, os.ReadFile)
 	if err := configv1alpha1.Validate(config).ToAggregate(); err != nil {
 		return nil, fmt.Errorf("--config %s: %w", f.configFile, err)
 	}

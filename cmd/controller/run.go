@@ -43,6 +43,10 @@ func run(ctx context.Context, f *flags, config *configv1alpha1.ControllerConfigu
 	if err != nil {
 		return err
 	}
+	discoverer, err := newDiscovery(restConfig)
+	if err != nil {
+		return err
+	}
 	crds, err := readCRDs(manifests.FS, ownCRDs)
 	if err != nil {
 		return err
@@ -71,7 +75,7 @@ func run(ctx context.Context, f *flags, config *configv1alpha1.ControllerConfigu
 	}
 	var queues *kueue.Controller
 	if *config.Kueue.Enabled {
-		if queues, err = kueue.New(clients.Lockstep, clients.Dynamic, config.Namespaces); err != nil {
+		if queues, err = kueue.New(clients.Lockstep, clients.Dynamic, config.Namespaces, registry); err != nil {
 			return err
 		}
 	}
@@ -109,11 +113,11 @@ func run(ctx context.Context, f *flags, config *configv1alpha1.ControllerConfigu
 				return err
 			}
 		}
-		if err := awaitCRDs(ctx, crds, clients.Kube.Discovery(), config); err != nil {
+		if err := awaitCRDs(ctx, crds, discoverer, config); err != nil {
 			return err
 		}
 		health.served.Store(true)
-		tellWhatIsOff(ctx, config, clients.Kube.Discovery())
+		tellWhatIsOff(ctx, config, discoverer)
 		if standby {
 			return leadWhenElected(ctx, leases, config.LeaderElection, guard, health.hearLease, lead)
 		}

@@ -17,10 +17,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/openapi3"
+	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
 	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/controller/pacing"
 )
 
 // What the API server serves is looked at by discovery and by its OpenAPI
@@ -49,6 +51,18 @@ func awaitCRDs(ctx context.Context, crds []crd, client discovery.DiscoveryInterf
 		return fmt.Errorf("after %v: %w", timeout, problem)
 	}
 	return err
+}
+
+// newDiscovery makes a client that finds out what the API server serves. That of a clientset waits for an
+// answer for ever.
+func newDiscovery(config *rest.Config) (discovery.DiscoveryInterface, error) {
+	config = rest.CopyConfig(config)
+	config.Timeout = pacing.RequestTime
+	client, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("making the discovery client: %w", err)
+	}
+	return client, nil
 }
 
 // checkServed finds the first thing that is wrong with what the API server serves.

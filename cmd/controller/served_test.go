@@ -9,6 +9,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -202,4 +204,33 @@ func serving(t *testing.T, crds []*apiextensionsv1.CustomResourceDefinition) htt
 	}
 	answer("/openapi/v3", map[string]any{"paths": paths})
 	return mux
+}
+
+// silent is an API server that never answers.
+type silent struct{}
+
+func (silent) RoundTrip(r *http.Request) (*http.Response, error) {
+	<-r.Context().Done()
+	return nil, r.Context().Err()
+}
+
+// TestAnAPIServerThatHangsIsAskedAgain what it serves, so that a controller that has begun beside it goes on.
+func TestAnAPIServerThatHangsIsAskedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, err := newDiscovery(&rest.Config{Host: "http://silent", Transport: silent{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		crds, err := readCRDs(manifests.FS, ownCRDs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		begun := time.Now()
+		if err := checkServed(t.Context(), crds, client); err == nil {
+			t.Error("it is said to serve all")
+		}
+		if took := time.Since(begun); took > time.Minute {
+			t.Errorf("it was given up after %v", took)
+		}
+	})
 }

@@ -41,7 +41,8 @@ type flags struct {
 	logging        *logsapi.LoggingConfiguration
 }
 
-func newCommand() *cobra.Command {
+// newFlags are the defaults.
+func newFlags() *flags {
 	f := &flags{
 		serving:        options.NewSecureServingOptions(),
 		authentication: options.NewDelegatingAuthenticationOptions(),
@@ -51,6 +52,11 @@ func newCommand() *cobra.Command {
 	f.serving.BindPort = 8443
 	// Without files, a certificate is made at start, and kept in memory.
 	f.serving.ServerCert.CertDirectory, f.serving.ServerCert.PairName = "", programName
+	return f
+}
+
+func newCommand() *cobra.Command {
+	f := newFlags()
 	cmd := &cobra.Command{
 		Use:   programName,
 		Short: "Serve a web page of jobs to those who may read them",

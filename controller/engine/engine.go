@@ -13,11 +13,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
-	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
@@ -58,11 +55,10 @@ type Options struct {
 // take turns whatever they have. Several controllers may run against one API server only
 // if one of them is elected.
 type Engine struct {
-	kube        kubernetes.Interface
 	metadata    metadata.Interface
 	queue       fair.Queue
 	fairWorkers *fair.Workers
-	broadcaster record.EventBroadcaster
+	teller      *teller
 	events      record.EventRecorder
 	metrics     *metrics
 	registerer  prometheus.Registerer
@@ -96,24 +92,22 @@ type anyOwners interface {
 // New makes an Engine without cores.
 func New(options Options) (*Engine, error) {
 	e := &Engine{
-		kube:        options.Kube,
-		metadata:    options.Metadata,
-		queue:       fair.NewQueue("owner", clock.RealClock{}),
-		broadcaster: newBroadcaster(),
-		registerer:  options.Registerer,
-		clock:       clock.RealClock{},
-		entropy:     options.Entropy,
-		workers:     options.Workers,
-		batchSize:   options.BatchSize,
-		window:      options.Window,
-		namespaces:  options.Namespaces,
-		byKind:      map[string]anyOwners{},
+		metadata:   options.Metadata,
+		queue:      fair.NewQueue("owner", clock.RealClock{}),
+		teller:     newTeller(options.Kube),
+		registerer: options.Registerer,
+		clock:      clock.RealClock{},
+		entropy:    options.Entropy,
+		workers:    options.Workers,
+		batchSize:  options.BatchSize,
+		window:     options.Window,
+		namespaces: options.Namespaces,
+		byKind:     map[string]anyOwners{},
 	}
 	if e.entropy == nil {
 		e.entropy = systemEntropy{}
 	}
-	scheme := runtime.NewScheme() // Events are about references: no type is looked up.
-	e.events = e.broadcaster.NewRecorder(scheme, corev1.EventSource{Component: componentName})
+	e.events = e.teller.recorder()
 	var err error
 	if e.metrics, err = newMetrics(e.registerer, e.queue.Len, e.longest); err != nil {
 		return nil, fmt.Errorf("registering metrics: %w", err)
@@ -139,8 +133,11 @@ func (e *Engine) longest() time.Duration {
 // once. The informers of Kinds are started by whoever made them, beside it.
 func (e *Engine) Run(ctx context.Context) {
 	defer e.ready.Store(false)
-	e.broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: e.kube.CoreV1().Events("")})
-	defer e.broadcaster.Shutdown()
+	var telling sync.WaitGroup
+	defer telling.Wait()
+	told, stopTelling := context.WithCancel(context.WithoutCancel(ctx)) // What the last syncs tell, too.
+	defer stopTelling()
+	telling.Go(func() { e.teller.run(told) })
 
 	defer e.flushAll(ctx)
 	var running sync.WaitGroup

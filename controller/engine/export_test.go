@@ -42,7 +42,7 @@ func (e *Engine) EmptyQueue() {
 // Discard ends an engine that was never run.
 func (e *Engine) Discard() {
 	e.queue.ShutDown()
-	e.broadcaster.Shutdown()
+	e.teller.discard()
 }
 
 // MaxConflicts is how often a write of the status is tried.

@@ -91,11 +91,11 @@ func (p *pass[O, S]) lookForLost(ctx context.Context, kind string, known, found 
 	if len(lost) > fewLooks {
 		return p.lookForAll(ctx, kind, lost)
 	}
-	ctx, cancel := context.WithTimeout(ctx, pacing.RequestTime)
-	defer cancel()
 	for _, action := range lost {
 		p.turn.requests++
-		live, gone, err := lookFor(ctx, p.owners.kinds[kind].Client, p.key.Namespace, action)
+		request, cancel := context.WithTimeout(ctx, pacing.RequestTime)
+		live, gone, err := lookFor(request, p.owners.kinds[kind].Client, p.key.Namespace, action)
+		cancel()
 		if err != nil {
 			return err
 		}
@@ -112,8 +112,6 @@ const listPage = 500
 // listed are the objects of a kind in the namespace, as the cache would hold them, that have
 // the labels and are wanted.
 func (p *pass[O, S]) listed(ctx context.Context, kind, selector string, wanted func(metav1.Object) bool) (map[types.UID]metav1.Object, error) {
-	ctx, cancel := context.WithTimeout(ctx, pacing.RequestTime)
-	defer cancel()
 	registered, err := p.owners.writable(kind)
 	if err != nil {
 		return nil, err
@@ -122,7 +120,9 @@ func (p *pass[O, S]) listed(ctx context.Context, kind, selector string, wanted f
 	options := metav1.ListOptions{Limit: listPage, LabelSelector: selector}
 	for {
 		p.turn.requests++
-		page, next, err := registered.Client.List(ctx, p.key.Namespace, options)
+		request, cancel := context.WithTimeout(ctx, pacing.RequestTime)
+		page, next, err := registered.Client.List(request, p.key.Namespace, options)
+		cancel()
 		if err != nil {
 			return nil, err
 		}

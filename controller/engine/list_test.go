@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -18,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
 	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 
@@ -77,6 +79,7 @@ func passOver(t *testing.T, pods []*corev1.Pod, stored *storedPods) *pass[*corev
 	return &pass[*corev1.ConfigMap, int]{
 		owners: &Owners[*corev1.ConfigMap, int]{
 			clock: clocktesting.NewFakePassiveClock(time.Unix(100, 0)), metrics: metrics, batchSize: 1,
+			entropy: systemEntropy{}, events: record.NewFakeRecorder(100),
 			kinds: map[string]*Kind{"Pod": {Name: "Pod", Informer: informer, Client: stored}},
 		},
 		key: cache.NewObjectName("ns", "o"), entry: &entry[*corev1.ConfigMap]{owner: &corev1.ConfigMap{}},
@@ -165,6 +168,96 @@ type slowPods struct {
 func (s *slowPods) List(ctx context.Context, namespace string, options metav1.ListOptions) (page []metav1.Object, next string, err error) {
 	s.clock.SetTime(s.clock.Now().Add(pacing.RequestTime))
 	return s.storedPods.List(ctx, namespace, options)
+}
+
+// latePods takes a while for each page of a list, and for each object that it is asked for.
+type latePods struct {
+	*storedPods
+	each time.Duration
+}
+
+func (l *latePods) wait(ctx context.Context) error {
+	select {
+	case <-time.After(l.each):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (l *latePods) List(ctx context.Context, namespace string, options metav1.ListOptions) (page []metav1.Object, next string, err error) {
+	if err := l.wait(ctx); err != nil {
+		return nil, "", err
+	}
+	return l.storedPods.List(ctx, namespace, options)
+}
+
+func (l *latePods) Get(ctx context.Context, namespace, name string) (metav1.Object, error) {
+	if err := l.wait(ctx); err != nil {
+		return nil, err
+	}
+	return l.storedPods.Get(ctx, namespace, name)
+}
+
+// TestAListOfManySlowPagesShowsWhatIsGone, although all of them together take longer than a request may.
+func TestAListOfManySlowPagesShowsWhatIsGone(t *testing.T) {
+	const pages, each = 20, 8 * time.Second
+	for name, does := range map[string]func(i int) plan.Action{
+		"looks for objects": func(i int) plan.Action {
+			return plan.Action{Verb: plan.LookFor, Kind: "Pod", Name: fmt.Sprint("p", i), UID: types.UID(fmt.Sprint("old-p", i)), Owner: "o"}
+		},
+		"looks for names": func(i int) plan.Action {
+			return plan.Action{Verb: plan.ConfirmNo, Kind: "Pod", Name: fmt.Sprint("p", i), Owner: "o"}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				stored := &storedPods{}
+				for i := range pages { // Pods of others.
+					stored.pods = append(stored.pods, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: fmt.Sprint("other", i), UID: types.UID(fmt.Sprint(i))}})
+				}
+				var looks []plan.Action
+				for i := range fewLooks + 1 {
+					looks = append(looks, does(i))
+				}
+				p := passOver(t, nil, stored)
+				p.owners.kinds["Pod"].Client = &latePods{stored, each}
+				if _, err := p.act(t.Context(), looks); err != nil {
+					t.Fatal(err)
+				}
+				view, err := p.gather()
+				if err != nil {
+					t.Fatal(err)
+				}
+				if known := len(view.Gone) + len(view.Outcomes); known != len(looks) {
+					t.Errorf("of %d that are gone %d are known to be", len(looks), known)
+				}
+			})
+		})
+	}
+}
+
+// TestALookIsOverBeforeItSeemsToHang, however many pages and objects it is about.
+func TestALookIsOverBeforeItSeemsToHang(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stored, cached := &storedPods{}, []*corev1.Pod{}
+		for i := range 5 {
+			stored.pods = append(stored.pods, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: fmt.Sprint("other", i), UID: types.UID(fmt.Sprint(i))}})
+		}
+		for i := range fewLooks {
+			cached = append(cached, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+				Namespace: "ns", Name: fmt.Sprint("p", i), UID: types.UID(fmt.Sprint("u", i)), ResourceVersion: "3",
+				OwnerReferences: []metav1.OwnerReference{{UID: "o", Controller: ptr.To(true)}},
+			}})
+		}
+		p := passOver(t, cached, stored)
+		p.owners.kinds["Pod"].Client = &latePods{stored, pacing.RequestTime - time.Second}
+		begun := time.Now()
+		_, err := p.act(t.Context(), []plan.Action{{Verb: plan.List, Kind: "Pod", Name: "o", Owner: "o"}})
+		if took := time.Since(begun); took > pacing.LookTime {
+			t.Errorf("the look took %v, want at most %v: %v", took, pacing.LookTime, err)
+		}
+	})
 }
 
 // TestATurnThatIsOverBeginsNoMoreLooks, however many are planned, and the next one goes on with them.

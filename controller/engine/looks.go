@@ -121,7 +121,7 @@ func (p *pass[O, S]) look(ctx context.Context, looks []plan.Action) (acted bool,
 		begun++
 		switch action.Verb {
 		case plan.List:
-			err = p.list(ctx, action)
+			err = inLookTime(ctx, func(ctx context.Context) error { return p.list(ctx, action) })
 		default:
 			var current bool
 			if current, err = p.checkStatus(ctx); err == nil && !current {
@@ -149,7 +149,7 @@ func (p *pass[O, S]) look(ctx context.Context, looks []plan.Action) (acted bool,
 		if wanted[0].Verb == plan.ConfirmNo {
 			lookForAll = p.confirmAll
 		}
-		if err := lookForAll(ctx, kind, wanted); err != nil {
+		if err := inLookTime(ctx, func(ctx context.Context) error { return lookForAll(ctx, kind, wanted) }); err != nil {
 			p.pace.Refusals.Refused(cause{does: does}, p.now(), pauseOf(err), p.owners.entropy.Between)
 			p.owners.metrics.action(does, err)
 			p.tellFailures(ctx, []error{fmt.Errorf("looking for %d objects of the kind %s: %w", len(wanted), kind, err)}, reasonActionFailed)
@@ -158,6 +158,13 @@ func (p *pass[O, S]) look(ctx context.Context, looks []plan.Action) (acted bool,
 		looked = true
 	}
 	return acted || looked, left, nil
+}
+
+// inLookTime bounds a look of several requests, each of which has a bound of its own.
+func inLookTime(ctx context.Context, look func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, pacing.LookTime)
+	defer cancel()
+	return look(ctx)
 }
 
 // fail notes a request that has failed, and tells of it.

@@ -5,12 +5,9 @@ package engine
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"golang.org/x/time/rate"
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/tools/record"
 
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 )
@@ -49,18 +46,4 @@ func (t telling) admit(event plan.Event, now time.Time) (message string, told bo
 		reason.leftOut = 0
 	}
 	return message, true
-}
-
-// newBroadcaster sends events to the API server. client-go bounds them by object alone, so that 25
-// failures of tasks would be all that is told in the next minutes: the end of a Framework would not be.
-func newBroadcaster() record.EventBroadcaster {
-	return record.NewBroadcasterWithCorrelatorOptions(record.CorrelatorOptions{
-		SpamKeyFunc: func(event *corev1.Event) string {
-			object := &event.InvolvedObject
-			return strings.Join([]string{object.APIVersion, object.Kind, object.Namespace, object.Name, string(object.UID), event.Type, event.Reason}, "/")
-		},
-		// Twice what an owner may have told: it is sent later than it is told, and what is left out here is not counted.
-		BurstSize: 2 * maxToldInARow,
-		QPS:       float32(2 / toldEvery.Seconds()),
-	})
 }

@@ -7,9 +7,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"runtime/debug"
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -48,20 +51,31 @@ type Controller struct {
 	client     dynamic.Interface
 	// queue has namespaces take turns, and backoff says when what has failed is tried again.
 	queue   fair.Queue
+	workers *fair.Workers
 	backoff workqueue.TypedRateLimiter[cache.ObjectName]
-	watch   fair.Watch
 
 	mu sync.Mutex
 	// held is since when a Framework is known to have no annotation.
 	held map[cache.ObjectName]time.Time
 	// refused is what was logged of a Framework that can't be in a queue.
 	refused map[cache.ObjectName]string
+	// flavors are those that were read a short while ago.
+	flavors map[string]readFlavor
 }
 
-// New makes a Controller of the Frameworks in some namespaces. It needs list, watch and patch of
+// readFlavor is a flavor as it was at some time, and flavorTime is how long it is taken to be so: a thousand
+// Frameworks that are admitted together read it once, and what has failed half-way goes on from there.
+type readFlavor struct {
+	flavor
+	at time.Time
+}
+
+const flavorTime = time.Minute
+
+// New makes a Controller of the Frameworks in some namespaces, and registers its metrics. It needs list, watch and patch of
 // Frameworks, list, watch, create and delete of Workloads, patch of their status, and get of
 // ResourceFlavors.
-func New(lockstep versioned.Interface, client dynamic.Interface, namespaces informing.Namespaces) (*Controller, error) {
+func New(lockstep versioned.Interface, client dynamic.Interface, namespaces informing.Namespaces, registerer prometheus.Registerer) (*Controller, error) {
 	queued := func(options *metav1.ListOptions) {
 		options.LabelSelector = frameworkv1.LabelQueue
 		informing.WantCurrent(options)
@@ -75,16 +89,23 @@ func New(lockstep versioned.Interface, client dynamic.Interface, namespaces info
 		workloads: namespaces.Dynamic(client, workloads, informing.WantCurrent),
 		queue:     fair.NewQueue("kueue", clock.RealClock{}),
 		backoff:   workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](minRetryDelay, maxRetryDelay),
-		held:      map[cache.ObjectName]time.Time{}, refused: map[cache.ObjectName]string{},
+		held:      map[cache.ObjectName]time.Time{}, refused: map[cache.ObjectName]string{}, flavors: map[string]readFlavor{},
 	}
+	c.workers = fair.NewWorkers(c.queue, fair.Limits{Namespace: pacing.MaxFlights, All: pacing.MaxFlightsInAll}, pacing.Patience, c.process, nil)
 	if err := c.frameworks.SetTransform(keepOfFramework); err != nil {
 		return nil, fmt.Errorf("watching Frameworks in queues: %w", err)
 	}
 	if err := c.workloads.SetTransform(informing.DropManagedFields); err != nil {
 		return nil, fmt.Errorf("watching Workloads: %w", err)
 	}
-	if err := informing.Quietly(c.workloads, func() bool { return false }); err != nil {
+	if err := informing.Quietly(c.workloads, c.workloads.HasSynced); err != nil {
 		return nil, fmt.Errorf("watching Workloads: %w", err)
+	}
+	if err := registerer.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "lockstep_controller_listed_workloads",
+		Help: "1 once Workloads of Kueue could be listed, and Frameworks in queues are admitted. 0 before. Only with Kueue switched on.",
+	}, c.listed)); err != nil {
+		return nil, fmt.Errorf("registering metrics: %w", err)
 	}
 	for _, informer := range []cache.SharedIndexInformer{c.frameworks, c.workloads} {
 		if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
@@ -96,6 +117,14 @@ func New(lockstep versioned.Interface, client dynamic.Interface, namespaces info
 		}
 	}
 	return c, nil
+}
+
+// listed is 1 if the Workloads were listed, and 0 if not.
+func (c *Controller) listed() float64 {
+	if c.workloads.HasSynced() {
+		return 1
+	}
+	return 0
 }
 
 // keepOfFramework is a transform of an informer that keeps nothing of the tasks in the status.
@@ -134,39 +163,47 @@ func (c *Controller) Run(ctx context.Context) error {
 	defer c.queue.ShutDown()
 	running.Go(func() { c.frameworks.RunWithContext(ctx) })
 	running.Go(func() { c.workloads.RunWithContext(ctx) })
-	if !cache.WaitForCacheSync(ctx.Done(), c.frameworks.HasSynced, c.workloads.HasSynced) {
+	if !c.fill(ctx) {
 		return nil // ctx has ended
 	}
 	klog.FromContext(ctx).Info("Frameworks wait in queues of Kueue")
 	for range workers {
-		running.Go(func() {
-			for c.processNext(ctx) {
-			}
-		})
+		running.Go(func() { c.workers.Work(ctx, &running) })
 	}
 	<-ctx.Done()
 	return nil
 }
 
+// unservedAfter is how long the first lists may take before the log tells of it.
+const unservedAfter = 10 * time.Second
+
+// fill waits until Frameworks in queues and Workloads are listed, and says whether they are, or else ctx has ended.
+func (c *Controller) fill(ctx context.Context) bool {
+	soon, cancel := context.WithTimeout(ctx, unservedAfter)
+	defer cancel()
+	if cache.WaitForCacheSync(soon.Done(), c.frameworks.HasSynced, c.workloads.HasSynced) || ctx.Err() != nil {
+		return ctx.Err() == nil
+	}
+	klog.FromContext(ctx).Info("Frameworks in queues of Kueue are not admitted yet: the API server may not serve the kinds of Kueue, or not to the controller. "+
+		"They will be as soon as they can be listed", "frameworks", c.frameworks.HasSynced(), "workloads", c.workloads.HasSynced(), "served", workloads.GroupVersion())
+	return cache.WaitForCacheSync(ctx.Done(), c.frameworks.HasSynced, c.workloads.HasSynced)
+}
+
 // Longest is the sync that has been running for the longest time, and how long.
-func (c *Controller) Longest() (fair.Key, time.Duration) { return c.watch.Longest() }
+func (c *Controller) Longest() (fair.Key, time.Duration) { return c.workers.Longest() }
 
 // keyOf is the key of a Framework.
 func keyOf(namespace, name string) fair.Key {
 	return fair.Key{ObjectName: cache.ObjectName{Namespace: namespace, Name: name}}
 }
 
-// processNext looks at the next Framework, and says whether there may be more.
-func (c *Controller) processNext(ctx context.Context) bool {
-	queued, over := c.queue.Get()
-	if over {
-		return false
+// process looks at a Framework.
+func (c *Controller) process(ctx context.Context, queued fair.Key) {
+	if ctx.Err() != nil {
+		return
 	}
-	defer c.queue.Done(queued)
-	c.watch.Begin(queued)
-	defer c.watch.End(queued)
 	key := queued.ObjectName
-	err := c.sync(ctx, key)
+	err := c.syncSafely(ctx, key)
 	switch {
 	case err == nil, ctx.Err() != nil:
 		c.backoff.Forget(key)
@@ -177,13 +214,20 @@ func (c *Controller) processNext(ctx context.Context) bool {
 		klog.FromContext(ctx).Error(err, "Keeping the Workload of a Framework failed, will be tried again", "framework", klog.KRef(key.Namespace, key.Name))
 		c.queue.AddAfter(queued, c.backoff.When(key))
 	}
-	return true
 }
 
-// sync does the next step of a Framework. It takes no longer than a request may.
+// syncSafely makes a panic an error of this one Framework.
+func (c *Controller) syncSafely(ctx context.Context, key cache.ObjectName) (err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			err = fmt.Errorf("panic: %v\n%s", value, debug.Stack())
+		}
+	}()
+	return c.sync(ctx, key)
+}
+
+// sync does the next step of a Framework.
 func (c *Controller) sync(ctx context.Context, key cache.ObjectName) error {
-	ctx, cancel := context.WithTimeout(ctx, pacing.RequestTime)
-	defer cancel()
 	object, exists, err := c.frameworks.GetStore().GetByKey(key.String())
 	if err != nil {
 		return err
@@ -199,6 +243,11 @@ func (c *Controller) sync(ctx context.Context, key cache.ObjectName) error {
 	s := situation{framework: framework, workload: workload, now: time.Now()}
 	s.heldSince = c.heldSince(key, framework, s.now)
 	return c.do(ctx, s, decide(s))
+}
+
+// aRequest bounds one request.
+func aRequest(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, pacing.RequestTime)
 }
 
 // workloadOf is the cached Workload of a Framework, nil if there is none.
@@ -242,38 +291,60 @@ func (c *Controller) heldSince(key cache.ObjectName, framework *frameworkv1.Fram
 
 // do does a step.
 func (c *Controller) do(ctx context.Context, s situation, next step) error {
-	namespace := s.framework.Namespace
-	options := metav1.PatchOptions{FieldManager: FieldManager}
 	switch {
 	case next.refusal != "":
 		c.tell(ctx, s.framework, next.refusal)
 		return nil
 	case next.create != nil:
-		_, err := c.client.Resource(workloads).Namespace(namespace).Create(ctx, next.create, metav1.CreateOptions{FieldManager: FieldManager})
-		return err
+		return c.create(ctx, next.create)
 	case next.remove:
 		return c.remove(ctx, s.workload)
 	case next.hold:
 		return c.annotate(ctx, s.framework, nil)
 	case next.admit:
-		admission, err := admissionOf(s.workload, func(name string) (flavor, error) { return c.flavor(ctx, name) })
-		if err != nil {
-			return err
-		}
-		return c.annotate(ctx, s.framework, &admission)
+		return c.admit(ctx, s)
 	case next.status != nil:
-		patch, err := json.Marshal(map[string]any{
-			"metadata": map[string]any{"uid": s.workload.GetUID(), "resourceVersion": s.workload.GetResourceVersion()}, "status": next.status,
-		})
-		if err != nil {
-			return err
-		}
-		_, err = c.client.Resource(workloads).Namespace(namespace).Patch(ctx, s.workload.GetName(), types.MergePatchType, patch, options, "status")
-		return ignoreGone(err)
+		return c.writeStatus(ctx, s.workload, next.status)
 	case next.again > 0:
-		c.queue.AddAfter(keyOf(namespace, s.framework.Name), next.again)
+		c.queue.AddAfter(keyOf(s.framework.Namespace, s.framework.Name), next.again)
 	}
 	return nil
+}
+
+// admit has a Framework have the annotation that its Workload implies, and no other.
+func (c *Controller) admit(ctx context.Context, s situation) error {
+	reading, cancel := context.WithTimeout(ctx, pacing.LookTime)
+	defer cancel()
+	admission, err := admissionOf(s.workload, func(name string) (flavor, error) { return c.flavor(reading, name, s.now) })
+	if err != nil {
+		return err
+	}
+	text, err := json.Marshal(admission)
+	if err != nil || string(text) == s.framework.Annotations[frameworkv1.AnnotationAdmission] {
+		return err
+	}
+	return c.annotate(ctx, s.framework, string(text))
+}
+
+func (c *Controller) create(ctx context.Context, workload *unstructured.Unstructured) error {
+	ctx, cancel := aRequest(ctx)
+	defer cancel()
+	_, err := c.client.Resource(workloads).Namespace(workload.GetNamespace()).Create(ctx, workload, metav1.CreateOptions{FieldManager: FieldManager})
+	return err
+}
+
+func (c *Controller) writeStatus(ctx context.Context, workload *unstructured.Unstructured, status map[string]any) error {
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": workload.GetUID(), "resourceVersion": workload.GetResourceVersion()}, "status": status,
+	})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := aRequest(ctx)
+	defer cancel()
+	_, err = c.client.Resource(workloads).Namespace(workload.GetNamespace()).
+		Patch(ctx, workload.GetName(), types.MergePatchType, patch, metav1.PatchOptions{FieldManager: FieldManager}, "status")
+	return ignoreGone(err)
 }
 
 // tell logs once why a Framework can't be in a queue.
@@ -288,34 +359,51 @@ func (c *Controller) tell(ctx context.Context, framework *frameworkv1.Framework,
 }
 
 func (c *Controller) remove(ctx context.Context, workload *unstructured.Unstructured) error {
+	ctx, cancel := aRequest(ctx)
+	defer cancel()
 	uid := workload.GetUID()
 	return ignoreGone(c.client.Resource(workloads).Namespace(workload.GetNamespace()).
 		Delete(ctx, workload.GetName(), metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}}))
 }
 
-// annotate has a Framework have the annotation of an admission, or none.
-func (c *Controller) annotate(ctx context.Context, framework *frameworkv1.Framework, admission *frameworkv1.Admission) error {
-	var value any
-	if admission != nil {
-		text, err := json.Marshal(admission)
-		if err != nil {
-			return err
-		}
-		value = string(text)
-	}
+// annotate has a Framework have the annotation of an admission, or none if that is nil.
+func (c *Controller) annotate(ctx context.Context, framework *frameworkv1.Framework, admission any) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid": framework.UID, "annotations": map[string]any{frameworkv1.AnnotationAdmission: value},
+		"uid": framework.UID, "annotations": map[string]any{frameworkv1.AnnotationAdmission: admission},
 	}})
 	if err != nil {
 		return err
 	}
+	ctx, cancel := aRequest(ctx)
+	defer cancel()
 	_, err = c.lockstep.FrameworkcontrollerV1().Frameworks(framework.Namespace).
 		Patch(ctx, framework.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: FieldManager})
 	return ignoreGone(err)
 }
 
-// flavor asks where Pods may run.
-func (c *Controller) flavor(ctx context.Context, name string) (flavor, error) {
+// flavor is where Pods may run. It is asked for if it was not a short while ago.
+func (c *Controller) flavor(ctx context.Context, name string, now time.Time) (flavor, error) {
+	c.mu.Lock()
+	maps.DeleteFunc(c.flavors, func(_ string, read readFlavor) bool { return now.Sub(read.at) > flavorTime })
+	read, known := c.flavors[name]
+	c.mu.Unlock()
+	if known {
+		return read.flavor, nil
+	}
+	found, err := c.readFlavor(ctx, name)
+	if err != nil {
+		return flavor{}, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.flavors[name] = readFlavor{flavor: found, at: now}
+	return found, nil
+}
+
+// readFlavor asks where Pods may run.
+func (c *Controller) readFlavor(ctx context.Context, name string) (flavor, error) {
+	ctx, cancel := aRequest(ctx)
+	defer cancel()
 	object, err := c.client.Resource(flavors).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return flavor{}, fmt.Errorf("reading the ResourceFlavor %s: %w", name, err)

@@ -6,13 +6,21 @@ package kueue
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"net/http"
+	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/ktesting"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	"github.com/lockstep-k8s/lockstep/client/clientset/versioned"
@@ -39,7 +47,7 @@ func TestAnAPIServerThatHangsHoldsUpNoFrameworkForEver(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c, err := New(lockstep, client, nil)
+		c, err := New(lockstep, client, nil, prometheus.NewRegistry())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -55,6 +63,238 @@ func TestAnAPIServerThatHangsHoldsUpNoFrameworkForEver(t *testing.T) {
 		err = c.sync(ctx, keyOf(waiting.Namespace, waiting.Name).ObjectName)
 		if took := time.Since(begun); !errors.Is(err, context.DeadlineExceeded) || took > pacing.RequestTime {
 			t.Errorf("the sync took %v and ended with %v, want an error after %v", took, err, pacing.RequestTime)
+		}
+	})
+}
+
+// server is an API server that answers requests as a test says, and keeps those that it has answered.
+type server struct {
+	answer func(r *http.Request) (code int, body string)
+
+	mu       sync.Mutex
+	requests []string
+}
+
+func (s *server) RoundTrip(r *http.Request) (*http.Response, error) {
+	said := r.Method + " " + r.URL.Path
+	if r.Body != nil {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return nil, err
+		}
+		said += " " + string(body)
+	}
+	code, body := s.answer(r)
+	if err := r.Context().Err(); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.requests = append(s.requests, said)
+	return &http.Response{StatusCode: code, Body: io.NopCloser(strings.NewReader(body)), Header: http.Header{"Content-Type": {"application/json"}}, Request: r}, nil
+}
+
+// count counts the requests that contain all of some texts.
+func (s *server) count(texts ...string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := 0
+	for _, said := range s.requests {
+		all := true
+		for _, text := range texts {
+			all = all && strings.Contains(said, text)
+		}
+		if all {
+			n++
+		}
+	}
+	return n
+}
+
+// given is a flavor with a label, or a Framework.
+func given(r *http.Request, label string) (code int, body string) {
+	if strings.Contains(r.URL.Path, "/resourceflavors/") {
+		return http.StatusOK, fmt.Sprintf(`{"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ResourceFlavor", "spec": {"nodeLabels": {"of": %q}}}`, label)
+	}
+	return http.StatusOK, `{"apiVersion": "frameworkcontroller.microsoft.com/v1", "kind": "Framework"}`
+}
+
+// during is a wait of a request, as long as that goes on.
+func during(r *http.Request, wait time.Duration) {
+	select {
+	case <-time.After(wait):
+	case <-r.Context().Done():
+	}
+}
+
+// controllerOf makes a controller that asks a server.
+func controllerOf(t *testing.T, s *server) *Controller {
+	t.Helper()
+	config := &rest.Config{Host: "http://server", Transport: s, QPS: 1000, Burst: 1000}
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lockstep, err := versioned.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := New(lockstep, client, nil, prometheus.NewRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// know has the caches of the controller hold a Framework, and its Workload if there is one.
+func (c *Controller) know(t *testing.T, framework *frameworkv1.Framework, workload *unstructured.Unstructured) {
+	t.Helper()
+	if err := c.frameworks.GetStore().Add(framework); err != nil {
+		t.Fatal(err)
+	}
+	if workload != nil {
+		if err := c.workloads.GetStore().Add(workload); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// admittedBy is the Workload of a Framework that Kueue has admitted with some flavors.
+func admittedBy(t *testing.T, flavors map[string]any) *unstructured.Unstructured {
+	t.Helper()
+	w := makeWorkload(t, conditionQuotaReserved, conditionAdmitted)
+	w.SetUID("w")
+	w.Object["status"].(map[string]any)["admission"] = map[string]any{"podSetAssignments": []any{map[string]any{"name": "worker", "flavors": flavors}}}
+	return w
+}
+
+// TestSlowRequestsAdmitAFrameworkAllTheSame: all of them together take longer than one may.
+func TestSlowRequestsAdmitAFrameworkAllTheSame(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &server{answer: func(r *http.Request) (int, string) {
+			during(r, pacing.RequestTime/2)
+			return given(r, "cluster")
+		}}
+		c := controllerOf(t, s)
+		defer c.queue.ShutDown()
+		c.know(t, makeFramework(frameworkv1.FrameworkAttemptCreationPending, 2, false), admittedBy(t, map[string]any{"cpu": "a", "memory": "b", "example.com/gpu": "c"}))
+		if err := c.sync(t.Context(), keyOf("ns", "fw").ObjectName); err != nil {
+			t.Error(err)
+		}
+		if s.count("PATCH", "/frameworks/fw", `\"of\":\"cluster\"`) != 1 {
+			t.Errorf("it was not admitted: %q", s.requests)
+		}
+	})
+}
+
+// TestFlavorsThatWereReadAreKnownAfterAFailure, and by all that are admitted together.
+func TestFlavorsThatWereReadAreKnownAfterAFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		broken := true
+		s := &server{answer: func(r *http.Request) (int, string) {
+			if broken && strings.HasSuffix(r.URL.Path, "/b") {
+				return http.StatusInternalServerError, `{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "InternalError", "code": 500}`
+			}
+			return given(r, "cluster")
+		}}
+		c := controllerOf(t, s)
+		defer c.queue.ShutDown()
+		c.know(t, makeFramework(frameworkv1.FrameworkAttemptCreationPending, 2, false), admittedBy(t, map[string]any{"cpu": "a", "memory": "b"}))
+		if err := c.sync(t.Context(), keyOf("ns", "fw").ObjectName); err == nil {
+			t.Error("it is admitted although a flavor could not be read")
+		}
+		broken = false
+		if err := c.sync(t.Context(), keyOf("ns", "fw").ObjectName); err != nil || s.count("PATCH") != 1 {
+			t.Errorf("it is not admitted: %v", err)
+		}
+		if got := s.count("/resourceflavors/a"); got != 1 {
+			t.Errorf("a flavor that is known was read %d times", got)
+		}
+		time.Sleep(2 * flavorTime)
+		if err := c.sync(t.Context(), keyOf("ns", "fw").ObjectName); err != nil || s.count("/resourceflavors/a") != 2 {
+			t.Errorf("after a while a flavor is not read anew (%v)", err)
+		}
+	})
+}
+
+// TestAnAnnotationThatSomebodyWroteIsCorrected, and the right one is left alone.
+func TestAnAnnotationThatSomebodyWroteIsCorrected(t *testing.T) {
+	const right = `{"workload":"w","roles":{"worker":{"nodeSelector":{"of":"spot"}}}}`
+	for annotation, want := range map[string]int{right: 0, `{"workload":"w","roles":{"worker":{"nodeSelector":{"of":"gpus"}}}}`: 1, "yes": 1} {
+		s := &server{answer: func(r *http.Request) (int, string) { return given(r, "spot") }}
+		c := controllerOf(t, s)
+		f := makeFramework(frameworkv1.FrameworkAttemptRunning, 2, true)
+		f.Annotations[frameworkv1.AnnotationAdmission] = annotation
+		c.know(t, f, admittedBy(t, map[string]any{"cpu": "spot"}))
+		if err := c.sync(t.Context(), keyOf("ns", "fw").ObjectName); err != nil {
+			t.Error(err)
+		}
+		if got := s.count("PATCH", `\"of\":\"spot\"`); got != want {
+			t.Errorf("with the annotation %s there are %d writes, want %d", annotation, got, want)
+		}
+		c.queue.ShutDown()
+	}
+}
+
+// TestFrameworksInQueuesOfOneNamespaceHoldUpNoOther: not where requests hang, and not where a sync panics.
+func TestFrameworksInQueuesOfOneNamespaceHoldUpNoOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &server{answer: func(r *http.Request) (int, string) {
+			switch {
+			case strings.Contains(r.URL.Path, "/namespaces/slow"):
+				during(r, time.Hour)
+			case strings.Contains(r.URL.Path, "/namespaces/panics/"):
+				panic("a fault of the controller")
+			}
+			return http.StatusCreated, `{"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "Workload"}`
+		}}
+		c := controllerOf(t, s)
+		ctx := klog.NewContext(t.Context(), klog.Logger{}) // It says a lot.
+		var running sync.WaitGroup
+		defer running.Wait()
+		defer c.queue.ShutDown()
+		add := func(namespace string) {
+			f := makeFramework("", 2, false)
+			f.Namespace = namespace
+			c.know(t, f, nil)
+			c.enqueue(f)
+		}
+		add("panics")
+		for i := range 2 * workers {
+			add(fmt.Sprint("slow-", i))
+		}
+		add("calm")
+		for range workers {
+			running.Go(func() { c.workers.Work(ctx, &running) })
+		}
+		time.Sleep(3 * time.Second)
+		if got := s.count("POST", "/namespaces/calm/"); got != 1 {
+			t.Errorf("%d Workloads were made where nothing is wrong, want 1", got)
+		}
+	})
+}
+
+// TestTheLogSaysThatKueueIsNotServed.
+func TestTheLogSaysThatKueueIsNotServed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &server{answer: func(*http.Request) (int, string) {
+			return http.StatusNotFound, `{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": 404}`
+		}}
+		c := controllerOf(t, s)
+		logger := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.BufferLogs(true)))
+		ctx, cancel := context.WithCancel(klog.NewContext(t.Context(), logger))
+		ended := make(chan error)
+		go func() { ended <- c.Run(ctx) }()
+		time.Sleep(unservedAfter + time.Second)
+		if said := logger.GetSink().(ktesting.Underlier).GetBuffer().String(); !strings.Contains(said, "are not admitted yet") {
+			t.Errorf("the log says %q", said)
+		}
+		if got := c.listed(); got != 0 {
+			t.Errorf("the metric is %v, want 0", got)
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
 		}
 	})
 }

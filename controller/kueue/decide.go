@@ -4,7 +4,6 @@
 package kueue
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -56,7 +55,7 @@ type step struct {
 	create *unstructured.Unstructured
 	// remove says that the Workload is to be deleted.
 	remove bool
-	// admit has the Framework have the annotation, made of the Workload, and hold has it have none.
+	// admit has the Framework have the annotation that the Workload implies, and hold has it have none.
 	admit, hold bool
 	// status is what the status of the Workload is to be.
 	status map[string]any
@@ -86,10 +85,10 @@ func decide(s situation) step {
 		return step{status: finished(s)}
 	case isTrue(s.workload, conditionEvicted):
 		return giveWay(s, annotated)
-	case !sameCounts(s.workload, s.framework):
-		return step{remove: true} // it is another Framework, for which there is quota or not
+	case !isFor(s.workload, s.framework):
+		return queueAnew(s, annotated)
 	case isTrue(s.workload, conditionAdmitted):
-		return step{admit: !annotated}
+		return step{admit: true}
 	default:
 		return step{hold: annotated}
 	}
@@ -110,18 +109,34 @@ func decideFirst(framework *frameworkv1.Framework) step {
 // giveWay has an evicted Framework lose its annotation, and give its quota back when nothing of it
 // is left.
 func giveWay(s situation, annotated bool) step {
-	switch {
-	case annotated:
-		return step{hold: true}
-	case !isTrue(s.workload, conditionQuotaReserved):
+	if !annotated && !isTrue(s.workload, conditionQuotaReserved) {
 		return step{}
-	case !isInactive(s.framework):
-		return step{} // its attempt ends, of which there is an event
 	}
-	if left := settleDelay - s.now.Sub(s.heldSince); left > 0 {
-		return step{again: left}
+	if next, left := leave(s, annotated); left {
+		return next
 	}
 	return step{status: released(s)}
+}
+
+// queueAnew has a Framework that asks for something else than its Workload give way, and have another
+// Workload then: there is quota for that, or not.
+func queueAnew(s situation, annotated bool) step {
+	if next, left := leave(s, annotated); left && isTrue(s.workload, conditionQuotaReserved) {
+		return next
+	}
+	return step{hold: annotated, remove: !annotated}
+}
+
+// leave is the next step before nothing of a Framework is left that is to give way, if something is.
+func leave(s situation, annotated bool) (next step, left bool) {
+	switch {
+	case annotated:
+		return step{hold: true}, true
+	case !isInactive(s.framework):
+		return step{}, true // its attempt ends, of which there is an event
+	}
+	wait := settleDelay - s.now.Sub(s.heldSince)
+	return step{again: wait}, wait > 0
 }
 
 func isCompleted(framework *frameworkv1.Framework) bool {
@@ -146,24 +161,15 @@ func workloadName(framework string) string {
 	return "framework-" + framework
 }
 
+// annotationAsked of a Workload is a digest of what quota its Framework asked for when it was made. Kueue
+// may change what is in the Workload itself.
+const annotationAsked = "lockstep.dev/asked-for"
+
 // newWorkload is the Workload of a Framework. The error says why there can't be one.
 func newWorkload(framework *frameworkv1.Framework) (*unstructured.Unstructured, error) {
-	var sets []any
-	for _, role := range framework.Spec.TaskRoles {
-		if role.TaskNumber == 0 {
-			continue
-		}
-		var template map[string]any
-		if err := json.Unmarshal(role.Task.Pod.Raw, &template); err != nil {
-			return nil, fmt.Errorf("spec.taskRoles[%s].task.pod is no Pod template: %w", role.Name, err)
-		}
-		sets = append(sets, map[string]any{"name": podSetName(role.Name), "count": int64(role.TaskNumber), "template": map[string]any{"spec": template["spec"]}})
-	}
-	if len(sets) == 0 {
-		return nil, fmt.Errorf("a Framework in a queue has at least one task")
-	}
-	if len(sets) > maxPodSets {
-		return nil, fmt.Errorf("a Framework in a queue has at most %d roles with tasks", maxPodSets)
+	sets, digest, err := podSetsOf(framework)
+	if err != nil {
+		return nil, err
 	}
 	workload := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": workloads.GroupVersion().String(), "kind": "Workload",
@@ -171,15 +177,16 @@ func newWorkload(framework *frameworkv1.Framework) (*unstructured.Unstructured, 
 	}}
 	workload.SetNamespace(framework.Namespace)
 	workload.SetName(workloadName(framework.Name))
+	workload.SetAnnotations(map[string]string{annotationAsked: digest})
 	workload.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(framework, frameworkv1.FrameworkGroupVersionKind)})
 	return workload, nil
 }
 
 func podSetName(role string) string { return strings.ToLower(role) }
 
-// sameCounts says whether a Workload is about as many Pods of each role as the Framework has, in
-// its queue.
-func sameCounts(workload *unstructured.Unstructured, framework *frameworkv1.Framework) bool {
+// isFor says whether a Workload is about what the Framework asks for, in its queue. One without a digest is
+// held against the numbers of Pods alone.
+func isFor(workload *unstructured.Unstructured, framework *frameworkv1.Framework) bool {
 	queue, _, _ := unstructured.NestedString(workload.Object, "spec", "queueName")
 	sets, _, _ := unstructured.NestedSlice(workload.Object, "spec", "podSets")
 	have, want := map[string]int64{}, map[string]int64{}
@@ -194,7 +201,15 @@ func sameCounts(workload *unstructured.Unstructured, framework *frameworkv1.Fram
 			want[podSetName(role.Name)] = int64(role.TaskNumber)
 		}
 	}
-	return queue == framework.Labels[frameworkv1.LabelQueue] && maps.Equal(have, want)
+	if queue != framework.Labels[frameworkv1.LabelQueue] || !maps.Equal(have, want) {
+		return false
+	}
+	asked := workload.GetAnnotations()[annotationAsked]
+	if asked == "" {
+		return true
+	}
+	_, digest, err := podSetsOf(framework)
+	return err == nil && asked == digest
 }
 
 // conditionsOf are the conditions of a Workload.

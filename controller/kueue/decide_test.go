@@ -36,6 +36,13 @@ func makeFramework(state frameworkv1.FrameworkState, workers int32, annotated bo
 	return f
 }
 
+// asking is an admitted Framework of two workers whose container was changed.
+func asking(state frameworkv1.FrameworkState, container string) *frameworkv1.Framework {
+	f := makeFramework(state, 2, true)
+	f.Spec.TaskRoles[0].Task.Pod.Raw = []byte(`{"spec": {"containers": [` + container + `]}}`)
+	return f
+}
+
 // makeWorkload makes the Workload of a Framework of two workers, with conditions that are True.
 func makeWorkload(t *testing.T, conditions ...string) *unstructured.Unstructured {
 	t.Helper()
@@ -64,23 +71,30 @@ func TestWhatIsDoneForAFrameworkInAQueue(t *testing.T) {
 		held      time.Duration
 		want      string
 	}{
-		"it is new":                           {makeFramework("", 2, false), nil, 0, "create"},
-		"it waits":                            {makeFramework(waiting, 2, false), with(), 0, ""},
-		"it waits for checks, and has quota":  {makeFramework(waiting, 2, false), with(conditionQuotaReserved), 0, ""},
-		"it is admitted":                      {makeFramework(waiting, 2, false), with(conditionQuotaReserved, conditionAdmitted), 0, "admit"},
-		"it runs":                             {makeFramework(running, 2, true), with(conditionQuotaReserved, conditionAdmitted), 0, ""},
-		"it is evicted":                       {makeFramework(running, 2, true), with(conditionQuotaReserved, conditionAdmitted, conditionEvicted), 0, "hold"},
-		"it gives way":                        {makeFramework(frameworkv1.FrameworkAttemptDeleting, 2, false), with(conditionQuotaReserved, conditionAdmitted, conditionEvicted), time.Hour, ""},
-		"it has just given way":               {makeFramework(waiting, 2, false), with(conditionQuotaReserved, conditionAdmitted, conditionEvicted), time.Second, "again"},
-		"it has given way":                    {makeFramework(waiting, 2, false), with(conditionQuotaReserved, conditionAdmitted, conditionEvicted), 3 * time.Second, "status"},
-		"it has given its quota back":         {makeFramework(waiting, 2, false), with(conditionEvicted), time.Hour, ""},
-		"its Workload is gone":                {makeFramework(running, 2, true), nil, 0, "hold"},
-		"its Workload has lost the admission": {makeFramework(running, 2, true), with(), 0, "hold"},
-		"it was scaled":                       {makeFramework(running, 3, true), with(conditionQuotaReserved, conditionAdmitted), 0, "remove"},
-		"it is Completed":                     {makeFramework(over, 2, true), with(conditionQuotaReserved, conditionAdmitted), 0, "status"},
-		"it is Completed, and that is known":  {makeFramework(over, 2, true), with(conditionFinished), 0, ""},
+		"it is new":                                        {makeFramework("", 2, false), nil, 0, "create"},
+		"it waits":                                         {makeFramework(waiting, 2, false), with(), 0, ""},
+		"it waits for checks, and has quota":               {makeFramework(waiting, 2, false), with(conditionQuotaReserved), 0, ""},
+		"it is admitted":                                   {makeFramework(waiting, 2, false), with(conditionQuotaReserved, conditionAdmitted), 0, "admit"},
+		"it runs, as it is admitted":                       {makeFramework(running, 2, true), with(conditionQuotaReserved, conditionAdmitted), 0, "admit"},
+		"it is evicted":                                    {makeFramework(running, 2, true), with(conditionQuotaReserved, conditionAdmitted, conditionEvicted), 0, "hold"},
+		"it gives way":                                     {makeFramework(frameworkv1.FrameworkAttemptDeleting, 2, false), with(conditionQuotaReserved, conditionAdmitted, conditionEvicted), time.Hour, ""},
+		"it has just given way":                            {makeFramework(waiting, 2, false), with(conditionQuotaReserved, conditionAdmitted, conditionEvicted), time.Second, "again"},
+		"it has given way":                                 {makeFramework(waiting, 2, false), with(conditionQuotaReserved, conditionAdmitted, conditionEvicted), 3 * time.Second, "status"},
+		"it has given its quota back":                      {makeFramework(waiting, 2, false), with(conditionEvicted), time.Hour, ""},
+		"its Workload is gone":                             {makeFramework(running, 2, true), nil, 0, "hold"},
+		"its Workload has lost the admission":              {makeFramework(running, 2, true), with(), 0, "hold"},
+		"it was scaled":                                    {makeFramework(running, 3, true), with(conditionQuotaReserved, conditionAdmitted), 0, "hold"},
+		"it was scaled, and gives way":                     {makeFramework(frameworkv1.FrameworkAttemptDeleting, 3, false), with(conditionQuotaReserved, conditionAdmitted), time.Hour, ""},
+		"it was scaled, and has just given way":            {makeFramework(waiting, 3, false), with(conditionQuotaReserved, conditionAdmitted), time.Second, "again"},
+		"it was scaled, and has given way":                 {makeFramework(waiting, 3, false), with(conditionQuotaReserved, conditionAdmitted), 3 * time.Second, "remove"},
+		"it was scaled while it waited":                    {makeFramework(waiting, 3, false), with(), 0, "remove"},
+		"it asks for more than it was admitted with":       {asking(running, `{"resources": {"limits": {"example.com/gpu": 8}}}`), with(conditionQuotaReserved, conditionAdmitted), 0, "hold"},
+		"it asks for another image":                        {asking(running, `{"image": "new"}`), with(conditionQuotaReserved, conditionAdmitted), 0, "admit"},
+		"what it asks for can't be told any more":          {asking(running, `{"resources": {"limits": {"example.com/{{FC_TASK_INDEX}}": 8}}}`), with(conditionQuotaReserved, conditionAdmitted), 0, "hold"},
+		"it is Completed":                                  {makeFramework(over, 2, true), with(conditionQuotaReserved, conditionAdmitted), 0, "status"},
+		"it is Completed, and that is known":               {makeFramework(over, 2, true), with(conditionFinished), 0, ""},
 		"it was Completed before it was ever in the queue": {makeFramework(over, 2, false), nil, 0, ""},
-		"it has no tasks": {makeFramework("", 0, false), nil, 0, "refusal"},
+		"it has no tasks":                                  {makeFramework("", 0, false), nil, 0, "refusal"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -119,7 +133,7 @@ func TestWhatAWorkloadAsksFor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const want = `{"podSets":[{"count":2,"name":"worker","template":{"spec":{"containers":[{"name":"{{FC_TASKROLE_NAME}}"}]}}}],"queueName":"queue"}`
+	const want = `{"podSets":[{"count":2,"name":"worker","template":{"spec":{"containers":[{"name":"worker","resources":{}}]}}}],"queueName":"queue"}`
 	if diff := cmp.Diff(want, string(got)); diff != "" || w.GetName() != "framework-fw" || !metav1.IsControlledBy(w, makeFramework("", 2, false)) {
 		t.Errorf("the Workload is %v\n%s", w.Object, diff)
 	}
@@ -129,6 +143,43 @@ func TestWhatAWorkloadAsksFor(t *testing.T) {
 	}
 	if _, err := newWorkload(f); err == nil || !strings.Contains(err.Error(), "at most 18 roles") {
 		t.Errorf("a Framework of too many roles: %v", err)
+	}
+}
+
+// TestAWorkloadAsksForWhatThePodsWillAskFor, whatever placeholders say it.
+func TestAWorkloadAsksForWhatThePodsWillAskFor(t *testing.T) {
+	tests := map[string]struct{ role, template, want string }{
+		"a role is a resource":          {"gpu", `{"spec":{"containers":[{"resources":{"limits":{"example.com/{{FC_TASKROLE_NAME}}":8}}}]}}`, `"limits":{"example.com/gpu":"8"}`},
+		"a role is a field":             {"resources", `{"spec":{"containers":[{"{{FC_TASKROLE_NAME}}":{"limits":{"cpu":8}}}]}}`, `"limits":{"cpu":"8"}`},
+		"a role is the spec":            {"spec", `{"{{FC_TASKROLE_NAME}}":{"containers":[{"resources":{"limits":{"cpu":8}}}]}}`, `"limits":{"cpu":"8"}`},
+		"each task has its resource":    {"w", `{"spec":{"containers":[{"resources":{"limits":{"example.com/{{FC_TASK_INDEX}}":8}}}]}}`, "refused: spec.taskRoles[w].task.pod: the name of a field"},
+		"each task has its amount":      {"w", `{"spec":{"containers":[{"resources":{"limits":{"cpu":"{{FC_TASK_INDEX}}"}}}]}}`, "refused: spec.taskRoles[w].task.pod is no Pod template"},
+		"an amount is read for ever":    {"w", `{"spec":{"containers":[{"resources":{"limits":{"cpu":"1e20000"}}}]}}`, "refused: spec.taskRoles[w].task.pod.spec"},
+		"each task has its environment": {"w", `{"spec":{"containers":[{"args":["{{FC_TASK_INDEX}}"]}]}}`, `"args":["{{FC_TASK_INDEX}}"]`},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			f := makeFramework("", 2, false)
+			f.Spec.TaskRoles[0].Name, f.Spec.TaskRoles[0].Task.Pod.Raw = tc.role, []byte(tc.template)
+			said := ""
+			if w, err := newWorkload(f); err != nil {
+				said = "refused: " + err.Error()
+			} else if text, err := json.Marshal(w.Object["spec"]); err == nil {
+				said = string(text)
+			}
+			if !strings.Contains(said, tc.want) {
+				t.Errorf("the Workload is %s, want %s", said, tc.want)
+			}
+		})
+	}
+}
+
+// TestAWorkloadOfAnEarlierVersionIsLeftAsItIs: what runs is not queued anew by an upgrade.
+func TestAWorkloadOfAnEarlierVersionIsLeftAsItIs(t *testing.T) {
+	w := makeWorkload(t, conditionQuotaReserved, conditionAdmitted)
+	w.SetAnnotations(nil)
+	if next := decide(situation{framework: asking(frameworkv1.FrameworkAttemptRunning, `{}`), workload: w, now: now}); !next.admit {
+		t.Errorf("the next step is %+v", next)
 	}
 }
 

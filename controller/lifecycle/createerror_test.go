@@ -28,6 +28,7 @@ func TestPodCreationRefusal(t *testing.T) {
 			field.Invalid(field.NewPath("metadata", "labels"), value, "must be a label"),
 		})
 	}
+	forbidden := func(words string) error { return apierrors.NewForbidden(pods, "p", errors.New(words)) }
 	tests := map[string]struct {
 		err  error
 		want frameworkv1.CompletionCode
@@ -41,6 +42,20 @@ func TestPodCreationRefusal(t *testing.T) {
 			apierrors.NewForbidden(pods, "p", errors.New("exceeded quota: q")), again},
 		"a PriorityClass that does not exist may come": {
 			apierrors.NewForbidden(pods, "p", errors.New("no PriorityClass with name high was found")), again},
+		"a ServiceAccount that does not exist may come":               {forbidden(`error looking up service account ns/a: serviceaccount "a" not found`), again},
+		"a RuntimeClass that does not exist may come":                 {forbidden(`pod rejected: RuntimeClass "gvisor" not found`), again},
+		"a Pod that contradicts its RuntimeClass, maybe not for good": {forbidden("pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead"), -310},
+		"a quota of which nothing is counted yet is tried again":      {forbidden("status unknown for quota: q, resources: pods"), again},
+		"a quota that has to be there is waited for":                  {forbidden("insufficient quota to consume: cpu"), again},
+		"limit ranges that can't be read are tried again": {
+			forbidden(`unable to CREATE {"" "v1" "pods"} at this time because there was an error enforcing limit ranges`), again},
+		"an API server that has just begun is tried again": {forbidden("not yet ready to handle request"), again},
+		"a right that the controller lacks may come": {apierrors.NewForbidden(pods, "", errors.New(
+			`User "system:serviceaccount:lockstep-system:lockstep-controller" cannot create resource "pods" in API group "" in the namespace "ns"`)), again},
+		"a right to the owner that it lacks may come": {forbidden(
+			"cannot set blockOwnerDeletion if an ownerReference refers to a resource you can't set finalizers on: , <nil>"), again},
+		"a right to delete the owner may come, too":                                   {forbidden("cannot set an ownerRef on a resource you can't delete: , <nil>"), again},
+		"a Pod that its namespace's level forbids, maybe not for good":                {forbidden(`violates PodSecurity "restricted:latest": runAsNonRoot != true`), -310},
 		"an invalid Pod that speaks of a quota is refused for good":                   {quoting("exceeded quota"), -200},
 		"an invalid Pod that speaks of a PriorityClass is refused for good":           {quoting("no PriorityClass with name"), -200},
 		"an invalid Pod that speaks of an unrecognized object is refused for good":    {quoting("object provided is unrecognized"), -200},

@@ -86,6 +86,9 @@
 //
 // A request is given up after 45 s. The API server gives a webhook up after 30 s.
 //
+// A look at all objects of a kind is a list of so many pages as it takes, which is given up after
+// 4 minutes: the API server does not keep its moment for much longer.
+//
 // The writes of a status that is in conflict, and too large, may take 15 minutes of these. A
 // sync that has not ended after 20 minutes hangs: the process says that it is not healthy.
 //
@@ -201,6 +204,9 @@ const (
 	// RequestTime is how long a request may take: longer than the API server waits for
 	// a webhook.
 	RequestTime = 45 * time.Second
+	// LookTime is how long all requests of one look may take together: the pages of a list of a
+	// namespace, and a look for what it has not shown.
+	LookTime = 4 * time.Minute
 	// StuckAfter is from when on a sync is taken for one that will never end. It is longer than
 	// a sync takes whose requests all take RequestTime: after longestTurn it ends with one write of
 	// the status, with its tries, one look, and one batch each of creations and of the rest.

@@ -9,10 +9,9 @@ package dialects
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
-	"regexp"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -26,6 +25,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/e2e/testbed"
 	"github.com/lockstep-k8s/lockstep/internal/localenv"
 	"github.com/lockstep-k8s/lockstep/internal/localenv/upstream"
+	"github.com/lockstep-k8s/lockstep/internal/testing/documents"
 	"github.com/lockstep-k8s/lockstep/manifests"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
@@ -117,24 +117,28 @@ func installKind(ctx context.Context, definition, name string) error {
 	return nil
 }
 
-// setEnv is the line of the documents that has more scheduler names served.
-var setEnv = regexp.MustCompile(`(?m)^ *\$ kubectl (-n lockstep-system set env deployment/\S+ ALSO_SERVE=\S+)$`)
-
 // alsoServed are the scheduler names that the Deployment of the manifests serves besides its own
 // once somebody has done to it what the documents say. No node runs its Pods here.
 func alsoServed(ctx context.Context) (string, error) {
-	text, err := os.ReadFile("../../docs/other-podgroups.md")
+	patch, err := documents.YAML("../../docs/other-podgroups.md", "ALSO_SERVE")
 	if err != nil {
 		return "", err
 	}
-	line := setEnv.FindStringSubmatch(string(text))
-	if line == nil {
-		return "", errors.New("the documents don't say how to serve more scheduler names")
+	repository, err := filepath.Abs("../..")
+	if err != nil {
+		return "", err
 	}
-	if out, err := cluster.Kubectl(ctx, "apply", "-f", "../../manifests/scheduler/deployment.yaml"); err != nil {
-		return "", fmt.Errorf("%w: %s", err, out)
+	if err := os.Symlink(repository, filepath.Join(cluster.Dir, "lockstep")); err != nil {
+		return "", err
 	}
-	if out, err := cluster.Kubectl(ctx, strings.Fields(line[1])...); err != nil {
+	own := filepath.Join(cluster.Dir, "own")
+	if err := os.Mkdir(own, 0o700); err != nil {
+		return "", err
+	}
+	if err := os.WriteFile(filepath.Join(own, "kustomization.yaml"), []byte("resources: [../lockstep/manifests/scheduler]\n"+patch), 0o600); err != nil {
+		return "", err
+	}
+	if out, err := cluster.Kubectl(ctx, "apply", "--server-side", "--force-conflicts", "-k", own); err != nil {
 		return "", fmt.Errorf("%w: %s", err, out)
 	}
 	deployment, err := cluster.Kube.AppsV1().Deployments("lockstep-system").Get(ctx, "lockstep-scheduler", metav1.GetOptions{})

@@ -24,10 +24,12 @@ import (
 	"github.com/lockstep-k8s/lockstep/e2e/testbed"
 	"github.com/lockstep-k8s/lockstep/internal/localenv"
 	"github.com/lockstep-k8s/lockstep/internal/localenv/jobs"
+	"github.com/lockstep-k8s/lockstep/internal/testing/documents"
 )
 
 const (
-	overlay = "../../manifests/overlays/several-namespaces"
+	repository = "../.."
+	overlay    = repository + "/manifests/overlays/several-namespaces"
 	// The overlay names two namespaces. The third is of nobody's concern.
 	teamA, teamB, elsewhere = "team-a", "team-b", "elsewhere"
 )
@@ -59,9 +61,15 @@ func grant(ctx context.Context) error {
 			return err
 		}
 	}
-	// What a local cluster is made with.
-	if out, err := cluster.Kubectl(ctx, "delete", "clusterrolebinding", "lockstep-controller", "lockstep-scheduler"); err != nil {
-		return fmt.Errorf("%w: %s", err, out)
+	// A local cluster is made with rights everywhere. The documents say how to take these away.
+	section, err := documents.Section(repository+"/docs/install.md", "Several namespaces")
+	if err != nil {
+		return err
+	}
+	for _, command := range documents.Commands(section) {
+		if out, err := cluster.Shell(ctx, repository, command); err != nil {
+			return fmt.Errorf("%s: %w: %s", command, err, out)
+		}
 	}
 	rendered, err := cluster.Kubectl(ctx, "kustomize", overlay)
 	if err != nil {

@@ -74,7 +74,17 @@ func TestThePoliciesRefuseWhatTheyAreToRefuse(t *testing.T) {
 		"a size": {
 			allowed: "containers: [{name: c, image: registry.example.com/i, args: [" + strings.Repeat("x", 50_000) + "]}]",
 			refused: "containers: [{name: c, image: registry.example.com/i, args: [" + strings.Repeat("x", 100_000) + "]}]",
-			message: "the Pods of a Framework may take 67108864 bytes here, and those of this one take 100000000: tasks times the bytes of their template",
+			message: "the Pods of a Framework may take 67108864 bytes here, and those of this one take 100",
+		},
+		"a size of what is neither argument nor variable": {
+			allowed: "containers: [{name: c, image: registry.example.com/i, livenessProbe: {exec: {command: [" + strings.Repeat("é", 30_000) + "]}}}]",
+			refused: "containers: [{name: c, image: registry.example.com/i, livenessProbe: {exec: {command: [" + strings.Repeat("é", 50_000) + "]}}}]",
+			message: "the Pods of a Framework may take 67108864 bytes here, and those of this one take 100",
+		},
+		"a size of a variable in a field that gets its name later": {
+			allowed: `containers: [{name: c, image: registry.example.com/i, env: [{name: NAMES, value: '{"{{FC_POD_NAME}}": "\\"}'}]}]`,
+			refused: "containers: [{name: c, image: registry.example.com/i, env: [{name: NAMES, '{{FC_TASKROLE_NAME}}': v}]}]",
+			message: "the name of a field in the template of a role must not have a placeholder",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

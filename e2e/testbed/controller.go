@@ -4,11 +4,7 @@
 package testbed
 
 import (
-	"bufio"
 	"context"
-	"net/http"
-	"strconv"
-	"strings"
 	"testing"
 
 	"github.com/lockstep-k8s/lockstep/internal/localenv"
@@ -103,25 +99,5 @@ func (p *Controller) Counter(t testing.TB, series string) int {
 	if err != nil {
 		t.Fatal(err)
 	}
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+"/metrics", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
-	for lines := bufio.NewScanner(response.Body); lines.Scan(); {
-		text, found := strings.CutPrefix(lines.Text(), series+" ")
-		if !found {
-			continue
-		}
-		value, err := strconv.ParseFloat(text, 64)
-		if err != nil {
-			t.Fatalf("reading the metric %s: %v", series, err)
-		}
-		return int(value)
-	}
-	return 0
+	return Metric(t, "http://"+address, "", series)
 }

@@ -11,7 +11,9 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -66,16 +68,22 @@ type running struct {
 // start starts the programs of a build, which stand by until they lead.
 func (b build) start(t *testing.T) *running {
 	t.Helper()
-	r := &running{controller: cluster.StartController(t, localenv.ControllerOptions{Config: "leaderElection: {enabled: true}\n", Program: b.controller})}
+	return start(t, b, b)
+}
+
+// start starts the controller of one build and the scheduler of another, which stand by until they lead.
+func start(t *testing.T, controllerOf, schedulerOf build) *running {
+	t.Helper()
+	r := &running{controller: cluster.StartController(t, localenv.ControllerOptions{Config: "leaderElection: {enabled: true}\n", Program: controllerOf.controller})}
 	var err error
 	// Not the context of the test: what the test cleans up may need it.
-	if r.scheduler, err = cluster.StartSchedulerWith(context.WithoutCancel(t.Context()), localenv.SchedulerOptions{Elected: true, Program: b.scheduler}); err != nil {
+	if r.scheduler, err = cluster.StartSchedulerWith(context.WithoutCancel(t.Context()), localenv.SchedulerOptions{Elected: true, Program: schedulerOf.scheduler}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
 		r.scheduler.Kill()
 		if t.Failed() {
-			t.Logf("log of the scheduler of %s:\n%s", b.name, r.scheduler.LogTail(4000))
+			t.Logf("log of the scheduler of %s:\n%s", schedulerOf.name, r.scheduler.LogTail(4000))
 		}
 	})
 	r.controller.WaitReady(t)
@@ -203,6 +211,43 @@ func TestUpgradeAndRollbackDisturbNoJob(t *testing.T) {
 	cluster.WaitFrameworkState(t, namespace, "plain", frameworkv1.FrameworkCompleted)
 	waitRunning(t, namespace, "waits", 3) // all three nodes are free now
 	recording.Check(t)
+}
+
+// TestEitherProgramGoesWithTheOtherOfAnotherBuild has the controller of one build and the scheduler of another run
+// gangs, with the CRDs of today, and kubectl-lockstep of today show them.
+func TestEitherProgramGoesWithTheOtherOfAnotherBuild(t *testing.T) {
+	earlier, today := builds(t)
+	for name, of := range map[string]struct{ controller, scheduler build }{
+		"an earlier controller": {earlier, today},
+		"an earlier scheduler":  {today, earlier},
+	} {
+		t.Run(name, func(t *testing.T) {
+			namespace := cluster.Namespace(t)
+			programs := start(t, of.controller, of.scheduler)
+			recording := cluster.Record(t, namespace)
+			// The second gang waits for the room of the first one.
+			create(t, namespace, jobs.MakeFramework("first").Gang().Role("worker", 3, jobs.RunForever().CPU("8")).Obj())
+			waitRunning(t, namespace, "first", 3)
+			create(t, namespace, jobs.MakeFramework("second").Gang().Retry(false, 1).Role("worker", 2, jobs.RunFor(time.Second, 1).InFirstAttempts(1).CPU("8")).Obj())
+			cluster.WaitGroupTold(t, namespace, "second-attempt", "")
+			cluster.WaitFrameworkState(t, namespace, "second", frameworkv1.FrameworkAttemptPreparing)
+			shows(t, namespace, "second", "Preparing")
+			stop(t, namespace, "first")
+			waitSucceeded(t, namespace, "second")
+			shows(t, namespace, "second", "Succeeded")
+			recording.Check(t)
+			programs.stop(t)
+		})
+	}
+}
+
+// shows holds that kubectl-lockstep shows a Framework in a state.
+func shows(t *testing.T, namespace, name, state string) {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "kubectl-lockstep", "get", name, "-n", namespace, "--kubeconfig", cluster.Kubeconfig).CombinedOutput()
+	if err != nil || !strings.Contains(string(out), state) {
+		t.Errorf("kubectl-lockstep does not show that %s is %s (%v):\n%s", name, state, err, out)
+	}
 }
 
 func create(t *testing.T, namespace string, frameworks ...*frameworkv1.Framework) {

@@ -8,6 +8,7 @@ package versions
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -185,16 +186,54 @@ func TestPodGroupsOfKubernetesOnAKubernetesVersion(t *testing.T) {
 func TestAKindOfPodGroupsIsTakenAwayAndComesBack(t *testing.T) {
 	w := up(t, localenv.Options{})
 	w.install()
-	w.startScheduler()
+	scheduler := w.startScheduler()
 	g := ofSchedulerPlugins()
 	othersGangIsPlaced(g)(w)
 	if out, err := w.Kubectl(t.Context(), "delete", "crd", dialect.SchedulerPlugins.CRD()); err != nil {
 		t.Fatal(err, out)
 	}
 	w.pod("early", g.names)
-	w.waitTold("early", "there is no PodGroup of-scheduler-plugins of scheduling.x-k8s.io")
+	w.waitTold("early", servesNoneOfSchedulerPlugins)
 	w.pod("ordinary")
 	w.waitPlaced(testbed.Patience, "ordinary")
+	w.delete("early", "ordinary")
+	w.install()
+	othersGangIsPlaced(g)(w)
+
+	want := []string{`on=true mode="Auto" reason="served"`, `on=true mode="Auto" reason="its CustomResourceDefinition is not installed"`, `on=true mode="Auto" reason="served"`}
+	testbed.Eventually(t, "the log to tell of that, a line for each turn", func(context.Context) (bool, string, error) {
+		log, err := scheduler.Log()
+		var told []string
+		for line := range strings.Lines(log) {
+			if _, rest, found := strings.Cut(line, `"Dialect of PodGroups" group="scheduling.x-k8s.io" `); found {
+				told = append(told, strings.TrimSpace(rest))
+			}
+		}
+		return slices.Equal(told, want), fmt.Sprintf("%q", told), err
+	})
+}
+
+// servesNoneOfSchedulerPlugins is what Pods are told that name a group of that kind when there can be none.
+const servesNoneOfSchedulerPlugins = "the API server serves no PodGroups of scheduling.x-k8s.io: the CustomResourceDefinition podgroups.scheduling.x-k8s.io is missing"
+
+// TestAKindThatIsNotThereKeepsTheSchedulerReady: its mode is On, so the Pods that name such a group wait, and
+// nobody else does. They are placed when the kind is there.
+func TestAKindThatIsNotThereKeepsTheSchedulerReady(t *testing.T) {
+	w := up(t, localenv.Options{})
+	w.grant("scheduler-plugins")
+	address, err := testbed.FreeAddress()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.startSchedulerWith(localenv.SchedulerOptions{Args: `dialects: {schedulerPlugins: {mode: "On"}}`, Address: address})
+	g := ofSchedulerPlugins()
+	w.pod("early", g.names)
+	w.pod("ordinary")
+	w.waitPlaced(testbed.Patience, "ordinary")
+	w.waitTold("early", servesNoneOfSchedulerPlugins)
+	if status, said, err := testbed.Ask(t.Context(), "https://"+address+"/readyz", ""); err != nil || status != http.StatusOK {
+		t.Errorf("the scheduler says whether it is ready by %d (%v), want %d: %s", status, err, http.StatusOK, said)
+	}
 	w.delete("early", "ordinary")
 	w.install()
 	othersGangIsPlaced(g)(w)

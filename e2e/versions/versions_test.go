@@ -56,8 +56,14 @@ func up(t *testing.T, o localenv.Options) *world {
 // service account. It also serves the Pods that name one of more schedulers.
 func (w *world) startScheduler(more ...string) *localenv.Process {
 	w.t.Helper()
+	return w.startSchedulerWith(localenv.SchedulerOptions{AlsoServes: more})
+}
+
+// startSchedulerWith is startScheduler with options.
+func (w *world) startSchedulerWith(o localenv.SchedulerOptions) *localenv.Process {
+	w.t.Helper()
 	// Not the context of the test, which ends before its cleanups.
-	scheduler, err := w.StartScheduler(context.WithoutCancel(w.t.Context()), "", more...)
+	scheduler, err := w.StartSchedulerWith(context.WithoutCancel(w.t.Context()), o)
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -77,10 +77,12 @@ func released(t *testing.T, values string) []runtime.Object {
 
 // comparable are objects by kind, namespace and name, without what Helm and Kustomize do in
 // different ways: Pods are replaced for a new configuration by the name of the ConfigMap or by an
-// annotation; CRDs are kept by an annotation; the namespace of a release is made before it.
+// annotation; CRDs are kept by an annotation; the namespace of a release is made before it; the overlays bind in a
+// namespace also roles that are not there, which gives nothing.
 func comparable(t *testing.T, objects []runtime.Object) map[string]map[string]any {
 	t.Helper()
 	byName := map[string]map[string]any{}
+	roles := names(of[*rbacv1.ClusterRole](objects))
 	for _, object := range objects {
 		object = object.DeepCopyObject()
 		switch o := object.(type) {
@@ -93,6 +95,10 @@ func comparable(t *testing.T, objects []runtime.Object) map[string]map[string]an
 				t.Fatal(err)
 			}
 			o.Data["config.yaml"] = fmt.Sprint(config)
+		case *rbacv1.RoleBinding:
+			if o.RoleRef.Kind == "ClusterRole" && !slices.Contains(roles, o.RoleRef.Name) {
+				continue
+			}
 		case *appsv1.Deployment:
 			delete(o.Spec.Template.Annotations, "checksum/config")
 			if len(o.Spec.Template.Annotations) == 0 {
@@ -147,6 +153,14 @@ func TestTheChartInstallsWhatTheOverlaysDo(t *testing.T) {
 	}
 }
 
+// TestTheNamespaceOfLockstepCanBeServed, too: each object that is needed for that has a name of its own.
+func TestTheNamespaceOfLockstepCanBeServed(t *testing.T) {
+	overlay := severalNamespaces(t, "team-a", namespace)
+	if diff := cmp.Diff(comparable(t, overlay), comparable(t, released(t, "namespaces: [team-a, lockstep-system]\n"))); diff != "" {
+		t.Errorf("objects of the kustomization (-) and of the chart (+):\n%s", diff)
+	}
+}
+
 // TestThePackedChartIsWhole: what `helm package` writes needs no checkout.
 func TestThePackedChartIsWhole(t *testing.T) {
 	loaded, err := loader.Load(chartFolder)
@@ -177,6 +191,39 @@ func TestTheChartInstallsIntoAnyNamespace(t *testing.T) {
 			t.Errorf("it names %s:\n%.400s", namespace, document)
 		}
 	}
+	leasesAreAllowed(t, "the chart in gangs", decoded(t, "the chart", documents))
+}
+
+// allInSomeNamespaces is a kustomization in which two namespaces have all front ends and dialects.
+const allInSomeNamespaces = `
+resources:
+- ../lockstep/manifests/overlays/several-namespaces
+- ../lockstep/manifests/volcano
+- ../lockstep/manifests/kubeflow
+- ../lockstep/manifests/kueue
+- ../lockstep/manifests/dialects
+components: [../lockstep/manifests/namespaced]
+`
+
+// TestFrontEndsAreGrantedInTheirNamespaces: in each of them all that a program may do there, whichever way it is installed.
+func TestFrontEndsAreGrantedInTheirNamespaces(t *testing.T) {
+	bindings := func(objects []runtime.Object) []string {
+		var found []string
+		for key := range comparable(t, objects) {
+			if strings.HasPrefix(key, "RoleBinding ") {
+				found = append(found, key)
+			}
+		}
+		slices.Sort(found)
+		return found
+	}
+	want := bindings(released(t, "namespaces: [team-a, team-b]\n"+allFrontEnds+allDialects))
+	if got := count(want, func(key string) bool { return strings.HasPrefix(key, "RoleBinding team-") }); got != 2*9 {
+		t.Errorf("%d roles are bound in two namespaces, want 2 of the programs, 3 of front ends and 4 of dialects in each", got)
+	}
+	if diff := cmp.Diff(want, bindings(own(t, allInSomeNamespaces, nil))); diff != "" {
+		t.Errorf("of the chart (-) and of the kustomization (+):\n%s", diff)
+	}
 }
 
 // TestInSomeNamespacesNobodyWritesElsewhere: whatever is switched on, what is bound in the whole
@@ -184,7 +231,8 @@ func TestTheChartInstallsIntoAnyNamespace(t *testing.T) {
 func TestInSomeNamespacesNobodyWritesElsewhere(t *testing.T) {
 	rendered := map[string][]runtime.Object{
 		"the overlay": objectsOf(t, root+"/overlays/several-namespaces"),
-		"the chart":   released(t, "namespaces: [team-a, team-b]\n"+allFrontEnds+allDialects),
+		"the overlay with all that can be switched on": own(t, allInSomeNamespaces, nil),
+		"the chart": released(t, "namespaces: [team-a, team-b]\n"+allFrontEnds+allDialects),
 	}
 	for name, objects := range rendered {
 		t.Run(name, func(t *testing.T) {

@@ -24,6 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	psaapi "k8s.io/pod-security-admission/api"
 	psapolicy "k8s.io/pod-security-admission/policy"
@@ -50,6 +51,9 @@ func objectsOf(t *testing.T, folder string) []runtime.Object {
 	rendered, err := render(folder)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if len(rendered) == 0 { // a component, which has nothing of its own
+		return nil
 	}
 	return decoded(t, folder, strings.Split(string(rendered), "\n---\n"))
 }
@@ -149,10 +153,15 @@ func TestPodsOfLockstepWithstand(t *testing.T) {
 				if pod.PriorityClassName != "system-cluster-critical" {
 					t.Errorf("its class of priority is %q", pod.PriorityClassName)
 				}
+				if d.Spec.Replicas == nil || *d.Spec.Replicas < 2 {
+					t.Errorf("it has the replicas %v, so nobody stands by", d.Spec.Replicas)
+				}
+				// One at a time: of two replicas one stays, and a drain goes on.
 				if got := count(budgets, func(b *policyv1.PodDisruptionBudget) bool {
-					return selects(t, b.Spec.Selector, d.Spec.Template.Labels)
+					return selects(t, b.Spec.Selector, d.Spec.Template.Labels) && b.Spec.MinAvailable == nil &&
+						b.Spec.MaxUnavailable != nil && *b.Spec.MaxUnavailable == intstr.FromInt32(1)
 				}); got != 1 {
-					t.Errorf("%d PodDisruptionBudgets select its Pods, want one", got)
+					t.Errorf("%d PodDisruptionBudgets let one of its Pods go at a time, want one", got)
 				}
 				for _, topology := range []string{corev1.LabelHostname, corev1.LabelTopologyZone} {
 					if got := count(pod.TopologySpreadConstraints, func(c corev1.TopologySpreadConstraint) bool {
@@ -187,7 +196,7 @@ func TestPodsOfLockstepAreRestricted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, folder := range overlays(t) {
+	for _, folder := range append(overlays(t), root+"/dashboard") {
 		objects := objectsOf(t, folder)
 		for _, ns := range of[*corev1.Namespace](objects) {
 			if got := ns.Labels[psaapi.EnforceLevelLabel]; got != string(psaapi.LevelRestricted) {
@@ -208,8 +217,10 @@ func TestPodsOfLockstepAreRestricted(t *testing.T) {
 // TestNobodyReachesLockstepUnasked: nothing is allowed but what a policy names, and each Deployment
 // may call the API server.
 func TestNobodyReachesLockstepUnasked(t *testing.T) {
+	// The web page comes into the namespace of an overlay, with its policy.
+	page := objectsOf(t, root+"/dashboard")
 	for _, folder := range overlays(t) {
-		objects := objectsOf(t, folder)
+		objects := append(objectsOf(t, folder), page...)
 		policies := of[*networkingv1.NetworkPolicy](objects)
 		if got := count(policies, func(p *networkingv1.NetworkPolicy) bool {
 			return reflect.DeepEqual(p.Spec.PodSelector, metav1.LabelSelector{}) && len(p.Spec.PolicyTypes) == 2 && len(p.Spec.Egress) == 0 && len(p.Spec.Ingress) == 0
@@ -277,29 +288,62 @@ func TestPodsAreReplacedWhenTheirConfigurationChanges(t *testing.T) {
 // them looks wrong.
 func TestRolesNameTheLeases(t *testing.T) {
 	for _, folder := range overlays(t) {
-		for _, role := range of[*rbacv1.Role](objectsOf(t, folder)) {
-			if !slices.ContainsFunc(role.Rules, func(rule rbacv1.PolicyRule) bool {
-				return slices.Contains(rule.Resources, "leases") && slices.Equal(rule.ResourceNames, []string{role.Name}) && slices.Contains(rule.Verbs, "update")
-			}) {
-				t.Errorf("%s: the Role %s does not allow updates of the Lease %s: %v", folder, role.Name, role.Name, role.Rules)
-			}
+		leasesAreAllowed(t, folder, objectsOf(t, folder))
+	}
+}
+
+// leasesAreAllowed fails the test if a Pod of one of the programs may not hold the Lease that its configuration names,
+// or if both replicas would act.
+func leasesAreAllowed(t *testing.T, where string, objects []runtime.Object) {
+	t.Helper()
+	for _, object := range of[*corev1.ConfigMap](objects) {
+		var elected bool
+		var namespace, name string
+		if config := controllerConfiguration(t, object); config != nil {
+			elected, namespace, name = *config.LeaderElection.Enabled, *config.LeaderElection.Namespace, *config.LeaderElection.Name
+		} else {
+			config := schedulerConfiguration(t, []byte(object.Data["config.yaml"])).LeaderElection
+			elected, namespace, name = config.LeaderElect, config.ResourceNamespace, config.ResourceName
+		}
+		if !elected {
+			t.Errorf("%s: with %s both replicas act", where, object.Name)
+		}
+		if !slices.ContainsFunc(of[*rbacv1.Role](objects), func(role *rbacv1.Role) bool {
+			return role.Namespace == namespace && slices.ContainsFunc(role.Rules, func(rule rbacv1.PolicyRule) bool {
+				return slices.Contains(rule.Resources, "leases") && slices.Contains(rule.ResourceNames, name) && slices.Contains(rule.Verbs, "update")
+			})
+		}) {
+			t.Errorf("%s: %s names the Lease %s/%s, which no Role allows", where, object.Name, namespace, name)
 		}
 	}
+}
+
+// controllerConfiguration is what lockstep-controller makes of its ConfigMap in a Pod beside it, and nil of another
+// ConfigMap.
+func controllerConfiguration(t *testing.T, object *corev1.ConfigMap) *configv1alpha1.ControllerConfiguration {
+	t.Helper()
+	if !strings.HasPrefix(object.Name, "lockstep-controller") {
+		return nil
+	}
+	config, err := configv1alpha1.Decode([]byte(object.Data["config.yaml"]))
+	if err != nil {
+		t.Fatalf("%s: %v", object.Name, err)
+	}
+	configv1alpha1.SetDefaults(config)
+	configv1alpha1.SetConnectionDefaults(config, func(string) string { return "" }, func(string) bool { return false })
+	environment := map[string]string{"KUBERNETES_SERVICE_HOST": "10.0.0.1"}
+	configv1alpha1.SetElectionDefaults(config, func(name string) string { return environment[name] },
+		func(string) ([]byte, error) { return []byte(object.Namespace), nil })
+	return config
 }
 
 func TestConfigurationsOfTheControllerAreValid(t *testing.T) {
 	for _, folder := range overlays(t) {
 		for _, object := range of[*corev1.ConfigMap](objectsOf(t, folder)) {
-			if !strings.HasPrefix(object.Name, "lockstep-controller") {
+			config := controllerConfiguration(t, object)
+			if config == nil {
 				continue
 			}
-			config, err := configv1alpha1.Decode([]byte(object.Data["config.yaml"]))
-			if err != nil {
-				t.Errorf("%s: %v", folder, err)
-				continue
-			}
-			configv1alpha1.SetDefaults(config)
-			configv1alpha1.SetConnectionDefaults(config, func(string) string { return "" }, func(string) bool { return false })
 			if err := configv1alpha1.Validate(config).ToAggregate(); err != nil {
 				t.Errorf("%s: %v", folder, err)
 			}

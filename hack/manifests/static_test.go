@@ -15,6 +15,25 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
+// schedulerConfig are the fields of a configuration of lockstep-scheduler that tests look at.
+type schedulerConfig struct {
+	LeaderElection struct {
+		LeaderElect                     bool
+		ResourceNamespace, ResourceName string
+	}
+	ClientConnection struct{ Kubeconfig string }
+	Profiles         []struct{ SchedulerName string }
+}
+
+func schedulerConfiguration(t *testing.T, text []byte) *schedulerConfig {
+	t.Helper()
+	config := &schedulerConfig{}
+	if err := yaml.Unmarshal(text, config); err != nil {
+		t.Fatal(err)
+	}
+	return config
+}
+
 // TestTheStaticPodIsTheOnlyScheduler holds what keeps a cluster from having two schedulers of a name, or none: nothing
 // else places Pods, the Lease is that of kube-scheduler, and the kubelet runs it without the API server's help.
 func TestTheStaticPodIsTheOnlyScheduler(t *testing.T) {
@@ -42,17 +61,7 @@ func TestTheStaticPodIsTheOnlyScheduler(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var config struct {
-		LeaderElection struct {
-			LeaderElect                     bool
-			ResourceNamespace, ResourceName string
-		}
-		ClientConnection struct{ Kubeconfig string }
-		Profiles         []struct{ SchedulerName string }
-	}
-	if err := yaml.Unmarshal(text, &config); err != nil {
-		t.Fatal(err)
-	}
+	config := schedulerConfiguration(t, text)
 	if l := config.LeaderElection; !l.LeaderElect || l.ResourceNamespace != "kube-system" || l.ResourceName != "kube-scheduler" {
 		t.Errorf("it does not stand by for kube-scheduler's Lease: %+v", l)
 	}

@@ -23,6 +23,7 @@ import (
 
 	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/controller"
+	"github.com/lockstep-k8s/lockstep/controller/kueue"
 	"github.com/lockstep-k8s/lockstep/internal/buildinfo"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/status"
 )
@@ -88,6 +89,9 @@ func ofController() ([]metric, error) {
 	*config.VolcanoJobs.Enabled, *config.KubeflowJobs.Enabled = true, true
 	r := &recorder{}
 	if _, err := controller.New(clients, config, r); err != nil {
+		return nil, err
+	}
+	if _, err := kueue.New(clients.Lockstep, clients.Dynamic, config.Namespaces, r); err != nil {
 		return nil, err
 	}
 	if err := r.Register(buildinfo.Collector("lockstep-controller")); err != nil {

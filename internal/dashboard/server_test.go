@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -223,6 +224,26 @@ func TestAStreamOverHTTP2LivesThoughNothingChanges(t *testing.T) {
 		}
 	}
 	t.Errorf("the stream ends: %v", lines.Err())
+}
+
+// TestALivePageIsAskedForAnewAfterTenMinutes, by when its visitor may have lost the right to it.
+func TestALivePageIsAskedForAnewAfterTenMinutes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t)
+		apiserver.Add(s.api, framework("training", 2))
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/frameworks/a/training", nil)
+		r.Header.Set("Accept", "text/event-stream")
+		w := httptest.NewRecorder()
+		begun := time.Now()
+		s.ServeHTTP(w, r)
+		if took := time.Since(begun); took != 10*time.Minute {
+			t.Errorf("the stream ends after %v", took)
+		}
+		s.sees(w, http.StatusOK, "training")
+		if strings.Contains(w.Body.String(), "event: still") {
+			t.Error("the browser is told not to open it anew")
+		}
+	})
 }
 
 // TestAPageOfManyRolesIsSmall, too: roles beyond a bound show their tasks on pages of their own.

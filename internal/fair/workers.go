@@ -36,7 +36,13 @@ func (w *Workers) Longest() (Key, time.Duration) { return w.watch.Longest() }
 // Work is one worker. It returns when the queue is shut down. A sync that outlasts its
 // patience goes on, and is among those that are still running.
 func (w *Workers) Work(ctx context.Context, running *sync.WaitGroup) {
-	for {
+	w.WorkWhen(ctx, running, func(context.Context) bool { return true })
+}
+
+// WorkWhen is a worker that takes an object only once it may, which is waited for. It also
+// returns when that is false.
+func (w *Workers) WorkWhen(ctx context.Context, running *sync.WaitGroup, may func(context.Context) bool) {
+	for may(ctx) {
 		key, shutdown := w.queue.Get()
 		if shutdown {
 			return

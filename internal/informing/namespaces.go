@@ -5,9 +5,11 @@ package informing
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -146,62 +148,75 @@ func (s *several) Watch(options metav1.ListOptions) (watch.Interface, error) {
 	return s.WatchWithContext(context.Background(), options)
 }
 
-// ListWithContext lists the first namespace as it is asked to, and the others as they were at that
-// moment.
+// atOnce is how many namespaces are asked beside each other: one after the other, a hundred of them would
+// take longer on a slow API server than that keeps the moment of the first.
+const atOnce = 16
+
+// ListWithContext lists the first namespace that may be read as it is asked to, and the others as they were
+// at that moment.
 func (s *several) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	options.Limit, options.Continue = 0, ""
-	all := &union{}
-	var refused []*part
-	var refusal error
-	for _, p := range s.parts {
+	lists := make([]runtime.Object, len(s.parts))
+	refusals := make([]error, len(s.parts))
+	list := func(ctx context.Context, i int, options metav1.ListOptions) error {
+		p := s.parts[i]
 		list, err := p.in.ListWithContext(ctx, options)
 		if p.refuses(ctx, err) {
-			refused, refusal = append(refused, p), err
+			refusals[i] = err
+			return nil
+		}
+		lists[i] = list
+		return err
+	}
+	all, first := &union{}, 0
+	for ; first < len(s.parts) && all.ResourceVersion == ""; first++ {
+		if err := list(ctx, first, options); err != nil {
+			return nil, err
+		}
+		if lists[first] == nil {
 			continue
 		}
+		accessor, err := meta.ListAccessor(lists[first])
 		if err != nil {
 			return nil, err
 		}
-		if err := all.add(list); err != nil {
-			return nil, err
-		}
-		options.ResourceVersion, options.ResourceVersionMatch = all.ResourceVersion, metav1.ResourceVersionMatchExact
+		all.ResourceVersion = accessor.GetResourceVersion()
 	}
-	if len(refused) == len(s.parts) {
-		return nil, refusal
+	options.ResourceVersion, options.ResourceVersionMatch = all.ResourceVersion, metav1.ResourceVersionMatchExact
+	group, together := errgroup.WithContext(ctx)
+	group.SetLimit(atOnce)
+	for i := first; i < len(s.parts); i++ {
+		group.Go(func() error { return list(together, i, options) })
 	}
-	for _, p := range s.parts {
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	if !slices.Contains(refusals, nil) {
+		return nil, refusals[0]
+	}
+	for i, p := range s.parts {
 		p.at = all.ResourceVersion
-	}
-	for _, p := range refused {
-		known, err := s.known.ByIndex(cache.NamespaceIndex, p.namespace)
-		if err != nil {
+		if err := all.add(lists[i], func() ([]any, error) { return s.known.ByIndex(cache.NamespaceIndex, p.namespace) }); err != nil {
 			return nil, err
-		}
-		for _, object := range known {
-			if object, ok := object.(runtime.Object); ok {
-				all.Items = append(all.Items, object)
-			}
 		}
 	}
 	return all, nil
 }
 
-// add adds a list of the objects of a namespace. The version is that of the first one.
-func (u *union) add(list runtime.Object) error {
-	accessor, err := meta.ListAccessor(list)
-	if err != nil {
+// add adds a list of the objects of a namespace, or what is known of them if there is none.
+func (u *union) add(list runtime.Object, known func() ([]any, error)) error {
+	if list != nil {
+		items, err := meta.ExtractList(list)
+		u.Items = append(u.Items, items...)
 		return err
 	}
-	items, err := meta.ExtractList(list)
-	if err != nil {
-		return err
+	objects, err := known()
+	for _, object := range objects {
+		if object, ok := object.(runtime.Object); ok {
+			u.Items = append(u.Items, object)
+		}
 	}
-	if u.ResourceVersion == "" {
-		u.ResourceVersion = accessor.GetResourceVersion()
-	}
-	u.Items = append(u.Items, items...)
-	return nil
+	return err
 }
 
 // refuses says whether an error is that the namespace may not be read, and tells of it once.
@@ -219,30 +234,39 @@ func (p *part) refuses(ctx context.Context, err error) bool {
 func (s *several) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	w := &watchOfSeveral{cancel: cancel, events: make(chan watch.Event)}
-	streams := map[*part]watch.Interface{}
-	var err error
-	for _, p := range s.parts {
+	streams := make([]watch.Interface, len(s.parts))
+	refusals := make([]error, len(s.parts))
+	opening := errgroup.Group{}
+	opening.SetLimit(atOnce)
+	for i, p := range s.parts {
 		options.ResourceVersion = p.at
-		stream, failed := p.in.WatchWithContext(ctx, options)
-		switch {
-		case p.refuses(ctx, failed):
-			err = failed
-		case failed != nil:
-			cancel()
-			stop(streams)
-			return nil, failed
-		default:
-			streams[p] = stream
-		}
+		opening.Go(func() error {
+			stream, err := p.in.WatchWithContext(ctx, options)
+			switch {
+			case p.refuses(ctx, err):
+				refusals[i] = err
+			case err != nil:
+				cancel() // The others need not be opened.
+				return err
+			default:
+				streams[i] = stream
+			}
+			return nil
+		})
 	}
-	if len(streams) == 0 {
+	err := opening.Wait()
+	if err == nil && !slices.Contains(refusals, nil) {
+		err = refusals[0]
+	}
+	if err != nil {
 		cancel()
+		stop(streams)
 		return nil, err
 	}
-	for _, p := range s.parts {
+	for i, p := range s.parts {
 		w.running.Go(func() {
 			defer cancel()
-			if stream := streams[p]; stream != nil {
+			if stream := streams[i]; stream != nil {
 				w.pass(ctx, p, stream)
 			} else {
 				w.await(ctx, p)
@@ -256,9 +280,11 @@ func (s *several) WatchWithContext(ctx context.Context, options metav1.ListOptio
 	return w, nil
 }
 
-func stop(streams map[*part]watch.Interface) {
+func stop(streams []watch.Interface) {
 	for _, stream := range streams {
-		stream.Stop()
+		if stream != nil {
+			stream.Stop()
+		}
 	}
 }
 
@@ -322,7 +348,7 @@ func (w *watchOfSeveral) await(ctx context.Context, p *part) {
 			return
 		case <-again.C:
 		}
-		if _, err := p.in.ListWithContext(ctx, metav1.ListOptions{Limit: 1, ResourceVersion: "0"}); err != nil {
+		if !p.mayBeRead(ctx) {
 			continue
 		}
 		klog.FromContext(ctx).Info("A namespace may be read again", "namespace", p.namespace)
@@ -330,4 +356,17 @@ func (w *watchOfSeveral) await(ctx context.Context, p *part) {
 		w.tell(ctx, watch.Event{Type: watch.Error, Object: &anew})
 		return
 	}
+}
+
+// mayBeRead tries whether the namespace may be listed and watched. All are listed anew then: what may be listed alone
+// would have that happen again and again.
+func (p *part) mayBeRead(ctx context.Context) bool {
+	if _, err := p.in.ListWithContext(ctx, metav1.ListOptions{Limit: 1, ResourceVersion: "0"}); err != nil {
+		return false
+	}
+	stream, err := p.in.WatchWithContext(ctx, metav1.ListOptions{ResourceVersion: p.at})
+	if err == nil {
+		stream.Stop()
+	}
+	return err == nil || apierrors.IsResourceExpired(err) || apierrors.IsGone(err)
 }

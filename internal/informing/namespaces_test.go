@@ -4,6 +4,7 @@
 package informing_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -33,6 +34,10 @@ type several struct {
 	// closed are the namespaces that may not be read, and asked those that were.
 	closed map[string]bool
 	asked  []string
+	// unwatched are those that may be listed alone, lists counts the lists of namespaces, and each request takes slow.
+	unwatched map[string]bool
+	lists     map[string]int
+	slow      time.Duration
 	// before is called before a namespace is asked for, unless it is nil.
 	before func(namespace string)
 }
@@ -41,16 +46,19 @@ type several struct {
 func inNamespaces(t *testing.T, namespaces informing.Namespaces, test func(s *several, run func())) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		s := &several{server: apiserver.New(t), closed: map[string]bool{}}
+		s := &several{server: apiserver.New(t), closed: map[string]bool{}, unwatched: map[string]bool{}, lists: map[string]int{}}
 		s.process = s.server.Process("reader")
 		s.server.SetHook(func(r *apiserver.Request) apiserver.Fault {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			s.asked = append(s.asked, r.Namespace)
-			if s.closed[r.Namespace] {
+			if r.Verb == apiserver.List {
+				s.lists[r.Namespace]++
+			}
+			if s.closed[r.Namespace] || s.unwatched[r.Namespace] && r.Verb == apiserver.Watch {
 				return apiserver.Fault{Refusal: apierrors.NewForbidden(schema.GroupResource{Resource: r.Resource}, "", nil)}
 			}
-			return apiserver.Fault{}
+			return apiserver.Fault{Before: s.slow}
 		})
 		client, err := kubernetes.NewForConfig(s.process.Config())
 		if err != nil {
@@ -227,5 +235,45 @@ func TestANamespaceThatIsClosedCostsOthersNothing(t *testing.T) {
 				t.Errorf("%d requests in 5 minutes, want 5 to 20", n)
 			}
 		})
+	})
+}
+
+// TestManyNamespacesAreReadBesideEachOther: one after the other they would take longer than a slow API server
+// keeps the moment of the first.
+func TestManyNamespacesAreReadBesideEachOther(t *testing.T) {
+	var namespaces informing.Namespaces
+	for i := range 48 {
+		namespaces = append(namespaces, fmt.Sprint("ns-", i))
+	}
+	inNamespaces(t, namespaces, func(s *several, run func()) {
+		s.slow = 3 * time.Second
+		s.add("ns-47/early")
+		run()
+		time.Sleep(20 * time.Second)
+		if !s.informer.HasSynced() {
+			t.Error("after 20 seconds they are not listed")
+		}
+		s.add("ns-46/late")
+		time.Sleep(20 * time.Second)
+		s.shows(t, "ns-46/late", "ns-47/early")
+	})
+}
+
+// TestANamespaceThatMayNotBeWatchedIsNotListedAgainAndAgain, nor are the others.
+func TestANamespaceThatMayNotBeWatchedIsNotListedAgainAndAgain(t *testing.T) {
+	inNamespaces(t, informing.Namespaces{"a", "b"}, func(s *several, run func()) {
+		s.unwatched["b"] = true
+		s.add("a/1", "b/1")
+		run()
+		time.Sleep(5 * time.Minute)
+		s.mu.Lock()
+		if got := s.lists["a"]; got > 2 {
+			t.Errorf("the other namespace was listed %d times in 5 minutes", got)
+		}
+		delete(s.unwatched, "b")
+		s.mu.Unlock()
+		s.add("a/2", "b/2")
+		time.Sleep(time.Minute)
+		s.shows(t, "a/1", "a/2", "b/1", "b/2")
 	})
 }

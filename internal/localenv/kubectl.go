@@ -6,6 +6,7 @@ package localenv
 import (
 	"context"
 	"io"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -15,6 +16,16 @@ import (
 // printed, both streams. An error is that of its exit.
 func (c *Cluster) Kubectl(ctx context.Context, args ...string) (string, error) {
 	return c.kubectl(ctx, nil, args...)
+}
+
+// Shell runs a line as a shell does, in a folder, with the cluster's own kubectl as its administrator. It returns what was
+// printed, both streams.
+func (c *Cluster) Shell(ctx context.Context, folder, line string) (string, error) {
+	cmd := exec.CommandContext(ctx, "sh", "-c", line)
+	cmd.Dir = folder
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig, "PATH="+c.Bin()+string(os.PathListSeparator)+os.Getenv("PATH"))
+	out, err := cmd.CombinedOutput()
+	return string(out), err
 }
 
 // KubectlApply applies a manifest as `kubectl apply -f -` does.

@@ -56,6 +56,7 @@ func Start(ctx context.Context, log, program string, args ...string) (*Process, 
 	}
 	defer file.Close() // the process has its own
 	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Env = append(os.Environ(), "KUBERNETES_SERVICE_HOST=") // A test may run in a Pod, what it starts does not.
 	cmd.Stdout, cmd.Stderr = file, file
 	p := &Process{Started: time.Now(), cmd: cmd, log: log, ended: make(chan struct{})}
 	if err := cmd.Start(); err != nil {

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -25,6 +26,8 @@ type SchedulerOptions struct {
 	Elected bool
 	// Program is the path of another lockstep-scheduler than the one in PATH.
 	Program string
+	// Address is where it serves its health and metrics over TLS, host:port; empty means nowhere.
+	Address string
 }
 
 // StartScheduler starts lockstep-scheduler as lockstep-local does, with the rights of its
@@ -66,6 +69,14 @@ func (c *Cluster) StartSchedulerWith(ctx context.Context, o SchedulerOptions) (*
 	if err := os.WriteFile(path, []byte(text+pluginConfig), 0o600); err != nil {
 		return nil, fmt.Errorf("writing the configuration of a scheduler: %w", err)
 	}
-	return Start(ctx, filepath.Join(dir, "log"), cmp.Or(o.Program, "lockstep-scheduler"), "--config="+path, "--secure-port=0", "--also-serve="+strings.Join(o.AlsoServes, ","),
-		"--authentication-kubeconfig="+account, "--authorization-kubeconfig="+account)
+	serving := []string{"--secure-port=0"}
+	if o.Address != "" {
+		host, port, err := net.SplitHostPort(o.Address)
+		if err != nil {
+			return nil, fmt.Errorf("reading the address of a scheduler: %w", err)
+		}
+		serving = []string{"--bind-address=" + host, "--secure-port=" + port, "--cert-dir=" + dir}
+	}
+	return Start(ctx, filepath.Join(dir, "log"), cmp.Or(o.Program, "lockstep-scheduler"), append(serving, "--config="+path, "--also-serve="+strings.Join(o.AlsoServes, ","),
+		"--authentication-kubeconfig="+account, "--authorization-kubeconfig="+account)...)
 }

@@ -154,7 +154,8 @@ func (g *Group) spawn(c *child) error {
 	defer log.Close()
 	cmd := exec.Command(c.spec.Path, c.spec.Args...)
 	cmd.Dir = c.spec.Dir
-	cmd.Env = append(withoutProxies(os.Environ()), c.spec.Env...)
+	// The local cluster may be made in a Pod of another one, whose API server is not meant.
+	cmd.Env = append(append(withoutProxies(os.Environ()), "KUBERNETES_SERVICE_HOST="), c.spec.Env...)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 	if c.spec.Isolated {

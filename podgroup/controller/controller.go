@@ -52,7 +52,7 @@ type Controller struct {
 	pods    cache.SharedIndexInformer
 	queue   fair.Queue
 	workers *fair.Workers
-	refused *refusals
+	refused *fair.Backoff
 
 	// synced are the informers that a sync needs.
 	synced []cache.InformerSynced
@@ -76,7 +76,7 @@ func New(lockstepClient versioned.Interface, podClient kubernetes.Interface,
 		groups: cache.NewIntegerResourceVersionMutationCacheWithOptions(klog.Background(), groups.GetStore(),
 			cache.MutationCacheOptions{MaxCacheSize: ownWrites}),
 		queue:   fair.NewQueue("podgroup", clock.RealClock{}),
-		refused: newRefusals(),
+		refused: fair.NewBackoff(minRetryDelay, maxRetryDelay),
 	}
 	c.workers = fair.NewWorkers(c.queue, fair.Limits{Namespace: pacing.MaxFlights, All: pacing.MaxFlightsInAll},
 		pacing.Patience, c.process, nil)
@@ -127,7 +127,7 @@ func (c *Controller) process(ctx context.Context, queued fair.Key) {
 	if ctx.Err() != nil {
 		return
 	}
-	if wait := time.Until(c.refused.due(key)); wait > 0 {
+	if wait := time.Until(c.refused.Due(queued)); wait > 0 {
 		c.queue.AddAfter(queued, wait)
 		return
 	}
@@ -136,7 +136,7 @@ func (c *Controller) process(ctx context.Context, queued fair.Key) {
 	err := c.syncSafely(ctx, key)
 	switch {
 	case err == nil:
-		c.refused.granted(key)
+		c.refused.Succeeded(queued)
 		return
 	case ctx.Err() != nil:
 		return // The error is that of stopping.
@@ -147,7 +147,7 @@ func (c *Controller) process(ctx context.Context, queued fair.Key) {
 	default:
 		logger.Error(err, "Keeping a PodGroup failed, will be tried again", "podGroup", ref)
 	}
-	c.queue.AddAfter(queued, c.refused.refuse(key, time.Now()))
+	c.queue.AddAfter(queued, c.refused.Failed(queued, time.Now()))
 }
 
 // syncSafely makes a panic an error of this one group.

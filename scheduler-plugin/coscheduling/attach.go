@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	restclient "k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
@@ -41,7 +42,7 @@ func Attach(ctx context.Context, sched *kube.Scheduler, own types.NamespacedName
 	if len(plugins) == 0 {
 		return fmt.Errorf("no profile of the scheduler enables the plugin %s", Name)
 	}
-	groups, others, err := groupClients(plugins)
+	groups, others, err := groupClients(anyPlugin(plugins).handle.KubeConfig())
 	if err != nil {
 		return err
 	}
@@ -222,20 +223,40 @@ func tiersOf(given []configv1alpha1.Tier) []dialect.Tier {
 	return tiers
 }
 
+// discoveryTime is how long the API server may take to say what it serves.
+const discoveryTime = 30 * time.Second
+
+// timelyGroups is a client for PodGroups whose questions what the API server serves take no longer than
+// discoveryTime. Those of client-go take as long as they may.
+type timelyGroups struct {
+	schedulingclient.Interface
+	discovery discovery.DiscoveryInterfaces
+}
+
+// Discovery implements schedulingclient.Interface.
+func (g timelyGroups) Discovery() discovery.DiscoveryInterfaces { return g.discovery }
+
 // groupClients make clients for PodGroups, those of Lockstep and those of others, from the
 // scheduler's configuration.
-func groupClients(plugins map[string]*Coscheduling) (schedulingclient.Interface, dynamic.Interface, error) {
-	config := restclient.CopyConfig(anyPlugin(plugins).handle.KubeConfig())
+func groupClients(of *restclient.Config) (schedulingclient.Interface, dynamic.Interface, error) {
+	config := restclient.CopyConfig(of)
 	// The scheduler speaks protobuf, which the API server has for its own kinds
 	// only.
 	config.ContentType, config.AcceptContentTypes = "application/json", "application/json"
-	client, err := schedulingclient.NewForConfig(restclient.AddUserAgent(config, "coscheduling"))
+	config = restclient.AddUserAgent(config, "coscheduling")
+	client, err := schedulingclient.NewForConfig(config)
 	if err != nil {
 		return nil, nil, fmt.Errorf("making a client for PodGroups: %w", err)
 	}
-	others, err := dynamic.NewForConfig(restclient.AddUserAgent(config, "coscheduling"))
+	others, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return nil, nil, fmt.Errorf("making a client for PodGroups of other projects: %w", err)
 	}
-	return client, others, nil
+	timely := restclient.CopyConfig(config)
+	timely.Timeout = discoveryTime
+	discovers, err := discovery.NewDiscoveryClientForConfig(timely)
+	if err != nil {
+		return nil, nil, fmt.Errorf("making a client for what the API server serves: %w", err)
+	}
+	return timelyGroups{client, discovers}, others, nil
 }

@@ -34,12 +34,12 @@ type binder struct {
 func (b *binder) bind(ctx context.Context, p *kube.Placement, view *gangs.View, terms line.Terms) {
 	logger := klog.LoggerWithValues(klog.FromContext(ctx), "pod", klog.KObj(p.Pod), "node", p.Node)
 	ctx = klog.NewContext(ctx, logger)
-	retries := *b.plugins[p.Pod.Spec.SchedulerName].args.BindRetries
+	plugin := b.plugins[p.Pod.Spec.SchedulerName]
+	writer := binding{p: p, slots: plugin.binds, retries: *plugin.args.BindRetries,
+		bind: func(ctx context.Context) *fwk.Status { return b.sched.Bind(ctx, p) }}
 	attempt := kube.Attempt{Number: view.Failures + 1, First: view.Since, Start: time.Now()}
 
-	status := kube.RunBindingCycle(ctx, p, func(ctx context.Context) *fwk.Status {
-		return newBinding(b.sched, p, b.plugins[p.Pod.Spec.SchedulerName].binds, retries).write(ctx)
-	})
+	status := kube.RunBindingCycle(ctx, p, writer.write)
 	if status.IsSuccess() {
 		logger.V(2).Info("Bound member of a pod group")
 		kube.ObserveBound(p.Profile, attempt)
@@ -60,7 +60,7 @@ func (b *binder) bind(ctx context.Context, p *kube.Placement, view *gangs.View, 
 // isBinding says whether members of any profile are being bound.
 func isBinding(plugins map[string]*Coscheduling) bool {
 	for _, plugin := range plugins {
-		if len(plugin.binds) > 0 {
+		if plugin.binds.inUse() {
 			return true
 		}
 	}

@@ -30,20 +30,19 @@ const (
 	longestLookDelay = 10 * time.Second
 	// lookTime is how long one look may take.
 	lookTime = 10 * time.Second
+	// requestTime is how long a write may take: longer than the API server waits for a webhook.
+	requestTime = 45 * time.Second
 )
 
 // binding is the binding of one member to its node.
 type binding struct {
-	sched *kube.Scheduler
-	p     *kube.Placement
-	// requests has room for as many as may be under way at once, of all members of a profile.
-	requests chan struct{}
+	// bind writes it once.
+	bind func(context.Context) *fwk.Status
+	p    *kube.Placement
+	// slots are those of all members of a profile.
+	slots *slots
 	// retries is how often the binding is tried again at most.
 	retries int32
-}
-
-func newBinding(sched *kube.Scheduler, p *kube.Placement, requests chan struct{}, retries int32) binding {
-	return binding{sched: sched, p: p, requests: requests, retries: retries}
 }
 
 // write writes the binding. It returns a failure only if the member is not bound to the node, or
@@ -68,7 +67,7 @@ func (b binding) write(ctx context.Context) *fwk.Status {
 func (b binding) try(ctx context.Context) (status *fwk.Status, doubtful bool) {
 	backoff := wait.Backoff{Duration: bindRetryDelay, Factor: 2, Jitter: 0.1, Steps: int(b.retries) + 1}
 	for {
-		if err := b.request(ctx, func() { status = b.sched.Bind(ctx, b.p) }); err != nil {
+		if err := b.request(ctx, func() { status = b.bindOnce(ctx) }); err != nil {
 			return fwk.AsStatus(err), doubtful
 		}
 		doubtful = doubtful || mayBeBound(status.AsError())
@@ -80,6 +79,12 @@ func (b binding) try(ctx context.Context) (status *fwk.Status, doubtful bool) {
 			return fwk.AsStatus(err), doubtful
 		}
 	}
+}
+
+func (b binding) bindOnce(ctx context.Context) *fwk.Status {
+	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	defer cancel()
+	return b.bind(ctx)
 }
 
 // look asks the API server whether the member is bound to the node, until it answers. The error
@@ -115,12 +120,10 @@ func (b binding) lookOnce(ctx context.Context) (bound, known bool) {
 
 // request makes one request, with the others of the profile.
 func (b binding) request(ctx context.Context, do func()) error {
-	select {
-	case b.requests <- struct{}{}:
-	case <-ctx.Done():
-		return ctx.Err()
+	if err := b.slots.take(ctx, b.p.Pod.Namespace); err != nil {
+		return err
 	}
-	defer func() { <-b.requests }()
+	defer b.slots.leave(b.p.Pod.Namespace)
 	do()
 	return nil
 }
@@ -137,16 +140,10 @@ func sleep(ctx context.Context, delay time.Duration) error {
 // mayBeBound says whether a bind that has failed may have come through, or shows that an earlier
 // one has: its answer was lost, or the Pod has a node.
 func mayBeBound(err error) bool {
-	return err != nil && !isRefusal(err) && !apierrors.IsTooManyRequests(err)
-}
-
-// isRefusal says whether the API server has refused a request for good, before it did anything.
-func isRefusal(err error) bool {
-	return apierrors.IsNotFound(err) || apierrors.IsInvalid(err) || apierrors.IsForbidden(err) ||
-		apierrors.IsUnauthorized(err) || apierrors.IsBadRequest(err)
+	return err != nil && !kube.IsRefusal(err) && !apierrors.IsTooManyRequests(err)
 }
 
 // retriable says whether a failed API call may succeed when it is repeated.
 func retriable(err error) bool {
-	return err != nil && !isRefusal(err) && !apierrors.IsConflict(err) && !errors.Is(err, context.Canceled)
+	return err != nil && !kube.IsRefusal(err) && !apierrors.IsConflict(err) && !errors.Is(err, context.Canceled)
 }

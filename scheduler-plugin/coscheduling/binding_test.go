@@ -6,20 +6,26 @@ package coscheduling
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/component-base/metrics/testutil"
+	fwk "k8s.io/kube-scheduler/framework"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 )
 
 // loseReplies has bindings come through, and their answers get lost.
@@ -91,6 +97,59 @@ func TestTheRoomOfAMemberThatMayBeBoundIsNotGivenToOthers(t *testing.T) {
 	w.condition("gang", metav1.ConditionFalse, schedulingv1alpha1.ReasonScheduled)
 	if failed := w.recorded("Warning FailedScheduling"); slices.Contains(w.bound(), "ordinary") {
 		t.Errorf("the ordinary Pod is bound beside the member (%d events)", failed)
+	}
+}
+
+// TestABindingThatHangsIsGivenUp, and tried again: it may have come through.
+func TestABindingThatHangsIsGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tries := 0
+		b := binding{p: &kube.Placement{Pod: makePod("a")}, slots: newSlots(1), retries: 1, bind: func(ctx context.Context) *fwk.Status {
+			if tries++; tries == 2 {
+				return nil
+			}
+			<-ctx.Done()
+			return fwk.AsStatus(fmt.Errorf("binding rejected: %w", ctx.Err()))
+		}}
+		began := time.Now()
+		status, doubtful := b.try(t.Context())
+		if !status.IsSuccess() || !doubtful || tries != 2 || time.Since(began) > time.Minute {
+			t.Errorf("after %v and %d tries it ended with %v, and it is doubtful whether it is bound: %t", time.Since(began), tries, status, doubtful)
+		}
+	})
+}
+
+// hangingPods are Pods whose bindings hang.
+type hangingPods struct{ corev1client.PodInterface }
+
+func (hangingPods) Bind(ctx context.Context, _ *corev1.Binding, _ metav1.CreateOptions) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// TestBindingsThatHangInANamespaceCostOthersNoTime: a webhook there may be slow.
+func TestBindingsThatHangInANamespaceCostOthersNoTime(t *testing.T) {
+	w := newWorld(t, all(makeNodes("node", 1, 200), makeGroup("gang", 100), makeMembers("gang", 100))...)
+	w.client = withPods{timely{w.kube}, func(namespace string, pods corev1client.PodInterface) corev1client.PodInterface {
+		if namespace == testNamespace {
+			return hangingPods{pods}
+		}
+		return pods
+	}}
+	w.start()
+	w.eventually("bindings hang", func() bool { return isBinding(w.engine().plugins) })
+	group := makeGroup("gang", 2)
+	group.Namespace, group.UID = "elsewhere", "uid-elsewhere"
+	w.create(group)
+	for _, object := range makeMembers("gang", 2) {
+		pod := object.(*corev1.Pod)
+		pod.Namespace, pod.UID = "elsewhere", pod.UID+"-elsewhere"
+		w.create(pod)
+	}
+	began := time.Now()
+	w.eventually("the gang of another namespace is bound", func() bool { return len(w.bound()) == 2 })
+	if took := time.Since(began); took > requestTime/2 {
+		t.Errorf("it took %v", took)
 	}
 }
 

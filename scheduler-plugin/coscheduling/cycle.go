@@ -131,7 +131,7 @@ func (e *engine) plan(ctx context.Context, view *gangView, own room.Claim, passe
 	if e.freer.freeings.hinders(view.Key) {
 		return place.Unsought(&view.Gang, own, whileFreeing()), nil
 	}
-	if e.rivalry.refuses(view.Key.Dialect, schedulersOf(view.Waiting)) {
+	if e.rivalry.refuses(view.Key, schedulersOf(view.Waiting)) {
 		return place.Unsought(&view.Gang, own, whileRival()), nil
 	}
 	for _, pod := range view.Waiting {
@@ -158,19 +158,20 @@ func (e *engine) cluster(ctx context.Context, view *gangView, own room.Claim, pl
 	}
 	timeout := plugin.args.TurnTimeout.Duration
 	cluster := place.Cluster{
-		KeyOf:     e.gangs.KeyOf,
-		Snapshot:  e.snapshot,
-		Profiles:  profiles,
-		Plugin:    Name,
-		Extenders: e.sched,
-		Own:       own,
-		Ahead:     e.room.AheadOfGang(room.Behind{Rank: view.Rank, Broken: view.Broken(), Passes: passes}),
-		Nominated: e.queue.Nominated(),
-		Standings: e.gangs.Standings,
-		Evictions: &e.evictions,
-		Passes:    &e.passes,
-		Now:       time.Now,
-		Deadline:  time.Now().Add(timeout),
+		KeyOf:       e.gangs.KeyOf,
+		MayBeMember: e.gangs.MayBeMember,
+		Snapshot:    e.snapshot,
+		Profiles:    profiles,
+		Plugin:      Name,
+		Extenders:   e.sched,
+		Own:         own,
+		Ahead:       e.room.AheadOfGang(room.Behind{Rank: view.Rank, Broken: view.Broken(), Passes: passes}),
+		Nominated:   e.queue.Nominated(),
+		Standings:   e.gangs.Standings,
+		Evictions:   &e.evictions,
+		Passes:      &e.passes,
+		Now:         time.Now,
+		Deadline:    time.Now().Add(timeout),
 
 		TurnTimeout: timeout,
 	}

@@ -100,6 +100,13 @@ func (b *bench) SetGroup(group *schedulingv1alpha1.PodGroup) {
 	b.Gangs.SetGroup(dialect.FromOwn(group))
 }
 
+// SetPod makes a Pod known to the gang that it names, new or changed.
+func (b *bench) SetPod(pod *corev1.Pod) {
+	if key, named := b.KeyOf(pod); named {
+		b.Gangs.SetPod(key, pod)
+	}
+}
+
 // turn begins the turn of the gang that is next, which has no name if there is none.
 func (b *bench) turn() gangs.View {
 	view, _ := b.Begin(math.MinInt32, b.time)

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -24,6 +25,13 @@ import (
 // dissolvePause is how long it takes until what is left of a gang that preemption has
 // broken is deleted again, because some of it could not be.
 const dissolvePause = 10 * time.Second
+
+// A Pod that could not be deleted is not tried again for a while: a webhook that has refused that will
+// refuse it again, and one that has failed may. Meanwhile gangs look for other victims.
+const (
+	refusedPause = 5 * time.Minute
+	failedPause  = 30 * time.Second
+)
 
 // evictor evicts Pods for gangs, and what preemption has left of gangs.
 type evictor struct {
@@ -46,7 +54,7 @@ func (e *evictor) evict(ctx context.Context, view *gangs.View, pods []*corev1.Po
 	by := &kube.Preemptor{Object: standIn(view.Group, view.Waiting[0]), Scheduler: view.Waiting[0].Spec.SchedulerName, Priority: view.Rank.Priority, Kind: "PodGroup"}
 	key := view.Key
 	go func() {
-		if !e.deletePods(ctx, by, pods) {
+		if e.deletePods(ctx, by, pods, true) > 0 {
 			e.gangs.Wake(key)
 		}
 	}()
@@ -78,34 +86,78 @@ func (e *evictor) dissolve(ctx context.Context, group *dialect.Group, pods []*co
 	logger := klog.LoggerWithValues(klog.FromContext(ctx), "podGroup", klog.KRef(group.Key.Namespace, group.Key.Name))
 	logger.V(2).Info("Preempting the rest of a pod group that lost members to preemption", "victims", len(rest))
 	by := &kube.Preemptor{Object: standIn(group, rest[0]), Scheduler: rest[0].Spec.SchedulerName, Kind: "Pod, which took other members of the PodGroup"}
-	if e.deletePods(klog.NewContext(ctx, logger), by, rest) {
+	pause := e.deletePods(klog.NewContext(ctx, logger), by, rest, false)
+	if pause == 0 {
 		return
 	}
 	select {
-	case <-time.After(dissolvePause):
+	case <-time.After(pause):
 		e.gangs.DissolveAgain(group)
 	case <-ctx.Done():
 	}
 }
 
-// deletePods marks Pods as disrupted and deletes them. It returns false if one
-// was not deleted.
-func (e *evictor) deletePods(ctx context.Context, by *kube.Preemptor, pods []*corev1.Pod) bool {
-	failed := make([]bool, len(pods))
+// deletePods marks Pods as disrupted and deletes them. All are marked before the first one is deleted: by that another
+// scheduler knows that the rest of a gang was to go, too. It returns after what pause to try again those that were
+// not deleted, zero if all were. If it stops, one whose deletion is refused keeps those from being deleted that
+// are not yet.
+func (e *evictor) deletePods(ctx context.Context, by *kube.Preemptor, pods []*corev1.Pod, stops bool) (pause time.Duration) {
+	var left, refused atomic.Bool
+	marked := e.mark(ctx, by, pods)
 	e.handle.Parallelizer().Until(ctx, len(pods), func(i int) {
-		if e.gangs.HasNoPlace(pods[i]) { // It was given back meanwhile, and would be deleted for nothing.
-			e.spare(pods[i])
-			failed[i] = true
+		pod := pods[i]
+		// One that was given back meanwhile would be deleted for nothing.
+		if stops && refused.Load() || e.gangs.HasNoPlace(pod) {
+			e.spare(pod)
+			left.Store(true)
+			if marked[i] != pod {
+				kube.TakeBack(ctx, e.handle, pod)
+			}
 			return
 		}
-		err := e.deletePod(ctx, by, pods[i])
-		if err != nil && ctx.Err() == nil {
-			klog.FromContext(ctx).Error(err, "Preempting a Pod failed", "pod", klog.KObj(pods[i]))
-			e.spare(pods[i])
-			failed[i] = true
+		err := e.deletePod(ctx, by, marked[i])
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		klog.FromContext(ctx).Error(err, "Preempting a Pod failed", "pod", klog.KObj(pod))
+		pause := failedPause
+		if kube.IsRefusal(err) {
+			pause = refusedPause
+			refused.Store(true)
+		}
+		left.Store(true)
+		e.evictions.Refused(pod, time.Now().Add(pause))
+		e.spare(pod)
+		kube.TakeBack(ctx, e.handle, pod)
+	}, Name)
+	switch {
+	case refused.Load():
+		return refusedPause
+	case left.Load():
+		return dissolvePause
+	default:
+		return 0
+	}
+}
+
+// mark marks those of several Pods that are bound, and returns all as they are then. One that can't be marked is
+// marked when it is deleted.
+func (e *evictor) mark(ctx context.Context, by *kube.Preemptor, pods []*corev1.Pod) []*corev1.Pod {
+	all := slices.Clone(pods)
+	if len(pods) == 1 {
+		return all
+	}
+	known := e.handle.SharedInformerFactory().Core().V1().Pods().Lister()
+	e.handle.Parallelizer().Until(ctx, len(pods), func(i int) {
+		pod, err := known.Pods(pods[i].Namespace).Get(pods[i].Name)
+		if err != nil || pod.UID != pods[i].UID || pod.Spec.NodeName == "" {
+			return // It may be about to be bound. Then it is given back, and not deleted.
+		}
+		if marked, err := kube.Mark(ctx, e.handle, by, pods[i]); err == nil {
+			all[i] = marked
 		}
 	}, Name)
-	return !slices.Contains(failed, true)
+	return all
 }
 
 // spare has a Pod that is not deleted count as before.
@@ -119,6 +171,8 @@ func (e *evictor) deletePod(ctx context.Context, by *kube.Preemptor, pod *corev1
 	var last error
 	backoff := wait.Backoff{Duration: bindRetryDelay, Factor: 2, Jitter: 0.1, Steps: 5}
 	err := wait.ExponentialBackoffWithContext(ctx, backoff, func(ctx context.Context) (bool, error) {
+		ctx, cancel := context.WithTimeout(ctx, requestTime)
+		defer cancel()
 		last = kube.Evict(ctx, e.handle, by, pod, Name)
 		if last != nil && !retriable(last) {
 			return false, last

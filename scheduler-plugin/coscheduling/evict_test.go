@@ -4,9 +4,14 @@
 package coscheduling
 
 import (
+	"errors"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -86,5 +91,82 @@ func TestAPodThatTakesTheNameOfAVictimStays(t *testing.T) {
 				t.Errorf("the Pod of the name has the UID %s, and is marked as preempted: %v; want %s, not marked", pod.UID, wasPreempted(pod), again.UID)
 			}
 		})
+	}
+}
+
+// TestAVictimWhoseDeletionIsRefusedIsLeftAlone: the gang takes the place of another one, and the Pod that
+// stays does not say that it was preempted.
+func TestAVictimWhoseDeletionIsRefusedIsLeftAlone(t *testing.T) {
+	for name, by := range map[string]string{"a gang": "high-0", "an ordinary Pod": "ordinary"} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, all(makeNodes("node", 2, 1), makePod("kept", onNode("node-0"), startedAgo(time.Second)),
+				makePod("other", onNode("node-1"), startedAgo(time.Hour)))...)
+			var tries atomic.Int32
+			w.kube.PrependReactor("delete", "pods", func(action clienttesting.Action) (bool, apiruntime.Object, error) {
+				if action.(clienttesting.DeleteAction).GetName() != "kept" {
+					return false, nil, nil
+				}
+				tries.Add(1)
+				return true, nil, apierrors.NewForbidden(corev1.Resource("pods"), "kept", errors.New("by a webhook"))
+			})
+			w.start()
+			if by == "ordinary" {
+				// Whom kube-scheduler chooses next is its own affair.
+				w.create(makePod(by, ofPriority(10)))
+			} else {
+				w.create(makeGroup("high", 1))
+				w.create(makeMembers("high", 1, ofPriority(10))[0])
+				w.eventually("the gang has the place of the other Pod", func() bool { return w.nodeOf()[by] == "node-1" })
+				if got := tries.Load(); got != 1 {
+					t.Errorf("it was tried %d times to delete the Pod, want once", got)
+				}
+			}
+			w.eventually("the Pod that stays is not marked", func() bool {
+				pod, err := w.kube.CoreV1().Pods(testNamespace).Get(t.Context(), "kept", metav1.GetOptions{})
+				return err == nil && tries.Load() > 0 && !wasPreempted(pod)
+			})
+		})
+	}
+}
+
+// TestAGangOfWhichAMemberCanNotBeDeletedIsLeftAlone as a whole.
+func TestAGangOfWhichAMemberCanNotBeDeletedIsLeftAlone(t *testing.T) {
+	w := newWorld(t, all(makeNodes("node", 2, 2), makeGroup("low", 2), makeMembers("low", 2, onNode("node-0"), startedAgo(time.Second)),
+		makePod("other", onNode("node-1"), startedAgo(time.Hour)), makePod("another", onNode("node-1"), startedAgo(time.Hour)))...)
+	w.start()
+	w.eventually("the scheduler knows the gang", func() bool { return w.known("low").Placed.Total == 2 })
+	refused, err := w.kube.CoreV1().Pods(testNamespace).Get(t.Context(), "low-0", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.engine().evictions.Refused(refused, time.Now().Add(time.Hour))
+	w.create(makeGroup("high", 2))
+	for _, member := range makeMembers("high", 2, ofPriority(10)) {
+		w.create(member)
+	}
+	w.eventually("the gang has the place of the other Pods", func() bool { return w.placed("high") == 2 })
+	if diff := cmp.Diff([]string{"another", "other"}, w.victims()); diff != "" {
+		t.Errorf("victims (-want, +got):\n%s", diff)
+	}
+}
+
+// TestAllVictimsAreMarkedBeforeTheFirstIsDeleted, once each: by their marks another scheduler knows that they were to go.
+func TestAllVictimsAreMarkedBeforeTheFirstIsDeleted(t *testing.T) {
+	w := newWorld(t, all(makeNodes("node", 1, 8), makeGroup("low", 8), makeMembers("low", 8, onNode("node-0")),
+		makeGroup("high", 1), makeMembers("high", 1, ofPriority(10)))...)
+	w.start()
+	w.eventually("the gang has the place of the other one", func() bool { return w.placed("high") == 1 && len(w.victims()) == 8 })
+	marks := 0
+	for _, action := range w.kube.Actions() {
+		patch, ok := action.(clienttesting.PatchAction)
+		if ok && strings.HasPrefix(patch.GetName(), "low-") && strings.Contains(string(patch.GetPatch()), string(corev1.DisruptionTarget)) {
+			marks++
+		}
+		if action.Matches("delete", "pods") && marks != 8 {
+			t.Fatalf("a victim is deleted when %d of 8 are marked", marks)
+		}
+	}
+	if marks != 8 {
+		t.Errorf("8 victims were marked %d times", marks)
 	}
 }

@@ -57,6 +57,8 @@ type foreign struct {
 	inquiry inquiry
 	// state says whether the dialect is on, and why; nil until that is known.
 	state atomic.Pointer[status.Dialect]
+	// isGone says that the groups were watched, and the API server serves them no more.
+	isGone atomic.Bool
 }
 
 // say tells whether the dialect is on, and why.
@@ -175,7 +177,6 @@ func (f *foreign) startLater(found service) {
 		return
 	}
 	f.say(true, string(served))
-	f.gangs.SetServed(f.dialect, true)
 	if !f.links.AreOn(f.dialect) {
 		f.links.TurnOn(f.dialect)
 		f.takeOver()
@@ -221,7 +222,8 @@ func (f *foreign) watch() ([]cache.DoneChecker, error) {
 	if err := groups.SetTransform(reduced); err != nil {
 		return nil, fmt.Errorf("watching %s: %w", f.dialect.CRD(), err)
 	}
-	if err := informing.Quietly(groups, func() bool { return false }); err != nil {
+	gone := func() bool { f.tellGone(); return false }
+	if err := informing.Quietly(groups, gone); err != nil {
 		return nil, fmt.Errorf("watching %s: %w", f.dialect.CRD(), err)
 	}
 	groupsSeen, err := groups.AddEventHandler(handlers(f.setGroup, f.updateGroup, f.deleteGroup))
@@ -235,6 +237,27 @@ func (f *foreign) watch() ([]cache.DoneChecker, error) {
 		}
 	}()
 	return append(seen, inTime(f.ctx, groupsSeen.HasSyncedChecker(), func(in bool) { f.gangs.SetServed(f.dialect, in) })), nil
+}
+
+// tellGone tells once that the API server serves the groups no more that were watched, and when it serves them
+// again. The dialect stays on, and its Pods wait.
+func (f *foreign) tellGone() {
+	if !f.isGone.CompareAndSwap(false, true) {
+		return
+	}
+	f.gangs.SetServed(f.dialect, false)
+	f.say(true, f.reason(notServed))
+	back := inquiry{ctx: f.ctx, ask: func(ctx context.Context) (service, error) {
+		return canList(ctx, f.client, f.resource, f.watcher.namespaces)
+	}}
+	go func() {
+		if !back.untilServed(notServed) {
+			return
+		}
+		f.gangs.SetServed(f.dialect, true)
+		f.say(true, string(served))
+		f.isGone.Store(false)
+	}()
 }
 
 // reduced is the transform of the informer of foreign groups.

@@ -25,6 +25,7 @@ import (
 	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
 
 	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	lockstepfake "github.com/lockstep-k8s/lockstep/client/clientset/versioned/fake"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/news"
@@ -334,12 +335,49 @@ func TestObjectsThatAreNeverSeenKeepNobodyWaiting(t *testing.T) {
 // TestObjectsThatAreSeenAreNotWaitedForAnyLonger.
 func TestObjectsThatAreSeenAreNotWaitedForAnyLonger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		var told []bool
 		groups := make(unseen)
-		done := inTime(t.Context(), groups, func(bool) { t.Error("it is told, and they are seen in time") })
+		done := inTime(t.Context(), groups, func(seen bool) { told = append(told, seen) })
 		close(groups)
 		synctest.Wait()
-		if !cache.IsDone(done) {
-			t.Error("they are still waited for")
+		if !cache.IsDone(done) || !slices.Equal(told, []bool{true}) {
+			t.Errorf("the wait is over: %t, and told is %v", cache.IsDone(done), told)
 		}
 	})
+}
+
+// TestObjectsThatAreLackingKeepNobodyWaiting, and it is told when they are seen after all.
+func TestObjectsThatAreLackingKeepNobodyWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		groups, lacking := make(unseen), make(chan struct{})
+		var told []bool
+		done := within(t.Context(), groups, lacking, func(seen bool) { told = append(told, seen) })
+		synctest.Wait()
+		if cache.IsDone(done) {
+			t.Error("nobody waits for them")
+		}
+		close(lacking)
+		synctest.Wait()
+		if !cache.IsDone(done) || len(told) > 0 {
+			t.Errorf("the wait is over: %t, and told is %v", cache.IsDone(done), told)
+		}
+		close(groups)
+		synctest.Wait()
+		if !slices.Equal(told, []bool{true}) {
+			t.Errorf("told is %v after they are seen", told)
+		}
+	})
+}
+
+// TestNobodyTakesAPodThatMayBeAMember: what its gang is worth is known when its group can be read.
+func TestNobodyTakesAPodThatMayBeAMember(t *testing.T) {
+	w := newWorld(t, all(makeNodes("node", 1, 1), makePod("theirs-0", labelled("scheduling.x-k8s.io/pod-group", "theirs"), onNode("node-0")),
+		makeGroup("gang", 1), makeMembers("gang", 1, ofPriority(10)), makePod("alone", ofPriority(20)))...)
+	w.args = `{"dialects":{"schedulerPlugins":{"mode":"On"}}}`
+	w.start()
+	w.condition("gang", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
+	w.eventually("the ordinary Pod finds no place", func() bool { return w.marked("alone") == 1 })
+	if victims := w.victims(); len(victims) > 0 {
+		t.Errorf("%v are evicted", victims)
+	}
 }

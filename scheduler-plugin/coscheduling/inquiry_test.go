@@ -6,10 +6,36 @@ package coscheduling
 import (
 	"context"
 	"errors"
+	"net/http"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	restclient "k8s.io/client-go/rest"
 )
+
+// silent is an API server that answers nothing.
+type silent struct{}
+
+// RoundTrip implements http.RoundTripper.
+func (silent) RoundTrip(r *http.Request) (*http.Response, error) {
+	<-r.Context().Done()
+	return nil, r.Context().Err()
+}
+
+// TestAnAPIServerThatDoesNotSayWhatItServesIsNotWaitedForWithoutEnd.
+func TestAnAPIServerThatDoesNotSayWhatItServesIsNotWaitedForWithoutEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		groups, _, err := groupClients(&restclient.Config{Host: "http://api", Transport: silent{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		if _, err := servesPodGroups(groups); err == nil || time.Since(began) > answerTimeout {
+			t.Errorf("after %v the answer is %v, want an error within %v", time.Since(began), err, answerTimeout)
+		}
+	})
+}
 
 // TestAKindIsAskedForUntilItCanBeRead: every ten seconds, and every minute if what lacks is a right.
 func TestAKindIsAskedForUntilItCanBeRead(t *testing.T) {

@@ -228,8 +228,7 @@ func (m *members) ended() cache.ResourceEventHandler {
 }
 
 // SetMissing implements podwatch.Gangs.
-func (m *members) SetMissing(pod *corev1.Pod) {
-	m.Gangs.SetMissing(pod)
-	gang, _ := m.KeyOf(pod)
+func (m *members) SetMissing(gang dialect.Key, pod *corev1.Pod) {
+	m.Gangs.SetMissing(gang, pod)
 	m.missing.note(gang)
 }

@@ -6,6 +6,7 @@ package coscheduling
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -181,6 +182,7 @@ func (m *missing) askAbout(ctx context.Context, questions []podwatch.Question) {
 	all, err := m.findByLabels(ctx, questions, rest, ended)
 	if err != nil {
 		klog.FromContext(ctx).V(2).Info("Asking which members have ended failed, trying again", "podGroups", len(questions), "reason", err.Error())
+		m.answer(questions, rest, ended)
 		for _, question := range questions {
 			m.gangs.AddRateLimited(question.Gang)
 		}
@@ -203,13 +205,33 @@ func (m *missing) askAbout(ctx context.Context, questions []podwatch.Question) {
 	}
 }
 
+// answer answers questions as far as it was found out what has become of Pods, which leave the rest. It says whether
+// some of these have ended, and the watch does not show it.
+func (m *missing) answer(questions []podwatch.Question, rest map[types.UID]string, ended map[types.UID]*corev1.Pod) (again bool) {
+	isKnown := func(uid types.UID) bool { _, unknown := rest[uid]; return !unknown }
+	for _, question := range questions {
+		if known := question.About(isKnown); m.join.Answer(known, among(ended, known)) {
+			again = true
+		}
+	}
+	return again
+}
+
 // findByLabels finds out which of some Pods have ended, and says whether it has found out about all. A few are
-// got by their names: the API server reads each Pod of a cluster for a list of several namespaces.
+// got by their names: the API server reads each Pod of a cluster for a list of several namespaces. Those of which it
+// finds out before an error are not among those any more.
 func (m *missing) findByLabels(ctx context.Context, questions []podwatch.Question, of map[types.UID]string, ended map[types.UID]*corev1.Pod) (all bool, err error) {
 	pages := pagesFor(of)
 	if pages == 0 {
 		for _, question := range questions {
-			if err := m.get(ctx, question.Gang.Namespace, question.Names(), ended); err != nil {
+			unknown := question.Names()
+			err := m.get(ctx, question.Gang.Namespace, unknown, ended)
+			for uid := range question.Names() {
+				if _, is := unknown[uid]; !is {
+					delete(of, uid)
+				}
+			}
+			if err != nil {
 				return false, err
 			}
 		}
@@ -217,6 +239,7 @@ func (m *missing) findByLabels(ctx context.Context, questions []podwatch.Questio
 	}
 	for _, selection := range selectionsOf(questions) {
 		if all, err := m.list(ctx, selection, pages, of, ended); err != nil || !all {
+			maps.DeleteFunc(of, func(uid types.UID, _ string) bool { return ended[uid] != nil })
 			return false, err
 		}
 	}
@@ -250,13 +273,7 @@ func (m *missing) askIn(ctx context.Context, namespace string) {
 	rest := namesOf(questions)
 	ended := make(map[types.UID]*corev1.Pod)
 	err := m.find(ctx, namespace, rest, ended)
-	isKnown := func(uid types.UID) bool { _, unknown := rest[uid]; return !unknown }
-	var again bool
-	for _, question := range questions {
-		if known := question.About(isKnown); m.join.Answer(known, among(ended, known)) {
-			again = true
-		}
-	}
+	again := m.answer(questions, rest, ended)
 	switch {
 	case err != nil:
 		klog.FromContext(ctx).V(2).Info("Asking which members have ended failed, trying again", "namespace", namespace, "reason", err.Error())
@@ -298,13 +315,13 @@ func (m *missing) questionsIn(namespace string) (questions []podwatch.Question, 
 func (m *missing) find(ctx context.Context, namespace string, rest map[types.UID]string, ended map[types.UID]*corev1.Pod) error {
 	if pages := pagesFor(rest); pages > 0 {
 		all, err := m.list(ctx, selection{namespace: namespace}, pages, rest, ended)
-		if err != nil {
-			return err
-		}
 		for uid := range rest {
 			if _, found := ended[uid]; found || all {
 				delete(rest, uid)
 			}
+		}
+		if err != nil {
+			return err
 		}
 		pause(ctx, missingPause)
 	}

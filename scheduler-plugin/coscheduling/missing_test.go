@@ -168,6 +168,8 @@ type archive struct {
 	lists, read, gets, unbounded int
 	// slow is a namespace whose lists take for ever.
 	slow string
+	// late is how long it takes to get a Pod.
+	late time.Duration
 	// fails has each request fail.
 	fails bool
 }
@@ -212,27 +214,51 @@ func newArchive(ended map[string]int) *archive {
 	return a
 }
 
-// slowly is a client whose lists of a namespace take for ever.
-type slowly struct {
+// withPods is a client with other Pods, by namespace.
+type withPods struct {
 	kubernetes.Interface
-	namespace string
+	of func(namespace string, pods corev1client.PodInterface) corev1client.PodInterface
 }
 
-func (s slowly) CoreV1() corev1client.CoreV1Interface {
-	return slowCore{s.Interface.CoreV1(), s.namespace}
+// IsWatchListSemanticsUnSupported is as in timely.
+func (withPods) IsWatchListSemanticsUnSupported() bool { return true }
+
+func (w withPods) CoreV1() corev1client.CoreV1Interface {
+	return withPodsCore{w.Interface.CoreV1(), w}
 }
 
-type slowCore struct {
+type withPodsCore struct {
 	corev1client.CoreV1Interface
-	namespace string
+	with withPods
 }
 
-func (s slowCore) Pods(namespace string) corev1client.PodInterface {
-	pods := s.CoreV1Interface.Pods(namespace)
-	if namespace == s.namespace {
-		return slowPods{pods}
+func (w withPodsCore) Pods(namespace string) corev1client.PodInterface {
+	return w.with.of(namespace, w.CoreV1Interface.Pods(namespace))
+}
+
+// slowly are Pods whose lists take for ever in the slow namespace, and which are got late.
+func (a *archive) slowly(namespace string, pods corev1client.PodInterface) corev1client.PodInterface {
+	if a.late > 0 {
+		pods = latePods{pods, a.late}
+	}
+	if namespace == a.slow {
+		pods = slowPods{pods}
 	}
 	return pods
+}
+
+type latePods struct {
+	corev1client.PodInterface
+	late time.Duration
+}
+
+func (p latePods) Get(ctx context.Context, name string, options metav1.GetOptions) (*corev1.Pod, error) {
+	select {
+	case <-time.After(p.late):
+		return p.PodInterface.Get(ctx, name, options)
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
 
 type slowPods struct{ corev1client.PodInterface }
@@ -255,7 +281,7 @@ func podOfVolcano(namespace, name string, phase corev1.PodPhase) *corev1.Pod {
 func (a *archive) loses(t *testing.T, pods ...*corev1.Pod) *bench {
 	b, begun := newBench(dialect.Volcano), make(chan struct{})
 	close(begun)
-	m := newMembers(b.Gangs, slowly{a.client, a.slow}, begun)
+	m := newMembers(b.Gangs, withPods{a.client, a.slowly}, begun)
 	living := m.living()
 	for _, pod := range pods {
 		pod = pod.DeepCopy()
@@ -374,6 +400,29 @@ func TestANamespaceThatAnswersSlowlyKeepsNoOtherWaiting(t *testing.T) {
 		synctest.Wait()
 		if all, _ := b.remembered(t); all != 100 {
 			t.Errorf("%d members are known, want the 100 of the slow namespace", all)
+		}
+	})
+}
+
+// TestWhatIsKnownOfMissingMembersIsKept though there is no time to ask about all of them.
+func TestWhatIsKnownOfMissingMembersIsKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newArchive(nil)
+		a.late = 4 * time.Second
+		b, begun := newBench(), make(chan struct{})
+		close(begun)
+		m := newMembers(b.Gangs, withPods{a.client, a.slowly}, begun)
+		living := m.living()
+		for i := range getsPerPage - 1 {
+			pod := makePod(fmt.Sprintf("gone-%d", i), inGroup("gang"), onNode("node"))
+			living.OnAdd(pod, true)
+			living.OnDelete(pod)
+		}
+		m.runUntilTheEnd(t)
+		time.Sleep(2*missingTimeout + missingDelayMax)
+		synctest.Wait()
+		if left := b.left(t); left > 0 {
+			t.Error("members are known still, and they are gone")
 		}
 	})
 }

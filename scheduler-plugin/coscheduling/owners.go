@@ -33,8 +33,10 @@ const (
 	// sweepPeriod is how often it is looked whether Pods are left of owners that are gone.
 	sweepPeriod = time.Minute
 	// awaitedPeriod is how often Pods are looked for whose owner is not seen. Those that wait for
-	// it for longer than awaitedGrace are told, no more than awaitedTold at a time.
-	awaitedPeriod, awaitedGrace, awaitedTold = 5 * time.Second, 5 * time.Second, 100
+	// it for longer than awaitedGrace are told, no more than awaitedTold at a time, and of a namespace
+	// awaitedToldOfOne.
+	awaitedPeriod, awaitedGrace   = 5 * time.Second, 5 * time.Second
+	awaitedTold, awaitedToldOfOne = 100, 10
 )
 
 // grouping has Pods be members of gangs that have no PodGroup, as rules say. Some rules ask the
@@ -242,7 +244,7 @@ func (g *grouping) watchOwners(kind dialect.OwnerKind) (cache.DoneChecker, error
 	g.objects[kind.Rule] = of
 	g.mu.Unlock()
 	go informer.RunWithContext(g.ctx)
-	return inTime(g.ctx, seen.HasSyncedChecker(), func(bool) {}), nil
+	return inTime(g.ctx, seen.HasSyncedChecker(), func(seen bool) { g.links.Owners.SetListed(kind.Rule, seen) }), nil
 }
 
 // setOwner learns of an owner, new or changed.
@@ -339,6 +341,7 @@ func (g *grouping) settle(object any) {
 		g.queue.TakeOut(klog.FromContext(g.ctx), pod)
 		return
 	}
+	g.members.showAgain(g.living.GetStore(), pod) // an owner before this one may have made it a member
 	g.queue.TakeOut(klog.FromContext(g.ctx), pod) // if it waits
 	g.queue.PutBack(g.ctx, pod)                   // if it does not
 }
@@ -364,13 +367,14 @@ func (g *grouping) tellAwaited() {
 		return
 	}
 	wait.UntilWithContext(g.ctx, func(ctx context.Context) {
-		told := 0
+		told, of := 0, make(map[string]int)
 		for _, pod := range g.queue.Members() {
-			if told == awaitedTold || !g.links.Awaits(pod) || news.IsMarked(pod, reasonNoOwner) ||
+			if told == awaitedTold || of[pod.Namespace] == awaitedToldOfOne || !g.links.Awaits(pod) || news.IsMarked(pod, reasonNoOwner) ||
 				time.Since(pod.CreationTimestamp.Time).Abs() < awaitedGrace { // the clocks may differ
 				continue
 			}
 			told++
+			of[pod.Namespace]++
 			condition := &corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: reasonNoOwner,
 				Message: "the Pod names an owner that has not been seen, and that decides whether it is a member of a gang"}
 			if err := kube.WriteWait(ctx, g.handle.ClientSet(), pod, condition, pod.Status.NominatedNodeName); err != nil {

@@ -9,14 +9,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/place"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/provision"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
 )
 
 // A gang that waits for the rest of its members may pass a barrier, which holds room back for a gang that
 // starves: that one perhaps waits for the end of this. It does so once for each barrier, with no more than it
-// has asked to have kept, and few gangs do. So nobody can have the room of a starving gang for the word of
-// many groups.
+// has asked to have kept and may have, and few gangs do. So nobody can have the room of a starving gang for the
+// word of many groups, or for that of a group that asks for more than there is.
 
 // mostPassing is how many gangs may pass a barrier.
 const mostPassing = 10
@@ -60,18 +61,20 @@ func (p *passing) note(barrier *room.Barrier, who passer) {
 }
 
 // toPass is the gang with those of its members that may pass a barrier: what it has asked to have kept for
-// them is enough. There is no barrier, nil, if none may.
+// them is enough, and what may be kept for it. There is no barrier, nil, if none may.
 func (e *engine) toPass(view *gangView) (gangView, *room.Barrier) {
 	due := view.Provision
 	if due == nil || !due.Started {
 		return gangView{}, nil
 	}
+	others, _ := e.room.ToCome(view.Key.Namespace, view.Key)
+	mayHave := due.Rest().AtMost(place.ShareOf(e.snapshot, due.Percent).Less(others))
 	for _, claim := range e.room.InOrder() {
 		barrier, starves := claim.(*room.Barrier)
 		if !starves || !e.passing.may(barrier, passerOf(view)) {
 			continue
 		}
-		pass, left := *view, due.Rest()
+		pass, left := *view, mayHave
 		pass.Waiting, pass.ClassKeys = nil, nil
 		for i, pod := range view.Waiting {
 			if takes := provision.OfPod(pod).WithoutPods(); takes.Within(left) {

@@ -4,13 +4,17 @@
 package coscheduling
 
 import (
+	"context"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	fwk "k8s.io/kube-scheduler/framework"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/answers"
@@ -119,4 +123,48 @@ func TestTheSchedulerAndACommandLineGiveTheSameAnswers(t *testing.T) {
 			t.Errorf("%s is on %s", pod, node)
 		}
 	}
+}
+
+// holding is a plugin that holds the turn of the scheduler until it is let go.
+type holding struct {
+	holds func()
+	free  chan struct{}
+}
+
+func (holding) Name() string { return "Holding" }
+
+func (h holding) Filter(context.Context, fwk.CycleState, *corev1.Pod, fwk.NodeInfo) *fwk.Status {
+	h.holds()
+	<-h.free
+	return nil
+}
+
+// TestAQuestionWaitsForNoTurnOfTheScheduler: a gang is asked about while its turn takes as long as it likes.
+func TestAQuestionWaitsForNoTurnOfTheScheduler(t *testing.T) {
+	held, free := make(chan struct{}), make(chan struct{})
+	letGo := sync.OnceFunc(func() { close(free) })
+	w := newWorld(t, all(makeNodes("node", 1, 4), makeGroup("gang", 1), makeMembers("gang", 1))...)
+	w.others = []fwk.Plugin{holding{sync.OnceFunc(func() { close(held) }), free}}
+	w.start()
+	defer letGo()
+	<-held
+	answered := make(chan answers.Why)
+	go func() {
+		if s, err := w.engine().picture(); err != nil {
+			t.Error(err)
+		} else {
+			answered <- whatif.Why(s, dialect.Key{Namespace: testNamespace, Name: "gang"})
+		}
+		close(answered)
+	}()
+	select {
+	case why := <-answered:
+		if why.Reason == "" || why.Reason == answers.ReasonNotFound {
+			t.Errorf("the answer is %+v", why)
+		}
+	case <-time.After(30 * time.Second):
+		t.Error("there is no answer while the scheduler has a turn")
+	}
+	letGo()
+	w.eventually("the gang is placed", func() bool { return w.placed("gang") == 1 })
 }

@@ -24,8 +24,8 @@ const Name = "Coscheduling"
 type Coscheduling struct {
 	handle framework.Framework
 	args   *configv1alpha1.CoschedulingArgs
-	binds  chan struct{} // one element for each bind that runs
-	engine *engine       // nil before Attach
+	binds  *slots  // one for each bind that runs
+	engine *engine // nil before Attach
 }
 
 var (
@@ -52,7 +52,7 @@ func New(_ context.Context, obj runtime.Object, handle fwk.Handle) (fwk.Plugin, 
 	return &Coscheduling{
 		handle: full,
 		args:   args,
-		binds:  make(chan struct{}, *args.BindParallelism),
+		binds:  newSlots(int(*args.BindParallelism)),
 	}, nil
 }
 

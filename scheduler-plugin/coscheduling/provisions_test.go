@@ -5,6 +5,7 @@ package coscheduling
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -327,6 +328,93 @@ func TestNobodyIsEvictedForMembersToCome(t *testing.T) {
 	}
 }
 
+// TestMembersThatCameBeforeTheStartAreEvictedFor: nobody is for an executor that is to come, but for one that is
+// there, within what the group asks for, as for the driver.
+func TestMembersThatCameBeforeTheStartAreEvictedFor(t *testing.T) {
+	w := newWorld(t, all(makeNodes("node", 1, 8), makePod("low-large", cores("7"), ofPriority(-1), onNode("node-0")),
+		makePod("low-small", ofPriority(-1), onNode("node-0")))...)
+	w.args = keeping("")
+	w.serve(makeSpark("a", "3", 1))
+	w.start()
+	w.create(makePod("a-driver", ofSpark("a")))
+	w.eventually("the driver waits for room for both", func() bool { return w.toldSpark("a", "there is room for 0 of the 1 members") })
+	if victims := w.victims(); len(victims) > 0 {
+		t.Errorf("%v were evicted for an executor that is to come", victims)
+	}
+	w.create(makePod("a-exec", ofSpark("a"), cores("2")))
+	w.eventually("both run", func() bool { return w.placed("a-") == 2 })
+	if victims := w.victims(); !slices.Equal(victims, []string{"low-large"}) {
+		t.Errorf("%v were evicted, want the one that makes room for both", victims)
+	}
+}
+
+// TestNobodyIsEvictedForAMemberThatComesLater, even if others are for members to come: the gang has its minimum, and
+// what was kept went to somebody who is ahead. The member has the next room that there is.
+func TestNobodyIsEvictedForAMemberThatComesLater(t *testing.T) {
+	for _, preempts := range []bool{false, true} {
+		t.Run(fmt.Sprint(preempts), func(t *testing.T) {
+			w := newWorld(t, all(makeNodes("node", 2, 8), makePod("low", cores("8"), ofPriority(-1), onNode("node-1")))...)
+			w.args = keeping(fmt.Sprintf(`,"preemption":%t`, preempts))
+			w.serve(makeSpark("a", "5", 1))
+			w.start()
+			w.create(makePod("a-driver", ofSpark("a")))
+			w.eventually("room is kept", func() bool { return w.keeps(sparkNamed("a"), 4) })
+			w.create(makePod("higher", cores("7"), ofPriority(1), createdAt(3)))
+			w.eventually("one that outranks the gang has that", func() bool { return w.nodeOf()["higher"] == "node-0" })
+			w.create(makePod("a-exec", ofSpark("a"), cores("2")))
+			w.eventually("the executor is told that it has no room", func() bool { return w.marked("a-exec") == 1 })
+			if victims := w.victims(); len(victims) > 0 {
+				t.Errorf("%v were evicted", victims)
+			}
+			w.deletePod("low")
+			w.eventually("it has room that becomes free", func() bool { return w.nodeOf()["a-exec"] != "" })
+		})
+	}
+}
+
+// TestTheSubmitterOfARayJobHasItsRoom: KubeRay counts it in minResources and not in minMember, and makes it when the
+// cluster of the job is ready. After the end KubeRay replaces the group by one that asks for nothing.
+func TestTheSubmitterOfARayJobHasItsRoom(t *testing.T) {
+	const name = "ray-job-pg"
+	w := newWorld(t, makeNodes("node", 1, 3)...)
+	w.args = keeping(`},"volcano":{"mode":"On"`)
+	group := makeVolcanoGroup(name, 2)
+	ask := func(minMember int64, resources map[string]any) {
+		group.Object["spec"] = map[string]any{"minMember": minMember, "queue": "default", "minResources": resources}
+	}
+	ask(2, map[string]any{"cpu": "3"})
+	w.serveDialect(dialect.Volcano, group)
+	w.start()
+	member := func(name, role string) *corev1.Pod {
+		return makePod(name, ofVolcano("ray-job-pg"), func(w *schedulertesting.PodWrapper) { w.Annotation("volcano.sh/task-spec", role) })
+	}
+	w.create(member("rc-head", "headgroup"))
+	w.create(member("rc-worker-0", "workers"))
+	key := dialect.Key{Dialect: dialect.Volcano, Namespace: testNamespace, Name: name}
+	w.eventually("the cluster runs, and room is kept", func() bool { return w.placed("rc-") == 2 && w.keeps(key, 1) })
+	w.create(makePod("other"))
+	w.eventually("somebody else finds none", func() bool { return w.marked("other") == 1 })
+	w.create(member("job-submitter", "submittergroup"))
+	w.eventually("the submitter has it", func() bool { return w.nodeOf()["job-submitter"] != "" })
+	w.end("job-submitter", corev1.PodSucceeded)
+	w.deletePod("rc-head")
+	w.deletePod("rc-worker-0")
+
+	client := w.foreign.Resource(dialect.Volcano.Resource()).Namespace(testNamespace)
+	group, err := client.Get(t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask(0, map[string]any{})
+	if _, err := client.Update(t.Context(), group, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.eventually("the group is completed", func() bool { return w.phaseOf(dialect.Volcano, name) == dialect.PhaseCompleted })
+	if held, _ := w.kept(key); held != nil {
+		t.Errorf("%s is kept for a job that is over", held)
+	}
+}
+
 // TestAGroupOfOursHasRoomKept, too, for as long as it asks: it may ask for less later.
 func TestAGroupOfOursHasRoomKept(t *testing.T) {
 	w := newWorld(t, all(makeNodes("node", 2, 8), makeGroup("gang", 1, asking("9")), makePod("gang-0", inGroup("gang")))...)
@@ -429,6 +517,26 @@ func TestMembersPassAGangThatStarves(t *testing.T) {
 	}
 	if w.waiting()[news.Starving] != 1 {
 		t.Error("no room is held back any more: the executor has waited for that")
+	}
+}
+
+// TestWhoAsksForMoreThanThereIsPassesWithItsShare, and not with as many members as it likes.
+func TestWhoAsksForMoreThanThereIsPassesWithItsShare(t *testing.T) {
+	w := newWorld(t, makeNodes("node", 1, 8)...)
+	w.args = strings.Replace(strings.Replace(keeping(`,"schedulerPlugins":"BestEffort"`), `"namespacePercent":100`, `"namespacePercent":50`, 1), "{", `{"starvationAfter":"4s",`, 1)
+	w.serve(makeSpark("a", "1000000", 2))
+	w.start()
+	w.create(makePod("a-driver", ofSpark("a")))
+	w.eventually("the driver runs", func() bool { return w.nodeOf()["a-driver"] != "" })
+	w.create(bornAt(1, makeGroup("big", 1)))
+	w.create(makePod("big-0", inGroup("big"), cores("8")))
+	w.eventually("room is held back for a gang that is ahead", func() bool { return w.waiting()[news.Starving] == 1 })
+	w.create(makePod("a-huge", ofSpark("a"), cores("5")))
+	w.eventually("a member waits that takes more than the share", func() bool { return w.toldSpark("a", "no room") })
+	w.create(makePod("a-exec", ofSpark("a"), cores("3")))
+	w.eventually("one of the share runs", func() bool { return w.nodeOf()["a-exec"] != "" })
+	if w.nodeOf()["a-huge"] != "" {
+		t.Error("the other one has passed, too, for the word of its group")
 	}
 }
 

@@ -6,9 +6,11 @@ package coscheduling
 import (
 	"context"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -24,7 +26,7 @@ import (
 
 const (
 	// leasesPeriod is how often it is looked for Leases of other schedulers, and leasesTimeout how
-	// long a look may take.
+	// long the look for one of them may take.
 	leasesPeriod  = time.Minute
 	leasesTimeout = 5 * time.Second
 	// successionGrace is how long after this scheduler began to lead a Pod is first seen if the one that
@@ -50,10 +52,12 @@ type rivalry struct {
 	yields map[dialect.Dialect]bool
 }
 
-// refuses says whether a gang of a dialect is left to a rival, by the scheduler names of its Pods. A
+// refuses says whether a gang is left to a rival, by the scheduler names of its Pods. A
 // rival of Volcano's name is one of all groups of Volcano: it writes them, whomever their Pods name.
-func (r *rivalry) refuses(d dialect.Dialect, names []string) bool {
-	return r.yields[d] && slices.ContainsFunc(r.contested(), func(name string) bool { return name == volcanoProfile || slices.Contains(names, name) })
+func (r *rivalry) refuses(gang dialect.Key, names []string) bool {
+	return r.yields[gang.Dialect] && slices.ContainsFunc(r.known.In(gang.Namespace, time.Now()), func(name string) bool {
+		return name == volcanoProfile || slices.Contains(names, name)
+	})
 }
 
 // schedulersOf are the scheduler names of Pods, each once.
@@ -87,22 +91,40 @@ func (r *rivalry) tend(ctx context.Context) {
 // look looks once whether somebody else holds a Lease of a name that is served here. The right to do
 // so is optional.
 func (r *rivalry) look(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, leasesTimeout)
-	defer cancel()
-	for _, name := range r.names {
-		at := rivals.LeaseOf(name)
-		if at == r.own {
+	leases := make([]*coordinationv1.Lease, len(r.names))
+	var looks sync.WaitGroup
+	for i, name := range r.names {
+		looks.Go(func() { leases[i] = r.leaseOf(ctx, name) })
+	}
+	looks.Wait()
+	for i, name := range r.names {
+		if leases[i] == nil {
 			continue
 		}
-		lease, err := r.leases.Leases(at.Namespace).Get(ctx, at.Name, metav1.GetOptions{})
-		if err != nil {
-			klog.FromContext(ctx).V(4).Info("No Lease of another scheduler of the same name was found", "schedulerName", name, "err", err)
-			continue
-		}
-		if sign, held := r.seen.Sign(name, lease, time.Now()); held {
+		if sign, held := r.seen.Sign(name, leases[i], time.Now()); held {
 			r.note(ctx, sign)
 		}
 	}
+}
+
+// leaseOf is the Lease of whoever else serves a name, nil if none is found.
+func (r *rivalry) leaseOf(ctx context.Context, name string) *coordinationv1.Lease {
+	at := rivals.LeaseOf(name)
+	if at == r.own {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, leasesTimeout)
+	defer cancel()
+	lease, err := r.leases.Leases(at.Namespace).Get(ctx, at.Name, metav1.GetOptions{})
+	if err == nil {
+		return lease
+	}
+	logger := klog.FromContext(ctx).V(4)
+	if ctx.Err() != nil {
+		logger = klog.FromContext(ctx).V(2) // there may be one
+	}
+	logger.Info("No Lease of another scheduler of the same name was found", "schedulerName", name, "reason", err.Error())
+	return nil
 }
 
 // boundElsewhere learns of a member that waited for its gang and was bound, and since when this scheduler
@@ -132,7 +154,7 @@ type yielding struct {
 // Look implements status.Gangs.
 func (y yielding) Look(key dialect.Key) (news.Gang, bool) {
 	gang, ok := y.Gangs.Look(key)
-	gang.Theirs = gang.Theirs || y.rivalry.refuses(key.Dialect, gang.Schedulers)
+	gang.Theirs = gang.Theirs || y.rivalry.refuses(key, gang.Schedulers)
 	return gang, ok
 }
 

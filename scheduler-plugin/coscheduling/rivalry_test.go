@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
+	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	fwk "k8s.io/kube-scheduler/framework"
 	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
 	"k8s.io/utils/ptr"
@@ -40,6 +41,41 @@ func TestASchedulerThatLeadsUnderAServedNameIsARival(t *testing.T) {
 	if got := r.contested(); !slices.Equal(got, []string{"volcano"}) {
 		t.Errorf("rivals are known of %v, want of volcano", got)
 	}
+}
+
+// hangingLeases are Leases of which those of one namespace are never answered for.
+type hangingLeases struct {
+	coordinationclient.LeasesGetter
+	namespace string
+}
+
+func (h hangingLeases) Leases(namespace string) coordinationclient.LeaseInterface {
+	leases := h.LeasesGetter.Leases(namespace)
+	if namespace == h.namespace {
+		return hangingLease{leases}
+	}
+	return leases
+}
+
+type hangingLease struct {
+	coordinationclient.LeaseInterface
+}
+
+func (hangingLease) Get(ctx context.Context, _ string, _ metav1.GetOptions) (*coordinationv1.Lease, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// TestALeaseThatIsNotAnsweredForHidesNoOther.
+func TestALeaseThatIsNotAnsweredForHidesNoOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		leases := fake.NewClientset(leaseOf("volcano-system", "volcano")).CoordinationV1()
+		r := &rivalry{leases: hangingLeases{leases, "kube-system"}, names: []string{"default-scheduler", "volcano"}}
+		r.look(t.Context())
+		if got := r.contested(); !slices.Equal(got, []string{"volcano"}) {
+			t.Errorf("rivals are known of %v, want of volcano", got)
+		}
+	})
 }
 
 // TestTheGroupsOfVolcanoAreLeftToItsScheduler while that runs, unless rivals are to be ignored. All
@@ -186,9 +222,31 @@ func TestTheGroupsOfARivalAreThoseOfItsName(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := &rivalry{yields: map[dialect.Dialect]bool{dialect.Volcano: true}}
 			r.note(t.Context(), rivals.Sign{Name: tc.rival, Other: "somebody", Lasts: time.Minute})
-			if got := r.refuses(tc.of, tc.pods); got != tc.want {
+			if got := r.refuses(dialect.Key{Dialect: tc.of, Namespace: testNamespace, Name: "group"}, tc.pods); got != tc.want {
 				t.Errorf("the group is left to it: %t, want %t", got, tc.want)
 			}
 		})
+	}
+}
+
+// TestABindingStopsNobodyElsesGangs: who may bind Pods of a namespace can bind a member there. Only a Lease, which
+// users don't have, is a rival of all.
+func TestABindingStopsNobodyElsesGangs(t *testing.T) {
+	r := &rivalry{yields: map[dialect.Dialect]bool{dialect.Volcano: true}}
+	refuses := func(namespace string) bool {
+		return r.refuses(dialect.Key{Dialect: dialect.Volcano, Namespace: namespace, Name: "group"}, []string{volcanoProfile})
+	}
+	pod := makePod("a-0", func(w *schedulertesting.PodWrapper) { w.SchedulerName(volcanoProfile) })
+	pod.Namespace, pod.Spec.NodeName = "mine", "node"
+	r.note(t.Context(), rivals.OfBinding(pod))
+	if !refuses("mine") || refuses("theirs") {
+		t.Errorf("after a binding in mine, gangs of mine are left to a rival: %t, want true; of theirs: %t, want false", refuses("mine"), refuses("theirs"))
+	}
+	if got := r.contested(); !slices.Equal(got, []string{volcanoProfile}) {
+		t.Errorf("it is told that rivals serve %v, want the name of the Pod", got)
+	}
+	r.note(t.Context(), rivals.Sign{Name: volcanoProfile, Lasts: time.Minute})
+	if !refuses("theirs") {
+		t.Error("a rival that holds a Lease is none of theirs")
 	}
 }

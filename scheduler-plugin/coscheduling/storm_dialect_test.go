@@ -14,6 +14,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -22,6 +23,7 @@ import (
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/news"
 )
 
 // In a storm some gangs have PodGroups of scheduler-plugins, of Volcano's or of Kubernetes' own, or none at
@@ -373,7 +375,8 @@ func (s *storm) untold() string {
 		}
 		group := readOther(object.(*unstructured.Unstructured))
 		says := group.Status.Phase
-		want := group.NextStatus(dialect.Status{}, dialect.Facts{Pods: census, Conditions: group.Conditions}).Phase
+		unschedulable := news.ConditionOf(group.Conditions, schedulingv1alpha1.ConditionUnschedulable)
+		want := group.NextStatus(dialect.Status{}, dialect.Facts{Pods: census, Lacks: unschedulable != nil && unschedulable.Status == metav1.ConditionTrue}).Phase
 		if says == dialect.PhaseFinished && g.finished || census.Exist == 0 {
 			continue
 		}

@@ -63,7 +63,8 @@ func (w *watcher) start(groups schedulingclient.Interface, others []*foreign, ru
 	if err != nil {
 		return fmt.Errorf("watching PodGroups: %w", err)
 	}
-	seen := []cache.DoneChecker{membersSeen, groupsSeen.HasSyncedChecker()}
+	lacking := make(chan struct{})
+	seen := []cache.DoneChecker{membersSeen, within(w.ctx, groupsSeen.HasSyncedChecker(), lacking, w.setListed)}
 	inquire(others, ruled, rules)
 	for _, other := range others {
 		ofOther, err := other.start()
@@ -78,10 +79,11 @@ func (w *watcher) start(groups schedulingclient.Interface, others []*foreign, ru
 	}
 	seen = append(seen, ofRules...)
 	go func() {
-		if !w.awaitCRD(groups) {
-			return
+		if w.awaitCRD(groups, lacking) {
+			podGroups.RunWithContext(w.ctx)
 		}
-		go podGroups.RunWithContext(w.ctx)
+	}()
+	go func() {
 		if !cache.WaitFor(w.ctx, "", seen...) {
 			return
 		}
@@ -96,6 +98,15 @@ func (w *watcher) start(groups schedulingclient.Interface, others []*foreign, ru
 		w.sched.RetryAll(klog.FromContext(w.ctx))
 	}()
 	return nil
+}
+
+// setListed learns whether the PodGroups are known that there were. An ordinary Pod may have been denied victims as
+// they were not.
+func (w *watcher) setListed(listed bool) {
+	w.gangs.SetUnlisted(dialect.Own, !listed)
+	if listed {
+		w.sched.RetryAll(klog.FromContext(w.ctx))
+	}
 }
 
 // inquire asks the API server what it serves, all at once: one kind that it can't list costs no more
@@ -119,21 +130,28 @@ type bounded struct {
 func (b bounded) Done() <-chan struct{} { return b.done }
 
 // inTime is done when seen is, or after answerTimeout: objects of a kind that was just taken away, or
-// can't be listed, are never seen, and that must not keep all gangs from being placed. Is is told if
-// they are not seen in time, and again if they are seen later.
+// can't be listed, are never seen, and that must not keep all gangs from being placed. Is is told when they are
+// seen, and before that if they are not seen in time.
 func inTime(ctx context.Context, seen cache.DoneChecker, is func(seen bool)) cache.DoneChecker {
+	return within(ctx, seen, nil, is)
+}
+
+// within is the same, and is done at once if objects are lacking: they are seen later, if ever.
+func within(ctx context.Context, seen cache.DoneChecker, lacking <-chan struct{}, is func(seen bool)) cache.DoneChecker {
 	b := bounded{seen, make(chan struct{})}
 	go func() {
 		select {
 		case <-seen.Done():
+			is(true)
 			close(b.done)
 			return
+		case <-lacking:
 		case <-time.After(answerTimeout):
+			klog.FromContext(ctx).Error(nil, "Objects can't be listed: what depends on them waits, all others are scheduled", "what", seen.Name(), "after", answerTimeout)
+			is(false)
 		case <-ctx.Done():
 			return
 		}
-		klog.FromContext(ctx).Error(nil, "Objects can't be listed: what depends on them waits, all others are scheduled", "what", seen.Name(), "after", answerTimeout)
-		is(false)
 		close(b.done)
 		select {
 		case <-seen.Done():
@@ -160,16 +178,17 @@ func (w *watcher) deleteGroup(group *schedulingv1alpha1.PodGroup) {
 }
 
 // awaitCRD waits until the API server serves PodGroups, and says so once if it
-// has to. Ordinary Pods are scheduled meanwhile. It returns false when the
+// has to. Then it closes lacking: all others are scheduled meanwhile. It returns false when the
 // scheduler ends.
-func (w *watcher) awaitCRD(groups schedulingclient.Interface) bool {
+func (w *watcher) awaitCRD(groups schedulingclient.Interface, lacking chan<- struct{}) bool {
 	logger := klog.FromContext(w.ctx)
 	told := false
 	err := wait.PollUntilContextCancel(w.ctx, discoveryPeriod, true, func(context.Context) (bool, error) {
 		served, err := servesPodGroups(groups)
 		if served {
 			if told {
-				w.gangs.SetNoGroups(false)
+				w.gangs.SetUnlisted(dialect.Own, true)
+				w.gangs.SetServed(dialect.Own, true)
 				logger.Info("PodGroups are served now")
 			}
 			return true, nil
@@ -181,24 +200,15 @@ func (w *watcher) awaitCRD(groups schedulingclient.Interface) bool {
 		}
 		if !told {
 			told = true
-			w.gangs.SetNoGroups(true)
-			go w.tellNoGroups()
+			w.gangs.SetServed(dialect.Own, false)
+			w.gangs.SetUnlisted(dialect.Own, false)
+			close(lacking)
 			logger.Error(nil, "The API server does not serve PodGroups: install the CustomResourceDefinition podgroups.scheduling.lockstep.dev. "+
 				"Until then Pods with the label "+schedulingv1alpha1.LabelPodGroup+" wait; all others are scheduled")
 		}
 		return false, nil
 	})
 	return err == nil
-}
-
-// tellNoGroups has Pods be told that the API server serves no PodGroups, as soon as the
-// scheduler leads.
-func (w *watcher) tellNoGroups() {
-	select {
-	case <-w.begun:
-		w.gangs.TellNoGroups()
-	case <-w.ctx.Done():
-	}
 }
 
 func servesPodGroups(groups schedulingclient.Interface) (bool, error) {

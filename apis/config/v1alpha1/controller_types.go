@@ -306,9 +306,11 @@ type LogPodSnapshot struct {
 
 // LeaderElection lets several replicas run, of which one is active.
 type LeaderElection struct {
-	// enabled turns it on. Default false.
+	// enabled turns it on. Default true in a Pod, of which a Deployment may run several, and
+	// false elsewhere.
 	Enabled *bool `json:"enabled,omitempty"`
-	// namespace of the Lease. Default "lockstep-system".
+	// namespace of the Lease. Default the one of the Pod that the controller runs in, if
+	// it reaches the API server by its service account, else "lockstep-system".
 	Namespace *string `json:"namespace,omitempty"`
 	// name of the Lease. Default "lockstep-controller".
 	Name *string `json:"name,omitempty"`

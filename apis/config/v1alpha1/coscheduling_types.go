@@ -32,7 +32,7 @@ type CoschedulingArgs struct {
 	TurnTimeout *metav1.Duration `json:"turnTimeout,omitempty"`
 
 	// bindParallelism is how many members of groups are bound at the same time,
-	// 1 to 1000. Default 64.
+	// 1 to 1000, besides one of each namespace. Namespaces share it. Default 64.
 	BindParallelism *int32 `json:"bindParallelism,omitempty"`
 
 	// bindRetries is how often a failed bind of a member is tried again on the

@@ -15,9 +15,9 @@ import (
 
 // SetDefaults fills what a configuration leaves out. Times, counts and log
 // switches default to FrameworkController's values; client rate, workers and
-// compression deliberately do not, see the fields. The two keys that say how to
-// reach the API server depend on the machine and are left to
-// SetConnectionDefaults.
+// compression deliberately do not, see the fields. What depends on the machine is
+// left to SetConnectionDefaults, how to reach the API server, and to
+// SetElectionDefaults.
 func SetDefaults(c *ControllerConfiguration) {
 	setDefault(&c.KubeClientQPS, 1000)
 	setDefault(&c.KubeClientBurst, 2000)
@@ -62,10 +62,6 @@ func SetDefaults(c *ControllerConfiguration) {
 	setDefault(&c.Kueue.Enabled, false)
 
 	setDefault(&c.Tracing.Endpoint, "")
-
-	setDefault(&c.LeaderElection.Enabled, false)
-	setDefault(&c.LeaderElection.Namespace, "lockstep-system")
-	setDefault(&c.LeaderElection.Name, "lockstep-controller")
 }
 
 // volcanoScheduler is the scheduler that Volcano's webhook writes into Jobs that name none.

@@ -4,6 +4,7 @@
 package v1alpha1
 
 import (
+	"io/fs"
 	"slices"
 	"testing"
 	"time"
@@ -47,9 +48,8 @@ func TestSetDefaults(t *testing.T) {
 			CustomClusterDomain: ptr.To(""), PyTorchInitImage: ptr.To("alpine:3.10"), PyTorchInitMaxTries: ptr.To[int32](100),
 			ReconcilerSyncLoopPeriod: &metav1.Duration{Duration: 15 * time.Second},
 		},
-		Kueue:          Kueue{Enabled: ptr.To(false)},
-		Tracing:        Tracing{Endpoint: ptr.To("")},
-		LeaderElection: LeaderElection{Enabled: ptr.To(false), Namespace: ptr.To("lockstep-system"), Name: ptr.To("lockstep-controller")},
+		Kueue:   Kueue{Enabled: ptr.To(false)},
+		Tracing: Tracing{Endpoint: ptr.To("")},
 	}
 	got := &ControllerConfiguration{}
 	SetDefaults(got)
@@ -123,6 +123,55 @@ func TestSetConnectionDefaults(t *testing.T) {
 			got := []string{*tc.config.KubeAPIServerAddress, *tc.config.KubeConfigFilePath}
 			if diff := cmp.Diff([]string{tc.wantAddress, tc.wantFile}, got); diff != "" {
 				t.Errorf("address and file (-want,+got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestReplicasInPodsElectOneThatActs: a configuration that says nothing of it, as a file of FrameworkController, must
+// not have both replicas of a Deployment act; and the Lease has to be where the role of the Pod allows it.
+func TestReplicasInPodsElectOneThatActs(t *testing.T) {
+	pod := map[string]string{"KUBERNETES_SERVICE_HOST": "10.0.0.1"}
+	for name, tc := range map[string]struct {
+		config ControllerConfiguration
+		env    map[string]string
+		files  map[string]string
+		want   LeaderElection
+	}{
+		"in a Pod": {
+			env:   pod,
+			files: map[string]string{ServiceAccountNamespace: "gangs"},
+			want:  LeaderElection{Enabled: ptr.To(true), Namespace: ptr.To("gangs"), Name: ptr.To("lockstep-controller")},
+		},
+		"in a Pod that asks an API server by its address": {
+			config: ControllerConfiguration{KubeAPIServerAddress: ptr.To("http://10.10.10.10:8080")},
+			env:    pod,
+			files:  map[string]string{ServiceAccountNamespace: "gangs"},
+			want:   LeaderElection{Enabled: ptr.To(true), Namespace: ptr.To("lockstep-system"), Name: ptr.To("lockstep-controller")},
+		},
+		"by hand": {
+			config: ControllerConfiguration{KubeConfigFilePath: ptr.To("/home/me/.kube/config")},
+			want:   LeaderElection{Enabled: ptr.To(false), Namespace: ptr.To("lockstep-system"), Name: ptr.To("lockstep-controller")},
+		},
+		"as the configuration says": {
+			config: ControllerConfiguration{LeaderElection: LeaderElection{Enabled: ptr.To(false), Namespace: ptr.To("batch"), Name: ptr.To("mine")}},
+			env:    pod,
+			files:  map[string]string{ServiceAccountNamespace: "gangs"},
+			want:   LeaderElection{Enabled: ptr.To(false), Namespace: ptr.To("batch"), Name: ptr.To("mine")},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			SetDefaults(&tc.config)
+			SetConnectionDefaults(&tc.config, func(string) string { return "" }, func(string) bool { return false })
+			SetElectionDefaults(&tc.config, func(name string) string { return tc.env[name] }, func(path string) ([]byte, error) {
+				content, found := tc.files[path]
+				if !found {
+					return nil, fs.ErrNotExist
+				}
+				return []byte(content), nil
+			})
+			if diff := cmp.Diff(tc.want, tc.config.LeaderElection); diff != "" {
+				t.Errorf("leaderElection (-want,+got):\n%s", diff)
 			}
 		})
 	}

@@ -4,6 +4,7 @@
 package plan
 
 import (
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -45,6 +46,22 @@ const (
 	noPriorityClass = "no PriorityClass with name"
 )
 
+// saidOfOthers is what the API server says in a 403 that is not about the Pod, but about the rights of
+// whoever creates it, about something that may be created yet, or about the API server itself.
+var saidOfOthers = []string{
+	exceededQuota,
+	noPriorityClass,
+	` cannot create resource "pods"`,       // the right is missing, or not yet known
+	"cannot set an ownerRef on a resource", // so is that to the owner
+	"cannot set blockOwnerDeletion",        // the same
+	"error looking up service account",     // it is not there yet, or was not found out about
+	"pod rejected: RuntimeClass ",          // the same
+	"status unknown for quota",             // the quota is so new that nothing was counted
+	"insufficient quota to",                // there has to be one, and there is none
+	"error enforcing limit ranges",         // they could not be read
+	"not yet ready to handle request",      // the API server has just begun
+}
+
 // LacksQuota says whether a quota is exhausted, and LacksPriorityClass whether the
 // PriorityClass does not exist. Both are a 403 that may be gone at the next try. An error
 // of another kind may quote the same words from the object.
@@ -72,16 +89,22 @@ func BlockReason(err error) string {
 	}
 }
 
-// RefusesPodForGood says whether an error at the creation of a Pod says that it will never be
+// RefusesPodForGood says whether an error at the creation of a Pod says that this Pod will never be
 // created. If not, the creation is tried again. The first rule that fits decides.
 func RefusesPodForGood(err error) bool {
 	switch {
-	case LacksQuota(err), LacksPriorityClass(err), isUnrecognized(err):
+	case isAboutOthers(err), isUnrecognized(err):
 		return false
 	default:
 		return apierrors.IsBadRequest(err) || apierrors.IsForbidden(err) ||
 			apierrors.IsInvalid(err) || apierrors.IsRequestEntityTooLargeError(err)
 	}
+}
+
+// isAboutOthers says whether something is forbidden for another reason than the Pod.
+func isAboutOthers(err error) bool {
+	said := err.Error()
+	return apierrors.IsForbidden(err) && slices.ContainsFunc(saidOfOthers, func(words string) bool { return strings.Contains(said, words) })
 }
 
 // DeniedByPolicy says whether an error is the word of an admission webhook or of an admission policy,

@@ -13,12 +13,15 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/lockstep-k8s/lockstep/e2e/testbed"
@@ -29,11 +32,14 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
 
-// cluster and groups are what the tests share: a cluster whose scheduler has a profile named as
-// Volcano's, and a client for the PodGroups. TestMain sets them once, before any test.
+// cluster, groups and scheduler are what the tests share: a cluster, a client for the PodGroups, and
+// a scheduler that has a profile named as Volcano's and serves its metrics at schedulerAddress. TestMain
+// sets them once, before any test.
 var (
-	cluster *testbed.Cluster
-	groups  dynamic.NamespaceableResourceInterface
+	cluster          *testbed.Cluster
+	groups           dynamic.NamespaceableResourceInterface
+	scheduler        *localenv.Process
+	schedulerAddress string
 )
 
 // ofVolcano is the scheduler that most tools name in the Pods of such groups.
@@ -65,7 +71,10 @@ func TestMain(m *testing.M) {
 		if out, err := c.Kubectl(ctx, "wait", "--for=condition=Established", "crd/"+dialect.Volcano.CRD()); err != nil {
 			return fmt.Errorf("%w: %s", err, out)
 		}
-		scheduler, err := c.StartScheduler(ctx, "", ofVolcano)
+		if schedulerAddress, err = testbed.FreeAddress(); err != nil {
+			return err
+		}
+		scheduler, err = c.StartSchedulerWith(ctx, localenv.SchedulerOptions{AlsoServes: []string{ofVolcano}, Address: schedulerAddress})
 		if err != nil {
 			return err
 		}
@@ -197,24 +206,60 @@ func (j *tool) waitStatus(want string) {
 	})
 }
 
-// watchPhases notes the phases that the group has from now on. What it returns are they.
-func (j *tool) watchPhases() func() []string {
+// watch shows each version of the group from now on to whoever is to see it, until the test ends.
+func (j *tool) watch(see func(group *unstructured.Unstructured)) {
 	j.t.Helper()
-	list, err := groups.Namespace(j.namespace).List(j.t.Context(), metav1.ListOptions{})
+	mine := groups.Namespace(j.namespace)
+	list, err := mine.List(j.t.Context(), metav1.ListOptions{})
 	if err != nil {
 		j.t.Fatal(err)
 	}
-	watched := testbed.Watch(j.t, list, groups.Namespace(j.namespace).Watch)
-	return func() []string {
-		watched.Stop()
-		var phases []string
+	watched := testbed.Watch(j.t, list, mine.Watch)
+	var done sync.WaitGroup
+	done.Go(func() {
 		for event := range watched.ResultChan() {
-			if group, ok := event.Object.(*unstructured.Unstructured); ok {
-				phases = append(phases, phase(group))
+			if group, ok := event.Object.(*unstructured.Unstructured); ok && event.Type != watch.Deleted {
+				see(group)
 			}
 		}
-		return slices.Compact(phases)
+	})
+	j.t.Cleanup(done.Wait)
+}
+
+// watchPhases notes the phases that the group has from now on. What it returns are those that were seen so far.
+func (j *tool) watchPhases() func() []string {
+	j.t.Helper()
+	var mu sync.Mutex
+	var phases []string
+	j.watch(func(group *unstructured.Unstructured) {
+		mu.Lock()
+		defer mu.Unlock()
+		phases = append(phases, phase(group))
+	})
+	return func() []string {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Compact(slices.Clone(phases))
 	}
+}
+
+// fight has another program write back the phase Pending whenever the group has another one. The others of
+// its status are left as they are.
+func (j *tool) fight(program string) {
+	j.t.Helper()
+	j.watch(func(group *unstructured.Unstructured) {
+		if phase(group) == "" || phase(group) == dialect.PhasePending {
+			return
+		}
+		if err := unstructured.SetNestedField(group.Object, dialect.PhasePending, "status", "phase"); err != nil {
+			j.t.Error(err)
+		}
+		// One that has changed since is told of again.
+		_, err := groups.Namespace(j.namespace).Update(j.t.Context(), group, metav1.UpdateOptions{FieldManager: program})
+		if err != nil && !apierrors.IsConflict(err) && j.t.Context().Err() == nil {
+			j.t.Errorf("%s can't write the group: %v", program, err)
+		}
+	})
 }
 
 // waitPlaced waits until just these Pods have a node.

@@ -7,7 +7,9 @@ package volcano
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -53,6 +55,11 @@ func TestAWorkerIsReplaced(t *testing.T) {
 	j.pod("tj-worker-1", "worker")
 	j.waitPlaced("tj-worker-0", "tj-worker-1")
 	j.waitPhase("Running")
+	testbed.Eventually(t, "all phases to be seen, from Running to Running", func(context.Context) (bool, string, error) {
+		seen := phases()
+		runs := slices.Index(seen, "Running")
+		return runs >= 0 && slices.Contains(seen[runs+1:], "Running"), fmt.Sprintf("%q", seen), nil
+	})
 	if seen := phases(); slices.Contains(seen, "Pending") {
 		t.Errorf("the phases were %q: the operator creates no Pods while it is Pending", seen)
 	}
@@ -203,6 +210,25 @@ func TestALeaderComesBeforeItsGroup(t *testing.T) {
 	}
 }
 
+// TestALeaderFindsTheGroupOfTheOneBefore: LWS takes it for that of the new leader, as it has the name, and it is
+// collected with its owner after that. The leader waits for it, is told when it is gone, by which LWS sees the leader
+// again, and has a group of its own then.
+func TestALeaderFindsTheGroupOfTheOneBefore(t *testing.T) {
+	t.Parallel()
+	j := newTool(t, "lws-0-abc", testbed.GangScheduler)
+	spec := map[string]any{"minMember": int64(2), "queue": "default", "minResources": map[string]any{"cpu": "2"}}
+	j.makeGroup("Pod", spec, nil)
+	j.pod("lws-0", "")
+	j.waitStatus("1 of at least 2 members exist")
+	j.deleteGroup()
+	j.waitEvent("Pod", "FailedScheduling", "there is no PodGroup lws-0-abc of scheduling.volcano.sh")
+	j.pod("lws-0-1", "")
+	j.nobodyIsPlaced()
+	j.makeGroup("Pod", spec, nil)
+	j.waitPlaced("lws-0", "lws-0-1")
+	j.waitPhase("Running")
+}
+
 // TestALeaderIsReadyBeforeItsWorkersCome: LWS asks for one member then.
 func TestALeaderIsReadyBeforeItsWorkersCome(t *testing.T) {
 	t.Parallel()
@@ -296,5 +322,46 @@ func TestAGroupOfAnotherSchedulerIsLeftAlone(t *testing.T) {
 	ours.waitPhase("Inqueue") // which came later
 	if status := j.group().Object["status"]; status != nil {
 		t.Errorf("the status %v was written to the group of another scheduler", status)
+	}
+}
+
+// TestAnotherProgramWritesThePhase: Volcano's own scheduler, say, which would have the group wait. It is written
+// twice, as once may be a mistake, and then left to who fights for it: a line of the log and a metric tell that. The
+// gang is placed all the same, and its events say so; other groups have their phases.
+func TestAnotherProgramWritesThePhase(t *testing.T) {
+	t.Parallel()
+	const program = "vc-scheduler"
+	j := newTool(t, "contended", ofVolcano)
+	phases := j.watchPhases()
+	j.fight(program)
+	j.makeGroup("TFJob", map[string]any{"minMember": int64(2), "queue": "default"}, nil)
+	told := fmt.Sprintf(`its gang is placed all the same" podGroup="%s/contended of scheduling.volcano.sh" program="%s"`, j.namespace, program)
+	ctx, cancel := context.WithTimeout(t.Context(), testbed.Patience)
+	defer cancel()
+	if err := scheduler.WaitLog(ctx, told); err != nil {
+		t.Fatal(err)
+	}
+	left := testbed.Metric(t, "https://"+schedulerAddress, cluster.ReaderOfMetrics(t, j.namespace), `lockstep_scheduler_foreign_writers{group="scheduling.volcano.sh"}`)
+	if left == 0 {
+		t.Error("the metrics do not say that a group is left to another program")
+	}
+	j.pod("contended-0", "worker", runsFor(1, 0))
+	j.pod("contended-1", "worker", runsFor(1, 0))
+	j.waitPlaced("contended-0", "contended-1")
+	j.waitEvent("PodGroup", "Scheduled", "pod group is ready")
+	other := newTool(t, "uncontended", ofVolcano)
+	other.makeGroup("TFJob", map[string]any{"minMember": int64(1), "queue": "default"}, nil)
+	other.waitPhase("Inqueue")
+	testbed.Eventually(t, "each to have written the phase twice", func(context.Context) (bool, string, error) {
+		seen := phases()
+		return slices.Equal(seen, []string{"", "Inqueue", "Pending", "Inqueue", "Pending"}), fmt.Sprintf("%q", seen), nil
+	})
+	j.check()
+	log, err := scheduler.Log()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(log, told); n != 1 {
+		t.Errorf("the log says %d times that the group is left to another program, want once", n)
 	}
 }

@@ -60,6 +60,18 @@ func QuotaExceeded(pod, quota string) *apierrors.StatusError {
 		fmt.Errorf("exceeded quota: %s, requested: pods=1, used: pods=10, limited: pods=10", quota))
 }
 
+// ServiceAccountMissing is how the creation of a Pod is refused while its ServiceAccount is not there.
+func ServiceAccountMissing(pod string) error {
+	return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, pod,
+		errors.New(`error looking up service account ns/trainer: serviceaccount "trainer" not found`))
+}
+
+// NoRight is how a request is refused that its sender has no right to.
+func NoRight(verb, resource, namespace string) error {
+	return apierrors.NewForbidden(schema.GroupResource{Resource: resource}, "", fmt.Errorf(
+		"User %q cannot %s resource %q in API group %q in the namespace %q", "system:serviceaccount:lockstep-system:lockstep-controller", verb, resource, "", namespace))
+}
+
 // WebhookDenied is how an admission webhook refuses a request.
 func WebhookDenied(webhook, reason string) *apierrors.StatusError {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{

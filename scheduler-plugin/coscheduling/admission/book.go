@@ -36,8 +36,11 @@ type Group struct {
 	Rest provision.Amounts
 	// Waits says that its status does not say yet that it is let in.
 	Waits bool
-	// Came says that there are Pods of it.
+	// Came says that its minimum of Pods has come: they wait or are placed. One Pod could be moved from group
+	// to group.
 	Came bool
+	// Expects says that its status lets its Pods be created, and no more than that: there were none yet.
+	Expects bool
 }
 
 // Cluster is how much room there is.
@@ -51,9 +54,11 @@ type Cluster struct {
 // Book notes who is let in, and why others are not. It is safe for concurrent use, and the zero Book
 // knows nobody.
 type Book struct {
-	mu      sync.RWMutex
+	mu sync.RWMutex
+	// begun says that there was a Pass. Before the first one a scheduler may have let groups in, and ended.
+	begun   bool
 	entries map[dialect.Key]entry
-	// debts are of namespaces whose groups kept room that no Pod came for.
+	// debts are of namespaces whose groups kept room that their Pods did not come for.
 	debts line.Debts
 }
 
@@ -64,7 +69,7 @@ type entry struct {
 	letIn, told time.Time
 	// counts says that it counts for others what it was let in for.
 	counts bool
-	// came says that a Pod of it has come.
+	// came says that its Pods have come.
 	came bool
 	// why is why it is not let in.
 	why string
@@ -90,23 +95,32 @@ func (b *Book) Says(key dialect.Key, group types.UID) (why string, known bool) {
 	return e.why, true
 }
 
-// Counts says whether it counts for others what a group was let in for.
+// Counts says whether it counts for others what a group was let in for. Before the first Pass that is to be asked of
+// all.
 func (b *Book) Counts(key dialect.Key, group types.UID) bool {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
 	e, noted := b.entries[key]
-	return noted && e.uid == group && e.counts
+	return !b.begun || noted && e.uid == group && e.counts
 }
 
 // Pass looks at all groups that wait to be let in, and those that count, and lets in who fits. It
-// returns those of which there is news. Groups that are not among them are forgotten.
+// returns those of which there is news. Groups that are not among them are forgotten. In the first Pass those
+// count that a scheduler before this one may have let in just now.
 func (b *Book) Pass(groups []Group, cluster Cluster, now time.Time) (news []dialect.Key) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	before := b.entries
+	before, first := b.entries, !b.begun
+	if first {
+		before, b.begun = make(map[dialect.Key]entry), true
+	}
 	b.entries = make(map[dialect.Key]entry)
 	counted := make(map[dialect.Key]provision.Amounts)
 	for _, g := range groups {
+		if first && g.Expects {
+			// Whether Pods have come and are gone nobody knows, so the namespace owes nothing for it.
+			before[g.Key] = entry{uid: g.UID, letIn: now, told: now, counts: true, came: true}
+		}
 		e := before[g.Key]
 		if e.uid != g.UID || e.letIn.IsZero() {
 			continue
@@ -147,8 +161,8 @@ func (b *Book) Pass(groups []Group, cluster Cluster, now time.Time) (news []dial
 	return news
 }
 
-// charge charges the namespaces of groups that don't count any more, for the time that they did, if no Pod
-// of them came. Else a namespace would keep all others out, by as many groups as it makes.
+// charge charges the namespaces of groups that don't count any more, for the time that they did, if their
+// Pods did not come. Else a namespace would keep all others out, by as many groups as it makes.
 func (b *Book) charge(before map[dialect.Key]entry, now time.Time) {
 	for key, e := range before {
 		after := b.entries[key]

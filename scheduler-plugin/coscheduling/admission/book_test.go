@@ -96,6 +96,37 @@ func TestWhyAGroupIsNotLetIn(t *testing.T) {
 	}
 }
 
+// TestWhoWasLetInBeforeASchedulerBeganCounts, as its Pods may be on their way, and costs others no more than a minute,
+// and its namespace nothing.
+func TestWhoWasLetInBeforeASchedulerBeganCounts(t *testing.T) {
+	var book Book
+	cluster := Cluster{All: cores(8), Free: cores(8)}
+	before, runs, waits := asking("before", 1, cores(6)), asking("runs", 2, cores(6)), asking("waits", 3, cores(6))
+	before.Waits, before.Expects = false, true
+	runs.Waits, runs.Came = false, true
+	if !book.Counts(before.Key, before.UID) {
+		t.Fatal("it is not asked about groups that were let in")
+	}
+	book.Pass([]Group{before, runs, waits}, cluster, noon)
+	if book.isIn("waits") || !book.Counts(before.Key, before.UID) || book.Counts(runs.Key, runs.UID) {
+		t.Errorf("the group that waits is let in: %t, want false; what counts is %t for one without Pods, and %t for one with Pods", book.isIn("waits"), book.Counts(before.Key, before.UID), book.Counts(runs.Key, runs.UID))
+	}
+	at := noon.Add(arrival)
+	book.Pass([]Group{before, waits}, cluster, at)
+	if !book.isIn("waits") {
+		t.Error("its Pods have not come in a minute, and it keeps others out")
+	}
+	if debt := book.debts["ns"]; debt.After(at) {
+		t.Error("its namespace is charged for what nobody has seen")
+	}
+	late := asking("late", 4, cores(1))
+	late.Waits, late.Expects = false, true
+	book.Pass([]Group{late}, cluster, at.Add(time.Hour))
+	if book.Counts(late.Key, late.UID) {
+		t.Error("a group counts that somebody else has let in, long after the scheduler began")
+	}
+}
+
 // TestWhatAGroupWasLetInForCountsForAWhile, until its Pods have come, so that no two are let in for one room. A
 // group whose Pods never come costs others no more than that.
 func TestWhatAGroupWasLetInForCountsForAWhile(t *testing.T) {

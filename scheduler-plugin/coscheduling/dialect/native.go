@@ -236,13 +236,15 @@ func saysSame(a, b *metav1.Condition) bool {
 }
 
 // apply is the object that has the group say this by server-side apply to its status. What it does
-// not say any more goes away, and conditions of others stay.
-func (s *NativeStatus) apply(group *Group) *unstructured.Unstructured {
+// not say any more goes away, and conditions of others stay. It is refused if the group has changed since it had the
+// resource version.
+func (s *NativeStatus) apply(group *Group, version string) *unstructured.Unstructured {
 	object := &unstructured.Unstructured{Object: map[string]any{}}
 	object.SetGroupVersionKind(group.Kind())
 	object.SetNamespace(group.Key.Namespace)
 	object.SetName(group.Key.Name)
 	object.SetUID(group.UID)
+	object.SetResourceVersion(version)
 	var conditions []any
 	for _, c := range []*metav1.Condition{s.Scheduled, s.Disrupted} {
 		if c != nil {

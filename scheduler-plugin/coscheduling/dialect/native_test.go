@@ -159,6 +159,9 @@ func TestWhatAPodGroupOfKubernetesIsTold(t *testing.T) {
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("-want, +got:\n%s", diff)
 			}
+			if applied.GetResourceVersion() != "7" {
+				t.Errorf("it is applied to version %q, want that on which it rests: a scheduler whose watch is late takes back what another one told", applied.GetResourceVersion())
+			}
 			if applied.GetUID() != "u" || applied.GetAPIVersion() != "scheduling.k8s.io/"+version || applied.GetName() != "jg" || applied.GetNamespace() != "ns" {
 				t.Errorf("it is applied to %v", applied.Object["metadata"])
 			}

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
 )
@@ -31,6 +32,8 @@ const (
 
 // Owner is what the object of an owner says of its Pods.
 type Owner struct {
+	// uid tells it from another one that has its name later.
+	uid   types.UID
 	shape shape
 	// minimum is how many of the gang are placed together; 0 if the Pods say it themselves.
 	// roles are those of the Jobs of each role, if each is a gang.
@@ -69,17 +72,24 @@ type OwnerKind struct {
 	Resource schema.GroupVersionResource
 	// ByName says that Pods name the owner by its name, and not by its UID.
 	ByName bool
-	// Read is what an object says of its Pods.
-	Read func(*unstructured.Unstructured) Owner
+	// read is what an object says of its Pods.
+	read func(*unstructured.Unstructured) Owner
+}
+
+// Read is what an object says of its Pods.
+func (k *OwnerKind) Read(object *unstructured.Unstructured) Owner {
+	owner := k.read(object)
+	owner.uid = object.GetUID()
+	return owner
 }
 
 // OwnerKinds are all kinds of owners that rules ask for.
 func OwnerKinds() []OwnerKind {
 	return []OwnerKind{
-		{Rule: configv1alpha1.RuleJobSets, Resource: schema.GroupVersionResource{Group: "jobset.x-k8s.io", Version: "v1alpha2", Resource: "jobsets"}, Read: fromJobSet},
+		{Rule: configv1alpha1.RuleJobSets, Resource: schema.GroupVersionResource{Group: "jobset.x-k8s.io", Version: "v1alpha2", Resource: "jobsets"}, read: fromJobSet},
 		{Rule: configv1alpha1.RuleLeaderWorkerSets, ByName: true,
-			Resource: schema.GroupVersionResource{Group: "leaderworkerset.x-k8s.io", Version: "v1", Resource: "leaderworkersets"}, Read: fromLeaderWorkerSet},
-		{Rule: configv1alpha1.RuleJobs, Resource: schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}, Read: fromJob},
+			Resource: schema.GroupVersionResource{Group: "leaderworkerset.x-k8s.io", Version: "v1", Resource: "leaderworkersets"}, read: fromLeaderWorkerSet},
+		{Rule: configv1alpha1.RuleJobs, Resource: schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}, read: fromJob},
 	}
 }
 
@@ -171,13 +181,31 @@ func fromLeaderWorkerSet(set *unstructured.Unstructured) Owner {
 // Owners know what the owners of Pods say. They are safe for concurrent use. Nil knows nothing.
 //
 // What of an owner is a gang is decided once and stays, so that a Pod never changes from one gang
-// to another.
+// to another, unless its owner is made anew under its name.
 type Owners struct {
 	// Allows says whether owners of a namespace may make gangs, and whether that is known.
 	Allows func(namespace string) (allowed, known bool)
 
-	mu    sync.RWMutex
-	known map[OwnerKey]Owner
+	mu     sync.RWMutex
+	known  map[OwnerKey]Owner
+	listed map[configv1alpha1.GroupingRule]bool
+}
+
+// SetListed says whether all owners are seen for which a rule asks. At first they are not.
+func (o *Owners) SetListed(rule configv1alpha1.GroupingRule, listed bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.listed == nil {
+		o.listed = make(map[configv1alpha1.GroupingRule]bool)
+	}
+	o.listed[rule] = listed
+}
+
+// areListed says whether all owners are seen for which a rule asks.
+func (o *Owners) areListed(rule configv1alpha1.GroupingRule) bool {
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	return o.listed[rule]
 }
 
 // Set learns what an owner says. It says whether its Pods are to be looked at anew, for which it
@@ -188,19 +216,19 @@ func (o *Owners) Set(key OwnerKey, owner Owner) (isNews bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	before, known := o.known[key]
-	if !known && !allowed {
-		return false
+	same := known && before.uid == owner.uid
+	if !same && !allowed {
+		delete(o.known, key)
+		return known
 	}
-	if known {
-		if before.shape != owner.shape || before.SameMinima(&owner) {
-			return false // the shape stays
-		}
+	if same && before.shape != owner.shape {
+		return false // the shape stays
 	}
 	if o.known == nil {
 		o.known = make(map[OwnerKey]Owner)
 	}
 	o.known[key] = owner
-	return true
+	return !known || before.shape != owner.shape || !before.SameMinima(&owner)
 }
 
 // Forget forgets an owner. None of its Pods may be left.

@@ -4,6 +4,8 @@
 package dialect
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"math"
 	"slices"
@@ -16,6 +18,7 @@ import (
 
 	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/internal/text"
 	"github.com/lockstep-k8s/lockstep/podgroup"
 )
 
@@ -144,7 +147,21 @@ func (r *rule) fits(pod *corev1.Pod) (name string, ok bool) {
 	for _, w := range r.rest {
 		parts = append(parts, w(pod))
 	}
-	return strings.Join(parts, "/"), true
+	return bounded(strings.Join(parts, "/")), true
+}
+
+// maxName is how long the name of a gang is at most, as those of objects are. An annotation may be much longer,
+// and the name is in what others are told.
+const maxName = 253
+
+// bounded is a name that is not too long. One that is ends in a digest of all of it.
+func bounded(name string) string {
+	if len(name) <= maxName {
+		return name
+	}
+	digest := sha256.Sum256([]byte(name))
+	end := "-" + hex.EncodeToString(digest[:16])
+	return text.Cut(name, maxName-len(end)) + end
 }
 
 // least is the minimum that a text says, from 1. What can't be read is 1, and what is above all

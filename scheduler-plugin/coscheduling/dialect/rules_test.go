@@ -6,7 +6,9 @@ package dialect
 import (
 	"math"
 	"slices"
+	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -270,6 +272,35 @@ func TestOnlyLabelledNamespacesHaveGangsByOwner(t *testing.T) {
 	check("it is gone", false, false, false, false)
 }
 
+// TestAnOwnerThatIsMadeAnewUnderItsNameSaysItselfWhatIsAGang: Pods name a LeaderWorkerSet by that.
+func TestAnOwnerThatIsMadeAnewUnderItsNameSaysItselfWhatIsAGang(t *testing.T) {
+	allowed := true
+	links := &Links{Owners: &Owners{Allows: func(string) (bool, bool) { return allowed, true }}}
+	links.TurnOnRule(configv1alpha1.RuleLeaderWorkerSets)
+	pod := said{labels: map[string]string{lwsName: "serve", lwsGroup: "g", lwsRevision: "r"}, annotations: map[string]string{lwsSize: "4"}}.pod()
+	kind := OwnerKinds()[1]
+	for _, life := range []struct {
+		uid, policy         string
+		wantNews, wantNamed bool
+	}{
+		{"first", "LeaderReady", true, false},
+		{"first", "LeaderCreated", false, false}, // it stays what it was
+		{"second", "LeaderCreated", true, true},
+		{"second", "LeaderReady", false, true},
+		{"third", "LeaderCreated", false, true}, // it is as the one before
+		{"fourth", "LeaderReady", true, false},
+		{"fifth", "LeaderCreated", true, true},
+		{"sixth", "LeaderCreated", true, false}, // the namespace has lost its label
+	} {
+		allowed = life.uid != "sixth"
+		set := object(t, `{"apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet", "metadata": {"namespace": "ns", "name": "serve", "uid": "`+life.uid+`"}, "spec": {"startupPolicy": "`+life.policy+`"}}`)
+		isNews := links.Owners.Set(kind.KeyOf(set), kind.Read(set))
+		if _, named := links.KeyOf(pod); isNews != life.wantNews || named != life.wantNamed {
+			t.Errorf("the %s one with %s: there is news: %t, want %t; its Pods are a gang: %t, want %t", life.uid, life.policy, isNews, life.wantNews, named, life.wantNamed)
+		}
+	}
+}
+
 func TestAnOwnerOfAnotherNamespaceIsAnotherOne(t *testing.T) {
 	links := &Links{Owners: &Owners{Allows: func(string) (bool, bool) { return true, true }}}
 	links.TurnOnRule(configv1alpha1.RuleJobs)
@@ -277,5 +308,27 @@ func TestAnOwnerOfAnotherNamespaceIsAnotherOne(t *testing.T) {
 	pod := said{labels: map[string]string{"batch.kubernetes.io/controller-uid": "u"}}.pod()
 	if _, named := links.KeyOf(pod); named || !links.Awaits(pod) {
 		t.Error("a Pod is a member by an owner of another namespace")
+	}
+}
+
+// TestNoNameIsLongerThanThatOfAnObject, however long an annotation is. It is in messages to others, for which the
+// API server has bounds. Two long ones are two gangs.
+func TestNoNameIsLongerThanThatOfAnObject(t *testing.T) {
+	links := &Links{}
+	links.TurnOnRule(configv1alpha1.RuleAnnotations)
+	named := func(name string) string {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Annotations: map[string]string{annotationGroup: name}}}
+		key, ok := links.KeyOf(pod)
+		if !ok {
+			t.Fatalf("a Pod with a name of %d bytes is in no gang", len(name))
+		}
+		return key.Name
+	}
+	long := strings.Repeat("ä", 100_000)
+	if a, b := named(long+"a"), named(long+"b"); len(a) > 253 || a == b || a != named(long+"a") || !utf8.ValidString(a) {
+		t.Errorf("two long names are %q and %q, want two of 253 bytes at most", a, b)
+	}
+	if got := named(strings.Repeat("a", 200)); got != "group/"+strings.Repeat("a", 200) {
+		t.Errorf("a name of 200 bytes is %q", got)
 	}
 }

@@ -120,6 +120,13 @@ func (l *Links) Awaits(pod *corev1.Pod) bool {
 	return !named
 }
 
+// MayBeOwned says whether a Pod may be a member of a gang for all that is known: it awaits its owner, and not all
+// of those are seen. If they are, there is none.
+func (l *Links) MayBeOwned(pod *corev1.Pod) bool {
+	by, named := l.ruledBy(pod)
+	return !named && by.awaited && !l.Owners.areListed(by.owner.Rule) && l.Awaits(pod)
+}
+
 // OwnersNamedBy are the owners that a Pod names, of all rules, whether or not they are on.
 func OwnersNamedBy(pod *corev1.Pod) []OwnerKey {
 	var owners []OwnerKey

@@ -50,6 +50,10 @@ type Facts struct {
 	Member *corev1.Pod
 	// Conditions are what there is to say of the gang: whether it is placed, and why not.
 	Conditions []schedulingv1alpha1.PodGroupCondition
+	// Lacks says that the gang is found now not to have its minimum, and Undecided that nothing is found: it is
+	// about to be planned or bound, or is ending. The conditions may be of before that, also of another
+	// scheduler.
+	Lacks, Undecided bool
 	// Preempted says that the gang was preempted as a whole and its minimum was not bound since,
 	// and Placed that it is bound. A scheduler that was started since may know neither.
 	Preempted, Placed bool
@@ -149,18 +153,18 @@ type Write struct {
 // It never is one of server-side apply on the object itself: that would create a group which was
 // deleted.
 func (g *Group) WriteOf(status *Status, version string, apart bool) (Write, error) {
+	// The request is refused if the group has changed since. So the list of conditions, which is
+	// written as a whole, is not one that somebody else has changed. And a scheduler whose watch is
+	// late, as it was elected just now or is not the leader any more, neither repeats what another one
+	// wrote nor takes back a phase that is final.
 	if g.Key.Dialect == Native {
-		body, err := status.Native.apply(g).MarshalJSON()
+		body, err := status.Native.apply(g, version).MarshalJSON()
 		return Write{Type: types.ApplyPatchType, Force: new(true), Body: body, Subresources: []string{"status"}}, err
 	}
 	write := Write{Type: types.MergePatchType, Subresources: []string{"status"}}
 	// Counts of 0 are left out of objects by those who read them, and are written all the same:
 	// they may have been others.
 	fields := map[string]any{"phase": status.Phase, "running": status.Running, "succeeded": status.Succeeded, "failed": status.Failed}
-	// The request is refused if the group has changed since. So the list of conditions, which is
-	// written as a whole, is not one that somebody else has changed. And a scheduler whose watch is
-	// late, as it was elected just now or is not the leader any more, neither repeats what another one
-	// wrote nor takes back a phase that is final.
 	object := map[string]any{"uid": g.UID, "resourceVersion": version}
 	if status.OccupiedBy != "" {
 		fields["occupiedBy"] = status.OccupiedBy

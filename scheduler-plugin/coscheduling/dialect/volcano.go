@@ -170,7 +170,7 @@ func reasonOfVolcano(reason string) string {
 func nextOfVolcano(now Status, asked int32, facts Facts) Status {
 	pods := facts.Pods
 	next := Status{
-		Phase:   phaseOfVolcano(asked, facts),
+		Phase:   phaseOfVolcano(now.Phase, asked, facts),
 		Running: pods.Running - pods.Ending, Succeeded: pods.Succeeded, Failed: pods.Failed,
 		Conditions: slices.Clone(facts.Conditions),
 	}
@@ -183,12 +183,12 @@ func nextOfVolcano(now Status, asked int32, facts Facts) Status {
 }
 
 // phaseOfVolcano is the phase that Volcano gives a group, but that a group which waits to be let in is
-// let in at once, unless it is held back. Volcano has one that lost members wait again, for a moment.
-func phaseOfVolcano(asked int32, facts Facts) string {
+// let in at once, unless it is held back. Volcano has one that lost members wait again, for a moment. Each time that
+// the phase becomes Unknown, a policy of a Job may begin that anew: so it becomes so by what is found now alone, and stays so
+// until something is.
+func phaseOfVolcano(before string, asked int32, facts Facts) string {
 	pods := facts.Pods
-	unschedulable := slices.ContainsFunc(facts.Conditions, func(c schedulingv1alpha1.PodGroupCondition) bool {
-		return c.Type == schedulingv1alpha1.ConditionUnschedulable && c.Status == metav1.ConditionTrue
-	})
+	unschedulable := facts.Lacks || facts.Undecided && before == PhaseUnknown
 	switch {
 	case pods.Running > pods.Ending && unschedulable:
 		return PhaseUnknown

@@ -153,33 +153,38 @@ func TestWhatTheStatusOfAVolcanoGroupSays(t *testing.T) {
 
 // TestThePhasesOfVolcano, for a group that asks for two.
 func TestThePhasesOfVolcano(t *testing.T) {
-	unschedulable := []schedulingv1alpha1.PodGroupCondition{{Type: "Unschedulable", Status: metav1.ConditionTrue}}
 	for name, tc := range map[string]struct {
-		before     string
-		pods       Census
-		conditions []schedulingv1alpha1.PodGroupCondition
-		want       string
+		before string
+		pods   Census
+		lacks  bool
+		want   string
 	}{
-		"nobody is there":                        {"", Census{}, nil, PhaseInqueue},
-		"its maker has it wait":                  {PhasePending, Census{}, nil, PhaseInqueue},
-		"both wait":                              {PhaseInqueue, Census{Exist: 2}, unschedulable, PhaseInqueue},
-		"both have a node":                       {PhaseInqueue, Census{Exist: 2, Placed: 2}, nil, PhaseRunning},
-		"one has failed":                         {PhaseRunning, Census{Exist: 2, Placed: 2, Running: 1, Failed: 1}, nil, PhaseRunning},
-		"both have ended":                        {PhaseRunning, Census{Exist: 2, Placed: 2, Succeeded: 1, Failed: 1}, nil, PhaseCompleted},
-		"both have ended, and one more waits":    {PhaseRunning, Census{Exist: 3, Placed: 2, Succeeded: 2}, nil, PhaseCompleted},
-		"one is being replaced":                  {PhaseRunning, Census{Exist: 2, Placed: 1, Running: 1}, nil, PhaseInqueue},
-		"one was replaced, and there is no room": {PhaseRunning, Census{Exist: 2, Placed: 1, Running: 1}, unschedulable, PhaseUnknown},
-		"one ends, and there is no room":         {PhaseRunning, Census{Exist: 2, Placed: 1, Running: 1, Ending: 1}, unschedulable, PhaseInqueue},
-		"there is room again":                    {PhaseUnknown, Census{Exist: 2, Placed: 2, Running: 1}, nil, PhaseRunning},
-		"all were deleted":                       {PhaseCompleted, Census{}, nil, PhaseInqueue},
+		"nobody is there":                        {"", Census{}, false, PhaseInqueue},
+		"its maker has it wait":                  {PhasePending, Census{}, false, PhaseInqueue},
+		"both wait":                              {PhaseInqueue, Census{Exist: 2}, true, PhaseInqueue},
+		"both have a node":                       {PhaseInqueue, Census{Exist: 2, Placed: 2}, false, PhaseRunning},
+		"one has failed":                         {PhaseRunning, Census{Exist: 2, Placed: 2, Running: 1, Failed: 1}, false, PhaseRunning},
+		"both have ended":                        {PhaseRunning, Census{Exist: 2, Placed: 2, Succeeded: 1, Failed: 1}, false, PhaseCompleted},
+		"both have ended, and one more waits":    {PhaseRunning, Census{Exist: 3, Placed: 2, Succeeded: 2}, false, PhaseCompleted},
+		"one is being replaced":                  {PhaseRunning, Census{Exist: 2, Placed: 1, Running: 1}, false, PhaseInqueue},
+		"one was replaced, and there is no room": {PhaseRunning, Census{Exist: 2, Placed: 1, Running: 1}, true, PhaseUnknown},
+		"one ends, and there is no room":         {PhaseRunning, Census{Exist: 2, Placed: 1, Running: 1, Ending: 1}, true, PhaseInqueue},
+		"there is room again":                    {PhaseUnknown, Census{Exist: 2, Placed: 2, Running: 1}, false, PhaseRunning},
+		"all were deleted":                       {PhaseCompleted, Census{}, false, PhaseInqueue},
 	} {
 		t.Run(name, func(t *testing.T) {
 			group := volcanoGroup(t, `{"minMember": 2}`, `{}`)
-			got := group.NextStatus(Status{Phase: tc.before}, Facts{Pods: tc.pods, Conditions: tc.conditions})
+			got := group.NextStatus(Status{Phase: tc.before}, Facts{Pods: tc.pods, Lacks: tc.lacks})
 			if got.Phase != tc.want {
 				t.Errorf("the phase is %s, want %s", got.Phase, tc.want)
 			}
 		})
+	}
+	for before, want := range map[string]string{PhaseUnknown: PhaseUnknown, PhaseInqueue: PhaseInqueue} {
+		facts := Facts{Pods: Census{Exist: 2, Placed: 1, Running: 1}, Undecided: true}
+		if got := volcanoGroup(t, `{"minMember": 2}`, `{}`).NextStatus(Status{Phase: before}, facts); got.Phase != want {
+			t.Errorf("the phase of a group that is about to be planned becomes %s, and was %s", got.Phase, before)
+		}
 	}
 	for before, pods := range map[string]Census{"": {}, PhasePending: {Exist: 2}} {
 		got := volcanoGroup(t, `{"minMember": 2}`, `{}`).NextStatus(Status{Phase: before}, Facts{Pods: pods, HeldBack: true})

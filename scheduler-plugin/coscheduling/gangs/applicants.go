@@ -34,7 +34,9 @@ func (t *Gangs) Applicants(d dialect.Dialect, counts func(key dialect.Key, group
 		if !ours {
 			continue
 		}
-		all = append(all, admission.Group{Key: key, UID: g.group.UID, Rank: g.rank(), Waits: waits, Came: pods.Exist > 0,
+		expects := g.record.StatusOf(g.group, g.rivalry.foreign).Phase == dialect.PhaseInqueue && pods.Exist == 0
+		all = append(all, admission.Group{Key: key, UID: g.group.UID, Rank: g.rank(), Waits: waits, Expects: expects,
+			Came: g.group.HeldBy(g.placed.Plus(g.waiting)),
 			Rest: g.group.Spec.Provision.Resources.Less(g.takesPlaced())})
 	}
 	return all, true

@@ -77,6 +77,9 @@ func TestWhichGroupsWaitToBeLetIn(t *testing.T) {
 			if len(got) != 1 || got[0].Key != key || got[0].UID != "u" || got[0].Waits == tc.counts {
 				t.Fatalf("they are %+v", got)
 			}
+			if want := tc.counts; got[0].Expects != want {
+				t.Errorf("its Pods are still to come: %t, want %t", got[0].Expects, want)
+			}
 			if diff := cmp.Diff(tc.want, got[0].Rest); diff != "" {
 				t.Errorf("-want, +got:\n%s", diff)
 			}

@@ -40,9 +40,29 @@ func (g *gang) wasBroken() bool {
 	return g.group != nil && g.lastHeld().HeldBy(g.withPreempted())
 }
 
-// withPreempted counts the members that are placed, and those that are going as they were preempted.
+// isMarked says whether all that is left of the gang was marked as preempted, and is too little: a scheduler that has
+// marked them, and deleted some, may have died then.
+func (g *gang) isMarked() bool {
+	if g.group == nil || g.lastHeld().HeldBy(g.placed) {
+		return false
+	}
+	marked := 0
+	for _, m := range g.members {
+		if g.state(m) != memberPlaced || m.pod.Status.Phase == corev1.PodSucceeded {
+			continue
+		}
+		if !isPreempted(m.pod) {
+			return false
+		}
+		marked++
+	}
+	return marked > 0
+}
+
+// withPreempted counts the members that are placed, and those that are going as they were preempted, or went while
+// another scheduler led.
 func (g *gang) withPreempted() podgroup.Tally {
-	return g.placed.Plus(g.preemptedSince(time.Time{}))
+	return g.placed.Plus(g.preemptedSince(time.Time{})).Plus(g.lost)
 }
 
 // preemptedSince counts the members that are going as they were preempted, and were deleted after a time. In the
@@ -50,11 +70,24 @@ func (g *gang) withPreempted() podgroup.Tally {
 func (g *gang) preemptedSince(since time.Time) podgroup.Tally {
 	var going podgroup.Tally
 	for _, m := range g.members {
-		if m.pod.DeletionTimestamp != nil && m.pod.Spec.NodeName != "" && !m.isStranger() && isPreempted(m.pod) && deletedAt(m.pod).After(since) {
+		if m.goesPreempted() && deletedAt(m.pod).After(since) {
 			going.Add(g.key.RoleOf(m.pod), 1)
 		}
 	}
 	return going
+}
+
+// goesPreempted says whether a member is going as it was preempted.
+func (m *member) goesPreempted() bool {
+	return m.pod.DeletionTimestamp != nil && m.pod.Spec.NodeName != "" && !m.isStranger() && isPreempted(m.pod)
+}
+
+// noteLost notes that a member has gone as it was preempted while another scheduler leads: that may end before it has
+// dissolved the gang.
+func (g *gang) noteLost(m *member, wasPlaced bool) {
+	if m.goesPreempted() || wasPlaced && isPreempted(m.pod) {
+		g.lost.Add(g.key.RoleOf(m.pod), 1)
+	}
 }
 
 // deletedAt is when a Pod was deleted that is ending. Its own timestamp says until when it has time to end.

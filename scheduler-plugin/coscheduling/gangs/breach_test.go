@@ -10,6 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 )
 
 // TestMembersThatArePreemptedDoNotCount: from the moment that a gang is preempted
@@ -163,10 +165,18 @@ func TestAGangOfWhichAMemberCanNotBeBoundStays(t *testing.T) {
 // TestASchedulerThatBeginsDissolvesWhatPreemptionHasBroken, and nothing else.
 func TestASchedulerThatBeginsDissolvesWhatPreemptionHasBroken(t *testing.T) {
 	placed := func(name string) *corev1.Pod { return makePod(name, inGroup("gang"), onNode("node-0")) }
+	marked := func(name string) *corev1.Pod {
+		pod := preempted(placed(name))
+		pod.DeletionTimestamp = nil
+		return pod
+	}
 	tests := map[string]struct {
 		pods []*corev1.Pod
 		want []string
 	}{
+		"what is left of a gang that was to go as a whole":          {pods: []*corev1.Pod{marked("a"), marked("b")}, want: []string{"a", "b"}},
+		"no gang of which nobody has gone":                          {pods: []*corev1.Pod{marked("a"), marked("b"), marked("c")}},
+		"no gang of which one was to go, and that has lost another": {pods: []*corev1.Pod{marked("a"), placed("b")}},
 		"a gang that preemption has taken a member of": {
 			pods: []*corev1.Pod{placed("a"), placed("b"), preempted(placed("c"))}, want: []string{"a", "b"},
 		},
@@ -188,5 +198,101 @@ func TestASchedulerThatBeginsDissolvesWhatPreemptionHasBroken(t *testing.T) {
 				t.Errorf("%v are evicted, want %v", b.dissolved, tc.want)
 			}
 		})
+	}
+}
+
+// TestAMemberThatEndsByItselfWasNotPreempted, though it was marked when it could not be deleted.
+func TestAMemberThatEndsByItselfWasNotPreempted(t *testing.T) {
+	b := newBench()
+	b.SetGroup(makeGroup("gang", 2))
+	members := []*corev1.Pod{makePod("a", inGroup("gang"), onNode("node-0")), makePod("b", inGroup("gang"), onNode("node-0"))}
+	b.add(members...)
+	failed := preempted(members[0])
+	failed.DeletionTimestamp = nil
+	failed.Status.Phase = corev1.PodFailed
+	b.SetPod(failed)
+	if len(b.dissolved) > 0 {
+		t.Errorf("%v are evicted with a member that has failed", b.dissolved)
+	}
+}
+
+// TestAStandbyDissolvesWhatPreemptionHasBroken, also if the members that were preempted have gone before it leads.
+func TestAStandbyDissolvesWhatPreemptionHasBroken(t *testing.T) {
+	placed := func(name string) *corev1.Pod { return makePod(name, inGroup("gang"), onNode("node-0")) }
+	preempts := func(b *bench, names ...string) {
+		for _, name := range names {
+			b.SetPod(preempted(placed(name)))
+			b.DeletePod(preempted(placed(name)))
+		}
+	}
+	tests := map[string]struct {
+		before func(*bench)
+		want   []string
+	}{
+		"two of four were preempted, and are gone": {func(b *bench) { preempts(b, "a", "b") }, []string{"c", "d"}},
+		"they were deleted outright": {func(b *bench) {
+			for _, name := range []string{"a", "b"} {
+				marked := preempted(placed(name))
+				marked.DeletionTimestamp = nil
+				b.SetPod(marked)
+				b.DeletePod(marked)
+			}
+		}, []string{"c", "d"}},
+		"they were deleted by somebody else": {func(b *bench) { b.DeletePod(placed("a")); b.DeletePod(placed("b")) }, nil},
+		"one was preempted, and one deleted": {func(b *bench) { preempts(b, "a"); b.DeletePod(placed("b")) }, nil},
+		"all were preempted, and others are being bound": {func(b *bench) {
+			preempts(b, "a", "b", "c", "d")
+			b.add(makePod("e", inGroup("gang")), makePod("f", inGroup("gang")), makePod("g", inGroup("gang")), makePod("h", inGroup("gang")))
+			b.add(placed("e"), placed("f"))
+		}, nil},
+		"it was made whole since, and has lost others": {func(b *bench) {
+			preempts(b, "a", "b")
+			b.add(placed("e"), placed("f"))
+			b.DeletePod(placed("e"))
+			b.DeletePod(placed("f"))
+		}, nil},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			b := newBlindBench()
+			b.SetGroup(makeGroup("gang", 4))
+			b.add(placed("a"), placed("b"), placed("c"), placed("d"))
+			tc.before(b)
+			if len(b.dissolved) > 0 {
+				t.Errorf("%v are evicted by one that does not lead", b.dissolved)
+			}
+			b.SetSynced()
+			slices.Sort(b.dissolved)
+			if !slices.Equal(b.dissolved, tc.want) {
+				t.Errorf("%v are evicted, want %v", b.dissolved, tc.want)
+			}
+		})
+	}
+}
+
+// TestAGangThatStartsGoesAsAWholeInAnyMode, also if the scheduler before has died while it bound it. One that was placed
+// once and has lost members goes one by one.
+func TestAGangThatStartsGoesAsAWholeInAnyMode(t *testing.T) {
+	for reason, want := range map[string][]string{
+		schedulingv1alpha1.ReasonNotEnoughTasks: {"b", "c"}, "": {"b", "c"}, schedulingv1alpha1.ReasonPodDeleted: nil,
+	} {
+		b := newBlindBench()
+		group := makeGroup("gang", 3, func(s *schedulingv1alpha1.PodGroupSpec) { s.DisruptionMode = schedulingv1alpha1.DisruptPod })
+		if reason != "" {
+			group.Status.Conditions = []schedulingv1alpha1.PodGroupCondition{{Type: schedulingv1alpha1.ConditionUnschedulable, Status: metav1.ConditionTrue, Reason: reason}}
+		}
+		b.SetGroup(group)
+		a, other, waits := makePod("a", inGroup("gang"), onNode("node-0")), makePod("b", inGroup("gang"), onNode("node-0")), makePod("c", inGroup("gang"))
+		b.add(a, other, waits)
+		b.SetSynced()
+		view := b.turn()
+		if !b.Assume(&view, map[types.UID]string{waits.UID: "node-0"}) {
+			t.Fatal("the rest of the gang is not placed")
+		}
+		b.SetPod(preempted(a))
+		slices.Sort(b.dissolved)
+		if !slices.Equal(b.dissolved, want) {
+			t.Errorf("of a gang that was told %q, %v are evicted with one that is bound, want %v", reason, b.dissolved, want)
+		}
 	}
 }

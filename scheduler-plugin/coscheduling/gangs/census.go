@@ -33,9 +33,28 @@ func (g *gang) census() (pods dialect.Census, member *corev1.Pod, schedulers []s
 	return pods, member, schedulers, ours
 }
 
-// SetServed says whether the API server serves the PodGroups of a dialect that is not Own.
+// SetServed says whether the API server serves the PodGroups of a dialect and, if that is not Own, all were seen that
+// there were.
 func (t *Gangs) SetServed(d dialect.Dialect, served bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.unserved[d] = !served
+	for key, g := range t.gangs {
+		if key.Dialect != d {
+			continue
+		}
+		g.unseen = t.isUnseen(d)
+		if g.unseen && !t.synced && g.group != nil && g.group.IsImplied() {
+			g.loseGroup(t.config.Now()) // it was made before it was known that the groups can't be seen
+		}
+		if g.imply(t.config.Now()) {
+			t.changed(g)
+		}
+	}
+}
+
+// isUnseen says whether there may be PodGroups of a dialect that can't be seen. Of a dialect that is off there is
+// none that counts. The caller holds the lock.
+func (t *Gangs) isUnseen(d dialect.Dialect) bool {
+	return t.unserved[d] && t.AreOn(d)
 }

@@ -85,6 +85,15 @@ func miscounted(g *gang) string {
 	if g.strangers != recount.strangers || !maps.Equal(g.priorities, recount.priorities) {
 		return fmt.Sprintf("counts %d strangers and the priorities %v, there are %d and %v", g.strangers, g.priorities, recount.strangers, recount.priorities)
 	}
+	if g.taken != nil {
+		retaken := newTakings()
+		for _, m := range g.members {
+			retaken.count(g, m, 1)
+		}
+		if g.taken.differs(retaken) {
+			return fmt.Sprintf("counts that its members take %+v, and they take %+v", g.taken, retaken)
+		}
+	}
 	return ""
 }
 

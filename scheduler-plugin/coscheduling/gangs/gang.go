@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 
+	"github.com/lockstep-k8s/lockstep/internal/times"
 	"github.com/lockstep-k8s/lockstep/podgroup"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
@@ -20,13 +21,17 @@ import (
 // lock of Gangs guards it.
 //
 // Invariant: waiting, placed, missing and bound count the members by their state, priorities
-// those that wait or are placed, and strangers the Pods that are no members.
+// those that wait or run, and strangers the Pods that are no members.
 type gang struct {
 	key   dialect.Key
 	rules *Rules
 	// group is nil while the PodGroup is not seen, and groupless is since when.
 	group     *dialect.Group
 	groupless time.Time
+	// unseen says that there may be a PodGroup that can't be seen, and awaited until when another one may come for
+	// one that was deleted.
+	unseen  bool
+	awaited time.Time
 	// members are the Pods that name the group, strangers among them.
 	members map[types.UID]*member
 
@@ -34,7 +39,8 @@ type gang struct {
 	// missing are those of placed that are missing, and doubtUntil is until when that matters.
 	missing    podgroup.Tally
 	doubtUntil time.Time
-	// priorities counts the members of each priority that wait or are placed.
+	// priorities counts the members of each priority that wait or are placed, and have not ended: quotas of
+	// a priority don't count those that have.
 	priorities map[int32]int
 	strangers  int
 	// minima counts the members by the minimum that they say, and oldest is when the first one
@@ -53,6 +59,9 @@ type gang struct {
 	starts bool
 	// preempted says that the gang was preempted as a whole, and its minimum was not bound since.
 	preempted bool
+	// lost are members that have gone as they were preempted, while another scheduler led, and since the minimum was
+	// bound or another member got a place.
+	lost podgroup.Tally
 	// kept is for what room is kept for the gang, as in news.Gang.
 	kept string
 	// incompleteSince is since when the gang is not complete any more; zero if it never was,
@@ -62,7 +71,9 @@ type gang struct {
 	rivalry         rivalry     // and who else has
 	// provided is what room is kept for members that are still to come.
 	provided provided
-	staging  staging
+	// taken is what the members take, nil while nobody has asked for it.
+	taken   *takings
+	staging staging
 }
 
 func newGang(key dialect.Key, rules *Rules, now time.Time) *gang {
@@ -131,7 +142,7 @@ func (g *gang) count(m *member, sign int32) {
 		return
 	}
 	s := g.state(m)
-	if s != memberOut {
+	if s != memberOut && m.pod.Status.Phase != corev1.PodSucceeded {
 		g.countPriority(m.pod, int(sign))
 	}
 	switch s {
@@ -146,6 +157,9 @@ func (g *gang) count(m *member, sign int32) {
 	if m.bound() {
 		g.bound.Add(g.key.RoleOf(m.pod), sign)
 	}
+	if g.taken != nil {
+		g.taken.count(g, m, int(sign))
+	}
 }
 
 // countPriority adds or, with sign -1, takes away a member's priority.
@@ -156,7 +170,7 @@ func (g *gang) countPriority(pod *corev1.Pod, sign int) {
 	}
 }
 
-// highestPriority is the highest priority among the members that wait or are placed.
+// highestPriority is the highest priority among the members that wait, or run.
 func (g *gang) highestPriority() int32 {
 	first, highest := true, int32(0)
 	for priority := range g.priorities {
@@ -206,11 +220,20 @@ func (g *gang) fell() bool {
 }
 
 // waitsSince is since when the gang has found no place: since now or, if a scheduler before
-// this one has said so, since that.
+// this one has said so, since that. What this one has said since says no more than it knows itself: a condition has
+// its status since the gang lacked members, perhaps. Nor has any member waited since before it was created.
 func (g *gang) waitsSince(now time.Time) time.Time {
-	since := news.NoRoomSince(g.record.ConditionsOf(g.group))
-	if !since.IsZero() && since.Before(now) {
-		return since
+	if g.record.Conditions != nil {
+		return now
 	}
-	return now
+	since := news.NoRoomSince(g.group.Conditions)
+	if since.IsZero() {
+		return now
+	}
+	for _, m := range g.members {
+		if g.state(m) == memberWaiting {
+			since = times.Later(since, m.pod.CreationTimestamp.Time)
+		}
+	}
+	return times.Sooner(since, now)
 }

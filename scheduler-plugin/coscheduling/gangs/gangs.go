@@ -10,8 +10,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/lockstep-k8s/lockstep/podgroup"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/news"
 )
 
 // Gangs knows the gangs: their PodGroups, their members and who of them is in line. It is
@@ -33,13 +35,11 @@ type Gangs struct {
 	// scheduler leads. Before that, members that are placed may still be unknown:
 	// nothing is planned, told or evicted.
 	synced bool
-	// noGroups says that the API server does not serve PodGroups, so far.
-	noGroups bool
-	// tellsNoGroups says that Pods are told so; see TellNoGroups.
-	tellsNoGroups bool
-	// unserved says of the other dialects which the API server does not serve.
-	unserved map[dialect.Dialect]bool
-	// staged is when the stage is over of gangs to which members are coming.
+	// unserved says of which dialects the API server does not serve the groups, and unlisted of which it may have
+	// groups that are not known yet; see SetUnlisted.
+	unserved, unlisted map[dialect.Dialect]bool
+	// staged is when the stage is over of gangs to which members are coming, or no PodGroup is awaited any more of
+	// those that have lost theirs.
 	staged map[dialect.Key]time.Time
 	// partial are gangs for which less room is kept than is to be, and freed counts what has happened that may
 	// help them.
@@ -49,7 +49,7 @@ type Gangs struct {
 
 // New makes Gangs that know of none.
 func New(config Config) *Gangs {
-	return &Gangs{config: config, gangs: make(map[dialect.Key]*gang), line: line.New(), unserved: make(map[dialect.Dialect]bool), staged: make(map[dialect.Key]time.Time),
+	return &Gangs{config: config, gangs: make(map[dialect.Key]*gang), line: line.New(), unserved: make(map[dialect.Dialect]bool), unlisted: make(map[dialect.Dialect]bool), staged: make(map[dialect.Key]time.Time),
 		partial: make(map[dialect.Key]bool)}
 }
 
@@ -72,36 +72,43 @@ func (t *Gangs) SetSynced() {
 	defer t.mu.Unlock()
 	t.synced = true
 	for _, g := range t.gangs {
-		if g.missing.Total > 0 {
-			g.doubtUntil = t.config.Now().Add(missingPatience) // it is only asked about them from now on
-		}
-		g.recallStage()
-		t.changed(g)
-		// It may be that a gang was broken and not dissolved by the scheduler before.
-		if g.wasBroken() {
-			t.dissolveIfBroken(g)
-		}
+		t.begin(g)
 	}
 }
 
-// SetNoGroups says whether the API server lacks PodGroups.
-func (t *Gangs) SetNoGroups(missing bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.noGroups, t.tellsNoGroups = missing, false
+// begin has the gang be planned from now on. The caller holds the lock.
+func (t *Gangs) begin(g *gang) {
+	if g.missing.Total > 0 {
+		g.doubtUntil = t.config.Now().Add(missingPatience) // it is only asked about them from now on
+	}
+	g.recallStage()
+	// The scheduler before may have died while it bound the gang.
+	g.starts = g.bound.Total > 0 && !g.scheduled() && g.group != nil && !news.WasScheduled(g.group.Conditions)
+	t.changed(g)
+	// It may be that a gang was broken and not dissolved by the scheduler before.
+	if g.wasBroken() || g.isMarked() {
+		t.dissolveIfBroken(g)
+	}
+	g.lost = podgroup.Tally{} // this scheduler sees itself who goes
 }
 
-// TellNoGroups has Pods be told that the API server serves no PodGroups. Before that
-// nobody is told anything while not all PodGroups are known.
-func (t *Gangs) TellNoGroups() {
+// SetUnlisted says whether there may be PodGroups of a dialect that are not known yet, as the API server could not
+// list them in time. The gangs of the dialect wait, and those of their Pods that run are left alone, until that is over.
+func (t *Gangs) SetUnlisted(d dialect.Dialect, unlisted bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if !t.noGroups {
-		return // it serves them by now
+	if t.unlisted[d] == unlisted {
+		return
 	}
-	t.tellsNoGroups = true
-	for key := range t.gangs {
-		t.config.Report(key, 0)
+	t.unlisted[d] = unlisted
+	for key, g := range t.gangs {
+		switch {
+		case key.Dialect != d || !t.synced:
+		case unlisted:
+			t.changed(g)
+		default:
+			t.begin(g)
+		}
 	}
 }
 
@@ -140,12 +147,11 @@ func (t *Gangs) DeleteGroup(key dialect.Key, uid types.UID) {
 		return
 	}
 	g.loseGroup(t.config.Now())
-	g.imply(t.config.Now())
-	t.line.Forget(g.key, t.config.Now())
-	if g.group != nil {
-		t.changed(g) // its Pods say enough
-		return
+	if len(g.minima) > 0 { // its Pods say enough, if no other one comes
+		g.awaited = t.config.Now().Add(impliedGrace)
+		t.staged[key] = g.awaited
 	}
+	t.line.Forget(g.key, t.config.Now())
 	t.config.Stir() // another one may be next, and room may be given up
 	if t.synced {
 		t.config.Report(g.key, 0) // its Pods wait for another one
@@ -153,12 +159,9 @@ func (t *Gangs) DeleteGroup(key dialect.Key, uid types.UID) {
 	t.forgetIfEmpty(g)
 }
 
-// SetPod learns of a Pod, new or changed. One that names no group is none of its business.
-func (t *Gangs) SetPod(pod *corev1.Pod) {
-	key, ok := t.KeyOf(pod)
-	if !ok {
-		return
-	}
+// SetPod learns of a Pod of a gang, new or changed. The key is that of the gang: what a Pod names may come to be
+// another one. Then DeletePod is called before, with the key of the gang that knows it.
+func (t *Gangs) SetPod(key dialect.Key, pod *corev1.Pod) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	g := t.gangOf(key)
@@ -186,20 +189,20 @@ func (t *Gangs) SetPod(pod *corev1.Pod) {
 	t.doubt(g)
 	if isNews {
 		t.changed(g)
-		if wasPlaced {
+		if wasPlaced && pod.DeletionTimestamp != nil { // else it has ended by itself, though it may have been marked
 			t.noticeBroken(g, pod)
 		}
 	}
 }
 
-// SetMissing learns that a Pod is shown no more, and that nobody knows yet whether it has ended
+// SetMissing learns that a Pod of a gang is shown no more, and that nobody knows yet whether it has ended
 // or is gone; SetPod or DeletePod says that later. It counts as it did: a member that
 // completes is not lost. But it may be gone, and another one may have come for it. So while
 // the minimum depends on it, the gang has no turn.
-func (t *Gangs) SetMissing(pod *corev1.Pod) {
+func (t *Gangs) SetMissing(key dialect.Key, pod *corev1.Pod) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	g, m := t.memberOf(pod)
+	g, m := t.memberIn(key, pod)
 	if m == nil {
 		return
 	}
@@ -210,11 +213,11 @@ func (t *Gangs) SetMissing(pod *corev1.Pod) {
 	}
 }
 
-// IsAssumed says whether a Pod was given a node, and is not known to be bound to it.
-func (t *Gangs) IsAssumed(pod *corev1.Pod) bool {
+// IsAssumed says whether a Pod of a gang was given a node, and is not known to be bound to it.
+func (t *Gangs) IsAssumed(key dialect.Key, pod *corev1.Pod) bool {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	_, m := t.memberOf(pod)
+	_, m := t.memberIn(key, pod)
 	return m != nil && m.assumed != ""
 }
 
@@ -226,15 +229,18 @@ func (t *Gangs) HasNoPlace(pod *corev1.Pod) bool {
 	return m != nil && m.node() == ""
 }
 
-// DeletePod learns that a Pod is gone, or names another group.
-func (t *Gangs) DeletePod(pod *corev1.Pod) {
+// DeletePod learns that a Pod of a gang is gone, or is one of another gang from now on.
+func (t *Gangs) DeletePod(key dialect.Key, pod *corev1.Pod) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	g, m := t.memberOf(pod)
+	g, m := t.memberIn(key, pod)
 	if m == nil {
 		return
 	}
 	isNews, wasPlaced := g.drop(m, t.config.Now())
+	if !t.synced {
+		g.noteLost(m, wasPlaced)
+	}
 	t.settle(g)
 	t.doubt(g)
 	if isNews {
@@ -276,6 +282,7 @@ func (t *Gangs) gangOf(key dialect.Key) *gang {
 	g, ok := t.gangs[key]
 	if !ok {
 		g = newGang(key, &t.config.Rules, t.config.Now())
+		g.unseen = t.isUnseen(key.Dialect)
 		t.gangs[key] = g
 	}
 	return g
@@ -285,10 +292,19 @@ func (t *Gangs) gangOf(key dialect.Key) *gang {
 // it names; nil if nothing is known of the Pod. The caller holds the lock.
 func (t *Gangs) memberOf(pod *corev1.Pod) (*gang, *member) {
 	key, named := t.KeyOf(pod)
-	if !named || t.gangs[key] == nil {
+	if !named {
 		return nil, nil
 	}
+	return t.memberIn(key, pod)
+}
+
+// memberIn is what is known of a Pod as one of a gang, and the gang; nil if nothing is known of the Pod there. The
+// caller holds the lock.
+func (t *Gangs) memberIn(key dialect.Key, pod *corev1.Pod) (*gang, *member) {
 	g := t.gangs[key]
+	if g == nil {
+		return nil, nil
+	}
 	return g, g.members[pod.UID]
 }
 
@@ -302,11 +318,15 @@ func (t *Gangs) forgetIfEmpty(g *gang) {
 
 // changed makes the gang's news known. The caller holds the lock.
 func (t *Gangs) changed(g *gang) {
-	g.starts, g.preempted = g.starts && !g.scheduled(), g.preempted && !g.scheduled()
-	if !t.synced {
-		if t.tellsNoGroups {
-			t.config.Report(g.key, incompleteReportDelay)
-		}
+	if g.scheduled() {
+		g.starts, g.preempted, g.lost = false, false, podgroup.Tally{}
+	}
+	switch {
+	case !t.synced:
+		return
+	case t.unlisted[g.key.Dialect]:
+		t.line.Leave(g.key, t.config.Now())
+		t.config.Report(g.key, incompleteReportDelay)
 		return
 	}
 	if g.fell() {
@@ -402,7 +422,7 @@ func (t *Gangs) noticeBroken(g *gang, lost *corev1.Pod) {
 // dissolveIfBroken asks for the rest of a gang to be dissolved that has lost a member, if
 // too few are left. The caller holds the lock.
 func (t *Gangs) dissolveIfBroken(g *gang) {
-	if !t.synced {
+	if !t.synced || t.unlisted[g.key.Dialect] {
 		return
 	}
 	if rest := g.breakUp(); len(rest) > 0 {

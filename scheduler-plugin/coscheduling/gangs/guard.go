@@ -20,17 +20,42 @@ type Guard struct {
 // MayBeTaken says whether an ordinary Pod may preempt a Pod of lower priority: it has to
 // outrank the gang of the victim.
 func (g *Guard) MayBeTaken(victim, by *corev1.Pod) bool {
+	if g.Of.MayBeMember(victim) {
+		return false
+	}
 	key, named := g.Of.KeyOf(victim)
 	if !named {
 		return true
 	}
 	g.Of.mu.RLock()
 	defer g.Of.mu.RUnlock()
-	if !g.Of.synced && !g.Of.noGroups {
+	if !g.Of.synced && !g.Of.unserved[key.Dialect] || g.Of.unlisted[key.Dialect] {
 		return false // it may be any gang's, and is to be judged when that is known
 	}
 	priority, ok := priorityOf(g.Of.gangs[key], victim)
 	return !ok || priority < corev1helpers.PodPriority(by)
+}
+
+// MayBeMember says whether a Pod may be a member of a gang of which too little is known to say what it is worth: its
+// PodGroup, or the owner by which its gang is known, can't be listed. It may be a member of any gang, and is
+// left alone.
+func (t *Gangs) MayBeMember(pod *corev1.Pod) bool {
+	key, named := t.KeyOf(pod)
+	if !named {
+		return t.config.Links.MayBeOwned(pod)
+	}
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	g := t.gangs[key]
+	switch {
+	case g != nil && g.group != nil:
+		return false
+	case g != nil && t.config.Now().Before(g.awaited):
+		return true
+	default:
+		// Without the kind of Lockstep's own groups nobody has a group that is worth anything.
+		return t.unlisted[key.Dialect] || key.Dialect != dialect.Own && t.unserved[key.Dialect]
+	}
 }
 
 // priorityOf is the priority of a member's gang, false if the Pod is none. The gang is nil

@@ -8,8 +8,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
 
+	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
 
 // TestWhomAnOrdinaryPodMayTake: it has to outrank the gang, whatever the member's priority is.
@@ -19,8 +22,15 @@ func TestWhomAnOrdinaryPodMayTake(t *testing.T) {
 	stranger := makePod("stranger", inGroup("gang"), onNode("node-0"), ofPriority(1))
 	known := newBench()
 	blind := newBlindBench()
+	unlisted, listed := benchWithOthers(false), benchWithOthers(true)
+	ofVolcano := makePod("v", onNode("node-0"), func(w *schedulertesting.PodWrapper) { w.Annotation("scheduling.k8s.io/group-name", "gang") })
+	ofJob := makePod("j", onNode("node-0"), func(w *schedulertesting.PodWrapper) { w.Label("batch.kubernetes.io/controller-uid", "uid-of-job") })
+	unlisted.add(ofVolcano, ofJob)
+	listed.add(ofVolcano, ofJob)
 	unserved := newBlindBench()
-	unserved.SetNoGroups(true)
+	unserved.SetServed(dialect.Own, false)
+	ownUnlisted := newBench()
+	ownUnlisted.SetUnlisted(dialect.Own, true)
 	for _, b := range []*bench{known, blind} {
 		b.SetGroup(groupOf("this", "gang", 2))
 		b.add(low, high, stranger)
@@ -38,6 +48,12 @@ func TestWhomAnOrdinaryPodMayTake(t *testing.T) {
 		"a Pod whose group does not exist":                         {in: known, victim: makePod("lost", inGroup("nothing")), by: 2, want: true},
 		"nobody who names a group while not all are known":         {in: blind, victim: stranger, by: 100},
 		"a Pod that names no group while not all are known":        {in: blind, victim: makePod("ordinary"), by: 2, want: true},
+		"nobody who names a group while these can't be listed":     {in: ownUnlisted, victim: low, by: 100},
+		"a Pod that names no group while these can't be listed":    {in: ownUnlisted, victim: makePod("ordinary"), by: 2, want: true},
+		"a member whose group can't be listed":                     {in: unlisted, victim: ofVolcano, by: 100},
+		"a Pod whose owner can't be listed":                        {in: unlisted, victim: ofJob, by: 100},
+		"a Pod whose group of another kind does not exist":         {in: listed, victim: ofVolcano, by: 100, want: true},
+		"a Pod whose owner does not exist":                         {in: listed, victim: ofJob, by: 100, want: true},
 		"whoever names a group where the API server has no groups": {in: unserved, victim: low, by: 2, want: true},
 	}
 	for name, tc := range tests {
@@ -48,6 +64,18 @@ func TestWhomAnOrdinaryPodMayTake(t *testing.T) {
 			}
 		})
 	}
+}
+
+// benchWithOthers is a bench with a dialect and a rule, whose groups and owners are all seen, or can't be listed.
+func benchWithOthers(listed bool) *bench {
+	b := newBlindBench()
+	b.config.Links = &dialect.Links{Owners: &dialect.Owners{Allows: func(string) (allowed, known bool) { return true, true }}}
+	b.config.Links.TurnOn(dialect.Volcano)
+	b.config.Links.TurnOnRule(configv1alpha1.RuleJobs)
+	b.SetServed(dialect.Volcano, listed)
+	b.config.Links.Owners.SetListed(configv1alpha1.RuleJobs, listed)
+	b.SetSynced()
+	return b
 }
 
 // TestWhoGoesWithAMember: the rest of a gang that can't go on without it.

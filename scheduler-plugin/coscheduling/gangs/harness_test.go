@@ -91,6 +91,25 @@ func (b *bench) DeleteGroup(group *schedulingv1alpha1.PodGroup) {
 	b.Gangs.DeleteGroup(dialect.KeyOfOwn(group), group.UID)
 }
 
+// SetPod makes a Pod known to the gang that it names, new or changed.
+func (b *bench) SetPod(pod *corev1.Pod) {
+	if key, named := b.KeyOf(pod); named {
+		b.Gangs.SetPod(key, pod)
+	}
+}
+
+// DeletePod has a Pod be gone from the gang that it names.
+func (b *bench) DeletePod(pod *corev1.Pod) {
+	key, _ := b.KeyOf(pod)
+	b.Gangs.DeletePod(key, pod)
+}
+
+// SetMissing has a Pod of the gang that it names be missing.
+func (b *bench) SetMissing(pod *corev1.Pod) {
+	key, _ := b.KeyOf(pod)
+	b.Gangs.SetMissing(key, pod)
+}
+
 // add makes members known.
 func (b *bench) add(pods ...*corev1.Pod) {
 	for _, pod := range pods {

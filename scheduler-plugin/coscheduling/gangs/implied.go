@@ -15,7 +15,10 @@ import (
 
 // A gang may have no PodGroup: its members say how many of them are to be placed together. Then
 // a group is made of that, which is there as long as one says so. If they differ the highest
-// counts. A PodGroup that is there counts alone.
+// counts. A PodGroup that is there counts alone. So nothing is made as long as it can't be known that there is none.
+
+// impliedGrace is how long after its PodGroup was deleted a gang has none: whoever makes it anew does so at once.
+const impliedGrace = 2 * time.Second
 
 // hear notes the minimum that a new member says. The member must not be counted yet.
 func (g *gang) hear(m *member, now time.Time) {
@@ -55,7 +58,7 @@ func (g *gang) say(m *member, minimum int32, now time.Time) bool {
 // imply has the gang have the group that its members say, if it has no PodGroup. It says whether
 // that is another one than before.
 func (g *gang) imply(now time.Time) bool {
-	if g.group != nil && !g.group.IsImplied() {
+	if g.group != nil && !g.group.IsImplied() || g.group == nil && (g.unseen || now.Before(g.awaited)) {
 		return false
 	}
 	if len(g.minima) == 0 {

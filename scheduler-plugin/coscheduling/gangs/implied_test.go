@@ -173,7 +173,56 @@ func TestAPodGroupCountsForMoreThanWhatPodsSay(t *testing.T) {
 		t.Errorf("it is told by a %s, with the minima %v", gang.Group.Object().Kind, gang.Minima)
 	}
 	b.Gangs.DeleteGroup(light, "object")
+	if b.isNext(light) {
+		t.Error("it is next when its PodGroup has just gone, and may be made anew")
+	}
+	_, _, again := b.Next()
+	if want := b.time.Add(impliedGrace); !again.Equal(want) {
+		t.Errorf("it is looked again at %v, want %v", again, want)
+	}
+	b.time = again
+	b.Next()
 	if got := b.gangs[light].group; got == nil || got.Spec.Minimum.Members != 2 || !b.isNext(light) {
 		t.Errorf("its PodGroup is gone, and it has %v, next: %t", got, b.isNext(light))
+	}
+}
+
+// TestPodsSayNothingOfAGangWhosePodGroupCantBeSeen: it may ask for more than they do.
+func TestPodsSayNothingOfAGangWhosePodGroupCantBeSeen(t *testing.T) {
+	member := func(name string) *corev1.Pod {
+		pod := makePod(name)
+		pod.Labels = map[string]string{"pod-group.scheduling.sigs.k8s.io/name": "ring", "pod-group.scheduling.sigs.k8s.io/min-available": "2"}
+		return pod
+	}
+	for name, tc := range map[string]struct {
+		on     bool // the dialect is
+		before bool // the Pods come before it is known that the groups can't be seen
+		want   bool // they are placed together
+	}{
+		"the Pods come after it is known":                    {on: true},
+		"the Pods come before it is known":                   {on: true, before: true},
+		"the kind is not there, and the dialect is off then": {want: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBlindBench()
+			b.config.Links = &dialect.Links{}
+			b.config.Links.TurnOnRule(configv1alpha1.RuleMinAvailable)
+			if tc.on {
+				b.config.Links.TurnOn(dialect.SchedulerPlugins)
+			}
+			if tc.before {
+				b.add(member("a"), member("b"))
+			}
+			b.SetServed(dialect.SchedulerPlugins, false)
+			b.add(member("a"), member("b"))
+			b.SetSynced()
+			if next := b.isNext(light); next != tc.want {
+				t.Errorf("they have a turn: %t, want %t", next, tc.want)
+			}
+			b.SetServed(dialect.SchedulerPlugins, true)
+			if !b.isNext(light) {
+				t.Error("they have no turn when it is known that there is no PodGroup")
+			}
+		})
 	}
 }

@@ -67,23 +67,16 @@ func (t *Gangs) Remember(group *dialect.Group, record news.Record) {
 }
 
 // tells says whether anybody is to be told of a gang: all that existed before is known, and
-// this scheduler leads. What waits for PodGroups that the API server does not serve is told
-// so before that. The caller holds the lock.
+// this scheduler leads. Who waits for a PodGroup that can't be listed is told so. The caller holds the lock.
 func (t *Gangs) tells(g *gang) bool {
-	return t.synced || t.tellsNoGroups && g.group == nil
-}
-
-// isUnserved says whether the API server does not serve the PodGroups of a dialect. The caller
-// holds the lock.
-func (t *Gangs) isUnserved(d dialect.Dialect) bool {
-	return d == dialect.Own && t.noGroups || t.unserved[d]
+	return t.synced && (g.group == nil || !t.unlisted[g.key.Dialect])
 }
 
 // known is what is known of a gang, without its Pods. Its tallies are the gang's own. The
 // caller holds the lock.
 func (t *Gangs) known(g *gang) news.Gang {
 	known := news.Gang{
-		Key: g.key, Group: g.group, Missing: g.groupless, NotServed: t.isUnserved(g.key.Dialect),
+		Key: g.key, Group: g.group, Missing: g.groupless, NotServed: t.unserved[g.key.Dialect], NotListed: t.unlisted[g.key.Dialect],
 		Waiting: g.waiting, Placed: g.placed, Bound: g.bound, Failed: g.failedMembers, Deleted: g.deletedMembers,
 		Minima: g.saidMinima(), Kept: g.kept, Preempted: g.preempted, Unbound: g.bindings.message, Assumed: g.bindings.placement > 0, Record: g.record,
 		Foreign: g.rivalry.foreign, YieldsUntil: g.rivalry.until,

@@ -64,6 +64,8 @@ type member struct {
 	// placedSince is when the Pod was seen to get its present place, by the own clock; zero if it was
 	// first seen with it. See placedAt.
 	placedSince time.Time
+	// timed is which time of those in takings has been the member's last.
+	timed time.Time
 }
 
 // state is what a member counts as. serves says which scheduler names are served by this

@@ -106,7 +106,7 @@ func TestAMemberThatIsMissingWaitsForNoPlace(t *testing.T) {
 	pod := makePod("a", inGroup("gang"))
 	b.add(pod)
 	view := b.turn()
-	if !b.Assume(&view, map[types.UID]string{pod.UID: "n"}) || !b.IsAssumed(pod) {
+	if !b.Assume(&view, map[types.UID]string{pod.UID: "n"}) || !b.IsAssumed(gangName, pod) {
 		t.Fatal("it is not placed")
 	}
 	b.SetMissing(pod)
@@ -149,7 +149,7 @@ func TestAMemberThatIsMissingAfterItsBindingFailedHasNoTurn(t *testing.T) {
 	pod := makePod("a", inGroup("gang"))
 	b.add(pod)
 	view := b.turn()
-	if !b.Assume(&view, map[types.UID]string{pod.UID: "n"}) || !b.IsAssumed(pod) {
+	if !b.Assume(&view, map[types.UID]string{pod.UID: "n"}) || !b.IsAssumed(gangName, pod) {
 		t.Fatal("it is not placed")
 	}
 	b.Unassume(FailedBinding{Pod: pod, Message: "there is no such Pod"})

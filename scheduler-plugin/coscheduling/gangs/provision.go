@@ -70,19 +70,21 @@ func (g *gang) provide(now time.Time) {
 	if terms.Mode == provision.Off {
 		return
 	}
-	seen := g.takings(now)
-	if seen.alive == 0 {
+	seen := g.takings()
+	if seen.alive == 0 && p.hasBegun() {
 		p.beginAnew(terms.Longest, now)
+		g.taken = nil // the times of those that have succeeded are looked at once more
+		seen = g.takings()
 	}
 	// What has succeeded may be the minimum. Who comes then is above it, and starts no gang.
 	isOver := seen.alive == 0 && !g.lacksMinimum()
 	if seen.model == nil || isOver {
 		return
 	}
-	due := &provision.Due{Terms: terms, Lacking: ask.Resources.Less(seen.placed), Least: ask.Resources, Model: seen.model}
+	due := &provision.Due{Terms: terms, Lacking: ask.Resources.Less(seen.placed), Least: ask.Resources, Model: seen.model.pod}
 	due.Patience = provision.Patience(ask.Timeout, terms.Longest)
-	if members := max(ask.Members, seen.size); members > 0 {
-		due.ToCome = max(1, members-len(seen.times))
+	if members := max(ask.Members, seen.mostSaid()); members > 0 {
+		due.ToCome = max(1, members-seen.size)
 	}
 	if seen.alive == 0 {
 		due.Last = p.past.Last(terms.Longest, now)
@@ -96,7 +98,7 @@ func (g *gang) provide(now time.Time) {
 	p.least = p.least.AtMost(ask.Resources.Less(seen.bound))
 	p.started = p.started || !g.lacksMinimum()
 	starts := p.life.Began.IsZero()
-	if p.life = p.life.With(seen.times, due.Patience, now); starts {
+	if p.life = p.life.With(seen.newTimes(now), due.Patience, now); starts {
 		p.life = p.life.After(p.past)
 	}
 	due.Least, due.Started = p.least, p.started
@@ -111,6 +113,11 @@ func (g *gang) provide(now time.Time) {
 	p.ended, p.due = time.Time{}, due
 }
 
+// hasBegun says whether anything is known of members that had a place.
+func (p *provided) hasBegun() bool {
+	return p.least != nil || !p.life.Began.IsZero() || p.started || p.over || !p.ended.IsZero() || p.isSought || p.held
+}
+
 // beginAnew forgets the members that had room kept, as none is left, but not for how long they had it.
 func (p *provided) beginAnew(longest time.Duration, now time.Time) {
 	past := p.past
@@ -123,47 +130,19 @@ func (p *provided) beginAnew(longest time.Duration, now time.Time) {
 	*p = provided{past: past}
 }
 
-// takings are what the members of a gang take.
-type takings struct {
-	// placed is what those take that have a place, bound those of which the API server knows
-	// it, and alive how many of them have not ended.
-	placed, bound provision.Amounts
-	alive         int
-	// times are when they were placed.
-	times []time.Time
-	// model is the largest member of a scheduler that is served here, and size how many there are in all
-	// as far as a member says.
-	model *corev1.Pod
-	size  int
-}
-
-func (g *gang) takings(now time.Time) takings {
-	seen := takings{placed: make(provision.Amounts), bound: make(provision.Amounts)}
-	var largest provision.Amounts
-	for _, m := range g.members {
-		state := g.state(m)
-		if state == memberOut {
-			continue
+// takings are the takings now.
+func (g *gang) takings() *takings {
+	if g.taken == nil {
+		g.taken = newTakings()
+		for _, m := range g.members {
+			m.timed = time.Time{}
+			g.taken.count(g, m, 1)
 		}
-		takes := m.amounts()
-		seen.size = max(seen.size, dialect.SizeOn(m.pod))
-		served := g.rules.Serves(m.pod.Spec.SchedulerName)
-		if served && (seen.model == nil || takes.IsLargerThan(largest) || !largest.IsLargerThan(takes) && compareMembers(m.pod, seen.model) < 0) {
-			seen.model, largest = m.pod, takes
-		}
-		if state != memberPlaced {
-			continue
-		}
-		seen.placed.Add(takes)
-		if m.bound() {
-			seen.bound.Add(takes)
-		}
-		if m.pod.Status.Phase != corev1.PodSucceeded {
-			seen.alive++
-		}
-		seen.times = append(seen.times, m.placedAt(now))
 	}
-	return seen
+	if !g.taken.isModel {
+		g.taken.seekModel(g)
+	}
+	return g.taken
 }
 
 // amounts are what a member takes of a node.

@@ -570,3 +570,42 @@ func TestAMemberWithGatesIsNotCounted(t *testing.T) {
 		t.Errorf("without gates the model is %s, want the larger one", due.Model.Name)
 	}
 }
+
+// TestALargeGangPaysNoMoreForAMemberThatChanges than a small one: all other gangs wait meanwhile.
+func TestALargeGangPaysNoMoreForAMemberThatChanges(t *testing.T) {
+	cost := func(members int) float64 {
+		b := keeping(newBench())
+		b.SetGroup(makeGroup("gang", 20_000, asking("13")))
+		for i := range members {
+			b.add(makePod(fmt.Sprint("worker-", i), inGroup("gang"), cores("1")))
+		}
+		last, changed := "worker-0", 0
+		return testing.AllocsPerRun(20, func() {
+			changed++
+			b.add(makePod(last, inGroup("gang"), cores("1"), func(w *schedulertesting.PodWrapper) { w.Label("changed", fmt.Sprint(changed)) }))
+		})
+	}
+	if small, large := cost(10), cost(2000); large > small+50 {
+		t.Errorf("a change of one member costs %.0f allocations in a gang of 10, and %.0f in one of 2000", small, large)
+	}
+}
+
+// TestTheLargestThatIsLeftIsTheModel when the largest member goes, shrinks or is of another scheduler.
+func TestTheLargestThatIsLeftIsTheModel(t *testing.T) {
+	b := keeping(newBench())
+	b.SetGroup(makeGroup("gang", 1, asking("30")))
+	b.add(makePod("small", inGroup("gang"), cores("1")), makePod("middle", inGroup("gang"), cores("2")), makePod("large", inGroup("gang"), cores("4")))
+	model := func() string { return b.gangs[gangName].provided.due.Model.Name }
+	b.add(makePod("large", inGroup("gang"), cores("4"), func(w *schedulertesting.PodWrapper) { w.Label("changed", "yes") }))
+	if got := model(); got != "large" {
+		t.Errorf("after a label the model is %s, want large", got)
+	}
+	b.add(makePod("large", inGroup("gang"), cores("1"), func(w *schedulertesting.PodWrapper) { w.Pod.Generation = 2 }))
+	if got := model(); got != "middle" {
+		t.Errorf("when the large one has shrunk the model is %s, want middle", got)
+	}
+	b.DeletePod(makePod("middle", inGroup("gang")))
+	if got := model(); got != "large" {
+		t.Errorf("of two of one size the model is %s, want the first by name", got)
+	}
+}

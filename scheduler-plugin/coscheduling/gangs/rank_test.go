@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
 
@@ -176,5 +177,19 @@ func TestGangsThatOutrankOneOnlyNowAreTriedAgain(t *testing.T) {
 				t.Errorf("the gang that waits is to have a turn: %t, want %t", got, tc.want)
 			}
 		})
+	}
+}
+
+// TestAMemberThatHasSucceededLiftsNobody: it counts for no quota of its priority any more.
+func TestAMemberThatHasSucceededLiftsNobody(t *testing.T) {
+	b := newBench()
+	b.SetGroup(makeGroup("gang", 1))
+	b.add(makePod("ticket", inGroup("gang"), ofPriority(9), onNode("node")), makePod("worker", inGroup("gang"), ofPriority(1)))
+	if got := b.gangs[gangName].rank().Priority; got != 9 {
+		t.Errorf("with a member of 9 that runs it has the priority %d", got)
+	}
+	b.add(makePod("ticket", inGroup("gang"), ofPriority(9), onNode("node"), func(w *schedulertesting.PodWrapper) { w.Phase(corev1.PodSucceeded) }))
+	if got := b.gangs[gangName].rank().Priority; got != 1 {
+		t.Errorf("when that has succeeded it has the priority %d, want 1 of the one that waits", got)
 	}
 }

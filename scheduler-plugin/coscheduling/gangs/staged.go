@@ -132,8 +132,8 @@ func larger(a, b podgroup.Tally) podgroup.Tally {
 	return most
 }
 
-// stage brings gangs up to date whose stage is over, and is when the next one is; zero for none. The caller
-// holds the lock.
+// stage brings gangs up to date whose stage is over, or that await no PodGroup any more, and is when the next one is;
+// zero for none. The caller holds the lock.
 func (t *Gangs) stage(now time.Time) (next time.Time) {
 	for key, until := range t.staged {
 		if until.After(now) {
@@ -142,6 +142,7 @@ func (t *Gangs) stage(now time.Time) (next time.Time) {
 		}
 		delete(t.staged, key)
 		if g := t.gangs[key]; g != nil {
+			g.imply(now)
 			t.changed(g)
 		}
 	}

@@ -9,9 +9,14 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
 
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/news"
 )
 
 func TestWhoStarves(t *testing.T) {
@@ -114,5 +119,48 @@ func TestAGangThatHasJustLostAMemberIsNotGivenAway(t *testing.T) {
 	lost := b.Standings()[gangName]
 	if lost.Placed.Total != 1 || lost.Waits {
 		t.Error("the gang is taken for one that has waited for long")
+	}
+}
+
+// TestSinceWhenAGangWaits: since it was first told that there is no room, also by a scheduler before this one, but
+// not since before it had its members. A group that is made long before its Pods has no right to others' room for that.
+func TestSinceWhenAGangWaits(t *testing.T) {
+	const told = time.Hour // before the gang is planned
+	for name, tc := range map[string]struct {
+		reason string // what the conditions say
+		// created is how long before the newest member was created, and gated has it have a gate until now.
+		created time.Duration
+		gated   bool
+		// ours says that this scheduler has written the conditions.
+		ours bool
+		want time.Duration
+	}{
+		"a scheduler before found no room":                         {reason: schedulingv1alpha1.ReasonNotEnoughResources, created: 2 * told, want: told},
+		"a member was made anew since":                             {reason: schedulingv1alpha1.ReasonNotEnoughResources, created: time.Minute, want: time.Minute},
+		"it ran, and a scheduler before found no room":             {reason: schedulingv1alpha1.ReasonPodDeleted, created: 2 * told, want: told},
+		"it ran, has lost a member that failed, and found no room": {reason: schedulingv1alpha1.ReasonPodFailed, created: time.Minute, want: time.Minute},
+		"it lacked members":                                        {reason: schedulingv1alpha1.ReasonNotEnoughTasks, created: time.Minute},
+		"it lacked members before, as this scheduler has told":     {reason: schedulingv1alpha1.ReasonNotEnoughResources, created: 2 * told, gated: true, ours: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench()
+			group := makeGroup("gang", 2)
+			group.Status.Conditions = []schedulingv1alpha1.PodGroupCondition{{Type: schedulingv1alpha1.ConditionUnschedulable, Status: metav1.ConditionTrue, Reason: tc.reason, LastTransitionTime: metav1.NewTime(b.time.Add(-told))}}
+			b.SetGroup(group)
+			born := func(ago time.Duration) podOption {
+				return func(w *schedulertesting.PodWrapper) { w.CreationTimestamp(metav1.NewTime(b.time.Add(-ago))) }
+			}
+			b.add(makePod("first", inGroup("gang"), born(3*told)))
+			if tc.gated {
+				b.add(makePod("second", inGroup("gang"), born(tc.created), func(w *schedulertesting.PodWrapper) { w.SchedulingGates([]string{"queue"}) }))
+			}
+			if tc.ours {
+				b.Remember(dialect.FromOwn(group), news.Record{Conditions: group.Status.Conditions, At: b.time.Add(-time.Minute)})
+			}
+			b.add(makePod("second", inGroup("gang"), born(tc.created)))
+			if view := b.turn(); !view.Since.Equal(b.time.Add(-tc.want)) {
+				t.Errorf("it waits for %v, want %v", b.time.Sub(view.Since), tc.want)
+			}
+		})
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/lockstep-k8s/lockstep/podgroup"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/news"
 )
@@ -76,7 +77,7 @@ func (g *gang) become(group *dialect.Group) {
 // another one.
 func (g *gang) inheritNothing() {
 	g.record, g.rivalry = news.Record{}, rivalry{}
-	g.kept, g.preempted = "", false
+	g.kept, g.preempted, g.lost = "", false, podgroup.Tally{}
 	g.provided = provided{}
 	g.staging = staging{asked: g.staging.asked}
 	for _, m := range g.members {
@@ -93,6 +94,9 @@ func (g *gang) add(pod *corev1.Pod, now time.Time) {
 	g.hear(m, now)
 	g.judge(m, now)
 	g.count(m, 1)
+	if g.state(m) == memberPlaced {
+		g.lost = podgroup.Tally{} // the gang begins anew
+	}
 	g.joinStage(m, now)
 }
 
@@ -122,6 +126,9 @@ func (g *gang) see(m *member, pod *corev1.Pod, now time.Time) (isNews, wasPlaced
 	})
 	if wasBound && !m.isStranger() && pod.Status.Phase == corev1.PodFailed {
 		g.failedMembers++
+	}
+	if before != memberPlaced && g.state(m) == memberPlaced {
+		g.lost = podgroup.Tally{} // the gang begins anew
 	}
 	isNews = g.state(m) != before || m.bound() != wasBound || m.isStranger() != wasStranger || was.Generation != pod.Generation || relabelled || saysAnother
 	return isNews, before == memberPlaced && !m.isStranger()

@@ -5,15 +5,22 @@ package kube
 
 import (
 	"context"
+	"fmt"
+	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 	fwk "k8s.io/kube-scheduler/framework"
+	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/feature"
 	"k8s.io/kubernetes/pkg/scheduler/framework/preemption"
+	schedutil "k8s.io/kubernetes/pkg/scheduler/util"
 )
 
 // Preemptor is for whom Pods are evicted, for messages.
@@ -34,6 +41,68 @@ func Evict(ctx context.Context, handle fwk.Handle, by *Preemptor, pod *corev1.Po
 	executor := preemption.NewExecutor(onlyPod{handle, pod.UID}, feature.Features{})
 	_, err := executor.PreemptPod(ctx, victimOn(pod.Spec.NodeName), executorPreemptor{by}, pod, plugin)
 	return err
+}
+
+// IsRefusal says whether the API server has refused a request for good, before it did anything.
+func IsRefusal(err error) bool {
+	return apierrors.IsNotFound(err) || apierrors.IsInvalid(err) || apierrors.IsForbidden(err) ||
+		apierrors.IsUnauthorized(err) || apierrors.IsBadRequest(err)
+}
+
+// takeBackTime is how long it may take to take back that a Pod is preempted.
+const takeBackTime = 45 * time.Second
+
+// TakeBack has a Pod that could not be evicted not say any more that it is being preempted: if it failed
+// later, that would be taken for preemption. One that is ending, or gone, is left as it is. Before is what it
+// said before.
+func TakeBack(ctx context.Context, handle fwk.Handle, before *corev1.Pod) {
+	ctx, cancel := context.WithTimeout(ctx, takeBackTime)
+	defer cancel()
+	if err := takeBack(ctx, handle, before); err != nil {
+		klog.FromContext(ctx).Error(err, "A Pod that could not be preempted may say that it is")
+	}
+}
+
+func takeBack(ctx context.Context, handle fwk.Handle, before *corev1.Pod) error {
+	live, err := handle.ClientSet().CoreV1().Pods(before.Namespace).Get(ctx, before.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("looking at %s: %w", klog.KObj(before), err)
+	}
+	said := ConditionOf(live, corev1.DisruptionTarget)
+	if live.UID != before.UID || live.DeletionTimestamp != nil || said == nil || said.Reason != corev1.PodReasonPreemptionByScheduler {
+		return nil
+	}
+	status := live.Status.DeepCopy()
+	status.Conditions = slices.DeleteFunc(status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.DisruptionTarget })
+	if was := ConditionOf(before, corev1.DisruptionTarget); was != nil && was.Reason != said.Reason {
+		status.Conditions = append(status.Conditions, *was)
+	}
+	if err := schedutil.PatchPodStatus(ctx, onlyPodClient{handle.ClientSet(), before.UID}, before.Name, before.Namespace, &live.Status, status); err != nil {
+		return fmt.Errorf("taking back that %s is preempted: %w", klog.KObj(before), err)
+	}
+	return nil
+}
+
+// Mark marks a Pod as disrupted as Evict does, which does not do so again for the Pod that it returns. It is no error
+// if the Pod is gone.
+func Mark(ctx context.Context, handle fwk.Handle, by *Preemptor, pod *corev1.Pod) (*corev1.Pod, error) {
+	marked := pod.DeepCopy()
+	changed := podutil.UpdatePodCondition(&marked.Status, &corev1.PodCondition{
+		Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: corev1.PodReasonPreemptionByScheduler,
+		ObservedGeneration: podutil.CalculatePodConditionObservedGeneration(&pod.Status, pod.Generation, corev1.DisruptionTarget),
+		Message:            fmt.Sprintf("%s: preempting to accommodate a higher priority %s", by.Scheduler, by.Kind),
+	})
+	if !changed {
+		return marked, nil
+	}
+	err := schedutil.PatchPodStatus(ctx, onlyPodClient{handle.ClientSet(), pod.UID}, pod.Name, pod.Namespace, &pod.Status, &marked.Status)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("marking %s as disrupted: %w", klog.KObj(pod), err)
+	}
+	return marked, nil
 }
 
 // Object is an object of the API, of any kind.

@@ -30,6 +30,9 @@ func (s *Scheduler) tellPreemptors(ctx context.Context, executor *preemption.Exe
 		if err != nil {
 			gangs.Spare(victim)
 		}
+		if IsRefusal(err) { // else it may be tried again, and is to say so then
+			go TakeBack(ctx, handle, victim)
+		}
 		if err == nil && !inMemory && isGone(victim, handle) {
 			go s.retryPreemptor(ctx, executor, by)
 		}

@@ -66,6 +66,8 @@ type gang struct {
 	// has no right to be helped all the same.
 	patience time.Duration
 	helpless time.Time
+	// round is the one in which it is to be helped; see Line.round.
+	round int
 
 	// timer is when the gang is to be looked at again.
 	timer time.Time
@@ -88,6 +90,14 @@ func (g *gang) starves(now time.Time) (hopeful, starves bool, at time.Time) {
 		return true, false, at
 	}
 	return true, true, time.Time{}
+}
+
+// isHelpedBefore says which of two gangs that starve is helped first.
+func (g *gang) isHelpedBefore(other *gang) bool {
+	if g.rank.Priority == other.rank.Priority && g.round != other.round {
+		return g.round < other.round
+	}
+	return g.rank.Compare(other.rank) < 0
 }
 
 // backOff is how long a gang waits after some failures in a row: initial, doubled with

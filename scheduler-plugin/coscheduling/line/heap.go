@@ -30,6 +30,11 @@ func byRank(s slot) ordered {
 	return ordered{slot: s, less: func(a, b *gang) bool { return a.rank.Compare(b.rank) < 0 }}
 }
 
+// byHelp has gangs of one priority be helped in turn.
+func byHelp(s slot) ordered {
+	return ordered{slot: s, less: func(a, b *gang) bool { return a.isHelpedBefore(b) }}
+}
+
 func byTime(s slot) ordered {
 	return ordered{slot: s, less: func(a, b *gang) bool { return a.timer.Before(b.timer) }}
 }

@@ -20,9 +20,14 @@ type Line struct {
 	// the one that was made ready for it.
 	hopeful, starved ordered
 	helped           *gang
-	timers           ordered
-	shapes           shapes
-	debts            Debts
+	// round is how often a gang was helped in vain. That has it be helped again in this round, behind those of
+	// earlier ones. A gang that comes to starve is helped in the round that there is then. So whoever waits for
+	// what does not end does not have all the help, and those that come do not keep it from who is there: each
+	// waits until the others have been helped once.
+	round  int
+	timers ordered
+	shapes shapes
+	debts  Debts
 	// seekDebts are those for turns in which room is sought for members to come.
 	seekDebts Debts
 	// turn is the gang that has its turn, nil for none, and missed is what has happened
@@ -38,7 +43,7 @@ func New() *Line {
 	return &Line{
 		gangs: make(map[dialect.Key]*gang),
 		due:   byRank(slotDue), early: byRank(slotEarly), timers: byTime(slotTimer),
-		hopeful: byRank(slotHopeful), starved: byRank(slotStarved),
+		hopeful: byRank(slotHopeful), starved: byHelp(slotStarved),
 		shapes: newShapes(), debts: make(Debts), seekDebts: make(Debts),
 	}
 }
@@ -281,6 +286,9 @@ func (l *Line) arrange(g *gang, now time.Time) {
 	l.due.put(g, due)
 	l.early.put(g, early)
 	l.hopeful.put(g, hopeful)
+	if starved && g.slots[slotStarved] == 0 && g.round == 0 {
+		g.round = l.round
+	}
 	l.starved.put(g, starved)
 	if !starved && l.helped == g {
 		l.helped = nil

@@ -289,9 +289,13 @@ func (f *life) entitled() *gang {
 	hopeful := func(g *gang) bool {
 		return g.state != out && !g.seeksRoom && g.lacks && g.refusal != nil && !g.helpless.After(f.now)
 	}
-	g := f.least(func(g *gang) bool {
-		return hopeful(g) && g.patience > 0 && !g.since.IsZero() && !g.since.Add(g.patience).After(f.now)
-	})
+	var g *gang
+	for _, other := range f.l.gangs {
+		starves := hopeful(other) && other.patience > 0 && !other.since.IsZero() && !other.since.Add(other.patience).After(f.now)
+		if starves && (g == nil || other.isHelpedBefore(g)) {
+			g = other
+		}
+	}
 	if g == nil || f.least(func(other *gang) bool { return hopeful(other) && other.rank.Priority > g.rank.Priority }) != nil {
 		return nil
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // Starves says whether a gang has the right to be helped now: it has waited for longer than
-// its patience, is the first of those by rank, and no gang of higher priority waits that may
+// its patience, is the first of those, and no gang of higher priority waits that may
 // yet be helped. It is asked in the gang's turn.
 func (l *Line) Starves(key dialect.Key, now time.Time) bool {
 	l.tick(now)
@@ -35,9 +35,11 @@ func (l *Line) entitled() *gang {
 	return g
 }
 
-// GiveUpHelp has a gang give up its right to be helped for a while.
+// GiveUpHelp has a gang give up its right to be helped for a while: it was helped in vain.
 func (l *Line) GiveUpHelp(key dialect.Key, d time.Duration, now time.Time) {
 	if g := l.gangs[key]; g != nil {
+		l.round++
+		g.round = l.round
 		g.helpless = now.Add(d)
 		l.arrange(g, now)
 	}

@@ -4,6 +4,7 @@
 package line
 
 import (
+	"fmt"
 	"testing"
 	"time"
 )
@@ -152,9 +153,43 @@ func TestAGangThatGaveUpIsHelpedAgainLater(t *testing.T) {
 	c.after(8 * time.Second)
 	c.refusePatient(Refusal{}, "b")
 	c.starving("b")
-	c.wantUntil(22*time.Second, "a")
+	c.now = c.now.Add(22 * time.Second)
+	c.wantNext("") // it is the turn of b as long as that has not given up
+	c.GiveUpHelp(keyOf("b"), time.Minute, c.now)
 	c.begin("a")
 	c.starving("a")
+}
+
+// TestTheOldestDoNotHaveAllTheHelp: two that wait for what does not end would take turns for ever, and younger
+// gangs had none.
+func TestTheOldestDoNotHaveAllTheHelp(t *testing.T) {
+	c := hungry(t, "a", "b", "c")
+	for _, first := range []string{"a", "b", "c", "a"} {
+		c.wantHelped(first)
+		c.GiveUpHelp(keyOf(first), patient.Patience, c.now)
+		c.hunger()
+	}
+}
+
+// TestThoseThatComeDoNotKeepHelpFromWhoIsThere: a gang that was helped in vain is helped again, however many come,
+// and they are before it is a third time.
+func TestThoseThatComeDoNotKeepHelpFromWhoIsThere(t *testing.T) {
+	c := hungry(t, "a", "b")
+	for i, first := range []string{"a", "b", "a", "b", "new-0"} {
+		c.wantHelped(first)
+		c.GiveUpHelp(keyOf(first), patient.Patience, c.now)
+		c.enter(fmt.Sprint("new-", i))
+		c.hunger()
+	}
+}
+
+// wantHelped checks which gang has the right to be helped.
+func (c *clocked) wantHelped(want string) {
+	c.t.Helper()
+	c.tick(c.now)
+	if g := c.entitled(); g == nil || g.rank.Key != keyOf(want) {
+		c.t.Fatalf("%+v has the right to be helped, want %s", g, want)
+	}
 }
 
 // TestAGangOfHigherPriorityThatWaits keeps others from being helped: the room would be its.

@@ -38,15 +38,9 @@ func (g *Gang) News(now time.Time, transitionID string) (conditions []scheduling
 	if g.Group == nil || g.Theirs {
 		return nil, 0
 	}
-	v, ok := g.verdict()
+	v, ok, again := g.verdictAt(now)
 	if !ok {
-		return nil, 0
-	}
-	if v.reason == schedulingv1alpha1.ReasonNotEnoughTasks {
-		// Whoever makes a group makes its members next: that is no news.
-		if left := membersGrace - now.Sub(g.Group.Created); left > 0 {
-			return nil, left
-		}
+		return nil, again
 	}
 	hint, again := g.Hint(now)
 	if hint != "" && again == 0 {
@@ -67,6 +61,19 @@ func (g *Gang) News(now time.Time, transitionID string) (conditions []scheduling
 	return v.conditions(before, transitionID, metav1.NewTime(now), g.Group.Generation), again
 }
 
+// verdictAt is the verdict at a time. If there is none, again is in what time to ask again, 0 for not before
+// something changes.
+func (g *Gang) verdictAt(now time.Time) (v verdict, ok bool, again time.Duration) {
+	v, ok = g.verdict()
+	if ok && v.reason == schedulingv1alpha1.ReasonNotEnoughTasks {
+		// Whoever makes a group makes its members next: that is no news.
+		if left := membersGrace - now.Sub(g.Group.Created); left > 0 {
+			return verdict{}, false, left
+		}
+	}
+	return v, ok, 0
+}
+
 // verdict is what the gang's conditions are to say now. The bool is false if that is
 // nothing new: the gang is about to be planned or bound, or is ending. Its group is seen.
 func (g *Gang) verdict() (verdict, bool) {
@@ -79,7 +86,7 @@ func (g *Gang) verdict() (verdict, bool) {
 	if g.Group.IsHalted() {
 		return g.halted()
 	}
-	ran := wasScheduled(g.Record.ConditionsOf(g.Group))
+	ran := WasScheduled(g.Record.ConditionsOf(g.Group))
 	if ran && g.Waiting.Total == 0 {
 		// Its members end, or their replacements are still to come.
 		return verdict{}, false
@@ -175,9 +182,9 @@ func missing(least *podgroup.Minimum, have podgroup.Tally) string {
 	return text.String()
 }
 
-// wasScheduled says whether a group was placed once: it is Scheduled now, or is not
+// WasScheduled says whether a group was placed once by its conditions: it is Scheduled now, or is not
 // because it lost a member.
-func wasScheduled(conditions []schedulingv1alpha1.PodGroupCondition) bool {
+func WasScheduled(conditions []schedulingv1alpha1.PodGroupCondition) bool {
 	for _, c := range conditions {
 		if c.Type == schedulingv1alpha1.ConditionScheduled && c.Status == metav1.ConditionTrue {
 			return true
@@ -190,13 +197,18 @@ func wasScheduled(conditions []schedulingv1alpha1.PodGroupCondition) bool {
 }
 
 // NoRoomSince is since when a group's conditions say that it finds no room; zero if they
-// do not.
+// do not. One that has lost members may have lacked those at first.
 func NoRoomSince(conditions []schedulingv1alpha1.PodGroupCondition) time.Time {
 	c := ConditionOf(conditions, schedulingv1alpha1.ConditionUnschedulable)
-	if c == nil || c.Status != metav1.ConditionTrue || c.Reason != schedulingv1alpha1.ReasonNotEnoughResources {
+	if c == nil || c.Status != metav1.ConditionTrue {
 		return time.Time{}
 	}
-	return c.LastTransitionTime.Time
+	switch c.Reason {
+	case schedulingv1alpha1.ReasonNotEnoughResources, schedulingv1alpha1.ReasonPodDeleted, schedulingv1alpha1.ReasonPodFailed:
+		return c.LastTransitionTime.Time
+	default:
+		return time.Time{}
+	}
 }
 
 // change says how much a verdict differs from the conditions that are there.

@@ -246,6 +246,8 @@ func TestSinceWhenAGangFindsNoRoom(t *testing.T) {
 		"there are no conditions": {},
 		"it lacks members":        {conditions: said(schedulingv1alpha1.ReasonNotEnoughTasks)},
 		"it has its place":        {conditions: said(schedulingv1alpha1.ReasonScheduled)},
+		"it has lost members":     {conditions: said(schedulingv1alpha1.ReasonPodDeleted), want: start.Add(-time.Hour)},
+		"members have failed":     {conditions: said(schedulingv1alpha1.ReasonPodFailed), want: start.Add(-time.Hour)},
 		"it finds no room":        {conditions: said(schedulingv1alpha1.ReasonNotEnoughResources), want: start.Add(-time.Hour)},
 	}
 	for name, tc := range tests {

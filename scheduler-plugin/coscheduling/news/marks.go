@@ -27,7 +27,7 @@ const (
 	ReasonNotAMember = "NotAMemberOfPodGroup"
 	// ReasonNoGroup: there is no such group.
 	ReasonNoGroup = "PodGroupNotFound"
-	// ReasonNotServed: there can't be any.
+	// ReasonNotServed: there can't be any, or they can't be listed.
 	ReasonNotServed = "PodGroupsNotServed"
 	// ReasonIncomplete: the group has come, or the Pod has become a member, and the group
 	// lacks members.
@@ -133,6 +133,10 @@ func (g *Gang) grouplessMark(p Pod) Mark {
 		return Mark{Reason: ReasonNotServed, Event: true, Due: due, Message: fmt.Sprintf(
 			"the Pod waits for PodGroup %s, and the API server serves no PodGroups%s: %s",
 			g.Key.Name, ofDialect(g.Key.Dialect), g.Key.Dialect.Lack())}
+	}
+	if g.NotListed {
+		return Mark{Reason: ReasonNotServed, Event: true, Due: due, Message: fmt.Sprintf(
+			"the Pod waits for PodGroup %s, and lockstep-scheduler can't list PodGroups%s: its log says so", g.Key.Name, ofDialect(g.Key.Dialect))}
 	}
 	return Mark{Reason: ReasonNoGroup, Event: true, Due: due,
 		Message: fmt.Sprintf("there is no PodGroup %s%s in the namespace %s, and the Pod waits for it", g.Key.Name, ofDialect(g.Key.Dialect), g.Key.Namespace)}

@@ -26,8 +26,9 @@ func (g *Gang) Status(now time.Time, conditions []schedulingv1alpha1.PodGroupCon
 	if !isNews {
 		conditions = g.Record.ConditionsOf(g.Group)
 	}
+	v, certain, _ := g.verdictAt(now)
 	next := g.Group.NextStatus(*before, dialect.Facts{Pods: g.Census, Member: g.Member, Conditions: conditions,
-		Preempted: g.Preempted, Placed: g.Group.HeldBy(g.Bound), HeldBack: g.HeldBack != "", Now: now})
+		Lacks: certain && !v.scheduled, Undecided: !certain, Preempted: g.Preempted, Placed: g.Group.HeldBy(g.Bound), HeldBack: g.HeldBack != "", Now: now})
 	if next.SaysTheSameAs(before) {
 		return nil, 0
 	}

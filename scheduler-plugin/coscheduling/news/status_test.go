@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/podgroup"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
 
@@ -92,5 +94,49 @@ func TestAGroupOfAnotherDialectIsToldOfOnce(t *testing.T) {
 	g = gangOf(func(g *Gang) { g.Theirs = true })
 	if conditions, again := g.News(start.Add(time.Hour), "id"); conditions != nil || again != 0 {
 		t.Errorf("the gang of another scheduler is told of: %v, %v", conditions, again)
+	}
+}
+
+// TestAGroupOfVolcanosIsUnknownByWhatIsFoundNow, and not by what its conditions say of a while ago: a policy of a
+// Volcano Job begins a job anew, or ends it, that is Unknown. Nor does it become so a second time, because a scheduler
+// that takes over has not planned it yet.
+func TestAGroupOfVolcanosIsUnknownByWhatIsFoundNow(t *testing.T) {
+	half := func(g *Gang) {
+		g.Placed, g.Bound, g.Waiting = podgroup.Tally{Total: 1}, podgroup.Tally{Total: 1}, podgroup.Tally{Total: 1}
+	}
+	lackedTasks := func(g *Gang) { g.Group.Conditions = said(schedulingv1alpha1.ReasonNotEnoughTasks) }
+	saying := func(phase string) func(*Gang) { return func(g *Gang) { g.Group.Status.Phase = phase } }
+	for name, tc := range map[string]struct {
+		change []func(*Gang)
+		want   string // empty if nothing is written
+	}{
+		"the rest of it is being bound":                        {[]func(*Gang){lackedTasks, half, func(g *Gang) { g.Placed.Total, g.Waiting.Total = 2, 0 }}, ""},
+		"a scheduler takes over that finds it bound in part":   {[]func(*Gang){lackedTasks, half}, ""},
+		"the same, of one that has lost members before":        {[]func(*Gang){lostMember, half}, ""},
+		"the rest of it finds no place":                        {[]func(*Gang){lackedTasks, half, refused}, dialect.PhaseUnknown},
+		"the rest of it can't be bound":                        {[]func(*Gang){lackedTasks, half, unbound}, dialect.PhaseUnknown},
+		"it has lost a member, and was Unknown before":         {[]func(*Gang){lostMember, half, saying(dialect.PhaseUnknown)}, ""},
+		"it was Unknown, and what waited is gone":              {[]func(*Gang){lostMember, half, nobody, saying(dialect.PhaseUnknown)}, ""},
+		"it is so young that its members may be still to come": {[]func(*Gang){lackedTasks, half, nobody, func(g *Gang) { g.Group.Created = start }}, ""},
+		"it is too old for that, and its minimum is a new one": {[]func(*Gang){wasBound, half, func(g *Gang) { g.Group.Spec.Minimum.Members = 3 }}, dialect.PhaseUnknown},
+		"it was Unknown, and is placed as a whole":             {[]func(*Gang){lostMember, bound, saying(dialect.PhaseUnknown)}, dialect.PhaseRunning},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := gangOf(append([]func(*Gang){func(g *Gang) {
+				g.Key.Dialect, g.Group.Key.Dialect, g.Group.Asked = dialect.Volcano, dialect.Volcano, 2
+				g.Group.Status = &dialect.Status{Phase: dialect.PhaseInqueue}
+			}}, tc.change...)...)
+			g.Group.Status.Conditions, g.Group.Status.Running = g.Group.Conditions, g.Bound.Total
+			g.Census = dialect.Census{Exist: 2, Placed: g.Bound.Total, Running: g.Bound.Total}
+			now := start.Add(time.Second)
+			conditions, _ := g.News(now, "id")
+			got := ""
+			if status, _ := g.Status(now, conditions); status != nil {
+				got = status.Phase
+			}
+			if got != tc.want {
+				t.Errorf("the phase %q is written, want %q", got, tc.want)
+			}
+		})
 	}
 }

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/sets"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	fwk "k8s.io/kube-scheduler/framework"
 
@@ -68,7 +69,8 @@ func brokenBehind(ahead line.Rank, before time.Time) prey {
 
 // gather makes the pool of the work that may be taken. The priority of a gang is that
 // of all its members, and gangs end. Of a gang that is disrupted as a whole,
-// each member that it can spare is a unit, and all members together are one.
+// each member that it can spare is a unit, and all members together are one, unless one of them can't be
+// evicted.
 func (s *seeker) gather(may prey) (*pool, error) {
 	nodes, err := s.cluster.Snapshot.List()
 	if err != nil {
@@ -79,7 +81,8 @@ func (s *seeker) gather(may prey) (*pool, error) {
 	}
 	now, standings := s.cluster.Now(), s.standings
 	p := &pool{}
-	members := make(map[dialect.Key][]int)
+	members := make(map[dialect.Key][]fwk.PodInfo)
+	stay := sets.New[dialect.Key]() // as one of them can't be evicted
 	for _, node := range nodes {
 		for _, info := range node.GetPods() {
 			pod := info.GetPod()
@@ -99,6 +102,9 @@ func (s *seeker) gather(may prey) (*pool, error) {
 				standing = nil
 			}
 			takes := may.takes(pod, standing)
+			if takes && standing == nil && !may.evictsNobody && s.cluster.MayBeMember(pod) {
+				takes = false
+			}
 			if may.evictsNobody && !takes {
 				continue // If it is leaving, another one comes in its place.
 			}
@@ -110,20 +116,34 @@ func (s *seeker) gather(may prey) (*pool, error) {
 			if !takes || pod.DeletionTimestamp != nil {
 				continue // One that was told to end, and does not, is of no use.
 			}
+			goesWhole := standing != nil && standing.GoesWhole
+			if !may.evictsNobody && s.cluster.Evictions.IsRefused(pod, now) {
+				if goesWhole {
+					stay.Insert(key)
+				}
+				continue
+			}
+			if goesWhole {
+				members[key] = append(members[key], info)
+				continue
+			}
 			priority := corev1helpers.PodPriority(pod)
 			if standing != nil {
 				priority = standing.Rank.Priority
 			}
 			p.pods = append(p.pods, info)
-			if standing != nil && standing.GoesWhole {
-				members[key] = append(members[key], len(p.pods)-1)
-				continue
-			}
 			p.add(priority, now, len(p.pods)-1)
 		}
 	}
 	for _, key := range slices.SortedFunc(maps.Keys(members), dialect.Key.Compare) {
-		standing, whole := (*Standing)(standings[key]), members[key]
+		if stay.Has(key) {
+			continue
+		}
+		standing, whole := (*Standing)(standings[key]), make([]int, 0, len(members[key]))
+		for _, info := range members[key] {
+			p.pods = append(p.pods, info)
+			whole = append(whole, len(p.pods)-1)
+		}
 		byYouth(p.pods, whole, now)
 		for _, spare := range standing.surplus(p.pods, whole) {
 			p.add(standing.Rank.Priority, now, spare)

@@ -20,6 +20,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"github.com/lockstep-k8s/lockstep/podgroup"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/planner"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/provision"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
@@ -322,15 +323,19 @@ func Provide(ctx context.Context, gang Gang, cluster Cluster) Outcome {
 const maxProviding = 100
 
 // For how many members to come room is kept at most at the same time: of the groups of a namespace, and of
-// all. Each turn of a gang that is behind finds them in the cluster, one by one.
+// all. Each turn of a gang that is behind finds them in the cluster, one by one. No namespace has more than half
+// of what others leave of all, so a few namespaces that ask for nothing but places leave some for the next.
 const (
 	maxToCome      = 2000
 	maxToComeInAll = 10000
 )
 
-// toComeLeft is for how many more members room may be kept.
+// toComeLeft is for how many more members room may be kept. With what its namespace has, n, and what others
+// have, m, it is at most min(2000, (10,000 - m) / 2) - n.
 func (c *Cluster) toComeLeft() int64 {
-	return max(0, min(maxToCome-c.Provided[corev1.ResourcePods], int64(maxToComeInAll-c.ToCome)))
+	own := c.Provided[corev1.ResourcePods]
+	others := int64(c.ToCome) - own
+	return max(0, min(maxToCome, (maxToComeInAll-others)/2)-own)
 }
 
 // exceeds says for what a gang has to wait if it asks for more than may be kept for its namespace, and is empty
@@ -343,7 +348,7 @@ func (g *Gang) exceeds(cluster *Cluster) string {
 		return fmt.Sprintf("room is kept for members to come of %d groups of its namespace, which are as many as may have that", cluster.Providing)
 	}
 	if left := cluster.toComeLeft(); int64(len(g.virtual)) > left {
-		return fmt.Sprintf("room is to be kept for %d members to come, and may be for %d more: for %d at most in a namespace, and for %d in all",
+		return fmt.Sprintf("room is to be kept for %d members to come, and may be for %d more: for %d at most in a namespace, for no more than half of what others leave of %d in all",
 			len(g.virtual), left, maxToCome, maxToComeInAll)
 	}
 	left, rest := g.share(cluster), g.rest()
@@ -361,15 +366,15 @@ func (g *Gang) exceeds(cluster *Cluster) string {
 // share is how much may be kept for the gang: its namespace's share of the cluster without what is kept
 // for others of that, and for no more members than may have room kept.
 func (g *Gang) share(cluster *Cluster) provision.Amounts {
-	left := allocatable(cluster, g.Provision.Percent).Less(cluster.Provided)
+	left := ShareOf(cluster.Snapshot, g.Provision.Percent).Less(cluster.Provided)
 	left[corev1.ResourcePods] = min(left[corev1.ResourcePods], cluster.toComeLeft())
 	return left
 }
 
-// allocatable is so many hundredths of what all nodes have, places for Pods among it.
-func allocatable(cluster *Cluster, percent int64) provision.Amounts {
+// ShareOf is so many hundredths of what all nodes have, places for Pods among it.
+func ShareOf(cluster kube.Snapshot, percent int64) provision.Amounts {
 	all := make(provision.Amounts)
-	nodes, err := cluster.Snapshot.List()
+	nodes, err := cluster.List()
 	if err != nil {
 		return all
 	}
@@ -427,7 +432,7 @@ func (a *attempt) explainRest(why *Shortfall) {
 		if len(real.Waiting) == 1 {
 			why.Message = fmt.Sprintf("there is room for its 1 member, but not for all of %s that it asks to have kept", rest)
 		}
-		if !a.gang.takes().WithoutPods().Within(allocatable(a.cluster, 100)) {
+		if !a.gang.takes().WithoutPods().Within(ShareOf(a.cluster.Snapshot, 100)) {
 			why.Message += ", which is more than all nodes have"
 		} else if short := planner.Explain(a.found.world, a.found.gang); short.Resource != "" && short.Missing > 0 {
 			why.Message += fmt.Sprintf("; short of %s %s", quantity(short.Resource, short.Missing), short.Resource)

@@ -39,9 +39,10 @@ func TestRoomIsKeptForSoManyMembers(t *testing.T) {
 		cluster Cluster
 		want    string
 	}{
-		"as many as may":              {1000, Cluster{Provided: provision.Amounts{corev1.ResourcePods: 1000}, ToCome: 9000}, ""},
-		"one too many of a namespace": {1000, Cluster{Provided: provision.Amounts{corev1.ResourcePods: 1001}, ToCome: 1001}, "for 1000 members to come, and may be for 999 more: for 2000 at most in a namespace, and for 10000 in all"},
-		"too many of all":             {10, Cluster{ToCome: 9995}, "for 10 members to come, and may be for 5 more"},
+		"as many as may":              {1000, Cluster{Provided: provision.Amounts{corev1.ResourcePods: 1000}, ToCome: 7000}, ""},
+		"one too many of a namespace": {1000, Cluster{Provided: provision.Amounts{corev1.ResourcePods: 1001}, ToCome: 1001}, "for 1000 members to come, and may be for 999 more: for 2000 at most in a namespace, for no more than half of what others leave of 10000 in all"},
+		"half of what is left":        {1000, Cluster{Provided: provision.Amounts{corev1.ResourcePods: 100}, ToCome: 8100}, "may be for 900 more"},
+		"too many of all":             {10, Cluster{ToCome: 9995}, "for 10 members to come, and may be for 2 more"},
 		"more than that already":      {1, Cluster{ToCome: 20000}, "for 1 members to come, and may be for 0 more"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -63,6 +64,17 @@ func TestRoomIsKeptForSoManyMembers(t *testing.T) {
 				t.Errorf("room is sought for %d, want for %d", len(gang.Waiting), want)
 			}
 		})
+	}
+}
+
+// TestFewNamespacesDoNotHaveAllRoomForMembersToCome: each that asks for as much as it may leaves some to the next.
+func TestFewNamespacesDoNotHaveAllRoomForMembersToCome(t *testing.T) {
+	cluster, namespaces := Cluster{}, 0
+	for ; cluster.toComeLeft() > 0; namespaces++ {
+		cluster.ToCome += int(cluster.toComeLeft())
+	}
+	if namespaces < 12 {
+		t.Errorf("%d namespaces have room kept for %d members, and nobody else may", namespaces, cluster.ToCome)
 	}
 }
 

@@ -71,8 +71,11 @@ type Cluster struct {
 	// when others may have to end for the gang: there may be many of them.
 	Standings func() map[dialect.Key]*gangs.Standing
 	// KeyOf is the gang that a Pod names, false if it names none.
-	KeyOf     func(pod *corev1.Pod) (dialect.Key, bool)
-	Evictions Evictions
+	KeyOf func(pod *corev1.Pod) (dialect.Key, bool)
+	// MayBeMember says of a Pod of no gang that is known whether it may be one of a gang all the same. Then it is
+	// left alone.
+	MayBeMember func(pod *corev1.Pod) bool
+	Evictions   Evictions
 	// Passes are shared by gangs that are planned one after the other.
 	Passes *Passes
 	// Now is what time it is. Deadline is when the turn has to end, zero for never, and
@@ -87,10 +90,12 @@ type Extenders interface {
 	PassExtenders(ctx context.Context, pod *corev1.Pod, node fwk.NodeInfo) *fwk.Status
 }
 
-// Evictions know which Pods are ending; see room.Evictions.
+// Evictions know which Pods are ending, and which can't be had end; see room.Evictions.
 type Evictions interface {
 	// IsLeaving says whether a Pod is expected to be gone soon.
 	IsLeaving(pod *corev1.Pod, now time.Time) bool
+	// IsRefused says whether a Pod can't be evicted for now.
+	IsRefused(pod *corev1.Pod, now time.Time) bool
 	// GoneBy is when Pods that are leaving are expected to be gone.
 	GoneBy(leaving []fwk.PodInfo, now time.Time) time.Time
 }

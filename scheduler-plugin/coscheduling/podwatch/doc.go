@@ -18,10 +18,12 @@
 //
 // # Rules
 //
-// A Pod is a UID. What has ended never lives again.
+// A Pod is a UID. What has ended never lives again, unless etcd is restored.
 //
 //  1. What the watch of ended Pods shows has ended, whatever the other one shows: that
 //     is behind.
+//
+//     If that has shown the Pod no more, and shows it again, etcd was restored: it lives.
 //
 //  2. What it shows no more is gone. If the other one shows it still, that is behind.
 //

@@ -15,17 +15,17 @@ import (
 // Gangs are told what becomes of the Pods that name a PodGroup, one after the other. They
 // must not call the Join.
 type Gangs interface {
-	// SetPod tells of a Pod that is new or has changed. It names the same PodGroup as
+	// SetPod tells of a Pod of a gang that is new or has changed. It is one of the same gang as
 	// before.
-	SetPod(pod *corev1.Pod)
-	// DeletePod tells that a Pod is gone, or names the PodGroup no more.
-	DeletePod(pod *corev1.Pod)
+	SetPod(gang dialect.Key, pod *corev1.Pod)
+	// DeletePod tells that a Pod is gone, or is one of the gang no more.
+	DeletePod(gang dialect.Key, pod *corev1.Pod)
 	// IsAssumed says whether a Pod was given a node that its last state may not show.
-	IsAssumed(pod *corev1.Pod) bool
+	IsAssumed(gang dialect.Key, pod *corev1.Pod) bool
 	// SetMissing tells that it is not known whether a Pod has ended or is gone, until SetPod
 	// or DeletePod tells. The [Join.Question] of its gang is to be made now and then, as
 	// long as somebody is missing.
-	SetMissing(pod *corev1.Pod)
+	SetMissing(gang dialect.Key, pod *corev1.Pod)
 }
 
 // Join joins the two watches. It is safe for concurrent use.
@@ -48,8 +48,13 @@ type Join struct {
 // behind shows it still.
 type history struct {
 	pod *corev1.Pod // as the gangs know it
+	// gang is the one whose the Pod is as the gangs know it. What the Pod names may be another one by now: a
+	// dialect was turned on, or what is known of an owner has changed.
+	gang dialect.Key
 	// lives and ended say in which watch it is.
 	lives, ended bool
+	// left says that the watch of living Pods has shown it, and then not any more.
+	left bool
 	// loss is the number of the time that it is missing, 0 if it is not.
 	loss int
 	// noted says that it was missing already when the question was made the last time.
@@ -57,7 +62,7 @@ type history struct {
 }
 
 // New makes a Join that knows no Pods. KeyOf is the gang that a Pod names, false if it names none.
-// It may come to be another one only for Pods that named none.
+// It may come to be another one. Then the Pod is to be shown again.
 func New(gangs Gangs, keyOf func(pod *corev1.Pod) (dialect.Key, bool)) *Join {
 	return &Join{gangs: gangs, keyOf: keyOf, pods: map[types.UID]*history{}, ended: map[types.NamespacedName]types.UID{},
 		missing: map[dialect.Key]map[types.UID]*history{}}
@@ -87,6 +92,13 @@ func (j *Join) lives(pod *corev1.Pod) {
 	_, member := j.keyOf(pod)
 	switch {
 	case h == nil && !member:
+	case h != nil && h.ended && h.left && member:
+		// This watch is not behind: it has told before that the Pod does not live. etcd was restored, and the
+		// other watch is behind.
+		delete(j.ended, nameOf(pod))
+		h.ended = false
+		j.show(pod)
+		h.lives, h.left = true, false
 	case h != nil && (h.ended || h.lives && h.pod == nil):
 		h.lives = true // the watch is behind
 	case !member:
@@ -94,7 +106,7 @@ func (j *Join) lives(pod *corev1.Pod) {
 	default:
 		j.doubtNamesake(pod)
 		h = j.show(pod)
-		h.lives = true
+		h.lives, h.left = true, false
 	}
 }
 
@@ -119,13 +131,13 @@ func (j *Join) LivesNoMore(pod *corev1.Pod, final bool) {
 	switch {
 	case h == nil || !h.lives:
 	case h.ended:
-		h.lives = false
+		h.lives, h.left = false, true
 	case h.pod == nil:
 		delete(j.pods, pod.UID)
-	case pod.Spec.NodeName == "" && (final || !j.gangs.IsAssumed(pod)):
+	case pod.Spec.NodeName == "" && (final || !j.gangs.IsAssumed(h.gang, pod)):
 		j.forget(pod.UID, h)
 	default:
-		h.lives = false
+		h.lives, h.left = false, true
 		j.miss(pod.UID, h)
 	}
 }
@@ -135,10 +147,13 @@ func (j *Join) LivesNoMore(pod *corev1.Pod, final bool) {
 func (j *Join) Ended(pod *corev1.Pod) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	h := j.pods[pod.UID]
 	if _, member := j.keyOf(pod); !member {
+		if h != nil && h.ended {
+			j.endedNoMore(pod, h)
+		}
 		return
 	}
-	h := j.pods[pod.UID]
 	if h != nil && h.ended && h.pod == nil {
 		return // it is gone, and the watch is behind
 	}
@@ -162,9 +177,14 @@ func (j *Join) EndedNoMore(pod *corev1.Pod) {
 	if h.pod != nil && j.groupOf(h.pod) != j.groupOf(pod) {
 		return // another watch shows it as one of another gang
 	}
+	j.endedNoMore(pod, h)
+}
+
+// endedNoMore has a Pod that has ended be gone. The caller holds the lock.
+func (j *Join) endedNoMore(pod *corev1.Pod, h *history) {
 	if h.pod != nil {
 		j.find(pod.UID, h)
-		j.gangs.DeletePod(h.pod)
+		j.gangs.DeletePod(h.gang, h.pod)
 	}
 	h.ended, h.pod = false, nil
 	if j.ended[nameOf(pod)] == pod.UID {
@@ -254,10 +274,10 @@ func (j *Join) Answer(q Question, ended []*corev1.Pod) (missing bool) {
 			j.show(pod)
 		case ok:
 			h.pod = pod
-			j.gangs.SetPod(pod)
+			j.gangs.SetPod(h.gang, pod)
 		case h.ended: // the watch of ended Pods is behind
 			j.find(uid, h)
-			j.gangs.DeletePod(h.pod)
+			j.gangs.DeletePod(h.gang, h.pod)
 			h.pod = nil
 		default:
 			j.forget(uid, h)
@@ -274,11 +294,12 @@ func (j *Join) show(pod *corev1.Pod) *history {
 		j.pods[pod.UID] = h
 	}
 	j.find(pod.UID, h)
-	if h.pod != nil && j.groupOf(h.pod) != j.groupOf(pod) {
-		j.gangs.DeletePod(h.pod)
+	gang := j.groupOf(pod)
+	if h.pod != nil && h.gang != gang {
+		j.gangs.DeletePod(h.gang, h.pod)
 	}
-	h.pod = pod
-	j.gangs.SetPod(pod)
+	h.pod, h.gang = pod, gang
+	j.gangs.SetPod(gang, pod)
 	return h
 }
 
@@ -286,19 +307,18 @@ func (j *Join) show(pod *corev1.Pod) *history {
 func (j *Join) forget(uid types.UID, h *history) {
 	j.find(uid, h)
 	delete(j.pods, uid)
-	j.gangs.DeletePod(h.pod)
+	j.gangs.DeletePod(h.gang, h.pod)
 }
 
 // miss notes that a Pod is missing. The caller holds the lock.
 func (j *Join) miss(uid types.UID, h *history) {
-	gang := j.groupOf(h.pod)
 	j.losses++
 	h.loss, h.noted = j.losses, false
-	if j.missing[gang] == nil {
-		j.missing[gang] = map[types.UID]*history{}
+	if j.missing[h.gang] == nil {
+		j.missing[h.gang] = map[types.UID]*history{}
 	}
-	j.missing[gang][uid] = h
-	j.gangs.SetMissing(h.pod)
+	j.missing[h.gang][uid] = h
+	j.gangs.SetMissing(h.gang, h.pod)
 }
 
 // find notes that a Pod is not missing, if it was. The caller holds the lock.
@@ -307,9 +327,8 @@ func (j *Join) find(uid types.UID, h *history) {
 		return
 	}
 	h.loss = 0
-	gang := j.groupOf(h.pod)
-	if delete(j.missing[gang], uid); len(j.missing[gang]) == 0 {
-		delete(j.missing, gang)
+	if delete(j.missing[h.gang], uid); len(j.missing[h.gang]) == 0 {
+		delete(j.missing, h.gang)
 	}
 }
 

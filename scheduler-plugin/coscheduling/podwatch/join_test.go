@@ -22,13 +22,13 @@ type diary struct {
 	assumed bool
 }
 
-func (d *diary) SetPod(pod *corev1.Pod) { d.note(describe(pod)) }
-func (d *diary) DeletePod(pod *corev1.Pod) {
-	d.note(string(pod.UID) + " gone from " + groupOf(pod).Name)
+func (d *diary) SetPod(gang dialect.Key, pod *corev1.Pod) { d.note(describe(gang, pod)) }
+func (d *diary) DeletePod(gang dialect.Key, pod *corev1.Pod) {
+	d.note(string(pod.UID) + " gone from " + gang.Name)
 }
-func (d *diary) IsAssumed(*corev1.Pod) bool { return d.assumed }
-func (d *diary) SetMissing(pod *corev1.Pod) {
-	d.note(string(pod.UID) + " missing in " + groupOf(pod).Name)
+func (d *diary) IsAssumed(dialect.Key, *corev1.Pod) bool { return d.assumed }
+func (d *diary) SetMissing(gang dialect.Key, pod *corev1.Pod) {
+	d.note(string(pod.UID) + " missing in " + gang.Name)
 }
 func (d *diary) note(entry string) { d.entries = append(d.entries, entry) }
 
@@ -43,8 +43,8 @@ func ownLinks(pod *corev1.Pod) (dialect.Key, bool) {
 	return (*dialect.Links)(nil).KeyOf(pod)
 }
 
-func describe(pod *corev1.Pod) string {
-	return fmt.Sprintf("%s %s in %s on %q", pod.UID, pod.Status.Phase, groupOf(pod).Name, pod.Spec.NodeName)
+func describe(gang dialect.Key, pod *corev1.Pod) string {
+	return fmt.Sprintf("%s %s in %s on %q", pod.UID, pod.Status.Phase, gang.Name, pod.Spec.NodeName)
 }
 
 func makePod(uid, group, node string, phase corev1.PodPhase) *corev1.Pod {
@@ -212,6 +212,36 @@ func TestWhatGangsAreToldOfTheirPods(t *testing.T) {
 				s.Ended(makePod("a", "", "node", corev1.PodSucceeded))
 				s.EndedNoMore(makePod("a", "", "node", corev1.PodSucceeded))
 			}, nil},
+		"it has succeeded, and lives again as etcd was restored": {
+			func(s *script) {
+				s.Lives(runs)
+				s.LivesNoMore(runs, true)
+				s.Ended(succeeded)
+				s.Lives(runs)
+				s.EndedNoMore(succeeded)
+				s.Lives(runs)
+			},
+			[]string{isRunning, isMissing, isSucceeded, isRunning, isRunning}},
+		"the same, as the watch of ended Pods shows first": {
+			func(s *script) {
+				s.Lives(runs)
+				s.Ended(succeeded)
+				s.LivesNoMore(runs, true)
+				s.EndedNoMore(succeeded)
+				s.Lives(runs)
+			},
+			[]string{isRunning, isSucceeded, isGone, isRunning}},
+		"it lives again, and succeeds again": {
+			func(s *script) {
+				s.Lives(runs)
+				s.LivesNoMore(runs, true)
+				s.Ended(succeeded)
+				s.Lives(runs)
+				s.LivesNoMore(runs, true)
+				s.Ended(succeeded)
+				s.EndedNoMore(succeeded)
+			},
+			[]string{isRunning, isMissing, isSucceeded, isRunning, isMissing, isSucceeded, isGone}},
 		"it names no group": {
 			func(s *script) { s.Lives(nowhere); s.LivesNoMore(nowhere, true) }, nil},
 	}
@@ -222,6 +252,67 @@ func TestWhatGangsAreToldOfTheirPods(t *testing.T) {
 			tc.life(s)
 			if !slices.Equal(d.entries, tc.want) {
 				t.Errorf("the gangs were told\n%q, want\n%q", d.entries, tc.want)
+			}
+		})
+	}
+}
+
+// TestAPodThatComesToNameAnotherGangLeavesTheOneThatKnowsIt: it names a gang by a rule, and one of a dialect that is
+// turned on later. What it is found to name then says nothing of who knows it.
+func TestAPodThatComesToNameAnotherGangLeavesTheOneThatKnowsIt(t *testing.T) {
+	waits := makePod("a", "", "", corev1.PodPending)
+	runs := makePod("a", "", "node", corev1.PodRunning)
+	succeeded := makePod("a", "", "node", corev1.PodSucceeded)
+	again := func(s *script, pod *corev1.Pod) { s.LivesAgain(func() *corev1.Pod { return pod }) }
+	byRule, later := dialect.Key{Namespace: "ns", Name: "gang"}, dialect.Key{Namespace: "ns", Name: "late"}
+	const isRunning = `a Running in gang on "node"`
+	for name, tc := range map[string]struct {
+		before, after func(*script)
+		want          []string
+		// nothing has it come to name no gang.
+		nothing bool
+	}{
+		"it is shown again": {
+			func(s *script) { s.Lives(runs) }, func(s *script) { again(s, runs) },
+			[]string{isRunning, "a gone from gang", `a Running in late on "node"`}, false},
+		"it is gone before": {
+			func(s *script) { s.Lives(waits) }, func(s *script) { s.LivesNoMore(waits, true) },
+			[]string{`a Pending in gang on ""`, "a gone from gang"}, false},
+		"it is missing, and lives": {
+			func(s *script) { s.Lives(runs); s.LivesNoMore(runs, true) }, func(s *script) { s.Lives(runs); s.ask(); s.answer() },
+			[]string{isRunning, "a missing in gang", "a gone from gang", `a Running in late on "node"`}, false},
+		"it is missing, and gone": {
+			func(s *script) { s.Lives(runs) }, func(s *script) { s.LivesNoMore(runs, true); s.ask(); s.answer() },
+			[]string{isRunning, "a missing in gang", "a gone from gang"}, false},
+		"it has ended": {
+			func(s *script) { s.Ended(succeeded) }, func(s *script) { s.Ended(succeeded); s.EndedNoMore(succeeded) },
+			[]string{`a Succeeded in gang on "node"`, "a gone from gang", `a Succeeded in late on "node"`, "a gone from late"}, false},
+		"it has ended, and is gone before it is shown": {
+			func(s *script) { s.Ended(succeeded) }, func(s *script) { s.EndedNoMore(succeeded) },
+			[]string{`a Succeeded in gang on "node"`, "a gone from gang"}, false},
+		"it names none any more": {
+			func(s *script) { s.Lives(runs) }, func(s *script) { again(s, runs); s.LivesNoMore(runs, true) },
+			[]string{isRunning, "a gone from gang"}, true},
+		"it has ended, and names none any more": {
+			func(s *script) { s.Ended(succeeded) }, func(s *script) { s.Ended(succeeded); s.EndedNoMore(succeeded) },
+			[]string{`a Succeeded in gang on "node"`, "a gone from gang"}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, names := &diary{}, byRule
+			s := &script{Join: New(d, func(*corev1.Pod) (dialect.Key, bool) { return names, names != dialect.Key{} }), diary: d}
+			tc.before(s)
+			names = later
+			if tc.nothing {
+				names = dialect.Key{}
+			}
+			tc.after(s)
+			if !slices.Equal(d.entries, tc.want) {
+				t.Errorf("the gangs were told\n%q, want\n%q", d.entries, tc.want)
+			}
+			for _, gang := range []dialect.Key{byRule, later} {
+				if _, missing := s.Question(gang); missing {
+					t.Errorf("somebody is missing in %s for ever", gang.Name)
+				}
 			}
 		})
 	}

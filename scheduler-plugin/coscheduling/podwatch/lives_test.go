@@ -114,8 +114,11 @@ func (l *life) exists(uid types.UID) *corev1.Pod {
 }
 
 // SetPod implements Gangs.
-func (l *life) SetPod(pod *corev1.Pod) {
-	l.logf("  told %s", describe(pod))
+func (l *life) SetPod(gang dialect.Key, pod *corev1.Pod) {
+	if gang != groupOf(pod) {
+		l.failf("%s is shown in %s", describe(groupOf(pod), pod), gang.Name)
+	}
+	l.logf("  told %s", describe(groupOf(pod), pod))
 	if before := l.known[pod.UID]; before != nil {
 		if groupOf(before) != groupOf(pod) {
 			l.failf("%s changed from %s to %s", pod.UID, groupOf(before).Name, groupOf(pod).Name)
@@ -131,8 +134,8 @@ func (l *life) SetPod(pod *corev1.Pod) {
 }
 
 // DeletePod implements Gangs.
-func (l *life) DeletePod(pod *corev1.Pod) {
-	l.logf("  told that %s is gone", describe(pod))
+func (l *life) DeletePod(_ dialect.Key, pod *corev1.Pod) {
+	l.logf("  told that %s is gone", describe(groupOf(pod), pod))
 	before := l.known[pod.UID]
 	if before == nil {
 		l.failf("%s is gone, of which nobody has heard", pod.UID)
@@ -140,7 +143,7 @@ func (l *life) DeletePod(pod *corev1.Pod) {
 	}
 	placed := before.Spec.NodeName != "" || l.bound[pod.UID]
 	if truth := l.exists(pod.UID); truth != nil && placed && groupOf(truth) == groupOf(before) && l.alwaysIn(before) {
-		l.failf("%s is gone, they say, but it is %s", pod.UID, describe(truth))
+		l.failf("%s is gone, they say, but it is %s", pod.UID, describe(groupOf(truth), truth))
 	}
 	delete(l.known, pod.UID)
 }
@@ -157,12 +160,12 @@ func (l *life) alwaysIn(pod *corev1.Pod) bool {
 }
 
 // IsAssumed implements Gangs.
-func (l *life) IsAssumed(pod *corev1.Pod) bool { return l.bound[pod.UID] }
+func (l *life) IsAssumed(_ dialect.Key, pod *corev1.Pod) bool { return l.bound[pod.UID] }
 
 // SetMissing implements Gangs.
-func (l *life) SetMissing(pod *corev1.Pod) {
+func (l *life) SetMissing(gang dialect.Key, pod *corev1.Pod) {
 	l.logf("  told that %s is missing", pod.UID)
-	l.missing[groupOf(pod)] = true
+	l.missing[gang] = true
 	if l.known[pod.UID] == nil {
 		l.failf("%s is missing, of which nobody has heard", pod.UID)
 	}
@@ -228,7 +231,7 @@ func (l *life) change() {
 	if next[name] == nil {
 		l.logf("%d: %s is deleted", len(l.versions)-1, pod.UID)
 	} else {
-		l.logf("%d: %s", len(l.versions)-1, describe(pod))
+		l.logf("%d: %s", len(l.versions)-1, describe(groupOf(pod), pod))
 	}
 }
 
@@ -251,11 +254,11 @@ func (l *life) show(w *watched) {
 		selected, selects := was != nil && w.selects(was), is != nil && w.selects(is)
 		switch {
 		case selects:
-			l.logf("%s shows %s", l.name(w), describe(is))
+			l.logf("%s shows %s", l.name(w), describe(groupOf(is), is))
 			w.store[name] = is
 			w.set(is)
 		case selected:
-			l.logf("%s shows no more %s", l.name(w), describe(was))
+			l.logf("%s shows no more %s", l.name(w), describe(groupOf(was), was))
 			delete(w.store, name)
 			w.drop(was, true)
 		}
@@ -372,8 +375,8 @@ func (l *life) calm() {
 			continue
 		}
 		members++
-		if known := l.known[pod.UID]; known == nil || describe(known) != describe(pod) {
-			l.failf("they know %v, and it is %s", known, describe(pod))
+		if known := l.known[pod.UID]; known == nil || describe(groupOf(known), known) != describe(groupOf(pod), pod) {
+			l.failf("they know %v, and it is %s", known, describe(groupOf(pod), pod))
 		}
 	}
 	if members != len(l.known) {

@@ -93,9 +93,21 @@ func (a Amounts) Within(b Amounts) bool {
 	return true
 }
 
-// IsLargerThan orders amounts by size: more of more resources is larger. Resources have different
-// units, so it counts in how many one exceeds the other before it looks at amounts.
-func (a Amounts) IsLargerThan(b Amounts) bool {
+// Take takes others away, which are part of it. Nobody else may have a copy.
+func (a Amounts) Take(b Amounts) {
+	for name, amount := range b {
+		if a[name] -= amount; a[name] <= 0 {
+			delete(a, name)
+		}
+	}
+}
+
+// Compare orders amounts by size, the larger behind the smaller: more of more resources is larger. Resources
+// have different units, so it counts in how many one exceeds the other before it looks at amounts.
+func (a Amounts) Compare(b Amounts) int {
+	if a.Equal(b) {
+		return 0 // as most members of a gang are
+	}
 	ahead := 0
 	names := a.names()
 	for name := range b {
@@ -110,7 +122,7 @@ func (a Amounts) IsLargerThan(b Amounts) bool {
 	for _, name := range names {
 		ahead = cmp.Or(ahead, cmp.Compare(a[name], b[name]))
 	}
-	return ahead > 0
+	return ahead
 }
 
 // List is the same as a list of resources of Kubernetes.

@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// maxNames is how many resources of a list count, the first ones by name: others may
-	// write any number.
+	// maxNames is how many resources of a list count that are more than 0, CPU and memory first, then by
+	// name: others may write any number.
 	maxNames = 64
 	// maxAmount is the largest amount that counts. It is more than any cluster has, and a few
 	// thousand of it can be added up.
@@ -35,8 +35,8 @@ func Of(list corev1.ResourceList) Amounts {
 		return nil
 	}
 	amounts := make(Amounts)
-	for i, name := range slices.Sorted(maps.Keys(list)) {
-		if i == maxNames {
+	for _, name := range slices.SortedFunc(maps.Keys(list), compareNames) {
+		if len(amounts) == maxNames {
 			break
 		}
 		amounts.fold(string(name), list[name])
@@ -51,8 +51,11 @@ func Read(list map[string]any) Amounts {
 		return nil
 	}
 	amounts := make(Amounts)
-	for i, name := range slices.Sorted(maps.Keys(list)) {
-		if i == maxNames {
+	names := slices.SortedFunc(maps.Keys(list), func(a, b string) int {
+		return compareNames(resourceOf(a), resourceOf(b))
+	})
+	for _, name := range names {
+		if len(amounts) == maxNames {
 			break
 		}
 		if quantity, ok := readQuantity(list[name]); ok {
@@ -84,10 +87,15 @@ func readQuantity(value any) (resource.Quantity, bool) {
 	return quantity, err == nil
 }
 
+// resourceOf is the resource of nodes that a name stands for.
+func resourceOf(name string) corev1.ResourceName {
+	return corev1.ResourceName(strings.TrimPrefix(name, requestsPrefix))
+}
+
 // fold adds a resource if nodes can have it. That of a quota and the resource itself mean the
 // same, and the larger one counts.
 func (a Amounts) fold(name string, quantity resource.Quantity) {
-	resourceName := corev1.ResourceName(strings.TrimPrefix(name, requestsPrefix))
+	resourceName := resourceOf(name)
 	if !isOfNodes(resourceName) {
 		return
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 )
 
 const gi = 1 << 30
@@ -68,6 +69,22 @@ func TestAListOfAnyLengthIsBounded(t *testing.T) {
 	}
 	if got := len(Read(list)); got != maxNames {
 		t.Errorf("%d resources count, want %d", got, maxNames)
+	}
+}
+
+// TestResourcesOfWhichNothingIsAskedHideNoOthers: a Pod may name any number of them.
+func TestResourcesOfWhichNothingIsAskedHideNoOthers(t *testing.T) {
+	raw, list := map[string]any{"cpu": "32", "z.example.com/gpu": "1"}, corev1.ResourceList{"cpu": resource.MustParse("32"), "z.example.com/gpu": resource.MustParse("1")}
+	for i := range maxNames {
+		name := fmt.Sprintf("a.example.com/r%d", i)
+		raw[name], list[corev1.ResourceName(name)] = "0", resource.MustParse("0")
+	}
+	want := Amounts{"cpu": 32000, "z.example.com/gpu": 1}
+	if diff := cmp.Diff(want, Read(raw)); diff != "" {
+		t.Errorf("-want, +read:\n%s", diff)
+	}
+	if diff := cmp.Diff(want, Of(list)); diff != "" {
+		t.Errorf("-want, +of:\n%s", diff)
 	}
 }
 
@@ -260,7 +277,7 @@ func TestTheLargestIsTheModel(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := tc.a.IsLargerThan(tc.b); got != tc.want {
+			if got := tc.a.Compare(tc.b) > 0; got != tc.want {
 				t.Errorf("%s is larger than %s: %t", tc.a, tc.b, got)
 			}
 		})

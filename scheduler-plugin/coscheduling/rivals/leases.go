@@ -65,6 +65,6 @@ func (l *Leases) Sign(name string, lease *coordinationv1.Lease, now time.Time) (
 
 // OfBinding is the sign that a member is which waited here and was bound by somebody else.
 func OfBinding(pod *corev1.Pod) Sign {
-	return Sign{Name: pod.Spec.SchedulerName, Lasts: BindingLasts,
+	return Sign{Name: pod.Spec.SchedulerName, Namespace: pod.Namespace, Lasts: BindingLasts,
 		Other: fmt.Sprintf("somebody who has bound the Pod %s/%s to %s", pod.Namespace, pod.Name, pod.Spec.NodeName)}
 }

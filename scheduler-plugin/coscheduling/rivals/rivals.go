@@ -6,7 +6,8 @@
 // bound in part. Nobody but the user can end that, so it has to be told.
 //
 // A rival shows by one of two signs: it renews a Lease (leases.go), or a member of a gang that waits
-// here is bound by somebody else. Either is believed for a while, and renewed if it shows again.
+// here is bound by somebody else. Either is believed for a while, and renewed if it shows again. A Lease counts
+// for all namespaces, a binding for that of its Pod.
 //
 // The package is pure: it is told what was seen and what time it is.
 package rivals
@@ -22,6 +23,9 @@ import (
 type Sign struct {
 	// Name is the scheduler name that it serves.
 	Name string
+	// Namespace is the only one for which the sign counts; empty for all. Who may bind Pods of a namespace
+	// can make such a sign, and is not to stop the gangs of others.
+	Namespace string
 	// Other says who it is, as far as that is known, and what was seen.
 	Other string
 	// Lasts is for how long the rival is believed to be there.
@@ -39,27 +43,59 @@ const (
 // Known are the rivals that are known of. The zero value knows none. It is safe for concurrent use.
 type Known struct {
 	mu    sync.Mutex
-	until map[string]time.Time
+	until map[where]time.Time
 }
 
-// Note notes a sign, and says whether no rival of this name was known.
+// where is a scheduler name, in a namespace or, if that is empty, in all.
+type where struct{ name, namespace string }
+
+// Note notes a sign, and says whether no rival of this name was known, in whatever namespace.
 func (k *Known) Note(sign Sign, now time.Time) (isNews bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	k.forget(now)
+	isNews = true
+	for at := range k.until {
+		isNews = isNews && at.name != sign.Name
+	}
 	if k.until == nil {
-		k.until = make(map[string]time.Time)
+		k.until = make(map[where]time.Time)
 	}
-	before := k.until[sign.Name]
-	if until := now.Add(sign.Lasts); until.After(before) {
-		k.until[sign.Name] = until
+	at := where{sign.Name, sign.Namespace}
+	if until := now.Add(sign.Lasts); until.After(k.until[at]) {
+		k.until[at] = until
 	}
-	return !before.After(now)
+	return isNews
 }
 
-// Names are the scheduler names of which a rival is known, sorted.
+// forget forgets signs that have lasted. The caller holds the lock.
+func (k *Known) forget(now time.Time) {
+	maps.DeleteFunc(k.until, func(_ where, until time.Time) bool { return !until.After(now) })
+}
+
+// In are the scheduler names of which a rival is known that counts in a namespace, in no order.
+func (k *Known) In(namespace string, now time.Time) []string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.forget(now)
+	var names []string
+	for at := range k.until {
+		if at.namespace == "" || at.namespace == namespace {
+			names = append(names, at.name)
+		}
+	}
+	return names
+}
+
+// Names are the scheduler names of which a rival is known in any namespace, sorted.
 func (k *Known) Names(now time.Time) []string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	maps.DeleteFunc(k.until, func(_ string, until time.Time) bool { return !until.After(now) })
-	return slices.Sorted(maps.Keys(k.until))
+	k.forget(now)
+	var names []string
+	for at := range k.until {
+		names = append(names, at.name)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }

@@ -4,6 +4,7 @@
 package room
 
 import (
+	"maps"
 	"sync"
 	"time"
 
@@ -16,22 +17,22 @@ import (
 )
 
 // Evictions are the Pods that are being evicted, but may not show it yet. With them it is
-// known until when a Pod should have ended. It is safe for concurrent use, and the zero
-// Evictions are none.
+// known until when a Pod should have ended. And they are the Pods that could not be evicted, which
+// nobody tries for a while. It is safe for concurrent use, and the zero Evictions are none.
 type Evictions struct {
 	mu    sync.Mutex
 	until map[types.UID]time.Time
+	// refused is until when nobody tries to evict a Pod again.
+	refused map[types.UID]time.Time
 }
 
 // Add notes that Pods are told to end now.
 func (e *Evictions) Add(pods []*corev1.Pod, now time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for uid, end := range e.until {
-		if now.After(end) {
-			delete(e.until, uid)
-		}
-	}
+	isOver := func(_ types.UID, end time.Time) bool { return now.After(end) }
+	maps.DeleteFunc(e.until, isOver)
+	maps.DeleteFunc(e.refused, isOver)
 	if e.until == nil {
 		e.until = make(map[types.UID]time.Time)
 	}
@@ -40,7 +41,24 @@ func (e *Evictions) Add(pods []*corev1.Pod, now time.Time) {
 	}
 }
 
-// Remove notes that a Pod could not be evicted.
+// Refused notes that a Pod can't be evicted until a time.
+func (e *Evictions) Refused(pod *corev1.Pod, until time.Time) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.refused == nil {
+		e.refused = make(map[types.UID]time.Time)
+	}
+	e.refused[pod.UID] = until
+}
+
+// IsRefused says whether a Pod can't be evicted for now.
+func (e *Evictions) IsRefused(pod *corev1.Pod, now time.Time) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return now.Before(e.refused[pod.UID])
+}
+
+// Remove notes that a Pod is not being evicted any more.
 func (e *Evictions) Remove(pod *corev1.Pod) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -100,3 +100,18 @@ func TestUntilWhenPodsAreAwaited(t *testing.T) {
 		}
 	}
 }
+
+// TestWhoCanNotBeEvicted: until a time.
+func TestWhoCanNotBeEvicted(t *testing.T) {
+	pods := coresOn(t, "a", "pod", 2)
+	refused, other := pods[0].Pod, pods[1].Pod
+	var evictions Evictions
+	evictions.Refused(refused, noon.Add(time.Minute))
+	if !evictions.IsRefused(refused, noon) || evictions.IsRefused(refused, noon.Add(time.Minute)) || evictions.IsRefused(other, noon) {
+		t.Error("a Pod that is refused is not so until a time, or another one is")
+	}
+	evictions.Add([]*corev1.Pod{other}, noon.Add(time.Hour))
+	if n := len(evictions.refused); n != 0 {
+		t.Errorf("%d Pods are remembered, want none whose time is over", n)
+	}
+}

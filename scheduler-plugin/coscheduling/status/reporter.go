@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -18,18 +19,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	applyv1alpha1 "github.com/lockstep-k8s/lockstep/client/applyconfiguration/scheduling/v1alpha1"
 	schedulingclient "github.com/lockstep-k8s/lockstep/client/clientset/versioned"
+	"github.com/lockstep-k8s/lockstep/internal/fair"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
-	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/news"
 )
 
@@ -38,7 +37,8 @@ const FieldManager = dialect.Writer
 
 // Bindings come first: they share the API server with the writers. So markWriters
 // is small, as marking and nominating members is never urgent (a cluster autoscaler looks
-// every ten seconds), and while members are being bound all groupWriters but one rest.
+// every ten seconds), and while members are being bound all groupWriters but one rest, and so do
+// markWriters. As many of them as there are may work for one namespace, or mark the Pods of one gang.
 const (
 	groupWriters = 4
 	markWriters  = 2
@@ -83,33 +83,25 @@ type Reporter struct {
 	recorder events.EventRecorderLogger
 	// binding says whether members are being bound.
 	binding func() bool
-	groups  workqueue.TypedRateLimitingInterface[dialect.Key]
-	marks   workqueue.TypedRateLimitingInterface[podKey]
-}
-
-// podKey is a Pod to mark.
-type podKey struct {
-	gang dialect.Key
-	uid  types.UID
+	// groups are the gangs whose groups are to be told something, and marks those with Pods that are unmarked.
+	groups, marks *work
+	unmarked      unmarked
 }
 
 // NewReporter makes a Reporter. Most of its workers rest while binding says so.
 func NewReporter(gangs Gangs, client schedulingclient.Interface, foreign dynamic.Interface, pods kubernetes.Interface, recorder events.EventRecorderLogger,
 	binding func() bool) *Reporter {
-	return &Reporter{
+	r := &Reporter{
 		gangs:    gangs,
 		client:   client,
 		foreign:  foreign,
 		pods:     pods,
 		recorder: recorder,
 		binding:  binding,
-		groups: workqueue.NewTypedRateLimitingQueueWithConfig(
-			workqueue.NewTypedItemExponentialFailureRateLimiter[dialect.Key](50*time.Millisecond, 30*time.Second),
-			workqueue.TypedRateLimitingQueueConfig[dialect.Key]{Name: "lockstep_pod_group_conditions"}),
-		marks: workqueue.NewTypedRateLimitingQueueWithConfig(
-			workqueue.NewTypedItemExponentialFailureRateLimiter[podKey](time.Second, time.Minute),
-			workqueue.TypedRateLimitingQueueConfig[podKey]{Name: "lockstep_unschedulable_members"}),
 	}
+	r.groups = newWork("lockstep_pod_group_conditions", groupWriters, fair.NewBackoff(50*time.Millisecond, 30*time.Second), r.reportOn)
+	r.marks = newWork("lockstep_unschedulable_members", markWriters, fair.NewBackoff(time.Second, time.Minute), r.markOn)
+	return r
 }
 
 // SetApart says whether the API server has a subresource for the status of a dialect's groups.
@@ -135,46 +127,15 @@ func (r *Reporter) doubtApart(d dialect.Dialect) error {
 
 // Report asks for what is known of a gang to be written, in d. It does not block.
 func (r *Reporter) Report(gang dialect.Key, d time.Duration) {
-	r.groups.AddAfter(gang, d)
+	r.groups.after(gang, d)
 }
 
 // Run writes until ctx ends.
 func (r *Reporter) Run(ctx context.Context) {
-	never := func() bool { return false }
-	go work(ctx, r.groups, never, r.reportOn)
-	for range groupWriters - 1 {
-		go work(ctx, r.groups, r.binding, r.reportOn)
-	}
-	for range markWriters {
-		go work(ctx, r.marks, never, r.mark)
-	}
-	<-ctx.Done()
-	r.groups.ShutDown()
-	r.marks.ShutDown()
-}
-
-// work handles the keys of a queue, and those that fail again later. It begins no
-// other key while rest says so.
-func work[K comparable](ctx context.Context, queue workqueue.TypedRateLimitingInterface[K], rest func() bool,
-	handle func(context.Context, K) error) {
-	logger := klog.FromContext(ctx)
-	for {
-		err := wait.PollUntilContextCancel(ctx, restPeriod, true, func(context.Context) (bool, error) { return !rest(), nil })
-		if err != nil {
-			return // the scheduler ends
-		}
-		key, shutdown := queue.Get()
-		if shutdown {
-			return
-		}
-		if err := handle(ctx, key); err != nil && ctx.Err() == nil {
-			logger.Error(err, "Reporting on a pod group failed, trying again")
-			queue.AddRateLimited(key)
-		} else {
-			queue.Forget(key)
-		}
-		queue.Done(key)
-	}
+	var both sync.WaitGroup
+	both.Go(func() { r.groups.run(ctx, groupWriters, r.binding) })
+	both.Go(func() { r.marks.run(ctx, markWriters, r.binding) })
+	both.Wait()
 }
 
 // reportOn brings a PodGroup's conditions up to date and has Pods marked. Only one worker
@@ -212,15 +173,16 @@ func (r *Reporter) reportOn(ctx context.Context, key dialect.Key) error {
 	}
 	now := time.Now()
 	unmarked, again := gang.Unmarked(now)
-	for _, uid := range unmarked {
-		r.marks.Add(podKey{gang: key, uid: uid})
+	if len(unmarked) > 0 {
+		r.unmarked.add(key, unmarked)
+		r.marks.after(key, 0)
 	}
 	if gang.Renominates(unmarked) {
 		gang.Record.Renominated = now
 		r.gangs.Remember(gang.Group, gang.Record)
 	}
 	if again > 0 {
-		r.groups.AddAfter(key, again)
+		r.groups.after(key, again)
 	}
 	return nil
 }
@@ -232,11 +194,11 @@ func (r *Reporter) tell(ctx context.Context, gang *news.Gang) error {
 	now := time.Now()
 	conditions, again := gang.News(now, string(uuid.NewUUID()))
 	if again > 0 {
-		r.groups.AddAfter(gang.Key, again)
+		r.groups.after(gang.Key, again)
 	}
 	status, again := gang.Status(now, conditions)
 	if again > 0 {
-		r.groups.AddAfter(gang.Key, again)
+		r.groups.after(gang.Key, again)
 	}
 	group := gang.Group
 	switch {
@@ -266,7 +228,7 @@ func (r *Reporter) tell(ctx context.Context, gang *news.Gang) error {
 // yield leaves the status of a group to the program that fights for it, until it is time to try
 // again, and says so once.
 func (r *Reporter) yield(ctx context.Context, gang *news.Gang, now time.Time) {
-	r.groups.AddAfter(gang.Key, gang.YieldsUntil.Sub(now))
+	r.groups.after(gang.Key, gang.YieldsUntil.Sub(now))
 	if gang.Record.YieldTold.Equal(gang.YieldsUntil) {
 		return
 	}
@@ -286,6 +248,8 @@ func (r *Reporter) applyConditions(ctx context.Context, group *dialect.Group, co
 			WithTransitionID(c.TransitionID).WithLastTransitionTime(c.LastTransitionTime).
 			WithObservedGeneration(c.ObservedGeneration))
 	}
+	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	defer cancel()
 	_, err = r.client.SchedulingV1alpha1().PodGroups(group.Key.Namespace).
 		ApplyStatus(ctx, apply.WithStatus(status), metav1.ApplyOptions{FieldManager: FieldManager, Force: true})
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
@@ -306,6 +270,8 @@ func (r *Reporter) writeStatus(ctx context.Context, gang *news.Gang, status *dia
 	if err != nil {
 		return "", false, fmt.Errorf("writing the status of PodGroup %s: %w", group.Key, err)
 	}
+	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	defer cancel()
 	written, err := r.foreign.Resource(group.Resource()).Namespace(group.Key.Namespace).
 		Patch(ctx, group.Key.Name, write.Type, write.Body, metav1.PatchOptions{FieldManager: FieldManager, Force: write.Force}, write.Subresources...)
 	switch {
@@ -338,7 +304,7 @@ func (r *Reporter) notFound(group *dialect.Group, apart bool) error {
 	if r.apart.Has(d) != apart {
 		return fmt.Errorf("writing the status of PodGroup %s: the status is no subresource any more", group.Key)
 	}
-	r.groups.AddAfter(group.Key, apartPause) // the watch may not have shown yet that it is gone
+	r.groups.after(group.Key, apartPause) // the watch may not have shown yet that it is gone
 	return nil
 }
 
@@ -348,7 +314,7 @@ func (r *Reporter) conflict(gang *news.Gang) {
 	if gang.Record.IsAhead(gang.Group) {
 		gang.Record.ForgetStatus()
 		r.gangs.Remember(gang.Group, gang.Record)
-		r.groups.AddAfter(gang.Key, conflictPause)
+		r.groups.after(gang.Key, conflictPause)
 	}
 }
 
@@ -389,37 +355,4 @@ func (r *Reporter) recordEvent(ctx context.Context, gang *news.Gang, event news.
 func (r *Reporter) record(ctx context.Context, subject runtime.Object, event news.Event) {
 	action := fmt.Sprintf("Scheduling-%08x", crc32.ChecksumIEEE([]byte(event.Message)))
 	r.recorder.WithLogger(klog.FromContext(ctx)).Eventf(subject, nil, event.Kind, event.Reason, action, "%s", event.Message)
-}
-
-// mark sets PodScheduled=False on a Pod that waits, unless it has it, and nominates it for
-// the node where it is to go, or for none.
-func (r *Reporter) mark(ctx context.Context, key podKey) error {
-	gang, waiting, ok := r.gangs.LookAt(key.gang, key.uid)
-	if !ok {
-		return nil
-	}
-	pod := waiting.Pod
-	var condition *corev1.PodCondition
-	mark, tells := gang.MarkOf(waiting)
-	if tells = tells && !news.IsMarked(pod, mark.Reason); tells {
-		condition = &corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: mark.Reason, Message: mark.Message}
-	}
-	node, changes := gang.Nomination(waiting)
-	if !changes {
-		node = pod.Status.NominatedNodeName
-	}
-	if !tells && !changes {
-		return nil
-	}
-	err := kube.WriteWait(ctx, r.pods, pod, condition, node)
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) || apierrors.IsInvalid(err) {
-		return nil // it is gone, has changed or is bound, and is looked at again then
-	}
-	if err != nil {
-		return fmt.Errorf("marking %s as unschedulable: %w", klog.KObj(pod), err)
-	}
-	if tells && mark.Event {
-		r.record(ctx, pod, news.Event{Kind: corev1.EventTypeWarning, Reason: "FailedScheduling", Message: mark.Message})
-	}
-	return nil
 }

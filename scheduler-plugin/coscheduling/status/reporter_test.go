@@ -28,10 +28,10 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/client-go/util/workqueue"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	lockstepfake "github.com/lockstep-k8s/lockstep/client/clientset/versioned/fake"
+	"github.com/lockstep-k8s/lockstep/internal/fair"
 	"github.com/lockstep-k8s/lockstep/podgroup"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
@@ -301,42 +301,43 @@ func TestAGroupIsToldOfItsClassOnce(t *testing.T) {
 // members are being bound, and by all when that is over.
 func TestWritersRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		queue := workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](time.Second, time.Second))
 		ctx, cancel := context.WithCancel(t.Context())
-		defer func() {
-			cancel()
-			queue.ShutDown()
-		}()
 		var binding atomic.Bool
-		var written, writing atomic.Int32
-		slowly := func(context.Context, string) error {
-			writing.Add(1)
+		var written, writing, most atomic.Int32
+		var mu sync.Mutex
+		quickly := func(context.Context, dialect.Key) error {
+			mu.Lock()
+			most.Store(max(most.Load(), writing.Add(1)))
+			mu.Unlock()
 			defer writing.Add(-1)
-			time.Sleep(time.Minute)
+			time.Sleep(patience / 2)
 			written.Add(1)
 			return nil
 		}
 		binding.Store(true)
-		go work(ctx, queue, func() bool { return false }, slowly)
-		for range 3 {
-			go work(ctx, queue, binding.Load, slowly)
+		w := newWork("test", groupWriters, fair.NewBackoff(time.Second, time.Second), quickly)
+		for i := range 20 {
+			w.after(dialect.Key{Namespace: "ns", Name: fmt.Sprint(i)}, 0)
 		}
-		for _, gang := range []string{"a", "b", "c", "d", "e"} {
-			queue.Add(gang)
+		go w.run(ctx, groupWriters, binding.Load)
+		time.Sleep(10 * patience / 2)
+		if got := most.Load(); got != 1 {
+			t.Errorf("%d are being written at a time while members are bound, want one", got)
 		}
-		time.Sleep(90 * time.Second)
-		if got := written.Load(); got != 1 {
-			t.Errorf("%d were written in a minute and a half of bindings, want one", got)
+		if got := written.Load(); got < 8 {
+			t.Errorf("%d are written by one writer while members are bound, want about 10", got)
 		}
 		binding.Store(false)
-		time.Sleep(time.Second)
-		if got := writing.Load(); got != 4 {
-			t.Errorf("%d are being written when the bindings are done, want 4", got)
+		time.Sleep(patience)
+		if got := most.Load(); got != groupWriters {
+			t.Errorf("%d are being written at a time when the bindings are done, want %d", got, groupWriters)
 		}
 		time.Sleep(time.Minute)
-		if got := written.Load(); got != 5 {
-			t.Errorf("%d of 5 were written in the end", got)
+		if got := written.Load(); got != 20 {
+			t.Errorf("%d of 20 were written in the end", got)
 		}
+		cancel()
+		synctest.Wait()
 	})
 }
 
@@ -629,7 +630,7 @@ func TestANewMessageIsAnEventOfItsOwn(t *testing.T) {
 		}
 		broadcaster.Shutdown()
 		cancel()
-		r.groups.ShutDown()
-		r.marks.ShutDown()
+		r.groups.queue.ShutDown()
+		r.marks.queue.ShutDown()
 	})
 }

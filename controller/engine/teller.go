@@ -1,0 +1,198 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+
+	"github.com/lockstep-k8s/lockstep/controller/pacing"
+	"github.com/lockstep-k8s/lockstep/internal/fair"
+)
+
+const (
+	// tellers is how many events are written beside each other, besides those that take long.
+	tellers = 4
+	// maxTellTries is how often an event is tried while the API server can't be reached, and tellAgain how
+	// long after the last time: as client-go does.
+	maxTellTries, tellAgain = 12, 10 * time.Second
+)
+
+// teller writes events. Those of one namespace are written one after the other, and namespaces take turns:
+// a webhook that takes long for the events of one costs no other. client-go would write all of them one
+// after the other.
+type teller struct {
+	kube        kubernetes.Interface
+	broadcaster record.EventBroadcaster
+	correlator  *record.EventCorrelator
+	queue       fair.Queue
+	workers     *fair.Workers
+
+	mu sync.Mutex
+	// untold are the events of each namespace that has any.
+	untold map[string]*untold
+}
+
+// untold are the events of one namespace that are to be written.
+type untold struct {
+	events []*corev1.Event
+	// first is what has become of the first one with those before it, once that is known. It was tried so
+	// often, and is not tried before again.
+	first *record.EventCorrelateResult
+	tries int
+	again time.Time
+}
+
+func newTeller(kube kubernetes.Interface) *teller {
+	t := &teller{
+		kube: kube, broadcaster: record.NewBroadcaster(), queue: fair.NewQueue("event", clock.RealClock{}), untold: map[string]*untold{},
+		// client-go bounds events by object alone, so that 25 failures of tasks would be all that is told in
+		// the next minutes: the end of a Framework would not be.
+		correlator: record.NewEventCorrelatorWithOptions(record.CorrelatorOptions{
+			SpamKeyFunc: func(event *corev1.Event) string {
+				object := &event.InvolvedObject
+				return strings.Join([]string{object.APIVersion, object.Kind, object.Namespace, object.Name, string(object.UID), event.Type, event.Reason}, "/")
+			},
+			// Twice what an owner may have told: it is sent later than it is told, and what is left out here is not counted.
+			BurstSize: 2 * maxToldInARow,
+			QPS:       float32(2 / toldEvery.Seconds()),
+		}),
+	}
+	t.workers = fair.NewWorkers(t.queue, fair.Limits{Namespace: 1, All: pacing.MaxFlightsInAll}, pacing.Patience, t.tell, nil)
+	return t
+}
+
+// recorder makes events for the teller.
+func (t *teller) recorder() record.EventRecorder {
+	// Events are about references: no type is looked up.
+	return t.broadcaster.NewRecorder(runtime.NewScheme(), corev1.EventSource{Component: componentName})
+}
+
+// run writes events until the end of ctx.
+func (t *teller) run(ctx context.Context) {
+	defer t.discard()
+	t.broadcaster.StartEventWatcher(func(event *corev1.Event) { t.add(ctx, event) })
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer t.queue.ShutDown()
+	for range tellers {
+		running.Go(func() { t.workers.Work(ctx, &running) })
+	}
+	<-ctx.Done()
+}
+
+// discard ends a teller that was never run.
+func (t *teller) discard() {
+	t.queue.ShutDown()
+	t.broadcaster.Shutdown()
+}
+
+// add has an event written. It does not wait for that.
+func (t *teller) add(ctx context.Context, event *corev1.Event) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	of := t.untold[event.Namespace]
+	if of == nil {
+		of = &untold{}
+		t.untold[event.Namespace] = of
+	}
+	if len(of.events) == maxEvents {
+		logLost(ctx, event, errors.New("too many events of the namespace wait to be written"))
+		return
+	}
+	of.events = append(of.events, event)
+	t.queue.Add(fair.Key{ObjectName: cache.ObjectName{Namespace: event.Namespace}})
+}
+
+// tell writes the next event of a namespace.
+func (t *teller) tell(ctx context.Context, key fair.Key) {
+	of := t.next(key.Namespace)
+	if of == nil {
+		return
+	}
+	var err error
+	if !of.first.Skip {
+		err = t.write(ctx, of.first)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	of.tries++
+	said := apierrors.APIStatus(nil)
+	switch {
+	case ctx.Err() != nil:
+		return
+	case err == nil:
+	case !errors.As(err, &said) && of.tries < maxTellTries:
+		of.again = time.Now().Add(tellAgain)
+		t.queue.AddAfter(key, tellAgain)
+		return
+	case apierrors.IsAlreadyExists(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+	default:
+		logLost(ctx, of.events[0], err)
+	}
+	if len(of.events) == 1 {
+		delete(t.untold, key.Namespace)
+		return
+	}
+	*of = untold{events: of.events[1:]}
+	t.queue.Add(key)
+}
+
+// next are the events of a namespace if the first of them is to be written now. What becomes of that is known then.
+// The namespace has one turn at a time.
+func (t *teller) next(namespace string) *untold {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	of := t.untold[namespace]
+	if of == nil || time.Now().Before(of.again) {
+		return nil
+	}
+	if of.first == nil {
+		event := *of.events[0] // It has others that watch it.
+		var err error
+		if of.first, err = t.correlator.EventCorrelate(&event); err != nil {
+			of.first = &record.EventCorrelateResult{Event: &event}
+		}
+	}
+	return of
+}
+
+// write writes an event, or that it has come again.
+func (t *teller) write(ctx context.Context, result *record.EventCorrelateResult) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, pacing.RequestTime)
+	defer cancel()
+	event, events := result.Event, t.kube.CoreV1().Events(result.Event.Namespace)
+	var written *corev1.Event
+	again := event.Count > 1
+	if again {
+		written, err = events.PatchWithEventNamespaceWithContext(ctx, event, result.Patch)
+	}
+	if !again || apierrors.IsNotFound(err) { // It may have been removed.
+		event.ResourceVersion = ""
+		written, err = events.CreateWithEventNamespaceWithContext(ctx, event)
+	}
+	if err == nil {
+		t.correlator.UpdateState(written)
+	}
+	return err
+}
+
+// logLost logs that an event is not written.
+func logLost(ctx context.Context, event *corev1.Event, err error) {
+	object := &event.InvolvedObject
+	klog.FromContext(ctx).Error(err, "An event could not be written", "kind", object.Kind, "object", klog.KRef(object.Namespace, object.Name),
+		"reason", event.Reason, "message", event.Message)
+}

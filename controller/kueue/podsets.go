@@ -1,0 +1,139 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kueue
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	"github.com/lockstep-k8s/lockstep/internal/quantity"
+)
+
+// asked is what of a role decides on its quota: how much of it, and of which flavor. Other fields may be
+// changed while it runs.
+type asked struct {
+	Name             string
+	Count            int32
+	Resources        *corev1.ResourceRequirements
+	Overhead         corev1.ResourceList
+	RuntimeClassName *string
+	ResourceClaims   []corev1.PodResourceClaim
+	InitContainers   []askedContainer
+	Containers       []askedContainer
+	NodeSelector     map[string]string
+	Affinity         *corev1.Affinity
+	Tolerations      []corev1.Toleration
+}
+
+type askedContainer struct {
+	Resources     corev1.ResourceRequirements
+	RestartPolicy *corev1.ContainerRestartPolicy
+}
+
+// askedOf is what a role asks for.
+func askedOf(role *frameworkv1.TaskRoleSpec, spec *corev1.PodSpec) asked {
+	containers := func(list []corev1.Container) (kept []askedContainer) {
+		for _, c := range list {
+			kept = append(kept, askedContainer{Resources: c.Resources, RestartPolicy: c.RestartPolicy})
+		}
+		return kept
+	}
+	return asked{
+		Name: role.Name, Count: role.TaskNumber, Resources: spec.Resources, Overhead: spec.Overhead, RuntimeClassName: spec.RuntimeClassName,
+		ResourceClaims: spec.ResourceClaims, InitContainers: containers(spec.InitContainers), Containers: containers(spec.Containers),
+		NodeSelector: spec.NodeSelector, Affinity: spec.Affinity, Tolerations: spec.Tolerations,
+	}
+}
+
+// podSetsOf are the pod sets of a Framework's Workload, and a digest of what decides on their quota. The error
+// says why there can't be any.
+func podSetsOf(framework *frameworkv1.Framework) (sets []any, digest string, err error) {
+	var all []asked
+	for i := range framework.Spec.TaskRoles {
+		role := &framework.Spec.TaskRoles[i]
+		if role.TaskNumber == 0 {
+			continue
+		}
+		if len(all) == maxPodSets {
+			return nil, "", fmt.Errorf("a Framework in a queue has at most %d roles with tasks", maxPodSets)
+		}
+		template, err := templateOf(framework, role)
+		if err != nil {
+			return nil, "", fmt.Errorf("spec.taskRoles[%s].task.pod%w", role.Name, err)
+		}
+		spec, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&template.Spec)
+		if err != nil {
+			return nil, "", err
+		}
+		sets = append(sets, map[string]any{"name": podSetName(role.Name), "count": int64(role.TaskNumber), "template": map[string]any{"spec": spec}})
+		all = append(all, askedOf(role, &template.Spec))
+	}
+	if len(sets) == 0 {
+		return nil, "", fmt.Errorf("a Framework in a queue has at least one task")
+	}
+	data, err := json.Marshal(all)
+	if err != nil {
+		return nil, "", err
+	}
+	sum := sha256.Sum256(data)
+	return sets, hex.EncodeToString(sum[:16]), nil
+}
+
+// templateOf is the Pod template of a role, read as it is read when its Pods are made. All Pods of a role have to
+// ask for the same: placeholders that differ from one to the other are no part of a field's name.
+func templateOf(framework *frameworkv1.Framework, role *frameworkv1.TaskRoleSpec) (*corev1.PodTemplateSpec, error) {
+	raw := []byte(strings.NewReplacer(
+		"{{"+frameworkv1.KeyFrameworkNamespace+"}}", framework.Namespace,
+		"{{"+frameworkv1.KeyFrameworkName+"}}", framework.Name,
+		"{{"+frameworkv1.KeyTaskRoleName+"}}", role.Name,
+	).Replace(string(role.Task.Pod.Raw)))
+	template := &corev1.PodTemplateSpec{}
+	if len(raw) == 0 {
+		return template, nil
+	}
+	var fields any
+	if err := utiljson.Unmarshal(raw, &fields); err != nil {
+		return nil, fmt.Errorf(" is no Pod template: %w", err)
+	}
+	if name := placeholderIn(fields); name != "" {
+		return nil, fmt.Errorf(": the name of a field, or of a resource, has a placeholder, which it may not in a queue: %.99q", name)
+	}
+	if err := quantity.CheckJSON(raw); err != nil {
+		return nil, fmt.Errorf(".%w", err)
+	}
+	if err := utiljson.Unmarshal(raw, template); err != nil {
+		return nil, fmt.Errorf(" is no Pod template: %w", err)
+	}
+	return template, nil
+}
+
+// placeholderIn is the name of a field that has a placeholder, empty if none has.
+func placeholderIn(value any) string {
+	switch v := value.(type) {
+	case map[string]any:
+		for name, field := range v {
+			if strings.Contains(name, "{{FC_") {
+				return name
+			}
+			if found := placeholderIn(field); found != "" {
+				return found
+			}
+		}
+	case []any:
+		for _, item := range v {
+			if found := placeholderIn(item); found != "" {
+				return found
+			}
+		}
+	}
+	return ""
+}

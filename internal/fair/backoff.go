@@ -1,0 +1,51 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fair
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/client-go/util/workqueue"
+)
+
+// Backoff are the objects whose last sync has failed, and when the next may be tried. Several goroutines
+// may use it.
+type Backoff struct {
+	delays workqueue.TypedRateLimiter[Key]
+	mu     sync.Mutex
+	dueAt  map[Key]time.Time
+}
+
+// NewBackoff makes a Backoff whose delays grow from the shortest to the longest.
+func NewBackoff(shortest, longest time.Duration) *Backoff {
+	return &Backoff{
+		delays: workqueue.NewTypedItemExponentialFailureRateLimiter[Key](shortest, longest),
+		dueAt:  map[Key]time.Time{},
+	}
+}
+
+// Failed tells that a sync has failed, and returns how long the next has to wait.
+func (b *Backoff) Failed(key Key, now time.Time) time.Duration {
+	wait := b.delays.When(key)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.dueAt[key] = now.Add(wait)
+	return wait
+}
+
+// Succeeded tells that an object is as it has to be.
+func (b *Backoff) Succeeded(key Key) {
+	b.delays.Forget(key)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.dueAt, key)
+}
+
+// Due is when an object may be synced. The zero time means at once.
+func (b *Backoff) Due(key Key) time.Time {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.dueAt[key]
+}

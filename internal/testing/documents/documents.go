@@ -1,0 +1,59 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package documents finds in the documents what they have readers run and apply, so that tests do just that.
+package documents
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+)
+
+var (
+	command = regexp.MustCompile(`(?m)^ *\$ (.*)$`)
+	// A block may stand in a list.
+	blockOfYAML = regexp.MustCompile("(?ms)^( *)```yaml\n(.*?)^ *```$")
+)
+
+// Section is the text under a heading of the second level, up to the next one.
+func Section(document, heading string) (string, error) {
+	text, err := os.ReadFile(document)
+	if err != nil {
+		return "", err
+	}
+	_, section, found := strings.Cut(string(text), "\n## "+heading+"\n")
+	if !found {
+		return "", fmt.Errorf("%s has no heading %q", document, heading)
+	}
+	section, _, _ = strings.Cut(section, "\n## ")
+	return section, nil
+}
+
+// Commands are the lines of a text that a user is to type, without their prompts.
+func Commands(text string) []string {
+	var commands []string
+	for _, found := range command.FindAllStringSubmatch(text, -1) {
+		commands = append(commands, found[1])
+	}
+	return commands
+}
+
+// YAML is the one example in YAML of a document that has these words.
+func YAML(document, words string) (string, error) {
+	text, err := os.ReadFile(document)
+	if err != nil {
+		return "", err
+	}
+	var examples []string
+	for _, block := range blockOfYAML.FindAllStringSubmatch(string(text), -1) {
+		if strings.Contains(block[2], words) {
+			examples = append(examples, strings.ReplaceAll("\n"+block[2], "\n"+block[1], "\n"))
+		}
+	}
+	if len(examples) != 1 {
+		return "", fmt.Errorf("%s has %d examples with %q, want one", document, len(examples), words)
+	}
+	return examples[0], nil
+}

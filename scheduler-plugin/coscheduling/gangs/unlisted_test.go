@@ -1,0 +1,72 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gangs
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lockstep-k8s/lockstep/podgroup"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/news"
+)
+
+// TestGroupsThatCanNotBeListedCostNoOtherDialect: the gangs of others have turns. Those of the dialect have
+// theirs when all groups are known, and no earlier: another group might be that of Pods that run.
+func TestGroupsThatCanNotBeListedCostNoOtherDialect(t *testing.T) {
+	b := newBlindBench()
+	b.config.Links = &dialect.Links{}
+	b.config.Links.TurnOn(dialect.SchedulerPlugins)
+	b.SetUnlisted(dialect.Own, true)
+	theirs := dialect.Key{Dialect: dialect.SchedulerPlugins, Namespace: testNamespace, Name: "theirs"}
+	b.Gangs.SetGroup(&dialect.Group{Key: theirs, UID: "theirs", Spec: dialect.Spec{Minimum: podgroup.Minimum{Members: 1}}})
+	waits := makePod("theirs-0")
+	waits.Labels = map[string]string{"scheduling.x-k8s.io/pod-group": "theirs"}
+	b.add(waits, makePod("a", inGroup("gang")))
+	b.SetSynced()
+	if !b.isNext(theirs) {
+		t.Fatal("a gang of another dialect has no turn")
+	}
+	b.turn()
+	b.assumeAll(theirs, nil)
+	b.SetGroup(makeGroup("gang", 1))
+	if b.isNext(gangName) {
+		t.Error("a gang has a turn before all groups are known")
+	}
+	b.SetUnlisted(dialect.Own, false)
+	if !b.isNext(gangName) {
+		t.Error("a gang has no turn when all groups are known")
+	}
+}
+
+// TestAPodIsToldThatGroupsCanNotBeListed: it may be that there is one, and that it need not be created.
+func TestAPodIsToldThatGroupsCanNotBeListed(t *testing.T) {
+	b := newBench()
+	b.add(makePod("a", inGroup("gang")))
+	b.SetUnlisted(dialect.Own, true)
+	b.time = b.time.Add(time.Minute)
+	gang, told := b.Look(gangName)
+	if !told || len(gang.Pods) != 1 {
+		t.Fatalf("nothing is to be told of %d Pods", len(gang.Pods))
+	}
+	if mark, ok := gang.MarkOf(gang.Pods[0]); !ok || mark.Reason != news.ReasonNotServed || !strings.Contains(mark.Message, "can't list PodGroups") {
+		t.Errorf("it is told %q: %s", mark.Reason, mark.Message)
+	}
+}
+
+// TestAGangThatWasBrokenIsNoticedWhenItIsListed, however late.
+func TestAGangThatWasBrokenIsNoticedWhenItIsListed(t *testing.T) {
+	b := newBench()
+	b.SetUnlisted(dialect.Own, true)
+	b.add(makePod("a", inGroup("gang"), onNode("node-0")), preempted(makePod("b", inGroup("gang"), onNode("node-0"))))
+	b.SetGroup(makeGroup("gang", 2))
+	if len(b.dissolved) > 0 {
+		t.Errorf("%v are evicted before all groups are known", b.dissolved)
+	}
+	b.SetUnlisted(dialect.Own, false)
+	if got := strings.Join(b.dissolved, " "); got != "a" {
+		t.Errorf("%q are evicted, want the rest of the gang", got)
+	}
+}

@@ -1,0 +1,96 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package status
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+
+	"github.com/lockstep-k8s/lockstep/internal/fair"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
+)
+
+// Namespaces take turns at the workers. A worker goes on to other gangs after its patience, as the write
+// for which a gang waits may meet a webhook that hangs: the API server gives that up after 30 s.
+const (
+	patience = 200 * time.Millisecond
+	// requestTime is how long a write may take.
+	requestTime = 45 * time.Second
+	// allFlights is how many gangs of all namespaces may be under way, besides one of each.
+	allFlights = 64
+)
+
+// work is a queue of gangs and what is done about each of them. What has failed is done again later, and
+// nothing that happens to the gang meanwhile hastens that: a webhook that refuses one write refuses
+// the next.
+type work struct {
+	queue   fair.Queue
+	workers *fair.Workers
+	failed  *fair.Backoff
+	do      func(context.Context, dialect.Key) error
+}
+
+// newWork makes a queue of a name, that of its metrics. So many gangs of a namespace may be under way.
+func newWork(name string, flights int, failed *fair.Backoff, do func(context.Context, dialect.Key) error) *work {
+	w := &work{queue: fair.NewQueue(name, clock.RealClock{}), failed: failed, do: do}
+	w.workers = fair.NewWorkers(w.queue, fair.Limits{Namespace: flights, All: allFlights}, patience, w.process, nil)
+	return w
+}
+
+// after has a gang be worked on in d. It does not block.
+func (w *work) after(gang dialect.Key, d time.Duration) {
+	w.queue.AddAfter(queued(gang), d)
+}
+
+// succeeded has a gang begin anew with its back-off.
+func (w *work) succeeded(gang dialect.Key) {
+	w.failed.Succeeded(queued(gang))
+}
+
+// run works until ctx ends, with so many workers, all of which but one begin nothing else while rest
+// says so.
+func (w *work) run(ctx context.Context, workers int, rest func() bool) {
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer w.queue.ShutDown()
+	running.Go(func() { w.workers.Work(ctx, &running) })
+	for range workers - 1 {
+		running.Go(func() {
+			w.workers.WorkWhen(ctx, &running, func(ctx context.Context) bool {
+				return wait.PollUntilContextCancel(ctx, restPeriod, true, func(context.Context) (bool, error) { return !rest(), nil }) == nil
+			})
+		})
+	}
+	<-ctx.Done()
+}
+
+func (w *work) process(ctx context.Context, key fair.Key) {
+	if wait := time.Until(w.failed.Due(key)); wait > 0 {
+		w.queue.AddAfter(key, wait)
+		return
+	}
+	err := w.do(ctx, gangIn(key))
+	if err == nil || ctx.Err() != nil {
+		w.failed.Succeeded(key)
+		return
+	}
+	klog.FromContext(ctx).Error(err, "Reporting on a pod group failed, trying again", "podGroup", gangIn(key).String())
+	w.queue.AddAfter(key, w.failed.Failed(key, time.Now()))
+}
+
+// queued is a gang in a queue.
+func queued(gang dialect.Key) fair.Key {
+	return fair.Key{Kind: string(rune(gang.Dialect)), ObjectName: cache.NewObjectName(gang.Namespace, gang.Name)}
+}
+
+// gangIn is the gang of a key.
+func gangIn(key fair.Key) dialect.Key {
+	return dialect.Key{Dialect: dialect.Dialect(key.Kind[0]), Namespace: key.Namespace, Name: key.Name}
+}

@@ -291,7 +291,7 @@ func TestTheGateOfKubeSchedulerItselfSwitchesTheDialectOff(t *testing.T) {
 	if _, err := f.start(); err != nil {
 		t.Fatal(err)
 	}
-	if state := f.state.Load(); state.On || state.Served || !strings.Contains(state.Reason, "GenericWorkload is on in this process") || f.links.AreOn(native) {
+	if state := f.state.Load(); state.On || !strings.Contains(state.Reason, "GenericWorkload is on in this process") || f.links.AreOn(native) {
 		t.Errorf("with the gate, the dialect is %+v", state)
 	}
 }

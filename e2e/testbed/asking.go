@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -100,6 +101,24 @@ func (c *Cluster) Token(t testing.TB, namespace, account string) string {
 		t.Fatal(err)
 	}
 	return made.Status.Token
+}
+
+// ReaderOfMetrics is the token of an account in a namespace that has the role for metrics, until the test ends.
+func (c *Cluster) ReaderOfMetrics(t testing.TB, namespace string) string {
+	t.Helper()
+	reader, err := c.Kube.CoreV1().ServiceAccounts(namespace).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "reader"}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, err := c.Kubectl(t.Context(), "create", "clusterrolebinding", namespace, "--clusterrole=lockstep-metrics-reader", "--serviceaccount="+namespace+":"+reader.Name); err != nil {
+		t.Fatal(err, out)
+	}
+	t.Cleanup(func() {
+		if err := c.Kube.RbacV1().ClusterRoleBindings().Delete(context.WithoutCancel(t.Context()), namespace, metav1.DeleteOptions{}); err != nil {
+			t.Error(err)
+		}
+	})
+	return c.Token(t, namespace, reader.Name)
 }
 
 // FreeAddress is one of this machine on which nobody listens.

@@ -68,8 +68,9 @@ func ServiceAccountMissing(pod string) error {
 
 // NoRight is how a request is refused that its sender has no right to.
 func NoRight(verb, resource, namespace string) error {
-	return apierrors.NewForbidden(schema.GroupResource{Resource: resource}, "", fmt.Errorf(
-		"User %q cannot %s resource %q in API group %q in the namespace %q", "system:serviceaccount:lockstep-system:lockstep-controller", verb, resource, "", namespace))
+	message := fmt.Sprintf("User %q cannot %s resource %q in API group %q in the namespace %q",
+		"system:serviceaccount:lockstep-system:lockstep-controller", verb, resource, "", namespace)
+	return apierrors.NewForbidden(schema.GroupResource{Resource: resource}, "", errors.New(message))
 }
 
 // WebhookDenied is how an admission webhook refuses a request.

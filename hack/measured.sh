@@ -5,6 +5,7 @@
 set -euo pipefail
 
 document=$1 log=$2
+[[ -s $log ]] || { echo "measured: nothing was told in $log" >&2; exit 1; }
 new=$(mktemp)
 trap 'rm -f "$new"' EXIT
 awk '

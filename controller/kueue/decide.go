@@ -184,8 +184,8 @@ func newWorkload(framework *frameworkv1.Framework) (*unstructured.Unstructured, 
 
 func podSetName(role string) string { return strings.ToLower(role) }
 
-// isFor says whether a Workload is about what the Framework asks for, in its queue. One without a digest is
-// held against the numbers of Pods alone.
+// isFor says whether a Workload is about what the Framework asks for, in its queue. One without a digest, or with
+// one that another build has made by other fields, is held against the numbers of Pods alone.
 func isFor(workload *unstructured.Unstructured, framework *frameworkv1.Framework) bool {
 	queue, _, _ := unstructured.NestedString(workload.Object, "spec", "queueName")
 	sets, _, _ := unstructured.NestedSlice(workload.Object, "spec", "podSets")
@@ -205,7 +205,7 @@ func isFor(workload *unstructured.Unstructured, framework *frameworkv1.Framework
 		return false
 	}
 	asked := workload.GetAnnotations()[annotationAsked]
-	if asked == "" {
+	if !strings.HasPrefix(asked, digestVersion) {
 		return true
 	}
 	_, digest, err := podSetsOf(framework)

@@ -54,6 +54,10 @@ func askedOf(role *frameworkv1.TaskRoleSpec, spec *corev1.PodSpec) asked {
 	}
 }
 
+// digestVersion begins a digest. It changes with the fields of asked, or with those of Kubernetes that are part of
+// it: else an upgrade would have Frameworks give way that run.
+const digestVersion = "v1:"
+
 // podSetsOf are the pod sets of a Framework's Workload, and a digest of what decides on their quota. The error
 // says why there can't be any.
 func podSetsOf(framework *frameworkv1.Framework) (sets []any, digest string, err error) {
@@ -85,7 +89,7 @@ func podSetsOf(framework *frameworkv1.Framework) (sets []any, digest string, err
 		return nil, "", err
 	}
 	sum := sha256.Sum256(data)
-	return sets, hex.EncodeToString(sum[:16]), nil
+	return sets, digestVersion + hex.EncodeToString(sum[:16]), nil
 }
 
 // templateOf is the Pod template of a role, read as it is read when its Pods are made. All Pods of a role have to

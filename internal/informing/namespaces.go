@@ -239,9 +239,10 @@ func (s *several) WatchWithContext(ctx context.Context, options metav1.ListOptio
 	opening := errgroup.Group{}
 	opening.SetLimit(atOnce)
 	for i, p := range s.parts {
-		options.ResourceVersion = p.at
+		from := options
+		from.ResourceVersion = p.at
 		opening.Go(func() error {
-			stream, err := p.in.WatchWithContext(ctx, options)
+			stream, err := p.in.WatchWithContext(ctx, from)
 			switch {
 			case p.refuses(ctx, err):
 				refusals[i] = err

@@ -38,6 +38,8 @@ type several struct {
 	unwatched map[string]bool
 	lists     map[string]int
 	slow      time.Duration
+	// from is from which version a namespace was watched last.
+	from map[string]string
 	// before is called before a namespace is asked for, unless it is nil.
 	before func(namespace string)
 }
@@ -67,6 +69,11 @@ func inNamespaces(t *testing.T, namespaces informing.Namespaces, test func(s *se
 		s.informer = namespaces.Informer(&corev1.ConfigMap{}, func(namespace string) cache.ListerWatcher {
 			return informing.ListWatch(client, client.CoreV1().ConfigMaps(namespace), func(options *metav1.ListOptions) {
 				informing.WantCurrent(options)
+				s.mu.Lock()
+				if s.from != nil && options.ResourceVersionMatch == "" { // a list asks for a moment
+					s.from[namespace] = options.ResourceVersion
+				}
+				s.mu.Unlock()
 				if s.before != nil {
 					s.before(namespace)
 				}
@@ -173,6 +180,27 @@ func TestNothingIsMissedWhenWatchesBreak(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestEachNamespaceIsWatchedFromWhereItWas when a watch breaks: the end of one ends all.
+func TestEachNamespaceIsWatchedFromWhereItWas(t *testing.T) {
+	inNamespaces(t, informing.Namespaces{"a", "b", "c"}, func(s *several, run func()) {
+		s.add("a/1")
+		run()
+		s.add("b/1", "b/2", "a/2") // Of c nothing is news.
+		s.shows(t, "a/1", "a/2", "b/1", "b/2")
+		s.mu.Lock()
+		s.from = map[string]string{}
+		s.mu.Unlock()
+		s.process.DropWatches("configmaps")
+		time.Sleep(time.Minute)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		a, b, c := s.from["a"], s.from["b"], s.from["c"]
+		if a == "" || a == b || b == c || a == c {
+			t.Errorf("the namespaces are watched from the versions %q, %q and %q, want each from its own", a, b, c)
+		}
+	})
 }
 
 // TestANamespaceThatIsClosedCostsOthersNothing: whoever administers a namespace can take the Role

@@ -102,17 +102,17 @@ func (e *evictor) dissolve(ctx context.Context, group *dialect.Group, pods []*co
 // not deleted, zero if all were. If it stops, one whose deletion is refused keeps those from being deleted that
 // are not yet.
 func (e *evictor) deletePods(ctx context.Context, by *kube.Preemptor, pods []*corev1.Pod, stops bool) (pause time.Duration) {
-	var left, refused atomic.Bool
+	var left, failed, refused atomic.Bool
 	marked := e.mark(ctx, by, pods)
 	e.handle.Parallelizer().Until(ctx, len(pods), func(i int) {
 		pod := pods[i]
 		// One that was given back meanwhile would be deleted for nothing.
 		if stops && refused.Load() || e.gangs.HasNoPlace(pod) {
-			e.spare(pod)
 			left.Store(true)
 			if marked[i] != pod {
 				kube.TakeBack(ctx, e.handle, pod)
 			}
+			e.spare(pod)
 			return
 		}
 		err := e.deletePod(ctx, by, marked[i])
@@ -124,14 +124,17 @@ func (e *evictor) deletePods(ctx context.Context, by *kube.Preemptor, pods []*co
 		if kube.IsRefusal(err) {
 			pause = refusedPause
 			refused.Store(true)
+		} else {
+			failed.Store(true)
 		}
 		left.Store(true)
 		e.evictions.Refused(pod, time.Now().Add(pause))
-		e.spare(pod)
+		// Who may be chosen again has no mark: it would be taken for that of the next who chooses it.
 		kube.TakeBack(ctx, e.handle, pod)
+		e.spare(pod)
 	}, Name)
 	switch {
-	case refused.Load():
+	case refused.Load() && !failed.Load():
 		return refusedPause
 	case left.Load():
 		return dissolvePause
@@ -140,13 +143,18 @@ func (e *evictor) deletePods(ctx context.Context, by *kube.Preemptor, pods []*co
 	}
 }
 
-// mark marks those of several Pods that are bound, and returns all as they are then. One that can't be marked is
-// marked when it is deleted.
+// markTime is how long it may take to mark all victims of a gang.
+const markTime = 5 * time.Second
+
+// mark marks those of several Pods that are bound, and returns all as they are then. One that can't be marked in time
+// is marked when it is deleted.
 func (e *evictor) mark(ctx context.Context, by *kube.Preemptor, pods []*corev1.Pod) []*corev1.Pod {
 	all := slices.Clone(pods)
 	if len(pods) == 1 {
 		return all
 	}
+	ctx, cancel := context.WithTimeout(ctx, markTime)
+	defer cancel()
 	known := e.handle.SharedInformerFactory().Core().V1().Pods().Lister()
 	e.handle.Parallelizer().Until(ctx, len(pods), func(i int) {
 		pod, err := known.Pods(pods[i].Namespace).Get(pods[i].Name)

@@ -37,6 +37,8 @@ const (
 	// awaitedToldOfOne.
 	awaitedPeriod, awaitedGrace   = 5 * time.Second, 5 * time.Second
 	awaitedTold, awaitedToldOfOne = 100, 10
+	// awaitedTime is how long one of them may take.
+	awaitedTime = 5 * time.Second
 )
 
 // grouping has Pods be members of gangs that have no PodGroup, as rules say. Some rules ask the
@@ -377,11 +379,19 @@ func (g *grouping) tellAwaited() {
 			of[pod.Namespace]++
 			condition := &corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: reasonNoOwner,
 				Message: "the Pod names an owner that has not been seen, and that decides whether it is a member of a gang"}
-			if err := kube.WriteWait(ctx, g.handle.ClientSet(), pod, condition, pod.Status.NominatedNodeName); err != nil {
+			if err := g.tell(ctx, pod, condition); err != nil {
+				of[pod.Namespace] = awaitedToldOfOne // A webhook may be slow, or refuse.
 				klog.FromContext(ctx).V(2).Info("Telling a Pod that it waits for its owner failed, trying again", "pod", klog.KObj(pod), "reason", err.Error())
 			}
 		}
 	}, awaitedPeriod)
+}
+
+// tell writes a condition of a Pod that waits.
+func (g *grouping) tell(ctx context.Context, pod *corev1.Pod, condition *corev1.PodCondition) error {
+	ctx, cancel := context.WithTimeout(ctx, awaitedTime)
+	defer cancel()
+	return kube.WriteWait(ctx, g.handle.ClientSet(), pod, condition, pod.Status.NominatedNodeName)
 }
 
 // reasonNoOwner: the owner of the Pod, by which its gang is known, is not seen.

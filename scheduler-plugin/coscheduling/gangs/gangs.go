@@ -89,7 +89,9 @@ func (t *Gangs) begin(g *gang) {
 	if g.wasBroken() || g.isMarked() {
 		t.dissolveIfBroken(g)
 	}
-	g.lost = podgroup.Tally{} // this scheduler sees itself who goes
+	if !t.unlisted[g.key.Dialect] {
+		g.lost = podgroup.Tally{} // this scheduler sees itself who goes
+	}
 }
 
 // SetUnlisted says whether there may be PodGroups of a dialect that are not known yet, as the API server could not
@@ -182,8 +184,8 @@ func (t *Gangs) SetPod(key dialect.Key, pod *corev1.Pod) {
 	}
 	hasEnded := m.pod.Status.Phase != pod.Status.Phase && pod.Status.Phase == corev1.PodSucceeded
 	isNews, wasPlaced := g.see(m, pod, t.config.Now())
-	if hasEnded && !isNews && g.provided.due != nil {
-		t.changed(g) // it may have been the last one for which others may come
+	if hasEnded && !isNews && (g.provided.due != nil || g.ranked != nil && g.rank().Priority != *g.ranked) {
+		t.changed(g) // it may have been the last one for which others may come, or the one of the highest priority
 	}
 	t.settle(g)
 	t.doubt(g)
@@ -238,7 +240,7 @@ func (t *Gangs) DeletePod(key dialect.Key, pod *corev1.Pod) {
 		return
 	}
 	isNews, wasPlaced := g.drop(m, t.config.Now())
-	if !t.synced {
+	if !t.synced || t.unlisted[key.Dialect] {
 		g.noteLost(m, wasPlaced)
 	}
 	t.settle(g)

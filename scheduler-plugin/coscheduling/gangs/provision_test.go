@@ -571,6 +571,23 @@ func TestAMemberWithGatesIsNotCounted(t *testing.T) {
 	}
 }
 
+// TestAGroupThatIsMadeAnewHasRoomKeptForItsMembers, whose times are known already.
+func TestAGroupThatIsMadeAnewHasRoomKeptForItsMembers(t *testing.T) {
+	b := keeping(newBench())
+	b.SetGroup(makeGroup("gang", 1, asking("13")))
+	b.add(makePod("driver", inGroup("gang"), cores("1"), placedAt(b.time, 0)))
+	if got := b.rest(); got != 12 {
+		t.Fatalf("the rest is %d, want 12", got)
+	}
+	again := makeGroup("gang", 1, asking("13"))
+	again.UID = "another"
+	b.DeleteGroup(makeGroup("gang", 1, asking("13")))
+	b.SetGroup(again)
+	if got := b.rest(); got != 12 {
+		t.Errorf("of the group that is made anew the rest is %d, want 12", got)
+	}
+}
+
 // TestALargeGangPaysNoMoreForAMemberThatChanges than a small one: all other gangs wait meanwhile.
 func TestALargeGangPaysNoMoreForAMemberThatChanges(t *testing.T) {
 	cost := func(members int) float64 {

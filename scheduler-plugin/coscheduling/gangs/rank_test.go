@@ -207,6 +207,22 @@ func TestGangsThatOutrankOneOnlyNowAreTriedAgain(t *testing.T) {
 	}
 }
 
+// TestThoseBehindAreTriedWhenTheMemberThatLiftedAGangHasSucceeded: it ranks lower from then on, in line, too.
+func TestThoseBehindAreTriedWhenTheMemberThatLiftedAGangHasSucceeded(t *testing.T) {
+	b := newBench()
+	b.SetGroup(makeGroup("gang", 3))
+	b.add(makePod("ticket", inGroup("gang"), ofPriority(9), onNode("node")), makePod("a", inGroup("gang"), ofPriority(1)), makePod("b", inGroup("gang"), ofPriority(1)))
+	b.SetGroup(makeGroup("other", 1))
+	b.add(makePod("other", inGroup("other"), ofPriority(5)))
+	if !b.isNext(gangName) {
+		t.Fatal("the gang with a member of 9 is not first in line")
+	}
+	b.add(makePod("ticket", inGroup("gang"), ofPriority(9), onNode("node"), func(w *schedulertesting.PodWrapper) { w.Phase(corev1.PodSucceeded) }))
+	if !b.isNext(gangNamed("other")) {
+		t.Error("it is still ahead of one of 5, with members of 1 that wait")
+	}
+}
+
 // TestAMemberThatHasSucceededLiftsNobody: it counts for no quota of its priority any more.
 func TestAMemberThatHasSucceededLiftsNobody(t *testing.T) {
 	b := newBench()

@@ -31,7 +31,11 @@ func (g *gang) setGroup(group *dialect.Group, now time.Time) (another, isNews bo
 	g.staging.asked = group
 	judged := g.judgeAll(old, now)
 	if old == nil || old.UID != group.UID {
+		lost := g.lost
 		g.inheritNothing()
+		if old == nil {
+			g.lost = lost // it was not known yet
+		}
 		g.rivalry.see(group, now)
 		return true, true
 	}
@@ -78,7 +82,7 @@ func (g *gang) become(group *dialect.Group) {
 func (g *gang) inheritNothing() {
 	g.record, g.rivalry = news.Record{}, rivalry{}
 	g.kept, g.preempted, g.lost = "", false, podgroup.Tally{}
-	g.provided = provided{}
+	g.provided, g.taken = provided{}, nil // the times of the members count anew
 	g.staging = staging{asked: g.staging.asked}
 	for _, m := range g.members {
 		g.joinStage(m, m.seen)

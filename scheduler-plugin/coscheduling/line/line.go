@@ -44,6 +44,7 @@ func New() *Line {
 		gangs: make(map[dialect.Key]*gang),
 		due:   byRank(slotDue), early: byRank(slotEarly), timers: byTime(slotTimer),
 		hopeful: byRank(slotHopeful), starved: byHelp(slotStarved),
+		round:  1,
 		shapes: newShapes(), debts: make(Debts), seekDebts: make(Debts),
 	}
 }

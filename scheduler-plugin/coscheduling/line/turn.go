@@ -135,6 +135,7 @@ func (l *Line) Placed(key dialect.Key, rest bool, now time.Time) {
 	g.refusal, g.failures, g.alike, g.room, g.overdue, g.lacks = nil, 0, 0, 0, false, false
 	g.notBefore, g.early, g.again, g.helpless = time.Time{}, time.Time{}, time.Time{}, time.Time{}
 	g.round = 0
+	l.arrange(g, now)
 	l.pass(g, now)
 	if !rest {
 		l.leave(g, now)
